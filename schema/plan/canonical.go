@@ -1,0 +1,213 @@
+package plan
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"sort"
+	"strings"
+)
+
+// Errors of reading a plan; test with errors.Is.
+var (
+	ErrSyntax = errors.New("not a plan")
+	ErrSchema = errors.New("unsupported plan schema")
+	ErrDigest = errors.New("plan digest does not match its content")
+)
+
+// Seal sets Schema and Digest and orders what has no order of its own. Every
+// producer of a plan calls it last.
+func (p *Plan) Seal() error {
+	p.Schema = Schema
+	if p.Rollback == "" {
+		p.Rollback = "keep"
+	}
+	if p.Settings == nil {
+		p.Settings = []Setting{}
+	}
+	if p.Units == nil {
+		p.Units = []Unit{}
+	}
+	if p.Pipelines == nil {
+		p.Pipelines = map[string]Pipeline{}
+	}
+	if p.Power != nil && p.Power.Modes == nil {
+		p.Power.Modes = []PowerMode{}
+	}
+	d, err := p.digest()
+	p.Digest = d
+	return err
+}
+
+func (p *Plan) digest() (string, error) {
+	c := *p
+	c.Digest = ""
+	b, err := Canonical(c)
+	if err != nil {
+		return "", err
+	}
+	// The digest field itself is outside: cut the empty member so that the
+	// rule "everything but itself" holds for any implementation.
+	var m map[string]json.RawMessage
+	if err := json.Unmarshal(b, &m); err != nil {
+		return "", err
+	}
+	delete(m, "digest")
+	b, err = Canonical(m)
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(b)
+	return "sha256:" + hex.EncodeToString(sum[:]), nil
+}
+
+// Encode returns the canonical plan.json.
+func (p *Plan) Encode() ([]byte, error) { return Canonical(p) }
+
+// Encode returns the canonical plan.origins.json.
+func (o Origins) Encode() ([]byte, error) { return Canonical(o) }
+
+// Canonical encodes v as JSON with sorted keys, two-space indentation, no HTML
+// escaping, and a newline at the end. Floats with a fraction are refused: a plan
+// holds integers in base units, or decimal text.
+func Canonical(v any) ([]byte, error) {
+	var raw bytes.Buffer
+	enc := json.NewEncoder(&raw)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return nil, err
+	}
+	dec := json.NewDecoder(&raw)
+	dec.UseNumber()
+	var tree any
+	if err := dec.Decode(&tree); err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	if err := writeCanonical(&out, tree, 0); err != nil {
+		return nil, err
+	}
+	out.WriteByte('\n')
+	return out.Bytes(), nil
+}
+
+func writeCanonical(w *bytes.Buffer, v any, depth int) error {
+	indent := func(n int) { w.WriteByte('\n'); w.WriteString(strings.Repeat("  ", n)) }
+	switch v := v.(type) {
+	case map[string]any:
+		if len(v) == 0 {
+			w.WriteString("{}")
+			return nil
+		}
+		keys := make([]string, 0, len(v))
+		for k := range v {
+			keys = append(keys, k)
+		}
+		sort.Strings(keys)
+		w.WriteByte('{')
+		for i, k := range keys {
+			if i > 0 {
+				w.WriteByte(',')
+			}
+			indent(depth + 1)
+			if err := writeString(w, k); err != nil {
+				return err
+			}
+			w.WriteString(": ")
+			if err := writeCanonical(w, v[k], depth+1); err != nil {
+				return err
+			}
+		}
+		indent(depth)
+		w.WriteByte('}')
+	case []any:
+		if len(v) == 0 {
+			w.WriteString("[]")
+			return nil
+		}
+		w.WriteByte('[')
+		for i, e := range v {
+			if i > 0 {
+				w.WriteByte(',')
+			}
+			indent(depth + 1)
+			if err := writeCanonical(w, e, depth+1); err != nil {
+				return err
+			}
+		}
+		indent(depth)
+		w.WriteByte(']')
+	case json.Number:
+		if strings.ContainsAny(v.String(), ".eE") {
+			return fmt.Errorf("plan: number %s is not an integer", v)
+		}
+		w.WriteString(v.String())
+	case string:
+		return writeString(w, v)
+	case bool:
+		fmt.Fprintf(w, "%t", v)
+	case nil:
+		w.WriteString("null")
+	default:
+		return fmt.Errorf("plan: cannot encode %T", v)
+	}
+	return nil
+}
+
+func writeString(w *bytes.Buffer, s string) error {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(s); err != nil {
+		return err
+	}
+	w.Write(bytes.TrimRight(b.Bytes(), "\n"))
+	return nil
+}
+
+// MaxSize bounds what Decode reads: a plan is data from outside.
+const MaxSize = 16 << 20
+
+// Decode reads a plan, refusing an unknown schema major, unknown fields,
+// trailing data, and a digest that does not match. The error wraps ErrSyntax,
+// ErrSchema or ErrDigest.
+func Decode(r io.Reader) (*Plan, error) {
+	b, err := io.ReadAll(io.LimitReader(r, MaxSize+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(b) > MaxSize {
+		return nil, fmt.Errorf("%w: larger than %d bytes", ErrSyntax, MaxSize)
+	}
+	var head struct {
+		Schema string `json:"$schema"`
+	}
+	if err := json.Unmarshal(b, &head); err != nil {
+		return nil, fmt.Errorf("%w: %v", ErrSyntax, err)
+	}
+	// "yoctune.plan/1" and "yoctune.plan/1.4" are both major 1.
+	if head.Schema != Schema && !strings.HasPrefix(head.Schema, Schema+".") {
+		return nil, fmt.Errorf("%w: %q, this program reads %q", ErrSchema, head.Schema, Schema)
+	}
+	dec := json.NewDecoder(bytes.NewReader(b))
+	dec.DisallowUnknownFields()
+	var p Plan
+	if err := dec.Decode(&p); err != nil {
+		return nil, fmt.Errorf("%w: %v", ErrSyntax, err)
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("%w: data after the document", ErrSyntax)
+	}
+	want, err := p.digest()
+	if err != nil {
+		return nil, err
+	}
+	if want != p.Digest {
+		return nil, fmt.Errorf("%w: it says %q, the content gives %q", ErrDigest, p.Digest, want)
+	}
+	return &p, nil
+}

@@ -1,0 +1,165 @@
+package plan
+
+// Layer is the input of every emitter: one Yocto layer for one release.
+type Layer struct {
+	Name        string // collection and layer name, [a-z][a-z0-9-]*
+	Maintainer  string // "Name <mail>"
+	Description string
+	Priority    int // BBFILE_PRIORITY
+	Version     int // LAYERVERSION
+	Release     string
+	Targets     []*Target // sorted by name; each has its own MACHINE
+	Build       Build
+	Suppressed  []Suppression
+	Runtime     Runtime
+	Origins     Origins // of layer.*, build.*, runtime.*
+}
+
+// Feature is the distro feature that switches the layer on.
+func (l *Layer) Feature() string { return "yoctune-" + l.Name }
+
+// Target is one machine of the layer. Ids of its parts, the keys of Origins:
+//
+//	sysctl.<key> · cpu.<field> · gpu.<field> · memory.<field> · storage.<glob>.<field>
+//	irq.affinity.<name> · network.<glob>.<field> · modules.<name>
+//	kernel.config.<SYMBOL> · kernel.args.<name> · kernel.preempt
+//	power.default · power.modes.<NAME> · services.<unit> · packages.<name> · pipelines.<name>
+type Target struct {
+	Name     string
+	Board    string
+	Machine  string
+	Plan     *Plan // complete, with digest
+	Kernel   Kernel
+	Modules  []Module
+	Slices   []Slice
+	Services []Service
+	Packages []Package
+	Storage  []Storage
+	ZRAM     *ZRAM
+	Origins  Origins
+}
+
+// Kernel is what the kernel's recipe and command line need.
+type Kernel struct {
+	Recipes  []string       // PNs to append to, e.g. linux-jammy-nvidia-tegra
+	Provider string         // PREFERRED_PROVIDER_virtual/kernel to set, "" to leave the BSP's
+	Config   []ConfigOption // in the order of the fragment: sorted by symbol
+	Args     []Arg          // in command-line order: sorted by name
+}
+
+// ConfigOption is one line of a kernel fragment.
+type ConfigOption struct {
+	Symbol string // without CONFIG_
+	Value  string // y, m, n, a number, 0x…, or text
+	Quoted bool   // text: written in quotes
+}
+
+// Arg is one kernel argument; Flag has no value.
+type Arg struct {
+	Name  string
+	Value string
+	Flag  bool
+}
+
+// Module is a kernel module to load at boot or to keep from loading.
+type Module struct {
+	Name   string
+	Action string // load, blacklist
+}
+
+// Slice is a systemd slice of the layer.
+type Slice struct {
+	Name string // inference.slice
+	CPUs string // AllowedCPUs, cpu list; "" leaves it
+}
+
+// Service is a systemd service unit, or, without Exec, a drop-in for a unit that
+// something else installs.
+type Service struct {
+	Name        string // vision.service
+	Description string
+	Exec        []string // argv; first word an absolute path
+	Type        string   // simple, exec, notify, oneshot
+	User        string
+	Slice       string // inference.slice
+	After       []string
+	Wants       []string
+	Requires    []string
+	Environment map[string]string
+	CPUs        string // AllowedCPUs / CPUAffinity, cpu list
+	Nice        *int
+	Scheduling  string // other, batch, idle, fifo, rr
+	Priority    int    // 1–99 with fifo and rr
+	MemoryMax   int64  // bytes, 0: none
+	MemoryLock  bool   // LimitMEMLOCK=infinity
+	Restart     string // no, on-failure, always
+	Enable      bool
+	Hardening   bool // sandbox options on
+}
+
+// Package is a package to add to or keep out of images.
+type Package struct {
+	Name   string
+	Action string // install, exclude
+}
+
+// Storage is a udev rule for block devices.
+type Storage struct {
+	ID        string // glob as written
+	Name      string // KERNEL== glob
+	Scheduler string
+	ReadKiB   int // read_ahead_kb, -1: unset
+	Requests  int // nr_requests, 0: unset
+	RQ        int // rq_affinity, -1: unset
+}
+
+// ZRAM is a compressed swap device made at boot.
+type ZRAM struct {
+	Bytes     int64
+	Algorithm string
+}
+
+// Suppression is a rule that the configuration switches off.
+type Suppression struct {
+	Rule   string
+	Reason string
+}
+
+// Build is the build-side configuration, written to the settings file.
+type Build struct {
+	Threads         int  // BB_NUMBER_THREADS, 0: unset
+	MakeJobs        int  // PARALLEL_MAKE, 0: unset
+	DownloadThreads int  // BB_NUMBER_DOWNLOAD_THREADS, 0: unset (not a bitbake variable everywhere: see facts)
+	RmWork          bool // INHERIT += "rm_work"
+	SStateMirrors   []Mirror
+	Premirrors      []Mirror
+	HashServe       string // BB_HASHSERVE, "" leaves it
+	HashUpstream    string // BB_HASHSERVE_UPSTREAM
+	SStateDir       string
+	DownloadDir     string
+	PressureCPU     int // BB_PRESSURE_MAX_CPU, 0: unset
+	PressureIO      int
+	PressureMemory  int
+}
+
+// Mirror is one line of SSTATE_MIRRORS or PREMIRRORS.
+type Mirror struct {
+	ID      string // name in the configuration
+	Pattern string // regular expression over the fetch URL
+	URL     string
+}
+
+// Runtime says how the layer gets yoctuned.
+type Runtime struct {
+	Form    string // source, prebuilt
+	Version string
+	Files   []RuntimeFile // from the manifest of `make dist`
+	CUDA    bool          // add yoctune-cuda
+}
+
+// RuntimeFile is one artefact of dist/manifest.json.
+type RuntimeFile struct {
+	Name   string // yoctuned-arm64, yoctuned-source, yoctune-cuda-source
+	URI    string
+	SHA256 string
+}

@@ -1,0 +1,259 @@
+// Package plan defines the contract between yoctune, which compiles a
+// configuration, and yoctuned, which obeys it on the device.
+//
+// Two shapes live here. [Plan] is the device document, plan.json: everything
+// the device must do, in base units, and nothing it need not know. [Layer] is
+// what the emitters are given: the layer's identity, its build-side settings,
+// and one [Target] per machine, each carrying its Plan.
+//
+// Base units throughout: frequencies in Hz (CPU clocks of nvpmodel in kHz where
+// the field says so), sizes in bytes, durations in nanoseconds, temperatures in
+// milli-degrees Celsius, power in milliwatts.
+package plan
+
+// Schema identifies the format of plan.json. A reader refuses another major.
+const Schema = "yoctune.plan/1"
+
+// Plan is the device document.
+type Plan struct {
+	Schema    string              `json:"$schema"`
+	Layer     string              `json:"layer"`             // layer.name of the configuration
+	Target    string              `json:"target"`            // name under targets:
+	Board     string              `json:"board"`             // module SKU, an id of schema/facts/board
+	Machine   string              `json:"machine,omitempty"` // bitbake MACHINE
+	Release   string              `json:"release"`           // meta-tegra branch
+	L4T       string              `json:"l4t"`               // e.g. "36.5.0"
+	Serial    int64               `json:"serial"`            // monotonic: an older plan is refused on the device
+	Rollback  string              `json:"rollback"`          // "keep" or "on-stop"
+	Settings  []Setting           `json:"settings"`
+	Power     *Power              `json:"power,omitempty"`
+	Units     []Unit              `json:"units"`
+	Pipelines map[string]Pipeline `json:"pipelines"`
+	Monitor   *Monitor            `json:"monitor,omitempty"`
+	Digest    string              `json:"digest"` // "sha256:<hex>" over the canonical form without this field
+}
+
+// Domains of settings.
+const (
+	DomainSysctl  = "sysctl"
+	DomainCPU     = "cpu"
+	DomainGPU     = "gpu"
+	DomainMemory  = "memory"
+	DomainStorage = "storage"
+	DomainIRQ     = "irq"
+	DomainNetwork = "network"
+	DomainKernel  = "kernel" // kernel arguments, read back from /proc/cmdline
+	DomainModule  = "module"
+	DomainKnob    = "knob" // a bare path from `plan --knobs`
+)
+
+// How found is compared with wanted.
+const (
+	Exact          = "exact"
+	AtLeast        = "at_least"
+	AtMost         = "at_most"
+	FirstAvailable = "first_available" // Want holds alternatives separated by "|"
+)
+
+// What yoctuned does about a difference.
+const (
+	Enforce = "enforce" // repair drift
+	Report  = "report"  // only say so; never written
+	Once    = "once"    // written by apply, drift is only reported
+)
+
+// What a change of the setting needs before it is in force.
+const (
+	NeedsNothing = "nothing"
+	NeedsReboot  = "reboot"
+	NeedsReflash = "reflash"
+)
+
+// Value types: they decide how wanted and found are normalised before they are
+// compared.
+const (
+	TypeInt     = "int"     // decimal, or 0x… as the kernel may print it
+	TypeString  = "string"  // trimmed text
+	TypeVector  = "vector"  // integers separated by blanks (tcp_rmem)
+	TypeChoice  = "choice"  // kernel prints all choices, the chosen one in [brackets]
+	TypeCPUList = "cpulist" // 0-3,5
+	TypeCPUMask = "cpumask" // hexadecimal words, as in smp_affinity
+	TypeBool    = "bool"    // 0/1, Y/N
+	TypePresent = "present" // Want "1": the node or argument is there
+)
+
+// Setting is one wanted value of one kind of kernel knob.
+type Setting struct {
+	ID       string `json:"id"`     // stable, e.g. "sysctl.vm.swappiness"
+	Domain   string `json:"domain"` // one of the Domain constants
+	Select   Select `json:"select"`
+	Type     string `json:"type"` // one of the Type constants
+	Want     string `json:"want"` // as it is written to the kernel
+	Compare  string `json:"compare"`
+	Policy   string `json:"policy"`
+	Needs    string `json:"needs"`
+	Optional bool   `json:"optional,omitempty"` // absent node is not a failure
+	Group    string `json:"group,omitempty"`    // settings that rewrite each other (dirty_ratio, dirty_bytes)
+}
+
+// Select says which kernel nodes a setting is about. Either Path names one
+// node, or Class, with the matchers below it, selects devices and Attr is the
+// file below each of them. Matchers that are empty match everything; there is
+// no selection by index.
+type Select struct {
+	Path   string `json:"path,omitempty"`    // absolute, below /proc/sys, /sys or /proc
+	Class  string `json:"class,omitempty"`   // block, cpufreq, devfreq, net, irq, cmdline
+	Name   string `json:"name,omitempty"`    // glob over the kernel's device name, or the IRQ's action name
+	OFNode string `json:"of_node,omitempty"` // device tree node name (of_node/name)
+	Driver string `json:"driver,omitempty"`  // bound driver
+	Attr   string `json:"attr,omitempty"`    // relative path, e.g. "queue/scheduler"
+}
+
+// Power is the power mode part of the plan.
+type Power struct {
+	Table    string      `json:"table"`             // "stock": the BSP's own modes only; "extend"; "complete"
+	Default  string      `json:"default,omitempty"` // mode name
+	Modes    []PowerMode `json:"modes"`             // authored by the configuration, in id order
+	Adaptive *Adaptive   `json:"adaptive,omitempty"`
+}
+
+// PowerMode is one POWER_MODEL block of nvpmodel.conf.
+type PowerMode struct {
+	ID     int          `json:"id"`
+	Name   string       `json:"name"`             // \w{1,32}
+	From   string       `json:"from,omitempty"`   // stock mode it was derived from
+	Params []PowerParam `json:"params"`           // in the order nvpmodel must write them
+	Reboot []string     `json:"reboot,omitempty"` // modes between which and this one a reboot is needed
+}
+
+// PowerParam is one "PARAM ARG value" line. CPU clocks are kHz, others Hz; -1 is
+// nvpmodel's "no cap" on a CLOCK.
+type PowerParam struct {
+	Param string `json:"param"`
+	Arg   string `json:"arg"`
+	Value string `json:"value"`
+}
+
+// Adaptive moves along Ladder by load (percent), with hysteresis.
+type Adaptive struct {
+	UpLoad   int      `json:"up_load"`
+	UpFor    int64    `json:"up_for"` // ns
+	DownLoad int      `json:"down_load"`
+	DownFor  int64    `json:"down_for"` // ns
+	Ladder   []string `json:"ladder"`
+}
+
+// Unit is what the device must know of a systemd unit of the layer.
+type Unit struct {
+	Name  string `json:"name"`           // vision.service, inference.slice
+	CPUs  string `json:"cpus,omitempty"` // cpu list
+	Slice string `json:"slice,omitempty"`
+}
+
+// Pipeline is one declared inference pipeline.
+type Pipeline struct {
+	Source PipelineSource  `json:"source"`
+	Stages []PipelineStage `json:"stages"` // in topological order
+	Sink   PipelineSink    `json:"sink"`
+	Queue  PipelineQueue   `json:"queue"`
+	SLO    *PipelineSLO    `json:"slo,omitempty"`
+	CPUs   string          `json:"cpus,omitempty"` // cpu list the pipeline may use
+}
+
+// PipelineSource produces frames.
+type PipelineSource struct {
+	Kind   string   `json:"kind"`             // file, synthetic, v4l2, command
+	Path   string   `json:"path,omitempty"`   // file or device
+	Format string   `json:"format"`           // nv12, i420, y4m
+	Width  int      `json:"width,omitempty"`  // pixels; 0 for y4m, whose header says
+	Height int      `json:"height,omitempty"` // pixels
+	FPSNum int      `json:"fps_num,omitempty"`
+	FPSDen int      `json:"fps_den,omitempty"`
+	Live   bool     `json:"live,omitempty"` // live: frames are dropped when late; otherwise the source blocks
+	Exec   []string `json:"exec,omitempty"` // command: argv
+}
+
+// PipelineStage is one step.
+type PipelineStage struct {
+	ID         string      `json:"id"`
+	Kind       string      `json:"kind"`  // preprocess, model, postprocess
+	Input      string      `json:"input"` // "source" or a stage id
+	Preprocess *Preprocess `json:"preprocess,omitempty"`
+	Model      *Model      `json:"model,omitempty"`
+	Post       *Post       `json:"post,omitempty"`
+}
+
+// Preprocess makes a tensor of a frame in one pass.
+type Preprocess struct {
+	Width  int      `json:"width"`
+	Height int      `json:"height"`
+	Fit    string   `json:"fit"`    // stretch, letterbox
+	Layout string   `json:"layout"` // nchw
+	Color  string   `json:"color"`  // rgb, bgr
+	DType  string   `json:"dtype"`  // f32
+	Pad    int      `json:"pad"`    // 0–255, letterbox border
+	Mean   []string `json:"mean"`   // per channel, in 0–1 units, decimal text (no floats in a plan)
+	Std    []string `json:"std"`
+	Crop   *Crop    `json:"crop,omitempty"` // region of the source frame, pixels
+}
+
+// Crop is a region of a frame in pixels.
+type Crop struct {
+	X      int `json:"x"`
+	Y      int `json:"y"`
+	Width  int `json:"width"`
+	Height int `json:"height"`
+}
+
+// Model is an ONNX model run by ONNX Runtime.
+type Model struct {
+	Path    string `json:"path,omitempty"`   // on the device, or relative to the plan
+	SHA256  string `json:"sha256,omitempty"` // hex; installed as models/<sha256>
+	Input   string `json:"input,omitempty"`  // tensor name; the model's first when empty
+	Output  string `json:"output,omitempty"`
+	Threads int    `json:"threads,omitempty"` // intra-op, 0: one per core of the pipeline
+}
+
+// Post turns an output tensor into results.
+type Post struct {
+	Kind      string `json:"kind"`                // ctc (text), argmax (classification), raw
+	Labels    string `json:"labels,omitempty"`    // file, one label per line
+	Threshold string `json:"threshold,omitempty"` // decimal text, 0–1
+	Top       int    `json:"top,omitempty"`
+}
+
+// PipelineSink takes results.
+type PipelineSink struct {
+	Kind string `json:"kind"`           // ndjson
+	Path string `json:"path,omitempty"` // stdout when empty
+}
+
+// PipelineQueue bounds the queues between stages.
+type PipelineQueue struct {
+	Capacity int    `json:"capacity"`
+	Policy   string `json:"policy"` // block, drop-oldest, drop-newest
+}
+
+// PipelineSLO is judged by the runtime.
+type PipelineSLO struct {
+	LatencyP95 int64 `json:"latency_p95,omitempty"` // ns, capture to sink
+	MinFPS     int   `json:"min_fps,omitempty"`
+}
+
+// Monitor configures sampling on the device.
+type Monitor struct {
+	Interval int64 `json:"interval"` // ns
+	Metrics  bool  `json:"metrics,omitempty"`
+}
+
+// Position is a place in a source file. Line and Column count from 1.
+type Position struct {
+	File   string `json:"file"`
+	Line   int    `json:"line"`
+	Column int    `json:"column"`
+}
+
+// Origins maps the id of a setting (or of any other part of a [Target]) to the
+// place in the configuration that asked for it. It lives beside the plan, in
+// plan.origins.json, outside digest and signature.
+type Origins map[string]Position
