@@ -1,0 +1,373 @@
+// Command dist makes the release files of the device runtime:
+//
+//	yoctuned-<version>-linux-{amd64,arm64}   programs, cgo, for glibc 2.34 and newer
+//	yoctuned-<version>-source.tar.gz         the runtime's own module with vendor/
+//	yoctune-cuda-<version>-source.tar.gz     sources of libyoctune_cuda.so
+//	*.spdx.json                              what each of them is made of
+//	manifest.json                            name, uri and sha256 of each
+//
+// Two runs on the same commit give the same bytes: archives are sorted and carry
+// SOURCE_DATE_EPOCH (the commit's time when unset) or nothing.
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"sort"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spdx/tools-golang/spdx/v2/common"
+	spdx "github.com/spdx/tools-golang/spdx/v2/v2_3"
+
+	"github.com/yoctune/yoctune/internal/version"
+)
+
+const mainModule = "github.com/yoctune/yoctune"
+
+// Manifest is dist/manifest.json, which a configuration's runtime.manifest names.
+type Manifest struct {
+	Schema  string         `json:"$schema"`
+	Version string         `json:"version"`
+	Files   []ManifestFile `json:"files"`
+}
+
+// ManifestFile is one release file.
+type ManifestFile struct {
+	Name   string `json:"name"` // role: yoctuned-arm64, yoctuned-source, …
+	File   string `json:"file"`
+	URI    string `json:"uri"`
+	SHA256 string `json:"sha256"`
+	Bytes  int64  `json:"bytes"`
+}
+
+type module struct{ Path, Version string }
+
+func main() {
+	out := flag.String("o", "dist", "output folder")
+	base := flag.String("uri", "https://github.com/yoctune/yoctune/releases/download/v"+version.Version, "where the files will be fetched from")
+	arches := flag.String("arch", "amd64,arm64", "architectures of the programs")
+	flag.Parse()
+	if err := run(*out, *base, strings.Split(*arches, ",")); err != nil {
+		fmt.Fprintln(os.Stderr, "dist:", err)
+		os.Exit(1)
+	}
+}
+
+func run(out, base string, arches []string) error {
+	if err := os.MkdirAll(out, 0o755); err != nil {
+		return err
+	}
+	when, err := sourceDate()
+	if err != nil {
+		return err
+	}
+	mods, err := modules("./cmd/yoctuned")
+	if err != nil {
+		return err
+	}
+	m := Manifest{Schema: "yoctune.dist/1", Version: version.Version}
+	add := func(role, file string, mods []module) error {
+		raw, err := os.ReadFile(filepath.Join(out, file))
+		if err != nil {
+			return err
+		}
+		sum := sha256.Sum256(raw)
+		digest := hex.EncodeToString(sum[:])
+		m.Files = append(m.Files, ManifestFile{Name: role, File: file, URI: base + "/" + file, SHA256: digest, Bytes: int64(len(raw))})
+		fmt.Printf("%s  %9d  %s\n", digest[:16], len(raw), file)
+		return writeSBOM(filepath.Join(out, file+".spdx.json"), file, digest, when, mods)
+	}
+	for _, arch := range arches {
+		file := fmt.Sprintf("yoctuned-%s-linux-%s", version.Version, arch)
+		if err := build(filepath.Join(out, file), arch); err != nil {
+			return err
+		}
+		if err := add("yoctuned-"+arch, file, mods); err != nil {
+			return err
+		}
+	}
+	source := fmt.Sprintf("yoctuned-%s-source.tar.gz", version.Version)
+	if err := runtimeSource(filepath.Join(out, source), when, mods); err != nil {
+		return fmt.Errorf("source archive: %w", err)
+	}
+	if err := add("yoctuned-source", source, mods); err != nil {
+		return err
+	}
+	cuda := fmt.Sprintf("yoctune-cuda-%s-source.tar.gz", version.Version)
+	if err := cudaSource(filepath.Join(out, cuda), when); err != nil {
+		return fmt.Errorf("CUDA source archive: %w", err)
+	}
+	if err := add("yoctune-cuda-source", cuda, nil); err != nil {
+		return err
+	}
+	raw, err := json.MarshalIndent(m, "", "  ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(out, "manifest.json"), append(raw, '\n'), 0o644)
+}
+
+// sourceDate is SOURCE_DATE_EPOCH, or the time of the commit.
+func sourceDate() (time.Time, error) {
+	s := os.Getenv("SOURCE_DATE_EPOCH")
+	if s == "" {
+		raw, err := exec.Command("git", "log", "-1", "--format=%ct").Output()
+		if err != nil {
+			return time.Time{}, fmt.Errorf("commit time: %w (set SOURCE_DATE_EPOCH outside a checkout)", err)
+		}
+		s = strings.TrimSpace(string(raw))
+	}
+	n, err := strconv.ParseInt(s, 10, 64)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("SOURCE_DATE_EPOCH %q: %w", s, err)
+	}
+	return time.Unix(n, 0).UTC(), nil
+}
+
+func build(out, arch string) error {
+	cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w -buildid=", "-o", out, "./cmd/yoctuned")
+	cmd.Env = append(os.Environ(), "GOOS=linux", "GOARCH="+arch, "CGO_ENABLED=1")
+	if arch == "arm64" && os.Getenv("CC_ARM64") != "" {
+		cmd.Env = append(cmd.Env, "CC="+os.Getenv("CC_ARM64"))
+	} else if arch == "arm64" {
+		cmd.Env = append(cmd.Env, "CC=aarch64-linux-gnu-gcc")
+	}
+	cmd.Stderr = os.Stderr
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("build for %s: %w", arch, err)
+	}
+	return nil
+}
+
+// modules lists what pkg is linked from, the main module left out.
+func modules(pkg string) ([]module, error) {
+	cmd := exec.Command("go", "list", "-deps", "-f", "{{with .Module}}{{.Path}} {{.Version}}{{end}}", pkg)
+	cmd.Stderr = os.Stderr
+	raw, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("go list %s: %w", pkg, err)
+	}
+	seen := map[string]bool{}
+	var mods []module
+	for _, line := range strings.Split(string(raw), "\n") {
+		f := strings.Fields(line)
+		if len(f) != 2 || f[0] == mainModule || seen[f[0]] {
+			continue
+		}
+		seen[f[0]] = true
+		mods = append(mods, module{f[0], f[1]})
+	}
+	sort.Slice(mods, func(i, j int) bool { return mods[i].Path < mods[j].Path })
+	return mods, nil
+}
+
+// runtimeSource packs the packages yoctuned is made of as a module of their own,
+// with vendor/, so that a recipe builds it without a network.
+func runtimeSource(out string, when time.Time, mods []module) error {
+	tmp, err := os.MkdirTemp("", "yoctuned-source-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(tmp)
+	raw, err := exec.Command("go", "list", "-deps", "-f", "{{with .Module}}{{if .Main}}{{$.Dir}}{{end}}{{end}}", "./cmd/yoctuned").Output()
+	if err != nil {
+		return fmt.Errorf("go list: %w", err)
+	}
+	root, err := os.Getwd()
+	if err != nil {
+		return err
+	}
+	for _, dir := range strings.Fields(string(raw)) {
+		rel, err := filepath.Rel(root, dir)
+		if err != nil {
+			return err
+		}
+		if err := copyTree(root, tmp, rel); err != nil {
+			return err
+		}
+	}
+	gomod := "module " + mainModule + "\n\ngo 1.26\n\nrequire (\n"
+	for _, m := range mods {
+		gomod += "\t" + m.Path + " " + m.Version + "\n"
+	}
+	if err := os.WriteFile(filepath.Join(tmp, "go.mod"), []byte(gomod+")\n"), 0o644); err != nil {
+		return err
+	}
+	for _, f := range []string{"go.sum", "LICENSE"} {
+		raw, err := os.ReadFile(f)
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(tmp, f), raw, 0o644); err != nil {
+			return err
+		}
+	}
+	vendor := exec.Command("go", "mod", "vendor")
+	vendor.Dir = tmp
+	vendor.Env = append(os.Environ(), "GOFLAGS=-mod=mod")
+	vendor.Stderr = os.Stderr
+	if err := vendor.Run(); err != nil {
+		return fmt.Errorf("go mod vendor: %w", err)
+	}
+	check := exec.Command("go", "build", "-mod=vendor", "-buildvcs=false", "-o", os.DevNull, "./cmd/yoctuned")
+	check.Dir = tmp
+	check.Env = append(os.Environ(), "GOPROXY=off", "GOFLAGS=")
+	check.Stderr = os.Stderr
+	if err := check.Run(); err != nil {
+		return fmt.Errorf("the archive does not build without a network: %w", err)
+	}
+	return pack(out, tmp, strings.TrimSuffix(filepath.Base(out), "-source.tar.gz"), when)
+}
+
+// copyTree copies the files of one package and its C sources, tests left out.
+// C code lives in folders that hold no Go files, so those come along whole.
+func copyTree(root, tmp, rel string) error {
+	return filepath.WalkDir(filepath.Join(root, rel), func(p string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name, err := filepath.Rel(root, p)
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			if name != rel && (d.Name() == "testdata" || hasGo(p)) {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		if strings.HasSuffix(name, "_test.go") || !d.Type().IsRegular() {
+			return nil
+		}
+		raw, err := os.ReadFile(p)
+		if err != nil {
+			return err
+		}
+		to := filepath.Join(tmp, name)
+		if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+			return err
+		}
+		return os.WriteFile(to, raw, 0o644)
+	})
+}
+
+func hasGo(dir string) bool {
+	found, err := filepath.Glob(filepath.Join(dir, "*.go"))
+	return err == nil && len(found) > 0
+}
+
+func cudaSource(out string, when time.Time) error {
+	tmp, err := os.MkdirTemp("", "yoctune-cuda-source-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(tmp)
+	for _, dir := range []string{"runtime/core/c", "runtime/core/cuda"} {
+		if err := copyTree(".", tmp, dir); err != nil {
+			return err
+		}
+	}
+	raw, err := os.ReadFile("LICENSE")
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(tmp, "LICENSE"), raw, 0o644); err != nil {
+		return err
+	}
+	return pack(out, tmp, strings.TrimSuffix(filepath.Base(out), "-source.tar.gz"), when)
+}
+
+// pack writes a reproducible tar.gz of dir below prefix.
+func pack(out, dir, prefix string, when time.Time) error {
+	var names []string
+	err := filepath.WalkDir(dir, func(p string, d fs.DirEntry, err error) error {
+		if err == nil && d.Type().IsRegular() {
+			names = append(names, p)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	sort.Strings(names)
+	var buf bytes.Buffer
+	gz, err := gzip.NewWriterLevel(&buf, gzip.BestCompression)
+	if err != nil {
+		return err
+	}
+	tw := tar.NewWriter(gz)
+	for _, p := range names {
+		raw, err := os.ReadFile(p)
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(dir, p)
+		if err != nil {
+			return err
+		}
+		h := &tar.Header{Name: path.Join(prefix, filepath.ToSlash(rel)), Mode: 0o644, Size: int64(len(raw)), ModTime: when, Format: tar.FormatPAX}
+		if err := tw.WriteHeader(h); err != nil {
+			return err
+		}
+		if _, err := tw.Write(raw); err != nil {
+			return err
+		}
+	}
+	if err := tw.Close(); err != nil {
+		return err
+	}
+	if err := gz.Close(); err != nil {
+		return err
+	}
+	return os.WriteFile(out, buf.Bytes(), 0o644)
+}
+
+func writeSBOM(out, file, digest string, when time.Time, mods []module) error {
+	doc := spdx.Document{
+		SPDXVersion: spdx.Version, DataLicense: spdx.DataLicense, SPDXIdentifier: "DOCUMENT",
+		DocumentName:      file,
+		DocumentNamespace: "https://github.com/yoctune/yoctune/spdx/" + file + "-" + digest,
+		CreationInfo: &spdx.CreationInfo{
+			Created:  when.Format(time.RFC3339),
+			Creators: []common.Creator{{CreatorType: "Tool", Creator: "yoctune-dist-" + version.Version}},
+		},
+	}
+	pkg := func(id, name, ver, licence string) *spdx.Package {
+		return &spdx.Package{
+			PackageName: name, PackageSPDXIdentifier: common.ElementID(id), PackageVersion: ver,
+			PackageDownloadLocation: "NOASSERTION", PackageLicenseConcluded: licence, PackageLicenseDeclared: licence,
+			PackageCopyrightText: "NOASSERTION",
+		}
+	}
+	root := pkg("Package-root", file, version.Version, "Apache-2.0")
+	root.PackageChecksums = []common.Checksum{{Algorithm: common.SHA256, Value: digest}}
+	doc.Packages = append(doc.Packages, root)
+	doc.Relationships = append(doc.Relationships, relation("DOCUMENT", "DESCRIBES", "Package-root"))
+	for i, m := range mods {
+		id := "Package-module-" + strconv.Itoa(i)
+		doc.Packages = append(doc.Packages, pkg(id, m.Path, m.Version, "NOASSERTION"))
+		doc.Relationships = append(doc.Relationships, relation("Package-root", "DEPENDS_ON", id))
+	}
+	raw, err := json.MarshalIndent(doc, "", "  ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(out, append(raw, '\n'), 0o644)
+}
+
+func relation(a, kind, b string) *spdx.Relationship {
+	return &spdx.Relationship{RefA: common.MakeDocElementID("", a), Relationship: kind, RefB: common.MakeDocElementID("", b)}
+}
