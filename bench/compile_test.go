@@ -1,0 +1,127 @@
+package bench
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// BenchmarkBuildAgainstCueExport compares compiling an example to files on disk
+// with what `cue export` needs for the same configuration and schema alone. The
+// two run in turn; the ratio is of the medians of CPU time.
+func BenchmarkBuildAgainstCueExport(b *testing.B) {
+	yoctune, cue := tool(b, "./cmd/yoctune", "-ldflags=-s -w"), cueTool(b)
+	example := filepath.Join(repo(b), "examples", "video-analytics")
+	module := cueModule(b, example)
+	out := filepath.Join(b.TempDir(), "layer")
+	ours, theirs := series(b, func() usage {
+		if err := os.RemoveAll(out); err != nil {
+			b.Fatal(err)
+		}
+		return run(b, "", []int{0}, yoctune, "build", example, "-o", out)
+	}, func() usage {
+		return run(b, module, []int{0}, cue, "export", ".")
+	})
+	report(b, ours, "cue export", theirs)
+}
+
+// BenchmarkVetAgainstCueVet does the same for checking alone.
+func BenchmarkVetAgainstCueVet(b *testing.B) {
+	yoctune, cue := tool(b, "./cmd/yoctune", "-ldflags=-s -w"), cueTool(b)
+	example := filepath.Join(repo(b), "examples", "video-analytics")
+	module := cueModule(b, example)
+	ours, theirs := series(b, func() usage {
+		return run(b, "", []int{0}, yoctune, "vet", example)
+	}, func() usage {
+		return run(b, module, []int{0}, cue, "vet", "-c", ".")
+	})
+	report(b, ours, "cue vet", theirs)
+}
+
+// BenchmarkBuild100Targets compiles a fleet: 100 targets of one example.
+func BenchmarkBuild100Targets(b *testing.B) {
+	yoctune := tool(b, "./cmd/yoctune", "-ldflags=-s -w")
+	dir := fleet(b, 100)
+	b.ResetTimer()
+	var last usage
+	for b.Loop() {
+		last = run(b, "", []int{0}, yoctune, "vet", dir)
+	}
+	b.ReportMetric(float64(last.cpu)/1e6, "cpu-ms/op")
+	b.ReportMetric(float64(last.rss)/1e6, "peak-MB")
+}
+
+// fleet writes a project of n targets that share the example's profiles but
+// differ in their own fields. vet has no limit of one machine a layer to obey:
+// each target names its own carrier machine through the user's boards.
+func fleet(tb testing.TB, n int) string {
+	tb.Helper()
+	src := filepath.Join(repo(tb), "examples", "video-analytics", "config.cue")
+	raw, err := os.ReadFile(src)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	dir := tb.TempDir()
+	if err := os.CopyFS(dir, os.DirFS(filepath.Dir(src))); err != nil {
+		tb.Fatal(err)
+	}
+	head, _, ok := strings.Cut(string(raw), "\ttargets:")
+	if !ok {
+		tb.Fatal("the example has no targets: at one tab")
+	}
+	_, rest, ok := strings.Cut(string(raw), "\n\tprofiles:")
+	if !ok {
+		tb.Fatal("the example has no profiles: at one tab")
+	}
+	var targets strings.Builder
+	targets.WriteString("\ttargets: {\n")
+	for i := range n {
+		fmt.Fprintf(&targets, "\t\t\"unit-%03d\": {board: \"orin-nano-8gb\", release: \"scarthgap\", machine: \"jetson-orin-nano-devkit\", use: %s, sysctl: \"vm.vfs_cache_pressure\": %d}\n", i, useOf(tb, string(raw)), 50+i)
+	}
+	targets.WriteString("\t}\n\n\tprofiles:")
+	if err := os.WriteFile(filepath.Join(dir, "config.cue"), []byte(head+targets.String()+rest), 0o644); err != nil {
+		tb.Fatal(err)
+	}
+	return dir
+}
+
+func useOf(tb testing.TB, config string) string {
+	tb.Helper()
+	_, rest, ok := strings.Cut(config, "use:")
+	if !ok {
+		tb.Fatal("the example uses no profile")
+	}
+	end := strings.IndexByte(rest, ']')
+	if end < 0 {
+		tb.Fatal("the example's use: has no end")
+	}
+	return strings.TrimSpace(rest[:end+1])
+}
+
+// series runs a and b in turn so that both meet the same noise.
+func series(tb *testing.B, a, b func() usage) (usage, usage) {
+	a() // fill the page cache
+	b()
+	tb.ResetTimer()
+	var as, bs []usage
+	for tb.Loop() {
+		as, bs = append(as, a()), append(bs, b())
+	}
+	tb.StopTimer()
+	pick := func(s []usage) usage {
+		i := 0
+		return median(len(s), func() usage { u := s[i]; i++; return u })
+	}
+	return pick(as), pick(bs)
+}
+
+func report(b *testing.B, ours usage, reference string, theirs usage) {
+	b.ReportMetric(0, "ns/op") // the pair's time says nothing
+	b.ReportMetric(float64(ours.cpu)/float64(time.Millisecond), "cpu-ms")
+	b.ReportMetric(float64(theirs.cpu)/float64(time.Millisecond), "reference-cpu-ms")
+	b.ReportMetric(float64(ours.cpu)/float64(theirs.cpu), "ratio")
+	b.Log("\n" + show("yoctune", ours) + "\n" + show(reference, theirs))
+}
