@@ -1,0 +1,67 @@
+#!/bin/sh
+# Installs what the tests need from the system's and language registries.
+# Everything that is not a system package goes below build/.
+#
+#   scripts/setup.sh system   Debian packages (needs root; lists what is missing otherwise)
+#   scripts/setup.sh python   virtual environments for bitbake's parser and nvcc
+#   scripts/setup.sh models   ONNX Runtime and the models of the examples
+set -eu
+cd "$(dirname "$0")/.."
+
+system() {
+	want=""
+	need() { command -v "$1" >/dev/null 2>&1 || want="$want $2"; }
+	need gcc gcc
+	need g++ g++
+	need python3 python3
+	need systemd-analyze systemd
+	need udevadm udev
+	need shellcheck shellcheck
+	need aarch64-linux-gnu-gcc gcc-aarch64-linux-gnu
+	need qemu-aarch64 qemu-user
+	need qemu-system-x86_64 qemu-system-x86
+	need cpio cpio
+	need depmod kmod
+	need minisign minisign
+	need npm npm
+	need objdump binutils
+	[ -e /usr/aarch64-linux-gnu/include/stdio.h ] || want="$want libc6-dev-arm64-cross"
+	[ -x /bin/busybox ] || [ -x /usr/bin/busybox ] || want="$want busybox-static"
+	python3 -c 'import venv, ensurepip' 2>/dev/null || want="$want python3-venv"
+	[ -n "$want" ] || return 0
+	if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
+		echo "setup: missing packages:$want" >&2
+		echo "setup: install them, as root on Debian: apt-get install --no-install-recommends$want" >&2
+		exit 1
+	fi
+	echo "setup: installing$want" >&2
+	apt-get update -qq
+	# shellcheck disable=SC2086 # a list of package names
+	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $want >/dev/null
+}
+
+# venv DIR REQUIREMENTS: made anew when the requirements change
+venv() {
+	[ -f "$2" ] || { echo "setup: no $2" >&2; exit 1; }
+	cmp -s "$2" "$1/.requirements" && return 0
+	echo "setup: $1" >&2
+	rm -rf "$1"
+	python3 -m venv "$1"
+	"$1/bin/pip" install --quiet --disable-pip-version-check -r "$2"
+	cp "$2" "$1/.requirements"
+}
+
+python() {
+	venv build/bb-venv tests/bitbake/requirements.txt
+	venv build/cuda-venv tests/cuda/requirements.txt
+}
+
+models() { sh tests/models/fetch.sh; }
+
+[ $# -gt 0 ] || { sed -n 2,9p "$0" >&2; exit 2; }
+for part; do
+	case $part in
+	system | python | models) "$part" ;;
+	*) echo "setup: unknown part $part" >&2; exit 2 ;;
+	esac
+done
