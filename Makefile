@@ -1,0 +1,88 @@
+# yoctune: performance tuning of embedded Linux as code.
+#   make demo    set-up, then the main job on an example
+#   make test    set-up, then every fast test
+#   make bench   benchmarks, each beside a reference measured in the same run
+#   make prove   long checks and checks against outside material
+#   make dist    release files of the device runtime
+
+SHELL       := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+GO      ?= go
+BUILD   := build
+BIN     := $(BUILD)/bin
+EXAMPLE := examples/video-analytics
+CUE_VERSION = $(shell $(GO) list -m -f '{{.Version}}' cuelang.org/go)
+
+# A test that misses what `make setup` installs fails instead of skipping.
+REQUIRE := YOCTUNE_REQUIRE_BITBAKE=1 YOCTUNE_REQUIRE_MODELS=1
+
+.PHONY: help
+help: ## this text
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
+
+.PHONY: build
+build: ## both programs, in build/bin
+	@mkdir -p $(BIN)
+	$(GO) build -trimpath -o $(BIN)/yoctune ./cmd/yoctune
+	$(GO) build -trimpath -o $(BIN)/yoctuned ./cmd/yoctuned
+
+.PHONY: demo
+demo: build ## builds an example layer, applies its plan to a device tree
+	@scripts/demo.sh $(EXAMPLE) $(BIN) $(BUILD)/demo
+
+.PHONY: setup
+setup: ## everything the tests need
+	@scripts/setup.sh system python models
+
+.PHONY: test
+test: setup lint unit cuda-check arm64-check qemu-check ## every fast test
+
+.PHONY: lint
+lint:
+	@test -z "$$(gofmt -l cmd compiler emitters runtime schema internal bench golden tests)" || { gofmt -l .; echo 'gofmt would change these'; exit 1; }
+	$(GO) vet ./...
+	shellcheck scripts/*.sh tests/*/*.sh .ci/run
+
+.PHONY: unit
+unit:
+	$(REQUIRE) $(GO) test ./...
+
+.PHONY: cuda-check
+cuda-check: ## compiles and assembles the CUDA sources, no GPU needed
+	tests/cuda/compile.sh
+	tests/cuda/asan.sh
+
+.PHONY: arm64-check
+arm64-check: ## the device program for arm64, run under qemu-user
+	tests/arm64/run.sh
+
+.PHONY: qemu-check
+qemu-check: ## a booted kernel: apply, drift, repair, kill, roll back
+	tests/qemu/run.sh
+
+.PHONY: bench
+bench: build ## benchmarks, each beside its reference
+	@mkdir -p $(BUILD)/tools
+	@[ -x $(BUILD)/tools/cue ] || GOBIN=$(CURDIR)/$(BUILD)/tools $(GO) install cuelang.org/go/cmd/cue@$(CUE_VERSION)
+	CUE=$(CURDIR)/$(BUILD)/tools/cue $(GO) test ./bench -run '^$$' -bench . -benchtime 7x -v
+	$(BIN)/yoctuned bench bandwidth
+	$(BIN)/yoctuned bench kernels
+
+.PHONY: prove
+prove: ## long checks; see docs/prove.md for the checkouts it takes
+	scripts/prove.sh
+
+.PHONY: dist
+dist: ## release files of the device runtime, in dist/
+	$(GO) run ./internal/cmd/dist -o dist
+
+.PHONY: golden
+golden: ## rewrites golden/; read the diff before you commit it
+	$(GO) test ./golden -update
+	git diff --stat -- golden
+
+.PHONY: clean
+clean:
+	rm -rf $(BUILD) dist
