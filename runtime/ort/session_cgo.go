@@ -1,0 +1,331 @@
+//go:build cgo
+
+package ort
+
+/*
+#cgo CFLAGS: -std=c11 -O2 -Wall -Wextra -D_GNU_SOURCE
+#cgo linux LDFLAGS: -ldl
+#cgo noescape ort_run
+#cgo nocallback ort_run
+#include <stdlib.h>
+#include "shim.h"
+*/
+import "C"
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Runtime is a loaded ONNX Runtime. It may be used from several goroutines.
+type Runtime struct {
+	c    *C.ort_runtime
+	path string
+	api  int
+}
+
+// Open loads the library at path. The error wraps [ErrNoLibrary]. The library
+// stays loaded until the process ends: its threads outlive any unloading.
+func Open(path string) (*Runtime, error) {
+	c := (*C.ort_runtime)(C.calloc(1, C.sizeof_ort_runtime))
+	if c == nil {
+		return nil, errors.New("onnx runtime: out of memory")
+	}
+	cpath := C.CString(path)
+	defer C.free(unsafe.Pointer(cpath))
+	var e C.ort_error
+	if C.ort_load(c, cpath, &e) != 0 {
+		C.free(unsafe.Pointer(c))
+		return nil, fmt.Errorf("%w: %s: %s", ErrNoLibrary, path, C.GoString(&e.msg[0]))
+	}
+	r := &Runtime{c: c, path: path}
+	var err error
+	if r.api, err = apiFor(r.Version()); err != nil {
+		C.free(unsafe.Pointer(c))
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	if C.ort_start(c, C.uint32_t(r.api), &e) != 0 {
+		C.ort_stop(c)
+		C.free(unsafe.Pointer(c))
+		return nil, fmt.Errorf("%w: %s %s: %s", ErrNoLibrary, path, r.Version(), C.GoString(&e.msg[0]))
+	}
+	return r, nil
+}
+
+// Version is the release of the library, "1.24.2".
+func (r *Runtime) Version() string { return C.GoString(&r.c.version[0]) }
+
+// API is the version of the function table in use, [MinAPI] to [MaxAPI].
+func (r *Runtime) API() int { return r.api }
+
+// Path is the file the library was loaded from.
+func (r *Runtime) Path() string { return r.path }
+
+// Close releases what Open made, after every session and tensor is closed.
+func (r *Runtime) Close() {
+	if r.c != nil {
+		C.ort_stop(r.c)
+		C.free(unsafe.Pointer(r.c))
+		r.c = nil
+	}
+}
+
+// Session is a loaded model with one input and one output chosen. Run may be
+// called by one goroutine at a time, Terminate by any.
+type Session struct {
+	rt              *Runtime
+	c               *C.ort_session
+	inputs, outputs []Info
+	in, out         Info
+	terminated      atomic.Bool
+	mu              sync.Mutex // orders Terminate against Close
+}
+
+// NewSession loads the model in the file. Errors wrap [ErrModel],
+// [ErrUnsupported], or what opening the file gave.
+func (r *Runtime) NewSession(path string, o Options) (*Session, error) {
+	data, unmap, err := mapFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("read model: %w", err)
+	}
+	defer unmap()
+	s, err := r.NewSessionFromBytes(data, o)
+	if err != nil {
+		return nil, fmt.Errorf("model %s: %w", path, err)
+	}
+	return s, nil
+}
+
+// NewSessionFromBytes loads a model from memory, which it does not keep.
+func (r *Runtime) NewSessionFromBytes(model []byte, o Options) (*Session, error) {
+	if len(model) == 0 {
+		return nil, fmt.Errorf("%w: it is empty", ErrModel)
+	}
+	threads := o.Threads
+	if threads <= 0 {
+		threads = runtime.NumCPU()
+	}
+	c := (*C.ort_session)(C.calloc(1, C.sizeof_ort_session))
+	if c == nil {
+		return nil, errors.New("onnx runtime: out of memory")
+	}
+	var e C.ort_error
+	if C.ort_session_new(r.c, c, unsafe.Pointer(unsafe.SliceData(model)), C.size_t(len(model)), C.int32_t(threads), &e) != 0 {
+		C.free(unsafe.Pointer(c))
+		return nil, fmt.Errorf("%w: %w", ErrModel, goError(&e))
+	}
+	s := &Session{rt: r, c: c}
+	if err := s.choose(o); err != nil {
+		s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// choose reads what the model has and picks the input and output to use.
+func (s *Session) choose(o Options) error {
+	var e C.ort_error
+	var nin, nout C.size_t
+	if C.ort_session_counts(s.c, &nin, &nout, &e) != 0 {
+		return fmt.Errorf("%w: %w", ErrModel, goError(&e))
+	}
+	var err error
+	if s.inputs, err = s.describe(0, int(nin)); err != nil {
+		return err
+	}
+	if s.outputs, err = s.describe(1, int(nout)); err != nil {
+		return err
+	}
+	if len(s.inputs) != 1 {
+		return fmt.Errorf("%w: %d inputs (%s), one can be fed", ErrUnsupported, len(s.inputs), join(s.inputs))
+	}
+	if s.in, err = pick("input", o.Input, s.inputs); err != nil {
+		return err
+	}
+	if s.out, err = pick("output", o.Output, s.outputs); err != nil {
+		return err
+	}
+	in, out := C.CString(s.in.Name), C.CString(s.out.Name)
+	defer C.free(unsafe.Pointer(in))
+	defer C.free(unsafe.Pointer(out))
+	if C.ort_session_select(s.c, in, out, &e) != 0 {
+		return goError(&e)
+	}
+	return nil
+}
+
+func (s *Session) describe(output, n int) ([]Info, error) {
+	all := make([]Info, n)
+	for i := range all {
+		var e C.ort_error
+		var io C.ort_io
+		if C.ort_session_io(s.c, C.int(output), C.size_t(i), &io, &e) != 0 {
+			return nil, fmt.Errorf("%w: %w", ErrModel, goError(&e))
+		}
+		all[i] = goInfo(&io)
+	}
+	return all, nil
+}
+
+// Inputs lists what the model can be fed.
+func (s *Session) Inputs() []Info { return s.inputs }
+
+// Outputs lists what the model gives.
+func (s *Session) Outputs() []Info { return s.outputs }
+
+// Input is the one Run feeds.
+func (s *Session) Input() Info { return s.in }
+
+// Output is the one Run reads.
+func (s *Session) Output() Info { return s.out }
+
+// NewOutput runs the model once on in and allocates a tensor of the shape that
+// came out, for [Session.Run] to fill. It also warms the session up.
+func (s *Session) NewOutput(in *Tensor) (*Tensor, error) {
+	if s.c == nil {
+		return nil, ErrClosed
+	}
+	if err := s.in.Accepts(in.shape); err != nil {
+		return nil, err
+	}
+	var e C.ort_error
+	var io C.ort_io
+	if C.ort_probe(s.c, &in.c, &io, &e) != 0 {
+		return nil, s.runError(&e)
+	}
+	got := goInfo(&io)
+	if got.DType != Float32 {
+		return nil, fmt.Errorf("%w: output %s, only float32 can be read", ErrUnsupported, got)
+	}
+	return s.rt.NewTensor(got.Shape)
+}
+
+// Run computes out from in. The shape of in is checked against the model; out
+// must come from [Session.NewOutput] with an input of the same shape. The error
+// wraps [ErrShape], [ErrTerminated] or [ErrRun].
+func (s *Session) Run(in, out *Tensor) error {
+	if s.c == nil {
+		return ErrClosed
+	}
+	if err := s.in.Accepts(in.shape); err != nil {
+		return err
+	}
+	if C.ort_run(s.c, &in.c, &out.c) != 0 {
+		return s.runError(&s.c.err)
+	}
+	return nil
+}
+
+// Terminate makes a Run in progress return with [ErrTerminated] at the model's
+// next node, and every later one at once.
+func (s *Session) Terminate() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.c != nil {
+		s.terminated.Store(true)
+		C.ort_terminate(s.c)
+	}
+}
+
+// Close frees the model. No Run may be in progress.
+func (s *Session) Close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.c != nil {
+		C.ort_session_free(s.c)
+		C.free(unsafe.Pointer(s.c))
+		s.c = nil
+	}
+}
+
+func (s *Session) runError(e *C.ort_error) error {
+	if s.terminated.Load() {
+		return ErrTerminated
+	}
+	return fmt.Errorf("%w: %w", ErrRun, goError(e))
+}
+
+// Tensor is a dense float32 tensor in memory outside the Go heap, aligned to 64
+// bytes.
+type Tensor struct {
+	rt    *Runtime
+	c     C.ort_tensor
+	shape []int64
+	data  []float32
+}
+
+// NewTensor allocates a tensor of zeros; every dimension is 1 or more.
+func (r *Runtime) NewTensor(shape []int64) (*Tensor, error) {
+	n, err := elements(shape)
+	if err != nil {
+		return nil, err
+	}
+	t := &Tensor{rt: r, shape: append([]int64(nil), shape...)}
+	dims := (*C.int64_t)(unsafe.Pointer(unsafe.SliceData(t.shape)))
+	var e C.ort_error
+	if C.ort_tensor_new(r.c, &t.c, dims, C.size_t(len(shape)), C.size_t(n*4), &e) != 0 {
+		return nil, fmt.Errorf("tensor %v: %w", shape, goError(&e))
+	}
+	t.data = unsafe.Slice((*float32)(unsafe.Pointer(t.c.data)), n)
+	return t, nil
+}
+
+// Shape returns the dimensions.
+func (t *Tensor) Shape() []int64 { return t.shape }
+
+// Data is the tensor's memory, row-major. It is valid until Close.
+func (t *Tensor) Data() []float32 { return t.data }
+
+// Close frees the memory.
+func (t *Tensor) Close() {
+	if t.data != nil {
+		C.ort_tensor_free(t.rt.c, &t.c)
+		t.data = nil
+	}
+}
+
+func goError(e *C.ort_error) *RuntimeError {
+	return &RuntimeError{Code: int(e.code), Message: strings.ToValidUTF8(C.GoString(&e.msg[0]), "?")}
+}
+
+func goInfo(io *C.ort_io) Info {
+	info := Info{Name: C.GoString(&io.name[0]), DType: DType(io.dtype)}
+	for i := range int(io.ndims) {
+		info.Shape = append(info.Shape, int64(io.dims[i]))
+		info.Axes = append(info.Axes, C.GoString(&io.axes[i][0]))
+	}
+	return info
+}
+
+// mapFile maps a file to read, so that a model of hundreds of megabytes costs
+// no heap while it is loaded.
+func mapFile(path string) (data []byte, unmap func(), err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer f.Close()
+	st, err := f.Stat()
+	if err != nil {
+		return nil, nil, err
+	}
+	if !st.Mode().IsRegular() {
+		return nil, nil, fmt.Errorf("%s is not a regular file", path)
+	}
+	if st.Size() == 0 {
+		return nil, func() {}, nil
+	}
+	data, err = unix.Mmap(int(f.Fd()), 0, int(st.Size()), unix.PROT_READ, unix.MAP_PRIVATE)
+	if err != nil {
+		return nil, nil, &os.PathError{Op: "mmap", Path: path, Err: err}
+	}
+	return data, func() { _ = unix.Munmap(data) }, nil
+}

@@ -1,0 +1,73 @@
+//go:build !cgo
+
+package ort
+
+import "fmt"
+
+var errNoCgo = fmt.Errorf("%w: this program was built without cgo, which loading a library needs; build with CGO_ENABLED=1", ErrNoLibrary)
+
+// Runtime cannot be made in a program built without cgo.
+type Runtime struct{}
+
+// Open always fails: loading a library needs cgo.
+func Open(string) (*Runtime, error) { return nil, errNoCgo }
+
+// Version is empty without cgo.
+func (*Runtime) Version() string { return "" }
+
+// API is 0 without cgo.
+func (*Runtime) API() int { return 0 }
+
+// Path is empty without cgo.
+func (*Runtime) Path() string { return "" }
+
+// Close does nothing without cgo.
+func (*Runtime) Close() {}
+
+// NewSession always fails: see Open.
+func (*Runtime) NewSession(string, Options) (*Session, error) { return nil, errNoCgo }
+
+// NewSessionFromBytes always fails: see Open.
+func (*Runtime) NewSessionFromBytes([]byte, Options) (*Session, error) { return nil, errNoCgo }
+
+// NewTensor always fails: see Open.
+func (*Runtime) NewTensor([]int64) (*Tensor, error) { return nil, errNoCgo }
+
+// Session cannot be made in a program built without cgo.
+type Session struct{}
+
+// Inputs is empty without cgo.
+func (*Session) Inputs() []Info { return nil }
+
+// Outputs is empty without cgo.
+func (*Session) Outputs() []Info { return nil }
+
+// Input is empty without cgo.
+func (*Session) Input() Info { return Info{} }
+
+// Output is empty without cgo.
+func (*Session) Output() Info { return Info{} }
+
+// NewOutput always fails: see Open.
+func (*Session) NewOutput(*Tensor) (*Tensor, error) { return nil, errNoCgo }
+
+// Run always fails: see Open.
+func (*Session) Run(in, out *Tensor) error { return errNoCgo }
+
+// Terminate does nothing without cgo.
+func (*Session) Terminate() {}
+
+// Close does nothing without cgo.
+func (*Session) Close() {}
+
+// Tensor cannot be made in a program built without cgo.
+type Tensor struct{}
+
+// Shape is empty without cgo.
+func (*Tensor) Shape() []int64 { return nil }
+
+// Data is empty without cgo.
+func (*Tensor) Data() []float32 { return nil }
+
+// Close does nothing without cgo.
+func (*Tensor) Close() {}

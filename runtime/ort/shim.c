@@ -1,0 +1,346 @@
+//go:build cgo
+
+#include "shim.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Places in struct OrtApi. */
+enum {
+	CREATE_STATUS = 0,
+	GET_ERROR_CODE = 1,
+	GET_ERROR_MESSAGE = 2,
+	CREATE_ENV = 3,
+	CREATE_SESSION_FROM_ARRAY = 8,
+	RUN = 9,
+	CREATE_SESSION_OPTIONS = 10,
+	SET_SESSION_EXECUTION_MODE = 13,
+	SET_SESSION_GRAPH_OPTIMIZATION_LEVEL = 23,
+	SET_INTRA_OP_NUM_THREADS = 24,
+	SET_INTER_OP_NUM_THREADS = 25,
+	SESSION_GET_INPUT_COUNT = 30,
+	SESSION_GET_OUTPUT_COUNT = 31,
+	SESSION_GET_INPUT_TYPE_INFO = 33,
+	SESSION_GET_OUTPUT_TYPE_INFO = 34,
+	SESSION_GET_INPUT_NAME = 36,
+	SESSION_GET_OUTPUT_NAME = 37,
+	CREATE_RUN_OPTIONS = 39,
+	RUN_OPTIONS_SET_TERMINATE = 46,
+	CREATE_TENSOR_WITH_DATA_AS_ORT_VALUE = 49,
+	IS_TENSOR = 50,
+	CAST_TYPE_INFO_TO_TENSOR_INFO = 55,
+	GET_TENSOR_ELEMENT_TYPE = 60,
+	GET_DIMENSIONS_COUNT = 61,
+	GET_DIMENSIONS = 62,
+	GET_SYMBOLIC_DIMENSIONS = 63,
+	GET_TENSOR_TYPE_AND_SHAPE = 65,
+	CREATE_CPU_MEMORY_INFO = 69,
+	ALLOCATOR_FREE = 76,
+	GET_ALLOCATOR_WITH_DEFAULT_OPTIONS = 78,
+	RELEASE_ENV = 92,
+	RELEASE_STATUS = 93,
+	RELEASE_MEMORY_INFO = 94,
+	RELEASE_SESSION = 95,
+	RELEASE_VALUE = 96,
+	RELEASE_RUN_OPTIONS = 97,
+	RELEASE_TYPE_INFO = 98,
+	RELEASE_TENSOR_TYPE_AND_SHAPE_INFO = 99,
+	RELEASE_SESSION_OPTIONS = 100,
+	ADD_SESSION_CONFIG_ENTRY = 130,
+};
+
+/* Values of the runtime's enumerations. */
+enum {
+	LOGGING_FATAL = 4,
+	EXECUTION_SEQUENTIAL = 0,
+	OPTIMIZE_ALL = 99,
+	ALLOCATOR_DEVICE = 0,
+	MEM_TYPE_DEFAULT = 0,
+	ELEMENT_FLOAT = 1,
+	CODE_FAIL = 1,
+};
+
+typedef void *status;
+
+#define CALL(rt, index, ret, ...) ((ret(*)(__VA_ARGS__))(rt)->api[index])
+
+static int fail(ort_error *err, const char *what, const char *detail)
+{
+	err->code = ORT_SHIM_FAILED;
+	snprintf(err->msg, sizeof err->msg, "%s%s%.900s", what,
+		 detail ? ": " : "", detail ? detail : "");
+	return err->code;
+}
+
+static void release(const ort_runtime *rt, int index, void *object)
+{
+	if (object)
+		CALL(rt, index, void, void *)(object);
+}
+
+/* took moves a status into err and releases it; NULL is success. */
+static int took(const ort_runtime *rt, status st, ort_error *err)
+{
+	if (!st)
+		return 0;
+	err->code = CALL(rt, GET_ERROR_CODE, int, const void *)(st);
+	if (err->code == 0)
+		err->code = CODE_FAIL;
+	const char *msg = CALL(rt, GET_ERROR_MESSAGE, const char *, const void *)(st);
+	snprintf(err->msg, sizeof err->msg, "%s", msg);
+	release(rt, RELEASE_STATUS, st);
+	return err->code;
+}
+
+int ort_load(ort_runtime *rt, const char *path, ort_error *err)
+{
+	rt->handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	if (!rt->handle)
+		return fail(err, "dlopen", dlerror());
+	const void *(*get)(void) = (const void *(*)(void))dlsym(rt->handle, "OrtGetApiBase");
+	if (!get)
+		return fail(err, "not an ONNX Runtime library", dlerror());
+	rt->base = get();
+	if (!rt->base)
+		return fail(err, "OrtGetApiBase gave nothing", NULL);
+	/* OrtApiBase: GetApi, GetVersionString. */
+	const char *v = ((const char *(*const *)(void))rt->base)[1]();
+	snprintf(rt->version, sizeof rt->version, "%s", v ? v : "");
+	return 0;
+}
+
+/* check proves on an error object that the table is the one declared above. */
+static int check(const ort_runtime *rt, ort_error *err)
+{
+	static const char want[] = "yoctune";
+	status st = CALL(rt, CREATE_STATUS, status, int, const char *)(CODE_FAIL, want);
+	if (!st)
+		return fail(err, "self-check of the function table failed", NULL);
+	ort_error got = {0};
+	if (took(rt, st, &got) != CODE_FAIL || strcmp(got.msg, want) != 0)
+		return fail(err, "self-check of the function table failed", got.msg);
+	return 0;
+}
+
+int ort_start(ort_runtime *rt, uint32_t api, ort_error *err)
+{
+	rt->api = ((void *const *(*const *)(uint32_t))rt->base)[0](api);
+	if (!rt->api)
+		return fail(err, "the library refuses the API version its own version implies", NULL);
+	int rc = check(rt, err);
+	if (rc)
+		return rc;
+	/* Every failure is returned with its message, so the runtime's own log
+	 * on standard error would only say it twice. */
+	rc = took(rt, CALL(rt, CREATE_ENV, status, int, const char *, void **)
+		  (LOGGING_FATAL, "yoctune", &rt->env), err);
+	if (rc)
+		return rc;
+	return took(rt, CALL(rt, CREATE_CPU_MEMORY_INFO, status, int, int, void **)
+		    (ALLOCATOR_DEVICE, MEM_TYPE_DEFAULT, &rt->memory), err);
+}
+
+void ort_stop(ort_runtime *rt)
+{
+	if (!rt->api)
+		return;
+	release(rt, RELEASE_MEMORY_INFO, rt->memory);
+	release(rt, RELEASE_ENV, rt->env);
+	rt->memory = rt->env = NULL;
+}
+
+static int options(ort_runtime *rt, int32_t threads, void **out, ort_error *err)
+{
+	static const struct { const char *key, *value; } entries[] = {
+		/* A spinning pool would take the cores that the other stages run on. */
+		{"session.intra_op.allow_spinning", "0"},
+		{"session.inter_op.allow_spinning", "0"},
+	};
+	int rc = took(rt, CALL(rt, CREATE_SESSION_OPTIONS, status, void **)(out), err);
+	if (!rc)
+		rc = took(rt, CALL(rt, SET_SESSION_EXECUTION_MODE, status, void *, int)
+			  (*out, EXECUTION_SEQUENTIAL), err);
+	if (!rc)
+		rc = took(rt, CALL(rt, SET_SESSION_GRAPH_OPTIMIZATION_LEVEL, status, void *, int)
+			  (*out, OPTIMIZE_ALL), err);
+	if (!rc)
+		rc = took(rt, CALL(rt, SET_INTRA_OP_NUM_THREADS, status, void *, int)(*out, threads), err);
+	if (!rc)
+		rc = took(rt, CALL(rt, SET_INTER_OP_NUM_THREADS, status, void *, int)(*out, 1), err);
+	for (size_t i = 0; !rc && i < sizeof entries / sizeof *entries; i++)
+		rc = took(rt, CALL(rt, ADD_SESSION_CONFIG_ENTRY, status, void *, const char *, const char *)
+			  (*out, entries[i].key, entries[i].value), err);
+	return rc;
+}
+
+int ort_session_new(ort_runtime *rt, ort_session *s, const void *model, size_t bytes,
+		    int32_t threads, ort_error *err)
+{
+	void *opt = NULL;
+	s->rt = rt;
+	int rc = options(rt, threads, &opt, err);
+	if (!rc)
+		rc = took(rt, CALL(rt, CREATE_SESSION_FROM_ARRAY, status, void *, const void *, size_t,
+				   const void *, void **)(rt->env, model, bytes, opt, &s->session), err);
+	if (!rc)
+		rc = took(rt, CALL(rt, CREATE_RUN_OPTIONS, status, void **)(&s->run_options), err);
+	release(rt, RELEASE_SESSION_OPTIONS, opt);
+	if (rc)
+		ort_session_free(s);
+	return rc;
+}
+
+int ort_session_counts(ort_session *s, size_t *inputs, size_t *outputs, ort_error *err)
+{
+	ort_runtime *rt = s->rt;
+	int rc = took(rt, CALL(rt, SESSION_GET_INPUT_COUNT, status, const void *, size_t *)
+		      (s->session, inputs), err);
+	if (!rc)
+		rc = took(rt, CALL(rt, SESSION_GET_OUTPUT_COUNT, status, const void *, size_t *)
+			  (s->session, outputs), err);
+	return rc;
+}
+
+/* describe fills type and shape from an OrtTensorTypeAndShapeInfo. */
+static int describe(ort_runtime *rt, const void *info, ort_io *io, ort_error *err)
+{
+	size_t n = 0;
+	const char *axes[ORT_MAX_DIMS] = {0};
+	int rc = took(rt, CALL(rt, GET_TENSOR_ELEMENT_TYPE, status, const void *, int32_t *)
+		      (info, &io->dtype), err);
+	if (!rc)
+		rc = took(rt, CALL(rt, GET_DIMENSIONS_COUNT, status, const void *, size_t *)(info, &n), err);
+	if (rc)
+		return rc;
+	if (n > ORT_MAX_DIMS)
+		return fail(err, "a tensor of more than 8 dimensions", io->name);
+	io->ndims = (int32_t)n;
+	rc = took(rt, CALL(rt, GET_DIMENSIONS, status, const void *, int64_t *, size_t)
+		  (info, io->dims, n), err);
+	if (!rc)
+		rc = took(rt, CALL(rt, GET_SYMBOLIC_DIMENSIONS, status, const void *, const char **, size_t)
+			  (info, axes, n), err);
+	for (size_t i = 0; !rc && i < n; i++)
+		snprintf(io->axes[i], sizeof io->axes[i], "%s", axes[i] ? axes[i] : "");
+	return rc;
+}
+
+int ort_session_io(ort_session *s, int output, size_t index, ort_io *io, ort_error *err)
+{
+	ort_runtime *rt = s->rt;
+	void *allocator = NULL, *type = NULL;
+	const void *info = NULL;
+	char *name = NULL;
+
+	int rc = took(rt, CALL(rt, GET_ALLOCATOR_WITH_DEFAULT_OPTIONS, status, void **)(&allocator), err);
+	if (!rc)
+		rc = took(rt, CALL(rt, output ? SESSION_GET_OUTPUT_NAME : SESSION_GET_INPUT_NAME, status,
+				   const void *, size_t, void *, char **)
+			  (s->session, index, allocator, &name), err);
+	if (rc)
+		return rc;
+	int length = snprintf(io->name, sizeof io->name, "%s", name);
+	rc = took(rt, CALL(rt, ALLOCATOR_FREE, status, void *, void *)(allocator, name), err);
+	if (!rc && length >= (int)sizeof io->name)
+		rc = fail(err, "the name of a tensor is longer than 255 bytes", io->name);
+	if (!rc)
+		rc = took(rt, CALL(rt, output ? SESSION_GET_OUTPUT_TYPE_INFO : SESSION_GET_INPUT_TYPE_INFO,
+				   status, const void *, size_t, void **)(s->session, index, &type), err);
+	if (!rc)
+		rc = took(rt, CALL(rt, CAST_TYPE_INFO_TO_TENSOR_INFO, status, const void *, const void **)
+			  (type, &info), err);
+	io->ndims = -1;
+	if (!rc && info)
+		rc = describe(rt, info, io, err);
+	release(rt, RELEASE_TYPE_INFO, type);
+	return rc;
+}
+
+int ort_session_select(ort_session *s, const char *input, const char *output, ort_error *err)
+{
+	s->input = strdup(input);
+	s->output = strdup(output);
+	if (!s->input || !s->output)
+		return fail(err, "out of memory", NULL);
+	return 0;
+}
+
+void ort_session_free(ort_session *s)
+{
+	release(s->rt, RELEASE_RUN_OPTIONS, s->run_options);
+	release(s->rt, RELEASE_SESSION, s->session);
+	free((void *)s->input);
+	free((void *)s->output);
+	s->session = s->run_options = NULL;
+	s->input = s->output = NULL;
+}
+
+int ort_tensor_new(ort_runtime *rt, ort_tensor *t, const int64_t *dims, size_t ndims,
+		   size_t bytes, ort_error *err)
+{
+	/* aligned_alloc wants a multiple of the alignment. */
+	size_t padded = (bytes + 63) / 64 * 64;
+	t->data = aligned_alloc(64, padded);
+	if (!t->data)
+		return fail(err, "out of memory", NULL);
+	/* Touch every page now rather than in the first frame. */
+	memset(t->data, 0, padded);
+	t->bytes = bytes;
+	int rc = took(rt, CALL(rt, CREATE_TENSOR_WITH_DATA_AS_ORT_VALUE, status, const void *, void *, size_t,
+			       const int64_t *, size_t, int, void **)
+		      (rt->memory, t->data, bytes, dims, ndims, ELEMENT_FLOAT, &t->value), err);
+	if (rc)
+		ort_tensor_free(rt, t);
+	return rc;
+}
+
+void ort_tensor_free(ort_runtime *rt, ort_tensor *t)
+{
+	release(rt, RELEASE_VALUE, t->value);
+	free(t->data);
+	t->value = NULL;
+	t->data = NULL;
+}
+
+static int run(ort_session *s, const void *in, void **out, ort_error *err)
+{
+	return took(s->rt, CALL(s->rt, RUN, status, void *, const void *, const char *const *,
+				const void *const *, size_t, const char *const *, size_t, void **)
+		    (s->session, s->run_options, &s->input, &in, 1, &s->output, 1, out), err);
+}
+
+int ort_probe(ort_session *s, ort_tensor *in, ort_io *io, ort_error *err)
+{
+	ort_runtime *rt = s->rt;
+	void *out = NULL, *info = NULL;
+	int tensor = 0;
+	int rc = run(s, in->value, &out, err);
+	if (!rc)
+		rc = took(rt, CALL(rt, IS_TENSOR, status, const void *, int *)(out, &tensor), err);
+	if (!rc && !tensor)
+		rc = fail(err, "the output is not a tensor", s->output);
+	if (!rc)
+		rc = took(rt, CALL(rt, GET_TENSOR_TYPE_AND_SHAPE, status, const void *, void **)(out, &info), err);
+	if (!rc) {
+		snprintf(io->name, sizeof io->name, "%s", s->output);
+		rc = describe(rt, info, io, err);
+	}
+	release(rt, RELEASE_TENSOR_TYPE_AND_SHAPE_INFO, info);
+	release(rt, RELEASE_VALUE, out);
+	return rc;
+}
+
+int ort_run(ort_session *s, ort_tensor *in, ort_tensor *out)
+{
+	/* A value that is there already is written into, not replaced. */
+	void *value = out->value;
+	return run(s, in->value, &value, &s->err);
+}
+
+void ort_terminate(ort_session *s)
+{
+	ort_error ignored;
+	took(s->rt, CALL(s->rt, RUN_OPTIONS_SET_TERMINATE, status, void *)(s->run_options), &ignored);
+}

@@ -1,0 +1,83 @@
+/* shim.h - the little of ONNX Runtime's C API that yoctune uses.
+ *
+ * The API is one table of function pointers whose order never changes: a new
+ * version only appends. So the table is declared here by index, and a library
+ * older or newer than any header works alike. Every call that can fail returns
+ * 0 or the runtime's error code and leaves the runtime's message in the error
+ * given; nothing here keeps state of its own.
+ *
+ * Reference: struct OrtApi of onnxruntime_c_api.h, API version 8.
+ */
+#ifndef YOCTUNE_ORT_SHIM_H
+#define YOCTUNE_ORT_SHIM_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum { ORT_MAX_DIMS = 8, ORT_MAX_NAME = 256 };
+
+/* Codes of this file, outside the range of OrtErrorCode. */
+enum { ORT_SHIM_FAILED = -1 };
+
+typedef struct {
+	int32_t code;
+	char msg[1024];
+} ort_error;
+
+typedef struct {
+	void *handle;       /* of dlopen; never closed, the runtime keeps threads */
+	const void *base;   /* OrtApiBase */
+	void *const *api;   /* OrtApi */
+	void *env;          /* OrtEnv */
+	void *memory;       /* OrtMemoryInfo of CPU memory */
+	char version[32];
+} ort_runtime;
+
+typedef struct {
+	char name[ORT_MAX_NAME];
+	int32_t dtype;
+	int32_t ndims; /* -1: not a tensor */
+	int64_t dims[ORT_MAX_DIMS];
+	char axes[ORT_MAX_DIMS][64];
+} ort_io;
+
+typedef struct {
+	ort_runtime *rt;
+	void *session;
+	void *run_options;
+	const char *input, *output; /* owned */
+	ort_error err;              /* of the last run */
+} ort_session;
+
+typedef struct {
+	void *value; /* OrtValue over data */
+	float *data; /* owned, 64-byte aligned */
+	size_t bytes;
+} ort_tensor;
+
+int ort_load(ort_runtime *rt, const char *path, ort_error *err);
+int ort_start(ort_runtime *rt, uint32_t api, ort_error *err);
+void ort_stop(ort_runtime *rt);
+
+int ort_session_new(ort_runtime *rt, ort_session *s, const void *model, size_t bytes,
+		    int32_t threads, ort_error *err);
+int ort_session_counts(ort_session *s, size_t *inputs, size_t *outputs, ort_error *err);
+int ort_session_io(ort_session *s, int output, size_t index, ort_io *io, ort_error *err);
+int ort_session_select(ort_session *s, const char *input, const char *output, ort_error *err);
+void ort_session_free(ort_session *s);
+
+int ort_tensor_new(ort_runtime *rt, ort_tensor *t, const int64_t *dims, size_t ndims,
+		   size_t bytes, ort_error *err);
+void ort_tensor_free(ort_runtime *rt, ort_tensor *t);
+
+/* ort_probe runs once with memory of the runtime's own and reports the shape
+ * and type of what came out. */
+int ort_probe(ort_session *s, ort_tensor *in, ort_io *io, ort_error *err);
+
+/* ort_run fills out from in; the message of a failure is in s->err. */
+int ort_run(ort_session *s, ort_tensor *in, ort_tensor *out);
+
+/* ort_terminate makes a run in another thread return at its next node. */
+void ort_terminate(ort_session *s);
+
+#endif
