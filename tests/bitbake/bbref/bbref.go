@@ -1,0 +1,188 @@
+// Package bbref asks bitbake's own parser what it makes of configuration text
+// and of generated layers, for tests that must not trust our own idea of the
+// language.
+//
+// The parser is the lib/bb that the Python package bitbake-setup bundles, in
+// build/bb-venv of the repository or where YOCTUNE_BITBAKE_VENV points. Without
+// it a test is skipped with the reason, or fails when YOCTUNE_REQUIRE_BITBAKE=1.
+package bbref
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// Problem is an error or a warning of the parser.
+type Problem struct {
+	Level   string `json:"level"` // error, warning
+	File    string `json:"file"`
+	Line    int    `json:"line"` // from 1, 0 when the parser does not say
+	Message string `json:"message"`
+}
+
+func (p Problem) String() string {
+	if p.Line > 0 {
+		return fmt.Sprintf("%s:%d: %s: %s", p.File, p.Line, p.Level, p.Message)
+	}
+	return fmt.Sprintf("%s: %s: %s", p.File, p.Level, p.Message)
+}
+
+// Result is what the parser made of one piece of text.
+type Result struct {
+	Raw      map[string]string `json:"raw"`    // as assigned
+	Values   map[string]string `json:"values"` // expanded, as a recipe sees them
+	Problems []Problem         `json:"errors"`
+}
+
+// Eval parses one piece of configuration text (the content of a .conf file)
+// and returns the expanded value of every variable it leaves behind. A warning
+// or an error of the parser fails the test.
+func Eval(t testing.TB, text string) map[string]string {
+	t.Helper()
+	r := EvalAll(t, text)[0]
+	for _, p := range r.Problems {
+		t.Errorf("bitbake: %s\n%s", p, text)
+	}
+	return r.Values
+}
+
+// EvalAll parses each text on its own, all with one start of the parser, and
+// leaves it to the caller what to think of problems.
+func EvalAll(t testing.TB, texts ...string) []Result {
+	t.Helper()
+	type text struct {
+		Text string `json:"text"`
+	}
+	var request struct {
+		Texts []text `json:"texts"`
+	}
+	for _, s := range texts {
+		request.Texts = append(request.Texts, text{s})
+	}
+	var answer struct {
+		Results []Result `json:"results"`
+	}
+	drive(t, "eval", request, &answer)
+	if len(answer.Results) != len(texts) {
+		t.Fatalf("bitbake's parser answered %d of %d texts", len(answer.Results), len(texts))
+	}
+	return answer.Results
+}
+
+// Request says how a layer is to be parsed.
+type Request struct {
+	Dir       string `json:"dir"`
+	Machine   string `json:"machine"`
+	Overrides string `json:"overrides"` // MACHINEOVERRIDES below the machine, lowest first
+	UnpackDir bool   `json:"unpackdir"` // the series has an UNPACKDIR of its own (walnascar and later)
+	Fragments bool   `json:"fragments"` // switch on by conf/fragments instead of conf/yoctune
+	Enable    bool   `json:"enable"`    // false: the layer is only present
+}
+
+// Recipe is one .bb, or one .bbappend on a stand-in recipe.
+type Recipe struct {
+	Values    map[string]string `json:"values"`
+	Functions map[string]string `json:"functions"`
+	Python    []string          `json:"python"` // the text of each ${@…}
+	Skipped   string            `json:"skipped"`
+}
+
+// Layer is what the parser made of a layer.
+type Layer struct {
+	BitBake        string            `json:"bitbake"` // version of the parser
+	Config         map[string]string `json:"config"`
+	ConfigSet      []string          `json:"config_set"` // variables the layer's files set
+	ConfigPython   []string          `json:"config_python"`
+	Recipes        map[string]Recipe `json:"recipes"` // by file
+	Appends        map[string]Recipe `json:"appends"` // by file
+	Files          []string          `json:"files"`
+	Problems       []Problem         `json:"errors"`
+	StubbedClasses []string          `json:"stubbed_classes"`
+	StubbedModules []string          `json:"stubbed_modules"`
+}
+
+// ParseLayer parses every .conf, .bb, .bbappend and .inc below request.Dir. It
+// prints what had to be replaced by a stand-in, since nothing that comes from
+// there is proven.
+func ParseLayer(t testing.TB, request Request) Layer {
+	t.Helper()
+	if request.Overrides == "" {
+		request.Overrides = "cuda:tegra:aarch64"
+	}
+	dir, err := filepath.Abs(request.Dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Dir = dir
+	var layer Layer
+	drive(t, "layer", request, &layer)
+	t.Logf("bitbake %s; stubbed classes: %v; stubbed modules: %v", layer.BitBake, layer.StubbedClasses, layer.StubbedModules)
+	return layer
+}
+
+// drive runs the driver; the whole of one call takes about a quarter second.
+func drive(t testing.TB, verb string, request, answer any) {
+	t.Helper()
+	root := repository(t)
+	python := interpreter(t, root)
+	in, err := json.Marshal(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, python, filepath.Join(root, "tests", "bitbake", "driver.py"), verb)
+	cmd.Stdin = bytes.NewReader(in)
+	cmd.Env = append(os.Environ(), "PYTHONDONTWRITEBYTECODE=1", "PYTHONNOUSERSITE=1", "LC_ALL=C.UTF-8")
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("running bitbake's parser: %v\n%s", err, stderr.String())
+	}
+	if err := json.Unmarshal(stdout.Bytes(), answer); err != nil {
+		t.Fatalf("reading the parser's answer: %v\n%s", err, stdout.String())
+	}
+}
+
+// repository finds the module's root above the test's folder.
+func repository(t testing.TB) string {
+	t.Helper()
+	dir, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dir
+		}
+		up := filepath.Dir(dir)
+		if up == dir {
+			t.Fatal("no go.mod above the test's folder")
+		}
+		dir = up
+	}
+}
+
+func interpreter(t testing.TB, root string) string {
+	t.Helper()
+	venv := os.Getenv("YOCTUNE_BITBAKE_VENV")
+	if venv == "" {
+		venv = filepath.Join(root, "build", "bb-venv")
+	}
+	python := filepath.Join(venv, "bin", "python3")
+	if _, err := os.Stat(python); err != nil {
+		reason := fmt.Sprintf("bitbake's parser is not installed: %v (python3 -m venv build/bb-venv && build/bb-venv/bin/pip install --no-deps --require-hashes -r tests/bitbake/requirements.txt)", err)
+		if os.Getenv("YOCTUNE_REQUIRE_BITBAKE") == "1" {
+			t.Fatal(reason)
+		}
+		t.Skip(reason)
+	}
+	return python
+}
