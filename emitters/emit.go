@@ -1,23 +1,121 @@
 // Package emitters turns a resolved [plan.Layer] into the files of a Yocto
 // layer. Each artefact is a package of its own below this one, with its template
-// beside its Go file; this package holds what they share and the list of them.
+// beside its Go file; this package holds what they share, and package all the
+// list of them.
 //
 // Emitters are pure: they open nothing and know no clock, host name or
 // environment, so the same layer gives the same bytes.
 package emitters
 
-import "io/fs"
+import (
+	"fmt"
+	"io/fs"
+	"path"
+	"strings"
+
+	"github.com/yoctune/yoctune/emitters/quote"
+	"github.com/yoctune/yoctune/schema/plan"
+)
 
 // File is one file of the layer.
 type File struct {
 	Path    string      // relative, slash separated, inside the layer
 	Mode    fs.FileMode // 0644 or 0755
 	Data    []byte
-	Origins []Ref // what in the configuration caused it, for the layer's README
+	Origins []Ref    // what in the configuration caused it, for the layer's README
+	Install *Install // set on files that the config recipe installs on the device
+}
+
+// Install says where the config recipe puts a file on the device.
+type Install struct {
+	Machine string // MACHINE whose image gets it
+	Dest    string // path in bitbake's directory variables, e.g. ${sysconfdir}/sysctl.d/95-yoctune.conf
+	Unit    string // systemd unit to enable at boot, or ""
 }
 
 // Ref names a part of a target ("" for the layer itself) by its id.
 type Ref struct {
 	Target string
 	ID     string
+}
+
+// Emitter makes the files of one artefact.
+type Emitter struct {
+	Name string
+	Emit func(*plan.Layer) ([]File, error)
+}
+
+// Error is a refusal of an emitter, with the part of the configuration it is
+// about. Err is often a [*quote.Error].
+type Error struct {
+	Emitter string
+	Ref     Ref
+	Err     error
+}
+
+func (e *Error) Error() string {
+	at := e.Ref.ID
+	if e.Ref.Target != "" {
+		at = "target " + e.Ref.Target + ": " + at
+	}
+	return fmt.Sprintf("%s: %s: %v", e.Emitter, at, e.Err)
+}
+
+func (e *Error) Unwrap() error { return e.Err }
+
+// Position finds where the configuration asked for ref. A part that has no
+// position of its own takes that of the nearest part around it.
+func Position(l *plan.Layer, ref Ref) (plan.Position, bool) {
+	origins := l.Origins
+	for _, t := range l.Targets {
+		if ref.Target != "" && t.Name == ref.Target {
+			origins = t.Origins
+		}
+	}
+	for id := ref.ID; id != ""; {
+		if p, ok := origins[id]; ok {
+			return p, true
+		}
+		i := strings.LastIndexByte(id, '.')
+		if i < 0 {
+			break
+		}
+		id = id[:i]
+	}
+	return plan.Position{}, false
+}
+
+// ConfigDir is the folder of the layer's config recipe.
+func ConfigDir(l *plan.Layer) string {
+	return "recipes-yoctune/yoctune-" + l.Name + "-config"
+}
+
+// OnDevice makes a file that the config recipe installs: name beside the
+// recipe, dest on the device of target t.
+func OnDevice(l *plan.Layer, t *plan.Target, name, dest string) File {
+	return File{
+		Path:    path.Join(ConfigDir(l), "files", t.Machine, name),
+		Mode:    0o644,
+		Install: &Install{Machine: t.Machine, Dest: dest},
+	}
+}
+
+// CheckNames refuses a layer whose names cannot be part of a path or of a
+// bitbake name. Whoever joins paths calls it first.
+func CheckNames(l *plan.Layer) error {
+	if _, err := quote.LayerName(l.Name); err != nil {
+		return &Error{Emitter: "layer", Ref: Ref{ID: "layer.name"}, Err: err}
+	}
+	machines := map[string]string{}
+	for _, t := range l.Targets {
+		ref := Ref{Target: t.Name, ID: "machine"}
+		if _, err := quote.BitBakeOverride(t.Machine); err != nil {
+			return &Error{Emitter: "layer", Ref: ref, Err: err}
+		}
+		if other, taken := machines[t.Machine]; taken {
+			return &Error{Emitter: "layer", Ref: ref, Err: fmt.Errorf("machine %q is also that of target %q; build them one at a time", t.Machine, other)}
+		}
+		machines[t.Machine] = t.Name
+	}
+	return nil
 }

@@ -1,0 +1,195 @@
+package quote
+
+import (
+	"fmt"
+	"net/url"
+	"path"
+	"strings"
+)
+
+// BitBake writes a value with its quotes for a .conf, .bb or .inc line.
+//
+// BitBake has no escape character (lib/bb/parse/parse_py/ConfHandler.py): a
+// value containing one kind of quote goes into the other kind, ${…} is expanded
+// however it is dressed up, and a backslash before the closing quote is where a
+// line would be joined.
+func BitBake(v string) (string, error) {
+	const sink = "bitbake value"
+	if err := text(sink, v, ""); err != nil {
+		return "", err
+	}
+	switch {
+	case strings.Contains(v, "${@"):
+		return "", refuse(sink, v, "${@…} would run as Python during the build", "install a file instead of setting a variable")
+	case strings.Contains(v, "${"):
+		return "", refuse(sink, v, "${ starts a variable, and bitbake cannot escape it", "write the value out")
+	case strings.HasSuffix(v, `\`):
+		return "", refuse(sink, v, "a backslash at the end joins lines", "")
+	case strings.Contains(v, `"`) && strings.Contains(v, `'`):
+		return "", refuse(sink, v, "it holds both kinds of quote, and bitbake cannot escape either", "use one kind only")
+	case strings.Contains(v, `"`):
+		return `'` + v + `'`, nil
+	default:
+		return `"` + v + `"`, nil
+	}
+}
+
+// BitBakeVariable writes the name of a variable. An operator such as :append
+// or a [flag] in a name would change what the assignment does.
+func BitBakeVariable(v string) (string, error) {
+	return word("bitbake variable", v, "write capitals, digits and underscores", func(i int, r rune) bool {
+		return upper(r) || i > 0 && (digit(r) || r == '_')
+	})
+}
+
+// BitBakeOverride writes a machine name where it is an override: bitbake takes
+// overrides without capitals only, and a colon would start another.
+func BitBakeOverride(v string) (string, error) {
+	return word("machine name", v, "write lower-case letters, digits, '-' and '.'", func(i int, r rune) bool {
+		return lower(r) || digit(r) || i > 0 && (r == '-' || r == '.')
+	})
+}
+
+// BitBakeRegex writes a machine name into COMPATIBLE_MACHINE, which is a
+// regular expression.
+func BitBakeRegex(v string) (string, error) {
+	v, err := BitBakeOverride(v)
+	return strings.ReplaceAll(v, ".", `[.]`), err
+}
+
+// LayerName writes the name of a layer, which becomes part of variable names,
+// file names and a Python expression.
+func LayerName(v string) (string, error) {
+	if len(v) > 64 {
+		return "", refuse("layer name", v, "it is longer than 64 characters", "")
+	}
+	return word("layer name", v, "write a lower-case letter, then letters, digits and '-'", func(i int, r rune) bool {
+		return lower(r) || i > 0 && (digit(r) || r == '-')
+	})
+}
+
+// Package writes the name of a recipe or package. The characters are those that
+// oe-core's package name check admits for every package manager
+// (insane.bbclass, pkgname).
+func Package(v string) (string, error) {
+	return word("package name", v, "write lower-case letters, digits, '.', '+' and '-'", func(i int, r rune) bool {
+		return lower(r) || digit(r) || i > 0 && among(".+-", r)
+	})
+}
+
+// Version writes a recipe version. An underscore would end the version in the
+// recipe's file name.
+func Version(v string) (string, error) {
+	return word("version", v, "write digits, letters, '.', '+' and '~'", func(i int, r rune) bool {
+		return digit(r) || i > 0 && (alnum(r) || among(".+~", r))
+	})
+}
+
+// SHA256 writes a checksum of SRC_URI.
+func SHA256(v string) (string, error) {
+	const hint = "write 64 hexadecimal digits in lower case"
+	if len(v) != 64 {
+		return "", refuse("sha256", v, fmt.Sprintf("it has %d characters", len(v)), hint)
+	}
+	return word("sha256", v, hint, func(_ int, r rune) bool { return digit(r) || 'a' <= r && r <= 'f' })
+}
+
+// FileName writes the name of a file of the layer, for SRC_URI and for the
+// install commands of a task, which a shell reads.
+func FileName(v string) (string, error) {
+	if len(v) > 200 {
+		return "", refuse("file name", v, "it is longer than 200 characters", "")
+	}
+	return word("file name", v, "write letters, digits, '.', '_', '@', '+' and '-'", func(i int, r rune) bool {
+		return alnum(r) || i > 0 && among("._@+-", r)
+	})
+}
+
+// SourceURL writes a URL of SRC_URI without parameters. A semicolon would start
+// one, and schemes that start programs are not in the list.
+func SourceURL(v string) (string, error) {
+	const sink = "source URL"
+	u, err := plainURL(sink, v, "https, http or file", "https", "http", "file")
+	if err != nil {
+		return "", err
+	}
+	if u.Scheme == "file" && (u.Host != "" || !path.IsAbs(u.Path)) {
+		return "", refuse(sink, v, "a file: URL must name an absolute path", "write file:///…")
+	}
+	return v, nil
+}
+
+// MirrorURL writes the URL side of SSTATE_MIRRORS or PREMIRRORS.
+func MirrorURL(v string) (string, error) {
+	const sink = "mirror URL"
+	if _, err := plainURL(sink, v, "https, http, s3 or file", "https", "http", "s3", "file"); err != nil {
+		return "", err
+	}
+	return v, nil
+}
+
+func plainURL(sink, v, allowed string, schemes ...string) (*url.URL, error) {
+	if err := charset(sink, v, "write a plain URL without parameters", func(_ int, r rune) bool {
+		return alnum(r) || among("._+/~:@-", r)
+	}); err != nil {
+		return nil, err
+	}
+	u, err := url.Parse(v)
+	if err != nil {
+		return nil, refuse(sink, v, "it is not a URL", "")
+	}
+	known := false
+	for _, s := range schemes {
+		known = known || u.Scheme == s
+	}
+	switch {
+	case !known || !strings.HasPrefix(v, u.Scheme+"://"):
+		return nil, refuse(sink, v, "its scheme is not supported", "use "+allowed)
+	case u.User != nil || strings.Contains(v, "@"):
+		return nil, refuse(sink, v, "a URL with credentials ends up in logs and caches", "put them in ~/.netrc")
+	case u.Scheme != "file" && u.Host == "":
+		return nil, refuse(sink, v, "it names no host", "")
+	case strings.Contains(u.Path, "/../") || strings.HasSuffix(u.Path, "/.."):
+		return nil, refuse(sink, v, "its path climbs with ..", "")
+	}
+	return u, nil
+}
+
+// MirrorPattern writes the pattern side of a mirror: a regular expression
+// without blanks. bitbake turns the two characters \n into a separator.
+func MirrorPattern(v string) (string, error) {
+	const sink = "mirror pattern"
+	if err := charset(sink, v, "write a regular expression over the fetch URL, e.g. file://.*", func(_ int, r rune) bool {
+		return alnum(r) || among(`._+*?/~:@()[]|^-\`, r)
+	}); err != nil {
+		return "", err
+	}
+	if strings.Contains(v, `\n`) {
+		return "", refuse(sink, v, `bitbake reads \n as the end of the mirror`, "")
+	}
+	if strings.HasSuffix(v, `\`) {
+		return "", refuse(sink, v, "a backslash at the end joins lines", "")
+	}
+	return v, nil
+}
+
+// HostPort writes a hash equivalence server: auto, host:port or a ws URL.
+func HostPort(v string) (string, error) {
+	return word("hash server", v, "write auto, host:port or wss://host:port", func(i int, r rune) bool {
+		return alnum(r) || i > 0 && among(".:/-", r)
+	})
+}
+
+// HostPath writes an absolute path of the build machine.
+func HostPath(v string) (string, error) {
+	const sink = "path"
+	if err := charset(sink, v, "write an absolute path of letters, digits, '.', '_', '+' and '-'", func(_ int, r rune) bool {
+		return alnum(r) || among("._+/@-", r)
+	}); err != nil {
+		return "", err
+	}
+	if !path.IsAbs(v) || path.Clean(v) != v {
+		return "", refuse(sink, v, "it is not a clean absolute path", "")
+	}
+	return v, nil
+}

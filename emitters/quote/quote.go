@@ -1,0 +1,143 @@
+// Package quote writes a value into somebody else's file format, one function
+// per place a value can land in. Each returns the text to write, or refuses: a
+// format without an escape character (BitBake, sysctl.d, nvpmodel) gets no
+// approximation, because a value that is only nearly right is run by a build.
+//
+// Every refusal is an [*Error], so that whoever knows where the value was
+// written can show that line.
+package quote
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// MaxLen is the longest value, in bytes, that any sink takes. It is far above
+// what a tuning value needs and far below what makes a build log unreadable.
+const MaxLen = 16 << 10
+
+// Error says why a value cannot be written to a sink.
+type Error struct {
+	Sink   string // what the value was for, e.g. "bitbake value"
+	Value  string // as given
+	Reason string
+	Hint   string // what to write instead, or ""
+}
+
+func (e *Error) Error() string {
+	v := e.Value
+	if len(v) > 80 {
+		// Cut at a rune, so that the message stays valid text.
+		cut := 80
+		for cut > 0 && !utf8.RuneStart(v[cut]) {
+			cut--
+		}
+		v = v[:cut] + "…"
+	}
+	msg := fmt.Sprintf("%s %q: %s", e.Sink, v, e.Reason)
+	if e.Hint != "" {
+		msg += "; " + e.Hint
+	}
+	return msg
+}
+
+func refuse(sink, value, reason, hint string) error {
+	return &Error{Sink: sink, Value: value, Reason: reason, Hint: hint}
+}
+
+// text refuses what no single line of any of our formats may hold: broken
+// UTF-8, control characters, line and paragraph separators, and invisible
+// formatting such as the right-to-left override that makes a line read
+// differently from what it does. Characters in allow pass.
+func text(sink, v, allow string) error {
+	if len(v) > MaxLen {
+		return refuse(sink, v, fmt.Sprintf("%d bytes is longer than %d", len(v), MaxLen), "put long text in a file of its own")
+	}
+	if !utf8.ValidString(v) {
+		return refuse(sink, v, "it is not valid UTF-8", "")
+	}
+	for _, r := range v {
+		if strings.ContainsRune(allow, r) {
+			continue
+		}
+		if unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Co) || r == utf8.RuneError {
+			return refuse(sink, v, fmt.Sprintf("it holds the control character U+%04X", r), "write one line of visible text")
+		}
+	}
+	return nil
+}
+
+// charset refuses an empty value and every character outside the set that ok
+// accepts.
+func charset(sink, v, hint string, ok func(i int, r rune) bool) error {
+	if v == "" {
+		return refuse(sink, v, "it is empty", hint)
+	}
+	if err := text(sink, v, ""); err != nil {
+		return err
+	}
+	for i, r := range v {
+		if !ok(i, r) {
+			return refuse(sink, v, fmt.Sprintf("%q is not allowed here", r), hint)
+		}
+	}
+	return nil
+}
+
+// word is charset for sinks that write the value as it is.
+func word(sink, v, hint string, ok func(i int, r rune) bool) (string, error) {
+	if err := charset(sink, v, hint, ok); err != nil {
+		return "", err
+	}
+	return v, nil
+}
+
+func lower(r rune) bool { return 'a' <= r && r <= 'z' }
+func upper(r rune) bool { return 'A' <= r && r <= 'Z' }
+func digit(r rune) bool { return '0' <= r && r <= '9' }
+func alnum(r rune) bool { return lower(r) || upper(r) || digit(r) }
+
+func among(set string, r rune) bool { return strings.ContainsRune(set, r) }
+
+// Comment writes v after a comment sign: any one line, but no backslash at its
+// end, which would make the next line part of the comment.
+func Comment(v string) (string, error) {
+	if err := text("comment", v, ""); err != nil {
+		return "", err
+	}
+	if strings.HasSuffix(v, `\`) {
+		return "", refuse("comment", v, "a backslash at the end joins the next line", "")
+	}
+	return v, nil
+}
+
+// CPUList writes a list of CPUs such as 0-3,5 (cpuset(7), "List format").
+func CPUList(v string) (string, error) {
+	const sink = "cpu list"
+	if err := charset(sink, v, "write numbers and ranges, such as 0-3,5", func(_ int, r rune) bool {
+		return digit(r) || r == ',' || r == '-'
+	}); err != nil {
+		return "", err
+	}
+	for part := range strings.SplitSeq(v, ",") {
+		first, last, ranged := strings.Cut(part, "-")
+		if first == "" || ranged && (last == "" || strings.Contains(last, "-")) || len(first) > 4 || len(last) > 4 {
+			return "", refuse(sink, v, fmt.Sprintf("%q is no CPU or range", part), "write numbers and ranges, such as 0-3,5")
+		}
+		if ranged && atoi(first) > atoi(last) {
+			return "", refuse(sink, v, fmt.Sprintf("the range %q runs backwards", part), "")
+		}
+	}
+	return v, nil
+}
+
+// atoi reads at most four digits, which the caller has checked.
+func atoi(s string) int {
+	n := 0
+	for _, r := range s {
+		n = n*10 + int(r-'0')
+	}
+	return n
+}

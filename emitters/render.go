@@ -1,0 +1,166 @@
+package emitters
+
+import (
+	"bytes"
+	"errors"
+	"strconv"
+	"text/template"
+
+	"github.com/Masterminds/sprig/v3"
+
+	"github.com/yoctune/yoctune/emitters/quote"
+)
+
+// sinks are the functions that may end an action of a template. Each knows one
+// place in one format; there is none that writes a value as it is.
+func sinks() template.FuncMap {
+	return template.FuncMap{
+		"bb":        quote.BitBake,
+		"bbvar":     quote.BitBakeVariable,
+		"override":  quote.BitBakeOverride,
+		"bbregex":   quote.BitBakeRegex,
+		"layername": quote.LayerName,
+		"pkg":       quote.Package,
+		"version":   quote.Version,
+		"sha256":    quote.SHA256,
+		"file":      quote.FileName,
+		"url":       quote.SourceURL,
+		"mirrorurl": quote.MirrorURL,
+		"mirrorpat": quote.MirrorPattern,
+		"hashserve": quote.HostPort,
+		"hostpath":  quote.HostPath,
+		"sh":        quote.Shell,
+		"comment":   quote.Comment,
+		"cpus":      quote.CPUList,
+		"sdtext":    quote.SystemdText,
+		"sdword":    quote.SystemdWord,
+		"sdexec":    quote.SystemdExec,
+		"sdenv":     quote.SystemdEnvironment,
+		"sdunit":    quote.SystemdUnit,
+		"sduser":    quote.SystemdUser,
+		"devpath":   quote.DevicePath,
+		"tmpfiles":  quote.Tmpfiles,
+		"udev":      quote.UdevValue,
+		"udevmatch": quote.UdevMatch,
+		"udevglob":  quote.UdevGlob,
+		"sysctl":    quote.Sysctl,
+		"module":    quote.Module,
+		"kconfig":   quote.Kconfig,
+		"powermode": quote.PowerMode,
+		"powerline": quote.PowerParam,
+		"md":        quote.Markdown,
+		"mdcode":    quote.MarkdownCode,
+		"int":       decimal,
+	}
+}
+
+// Sinks lists the functions with which an action of a template may end, for the
+// test that walks the templates.
+func Sinks() map[string]bool {
+	names := map[string]bool{"cause": true}
+	for n := range sinks() {
+		names[n] = true
+	}
+	return names
+}
+
+// Template is a parsed template of one artefact.
+type Template struct {
+	emitter string
+	t       *template.Template
+}
+
+// Parse reads a template. A template that does not parse is a mistake of the
+// program, found by that emitter's test.
+func Parse(emitter, text string) (*Template, error) {
+	t, err := template.New(emitter).Option("missingkey=error").Funcs(Funcs()).Parse(text)
+	if err != nil {
+		return nil, err
+	}
+	return &Template{emitter: emitter, t: t}, nil
+}
+
+// Funcs is what templates can call: the repeatable part of sprig, and the sinks.
+func Funcs() template.FuncMap {
+	m := sprig.HermeticTxtFuncMap()
+	// Hermetic to sprig means no clock and no environment; these still give
+	// another answer each time, or depend on the clock.
+	for _, name := range []string{
+		"genPrivateKey", "genCA", "genCAWithKey", "genSelfSignedCert", "genSelfSignedCertWithKey",
+		"genSignedCert", "genSignedCertWithKey", "htpasswd", "bcrypt", "derivePassword",
+		"encryptAES", "shuffle", "ago", "getHostByName", "randBytes",
+	} {
+		delete(m, name)
+	}
+	for name, f := range sinks() {
+		m[name] = f
+	}
+	// Replaced for each run of a template.
+	m["cause"] = func(string, string) string { return "" }
+	return m
+}
+
+// Render runs the template. `cause TARGET ID` in it says on whose behalf the
+// following text is written: the ids become origins of the file, and a refusal
+// carries the last one.
+func (t *Template) Render(data any) ([]byte, []Ref, error) {
+	var (
+		buf  bytes.Buffer
+		refs []Ref
+		last Ref
+		seen = map[Ref]bool{}
+	)
+	run, err := t.t.Clone()
+	if err != nil {
+		return nil, nil, err
+	}
+	run.Funcs(template.FuncMap{"cause": func(target, id string) string {
+		last = Ref{Target: target, ID: id}
+		if !seen[last] {
+			seen[last] = true
+			refs = append(refs, last)
+		}
+		return ""
+	}})
+	if err := run.Execute(&buf, data); err != nil {
+		var refused *quote.Error
+		if errors.As(err, &refused) {
+			// The template's line is of no use to whoever wrote the value.
+			err = refused
+		}
+		return nil, nil, &Error{Emitter: t.emitter, Ref: last, Err: err}
+	}
+	return buf.Bytes(), refs, nil
+}
+
+// Fill renders the template into f.
+func (t *Template) Fill(f File, data any) (File, error) {
+	b, refs, err := t.Render(data)
+	if err != nil {
+		return File{}, err
+	}
+	if f.Mode == 0 {
+		f.Mode = 0o644
+	}
+	f.Data, f.Origins = b, refs
+	return f, nil
+}
+
+func decimal(n any) (string, error) {
+	switch n := n.(type) {
+	case int:
+		return strconv.Itoa(n), nil
+	case int64:
+		return strconv.FormatInt(n, 10), nil
+	case *int:
+		return strconv.Itoa(*n), nil
+	}
+	return "", &quote.Error{Sink: "number", Reason: "it is not an integer"}
+}
+
+// Gate is the whole of a bbappend: it pulls in file only when the layer is
+// switched on, so that the layer changes no signature before. The layer's name
+// has been checked, and file is made of it.
+func Gate(layer, file string) []byte {
+	return []byte("require ${@bb.utils.contains('DISTRO_FEATURES', 'yoctune-" + layer + "', '" + file + "', '', d)}\n")
+}
