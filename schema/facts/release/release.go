@@ -1,12 +1,14 @@
 // Package release holds what is known of the meta-tegra branches a layer can be
 // made for: bitbake and L4T versions, kernel recipes, and which spellings and
 // files the series accepts. Sources: the branches of openembedded/bitbake,
-// openembedded/openembedded-core and OE4T/meta-tegra, read at the files named.
+// openembedded/openembedded-core and OE4T/meta-tegra, read at the commits that
+// [Release.Read] names.
 package release
 
 import "sort"
 
-// Release is one meta-tegra branch.
+// Release is one meta-tegra branch. Versions are written as the recipe that
+// builds them writes them; an empty one is not known.
 type Release struct {
 	Name    string // branch
 	Series  string // LAYERSERIES_CORENAMES entry, e.g. "scarthgap"
@@ -26,41 +28,197 @@ type Release struct {
 	SecurityFile bool   // yocto-check-layer wants SECURITY.md
 	NVStartup    bool   // nvstartup.service exists
 	GoSource     bool   // the runtime's Go version can be built by the series itself
+
+	KernelVersion string   // LINUX_VERSION of the provider's recipe, e.g. "5.15.185"
+	Defconfig     string   // KBUILD_DEFCONFIG of the provider's recipe
+	OtherKernels  []string // other kernels meta-tegra supports, as "recipe version"
+	GoVersion     string   // full version of oe-core's go
+	GCC           string   // oe-core's gcc
+	Glibc         string
+	Systemd       string
+	CMake         string
+	TensorRT      string
+	CuDNN         string
+	CUDAHostGCC   string // gcc that nvcc calls; equal to GCC where no recipe of its own exists
+
+	UnpackDirValue string   // UNPACKDIR of bitbake.conf; "" where it does not exist
+	DefaultS       string   // S of bitbake.conf
+	UsrMerge       bool     // INIT_MANAGER = "systemd" brings the usrmerge distro feature
+	DebugTweaks    bool     // IMAGE_FEATURES accepts debug-tweaks; elsewhere it skips the image recipe
+	ImageFeatures  []string // IMAGE_FEATURES[validitems] of image.bbclass
+	BuiltinFrags   bool     // OE_FRAGMENTS accepts machine/NAME and distro/NAME
+	Signatures     string   // BB_SIGNATURE_HANDLER of bitbake.conf
+	HashServe      string   // BB_HASHSERVE of bitbake.conf; "" where it sets none
+	HashServeWSS   bool     // BB_HASHSERVE_UPSTREAM may be wss://
+	HashServeDBDir bool     // BB_HASHSERVE_DB_DIR exists; sharing SSTATE_DIR without it warns
+	LoadFactor     bool     // BB_LOADFACTOR_MAX exists
+	TmpDir         string   // name of TMPDIR below the build folder, with DISTRO = "nodistro" and glibc
+
+	Read string // commits of meta-tegra, oe-core and bitbake these facts were read at
 }
 
-// The table. bitbake: bin/bitbake __version__; UNPACKDIR: meta/conf/bitbake.conf;
-// fragments: addfragments in bitbake.conf; SECURITY: lib/checklayer/cases/common.py;
-// kernels: meta-tegra recipes-kernel/linux; RT by configuration: arch/arm64/Kconfig
-// of NVIDIA's 5.15 selects ARCH_SUPPORTS_RT when KVM is off.
-var table = map[string]Release{
-	"scarthgap": {
-		Name: "scarthgap", Series: "scarthgap", BitBake: "2.8", L4T: "36.5.0",
-		Kernel: "5.15", Provider: "linux-jammy-nvidia-tegra",
-		KernelPNs:  []string{"linux-jammy-nvidia-tegra"},
-		RTByConfig: true, Facts: "NVIDIA's own 5.15 tree",
-		CUDA: "12.6", Go: "1.22", NVStartup: true,
-	},
-	"wrynose": {
-		Name: "wrynose", Series: "wrynose", BitBake: "2.18", L4T: "39.2.0",
-		Kernel: "6.8", Provider: "linux-noble-nvidia-tegra",
-		KernelPNs:  []string{"linux-noble-nvidia-tegra", "linux-noble-nvidia-tegra-rt"},
-		RTProvider: "linux-noble-nvidia-tegra-rt", Facts: "generic 6.8, not NVIDIA's own tree",
-		CUDA: "13.2", Go: "1.26", UnpackDir: true, Fragments: true, SecurityFile: true, GoSource: true,
-	},
+const (
+	jammy   = "linux-jammy-nvidia-tegra"
+	noble   = "linux-noble-nvidia-tegra"
+	nobleRT = "linux-noble-nvidia-tegra-rt"
+)
+
+// The image features of image.bbclass: kirkstone's, what scarthgap added, and
+// what walnascar took away.
+func imageFeatures(debugTweaks, autologin bool) []string {
+	f := []string{
+		"allow-empty-password", "allow-root-login", "empty-root-password", "overlayfs-etc",
+		"post-install-logging", "read-only-rootfs", "read-only-rootfs-delayed-postinsts", "stateless-rootfs",
+	}
+	if debugTweaks {
+		f = append(f, "debug-tweaks")
+	}
+	if autologin {
+		f = append(f, "serial-autologin-root")
+	}
+	sort.Strings(f)
+	return f
+}
+
+// The table. bitbake: bin/bitbake __version__; UNPACKDIR, S, signatures:
+// meta/conf/bitbake.conf; fragments: addfragments there; SECURITY:
+// scripts/lib/checklayer/cases/common.py; kernels: meta-tegra
+// recipes-kernel/linux; RT by configuration: arch/arm64/Kconfig of NVIDIA's 5.15
+// selects ARCH_SUPPORTS_RT when KVM is off; gcc for nvcc: the gcc-8 and
+// gcc-for-nvcc recipes of meta-tegra.
+func table() []Release {
+	return []Release{
+		{
+			Name: "kirkstone-l4t-r32.7.x", Series: "kirkstone", BitBake: "2.0", L4T: "32.7.6",
+			Kernel: "4.9", KernelVersion: "4.9.337", Provider: "linux-tegra", Defconfig: "tegra_defconfig",
+			KernelPNs: []string{"linux-tegra"}, Facts: "NVIDIA's 4.9 tree of r32.7.2 with one vendor's camera drivers",
+			CUDA: "10.2", TensorRT: "8.2.1", CuDNN: "8.2.1.32", CUDAHostGCC: "8.5",
+			Go: "1.17", GoVersion: "1.17.13", GCC: "11.5", Glibc: "2.35", Systemd: "250.14", CMake: "3.22.3",
+			DefaultS: "${WORKDIR}/${BP}", NVStartup: true, DebugTweaks: true, ImageFeatures: imageFeatures(true, false),
+			Signatures: "OEBasicHash", TmpDir: "tmp-glibc",
+			Read: "meta-tegra 94e3db31, oe-core 9687b9409d, bitbake a9f09b9e2",
+		},
+		{
+			Name: "kirkstone", Series: "kirkstone", BitBake: "2.0", L4T: "35.6.4",
+			Kernel: "5.10", KernelVersion: "5.10.216", Provider: "linux-tegra", Defconfig: "tegra_defconfig",
+			KernelPNs: []string{"linux-tegra"}, Facts: "NVIDIA's 5.10 tree of r35.4.1 with one vendor's camera drivers",
+			CUDA: "11.4", TensorRT: "8.5.2", CuDNN: "8.6.0.166", CUDAHostGCC: "8.5",
+			Go: "1.17", GoVersion: "1.17.13", GCC: "11.5", Glibc: "2.35", Systemd: "250.14", CMake: "3.22.3",
+			DefaultS: "${WORKDIR}/${BP}", NVStartup: true, DebugTweaks: true, ImageFeatures: imageFeatures(true, false),
+			Signatures: "OEBasicHash", TmpDir: "tmp-glibc",
+			Read: "meta-tegra 47519b99, oe-core 9687b9409d, bitbake a9f09b9e2",
+		},
+		{
+			Name: "scarthgap-l4t-r35.x", Series: "scarthgap", BitBake: "2.8", L4T: "35.6.4",
+			Kernel: "5.10", KernelVersion: "5.10.216", Provider: "linux-tegra", Defconfig: "tegra_defconfig",
+			KernelPNs: []string{"linux-tegra"}, Facts: "NVIDIA's 5.10 tree of r35.4.1 with one vendor's camera drivers",
+			CUDA: "11.4", TensorRT: "8.5.2", CuDNN: "8.6.0.166", CUDAHostGCC: "10.3",
+			Go: "1.22", GoVersion: "1.22.12", GCC: "13.4", Glibc: "2.39", Systemd: "255.21", CMake: "3.28.3",
+			DefaultS: "${WORKDIR}/${BP}", NVStartup: true, UsrMerge: true, DebugTweaks: true, ImageFeatures: imageFeatures(true, true),
+			Signatures: "OEBasicHash", HashServeWSS: true, LoadFactor: true, TmpDir: "tmp-glibc",
+			Read: "meta-tegra 0c507bfe, oe-core 543550522f, bitbake 0880963fe",
+		},
+		{
+			Name: "scarthgap", Series: "scarthgap", BitBake: "2.8", L4T: "36.5.0",
+			Kernel: "5.15", KernelVersion: "5.15.185", Provider: jammy, Defconfig: "defconfig",
+			KernelPNs: []string{jammy}, OtherKernels: []string{"linux-yocto 6.6"},
+			RTByConfig: true, Facts: "NVIDIA's own 5.15 tree",
+			CUDA: "12.6", TensorRT: "10.3.0.30", CuDNN: "9.3.0.75", CUDAHostGCC: "13.2",
+			Go: "1.22", GoVersion: "1.22.12", GCC: "13.4", Glibc: "2.39", Systemd: "255.21", CMake: "3.28.3",
+			DefaultS: "${WORKDIR}/${BP}", NVStartup: true, UsrMerge: true, DebugTweaks: true, ImageFeatures: imageFeatures(true, true),
+			Signatures: "OEBasicHash", HashServeWSS: true, LoadFactor: true, TmpDir: "tmp-glibc",
+			Read: "meta-tegra 37530d28, oe-core 543550522f, bitbake 0880963fe",
+		},
+		{
+			Name: "walnascar", Series: "walnascar", BitBake: "2.12", L4T: "36.4.3",
+			Kernel: "5.15", KernelVersion: "5.15.148", Provider: jammy, Defconfig: "defconfig",
+			KernelPNs: []string{jammy}, OtherKernels: []string{"linux-yocto 6.12"},
+			RTByConfig: true, Facts: "NVIDIA's own 5.15 tree",
+			CUDA: "12.6", TensorRT: "10.3.0.30", CuDNN: "9.3.0.75", CUDAHostGCC: "10.3",
+			Go: "1.24", GoVersion: "1.24.6", GCC: "14.3", Glibc: "2.41", Systemd: "257.6", CMake: "3.31.6",
+			UnpackDir: true, UnpackDirValue: "${WORKDIR}/sources-unpack", DefaultS: "${WORKDIR}/${BP}",
+			Fragments: true, SecurityFile: true, NVStartup: true, UsrMerge: true, ImageFeatures: imageFeatures(false, true),
+			Signatures: "OEBasicHash", HashServeWSS: true, LoadFactor: true, TmpDir: "tmp-glibc",
+			Read: "meta-tegra 4b247bdd, oe-core bba638620f, bitbake ac0973009",
+		},
+		{
+			Name: "whinlatter", Series: "whinlatter", BitBake: "2.16", L4T: "36.4.4",
+			Kernel: "5.15", KernelVersion: "5.15.148", Provider: jammy, Defconfig: "defconfig",
+			KernelPNs: []string{jammy}, OtherKernels: []string{"linux-yocto 6.12"},
+			RTByConfig: true, Facts: "NVIDIA's own 5.15 tree",
+			CUDA: "12.6", TensorRT: "10.3.0.30", CuDNN: "9.3.0.75", CUDAHostGCC: "13.2",
+			Go: "1.25", GoVersion: "1.25.9", GCC: "15.2", Glibc: "2.42", Systemd: "257.8", CMake: "4.1.2",
+			UnpackDir: true, UnpackDirValue: "${WORKDIR}/sources", DefaultS: "${UNPACKDIR}/${BP}",
+			Fragments: true, BuiltinFrags: true, SecurityFile: true, NVStartup: true, UsrMerge: true, ImageFeatures: imageFeatures(false, true),
+			Signatures: "OEBasicHash", HashServeWSS: true, LoadFactor: true, TmpDir: "tmp-glibc",
+			Read: "meta-tegra 46edb3b9, oe-core 8751ec8342, bitbake 713fbbdb9",
+		},
+		{
+			Name: "wrynose", Series: "wrynose", BitBake: "2.18", L4T: "39.2.0",
+			Kernel: "6.8", KernelVersion: "6.8.12", Provider: noble, Defconfig: "defconfig",
+			KernelPNs: []string{noble, nobleRT}, OtherKernels: []string{"linux-yocto 6.18", "linux-yocto-rt 6.18"},
+			RTProvider: nobleRT, Facts: "generic 6.8, not NVIDIA's own tree",
+			CUDA: "13.2", TensorRT: "10.16.2.10", CuDNN: "9.20.0.46", CUDAHostGCC: "15.3",
+			Go: "1.26", GoVersion: "1.26.5", GCC: "15.3", Glibc: "2.43", Systemd: "259.5", CMake: "4.3.1",
+			UnpackDir: true, UnpackDirValue: "${WORKDIR}/sources", DefaultS: "${UNPACKDIR}/${BP}",
+			Fragments: true, BuiltinFrags: true, SecurityFile: true, GoSource: true, UsrMerge: true, ImageFeatures: imageFeatures(false, true),
+			Signatures: "OEEquivHash", HashServe: "auto", HashServeWSS: true, HashServeDBDir: true, LoadFactor: true, TmpDir: "tmp",
+			Read: "meta-tegra 727633de, oe-core ef022bf82d, bitbake fae9db316",
+		},
+		{
+			Name: "master", Series: "blacksail", BitBake: "master", L4T: "39.2.0",
+			Kernel: "6.8", KernelVersion: "6.8.12", Provider: noble, Defconfig: "defconfig",
+			KernelPNs: []string{noble, nobleRT}, OtherKernels: []string{"linux-yocto 6.18", "linux-yocto-rt 6.18"},
+			RTProvider: nobleRT, Facts: "generic 6.8, not NVIDIA's own tree",
+			CUDA: "13.2", TensorRT: "10.16.2.10", CuDNN: "9.20.0.46", CUDAHostGCC: "13.2",
+			Go: "1.26", GoVersion: "1.26.6", GCC: "16.2", Glibc: "2.44", Systemd: "261.2", CMake: "4.4.2",
+			UnpackDir: true, UnpackDirValue: "${WORKDIR}/sources", DefaultS: "${UNPACKDIR}/${BP}",
+			Fragments: true, BuiltinFrags: true, SecurityFile: true, GoSource: true, UsrMerge: true, ImageFeatures: imageFeatures(false, true),
+			Signatures: "OEEquivHash", HashServe: "auto", HashServeWSS: true, HashServeDBDir: true, LoadFactor: true, TmpDir: "tmp",
+			Read: "meta-tegra d5d93dc6, oe-core 35a2c6ed79, bitbake c251833d2",
+		},
+	}
 }
 
 // Lookup finds a release by its branch name.
 func Lookup(name string) (Release, bool) {
-	r, ok := table[name]
-	return r, ok
+	for _, r := range table() {
+		if r.Name == name {
+			return r, true
+		}
+	}
+	return Release{}, false
 }
 
 // Names lists the releases, sorted.
 func Names() []string {
-	names := make([]string, 0, len(table))
-	for n := range table {
-		names = append(names, n)
+	var names []string
+	for _, r := range table() {
+		names = append(names, r.Name)
 	}
 	sort.Strings(names)
 	return names
+}
+
+// Line is the L4T line of the release, the key that facts of boards use: "R36"
+// for 36.5.0.
+func (r Release) Line() string {
+	for i := range r.L4T {
+		if r.L4T[i] == '.' {
+			return "R" + r.L4T[:i]
+		}
+	}
+	return ""
+}
+
+// HasImageFeature tells whether IMAGE_FEATURES accepts name as one of
+// image.bbclass's own. Features that stand for package groups (ssh-server-openssh,
+// tools-debug, ...) are not in this list.
+func (r Release) HasImageFeature(name string) bool {
+	for _, f := range r.ImageFeatures {
+		if f == name {
+			return true
+		}
+	}
+	return false
 }
