@@ -1,0 +1,331 @@
+package conform
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"cuelang.org/go/cue/token"
+
+	"github.com/yoctune/yoctune/compiler/diag"
+	"github.com/yoctune/yoctune/compiler/load"
+)
+
+// Checker checks values and remembers those that passed, so that what many
+// targets share is checked once. It is for one goroutine.
+type Checker struct {
+	schema *Schema
+	report *diag.Report
+	passed map[key]bool
+}
+
+type key struct {
+	node    *load.Node
+	shape   *shape
+	partial bool
+}
+
+// NewChecker returns a checker that adds what it finds to a report.
+func NewChecker(s *Schema, r *diag.Report) *Checker {
+	return &Checker{schema: s, report: r, passed: map[key]bool{}}
+}
+
+// Check holds a value against a definition such as "#Config". With partial,
+// required fields may be absent: that is how a profile is checked, which other
+// profiles and the target complete.
+func (c *Checker) Check(n *load.Node, path, def string, partial bool) {
+	d := c.schema.defs[def]
+	if d == nil || n == nil {
+		return
+	}
+	for _, f := range c.value(n, d.value, path, partial) {
+		c.report.Add(f)
+	}
+}
+
+// CheckField holds a value against one field of a definition.
+func (c *Checker) CheckField(n *load.Node, path, def, field string, partial bool) {
+	d := c.schema.defs[def]
+	if d == nil || n == nil || d.value.op != object {
+		return
+	}
+	v := view{}
+	c.schema.gather(d.value.obj, nil, &v)
+	if m := v.member(field); m != nil {
+		for _, f := range c.value(n, m.value, path, partial) {
+			c.report.Add(f)
+		}
+	}
+}
+
+func (c *Checker) value(n *load.Node, sh *shape, path string, partial bool) []diag.Diagnostic {
+	composite := n.Kind == load.Struct || n.Kind == load.List
+	k := key{n, sh, partial}
+	if composite && c.passed[k] {
+		return nil
+	}
+	found := c.examine(n, sh, path, partial)
+	if composite && len(found) == 0 {
+		c.passed[k] = true
+	}
+	return found
+}
+
+func (c *Checker) examine(n *load.Node, sh *shape, path string, partial bool) []diag.Diagnostic {
+	switch sh.op {
+	case anything:
+		return nil
+	case named:
+		d := c.schema.defs[sh.def]
+		found := c.value(n, d.value, path, partial)
+		// The definition's own words say more than its parts.
+		if len(found) == 1 && found[0].Path == path && d.value.op != object && d.doc != "" && found[0].ID != "YT0103" {
+			found[0].Expected = d.doc
+			found[0].See = place(d.pos)
+		}
+		return found
+	case basic:
+		if n.Kind == sh.kind || sh.any && n.Kind == load.Int {
+			return nil
+		}
+		return c.one("YT0101", n, sh, path, "wrong type")
+	case exactly:
+		if n.Equal(sh.literal) {
+			return nil
+		}
+		if n.Kind != sh.literal.Kind {
+			return c.one("YT0101", n, sh, path, "wrong type")
+		}
+		return c.one("YT0103", n, sh, path, "invalid value")
+	case bound:
+		return c.bound(n, sh, path)
+	case matches:
+		if n.Kind != load.String {
+			return c.one("YT0101", n, sh, path, "wrong type")
+		}
+		if sh.re.MatchString(n.Text) != sh.invert {
+			return nil
+		}
+		return c.one("YT0109", n, sh, path, "invalid text")
+	case maxRunes, minRunes:
+		if n.Kind != load.String {
+			return c.one("YT0101", n, sh, path, "wrong type")
+		}
+		length := int64(utf8.RuneCountInString(n.Text))
+		if sh.op == maxRunes && length <= sh.number || sh.op == minRunes && length >= sh.number {
+			return nil
+		}
+		return c.one("YT0109", n, sh, path, fmt.Sprintf("text of %d characters", length))
+	case all:
+		for _, p := range sh.parts {
+			if found := c.value(n, p, path, partial); len(found) > 0 {
+				if len(found) == 1 && found[0].Path == path {
+					found[0].Expected = c.schema.prose(sh)
+				}
+				return found
+			}
+		}
+		return nil
+	case either:
+		return c.either(n, sh, path, partial)
+	case list:
+		if n.Kind != load.List {
+			return c.one("YT0101", n, sh, path, "wrong type")
+		}
+		var found []diag.Diagnostic
+		for i, it := range n.Items {
+			found = append(found, c.value(it, sh.elem, path+"["+strconv.Itoa(i)+"]", partial)...)
+		}
+		return found
+	case object:
+		if n.Kind != load.Struct {
+			return c.one("YT0101", n, sh, path, "wrong type")
+		}
+		return c.object(n, sh, path, partial)
+	}
+	return nil
+}
+
+func (c *Checker) one(id string, n *load.Node, sh *shape, path, what string) []diag.Diagnostic {
+	return []diag.Diagnostic{{
+		ID: id, Severity: diag.Error, Pos: n.Pos, Path: path,
+		Message:  what + " for " + strconv.Quote(last(path)),
+		Expected: c.schema.prose(sh), Got: n.Show() + " (" + n.Kind.String() + ")",
+		See: place(sh.pos),
+	}}
+}
+
+func (c *Checker) bound(n *load.Node, sh *shape, path string) []diag.Diagnostic {
+	if n.Kind != load.Int && n.Kind != load.Number {
+		return c.one("YT0101", n, sh, path, "wrong type")
+	}
+	ok := false
+	if v, fits := n.Int64(); fits {
+		switch sh.tok {
+		case token.LSS:
+			ok = v < sh.number
+		case token.LEQ:
+			ok = v <= sh.number
+		case token.GTR:
+			ok = v > sh.number
+		case token.GEQ:
+			ok = v >= sh.number
+		}
+	} else if n.Kind == load.Int {
+		// Beyond 64 bits: only its sign can satisfy an open bound, and no
+		// field of the language takes such a number.
+		ok = false
+	}
+	if ok {
+		return nil
+	}
+	return c.one("YT0106", n, sh, path, "number out of bounds")
+}
+
+// either accepts what one alternative accepts. When none does, it explains the
+// alternative the user most likely meant: the one of the value's own kind.
+func (c *Checker) either(n *load.Node, sh *shape, path string, partial bool) []diag.Diagnostic {
+	var meant []diag.Diagnostic
+	var words []string
+	for _, p := range sh.parts {
+		found := c.value(n, p, path, partial)
+		if len(found) == 0 {
+			return nil
+		}
+		if p.op == exactly && p.literal.Kind == load.String {
+			words = append(words, p.literal.Text)
+		}
+		if meant == nil && (len(found) > 1 || found[0].ID != "YT0101" && found[0].ID != "YT0103") {
+			meant = found
+		}
+	}
+	if meant != nil {
+		if len(meant) == 1 && meant[0].Path == path {
+			meant[0].Expected = c.schema.prose(sh)
+		}
+		return meant
+	}
+	if n.Kind == load.String && len(words) > 0 {
+		found := c.one("YT0103", n, sh, path, "invalid value")
+		if near := diag.Nearest(n.Text, words); near != "" {
+			found[0].Help = fmt.Sprintf("did you mean %q?", near)
+		}
+		return found
+	}
+	for _, p := range sh.parts {
+		if p.op == exactly && p.literal.Kind == n.Kind {
+			return c.one("YT0103", n, sh, path, "invalid value")
+		}
+	}
+	return c.one("YT0101", n, sh, path, "wrong type")
+}
+
+// view is a struct of the schema with its embeddings and the branches that the
+// value chose.
+type view struct {
+	fields   []*member
+	patterns []pattern
+}
+
+func (v *view) member(name string) *member {
+	for _, m := range v.fields {
+		if m.name == name {
+			return m
+		}
+	}
+	return nil
+}
+
+func (s *Schema) gather(st *structure, n *load.Node, v *view) {
+	v.fields = append(v.fields, st.fields...)
+	v.patterns = append(v.patterns, st.patterns...)
+	for _, e := range st.embeds {
+		s.gather(s.defs[e].value.obj, n, v)
+	}
+	for _, b := range st.branches {
+		if tag := n.Get(b.field); tag != nil && tag.Kind == load.String && tag.Text == b.value {
+			s.gather(b.then, n, v)
+		}
+	}
+}
+
+func (c *Checker) object(n *load.Node, sh *shape, path string, partial bool) []diag.Diagnostic {
+	var v view
+	c.schema.gather(sh.obj, n, &v)
+	var found []diag.Diagnostic
+	for _, f := range n.Fields {
+		sub := load.PathOf(path, f.Name)
+		if m := v.member(f.Name); m != nil {
+			found = append(found, c.value(f.Value, m.value, sub, partial)...)
+			continue
+		}
+		found = append(found, c.byPattern(n, f, &v, sh, path, sub, partial)...)
+	}
+	if partial {
+		return found
+	}
+	for _, m := range v.fields {
+		if m.required && n.Get(m.name) == nil {
+			found = append(found, diag.Diagnostic{
+				ID: "YT0104", Severity: diag.Error, Pos: n.Pos, Length: 1, Path: load.PathOf(path, m.name),
+				Message:  fmt.Sprintf("%q is missing", m.name),
+				Expected: c.schema.prose(m.value), Help: m.doc, See: place(m.pos),
+			})
+		}
+	}
+	return found
+}
+
+func (c *Checker) byPattern(n *load.Node, f load.Field, v *view, sh *shape, path, sub string, partial bool) []diag.Diagnostic {
+	name := &load.Node{Kind: load.String, Text: f.Name, Pos: f.Pos}
+	for _, p := range v.patterns {
+		if len(c.examine(name, p.key, sub, partial)) == 0 {
+			return c.value(f.Value, p.value, sub, partial)
+		}
+	}
+	if len(v.patterns) > 0 && len(v.fields) == 0 {
+		d := c.examine(name, v.patterns[0].key, sub, partial)
+		d[0].Message = fmt.Sprintf("invalid name %q", diag.Visible(f.Name))
+		d[0].ID = "YT0109"
+		return d[:1]
+	}
+	names := make([]string, 0, len(v.fields))
+	for _, m := range v.fields {
+		if n.Get(m.name) == nil {
+			names = append(names, m.name)
+		}
+	}
+	slices.Sort(names)
+	d := diag.Diagnostic{
+		ID: "YT0102", Severity: diag.Error, Pos: f.Pos, Path: sub,
+		Message: fmt.Sprintf("unknown field %q", diag.Visible(f.Name)), See: place(sh.pos),
+	}
+	if near := diag.Nearest(f.Name, names); near != "" {
+		d.Help = fmt.Sprintf("did you mean %q?", near)
+	} else if len(names) > 0 {
+		d.Help = "fields here: " + strings.Join(names, ", ")
+	}
+	return []diag.Diagnostic{d}
+}
+
+// last is the final member of a path.
+func last(path string) string {
+	if strings.HasSuffix(path, `"`) {
+		if i := strings.LastIndex(path[:len(path)-1], `"`); i >= 0 {
+			if s, err := strconv.Unquote(path[i:]); err == nil {
+				return s
+			}
+		}
+	}
+	return path[strings.LastIndexByte(path, '.')+1:]
+}
+
+func place(pos token.Pos) string {
+	if !pos.IsValid() {
+		return ""
+	}
+	p := pos.Position()
+	return fmt.Sprintf("%s:%d", p.Filename, p.Line)
+}

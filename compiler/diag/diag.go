@@ -1,0 +1,194 @@
+// Package diag holds what yoctune tells people about their configuration: what
+// is wrong, where, why, and what to do. A [Diagnostic] is a value; a [Report]
+// collects, orders and bounds them; the renderers in this package show a report
+// to a terminal, a program, a code scanner or a CI log.
+package diag
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/yoctune/yoctune/schema/plan"
+)
+
+// Severity orders diagnostics. Only [Error] makes a command fail.
+type Severity int
+
+// The severities, least first.
+const (
+	Info Severity = iota
+	Warning
+	Error
+)
+
+// String is the word shown to people and programs.
+func (s Severity) String() string {
+	switch s {
+	case Error:
+		return "error"
+	case Warning:
+		return "warning"
+	default:
+		return "info"
+	}
+}
+
+// MarshalText writes the word in JSON.
+func (s Severity) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// Related is a second place that a diagnostic is about, such as the other side
+// of a conflict.
+type Related struct {
+	Pos     plan.Position `json:"position"`
+	Message string        `json:"message"`
+}
+
+// Diagnostic is one finding.
+type Diagnostic struct {
+	ID       string        `json:"id"` // YTnnnn for the language, a slug for a rule
+	Severity Severity      `json:"severity"`
+	Message  string        `json:"message"` // lower case, without a full stop
+	Path     string        `json:"path,omitempty"`
+	Pos      plan.Position `json:"position"` // the zero value when no line of the configuration is to blame
+	Length   int           `json:"-"`        // columns to underline, 0: to the end of the word
+	Related  []Related     `json:"related,omitempty"`
+	Expected string        `json:"expected,omitempty"`
+	Got      string        `json:"got,omitempty"`
+	Help     string        `json:"help,omitempty"`
+	See      string        `json:"see,omitempty"` // a document or a line of the schema
+}
+
+// Limit is how many diagnostics a report shows; the rest are counted.
+const Limit = 50
+
+// Report collects diagnostics. The zero value is ready to use, from one
+// goroutine at a time.
+type Report struct {
+	list   []Diagnostic
+	sorted bool
+}
+
+// Add puts a diagnostic into the report.
+func (r *Report) Add(d Diagnostic) {
+	r.list = append(r.list, d)
+	r.sorted = false
+}
+
+// Errorf adds an error about a place.
+func (r *Report) Errorf(id string, pos plan.Position, path, format string, args ...any) {
+	r.Add(Diagnostic{ID: id, Severity: Error, Pos: pos, Path: path, Message: fmt.Sprintf(format, args...)})
+}
+
+// Merge adds everything another report holds.
+func (r *Report) Merge(other *Report) {
+	if other != nil {
+		r.list = append(r.list, other.list...)
+		r.sorted = false
+	}
+}
+
+// All returns the diagnostics by file, line and column; those without a place
+// come last. Equal ones appear once.
+func (r *Report) All() []Diagnostic {
+	if !r.sorted {
+		slices.SortStableFunc(r.list, compare)
+		r.list = slices.CompactFunc(r.list, func(a, b Diagnostic) bool {
+			return a.ID == b.ID && a.Pos == b.Pos && a.Message == b.Message && a.Path == b.Path
+		})
+		r.sorted = true
+	}
+	return r.list
+}
+
+func compare(a, b Diagnostic) int {
+	placed := func(d Diagnostic) int {
+		if d.Pos.File == "" {
+			return 1
+		}
+		return 0
+	}
+	if c := placed(a) - placed(b); c != 0 {
+		return c
+	}
+	if c := strings.Compare(a.Pos.File, b.Pos.File); c != 0 {
+		return c
+	}
+	if c := a.Pos.Line - b.Pos.Line; c != 0 {
+		return c
+	}
+	if c := a.Pos.Column - b.Pos.Column; c != 0 {
+		return c
+	}
+	if c := strings.Compare(a.ID, b.ID); c != 0 {
+		return c
+	}
+	if c := strings.Compare(a.Path, b.Path); c != 0 {
+		return c
+	}
+	return strings.Compare(a.Message, b.Message)
+}
+
+// Count is the number of diagnostics of a severity.
+func (r *Report) Count(s Severity) int {
+	n := 0
+	for _, d := range r.All() {
+		if d.Severity == s {
+			n++
+		}
+	}
+	return n
+}
+
+// Failed tells whether there is an error.
+func (r *Report) Failed() bool {
+	for i := range r.list {
+		if r.list[i].Severity == Error {
+			return true
+		}
+	}
+	return false
+}
+
+// Sources gives the renderers the lines they quote. It is safe for concurrent
+// use.
+type Sources struct {
+	mu    sync.Mutex
+	files map[string]string
+	lines map[string][]string
+}
+
+// NewSources returns an empty set.
+func NewSources() *Sources {
+	return &Sources{files: map[string]string{}, lines: map[string][]string{}}
+}
+
+// Add records the text of a file.
+func (s *Sources) Add(name string, text []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.files[name] = string(text)
+}
+
+// Line returns a line of a file, counted from 1, and whether it is known.
+func (s *Sources) Line(name string, n int) (string, bool) {
+	if s == nil {
+		return "", false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	lines, ok := s.lines[name]
+	if !ok {
+		text, ok := s.files[name]
+		if !ok {
+			return "", false
+		}
+		lines = strings.Split(text, "\n")
+		s.lines[name] = lines
+	}
+	if n < 1 || n > len(lines) {
+		return "", false
+	}
+	return strings.TrimRight(lines[n-1], "\r"), true
+}

@@ -1,0 +1,58 @@
+package diag
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Nearest returns the candidate closest to word by edit distance, or "" when
+// none is close enough to be a slip: at most a third of the word's length.
+func Nearest(word string, candidates []string) string {
+	limit := max(1, len(word)/3)
+	best, bestDistance := "", limit+1
+	for _, c := range candidates {
+		if n := len(c) - len(word); n > limit || -n > limit {
+			continue
+		}
+		if d := distance(strings.ToLower(word), strings.ToLower(c)); d < bestDistance {
+			best, bestDistance = c, d
+		}
+	}
+	return best
+}
+
+// DidYouMean is a help line naming the nearest candidate, or listing them when
+// none is near and they are few.
+func DidYouMean(word string, candidates []string) string {
+	if n := Nearest(word, candidates); n != "" {
+		return fmt.Sprintf("did you mean %q?", n)
+	}
+	if len(candidates) == 0 || len(candidates) > 12 {
+		return ""
+	}
+	return "known: " + strings.Join(candidates, ", ")
+}
+
+// distance counts insertions, deletions, substitutions and swaps of neighbours.
+func distance(a, b string) int {
+	x, y := []rune(a), []rune(b)
+	older, old, row := make([]int, len(y)+1), make([]int, len(y)+1), make([]int, len(y)+1)
+	for j := range old {
+		old[j] = j
+	}
+	for i := 1; i <= len(x); i++ {
+		row[0] = i
+		for j := 1; j <= len(y); j++ {
+			cost := 1
+			if x[i-1] == y[j-1] {
+				cost = 0
+			}
+			row[j] = min(old[j]+1, row[j-1]+1, old[j-1]+cost)
+			if i > 1 && j > 1 && x[i-1] == y[j-2] && x[i-2] == y[j-1] {
+				row[j] = min(row[j], older[j-2]+1)
+			}
+		}
+		older, old, row = old, row, older
+	}
+	return old[len(y)]
+}

@@ -1,0 +1,170 @@
+package diag
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/fatih/color"
+
+	"github.com/yoctune/yoctune/schema/plan"
+)
+
+// WriteText shows a report to a person: a heading, the place with an excerpt of
+// the source, and what is known of cause and remedy. colour asks for terminal
+// colours.
+func WriteText(w io.Writer, r *Report, src *Sources, colour bool) error {
+	p := &printer{w: w, src: src, colour: colour}
+	all := r.All()
+	for i, d := range all {
+		if i == Limit {
+			p.printf("... and %d more\n", len(all)-Limit)
+			break
+		}
+		p.diagnostic(d)
+	}
+	return p.err
+}
+
+type printer struct {
+	w      io.Writer
+	src    *Sources
+	colour bool
+	err    error
+}
+
+func (p *printer) printf(format string, args ...any) {
+	if p.err == nil {
+		_, p.err = fmt.Fprintf(p.w, format, args...)
+	}
+}
+
+func (p *printer) paint(s string, attrs ...color.Attribute) string {
+	if !p.colour {
+		return s
+	}
+	c := color.New(attrs...)
+	c.EnableColor()
+	return c.Sprint(s)
+}
+
+func (p *printer) diagnostic(d Diagnostic) {
+	tone := color.FgCyan
+	switch d.Severity {
+	case Error:
+		tone = color.FgRed
+	case Warning:
+		tone = color.FgYellow
+	}
+	p.printf("%s: %s\n", p.paint(fmt.Sprintf("%s[%s]", d.Severity, d.ID), tone, color.Bold), p.paint(Visible(d.Message), color.Bold))
+	gutter := "  "
+	if d.Pos.File != "" {
+		gutter = p.excerpt("-->", d.Pos, d.Length, tone, "")
+	}
+	for _, r := range d.Related {
+		p.excerpt(":::", r.Pos, 0, color.FgCyan, r.Message)
+	}
+	note := func(label, text string) {
+		if text != "" {
+			p.printf("%s%s %s: %s\n", gutter, p.paint("=", color.FgBlue, color.Bold), p.paint(label, color.Bold), Visible(text))
+		}
+	}
+	note("path", d.Path)
+	note("expected", d.Expected)
+	note("got", d.Got)
+	note("help", d.Help)
+	note("see", d.See)
+	p.printf("\n")
+}
+
+// excerpt prints a place and returns the gutter that notes below it use.
+func (p *printer) excerpt(arrow string, pos plan.Position, length int, tone color.Attribute, message string) string {
+	number := fmt.Sprint(pos.Line)
+	pad := strings.Repeat(" ", len(number)+1)
+	p.printf("%s%s %s:%d:%d\n", pad[1:], p.paint(arrow, color.FgBlue, color.Bold), pos.File, pos.Line, pos.Column)
+	line, ok := p.src.Line(pos.File, pos.Line)
+	if !ok || pos.Column < 1 || pos.Column > len(line)+1 {
+		if message != "" {
+			p.printf("%s%s\n", pad, message)
+		}
+		return pad
+	}
+	lead := line[:pos.Column-1]
+	if length == 0 {
+		length = tokenLength(line[pos.Column-1:])
+	}
+	bar := p.paint("|", color.FgBlue, color.Bold)
+	p.printf("%s%s\n", pad, bar)
+	p.printf("%s %s %s\n", p.paint(number, color.FgBlue, color.Bold), bar, Visible(expandTabs(line)))
+	marks := strings.Repeat(" ", utf8.RuneCountInString(Visible(expandTabs(lead)))) + p.paint(strings.Repeat("^", max(length, 1)), tone, color.Bold)
+	if message != "" {
+		marks += " " + Visible(message)
+	}
+	p.printf("%s%s %s\n", pad, bar, marks)
+	return pad
+}
+
+// tokenLength guesses the width of the value at the start of s: a string up to
+// its closing quote, otherwise a word.
+func tokenLength(s string) int {
+	if s == "" {
+		return 1
+	}
+	if s[0] == '"' || s[0] == '\'' {
+		for i := 1; i < len(s); i++ {
+			if s[i] == '\\' {
+				i++
+				continue
+			}
+			if s[i] == s[0] {
+				return utf8.RuneCountInString(s[:i+1])
+			}
+		}
+		return utf8.RuneCountInString(s)
+	}
+	if strings.ContainsRune("{[(", rune(s[0])) {
+		return 1
+	}
+	n := strings.IndexAny(s, " \t,:{}[]()")
+	if n < 0 {
+		n = len(s)
+	}
+	return utf8.RuneCountInString(s[:n])
+}
+
+func expandTabs(s string) string { return strings.ReplaceAll(s, "\t", "    ") }
+
+// Visible replaces characters that could hide or reorder text on a terminal by
+// their code points.
+func Visible(s string) string {
+	clean := true
+	for _, r := range s {
+		if hidden(r) {
+			clean = false
+			break
+		}
+	}
+	if clean {
+		return s
+	}
+	var b strings.Builder
+	for _, r := range s {
+		if hidden(r) {
+			fmt.Fprintf(&b, "<U+%04X>", r)
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+func hidden(r rune) bool {
+	switch {
+	case r < 0x20, r >= 0x7f && r < 0xa0, r == utf8.RuneError:
+		return true
+	case r >= 0x200b && r <= 0x200f, r >= 0x2028 && r <= 0x202e, r >= 0x2066 && r <= 0x2069, r == 0xfeff:
+		return true
+	}
+	return false
+}

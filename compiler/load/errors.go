@@ -1,0 +1,91 @@
+package load
+
+import (
+	"fmt"
+	"strings"
+
+	cueerrors "cuelang.org/go/cue/errors"
+
+	"github.com/yoctune/yoctune/compiler/diag"
+	"github.com/yoctune/yoctune/schema/plan"
+)
+
+// cueErrors turns what the evaluator says into diagnostics. CUE's texts and
+// their grouping change between versions; this file alone knows them, and a
+// golden test pins what people see.
+func (l *loader) cueErrors(err error) {
+	for _, e := range cueerrors.Errors(err) {
+		l.report.Add(classify(e))
+	}
+}
+
+func classify(e cueerrors.Error) diag.Diagnostic {
+	format, args := e.Msg()
+	text := fmt.Sprintf(format, args...)
+	d := diag.Diagnostic{ID: "YT0100", Severity: diag.Error, Path: joinPath(e.Path()), Message: text}
+	places := userPlaces(e)
+	if len(places) > 0 {
+		d.Pos = places[0]
+	}
+	switch {
+	case strings.Contains(format, "conflicting values"), strings.Contains(text, "conflicting values"):
+		d.ID = "YT0105"
+		d.Message = "two values that cannot both hold"
+		if _, values, ok := strings.Cut(text, "conflicting values "); ok {
+			d.Got = values
+		}
+		for _, p := range places[min(1, len(places)):] {
+			d.Related = append(d.Related, diag.Related{Pos: p, Message: "the other value"})
+		}
+		d.Help = "keep one of them, or move the difference into a profile that only some targets use"
+	case strings.Contains(text, "reference") && strings.Contains(text, "not found"):
+		d.ID = "YT0005"
+		d.Help = "define it, or quote it if it is meant as text"
+	case strings.Contains(text, "undefined field"):
+		d.ID = "YT0005"
+	case strings.Contains(text, "cycle"):
+		d.ID = "YT0108"
+		d.Message = "the value depends on itself"
+		d.Help = "give one of the fields in the circle a value of its own"
+	case strings.Contains(text, "incomplete"), strings.Contains(text, "non-concrete"):
+		d.ID = "YT0107"
+		d.Message = "the value is not decided"
+		d.Got = text
+		d.Help = "write a concrete value; yoctune's defaults apply only where a field is absent"
+	case strings.Contains(text, "field not allowed"):
+		d.ID = "YT0102"
+		d.Message = "unknown field in a definition of the configuration"
+	case strings.Contains(text, "out of bound"), strings.Contains(text, "invalid value"):
+		d.ID = "YT0106"
+	case strings.Contains(text, "imported and not used"):
+		d.ID = "YT0002"
+	}
+	return d
+}
+
+// userPlaces lists where in the user's files an error comes from, without
+// repeats.
+func userPlaces(e cueerrors.Error) []plan.Position {
+	var places []plan.Position
+	seen := map[plan.Position]bool{}
+	for _, p := range cueerrors.Positions(e) {
+		q := position(p)
+		if q.File == "" || q.File == "schema.cue" || seen[q] {
+			continue
+		}
+		seen[q] = true
+		places = append(places, q)
+	}
+	return places
+}
+
+func joinPath(parts []string) string {
+	path := ""
+	for _, p := range parts {
+		if len(p) > 1 && p[0] == '"' {
+			p = strings.Trim(p, `"`)
+		}
+		path = PathOf(path, p)
+	}
+	return path
+}

@@ -1,0 +1,373 @@
+// Package load reads a configuration and turns it into concrete values that
+// know their place: every [Node] carries the file, line and column that wrote
+// it.
+//
+// The user's CUE is evaluated by itself. The import of the schema is satisfied
+// with a stand-in whose definitions accept anything, because checking against
+// the real definitions is package conform's work: it sees every value with its
+// place, and one mistake does not hide another. Evaluating the user's program
+// alone is also what makes a hundred targets cheap.
+package load
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"cuelang.org/go/cue"
+	"cuelang.org/go/cue/ast"
+	"cuelang.org/go/cue/build"
+	"cuelang.org/go/cue/cuecontext"
+	cueerrors "cuelang.org/go/cue/errors"
+	"cuelang.org/go/cue/parser"
+	"cuelang.org/go/cue/token"
+
+	"github.com/yoctune/yoctune/compiler/diag"
+	"github.com/yoctune/yoctune/schema"
+	"github.com/yoctune/yoctune/schema/plan"
+)
+
+// MaxSource bounds the text of one configuration, all files together, in bytes.
+const MaxSource = 4 << 20
+
+// Config is a loaded configuration.
+type Config struct {
+	Dir     string
+	Root    *Node
+	Sources *diag.Sources
+}
+
+// Dir loads the .cue files of a folder. What is wrong with them is in the
+// report; the error is about reading the folder itself.
+func Dir(dir string) (*Config, *diag.Report, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		var pe *fs.PathError
+		if errors.As(err, &pe) {
+			err = pe.Err
+		}
+		return nil, nil, fmt.Errorf("reading the configuration folder %s: %w", dir, err)
+	}
+	files := map[string][]byte{}
+	total := int64(0)
+	report := &diag.Report{}
+	for _, e := range entries {
+		name := e.Name()
+		if filepath.Ext(name) != ".cue" || strings.HasPrefix(name, ".") || strings.HasPrefix(name, "_") {
+			continue
+		}
+		path := filepath.Join(dir, name)
+		info, err := os.Stat(path)
+		if err == nil && !info.Mode().IsRegular() {
+			continue
+		}
+		if err == nil {
+			if total += info.Size(); total > MaxSource {
+				report.Errorf("YT0006", plan.Position{File: name, Line: 1, Column: 1}, "", "the configuration is larger than %d MiB", MaxSource>>20)
+				return nil, report, nil
+			}
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return nil, nil, fmt.Errorf("reading the configuration: %w", err)
+		}
+		files[name] = text
+	}
+	if len(files) == 0 {
+		return nil, nil, fmt.Errorf("no configuration in %s: it holds no .cue file", dir)
+	}
+	cfg, r := Files(files)
+	if cfg != nil {
+		cfg.Dir = dir
+	}
+	r.Merge(report)
+	return cfg, r, nil
+}
+
+// Files loads a configuration from the text of its files, by name.
+func Files(files map[string][]byte) (*Config, *diag.Report) {
+	l := &loader{report: &diag.Report{}, cfg: &Config{Sources: diag.NewSources()}}
+	names := make([]string, 0, len(files))
+	total := 0
+	for name, text := range files {
+		names = append(names, name)
+		total += len(text)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		l.cfg.Sources.Add(name, files[name])
+	}
+	if total > MaxSource {
+		l.report.Errorf("YT0006", plan.Position{File: names[0], Line: 1, Column: 1}, "", "the configuration is larger than %d MiB", MaxSource>>20)
+		return l.cfg, l.report
+	}
+	parsed := l.parse(names, files)
+	if l.report.Failed() {
+		return l.cfg, l.report
+	}
+	if root, ok := literalTree(parsed); ok {
+		l.cfg.Root = root
+		return l.cfg, l.report
+	}
+	l.evaluate(parsed)
+	return l.cfg, l.report
+}
+
+type loader struct {
+	report *diag.Report
+	cfg    *Config
+}
+
+// maxDepth bounds nesting before the recursive parser sees the text.
+const maxDepth = 200
+
+func (l *loader) parse(names []string, files map[string][]byte) []*ast.File {
+	var parsed []*ast.File
+	pkg := ""
+	for _, name := range names {
+		if line, column, ok := tooDeep(files[name]); ok {
+			l.report.Errorf("YT0006", plan.Position{File: name, Line: line, Column: column}, "", "brackets are nested more than %d deep", maxDepth)
+			continue
+		}
+		f, err := parser.ParseFile(name, files[name])
+		if err != nil {
+			for _, e := range cueerrors.Errors(err) {
+				l.syntax(name, e)
+			}
+			continue
+		}
+		parsed = append(parsed, f)
+		l.refuse(f)
+		if p := f.PackageName(); p != "" {
+			if pkg == "" {
+				pkg = p
+			}
+			if p != pkg {
+				l.report.Add(diag.Diagnostic{ID: "YT0002", Severity: diag.Error, Pos: packagePos(f),
+					Message: fmt.Sprintf("this file is of package %s, the others are of package %s", p, pkg),
+					Help:    "give all files of the folder the same package clause"})
+			}
+		}
+	}
+	return parsed
+}
+
+// tooDeep looks for nesting that could exhaust the parser's stack. It does not
+// know strings or comments: no real configuration comes near the limit.
+func tooDeep(text []byte) (line, column int, deep bool) {
+	depth, line, start := 0, 1, 0
+	for i, c := range text {
+		switch c {
+		case '{', '[', '(':
+			if depth++; depth > maxDepth {
+				return line, i - start + 1, true
+			}
+		case '}', ']', ')':
+			if depth > 0 {
+				depth--
+			}
+		case '\n':
+			line, start = line+1, i+1
+		}
+	}
+	return 0, 0, false
+}
+
+func packagePos(f *ast.File) plan.Position {
+	for _, d := range f.Decls {
+		if p, ok := d.(*ast.Package); ok {
+			return position(p.Name.Pos())
+		}
+	}
+	return plan.Position{File: f.Filename, Line: 1, Column: 1}
+}
+
+func (l *loader) syntax(name string, e cueerrors.Error) {
+	pos := position(e.Position())
+	if pos.File == "" {
+		pos = plan.Position{File: name, Line: 1, Column: 1}
+	}
+	format, args := e.Msg()
+	l.report.Add(diag.Diagnostic{ID: "YT0001", Severity: diag.Error, Pos: pos, Message: "syntax: " + fmt.Sprintf(format, args...)})
+}
+
+// pure lists CUE's built-in packages that compute from their arguments alone.
+// Packages that read the machine or run programs are not among them.
+func pure(path string) bool {
+	switch path {
+	case "encoding/base64", "encoding/csv", "encoding/hex", "encoding/json", "encoding/yaml",
+		"list", "math", "math/bits", "net", "path", "regexp", "strconv", "strings", "struct", "text/tabwriter", "time", "crypto/sha256":
+		return true
+	}
+	return false
+}
+
+// refuse reports what would let a configuration reach outside itself.
+func (l *loader) refuse(f *ast.File) {
+	for spec := range f.ImportSpecs() {
+		path := strings.Trim(spec.Path.Value, `"`)
+		if path == schema.ImportPath || strings.HasPrefix(path, schema.ImportPath+"@") || strings.HasPrefix(path, schema.ImportPath+":") || pure(path) {
+			continue
+		}
+		l.report.Add(diag.Diagnostic{ID: "YT0003", Severity: diag.Error, Pos: position(spec.Path.Pos()),
+			Message: fmt.Sprintf("import of %q is not allowed", path),
+			Help:    fmt.Sprintf("a configuration may import %q and CUE's packages that compute from their arguments alone, such as \"list\" and \"strings\"", schema.ImportPath)})
+	}
+	ast.Walk(f, func(n ast.Node) bool {
+		a, ok := n.(*ast.Attribute)
+		if !ok {
+			return true
+		}
+		if key, _ := a.Split(); key == "embed" || key == "extern" {
+			l.report.Add(diag.Diagnostic{ID: "YT0004", Severity: diag.Error, Pos: position(a.Pos()),
+				Message: "attribute @" + key + " is not allowed: it reads other files",
+				Help:    "write the value into the configuration"})
+		}
+		return true
+	}, nil)
+}
+
+// standIn is a package with the schema's definitions, each accepting anything.
+func standIn(ctx *build.Context) *build.Instance {
+	inst := ctx.NewInstance("schema", nil)
+	inst.ImportPath, inst.PkgName = schema.ImportPath, "schema"
+	var b strings.Builder
+	b.WriteString("package schema\n")
+	for _, name := range definitions() {
+		fmt.Fprintf(&b, "%s: _\n", name)
+	}
+	f, err := parser.ParseFile("schema.cue", b.String())
+	if err == nil {
+		err = inst.AddSyntax(f)
+	}
+	if err != nil {
+		inst.Err = cueerrors.Promote(err, "schema")
+	}
+	return inst
+}
+
+// definitions lists the names that the schema's files define at the margin.
+func definitions() []string {
+	var names []string
+	entries, err := fs.ReadDir(schema.FS, ".")
+	if err != nil {
+		return nil // embedded: cannot fail
+	}
+	for _, e := range entries {
+		text, err := fs.ReadFile(schema.FS, e.Name())
+		if err != nil {
+			continue
+		}
+		for line := range strings.Lines(string(text)) {
+			if name, _, ok := strings.Cut(line, ":"); ok && strings.HasPrefix(name, "#") {
+				names = append(names, name)
+			}
+		}
+	}
+	return names
+}
+
+func (l *loader) evaluate(files []*ast.File) {
+	bctx := build.NewContext()
+	inst := bctx.NewInstance("", func(_ token.Pos, path string) *build.Instance {
+		if path == schema.ImportPath {
+			return standIn(bctx)
+		}
+		return nil
+	})
+	for _, f := range files {
+		if err := inst.AddSyntax(f); err != nil {
+			l.cueErrors(err)
+			return
+		}
+	}
+	if err := inst.Complete(); err != nil {
+		l.cueErrors(err)
+		return
+	}
+	v := cuecontext.New().BuildInstance(inst)
+	if err := v.Validate(cue.Concrete(true), cue.DisallowCycles(true)); err != nil {
+		l.cueErrors(err)
+		return
+	}
+	w := &walker{files: map[*token.File]string{}}
+	l.cfg.Root = w.node(v)
+}
+
+type walker struct {
+	files map[*token.File]string
+}
+
+func (w *walker) node(v cue.Value) *Node {
+	n := &Node{Pos: w.valuePos(v)}
+	switch v.Kind() {
+	case cue.BoolKind:
+		n.Kind = Bool
+		n.True, _ = v.Bool()
+	case cue.IntKind:
+		n.Kind = Int
+		if i, err := v.Int(nil); err == nil {
+			n.Text = i.String()
+		}
+	case cue.FloatKind:
+		n.Kind = Number
+		if b, err := v.MarshalJSON(); err == nil {
+			n.Text = string(b)
+		}
+	case cue.StringKind:
+		n.Kind = String
+		n.Text, _ = v.String()
+	case cue.BytesKind:
+		n.Kind = String
+		b, _ := v.Bytes()
+		n.Text = string(b)
+	case cue.ListKind:
+		n.Kind = List
+		it, err := v.List()
+		for err == nil && it.Next() {
+			n.Items = append(n.Items, w.node(it.Value()))
+		}
+	case cue.StructKind:
+		n.Kind = Struct
+		it, err := v.Fields()
+		for err == nil && it.Next() {
+			child := it.Value()
+			f := Field{Name: it.Selector().Unquoted(), Pos: w.labelPos(child), Value: w.node(child)}
+			n.Fields = append(n.Fields, f)
+		}
+	}
+	return n
+}
+
+// valuePos is where a value was written: the value of the field, not its label.
+func (w *walker) valuePos(v cue.Value) plan.Position {
+	switch src := v.Source().(type) {
+	case *ast.Field:
+		return position(src.Value.Pos())
+	case ast.Node:
+		if p := position(src.Pos()); p.File != "" && p.File != "schema.cue" {
+			return p
+		}
+	}
+	return position(v.Pos())
+}
+
+func (w *walker) labelPos(v cue.Value) plan.Position {
+	if f, ok := v.Source().(*ast.Field); ok {
+		return position(f.Label.Pos())
+	}
+	return w.valuePos(v)
+}
+
+// position converts CUE's; the zero value when there is none.
+func position(p token.Pos) plan.Position {
+	if !p.IsValid() {
+		return plan.Position{}
+	}
+	q := p.Position()
+	return plan.Position{File: q.Filename, Line: q.Line, Column: q.Column}
+}
