@@ -1,0 +1,104 @@
+// Package enforce makes a plan true on a device, says what is not, and takes it
+// back.
+//
+// Every setting ends in an outcome, reached by reading the node back: that
+// write(2) succeeded means little, for kernels round, clamp, and rewrite
+// neighbours. One setting's failure never stops the others.
+//
+//	read all → journal the originals → write → write again what was refused only
+//	because of the order, or undone by a neighbour → read back → outcome
+//
+// Settings of the kernel itself (arguments, modules) and the power mode are
+// compared and never written: they need a reboot, a new image, or nvpmodel.
+package enforce
+
+import (
+	"context"
+	"os"
+	"time"
+
+	"github.com/yoctune/yoctune/runtime/device"
+	"github.com/yoctune/yoctune/runtime/knob"
+	"github.com/yoctune/yoctune/schema/plan"
+)
+
+// Result is what became of one setting on one node.
+type Result struct {
+	ID      string
+	Path    string // as selected
+	Wanted  string
+	Found   string // canonical; "" when Known is false
+	Known   bool   // the node could be read
+	Outcome knob.Outcome
+	Message string // "" when there is nothing to add
+
+	// Excused: the difference was not this run's to remove. An optional node
+	// that is absent, always; for Apply also what it must not write.
+	Excused bool
+}
+
+// Satisfied reports whether the result does not make the answer "no".
+func (r Result) Satisfied() bool { return r.Outcome == knob.OK || r.Excused }
+
+// Satisfied reports whether all results are.
+func Satisfied(results []Result) bool {
+	for _, r := range results {
+		if !r.Satisfied() {
+			return false
+		}
+	}
+	return true
+}
+
+// Options bound what talking to the kernel may cost.
+type Options struct {
+	ReadTimeout time.Duration   // of one node; 0 means 2 s
+	Backoff     []time.Duration // pauses before a busy node is tried again; nil means 0.05, 0.2, 0.8 s
+	Root        bool            // this process is root: decides what EACCES means
+}
+
+// DefaultOptions are those of the command.
+func DefaultOptions() Options { return Options{Root: os.Geteuid() == 0} }
+
+func (o Options) filled() Options {
+	if o.ReadTimeout == 0 {
+		o.ReadTimeout = 2 * time.Second
+	}
+	if o.Backoff == nil {
+		o.Backoff = []time.Duration{50 * time.Millisecond, 200 * time.Millisecond, 800 * time.Millisecond}
+	}
+	return o
+}
+
+// reader reads nodes with a deadline: a hung bus or firmware blocks read(2), and
+// must cost one setting, not all.
+type reader struct {
+	dev     device.FS
+	timeout time.Duration
+}
+
+func (r reader) read(path string) (device.Content, error) {
+	type answer struct {
+		content device.Content
+		err     error
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), r.timeout)
+	defer cancel()
+	c := make(chan answer, 1) // buffered: the late answer of a hung node has nobody waiting
+	go func() {
+		content, err := r.dev.Read(path)
+		c <- answer{content, err}
+	}()
+	select {
+	case a := <-c:
+		return a.content, a.err
+	case <-ctx.Done():
+		return device.Content{}, &device.PathError{Op: "read", Path: path, Err: ctx.Err()}
+	}
+}
+
+// verifyOnly reports whether a setting is never written.
+func verifyOnly(s plan.Setting) bool {
+	return s.Select.Class == device.ClassCmdline || s.Domain == plan.DomainKernel ||
+		s.Domain == plan.DomainModule || s.Type == plan.TypePresent
+}

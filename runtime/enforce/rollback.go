@@ -1,0 +1,118 @@
+package enforce
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+
+	"github.com/yoctune/yoctune/runtime/device"
+	"github.com/yoctune/yoctune/runtime/journal"
+	"github.com/yoctune/yoctune/runtime/knob"
+	"golang.org/x/sys/unix"
+)
+
+// passes is how often rollback goes over what is not yet as it was: a refusal
+// may depend on a value that comes later, and a write may move a neighbour.
+const passes = 3
+
+// Rollback puts back every original of the journal and then removes it. Each
+// result's Wanted is the original. What could not be put back stays journalled.
+func Rollback(dev device.Device, o Options) ([]Result, error) {
+	o = o.filled()
+	r := reader{dev, o.ReadTimeout}
+	j, err := journal.Load(dev, device.Identify(dev).BootID)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]*original, len(j.Originals))
+	for i, rec := range j.Originals {
+		all[i] = &original{Original: rec}
+	}
+	for range passes {
+		for _, t := range all {
+			if t.restored(r) || t.inactive(all) {
+				continue
+			}
+			t.err = dev.Write(t.Path, t.Value)
+		}
+	}
+	results := make([]Result, len(all))
+	var kept []journal.Original
+	for i, t := range all {
+		results[i] = t.result(r, o)
+		if !results[i].Satisfied() && t.Lost == "" {
+			kept = append(kept, t.Original)
+		}
+	}
+	if err := j.Keep(kept); err != nil {
+		return results, err
+	}
+	return results, nil
+}
+
+type original struct {
+	journal.Original
+	found knob.Found
+	known bool
+	err   error
+}
+
+// restored reads the node and reports whether there is nothing to write.
+func (t *original) restored(r reader) bool {
+	if t.Lost != "" {
+		return true
+	}
+	c, err := r.read(t.Path)
+	if err != nil {
+		t.known, t.err = false, err
+		// Some nodes can be written and not read; absent ones neither.
+		return gone(err)
+	}
+	t.found, err = knob.Parse(t.Type, c.Text)
+	t.known = err == nil
+	if t.same() {
+		t.err = nil
+		return true
+	}
+	return false
+}
+
+func (t *original) same() bool {
+	want, err := knob.Canonical(t.Type, t.Value)
+	return t.known && err == nil && want == t.found.Value
+}
+
+// inactive reports whether t is the zero member of a group: the kernel zeroes it
+// when its partner is written, and refuses the zero itself.
+func (t *original) inactive(all []*original) bool {
+	return t.Group != "" && t.Value == "0" && slices.ContainsFunc(all, func(m *original) bool {
+		return m.Group == t.Group && m.Value != "0"
+	})
+}
+
+func gone(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENODEV) || errors.Is(err, unix.ENXIO)
+}
+
+func (t *original) result(r reader, o Options) Result {
+	done := t.restored(r)
+	res := Result{ID: t.ID, Path: t.Name, Wanted: t.Value, Found: t.found.Value, Known: t.known}
+	switch {
+	case t.Lost != "":
+		res.Outcome = knob.Refused
+		res.Message = fmt.Sprintf("%s: the original is not known: %s", knob.Name(t.Name), t.Lost)
+	case t.known && done:
+		res.Outcome = knob.OK
+	case !t.known && gone(t.err):
+		// A device that comes back starts with the kernel's defaults.
+		res.Outcome, res.Excused = knob.Stale, true
+		res.Message = fmt.Sprintf("%s: the node is gone, there is nothing to put back", knob.Name(t.Name))
+	case t.err != nil:
+		res.Outcome, res.Message = knob.Explain(knob.Fault{Path: t.Name, Write: true, Want: t.Value, Root: o.Root, Err: t.err})
+	default:
+		res.Outcome = knob.Adjusted
+		res.Message = knob.Changed(t.Name, t.Value, t.found.Value)
+	}
+	return res
+}

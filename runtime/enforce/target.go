@@ -1,0 +1,252 @@
+package enforce
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"strings"
+
+	"github.com/yoctune/yoctune/runtime/device"
+	"github.com/yoctune/yoctune/runtime/knob"
+	"github.com/yoctune/yoctune/schema/plan"
+	"golang.org/x/sys/unix"
+)
+
+// target is one setting on one node.
+type target struct {
+	setting plan.Setting
+	path    string // as selected
+	real    string // resolved: one node has one, "" when absent
+
+	found knob.Found
+	known bool  // found holds what the node said
+	err   error // why it does not
+	held  bool  // it was as wanted at some time of this run
+
+	result Result
+	done   bool // result is final
+}
+
+// selector turns selections into nodes, listing each class once.
+type selector struct {
+	dev       device.FS
+	nodes     map[string][]device.Node
+	described map[string]device.Node
+	args      []plan.Arg
+	argsErr   error
+	argsRead  bool
+}
+
+func newSelector(dev device.FS) *selector {
+	return &selector{dev: dev, nodes: map[string][]device.Node{}, described: map[string]device.Node{}}
+}
+
+// targets returns one target per node of each setting, in the plan's order. A
+// setting without any node yields one target that says so.
+func targets(dev device.FS, settings []plan.Setting) []*target {
+	sel := newSelector(dev)
+	var out []*target
+	for _, s := range settings {
+		out = append(out, sel.targets(s)...)
+	}
+	return out
+}
+
+func (sel *selector) targets(s plan.Setting) []*target {
+	switch {
+	case s.Select.Class == device.ClassCmdline:
+		return []*target{sel.argument(s)}
+	case s.Select.Path != "":
+		return []*target{sel.node(s, s.Select.Path)}
+	}
+	nodes, err := sel.class(s.Select.Class)
+	if err != nil {
+		t := &target{setting: s, path: describe(s.Select)}
+		t.finish(knob.Unsupported, err.Error())
+		return []*target{t}
+	}
+	var out []*target
+	for _, n := range nodes {
+		if s.Select.OFNode != "" || s.Select.Driver != "" {
+			n = sel.describe(n)
+		}
+		if device.Matches(s.Select, n) {
+			out = append(out, sel.node(s, path.Join(n.Path, s.Select.Attr)))
+		}
+	}
+	if len(out) > 0 {
+		return out
+	}
+	t := &target{setting: s, path: describe(s.Select)}
+	outcome, msg := knob.Unsupported, fmt.Sprintf("no %s device on this machine is %s", s.Select.Class, matcher(s.Select))
+	if s.Select.Class == device.ClassIRQ {
+		msg = fmt.Sprintf("no interrupt on this machine is named %s; `yoctuned probe` lists them", matcher(s.Select))
+	}
+	t.finish(outcome, msg)
+	return []*target{t}
+}
+
+func (sel *selector) class(class string) ([]device.Node, error) {
+	if nodes, ok := sel.nodes[class]; ok {
+		return nodes, nil
+	}
+	nodes, err := device.Nodes(sel.dev, class)
+	if err == nil {
+		sel.nodes[class] = nodes
+	}
+	return nodes, err
+}
+
+func (sel *selector) describe(n device.Node) device.Node {
+	if d, ok := sel.described[n.Path]; ok {
+		return d
+	}
+	d := device.Describe(sel.dev, n)
+	sel.described[n.Path] = d
+	return d
+}
+
+// node makes a target of a path. Only the path is looked at; reading is later.
+func (sel *selector) node(s plan.Setting, name string) *target {
+	t := &target{setting: s, path: name}
+	t.real, t.err = sel.dev.Resolve(name)
+	return t
+}
+
+// argument makes a target of a kernel argument of the running kernel. Of one
+// given twice the last wins, except consoles, which add up.
+func (sel *selector) argument(s plan.Setting) *target {
+	if !sel.argsRead {
+		sel.args, sel.argsErr = device.Args(sel.dev)
+		sel.argsRead = true
+	}
+	t := &target{setting: s, path: "/proc/cmdline"}
+	if sel.argsErr != nil {
+		t.err = sel.argsErr
+		return t
+	}
+	t.real, t.known = t.path, true
+	present := false
+	for _, a := range sel.args {
+		if a.Name != s.Select.Name {
+			continue
+		}
+		present = true
+		t.found.Value = a.Value
+		if a.Value == s.Want && a.Name == "console" {
+			break
+		}
+	}
+	if s.Type == plan.TypePresent {
+		t.found.Value = bit(present)
+	} else if !present {
+		t.known = false
+	} else if v, err := knob.Canonical(s.Type, t.found.Value); err == nil {
+		t.found.Value = v
+	}
+	return t
+}
+
+// observe reads the node.
+func (t *target) observe(r reader) {
+	if t.done || t.setting.Select.Class == device.ClassCmdline {
+		return
+	}
+	if t.setting.Type == plan.TypePresent && (t.err == nil || t.absent()) {
+		t.known, t.err = true, nil
+		t.found = knob.Found{Value: bit(t.real != "")}
+		return
+	}
+	if t.real == "" {
+		return
+	}
+	var content device.Content
+	t.known = false
+	if content, t.err = r.read(t.real); t.err != nil {
+		return
+	}
+	if content.Truncated {
+		t.err = errTruncated
+		return
+	}
+	t.found, t.err = knob.Parse(t.setting.Type, content.Text)
+	t.known = t.err == nil
+}
+
+var errTruncated = errors.New("the node says more than one page, which cannot be compared")
+
+func bit(b bool) string {
+	if b {
+		return "1"
+	}
+	return "0"
+}
+
+// absent reports whether there is no node to talk to.
+func (t *target) absent() bool {
+	return errors.Is(t.err, fs.ErrNotExist) || errors.Is(t.err, unix.ENODEV) || errors.Is(t.err, unix.ENXIO) || errors.Is(t.err, unix.ENOTDIR)
+}
+
+// finish sets the result.
+func (t *target) finish(outcome knob.Outcome, message string) {
+	t.done = true
+	t.result = Result{
+		ID: t.setting.ID, Path: t.path, Wanted: t.setting.Want,
+		Found: t.found.Value, Known: t.known,
+		Outcome: outcome, Message: message,
+	}
+	// Optional forgives a missing node, whatever it is waiting for.
+	if t.setting.Optional && (outcome == knob.Unsupported || outcome == knob.Pending) && !t.known {
+		t.result.Excused = true
+	}
+}
+
+// fault sets the result from an error.
+func (t *target) fault(dev device.FS, o Options, write bool, err error) {
+	f := knob.Fault{Path: t.path, Write: write, Want: t.setting.Want, Offered: t.found.Offered, Root: o.Root, Err: err}
+	if errors.Is(err, errTruncated) || errors.Is(err, knob.ErrValue) || errors.Is(err, knob.ErrType) {
+		t.finish(knob.Unsupported, fmt.Sprintf("%s: %v", knob.Name(t.path), err))
+		return
+	}
+	if t.real != "" {
+		f.Mode, _ = dev.Mode(t.real) // unknown is a value the explanation knows
+	}
+	t.finish(knob.Explain(f))
+}
+
+// describe names a selection without nodes, as a path where there is one.
+func describe(s plan.Select) string {
+	name := s.Name
+	if name == "" {
+		name = "*"
+	}
+	switch s.Class {
+	case device.ClassBlock:
+		return path.Join("/sys/block", name, s.Attr)
+	case device.ClassCPUFreq:
+		return path.Join("/sys/devices/system/cpu/cpufreq", name, s.Attr)
+	case device.ClassDevFreq, device.ClassNet:
+		return path.Join("/sys/class", s.Class, name, s.Attr)
+	case device.ClassIRQ:
+		return path.Join("/proc/irq", name, s.Attr)
+	}
+	return strings.TrimSpace(s.Class + " " + name)
+}
+
+func matcher(s plan.Select) string {
+	var parts []string
+	if s.Name != "" {
+		parts = append(parts, fmt.Sprintf("%q", s.Name))
+	}
+	if s.OFNode != "" {
+		parts = append(parts, fmt.Sprintf("device tree node %q", s.OFNode))
+	}
+	if s.Driver != "" {
+		parts = append(parts, fmt.Sprintf("bound to driver %q", s.Driver))
+	}
+	if len(parts) == 0 {
+		return "of that class"
+	}
+	return strings.Join(parts, " and ")
+}

@@ -1,0 +1,361 @@
+// Package knob holds what is known about a single kernel value: how its text is
+// normalised and compared, and what an answer of the kernel means.
+//
+// The kernel rarely prints what it was told: it marks a choice with brackets,
+// separates vectors with tabs, turns 0x2a into 42 and pads CPU masks. Comparing
+// text would report drift that is not there, so both sides are brought to one
+// canonical form first. Nothing here touches a file.
+package knob
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/yoctune/yoctune/schema/plan"
+)
+
+// Errors of this package; test with errors.Is.
+var (
+	ErrValue   = errors.New("not a value of this type")
+	ErrType    = errors.New("unknown value type")
+	ErrCompare = errors.New("unknown comparison")
+)
+
+// maxCPUs is the largest NR_CPUS a kernel can be built with.
+const maxCPUs = 8192
+
+// Found is a value read from the kernel.
+type Found struct {
+	Value   string   // canonical form
+	Offered []string // the choices the kernel prints, chosen one included; nil when it prints none
+}
+
+// Parse normalises the text of a kernel file.
+func Parse(typ, text string) (Found, error) {
+	if typ != plan.TypeChoice {
+		v, err := Canonical(typ, text)
+		return Found{Value: v}, err
+	}
+	words := strings.Fields(text)
+	// Drivers that offer one choice, and files of a tree after a write, print it
+	// without brackets.
+	if len(words) == 1 && !strings.HasPrefix(words[0], "[") {
+		return Found{Value: words[0]}, nil
+	}
+	f := Found{Offered: make([]string, 0, len(words))}
+	for _, w := range words {
+		if strings.HasPrefix(w, "[") && strings.HasSuffix(w, "]") && len(w) > 2 {
+			if f.Value != "" {
+				return Found{}, fmt.Errorf("%w: two choices are marked in %q", ErrValue, clip(text))
+			}
+			w = w[1 : len(w)-1]
+			f.Value = w
+		}
+		f.Offered = append(f.Offered, w)
+	}
+	if f.Value == "" {
+		return Found{}, fmt.Errorf("%w: no choice is marked in %q", ErrValue, clip(text))
+	}
+	return f, nil
+}
+
+// Canonical brings one value of a type to the form in which equal values are
+// equal text.
+func Canonical(typ, text string) (string, error) {
+	text = strings.TrimSpace(text)
+	switch typ {
+	case plan.TypeInt:
+		n, err := parseInt(text)
+		return n.String(), err
+	case plan.TypeVector:
+		v, err := parseVector(text)
+		if err != nil {
+			return "", err
+		}
+		words := make([]string, len(v))
+		for i, n := range v {
+			words[i] = n.String()
+		}
+		return strings.Join(words, " "), nil
+	case plan.TypeChoice:
+		if text == "" || strings.ContainsAny(text, "[] \t\n") {
+			return "", fmt.Errorf("%w: %q is not one choice", ErrValue, clip(text))
+		}
+		return text, nil
+	case plan.TypeCPUList:
+		set, err := parseCPUList(text)
+		return set.String(), err
+	case plan.TypeCPUMask:
+		set, err := parseCPUMask(text)
+		return set.String(), err
+	case plan.TypeBool:
+		switch strings.ToLower(text) {
+		case "1", "y", "yes", "on", "true", "enabled":
+			return "1", nil
+		case "0", "n", "no", "off", "false", "disabled":
+			return "0", nil
+		}
+		return "", fmt.Errorf("%w: %q is neither 0 nor 1", ErrValue, clip(text))
+	case plan.TypeString, plan.TypePresent:
+		return text, nil
+	}
+	return "", fmt.Errorf("%w %q", ErrType, typ)
+}
+
+// Alternatives returns the values that would satisfy want, best first: the parts
+// between "|" with first_available, else want alone.
+func Alternatives(compare, want string) []string {
+	if compare != plan.FirstAvailable {
+		return []string{want}
+	}
+	var out []string
+	for part := range strings.SplitSeq(want, "|") {
+		if part = strings.TrimSpace(part); part != "" {
+			out = append(out, part)
+		}
+	}
+	return out
+}
+
+// Satisfies reports whether found is what compare and want ask for. An error
+// means that want is not a value of the type.
+func Satisfies(typ, compare, want string, found Found) (bool, error) {
+	switch compare {
+	case plan.Exact:
+		w, err := Canonical(typ, want)
+		return err == nil && w == found.Value, err
+	case plan.FirstAvailable:
+		alternatives := Alternatives(compare, want)
+		if len(alternatives) == 0 {
+			return false, fmt.Errorf("%w: no alternative in %q", ErrValue, clip(want))
+		}
+		for _, a := range alternatives {
+			w, err := Canonical(typ, a)
+			if err != nil {
+				return false, err
+			}
+			if w == found.Value {
+				return true, nil
+			}
+			// A better one is on offer, so a later one is not "first".
+			if slices.Contains(found.Offered, w) {
+				return false, nil
+			}
+		}
+		return false, nil
+	case plan.AtLeast, plan.AtMost:
+		w, err := numbers(typ, want)
+		if err != nil {
+			return false, err
+		}
+		f, err := numbers(typ, found.Value)
+		if err != nil {
+			return false, err
+		}
+		if len(w) != len(f) {
+			return false, nil
+		}
+		for i := range w {
+			if c := f[i].cmp(w[i]); compare == plan.AtLeast && c < 0 || compare == plan.AtMost && c > 0 {
+				return false, nil
+			}
+		}
+		return true, nil
+	}
+	return false, fmt.Errorf("%w %q", ErrCompare, compare)
+}
+
+func numbers(typ, text string) ([]integer, error) {
+	switch typ {
+	case plan.TypeInt:
+		n, err := parseInt(strings.TrimSpace(text))
+		return []integer{n}, err
+	case plan.TypeVector:
+		return parseVector(text)
+	}
+	return nil, fmt.Errorf("%w: a %s has no order", ErrCompare, typ)
+}
+
+// integer spans what the kernel prints: shmmax exceeds int64, others are negative.
+type integer struct {
+	negative  bool
+	magnitude uint64
+}
+
+func (n integer) String() string {
+	s := strconv.FormatUint(n.magnitude, 10)
+	if n.negative {
+		return "-" + s
+	}
+	return s
+}
+
+func (n integer) cmp(m integer) int {
+	switch {
+	case n.negative != m.negative:
+		if n.negative {
+			return -1
+		}
+		return 1
+	case n.magnitude == m.magnitude:
+		return 0
+	case (n.magnitude < m.magnitude) != n.negative:
+		return -1
+	}
+	return 1
+}
+
+func parseInt(text string) (integer, error) {
+	bad := fmt.Errorf("%w: %q is not an integer", ErrValue, clip(text))
+	digits, negative := strings.CutPrefix(text, "-")
+	base := 10
+	if hex, ok := strings.CutPrefix(strings.ToLower(digits), "0x"); ok {
+		digits, base = hex, 16
+	} else if len(digits) > 1 && digits[0] == '0' && strings.Trim(digits, "0") != "" {
+		// Some kernel parsers would read it as octal, others as decimal.
+		return integer{}, fmt.Errorf("%w: leading zero in %q", ErrValue, clip(text))
+	}
+	if digits == "" || digits[0] == '+' || digits[0] == '-' {
+		return integer{}, bad
+	}
+	v, err := strconv.ParseUint(digits, base, 64)
+	if err != nil {
+		return integer{}, bad
+	}
+	return integer{negative: negative && v != 0, magnitude: v}, nil
+}
+
+func parseVector(text string) ([]integer, error) {
+	words := strings.Fields(text)
+	if len(words) == 0 {
+		return nil, fmt.Errorf("%w: empty list of integers", ErrValue)
+	}
+	v := make([]integer, len(words))
+	for i, w := range words {
+		n, err := parseInt(w)
+		if err != nil {
+			return nil, err
+		}
+		v[i] = n
+	}
+	return v, nil
+}
+
+// cpuSet has one bit per CPU, without trailing zero words.
+type cpuSet []uint64
+
+func (s *cpuSet) add(cpu int) {
+	for len(*s) <= cpu/64 {
+		*s = append(*s, 0)
+	}
+	(*s)[cpu/64] |= 1 << (cpu % 64)
+}
+
+func (s cpuSet) has(cpu int) bool { return cpu/64 < len(s) && s[cpu/64]>>(cpu%64)&1 == 1 }
+
+// String is the shortest cpu list: "0-3,5".
+func (s cpuSet) String() string {
+	var b strings.Builder
+	for cpu := 0; cpu < 64*len(s); cpu++ {
+		if !s.has(cpu) {
+			continue
+		}
+		last := cpu
+		for s.has(last + 1) {
+			last++
+		}
+		if b.Len() > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString(strconv.Itoa(cpu))
+		if last > cpu {
+			b.WriteByte('-')
+			b.WriteString(strconv.Itoa(last))
+		}
+		cpu = last
+	}
+	return b.String()
+}
+
+// parseCPUList reads the kernel's list format, including the strided form
+// "0-7:2/4" (Documentation/admin-guide/kernel-parameters.rst, "cpu lists").
+func parseCPUList(text string) (cpuSet, error) {
+	var s cpuSet
+	if text == "" {
+		return s, nil
+	}
+	for part := range strings.SplitSeq(text, ",") {
+		bad := fmt.Errorf("%w: %q in cpu list %q", ErrValue, clip(part), clip(text))
+		span, stride, strided := strings.Cut(strings.TrimSpace(part), ":")
+		low, high, isRange := strings.Cut(span, "-")
+		first, ok := cpuNumber(low)
+		if !ok {
+			return nil, bad
+		}
+		last := first
+		if isRange {
+			if last, ok = cpuNumber(high); !ok || last < first {
+				return nil, bad
+			}
+		}
+		used, group := 1, 1
+		if strided {
+			u, g, ok := strings.Cut(stride, "/")
+			if !ok || !isRange {
+				return nil, bad
+			}
+			var ok1, ok2 bool
+			used, ok1 = cpuNumber(u)
+			group, ok2 = cpuNumber(g)
+			if !ok1 || !ok2 || used < 1 || used > group {
+				return nil, bad
+			}
+		}
+		for cpu := first; cpu <= last; cpu++ {
+			if (cpu-first)%group < used {
+				s.add(cpu)
+			}
+		}
+	}
+	return s, nil
+}
+
+func cpuNumber(text string) (int, bool) {
+	n, err := strconv.ParseUint(text, 10, 16)
+	return int(n), err == nil && n < maxCPUs
+}
+
+// parseCPUMask reads hexadecimal words of 32 bits, most significant first.
+func parseCPUMask(text string) (cpuSet, error) {
+	var s cpuSet
+	words := strings.Split(strings.TrimPrefix(text, "0x"), ",")
+	if len(words) > maxCPUs/32 {
+		return nil, fmt.Errorf("%w: cpu mask %q is too wide", ErrValue, clip(text))
+	}
+	for i, w := range words {
+		v, err := strconv.ParseUint(w, 16, 64)
+		// Only a mask without commas may have a word of more than 32 bits.
+		if err != nil || len(words) > 1 && v>>32 != 0 || strings.ContainsAny(w, "+-_") {
+			return nil, fmt.Errorf("%w: %q is not a cpu mask", ErrValue, clip(text))
+		}
+		base := 32 * (len(words) - 1 - i)
+		for bit := range 64 {
+			if v>>bit&1 == 1 {
+				s.add(base + bit)
+			}
+		}
+	}
+	return s, nil
+}
+
+// clip keeps a hostile value from filling the screen.
+func clip(s string) string {
+	const most = 80
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most], "") + "…"
+}
