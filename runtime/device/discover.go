@@ -35,7 +35,7 @@ type Node struct {
 	Class   string   `json:"class"`
 	Name    string   `json:"name"`              // the kernel's name; for an IRQ its number
 	Path    string   `json:"path"`              // the folder of its attributes
-	Aliases []string `json:"actions,omitempty"` // an IRQ's action names
+	Actions []string `json:"actions,omitempty"` // an IRQ's action names
 	OFNode  string   `json:"of_node,omitempty"`
 	Driver  string   `json:"driver,omitempty"`
 }
@@ -122,7 +122,7 @@ func irqs(dev FS) ([]Node, error) {
 		if actions[0] == "" {
 			continue // nobody has requested it
 		}
-		nodes = append(nodes, Node{Class: ClassIRQ, Name: number, Path: "/proc/irq/" + number, Aliases: actions})
+		nodes = append(nodes, Node{Class: ClassIRQ, Name: number, Path: "/proc/irq/" + number, Actions: actions})
 	}
 	sortIRQs(nodes)
 	return nodes, nil
@@ -158,7 +158,7 @@ func interrupts(dev FS) ([]Node, error) {
 			actions = append(actions, strings.TrimSuffix(f[i], ","))
 		}
 		slices.Reverse(actions)
-		nodes = append(nodes, Node{Class: ClassIRQ, Name: number, Path: "/proc/irq/" + number, Aliases: actions})
+		nodes = append(nodes, Node{Class: ClassIRQ, Name: number, Path: "/proc/irq/" + number, Actions: actions})
 	}
 	sortIRQs(nodes)
 	return nodes, nil
@@ -177,7 +177,7 @@ func sortIRQs(nodes []Node) {
 func Matches(s plan.Select, n Node) bool {
 	names := []string{n.Name}
 	if n.Class == ClassIRQ {
-		names = n.Aliases // IRQ numbers change between boots
+		names = n.Actions // IRQ numbers change between boots
 	}
 	return (s.Name == "" || slices.ContainsFunc(names, func(name string) bool { return Glob(s.Name, name) })) &&
 		(s.OFNode == "" || s.OFNode == n.OFNode) &&
@@ -201,13 +201,15 @@ func Args(dev FS) ([]plan.Arg, error) {
 	return ParseArgs(string(b)), nil
 }
 
-// ParseArgs splits a kernel command line.
+// ParseArgs splits a kernel command line, up to the "--" after which everything
+// is for init.
 func ParseArgs(line string) []plan.Arg {
 	var args []plan.Arg
 	var word strings.Builder
 	quoted := false
+	ended := false
 	flush := func() {
-		if word.Len() == 0 {
+		if ended = ended || word.String() == "--"; ended || word.Len() == 0 {
 			return
 		}
 		name, value, ok := strings.Cut(word.String(), "=")

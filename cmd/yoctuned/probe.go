@@ -1,0 +1,141 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/yoctune/yoctune/runtime/device"
+	"github.com/yoctune/yoctune/runtime/power"
+)
+
+// inventory is what probe finds.
+type inventory struct {
+	Identity device.Identity
+	Nodes    []device.Node
+	Args     []string
+	Modes    []string // power modes, by id
+	Mode     string   // the one in force
+	Problems []string // what could not be read
+}
+
+func newProbeCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "probe",
+		Short: "List what this device is and has",
+		Long: `probe lists the machine's identity, its block devices, CPU frequency policies,
+devfreq devices, network interfaces, interrupts by name, kernel arguments and
+power modes: the names that a plan can select by. It reads only. What cannot be
+read is said, and does not hide the rest.`,
+		Example: `  yoctuned probe
+  yoctuned probe --format json | jq 'select(.class == "irq")'`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			g := globalFlags(cmd)
+			dev, err := device.Open(g.Root)
+			if err != nil {
+				return err
+			}
+			inv := probe(dev)
+			w := bufio.NewWriter(cmd.OutOrStdout())
+			if g.Format == "json" {
+				inv.json(w)
+			} else {
+				inv.text(w)
+			}
+			return w.Flush()
+		},
+	}
+}
+
+func probe(dev device.FS) inventory {
+	inv := inventory{Identity: device.Identify(dev)}
+	problem := func(err error) {
+		if err != nil {
+			inv.Problems = append(inv.Problems, err.Error())
+		}
+	}
+	for _, class := range device.Classes() {
+		nodes, err := device.Nodes(dev, class)
+		problem(err)
+		for _, n := range nodes {
+			inv.Nodes = append(inv.Nodes, device.Describe(dev, n))
+		}
+	}
+	args, err := device.Args(dev)
+	problem(err)
+	for _, a := range args {
+		if a.Flag {
+			inv.Args = append(inv.Args, a.Name)
+		} else {
+			inv.Args = append(inv.Args, a.Name+"="+a.Value)
+		}
+	}
+	config, err := power.Read(dev)
+	problem(err)
+	if config != nil {
+		for _, m := range config.Modes {
+			inv.Modes = append(inv.Modes, m.Name)
+		}
+		id, err := power.Current(dev, config)
+		problem(err)
+		if err == nil {
+			inv.Mode = config.Name(id)
+		}
+	}
+	return inv
+}
+
+func (inv inventory) json(w *bufio.Writer) {
+	enc := lines(w) // the buffer keeps its error for Flush
+	_ = enc.Encode(struct {
+		Type string `json:"type"`
+		device.Identity
+		Args  []string `json:"args"`
+		Modes []string `json:"power_modes"`
+		Mode  string   `json:"power_mode,omitempty"`
+	}{"device", inv.Identity, inv.Args, inv.Modes, inv.Mode})
+	for _, n := range inv.Nodes {
+		_ = enc.Encode(struct {
+			Type string `json:"type"`
+			device.Node
+		}{"node", n})
+	}
+	for _, p := range inv.Problems {
+		_ = enc.Encode(errorLine{"error", p})
+	}
+	_ = enc.Encode(summaryLine{Type: "summary", Command: "probe"})
+}
+
+func (inv inventory) text(w *bufio.Writer) {
+	row := func(key, value string) {
+		if value == "" {
+			value = "–"
+		}
+		fmt.Fprintf(w, "%-12s %s\n", key, printable(value))
+	}
+	row("model", inv.Identity.Model)
+	row("compatible", strings.Join(inv.Identity.Compatible, " "))
+	row("L4T", inv.Identity.L4T)
+	row("kernel", inv.Identity.Kernel)
+	row("arguments", strings.Join(inv.Args, " "))
+	row("power mode", inv.Mode)
+	row("power modes", strings.Join(inv.Modes, " "))
+	for _, n := range inv.Nodes {
+		text := n.Name
+		if len(n.Actions) > 0 {
+			text = fmt.Sprintf("%s (irq %s)", strings.Join(n.Actions, ","), n.Name)
+		}
+		if n.Driver != "" {
+			text += "  driver " + n.Driver
+		}
+		if n.OFNode != "" {
+			text += "  of_node " + n.OFNode
+		}
+		row(n.Class, text)
+	}
+	for _, p := range inv.Problems {
+		row("unreadable", p)
+	}
+}

@@ -1,0 +1,247 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/yoctune/yoctune/runtime/enforce"
+	"github.com/yoctune/yoctune/runtime/knob"
+	"github.com/yoctune/yoctune/schema/plan"
+	"golang.org/x/sys/unix"
+)
+
+// settingLine is one result in JSON.
+type settingLine struct {
+	Type    string       `json:"type"` // "setting"
+	ID      string       `json:"id"`
+	Path    string       `json:"path"`
+	Wanted  string       `json:"wanted"`
+	Found   *string      `json:"found"` // null: it could not be read
+	Outcome knob.Outcome `json:"outcome"`
+	Counts  bool         `json:"counts"` // it makes the answer "no"
+	Origin  *string      `json:"origin"` // "file:line:column" of the configuration
+	Message string       `json:"message"`
+}
+
+// summaryLine is the last line of every JSON output.
+type summaryLine struct {
+	Type     string         `json:"type"` // "summary"
+	Command  string         `json:"command"`
+	Outcomes map[string]int `json:"outcomes,omitempty"`
+	Exit     int            `json:"exit"`
+}
+
+type errorLine struct {
+	Type    string `json:"type"` // "error"
+	Message string `json:"message"`
+}
+
+// lines writes NDJSON.
+func lines(w io.Writer) *json.Encoder {
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	return enc
+}
+
+// writeFailure ends JSON output of a command that failed. The error is on
+// standard error too, so one that cannot be written here is not lost.
+func writeFailure(w io.Writer, command string, err error, code int) {
+	enc := lines(w)
+	_ = enc.Encode(errorLine{"error", err.Error()})
+	_ = enc.Encode(summaryLine{Type: "summary", Command: command, Exit: code})
+}
+
+// report is what a command says of its results.
+type report struct {
+	Command string
+	Results []enforce.Result
+	Origins plan.Origins
+	Quiet   bool // text: only what is not ok
+}
+
+func (r report) exit() int {
+	if enforce.Satisfied(r.Results) {
+		return exitYes
+	}
+	return exitNo
+}
+
+func (r report) origin(id string) *string {
+	p, ok := r.Origins[id]
+	if !ok {
+		return nil
+	}
+	s := fmt.Sprintf("%s:%d:%d", p.File, p.Line, p.Column)
+	return &s
+}
+
+func (r report) counts() map[string]int {
+	m := map[string]int{}
+	for _, res := range r.Results {
+		m[string(res.Outcome)]++
+	}
+	return m
+}
+
+// write renders the results and returns the command's answer as its error.
+func (r report) write(w io.Writer, format string) error {
+	buf := bufio.NewWriter(w)
+	if format == "json" {
+		r.json(buf)
+	} else {
+		r.text(buf, colours(w))
+	}
+	if err := buf.Flush(); err != nil {
+		return fmt.Errorf("write report: %w", err)
+	}
+	if r.exit() == exitNo {
+		return answerNo()
+	}
+	return nil
+}
+
+func (r report) json(w io.Writer) {
+	enc := lines(w)
+	for _, res := range r.Results {
+		l := settingLine{
+			Type: "setting", ID: res.ID, Path: res.Path, Wanted: res.Wanted,
+			Outcome: res.Outcome, Counts: !res.Satisfied(), Origin: r.origin(res.ID), Message: res.Message,
+		}
+		if res.Known {
+			l.Found = &res.Found
+		}
+		_ = enc.Encode(l) // the buffer keeps its error for Flush
+	}
+	_ = enc.Encode(summaryLine{Type: "summary", Command: r.Command, Outcomes: r.counts(), Exit: r.exit()})
+}
+
+// text writes one aligned line a result and, below those that are not ok, why.
+func (r report) text(w io.Writer, colour bool) {
+	rows := [][]string{{"outcome", "setting", "wanted", "found", "asked for at"}}
+	shown := []enforce.Result{{}}
+	for _, res := range r.Results {
+		if r.Quiet && res.Outcome == knob.OK {
+			continue
+		}
+		found := "–"
+		if res.Known {
+			found = res.Found
+		}
+		origin := ""
+		if o := r.origin(res.ID); o != nil {
+			origin = *o
+		}
+		rows = append(rows, []string{string(res.Outcome), label(res), res.Wanted, found, origin})
+		shown = append(shown, res)
+	}
+	width := make([]int, len(rows[0]))
+	for _, row := range rows {
+		for i := range row {
+			row[i] = short(printable(row[i]))
+			width[i] = max(width[i], utf8.RuneCountInString(row[i]))
+		}
+	}
+	for n, row := range rows {
+		if n == 0 && len(rows) == 1 {
+			break
+		}
+		var line strings.Builder
+		for i, cell := range row {
+			line.WriteString(cell)
+			line.WriteString(strings.Repeat(" ", width[i]-utf8.RuneCountInString(cell)+2))
+		}
+		text := strings.TrimRight(line.String(), " ")
+		if colour {
+			text = paint(text, row[0], n == 0, shown[n])
+		}
+		fmt.Fprintln(w, text)
+		if msg := shown[n].Message; msg != "" {
+			fmt.Fprintf(w, "%s%s\n", strings.Repeat(" ", width[0]+2), printable(msg))
+		}
+	}
+	fmt.Fprintln(w, r.summary())
+}
+
+func (r report) summary() string {
+	counts := r.counts()
+	var parts []string
+	for _, o := range knob.Outcomes() {
+		if n := counts[string(o)]; n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, o))
+		}
+	}
+	if len(parts) == 0 {
+		return r.Command + ": nothing to do"
+	}
+	no := 0
+	for _, res := range r.Results {
+		if !res.Satisfied() {
+			no++
+		}
+	}
+	s := fmt.Sprintf("%s: %s", r.Command, strings.Join(parts, ", "))
+	if no > 0 {
+		s += fmt.Sprintf("; %d not as wanted", no)
+	}
+	return s
+}
+
+// label is how people call the node; where that says less than the id, the id.
+func label(res enforce.Result) string {
+	if strings.HasPrefix(res.Path, "/proc/sys/") || strings.HasPrefix(res.Path, "/sys/") || strings.HasPrefix(res.Path, "/proc/irq/") {
+		return knob.Name(res.Path)
+	}
+	return res.ID
+}
+
+func paint(line, outcome string, head bool, res enforce.Result) string {
+	const bold, green, yellow, red, reset = "\x1b[1m", "\x1b[32m", "\x1b[33m", "\x1b[31m", "\x1b[0m"
+	switch {
+	case head:
+		return bold + line + reset
+	case res.Outcome == knob.OK:
+		return green + outcome + reset + line[len(outcome):]
+	case res.Satisfied():
+		return yellow + outcome + reset + line[len(outcome):]
+	}
+	return red + outcome + reset + line[len(outcome):]
+}
+
+// short keeps a column readable; JSON has the whole value.
+func short(s string) string {
+	const most = 44
+	if utf8.RuneCountInString(s) <= most {
+		return s
+	}
+	return string([]rune(s)[:most-1]) + "…"
+}
+
+// printable makes text from a plan or a device safe for a terminal.
+func printable(s string) string {
+	var b strings.Builder
+	for _, c := range s {
+		if c == utf8.RuneError || !unicode.IsPrint(c) {
+			b.WriteString(strings.Trim(strconv.QuoteRuneToASCII(c), "'"))
+		} else {
+			b.WriteRune(c)
+		}
+	}
+	return b.String()
+}
+
+// colours reports whether w is a terminal that may be coloured.
+func colours(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	if !ok || os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb" {
+		return false
+	}
+	_, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS)
+	return err == nil
+}

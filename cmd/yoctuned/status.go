@@ -1,0 +1,154 @@
+package main
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+	"github.com/yoctune/yoctune/runtime/device"
+	"github.com/yoctune/yoctune/runtime/journal"
+	"github.com/yoctune/yoctune/runtime/planfile"
+)
+
+// deviceStatus is what status says. Refused and JournalError hold reasons.
+type deviceStatus struct {
+	Type         string           `json:"type"` // "status"
+	Model        string           `json:"model,omitempty"`
+	Plan         string           `json:"plan,omitempty"` // file
+	Board        string           `json:"board,omitempty"`
+	Target       string           `json:"target,omitempty"`
+	Serial       int64            `json:"serial"`
+	Digest       string           `json:"digest,omitempty"`
+	Refused      string           `json:"refused,omitempty"` // why the plan would not be obeyed
+	Signature    string           `json:"signature"`
+	Confirmed    map[string]int64 `json:"confirmed"`  // serial by layer/target
+	Applied      *journal.Plan    `json:"applied"`    // since boot, null when none was
+	Journalled   int              `json:"journalled"` // originals that rollback would restore
+	JournalError string           `json:"journal_error,omitempty"`
+	Holder       string           `json:"holder,omitempty"` // who is changing the device now
+}
+
+func newStatusCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "status [PLAN]",
+		Short: "Show the plan, its trust, and what was applied since boot",
+		Long: `status says which plan is installed and whether it would be obeyed, whether
+unsigned plans are accepted, what was applied since boot, how many originals
+rollback would restore, and who is changing the device now. It does not compare
+settings: that is 'verify'.
+
+Exit codes: 0 the plan would be obeyed · 1 failed · 2 usage · 3 there is no plan,
+or it would be refused.`,
+		Example: `  yoctuned status`,
+		Args:    cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			g := globalFlags(cmd)
+			dev, err := device.Open(g.Root)
+			if err != nil {
+				return err
+			}
+			src := planfile.Source{}
+			if len(args) == 1 {
+				src.Path = args[0]
+			}
+			s := readStatus(dev, src)
+			w := cmd.OutOrStdout()
+			exit := exitYes
+			if s.Refused != "" {
+				exit = exitNo
+			}
+			if g.Format == "json" {
+				enc := lines(w)
+				err = enc.Encode(s)
+				if err == nil {
+					err = enc.Encode(summaryLine{Type: "summary", Command: "status", Exit: exit})
+				}
+			} else {
+				err = s.text(w)
+			}
+			if err != nil {
+				return err
+			}
+			if exit == exitNo {
+				return answerNo()
+			}
+			return nil
+		},
+	}
+	return cmd
+}
+
+func readStatus(dev *device.Root, src planfile.Source) deviceStatus {
+	id := device.Identify(dev)
+	s := deviceStatus{Type: "status", Model: id.Model, Signature: signatureRule(dev)}
+	file, err := planfile.Load(dev, src)
+	if err == nil {
+		p := file.Plan
+		s.Plan, s.Board, s.Target, s.Serial, s.Digest = file.Path, p.Board, p.Target, p.Serial, p.Digest
+		if err = planfile.CheckBoard(p, id); err == nil {
+			err = planfile.CheckSerial(dev, p)
+		}
+	}
+	if err != nil {
+		s.Refused = err.Error()
+	}
+	if s.Confirmed, err = planfile.Confirmed(dev); err != nil && s.Refused == "" {
+		s.Refused = err.Error()
+	}
+	if j, err := journal.Load(dev, id.BootID); err != nil {
+		s.JournalError = err.Error()
+	} else {
+		s.Applied, s.Journalled = j.Plan, len(j.Originals)
+	}
+	if h := dev.Holder(); h != nil {
+		s.Holder = fmt.Sprintf("pid %d (%s)", h.PID, h.Command)
+	}
+	return s
+}
+
+// signatureRule says which plans the device takes.
+func signatureRule(dev device.FS) string {
+	keys, err := planfile.Keys(dev)
+	switch {
+	case err != nil:
+		return "no plan accepted: " + err.Error()
+	case len(keys) == 0:
+		return "unsigned accepted: no key installed"
+	case len(keys) == 1:
+		return "signature required: 1 key installed"
+	}
+	return fmt.Sprintf("signature required: %d keys installed", len(keys))
+}
+
+func (s deviceStatus) text(w io.Writer) error {
+	row := func(key, value string) {
+		if value == "" {
+			value = "–"
+		}
+		// Standard output that fails shows in the last write, which is returned.
+		_, _ = fmt.Fprintf(w, "%-11s %s\n", key, printable(value))
+	}
+	row("machine", s.Model)
+	row("plan", s.Plan)
+	if s.Plan != "" {
+		row("for", fmt.Sprintf("%s on %s, serial %d", s.Target, s.Board, s.Serial))
+	}
+	if s.Refused != "" {
+		row("refused", s.Refused)
+	}
+	row("signatures", s.Signature)
+	switch {
+	case s.JournalError != "":
+		row("since boot", s.JournalError)
+	case s.Applied == nil:
+		row("since boot", "nothing applied")
+	default:
+		row("since boot", fmt.Sprintf("applied %s serial %d; rollback would restore %d nodes", s.Applied.Target, s.Applied.Serial, s.Journalled))
+	}
+	busy := s.Holder
+	if busy == "" {
+		busy = "nobody"
+	}
+	_, err := fmt.Fprintf(w, "%-11s %s\n", "changed by", printable(busy))
+	return err
+}
