@@ -126,6 +126,10 @@ type Options struct {
 	Threads int    // intra-op threads, 0: one per core
 	Input   string // tensor to feed; the model's first when empty
 	Output  string // tensor to read; the model's first when empty
+
+	// Check, when set, sees the very bytes that are then loaded, so that a file
+	// cannot change between its verification and its use.
+	Check func(model []byte) error
 }
 
 // Find returns the ONNX Runtime library to open: the explicit path when there

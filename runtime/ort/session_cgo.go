@@ -109,6 +109,11 @@ func (r *Runtime) NewSessionFromBytes(model []byte, o Options) (*Session, error)
 	if len(model) == 0 {
 		return nil, fmt.Errorf("%w: it is empty", ErrModel)
 	}
+	if o.Check != nil {
+		if err := o.Check(model); err != nil {
+			return nil, err
+		}
+	}
 	threads := o.Threads
 	if threads <= 0 {
 		threads = runtime.NumCPU()

@@ -1,0 +1,24 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"testing"
+)
+
+// The committed clip has no other source than this program.
+func TestCommittedClipIsWhatTheGeneratorDraws(t *testing.T) {
+	clip, text, err := render()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string][]byte{"serials.nv12": clip, "serials.txt": text} {
+		got, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(got, want) {
+			t.Errorf("%s differs from what the generator draws; run: go run ./examples/video-analytics/media -o examples/video-analytics/media", name)
+		}
+	}
+}

@@ -1,0 +1,255 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/yoctune/yoctune/runtime/core"
+	"github.com/yoctune/yoctune/runtime/ort"
+	"github.com/yoctune/yoctune/schema/plan"
+)
+
+// Options of a pipeline.
+type Options struct {
+	Name    string // in records
+	Plan    plan.Pipeline
+	Dir     string        // what relative paths of the plan are relative to: its folder
+	Models  string        // folder to look for models and labels in first
+	Library string        // ONNX Runtime library, see [ort.Find]
+	Source  string        // file to read instead of the plan's; relative to the working directory
+	Frames  uint64        // frames to read, 0: all
+	Sink    Sink          // instead of the plan's
+	Stdout  io.Writer     // of a sink without a path
+	Drain   time.Duration // for frames in flight after a stop, 0: 5 s
+}
+
+// Limits of what a plan may ask for.
+const (
+	maxCapacity = 1024    // of a queue
+	maxPool     = 2 << 30 // bytes of frames and tensors
+	maxStages   = 32
+)
+
+// Capacities of queues when the plan has none. A live source wants the newest
+// frame, and a longer queue only adds latency; a file wants its stages busy.
+const (
+	liveCapacity = 1
+	fileCapacity = 4
+)
+
+// Pipeline is a pipeline that is ready to run: its models are loaded and warm,
+// its memory is allocated, its source and sink are open.
+type Pipeline struct {
+	engine
+	slo   *plan.PipelineSLO
+	info  RuntimeInfo
+	stuck bool
+	// what to release, in order
+	closers []func() error
+}
+
+// New prepares a pipeline. Errors wrap [ErrPlan] where the plan asks for what
+// cannot be, [ErrFormat], [ErrModelFile], a sentinel of package ort, or what the
+// file system said.
+func New(o Options) (_ *Pipeline, err error) {
+	p := &Pipeline{slo: o.Plan.SLO}
+	p.name, p.limit, p.drain = o.Name, o.Frames, o.Drain
+	if p.drain <= 0 {
+		p.drain = 5 * time.Second
+	}
+	defer func() {
+		if err != nil {
+			_ = p.Close()
+			err = fmt.Errorf("pipeline %s: %w", o.Name, err)
+		}
+	}()
+	if err := p.setQueues(o.Plan); err != nil {
+		return nil, err
+	}
+	if p.source, err = openSource(o); err != nil {
+		return nil, fmt.Errorf("source: %w", err)
+	}
+	p.closers = append(p.closers, p.source.close)
+	if p.live = o.Plan.Source.Live; p.live && p.source.format().rate.period() == 0 {
+		return nil, fmt.Errorf("%w: source: a live source needs a frame rate: set fps_num and fps_den", ErrPlan)
+	}
+	b := builder{o: o, p: p}
+	if err := b.stages(); err != nil {
+		return nil, err
+	}
+	if p.sink, err = openSink(o); err != nil {
+		return nil, fmt.Errorf("sink: %w", err)
+	}
+	p.closers = append(p.closers, p.sink.Close)
+	return p, nil
+}
+
+// Info says what the pipeline will run on.
+func (p *Pipeline) Info() RuntimeInfo { return p.info }
+
+// Run moves frames until the source ends, the limit is reached, or ctx ends; a
+// pipeline runs once. The summary is there unless the clock cannot be read; the
+// error wraps [ErrFrames], [ErrTruncated], [ErrFormat] or [ErrSink].
+func (p *Pipeline) Run(ctx context.Context) (*Summary, error) {
+	s, stuck, err := p.run(ctx)
+	p.stuck = stuck
+	if s != nil {
+		s.Runtime = p.info
+		s.SLO = judge(p.slo, s)
+	}
+	if err != nil {
+		err = fmt.Errorf("pipeline %s: %w", p.name, err)
+	}
+	return s, err
+}
+
+// Close releases what New opened. It frees nothing that a stage which did not
+// return may still use.
+func (p *Pipeline) Close() error {
+	var errs []error
+	if !p.stuck {
+		for _, c := range slices.Backward(p.closers) {
+			errs = append(errs, c())
+		}
+	}
+	p.closers = nil
+	return errors.Join(errs...)
+}
+
+func (p *Pipeline) setQueues(pl plan.Pipeline) error {
+	var err error
+	if p.policy, err = parsePolicy(pl.Queue.Policy, pl.Source.Live); err != nil {
+		return err
+	}
+	switch p.capacity = pl.Queue.Capacity; {
+	case p.capacity == 0 && pl.Source.Live:
+		p.capacity = liveCapacity
+	case p.capacity == 0:
+		p.capacity = fileCapacity
+	case p.capacity < 0 || p.capacity > maxCapacity:
+		return fmt.Errorf("%w: queue capacity %d; it is 1 to %d", ErrPlan, p.capacity, maxCapacity)
+	}
+	return nil
+}
+
+// judge compares a run with the plan's objectives; nil when there are none.
+func judge(slo *plan.PipelineSLO, s *Summary) *SLOSummary {
+	if slo == nil || slo.LatencyP95 <= 0 && slo.MinFPS <= 0 {
+		return nil
+	}
+	j := &SLOSummary{Met: true}
+	if slo.LatencyP95 > 0 {
+		found := s.Latency.Total.P95
+		j.LatencyP95 = &Objective{
+			Wanted: float64(slo.LatencyP95), Found: float64(found),
+			Met: s.Frames.Done > 0 && found <= slo.LatencyP95,
+		}
+		j.Met = j.Met && j.LatencyP95.Met
+	}
+	if slo.MinFPS > 0 {
+		j.MinFPS = &Objective{Wanted: float64(slo.MinFPS), Found: s.FPS, Met: s.FPS >= float64(slo.MinFPS)}
+		j.Met = j.Met && j.MinFPS.Met
+	}
+	return j
+}
+
+func openSource(o Options) (source, error) {
+	s := o.Plan.Source
+	f := format{width: s.Width, height: s.Height, rate: rate{s.FPSNum, s.FPSDen}}
+	if s.FPSNum > 0 && s.FPSDen == 0 {
+		f.rate.den = 1
+	}
+	f.matrix = matrixFor(s.Height, false)
+	kind, path := s.Kind, locate(o.Dir, s.Path)
+	if o.Source != "" {
+		// A file stands in for whatever the plan reads on the device.
+		kind, path = "file", o.Source
+		if filepath.Ext(path) == ".y4m" {
+			s.Format = "y4m"
+		}
+	}
+	switch kind {
+	case "file", "synthetic":
+	case "v4l2", "command":
+		return nil, fmt.Errorf("%w: kind %q is not offered by this version; use file or synthetic, or name a recorded file with --source", ErrPlan, kind)
+	default:
+		return nil, fmt.Errorf("%w: kind %q; it is one of file, synthetic", ErrPlan, s.Kind)
+	}
+	switch s.Format {
+	case "nv12", "":
+		f.pixels = core.NV12
+	case "i420":
+		f.pixels = core.I420
+	case "y4m":
+		if kind == "synthetic" {
+			return nil, fmt.Errorf("%w: format y4m is for files; synthetic frames are nv12 or i420", ErrPlan)
+		}
+		src, err := openY4M(path)
+		if err != nil {
+			return nil, wrapPath(path, err)
+		}
+		return src, nil
+	default:
+		return nil, fmt.Errorf("%w: format %q; it is one of nv12, i420, y4m", ErrPlan, s.Format)
+	}
+	if kind == "synthetic" {
+		return openSynthetic(f)
+	}
+	if path == "" {
+		return nil, fmt.Errorf("%w: no file is named", ErrPlan)
+	}
+	return openRaw(path, f)
+}
+
+func openSink(o Options) (Sink, error) {
+	switch {
+	case o.Sink != nil:
+		return o.Sink, nil
+	case o.Plan.Sink.Kind != "ndjson" && o.Plan.Sink.Kind != "":
+		return nil, fmt.Errorf("%w: kind %q; it is ndjson", ErrPlan, o.Plan.Sink.Kind)
+	case o.Plan.Sink.Path != "":
+		return OpenNDJSON(locate(o.Dir, o.Plan.Sink.Path))
+	case o.Stdout != nil:
+		return NewNDJSON(o.Stdout), nil
+	}
+	return NewNDJSON(os.Stdout), nil
+}
+
+// locate makes a path of the plan absolute or relative to the plan's folder.
+func locate(dir, path string) string {
+	if path == "" || filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(dir, path)
+}
+
+// wrapPath names the file unless the error does so already.
+func wrapPath(path string, err error) error {
+	var pe *os.PathError
+	if errors.As(err, &pe) && strings.Contains(err.Error(), path) {
+		return err
+	}
+	return fmt.Errorf("%s: %w", path, err)
+}
+
+// openRuntime loads ONNX Runtime once for all models of the pipeline.
+func (p *Pipeline) openRuntime(library string) (*ort.Runtime, error) {
+	path, err := ort.Find(library)
+	if err != nil {
+		return nil, err
+	}
+	rt, err := ort.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	p.closers = append(p.closers, func() error { rt.Close(); return nil })
+	p.info.ONNXRuntime, p.info.Provider = rt.Version(), "cpu"
+	return rt, nil
+}

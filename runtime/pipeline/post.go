@@ -1,0 +1,168 @@
+package pipeline
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"strings"
+)
+
+// Kinds of postprocess.
+const (
+	kindCTC    = "ctc"
+	kindArgmax = "argmax"
+	kindRaw    = "raw"
+)
+
+// maxRaw bounds what a raw postprocess writes for each frame, in values.
+const maxRaw = 4096
+
+// post turns a tensor into results, which it puts in into[:0].
+type post func(t tensor, into []Result) []Result
+
+// ctc reads text from the output of a recogniser, [1, steps, classes]: the best
+// class of each step, repeats once, blanks not at all. Class 0 is the blank, the
+// following ones are the labels in order, and one more, when the model has it,
+// is the space. The score is the mean of the best values that made a letter.
+func ctc(shape []int64, labels []string, threshold float32) (post, error) {
+	if len(shape) != 3 || shape[0] != 1 {
+		return nil, fmt.Errorf("%w: ctc reads a tensor [1 steps classes], the model gives %v", ErrPlan, shape)
+	}
+	steps, classes := int(shape[1]), int(shape[2])
+	switch classes {
+	case len(labels) + 1:
+	case len(labels) + 2:
+		labels = append(labels[:len(labels):len(labels)], " ")
+	default:
+		return nil, fmt.Errorf("%w: the labels file has %d lines, the model's %d classes need %d (and a blank), or %d (and a blank and a space)",
+			ErrPlan, len(labels), classes, classes-1, classes-2)
+	}
+	return func(t tensor, into []Result) []Result {
+		var text strings.Builder
+		var sum float32
+		letters, last := 0, 0
+		for s := range steps {
+			best, value := top(t.data[s*classes:][:classes])
+			if best != last && best != 0 {
+				text.WriteString(labels[best-1])
+				sum += value
+				letters++
+			}
+			last = best
+		}
+		if letters == 0 {
+			return into[:0]
+		}
+		r := Result{Kind: kindCTC, Text: text.String(), Score: sum / float32(letters)}
+		if r.Score < threshold {
+			return into[:0]
+		}
+		return append(into[:0], r)
+	}, nil
+}
+
+// top returns the index and value of the largest element.
+func top(v []float32) (int, float32) {
+	best, value := 0, v[0]
+	for i, x := range v {
+		if x > value {
+			best, value = i, x
+		}
+	}
+	return best, value
+}
+
+// argmax gives the classes with the best scores, best first. Scores are taken as
+// probabilities when they are between 0 and 1 and add up to 1; otherwise they
+// are taken as logits, and softmax makes probabilities of them.
+func argmax(shape []int64, labels []string, threshold float32, n int) (post, error) {
+	classes := int(shape[len(shape)-1])
+	for _, d := range shape[:len(shape)-1] {
+		if d != 1 {
+			return nil, fmt.Errorf("%w: argmax reads a tensor of one row of classes, the model gives %v", ErrPlan, shape)
+		}
+	}
+	if len(labels) > 0 && len(labels) != classes {
+		return nil, fmt.Errorf("%w: the labels file has %d lines, the model gives %d classes", ErrPlan, len(labels), classes)
+	}
+	n = min(max(n, 1), classes)
+	scores := make([]float32, classes)
+	return func(t tensor, into []Result) []Result {
+		copy(scores, t.data)
+		probabilities(scores)
+		into = into[:0]
+		for range n {
+			c, score := top(scores)
+			if math.IsNaN(float64(score)) || score < threshold || score < 0 {
+				break
+			}
+			r := Result{Kind: kindArgmax, Class: c, Score: score}
+			if len(labels) > 0 {
+				r.Label = labels[c]
+			}
+			into = append(into, r)
+			scores[c] = -1
+		}
+		return into
+	}, nil
+}
+
+// probabilities applies softmax unless v is a distribution already.
+func probabilities(v []float32) {
+	var sum float64
+	distribution := true
+	for _, x := range v {
+		sum += float64(x)
+		distribution = distribution && x >= 0 && x <= 1
+	}
+	if distribution && math.Abs(sum-1) < 1e-2 {
+		return
+	}
+	_, most := top(v)
+	sum = 0
+	for i, x := range v {
+		e := math.Exp(float64(x - most))
+		v[i] = float32(e)
+		sum += e
+	}
+	for i := range v {
+		v[i] = float32(float64(v[i]) / sum)
+	}
+}
+
+// raw gives the tensor as it is.
+func raw(shape []int64) (post, error) {
+	n := int64(1)
+	for _, d := range shape {
+		n *= d
+	}
+	if n > maxRaw {
+		return nil, fmt.Errorf("%w: raw would write the %d values of %v for every frame; it writes at most %d", ErrPlan, n, shape, maxRaw)
+	}
+	return func(t tensor, into []Result) []Result {
+		return append(into[:0], Result{Kind: kindRaw, Shape: t.shape, Values: t.data})
+	}, nil
+}
+
+// maxLabels bounds a labels file, in bytes.
+const maxLabels = 4 << 20
+
+// readLabels reads one label a line. Blanks inside a line belong to the label.
+func readLabels(path string) ([]string, error) {
+	st, err := os.Stat(path)
+	if err != nil {
+		return nil, fmt.Errorf("labels: %w", err)
+	}
+	if !st.Mode().IsRegular() || st.Size() > maxLabels {
+		return nil, fmt.Errorf("%w: labels %s is not a file of at most %d bytes", ErrPlan, path, maxLabels)
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("labels: %w", err)
+	}
+	text := strings.TrimSuffix(strings.ReplaceAll(string(b), "\r\n", "\n"), "\n")
+	if text == "" {
+		return nil, fmt.Errorf("%w: labels %s is empty", ErrPlan, path)
+	}
+	return strings.Split(text, "\n"), nil
+}

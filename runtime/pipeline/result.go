@@ -1,0 +1,137 @@
+package pipeline
+
+import (
+	"math"
+	"strconv"
+	"unicode/utf8"
+)
+
+// Result is one thing a model saw in a frame. Which fields it has depends on the
+// postprocess kind.
+type Result struct {
+	Kind   string    // ctc, argmax, raw
+	Text   string    // ctc
+	Class  int       // argmax: index in the model's output
+	Label  string    // argmax: "" without a labels file
+	Score  float32   // ctc, argmax: 0–1
+	Shape  []int64   // raw
+	Values []float32 // raw; the tensor itself, valid until the sink returns
+}
+
+// Latency is where the time of one frame went, in ns. Total is the sum of the
+// stages.
+type Latency struct {
+	Total  int64
+	Stages []StageLatency // in order; the last is the sink, whose service is still to come
+}
+
+// StageLatency is the part of one stage: waiting for it, and its work.
+type StageLatency struct {
+	ID             string
+	Queue, Service int64 // ns
+}
+
+// Record is what a sink is given for one frame. It is valid during the call.
+type Record struct {
+	Pipeline string
+	Frame    uint64 // counts from 0 at the source; a gap is a frame that was dropped or failed
+	Capture  int64  // ns, CLOCK_MONOTONIC
+	Results  []Result
+	Latency  Latency
+}
+
+// AppendJSON appends the record as one line of JSON, without the newline.
+func (r *Record) AppendJSON(b []byte) []byte {
+	b = append(b, `{"type":"result","pipeline":`...)
+	b = appendString(b, r.Pipeline)
+	b = append(b, `,"frame":`...)
+	b = strconv.AppendUint(b, r.Frame, 10)
+	b = append(b, `,"capture_ns":`...)
+	b = strconv.AppendInt(b, r.Capture, 10)
+	b = append(b, `,"results":[`...)
+	for i := range r.Results {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = r.Results[i].appendJSON(b)
+	}
+	b = append(b, `],"latency_ns":{"total":`...)
+	b = strconv.AppendInt(b, r.Latency.Total, 10)
+	b = append(b, `,"stages":{`...)
+	for i, s := range r.Latency.Stages {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = appendString(b, s.ID)
+		b = append(b, `:{"queue":`...)
+		b = strconv.AppendInt(b, s.Queue, 10)
+		b = append(b, `,"service":`...)
+		b = strconv.AppendInt(b, s.Service, 10)
+		b = append(b, '}')
+	}
+	return append(b, "}}}"...)
+}
+
+func (r *Result) appendJSON(b []byte) []byte {
+	switch r.Kind {
+	case kindCTC:
+		b = append(b, `{"text":`...)
+		b = appendString(b, r.Text)
+		b = append(b, `,"score":`...)
+		b = appendFloat(b, r.Score)
+	case kindArgmax:
+		b = append(b, `{"class":`...)
+		b = strconv.AppendInt(b, int64(r.Class), 10)
+		if r.Label != "" {
+			b = append(b, `,"label":`...)
+			b = appendString(b, r.Label)
+		}
+		b = append(b, `,"score":`...)
+		b = appendFloat(b, r.Score)
+	default:
+		b = append(b, `{"shape":[`...)
+		for i, d := range r.Shape {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = strconv.AppendInt(b, d, 10)
+		}
+		b = append(b, `],"values":[`...)
+		for i, v := range r.Values {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = appendFloat(b, v)
+		}
+		b = append(b, ']')
+	}
+	return append(b, '}')
+}
+
+// appendFloat writes what JSON has no number for as null.
+func appendFloat(b []byte, f float32) []byte {
+	v := float64(f)
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		return append(b, "null"...)
+	}
+	return strconv.AppendFloat(b, v, 'g', 6, 32)
+}
+
+// appendString writes a JSON string; bytes that are not UTF-8 become U+FFFD.
+// It exists because encoding/json allocates for each value, and this runs for
+// each frame.
+func appendString(b []byte, s string) []byte {
+	const hex = "0123456789abcdef"
+	b = append(b, '"')
+	for _, r := range s {
+		switch {
+		case r == '"' || r == '\\':
+			b = append(b, '\\', byte(r))
+		case r < 0x20 || r == 0x7f:
+			b = append(b, '\\', 'u', '0', '0', hex[r>>4], hex[r&15])
+		default:
+			b = utf8.AppendRune(b, r)
+		}
+	}
+	return append(b, '"')
+}

@@ -1,0 +1,127 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/yoctune/yoctune/runtime/core"
+)
+
+// format is the geometry of a source's frames, tightly packed.
+type format struct {
+	pixels        core.Format
+	width, height int
+	matrix        core.Matrix
+	rate          rate
+}
+
+func (f format) bytes() int { return core.FrameBytes(f.pixels, f.width, f.height) }
+
+// rate is frames per second as a fraction; num 0 means unknown.
+type rate struct{ num, den int }
+
+// period is the time between frames, 0 when the rate is unknown.
+func (r rate) period() time.Duration {
+	if r.num <= 0 || r.den <= 0 {
+		return 0
+	}
+	return time.Duration(int64(time.Second) * int64(r.den) / int64(r.num))
+}
+
+// source gives frames. read fills one and fails with io.EOF after the last,
+// and with an error that wraps ErrTruncated inside one. interrupt makes a
+// read that waits for data return.
+type source interface {
+	format() format
+	read(frame []byte) error
+	interrupt()
+	close() error
+}
+
+// checkSize bounds a geometry that comes from a plan or from a file.
+func checkSize(width, height int) error {
+	if width < 1 || height < 1 || width > core.MaxSide || height > core.MaxSide {
+		return fmt.Errorf("frames of %dx%d pixels; each side must be 1 to %d", width, height, core.MaxSide)
+	}
+	return nil
+}
+
+// stream is the part that sources reading a file or a pipe share.
+type stream struct {
+	f  *os.File
+	r  io.Reader
+	at format
+}
+
+func (s *stream) format() format { return s.at }
+func (s *stream) close() error   { return s.f.Close() }
+
+// interrupt ends the wait on a pipe; a regular file has no deadline and needs
+// none.
+func (s *stream) interrupt() { _ = s.f.SetReadDeadline(time.Unix(1, 0)) }
+
+// fill reads one frame's pixels.
+func (s *stream) fill(frame []byte) error {
+	n, err := io.ReadFull(s.r, frame)
+	switch {
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return fmt.Errorf("%w: it has %d of %d bytes", ErrTruncated, n, len(frame))
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return context.Canceled
+	}
+	return err
+}
+
+// rawSource reads frames without any header between them.
+type rawSource struct{ stream }
+
+func openRaw(path string, f format) (source, error) {
+	if err := checkSize(f.width, f.height); err != nil {
+		return nil, fmt.Errorf("%w: %w; raw video says nothing of itself, so the plan must", ErrPlan, err)
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	return &rawSource{stream{f: file, r: file, at: f}}, nil
+}
+
+func (s *rawSource) read(frame []byte) error { return s.fill(frame) }
+
+// synthetic draws a pattern that moves, for as long as it is asked.
+type synthetic struct {
+	at format
+	n  int
+}
+
+func openSynthetic(f format) (source, error) {
+	if err := checkSize(f.width, f.height); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrPlan, err)
+	}
+	return &synthetic{at: f}, nil
+}
+
+func (s *synthetic) format() format { return s.at }
+func (s *synthetic) interrupt()     {}
+func (s *synthetic) close() error   { return nil }
+
+// read makes luma a diagonal ramp that moves by 3 a frame, chroma a slow cycle.
+func (s *synthetic) read(frame []byte) error {
+	luma := s.at.width * s.at.height
+	for y := range s.at.height {
+		row := frame[y*s.at.width:][:s.at.width]
+		for x := range row {
+			row[x] = uint8(16 + (x+y+3*s.n)%220)
+		}
+	}
+	chroma := frame[luma:]
+	for i := range chroma {
+		chroma[i] = uint8(96 + (i+s.n)%64)
+	}
+	s.n++
+	return nil
+}
