@@ -1,0 +1,487 @@
+package kernel
+
+import (
+	"bytes"
+	"compress/flate"
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+	"io"
+)
+
+// Decode reads the tree called name, or the only one if name is empty, and its
+// base configuration. Data of another format, truncated or altered, gives
+// [ErrFormat]; a name that is not there [ErrUnknown].
+func Decode(data []byte, name string) (*Tree, []Value, error) {
+	if !bytes.HasPrefix(data, []byte(magic)) {
+		return nil, nil, ErrFormat
+	}
+	data = data[len(magic):]
+	if len(data) < 8 {
+		return nil, nil, fmt.Errorf("%w: truncated", ErrFormat)
+	}
+	sum, size := binary.LittleEndian.Uint32(data), binary.LittleEndian.Uint32(data[4:])
+	// Deflate cannot expand by more than about 1030.
+	if size > maxRaw || int(size) > 1100*len(data) {
+		return nil, nil, fmt.Errorf("%w: length %d cannot be", ErrFormat, size)
+	}
+	raw := make([]byte, size)
+	if _, err := io.ReadFull(flate.NewReader(bytes.NewReader(data[8:])), raw); err != nil {
+		return nil, nil, fmt.Errorf("%w: the compressed stream is damaged", ErrFormat)
+	}
+	if crc32.ChecksumIEEE(raw) != sum {
+		return nil, nil, fmt.Errorf("%w: checksum differs", ErrFormat)
+	}
+	return decode(raw, name)
+}
+
+// decode reads what was compressed.
+func decode(raw []byte, name string) (*Tree, []Value, error) {
+	d := decoder{in: raw}
+	t, base := d.entry(name)
+	if d.err != nil {
+		return nil, nil, d.err
+	}
+	if t == nil {
+		return nil, nil, fmt.Errorf("%w: %q", ErrUnknown, name)
+	}
+	return t, base, nil
+}
+
+type decoder struct {
+	in   []byte
+	off  int
+	err  error
+	strs []string
+
+	// Compound expressions in the order written, as (operator, operands). An
+	// operand that is itself an expression is a code as in the stream, with a
+	// back reference replaced by the absolute number.
+	ops []rawExpr
+
+	// While building the wanted tree: what each code became; zero, not yet.
+	b    *Builder
+	refs []Ref
+	leaf []ExprID
+	done []ExprID
+}
+
+type rawExpr struct {
+	op   Op
+	a, b uint64
+}
+
+func (d *decoder) fail(what string) {
+	if d.err == nil {
+		d.err = fmt.Errorf("%w: %s at byte %d", ErrFormat, what, d.off)
+		d.off = len(d.in)
+	}
+}
+
+func (d *decoder) num() uint64 {
+	// Most numbers are one or two bytes; binary.Uvarint's loop is the slow path.
+	if d.off < len(d.in) && d.in[d.off] < 0x80 {
+		v := d.in[d.off]
+		d.off++
+		return uint64(v)
+	}
+	v, n := binary.Uvarint(d.in[d.off:])
+	if n <= 0 {
+		d.fail("number expected")
+		return 0
+	}
+	d.off += n
+	return v
+}
+
+func (d *decoder) signed() int64 {
+	v, n := binary.Varint(d.in[d.off:])
+	if n <= 0 {
+		d.fail("number expected")
+		return 0
+	}
+	d.off += n
+	return v
+}
+
+// count reads a number of items, each of which needs at least one byte.
+func (d *decoder) count() int {
+	n := d.num()
+	if n > uint64(len(d.in)-d.off) {
+		d.fail("count beyond the end")
+		return 0
+	}
+	return int(n)
+}
+
+func (d *decoder) text() string {
+	i := d.num()
+	if i >= uint64(len(d.strs)) {
+		d.fail("unknown string")
+		return ""
+	}
+	return d.strs[i]
+}
+
+func (d *decoder) readStrings() {
+	n := d.count()
+	d.strs = make([]string, 0, n)
+	var arena []byte
+	starts := make([]int, 0, n+1)
+	prev := 0
+	for range n {
+		keep, rest := d.count2()
+		if d.err != nil {
+			return
+		}
+		if keep > len(arena)-prev {
+			d.fail("shared prefix longer than the string")
+			return
+		}
+		start := len(arena)
+		if start+keep+rest > maxRaw {
+			d.fail("strings too long")
+			return
+		}
+		arena = append(arena, arena[prev:prev+keep]...)
+		arena = append(arena, d.in[d.off:d.off+rest]...)
+		d.off += rest
+		starts = append(starts, start)
+		prev = start
+	}
+	all := string(arena)
+	starts = append(starts, len(all))
+	for i := range n {
+		d.strs = append(d.strs, all[starts[i]:starts[i+1]])
+	}
+}
+
+func (d *decoder) count2() (keep, rest int) {
+	k := d.num()
+	if k > maxRaw {
+		d.fail("shared prefix too long")
+		return 0, 0
+	}
+	return int(k), d.count()
+}
+
+// code reads one expression and returns what stands for it.
+func (d *decoder) code(depth int) uint64 {
+	if depth > 10000 {
+		d.fail("expression nested too deeply")
+		return tagOp
+	}
+	c := d.num()
+	switch c & 3 {
+	case tagWord, tagText:
+		if c>>2 >= uint64(len(d.strs)) {
+			d.fail("unknown string")
+			return tagOp
+		}
+		return c
+	case tagBack:
+		back := c >> 2
+		if back >= uint64(len(d.ops)) {
+			d.fail("reference before the first expression")
+			return tagOp
+		}
+		return (uint64(len(d.ops))-1-back)<<2 | tagBack
+	}
+	x := rawExpr{op: Op(c >> 2)}
+	switch {
+	case c>>2 > uint64(GreaterEqual) || x.op == Symbol:
+		d.fail("unknown operator")
+		return tagOp
+	case x.op == True:
+		return tagOp
+	case x.op == Not:
+		x.a = d.code(depth + 1)
+	case x.op <= Or:
+		x.a = d.code(depth + 1)
+		x.b = d.code(depth + 1)
+	default:
+		x.a, x.b = d.operandCode(), d.operandCode()
+	}
+	d.ops = append(d.ops, x)
+	d.done = append(d.done, 0)
+	return uint64(len(d.ops)-1)<<2 | tagBack
+}
+
+func (d *decoder) operandCode() uint64 {
+	v := d.num()
+	if v>>1 >= uint64(len(d.strs)) {
+		d.fail("unknown string")
+		return 0
+	}
+	return v
+}
+
+// operand makes the tree's operand of a string number with its kind. Each is
+// made once, so the builder's maps are asked only then.
+func (d *decoder) operand(v uint64) Ref {
+	if d.refs[v] != 0 {
+		return d.refs[v] ^ seen
+	}
+	var r Ref
+	if v&1 != 0 {
+		r = d.b.Quoted(d.strs[v>>1])
+	} else {
+		r = d.b.Word(d.strs[v>>1])
+	}
+	d.refs[v] = r ^ seen
+	return r
+}
+
+// seen tells a stored zero from nothing stored.
+const seen = 1 << 30
+
+// build makes a tree's expression of a code. A reference leads backwards only,
+// so the recursion ends.
+func (d *decoder) build(c uint64) ExprID {
+	var memo *ExprID
+	switch c & 3 {
+	case tagOp:
+		return Always
+	case tagBack:
+		memo = &d.done[c>>2]
+	default:
+		memo = &d.leaf[(c>>2)<<1|(c&3-tagWord)]
+	}
+	if *memo != 0 {
+		return *memo
+	}
+	x := Expr{Op: Symbol}
+	switch c & 3 {
+	case tagWord:
+		x.A = int32(d.operand((c >> 2) << 1))
+	case tagText:
+		x.A = int32(d.operand((c>>2)<<1 | 1))
+	default:
+		o := d.ops[c>>2]
+		x.Op = o.op
+		switch {
+		case o.op == Not:
+			x.A = int32(d.build(o.a))
+		case o.op <= Or:
+			x.A = int32(d.build(o.a))
+			x.B = int32(d.build(o.b))
+		default:
+			x.A = int32(d.operand(o.a))
+			x.B = int32(d.operand(o.b))
+		}
+	}
+	*memo = d.b.append(x)
+	return *memo
+}
+
+type kernelHead struct {
+	id      Tree
+	symbols []int
+}
+
+func (d *decoder) entry(want string) (*Tree, []Value) {
+	d.readStrings()
+	chosen := -1
+	var heads []kernelHead
+	for range d.count() {
+		h := kernelHead{id: Tree{Name: d.text(), Release: d.text(), Arch: d.text()}}
+		flags := d.num()
+		h.id.ChoiceByOrder = flags&flagByOrder != 0
+		h.id.ZeroDefaults = flags&flagZero != 0
+		n := d.count()
+		if want == "" || h.id.Name == want {
+			chosen = len(heads)
+			h.symbols = make([]int, 0, n)
+		}
+		last := int64(-1)
+		for range n {
+			last += d.signed() + 1
+			if chosen == len(heads) {
+				h.symbols = append(h.symbols, int(last))
+			}
+		}
+		heads = append(heads, h)
+	}
+	if d.err != nil || chosen < 0 || want == "" && len(heads) != 1 {
+		return nil, nil
+	}
+	h := heads[chosen]
+	d.b = newBuilder(h.id, len(h.symbols))
+	d.refs = make([]Ref, 2*len(d.strs))
+	d.leaf = make([]ExprID, 2*len(d.strs))
+
+	// Symbols are defined in the kernel's order before their records are read,
+	// which come in the order of first appearance in any kernel.
+	n := d.count()
+	place := make([]int32, n)
+	for i := range place {
+		place[i] = -1
+	}
+	for i, r := range h.symbols {
+		if r < 0 || r >= n || place[r] >= 0 {
+			d.fail("symbol out of place")
+			return nil, nil
+		}
+		place[r] = int32(i)
+	}
+	syms := make([]Sym, len(h.symbols))
+	for i := range n {
+		d.record(place[i], syms)
+		if d.err != nil {
+			return nil, nil
+		}
+	}
+	for i := range syms {
+		if got := d.b.Define(syms[i].Name); got != int32(i) {
+			d.fail("symbol defined twice")
+			return nil, nil
+		}
+	}
+	d.b.tree.Symbols = syms
+	var base []Value
+	for i := range heads {
+		v := d.groups(i == chosen, syms)
+		if i == chosen {
+			base = v
+		}
+	}
+	if d.err != nil {
+		return nil, nil
+	}
+	return d.b.Tree(), base
+}
+
+// record reads one record; it is kept as syms[at] unless at is negative.
+func (d *decoder) record(at int32, syms []Sym) {
+	keep := at >= 0
+	s := Sym{Name: d.text(), Type: Type(d.num())}
+	if s.Type > String {
+		d.fail("unknown type")
+	}
+	n := d.count()
+	if keep {
+		s.Defs = make([]Def, 0, n)
+	}
+	expr := func() ExprID {
+		c := d.code(0)
+		if keep && d.err == nil {
+			return d.build(c)
+		}
+		return Always
+	}
+	operand := func() Ref {
+		v := d.operandCode()
+		if keep && d.err == nil {
+			return d.operand(v)
+		}
+		return 0
+	}
+	targets := func() []Target {
+		n := d.count()
+		var ts []Target
+		if keep {
+			ts = make([]Target, 0, n)
+		}
+		for range n {
+			t := Target{Symbol: operand(), If: expr()}
+			if keep {
+				ts = append(ts, t)
+			}
+		}
+		return ts
+	}
+	for range n {
+		def := Def{Choice: -1, File: -1}
+		flags := d.num()
+		def.Depends = expr()
+		if def.Prompt = flags&hasPrompt != 0; def.Prompt {
+			def.Visible = expr()
+		}
+		if flags&hasSelects != 0 {
+			def.Selects = targets()
+		}
+		if flags&hasImplies != 0 {
+			def.Implies = targets()
+		}
+		if flags&hasDefaults != 0 {
+			for range d.count() {
+				x := Default{Value: expr(), If: expr()}
+				if keep {
+					def.Defaults = append(def.Defaults, x)
+				}
+			}
+		}
+		if flags&hasRanges != 0 {
+			for range d.count() {
+				x := Range{Low: operand(), High: operand(), If: expr()}
+				if keep {
+					def.Ranges = append(def.Ranges, x)
+				}
+			}
+		}
+		if flags&hasPosition != 0 {
+			file, line := d.text(), d.num()
+			if keep {
+				def.File, def.Line = d.b.File(file), int32(line)
+			}
+		}
+		if d.err != nil {
+			return
+		}
+		if keep {
+			s.Defs = append(s.Defs, def)
+		}
+	}
+	if keep {
+		syms[at] = s
+	}
+}
+
+func (d *decoder) groups(keep bool, syms []Sym) []Value {
+	for range d.count() {
+		flags, typ := d.num(), Type(d.num())
+		if typ > String {
+			d.fail("unknown type")
+		}
+		dep, vis := d.code(0), d.code(0)
+		var ci int32
+		if keep && d.err == nil {
+			ci = d.b.AddChoice()
+			*d.b.Choice(ci) = Group{
+				Type: typ, Prompt: flags&choicePrompt != 0, Optional: flags&choiceOptional != 0,
+				Depends: d.build(dep), Visible: d.build(vis),
+			}
+		}
+		for range d.count() {
+			v, cond := d.operandCode(), d.code(0)
+			if keep && d.err == nil {
+				c := d.b.Choice(ci)
+				c.Defaults = append(c.Defaults, Target{d.operand(v), d.build(cond)})
+			}
+		}
+		for range d.count() {
+			m, di := d.num(), d.num()
+			if !keep || d.err != nil {
+				continue
+			}
+			if m >= uint64(len(syms)) || di >= uint64(len(syms[m].Defs)) {
+				d.fail("choice member out of range")
+				return nil
+			}
+			c := d.b.Choice(ci)
+			if k := len(c.Members); k == 0 || c.Members[k-1] != int32(m) {
+				c.Members = append(c.Members, int32(m))
+			}
+			d.b.Symbol(int32(m)).Defs[di].Choice = ci
+		}
+	}
+	n := d.count()
+	var base []Value
+	for range n {
+		v := Value{d.text(), d.text()}
+		if keep {
+			base = append(base, v)
+		}
+	}
+	return base
+}

@@ -1,0 +1,99 @@
+package kernel
+
+import (
+	_ "embed"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+//go:generate go run ../../../internal/cmd/kernelfacts -o facts.bin
+
+//go:embed facts.bin
+var embedded []byte
+
+// ErrUnknown is returned for a kernel that is not embedded.
+var ErrUnknown = errors.New("no facts for this kernel")
+
+// Exactness says how far a set of facts may be trusted for the kernel that a
+// release builds.
+type Exactness uint8
+
+const (
+	// Exact: the facts were read from the very tree that the release builds.
+	Exact Exactness = iota
+	// BaseOnly: they were read from the tree that the release's kernel is
+	// derived from; what the derivation changed is unknown.
+	BaseOnly
+)
+
+func (e Exactness) String() string {
+	if e == BaseOnly {
+		return "base only"
+	}
+	return "exact"
+}
+
+// Set describes the facts of one kernel.
+type Set struct {
+	Name      string // as in `yoctune kernel predict --kernel`
+	L4T       string // the L4T series that ships it, or empty
+	Source    string // what the facts were read from
+	Base      string // the configuration the recipe starts from
+	Exactness Exactness
+	// Caveat says what is not exact, in words for the user; empty if Exact.
+	Caveat string
+	// Release: the full kernel version of the tree read.
+	Release string
+}
+
+// Sets lists the embedded kernels, oldest first. The base configurations are
+// kept as facts, symbol and value: what each tree's own defconfig sets.
+func Sets() []Set {
+	return []Set{
+		{Name: "4.9", L4T: "r32", Release: "4.9.253", Base: "tegra_defconfig",
+			Source: "L4T 32.7.2 kernel sources with the nvidia and nvgpu overlays, as republished by a camera vendor"},
+		{Name: "5.10", L4T: "r35", Release: "5.10.120", Base: "tegra_defconfig",
+			Source: "L4T 35.4.1 kernel sources with the nvidia and nvgpu overlays, as republished by a camera vendor"},
+		{Name: "5.15", L4T: "r36", Release: "5.15.148", Base: "defconfig",
+			Source: "JetPack 6.2 BSP sources (L4T 36.4.3)"},
+		{Name: "6.1", Release: "6.1", Base: "arch/arm64/configs/defconfig",
+			Source: "Debian linux-source-6.1"},
+		{Name: "6.8", L4T: "r39", Release: "6.8.0", Base: "arch/arm64/configs/defconfig", Exactness: BaseOnly,
+			Source: "Ubuntu 6.8.0-31, the base of NVIDIA's noble tree",
+			Caveat: "these facts are Ubuntu's generic 6.8, from which NVIDIA's r39 kernel is derived; index the kernel's source for exact answers"},
+		{Name: "6.12", Release: "6.12", Base: "arch/arm64/configs/defconfig",
+			Source: "Debian linux-source-6.12"},
+		{Name: "6.18", Release: "6.18.2", Base: "arch/arm64/configs/defconfig", Exactness: BaseOnly,
+			Source: "upstream Linux 6.18.2",
+			Caveat: "linux-yocto adds symbols and fragments of its own to upstream 6.18; index the kernel's source for exact answers"},
+	}
+}
+
+// Find returns the set called name.
+func Find(name string) (Set, bool) {
+	for _, s := range Sets() {
+		if s.Name == name {
+			return s, true
+		}
+	}
+	return Set{}, false
+}
+
+// Names lists the embedded kernels for a message.
+func Names() string {
+	var n []string
+	for _, s := range Sets() {
+		n = append(n, s.Name)
+	}
+	return strings.Join(n, ", ")
+}
+
+// Open decodes the facts of an embedded kernel and its base configuration. It
+// takes some 20 ms; keep the result. The error is [ErrUnknown] for other names.
+func Open(name string) (*Tree, []Value, error) {
+	if _, ok := Find(name); !ok {
+		return nil, nil, fmt.Errorf("%w: %q; embedded are %s", ErrUnknown, name, Names())
+	}
+	return Decode(embedded, name)
+}
