@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * One YUV frame to one NCHW float32 tensor, in one pass over the output.
+ *
+ * Column positions are computed once per call. A row is then two loops: one
+ * that gathers the source bytes of each column, which no vector unit does well,
+ * and one of pure arithmetic over those bytes, which the compiler vectorises.
+ *
+ * Per output pixel: reads 4 luma and 2 chroma bytes (8 bilinear), writes 12;
+ * about 35 flops. 1080p to 640x640: 3.1 MB of frame at most, 4.9 MB of tensor.
+ */
+#include "yt_cpu.h"
+#include "yt_clones.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "pairs of samples are loaded as little-endian 16-bit words"
+#endif
+
+/* Column tables and row buffers, each of the inner width. */
+typedef struct work {
+	uint32_t *luma;      /* first of two neighbouring luma samples */
+	float *luma_w;       /* weight of the second */
+	uint32_t *c0, *c1;   /* chroma samples, in bytes */
+	float *chroma_w;
+	uint16_t *top, *bottom; /* gathered luma pairs */
+	float *u, *v;           /* chroma of this row */
+} work;
+
+static int work_init(work *k, uint32_t w, yt_cpu_scratch *s)
+{
+	size_t stride = ((size_t)w * 4 + 63) / 64 * 64;
+	size_t need = 8 * stride + 64;
+	char *p;
+
+	if (s->bytes < need) {
+		free(s->mem);
+		s->bytes = 0;
+		s->mem = malloc(need);
+		if (s->mem == NULL)
+			return -1;
+		s->bytes = need;
+	}
+	p = (char *)(((uintptr_t)s->mem + 63) / 64 * 64);
+	k->luma = (uint32_t *)p;
+	k->luma_w = (float *)(p + stride);
+	k->c0 = (uint32_t *)(p + 2 * stride);
+	k->c1 = (uint32_t *)(p + 3 * stride);
+	k->chroma_w = (float *)(p + 4 * stride);
+	k->u = (float *)(p + 5 * stride);
+	k->v = (float *)(p + 6 * stride);
+	k->top = (uint16_t *)(p + 7 * stride);
+	k->bottom = (uint16_t *)(p + 7 * stride + stride / 2);
+	return 0;
+}
+
+static void columns(const yt_pre_plan *k, work *wk, uint32_t step)
+{
+	uint32_t last = k->x.start + k->x.in - 1, i;
+
+	for (i = 0; i < k->x.out; i++) {
+		yt_tap t = yt_axis_linear(k->x, i);
+
+		/* A pair must lie inside the crop. At its end take the pair before
+		 * and all of its second sample, which is the same value exactly. */
+		if (t.i0 == last && k->x.in > 1) {
+			t.i0--;
+			t.w = 1.0f;
+		}
+		wk->luma[i] = t.i0;
+		wk->luma_w[i] = t.w;
+		if (k->chroma == YT_CHROMA_NEAREST) {
+			wk->c0[i] = yt_axis_chroma_nearest(k->x, i) * step;
+		} else {
+			t = yt_axis_chroma_linear(k->x, i);
+			wk->c0[i] = t.i0 * step;
+			wk->c1[i] = t.i1 * step;
+			wk->chroma_w[i] = t.w;
+		}
+	}
+}
+
+static void gather_luma(const work *wk, uint32_t n, const uint8_t *r0, const uint8_t *r1)
+{
+	uint32_t i;
+
+	for (i = 0; i < n; i++) {
+		memcpy(&wk->top[i], r0 + wk->luma[i], 2);
+		memcpy(&wk->bottom[i], r1 + wk->luma[i], 2);
+	}
+}
+
+/* A crop one sample wide has no pairs. */
+static void gather_luma_single(const work *wk, uint32_t n, const uint8_t *r0, const uint8_t *r1)
+{
+	uint32_t i;
+
+	for (i = 0; i < n; i++) {
+		wk->top[i] = (uint16_t)(r0[wk->luma[i]] * 0x101);
+		wk->bottom[i] = (uint16_t)(r1[wk->luma[i]] * 0x101);
+	}
+}
+
+static void gather_chroma(const work *wk, uint32_t n, const uint8_t *u, const uint8_t *v)
+{
+	uint32_t i;
+
+	for (i = 0; i < n; i++) {
+		wk->u[i] = (float)u[wk->c0[i]];
+		wk->v[i] = (float)v[wk->c0[i]];
+	}
+}
+
+static void blend_chroma(const work *wk, uint32_t n, const uint8_t *r0, const uint8_t *r1, float w, float *out)
+{
+	uint32_t i;
+
+	for (i = 0; i < n; i++) {
+		uint32_t a = wk->c0[i], b = wk->c1[i];
+		float cw = wk->chroma_w[i];
+
+		out[i] = yt_lerp(yt_lerp((float)r0[a], (float)r0[b], cw), yt_lerp((float)r1[a], (float)r1[b], cw), w);
+	}
+}
+
+/* What stays the same from row to row. */
+typedef struct row_args {
+	yt_matrix matrix;
+	float scale[3], bias[3]; /* of r, g, b */
+	uint32_t n;
+} row_args;
+
+/* Seven streams: parameters, since that is where restrict counts. */
+YT_CLONES
+static void row_math(const row_args *a, float row_w, const uint16_t *restrict top, const uint16_t *restrict bottom,
+		     const float *restrict luma_w, const float *restrict u, const float *restrict v, float *restrict r,
+		     float *restrict g, float *restrict b)
+{
+	const float s0 = a->scale[0], s1 = a->scale[1], s2 = a->scale[2];
+	const float b0 = a->bias[0], b1 = a->bias[1], b2 = a->bias[2];
+	const yt_matrix m = a->matrix;
+	uint32_t i, n = a->n;
+
+	for (i = 0; i < n; i++) {
+		float p = (float)(top[i] & 255), q = (float)(top[i] >> 8);
+		float s = (float)(bottom[i] & 255), t = (float)(bottom[i] >> 8);
+		float y = yt_lerp(yt_lerp(p, q, luma_w[i]), yt_lerp(s, t, luma_w[i]), row_w);
+		yt_rgb c = yt_convert(m, y, u[i], v[i]);
+
+		r[i] = c.r * s0 + b0;
+		g[i] = c.g * s1 + b1;
+		b[i] = c.b * s2 + b2;
+	}
+}
+
+static void fill(float *p, uint64_t n, float v)
+{
+	uint64_t i;
+
+	for (i = 0; i < n; i++)
+		p[i] = v;
+}
+
+static void border(const yt_pre_plan *k, float *out)
+{
+	uint64_t plane = (uint64_t)k->out_w * k->out_h;
+	uint32_t right = k->in_x + k->x.out, below = k->in_y + k->y.out, c, y;
+
+	for (c = 0; c < 3; c++) {
+		float *p = out + c * plane;
+
+		fill(p, (uint64_t)k->in_y * k->out_w, k->border[c]);
+		if (k->x.out < k->out_w)
+			for (y = k->in_y; y < below; y++) {
+				fill(p + (uint64_t)y * k->out_w, k->in_x, k->border[c]);
+				fill(p + (uint64_t)y * k->out_w + right, k->out_w - right, k->border[c]);
+			}
+		fill(p + (uint64_t)below * k->out_w, (uint64_t)(k->out_h - below) * k->out_w, k->border[c]);
+	}
+}
+
+int yt_cpu_preprocess(const yt_pre_plan *k, const uint8_t *const plane[3], float *out, yt_cpu_scratch *scratch)
+{
+	uint32_t step = k->format == YT_FORMAT_NV12 ? 2 : 1;
+	const uint8_t *pu = plane[1], *pv = step == 2 ? plane[1] + 1 : plane[2];
+	uint64_t pitch_u = k->pitch[1], pitch_v = step == 2 ? k->pitch[1] : k->pitch[2];
+	uint64_t n = (uint64_t)k->out_w * k->out_h;
+	uint32_t channel[3], iy, c;
+	float *row;
+	row_args a;
+	work wk;
+
+	if (work_init(&wk, k->x.out, scratch) != 0)
+		return -1;
+	columns(k, &wk, step);
+	border(k, out);
+
+	channel[0] = k->plane_of_r;
+	channel[1] = 1;
+	channel[2] = k->plane_of_b;
+	a.matrix = k->matrix;
+	a.n = k->x.out;
+	for (c = 0; c < 3; c++) {
+		a.scale[c] = k->scale[channel[c]];
+		a.bias[c] = k->bias[channel[c]];
+	}
+	for (iy = 0; iy < k->y.out; iy++) {
+		yt_tap ty = yt_axis_linear(k->y, iy);
+		const uint8_t *r0 = plane[0] + ty.i0 * k->pitch[0], *r1 = plane[0] + ty.i1 * k->pitch[0];
+
+		if (k->x.in > 1)
+			gather_luma(&wk, a.n, r0, r1);
+		else
+			gather_luma_single(&wk, a.n, r0, r1);
+		if (k->chroma == YT_CHROMA_NEAREST) {
+			uint32_t cy = yt_axis_chroma_nearest(k->y, iy);
+
+			gather_chroma(&wk, a.n, pu + cy * pitch_u, pv + cy * pitch_v);
+		} else {
+			yt_tap cy = yt_axis_chroma_linear(k->y, iy);
+
+			blend_chroma(&wk, a.n, pu + cy.i0 * pitch_u, pu + cy.i1 * pitch_u, cy.w, wk.u);
+			blend_chroma(&wk, a.n, pv + cy.i0 * pitch_v, pv + cy.i1 * pitch_v, cy.w, wk.v);
+		}
+		row = out + (uint64_t)(k->in_y + iy) * k->out_w + k->in_x;
+		row_math(&a, ty.w, wk.top, wk.bottom, wk.luma_w, wk.u, wk.v, row + channel[0] * n, row + n,
+			 row + channel[2] * n);
+	}
+	return 0;
+}

@@ -1,0 +1,5 @@
+package core
+
+// Staged makes the device treat Go memory as out of its reach, as a GPU's
+// backend does, with memory shared or not.
+func (d *Device) Staged(shared bool) { d.direct, d.integrated = false, shared }
