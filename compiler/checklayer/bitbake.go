@@ -1,0 +1,345 @@
+package checklayer
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+func cpus() int { return runtime.NumCPU() }
+
+// rig is a prepared work folder.
+type rig struct {
+	opt    Options
+	src    sources
+	layer  *layer
+	work   string
+	logs   string
+	pseudo string // PSEUDO_SYSROOT made of the host's pseudo, "" when there is none
+	owner  *syscall.Credential
+	lock   *os.File
+
+	standIns map[string]*standIns // by build folder
+}
+
+// prepare checks everything that can be wrong before bitbake starts and makes
+// the work folder.
+func prepare(ctx context.Context, o Options) (_ *rig, err error) {
+	src, err := findSources(o)
+	if err != nil {
+		return nil, err
+	}
+	if err := errors.Join(src.missingTools(), locale()); err != nil {
+		return nil, err
+	}
+	if _, err := os.Stat(filepath.Join(o.Layer, "conf", "layer.conf")); err != nil {
+		return nil, fmt.Errorf("%s is no layer: %w", o.Layer, err)
+	}
+	g := &rig{opt: o, src: src, standIns: map[string]*standIns{}}
+	if err := g.chooseUser(); err != nil {
+		return nil, err
+	}
+	if err := g.makeWorkDir(); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			g.close()
+			if o.WorkDir == "" {
+				err = errors.Join(err, os.RemoveAll(g.work))
+			}
+		}
+	}()
+	dir := filepath.Join(g.work, "layer")
+	if err := os.RemoveAll(dir); err != nil {
+		return nil, err
+	}
+	if err := snapshot(o.Layer, dir); err != nil {
+		return nil, fmt.Errorf("copying the layer: %w", err)
+	}
+	if g.layer, err = readLayer(dir, o.Layer, o.Machine); err != nil {
+		return nil, err
+	}
+	for _, a := range g.layer.Appends {
+		if !word.MatchString(a.Name) {
+			return nil, fmt.Errorf("%s: %q is no name of a recipe", a.File, a.Name)
+		}
+	}
+	if g.pseudo, err = g.pseudoSysroot(); err != nil {
+		return nil, err
+	}
+	return g, g.accountCanRead(ctx)
+}
+
+// chooseUser decides who runs bitbake, which refuses root.
+func (g *rig) chooseUser() error {
+	if os.Geteuid() != 0 {
+		if g.opt.User != "" {
+			return fmt.Errorf("--user %s: only root can run bitbake as somebody else", g.opt.User)
+		}
+		return nil
+	}
+	name := g.opt.User
+	if name == "" {
+		name = "nobody"
+	}
+	u, err := user.Lookup(name)
+	if err != nil {
+		return fmt.Errorf("bitbake refuses root, and it cannot run as %q: %w (choose an account with --user)", name, err)
+	}
+	uid, err := strconv.ParseUint(u.Uid, 10, 32)
+	if err != nil {
+		return err
+	}
+	gid, err := strconv.ParseUint(u.Gid, 10, 32)
+	if err != nil {
+		return err
+	}
+	if uid == 0 {
+		return fmt.Errorf("--user %s is root, which bitbake refuses", name)
+	}
+	g.owner = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
+	return nil
+}
+
+func (g *rig) makeWorkDir() error {
+	var err error
+	if g.opt.WorkDir == "" {
+		g.work, err = os.MkdirTemp("", "yoctune-check-layer-")
+	} else if g.work, err = filepath.Abs(g.opt.WorkDir); err == nil {
+		err = os.MkdirAll(g.work, 0o755)
+	}
+	if err == nil {
+		g.work, err = filepath.EvalSymlinks(g.work)
+	}
+	if err != nil {
+		return fmt.Errorf("making the work folder: %w", err)
+	}
+	if err := usablePath("work folder", g.work); err != nil {
+		return err
+	}
+	if g.owner != nil {
+		if err := os.Chmod(g.work, 0o755); err != nil {
+			return err
+		}
+	}
+	if g.lock, err = os.OpenFile(filepath.Join(g.work, ".lock"), os.O_CREATE|os.O_RDWR, 0o644); err != nil {
+		return fmt.Errorf("work folder: %w", err)
+	}
+	if err := syscall.Flock(int(g.lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		return fmt.Errorf("work folder %s is in use by another run: %w", g.work, err)
+	}
+	g.logs = filepath.Join(g.work, "logs")
+	if err := os.RemoveAll(g.logs); err != nil {
+		return err
+	}
+	for _, dir := range []string{"logs", "home", "build", "downloads", "sstate", "stand-ins"} {
+		if err := os.MkdirAll(filepath.Join(g.work, dir), 0o755); err != nil {
+			return err
+		}
+	}
+	for _, dir := range []string{"home", "build", "downloads", "sstate"} {
+		if err := g.give(filepath.Join(g.work, dir)); err != nil {
+			return err
+		}
+	}
+	// git in somebody else's checkout refuses to answer oe-core's question for
+	// the revision, and says so at length.
+	return os.WriteFile(filepath.Join(g.work, "home", ".gitconfig"), []byte("[safe]\n\tdirectory = *\n"), 0o644)
+}
+
+// give makes path belong to the account that runs bitbake.
+func (g *rig) give(path string) error {
+	if g.owner == nil {
+		return nil
+	}
+	return os.Lchown(path, int(g.owner.Uid), int(g.owner.Gid))
+}
+
+func (g *rig) close() {
+	if g.lock != nil {
+		g.lock.Close()
+		g.lock = nil
+	}
+}
+
+// accountCanRead makes sure that the account which runs bitbake can read everything.
+func (g *rig) accountCanRead(ctx context.Context) error {
+	if g.owner == nil {
+		return nil
+	}
+	for _, f := range []string{
+		filepath.Join(g.src.BitBake, "bin", "bitbake"), filepath.Join(g.src.Meta, "conf", "bitbake.conf"),
+		filepath.Join(g.src.MetaTegra, "conf", "layer.conf"), filepath.Join(g.layer.Dir, "conf", "layer.conf"),
+	} {
+		cmd := exec.CommandContext(ctx, "test", "-r", f)
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: g.owner}
+		cmd.Dir = "/"
+		if err := cmd.Run(); err != nil {
+			return fmt.Errorf("bitbake has to run as an unprivileged account (uid %d), which cannot read %s: choose another with --user, or open the folders above it (chmod a+rx)", g.owner.Uid, f)
+		}
+	}
+	return nil
+}
+
+// pseudoSysroot arranges the host's pseudo as openembedded-core expects the one
+// it would build first. Without it, tasks that install files cannot run.
+func (g *rig) pseudoSysroot() (string, error) {
+	program, err := exec.LookPath("pseudo")
+	if err != nil {
+		return "", nil
+	}
+	libs, err := filepath.Glob("/usr/lib*/*/pseudo/libpseudo.so")
+	if err != nil {
+		return "", err
+	}
+	more, err := filepath.Glob("/usr/lib*/pseudo/lib*/libpseudo.so")
+	if err != nil {
+		return "", err
+	}
+	if libs = append(libs, more...); len(libs) == 0 {
+		return "", nil
+	}
+	root := filepath.Join(g.work, "pseudo")
+	if err := os.RemoveAll(root); err != nil {
+		return "", err
+	}
+	for _, dir := range []string{"usr/bin", "usr/lib/pseudo", "etc", "var"} {
+		if err := os.MkdirAll(filepath.Join(root, dir), 0o755); err != nil {
+			return "", err
+		}
+	}
+	links := map[string]string{
+		"usr/bin/pseudo": program, "usr/bin/pseudodb": filepath.Join(filepath.Dir(program), "pseudodb"),
+		"usr/lib/pseudo/lib": filepath.Dir(libs[0]), "usr/lib/pseudo/lib64": filepath.Dir(libs[0]),
+	}
+	for name, target := range links {
+		if err := os.Symlink(target, filepath.Join(root, name)); err != nil {
+			return "", err
+		}
+	}
+	for _, name := range []string{"passwd", "group"} {
+		from := filepath.Join(g.src.Meta, "recipes-devtools", "pseudo", "files", "fallback-"+name)
+		if err := copyFile(from, filepath.Join(root, "etc", name), 0o644); err != nil {
+			return "", fmt.Errorf("pseudo's fallback files: %w", err)
+		}
+	}
+	return root, nil
+}
+
+// build is a build folder.
+func (g *rig) build(name string) string { return filepath.Join(g.work, "build", name) }
+
+// configure writes the configuration of a build folder.
+func (g *rig) configure(name string, c conf) error {
+	dir := g.build(name)
+	if err := c.write(dir); err != nil {
+		return err
+	}
+	for _, p := range []string{dir, filepath.Join(dir, "conf"), filepath.Join(dir, "conf", "local.conf"), filepath.Join(dir, "conf", "bblayers.conf")} {
+		if err := g.give(p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// bitbake runs a program of bitbake's or openembedded-core's in a build folder,
+// without a shell, and returns its output, which is also added to the log. The
+// error is that of the process; a cancelled context ends its whole group and
+// bitbake's server, which lives in a session of its own.
+func (g *rig) bitbake(ctx context.Context, build, log string, argv ...string) (string, error) {
+	dir := g.build(build)
+	program := filepath.Join(g.src.BitBake, "bin", argv[0])
+	if _, err := os.Stat(program); err != nil {
+		program = filepath.Join(g.src.OECore, "scripts", argv[0])
+	}
+	cmd := exec.CommandContext(ctx, program, argv[1:]...)
+	cmd.Dir = dir
+	cmd.Env = g.environment(dir)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Credential: g.owner}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGINT) }
+	cmd.WaitDelay = 5 * time.Second
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	err := cmd.Run()
+	if ctx.Err() != nil {
+		// What ignored the interrupt, and those who held the pipe open.
+		if cmd.Process != nil {
+			_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // gone already: fine
+		}
+		stopServer(dir)
+	}
+	if logErr := appendLog(log, argv, out.Bytes()); logErr != nil {
+		return out.String(), errors.Join(err, logErr)
+	}
+	return out.String(), err
+}
+
+func (g *rig) environment(dir string) []string {
+	path := []string{filepath.Join(g.src.BitBake, "bin"), filepath.Join(g.src.OECore, "scripts")}
+	for _, p := range filepath.SplitList(os.Getenv("PATH")) {
+		// oe-core refuses relative entries.
+		if filepath.IsAbs(p) {
+			path = append(path, p)
+		}
+	}
+	name := "yoctune"
+	if u, err := user.Current(); err == nil && g.owner == nil {
+		name = u.Username
+	}
+	return []string{
+		"PATH=" + strings.Join(path, ":"),
+		"HOME=" + filepath.Join(g.work, "home"),
+		"USER=" + name, "LOGNAME=" + name, "TERM=dumb", "LANG=en_US.UTF-8", "LC_ALL=en_US.UTF-8",
+		"BUILDDIR=" + dir, "BBPATH=" + dir,
+		"PYTHONPATH=" + filepath.Join(g.src.BitBake, "lib") + ":" + filepath.Join(g.src.Meta, "lib"),
+		"PYTHONDONTWRITEBYTECODE=1", // checkouts are not ours to write to
+	}
+}
+
+func appendLog(file string, argv []string, out []byte) error {
+	f, err := os.OpenFile(file, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(f, "$ %s\n%s\n", strings.Join(argv, " "), out)
+	return errors.Join(err, f.Close())
+}
+
+// stopServer ends the bitbake server of a build folder: bitbake.lock holds its
+// process id.
+func stopServer(dir string) {
+	b, err := os.ReadFile(filepath.Join(dir, "bitbake.lock"))
+	if err != nil {
+		return
+	}
+	id, _, _ := strings.Cut(strings.TrimSpace(string(b)), " ")
+	pid, err := strconv.Atoi(id)
+	if err != nil || pid <= 1 {
+		return
+	}
+	// The id may have been reused: only a process that names this folder is ours.
+	cmdline, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+	if err != nil || !bytes.Contains(cmdline, []byte(dir)) {
+		return
+	}
+	_ = syscall.Kill(pid, syscall.SIGTERM) // it may end by itself meanwhile
+	for range 50 {
+		if syscall.Kill(pid, 0) != nil {
+			return
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	_ = syscall.Kill(pid, syscall.SIGKILL)
+}

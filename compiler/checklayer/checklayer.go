@@ -1,0 +1,221 @@
+// Package checklayer runs the user's own bitbake over a generated layer and says
+// what is proven and what is not.
+//
+// A build of an image takes hours and needs NVIDIA's packages; most mistakes of a
+// layer show long before. The quick mode masks every recipe but the layer's own
+// and those it appends to, and puts empty stand-in recipes in place of what they
+// depend on, so that bitbake's parser, its dependency resolution, its signatures,
+// real tasks and oe-core's yocto-check-layer run in about a minute, offline. The
+// full mode parses and checks the unmasked world as well.
+//
+// Everything is written below one work folder. The layer is copied there first,
+// so its own path may hold any character and an edit during the run changes
+// nothing; checkouts are used in place and never written to.
+package checklayer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// ErrSetup marks that a check could not be run at all: a missing checkout, host
+// tool or right. Test with errors.Is.
+var ErrSetup = errors.New("the check could not be run")
+
+// Options says what to check, and with what. All paths may be relative.
+type Options struct {
+	Layer     string // the layer's folder
+	Release   string // meta-tegra branch, e.g. "scarthgap-l4t-r35.x"
+	Machine   string
+	BitBake   string // checkout of bitbake
+	OECore    string // checkout of openembedded-core (or poky)
+	MetaTegra string
+	WorkDir   string // "": a temporary folder, removed again when all passed
+	User      string // account to run bitbake as when we are root, which bitbake refuses; "": nobody
+	Full      bool
+	Timeout   time.Duration // per step; 0: 15 minutes, 6 hours for the steps of Full
+	Threads   int           // parser and task threads; 0: one per CPU
+}
+
+// Statuses of a step.
+const (
+	Pass    = "pass"
+	Fail    = "fail"
+	Skipped = "skipped"
+)
+
+// Step is the result of one check.
+type Step struct {
+	Name    string   `json:"name"`
+	Subject string   `json:"subject,omitempty"` // recipe the step is about
+	Status  string   `json:"status"`
+	Seconds float64  `json:"seconds"`
+	Reason  string   `json:"reason,omitempty"` // why skipped
+	Log     string   `json:"log,omitempty"`    // bitbake's whole output
+	Errors  []string `json:"errors,omitempty"` // the lines that matter
+	Notes   []string `json:"notes,omitempty"`  // what was seen, what was not proven
+}
+
+// Summary ends a run.
+type Summary struct {
+	Layer   string  `json:"layer"`
+	Release string  `json:"release"`
+	Machine string  `json:"machine"`
+	Mode    string  `json:"mode"` // quick, full
+	BitBake string  `json:"bitbake"`
+	Passed  int     `json:"passed"`
+	Failed  int     `json:"failed"`
+	Skipped int     `json:"skipped"`
+	Seconds float64 `json:"seconds"`
+	WorkDir string  `json:"work_dir,omitempty"` // kept: given, or something failed
+}
+
+// Observer hears of steps as they happen. Either function may be nil.
+type Observer struct {
+	Started  func(name, subject string)
+	Finished func(Step)
+}
+
+// Run checks the layer. The error wraps ErrSetup when nothing could be checked;
+// failed checks are no error but counted in the summary.
+func Run(ctx context.Context, o Options, watch Observer) (Summary, error) {
+	began := time.Now()
+	if o.Threads <= 0 {
+		o.Threads = cpus()
+	}
+	rig, err := prepare(ctx, o)
+	if err != nil {
+		if ctx.Err() != nil {
+			return Summary{}, context.Cause(ctx)
+		}
+		return Summary{}, fmt.Errorf("%w: %w", ErrSetup, err)
+	}
+	defer rig.close()
+
+	s := Summary{Layer: rig.layer.Collection, Release: o.Release, Machine: o.Machine, Mode: "quick", BitBake: rig.src.BitBakeVersion}
+	if o.Full {
+		s.Mode = "full"
+	}
+	r := &run{rig: rig, watch: watch, passed: map[string]bool{}, summary: &s}
+	r.all(ctx)
+	s.Seconds = seconds(time.Since(began))
+	if err := context.Cause(ctx); err != nil {
+		return s, err
+	}
+	if o.WorkDir != "" || s.Failed > 0 {
+		s.WorkDir = rig.work
+	} else if err := os.RemoveAll(rig.work); err != nil {
+		return s, fmt.Errorf("removing the temporary work folder: %w", err)
+	}
+	return s, nil
+}
+
+// seconds rounds to a tenth: more is noise.
+func seconds(d time.Duration) float64 {
+	return float64(d.Round(100*time.Millisecond).Milliseconds()) / 1000
+}
+
+// run is one pass over the steps.
+type run struct {
+	rig     *rig
+	watch   Observer
+	passed  map[string]bool // by name
+	summary *Summary
+}
+
+// outcome is what a step's function found.
+type outcome struct {
+	errors []string
+	notes  []string
+	skip   string
+}
+
+func (r *run) all(ctx context.Context) {
+	quick := r.rig.timeout(15 * time.Minute)
+	r.step(ctx, "parse", "", quick, nil, r.rig.parse)
+	r.step(ctx, "appends", "", quick, []string{"parse"}, r.rig.appends)
+	r.step(ctx, "dependencies", "", quick, []string{"parse"}, r.rig.dependencies)
+	r.step(ctx, "variables", "", quick, []string{"dependencies"}, r.rig.variables)
+	for _, pn := range r.rig.layer.Recipes {
+		r.step(ctx, "task package_qa", pn.Name, quick, []string{"dependencies"}, func(ctx context.Context, log string) outcome {
+			return r.rig.task(ctx, log, pn)
+		})
+		if r.passed["task package_qa "+pn.Name] {
+			r.step(ctx, "installed files", pn.Name, quick, nil, func(ctx context.Context, log string) outcome {
+				return r.rig.installed(ctx, log, pn)
+			})
+		}
+	}
+	r.step(ctx, "yocto-check-layer", "", quick, []string{"parse"}, r.rig.yoctoCheckLayer)
+	if !r.rig.opt.Full {
+		return
+	}
+	long := r.rig.timeout(6 * time.Hour)
+	r.step(ctx, "full parse", "", long, []string{"parse"}, r.rig.fullParse)
+	r.step(ctx, "full dependencies", "", long, []string{"full parse"}, r.rig.fullDependencies)
+	r.step(ctx, "full yocto-check-layer", "", long, []string{"full parse"}, r.rig.fullYoctoCheckLayer)
+}
+
+func (g *rig) timeout(standard time.Duration) time.Duration {
+	if g.opt.Timeout > 0 {
+		return g.opt.Timeout
+	}
+	return standard
+}
+
+func (r *run) step(ctx context.Context, name, subject string, limit time.Duration, needs []string, check func(context.Context, string) outcome) {
+	if ctx.Err() != nil {
+		return
+	}
+	full := strings.TrimSpace(name + " " + subject)
+	s := Step{Name: name, Subject: subject, Log: filepath.Join(r.rig.logs, strings.ReplaceAll(full, " ", "-")+".log")}
+	began := time.Now()
+	if i := slices.IndexFunc(needs, func(n string) bool { return !r.passed[n] }); i >= 0 {
+		s.Status, s.Reason = Skipped, fmt.Sprintf("step %q did not pass", needs[i])
+	} else {
+		if r.watch.Started != nil {
+			r.watch.Started(name, subject)
+		}
+		limited, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("took longer than %s", limit))
+		o := check(limited, s.Log)
+		if limited.Err() != nil && ctx.Err() == nil {
+			o.errors = append([]string{context.Cause(limited).Error()}, o.errors...)
+		}
+		cancel()
+		s.Errors, s.Notes = r.rig.readable(o.errors), r.rig.readable(o.notes)
+		switch {
+		case len(o.errors) > 0:
+			s.Status = Fail
+		case o.skip != "":
+			s.Status, s.Reason = Skipped, o.skip
+		default:
+			s.Status = Pass
+		}
+	}
+	if ctx.Err() != nil {
+		return // cancelled: half a result is none
+	}
+	s.Seconds = seconds(time.Since(began))
+	if _, err := os.Stat(s.Log); errors.Is(err, fs.ErrNotExist) {
+		s.Log = ""
+	}
+	switch s.Status {
+	case Pass:
+		r.passed[full] = true
+		r.summary.Passed++
+	case Fail:
+		r.summary.Failed++
+	case Skipped:
+		r.summary.Skipped++
+	}
+	if r.watch.Finished != nil {
+		r.watch.Finished(s)
+	}
+}

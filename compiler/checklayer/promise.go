@@ -1,0 +1,174 @@
+package checklayer
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/yoctune/yoctune/schema/plan"
+)
+
+// line is one assignment of a configuration or recipe file.
+type line struct {
+	File     string // relative to the layer
+	Number   int    // from 1
+	Variable string
+	Over     []string // overrides, without append, prepend and remove
+	Op       string   // = ?= ??= := += =+ .= =. append prepend remove
+	Value    string
+}
+
+func (l line) position() string { return fmt.Sprintf("%s:%d", l.File, l.Number) }
+
+var assignment = regexp.MustCompile(`^([A-Za-z0-9_.+/-]+)((?::[A-Za-z0-9_.+-]+)*)\s*(\?\?=|\?=|:=|\+=|=\+|\.=|=\.|=)\s*(?:"(.*)"|'(.*)')$`)
+
+// assignments reads the plain assignments of a file; function bodies, includes
+// and assignments to flags are passed over. It serves to find out what a file
+// promises, not to judge it: that is bitbake's part.
+func assignments(text string) []line {
+	var out []line
+	lines := strings.Split(text, "\n")
+	for i := 0; i < len(lines); i++ {
+		number, s := i+1, strings.TrimRight(lines[i], " \t\r")
+		for strings.HasSuffix(s, `\`) && !strings.HasPrefix(s, "#") && i+1 < len(lines) {
+			i++
+			s = strings.TrimSuffix(s, `\`) + strings.TrimRight(lines[i], " \t\r")
+		}
+		m := assignment.FindStringSubmatch(s)
+		if m == nil {
+			continue
+		}
+		a := line{Number: number, Variable: m[1], Op: m[3], Value: m[4] + m[5]}
+		for _, o := range strings.Split(strings.TrimPrefix(m[2], ":"), ":") {
+			switch o {
+			case "":
+			case "append", "prepend", "remove":
+				a.Op = o
+			default:
+				a.Over = append(a.Over, o)
+			}
+		}
+		out = append(out, a)
+	}
+	return out
+}
+
+func named(lines []line, file string) []line {
+	for i := range lines {
+		lines[i].File = file
+	}
+	return lines
+}
+
+// A promise is something the layer says of a variable's final value.
+type promise struct {
+	Variable string
+	Words    []string // each must be a word of the value, or none of them with Absent
+	Absent   bool
+	Value    string // whole value, when Words is nil
+	Source   string // where it is promised
+}
+
+// broken explains how value breaks the promise, or returns "".
+func (p promise) broken(value string, set bool) string {
+	if p.Words == nil {
+		if strings.Join(strings.Fields(value), " ") != strings.Join(strings.Fields(p.Value), " ") {
+			return fmt.Sprintf("%s is %q, but %s promises %q", p.Variable, value, p.Source, p.Value)
+		}
+		return ""
+	}
+	if !set && !p.Absent {
+		return fmt.Sprintf("%s is not set, but %s promises %q in it", p.Variable, p.Source, strings.Join(p.Words, " "))
+	}
+	have := strings.Fields(value)
+	for _, w := range p.Words {
+		if slices.Contains(have, w) == p.Absent {
+			verb := "lacks"
+			if p.Absent {
+				verb = "still has"
+			}
+			return fmt.Sprintf("%s %s %q, against %s; it is %q", p.Variable, verb, w, p.Source, value)
+		}
+	}
+	return ""
+}
+
+// promises turns assignments into promises about the final values, for a machine
+// whose overrides are given. A later plain assignment to the same variable takes
+// the earlier one back. Values that refer to other variables are left to bitbake.
+func promises(lines []line, overrides []string) []promise {
+	var out []promise
+	for _, l := range lines {
+		if !slices.ContainsFunc(l.Over, func(o string) bool { return !slices.Contains(overrides, o) }) {
+			out = applyLine(out, l)
+		}
+	}
+	return out
+}
+
+func applyLine(out []promise, l line) []promise {
+	p := promise{Variable: l.Variable, Source: l.position()}
+	switch l.Op {
+	case "=", ":=":
+		if strings.Contains(l.Value, "${") {
+			return out
+		}
+		if !slices.ContainsFunc(out, func(q promise) bool { return q.Variable == l.Variable && q.Words != nil }) {
+			p.Value = l.Value
+			out = slices.DeleteFunc(out, func(q promise) bool { return q.Variable == l.Variable })
+			return append(out, p)
+		}
+		fallthrough // something is added elsewhere: only the words are sure
+	case "append", "prepend", "+=", "=+", ".=", "=.":
+		// Text that is glued to what stood before makes no whole words.
+		glued := (l.Op == "append" || l.Op == ".=") && !strings.HasPrefix(l.Value, " ") ||
+			(l.Op == "prepend" || l.Op == "=.") && !strings.HasSuffix(l.Value, " ")
+		if glued {
+			return out
+		}
+		for i, q := range out {
+			if q.Variable == l.Variable && q.Words == nil {
+				out[i].Words = strings.Fields(q.Value)
+			}
+		}
+		for _, w := range strings.Fields(l.Value) {
+			if !strings.Contains(w, "${") {
+				p.Words = append(p.Words, w)
+			}
+		}
+	case "remove":
+		p.Absent = true
+		for _, w := range strings.Fields(l.Value) {
+			if !strings.Contains(w, "${") {
+				p.Words = append(p.Words, w)
+			}
+		}
+	default: // ?= and ??= give way to anyone
+		return out
+	}
+	if len(p.Words) > 0 {
+		out = append(out, p)
+	}
+	return out
+}
+
+// planPromises are the kernel arguments that the plan asks for, which the device
+// will look for in /proc/cmdline, and the feature that switches the layer on.
+func planPromises(plans []*plan.Plan) []promise {
+	var out []promise
+	for _, p := range plans {
+		out = append(out, promise{Variable: "DISTRO_FEATURES", Words: []string{"yoctune-" + p.Layer}, Source: "plan.json of " + p.Target})
+		for _, s := range p.Settings {
+			if s.Domain != plan.DomainKernel || s.Select.Class != "cmdline" {
+				continue
+			}
+			arg := s.Select.Name
+			if s.Type != plan.TypePresent {
+				arg += "=" + s.Want
+			}
+			out = append(out, promise{Variable: "KERNEL_ARGS", Words: []string{arg}, Source: "plan.json, setting " + s.ID})
+		}
+	}
+	return out
+}

@@ -1,0 +1,248 @@
+package checklayer
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// sources are the user's checkouts.
+type sources struct {
+	BitBake   string // with bin/bitbake
+	OECore    string // with meta/ and scripts/
+	Meta      string // the layer in it
+	MetaTegra string
+
+	BitBakeVersion   string
+	Series           []string // LAYERSERIES_CORENAMES
+	LocalConfVersion string
+	Fragments        bool // the series reads conf/fragments
+}
+
+var (
+	versionLine   = regexp.MustCompile(`(?m)^__version__\s*=\s*"([^"]+)"`)
+	minVersion    = regexp.MustCompile(`(?m)^BB_MIN_VERSION\s*=\s*"([^"]+)"`)
+	coreNames     = regexp.MustCompile(`(?m)^LAYERSERIES_CORENAMES\s*=\s*"([^"]+)"`)
+	localConfLine = regexp.MustCompile(`(?m)^LOCALCONF_VERSION\s*\??=\s*"(\d+)"`)
+	fragmentsLine = regexp.MustCompile(`(?m)^addfragments\s`)
+)
+
+// findSources looks at the checkouts and says what is wrong with them.
+func findSources(o Options) (sources, error) {
+	var s sources
+	resolve := func(what, flag, path, probe string) (string, error) {
+		if path == "" {
+			return "", fmt.Errorf("no checkout of %s: give its folder with %s", what, flag)
+		}
+		dir, err := filepath.Abs(path)
+		if err != nil {
+			return "", err
+		}
+		// bitbake resolves links in some places and not in others; masks must
+		// match what it prints.
+		if dir, err = filepath.EvalSymlinks(dir); err != nil {
+			return "", fmt.Errorf("checkout of %s: %w", what, err)
+		}
+		if _, err := os.Stat(filepath.Join(dir, probe)); err != nil {
+			return "", fmt.Errorf("%s %s is no checkout of %s: it has no %s", flag, path, what, probe)
+		}
+		return dir, usablePath("checkout of "+what, dir)
+	}
+	var errs [3]error
+	s.BitBake, errs[0] = resolve("bitbake", "--bitbake", o.BitBake, "bin/bitbake")
+	core := o.OECore
+	if _, err := os.Stat(filepath.Join(core, "conf", "bitbake.conf")); err == nil && core != "" {
+		core = filepath.Join(core, "..") // the user named oe-core/meta itself
+	}
+	s.OECore, errs[1] = resolve("openembedded-core", "--oe-core", core, "meta/conf/bitbake.conf")
+	s.MetaTegra, errs[2] = resolve("meta-tegra", "--meta-tegra", o.MetaTegra, "conf/layer.conf")
+	if err := errors.Join(errs[:]...); err != nil {
+		return s, err
+	}
+	s.Meta = filepath.Join(s.OECore, "meta")
+
+	read := func(re *regexp.Regexp, parts ...string) (string, error) {
+		file := filepath.Join(parts...)
+		b, err := os.ReadFile(file)
+		if err != nil {
+			return "", err
+		}
+		m := re.FindSubmatch(b)
+		if m == nil {
+			return "", fmt.Errorf("%s: no line %s", file, re)
+		}
+		return string(m[len(m)-1]), nil
+	}
+	var err error
+	if s.BitBakeVersion, err = read(versionLine, s.BitBake, "lib", "bb", "__init__.py"); err != nil {
+		return s, err
+	}
+	names, err := read(coreNames, s.Meta, "conf", "layer.conf")
+	if err != nil {
+		return s, err
+	}
+	s.Series = strings.Fields(names)
+	if s.LocalConfVersion, err = read(localConfLine, s.Meta, "conf", "sanity.conf"); err != nil {
+		return s, err
+	}
+	least, err := read(minVersion, s.Meta, "conf", "sanity.conf")
+	if err != nil {
+		return s, err
+	}
+	if older(s.BitBakeVersion, least) {
+		return s, fmt.Errorf("bitbake in %s is %s, but openembedded-core in %s needs %s: check out the branch of bitbake that belongs to it", s.BitBake, s.BitBakeVersion, s.OECore, least)
+	}
+	_, err = read(fragmentsLine, s.Meta, "conf", "bitbake.conf")
+	s.Fragments = err == nil
+	return s, s.fits(o.Release, o.Machine)
+}
+
+// fits checks release and machine against the checkouts.
+func (s sources) fits(release, machine string) error {
+	if !word.MatchString(release) {
+		return fmt.Errorf("release %q: give the meta-tegra branch, for example --release scarthgap", release)
+	}
+	series, _, _ := strings.Cut(release, "-l4t-")
+	if series != "master" && !slices.Contains(s.Series, series) {
+		return fmt.Errorf("openembedded-core in %s is the series %s, not %s as --release %s needs", s.OECore, strings.Join(s.Series, ", "), series, release)
+	}
+	if !word.MatchString(machine) {
+		return fmt.Errorf("machine %q: give a machine of meta-tegra, for example --machine jetson-orin-nano-devkit", machine)
+	}
+	if _, err := os.Stat(filepath.Join(s.MetaTegra, "conf", "machine", machine+".conf")); err != nil {
+		return fmt.Errorf("machine %q is unknown to meta-tegra in %s (it has: %s)", machine, s.MetaTegra, strings.Join(s.machines(), ", "))
+	}
+	return nil
+}
+
+func (s sources) machines() []string {
+	files, err := filepath.Glob(filepath.Join(s.MetaTegra, "conf", "machine", "*.conf"))
+	if err != nil {
+		return nil
+	}
+	var names []string
+	for _, f := range files {
+		names = append(names, strings.TrimSuffix(filepath.Base(f), ".conf"))
+	}
+	return names
+}
+
+// older compares dotted versions by number.
+func older(a, b string) bool {
+	x, y := strings.Split(a, "."), strings.Split(b, ".")
+	for i := 0; i < len(x) && i < len(y); i++ {
+		var m, n int
+		if _, err := fmt.Sscan(x[i], &m); err != nil {
+			return false
+		}
+		if _, err := fmt.Sscan(y[i], &n); err != nil {
+			return false
+		}
+		if m != n {
+			return m < n
+		}
+	}
+	return len(x) < len(y)
+}
+
+var hostToolsLine = regexp.MustCompile(`(?s)\nHOSTTOOLS \+= " \\\n(.*?)"\n`)
+
+// debianPackages names the package of a host tool where it is not the tool's own
+// name; other distributions mostly agree.
+func debianPackages() map[string]string {
+	return map[string]string{
+		"makeinfo": "texinfo", "lz4c": "lz4", "pzstd": "zstd", "unzstd": "zstd", "rpcgen": "rpcsvc-proto", "g++": "g++", "xz": "xz-utils",
+		"ar": "binutils", "as": "binutils", "ld": "binutils", "nm": "binutils", "objcopy": "binutils", "objdump": "binutils",
+		"ranlib": "binutils", "readelf": "binutils", "strings": "binutils", "strip": "binutils", "pr": "coreutils",
+		"awk": "gawk", "iconv": "libc-bin", "getconf": "libc-bin", "ldd": "libc-bin", "cmp": "diffutils", "diff": "diffutils",
+		"find": "findutils", "xargs": "findutils", "which": "debianutils", "gunzip": "gzip", "bunzip2": "bzip2", "cpp": "cpp",
+		"flock": "util-linux", "getopt": "util-linux", "pseudo": "pseudo", "git": "git",
+	}
+}
+
+// missingTools lists the host tools that openembedded-core demands and PATH
+// lacks, with how to get them.
+func (s sources) missingTools() error {
+	b, err := os.ReadFile(filepath.Join(s.Meta, "conf", "bitbake.conf"))
+	if err != nil {
+		return err
+	}
+	var missing, packages []string
+	names := debianPackages()
+	for _, m := range hostToolsLine.FindAllSubmatch(b, -1) {
+		for _, tool := range strings.Fields(strings.ReplaceAll(string(m[1]), `\`, "")) {
+			if strings.ContainsAny(tool, "${}@'") {
+				continue
+			}
+			if _, err := exec.LookPath(tool); err == nil {
+				continue
+			}
+			missing = append(missing, tool)
+			pkg := names[tool]
+			if pkg == "" {
+				pkg = tool
+			}
+			if !slices.Contains(packages, pkg) {
+				packages = append(packages, pkg)
+			}
+		}
+	}
+	if len(missing) > 0 {
+		return fmt.Errorf("openembedded-core needs host tools that are not in PATH: %s (on Debian and Ubuntu: apt-get install %s)",
+			strings.Join(missing, " "), strings.Join(packages, " "))
+	}
+	return nil
+}
+
+// locale checks for what bitbake refuses to start without.
+func locale() error {
+	out, err := exec.Command("locale", "-a").Output()
+	if err != nil {
+		return nil // no way to tell: bitbake will
+	}
+	for _, l := range strings.Fields(strings.ToLower(string(out))) {
+		if l == "en_us.utf8" || l == "en_us.utf-8" {
+			return nil
+		}
+	}
+	return errors.New("the locale en_US.UTF-8, which bitbake demands, is missing (on Debian: apt-get install locales, uncomment it in /etc/locale.gen, run locale-gen)")
+}
+
+// mentioned reports whether a recipe of the checkouts has the name, or any of
+// their recipes and classes spells it out: then it is no slip of ours.
+func (s sources) mentioned(name string) bool {
+	base := strings.TrimSuffix(name, "-native")
+	spelt := regexp.MustCompile(`(^|[\s"':=/])` + regexp.QuoteMeta(name) + `($|[\s"';:])`)
+	found := errors.New("found")
+	for _, dir := range []string{s.Meta, s.MetaTegra} {
+		err := filepath.WalkDir(dir, func(p string, d os.DirEntry, err error) error {
+			if err != nil || d.IsDir() {
+				return err
+			}
+			ext := filepath.Ext(p)
+			if !slices.Contains([]string{".bb", ".inc", ".bbclass", ".conf"}, ext) {
+				return nil
+			}
+			if pn, _, _ := strings.Cut(strings.TrimSuffix(d.Name(), ext), "_"); ext == ".bb" && pn == base {
+				return found
+			}
+			b, err := os.ReadFile(p)
+			if err != nil {
+				return err
+			}
+			if spelt.Match(b) {
+				return found
+			}
+			return nil
+		})
+		if errors.Is(err, found) {
+			return true
+		}
+	}
+	return false
+}

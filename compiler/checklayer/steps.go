@@ -1,0 +1,483 @@
+package checklayer
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Build folders.
+const (
+	quickBuild = "quick" // masked, layer enabled, tasks can run
+	plainBuild = "plain" // masked, layer enabled, nothing else touched
+	unusedCase = "unused"
+	worldBuild = "world"
+	worldCheck = "world-check"
+)
+
+// samples are recipes of the base system whose signatures yocto-check-layer is to
+// compare in quick mode besides those the layer appends to; the launcher depends
+// on the kernel, which no world build would name by itself.
+func samples() []string {
+	return []string{"base-files", "netbase", "ca-certificates", "tegra-nvpmodel", "tegra-nvpower", "l4t-launcher-extlinux", "cboot-extlinux"}
+}
+
+// failed turns a program's end into error lines.
+func failed(out string, err error) []string {
+	lines := errorsIn(out)
+	if err != nil && len(lines) == 0 {
+		lines = append([]string{err.Error()}, lastLines(out, 12)...)
+	}
+	return lines
+}
+
+func broke(err error) outcome { return outcome{errors: []string{err.Error()}} }
+
+// enabled writes a masked build folder with the layer switched on.
+func (g *rig) enabled(build string, extra []string) error {
+	common, err := g.localConf()
+	if err != nil {
+		return err
+	}
+	mask, err := g.maskLines(g.layer.appended())
+	if err != nil {
+		return err
+	}
+	s := g.standIns[build]
+	if s == nil {
+		s = newStandIns(filepath.Join(g.work, "stand-ins", build))
+		g.standIns[build] = s
+		if err := os.RemoveAll(s.Dir); err != nil {
+			return err
+		}
+		// The first parse must see the recipes of the user only.
+		empty := *s
+		empty.Recipes, empty.Tasks = nil, nil
+		if err := empty.write(g.src.Series); err != nil {
+			return err
+		}
+	}
+	return g.configure(build, conf{
+		Layers: []string{g.src.Meta, g.src.MetaTegra, g.layer.Dir, s.Dir},
+		Lines:  slices.Concat(common, g.layer.enableLines(g.src.Fragments), extra, mask),
+	})
+}
+
+// parse reads the layer, the recipes it appends to and the whole configuration.
+func (g *rig) parse(ctx context.Context, log string) outcome {
+	extra, err := g.rigLines()
+	if err != nil {
+		return broke(err)
+	}
+	if err := g.enabled(quickBuild, extra); err != nil {
+		return broke(err)
+	}
+	out, err := g.bitbake(ctx, quickBuild, log, "bitbake", "-p")
+	o := outcome{errors: failed(out, err)}
+	for _, w := range g.ownWarnings(out) {
+		o.errors = append(o.errors, w)
+	}
+	if n := parsedIn(out); n != "" {
+		o.notes = append(o.notes, n)
+	}
+	return o
+}
+
+// ownWarnings are warnings about a file of the layer: a generated layer has none.
+func (g *rig) ownWarnings(out string) []string {
+	var found []string
+	for _, s := range strings.Split(out, "\n") {
+		if strings.HasPrefix(s, "WARNING:") && strings.Contains(s, g.layer.Dir) && !slices.Contains(found, s) {
+			found = append(found, s)
+		}
+	}
+	return found
+}
+
+// appends checks that each .bbappend found its recipe.
+func (g *rig) appends(ctx context.Context, log string) outcome {
+	out, err := g.bitbake(ctx, quickBuild, log, "bitbake-layers", "show-appends")
+	o := outcome{errors: failed(out, err)}
+	applied := showAppends(out)
+	for i := range g.layer.Appends {
+		a := &g.layer.Appends[i]
+		to := applied[filepath.Join(g.layer.Dir, a.File)]
+		if len(to) == 0 {
+			o.errors = append(o.errors, fmt.Sprintf("%s applies to no recipe", a.File))
+			continue
+		}
+		a.Global = !slices.ContainsFunc(to, func(t appendedTo) bool { return !t.Skipped })
+		for _, t := range to {
+			note := a.File + " → " + t.Recipe
+			if t.Skipped {
+				note += " (not chosen for this machine)"
+			}
+			o.notes = append(o.notes, note)
+		}
+	}
+	return o
+}
+
+// used are the appended recipes that this machine builds.
+func (g *rig) used() []string {
+	var names []string
+	for _, a := range g.layer.Appends {
+		if !a.Global && !slices.Contains(names, a.Name) {
+			names = append(names, a.Name)
+		}
+	}
+	return names
+}
+
+// dependencies resolves the task graph of the layer's recipes and of those it
+// appends to.
+func (g *rig) dependencies(ctx context.Context, log string) outcome {
+	targets := append([]string{"world"}, g.used()...)
+	for _, r := range g.layer.Recipes {
+		targets = append(targets, r.Name)
+	}
+	out, err := g.resolve(ctx, quickBuild, log, targets)
+	s := g.standIns[quickBuild]
+	o := outcome{
+		errors: failed(out, err),
+		notes:  []string{fmt.Sprintf("stand-ins for %d recipes and %d packages", len(s.Recipes), len(s.Packages))},
+	}
+	for _, name := range s.Unknown {
+		o.errors = append(o.errors, fmt.Sprintf("%q, which the layer asks for, is mentioned by no recipe of openembedded-core or meta-tegra", name))
+	}
+	o.errors = append(o.errors, fatalWarnings(out)...)
+	return o
+}
+
+// variables compares final values with what the layer and its plan promise.
+func (g *rig) variables(ctx context.Context, log string) outcome {
+	if err := g.enabled(plainBuild, nil); err != nil {
+		return broke(err)
+	}
+	out, err := g.bitbake(ctx, plainBuild, log, "bitbake", "-e")
+	if err != nil {
+		return outcome{errors: failed(out, err)}
+	}
+	var o outcome
+	values := environment(out)
+	overrides := strings.Split(values["OVERRIDES"], ":")
+	want := planPromises(g.layer.Plans)
+	if len(g.layer.Plans) == 0 {
+		o.notes = append(o.notes, fmt.Sprintf("the layer holds no plan.json for %s: values were compared with its settings file only", g.opt.Machine))
+	}
+	for _, name := range g.layer.Settings {
+		file := "conf/yoctune/" + name + ".conf"
+		text, err := os.ReadFile(filepath.Join(g.layer.Dir, file))
+		if err != nil {
+			return broke(err)
+		}
+		want = append(want, promises(named(assignments(string(text)), file), overrides)...)
+	}
+	if got := strings.Fields(values["LAYERSERIES_COMPAT_"+g.layer.Collection]); !slices.ContainsFunc(got, func(s string) bool { return slices.Contains(g.src.Series, s) }) {
+		o.errors = append(o.errors, fmt.Sprintf("LAYERSERIES_COMPAT_%s is %q, openembedded-core is %s", g.layer.Collection, strings.Join(got, " "), strings.Join(g.src.Series, " ")))
+	}
+	o.keep(want, values, "configuration")
+
+	for _, pn := range g.used() {
+		values, lines := g.recipeValues(ctx, log, pn, &o)
+		if lines != nil {
+			o.errors = append(o.errors, lines...)
+			continue
+		}
+		var own []line
+		for _, a := range g.layer.Appends {
+			if a.Name == pn {
+				own = append(own, a.Lines...)
+			}
+		}
+		o.keep(promises(own, strings.Split(values["OVERRIDES"], ":")), values, pn)
+	}
+	for i := range g.layer.Recipes {
+		r := &g.layer.Recipes[i]
+		values, lines := g.recipeValues(ctx, log, r.Name, &o)
+		if lines != nil {
+			o.errors = append(o.errors, lines...)
+			continue
+		}
+		o.keep(promises(named(assignments(r.Text), r.File), strings.Split(values["OVERRIDES"], ":")), values, r.Name)
+	}
+	return o
+}
+
+// recipeValues are the variables of one recipe, or the lines that say why not. A
+// recipe that is not for this machine has none, and that is noted.
+func (g *rig) recipeValues(ctx context.Context, log, pn string, o *outcome) (map[string]string, []string) {
+	out, err := g.bitbake(ctx, quickBuild, log, "bitbake", "-e", pn)
+	if err == nil {
+		return environment(out), nil
+	}
+	if why := skippedBecause(out, pn); why != "" {
+		o.notes = append(o.notes, pn+" is not available: "+why)
+		return map[string]string{}, nil
+	}
+	return nil, failed(out, err)
+}
+
+var skippedRecipe = regexp.MustCompile(`'?(\S+?)'? was skipped: (.*)`)
+
+// skippedBecause returns bitbake's reason for leaving a recipe out.
+func skippedBecause(out, pn string) string {
+	for _, m := range skippedRecipe.FindAllStringSubmatch(out, -1) {
+		if strings.HasSuffix(m[1], pn) || strings.Contains(m[1], "/"+pn+"_") {
+			return strings.TrimSpace(m[2])
+		}
+	}
+	return ""
+}
+
+// keep adds what promises are broken, and counts those that hold.
+func (o *outcome) keep(want []promise, values map[string]string, where string) {
+	if len(values) == 0 {
+		return
+	}
+	held := 0
+	for _, p := range want {
+		v, set := values[p.Variable]
+		if why := p.broken(v, set); why != "" {
+			o.errors = append(o.errors, where+": "+why)
+		} else {
+			held++
+		}
+	}
+	o.notes = append(o.notes, fmt.Sprintf("%s: %d values as promised", where, held))
+}
+
+var (
+	needsMore = regexp.MustCompile(`(?m)^\s*inherit\s+.*\b(cuda|go|go-mod|go-vendor|cmake|kernel|module|image|core-image|packagegroup)\b`)
+	remoteURI = regexp.MustCompile(`\b(https?|git|ftp|ssh|gitsm|npm|crate|gomod)://`)
+)
+
+// task really runs do_package_qa, and so everything before it, of a recipe.
+func (g *rig) task(ctx context.Context, log string, r recipe) outcome {
+	if m := needsMore.FindStringSubmatch(r.Text); m != nil {
+		if m[1] == "packagegroup" {
+			return outcome{skip: "a package group installs nothing; its dependencies were resolved"}
+		}
+		return outcome{skip: fmt.Sprintf("it inherits %s, whose compiler would have to be built first", m[1])}
+	}
+	if g.pseudo == "" {
+		return outcome{skip: "the host has no pseudo, without which no file can be installed (on Debian: apt-get install pseudo)"}
+	}
+	var o outcome
+	values, lines := g.recipeValues(ctx, log, r.Name, &o)
+	switch {
+	case lines != nil:
+		return outcome{errors: lines}
+	case len(values) == 0:
+		return outcome{skip: strings.Join(o.notes, "; ")}
+	case remoteURI.MatchString(values["SRC_URI"]):
+		return outcome{skip: "its sources come over the network, which this check does not use"}
+	}
+	out, err := g.bitbake(ctx, quickBuild, log, "bitbake", "-c", "package_qa", r.Name)
+	o = outcome{errors: failed(out, err)}
+	// A QA finding that the distribution made a warning is a finding all the same.
+	for _, s := range strings.Split(out, "\n") {
+		if strings.HasPrefix(s, "WARNING: "+r.Name+"-") && strings.Contains(s, "QA Issue") && !slices.Contains(o.errors, s) {
+			o.errors = append(o.errors, s)
+		}
+	}
+	return o
+}
+
+// installed compares what the recipe put into its image folder with the files it
+// was given: every one must be there byte for byte, and nothing else that the
+// recipe does not make itself.
+func (g *rig) installed(ctx context.Context, log string, r recipe) outcome {
+	var o outcome
+	values, lines := g.recipeValues(ctx, log, r.Name, &o)
+	if lines != nil {
+		return outcome{errors: lines}
+	}
+	given := map[[sha256.Size]byte]string{}
+	for _, uri := range strings.Fields(values["SRC_URI"]) {
+		name, _, _ := strings.Cut(strings.TrimPrefix(uri, "file://"), ";")
+		file, ok := findFile(name, strings.Split(values["FILESPATH"], ":"), strings.Split(values["FILESOVERRIDES"], ":"))
+		if !ok {
+			o.errors = append(o.errors, fmt.Sprintf("%s of SRC_URI is in no folder of FILESPATH", uri))
+			continue
+		}
+		if err := eachFile(file, func(p string, sum [sha256.Size]byte) { given[sum] = p }); err != nil {
+			return broke(err)
+		}
+	}
+	missing := maps.Clone(given)
+	extra := 0
+	err := eachFile(values["D"], func(p string, sum [sha256.Size]byte) {
+		if _, ok := given[sum]; ok {
+			delete(missing, sum)
+			o.notes = append(o.notes, strings.TrimPrefix(p, values["D"]))
+		} else {
+			extra++
+			o.notes = append(o.notes, strings.TrimPrefix(p, values["D"])+" (made by the recipe)")
+		}
+	})
+	if err != nil {
+		return broke(err)
+	}
+	for _, p := range slices.Sorted(maps.Values(missing)) {
+		o.errors = append(o.errors, fmt.Sprintf("%s was given to %s but is not installed unchanged", p, r.Name))
+	}
+	if len(given) == 0 {
+		o.errors = append(o.errors, r.Name+" installs none of the layer's files")
+	}
+	return o
+}
+
+// findFile looks for a file as bitbake's file fetcher does.
+func findFile(name string, paths, overrides []string) (string, bool) {
+	for _, dir := range paths {
+		for i := len(overrides) - 1; i >= -1; i-- {
+			candidate := filepath.Join(dir, name)
+			if i >= 0 {
+				candidate = filepath.Join(dir, overrides[i], name)
+			}
+			if _, err := os.Stat(candidate); err == nil {
+				return candidate, true
+			}
+		}
+	}
+	return "", false
+}
+
+// eachFile calls seen for each regular file at or below path.
+func eachFile(path string, seen func(string, [sha256.Size]byte)) error {
+	return filepath.WalkDir(path, func(p string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return err
+		}
+		b, err := os.ReadFile(p)
+		if err != nil {
+			return err
+		}
+		seen(p, sha256.Sum256(b))
+		return nil
+	})
+}
+
+// yoctoCheckLayer runs the project's own layer test, signatures included, over
+// the masked world: a layer that is present but not switched on must change the
+// signature of no task.
+func (g *rig) yoctoCheckLayer(ctx context.Context, log string) outcome {
+	common, err := g.localConf()
+	if err != nil {
+		return broke(err)
+	}
+	mask, err := g.maskLines(append(samples(), g.layer.appended()...))
+	if err != nil {
+		return broke(err)
+	}
+	s := newStandIns(filepath.Join(g.work, "stand-ins", unusedCase))
+	g.standIns[unusedCase] = s
+	if err := s.write(g.src.Series); err != nil {
+		return broke(err)
+	}
+	c := conf{Layers: []string{g.src.Meta, g.src.MetaTegra, g.layer.Dir, s.Dir}, Lines: slices.Concat(common, mask)}
+	if err := g.configure(unusedCase, c); err != nil {
+		return broke(err)
+	}
+	if out, err := g.resolve(ctx, unusedCase, log, []string{"world"}); err != nil {
+		return outcome{errors: failed(out, err)}
+	}
+	// The test itself adds the layer; it must not be there before.
+	c.Layers = []string{g.src.Meta, g.src.MetaTegra, s.Dir}
+	if err := g.configure(unusedCase, c); err != nil {
+		return broke(err)
+	}
+	o := g.checkLayer(ctx, unusedCase, log)
+	o.notes = append(o.notes, "signatures compared over the appended recipes and "+strings.Join(samples(), ", "))
+	return o
+}
+
+func (g *rig) checkLayer(ctx context.Context, build, log string) outcome {
+	out, err := g.bitbake(ctx, build, log, "yocto-check-layer", "-n", "--no-auto-dependency", "--dependency", g.src.MetaTegra, "--", g.layer.Dir)
+	c := checkLayerOutput(out)
+	o := outcome{errors: c.Errors}
+	if (c.Result != "PASS" || err != nil) && len(o.errors) == 0 {
+		o.errors = append([]string{fmt.Sprintf("yocto-check-layer ended with %q (%v)", c.Result, err)}, lastLines(out, 12)...)
+	}
+	for _, t := range slices.Sorted(maps.Keys(c.Tests)) {
+		o.notes = append(o.notes, t+": "+c.Tests[t])
+	}
+	return o
+}
+
+// world writes an unmasked build folder.
+func (g *rig) world(build string, layers, extra []string) error {
+	common, err := g.localConf()
+	if err != nil {
+		return err
+	}
+	places, err := g.rigLines()
+	if err != nil {
+		return err
+	}
+	if strings.HasSuffix(g.opt.Release, "-l4t-r32.7.x") {
+		// It asks the network for its newest revision while it is parsed.
+		places = append(places, `BBMASK += "/tegra-boot-tools_git\.bb$"`)
+	}
+	return g.configure(build, conf{Layers: append([]string{g.src.Meta, g.src.MetaTegra}, layers...), Lines: slices.Concat(common, places, extra)})
+}
+
+// fullParse parses every recipe of the checkouts with the layer switched on.
+func (g *rig) fullParse(ctx context.Context, log string) outcome {
+	if err := g.world(worldBuild, []string{g.layer.Dir}, g.layer.enableLines(g.src.Fragments)); err != nil {
+		return broke(err)
+	}
+	// The time of this step is that of a parse from nothing.
+	if err := os.RemoveAll(filepath.Join(g.build(worldBuild), "cache")); err != nil {
+		return broke(err)
+	}
+	out, err := g.bitbake(ctx, worldBuild, log, "bitbake", "-p")
+	o := outcome{errors: append(failed(out, err), g.ownWarnings(out)...)}
+	if n := parsedIn(out); n != "" {
+		o.notes = append(o.notes, n)
+	}
+	return o
+}
+
+// fullDependencies resolves the layer's recipes with the real ones, no stand-in.
+func (g *rig) fullDependencies(ctx context.Context, log string) outcome {
+	argv := []string{"bitbake", "-S", "none"}
+	for _, r := range g.layer.Recipes {
+		argv = append(argv, r.Name)
+	}
+	if len(argv) == 3 {
+		return outcome{skip: "the layer has no recipe of its own"}
+	}
+	out, err := g.bitbake(ctx, worldBuild, log, argv...)
+	return outcome{errors: append(failed(out, err), fatalWarnings(out)...)}
+}
+
+// fullYoctoCheckLayer is yoctoCheckLayer without masks. meta-tegra's own world
+// needs two things that openembedded-core alone does not give: the distro
+// features of its graphics recipes, and libusbgx of meta-oe.
+func (g *rig) fullYoctoCheckLayer(ctx context.Context, log string) outcome {
+	extra := []string{`DISTRO_FEATURES:append = " opengl vulkan"`, `BBMASK += "/l4t-usb-device-mode_[^/]*\.bb$"`}
+	if err := g.world(worldCheck, nil, extra); err != nil {
+		return broke(err)
+	}
+	o := g.checkLayer(ctx, worldCheck, log)
+	o.notes = append(o.notes, "without l4t-usb-device-mode, which needs meta-oe")
+	return o
+}
+
+// readable replaces the paths of this run by those the user knows.
+func (g *rig) readable(lines []string) []string {
+	var out []string
+	for _, s := range lines {
+		out = append(out, strings.ReplaceAll(s, g.layer.Dir, strings.TrimRight(g.layer.Origin, "/")))
+	}
+	return out
+}
