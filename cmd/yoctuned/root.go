@@ -18,6 +18,7 @@ func commands() []func() *cobra.Command {
 		newRollbackCommand,
 		newStatusCommand,
 		newProbeCommand,
+		newPipelineCommand,
 		newVersionCommand,
 	}
 }

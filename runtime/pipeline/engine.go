@@ -155,12 +155,15 @@ func (e *engine) runSource(soft, hard context.Context) {
 		now := e.clock.now()
 		switch {
 		case errors.Is(err, io.EOF):
+			e.free <- i
 			e.ended(reasonEnd)
 			return
-		case soft.Err() != nil:
+		case err != nil && soft.Err() != nil:
+			e.free <- i
 			e.ended(reasonStopped)
 			return
 		case err != nil:
+			e.free <- i
 			e.ledger.read()
 			e.ledger.failed(n, idSource, err)
 			e.fail(fmt.Errorf("source, frame %d: %w", n, err))

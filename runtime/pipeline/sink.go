@@ -56,8 +56,7 @@ func NewText(w io.Writer) *Text { return &Text{w: w} }
 
 // Write writes frame number, latency and results.
 func (s *Text) Write(r *Record) error {
-	b := append(s.buf[:0], r.Pipeline...)
-	b = append(b, " frame "...)
+	b := append(s.buf[:0], "frame "...)
 	b = strconv.AppendUint(b, r.Frame, 10)
 	b = append(b, "  "...)
 	b = strconv.AppendFloat(b, float64(r.Latency.Total)/1e6, 'f', 1, 64)

@@ -1,0 +1,217 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+	"github.com/yoctune/yoctune/runtime/device"
+	"github.com/yoctune/yoctune/runtime/pipeline"
+	"github.com/yoctune/yoctune/runtime/planfile"
+	"github.com/yoctune/yoctune/schema/plan"
+)
+
+func newPipelineCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "pipeline",
+		Short: "Run the inference pipelines of a plan",
+		Args:  cobra.NoArgs,
+	}
+	cmd.AddCommand(newPipelineRunCommand())
+	return cmd
+}
+
+func newPipelineRunCommand() *cobra.Command {
+	var o pipeline.Options
+	var check bool
+	cmd := &cobra.Command{
+		Use:   "run PLAN [NAME]",
+		Short: "Run one pipeline until its source ends",
+		Long: `run takes frames from the pipeline's source through its stages and writes what
+the model saw, with the time each frame spent waiting for and in each stage. The
+summary at the end says what became of every frame. NAME may be left out when
+the plan has one pipeline.
+
+Models and labels are looked for in --models, beside the plan, and where layers
+install them, by their sum. SIGTERM and SIGINT stop the source; frames that are
+in flight get five seconds.
+
+With --format json each result is one object:
+  {"type":"result","pipeline":…,"frame":…,"capture_ns":…,"results":[…],
+   "latency_ns":{"total":…,"stages":{"ID":{"queue":…,"service":…},…}}}
+and the last object is the summary. A sink with a path takes the results; the
+summary is on standard output all the same.
+
+Exit codes: 0 no frame failed (some may have been dropped, as the plan allows) ·
+1 bad plan, model or source, or frames failed · 2 usage · 3 with --check: the
+run missed the plan's slo.`,
+		Example: `  yoctuned pipeline run plan.json
+  yoctuned pipeline run plan.json labels --source clip.y4m --format json
+  yoctuned pipeline run plan.json --frames 300 --check`,
+		Args: cobra.RangeArgs(1, 2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return runPipeline(cmd, args, o, check)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.Source, "source", "", "video `FILE` to read instead of the plan's source, in its format or .y4m")
+	f.Uint64Var(&o.Frames, "frames", 0, "read at most `N` frames, 0: all")
+	f.StringVar(&o.Library, "library", "", "ONNX Runtime library `FILE`; default: YOCTUNE_ORT_LIBRARY, then the system's")
+	f.StringVar(&o.Models, "models", "", "`DIR` to look for models and labels in first")
+	f.BoolVar(&check, "check", false, "exit 3 when the run misses the plan's slo")
+	_ = cmd.MarkFlagFilename("source", "y4m", "nv12", "i420", "yuv")
+	_ = cmd.MarkFlagDirname("models")
+	return cmd
+}
+
+func runPipeline(cmd *cobra.Command, args []string, o pipeline.Options, check bool) error {
+	g, stdout, stderr := globalFlags(cmd), cmd.OutOrStdout(), cmd.ErrOrStderr()
+	dev, err := device.Open(g.Root)
+	if err != nil {
+		return err
+	}
+	file, err := planfile.Load(dev, planfile.Source{Path: args[0]})
+	if err != nil {
+		return err
+	}
+	// A pipeline changes nothing on the device, so another board's plan may be
+	// tried anywhere; on a module that knows better, say so.
+	if id := device.Identify(dev); len(id.Compatible) > 0 {
+		if err := planfile.CheckBoard(file.Plan, id); errors.Is(err, planfile.ErrBoard) {
+			fmt.Fprintf(stderr, "yoctuned: warning: the plan is for %s, this machine is %s\n",
+				printable(file.Plan.Board), printable(strings.Join(id.Compatible, " ")))
+		}
+	}
+	if o.Name, o.Plan, err = choosePipeline(file.Plan, args[1:]); err != nil {
+		return err
+	}
+	o.Dir = filepath.Dir(args[0])
+	o.Stdout = stdout
+	if g.Format == "text" && o.Plan.Sink.Path == "" {
+		o.Sink = pipeline.NewText(stdout)
+	}
+	if o.Plan.CPUs != "" {
+		if err := pipeline.Pin(o.Plan.CPUs); err != nil {
+			fmt.Fprintf(stderr, "yoctuned: warning: %s; the pipeline runs on any processor\n", printable(err.Error()))
+		}
+	}
+
+	ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
+	// A second signal ends the program at once.
+	defer context.AfterFunc(ctx, stop)()
+
+	p, err := pipeline.New(o)
+	if err != nil {
+		return err
+	}
+	sum, runErr := p.Run(ctx)
+	runErr = errors.Join(runErr, p.Close())
+	if sum == nil {
+		return runErr
+	}
+	return pipelineAnswer(stdout, stderr, g.Format, sum, runErr, check)
+}
+
+// choosePipeline finds the pipeline to run.
+func choosePipeline(p *plan.Plan, name []string) (string, plan.Pipeline, error) {
+	names := slices.Sorted(maps.Keys(p.Pipelines))
+	switch {
+	case len(names) == 0:
+		return "", plan.Pipeline{}, errors.New("the plan has no pipelines")
+	case len(name) == 0 && len(names) == 1:
+		name = names
+	case len(name) == 0:
+		return "", plan.Pipeline{}, fmt.Errorf("the plan has %d pipelines, name one: %s", len(names), strings.Join(names, ", "))
+	}
+	pl, ok := p.Pipelines[name[0]]
+	if !ok {
+		return "", plan.Pipeline{}, fmt.Errorf("the plan has no pipeline %q; it has %s", name[0], strings.Join(names, ", "))
+	}
+	return name[0], pl, nil
+}
+
+// pipelineSummary is the last line in JSON.
+type pipelineSummary struct {
+	*pipeline.Summary
+	Command string `json:"command"`
+	Exit    int    `json:"exit"`
+}
+
+// pipelineAnswer writes the summary, after the error when there is one, and
+// returns the command's answer.
+func pipelineAnswer(stdout, stderr io.Writer, format string, sum *pipeline.Summary, runErr error, check bool) error {
+	code := exitYes
+	switch {
+	case runErr != nil:
+		code = exitFailed
+		fmt.Fprintln(stderr, "yoctuned: "+printable(runErr.Error()))
+	case check && sum.SLO != nil && !sum.SLO.Met:
+		code = exitNo
+	}
+	var err error
+	if format == "json" {
+		enc := lines(stdout)
+		if runErr != nil {
+			err = enc.Encode(errorLine{"error", runErr.Error()})
+		}
+		err = errors.Join(err, enc.Encode(pipelineSummary{sum, "pipeline run", code}))
+	} else {
+		err = pipelineText(stdout, sum)
+	}
+	switch {
+	case err != nil && runErr == nil:
+		return fmt.Errorf("write summary: %w", err)
+	case code != exitYes:
+		return &exitError{Code: code}
+	}
+	return nil
+}
+
+func pipelineText(w io.Writer, s *pipeline.Summary) error {
+	ms := func(ns int64) string { return fmt.Sprintf("%.2f", float64(ns)/1e6) }
+	f := s.Frames
+	fmt.Fprintf(w, "\n%s: %d frames read: %d done, %d dropped, %d failed; %.1f fps over %.2f s (%s)\n",
+		printable(s.Pipeline), f.Read, f.Done, f.Dropped, f.Failed, s.FPS, float64(s.Duration)/1e9, s.Ended)
+	for _, r := range slices.Sorted(maps.Keys(s.Drops)) {
+		fmt.Fprintf(w, "  dropped %d: %s\n", s.Drops[r], printable(r))
+	}
+	for _, r := range slices.Sorted(maps.Keys(s.Failures)) {
+		fmt.Fprintf(w, "  failed %d: stage %s\n", s.Failures[r], printable(r))
+	}
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprint(t, "ms\tqueue p50\tp95\tservice p50\tp95\tp99\tmax\t\n")
+	for _, id := range s.Order {
+		q, v := s.Latency.Stages[id].Queue, s.Latency.Stages[id].Service
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t\n", printable(id), ms(q.P50), ms(q.P95), ms(v.P50), ms(v.P95), ms(v.P99), ms(v.Max))
+	}
+	q := s.Latency.Total
+	fmt.Fprintf(t, "end to end\t\t\t%s\t%s\t%s\t%s\t\n", ms(q.P50), ms(q.P95), ms(q.P99), ms(q.Max))
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	if s.SLO != nil {
+		verdict := map[bool]string{true: "met", false: "missed"}
+		if o := s.SLO.LatencyP95; o != nil {
+			fmt.Fprintf(w, "slo latency p95: %s, %s ms of %s ms\n", verdict[o.Met], ms(int64(o.Found)), ms(int64(o.Wanted)))
+		}
+		if o := s.SLO.MinFPS; o != nil {
+			fmt.Fprintf(w, "slo rate: %s, %.1f fps of %.0f\n", verdict[o.Met], o.Found, o.Wanted)
+		}
+	}
+	on := "preprocessing on " + s.Runtime.Backend
+	if s.Runtime.ONNXRuntime != "" {
+		on += fmt.Sprintf(", ONNX Runtime %s on %s", s.Runtime.ONNXRuntime, s.Runtime.Provider)
+	}
+	_, err := fmt.Fprintf(w, "%s; %d frames in %.1f MiB\n", on, s.Runtime.Frames, float64(s.Runtime.Bytes)/(1<<20))
+	return err
+}
