@@ -1,0 +1,165 @@
+package kconfig
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+
+	"github.com/yoctune/yoctune/schema/facts/kernel"
+)
+
+// Line is one assignment of a configuration.
+type Line struct {
+	Symbol string // without CONFIG_
+	Value  string // as written; n for "is not set"
+	File   string
+	Line   int // from 1; 0 where there is no file
+}
+
+// Config is an ordered list of assignments. Order matters: the last wins.
+type Config struct {
+	Lines []Line
+}
+
+// BaseConfig makes a configuration of a kernel's embedded base.
+func BaseConfig(name string, vs []kernel.Value) *Config {
+	c := &Config{Lines: make([]Line, 0, len(vs))}
+	for _, v := range vs {
+		c.Lines = append(c.Lines, Line{Symbol: v.Name, Value: v.Value, File: name})
+	}
+	return c
+}
+
+// Problem is a line that cannot mean what its author thought.
+type Problem struct {
+	File    string
+	Line    int
+	Column  int // from 1, in bytes
+	Message string
+}
+
+func (p Problem) Error() string {
+	return fmt.Sprintf("%s:%d:%d: %s", p.File, p.Line, p.Column, p.Message)
+}
+
+// ReadFragment reads a .config, a defconfig or a fragment. Lines are accepted
+// and ignored as the kernel's own reader does; what it ignores without a word
+// is returned as problems. Windows line ends are accepted.
+func ReadFragment(file string, data []byte) (*Config, []Problem) {
+	c := &Config{}
+	var problems []Problem
+	seen := map[string]int{}
+	for n := 1; len(data) > 0; n++ {
+		var raw []byte
+		line, rest, more := bytes.Cut(data, []byte("\n"))
+		raw, data = line, rest
+		text := string(bytes.TrimSuffix(raw, []byte("\r")))
+		bad := func(col int, format string, args ...any) {
+			problems = append(problems, Problem{file, n, col, fmt.Sprintf(format, args...)})
+		}
+		l, ok := readLine(text, bad)
+		if ok {
+			l.File, l.Line = file, n
+			if first, again := seen[l.Symbol]; again && c.Lines[first].Value != l.Value {
+				bad(1, "CONFIG_%s was set to %s on line %d; this line, %s, wins", l.Symbol, c.Lines[first].Value, c.Lines[first].Line, l.Value)
+			}
+			seen[l.Symbol] = len(c.Lines)
+			c.Lines = append(c.Lines, l)
+		}
+		if !more && ok {
+			bad(len(text)+1, "no newline at the end: a file appended to this one is glued to this line")
+		}
+	}
+	return c, problems
+}
+
+// readLine reads one assignment; bad is told of what looks like one and is not.
+func readLine(text string, bad func(col int, format string, args ...any)) (Line, bool) {
+	trimmed := strings.TrimLeft(text, " \t\ufeff")
+	indent := len(text) - len(trimmed)
+	if trimmed == "" {
+		return Line{}, false
+	}
+	if rest, ok := strings.CutPrefix(trimmed, "#"); ok {
+		body := strings.TrimLeft(rest, " \t")
+		name, ok := strings.CutPrefix(body, "CONFIG_")
+		if !ok {
+			return Line{}, false
+		}
+		name, tail, _ := strings.Cut(name, " ")
+		if !strings.HasPrefix(tail, "is not set") {
+			return Line{}, false // a comment that mentions a symbol, or a line switched off
+		}
+		switch {
+		case indent > 0:
+			bad(1, "ignored: the line must start with #")
+			return Line{}, false
+		case rest[0] != ' ' || body != rest[1:]:
+			bad(2, "ignored: exactly one space must stand between # and CONFIG_%s", name)
+			return Line{}, false
+		case tail != "is not set":
+			bad(len(text)-len(tail)+1, "ignored since Linux 6.10: text after \"is not set\"")
+			return Line{}, false
+		case !validName(name):
+			bad(3, "CONFIG_%s is no symbol name", name)
+			return Line{}, false
+		}
+		return Line{Symbol: name, Value: "n"}, true
+	}
+	name, ok := strings.CutPrefix(trimmed, "CONFIG_")
+	if !ok {
+		if i := strings.Index(trimmed, "="); i > 0 && validName(strings.TrimSpace(trimmed[:i])) {
+			bad(indent+1, "ignored: write CONFIG_%s", strings.TrimSpace(trimmed))
+		} else {
+			bad(indent+1, "ignored: neither CONFIG_NAME=value nor \"# CONFIG_NAME is not set\"")
+		}
+		return Line{}, false
+	}
+	if indent > 0 {
+		bad(1, "ignored: CONFIG_ must start the line")
+		return Line{}, false
+	}
+	name, value, ok := strings.Cut(name, "=")
+	if !ok {
+		bad(len(text)+1, "ignored: CONFIG_%s has no =value", strings.TrimSpace(name))
+		return Line{}, false
+	}
+	if !validName(name) {
+		bad(8, "CONFIG_%s is no symbol name", name)
+		return Line{}, false
+	}
+	return Line{Symbol: name, Value: value}, true
+}
+
+func validName(s string) bool {
+	if s == "" {
+		return false
+	}
+	for i := range len(s) {
+		c := s[i]
+		if !(c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '_') {
+			return false
+		}
+	}
+	return true
+}
+
+// Merge puts fragments over a base as merge_config.sh does: a symbol that a
+// fragment mentions loses every earlier line, and the fragment's lines follow.
+func Merge(base *Config, fragments ...*Config) *Config {
+	out := &Config{Lines: append([]Line(nil), base.Lines...)}
+	for _, f := range fragments {
+		mentioned := make(map[string]bool, len(f.Lines))
+		for _, l := range f.Lines {
+			mentioned[l.Symbol] = true
+		}
+		kept := out.Lines[:0]
+		for _, l := range out.Lines {
+			if !mentioned[l.Symbol] {
+				kept = append(kept, l)
+			}
+		}
+		out.Lines = append(kept, f.Lines...)
+	}
+	return out
+}
