@@ -1,0 +1,396 @@
+// Package devicetest makes devices out of facts: a folder that looks like a
+// Jetson's /proc and /sys to everything that reads it through device.Root.
+//
+// A synthetic tree is made of plain files. It shows that a plan finds its nodes,
+// that values are compared, journalled, written and put back. It can not show
+// what a kernel does with a value: a plain file takes whatever is written and
+// says it again. No value is refused, rounded or clamped; a choice loses its
+// brackets with the first write, and with them the list of what is on offer; a
+// write changes no neighbour. [Kernel] imitates the most common of these for
+// tests, and only a real kernel shows the rest.
+package devicetest
+
+import (
+	_ "embed"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/yoctune/yoctune/schema/plan"
+)
+
+//go:embed sysctl.txt
+var sysctls string
+
+// BootID is the boot that every synthetic tree says it is in.
+const BootID = "0d9d4fb2-3c40-4c0b-8a5e-6f1d2b7a9c11"
+
+// model is what differs between boards. Sources: schema/facts/board.
+type model struct {
+	name       string
+	compatible string // NUL separated
+	policies   []string
+	cpus       int
+	cpuMax     int   // kHz
+	gpu        []int // Hz
+	modes      []string
+	mode       int // default
+	l4t        string
+}
+
+// Boards lists what Build can make.
+func Boards() []string { return []string{"agx-orin-64gb", "orin-nano-8gb"} }
+
+func models(board string) (model, bool) {
+	switch board {
+	case "orin-nano-8gb":
+		return model{
+			name:       "NVIDIA Jetson Orin Nano Developer Kit",
+			compatible: "nvidia,p3768-0000+p3767-0003\x00nvidia,p3767-0003\x00nvidia,tegra234\x00",
+			policies:   []string{"0-3", "4-5"},
+			cpus:       6,
+			cpuMax:     1728000,
+			gpu:        []int{306000000, 408000000, 510000000, 612000000, 714000000, 816000000, 918000000, 1020000000},
+			modes:      []string{"15W", "25W", "MAXN_SUPER"},
+			mode:       1,
+			l4t:        "# R36 (release), REVISION: 4.0\n",
+		}, true
+	case "agx-orin-64gb":
+		return model{
+			name:       "NVIDIA Jetson AGX Orin Developer Kit",
+			compatible: "nvidia,p3737-0000+p3701-0005\x00nvidia,p3701-0005\x00nvidia,tegra234\x00",
+			policies:   []string{"0-3", "4-7", "8-11"},
+			cpus:       12,
+			cpuMax:     2201600,
+			gpu:        []int{306000000, 408000000, 510000000, 612000000, 714000000, 816000000, 918000000, 1020000000, 1122000000, 1224000000, 1300500000},
+			modes:      []string{"MAXN", "MODE_15W", "MODE_30W", "MODE_50W"},
+			mode:       2,
+			l4t:        "# R36 (release), REVISION: 4.0\n",
+		}, true
+	}
+	return model{}, false
+}
+
+// tree collects files, so that building stops at the first error.
+type tree struct {
+	dir string
+	err error
+}
+
+func (t *tree) file(name, text string) { t.mode(name, text, 0o644) }
+
+func (t *tree) mode(name, text string, perm fs.FileMode) {
+	if t.err != nil {
+		return
+	}
+	host := filepath.Join(t.dir, name)
+	if t.err = os.MkdirAll(filepath.Dir(host), 0o755); t.err == nil {
+		t.err = os.WriteFile(host, []byte(text), perm)
+	}
+}
+
+func (t *tree) link(name, target string) {
+	if t.err != nil {
+		return
+	}
+	host := filepath.Join(t.dir, name)
+	if t.err = os.MkdirAll(filepath.Dir(host), 0o755); t.err == nil {
+		t.err = os.Symlink(target, host)
+	}
+}
+
+// Build writes the tree of a freshly started board into dir, which must be empty
+// or absent.
+func Build(dir, board string) error {
+	m, ok := models(board)
+	if !ok {
+		return fmt.Errorf("build device tree: no board %q; there are %s", board, strings.Join(Boards(), ", "))
+	}
+	if names, err := os.ReadDir(dir); err == nil && len(names) > 0 {
+		return fmt.Errorf("build device tree: %s is not empty", dir)
+	}
+	t := &tree{dir: dir}
+	t.identity(m)
+	t.sysctl()
+	t.memory()
+	t.cpus(m)
+	t.gpu(m)
+	t.disks()
+	t.network()
+	t.interrupts(m)
+	t.power(m)
+	if t.err != nil {
+		return fmt.Errorf("build device tree: %w", t.err)
+	}
+	return nil
+}
+
+func (t *tree) identity(m model) {
+	const dt = "/sys/firmware/devicetree/base"
+	t.file(dt+"/compatible", m.compatible)
+	t.file(dt+"/model", m.name+"\x00")
+	t.link("/proc/device-tree", dt)
+	t.file("/etc/nv_tegra_release", m.l4t)
+	t.file("/proc/cmdline", "root=/dev/mmcblk0p1 rw rootwait console=ttyTCU0,115200\n")
+	t.file("/proc/sys/kernel/osrelease", "5.15.148-l4t\n")
+	t.file("/proc/sys/kernel/random/boot_id", BootID+"\n")
+}
+
+func (t *tree) sysctl() {
+	for line := range strings.Lines(sysctls) {
+		name, value, ok := strings.Cut(strings.TrimSpace(line), " ")
+		if !ok || name == "#" {
+			continue
+		}
+		t.file("/proc/sys/"+name, value+"\n")
+	}
+	t.mode("/proc/sys/vm/drop_caches", "", 0o200)
+	t.mode("/proc/sys/vm/compact_memory", "", 0o200)
+}
+
+func (t *tree) memory() {
+	const thp = "/sys/kernel/mm/transparent_hugepage/"
+	t.file(thp+"enabled", "[always] madvise never\n")
+	t.file(thp+"defrag", "always defer defer+madvise [madvise] never\n")
+	t.file(thp+"khugepaged/defrag", "1\n")
+	for name, value := range map[string]int{"run": 0, "pages_to_scan": 100, "sleep_millisecs": 20} {
+		t.file("/sys/kernel/mm/ksm/"+name, strconv.Itoa(value)+"\n")
+	}
+	for _, kb := range []int{64, 2048, 32768, 1048576} {
+		t.file(fmt.Sprintf("/sys/kernel/mm/hugepages/hugepages-%dkB/nr_hugepages", kb), "0\n")
+	}
+}
+
+func (t *tree) cpus(m model) {
+	all := fmt.Sprintf("0-%d\n", m.cpus-1)
+	const cpu = "/sys/devices/system/cpu/"
+	for _, name := range []string{"online", "present", "possible"} {
+		t.file(cpu+name, all)
+	}
+	t.file(cpu+"isolated", "\n")
+	for _, span := range m.policies {
+		first, _, _ := strings.Cut(span, "-")
+		dir := cpu + "cpufreq/policy" + first + "/"
+		t.file(dir+"related_cpus", strings.ReplaceAll(expand(span), ",", " ")+"\n")
+		t.file(dir+"scaling_governor", "schedutil\n")
+		t.file(dir+"scaling_available_governors", "conservative ondemand userspace powersave performance schedutil\n")
+		t.file(dir+"scaling_driver", "tegra194\n")
+		t.file(dir+"cpuinfo_min_freq", "115200\n")
+		t.file(dir+"cpuinfo_max_freq", strconv.Itoa(m.cpuMax)+"\n")
+		t.file(dir+"scaling_min_freq", "729600\n")
+		t.file(dir+"scaling_max_freq", strconv.Itoa(m.cpuMax)+"\n")
+		t.file(dir+"scaling_cur_freq", "729600\n")
+	}
+	for n := range m.cpus {
+		owner := 0
+		for _, span := range m.policies {
+			if first, _, _ := strings.Cut(span, "-"); atoi(first) <= n {
+				owner = atoi(first)
+			}
+		}
+		t.link(fmt.Sprintf("%scpu%d/cpufreq", cpu, n), fmt.Sprintf("../cpufreq/policy%d", owner))
+	}
+}
+
+// expand turns "4-5" into "4,5".
+func expand(span string) string {
+	a, b, _ := strings.Cut(span, "-")
+	var out []string
+	for n := atoi(a); n <= atoi(b); n++ {
+		out = append(out, strconv.Itoa(n))
+	}
+	return strings.Join(out, ",")
+}
+
+func atoi(s string) int {
+	n, _ := strconv.Atoi(s) // the tables above hold only numbers
+	return n
+}
+
+func (t *tree) gpu(m model) {
+	const dev = "/sys/devices/platform/bus@0/17000000.gpu"
+	const dir = dev + "/devfreq/17000000.gpu"
+	steps := make([]string, len(m.gpu))
+	for i, hz := range m.gpu {
+		steps[i] = strconv.Itoa(hz)
+	}
+	t.file(dir+"/available_frequencies", strings.Join(steps, " ")+"\n")
+	t.file(dir+"/available_governors", "nvhost_podgov userspace performance powersave simple_ondemand\n")
+	t.file(dir+"/governor", "nvhost_podgov\n")
+	t.file(dir+"/min_freq", steps[0]+"\n")
+	t.file(dir+"/max_freq", steps[len(steps)-1]+"\n")
+	t.file(dir+"/cur_freq", steps[0]+"\n")
+	t.link(dir+"/device", "../../../17000000.gpu")
+	t.file("/sys/firmware/devicetree/base/bus@0/gpu@17000000/name", "gpu\x00")
+	t.link(dev+"/of_node", "../../../../firmware/devicetree/base/bus@0/gpu@17000000")
+	t.file("/sys/bus/platform/drivers/gk20a/module_version", "\n")
+	t.link(dev+"/driver", "../../../../bus/platform/drivers/gk20a")
+	t.link("/sys/class/devfreq/17000000.gpu", "../../devices/platform/bus@0/17000000.gpu/devfreq/17000000.gpu")
+}
+
+func (t *tree) disks() {
+	for _, d := range []struct {
+		name, device, driver, bus, scheduler string
+		requests                             int
+	}{
+		{"nvme0n1", "/sys/devices/platform/bus@0/14160000.pcie/pci0004:00/0004:01:00.0/nvme/nvme0", "nvme", "pci", "[none] mq-deadline kyber", 1023},
+		{"mmcblk0", "/sys/devices/platform/bus@0/3400000.mmc/mmc_host/mmc0/mmc0:aaaa", "mmcblk", "mmc", "none [mq-deadline] kyber", 64},
+	} {
+		disk := d.device + "/" + d.name
+		if d.driver == "mmcblk" {
+			disk = d.device + "/block/" + d.name
+		}
+		t.file(disk+"/queue/scheduler", d.scheduler+"\n")
+		t.file(disk+"/queue/read_ahead_kb", "128\n")
+		t.file(disk+"/queue/nr_requests", strconv.Itoa(d.requests)+"\n")
+		t.file(disk+"/queue/rq_affinity", "1\n")
+		t.file(disk+"/queue/max_sectors_kb", "1280\n")
+		t.file(disk+"/queue/nomerges", "0\n")
+		t.file(disk+"/queue/wbt_lat_usec", "75000\n")
+		t.file(disk+"/queue/rotational", "0\n")
+		t.link(disk+"/device", up(disk)+strings.TrimPrefix(d.device, "/sys/"))
+		driver := "/sys/bus/" + d.bus + "/drivers/" + d.driver
+		t.file(driver+"/module_version", "\n")
+		t.link(d.device+"/driver", up(d.device)+strings.TrimPrefix(driver, "/sys/"))
+		t.link("/sys/block/"+d.name, "../"+strings.TrimPrefix(disk, "/sys/"))
+	}
+}
+
+// up is the relative way from a folder to /sys/.
+func up(dir string) string { return strings.Repeat("../", strings.Count(dir, "/")-1) }
+
+func (t *tree) network() {
+	const dev = "/sys/devices/platform/bus@0/140a0000.pcie/pci0008:00/0008:01:00.0"
+	const nic = dev + "/net/eth0"
+	t.file(nic+"/tx_queue_len", "1000\n")
+	t.file(nic+"/mtu", "1500\n")
+	t.file(nic+"/queues/rx-0/rps_cpus", "00\n")
+	t.file(nic+"/queues/tx-0/xps_cpus", "00\n")
+	t.link(nic+"/device", up(nic)+strings.TrimPrefix(dev, "/sys/"))
+	t.file("/sys/bus/pci/drivers/r8168/module_version", "\n")
+	t.link(dev+"/driver", up(dev)+"bus/pci/drivers/r8168")
+	t.link("/sys/class/net/eth0", "../../"+strings.TrimPrefix(nic, "/sys/"))
+	t.file("/sys/devices/virtual/net/lo/mtu", "65536\n")
+	t.link("/sys/class/net/lo", "../../devices/virtual/net/lo")
+}
+
+func (t *tree) interrupts(m model) {
+	names := []string{"mmc0", "gk20a_stall", "gk20a_nonstall", "xhci-hcd:usb1", "eth0"}
+	for q := range m.cpus + 1 {
+		names = append(names, fmt.Sprintf("nvme0q%d", q))
+	}
+	var table strings.Builder
+	table.WriteString("      ")
+	for n := range m.cpus {
+		fmt.Fprintf(&table, "%11s", "CPU"+strconv.Itoa(n))
+	}
+	table.WriteByte('\n')
+	for i, name := range names {
+		number := 40 + i
+		fmt.Fprintf(&table, "%4d: %s  GICv3 %d Level     %s\n", number, strings.Repeat("          0", m.cpus), number+32, name)
+		t.file(fmt.Sprintf("/sys/kernel/irq/%d/actions", number), name+"\n")
+		dir := fmt.Sprintf("/proc/irq/%d/", number)
+		t.file(dir+"smp_affinity_list", fmt.Sprintf("0-%d\n", m.cpus-1))
+		t.file(dir+"smp_affinity", fmt.Sprintf("%x\n", 1<<m.cpus-1))
+		t.file(dir+"effective_affinity_list", "0\n")
+	}
+	t.file("/proc/irq/default_smp_affinity", fmt.Sprintf("%x\n", 1<<m.cpus-1))
+	t.mode("/proc/interrupts", table.String(), 0o444)
+}
+
+// power writes a configuration of names and numbers only. NVIDIA's file, which
+// has the values too, may not be handed on.
+func (t *tree) power(m model) {
+	var b strings.Builder
+	b.WriteString("# synthetic: ids and names of the board's modes, without their values\n")
+	b.WriteString("< PARAM TYPE=FILE NAME=CPU_ONLINE >\n")
+	for n := range m.cpus {
+		fmt.Fprintf(&b, "CORE_%d /sys/devices/system/cpu/cpu%d/online\n", n, n)
+	}
+	for id, name := range m.modes {
+		fmt.Fprintf(&b, "\n< POWER_MODEL ID=%d NAME=%s >\nCPU_ONLINE CORE_0 1\n", id, name)
+	}
+	fmt.Fprintf(&b, "\n< PM_CONFIG DEFAULT=%d >\n", m.mode)
+	t.file("/etc/nvpmodel.conf", b.String())
+	t.file("/var/lib/nvpmodel/status", fmt.Sprintf("pmode:%04d\n", m.mode))
+}
+
+// Flash changes a tree into what the board would be after starting an image that
+// was built from the plan's layer: the kernel was given the plan's arguments, its
+// modules are there, and nvpmodel knows its modes and is in the default one.
+func Flash(dir string, p *plan.Plan) error {
+	t := &tree{dir: dir}
+	var args []string
+	for _, s := range p.Settings {
+		switch {
+		case s.Select.Class == "cmdline":
+			arg := s.Select.Name
+			if s.Type != plan.TypePresent {
+				arg += "=" + s.Want
+			} else if s.Want == "0" {
+				continue
+			}
+			args = append(args, arg)
+		case s.Type == plan.TypePresent && s.Want == "1" && s.Select.Path != "":
+			if path.Clean(s.Select.Path) != s.Select.Path || !strings.HasPrefix(s.Select.Path, "/sys/") {
+				return fmt.Errorf("flash device tree: %s: %q is not below /sys", s.ID, s.Select.Path)
+			}
+			t.file(s.Select.Path+"/uevent", "")
+		}
+	}
+	if len(args) > 0 {
+		t.append("/proc/cmdline", func(old string) string {
+			return strings.TrimSpace(old) + " " + strings.Join(args, " ") + "\n"
+		})
+	}
+	if p.Power != nil {
+		t.flashPower(p.Power)
+	}
+	if t.err != nil {
+		return fmt.Errorf("flash device tree: %w", t.err)
+	}
+	return nil
+}
+
+func (t *tree) append(name string, change func(string) string) {
+	if t.err != nil {
+		return
+	}
+	var old []byte
+	if old, t.err = os.ReadFile(filepath.Join(t.dir, name)); t.err == nil {
+		t.file(name, change(string(old)))
+	}
+}
+
+func (t *tree) flashPower(p *plan.Power) {
+	const conf = "/etc/nvpmodel.conf"
+	mode := -1
+	t.append(conf, func(old string) string {
+		head, _, _ := strings.Cut(old, "< PM_CONFIG")
+		var b strings.Builder
+		b.WriteString(head)
+		for _, m := range p.Modes {
+			fmt.Fprintf(&b, "< POWER_MODEL ID=%d NAME=%s >\n", m.ID, m.Name)
+			for _, param := range m.Params {
+				fmt.Fprintf(&b, "%s %s %s\n", param.Param, param.Arg, param.Value)
+			}
+			b.WriteByte('\n')
+		}
+		text := b.String()
+		for line := range strings.Lines(text) {
+			var id int
+			var name string
+			if _, err := fmt.Sscanf(line, "< POWER_MODEL ID=%d NAME=%s >", &id, &name); err == nil && name == p.Default {
+				mode = id
+			}
+		}
+		return text + fmt.Sprintf("< PM_CONFIG DEFAULT=%d >\n", max(mode, 0))
+	})
+	if mode >= 0 {
+		t.file("/var/lib/nvpmodel/status", fmt.Sprintf("pmode:%04d\n", mode))
+	}
+}
