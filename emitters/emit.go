@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/yoctune/yoctune/emitters/quote"
+	"github.com/yoctune/yoctune/schema/facts/release"
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
@@ -118,4 +119,14 @@ func CheckNames(l *plan.Layer) error {
 		machines[t.Machine] = t.Name
 	}
 	return nil
+}
+
+// Release finds the facts of the layer's release.
+func Release(l *plan.Layer) (release.Release, error) {
+	r, ok := release.Lookup(l.Release)
+	if !ok {
+		return r, &Error{Emitter: "layer", Ref: Ref{ID: "release"}, Err: fmt.Errorf(
+			"release %q is not known; it is one of %s", l.Release, strings.Join(release.Names(), ", "))}
+	}
+	return r, nil
 }

@@ -39,6 +39,8 @@ func sinks() template.FuncMap {
 		"sdunit":    quote.SystemdUnit,
 		"sduser":    quote.SystemdUser,
 		"devpath":   quote.DevicePath,
+		"dest":      quote.InstallDest,
+		"kernelarg": quote.KernelArg,
 		"tmpfiles":  quote.Tmpfiles,
 		"udev":      quote.UdevValue,
 		"udevmatch": quote.UdevMatch,

@@ -193,3 +193,24 @@ func HostPath(v string) (string, error) {
 	}
 	return v, nil
 }
+
+// InstallDest writes where a recipe installs a file: one of bitbake's directory
+// variables and a path of plain names below it.
+func InstallDest(v string) (string, error) {
+	const sink = "install path"
+	for _, dir := range []string{
+		"${sysconfdir}", "${bindir}", "${nonarch_libdir}", "${nonarch_base_libdir}", "${systemd_system_unitdir}",
+	} {
+		rest, ok := strings.CutPrefix(v, dir+"/")
+		if !ok {
+			continue
+		}
+		for part := range strings.SplitSeq(rest, "/") {
+			if _, err := FileName(part); err != nil {
+				return "", refuse(sink, v, "it is not a path of plain file names", "")
+			}
+		}
+		return v, nil
+	}
+	return "", refuse(sink, v, "it does not begin with a directory variable", "")
+}

@@ -37,6 +37,15 @@ type Target struct {
 	Storage  []Storage
 	ZRAM     *ZRAM
 	Origins  Origins
+
+	Overrides []Override // sorted by ID
+}
+
+// Override is a value of a profile that the target's own fields replaced.
+type Override struct {
+	ID       string // as in Origins
+	Profile  string
+	Position Position // of the profile's value
 }
 
 // Kernel is what the kernel's recipe and command line need.

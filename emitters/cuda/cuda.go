@@ -1,0 +1,39 @@
+// Package cuda writes the recipe of libyoctune_cuda.so, the only one that
+// inherits cuda: everything else of the layer stays independent of the SoC.
+package cuda
+
+import (
+	_ "embed"
+
+	"github.com/yoctune/yoctune/emitters"
+	"github.com/yoctune/yoctune/emitters/quote"
+	"github.com/yoctune/yoctune/emitters/yoctuned"
+	"github.com/yoctune/yoctune/schema/plan"
+)
+
+//go:embed yoctune-cuda.bb.tmpl
+var recipe string
+
+// Emit returns the recipe when the configuration asks for the library.
+func Emit(l *plan.Layer) ([]emitters.File, error) {
+	if !l.Runtime.CUDA || l.Runtime.Form == "" {
+		return nil, nil
+	}
+	artefact, err := yoctuned.Artefact(l, "yoctune-cuda-source")
+	if err != nil {
+		return nil, err
+	}
+	if _, err := quote.Version(l.Runtime.Version); err != nil {
+		return nil, &emitters.Error{Emitter: "cuda", Ref: emitters.Ref{ID: "runtime.manifest"}, Err: err}
+	}
+	t, err := emitters.Parse("cuda", recipe)
+	if err != nil {
+		return nil, err
+	}
+	f, err := t.Fill(emitters.File{Path: "recipes-yoctune/yoctune-cuda/yoctune-cuda_" + l.Runtime.Version + ".bb"},
+		struct{ Artefact plan.RuntimeFile }{artefact})
+	if err != nil {
+		return nil, err
+	}
+	return []emitters.File{f}, nil
+}

@@ -1,0 +1,261 @@
+// Package emittest holds what the tests of all emitters share: two layers that
+// use every artefact, and a comparison with a recorded tree.
+package emittest
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/tools/txtar"
+
+	"github.com/yoctune/yoctune/emitters"
+	"github.com/yoctune/yoctune/schema/facts/board"
+	"github.com/yoctune/yoctune/schema/plan"
+)
+
+var update = flag.Bool("update", false, "rewrite the recorded trees")
+
+// Golden compares what emit makes of both layers with testdata/<layer>.txtar of
+// the calling package; -update rewrites it.
+func Golden(t *testing.T, emit func(*plan.Layer) ([]emitters.File, error)) {
+	t.Helper()
+	for _, l := range []*plan.Layer{Vision(t), Control(t)} {
+		files, err := emit(l)
+		if err != nil {
+			t.Fatalf("layer %s: %v", l.Name, err)
+		}
+		var a txtar.Archive
+		for _, f := range files {
+			if len(f.Data) == 0 || f.Data[len(f.Data)-1] != '\n' {
+				t.Errorf("%s does not end with a line feed", f.Path)
+			}
+			if f.Mode != 0o644 && f.Mode != 0o755 {
+				t.Errorf("%s has mode %v", f.Path, f.Mode)
+			}
+			a.Files = append(a.Files, txtar.File{Name: f.Path, Data: f.Data})
+		}
+		got := txtar.Format(&a)
+		path := filepath.Join("testdata", l.Name+".txtar")
+		if *update {
+			if err := os.MkdirAll("testdata", 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(path, got, 0o644); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		want, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatalf("%v; run the test with -update", err)
+		}
+		if d := cmp.Diff(string(want), string(got)); d != "" {
+			t.Errorf("layer %s differs from %s (-recorded +emitted); -update accepts it\n%s", l.Name, path, d)
+		}
+	}
+}
+
+// Write puts the files of the layer below dir.
+func Write(t *testing.T, dir string, files []emitters.File) {
+	t.Helper()
+	for _, f := range files {
+		p := filepath.Join(dir, filepath.FromSlash(f.Path))
+		if err := os.MkdirAll(filepath.Dir(p), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(p, f.Data, f.Mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func runtime(form string) plan.Runtime {
+	const base = "https://downloads.example.com/yoctune/v0.1.0/"
+	sum := func(c byte) string {
+		b := make([]byte, 64)
+		for i := range b {
+			b[i] = c
+		}
+		return string(b)
+	}
+	return plan.Runtime{Form: form, Version: "0.1.0", CUDA: true, Files: []plan.RuntimeFile{
+		{Name: "yoctuned-arm64", URI: base + "yoctuned-0.1.0-linux-arm64", SHA256: sum('a')},
+		{Name: "yoctuned-source", URI: base + "yoctuned-0.1.0-source.tar.gz", SHA256: sum('b')},
+		{Name: "yoctune-cuda-source", URI: base + "yoctune-cuda-0.1.0-source.tar.gz", SHA256: sum('c')},
+	}}
+}
+
+func at(line int) plan.Position { return plan.Position{File: "config.cue", Line: line, Column: 3} }
+
+func sysctl(key, path, typ, want string) plan.Setting {
+	return plan.Setting{
+		ID: "sysctl." + key, Domain: plan.DomainSysctl, Select: plan.Select{Path: "/proc/sys/" + path},
+		Type: typ, Want: want, Compare: plan.Exact, Policy: plan.Enforce, Needs: plan.NeedsNothing,
+	}
+}
+
+// Vision is a layer for one Orin Nano on scarthgap: power modes of its own,
+// isolated cores, kernel parameters, storage, services with and without a
+// command, modules and compressed swap.
+func Vision(t testing.TB) *plan.Layer {
+	t.Helper()
+	nice := -5
+	target := &plan.Target{
+		Name: "line-camera", Board: "orin-nano-8gb", Machine: "jetson-orin-nano-devkit",
+		Kernel: plan.Kernel{
+			Recipes: []string{"linux-jammy-nvidia-tegra"},
+			Config: []plan.ConfigOption{
+				{Symbol: "DEFAULT_TCP_CONG", Value: "bbr", Quoted: true},
+				{Symbol: "HZ", Value: "1000"},
+				{Symbol: "KSM", Value: "n"},
+				{Symbol: "NO_HZ_FULL", Value: "y"},
+				{Symbol: "TCP_CONG_BBR", Value: "m"},
+			},
+			Args: []plan.Arg{
+				{Name: "isolcpus", Value: "managed_irq,domain,4-5"},
+				{Name: "nohz_full", Value: "4-5"},
+				{Name: "nowatchdog", Flag: true},
+				{Name: "rcu_nocbs", Value: "4-5"},
+			},
+		},
+		Modules: []plan.Module{{Name: "tcp_bbr", Action: "load"}, {Name: "nouveau", Action: "blacklist"}},
+		Slices:  []plan.Slice{{Name: "inference.slice", CPUs: "4-5"}},
+		Services: []plan.Service{
+			{Name: "nvargus-daemon.service", CPUs: "0-3", Nice: &nice, After: []string{"yoctuned.service"}},
+			{
+				Name: "vision.service", Description: "Line camera, 100% of frames",
+				Exec: []string{"/usr/bin/vision", "--title", "a b", "--price", "$5 at 10%", ";"},
+				Type: "notify", User: "vision", Slice: "inference.slice",
+				After: []string{"yoctuned.service"}, Wants: []string{"yoctuned.service"},
+				Environment: map[string]string{"MODEL": `/opt/"door" model`, "A": "1"},
+				Nice:        &nice, Scheduling: "fifo", Priority: 50,
+				MemoryMax: 2 << 30, MemoryLock: true, Restart: "on-failure", Enable: true, Hardening: true,
+			},
+		},
+		Packages: []plan.Package{{Name: "htop", Action: "install"}, {Name: "nfs-utils", Action: "exclude"}},
+		Storage: []plan.Storage{
+			{ID: "mmcblk*", Name: "mmcblk*", Scheduler: "mq-deadline", ReadKiB: -1, RQ: -1},
+			{ID: "nvme*", Name: "nvme*", Scheduler: "none", ReadKiB: 4096, Requests: 256, RQ: 2},
+		},
+		ZRAM: &plan.ZRAM{Bytes: 2 << 30, Algorithm: "lz4"},
+		Origins: plan.Origins{
+			"kernel.args.isolcpus": at(20), "kernel.args.nohz_full": at(20), "kernel.args.rcu_nocbs": at(20),
+			"kernel.config.HZ": at(22), "kernel.config.TCP_CONG_BBR": at(23), "kernel": at(21),
+			"cpu.isolate": at(20), "memory.zram": at(26), "modules.tcp_bbr": at(27), "modules.nouveau": at(28),
+			"power.default": at(12), "power.modes.INFER_20W": at(13), "services.vision.service": at(30),
+			"services.nvargus-daemon.service": at(34), "packages.htop": at(36), "packages.nfs-utils": at(37),
+			"storage.nvme*": at(38), "storage.mmcblk*.scheduler": at(39), "pipelines.door": at(40),
+			"sysctl.vm.swappiness": at(24), "sysctl.net.ipv4.tcp_congestion_control": at(25),
+		},
+		Overrides: []plan.Override{{ID: "sysctl.vm.swappiness", Profile: "quiet-box", Position: at(5)}},
+	}
+	first := sysctl("net.ipv4.tcp_congestion_control", "net/ipv4/tcp_congestion_control", plan.TypeString, "bbr|cubic")
+	first.Compare = plan.FirstAvailable
+	floor := sysctl("vm.min_free_kbytes", "vm/min_free_kbytes", plan.TypeInt, "65536")
+	floor.Compare = plan.AtLeast
+	vlan := sysctl("net.ipv4.conf.eth0/100.rp_filter", "net/ipv4/conf/eth0.100/rp_filter", plan.TypeInt, "1")
+	vlan.Optional = true
+	target.Plan = &plan.Plan{
+		Layer: "vision", Target: target.Name, Board: target.Board, Machine: target.Machine, Release: "scarthgap", L4T: "36.5.0", Serial: 7,
+		Settings: []plan.Setting{first, vlan, floor, sysctl("vm.swappiness", "vm/swappiness", plan.TypeInt, "10"),
+			{ID: "memory.thp", Domain: plan.DomainMemory, Select: plan.Select{Path: "/sys/kernel/mm/transparent_hugepage/enabled"},
+				Type: plan.TypeChoice, Want: "madvise", Compare: plan.Exact, Policy: plan.Enforce, Needs: plan.NeedsNothing}},
+		Power: &plan.Power{Table: "extend", Default: "INFER_20W", Modes: []plan.PowerMode{
+			{ID: 3, Name: "INFER_20W", From: "25W", Params: stock(t, "orin-nano-8gb", "scarthgap", "25W")},
+		}},
+		Pipelines: map[string]plan.Pipeline{"door": {
+			Source: plan.PipelineSource{Kind: "synthetic", Format: "nv12", Width: 640, Height: 480, FPSNum: 30, FPSDen: 1},
+			Stages: []plan.PipelineStage{}, Sink: plan.PipelineSink{Kind: "ndjson"},
+			Queue: plan.PipelineQueue{Capacity: 4, Policy: "drop-oldest"}, CPUs: "4-5",
+		}},
+		Units: []plan.Unit{{Name: "vision.service", Slice: "inference.slice"}},
+	}
+	seal(t, target.Plan)
+	return &plan.Layer{
+		Name: "vision", Maintainer: "Platform Team <platform@example.com>",
+		Description: "Door cameras: [see README] & more", Priority: 10, Version: 1, Release: "scarthgap",
+		Targets: []*plan.Target{target},
+		Build: plan.Build{
+			Threads: 8, MakeJobs: 8, DownloadThreads: 4, RmWork: true, PressureCPU: 15000,
+			HashServe: "auto", HashUpstream: "wss://hash.example.com/ws",
+			SStateMirrors: []plan.Mirror{{ID: "office", URL: "https://sstate.example.com/scarthgap"}},
+			Premirrors: []plan.Mirror{
+				{ID: "first", Pattern: `https?://.*/.*`, URL: "https://dl.example.com/all/"},
+				{ID: "second", URL: "file:///srv/downloads/"},
+			},
+		},
+		Suppressed: []plan.Suppression{{Rule: "tcp-cc-bbr", Reason: "the module is built in | on purpose"}},
+		Runtime:    runtime("prebuilt"),
+		Origins: plan.Origins{
+			"layer.maintainer": at(3), "layer.description": at(4), "build": at(50), "build.parallel": at(51), "runtime": at(60), "suppress": at(70),
+		},
+	}
+}
+
+// Control is a layer for two AGX Orin machines on wrynose: a stock power mode
+// from a table that is not verified, the RT kernel, and the runtime built from
+// source.
+func Control(t testing.TB) *plan.Layer {
+	t.Helper()
+	l := &plan.Layer{
+		Name: "control", Maintainer: "Robotics <robotics@example.com>", Priority: 6, Version: 2,
+		Release: "wrynose", Runtime: runtime("source"),
+		Origins: plan.Origins{"layer.maintainer": at(3), "runtime": at(8)},
+	}
+	for _, m := range []struct{ name, machine string }{{"arm", "jetson-agx-orin-devkit"}, {"base", "p3737-0000-p3701-0005"}} {
+		target := &plan.Target{
+			Name: m.name, Board: "agx-orin-64gb", Machine: m.machine,
+			Kernel: plan.Kernel{
+				Recipes:  []string{"linux-noble-nvidia-tegra", "linux-noble-nvidia-tegra-rt"},
+				Provider: "linux-noble-nvidia-tegra-rt",
+				Config:   []plan.ConfigOption{{Symbol: "HZ_1000", Value: "y"}},
+				Args:     []plan.Arg{{Name: "isolcpus", Value: "8-11"}},
+			},
+			Origins: plan.Origins{"kernel.preempt": at(12), "kernel.config.HZ_1000": at(13), "kernel.args.isolcpus": at(14),
+				"power.default": at(15), "sysctl.kernel.sched_rt_runtime_us": at(16), "services": at(17)},
+			Plan: &plan.Plan{
+				Layer: "control", Target: m.name, Board: "agx-orin-64gb", Machine: m.machine, Release: "wrynose", L4T: "39.2.0", Serial: 1,
+				Settings: []plan.Setting{sysctl("kernel.sched_rt_runtime_us", "kernel/sched_rt_runtime_us", plan.TypeInt, "-1")},
+				Power:    &plan.Power{Table: "stock", Default: "MODE_30W"},
+			},
+		}
+		seal(t, target.Plan)
+		l.Targets = append(l.Targets, target)
+	}
+	l.Targets[0].Services = []plan.Service{{
+		Name: "loop.service", Exec: []string{"/usr/bin/loop"}, Type: "simple", Scheduling: "rr", Priority: 80,
+		CPUs: "8-11", Restart: "always", Enable: true, Hardening: true,
+	}}
+	return l
+}
+
+func seal(t testing.TB, p *plan.Plan) {
+	t.Helper()
+	if err := p.Seal(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func stock(t testing.TB, id, release, mode string) []plan.PowerParam {
+	t.Helper()
+	b, ok := board.Lookup(id)
+	if !ok {
+		t.Fatalf("no board %s", id)
+	}
+	table, _, err := b.Stock(release)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, ok := table.Mode(mode)
+	if !ok {
+		t.Fatalf("no mode %s", mode)
+	}
+	params := make([]plan.PowerParam, len(m.Settings))
+	for i, s := range m.Settings {
+		params[i] = plan.PowerParam{Param: s[0], Arg: s[1], Value: s[2]}
+	}
+	return params
+}

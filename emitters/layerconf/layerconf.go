@@ -1,0 +1,49 @@
+// Package layerconf writes what makes a folder a layer: conf/layer.conf, the
+// licence, and SECURITY.md, which yocto-check-layer wants from walnascar on.
+package layerconf
+
+import (
+	_ "embed"
+
+	"github.com/yoctune/yoctune/emitters"
+	"github.com/yoctune/yoctune/schema/facts/release"
+	"github.com/yoctune/yoctune/schema/plan"
+)
+
+var (
+	//go:embed layer.conf.tmpl
+	layerConf string
+	//go:embed COPYING.MIT.tmpl
+	copying string
+	//go:embed SECURITY.md.tmpl
+	security string
+)
+
+// Emit returns the three files.
+func Emit(l *plan.Layer) ([]emitters.File, error) {
+	r, err := emitters.Release(l)
+	if err != nil {
+		return nil, err
+	}
+	data := struct {
+		Layer   *plan.Layer
+		Release release.Release
+	}{l, r}
+	var files []emitters.File
+	for _, f := range []struct{ path, text string }{
+		{"conf/layer.conf", layerConf},
+		{"COPYING.MIT", copying},
+		{"SECURITY.md", security},
+	} {
+		t, err := emitters.Parse("layerconf", f.text)
+		if err != nil {
+			return nil, err
+		}
+		file, err := t.Fill(emitters.File{Path: f.path}, data)
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, file)
+	}
+	return files, nil
+}

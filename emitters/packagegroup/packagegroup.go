@@ -1,0 +1,27 @@
+// Package packagegroup writes the one name that an image needs. Kernel modules
+// are recommended, not required: they may be built in.
+package packagegroup
+
+import (
+	_ "embed"
+
+	"github.com/yoctune/yoctune/emitters"
+	"github.com/yoctune/yoctune/schema/plan"
+)
+
+//go:embed packagegroup.bb.tmpl
+var recipe string
+
+// Emit returns the recipe.
+func Emit(l *plan.Layer) ([]emitters.File, error) {
+	t, err := emitters.Parse("packagegroup", recipe)
+	if err != nil {
+		return nil, err
+	}
+	f, err := t.Fill(emitters.File{Path: "recipes-yoctune/packagegroups/packagegroup-yoctune-" + l.Name + ".bb"},
+		struct{ Layer *plan.Layer }{l})
+	if err != nil {
+		return nil, err
+	}
+	return []emitters.File{f}, nil
+}

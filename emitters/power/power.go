@@ -1,0 +1,129 @@
+// Package power writes the power modes of nvpmodel.
+//
+// NVIDIA's table differs between L4T versions, and meta-tegra installs it from
+// NVIDIA's package, so the layer never carries it. The build adds our
+// POWER_MODEL blocks to the file at hand and stops when they do not fit it: an
+// id or name that is taken, or a PARAM that is not declared, would make nvpmodel
+// give up half way on the device.
+package power
+
+import (
+	_ "embed"
+	"fmt"
+
+	"github.com/yoctune/yoctune/emitters"
+	"github.com/yoctune/yoctune/schema/facts/board"
+	"github.com/yoctune/yoctune/schema/plan"
+)
+
+var (
+	//go:embed modes.conf.tmpl
+	modes string
+	//go:embed nvpmodel.inc.tmpl
+	inc string
+	// The part of the .inc that no value goes into.
+	//go:embed nvpmodel.inc.py
+	function string
+)
+
+// extends tells whether the target adds modes of its own.
+func extends(t *plan.Target) bool {
+	return t.Plan.Power != nil && len(t.Plan.Power.Modes) > 0
+}
+
+// StockID is the id for NVPMODEL_CONFIG_DEFAULT, or -1 where that variable must
+// be left alone: nothing is chosen, modes are added (the build then sets the
+// default), or the stock table of the release has not been verified. An id
+// from a table that may differ would silently choose another mode, so there the
+// build looks the name up in the real file instead.
+func StockID(l *plan.Layer, t *plan.Target) (int, error) {
+	if t.Plan.Power == nil || t.Plan.Power.Default == "" || extends(t) {
+		return -1, nil
+	}
+	table, ok := verified(l, t)
+	if !ok {
+		return -1, nil
+	}
+	m, ok := table.Mode(t.Plan.Power.Default)
+	if !ok {
+		return -1, &emitters.Error{Emitter: "power", Ref: emitters.Ref{Target: t.Name, ID: "power.default"},
+			Err: fmt.Errorf("board %s has no power mode named %q on %s", t.Board, t.Plan.Power.Default, l.Release)}
+	}
+	return m.ID, nil
+}
+
+func verified(l *plan.Layer, t *plan.Target) (board.Table, bool) {
+	b, ok := board.Lookup(t.Board)
+	if !ok {
+		return board.Table{}, false
+	}
+	table, sure, err := b.Stock(l.Release)
+	return table, err == nil && sure
+}
+
+type target struct {
+	Name, Machine, Default string
+	Modes                  bool
+}
+
+// Emit returns nothing when every target leaves the stock table as it is or
+// chooses from it by id.
+func Emit(l *plan.Layer) ([]emitters.File, error) {
+	var (
+		files   []emitters.File
+		targets []target
+	)
+	for _, t := range l.Targets {
+		if t.Plan.Power == nil {
+			continue
+		}
+		if t.Plan.Power.Table == "complete" {
+			return nil, &emitters.Error{Emitter: "power", Ref: emitters.Ref{Target: t.Name, ID: "power.table"},
+				Err: fmt.Errorf("no complete table is verified for board %s on %s; use \"extend\"", t.Board, l.Release)}
+		}
+		id, err := StockID(l, t)
+		if err != nil {
+			return nil, err
+		}
+		if id >= 0 || !extends(t) && t.Plan.Power.Default == "" {
+			continue
+		}
+		targets = append(targets, target{t.Name, t.Machine, t.Plan.Power.Default, extends(t)})
+		if !extends(t) {
+			continue
+		}
+		mt, err := emitters.Parse("power", modes)
+		if err != nil {
+			return nil, err
+		}
+		f, err := mt.Fill(emitters.File{
+			Path: fmt.Sprintf("recipes-bsp/tegra-nvpmodel/files/%s/yoctune-%s-power-modes.conf", t.Machine, l.Name),
+		}, struct {
+			Layer  string
+			Target *plan.Target
+		}{l.Name, t})
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, f)
+	}
+	if len(targets) == 0 {
+		return nil, nil
+	}
+	it, err := emitters.Parse("power", inc)
+	if err != nil {
+		return nil, err
+	}
+	name := "tegra-nvpmodel-base-yoctune-" + l.Name + ".inc"
+	f, err := it.Fill(emitters.File{Path: "recipes-bsp/tegra-nvpmodel/" + name}, struct {
+		Name    string
+		Targets []target
+	}{l.Name, targets})
+	if err != nil {
+		return nil, err
+	}
+	f.Data = append(f.Data, function...)
+	return append(files, f, emitters.File{
+		Path: "recipes-bsp/tegra-nvpmodel/tegra-nvpmodel-base_%.bbappend", Mode: 0o644, Data: emitters.Gate(l.Name, name),
+	}), nil
+}

@@ -1,0 +1,128 @@
+// Package readme writes the layer's main document: how to switch the layer on,
+// what it does to each target, and which line of the configuration caused which
+// file.
+//
+// yocto-check-layer wants a maintainer, a word on patches and a mail address in
+// it, and looks no further when the text names its own kind of file
+// (lib/checklayer/cases/common.py, test_readme).
+package readme
+
+import (
+	_ "embed"
+	"fmt"
+	"sort"
+
+	"github.com/yoctune/yoctune/emitters"
+	"github.com/yoctune/yoctune/schema/facts/release"
+	"github.com/yoctune/yoctune/schema/plan"
+)
+
+//go:embed readme.md.tmpl
+var text string
+
+type row struct {
+	plan.Setting
+	Rule, Where string
+}
+
+type override struct {
+	ID, Profile, Where, By string
+}
+
+type target struct {
+	*plan.Target
+	Rows      []row
+	Overrides []override
+}
+
+type file struct {
+	Path  string
+	Where []string
+	Why   string // when no line stands behind it
+}
+
+var rules = map[string]string{
+	plan.AtLeast:        "at least ",
+	plan.AtMost:         "at most ",
+	plan.FirstAvailable: "first available of ",
+}
+
+// Emit returns the document for the layer that holds files.
+func Emit(l *plan.Layer, files []emitters.File) ([]emitters.File, error) {
+	r, err := emitters.Release(l)
+	if err != nil {
+		return nil, err
+	}
+	data := struct {
+		Layer   *plan.Layer
+		Release release.Release
+		Targets []target
+		Files   []file
+		Flash   bool
+	}{Layer: l, Release: r}
+	for _, t := range l.Targets {
+		data.Flash = data.Flash || len(t.Kernel.Args) > 0
+		tt := target{Target: t}
+		for _, s := range t.Plan.Settings {
+			where, _ := emitters.Position(l, emitters.Ref{Target: t.Name, ID: s.ID})
+			tt.Rows = append(tt.Rows, row{s, rules[s.Compare], place(where)})
+		}
+		for _, o := range t.Overrides {
+			by, _ := emitters.Position(l, emitters.Ref{Target: t.Name, ID: o.ID})
+			tt.Overrides = append(tt.Overrides, override{o.ID, o.Profile, place(o.Position), place(by)})
+		}
+		data.Targets = append(data.Targets, tt)
+	}
+	for _, f := range files {
+		data.Files = append(data.Files, describe(l, f))
+	}
+	sort.Slice(data.Files, func(i, j int) bool { return data.Files[i].Path < data.Files[j].Path })
+	t, err := emitters.Parse("readme", text)
+	if err != nil {
+		return nil, err
+	}
+	f, err := t.Fill(emitters.File{Path: "README.md"}, data)
+	if err != nil {
+		return nil, err
+	}
+	return []emitters.File{f}, nil
+}
+
+func describe(l *plan.Layer, f emitters.File) file {
+	d := file{Path: f.Path, Why: "the layer itself"}
+	if f.Install != nil {
+		d.Why = "every target"
+		for _, t := range l.Targets {
+			if t.Machine == f.Install.Machine {
+				d.Why = "all of target " + t.Name
+			}
+		}
+	}
+	var places []plan.Position
+	seen := map[plan.Position]bool{}
+	for _, ref := range f.Origins {
+		p, ok := emitters.Position(l, ref)
+		p.Column = 0
+		if ok && !seen[p] {
+			seen[p] = true
+			places = append(places, p)
+		}
+	}
+	sort.Slice(places, func(i, j int) bool {
+		if places[i].File != places[j].File {
+			return places[i].File < places[j].File
+		}
+		return places[i].Line < places[j].Line
+	})
+	for _, p := range places {
+		d.Where = append(d.Where, place(p))
+	}
+	return d
+}
+
+func place(p plan.Position) string {
+	if p.File == "" {
+		return ""
+	}
+	return fmt.Sprintf("%s:%d", p.File, p.Line)
+}

@@ -1,0 +1,77 @@
+// Package settings writes conf/yoctune/<layer>.conf, the one file that switches
+// the layer on, and on series that have them the configuration fragment that
+// requires it.
+//
+// Kernel arguments and the kernel's provider are read by several recipes and by
+// image classes, so they must be set in configuration, never in a bbappend.
+package settings
+
+import (
+	_ "embed"
+
+	"github.com/yoctune/yoctune/emitters"
+	"github.com/yoctune/yoctune/emitters/power"
+	"github.com/yoctune/yoctune/schema/facts/release"
+	"github.com/yoctune/yoctune/schema/plan"
+)
+
+var (
+	//go:embed settings.conf.tmpl
+	settingsConf string
+	//go:embed fragment.conf.tmpl
+	fragmentConf string
+)
+
+type target struct {
+	*plan.Target
+	StockID int // for NVPMODEL_CONFIG_DEFAULT, -1 to leave it
+}
+
+// Emit returns the settings file and the fragment.
+func Emit(l *plan.Layer) ([]emitters.File, error) {
+	r, err := emitters.Release(l)
+	if err != nil {
+		return nil, err
+	}
+	data := struct {
+		Layer    *plan.Layer
+		Release  release.Release
+		Targets  []target
+		HasBuild bool
+	}{Layer: l, Release: r, HasBuild: hasBuild(l.Build)}
+	for _, t := range l.Targets {
+		id, err := power.StockID(l, t)
+		if err != nil {
+			return nil, err
+		}
+		data.Targets = append(data.Targets, target{t, id})
+	}
+
+	st, err := emitters.Parse("settings", settingsConf)
+	if err != nil {
+		return nil, err
+	}
+	f, err := st.Fill(emitters.File{Path: "conf/yoctune/" + l.Name + ".conf"}, data)
+	if err != nil {
+		return nil, err
+	}
+	files := []emitters.File{f}
+	if r.Fragments {
+		ft, err := emitters.Parse("settings", fragmentConf)
+		if err != nil {
+			return nil, err
+		}
+		f, err := ft.Fill(emitters.File{Path: "conf/fragments/" + l.Name + ".conf"}, data)
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, f)
+	}
+	return files, nil
+}
+
+func hasBuild(b plan.Build) bool {
+	return b.Threads+b.MakeJobs+b.DownloadThreads+b.PressureCPU+b.PressureIO+b.PressureMemory > 0 ||
+		b.RmWork || len(b.SStateMirrors)+len(b.Premirrors) > 0 ||
+		b.HashServe+b.HashUpstream+b.SStateDir+b.DownloadDir != ""
+}

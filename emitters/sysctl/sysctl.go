@@ -1,0 +1,69 @@
+// Package sysctl writes sysctl.d/95-yoctune.conf, so that kernel parameters are
+// in force from early boot. The BSP's own files go up to 90.
+package sysctl
+
+import (
+	_ "embed"
+	"fmt"
+	"strings"
+
+	"github.com/yoctune/yoctune/emitters"
+	"github.com/yoctune/yoctune/schema/plan"
+)
+
+//go:embed sysctl.conf.tmpl
+var text string
+
+const root = "/proc/sys/"
+
+type entry struct {
+	plan.Setting
+	Node string // path below /proc/sys
+	Rule string
+}
+
+// Emit returns one file for each target that sets kernel parameters.
+func Emit(l *plan.Layer) ([]emitters.File, error) {
+	t, err := emitters.Parse("sysctl", text)
+	if err != nil {
+		return nil, err
+	}
+	var files []emitters.File
+	for _, target := range l.Targets {
+		data := struct {
+			Layer, Target string
+			Now, Later    []entry
+		}{Layer: l.Name, Target: target.Name}
+		for _, s := range target.Plan.Settings {
+			if s.Domain != plan.DomainSysctl || s.Policy == plan.Report {
+				continue
+			}
+			node, ok := strings.CutPrefix(s.Select.Path, root)
+			if !ok {
+				return nil, &emitters.Error{Emitter: "sysctl", Ref: emitters.Ref{Target: target.Name, ID: s.ID},
+					Err: fmt.Errorf("the node %q is not below %s", s.Select.Path, root)}
+			}
+			// sysctl.d only knows "write this": a floor or a list of
+			// alternatives written so could make things worse.
+			switch s.Compare {
+			case plan.Exact, "":
+				data.Now = append(data.Now, entry{s, node, ""})
+			case plan.AtLeast:
+				data.Later = append(data.Later, entry{s, node, "at least"})
+			case plan.AtMost:
+				data.Later = append(data.Later, entry{s, node, "at most"})
+			default:
+				data.Later = append(data.Later, entry{s, node, "the first available of"})
+			}
+		}
+		if len(data.Now)+len(data.Later) == 0 {
+			continue
+		}
+		f, err := t.Fill(emitters.OnDevice(l, target, "95-yoctune.conf", "${sysconfdir}/sysctl.d/95-yoctune.conf"), data)
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, f)
+	}
+	return files, nil
+}

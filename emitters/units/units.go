@@ -1,0 +1,125 @@
+// Package units writes systemd services and slices, drop-ins for services that
+// something else installs, and the cores of pipelines.
+package units
+
+import (
+	_ "embed"
+	"errors"
+	"fmt"
+	"sort"
+	"strings"
+
+	"github.com/yoctune/yoctune/emitters"
+	"github.com/yoctune/yoctune/emitters/quote"
+	"github.com/yoctune/yoctune/schema/plan"
+)
+
+var (
+	//go:embed service.tmpl
+	service string
+	//go:embed dropin.tmpl
+	dropin string
+	//go:embed resources.tmpl
+	resources string
+	//go:embed slice.tmpl
+	slice string
+	//go:embed pipeline.tmpl
+	pipeline string
+)
+
+const unitDir = "${systemd_system_unitdir}/"
+
+// reserved are units this layer or the system owns: a service of the
+// configuration with one of these names and a command of its own would replace
+// it.
+var reserved = []string{"yoctuned.service", "yoctune-zram.service", "nvpmodel.service", "dbus.service", "systemd-udevd.service"}
+
+// Emit returns the units of each target.
+func Emit(l *plan.Layer) ([]emitters.File, error) {
+	var files []emitters.File
+	for _, target := range l.Targets {
+		for _, s := range target.Services {
+			f, err := emitService(l, target, s)
+			if err != nil {
+				return nil, err
+			}
+			files = append(files, f)
+		}
+		for _, s := range target.Slices {
+			if _, err := quote.SystemdUnit(s.Name); err != nil || !strings.HasSuffix(s.Name, ".slice") {
+				return nil, refuse(target, "cpu.isolate", fmt.Errorf("slice %q is not a slice unit name", s.Name))
+			}
+			f, err := fill(slice, emitters.OnDevice(l, target, s.Name, unitDir+s.Name), struct {
+				Layer, Target string
+				Slice         plan.Slice
+			}{l.Name, target.Name, s})
+			if err != nil {
+				return nil, err
+			}
+			files = append(files, f)
+		}
+		names := make([]string, 0, len(target.Plan.Pipelines))
+		for name, p := range target.Plan.Pipelines {
+			if p.CPUs != "" {
+				names = append(names, name)
+			}
+		}
+		sort.Strings(names)
+		for _, name := range names {
+			unit := "yoctuned-pipeline@" + name + ".service"
+			if _, err := quote.SystemdUnit(unit); err != nil {
+				return nil, refuse(target, "pipelines."+name, err)
+			}
+			f, err := fill(pipeline, emitters.OnDevice(l, target, unit+".d-50-yoctune.conf", unitDir+unit+".d/50-yoctune.conf"), struct {
+				Layer, Target, Name, CPUs string
+			}{l.Name, target.Name, name, target.Plan.Pipelines[name].CPUs})
+			if err != nil {
+				return nil, err
+			}
+			files = append(files, f)
+		}
+	}
+	return files, nil
+}
+
+func emitService(l *plan.Layer, target *plan.Target, s plan.Service) (emitters.File, error) {
+	id := "services." + s.Name
+	if _, err := quote.SystemdUnit(s.Name); err != nil {
+		return emitters.File{}, refuse(target, id, err)
+	}
+	if !strings.HasSuffix(s.Name, ".service") {
+		return emitters.File{}, refuse(target, id, fmt.Errorf("%q is not a service", s.Name))
+	}
+	if s.Type == "oneshot" && s.Restart == "always" {
+		return emitters.File{}, refuse(target, id, errors.New(`systemd refuses restart "always" for a oneshot; use "on-failure"`))
+	}
+	data := struct {
+		Layer, Target string
+		Service       plan.Service
+	}{l.Name, target.Name, s}
+	if len(s.Exec) == 0 {
+		return fill(dropin, emitters.OnDevice(l, target, s.Name+".d-50-yoctune.conf", unitDir+s.Name+".d/50-yoctune.conf"), data)
+	}
+	for _, r := range reserved {
+		if s.Name == r {
+			return emitters.File{}, refuse(target, id, fmt.Errorf("%s belongs to the system; choose another name, or leave exec out to adjust it", r))
+		}
+	}
+	f, err := fill(service, emitters.OnDevice(l, target, s.Name, unitDir+s.Name), data)
+	if err == nil && s.Enable {
+		f.Install.Unit = s.Name
+	}
+	return f, err
+}
+
+func fill(text string, f emitters.File, data any) (emitters.File, error) {
+	t, err := emitters.Parse("units", text+`{{define "resources"}}`+strings.TrimSuffix(resources, "\n")+"{{end}}")
+	if err != nil {
+		return emitters.File{}, err
+	}
+	return t.Fill(f, data)
+}
+
+func refuse(t *plan.Target, id string, err error) error {
+	return &emitters.Error{Emitter: "units", Ref: emitters.Ref{Target: t.Name, ID: id}, Err: err}
+}
