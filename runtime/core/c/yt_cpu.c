@@ -156,10 +156,11 @@ static yt_status cpu_buf_alloc(yt_device *d, uint32_t mode, uint64_t bytes, uint
 		align = YT_ALIGN_MIN;
 	if (bytes > SIZE_MAX / 2)
 		return yt_fail(err, YT_E_OOM, "buf_alloc: %llu bytes cannot be addressed", (unsigned long long)bytes);
-	rc = posix_memalign(&s.device, (size_t)align, (size_t)bytes);
+	rc = posix_memalign(&s.base, (size_t)align, (size_t)bytes);
 	if (rc != 0)
 		return yt_report(err, YT_E_OOM, rc, 0, "buf_alloc: %llu bytes of host memory: %s", (unsigned long long)bytes,
 				 strerror(rc));
+	s.device = s.base;
 	s.kind = YT_SLOT_BUFFER;
 	s.mode = mode == YT_MEM_AUTO ? YT_MEM_MAPPED : mode;
 	s.bytes = bytes;
@@ -168,7 +169,7 @@ static yt_status cpu_buf_alloc(yt_device *d, uint32_t mode, uint64_t bytes, uint
 	id = yt_table_add(&d->table, &s);
 	pthread_mutex_unlock(&d->lock);
 	if (id == 0) {
-		free(s.device);
+		free(s.base);
 		return yt_fail(err, YT_E_OOM, "buf_alloc: no memory for the table of buffers");
 	}
 	size = out->size;
@@ -197,7 +198,7 @@ static yt_status cpu_buf_free(yt_device *d, yt_buf_id id, yt_error *err)
 	} else if (s->uses != 0) {
 		rc = yt_fail(err, YT_E_BUSY, "buf_free: a running list uses the buffer");
 	} else {
-		memory = s->device;
+		memory = s->base;
 		yt_table_remove(&d->table, s);
 		rc = yt_ok(err);
 	}

@@ -24,6 +24,7 @@ typedef struct yt_slot {
 	uint64_t stamp; /* event: a time in ns, 0 not passed */
 	void *host;     /* buffer: address for the CPU, or NULL; event: backend's own */
 	void *device;   /* buffer: address for the kernels */
+	void *base;     /* buffer: what the allocator returned */
 } yt_slot;
 
 typedef struct yt_table {

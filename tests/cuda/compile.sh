@@ -1,0 +1,85 @@
+#!/usr/bin/env bash
+# Builds the CUDA backend without a GPU: compiles and assembles every kernel for
+# each supported architecture, links libyoctune_cuda.so, and checks what can be
+# checked on any machine:
+#   - ptxas accepts the code; registers and spills are printed, spills fail;
+#   - yt_get_api is the only symbol the library exports;
+#   - the library opens, and without a driver says so (YT_E_NO_BACKEND).
+# What no machine without a GPU can check: that the kernels run. It says so.
+#
+#   tests/cuda/compile.sh [OUT]     OUT: folder for the library, build/cuda
+#   NVCC=/path/to/nvcc              use this compiler instead of the PyPI one
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+
+out=${1:-build/cuda}
+archs=(${CUDA_ARCHS:-87 90 110})
+src=runtime/core/cuda
+files=(backend copy preprocess reduce)
+cc=${CC:-gcc}
+
+nvcc=${NVCC:-}
+lib=()
+if [ -z "$nvcc" ]; then
+	venv=build/cuda-venv
+	# The stamp is the list that was installed: a changed pin installs anew.
+	if ! cmp -s tests/cuda/requirements.txt "$venv/requirements.installed"; then
+		echo "installing the CUDA compiler from PyPI into $venv"
+		python3 -m venv "$venv"
+		"$venv/bin/pip" install --quiet --disable-pip-version-check --no-deps -r tests/cuda/requirements.txt
+		cp tests/cuda/requirements.txt "$venv/requirements.installed"
+	fi
+	nvcc=$(echo "$venv"/lib/python3*/site-packages/nvidia/cu13/bin/nvcc)
+	lib=(-L"${nvcc%/bin/nvcc}/lib")
+fi
+"$nvcc" --version | tail -n 2
+
+mkdir -p "$out"
+names=$(printf 'sm_%s ' "${archs[@]}")
+gencode=()
+for a in "${archs[@]}"; do
+	gencode+=(-gencode "arch=compute_$a,code=sm_$a")
+done
+# The newest architecture also as PTX, for devices to come.
+newest=${archs[-1]}
+gencode+=(-gencode "arch=compute_$newest,code=compute_$newest")
+# --fmad=false: backends agree bit for bit (yt_math.h).
+flags=(-std=c++17 -O3 --fmad=false -Iruntime/core/c -I"$src" "-DYT_CUDA_ARCHS=\"${names% }\""
+	-Xcompiler=-fPIC,-fvisibility=hidden,-Wall,-Wextra -Werror=all-warnings)
+
+report=$out/ptxas.txt
+: >"$report"
+objects=()
+for f in "${files[@]}"; do
+	"$nvcc" "${flags[@]}" "${gencode[@]}" -Xptxas=-v -c "$src/$f.cu" -o "$out/$f.o" 2>>"$report" || {
+		cat "$report"
+		exit 1
+	}
+	objects+=("$out/$f.o")
+done
+awk '/Compiling entry function/ { split($0, q, "\x27"); kernel = q[2]; arch = q[4] }
+     /bytes spill/ { spills = $5 + $9; total += spills }
+     /Used [0-9]+ registers/ { match($0, /Used [0-9]+ registers/); regs = substr($0, RSTART + 5, RLENGTH - 15)
+                               printf "%-8s %3d registers %3d bytes spilled  %s\n", arch, regs, spills, kernel }
+     END { exit total > 0 }' "$report" || {
+	echo "error: a kernel spills registers to memory (see $report): give it fewer live values" >&2
+	exit 1
+}
+
+so=$out/libyoctune_cuda.so
+"$nvcc" -shared -cudart static "${lib[@]}" "${objects[@]}" -o "$so" \
+	-Xlinker=--version-script="$src/exports.map",--exclude-libs=ALL,-z,now,-z,relro,-soname=libyoctune_cuda.so
+
+exported=$(nm -D --defined-only "$so" | awk '{ print $3 }' | grep -v '^$' | paste -sd' ')
+if [ "$exported" != yt_get_api ]; then
+	echo "error: $so exports '$exported', should be yt_get_api alone" >&2
+	exit 1
+fi
+
+"$cc" -std=c11 -Wall -Wextra -Iruntime/core/c tests/cuda/open.c -o "$out/open" -ldl
+if "$out/open" "$so"; then
+	echo "compiled and assembled for ${names% }; exports yt_get_api only; opens"
+	[ -e /dev/nvidia0 ] || echo "no GPU on this machine: the kernels were not run"
+else
+	exit 1
+fi
