@@ -6,6 +6,7 @@ package board
 import (
 	"embed"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"path"
 	"sort"
@@ -15,7 +16,8 @@ import (
 //go:embed data/*.json
 var data embed.FS
 
-// Board is one module (SKU).
+// Board is one module (SKU). What is not known is absent: a nil pointer, an
+// empty slice, or a zero count whose field [Board.Known] denies.
 type Board struct {
 	ID         string             `json:"id"`
 	Name       string             `json:"name"`
@@ -23,37 +25,149 @@ type Board struct {
 	SoC        string             `json:"soc"`     // tegra234: bitbake's SOC override
 	SM         int                `json:"sm"`      // CUDA architecture, 87 for sm_87
 	Cores      int                `json:"cores"`
-	Policies   []Policy           `json:"policies"`
-	CPUkHz     []int64            `json:"cpu_khz"` // ascending
-	GPUHz      []int64            `json:"gpu_hz"`  // ascending; empty: no table is verified
-	EMCHz      []int64            `json:"emc_hz"`  // ascending
-	RAMBytes   int64              `json:"ram_bytes"`
+	Policies   []Policy           `json:"policies,omitempty"`
+	CPUkHz     []int64            `json:"cpu_khz,omitempty"` // ascending; empty: the table is not known
+	GPUHz      []int64            `json:"gpu_hz,omitempty"`  // ascending; empty: no table is verified
+	EMCHz      []int64            `json:"emc_hz,omitempty"`  // ascending
+	RAMBytes   int64              `json:"ram_bytes"`         // the smallest variant, unless ID names another
 	DLA        int                `json:"dla"`
-	Compatible []string           `json:"compatible"` // device tree strings that identify it
-	GPUMasks   []int64            `json:"gpu_masks"`  // TPC_PG_MASK values of the stock modes
-	Sources    map[string]string  `json:"sources"`
+	Compatible []string           `json:"compatible,omitempty"` // device tree strings that identify the module
+	GPUMasks   []int64            `json:"gpu_masks,omitempty"`  // TPC_PG_MASK values of the stock modes
+	Sources    map[string]string  `json:"-"`                    // field to source, from Evidence
 	Releases   map[string]Release `json:"releases"`
-	Tables     map[string]Table   `json:"tables"`
+	Tables     map[string]Table   `json:"tables,omitempty"`
+
+	CPU         Limits             `json:"cpu,omitzero"`         // kHz
+	GPU         Limits             `json:"gpu,omitzero"`         // Hz
+	EMC         Limits             `json:"emc,omitzero"`         // Hz
+	GPUTables   map[string][]int64 `json:"gpu_tables,omitempty"` // Hz by L4T line, where GPUHz does not hold for all
+	RAMVariants []int64            `json:"ram_variants,omitempty"`
+	PVA         *int               `json:"pva,omitempty"` // programmable vision accelerators
+	TensorCores *bool              `json:"tensor_cores,omitempty"`
+	MaskRule    *MaskRule          `json:"mask_rule,omitempty"`
+	Rails       []Rail             `json:"rails,omitempty"`
+	Fan         *Fan               `json:"fan,omitempty"`
+	// By L4T line, "R32" to "R39", which release.Release.Line gives.
+	GPUDevfreq   map[string][]string `json:"gpu_devfreq,omitempty"`   // device folders, the one in use first
+	EMCNodes     map[string]EMCNodes `json:"emc_nodes,omitempty"`     // where the memory clock is capped and read
+	ThermalZones map[string][]string `json:"thermal_zones,omitempty"` // thermal_zone*/type; "*" stands for a suffix
+	Supply       []Note              `json:"supply,omitempty"`        // what the power supply and its limits do
+	Quirks       []Note              `json:"quirks,omitempty"`
+	// KitCompatible names the developer kit, not the module: several boards share it.
+	KitCompatible []string `json:"kit_compatible,omitempty"`
+	// Evidence has the source of each field above, by its JSON name.
+	Evidence map[string]Evidence `json:"evidence"`
+}
+
+// Evidence says where a fact comes from and whether a file, log or source shows
+// it. A fact that is derived from what was seen is not verified.
+type Evidence struct {
+	Source   string `json:"source"`
+	Verified bool   `json:"verified"`
+	Note     string `json:"note,omitempty"`
+}
+
+// Limits are the ends of a clock; nil where not known.
+type Limits struct {
+	Min *int64 `json:"min,omitempty"`
+	Max *int64 `json:"max,omitempty"`
+	// BootMin is the lower end that stock modes set.
+	BootMin *int64 `json:"boot_min,omitempty"`
+	// MaxNonSuper is the upper end with a BPMP device tree that is not "-super",
+	// whatever nvpmodel asks for; Max is then the one with it.
+	MaxNonSuper *int64 `json:"max_non_super,omitempty"`
+}
+
+// MaskRule is what the GPU driver accepts as TPC_PG_MASK (nvgpu,
+// platform_gv11b_tegra.c and platform_ga10b_tegra.c): a set bit gates a TPC.
+type MaskRule struct {
+	Allowed []int64 `json:"allowed,omitempty"` // only these
+	Max     int64   `json:"max,omitempty"`     // or any value up to this one
+	FBP     []int64 `json:"fbp,omitempty"`     // FBP_PG_MASK values
+	File    string  `json:"file,omitempty"`    // where the mask lives when it is no sysfs node
+}
+
+// Rail is one power monitor and its channels in order; "NC" is not connected.
+type Rail struct {
+	Chip      string   `json:"chip"`          // ina3221, ina3221x, ina238
+	Bus       string   `json:"bus,omitempty"` // i2c bus-address
+	Labels    []string `json:"labels"`
+	ShuntUOhm int64    `json:"shunt_uohm,omitempty"`
+	Path      string   `json:"path,omitempty"` // sysfs folder, with globs
+}
+
+// Fan is the fan control that NVIDIA ships.
+type Fan struct {
+	Config   string            `json:"config,omitempty"`  // nvfancontrol file, without .conf
+	Default  string            `json:"default,omitempty"` // its FAN_DEFAULT_PROFILE
+	Profiles []string          `json:"profiles,omitempty"`
+	TMargin  *bool             `json:"tmargin,omitempty"`        // the TEMP column is the margin below MaxTemp, so PWM falls along it
+	MaxTemp  int               `json:"group_max_temp,omitempty"` // degrees Celsius
+	PWM      map[string]string `json:"pwm,omitempty"`            // by L4T line
+	Tach     string            `json:"tach,omitempty"`
+}
+
+// EMCNodes are the files of the memory controller's clock.
+type EMCNodes struct {
+	Cap   string `json:"cap,omitempty"`    // what nvpmodel writes
+	NoCap string `json:"no_cap,omitempty"` // the value that means no cap
+	Lock  string `json:"lock,omitempty"`   // what jetson_clocks writes
+	Read  string `json:"read,omitempty"`
+	Load  string `json:"load,omitempty"`
+}
+
+// Note is a fact in words.
+type Note struct {
+	ID       string `json:"id"`
+	Text     string `json:"text"`
+	Source   string `json:"source"`
+	Verified bool   `json:"verified"`
 }
 
 // Policy is a cpufreq policy: cores that share a clock.
 type Policy struct {
 	First int    `json:"first"`
 	CPUs  string `json:"cpus"` // cpu list
+	Core  string `json:"core,omitempty"`
 }
 
 // Release is what a meta-tegra branch has for the board.
 type Release struct {
-	Machines []string `json:"machines"` // the first is the default
-	NVPModel string   `json:"nvpmodel"` // stock file the machine installs
-	Table    string   `json:"table"`    // key of Board.Tables
-	Verified bool     `json:"verified"` // the table was read for this L4T
+	Machines []string `json:"machines"`         // the first is the default
+	NVPModel string   `json:"nvpmodel"`         // stock file the default machine installs
+	Table    string   `json:"table,omitempty"`  // key of Board.Tables; empty: no facts about the file
+	Verified bool     `json:"verified"`         // the table was read for this L4T
+	Basis    string   `json:"basis,omitempty"`  // what Table was read for, where that is another L4T
+	Others   []Other  `json:"others,omitempty"` // machines that install another file than the default one
+	// OwnModel is the file NVIDIA made for this module, where meta-tegra's machine
+	// installs another module's.
+	OwnModel string `json:"own_nvpmodel,omitempty"`
+	OwnTable string `json:"own_table,omitempty"`
+}
+
+// Other is a machine whose stock file differs from the default machine's.
+type Other struct {
+	Machine  string `json:"machine"`
+	NVPModel string `json:"nvpmodel"`
+	Table    string `json:"table,omitempty"`
 }
 
 // Table is one stock nvpmodel.conf, as facts.
 type Table struct {
-	Params []Param `json:"params"`
-	Modes  []Mode  `json:"modes"` // in id order
+	Params []Param `json:"params,omitempty"`
+	Modes  []Mode  `json:"modes"`         // in id order
+	L4T    string  `json:"l4t,omitempty"` // version the file was read for
+	Source string  `json:"source,omitempty"`
+	// Partial: only names and ids of the modes are known.
+	Partial bool `json:"partial,omitempty"`
+	// ParamsByUse: the PARAM sections were not read; what the modes use is what is
+	// listed, because nvpmodel accepts no undeclared name, and Paths are those of a
+	// sibling file.
+	ParamsByUse bool `json:"params_by_use,omitempty"`
+	// Foreign: the file was made for another module, and may name cores this one
+	// lacks.
+	Foreign bool   `json:"foreign,omitempty"`
+	Note    string `json:"note,omitempty"`
 }
 
 // Param is a PARAM section; Args leaves out the _KNEXT twins, which settings
@@ -62,6 +176,9 @@ type Param struct {
 	Name string   `json:"name"`
 	Type string   `json:"type"` // FILE, CLOCK, HWMON
 	Args []string `json:"args"`
+	// Paths has the file of each argument, the _KNEXT twins included; an argument
+	// whose file was not read is absent.
+	Paths map[string]string `json:"paths,omitempty"`
 }
 
 // Mode is a POWER_MODEL block; a setting is {PARAM, ARG, value} in the order
@@ -70,8 +187,12 @@ type Mode struct {
 	ID       int         `json:"id"`
 	Name     string      `json:"name"`
 	Default  bool        `json:"default"`
-	Settings [][3]string `json:"settings"`
+	Settings [][3]string `json:"settings,omitempty"`
 }
+
+// ErrNoTable is what [Board.Stock] wraps when nothing is known about the stock
+// file of a release.
+var ErrNoTable = errors.New("stock power modes are not known")
 
 // IDs lists the boards, sorted.
 func IDs() []string {
@@ -101,8 +222,23 @@ func Lookup(id string) (*Board, bool) {
 		// A test decodes every file; reaching this means a broken build.
 		return nil, false
 	}
+	b.Sources = make(map[string]string, len(b.Evidence))
+	for field, e := range b.Evidence {
+		b.Sources[field] = e.Source
+	}
 	return &b, true
 }
+
+// Known tells whether the field with this JSON name is known at all, verified or
+// not. It is what tells "no DLA" from "nobody looked".
+func (b *Board) Known(field string) bool {
+	_, ok := b.Evidence[field]
+	return ok
+}
+
+// Verified tells whether a file, log or source showed the field with this JSON
+// name.
+func (b *Board) Verified(field string) bool { return b.Evidence[field].Verified }
 
 // Stock returns the stock table of the board on a release, and whether it was
 // verified for that release's L4T.
@@ -110,6 +246,9 @@ func (b *Board) Stock(release string) (t Table, verified bool, err error) {
 	r, ok := b.Releases[release]
 	if !ok {
 		return Table{}, false, fmt.Errorf("no facts for board %s on release %s", b.ID, release)
+	}
+	if r.Table == "" {
+		return Table{}, false, fmt.Errorf("board %s on release %s: %w", b.ID, release, ErrNoTable)
 	}
 	t, ok = b.Tables[r.Table]
 	if !ok {

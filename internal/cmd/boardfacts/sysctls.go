@@ -1,0 +1,3 @@
+package main
+
+func writeSysctls(research, out string) error { return nil }

@@ -1,0 +1,72 @@
+package release
+
+import (
+	_ "embed"
+	"encoding/json"
+	"sync"
+)
+
+// Machine is one conf/machine/*.conf of a branch, as its files resolve.
+type Machine struct {
+	Name         string   `json:"name"`
+	NVPModel     string   `json:"nvpmodel"`               // NVPMODEL: the stock power mode file it installs
+	NVFanControl string   `json:"nvfancontrol,omitempty"` // NVFANCONTROL; none on R32
+	BoardID      string   `json:"board_id"`               // TEGRA_BOARDID
+	BoardSKU     string   `json:"board_sku,omitempty"`    // TEGRA_BOARDSKU; some machines leave it to the flashing tool
+	DeviceTrees  []string `json:"device_trees"`           // KERNEL_DEVICETREE
+	KernelArgs   string   `json:"kernel_args,omitempty"`  // stock KERNEL_ARGS
+	Source       string   `json:"source"`                 // file that sets NVPMODEL
+}
+
+// Renamed is a variable that a branch refuses: setting it stops the build.
+type Renamed struct {
+	New     string `json:"new,omitempty"`     // the name to use
+	Message string `json:"message,omitempty"` // what bitbake says where there is no new name
+	Source  string `json:"source"`
+}
+
+//go:embed data/machines.json
+var machineData []byte
+
+//go:embed data/variables.json
+var variableData []byte
+
+// Decoded once, on first use: most commands need neither.
+var (
+	machines  = sync.OnceValue(func() (m map[string][]Machine) { return decode(machineData, m) })
+	variables = sync.OnceValue(func() (v map[string]map[string]Renamed) { return decode(variableData, v) })
+)
+
+func decode[T any](raw []byte, into T) T {
+	if err := json.Unmarshal(raw, &into); err != nil {
+		return into // a test decodes the embedded files
+	}
+	return into
+}
+
+// Machines lists the machines of the branch, sorted by name.
+func (r Release) Machines() []Machine { return machines()[r.Name] }
+
+// Machine finds a machine of the branch.
+func (r Release) Machine(name string) (Machine, bool) {
+	for _, m := range r.Machines() {
+		if m.Name == name {
+			return m, true
+		}
+	}
+	return Machine{}, false
+}
+
+// Renamed tells whether the branch refuses variable name, and what replaces it.
+func (r Release) Renamed(name string) (Renamed, bool) {
+	v, ok := r.RenamedVariables()[name]
+	return v, ok
+}
+
+// RenamedVariables are all variables the branch refuses.
+func (r Release) RenamedVariables() map[string]Renamed {
+	if r.Name == "master" {
+		return variables()["master"]
+	}
+	return variables()[r.Series]
+}
