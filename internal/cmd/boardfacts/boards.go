@@ -636,7 +636,13 @@ func (g *generator) params(o tableOverlay, modes []board.Mode) ([]board.Param, e
 			if err != nil {
 				return nil, fmt.Errorf("%s %s: %w", p.Name, a.key, err)
 			}
-			if !slices.Contains(o.NoPaths, p.Name) {
+			if slices.Contains(o.NoPaths, p.Name) {
+				continue
+			}
+			if twin {
+				param.KNext = true
+			}
+			if !twin || param.Paths[name] != file {
 				param.Paths[a.key] = file
 			}
 		}

@@ -176,9 +176,11 @@ type Param struct {
 	Name string   `json:"name"`
 	Type string   `json:"type"` // FILE, CLOCK, HWMON
 	Args []string `json:"args"`
-	// Paths has the file of each argument, the _KNEXT twins included; an argument
-	// whose file was not read is absent.
+	// Paths has the file of each argument; one that was not read is absent.
 	Paths map[string]string `json:"paths,omitempty"`
+	// KNext: the section has _KNEXT twins, the files of a newer kernel. Those with
+	// another path than the argument itself are in Paths.
+	KNext bool `json:"knext,omitempty"`
 }
 
 // Mode is a POWER_MODEL block; a setting is {PARAM, ARG, value} in the order
