@@ -4,6 +4,7 @@ package packagegroup
 
 import (
 	_ "embed"
+	"sort"
 
 	"github.com/yoctune/yoctune/emitters"
 	"github.com/yoctune/yoctune/schema/plan"
@@ -18,8 +19,19 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 	if err != nil {
 		return nil, err
 	}
+	packages := []string{"tegra-nvpmodel", "yoctune-" + l.Name + "-config"}
+	if l.Runtime.Form != "" {
+		packages = append(packages, "yoctuned")
+		if l.Runtime.CUDA {
+			packages = append(packages, "yoctune-cuda")
+		}
+	}
+	sort.Strings(packages)
 	f, err := t.Fill(emitters.File{Path: "recipes-yoctune/packagegroups/packagegroup-yoctune-" + l.Name + ".bb"},
-		struct{ Layer *plan.Layer }{l})
+		struct {
+			Layer    *plan.Layer
+			Packages []string
+		}{l, packages})
 	if err != nil {
 		return nil, err
 	}

@@ -98,4 +98,5 @@ python yoctune_power_modes() {
         f.write(merged)
 }
 
+yoctune_power_modes[doc] = "Adds the power modes of the layer to the installed nvpmodel.conf"
 do_install[postfuncs] += "yoctune_power_modes"
