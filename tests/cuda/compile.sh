@@ -3,6 +3,8 @@
 # each supported architecture, links libyoctune_cuda.so, and checks what can be
 # checked on any machine:
 #   - ptxas accepts the code; registers and spills are printed, spills fail;
+#   - the kernels' wide paths really are 128-bit accesses, and no multiply was
+#     fused with an add;
 #   - yt_get_api is the only symbol the library exports;
 #   - the library opens, and without a driver says so (YT_E_NO_BACKEND).
 # What no machine without a GPU can check: that the kernels run. It says so.
@@ -65,6 +67,22 @@ awk '/Compiling entry function/ { split($0, q, "\x27"); kernel = q[2]; arch = q[
 	echo "error: a kernel spills registers to memory (see $report): give it fewer live values" >&2
 	exit 1
 }
+
+for f in copy preprocess reduce; do
+	"$nvcc" "${flags[@]}" -arch="compute_$newest" -ptx "$src/$f.cu" -o "$out/$f.ptx"
+	grep -Eq '(ld|st)\.[a-z.]*v4' "$out/$f.ptx" || {
+		echo "error: $src/$f.cu: no 128-bit access in $out/$f.ptx" >&2
+		exit 1
+	}
+	if grep -n 'fma\.' "$out/$f.ptx" >&2; then
+		echo "error: $src/$f.cu: a fused multiply-add would make backends differ" >&2
+		exit 1
+	fi
+	if grep -n '\.local' "$out/$f.ptx" >&2; then
+		echo "error: $src/$f.cu: an array lives in memory instead of registers" >&2
+		exit 1
+	fi
+done
 
 so=$out/libyoctune_cuda.so
 "$nvcc" -shared -cudart static "${lib[@]}" "${objects[@]}" -o "$so" \

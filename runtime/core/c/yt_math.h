@@ -23,6 +23,12 @@
 #define YT_FN static inline
 #endif
 
+#if defined(__CUDA_ARCH__)
+#define YT_UNROLL _Pragma("unroll")
+#else
+#define YT_UNROLL
+#endif
+
 /* ---- geometry ----------------------------------------------------------- */
 
 /* One axis of the mapping: `in` samples from `start`, stretched over `out`
@@ -74,10 +80,10 @@ YT_FN uint32_t yt_axis_chroma_nearest(yt_axis a, uint32_t i)
 YT_FN yt_tap yt_axis_chroma_linear(yt_axis a, uint32_t i)
 {
 	uint32_t lo = a.start / 2, hi = (a.start + a.in - 1) / 2;
-	/* (start + p + 1/2) = num / (2*out); chroma = num / (4*out) - 1/2 */
-	uint64_t num = (uint64_t)(2 * i + 1) * a.in + (uint64_t)2 * a.out * a.start;
-	uint64_t den = (uint64_t)4 * a.out;
-	uint64_t half = (uint64_t)2 * a.out;
+	/* (start + p + 1/2) = num / (2*out); chroma = num / (4*out) - 1/2.
+	 * num < 2*out*(in + start) <= 2^30. */
+	uint32_t num = (2 * i + 1) * a.in + 2 * a.out * a.start;
+	uint32_t den = 4 * a.out, half = 2 * a.out;
 	yt_tap t;
 
 	if (num < half) {
@@ -86,8 +92,8 @@ YT_FN yt_tap yt_axis_chroma_linear(yt_axis a, uint32_t i)
 		return t;
 	}
 	num -= half;
-	t.i0 = (uint32_t)(num / den);
-	t.w = (float)(uint32_t)(num - t.i0 * den) / (float)(uint32_t)den;
+	t.i0 = num / den;
+	t.w = (float)(num - t.i0 * den) / (float)den;
 	t.i1 = t.i0 + 1;
 	if (t.i0 < lo) {
 		t.i0 = t.i1 = lo;
@@ -219,9 +225,8 @@ YT_FN yt_pre_plan yt_plan_preprocess(const yt_preprocess *p)
 	return k;
 }
 
-/* One pixel of the inner rectangle, written to out[plane * n]. The CPU backend
- * computes the same from row tables; the CUDA kernel and the emulation call
- * this. */
+/* The colour of one pixel of the inner rectangle. The CPU backend computes the
+ * same from row tables; the CUDA kernel and its emulation call this. */
 YT_FN yt_rgb yt_pre_pixel(const yt_pre_plan *k, const uint8_t *p0, const uint8_t *p1, const uint8_t *p2, uint32_t ix,
 			  uint32_t iy)
 {

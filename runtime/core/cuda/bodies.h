@@ -62,6 +62,7 @@ YT_FN void yt_preprocess_body(const yt_pre_plan &k, const yt_planes &in, float *
 	uint32_t n = k.out_w - x < 4 ? k.out_w - x : 4;
 	yt_f4 c[3];
 
+	YT_UNROLL // c lives in registers only if j is a constant
 	for (uint32_t j = 0; j < 4; j++) {
 		uint32_t ix = x + j - k.in_x, iy = y - k.in_y; // wraps outside the frame
 
@@ -84,7 +85,10 @@ YT_FN void yt_preprocess_body(const yt_pre_plan &k, const yt_planes &in, float *
 		*(yt_f4 *)(out + 2 * plane + at) = c[2];
 		return;
 	}
-	for (uint32_t j = 0; j < n; j++) {
+	YT_UNROLL
+	for (uint32_t j = 0; j < 4; j++) {
+		if (j >= n)
+			break;
 		out[at + j] = c[0].v[j];
 		out[plane + at + j] = c[1].v[j];
 		out[2 * plane + at + j] = c[2].v[j];
@@ -109,11 +113,14 @@ YT_FN void yt_reduce_gather(uint32_t op, const float *x, uint64_t n, uint64_t ch
 		if (wide && at + 4 <= n) {
 			yt_f4 v = *(const yt_f4 *)(x + at);
 
+			YT_UNROLL
 			for (uint32_t j = 0; j < 4; j++)
 				acc.v[j] = yt_reduce_combine(op, acc.v[j], v.v[j]);
 		} else {
-			for (uint32_t j = 0; j < 4 && at + j < n; j++)
-				acc.v[j] = yt_reduce_combine(op, acc.v[j], x[at + j]);
+			YT_UNROLL
+			for (uint32_t j = 0; j < 4; j++)
+				if (at + j < n)
+					acc.v[j] = yt_reduce_combine(op, acc.v[j], x[at + j]);
 		}
 	}
 	*(yt_f4 *)(lanes + 4 * t) = acc;
