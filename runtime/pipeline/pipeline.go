@@ -210,10 +210,10 @@ func openSource(o Options) (source, error) {
 
 func openSink(o Options) (Sink, error) {
 	switch {
-	case o.Sink != nil:
-		return o.Sink, nil
 	case o.Plan.Sink.Kind != "ndjson" && o.Plan.Sink.Kind != "":
 		return nil, fmt.Errorf("%w: kind %q; it is ndjson", ErrPlan, o.Plan.Sink.Kind)
+	case o.Sink != nil:
+		return o.Sink, nil
 	case o.Plan.Sink.Path != "":
 		return OpenNDJSON(locate(o.Dir, o.Plan.Sink.Path))
 	case o.Stdout != nil:
