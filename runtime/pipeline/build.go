@@ -10,6 +10,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -53,6 +54,12 @@ func (b *builder) stages() error {
 	}
 	if err := b.allocate(); err != nil {
 		return err
+	}
+	if slices.ContainsFunc(stages, func(s plan.PipelineStage) bool { return s.Kind == "model" }) {
+		var err error
+		if b.rt, err = b.p.openRuntime(b.o.Library); err != nil {
+			return err
+		}
 	}
 	b.carries = carriesFrame
 	for k := range stages {
@@ -278,9 +285,6 @@ func (b *builder) tensors(k int, shape []int64) error {
 		}
 		return nil
 	}
-	if err := b.needRuntime(); err != nil {
-		return err
-	}
 	return b.ortTensors(k, shape)
 }
 
@@ -299,13 +303,6 @@ func (b *builder) ortTensors(k int, shape []int64) error {
 func (b *builder) keep(k, i int, t *ort.Tensor) {
 	b.p.frames[i].tensors[k] = tensor{shape: t.Shape(), data: t.Data(), ort: t}
 	b.p.closers = append(b.p.closers, func() error { t.Close(); return nil })
-}
-
-func (b *builder) needRuntime() (err error) {
-	if b.rt == nil {
-		b.rt, err = b.p.openRuntime(b.o.Library)
-	}
-	return err
 }
 
 // model loads a model, runs it once to learn the shape of its output, and binds

@@ -1,5 +1,7 @@
 package pipeline
 
+import "math"
+
 // Why a run ended.
 const (
 	reasonEnd     = "end-of-source"
@@ -76,7 +78,7 @@ func (e *engine) summary(duration int64) *Summary {
 		s.Ended = reasonStopped
 	}
 	if l.fates.Done > 0 && e.last > e.first {
-		s.FPS = float64(l.fates.Done) * 1e9 / float64(e.last-e.first)
+		s.FPS = math.Round(float64(l.fates.Done)*1e11/float64(e.last-e.first)) / 100
 	}
 	s.Latency.Stages[idSource] = StageSummary{Service: e.reads.quantiles()}
 	for k := range e.waits {
