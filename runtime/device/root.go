@@ -226,20 +226,28 @@ func (r *Root) statePath(name string, mk bool) (string, error) {
 	for _, part := range strings.Split(strings.TrimPrefix(path.Dir(name), "/"), "/") {
 		next, err := r.follow(dir + "/" + part)
 		if errors.Is(err, fs.ErrNotExist) && mk {
-			next = path.Join("/", dir, part)
-			// /run/yoctune and /var/lib/yoctune are root's own.
-			if err := os.Mkdir(r.dir+next, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
-				return "", &PathError{Op: "create", Path: next, Err: cause(err)}
-			}
-			if err := syncDir(r.dir + path.Dir(next)); err != nil {
-				return "", err
-			}
-		} else if err != nil {
+			next, err = r.makeDir(path.Join("/", dir, part))
+		}
+		if err != nil {
 			return "", err
 		}
 		dir = next
 	}
 	return r.dir + path.Join(dir, path.Base(name)), nil
+}
+
+// makeDir creates one folder. It resolves the name again afterwards: what exists
+// already may be a link that leads nowhere inside the root, and creating through
+// it would leave the root.
+func (r *Root) makeDir(name string) (string, error) {
+	if err := os.Mkdir(r.dir+name, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+		return "", &PathError{Op: "create", Path: name, Err: cause(err)}
+	}
+	real, err := r.follow(name)
+	if err != nil {
+		return "", err
+	}
+	return real, syncDir(r.dir + path.Dir(real))
 }
 
 // ReadState implements [State].
