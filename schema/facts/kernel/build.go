@@ -194,3 +194,9 @@ func (t *Tree) inheritType(c *Group) {
 		}
 	}
 }
+
+// Sole returns the operand that an expression consists of, if it is only one.
+func (b *Builder) Sole(id ExprID) (Ref, bool) {
+	e := b.tree.Exprs[id]
+	return Ref(e.A), e.Op == Symbol
+}

@@ -1,0 +1,220 @@
+package kconfig
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// declared answers Kconfig's probes of the toolchain with declared facts: a
+// recent GNU toolchain that has every option it is asked for, and neither Rust
+// nor pahole. So a tree can be read where no cross compiler is, and nothing in
+// it is run.
+type declared struct {
+	tc      Toolchain
+	seen    map[string]bool
+	assumed []string
+}
+
+func (d *declared) gcc() string {
+	if d.tc.GCC != "" {
+		return d.tc.GCC
+	}
+	return "12.2.0"
+}
+
+func (d *declared) binutils() string {
+	if d.tc.Binutils != "" {
+		return d.tc.Binutils
+	}
+	return "2.40"
+}
+
+func (d *declared) text() string {
+	return "aarch64-linux-gnu-gcc (GCC) " + d.gcc()
+}
+
+// decimal joins version parts with two digits each: 12.2.0 is 120200.
+func decimal(v string) string {
+	n := 0
+	parts := strings.SplitN(v, ".", 3)
+	for i := range 3 {
+		x := 0
+		if i < len(parts) {
+			x, _ = strconv.Atoi(parts[i])
+		}
+		n = n*100 + x
+	}
+	return strconv.Itoa(n)
+}
+
+func (d *declared) guess(command string) {
+	if !d.seen[command] && len(d.assumed) < 200 {
+		d.seen[command] = true
+		d.assumed = append(d.assumed, command)
+	}
+}
+
+// macros are the functions of scripts/Kconfig.include that would run something.
+func (d *declared) macros() map[string]func([]string) string {
+	yes := func([]string) string { return "y" }
+	none := func([]string) string { return "" }
+	arg := func(a []string, i int) string {
+		if i < len(a) {
+			return a[i]
+		}
+		return ""
+	}
+	pick := func(a []string, then, otherwise string) string {
+		if d.succeeds(arg(a, 0)) {
+			return then
+		}
+		return otherwise
+	}
+	return map[string]func([]string) string{
+		"cc-option": d.option, "cc-option-yn": d.option, "cc-disable-warning": yes, "cc-option-align": yes,
+		"as-option": yes, "as-instr": yes, "as-instr64": yes, "ld-option": yes,
+		"rustc-option": func([]string) string { return "n" },
+		// The only user is -m32 and -m64, which arm64's compiler does not know.
+		"cc-option-bit": none,
+		"success":       func(a []string) string { return pick(a, "y", "n") },
+		"failure":       func(a []string) string { return pick(a, "n", "y") },
+		"if-success":    func(a []string) string { return pick(a, arg(a, 1), arg(a, 2)) },
+	}
+}
+
+// option says whether the compiler takes a flag: all but those that only clang
+// has, or that are asked for in order to be refused.
+func (d *declared) option(args []string) string {
+	if len(args) > 0 {
+		for _, f := range [...]string{"-D__SIZEOF_INT128__=0", "-frandomize-layout-seed-file", "-fsanitize=kcfi", "-mllvm", "--target="} {
+			if strings.Contains(args[0], f) {
+				return "n"
+			}
+		}
+	}
+	return "y"
+}
+
+// succeeds says whether a command of $(success,…) would exit with 0.
+func (d *declared) succeeds(command string) bool {
+	if ok, known := testCommand(command); known {
+		return ok
+	}
+	if strings.HasPrefix(command, "command -v ") {
+		return true
+	}
+	for _, w := range [...]string{"rust", "bindgen", "pahole", "clang", "grep -qi llvm", "lld", "LLD"} {
+		if strings.Contains(command, w) {
+			return false
+		}
+	}
+	d.guess(command)
+	return true
+}
+
+// testCommand evaluates `test` with constant arguments.
+func testCommand(command string) (ok, known bool) {
+	f := fields(command)
+	if len(f) == 0 || f[0] != "test" && f[0] != "[" {
+		return false, false
+	}
+	f = f[1:]
+	if n := len(f); n > 0 && f[n-1] == "]" {
+		f = f[:n-1]
+	}
+	switch {
+	case len(f) == 2 && f[0] == "-z":
+		return f[1] == "", true
+	case len(f) == 2 && f[0] == "-n":
+		return f[1] != "", true
+	case len(f) == 3 && f[1] == "=":
+		return f[0] == f[2], true
+	case len(f) == 3 && f[1] == "!=":
+		return f[0] != f[2], true
+	case len(f) == 3 && strings.HasPrefix(f[1], "-"):
+		a, erra := strconv.Atoi(f[0])
+		b, errb := strconv.Atoi(f[2])
+		if erra != nil || errb != nil {
+			return false, true
+		}
+		switch f[1] {
+		case "-ge":
+			return a >= b, true
+		case "-gt":
+			return a > b, true
+		case "-le":
+			return a <= b, true
+		case "-lt":
+			return a < b, true
+		case "-eq":
+			return a == b, true
+		case "-ne":
+			return a != b, true
+		}
+	}
+	return false, false
+}
+
+// fields splits a command at blanks outside double quotes.
+func fields(s string) []string {
+	var out []string
+	var cur strings.Builder
+	in, any := false, false
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c == '"':
+			in, any = !in, true
+		case (c == ' ' || c == '\t') && !in:
+			if any {
+				out = append(out, cur.String())
+			}
+			cur.Reset()
+			any = false
+		case strings.IndexByte("|;&<>`", c) >= 0 && !in:
+			return nil
+		default:
+			cur.WriteByte(c)
+			any = true
+		}
+	}
+	if any {
+		out = append(out, cur.String())
+	}
+	return out
+}
+
+// shell answers $(shell,…) itself.
+func (d *declared) shell(command string) string {
+	has := func(s string) bool { return strings.Contains(command, s) }
+	switch {
+	case strings.HasPrefix(command, "set -- "):
+		// set -- GCC 120200 && echo $1
+		words, pick, ok := strings.Cut(strings.TrimPrefix(command, "set -- "), "&& echo $")
+		n, err := strconv.Atoi(strings.TrimSpace(pick))
+		f := strings.Fields(words)
+		if ok && err == nil && n >= 1 && n <= len(f) {
+			return f[n-1]
+		}
+		return ""
+	case has("cc-version.sh"):
+		return "GCC " + decimal(d.gcc())
+	case has("as-version.sh"):
+		return "GNU " + decimal(d.binutils())
+	case has("ld-version.sh") && has("--version |"):
+		// Before Linux 5.12 the script read the version from its input.
+		return fmt.Sprintf("%s0000", decimal(d.binutils()))
+	case has("ld-version.sh"):
+		return "BFD " + decimal(d.binutils())
+	case has("gcc-version.sh"):
+		return decimal(d.gcc())
+	case has("clang-version.sh"), has("lld-version.sh"), has("rustc"), has("pahole"):
+		return "0"
+	case has("bindgen"):
+		return ""
+	case has("--version"):
+		return d.text()
+	}
+	d.guess(command)
+	return ""
+}

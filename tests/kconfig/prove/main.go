@@ -1,0 +1,378 @@
+// Command prove compares predictions with the kernel's own Kconfig program.
+//
+//	go run ./tests/kconfig/prove -src DIR [-src DIR...] [-lines 2000] [-seed 1] [-o RECORD]
+//
+// Each DIR is an unpacked kernel source, such as Debian's linux-source-6.1 or
+// linux-source-6.12. Its scripts/kconfig/conf is built, random fragments are
+// merged over the arm64 defconfig, and every line of the resulting .config is
+// compared, not only those asked for. It needs make, gcc, flex, bison and an
+// arm64 compiler. The exit code is 3 if a prediction was wrong.
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"sort"
+	"strings"
+	"time"
+
+	"github.com/yoctune/yoctune/compiler/kconfig"
+	"github.com/yoctune/yoctune/schema/facts/kernel"
+)
+
+type sources []string
+
+func (s *sources) String() string     { return strings.Join(*s, ",") }
+func (s *sources) Set(v string) error { *s = append(*s, v); return nil }
+
+// record is the dated result.
+type record struct {
+	Test       string   `json:"test"`
+	Date       string   `json:"date"`
+	Real       []string `json:"real"`
+	StandIn    []string `json:"stand_in"`
+	Calculated []string `json:"calculated"`
+	Seed       uint64   `json:"seed"`
+	Go         string   `json:"go"`
+	CPUs       int      `json:"cpus"`
+	Kernels    []result `json:"kernels"`
+}
+
+type result struct {
+	Kernel            string   `json:"kernel"`
+	Compiler          string   `json:"compiler"`
+	Fragments         int      `json:"fragments"`
+	Requested         int      `json:"requested"`
+	NotKept           int      `json:"requested_not_kept"`
+	Mispredicted      int      `json:"requested_mispredicted"`
+	ConfigLines       int      `json:"config_lines_compared"`
+	ConfigWrong       int      `json:"config_lines_wrong"`
+	Wrong             []string `json:"wrong,omitempty"`
+	DeclaredDiffer    []string `json:"base_differs_with_declared_toolchain"`
+	IndexMS           float64  `json:"index_ms"`
+	IndexProbedMS     float64  `json:"index_running_probes_ms"`
+	EvaluateMS        float64  `json:"evaluate_ms"`
+	RealConfMS        float64  `json:"real_conf_ms"`
+	MergeConfigMS     float64  `json:"merge_config_sh_ms"`
+	MergeConfigLines  int      `json:"merge_config_sh_lines"`
+	MergeMispredicted int      `json:"merge_config_sh_mispredicted"`
+}
+
+func main() {
+	var srcs sources
+	flag.Var(&srcs, "src", "unpacked kernel source; may be repeated")
+	lines := flag.Int("lines", 2000, "random requests per kernel")
+	per := flag.Int("per", 250, "requests per fragment")
+	seed := flag.Uint64("seed", 1, "seed of the random fragments")
+	out := flag.String("o", "", "record to write")
+	flag.Parse()
+	if len(srcs) == 0 {
+		fmt.Fprintln(os.Stderr, "prove: no -src given; unpack linux-source-6.1 or linux-source-6.12 and name the folder")
+		os.Exit(2)
+	}
+	rec := record{
+		Test: "kconfig", Date: time.Now().UTC().Format(time.DateOnly), Seed: *seed, Go: runtime.Version(), CPUs: runtime.NumCPU(),
+		Real:    []string{"scripts/kconfig/conf and merge_config.sh of each tree", "the tree's Kconfig files and arm64 defconfig", "the compiler's probes"},
+		StandIn: []string{}, Calculated: []string{},
+	}
+	bad := false
+	for _, src := range srcs {
+		r, err := prove(src, *lines, *per, *seed)
+		if err != nil {
+			fmt.Fprintf(os.Stderr, "prove: %s: %v\n", src, err)
+			os.Exit(1)
+		}
+		bad = bad || r.Mispredicted+r.ConfigWrong+r.MergeMispredicted > 0
+		rec.Kernels = append(rec.Kernels, *r)
+		fmt.Printf("%s: %d requests, %d not kept, %d mispredicted; %d lines of .config, %d wrong; evaluate %.1f ms, conf %.0f ms, merge_config.sh %.0f ms\n",
+			r.Kernel, r.Requested, r.NotKept, r.Mispredicted, r.ConfigLines, r.ConfigWrong, r.EvaluateMS, r.RealConfMS, r.MergeConfigMS)
+	}
+	if *out != "" {
+		data, err := json.MarshalIndent(rec, "", "  ")
+		if err == nil {
+			err = os.WriteFile(*out+".tmp", append(data, '\n'), 0o644)
+		}
+		if err == nil {
+			err = os.Rename(*out+".tmp", *out)
+		}
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "prove:", err)
+			os.Exit(1)
+		}
+	}
+	if bad {
+		os.Exit(3)
+	}
+}
+
+type rig struct {
+	src, out string
+}
+
+func (g rig) make(env []string, args ...string) error {
+	cmd := exec.Command("make", append([]string{"-s", "ARCH=arm64", "CROSS_COMPILE=aarch64-linux-gnu-", "O=" + g.out}, args...)...)
+	cmd.Dir = g.src
+	cmd.Env = append(os.Environ(), env...)
+	if msg, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("make %s: %w\n%s", strings.Join(args, " "), err, msg)
+	}
+	return nil
+}
+
+func prove(src string, lines, per int, seed uint64) (*result, error) {
+	src, err := filepath.Abs(src)
+	if err != nil {
+		return nil, err
+	}
+	out, err := os.MkdirTemp("", "prove-kconfig-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(out)
+	g := rig{src, out}
+	if err := g.make(nil, "defconfig"); err != nil { // builds conf
+		return nil, err
+	}
+	r := &result{}
+	start := time.Now()
+	assumed, err := kconfig.Index(src, kconfig.Options{})
+	if err != nil {
+		return nil, err
+	}
+	r.IndexMS = ms(start)
+	start = time.Now()
+	probed, err := kconfig.Index(src, kconfig.Options{Shell: kconfig.RunShell})
+	if err != nil {
+		return nil, err
+	}
+	r.IndexProbedMS = ms(start)
+	k := kconfig.Prepare(probed.Tree)
+	r.Kernel = probed.Tree.Release
+	if v, ok := k.Evaluate(&kconfig.Config{}).Get("CC_VERSION_TEXT"); ok {
+		r.Compiler = strings.Trim(v, `"`)
+	}
+	data, err := os.ReadFile(filepath.Join(src, "arch/arm64/configs/defconfig"))
+	if err != nil {
+		return nil, err
+	}
+	base, _ := kconfig.ReadFragment("defconfig", data)
+
+	// The base alone, with real and with declared compiler facts.
+	real, err := g.conf(base)
+	if err != nil {
+		return nil, err
+	}
+	r.compare("base", k.Evaluate(base), real)
+	d := &result{}
+	d.compare("base", kconfig.Prepare(assumed.Tree).Evaluate(base), real)
+	r.DeclaredDiffer = d.Wrong
+
+	rng := rand.New(rand.NewPCG(seed, 0))
+	var evaluate, conf time.Duration
+	for r.Requested < lines {
+		frag := randomFragment(rng, k.Tree, min(per, lines-r.Requested))
+		merged := kconfig.Merge(base, frag)
+		start := time.Now()
+		got := k.Evaluate(merged)
+		evaluate += time.Since(start)
+		start = time.Now()
+		real, err := g.conf(merged)
+		if err != nil {
+			return nil, err
+		}
+		conf += time.Since(start)
+		r.Fragments++
+		r.requests(frag, got, real)
+		r.compare(fmt.Sprintf("fragment %d", r.Fragments), got, real)
+	}
+	r.EvaluateMS = float64(evaluate.Microseconds()) / 1000 / float64(r.Fragments)
+	r.RealConfMS = float64(conf.Microseconds()) / 1000 / float64(r.Fragments)
+	return r, r.mergeConfig(g, k, base, rng)
+}
+
+func ms(t time.Time) float64 { return float64(time.Since(t).Microseconds()) / 1000 }
+
+// conf runs the real program the way kernel-yocto does.
+func (g rig) conf(cfg *kconfig.Config) (map[string]string, error) {
+	all := filepath.Join(g.out, "all.config")
+	if err := os.WriteFile(all, render(cfg), 0o644); err != nil {
+		return nil, err
+	}
+	if err := g.make([]string{"KCONFIG_ALLCONFIG=" + all}, "alldefconfig"); err != nil {
+		return nil, err
+	}
+	return readConfig(filepath.Join(g.out, ".config"))
+}
+
+func render(cfg *kconfig.Config) []byte {
+	var b bytes.Buffer
+	for _, l := range cfg.Lines {
+		if l.Value == "n" {
+			fmt.Fprintf(&b, "# CONFIG_%s is not set\n", l.Symbol)
+		} else {
+			fmt.Fprintf(&b, "CONFIG_%s=%s\n", l.Symbol, l.Value)
+		}
+	}
+	return b.Bytes()
+}
+
+func readConfig(path string) (map[string]string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	m := map[string]string{}
+	sc := bufio.NewScanner(f)
+	for sc.Scan() {
+		if rest, ok := strings.CutPrefix(sc.Text(), "CONFIG_"); ok {
+			name, v, _ := strings.Cut(rest, "=")
+			m[name] = v
+		} else if rest, ok := strings.CutPrefix(sc.Text(), "# CONFIG_"); ok {
+			if name, ok := strings.CutSuffix(rest, " is not set"); ok {
+				m[name] = "n"
+			}
+		}
+	}
+	return m, sc.Err()
+}
+
+func (r *result) requests(frag *kconfig.Config, got *kconfig.Result, real map[string]string) {
+	for _, l := range frag.Lines {
+		r.Requested++
+		want, ok := real[l.Symbol]
+		if !ok || want != l.Value {
+			r.NotKept++
+		}
+		if v, present := got.Get(l.Symbol); present != ok || v != want {
+			r.Mispredicted++
+		}
+	}
+}
+
+// compare checks every line of the .config in both directions.
+func (r *result) compare(where string, got *kconfig.Result, real map[string]string) {
+	var b bytes.Buffer
+	if err := got.WriteConfig(&b); err != nil {
+		r.Wrong = append(r.Wrong, err.Error())
+		return
+	}
+	mine := map[string]string{}
+	sc := bufio.NewScanner(&b)
+	for sc.Scan() {
+		if rest, ok := strings.CutPrefix(sc.Text(), "CONFIG_"); ok {
+			name, v, _ := strings.Cut(rest, "=")
+			mine[name] = v
+		} else if rest, ok := strings.CutPrefix(sc.Text(), "# CONFIG_"); ok {
+			mine[strings.TrimSuffix(rest, " is not set")] = "n"
+		}
+	}
+	names := map[string]bool{}
+	for n := range real {
+		names[n] = true
+	}
+	for n := range mine {
+		names[n] = true
+	}
+	sorted := make([]string, 0, len(names))
+	for n := range names {
+		sorted = append(sorted, n)
+	}
+	sort.Strings(sorted)
+	for _, n := range sorted {
+		r.ConfigLines++
+		a, okA := mine[n]
+		b, okB := real[n]
+		if okA != okB || a != b {
+			r.ConfigWrong++
+			if len(r.Wrong) < 40 {
+				r.Wrong = append(r.Wrong, fmt.Sprintf("%s: %s: predicted %s, real %s", where, n, shown(a, okA), shown(b, okB)))
+			}
+		}
+	}
+}
+
+func shown(v string, ok bool) string {
+	if !ok {
+		return "(absent)"
+	}
+	return v
+}
+
+// randomFragment asks for random values of random symbols: mostly ones with a
+// prompt, some without, and values that are wrong for the type.
+func randomFragment(rng *rand.Rand, t *kernel.Tree, n int) *kconfig.Config {
+	c := &kconfig.Config{}
+	seen := map[string]bool{}
+	for len(c.Lines) < n {
+		s := &t.Symbols[rng.IntN(len(t.Symbols))]
+		prompt := false
+		for _, d := range s.Defs {
+			prompt = prompt || d.Prompt
+		}
+		if seen[s.Name] || s.Name == "MODULES" && rng.IntN(4) > 0 || !prompt && rng.IntN(10) > 0 {
+			continue
+		}
+		seen[s.Name] = true
+		c.Lines = append(c.Lines, kconfig.Line{Symbol: s.Name, Value: randomValue(rng, s.Type)})
+	}
+	return c
+}
+
+func randomValue(rng *rand.Rand, t kernel.Type) string {
+	pick := func(vs ...string) string { return vs[rng.IntN(len(vs))] }
+	switch t {
+	case kernel.Bool:
+		return pick("y", "y", "y", "y", "n", "n", "m", "Y")
+	case kernel.Tristate:
+		return pick("y", "y", "y", "m", "m", "m", "n", "1")
+	case kernel.Int:
+		return pick("0", "1", "7", "64", "1024", "999999", "-3", "abc", "0x10", "010")
+	case kernel.Hex:
+		return pick("0x0", "0x10", "20", "0xffffffff", "zz", "0X1F")
+	}
+	return pick(`"text"`, `""`, "bare", `"with \"quotes\" in it"`, `"open`, `"tail" rest`)
+}
+
+// mergeConfig checks [kconfig.Merge] against merge_config.sh itself, with a
+// fragment that repeats and contradicts the base.
+func (r *result) mergeConfig(g rig, k *kconfig.Kernel, base *kconfig.Config, rng *rand.Rand) error {
+	frag := randomFragment(rng, k.Tree, 20)
+	for range 20 {
+		l := base.Lines[rng.IntN(len(base.Lines))]
+		l.Value = []string{"y", "n", "m"}[rng.IntN(3)]
+		frag.Lines = append(frag.Lines, l, l)
+	}
+	path := filepath.Join(g.out, "fragment.cfg")
+	if err := os.WriteFile(path, render(frag), 0o644); err != nil {
+		return err
+	}
+	start := time.Now()
+	cmd := exec.Command("scripts/kconfig/merge_config.sh", "-O", g.out, "arch/arm64/configs/defconfig", path)
+	cmd.Dir = g.src
+	cmd.Env = append(os.Environ(), "ARCH=arm64", "CROSS_COMPILE=aarch64-linux-gnu-")
+	var ee *exec.ExitError
+	if msg, err := cmd.CombinedOutput(); err != nil && !errors.As(err, &ee) {
+		return fmt.Errorf("merge_config.sh: %w\n%s", err, msg)
+	}
+	r.MergeConfigMS = ms(start)
+	r.MergeConfigLines = len(frag.Lines)
+	real, err := readConfig(filepath.Join(g.out, ".config"))
+	if err != nil {
+		return err
+	}
+	m := &result{}
+	m.compare("merge_config.sh", k.Evaluate(kconfig.Merge(base, frag)), real)
+	r.MergeMispredicted = m.ConfigWrong
+	r.Wrong = append(r.Wrong, m.Wrong...)
+	return nil
+}
