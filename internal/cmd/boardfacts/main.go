@@ -4,7 +4,7 @@
 //	boardfacts machines  -meta-tegra REPO -o schema/facts/release/data/machines.json
 //	boardfacts variables -oe-core REPO -bitbake REPO -o schema/facts/release/data/variables.json
 //	boardfacts boards    -research boards.json -o schema/facts/board/data
-//	boardfacts sysctls   -research sysctls.json -o schema/facts/sysctl/data/sysctls.json.gz
+//	boardfacts sysctls   -research sysctls.json -o schema/facts/sysctl/data/sysctls.json
 //
 // machines and variables read branches of a git repository with "git show"; a
 // bare one serves. docs/facts.md describes the research files.

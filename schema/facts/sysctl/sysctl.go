@@ -1,0 +1,252 @@
+// Package sysctl holds what is known of kernel parameters below /proc/sys: type,
+// range, and the kernels that have them. Types, ranges and presence were read
+// from the ctl_table initialisers of the kernel trees that [Kernels] names; the
+// rest from Documentation/admin-guide/sysctl and the handlers.
+//
+// "Since" numbers made by hand are wrong on vendor trees, which backport: only
+// the trees answer here. Parameters that the kernel registers per interface or
+// per device (net.ipv4.conf.*, net.ipv4.neigh.*, dev.*) are not listed.
+package sysctl
+
+import (
+	_ "embed"
+	"encoding/json"
+	"slices"
+	"sort"
+	"strings"
+	"sync"
+)
+
+//go:embed data/sysctls.json
+var embedded []byte
+
+// Data is the embedded file.
+type Data struct {
+	Kernels []Kernel `json:"kernels"`
+	Facts   []Fact   `json:"facts"`
+}
+
+// Kernel is a tree that was read.
+type Kernel struct {
+	Line string `json:"line"` // "5.15"
+	Tree string `json:"tree"`
+}
+
+// Fact is one kernel parameter.
+type Fact struct {
+	Key      string   `json:"key"`              // "vm.swappiness"
+	Config   string   `json:"config,omitempty"` // Kconfig symbols it needs, in words where a value decides
+	Module   string   `json:"module,omitempty"` // module that registers it or that its value names
+	Tags     []string `json:"tags,omitempty"`   // see the constants
+	Excludes []string `json:"excludes,omitempty"`
+	Note     string   `json:"note,omitempty"`
+	// Min and Max hold where the handler, not the table, knows the limit.
+	Min       *int64    `json:"min,omitempty"`
+	Max       *int64    `json:"max,omitempty"`
+	RangeNote string    `json:"range_note,omitempty"`
+	Source    string    `json:"source"` // file of the newest tree that has it
+	Variants  []Variant `json:"variants"`
+}
+
+// Tags of a fact.
+const (
+	WriteOnly = "writeonly" // cannot be read back
+	ReadOnly  = "readonly"
+	OneShot   = "oneshot"  // best effort at the time of the write: reading back may show less
+	Sticky    = "sticky"   // cannot be taken back without a reboot
+	NetNS     = "netns"    // one per network namespace
+	IPCNS     = "ipcns"    // one per IPC namespace
+	UserNS    = "userns"   // one per user namespace
+	Vector    = "vector"   // several numbers
+	Mask      = "mask"     // a set of bits
+	Moved     = "moved"    // newer kernels have it elsewhere: see Note
+	FromMod   = "module"   // appears with Module
+	AutoLoad  = "autoload" // writing a value loads the module it names
+)
+
+// Variant is what some kernels' tables say alike.
+type Variant struct {
+	Kernels []string `json:"kernels"`
+	Type    string   `json:"type"` // int, uint, ulong, u8, bool, string, vector, int(jiffies)
+	Mode    string   `json:"mode"` // octal
+	Min     *int64   `json:"min,omitempty"`
+	Max     *int64   `json:"max,omitempty"`
+	// MinName and MaxName are kernel variables that hold the limit at run time.
+	MinName string   `json:"min_name,omitempty"`
+	MaxName string   `json:"max_name,omitempty"`
+	Configs []string `json:"configs,omitempty"` // #ifdef around the entry, without CONFIG_
+}
+
+// State is the answer to "has this kernel that parameter".
+type State int
+
+const (
+	Unknown State = iota // no tree of this kernel line was read
+	Absent
+	Present
+)
+
+func (s State) String() string {
+	switch s {
+	case Absent:
+		return "absent"
+	case Present:
+		return "present"
+	}
+	return "unknown"
+}
+
+// Presence is a parameter on one kernel.
+type Presence struct {
+	State State
+	Tree  string // the tree that was read
+	Variant
+}
+
+// Decoded once, on first use.
+var load = sync.OnceValue(func() (d Data) {
+	if err := json.Unmarshal(embedded, &d); err != nil {
+		return Data{} // a test decodes the embedded file
+	}
+	return d
+})
+
+// Kernels lists the trees that were read, oldest first.
+func Kernels() []Kernel { return slices.Clone(load().Kernels) }
+
+// Keys lists the parameters, sorted.
+func Keys() []string {
+	facts := load().Facts
+	keys := make([]string, len(facts))
+	for i, f := range facts {
+		keys[i] = f.Key
+	}
+	return keys
+}
+
+// Lookup finds a parameter. One that is not found may exist all the same: the
+// facts are not complete.
+func Lookup(key string) (Fact, bool) {
+	facts := load().Facts
+	i := sort.Search(len(facts), func(i int) bool { return facts[i].Key >= key })
+	if i == len(facts) || facts[i].Key != key {
+		return Fact{}, false
+	}
+	return facts[i], true
+}
+
+// In answers for a kernel, given as a line ("5.15") or a version ("5.15.185").
+func (f Fact) In(kernel string) Presence {
+	line := lineOf(kernel)
+	var p Presence
+	for _, k := range load().Kernels {
+		if k.Line == line {
+			p.State, p.Tree = Absent, k.Tree
+		}
+	}
+	for _, v := range f.Variants {
+		if p.State == Absent && slices.Contains(v.Kernels, line) {
+			p.State, p.Variant = Present, v
+			// A limit in a variable is unknown: the handler's must not stand in for
+			// it on one side only where the table has its own.
+			if p.Min == nil {
+				p.Min = f.Min
+			}
+			if p.Max == nil {
+				p.Max = f.Max
+			}
+			return p
+		}
+	}
+	return p
+}
+
+// lineOf cuts a version to major and minor.
+func lineOf(kernel string) string {
+	major, rest, ok := strings.Cut(kernel, ".")
+	if !ok {
+		return kernel
+	}
+	minor, _, _ := strings.Cut(rest, ".")
+	minor, _, _ = strings.Cut(minor, "-")
+	return major + "." + minor
+}
+
+// Has tells whether the fact carries a tag.
+func (f Fact) Has(tag string) bool { return slices.Contains(f.Tags, tag) }
+
+// Range is what a number must lie in: the limits of the table or the handler,
+// else those of the type. A nil end has no limit that is known.
+func (p Presence) Range() (low, high *int64) {
+	var a, z int64
+	switch p.Type {
+	case "int", "int(jiffies)":
+		a, z = -1<<31, 1<<31-1
+	case "uint":
+		a, z = 0, 1<<32-1
+	case "ulong":
+		// Its upper end is beyond int64: no limit that could be told.
+		if p.Min != nil {
+			return p.Min, p.Max
+		}
+		return &a, p.Max
+	case "u8":
+		a, z = 0, 255
+	case "bool":
+		a, z = 0, 1
+	default:
+		return nil, nil
+	}
+	low, high = &a, &z
+	if p.Min != nil {
+		low = p.Min
+	}
+	if p.Max != nil {
+		high = p.Max
+	}
+	return low, high
+}
+
+// Nearest finds the parameter that was probably meant: the same last part under
+// another prefix, or the fewest letters changed. It finds nothing rather than
+// something far off.
+func Nearest(name string) (string, bool) {
+	best, least := "", 1+min(len(name)/4, 4)
+	last := name[strings.LastIndexAny(name, "./")+1:]
+	for _, f := range load().Facts {
+		if last != "" && f.Key[strings.LastIndexByte(f.Key, '.')+1:] == last && f.Key != name {
+			return f.Key, true
+		}
+		if d := distance(name, f.Key, least); d < least {
+			best, least = f.Key, d
+		}
+	}
+	return best, best != ""
+}
+
+// distance is Levenshtein's, given up at limit.
+func distance(a, b string, limit int) int {
+	if len(a)-len(b) >= limit || len(b)-len(a) >= limit {
+		return limit
+	}
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal, smallest := row[0], i+1
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost++
+			}
+			diagonal, row[j+1] = row[j+1], min(cost, row[j]+1, row[j+1]+1)
+			smallest = min(smallest, row[j+1])
+		}
+		if smallest >= limit {
+			return limit
+		}
+	}
+	return row[len(b)]
+}
