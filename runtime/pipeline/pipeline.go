@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/yoctune/yoctune/runtime/core"
@@ -175,37 +174,57 @@ func openSource(o Options) (source, error) {
 			s.Format = "y4m"
 		}
 	}
-	switch kind {
-	case "file", "synthetic":
-	case "v4l2", "command":
-		return nil, fmt.Errorf("%w: kind %q is not offered by this version; use file or synthetic, or name a recorded file with --source", ErrPlan, kind)
-	default:
-		return nil, fmt.Errorf("%w: kind %q; it is one of file, synthetic", ErrPlan, s.Kind)
-	}
 	switch s.Format {
 	case "nv12", "":
 		f.pixels = core.NV12
 	case "i420":
 		f.pixels = core.I420
 	case "y4m":
-		if kind == "synthetic" {
-			return nil, fmt.Errorf("%w: format y4m is for files; synthetic frames are nv12 or i420", ErrPlan)
-		}
-		src, err := openY4M(path)
-		if err != nil {
-			return nil, wrapPath(path, err)
-		}
-		return src, nil
 	default:
 		return nil, fmt.Errorf("%w: format %q; it is one of nv12, i420, y4m", ErrPlan, s.Format)
 	}
-	if kind == "synthetic" {
+	switch kind {
+	case "synthetic":
+		if s.Format == "y4m" {
+			return nil, fmt.Errorf("%w: format y4m is for files and commands; synthetic frames are nv12 or i420", ErrPlan)
+		}
 		return openSynthetic(f)
+	case "file":
+		if path == "" {
+			return nil, fmt.Errorf("%w: no file is named", ErrPlan)
+		}
+		file, err := os.Open(path)
+		if err != nil {
+			return nil, err
+		}
+		src, err := openStream(file, s.Format, f)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+		return src, nil
+	case "command":
+		c, err := startCommand(s.Exec)
+		if err != nil {
+			return nil, err
+		}
+		return openStream(c, s.Format, f)
+	case "v4l2":
+		return nil, fmt.Errorf("%w: kind v4l2 is not offered by this version; use command with a program that reads the camera, or name a recorded file with --source", ErrPlan)
 	}
-	if path == "" {
-		return nil, fmt.Errorf("%w: no file is named", ErrPlan)
+	return nil, fmt.Errorf("%w: kind %q; it is one of file, command, synthetic", ErrPlan, s.Kind)
+}
+
+// openStream reads frames from in, which it closes when it cannot.
+func openStream(in input, kind string, f format) (src source, err error) {
+	if kind == "y4m" {
+		src, err = openY4M(in, f.rate)
+	} else {
+		src, err = openRaw(in, f)
 	}
-	return openRaw(path, f)
+	if err != nil {
+		return nil, errors.Join(err, in.Close())
+	}
+	return src, nil
 }
 
 func openSink(o Options) (Sink, error) {
@@ -228,15 +247,6 @@ func locate(dir, path string) string {
 		return path
 	}
 	return filepath.Join(dir, path)
-}
-
-// wrapPath names the file unless the error does so already.
-func wrapPath(path string, err error) error {
-	var pe *os.PathError
-	if errors.As(err, &pe) && strings.Contains(err.Error(), path) {
-		return err
-	}
-	return fmt.Errorf("%s: %w", path, err)
 }
 
 // openRuntime loads ONNX Runtime once for all models of the pipeline.

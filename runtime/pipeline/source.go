@@ -50,9 +50,15 @@ func checkSize(width, height int) error {
 	return nil
 }
 
-// stream is the part that sources reading a file or a pipe share.
+// input is where the bytes of a source come from.
+type input interface {
+	io.ReadCloser
+	SetReadDeadline(time.Time) error
+}
+
+// stream is the part that sources reading a file, a pipe or a child share.
 type stream struct {
-	f  *os.File
+	f  input
 	r  io.Reader
 	at format
 }
@@ -79,15 +85,11 @@ func (s *stream) fill(frame []byte) error {
 // rawSource reads frames without any header between them.
 type rawSource struct{ stream }
 
-func openRaw(path string, f format) (source, error) {
+func openRaw(in input, f format) (source, error) {
 	if err := checkSize(f.width, f.height); err != nil {
 		return nil, fmt.Errorf("%w: %w; raw video says nothing of itself, so the plan must", ErrPlan, err)
 	}
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	return &rawSource{stream{f: file, r: file, at: f}}, nil
+	return &rawSource{stream{f: in, r: in, at: f}}, nil
 }
 
 func (s *rawSource) read(frame []byte) error { return s.fill(frame) }

@@ -15,13 +15,19 @@ import (
 	"github.com/yoctune/yoctune/runtime/core"
 )
 
-func file(t *testing.T, name string, content []byte) string {
+// file is an open file with the content.
+func file(t *testing.T, content []byte) *os.File {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), name)
+	path := filepath.Join(t.TempDir(), "video")
 	if err := os.WriteFile(path, content, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	return path
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.Close() })
+	return f
 }
 
 func TestRawVideoEndsBetweenFramesOrIsTruncated(t *testing.T) {
@@ -30,7 +36,7 @@ func TestRawVideoEndsBetweenFramesOrIsTruncated(t *testing.T) {
 		extra int
 		want  error
 	}{{0, io.EOF}, {1, ErrTruncated}, {size - 1, ErrTruncated}} {
-		src, err := openRaw(file(t, "v.nv12", make([]byte, 2*size+c.extra)), format{width: 4, height: 2})
+		src, err := openRaw(file(t, make([]byte, 2*size+c.extra)), format{width: 4, height: 2})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -51,7 +57,7 @@ func TestRawVideoEndsBetweenFramesOrIsTruncated(t *testing.T) {
 
 func TestY4MGivesThePlanesOfEachFrame(t *testing.T) {
 	frame := func(v byte) string { return "FRAME\n" + strings.Repeat(string(rune(v)), 4*2+2*2*1) }
-	src, err := openY4M(file(t, "v.y4m", []byte("YUV4MPEG2 W4 H2 F30000:1001 Ip A1:1 C420jpeg XYSCSS=420JPEG\n"+frame('a')+frame('b'))))
+	src, err := openY4M(file(t, []byte("YUV4MPEG2 W4 H2 F30000:1001 Ip A1:1 C420jpeg XYSCSS=420JPEG\n"+frame('a')+frame('b'))), rate{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +93,7 @@ func TestY4MThatIsNotWhatItSays(t *testing.T) {
 		{"interlaced", "YUV4MPEG2 W4 H2 It\n", "interlaced"},
 		{"rate", "YUV4MPEG2 W4 H2 F25\n", `"F25"`},
 	} {
-		src, err := openY4M(file(t, "v.y4m", []byte(c.content)))
+		src, err := openY4M(file(t, []byte(c.content)), rate{})
 		if err == nil {
 			src.close()
 		}
@@ -104,7 +110,7 @@ func TestY4MThatIsNotWhatItSays(t *testing.T) {
 		{"ends in the planes", "FRAME\nabc", ErrTruncated},
 		{"not FRAME", "FRAMES\nabcdefghijkl", ErrFormat},
 	} {
-		src, err := openY4M(file(t, "v.y4m", []byte("YUV4MPEG2 W4 H2\n"+c.content)))
+		src, err := openY4M(file(t, []byte("YUV4MPEG2 W4 H2\n"+c.content)), rate{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -232,5 +238,61 @@ func TestBestClassesComeFirst(t *testing.T) {
 	}
 	if _, err := argmax(shape, []string{"x"}, 0, 1); !errors.Is(err, ErrPlan) {
 		t.Errorf("%v", err)
+	}
+}
+
+func TestCommandGivesFramesAndItsEndCounts(t *testing.T) {
+	for _, c := range []struct {
+		name, script string
+		frames       int
+		says         string // of the error after the frames, "" for a good end
+	}{
+		{"ends well", "printf 'aaaaaaaaaaaabbbbbbbbbbbb'", 2, ""},
+		{"ends badly between frames", "printf aaaaaaaaaaaa; echo camera is gone >&2; exit 3", 1, "exit status 3: camera is gone"},
+		{"ends badly inside a frame", "printf aaa; echo camera is gone >&2; exit 3", 0, "exit status 3: camera is gone"},
+		{"ends inside a frame", "printf aaa", 0, "3 of 12 bytes"},
+	} {
+		cmd, err := startCommand([]string{"sh", "-c", c.script})
+		if err != nil {
+			t.Fatal(err)
+		}
+		src, err := openStream(cmd, "nv12", format{width: 4, height: 2})
+		if err != nil {
+			t.Fatal(err)
+		}
+		buf := make([]byte, 12)
+		for range c.frames {
+			if err := src.read(buf); err != nil {
+				t.Errorf("%s: %v", c.name, err)
+			}
+		}
+		err = src.read(buf)
+		if c.says == "" && err != io.EOF || c.says != "" && (err == nil || !strings.Contains(err.Error(), c.says)) {
+			t.Errorf("%s: %v", c.name, err)
+		}
+		if err := src.close(); err != nil {
+			t.Errorf("%s: %v", c.name, err)
+		}
+	}
+	if _, err := startCommand(nil); !errors.Is(err, ErrPlan) {
+		t.Errorf("%v", err)
+	}
+	if _, err := startCommand([]string{"/absent/camera"}); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("%v", err)
+	}
+}
+
+// What the child started ends too: the pipe closes only when nobody holds it.
+func TestCommandEndsWithItsChildren(t *testing.T) {
+	cmd, err := startCommand([]string{"sh", "-c", "sleep 1000 & sleep 1000"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	if err := cmd.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if d := time.Since(began); d > stopTime {
+		t.Errorf("it took %v", d)
 	}
 }

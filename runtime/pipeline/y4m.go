@@ -26,18 +26,17 @@ type y4mSource struct {
 	b *bufio.Reader
 }
 
-func openY4M(path string) (source, error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	b := bufio.NewReaderSize(file, 64<<10)
+// openY4M reads the header; otherwise is the rate of a stream that does not say.
+func openY4M(in input, otherwise rate) (source, error) {
+	b := bufio.NewReaderSize(in, 64<<10)
 	f, err := readY4MHeader(b)
 	if err != nil {
-		file.Close()
 		return nil, fmt.Errorf("%w: %w", ErrFormat, err)
 	}
-	return &y4mSource{stream: stream{f: file, r: b, at: f}, b: b}, nil
+	if f.rate.period() == 0 {
+		f.rate = otherwise
+	}
+	return &y4mSource{stream: stream{f: in, r: b, at: f}, b: b}, nil
 }
 
 func (s *y4mSource) read(frame []byte) error {

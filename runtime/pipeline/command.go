@@ -1,0 +1,110 @@
+package pipeline
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// command is a child process that writes frames to its standard output.
+type command struct {
+	cmd  *exec.Cmd
+	r    *os.File
+	said tail // its standard error
+	once sync.Once
+	err  error
+}
+
+// stopTime is how long a child has to end after it was asked to.
+const stopTime = 2 * time.Second
+
+// startCommand runs argv in a process group of its own, so that what it starts
+// ends with it, and a terminal's interrupt reaches the pipeline first.
+func startCommand(argv []string) (*command, error) {
+	if len(argv) == 0 || argv[0] == "" {
+		return nil, fmt.Errorf("%w: no command is named", ErrPlan)
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer w.Close()
+	c := &command{r: r, cmd: exec.Command(argv[0], argv[1:]...)}
+	c.cmd.Stdout, c.cmd.Stderr = w, &c.said
+	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	c.cmd.WaitDelay = stopTime
+	if err := c.cmd.Start(); err != nil {
+		r.Close()
+		return nil, fmt.Errorf("start source: %w", err)
+	}
+	return c, nil
+}
+
+// Read ends with io.EOF only after the child has ended well.
+func (c *command) Read(b []byte) (int, error) {
+	n, err := c.r.Read(b)
+	if errors.Is(err, io.EOF) {
+		if werr := c.wait(); werr != nil {
+			err = werr
+		}
+	}
+	return n, err
+}
+
+// SetReadDeadline bounds the wait for the child.
+func (c *command) SetReadDeadline(t time.Time) error { return c.r.SetReadDeadline(t) }
+
+func (c *command) wait() error {
+	c.once.Do(func() {
+		if err := c.cmd.Wait(); err != nil {
+			c.err = fmt.Errorf("%s: %w", c.cmd.Path, err)
+			if s := c.said.String(); s != "" {
+				c.err = fmt.Errorf("%w: %s", c.err, s)
+			}
+		}
+	})
+	return c.err
+}
+
+// Close ends the child and everything in its process group. How a child ends
+// that was stopped says nothing.
+func (c *command) Close() error {
+	ended := make(chan struct{})
+	_ = syscall.Kill(-c.cmd.Process.Pid, syscall.SIGTERM)
+	go func() { _ = c.wait(); close(ended) }()
+	if !wait(ended, stopTime) {
+		_ = syscall.Kill(-c.cmd.Process.Pid, syscall.SIGKILL)
+		<-ended
+	}
+	return c.r.Close()
+}
+
+// tail keeps the end of what is written to it.
+type tail struct {
+	mu sync.Mutex
+	b  []byte
+}
+
+const tailSize = 512
+
+func (t *tail) Write(b []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.b = append(t.b, b...)
+	if over := len(t.b) - tailSize; over > 0 {
+		t.b = append(t.b[:0], t.b[over:]...)
+	}
+	return len(b), nil
+}
+
+func (t *tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return strings.TrimSpace(strings.ToValidUTF8(string(t.b), ""))
+}
