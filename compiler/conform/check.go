@@ -329,3 +329,45 @@ func place(pos token.Pos) string {
 	p := pos.Position()
 	return fmt.Sprintf("%s:%d", p.Filename, p.Line)
 }
+
+// Into returns a checker that shares what this one remembers and adds what it
+// finds to another report.
+func (c *Checker) Into(r *diag.Report) *Checker {
+	return &Checker{schema: c.schema, report: r, passed: c.passed}
+}
+
+// CheckNames holds the names of a struct against the pattern of a field of
+// #Config, and its members against being structs.
+func (c *Checker) CheckNames(n *load.Node, field string) {
+	v := view{}
+	c.schema.gather(c.schema.defs["#Config"].value.obj, nil, &v)
+	m := v.member(field)
+	if m == nil || m.value.obj == nil || len(m.value.obj.patterns) == 0 {
+		return
+	}
+	p := m.value.obj.patterns[0]
+	for _, f := range n.Fields {
+		sub := load.PathOf(field, f.Name)
+		name := &load.Node{Kind: load.String, Text: f.Name, Pos: f.Pos}
+		for _, d := range c.examine(name, p.key, sub, false) {
+			d.Message = fmt.Sprintf("invalid name %q", diag.Visible(f.Name))
+			c.report.Add(d)
+		}
+		if f.Value.Kind != load.Struct {
+			for _, d := range c.one("YT0101", f.Value, p.value, sub, "wrong type") {
+				c.report.Add(d)
+			}
+		}
+	}
+}
+
+// CheckExcept is Check, except that one field counts as present.
+func (c *Checker) CheckExcept(n *load.Node, path, def, field string, present bool) {
+	d := c.schema.defs[def]
+	for _, f := range c.value(n, d.value, path, false) {
+		if present && f.ID == "YT0104" && f.Path == load.PathOf(path, field) {
+			continue
+		}
+		c.report.Add(f)
+	}
+}

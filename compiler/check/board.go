@@ -1,0 +1,82 @@
+package check
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/yoctune/yoctune/compiler/diag"
+)
+
+func boardRules() []Rule {
+	return []Rule{
+		{
+			ID: "board-release", Severity: diag.Error, Firm: true,
+			Title: "the board is not supported on the release",
+			Cause: "The meta-tegra branch has no machine for the module: newer L4T drops old modules, older L4T does not know new ones.",
+			Fix:   "choose a release that has the board",
+			Wrong: `{board: "orin-nano-8gb", release: "wrynose"}`, Right: `{board: "orin-nano-8gb", release: "scarthgap"}`,
+			See: "meta-tegra conf/machine",
+			run: boardOnRelease,
+		},
+		{
+			ID: "board-machine", Severity: diag.Error, Firm: true,
+			Title: "the MACHINE does not fit the board",
+			Cause: "A MACHINE carries the module's device tree, flash layout and power table; with another module's the image does not boot, or boots with wrong limits.",
+			Fix:   "use one of the board's machines, or describe your own carrier under boards",
+			Wrong: `{board: "orin-nano-8gb", machine: "jetson-agx-orin-devkit"}`,
+			Right: `{board: "orin-nano-8gb", machine: "jetson-orin-nano-devkit"}`,
+			See:   "meta-tegra conf/machine",
+			run:   machineOfBoard,
+		},
+		{
+			ID: "runtime-form", Severity: diag.Error, Firm: true,
+			Title: "the release cannot build the runtime from source",
+			Cause: "yoctuned needs a newer Go than the release's own oe-core carries.",
+			Fix:   `use form: "prebuilt"`,
+			Wrong: `{release: "scarthgap", runtime: form: "source"}`, Right: `{release: "scarthgap", runtime: form: "prebuilt"}`,
+			See: "oe-core meta/recipes-devtools/go",
+			run: runtimeForm,
+		},
+	}
+}
+
+func boardOnRelease(s *subject) {
+	if s.Custom != nil {
+		if len(s.Machines()) == 0 {
+			s.finding(s.Custom.Get("machines"), at("board"), "", "add the MACHINEs of the release under machines", "board %s has no machine for release %s", s.Node.Get("board").Text, s.Release.Name)
+			return
+		}
+	}
+	if _, ok := s.Board.Releases[s.Release.Name]; ok {
+		return
+	}
+	have := make([]string, 0, len(s.Board.Releases))
+	for r := range s.Board.Releases {
+		have = append(have, r)
+	}
+	slices.Sort(have)
+	s.finding(s.Node.Get("release"), at("release"), s.Release.Name, "the board is on: "+strings.Join(have, ", "),
+		"board %s is not on release %s", s.Board.ID, s.Release.Name)
+}
+
+func machineOfBoard(s *subject) {
+	m := s.Node.Get("machine")
+	all := s.Machines()
+	if m == nil || len(all) == 0 || slices.Contains(all, m.Text) {
+		return
+	}
+	help := "machines of the board: " + strings.Join(all, ", ")
+	if near := diag.Nearest(m.Text, all); near != "" {
+		help = fmt.Sprintf("did you mean %q?", near)
+	}
+	s.finding(m, at("machine"), m.Text, help+"; a carrier of your own goes under boards",
+		"machine %s is not of board %s on release %s", m.Text, s.Board.ID, s.Release.Name)
+}
+
+func runtimeForm(s *subject) {
+	f := s.Node.At("runtime", "form")
+	if f != nil && f.Text == "source" && !s.Release.GoSource {
+		s.finding(f, at("runtime", "form"), f.Text, "", "release %s carries Go %s, too old to build yoctuned", s.Release.Name, s.Release.Go)
+	}
+}

@@ -1,0 +1,183 @@
+// Package check judges a resolved configuration: what the hardware, the kernel
+// or the build cannot do, and what is likely to disappoint.
+//
+// A rule is data with one small function. Adding a rule means adding it to the
+// list of its file; its page in `yoctune explain` and its place in reports
+// follow.
+package check
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/yoctune/yoctune/compiler/diag"
+	"github.com/yoctune/yoctune/compiler/load"
+	"github.com/yoctune/yoctune/compiler/resolve"
+	"github.com/yoctune/yoctune/schema/plan"
+)
+
+// Rule is one thing that can be wrong with a target.
+type Rule struct {
+	ID       string // a slug
+	Severity diag.Severity
+	Title    string // what is wrong, in general
+	Cause    string
+	Fix      string
+	Wrong    string // an example that raises it
+	Right    string
+	See      string // document, kernel file or thread it rests on
+	Firm     bool   // suppress does not switch it off: ignoring it endangers a device or a build host
+
+	run func(s *subject)
+}
+
+// Page is the rule's explanation.
+func (r Rule) Page() diag.Explanation {
+	return diag.Explanation{ID: r.ID, Title: r.Title, Severity: r.Severity.String(), Cause: r.Cause, Fix: r.Fix, Wrong: r.Wrong, Right: r.Right, See: r.See}
+}
+
+// Rules lists every rule by id.
+func Rules() []Rule {
+	var all []Rule
+	for _, group := range [][]Rule{boardRules(), powerRules(), cpuRules(), kernelRules(), sysctlRules(), serviceRules(), deviceRules(), pipelineRules()} {
+		all = append(all, group...)
+	}
+	slices.SortFunc(all, func(a, b Rule) int { return strings.Compare(a.ID, b.ID) })
+	return all
+}
+
+// Find finds a rule.
+func Find(id string) (Rule, bool) {
+	for _, r := range Rules() {
+		if r.ID == id {
+			return r, true
+		}
+	}
+	return Rule{}, false
+}
+
+// subject is a target under a rule.
+type subject struct {
+	*resolve.Target
+	rule   Rule
+	report *diag.Report
+}
+
+// finding reports the rule at a place of the target.
+func (s *subject) finding(n *load.Node, path []string, got, help, format string, args ...any) {
+	d := diag.Diagnostic{
+		ID: s.rule.ID, Severity: s.rule.Severity, Path: s.path(path), Got: got,
+		Message: fmt.Sprintf(format, args...), Help: help, See: s.rule.See,
+	}
+	if d.Help == "" {
+		d.Help = s.rule.Fix
+	}
+	if n != nil {
+		d.Pos = n.Pos
+	} else {
+		d.Pos = s.Pos(path...)
+	}
+	s.report.Add(d)
+}
+
+func (s *subject) path(names []string) string {
+	p := s.Path
+	for _, n := range names {
+		p = load.PathOf(p, n)
+	}
+	return p
+}
+
+// at is short for a path below the target.
+func at(names ...string) []string { return names }
+
+// Run applies every rule to every target of a project, except the rules that
+// the project switches off.
+func Run(p *resolve.Project, report *diag.Report) {
+	rules := Rules()
+	off := suppressed(p, rules, report)
+	for _, t := range p.Targets {
+		for _, r := range rules {
+			if !off[r.ID] {
+				r.run(&subject{Target: t, rule: r, report: report})
+			}
+		}
+	}
+	shared(p, report)
+}
+
+func suppressed(p *resolve.Project, rules []Rule, report *diag.Report) map[string]bool {
+	off := map[string]bool{}
+	ids := make([]string, 0, len(rules))
+	firm := map[string]bool{}
+	for _, r := range rules {
+		ids = append(ids, r.ID)
+		firm[r.ID] = r.Firm
+	}
+	for _, s := range p.Suppress {
+		d := diag.Diagnostic{ID: "YT0103", Severity: diag.Error, Pos: s.Pos, Path: load.PathOf("suppress", s.Rule)}
+		switch {
+		case !slices.Contains(ids, s.Rule):
+			d.Message = fmt.Sprintf("no rule is called %q", s.Rule)
+			if strings.HasPrefix(s.Rule, "YT") {
+				d.Message = s.Rule + " is an error of the language and cannot be switched off"
+			}
+			if near := diag.Nearest(s.Rule, ids); near != "" {
+				d.Help = fmt.Sprintf("did you mean %q?", near)
+			}
+			report.Add(d)
+		case firm[s.Rule]:
+			d.Message = fmt.Sprintf("rule %q cannot be switched off", s.Rule)
+			d.Help = "it protects the device or the build host; see `yoctune explain " + s.Rule + "`"
+			report.Add(d)
+		default:
+			off[s.Rule] = true
+		}
+	}
+	return off
+}
+
+// shared reports targets that one layer cannot hold together. It is no rule of
+// one target; building them one at a time remains possible.
+func shared(p *resolve.Project, report *diag.Report) {
+	first := map[[2]string]*resolve.Target{}
+	for _, t := range p.Targets {
+		k := [2]string{t.Release.Name, t.Machine}
+		if other, taken := first[k]; taken && t.Machine != "" {
+			report.Add(diag.Diagnostic{
+				ID: SharedMachine, Severity: diag.Warning, Pos: t.Pos("machine"), Path: t.Path + ".machine",
+				Message: fmt.Sprintf("targets %s and %s of release %s have the same MACHINE %s", other.Name, t.Name, t.Release.Name, t.Machine),
+				Related: []diag.Related{{Pos: other.Pos("machine"), Message: "the other target"}},
+				Help:    "a layer holds one target a MACHINE: build them one at a time with --target",
+			})
+		}
+		if _, taken := first[k]; !taken {
+			first[k] = t
+		}
+	}
+}
+
+// SharedMachine is the id of the finding that two targets of a release have the
+// same MACHINE: a warning to vet, an error when both are built into one layer.
+const SharedMachine = "machine-shared"
+
+// config finds an option of the target's kernel configuration.
+func (s *subject) config(symbol string) (plan.ConfigOption, bool) {
+	for _, o := range s.Kernel.Config {
+		if o.Symbol == symbol {
+			return o, true
+		}
+	}
+	return plan.ConfigOption{}, false
+}
+
+func (s *subject) on(symbol string) bool {
+	o, ok := s.config(symbol)
+	return ok && (o.Value == "y" || o.Value == "m")
+}
+
+func (s *subject) off(symbol string) bool {
+	o, ok := s.config(symbol)
+	return ok && o.Value == "n"
+}

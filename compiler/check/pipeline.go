@@ -1,0 +1,106 @@
+package check
+
+import (
+	"strings"
+
+	"github.com/yoctune/yoctune/compiler/diag"
+)
+
+func pipelineRules() []Rule {
+	return []Rule{
+		{
+			ID: "pipeline-model", Severity: diag.Error, Firm: true,
+			Title: "the model is not named",
+			Cause: "A model stage needs a file or a digest, one of the two at least, to find its model.",
+			Fix:   "add path or sha256",
+			Wrong: `stages: m: {kind: "model", input: "source"}`, Right: `stages: m: {kind: "model", input: "source", path: "model.onnx"}`,
+			run: pipelineModel,
+		},
+		{
+			ID: "pipeline-shape", Severity: diag.Error, Firm: true,
+			Title: "the stages do not fit each other",
+			Cause: "Frames become tensors in preprocess, a model takes a tensor and gives one, postprocess takes a model's tensor.",
+			Fix:   "connect source, preprocess, model and postprocess in that order",
+			run:   pipelineShape,
+		},
+		{
+			ID: "pipeline-frame", Severity: diag.Error, Firm: true,
+			Title: "the size of the frames is not known",
+			Cause: "Only a y4m stream says its own size.",
+			Fix:   "add width and height, both even",
+			Wrong: `source: {kind: "file", path: "clip.nv12", format: "nv12"}`,
+			Right: `source: {kind: "file", path: "clip.nv12", format: "nv12", width: 1920, height: 1080}`,
+			run:   pipelineFrame,
+		},
+		{
+			ID: "pipeline-path", Severity: diag.Error, Firm: true,
+			Title: "a path of a pipeline leaves its folder",
+			Cause: "Relative paths are looked up beside the plan; \"..\" would reach elsewhere on the device.",
+			Fix:   "use an absolute path, or one without \"..\"",
+			run:   pipelinePath,
+		},
+	}
+}
+
+func pipelineModel(s *subject) {
+	for name, p := range s.Plan.Pipelines {
+		for _, st := range p.Stages {
+			if st.Model != nil && st.Model.Path == "" && st.Model.SHA256 == "" {
+				s.finding(nil, at("pipelines", name, "stages", st.ID), "", "", "stage %s names no model", st.ID)
+			}
+		}
+	}
+}
+
+func pipelineShape(s *subject) {
+	for name, p := range s.Plan.Pipelines {
+		kinds := map[string]string{"source": "source"}
+		for _, st := range p.Stages {
+			kinds[st.ID] = st.Kind
+		}
+		for _, st := range p.Stages {
+			from := kinds[st.Input]
+			fits := map[string]string{"preprocess": "source", "model": "preprocess", "postprocess": "model"}[st.Kind]
+			if from != fits && !(st.Kind == "model" && from == "model") {
+				s.finding(nil, at("pipelines", name, "stages", st.ID, "input"), st.Input, "", "%s stage %s takes its input from a %s", st.Kind, st.ID, from)
+			}
+			if p := st.Preprocess; p != nil && (len(p.Mean) != 3 || len(p.Std) != 3) {
+				s.finding(nil, at("pipelines", name, "stages", st.ID), "", "write one value for each of the three channels", "stage %s: mean and std have three values", st.ID)
+			}
+		}
+	}
+}
+
+func pipelineFrame(s *subject) {
+	for name, p := range s.Plan.Pipelines {
+		src := p.Source
+		if src.Format != "y4m" && (src.Width == 0 || src.Height == 0) {
+			s.finding(nil, at("pipelines", name, "source"), "", "", "pipeline %s: frames of format %s have no size of their own", name, src.Format)
+		}
+		if src.Width%2 != 0 || src.Height%2 != 0 {
+			s.finding(nil, at("pipelines", name, "source"), "", "", "pipeline %s: width and height of %s frames are even", name, src.Format)
+		}
+	}
+}
+
+func pipelinePath(s *subject) {
+	for name, p := range s.Plan.Pipelines {
+		paths := []string{p.Source.Path, p.Sink.Path}
+		for _, st := range p.Stages {
+			if st.Model != nil {
+				paths = append(paths, st.Model.Path)
+			}
+			if st.Post != nil {
+				paths = append(paths, st.Post.Labels)
+			}
+		}
+		for _, path := range paths {
+			for part := range strings.SplitSeq(path, "/") {
+				if part == ".." {
+					s.finding(nil, at("pipelines", name), path, "", "pipeline %s: path %q leaves its folder", name, path)
+					break
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,154 @@
+package resolve
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/yoctune/yoctune/compiler/diag"
+	"github.com/yoctune/yoctune/compiler/load"
+	"github.com/yoctune/yoctune/schema/plan"
+)
+
+// Defaults of the layer.
+const (
+	layerPriority = 10
+	layerVersion  = 1
+)
+
+// Layer assembles the layer of some targets, all of one release.
+func (p *Project) Layer(targets []*Target, report *diag.Report) *plan.Layer {
+	n := p.Root.Get("layer")
+	l := &plan.Layer{
+		Name: text(n.Get("name")), Maintainer: text(n.Get("maintainer")), Description: text(n.Get("description")),
+		Priority: int(integer(n.Get("priority"), layerPriority)), Version: int(integer(n.Get("version"), layerVersion)),
+		Release: targets[0].Release.Name, Origins: plan.Origins{},
+	}
+	for _, f := range n.Fields {
+		l.Origins["layer."+f.Name] = f.Value.Pos
+	}
+	for _, t := range targets {
+		l.Targets = append(l.Targets, t.Target)
+	}
+	for _, s := range p.Suppress {
+		l.Suppressed = append(l.Suppressed, s.Suppression)
+	}
+	l.Build = p.build(l.Origins)
+	l.Runtime = p.runtime(targets, l.Origins, report)
+	return l
+}
+
+func (p *Project) build(origins plan.Origins) plan.Build {
+	n := p.Root.Get("build")
+	b := plan.Build{
+		Threads: int(integer(n.At("parallel", "tasks"), 0)), MakeJobs: int(integer(n.At("parallel", "make"), 0)),
+		DownloadThreads: int(integer(n.At("parallel", "downloads"), 0)), RmWork: boolean(n.Get("rmWork"), false),
+		HashServe: text(n.At("hashserve", "address")), HashUpstream: text(n.At("hashserve", "upstream")),
+		SStateDir: text(n.At("sstate", "dir")), DownloadDir: text(n.At("downloads", "dir")),
+		PressureCPU: int(integer(n.At("pressure", "cpu"), 0)), PressureIO: int(integer(n.At("pressure", "io"), 0)),
+		PressureMemory: int(integer(n.At("pressure", "memory"), 0)),
+	}
+	b.SStateMirrors = mirrors(n.At("sstate", "mirrors"), "file://.*")
+	b.Premirrors = mirrors(n.At("downloads", "mirrors"), "(?:git|https?|ftp)://.*/.*")
+	leaves(n, "build", origins)
+	return b
+}
+
+// leaves records where each field of the build's settings was written.
+func leaves(n *load.Node, id string, origins plan.Origins) {
+	if n == nil {
+		return
+	}
+	origins[id] = n.Pos
+	for _, f := range n.Fields {
+		leaves(f.Value, id+"."+f.Name, origins)
+	}
+}
+
+func mirrors(n *load.Node, pattern string) []plan.Mirror {
+	fields := sortedFields(n)
+	slices.SortStableFunc(fields, func(a, b load.Field) int {
+		return int(integer(a.Value.Get("order"), 0) - integer(b.Value.Get("order"), 0))
+	})
+	var out []plan.Mirror
+	for _, f := range fields {
+		out = append(out, plan.Mirror{ID: f.Name, Pattern: textOr(f.Value.Get("pattern"), pattern), URL: text(f.Value.Get("url"))})
+	}
+	return out
+}
+
+// runtime is the same for the whole layer, so its targets must agree.
+func (p *Project) runtime(targets []*Target, origins plan.Origins, report *diag.Report) plan.Runtime {
+	var n *load.Node
+	for _, t := range targets {
+		mine := t.Node.Get("runtime")
+		if mine == nil {
+			continue
+		}
+		if n != nil && !n.Equal(mine) {
+			report.Add(diag.Diagnostic{ID: "YT0105", Severity: diag.Error, Pos: mine.Pos, Path: t.Path + ".runtime",
+				Message: "targets of one layer disagree about the runtime", Got: mine.Show(),
+				Related: []diag.Related{{Pos: n.Pos, Message: "another target says " + n.Show()}},
+				Help:    "put runtime into a profile that all targets use"})
+		}
+		n = mine
+	}
+	if n == nil {
+		return plan.Runtime{} // files only: the layer brings no program
+	}
+	r := plan.Runtime{Form: "prebuilt", CUDA: boolean(n.Get("cuda"), false)}
+	if targets[0].Release.GoSource {
+		r.Form = "source"
+	}
+	r.Form = textOr(n.Get("form"), r.Form)
+	leaves(n, "runtime", origins)
+	if m := n.Get("manifest"); m != nil {
+		p.files(&r, m, report)
+	}
+	return r
+}
+
+// Manifest is dist/manifest.json, which `make dist` writes.
+type Manifest struct {
+	Version string         `json:"version"`
+	Files   []ManifestFile `json:"files"`
+}
+
+// ManifestFile is one artefact of the runtime.
+type ManifestFile struct {
+	Name   string `json:"name"`   // yoctuned-arm64, yoctuned-source, yoctune-cuda-source
+	URI    string `json:"uri"`    // where bitbake fetches it
+	SHA256 string `json:"sha256"` // lower-case hexadecimal
+}
+
+func (p *Project) files(r *plan.Runtime, n *load.Node, report *diag.Report) {
+	fail := func(format string, args ...any) {
+		report.Add(diag.Diagnostic{ID: "YT0206", Severity: diag.Error, Pos: n.Pos, Path: "runtime.manifest",
+			Message: "runtime manifest: " + fmt.Sprintf(format, args...),
+			Help:    "name a manifest made by `make dist`, by a path relative to the configuration and inside its folder"})
+	}
+	raw, err := p.manifest(n.Text)
+	if err != nil {
+		fail("%v", err)
+		return
+	}
+	var m Manifest
+	if err := json.Unmarshal(raw, &m); err != nil {
+		fail("%v", err)
+		return
+	}
+	if m.Version == "" || len(m.Files) == 0 {
+		fail("it holds no version or no files")
+		return
+	}
+	r.Version = m.Version
+	for _, f := range m.Files {
+		if len(f.SHA256) != 64 || strings.Trim(f.SHA256, "0123456789abcdef") != "" {
+			fail("file %q has no SHA-256", f.Name)
+			return
+		}
+		r.Files = append(r.Files, plan.RuntimeFile(f))
+	}
+	slices.SortFunc(r.Files, func(a, b plan.RuntimeFile) int { return strings.Compare(a.Name, b.Name) })
+}

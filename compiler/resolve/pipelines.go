@@ -1,0 +1,165 @@
+package resolve
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/yoctune/yoctune/compiler/diag"
+	"github.com/yoctune/yoctune/compiler/load"
+	"github.com/yoctune/yoctune/schema/plan"
+)
+
+// Defaults of pipelines.
+const (
+	queueCapacity = 4
+	defaultFPS    = 30
+)
+
+func (r *resolver) pipelines() {
+	for _, f := range sortedFields(r.n.Get("pipelines")) {
+		if r.plan.Pipelines == nil {
+			r.plan.Pipelines = map[string]plan.Pipeline{}
+		}
+		r.plan.Pipelines[f.Name] = r.pipeline(f)
+		r.origins["pipelines."+f.Name] = f.Pos
+	}
+}
+
+func (r *resolver) pipeline(f load.Field) plan.Pipeline {
+	n, path := f.Value, load.PathOf("pipelines", f.Name)
+	p := plan.Pipeline{
+		Source: r.source(n.Get("source")),
+		Stages: r.stages(n.Get("stages"), path+".stages"),
+		Sink:   plan.PipelineSink{Kind: textOr(n.At("sink", "kind"), "ndjson"), Path: text(n.At("sink", "path"))},
+		CPUs:   CPUList(Cores(n.Get("cpus"))),
+	}
+	// A live source must not wait for a slow stage; a recorded one must not
+	// lose frames.
+	policy := "block"
+	if p.Source.Live {
+		policy = "drop-oldest"
+	}
+	p.Queue = plan.PipelineQueue{
+		Capacity: int(integer(n.At("queue", "capacity"), queueCapacity)),
+		Policy:   textOr(n.At("queue", "policy"), policy),
+	}
+	if slo := n.Get("slo"); slo != nil {
+		p.SLO = &plan.PipelineSLO{
+			LatencyP95: r.duration(path+".slo.latencyP95", slo.Get("latencyP95"), 0),
+			MinFPS:     int(integer(slo.Get("minFps"), 0)),
+		}
+	}
+	return p
+}
+
+func (r *resolver) source(n *load.Node) plan.PipelineSource {
+	s := plan.PipelineSource{
+		Kind: text(n.Get("kind")), Path: text(n.Get("path")), Format: text(n.Get("format")),
+		Width: int(integer(n.Get("width"), 0)), Height: int(integer(n.Get("height"), 0)), Exec: texts(n.Get("exec")),
+	}
+	s.Live = boolean(n.Get("live"), s.Kind == "v4l2")
+	if s.Format == "y4m" && n.Get("fps") == nil {
+		return s // its header says
+	}
+	s.FPSNum, s.FPSDen = defaultFPS, 1
+	if fps := n.Get("fps"); fps != nil {
+		num, den, ok := strings.Cut(fps.Text, "/")
+		s.FPSNum, _ = strconv.Atoi(num)
+		if ok {
+			s.FPSDen, _ = strconv.Atoi(den)
+		}
+	}
+	return s
+}
+
+// stages orders the stages so that each comes after its input; those that could
+// come in any order are ordered by name.
+func (r *resolver) stages(n *load.Node, path string) []plan.PipelineStage {
+	left := sortedFields(n)
+	names := make([]string, 0, len(left)+1)
+	for _, f := range left {
+		names = append(names, f.Name)
+	}
+	names = append(names, "source")
+	done := map[string]bool{"source": true}
+	var out []plan.PipelineStage
+	for len(left) > 0 {
+		rest := left[:0:0]
+		for _, f := range left {
+			if input := text(f.Value.Get("input")); done[input] {
+				out = append(out, r.stage(f))
+				continue
+			}
+			rest = append(rest, f)
+		}
+		if len(rest) == len(left) {
+			r.misplaced(rest, names, path)
+			return out
+		}
+		for _, s := range out {
+			done[s.ID] = true
+		}
+		left = rest
+	}
+	return out
+}
+
+func (r *resolver) misplaced(stages []load.Field, names []string, path string) {
+	for _, f := range stages {
+		input := f.Value.Get("input")
+		d := diag.Diagnostic{ID: "YT0205", Severity: diag.Error, Pos: input.Pos, Path: r.path + "." + load.PathOf(path, f.Name) + ".input"}
+		if slices.Contains(names, input.Text) {
+			d.Message = "stage " + f.Name + " is part of a circle, or takes its input from one"
+			d.Help = "let one of them take its input from \"source\""
+		} else {
+			d.Message = "stage " + f.Name + " takes its input from " + strconv.Quote(input.Text) + ", which is no stage"
+			d.Help = diag.DidYouMean(input.Text, names)
+		}
+		r.report.Add(d)
+	}
+}
+
+func (r *resolver) stage(f load.Field) plan.PipelineStage {
+	n := f.Value
+	s := plan.PipelineStage{ID: f.Name, Kind: text(n.Get("kind")), Input: text(n.Get("input"))}
+	switch s.Kind {
+	case "preprocess":
+		p := &plan.Preprocess{
+			Width: int(integer(n.Get("width"), 0)), Height: int(integer(n.Get("height"), 0)),
+			Fit: textOr(n.Get("fit"), "stretch"), Layout: textOr(n.Get("layout"), "nchw"), Color: textOr(n.Get("color"), "rgb"),
+			DType: textOr(n.Get("dtype"), "f32"), Pad: int(integer(n.Get("pad"), 0)),
+			Mean: decimals(n.Get("mean"), "0"), Std: decimals(n.Get("std"), "1"),
+		}
+		if c := n.Get("crop"); c != nil {
+			p.Crop = &plan.Crop{
+				X: int(integer(c.Get("x"), 0)), Y: int(integer(c.Get("y"), 0)),
+				Width: int(integer(c.Get("width"), 0)), Height: int(integer(c.Get("height"), 0)),
+			}
+		}
+		s.Preprocess = p
+	case "model":
+		s.Model = &plan.Model{
+			Path: text(n.Get("path")), SHA256: text(n.Get("sha256")), Input: text(n.Get("inputTensor")),
+			Output: text(n.Get("outputTensor")), Threads: int(integer(n.Get("threads"), 0)),
+		}
+	case "postprocess":
+		s.Post = &plan.Post{Kind: text(n.Get("decode")), Labels: text(n.Get("labels")), Top: int(integer(n.Get("top"), 0))}
+		if t := n.Get("threshold"); t != nil {
+			s.Post.Threshold = decimal(t)
+		}
+	}
+	return s
+}
+
+// decimals reads one value a channel; the same for all three when absent.
+func decimals(n *load.Node, otherwise string) []string {
+	if n == nil {
+		return []string{otherwise, otherwise, otherwise}
+	}
+	out := make([]string, 0, len(n.Items))
+	for _, it := range n.Items {
+		out = append(out, decimal(it))
+	}
+	return out
+}

@@ -1,0 +1,241 @@
+package resolve
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/yoctune/yoctune/compiler/load"
+	"github.com/yoctune/yoctune/schema/plan"
+)
+
+// group names the sysctls that rewrite each other: writing one clears the other.
+func group(key string) string {
+	switch key {
+	case "vm.dirty_bytes", "vm.dirty_ratio":
+		return "vm.dirty"
+	case "vm.dirty_background_bytes", "vm.dirty_background_ratio":
+		return "vm.dirty_background"
+	case "vm.overcommit_kbytes", "vm.overcommit_ratio":
+		return "vm.overcommit"
+	}
+	return ""
+}
+
+// SysctlPath is the file of a sysctl (sysctl.d(5): the first separator decides;
+// here it is always the dot, and "/" inside a component stands for a dot).
+func SysctlPath(key string) string {
+	return "/proc/sys/" + strings.Map(func(c rune) rune {
+		switch c {
+		case '.':
+			return '/'
+		case '/':
+			return '.'
+		}
+		return c
+	}, key)
+}
+
+func (r *resolver) sysctl() {
+	for _, f := range sortedFields(r.n.Get("sysctl")) {
+		want, kind := sysctlValue(f.Value)
+		r.set(plan.Setting{ID: "sysctl." + f.Name, Domain: plan.DomainSysctl, Type: kind, Want: want,
+			Select: plan.Select{Path: SysctlPath(f.Name)}, Group: group(f.Name)}, f.Value.Pos)
+	}
+}
+
+// sysctlValue writes a value as the kernel takes it, and how to compare it.
+func sysctlValue(n *load.Node) (want, kind string) {
+	switch n.Kind {
+	case load.Bool:
+		if n.True {
+			return "1", plan.TypeInt
+		}
+		return "0", plan.TypeInt
+	case load.Int:
+		return n.Text, plan.TypeInt
+	}
+	words := strings.Fields(n.Text)
+	numbers := len(words) > 0
+	for _, w := range words {
+		if _, err := strconv.ParseInt(w, 0, 64); err != nil {
+			numbers = false
+		}
+	}
+	switch {
+	case numbers && len(words) == 1:
+		return words[0], plan.TypeInt
+	case numbers:
+		return strings.Join(words, " "), plan.TypeVector
+	}
+	return n.Text, plan.TypeString
+}
+
+const (
+	thpDir       = "/sys/kernel/mm/transparent_hugepage/"
+	hugepagesDir = "/sys/kernel/mm/hugepages/"
+)
+
+func (r *resolver) memory() {
+	n := r.n.Get("memory")
+	if n == nil {
+		return
+	}
+	if v := n.Get("thp"); v != nil {
+		r.set(plan.Setting{ID: "memory.thp", Domain: plan.DomainMemory, Type: plan.TypeChoice, Want: v.Text,
+			Select: plan.Select{Path: thpDir + "enabled"}}, v.Pos)
+	}
+	if v := n.Get("thpDefrag"); v != nil {
+		r.set(plan.Setting{ID: "memory.thpDefrag", Domain: plan.DomainMemory, Type: plan.TypeChoice, Want: v.Text,
+			Select: plan.Select{Path: thpDir + "defrag"}}, v.Pos)
+	}
+	if v := n.Get("ksm"); v != nil {
+		want := "0"
+		if v.True {
+			want = "1"
+		}
+		r.set(plan.Setting{ID: "memory.ksm", Domain: plan.DomainMemory, Type: plan.TypeInt, Want: want,
+			Select: plan.Select{Path: "/sys/kernel/mm/ksm/run"}}, v.Pos)
+	}
+	for _, f := range sortedFields(n.Get("hugepages")) {
+		size, ok := r.size("memory.hugepages."+f.Name, &load.Node{Kind: load.String, Text: f.Name, Pos: f.Pos})
+		if !ok {
+			continue
+		}
+		r.set(plan.Setting{ID: "memory.hugepages." + f.Name, Domain: plan.DomainMemory, Type: plan.TypeInt, Want: f.Value.Text, Compare: plan.AtLeast,
+			Select: plan.Select{Path: hugepagesDir + "hugepages-" + strconv.FormatInt(size>>10, 10) + "kB/nr_hugepages"}}, f.Value.Pos)
+	}
+	r.zram(n.Get("zram"))
+}
+
+func (r *resolver) zram(n *load.Node) {
+	if n == nil {
+		return
+	}
+	amount := n
+	z := &plan.ZRAM{}
+	if n.Kind == load.Struct {
+		amount = n.Get("size")
+		z.Algorithm = text(n.Get("algorithm"))
+	}
+	size, ok := r.size("memory.zram", amount)
+	if !ok || size == 0 {
+		return
+	}
+	z.Bytes = size
+	r.t.ZRAM = z
+	// The size cannot change once the device is in use: a unit sets it at boot,
+	// the runtime only looks.
+	r.set(plan.Setting{ID: "memory.zram", Domain: plan.DomainMemory, Type: plan.TypeInt, Want: strconv.FormatInt(size, 10),
+		Select: plan.Select{Class: "block", Name: "zram0", Attr: "disksize"}, Policy: plan.Report, Needs: plan.NeedsReboot}, amount.Pos)
+}
+
+func (r *resolver) storage() {
+	for _, f := range sortedFields(r.n.Get("storage")) {
+		s := plan.Storage{ID: f.Name, Name: f.Name, ReadKiB: -1, RQ: -1}
+		set := func(field, attr, kind, want string, pos plan.Position) {
+			// A medium that is not plugged in is no fault.
+			r.set(plan.Setting{ID: "storage." + f.Name + "." + field, Domain: plan.DomainStorage, Type: kind, Want: want,
+				Select: plan.Select{Class: "block", Name: f.Name, Attr: attr}, Optional: true}, pos)
+		}
+		if v := f.Value.Get("scheduler"); v != nil {
+			s.Scheduler = v.Text
+			set("scheduler", "queue/scheduler", plan.TypeChoice, v.Text, v.Pos)
+		}
+		if v := f.Value.Get("readahead"); v != nil {
+			if size, ok := r.size(load.PathOf("storage", f.Name)+".readahead", v); ok {
+				if size%1024 != 0 {
+					r.inexact(load.PathOf("storage", f.Name)+".readahead", v, ErrInexact)
+				}
+				s.ReadKiB = int(size >> 10)
+				set("readahead", "queue/read_ahead_kb", plan.TypeInt, strconv.Itoa(s.ReadKiB), v.Pos)
+			}
+		}
+		if v := f.Value.Get("requests"); v != nil {
+			s.Requests = int(integer(v, 0))
+			set("requests", "queue/nr_requests", plan.TypeInt, v.Text, v.Pos)
+		}
+		if v := f.Value.Get("rqAffinity"); v != nil {
+			s.RQ = int(integer(v, 0))
+			set("rqAffinity", "queue/rq_affinity", plan.TypeInt, v.Text, v.Pos)
+		}
+		r.t.Storage = append(r.t.Storage, s)
+	}
+}
+
+func (r *resolver) services() {
+	named := map[string]bool{}
+	for _, f := range sortedFields(r.n.Get("services")) {
+		n := f.Value
+		s := plan.Service{
+			Name: f.Name, Description: textOr(n.Get("description"), strings.TrimSuffix(f.Name, ".service")),
+			Exec: texts(n.Get("exec")), Type: text(n.Get("type")), User: text(n.Get("user")),
+			After: texts(n.Get("after")), Wants: texts(n.Get("wants")), Requires: texts(n.Get("requires")),
+			CPUs: CPUList(Cores(n.Get("cpus"))), Scheduling: text(n.Get("scheduling")), Priority: int(integer(n.Get("priority"), 0)),
+			MemoryLock: boolean(n.Get("memoryLock"), false), Restart: text(n.Get("restart")),
+		}
+		if len(s.Exec) > 0 {
+			// A drop-in changes only what it names; a whole unit needs the rest.
+			s.Type = textOr(n.Get("type"), "simple")
+			s.Restart = textOr(n.Get("restart"), "on-failure")
+			if s.Type == "oneshot" {
+				s.Restart = textOr(n.Get("restart"), "no")
+			}
+			s.Enable = boolean(n.Get("enable"), true)
+			s.Hardening = boolean(n.Get("hardening"), true)
+		} else {
+			s.Enable = boolean(n.Get("enable"), false)
+			s.Hardening = boolean(n.Get("hardening"), false)
+			s.Description = text(n.Get("description"))
+		}
+		if v := n.Get("nice"); v != nil {
+			nice := int(integer(v, 0))
+			s.Nice = &nice
+		}
+		if v := n.Get("slice"); v != nil {
+			s.Slice = v.Text + ".slice"
+			named[s.Slice] = true
+			if _, ok := r.origins["services."+s.Slice]; !ok {
+				r.origins["services."+s.Slice] = v.Pos
+			}
+		}
+		if v := n.Get("memoryMax"); v != nil {
+			s.MemoryMax, _ = r.size("services."+f.Name+".memoryMax", v)
+		}
+		if env := n.Get("environment"); env != nil {
+			s.Environment = map[string]string{}
+			for _, e := range env.Fields {
+				s.Environment[e.Name] = e.Value.Text
+			}
+		}
+		r.t.Services = append(r.t.Services, s)
+		r.origins["services."+f.Name] = f.Pos
+		r.plan.Units = append(r.plan.Units, plan.Unit{Name: s.Name, CPUs: s.CPUs, Slice: s.Slice})
+	}
+	cpus := CPUList(r.t.Isolated())
+	for name := range named {
+		r.t.Slices = append(r.t.Slices, plan.Slice{Name: name, CPUs: cpus})
+		r.plan.Units = append(r.plan.Units, plan.Unit{Name: name, CPUs: cpus})
+	}
+	slices.SortFunc(r.t.Slices, func(a, b plan.Slice) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(r.plan.Units, func(a, b plan.Unit) int { return strings.Compare(a.Name, b.Name) })
+}
+
+func (r *resolver) packages() {
+	for _, f := range sortedFields(r.n.Get("packages")) {
+		r.t.Packages = append(r.t.Packages, plan.Package{Name: f.Name, Action: f.Value.Text})
+		r.origins["packages."+f.Name] = f.Value.Pos
+	}
+}
+
+// interval is how often the device samples itself unless told otherwise.
+const interval = int64(1e9)
+
+func (r *resolver) monitor() {
+	n := r.n.Get("monitor")
+	if n == nil {
+		return
+	}
+	r.plan.Monitor = &plan.Monitor{Interval: r.duration("monitor.interval", n.Get("interval"), interval), Metrics: boolean(n.Get("metrics"), false)}
+	r.origins["monitor"] = n.Pos
+}

@@ -1,0 +1,140 @@
+// Package review shows what changed, as text that people and patch(1) read.
+package review
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/sergi/go-diff/diffmatchpatch"
+)
+
+// context is how many unchanged lines surround a change.
+const context = 3
+
+// Unified writes the difference between two texts in unified format; "" when
+// they are equal. An empty name stands for a file that is not there.
+func Unified(from, to []byte, fromName, toName string) string {
+	if string(from) == string(to) {
+		return ""
+	}
+	name := func(n string) string {
+		if n == "" {
+			return "/dev/null"
+		}
+		return n
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "--- %s\n+++ %s\n", name(fromName), name(toName))
+	for _, h := range hunks(lines(string(from), string(to))) {
+		h.write(&b)
+	}
+	return b.String()
+}
+
+// line is a line of either text: ' ' in both, '-' in the first, '+' in the second.
+type line struct {
+	sign byte
+	text string // with its newline, if it has one
+}
+
+func lines(from, to string) []line {
+	d := diffmatchpatch.New()
+	a, b, index := d.DiffLinesToRunes(from, to)
+	var out []line
+	for _, part := range d.DiffCharsToLines(d.DiffMainRunes(a, b, false), index) {
+		sign := byte(' ')
+		switch part.Type {
+		case diffmatchpatch.DiffDelete:
+			sign = '-'
+		case diffmatchpatch.DiffInsert:
+			sign = '+'
+		}
+		for l := range strings.Lines(part.Text) {
+			out = append(out, line{sign, l})
+		}
+	}
+	return out
+}
+
+type hunk struct {
+	from, to int // first line of each side, from 1
+	lines    []line
+}
+
+// hunks groups changes that are less than two contexts apart.
+func hunks(all []line) []hunk {
+	var out []hunk
+	a, b := 1, 1
+	last := -1 // index of the last change in the open hunk
+	var open *hunk
+	for i, l := range all {
+		if l.sign != ' ' {
+			if open == nil || i-last > 2*context {
+				start := max(i-context, last+1, 0)
+				if open != nil {
+					start = max(i-context, last+1+context)
+				}
+				out = append(out, hunk{from: a - (i - start), to: b - (i - start), lines: append([]line(nil), all[start:i]...)})
+				open = &out[len(out)-1]
+			} else {
+				open.lines = append(open.lines, all[last+1:i]...)
+			}
+			open.lines = append(open.lines, l)
+			last = i
+		}
+		if l.sign != '+' {
+			a++
+		}
+		if l.sign != '-' {
+			b++
+		}
+		// Close with the lines after the change once no other is near.
+		if open != nil && l.sign == ' ' && i-last == context {
+			if next := nextChange(all, i); next < 0 || next-last > 2*context {
+				open.lines = append(open.lines, all[last+1:i+1]...)
+			}
+		}
+	}
+	if open != nil && len(all)-1-last < context {
+		open.lines = append(open.lines, all[last+1:]...)
+	}
+	return out
+}
+
+func nextChange(all []line, from int) int {
+	for i := from; i < len(all); i++ {
+		if all[i].sign != ' ' {
+			return i
+		}
+	}
+	return -1
+}
+
+func (h hunk) write(b *strings.Builder) {
+	from, to := 0, 0
+	for _, l := range h.lines {
+		if l.sign != '+' {
+			from++
+		}
+		if l.sign != '-' {
+			to++
+		}
+	}
+	span := func(start, n int) string {
+		if n == 0 {
+			start-- // an empty side names the line before it
+		}
+		if n == 1 {
+			return fmt.Sprint(start)
+		}
+		return fmt.Sprintf("%d,%d", start, n)
+	}
+	fmt.Fprintf(b, "@@ -%s +%s @@\n", span(h.from, from), span(h.to, to))
+	for _, l := range h.lines {
+		b.WriteByte(l.sign)
+		b.WriteString(l.text)
+		if !strings.HasSuffix(l.text, "\n") {
+			b.WriteString("\n\\ No newline at end of file\n")
+		}
+	}
+}
