@@ -90,7 +90,7 @@ func Funcs() template.FuncMap {
 	for _, name := range []string{
 		"genPrivateKey", "genCA", "genCAWithKey", "genSelfSignedCert", "genSelfSignedCertWithKey",
 		"genSignedCert", "genSignedCertWithKey", "htpasswd", "bcrypt", "derivePassword",
-		"encryptAES", "shuffle", "ago", "getHostByName", "randBytes",
+		"encryptAES", "shuffle", "ago", "getHostByName", "randBytes", "randInt",
 	} {
 		delete(m, name)
 	}

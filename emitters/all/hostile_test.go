@@ -1,0 +1,181 @@
+package all_test
+
+import (
+	"crypto/md5"
+	"encoding/hex"
+	"errors"
+	"os"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/yoctune/yoctune/emitters"
+	"github.com/yoctune/yoctune/emitters/all"
+	"github.com/yoctune/yoctune/emitters/emittest"
+	"github.com/yoctune/yoctune/schema/plan"
+)
+
+// A hostile value in any field stops the layer, and the refusal names the part
+// of the configuration, so that its line can be shown.
+func TestAHostileValueAnywhereStopsTheLayerAndIsNamed(t *testing.T) {
+	for _, tc := range []struct {
+		name   string
+		change func(l *plan.Layer, t *plan.Target)
+		target string
+		id     string
+	}{
+		{"layer name", func(l *plan.Layer, _ *plan.Target) { l.Name = "a', d)}" }, "", "layer.name"},
+		{"layer name that climbs", func(l *plan.Layer, _ *plan.Target) { l.Name = "../../etc" }, "", "layer.name"},
+		{"maintainer", func(l *plan.Layer, _ *plan.Target) { l.Maintainer = "a\nb" }, "", "layer.maintainer"},
+		{"description", func(l *plan.Layer, _ *plan.Target) { l.Description = "a\u202eb" }, "", "layer.description"},
+		{"release", func(l *plan.Layer, _ *plan.Target) { l.Release = "dunfell" }, "", "release"},
+		{"machine", func(_ *plan.Layer, t *plan.Target) { t.Machine = "../x" }, "line-camera", "machine"},
+		{"kernel argument", func(_ *plan.Layer, t *plan.Target) { t.Kernel.Args[0].Value = "1 init=/bin/sh" }, "line-camera", "kernel.args.isolcpus"},
+		{"kernel argument's name", func(_ *plan.Layer, t *plan.Target) { t.Kernel.Args[0].Name = "x\"" }, "line-camera", "kernel.args.x\""},
+		{"kernel option", func(_ *plan.Layer, t *plan.Target) { t.Kernel.Config[1].Value = "1000\nCONFIG_X=y" }, "line-camera", "kernel.config.HZ"},
+		{"kernel provider", func(_ *plan.Layer, t *plan.Target) { t.Kernel.Provider = "x\"" }, "line-camera", "kernel.preempt"},
+		{"kernel recipe", func(_ *plan.Layer, t *plan.Target) { t.Kernel.Recipes[0] = "../x" }, "line-camera", "kernel"},
+		{"mode name", func(_ *plan.Layer, t *plan.Target) { t.Plan.Power.Modes[0].Name = "A >" }, "line-camera", "power.modes.A >"},
+		{"mode parameter", func(_ *plan.Layer, t *plan.Target) { t.Plan.Power.Modes[0].Params[0].Value = "1\n<" }, "line-camera", "power.modes.INFER_20W"},
+		{"default mode", func(_ *plan.Layer, t *plan.Target) { t.Plan.Power.Default = "A\"B" }, "line-camera", "power.default"},
+		{"sysctl value", func(_ *plan.Layer, t *plan.Target) { t.Plan.Settings[3].Want = "1\nkernel.core_pattern = |/x" }, "line-camera", "sysctl.vm.swappiness"},
+		{"sysctl node", func(_ *plan.Layer, t *plan.Target) { t.Plan.Settings[3].Select.Path = "/proc/sys/vm/../../x" }, "line-camera", "sysctl.vm.swappiness"},
+		{"node outside /proc/sys", func(_ *plan.Layer, t *plan.Target) { t.Plan.Settings[3].Select.Path = "/etc/passwd" }, "line-camera", "sysctl.vm.swappiness"},
+		{"device pattern", func(_ *plan.Layer, t *plan.Target) { t.Storage[1].Name = `x", RUN+="/bin/sh` }, "line-camera", "storage.nvme*.scheduler"},
+		{"module to load", func(_ *plan.Layer, t *plan.Target) { t.Modules[0].Name = "x y" }, "line-camera", "modules.x y"},
+		{"module action", func(_ *plan.Layer, t *plan.Target) { t.Modules[0].Action = "install" }, "line-camera", "modules.tcp_bbr"},
+		{"package", func(_ *plan.Layer, t *plan.Target) { t.Packages[0].Name = "a;b" }, "line-camera", "packages.a;b"},
+		{"zram algorithm", func(_ *plan.Layer, t *plan.Target) { t.ZRAM.Algorithm = "lz4 x" }, "line-camera", "memory.zram"},
+		{"unit name", func(_ *plan.Layer, t *plan.Target) { t.Services[1].Name = "../x.service" }, "line-camera", "services.../x.service"},
+		{"unit of the system", func(_ *plan.Layer, t *plan.Target) { t.Services[1].Name = "nvpmodel.service" }, "line-camera", "services.nvpmodel.service"},
+		{"program", func(_ *plan.Layer, t *plan.Target) { t.Services[1].Exec[0] = "+/bin/sh" }, "line-camera", "services.vision.service"},
+		{"user", func(_ *plan.Layer, t *plan.Target) { t.Services[1].User = "a b" }, "line-camera", "services.vision.service"},
+		{"dependency", func(_ *plan.Layer, t *plan.Target) { t.Services[1].After[0] = "a\nb" }, "line-camera", "services.vision.service"},
+		{"cores of a service", func(_ *plan.Layer, t *plan.Target) { t.Services[0].CPUs = "0-x" }, "line-camera", "services.nvargus-daemon.service"},
+		{"slice", func(_ *plan.Layer, t *plan.Target) { t.Slices[0].Name = "x.service" }, "line-camera", "cpu.isolate"},
+		{"pipeline name", func(_ *plan.Layer, t *plan.Target) {
+			t.Plan.Pipelines = map[string]plan.Pipeline{"a/b": {CPUs: "1"}}
+		}, "line-camera", "pipelines.a/b"},
+		{"mirror", func(l *plan.Layer, _ *plan.Target) { l.Build.SStateMirrors[0].URL = "https://u:p@h/" }, "", "build.sstate.mirrors.office"},
+		{"mirror pattern", func(l *plan.Layer, _ *plan.Target) { l.Build.Premirrors[0].Pattern = "a b" }, "", "build.downloads.mirrors.first"},
+		{"hash server", func(l *plan.Layer, _ *plan.Target) { l.Build.HashServe = "a\"" }, "", "build.hashserve.address"},
+		{"state folder", func(l *plan.Layer, _ *plan.Target) { l.Build.SStateDir = "${HOME}" }, "", "build.sstate.dir"},
+		{"artefact", func(l *plan.Layer, _ *plan.Target) { l.Runtime.Files[0].URI += ";protocol=ssh" }, "", "runtime.manifest"},
+		{"artefact's digest", func(l *plan.Layer, _ *plan.Target) { l.Runtime.Files[0].SHA256 = "x" }, "", "runtime.manifest"},
+		{"missing artefact", func(l *plan.Layer, _ *plan.Target) { l.Runtime.Files = nil }, "", "runtime.manifest"},
+		{"version", func(l *plan.Layer, _ *plan.Target) { l.Runtime.Version = "1_0" }, "", "runtime.manifest"},
+		{"source form on a series with an old Go", func(l *plan.Layer, _ *plan.Target) { l.Runtime.Form = "source" }, "", "runtime.form"},
+		{"complete table", func(_ *plan.Layer, t *plan.Target) { t.Plan.Power.Table = "complete" }, "line-camera", "power.table"},
+		{"reason", func(l *plan.Layer, _ *plan.Target) { l.Suppressed[0].Reason = "a\nb" }, "", "suppress.tcp-cc-bbr"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			l := emittest.Vision(t)
+			tc.change(l, l.Targets[0])
+			files, err := all.Emit(l)
+			var at *emitters.Error
+			if !errors.As(err, &at) {
+				t.Fatalf("%d files, %v; want a refusal", len(files), err)
+			}
+			if files != nil || at.Ref != (emitters.Ref{Target: tc.target, ID: tc.id}) {
+				t.Errorf("%d files; refused %+v: %v", len(files), at.Ref, err)
+			}
+		})
+	}
+}
+
+func TestNamesThatAFileSystemMayFoldAreRefused(t *testing.T) {
+	l := emittest.Vision(t)
+	twin := l.Targets[0].Services[1]
+	twin.Name = "Vision.service"
+	l.Targets[0].Services = append(l.Targets[0].Services, twin)
+	if _, err := all.Emit(l); err == nil || !strings.Contains(err.Error(), "would be one file") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestTwoTargetsOfOneMachineAreRefused(t *testing.T) {
+	l := emittest.Control(t)
+	l.Targets[1].Machine = l.Targets[0].Machine
+	if _, err := all.Emit(l); err == nil || !strings.Contains(err.Error(), "one at a time") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestTheSameLayerGivesTheSameBytes(t *testing.T) {
+	for range 5 {
+		if !reflect.DeepEqual(emit(t, emittest.Vision(t)), emit(t, emittest.Vision(t))) {
+			t.Fatal("two runs differ")
+		}
+	}
+}
+
+func TestEveryFileHasACauseOrBelongsToTheLayer(t *testing.T) {
+	l := emittest.Vision(t)
+	for _, f := range emit(t, l) {
+		for _, ref := range f.Origins {
+			if ref.Target != "" && ref.Target != "line-camera" {
+				t.Errorf("%s: unknown target in %+v", f.Path, ref)
+			}
+		}
+		for _, part := range []string{"power-modes.conf", ".cfg", "99-yoctune.rules", "vision.service", "95-yoctune.conf"} {
+			if strings.HasSuffix(f.Path, part) && len(f.Origins) == 0 {
+				t.Errorf("%s has no origin", f.Path)
+			}
+		}
+	}
+}
+
+func TestAStockModeIsAnIdOnlyWhereTheTableIsVerified(t *testing.T) {
+	l := emittest.Vision(t)
+	l.Targets[0].Plan.Power = &plan.Power{Table: "stock", Default: "MAXN_SUPER"}
+	var conf, appends string
+	for _, f := range emit(t, l) {
+		switch {
+		case f.Path == "conf/yoctune/vision.conf":
+			conf = string(f.Data)
+		case strings.Contains(f.Path, "tegra-nvpmodel"):
+			appends += f.Path
+		}
+	}
+	if !strings.Contains(conf, `NVPMODEL_CONFIG_DEFAULT:jetson-orin-nano-devkit = "2"`) || appends != "" {
+		t.Errorf("%s\n%s", conf, appends)
+	}
+	for _, f := range emit(t, emittest.Control(t)) {
+		if strings.Contains(string(f.Data), "NVPMODEL_CONFIG_DEFAULT") {
+			t.Errorf("%s sets an id from a table that is not verified", f.Path)
+		}
+	}
+}
+
+// The recipes of source archives name the digest of this repository's licence.
+func TestRecipesNameTheDigestOfTheLicence(t *testing.T) {
+	raw, err := os.ReadFile("../../LICENSE")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := md5.Sum(raw)
+	want := "LICENSE;md5=" + hex.EncodeToString(sum[:])
+	found := 0
+	for _, f := range emit(t, emittest.Control(t)) {
+		if strings.Contains(string(f.Data), want) {
+			found++
+		}
+	}
+	if found != 2 {
+		t.Errorf("%d recipes have %q, want 2", found, want)
+	}
+}
+
+// The layer's main document passes yocto-check-layer's test_readme: it never
+// holds the name of its kind.
+func TestTheDocumentNamesMaintainerAndPatchesAndNotItself(t *testing.T) {
+	for _, f := range emit(t, emittest.Vision(t)) {
+		if f.Path != "README.md" {
+			continue
+		}
+		text := strings.ToLower(string(f.Data))
+		if strings.Contains(text, "readme") || !strings.Contains(text, "maintainer") || !strings.Contains(text, "patch") || !strings.Contains(text, "@") {
+			t.Errorf("%s", f.Data)
+		}
+	}
+}

@@ -1,0 +1,152 @@
+package power_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/yoctune/yoctune/emitters/emittest"
+	"github.com/yoctune/yoctune/emitters/power"
+)
+
+const (
+	stockTable = `# synthetic table
+<PARAM TYPE=FILE NAME=CPU_ONLINE >
+CORE_0 /sys/devices/system/cpu/cpu0/online
+CORE_1 /sys/devices/system/cpu/cpu1/online
+
+< PARAM TYPE=CLOCK NAME=GPU >
+MAX_FREQ /sys/devices/gpu/max_freq
+MAX_FREQ_KNEXT /sys/devices/gpu/devfreq/max_freq
+
+< POWER_MODEL ID=0 NAME=15W >
+CPU_ONLINE CORE_0 1
+GPU MAX_FREQ  624750000
+< POWER_MODEL ID=1 NAME=25W >
+CPU_ONLINE CORE_1 1
+
+# the default mode
+< PM_CONFIG DEFAULT=0 >
+`
+	block = `# ours
+< POWER_MODEL ID=2 NAME=EDGE >
+CPU_ONLINE CORE_0 1
+GPU MAX_FREQ 306000000
+`
+)
+
+// merge runs the function that the build runs, outside bitbake.
+func merge(t *testing.T, stock, blocks, mode string) (string, string) {
+	t.Helper()
+	files, err := power.Emit(emittest.Vision(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var inc string
+	for _, f := range files {
+		if strings.HasSuffix(f.Path, ".inc") {
+			inc = string(f.Data)
+		}
+	}
+	start, end := strings.Index(inc, "\ndef "), strings.Index(inc, "\npython ")
+	if start < 0 || end < start {
+		t.Fatalf("the .inc holds no function:\n%s", inc)
+	}
+	program := inc[start:end] + `
+import json, sys
+stock, blocks, mode = json.load(sys.stdin)
+try:
+    out = {'Text': yoctune_nvpmodel_merge(stock, blocks, mode, 'nvpmodel_x.conf', 'modes.conf')}
+except ValueError as e:
+    out = {'Error': str(e)}
+print(json.dumps(out))
+`
+	in, err := json.Marshal([]string{stock, blocks, mode})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("python3", "-I", "-W", "error", "-c", program)
+	cmd.Stdin = bytes.NewReader(in)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("python3: %v\n%s", err, stderr.String())
+	}
+	var answer struct{ Text, Error string }
+	if err := json.Unmarshal(out, &answer); err != nil {
+		t.Fatal(err)
+	}
+	return answer.Text, answer.Error
+}
+
+func TestModesGoBeforeTheDefaultAndStockModesStay(t *testing.T) {
+	got, msg := merge(t, stockTable, block, "EDGE")
+	if msg != "" {
+		t.Fatal(msg)
+	}
+	want := strings.Replace(stockTable, "# the default mode\n< PM_CONFIG DEFAULT=0 >", block+"\n# the default mode\n< PM_CONFIG DEFAULT=2 >", 1)
+	if got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+func TestAStockModeIsChosenByName(t *testing.T) {
+	got, msg := merge(t, stockTable, "", "25W")
+	if want := strings.Replace(stockTable, "DEFAULT=0", "DEFAULT=1", 1); msg != "" || got != want {
+		t.Errorf("%s\n%s", msg, got)
+	}
+}
+
+func TestWithoutADefaultTheStockOneStays(t *testing.T) {
+	got, msg := merge(t, stockTable, block, "")
+	if msg != "" || !strings.Contains(got, "NAME=EDGE") || !strings.Contains(got, "PM_CONFIG DEFAULT=0 >") {
+		t.Errorf("%s\n%s", msg, got)
+	}
+}
+
+func TestLineEndingsOfTheStockFileAreKept(t *testing.T) {
+	got, msg := merge(t, strings.ReplaceAll(stockTable, "\n", "\r\n"), block, "EDGE")
+	if msg != "" {
+		t.Fatal(msg)
+	}
+	if strings.Count(got, "\n") != strings.Count(got, "\r\n") || !strings.Contains(got, "< PM_CONFIG DEFAULT=2 >\r\n") {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestBuildsThatWouldGiveAWrongTableStop(t *testing.T) {
+	sub := func(from, to string) string {
+		if !strings.Contains(stockTable, from) {
+			t.Fatalf("the table has no %q", from)
+		}
+		return strings.Replace(stockTable, from, to, 1)
+	}
+	edit := func(from, to string) string { return strings.Replace(block, from, to, 1) }
+	for _, tc := range []struct {
+		name, stock, block, mode, want string
+	}{
+		{"a parameter that is not declared", stockTable, edit("GPU", "DLA0_CORE"), "EDGE", "modes.conf:4: DLA0_CORE is not declared in nvpmodel_x.conf"},
+		{"an argument that is not declared", stockTable, edit("CORE_0", "CORE_9"), "EDGE", "CPU_ONLINE has no argument CORE_9"},
+		{"an id that is taken", stockTable, edit("ID=2", "ID=1"), "EDGE", "mode id 1 of EDGE is taken by 25W"},
+		{"a name that is taken", stockTable, edit("EDGE", "15W"), "15W", "a mode named 15W is there already"},
+		{"two of our modes with one id", stockTable, block + strings.Replace(block, "EDGE", "EDGE2", 1), "EDGE", "taken by EDGE"},
+		{"a default that does not exist", stockTable, block, "MAXN", "no mode is named MAXN; there are 15W, 25W, EDGE"},
+		{"no PM_CONFIG", sub("< PM_CONFIG DEFAULT=0 >\n", ""), block, "EDGE", "0 PM_CONFIG lines"},
+		{"two PM_CONFIG", stockTable + "< PM_CONFIG DEFAULT=1 >\n", block, "EDGE", "2 PM_CONFIG lines"},
+		{"a PM_CONFIG without a default", sub("DEFAULT=0 ", ""), block, "EDGE", "names no DEFAULT"},
+		{"a section line that cannot be read", sub("NAME=25W >", "NAME=25W"), block, "EDGE", "cannot read the section line"},
+		{"a setting of two words", stockTable, edit("GPU MAX_FREQ 306000000", "GPU MAX_FREQ"), "EDGE", "PARAM ARG value"},
+		{"a block that is not a mode", stockTable, edit("POWER_MODEL", "PARAM"), "EDGE", "only POWER_MODEL blocks"},
+		{"text before the first section", "junk\n" + stockTable, block, "EDGE", "before the first section"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			got, msg := merge(t, tc.stock, tc.block, tc.mode)
+			if !strings.Contains(msg, tc.want) {
+				t.Errorf("the build says %q and gives\n%s\nwant a stop with %q", msg, got, tc.want)
+			}
+		})
+	}
+}
