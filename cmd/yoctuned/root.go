@@ -19,6 +19,7 @@ func commands() []func() *cobra.Command {
 		newStatusCommand,
 		newProbeCommand,
 		newPipelineCommand,
+		newBenchCommand,
 		newVersionCommand,
 	}
 }
