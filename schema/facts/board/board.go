@@ -9,7 +9,9 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"slices"
 	"sort"
+	"strconv"
 	"strings"
 )
 
@@ -282,4 +284,41 @@ func (t Table) Has(param, arg string) bool {
 		}
 	}
 	return false
+}
+
+// CoresOf lists the cores whose clock a parameter of the table sets: a Super file
+// has one per core, older files one per cluster. Nil when the parameter is no
+// CPU clock or its file was not read.
+func (b *Board) CoresOf(t Table, param string) []int {
+	core, ok := t.cpu(param)
+	if !ok {
+		return nil
+	}
+	for _, p := range b.Policies {
+		list, err := cpuList(p.CPUs)
+		if err != nil || !slices.Contains(list, core) {
+			continue
+		}
+		for _, other := range t.Params {
+			if c, ok := t.cpu(other.Name); ok && c != core && slices.Contains(list, c) {
+				return []int{core}
+			}
+		}
+		return list
+	}
+	return []int{core}
+}
+
+// cpu is the core whose cpufreq folder the parameter names.
+func (t Table) cpu(param string) (int, bool) {
+	for _, p := range t.Params {
+		if p.Name != param {
+			continue
+		}
+		if m := cpuPath.FindStringSubmatch(p.Paths["MAX_FREQ"]); m != nil {
+			core, err := strconv.Atoi(m[1])
+			return core, err == nil
+		}
+	}
+	return 0, false
 }

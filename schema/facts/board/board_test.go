@@ -210,6 +210,27 @@ func TestABoardWithoutStockFactsSaysSo(t *testing.T) {
 	}
 }
 
+func TestACPULabelStandsForACoreOrAClusterByItsFile(t *testing.T) {
+	for _, c := range []struct {
+		board, table, param string
+		want                []int
+	}{
+		{"orin-nano-8gb", "R36.4 Super", "CPU_A78_1", []int{1}},
+		{"orin-nano-8gb", "R35.3.1", "CPU_A78_1", []int{4, 5}},
+		{"agx-orin-64gb", "R35.3.1", "CPU_A78_2", []int{8, 9, 10, 11}},
+		{"agx-xavier", "R35.3.1", "CPU_DENVER_3", []int{6, 7}},
+		{"tx2", "R32", "CPU_DENVER", []int{1, 2}},
+		{"tx2", "R32", "CPU_A57", []int{0, 3, 4, 5}},
+		{"tx2", "R32", "GPU", nil},
+		{"tx2", "R32", "CPU_ONLINE", nil},
+	} {
+		b, _ := Lookup(c.board)
+		if got := b.CoresOf(b.Tables[c.table], c.param); !slices.Equal(got, c.want) {
+			t.Errorf("%s, %s: %s stands for %v, want %v", c.board, c.table, c.param, got, c.want)
+		}
+	}
+}
+
 func TestLookupRefusesPathsAndUnknownBoards(t *testing.T) {
 	for _, id := range []string{"", "nope", "../board", "data/orin-nano-8gb", "orin-nano-8gb.json"} {
 		if _, ok := Lookup(id); ok {

@@ -10,51 +10,51 @@ import "sort"
 // Release is one meta-tegra branch. Versions are written as the recipe that
 // builds them writes them; an empty one is not known.
 type Release struct {
-	Name    string // branch
-	Series  string // LAYERSERIES_CORENAMES entry, e.g. "scarthgap"
-	BitBake string // branch of bitbake
-	L4T     string // meta-tegra conf/machine/include/tegra-common.inc and the recipes' versions
+	Name    string `json:"name"`    // branch
+	Series  string `json:"series"`  // LAYERSERIES_CORENAMES entry, e.g. "scarthgap"
+	BitBake string `json:"bitbake"` // branch of bitbake
+	L4T     string `json:"l4t"`     // meta-tegra conf/machine/include/tegra-common.inc and the recipes' versions
 
-	Kernel       string   // version line of the kernel, e.g. "5.15"
-	Provider     string   // PREFERRED_PROVIDER_virtual/kernel of tegra-common.inc
-	KernelPNs    []string // recipes a fragment must be appended to (the RT twin too, where there is one)
-	RTProvider   string   // recipe to choose for kernel.preempt: "rt"; "" where there is none
-	RTByConfig   bool     // PREEMPT_RT is selectable by configuration on Provider (EXPERT=y, KVM off)
-	Facts        string   // how exact the Kconfig facts are for this kernel
-	CUDA         string
-	Go           string // version of oe-core's go
-	UnpackDir    bool   // UNPACKDIR exists (bitbake.conf)
-	Fragments    bool   // conf/fragments/*.conf (bitbake-config-build)
-	SecurityFile bool   // yocto-check-layer wants SECURITY.md
-	NVStartup    bool   // nvstartup.service exists
-	GoSource     bool   // the runtime's Go version can be built by the series itself
+	Kernel       string   `json:"kernel"`         // version line of the kernel, e.g. "5.15"
+	Provider     string   `json:"provider"`       // PREFERRED_PROVIDER_virtual/kernel of tegra-common.inc
+	KernelPNs    []string `json:"kernel_recipes"` // recipes a fragment must be appended to (the RT twin too, where there is one)
+	RTProvider   string   `json:"rt_provider"`    // recipe to choose for kernel.preempt: "rt"; "" where there is none
+	RTByConfig   bool     `json:"rt_by_config"`   // PREEMPT_RT is selectable by configuration on Provider (EXPERT=y, KVM off)
+	Facts        string   `json:"kernel_facts"`   // how exact the Kconfig facts are for this kernel
+	CUDA         string   `json:"cuda"`
+	Go           string   `json:"go"`            // version of oe-core's go
+	UnpackDir    bool     `json:"unpackdir"`     // UNPACKDIR exists (bitbake.conf)
+	Fragments    bool     `json:"fragments"`     // conf/fragments/*.conf (bitbake-config-build)
+	SecurityFile bool     `json:"security_file"` // yocto-check-layer wants SECURITY.md
+	NVStartup    bool     `json:"nvstartup"`     // nvstartup.service exists
+	GoSource     bool     `json:"go_source"`     // the runtime's Go version can be built by the series itself
 
-	KernelVersion string   // LINUX_VERSION of the provider's recipe, e.g. "5.15.185"
-	Defconfig     string   // KBUILD_DEFCONFIG of the provider's recipe
-	OtherKernels  []string // other kernels meta-tegra supports, as "recipe version"
-	GoVersion     string   // full version of oe-core's go
-	GCC           string   // oe-core's gcc
-	Glibc         string
-	Systemd       string
-	CMake         string
-	TensorRT      string
-	CuDNN         string
-	CUDAHostGCC   string // gcc that nvcc calls; equal to GCC where no recipe of its own exists
+	KernelVersion string   `json:"kernel_version"` // LINUX_VERSION of the provider's recipe, e.g. "5.15.185"
+	Defconfig     string   `json:"defconfig"`      // KBUILD_DEFCONFIG of the provider's recipe
+	OtherKernels  []string `json:"other_kernels"`  // other kernels meta-tegra supports, as "recipe version"
+	GoVersion     string   `json:"go_version"`     // full version of oe-core's go
+	GCC           string   `json:"gcc"`            // oe-core's gcc
+	Glibc         string   `json:"glibc"`
+	Systemd       string   `json:"systemd"`
+	CMake         string   `json:"cmake"`
+	TensorRT      string   `json:"tensorrt"`
+	CuDNN         string   `json:"cudnn"`
+	CUDAHostGCC   string   `json:"cuda_host_gcc"` // gcc that nvcc calls; equal to GCC where no recipe of its own exists
 
-	UnpackDirValue string   // UNPACKDIR of bitbake.conf; "" where it does not exist
-	DefaultS       string   // S of bitbake.conf
-	UsrMerge       bool     // INIT_MANAGER = "systemd" brings the usrmerge distro feature
-	DebugTweaks    bool     // IMAGE_FEATURES accepts debug-tweaks; elsewhere it skips the image recipe
-	ImageFeatures  []string // IMAGE_FEATURES[validitems] of image.bbclass
-	BuiltinFrags   bool     // OE_FRAGMENTS accepts machine/NAME and distro/NAME
-	Signatures     string   // BB_SIGNATURE_HANDLER of bitbake.conf
-	HashServe      string   // BB_HASHSERVE of bitbake.conf; "" where it sets none
-	HashServeWSS   bool     // BB_HASHSERVE_UPSTREAM may be wss://
-	HashServeDBDir bool     // BB_HASHSERVE_DB_DIR exists; sharing SSTATE_DIR without it warns
-	LoadFactor     bool     // BB_LOADFACTOR_MAX exists
-	TmpDir         string   // name of TMPDIR below the build folder, with DISTRO = "nodistro" and glibc
+	UnpackDirValue string   `json:"unpackdir_value"`   // UNPACKDIR of bitbake.conf; "" where it does not exist
+	DefaultS       string   `json:"default_s"`         // S of bitbake.conf
+	UsrMerge       bool     `json:"usrmerge"`          // INIT_MANAGER = "systemd" brings the usrmerge distro feature
+	DebugTweaks    bool     `json:"debug_tweaks"`      // IMAGE_FEATURES accepts debug-tweaks; elsewhere it skips the image recipe
+	ImageFeatures  []string `json:"image_features"`    // IMAGE_FEATURES[validitems] of image.bbclass
+	BuiltinFrags   bool     `json:"builtin_fragments"` // OE_FRAGMENTS accepts machine/NAME and distro/NAME
+	Signatures     string   `json:"signature_handler"` // BB_SIGNATURE_HANDLER of bitbake.conf
+	HashServe      string   `json:"hashserve"`         // BB_HASHSERVE of bitbake.conf; "" where it sets none
+	HashServeWSS   bool     `json:"hashserve_wss"`     // BB_HASHSERVE_UPSTREAM may be wss://
+	HashServeDBDir bool     `json:"hashserve_db_dir"`  // BB_HASHSERVE_DB_DIR exists; sharing SSTATE_DIR without it warns
+	LoadFactor     bool     `json:"load_factor"`       // BB_LOADFACTOR_MAX exists
+	TmpDir         string   `json:"tmpdir"`            // name of TMPDIR below the build folder, with DISTRO = "nodistro" and glibc
 
-	Read string // commits of meta-tegra, oe-core and bitbake these facts were read at
+	Read string `json:"read"` // commits of meta-tegra, oe-core and bitbake these facts were read at
 }
 
 const (

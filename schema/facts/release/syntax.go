@@ -12,12 +12,12 @@ func Series() []string {
 
 // Syntax is a rule of recipes and configuration that a series brought.
 type Syntax struct {
-	ID     string
-	Since  string // first series it holds for
-	Fatal  bool   // the build stops; otherwise a warning, or a spelling that is now possible
-	Rule   string
-	Fix    string // what to write, valid before too unless it says otherwise
-	Source string
+	ID     string `json:"id"`
+	Since  string `json:"since"` // first series it holds for
+	Fatal  bool   `json:"fatal"` // the build stops; otherwise a warning, or a spelling that is now possible
+	Rule   string `json:"rule"`
+	Fix    string `json:"fix"` // what to write, valid before too unless it says otherwise
+	Source string `json:"source"`
 }
 
 // SyntaxRules lists what changed since dunfell, oldest first. Each was read in
