@@ -155,7 +155,7 @@ func text(s string) string {
 		"corpus/tegrastats/samples.jsonl", "tegrastats lines from public logs",
 		"corpus/nvfancontrol/L4T-35.3.1_seeed-deb", "nvfancontrol files of L4T 35.3.1",
 		"engineering knowledge / NVIDIA datasheet, no file in the corpus", "from NVIDIA's data sheets; no public file or log seen",
-		"public code index id", "public code index id", "index id", "public code index id",
+		"index id", "public code index id",
 		"in this corpus", "among the public files", "in the corpus", "among the public files",
 	).Replace(s)
 }
@@ -274,6 +274,7 @@ func (g *generator) notes(all []board.Note) []board.Note {
 	for i := range all {
 		field, ok := strings.CutPrefix(all[i].Source, "research:")
 		if !ok {
+			all[i].Source = text(all[i].Source)
 			continue
 		}
 		all[i].Source = "notes on the stock files"

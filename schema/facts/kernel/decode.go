@@ -13,26 +13,34 @@ import (
 // base configuration. Data of another format, truncated or altered, gives
 // [ErrFormat]; a name that is not there [ErrUnknown].
 func Decode(data []byte, name string) (*Tree, []Value, error) {
+	raw, err := inflate(data)
+	if err != nil {
+		return nil, nil, err
+	}
+	return decode(raw, name)
+}
+
+func inflate(data []byte) ([]byte, error) {
 	if !bytes.HasPrefix(data, []byte(magic)) {
-		return nil, nil, ErrFormat
+		return nil, ErrFormat
 	}
 	data = data[len(magic):]
 	if len(data) < 8 {
-		return nil, nil, fmt.Errorf("%w: truncated", ErrFormat)
+		return nil, fmt.Errorf("%w: truncated", ErrFormat)
 	}
 	sum, size := binary.LittleEndian.Uint32(data), binary.LittleEndian.Uint32(data[4:])
 	// Deflate cannot expand by more than about 1030.
 	if size > maxRaw || int(size) > 1100*len(data) {
-		return nil, nil, fmt.Errorf("%w: length %d cannot be", ErrFormat, size)
+		return nil, fmt.Errorf("%w: length %d cannot be", ErrFormat, size)
 	}
 	raw := make([]byte, size)
 	if _, err := io.ReadFull(flate.NewReader(bytes.NewReader(data[8:])), raw); err != nil {
-		return nil, nil, fmt.Errorf("%w: the compressed stream is damaged", ErrFormat)
+		return nil, fmt.Errorf("%w: the compressed stream is damaged", ErrFormat)
 	}
 	if crc32.ChecksumIEEE(raw) != sum {
-		return nil, nil, fmt.Errorf("%w: checksum differs", ErrFormat)
+		return nil, fmt.Errorf("%w: checksum differs", ErrFormat)
 	}
-	return decode(raw, name)
+	return raw, nil
 }
 
 // decode reads what was compressed.
@@ -279,9 +287,8 @@ type kernelHead struct {
 	symbols []int
 }
 
-func (d *decoder) entry(want string) (*Tree, []Value) {
-	d.readStrings()
-	chosen := -1
+// heads reads what names the kernels, with the record numbers of those wanted.
+func (d *decoder) heads(wanted func(Tree) bool) []kernelHead {
 	var heads []kernelHead
 	for range d.count() {
 		h := kernelHead{id: Tree{Name: d.text(), Release: d.text(), Arch: d.text()}}
@@ -289,18 +296,30 @@ func (d *decoder) entry(want string) (*Tree, []Value) {
 		h.id.ChoiceByOrder = flags&flagByOrder != 0
 		h.id.ZeroDefaults = flags&flagZero != 0
 		n := d.count()
-		if want == "" || h.id.Name == want {
-			chosen = len(heads)
+		keep := wanted(h.id)
+		if keep {
 			h.symbols = make([]int, 0, n)
 		}
 		last := int64(-1)
 		for range n {
 			last += d.signed() + 1
-			if chosen == len(heads) {
+			if keep {
 				h.symbols = append(h.symbols, int(last))
 			}
 		}
 		heads = append(heads, h)
+	}
+	return heads
+}
+
+func (d *decoder) entry(want string) (*Tree, []Value) {
+	d.readStrings()
+	heads := d.heads(func(id Tree) bool { return want == "" || id.Name == want })
+	chosen := -1
+	for i := range heads {
+		if want == "" || heads[i].id.Name == want {
+			chosen = i
+		}
 	}
 	if d.err != nil || chosen < 0 || want == "" && len(heads) != 1 {
 		return nil, nil
@@ -351,8 +370,9 @@ func (d *decoder) entry(want string) (*Tree, []Value) {
 	return d.b.Tree(), base
 }
 
-// record reads one record; it is kept as syms[at] unless at is negative.
-func (d *decoder) record(at int32, syms []Sym) {
+// record reads one record and returns its name; it is kept as syms[at] unless at
+// is negative.
+func (d *decoder) record(at int32, syms []Sym) string {
 	keep := at >= 0
 	s := Sym{Name: d.text(), Type: Type(d.num())}
 	if s.Type > String {
@@ -426,7 +446,7 @@ func (d *decoder) record(at int32, syms []Sym) {
 			}
 		}
 		if d.err != nil {
-			return
+			return ""
 		}
 		if keep {
 			s.Defs = append(s.Defs, def)
@@ -435,6 +455,7 @@ func (d *decoder) record(at int32, syms []Sym) {
 	if keep {
 		syms[at] = s
 	}
+	return s.Name
 }
 
 func (d *decoder) groups(keep bool, syms []Sym) []Value {

@@ -88,6 +88,20 @@ func TestDamagedFactsAreRefused(t *testing.T) {
 	}
 }
 
+func TestPresenceTellsWhereASymbolIs(t *testing.T) {
+	got, err := kernel.Presence("MQ_IOSCHED_KYBER", "SCHED_DEBUG", "NO_SUCH")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string][]string{
+		"MQ_IOSCHED_KYBER": {"5.10", "5.15", "6.1", "6.8", "6.12", "6.18"},
+		"SCHED_DEBUG":      {"4.9", "5.10", "5.15", "6.1", "6.8", "6.12"},
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got %v", got)
+	}
+}
+
 func BenchmarkOpen(b *testing.B) {
 	for b.Loop() {
 		if _, _, err := kernel.Open("6.12"); err != nil {

@@ -32,7 +32,7 @@ func SyntaxRules() []Syntax {
 			"name the branch: ;branch=main", "bitbake 2.0 lib/bb/fetch2/git.py"},
 		{"renamed-variables", "kirkstone", true,
 			"setting a variable of BB_RENAMED_VARIABLES stops the build",
-			"use the new name (Release.Renamed)", "oe-core meta/conf/bitbake.conf"},
+			"use the new name, which bitbake's message gives", "oe-core meta/conf/bitbake.conf"},
 		{"classes-recipe", "langdale", false,
 			"classes live in classes, classes-recipe and classes-global; a class in the wrong one is not found by inherit",
 			"put recipe classes below classes-recipe", "oe-core meta/classes-recipe"},

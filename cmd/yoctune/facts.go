@@ -1,0 +1,568 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/yoctune/yoctune/compiler/diag"
+	"github.com/yoctune/yoctune/schema/facts/board"
+	"github.com/yoctune/yoctune/schema/facts/release"
+	"github.com/yoctune/yoctune/schema/facts/sysctl"
+)
+
+// newFactsCommand returns `yoctune facts`.
+func newFactsCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "facts",
+		Short: "Show what yoctune knows of boards, releases and kernel parameters",
+		Long: `Show the facts that yoctune checks configurations against: Jetson modules with
+their clocks and stock power modes, meta-tegra branches, and kernel parameters.
+
+Every fact of a board has a source and is marked "verified" when a public file,
+log or source shows it. What is not verified is never used to refuse a
+configuration; what nobody has seen is absent, not zero.`,
+	}
+	cmd.AddCommand(newFactsListCommand(), newFactsShowCommand(), newFactsCheckCommand())
+	return cmd
+}
+
+// factsFormat adds --format to a command that writes text or NDJSON.
+func factsFormat(cmd *cobra.Command, format *string) {
+	cmd.Flags().StringVar(format, "format", "text", "text, or json: one object per line, a summary last")
+}
+
+func factsJSON(format string) (bool, error) {
+	switch format {
+	case "text", "json":
+		return format == "json", nil
+	}
+	return false, fmt.Errorf("--format %s: give text or json", format)
+}
+
+func newFactsListCommand() *cobra.Command {
+	var format string
+	kinds := []string{"boards", "releases", "sysctls"}
+	cmd := &cobra.Command{
+		Use:   "list [boards|releases|sysctls]",
+		Short: "List what facts there are",
+		Example: `  yoctune facts list
+  yoctune facts list sysctls | grep tcp_
+  yoctune facts list boards --format json`,
+		Args:      cobra.MatchAll(cobra.MaximumNArgs(1), cobra.OnlyValidArgs),
+		ValidArgs: kinds,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			asJSON, err := factsJSON(format)
+			if err != nil {
+				return err
+			}
+			// Kernel parameters are many: only when asked for.
+			want := kinds[:2]
+			if len(args) == 1 {
+				want = args
+			}
+			out := cmd.OutOrStdout()
+			entries := factEntries(want)
+			if asJSON {
+				for _, e := range entries {
+					writeJSONLine(out, e)
+				}
+				writeJSONLine(out, factsSummary{Type: "summary", Entries: len(entries)})
+				return nil
+			}
+			w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+			for _, e := range entries {
+				fmt.Fprintf(w, "%s\t%s\t%s\n", e.ID, e.Summary, e.Trust)
+			}
+			return w.Flush()
+		},
+	}
+	factsFormat(cmd, &format)
+	return cmd
+}
+
+type factsSummary struct {
+	Type     string `json:"type"`
+	Entries  int    `json:"entries"`
+	Problems int    `json:"problems"`
+}
+
+// factEntry is a line of `facts list`.
+type factEntry struct {
+	Type    string `json:"type"` // board, release, sysctl
+	ID      string `json:"id"`
+	Summary string `json:"summary"`
+	Trust   string `json:"trust,omitempty"`
+	// Fields of a board with and without a public file, log or source behind them.
+	Verified   *int `json:"verified,omitempty"`
+	Unverified *int `json:"unverified,omitempty"`
+}
+
+func factEntries(kinds []string) []factEntry {
+	var all []factEntry
+	if slices.Contains(kinds, "boards") {
+		for _, id := range board.IDs() {
+			b, ok := board.Lookup(id)
+			if !ok {
+				continue
+			}
+			sure, unsure := countEvidence(b)
+			var modes []string
+			for name, r := range b.Releases {
+				if r.Verified {
+					modes = append(modes, name)
+				}
+			}
+			slices.Sort(modes)
+			trust := fmt.Sprintf("%d of %d facts verified", sure, sure+unsure)
+			if len(modes) > 0 {
+				trust += "; stock modes verified on " + strings.Join(modes, ", ")
+			}
+			all = append(all, factEntry{
+				Type: "board", ID: id, Trust: trust, Verified: &sure, Unverified: &unsure,
+				Summary: fmt.Sprintf("%s, %s, sm_%d, %d cores", b.Name, b.SoC, b.SM, b.Cores),
+			})
+		}
+	}
+	if slices.Contains(kinds, "releases") {
+		for _, name := range release.Names() {
+			r, _ := release.Lookup(name)
+			all = append(all, factEntry{
+				Type: "release", ID: name, Trust: "read at " + r.Read,
+				Summary: fmt.Sprintf("L4T %s, kernel %s, CUDA %s, %d machines", r.L4T, r.KernelVersion, r.CUDA, len(r.Machines())),
+			})
+		}
+	}
+	if slices.Contains(kinds, "sysctls") {
+		for _, key := range sysctl.Keys() {
+			f, _ := sysctl.Lookup(key)
+			all = append(all, factEntry{Type: "sysctl", ID: key, Summary: f.Note, Trust: presentOn(f)})
+		}
+	}
+	return all
+}
+
+func countEvidence(b *board.Board) (sure, unsure int) {
+	for _, e := range b.Evidence {
+		if e.Verified {
+			sure++
+		} else {
+			unsure++
+		}
+	}
+	return sure, unsure
+}
+
+// presentOn names the kernels that have the parameter, or those that lack it
+// when they are fewer.
+func presentOn(f sysctl.Fact) string {
+	var with, without []string
+	for _, k := range sysctl.Kernels() {
+		if f.In(k.Line).State == sysctl.Present {
+			with = append(with, k.Line)
+		} else {
+			without = append(without, k.Line)
+		}
+	}
+	switch {
+	case len(without) == 0:
+		return "in every kernel read"
+	case len(without) < len(with):
+		return "not in " + strings.Join(without, ", ")
+	}
+	return "in " + strings.Join(with, ", ")
+}
+
+func newFactsShowCommand() *cobra.Command {
+	var format string
+	cmd := &cobra.Command{
+		Use:   "show ID",
+		Short: "Show all facts of a board, a release or a kernel parameter",
+		Example: `  yoctune facts show orin-nano-8gb
+  yoctune facts show scarthgap
+  yoctune facts show vm.swappiness --format json`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			asJSON, err := factsJSON(format)
+			if err != nil {
+				return err
+			}
+			return showFacts(cmd.OutOrStdout(), args[0], asJSON)
+		},
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return slices.Concat(board.IDs(), release.Names(), sysctl.Keys()), cobra.ShellCompDirectiveNoFileComp
+		},
+	}
+	factsFormat(cmd, &format)
+	return cmd
+}
+
+func showFacts(out io.Writer, id string, asJSON bool) error {
+	if b, ok := board.Lookup(id); ok {
+		if asJSON {
+			writeJSONLine(out, struct {
+				Type string `json:"type"`
+				*board.Board
+			}{"board", b})
+			writeJSONLine(out, factsSummary{Type: "summary", Entries: 1})
+			return nil
+		}
+		return showBoard(out, b)
+	}
+	if r, ok := release.Lookup(id); ok {
+		if asJSON {
+			writeJSONLine(out, struct {
+				Type string `json:"type"`
+				release.Release
+				Machines []release.Machine          `json:"machines"`
+				Syntax   []release.Syntax           `json:"syntax"`
+				Renamed  map[string]release.Renamed `json:"renamed_variables"`
+			}{"release", r, r.Machines(), r.Syntax(), r.RenamedVariables()})
+			writeJSONLine(out, factsSummary{Type: "summary", Entries: 1})
+			return nil
+		}
+		return showRelease(out, r)
+	}
+	if f, ok := sysctl.Lookup(id); ok {
+		if asJSON {
+			writeJSONLine(out, struct {
+				Type string `json:"type"`
+				sysctl.Fact
+			}{"sysctl", f})
+			writeJSONLine(out, factsSummary{Type: "summary", Entries: 1})
+			return nil
+		}
+		return showSysctl(out, f)
+	}
+	return fmt.Errorf("no facts about %q%s (yoctune facts list shows what there is)", diag.Visible(id), meant(id))
+}
+
+// meant suggests what a name that has no facts may stand for.
+func meant(id string) string {
+	names := slices.Concat(board.IDs(), release.Names())
+	family := slices.DeleteFunc(slices.Clone(names), func(n string) bool { return !strings.HasPrefix(n, id) })
+	if id != "" && len(family) > 0 {
+		return ": there are " + strings.Join(family, ", ")
+	}
+	if key, ok := sysctl.Nearest(id); ok {
+		return fmt.Sprintf(": did you mean %q?", key)
+	}
+	if s := diag.DidYouMean(id, names); s != "" {
+		return ": " + s
+	}
+	return ""
+}
+
+func showBoard(out io.Writer, b *board.Board) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(w, "%s (%s)\nmodules %s; %s\n\n", b.Name, b.ID, strings.Join(b.Modules, ", "), b.SoC)
+	// Sources are long and shared: numbered here, spelled out below.
+	var sources []string
+	for _, field := range boardFields(b) {
+		e, ok := b.Evidence[field.name]
+		if !ok {
+			continue
+		}
+		n := slices.Index(sources, e.Source)
+		if n < 0 {
+			n = len(sources)
+			sources = append(sources, e.Source)
+		}
+		fmt.Fprintf(w, "  %s\t%s\t%s\t[%d]\n", field.name, field.value, mark(e.Verified), n+1)
+		if e.Note != "" {
+			fmt.Fprintf(w, "  \t  (%s)\n", e.Note)
+		}
+	}
+	fmt.Fprintln(w, "\nStock power modes (* default)")
+	for _, key := range slices.Sorted(maps.Keys(b.Tables)) {
+		t := b.Tables[key]
+		var modes []string
+		for _, m := range t.Modes {
+			name := fmt.Sprintf("%d %s", m.ID, m.Name)
+			if m.Default {
+				name += "*"
+			}
+			modes = append(modes, name)
+		}
+		fmt.Fprintf(w, "  %s\t%s\t%s\n", key, strings.Join(modes, ", "), t.Note)
+	}
+	fmt.Fprintln(w, "\nReleases")
+	for _, name := range slices.Sorted(maps.Keys(b.Releases)) {
+		r := b.Releases[name]
+		about := "no facts about its stock modes"
+		switch {
+		case r.Verified:
+			about = fmt.Sprintf("modes of %q, verified", r.Table)
+		case r.Table != "":
+			about = fmt.Sprintf("modes of %q, read for L4T %s: not verified here", r.Table, r.Basis)
+		}
+		fmt.Fprintf(w, "  %s\t%s\t%s\t%s\n", name, strings.Join(r.Machines, ", "), r.NVPModel, about)
+	}
+	for _, n := range slices.Concat(b.Supply, b.Quirks) {
+		fmt.Fprintf(w, "\n%s (%s)\n  %s\n  %s\n", n.ID, mark(n.Verified), n.Text, n.Source)
+	}
+	fmt.Fprintln(w, "\nSources")
+	for i, s := range sources {
+		fmt.Fprintf(w, "  [%d] %s\n", i+1, s)
+	}
+	return w.Flush()
+}
+
+func mark(verified bool) string {
+	if verified {
+		return "verified"
+	}
+	return "NOT VERIFIED"
+}
+
+type shownField struct{ name, value string }
+
+// boardFields are the facts that have evidence, in the order a reader asks.
+func boardFields(b *board.Board) []shownField {
+	count := func(n int) string { return strconv.Itoa(n) }
+	var policies []string
+	for _, p := range b.Policies {
+		policies = append(policies, strings.TrimSpace(p.CPUs+" "+p.Core))
+	}
+	pva, tensor := "", ""
+	if b.PVA != nil {
+		pva = count(*b.PVA)
+	}
+	if b.TensorCores != nil {
+		tensor = map[bool]string{true: "yes", false: "no"}[*b.TensorCores]
+	}
+	var rails []string
+	for _, r := range b.Rails {
+		rails = append(rails, strings.TrimSpace(r.Chip+" "+r.Bus)+": "+strings.Join(r.Labels, " "))
+	}
+	fan := ""
+	if b.Fan != nil {
+		fan = b.Fan.Config
+		if b.Fan.Default != "" {
+			fan += ", default " + b.Fan.Default
+		}
+		if fan == "" {
+			fan = perLine(b.Fan.PWM, func(s string) string { return s })
+		}
+	}
+	masks := ""
+	if m := b.MaskRule; m != nil {
+		masks = "up to " + strconv.FormatInt(m.Max, 10)
+		if m.Allowed != nil {
+			masks = "only " + integers(m.Allowed)
+		}
+		if m.File != "" {
+			masks += ", in " + m.File
+		}
+	}
+	first := func(s []string) string {
+		if len(s) == 0 {
+			return ""
+		}
+		return s[0]
+	}
+	return []shownField{
+		{"sm", "sm_" + count(b.SM)}, {"cores", count(b.Cores)}, {"policies", strings.Join(policies, "; ")},
+		{"cpu", limits(b.CPU, "kHz")}, {"cpu_khz", steps(b.CPUkHz)},
+		{"gpu", limits(b.GPU, "Hz")}, {"gpu_hz", steps(b.GPUHz)}, {"gpu_tables", perLine(b.GPUTables, steps)},
+		{"emc", limits(b.EMC, "Hz")}, {"emc_hz", steps(b.EMCHz)},
+		{"ram_bytes", strconv.FormatInt(b.RAMBytes>>30, 10) + " GiB"}, {"ram_variants", count(len(b.RAMVariants)) + " sizes"},
+		{"dla", count(b.DLA)}, {"pva", pva}, {"tensor_cores", tensor},
+		{"gpu_masks", integers(b.GPUMasks)}, {"mask_rule", masks},
+		{"gpu_devfreq", perLine(b.GPUDevfreq, first)},
+		{"emc_nodes", perLine(b.EMCNodes, func(n board.EMCNodes) string { return n.Cap })},
+		{"thermal_zones", perLine(b.ThermalZones, func(z []string) string { return count(len(z)) + " zones" })},
+		{"rails", strings.Join(rails, "; ")}, {"fan", fan},
+		{"compatible", strings.Join(b.Compatible, " ")}, {"kit_compatible", strings.Join(b.KitCompatible, " ")},
+	}
+}
+
+func perLine[V any](byLine map[string]V, show func(V) string) string {
+	var parts []string
+	for _, line := range slices.Sorted(maps.Keys(byLine)) {
+		parts = append(parts, line+": "+show(byLine[line]))
+	}
+	return strings.Join(parts, "; ")
+}
+
+func integers(all []int64) string {
+	parts := make([]string, len(all))
+	for i, n := range all {
+		parts[i] = strconv.FormatInt(n, 10)
+	}
+	return strings.Join(parts, " ")
+}
+
+func steps(table []int64) string {
+	if len(table) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d steps, %d to %d", len(table), table[0], table[len(table)-1])
+}
+
+func limits(l board.Limits, unit string) string {
+	var parts []string
+	for _, v := range []struct {
+		name  string
+		value *int64
+	}{{"min", l.Min}, {"stock modes from", l.BootMin}, {"max", l.Max}, {"max without the -super device tree", l.MaxNonSuper}} {
+		if v.value != nil {
+			parts = append(parts, fmt.Sprintf("%s %d", v.name, *v.value))
+		}
+	}
+	return strings.Join(parts, ", ") + " " + unit
+}
+
+func showRelease(out io.Writer, r release.Release) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	rt := "not without patches"
+	switch {
+	case r.RTProvider != "":
+		rt = r.RTProvider
+	case r.RTByConfig:
+		rt = "by configuration: EXPERT=y, PREEMPT_RT=y, KVM off"
+	}
+	yes := map[bool]string{true: "yes", false: "no"}
+	fmt.Fprintf(w, "%s (series %s)\nread at %s\n\n", r.Name, r.Series, r.Read)
+	for _, row := range [][2]string{
+		{"bitbake", r.BitBake}, {"L4T", r.L4T},
+		{"kernel", r.Provider + " " + r.KernelVersion}, {"kernel facts", r.Facts}, {"PREEMPT_RT", rt},
+		{"other kernels", strings.Join(r.OtherKernels, ", ")},
+		{"CUDA", r.CUDA + ", TensorRT " + r.TensorRT + ", cuDNN " + r.CuDNN + ", nvcc with gcc " + r.CUDAHostGCC},
+		{"Go", r.GoVersion}, {"gcc", r.GCC + ", glibc " + r.Glibc + ", systemd " + r.Systemd + ", cmake " + r.CMake},
+		{"UNPACKDIR", r.UnpackDirValue}, {"S", r.DefaultS}, {"usrmerge with systemd", yes[r.UsrMerge]},
+		{"debug-tweaks", yes[r.DebugTweaks]}, {"fragments", yes[r.Fragments]},
+		{"signatures", strings.TrimSpace(r.Signatures + " " + r.HashServe)}, {"TMPDIR", r.TmpDir},
+		{"variables refused", strconv.Itoa(len(r.RenamedVariables()))},
+	} {
+		if row[1] != "" {
+			fmt.Fprintf(w, "  %s\t%s\n", row[0], row[1])
+		}
+	}
+	fmt.Fprintln(w, "\nMachines")
+	for _, m := range r.Machines() {
+		fmt.Fprintf(w, "  %s\t%s\t%s\n", m.Name, m.NVPModel, strings.Join(m.DeviceTrees, " "))
+	}
+	fmt.Fprintln(w, "\nSyntax since dunfell")
+	for _, s := range r.Syntax() {
+		fmt.Fprintf(w, "  %s\t%s\t%s\n\t\tdo: %s\n", s.ID, s.Since, s.Rule, s.Fix)
+	}
+	return w.Flush()
+}
+
+func showSysctl(out io.Writer, f sysctl.Fact) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(w, "%s\n", f.Key)
+	for _, row := range [][2]string{
+		{"note", f.Note}, {"range", f.RangeNote}, {"needs", f.Config}, {"module", f.Module},
+		{"traits", strings.Join(f.Tags, ", ")}, {"excludes", strings.Join(f.Excludes, ", ")}, {"source", f.Source},
+	} {
+		if row[1] != "" {
+			fmt.Fprintf(w, "  %s\t%s\n", row[0], row[1])
+		}
+	}
+	fmt.Fprintln(w)
+	for _, k := range sysctl.Kernels() {
+		p := f.In(k.Line)
+		if p.State != sysctl.Present {
+			fmt.Fprintf(w, "  %s\t%s\t\t%s\n", k.Line, p.State, k.Tree)
+			continue
+		}
+		low, high := p.Range()
+		fmt.Fprintf(w, "  %s\t%s\t%s to %s\t%s\n", k.Line, p.Type, end(low, p.MinName), end(high, p.MaxName), k.Tree)
+	}
+	return w.Flush()
+}
+
+// end is one end of a range: a variable of the kernel stands in for a number
+// that only the running kernel knows.
+func end(n *int64, name string) string {
+	switch {
+	case name != "":
+		return name
+	case n != nil:
+		return strconv.FormatInt(*n, 10)
+	}
+	return "-"
+}
+
+func newFactsCheckCommand() *cobra.Command {
+	var format string
+	cmd := &cobra.Command{
+		Use:   "check",
+		Short: "Check all facts against each other",
+		Long: `Check that the facts hold together: sources named, frequency tables ascending,
+stock modes as NVIDIA's own files are, machines that exist, exclusions mutual.
+
+Exit status: 0 they do, 3 they do not.`,
+		Example: `  yoctune facts check
+  yoctune facts check --format json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			asJSON, err := factsJSON(format)
+			if err != nil {
+				return err
+			}
+			entries, problems := checkFacts()
+			out := cmd.OutOrStdout()
+			for _, p := range problems {
+				if asJSON {
+					writeJSONLine(out, struct {
+						Type    string `json:"type"`
+						Message string `json:"message"`
+					}{"problem", p.Error()})
+					continue
+				}
+				fmt.Fprintln(out, p)
+			}
+			if asJSON {
+				writeJSONLine(out, factsSummary{"summary", entries, len(problems)})
+			} else {
+				fmt.Fprintf(out, "%d boards, releases and kernel parameters checked, %d problems\n", entries, len(problems))
+			}
+			if len(problems) > 0 {
+				return errCheckFailed
+			}
+			return nil
+		},
+	}
+	factsFormat(cmd, &format)
+	return cmd
+}
+
+func checkFacts() (entries int, problems []error) {
+	for _, id := range board.IDs() {
+		entries++
+		b, ok := board.Lookup(id)
+		if !ok {
+			problems = append(problems, fmt.Errorf("board %s: its file cannot be decoded", id))
+			continue
+		}
+		problems = append(problems, b.Check()...)
+		for name, r := range b.Releases {
+			rel, ok := release.Lookup(name)
+			if !ok {
+				problems = append(problems, fmt.Errorf("board %s: release %s is unknown", id, name))
+				continue
+			}
+			for _, m := range r.Machines {
+				if _, ok := rel.Machine(m); !ok {
+					problems = append(problems, fmt.Errorf("board %s: %s has no machine %s", id, name, m))
+				}
+			}
+		}
+	}
+	for _, name := range release.Names() {
+		entries++
+		r, _ := release.Lookup(name)
+		problems = append(problems, r.Check()...)
+	}
+	entries += len(sysctl.Keys())
+	return entries, append(problems, sysctl.Check()...)
+}
