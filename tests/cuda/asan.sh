@@ -1,0 +1,20 @@
+#!/usr/bin/env bash
+# The core's C, and the bodies of its CUDA kernels, under AddressSanitizer and
+# UndefinedBehaviorSanitizer. Needs gcc, no GPU and no CUDA.
+#
+#   tests/cuda/asan.sh [SEED] [ROUNDS]
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+
+out=build/cuda
+mkdir -p "$out"
+common=(-O1 -g -Wall -Wextra -Iruntime/core/c -Iruntime/core/cuda
+	-fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
+objects=()
+for f in yt_cpu yt_cpu_preprocess yt_cpu_reduce; do
+	"${CC:-gcc}" -std=c11 "${common[@]}" -c "runtime/core/c/$f.c" -o "$out/asan_$f.o"
+	objects+=("$out/asan_$f.o")
+done
+# -ffp-contract=off: C++ has no ISO mode that implies it.
+"${CXX:-g++}" -std=c++17 -ffp-contract=off "${common[@]}" tests/cuda/core_check.cc "${objects[@]}" -o "$out/core_check"
+"$out/core_check" "$@"

@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Runs the C of the core under the sanitizers (tests/cuda/asan.sh):
+//
+//   hostile    the CPU backend with random, mostly wrong command lists: each is
+//              refused or runs, and nothing outside a buffer is touched
+//   emulation  the bodies of the CUDA kernels, thread by thread, on buffers that
+//              end with their last byte: their results must equal the CPU
+//              backend's bit for bit, in two orders of threads, and with
+//              unaligned pointers
+//
+//   core_check [SEED] [ROUNDS]
+#include "bodies.h"
+#include "yt_table.h"
+
+#include <cinttypes>
+#include <memory>
+#include <vector>
+
+extern "C" {
+#include "yt_cpu.h"
+}
+
+namespace {
+
+uint64_t state;
+int failures;
+
+uint32_t next()
+{
+	state = state * 6364136223846793005u + 1442695040888963407u;
+	return (uint32_t)(state >> 33);
+}
+
+uint32_t below(uint32_t n)
+{
+	return next() % n;
+}
+
+void fail(const char *what)
+{
+	fprintf(stderr, "error: %s\n", what);
+	failures++;
+}
+
+// A number that is plausible half of the time and otherwise at an edge.
+uint64_t hostile(uint64_t plausible)
+{
+	static const uint64_t edges[] = {0, 1, 2, 3, 0x7fffffff, 0x80000000, 0xffffffff, 0x100000000, 1ull << 62, ~0ull, ~0ull - 3};
+
+	return below(4) != 0 ? below((uint32_t)plausible + 2) : edges[below(sizeof edges / sizeof edges[0])];
+}
+
+void hostile_lists(int rounds)
+{
+	yt_api api;
+	yt_error err;
+	yt_device *dev;
+	yt_stream *stream;
+	uint64_t event;
+	uint64_t ids[6];
+	int ran = 0, refused = 0;
+
+	if (yt_cpu_get_api(YT_ABI_MAJOR, &api, sizeof api, &err) != YT_OK || api.device_open(0, &dev, &err) != YT_OK ||
+	    api.stream_create(dev, 0, &stream, &err) != YT_OK || api.event_create(dev, &event, &err) != YT_OK) {
+		fail(err.msg);
+		return;
+	}
+	for (int i = 0; i < 6; i++) {
+		yt_buffer b = {};
+
+		b.size = sizeof b;
+		if (api.buf_alloc(dev, YT_MEM_HOST, 1 + below(6000), 0, &b, &err) != YT_OK) {
+			fail(err.msg);
+			return;
+		}
+		memset(b.host, (int)below(256), b.bytes);
+		ids[i] = b.id;
+	}
+	if (api.buf_free(dev, ids[5], &err) != YT_OK) // a stale id, for below
+		fail(err.msg);
+	for (int round = 0; round < rounds; round++) {
+		yt_cmd list[3];
+		uint32_t n = 1 + below(3);
+
+		memset(list, 0, sizeof list);
+		for (uint32_t i = 0; i < n; i++) {
+			yt_cmd &c = list[i];
+			yt_range *ranges[] = {&c.dst, &c.src[0], &c.src[1], &c.src[2]};
+			uint32_t side = 1 + below(40);
+
+			c.op = (uint32_t)(below(20) == 0 ? hostile(8) : 1 + below(5));
+			c.value = (uint32_t)hostile(c.op == YT_OP_REDUCE ? 2 : 255);
+			c.event = below(2) ? event : hostile(9);
+			for (yt_range *r : ranges) {
+				// Host ranges are the caller's word for it; never invent one.
+				r->buf = below(12) == 0 ? hostile(9) | 1ull << 40 : ids[below(6)];
+				r->off = below(2) ? 0 : hostile(64);
+				r->len = below(2) ? 6000 - below(5990) : hostile(6000);
+			}
+			if (c.op == YT_OP_COPY && below(2))
+				c.src[0].len = c.dst.len;
+			yt_preprocess &p = c.pre;
+			uint32_t *numbers[] = {&p.width, &p.height, &p.out_w, &p.out_h, &p.crop_x, &p.crop_y, &p.crop_w, &p.crop_h,
+					       &p.pitch[0], &p.pitch[1], &p.pitch[2]};
+			for (size_t k = 0; k < sizeof numbers / sizeof numbers[0]; k++)
+				*numbers[k] = k < 4 ? 1 + below(side) : below(2) ? 0 : below(side + 2);
+			if (below(3) == 0)
+				*numbers[below(11)] = (uint32_t)hostile(40);
+			p.format = below(2);
+			p.fit = below(2);
+			p.color = below(2);
+			p.chroma = below(2);
+			p.matrix = below(3);
+			if (below(30) == 0)
+				p.format = p.fit = (uint32_t)hostile(3);
+			p.pad = below(256);
+			for (int k = 0; k < 3; k++) {
+				p.mean[k] = (float)below(100) / 50;
+				p.std[k] = below(50) == 0 ? 0.0f : (float)(1 + below(100)) / 50;
+			}
+		}
+		if (api.submit(stream, list, n, &err) == YT_OK) {
+			ran++;
+		} else {
+			refused++;
+			if (err.code != YT_E_INVALID || err.msg[0] == '\0' || strlen(err.msg) >= sizeof err.msg)
+				fail("refused without a reason");
+		}
+	}
+	for (int i = 0; i < 5; i++)
+		if (api.buf_free(dev, ids[i], &err) != YT_OK)
+			fail(err.msg);
+	if (api.device_close(dev, &err) != YT_E_BUSY)
+		fail("closed a device with a stream");
+	if (api.event_destroy(dev, event, &err) != YT_OK || api.stream_destroy(stream, &err) != YT_OK ||
+	    api.device_close(dev, &err) != YT_OK)
+		fail(err.msg);
+	printf("hostile: %d lists ran, %d were refused\n", ran, refused);
+	if (ran < rounds / 50 || refused < rounds / 50)
+		fail("the random lists are one-sided");
+}
+
+// Memory whose last byte is the last of its allocation, shifted by `skew` from
+// 16-byte alignment.
+template <typename T> struct exact {
+	std::unique_ptr<uint8_t[]> mem;
+	T *p;
+	exact(size_t n, size_t skew) : mem(new uint8_t[n * sizeof(T) + skew]), p((T *)(mem.get() + skew)) {}
+};
+
+void emulate_copy()
+{
+	for (int round = 0; round < 300; round++) {
+		uint64_t n = below(400), skew = below(16), threads = 1 + below(40);
+		exact<uint8_t> src(n, skew), dst(n, skew);
+
+		for (uint64_t i = 0; i < n; i++) {
+			src.p[i] = (uint8_t)next();
+			dst.p[i] = (uint8_t)~src.p[i];
+		}
+		for (uint64_t t = 0; t < threads; t++)
+			yt_copy_body(dst.p, src.p, n, round % 2 ? t : threads - 1 - t, threads);
+		if (n != 0 && memcmp(dst.p, src.p, n) != 0)
+			fail("copy kernel: bytes differ");
+	}
+}
+
+void emulate_preprocess(int rounds)
+{
+	yt_cpu_scratch scratch = {};
+
+	for (int round = 0; round < rounds; round++) {
+		yt_cmd c = {};
+		yt_preprocess &p = c.pre;
+		yt_error err;
+
+		c.op = YT_OP_PREPROCESS;
+		p.width = 1 + below(90);
+		p.height = 1 + below(60);
+		p.out_w = 1 + below(70);
+		p.out_h = 1 + below(40);
+		p.format = below(2);
+		p.fit = below(2);
+		p.color = below(2);
+		p.chroma = below(2);
+		p.matrix = below(3);
+		p.pad = below(256);
+		for (int k = 0; k < 3; k++) {
+			p.mean[k] = (float)below(100) / 100;
+			p.std[k] = (float)(1 + below(100)) / 100;
+		}
+		if (below(2)) {
+			p.crop_x = below(p.width);
+			p.crop_y = below(p.height);
+			p.crop_w = 1 + below(p.width - p.crop_x);
+			p.crop_h = 1 + below(p.height - p.crop_y);
+		}
+		uint32_t cw = (p.width + 1) / 2, ch = (p.height + 1) / 2;
+		uint32_t rows[3] = {p.height, ch, ch}, row[3] = {p.width, p.format == YT_FORMAT_NV12 ? 2 * cw : cw, cw};
+		std::vector<exact<uint8_t>> planes;
+
+		for (int k = 0; k < 3; k++) {
+			uint32_t pitch = row[k] + (below(2) ? below(9) : 0);
+
+			p.pitch[k] = pitch;
+			size_t bytes = (size_t)pitch * (rows[k] - 1) + row[k];
+			planes.emplace_back(bytes, below(16));
+			for (size_t i = 0; i < bytes; i++)
+				planes[k].p[i] = (uint8_t)next();
+			c.src[k].len = bytes;
+		}
+		size_t n = (size_t)3 * p.out_w * p.out_h, skew = 4 * below(4);
+		exact<float> want(n, 0), got(n, skew);
+		c.dst.len = 4 * n;
+		memset(want.p, 0xff, 4 * n); // NaN
+		memset(got.p, 0xff, 4 * n);
+		if (yt_check_cmd(&c, 0, &err) != YT_OK) {
+			fail(err.msg);
+			continue;
+		}
+		yt_pre_plan plan = yt_plan_preprocess(&p);
+		const uint8_t *in[3] = {planes[0].p, planes[1].p, planes[2].p};
+		if (yt_cpu_preprocess(&plan, in, want.p, &scratch) != 0) {
+			fail("no memory");
+			continue;
+		}
+		// The launch of preprocess.cu, with its overhanging threads.
+		yt_planes view = {in[0], in[1], p.format == YT_FORMAT_NV12 ? nullptr : in[2]};
+		bool wide = plan.out_w % 4 == 0 && yt_aligned16(got.p);
+		uint32_t w = (plan.out_w + 127) / 128 * 32, h = (plan.out_h + 7) / 8 * 8;
+		for (uint32_t t = 0; t < w * h; t++) {
+			uint32_t id = round % 2 ? t : w * h - 1 - t, x = 4 * (id % w), y = id / w;
+
+			if (x < plan.out_w && y < plan.out_h)
+				yt_preprocess_body(plan, view, got.p, x, y, wide);
+		}
+		if (memcmp(want.p, got.p, 4 * n) != 0)
+			fail("preprocess kernel: differs from the CPU backend");
+		for (size_t i = 0; i < n; i++)
+			if (want.p[i] != want.p[i]) {
+				fail("preprocess: a value was not written");
+				break;
+			}
+	}
+	free(scratch.mem);
+}
+
+// The launches of reduce.cu: levels, blocks, threads, with every barrier a loop.
+float emulate_reduce(uint32_t op, const float *x, uint64_t n, bool backwards)
+{
+	alignas(16) float lanes[YT_REDUCE_LANES];
+	std::vector<float> level;
+
+	for (;;) {
+		uint64_t blocks = n == 0 ? 1 : (n + YT_REDUCE_CHUNK - 1) / YT_REDUCE_CHUNK;
+		std::vector<float> out(blocks);
+		auto each = [&](auto f) {
+			for (uint32_t t = 0; t < YT_REDUCE_THREADS; t++)
+				f(backwards ? YT_REDUCE_THREADS - 1 - t : t);
+		};
+
+		for (uint64_t b = 0; b < blocks; b++) {
+			memset(lanes, 0xff, sizeof lanes);
+			each([&](uint32_t t) { yt_reduce_gather(op, x, n, b, t, yt_aligned16(x), lanes); });
+			for (uint32_t half = YT_REDUCE_LANES / 2; half > 0; half /= 2)
+				each([&](uint32_t t) { yt_reduce_fold(op, half, t, lanes); });
+			out[b] = lanes[0];
+		}
+		if (blocks == 1)
+			return out[0];
+		level.swap(out);
+		x = level.data();
+		n = blocks;
+	}
+}
+
+void emulate_reductions()
+{
+	static const uint64_t lengths[] = {0, 1, 3, 4, 5, 1023, 1024, 1025, 16383, 16384, 16385, 40000, 16384 * 70 + 3};
+
+	for (uint64_t n : lengths) {
+		for (size_t skew = 0; skew < 16; skew += 4) {
+			exact<float> x(n, skew);
+
+			for (uint64_t i = 0; i < n; i++)
+				x.p[i] = (float)(int32_t)next() / 65536;
+			for (uint32_t op = 0; op < 3; op++) {
+				float want = yt_cpu_reduce(op, x.p, n);
+
+				for (bool backwards : {false, true}) {
+					float got = emulate_reduce(op, x.p, n, backwards);
+
+					if (memcmp(&want, &got, sizeof got) != 0)
+						fail("reduce kernel: differs from the CPU backend");
+				}
+			}
+		}
+	}
+}
+
+} // namespace
+
+int main(int argc, char **argv)
+{
+	state = argc > 1 ? strtoull(argv[1], nullptr, 10) : 1;
+	int rounds = argc > 2 ? atoi(argv[2]) : 20000;
+
+	hostile_lists(rounds);
+	emulate_copy();
+	emulate_preprocess(rounds / 20);
+	emulate_reductions();
+	if (failures != 0) {
+		fprintf(stderr, "%d checks failed\n", failures);
+		return 1;
+	}
+	printf("emulation: copy, preprocess and reduce kernels equal the CPU backend bit for bit\n");
+	return 0;
+}
