@@ -225,8 +225,8 @@ func TestY4MOfTheSameClipReadsTheSame(t *testing.T) {
 	}
 }
 
-// BenchmarkLabels is the whole pipeline on the example's clip; a frame is one
-// operation.
+// BenchmarkLabels loads the pipeline and reads the example's clip with it; fps is
+// without the loading.
 func BenchmarkLabels(b *testing.B) {
 	lib, dir := models.Library(b), models.Dir(b)
 	for b.Loop() {
