@@ -66,20 +66,36 @@ func Sinks() map[string]bool {
 	return names
 }
 
-// Template is a parsed template of one artefact.
+// Template is a parsed template of one artefact. It serves one goroutine.
 type Template struct {
 	emitter string
 	t       *template.Template
+
+	// What the run at hand has said with cause.
+	refs []Ref
+	seen map[Ref]bool
+	last Ref
 }
 
-// Parse reads a template. A template that does not parse is a mistake of the
-// program, found by that emitter's test.
+// Parse reads a template. One that does not parse is a mistake of the program,
+// found by that emitter's test.
 func Parse(emitter, text string) (*Template, error) {
-	t, err := template.New(emitter).Option("missingkey=error").Funcs(Funcs()).Parse(text)
-	if err != nil {
-		return nil, err
+	t := &Template{emitter: emitter}
+	funcs := Funcs()
+	funcs["cause"] = t.cause
+	var err error
+	t.t, err = template.New(emitter).Option("missingkey=error").Funcs(funcs).Parse(text)
+	return t, err
+}
+
+// cause writes nothing: it notes on whose behalf the following text is written.
+func (t *Template) cause(target, id string) string {
+	t.last = Ref{Target: target, ID: id}
+	if !t.seen[t.last] {
+		t.seen[t.last] = true
+		t.refs = append(t.refs, t.last)
 	}
-	return &Template{emitter: emitter, t: t}, nil
+	return ""
 }
 
 // Funcs is what templates can call: the repeatable part of sprig, and the sinks.
@@ -97,7 +113,7 @@ func Funcs() template.FuncMap {
 	for name, f := range sinks() {
 		m[name] = f
 	}
-	// Replaced for each run of a template.
+	// Parse puts the template's own in its place.
 	m["cause"] = func(string, string) string { return "" }
 	return m
 }
@@ -106,33 +122,17 @@ func Funcs() template.FuncMap {
 // following text is written: the ids become origins of the file, and a refusal
 // carries the last one.
 func (t *Template) Render(data any) ([]byte, []Ref, error) {
-	var (
-		buf  bytes.Buffer
-		refs []Ref
-		last Ref
-		seen = map[Ref]bool{}
-	)
-	run, err := t.t.Clone()
-	if err != nil {
-		return nil, nil, err
-	}
-	run.Funcs(template.FuncMap{"cause": func(target, id string) string {
-		last = Ref{Target: target, ID: id}
-		if !seen[last] {
-			seen[last] = true
-			refs = append(refs, last)
-		}
-		return ""
-	}})
-	if err := run.Execute(&buf, data); err != nil {
+	var buf bytes.Buffer
+	t.refs, t.seen, t.last = nil, map[Ref]bool{}, Ref{}
+	if err := t.t.Execute(&buf, data); err != nil {
 		var refused *quote.Error
 		if errors.As(err, &refused) {
 			// The template's line is of no use to whoever wrote the value.
 			err = refused
 		}
-		return nil, nil, &Error{Emitter: t.emitter, Ref: last, Err: err}
+		return nil, nil, &Error{Emitter: t.emitter, Ref: t.last, Err: err}
 	}
-	return buf.Bytes(), refs, nil
+	return buf.Bytes(), t.refs, nil
 }
 
 // Fill renders the template into f.

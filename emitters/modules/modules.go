@@ -19,6 +19,19 @@ var (
 
 // Emit returns up to two files for each target.
 func Emit(l *plan.Layer) ([]emitters.File, error) {
+	kinds := []struct {
+		action, text, name, dest string
+		t                        *emitters.Template
+	}{
+		{action: "load", text: load, name: "yoctune-modules-load.conf", dest: "${sysconfdir}/modules-load.d/yoctune.conf"},
+		{action: "blacklist", text: blacklist, name: "yoctune-modprobe.conf", dest: "${sysconfdir}/modprobe.d/yoctune.conf"},
+	}
+	for i, k := range kinds {
+		var err error
+		if kinds[i].t, err = emitters.Parse("modules", k.text); err != nil {
+			return nil, err
+		}
+	}
 	var files []emitters.File
 	for _, target := range l.Targets {
 		chosen := map[string][]plan.Module{}
@@ -29,21 +42,14 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 			}
 			chosen[m.Action] = append(chosen[m.Action], m)
 		}
-		for _, kind := range []struct{ action, text, name, dest string }{
-			{"load", load, "yoctune-modules-load.conf", "${sysconfdir}/modules-load.d/yoctune.conf"},
-			{"blacklist", blacklist, "yoctune-modprobe.conf", "${sysconfdir}/modprobe.d/yoctune.conf"},
-		} {
-			if len(chosen[kind.action]) == 0 {
+		for _, k := range kinds {
+			if len(chosen[k.action]) == 0 {
 				continue
 			}
-			t, err := emitters.Parse("modules", kind.text)
-			if err != nil {
-				return nil, err
-			}
-			f, err := t.Fill(emitters.OnDevice(l, target, kind.name, kind.dest), struct {
+			f, err := k.t.Fill(emitters.OnDevice(l, target, k.name, k.dest), struct {
 				Layer, Target string
 				Modules       []plan.Module
-			}{l.Name, target.Name, chosen[kind.action]})
+			}{l.Name, target.Name, chosen[k.action]})
 			if err != nil {
 				return nil, err
 			}

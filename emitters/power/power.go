@@ -69,6 +69,10 @@ type target struct {
 // Emit returns nothing when every target leaves the stock table as it is or
 // chooses from it by id.
 func Emit(l *plan.Layer) ([]emitters.File, error) {
+	mt, err := emitters.Parse("power", modes)
+	if err != nil {
+		return nil, err
+	}
 	var (
 		files   []emitters.File
 		targets []target
@@ -91,10 +95,6 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 		targets = append(targets, target{t.Name, t.Machine, t.Plan.Power.Default, extends(t)})
 		if !extends(t) {
 			continue
-		}
-		mt, err := emitters.Parse("power", modes)
-		if err != nil {
-			return nil, err
 		}
 		f, err := mt.Fill(emitters.File{
 			Path: fmt.Sprintf("recipes-bsp/tegra-nvpmodel/files/%s/yoctune-%s-power-modes.conf", t.Machine, l.Name),

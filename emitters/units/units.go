@@ -34,12 +34,35 @@ const unitDir = "${systemd_system_unitdir}/"
 // it.
 var reserved = []string{"yoctuned.service", "yoctune-zram.service", "nvpmodel.service", "dbus.service", "systemd-udevd.service"}
 
+type templates struct {
+	service, dropin, slice, pipeline *emitters.Template
+}
+
+func parse() (*templates, error) {
+	t := &templates{}
+	for _, p := range []struct {
+		to   **emitters.Template
+		text string
+	}{{&t.service, service}, {&t.dropin, dropin}, {&t.slice, slice}, {&t.pipeline, pipeline}} {
+		var err error
+		*p.to, err = emitters.Parse("units", p.text+`{{define "resources"}}`+strings.TrimSuffix(resources, "\n")+"{{end}}")
+		if err != nil {
+			return nil, err
+		}
+	}
+	return t, nil
+}
+
 // Emit returns the units of each target.
 func Emit(l *plan.Layer) ([]emitters.File, error) {
+	t, err := parse()
+	if err != nil {
+		return nil, err
+	}
 	var files []emitters.File
 	for _, target := range l.Targets {
 		for _, s := range target.Services {
-			f, err := emitService(l, target, s)
+			f, err := t.emitService(l, target, s)
 			if err != nil {
 				return nil, err
 			}
@@ -49,7 +72,7 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 			if _, err := quote.SystemdUnit(s.Name); err != nil || !strings.HasSuffix(s.Name, ".slice") {
 				return nil, refuse(target, "cpu.isolate", fmt.Errorf("slice %q is not a slice unit name", s.Name))
 			}
-			f, err := fill(slice, emitters.OnDevice(l, target, s.Name, unitDir+s.Name), struct {
+			f, err := t.slice.Fill(emitters.OnDevice(l, target, s.Name, unitDir+s.Name), struct {
 				Layer, Target string
 				Slice         plan.Slice
 			}{l.Name, target.Name, s})
@@ -70,7 +93,7 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 			if _, err := quote.SystemdUnit(unit); err != nil {
 				return nil, refuse(target, "pipelines."+name, err)
 			}
-			f, err := fill(pipeline, emitters.OnDevice(l, target, unit+".d-50-yoctune.conf", unitDir+unit+".d/50-yoctune.conf"), struct {
+			f, err := t.pipeline.Fill(emitters.OnDevice(l, target, unit+".d-50-yoctune.conf", unitDir+unit+".d/50-yoctune.conf"), struct {
 				Layer, Target, Name, CPUs string
 			}{l.Name, target.Name, name, target.Plan.Pipelines[name].CPUs})
 			if err != nil {
@@ -82,7 +105,7 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 	return files, nil
 }
 
-func emitService(l *plan.Layer, target *plan.Target, s plan.Service) (emitters.File, error) {
+func (t *templates) emitService(l *plan.Layer, target *plan.Target, s plan.Service) (emitters.File, error) {
 	id := "services." + s.Name
 	if _, err := quote.SystemdUnit(s.Name); err != nil {
 		return emitters.File{}, refuse(target, id, err)
@@ -98,26 +121,18 @@ func emitService(l *plan.Layer, target *plan.Target, s plan.Service) (emitters.F
 		Service       plan.Service
 	}{l.Name, target.Name, s}
 	if len(s.Exec) == 0 {
-		return fill(dropin, emitters.OnDevice(l, target, s.Name+".d-50-yoctune.conf", unitDir+s.Name+".d/50-yoctune.conf"), data)
+		return t.dropin.Fill(emitters.OnDevice(l, target, s.Name+".d-50-yoctune.conf", unitDir+s.Name+".d/50-yoctune.conf"), data)
 	}
 	for _, r := range reserved {
 		if s.Name == r {
 			return emitters.File{}, refuse(target, id, fmt.Errorf("%s belongs to the system; choose another name, or leave exec out to adjust it", r))
 		}
 	}
-	f, err := fill(service, emitters.OnDevice(l, target, s.Name, unitDir+s.Name), data)
+	f, err := t.service.Fill(emitters.OnDevice(l, target, s.Name, unitDir+s.Name), data)
 	if err == nil && s.Enable {
 		f.Install.Unit = s.Name
 	}
 	return f, err
-}
-
-func fill(text string, f emitters.File, data any) (emitters.File, error) {
-	t, err := emitters.Parse("units", text+`{{define "resources"}}`+strings.TrimSuffix(resources, "\n")+"{{end}}")
-	if err != nil {
-		return emitters.File{}, err
-	}
-	return t.Fill(f, data)
 }
 
 func refuse(t *plan.Target, id string, err error) error {

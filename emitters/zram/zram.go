@@ -25,6 +25,10 @@ const Unit = "yoctune-zram.service"
 
 // Emit returns the script and the unit for each target that wants the device.
 func Emit(l *plan.Layer) ([]emitters.File, error) {
+	t, err := emitters.Parse("zram", unit)
+	if err != nil {
+		return nil, err
+	}
 	var files []emitters.File
 	for _, target := range l.Targets {
 		if target.ZRAM == nil {
@@ -40,10 +44,6 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 				return nil, &emitters.Error{Emitter: "zram", Ref: ref, Err: err}
 			}
 			start = append(start, a)
-		}
-		t, err := emitters.Parse("zram", unit)
-		if err != nil {
-			return nil, err
 		}
 		f, err := t.Fill(emitters.OnDevice(l, target, Unit, "${systemd_system_unitdir}/"+Unit), struct {
 			Target string
