@@ -221,9 +221,10 @@ func showFacts(out io.Writer, id string, asJSON bool) error {
 				Type string `json:"type"`
 				release.Release
 				Machines []release.Machine          `json:"machines"`
+				Units    []release.Unit             `json:"units"`
 				Syntax   []release.Syntax           `json:"syntax"`
 				Renamed  map[string]release.Renamed `json:"renamed_variables"`
-			}{"release", r, r.Machines(), r.Syntax(), r.RenamedVariables()})
+			}{"release", r, r.Machines(), r.Units(), r.Syntax(), r.RenamedVariables()})
 			writeJSONLine(out, factsSummary{Type: "summary", Entries: 1})
 			return nil
 		}
@@ -439,6 +440,7 @@ func showRelease(out io.Writer, r release.Release) error {
 		{"UNPACKDIR", r.UnpackDirValue}, {"S", r.DefaultS}, {"usrmerge with systemd", yes[r.UsrMerge]},
 		{"debug-tweaks", yes[r.DebugTweaks]}, {"fragments", yes[r.Fragments]},
 		{"signatures", strings.TrimSpace(r.Signatures + " " + r.HashServe)}, {"TMPDIR", r.TmpDir},
+		{"BSP sysctl files", strings.Join(r.SysctlFiles, ", ")},
 		{"variables refused", strconv.Itoa(len(r.RenamedVariables()))},
 	} {
 		if row[1] != "" {
@@ -448,6 +450,14 @@ func showRelease(out io.Writer, r release.Release) error {
 	fmt.Fprintln(w, "\nMachines")
 	for _, m := range r.Machines() {
 		fmt.Fprintf(w, "  %s\t%s\t%s\n", m.Name, m.NVPModel, strings.Join(m.DeviceTrees, " "))
+	}
+	fmt.Fprintln(w, "\nUnits of the BSP")
+	for _, u := range r.Units() {
+		after := ""
+		if len(u.After) > 0 {
+			after = "after " + strings.Join(u.After, " ")
+		}
+		fmt.Fprintf(w, "  %s\t%s\t%s\n", u.Name, u.Recipe, after)
 	}
 	fmt.Fprintln(w, "\nSyntax since dunfell")
 	for _, s := range r.Syntax() {

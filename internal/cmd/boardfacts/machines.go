@@ -132,6 +132,53 @@ func writeMachines(repo repository, out string) error {
 	return writeFile(out, text)
 }
 
+var unitFile = regexp.MustCompile(`^(.*/)([^/]+\.(?:service|mount|target|socket|timer|path))(?:\.in)?$`)
+
+// writeUnits records the systemd units that each branch's own recipes install,
+// apart from those below external, which stand in for other layers.
+func writeUnits(repo repository, out string) error {
+	all := map[string][]release.Unit{}
+	for _, branch := range release.Names() {
+		list, err := repo.git("ls-tree", "-r", "--name-only", branch)
+		if err != nil {
+			return err
+		}
+		for _, file := range strings.Fields(list) {
+			m := unitFile.FindStringSubmatch(file)
+			if m == nil || strings.HasPrefix(file, "external/") {
+				continue
+			}
+			text, err := repo.show(branch, file)
+			if err != nil {
+				return err
+			}
+			u := release.Unit{Name: m[2], Recipe: path.Base(m[1]), Source: file}
+			for line := range strings.SplitSeq(text, "\n") {
+				key, value, _ := strings.Cut(strings.TrimSpace(line), "=")
+				switch key {
+				case "After":
+					u.After = append(u.After, strings.Fields(value)...)
+				case "Before":
+					u.Before = append(u.Before, strings.Fields(value)...)
+				case "Requires":
+					u.Requires = append(u.Requires, strings.Fields(value)...)
+				}
+			}
+			all[branch] = append(all[branch], u)
+		}
+		sort.Slice(all[branch], func(i, j int) bool { return all[branch][i].Name < all[branch][j].Name })
+	}
+	raw, err := json.Marshal(all)
+	if err != nil {
+		return err
+	}
+	text, err := layOut(raw)
+	if err != nil {
+		return err
+	}
+	return writeFile(out, text)
+}
+
 var (
 	renamedInConf   = regexp.MustCompile(`(?m)^BB_RENAMED_VARIABLES\[([^\]]+)\]\s*=\s*"(.*)"`)
 	renamedInPython = regexp.MustCompile(`(?m)^    "([A-Z_]+)": "(.*)",$`)

@@ -2,11 +2,12 @@
 // that facts are changed in one place and the files never by hand.
 //
 //	boardfacts machines  -meta-tegra REPO -o schema/facts/release/data/machines.json
+//	boardfacts units     -meta-tegra REPO -o schema/facts/release/data/units.json
 //	boardfacts variables -oe-core REPO -bitbake REPO -o schema/facts/release/data/variables.json
 //	boardfacts boards    -research boards.json -o schema/facts/board/data
 //	boardfacts sysctls   -research sysctls.json -o schema/facts/sysctl/data/sysctls.json
 //
-// machines and variables read branches of a git repository with "git show"; a
+// machines, units and variables read branches of a git repository with "git show"; a
 // bare one serves. docs/facts.md describes the research files.
 package main
 
@@ -28,7 +29,7 @@ func main() {
 
 func run(args []string) error {
 	if len(args) == 0 {
-		return fmt.Errorf("want one of: machines, variables, boards, sysctls")
+		return fmt.Errorf("want one of: machines, units, variables, boards, sysctls")
 	}
 	flags := flag.NewFlagSet(args[0], flag.ContinueOnError)
 	var (
@@ -47,6 +48,8 @@ func run(args []string) error {
 	switch args[0] {
 	case "machines":
 		return writeMachines(repository(*metaTegra), *out)
+	case "units":
+		return writeUnits(repository(*metaTegra), *out)
 	case "variables":
 		return writeVariables(repository(*oeCore), repository(*bitbake), *out)
 	case "boards":
@@ -54,7 +57,7 @@ func run(args []string) error {
 	case "sysctls":
 		return writeSysctls(*research, *out)
 	}
-	return fmt.Errorf("unknown kind of facts %q: want machines, variables, boards or sysctls", args[0])
+	return fmt.Errorf("unknown kind of facts %q: want machines, units, variables, boards or sysctls", args[0])
 }
 
 func writeFile(path string, data []byte) error {

@@ -63,6 +63,12 @@ func (r Release) Check() []error {
 			report("machine %s lacks a power mode file, a board id, a device tree or its source", m.Name)
 		}
 	}
+	if _, ok := r.Unit("nvpmodel.service"); !ok {
+		report("no nvpmodel.service")
+	}
+	if _, ok := r.Unit("nvstartup.service"); ok != r.NVStartup {
+		report("nvstartup.service: the field says %t, the units say %t", r.NVStartup, ok)
+	}
 	if len(r.RenamedVariables()) == 0 {
 		report("no renamed variables")
 	}

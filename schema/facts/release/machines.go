@@ -18,6 +18,16 @@ type Machine struct {
 	Source       string   `json:"source"`                 // file that sets NVPMODEL
 }
 
+// Unit is a systemd unit that meta-tegra installs.
+type Unit struct {
+	Name     string   `json:"name"`
+	Recipe   string   `json:"recipe"`
+	After    []string `json:"after,omitempty"`
+	Before   []string `json:"before,omitempty"`
+	Requires []string `json:"requires,omitempty"`
+	Source   string   `json:"source"`
+}
+
 // Renamed is a variable that a branch refuses: setting it stops the build.
 type Renamed struct {
 	New     string `json:"new,omitempty"`     // the name to use
@@ -28,12 +38,16 @@ type Renamed struct {
 //go:embed data/machines.json
 var machineData []byte
 
+//go:embed data/units.json
+var unitData []byte
+
 //go:embed data/variables.json
 var variableData []byte
 
 // Decoded once, on first use: most commands need neither.
 var (
 	machines  = sync.OnceValue(func() (m map[string][]Machine) { return decode(machineData, m) })
+	units     = sync.OnceValue(func() (u map[string][]Unit) { return decode(unitData, u) })
 	variables = sync.OnceValue(func() (v map[string]map[string]Renamed) { return decode(variableData, v) })
 )
 
@@ -55,6 +69,19 @@ func (r Release) Machine(name string) (Machine, bool) {
 		}
 	}
 	return Machine{}, false
+}
+
+// Units lists the units of the branch, sorted by name.
+func (r Release) Units() []Unit { return units()[r.Name] }
+
+// Unit finds a unit of the branch.
+func (r Release) Unit(name string) (Unit, bool) {
+	for _, u := range r.Units() {
+		if u.Name == name {
+			return u, true
+		}
+	}
+	return Unit{}, false
 }
 
 // Renamed tells whether the branch refuses variable name, and what replaces it.

@@ -54,6 +54,10 @@ type Release struct {
 	LoadFactor     bool     `json:"load_factor"`       // BB_LOADFACTOR_MAX exists
 	TmpDir         string   `json:"tmpdir"`            // name of TMPDIR below the build folder, with DISTRO = "nodistro" and glibc
 
+	// SysctlFiles are the BSP's own files in /etc/sysctl.d: a file of the same or a
+	// lower number is overridden by them.
+	SysctlFiles []string `json:"sysctl_files,omitempty"`
+
 	Read string `json:"read"` // commits of meta-tegra, oe-core and bitbake these facts were read at
 }
 
@@ -106,7 +110,8 @@ func table() []Release {
 			Go: "1.17", GoVersion: "1.17.13", GCC: "11.5", Glibc: "2.35", Systemd: "250.14", CMake: "3.22.3",
 			DefaultS: "${WORKDIR}/${BP}", NVStartup: true, DebugTweaks: true, ImageFeatures: imageFeatures(true, false),
 			Signatures: "OEBasicHash", TmpDir: "tmp-glibc",
-			Read: "meta-tegra 47519b99, oe-core 9687b9409d, bitbake a9f09b9e2",
+			SysctlFiles: []string{"60-nvsciipc.conf"},
+			Read:        "meta-tegra 47519b99, oe-core 9687b9409d, bitbake a9f09b9e2",
 		},
 		{
 			Name: "scarthgap-l4t-r35.x", Series: "scarthgap", BitBake: "2.8", L4T: "35.6.4",
@@ -116,7 +121,8 @@ func table() []Release {
 			Go: "1.22", GoVersion: "1.22.12", GCC: "13.4", Glibc: "2.39", Systemd: "255.21", CMake: "3.28.3",
 			DefaultS: "${WORKDIR}/${BP}", NVStartup: true, UsrMerge: true, DebugTweaks: true, ImageFeatures: imageFeatures(true, true),
 			Signatures: "OEBasicHash", HashServeWSS: true, LoadFactor: true, TmpDir: "tmp-glibc",
-			Read: "meta-tegra 0c507bfe, oe-core 543550522f, bitbake 0880963fe",
+			SysctlFiles: []string{"60-nvsciipc.conf"},
+			Read:        "meta-tegra 0c507bfe, oe-core 543550522f, bitbake 0880963fe",
 		},
 		{
 			Name: "scarthgap", Series: "scarthgap", BitBake: "2.8", L4T: "36.5.0",
@@ -127,7 +133,8 @@ func table() []Release {
 			Go: "1.22", GoVersion: "1.22.12", GCC: "13.4", Glibc: "2.39", Systemd: "255.21", CMake: "3.28.3",
 			DefaultS: "${WORKDIR}/${BP}", NVStartup: true, UsrMerge: true, DebugTweaks: true, ImageFeatures: imageFeatures(true, true),
 			Signatures: "OEBasicHash", HashServeWSS: true, LoadFactor: true, TmpDir: "tmp-glibc",
-			Read: "meta-tegra 37530d28, oe-core 543550522f, bitbake 0880963fe",
+			SysctlFiles: []string{"60-nvsciipc.conf"},
+			Read:        "meta-tegra 37530d28, oe-core 543550522f, bitbake 0880963fe",
 		},
 		{
 			Name: "walnascar", Series: "walnascar", BitBake: "2.12", L4T: "36.4.3",
@@ -139,7 +146,8 @@ func table() []Release {
 			UnpackDir: true, UnpackDirValue: "${WORKDIR}/sources-unpack", DefaultS: "${WORKDIR}/${BP}",
 			Fragments: true, SecurityFile: true, NVStartup: true, UsrMerge: true, ImageFeatures: imageFeatures(false, true),
 			Signatures: "OEBasicHash", HashServeWSS: true, LoadFactor: true, TmpDir: "tmp-glibc",
-			Read: "meta-tegra 4b247bdd, oe-core bba638620f, bitbake ac0973009",
+			SysctlFiles: []string{"60-nvsciipc.conf"},
+			Read:        "meta-tegra 4b247bdd, oe-core bba638620f, bitbake ac0973009",
 		},
 		{
 			Name: "whinlatter", Series: "whinlatter", BitBake: "2.16", L4T: "36.4.4",
@@ -151,7 +159,8 @@ func table() []Release {
 			UnpackDir: true, UnpackDirValue: "${WORKDIR}/sources", DefaultS: "${UNPACKDIR}/${BP}",
 			Fragments: true, BuiltinFrags: true, SecurityFile: true, NVStartup: true, UsrMerge: true, ImageFeatures: imageFeatures(false, true),
 			Signatures: "OEBasicHash", HashServeWSS: true, LoadFactor: true, TmpDir: "tmp-glibc",
-			Read: "meta-tegra 46edb3b9, oe-core 8751ec8342, bitbake 713fbbdb9",
+			SysctlFiles: []string{"60-nvsciipc.conf"},
+			Read:        "meta-tegra 46edb3b9, oe-core 8751ec8342, bitbake 713fbbdb9",
 		},
 		{
 			Name: "wrynose", Series: "wrynose", BitBake: "2.18", L4T: "39.2.0",
@@ -163,7 +172,8 @@ func table() []Release {
 			UnpackDir: true, UnpackDirValue: "${WORKDIR}/sources", DefaultS: "${UNPACKDIR}/${BP}",
 			Fragments: true, BuiltinFrags: true, SecurityFile: true, GoSource: true, UsrMerge: true, ImageFeatures: imageFeatures(false, true),
 			Signatures: "OEEquivHash", HashServe: "auto", HashServeWSS: true, HashServeDBDir: true, LoadFactor: true, TmpDir: "tmp",
-			Read: "meta-tegra 727633de, oe-core ef022bf82d, bitbake fae9db316",
+			SysctlFiles: []string{"90-tegra-settings.conf"},
+			Read:        "meta-tegra 727633de, oe-core ef022bf82d, bitbake fae9db316",
 		},
 		{
 			Name: "master", Series: "blacksail", BitBake: "master", L4T: "39.2.0",
@@ -175,7 +185,8 @@ func table() []Release {
 			UnpackDir: true, UnpackDirValue: "${WORKDIR}/sources", DefaultS: "${UNPACKDIR}/${BP}",
 			Fragments: true, BuiltinFrags: true, SecurityFile: true, GoSource: true, UsrMerge: true, ImageFeatures: imageFeatures(false, true),
 			Signatures: "OEEquivHash", HashServe: "auto", HashServeWSS: true, HashServeDBDir: true, LoadFactor: true, TmpDir: "tmp",
-			Read: "meta-tegra d5d93dc6, oe-core 35a2c6ed79, bitbake c251833d2",
+			SysctlFiles: []string{"90-tegra-settings.conf"},
+			Read:        "meta-tegra d5d93dc6, oe-core 35a2c6ed79, bitbake c251833d2",
 		},
 	}
 }

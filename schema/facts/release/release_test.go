@@ -128,3 +128,26 @@ func TestLineIsTheKeyOfBoardFacts(t *testing.T) {
 		}
 	}
 }
+
+func TestUnitsAreThoseOfTheL4T(t *testing.T) {
+	for _, c := range []struct {
+		release, unit string
+		want          bool
+	}{
+		{"kirkstone-l4t-r32.7.x", "nvfancontrol.service", false},
+		{"kirkstone", "nvfancontrol.service", true},
+		{"scarthgap", "nvphs.service", true},
+		{"wrynose", "nvphs.service", false},
+		{"wrynose", "nvpower.service", true},
+	} {
+		r, _ := Lookup(c.release)
+		if _, got := r.Unit(c.unit); got != c.want {
+			t.Errorf("%s on %s: %t, want %t", c.unit, c.release, got, c.want)
+		}
+	}
+	r, _ := Lookup("scarthgap")
+	u, _ := r.Unit("nvpmodel.service")
+	if !slices.Contains(u.After, "nvpower.service") {
+		t.Errorf("nvpmodel.service is after %v, want nvpower.service among them", u.After)
+	}
+}
