@@ -1,0 +1,227 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/yoctune/yoctune/compiler"
+	"github.com/yoctune/yoctune/compiler/diag"
+	"github.com/yoctune/yoctune/compiler/review"
+	"github.com/yoctune/yoctune/compiler/tree"
+)
+
+// buildOptions are the flags of build and diff.
+type buildOptions struct {
+	compiler.Selection
+	out   string
+	check bool
+	force bool
+}
+
+func (o *buildOptions) selectionFlags(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&o.Target, "target", "", "only this target")
+	f.StringVar(&o.Release, "release", "", "only the targets of this release")
+	f.BoolVar(&o.All, "all", false, "every release, each in OUT/<layer>-<release>")
+	cmd.MarkFlagsMutuallyExclusive("release", "all")
+	cmd.MarkFlagsMutuallyExclusive("target", "all")
+}
+
+func newBuildCommand() *cobra.Command {
+	var o buildOptions
+	cmd := &cobra.Command{
+		Use:   "build DIR -o OUT",
+		Short: "Write the layer of a configuration",
+		Long: `Write the layer that the configuration in DIR describes into the folder OUT.
+
+Nothing is written when anything is wrong. Files in OUT that yoctune did not
+write are neither deleted nor overwritten; generated files that are no longer
+part of the layer go; a generated file that was edited by hand is kept, and the
+build refused, unless --force is given.
+
+With --check nothing is written: the differences are shown, and the exit status
+is 3 when there are any. It is meant for CI.`,
+		Example: `  yoctune build examples/video-analytics -o build/meta-vision
+  yoctune build . -o meta-tuning --check
+  yoctune build . -o layers --all`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return build(cmd, args[0], o)
+		},
+	}
+	o.selectionFlags(cmd)
+	f := cmd.Flags()
+	f.StringVarP(&o.out, "output", "o", "", "folder of the layer")
+	f.BoolVar(&o.check, "check", false, "write nothing; exit with 3 when the folder is not up to date")
+	f.BoolVar(&o.force, "force", false, "overwrite generated files that were edited by hand")
+	return cmd
+}
+
+func build(cmd *cobra.Command, dir string, o buildOptions) error {
+	started := time.Now()
+	format, err := formatOf(cmd)
+	if err != nil {
+		return err
+	}
+	if o.out == "" {
+		return usageError{errors.New("give the folder of the layer with -o")}
+	}
+	p, layers, err := open(cmd, dir, format, o.Selection)
+	if err != nil {
+		return err
+	}
+	changed := false
+	for _, l := range layers {
+		out := filepath.Join(o.out, l.Folder)
+		c, err := tree.Compare(out, l.Files)
+		if err != nil {
+			return err
+		}
+		changed = changed || !c.Clean()
+		if o.check {
+			if err := showDifferences(cmd.OutOrStdout(), format, c); err != nil {
+				return err
+			}
+		} else if err := write(cmd, format, c, o.force); err != nil {
+			return err
+		}
+		summary := summarise(l, c, p, time.Since(started))
+		if format == "json" {
+			writeJSONLine(cmd.OutOrStdout(), summary)
+		} else if !o.check {
+			fmt.Fprintln(cmd.OutOrStdout(), summary.text(out))
+		}
+	}
+	if o.check && changed {
+		return errDifferent
+	}
+	return nil
+}
+
+// open reads a configuration and makes the layers of a selection; what was
+// found is shown.
+func open(cmd *cobra.Command, dir, format string, sel compiler.Selection) (*compiler.Project, []compiler.Layer, error) {
+	p, err := compiler.Open(dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	layers := p.Layers(sel)
+	if err := showProject(cmd, format, p); err != nil {
+		return nil, nil, err
+	}
+	return p, layers, nil
+}
+
+func write(cmd *cobra.Command, format string, c *tree.Comparison, force bool) error {
+	report := &diag.Report{}
+	for _, k := range c.Conflicts {
+		d := diag.Diagnostic{ID: "YT0301", Severity: diag.Error, Message: k.Error() + " in " + c.Out,
+			Help: "move it away, or build into another folder"}
+		if errors.Is(k, tree.ErrEdited) {
+			if force {
+				continue
+			}
+			d.ID, d.Help = "YT0302", "bring the change into the configuration; --force overwrites the file"
+		}
+		report.Add(d)
+	}
+	if report.Failed() {
+		if err := showReport(cmd, format, report, nil); err != nil {
+			return err
+		}
+		return errReported
+	}
+	return c.Write(force)
+}
+
+func showDifferences(w io.Writer, format string, c *tree.Comparison) error {
+	for _, a := range c.Actions {
+		if format == "json" {
+			writeJSONLine(w, struct {
+				Type   string    `json:"type"`
+				Action tree.Kind `json:"action"`
+				Path   string    `json:"path"`
+				Diff   string    `json:"diff"`
+			}{"difference", a.Kind, a.Path, differences(c.Out, a)})
+			continue
+		}
+		if a.Path == tree.ManifestName {
+			continue // it says the same as the files it lists
+		}
+		diff := differences(c.Out, a)
+		if colourful(w) {
+			diff = paintDiff(diff)
+		}
+		if _, err := io.WriteString(w, diff); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func differences(out string, a tree.Action) string {
+	from, to := filepath.Join(out, a.Path), filepath.Join(out, a.Path)
+	switch a.Kind {
+	case tree.Add:
+		from = ""
+	case tree.Remove:
+		to = ""
+	}
+	if d := review.Unified(a.Was, a.Now, from, to); d != "" {
+		return d
+	}
+	return fmt.Sprintf("--- %s\n+++ %s\n", from, to) // the mode differs, or the file is empty
+}
+
+// buildSummary is what a build did.
+type buildSummary struct {
+	Type    string `json:"type"`
+	Command string `json:"command"`
+	Layer   string `json:"layer"`
+	Release string `json:"release"`
+	Files   int    `json:"files"`
+	Added   int    `json:"added"`
+	Changed int    `json:"changed"`
+	Removed int    `json:"removed"`
+	Targets int    `json:"targets"`
+	Modes   int    `json:"modes"`
+	Setting int    `json:"settings"`
+	problems
+	Millis int64 `json:"milliseconds"`
+}
+
+func summarise(l compiler.Layer, c *tree.Comparison, p *compiler.Project, took time.Duration) buildSummary {
+	s := buildSummary{
+		Type: "summary", Command: "build", Layer: l.Name, Release: l.Release, Files: len(l.Files), Targets: len(l.Targets),
+		problems: problemsOf(p.Report), Millis: took.Milliseconds(),
+	}
+	for _, t := range l.Targets {
+		s.Setting += len(t.Plan.Settings)
+		if t.Plan.Power != nil {
+			s.Modes += len(t.Plan.Power.Modes)
+		}
+	}
+	for _, a := range c.Actions {
+		switch {
+		case a.Path == tree.ManifestName:
+		case a.Kind == tree.Add:
+			s.Added++
+		case a.Kind == tree.Change:
+			s.Changed++
+		case a.Kind == tree.Remove:
+			s.Removed++
+		}
+	}
+	return s
+}
+
+func (s buildSummary) text(out string) string {
+	return fmt.Sprintf("%s: layer %s for %s: %s (%d added, %d changed, %d removed), %s, %s, %s, %s in %d ms",
+		out, s.Layer, s.Release, count(s.Files, "file"), s.Added, s.Changed, s.Removed,
+		count(s.Targets, "target"), count(s.Modes, "power mode"), count(s.Setting, "setting"), count(s.Warnings, "warning"), s.Millis)
+}

@@ -1,0 +1,120 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/spf13/cobra"
+)
+
+// Exit codes.
+const (
+	exitDone     = 0 // done; the answer is yes
+	exitFailed   = 1 // the request is wrong or failed
+	exitUsage    = 2
+	exitNegative = 3 // it ran and the answer is no
+)
+
+// What a command returns when its exit code alone is the answer and it has said
+// everything already.
+var (
+	errReported    = errors.New("the configuration has errors")
+	errDifferent   = errors.New("there are differences")
+	errCheckFailed = errors.New("the check failed")
+)
+
+// usageError is a mistake on the command line.
+type usageError struct{ err error }
+
+func (e usageError) Error() string { return e.err.Error() }
+func (e usageError) Unwrap() error { return e.err }
+
+// run is the program with its edges as parameters.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	root := newRootCommand()
+	root.SetArgs(args)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	cmd, err := root.ExecuteContextC(ctx)
+	var usage usageError
+	switch {
+	case err == nil:
+		return exitDone
+	case errors.Is(err, errReported):
+		return exitFailed
+	case errors.Is(err, errDifferent), errors.Is(err, errCheckFailed):
+		return exitNegative
+	case errors.As(err, &usage):
+		fmt.Fprintf(stderr, "yoctune: %v\nRun '%s --help' for usage.\n", err, cmd.CommandPath())
+		return exitUsage
+	}
+	fmt.Fprintf(stderr, "yoctune: %v\n", err)
+	return exitFailed
+}
+
+func newRootCommand() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "yoctune",
+		Short: "Turn a tuning configuration into a Yocto layer for Jetson devices",
+		Long: `yoctune reads a configuration written in CUE and writes a Yocto layer: power
+modes, kernel configuration and arguments, sysctls, udev rules, services and the
+plan that yoctuned enforces on the device. Every message names the line that
+caused it.
+
+Exit status: 0 done, 1 the request is wrong or failed, 2 usage, 3 it ran and the
+answer is no (differences, a failed check).`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return cmd.Help()
+		},
+	}
+	root.PersistentFlags().String("format", "text", "text, or json: one object a line, a summary last")
+	for _, newCommand := range []func() *cobra.Command{
+		newVetCommand,
+		newBuildCommand,
+		newDiffCommand,
+		newPlanCommand,
+		newExplainCommand,
+		newCheckLayerCommand,
+		newVersionCommand,
+	} {
+		root.AddCommand(newCommand())
+	}
+	usageErrors(root)
+	return root
+}
+
+// usageErrors marks what cobra finds wrong with flags and arguments, so that it
+// exits as usage.
+func usageErrors(cmd *cobra.Command) {
+	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	if check := cmd.Args; check != nil {
+		cmd.Args = func(cmd *cobra.Command, args []string) error {
+			if err := check(cmd, args); err != nil {
+				return usageError{err}
+			}
+			return nil
+		}
+	}
+	for _, sub := range cmd.Commands() {
+		usageErrors(sub)
+	}
+}
+
+// formatOf reads --format and refuses what the command does not offer.
+func formatOf(cmd *cobra.Command, more ...string) (string, error) {
+	format, err := cmd.Flags().GetString("format")
+	if err != nil {
+		return "", err
+	}
+	offered := append([]string{"text", "json"}, more...)
+	if !slices.Contains(offered, format) {
+		return "", usageError{fmt.Errorf("--format %s: this command offers %v", format, offered)}
+	}
+	return format, nil
+}

@@ -1,0 +1,281 @@
+// Package compiler is yoctune's main line: a folder with a configuration becomes
+// the files of a layer. Each step is a package below this one; here they are
+// joined, and what they say is collected in one report.
+package compiler
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/yoctune/yoctune/compiler/check"
+	"github.com/yoctune/yoctune/compiler/conform"
+	"github.com/yoctune/yoctune/compiler/diag"
+	"github.com/yoctune/yoctune/compiler/load"
+	"github.com/yoctune/yoctune/compiler/resolve"
+	"github.com/yoctune/yoctune/emitters"
+	"github.com/yoctune/yoctune/emitters/all"
+	"github.com/yoctune/yoctune/emitters/quote"
+	"github.com/yoctune/yoctune/schema/plan"
+)
+
+// Project is a configuration that was read, resolved and judged.
+type Project struct {
+	*resolve.Project
+	Config   *load.Config
+	Language *conform.Schema
+	Report   *diag.Report
+}
+
+// Open reads, resolves and judges the configuration in a folder. What is wrong
+// with it is in the project's report; the error is about reading the folder.
+func Open(dir string) (*Project, error) {
+	cfg, report, err := load.Dir(dir)
+	if err != nil {
+		return nil, err
+	}
+	return finish(cfg, report, func(path string) ([]byte, error) { return below(dir, path) })
+}
+
+// OpenFiles is Open for files that are already in memory.
+func OpenFiles(files map[string][]byte) (*Project, error) {
+	cfg, report := load.Files(files)
+	return finish(cfg, report, func(path string) ([]byte, error) {
+		return nil, fmt.Errorf("%s: %w", path, os.ErrNotExist)
+	})
+}
+
+func finish(cfg *load.Config, report *diag.Report, read func(string) ([]byte, error)) (*Project, error) {
+	lang, err := conform.Language()
+	if err != nil {
+		return nil, err
+	}
+	p := &Project{Config: cfg, Language: lang, Report: report}
+	if cfg == nil || cfg.Root == nil {
+		return p, nil
+	}
+	p.Project = resolve.Resolve(cfg.Root, lang, read, report)
+	check.Run(p.Project, report)
+	return p, nil
+}
+
+// maxManifest bounds what is read for runtime.manifest, in bytes.
+const maxManifest = 1 << 20
+
+// below reads a file inside the configuration's folder and nowhere else.
+func below(dir, path string) ([]byte, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	info, err := root.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() || info.Size() > maxManifest {
+		return nil, fmt.Errorf("%s is not a file of at most %d KiB", path, maxManifest>>10)
+	}
+	return root.ReadFile(path)
+}
+
+// Selection says what to build; empty fields choose everything.
+type Selection struct {
+	Target  string
+	Release string
+	All     bool // every release, each in a folder of its own
+}
+
+// Layer is a layer with its files.
+type Layer struct {
+	*plan.Layer
+	Folder string // below the output folder; "" for the folder itself
+	Files  []emitters.File
+}
+
+// Layers makes the layers of a selection. What prevents it is added to the
+// report, and then there are no layers.
+func (p *Project) Layers(sel Selection) []Layer {
+	if p.Report.Failed() || p.Project == nil {
+		return nil
+	}
+	groups := p.selected(sel)
+	var layers []Layer
+	for _, g := range groups {
+		p.apart(g)
+		if l, ok := p.layer(g); ok {
+			if sel.All {
+				l.Folder = l.Name + "-" + l.Release
+			}
+			layers = append(layers, l)
+		}
+	}
+	if p.Report.Failed() {
+		return nil
+	}
+	return layers
+}
+
+// Verify makes every layer of the project without keeping it, so that what only
+// a file's format can refuse is reported as well.
+func (p *Project) Verify() {
+	if p.Report.Failed() || p.Project == nil {
+		return
+	}
+	for _, g := range p.releases(p.Targets) {
+		// Targets with the same MACHINE are built one at a time.
+		for len(g) > 0 {
+			var together, later []*resolve.Target
+			for _, t := range g {
+				if slices.ContainsFunc(together, func(o *resolve.Target) bool { return o.Machine == t.Machine }) {
+					later = append(later, t)
+				} else {
+					together = append(together, t)
+				}
+			}
+			p.layer(together)
+			g = later
+		}
+	}
+}
+
+func (p *Project) selected(sel Selection) [][]*resolve.Target {
+	var chosen []*resolve.Target
+	var targets, releases []string
+	for _, t := range p.Targets {
+		targets = append(targets, t.Name)
+		if !slices.Contains(releases, t.Release.Name) {
+			releases = append(releases, t.Release.Name)
+		}
+		if (sel.Target == "" || t.Name == sel.Target) && (sel.Release == "" || t.Release.Name == sel.Release) {
+			chosen = append(chosen, t)
+		}
+	}
+	slices.Sort(releases)
+	if len(chosen) == 0 {
+		d := diag.Diagnostic{ID: "YT0208", Severity: diag.Error, Message: "the configuration has no targets"}
+		switch {
+		case sel.Target != "" && !slices.Contains(targets, sel.Target):
+			d.Message = fmt.Sprintf("no target is called %q", sel.Target)
+			d.Help = diag.DidYouMean(sel.Target, targets)
+		case sel.Target != "":
+			d.Message = fmt.Sprintf("target %q is not of release %q", sel.Target, sel.Release)
+		case sel.Release != "":
+			d.Message = fmt.Sprintf("no target is of release %q", sel.Release)
+			d.Help = diag.DidYouMean(sel.Release, releases)
+		}
+		p.Report.Add(d)
+		return nil
+	}
+	groups := p.releases(chosen)
+	if len(groups) > 1 && !sel.All {
+		p.Report.Add(diag.Diagnostic{
+			ID: "YT0207", Severity: diag.Error, Message: "the targets are of several releases: " + strings.Join(releases, ", "),
+			Help: "a layer serves one release: choose with --release, or build each into a folder of its own with --all",
+		})
+		return nil
+	}
+	return groups
+}
+
+// releases groups targets by release, in order.
+func (p *Project) releases(targets []*resolve.Target) [][]*resolve.Target {
+	by := map[string][]*resolve.Target{}
+	var names []string
+	for _, t := range targets {
+		if by[t.Release.Name] == nil {
+			names = append(names, t.Release.Name)
+		}
+		by[t.Release.Name] = append(by[t.Release.Name], t)
+	}
+	slices.Sort(names)
+	groups := make([][]*resolve.Target, 0, len(names))
+	for _, n := range names {
+		groups = append(groups, by[n])
+	}
+	return groups
+}
+
+// apart refuses two targets of the same MACHINE in one layer.
+func (p *Project) apart(targets []*resolve.Target) {
+	first := map[string]*resolve.Target{}
+	for _, t := range targets {
+		other := first[t.Machine]
+		if other == nil {
+			first[t.Machine] = t
+			continue
+		}
+		p.Report.Add(diag.Diagnostic{
+			ID: check.SharedMachine, Severity: diag.Error, Pos: t.Pos("machine"), Path: t.Path + ".machine",
+			Message: fmt.Sprintf("targets %s and %s cannot share a layer: both are for MACHINE %s", other.Name, t.Name, t.Machine),
+			Related: []diag.Related{{Pos: other.Pos("machine"), Message: "the other target"}},
+			Help:    "build them one at a time with --target, or give one a machine of its own",
+		})
+	}
+}
+
+// layer makes one layer. A refusal is reported at the line that asked for it.
+func (p *Project) layer(targets []*resolve.Target) (Layer, bool) {
+	l := Layer{Layer: p.Layer(targets, p.Report)}
+	if p.Report.Failed() {
+		return l, false
+	}
+	files, err := all.Emit(l.Layer)
+	if err != nil {
+		p.Report.Add(refusal(l.Layer, err))
+		return l, false
+	}
+	l.Files = files
+	return l, true
+}
+
+func refusal(l *plan.Layer, err error) diag.Diagnostic {
+	d := diag.Diagnostic{ID: "YT0900", Severity: diag.Error, Message: err.Error()}
+	var at *emitters.Error
+	if errors.As(err, &at) {
+		d.ID = "YT0601"
+		d.Message = at.Err.Error()
+		d.Path = at.Ref.ID
+		if at.Ref.Target != "" {
+			d.Path = "targets." + at.Ref.Target + "." + at.Ref.ID
+		}
+		if pos, ok := emitters.Position(l, at.Ref); ok {
+			d.Pos = pos
+		}
+	}
+	var refused *quote.Error
+	if errors.As(err, &refused) {
+		d.Message = refused.Sink + ": " + refused.Reason
+		d.Got, d.Help = fmt.Sprintf("%.80q", refused.Value), refused.Hint
+	}
+	return d
+}
+
+// Document finds the device document of a target; the only one when name is
+// empty. What prevents it is added to the report.
+func (p *Project) Document(name string) (*plan.Plan, plan.Origins) {
+	if p.Report.Failed() || p.Project == nil {
+		return nil, nil
+	}
+	if name == "" && len(p.Targets) != 1 {
+		names := make([]string, 0, len(p.Targets))
+		for _, t := range p.Targets {
+			names = append(names, t.Name)
+		}
+		p.Report.Add(diag.Diagnostic{ID: "YT0208", Severity: diag.Error, Message: "the configuration has several targets, and none is chosen",
+			Help: "choose one with --target: " + strings.Join(names, ", ")})
+		return nil, nil
+	}
+	groups := p.selected(Selection{Target: name})
+	if len(groups) == 0 {
+		return nil, nil
+	}
+	return groups[0][0].Plan, groups[0][0].Origins
+}
+
+// OriginsFile names the file beside a plan that maps settings to lines.
+func OriginsFile(planFile string) string {
+	return strings.TrimSuffix(planFile, ".json") + ".origins.json"
+}

@@ -1,0 +1,126 @@
+package compiler
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"os"
+	"path"
+	"strconv"
+	"strings"
+
+	"github.com/yoctune/yoctune/compiler/diag"
+	"github.com/yoctune/yoctune/schema/plan"
+)
+
+// GenericBoard is the board of a plan made of bare paths: any machine obeys it.
+const GenericBoard = "generic"
+
+// maxTable bounds a table of knobs, in bytes.
+const maxTable = 4 << 20
+
+// Knobs makes a plan of a table: one "path TAB value" a line, comments after
+// "#" at the start of a line. Settings keep the order of the table, because
+// some knobs must be written before others; what a run changed is undone when
+// it ends. Wrong lines are in the report.
+func Knobs(file string) (*plan.Plan, plan.Origins, *diag.Report, *diag.Sources, error) {
+	info, err := os.Stat(file)
+	if err != nil {
+		return nil, nil, nil, nil, fmt.Errorf("reading the table: %w", err)
+	}
+	if !info.Mode().IsRegular() || info.Size() > maxTable {
+		return nil, nil, nil, nil, fmt.Errorf("reading the table: %s is not a file of at most %d MiB", file, maxTable>>20)
+	}
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		return nil, nil, nil, nil, fmt.Errorf("reading the table: %w", err)
+	}
+	name := path.Base(file)
+	src := diag.NewSources()
+	src.Add(name, raw)
+	p := &plan.Plan{Layer: "knobs", Target: GenericBoard, Board: GenericBoard, Serial: 1, Rollback: "on-stop"}
+	origins, report := plan.Origins{}, &diag.Report{}
+	lines := bufio.NewScanner(bytes.NewReader(raw))
+	lines.Buffer(nil, maxTable+1)
+	for n := 1; lines.Scan(); n++ {
+		line := lines.Text()
+		if strings.TrimSpace(line) == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		at := plan.Position{File: name, Line: n, Column: 1}
+		s, problem := knob(line)
+		if problem != "" {
+			report.Errorf("YT0109", at, "", "%s", problem)
+			continue
+		}
+		if first, taken := origins[s.ID]; taken {
+			report.Add(diag.Diagnostic{ID: "YT0105", Severity: diag.Error, Pos: at, Message: "the path appears twice",
+				Related: []diag.Related{{Pos: first, Message: "first here"}}})
+			continue
+		}
+		origins[s.ID] = at
+		p.Settings = append(p.Settings, s)
+	}
+	if err := lines.Err(); err != nil {
+		return nil, nil, nil, nil, fmt.Errorf("reading the table: %w", err)
+	}
+	if report.Failed() {
+		return nil, nil, report, src, nil
+	}
+	if err := p.Seal(); err != nil {
+		return nil, nil, nil, nil, fmt.Errorf("sealing the plan: %w", err)
+	}
+	return p, origins, report, src, nil
+}
+
+// knob reads a line of a table; problem says what is wrong with it.
+func knob(line string) (s plan.Setting, problem string) {
+	file, value, ok := strings.Cut(line, "\t")
+	if !ok {
+		return s, "a line is a path, a tab, and a value"
+	}
+	value = strings.TrimSpace(value)
+	below := strings.HasPrefix(file, "/proc/") || strings.HasPrefix(file, "/sys/")
+	if !below || path.Clean(file) != file || strings.ContainsAny(file, " *?[]\\") {
+		return s, fmt.Sprintf("%q is not one file below /proc or /sys", diag.Visible(file))
+	}
+	for _, r := range line {
+		if r < 0x20 && r != '\t' || r == 0x7f {
+			return s, fmt.Sprintf("the line holds the control character U+%04X", r)
+		}
+	}
+	if value == "" {
+		return s, "the value is empty"
+	}
+	return plan.Setting{
+		ID: "knob." + file, Domain: plan.DomainKnob, Select: plan.Select{Path: file}, Type: knobType(file, value), Want: value,
+		Compare: plan.Exact, Policy: plan.Enforce, Needs: plan.NeedsNothing,
+	}, ""
+}
+
+// knobType tells how the kernel prints the file back.
+func knobType(file, value string) string {
+	switch base := path.Base(file); {
+	case base == "scheduler", strings.HasPrefix(file, "/sys/kernel/mm/transparent_hugepage/") && !isInt(value):
+		return plan.TypeChoice
+	case base == "smp_affinity_list", base == "cpuset.cpus":
+		return plan.TypeCPUList
+	case base == "smp_affinity", base == "default_smp_affinity", base == "rps_cpus", base == "xps_cpus":
+		return plan.TypeCPUMask
+	}
+	words := strings.Fields(value)
+	for _, w := range words {
+		if !isInt(w) {
+			return plan.TypeString
+		}
+	}
+	if len(words) > 1 {
+		return plan.TypeVector
+	}
+	return plan.TypeInt
+}
+
+func isInt(s string) bool {
+	_, err := strconv.ParseInt(s, 0, 64)
+	return err == nil
+}

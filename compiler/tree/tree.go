@@ -1,0 +1,395 @@
+// Package tree puts a layer on disk: all of it or nothing, only inside its
+// folder, and without touching what yoctune does not own.
+//
+// Ownership is written down in .yoctune-manifest.json, which lists every
+// generated file with the digest of its content. A file that is not listed is
+// somebody else's: it is neither deleted nor overwritten. A listed file whose
+// content is not what was written was edited by hand, and only force overwrites
+// it.
+package tree
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/yoctune/yoctune/emitters"
+	"github.com/yoctune/yoctune/schema/plan"
+)
+
+// ManifestName is the file that lists what yoctune owns.
+const ManifestName = ".yoctune-manifest.json"
+
+// manifestSchema identifies the format of the manifest.
+const manifestSchema = "yoctune.manifest/1"
+
+// Reasons why a tree cannot be written; test with errors.Is.
+var (
+	ErrForeign = errors.New("the file is not yoctune's")
+	ErrEdited  = errors.New("the file was edited by hand")
+	ErrFolder  = errors.New("the output folder cannot be used")
+)
+
+// Conflict is a file in the way. It wraps [ErrForeign] or [ErrEdited].
+type Conflict struct {
+	Path string
+	Err  error
+}
+
+func (c Conflict) Error() string { return c.Path + ": " + c.Err.Error() }
+
+// Unwrap returns the reason.
+func (c Conflict) Unwrap() error { return c.Err }
+
+// Kind says what happens to a file.
+type Kind string
+
+// What can happen to a file.
+const (
+	Add    Kind = "add"
+	Change Kind = "change"
+	Remove Kind = "remove"
+)
+
+// Action is what writing would do to one file.
+type Action struct {
+	Kind Kind
+	Path string
+	Was  []byte // content before
+	Now  []byte // content after
+	Mode fs.FileMode
+}
+
+// Comparison is a tree against the folder it would be written to.
+type Comparison struct {
+	Out       string
+	Actions   []Action // by path
+	Conflicts []Conflict
+	Same      int // files that are as they should be
+
+	manifest []byte
+	files    []emitters.File
+}
+
+// Clean tells that the folder is exactly what would be written.
+func (c *Comparison) Clean() bool { return len(c.Actions) == 0 && len(c.Conflicts) == 0 }
+
+type manifest struct {
+	Schema string           `json:"$schema"`
+	Files  map[string]entry `json:"files"`
+}
+
+type entry struct {
+	SHA256 string `json:"sha256"`
+	Mode   string `json:"mode"`
+}
+
+func digest(b []byte) string {
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:])
+}
+
+// maxExisting bounds what is read of a file that is in the way, in bytes.
+const maxExisting = 64 << 20
+
+// Compare finds what writing the files to a folder would do. The folder need
+// not exist. The error wraps [ErrFolder].
+func Compare(out string, files []emitters.File) (*Comparison, error) {
+	c := &Comparison{Out: out, files: files}
+	if err := c.list(); err != nil {
+		return nil, err
+	}
+	root, err := os.OpenRoot(out)
+	if errors.Is(err, fs.ErrNotExist) {
+		for _, f := range files {
+			c.Actions = append(c.Actions, Action{Kind: Add, Path: f.Path, Now: f.Data, Mode: f.Mode})
+		}
+		c.sort()
+		return c, nil
+	}
+	if err != nil {
+		return nil, folder(out, err)
+	}
+	defer root.Close()
+	owned, err := readManifest(root)
+	if err != nil {
+		return nil, folder(out, err)
+	}
+	wanted := map[string]bool{}
+	for _, f := range files {
+		wanted[f.Path] = true
+		if err := c.compare(root, f, owned); err != nil {
+			return nil, folder(out, err)
+		}
+	}
+	for name, e := range owned {
+		if wanted[name] {
+			continue
+		}
+		was, state, err := existing(root, name)
+		switch {
+		case err != nil:
+			return nil, folder(out, err)
+		case state == absent:
+		case state == other:
+			c.Conflicts = append(c.Conflicts, Conflict{name, ErrForeign})
+		case digest(was) != e.SHA256:
+			c.Conflicts = append(c.Conflicts, Conflict{name, ErrEdited})
+			c.Actions = append(c.Actions, Action{Kind: Remove, Path: name, Was: was})
+		default:
+			c.Actions = append(c.Actions, Action{Kind: Remove, Path: name, Was: was})
+		}
+	}
+	if was, _, err := existing(root, ManifestName); err != nil || !bytes.Equal(was, c.manifest) {
+		c.Actions = append(c.Actions, Action{Kind: Change, Path: ManifestName, Was: was, Now: c.manifest, Mode: 0o644})
+	}
+	c.sort()
+	return c, nil
+}
+
+func (c *Comparison) sort() {
+	slices.SortFunc(c.Actions, func(a, b Action) int { return strings.Compare(a.Path, b.Path) })
+	slices.SortFunc(c.Conflicts, func(a, b Conflict) int { return strings.Compare(a.Path, b.Path) })
+}
+
+// list makes the manifest and refuses paths that would leave the folder.
+func (c *Comparison) list() error {
+	m := manifest{Schema: manifestSchema, Files: map[string]entry{}}
+	for i, f := range c.files {
+		if !fs.ValidPath(f.Path) || f.Path == "." || f.Path == ManifestName || strings.ContainsRune(f.Path, '\\') {
+			return fmt.Errorf("%w: %q is not a path inside it", ErrFolder, f.Path)
+		}
+		if f.Mode == 0 {
+			c.files[i].Mode = 0o644
+		}
+		m.Files[f.Path] = entry{SHA256: digest(f.Data), Mode: fmt.Sprintf("%04o", c.files[i].Mode.Perm())}
+	}
+	b, err := plan.Canonical(m)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrFolder, err)
+	}
+	c.manifest = b
+	return nil
+}
+
+func folder(out string, err error) error {
+	var pe *fs.PathError
+	if errors.As(err, &pe) && pe.Path != "" && pe.Path != out {
+		return fmt.Errorf("%w: %s: %s: %w", ErrFolder, out, pe.Path, pe.Err)
+	}
+	if errors.As(err, &pe) {
+		err = pe.Err
+	}
+	return fmt.Errorf("%w: %s: %w", ErrFolder, out, err)
+}
+
+func readManifest(root *os.Root) (map[string]entry, error) {
+	raw, state, err := existing(root, ManifestName)
+	if err != nil || state == absent {
+		return nil, err
+	}
+	var m manifest
+	if state != regular || json.Unmarshal(raw, &m) != nil || m.Schema != manifestSchema {
+		return nil, fmt.Errorf("%s is not a manifest of this version; move the folder away, or repair the file", ManifestName)
+	}
+	for name := range m.Files {
+		if !fs.ValidPath(name) || name == "." {
+			return nil, fmt.Errorf("%s names %q, which is not a path inside the folder", ManifestName, name)
+		}
+	}
+	return m.Files, nil
+}
+
+func (c *Comparison) compare(root *os.Root, f emitters.File, owned map[string]entry) error {
+	was, state, err := existing(root, f.Path)
+	if err != nil {
+		return err
+	}
+	e, mine := owned[f.Path]
+	action := Action{Kind: Change, Path: f.Path, Was: was, Now: f.Data, Mode: f.Mode}
+	switch state {
+	case absent:
+		action.Kind = Add
+	case other:
+		c.Conflicts = append(c.Conflicts, Conflict{f.Path, ErrForeign})
+		return nil
+	default:
+		info, err := root.Lstat(f.Path)
+		if err != nil {
+			return err
+		}
+		same := bytes.Equal(was, f.Data)
+		switch {
+		case !mine && !same:
+			c.Conflicts = append(c.Conflicts, Conflict{f.Path, ErrForeign})
+		case mine && !same && digest(was) != e.SHA256:
+			c.Conflicts = append(c.Conflicts, Conflict{f.Path, ErrEdited})
+		}
+		if same && info.Mode().Perm() == f.Mode.Perm() {
+			c.Same++
+			return nil
+		}
+	}
+	c.Actions = append(c.Actions, action)
+	return nil
+}
+
+type state int
+
+const (
+	absent state = iota
+	regular
+	other // a folder, a link, a device: never ours
+)
+
+// existing reads what is at a path. A link on the way counts as something that
+// is not ours: following it could write elsewhere.
+func existing(root *os.Root, name string) ([]byte, state, error) {
+	for i, r := range name {
+		if r != '/' {
+			continue
+		}
+		info, err := root.Lstat(name[:i])
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, absent, nil
+		}
+		if err != nil {
+			return nil, absent, err
+		}
+		if !info.IsDir() {
+			return nil, other, nil
+		}
+	}
+	info, err := root.Lstat(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, absent, nil
+	}
+	if err != nil {
+		return nil, absent, err
+	}
+	if !info.Mode().IsRegular() || info.Size() > maxExisting {
+		return nil, other, nil
+	}
+	b, err := root.ReadFile(name)
+	return b, regular, err
+}
+
+// Write brings the folder to what was compared. With force, files edited by
+// hand are overwritten; files that are not yoctune's never are. Everything is
+// first written to a folder beside the output; a folder that did not exist
+// appears whole, an existing one file by file, each by a rename.
+func (c *Comparison) Write(force bool) error {
+	var blocked []error
+	for _, k := range c.Conflicts {
+		if !force || !errors.Is(k, ErrEdited) {
+			blocked = append(blocked, k)
+		}
+	}
+	if len(blocked) > 0 {
+		return errors.Join(blocked...)
+	}
+	parent := filepath.Dir(filepath.Clean(c.Out))
+	if err := os.MkdirAll(parent, 0o755); err != nil {
+		return folder(c.Out, err)
+	}
+	stage, err := os.MkdirTemp(parent, ".yoctune-*")
+	if err != nil {
+		return folder(c.Out, err)
+	}
+	defer os.RemoveAll(stage)
+	if err := os.Chmod(stage, 0o755); err != nil {
+		return folder(c.Out, err)
+	}
+	if _, err := os.Lstat(c.Out); errors.Is(err, fs.ErrNotExist) {
+		return c.whole(stage)
+	}
+	return c.each(stage)
+}
+
+func (c *Comparison) whole(stage string) error {
+	for _, f := range c.files {
+		if err := put(stage, f.Path, f.Data, f.Mode); err != nil {
+			return folder(c.Out, err)
+		}
+	}
+	if err := put(stage, ManifestName, c.manifest, 0o644); err != nil {
+		return folder(c.Out, err)
+	}
+	if err := os.Rename(stage, c.Out); err != nil {
+		return folder(c.Out, err)
+	}
+	return nil
+}
+
+func put(dir, name string, data []byte, mode fs.FileMode) error {
+	file := filepath.Join(dir, filepath.FromSlash(name))
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		return err
+	}
+	if err := os.WriteFile(file, data, mode.Perm()); err != nil {
+		return err
+	}
+	return os.Chmod(file, mode.Perm()) // past the umask: the layer is the same for everybody
+}
+
+func (c *Comparison) each(stage string) error {
+	root, err := os.OpenRoot(c.Out)
+	if err != nil {
+		return folder(c.Out, err)
+	}
+	defer root.Close()
+	for _, a := range c.Actions {
+		if a.Kind == Remove || a.Path == ManifestName {
+			continue
+		}
+		if err := put(stage, a.Path, a.Now, a.Mode); err != nil {
+			return folder(c.Out, err)
+		}
+	}
+	for _, a := range c.Actions {
+		if a.Kind == Remove || a.Path == ManifestName {
+			continue
+		}
+		if err := root.MkdirAll(path.Dir(a.Path), 0o755); err != nil {
+			return folder(c.Out, err)
+		}
+		// Compare saw no link on the way; the window until here is the user's own.
+		if err := os.Rename(filepath.Join(stage, filepath.FromSlash(a.Path)), filepath.Join(c.Out, filepath.FromSlash(a.Path))); err != nil {
+			return folder(c.Out, err)
+		}
+	}
+	for _, a := range c.Actions {
+		if a.Kind != Remove {
+			continue
+		}
+		if err := root.Remove(a.Path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return folder(c.Out, err)
+		}
+		prune(root, path.Dir(a.Path))
+	}
+	if err := put(stage, ManifestName, c.manifest, 0o644); err != nil {
+		return folder(c.Out, err)
+	}
+	if err := os.Rename(filepath.Join(stage, ManifestName), filepath.Join(c.Out, ManifestName)); err != nil {
+		return folder(c.Out, err)
+	}
+	return nil
+}
+
+// prune removes folders that have become empty.
+func prune(root *os.Root, dir string) {
+	for ; dir != "."; dir = path.Dir(dir) {
+		if root.Remove(dir) != nil {
+			return // not empty
+		}
+	}
+}

@@ -1,0 +1,158 @@
+package tree
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/yoctune/yoctune/emitters"
+)
+
+func layer(files ...string) []emitters.File {
+	var out []emitters.File
+	for i := 0; i < len(files); i += 2 {
+		out = append(out, emitters.File{Path: files[i], Data: []byte(files[i+1]), Mode: 0o644})
+	}
+	return out
+}
+
+func write(t *testing.T, out string, force bool, files []emitters.File) error {
+	t.Helper()
+	c, err := Compare(out, files)
+	if err != nil {
+		return err
+	}
+	return c.Write(force)
+}
+
+func read(t *testing.T, file string) string {
+	t.Helper()
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return "absent"
+	}
+	return string(b)
+}
+
+func TestANewFolderAppearsWholeAndASecondBuildChangesNothing(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "a", "layer")
+	files := layer("conf/layer.conf", "x\n", "README.md", "y\n")
+	if err := write(t, out, false, files); err != nil {
+		t.Fatal(err)
+	}
+	c, err := Compare(out, files)
+	if err != nil || !c.Clean() || c.Same != 2 {
+		t.Errorf("second comparison: %+v, %v", c, err)
+	}
+	left, err := filepath.Glob(filepath.Join(filepath.Dir(out), ".yoctune-*"))
+	if err != nil || len(left) != 0 {
+		t.Errorf("temporary folders are left: %v", left)
+	}
+}
+
+func TestStaleFilesGoAndForeignFilesStay(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "layer")
+	if err := write(t, out, false, layer("old/gone.conf", "x\n", "kept.conf", "y\n")); err != nil {
+		t.Fatal(err)
+	}
+	foreign := filepath.Join(out, "notes.txt")
+	if err := os.WriteFile(foreign, []byte("mine"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := write(t, out, false, layer("kept.conf", "z\n")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(out, "old")); !os.IsNotExist(err) {
+		t.Error("the emptied folder of a stale file is still there")
+	}
+	if read(t, foreign) != "mine" || read(t, filepath.Join(out, "kept.conf")) != "z\n" {
+		t.Error("a foreign file was touched, or a generated one was not updated")
+	}
+}
+
+func TestForeignFilesAreNeverOverwritten(t *testing.T) {
+	out := t.TempDir()
+	if err := os.WriteFile(filepath.Join(out, "README.md"), []byte("mine"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, force := range []bool{false, true} {
+		err := write(t, out, force, layer("README.md", "generated", "conf/layer.conf", "x"))
+		if !errors.Is(err, ErrForeign) {
+			t.Errorf("force=%t: got %v, want ErrForeign", force, err)
+		}
+		if read(t, filepath.Join(out, "conf/layer.conf")) != "absent" {
+			t.Errorf("force=%t: half of the layer was written", force)
+		}
+	}
+}
+
+func TestHandEditedFilesNeedForce(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "layer")
+	if err := write(t, out, false, layer("a.conf", "1\n")); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(out, "a.conf")
+	if err := os.WriteFile(file, []byte("edited\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := write(t, out, false, layer("a.conf", "2\n")); !errors.Is(err, ErrEdited) {
+		t.Errorf("got %v, want ErrEdited", err)
+	}
+	if read(t, file) != "edited\n" {
+		t.Error("the edit is lost")
+	}
+	if err := write(t, out, true, layer("a.conf", "2\n")); err != nil || read(t, file) != "2\n" {
+		t.Errorf("with force: %v, %q", err, read(t, file))
+	}
+}
+
+func TestLinksInTheFolderAreNotFollowed(t *testing.T) {
+	outside := t.TempDir()
+	out := t.TempDir()
+	if err := os.Symlink(outside, filepath.Join(out, "conf")); err != nil {
+		t.Fatal(err)
+	}
+	if err := write(t, out, true, layer("conf/layer.conf", "x")); !errors.Is(err, ErrForeign) {
+		t.Errorf("got %v, want ErrForeign", err)
+	}
+	if read(t, filepath.Join(outside, "layer.conf")) != "absent" {
+		t.Error("a file was written through the link")
+	}
+}
+
+func TestPathsOutsideTheFolderAreRefused(t *testing.T) {
+	for _, p := range []string{"../x", "/etc/x", "a/../../x", "", "a//b", ManifestName} {
+		if err := write(t, filepath.Join(t.TempDir(), "layer"), true, layer(p, "x")); !errors.Is(err, ErrFolder) {
+			t.Errorf("%q: got %v, want ErrFolder", p, err)
+		}
+	}
+}
+
+func TestAManifestThatReachesOutsideIsRefused(t *testing.T) {
+	out := t.TempDir()
+	victim := filepath.Join(filepath.Dir(out), "victim")
+	if err := os.WriteFile(victim, []byte("x"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	text := `{"$schema":"yoctune.manifest/1","files":{"../victim":{"sha256":"2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881"}}}`
+	if err := os.WriteFile(filepath.Join(out, ManifestName), []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := write(t, out, true, layer("a", "b")); !errors.Is(err, ErrFolder) {
+		t.Errorf("got %v, want ErrFolder", err)
+	}
+	if read(t, victim) != "x" {
+		t.Error("a file outside was removed")
+	}
+}
+
+func TestAFileInPlaceOfTheFolderIsAnError(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(out, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := write(t, out, false, layer("a", "b")); !errors.Is(err, ErrFolder) {
+		t.Errorf("got %v, want ErrFolder", err)
+	}
+}
