@@ -28,28 +28,16 @@ their clocks and stock power modes, meta-tegra branches, and kernel parameters.
 Every fact of a board has a source and is marked "verified" when a public file,
 log or source shows it. What is not verified is never used to refuse a
 configuration; what nobody has seen is absent, not zero.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(newFactsListCommand(), newFactsShowCommand(), newFactsCheckCommand())
 	return cmd
 }
 
-// factsFormat adds --format to a command that writes text or NDJSON.
-func factsFormat(cmd *cobra.Command, format *string) {
-	cmd.Flags().StringVar(format, "format", "text", "text, or json: one object per line, a summary last")
-}
-
-func factsJSON(format string) (bool, error) {
-	switch format {
-	case "text", "json":
-		return format == "json", nil
-	}
-	return false, fmt.Errorf("--format %s: give text or json", format)
-}
-
 func newFactsListCommand() *cobra.Command {
-	var format string
 	kinds := []string{"boards", "releases", "sysctls"}
-	cmd := &cobra.Command{
+	return &cobra.Command{
 		Use:   "list [boards|releases|sysctls]",
 		Short: "List what facts there are",
 		Example: `  yoctune facts list
@@ -58,10 +46,11 @@ func newFactsListCommand() *cobra.Command {
 		Args:      cobra.MatchAll(cobra.MaximumNArgs(1), cobra.OnlyValidArgs),
 		ValidArgs: kinds,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			asJSON, err := factsJSON(format)
+			format, err := formatOf(cmd)
 			if err != nil {
 				return err
 			}
+			asJSON := format == "json"
 			// Kernel parameters are many: only when asked for.
 			want := kinds[:2]
 			if len(args) == 1 {
@@ -83,8 +72,6 @@ func newFactsListCommand() *cobra.Command {
 			return w.Flush()
 		},
 	}
-	factsFormat(cmd, &format)
-	return cmd
 }
 
 type factsSummary struct {
@@ -180,8 +167,7 @@ func presentOn(f sysctl.Fact) string {
 }
 
 func newFactsShowCommand() *cobra.Command {
-	var format string
-	cmd := &cobra.Command{
+	return &cobra.Command{
 		Use:   "show ID",
 		Short: "Show all facts of a board, a release or a kernel parameter",
 		Example: `  yoctune facts show orin-nano-8gb
@@ -189,18 +175,17 @@ func newFactsShowCommand() *cobra.Command {
   yoctune facts show vm.swappiness --format json`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			asJSON, err := factsJSON(format)
+			format, err := formatOf(cmd)
 			if err != nil {
 				return err
 			}
+			asJSON := format == "json"
 			return showFacts(cmd.OutOrStdout(), args[0], asJSON)
 		},
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return slices.Concat(board.IDs(), release.Names(), sysctl.Keys()), cobra.ShellCompDirectiveNoFileComp
 		},
 	}
-	factsFormat(cmd, &format)
-	return cmd
 }
 
 func showFacts(out io.Writer, id string, asJSON bool) error {
@@ -277,7 +262,7 @@ func showBoard(out io.Writer, b *board.Board) error {
 		}
 		fmt.Fprintf(w, "  %s\t%s\t%s\t[%d]\n", field.name, field.value, mark(e.Verified), n+1)
 		if e.Note != "" {
-			fmt.Fprintf(w, "  \t  (%s)\n", e.Note)
+			fmt.Fprintf(w, "  \t\t\t  %s\n", e.Note)
 		}
 	}
 	fmt.Fprintln(w, "\nStock power modes (* default)")
@@ -503,8 +488,7 @@ func end(n *int64, name string) string {
 }
 
 func newFactsCheckCommand() *cobra.Command {
-	var format string
-	cmd := &cobra.Command{
+	return &cobra.Command{
 		Use:   "check",
 		Short: "Check all facts against each other",
 		Long: `Check that the facts hold together: sources named, frequency tables ascending,
@@ -515,10 +499,11 @@ Exit status: 0 they do, 3 they do not.`,
   yoctune facts check --format json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			asJSON, err := factsJSON(format)
+			format, err := formatOf(cmd)
 			if err != nil {
 				return err
 			}
+			asJSON := format == "json"
 			entries, problems := checkFacts()
 			out := cmd.OutOrStdout()
 			for _, p := range problems {
@@ -542,8 +527,6 @@ Exit status: 0 they do, 3 they do not.`,
 			return nil
 		},
 	}
-	factsFormat(cmd, &format)
-	return cmd
 }
 
 func checkFacts() (entries int, problems []error) {

@@ -7,16 +7,11 @@ import (
 	"testing"
 )
 
-func runFacts(t *testing.T, args ...string) (string, error) {
+func runFacts(t *testing.T, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
-	var out bytes.Buffer
-	cmd := newFactsCommand()
-	cmd.SilenceUsage, cmd.SilenceErrors = true, true
-	cmd.SetOut(&out)
-	cmd.SetErr(&out)
-	cmd.SetArgs(args)
-	err := cmd.Execute()
-	return out.String(), err
+	var out, errOut bytes.Buffer
+	code = run(t.Context(), append([]string{"facts"}, args...), &out, &errOut)
+	return out.String(), errOut.String(), code
 }
 
 func TestFactsShowTellsWhatIsNotVerified(t *testing.T) {
@@ -32,9 +27,9 @@ func TestFactsShowTellsWhatIsNotVerified(t *testing.T) {
 		{"vm.swappiness", "0 to 200"},
 		{"kernel.sched_latency_ns", "absent"},
 	} {
-		out, err := runFacts(t, "show", c.id)
-		if err != nil {
-			t.Errorf("show %s: %v", c.id, err)
+		out, stderr, code := runFacts(t, "show", c.id)
+		if code != exitDone {
+			t.Errorf("show %s: exit %d: %s", c.id, code, stderr)
 		}
 		if !strings.Contains(out, c.want) {
 			t.Errorf("show %s does not say %q:\n%s", c.id, c.want, out)
@@ -49,20 +44,20 @@ func TestFactsShowSuggestsWhatWasMeant(t *testing.T) {
 		"scarthgab":    "scarthgap",
 		"\x1b[31mred":  "no facts about",
 	} {
-		out, err := runFacts(t, "show", id)
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("show %q: %v, want an error with %q", id, err, want)
+		out, stderr, code := runFacts(t, "show", id)
+		if code != exitFailed || !strings.Contains(stderr, want) {
+			t.Errorf("show %q: exit %d: %q, want an error with %q", id, code, stderr, want)
 		}
-		if out != "" || strings.Contains(err.Error(), "\x1b") {
-			t.Errorf("show %q: output %q, error %q", id, out, err)
+		if out != "" || strings.Contains(stderr, "\x1b") {
+			t.Errorf("show %q: output %q, error %q", id, out, stderr)
 		}
 	}
 }
 
 func TestFactsCheckFindsNoProblem(t *testing.T) {
-	out, err := runFacts(t, "check")
-	if err != nil || !strings.Contains(out, " 0 problems") {
-		t.Errorf("check: %v\n%s", err, out)
+	out, stderr, code := runFacts(t, "check")
+	if code != exitDone || !strings.Contains(out, " 0 problems") {
+		t.Errorf("check: exit %d: %s\n%s", code, stderr, out)
 	}
 }
 
@@ -70,9 +65,9 @@ func TestFactsJSONIsOneTypedObjectALineAndASummaryLast(t *testing.T) {
 	for _, args := range [][]string{
 		{"list"}, {"list", "sysctls"}, {"show", "agx-xavier"}, {"show", "master"}, {"show", "vm.dirty_ratio"}, {"check"},
 	} {
-		out, err := runFacts(t, append(args, "--format", "json")...)
-		if err != nil {
-			t.Errorf("%v: %v", args, err)
+		out, stderr, code := runFacts(t, append(args, "--format", "json")...)
+		if code != exitDone {
+			t.Errorf("%v: exit %d: %s", args, code, stderr)
 			continue
 		}
 		lines := strings.Split(strings.TrimSuffix(out, "\n"), "\n")
@@ -90,10 +85,12 @@ func TestFactsJSONIsOneTypedObjectALineAndASummaryLast(t *testing.T) {
 	}
 }
 
-func TestFactsRefusesUnknownFormatsAndKinds(t *testing.T) {
-	for _, args := range [][]string{{"list", "--format", "xml"}, {"list", "carriers"}, {"show"}, {"show", "a", "b"}, {"check", "x"}} {
-		if _, err := runFacts(t, args...); err == nil {
-			t.Errorf("%v: no error", args)
+func TestFactsCommandLinesThatAreWrong(t *testing.T) {
+	for _, args := range [][]string{
+		{"list", "--format", "xml"}, {"list", "carriers"}, {"show"}, {"show", "a", "b"}, {"check", "x"}, {"nope"},
+	} {
+		if out, _, code := runFacts(t, args...); code != exitUsage || out != "" {
+			t.Errorf("%v: exit %d, output %q, want %d and nothing", args, code, out, exitUsage)
 		}
 	}
 }
