@@ -1,0 +1,120 @@
+#!/bin/sh
+# The guest's init. It plays everybody around yoctuned: the system that boots, a
+# stranger who changes a value, a power cut, and an outside observer who reads
+# /proc and /sys by himself. Each check prints one line that the driver reads:
+#
+#   CHECK <name> ok
+#   CHECK <name> FAIL <why>
+export PATH=/bin
+mount -t proc proc /proc
+mount -t sysfs sysfs /sys
+mount -t devtmpfs dev /dev
+mkdir -p /run /var/lib /tmp
+mount -t tmpfs tmpfs /run
+for m in virtio_pci virtio_blk kyber-iosched bfq; do modprobe $m; done
+n=0
+while [ ! -e /sys/block/vda/queue/scheduler ] && [ $n -lt 100 ]; do usleep 50000; n=$((n + 1)); done
+# What the stranger wrote last must not scroll into a check's line.
+echo 1 >/proc/sys/kernel/printk
+
+ok() { echo "CHECK $1 ok"; }
+fail() { echo "CHECK $1 FAIL $2"; }
+
+# knobs prints what every node of the plan says. The shell's own read takes one
+# byte at a time, and a sysctl gives only the first that way: cat takes all.
+knobs() { while read -r path want; do echo "$path $(cat "$path")"; done </expect; }
+
+# expect_code NAME CODE COMMAND... runs a command and judges its exit code.
+expect_code() {
+	name=$1 code=$2
+	shift 2
+	"$@" >/tmp/out 2>/tmp/err
+	got=$?
+	if [ $got = "$code" ]; then ok "$name"; else
+		fail "$name" "exit $got, wanted $code: $(tail -n 3 /tmp/err /tmp/out | tr '\n' ' ')"
+	fi
+}
+
+# says NAME TEXT judges the last output.
+says() { if grep -qF "$2" /tmp/out /tmp/err; then ok "$1"; else fail "$1" "no '$2' in: $(tr '\n' ' ' </tmp/out)$(cat /tmp/err)"; fi; }
+
+# as_wanted NAME: the outside observer compares with the plan.
+as_wanted() {
+	bad=
+	while read -r path want; do
+		value=$(cat "$path")
+		case " $value " in *" $want "* | *" [$want] "*) ;; *) bad="$bad $path=$value(wanted $want)" ;; esac
+	done </expect
+	if [ -z "$bad" ]; then ok "$1"; else fail "$1" "$bad"; fi
+}
+
+# as_before NAME: every node says what it said before anything was done.
+as_before() {
+	knobs >/tmp/now
+	if cmp -s /tmp/before /tmp/now; then ok "$1"; else fail "$1" "$(diff /tmp/before /tmp/now | tr '\n' ' ')"; fi
+}
+
+knobs >/tmp/before
+echo "KERNEL $(uname -r), yoctuned $(yoctuned version)"
+
+expect_code probe-runs 0 yoctuned probe --format json
+says probe-finds-the-disk '"name":"vda"'
+expect_code verify-before-apply-says-no 3 yoctuned verify /plan.json
+as_before verify-changes-nothing
+
+expect_code apply-says-yes 0 yoctuned apply /plan.json
+as_wanted outside-observer-sees-the-plan
+expect_code verify-after-apply-says-yes 0 yoctuned verify /plan.json
+
+sh -c 'echo 77 >/proc/sys/vm/swappiness'
+expect_code verify-after-drift-says-no 3 yoctuned verify /plan.json --format json
+says drift-is-named '"id":"sysctl.vm.swappiness","path":"/proc/sys/vm/swappiness","wanted":"10","found":"77","outcome":"differs"'
+says drift-names-the-line-that-asked '"origin":"config.cue:12:3"'
+says only-the-drifted-setting-differs '"differs":1'
+expect_code apply-repairs 0 yoctuned apply /plan.json
+as_wanted outside-observer-sees-the-repair
+
+expect_code rollback-says-yes 0 yoctuned rollback
+as_before rollback-restores-everything
+
+# A power cut for the process: killed when its first writes are seen, while the
+# slow ones are still to come.
+total=$(wc -l </expect)
+midway=0
+for round in 1 2 3; do
+	yoctuned apply /plan.json >/tmp/out 2>&1 &
+	pid=$!
+	# Swappiness goes from 60 to 10: its first byte tells, without a fork.
+	value=
+	while [ "$value" != 1 ] && [ -d /proc/$pid ]; do read -r value </proc/sys/vm/swappiness; done
+	kill -9 $pid 2>/dev/null && midway=$((midway + 1))
+	wait $pid 2>/dev/null
+	knobs >/tmp/now
+	changed=$(diff /tmp/before /tmp/now | grep -c '^+/')
+	echo "KILLED round $round: $changed of $total nodes had changed"
+	yoctuned rollback >/tmp/out 2>&1 || fail "rollback-after-kill-$round" "$(tail -n 3 /tmp/out | tr '\n' ' ')"
+	as_before "rollback-after-SIGKILL-restores-everything-$round"
+done
+if [ $midway -gt 0 ]; then ok some-kill-came-midway; else fail some-kill-came-midway "apply was always done before the kill"; fi
+
+expect_code a-real-kernel-refuses-and-rounds 3 yoctuned apply /hard.json --format json
+says refused-choice '"cfq\" not offered'
+says refused-range 'vm.swappiness: kernel refused 9999'
+says rounded 'vda read_ahead_kb: asked 130, kernel uses 128'
+says unknown-value 'the kernel does not know \"nosuch\"'
+says absent-node 'kernel.no_such_thing: no such node'
+says waits-for-module 'waits for module nf_conntrack'
+says read-only-node 'read-only by nature'
+says action 'write-only: an action, not a setting'
+says the-rest-was-applied '"wanted":"51","found":"51","outcome":"ok"'
+expect_code rollback-after-refusals 0 yoctuned rollback
+as_before rollback-after-refusals-restores-everything
+
+expect_code another-boards-plan-is-refused 1 yoctuned apply /orin.json
+says and-says-why 'it is for orin-nano-8gb, and this machine has no device tree'
+as_before and-nothing-was-written
+expect_code an-edited-plan-is-refused 1 yoctuned apply /edited.json
+says by-its-digest 'digest'
+
+echo DONE
+poweroff -f

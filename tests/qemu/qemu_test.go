@@ -1,0 +1,319 @@
+// Package qemu boots a distribution's kernel in software emulation and lets
+// yoctuned loose on it: real /proc, real /sys, real refusals, real SIGKILL.
+//
+// It needs the kernel that fetch-kernel.sh puts into a folder, named by
+// YOCTUNE_QEMU; `make qemu-test` does both.
+package qemu
+
+import (
+	"bytes"
+	"context"
+	_ "embed"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/yoctune/yoctune/schema/plan"
+)
+
+//go:embed init.sh
+var initScript []byte
+
+func TestYoctunedOnARealKernel(t *testing.T) {
+	cache := os.Getenv("YOCTUNE_QEMU")
+	if cache == "" {
+		t.Skip("YOCTUNE_QEMU names no folder with a kernel; run `make qemu-test`")
+	}
+	qemu := need(t, "qemu-system-x86_64")
+	busybox := need(t, "busybox")
+	release, err := os.ReadFile(filepath.Join(cache, "ready"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+
+	archive := newCPIO()
+	archive.file("init", 0o755, initScript)
+	archive.host("bin/busybox", busybox)
+	for _, applet := range []string{"sh", "mount", "mkdir", "modprobe", "usleep", "cat", "grep", "cmp", "diff", "tr", "tail", "wc", "uname", "poweroff", "kill"} {
+		archive.symlink("bin/"+applet, "busybox")
+	}
+	archive.tree("lib/modules/"+strings.TrimSpace(string(release)), filepath.Join(cache, "lib/modules"))
+	for name, host := range binary(t, dir) {
+		archive.host(name, host)
+	}
+	for name, data := range plans(t) {
+		archive.file(name, 0o644, data)
+	}
+	initrd := filepath.Join(dir, "initrd")
+	if err := archive.write(initrd); err != nil {
+		t.Fatal(err)
+	}
+	disk := filepath.Join(dir, "disk.img")
+	if err := os.WriteFile(disk, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(disk, 16<<20); err != nil {
+		t.Fatal(err)
+	}
+
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, qemu, "-M", "q35", "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "2", "-m", "512",
+		"-nographic", "-no-reboot", "-net", "none",
+		"-kernel", filepath.Join(cache, "vmlinuz"), "-initrd", initrd,
+		"-drive", "file="+disk+",format=raw,if=virtio",
+		"-append", "console=ttyS0 quiet panic=-1 mitigations=off yoctune_test=4-5")
+	start := time.Now()
+	out, err := cmd.CombinedOutput()
+	t.Logf("guest ran for %.1f s", time.Since(start).Seconds())
+	if err != nil {
+		t.Fatalf("qemu: %v\n%s", err, out)
+	}
+	report(t, string(out))
+}
+
+// report turns the guest's lines into subtests.
+func report(t *testing.T, console string) {
+	done := false
+	checks := 0
+	for line := range strings.Lines(console) {
+		line = strings.TrimSpace(line)
+		switch {
+		case line == "DONE":
+			done = true
+		case strings.HasPrefix(line, "KERNEL "), strings.HasPrefix(line, "KILLED "):
+			t.Log(line)
+		case strings.HasPrefix(line, "CHECK "):
+			f := strings.SplitN(line, " ", 4)
+			checks++
+			t.Run(f[1], func(t *testing.T) {
+				if len(f) != 3 || f[2] != "ok" {
+					t.Error(line)
+				}
+			})
+		}
+	}
+	if !done || checks < 30 {
+		t.Errorf("the guest did not finish (%d checks):\n%s", checks, console)
+	}
+}
+
+func need(t *testing.T, tool string) string {
+	t.Helper()
+	p, err := exec.LookPath(tool)
+	if err != nil {
+		t.Fatalf("%v; `make setup` installs it", err)
+	}
+	return p
+}
+
+// binary builds yoctuned as it ships and returns it with the libraries it wants.
+func binary(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	exe := filepath.Join(dir, "yoctuned")
+	build := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", exe, "github.com/yoctune/yoctune/cmd/yoctuned")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	files := map[string]string{"bin/yoctuned": exe}
+	// ldd fails on a static program, which needs nothing else.
+	out, err := exec.Command("ldd", exe).Output()
+	if err != nil {
+		return files
+	}
+	for word := range strings.FieldsSeq(string(out)) {
+		if strings.HasPrefix(word, "/") {
+			files[strings.TrimPrefix(word, "/")] = word
+		}
+	}
+	return files
+}
+
+// plans returns the plans of the guest and what its observer expects.
+func plans(t *testing.T) map[string][]byte {
+	t.Helper()
+	knob := func(id, path, typ, want string) plan.Setting {
+		return plan.Setting{
+			ID: id, Domain: plan.DomainKnob, Type: typ, Want: want, Select: plan.Select{Path: path},
+			Compare: plan.Exact, Policy: plan.Enforce, Needs: plan.NeedsNothing,
+		}
+	}
+	sysctl := func(name, want string) plan.Setting {
+		return knob("sysctl."+name, "/proc/sys/"+strings.ReplaceAll(name, ".", "/"), plan.TypeInt, want)
+	}
+	disk := func(attr, typ, want string) plan.Setting {
+		s := knob("storage.vd*."+attr, "", typ, want)
+		s.Select = plan.Select{Class: "block", Name: "vd*", Driver: "virtio_blk", Attr: "queue/" + attr}
+		return s
+	}
+	text := func(name, want string) plan.Setting {
+		s := sysctl(name, want)
+		s.Type = plan.TypeString
+		return s
+	}
+	good := []plan.Setting{
+		disk("scheduler", plan.TypeChoice, "kyber"),
+		disk("nr_requests", plan.TypeInt, "64"),
+		disk("read_ahead_kb", plan.TypeInt, "512"),
+		disk("rq_affinity", plan.TypeInt, "2"),
+		sysctl("vm.swappiness", "10"),
+		// Slow ones, so that a kill can come between.
+		knob("memory.hugepages", "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages", plan.TypeInt, "24"),
+		knob("memory.thp", "/sys/kernel/mm/transparent_hugepage/enabled", plan.TypeChoice, "never"),
+		knob("memory.thpDefrag", "/sys/kernel/mm/transparent_hugepage/defrag", plan.TypeChoice, "defer+madvise"),
+		knob("memory.ksm", "/sys/kernel/mm/ksm/run", plan.TypeBool, "1"),
+		sysctl("vm.vfs_cache_pressure", "50"),
+		sysctl("vm.dirty_bytes", "67108864"),
+		sysctl("vm.dirty_background_bytes", "16777216"),
+		sysctl("vm.dirty_expire_centisecs", "1500"),
+		sysctl("vm.min_free_kbytes", "16384"),
+		sysctl("net.core.rmem_max", "8388608"),
+		sysctl("net.core.somaxconn", "1024"),
+		sysctl("kernel.sched_rt_runtime_us", "900000"),
+		sysctl("fs.inotify.max_user_watches", "65536"),
+	}
+	arg := knob("kernel.args.yoctune_test", "", plan.TypeCPUList, "4,5")
+	arg.Domain, arg.Select, arg.Needs = plan.DomainKernel, plan.Select{Class: "cmdline", Name: "yoctune_test"}, plan.NeedsReboot
+	hard := []plan.Setting{
+		disk("scheduler", plan.TypeChoice, "cfq"),
+		disk("read_ahead_kb", plan.TypeInt, "130"),
+		sysctl("vm.swappiness", "9999"),
+		text("net.ipv4.tcp_congestion_control", "nosuch"),
+		sysctl("kernel.no_such_thing", "1"),
+		sysctl("net.netfilter.nf_conntrack_max", "65536"),
+		knob("workqueue", "/sys/module/workqueue/parameters/power_efficient", plan.TypeBool, "Y"),
+		sysctl("vm.drop_caches", "3"),
+		sysctl("vm.vfs_cache_pressure", "51"),
+	}
+	files := map[string][]byte{}
+	put := func(name, board string, settings []plan.Setting) {
+		p := &plan.Plan{Layer: "qemu", Target: name, Board: board, Settings: settings}
+		if err := p.Seal(); err != nil {
+			t.Fatal(err)
+		}
+		b, err := p.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[name] = b
+	}
+	put("plan.json", "generic", append(good, arg))
+	put("hard.json", "generic", hard)
+	put("orin.json", "orin-nano-8gb", good)
+	files["edited.json"] = bytes.Replace(files["plan.json"], []byte(`"want": "10"`), []byte(`"want": "11"`), 1)
+	origins, err := plan.Origins{"sysctl.vm.swappiness": {File: "config.cue", Line: 12, Column: 3}}.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	files["plan.origins.json"] = origins
+	var expect strings.Builder
+	for _, s := range good {
+		path := s.Select.Path
+		if path == "" {
+			path = "/sys/block/vda/" + s.Select.Attr
+		}
+		fmt.Fprintf(&expect, "%s %s\n", path, s.Want)
+	}
+	files["expect"] = []byte(expect.String())
+	return files
+}
+
+// cpio collects an initramfs in the "newc" format
+// (Documentation/driver-api/early-userspace/buffer-format.rst).
+type cpio struct {
+	buf  bytes.Buffer
+	dirs map[string]bool
+	next int
+	err  error
+}
+
+func newCPIO() *cpio { return &cpio{dirs: map[string]bool{".": true}} }
+
+func (c *cpio) entry(name string, mode uint32, data []byte) {
+	c.next++
+	// magic, inode, mode, uid, gid, links, mtime, size, four device numbers,
+	// length of the name, checksum
+	fmt.Fprintf(&c.buf, "070701%08x%08x%08x%08x%08x%08x%08x%08x%08x%08x%08x%08x%08x", c.next, mode, 0, 0, 1, 0, len(data), 0, 0, 0, 0, len(name)+1, 0)
+	c.buf.WriteString(name + "\x00")
+	c.pad()
+	c.buf.Write(data)
+	c.pad()
+}
+
+func (c *cpio) pad() {
+	for c.buf.Len()%4 != 0 {
+		c.buf.WriteByte(0)
+	}
+}
+
+func (c *cpio) parents(name string) {
+	dir := filepath.Dir(name)
+	if c.dirs[dir] {
+		return
+	}
+	c.parents(dir)
+	c.dirs[dir] = true
+	c.entry(dir, 0o040755, nil)
+}
+
+func (c *cpio) file(name string, perm uint32, data []byte) {
+	c.parents(name)
+	c.entry(name, 0o100000|perm, data)
+}
+
+func (c *cpio) symlink(name, target string) {
+	c.parents(name)
+	c.entry(name, 0o120777, []byte(target))
+}
+
+func (c *cpio) host(name, path string) {
+	data, err := os.ReadFile(path)
+	if c.err == nil {
+		c.err = err
+	}
+	c.file(name, 0o755, data)
+}
+
+// tree adds the files below dir whose path there starts with name's last part.
+func (c *cpio) tree(name, dir string) {
+	base := filepath.Join(dir, filepath.Base(name))
+	err := filepath.WalkDir(base, func(p string, e fs.DirEntry, err error) error {
+		if err != nil || !e.Type().IsRegular() {
+			return err
+		}
+		rel, err := filepath.Rel(base, p)
+		if err != nil {
+			return err
+		}
+		c.host(filepath.Join(name, rel), p)
+		return nil
+	})
+	if c.err == nil {
+		c.err = err
+	}
+}
+
+func (c *cpio) write(name string) error {
+	if c.err != nil {
+		return c.err
+	}
+	c.parents("dev/x")
+	c.parents("proc/x")
+	c.parents("sys/x")
+	c.entry("TRAILER!!!", 0, nil)
+	f, err := os.Create(name)
+	if err != nil {
+		return err
+	}
+	if _, err := io.Copy(f, &c.buf); err != nil {
+		return err
+	}
+	return f.Close()
+}
