@@ -82,23 +82,28 @@ type boardOverlay struct {
 }
 
 type tableOverlay struct {
-	Key           string            `json:"key"`
-	ResearchBoard string            `json:"research_board"` // where the modes are, if not in this board
-	Research      string            `json:"research"`       // key of its "stock"
-	L4T           string            `json:"l4t"`
-	Holds         []string          `json:"holds"`  // L4T versions the file is known to hold for
-	Lines         []string          `json:"lines"`  // L4T lines it may be used for; none: all
-	Files         []string          `json:"files"`  // NVPMODEL values that install it
-	Own           string            `json:"own"`    // it is the module's own file, installed by no machine
-	Params        string            `json:"params"` // PARAM table that was read
-	ByUse         string            `json:"by_use"` // sibling whose types and paths are taken
-	ExtraTypes    string            `json:"extra_types"`
-	Types         map[string]string `json:"types"`
-	NoPaths       []string          `json:"no_paths"`
-	Drop          []string          `json:"drop"` // modes that are no stock modes
-	Partial       [][2]any          `json:"partial"`
-	Foreign       bool              `json:"foreign"`
-	Note          string            `json:"note"`
+	Key           string   `json:"key"`
+	ResearchBoard string   `json:"research_board"` // where the modes are, if not in this board
+	Research      string   `json:"research"`       // key of its "stock"
+	L4T           string   `json:"l4t"`
+	Holds         []string `json:"holds"`  // L4T versions the file is known to hold for
+	Lines         []string `json:"lines"`  // L4T lines it may be used for; none: all
+	Files         []string `json:"files"`  // NVPMODEL values that install it
+	Own           string   `json:"own"`    // it is the module's own file, installed by no machine
+	Params        string   `json:"params"` // PARAM table that was read
+	ByUse         string   `json:"by_use"` // sibling whose types and paths are taken
+	// Full: the PARAM sections were read, and are the sibling's for every parameter
+	// in use; CPU_ONLINE has the cores in use, or all with AllCores.
+	Full       bool              `json:"full"`
+	AllCores   bool              `json:"all_cores"`
+	Paths      map[string]string `json:"paths"` // argument to file, where no sibling has it
+	ExtraTypes string            `json:"extra_types"`
+	Types      map[string]string `json:"types"`
+	NoPaths    []string          `json:"no_paths"`
+	Drop       []string          `json:"drop"` // modes that are no stock modes
+	Partial    [][2]any          `json:"partial"`
+	Foreign    bool              `json:"foreign"`
+	Note       string            `json:"note"`
 }
 
 func writeBoards(file, dir string) error {
@@ -587,7 +592,7 @@ func (g *generator) table(o tableOverlay) (board.Table, string, error) {
 	}
 	var err error
 	t.Params, err = g.params(o, t.Modes)
-	t.ParamsByUse = o.ByUse != ""
+	t.ParamsByUse = o.ByUse != "" && !o.Full
 	return t, found.File, err
 }
 
@@ -627,7 +632,8 @@ func (g *generator) params(o tableOverlay, modes []board.Mode) ([]board.Param, e
 		}
 		for _, a := range args {
 			name, twin := strings.CutSuffix(a.key, "_KNEXT")
-			if o.ByUse != "" && !slices.Contains(used[p.Name], name) {
+			whole := o.Full && (p.Name != "CPU_ONLINE" || o.AllCores)
+			if o.ByUse != "" && !whole && !slices.Contains(used[p.Name], name) {
 				continue
 			}
 			if !twin {
@@ -670,7 +676,16 @@ func (g *generator) params(o tableOverlay, modes []board.Mode) ([]board.Param, e
 				kind = p.Type
 			}
 		}
-		out = append(out, board.Param{Name: name, Type: kind, Args: used[name]})
+		param := board.Param{Name: name, Type: kind, Args: used[name]}
+		for _, a := range param.Args {
+			if file, ok := o.Paths[a]; ok {
+				if param.Paths == nil {
+					param.Paths = map[string]string{}
+				}
+				param.Paths[a] = file
+			}
+		}
+		out = append(out, param)
 	}
 	return out, nil
 }
