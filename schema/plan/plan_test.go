@@ -1,0 +1,243 @@
+package plan_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/yoctune/yoctune/schema/plan"
+	"pgregory.net/rapid"
+)
+
+func sealed(t testing.TB, p *plan.Plan) []byte {
+	t.Helper()
+	if err := p.Seal(); err != nil {
+		t.Fatal(err)
+	}
+	b, err := p.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func small() *plan.Plan {
+	return &plan.Plan{
+		Layer: "vision", Target: "line-camera", Board: "orin-nano-8gb", Release: "scarthgap", L4T: "36.4.0", Serial: 7,
+		Settings: []plan.Setting{{
+			ID: "sysctl.vm.swappiness", Domain: plan.DomainSysctl, Type: plan.TypeInt, Want: "10",
+			Select:  plan.Select{Path: "/proc/sys/vm/swappiness"},
+			Compare: plan.Exact, Policy: plan.Enforce, Needs: plan.NeedsNothing,
+		}},
+	}
+}
+
+func TestTheCanonicalFormIsSortedIndentedAndEndsWithANewline(t *testing.T) {
+	got, err := plan.Canonical(map[string]any{
+		"b": []int{}, "a": map[string]string{}, "<&>": "<a & b>", "é": nil,
+		"list": []any{1, "two", true, map[string]int{"y": -2, "x": math.MaxInt64}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `{
+  "<&>": "<a & b>",
+  "a": {},
+  "b": [],
+  "list": [
+    1,
+    "two",
+    true,
+    {
+      "x": 9223372036854775807,
+      "y": -2
+    }
+  ],
+  "é": null
+}
+`
+	if string(got) != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+func TestNumbersWithAFractionAreRefused(t *testing.T) {
+	for _, v := range []any{0.5, 1e30, map[string]any{"deep": []any{2.25}}} {
+		if b, err := plan.Canonical(v); err == nil {
+			t.Errorf("%v became %s", v, b)
+		}
+	}
+}
+
+func TestASealedPlanIsReadBack(t *testing.T) {
+	p := small()
+	b := sealed(t, p)
+	got, err := plan.Decode(bytes.NewReader(b))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(got, p) {
+		t.Errorf("got %+v\nwant %+v", got, p)
+	}
+	if again := sealed(t, got); !bytes.Equal(again, b) {
+		t.Errorf("sealing again changed it:\n%s", again)
+	}
+}
+
+func TestAnUnwholePlanIsRefused(t *testing.T) {
+	good := string(sealed(t, small()))
+	edit := func(old, new string) string {
+		if !strings.Contains(good, old) {
+			t.Fatalf("the plan has no %s", old)
+		}
+		return strings.Replace(good, old, new, 1)
+	}
+	for _, c := range []struct {
+		name, text string
+		want       error
+	}{
+		{"a changed value", edit(`"want": "10"`, `"want": "11"`), plan.ErrDigest},
+		{"a changed serial", edit(`"serial": 7`, `"serial": 6`), plan.ErrDigest},
+		{"a changed digest", edit(`"digest": "sha256:`, `"digest": "sha256:0`), plan.ErrDigest},
+		{"no digest", edit(`"digest":`, `"machine":`), plan.ErrDigest},
+		{"an added setting", edit(`"settings": [`, `"settings": [{"id":"x"},`), plan.ErrDigest},
+		{"an unknown field", edit(`"serial": 7`, `"serial": 7, "surprise": 1`), plan.ErrSyntax},
+		{"the next major", edit(plan.Schema, "yoctune.plan/2"), plan.ErrSchema},
+		{"a longer major", edit(plan.Schema, "yoctune.plan/10"), plan.ErrSchema},
+		{"no schema", edit(`"$schema": "yoctune.plan/1",`, ``), plan.ErrSchema},
+		{"a second document", good + good, plan.ErrSyntax},
+		{"trailing text", good + "x", plan.ErrSyntax},
+		{"nothing", "", plan.ErrSyntax},
+		{"null", "null", plan.ErrSchema},
+		{"a list", "[]", plan.ErrSyntax},
+		{"a wrong type", edit(`"serial": 7`, `"serial": "7"`), plan.ErrSyntax},
+		{"a fraction", edit(`"serial": 7`, `"serial": 7.5`), plan.ErrSyntax},
+		{"a binary", "\x7fELF\x00", plan.ErrSyntax},
+		{"too large", strings.Repeat(" ", plan.MaxSize+1), plan.ErrSyntax},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if p, err := plan.Decode(strings.NewReader(c.text)); !errors.Is(err, c.want) || p != nil {
+				t.Errorf("%+v, %v; want %v", p, err, c.want)
+			}
+		})
+	}
+	for cut := range good[:len(good)-2] { // the last two bytes are "}\n"
+		if _, err := plan.Decode(strings.NewReader(good[:cut])); !errors.Is(err, plan.ErrSyntax) {
+			t.Fatalf("cut at %d: %v", cut, err)
+		}
+	}
+}
+
+func TestAMinorVersionOfTheSameMajorIsRead(t *testing.T) {
+	p := small()
+	sealed(t, p)
+	p.Schema = plan.Schema + ".3"
+	p.Digest = ""
+	// The digest covers the schema, so a later writer seals it with its own.
+	b, err := p.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := plan.Decode(bytes.NewReader(b)); !errors.Is(err, plan.ErrDigest) {
+		t.Errorf("%v; want only the digest to be wrong", err)
+	}
+}
+
+// Layout is not content: the digest is over the canonical form.
+func TestReformattingAPlanDoesNotBreakItsDigest(t *testing.T) {
+	b := sealed(t, small())
+	var compact bytes.Buffer
+	if err := json.Compact(&compact, b); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := plan.Decode(&compact); err != nil {
+		t.Error(err)
+	}
+}
+
+// anyText favours what breaks encoders.
+func anyText(rt *rapid.T, label string) string {
+	return rapid.OneOf(
+		rapid.String(),
+		rapid.SampledFrom([]string{"", "<&>", "\u2028", "\"\\", "\x00\n\t", "${@x}", "é", "\U0001f600"}),
+	).Draw(rt, label)
+}
+
+func anyPlan(rt *rapid.T) *plan.Plan {
+	p := &plan.Plan{
+		Layer: anyText(rt, "layer"), Target: anyText(rt, "target"), Board: anyText(rt, "board"),
+		Serial: rapid.Int64().Draw(rt, "serial"),
+	}
+	for i := range rapid.IntRange(0, 4).Draw(rt, "settings") {
+		p.Settings = append(p.Settings, plan.Setting{
+			ID: fmt.Sprintf("sysctl.%d", i), Want: anyText(rt, "want"), Type: anyText(rt, "type"),
+			Select:   plan.Select{Path: anyText(rt, "path"), Name: anyText(rt, "name")},
+			Optional: rapid.Bool().Draw(rt, "optional"),
+		})
+	}
+	if rapid.Bool().Draw(rt, "power") {
+		p.Power = &plan.Power{Default: anyText(rt, "mode"), Modes: []plan.PowerMode{{
+			ID: rapid.Int().Draw(rt, "id"), Name: anyText(rt, "name"), Params: []plan.PowerParam{{Value: anyText(rt, "value")}},
+		}}}
+	}
+	if rapid.Bool().Draw(rt, "pipeline") {
+		p.Pipelines = map[string]plan.Pipeline{anyText(rt, "pipeline name"): {
+			Source: plan.PipelineSource{Kind: "file", Path: anyText(rt, "path")},
+			Stages: []plan.PipelineStage{{ID: anyText(rt, "stage")}},
+		}}
+	}
+	return p
+}
+
+func TestDecodingWhatWasEncodedGivesThePlan(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		p := anyPlan(rt)
+		if err := p.Seal(); err != nil {
+			rt.Fatal(err)
+		}
+		b, err := p.Encode()
+		if err != nil {
+			rt.Fatal(err)
+		}
+		got, err := plan.Decode(bytes.NewReader(b))
+		if err != nil {
+			rt.Fatal(err)
+		}
+		if !reflect.DeepEqual(got, p) {
+			rt.Fatalf("got %+v\nwant %+v", got, p)
+		}
+		again, err := got.Encode()
+		if err != nil || !bytes.Equal(again, b) {
+			rt.Fatalf("%v\n%s\nwas\n%s", err, again, b)
+		}
+	})
+}
+
+func FuzzDecode(f *testing.F) {
+	good := sealed(f, small())
+	f.Add(good)
+	f.Add(good[:len(good)-3])
+	f.Add([]byte(`{"$schema":"yoctune.plan/1","digest":""}`))
+	f.Add([]byte(`{"$schema":"yoctune.plan/1","settings":null,"pipelines":{"\ud800":{}}}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		p, err := plan.Decode(bytes.NewReader(data))
+		if err != nil {
+			if !errors.Is(err, plan.ErrSyntax) && !errors.Is(err, plan.ErrSchema) && !errors.Is(err, plan.ErrDigest) {
+				t.Fatalf("%v is none of the reasons to refuse a plan", err)
+			}
+			return
+		}
+		b, err := p.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := plan.Decode(bytes.NewReader(b)); err != nil {
+			t.Fatalf("accepted, and refused after encoding: %v", err)
+		}
+	})
+}
