@@ -36,6 +36,8 @@ type Problem struct {
 	Line    int
 	Column  int // from 1, in bytes
 	Message string
+	// Ignored: what stands there has no effect at all.
+	Ignored bool
 }
 
 func (p Problem) Error() string {
@@ -55,7 +57,8 @@ func ReadFragment(file string, data []byte) (*Config, []Problem) {
 		raw, data = line, rest
 		text := string(bytes.TrimSuffix(raw, []byte("\r")))
 		bad := func(col int, format string, args ...any) {
-			problems = append(problems, Problem{file, n, col, fmt.Sprintf(format, args...)})
+			msg := fmt.Sprintf(format, args...)
+			problems = append(problems, Problem{File: file, Line: n, Column: col, Message: msg, Ignored: strings.HasPrefix(msg, "ignored")})
 		}
 		l, ok := readLine(text, bad)
 		if ok {
@@ -98,10 +101,10 @@ func readLine(text string, bad func(col int, format string, args ...any)) (Line,
 			bad(2, "ignored: exactly one space must stand between # and CONFIG_%s", name)
 			return Line{}, false
 		case tail != "is not set":
-			bad(len(text)-len(tail)+1, "ignored since Linux 6.10: text after \"is not set\"")
+			bad(len(text)-len(tail)+1, "ignored by recent kernels: text after \"is not set\"")
 			return Line{}, false
 		case !validName(name):
-			bad(3, "CONFIG_%s is no symbol name", name)
+			bad(3, "ignored: CONFIG_%s is no symbol name", name)
 			return Line{}, false
 		}
 		return Line{Symbol: name, Value: "n"}, true
@@ -125,7 +128,7 @@ func readLine(text string, bad func(col int, format string, args ...any)) (Line,
 		return Line{}, false
 	}
 	if !validName(name) {
-		bad(8, "CONFIG_%s is no symbol name", name)
+		bad(8, "ignored: CONFIG_%s is no symbol name", name)
 		return Line{}, false
 	}
 	return Line{Symbol: name, Value: value}, true

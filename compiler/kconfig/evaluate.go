@@ -75,7 +75,7 @@ func Prepare(t *kernel.Tree) *Kernel {
 	return k
 }
 
-// State is what an evaluation gave each symbol.
+// state is what an evaluation knows of a symbol.
 type state struct {
 	tri      Tri    // of a bool or tristate
 	text     string // of the others
@@ -113,6 +113,15 @@ type Result struct {
 // turn a defconfig and fragments into a .config. It follows the order in which
 // that program computes, because with circular defaults the order decides.
 func (k *Kernel) Evaluate(cfg *Config) *Result {
+	r := k.begin(cfg)
+	for i := range k.Symbols {
+		r.value(int32(i))
+	}
+	return r
+}
+
+// begin prepares an evaluation that computes symbols as they are asked for.
+func (k *Kernel) begin(cfg *Config) *Result {
 	r := &Result{k: k, sym: make([]state, len(k.Symbols)), choices: make([]choiceState, len(k.Choices)), modules: Y}
 	for i := range r.choices {
 		r.choices[i].userMember, r.choices[i].chosen = -1, -1
@@ -129,9 +138,6 @@ func (k *Kernel) Evaluate(cfg *Config) *Result {
 		r.modules = r.sym[k.modules].tri
 	} else if k.ChoiceByOrder {
 		r.modules = N
-	}
-	for i := range k.Symbols {
-		r.value(int32(i))
 	}
 	return r
 }
@@ -205,7 +211,10 @@ func accept(t kernel.Type, v string) (value, problem string) {
 			}
 			return "", "=m on a bool: the whole line is ignored"
 		}
-		return "", "a " + t.String() + " takes y" + map[bool]string{true: ", m"}[t == kernel.Tristate] + " or n, in lower case"
+		if t == kernel.Tristate {
+			return "", "a tristate takes y, m or n, in lower case"
+		}
+		return "", "a bool takes y or n, in lower case"
 	case kernel.String:
 		s, ok := unquote(v)
 		if !ok {
@@ -214,12 +223,12 @@ func accept(t kernel.Type, v string) (value, problem string) {
 		return s, ""
 	case kernel.Int:
 		if !validInt(v) {
-			return "", "not a decimal integer"
+			return "", "an int takes a decimal number"
 		}
 		return v, ""
 	case kernel.Hex:
 		if !validHex(v) {
-			return "", "not a hexadecimal number"
+			return "", "a hex takes a hexadecimal number"
 		}
 		return v, ""
 	}
@@ -283,6 +292,16 @@ func (r *Result) tri(id kernel.ExprID) Tri {
 		return Y
 	}
 	return N
+}
+
+// defaultTri evaluates the value of a default line, in which m is not tied to
+// MODULES as it is in a condition.
+func (r *Result) defaultTri(id kernel.ExprID) Tri {
+	e := r.k.Exprs[id]
+	if x := kernel.Ref(e.A); e.Op == kernel.Symbol && !x.IsSymbol() && !r.k.Literals[^x].Word && r.k.Literals[^x].Text == "m" {
+		return M
+	}
+	return r.tri(id)
 }
 
 func (r *Result) operand(x kernel.Ref) Tri {
@@ -545,7 +564,6 @@ func (r *Result) value(i int32) *state {
 
 func (r *Result) logical(i, c int32) {
 	s := &r.sym[i]
-	sym := &r.k.Symbols[i]
 	switch {
 	case c >= 0 && r.k.ChoiceByOrder:
 		r.choose(c)
@@ -570,7 +588,7 @@ func (r *Result) logical(i, c int32) {
 			s.written = true
 		}
 		if d, cond := r.firstDefault(i); d != nil {
-			v = min(r.tri(d.Value), cond)
+			v = min(r.defaultTri(d.Value), cond)
 			if v != N {
 				s.written = true
 			}
@@ -584,7 +602,6 @@ func (r *Result) logical(i, c int32) {
 	if v == M && r.plain(i) {
 		v = Y
 	}
-	_ = sym
 	s.tri = v
 }
 

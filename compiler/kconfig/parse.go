@@ -71,12 +71,12 @@ type entry struct {
 }
 
 func (p *parser) errorAt(line, col int, format string, args ...any) error {
-	return Problem{p.file, line, col, fmt.Sprintf(format, args...)}
+	return Problem{File: p.file, Line: line, Column: col, Message: fmt.Sprintf(format, args...)}
 }
 
 func (p *parser) warnAt(line, col int, format string, args ...any) {
 	if len(p.warnings) < 1000 {
-		p.warnings = append(p.warnings, Problem{p.file, line, col, fmt.Sprintf(format, args...)})
+		p.warnings = append(p.warnings, Problem{File: p.file, Line: line, Column: col, Message: fmt.Sprintf(format, args...)})
 	}
 }
 
@@ -84,7 +84,7 @@ func (p *parser) warnAt(line, col int, format string, args ...any) {
 func (p *parser) note(err error) bool {
 	var pr Problem
 	if !errors.As(err, &pr) {
-		pr = Problem{p.file, p.line, 1, err.Error()}
+		pr = Problem{File: p.file, Line: p.line, Column: 1, Message: err.Error()}
 	}
 	p.problems = append(p.problems, pr)
 	return len(p.problems) < maxErrors
@@ -181,7 +181,7 @@ func (p *parser) readFile(data string) error {
 	for len(p.blocks) > open {
 		b := p.blocks[len(p.blocks)-1]
 		p.blocks = p.blocks[:len(p.blocks)-1]
-		if !p.note(Problem{b.file, b.line, 1, fmt.Sprintf("%s without end%s in this file", b.kind, b.kind)}) {
+		if !p.note(Problem{File: b.file, Line: b.line, Column: 1, Message: fmt.Sprintf("%s without end%s in this file", b.kind, b.kind)}) {
 			return errStop
 		}
 	}

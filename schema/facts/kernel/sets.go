@@ -45,21 +45,24 @@ type Set struct {
 	Caveat string
 	// Release: the full kernel version of the tree read.
 	Release string
+	// Realtime says what a lost PREEMPT_RT means on this kernel, if more than
+	// configuration is needed.
+	Realtime string
 }
 
 // Sets lists the embedded kernels, oldest first. The base configurations are
 // kept as facts, symbol and value: what each tree's own defconfig sets.
 func Sets() []Set {
 	return []Set{
-		{Name: "4.9", L4T: "r32", Release: "4.9.253", Base: "tegra_defconfig",
+		{Name: "4.9", L4T: "r32", Realtime: rtPatches, Release: "4.9.253", Base: "tegra_defconfig",
 			Source: "L4T 32.7.2 kernel sources with the nvidia and nvgpu overlays, as republished by a camera vendor"},
-		{Name: "5.10", L4T: "r35", Release: "5.10.120", Base: "tegra_defconfig",
+		{Name: "5.10", L4T: "r35", Realtime: rtPatches, Release: "5.10.120", Base: "tegra_defconfig",
 			Source: "L4T 35.4.1 kernel sources with the nvidia and nvgpu overlays, as republished by a camera vendor"},
 		{Name: "5.15", L4T: "r36", Release: "5.15.148", Base: "defconfig",
 			Source: "JetPack 6.2 BSP sources (L4T 36.4.3)"},
-		{Name: "6.1", Release: "6.1", Base: "arch/arm64/configs/defconfig",
+		{Name: "6.1", Realtime: "arm64 offers PREEMPT_RT without patches from 6.12 on", Release: "6.1", Base: "arch/arm64/configs/defconfig",
 			Source: "Debian linux-source-6.1"},
-		{Name: "6.8", L4T: "r39", Release: "6.8.0", Base: "arch/arm64/configs/defconfig", Exactness: BaseOnly,
+		{Name: "6.8", L4T: "r39", Realtime: "build the real-time kernel recipe of the BSP instead", Release: "6.8.0", Base: "arch/arm64/configs/defconfig", Exactness: BaseOnly,
 			Source: "Ubuntu 6.8.0-31, the base of NVIDIA's noble tree",
 			Caveat: "these facts are Ubuntu's generic 6.8, from which NVIDIA's r39 kernel is derived; index the kernel's source for exact answers"},
 		{Name: "6.12", Release: "6.12", Base: "arch/arm64/configs/defconfig",
@@ -69,6 +72,8 @@ func Sets() []Set {
 			Caveat: "linux-yocto adds symbols and fragments of its own to upstream 6.18; index the kernel's source for exact answers"},
 	}
 }
+
+const rtPatches = "this series needs the real-time patches that its BSP ships; no configuration alone gives it"
 
 // Find returns the set called name.
 func Find(name string) (Set, bool) {

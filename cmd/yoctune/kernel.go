@@ -1,0 +1,406 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/google/renameio/v2"
+	"github.com/spf13/cobra"
+
+	"github.com/yoctune/yoctune/compiler/kconfig"
+	"github.com/yoctune/yoctune/schema/facts/kernel"
+)
+
+// newKernelCommand returns `yoctune kernel`.
+func newKernelCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "kernel",
+		Short: "Predict what a kernel will keep of a configuration fragment",
+		Args:  cobra.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newKernelPredictCommand(), newKernelIndexCommand())
+	return cmd
+}
+
+func newKernelPredictCommand() *cobra.Command {
+	var o predictOptions
+	cmd := &cobra.Command{
+		Use:   "predict --kernel K FRAGMENT...",
+		Short: "Say what each requested symbol will be, and why",
+		Long: fmt.Sprintf(`Evaluate a kernel's Kconfig with fragments merged over its base configuration, as
+merge_config.sh and kernel-yocto do, and say for each requested symbol what the
+kernel will have, why, and which lines to add.
+
+--kernel is one of %s, or a file that
+"yoctune kernel index" wrote for a kernel of your own. --base is the configuration
+to start from: a defconfig or .config; the default is the one the recipe uses.
+
+Exit status: 0 every request is kept, 1 the request is wrong, 3 one is not kept.`, kernel.Names()),
+		Example: `  yoctune kernel predict --kernel 5.15 tuning.cfg
+  yoctune kernel predict --kernel my.kidx --base .config --format json tuning.cfg`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.fragments = args
+			var err error
+			if o.format, err = formatOf(cmd); err != nil {
+				return err
+			}
+			return runPredict(cmd.OutOrStdout(), o)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.kernel, "kernel", "", "kernel version, or a file written by kernel index")
+	f.StringVar(&o.base, "base", "", "configuration to start from instead of the recipe's defconfig")
+	f.BoolVar(&o.fix, "fix", false, "append the lines that are missing to the last fragment")
+	cobra.CheckErr(cmd.MarkFlagRequired("kernel"))
+	return cmd
+}
+
+type predictOptions struct {
+	kernel, base, format string
+	fragments            []string
+	fix                  bool
+}
+
+func runPredict(w io.Writer, o predictOptions) error {
+	facts, err := kernelFacts(o.kernel)
+	if err != nil {
+		return err
+	}
+	if o.base != "" {
+		base, _, err := readFragment(o.base)
+		if err != nil {
+			return err
+		}
+		own := *facts
+		own.Base = base
+		own.Set.Base = o.base
+		facts = &own
+	}
+	configs, problems, err := readFragments(o.fragments)
+	if err != nil {
+		return err
+	}
+	rep := facts.PredictFragments(configs...)
+	if o.fix && len(rep.Fix) > 0 {
+		last := o.fragments[len(o.fragments)-1]
+		if err := appendLines(last, rep.Fix); err != nil {
+			return err
+		}
+		if configs, problems, err = readFragments(o.fragments); err != nil {
+			return err
+		}
+		rep = facts.PredictFragments(configs...)
+	}
+	if o.format == "json" {
+		writePredictionsJSON(w, facts, rep, problems)
+	} else {
+		writePredictions(w, facts, rep, problems)
+	}
+	if !rep.Kept() || anyIgnored(problems) {
+		return errCheckFailed
+	}
+	return nil
+}
+
+func anyIgnored(ps []kconfig.Problem) bool {
+	for _, p := range ps {
+		if p.Ignored {
+			return true
+		}
+	}
+	return false
+}
+
+// kernelFacts opens embedded facts by name, or an index by its file name.
+func kernelFacts(name string) (*kconfig.Facts, error) {
+	facts, err := kconfig.Open(name)
+	if !errors.Is(err, kernel.ErrUnknown) {
+		return facts, err
+	}
+	data, readErr := os.ReadFile(name)
+	if errors.Is(readErr, fs.ErrNotExist) {
+		return nil, fmt.Errorf("--kernel %s: neither one of %s nor a file that `yoctune kernel index` wrote", name, kernel.Names())
+	}
+	if readErr != nil {
+		return nil, fmt.Errorf("--kernel: %w", readErr)
+	}
+	tree, base, err := kernel.Decode(data, "")
+	if err != nil {
+		return nil, fmt.Errorf("--kernel %s: %w; write it again with `yoctune kernel index`", name, err)
+	}
+	return kconfig.FromTree(tree, kconfig.BaseConfig("base configuration", base)), nil
+}
+
+func readFragment(path string) (*kconfig.Config, []kconfig.Problem, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, nil, fmt.Errorf("configuration: %w", err)
+	}
+	c, problems := kconfig.ReadFragment(path, data)
+	return c, problems, nil
+}
+
+func readFragments(paths []string) (configs []*kconfig.Config, problems []kconfig.Problem, err error) {
+	for _, p := range paths {
+		c, ps, err := readFragment(p)
+		if err != nil {
+			return nil, nil, err
+		}
+		configs = append(configs, c)
+		problems = append(problems, ps...)
+	}
+	return configs, problems, nil
+}
+
+// appendLines adds lines to a fragment; the file is replaced at once.
+func appendLines(path string, lines []kconfig.Line) error {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return fmt.Errorf("--fix: %w", err)
+	}
+	var b strings.Builder
+	b.Write(data)
+	if len(data) > 0 && data[len(data)-1] != '\n' {
+		b.WriteByte('\n')
+	}
+	for _, l := range lines {
+		b.WriteString(l.String() + "\n")
+	}
+	if err := renameio.WriteFile(path, []byte(b.String()), 0o644); err != nil {
+		return fmt.Errorf("--fix: %w", err)
+	}
+	return nil
+}
+
+type outcomeCounts struct {
+	Requested int `json:"requested"`
+	Kept      int `json:"kept"`
+	Changed   int `json:"changed"`
+	Lost      int `json:"lost"`
+	Unknown   int `json:"unknown"`
+}
+
+func countOutcomes(ps []kconfig.Prediction) outcomeCounts {
+	c := outcomeCounts{Requested: len(ps)}
+	for _, p := range ps {
+		switch p.Outcome {
+		case kconfig.Kept:
+			c.Kept++
+		case kconfig.Changed:
+			c.Changed++
+		case kconfig.Lost:
+			c.Lost++
+		case kconfig.Unknown:
+			c.Unknown++
+		}
+	}
+	return c
+}
+
+// writePredictionsJSON writes an object for each requested symbol, and last a
+// summary that also holds what is about no single symbol.
+func writePredictionsJSON(w io.Writer, f *kconfig.Facts, rep *kconfig.Report, problems []kconfig.Problem) {
+	for _, p := range rep.Predictions {
+		writeJSONLine(w, struct {
+			Type string `json:"type"`
+			kconfig.Prediction
+		}{"symbol", p})
+	}
+	type problem struct {
+		File    string `json:"file"`
+		Line    int    `json:"line"`
+		Column  int    `json:"column"`
+		Message string `json:"message"`
+		Ignored bool   `json:"ignored"`
+	}
+	summary := struct {
+		Type    string `json:"type"`
+		Kernel  string `json:"kernel"`
+		Release string `json:"release"`
+		Facts   string `json:"facts"`
+		Source  string `json:"source"`
+		Base    string `json:"base"`
+		outcomeCounts
+		Effects  []kconfig.Effect `json:"effects"`
+		Problems []problem        `json:"problems"`
+		Fix      []string         `json:"fix"`
+		FixKept  int              `json:"fix_kept"`
+	}{
+		Type: "summary", Kernel: f.Set.Name, Release: f.Set.Release, Facts: f.Set.Exactness.String(), Source: f.Set.Source, Base: f.Set.Base,
+		outcomeCounts: countOutcomes(rep.Predictions), Effects: []kconfig.Effect{}, Problems: []problem{}, Fix: []string{}, FixKept: rep.FixKept,
+	}
+	summary.Effects = append(summary.Effects, rep.Effects...)
+	for _, p := range problems {
+		summary.Problems = append(summary.Problems, problem(p))
+	}
+	for _, l := range rep.Fix {
+		summary.Fix = append(summary.Fix, l.String())
+	}
+	writeJSONLine(w, summary)
+}
+
+func writePredictions(w io.Writer, f *kconfig.Facts, rep *kconfig.Report, problems []kconfig.Problem) {
+	fmt.Fprintf(w, "kernel %s, %s\nfacts  %s: %s\n", f.Set.Name, f.Set.Base, f.Set.Exactness, f.Set.Source)
+	if f.Set.Caveat != "" {
+		fmt.Fprintf(w, "       %s\n", f.Set.Caveat)
+	}
+	fmt.Fprintln(w)
+	for _, p := range problems {
+		fmt.Fprintln(w, p.Error())
+	}
+	for _, p := range rep.Predictions {
+		request := kconfig.Line{Symbol: p.Symbol, Value: p.Wanted}
+		fmt.Fprintf(w, "%-8s %s", p.Outcome, request)
+		if p.Outcome == kconfig.Kept {
+			if p.Note != "" {
+				fmt.Fprintf(w, "   (%s)", p.Note)
+			}
+			fmt.Fprintln(w)
+			continue
+		}
+		got := "not in .config"
+		if p.Got != nil {
+			got = "it will be " + *p.Got
+		}
+		fmt.Fprintf(w, "   %s:%d\n         %s: %s\n", p.File, p.Line, got, p.Cause)
+		for i, l := range p.Fix {
+			lead := "         add "
+			if i > 0 {
+				lead = "             "
+			}
+			fmt.Fprintf(w, "%s%s\n", lead, l)
+		}
+	}
+	if len(rep.Effects) > 0 {
+		fmt.Fprintln(w, "\nNobody asked, and yet:")
+		for _, e := range rep.Effects {
+			after := e.After
+			if after == "" {
+				after = "not in .config"
+			}
+			fmt.Fprintf(w, "  %s: %s, was %s: %s\n", e.Symbol, after, e.Before, e.Cause)
+		}
+	}
+	c := countOutcomes(rep.Predictions)
+	fmt.Fprintf(w, "\n%d requested: %d kept, %d changed, %d lost, %d unknown", c.Requested, c.Kept, c.Changed, c.Lost, c.Unknown)
+	if len(rep.Fix) > 0 {
+		fmt.Fprintf(w, "; %d kept with these lines added (--fix):", rep.FixKept)
+		for _, l := range rep.Fix {
+			fmt.Fprintf(w, "\n  %s", l)
+		}
+	}
+	fmt.Fprintln(w)
+}
+
+func newKernelIndexCommand() *cobra.Command {
+	var o kconfig.Options
+	var out, base, runProbes = "", "", false
+	cmd := &cobra.Command{
+		Use:   "index SRC -o FILE",
+		Short: "Read the Kconfig files of your own kernel source",
+		Long: `Read the Kconfig files of an unpacked kernel source, so that "kernel predict" is
+exact for a vendor's fork, linux-yocto or your own patches. For a recipe, SRC is
+its ${S} after do_patch.
+
+Nothing in the source is run: probes of the compiler are answered by declared
+facts, unless --run-probes is given. The base configuration is kept with the
+index: --base, else tegra_defconfig or defconfig of the source.`,
+		Example: `  yoctune kernel index build/tmp/work-shared/jetson-orin-nano-devkit/kernel-source -o my.kidx
+  yoctune kernel index linux-4.9 --overlay nvidia --overlay nvgpu -o r32.kidx`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			format, err := formatOf(cmd)
+			if err != nil {
+				return err
+			}
+			if runProbes {
+				o.Shell = kconfig.RunShell
+			}
+			return runIndex(cmd.OutOrStdout(), args[0], out, base, format, o)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVarP(&out, "output", "o", "", "file to write")
+	f.StringVar(&base, "base", "", "configuration to keep as the base: a defconfig or .config")
+	f.StringVar(&o.Name, "name", "", "what to call it (default: the kernel's version)")
+	f.StringVar(&o.Arch, "arch", "arm64", "ARCH of the kernel's build")
+	f.StringArrayVar(&o.Overlays, "overlay", nil, "further tree of KERNEL_OVERLAYS, in order (L4T r32 and r35)")
+	f.StringVar(&o.Toolchain.GCC, "gcc", "", "version of the compiler to declare (default 12.2.0)")
+	f.StringVar(&o.Toolchain.Binutils, "binutils", "", "version of binutils to declare (default 2.40)")
+	f.BoolVar(&runProbes, "run-probes", false, "run the source's own compiler probes, which executes commands it names")
+	cobra.CheckErr(cmd.MarkFlagRequired("output"))
+	return cmd
+}
+
+func runIndex(w io.Writer, src, out, base, format string, o kconfig.Options) error {
+	x, err := kconfig.Index(src, o)
+	if err != nil {
+		return fmt.Errorf("kernel index %s: %w", src, err)
+	}
+	if base == "" {
+		for _, name := range []string{"tegra_defconfig", "defconfig"} {
+			p := filepath.Join(src, "arch", o.Arch, "configs", name)
+			if _, err := os.Stat(p); err == nil {
+				base = p
+				break
+			}
+		}
+	}
+	entry := kernel.Entry{Tree: x.Tree}
+	if base != "" {
+		c, _, err := readFragment(base)
+		if err != nil {
+			return err
+		}
+		for _, l := range c.Lines {
+			entry.Base = append(entry.Base, kernel.Value{Name: l.Symbol, Value: l.Value})
+		}
+	}
+	f, err := renameio.NewPendingFile(out, renameio.WithPermissions(0o644))
+	if err != nil {
+		return fmt.Errorf("kernel index: %w", err)
+	}
+	defer f.Cleanup() // after CloseAtomicallyReplace there is nothing to clean
+	if err := kernel.Encode(f, entry); err != nil {
+		return fmt.Errorf("kernel index: writing %s: %w", out, err)
+	}
+	if err := f.CloseAtomicallyReplace(); err != nil {
+		return fmt.Errorf("kernel index: writing %s: %w", out, err)
+	}
+	if format == "json" {
+		warnings := make([]string, 0, len(x.Warnings))
+		for _, p := range x.Warnings {
+			warnings = append(warnings, p.Error())
+		}
+		writeJSONLine(w, struct {
+			Type     string   `json:"type"`
+			Release  string   `json:"release"`
+			Files    int      `json:"files"`
+			Symbols  int      `json:"symbols"`
+			Choices  int      `json:"choices"`
+			Base     string   `json:"base"`
+			Lines    int      `json:"base_lines"`
+			Warnings []string `json:"warnings"`
+			Assumed  []string `json:"assumed"`
+			Output   string   `json:"output"`
+		}{"summary", x.Tree.Release, x.Files, len(x.Tree.Symbols), len(x.Tree.Choices), base, len(entry.Base), warnings, append([]string{}, x.Assumed...), out})
+		return nil
+	}
+	for _, p := range x.Warnings {
+		fmt.Fprintln(w, p.Error())
+	}
+	fmt.Fprintf(w, "kernel %s: %d Kconfig files, %d symbols, %d choices; base %s with %d lines\n",
+		x.Tree.Release, x.Files, len(x.Tree.Symbols), len(x.Tree.Choices), base, len(entry.Base))
+	if len(x.Assumed) > 0 {
+		fmt.Fprintf(w, "%d compiler probes were taken to succeed (--format json lists them, --run-probes runs them)\n", len(x.Assumed))
+	}
+	fmt.Fprintf(w, "wrote %s\n", out)
+	return nil
+}

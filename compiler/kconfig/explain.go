@@ -1,0 +1,497 @@
+package kconfig
+
+import (
+	"fmt"
+	"slices"
+	"sort"
+	"strings"
+
+	"github.com/yoctune/yoctune/schema/facts/kernel"
+)
+
+// maxChain bounds how far a cause is followed.
+const maxChain = 4
+
+// cause explains why a line does not hold.
+func (a *analysis) cause(i int32, l Line) string {
+	sym := &a.f.Symbols[i]
+	s := &a.r.sym[i]
+	v, problem := accept(sym.Type, l.Value)
+	if problem != "" {
+		if got, present := a.r.get(i); present {
+			problem += ", so " + sym.Name + " takes its default, " + got
+		}
+		return problem
+	}
+	if !hasPrompt(sym) {
+		return a.noPrompt(i)
+	}
+	if sym.Type.Logical() {
+		want := parseTri(v)
+		if !validTri(l.Value) {
+			return fmt.Sprintf("%q is read as %s: write %s", l.Value, v, v)
+		}
+		if want < s.tri {
+			return a.tooHigh(i, want)
+		}
+		if c := a.f.choice[i]; c >= 0 {
+			return a.choiceCause(i, c)
+		}
+		if s.visible < want {
+			return a.unmet(i, want, map[int32]bool{})
+		}
+	} else if s.visible == N {
+		return a.unmet(i, M, map[int32]bool{})
+	}
+	if rg := a.r.activeRange(i); rg != nil {
+		lo, _ := a.r.text(rg.Low)
+		hi, _ := a.r.text(rg.High)
+		return fmt.Sprintf("out of range %s to %s: the nearest end is taken, without a message", lo, hi)
+	}
+	return "another line of the configuration decides"
+}
+
+func hasPrompt(s *kernel.Sym) bool {
+	for j := range s.Defs {
+		if s.Defs[j].Prompt {
+			return true
+		}
+	}
+	return false
+}
+
+// note is for a line that holds although it is not what makes it hold.
+func (a *analysis) note(i int32) string {
+	sym := &a.f.Symbols[i]
+	if hasPrompt(sym) || !sym.Type.Logical() {
+		return ""
+	}
+	return a.noPrompt(i)
+}
+
+func (a *analysis) noPrompt(i int32) string {
+	by := a.activeSelects(i, M)
+	if len(by) > 0 {
+		return "no prompt: it cannot be set; selected by " + names(by, 3) + ", do not set"
+	}
+	var from []string
+	for _, e := range a.f.selects[i] {
+		from = append(from, a.f.Symbols[e.from].Name)
+	}
+	if len(from) > 0 {
+		return "no prompt: it cannot be set, only selected, by " + names(from, 3)
+	}
+	return "no prompt: it cannot be set; its default decides"
+}
+
+// activeSelects names the symbols that select i with at least min.
+func (a *analysis) activeSelects(i int32, min Tri) []string {
+	var by []string
+	for _, e := range a.f.selects[i] {
+		if a.r.edge(e) >= min {
+			by = append(by, a.f.Symbols[e.from].Name)
+		}
+	}
+	return by
+}
+
+func names(all []string, n int) string {
+	var list []string
+	seen := map[string]bool{}
+	for _, s := range all {
+		if !seen[s] {
+			seen[s] = true
+			list = append(list, s)
+		}
+	}
+	if len(list) > n {
+		return fmt.Sprintf("%s and %d more", strings.Join(list[:n], ", "), len(list)-n)
+	}
+	return strings.Join(list, ", ")
+}
+
+// tooHigh explains a symbol that is more than was asked for.
+func (a *analysis) tooHigh(i int32, want Tri) string {
+	if by := a.activeSelects(i, want+1); len(by) > 0 {
+		return fmt.Sprintf("selected by %s, do not set", names(by, 3))
+	}
+	if c := a.f.choice[i]; c >= 0 && a.r.choices[c].chosen == i {
+		return "choice: one member must be on, and no other is asked for: turn on another member instead"
+	}
+	if a.r.sym[i].visible == N {
+		return a.unmet(i, M, map[int32]bool{}) + "; its default decides"
+	}
+	return "its default decides"
+}
+
+// choiceCause explains a member of a choice that was not taken.
+func (a *analysis) choiceCause(i, c int32) string {
+	g := &a.r.choices[c]
+	taken := "no member"
+	if g.chosen >= 0 {
+		taken = a.f.Symbols[g.chosen].Name
+	}
+	if a.r.sym[i].visible == N {
+		why := a.unmet(i, M, map[int32]bool{})
+		if g.chosen >= 0 {
+			return fmt.Sprintf("%s; choice: %s is not visible, so the group falls back to %s", why, a.f.Symbols[i].Name, taken)
+		}
+		return why
+	}
+	if g.chosen < 0 {
+		return "choice: it is not offered in this configuration"
+	}
+	if !a.f.ChoiceByOrder && g.userMember >= 0 && g.userMember != i && g.chosen != g.userMember {
+		last := a.f.Symbols[g.userMember].Name
+		return fmt.Sprintf("choice: only its last line counts, and the later %s is not visible, so the group falls back to %s", last, taken)
+	}
+	return fmt.Sprintf("choice: the later line %s takes its place", a.where(taken, taken))
+}
+
+// where adds to text the position of the line that sets a symbol.
+func (a *analysis) where(symbol, text string) string {
+	if i, ok := a.last[symbol]; ok && a.cfg.Lines[i].Line > 0 {
+		return fmt.Sprintf("%s (%s:%d)", text, a.cfg.Lines[i].File, a.cfg.Lines[i].Line)
+	}
+	return text
+}
+
+// unmet says what keeps a symbol's prompt from being offered, as a chain to
+// something that can be set. A definition with the fewest obstacles speaks for
+// the symbol.
+func (a *analysis) unmet(i int32, want Tri, seen map[int32]bool) string {
+	seen[i] = true
+	var best []string
+	found := false
+	sym := &a.f.Symbols[i]
+	for j := range sym.Defs {
+		d := &sym.Defs[j]
+		if !d.Prompt {
+			continue
+		}
+		var why []string
+		a.obstacles(d.Depends, want, seen, &why)
+		a.obstacles(d.Visible, want, seen, &why)
+		if c := d.Choice; c >= 0 && !a.f.ChoiceByOrder && a.r.choices[c].tri == N {
+			a.obstacles(a.f.Choices[c].Depends, want, seen, &why)
+			a.obstacles(a.f.Choices[c].Visible, want, seen, &why)
+		}
+		if len(why) > 0 && (!found || len(why) < len(best)) {
+			best, found = why, true
+		}
+	}
+	if !found {
+		return "its prompt is not offered in this configuration"
+	}
+	return "needs " + joinReasons(best)
+}
+
+// joinReasons joins reasons that may hold commas themselves.
+func joinReasons(why []string) string {
+	var list []string
+	for _, w := range why {
+		if !slices.Contains(list, w) {
+			list = append(list, w)
+		}
+	}
+	if len(list) > 6 {
+		list = append(list[:6:6], fmt.Sprintf("%d more", len(list)-6))
+	}
+	return strings.Join(list, ", and ")
+}
+
+// obstacles collects what is false in a condition, the operands of && apart.
+func (a *analysis) obstacles(id kernel.ExprID, want Tri, seen map[int32]bool, out *[]string) {
+	if a.r.tri(id) >= want {
+		return
+	}
+	e := a.f.Exprs[id]
+	switch e.Op {
+	case kernel.And:
+		a.obstacles(kernel.ExprID(e.A), want, seen, out)
+		a.obstacles(kernel.ExprID(e.B), want, seen, out)
+	case kernel.Symbol:
+		*out = append(*out, a.needs(kernel.Ref(e.A), want, seen))
+	case kernel.Not:
+		in := a.f.Exprs[e.A]
+		if in.Op == kernel.Symbol && kernel.Ref(in.A).IsSymbol() {
+			*out = append(*out, a.needsOff(in.A))
+			return
+		}
+		*out = append(*out, a.render(id))
+	case kernel.Or:
+		*out = append(*out, a.either(id, want, seen))
+	default:
+		*out = append(*out, a.render(id))
+	}
+}
+
+// either describes the nearest alternative of a condition, and names the others.
+func (a *analysis) either(id kernel.ExprID, want Tri, seen map[int32]bool) string {
+	var all []kernel.ExprID
+	var split func(kernel.ExprID)
+	split = func(x kernel.ExprID) {
+		if e := a.f.Exprs[x]; e.Op == kernel.Or && len(all) < 8 {
+			split(kernel.ExprID(e.A))
+			split(kernel.ExprID(e.B))
+			return
+		}
+		all = append(all, x)
+	}
+	split(id)
+	var best []string
+	at := -1
+	for n, x := range all {
+		// Alternatives must not hide each other's reasons.
+		mine := make(map[int32]bool, len(seen))
+		for k := range seen {
+			mine[k] = true
+		}
+		var why []string
+		a.obstacles(x, want, mine, &why)
+		if len(why) > 0 && (at < 0 || len(why) < len(best)) {
+			best, at = why, n
+		}
+	}
+	if at < 0 {
+		return a.render(id)
+	}
+	var others []string
+	for n, x := range all {
+		if n != at {
+			others = append(others, a.render(x))
+		}
+	}
+	return strings.Join(best, " and ") + ", or else " + names(others, 3)
+}
+
+// needs describes one symbol that should be on, and why it is not.
+func (a *analysis) needs(x kernel.Ref, want Tri, seen map[int32]bool) string {
+	if !x.IsSymbol() {
+		if a.f.Literals[^x].Word {
+			return a.f.Literals[^x].Text + ", which this kernel does not have"
+		}
+		return "something that is never true"
+	}
+	sym := &a.f.Symbols[x]
+	s := &a.r.sym[x]
+	name := sym.Name
+	if s.tri == M && want == Y {
+		return name + "=y (it is m)"
+	}
+	if seen[int32(x)] || len(seen) > maxChain {
+		return name
+	}
+	if !hasPrompt(sym) {
+		return name + ", which " + a.whyOff(int32(x), seen)
+	}
+	if s.visible == N {
+		return name + ", which " + a.unmet(int32(x), want, seen)
+	}
+	if c := a.f.choice[x]; c >= 0 && a.r.choices[c].chosen >= 0 {
+		return fmt.Sprintf("%s, in whose choice %s is taken", name, a.f.Symbols[a.r.choices[c].chosen].Name)
+	}
+	if i, ok := a.last[name]; ok {
+		if _, problem := accept(sym.Type, a.cfg.Lines[i].Value); problem != "" {
+			return fmt.Sprintf("%s, whose line is ignored", a.where(name, name))
+		}
+		if _, mine := a.requested[name]; mine {
+			return name + ", which " + a.where(name, "a requested line") + " turns off"
+		}
+	}
+	if a.base.value(int32(x)).tri > s.tri {
+		return name + ", whose default is no longer on"
+	}
+	return name + ", which is off in the base configuration"
+}
+
+// whyOff explains a symbol without prompt that is off: nothing that selects it
+// is on.
+func (a *analysis) whyOff(i int32, seen map[int32]bool) string {
+	seen[i] = true
+	var only, others []string
+	for _, e := range a.f.selects[i] {
+		from := a.f.Symbols[e.from].Name
+		if a.r.sym[e.from].tri == N {
+			others = append(others, from)
+			continue
+		}
+		var why []string
+		a.obstacles(e.dep, M, seen, &why)
+		a.obstacles(e.cond, M, seen, &why)
+		if len(why) > 0 {
+			only = append(only, from+" selects only with "+strings.Join(why, " and "))
+		}
+	}
+	switch {
+	case len(only) == 1:
+		return only[0]
+	case len(only) > 1:
+		return "one of these must select: " + names(only, 2)
+	}
+	for j := range a.f.Symbols[i].Defs {
+		d := &a.f.Symbols[i].Defs[j]
+		for _, def := range d.Defaults {
+			var why []string
+			a.obstacles(d.Depends, M, seen, &why)
+			a.obstacles(def.If, M, seen, &why)
+			a.obstacles(def.Value, M, seen, &why)
+			if len(why) > 0 {
+				return "needs " + joinReasons(why)
+			}
+		}
+	}
+	if len(others) > 0 {
+		return "only " + names(others, 3) + " can select"
+	}
+	return "nothing in this kernel turns on"
+}
+
+func (a *analysis) needsOff(x int32) string {
+	name := a.f.Symbols[x].Name
+	if by := a.activeSelects(x, M); len(by) > 0 {
+		return fmt.Sprintf("%s off, but %s selects it", name, names(by, 2))
+	}
+	if i, ok := a.last[name]; ok && a.cfg.Lines[i].Value != "n" {
+		if _, mine := a.requested[name]; mine {
+			return name + " off, but it is requested"
+		}
+		return name + " off, but the base configuration turns it on"
+	}
+	return name + " off, but it is on by default"
+}
+
+// render writes a condition as Kconfig does, with the value of what it compares.
+func (a *analysis) render(id kernel.ExprID) string {
+	return a.renderIn(id, kernel.Or, 0)
+}
+
+var opText = map[kernel.Op]string{
+	kernel.Equal: "=", kernel.Unequal: "!=", kernel.Less: "<", kernel.LessEqual: "<=",
+	kernel.Greater: ">", kernel.GreaterEqual: ">=",
+}
+
+func (a *analysis) renderIn(id kernel.ExprID, outer kernel.Op, depth int) string {
+	if depth > 12 {
+		return "…"
+	}
+	e := a.f.Exprs[id]
+	switch e.Op {
+	case kernel.True:
+		return "y"
+	case kernel.Symbol:
+		return a.refText(kernel.Ref(e.A))
+	case kernel.Not:
+		return "!" + a.renderIn(kernel.ExprID(e.A), kernel.Not, depth+1)
+	case kernel.And, kernel.Or:
+		op := " && "
+		if e.Op == kernel.Or {
+			op = " || "
+		}
+		s := a.renderIn(kernel.ExprID(e.A), e.Op, depth+1) + op + a.renderIn(kernel.ExprID(e.B), e.Op, depth+1)
+		if outer == kernel.Not || outer == kernel.And && e.Op == kernel.Or {
+			return "(" + s + ")"
+		}
+		return s
+	}
+	s := a.refText(kernel.Ref(e.A)) + opText[e.Op] + a.refText(kernel.Ref(e.B))
+	if x := kernel.Ref(e.A); x.IsSymbol() {
+		if v, _ := a.r.text(x); v != "" {
+			s += " (it is " + v + ")"
+		}
+	}
+	return s
+}
+
+func (a *analysis) refText(x kernel.Ref) string {
+	if x.IsSymbol() {
+		return a.f.Symbols[x].Name
+	}
+	return a.f.Literals[^x].Text
+}
+
+// maxEffects bounds the list of side effects.
+const maxEffects = 50
+
+// effects lists symbols that were on, or had a value, before the fragments and
+// are not what they were, though no line mentions them.
+func (a *analysis) effects() []Effect {
+	var out []Effect
+	for i := range a.f.Symbols {
+		sym := &a.f.Symbols[i]
+		if _, asked := a.requested[sym.Name]; asked || !hasPrompt(sym) {
+			continue
+		}
+		a.base.value(int32(i))
+		was, had := a.base.get(int32(i))
+		is, has := a.r.get(int32(i))
+		switch {
+		case !had || had && has && was == is:
+			continue
+		case sym.Type.Logical() && was == "n":
+			continue
+		case !sym.Type.Logical() && !has:
+			continue // goes with what it belongs to
+		}
+		e := Effect{Symbol: sym.Name, Before: was}
+		if has {
+			e.After = is
+		}
+		e.Cause = a.effectCause(int32(i))
+		out = append(out, e)
+	}
+	// What the base configuration asked for comes first.
+	sort.SliceStable(out, func(x, y int) bool {
+		_, inX := a.last[out[x].Symbol]
+		_, inY := a.last[out[y].Symbol]
+		return inX && !inY
+	})
+	if len(out) > maxEffects {
+		out = out[:maxEffects]
+	}
+	return out
+}
+
+func (a *analysis) effectCause(i int32) string {
+	if c := a.f.choice[i]; c >= 0 && a.r.sym[i].visible != N {
+		if m := a.r.choices[c].chosen; m >= 0 && m != i {
+			name := a.f.Symbols[m].Name
+			if _, asked := a.requested[name]; asked {
+				return "choice: " + a.where(name, name) + " takes its place"
+			}
+			return "choice: the group falls back to " + name
+		}
+	}
+	if a.f.Symbols[i].Type.Logical() && a.r.sym[i].visible == N {
+		return a.unmet(i, M, map[int32]bool{})
+	}
+	for _, e := range a.f.selects[i] {
+		if a.base.edge(e) > a.r.edge(e) {
+			return a.f.Symbols[e.from].Name + " no longer selects it"
+		}
+	}
+	for _, e := range a.f.implies[i] {
+		if a.base.edge(e) > a.r.edge(e) {
+			return a.f.Symbols[e.from].Name + " no longer implies it"
+		}
+	}
+	for j := range a.f.Symbols[i].Defs {
+		d := &a.f.Symbols[i].Defs[j]
+		for _, def := range d.Defaults {
+			if min(a.base.tri(def.If), a.base.defaultTri(def.Value)) == N {
+				continue
+			}
+			var why []string
+			a.obstacles(d.Depends, M, map[int32]bool{i: true}, &why)
+			a.obstacles(def.If, M, map[int32]bool{i: true}, &why)
+			a.obstacles(def.Value, M, map[int32]bool{i: true}, &why)
+			if len(why) > 0 {
+				return "its default needs " + joinReasons(why)
+			}
+		}
+	}
+	if !a.f.Symbols[i].Type.Logical() {
+		return "its default or range changed"
+	}
+	return "its default changed"
+}

@@ -1,0 +1,424 @@
+package kconfig
+
+import (
+	"sort"
+	"strings"
+
+	"github.com/yoctune/yoctune/schema/facts/kernel"
+)
+
+// Bounds of the search for a fix. They keep an answer within some milliseconds;
+// the deepest chains of real kernels need five steps.
+const (
+	maxFixDepth  = 7
+	maxWays      = 8  // alternatives kept at each step
+	maxFixLines  = 12 // a longer fix helps nobody
+	maxSelectors = 6
+)
+
+// assignment of a symbol that a fix adds.
+type setting struct {
+	sym   int32
+	value Tri
+}
+
+// way is one set of settings that may satisfy a condition.
+type way []setting
+
+// fix searches the fewest lines that make a request hold. The result is verified
+// by evaluation: the request holds, and every other request that held still does.
+func (a *analysis) fix(i int32, l Line) []Line {
+	if a.work > maxFixWork {
+		return nil
+	}
+	if _, problem := accept(a.f.Symbols[i].Type, l.Value); problem != "" {
+		return a.respell(i, l)
+	}
+	return a.search(i, l, nil)
+}
+
+// search finds what must be added to l, and to the lines already with it.
+func (a *analysis) search(i int32, l Line, already []Line) []Line {
+	sym := &a.f.Symbols[i]
+	v, _ := accept(sym.Type, l.Value)
+	s := &solver{a: a, goal: i}
+	var ways []way
+	if sym.Type.Logical() {
+		want := parseTri(v)
+		if want > a.r.sym[i].tri {
+			ways = s.on(i, want, 0, nil)
+		} else {
+			ways = s.off(i, 0, nil)
+		}
+	} else {
+		ways = s.visible(i, M, 0, nil)
+	}
+	sort.SliceStable(ways, func(x, y int) bool { return cost(ways[x]) < cost(ways[y]) })
+	for _, w := range ways {
+		lines := append(already[:len(already):len(already)], a.lines(w, i)...)
+		if len(lines) == 0 || len(lines) > maxFixLines || !a.verify(i, l, lines) {
+			continue
+		}
+		return a.reduce(i, l, lines)
+	}
+	return nil
+}
+
+// cost prefers few lines, and turning on to turning off.
+func cost(w way) int {
+	c := 0
+	for _, s := range w {
+		c += 2
+		if s.value == N {
+			c++
+		}
+	}
+	return c
+}
+
+// respell offers the value that a misspelt line most likely meant.
+func (a *analysis) respell(i int32, l Line) []Line {
+	sym := &a.f.Symbols[i]
+	to := ""
+	switch lower := strings.ToLower(strings.Trim(strings.TrimSpace(l.Value), `"'`)); {
+	case sym.Type == kernel.Bool && (lower == "m" || lower == "1"):
+		to = "y"
+	case sym.Type.Logical() && (lower == "y" || lower == "yes" || lower == "1" || lower == "true"):
+		to = "y"
+	case sym.Type == kernel.Tristate && lower == "m":
+		to = "m"
+	case sym.Type.Logical() && (lower == "0" || lower == "no" || lower == "false"):
+		to = "n"
+	case sym.Type == kernel.String && !strings.Contains(l.Value, `"`):
+		to = quote(l.Value)
+	default:
+		return nil
+	}
+	fixed := Line{Symbol: l.Symbol, Value: to}
+	if a.verify(i, fixed, []Line{fixed}) {
+		return []Line{fixed}
+	}
+	return a.search(i, fixed, []Line{fixed})
+}
+
+// lines turns a way into lines to add. What the request itself says is left out.
+func (a *analysis) lines(w way, goal int32) []Line {
+	var out []Line
+	for _, s := range w {
+		if s.sym == goal {
+			continue
+		}
+		out = append(out, Line{Symbol: a.f.Symbols[s.sym].Name, Value: s.value.String()})
+	}
+	return out
+}
+
+// verify evaluates with the lines added.
+func (a *analysis) verify(i int32, l Line, add []Line) bool {
+	a.work += len(a.requested) + 1000
+	extra := &Config{Lines: add}
+	r := a.f.begin(Merge(a.cfg, extra))
+	r.value(i)
+	if !a.holds(r, i, l.Value) {
+		return false
+	}
+	added := map[string]string{}
+	for _, x := range add {
+		added[x.Symbol] = x.Value
+	}
+	for name, v := range a.requested {
+		j, ok := a.f.Lookup(name)
+		if !ok || j == i {
+			continue
+		}
+		if _, overruled := added[name]; overruled && added[name] != v {
+			return false
+		}
+		if a.holds(a.r, j, v) {
+			r.value(j)
+			if !a.holds(r, j, v) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// reduce leaves out every line that is not needed.
+func (a *analysis) reduce(i int32, l Line, lines []Line) []Line {
+	for n := 0; n < len(lines) && len(lines) > 1; {
+		fewer := append(append([]Line(nil), lines[:n]...), lines[n+1:]...)
+		if a.verify(i, l, fewer) {
+			lines = fewer
+		} else {
+			n++
+		}
+	}
+	return lines
+}
+
+type solver struct {
+	a    *analysis
+	goal int32
+	work int
+}
+
+// maxWork bounds the steps of one search.
+const maxWork = 4000
+
+func in(path []int32, i int32) bool {
+	for _, p := range path {
+		if p == i {
+			return true
+		}
+	}
+	return false
+}
+
+var free = []way{nil}
+
+// on lists ways to raise a symbol to want.
+func (s *solver) on(i int32, want Tri, depth int, path []int32) []way {
+	a := s.a
+	sym := &a.f.Symbols[i]
+	if !sym.Type.Logical() {
+		return nil
+	}
+	if a.r.sym[i].tri >= want {
+		return free
+	}
+	if s.work++; s.work > maxWork || depth > maxFixDepth || in(path, i) {
+		return nil
+	}
+	if v, asked := a.requested[sym.Name]; asked && i != s.goal && v == "n" {
+		return nil // would contradict another request
+	}
+	set := want
+	if sym.Type == kernel.Bool {
+		set, want = Y, M // any condition that is not n is enough for a bool
+	}
+	path = append(path[:len(path):len(path)], i)
+	var ways []way
+	if hasPrompt(sym) {
+		for _, w := range s.visible(i, want, depth, path) {
+			ways = append(ways, with(w, setting{i, set}))
+		}
+	}
+	n := 0
+	if len(ways) == 0 || !hasPrompt(sym) {
+		for _, e := range a.f.selects[i] {
+			if n++; n > maxSelectors*4 || s.work > maxWork {
+				break
+			}
+			from := s.on(e.from, want, depth+1, path)
+			if len(from) == 0 {
+				continue
+			}
+			ways = append(ways, cross(from, cross(s.cond(e.dep, want, depth+1, path), s.cond(e.cond, want, depth+1, path)))...)
+		}
+		for j := range sym.Defs {
+			d := &sym.Defs[j]
+			for _, def := range d.Defaults {
+				ways = append(ways, cross(s.cond(d.Depends, M, depth+1, path), cross(s.cond(def.If, M, depth+1, path), s.cond(def.Value, want, depth+1, path)))...)
+			}
+		}
+	}
+	return best(ways)
+}
+
+// visible lists ways to have a symbol's prompt offered.
+func (s *solver) visible(i int32, want Tri, depth int, path []int32) []way {
+	a := s.a
+	if a.r.sym[i].visible >= want {
+		return free
+	}
+	sym := &a.f.Symbols[i]
+	var ways []way
+	for j := range sym.Defs {
+		d := &sym.Defs[j]
+		if !d.Prompt {
+			continue
+		}
+		w := cross(s.cond(d.Depends, want, depth+1, path), s.cond(d.Visible, want, depth+1, path))
+		if d.Choice >= 0 && !a.f.ChoiceByOrder {
+			c := &a.f.Choices[d.Choice]
+			w = cross(w, cross(s.cond(c.Depends, M, depth+1, path), s.cond(c.Visible, M, depth+1, path)))
+		}
+		ways = append(ways, w...)
+	}
+	return best(ways)
+}
+
+// off lists ways to turn a symbol off.
+func (s *solver) off(i int32, depth int, path []int32) []way {
+	a := s.a
+	if a.r.sym[i].tri == N {
+		return free
+	}
+	if s.work++; s.work > maxWork || depth > maxFixDepth || in(path, i) {
+		return nil
+	}
+	sym := &a.f.Symbols[i]
+	if v, asked := a.requested[sym.Name]; asked && i != s.goal && v != "n" {
+		return nil
+	}
+	path = append(path[:len(path):len(path)], i)
+	ways := free
+	for _, e := range a.f.selects[i] {
+		if a.r.edge(e) == N {
+			continue
+		}
+		one := s.off(e.from, depth+1, path)
+		one = append(one[:len(one):len(one)], s.condOff(e.cond, depth+1, path)...)
+		if ways = best(cross(ways, best(one))); len(ways) == 0 {
+			return nil
+		}
+	}
+	if c := a.f.choice[i]; c >= 0 {
+		var out []way
+		for _, m := range a.f.Choices[c].Members {
+			if m != i && a.r.sym[m].visible != N {
+				for _, w := range ways {
+					out = append(out, with(w, setting{m, Y}))
+				}
+			}
+		}
+		return best(out)
+	}
+	if hasPrompt(sym) {
+		var out []way
+		for _, w := range ways {
+			out = append(out, with(w, setting{i, N}))
+		}
+		return best(out)
+	}
+	// Without a prompt, its default must fail too.
+	for j := range sym.Defs {
+		d := &sym.Defs[j]
+		for _, def := range d.Defaults {
+			if a.r.tri(d.Depends) == N || a.r.tri(def.If) == N || a.r.tri(def.Value) == N {
+				continue
+			}
+			one := s.condOff(d.Depends, depth+1, path)
+			one = append(one[:len(one):len(one)], s.condOff(def.If, depth+1, path)...)
+			one = append(one, s.condOff(def.Value, depth+1, path)...)
+			ways = best(cross(ways, best(one)))
+		}
+	}
+	return ways
+}
+
+// cond lists ways to raise a condition to want.
+func (s *solver) cond(id kernel.ExprID, want Tri, depth int, path []int32) []way {
+	a := s.a
+	if a.r.tri(id) >= want {
+		return free
+	}
+	if s.work++; s.work > maxWork {
+		return nil
+	}
+	e := a.f.Exprs[id]
+	l, r := kernel.ExprID(e.A), kernel.ExprID(e.B)
+	switch e.Op {
+	case kernel.And:
+		return best(cross(s.cond(l, want, depth, path), s.cond(r, want, depth, path)))
+	case kernel.Or:
+		return best(append(s.cond(l, want, depth, path), s.cond(r, want, depth, path)...))
+	case kernel.Not:
+		return s.condOff(l, depth, path)
+	case kernel.Symbol:
+		if x := kernel.Ref(e.A); x.IsSymbol() {
+			return s.on(int32(x), want, depth, path)
+		}
+	case kernel.Equal, kernel.Unequal:
+		return s.equal(e, e.Op == kernel.Equal, depth, path)
+	}
+	return nil
+}
+
+// condOff lists ways to make a condition n.
+func (s *solver) condOff(id kernel.ExprID, depth int, path []int32) []way {
+	a := s.a
+	if a.r.tri(id) == N {
+		return free
+	}
+	if s.work++; s.work > maxWork {
+		return nil
+	}
+	e := a.f.Exprs[id]
+	l, r := kernel.ExprID(e.A), kernel.ExprID(e.B)
+	switch e.Op {
+	case kernel.And:
+		return best(append(s.condOff(l, depth, path), s.condOff(r, depth, path)...))
+	case kernel.Or:
+		return best(cross(s.condOff(l, depth, path), s.condOff(r, depth, path)))
+	case kernel.Not:
+		return s.cond(l, Y, depth, path)
+	case kernel.Symbol:
+		if x := kernel.Ref(e.A); x.IsSymbol() {
+			return s.off(int32(x), depth, path)
+		}
+	case kernel.Equal, kernel.Unequal:
+		return s.equal(e, e.Op == kernel.Unequal, depth, path)
+	}
+	return nil
+}
+
+// equal lists ways to make a comparison of a symbol with y, m or n true.
+func (s *solver) equal(e kernel.Expr, same bool, depth int, path []int32) []way {
+	x, y := kernel.Ref(e.A), kernel.Ref(e.B)
+	if !x.IsSymbol() || y.IsSymbol() || !s.a.f.Symbols[x].Type.Logical() {
+		return nil
+	}
+	switch t := s.a.f.Literals[^y].Text; {
+	case t == "y" && same:
+		return s.on(int32(x), Y, depth, path)
+	case t == "n" && !same:
+		return s.on(int32(x), M, depth, path)
+	case t == "n" && same, t == "y" && !same:
+		return s.off(int32(x), depth, path)
+	}
+	return nil
+}
+
+func with(w way, s setting) way {
+	for _, have := range w {
+		if have == s {
+			return w
+		}
+	}
+	return append(append(way(nil), w...), s)
+}
+
+// cross joins every way of one list with every way of the other; ways that
+// contradict themselves are dropped.
+func cross(a, b []way) []way {
+	var out []way
+	for _, x := range a {
+	next:
+		for _, y := range b {
+			w := append(way(nil), x...)
+			for _, s := range y {
+				for _, have := range w {
+					if have.sym == s.sym && have.value != s.value {
+						continue next
+					}
+				}
+				w = with(w, s)
+			}
+			if len(w) <= maxFixLines {
+				out = append(out, w)
+			}
+		}
+	}
+	return out
+}
+
+// best keeps the cheapest ways.
+func best(ways []way) []way {
+	sort.SliceStable(ways, func(x, y int) bool { return cost(ways[x]) < cost(ways[y]) })
+	if len(ways) > maxWays {
+		ways = ways[:maxWays]
+	}
+	return ways
+}

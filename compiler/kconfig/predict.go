@@ -1,0 +1,339 @@
+package kconfig
+
+import (
+	"strings"
+
+	"github.com/yoctune/yoctune/schema/facts/kernel"
+	"github.com/yoctune/yoctune/schema/facts/release"
+)
+
+// Outcome is what became of a request.
+type Outcome string
+
+// The outcomes.
+const (
+	Kept    Outcome = "kept"    // the kernel will have what was asked for
+	Changed Outcome = "changed" // it will have the symbol with another value
+	Lost    Outcome = "lost"    // it will not have it, and the build does not say so
+	Unknown Outcome = "unknown" // the facts are of a related tree, which does not have the symbol
+)
+
+// Prediction is the answer for one requested symbol.
+type Prediction struct {
+	Symbol  string  `json:"symbol"` // without CONFIG_
+	Wanted  string  `json:"wanted"` // as written; n for "is not set"
+	Got     *string `json:"got"`    // as in .config; nil when it has no line there
+	Outcome Outcome `json:"outcome"`
+	// Cause says why the request does not hold; empty when it does.
+	Cause string `json:"cause"`
+	// Note says what is odd about a request that holds, such as one that only a
+	// select fulfils.
+	Note string `json:"note,omitempty"`
+	// Fix lists the fewest lines that make the request hold when they are added,
+	// which was verified by evaluating again. Empty if there is no such set.
+	Fix []string `json:"fix,omitempty"`
+	// Nearest lists existing symbols with a similar name.
+	Nearest []string `json:"nearest,omitempty"`
+	File    string   `json:"file"`
+	Line    int      `json:"line"`
+
+	fix []Line
+}
+
+// Effect is a change to a symbol that nobody asked about.
+type Effect struct {
+	Symbol string `json:"symbol"`
+	Before string `json:"before"`
+	After  string `json:"after"` // empty: no line in .config
+	Cause  string `json:"cause"`
+}
+
+// Report is the answer for a set of fragments.
+type Report struct {
+	Predictions []Prediction
+	Effects     []Effect
+	// Fix joins the fixes of all predictions; FixKept is how many of the
+	// predictions hold with it, by evaluation.
+	Fix     []Line
+	FixKept int
+	// Result is the whole evaluated configuration.
+	Result *Result
+}
+
+// Kept reports whether every request holds.
+func (r *Report) Kept() bool {
+	for i := range r.Predictions {
+		if r.Predictions[i].Outcome != Kept {
+			return false
+		}
+	}
+	return true
+}
+
+// Facts are a kernel to predict for: its symbols, the configuration it starts
+// from, and how far they may be trusted. They are immutable.
+type Facts struct {
+	*Kernel
+	Base *Config
+	Set  kernel.Set
+}
+
+// Open returns the facts of an embedded kernel, by its name such as "5.15". It
+// takes tens of milliseconds; keep the result. The error is [kernel.ErrUnknown].
+func Open(name string) (*Facts, error) {
+	t, base, err := kernel.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	set, _ := kernel.Find(name)
+	return &Facts{Kernel: Prepare(t), Base: BaseConfig(set.Base, base), Set: set}, nil
+}
+
+// ForRelease returns the facts of the kernel that a meta-tegra branch builds.
+// The error is [kernel.ErrUnknown] for a branch without.
+func ForRelease(branch string) (*Facts, error) {
+	r, _ := release.Lookup(branch)
+	return Open(r.Kernel)
+}
+
+// FromTree returns facts for a tree of the user's own.
+func FromTree(t *kernel.Tree, base *Config) *Facts {
+	return &Facts{Kernel: Prepare(t), Base: base, Set: kernel.Set{Name: t.Name, Release: t.Release, Source: "the kernel source that was indexed"}}
+}
+
+// Predict says what the kernel will have of requests made on top of its base
+// configuration. A symbol requested several times is answered once, for the last
+// line.
+func (f *Facts) Predict(requests []Line) []Prediction {
+	return f.PredictFragments(&Config{Lines: requests}).Predictions
+}
+
+// PredictFragments merges fragments over the base in order, evaluates, and
+// explains.
+func (f *Facts) PredictFragments(fragments ...*Config) *Report {
+	merged := Merge(f.Base, fragments...)
+	a := &analysis{f: f, cfg: merged, r: f.Evaluate(merged), base: f.begin(f.Base), last: map[string]int{}, requested: map[string]string{}}
+	for i, l := range merged.Lines {
+		a.last[l.Symbol] = i
+	}
+	order := requestedOrder(fragments)
+	for _, l := range order {
+		a.requested[l.Symbol] = l.Value
+	}
+	a.findMissing(order)
+	rep := &Report{Result: a.r}
+	for _, l := range order {
+		rep.Predictions = append(rep.Predictions, a.predict(l))
+	}
+	rep.Effects = a.effects()
+	a.joinFixes(rep)
+	return rep
+}
+
+// joinFixes puts the fixes together, each symbol once, and counts what holds
+// with them.
+func (a *analysis) joinFixes(rep *Report) {
+	seen := map[string]bool{}
+	for _, p := range rep.Predictions {
+		for _, l := range p.fix {
+			if !seen[l.Symbol] {
+				seen[l.Symbol] = true
+				rep.Fix = append(rep.Fix, l)
+			}
+		}
+	}
+	r := a.r
+	wanted := a.requested
+	if len(rep.Fix) > 0 {
+		r = a.f.Evaluate(Merge(a.cfg, &Config{Lines: rep.Fix}))
+		wanted = make(map[string]string, len(a.requested))
+		for k, v := range a.requested {
+			wanted[k] = v
+		}
+		for _, l := range rep.Fix { // a respelt value is what was meant
+			if _, asked := wanted[l.Symbol]; asked {
+				wanted[l.Symbol] = l.Value
+			}
+		}
+	}
+	for name, v := range wanted {
+		if i, ok := a.f.Lookup(name); ok && a.holds(r, i, v) || !ok && v == "n" {
+			rep.FixKept++
+		}
+	}
+}
+
+// requestedOrder lists the last line for each symbol, in the order in which the
+// symbols are first mentioned.
+func requestedOrder(fragments []*Config) []Line {
+	var order []Line
+	at := map[string]int{}
+	for _, f := range fragments {
+		for _, l := range f.Lines {
+			if i, ok := at[l.Symbol]; ok {
+				order[i] = l
+				continue
+			}
+			at[l.Symbol] = len(order)
+			order = append(order, l)
+		}
+	}
+	return order
+}
+
+// analysis is one evaluated merge that is being explained.
+type analysis struct {
+	f         *Facts
+	cfg       *Config
+	r         *Result
+	base      *Result           // of the base configuration alone, as far as it was asked for
+	last      map[string]int    // a symbol's last line in cfg
+	requested map[string]string // by the fragments
+	elsewhere map[string][]string
+	searches  int // for similar names
+	work      int // symbols evaluated in search of fixes
+}
+
+// A fragment of a hundred thousand lines gets an answer for each, but not help
+// with each.
+const (
+	maxNearest = 100
+	maxFixWork = 2_000_000
+)
+
+// findMissing looks up, once for all, in which other kernels the symbols exist
+// that this one does not have.
+func (a *analysis) findMissing(order []Line) {
+	var missing []string
+	for _, l := range order {
+		if _, ok := a.f.Lookup(l.Symbol); !ok {
+			missing = append(missing, l.Symbol)
+		}
+	}
+	if len(missing) > 0 {
+		// An error here could only be a damaged program; the answer is then
+		// less rich, not wrong.
+		a.elsewhere, _ = kernel.Presence(missing...)
+	}
+}
+
+func (a *analysis) predict(l Line) Prediction {
+	p := Prediction{Symbol: l.Symbol, Wanted: l.Value, File: l.File, Line: l.Line}
+	i, ok := a.f.Lookup(l.Symbol)
+	if !ok {
+		a.predictMissing(&p)
+		return p
+	}
+	if v, present := a.r.get(i); present {
+		p.Got = &v
+	}
+	if a.holds(a.r, i, l.Value) {
+		p.Outcome = Kept
+		p.Note = a.note(i)
+		return p
+	}
+	typ := a.f.Symbols[i].Type
+	p.Outcome = Changed
+	if p.Got == nil || typ.Logical() && *p.Got == "n" {
+		p.Outcome = Lost
+	}
+	p.Cause = a.cause(i, l)
+	a.addRealtime(&p)
+	p.fix = a.fix(i, l)
+	for _, f := range p.fix {
+		p.Fix = append(p.Fix, f.String())
+	}
+	return p
+}
+
+// String is the line as it stands in a fragment.
+func (l Line) String() string {
+	if l.Value == "n" {
+		return "# CONFIG_" + l.Symbol + " is not set"
+	}
+	return "CONFIG_" + l.Symbol + "=" + l.Value
+}
+
+// holds reports whether .config has what a line asked for. No line is as good
+// as n; numbers and strings are compared by what they mean.
+func (a *analysis) holds(r *Result, i int32, wanted string) bool {
+	got, present := r.get(i)
+	typ := a.f.Symbols[i].Type
+	if wanted == "n" && typ.Logical() {
+		return !present || got == "n"
+	}
+	if !present {
+		return false
+	}
+	if got == wanted {
+		return true
+	}
+	v, problem := accept(typ, wanted)
+	if problem != "" {
+		return false
+	}
+	switch typ {
+	case kernel.String:
+		return got == quote(v)
+	case kernel.Hex:
+		return strings.EqualFold(trimHex(got), trimHex(v))
+	case kernel.Bool, kernel.Tristate:
+		return got == v && wanted != "" && validTri(wanted)
+	}
+	return got == v
+}
+
+// validTri: the kernel looks at the first letter only, but "yes" was not what
+// anyone should write.
+func validTri(s string) bool { return s == "y" || s == "m" || s == "n" }
+
+func (a *analysis) predictMissing(p *Prediction) {
+	p.Outcome = Lost
+	if p.Wanted == "n" {
+		p.Outcome = Kept
+		p.Note = "no such symbol in " + a.f.Set.Name + ": the line has no effect"
+		return
+	}
+	in := a.elsewhere[p.Symbol]
+	if a.searches++; a.searches <= maxNearest {
+		p.Nearest = nearest(a.f.Kernel, p.Symbol)
+	}
+	switch {
+	case len(in) == 0:
+		p.Cause = "no such symbol in " + a.f.Set.Name
+		if a.f.Set.Exactness != kernel.Exact {
+			p.Outcome = Unknown
+			p.Cause += "; " + a.f.Set.Caveat
+		}
+	case before(in[len(in)-1], a.f.Set.Name):
+		p.Cause = "no such symbol in " + a.f.Set.Name + ": it was removed after " + in[len(in)-1]
+	case before(a.f.Set.Name, in[0]):
+		p.Cause = "no such symbol in " + a.f.Set.Name + ": it exists from " + in[0] + " on"
+	default:
+		p.Cause = "no such symbol in " + a.f.Set.Name + "; it exists in " + strings.Join(in, ", ")
+	}
+	a.addRealtime(p)
+	if len(p.Nearest) > 0 {
+		p.Cause += "; similar names: " + strings.Join(p.Nearest, ", ")
+	}
+}
+
+// addRealtime adds what only the series knows about a lost PREEMPT_RT.
+func (a *analysis) addRealtime(p *Prediction) {
+	if p.Symbol == "PREEMPT_RT" && a.f.Set.Realtime != "" {
+		p.Cause += "; " + a.f.Set.Realtime
+	}
+}
+
+// before compares kernel names by the order of the embedded sets.
+func before(a, b string) bool {
+	for _, s := range kernel.Sets() {
+		switch s.Name {
+		case b:
+			return false
+		case a:
+			return true
+		}
+	}
+	return false
+}
