@@ -81,6 +81,7 @@ answer is no (differences, a failed check).`,
 		newPlanCommand,
 		newExplainCommand,
 		newCheckLayerCommand,
+		newKernelCommand,
 		newFactsCommand,
 		newVersionCommand,
 	} {
