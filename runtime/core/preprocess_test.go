@@ -318,6 +318,7 @@ func TestPreprocessRefusesWhatIsWrongAndSaysWhat(t *testing.T) {
 		{"I420 without V", func(p *core.Preprocess) { p.Format = core.I420 }, "plane 2"},
 		{"crop without size", func(p *core.Preprocess) { p.Crop.X = 1 }, "crop 0x0 at (1, 0)"},
 		{"crop past the right edge", func(p *core.Preprocess) { p.Crop = core.Rect{X: 1900, Width: 21, Height: 1} }, "not inside the 1920x1080 frame"},
+		{"crop past the bottom", func(p *core.Preprocess) { p.Crop = core.Rect{Y: 1079, Width: 1, Height: 2} }, "crop 1x2 at (0, 1079) is not inside"},
 		{"crop that wraps", func(p *core.Preprocess) { p.Crop = core.Rect{X: 1, Width: math.MaxInt32, Height: 1} }, "not inside"},
 		{"output too short", func(p *core.Preprocess) { p.Out = p.Out[1:] }, "tensor has 4915200 bytes, the destination 4915196"},
 		{"no output", func(p *core.Preprocess) { p.Out = nil }, "Out is empty"},

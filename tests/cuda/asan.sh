@@ -9,7 +9,7 @@ cd "$(dirname "$0")/../.."
 out=build/cuda
 mkdir -p "$out"
 common=(-O1 -g -Wall -Wextra -Iruntime/core/c -Iruntime/core/cuda
-	-fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
+	"-fsanitize=address,undefined" -fno-sanitize-recover=all -fno-omit-frame-pointer)
 objects=()
 for f in yt_cpu yt_cpu_preprocess yt_cpu_reduce; do
 	"${CC:-gcc}" -std=c11 "${common[@]}" -c "runtime/core/c/$f.c" -o "$out/asan_$f.o"

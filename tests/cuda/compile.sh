@@ -15,7 +15,7 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 
 out=${1:-build/cuda}
-archs=(${CUDA_ARCHS:-87 90 110})
+read -ra archs <<<"${CUDA_ARCHS:-87 90 110}"
 src=runtime/core/cuda
 files=(backend copy preprocess reduce)
 cc=${CC:-gcc}
@@ -47,7 +47,7 @@ newest=${archs[-1]}
 gencode+=(-gencode "arch=compute_$newest,code=compute_$newest")
 # --fmad=false: backends agree bit for bit (yt_math.h).
 flags=(-std=c++17 -O3 --fmad=false -Iruntime/core/c -I"$src" "-DYT_CUDA_ARCHS=\"${names% }\""
-	-Xcompiler=-fPIC,-fvisibility=hidden,-Wall,-Wextra -Werror=all-warnings)
+	"-Xcompiler=-fPIC,-fvisibility=hidden,-Wall,-Wextra" -Werror=all-warnings)
 
 report=$out/ptxas.txt
 : >"$report"
@@ -86,7 +86,7 @@ done
 
 so=$out/libyoctune_cuda.so
 "$nvcc" -shared -cudart static "${lib[@]}" "${objects[@]}" -o "$so" \
-	-Xlinker=--version-script="$src/exports.map",--exclude-libs=ALL,-z,now,-z,relro,-soname=libyoctune_cuda.so
+	"-Xlinker=--version-script=$src/exports.map,--exclude-libs=ALL,-z,now,-z,relro,-soname=libyoctune_cuda.so"
 
 exported=$(nm -D --defined-only "$so" | awk '{ print $3 }' | grep -v '^$' | paste -sd' ')
 if [ "$exported" != yt_get_api ]; then

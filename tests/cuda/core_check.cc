@@ -58,7 +58,7 @@ void hostile_lists(int rounds)
 	yt_device *dev;
 	yt_stream *stream;
 	uint64_t event;
-	uint64_t ids[6];
+	uint64_t ids[6], sizes[6];
 	int ran = 0, refused = 0;
 
 	if (yt_cpu_get_api(YT_ABI_MAJOR, &api, sizeof api, &err) != YT_OK || api.device_open(0, &dev, &err) != YT_OK ||
@@ -70,12 +70,13 @@ void hostile_lists(int rounds)
 		yt_buffer b = {};
 
 		b.size = sizeof b;
-		if (api.buf_alloc(dev, YT_MEM_HOST, 1 + below(6000), 0, &b, &err) != YT_OK) {
+		if (api.buf_alloc(dev, YT_MEM_HOST, 1 + below(i % 2 ? 6000 : 300), 0, &b, &err) != YT_OK) {
 			fail(err.msg);
 			return;
 		}
 		memset(b.host, (int)below(256), b.bytes);
 		ids[i] = b.id;
+		sizes[i] = b.bytes;
 	}
 	if (api.buf_free(dev, ids[5], &err) != YT_OK) // a stale id, for below
 		fail(err.msg);
@@ -93,10 +94,13 @@ void hostile_lists(int rounds)
 			c.value = (uint32_t)hostile(c.op == YT_OP_REDUCE ? 2 : 255);
 			c.event = below(2) ? event : hostile(9);
 			for (yt_range *r : ranges) {
+				uint32_t k = below(below(8) ? 5 : 6);
+
 				// Host ranges are the caller's word for it; never invent one.
-				r->buf = below(12) == 0 ? hostile(9) | 1ull << 40 : ids[below(6)];
-				r->off = below(2) ? 0 : hostile(64);
-				r->len = below(2) ? 6000 - below(5990) : hostile(6000);
+				r->buf = below(20) == 0 ? hostile(9) | 1ull << 40 : ids[k];
+				r->off = below(4) ? 0 : below(4) ? 4 * below(8) : hostile(64);
+				// Mostly all there is, so that one byte too many is outside.
+				r->len = below(8) ? sizes[k] - r->off : hostile(6000);
 			}
 			if (c.op == YT_OP_COPY && below(2))
 				c.src[0].len = c.dst.len;
@@ -104,8 +108,13 @@ void hostile_lists(int rounds)
 			uint32_t *numbers[] = {&p.width, &p.height, &p.out_w, &p.out_h, &p.crop_x, &p.crop_y, &p.crop_w, &p.crop_h,
 					       &p.pitch[0], &p.pitch[1], &p.pitch[2]};
 			for (size_t k = 0; k < sizeof numbers / sizeof numbers[0]; k++)
-				*numbers[k] = k < 4 ? 1 + below(side) : below(2) ? 0 : below(side + 2);
-			if (below(3) == 0)
+				*numbers[k] = k < 4 ? 1 + below(side) : 0;
+			if (below(2))
+				for (int k = 4; k < 8; k++)
+					*numbers[k] = below(p.width + 1);
+			if (below(4) == 0)
+				*numbers[8 + below(3)] = below(2 * side);
+			if (below(5) == 0)
 				*numbers[below(11)] = (uint32_t)hostile(40);
 			p.format = below(2);
 			p.fit = below(2);
