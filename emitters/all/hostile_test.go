@@ -179,3 +179,48 @@ func TestTheDocumentNamesMaintainerAndPatchesAndNotItself(t *testing.T) {
 		}
 	}
 }
+
+// A TX2 isolates its Denver cores by itself; the kernel would take both lists.
+func TestATX2ThatIsolatesOtherCoresDropsItsOwn(t *testing.T) {
+	l := emittest.Vision(t)
+	l.Release = "kirkstone-l4t-r32.7.x"
+	l.Runtime, l.Build = plan.Runtime{}, plan.Build{}
+	target := l.Targets[0]
+	target.Board, target.Machine, target.Plan.Power = "tx2", "jetson-tx2-devkit", nil
+	target.Kernel = plan.Kernel{Args: []plan.Arg{{Name: "isolcpus", Value: "4-5"}}}
+	conf := func() string {
+		for _, f := range emit(t, l) {
+			if f.Path == "conf/yoctune/vision.conf" {
+				return string(f.Data)
+			}
+		}
+		return ""
+	}
+	const remove = `KERNEL_ARGS:remove:jetson-tx2-devkit = "isolcpus=1-2"`
+	if text := conf(); !strings.Contains(text, remove) {
+		t.Errorf("%s", text)
+	}
+	target.Kernel.Args[0].Value = "1-2"
+	if text := conf(); strings.Contains(text, remove) {
+		t.Errorf(":remove would take the target's own argument:\n%s", text)
+	}
+}
+
+func TestWhatASeriesLacksIsRefused(t *testing.T) {
+	old := func(change func(l *plan.Layer)) error {
+		l := emittest.Vision(t)
+		l.Release, l.Build, l.Targets[0].Plan.Power = "kirkstone-l4t-r32.7.x", plan.Build{}, nil
+		change(l)
+		_, err := all.Emit(l)
+		return err
+	}
+	if err := old(func(l *plan.Layer) { l.Runtime.CUDA = false }); err != nil {
+		t.Error(err)
+	}
+	if err := old(func(*plan.Layer) {}); err == nil || !strings.Contains(err.Error(), "CUDA 10.2") {
+		t.Errorf("a library of C++17: %v", err)
+	}
+	if err := old(func(l *plan.Layer) { l.Runtime.CUDA, l.Build.HashUpstream = false, "wss://h/ws" }); err == nil || !strings.Contains(err.Error(), "host:port") {
+		t.Errorf("a web socket: %v", err)
+	}
+}

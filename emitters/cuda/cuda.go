@@ -4,6 +4,7 @@ package cuda
 
 import (
 	_ "embed"
+	"fmt"
 
 	"github.com/yoctune/yoctune/emitters"
 	"github.com/yoctune/yoctune/emitters/quote"
@@ -18,6 +19,15 @@ var recipe string
 func Emit(l *plan.Layer) ([]emitters.File, error) {
 	if !l.Runtime.CUDA || l.Runtime.Form == "" {
 		return nil, nil
+	}
+	r, err := emitters.Release(l)
+	if err != nil {
+		return nil, err
+	}
+	// The kernels are C++17, which nvcc knows from CUDA 11 on.
+	if r.CUDA == "10.2" {
+		return nil, &emitters.Error{Emitter: "cuda", Ref: emitters.Ref{ID: "runtime.cuda"},
+			Err: fmt.Errorf("the CUDA %s of %s cannot compile the library; leave runtime.cuda out", r.CUDA, r.Name)}
 	}
 	artefact, err := yoctuned.Artefact(l, "yoctune-cuda-source")
 	if err != nil {

@@ -37,8 +37,19 @@ GPU MAX_FREQ 306000000
 `
 )
 
-// merge runs the function that the build runs, outside bitbake.
+type input struct{ Stock, Blocks, Mode string }
+
+type answer struct{ Text, Error string }
+
 func merge(t *testing.T, stock, blocks, mode string) (string, string) {
+	t.Helper()
+	a := mergeAll(t, []input{{stock, blocks, mode}})[0]
+	return a.Text, a.Error
+}
+
+// mergeAll runs the function that the build runs, outside bitbake, all with one
+// start of Python.
+func mergeAll(t *testing.T, inputs []input) []answer {
 	t.Helper()
 	files, err := power.Emit(emittest.Vision(t))
 	if err != nil {
@@ -56,14 +67,15 @@ func merge(t *testing.T, stock, blocks, mode string) (string, string) {
 	}
 	program := inc[start:end] + `
 import json, sys
-stock, blocks, mode = json.load(sys.stdin)
-try:
-    out = {'Text': yoctune_nvpmodel_merge(stock, blocks, mode, 'nvpmodel_x.conf', 'modes.conf')}
-except ValueError as e:
-    out = {'Error': str(e)}
+out = []
+for i in json.load(sys.stdin):
+    try:
+        out.append({'Text': yoctune_nvpmodel_merge(i['Stock'], i['Blocks'], i['Mode'], 'nvpmodel_x.conf', 'modes.conf')})
+    except ValueError as e:
+        out.append({'Error': str(e)})
 print(json.dumps(out))
 `
-	in, err := json.Marshal([]string{stock, blocks, mode})
+	in, err := json.Marshal(inputs)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,11 +87,14 @@ print(json.dumps(out))
 	if err != nil {
 		t.Fatalf("python3: %v\n%s", err, stderr.String())
 	}
-	var answer struct{ Text, Error string }
-	if err := json.Unmarshal(out, &answer); err != nil {
+	var answers []answer
+	if err := json.Unmarshal(out, &answers); err != nil {
 		t.Fatal(err)
 	}
-	return answer.Text, answer.Error
+	if len(answers) != len(inputs) {
+		t.Fatalf("%d answers to %d inputs", len(answers), len(inputs))
+	}
+	return answers
 }
 
 func TestModesGoBeforeTheDefaultAndStockModesStay(t *testing.T) {
@@ -125,7 +140,7 @@ func TestBuildsThatWouldGiveAWrongTableStop(t *testing.T) {
 		return strings.Replace(stockTable, from, to, 1)
 	}
 	edit := func(from, to string) string { return strings.Replace(block, from, to, 1) }
-	for _, tc := range []struct {
+	cases := []struct {
 		name, stock, block, mode, want string
 	}{
 		{"a parameter that is not declared", stockTable, edit("GPU", "DLA0_CORE"), "EDGE", "modes.conf:4: DLA0_CORE is not declared in nvpmodel_x.conf"},
@@ -141,12 +156,14 @@ func TestBuildsThatWouldGiveAWrongTableStop(t *testing.T) {
 		{"a setting of two words", stockTable, edit("GPU MAX_FREQ 306000000", "GPU MAX_FREQ"), "EDGE", "PARAM ARG value"},
 		{"a block that is not a mode", stockTable, edit("POWER_MODEL", "PARAM"), "EDGE", "only POWER_MODEL blocks"},
 		{"text before the first section", "junk\n" + stockTable, block, "EDGE", "before the first section"},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			got, msg := merge(t, tc.stock, tc.block, tc.mode)
-			if !strings.Contains(msg, tc.want) {
-				t.Errorf("the build says %q and gives\n%s\nwant a stop with %q", msg, got, tc.want)
-			}
-		})
+	}
+	inputs := make([]input, len(cases))
+	for i, tc := range cases {
+		inputs[i] = input{tc.stock, tc.block, tc.mode}
+	}
+	for i, got := range mergeAll(t, inputs) {
+		if !strings.Contains(got.Error, cases[i].want) {
+			t.Errorf("%s: the build says %q and gives\n%s\nwant a stop with %q", cases[i].name, got.Error, got.Text, cases[i].want)
+		}
 	}
 }

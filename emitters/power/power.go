@@ -57,6 +57,12 @@ func verified(l *plan.Layer, t *plan.Target) (board.Table, bool) {
 	if !ok {
 		return board.Table{}, false
 	}
+	for _, o := range b.Releases[l.Release].Others {
+		if o.Machine == t.Machine {
+			// This machine installs another file than the one that was read.
+			return board.Table{}, false
+		}
+	}
 	table, sure, err := b.Stock(l.Release)
 	return table, err == nil && sure
 }

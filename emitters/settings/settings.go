@@ -8,9 +8,12 @@ package settings
 
 import (
 	_ "embed"
+	"fmt"
+	"strings"
 
 	"github.com/yoctune/yoctune/emitters"
 	"github.com/yoctune/yoctune/emitters/power"
+	"github.com/yoctune/yoctune/schema/facts/board"
 	"github.com/yoctune/yoctune/schema/facts/release"
 	"github.com/yoctune/yoctune/schema/plan"
 )
@@ -24,7 +27,8 @@ var (
 
 type target struct {
 	*plan.Target
-	StockID int // for NVPMODEL_CONFIG_DEFAULT, -1 to leave it
+	StockID        int    // for NVPMODEL_CONFIG_DEFAULT, -1 to leave it
+	StockIsolation string // cores that the machine's own KERNEL_ARGS isolate and this target replaces
 }
 
 // Emit returns the settings file and the fragment.
@@ -44,9 +48,13 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 		if err != nil {
 			return nil, err
 		}
-		data.Targets = append(data.Targets, target{t, id})
+		data.Targets = append(data.Targets, target{t, id, stockIsolation(t)})
 	}
 
+	if !r.HashServeWSS && strings.HasPrefix(l.Build.HashUpstream, "ws") {
+		return nil, &emitters.Error{Emitter: "settings", Ref: emitters.Ref{ID: "build.hashserve.upstream"},
+			Err: fmt.Errorf("the bitbake %s of %s reaches a hash server as host:port only", r.BitBake, r.Name)}
+	}
 	st, err := emitters.Parse("settings", settingsConf)
 	if err != nil {
 		return nil, err
@@ -68,6 +76,23 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 		files = append(files, f)
 	}
 	return files, nil
+}
+
+// stockIsolation returns what meta-tegra's conf/machine/include/tegra186.inc
+// isolates, the Denver cores of the TX2, where the target isolates others: the
+// kernel would take both lists.
+func stockIsolation(t *plan.Target) string {
+	const denver = "1-2"
+	b, ok := board.Lookup(t.Board)
+	if !ok || b.SoC != "tegra186" {
+		return ""
+	}
+	for _, a := range t.Kernel.Args {
+		if a.Name == "isolcpus" && a.Value != denver {
+			return denver
+		}
+	}
+	return ""
 }
 
 func hasBuild(b plan.Build) bool {
