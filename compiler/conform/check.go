@@ -105,7 +105,7 @@ func (c *Checker) examine(n *load.Node, sh *shape, path string, partial bool) []
 		if n.Kind != load.String {
 			return c.one("YT0101", n, sh, path, "wrong type")
 		}
-		if sh.re.MatchString(n.Text) != sh.invert {
+		if sh.re().MatchString(n.Text) != sh.invert {
 			return nil
 		}
 		return c.one("YT0109", n, sh, path, "invalid text")

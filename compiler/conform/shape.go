@@ -15,8 +15,10 @@ import (
 	"fmt"
 	"io/fs"
 	"regexp"
+	"regexp/syntax"
 	"strconv"
 	"strings"
+	"sync"
 
 	"cuelang.org/go/cue/ast"
 	"cuelang.org/go/cue/literal"
@@ -55,7 +57,7 @@ type shape struct {
 	text    string
 	tok     token.Token
 	number  int64
-	re      *regexp.Regexp
+	re      func() *regexp.Regexp // compiled when first used: most are not
 	invert  bool
 	parts   []*shape
 	elem    *shape // of a list
@@ -331,10 +333,10 @@ func compileUnary(e *ast.UnaryExpr) (*shape, error) {
 		if err != nil {
 			return nil, at(e.Pos(), "%v", err)
 		}
-		re, err := regexp.Compile(text)
-		if err != nil {
+		if _, err := syntax.Parse(text, syntax.Perl); err != nil {
 			return nil, at(e.Pos(), "%v", err)
 		}
+		re := sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(text) })
 		return &shape{op: matches, text: text, re: re, invert: e.Op == token.NMAT, pos: e.Pos()}, nil
 	case token.LSS, token.LEQ, token.GTR, token.GEQ:
 		n, err := strconv.ParseInt(sign+lit.Value, 10, 64)

@@ -44,20 +44,16 @@ func (p *Plan) Seal() error {
 }
 
 func (p *Plan) digest() (string, error) {
-	c := *p
-	c.Digest = ""
-	b, err := Canonical(c)
+	t, err := tree(p)
 	if err != nil {
 		return "", err
 	}
-	// The digest field itself is outside: cut the empty member so that the
+	// The digest field itself is outside, absent rather than empty, so that the
 	// rule "everything but itself" holds for any implementation.
-	var m map[string]json.RawMessage
-	if err := json.Unmarshal(b, &m); err != nil {
-		return "", err
+	if m, ok := t.(map[string]any); ok {
+		delete(m, "digest")
 	}
-	delete(m, "digest")
-	b, err = Canonical(m)
+	b, err := encode(t)
 	if err != nil {
 		return "", err
 	}
@@ -75,6 +71,15 @@ func (o Origins) Encode() ([]byte, error) { return Canonical(o) }
 // escaping, and a newline at the end. Floats with a fraction are refused: a plan
 // holds integers in base units, or decimal text.
 func Canonical(v any) ([]byte, error) {
+	t, err := tree(v)
+	if err != nil {
+		return nil, err
+	}
+	return encode(t)
+}
+
+// tree is v as maps, lists and scalars.
+func tree(v any) (any, error) {
 	var raw bytes.Buffer
 	enc := json.NewEncoder(&raw)
 	enc.SetEscapeHTML(false)
@@ -83,10 +88,12 @@ func Canonical(v any) ([]byte, error) {
 	}
 	dec := json.NewDecoder(&raw)
 	dec.UseNumber()
-	var tree any
-	if err := dec.Decode(&tree); err != nil {
-		return nil, err
-	}
+	var t any
+	err := dec.Decode(&t)
+	return t, err
+}
+
+func encode(tree any) ([]byte, error) {
 	var out bytes.Buffer
 	if err := writeCanonical(&out, tree, 0); err != nil {
 		return nil, err
@@ -96,7 +103,12 @@ func Canonical(v any) ([]byte, error) {
 }
 
 func writeCanonical(w *bytes.Buffer, v any, depth int) error {
-	indent := func(n int) { w.WriteByte('\n'); w.WriteString(strings.Repeat("  ", n)) }
+	indent := func(n int) {
+		w.WriteByte('\n')
+		for range n {
+			w.WriteString("  ")
+		}
+	}
 	switch v := v.(type) {
 	case map[string]any:
 		if len(v) == 0 {
@@ -159,6 +171,12 @@ func writeCanonical(w *bytes.Buffer, v any, depth int) error {
 }
 
 func writeString(w *bytes.Buffer, s string) error {
+	if plain(s) {
+		w.WriteByte('"')
+		w.WriteString(s)
+		w.WriteByte('"')
+		return nil
+	}
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
@@ -167,6 +185,16 @@ func writeString(w *bytes.Buffer, s string) error {
 	}
 	w.Write(bytes.TrimRight(b.Bytes(), "\n"))
 	return nil
+}
+
+// plain tells that JSON writes s as it is: nearly every string of a plan.
+func plain(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; c < 0x20 || c > 0x7e || c == '"' || c == '\\' {
+			return false
+		}
+	}
+	return true
 }
 
 // MaxSize bounds what Decode reads: a plan is data from outside.
