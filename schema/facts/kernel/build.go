@@ -19,13 +19,11 @@ type name struct {
 }
 
 // NewBuilder starts a tree with the given identity.
-func NewBuilder(id Tree) *Builder { return newBuilder(id, 1<<10) }
-
-func newBuilder(id Tree, symbols int) *Builder {
+func NewBuilder(id Tree) *Builder {
 	b := &Builder{
 		tree:  Tree{Name: id.Name, Release: id.Release, Arch: id.Arch, ChoiceByOrder: id.ChoiceByOrder, ZeroDefaults: id.ZeroDefaults},
 		exprs: make(map[Expr]ExprID),
-		words: make(map[string]int32, symbols),
+		words: make(map[string]int32),
 		lits:  make(map[string]int32),
 		files: make(map[string]int32),
 	}
@@ -64,13 +62,8 @@ func (b *Builder) Expr(op Op, a, c int32) ExprID {
 	if id, ok := b.exprs[e]; ok {
 		return id
 	}
-	id := b.append(e)
-	b.exprs[e] = id
-	return id
-}
-
-func (b *Builder) append(e Expr) ExprID {
 	id := ExprID(len(b.tree.Exprs))
+	b.exprs[e] = id
 	b.tree.Exprs = append(b.tree.Exprs, e)
 	return id
 }
@@ -138,12 +131,18 @@ func (b *Builder) Tree() *Tree {
 		to[i] = Ref(^int32(len(t.Literals)))
 		t.Literals = append(t.Literals, Literal{Text: n.text, Word: true})
 	}
-	fix := func(r Ref) Ref {
+	t.resolve(func(r Ref) Ref {
 		if r >= 0 {
 			return to[r]
 		}
 		return r
-	}
+	})
+	return t
+}
+
+// resolve replaces the operands that stood in while the tree was built, and
+// completes it.
+func (t *Tree) resolve(fix func(Ref) Ref) {
 	for i := range t.Exprs {
 		e := &t.Exprs[i]
 		switch {
@@ -174,7 +173,6 @@ func (b *Builder) Tree() *Tree {
 		t.inheritType(c)
 	}
 	t.buildIndex()
-	return t
 }
 
 // inheritType gives a choice the type of its first typed member, and members

@@ -67,11 +67,13 @@ type decoder struct {
 	// back reference replaced by the absolute number.
 	ops []rawExpr
 
-	// While building the wanted tree: what each code became; zero, not yet.
-	b    *Builder
-	refs []Ref
-	leaf []ExprID
-	done []ExprID
+	// While the wanted tree is built, an operand is a string number with its
+	// kind in the low bit; which names are symbols is known at the end.
+	t     *Tree
+	leaf  []ExprID // what a name or constant became; zero, nothing yet
+	done  []ExprID // the same for compound expressions
+	named []int32  // by string number: the symbol of that name, plus one
+	files map[uint64]int32
 }
 
 type rawExpr struct {
@@ -224,25 +226,6 @@ func (d *decoder) operandCode() uint64 {
 	return v
 }
 
-// operand makes the tree's operand of a string number with its kind. Each is
-// made once, so the builder's maps are asked only then.
-func (d *decoder) operand(v uint64) Ref {
-	if d.refs[v] != 0 {
-		return d.refs[v] ^ seen
-	}
-	var r Ref
-	if v&1 != 0 {
-		r = d.b.Quoted(d.strs[v>>1])
-	} else {
-		r = d.b.Word(d.strs[v>>1])
-	}
-	d.refs[v] = r ^ seen
-	return r
-}
-
-// seen tells a stored zero from nothing stored.
-const seen = 1 << 30
-
 // build makes a tree's expression of a code. A reference leads backwards only,
 // so the recursion ends.
 func (d *decoder) build(c uint64) ExprID {
@@ -261,9 +244,9 @@ func (d *decoder) build(c uint64) ExprID {
 	x := Expr{Op: Symbol}
 	switch c & 3 {
 	case tagWord:
-		x.A = int32(d.operand((c >> 2) << 1))
+		x.A = int32(c >> 2 << 1)
 	case tagText:
-		x.A = int32(d.operand((c>>2)<<1 | 1))
+		x.A = int32(c>>2<<1 | 1)
 	default:
 		o := d.ops[c>>2]
 		x.Op = o.op
@@ -274,11 +257,11 @@ func (d *decoder) build(c uint64) ExprID {
 			x.A = int32(d.build(o.a))
 			x.B = int32(d.build(o.b))
 		default:
-			x.A = int32(d.operand(o.a))
-			x.B = int32(d.operand(o.b))
+			x.A, x.B = int32(o.a), int32(o.b)
 		}
 	}
-	*memo = d.b.append(x)
+	*memo = ExprID(len(d.t.Exprs))
+	d.t.Exprs = append(d.t.Exprs, x)
 	return *memo
 }
 
@@ -325,9 +308,11 @@ func (d *decoder) entry(want string) (*Tree, []Value) {
 		return nil, nil
 	}
 	h := heads[chosen]
-	d.b = newBuilder(h.id, len(h.symbols))
-	d.refs = make([]Ref, 2*len(d.strs))
+	d.t = &h.id
+	d.t.Exprs = append(make([]Expr, 0, 1+2*len(h.symbols)), Expr{Op: True})
 	d.leaf = make([]ExprID, 2*len(d.strs))
+	d.named = make([]int32, len(d.strs))
+	d.files = map[uint64]int32{}
 
 	// Symbols are defined in the kernel's order before their records are read,
 	// which come in the order of first appearance in any kernel.
@@ -344,19 +329,15 @@ func (d *decoder) entry(want string) (*Tree, []Value) {
 		place[r] = int32(i)
 	}
 	syms := make([]Sym, len(h.symbols))
+	d.ops = make([]rawExpr, 0, 2*n)
+	d.done = make([]ExprID, 0, 2*n)
 	for i := range n {
 		d.record(place[i], syms)
 		if d.err != nil {
 			return nil, nil
 		}
 	}
-	for i := range syms {
-		if got := d.b.Define(syms[i].Name); got != int32(i) {
-			d.fail("symbol defined twice")
-			return nil, nil
-		}
-	}
-	d.b.tree.Symbols = syms
+	d.t.Symbols = syms
 	var base []Value
 	for i := range heads {
 		v := d.groups(i == chosen, syms)
@@ -367,16 +348,45 @@ func (d *decoder) entry(want string) (*Tree, []Value) {
 	if d.err != nil {
 		return nil, nil
 	}
-	return d.b.Tree(), base
+	d.finish()
+	return d.t, base
+}
+
+// finish resolves the operands.
+func (d *decoder) finish() {
+	lits := make([]int32, 2*len(d.strs)) // literal, plus one
+	d.t.resolve(func(r Ref) Ref {
+		text := d.strs[r>>1]
+		word := r&1 == 0
+		if word && d.named[r>>1] > 0 {
+			return Ref(d.named[r>>1] - 1)
+		}
+		if lits[r] == 0 {
+			d.t.Literals = append(d.t.Literals, Literal{Text: text, Word: word})
+			lits[r] = int32(len(d.t.Literals))
+		}
+		return Ref(^(lits[r] - 1))
+	})
 }
 
 // record reads one record and returns its name; it is kept as syms[at] unless at
 // is negative.
 func (d *decoder) record(at int32, syms []Sym) string {
 	keep := at >= 0
-	s := Sym{Name: d.text(), Type: Type(d.num())}
+	name := d.num()
+	if name >= uint64(len(d.strs)) {
+		d.fail("unknown string")
+		return ""
+	}
+	s := Sym{Name: d.strs[name], Type: Type(d.num())}
 	if s.Type > String {
 		d.fail("unknown type")
+	}
+	if keep {
+		if d.named[name] != 0 {
+			d.fail("symbol defined twice")
+		}
+		d.named[name] = at + 1
 	}
 	n := d.count()
 	if keep {
@@ -389,13 +399,7 @@ func (d *decoder) record(at int32, syms []Sym) string {
 		}
 		return Always
 	}
-	operand := func() Ref {
-		v := d.operandCode()
-		if keep && d.err == nil {
-			return d.operand(v)
-		}
-		return 0
-	}
+	operand := func() Ref { return Ref(d.operandCode()) }
 	targets := func() []Target {
 		n := d.count()
 		var ts []Target
@@ -440,9 +444,9 @@ func (d *decoder) record(at int32, syms []Sym) string {
 			}
 		}
 		if flags&hasPosition != 0 {
-			file, line := d.text(), d.num()
+			file, line := d.num(), d.num()
 			if keep {
-				def.File, def.Line = d.b.File(file), int32(line)
+				def.File, def.Line = d.file(file), int32(line)
 			}
 		}
 		if d.err != nil {
@@ -458,6 +462,20 @@ func (d *decoder) record(at int32, syms []Sym) string {
 	return s.Name
 }
 
+func (d *decoder) file(str uint64) int32 {
+	if str >= uint64(len(d.strs)) {
+		d.fail("unknown string")
+		return -1
+	}
+	i, ok := d.files[str]
+	if !ok {
+		i = int32(len(d.t.Files))
+		d.files[str] = i
+		d.t.Files = append(d.t.Files, d.strs[str])
+	}
+	return i
+}
+
 func (d *decoder) groups(keep bool, syms []Sym) []Value {
 	for range d.count() {
 		flags, typ := d.num(), Type(d.num())
@@ -467,17 +485,17 @@ func (d *decoder) groups(keep bool, syms []Sym) []Value {
 		dep, vis := d.code(0), d.code(0)
 		var ci int32
 		if keep && d.err == nil {
-			ci = d.b.AddChoice()
-			*d.b.Choice(ci) = Group{
+			ci = int32(len(d.t.Choices))
+			d.t.Choices = append(d.t.Choices, Group{
 				Type: typ, Prompt: flags&choicePrompt != 0, Optional: flags&choiceOptional != 0,
 				Depends: d.build(dep), Visible: d.build(vis),
-			}
+			})
 		}
 		for range d.count() {
 			v, cond := d.operandCode(), d.code(0)
 			if keep && d.err == nil {
-				c := d.b.Choice(ci)
-				c.Defaults = append(c.Defaults, Target{d.operand(v), d.build(cond)})
+				c := &d.t.Choices[ci]
+				c.Defaults = append(c.Defaults, Target{Ref(v), d.build(cond)})
 			}
 		}
 		for range d.count() {
@@ -489,11 +507,11 @@ func (d *decoder) groups(keep bool, syms []Sym) []Value {
 				d.fail("choice member out of range")
 				return nil
 			}
-			c := d.b.Choice(ci)
+			c := &d.t.Choices[ci]
 			if k := len(c.Members); k == 0 || c.Members[k-1] != int32(m) {
 				c.Members = append(c.Members, int32(m))
 			}
-			d.b.Symbol(int32(m)).Defs[di].Choice = ci
+			syms[m].Defs[di].Choice = ci
 		}
 	}
 	n := d.count()
