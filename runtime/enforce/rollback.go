@@ -29,9 +29,11 @@ func Rollback(dev device.Device, o Options) ([]Result, error) {
 	for i, rec := range j.Originals {
 		all[i] = &original{Original: rec}
 	}
-	for range passes {
+	for pass := range passes {
 		for _, t := range all {
-			if t.restored(r) || t.inactive(all) {
+			// The kernel zeroes an inactive member when the active one is written.
+			// Where it did not (a tree of plain files), the next pass does.
+			if t.restored(r) || pass == 0 && t.inactive(all) {
 				continue
 			}
 			t.err = dev.Write(t.Path, t.Value)
@@ -83,8 +85,8 @@ func (t *original) same() bool {
 	return t.known && err == nil && want == t.found.Value
 }
 
-// inactive reports whether t is the zero member of a group: the kernel zeroes it
-// when its partner is written, and refuses the zero itself.
+// inactive reports whether t is the zero member of a group whose other member is
+// not zero. The kernel refuses the zero itself, as in dirty_bytes=0.
 func (t *original) inactive(all []*original) bool {
 	return t.Group != "" && t.Value == "0" && slices.ContainsFunc(all, func(m *original) bool {
 		return m.Group == t.Group && m.Value != "0"

@@ -110,6 +110,10 @@ func (sel *selector) describe(n device.Node) device.Node {
 // node makes a target of a path. Only the path is looked at; reading is later.
 func (sel *selector) node(s plan.Setting, name string) *target {
 	t := &target{setting: s, path: name}
+	if !strings.HasPrefix(name, "/proc/") && !strings.HasPrefix(name, "/sys/") {
+		t.err = fmt.Errorf("%w: %s", device.ErrPath, name)
+		return t
+	}
 	t.real, t.err = sel.dev.Resolve(name)
 	return t
 }

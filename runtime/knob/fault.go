@@ -139,6 +139,9 @@ func contains(list []string, s string) bool {
 
 // Name is how people call a node: "vm.swappiness", "nvme0n1 scheduler", "irq 24".
 func Name(name string) string {
+	if path.Clean(name) != name {
+		return name
+	}
 	if rest, ok := strings.CutPrefix(name, "/proc/sys/"); ok {
 		// A dot inside a component (eth0.100) becomes a slash, as sysctl(8) has it.
 		parts := strings.Split(rest, "/")
@@ -151,6 +154,8 @@ func Name(name string) string {
 	switch {
 	case len(parts) >= 4 && parts[0] == "sys" && parts[1] == "block":
 		return parts[2] + " " + parts[len(parts)-1]
+	case len(parts) >= 4 && parts[0] == "sys" && parts[len(parts)-2] == "queue":
+		return parts[len(parts)-3] + " " + parts[len(parts)-1]
 	case len(parts) >= 5 && parts[0] == "sys" && parts[1] == "class":
 		return parts[3] + " " + parts[len(parts)-1]
 	case len(parts) >= 3 && parts[0] == "proc" && parts[1] == "irq":

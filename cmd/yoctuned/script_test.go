@@ -1,0 +1,137 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"aead.dev/minisign"
+	"github.com/rogpeppe/go-internal/testscript"
+	"github.com/spf13/cobra"
+
+	"github.com/yoctune/yoctune/runtime/device"
+	"github.com/yoctune/yoctune/runtime/device/devicetest"
+	"github.com/yoctune/yoctune/schema/plan"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"yoctuned": main})
+}
+
+// Each script is a session of a user. Besides yoctuned it may use
+//
+//	synthtree BOARD DIR     make a device tree
+//	seal FILE...            complete plans: defaults and digest
+//	flash PLAN DIR          make the tree what an image with the plan's layer would be
+//	sign FILE DIR           sign a file, and install the key below DIR
+//	exits CODE COMMAND...   run a command that must end with that code
+//	hold DIR                hold the lock of a device until the script ends
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata/script",
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"synthtree": cmdSynthtree, "seal": cmdSeal, "flash": cmdFlash, "sign": cmdSign, "exits": cmdExits, "hold": cmdHold,
+		},
+	})
+}
+
+func cmdSynthtree(ts *testscript.TestScript, _ bool, args []string) {
+	ts.Check(devicetest.Build(ts.MkAbs(args[1]), args[0]))
+}
+
+func cmdSeal(ts *testscript.TestScript, _ bool, args []string) {
+	for _, name := range args {
+		var p plan.Plan
+		ts.Check(json.Unmarshal([]byte(ts.ReadFile(name)), &p))
+		for i := range p.Settings {
+			s := &p.Settings[i]
+			fill := func(field *string, value string) {
+				if *field == "" {
+					*field = value
+				}
+			}
+			fill(&s.Domain, plan.DomainSysctl)
+			fill(&s.Type, plan.TypeInt)
+			fill(&s.Compare, plan.Exact)
+			fill(&s.Policy, plan.Enforce)
+			fill(&s.Needs, plan.NeedsNothing)
+		}
+		ts.Check(p.Seal())
+		b, err := p.Encode()
+		ts.Check(err)
+		ts.Check(os.WriteFile(ts.MkAbs(name), b, 0o644))
+	}
+}
+
+func cmdFlash(ts *testscript.TestScript, _ bool, args []string) {
+	p, err := plan.Decode(strings.NewReader(ts.ReadFile(args[0])))
+	ts.Check(err)
+	ts.Check(devicetest.Flash(ts.MkAbs(args[1]), p))
+}
+
+func cmdSign(ts *testscript.TestScript, _ bool, args []string) {
+	pub, priv, err := minisign.GenerateKey(nil)
+	ts.Check(err)
+	text, err := pub.MarshalText()
+	ts.Check(err)
+	keys := ts.MkAbs(filepath.Join(args[1], "etc/yoctune/keys"))
+	ts.Check(os.MkdirAll(keys, 0o755))
+	ts.Check(os.WriteFile(filepath.Join(keys, "fleet.pub"), text, 0o644))
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]+".minisig"), minisign.Sign(priv, []byte(ts.ReadFile(args[0]))), 0o644))
+}
+
+func cmdExits(ts *testscript.TestScript, _ bool, args []string) {
+	err := ts.Exec(args[1], args[2:]...)
+	code := "0"
+	if err != nil {
+		code = strings.TrimPrefix(err.Error(), "exit status ")
+	}
+	if code != args[0] {
+		ts.Fatalf("exit code %s, want %s", code, args[0])
+	}
+}
+
+func cmdHold(ts *testscript.TestScript, _ bool, args []string) {
+	dev, err := device.Open(ts.MkAbs(args[0]))
+	ts.Check(err)
+	unlock, err := dev.Lock("yoctuned apply")
+	ts.Check(err)
+	ts.Defer(unlock)
+}
+
+func TestEveryCommandThatRunsHasHelpWithAnExample(t *testing.T) {
+	var check func(*cobra.Command)
+	check = func(c *cobra.Command) {
+		if c.Short == "" || c.Runnable() && c.Example == "" {
+			t.Errorf("%s: Short %q, Example %q", c.CommandPath(), c.Short, c.Example)
+		}
+		for _, sub := range c.Commands() {
+			check(sub)
+		}
+	}
+	check(newRootCommand())
+}
+
+func TestTextForATerminalHasNoControlCharacters(t *testing.T) {
+	for text, want := range map[string]string{
+		"plain":             "plain",
+		"nvme0n1 – größer":  "nvme0n1 – größer",
+		"\x1b[2Jgone\r\n":   `\x1b[2Jgone\r\n`,
+		"\u202eright":       `\u202eright`,
+		string([]byte{255}): `\ufffd`,
+	} {
+		if got := printable(text); got != want {
+			t.Errorf("%q became %q, want %q", text, got, want)
+		}
+	}
+}
+
+func TestRunReturnsInsteadOfExiting(t *testing.T) {
+	var out, errs strings.Builder
+	if code := run(context.Background(), []string{"verify", "--root", filepath.Join(t.TempDir(), "none")}, &out, &errs); code != exitFailed || !strings.Contains(errs.String(), "none") {
+		t.Errorf("%d %s", code, errs.String())
+	}
+}
