@@ -55,8 +55,10 @@ var (
 		CapHostRanges == C.YT_CAP_HOST_RANGES && MaxCmds == C.YT_MAX_CMDS && CodeNoBackend == C.YT_E_NO_BACKEND: {}}
 )
 
-// API is a backend's table of functions. It is made by CPU and Load.
-type API struct{ t C.yt_api }
+// API is a backend's table of functions. It is made by CPU and Load and kept
+// for the life of the process, as the library is. It lives in C memory: cgo looks
+// for Go pointers in whatever a call is given, and this is full of pointers.
+type API struct{ t *C.yt_api }
 
 // Device and Stream are handles of a backend.
 type (
@@ -79,18 +81,28 @@ func failure(rc C.yt_status, e *C.yt_error) Failure {
 
 // CPU returns the backend that is compiled in.
 func CPU() (*API, Failure) {
-	a, e := new(API), C.yt_error{}
-	rc := C.yt_cpu_get_api(C.YT_ABI_MAJOR, &a.t, C.sizeof_yt_api, &e)
-	return a, failure(rc, &e)
+	return table(func(t *C.yt_api, e *C.yt_error) C.yt_status {
+		return C.yt_cpu_get_api(C.YT_ABI_MAJOR, t, C.sizeof_yt_api, e)
+	})
 }
 
 // Load opens a backend library and checks its version.
 func Load(path string) (*API, Failure) {
-	a, e := new(API), C.yt_error{}
 	name := C.CString(path)
 	defer C.free(unsafe.Pointer(name))
-	rc := C.yt_load(name, &a.t, &e)
-	return a, failure(rc, &e)
+	return table(func(t *C.yt_api, e *C.yt_error) C.yt_status { return C.yt_load(name, t, e) })
+}
+
+func table(fill func(*C.yt_api, *C.yt_error) C.yt_status) (*API, Failure) {
+	// cgo's malloc does not return without memory.
+	t := (*C.yt_api)(C.malloc(C.sizeof_yt_api))
+	*t = C.yt_api{}
+	var e C.yt_error
+	if rc := fill(t, &e); rc != C.YT_OK {
+		C.free(unsafe.Pointer(t))
+		return nil, failure(rc, &e)
+	}
+	return &API{t}, Failure{}
 }
 
 // Name, BuildID and Caps describe the backend.
@@ -102,7 +114,7 @@ func (a *API) Caps() uint32    { return uint32(a.t.caps) }
 func (a *API) DeviceCount() (int, Failure) {
 	var n C.uint32_t
 	var e C.yt_error
-	rc := C.c_device_count(&a.t, &n, &e)
+	rc := C.c_device_count(a.t, &n, &e)
 	return int(n), failure(rc, &e)
 }
 
@@ -110,7 +122,7 @@ func (a *API) DeviceCount() (int, Failure) {
 func (a *API) DeviceOpen(index uint32) (Device, Failure) {
 	var d Device
 	var e C.yt_error
-	rc := C.c_device_open(&a.t, C.uint32_t(index), &d.p, &e)
+	rc := C.c_device_open(a.t, C.uint32_t(index), &d.p, &e)
 	return d, failure(rc, &e)
 }
 
@@ -118,7 +130,7 @@ func (a *API) DeviceOpen(index uint32) (Device, Failure) {
 func (a *API) DeviceInfo(d Device) (Info, Failure) {
 	var e C.yt_error
 	i := C.yt_device_info{size: C.sizeof_yt_device_info}
-	if rc := C.c_device_info(&a.t, d.p, &i, &e); rc != C.YT_OK {
+	if rc := C.c_device_info(a.t, d.p, &i, &e); rc != C.YT_OK {
 		return Info{}, failure(rc, &e)
 	}
 	return Info{
@@ -131,20 +143,20 @@ func (a *API) DeviceInfo(d Device) (Info, Failure) {
 // DeviceHealth reports the sticky state.
 func (a *API) DeviceHealth(d Device) Failure {
 	var e C.yt_error
-	return failure(C.c_device_health(&a.t, d.p, &e), &e)
+	return failure(C.c_device_health(a.t, d.p, &e), &e)
 }
 
 // DeviceClose closes a device that has no streams, buffers and events.
 func (a *API) DeviceClose(d Device) Failure {
 	var e C.yt_error
-	return failure(C.c_device_close(&a.t, d.p, &e), &e)
+	return failure(C.c_device_close(a.t, d.p, &e), &e)
 }
 
 // BufAlloc allocates a buffer.
 func (a *API) BufAlloc(d Device, mode uint32, bytes, align uint64) (Allocation, Failure) {
 	var e C.yt_error
 	b := C.yt_buffer{size: C.sizeof_yt_buffer}
-	if rc := C.c_buf_alloc(&a.t, d.p, C.uint32_t(mode), C.uint64_t(bytes), C.uint64_t(align), &b, &e); rc != C.YT_OK {
+	if rc := C.c_buf_alloc(a.t, d.p, C.uint32_t(mode), C.uint64_t(bytes), C.uint64_t(align), &b, &e); rc != C.YT_OK {
 		return Allocation{}, failure(rc, &e)
 	}
 	return Allocation{ID: uint64(b.id), Mode: uint32(b.mode), Host: b.host, Device: uint64(b.device), Bytes: uint64(b.bytes)}, Failure{}
@@ -153,54 +165,54 @@ func (a *API) BufAlloc(d Device, mode uint32, bytes, align uint64) (Allocation, 
 // BufFree frees a buffer.
 func (a *API) BufFree(d Device, id uint64) Failure {
 	var e C.yt_error
-	return failure(C.c_buf_free(&a.t, d.p, C.uint64_t(id), &e), &e)
+	return failure(C.c_buf_free(a.t, d.p, C.uint64_t(id), &e), &e)
 }
 
 // StreamCreate creates a stream.
 func (a *API) StreamCreate(d Device, priority int32) (Stream, Failure) {
 	var s Stream
 	var e C.yt_error
-	rc := C.c_stream_create(&a.t, d.p, C.int32_t(priority), &s.p, &e)
+	rc := C.c_stream_create(a.t, d.p, C.int32_t(priority), &s.p, &e)
 	return s, failure(rc, &e)
 }
 
 // StreamDestroy destroys an idle stream.
 func (a *API) StreamDestroy(s Stream) Failure {
 	var e C.yt_error
-	return failure(C.c_stream_destroy(&a.t, s.p, &e), &e)
+	return failure(C.c_stream_destroy(a.t, s.p, &e), &e)
 }
 
 // Submit checks and runs a list: one call, however long the list. Host memory
 // that a range names must be pinned until the list has finished.
 func (a *API) Submit(s Stream, cmds []Cmd) Failure {
 	var e C.yt_error
-	return failure(C.c_submit(&a.t, s.p, unsafe.Pointer(unsafe.SliceData(cmds)), C.uint32_t(len(cmds)), &e), &e)
+	return failure(C.c_submit(a.t, s.p, unsafe.Pointer(unsafe.SliceData(cmds)), C.uint32_t(len(cmds)), &e), &e)
 }
 
 // StreamPoll waits at most ns for what was submitted.
 func (a *API) StreamPoll(s Stream, ns uint64) Failure {
 	var e C.yt_error
-	return failure(C.c_stream_poll(&a.t, s.p, C.uint64_t(ns), &e), &e)
+	return failure(C.c_stream_poll(a.t, s.p, C.uint64_t(ns), &e), &e)
 }
 
 // EventCreate creates an event.
 func (a *API) EventCreate(d Device) (uint64, Failure) {
 	var ev C.uint64_t
 	var e C.yt_error
-	rc := C.c_event_create(&a.t, d.p, &ev, &e)
+	rc := C.c_event_create(a.t, d.p, &ev, &e)
 	return uint64(ev), failure(rc, &e)
 }
 
 // EventDestroy destroys an event.
 func (a *API) EventDestroy(d Device, ev uint64) Failure {
 	var e C.yt_error
-	return failure(C.c_event_destroy(&a.t, d.p, C.uint64_t(ev), &e), &e)
+	return failure(C.c_event_destroy(a.t, d.p, C.uint64_t(ev), &e), &e)
 }
 
 // EventElapsed returns the time from x to y in ns.
 func (a *API) EventElapsed(d Device, x, y uint64) (uint64, Failure) {
 	var ns C.uint64_t
 	var e C.yt_error
-	rc := C.c_event_elapsed(&a.t, d.p, C.uint64_t(x), C.uint64_t(y), &ns, &e)
+	rc := C.c_event_elapsed(a.t, d.p, C.uint64_t(x), C.uint64_t(y), &ns, &e)
 	return uint64(ns), failure(rc, &e)
 }
