@@ -13,6 +13,7 @@ import (
 	"github.com/yoctune/yoctune/emitters/all"
 	"github.com/yoctune/yoctune/emitters/emittest"
 	"github.com/yoctune/yoctune/schema/plan"
+	"github.com/yoctune/yoctune/tests/bitbake/bbref"
 )
 
 func emit(t *testing.T, l *plan.Layer) []emitters.File {
@@ -171,6 +172,33 @@ func TestOelintHasNothingToSayAboutTheRecipes(t *testing.T) {
 		}
 		if out, err := exec.Command(lint, args...).CombinedOutput(); err != nil || len(bytes.TrimSpace(out)) > 0 {
 			t.Errorf("%s: %v\n%s", l.Name, err, out)
+		}
+	}
+}
+
+// bitbake's own parser reads every file, switched on and off, without an error
+// or a warning.
+func TestBitBakeParsesBothLayers(t *testing.T) {
+	for _, l := range []*plan.Layer{emittest.Vision(t), emittest.Control(t)} {
+		dir := t.TempDir()
+		emittest.Write(t, dir, emit(t, l))
+		r, err := emitters.Release(l)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, target := range l.Targets {
+			for _, on := range []bool{true, false} {
+				layer := bbref.ParseLayer(t, bbref.Request{
+					Dir: dir, Machine: target.Machine, Overrides: "cuda:tegra:aarch64:tegra234",
+					UnpackDir: r.UnpackDir, Fragments: r.Fragments, Enable: on,
+				})
+				for _, p := range layer.Problems {
+					t.Errorf("%s, switched on %t: %s", target.Machine, on, p)
+				}
+				if on && !strings.Contains(layer.Config["KERNEL_ARGS"], "isolcpus="+target.Kernel.Args[0].Value) {
+					t.Errorf("%s: KERNEL_ARGS is %q", target.Machine, layer.Config["KERNEL_ARGS"])
+				}
+			}
 		}
 	}
 }

@@ -272,7 +272,9 @@ def check_functions(d, known, referee, path):
         bodies[name] = body
         with referee.guard(f"{path}: {name}"):
             if d.getVarFlag(name, "python", False):
-                compile("def f(d):\n" + (body or "    pass") + "\n", name, "exec")
+                # A def comes with its own first line.
+                head = "" if body.startswith("def ") else "def f(d):\n"
+                compile(head + (body or "    pass") + "\n", name, "exec")
             else:
                 bb.codeparser.ShellParser(name, logging.getLogger("BitBake")).parse_shell(body)
     return bodies
@@ -338,7 +340,14 @@ def configuration(referee, request):
             for n in names:
                 read(os.path.join(folder, n), f"conf/yoctune/{n}")
     read(os.path.join(conf, "machine.conf"), "stand-in machine")
+    # oe-core's signature handlers are not here, and no signature is asked for.
+    handler = d.getVar("BB_SIGNATURE_HANDLER", False)
+    d.setVar("BB_SIGNATURE_HANDLER", "noop")
     bb.parse.init_parser(d)
+    if handler is not None:
+        d.setVar("BB_SIGNATURE_HANDLER", handler)
+    else:
+        d.delVar("BB_SIGNATURE_HANDLER")
     bb.codeparser.parser_cache_init(os.path.join(referee.scratch, "cache"))
     d.setVar("__bbclasstype", "recipe")
     return d
