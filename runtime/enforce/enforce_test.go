@@ -335,8 +335,10 @@ func TestNothingIsWrittenWhenTheJournalCannotBe(t *testing.T) {
 
 // One row for each way the kernel answers; the rest of the plan is applied.
 func TestWhatTheKernelAnswersBecomesAnOutcomeAndAMessage(t *testing.T) {
+	shared, dir := board(t)
+	before := state(t, dir)
 	const swappiness = "/proc/sys/vm/swappiness"
-	stableSecret := "/proc/sys/kernel/core_uses_pid" // stands for any node that reads EIO before its first write
+	const secret = "/proc/sys/kernel/secret" // like stable_secret, it reads EIO before its first write
 	for _, c := range []struct {
 		name    string
 		setting plan.Setting
@@ -371,9 +373,11 @@ func TestWhatTheKernelAnswersBecomesAnOutcomeAndAMessage(t *testing.T) {
 			knob.Refused, `the kernel does not know "bbr"; load module tcp_bbr`},
 		{"EACCES on a file nobody may write", sysctl("vm.swappiness", "10"), func(t *testing.T, dev *devicetest.Kernel, dir string) {
 			dev.WriteFault[swappiness] = unix.EACCES
-			if err := os.Chmod(filepath.Join(dir, swappiness), 0o444); err != nil {
+			name := filepath.Join(dir, swappiness)
+			if err := os.Chmod(name, 0o444); err != nil {
 				t.Fatal(err)
 			}
+			t.Cleanup(func() { _ = os.Chmod(name, 0o644) })
 		}, knob.Forbidden, "read-only by nature"},
 		{"EACCES in a network namespace", sysctl("net.core.rmem_max", "999999"), fails("/proc/sys/net/core/rmem_max", unix.EACCES),
 			knob.Forbidden, "read-only in this namespace"},
@@ -393,8 +397,11 @@ func TestWhatTheKernelAnswersBecomesAnOutcomeAndAMessage(t *testing.T) {
 			knob.Unsupported, "no such node"},
 		{"an action, not a setting", sysctl("vm.drop_caches", "3"), readFails("/proc/sys/vm/drop_caches", unix.EACCES),
 			knob.Forbidden, "write-only: an action, not a setting"},
-		{"an original that cannot be read is no reason not to write", sysctl("kernel.core_uses_pid", "1"), func(_ *testing.T, dev *devicetest.Kernel, _ string) {
-			dev.ReadFault[stableSecret] = unix.EIO
+		{"an original that cannot be read is no reason not to write", sysctl("kernel.secret", "1"), func(t *testing.T, dev *devicetest.Kernel, dir string) {
+			if err := os.WriteFile(filepath.Join(dir, secret), nil, 0o644); err != nil {
+				t.Fatal(err)
+			}
+			dev.ReadFault[secret] = unix.EIO
 			dev.Quirk = func(name, value string) string { delete(dev.ReadFault, name); return value }
 		}, knob.OK, ""},
 		{"an empty value", sysctl("vm.swappiness", ""), nil,
@@ -403,8 +410,8 @@ func TestWhatTheKernelAnswersBecomesAnOutcomeAndAMessage(t *testing.T) {
 			knob.Refused, `"much" is not an integer`},
 		{"a value with a second line", with(sysctl("kernel.core_pattern", "core\nx"), func(s *plan.Setting) { s.Type = plan.TypeString }), nil,
 			knob.Refused, "line break"},
-		{"more than a page", sysctl("vm.swappiness", "10"), func(t *testing.T, _ *devicetest.Kernel, dir string) {
-			if err := os.WriteFile(filepath.Join(dir, swappiness), []byte(strings.Repeat("9", 4096)), 0o644); err != nil {
+		{"more than a page", sysctl("kernel.too_long", "10"), func(t *testing.T, _ *devicetest.Kernel, dir string) {
+			if err := os.WriteFile(filepath.Join(dir, "proc/sys/kernel/too_long"), []byte(strings.Repeat("9", 4096)), 0o644); err != nil {
 				t.Fatal(err)
 			}
 		}, knob.Unsupported, "more than one page"},
@@ -440,7 +447,7 @@ func TestWhatTheKernelAnswersBecomesAnOutcomeAndAMessage(t *testing.T) {
 			knob.Refused, `unknown value type "colour"`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			dev, dir := board(t)
+			dev := devicetest.NewKernel(shared.Device)
 			if c.break_ != nil {
 				c.break_(t, dev, dir)
 			}
@@ -455,6 +462,10 @@ func TestWhatTheKernelAnswersBecomesAnOutcomeAndAMessage(t *testing.T) {
 			if other := find(t, results, "sysctl.vm.vfs_cache_pressure"); other.Outcome != knob.OK {
 				t.Errorf("the next setting was not applied: %+v", other)
 			}
+			if _, err := enforce.Rollback(devicetest.NewKernel(dev.Device), options()); err != nil {
+				t.Error(err)
+			}
+			sameState(t, before, state(t, dir))
 		})
 	}
 }

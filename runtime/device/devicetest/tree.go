@@ -77,8 +77,9 @@ func models(board string) (model, bool) {
 
 // tree collects files, so that building stops at the first error.
 type tree struct {
-	dir string
-	err error
+	dir  string
+	made map[string]bool // folders
+	err  error
 }
 
 func (t *tree) file(name, text string) { t.mode(name, text, 0o644) }
@@ -88,8 +89,15 @@ func (t *tree) mode(name, text string, perm fs.FileMode) {
 		return
 	}
 	host := filepath.Join(t.dir, name)
-	if t.err = os.MkdirAll(filepath.Dir(host), 0o755); t.err == nil {
+	if t.parent(host); t.err == nil {
 		t.err = os.WriteFile(host, []byte(text), perm)
+	}
+}
+
+func (t *tree) parent(host string) {
+	if dir := filepath.Dir(host); !t.made[dir] {
+		t.err = os.MkdirAll(dir, 0o755)
+		t.made[dir] = true
 	}
 }
 
@@ -98,7 +106,7 @@ func (t *tree) link(name, target string) {
 		return
 	}
 	host := filepath.Join(t.dir, name)
-	if t.err = os.MkdirAll(filepath.Dir(host), 0o755); t.err == nil {
+	if t.parent(host); t.err == nil {
 		t.err = os.Symlink(target, host)
 	}
 }
@@ -113,7 +121,7 @@ func Build(dir, board string) error {
 	if names, err := os.ReadDir(dir); err == nil && len(names) > 0 {
 		return fmt.Errorf("build device tree: %s is not empty", dir)
 	}
-	t := &tree{dir: dir}
+	t := &tree{dir: dir, made: map[string]bool{}}
 	t.identity(m)
 	t.sysctl()
 	t.memory()
@@ -323,7 +331,7 @@ func (t *tree) power(m model) {
 // was built from the plan's layer: the kernel was given the plan's arguments, its
 // modules are there, and nvpmodel knows its modes and is in the default one.
 func Flash(dir string, p *plan.Plan) error {
-	t := &tree{dir: dir}
+	t := &tree{dir: dir, made: map[string]bool{}}
 	var args []string
 	for _, s := range p.Settings {
 		switch {
