@@ -18,6 +18,9 @@ import (
 
 func cpus() int { return runtime.NumCPU() }
 
+// lockName also marks a folder as ours to clean.
+const lockName = ".yoctune-check-layer"
+
 // rig is a prepared work folder.
 type rig struct {
 	opt    Options
@@ -29,7 +32,8 @@ type rig struct {
 	owner  *syscall.Credential
 	lock   *os.File
 
-	standIns map[string]*standIns // by build folder
+	standIns map[string]*standIns         // by build folder
+	values   map[string]map[string]string // by recipe, of the quick build folder
 }
 
 // prepare checks everything that can be wrong before bitbake starts and makes
@@ -45,7 +49,7 @@ func prepare(ctx context.Context, o Options) (_ *rig, err error) {
 	if _, err := os.Stat(filepath.Join(o.Layer, "conf", "layer.conf")); err != nil {
 		return nil, fmt.Errorf("%s is no layer: %w", o.Layer, err)
 	}
-	g := &rig{opt: o, src: src, standIns: map[string]*standIns{}}
+	g := &rig{opt: o, src: src, standIns: map[string]*standIns{}, values: map[string]map[string]string{}}
 	if err := g.chooseUser(); err != nil {
 		return nil, err
 	}
@@ -133,18 +137,23 @@ func (g *rig) makeWorkDir() error {
 			return err
 		}
 	}
-	if g.lock, err = os.OpenFile(filepath.Join(g.work, ".lock"), os.O_CREATE|os.O_RDWR, 0o644); err != nil {
+	lock := filepath.Join(g.work, lockName)
+	if entries, err := os.ReadDir(g.work); err != nil {
+		return err
+	} else if _, err := os.Stat(lock); err != nil && len(entries) > 0 {
+		return fmt.Errorf("work folder %s is not empty and not one of check-layer: its content would be deleted; name another", g.work)
+	}
+	if g.lock, err = os.OpenFile(lock, os.O_CREATE|os.O_RDWR, 0o644); err != nil {
 		return fmt.Errorf("work folder: %w", err)
 	}
 	if err := syscall.Flock(int(g.lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		return fmt.Errorf("work folder %s is in use by another run: %w", g.work, err)
 	}
 	g.logs = filepath.Join(g.work, "logs")
-	if err := os.RemoveAll(g.logs); err != nil {
-		return err
-	}
+	// What an earlier run left would be taken for results of this one.
 	for _, dir := range []string{"logs", "home", "build", "downloads", "sstate", "stand-ins"} {
-		if err := os.MkdirAll(filepath.Join(g.work, dir), 0o755); err != nil {
+		dir = filepath.Join(g.work, dir)
+		if err := errors.Join(os.RemoveAll(dir), os.MkdirAll(dir, 0o755)); err != nil {
 			return err
 		}
 	}

@@ -37,8 +37,9 @@ type Options struct {
 	BitBake   string // checkout of bitbake
 	OECore    string // checkout of openembedded-core (or poky)
 	MetaTegra string
-	WorkDir   string // "": a temporary folder, removed again when all passed
-	User      string // account to run bitbake as when we are root, which bitbake refuses; "": nobody
+	Extra     []string // further layers that the layer depends on
+	WorkDir   string   // "": a temporary folder, removed again when all passed
+	User      string   // account to run bitbake as when we are root, which bitbake refuses; "": nobody
 	Full      bool
 	Timeout   time.Duration // per step; 0: 15 minutes, 6 hours for the steps of Full
 	Threads   int           // parser and task threads; 0: one per CPU

@@ -149,7 +149,7 @@ func (g *rig) rigLines() ([]string, error) {
 // maskLines are masks as lines of local.conf.
 func (g *rig) maskLines(keep []string) ([]string, error) {
 	var lines []string
-	for _, m := range masks([]string{g.src.Meta, g.src.MetaTegra}, keep) {
+	for _, m := range masks(g.src.layers(), keep) {
 		l, err := set("BBMASK", "+=", m)
 		if err != nil {
 			return nil, err

@@ -187,8 +187,9 @@ func checkLayerOutput(out string) checkedLayer {
 			c.Errors = append(c.Errors, s)
 		case strings.HasPrefix(s, "====") || strings.HasPrefix(s, "Ran ") || strings.HasPrefix(s, "FAILED"):
 			in = false
-		case !in || s == "" || strings.HasPrefix(s, "----") || strings.HasPrefix(s, "Traceback") || strings.HasPrefix(s, "  "):
-			// the Python of the test tool explains nothing
+		case !in || s == "" || strings.HasPrefix(s, "----") || strings.HasPrefix(s, "Traceback") || strings.HasPrefix(s, "  ") ||
+			(logPrefix.MatchString(s) && !strings.HasPrefix(s, "ERROR")) || strings.HasPrefix(s, "Consider defining"):
+			// neither the Python of the test tool nor bitbake's chatter explains
 		case len(c.Errors) < maxErrorLines:
 			c.Errors = append(c.Errors, "  "+s)
 		}

@@ -17,6 +17,7 @@ type sources struct {
 	OECore    string // with meta/ and scripts/
 	Meta      string // the layer in it
 	MetaTegra string
+	Extra     []string // further layers
 
 	BitBakeVersion   string
 	Series           []string // LAYERSERIES_CORENAMES
@@ -37,7 +38,7 @@ func findSources(o Options) (sources, error) {
 	var s sources
 	resolve := func(what, flag, path, probe string) (string, error) {
 		if path == "" {
-			return "", fmt.Errorf("no checkout of %s: give its folder with %s", what, flag)
+			return "", fmt.Errorf("%s is needed: give its folder with %s", what, flag)
 		}
 		dir, err := filepath.Abs(path)
 		if err != nil {
@@ -46,25 +47,32 @@ func findSources(o Options) (sources, error) {
 		// bitbake resolves links in some places and not in others; masks must
 		// match what it prints.
 		if dir, err = filepath.EvalSymlinks(dir); err != nil {
-			return "", fmt.Errorf("checkout of %s: %w", what, err)
+			return "", fmt.Errorf("%s: %w", what, err)
 		}
 		if _, err := os.Stat(filepath.Join(dir, probe)); err != nil {
-			return "", fmt.Errorf("%s %s is no checkout of %s: it has no %s", flag, path, what, probe)
+			return "", fmt.Errorf("%s %s is not %s: it has no %s", flag, path, what, probe)
 		}
-		return dir, usablePath("checkout of "+what, dir)
+		return dir, usablePath(flag, dir)
 	}
 	var errs [3]error
-	s.BitBake, errs[0] = resolve("bitbake", "--bitbake", o.BitBake, "bin/bitbake")
+	s.BitBake, errs[0] = resolve("a checkout of bitbake", "--bitbake", o.BitBake, "bin/bitbake")
 	core := o.OECore
 	if _, err := os.Stat(filepath.Join(core, "conf", "bitbake.conf")); err == nil && core != "" {
 		core = filepath.Join(core, "..") // the user named oe-core/meta itself
 	}
-	s.OECore, errs[1] = resolve("openembedded-core", "--oe-core", core, "meta/conf/bitbake.conf")
-	s.MetaTegra, errs[2] = resolve("meta-tegra", "--meta-tegra", o.MetaTegra, "conf/layer.conf")
+	s.OECore, errs[1] = resolve("a checkout of openembedded-core", "--oe-core", core, "meta/conf/bitbake.conf")
+	s.MetaTegra, errs[2] = resolve("a checkout of meta-tegra", "--meta-tegra", o.MetaTegra, "conf/layer.conf")
 	if err := errors.Join(errs[:]...); err != nil {
 		return s, err
 	}
 	s.Meta = filepath.Join(s.OECore, "meta")
+	for _, dir := range o.Extra {
+		dir, err := resolve("a layer", "--extra-layer", dir, "conf/layer.conf")
+		if err != nil {
+			return s, err
+		}
+		s.Extra = append(s.Extra, dir)
+	}
 
 	read := func(re *regexp.Regexp, parts ...string) (string, error) {
 		file := filepath.Join(parts...)
@@ -213,13 +221,20 @@ func locale() error {
 	return errors.New("the locale en_US.UTF-8, which bitbake demands, is missing (on Debian: apt-get install locales, uncomment it in /etc/locale.gen, run locale-gen)")
 }
 
-// mentioned reports whether a recipe of the checkouts has the name, or any of
-// their recipes and classes spells it out: then it is no slip of ours.
-func (s sources) mentioned(name string) bool {
-	base := strings.TrimSuffix(name, "-native")
+// traces of a name in the checkouts.
+const (
+	untraced  = iota
+	byRecipe  // a recipe or package of that name is written there
+	byPattern // only a recipe that makes packages whose names begin like this
+)
+
+// trace looks whether the checkouts know a recipe or package name that a layer
+// asks for. Names of kernel modules and of split packages exist only once a
+// recipe is packaged, so all that can be said of them is that it begins right.
+func (s sources) trace(name string) (int, error) {
 	spelt := regexp.MustCompile(`(^|[\s"':=/])` + regexp.QuoteMeta(name) + `($|[\s"';:])`)
-	found := errors.New("found")
-	for _, dir := range []string{s.Meta, s.MetaTegra} {
+	recipes, text := map[string]bool{}, false
+	for _, dir := range s.layers() {
 		err := filepath.WalkDir(dir, func(p string, d os.DirEntry, err error) error {
 			if err != nil || d.IsDir() {
 				return err
@@ -228,21 +243,37 @@ func (s sources) mentioned(name string) bool {
 			if !slices.Contains([]string{".bb", ".inc", ".bbclass", ".conf"}, ext) {
 				return nil
 			}
-			if pn, _, _ := strings.Cut(strings.TrimSuffix(d.Name(), ext), "_"); ext == ".bb" && pn == base {
-				return found
+			if ext == ".bb" {
+				pn, _, _ := strings.Cut(strings.TrimSuffix(d.Name(), ext), "_")
+				recipes[pn] = true
+			}
+			if text {
+				return nil
 			}
 			b, err := os.ReadFile(p)
-			if err != nil {
-				return err
-			}
-			if spelt.Match(b) {
-				return found
-			}
-			return nil
+			text = err == nil && spelt.Match(b)
+			return err
 		})
-		if errors.Is(err, found) {
-			return true
+		if err != nil {
+			return untraced, fmt.Errorf("looking for %q: %w", name, err)
 		}
 	}
-	return false
+	if text || recipes[strings.TrimSuffix(name, "-native")] {
+		return byRecipe, nil
+	}
+	if strings.HasPrefix(name, "kernel-module-") {
+		return byPattern, nil
+	}
+	for stem := name; strings.Contains(stem, "-"); {
+		stem = stem[:strings.LastIndex(stem, "-")]
+		if recipes[stem] {
+			return byPattern, nil
+		}
+	}
+	return untraced, nil
+}
+
+// layers are the checkouts' layers, openembedded-core first.
+func (s sources) layers() []string {
+	return append([]string{s.Meta, s.MetaTegra}, s.Extra...)
 }

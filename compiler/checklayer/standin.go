@@ -2,6 +2,7 @@ package checklayer
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -18,8 +19,8 @@ type standIns struct {
 	Recipes   []string          // names of recipes to provide
 	Packages  []string
 	Tasks     []string // tasks that real recipes expect of others
-	// Names our own recipes ask for that no recipe of the checkouts mentions.
-	Unknown []string
+	Unknown   []string // asked for by the layer, but the checkouts know no such name
+	Trusted   []string // asked for by the layer; only the beginning of the name is known
 }
 
 func newStandIns(dir string) *standIns {
@@ -110,9 +111,14 @@ func (s *standIns) text(pn string, provides []string) string {
 // unresolved and shows up as bitbake's error.
 var safeName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9+._/:-]*$`)
 
+// file is where a recipe of the layer is.
+func (s *standIns) file(pn string) string {
+	return filepath.Join(s.Dir, "recipes", "stand-in", pn+".bb")
+}
+
 // write makes the layer.
 func (s *standIns) write(series []string) error {
-	recipes := filepath.Join(s.Dir, "recipes", "stand-in")
+	recipes := filepath.Dir(s.file("any"))
 	if err := os.RemoveAll(recipes); err != nil {
 		return err
 	}
@@ -136,7 +142,7 @@ LAYERSERIES_COMPAT_yoctune-stand-ins = "` + strings.Join(series, " ") + "\"\n"
 			continue
 		}
 		slices.Sort(names)
-		if err := os.WriteFile(filepath.Join(recipes, pn+".bb"), []byte(s.text(pn, names)), 0o644); err != nil {
+		if err := os.WriteFile(s.file(pn), []byte(s.text(pn, names)), 0o644); err != nil {
 			return err
 		}
 	}
@@ -146,7 +152,7 @@ LAYERSERIES_COMPAT_yoctune-stand-ins = "` + strings.Join(series, " ") + "\"\n"
 // learn adds what an attempt missed and reports whether there was anything new.
 // What the layer itself provides is never replaced: a mistake in its own
 // recipes must stay one.
-func (s *standIns) learn(out string, l *layer, src sources) bool {
+func (s *standIns) learn(out string, l *layer, src sources) (bool, error) {
 	before := len(s.Recipes) + len(s.Packages) + len(s.Tasks)
 	for _, u := range unresolvedIn(out) {
 		if l.owns(u.Name) || !safeName.MatchString(u.Name) {
@@ -159,9 +165,17 @@ func (s *standIns) learn(out string, l *layer, src sources) bool {
 		if slices.Contains(*list, u.Name) || slices.Contains(s.Unknown, u.Name) {
 			continue
 		}
-		if strings.HasPrefix(u.By, l.Dir+"/") && l.names(u.Name) && !src.mentioned(u.Name) {
-			s.Unknown = append(s.Unknown, u.Name)
-			continue
+		if strings.HasPrefix(u.By, l.Dir+"/") && l.names(u.Name) {
+			known, err := src.trace(u.Name)
+			switch {
+			case err != nil:
+				return false, err
+			case known == untraced:
+				s.Unknown = append(s.Unknown, u.Name)
+				continue
+			case known == byPattern:
+				s.Trusted = append(s.Trusted, u.Name)
+			}
 		}
 		*list = append(*list, u.Name)
 	}
@@ -170,7 +184,7 @@ func (s *standIns) learn(out string, l *layer, src sources) bool {
 			s.Tasks = append(s.Tasks, t)
 		}
 	}
-	return len(s.Recipes)+len(s.Packages)+len(s.Tasks) > before
+	return len(s.Recipes)+len(s.Packages)+len(s.Tasks) > before, nil
 }
 
 // maxRounds bounds the growing; two are the rule.
@@ -181,7 +195,11 @@ const maxRounds = 12
 func (g *rig) resolve(ctx context.Context, build, log string, targets []string) (string, error) {
 	s := g.standIns[build]
 	if s.Providers == nil {
-		out, err := g.bitbake(ctx, build, log, "bitbake", "-e")
+		if err := s.write(g.src.Series); err != nil {
+			return "", err
+		}
+		// Some preferences are made by classes: only a recipe has them all.
+		out, err := g.bitbake(ctx, build, log, "bitbake", "-e", "-b", s.file("yoctune-stand-in"))
 		if err != nil {
 			return out, err
 		}
@@ -197,8 +215,12 @@ func (g *rig) resolve(ctx context.Context, build, log string, targets []string) 
 			return "", err
 		}
 		out, err := g.bitbake(ctx, build, log, append([]string{"bitbake", "-k", "-S", "none"}, targets...)...)
-		if ctx.Err() != nil || !s.learn(out, g.layer, g.src) {
+		if ctx.Err() != nil {
 			return out, err
+		}
+		grew, learnErr := s.learn(out, g.layer, g.src)
+		if learnErr != nil || !grew {
+			return out, errors.Join(err, learnErr)
 		}
 		if round == maxRounds {
 			return out, fmt.Errorf("dependencies still unknown after %d rounds of stand-ins", round)

@@ -65,7 +65,7 @@ func (g *rig) enabled(build string, extra []string) error {
 		}
 	}
 	return g.configure(build, conf{
-		Layers: []string{g.src.Meta, g.src.MetaTegra, g.layer.Dir, s.Dir},
+		Layers: append(g.src.layers(), g.layer.Dir, s.Dir),
 		Lines:  slices.Concat(common, g.layer.enableLines(g.src.Fragments), extra, mask),
 	})
 }
@@ -150,7 +150,10 @@ func (g *rig) dependencies(ctx context.Context, log string) outcome {
 		notes:  []string{fmt.Sprintf("stand-ins for %d recipes and %d packages", len(s.Recipes), len(s.Packages))},
 	}
 	for _, name := range s.Unknown {
-		o.errors = append(o.errors, fmt.Sprintf("%q, which the layer asks for, is mentioned by no recipe of openembedded-core or meta-tegra", name))
+		o.errors = append(o.errors, fmt.Sprintf("%q, which the layer asks for, is no name of openembedded-core or meta-tegra (does it come from a layer to be given with --extra-layer?)", name))
+	}
+	if len(s.Trusted) > 0 {
+		o.notes = append(o.notes, "packages that exist once their recipe is packaged, taken on trust: "+strings.Join(s.Trusted, " "))
 	}
 	o.errors = append(o.errors, fatalWarnings(out)...)
 	return o
@@ -214,9 +217,13 @@ func (g *rig) variables(ctx context.Context, log string) outcome {
 // recipeValues are the variables of one recipe, or the lines that say why not. A
 // recipe that is not for this machine has none, and that is noted.
 func (g *rig) recipeValues(ctx context.Context, log, pn string, o *outcome) (map[string]string, []string) {
+	if v, ok := g.values[pn]; ok {
+		return v, nil
+	}
 	out, err := g.bitbake(ctx, quickBuild, log, "bitbake", "-e", pn)
 	if err == nil {
-		return environment(out), nil
+		g.values[pn] = environment(out)
+		return g.values[pn], nil
 	}
 	if why := skippedBecause(out, pn); why != "" {
 		o.notes = append(o.notes, pn+" is not available: "+why)
@@ -379,11 +386,15 @@ func (g *rig) yoctoCheckLayer(ctx context.Context, log string) outcome {
 		return broke(err)
 	}
 	s := newStandIns(filepath.Join(g.work, "stand-ins", unusedCase))
+	if q := g.standIns[quickBuild]; q.Providers != nil {
+		// Mostly the same names: a round less.
+		s.Providers, s.Recipes, s.Packages, s.Tasks = q.Providers, slices.Clone(q.Recipes), slices.Clone(q.Packages), slices.Clone(q.Tasks)
+	}
 	g.standIns[unusedCase] = s
 	if err := s.write(g.src.Series); err != nil {
 		return broke(err)
 	}
-	c := conf{Layers: []string{g.src.Meta, g.src.MetaTegra, g.layer.Dir, s.Dir}, Lines: slices.Concat(common, mask)}
+	c := conf{Layers: append(g.src.layers(), g.layer.Dir, s.Dir), Lines: slices.Concat(common, mask)}
 	if err := g.configure(unusedCase, c); err != nil {
 		return broke(err)
 	}
@@ -391,7 +402,7 @@ func (g *rig) yoctoCheckLayer(ctx context.Context, log string) outcome {
 		return outcome{errors: failed(out, err)}
 	}
 	// The test itself adds the layer; it must not be there before.
-	c.Layers = []string{g.src.Meta, g.src.MetaTegra, s.Dir}
+	c.Layers = append(g.src.layers(), s.Dir)
 	if err := g.configure(unusedCase, c); err != nil {
 		return broke(err)
 	}
@@ -401,7 +412,9 @@ func (g *rig) yoctoCheckLayer(ctx context.Context, log string) outcome {
 }
 
 func (g *rig) checkLayer(ctx context.Context, build, log string) outcome {
-	out, err := g.bitbake(ctx, build, log, "yocto-check-layer", "-n", "--no-auto-dependency", "--dependency", g.src.MetaTegra, "--", g.layer.Dir)
+	argv := []string{"yocto-check-layer", "-n", "--no-auto-dependency", "--dependency"}
+	argv = append(argv, g.src.layers()[1:]...)
+	out, err := g.bitbake(ctx, build, log, append(argv, "--", g.layer.Dir)...)
 	c := checkLayerOutput(out)
 	o := outcome{errors: c.Errors}
 	if (c.Result != "PASS" || err != nil) && len(o.errors) == 0 {
@@ -427,7 +440,7 @@ func (g *rig) world(build string, layers, extra []string) error {
 		// It asks the network for its newest revision while it is parsed.
 		places = append(places, `BBMASK += "/tegra-boot-tools_git\.bb$"`)
 	}
-	return g.configure(build, conf{Layers: append([]string{g.src.Meta, g.src.MetaTegra}, layers...), Lines: slices.Concat(common, places, extra)})
+	return g.configure(build, conf{Layers: append(g.src.layers(), layers...), Lines: slices.Concat(common, places, extra)})
 }
 
 // fullParse parses every recipe of the checkouts with the layer switched on.

@@ -18,7 +18,16 @@ func Nearest(word string, candidates []string) string {
 			best, bestDistance = c, d
 		}
 	}
-	return best
+	if best != "" || len(word) < 4 {
+		return best
+	}
+	// "deadline" for "mq-deadline": a name that was shortened or lengthened.
+	for _, c := range candidates {
+		if strings.Contains(c, word) || len(c) >= 4 && strings.Contains(word, c) {
+			return c
+		}
+	}
+	return ""
 }
 
 // DidYouMean is a help line naming the nearest candidate, or listing them when

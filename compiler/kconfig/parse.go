@@ -23,6 +23,7 @@ const (
 	maxFiles       = 20_000
 	maxFileBytes   = 8 << 20
 	maxExprDepth   = 500
+	maxSymbols     = 100_000 // five times what Linux has; evaluation recurses once for each at worst
 )
 
 // parser reads the Kconfig files of a tree into a Builder.
@@ -36,6 +37,7 @@ type parser struct {
 	line     int
 	stack    []string // files being read, outermost first
 	files    int
+	symbols  int
 	problems []Problem
 	warnings []Problem
 
@@ -340,6 +342,10 @@ func (p *parser) blockStatement(t []token) (bool, error) {
 		name := t[1].text
 		if !validName(name) || name == "y" || name == "m" || name == "n" {
 			return true, p.errorAt(t[1].line, t[1].col, "%q is no symbol name", name)
+		}
+		if p.symbols++; p.symbols > maxSymbols {
+			p.note(p.errorAt(at.line, at.col, "more than %d config entries", maxSymbols))
+			return true, errStop
 		}
 		up := p.top()
 		p.entry = &entry{kind: "config", name: name, sym: p.b.Define(name), visible: up.visible, choice: up.choice, line: at.line}

@@ -2,6 +2,7 @@ package kconfig
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/yoctune/yoctune/schema/facts/kernel"
@@ -62,7 +63,36 @@ func (c *cycles) visit(i int32) {
 		c.report(i)
 		return
 	}
-	c.state[i] = 1
+	g := c.choiceOf(i)
+	if g == nil {
+		c.state[i] = 1
+		c.dependencies(i)
+		c.state[i] = 2
+		return
+	}
+	// A choice and its members stand or fall together: each depends on what
+	// any of them depends on.
+	for _, m := range g.Members {
+		c.state[m] = 1
+	}
+	for _, m := range g.Members {
+		c.dependencies(m)
+	}
+	for _, m := range g.Members {
+		c.state[m] = 2
+	}
+}
+
+func (c *cycles) choiceOf(i int32) *kernel.Group {
+	for j := range c.t.Symbols[i].Defs {
+		if n := c.t.Symbols[i].Defs[j].Choice; n >= 0 {
+			return &c.t.Choices[n]
+		}
+	}
+	return nil
+}
+
+func (c *cycles) dependencies(i int32) {
 	c.path = append(c.path, step{sym: i})
 	for _, e := range c.rev[i] {
 		c.follow(e.how, e.from)
@@ -90,7 +120,6 @@ func (c *cycles) visit(i int32) {
 		}
 	}
 	c.path = c.path[:len(c.path)-1]
-	c.state[i] = 2
 }
 
 func (c *cycles) follow(how string, to int32) {
@@ -121,8 +150,12 @@ func (c *cycles) expr(id kernel.ExprID, how string) {
 }
 
 func (c *cycles) report(i int32) {
+	together := []int32{i}
+	if g := c.choiceOf(i); g != nil {
+		together = g.Members
+	}
 	start := len(c.path) - 1
-	for start > 0 && c.path[start].sym != i {
+	for start > 0 && !slices.Contains(together, c.path[start].sym) {
 		start--
 	}
 	var b strings.Builder

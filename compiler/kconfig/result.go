@@ -30,9 +30,6 @@ func (r *Result) get(i int32) (string, bool) {
 	case t == kernel.String:
 		return quote(s.text), true
 	}
-	if t == kernel.Hex && s.text != "" && trimHex(s.text) == s.text && len(s.text) > 0 {
-		return "0x" + s.text, true
-	}
 	return s.text, true
 }
 
