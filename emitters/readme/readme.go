@@ -22,7 +22,7 @@ var text string
 
 type row struct {
 	plan.Setting
-	Rule, Where string
+	Rule, When, Where string
 }
 
 type override struct {
@@ -47,6 +47,12 @@ var rules = map[string]string{
 	plan.FirstAvailable: "first available of ",
 }
 
+var when = map[string]string{
+	plan.NeedsNothing: "at once",
+	plan.NeedsReboot:  "after a reboot",
+	plan.NeedsReflash: "after a flash",
+}
+
 // Emit returns the document for the layer that holds files.
 func Emit(l *plan.Layer, files []emitters.File) ([]emitters.File, error) {
 	r, err := emitters.Release(l)
@@ -65,7 +71,7 @@ func Emit(l *plan.Layer, files []emitters.File) ([]emitters.File, error) {
 		tt := target{Target: t}
 		for _, s := range t.Plan.Settings {
 			where, _ := emitters.Position(l, emitters.Ref{Target: t.Name, ID: s.ID})
-			tt.Rows = append(tt.Rows, row{s, rules[s.Compare], place(where)})
+			tt.Rows = append(tt.Rows, row{s, rules[s.Compare], when[s.Needs], place(where)})
 		}
 		for _, o := range t.Overrides {
 			by, _ := emitters.Position(l, emitters.Ref{Target: t.Name, ID: o.ID})

@@ -17,6 +17,7 @@ start)
         zramctl --reset "$dev"
         exit 1
     fi
+    mkdir -p "${state%/*}"
     printf '%s\n' "$dev" >"$state"
     ;;
 stop)
