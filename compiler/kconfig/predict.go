@@ -1,6 +1,7 @@
 package kconfig
 
 import (
+	"strconv"
 	"strings"
 
 	"github.com/yoctune/yoctune/schema/facts/kernel"
@@ -295,6 +296,7 @@ func (a *analysis) predictMissing(p *Prediction) {
 		return
 	}
 	in := a.elsewhere[p.Symbol]
+	release := a.f.Set.Release
 	if a.searches++; a.searches <= maxNearest {
 		p.Nearest = nearest(a.f.Kernel, p.Symbol)
 	}
@@ -305,9 +307,9 @@ func (a *analysis) predictMissing(p *Prediction) {
 			p.Outcome = Unknown
 			p.Cause += "; " + a.f.Set.Caveat
 		}
-	case before(in[len(in)-1], a.f.Set.Name):
+	case before(in[len(in)-1], release):
 		p.Cause = "no such symbol in " + a.f.Set.Name + ": it was removed after " + in[len(in)-1]
-	case before(a.f.Set.Name, in[0]):
+	case before(release, in[0]):
 		p.Cause = "no such symbol in " + a.f.Set.Name + ": it exists from " + in[0] + " on"
 	default:
 		p.Cause = "no such symbol in " + a.f.Set.Name + "; it exists in " + strings.Join(in, ", ")
@@ -325,15 +327,17 @@ func (a *analysis) addRealtime(p *Prediction) {
 	}
 }
 
-// before compares kernel names by the order of the embedded sets.
+// before compares kernels by the version that their names start with.
 func before(a, b string) bool {
-	for _, s := range kernel.Sets() {
-		switch s.Name {
-		case b:
-			return false
-		case a:
-			return true
-		}
-	}
-	return false
+	x, y := versionOf(a), versionOf(b)
+	return x.before(y.major, y.minor)
+}
+
+func versionOf(name string) version {
+	var v version
+	major, rest, _ := strings.Cut(name, ".")
+	v.major, _ = strconv.Atoi(major)
+	minor, _, _ := strings.Cut(rest, ".")
+	v.minor, _ = strconv.Atoi(minor)
+	return v
 }

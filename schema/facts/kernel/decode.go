@@ -72,6 +72,7 @@ type decoder struct {
 	t     *Tree
 	leaf  []ExprID // what a name or constant became; zero, nothing yet
 	done  []ExprID // the same for compound expressions
+	sizes []int32  // by ExprID: how many nodes evaluating it visits
 	named []int32  // by string number: the symbol of that name, plus one
 	files map[uint64]int32
 }
@@ -226,6 +227,13 @@ func (d *decoder) operandCode() uint64 {
 	return v
 }
 
+// A file made by hand could share an expression's halves until evaluating it
+// never ends, or chain symbols until the stack does.
+const (
+	maxExprSize = 1 << 20
+	maxSymbols  = 100_000
+)
+
 // build makes a tree's expression of a code. A reference leads backwards only,
 // so the recursion ends.
 func (d *decoder) build(c uint64) ExprID {
@@ -260,8 +268,20 @@ func (d *decoder) build(c uint64) ExprID {
 			x.A, x.B = int32(o.a), int32(o.b)
 		}
 	}
+	size := int32(1)
+	switch x.Op {
+	case Not:
+		size += d.sizes[x.A]
+	case And, Or:
+		size += d.sizes[x.A] + d.sizes[x.B]
+	}
+	if size > maxExprSize {
+		d.fail("expression too large")
+		return Always
+	}
 	*memo = ExprID(len(d.t.Exprs))
 	d.t.Exprs = append(d.t.Exprs, x)
+	d.sizes = append(d.sizes, size)
 	return *memo
 }
 
@@ -308,8 +328,13 @@ func (d *decoder) entry(want string) (*Tree, []Value) {
 		return nil, nil
 	}
 	h := heads[chosen]
+	if len(h.symbols) > maxSymbols {
+		d.fail("too many symbols")
+		return nil, nil
+	}
 	d.t = &h.id
 	d.t.Exprs = append(make([]Expr, 0, 1+2*len(h.symbols)), Expr{Op: True})
+	d.sizes = append(make([]int32, 0, 1+2*len(h.symbols)), 1)
 	d.leaf = make([]ExprID, 2*len(d.strs))
 	d.named = make([]int32, len(d.strs))
 	d.files = map[uint64]int32{}
