@@ -61,7 +61,9 @@ func pipelineShape(s *subject) {
 		for _, st := range p.Stages {
 			from := kinds[st.Input]
 			fits := map[string]string{"preprocess": "source", "model": "preprocess", "postprocess": "model"}[st.Kind]
-			if from != fits && !(st.Kind == "model" && from == "model") {
+			chain := st.Kind == "model" && from == "model"
+			raw := st.Post != nil && st.Post.Kind == "raw" && from == "preprocess"
+			if from != fits && !chain && !raw {
 				s.finding(nil, at("pipelines", name, "stages", st.ID, "input"), st.Input, "", "%s stage %s takes its input from a %s", st.Kind, st.ID, from)
 			}
 			if p := st.Preprocess; p != nil && (len(p.Mean) != 3 || len(p.Std) != 3) {
