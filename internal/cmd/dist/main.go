@@ -215,12 +215,14 @@ func runtimeSource(out string, when time.Time, mods []module) error {
 			return err
 		}
 	}
-	vendor := exec.Command("go", "mod", "vendor")
-	vendor.Dir = tmp
-	vendor.Env = append(os.Environ(), "GOFLAGS=-mod=mod")
-	vendor.Stderr = os.Stderr
-	if err := vendor.Run(); err != nil {
-		return fmt.Errorf("go mod vendor: %w", err)
+	// tidy completes go.mod with what the pinned modules themselves require.
+	for _, verb := range []string{"tidy", "vendor"} {
+		cmd := exec.Command("go", "mod", verb)
+		cmd.Dir = tmp
+		cmd.Env = append(os.Environ(), "GOFLAGS=-mod=mod")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return fmt.Errorf("go mod %s: %w\n%s", verb, err, out)
+		}
 	}
 	check := exec.Command("go", "build", "-mod=vendor", "-buildvcs=false", "-o", os.DevNull, "./cmd/yoctuned")
 	check.Dir = tmp
