@@ -111,7 +111,8 @@ func applyLine(out []promise, l line) []promise {
 	p := promise{Variable: l.Variable, Source: l.position()}
 	switch l.Op {
 	case "=", ":=":
-		if strings.Contains(l.Value, "${") {
+		// bitbake replaces "auto" by the address of the server it starts.
+		if strings.Contains(l.Value, "${") || l.Variable == "BB_HASHSERVE" && l.Value == "auto" {
 			return out
 		}
 		if !slices.ContainsFunc(out, func(q promise) bool { return q.Variable == l.Variable && q.Words != nil }) {
