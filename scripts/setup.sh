@@ -3,8 +3,9 @@
 # Everything that is not a system package goes below build/.
 #
 #   scripts/setup.sh system   Debian packages (needs root; lists what is missing otherwise)
-#   scripts/setup.sh python   virtual environments for bitbake's parser and nvcc
+#   scripts/setup.sh python   virtual environments for bitbake's parser, oelint-adv and nvcc
 #   scripts/setup.sh models   ONNX Runtime and the models of the examples
+#   scripts/setup.sh kernel   a Debian kernel to boot in qemu
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -53,15 +54,18 @@ venv() {
 
 python() {
 	venv build/bb-venv tests/bitbake/requirements.txt
+	venv build/oelint-venv emitters/all/testdata/oelint/requirements.txt
 	venv build/cuda-venv tests/cuda/requirements.txt
 }
 
 models() { sh tests/models/fetch.sh; }
 
-[ $# -gt 0 ] || { sed -n 2,9p "$0" >&2; exit 2; }
+kernel() { tests/qemu/fetch-kernel.sh build/cache/qemu; }
+
+[ $# -gt 0 ] || { sed -n 2,10p "$0" >&2; exit 2; }
 for part; do
 	case $part in
-	system | python | models) "$part" ;;
+	system | python | models | kernel) "$part" ;;
 	*) echo "setup: unknown part $part" >&2; exit 2 ;;
 	esac
 done

@@ -5,11 +5,9 @@ import (
 	"runtime"
 
 	"github.com/spf13/cobra"
+	"github.com/yoctune/yoctune/internal/version"
 	"github.com/yoctune/yoctune/schema/plan"
 )
-
-// version is set by the linker: -X main.version=1.2.3.
-var version = "devel"
 
 func newVersionCommand() *cobra.Command {
 	return &cobra.Command{
@@ -20,7 +18,7 @@ func newVersionCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			w := cmd.OutOrStdout()
 			if globalFlags(cmd).Format != "json" {
-				_, err := fmt.Fprintf(w, "yoctuned %s %s/%s %s, plans: %s\n", version, runtime.GOOS, runtime.GOARCH, runtime.Version(), plan.Schema)
+				_, err := fmt.Fprintf(w, "yoctuned %s %s/%s %s, plans: %s\n", version.Version, runtime.GOOS, runtime.GOARCH, runtime.Version(), plan.Schema)
 				return err
 			}
 			enc := lines(w)
@@ -31,7 +29,7 @@ func newVersionCommand() *cobra.Command {
 				Arch    string `json:"arch"`
 				Go      string `json:"go"`
 				Plan    string `json:"plan"`
-			}{"version", version, runtime.GOOS, runtime.GOARCH, runtime.Version(), plan.Schema}); err != nil {
+			}{"version", version.Version, runtime.GOOS, runtime.GOARCH, runtime.Version(), plan.Schema}); err != nil {
 				return err
 			}
 			return enc.Encode(summaryLine{Type: "summary", Command: "version"})
