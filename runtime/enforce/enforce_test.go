@@ -619,7 +619,11 @@ func TestKernelArgumentsArePendingUntilTheRunningKernelHasThem(t *testing.T) {
 		arg("isolcpus", plan.TypeCPUList, "4-5", plan.NeedsReboot),
 		arg("nohz_full", plan.TypeCPUList, "4,5", plan.NeedsReflash),
 		arg("quiet", plan.TypePresent, "1", plan.NeedsReboot),
-		arg("rootwait", plan.TypePresent, "1", plan.NeedsReboot))
+		arg("rootwait", plan.TypePresent, "1", plan.NeedsReboot),
+		with(arg("rt", plan.TypeInt, "1", plan.NeedsReflash), func(s *plan.Setting) { s.Select = plan.Select{Path: "/sys/kernel/realtime"} }),
+		with(arg("bbr", plan.TypePresent, "1", plan.NeedsReboot), func(s *plan.Setting) {
+			s.Domain, s.Select = plan.DomainModule, plan.Select{Path: "/sys/module/tcp_bbr"}
+		}))
 	results := apply(t, dev, p)
 	if !enforce.Satisfied(results) {
 		t.Error("apply answers for what it cannot write")
@@ -629,6 +633,8 @@ func TestKernelArgumentsArePendingUntilTheRunningKernelHasThem(t *testing.T) {
 		"kernel.args.nohz_full": "the running kernel was not given nohz_full: needs an image built from this plan's layer",
 		"kernel.args.quiet":     "kernel argument quiet is not there: in force after a reboot",
 		"kernel.args.rootwait":  "",
+		"kernel.args.rt":        "/sys/kernel/realtime is not there: needs an image built from this plan's layer",
+		"kernel.args.bbr":       "/sys/module/tcp_bbr is not there: in force after a reboot",
 	} {
 		if r := find(t, results, id); r.Message != want {
 			t.Errorf("%s: %s: %q, want %q", id, r.Outcome, r.Message, want)

@@ -36,6 +36,8 @@ func (t *target) judge(dev device.FS, o Options) {
 	s := t.setting
 	switch {
 	case t.done:
+	case verifyOnly(s) && t.absent():
+		t.pending(fmt.Sprintf("%s is not there", t.path))
 	case !t.known && t.err != nil:
 		t.fault(dev, o, false, t.err)
 	case !t.known: // a kernel argument that is not there

@@ -40,6 +40,7 @@ type model struct {
 	modes      []string
 	mode       int // default
 	l4t        string
+	irqs       []string // action names beside those that both have
 }
 
 // Boards lists what Build can make.
@@ -70,6 +71,7 @@ func models(board string) (model, bool) {
 			modes:      []string{"MAXN", "MODE_15W", "MODE_30W", "MODE_50W"},
 			mode:       2,
 			l4t:        "# R36 (release), REVISION: 4.0\n",
+			irqs:       []string{"can0", "can1"},
 		}, true
 	}
 	return model{}, false
@@ -276,6 +278,8 @@ func (t *tree) network() {
 	const nic = dev + "/net/eth0"
 	t.file(nic+"/tx_queue_len", "1000\n")
 	t.file(nic+"/mtu", "1500\n")
+	t.file(nic+"/gro_flush_timeout", "0\n")
+	t.file(nic+"/napi_defer_hard_irqs", "0\n")
 	t.file(nic+"/queues/rx-0/rps_cpus", "00\n")
 	t.file(nic+"/queues/tx-0/xps_cpus", "00\n")
 	t.link(nic+"/device", up(nic)+strings.TrimPrefix(dev, "/sys/"))
@@ -291,6 +295,7 @@ func (t *tree) interrupts(m model) {
 	for q := range m.cpus + 1 {
 		names = append(names, fmt.Sprintf("nvme0q%d", q))
 	}
+	names = append(names, m.irqs...)
 	var table strings.Builder
 	table.WriteString("      ")
 	for n := range m.cpus {
@@ -329,25 +334,28 @@ func (t *tree) power(m model) {
 
 // Flash changes a tree into what the board would be after starting an image that
 // was built from the plan's layer: the kernel was given the plan's arguments, its
-// modules are there, and nvpmodel knows its modes and is in the default one.
+// modules and compressed swap are there, and nvpmodel knows its modes and is in
+// the default one.
 func Flash(dir string, p *plan.Plan) error {
 	t := &tree{dir: dir, made: map[string]bool{}}
 	var args []string
 	for _, s := range p.Settings {
+		at := s.Select
 		switch {
-		case s.Select.Class == "cmdline":
-			arg := s.Select.Name
-			if s.Type != plan.TypePresent {
-				arg += "=" + s.Want
-			} else if s.Want == "0" {
-				continue
-			}
-			args = append(args, arg)
-		case s.Type == plan.TypePresent && s.Want == "1" && s.Select.Path != "":
-			if path.Clean(s.Select.Path) != s.Select.Path || !strings.HasPrefix(s.Select.Path, "/sys/") {
-				return fmt.Errorf("flash device tree: %s: %q is not below /sys", s.ID, s.Select.Path)
-			}
-			t.file(s.Select.Path+"/uevent", "")
+		case at.Class == "cmdline" && s.Type != plan.TypePresent:
+			args = append(args, at.Name+"="+s.Want)
+		case at.Class == "cmdline" && s.Want == "1":
+			args = append(args, at.Name)
+		case at.Class == "block" && at.Name == "zram0" && at.Attr == "disksize":
+			t.zram(s.Want)
+		case at.Path == "" || s.Domain != plan.DomainKernel && s.Domain != plan.DomainModule:
+			// enforced at run time, not by the image
+		case path.Clean(at.Path) != at.Path || !strings.HasPrefix(at.Path, "/sys/"):
+			return fmt.Errorf("flash device tree: %s: %q is not below /sys", s.ID, at.Path)
+		case s.Type != plan.TypePresent:
+			t.file(at.Path, s.Want+"\n")
+		case s.Want == "1":
+			t.file(at.Path+"/uevent", "")
 		}
 	}
 	if len(args) > 0 {
@@ -362,6 +370,16 @@ func Flash(dir string, p *plan.Plan) error {
 		return fmt.Errorf("flash device tree: %w", t.err)
 	}
 	return nil
+}
+
+func (t *tree) zram(bytes string) {
+	const disk = "/sys/devices/virtual/block/zram0"
+	t.file(disk+"/disksize", bytes+"\n")
+	t.file(disk+"/queue/scheduler", "none\n")
+	for name, value := range map[string]int{"read_ahead_kb": 128, "nr_requests": 128, "rq_affinity": 1} {
+		t.file(disk+"/queue/"+name, strconv.Itoa(value)+"\n")
+	}
+	t.link("/sys/block/zram0", "../devices/virtual/block/zram0")
 }
 
 func (t *tree) append(name string, change func(string) string) {
