@@ -136,7 +136,7 @@ func showAccount(w io.Writer, a compiler.Account) {
 	for _, s := range a.Settings {
 		where := s.Select.Path
 		if where == "" {
-			where = strings.Trim(s.Select.Class+" "+s.Select.Name+s.Select.OFNode+" "+s.Select.Attr, " ")
+			where = strings.Join(strings.Fields(s.Select.Class+" "+s.Select.Name+s.Select.OFNode+" "+s.Select.Attr), " ")
 		}
 		line("setting", fmt.Sprintf("%s = %s (%s, %s)", where, s.Want, s.Policy, s.ID))
 	}

@@ -97,7 +97,13 @@ func usageErrors(cmd *cobra.Command) {
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	if check := cmd.Args; check != nil {
 		cmd.Args = func(cmd *cobra.Command, args []string) error {
-			if err := check(cmd, args); err != nil {
+			err := check(cmd, args)
+			for _, flags := range []func() error{cmd.ValidateRequiredFlags, cmd.ValidateFlagGroups} {
+				if err == nil {
+					err = flags()
+				}
+			}
+			if err != nil {
 				return usageError{err}
 			}
 			return nil
