@@ -97,8 +97,10 @@ func (r reader) read(path string) (device.Content, error) {
 	}
 }
 
-// verifyOnly reports whether a setting is never written.
+// verifyOnly reports whether a setting is never written, because a running
+// kernel cannot change it.
 func verifyOnly(s plan.Setting) bool {
 	return s.Select.Class == device.ClassCmdline || s.Domain == plan.DomainKernel ||
-		s.Domain == plan.DomainModule || s.Type == plan.TypePresent
+		s.Domain == plan.DomainModule || s.Type == plan.TypePresent ||
+		s.Policy == plan.Report && s.Needs != plan.NeedsNothing
 }

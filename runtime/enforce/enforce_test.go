@@ -434,7 +434,7 @@ func TestWhatTheKernelAnswersBecomesAnOutcomeAndAMessage(t *testing.T) {
 		{"the module loader", with(sysctl("kernel.modprobe", "/data/x"), func(s *plan.Setting) { s.Type = plan.TypeString }), nil,
 			knob.Forbidden, "run programs"},
 		{"no device matches", block("sd*", "scheduler", plan.TypeChoice, "none"), nil,
-			knob.Unsupported, `no block device on this machine is "sd*"`},
+			knob.Unsupported, `this machine has no block device named "sd*"`},
 		{"a class nobody knows", with(block("x", "y", plan.TypeInt, "1"), func(s *plan.Setting) { s.Select.Class = "toaster" }), nil,
 			knob.Unsupported, `unknown device class "toaster"`},
 		{"the first available of two", with(block("nvme*", "scheduler", plan.TypeChoice, "bfq|kyber|none"), func(s *plan.Setting) { s.Compare = plan.FirstAvailable }), nil,
@@ -650,6 +650,22 @@ func TestKernelArgumentsArePendingUntilTheRunningKernelHasThem(t *testing.T) {
 		if r.Outcome != knob.OK {
 			t.Errorf("after flashing: %+v", r)
 		}
+	}
+}
+
+func TestWhatOnlyAnImageCanBringIsPending(t *testing.T) {
+	dev, dir := board(t)
+	p := planOf(with(block("zram0", "disksize", plan.TypeInt, "2147483648"), func(s *plan.Setting) {
+		s.Select.Attr, s.Policy, s.Needs = "disksize", plan.Report, plan.NeedsReboot
+	}))
+	if r := enforce.Verify(dev, p, options())[0]; r.Outcome != knob.Pending || r.Satisfied() {
+		t.Errorf("%+v", r)
+	}
+	if err := devicetest.Flash(dir, p); err != nil {
+		t.Fatal(err)
+	}
+	if r := enforce.Verify(dev, p, options())[0]; r.Outcome != knob.OK {
+		t.Errorf("%+v", r)
 	}
 }
 

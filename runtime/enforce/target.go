@@ -79,11 +79,16 @@ func (sel *selector) targets(s plan.Setting) []*target {
 		return out
 	}
 	t := &target{setting: s, path: describe(s.Select)}
-	outcome, msg := knob.Unsupported, fmt.Sprintf("no %s device on this machine is %s", s.Select.Class, matcher(s.Select))
+	kind := s.Select.Class + " device"
 	if s.Select.Class == device.ClassIRQ {
-		msg = fmt.Sprintf("no interrupt on this machine is named %s; `yoctuned probe` lists them", matcher(s.Select))
+		kind = "interrupt"
 	}
-	t.finish(outcome, msg)
+	msg := fmt.Sprintf("this machine has no %s%s; `yoctuned probe` lists what it has", kind, matcher(s.Select))
+	if verifyOnly(s) {
+		t.pending(msg)
+	} else {
+		t.finish(knob.Unsupported, msg)
+	}
 	return []*target{t}
 }
 
@@ -238,19 +243,17 @@ func describe(s plan.Select) string {
 	return strings.TrimSpace(s.Class + " " + name)
 }
 
+// matcher says what a selection asks of a device, to follow its name.
 func matcher(s plan.Select) string {
-	var parts []string
+	var b strings.Builder
 	if s.Name != "" {
-		parts = append(parts, fmt.Sprintf("%q", s.Name))
+		fmt.Fprintf(&b, " named %q", s.Name)
 	}
 	if s.OFNode != "" {
-		parts = append(parts, fmt.Sprintf("device tree node %q", s.OFNode))
+		fmt.Fprintf(&b, " with device tree node %q", s.OFNode)
 	}
 	if s.Driver != "" {
-		parts = append(parts, fmt.Sprintf("bound to driver %q", s.Driver))
+		fmt.Fprintf(&b, " bound to driver %q", s.Driver)
 	}
-	if len(parts) == 0 {
-		return "of that class"
-	}
-	return strings.Join(parts, " and ")
+	return b.String()
 }

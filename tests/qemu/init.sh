@@ -55,6 +55,8 @@ as_before() {
 }
 
 knobs >/tmp/before
+# The firmware left escape codes on the line.
+echo
 echo "KERNEL $(uname -r), yoctuned $(yoctuned version)"
 
 expect_code probe-runs 0 yoctuned probe --format json
