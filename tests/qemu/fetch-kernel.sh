@@ -33,7 +33,7 @@ dpkg-deb --fsys-tarfile "$work"/*.deb | tar -x -C "$work" --wildcards \
 	"./$modules/kernel/drivers/block/virtio_blk.ko*"
 depmod -b "$work" "$release"
 
-rm -rf "$cache/lib" "$cache/vmlinuz"
+rm -rf "${cache:?}/lib" "$cache/vmlinuz"
 mv "$work/lib" "$cache/lib"
 mv "$work/boot/vmlinuz-$release" "$cache/vmlinuz"
 echo "$release" >"$cache/ready"

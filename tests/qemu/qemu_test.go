@@ -207,7 +207,6 @@ func plans(t *testing.T) map[string][]byte {
 	put("plan.json", "generic", append(good, arg))
 	put("hard.json", "generic", hard)
 	put("orin.json", "orin-nano-8gb", good)
-	put("nano.json", "orin-nano-8gb", []plan.Setting{sysctl("vm.swappiness", "10"), sysctl("vm.vfs_cache_pressure", "50")})
 	files["edited.json"] = bytes.Replace(files["plan.json"], []byte(`"want": "10"`), []byte(`"want": "11"`), 1)
 	origins, err := plan.Origins{"sysctl.vm.swappiness": {File: "config.cue", Line: 12, Column: 3}}.Encode()
 	if err != nil {
