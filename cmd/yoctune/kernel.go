@@ -135,7 +135,12 @@ func kernelFacts(name string) (*kconfig.Facts, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--kernel %s: %w; write it again with `yoctune kernel index`", name, err)
 	}
-	return kconfig.FromTree(tree, kconfig.BaseConfig("base configuration", base)), nil
+	facts = kconfig.FromTree(tree, kconfig.BaseConfig("base configuration", base))
+	facts.Set.Base = "the base configuration kept with " + name
+	if len(base) == 0 {
+		facts.Set.Base = "no base configuration"
+	}
+	return facts, nil
 }
 
 func readFragment(path string) (*kconfig.Config, []kconfig.Problem, error) {

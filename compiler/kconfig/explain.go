@@ -112,6 +112,9 @@ func names(all []string, n int) string {
 
 // tooHigh explains a symbol that is more than was asked for.
 func (a *analysis) tooHigh(i int32, want Tri) string {
+	if want == M && a.r.modules == N {
+		return "MODULES is off, so that m becomes y"
+	}
 	if by := a.activeSelects(i, want+1); len(by) > 0 {
 		return fmt.Sprintf("selected by %s, do not set", names(by, 3))
 	}
@@ -467,7 +470,15 @@ func (a *analysis) effectCause(i int32) string {
 	}
 	for _, e := range a.f.selects[i] {
 		if a.base.edge(e) > a.r.edge(e) {
-			return a.f.Symbols[e.from].Name + " no longer selects it"
+			from := a.f.Symbols[e.from].Name
+			var why []string
+			if a.r.sym[e.from].tri != N {
+				a.obstacles(e.cond, M, map[int32]bool{i: true}, &why)
+			}
+			if len(why) > 0 {
+				return from + " selects it only with " + joinReasons(why)
+			}
+			return from + " no longer selects it"
 		}
 	}
 	for _, e := range a.f.implies[i] {

@@ -593,6 +593,9 @@ func (p *parser) option(t []token) error {
 
 func (p *parser) prompt(at token, rest []token) error {
 	e := p.entry
+	if len(rest) == 0 {
+		return p.errorAt(at.line, at.col, "prompt takes one quoted text")
+	}
 	if rest[0].kind != quoted {
 		return p.errorAt(rest[0].line, rest[0].col, "a prompt must be quoted")
 	}

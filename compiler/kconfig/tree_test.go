@@ -82,6 +82,7 @@ func TestBrokenKconfigIsReportedWithItsPosition(t *testing.T) {
 		"select in a choice":   {"-- Kconfig --\nchoice\n\tprompt \"c\"\n\tselect A\nendchoice\n", "Kconfig:3:2: select cannot stand in a choice"},
 		"bad symbol name":      {"-- Kconfig --\nconfig A-B\n\tbool\n", `Kconfig:1:8: "A-B" is no symbol name`},
 		"unquoted prompt":      {"-- Kconfig --\nconfig A\n\tbool a\n", "Kconfig:2:7: a prompt must be quoted"},
+		"prompt of nothing":    {"-- Kconfig --\nconfig A\n\tprompt\n", "Kconfig:2:2: prompt takes one quoted text"},
 		"open reference":       {"-- Kconfig --\nconfig A\n\tdef_bool $(foo\n", "Kconfig:2:11: unterminated reference $(foo: missing )"},
 		"self reference":       {"-- Kconfig --\na = $(a)\nconfig A\n\tdef_bool $(a)\n", `variable "a" refers to itself`},
 		"error-if":             {"-- Kconfig --\n$(error-if,y,no compiler)\n", "no compiler"},
