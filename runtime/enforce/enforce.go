@@ -15,6 +15,7 @@ package enforce
 import (
 	"context"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/yoctune/yoctune/runtime/device"
@@ -71,13 +72,16 @@ func (o Options) filled() Options {
 }
 
 // reader reads nodes with a deadline: a hung bus or firmware blocks read(2), and
-// must cost one setting, not all.
+// must cost one setting, not all. Sysctls are answered from memory and need none.
 type reader struct {
 	dev     device.FS
 	timeout time.Duration
 }
 
 func (r reader) read(path string) (device.Content, error) {
+	if strings.HasPrefix(path, "/proc/sys/") {
+		return r.dev.Read(path)
+	}
 	type answer struct {
 		content device.Content
 		err     error

@@ -716,11 +716,14 @@ func (h hung) Read(name string) (device.Content, error) {
 
 func TestANodeThatHangsCostsOneSetting(t *testing.T) {
 	dev, _ := board(t)
-	h := hung{dev, "/proc/sys/vm/swappiness", make(chan struct{})}
+	const node = "/sys/kernel/mm/ksm/pages_to_scan"
+	h := hung{dev, node, make(chan struct{})}
 	defer close(h.release)
 	o := options()
 	o.ReadTimeout = 20 * time.Millisecond
-	results := enforce.Verify(h, planOf(sysctl("vm.swappiness", "60"), sysctl("vm.vfs_cache_pressure", "100")), o)
+	results := enforce.Verify(h, planOf(
+		with(sysctl("x", "100"), func(s *plan.Setting) { s.Select.Path = node }),
+		sysctl("vm.vfs_cache_pressure", "100")), o)
 	if r := results[0]; r.Outcome != knob.Stale || r.Satisfied() {
 		t.Errorf("%+v", r)
 	}
