@@ -18,7 +18,7 @@ say "2. build the layer: $work/layer"
 
 say "3. change one line, see what it means for the layer"
 cp -r "$example" "$work/changed"
-sed -i 's/"vm.swappiness": *[0-9]*/"vm.swappiness": 60/' "$work/changed/config.cue"
+sed -i 's/\("vm.swappiness": *\)[0-9]*/\160/' "$work/changed/config.cue"
 "$bin/yoctune" diff "$work/changed" "$work/layer" || [ $? = 3 ]
 
 say "4. apply the plan to a device tree made from the module's facts"
