@@ -21,14 +21,15 @@ cp -r "$example" "$work/changed"
 sed -i 's/\("vm.swappiness": *\)[0-9]*/\160/' "$work/changed/config.cue"
 "$bin/yoctune" diff "$work/changed" "$work/layer" || [ $? = 3 ]
 
-say "4. apply the plan to a device tree made from the module's facts"
+say "4. apply the plan to a device tree: the module's facts, flashed with this layer"
 "$bin/yoctune" plan "$example" --target "$target" -o "$work/plan.json"
-go run ./internal/cmd/synthtree --board orin-nano-8gb "$work/device"
-"$bin/yoctuned" apply --root "$work/device" "$work/plan.json" || [ $? = 3 ]
+go run ./internal/cmd/synthtree --plan "$work/plan.json" "$work/device"
+"$bin/yoctuned" apply --root "$work/device" "$work/plan.json"
+"$bin/yoctuned" verify --quiet --root "$work/device" "$work/plan.json"
 
 say "5. somebody changes a value; verify names it"
 echo 60 >"$work/device/proc/sys/vm/swappiness"
-"$bin/yoctuned" verify --root "$work/device" "$work/plan.json" || [ $? = 3 ]
+"$bin/yoctuned" verify --quiet --root "$work/device" "$work/plan.json" || [ $? = 3 ]
 
 say "6. roll back: every original value returns"
 "$bin/yoctuned" rollback --root "$work/device"
