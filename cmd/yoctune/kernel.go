@@ -372,7 +372,7 @@ func runIndex(w io.Writer, src, out, base, format string, o kconfig.Options) err
 	if err != nil {
 		return fmt.Errorf("kernel index: %w", err)
 	}
-	defer f.Cleanup() // after CloseAtomicallyReplace there is nothing to clean
+	defer func() { _ = f.Cleanup() }() // after the replacement there is nothing to clean
 	if err := kernel.Encode(f, entry); err != nil {
 		return fmt.Errorf("kernel index: writing %s: %w", out, err)
 	}

@@ -1,8 +1,8 @@
 package kconfig
 
 import (
-	"bufio"
 	"io"
+	"strings"
 
 	"github.com/yoctune/yoctune/schema/facts/kernel"
 )
@@ -47,7 +47,7 @@ func quote(s string) string {
 // WriteConfig writes the whole configuration, a line for each symbol, without
 // the menus' comments.
 func (r *Result) WriteConfig(w io.Writer) error {
-	b := bufio.NewWriter(w)
+	var b strings.Builder
 	for i := range r.k.Symbols {
 		v, ok := r.get(int32(i))
 		if !ok {
@@ -59,5 +59,6 @@ func (r *Result) WriteConfig(w io.Writer) error {
 		}
 		b.WriteString("CONFIG_" + r.k.Symbols[i].Name + "=" + v + "\n")
 	}
-	return b.Flush()
+	_, err := io.WriteString(w, b.String())
+	return err
 }

@@ -130,7 +130,6 @@ type gdef struct {
 	selects, implies []gpair
 	defaults         []gpair
 	ranges           []grange
-	position         bool
 	file, line       uint64
 }
 
@@ -302,7 +301,7 @@ func (e *encoder) bytes() []byte {
 			put((written-number[id])<<2 | tagBack)
 			return
 		}
-		put(uint64(n.op)<<2 | tagOp)
+		put(uint64(n.op)<<2 + tagOp)
 		switch n.op {
 		case Not:
 			expr(int32(n.a))

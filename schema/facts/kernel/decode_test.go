@@ -23,3 +23,9 @@ func FuzzDecode(f *testing.F) {
 		}
 	})
 }
+
+func TestAllKernelsFitIntoAMegabyte(t *testing.T) {
+	if n := len(embedded); n > 1<<20 {
+		t.Errorf("%d bytes", n)
+	}
+}

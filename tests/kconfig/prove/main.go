@@ -142,7 +142,7 @@ func prove(src string, lines, per int, seed uint64) (*result, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(out)
+	defer func() { _ = os.RemoveAll(out) }()
 	g := rig{src, out}
 	if err := g.make(nil, "defconfig"); err != nil { // builds conf
 		return nil, err
@@ -244,13 +244,12 @@ func render(cfg *kconfig.Config) []byte {
 }
 
 func readConfig(path string) (map[string]string, error) {
-	f, err := os.Open(path)
+	data, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
 	m := map[string]string{}
-	sc := bufio.NewScanner(f)
+	sc := bufio.NewScanner(bytes.NewReader(data))
 	for sc.Scan() {
 		if rest, ok := strings.CutPrefix(sc.Text(), "CONFIG_"); ok {
 			name, v, _ := strings.Cut(rest, "=")
