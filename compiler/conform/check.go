@@ -2,6 +2,7 @@ package conform
 
 import (
 	"fmt"
+	"math/big"
 	"slices"
 	"strconv"
 	"strings"
@@ -161,22 +162,20 @@ func (c *Checker) bound(n *load.Node, sh *shape, path string) []diag.Diagnostic 
 	if n.Kind != load.Int && n.Kind != load.Number {
 		return c.one("YT0101", n, sh, path, "wrong type")
 	}
-	ok := false
-	if v, fits := n.Int64(); fits {
-		switch sh.tok {
-		case token.LSS:
-			ok = v < sh.number
-		case token.LEQ:
-			ok = v <= sh.number
-		case token.GTR:
-			ok = v > sh.number
-		case token.GEQ:
-			ok = v >= sh.number
-		}
-	} else if n.Kind == load.Int {
-		// Beyond 64 bits: only its sign can satisfy an open bound, and no
-		// field of the language takes such a number.
-		ok = false
+	v, ok := new(big.Rat).SetString(n.Text)
+	if !ok {
+		return c.one("YT0101", n, sh, path, "wrong type")
+	}
+	order := v.Cmp(new(big.Rat).SetInt64(sh.number))
+	switch sh.tok {
+	case token.LSS:
+		ok = order < 0
+	case token.LEQ:
+		ok = order <= 0
+	case token.GTR:
+		ok = order > 0
+	case token.GEQ:
+		ok = order >= 0
 	}
 	if ok {
 		return nil

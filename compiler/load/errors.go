@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"cuelang.org/go/cue/ast"
 	cueerrors "cuelang.org/go/cue/errors"
 
 	"github.com/yoctune/yoctune/compiler/diag"
@@ -13,10 +14,54 @@ import (
 // cueErrors turns what the evaluator says into diagnostics. CUE's texts and
 // their grouping change between versions; this file alone knows them, and a
 // golden test pins what people see.
-func (l *loader) cueErrors(err error) {
+func (l *loader) cueErrors(err error, files []*ast.File) {
 	for _, e := range cueerrors.Errors(err) {
-		l.report.Add(classify(e))
+		d := classify(e)
+		if d.Pos.File == "" {
+			d.Pos = placeOf(files, e.Path())
+		}
+		l.report.Add(d)
 	}
+}
+
+// placeOf finds where a path is written, for errors without a position: its
+// field, or the nearest one around it.
+func placeOf(files []*ast.File, path []string) plan.Position {
+	best, depth := plan.Position{}, -1
+	var decls func(list []ast.Decl, level int)
+	var expr func(e ast.Expr, level int)
+	decls = func(list []ast.Decl, level int) {
+		for _, d := range list {
+			switch d := d.(type) {
+			case *ast.EmbedDecl:
+				expr(d.Expr, level)
+			case *ast.Field:
+				name, _, err := ast.LabelName(d.Label)
+				if err != nil || level >= len(path) || name != strings.Trim(path[level], `"`) {
+					continue
+				}
+				if level > depth {
+					best, depth = position(d.Pos()), level
+				}
+				expr(d.Value, level+1)
+			}
+		}
+	}
+	expr = func(e ast.Expr, level int) {
+		switch e := e.(type) {
+		case *ast.StructLit:
+			decls(e.Elts, level)
+		case *ast.BinaryExpr:
+			expr(e.X, level)
+			expr(e.Y, level)
+		case *ast.ParenExpr:
+			expr(e.X, level)
+		}
+	}
+	for _, f := range files {
+		decls(f.Decls, 0)
+	}
+	return best
 }
 
 func classify(e cueerrors.Error) diag.Diagnostic {

@@ -281,17 +281,17 @@ func (l *loader) evaluate(files []*ast.File) {
 	})
 	for _, f := range files {
 		if err := inst.AddSyntax(f); err != nil {
-			l.cueErrors(err)
+			l.cueErrors(err, files)
 			return
 		}
 	}
 	if err := inst.Complete(); err != nil {
-		l.cueErrors(err)
+		l.cueErrors(err, files)
 		return
 	}
 	v := cuecontext.New().BuildInstance(inst)
 	if err := v.Validate(cue.Concrete(true), cue.DisallowCycles(true)); err != nil {
-		l.cueErrors(err)
+		l.cueErrors(err, files)
 		return
 	}
 	w := &walker{files: map[*token.File]string{}}

@@ -1,0 +1,114 @@
+package load
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/yoctune/yoctune/schema/plan"
+)
+
+// show writes a tree as lines of "path kind value place".
+func show(n *Node, path string, b *strings.Builder) {
+	for _, f := range n.Fields {
+		sub := PathOf(path, f.Name)
+		v := f.Value
+		if v.Kind != Struct {
+			fmt.Fprintf(b, "%s = %s @%s:%d:%d\n", sub, v.Show(), v.Pos.File, v.Pos.Line, v.Pos.Column)
+		}
+		show(v, sub, b)
+	}
+	for i, it := range n.Items {
+		show(it, fmt.Sprintf("%s[%d]", path, i), b)
+	}
+}
+
+// What a person would point at when asked where a value comes from.
+func TestEveryLeafKnowsTheLineThatWroteIt(t *testing.T) {
+	cfg, report := Files(map[string][]byte{
+		"a.cue": []byte(`package a
+import "github.com/yoctune/yoctune/schema"
+import "list"
+_b: {x: 1, y: z: "q"}
+schema.#Config & {
+	layer: name: "v"
+	targets: {
+		b: _b & {w: 3}
+		c: {_b, "k-\(1+1)": list.Max([1, 2]), f: 0.5, l: [1, "two", _b.x]}
+		if _b.x == 1 {d: e: _b.x}
+		"with.dot": on: true
+	}
+}
+`),
+		"b.cue": []byte("package a\ntargets: q: r: true\n"),
+	})
+	for _, d := range report.All() {
+		t.Errorf("%+v", d)
+	}
+	var b strings.Builder
+	show(cfg.Root, "", &b)
+	want := `layer.name = "v" @a.cue:6:15
+targets.b.w = 3 @a.cue:8:15
+targets.b.x = 1 @a.cue:4:9
+targets.b.y.z = "q" @a.cue:4:18
+targets.c.x = 1 @a.cue:4:9
+targets.c.y.z = "q" @a.cue:4:18
+targets.c."k-2" = 2 @a.cue:9:23
+targets.c.f = 0.5 @a.cue:9:44
+targets.c.l = [1, "two", 1] @a.cue:9:52
+targets.d.e = 1 @a.cue:10:23
+targets."with.dot".on = true @a.cue:11:19
+targets.q.r = true @b.cue:2:16
+`
+	for line := range strings.Lines(want) {
+		if !strings.Contains(b.String(), line) {
+			t.Errorf("no line %sin\n%s", line, b.String())
+		}
+	}
+	if got := strings.Count(b.String(), "\n"); got != strings.Count(want, "\n") {
+		t.Errorf("%d leaves:\n%s", got, b.String())
+	}
+}
+
+func TestFilesOfTwoPackagesAreRefused(t *testing.T) {
+	_, report := Files(map[string][]byte{"a.cue": []byte("package a\nx: 1\n"), "b.cue": []byte("package b\ny: 1\n")})
+	all := report.All()
+	if len(all) != 1 || all[0].ID != "YT0002" || all[0].Pos != (plan.Position{File: "b.cue", Line: 1, Column: 9}) {
+		t.Errorf("got %+v", all)
+	}
+}
+
+func TestTheTextOfAConfigurationIsBounded(t *testing.T) {
+	_, report := Files(map[string][]byte{"a.cue": []byte(strings.Repeat("// x\n", MaxSource/5+1))})
+	if all := report.All(); len(all) != 1 || all[0].ID != "YT0006" {
+		t.Errorf("got %+v", all)
+	}
+}
+
+// Whatever the text is, loading ends with a tree or with errors that have a
+// message, and never panics.
+func FuzzFiles(f *testing.F) {
+	for _, seed := range []string{
+		"package a\nx: 1\n", "a: b: a\n", "a: [...int] & [1]\n", "import \"list\"\nx: list.Max([1])\n",
+		"x: \"\\(y)\"\ny: 1\n", "#A: {b: int}\nx: #A & {b: 2}\n", "x: 1 & 2\n", "x: {for k, v in {a: 1} {(k): v}}\n",
+		"import \"github.com/yoctune/yoctune/schema\"\nschema.#Config & {layer: name: \"a\"}\n",
+		"x: '\\xff'\n", "x: 1e400\n", "x: <5 & >2\n", "x: *1 | 2\n", "@extern(embed)\n", "let a = 1\nx: a\n",
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		// CUE computes what it is told to; a fuzzer soon asks for the whole night.
+		if len(text) > 512 || strings.Contains(string(text), "for") || strings.Contains(string(text), "Repeat") || strings.Contains(string(text), "Range") {
+			return
+		}
+		cfg, report := Files(map[string][]byte{"a.cue": text})
+		if cfg.Root == nil && !report.Failed() {
+			t.Errorf("neither a tree nor an error for %q", text)
+		}
+		for _, d := range report.All() {
+			if d.Message == "" || d.ID == "" {
+				t.Errorf("a diagnostic without a message for %q: %+v", text, d)
+			}
+		}
+	})
+}
