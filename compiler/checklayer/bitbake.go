@@ -9,14 +9,11 @@ import (
 	"os/exec"
 	"os/user"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
 )
-
-func cpus() int { return runtime.NumCPU() }
 
 // lockName also marks a folder as ours to clean.
 const lockName = ".yoctune-check-layer"

@@ -20,6 +20,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -89,7 +90,7 @@ type Observer struct {
 func Run(ctx context.Context, o Options, watch Observer) (Summary, error) {
 	began := time.Now()
 	if o.Threads <= 0 {
-		o.Threads = cpus()
+		o.Threads = runtime.NumCPU()
 	}
 	rig, err := prepare(ctx, o)
 	if err != nil {
@@ -108,6 +109,9 @@ func Run(ctx context.Context, o Options, watch Observer) (Summary, error) {
 	r.all(ctx)
 	s.Seconds = seconds(time.Since(began))
 	if err := context.Cause(ctx); err != nil {
+		if o.WorkDir == "" {
+			err = errors.Join(err, os.RemoveAll(rig.work))
+		}
 		return s, err
 	}
 	if o.WorkDir != "" || s.Failed > 0 {

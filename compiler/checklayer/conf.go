@@ -73,11 +73,12 @@ func masks(dirs, keep []string) []string {
 		names = append(names, regexp.QuoteMeta(k))
 	}
 	slices.Sort(names)
+	names = slices.Compact(names)
 	var out []string
 	for _, dir := range dirs {
 		below := "^" + regexp.QuoteMeta(dir) + "/"
 		out = append(out,
-			below+`(.*/)?(?!(`+strings.Join(slices.Compact(names), "|")+`)(_[^/]*)?\.bb$)[^/]*\.bb$`,
+			below+`(.*/)?(?!(`+strings.Join(names, "|")+`)(_[^/]*)?\.bb$)[^/]*\.bb$`,
 			below+`.*\.bbappend$`)
 	}
 	return out

@@ -21,7 +21,6 @@ type layer struct {
 	Origin     string // as the user named it
 	Dir        string // snapshot in the work folder
 	Collection string
-	Feature    string // distro feature that switches it on, "" when it gates nothing
 	Settings   []string
 	Fragments  []string // names of conf/fragments/<name>.conf
 	Recipes    []recipe
@@ -39,7 +38,7 @@ type bbappend struct {
 	Name   string // PN it is for
 	File   string // relative to the layer
 	Lines  []line // of itself and of the files it may require
-	Global bool   // not used by this machine (filled in by the appends step)
+	Unused bool   // this machine builds no recipe it applies to (known after the appends step)
 }
 
 // word is what may stand in a name that is written into a configuration file.
@@ -147,7 +146,6 @@ func readLayer(dir, origin, machine string) (*layer, error) {
 			}
 			if doc.Machine == machine {
 				l.Plans = append(l.Plans, doc)
-				l.Feature = "yoctune-" + doc.Layer
 			}
 		}
 		return nil

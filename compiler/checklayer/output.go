@@ -15,27 +15,39 @@ const maxErrorLines = 40
 
 var logPrefix = regexp.MustCompile(`^(NOTE|WARNING|ERROR|INFO|DEBUG|FATAL|Summary|Loading|Loaded|Parsing|Build Configuration)\b`)
 
+// maxContinuation bounds what one error may drag along: bitbake lists every
+// folder it searched for a file.
+const maxContinuation = 5
+
+var pythonNoise = regexp.MustCompile(`^\s*(Traceback \(most recent call last\):|File ".*", line \d+|>?\s*raise \w+|[\^~]+)`)
+
 // errorsIn returns the ERROR entries of bitbake's output, each with the lines
-// that continue it, without repetitions.
+// that continue it, without repetitions and without the Python that raised it.
 func errorsIn(out string) []string {
 	var found []string
-	in := false
+	in, more := false, 0
 	for _, s := range strings.Split(out, "\n") {
 		s = strings.TrimRight(s, " \t\r")
 		switch {
 		case strings.HasPrefix(s, "ERROR:"), strings.HasPrefix(s, "FATAL:"):
-			in = !slices.Contains(found, s)
+			in, more = !slices.Contains(found, s), 0
 			if in {
 				found = append(found, s)
 			}
 		case logPrefix.MatchString(s) || s == "":
 			in = false
-		case in:
-			found = append(found, "  "+strings.TrimSpace(s))
+		case in && !pythonNoise.MatchString(s):
+			if more++; more <= maxContinuation {
+				found = append(found, "  "+strings.TrimSpace(s))
+			}
 		}
 		if len(found) >= maxErrorLines {
 			return append(found, "… more in the log")
 		}
+	}
+	if len(found) > 1 {
+		const halted = "ERROR: Parsing halted due to errors, see error messages above"
+		found = slices.DeleteFunc(found, func(s string) bool { return s == halted })
 	}
 	return found
 }
@@ -86,11 +98,11 @@ func showAppends(out string) map[string][]appendedTo {
 type unresolved struct {
 	Name    string
 	Runtime bool   // a package, not a recipe
-	By      string // file that asks for it, when bitbake says so
+	By      string // files that ask for it, as bitbake lists them
 }
 
 var (
-	nothingProvides = regexp.MustCompile(`Nothing (R?)PROVIDES '([^']+)'(?: \(but (?:[a-z-]+:)*(/\S+) )?`)
+	nothingProvides = regexp.MustCompile(`Nothing (R?)PROVIDES '([^']+)'(?: \(but (.*?) R?DEPENDS on)?`)
 	missingTask     = regexp.MustCompile(`depends upon non-existent task (do_\w+) in (\S+)`)
 )
 
@@ -187,11 +199,11 @@ func checkLayerOutput(out string) checkedLayer {
 			c.Errors = append(c.Errors, s)
 		case strings.HasPrefix(s, "====") || strings.HasPrefix(s, "Ran ") || strings.HasPrefix(s, "FAILED"):
 			in = false
-		case !in || s == "" || strings.HasPrefix(s, "----") || strings.HasPrefix(s, "Traceback") || strings.HasPrefix(s, "  ") ||
+		case !in || s == "" || strings.HasPrefix(s, "----") || strings.HasPrefix(s, "Traceback") || strings.HasPrefix(s, "  File ") || strings.HasPrefix(s, "    ") ||
 			(logPrefix.MatchString(s) && !strings.HasPrefix(s, "ERROR")) || strings.HasPrefix(s, "Consider defining"):
 			// neither the Python of the test tool nor bitbake's chatter explains
 		case len(c.Errors) < maxErrorLines:
-			c.Errors = append(c.Errors, "  "+s)
+			c.Errors = append(c.Errors, "  "+strings.TrimSpace(s))
 		}
 	}
 	return c

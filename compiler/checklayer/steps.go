@@ -113,7 +113,7 @@ func (g *rig) appends(ctx context.Context, log string) outcome {
 			o.errors = append(o.errors, fmt.Sprintf("%s applies to no recipe", a.File))
 			continue
 		}
-		a.Global = !slices.ContainsFunc(to, func(t appendedTo) bool { return !t.Skipped })
+		a.Unused = !slices.ContainsFunc(to, func(t appendedTo) bool { return !t.Skipped })
 		for _, t := range to {
 			note := a.File + " → " + t.Recipe
 			if t.Skipped {
@@ -129,7 +129,7 @@ func (g *rig) appends(ctx context.Context, log string) outcome {
 func (g *rig) used() []string {
 	var names []string
 	for _, a := range g.layer.Appends {
-		if !a.Global && !slices.Contains(names, a.Name) {
+		if !a.Unused && !slices.Contains(names, a.Name) {
 			names = append(names, a.Name)
 		}
 	}

@@ -207,7 +207,7 @@ var mayPreset = regexp.MustCompile(`^(` + strings.Join([]string{
 	`BB_CONF_FRAGMENT_(SUMMARY|DESCRIPTION)`,
 	`INIT_MANAGER|DISTRO_FEATURES|KERNEL_ARGS|NVPMODEL_CONFIG_DEFAULT`,
 	`IMAGE_INSTALL|CORE_IMAGE_EXTRA_INSTALL|PACKAGE_EXCLUDE|BAD_RECOMMENDATIONS`,
-	`BB_NUMBER_THREADS|PARALLEL_MAKE|BB_PRESSURE_MAX_(CPU|IO|MEMORY)|INHERIT`,
+	`do_fetch|BB_NUMBER_THREADS|PARALLEL_MAKE|BB_PRESSURE_MAX_(CPU|IO|MEMORY)|INHERIT`,
 	`SSTATE_MIRRORS|PREMIRRORS|SSTATE_DIR|DL_DIR|BB_HASHSERVE|BB_HASHSERVE_UPSTREAM|BB_SIGNATURE_HANDLER`,
 }, "|") + `)$`)
 
@@ -253,11 +253,12 @@ func judgeConfiguration(on bbref.Layer, p *plan.Plan, rel release.Release) []str
 		complain("DISTRO_FEATURES %q lacks %q", on.Config["DISTRO_FEATURES"], feature)
 	}
 	for _, name := range on.ConfigSet {
+		variable, _, _ := strings.Cut(name, ":")
 		// The provider is a planned choice only where the series has an RT kernel.
-		if name == "PREFERRED_PROVIDER_virtual/kernel" && rel.RTProvider != "" && on.Config[name] == rel.RTProvider {
+		if variable == "PREFERRED_PROVIDER_virtual/kernel" && rel.RTProvider != "" && on.Config[name] == rel.RTProvider {
 			continue
 		}
-		if !mayPreset.MatchString(name) {
+		if !mayPreset.MatchString(variable) {
 			complain("the configuration sets %s, which no generated layer sets", name)
 		}
 	}
@@ -281,9 +282,16 @@ func judgeConfiguration(on bbref.Layer, p *plan.Plan, rel release.Release) []str
 			complain("KERNEL_ARGS: %q is not in the plan", word)
 		}
 	}
-	stock := p.Power != nil && p.Power.Default != "" && p.Power.Table == "stock"
-	if got := on.Config["NVPMODEL_CONFIG_DEFAULT"]; (got != "") != stock {
-		complain("NVPMODEL_CONFIG_DEFAULT is %q, but the plan's power table is %+v", got, p.Power)
+	if p.Power != nil && p.Power.Default != "" {
+		// By the BSP's variable, or by the name that the layer's own task looks up
+		// in the table it finds.
+		chosen := on.Config["NVPMODEL_CONFIG_DEFAULT"] != ""
+		for _, r := range on.Appends {
+			chosen = chosen || r.Values["YOCTUNE_POWER_DEFAULT"] == p.Power.Default
+		}
+		if !chosen {
+			complain("no variable chooses the power mode %q of the plan", p.Power.Default)
+		}
 	}
 	return complaints
 }

@@ -1,0 +1,72 @@
+package checklayer
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/yoctune/yoctune/schema/plan"
+)
+
+func TestPromisesOfASettingsFile(t *testing.T) {
+	text := `# comment
+DISTRO_FEATURES:append = " yoctune-edge"
+BB_NUMBER_THREADS = "8"
+NVPMODEL_CONFIG_DEFAULT:jetson-a = "1"
+NVPMODEL_CONFIG_DEFAULT:jetson-b = "2"
+KERNEL_ARGS:append:jetson-a = " isolcpus=4-5 \
+    nohz_full=4-5"
+KERNEL_ARGS:remove:jetson-a = "quiet"
+PARALLEL_MAKE ?= "-j 4"
+TMPDIR = "${TOPDIR}/tmp"
+GLUED:append = "x"
+do_fetch[number_threads] = "4"
+do_install() {
+    X = "not an assignment of the file"
+}
+`
+	got := promises(named(assignments(text), "conf/yoctune/edge.conf"), []string{"linux", "jetson-a"})
+	for _, tc := range []struct {
+		name  string
+		value map[string]string
+		want  string // part of the complaint, "" when all is kept
+	}{
+		{"kept", map[string]string{"DISTRO_FEATURES": "a yoctune-edge", "BB_NUMBER_THREADS": "8", "NVPMODEL_CONFIG_DEFAULT": "1", "KERNEL_ARGS": "console=x isolcpus=4-5 nohz_full=4-5"}, ""},
+		{"an argument lost", map[string]string{"DISTRO_FEATURES": "yoctune-edge", "BB_NUMBER_THREADS": "8", "NVPMODEL_CONFIG_DEFAULT": "1", "KERNEL_ARGS": "isolcpus=4-5"}, `lacks "nohz_full=4-5", against conf/yoctune/edge.conf:6`},
+		{"an argument not removed", map[string]string{"DISTRO_FEATURES": "yoctune-edge", "BB_NUMBER_THREADS": "8", "NVPMODEL_CONFIG_DEFAULT": "1", "KERNEL_ARGS": "quiet isolcpus=4-5 nohz_full=4-5"}, `still has "quiet"`},
+		{"a value of somebody else", map[string]string{"DISTRO_FEATURES": "yoctune-edge", "BB_NUMBER_THREADS": "8", "NVPMODEL_CONFIG_DEFAULT": "2", "KERNEL_ARGS": "isolcpus=4-5 nohz_full=4-5"}, `NVPMODEL_CONFIG_DEFAULT is "2"`},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			var o outcome
+			o.keep(got, tc.value, "configuration")
+			text := strings.Join(o.errors, "\n")
+			if (tc.want == "") != (text == "") || !strings.Contains(text, tc.want) {
+				t.Errorf("got %q, want %q", text, tc.want)
+			}
+		})
+	}
+	for _, p := range got {
+		if slices.Contains([]string{"PARALLEL_MAKE", "TMPDIR", "GLUED", "X"}, p.Variable) {
+			t.Errorf("%+v is no promise", p)
+		}
+	}
+}
+
+func TestPlanPromisesItsKernelArguments(t *testing.T) {
+	p := &plan.Plan{Layer: "edge", Target: "one", Settings: []plan.Setting{
+		{ID: "kernel.args.isolcpus", Domain: plan.DomainKernel, Select: plan.Select{Class: "cmdline", Name: "isolcpus"}, Type: plan.TypeCPUList, Want: "4-5"},
+		{ID: "kernel.args.nosmt", Domain: plan.DomainKernel, Select: plan.Select{Class: "cmdline", Name: "nosmt"}, Type: plan.TypePresent, Want: "1"},
+		{ID: "sysctl.vm.swappiness", Domain: plan.DomainSysctl, Select: plan.Select{Path: "/proc/sys/vm/swappiness"}, Type: plan.TypeInt, Want: "10"},
+	}}
+	var o outcome
+	o.keep(planPromises([]*plan.Plan{p}), map[string]string{"DISTRO_FEATURES": "yoctune-edge", "KERNEL_ARGS": "isolcpus=4"}, "configuration")
+	text := strings.Join(o.errors, "\n")
+	for _, want := range []string{`"isolcpus=4-5", against plan.json, setting kernel.args.isolcpus`, `"nosmt"`} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no complaint has %q:\n%s", want, text)
+		}
+	}
+	if len(o.errors) != 2 {
+		t.Errorf("%d complaints, want 2:\n%s", len(o.errors), text)
+	}
+}
