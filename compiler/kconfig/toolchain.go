@@ -84,16 +84,42 @@ func (d *declared) macros() map[string]func([]string) string {
 }
 
 // option says whether the compiler takes a flag: all but those that only clang
-// has, or that are asked for in order to be refused.
+// has, that are asked for in order to be refused, or that came later.
 func (d *declared) option(args []string) string {
-	if len(args) > 0 {
-		for _, f := range [...]string{"-D__SIZEOF_INT128__=0", "-frandomize-layout-seed-file", "-fsanitize=kcfi", "-mllvm", "--target="} {
-			if strings.Contains(args[0], f) {
-				return "n"
-			}
-		}
+	if len(args) > 0 && !d.knows(args[0]) {
+		return "n"
 	}
 	return "y"
+}
+
+// knows looks for what gcc refuses, or learnt in a certain version.
+func (d *declared) knows(probe string) bool {
+	for _, f := range [...]struct {
+		text string
+		gcc  int // 0: no version
+	}{
+		{"-D__SIZEOF_INT128__=0", 0}, // arm64 has the type, so that the probe wants a refusal
+		{"-frandomize-layout-seed-file", 0},
+		{"-fsanitize=kcfi", 0},
+		{"-mllvm", 0},
+		{"--target=", 0},
+		{"-fstrict-flex-arrays", 13},
+		{"-fmin-function-alignment", 14},
+		{"-finline-stringops", 14},
+		{"__counted_by__", 15},
+		{"-fzero-init-padding-bits", 15},
+	} {
+		if strings.Contains(probe, f.text) && (f.gcc == 0 || major(d.gcc()) < f.gcc) {
+			return false
+		}
+	}
+	return true
+}
+
+func major(v string) int {
+	m, _, _ := strings.Cut(v, ".")
+	n, _ := strconv.Atoi(m)
+	return n
 }
 
 // succeeds says whether a command of $(success,…) would exit with 0.
@@ -108,6 +134,13 @@ func (d *declared) succeeds(command string) bool {
 		if strings.Contains(command, w) {
 			return false
 		}
+	}
+	if !d.knows(command) {
+		return false
+	}
+	// binutils before 2.43 link no relative relocations on arm64.
+	if strings.Contains(command, "tools-support-relr") {
+		return versionOf(d.binutils()).minor >= 43
 	}
 	d.guess(command)
 	return true

@@ -23,18 +23,36 @@ import (
 )
 
 func main() {
+	indexes := map[string]string{}
+	flag.Func("index", "NAME=FILE: take a kernel from a file that yoctune kernel index wrote", func(s string) error {
+		name, file, ok := strings.Cut(s, "=")
+		if !ok {
+			return fmt.Errorf("want NAME=FILE")
+		}
+		indexes[name] = file
+		return nil
+	})
 	out := flag.String("o", "facts.bin", "file to write")
 	from := flag.String("from", "", "folder with the extracts and base configurations")
 	flag.Parse()
-	if err := run(*from, *out); err != nil {
+	if err := run(*from, *out, indexes); err != nil {
 		fmt.Fprintln(os.Stderr, "kernelfacts:", err)
 		os.Exit(1)
 	}
 }
 
-func run(from, out string) error {
+func run(from, out string, indexes map[string]string) error {
 	var entries []kernel.Entry
 	for _, s := range kernel.Sets() {
+		if file, ok := indexes[s.Name]; ok {
+			e, err := readIndex(file, s.Name)
+			if err != nil {
+				return fmt.Errorf("%s: %w", s.Name, err)
+			}
+			entries = append(entries, e)
+			report(s.Name, e)
+			continue
+		}
 		t, err := readTree(from, s)
 		if err != nil {
 			return fmt.Errorf("%s: %w", s.Name, err)
@@ -44,8 +62,7 @@ func run(from, out string) error {
 			return fmt.Errorf("%s: %w", s.Name, err)
 		}
 		entries = append(entries, kernel.Entry{Tree: t, Base: base})
-		fmt.Fprintf(os.Stderr, "%-5s %6d symbols %3d choices %6d expressions, base %d lines\n",
-			s.Name, len(t.Symbols), len(t.Choices), len(t.Exprs), len(base))
+		report(s.Name, entries[len(entries)-1])
 	}
 	var b bytes.Buffer
 	if err := kernel.Encode(&b, entries...); err != nil {
@@ -56,6 +73,30 @@ func run(from, out string) error {
 		return err
 	}
 	return os.Rename(tmp, out)
+}
+
+func report(name string, e kernel.Entry) {
+	fmt.Fprintf(os.Stderr, "%-5s %6d symbols %3d choices %6d expressions, base %d lines\n",
+		name, len(e.Tree.Symbols), len(e.Tree.Choices), len(e.Tree.Exprs), len(e.Base))
+}
+
+// readIndex reads an index and drops the positions, which nobody could look up.
+func readIndex(file, name string) (kernel.Entry, error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return kernel.Entry{}, err
+	}
+	t, base, err := kernel.Decode(data, "")
+	if err != nil {
+		return kernel.Entry{}, err
+	}
+	t.Name = name
+	for i := range t.Symbols {
+		for j := range t.Symbols[i].Defs {
+			t.Symbols[i].Defs[j].File = -1
+		}
+	}
+	return kernel.Entry{Tree: t, Base: base}, nil
 }
 
 func readBase(from, name string) ([]kernel.Value, error) {
@@ -233,12 +274,16 @@ func fromJSON(data []byte, s kernel.Set) (*kernel.Tree, error) {
 		if err := dec.Decode(&y); err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
+		fixed, isFixed := compiler(s)[name]
 		var defs []kernel.Def
 		for _, d := range y.Defs {
 			def := kernel.Def{Depends: r.expr(d.Depends), Prompt: !null(d.Prompt), Visible: r.expr(d.Visible),
 				Selects: r.targets(d.Select), Implies: r.targets(d.Imply), Choice: -1, File: -1}
 			for _, m := range d.Default {
 				def.Defaults = append(def.Defaults, kernel.Default{Value: r.expr(m[0]), If: r.expr(m[1])})
+			}
+			if isFixed {
+				def.Defaults = []kernel.Default{{Value: r.b.Operand(r.b.Quoted(fixed))}}
 			}
 			for _, m := range d.Range {
 				def.Ranges = append(def.Ranges, kernel.Range{Low: r.operand(m[0]), High: r.operand(m[1]), If: r.expr(m[2])})
@@ -271,6 +316,23 @@ func fromJSON(data []byte, s kernel.Set) (*kernel.Tree, error) {
 		return nil, r.err
 	}
 	return r.b.Tree(), nil
+}
+
+// compiler holds the symbols whose default is the answer of a probe. The
+// extracts took every probe for a success, also those for clang and lld; these
+// are the facts of the GNU toolchain that the recorded results were made with.
+func compiler(s kernel.Set) map[string]string {
+	ld := "24000"
+	if s.Name == "5.10" {
+		ld = "240000000" // before 5.12 ld-version.sh counted otherwise
+	}
+	return map[string]string{
+		"CC_IS_GCC": "y", "GCC_VERSION": "120200", "CC_IS_CLANG": "n", "CLANG_VERSION": "0",
+		"AS_IS_GNU": "y", "AS_IS_LLVM": "n", "AS_VERSION": "24000",
+		"LD_IS_BFD": "y", "LD_VERSION": ld, "LD_IS_LLD": "n", "LLD_VERSION": "0",
+		"RUST_IS_AVAILABLE": "n", "TOOLS_SUPPORT_RELR": "n", "CC_HAS_RANDSTRUCT": "n",
+		"CC_HAS_MIN_FUNCTION_ALIGNMENT": "n", "CC_HAS_COUNTED_BY": "n", "CC_HAS_INT128": "y",
+	}
 }
 
 // seek moves dec into the object that is the top level's member called key.
