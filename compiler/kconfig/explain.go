@@ -193,7 +193,7 @@ func (a *analysis) unmet(i int32, want Tri, seen map[int32]bool) string {
 func joinReasons(why []string) string {
 	var list []string
 	for _, w := range why {
-		if !slices.Contains(list, w) {
+		if !slices.Contains(list, w) && (w != never || len(why) == 1) {
 			list = append(list, w)
 		}
 	}
@@ -268,13 +268,17 @@ func (a *analysis) either(id kernel.ExprID, want Tri, seen map[int32]bool) strin
 	return strings.Join(best, " and ") + ", or else " + names(others, 3)
 }
 
+// never describes a condition that was n when the files were read: most often a
+// probe of the compiler.
+const never = "what this toolchain does not offer"
+
 // needs describes one symbol that should be on, and why it is not.
 func (a *analysis) needs(x kernel.Ref, want Tri, seen map[int32]bool) string {
 	if !x.IsSymbol() {
 		if a.f.Literals[^x].Word {
 			return a.f.Literals[^x].Text + ", which this kernel does not have"
 		}
-		return "something that is never true"
+		return never
 	}
 	sym := &a.f.Symbols[x]
 	s := &a.r.sym[x]
@@ -339,6 +343,9 @@ func (a *analysis) whyOff(i int32, seen map[int32]bool) string {
 			a.obstacles(d.Depends, M, seen, &why)
 			a.obstacles(def.If, M, seen, &why)
 			a.obstacles(def.Value, M, seen, &why)
+			if len(why) == 1 && why[0] == never {
+				return "this toolchain does not offer"
+			}
 			if len(why) > 0 {
 				return "needs " + joinReasons(why)
 			}
@@ -467,6 +474,9 @@ func (a *analysis) effectCause(i int32) string {
 	}
 	if a.f.Symbols[i].Type.Logical() && a.r.sym[i].visible == N {
 		return a.unmet(i, M, map[int32]bool{})
+	}
+	if a.base.sym[i].tri == M && a.r.sym[i].tri == Y && a.r.modules == N {
+		return "MODULES is off, so that m becomes y"
 	}
 	for _, e := range a.f.selects[i] {
 		if a.base.edge(e) > a.r.edge(e) {

@@ -331,6 +331,7 @@ func compiler(s kernel.Set) map[string]string {
 		"AS_IS_GNU": "y", "AS_IS_LLVM": "n", "AS_VERSION": "24000",
 		"LD_IS_BFD": "y", "LD_VERSION": ld, "LD_IS_LLD": "n", "LLD_VERSION": "0",
 		"RUST_IS_AVAILABLE": "n", "TOOLS_SUPPORT_RELR": "n", "CC_HAS_RANDSTRUCT": "n",
+		"HAS_LTO_CLANG": "n", "HAVE_KMSAN_COMPILER": "n", "CLANG_SUPPORTS_DYNAMIC_FTRACE_WITH_REGS": "n",
 		"CC_HAS_MIN_FUNCTION_ALIGNMENT": "n", "CC_HAS_COUNTED_BY": "n", "CC_HAS_INT128": "y",
 	}
 }
