@@ -58,7 +58,7 @@ func kernelRules() []Rule {
 			Title: "an option's value is not one that kconfig reads",
 			Cause: "kconfig drops lines it cannot read, without an error: Y is not y, and CONFIG_ is not part of the name.",
 			Fix:   `write "y", "m", "n", a number, or text`,
-			Wrong: `kernel: config: {CONFIG_PSI: "Y"}`, Right: `kernel: config: {PSI: "y"}`,
+			Wrong: `kernel: config: {PSI: "Y"}`, Right: `kernel: config: {PSI: "y"}`,
 			See: "Documentation/kbuild/kconfig-language.rst",
 			run: configValue,
 		},

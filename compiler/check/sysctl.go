@@ -23,8 +23,9 @@ func sysctlRules() []Rule {
 			Title: "background writeback starts after processes are stopped",
 			Cause: "When the background limit is not below the foreground one, the kernel silently uses half of the foreground limit.",
 			Fix:   "make vm.dirty_background_ratio less than vm.dirty_ratio",
-			See:   "mm/page-writeback.c, domain_dirty_limits",
-			run:   dirtyOrder,
+			Wrong: `sysctl: {"vm.dirty_ratio": 10, "vm.dirty_background_ratio": 10}`, Right: `sysctl: {"vm.dirty_ratio": 10, "vm.dirty_background_ratio": 5}`,
+			See: "mm/page-writeback.c, domain_dirty_limits",
+			run: dirtyOrder,
 		},
 		{
 			ID: "sysctl-oneshot", Severity: diag.Error, Firm: true,
@@ -58,8 +59,9 @@ func sysctlRules() []Rule {
 			Title: "the value cannot be written to sysctl.d",
 			Cause: "sysctl.d has no quoting: blanks at the ends are lost, and an empty value is skipped.",
 			Fix:   "write the value without blanks at its ends",
-			See:   "sysctl.d(5)",
-			run:   sysctlText,
+			Wrong: `sysctl: "kernel.hostname": " box "`, Right: `sysctl: "kernel.hostname": "box"`,
+			See: "sysctl.d(5)",
+			run: sysctlText,
 		},
 	}
 }

@@ -1,0 +1,96 @@
+package compiler
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/yoctune/yoctune/compiler/check"
+)
+
+// inTarget puts a rule's example into a target of an otherwise sound
+// configuration. An example in braces may bring its own board and release.
+func inTarget(example string) string {
+	example = strings.TrimSpace(example)
+	if inner, ok := strings.CutPrefix(example, "{"); ok {
+		example = strings.TrimSuffix(inner, "}")
+	}
+	if !strings.Contains(example, "board:") {
+		example = "board: \"orin-nano-8gb\"\n" + example
+	}
+	if !strings.Contains(example, "release:") {
+		example = "release: \"scarthgap\"\n" + example
+	}
+	return "package box\nimport \"github.com/yoctune/yoctune/schema\"\nschema.#Config & {\nlayer: {name: \"box\", maintainer: \"x\"}\ntargets: cam: {\n" + example + "\n}\n}\n"
+}
+
+func raised(t *testing.T, text string) map[string]bool {
+	t.Helper()
+	p, err := OpenFiles(map[string][]byte{"config.cue": []byte(text)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids := map[string]bool{}
+	for _, d := range p.Report.All() {
+		ids[d.ID] = true
+	}
+	return ids
+}
+
+// The pages of explain show a wrong and a right example; both are what they say.
+func TestTheExamplesOfEveryRuleAreTrue(t *testing.T) {
+	for _, r := range check.Rules() {
+		t.Run(r.ID, func(t *testing.T) {
+			if r.Title == "" || r.Cause == "" || r.Fix == "" {
+				t.Error("the page is incomplete")
+			}
+			if r.Wrong == "" && r.ID != "preempt-rt-route" {
+				t.Error("there is no example that raises the rule")
+			}
+			if r.Wrong != "" {
+				if got := raised(t, inTarget(r.Wrong)); !got[r.ID] {
+					t.Errorf("%s raises %v", r.Wrong, got)
+				}
+			}
+			if r.Right != "" {
+				if got := raised(t, inTarget(r.Right)); got[r.ID] || got["YT0101"] || got["YT0102"] || got["YT0104"] {
+					t.Errorf("%s raises %v", r.Right, got)
+				}
+			}
+		})
+	}
+}
+
+func TestEveryIDIsUniqueAndHasAPage(t *testing.T) {
+	seen := map[string]bool{}
+	for _, id := range PageIDs() {
+		if seen[id] {
+			t.Errorf("%s is used twice", id)
+		}
+		seen[id] = true
+		page, ok := Page(id)
+		if !ok || page.Title == "" || page.Cause == "" || page.Fix == "" {
+			t.Errorf("%s has no complete page", id)
+		}
+		if !regexp.MustCompile(`^(YT\d{4}|[a-z0-9]+(-[a-z0-9]+)*)$`).MatchString(id) {
+			t.Errorf("%s is neither a code nor a slug", id)
+		}
+	}
+}
+
+// A rule that is switched off is silent; one that protects the device stays.
+func TestSuppressingARule(t *testing.T) {
+	loud := inTarget(`sysctl: "vm.swappiness": 10`)
+	if !raised(t, loud)["swap-config"] {
+		t.Fatal("the rule is not raised to begin with")
+	}
+	quiet := loud + "suppress: \"swap-config\": reason: \"swap is added by another layer\"\n"
+	if got := raised(t, quiet); len(got) != 0 {
+		t.Errorf("after suppressing: %v", got)
+	}
+	for _, id := range []string{"sysctl-executes", "no-such-rule", "YT0102"} {
+		if got := raised(t, loud+"suppress: \""+id+"\": reason: \"x\"\n"); !got["YT0103"] {
+			t.Errorf("suppressing %s is accepted: %v", id, got)
+		}
+	}
+}
