@@ -1,0 +1,398 @@
+// Package nvpmodel reads and writes nvpmodel.conf, the file in which NVIDIA
+// describes the power modes of a Jetson module.
+//
+// The format has no published grammar; this one was gathered from the stock
+// files of L4T R32 to R39 and holds for all of them:
+//
+//	file    = { "#" comment | blank | param | model | config | fan }
+//	param   = "<" "PARAM" "TYPE=" ("FILE"|"CLOCK"|"HWMON") "NAME=" name ">" { arg path [attribute] }
+//	model   = "<" "POWER_MODEL" "ID=" number "NAME=" name ">" { param arg value }
+//	config  = "<" "PM_CONFIG" "DEFAULT=" number ">"
+//	fan     = "<" "FAN_CONFIG" "DEFAULT=" name ">"            L4T R32 only
+//
+// There are no end tags and no trailing comments. A section lasts until the next
+// line that begins with "<".
+package nvpmodel
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// Bounds of what [Parse] reads. The largest stock file has 400 lines.
+const (
+	MaxBytes = 1 << 20
+	MaxModes = 64
+)
+
+// ErrTooLarge says that the text is beyond the bounds of a power mode file.
+var ErrTooLarge = errors.New("larger than a power mode file can be")
+
+// File is a power mode file.
+type File struct {
+	Params  []Param
+	Modes   []Mode
+	Default *int   // id in PM_CONFIG; nil when the section is missing
+	Fan     string // profile in FAN_CONFIG; "" when the section is missing
+}
+
+// Param is a PARAM section: a label for files of the kernel.
+type Param struct {
+	Type string // FILE, CLOCK or HWMON
+	Name string
+	Args []Arg
+	Line int
+}
+
+// Arg binds an argument's name to a file.
+type Arg struct {
+	Name string
+	Path string // for HWMON the folder that holds hwmonN
+	Attr string // HWMON: the file in hwmonN
+	Line int
+}
+
+// Mode is a POWER_MODEL section.
+type Mode struct {
+	ID       int
+	Name     string
+	Settings []Setting
+	Line     int
+}
+
+// Setting is a line of a mode. Clocks of CPUs are in kHz, all others in Hz; -1 is
+// "no limit" for a CLOCK.
+type Setting struct {
+	Param, Arg, Value string
+	Line              int
+}
+
+// Trap names a mistake that files of this format are known for.
+type Trap string
+
+// The traps.
+const (
+	EndTag          Trap = "end-tag"          // < /POWER_MODEL >
+	TrailingComment Trap = "trailing-comment" // text after a value
+	Undeclared      Trap = "undeclared-param" // a setting names a PARAM or argument that no section declares
+	Dangling        Trap = "dangling-default" // PM_CONFIG names an id that no mode has
+	Repeated        Trap = "repeated"         // an id, a name or a setting a second time
+	NoConfig        Trap = "no-pm-config"     // nvpmodel refuses a file without PM_CONFIG
+)
+
+// Problem is a line that is not what nvpmodel expects. One without Ignored is
+// read all the same, as its author meant it.
+type Problem struct {
+	Line, Column int // from 1
+	Message      string
+	Trap         Trap // "" for plain faults
+	Ignored      bool // nothing was taken from the line
+}
+
+// Parse reads a file. It accepts what real files contain beyond the stock form:
+// "<PARAM" without a blank, tabs, several blanks, Windows line ends. The error is
+// [ErrTooLarge]; every other fault is a problem of its line.
+func Parse(text []byte) (*File, []Problem, error) {
+	if len(text) > MaxBytes {
+		return nil, nil, fmt.Errorf("%d bytes: %w", len(text), ErrTooLarge)
+	}
+	p := &parser{file: &File{}, declared: map[[2]string]bool{}}
+	text = bytes.TrimPrefix(text, []byte("\ufeff"))
+	n := 0
+	for raw := range bytes.Lines(text) {
+		n++
+		p.line = n
+		line := strings.TrimRight(string(raw), "\r\n")
+		p.column = 1 + len(line) - len(strings.TrimLeft(line, " \t"))
+		line = strings.TrimSpace(line)
+		switch {
+		case line == "" || line[0] == '#':
+		case !utf8.ValidString(line) || strings.IndexFunc(line, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }) >= 0:
+			p.fault("", "control characters")
+		case line[0] == '<':
+			if err := p.section(line); err != nil {
+				return nil, nil, err
+			}
+		default:
+			p.entry(line)
+		}
+	}
+	p.finish()
+	return p.file, p.problems, nil
+}
+
+type parser struct {
+	file         *File
+	problems     []Problem
+	declared     map[[2]string]bool
+	line, column int
+	in           string // kind of the section that lines belong to
+	configLine   int
+}
+
+func (p *parser) fault(trap Trap, format string, args ...any) {
+	p.problems = append(p.problems, Problem{p.line, p.column, fmt.Sprintf(format, args...), trap, true})
+}
+
+func (p *parser) oddity(trap Trap, format string, args ...any) {
+	p.problems = append(p.problems, Problem{p.line, p.column, fmt.Sprintf(format, args...), trap, false})
+}
+
+// section reads a line in angle brackets.
+func (p *parser) section(line string) error {
+	body, rest, closed := strings.Cut(line[1:], ">")
+	if !closed {
+		p.in = ""
+		p.fault("", "the section's > is missing")
+		return nil
+	}
+	if strings.TrimSpace(rest) != "" {
+		p.oddity(TrailingComment, "text after >: nvpmodel knows no comment behind a line")
+	}
+	words := strings.Fields(body)
+	if len(words) == 0 {
+		p.in = ""
+		p.fault("", "an empty section")
+		return nil
+	}
+	if strings.HasPrefix(words[0], "/") {
+		p.in = ""
+		p.fault(EndTag, "the format has no end tags: a section lasts until the next one")
+		return nil
+	}
+	attr := map[string]string{}
+	for _, w := range words[1:] {
+		k, v, ok := strings.Cut(w, "=")
+		if !ok {
+			p.oddity("", "%q is no KEY=VALUE", w)
+			continue
+		}
+		attr[k] = v
+	}
+	p.in = words[0]
+	switch words[0] {
+	case "PARAM":
+		p.param(attr)
+	case "POWER_MODEL":
+		return p.model(attr)
+	case "PM_CONFIG":
+		id, err := strconv.Atoi(attr["DEFAULT"])
+		if err != nil || id < 0 {
+			p.fault("", "DEFAULT=%s is not the id of a mode", attr["DEFAULT"])
+			return nil
+		}
+		if p.file.Default != nil {
+			p.fault(Repeated, "a second PM_CONFIG; line %d has the first", p.configLine)
+			return nil
+		}
+		p.file.Default, p.configLine = &id, p.line
+	case "FAN_CONFIG":
+		if !word(attr["DEFAULT"]) {
+			p.fault("", "DEFAULT=%s is not the name of a fan profile", attr["DEFAULT"])
+			return nil
+		}
+		p.file.Fan = attr["DEFAULT"]
+	default:
+		p.in = ""
+		p.fault("", "unknown section %s", words[0])
+	}
+	return nil
+}
+
+func (p *parser) param(attr map[string]string) {
+	switch attr["TYPE"] {
+	case "FILE", "CLOCK", "HWMON":
+	default:
+		p.in = ""
+		p.fault("", "TYPE=%s: a PARAM is FILE, CLOCK or HWMON", attr["TYPE"])
+		return
+	}
+	if !word(attr["NAME"]) {
+		p.in = ""
+		p.fault("", "NAME=%s: a name is letters, digits and _", attr["NAME"])
+		return
+	}
+	for _, o := range p.file.Params {
+		if o.Name == attr["NAME"] {
+			p.in = ""
+			p.fault(Repeated, "PARAM %s is declared a second time; line %d has the first", o.Name, o.Line)
+			return
+		}
+	}
+	p.file.Params = append(p.file.Params, Param{Type: attr["TYPE"], Name: attr["NAME"], Line: p.line})
+}
+
+func (p *parser) model(attr map[string]string) error {
+	id, err := strconv.Atoi(attr["ID"])
+	if err != nil || id < 0 {
+		p.in = ""
+		p.fault("", "ID=%s is not a number", attr["ID"])
+		return nil
+	}
+	if !word(attr["NAME"]) {
+		p.in = ""
+		p.fault("", "NAME=%s: a name is letters, digits and _", attr["NAME"])
+		return nil
+	}
+	for _, o := range p.file.Modes {
+		if o.ID == id || o.Name == attr["NAME"] {
+			p.in = ""
+			p.fault(Repeated, "mode %d %s repeats the id or the name of line %d", id, attr["NAME"], o.Line)
+			return nil
+		}
+	}
+	if len(p.file.Modes) == MaxModes {
+		return fmt.Errorf("more than %d modes: %w", MaxModes, ErrTooLarge)
+	}
+	p.file.Modes = append(p.file.Modes, Mode{ID: id, Name: attr["NAME"], Line: p.line})
+	return nil
+}
+
+// entry reads a line inside a section.
+func (p *parser) entry(line string) {
+	words := strings.Fields(line)
+	switch p.in {
+	case "PARAM":
+		p.arg(words)
+	case "POWER_MODEL":
+		p.setting(words)
+	case "":
+		p.fault("", "a line outside of every section")
+	default:
+		p.fault("", "%s has no lines of its own", p.in)
+	}
+}
+
+func (p *parser) arg(words []string) {
+	param := &p.file.Params[len(p.file.Params)-1]
+	want := 2
+	if param.Type == "HWMON" {
+		want = 3
+	}
+	words, ok := p.exactly(words, want)
+	if !ok {
+		p.fault("", "an argument of a %s has %d words", param.Type, want)
+		return
+	}
+	if !word(words[0]) || !strings.HasPrefix(words[1], "/") {
+		p.fault("", "an argument is a name and an absolute path")
+		return
+	}
+	if p.declared[[2]string{param.Name, words[0]}] {
+		p.fault(Repeated, "%s of %s is declared a second time", words[0], param.Name)
+		return
+	}
+	p.declared[[2]string{param.Name, words[0]}] = true
+	a := Arg{Name: words[0], Path: words[1], Line: p.line}
+	if want == 3 {
+		a.Attr = words[2]
+	}
+	param.Args = append(param.Args, a)
+}
+
+func (p *parser) setting(words []string) {
+	words, ok := p.exactly(words, 3)
+	if !ok {
+		p.fault("", "a setting has three words: PARAM, argument, value")
+		return
+	}
+	if !word(words[0]) || !word(words[1]) {
+		p.fault("", "a setting has three words: PARAM, argument, value")
+		return
+	}
+	mode := &p.file.Modes[len(p.file.Modes)-1]
+	for _, s := range mode.Settings {
+		if s.Param == words[0] && s.Arg == words[1] {
+			p.fault(Repeated, "%s %s is set a second time in %s; line %d has the first", s.Param, s.Arg, mode.Name, s.Line)
+			return
+		}
+	}
+	if !p.declared[[2]string{words[0], words[1]}] {
+		p.oddity(Undeclared, "no PARAM section above declares %s %s: nvpmodel abandons the mode", words[0], words[1])
+	}
+	mode.Settings = append(mode.Settings, Setting{words[0], words[1], words[2], p.line})
+}
+
+// exactly cuts off a comment behind the words of a line.
+func (p *parser) exactly(words []string, n int) ([]string, bool) {
+	if len(words) > n && strings.HasPrefix(words[n], "#") {
+		p.oddity(TrailingComment, "nvpmodel knows no comment behind a line")
+		words = words[:n]
+	}
+	return words, len(words) == n
+}
+
+func (p *parser) finish() {
+	if p.file.Default == nil {
+		if len(p.file.Modes) > 0 {
+			p.oddity(NoConfig, "no PM_CONFIG section: nvpmodel refuses the file")
+		}
+		return
+	}
+	for _, m := range p.file.Modes {
+		if m.ID == *p.file.Default {
+			return
+		}
+	}
+	p.line, p.column = p.configLine, 1
+	p.fault(Dangling, "DEFAULT=%d, but no mode has this id", *p.file.Default)
+}
+
+// word tells whether a name is one: letters, digits and "_", at most 64.
+func word(s string) bool {
+	if s == "" || len(s) > 64 {
+		return false
+	}
+	for _, r := range s {
+		if r != '_' && (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z') {
+			return false
+		}
+	}
+	return true
+}
+
+// Write writes the file in the stock form.
+func (f *File) Write(w io.Writer) error {
+	var b strings.Builder
+	for _, p := range f.Params {
+		fmt.Fprintf(&b, "< PARAM TYPE=%s NAME=%s >\n", p.Type, p.Name)
+		for _, a := range p.Args {
+			b.WriteString(a.Name + " " + a.Path)
+			if a.Attr != "" {
+				b.WriteString(" " + a.Attr)
+			}
+			b.WriteByte('\n')
+		}
+		b.WriteByte('\n')
+	}
+	for _, m := range f.Modes {
+		fmt.Fprintf(&b, "< POWER_MODEL ID=%d NAME=%s >\n", m.ID, m.Name)
+		for _, s := range m.Settings {
+			fmt.Fprintf(&b, "%s %s %s\n", s.Param, s.Arg, s.Value)
+		}
+		b.WriteByte('\n')
+	}
+	if f.Default != nil {
+		fmt.Fprintf(&b, "< PM_CONFIG DEFAULT=%d >\n", *f.Default)
+	}
+	if f.Fan != "" {
+		fmt.Fprintf(&b, "< FAN_CONFIG DEFAULT=%s >\n", f.Fan)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// Mode finds a mode by its id.
+func (f *File) Mode(id int) (Mode, bool) {
+	for _, m := range f.Modes {
+		if m.ID == id {
+			return m, true
+		}
+	}
+	return Mode{}, false
+}
