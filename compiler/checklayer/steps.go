@@ -299,8 +299,8 @@ func (g *rig) task(ctx context.Context, log string, r recipe) outcome {
 }
 
 // installed compares what the recipe put into its image folder with the files it
-// was given: every one must be there byte for byte, and nothing else that the
-// recipe does not make itself.
+// was given: every one must be there byte for byte, writable by its owner only,
+// and the plan must lie where yoctuned looks for it.
 func (g *rig) installed(ctx context.Context, log string, r recipe) outcome {
 	var o outcome
 	values, lines := g.recipeValues(ctx, log, r.Name, &o)
@@ -315,20 +315,24 @@ func (g *rig) installed(ctx context.Context, log string, r recipe) outcome {
 			o.errors = append(o.errors, fmt.Sprintf("%s of SRC_URI is in no folder of FILESPATH", uri))
 			continue
 		}
-		if err := eachFile(file, func(p string, sum [sha256.Size]byte) { given[sum] = p }); err != nil {
+		err := eachFile(file, func(f foundFile) { given[f.sum] = f.path })
+		if err != nil {
 			return broke(err)
 		}
 	}
 	missing := maps.Clone(given)
-	extra := 0
-	err := eachFile(values["D"], func(p string, sum [sha256.Size]byte) {
-		if _, ok := given[sum]; ok {
-			delete(missing, sum)
-			o.notes = append(o.notes, strings.TrimPrefix(p, values["D"]))
-		} else {
-			extra++
-			o.notes = append(o.notes, strings.TrimPrefix(p, values["D"])+" (made by the recipe)")
+	image := values["D"]
+	err := eachFile(image, func(f foundFile) {
+		note := strings.TrimPrefix(f.path, image)
+		if f.mode.Perm()&0o022 != 0 || f.mode&(fs.ModeSetuid|fs.ModeSetgid) != 0 {
+			o.errors = append(o.errors, fmt.Sprintf("%s is installed with mode %v", note, f.mode))
 		}
+		if _, ok := given[f.sum]; ok {
+			delete(missing, f.sum)
+		} else {
+			note += " (made by the recipe)"
+		}
+		o.notes = append(o.notes, note)
 	})
 	if err != nil {
 		return broke(err)
@@ -338,6 +342,16 @@ func (g *rig) installed(ctx context.Context, log string, r recipe) outcome {
 	}
 	if len(given) == 0 {
 		o.errors = append(o.errors, r.Name+" installs none of the layer's files")
+	}
+	for _, p := range g.layer.Plans {
+		if r.Name != "yoctune-"+p.Layer+"-config" {
+			continue
+		}
+		if doc, err := readPlan(filepath.Join(image, "usr/lib/yoctune/plan.json")); err != nil {
+			o.errors = append(o.errors, "the installed plan: "+strings.ReplaceAll(err.Error(), image, ""))
+		} else if doc.Digest != p.Digest {
+			o.errors = append(o.errors, fmt.Sprintf("/usr/lib/yoctune/plan.json is the plan %s, not %s of %s", doc.Digest, p.Digest, p.Target))
+		}
 	}
 	return o
 }
@@ -358,8 +372,14 @@ func findFile(name string, paths, overrides []string) (string, bool) {
 	return "", false
 }
 
+type foundFile struct {
+	path string
+	mode fs.FileMode
+	sum  [sha256.Size]byte
+}
+
 // eachFile calls seen for each regular file at or below path.
-func eachFile(path string, seen func(string, [sha256.Size]byte)) error {
+func eachFile(path string, seen func(foundFile)) error {
 	return filepath.WalkDir(path, func(p string, d fs.DirEntry, err error) error {
 		if err != nil || !d.Type().IsRegular() {
 			return err
@@ -368,7 +388,11 @@ func eachFile(path string, seen func(string, [sha256.Size]byte)) error {
 		if err != nil {
 			return err
 		}
-		seen(p, sha256.Sum256(b))
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		seen(foundFile{p, info.Mode(), sha256.Sum256(b)})
 		return nil
 	})
 }
