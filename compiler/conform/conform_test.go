@@ -186,3 +186,38 @@ func TestAllMistakesAreReportedAtOnce(t *testing.T) {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }
+
+func TestEveryPatternOfTheLanguageCompiles(t *testing.T) {
+	var visit func(sh *shape)
+	var inside func(st *structure)
+	visit = func(sh *shape) {
+		if sh == nil {
+			return
+		}
+		if sh.op == matches {
+			sh.re() // panics on a wrong one
+		}
+		for _, p := range sh.parts {
+			visit(p)
+		}
+		visit(sh.elem)
+		if sh.obj != nil {
+			inside(sh.obj)
+		}
+	}
+	inside = func(st *structure) {
+		for _, m := range st.fields {
+			visit(m.value)
+		}
+		for _, p := range st.patterns {
+			visit(p.key)
+			visit(p.value)
+		}
+		for _, b := range st.branches {
+			inside(b.then)
+		}
+	}
+	for _, d := range language(t).defs {
+		visit(d.value)
+	}
+}

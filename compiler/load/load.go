@@ -111,9 +111,9 @@ func Files(files map[string][]byte) (*Config, *diag.Report) {
 	}
 	if root, ok := literalTree(parsed); ok {
 		l.cfg.Root = root
-		return l.cfg, l.report
+	} else {
+		l.evaluate(parsed)
 	}
-	l.evaluate(parsed)
 	return l.cfg, l.report
 }
 
