@@ -23,7 +23,6 @@ type Project struct {
 	Targets  []*Target // by name
 	Suppress []Suppression
 	manifest func(path string) ([]byte, error)
-	boards   map[string]*board.Board // facts already read
 }
 
 // Suppression is a rule that the configuration switches off, and where.
@@ -50,7 +49,7 @@ type Target struct {
 // manifest reads a file below the configuration's folder. What is wrong goes to
 // the report; targets that could not be resolved are left out.
 func Resolve(root *load.Node, lang *conform.Schema, manifest func(string) ([]byte, error), report *diag.Report) *Project {
-	p := &Project{Root: root, manifest: manifest, boards: map[string]*board.Board{}}
+	p := &Project{Root: root, manifest: manifest}
 	checker := conform.NewChecker(lang, report)
 	checkParts(checker, root)
 
@@ -199,7 +198,7 @@ func (p *Project) facts(t *Target, n *load.Node, path string, report *diag.Repor
 				id, pos = base.Text, base.Pos
 			}
 		}
-		facts, found := p.board(id)
+		facts, found := board.Lookup(id)
 		if !found {
 			known := board.IDs()
 			if own := p.Root.Get("boards"); own != nil && t.Custom == nil {
@@ -235,19 +234,6 @@ func (p *Project) facts(t *Target, n *load.Node, path string, report *diag.Repor
 		}
 	}
 	return ok
-}
-
-// board reads the facts of a board once: many targets share one.
-func (p *Project) board(id string) (*board.Board, bool) {
-	if b, ok := p.boards[id]; ok {
-		return b, b != nil
-	}
-	b, ok := board.Lookup(id)
-	if !ok {
-		b = nil
-	}
-	p.boards[id] = b
-	return b, ok
 }
 
 // Machines lists the MACHINEs that fit the target's board on its release.

@@ -13,6 +13,7 @@ import (
 	"sort"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 //go:embed data/*.json
@@ -212,25 +213,42 @@ func IDs() []string {
 	return ids
 }
 
-// Lookup returns the facts of a board. Only the file asked for is decoded.
+// Lookup returns the facts of a board. Only the file asked for is decoded, and
+// only once: the value is shared, and whoever gets it leaves it as it is.
 func Lookup(id string) (*Board, bool) {
-	if id == "" || strings.ContainsAny(id, "/\\.") {
+	read, ok := readers()[id]
+	if !ok {
 		return nil, false
 	}
+	b := read()
+	return b, b != nil
+}
+
+// readers has a function for every board that decodes its file when first called.
+var readers = sync.OnceValue(func() map[string]func() *Board {
+	all := map[string]func() *Board{}
+	for _, id := range IDs() {
+		all[id] = sync.OnceValue(func() *Board { return decode(id) })
+	}
+	return all
+})
+
+// decode returns nil for a file that does not decode. A test decodes every one;
+// meeting it means a broken build.
+func decode(id string) *Board {
 	raw, err := data.ReadFile(path.Join("data", id+".json"))
 	if err != nil {
-		return nil, false
+		return nil
 	}
 	var b Board
 	if err := json.Unmarshal(raw, &b); err != nil {
-		// A test decodes every file; reaching this means a broken build.
-		return nil, false
+		return nil
 	}
 	b.Sources = make(map[string]string, len(b.Evidence))
 	for field, e := range b.Evidence {
 		b.Sources[field] = e.Source
 	}
-	return &b, true
+	return &b
 }
 
 // Known tells whether the field with this JSON name is known at all, verified or
