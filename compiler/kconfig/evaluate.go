@@ -328,9 +328,6 @@ func (r *Result) text(x kernel.Ref) (string, kernel.Type) {
 		t := r.k.Symbols[x].Type
 		s := r.value(int32(x))
 		if t.Logical() {
-			if s.tri == M && r.modules == N {
-				return "n", t
-			}
 			return s.tri.String(), t
 		}
 		if t == kernel.Unknown {
@@ -339,14 +336,8 @@ func (r *Result) text(x kernel.Ref) (string, kernel.Type) {
 		return s.text, t
 	}
 	l := r.k.Literals[^x]
-	if l.Text == "y" || l.Text == "n" {
+	if l.Text == "y" || l.Text == "m" || l.Text == "n" {
 		return l.Text, kernel.Tristate
-	}
-	if l.Text == "m" {
-		if r.modules == N {
-			return "n", kernel.Tristate
-		}
-		return "m", kernel.Tristate
 	}
 	return l.Text, kernel.Unknown
 }
