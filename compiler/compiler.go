@@ -36,29 +36,26 @@ func Open(dir string) (*Project, error) {
 	if err != nil {
 		return nil, err
 	}
-	return finish(cfg, report, func(path string) ([]byte, error) { return below(dir, path) })
+	return finish(cfg, report, func(path string) ([]byte, error) { return below(dir, path) }), nil
 }
 
 // OpenFiles is Open for files that are already in memory.
-func OpenFiles(files map[string][]byte) (*Project, error) {
+func OpenFiles(files map[string][]byte) *Project {
 	cfg, report := load.Files(files)
 	return finish(cfg, report, func(path string) ([]byte, error) {
 		return nil, fmt.Errorf("%s: %w", path, os.ErrNotExist)
 	})
 }
 
-func finish(cfg *load.Config, report *diag.Report, read func(string) ([]byte, error)) (*Project, error) {
-	lang, err := conform.Language()
-	if err != nil {
-		return nil, err
-	}
+func finish(cfg *load.Config, report *diag.Report, read func(string) ([]byte, error)) *Project {
+	lang := conform.Language()
 	p := &Project{Config: cfg, Language: lang, Report: report}
 	if cfg == nil || cfg.Root == nil {
-		return p, nil
+		return p
 	}
 	p.Project = resolve.Resolve(cfg.Root, lang, read, report)
 	check.Run(p.Project, report)
-	return p, nil
+	return p
 }
 
 // maxManifest bounds what is read for runtime.manifest, in bytes.

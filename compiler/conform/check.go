@@ -3,6 +3,7 @@ package conform
 import (
 	"fmt"
 	"math/big"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,6 +21,7 @@ type Checker struct {
 	schema *Schema
 	report *diag.Report
 	passed map[key]bool
+	regexp map[*shape]*regexp.Regexp // compiled when first used: most are not
 }
 
 type key struct {
@@ -30,14 +32,14 @@ type key struct {
 
 // NewChecker returns a checker that adds what it finds to a report.
 func NewChecker(s *Schema, r *diag.Report) *Checker {
-	return &Checker{schema: s, report: r, passed: map[key]bool{}}
+	return &Checker{schema: s, report: r, passed: map[key]bool{}, regexp: map[*shape]*regexp.Regexp{}}
 }
 
 // Check holds a value against a definition such as "#Config". With partial,
 // required fields may be absent: that is how a profile is checked, which other
 // profiles and the target complete.
 func (c *Checker) Check(n *load.Node, path, def string, partial bool) {
-	d := c.schema.defs[def]
+	d := c.schema.def(def)
 	if d == nil || n == nil {
 		return
 	}
@@ -48,7 +50,7 @@ func (c *Checker) Check(n *load.Node, path, def string, partial bool) {
 
 // CheckField holds a value against one field of a definition.
 func (c *Checker) CheckField(n *load.Node, path, def, field string, partial bool) {
-	d := c.schema.defs[def]
+	d := c.schema.def(def)
 	if d == nil || n == nil || d.value.op != object {
 		return
 	}
@@ -79,12 +81,12 @@ func (c *Checker) examine(n *load.Node, sh *shape, path string, partial bool) []
 	case anything:
 		return nil
 	case named:
-		d := c.schema.defs[sh.def]
+		d := c.schema.def(sh.def)
 		found := c.value(n, d.value, path, partial)
 		// The definition's own words say more than its parts.
 		if len(found) == 1 && found[0].Path == path && d.value.op != object && d.doc != "" && found[0].ID != "YT0103" {
 			found[0].Expected = d.doc
-			found[0].See = place(d.pos)
+			found[0].See = d.see
 		}
 		return found
 	case basic:
@@ -106,7 +108,7 @@ func (c *Checker) examine(n *load.Node, sh *shape, path string, partial bool) []
 		if n.Kind != load.String {
 			return c.one("YT0101", n, sh, path, "wrong type")
 		}
-		if sh.re().MatchString(n.Text) != sh.invert {
+		if c.pattern(sh).MatchString(n.Text) != sh.invert {
 			return nil
 		}
 		return c.one("YT0109", n, sh, path, "invalid text")
@@ -149,12 +151,21 @@ func (c *Checker) examine(n *load.Node, sh *shape, path string, partial bool) []
 	return nil
 }
 
+func (c *Checker) pattern(sh *shape) *regexp.Regexp {
+	re := c.regexp[sh]
+	if re == nil {
+		re = regexp.MustCompile(sh.text) // Read has compiled it before
+		c.regexp[sh] = re
+	}
+	return re
+}
+
 func (c *Checker) one(id string, n *load.Node, sh *shape, path, what string) []diag.Diagnostic {
 	return []diag.Diagnostic{{
 		ID: id, Severity: diag.Error, Pos: n.Pos, Path: path,
 		Message:  what + " for " + strconv.Quote(last(path)),
 		Expected: c.schema.prose(sh), Got: n.Show() + " (" + n.Kind.String() + ")",
-		See: place(sh.pos),
+		See: sh.see,
 	}}
 }
 
@@ -167,14 +178,14 @@ func (c *Checker) bound(n *load.Node, sh *shape, path string) []diag.Diagnostic 
 		return c.one("YT0101", n, sh, path, "wrong type")
 	}
 	order := v.Cmp(new(big.Rat).SetInt64(sh.number))
-	switch sh.tok {
-	case token.LSS:
+	switch sh.rel {
+	case "<":
 		ok = order < 0
-	case token.LEQ:
+	case "<=":
 		ok = order <= 0
-	case token.GTR:
+	case ">":
 		ok = order > 0
-	case token.GEQ:
+	case ">=":
 		ok = order >= 0
 	}
 	if ok {
@@ -241,7 +252,7 @@ func (s *Schema) gather(st *structure, n *load.Node, v *view) {
 	v.fields = append(v.fields, st.fields...)
 	v.patterns = append(v.patterns, st.patterns...)
 	for _, e := range st.embeds {
-		s.gather(s.defs[e].value.obj, n, v)
+		s.gather(s.def(e).value.obj, n, v)
 	}
 	for _, b := range st.branches {
 		if tag := n.Get(b.field); tag != nil && tag.Kind == load.String && tag.Text == b.value {
@@ -270,7 +281,7 @@ func (c *Checker) object(n *load.Node, sh *shape, path string, partial bool) []d
 			found = append(found, diag.Diagnostic{
 				ID: "YT0104", Severity: diag.Error, Pos: n.Pos, Length: 1, Path: load.PathOf(path, m.name),
 				Message:  fmt.Sprintf("%q is missing", m.name),
-				Expected: c.schema.prose(m.value), Help: m.doc, See: place(m.pos),
+				Expected: c.schema.prose(m.value), Help: m.doc, See: m.see,
 			})
 		}
 	}
@@ -299,7 +310,7 @@ func (c *Checker) byPattern(n *load.Node, f load.Field, v *view, sh *shape, path
 	slices.Sort(names)
 	d := diag.Diagnostic{
 		ID: "YT0102", Severity: diag.Error, Pos: f.Pos, Path: sub,
-		Message: fmt.Sprintf("unknown field %q", diag.Visible(f.Name)), See: place(sh.pos),
+		Message: fmt.Sprintf("unknown field %q", diag.Visible(f.Name)), See: sh.see,
 	}
 	if near := diag.Nearest(f.Name, names); near != "" {
 		d.Help = fmt.Sprintf("did you mean %q?", near)
@@ -332,14 +343,14 @@ func place(pos token.Pos) string {
 // Into returns a checker that shares what this one remembers and adds what it
 // finds to another report.
 func (c *Checker) Into(r *diag.Report) *Checker {
-	return &Checker{schema: c.schema, report: r, passed: c.passed}
+	return &Checker{schema: c.schema, report: r, passed: c.passed, regexp: c.regexp}
 }
 
 // CheckNames holds the names of a struct against the pattern of a field of
 // #Config, and its members against being structs.
 func (c *Checker) CheckNames(n *load.Node, field string) {
 	v := view{}
-	c.schema.gather(c.schema.defs["#Config"].value.obj, nil, &v)
+	c.schema.gather(c.schema.def("#Config").value.obj, nil, &v)
 	m := v.member(field)
 	if m == nil || m.value.obj == nil || len(m.value.obj.patterns) == 0 {
 		return
@@ -362,7 +373,7 @@ func (c *Checker) CheckNames(n *load.Node, field string) {
 
 // CheckExcept is Check, except that one field counts as present.
 func (c *Checker) CheckExcept(n *load.Node, path, def, field string, present bool) {
-	d := c.schema.defs[def]
+	d := c.schema.def(def)
 	for _, f := range c.value(n, d.value, path, false) {
 		if present && f.ID == "YT0104" && f.Path == load.PathOf(path, field) {
 			continue

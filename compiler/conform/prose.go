@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"strings"
 
-	"cuelang.org/go/cue/token"
-
 	"github.com/yoctune/yoctune/compiler/load"
 )
 
@@ -26,7 +24,7 @@ func (s *Schema) prose(sh *shape) string {
 	case exactly:
 		return sh.literal.Show()
 	case bound:
-		return fmt.Sprintf("a number %s %d", sh.tok, sh.number)
+		return fmt.Sprintf("a number %s %d", sh.rel, sh.number)
 	case matches:
 		return "text that matches " + sh.text
 	case maxRunes:
@@ -51,7 +49,7 @@ func (s *Schema) prose(sh *shape) string {
 	case object:
 		return "a struct"
 	case named:
-		d := s.defs[sh.def]
+		d := s.def(sh.def)
 		if d.value.op == object {
 			return "a struct, " + sh.def
 		}
@@ -69,9 +67,9 @@ func (s *Schema) proseAll(sh *shape) string {
 	var rest []string
 	for _, p := range sh.parts {
 		switch {
-		case p.op == bound && p.tok == token.GEQ:
+		case p.op == bound && p.rel == ">=":
 			low = fmt.Sprint(p.number)
-		case p.op == bound && p.tok == token.LEQ:
+		case p.op == bound && p.rel == "<=":
 			high = fmt.Sprint(p.number)
 		case p.op == basic:
 			kind = s.prose(p)
@@ -115,7 +113,7 @@ func (s *Schema) Describe(path []string) (Doc, bool) {
 		v := view{}
 		s.gatherAll(obj, &v)
 		if m := v.member(name); m != nil {
-			sh, doc.Text, doc.See = m.value, m.doc, place(m.pos)
+			sh, doc.Text, doc.See = m.value, m.doc, m.see
 			continue
 		}
 		if len(v.patterns) == 0 {
@@ -123,7 +121,7 @@ func (s *Schema) Describe(path []string) (Doc, bool) {
 		}
 		sh = v.patterns[0].value
 		if sh.op == named {
-			doc.Text, doc.See = s.defs[sh.def].doc, place(s.defs[sh.def].pos)
+			doc.Text, doc.See = s.def(sh.def).doc, s.def(sh.def).see
 		}
 	}
 	doc.Path = strings.Join(path, ".")
@@ -141,7 +139,7 @@ func (s *Schema) Describe(path []string) (Doc, bool) {
 func (s *Schema) structOf(sh *shape) *structure {
 	switch sh.op {
 	case named:
-		return s.structOf(s.defs[sh.def].value)
+		return s.structOf(s.def(sh.def).value)
 	case object:
 		return sh.obj
 	case either, all:
@@ -159,7 +157,7 @@ func (s *Schema) gatherAll(st *structure, v *view) {
 	v.fields = append(v.fields, st.fields...)
 	v.patterns = append(v.patterns, st.patterns...)
 	for _, e := range st.embeds {
-		s.gatherAll(s.defs[e].value.obj, v)
+		s.gatherAll(s.def(e).value.obj, v)
 	}
 	for _, b := range st.branches {
 		s.gatherAll(b.then, v)

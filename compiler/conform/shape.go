@@ -15,9 +15,9 @@ import (
 	"fmt"
 	"io/fs"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
-	"sync"
 
 	"cuelang.org/go/cue/ast"
 	"cuelang.org/go/cue/literal"
@@ -25,7 +25,6 @@ import (
 	"cuelang.org/go/cue/token"
 
 	"github.com/yoctune/yoctune/compiler/load"
-	"github.com/yoctune/yoctune/schema"
 )
 
 // ErrSchema wraps faults in the schema itself.
@@ -54,15 +53,14 @@ type shape struct {
 	kind    load.Kind
 	any     bool // basic number: integers too
 	text    string
-	tok     token.Token
+	rel     string // of bound: < <= > >=
 	number  int64
-	re      func() *regexp.Regexp // compiled when first used: most are not
 	invert  bool
 	parts   []*shape
 	elem    *shape // of a list
 	obj     *structure
 	def     string // of named
-	pos     token.Pos
+	see     string // schema/power.cue:12
 	literal *load.Node
 }
 
@@ -79,7 +77,7 @@ type member struct {
 	required bool
 	value    *shape
 	doc      string
-	pos      token.Pos
+	see      string
 }
 
 type pattern struct {
@@ -97,16 +95,26 @@ type definition struct {
 	name  string
 	doc   string
 	value *shape
-	pos   token.Pos
+	see   string
 }
 
-// Schema is the language, ready to check values.
+// Schema is the language, ready to check values. It is never changed.
 type Schema struct {
-	defs map[string]*definition
+	defs []*definition // by name
 }
 
-// Language reads the embedded schema.
-func Language() (*Schema, error) { return Read(schema.FS) }
+// Language is the embedded schema. Reading its files would be a tenth of the
+// time of a whole build, so the program carries what reading gives, in
+// language.go; a test compares the two.
+func Language() *Schema { return &language }
+
+func (s *Schema) def(name string) *definition {
+	i, ok := slices.BinarySearchFunc(s.defs, name, func(d *definition, name string) int { return strings.Compare(d.name, name) })
+	if !ok {
+		return nil
+	}
+	return s.defs[i]
+}
 
 // Read reads the .cue files at the root of a file system as one schema. The
 // error wraps [ErrSchema].
@@ -115,7 +123,7 @@ func Read(fsys fs.FS) (*Schema, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrSchema, err)
 	}
-	s := &Schema{defs: map[string]*definition{}}
+	s := &Schema{}
 	for _, name := range names {
 		text, err := fs.ReadFile(fsys, name)
 		if err != nil {
@@ -129,6 +137,7 @@ func Read(fsys fs.FS) (*Schema, error) {
 			return nil, fmt.Errorf("%w: %w", ErrSchema, err)
 		}
 	}
+	slices.SortFunc(s.defs, func(a, b *definition) int { return strings.Compare(a.name, b.name) })
 	for _, d := range s.defs {
 		if err := s.resolved(d.value); err != nil {
 			return nil, fmt.Errorf("%w: %w", ErrSchema, err)
@@ -150,7 +159,7 @@ func (s *Schema) file(f *ast.File) error {
 			if err != nil {
 				return err
 			}
-			s.defs[name.Name] = &definition{name: name.Name, doc: docOf(d), value: value, pos: d.Pos()}
+			s.defs = append(s.defs, &definition{name: name.Name, doc: docOf(d), value: value, see: place(d.Pos())})
 		default:
 			return at(d.Pos(), "unexpected %T", d)
 		}
@@ -163,8 +172,8 @@ func (s *Schema) resolved(sh *shape) error {
 	if sh == nil {
 		return nil
 	}
-	if sh.op == named && s.defs[sh.def] == nil {
-		return at(sh.pos, "definition %s does not exist", sh.def)
+	if sh.op == named && s.def(sh.def) == nil {
+		return fmt.Errorf("%s: definition %s does not exist", sh.see, sh.def)
 	}
 	for _, p := range sh.parts {
 		if err := s.resolved(p); err != nil {
@@ -177,10 +186,10 @@ func (s *Schema) resolved(sh *shape) error {
 	if sh.obj == nil {
 		return nil
 	}
-	return s.resolvedStruct(sh.obj, sh.pos)
+	return s.resolvedStruct(sh.obj, sh.see)
 }
 
-func (s *Schema) resolvedStruct(st *structure, pos token.Pos) error {
+func (s *Schema) resolvedStruct(st *structure, see string) error {
 	for _, m := range st.fields {
 		if err := s.resolved(m.value); err != nil {
 			return err
@@ -192,12 +201,12 @@ func (s *Schema) resolvedStruct(st *structure, pos token.Pos) error {
 		}
 	}
 	for _, e := range st.embeds {
-		if d := s.defs[e]; d == nil || d.value.op != object {
-			return at(pos, "embedded %s is not a struct of the schema", e)
+		if d := s.def(e); d == nil || d.value.op != object {
+			return fmt.Errorf("%s: embedded %s is not a struct of the schema", see, e)
 		}
 	}
 	for _, b := range st.branches {
-		if err := s.resolvedStruct(b.then, pos); err != nil {
+		if err := s.resolvedStruct(b.then, see); err != nil {
 			return err
 		}
 	}
@@ -233,7 +242,7 @@ func compile(e ast.Expr) (*shape, error) {
 	case *ast.UnaryExpr:
 		return compileUnary(e)
 	case *ast.BinaryExpr:
-		sh := &shape{pos: e.Pos()}
+		sh := &shape{see: place(e.Pos())}
 		switch e.Op {
 		case token.AND:
 			sh.op = all
@@ -258,13 +267,13 @@ func compile(e ast.Expr) (*shape, error) {
 		if len(e.Elts) == 1 {
 			if el, ok := e.Elts[0].(*ast.Ellipsis); ok && el.Type != nil {
 				elem, err := compile(el.Type)
-				return &shape{op: list, elem: elem, pos: e.Pos()}, err
+				return &shape{op: list, elem: elem, see: place(e.Pos())}, err
 			}
 		}
 		return nil, at(e.Pos(), "a list that is not [...T]")
 	case *ast.StructLit:
 		obj, err := compileStruct(e)
-		return &shape{op: object, obj: obj, pos: e.Pos()}, err
+		return &shape{op: object, obj: obj, see: place(e.Pos())}, err
 	case *ast.CallExpr:
 		return compileCall(e)
 	}
@@ -272,7 +281,7 @@ func compile(e ast.Expr) (*shape, error) {
 }
 
 func compileIdent(e *ast.Ident) (*shape, error) {
-	sh := &shape{op: basic, pos: e.Pos()}
+	sh := &shape{op: basic, see: place(e.Pos())}
 	switch e.Name {
 	case "_":
 		sh.op = anything
@@ -296,7 +305,7 @@ func compileIdent(e *ast.Ident) (*shape, error) {
 }
 
 func compileLiteral(e *ast.BasicLit, sign string) (*shape, error) {
-	sh := &shape{op: exactly, pos: e.Pos()}
+	sh := &shape{op: exactly, see: place(e.Pos())}
 	switch e.Kind {
 	case token.STRING:
 		text, err := literal.Unquote(e.Value)
@@ -332,15 +341,16 @@ func compileUnary(e *ast.UnaryExpr) (*shape, error) {
 		if err != nil {
 			return nil, at(e.Pos(), "%v", err)
 		}
-		// A test compiles them all.
-		re := sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(text) })
-		return &shape{op: matches, text: text, re: re, invert: e.Op == token.NMAT, pos: e.Pos()}, nil
+		if _, err := regexp.Compile(text); err != nil {
+			return nil, at(e.Pos(), "%v", err)
+		}
+		return &shape{op: matches, text: text, invert: e.Op == token.NMAT, see: place(e.Pos())}, nil
 	case token.LSS, token.LEQ, token.GTR, token.GEQ:
 		n, err := strconv.ParseInt(sign+lit.Value, 10, 64)
 		if err != nil {
 			return nil, at(e.Pos(), "%v", err)
 		}
-		return &shape{op: bound, tok: e.Op, number: n, pos: e.Pos()}, nil
+		return &shape{op: bound, rel: e.Op.String(), number: n, see: place(e.Pos())}, nil
 	}
 	return nil, at(e.Pos(), "operator %s", e.Op)
 }
@@ -365,9 +375,9 @@ func compileCall(e *ast.CallExpr) (*shape, error) {
 	}
 	switch name.Name {
 	case "MaxRunes":
-		return &shape{op: maxRunes, number: n, pos: e.Pos()}, nil
+		return &shape{op: maxRunes, number: n, see: place(e.Pos())}, nil
 	case "MinRunes":
-		return &shape{op: minRunes, number: n, pos: e.Pos()}, nil
+		return &shape{op: minRunes, number: n, see: place(e.Pos())}, nil
 	}
 	return nil, at(e.Pos(), "unexpected call of strings.%s", name.Name)
 }
@@ -405,7 +415,7 @@ func (st *structure) field(d *ast.Field) error {
 	}
 	switch label := d.Label.(type) {
 	case *ast.Ident:
-		st.fields = append(st.fields, &member{name: label.Name, required: d.Constraint == token.NOT, value: value, doc: docOf(d), pos: d.Pos()})
+		st.fields = append(st.fields, &member{name: label.Name, required: d.Constraint == token.NOT, value: value, doc: docOf(d), see: place(d.Pos())})
 		if d.Constraint == token.ILLEGAL {
 			return at(d.Pos(), "field %s is neither optional nor required", label.Name)
 		}

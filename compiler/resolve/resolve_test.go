@@ -16,7 +16,7 @@ import (
 // target resolves a target of which the board, the release and some lines are given.
 func target(t *testing.T, board, release, lines string) *resolve.Target {
 	t.Helper()
-	p, err := compiler.OpenFiles(map[string][]byte{"config.cue": []byte(`package box
+	p := compiler.OpenFiles(map[string][]byte{"config.cue": []byte(`package box
 import "github.com/yoctune/yoctune/schema"
 schema.#Config & {
 	layer: {name: "box", maintainer: "x"}
@@ -24,9 +24,6 @@ schema.#Config & {
 ` + lines + `
 }}
 `)})
-	if err != nil {
-		t.Fatal(err)
-	}
 	if p.Report.Failed() || len(p.Targets) != 1 {
 		t.Fatalf("%+v", p.Report.All())
 	}

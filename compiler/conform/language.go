@@ -1,0 +1,818 @@
+// Code generated from schema/*.cue by go test ./compiler/conform -run Carried -update. DO NOT EDIT.
+
+package conform
+
+import "github.com/yoctune/yoctune/compiler/load"
+
+// language is data that the linker lays out: it costs a start nothing.
+var language = Schema{defs: []*definition{
+	{name: "#AbsPath", doc: "an absolute path, without \"..\" or blanks", see: "schema/types.cue:63", value: &shape{op: matches, text: "^(/[A-Za-z0-9_+,@:=-][A-Za-z0-9._+,@:=-]*|/\\.[A-Za-z0-9_+,@:=-][A-Za-z0-9._+,@:=-]*)+$", see: "schema/types.cue:63"}},
+	{name: "#Adaptive", doc: "Load-driven mode switching with hysteresis.", see: "schema/power.cue:60", value: &shape{op: object, see: "schema/power.cue:60", obj: &structure{
+		fields: []*member{
+			{name: "up", required: true, doc: "When to climb the ladder.", see: "schema/power.cue:62", value: &shape{op: named, def: "#LoadStep", see: "schema/power.cue:62"}},
+			{name: "down", required: true, doc: "When to go down the ladder.", see: "schema/power.cue:65", value: &shape{op: named, def: "#LoadStep", see: "schema/power.cue:65"}},
+			{name: "ladder", required: true, doc: "Modes from the lowest to the highest.", see: "schema/power.cue:68", value: &shape{op: list, see: "schema/power.cue:68", elem: &shape{op: named, def: "#ModeName", see: "schema/power.cue:68"}}},
+		},
+	}}},
+	{name: "#ArgName", doc: "a kernel argument's name, such as \"isolcpus\"", see: "schema/types.cue:42", value: &shape{op: all, see: "schema/types.cue:42", parts: []*shape{
+		&shape{op: maxRunes, see: "schema/types.cue:42", number: 64},
+		&shape{op: matches, text: "^[A-Za-z0-9][A-Za-z0-9_.-]*$", see: "schema/types.cue:42"},
+	}}},
+	{name: "#Board", doc: "A carrier board of your own around a known module.", see: "schema/config.cue:116", value: &shape{op: object, see: "schema/config.cue:116", obj: &structure{
+		fields: []*member{
+			{name: "base", required: true, doc: "Module SKU whose cores, clocks and power modes apply.", see: "schema/config.cue:118", value: &shape{op: named, def: "#Name", see: "schema/config.cue:118"}},
+			{name: "description", required: false, doc: "What the board is.", see: "schema/config.cue:121", value: &shape{op: named, def: "#Text", see: "schema/config.cue:121"}},
+			{name: "machines", required: true, doc: "MACHINEs of your BSP layer, by release.", see: "schema/config.cue:124", value: &shape{op: object, see: "schema/config.cue:124", obj: &structure{
+				patterns: []pattern{
+					{key: &shape{op: named, def: "#ReleaseName", see: "schema/config.cue:124"}, value: &shape{op: list, see: "schema/config.cue:124", elem: &shape{op: named, def: "#MachineName", see: "schema/config.cue:124"}}},
+				},
+			}}},
+		},
+	}}},
+	{name: "#Build", doc: "Settings of the build, written to the layer's settings file.", see: "schema/build.cue:6", value: &shape{op: object, see: "schema/build.cue:6", obj: &structure{
+		fields: []*member{
+			{name: "sstate", required: false, doc: "Shared state cache.", see: "schema/build.cue:8", value: &shape{op: object, see: "schema/build.cue:8", obj: &structure{
+				fields: []*member{
+					{name: "dir", required: false, doc: "SSTATE_DIR.", see: "schema/build.cue:10", value: &shape{op: named, def: "#AbsPath", see: "schema/build.cue:10"}},
+					{name: "mirrors", required: false, doc: "Mirrors of the shared state, by name.", see: "schema/build.cue:13", value: &shape{op: object, see: "schema/build.cue:13", obj: &structure{
+						patterns: []pattern{
+							{key: &shape{op: named, def: "#Name", see: "schema/build.cue:13"}, value: &shape{op: named, def: "#Mirror", see: "schema/build.cue:13"}},
+						},
+					}}},
+				},
+			}}},
+			{name: "downloads", required: false, doc: "Downloads.", see: "schema/build.cue:17", value: &shape{op: object, see: "schema/build.cue:17", obj: &structure{
+				fields: []*member{
+					{name: "dir", required: false, doc: "DL_DIR.", see: "schema/build.cue:19", value: &shape{op: named, def: "#AbsPath", see: "schema/build.cue:19"}},
+					{name: "mirrors", required: false, doc: "Mirrors tried before the upstream address, by name.", see: "schema/build.cue:22", value: &shape{op: object, see: "schema/build.cue:22", obj: &structure{
+						patterns: []pattern{
+							{key: &shape{op: named, def: "#Name", see: "schema/build.cue:22"}, value: &shape{op: named, def: "#Mirror", see: "schema/build.cue:22"}},
+						},
+					}}},
+				},
+			}}},
+			{name: "hashserve", required: false, doc: "Hash equivalence.", see: "schema/build.cue:26", value: &shape{op: object, see: "schema/build.cue:26", obj: &structure{
+				fields: []*member{
+					{name: "address", required: false, doc: "BB_HASHSERVE.", see: "schema/build.cue:28", value: &shape{op: named, def: "#HostPort", see: "schema/build.cue:28"}},
+					{name: "upstream", required: false, doc: "BB_HASHSERVE_UPSTREAM.", see: "schema/build.cue:31", value: &shape{op: named, def: "#HostPort", see: "schema/build.cue:31"}},
+				},
+			}}},
+			{name: "parallel", required: false, doc: "Parallelism.", see: "schema/build.cue:35", value: &shape{op: object, see: "schema/build.cue:35", obj: &structure{
+				fields: []*member{
+					{name: "tasks", required: false, doc: "Tasks at the same time (BB_NUMBER_THREADS).", see: "schema/build.cue:37", value: &shape{op: all, see: "schema/build.cue:37", parts: []*shape{
+						&shape{op: basic, kind: load.Int, see: "schema/build.cue:37"},
+						&shape{op: bound, rel: ">=", see: "schema/build.cue:37", number: 1},
+						&shape{op: bound, rel: "<=", see: "schema/build.cue:37", number: 1024},
+					}}},
+					{name: "make", required: false, doc: "Jobs of one make (PARALLEL_MAKE).", see: "schema/build.cue:40", value: &shape{op: all, see: "schema/build.cue:40", parts: []*shape{
+						&shape{op: basic, kind: load.Int, see: "schema/build.cue:40"},
+						&shape{op: bound, rel: ">=", see: "schema/build.cue:40", number: 1},
+						&shape{op: bound, rel: "<=", see: "schema/build.cue:40", number: 1024},
+					}}},
+					{name: "downloads", required: false, doc: "Downloads at the same time.", see: "schema/build.cue:43", value: &shape{op: all, see: "schema/build.cue:43", parts: []*shape{
+						&shape{op: basic, kind: load.Int, see: "schema/build.cue:43"},
+						&shape{op: bound, rel: ">=", see: "schema/build.cue:43", number: 1},
+						&shape{op: bound, rel: "<=", see: "schema/build.cue:43", number: 256},
+					}}},
+				},
+			}}},
+			{name: "pressure", required: false, doc: "Pressure above which no new task starts, as in /proc/pressure.", see: "schema/build.cue:47", value: &shape{op: object, see: "schema/build.cue:47", obj: &structure{
+				fields: []*member{
+					{name: "cpu", required: false, doc: "BB_PRESSURE_MAX_CPU.", see: "schema/build.cue:49", value: &shape{op: all, see: "schema/build.cue:49", parts: []*shape{
+						&shape{op: basic, kind: load.Int, see: "schema/build.cue:49"},
+						&shape{op: bound, rel: ">=", see: "schema/build.cue:49", number: 1},
+						&shape{op: bound, rel: "<=", see: "schema/build.cue:49", number: 100000000},
+					}}},
+					{name: "io", required: false, doc: "BB_PRESSURE_MAX_IO.", see: "schema/build.cue:52", value: &shape{op: all, see: "schema/build.cue:52", parts: []*shape{
+						&shape{op: basic, kind: load.Int, see: "schema/build.cue:52"},
+						&shape{op: bound, rel: ">=", see: "schema/build.cue:52", number: 1},
+						&shape{op: bound, rel: "<=", see: "schema/build.cue:52", number: 100000000},
+					}}},
+					{name: "memory", required: false, doc: "BB_PRESSURE_MAX_MEMORY.", see: "schema/build.cue:55", value: &shape{op: all, see: "schema/build.cue:55", parts: []*shape{
+						&shape{op: basic, kind: load.Int, see: "schema/build.cue:55"},
+						&shape{op: bound, rel: ">=", see: "schema/build.cue:55", number: 1},
+						&shape{op: bound, rel: "<=", see: "schema/build.cue:55", number: 100000000},
+					}}},
+				},
+			}}},
+			{name: "rmWork", required: false, doc: "Remove work directories as the build goes.", see: "schema/build.cue:59", value: &shape{op: basic, kind: load.Bool, see: "schema/build.cue:59"}},
+		},
+	}}},
+	{name: "#CPU", doc: "CPU scheduling and clocks while the device runs.", see: "schema/cpu.cue:4", value: &shape{op: object, see: "schema/cpu.cue:4", obj: &structure{
+		fields: []*member{
+			{name: "isolate", required: false, doc: "Cores kept free of everything that does not ask for them. Kernel arguments, interrupt affinity, slices and the kernel options they need follow from this field.", see: "schema/cpu.cue:7", value: &shape{op: list, see: "schema/cpu.cue:7", elem: &shape{op: named, def: "#Core", see: "schema/cpu.cue:7"}}},
+			{name: "governor", required: false, doc: "cpufreq governor of all cores.", see: "schema/cpu.cue:10", value: &shape{op: either, see: "schema/cpu.cue:10", parts: []*shape{
+				&shape{op: exactly, see: "schema/cpu.cue:10", literal: &load.Node{Kind: load.String, Text: "performance", True: false}},
+				&shape{op: exactly, see: "schema/cpu.cue:10", literal: &load.Node{Kind: load.String, Text: "powersave", True: false}},
+				&shape{op: exactly, see: "schema/cpu.cue:10", literal: &load.Node{Kind: load.String, Text: "ondemand", True: false}},
+				&shape{op: exactly, see: "schema/cpu.cue:10", literal: &load.Node{Kind: load.String, Text: "conservative", True: false}},
+				&shape{op: exactly, see: "schema/cpu.cue:10", literal: &load.Node{Kind: load.String, Text: "schedutil", True: false}},
+			}}},
+			{name: "min", required: false, doc: "Lowest clock (scaling_min_freq); a step of the module's table.", see: "schema/cpu.cue:13", value: &shape{op: named, def: "#Frequency", see: "schema/cpu.cue:13"}},
+			{name: "max", required: false, doc: "Highest clock (scaling_max_freq); a step of the module's table.", see: "schema/cpu.cue:16", value: &shape{op: named, def: "#Frequency", see: "schema/cpu.cue:16"}},
+		},
+	}}},
+	{name: "#Config", doc: "A whole configuration: one Yocto layer and the targets it serves.", see: "schema/config.cue:9", value: &shape{op: object, see: "schema/config.cue:9", obj: &structure{
+		fields: []*member{
+			{name: "layer", required: true, doc: "Who the layer is.", see: "schema/config.cue:11", value: &shape{op: named, def: "#Layer", see: "schema/config.cue:11"}},
+			{name: "targets", required: true, doc: "The machines to build for, by a name of your own.", see: "schema/config.cue:14", value: &shape{op: object, see: "schema/config.cue:14", obj: &structure{
+				patterns: []pattern{
+					{key: &shape{op: named, def: "#Name", see: "schema/config.cue:14"}, value: &shape{op: named, def: "#Target", see: "schema/config.cue:14"}},
+				},
+			}}},
+			{name: "profiles", required: false, doc: "Reusable sets of settings that targets name under use.", see: "schema/config.cue:17", value: &shape{op: object, see: "schema/config.cue:17", obj: &structure{
+				patterns: []pattern{
+					{key: &shape{op: named, def: "#Name", see: "schema/config.cue:17"}, value: &shape{op: named, def: "#Profile", see: "schema/config.cue:17"}},
+				},
+			}}},
+			{name: "boards", required: false, doc: "Your own carrier boards around a known module.", see: "schema/config.cue:20", value: &shape{op: object, see: "schema/config.cue:20", obj: &structure{
+				patterns: []pattern{
+					{key: &shape{op: named, def: "#Name", see: "schema/config.cue:20"}, value: &shape{op: named, def: "#Board", see: "schema/config.cue:20"}},
+				},
+			}}},
+			{name: "build", required: false, doc: "Settings of the build itself: caches, mirrors, parallelism.", see: "schema/config.cue:23", value: &shape{op: named, def: "#Build", see: "schema/config.cue:23"}},
+			{name: "suppress", required: false, doc: "Rules switched off, each with the reason why.", see: "schema/config.cue:26", value: &shape{op: object, see: "schema/config.cue:26", obj: &structure{
+				patterns: []pattern{
+					{key: &shape{op: named, def: "#RuleID", see: "schema/config.cue:26"}, value: &shape{op: named, def: "#Suppression", see: "schema/config.cue:26"}},
+				},
+			}}},
+		},
+	}}},
+	{name: "#ConfigSymbol", doc: "a kernel option without CONFIG_, in the kernel's own letters, such as \"TCP_CONG_BBR\"", see: "schema/types.cue:39", value: &shape{op: all, see: "schema/types.cue:39", parts: []*shape{
+		&shape{op: maxRunes, see: "schema/types.cue:39", number: 100},
+		&shape{op: matches, text: "^[A-Z0-9][A-Za-z0-9_]*$", see: "schema/types.cue:39"},
+	}}},
+	{name: "#Core", doc: "a core number, counted from 0", see: "schema/types.cue:69", value: &shape{op: all, see: "schema/types.cue:69", parts: []*shape{
+		&shape{op: basic, kind: load.Int, see: "schema/types.cue:69"},
+		&shape{op: bound, rel: ">=", see: "schema/types.cue:69"},
+		&shape{op: bound, rel: "<=", see: "schema/types.cue:69", number: 255},
+	}}},
+	{name: "#Crop", doc: "A region of a frame, in pixels.", see: "schema/pipelines.cue:105", value: &shape{op: object, see: "schema/pipelines.cue:105", obj: &structure{
+		fields: []*member{
+			{name: "x", required: true, doc: "Left edge.", see: "schema/pipelines.cue:107", value: &shape{op: all, see: "schema/pipelines.cue:107", parts: []*shape{
+				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:107"},
+				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:107"},
+				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:107", number: 16384},
+			}}},
+			{name: "y", required: true, doc: "Upper edge.", see: "schema/pipelines.cue:110", value: &shape{op: all, see: "schema/pipelines.cue:110", parts: []*shape{
+				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:110"},
+				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:110"},
+				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:110", number: 16384},
+			}}},
+			{name: "width", required: true, doc: "Width.", see: "schema/pipelines.cue:113", value: &shape{op: all, see: "schema/pipelines.cue:113", parts: []*shape{
+				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:113"},
+				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:113", number: 1},
+				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:113", number: 16384},
+			}}},
+			{name: "height", required: true, doc: "Height.", see: "schema/pipelines.cue:116", value: &shape{op: all, see: "schema/pipelines.cue:116", parts: []*shape{
+				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:116"},
+				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:116", number: 1},
+				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:116", number: 16384},
+			}}},
+		},
+	}}},
+	{name: "#Decimal", doc: "a decimal number, as a number or as text such as \"0.485\"", see: "schema/types.cue:84", value: &shape{op: either, see: "schema/types.cue:84", parts: []*shape{
+		&shape{op: basic, kind: load.Number, any: true, see: "schema/types.cue:84"},
+		&shape{op: matches, text: "^-?[0-9]+(\\.[0-9]+)?$", see: "schema/types.cue:84"},
+	}}},
+	{name: "#DeviceGlob", doc: "a glob over device names: letters, digits, \"*\", \"?\", \"_\", \".\" and \"-\"", see: "schema/types.cue:30", value: &shape{op: all, see: "schema/types.cue:30", parts: []*shape{
+		&shape{op: maxRunes, see: "schema/types.cue:30", number: 40},
+		&shape{op: matches, text: "^[A-Za-z0-9*?_.-]+$", see: "schema/types.cue:30"},
+	}}},
+	{name: "#Duration", doc: "a duration with its unit, such as \"5ms\", or an integer in nanoseconds", see: "schema/types.cue:81", value: &shape{op: either, see: "schema/types.cue:81", parts: []*shape{
+		&shape{op: all, see: "schema/types.cue:81", parts: []*shape{
+			&shape{op: basic, kind: load.Int, see: "schema/types.cue:81"},
+			&shape{op: bound, rel: ">=", see: "schema/types.cue:81"},
+		}},
+		&shape{op: matches, text: "^[0-9]+(\\.[0-9]+)?(ns|us|ms|s|min|h)$", see: "schema/types.cue:81"},
+	}}},
+	{name: "#EnvironmentName", doc: "the name of an environment variable: letters, digits and \"_\"", see: "schema/types.cue:54", value: &shape{op: all, see: "schema/types.cue:54", parts: []*shape{
+		&shape{op: maxRunes, see: "schema/types.cue:54", number: 100},
+		&shape{op: matches, text: "^[A-Za-z_][A-Za-z0-9_]*$", see: "schema/types.cue:54"},
+	}}},
+	{name: "#Frequency", doc: "a frequency with its unit, such as \"918MHz\", or an integer in Hz", see: "schema/types.cue:72", value: &shape{op: either, see: "schema/types.cue:72", parts: []*shape{
+		&shape{op: all, see: "schema/types.cue:72", parts: []*shape{
+			&shape{op: basic, kind: load.Int, see: "schema/types.cue:72"},
+			&shape{op: bound, rel: ">=", see: "schema/types.cue:72"},
+		}},
+		&shape{op: matches, text: "^[0-9]+(\\.[0-9]+)?(Hz|kHz|MHz|GHz)$", see: "schema/types.cue:72"},
+	}}},
+	{name: "#FrequencyCap", doc: "a frequency with its unit, such as \"918MHz\", an integer in Hz, or \"unlimited\"", see: "schema/types.cue:75", value: &shape{op: either, see: "schema/types.cue:75", parts: []*shape{
+		&shape{op: all, see: "schema/types.cue:75", parts: []*shape{
+			&shape{op: basic, kind: load.Int, see: "schema/types.cue:75"},
+			&shape{op: bound, rel: ">=", see: "schema/types.cue:75"},
+		}},
+		&shape{op: matches, text: "^([0-9]+(\\.[0-9]+)?(Hz|kHz|MHz|GHz)|unlimited)$", see: "schema/types.cue:75"},
+	}}},
+	{name: "#GPU", doc: "GPU clock limits while the device runs (devfreq). Prefer power modes: nvpmodel writes the same files.", see: "schema/gpu.cue:4", value: &shape{op: object, see: "schema/gpu.cue:4", obj: &structure{
+		fields: []*member{
+			{name: "min", required: false, doc: "Lowest clock; a step of the module's table.", see: "schema/gpu.cue:6", value: &shape{op: named, def: "#Frequency", see: "schema/gpu.cue:6"}},
+			{name: "max", required: false, doc: "Highest clock; a step of the module's table.", see: "schema/gpu.cue:9", value: &shape{op: named, def: "#Frequency", see: "schema/gpu.cue:9"}},
+			{name: "governor", required: false, doc: "devfreq governor.", see: "schema/gpu.cue:12", value: &shape{op: either, see: "schema/gpu.cue:12", parts: []*shape{
+				&shape{op: exactly, see: "schema/gpu.cue:12", literal: &load.Node{Kind: load.String, Text: "nvhost_podgov", True: false}},
+				&shape{op: exactly, see: "schema/gpu.cue:12", literal: &load.Node{Kind: load.String, Text: "performance", True: false}},
+				&shape{op: exactly, see: "schema/gpu.cue:12", literal: &load.Node{Kind: load.String, Text: "powersave", True: false}},
+				&shape{op: exactly, see: "schema/gpu.cue:12", literal: &load.Node{Kind: load.String, Text: "simple_ondemand", True: false}},
+				&shape{op: exactly, see: "schema/gpu.cue:12", literal: &load.Node{Kind: load.String, Text: "userspace", True: false}},
+			}}},
+		},
+	}}},
+	{name: "#HostPort", doc: "a host and port, such as \"hashserv.example.com:8686\", or \"auto\"", see: "schema/types.cue:90", value: &shape{op: matches, text: "^(auto|(wss?://)?[A-Za-z0-9.-]+:[0-9]{1,5}(/[A-Za-z0-9./-]*)?)$", see: "schema/types.cue:90"}},
+	{name: "#IRQ", doc: "Interrupt affinity.", see: "schema/irq.cue:4", value: &shape{op: object, see: "schema/irq.cue:4", obj: &structure{
+		fields: []*member{
+			{name: "affinity", required: false, doc: "Cores by interrupt action name, as in the last column of /proc/interrupts; globs are allowed.", see: "schema/irq.cue:6", value: &shape{op: object, see: "schema/irq.cue:6", obj: &structure{
+				patterns: []pattern{
+					{key: &shape{op: named, def: "#IRQName", see: "schema/irq.cue:6"}, value: &shape{op: list, see: "schema/irq.cue:6", elem: &shape{op: named, def: "#Core", see: "schema/irq.cue:6"}}},
+				},
+			}}},
+		},
+	}}},
+	{name: "#IRQName", doc: "the action name of an interrupt, as in the last column of /proc/interrupts; globs are allowed", see: "schema/types.cue:36", value: &shape{op: all, see: "schema/types.cue:36", parts: []*shape{
+		&shape{op: maxRunes, see: "schema/types.cue:36", number: 64},
+		&shape{op: matches, text: "^[A-Za-z0-9*?][A-Za-z0-9*?_.:@-]*$", see: "schema/types.cue:36"},
+	}}},
+	{name: "#Kernel", doc: "The kernel's configuration, command line and preemption model.", see: "schema/kernel.cue:4", value: &shape{op: object, see: "schema/kernel.cue:4", obj: &structure{
+		fields: []*member{
+			{name: "config", required: false, doc: "Options of the kernel configuration, without CONFIG_: \"y\", \"m\", \"n\", a number, or text.", see: "schema/kernel.cue:6", value: &shape{op: object, see: "schema/kernel.cue:6", obj: &structure{
+				patterns: []pattern{
+					{key: &shape{op: named, def: "#ConfigSymbol", see: "schema/kernel.cue:6"}, value: &shape{op: either, see: "schema/kernel.cue:6", parts: []*shape{
+						&shape{op: basic, kind: load.Int, see: "schema/kernel.cue:6"},
+						&shape{op: named, def: "#Word", see: "schema/kernel.cue:6"},
+					}}},
+				},
+			}}},
+			{name: "args", required: false, doc: "Kernel arguments: a value, or true for an argument without one.", see: "schema/kernel.cue:9", value: &shape{op: object, see: "schema/kernel.cue:9", obj: &structure{
+				patterns: []pattern{
+					{key: &shape{op: named, def: "#ArgName", see: "schema/kernel.cue:9"}, value: &shape{op: either, see: "schema/kernel.cue:9", parts: []*shape{
+						&shape{op: exactly, see: "schema/kernel.cue:9", literal: &load.Node{Kind: load.Bool, Text: "", True: true}},
+						&shape{op: basic, kind: load.Int, see: "schema/kernel.cue:9"},
+						&shape{op: named, def: "#Word", see: "schema/kernel.cue:9"},
+					}}},
+				},
+			}}},
+			{name: "preempt", required: false, doc: "Preemption model. \"rt\" takes the route the release has: its RT kernel recipe, or PREEMPT_RT by configuration.", see: "schema/kernel.cue:12", value: &shape{op: either, see: "schema/kernel.cue:12", parts: []*shape{
+				&shape{op: exactly, see: "schema/kernel.cue:12", literal: &load.Node{Kind: load.String, Text: "none", True: false}},
+				&shape{op: exactly, see: "schema/kernel.cue:12", literal: &load.Node{Kind: load.String, Text: "voluntary", True: false}},
+				&shape{op: exactly, see: "schema/kernel.cue:12", literal: &load.Node{Kind: load.String, Text: "full", True: false}},
+				&shape{op: exactly, see: "schema/kernel.cue:12", literal: &load.Node{Kind: load.String, Text: "rt", True: false}},
+			}}},
+		},
+	}}},
+	{name: "#Layer", doc: "The layer's identity.", see: "schema/config.cue:30", value: &shape{op: object, see: "schema/config.cue:30", obj: &structure{
+		fields: []*member{
+			{name: "name", required: true, doc: "Collection and layer name. The distro feature yoctune-<name> switches the layer on.", see: "schema/config.cue:32", value: &shape{op: named, def: "#LayerName", see: "schema/config.cue:32"}},
+			{name: "maintainer", required: true, doc: "Who answers for the layer, as \"Name <mail>\".", see: "schema/config.cue:35", value: &shape{op: named, def: "#Text", see: "schema/config.cue:35"}},
+			{name: "description", required: false, doc: "One sentence for the layer's README.", see: "schema/config.cue:38", value: &shape{op: named, def: "#Text", see: "schema/config.cue:38"}},
+			{name: "priority", required: false, doc: "BBFILE_PRIORITY; a higher number wins over other layers.", see: "schema/config.cue:41", value: &shape{op: all, see: "schema/config.cue:41", parts: []*shape{
+				&shape{op: basic, kind: load.Int, see: "schema/config.cue:41"},
+				&shape{op: bound, rel: ">=", see: "schema/config.cue:41"},
+				&shape{op: bound, rel: "<=", see: "schema/config.cue:41", number: 99},
+			}}},
+			{name: "version", required: false, doc: "LAYERVERSION.", see: "schema/config.cue:44", value: &shape{op: all, see: "schema/config.cue:44", parts: []*shape{
+				&shape{op: basic, kind: load.Int, see: "schema/config.cue:44"},
+				&shape{op: bound, rel: ">=", see: "schema/config.cue:44", number: 1},
+				&shape{op: bound, rel: "<=", see: "schema/config.cue:44", number: 65535},
+			}}},
+			{name: "serial", required: false, doc: "Serial of the plans: a device refuses a plan older than the one it runs.", see: "schema/config.cue:47", value: &shape{op: all, see: "schema/config.cue:47", parts: []*shape{
+				&shape{op: basic, kind: load.Int, see: "schema/config.cue:47"},
+				&shape{op: bound, rel: ">=", see: "schema/config.cue:47", number: 1},
+				&shape{op: bound, rel: "<=", see: "schema/config.cue:47", number: 9007199254740991},
+			}}},
+		},
+	}}},
+	{name: "#LayerName", doc: "a layer name: lower-case letters, digits and \"-\", beginning with a letter, at most 40 characters", see: "schema/types.cue:9", value: &shape{op: all, see: "schema/types.cue:9", parts: []*shape{
+		&shape{op: maxRunes, see: "schema/types.cue:9", number: 40},
+		&shape{op: matches, text: "^[a-z][a-z0-9-]*$", see: "schema/types.cue:9"},
+	}}},
+	{name: "#LoadStep", doc: "A load that lasted for a time.", see: "schema/power.cue:72", value: &shape{op: object, see: "schema/power.cue:72", obj: &structure{
+		fields: []*member{
+			{name: "load", required: true, doc: "Load in percent.", see: "schema/power.cue:74", value: &shape{op: all, see: "schema/power.cue:74", parts: []*shape{
+				&shape{op: basic, kind: load.Int, see: "schema/power.cue:74"},
+				&shape{op: bound, rel: ">=", see: "schema/power.cue:74"},
+				&shape{op: bound, rel: "<=", see: "schema/power.cue:74", number: 100},
+			}}},
+			{name: "for", required: true, doc: "For how long.", see: "schema/power.cue:77", value: &shape{op: named, def: "#Duration", see: "schema/power.cue:77"}},
+		},
+	}}},
+	{name: "#MachineName", doc: "a bitbake machine name: letters, digits, \".\", \"_\", \"+\" and \"-\"", see: "schema/types.cue:12", value: &shape{op: all, see: "schema/types.cue:12", parts: []*shape{
+		&shape{op: maxRunes, see: "schema/types.cue:12", number: 80},
+		&shape{op: matches, text: "^[A-Za-z0-9][A-Za-z0-9._+-]*$", see: "schema/types.cue:12"},
+	}}},
+	{name: "#Memory", doc: "Memory management.", see: "schema/memory.cue:4", value: &shape{op: object, see: "schema/memory.cue:4", obj: &structure{
+		fields: []*member{
+			{name: "thp", required: false, doc: "Transparent huge pages.", see: "schema/memory.cue:6", value: &shape{op: either, see: "schema/memory.cue:6", parts: []*shape{
+				&shape{op: exactly, see: "schema/memory.cue:6", literal: &load.Node{Kind: load.String, Text: "always", True: false}},
+				&shape{op: exactly, see: "schema/memory.cue:6", literal: &load.Node{Kind: load.String, Text: "madvise", True: false}},
+				&shape{op: exactly, see: "schema/memory.cue:6", literal: &load.Node{Kind: load.String, Text: "never", True: false}},
+			}}},
+			{name: "thpDefrag", required: false, doc: "When the kernel compacts memory to make a transparent huge page.", see: "schema/memory.cue:9", value: &shape{op: either, see: "schema/memory.cue:9", parts: []*shape{
+				&shape{op: exactly, see: "schema/memory.cue:9", literal: &load.Node{Kind: load.String, Text: "always", True: false}},
+				&shape{op: exactly, see: "schema/memory.cue:9", literal: &load.Node{Kind: load.String, Text: "defer", True: false}},
+				&shape{op: exactly, see: "schema/memory.cue:9", literal: &load.Node{Kind: load.String, Text: "defer+madvise", True: false}},
+				&shape{op: exactly, see: "schema/memory.cue:9", literal: &load.Node{Kind: load.String, Text: "madvise", True: false}},
+				&shape{op: exactly, see: "schema/memory.cue:9", literal: &load.Node{Kind: load.String, Text: "never", True: false}},
+			}}},
+			{name: "ksm", required: false, doc: "Merge equal pages (KSM).", see: "schema/memory.cue:12", value: &shape{op: basic, kind: load.Bool, see: "schema/memory.cue:12"}},
+			{name: "zram", required: false, doc: "Compressed swap in memory: its size, or size and algorithm.", see: "schema/memory.cue:15", value: &shape{op: either, see: "schema/memory.cue:15", parts: []*shape{
+				&shape{op: named, def: "#Size", see: "schema/memory.cue:15"},
+				&shape{op: named, def: "#ZRAM", see: "schema/memory.cue:15"},
+			}}},
+			{name: "hugepages", required: false, doc: "Reserved huge pages: number by page size, such as {\"2MiB\": 64}.", see: "schema/memory.cue:18", value: &shape{op: object, see: "schema/memory.cue:18", obj: &structure{
+				patterns: []pattern{
+					{key: &shape{op: matches, text: "^(64KiB|2MiB|32MiB|1GiB)$", see: "schema/memory.cue:18"}, value: &shape{op: all, see: "schema/memory.cue:18", parts: []*shape{
+						&shape{op: basic, kind: load.Int, see: "schema/memory.cue:18"},
+						&shape{op: bound, rel: ">=", see: "schema/memory.cue:18"},
+						&shape{op: bound, rel: "<=", see: "schema/memory.cue:18", number: 1048576},
+					}}},
+				},
+			}}},
+		},
+	}}},
+	{name: "#Mirror", doc: "A mirror of downloads or of the shared state.", see: "schema/build.cue:63", value: &shape{op: object, see: "schema/build.cue:63", obj: &structure{
+		fields: []*member{
+			{name: "url", required: true, doc: "Where it is.", see: "schema/build.cue:65", value: &shape{op: named, def: "#URL", see: "schema/build.cue:65"}},
+			{name: "pattern", required: false, doc: "Regular expression over the address to fetch; everything when absent.", see: "schema/build.cue:68", value: &shape{op: all, see: "schema/build.cue:68", parts: []*shape{
+				&shape{op: maxRunes, see: "schema/build.cue:68", number: 200},
+				&shape{op: matches, text: "^[A-Za-z0-9.*+:/_\\\\()|?^-]+$", see: "schema/build.cue:68"},
+			}}},
+			{name: "order", required: false, doc: "Position among the mirrors; equal ones are ordered by name.", see: "schema/build.cue:71", value: &shape{op: all, see: "schema/build.cue:71", parts: []*shape{
+				&shape{op: basic, kind: load.Int, see: "schema/build.cue:71"},
+				&shape{op: bound, rel: ">=", see: "schema/build.cue:71"},
+				&shape{op: bound, rel: "<=", see: "schema/build.cue:71", number: 999},
+			}}},
+		},
+	}}},
+	{name: "#ModeName", doc: "a power mode name: letters, digits and \"_\", at most 32 characters", see: "schema/power.cue:21", value: &shape{op: all, see: "schema/power.cue:21", parts: []*shape{
+		&shape{op: maxRunes, see: "schema/power.cue:21", number: 32},
+		&shape{op: matches, text: "^[A-Za-z0-9_]+$", see: "schema/power.cue:21"},
+	}}},
+	{name: "#ModelStage", doc: "Run an ONNX model.", see: "schema/pipelines.cue:120", value: &shape{op: object, see: "schema/pipelines.cue:120", obj: &structure{
+		fields: []*member{
+			{name: "path", required: false, doc: "Model file on the device, or relative to the plan.", see: "schema/pipelines.cue:122", value: &shape{op: named, def: "#Path", see: "schema/pipelines.cue:122"}},
+			{name: "sha256", required: false, doc: "Digest of the model; it is installed under this name.", see: "schema/pipelines.cue:125", value: &shape{op: named, def: "#SHA256", see: "schema/pipelines.cue:125"}},
+			{name: "inputTensor", required: false, doc: "Name of the input tensor; the model's first when absent.", see: "schema/pipelines.cue:128", value: &shape{op: named, def: "#Text", see: "schema/pipelines.cue:128"}},
+			{name: "outputTensor", required: false, doc: "Name of the output tensor; the model's first when absent.", see: "schema/pipelines.cue:131", value: &shape{op: named, def: "#Text", see: "schema/pipelines.cue:131"}},
+			{name: "threads", required: false, doc: "Threads inside an operator; one a core of the pipeline when absent.", see: "schema/pipelines.cue:134", value: &shape{op: all, see: "schema/pipelines.cue:134", parts: []*shape{
+				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:134"},
+				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:134"},
+				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:134", number: 256},
+			}}},
+		},
+	}}},
+	{name: "#ModuleName", doc: "a kernel module name: letters, digits, \"_\" and \"-\"", see: "schema/types.cue:21", value: &shape{op: all, see: "schema/types.cue:21", parts: []*shape{
+		&shape{op: maxRunes, see: "schema/types.cue:21", number: 56},
+		&shape{op: matches, text: "^[A-Za-z0-9_-]+$", see: "schema/types.cue:21"},
+	}}},
+	{name: "#Monitor", doc: "Sampling on the device.", see: "schema/monitor.cue:4", value: &shape{op: object, see: "schema/monitor.cue:4", obj: &structure{
+		fields: []*member{
+			{name: "interval", required: false, doc: "Time between samples.", see: "schema/monitor.cue:6", value: &shape{op: named, def: "#Duration", see: "schema/monitor.cue:6"}},
+			{name: "metrics", required: false, doc: "Serve the samples as metrics.", see: "schema/monitor.cue:9", value: &shape{op: basic, kind: load.Bool, see: "schema/monitor.cue:9"}},
+		},
+	}}},
+	{name: "#Name", doc: "a name: letters, digits, \"-\" and \"_\", beginning with a letter or digit, at most 64 characters", see: "schema/types.cue:6", value: &shape{op: all, see: "schema/types.cue:6", parts: []*shape{
+		&shape{op: maxRunes, see: "schema/types.cue:6", number: 64},
+		&shape{op: matches, text: "^[A-Za-z0-9][A-Za-z0-9_-]*$", see: "schema/types.cue:6"},
+	}}},
+	{name: "#Network", doc: "Settings of network interfaces.", see: "schema/network.cue:4", value: &shape{op: object, see: "schema/network.cue:4", obj: &structure{
+		fields: []*member{
+			{name: "mtu", required: false, doc: "Largest packet, in bytes.", see: "schema/network.cue:6", value: &shape{op: all, see: "schema/network.cue:6", parts: []*shape{
+				&shape{op: basic, kind: load.Int, see: "schema/network.cue:6"},
+				&shape{op: bound, rel: ">=", see: "schema/network.cue:6", number: 68},
+				&shape{op: bound, rel: "<=", see: "schema/network.cue:6", number: 65535},
+			}}},
+			{name: "txQueueLen", required: false, doc: "Length of the transmit queue, in packets.", see: "schema/network.cue:9", value: &shape{op: all, see: "schema/network.cue:9", parts: []*shape{
+				&shape{op: basic, kind: load.Int, see: "schema/network.cue:9"},
+				&shape{op: bound, rel: ">=", see: "schema/network.cue:9"},
+				&shape{op: bound, rel: "<=", see: "schema/network.cue:9", number: 1000000},
+			}}},
+			{name: "groFlushTimeout", required: false, doc: "How long received packets may wait for others (gro_flush_timeout).", see: "schema/network.cue:12", value: &shape{op: named, def: "#Duration", see: "schema/network.cue:12"}},
+			{name: "napiDeferHardIRQs", required: false, doc: "Polls without packets before interrupts are enabled again (napi_defer_hard_irqs).", see: "schema/network.cue:15", value: &shape{op: all, see: "schema/network.cue:15", parts: []*shape{
+				&shape{op: basic, kind: load.Int, see: "schema/network.cue:15"},
+				&shape{op: bound, rel: ">=", see: "schema/network.cue:15"},
+				&shape{op: bound, rel: "<=", see: "schema/network.cue:15", number: 1000000},
+			}}},
+		},
+	}}},
+	{name: "#PackageName", doc: "a package name: lower-case letters, digits, \".\", \"+\" and \"-\"", see: "schema/types.cue:18", value: &shape{op: all, see: "schema/types.cue:18", parts: []*shape{
+		&shape{op: maxRunes, see: "schema/types.cue:18", number: 80},
+		&shape{op: matches, text: "^[a-z0-9][a-z0-9.+-]*$", see: "schema/types.cue:18"},
+	}}},
+	{name: "#Path", doc: "a path, absolute or relative, without blanks", see: "schema/types.cue:66", value: &shape{op: all, see: "schema/types.cue:66", parts: []*shape{
+		&shape{op: maxRunes, see: "schema/types.cue:66", number: 255},
+		&shape{op: matches, text: "^[A-Za-z0-9._+,@:=/-]+$", see: "schema/types.cue:66"},
+	}}},
+	{name: "#Pipeline", doc: "An inference pipeline: frames from a source, through stages, to a sink.", see: "schema/pipelines.cue:4", value: &shape{op: object, see: "schema/pipelines.cue:4", obj: &structure{
+		fields: []*member{
+			{name: "source", required: true, doc: "Where frames come from.", see: "schema/pipelines.cue:6", value: &shape{op: named, def: "#Source", see: "schema/pipelines.cue:6"}},
+			{name: "stages", required: true, doc: "Steps by name; each names its input.", see: "schema/pipelines.cue:9", value: &shape{op: object, see: "schema/pipelines.cue:9", obj: &structure{
+				patterns: []pattern{
+					{key: &shape{op: named, def: "#Name", see: "schema/pipelines.cue:9"}, value: &shape{op: named, def: "#Stage", see: "schema/pipelines.cue:9"}},
+				},
+			}}},
+			{name: "sink", required: false, doc: "Where results go; standard output as NDJSON when absent.", see: "schema/pipelines.cue:12", value: &shape{op: named, def: "#Sink", see: "schema/pipelines.cue:12"}},
+			{name: "queue", required: false, doc: "Bounds of the queues between stages.", see: "schema/pipelines.cue:15", value: &shape{op: named, def: "#Queue", see: "schema/pipelines.cue:15"}},
+			{name: "slo", required: false, doc: "What the runtime holds the pipeline to.", see: "schema/pipelines.cue:18", value: &shape{op: named, def: "#SLO", see: "schema/pipelines.cue:18"}},
+			{name: "cpus", required: false, doc: "Cores the pipeline may use.", see: "schema/pipelines.cue:21", value: &shape{op: list, see: "schema/pipelines.cue:21", elem: &shape{op: named, def: "#Core", see: "schema/pipelines.cue:21"}}},
+		},
+	}}},
+	{name: "#PostprocessStage", doc: "Turn an output tensor into results.", see: "schema/pipelines.cue:138", value: &shape{op: object, see: "schema/pipelines.cue:138", obj: &structure{
+		fields: []*member{
+			{name: "decode", required: true, doc: "What the tensor means: text (ctc), classes (argmax), or nothing (raw).", see: "schema/pipelines.cue:140", value: &shape{op: either, see: "schema/pipelines.cue:140", parts: []*shape{
+				&shape{op: exactly, see: "schema/pipelines.cue:140", literal: &load.Node{Kind: load.String, Text: "ctc", True: false}},
+				&shape{op: exactly, see: "schema/pipelines.cue:140", literal: &load.Node{Kind: load.String, Text: "argmax", True: false}},
+				&shape{op: exactly, see: "schema/pipelines.cue:140", literal: &load.Node{Kind: load.String, Text: "raw", True: false}},
+			}}},
+			{name: "labels", required: false, doc: "File with one label a line.", see: "schema/pipelines.cue:143", value: &shape{op: named, def: "#Path", see: "schema/pipelines.cue:143"}},
+			{name: "threshold", required: false, doc: "Results below this confidence, 0 to 1, are dropped.", see: "schema/pipelines.cue:146", value: &shape{op: named, def: "#Decimal", see: "schema/pipelines.cue:146"}},
+			{name: "top", required: false, doc: "At most this many results a frame.", see: "schema/pipelines.cue:149", value: &shape{op: all, see: "schema/pipelines.cue:149", parts: []*shape{
+				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:149"},
+				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:149", number: 1},
+				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:149", number: 1000},
+			}}},
+		},
+	}}},
+	{name: "#Power", doc: "Power modes of the module (nvpmodel).", see: "schema/power.cue:6", value: &shape{op: object, see: "schema/power.cue:6", obj: &structure{
+		fields: []*member{
+			{name: "table", required: false, doc: "\"extend\" adds the modes below to the file the BSP installs; \"complete\" replaces that file, where a verified one is known.", see: "schema/power.cue:8", value: &shape{op: either, see: "schema/power.cue:8", parts: []*shape{
+				&shape{op: exactly, see: "schema/power.cue:8", literal: &load.Node{Kind: load.String, Text: "extend", True: false}},
+				&shape{op: exactly, see: "schema/power.cue:8", literal: &load.Node{Kind: load.String, Text: "complete", True: false}},
+			}}},
+			{name: "default", required: false, doc: "Mode after the first boot: one of modes, or a stock mode by name.", see: "schema/power.cue:11", value: &shape{op: named, def: "#ModeName", see: "schema/power.cue:11"}},
+			{name: "modes", required: false, doc: "Modes of your own, appended after the stock ones.", see: "schema/power.cue:14", value: &shape{op: object, see: "schema/power.cue:14", obj: &structure{
+				patterns: []pattern{
+					{key: &shape{op: named, def: "#ModeName", see: "schema/power.cue:14"}, value: &shape{op: named, def: "#PowerMode", see: "schema/power.cue:14"}},
+				},
+			}}},
+			{name: "adaptive", required: false, doc: "Switch modes by load while the device runs.", see: "schema/power.cue:17", value: &shape{op: named, def: "#Adaptive", see: "schema/power.cue:17"}},
+		},
+	}}},
+	{name: "#PowerMode", doc: "A power mode: a stock mode with some limits replaced.", see: "schema/power.cue:24", value: &shape{op: object, see: "schema/power.cue:24", obj: &structure{
+		fields: []*member{
+			{name: "from", required: true, doc: "Stock mode to start from.", see: "schema/power.cue:26", value: &shape{op: named, def: "#ModeName", see: "schema/power.cue:26"}},
+			{name: "cpu", required: false, doc: "CPU cores and clocks of the mode.", see: "schema/power.cue:29", value: &shape{op: object, see: "schema/power.cue:29", obj: &structure{
+				fields: []*member{
+					{name: "online", required: false, doc: "Cores that are on; the stock mode's when absent. Core 0 is always on.", see: "schema/power.cue:31", value: &shape{op: list, see: "schema/power.cue:31", elem: &shape{op: named, def: "#Core", see: "schema/power.cue:31"}}},
+					{name: "min", required: false, doc: "Lowest clock; a step of the module's table.", see: "schema/power.cue:34", value: &shape{op: named, def: "#Frequency", see: "schema/power.cue:34"}},
+					{name: "max", required: false, doc: "Highest clock; a step of the module's table, or \"unlimited\".", see: "schema/power.cue:37", value: &shape{op: named, def: "#FrequencyCap", see: "schema/power.cue:37"}},
+				},
+			}}},
+			{name: "gpu", required: false, doc: "GPU clocks of the mode.", see: "schema/power.cue:41", value: &shape{op: object, see: "schema/power.cue:41", obj: &structure{
+				fields: []*member{
+					{name: "min", required: false, doc: "Lowest clock; a step of the module's table.", see: "schema/power.cue:43", value: &shape{op: named, def: "#Frequency", see: "schema/power.cue:43"}},
+					{name: "max", required: false, doc: "Highest clock; a step of the module's table, or \"unlimited\".", see: "schema/power.cue:46", value: &shape{op: named, def: "#FrequencyCap", see: "schema/power.cue:46"}},
+					{name: "mask", required: false, doc: "TPC_PG_MASK, one of the stock modes' values. Another mask than the running one needs a reboot.", see: "schema/power.cue:49", value: &shape{op: all, see: "schema/power.cue:49", parts: []*shape{
+						&shape{op: basic, kind: load.Int, see: "schema/power.cue:49"},
+						&shape{op: bound, rel: ">=", see: "schema/power.cue:49"},
+						&shape{op: bound, rel: "<=", see: "schema/power.cue:49", number: 65535},
+					}}},
+				},
+			}}},
+			{name: "emc", required: false, doc: "Memory controller clock of the mode.", see: "schema/power.cue:53", value: &shape{op: object, see: "schema/power.cue:53", obj: &structure{
+				fields: []*member{
+					{name: "max", required: false, doc: "Highest clock; a step of the module's table, or \"unlimited\".", see: "schema/power.cue:55", value: &shape{op: named, def: "#FrequencyCap", see: "schema/power.cue:55"}},
+				},
+			}}},
+		},
+	}}},
+	{name: "#PreprocessStage", doc: "Make a tensor of a frame in one pass.", see: "schema/pipelines.cue:72", value: &shape{op: object, see: "schema/pipelines.cue:72", obj: &structure{
+		fields: []*member{
+			{name: "width", required: true, doc: "Width of the tensor in pixels.", see: "schema/pipelines.cue:74", value: &shape{op: all, see: "schema/pipelines.cue:74", parts: []*shape{
+				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:74"},
+				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:74", number: 1},
+				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:74", number: 8192},
+			}}},
+			{name: "height", required: true, doc: "Height of the tensor in pixels.", see: "schema/pipelines.cue:77", value: &shape{op: all, see: "schema/pipelines.cue:77", parts: []*shape{
+				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:77"},
+				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:77", number: 1},
+				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:77", number: 8192},
+			}}},
+			{name: "fit", required: false, doc: "How a frame of another shape is fitted.", see: "schema/pipelines.cue:80", value: &shape{op: either, see: "schema/pipelines.cue:80", parts: []*shape{
+				&shape{op: exactly, see: "schema/pipelines.cue:80", literal: &load.Node{Kind: load.String, Text: "stretch", True: false}},
+				&shape{op: exactly, see: "schema/pipelines.cue:80", literal: &load.Node{Kind: load.String, Text: "letterbox", True: false}},
+			}}},
+			{name: "layout", required: false, doc: "Order of the tensor's dimensions.", see: "schema/pipelines.cue:83", value: &shape{op: exactly, see: "schema/pipelines.cue:83", literal: &load.Node{Kind: load.String, Text: "nchw", True: false}}},
+			{name: "color", required: false, doc: "Order of the colour channels.", see: "schema/pipelines.cue:86", value: &shape{op: either, see: "schema/pipelines.cue:86", parts: []*shape{
+				&shape{op: exactly, see: "schema/pipelines.cue:86", literal: &load.Node{Kind: load.String, Text: "rgb", True: false}},
+				&shape{op: exactly, see: "schema/pipelines.cue:86", literal: &load.Node{Kind: load.String, Text: "bgr", True: false}},
+			}}},
+			{name: "dtype", required: false, doc: "Element type of the tensor.", see: "schema/pipelines.cue:89", value: &shape{op: exactly, see: "schema/pipelines.cue:89", literal: &load.Node{Kind: load.String, Text: "f32", True: false}}},
+			{name: "pad", required: false, doc: "Border of a letterbox, 0 to 255.", see: "schema/pipelines.cue:92", value: &shape{op: all, see: "schema/pipelines.cue:92", parts: []*shape{
+				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:92"},
+				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:92"},
+				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:92", number: 255},
+			}}},
+			{name: "mean", required: false, doc: "Subtracted from each channel, in units of 0 to 1.", see: "schema/pipelines.cue:95", value: &shape{op: list, see: "schema/pipelines.cue:95", elem: &shape{op: named, def: "#Decimal", see: "schema/pipelines.cue:95"}}},
+			{name: "std", required: false, doc: "Each channel is divided by this, in units of 0 to 1.", see: "schema/pipelines.cue:98", value: &shape{op: list, see: "schema/pipelines.cue:98", elem: &shape{op: named, def: "#Decimal", see: "schema/pipelines.cue:98"}}},
+			{name: "crop", required: false, doc: "Part of the frame to use.", see: "schema/pipelines.cue:101", value: &shape{op: named, def: "#Crop", see: "schema/pipelines.cue:101"}},
+		},
+	}}},
+	{name: "#Profile", doc: "Settings that belong together, usable by several targets.", see: "schema/config.cue:51", value: &shape{op: object, see: "schema/config.cue:51", obj: &structure{
+		fields: []*member{
+			{name: "power", required: false, doc: "Power modes and which of them is the default.", see: "schema/config.cue:53", value: &shape{op: named, def: "#Power", see: "schema/config.cue:53"}},
+			{name: "cpu", required: false, doc: "CPU clocks, governor and isolation.", see: "schema/config.cue:56", value: &shape{op: named, def: "#CPU", see: "schema/config.cue:56"}},
+			{name: "gpu", required: false, doc: "GPU clock limits.", see: "schema/config.cue:59", value: &shape{op: named, def: "#GPU", see: "schema/config.cue:59"}},
+			{name: "kernel", required: false, doc: "Kernel configuration, arguments and preemption model.", see: "schema/config.cue:62", value: &shape{op: named, def: "#Kernel", see: "schema/config.cue:62"}},
+			{name: "sysctl", required: false, doc: "Kernel parameters below /proc/sys, by their sysctl name.", see: "schema/config.cue:65", value: &shape{op: named, def: "#Sysctl", see: "schema/config.cue:65"}},
+			{name: "memory", required: false, doc: "Huge pages, page merging and compressed swap.", see: "schema/config.cue:68", value: &shape{op: named, def: "#Memory", see: "schema/config.cue:68"}},
+			{name: "storage", required: false, doc: "Block devices, by a glob over the kernel's device name such as \"nvme*\".", see: "schema/config.cue:71", value: &shape{op: object, see: "schema/config.cue:71", obj: &structure{
+				patterns: []pattern{
+					{key: &shape{op: named, def: "#DeviceGlob", see: "schema/config.cue:71"}, value: &shape{op: named, def: "#Storage", see: "schema/config.cue:71"}},
+				},
+			}}},
+			{name: "irq", required: false, doc: "Where interrupts are served.", see: "schema/config.cue:74", value: &shape{op: named, def: "#IRQ", see: "schema/config.cue:74"}},
+			{name: "network", required: false, doc: "Network interfaces, by a glob over the interface name such as \"eth*\".", see: "schema/config.cue:77", value: &shape{op: object, see: "schema/config.cue:77", obj: &structure{
+				patterns: []pattern{
+					{key: &shape{op: named, def: "#DeviceGlob", see: "schema/config.cue:77"}, value: &shape{op: named, def: "#Network", see: "schema/config.cue:77"}},
+				},
+			}}},
+			{name: "modules", required: false, doc: "Kernel modules to load at boot or to keep from loading.", see: "schema/config.cue:80", value: &shape{op: object, see: "schema/config.cue:80", obj: &structure{
+				patterns: []pattern{
+					{key: &shape{op: named, def: "#ModuleName", see: "schema/config.cue:80"}, value: &shape{op: either, see: "schema/config.cue:80", parts: []*shape{
+						&shape{op: exactly, see: "schema/config.cue:80", literal: &load.Node{Kind: load.String, Text: "load", True: false}},
+						&shape{op: exactly, see: "schema/config.cue:80", literal: &load.Node{Kind: load.String, Text: "blacklist", True: false}},
+					}}},
+				},
+			}}},
+			{name: "services", required: false, doc: "systemd services, by unit name such as \"vision.service\".", see: "schema/config.cue:83", value: &shape{op: object, see: "schema/config.cue:83", obj: &structure{
+				patterns: []pattern{
+					{key: &shape{op: named, def: "#ServiceName", see: "schema/config.cue:83"}, value: &shape{op: named, def: "#Service", see: "schema/config.cue:83"}},
+				},
+			}}},
+			{name: "packages", required: false, doc: "Packages to add to images or to keep out of them.", see: "schema/config.cue:86", value: &shape{op: object, see: "schema/config.cue:86", obj: &structure{
+				patterns: []pattern{
+					{key: &shape{op: named, def: "#PackageName", see: "schema/config.cue:86"}, value: &shape{op: either, see: "schema/config.cue:86", parts: []*shape{
+						&shape{op: exactly, see: "schema/config.cue:86", literal: &load.Node{Kind: load.String, Text: "install", True: false}},
+						&shape{op: exactly, see: "schema/config.cue:86", literal: &load.Node{Kind: load.String, Text: "exclude", True: false}},
+					}}},
+				},
+			}}},
+			{name: "pipelines", required: false, doc: "Inference pipelines, by name.", see: "schema/config.cue:89", value: &shape{op: object, see: "schema/config.cue:89", obj: &structure{
+				patterns: []pattern{
+					{key: &shape{op: named, def: "#Name", see: "schema/config.cue:89"}, value: &shape{op: named, def: "#Pipeline", see: "schema/config.cue:89"}},
+				},
+			}}},
+			{name: "monitor", required: false, doc: "What the device measures while it runs.", see: "schema/config.cue:92", value: &shape{op: named, def: "#Monitor", see: "schema/config.cue:92"}},
+			{name: "runtime", required: false, doc: "How the layer gets the yoctuned program.", see: "schema/config.cue:95", value: &shape{op: named, def: "#Runtime", see: "schema/config.cue:95"}},
+		},
+	}}},
+	{name: "#Queue", doc: "Bounds of the queues between stages.", see: "schema/pipelines.cue:162", value: &shape{op: object, see: "schema/pipelines.cue:162", obj: &structure{
+		fields: []*member{
+			{name: "capacity", required: false, doc: "Frames a queue holds.", see: "schema/pipelines.cue:164", value: &shape{op: all, see: "schema/pipelines.cue:164", parts: []*shape{
+				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:164"},
+				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:164", number: 1},
+				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:164", number: 1024},
+			}}},
+			{name: "policy", required: false, doc: "What happens when it is full.", see: "schema/pipelines.cue:167", value: &shape{op: either, see: "schema/pipelines.cue:167", parts: []*shape{
+				&shape{op: exactly, see: "schema/pipelines.cue:167", literal: &load.Node{Kind: load.String, Text: "block", True: false}},
+				&shape{op: exactly, see: "schema/pipelines.cue:167", literal: &load.Node{Kind: load.String, Text: "drop-oldest", True: false}},
+				&shape{op: exactly, see: "schema/pipelines.cue:167", literal: &load.Node{Kind: load.String, Text: "drop-newest", True: false}},
+			}}},
+		},
+	}}},
+	{name: "#ReleaseName", doc: "a meta-tegra branch, such as \"scarthgap\"", see: "schema/types.cue:15", value: &shape{op: all, see: "schema/types.cue:15", parts: []*shape{
+		&shape{op: maxRunes, see: "schema/types.cue:15", number: 40},
+		&shape{op: matches, text: "^[a-z][a-z0-9.-]*$", see: "schema/types.cue:15"},
+	}}},
+	{name: "#RuleID", doc: "a rule id such as \"tcp-cc-bbr\", or a diagnostic code such as \"YT0103\"", see: "schema/types.cue:33", value: &shape{op: matches, text: "^([a-z][a-z0-9-]*|YT[0-9]{4})$", see: "schema/types.cue:33"}},
+	{name: "#Runtime", doc: "How the layer gets the yoctuned program.", see: "schema/runtime.cue:4", value: &shape{op: object, see: "schema/runtime.cue:4", obj: &structure{
+		fields: []*member{
+			{name: "form", required: false, doc: "\"source\" builds it with the release's own Go, where that is new enough; \"prebuilt\" installs a binary.", see: "schema/runtime.cue:6", value: &shape{op: either, see: "schema/runtime.cue:6", parts: []*shape{
+				&shape{op: exactly, see: "schema/runtime.cue:6", literal: &load.Node{Kind: load.String, Text: "source", True: false}},
+				&shape{op: exactly, see: "schema/runtime.cue:6", literal: &load.Node{Kind: load.String, Text: "prebuilt", True: false}},
+			}}},
+			{name: "manifest", required: false, doc: "File with the addresses and digests of the artefacts, relative to the configuration.", see: "schema/runtime.cue:9", value: &shape{op: named, def: "#Path", see: "schema/runtime.cue:9"}},
+			{name: "cuda", required: false, doc: "Add the CUDA library; without it pipelines run on the CPU.", see: "schema/runtime.cue:12", value: &shape{op: basic, kind: load.Bool, see: "schema/runtime.cue:12"}},
+		},
+	}}},
+	{name: "#SHA256", doc: "a SHA-256 in lower-case hexadecimal", see: "schema/types.cue:93", value: &shape{op: matches, text: "^[0-9a-f]{64}$", see: "schema/types.cue:93"}},
+	{name: "#SLO", doc: "A promise the runtime judges.", see: "schema/pipelines.cue:171", value: &shape{op: object, see: "schema/pipelines.cue:171", obj: &structure{
+		fields: []*member{
+			{name: "latencyP95", required: false, doc: "95th percentile of the time from capture to sink.", see: "schema/pipelines.cue:173", value: &shape{op: named, def: "#Duration", see: "schema/pipelines.cue:173"}},
+			{name: "minFps", required: false, doc: "Least frames per second.", see: "schema/pipelines.cue:176", value: &shape{op: all, see: "schema/pipelines.cue:176", parts: []*shape{
+				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:176"},
+				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:176", number: 1},
+				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:176", number: 1000},
+			}}},
+		},
+	}}},
+	{name: "#Service", doc: "A systemd service. Without exec it is a drop-in for a unit that something else installs.", see: "schema/services.cue:4", value: &shape{op: object, see: "schema/services.cue:4", obj: &structure{
+		fields: []*member{
+			{name: "description", required: false, doc: "What the service is, for people.", see: "schema/services.cue:6", value: &shape{op: named, def: "#Text", see: "schema/services.cue:6"}},
+			{name: "exec", required: false, doc: "Program and arguments; the program is an absolute path.", see: "schema/services.cue:9", value: &shape{op: list, see: "schema/services.cue:9", elem: &shape{op: named, def: "#Word", see: "schema/services.cue:9"}}},
+			{name: "type", required: false, doc: "How systemd knows that the service has started.", see: "schema/services.cue:12", value: &shape{op: either, see: "schema/services.cue:12", parts: []*shape{
+				&shape{op: exactly, see: "schema/services.cue:12", literal: &load.Node{Kind: load.String, Text: "simple", True: false}},
+				&shape{op: exactly, see: "schema/services.cue:12", literal: &load.Node{Kind: load.String, Text: "exec", True: false}},
+				&shape{op: exactly, see: "schema/services.cue:12", literal: &load.Node{Kind: load.String, Text: "notify", True: false}},
+				&shape{op: exactly, see: "schema/services.cue:12", literal: &load.Node{Kind: load.String, Text: "oneshot", True: false}},
+			}}},
+			{name: "user", required: false, doc: "User that runs it; root when absent.", see: "schema/services.cue:15", value: &shape{op: named, def: "#UserName", see: "schema/services.cue:15"}},
+			{name: "slice", required: false, doc: "Slice of the service, without \".slice\". With cpu.isolate the slice gets the isolated cores.", see: "schema/services.cue:18", value: &shape{op: named, def: "#SliceName", see: "schema/services.cue:18"}},
+			{name: "after", required: false, doc: "Units to start after.", see: "schema/services.cue:21", value: &shape{op: list, see: "schema/services.cue:21", elem: &shape{op: named, def: "#UnitName", see: "schema/services.cue:21"}}},
+			{name: "wants", required: false, doc: "Units to start along with it.", see: "schema/services.cue:24", value: &shape{op: list, see: "schema/services.cue:24", elem: &shape{op: named, def: "#UnitName", see: "schema/services.cue:24"}}},
+			{name: "requires", required: false, doc: "Units it cannot run without.", see: "schema/services.cue:27", value: &shape{op: list, see: "schema/services.cue:27", elem: &shape{op: named, def: "#UnitName", see: "schema/services.cue:27"}}},
+			{name: "environment", required: false, doc: "Environment variables.", see: "schema/services.cue:30", value: &shape{op: object, see: "schema/services.cue:30", obj: &structure{
+				patterns: []pattern{
+					{key: &shape{op: named, def: "#EnvironmentName", see: "schema/services.cue:30"}, value: &shape{op: named, def: "#Word", see: "schema/services.cue:30"}},
+				},
+			}}},
+			{name: "cpus", required: false, doc: "Cores it may use.", see: "schema/services.cue:33", value: &shape{op: list, see: "schema/services.cue:33", elem: &shape{op: named, def: "#Core", see: "schema/services.cue:33"}}},
+			{name: "nice", required: false, doc: "Nice level, -20 the most favourable.", see: "schema/services.cue:36", value: &shape{op: all, see: "schema/services.cue:36", parts: []*shape{
+				&shape{op: basic, kind: load.Int, see: "schema/services.cue:36"},
+				&shape{op: bound, rel: ">=", see: "schema/services.cue:36", number: -20},
+				&shape{op: bound, rel: "<=", see: "schema/services.cue:36", number: 19},
+			}}},
+			{name: "scheduling", required: false, doc: "CPU scheduling policy.", see: "schema/services.cue:39", value: &shape{op: either, see: "schema/services.cue:39", parts: []*shape{
+				&shape{op: exactly, see: "schema/services.cue:39", literal: &load.Node{Kind: load.String, Text: "other", True: false}},
+				&shape{op: exactly, see: "schema/services.cue:39", literal: &load.Node{Kind: load.String, Text: "batch", True: false}},
+				&shape{op: exactly, see: "schema/services.cue:39", literal: &load.Node{Kind: load.String, Text: "idle", True: false}},
+				&shape{op: exactly, see: "schema/services.cue:39", literal: &load.Node{Kind: load.String, Text: "fifo", True: false}},
+				&shape{op: exactly, see: "schema/services.cue:39", literal: &load.Node{Kind: load.String, Text: "rr", True: false}},
+			}}},
+			{name: "priority", required: false, doc: "Real-time priority, with scheduling \"fifo\" or \"rr\".", see: "schema/services.cue:42", value: &shape{op: all, see: "schema/services.cue:42", parts: []*shape{
+				&shape{op: basic, kind: load.Int, see: "schema/services.cue:42"},
+				&shape{op: bound, rel: ">=", see: "schema/services.cue:42", number: 1},
+				&shape{op: bound, rel: "<=", see: "schema/services.cue:42", number: 99},
+			}}},
+			{name: "memoryMax", required: false, doc: "Memory limit.", see: "schema/services.cue:45", value: &shape{op: named, def: "#Size", see: "schema/services.cue:45"}},
+			{name: "memoryLock", required: false, doc: "Allow it to lock its memory.", see: "schema/services.cue:48", value: &shape{op: basic, kind: load.Bool, see: "schema/services.cue:48"}},
+			{name: "restart", required: false, doc: "When systemd restarts it.", see: "schema/services.cue:51", value: &shape{op: either, see: "schema/services.cue:51", parts: []*shape{
+				&shape{op: exactly, see: "schema/services.cue:51", literal: &load.Node{Kind: load.String, Text: "no", True: false}},
+				&shape{op: exactly, see: "schema/services.cue:51", literal: &load.Node{Kind: load.String, Text: "on-failure", True: false}},
+				&shape{op: exactly, see: "schema/services.cue:51", literal: &load.Node{Kind: load.String, Text: "always", True: false}},
+			}}},
+			{name: "enable", required: false, doc: "Start it at boot; true when absent.", see: "schema/services.cue:54", value: &shape{op: basic, kind: load.Bool, see: "schema/services.cue:54"}},
+			{name: "hardening", required: false, doc: "Run it in systemd's sandbox; true when absent and exec is given.", see: "schema/services.cue:57", value: &shape{op: basic, kind: load.Bool, see: "schema/services.cue:57"}},
+		},
+	}}},
+	{name: "#ServiceName", doc: "a service name ending in \".service\", such as \"vision.service\"", see: "schema/types.cue:24", value: &shape{op: all, see: "schema/types.cue:24", parts: []*shape{
+		&shape{op: maxRunes, see: "schema/types.cue:24", number: 99},
+		&shape{op: matches, text: "^[A-Za-z0-9][A-Za-z0-9_.-]*\\.service$", see: "schema/types.cue:24"},
+	}}},
+	{name: "#Sink", doc: "A sink of results.", see: "schema/pipelines.cue:153", value: &shape{op: object, see: "schema/pipelines.cue:153", obj: &structure{
+		fields: []*member{
+			{name: "kind", required: true, doc: "One JSON object a line.", see: "schema/pipelines.cue:155", value: &shape{op: exactly, see: "schema/pipelines.cue:155", literal: &load.Node{Kind: load.String, Text: "ndjson", True: false}}},
+			{name: "path", required: false, doc: "File to write; standard output when absent.", see: "schema/pipelines.cue:158", value: &shape{op: named, def: "#AbsPath", see: "schema/pipelines.cue:158"}},
+		},
+	}}},
+	{name: "#Size", doc: "a size with its unit, such as \"2GiB\", or an integer in bytes", see: "schema/types.cue:78", value: &shape{op: either, see: "schema/types.cue:78", parts: []*shape{
+		&shape{op: all, see: "schema/types.cue:78", parts: []*shape{
+			&shape{op: basic, kind: load.Int, see: "schema/types.cue:78"},
+			&shape{op: bound, rel: ">=", see: "schema/types.cue:78"},
+		}},
+		&shape{op: matches, text: "^[0-9]+(\\.[0-9]+)?(B|KiB|MiB|GiB|TiB|kB|MB|GB|TB)$", see: "schema/types.cue:78"},
+	}}},
+	{name: "#SliceName", doc: "a slice name without \".slice\": lower-case letters and digits", see: "schema/types.cue:51", value: &shape{op: all, see: "schema/types.cue:51", parts: []*shape{
+		&shape{op: maxRunes, see: "schema/types.cue:51", number: 40},
+		&shape{op: matches, text: "^[a-z][a-z0-9]*$", see: "schema/types.cue:51"},
+	}}},
+	{name: "#Source", doc: "A source of frames.", see: "schema/pipelines.cue:25", value: &shape{op: object, see: "schema/pipelines.cue:25", obj: &structure{
+		fields: []*member{
+			{name: "kind", required: true, doc: "What it is: a file, a synthetic picture, a V4L2 device, or a command that writes frames.", see: "schema/pipelines.cue:27", value: &shape{op: either, see: "schema/pipelines.cue:27", parts: []*shape{
+				&shape{op: exactly, see: "schema/pipelines.cue:27", literal: &load.Node{Kind: load.String, Text: "file", True: false}},
+				&shape{op: exactly, see: "schema/pipelines.cue:27", literal: &load.Node{Kind: load.String, Text: "synthetic", True: false}},
+				&shape{op: exactly, see: "schema/pipelines.cue:27", literal: &load.Node{Kind: load.String, Text: "v4l2", True: false}},
+				&shape{op: exactly, see: "schema/pipelines.cue:27", literal: &load.Node{Kind: load.String, Text: "command", True: false}},
+			}}},
+			{name: "format", required: true, doc: "Pixel format. A y4m stream says its own size.", see: "schema/pipelines.cue:30", value: &shape{op: either, see: "schema/pipelines.cue:30", parts: []*shape{
+				&shape{op: exactly, see: "schema/pipelines.cue:30", literal: &load.Node{Kind: load.String, Text: "nv12", True: false}},
+				&shape{op: exactly, see: "schema/pipelines.cue:30", literal: &load.Node{Kind: load.String, Text: "i420", True: false}},
+				&shape{op: exactly, see: "schema/pipelines.cue:30", literal: &load.Node{Kind: load.String, Text: "y4m", True: false}},
+			}}},
+			{name: "width", required: false, doc: "Width in pixels.", see: "schema/pipelines.cue:33", value: &shape{op: all, see: "schema/pipelines.cue:33", parts: []*shape{
+				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:33"},
+				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:33", number: 2},
+				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:33", number: 16384},
+			}}},
+			{name: "height", required: false, doc: "Height in pixels.", see: "schema/pipelines.cue:36", value: &shape{op: all, see: "schema/pipelines.cue:36", parts: []*shape{
+				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:36"},
+				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:36", number: 2},
+				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:36", number: 16384},
+			}}},
+			{name: "fps", required: false, doc: "Frames per second, such as 30 or \"30000/1001\".", see: "schema/pipelines.cue:39", value: &shape{op: either, see: "schema/pipelines.cue:39", parts: []*shape{
+				&shape{op: all, see: "schema/pipelines.cue:39", parts: []*shape{
+					&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:39"},
+					&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:39", number: 1},
+					&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:39", number: 1000},
+				}},
+				&shape{op: matches, text: "^[0-9]{1,6}(/[0-9]{1,6})?$", see: "schema/pipelines.cue:39"},
+			}}},
+			{name: "live", required: false, doc: "Frames are dropped when late; otherwise the source waits.", see: "schema/pipelines.cue:42", value: &shape{op: basic, kind: load.Bool, see: "schema/pipelines.cue:42"}},
+		},
+		branches: []branch{
+			{field: "kind", value: "file", then: &structure{
+				fields: []*member{
+					{name: "path", required: true, doc: "File with the frames.", see: "schema/pipelines.cue:46", value: &shape{op: named, def: "#Path", see: "schema/pipelines.cue:46"}},
+				},
+			}},
+			{field: "kind", value: "v4l2", then: &structure{
+				fields: []*member{
+					{name: "path", required: true, doc: "Device node.", see: "schema/pipelines.cue:50", value: &shape{op: named, def: "#AbsPath", see: "schema/pipelines.cue:50"}},
+				},
+			}},
+			{field: "kind", value: "command", then: &structure{
+				fields: []*member{
+					{name: "exec", required: true, doc: "Program and arguments; it writes frames to its standard output.", see: "schema/pipelines.cue:54", value: &shape{op: list, see: "schema/pipelines.cue:54", elem: &shape{op: named, def: "#Word", see: "schema/pipelines.cue:54"}}},
+				},
+			}},
+		},
+	}}},
+	{name: "#Stage", doc: "A step of a pipeline.", see: "schema/pipelines.cue:59", value: &shape{op: object, see: "schema/pipelines.cue:59", obj: &structure{
+		fields: []*member{
+			{name: "kind", required: true, doc: "What it does.", see: "schema/pipelines.cue:61", value: &shape{op: either, see: "schema/pipelines.cue:61", parts: []*shape{
+				&shape{op: exactly, see: "schema/pipelines.cue:61", literal: &load.Node{Kind: load.String, Text: "preprocess", True: false}},
+				&shape{op: exactly, see: "schema/pipelines.cue:61", literal: &load.Node{Kind: load.String, Text: "model", True: false}},
+				&shape{op: exactly, see: "schema/pipelines.cue:61", literal: &load.Node{Kind: load.String, Text: "postprocess", True: false}},
+			}}},
+			{name: "input", required: true, doc: "\"source\", or the name of another stage.", see: "schema/pipelines.cue:64", value: &shape{op: named, def: "#Name", see: "schema/pipelines.cue:64"}},
+		},
+		branches: []branch{
+			{field: "kind", value: "preprocess", then: &structure{
+				embeds: []string{"#PreprocessStage"},
+			}},
+			{field: "kind", value: "model", then: &structure{
+				embeds: []string{"#ModelStage"},
+			}},
+			{field: "kind", value: "postprocess", then: &structure{
+				embeds: []string{"#PostprocessStage"},
+			}},
+		},
+	}}},
+	{name: "#Storage", doc: "Queue settings of block devices.", see: "schema/storage.cue:4", value: &shape{op: object, see: "schema/storage.cue:4", obj: &structure{
+		fields: []*member{
+			{name: "scheduler", required: false, doc: "I/O scheduler.", see: "schema/storage.cue:6", value: &shape{op: either, see: "schema/storage.cue:6", parts: []*shape{
+				&shape{op: exactly, see: "schema/storage.cue:6", literal: &load.Node{Kind: load.String, Text: "none", True: false}},
+				&shape{op: exactly, see: "schema/storage.cue:6", literal: &load.Node{Kind: load.String, Text: "mq-deadline", True: false}},
+				&shape{op: exactly, see: "schema/storage.cue:6", literal: &load.Node{Kind: load.String, Text: "kyber", True: false}},
+				&shape{op: exactly, see: "schema/storage.cue:6", literal: &load.Node{Kind: load.String, Text: "bfq", True: false}},
+			}}},
+			{name: "readahead", required: false, doc: "Read-ahead, a multiple of 1 KiB.", see: "schema/storage.cue:9", value: &shape{op: named, def: "#Size", see: "schema/storage.cue:9"}},
+			{name: "requests", required: false, doc: "Requests the queue may hold (nr_requests).", see: "schema/storage.cue:12", value: &shape{op: all, see: "schema/storage.cue:12", parts: []*shape{
+				&shape{op: basic, kind: load.Int, see: "schema/storage.cue:12"},
+				&shape{op: bound, rel: ">=", see: "schema/storage.cue:12", number: 4},
+				&shape{op: bound, rel: "<=", see: "schema/storage.cue:12", number: 65536},
+			}}},
+			{name: "rqAffinity", required: false, doc: "Where completions run: 0 anywhere, 1 in the submitter's group, 2 on the submitter's core.", see: "schema/storage.cue:15", value: &shape{op: either, see: "schema/storage.cue:15", parts: []*shape{
+				&shape{op: exactly, see: "schema/storage.cue:15", literal: &load.Node{Kind: load.Int, Text: "0", True: false}},
+				&shape{op: exactly, see: "schema/storage.cue:15", literal: &load.Node{Kind: load.Int, Text: "1", True: false}},
+				&shape{op: exactly, see: "schema/storage.cue:15", literal: &load.Node{Kind: load.Int, Text: "2", True: false}},
+			}}},
+		},
+	}}},
+	{name: "#Suppression", doc: "A rule switched off.", see: "schema/config.cue:128", value: &shape{op: object, see: "schema/config.cue:128", obj: &structure{
+		fields: []*member{
+			{name: "reason", required: true, doc: "Why the rule does not apply here; it is printed in the layer's README.", see: "schema/config.cue:130", value: &shape{op: named, def: "#Text", see: "schema/config.cue:130"}},
+		},
+	}}},
+	{name: "#Sysctl", doc: "Kernel parameters below /proc/sys. Components are separated by \".\"; a dot inside one, as in an interface name, is written \"/\".", see: "schema/sysctl.cue:5", value: &shape{op: object, see: "schema/sysctl.cue:5", obj: &structure{
+		patterns: []pattern{
+			{key: &shape{op: named, def: "#SysctlName", see: "schema/sysctl.cue:5"}, value: &shape{op: either, see: "schema/sysctl.cue:5", parts: []*shape{
+				&shape{op: basic, kind: load.Int, see: "schema/sysctl.cue:5"},
+				&shape{op: basic, kind: load.Bool, see: "schema/sysctl.cue:5"},
+				&shape{op: named, def: "#Word", see: "schema/sysctl.cue:5"},
+			}}},
+		},
+	}}},
+	{name: "#SysctlName", doc: "a sysctl name with dots between its parts, such as \"vm.swappiness\"", see: "schema/types.cue:45", value: &shape{op: all, see: "schema/types.cue:45", parts: []*shape{
+		&shape{op: maxRunes, see: "schema/types.cue:45", number: 200},
+		&shape{op: matches, text: "^[a-z][a-z0-9_-]*([.][A-Za-z0-9_/@:-]+)+$", see: "schema/types.cue:45"},
+	}}},
+	{name: "#Target", doc: "One machine to build for.", see: "schema/config.cue:99", value: &shape{op: object, see: "schema/config.cue:99", obj: &structure{
+		fields: []*member{
+			{name: "board", required: true, doc: "Module SKU, such as \"orin-nano-8gb\", or a name under boards.", see: "schema/config.cue:103", value: &shape{op: named, def: "#Name", see: "schema/config.cue:103"}},
+			{name: "machine", required: false, doc: "bitbake MACHINE; the board's usual machine on the release when absent.", see: "schema/config.cue:106", value: &shape{op: named, def: "#MachineName", see: "schema/config.cue:106"}},
+			{name: "release", required: true, doc: "meta-tegra branch, such as \"scarthgap\". It decides bitbake, L4T, kernel and CUDA.", see: "schema/config.cue:109", value: &shape{op: named, def: "#ReleaseName", see: "schema/config.cue:109"}},
+			{name: "use", required: false, doc: "Profiles, unified in order. Two that disagree are an error; the target's own fields win over them.", see: "schema/config.cue:112", value: &shape{op: list, see: "schema/config.cue:112", elem: &shape{op: named, def: "#Name", see: "schema/config.cue:112"}}},
+		},
+		embeds: []string{"#Profile"},
+	}}},
+	{name: "#Text", doc: "one line of text, at most 200 characters, without control characters", see: "schema/types.cue:57", value: &shape{op: all, see: "schema/types.cue:57", parts: []*shape{
+		&shape{op: maxRunes, see: "schema/types.cue:57", number: 200},
+		&shape{op: matches, text: "^[^\\x00-\\x1f\\x7f]*$", see: "schema/types.cue:57"},
+	}}},
+	{name: "#URL", doc: "a URL: file, http, https, ftp or s3, without blanks, quotes, \";\" or credentials", see: "schema/types.cue:87", value: &shape{op: matches, text: "^(file|https?|ftp|s3)://[A-Za-z0-9._~:/?#\\[\\]!&'()*+,=%-]*$", see: "schema/types.cue:87"}},
+	{name: "#UnitName", doc: "a systemd unit name, such as \"network-online.target\"", see: "schema/types.cue:27", value: &shape{op: all, see: "schema/types.cue:27", parts: []*shape{
+		&shape{op: maxRunes, see: "schema/types.cue:27", number: 119},
+		&shape{op: matches, text: "^[A-Za-z0-9][A-Za-z0-9_.@-]*\\.(service|target|socket|device|mount|path|timer|slice)$", see: "schema/types.cue:27"},
+	}}},
+	{name: "#UserName", doc: "a user name: lower-case letters, digits, \"_\" and \"-\"", see: "schema/types.cue:48", value: &shape{op: all, see: "schema/types.cue:48", parts: []*shape{
+		&shape{op: maxRunes, see: "schema/types.cue:48", number: 31},
+		&shape{op: matches, text: "^[a-z_][a-z0-9_-]*$", see: "schema/types.cue:48"},
+	}}},
+	{name: "#Word", doc: "one argument or value on a single line, at most 4096 characters, without control characters", see: "schema/types.cue:60", value: &shape{op: all, see: "schema/types.cue:60", parts: []*shape{
+		&shape{op: maxRunes, see: "schema/types.cue:60", number: 4096},
+		&shape{op: matches, text: "^[^\\x00-\\x1f\\x7f]*$", see: "schema/types.cue:60"},
+	}}},
+	{name: "#ZRAM", doc: "Compressed swap in memory.", see: "schema/memory.cue:22", value: &shape{op: object, see: "schema/memory.cue:22", obj: &structure{
+		fields: []*member{
+			{name: "size", required: true, doc: "Uncompressed size of the device.", see: "schema/memory.cue:24", value: &shape{op: named, def: "#Size", see: "schema/memory.cue:24"}},
+			{name: "algorithm", required: false, doc: "Compression algorithm; the kernel's own default when absent.", see: "schema/memory.cue:27", value: &shape{op: either, see: "schema/memory.cue:27", parts: []*shape{
+				&shape{op: exactly, see: "schema/memory.cue:27", literal: &load.Node{Kind: load.String, Text: "lzo", True: false}},
+				&shape{op: exactly, see: "schema/memory.cue:27", literal: &load.Node{Kind: load.String, Text: "lzo-rle", True: false}},
+				&shape{op: exactly, see: "schema/memory.cue:27", literal: &load.Node{Kind: load.String, Text: "lz4", True: false}},
+				&shape{op: exactly, see: "schema/memory.cue:27", literal: &load.Node{Kind: load.String, Text: "lz4hc", True: false}},
+				&shape{op: exactly, see: "schema/memory.cue:27", literal: &load.Node{Kind: load.String, Text: "zstd", True: false}},
+				&shape{op: exactly, see: "schema/memory.cue:27", literal: &load.Node{Kind: load.String, Text: "842", True: false}},
+			}}},
+		},
+	}}},
+}}
