@@ -171,6 +171,16 @@ func (s *Sources) Add(name string, text []byte) {
 	s.files[name] = string(text)
 }
 
+// Text returns the text of a file; empty when it is not known.
+func (s *Sources) Text(name string) []byte {
+	if s == nil {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return []byte(s.files[name])
+}
+
 // Line returns a line of a file, counted from 1, and whether it is known.
 func (s *Sources) Line(name string, n int) (string, bool) {
 	if s == nil {

@@ -41,9 +41,10 @@ type Config struct {
 	Sources *diag.Sources
 }
 
-// Dir loads the .cue files of a folder. What is wrong with them is in the
-// report; the error is about reading the folder itself.
-func Dir(dir string) (*Config, *diag.Report, error) {
+// Dir loads the configuration of a folder: its .cue files and those that the
+// front ends read, unified. What is wrong with them is in the report; the error
+// is about reading the folder itself.
+func Dir(dir string, ends ...FrontEnd) (*Config, *diag.Report, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		var pe *fs.PathError
@@ -57,7 +58,8 @@ func Dir(dir string) (*Config, *diag.Report, error) {
 	report := &diag.Report{}
 	for _, e := range entries {
 		name := e.Name()
-		if filepath.Ext(name) != ".cue" || strings.HasPrefix(name, ".") || strings.HasPrefix(name, "_") {
+		foreign := slices.ContainsFunc(ends, func(end FrontEnd) bool { return end.Reads(name) })
+		if filepath.Ext(name) != ".cue" && !foreign || strings.HasPrefix(name, ".") || strings.HasPrefix(name, "_") {
 			continue
 		}
 		path := filepath.Join(dir, name)
@@ -78,9 +80,9 @@ func Dir(dir string) (*Config, *diag.Report, error) {
 		files[name] = text
 	}
 	if len(files) == 0 {
-		return nil, nil, fmt.Errorf("no configuration in %s: it holds no .cue file", dir)
+		return nil, nil, fmt.Errorf("no configuration in %s: it holds no .cue%s file", dir, others(ends))
 	}
-	cfg, r := Files(files)
+	cfg, r := Files(files, ends...)
 	if cfg != nil {
 		cfg.Dir = dir
 	}
@@ -89,7 +91,7 @@ func Dir(dir string) (*Config, *diag.Report, error) {
 }
 
 // Files loads a configuration from the text of its files, by name.
-func Files(files map[string][]byte) (*Config, *diag.Report) {
+func Files(files map[string][]byte, ends ...FrontEnd) (*Config, *diag.Report) {
 	l := &loader{report: &diag.Report{}, cfg: &Config{Sources: diag.NewSources()}}
 	names := make([]string, 0, len(files))
 	total := 0
@@ -105,9 +107,19 @@ func Files(files map[string][]byte) (*Config, *diag.Report) {
 		l.report.Errorf("YT0006", plan.Position{File: names[0], Line: 1, Column: 1}, "", "the configuration is larger than %d MiB", MaxSource>>20)
 		return l.cfg, l.report
 	}
+	names = slices.DeleteFunc(names, func(name string) bool { return filepath.Ext(name) != ".cue" })
 	parsed := l.parse(names, files)
-	if l.report.Failed() {
+	broken := l.report.Failed()
+	roots, ok := l.foreign(files, ends)
+	if broken || !ok {
 		return l.cfg, l.report
+	}
+	if len(parsed) == 0 && len(roots) == 1 {
+		l.cfg.Root = roots[0]
+		return l.cfg, l.report
+	}
+	for _, root := range roots {
+		parsed = append(parsed, l.asCUE(root))
 	}
 	if root, ok := literalTree(parsed); ok {
 		l.cfg.Root = root

@@ -1,0 +1,174 @@
+package load
+
+import (
+	"io/fs"
+
+	"cuelang.org/go/cue/ast"
+	"cuelang.org/go/cue/literal"
+	"cuelang.org/go/cue/token"
+
+	"github.com/yoctune/yoctune/compiler/diag"
+	"github.com/yoctune/yoctune/schema/plan"
+)
+
+// FrontEnd evaluates the files of another language than CUE.
+type FrontEnd interface {
+	// Reads tells whether the front end evaluates a file of the configuration's
+	// folder, by its name.
+	Reads(name string) bool
+	// Load evaluates the files that it reads, by name.
+	Load(files map[string][]byte) Evaluated
+}
+
+// Program is what a front end evaluates.
+type Program struct {
+	Files map[string][]byte // of the configuration's folder, by name
+	Root  fs.FS             // the folder, for what the files bring in; nil when there is none
+	Vars  map[string]string // given on the command line
+
+	// VarsShared says that another language uses the variables too, so that one
+	// that this language does not know is not a mistake.
+	VarsShared bool
+}
+
+// Evaluated is what a front end made of its files. Its parts are unified with
+// each other and with everything that other languages say.
+type Evaluated struct {
+	Roots       []*Node           // none when the files could not be evaluated
+	Sources     map[string][]byte // what was brought in, by path below the folder
+	Diagnostics []diag.Diagnostic
+}
+
+// TooDeep finds the first bracket of a text that is nested deeper than any real
+// configuration, before a recursive parser sees it.
+func TooDeep(text []byte) (line, column int, deep bool) { return tooDeep(text) }
+
+// others names the files of the front ends in the words of a message.
+func others(ends []FrontEnd) string {
+	for _, end := range ends {
+		if end.Reads("config.hcl") && end.Reads("config.jsonnet") {
+			return ", .hcl or .jsonnet"
+		}
+	}
+	return ""
+}
+
+// MaxDepth bounds the nesting of values.
+const MaxDepth = maxDepth
+
+// foreign collects what the front ends make of their files. It is false when
+// one of them could not.
+func (l *loader) foreign(files map[string][]byte, ends []FrontEnd) (roots []*Node, ok bool) {
+	ok = true
+	for _, end := range ends {
+		own := map[string][]byte{}
+		for name, text := range files {
+			if end.Reads(name) {
+				own[name] = text
+			}
+		}
+		if len(own) == 0 {
+			continue
+		}
+		e := end.Load(own)
+		for name, text := range e.Sources {
+			l.cfg.Sources.Add(name, text)
+		}
+		for _, d := range e.Diagnostics {
+			l.report.Add(d)
+		}
+		roots = append(roots, e.Roots...)
+		ok = ok && len(e.Roots) > 0
+	}
+	return roots, ok
+}
+
+// asCUE writes a value of another language as CUE, every part with the place it
+// was written at. So values of several languages unify as those of one do, and
+// a conflict between them names both places.
+func (l *loader) asCUE(root *Node) *ast.File {
+	w := &writer{sources: l.cfg.Sources, files: map[string]*written{}}
+	return &ast.File{Filename: root.Pos.File, Decls: w.fields(root)}
+}
+
+type writer struct {
+	sources *diag.Sources
+	files   map[string]*written
+}
+
+// written is a source file as CUE counts positions in it.
+type written struct {
+	file   *token.File
+	starts []int // offset of each line
+	size   int
+}
+
+func (w *writer) pos(p plan.Position) token.Pos {
+	if p.File == "" {
+		return token.NoPos
+	}
+	f := w.files[p.File]
+	if f == nil {
+		text := w.sources.Text(p.File)
+		f = &written{file: token.NewFile(p.File, -1, len(text)+1), size: len(text), starts: []int{0}}
+		f.file.SetLinesForContent(text)
+		for i, c := range text {
+			if c == '\n' {
+				f.starts = append(f.starts, i+1)
+			}
+		}
+		w.files[p.File] = f
+	}
+	if p.Line < 1 || p.Line > len(f.starts) {
+		return token.NoPos
+	}
+	offset := f.starts[p.Line-1] + p.Column - 1
+	if offset < 0 || offset > f.size {
+		return token.NoPos
+	}
+	return f.file.Pos(offset, token.NoRelPos)
+}
+
+func (w *writer) fields(n *Node) []ast.Decl {
+	decls := make([]ast.Decl, 0, len(n.Fields))
+	for _, f := range n.Fields {
+		label := ast.NewStringLabel(f.Name)
+		ast.SetPos(label, w.pos(f.Pos))
+		decls = append(decls, &ast.Field{Label: label, Value: w.expr(f.Value)})
+	}
+	return decls
+}
+
+func (w *writer) expr(n *Node) ast.Expr {
+	pos := w.pos(n.Pos)
+	lit := func(kind token.Token, text string) *ast.BasicLit {
+		return &ast.BasicLit{ValuePos: pos, Kind: kind, Value: text}
+	}
+	switch n.Kind {
+	case Null:
+		return lit(token.NULL, "null")
+	case Bool:
+		if n.True {
+			return lit(token.TRUE, "true")
+		}
+		return lit(token.FALSE, "false")
+	case Int, Number:
+		kind := token.INT
+		if n.Kind == Number {
+			kind = token.FLOAT
+		}
+		if n.Text[0] == '-' {
+			return &ast.UnaryExpr{OpPos: pos, Op: token.SUB, X: lit(kind, n.Text[1:])}
+		}
+		return lit(kind, n.Text)
+	case String:
+		return lit(token.STRING, literal.String.Quote(n.Text))
+	case List:
+		list := &ast.ListLit{Lbrack: pos}
+		for _, it := range n.Items {
+			list.Elts = append(list.Elts, w.expr(it))
+		}
+		return list
+	}
+	return &ast.StructLit{Lbrace: pos, Elts: w.fields(n)}
+}
