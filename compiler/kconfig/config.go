@@ -14,6 +14,9 @@ type Line struct {
 	Value  string // as written; n for "is not set"
 	File   string
 	Line   int // from 1; 0 where there is no file
+	// Loose: more than "is not set" stands there. merge_config.sh does not see
+	// such a line; conf obeys it before Linux 6.8 and ignores it since.
+	Loose bool
 }
 
 // Config is an ordered list of assignments. Order matters: the last wins.
@@ -100,14 +103,14 @@ func readLine(text string, bad func(col int, format string, args ...any)) (Line,
 		case rest[0] != ' ' || body != rest[1:]:
 			bad(2, "ignored: exactly one space must stand between # and CONFIG_%s", name)
 			return Line{}, false
-		case tail != "is not set":
-			bad(len(text)-len(tail)+1, "ignored by recent kernels: text after \"is not set\"")
-			return Line{}, false
 		case !validName(name):
 			bad(3, "ignored: CONFIG_%s is no symbol name", name)
 			return Line{}, false
 		}
-		return Line{Symbol: name, Value: "n"}, true
+		if tail != "is not set" {
+			bad(len(text)-len(tail)+1+len("is not set"), "text after \"is not set\": Linux 6.8 and later ignore the line")
+		}
+		return Line{Symbol: name, Value: "n", Loose: tail != "is not set"}, true
 	}
 	name, ok := strings.CutPrefix(trimmed, "CONFIG_")
 	if !ok {
@@ -154,7 +157,9 @@ func Merge(base *Config, fragments ...*Config) *Config {
 	for _, f := range fragments {
 		mentioned := make(map[string]bool, len(f.Lines))
 		for _, l := range f.Lines {
-			mentioned[l.Symbol] = true
+			if !l.Loose {
+				mentioned[l.Symbol] = true
+			}
 		}
 		kept := out.Lines[:0]
 		for _, l := range out.Lines {

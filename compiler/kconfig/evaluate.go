@@ -35,6 +35,7 @@ type Kernel struct {
 	implies [][]edge
 	choice  []int32 // the choice a symbol is a member of, or -1
 	modules int32   // the symbol MODULES, or -1
+	strict  bool    // a line "is not set" must end there
 }
 
 // Prepare makes a tree ready for evaluation.
@@ -45,6 +46,7 @@ func Prepare(t *kernel.Tree) *Kernel {
 		implies: make([][]edge, len(t.Symbols)),
 		choice:  make([]int32, len(t.Symbols)),
 		modules: -1,
+		strict:  !versionOf(t.Release).before(6, 8) || t.Release == "",
 	}
 	if i, ok := t.Lookup("MODULES"); ok {
 		k.modules = i
@@ -145,7 +147,7 @@ func (k *Kernel) begin(cfg *Config) *Result {
 // assign records a line as the user's value, if the type accepts it.
 func (r *Result) assign(l Line) {
 	i, ok := r.k.Lookup(l.Symbol)
-	if !ok {
+	if !ok || l.Loose && r.k.strict {
 		return
 	}
 	s := &r.sym[i]

@@ -16,6 +16,9 @@ const maxChain = 4
 func (a *analysis) cause(i int32, l Line) string {
 	sym := &a.f.Symbols[i]
 	s := &a.r.sym[i]
+	if l.Loose && a.f.strict {
+		return "text after \"is not set\": this kernel ignores the line"
+	}
 	v, problem := accept(sym.Type, l.Value)
 	if problem != "" {
 		if got, present := a.r.get(i); present {

@@ -31,6 +31,10 @@ func (a *analysis) fix(i int32, l Line) []Line {
 	if a.work > maxFixWork {
 		return nil
 	}
+	if l.Loose && a.f.strict {
+		exact := Line{Symbol: l.Symbol, Value: "n"}
+		return a.search(i, exact, []Line{exact})
+	}
 	if _, problem := accept(a.f.Symbols[i].Type, l.Value); problem != "" {
 		return a.respell(i, l)
 	}
