@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/yoctune/yoctune/internal/lazyregexp"
 )
 
 // conf is a build folder's configuration.
@@ -26,7 +28,7 @@ func set(name, op, value string) (string, error) {
 
 // badInPath are the characters that bitbake, oe-core's sanity check or the
 // patterns layers build from their own path cannot bear.
-var badInPath = regexp.MustCompile(`[^A-Za-z0-9/._~-]`)
+var badInPath = lazyregexp.New(`[^A-Za-z0-9/._~-]`)
 
 // usablePath explains why bitbake could not work with a path.
 func usablePath(what, path string) error {

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/yoctune/yoctune/internal/lazyregexp"
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
@@ -42,7 +43,7 @@ type bbappend struct {
 }
 
 // word is what may stand in a name that is written into a configuration file.
-var word = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9+._-]*$`)
+var word = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9+._-]*$`)
 
 // snapshot copies the regular files of from into to.
 func snapshot(from, to string) error {

@@ -2,9 +2,10 @@ package checklayer
 
 import (
 	"bufio"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/yoctune/yoctune/internal/lazyregexp"
 )
 
 // Readers of what bitbake and its tools print. They take output as it was seen
@@ -13,13 +14,13 @@ import (
 // maxErrorLines bounds the excerpt of one step; the log has the rest.
 const maxErrorLines = 40
 
-var logPrefix = regexp.MustCompile(`^(NOTE|WARNING|ERROR|INFO|DEBUG|FATAL|Summary|Loading|Loaded|Parsing|Build Configuration)\b`)
+var logPrefix = lazyregexp.New(`^(NOTE|WARNING|ERROR|INFO|DEBUG|FATAL|Summary|Loading|Loaded|Parsing|Build Configuration)\b`)
 
 // maxContinuation bounds what one error may drag along: bitbake lists every
 // folder it searched for a file.
 const maxContinuation = 5
 
-var pythonNoise = regexp.MustCompile(`^\s*(Traceback \(most recent call last\):|File ".*", line \d+|>?\s*raise \w+|[\^~]+)`)
+var pythonNoise = lazyregexp.New(`^\s*(Traceback \(most recent call last\):|File ".*", line \d+|>?\s*raise \w+|[\^~]+)`)
 
 // errorsIn returns the ERROR entries of bitbake's output, each with the lines
 // that continue it, without repetitions and without the Python that raised it.
@@ -64,14 +65,14 @@ func lastLines(out string, n int) []string {
 	return lines[max(0, len(lines)-n):]
 }
 
-var notFoundFile = regexp.MustCompile(`(?m)^WARNING: .*Unable to get checksum for .* SRC_URI entry .*: file could not be found.*$`)
+var notFoundFile = lazyregexp.New(`(?m)^WARNING: .*Unable to get checksum for .* SRC_URI entry .*: file could not be found.*$`)
 
 // fatalWarnings are the warnings that mean a build would fail later.
 func fatalWarnings(out string) []string {
 	return notFoundFile.FindAllString(out, -1)
 }
 
-var appendedRecipe = regexp.MustCompile(`^(\S+)\.bb( \(skipped\))?:$`)
+var appendedRecipe = lazyregexp.New(`^(\S+)\.bb( \(skipped\))?:$`)
 
 // appendedTo is one recipe of `bitbake-layers show-appends`.
 type appendedTo struct {
@@ -102,8 +103,8 @@ type unresolved struct {
 }
 
 var (
-	nothingProvides = regexp.MustCompile(`Nothing (R?)PROVIDES '([^']+)'(?: \(but (.*?) R?DEPENDS on)?`)
-	missingTask     = regexp.MustCompile(`depends upon non-existent task (do_\w+) in (\S+)`)
+	nothingProvides = lazyregexp.New(`Nothing (R?)PROVIDES '([^']+)'(?: \(but (.*?) R?DEPENDS on)?`)
+	missingTask     = lazyregexp.New(`depends upon non-existent task (do_\w+) in (\S+)`)
 )
 
 // unresolvedIn lists what bitbake found no provider for, in order, once each.
@@ -161,9 +162,9 @@ func environment(out string) map[string]string {
 }
 
 var (
-	layerTest   = regexp.MustCompile(`^INFO: (test_\w+) \(`)
-	layerResult = regexp.MustCompile(`^INFO:  \.\.\. (.+)$`)
-	layerState  = regexp.MustCompile(`^INFO: (\S+) \.\.\. (PASS|FAIL|SKIPPED)(.*)$`)
+	layerTest   = lazyregexp.New(`^INFO: (test_\w+) \(`)
+	layerResult = lazyregexp.New(`^INFO:  \.\.\. (.+)$`)
+	layerState  = lazyregexp.New(`^INFO: (\S+) \.\.\. (PASS|FAIL|SKIPPED)(.*)$`)
 )
 
 // checkedLayer is what yocto-check-layer said.
@@ -209,7 +210,7 @@ func checkLayerOutput(out string) checkedLayer {
 	return c
 }
 
-var parsedLine = regexp.MustCompile(`Parsing of (\d+) \.bb files complete \((\d+) cached, (\d+) parsed\)\. (\d+) targets, (\d+) skipped, (\d+) masked, (\d+) errors`)
+var parsedLine = lazyregexp.New(`Parsing of (\d+) \.bb files complete \((\d+) cached, (\d+) parsed\)\. (\d+) targets, (\d+) skipped, (\d+) masked, (\d+) errors`)
 
 // parsedIn returns bitbake's own count of what it parsed.
 func parsedIn(out string) string {

@@ -2,10 +2,10 @@ package checklayer
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/yoctune/yoctune/internal/lazyregexp"
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
@@ -21,7 +21,7 @@ type line struct {
 
 func (l line) position() string { return fmt.Sprintf("%s:%d", l.File, l.Number) }
 
-var assignment = regexp.MustCompile(`^([A-Za-z0-9_.+/-]+)((?::[A-Za-z0-9_.+-]+)*)\s*(\?\?=|\?=|:=|\+=|=\+|\.=|=\.|=)\s*(?:"(.*)"|'(.*)')$`)
+var assignment = lazyregexp.New(`^([A-Za-z0-9_.+/-]+)((?::[A-Za-z0-9_.+-]+)*)\s*(\?\?=|\?=|:=|\+=|=\+|\.=|=\.|=)\s*(?:"(.*)"|'(.*)')$`)
 
 // assignments reads the plain assignments of a file; function bodies, includes
 // and assignments to flags are passed over. It serves to find out what a file

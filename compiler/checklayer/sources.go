@@ -9,6 +9,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/yoctune/yoctune/internal/lazyregexp"
 )
 
 // sources are the user's checkouts.
@@ -26,11 +28,11 @@ type sources struct {
 }
 
 var (
-	versionLine   = regexp.MustCompile(`(?m)^__version__\s*=\s*"([^"]+)"`)
-	minVersion    = regexp.MustCompile(`(?m)^BB_MIN_VERSION\s*=\s*"([^"]+)"`)
-	coreNames     = regexp.MustCompile(`(?m)^LAYERSERIES_CORENAMES\s*=\s*"([^"]+)"`)
-	localConfLine = regexp.MustCompile(`(?m)^LOCALCONF_VERSION\s*\??=\s*"(\d+)"`)
-	fragmentsLine = regexp.MustCompile(`(?m)^addfragments\s`)
+	versionLine   = lazyregexp.New(`(?m)^__version__\s*=\s*"([^"]+)"`)
+	minVersion    = lazyregexp.New(`(?m)^BB_MIN_VERSION\s*=\s*"([^"]+)"`)
+	coreNames     = lazyregexp.New(`(?m)^LAYERSERIES_CORENAMES\s*=\s*"([^"]+)"`)
+	localConfLine = lazyregexp.New(`(?m)^LOCALCONF_VERSION\s*\??=\s*"(\d+)"`)
+	fragmentsLine = lazyregexp.New(`(?m)^addfragments\s`)
 )
 
 // findSources looks at the checkouts and says what is wrong with them.
@@ -74,7 +76,7 @@ func findSources(o Options) (sources, error) {
 		s.Extra = append(s.Extra, dir)
 	}
 
-	read := func(re *regexp.Regexp, parts ...string) (string, error) {
+	read := func(re *lazyregexp.Regexp, parts ...string) (string, error) {
 		file := filepath.Join(parts...)
 		b, err := os.ReadFile(file)
 		if err != nil {
@@ -158,7 +160,7 @@ func older(a, b string) bool {
 	return len(x) < len(y)
 }
 
-var hostToolsLine = regexp.MustCompile(`(?s)\nHOSTTOOLS \+= " \\\n(.*?)"\n`)
+var hostToolsLine = lazyregexp.New(`(?s)\nHOSTTOOLS \+= " \\\n(.*?)"\n`)
 
 // debianPackages names the package of a host tool where it is not the tool's own
 // name; other distributions mostly agree.

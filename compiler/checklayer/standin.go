@@ -6,9 +6,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/yoctune/yoctune/internal/lazyregexp"
 )
 
 // standIns is a layer of empty recipes that provide what the masked recipes
@@ -109,7 +110,7 @@ func (s *standIns) text(pn string, provides []string) string {
 
 // safeName is what may be written into a stand-in; anything else is left
 // unresolved and shows up as bitbake's error.
-var safeName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9+._/:-]*$`)
+var safeName = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9+._/:-]*$`)
 
 // file is where a recipe of the layer is.
 func (s *standIns) file(pn string) string {

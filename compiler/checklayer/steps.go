@@ -8,9 +8,10 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/yoctune/yoctune/internal/lazyregexp"
 )
 
 // Build folders.
@@ -232,7 +233,7 @@ func (g *rig) recipeValues(ctx context.Context, log, pn string, o *outcome) (map
 	return nil, failed(out, err)
 }
 
-var skippedRecipe = regexp.MustCompile(`'?(\S+?)'? was skipped: (.*)`)
+var skippedRecipe = lazyregexp.New(`'?(\S+?)'? was skipped: (.*)`)
 
 // skippedBecause returns bitbake's reason for leaving a recipe out.
 func skippedBecause(out, pn string) string {
@@ -262,8 +263,8 @@ func (o *outcome) keep(want []promise, values map[string]string, where string) {
 }
 
 var (
-	needsMore = regexp.MustCompile(`(?m)^\s*inherit\s+.*\b(cuda|go|go-mod|go-vendor|cmake|kernel|module|image|core-image|packagegroup)\b`)
-	remoteURI = regexp.MustCompile(`\b(https?|git|ftp|ssh|gitsm|npm|crate|gomod)://`)
+	needsMore = lazyregexp.New(`(?m)^\s*inherit\s+.*\b(cuda|go|go-mod|go-vendor|cmake|kernel|module|image|core-image|packagegroup)\b`)
+	remoteURI = lazyregexp.New(`\b(https?|git|ftp|ssh|gitsm|npm|crate|gomod)://`)
 )
 
 // task really runs do_package_qa, and so everything before it, of a recipe.
