@@ -316,12 +316,13 @@ func (c *Comparison) Write(force bool) error {
 }
 
 func (c *Comparison) whole(stage string) error {
+	w := writer{dir: stage}
 	for _, f := range c.files {
-		if err := put(stage, f.Path, f.Data, f.Mode); err != nil {
+		if err := w.put(f.Path, f.Data, f.Mode); err != nil {
 			return folder(c.Out, err)
 		}
 	}
-	if err := put(stage, ManifestName, c.manifest, 0o644); err != nil {
+	if err := w.put(ManifestName, c.manifest, 0o644); err != nil {
 		return folder(c.Out, err)
 	}
 	if err := os.Rename(stage, c.Out); err != nil {
@@ -330,15 +331,52 @@ func (c *Comparison) whole(stage string) error {
 	return nil
 }
 
-func put(dir, name string, data []byte, mode fs.FileMode) error {
-	file := filepath.Join(dir, filepath.FromSlash(name))
-	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+// writer fills a new folder. It asks the system for nothing twice: a layer is
+// many small files in many folders.
+type writer struct {
+	dir  string
+	made map[string]bool      // folders that exist
+	mode map[fs.FileMode]bool // whether the umask leaves the mode as it is
+}
+
+func (w *writer) put(name string, data []byte, mode fs.FileMode) error {
+	if err := w.mkdir(path.Dir(name)); err != nil {
 		return err
 	}
+	file := filepath.Join(w.dir, filepath.FromSlash(name))
 	if err := os.WriteFile(file, data, mode.Perm()); err != nil {
 		return err
 	}
+	kept, known := w.mode[mode.Perm()]
+	if !known {
+		info, err := os.Stat(file)
+		if err != nil {
+			return err
+		}
+		kept = info.Mode().Perm() == mode.Perm()
+		if w.mode == nil {
+			w.mode = map[fs.FileMode]bool{}
+		}
+		w.mode[mode.Perm()] = kept
+	}
+	if kept {
+		return nil
+	}
 	return os.Chmod(file, mode.Perm()) // past the umask: the layer is the same for everybody
+}
+
+func (w *writer) mkdir(dir string) error {
+	if dir == "." || w.made[dir] {
+		return nil
+	}
+	if err := w.mkdir(path.Dir(dir)); err != nil {
+		return err
+	}
+	if w.made == nil {
+		w.made = map[string]bool{}
+	}
+	w.made[dir] = true
+	return os.Mkdir(filepath.Join(w.dir, filepath.FromSlash(dir)), 0o755)
 }
 
 func (c *Comparison) each(stage string) error {
@@ -347,11 +385,12 @@ func (c *Comparison) each(stage string) error {
 		return folder(c.Out, err)
 	}
 	defer root.Close()
+	w := writer{dir: stage}
 	for _, a := range c.Actions {
 		if a.Kind == Remove || a.Path == ManifestName {
 			continue
 		}
-		if err := put(stage, a.Path, a.Now, a.Mode); err != nil {
+		if err := w.put(a.Path, a.Now, a.Mode); err != nil {
 			return folder(c.Out, err)
 		}
 	}
@@ -376,7 +415,7 @@ func (c *Comparison) each(stage string) error {
 		}
 		prune(root, path.Dir(a.Path))
 	}
-	if err := put(stage, ManifestName, c.manifest, 0o644); err != nil {
+	if err := w.put(ManifestName, c.manifest, 0o644); err != nil {
 		return folder(c.Out, err)
 	}
 	if err := os.Rename(filepath.Join(stage, ManifestName), filepath.Join(c.Out, ManifestName)); err != nil {

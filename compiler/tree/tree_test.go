@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 
 	"github.com/yoctune/yoctune/emitters"
@@ -154,5 +155,23 @@ func TestAFileInPlaceOfTheFolderIsAnError(t *testing.T) {
 	}
 	if err := write(t, out, false, layer("a", "b")); !errors.Is(err, ErrFolder) {
 		t.Errorf("got %v, want ErrFolder", err)
+	}
+}
+
+// A layer that is built under another umask is the same layer.
+func TestModesDoNotDependOnTheUmask(t *testing.T) {
+	old := syscall.Umask(0o077)
+	defer syscall.Umask(old)
+	out := filepath.Join(t.TempDir(), "layer")
+	files := layer("a/b.conf", "x", "c.sh", "y", "d.sh", "z")
+	files[1].Mode, files[2].Mode = 0o755, 0o755
+	if err := write(t, out, false, files); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]os.FileMode{"a/b.conf": 0o644, "c.sh": 0o755, "d.sh": 0o755} {
+		info, err := os.Stat(filepath.Join(out, name))
+		if err != nil || info.Mode().Perm() != want {
+			t.Errorf("%s: %v, %v", name, info.Mode(), err)
+		}
 	}
 }
