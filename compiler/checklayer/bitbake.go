@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"os/user"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -274,17 +275,20 @@ func (g *rig) bitbake(ctx context.Context, build, log string, argv ...string) (s
 	cmd.Dir = dir
 	cmd.Env = g.environment(dir)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Credential: g.owner}
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGINT) }
+	cmd.Cancel = func() error {
+		err := syscall.Kill(-cmd.Process.Pid, syscall.SIGINT)
+		stopAll(dir)
+		return err
+	}
 	cmd.WaitDelay = 5 * time.Second
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	err := cmd.Run()
 	if ctx.Err() != nil {
-		// What ignored the interrupt, and those who held the pipe open.
+		// What ignored the interrupt.
 		if cmd.Process != nil {
 			_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // gone already: fine
 		}
-		stopServer(dir)
 	}
 	if logErr := appendLog(log, argv, out.Bytes()); logErr != nil {
 		return out.String(), errors.Join(err, logErr)
@@ -323,29 +327,55 @@ func appendLog(file string, argv []string, out []byte) error {
 	return errors.Join(err, f.Close())
 }
 
-// stopServer ends the bitbake server of a build folder: bitbake.lock holds its
-// process id.
-func stopServer(dir string) {
-	b, err := os.ReadFile(filepath.Join(dir, "bitbake.lock"))
-	if err != nil {
-		return
-	}
-	id, _, _ := strings.Cut(strings.TrimSpace(string(b)), " ")
-	pid, err := strconv.Atoi(id)
-	if err != nil || pid <= 1 {
-		return
-	}
-	// The id may have been reused: only a process that names this folder is ours.
-	cmdline, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-	if err != nil || !bytes.Contains(cmdline, []byte(dir)) {
-		return
-	}
-	_ = syscall.Kill(pid, syscall.SIGTERM) // it may end by itself meanwhile
-	for range 50 {
-		if syscall.Kill(pid, 0) != nil {
-			return
+// stopAll ends what bitbake left behind for a build folder: its server lives in
+// a session of its own, with parser processes that outlive it, and tasks run
+// below workers.
+func stopAll(dir string) {
+	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
+		for range 20 {
+			left := processesOf(dir)
+			if len(left) == 0 {
+				return
+			}
+			for _, pid := range left {
+				// Each may have ended by itself, and not each leads a group.
+				_ = syscall.Kill(-pid, signal)
+				_ = syscall.Kill(pid, signal)
+			}
+			time.Sleep(100 * time.Millisecond)
 		}
-		time.Sleep(100 * time.Millisecond)
 	}
-	_ = syscall.Kill(pid, syscall.SIGKILL)
+}
+
+// processesOf lists the processes of bitbake that work in a build folder. Only
+// programs of bitbake count: a user may well look at the folder in a shell.
+func processesOf(dir string) []int {
+	programs := []string{"bitbake", "bitbake-layers", "bitbake-server", "bitbake-worker", "yocto-check-layer"}
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil
+	}
+	var found []int
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil || pid == os.Getpid() {
+			continue
+		}
+		cmdline, err := os.ReadFile(filepath.Join("/proc", e.Name(), "cmdline"))
+		if err != nil {
+			continue
+		}
+		argv := strings.Split(string(cmdline), "\x00")
+		ours := slices.ContainsFunc(argv[:min(3, len(argv))], func(arg string) bool {
+			return slices.Contains(programs, filepath.Base(arg))
+		})
+		cwd, err := os.Readlink(filepath.Join("/proc", e.Name(), "cwd"))
+		if err != nil {
+			cwd = ""
+		}
+		if ours && (strings.HasPrefix(cwd+"/", dir+"/") || strings.Contains(string(cmdline), dir+"/")) {
+			found = append(found, pid)
+		}
+	}
+	return found
 }
