@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"text/template"
 
 	"github.com/yoctune/yoctune/emitters/quote"
@@ -82,12 +83,19 @@ type Template struct {
 // found by that emitter's test.
 func Parse(emitter, text string) (*Template, error) {
 	t := &Template{emitter: emitter}
-	funcs := Funcs()
-	funcs["cause"] = t.cause
-	var err error
-	t.t, err = template.New(emitter).Option("missingkey=error").Funcs(funcs).Parse(text)
+	own, err := blank().Clone()
+	if err != nil {
+		return nil, err
+	}
+	t.t, err = own.New(emitter).Funcs(template.FuncMap{"cause": t.cause}).Parse(text)
 	return t, err
 }
+
+// blank is a template without text that knows every function: copying it is
+// cheaper than making the table anew for each template.
+var blank = sync.OnceValue(func() *template.Template {
+	return template.New("").Option("missingkey=error").Funcs(Funcs())
+})
 
 // cause writes nothing: it notes on whose behalf the following text is written.
 func (t *Template) cause(target, id string) string {
