@@ -276,20 +276,16 @@ func (g *rig) bitbake(ctx context.Context, build, log string, argv ...string) (s
 	cmd.Env = g.environment(dir)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Credential: g.owner}
 	cmd.Cancel = func() error {
-		err := syscall.Kill(-cmd.Process.Pid, syscall.SIGINT)
+		group := -cmd.Process.Pid
+		err := syscall.Kill(group, syscall.SIGINT)
 		stopAll(dir)
+		_ = syscall.Kill(group, syscall.SIGKILL) // those that ignored the interrupt, if any
 		return err
 	}
 	cmd.WaitDelay = 5 * time.Second
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	err := cmd.Run()
-	if ctx.Err() != nil {
-		// What ignored the interrupt.
-		if cmd.Process != nil {
-			_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // gone already: fine
-		}
-	}
 	if logErr := appendLog(log, argv, out.Bytes()); logErr != nil {
 		return out.String(), errors.Join(err, logErr)
 	}
