@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
 	"os/signal"
 	"strings"
 	"syscall"
@@ -80,7 +81,7 @@ func runCheckLayer(cmd *cobra.Command, o checklayer.Options) error {
 	}
 	// bitbake's server would outlive us: every way of being told to stop must
 	// reach it.
-	ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM, syscall.SIGHUP)
+	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	summary, err := checklayer.Run(ctx, o, checklayer.Observer{
 		Started: func(name, subject string) {

@@ -7,7 +7,6 @@ package main
 import (
 	"context"
 	"os"
-	"os/signal"
 	"runtime/debug"
 )
 
@@ -19,8 +18,7 @@ func main() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
-	stop()
-	os.Exit(code)
+	// An interrupt ends the program: nothing it writes is ever half there. A
+	// command that has to tidy up, such as check-layer, listens for itself.
+	os.Exit(run(context.Background(), os.Args[1:], os.Stdout, os.Stderr))
 }
