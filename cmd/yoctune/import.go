@@ -1,0 +1,214 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/yoctune/yoctune/compiler"
+	"github.com/yoctune/yoctune/compiler/diag"
+	"github.com/yoctune/yoctune/compiler/importer"
+	"github.com/yoctune/yoctune/compiler/tree"
+)
+
+// importOptions are the flags of import.
+type importOptions struct {
+	kind, board, release, machine, layer, maintainer string
+	out                                              string
+	force, strict, all                               bool
+}
+
+func newImportCommand() *cobra.Command {
+	var o importOptions
+	cmd := &cobra.Command{
+		Use:   "import FILE|DIR...",
+		Short: "Turn existing configuration into a yoctune configuration",
+		Long: fmt.Sprintf(`Read power mode files, sysctl.d files, kernel fragments, local.conf, kernel command
+lines, units, udev rules, module settings, scripts, or a whole layer, and write
+the configuration that says the same.
+
+Every line is accounted for: understood, adjusted or left, with the reason. What
+"yoctune vet" would refuse is left, so the configuration that is written is sound.
+Well-known traps are pointed out.
+
+Without -o the configuration goes to the standard output and the report to the
+standard error. --as says what the files are when names and content do not:
+%s.
+
+Exit status: 0 imported, 1 the request is wrong, 2 usage, 3 with --strict: lines
+were left.`, strings.Join(importer.Kinds(), ", ")),
+		Example: `  yoctune import meta-vision -o config/config.cue
+  yoctune import nvpmodel.conf --board orin-nano-8gb --release scarthgap
+  yoctune import 90-net.conf --as sysctl --board agx-orin-64gb --release wrynose --all`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return runImport(cmd, args, o)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.kind, "as", "", "what the files are")
+	f.StringVar(&o.board, "board", "", "module; found by the machine or the power mode file when absent")
+	f.StringVar(&o.release, "release", "", "meta-tegra branch; found by LAYERSERIES_COMPAT when absent")
+	f.StringVar(&o.machine, "machine", "", "bitbake MACHINE; found in the files, or the board's own, when absent")
+	f.StringVar(&o.layer, "name", "", "layer.name; that of the layer when absent")
+	f.StringVar(&o.maintainer, "maintainer", "", `layer.maintainer, as "Name <mail>"`)
+	f.StringVarP(&o.out, "output", "o", "", "file to write the configuration to")
+	f.BoolVar(&o.force, "force", false, "overwrite the file")
+	f.BoolVar(&o.strict, "strict", false, "exit with 3 when a line was left")
+	f.BoolVar(&o.all, "all", false, "show every line in the report, also what was understood")
+	return cmd
+}
+
+func runImport(cmd *cobra.Command, names []string, o importOptions) error {
+	format, err := formatOf(cmd)
+	if err != nil {
+		return err
+	}
+	if o.kind != "" && !slices.Contains(importer.Kinds(), o.kind) {
+		return usageError{fmt.Errorf("--as %s: this command knows %s", o.kind, strings.Join(importer.Kinds(), ", "))}
+	}
+	if o.out != "" && !o.force {
+		if _, err := os.Lstat(o.out); err == nil {
+			return fmt.Errorf("%s exists: choose another file with -o, or overwrite it with --force", o.out)
+		}
+	}
+	sources, err := importer.Read(names)
+	if err != nil {
+		return err
+	}
+	result, err := importer.Import(sources, importer.Options{
+		Kind: importer.Kind(o.kind), Board: o.board, Release: o.release, Machine: o.machine, Layer: o.layer, Maintainer: o.maintainer,
+		Check: checkFiles,
+	})
+	if err != nil {
+		if errors.Is(err, importer.ErrWhich) || errors.Is(err, importer.ErrUnknown) {
+			return usageError{err}
+		}
+		return err
+	}
+	if o.out != "" {
+		if err := os.MkdirAll(filepath.Dir(o.out), 0o755); err != nil {
+			return fmt.Errorf("writing the configuration: %w", err)
+		}
+		if err := tree.WriteFile(o.out, result.Config); err != nil {
+			return err
+		}
+	}
+	if err := showImport(cmd, format, result, o); err != nil {
+		return err
+	}
+	if o.strict && result.Count(importer.Left) > 0 {
+		return errCheckFailed
+	}
+	return nil
+}
+
+// checkFiles judges a configuration as vet does.
+func checkFiles(files map[string][]byte) *diag.Report {
+	p := compiler.OpenFiles(files)
+	p.Verify()
+	return p.Report
+}
+
+func showImport(cmd *cobra.Command, format string, r *importer.Result, o importOptions) error {
+	out := cmd.OutOrStdout()
+	if format == "json" {
+		for _, l := range r.Lines {
+			writeJSONLine(out, struct {
+				Type string `json:"type"`
+				*importer.Line
+			}{"line", l})
+		}
+		if o.out == "" {
+			writeJSONLine(out, struct {
+				Type string `json:"type"`
+				Text string `json:"text"`
+			}{"config", string(r.Config)})
+		}
+		writeJSONLine(out, summaryOf(r))
+		return nil
+	}
+	report := out
+	if o.out == "" {
+		if _, err := out.Write(r.Config); err != nil {
+			return err
+		}
+		report = cmd.ErrOrStderr()
+	}
+	return writeImportReport(report, r, o)
+}
+
+// importSummary counts lines by what became of them.
+type importSummary struct {
+	Type       string `json:"type"`
+	Command    string `json:"command"`
+	Board      string `json:"board"`
+	Machine    string `json:"machine"`
+	Release    string `json:"release"`
+	Lines      int    `json:"lines"`
+	Understood int    `json:"understood"`
+	Adjusted   int    `json:"adjusted"`
+	Left       int    `json:"left"`
+	Comments   int    `json:"comments"`
+	Traps      int    `json:"traps"`
+}
+
+func summaryOf(r *importer.Result) importSummary {
+	s := importSummary{Type: "summary", Command: "import", Board: r.Board, Machine: r.Machine, Release: r.Release, Lines: len(r.Lines),
+		Understood: r.Count(importer.Understood), Adjusted: r.Count(importer.Adjusted), Left: r.Count(importer.Left), Comments: r.Count(importer.Comment)}
+	for _, l := range r.Lines {
+		if l.Trap != "" {
+			s.Traps++
+		}
+	}
+	return s
+}
+
+func writeImportReport(out io.Writer, r *importer.Result, o importOptions) error {
+	traps := importer.Traps()
+	var met []importer.Trap
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	for _, l := range r.Lines {
+		if l.Trap != "" && !slices.Contains(met, l.Trap) {
+			met = append(met, l.Trap)
+		}
+		if !o.all && (l.Verdict == importer.Comment || l.Verdict == importer.Understood && l.Trap == "") {
+			continue
+		}
+		text := l.Text
+		if text == "" {
+			text = "-"
+		}
+		fmt.Fprintf(w, "%s:%d:%d\t%s\t%s\n", l.File, l.Line, l.Column, l.Verdict, strings.ReplaceAll(text, "\t", " "))
+		for _, more := range []struct{ mark, text string }{{"->", l.Path}, {"=", l.Why}, {"!", string(l.Trap)}} {
+			if more.text != "" {
+				fmt.Fprintf(w, "\t\t  %s %s\n", more.mark, more.text)
+			}
+		}
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	if len(met) > 0 {
+		fmt.Fprintln(out, "\nTraps met:")
+		for _, t := range met {
+			fmt.Fprintf(out, "  %s: %s\n", t, traps[t])
+		}
+		fmt.Fprintln(out)
+	}
+	s := summaryOf(r)
+	to := ""
+	if o.out != "" {
+		to = o.out + ": "
+	}
+	_, err := fmt.Fprintf(out, "%sboard %s, machine %s, release %s: %s: %d understood, %d adjusted, %d left, %d blank or comment\n",
+		to, s.Board, s.Machine, s.Release, count(s.Lines, "line"), s.Understood, s.Adjusted, s.Left, s.Comments)
+	return err
+}

@@ -1,0 +1,615 @@
+package importer
+
+import (
+	"fmt"
+	"net/url"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/yoctune/yoctune/schema/facts/board"
+	"github.com/yoctune/yoctune/schema/facts/release"
+)
+
+// assignment is a line of a .conf file or recipe that sets a variable.
+type assignment struct {
+	base      string   // without overrides
+	flag      string   // VAR[flag]
+	op        string   // "=", "append", "prepend", "remove", ...
+	overrides []string // that are neither an operation nor part of the name
+	value     string
+	old       bool   // written with the operators of before honister
+	name      string // as written
+}
+
+var variable = regexp.MustCompile(`^(?:export\s+)?([A-Za-z0-9_][A-Za-z0-9_.+/${}:@-]*)(\[[A-Za-z0-9_+.-]+\])?\s*(\?\?=|\?=|:=|\+=|=\+|\.=|=\.|=)\s*(["'].*)$`)
+
+// oldOperator is FOO_append or FOO_append_machine. Only lower-case names follow,
+// as overrides are.
+var oldOperator = regexp.MustCompile(`^([A-Z0-9_]*[A-Z0-9])_(append|prepend|remove)((?:_[a-z0-9-]+)*)$`)
+
+// parseAssignment reads a logical line.
+func parseAssignment(line string) (assignment, bool) {
+	m := variable.FindStringSubmatch(line)
+	if m == nil {
+		return assignment{}, false
+	}
+	value := m[4]
+	quote := value[0]
+	value = strings.TrimRight(value, " \t")
+	if len(value) < 2 || value[len(value)-1] != quote {
+		return assignment{}, false
+	}
+	value = value[1 : len(value)-1]
+	a := assignment{name: m[1], flag: strings.Trim(m[2], "[]"), op: m[3], value: value}
+	parts := strings.Split(m[1], ":")
+	a.base = parts[0]
+	for _, p := range parts[1:] {
+		switch p {
+		case "append", "prepend", "remove":
+			a.op = p
+		default:
+			a.overrides = append(a.overrides, p)
+		}
+	}
+	if o := oldOperator.FindStringSubmatch(a.base); o != nil {
+		a.old, a.base, a.op = true, o[1], o[2]
+		for ov := range strings.SplitSeq(strings.TrimPrefix(o[3], "_"), "_") {
+			if ov != "" {
+				a.overrides = append(a.overrides, ov)
+			}
+		}
+	}
+	return a, true
+}
+
+// modern is the assignment's left side as it is written today.
+func (a assignment) modern() string {
+	s := a.base
+	if a.op == "append" || a.op == "prepend" || a.op == "remove" {
+		s += ":" + a.op
+	}
+	for _, o := range a.overrides {
+		s += ":" + o
+	}
+	return s
+}
+
+func (a assignment) removes() bool { return a.op == "remove" }
+
+// bitbake reads configuration and recipes: the variables that a yoctune field
+// stands for are taken, everything else is left where it is.
+func (im *importer) bitbake(lines []*Line, s Source) {
+	r := &recipe{im: im, source: s}
+	groups := logical(lines)
+	for _, g := range groups {
+		if text := joined(g); strings.HasPrefix(text, "inherit ") && slices.Contains(strings.Fields(text), "allarch") {
+			r.allarch = g[0]
+		}
+	}
+	for _, g := range groups {
+		r.statement(g)
+		follow(g)
+	}
+}
+
+type recipe struct {
+	im       *importer
+	source   Source
+	function string // name of the shell or Python function that lines belong to
+	python   bool   // it ends with the indentation
+	allarch  *Line
+}
+
+var functionStart = regexp.MustCompile(`^(?:python\s+|fakeroot\s+)*([A-Za-z0-9_:.${}+-]*)\s*\(\s*\)\s*\{`)
+
+func (r *recipe) statement(g []*Line) {
+	l, text := g[0], joined(g)
+	if r.function != "" && r.inside(l, text) {
+		return
+	}
+	if m := functionStart.FindStringSubmatch(text); m != nil {
+		r.function, r.python = m[1]+" ", strings.HasPrefix(text, "python")
+		l.left("a function: yoctune's tasks are fixed, and values go into files")
+		if strings.HasSuffix(strings.TrimSpace(text), "}") {
+			r.task(l, text)
+			r.function = ""
+		}
+		return
+	}
+	word1, rest, _ := strings.Cut(text, " ")
+	switch word1 {
+	case "def":
+		r.function, r.python = "def", true
+		l.left("a function: yoctune's tasks are fixed, and values go into files")
+		return
+	case "include", "require":
+		r.require(l, word1, strings.TrimSpace(rest))
+		return
+	case "inherit":
+		l.left("a recipe's class; yoctune writes recipes of its own")
+		return
+	case "addtask", "deltask", "EXPORT_FUNCTIONS", "unset", "addfragments", "addpylib":
+		l.leftf("%s stays where it is", word1)
+		return
+	}
+	a, ok := parseAssignment(text)
+	if !ok {
+		l.left("not an assignment that yoctune reads")
+		return
+	}
+	r.assign(l, a)
+}
+
+// inside reads a line of a function and tells whether it was one.
+func (r *recipe) inside(l *Line, text string) bool {
+	if r.python && r.function == "def" {
+		if l.Column == 1 {
+			r.function = ""
+			return false
+		}
+		l.left("part of a function")
+		return true
+	}
+	l.left("part of a function")
+	if strings.HasPrefix(text, "}") && l.Column == 1 {
+		r.function = ""
+		return true
+	}
+	r.task(l, text)
+	return true
+}
+
+// task looks for the traps of shell tasks.
+func (r *recipe) task(l *Line, text string) {
+	switch {
+	case strings.Contains(text, ".config") && strings.Contains(text, "CONFIG_"):
+		l.Trap = EditedConfig
+		l.note("write the option under kernel.config")
+	case strings.Contains(text, "THISDIR") || strings.Contains(text, "SAVED"):
+		l.Trap = LayerPath
+	case strings.Contains(text, "PM_CONFIG DEFAULT"):
+		l.note("power.default sets the mode by its name")
+	}
+}
+
+func (r *recipe) require(l *Line, kind, file string) {
+	base := path.Base(file)
+	for _, s := range r.im.sources {
+		if word(base) && path.Base(s.Name) == base {
+			l.understood("%s is imported as well", s.Name)
+			return
+		}
+	}
+	if strings.HasPrefix(file, "conf/machine/") {
+		l.understood("the machine is %s", r.im.machine)
+		return
+	}
+	l.leftf("%s of a file that was not given", kind)
+}
+
+// applies decides for whom an assignment is: it sets the scope and returns why
+// the line is left, if it is.
+func (r *recipe) applies(a assignment) string {
+	im := r.im
+	im.scope = everywhere
+	if path.Base(path.Dir(r.source.Name)) == "machine" && strings.TrimSuffix(path.Base(r.source.Name), ".conf") != im.machine {
+		return "the file is for another machine than " + im.machine
+	}
+	for _, o := range a.overrides {
+		if o == im.machine {
+			im.scope = im.machine
+			continue
+		}
+		if o == "tegra" || o == im.board.SoC || strings.HasPrefix(o, "cuda") || o == "class-target" || o == "aarch64" {
+			continue
+		}
+		if strings.HasPrefix(o, "pn-") {
+			return "it is for one recipe only"
+		}
+		return fmt.Sprintf("the override %s is not of machine %s", o, im.machine)
+	}
+	return ""
+}
+
+// setters are the variables that a field stands for.
+func setters() map[string]func(*recipe, *Line, assignment) {
+	build := func(read func(*Line, string) (string, bool), names ...string) func(*recipe, *Line, assignment) {
+		return func(r *recipe, l *Line, a assignment) {
+			if v, ok := read(l, strings.TrimSpace(a.value)); ok {
+				r.im.set(l, v, append([]string{"build"}, names...)...)
+			}
+		}
+	}
+	packages := func(r *recipe, l *Line, a assignment) { r.packages(l, a, "install") }
+	return map[string]func(*recipe, *Line, assignment){
+		"BB_NUMBER_THREADS":                   build(count, "parallel", "tasks"),
+		"PARALLEL_MAKE":                       build(jobs, "parallel", "make"),
+		"BB_PRESSURE_MAX_CPU":                 build(count, "pressure", "cpu"),
+		"BB_PRESSURE_MAX_IO":                  build(count, "pressure", "io"),
+		"BB_PRESSURE_MAX_MEMORY":              build(count, "pressure", "memory"),
+		"SSTATE_DIR":                          build(folder, "sstate", "dir"),
+		"DL_DIR":                              build(folder, "downloads", "dir"),
+		"BB_HASHSERVE":                        build(plain, "hashserve", "address"),
+		"BB_HASHSERVE_UPSTREAM":               build(plain, "hashserve", "upstream"),
+		"SSTATE_MIRRORS":                      (*recipe).sstateMirrors,
+		"PREMIRRORS":                          (*recipe).premirrors,
+		"INHERIT":                             (*recipe).inheritAll,
+		"USER_CLASSES":                        (*recipe).inheritAll,
+		"IMAGE_INSTALL":                       packages,
+		"CORE_IMAGE_EXTRA_INSTALL":            packages,
+		"MACHINE_EXTRA_RRECOMMENDS":           packages,
+		"MACHINE_EXTRA_RDEPENDS":              packages,
+		"MACHINE_ESSENTIAL_EXTRA_RDEPENDS":    packages,
+		"MACHINE_ESSENTIAL_EXTRA_RRECOMMENDS": packages,
+		"PACKAGE_EXCLUDE":                     func(r *recipe, l *Line, a assignment) { r.packages(l, a, "exclude") },
+		"KERNEL_MODULE_AUTOLOAD":              (*recipe).autoload,
+		"KERNEL_ARGS":                         (*recipe).kernelArgs,
+		"NVPMODEL_CONFIG_DEFAULT":             (*recipe).powerDefault,
+		"PREFERRED_PROVIDER_virtual/kernel":   (*recipe).kernelProvider,
+		"MACHINE":                             func(r *recipe, l *Line, a assignment) { l.understood("the target's machine is %s", r.im.machine) },
+		"DISTRO_FEATURES":                     (*recipe).distroFeatures,
+		"INIT_MANAGER":                        (*recipe).initManager,
+		"IMAGE_FEATURES":                      (*recipe).imageFeatures,
+		"EXTRA_IMAGE_FEATURES":                (*recipe).imageFeatures,
+		"SRC_URI":                             (*recipe).srcURI,
+		"RDEPENDS":                            (*recipe).rdepends,
+		"BBFILE_COLLECTIONS":                  func(r *recipe, l *Line, _ assignment) { l.understood("the layer is called %s", r.im.layerName()) },
+	}
+}
+
+func (r *recipe) assign(l *Line, a assignment) {
+	im := r.im
+	if a.old {
+		l.Trap = OldOperator
+		l.note("today it is written %s", a.modern())
+	}
+	if to, ok := im.release.Renamed(a.base); ok {
+		l.Trap = RenamedVariable
+		if to.New != "" {
+			l.leftf("%s refuses %s: it is called %s now", im.release.Name, a.base, to.New)
+		} else {
+			l.leftf("%s refuses %s: it %s", im.release.Name, a.base, to.Message)
+		}
+		return
+	}
+	if a.base == "do_fetch" && a.flag == "number_threads" {
+		if v, ok := count(l, a.value); ok {
+			im.set(l, v, "build", "parallel", "downloads")
+		}
+		return
+	}
+	set := setters()[a.base]
+	switch {
+	case strings.HasPrefix(a.base, "BBFILE_PRIORITY_") || strings.HasPrefix(a.base, "LAYERSERIES_COMPAT_"),
+		strings.HasPrefix(a.base, "BBFILE_PATTERN_") || a.base == "BBPATH" || a.base == "BBFILES":
+		l.understood("yoctune writes the layer's own layer.conf")
+		return
+	case a.base == "FILESEXTRAPATHS":
+		l.understood("yoctune writes its own")
+		return
+	case set == nil || a.flag != "":
+		l.leftf("yoctune has no field for %s", clean(a.name))
+		return
+	}
+	if why := r.applies(a); why != "" {
+		l.left(why)
+		return
+	}
+	if a.op == "append" && !strings.HasPrefix(a.value, " ") && a.value != "" && words(a.base) {
+		l.Trap = FusedAppend
+		l.adjusted("without a blank in front the first word melts into what stands there before")
+	}
+	if a.old {
+		l.Verdict = Adjusted
+	}
+	set(r, l, a)
+	im.scope = everywhere
+	if l.Verdict == "" && !l.partial {
+		l.understood("")
+	}
+}
+
+// words tells whether a variable is a list of words.
+func words(base string) bool {
+	switch base {
+	case "PARALLEL_MAKE", "BB_NUMBER_THREADS", "SSTATE_DIR", "DL_DIR", "MACHINE":
+		return false
+	}
+	return true
+}
+
+// expands reports a value that bitbake computes.
+func expands(l *Line, value string) bool {
+	if !strings.Contains(value, "${") {
+		return false
+	}
+	l.Trap = EnvironmentOnly
+	l.part(clean(value), "bitbake computes it")
+	return true
+}
+
+func count(l *Line, value string) (string, bool) {
+	if expands(l, value) {
+		return "", false
+	}
+	if n, ok := number(value); ok && n > 0 {
+		return value, true
+	}
+	l.part(clean(value), "not a whole number")
+	return "", false
+}
+
+var makeJobs = regexp.MustCompile(`^-j\s*([0-9]+)$`)
+
+func jobs(l *Line, value string) (string, bool) {
+	if expands(l, value) {
+		return "", false
+	}
+	fields := strings.Fields(value)
+	for i, f := range fields {
+		if f == "-j" && i+1 < len(fields) {
+			f += fields[i+1]
+		}
+		if m := makeJobs.FindStringSubmatch(f); m != nil {
+			if len(fields) > 2 || len(fields) == 2 && f == fields[i] {
+				l.part("the rest", "yoctune sets the number of jobs only")
+			}
+			return m[1], true
+		}
+	}
+	l.part(clean(value), "no -j with a number")
+	return "", false
+}
+
+func folder(l *Line, value string) (string, bool) {
+	if expands(l, value) {
+		return "", false
+	}
+	if !strings.HasPrefix(value, "/") {
+		l.part(clean(value), "not an absolute path")
+		return "", false
+	}
+	return quoted(strings.TrimSuffix(value, "/")), true
+}
+
+func plain(l *Line, value string) (string, bool) {
+	if expands(l, value) {
+		return "", false
+	}
+	return quoted(value), true
+}
+
+// mirrors reads pairs of a pattern and a URL.
+func (r *recipe) mirrors(l *Line, a assignment, standard string, names ...string) {
+	tokens := strings.Fields(strings.ReplaceAll(a.value, `\n`, " "))
+	if len(tokens)%2 != 0 {
+		l.Trap = MirrorURL
+		l.leftf("mirrors are pairs of a pattern and a URL, and these are %d words", len(tokens))
+		return
+	}
+	for i := 0; i < len(tokens); i += 2 {
+		pattern, address := tokens[i], tokens[i+1]
+		if expands(l, address) {
+			continue
+		}
+		address, options, _ := strings.Cut(address, ";")
+		if options != "" && options != "downloadfilename=PATH" {
+			l.part(clean(options), "yoctune writes the options of a mirror itself")
+		}
+		u, err := url.Parse(address)
+		if err != nil || u.Scheme == "" {
+			l.Trap = MirrorURL
+			hint := ""
+			if strings.HasPrefix(address, "/") {
+				hint = "; did you mean file://" + clean(address) + "?"
+			}
+			l.part(clean(address), "not a URL%s", hint)
+			continue
+		}
+		address = strings.TrimSuffix(strings.TrimSuffix(address, "PATH"), "/")
+		name := mirrorName(u)
+		for n := 2; r.im.config.has(slices.Concat(names, []string{name})...); n++ {
+			name = fmt.Sprintf("%s-%d", mirrorName(u), n)
+		}
+		at := func(field string) []string { return slices.Concat(names, []string{name, field}) }
+		r.im.set(l, quoted(address), at("url")...)
+		if pattern != standard {
+			r.im.set(l, quoted(pattern), at("pattern")...)
+		}
+		if len(tokens) > 2 {
+			r.im.set(l, fmt.Sprint(i/2*10), at("order")...)
+		}
+	}
+}
+
+func mirrorName(u *url.URL) string {
+	if u.Host == "" {
+		return "local"
+	}
+	return LayerName(u.Hostname())
+}
+
+func (r *recipe) sstateMirrors(l *Line, a assignment) {
+	r.mirrors(l, a, "file://.*", "build", "sstate", "mirrors")
+}
+
+func (r *recipe) premirrors(l *Line, a assignment) {
+	r.mirrors(l, a, ".*://.*/.*", "build", "downloads", "mirrors")
+}
+
+func (r *recipe) inheritAll(l *Line, a assignment) {
+	for _, w := range strings.Fields(a.value) {
+		if w == "rm_work" {
+			r.im.set(l, fmt.Sprint(!a.removes()), "build", "rmWork")
+			continue
+		}
+		l.part(clean(w), "a class of the build")
+	}
+}
+
+func (r *recipe) packages(l *Line, a assignment, action string) {
+	if a.removes() {
+		action = "exclude"
+		l.adjusted("removing a package becomes keeping it out of the image")
+	}
+	for _, w := range strings.Fields(a.value) {
+		switch {
+		case expands(l, w):
+		case !word(w):
+			l.part(clean(w), "not a package")
+		case strings.HasPrefix(w, "packagegroup-core-boot") || w == "packagegroup-base":
+			l.part(w, "the image has it already")
+		default:
+			r.im.set(l, quoted(action), "packages", w)
+		}
+	}
+}
+
+func (r *recipe) autoload(l *Line, a assignment) {
+	for _, w := range strings.Fields(a.value) {
+		if expands(l, w) {
+			continue
+		}
+		if a.removes() || !word(w) {
+			l.part(clean(w), "yoctune adds modules to load, and takes none away")
+			continue
+		}
+		r.im.set(l, quoted("load"), "modules", w)
+	}
+}
+
+func (r *recipe) kernelArgs(l *Line, a assignment) {
+	if a.removes() {
+		l.left("yoctune adds kernel arguments, and takes none away")
+		return
+	}
+	r.im.arguments(l, a.value)
+}
+
+// powerDefault turns the id of a stock mode into its name.
+func (r *recipe) powerDefault(l *Line, a assignment) {
+	im := r.im
+	value := strings.TrimSpace(a.value)
+	if value == "" {
+		l.understood("the BSP's own default")
+		return
+	}
+	if expands(l, value) {
+		return
+	}
+	id, ok := number(value)
+	if !ok {
+		l.Trap = DanglingDefault
+		l.leftf("%s is not the id of a mode", clean(value))
+		return
+	}
+	t, _, err := im.board.Stock(im.release.Name)
+	if err != nil {
+		l.leftf("the ids of the modes of %s on %s are not known", im.board.ID, im.release.Name)
+		return
+	}
+	for _, m := range t.Modes {
+		if int64(m.ID) == id {
+			im.set(l, quoted(m.Name), "power", "default")
+			return
+		}
+	}
+	l.Trap = DanglingDefault
+	l.leftf("%s on %s has no mode %d; it has %s", im.board.ID, im.release.Name, id, modeNames(t))
+}
+
+func modeNames(t board.Table) string {
+	var out []string
+	for _, m := range t.Modes {
+		out = append(out, fmt.Sprintf("%d %s", m.ID, m.Name))
+	}
+	return strings.Join(out, ", ")
+}
+
+func (r *recipe) kernelProvider(l *Line, a assignment) {
+	rel := r.im.release
+	switch value := strings.TrimSpace(a.value); value {
+	case rel.Provider:
+		l.understood("it is the release's own")
+	case rel.RTProvider:
+		r.im.set(l, quoted("rt"), "kernel", "preempt")
+	default:
+		l.leftf("yoctune chooses the release's kernel, %s, or its real-time twin", rel.Provider)
+	}
+}
+
+func (r *recipe) imageFeatures(l *Line, a assignment) {
+	for _, w := range strings.Fields(a.value) {
+		if w == "debug-tweaks" && !r.im.release.DebugTweaks && !a.removes() {
+			l.Trap = RefusedFeature
+			l.part(w, "%s refuses it; write %s", r.im.release.Name, debugTweaksFix())
+			continue
+		}
+		l.part(clean(w), "image features stay where the image is described")
+	}
+}
+
+func (r *recipe) distroFeatures(l *Line, a assignment) {
+	for _, w := range strings.Fields(a.value) {
+		if (w == "systemd" || w == "usrmerge") && !a.removes() {
+			l.note("%s comes with the layer: it sets INIT_MANAGER", w)
+			continue
+		}
+		l.part(clean(w), "features of the distribution stay where it is described")
+	}
+}
+
+func (r *recipe) initManager(l *Line, a assignment) {
+	if a.value == "systemd" {
+		l.understood("the layer sets it")
+		return
+	}
+	l.left("yoctune's layers need systemd")
+}
+
+func debugTweaksFix() string {
+	for _, s := range release.SyntaxRules() {
+		if s.ID == "debug-tweaks" {
+			return s.Fix
+		}
+	}
+	return "its parts"
+}
+
+func (r *recipe) srcURI(l *Line, a assignment) {
+	for _, w := range strings.Fields(a.value) {
+		name, ok := strings.CutPrefix(w, "file://")
+		name, _, _ = strings.Cut(name, ";")
+		if !ok {
+			l.part(clean(w), "sources of a recipe")
+			continue
+		}
+		if s, found := r.given(path.Base(name)); found {
+			l.note("%s is imported as well", s)
+			continue
+		}
+		l.part(clean(name), "a file of a recipe that was not read")
+	}
+	if l.Verdict == "" && !l.partial {
+		l.understood("")
+	}
+}
+
+func (r *recipe) given(base string) (string, bool) {
+	for _, s := range r.im.sources {
+		if path.Base(s.Name) == base && s.Kind != Other && s.Kind != BitBake {
+			return s.Name, true
+		}
+	}
+	return "", false
+}
+
+func (r *recipe) rdepends(l *Line, a assignment) {
+	l.left("a dependency of a recipe; packages of an image go under packages")
+	if r.allarch != nil && (strings.Contains(a.value, "tegra") || strings.Contains(a.value, "jetson") || strings.Contains(a.value, "kernel-module")) {
+		l.Trap = PackageArch
+		l.note("%s inherits allarch", nth(r.allarch))
+	}
+}

@@ -1,0 +1,192 @@
+package importer
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/yoctune/yoctune/schema/facts/release"
+)
+
+// cmdlineFile reads a kernel command line: the whole file, or the APPEND lines of
+// an extlinux.conf.
+func (im *importer) cmdlineFile(lines []*Line, _ Source) {
+	extlinux := slices.ContainsFunc(lines, func(l *Line) bool {
+		first, _, _ := strings.Cut(strings.ToUpper(l.Text), " ")
+		return first == "APPEND" || first == "LABEL"
+	})
+	for _, l := range lines {
+		if l.Verdict != "" {
+			continue
+		}
+		text := l.Text
+		if extlinux {
+			rest, ok := cutFold(text, "APPEND ")
+			if !ok {
+				l.left("the boot loader's; yoctune sets kernel arguments only")
+				continue
+			}
+			text = strings.TrimSpace(strings.Replace(rest, "${cbootargs}", "", 1))
+		}
+		im.arguments(l, text)
+	}
+}
+
+func cutFold(s, prefix string) (string, bool) {
+	if len(s) >= len(prefix) && strings.EqualFold(s[:len(prefix)], prefix) {
+		return s[len(prefix):], true
+	}
+	return s, false
+}
+
+// arguments puts the arguments of a command line into the configuration. What
+// cpu.isolate implies becomes that field.
+func (im *importer) arguments(l *Line, text string) {
+	words := argWords(text)
+	isolated, implied := im.isolation(words)
+	if isolated != nil {
+		im.set(l, coreList(isolated), "cpu", "isolate")
+		l.note("%s say one thing: these cores are kept free", strings.Join(implied, ", "))
+	}
+	stock := strings.Fields(stockArgs(im))
+	seen := map[string]bool{}
+	for _, w := range words {
+		name, _, _ := strings.Cut(w, "=")
+		switch {
+		case contains(implied, w):
+			continue
+		case contains(stock, w):
+			l.understood("%s is the machine's own", w)
+			continue
+		case seen[name]:
+			l.Trap = RepeatedArg
+			l.part(w, "a configuration has an argument once")
+			continue
+		}
+		seen[name] = true
+		im.argument(l, w)
+	}
+	if l.Verdict == "" && !l.partial {
+		l.understood("")
+	}
+}
+
+// stockArgs are the arguments that the machine of meta-tegra sets.
+func stockArgs(im *importer) string {
+	m, ok := im.release.Machine(im.machine)
+	if !ok && im.board != nil {
+		if machines := im.board.Releases[im.release.Name].Machines; len(machines) > 0 {
+			m, ok = im.release.Machine(machines[0])
+		}
+	}
+	if !ok {
+		m = release.Machine{}
+	}
+	return m.KernelArgs
+}
+
+// argWords splits a command line; double quotes keep blanks.
+func argWords(text string) []string {
+	var words []string
+	var b strings.Builder
+	quotes := false
+	for _, r := range text {
+		if r == '"' {
+			quotes = !quotes
+		}
+		if (r == ' ' || r == '\t') && !quotes {
+			if b.Len() > 0 {
+				words = append(words, b.String())
+				b.Reset()
+			}
+			continue
+		}
+		b.WriteRune(r)
+	}
+	if b.Len() > 0 {
+		words = append(words, b.String())
+	}
+	return words
+}
+
+// argument puts one kernel argument into the configuration.
+func (im *importer) argument(l *Line, w string) {
+	name, value, has := strings.Cut(w, "=")
+	switch {
+	case strings.Contains(w, "${") || strings.Contains(w, "$("):
+		l.Trap = EnvironmentOnly
+		l.part(clean(w), "bitbake computes it")
+	case !word(name):
+		l.part(clean(w), "not a kernel argument")
+	case strings.ContainsAny(w, "\"'"):
+		l.part(clean(w), "quotes do not survive the way through bitbake and the boot loader")
+	case !has:
+		im.set(l, "true", "kernel", "args", name)
+	default:
+		im.set(l, scalar(value), "kernel", "args", name)
+	}
+}
+
+// isolation finds the arguments that cpu.isolate implies, when they all name the
+// same cores.
+func (im *importer) isolation(words []string) (cores []int, implied []string) {
+	list := func(value string) string {
+		for _, flag := range []string{"managed_irq,", "domain,", "nohz,"} {
+			for strings.HasPrefix(value, flag) {
+				value = strings.TrimPrefix(value, flag)
+			}
+		}
+		return value
+	}
+	for _, w := range words {
+		name, value, _ := strings.Cut(w, "=")
+		if name != "isolcpus" && name != "nohz_full" && name != "rcu_nocbs" {
+			continue
+		}
+		these, ok := cpuList(list(value))
+		if !ok || cores != nil && !slices.Equal(cores, these) {
+			return nil, nil
+		}
+		cores = these
+		implied = append(implied, w)
+	}
+	// isolcpus or nohz_full alone is not what the field stands for.
+	if len(implied) < 2 {
+		return nil, nil
+	}
+	for _, w := range words {
+		value, ok := strings.CutPrefix(w, "irqaffinity=")
+		if these, valid := cpuList(value); ok && valid && im.complement(cores, these) {
+			implied = append(implied, w)
+		}
+	}
+	return cores, implied
+}
+
+// complement tells whether rest are the board's cores without these.
+func (im *importer) complement(cores, rest []int) bool {
+	if len(cores)+len(rest) != im.board.Cores {
+		return false
+	}
+	return !slices.ContainsFunc(rest, func(c int) bool { return slices.Contains(cores, c) })
+}
+
+// cpuList reads a list of cores such as 2,4-7; cores beyond 255 are refused.
+func cpuList(s string) ([]int, bool) {
+	var out []int
+	for part := range strings.SplitSeq(s, ",") {
+		low, high, ranged := strings.Cut(part, "-")
+		if !ranged {
+			high = low
+		}
+		a, ok1 := number(low)
+		b, ok2 := number(high)
+		if !ok1 || !ok2 || a < 0 || b > 255 || a > b || len(out) > 256 {
+			return nil, false
+		}
+		for c := a; c <= b; c++ {
+			out = append(out, int(c))
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out), true
+}

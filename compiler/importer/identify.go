@@ -1,0 +1,259 @@
+package importer
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/yoctune/yoctune/schema/facts/board"
+	"github.com/yoctune/yoctune/schema/facts/release"
+)
+
+// identify finds out which release, machine and board the files are for.
+func (im *importer) identify() error {
+	clues := im.clues()
+	im.layer, im.priority = clues.collection, clues.priority
+
+	names := []string{im.o.Release}
+	if im.o.Release == "" {
+		names = clues.releases()
+	}
+	if len(names) == 0 {
+		return fmt.Errorf("%w: no LAYERSERIES_COMPAT names a release; say which with --release: %s", ErrWhich, strings.Join(release.Names(), ", "))
+	}
+	for _, name := range names {
+		r, ok := release.Lookup(name)
+		if !ok {
+			return fmt.Errorf("release %q is %w; known are %s", name, ErrUnknown, strings.Join(release.Names(), ", "))
+		}
+		im.release = r
+		err := im.module(clues)
+		if err == nil || im.o.Release != "" || name == names[len(names)-1] {
+			return err
+		}
+	}
+	return nil
+}
+
+// module finds machine and board for the release.
+func (im *importer) module(c clues) error {
+	im.machine = im.o.Machine
+	if im.machine == "" {
+		im.machine = c.machine
+	}
+	if im.machine == "" && im.o.Board == "" && len(c.machineFiles) > 1 {
+		return fmt.Errorf("%w: the layer has several machines; say which with --machine: %s", ErrWhich, strings.Join(c.machineFiles, ", "))
+	}
+	if im.machine == "" && len(c.machineFiles) == 1 {
+		im.machine = c.machineFiles[0]
+	}
+	id := im.o.Board
+	if id == "" {
+		candidates := boardsOf(c.stock(im.machine), im.release.Name)
+		if im.machine == "" {
+			candidates = c.boards(im.release.Name)
+		}
+		if len(candidates) == 0 && im.machine != "" {
+			return fmt.Errorf("%w: no module is known for machine %q on %s; say which with --board: %s", ErrWhich, im.machine, im.release.Name, strings.Join(board.IDs(), ", "))
+		}
+		if len(candidates) != 1 {
+			if len(candidates) == 0 {
+				candidates = board.IDs()
+			}
+			return fmt.Errorf("%w: say which module with --board: %s", ErrWhich, strings.Join(candidates, ", "))
+		}
+		id = candidates[0]
+	}
+	b, ok := board.Lookup(id)
+	if !ok {
+		return fmt.Errorf("board %q is %w; known are %s", id, ErrUnknown, strings.Join(board.IDs(), ", "))
+	}
+	im.board = b
+	facts, ok := b.Releases[im.release.Name]
+	if !ok || len(facts.Machines) == 0 {
+		return fmt.Errorf("board %s does not run on release %s: %w", id, im.release.Name, ErrUnknown)
+	}
+	if im.machine == "" {
+		im.machine = facts.Machines[0]
+	}
+	im.custom = !contains(facts.Machines, im.machine)
+	return nil
+}
+
+// boardsOf lists the boards that a machine of meta-tegra is for; the board whose
+// default machine it is comes alone.
+func boardsOf(machine, releaseName string) []string {
+	var first, others []string
+	for _, id := range board.IDs() {
+		b, ok := board.Lookup(id)
+		if !ok {
+			continue
+		}
+		switch i := slices.Index(b.Releases[releaseName].Machines, machine); {
+		case i == 0:
+			first = append(first, id)
+		case i > 0:
+			others = append(others, id)
+		}
+	}
+	if len(first) > 0 {
+		return first
+	}
+	return others
+}
+
+// clues is what the files say about themselves.
+type clues struct {
+	series       []string // LAYERSERIES_COMPAT
+	machine      string   // MACHINE of a local.conf
+	machineFiles []string // conf/machine/*.conf
+	requires     map[string]string
+	collection   string
+	priority     string
+	powerFiles   []string // base names of power mode files
+}
+
+func (im *importer) clues() clues {
+	c := clues{requires: map[string]string{}}
+	for _, s := range im.sources {
+		base := path.Base(s.Name)
+		if s.Kind == NVPModel {
+			c.powerFiles = append(c.powerFiles, strings.TrimSuffix(base, ".conf"))
+		}
+		if s.Kind != BitBake {
+			continue
+		}
+		ofMachine := ""
+		if path.Base(path.Dir(s.Name)) == "machine" && path.Ext(base) == ".conf" {
+			ofMachine = strings.TrimSuffix(base, ".conf")
+			c.machineFiles = append(c.machineFiles, ofMachine)
+		}
+		lines, problem := split(s)
+		if problem != "" {
+			continue
+		}
+		for _, group := range logical(lines) {
+			text := joined(group)
+			if file, ok := strings.CutPrefix(text, "require conf/machine/"); ok && ofMachine != "" && !strings.Contains(file, "/") && c.requires[ofMachine] == "" {
+				c.requires[ofMachine] = strings.TrimSuffix(strings.TrimSpace(file), ".conf")
+			}
+			a, ok := parseAssignment(text)
+			if !ok || a.flag != "" {
+				continue
+			}
+			switch {
+			case strings.HasPrefix(a.base, "LAYERSERIES_COMPAT_"):
+				c.series = append(c.series, strings.Fields(a.value)...)
+			case a.base == "MACHINE" && word(a.value) && ofMachine == "" && path.Base(path.Dir(s.Name)) != "distro":
+				c.machine = a.value
+			case a.base == "BBFILE_COLLECTIONS":
+				if words := strings.Fields(a.value); len(words) > 0 {
+					c.collection = words[0]
+				}
+			case strings.HasPrefix(a.base, "BBFILE_PRIORITY_") && len(a.value) <= 2 && scalar(a.value) == a.value:
+				c.priority = a.value
+			}
+		}
+	}
+	return c
+}
+
+// releases lists the releases that the files are made for, the newest first.
+func (c clues) releases() []string {
+	var out []string
+	all := release.Series()
+	slices.Reverse(all)
+	for _, series := range all {
+		if !contains(c.series, series) {
+			continue
+		}
+		for _, prefer := range []bool{true, false} { // the branch named like the series comes first
+			for _, name := range release.Names() {
+				r, ok := release.Lookup(name)
+				if ok && r.Series == series && (name == series) == prefer {
+					out = append(out, name)
+				}
+			}
+		}
+	}
+	return out
+}
+
+// stock is the machine of meta-tegra that a machine of the layer builds upon.
+func (c clues) stock(machine string) string {
+	for range len(c.requires) {
+		base, ok := c.requires[machine]
+		if !ok {
+			break
+		}
+		machine = base
+	}
+	return machine
+}
+
+// boards lists the boards whose stock power mode file is among the files.
+func (c clues) boards(releaseName string) []string {
+	var out []string
+	for _, id := range board.IDs() {
+		b, ok := board.Lookup(id)
+		if !ok {
+			continue
+		}
+		r := b.Releases[releaseName]
+		for _, f := range c.powerFiles {
+			if f != "" && (f == r.NVPModel || f == r.OwnModel) && !contains(out, id) {
+				out = append(out, id)
+			}
+		}
+	}
+	return out
+}
+
+// layerName is layer.name.
+func (im *importer) layerName() string {
+	name := im.o.Layer
+	if name == "" {
+		name = im.layer
+	}
+	return LayerName(name)
+}
+
+// LayerName makes a valid layer name of any text; "imported" of none.
+func LayerName(s string) string {
+	var b strings.Builder
+	for _, r := range strings.ToLower(s) {
+		switch {
+		case r >= 'a' && r <= 'z', r >= '0' && r <= '9' && b.Len() > 0:
+			b.WriteRune(r)
+		case b.Len() > 0 && !strings.HasSuffix(b.String(), "-"):
+			b.WriteByte('-')
+		}
+		if b.Len() == 40 {
+			break
+		}
+	}
+	if name := strings.TrimRight(b.String(), "-"); name != "" {
+		return name
+	}
+	return "imported"
+}
+
+// Nobody is the maintainer of a layer that nobody has named one for.
+const Nobody = "Maintainer <maintainer@example.com>"
+
+func (im *importer) maintainer() string {
+	if im.o.Maintainer != "" {
+		return im.o.Maintainer
+	}
+	return Nobody
+}
+
+func (im *importer) targetName() string {
+	return strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_' {
+			return r
+		}
+		return '-'
+	}, im.machine)
+}

@@ -1,0 +1,333 @@
+// Package importer turns configuration that people already have (power mode
+// files, sysctl.d, kernel fragments, local.conf, units, udev rules, whole layers)
+// into a yoctune configuration, and accounts for every line of it.
+//
+// Nothing is dropped silently: each line of each source ends as a [Line] that was
+// understood, adjusted or left, with the reason. Nothing is guessed: what the
+// language cannot express, or what its checks refuse, is left.
+package importer
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/yoctune/yoctune/compiler/diag"
+	"github.com/yoctune/yoctune/schema/facts/board"
+	"github.com/yoctune/yoctune/schema/facts/release"
+)
+
+// Verdict is what became of a line.
+type Verdict string
+
+// The verdicts.
+const (
+	Understood Verdict = "understood" // it says the same in the configuration
+	Adjusted   Verdict = "adjusted"   // it is in the configuration with another value or form
+	Left       Verdict = "left"       // it is not in the configuration
+	Comment    Verdict = "comment"    // a comment or a blank line
+)
+
+// Line is a line of a source and what became of it.
+type Line struct {
+	File    string  `json:"file"`
+	Line    int     `json:"line"`
+	Column  int     `json:"column"`
+	Text    string  `json:"text"`
+	Verdict Verdict `json:"verdict"`
+	Path    string  `json:"path,omitempty"` // where it stands in the configuration
+	Why     string  `json:"why,omitempty"`
+	Trap    Trap    `json:"trap,omitempty"`
+
+	doc     []string // the comment directly above it
+	paths   []string // fields that it set and that are still set
+	partial bool     // part of it is left
+	head    *Line    // the line that this one continues
+}
+
+// Options say what to import for.
+type Options struct {
+	Kind       Kind   // of every file; "" to look at name and content
+	Board      string // "" to find out from the files
+	Release    string // "" to find out from the files
+	Machine    string // "" to find out from the files, or the board's default
+	Layer      string // layer.name; "" to take it from the files
+	Maintainer string // layer.maintainer
+	// Check judges a configuration as `yoctune vet` does.
+	Check func(files map[string][]byte) *diag.Report
+}
+
+// Result is a configuration with an account of the lines it came from.
+type Result struct {
+	Config  []byte // the text of config.cue
+	Lines   []*Line
+	Board   string
+	Release string
+	Machine string
+	// Remarks are what the checks say about the configuration, none of it an error.
+	Remarks []diag.Diagnostic
+}
+
+// Count is the number of lines with a verdict.
+func (r *Result) Count(v Verdict) int {
+	n := 0
+	for _, l := range r.Lines {
+		if l.Verdict == v {
+			n++
+		}
+	}
+	return n
+}
+
+// Errors of [Import].
+var (
+	// ErrWhich says that the files do not tell which board or release they are for.
+	ErrWhich = errors.New("the files do not say what they are for")
+	// ErrRefused says that the checks refuse the configuration for a reason that
+	// no line of the sources is to blame for.
+	ErrRefused = errors.New("the configuration would not pass the checks")
+	// ErrUnknown says that a board or release is not among the facts.
+	ErrUnknown = errors.New("not known")
+)
+
+// Import reads sources and returns the configuration.
+func Import(sources []Source, o Options) (*Result, error) {
+	im := &importer{o: o, scope: everywhere}
+	for _, s := range sources {
+		if s.Kind == "" {
+			s.Kind = o.Kind
+		}
+		if s.Kind == "" {
+			s.Kind = KindOf(s.Name, s.Text)
+		}
+		im.sources = append(im.sources, s)
+	}
+	if err := im.identify(); err != nil {
+		return nil, err
+	}
+	for _, s := range im.sources {
+		im.source(s)
+	}
+	if err := im.settle(); err != nil {
+		return nil, err
+	}
+	for _, l := range im.lines {
+		l.finish()
+	}
+	return &Result{Config: im.text(), Lines: im.lines, Board: im.boardName(), Release: im.release.Name, Machine: im.machine, Remarks: im.remarks}, nil
+}
+
+// everywhere is the scope of what all machines share.
+const everywhere = ""
+
+type importer struct {
+	o       Options
+	sources []Source
+	lines   []*Line
+	config  config
+	remarks []diag.Diagnostic
+
+	board    *board.Board
+	release  release.Release
+	machine  string // bitbake MACHINE of the target
+	custom   bool   // the machine is the user's own, not meta-tegra's
+	scope    string
+	layer    string
+	priority string
+}
+
+func (im *importer) source(s Source) {
+	lines, problem := split(s)
+	im.lines = append(im.lines, lines...)
+	if problem != "" {
+		return
+	}
+	im.scope = everywhere
+	read := map[Kind]func([]*Line, Source){
+		NVPModel: im.nvpmodel, NVFanControl: im.nvfancontrol, Sysctl: im.sysctl, Kconfig: im.kconfig,
+		BitBake: im.bitbake, Cmdline: im.cmdlineFile, Systemd: im.systemd, Udev: im.udev,
+		ModulesLoad: im.modulesLoad, Modprobe: im.modprobe, Script: im.script,
+	}[s.Kind]
+	if read == nil {
+		for _, l := range lines {
+			if l.Verdict == "" {
+				l.left("yoctune has no setting for files of this kind")
+			}
+		}
+		return
+	}
+	read(lines, s)
+	for _, l := range lines {
+		if l.Verdict == "" && !l.partial && l.head == nil { // a reader accounts for every line; this is the net below it
+			l.left("not understood")
+		}
+	}
+}
+
+// set puts a value into the configuration. A later line for the same field wins,
+// as it does in every format that is read here.
+func (im *importer) set(l *Line, value string, names ...string) {
+	e := &entry{scope: im.scope, names: names, value: value, lines: []*Line{l}, doc: l.doc}
+	if names[0] == "build" {
+		e.scope = everywhere
+	}
+	l.doc = nil // it stands above the first of several settings
+	if l.Verdict == "" {
+		l.Verdict = Understood
+	}
+	where := showPath(names)
+	if old := im.config.find(e); old != nil {
+		if old.value == value {
+			old.lines = append(old.lines, l)
+			l.paths = append(l.paths, where)
+			return
+		}
+		for _, earlier := range old.lines {
+			if earlier != l {
+				earlier.Trap = SetTwice
+			}
+			earlier.lose(where, nth(l)+" sets it again, and the last one wins")
+		}
+		im.config.remove(old)
+	}
+	l.paths = append(l.paths, where)
+	im.config.add(e)
+}
+
+func (l *Line) left(why string) {
+	l.Verdict, l.Why, l.paths = Left, why, nil
+}
+
+// part notes that one of the several things on a line is left.
+func (l *Line) part(what, format string, args ...any) {
+	l.partial = true
+	l.note("%s is left: %s", what, fmt.Sprintf(format, args...))
+}
+
+// lose takes a field from a line that set it.
+func (l *Line) lose(where, why string) {
+	l.paths = slices.DeleteFunc(l.paths, func(p string) bool { return p == where })
+	if len(l.paths) == 0 && !l.partial {
+		l.left(why)
+		return
+	}
+	l.part(where, "%s", why)
+}
+
+// finish settles what a line with several parts is as a whole.
+func (l *Line) finish() {
+	switch {
+	case l.head != nil:
+		l.Verdict = l.head.Verdict // the head comes first
+		l.note("continues line %d", l.head.Line)
+	case l.partial && len(l.paths) > 0:
+		l.Verdict = Adjusted
+	case l.partial:
+		l.Verdict = Left
+	}
+	l.Path = strings.Join(l.paths, ", ")
+	if r := []rune(l.Text); len(r) > shownRunes {
+		l.Text = string(r[:shownRunes]) + "…"
+	}
+}
+
+func (l *Line) leftf(format string, args ...any) { l.left(fmt.Sprintf(format, args...)) }
+
+// adjusted notes that a line is in the configuration in another form.
+func (l *Line) adjusted(format string, args ...any) {
+	l.Verdict = Adjusted
+	l.note(format, args...)
+}
+
+// understood notes that the configuration need not say what the line says.
+func (l *Line) understood(format string, args ...any) {
+	l.Verdict = Understood
+	l.note(format, args...)
+}
+
+func (l *Line) note(format string, args ...any) {
+	why := fmt.Sprintf(format, args...)
+	if l.Why != "" && why != "" {
+		why = l.Why + "; " + why
+	}
+	if why != "" {
+		l.Why = why
+	}
+}
+
+func (im *importer) boardName() string {
+	if im.board == nil {
+		return ""
+	}
+	return im.board.ID
+}
+
+// settle takes out what the checks refuse, until they refuse nothing: the lines
+// it came from are left, with the checks' own words.
+func (im *importer) settle() error {
+	if im.o.Check == nil {
+		return nil
+	}
+	// Each round removes at least one entry.
+	for range len(im.config.entries) + 1 {
+		text := im.text()
+		report := im.o.Check(map[string][]byte{configName: text})
+		if !report.Failed() {
+			im.remark(report)
+			return nil
+		}
+		where := im.config.locate(text)
+		removed := false
+		for _, d := range report.All() {
+			if d.Severity != diag.Error {
+				continue
+			}
+			for _, e := range where.at(d) {
+				why := "the checks refuse it: " + d.Message
+				if d.Help != "" {
+					why += " (" + d.Help + ")"
+				}
+				for _, l := range e.lines {
+					l.lose(showPath(e.names), why+" ["+d.ID+"]")
+				}
+				im.config.remove(e)
+				removed = true
+			}
+		}
+		if !removed {
+			for _, d := range report.All() {
+				if d.Severity == diag.Error {
+					return fmt.Errorf("%w: %s [%s]", ErrRefused, d.Message, d.ID)
+				}
+			}
+		}
+	}
+	return ErrRefused
+}
+
+func (im *importer) remark(report *diag.Report) {
+	where := im.config.locate(im.text())
+	for _, d := range report.All() {
+		im.remarks = append(im.remarks, d)
+		for _, e := range where.at(d) {
+			if len(e.lines) == 1 && d.Pos.Line != 0 {
+				e.lines[0].note("%s: %s [%s]", d.Severity, d.Message, d.ID)
+			}
+		}
+	}
+}
+
+// word tells whether s could be the name of something: letters, digits and marks
+// that no format here gives a meaning.
+func word(s string) bool {
+	return s != "" && len(s) < 200 && !strings.ContainsFunc(s, func(r rune) bool {
+		return r <= ' ' || r == 0x7f || strings.ContainsRune("\"'`$\\;<>(){}[]|&*?!#", r)
+	})
+}
+
+// nth says where a line stands, for messages about another one.
+func nth(l *Line) string { return fmt.Sprintf("%s:%d", path.Base(l.File), l.Line) }
+
+func contains(list []string, s string) bool { return slices.Contains(list, s) }

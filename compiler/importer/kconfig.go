@@ -1,0 +1,98 @@
+package importer
+
+import (
+	"path"
+	"strings"
+
+	"github.com/yoctune/yoctune/compiler/kconfig"
+)
+
+// wholeConfig is how many lines make a file a whole configuration rather than a
+// fragment.
+const wholeConfig = 400
+
+// kconfig reads a fragment, a defconfig or a .config.
+func (im *importer) kconfig(lines []*Line, s Source) {
+	cfg, problems := kconfig.ReadFragment(s.Name, s.Text)
+	for _, p := range problems {
+		if p.Line < 1 || p.Line > len(lines) || lines[p.Line-1].Verdict != "" {
+			continue
+		}
+		l := lines[p.Line-1]
+		if p.Ignored {
+			l.Trap = KconfigIgnored
+			l.left(p.Message)
+			continue
+		}
+		l.note("%s", p.Message)
+	}
+	var base *known
+	if len(cfg.Lines) >= wholeConfig || strings.HasSuffix(path.Base(s.Name), "defconfig") {
+		base = im.kernelBase()
+	}
+	for _, k := range cfg.Lines {
+		if k.Line < 1 || k.Line > len(lines) {
+			continue
+		}
+		l := lines[k.Line-1]
+		if l.Verdict == Left {
+			continue
+		}
+		if base != nil && base.says(l, k) {
+			continue
+		}
+		im.set(l, symbolValue(k.Value), "kernel", "config", k.Symbol)
+	}
+	for _, l := range lines {
+		if l.Verdict == "" {
+			l.Trap = KconfigIgnored
+			l.left("not an option")
+		}
+	}
+}
+
+// symbolValue writes a value as it is in a fragment.
+func symbolValue(v string) string {
+	if len(v) >= 2 && v[0] == '"' && v[len(v)-1] == '"' {
+		return quoted(strings.NewReplacer(`\"`, `"`, `\\`, `\`).Replace(v[1 : len(v)-1]))
+	}
+	return scalar(v)
+}
+
+// known is the configuration that the release's kernel has anyway.
+type known struct {
+	facts  *kconfig.Facts
+	result *kconfig.Result
+	name   string
+}
+
+func (im *importer) kernelBase() *known {
+	f, err := kconfig.ForRelease(im.release.Name)
+	if err != nil {
+		return nil
+	}
+	return &known{f, f.Evaluate(f.Base), im.release.Name}
+}
+
+// says settles a line of a whole configuration that need not be written: the
+// kernel has the value anyway, or the option follows from others.
+func (k *known) says(l *Line, line kconfig.Line) bool {
+	i, ok := k.facts.Lookup(line.Symbol)
+	if !ok {
+		l.leftf("the kernel of %s has no such option", k.name)
+		return true
+	}
+	got, present := k.result.Get(line.Symbol)
+	if present && got == line.Value || !present && line.Value == "n" {
+		l.understood("the kernel of %s has it anyway", k.name)
+		return true
+	}
+	for _, d := range k.facts.Symbols[i].Defs {
+		if d.Prompt {
+			l.Trap = KconfigFull
+			return false
+		}
+	}
+	l.left("it cannot be set: other options decide it")
+	return true
+}

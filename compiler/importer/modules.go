@@ -1,0 +1,57 @@
+package importer
+
+import "strings"
+
+// modulesLoad reads modules-load.d(5): a module a line.
+func (im *importer) modulesLoad(lines []*Line, _ Source) {
+	for _, l := range lines {
+		if l.Verdict != "" {
+			continue
+		}
+		name, comment, ok := behind(l.Text)
+		if ok {
+			l.Trap = TrailingComment
+			l.adjusted("the format has no comment behind a name; %q would have been part of it", comment)
+		}
+		im.module1(l, name, "load")
+	}
+}
+
+func (im *importer) module1(l *Line, name, action string) {
+	if !word(name) {
+		l.left("not the name of a module")
+		return
+	}
+	im.set(l, quoted(action), "modules", name)
+}
+
+// modprobe reads modprobe.d(5).
+func (im *importer) modprobe(lines []*Line, _ Source) {
+	for _, group := range logical(lines) {
+		l := group[0]
+		words := strings.Fields(joined(group))
+		switch {
+		case len(words) == 0:
+			l.left("an empty line that continues")
+		case words[0] == "blacklist" && len(words) == 2:
+			im.module1(l, words[1], "blacklist")
+		case words[0] == "options" && len(words) > 2 && word(words[1]):
+			// modprobe reads module parameters from the kernel command line too.
+			l.adjusted("as a kernel argument, which holds for the built-in driver as well")
+			for _, w := range words[2:] {
+				im.argument(l, words[1]+"."+w)
+			}
+		case words[0] == "install" || words[0] == "remove":
+			l.Trap = CustomInstall
+			l.left("yoctune runs no commands when modules are loaded")
+			if len(words) > 2 && (words[2] == "/bin/true" || words[2] == "/bin/false") && word(words[1]) {
+				l.Verdict, l.Why = "", ""
+				l.adjusted("install %s %s keeps the module out; blacklist keeps it from loading by itself, not from being asked for by name", words[1], words[2])
+				im.module1(l, words[1], "blacklist")
+			}
+		default:
+			l.leftf("yoctune has no field for %s", clean(words[0]))
+		}
+		follow(group)
+	}
+}

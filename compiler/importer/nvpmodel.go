@@ -1,0 +1,465 @@
+package importer
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/yoctune/yoctune/compiler/importer/nvpmodel"
+	"github.com/yoctune/yoctune/compiler/resolve"
+	"github.com/yoctune/yoctune/schema/facts/board"
+)
+
+func hertz(hz int64) string { return resolve.ShowHz(hz) }
+
+// nvpmodel compares a power mode file with the stock one of the board: modes that
+// differ become modes of the configuration, from the stock mode they differ from
+// least.
+func (im *importer) nvpmodel(lines []*Line, s Source) {
+	f, problems, err := nvpmodel.Parse(s.Text)
+	if err != nil {
+		for _, l := range lines {
+			if l.Verdict == "" {
+				l.left(err.Error())
+			}
+		}
+		return
+	}
+	for _, p := range problems {
+		if p.Line < 1 || p.Line > len(lines) {
+			continue
+		}
+		l := lines[p.Line-1]
+		l.Trap = trapOf(p.Trap)
+		if p.Ignored {
+			l.left(p.Message)
+		} else if l.Verdict == "" {
+			l.adjusted("%s", p.Message)
+		}
+	}
+	t, _, err := im.board.Stock(im.release.Name)
+	if err != nil || t.Partial {
+		for _, l := range lines {
+			if l.Verdict == "" {
+				l.leftf("the stock power modes of %s on %s are not known: nothing to compare with", im.board.ID, im.release.Name)
+			}
+		}
+		return
+	}
+	p := &powerFile{im: im, file: f, stock: t, lines: lines}
+	p.params()
+	names := map[int]string{}
+	for _, m := range f.Modes {
+		names[m.ID] = p.mode(m)
+	}
+	p.config(names)
+}
+
+type powerFile struct {
+	im    *importer
+	file  *nvpmodel.File
+	stock board.Table
+	lines []*Line
+}
+
+func (p *powerFile) at(line int) *Line { return p.lines[line-1] }
+
+// params compares the PARAM sections.
+func (p *powerFile) params() {
+	for _, q := range p.file.Params {
+		i := slices.IndexFunc(p.stock.Params, func(s board.Param) bool { return s.Name == q.Name })
+		head := p.at(q.Line)
+		if i < 0 {
+			head.leftf("the file that the BSP installs does not declare %s", q.Name)
+			head.Trap = ForeignPowerFile
+		} else {
+			head.understood("the BSP's own file declares it")
+		}
+		for _, a := range q.Args {
+			l := p.at(a.Line)
+			base, isNext := strings.CutSuffix(a.Name, "_KNEXT")
+			switch {
+			case i < 0:
+				l.leftf("the file that the BSP installs does not declare %s", q.Name)
+			case !contains(p.stock.Params[i].Args, base) && !(isNext && p.stock.Params[i].KNext):
+				l.leftf("the file that the BSP installs does not declare %s of %s", a.Name, q.Name)
+			case p.stock.Params[i].Paths[a.Name] != "" && p.stock.Params[i].Paths[a.Name] != strings.TrimSpace(a.Path+" "+a.Attr) && p.stock.Params[i].Paths[a.Name] != a.Path:
+				l.Trap = ForeignPowerFile
+				l.adjusted("the BSP's file has another path: %s", p.stock.Params[i].Paths[a.Name])
+			default:
+				l.understood("the BSP's own file declares it")
+			}
+		}
+	}
+}
+
+// difference is a setting that a stock mode has with another value.
+type difference struct {
+	setting nvpmodel.Setting
+	stock   string // "" when the mode does not have it
+}
+
+// differences compares a mode with a stock one.
+func differences(m nvpmodel.Mode, s board.Mode) []difference {
+	var out []difference
+	for _, set := range m.Settings {
+		stock := ""
+		for _, t := range s.Settings {
+			if t[0] == set.Param && t[1] == set.Arg {
+				stock = t[2]
+			}
+		}
+		if !sameValue(stock, set.Value) {
+			out = append(out, difference{set, stock})
+		}
+	}
+	return out
+}
+
+// missing lists what a stock mode sets and a mode does not.
+func missing(m nvpmodel.Mode, s board.Mode) []string {
+	var out []string
+	for _, t := range s.Settings {
+		if !slices.ContainsFunc(m.Settings, func(set nvpmodel.Setting) bool { return set.Param == t[0] && set.Arg == t[1] }) {
+			out = append(out, t[0]+" "+t[1])
+		}
+	}
+	return out
+}
+
+func sameValue(a, b string) bool {
+	if a == b {
+		return true
+	}
+	none := func(s string) bool { return s == "-1" || s == "2147483647" || s == "9223372036854775807" }
+	return none(a) && none(b)
+}
+
+// expressible tells whether the language has a field for a setting.
+func expressible(s nvpmodel.Setting) bool {
+	switch {
+	case s.Param == "CPU_ONLINE", isCPUClock(s.Param), s.Param == "GPU" && (s.Arg == "MIN_FREQ" || s.Arg == "MAX_FREQ"),
+		s.Param == "EMC" && s.Arg == "MAX_FREQ", s.Param == "TPC_POWER_GATING" && s.Arg == "TPC_PG_MASK":
+		return true
+	}
+	return false
+}
+
+func isCPUClock(param string) bool {
+	return strings.HasPrefix(param, "CPU_") && param != "CPU_ONLINE"
+}
+
+// mode imports a mode and returns the name it has now; "" when it has none.
+func (p *powerFile) mode(m nvpmodel.Mode) string {
+	head := p.at(m.Line)
+	if stock, ok := p.stock.Mode(m.Name); ok && len(differences(m, stock)) == 0 && len(missing(m, stock)) == 0 {
+		p.settled(head, "the stock mode")
+		for _, s := range m.Settings {
+			p.settled(p.at(s.Line), "as the stock mode")
+		}
+		if stock.ID != m.ID {
+			head.adjusted("its id is %d in the BSP's file", stock.ID)
+		}
+		return m.Name
+	}
+	from := p.nearest(m)
+	if from.Name == "" || len(from.Settings) == 0 {
+		head.left("no stock mode to start from is known")
+		for _, s := range m.Settings {
+			p.at(s.Line).left("its mode is left")
+		}
+		return ""
+	}
+	name := m.Name
+	if _, taken := p.stock.Mode(name); taken {
+		name = strings.TrimSuffix(name[:min(len(name), 25)], "_") + "_CUSTOM"
+		head.adjusted("the stock mode %s stays as it is; with other values it is a mode of its own, %s", m.Name, name)
+	}
+	if len(name) > 32 {
+		head.left("a name has at most 32 characters")
+		for _, s := range m.Settings {
+			p.at(s.Line).left("its mode is left")
+		}
+		return ""
+	}
+	p.im.set(head, quoted(from.Name), "power", "modes", name, "from")
+	if rest := missing(m, from); len(rest) > 0 {
+		head.adjusted("it also sets what %s sets: %s", from.Name, strings.Join(rest, ", "))
+	}
+	if len(p.stock.Modes) > m.ID {
+		head.note("its id becomes the next free one, so that stock ids stay")
+	}
+	p.online(m, from, name)
+	p.cpuClocks(m, from, name)
+	for _, s := range m.Settings {
+		if s.Param == "CPU_ONLINE" || isCPUClock(s.Param) {
+			continue
+		}
+		p.setting(s, from, name)
+	}
+	return name
+}
+
+// settled marks a line as understood unless something is wrong with it.
+func (p *powerFile) settled(l *Line, why string) {
+	if l.Verdict == "" {
+		l.understood("%s", why)
+	}
+}
+
+// nearest finds the stock mode that differs least in what cannot be expressed,
+// then in everything.
+func (p *powerFile) nearest(m nvpmodel.Mode) board.Mode {
+	var best board.Mode
+	bestScore := -1
+	for _, s := range p.stock.Modes {
+		score := 0
+		for _, d := range differences(m, s) {
+			score++
+			if !expressible(d.setting) {
+				score += 1000
+			}
+		}
+		score += 100 * len(missing(m, s))
+		if s.Name == m.Name {
+			score--
+		}
+		if bestScore < 0 || score < bestScore {
+			best, bestScore = s, score
+		}
+	}
+	return best
+}
+
+// online imports which cores are on.
+func (p *powerFile) online(m nvpmodel.Mode, from board.Mode, name string) {
+	var on, stock []int
+	var lines []*Line
+	for _, s := range m.Settings {
+		if s.Param != "CPU_ONLINE" {
+			continue
+		}
+		lines = append(lines, p.at(s.Line))
+		core, ok := number(strings.TrimPrefix(s.Arg, "CORE_"))
+		if ok && s.Value == "1" {
+			on = append(on, int(core))
+		}
+	}
+	for _, t := range from.Settings {
+		if core, ok := number(strings.TrimPrefix(t[1], "CORE_")); ok && t[0] == "CPU_ONLINE" && t[2] == "1" {
+			stock = append(stock, int(core))
+		}
+	}
+	slices.Sort(on)
+	slices.Sort(stock)
+	for i, l := range lines {
+		switch {
+		case slices.Equal(on, stock):
+			p.settled(l, "as stock mode "+from.Name)
+		case i == 0 || l.Verdict == "" || l.Verdict == Adjusted:
+			p.im.set(l, coreList(on), "power", "modes", name, "cpu", "online")
+		}
+	}
+}
+
+// cpuClocks imports the limits of the CPU: the language has one for all cores.
+func (p *powerFile) cpuClocks(m nvpmodel.Mode, from board.Mode, name string) {
+	for _, limit := range []struct{ arg, field string }{{"MIN_FREQ", "min"}, {"MAX_FREQ", "max"}} {
+		var lines []*Line
+		var values []string
+		same := true
+		for _, s := range m.Settings {
+			if !isCPUClock(s.Param) || s.Arg != limit.arg {
+				continue
+			}
+			lines = append(lines, p.at(s.Line))
+			if !slices.ContainsFunc(values, func(v string) bool { return sameValue(v, s.Value) }) {
+				values = append(values, s.Value)
+			}
+		}
+		var stock []string
+		for _, t := range from.Settings {
+			if isCPUClock(t[0]) && t[1] == limit.arg && !slices.ContainsFunc(stock, func(v string) bool { return sameValue(v, t[2]) }) {
+				stock = append(stock, t[2])
+			}
+		}
+		same = len(values) == 1 && len(stock) == 1 && sameValue(values[0], stock[0])
+		for _, l := range lines {
+			switch {
+			case same:
+				p.settled(l, "as stock mode "+from.Name)
+			case len(values) > 1:
+				l.leftf("the clusters have different limits, and cpu.%s is one for all cores; the mode keeps those of %s", limit.field, from.Name)
+			default:
+				p.clock(l, values[0], clockCPU, from, "power", "modes", name, "cpu", limit.field)
+			}
+		}
+		for _, s := range m.Settings {
+			if isCPUClock(s.Param) && s.Arg != "MIN_FREQ" && s.Arg != "MAX_FREQ" {
+				p.at(s.Line).leftf("the language has no field for %s %s", s.Param, s.Arg)
+			}
+		}
+	}
+}
+
+func (p *powerFile) setting(s nvpmodel.Setting, from board.Mode, name string) {
+	l := p.at(s.Line)
+	stock := ""
+	for _, t := range from.Settings {
+		if t[0] == s.Param && t[1] == s.Arg {
+			stock = t[2]
+		}
+	}
+	switch {
+	case sameValue(stock, s.Value):
+		p.settled(l, "as stock mode "+from.Name)
+	case s.Param == "GPU" && s.Arg == "MIN_FREQ":
+		p.clock(l, s.Value, clockGPU, from, "power", "modes", name, "gpu", "min")
+	case s.Param == "GPU" && s.Arg == "MAX_FREQ":
+		p.clock(l, s.Value, clockGPU, from, "power", "modes", name, "gpu", "max")
+	case s.Param == "EMC" && s.Arg == "MAX_FREQ":
+		p.clock(l, s.Value, clockEMC, from, "power", "modes", name, "emc", "max")
+	case s.Param == "TPC_POWER_GATING" && s.Arg == "TPC_PG_MASK":
+		if _, ok := number(s.Value); !ok {
+			l.left("a mask is a decimal number")
+			return
+		}
+		p.im.set(l, s.Value, "power", "modes", name, "gpu", "mask")
+	case stock == "":
+		l.leftf("stock mode %s does not set %s, and the language has no field for it", from.Name, s.Param)
+	default:
+		l.leftf("the language has no field for %s; the mode keeps %s of stock mode %s", s.Param, stock, from.Name)
+	}
+}
+
+type clockKind int
+
+const (
+	clockCPU clockKind = iota // kHz in the file
+	clockGPU
+	clockEMC
+)
+
+// clock imports a limit: in the unit of the file, or in the unit its author
+// mistook it for; as the nearest step when it is none.
+func (p *powerFile) clock(l *Line, value string, kind clockKind, from board.Mode, names ...string) {
+	n, err := strconv.ParseInt(value, 10, 64)
+	field := names[len(names)-1]
+	b := p.im.board
+	switch {
+	case err != nil || n < -1:
+		l.leftf("%s is no clock", clean(value))
+		return
+	case sameValue(value, "-1") && field == "max":
+		p.im.set(l, quoted("unlimited"), names...)
+		return
+	case n == 0 && kind == clockEMC:
+		l.adjusted("0 is no cap on L4T before R36")
+		p.im.set(l, quoted("unlimited"), names...)
+		return
+	case sameValue(value, "-1"):
+		l.left("-1 is no lowest clock")
+		return
+	}
+	steps, unit := b.GPUHz, int64(1)
+	switch kind {
+	case clockCPU:
+		steps, unit = nil, 1000
+		for _, khz := range b.CPUkHz {
+			steps = append(steps, khz*1000)
+		}
+		if n >= 1e7 {
+			l.Trap = ClockUnit
+			l.adjusted("a CPU clock is in kHz, and %d kHz would be %s: read as Hz", n, hertz(min(n, 1e15)*1000))
+			unit = 1
+		}
+	case clockGPU, clockEMC:
+		if kind == clockEMC {
+			steps = b.EMCHz
+		} else if t := b.GPUTables[p.im.release.Line()]; len(t) > 0 {
+			steps = t
+		}
+		if n > 0 && n < 1e7 {
+			l.Trap = ClockUnit
+			l.adjusted("the clock is in Hz, and %d Hz is below every step: read as kHz", n)
+			unit = 1000
+		}
+	}
+	if n > 1e15 {
+		l.leftf("%s is no clock", clean(value))
+		return
+	}
+	hz := n * unit
+	if n == 0 && field == "min" {
+		if len(steps) == 0 {
+			l.left("0 is the lowest step, and the steps are not known")
+			return
+		}
+		l.adjusted("0 is the lowest step")
+		hz = steps[0]
+	}
+	if len(steps) > 0 && !slices.Contains(steps, hz) {
+		near := nearestStep(steps, hz)
+		if l.Trap == "" {
+			l.Trap = ClockStep
+		}
+		l.adjusted("%s is no step of the module; the driver takes the nearest, %s", hertz(hz), hertz(near))
+		hz = near
+	}
+	p.im.set(l, quoted(hertz(hz)), names...)
+}
+
+func nearestStep(steps []int64, hz int64) int64 {
+	best := steps[0]
+	for _, s := range steps {
+		if abs(s-hz) < abs(best-hz) {
+			best = s
+		}
+	}
+	return best
+}
+
+func abs(n int64) int64 {
+	if n < 0 {
+		return -n
+	}
+	return n
+}
+
+// config imports the default mode and leaves the fan.
+func (p *powerFile) config(names map[int]string) {
+	for i, l := range p.lines {
+		if l.Verdict != "" || !strings.HasPrefix(l.Text, "<") {
+			continue
+		}
+		switch {
+		case strings.Contains(l.Text, "PM_CONFIG") && p.file.Default != nil:
+			name := names[*p.file.Default]
+			if name == "" {
+				l.left("its mode is left")
+				continue
+			}
+			p.im.set(l, quoted(name), "power", "default")
+		case strings.Contains(l.Text, "FAN_CONFIG"):
+			l.left("yoctune has no field for the fan profile")
+		default:
+			l.leftf("not understood on line %d of %s", i+1, path.Base(l.File))
+		}
+	}
+}
+
+// RoundTrip reads a power mode file and writes it back in the stock form: the
+// same parameters, arguments and values in the same order.
+func RoundTrip(text []byte) ([]byte, []nvpmodel.Problem, error) {
+	f, problems, err := nvpmodel.Parse(text)
+	if err != nil {
+		return nil, nil, fmt.Errorf("reading the power mode file: %w", err)
+	}
+	var b strings.Builder
+	if err := f.Write(&b); err != nil {
+		return nil, nil, err
+	}
+	return []byte(b.String()), problems, nil
+}

@@ -1,0 +1,53 @@
+package importer
+
+import (
+	"regexp"
+	"strings"
+)
+
+// Writing a kernel file from a shell: `echo V > F`, `printf V > F`, `sysctl -w
+// K=V`. `echo V | tee F` is the same.
+var (
+	redirect = regexp.MustCompile(`^(?:sudo\s+)?(?:/bin/|/usr/bin/)?(?:echo|printf)\s+(?:-[neE]+\s+)?("[^"]*"|'[^']*'|[^\s;|>"']+)\s*(?:\|\s*(?:sudo\s+)?tee(?:\s+-a)?|>>?)\s*("[^"]*"|'[^']*'|[^\s;&|]+)\s*$`)
+	sysctlW  = regexp.MustCompile(`^(?:sudo\s+)?(?:/sbin/|/usr/sbin/)?sysctl\s+(?:-q\s+)?(?:-w\s+)?("[^"]*"|'[^']*'|[A-Za-z0-9_./-]+\s*=\s*[^\s;&|"']+|[A-Za-z0-9_./-]+="[^"]*")\s*$`)
+)
+
+// script reads a shell script: lines that write kernel files are taken, all
+// others are left.
+func (im *importer) script(lines []*Line, _ Source) {
+	for _, l := range lines {
+		if l.Verdict != "" {
+			continue
+		}
+		if !im.shell(l, l.Text) {
+			l.left("part of a script; only lines that write one kernel file are read")
+		}
+	}
+}
+
+// shell reads one command; false when it is none that writes a kernel file.
+func (im *importer) shell(l *Line, command string) bool {
+	command = strings.TrimSpace(command)
+	command = strings.TrimSpace(strings.TrimSuffix(strings.TrimSuffix(command, "|| true"), "2>/dev/null"))
+	command = strings.TrimSuffix(command, ";")
+	if m := sysctlW.FindStringSubmatch(command); m != nil {
+		key, value, ok := strings.Cut(strings.Trim(m[1], `"'`), "=")
+		if !ok {
+			return false
+		}
+		l.Trap = SysfsScript
+		im.sysctlValue(l, strings.TrimSpace(key), strings.Trim(value, `"' `))
+		return true
+	}
+	m := redirect.FindStringSubmatch(command)
+	if m == nil {
+		return false
+	}
+	name := strings.Trim(m[2], `"'`)
+	if !strings.HasPrefix(name, "/sys/") && !strings.HasPrefix(name, "/proc/") {
+		return false
+	}
+	l.Trap = SysfsScript
+	im.file(l, name, m[1])
+	return true
+}

@@ -1,0 +1,344 @@
+package importer
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// Kind is a format.
+type Kind string
+
+// The formats that can be imported.
+const (
+	NVPModel     Kind = "nvpmodel"
+	NVFanControl Kind = "nvfancontrol"
+	Sysctl       Kind = "sysctl"
+	Kconfig      Kind = "kconfig"
+	BitBake      Kind = "bitbake"
+	Cmdline      Kind = "cmdline"
+	Systemd      Kind = "systemd"
+	Udev         Kind = "udev"
+	ModulesLoad  Kind = "modules-load"
+	Modprobe     Kind = "modprobe"
+	Script       Kind = "script"
+	Other        Kind = "other"
+)
+
+// Kinds lists the formats that [Options.Kind] may name.
+func Kinds() []string {
+	return []string{
+		string(NVPModel), string(NVFanControl), string(Sysctl), string(Kconfig), string(BitBake), string(Cmdline),
+		string(Systemd), string(Udev), string(ModulesLoad), string(Modprobe), string(Script),
+	}
+}
+
+// Source is a file to import.
+type Source struct {
+	Name string // as the user calls it, with slashes
+	Text []byte
+	Kind Kind // "" to look at name and content
+}
+
+// Bounds of what is read.
+const (
+	MaxFile    = 2 << 20  // bytes of a file
+	MaxTotal   = 32 << 20 // bytes of all files
+	MaxFiles   = 5000
+	maxLines   = 50000 // of a file
+	shownRunes = 200   // of a line in the report
+)
+
+// ErrTooLarge says that there is more to read than a configuration can be made of.
+var ErrTooLarge = errors.New("too large to import")
+
+// Read reads files and folders. A folder is read whole, apart from what version
+// control keeps; symbolic links are not followed.
+func Read(names []string) ([]Source, error) {
+	r := &reader{}
+	for _, name := range names {
+		info, err := os.Stat(name)
+		if err != nil {
+			return nil, fmt.Errorf("importing: %w", err)
+		}
+		if !info.IsDir() {
+			if !info.Mode().IsRegular() {
+				return nil, fmt.Errorf("importing %s: not a regular file", name)
+			}
+			if err := r.file(name); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		if err := r.folder(name); err != nil {
+			return nil, err
+		}
+	}
+	return r.sources, nil
+}
+
+type reader struct {
+	sources []Source
+	total   int64
+}
+
+func (r *reader) folder(name string) error {
+	err := filepath.WalkDir(name, func(p string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if e.IsDir() {
+			if base := e.Name(); p != name && (base == ".git" || base == ".repo" || base == "cue.mod") {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		if !e.Type().IsRegular() || !interesting(filepath.ToSlash(p)) {
+			return nil
+		}
+		return r.file(p)
+	})
+	if err != nil {
+		return fmt.Errorf("importing: %w", err)
+	}
+	return nil
+}
+
+// interesting tells whether a file of a layer can hold settings.
+func interesting(name string) bool {
+	switch path.Ext(name) {
+	case ".patch", ".diff", ".dts", ".dtsi", ".dtso", ".md", ".rst", ".txt", ".png", ".jpg", ".svg", ".c", ".h", ".cc", ".cpp", ".py", ".go", ".rs", ".cue", ".json", ".yml", ".yaml", ".xml", ".html", ".pem", ".crt", ".gz", ".xz", ".bin", ".wks", ".in", ".pyc":
+		return path.Base(name) == "cmdline.txt"
+	}
+	base := path.Base(name)
+	return !strings.HasPrefix(base, ".") && !strings.HasPrefix(base, "COPYING") && !strings.HasPrefix(base, "LICENSE") &&
+		!strings.HasPrefix(base, "README") && base != "MAINTAINERS" && base != "CODEOWNERS" && base != "Makefile" && base != "Dockerfile"
+}
+
+func (r *reader) file(name string) error {
+	if len(r.sources) == MaxFiles {
+		return fmt.Errorf("more than %d files: %w", MaxFiles, ErrTooLarge)
+	}
+	info, err := os.Stat(name)
+	if err != nil {
+		return fmt.Errorf("importing: %w", err)
+	}
+	if info.Size() > MaxFile {
+		r.sources = append(r.sources, Source{Name: filepath.ToSlash(name), Kind: Other, Text: []byte(fmt.Sprintf("a file of %d bytes\n", info.Size()))})
+		return nil
+	}
+	if r.total += info.Size(); r.total > MaxTotal {
+		return fmt.Errorf("more than %d MiB: %w", MaxTotal>>20, ErrTooLarge)
+	}
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return fmt.Errorf("importing: %w", err)
+	}
+	r.sources = append(r.sources, Source{Name: filepath.ToSlash(name), Text: text})
+	return nil
+}
+
+// KindOf guesses the format of a file by its name, then by its content.
+func KindOf(name string, text []byte) Kind {
+	base, dir := path.Base(name), path.Base(path.Dir(name))
+	ext := path.Ext(base)
+	has := func(s string) bool { return bytes.Contains(text, []byte(s)) }
+	switch {
+	case bytes.IndexByte(text, 0) >= 0:
+		return Other
+	case has("POWER_MODEL ") && has("PARAM") || strings.HasPrefix(base, "nvpmodel") && ext == ".conf" && !strings.Contains(base, "service"):
+		return NVPModel
+	case strings.HasPrefix(base, "nvfancontrol") && ext == ".conf" || has("FAN_DEFAULT_PROFILE"):
+		return NVFanControl
+	case ext == ".bb" || ext == ".bbappend" || ext == ".inc" || ext == ".bbclass":
+		return BitBake
+	case ext == ".rules":
+		return Udev
+	case slices.Contains([]string{".service", ".slice", ".socket", ".target", ".timer", ".mount", ".path"}, ext) || strings.HasSuffix(dir, ".d") && strings.Contains(dir, ".service"):
+		return Systemd
+	case dir == "sysctl.d" || strings.Contains(base, "sysctl") && ext == ".conf":
+		return Sysctl
+	case dir == "modules-load.d":
+		return ModulesLoad
+	case dir == "modprobe.d" || strings.Contains(base, "modprobe") && ext == ".conf" || strings.Contains(base, "blacklist") && ext == ".conf":
+		return Modprobe
+	case ext == ".cfg" && (has("CONFIG_") || len(bytes.TrimSpace(text)) == 0) || base == ".config" || ext == ".config" || strings.HasSuffix(base, "defconfig"):
+		return Kconfig
+	case ext == ".sh" || bytes.HasPrefix(text, []byte("#!")):
+		return Script
+	case base == "cmdline" || base == "cmdline.txt" || base == "extlinux.conf":
+		return Cmdline
+	case ext == ".conf" || ext == ".sample" || ext == ".append":
+		return confKind(name, text)
+	}
+	return Other
+}
+
+// confKind looks into a .conf file whose name says nothing.
+func confKind(name string, text []byte) Kind {
+	if slices.Contains(strings.Split(path.Dir(name), "/"), "conf") || strings.Contains(path.Base(name), "local.conf") || strings.Contains(path.Base(name), "bblayers.conf") {
+		return BitBake
+	}
+	dotted, modules, assigned := 0, 0, 0
+	for line := range bytes.Lines(text) {
+		s := strings.TrimSpace(string(line))
+		if s == "" || s[0] == '#' || s[0] == ';' {
+			continue
+		}
+		key, value, ok := strings.Cut(s, "=")
+		key = strings.TrimSpace(strings.TrimRight(strings.TrimSpace(key), "?:+.-"))
+		first, _, _ := strings.Cut(s, " ")
+		switch {
+		case ok && strings.HasPrefix(strings.TrimSpace(value), `"`) && strings.ToUpper(key) == key:
+			assigned++
+		case ok && strings.ContainsAny(key, "./") && strings.ToLower(key[:1]) == key[:1]:
+			dotted++
+		case contains([]string{"blacklist", "options", "alias", "softdep", "install"}, first):
+			modules++
+		}
+	}
+	switch {
+	case dotted > 0 && dotted >= assigned && dotted >= modules:
+		return Sysctl
+	case assigned > 0 && assigned >= modules:
+		return BitBake
+	case modules > 0:
+		return Modprobe
+	}
+	return Other
+}
+
+// split makes the lines of a source. Comments and blanks are settled here; a
+// comment directly above a line belongs to it. When the text is no text at all,
+// problem says so and the lines are settled too.
+func split(s Source) (lines []*Line, problem string) {
+	text := bytes.TrimPrefix(s.Text, []byte("\ufeff"))
+	if !utf8.Valid(text) || bytes.IndexByte(text, 0) >= 0 || s.Kind == Other {
+		l := &Line{File: s.Name, Line: 1, Column: 1}
+		l.left("yoctune has no setting for files of this kind")
+		if s.Kind != Other {
+			l.left("not a text file")
+		}
+		return []*Line{l}, l.Why
+	}
+	var doc []string
+	for raw := range bytes.Lines(text) {
+		if len(lines) == maxLines {
+			l := &Line{File: s.Name, Line: len(lines) + 1, Column: 1}
+			l.leftf("the file has more than %d lines; these and all that follow were not read", maxLines)
+			return append(lines, l), ""
+		}
+		full := strings.TrimRight(string(raw), "\r\n")
+		trimmed := strings.TrimSpace(full)
+		l := &Line{File: s.Name, Line: len(lines) + 1, Column: 1 + len(full) - len(strings.TrimLeft(full, " \t")), Text: trimmed}
+		lines = append(lines, l)
+		comment, ok := commentOf(s.Kind, trimmed)
+		switch {
+		case trimmed == "":
+			l.Verdict, doc = Comment, nil
+		case ok:
+			l.Verdict = Comment
+			if comment != "" {
+				doc = append(doc, comment)
+			}
+		default:
+			l.doc, doc = keep(doc), nil
+		}
+	}
+	return lines, ""
+}
+
+// maxDoc is how many lines of comment are kept with a setting: longer ones are
+// headers and licences.
+const maxDoc = 4
+
+func keep(doc []string) []string {
+	if len(doc) > maxDoc {
+		return nil
+	}
+	for _, d := range doc {
+		if strings.Contains(strings.ToLower(d), "copyright") || strings.Contains(d, "SPDX-") {
+			return nil
+		}
+	}
+	return doc
+}
+
+// commentOf returns the text of a line that is nothing but a comment.
+func commentOf(k Kind, line string) (string, bool) {
+	switch {
+	case line == "":
+		return "", false
+	case line[0] == '#':
+		if k == Kconfig && strings.HasPrefix(line, "# CONFIG_") {
+			return "", false // "is not set" is an assignment
+		}
+		text := strings.TrimSpace(strings.Trim(line, "#=*- \t"))
+		return clean(text), true
+	case line[0] == ';' && (k == Sysctl || k == Systemd || k == ModulesLoad):
+		return clean(strings.TrimSpace(strings.Trim(line, ";"))), true
+	}
+	return "", false
+}
+
+// clean makes a comment fit for one in CUE.
+func clean(s string) string {
+	s = strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f || r == 0x2028 || r == 0x2029 || r == 0xfeff || (r >= 0x202a && r <= 0x202e) || (r >= 0x2066 && r <= 0x2069) {
+			return ' '
+		}
+		return r
+	}, s)
+	if r := []rune(s); len(r) > shownRunes {
+		s = string(r[:shownRunes])
+	}
+	return strings.TrimSpace(s)
+}
+
+// logical joins lines that a backslash at the end continues. Each group is one
+// statement; its first line stands for it.
+func logical(lines []*Line) [][]*Line {
+	var groups [][]*Line
+	open := false
+	for _, l := range lines {
+		if l.Verdict != "" {
+			if l.Text == "" {
+				open = false
+			}
+			continue
+		}
+		if open {
+			last := len(groups) - 1
+			groups[last] = append(groups[last], l)
+		} else {
+			groups = append(groups, []*Line{l})
+		}
+		open = strings.HasSuffix(l.Text, `\`)
+	}
+	return groups
+}
+
+// joined is the text of a group.
+func joined(group []*Line) string {
+	parts := make([]string, 0, len(group))
+	for _, l := range group {
+		parts = append(parts, strings.TrimSpace(strings.TrimSuffix(l.Text, `\`)))
+	}
+	return strings.Join(parts, " ")
+}
+
+// follow makes the other lines of a group share the fate of its first one.
+func follow(group []*Line) {
+	for _, l := range group[1:] {
+		if l.Verdict == "" {
+			l.head = group[0]
+		}
+	}
+}

@@ -1,0 +1,118 @@
+package importer
+
+import (
+	"strconv"
+	"strings"
+
+	facts "github.com/yoctune/yoctune/schema/facts/sysctl"
+)
+
+// sysctl reads sysctl.d(5): key = value; "-" in front ignores errors; "/" may
+// separate the parts of a key; globs choose several.
+func (im *importer) sysctl(lines []*Line, _ Source) {
+	for _, l := range lines {
+		if l.Verdict != "" {
+			continue
+		}
+		key, value, ok := strings.Cut(l.Text, "=")
+		if !ok {
+			if strings.HasPrefix(l.Text, "-") {
+				l.left("it takes keys out of a glob, and yoctune writes no globs")
+			} else {
+				l.left("no key = value")
+			}
+			continue
+		}
+		key, value = strings.TrimSpace(key), strings.TrimSpace(value)
+		if k, ok := strings.CutPrefix(key, "-"); ok {
+			key = strings.TrimSpace(k)
+			l.adjusted("a value that cannot be written is reported, not ignored: the - goes")
+		}
+		im.sysctlValue(l, key, value)
+	}
+}
+
+// sysctlValue puts one kernel parameter into the configuration.
+func (im *importer) sysctlValue(l *Line, key, value string) {
+	if strings.ContainsAny(key, "*?[") {
+		l.part(key, "yoctune writes no globs: name the interfaces or devices")
+		return
+	}
+	name := dotted(key)
+	if name == "" {
+		l.part(clean(key), "not a kernel parameter's name")
+		return
+	}
+	if cut, comment, ok := behind(value); ok {
+		value = cut
+		l.Trap = TrailingComment
+		l.adjusted("the format has no comment behind a value; %q would have been part of it", comment)
+	}
+	value = strings.Join(strings.Fields(value), " ")
+	if value == "" {
+		l.part(name, "it has no value")
+		return
+	}
+	f, known := facts.Lookup(name)
+	if known {
+		switch {
+		case f.Has(facts.WriteOnly):
+			l.Trap = WriteOnlySysctl
+			l.part(name, "writing it does something once, and it cannot be read back")
+			return
+		case f.Has(facts.ReadOnly):
+			l.part(name, "it is read-only")
+			return
+		case f.In(im.release.KernelVersion).State == facts.Absent:
+			if f.Has(facts.Moved) {
+				l.Trap = MovedSysctl
+			}
+			why := "the kernel of " + im.release.Name + " (" + im.release.Kernel + ") does not have it"
+			if f.Note != "" {
+				why += ": " + f.Note
+			}
+			l.part(name, "%s", why)
+			return
+		}
+	} else if near, ok := facts.Nearest(name); ok {
+		l.Trap = UnknownSysctl
+		l.note("nothing is known about %s; did you mean %s?", name, near)
+	}
+	im.set(l, scalar(value), "sysctl", name)
+}
+
+// dotted writes a key with dots: the first separator says which one is meant
+// (sysctl.d(5)). "" when it is no key.
+func dotted(key string) string {
+	if i := strings.IndexAny(key, "./"); i >= 0 && key[i] == '/' {
+		key = strings.Map(func(r rune) rune {
+			switch r {
+			case '/':
+				return '.'
+			case '.':
+				return '/'
+			}
+			return r
+		}, key)
+	}
+	if !word(key) || !strings.Contains(key, ".") {
+		return ""
+	}
+	return key
+}
+
+// behind cuts a comment off a value: text after a blank and a # or ;.
+func behind(value string) (cut, comment string, found bool) {
+	for i := 1; i < len(value); i++ {
+		if (value[i] == '#' || value[i] == ';') && (value[i-1] == ' ' || value[i-1] == '\t') {
+			return strings.TrimSpace(value[:i]), clean(value[i:]), true
+		}
+	}
+	return value, "", false
+}
+
+// number reads a whole number.
+func number(s string) (int64, bool) {
+	n, err := strconv.ParseInt(s, 10, 64)
+	return n, err == nil
+}

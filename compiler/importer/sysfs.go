@@ -1,0 +1,131 @@
+package importer
+
+import (
+	"path"
+	"strconv"
+	"strings"
+)
+
+// file puts the value of a file of the kernel into the configuration, where a
+// field stands for that file. It is what scripts, tmpfiles and units write.
+func (im *importer) file(l *Line, name, value string) {
+	value = strings.Trim(strings.TrimSpace(value), `"'`)
+	if !strings.HasPrefix(name, "/") || strings.ContainsAny(name, "$`") {
+		l.part(clean(name), "not the path of a kernel file")
+		return
+	}
+	if strings.ContainsAny(value, "$`") {
+		l.Trap = EnvironmentOnly
+		l.part(name, "the value %s is computed by the shell", clean(value))
+		return
+	}
+	switch {
+	case strings.HasPrefix(name, "/proc/sys/"):
+		im.sysctlValue(l, strings.TrimPrefix(name, "/proc/sys/"), value)
+	case strings.HasPrefix(name, "/sys/devices/system/cpu/") && path.Base(name) == "scaling_governor":
+		im.set(l, quoted(value), "cpu", "governor")
+		everyCore(l, name)
+	case strings.HasPrefix(name, "/sys/devices/system/cpu/") && (path.Base(name) == "scaling_max_freq" || path.Base(name) == "scaling_min_freq"):
+		khz, ok := number(value)
+		if !ok {
+			l.part(name, "%q is no clock in kHz", clean(value))
+			return
+		}
+		im.set(l, quoted(hertz(khz*1000)), "cpu", strings.TrimSuffix(strings.TrimPrefix(path.Base(name), "scaling_"), "_freq"))
+		everyCore(l, name)
+	case name == "/sys/kernel/mm/transparent_hugepage/enabled":
+		im.set(l, quoted(value), "memory", "thp")
+	case name == "/sys/kernel/mm/transparent_hugepage/defrag":
+		im.set(l, quoted(value), "memory", "thpDefrag")
+	case name == "/sys/kernel/mm/ksm/run":
+		im.set(l, map[string]string{"0": "false", "1": "true"}[value], "memory", "ksm")
+	case strings.HasPrefix(name, "/sys/block/") && strings.Count(name, "/") == 5 && path.Base(path.Dir(name)) == "queue":
+		im.queue(l, strings.Split(name, "/")[3], path.Base(name), value)
+	case strings.HasPrefix(name, "/sys/class/net/") && strings.Count(name, "/") == 5:
+		im.networkValue(l, strings.Split(name, "/")[4], path.Base(name), value)
+	case strings.Contains(name, "/devfreq/") && isGPU(name):
+		im.gpuFile(l, path.Base(name), value, name)
+	default:
+		l.part(name, "yoctune has no field for this file")
+	}
+}
+
+func everyCore(l *Line, name string) {
+	if !strings.Contains(name, "*") {
+		l.adjusted("the field is for all cores")
+	}
+}
+
+func isGPU(name string) bool {
+	for _, g := range []string{".gpu/", ".ga10b/", ".gv11b/", ".gp10b/", ".gm20b/"} {
+		if strings.Contains(name, g) {
+			return true
+		}
+	}
+	return false
+}
+
+func (im *importer) gpuFile(l *Line, attr, value, name string) {
+	switch attr {
+	case "min_freq", "max_freq":
+		hz, ok := number(value)
+		if !ok {
+			l.part(name, "%q is no clock in Hz", clean(value))
+			return
+		}
+		im.set(l, quoted(hertz(hz)), "gpu", strings.TrimSuffix(attr, "_freq"))
+	case "governor":
+		im.set(l, quoted(value), "gpu", "governor")
+	default:
+		l.part(name, "yoctune has no field for this file")
+	}
+}
+
+// queue is an attribute below queue/ of a block device.
+func (im *importer) queue(l *Line, device, attr, value string) {
+	n, isNumber := number(value)
+	switch attr {
+	case "scheduler":
+		if value == "noop" || value == "deadline" || value == "cfq" {
+			modern := map[string]string{"noop": "none", "deadline": "mq-deadline", "cfq": "bfq"}[value]
+			l.adjusted("%s is a scheduler of kernels before 5.0; its successor is %s", value, modern)
+			value = modern
+		}
+		im.set(l, quoted(value), "storage", device, "scheduler")
+	case "read_ahead_kb":
+		if !isNumber || n < 0 || n > 1<<30 {
+			l.part(attr, "%q is no number of KiB", clean(value))
+			return
+		}
+		im.set(l, quoted(kib(n)), "storage", device, "readahead")
+	case "nr_requests":
+		im.set(l, scalar(value), "storage", device, "requests")
+	case "rq_affinity":
+		im.set(l, scalar(value), "storage", device, "rqAffinity")
+	default:
+		l.part("queue/"+clean(attr), "yoctune has no field for this attribute")
+	}
+}
+
+func (im *importer) networkValue(l *Line, device, attr, value string) {
+	switch attr {
+	case "mtu":
+		im.set(l, scalar(value), "network", device, "mtu")
+	case "tx_queue_len":
+		im.set(l, scalar(value), "network", device, "txQueueLen")
+	case "napi_defer_hard_irqs":
+		im.set(l, scalar(value), "network", device, "napiDeferHardIRQs")
+	case "gro_flush_timeout":
+		im.set(l, scalar(value), "network", device, "groFlushTimeout")
+	default:
+		l.part(clean(attr), "yoctune has no field for this attribute")
+	}
+}
+
+// kib writes a number of KiB.
+func kib(n int64) string {
+	if n > 0 && n%1024 == 0 {
+		return strconv.FormatInt(n/1024, 10) + "MiB"
+	}
+	return strconv.FormatInt(n, 10) + "KiB"
+}

@@ -1,0 +1,361 @@
+package importer
+
+import (
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// directive is a line of a unit file.
+type directive struct {
+	line            *Line
+	group           []*Line
+	section         string
+	name            string
+	value           string
+	inexpressible   string // why a unit with it cannot become a yoctune service
+	tuning          bool   // it means the same in a drop-in
+	set             func() // puts it into the configuration
+	keptWithoutUnit bool   // it is a setting of its own and needs no unit
+}
+
+// systemd reads a unit, or a drop-in of one. A service that yoctune can express
+// becomes one; otherwise the unit stays where it is, and what tunes it becomes a
+// drop-in.
+func (im *importer) systemd(lines []*Line, s Source) {
+	base, dir := path.Base(s.Name), path.Base(path.Dir(s.Name))
+	unit, dropIn := base, false
+	if u, ok := strings.CutSuffix(dir, ".d"); ok {
+		unit, dropIn = u, true
+	}
+	ds := directives(lines)
+	if path.Ext(unit) != ".service" || strings.Contains(unit, "@") {
+		why := "yoctune writes services; units of other types stay where they are"
+		switch {
+		case strings.Contains(unit, "@"):
+			why = "yoctune has no template units"
+		case path.Ext(unit) == ".slice":
+			why = "yoctune writes the slices that services name; with cpu.isolate they get the isolated cores"
+		}
+		for _, d := range ds {
+			d.line.left(why)
+			follow(d.group)
+		}
+		return
+	}
+	scripted := im.scripted(ds)
+	whole := !dropIn
+	var blocker *directive
+	hasExec := false
+	for i := range ds {
+		d := &ds[i]
+		im.directive(d, unit)
+		hasExec = hasExec || d.name == "ExecStart"
+		if d.inexpressible != "" && blocker == nil {
+			blocker = d
+		}
+	}
+	whole = whole && blocker == nil && hasExec && !scripted
+	for i := range ds {
+		d := &ds[i]
+		switch {
+		case d.line.Verdict != "" || d.line.partial || len(d.line.paths) > 0: // settled: a command that became settings
+		case scripted && d.keptWithoutUnit:
+		case scripted:
+			d.line.understood("the settings replace the unit")
+		case d.inexpressible != "":
+			d.line.left(d.inexpressible)
+		case whole && d.set != nil, d.tuning && d.set != nil:
+			d.set()
+			if d.line.Verdict == "" && !d.line.partial {
+				d.line.understood("")
+			}
+		case d.set != nil && blocker != nil:
+			d.line.leftf("the unit stays where it is: %s (line %d)", blocker.inexpressible, blocker.line.Line)
+		case d.set != nil:
+			d.line.left("only a whole unit has it; a drop-in tunes what something else installs")
+		default:
+			d.line.leftf("yoctune has no field for %s", clean(d.name))
+		}
+		follow(d.group)
+	}
+	if whole {
+		if exec := im.config.find(&entry{scope: everywhere, names: []string{"services", unit, "exec"}}); exec != nil {
+			l := exec.lines[0]
+			l.note("without yoctune's sandbox, as the unit had none")
+			im.set(l, "false", "services", unit, "hardening")
+		}
+	}
+}
+
+func directives(lines []*Line) []directive {
+	var out []directive
+	section := ""
+	for _, g := range logical(lines) {
+		l, text := g[0], joined(g)
+		if strings.HasPrefix(text, "[") {
+			section = strings.Trim(text, "[]")
+			l.understood("")
+			follow(g)
+			continue
+		}
+		name, value, ok := strings.Cut(text, "=")
+		if !ok {
+			l.left("no Key=Value")
+			follow(g)
+			continue
+		}
+		out = append(out, directive{line: l, group: g, section: section, name: strings.TrimSpace(name), value: strings.TrimSpace(value)})
+	}
+	return out
+}
+
+var shellCommand = regexp.MustCompile(`^-?(?:/usr)?(?:/bin/)?(?:ba)?sh\s+-c\s+("(?:[^"\\]|\\.)*"|'[^']*')$`)
+
+// scripted turns a unit whose only commands write kernel files into settings.
+func (im *importer) scripted(ds []directive) bool {
+	var commands []*directive
+	for i := range ds {
+		if strings.HasPrefix(ds[i].name, "Exec") {
+			commands = append(commands, &ds[i])
+		}
+	}
+	if len(commands) == 0 {
+		return false
+	}
+	for _, d := range commands {
+		if d.name == "ExecStop" || d.name == "ExecStopPost" {
+			continue
+		}
+		for _, c := range shellParts(d.value) {
+			trial := &Line{}
+			probe := &importer{board: im.board, release: im.release, machine: im.machine}
+			if !probe.shell(trial, c) {
+				return false
+			}
+		}
+	}
+	for _, d := range commands {
+		d.keptWithoutUnit = true
+		if d.name == "ExecStop" || d.name == "ExecStopPost" {
+			d.line.understood("yoctuned puts back what it found")
+			continue
+		}
+		for _, c := range shellParts(d.value) {
+			im.shell(d.line, c)
+		}
+		d.line.Trap = SysfsScript
+	}
+	return true
+}
+
+// shellParts splits what a shell is given into commands; a plain command is one.
+func shellParts(value string) []string {
+	m := shellCommand.FindStringSubmatch(value)
+	if m == nil {
+		return []string{strings.TrimPrefix(value, "-")}
+	}
+	script := m[1][1 : len(m[1])-1]
+	var out []string
+	for part := range strings.FieldsFuncSeq(strings.ReplaceAll(script, "&&", ";"), func(r rune) bool { return r == ';' }) {
+		if part = strings.TrimSpace(part); part != "" {
+			out = append(out, strings.ReplaceAll(part, `\"`, `"`))
+		}
+	}
+	return out
+}
+
+// directive finds out what a line of a service means.
+func (im *importer) directive(d *directive, unit string) {
+	set := func(value string, field ...string) func() {
+		return func() { im.set(d.line, value, append([]string{"services", unit}, field...)...) }
+	}
+	one := func(allowed ...string) {
+		d.tuning = d.name != "Type"
+		d.set = set(quoted(d.value), map[string]string{"Type": "type", "Restart": "restart", "CPUSchedulingPolicy": "scheduling"}[d.name])
+		if !contains(allowed, d.value) {
+			d.inexpressible = "yoctune has no " + d.name + "=" + clean(d.value)
+		}
+	}
+	units := func(field string) {
+		d.set = func() {
+			names := strings.Fields(d.value)
+			if old := im.config.find(&entry{scope: im.scope, names: []string{"services", unit, field}}); old != nil {
+				names = append(oldWords(old.value), names...)
+				slices.Sort(names)
+				names = slices.Compact(names)
+				old.value = quotedList(names)
+				old.lines = append(old.lines, d.line)
+				d.line.paths = append(d.line.paths, showPath(old.names))
+				return
+			}
+			im.set(d.line, quotedList(names), "services", unit, field)
+		}
+	}
+	switch d.section + "/" + d.name {
+	case "Unit/Description":
+		d.set = set(quoted(d.value), "description")
+	case "Unit/After":
+		units("after")
+	case "Unit/Wants":
+		units("wants")
+	case "Unit/Requires":
+		units("requires")
+	case "Unit/Documentation":
+	case "Install/WantedBy":
+		d.set = func() {
+			if d.value == "multi-user.target" {
+				d.line.understood("a yoctune service starts at boot")
+				return
+			}
+			d.line.adjusted("a yoctune service is wanted by multi-user.target")
+		}
+	case "Service/Type":
+		one("simple", "exec", "notify", "oneshot")
+	case "Service/Restart":
+		one("no", "on-failure", "always")
+	case "Service/CPUSchedulingPolicy":
+		one("other", "batch", "idle", "fifo", "rr")
+	case "Service/ExecStart":
+		d.set = im.execStart(d, unit)
+	case "Service/User":
+		d.set = set(quoted(d.value), "user")
+	case "Service/Slice":
+		d.set, d.tuning = set(quoted(strings.TrimSuffix(d.value, ".slice")), "slice"), true
+	case "Service/Nice", "Service/CPUSchedulingPriority":
+		d.set, d.tuning = set(scalar(d.value), map[string]string{"Nice": "nice", "CPUSchedulingPriority": "priority"}[d.name]), true
+	case "Service/CPUAffinity":
+		cores, ok := cpuList(strings.Join(strings.FieldsFunc(d.value, func(r rune) bool { return r == ' ' || r == ',' }), ","))
+		d.set, d.tuning = set(coreList(cores), "cpus"), true
+		if !ok {
+			d.inexpressible = "not a list of cores"
+		}
+	case "Service/MemoryMax", "Service/MemoryLimit":
+		size, ok := unitSize(d.value)
+		d.set, d.tuning = set(quoted(size), "memoryMax"), true
+		if !ok {
+			d.inexpressible = "yoctune takes a size in bytes"
+		}
+	case "Service/LimitMEMLOCK":
+		d.set, d.tuning = set("true", "memoryLock"), true
+		if d.value != "infinity" {
+			d.inexpressible = "yoctune allows locking all memory or none"
+		}
+	case "Service/Environment":
+		d.set = func() { im.environment(d, unit) }
+	case "Service/RestartSec", "Service/StandardOutput", "Service/StandardError", "Service/SyslogIdentifier",
+		"Service/TimeoutSec", "Service/TimeoutStartSec", "Service/TimeoutStopSec", "Unit/StartLimitIntervalSec", "Unit/StartLimitBurst":
+		// Left without changing what the service does.
+	default:
+		d.inexpressible = "yoctune has no field for " + clean(d.name)
+	}
+	if strings.Contains(d.value, "%") && d.set != nil {
+		d.inexpressible = "yoctune writes % as it is: specifiers are not expanded"
+	}
+}
+
+// oldWords reads back a list of strings that was written by quotedList.
+func oldWords(value string) []string {
+	var out []string
+	for w := range strings.SplitSeq(strings.Trim(value, "[]"), ", ") {
+		if s, err := strconv.Unquote(w); err == nil {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+func (im *importer) execStart(d *directive, unit string) func() {
+	value := d.value
+	ignored := strings.HasPrefix(value, "-")
+	value = strings.TrimPrefix(value, "-")
+	words, ok := execWords(value)
+	switch {
+	case !ok || len(words) == 0:
+		d.inexpressible = "its quoting is not read here"
+	case !strings.HasPrefix(words[0], "/"):
+		d.inexpressible = "its program has a prefix or no absolute path"
+	case strings.Contains(value, "$"):
+		d.inexpressible = "its command uses variables"
+	case contains([]string{"/usr/bin/jetson_clocks", "/usr/sbin/nvpmodel"}, words[0]):
+		d.inexpressible = "it changes what power modes own; use power.default and power.modes"
+	}
+	return func() {
+		if im.config.has("services", unit, "exec") {
+			d.line.left("yoctune services have one command")
+			return
+		}
+		if ignored {
+			d.line.Trap = IgnoredFailure
+			d.line.adjusted("a failure is no longer ignored")
+		}
+		if base := path.Base(words[0]); (base == "sh" || base == "bash") && len(words) > 1 && words[1] == "-c" {
+			d.line.Trap = ShellExec
+		}
+		im.set(d.line, quotedList(words), "services", unit, "exec")
+	}
+}
+
+// execWords splits a command line as systemd.service(5) does, without its C
+// escapes.
+func execWords(s string) ([]string, bool) {
+	var words []string
+	var b strings.Builder
+	quote, open := rune(0), false
+	for _, r := range s {
+		switch {
+		case r == '\\':
+			return nil, false
+		case quote != 0 && r == quote:
+			quote = 0
+		case quote == 0 && (r == '"' || r == '\''):
+			quote, open = r, true
+		case quote == 0 && (r == ' ' || r == '\t'):
+			if open {
+				words = append(words, b.String())
+				b.Reset()
+				open = false
+			}
+		default:
+			b.WriteRune(r)
+			open = true
+		}
+	}
+	if open {
+		words = append(words, b.String())
+	}
+	return words, quote == 0
+}
+
+func (im *importer) environment(d *directive, unit string) {
+	words, ok := execWords(d.value)
+	if !ok {
+		d.line.left("its quoting is not read here")
+		return
+	}
+	for _, w := range words {
+		name, value, has := strings.Cut(w, "=")
+		if !has || !word(name) {
+			d.line.part(clean(w), "no NAME=value")
+			continue
+		}
+		im.set(d.line, quoted(value), "services", unit, "environment", name)
+	}
+}
+
+// unitSize reads a size of systemd, whose K, M and G are powers of 1024.
+func unitSize(s string) (string, bool) {
+	for suffix, unit := range map[string]string{"K": "KiB", "M": "MiB", "G": "GiB", "T": "TiB"} {
+		if digits, ok := strings.CutSuffix(s, suffix); ok {
+			if _, ok := number(digits); ok {
+				return digits + unit, true
+			}
+		}
+	}
+	if _, ok := number(s); ok {
+		return s + "B", true
+	}
+	return "", false
+}
