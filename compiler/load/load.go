@@ -207,6 +207,13 @@ func (l *loader) syntax(name string, e cueerrors.Error) {
 	l.report.Add(diag.Diagnostic{ID: "YT0001", Severity: diag.Error, Pos: pos, Message: "syntax: " + fmt.Sprintf(format, args...)})
 }
 
+// isSchema tells the schema's import path, with or without the version and the
+// package name that CUE allows after it.
+func isSchema(path string) bool {
+	rest, ok := strings.CutPrefix(path, schema.ImportPath)
+	return ok && (rest == "" || rest[0] == '@' || rest[0] == ':')
+}
+
 // pure lists CUE's built-in packages that compute from their arguments alone.
 // Packages that read the machine or run programs are not among them.
 func pure(path string) bool {
@@ -222,7 +229,7 @@ func pure(path string) bool {
 func (l *loader) refuse(f *ast.File) {
 	for spec := range f.ImportSpecs() {
 		path := strings.Trim(spec.Path.Value, `"`)
-		if path == schema.ImportPath || strings.HasPrefix(path, schema.ImportPath+"@") || strings.HasPrefix(path, schema.ImportPath+":") || pure(path) {
+		if isSchema(path) || pure(path) {
 			continue
 		}
 		l.report.Add(diag.Diagnostic{ID: "YT0003", Severity: diag.Error, Pos: position(spec.Path.Pos()),
@@ -286,7 +293,7 @@ func definitions() []string {
 func (l *loader) evaluate(files []*ast.File) {
 	bctx := build.NewContext()
 	inst := bctx.NewInstance("", func(_ token.Pos, path string) *build.Instance {
-		if path == schema.ImportPath {
+		if isSchema(path) {
 			return standIn(bctx)
 		}
 		return nil
@@ -306,15 +313,13 @@ func (l *loader) evaluate(files []*ast.File) {
 		l.cueErrors(err, files)
 		return
 	}
-	w := &walker{files: map[*token.File]string{}}
+	w := walker{}
 	l.cfg.Root = w.node(v)
 }
 
-type walker struct {
-	files map[*token.File]string
-}
+type walker struct{}
 
-func (w *walker) node(v cue.Value) *Node {
+func (w walker) node(v cue.Value) *Node {
 	n := &Node{Pos: w.valuePos(v)}
 	switch v.Kind() {
 	case cue.BoolKind:
@@ -356,7 +361,7 @@ func (w *walker) node(v cue.Value) *Node {
 }
 
 // valuePos is where a value was written: the value of the field, not its label.
-func (w *walker) valuePos(v cue.Value) plan.Position {
+func (w walker) valuePos(v cue.Value) plan.Position {
 	switch src := v.Source().(type) {
 	case *ast.Field:
 		return position(src.Value.Pos())
@@ -368,7 +373,7 @@ func (w *walker) valuePos(v cue.Value) plan.Position {
 	return position(v.Pos())
 }
 
-func (w *walker) labelPos(v cue.Value) plan.Position {
+func (w walker) labelPos(v cue.Value) plan.Position {
 	if f, ok := v.Source().(*ast.Field); ok {
 		return position(f.Label.Pos())
 	}
