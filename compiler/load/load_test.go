@@ -112,3 +112,17 @@ func FuzzFiles(f *testing.F) {
 		}
 	})
 }
+
+func TestTheSchemaMayBeImportedWithAVersion(t *testing.T) {
+	for _, path := range []string{"schema", "schema@v0", "schema:schema", "schema@v0:schema"} {
+		text := "package a\nimport s \"github.com/yoctune/yoctune/" + path + "\"\ns.#Config & {x: 1}\n"
+		cfg, report := Files(map[string][]byte{"a.cue": []byte(text)})
+		if report.Failed() || cfg.Root.Get("x") == nil {
+			t.Errorf("%s: %+v", path, report.All())
+		}
+	}
+	_, report := Files(map[string][]byte{"a.cue": []byte("package a\nimport \"github.com/yoctune/yoctune/schemas\"\nx: schemas.y\n")})
+	if all := report.All(); len(all) == 0 || all[0].ID != "YT0003" {
+		t.Errorf("a neighbour of the schema is imported: %+v", all)
+	}
+}
