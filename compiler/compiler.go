@@ -15,6 +15,7 @@ import (
 	"github.com/yoctune/yoctune/compiler/diag"
 	"github.com/yoctune/yoctune/compiler/load"
 	"github.com/yoctune/yoctune/compiler/resolve"
+	"github.com/yoctune/yoctune/compiler/sandbox"
 	"github.com/yoctune/yoctune/emitters"
 	"github.com/yoctune/yoctune/emitters/all"
 	"github.com/yoctune/yoctune/emitters/quote"
@@ -29,10 +30,25 @@ type Project struct {
 	Report   *diag.Report
 }
 
-// Open reads, resolves and judges the configuration in a folder. What is wrong
-// with it is in the project's report; the error is about reading the folder.
-func Open(dir string) (*Project, error) {
-	cfg, report, err := load.Dir(dir)
+// Options say how a configuration is read.
+type Options struct {
+	// Vars are values for the variables of HCL and for std.extVar of Jsonnet.
+	Vars map[string]string
+}
+
+// Open is [Options.Open] without options.
+func Open(dir string) (*Project, error) { return Options{}.Open(dir) }
+
+// Open reads, resolves and judges the configuration in a folder: its CUE, HCL
+// and Jsonnet files, unified. What is wrong with it is in the project's report;
+// the error is about reading the folder.
+func (o Options) Open(dir string) (*Project, error) {
+	end := sandbox.FrontEnd{Vars: o.Vars}
+	if root, err := os.OpenRoot(dir); err == nil {
+		defer root.Close()
+		end.Root = root.FS()
+	}
+	cfg, report, err := load.Dir(dir, end)
 	if err != nil {
 		return nil, err
 	}

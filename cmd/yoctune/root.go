@@ -5,9 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 
 	"github.com/spf13/cobra"
+
+	"github.com/yoctune/yoctune/compiler/sandbox"
 )
 
 // Exit codes.
@@ -34,6 +37,9 @@ func (e usageError) Unwrap() error { return e.err }
 
 // run is the program with its edges as parameters.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	if sandbox.Asked(args) {
+		return sandbox.Serve(os.Stdin, stdout)
+	}
 	root := newRootCommand()
 	root.SetArgs(args)
 	root.SetOut(stdout)

@@ -2,6 +2,7 @@ package load
 
 import (
 	"io/fs"
+	"strconv"
 
 	"cuelang.org/go/cue/ast"
 	"cuelang.org/go/cue/literal"
@@ -39,9 +40,9 @@ type Evaluated struct {
 	Diagnostics []diag.Diagnostic
 }
 
-// TooDeep finds the first bracket of a text that is nested deeper than any real
+// DeepAt finds the first bracket of a text that is nested deeper than any real
 // configuration, before a recursive parser sees it.
-func TooDeep(text []byte) (line, column int, deep bool) { return tooDeep(text) }
+func DeepAt(text []byte) (line, column int, deep bool) { return tooDeep(text) }
 
 // others names the files of the front ends in the words of a message.
 func others(ends []FrontEnd) string {
@@ -172,3 +173,7 @@ func (w *writer) expr(n *Node) ast.Expr {
 	}
 	return &ast.StructLit{Lbrace: pos, Elts: w.fields(n)}
 }
+
+// Decimal writes a number with a fraction with as few digits as name it, so that
+// 0.5 is the same text in every language.
+func Decimal(f float64) string { return strconv.FormatFloat(f, 'g', -1, 64) }

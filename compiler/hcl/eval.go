@@ -1,0 +1,282 @@
+package hcl
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/convert"
+
+	"github.com/yoctune/yoctune/compiler/diag"
+)
+
+// eval computes an expression with the names of a module. What it needs is
+// computed first; failures are reported once, where they are.
+func (m *module) eval(expr hclsyntax.Expression) (cty.Value, bool) {
+	e := m.ev
+	ctx := &hcl.EvalContext{Functions: e.functions}
+	needs := expr.Variables()
+	if len(needs) > 0 {
+		spaces := map[string]map[string]cty.Value{}
+		for _, t := range needs {
+			if !m.need(t, spaces) {
+				return cty.DynamicVal, false
+			}
+		}
+		ctx.Variables = map[string]cty.Value{}
+		for name, members := range spaces {
+			ctx.Variables[name] = cty.ObjectVal(members)
+		}
+	}
+	v, diags := expr.Value(ctx)
+	e.report(diags, false)
+	if diags.HasErrors() {
+		return cty.DynamicVal, false
+	}
+	if !v.IsWhollyKnown() {
+		e.errorf("YT0107", e.place(expr.Range()), "", "the value is not decided")
+		return cty.DynamicVal, false
+	}
+	return v, true
+}
+
+// need computes what a reference such as local.quiet.thp names.
+func (m *module) need(t hcl.Traversal, spaces map[string]map[string]cty.Value) bool {
+	root, name, at := t.RootName(), "", t.SourceRange()
+	if len(t) > 1 {
+		name = stepName(t[1])
+	}
+	var known []string
+	var v cty.Value
+	ok := false
+	switch root {
+	case "var":
+		if known = slices.Sorted(maps.Keys(m.vars)); m.vars[name] != nil {
+			v, ok = m.ev.variable(m.vars[name])
+			if !ok {
+				return false
+			}
+		}
+	case "local":
+		if known = slices.Sorted(maps.Keys(m.locals)); m.locals[name] != nil {
+			v, ok = m.ev.compute(m.locals[name])
+			if !ok {
+				return false
+			}
+		}
+	case "module":
+		if known = slices.Sorted(maps.Keys(m.calls)); m.calls[name] != nil {
+			v, ok = m.ev.results(m, m.calls[name])
+			if !ok {
+				return false
+			}
+		}
+	default:
+		m.ev.add(diag.Diagnostic{ID: "YT0005", Pos: m.ev.place(at), Message: fmt.Sprintf("the name %q is not defined", root),
+			Help: "quote it if it is meant as text; variables are var.NAME, locals local.NAME"})
+		return false
+	}
+	if !ok {
+		d := diag.Diagnostic{ID: "YT0005", Pos: m.ev.place(at), Message: fmt.Sprintf("%s.%s is not defined", root, name), Help: diag.DidYouMean(name, known)}
+		if name == "" {
+			d.Message = fmt.Sprintf("%s is not a value: name one of its members", root)
+		}
+		m.ev.add(d)
+		return false
+	}
+	if spaces[root] == nil {
+		spaces[root] = map[string]cty.Value{}
+	}
+	spaces[root][name] = v
+	return true
+}
+
+// stepName is the name that a step of a reference takes: .quiet or ["quiet"].
+func stepName(step hcl.Traverser) string {
+	switch s := step.(type) {
+	case hcl.TraverseAttr:
+		return s.Name
+	case hcl.TraverseIndex:
+		if s.Key.Type() == cty.String && s.Key.IsKnown() && !s.Key.IsNull() {
+			return s.Key.AsString()
+		}
+	}
+	return ""
+}
+
+// compute is the value of a local or an output.
+func (e *evaluator) compute(v *value) (cty.Value, bool) {
+	switch v.state {
+	case computed:
+		return v.v, true
+	case failed:
+		return cty.DynamicVal, false
+	case computing:
+		e.add(diag.Diagnostic{ID: "YT0108", Pos: e.place(v.expr.Range()), Message: v.name + " depends on itself",
+			Help: "give one of the names in the circle a value of its own"})
+		return cty.DynamicVal, false
+	}
+	v.state = computing
+	result, ok := v.in.eval(v.expr)
+	if !ok {
+		v.state = failed
+		return cty.DynamicVal, false
+	}
+	v.v, v.state = result, computed
+	return result, true
+}
+
+// variable is the value of a variable: from the command line, from the caller
+// of the module, or the default.
+func (e *evaluator) variable(v *variable) (cty.Value, bool) {
+	if v.state == computed {
+		return v.v, true
+	}
+	if v.state == failed {
+		return cty.DynamicVal, false
+	}
+	at := v.pos
+	var result cty.Value
+	switch {
+	case v.text != nil:
+		result = cty.StringVal(*v.text)
+		if !v.typ.IsPrimitiveType() && v.typ != cty.DynamicPseudoType {
+			expr, diags := hclsyntax.ParseExpression([]byte(*v.text), "--"+v.name, hcl.InitialPos)
+			var more hcl.Diagnostics
+			if !diags.HasErrors() {
+				result, more = expr.Value(nil)
+				diags = append(diags, more...)
+			}
+			if diags.HasErrors() {
+				v.state = failed
+				e.add(diag.Diagnostic{ID: "YT0101", Pos: at, Message: fmt.Sprintf("%s is given as %q, which is not a value of its type", v.name, diag.Visible(*v.text)), Help: "write it as in a file, such as --var 'cores=[4, 5]'"})
+				return cty.DynamicVal, false
+			}
+		}
+	case v.expr != nil:
+		var ok bool
+		at = e.place(v.expr.Range())
+		if result, ok = e.compute(&v.value); !ok {
+			return cty.DynamicVal, false
+		}
+	default:
+		v.state = failed
+		e.add(diag.Diagnostic{ID: "YT0107", Pos: at, Message: v.name + " has no value",
+			Help: fmt.Sprintf("give one with --var %s=VALUE, where the module is called, or as its default", strings.TrimPrefix(v.name, "var."))})
+		return cty.DynamicVal, false
+	}
+	converted, err := convert.Convert(result, v.typ)
+	if err != nil {
+		v.state = failed
+		e.add(diag.Diagnostic{ID: "YT0101", Pos: at, Message: "wrong type for " + v.name, Expected: v.typ.FriendlyName(), Got: result.Type().FriendlyName(), Help: err.Error()})
+		return cty.DynamicVal, false
+	}
+	v.v, v.state = converted, computed
+	return converted, true
+}
+
+// results is the object of a module's outputs.
+func (e *evaluator) results(m *module, c *call) (cty.Value, bool) {
+	inner := m.open(c)
+	if inner == nil {
+		return cty.DynamicVal, false
+	}
+	members := map[string]cty.Value{}
+	for name, out := range inner.outputs {
+		v, ok := e.compute(out)
+		if !ok {
+			return cty.DynamicVal, false
+		}
+		members[name] = v
+	}
+	return cty.ObjectVal(members), true
+}
+
+// add reports what keeps the configuration from being evaluated.
+func (e *evaluator) add(d diag.Diagnostic) {
+	if e.quiet > 0 {
+		return
+	}
+	e.incomplete = true
+	e.soft(d)
+}
+
+// soft reports a mistake beside which the rest can still be checked.
+func (e *evaluator) soft(d diag.Diagnostic) {
+	d.Severity = diag.Error
+	e.found = append(e.found, d)
+}
+
+func (e *evaluator) errorf(id string, pos position, path, format string, args ...any) {
+	e.add(diag.Diagnostic{ID: id, Pos: pos, Path: path, Message: fmt.Sprintf(format, args...)})
+}
+
+// report adds what HCL says. This function alone knows its texts.
+func (e *evaluator) report(diags hcl.Diagnostics, parsing bool) {
+	for _, h := range diags {
+		if h.Severity != hcl.DiagError {
+			continue
+		}
+		d := diag.Diagnostic{ID: "YT0100"}
+		if parsing {
+			d.ID = "YT0001"
+		}
+		if h.Subject != nil {
+			d.Pos = e.place(*h.Subject)
+		}
+		cause, rest, _ := strings.Cut(strings.TrimSpace(h.Detail), ". ")
+		rest, _, _ = strings.Cut(rest, "\n")
+		d.Message = lower(h.Summary) + ": " + lower(strings.TrimSuffix(cause, "."))
+		d.Help = lower(strings.TrimSuffix(rest, "."))
+		switch h.Summary {
+		case "Attribute redefined":
+			d.ID, d.Help = "YT0105", "keep one of them"
+			var file string
+			var line, column int
+			if i := strings.LastIndex(h.Detail, " at "); i >= 0 {
+				place := strings.Split(h.Detail[i+4:], ":")
+				if len(place) == 2 {
+					file = place[0]
+					if n, _ := fmt.Sscanf(place[1], "%d,%d", &line, &column); n == 2 {
+						d.Related = []diag.Related{{Pos: position{File: file, Line: line, Column: column}, Message: "the other definition"}}
+					}
+				}
+			}
+			name, _, _ := strings.Cut(strings.TrimPrefix(h.Detail, `The argument "`), `"`)
+			d.Message = fmt.Sprintf("%q is given twice", name)
+		case "Call to unknown function":
+			d.ID = "YT0005"
+			if d.Help == "" {
+				d.Help = "functions here compute from their arguments alone; there is none that reads files, the environment or the clock"
+			}
+		case "Unsupported attribute", "Unknown variable", "Invalid index":
+			d.ID = "YT0005"
+		case "Invalid type specification":
+			d.ID = "YT0101"
+		}
+		e.add(d)
+	}
+}
+
+// lower begins a sentence of HCL in small letters, as messages here do.
+func lower(s string) string {
+	if len(s) > 1 && s[0] >= 'A' && s[0] <= 'Z' && (s[1] < 'A' || s[1] > 'Z') {
+		return string(s[0]-'A'+'a') + s[1:]
+	}
+	return s
+}
+
+// reason is the part of a file error that does not repeat its path.
+func reason(err error) string {
+	var pe *fs.PathError
+	if errors.As(err, &pe) {
+		err = pe.Err
+	}
+	return err.Error()
+}

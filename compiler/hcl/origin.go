@@ -1,0 +1,155 @@
+package hcl
+
+import (
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// maxHops bounds how far a value is followed to where it was written.
+const maxHops = 64
+
+// origin follows a value from where it is used to where it was written: through
+// locals, variables, outputs, conditions and parentheses. It only looks for a
+// better place; where it cannot follow, the use is the place.
+func (e *evaluator) origin(at source) source {
+	for range maxHops {
+		next, ok := e.hop(at)
+		if !ok {
+			break
+		}
+		at = next
+	}
+	return at
+}
+
+func (e *evaluator) hop(at source) (source, bool) {
+	switch x := at.expr.(type) {
+	case *hclsyntax.ParenthesesExpr:
+		return source{x.Expression, at.m}, true
+	case *hclsyntax.TemplateWrapExpr:
+		return source{x.Wrapped, at.m}, true
+	case *hclsyntax.ConditionalExpr:
+		v, ok := e.known(source{x.Condition, at.m})
+		if !ok || v.IsNull() || v.Type() != cty.Bool {
+			return at, false
+		}
+		if v.True() {
+			return source{x.TrueResult, at.m}, true
+		}
+		return source{x.FalseResult, at.m}, true
+	case *hclsyntax.ScopeTraversalExpr:
+		return e.definition(at, x.Traversal)
+	case *hclsyntax.IndexExpr:
+		key, ok := e.known(source{x.Key, at.m})
+		if !ok {
+			return at, false
+		}
+		return e.step(source{x.Collection, at.m}, key)
+	}
+	return at, false
+}
+
+// definition finds the expression behind local.NAME, var.NAME or
+// module.NAME.OUTPUT and walks down the rest of the reference.
+func (e *evaluator) definition(at source, t hcl.Traversal) (source, bool) {
+	if len(t) < 2 {
+		return at, false
+	}
+	name, rest := stepName(t[1]), t[2:]
+	var def *value
+	switch t.RootName() {
+	case "local":
+		def = at.m.locals[name]
+	case "var":
+		if v := at.m.vars[name]; v != nil && v.text == nil {
+			def = &v.value
+		}
+	case "module":
+		if c := at.m.calls[name]; c != nil && c.module != nil && len(rest) > 0 {
+			def, rest = c.module.outputs[stepName(rest[0])], rest[1:]
+		}
+	}
+	if def == nil || def.expr == nil {
+		return at, false
+	}
+	to := source{def.expr, def.in}
+	for _, s := range rest {
+		var key cty.Value
+		switch s := s.(type) {
+		case hcl.TraverseAttr:
+			key = cty.StringVal(s.Name)
+		case hcl.TraverseIndex:
+			key = s.Key
+		default:
+			return at, false
+		}
+		next, ok := e.step(to, key)
+		if !ok {
+			return at, false
+		}
+		to = next
+	}
+	return to, true
+}
+
+// step finds the member of an object or the element of a list.
+func (e *evaluator) step(at source, key cty.Value) (source, bool) {
+	at = e.origin(at)
+	if key.IsNull() {
+		return at, false
+	}
+	if key.Type() == cty.String {
+		m, ok := e.written(at)[key.AsString()]
+		return m.source, ok
+	}
+	tuple, ok := at.expr.(*hclsyntax.TupleConsExpr)
+	if !ok || key.Type() != cty.Number {
+		return at, false
+	}
+	i, _ := key.AsBigFloat().Int64()
+	if i < 0 || i >= int64(len(tuple.Exprs)) {
+		return at, false
+	}
+	return source{tuple.Exprs[i], at.m}, true
+}
+
+// member is a member of an object and where its name was written.
+type member struct {
+	source
+	pos position
+}
+
+// written lists the members of an object that are written out, by name: those of
+// { … } and of merge(…), whose later arguments win. Members that a for expression
+// makes all come from it.
+func (e *evaluator) written(at source) map[string]member {
+	at = e.origin(at)
+	members := map[string]member{}
+	switch x := at.expr.(type) {
+	case *hclsyntax.ObjectConsExpr:
+		for _, item := range x.Items {
+			key, ok := e.known(source{item.KeyExpr, at.m})
+			if ok && !key.IsNull() && key.Type() == cty.String {
+				members[key.AsString()] = member{source{item.ValueExpr, at.m}, e.place(item.KeyExpr.Range())}
+			}
+		}
+	case *hclsyntax.FunctionCallExpr:
+		if x.Name != "merge" || x.ExpandFinal {
+			return nil
+		}
+		for _, arg := range x.Args {
+			for name, m := range e.written(source{arg, at.m}) {
+				members[name] = m
+			}
+		}
+	}
+	return members
+}
+
+// known computes an expression for its place's sake: a failure is no error.
+func (e *evaluator) known(at source) (cty.Value, bool) {
+	e.quiet++
+	defer func() { e.quiet-- }()
+	return at.m.eval(at.expr)
+}

@@ -1,0 +1,141 @@
+// Video analytics on a Jetson Orin Nano: one camera, one model, 20 W.
+local sysctl = import 'sysctl.libsonnet';
+
+{
+  layer: {
+    name: 'vision-tuning',
+    maintainer: 'Platform Team <platform@example.com>',
+    description: 'Steady 30 frames a second of video analytics inside 20 W',
+    serial: 1,
+  },
+
+  targets: {
+    'line-camera': {
+      board: 'orin-nano-8gb',
+      machine: 'jetson-orin-nano-devkit',
+      release: 'scarthgap',
+      use: ['quiet-box', 'network', 'inference'],
+
+      // This box writes little: a smaller cache of dirty pages keeps the
+      // NVMe from stalling the capture thread.
+      sysctl: { 'vm.dirty_ratio': 10 },
+    },
+  },
+
+  // What any box that must not stutter gets.
+  profiles: {
+    'quiet-box': {
+      cpu: { governor: 'schedutil' },
+      memory: {
+        thp: 'madvise',
+        ksm: false,
+        zram: { size: '2GiB', algorithm: 'lz4' },
+      },
+      sysctl: sysctl.calm + { 'vm.dirty_ratio': 15 },
+      storage: {
+        'nvme*': { scheduler: 'none', readahead: '512KiB' },
+        'mmcblk*': { scheduler: 'mq-deadline', readahead: '256KiB' },
+      },
+      packages: { perf: 'install' },
+      monitor: { interval: '1s', metrics: true },
+      runtime: { manifest: 'dist-manifest.json' },
+    },
+
+    // Results leave over a long, lossy link.
+    network: {
+      kernel: {
+        config: {
+          TCP_CONG_ADVANCED: 'y',  // without it kconfig drops BBR silently
+          TCP_CONG_BBR: 'm',
+          NET_SCH_FQ: 'm',
+        },
+      },
+      sysctl: sysctl.buffers(128 * 1024 * 1024) + {
+        'net.core.default_qdisc': 'fq',
+        'net.core.netdev_max_backlog': 5000,
+        'net.ipv4.tcp_congestion_control': 'bbr',
+      },
+      modules: { sch_fq: 'load' },
+    },
+
+    inference: {
+      power: {
+        default: 'INFER_20W',
+        modes: {
+          // The stock 25W mode with the memory clock kept and the CPU held
+          // back: the GPU does the work.
+          INFER_20W: {
+            from: '25W',
+            cpu: { max: '1.1904GHz' },
+            gpu: { min: '306MHz', max: '918MHz' },
+          },
+        },
+        adaptive: {
+          up: { load: 80, 'for': '2s' },
+          down: { load: 40, 'for': '30s' },
+          ladder: ['15W', 'INFER_20W', '25W'],
+        },
+      },
+
+      // Cores 4 and 5 share a cluster and a clock of their own.
+      cpu: { isolate: [4, 5] },
+      kernel: {
+        config: {
+          IOSCHED_BFQ: 'm',
+          MQ_IOSCHED_DEADLINE: 'y',
+        },
+      },
+
+      services: {
+        'vision.service': {
+          description: 'Video analytics',
+          exec: ['/usr/bin/vision', '--results', '/run/vision/labels'],
+          slice: 'inference',
+          after: ['yoctuned.service', 'network-online.target'],
+          wants: ['network-online.target'],
+          environment: { VISION_LOG: 'journal' },
+          nice: -5,
+          memoryMax: '3GiB',
+        },
+      },
+
+      // Read the serial on each label that passes the line camera.
+      pipelines: {
+        labels: {
+          source: { kind: 'file', path: 'media/serials.nv12', format: 'nv12', width: 192, height: 48, fps: 30 },
+          stages: {
+            frame: {
+              kind: 'preprocess',
+              input: 'source',
+              width: 320,
+              height: 48,
+              fit: 'letterbox',
+              color: 'bgr',
+              pad: 128,
+              mean: [0.5, 0.5, 0.5],
+              std: [0.5, 0.5, 0.5],
+            },
+            read: {
+              kind: 'model',
+              input: 'frame',
+              path: 'ch_PP-OCRv4_rec_infer.onnx',
+              sha256: '06b3e6af6c59a1ba5d53790ed8c2e4b2de389870b6cf5a97f349f3412cb269c0',
+            },
+            text: {
+              kind: 'postprocess',
+              input: 'read',
+              decode: 'ctc',
+              labels: 'ppocr_keys_v1.txt',
+              threshold: 0.5,
+            },
+          },
+          slo: { latencyP95: '33ms', minFps: 30 },
+          cpus: [4, 5],
+        },
+      },
+    },
+  },
+
+  // The vision program pins its threads itself.
+  suppress: { 'isolcpus-affinity': { reason: 'vision pins one thread to each isolated core' } },
+}
