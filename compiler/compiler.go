@@ -13,6 +13,7 @@ import (
 	"github.com/yoctune/yoctune/compiler/check"
 	"github.com/yoctune/yoctune/compiler/conform"
 	"github.com/yoctune/yoctune/compiler/diag"
+	"github.com/yoctune/yoctune/compiler/hcl"
 	"github.com/yoctune/yoctune/compiler/load"
 	"github.com/yoctune/yoctune/compiler/resolve"
 	"github.com/yoctune/yoctune/compiler/sandbox"
@@ -66,6 +67,7 @@ func OpenFiles(files map[string][]byte) *Project {
 func finish(cfg *load.Config, report *diag.Report, read func(string) ([]byte, error)) *Project {
 	lang := conform.Language()
 	p := &Project{Config: cfg, Language: lang, Report: report}
+	report.Words = hcl.Words(lang)
 	if cfg == nil || cfg.Root == nil {
 		return p
 	}

@@ -28,6 +28,7 @@ func (o *buildOptions) selectionFlags(cmd *cobra.Command) {
 	f.StringVar(&o.Target, "target", "", "only this target")
 	f.StringVar(&o.Release, "release", "", "only the targets of this release")
 	f.BoolVar(&o.All, "all", false, "every release, each in OUT/<layer>-<release>")
+	variables(cmd)
 	cmd.MarkFlagsMutuallyExclusive("release", "all")
 	cmd.MarkFlagsMutuallyExclusive("target", "all")
 }
@@ -106,7 +107,7 @@ func build(cmd *cobra.Command, dir string, o buildOptions) error {
 // open reads a configuration and makes the layers of a selection; what was
 // found is shown.
 func open(cmd *cobra.Command, dir, format string, sel compiler.Selection) (*compiler.Project, []compiler.Layer, error) {
-	p, err := compiler.Open(dir)
+	p, err := openProject(cmd, dir)
 	if err != nil {
 		return nil, nil, err
 	}

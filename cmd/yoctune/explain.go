@@ -47,6 +47,7 @@ Fields and lines are looked up in the configuration of --dir.`,
 			return explainField(cmd, format, dir, args[0])
 		},
 	}
+	variables(cmd)
 	cmd.Flags().StringVar(&dir, "dir", ".", "folder of the configuration")
 	return cmd
 }
@@ -81,7 +82,7 @@ func showPage(w io.Writer, format string, page diag.Explanation) error {
 }
 
 func explainField(cmd *cobra.Command, format, dir, what string) error {
-	p, err := compiler.Open(dir)
+	p, err := openProject(cmd, dir)
 	if err != nil {
 		return err
 	}

@@ -51,6 +51,7 @@ Without -o the plan is written to the standard output.`,
 			return writePlan(cmd, format, out, doc, origins)
 		},
 	}
+	variables(cmd)
 	f := cmd.Flags()
 	f.StringVar(&target, "target", "", "target of the configuration; may be left out when there is one")
 	f.StringVarP(&out, "output", "o", "", "file to write")
@@ -73,7 +74,7 @@ func planOfTable(cmd *cobra.Command, format, file string) (*plan.Plan, plan.Orig
 }
 
 func planOfTarget(cmd *cobra.Command, format, dir, target string) (*plan.Plan, plan.Origins, error) {
-	p, err := compiler.Open(dir)
+	p, err := openProject(cmd, dir)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -65,10 +65,10 @@ func newRootCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "yoctune",
 		Short: "Turn a tuning configuration into a Yocto layer for Jetson devices",
-		Long: `yoctune reads a configuration written in CUE and writes a Yocto layer: power
-modes, kernel configuration and arguments, sysctls, udev rules, services and the
-plan that yoctuned enforces on the device. Every message names the line that
-caused it.
+		Long: `yoctune reads a configuration written in CUE, HCL or Jsonnet and writes a Yocto
+layer: power modes, kernel configuration and arguments, sysctls, udev rules,
+services and the plan that yoctuned enforces on the device. Every message names
+the line that caused it.
 
 Exit status: 0 done, 1 the request is wrong or failed, 2 usage, 3 it ran and the
 answer is no (differences, a failed check).`,
@@ -86,7 +86,10 @@ answer is no (differences, a failed check).`,
 		newDiffCommand,
 		newPlanCommand,
 		newExplainCommand,
+		newInitCommand,
 		newImportCommand,
+		newFmtCommand,
+		newSchemaCommand,
 		newCheckLayerCommand,
 		newKernelCommand,
 		newFactsCommand,

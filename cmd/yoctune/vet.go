@@ -5,12 +5,10 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-
-	"github.com/yoctune/yoctune/compiler"
 )
 
 func newVetCommand() *cobra.Command {
-	return &cobra.Command{
+	return variables(&cobra.Command{
 		Use:   "vet DIR",
 		Short: "Check a configuration without writing anything",
 		Long: `Check the configuration in a folder: the language, the facts of boards and
@@ -25,7 +23,7 @@ GitHub workflow).`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return vet(cmd, args[0])
 		},
-	}
+	})
 }
 
 func vet(cmd *cobra.Command, dir string) error {
@@ -34,7 +32,7 @@ func vet(cmd *cobra.Command, dir string) error {
 	if err != nil {
 		return err
 	}
-	p, err := compiler.Open(dir)
+	p, err := openProject(cmd, dir)
 	if err != nil {
 		return err
 	}

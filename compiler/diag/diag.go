@@ -68,6 +68,10 @@ const Limit = 50
 type Report struct {
 	list   []Diagnostic
 	sorted bool
+
+	// Words, when it is set, puts a diagnostic into the words of the language
+	// that its file is written in. It must not change what it changed already.
+	Words func(*Diagnostic)
 }
 
 // Add puts a diagnostic into the report.
@@ -93,6 +97,11 @@ func (r *Report) Merge(other *Report) {
 // come last. Equal ones appear once.
 func (r *Report) All() []Diagnostic {
 	if !r.sorted {
+		for i := range r.list {
+			if r.Words != nil {
+				r.Words(&r.list[i])
+			}
+		}
 		slices.SortStableFunc(r.list, compare)
 		r.list = slices.CompactFunc(r.list, func(a, b Diagnostic) bool {
 			return a.ID == b.ID && a.Pos == b.Pos && a.Message == b.Message && a.Path == b.Path

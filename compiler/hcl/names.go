@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/yoctune/yoctune/compiler/conform"
 	"github.com/yoctune/yoctune/compiler/diag"
@@ -120,7 +121,20 @@ func camel(name string) string {
 // Words puts the names of the language in a diagnostic about an HCL file into
 // the form that HCL has for them.
 func Words(lang *conform.Schema) func(*diag.Diagnostic) {
-	word := regexp.MustCompile(`\b[a-z][a-z0-9]*[A-Z][A-Za-z0-9]*\b`)
+	rewrite := sync.OnceValue(func() func(string) string { return rewriter(lang) })
+	return func(d *diag.Diagnostic) {
+		if !strings.HasSuffix(d.Pos.File, Extension) {
+			return
+		}
+		if name, ok := strings.CutPrefix(d.Message, "unknown field "); ok {
+			d.Message = "unknown field " + snake(name)
+		}
+		d.Message, d.Help = rewrite()(d.Message), rewrite()(d.Help)
+	}
+}
+
+// rewriter replaces the language's names in a text, and no other words.
+func rewriter(lang *conform.Schema) func(string) string {
 	known := map[string]bool{}
 	seen := map[conform.Shape]bool{}
 	var collect func(sh conform.Shape)
@@ -138,20 +152,13 @@ func Words(lang *conform.Schema) func(*diag.Diagnostic) {
 		}
 	}
 	collect(lang.Root())
-	rewrite := func(text string) string {
+	word := regexp.MustCompile(`\b[a-z][a-z0-9]*[A-Z][A-Za-z0-9]*\b`)
+	return func(text string) string {
 		return word.ReplaceAllStringFunc(text, func(w string) string {
 			if known[w] {
 				return snake(w)
 			}
 			return w
 		})
-	}
-	return func(d *diag.Diagnostic) {
-		if strings.HasSuffix(d.Pos.File, Extension) {
-			if name, ok := strings.CutPrefix(d.Message, "unknown field "); ok {
-				d.Message = "unknown field " + snake(name)
-			}
-			d.Message, d.Help = rewrite(d.Message), rewrite(d.Help)
-		}
 	}
 }

@@ -1,0 +1,35 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/yoctune/yoctune/compiler"
+)
+
+// variables adds the flag for a configuration's variables to a command that
+// reads one.
+func variables(cmd *cobra.Command) *cobra.Command {
+	cmd.Flags().StringArray("var", nil, "NAME=VALUE of a variable: var.NAME in HCL, std.extVar('NAME') in Jsonnet; may be repeated")
+	return cmd
+}
+
+// openProject reads the configuration in a folder with the variables of the
+// command line.
+func openProject(cmd *cobra.Command, dir string) (*compiler.Project, error) {
+	given, err := cmd.Flags().GetStringArray("var")
+	if err != nil {
+		return nil, err
+	}
+	o := compiler.Options{Vars: map[string]string{}}
+	for _, g := range given {
+		name, value, ok := strings.Cut(g, "=")
+		if !ok || name == "" {
+			return nil, usageError{fmt.Errorf("--var %s: write it as NAME=VALUE", g)}
+		}
+		o.Vars[name] = value
+	}
+	return o.Open(dir)
+}
