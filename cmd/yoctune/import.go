@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -174,7 +173,7 @@ func summaryOf(r *importer.Result) importSummary {
 func writeImportReport(out io.Writer, r *importer.Result, o importOptions) error {
 	traps := importer.Traps()
 	var met []importer.Trap
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	file := ""
 	for _, l := range r.Lines {
 		if l.Trap != "" && !slices.Contains(met, l.Trap) {
 			met = append(met, l.Trap)
@@ -182,26 +181,27 @@ func writeImportReport(out io.Writer, r *importer.Result, o importOptions) error
 		if !o.all && (l.Verdict == importer.Comment || l.Verdict == importer.Understood && l.Trap == "") {
 			continue
 		}
+		if l.File != file {
+			file = l.File
+			fmt.Fprintln(out, file)
+		}
 		text := l.Text
 		if text == "" {
-			text = "-"
+			text = "(no text)"
 		}
-		fmt.Fprintf(w, "%s:%d:%d\t%s\t%s\n", l.File, l.Line, l.Column, l.Verdict, strings.ReplaceAll(text, "\t", " "))
+		const indent = "                      "
+		fmt.Fprintf(out, "  %6s  %-10s  %s\n", fmt.Sprintf("%d:%d", l.Line, l.Column), l.Verdict, strings.ReplaceAll(text, "\t", " "))
 		for _, more := range []struct{ mark, text string }{{"->", l.Path}, {"=", l.Why}, {"!", string(l.Trap)}} {
 			if more.text != "" {
-				fmt.Fprintf(w, "\t\t  %s %s\n", more.mark, more.text)
+				fmt.Fprintf(out, "%s%s %s\n", indent, more.mark, more.text)
 			}
 		}
 	}
-	if err := w.Flush(); err != nil {
-		return err
-	}
 	if len(met) > 0 {
-		fmt.Fprintln(out, "\nTraps met:")
+		fmt.Fprintln(out, "Traps met:")
 		for _, t := range met {
 			fmt.Fprintf(out, "  %s: %s\n", t, traps[t])
 		}
-		fmt.Fprintln(out)
 	}
 	s := summaryOf(r)
 	to := ""

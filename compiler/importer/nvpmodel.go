@@ -164,6 +164,16 @@ func (p *powerFile) mode(m nvpmodel.Mode) string {
 		}
 		return m.Name
 	}
+	if stock, ok := p.stock.Mode(m.Name); ok && !slices.ContainsFunc(differences(m, stock), func(d difference) bool { return expressible(d.setting) }) {
+		head.adjusted("the stock mode: what differs from it cannot be expressed")
+		if rest := missing(m, stock); len(rest) > 0 {
+			head.note("it also sets %s", strings.Join(rest, ", "))
+		}
+		for _, s := range m.Settings {
+			p.setting(s, stock, m.Name)
+		}
+		return m.Name
+	}
 	from := p.nearest(m)
 	if from.Name == "" || len(from.Settings) == 0 {
 		head.left("no stock mode to start from is known")

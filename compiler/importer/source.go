@@ -245,7 +245,8 @@ func split(s Source) (lines []*Line, problem string) {
 			l.Verdict, doc = Comment, nil
 		case ok:
 			l.Verdict = Comment
-			if comment != "" {
+			// The comments of NVIDIA's files describe the format, not the setting.
+			if comment != "" && s.Kind != NVPModel && s.Kind != NVFanControl {
 				doc = append(doc, comment)
 			}
 		default:
