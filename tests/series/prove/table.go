@@ -1,0 +1,96 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/yoctune/yoctune/compiler/checklayer"
+	"github.com/yoctune/yoctune/schema/facts/release"
+)
+
+// The table of the document stands between these lines.
+const (
+	tableBegins = "<!-- table: written by tests/series/prove -->"
+	tableEnds   = "<!-- end of table -->"
+)
+
+// columns are the steps of check-layer that the table shows, with their titles.
+func columns() [][2]string {
+	return [][2]string{
+		{"parse", "parse"}, {"appends", "appends attach"}, {"dependencies", "dependencies"}, {"variables", "`bitbake -e`"},
+		{"task package_qa", "tasks"}, {"installed files", "files"}, {"yocto-check-layer", "yocto-check-layer"},
+	}
+}
+
+// table is the record as Markdown, one row a machine.
+func table(rec *record) string {
+	var b strings.Builder
+	b.WriteString("| release | L4T | machine | SoC |")
+	for _, c := range columns() {
+		b.WriteString(" " + c[1] + " |")
+	}
+	b.WriteString(" time |\n|---|---|---|---|" + strings.Repeat("---|", len(columns())) + "---|\n")
+	for _, r := range rec.Results {
+		facts, _ := release.Lookup(r.Release)
+		fmt.Fprintf(&b, "| %s | %s | %s | %s |", r.Release, facts.L4T, r.Machine, r.SoC)
+		if len(r.Steps) == 0 {
+			fmt.Fprintf(&b, " not checked: %s |%s |\n", cell(r.Reason), strings.Repeat(" |", len(columns())-1))
+			continue
+		}
+		for _, c := range columns() {
+			b.WriteString(" " + verdict(r.Steps, c[0]) + " |")
+		}
+		fmt.Fprintf(&b, " %.0f s |\n", r.Seconds)
+	}
+	return b.String()
+}
+
+// verdict joins the steps of one name: one that failed decides, and one that ran
+// counts more than one that could not.
+func verdict(steps []checklayer.Step, name string) string {
+	text := "–"
+	for _, s := range steps {
+		if s.Name != name {
+			continue
+		}
+		switch s.Status {
+		case checklayer.Fail:
+			why := "see the record"
+			if len(s.Errors) > 0 {
+				why = s.Errors[0]
+			}
+			return "**failed**: " + cell(why)
+		case checklayer.Pass:
+			text = "pass"
+		case checklayer.Skipped:
+			if text == "–" {
+				text = "skipped"
+			}
+		}
+	}
+	return text
+}
+
+// cell keeps text from ending its cell.
+func cell(s string) string {
+	s, _, _ = strings.Cut(s, "\n")
+	if r := []rune(s); len(r) > 120 {
+		s = string(r[:120]) + "…"
+	}
+	return strings.ReplaceAll(s, "|", `\|`)
+}
+
+// writeTable replaces what stands between the two lines in the document.
+func writeTable(file string, rec *record) error {
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	before, rest, ok := strings.Cut(string(raw), tableBegins)
+	_, after, closed := strings.Cut(rest, tableEnds)
+	if !ok || !closed {
+		return fmt.Errorf("%s has no lines %q and %q around its table", file, tableBegins, tableEnds)
+	}
+	return replace(file, []byte(before+tableBegins+"\n"+table(rec)+tableEnds+after))
+}

@@ -1,0 +1,296 @@
+// Package series holds every supported release to its own spelling: one
+// configuration (config/) gives a layer for each, a file of checksums pins each
+// tree, and bitbake's parser reads each file of it. The real bitbake, with
+// checkouts, is run by the program in prove/.
+package series
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/yoctune/yoctune/compiler"
+	"github.com/yoctune/yoctune/compiler/diag"
+	"github.com/yoctune/yoctune/emitters"
+	"github.com/yoctune/yoctune/schema/facts/board"
+	"github.com/yoctune/yoctune/schema/facts/release"
+	"github.com/yoctune/yoctune/schema/plan"
+	"github.com/yoctune/yoctune/tests/bitbake/bbref"
+)
+
+var update = flag.Bool("update", false, "rewrite the checksums")
+
+func layers(t *testing.T) []compiler.Layer {
+	t.Helper()
+	p, err := compiler.Open("config")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ls := p.Layers(compiler.Selection{All: true})
+	if p.Report.Failed() {
+		var b bytes.Buffer
+		if err := diag.WriteText(&b, p.Report, p.Config.Sources, false); err != nil {
+			t.Fatal(err)
+		}
+		t.Fatalf("the configuration does not build:\n%s", b.String())
+	}
+	return ls
+}
+
+func facts(t *testing.T, l compiler.Layer) release.Release {
+	t.Helper()
+	r, ok := release.Lookup(l.Release)
+	if !ok {
+		t.Fatalf("no facts of release %s", l.Release)
+	}
+	return r
+}
+
+func TestEveryReleaseHasATargetForEachOfItsSoCs(t *testing.T) {
+	want := map[string][]string{
+		"kirkstone-l4t-r32.7.x": {"tegra186", "tegra194", "tegra210"},
+		"kirkstone":             {"tegra194", "tegra234"},
+		"scarthgap-l4t-r35.x":   {"tegra194", "tegra234"},
+		"scarthgap":             {"tegra234"},
+		"walnascar":             {"tegra234"},
+		"whinlatter":            {"tegra234"},
+		"wrynose":               {"tegra234", "tegra264"},
+		"master":                {"tegra234", "tegra264"},
+	}
+	got := map[string][]string{}
+	for _, l := range layers(t) {
+		for _, target := range l.Targets {
+			got[l.Release] = append(got[l.Release], soc(t, target))
+		}
+		slices.Sort(got[l.Release])
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+	for _, name := range release.Names() {
+		if got[name] == nil {
+			t.Errorf("release %s has no target", name)
+		}
+	}
+}
+
+func soc(t *testing.T, target *plan.Target) string {
+	t.Helper()
+	b, ok := board.Lookup(target.Board)
+	if !ok {
+		t.Fatalf("no facts of board %s", target.Board)
+	}
+	return b.SoC
+}
+
+// One file a release, one line a file of its layer: a change of an emitter
+// carries what it changes, and for whom.
+func TestEachReleaseYieldsItsPinnedTree(t *testing.T) {
+	for _, l := range layers(t) {
+		var b strings.Builder
+		for _, f := range l.Files {
+			fmt.Fprintf(&b, "%x %04o %s\n", sha256.Sum256(f.Data), f.Mode, f.Path)
+		}
+		path := filepath.Join("checksums", l.Release+".sha256")
+		if *update {
+			if err := os.WriteFile(path, []byte(b.String()), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		want, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatalf("%v; go test ./tests/series -update makes it", err)
+		}
+		for _, line := range changed(string(want), b.String()) {
+			t.Errorf("%s: %s (go test ./tests/series -update accepts it)", l.Release, line)
+		}
+	}
+}
+
+// changed names the files of two lists of checksums that differ.
+func changed(was, now string) []string {
+	entries := func(text string) map[string]string {
+		m := map[string]string{}
+		for line := range strings.Lines(text) {
+			if f := strings.Fields(line); len(f) == 3 {
+				m[f[2]] = f[0] + f[1]
+			}
+		}
+		return m
+	}
+	before, after := entries(was), entries(now)
+	var out []string
+	for path, sum := range after {
+		switch old, ok := before[path]; {
+		case !ok:
+			out = append(out, path+" is new")
+		case old != sum:
+			out = append(out, path+" has changed")
+		}
+	}
+	for path := range before {
+		if _, ok := after[path]; !ok {
+			out = append(out, path+" is gone")
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// find is the content of the one file whose path ends so, or "".
+func find(files []emitters.File, suffix string) string {
+	for _, f := range files {
+		if strings.HasSuffix(f.Path, suffix) {
+			return string(f.Data)
+		}
+	}
+	return ""
+}
+
+func appends(files []emitters.File) []string {
+	var names []string
+	for _, f := range files {
+		if pn, ok := strings.CutSuffix(filepath.Base(f.Path), "_%.bbappend"); ok {
+			names = append(names, pn)
+		} else if strings.HasSuffix(f.Path, ".bbappend") {
+			names = append(names, "versioned: "+f.Path)
+		}
+	}
+	return names
+}
+
+// What the series differ in, release by release. The facts are the argument of
+// each line; the layer has to follow them.
+func TestEachLayerIsSpeltAsItsSeriesWants(t *testing.T) {
+	for _, l := range layers(t) {
+		t.Run(l.Release, func(t *testing.T) {
+			r := facts(t, l)
+			is := func(what string, got, want bool) {
+				t.Helper()
+				if got != want {
+					t.Errorf("%s: %t, want %t", what, got, want)
+				}
+			}
+			conf := find(l.Files, "conf/layer.conf")
+			is("the layer is of the series", strings.Contains(conf, `LAYERSERIES_COMPAT_series = "`+r.Series+`"`), true)
+			is("layer.conf defines UNPACKDIR", strings.Contains(conf, `UNPACKDIR ??= "${WORKDIR}"`), !r.UnpackDir)
+			is("there is a configuration fragment", find(l.Files, "conf/fragments/series.conf") != "", r.Fragments)
+			is("there is a SECURITY file", find(l.Files, "SECURITY.md") != "" || !r.SecurityFile, true)
+			is("yoctuned is built from source", strings.Contains(find(l.Files, "yoctuned_0.1.0.bb"), "inherit go-mod"), r.GoSource)
+
+			want := slices.Clone(r.KernelPNs)
+			if l.Release == "scarthgap" { // the one target with power modes of its own
+				want = append(want, "tegra-nvpmodel-base")
+			}
+			slices.Sort(want)
+			got := slices.DeleteFunc(appends(l.Files), func(pn string) bool { return pn == "tegra-nvpmodel-base" && l.Release != "scarthgap" })
+			slices.Sort(got)
+			if d := cmp.Diff(want, got); d != "" {
+				t.Errorf("appends: %s", d)
+			}
+			for _, f := range l.Files {
+				text := string(f.Data)
+				// /lib is /usr/lib on some series only.
+				if strings.HasSuffix(f.Path, ".bb") {
+					for _, dir := range []string{"${D}/lib/", "${D}/usr/lib/", "${D}/etc/", `S = "${WORKDIR}`, "debug-tweaks", "${WORKDIR}/git"} {
+						is(f.Path+" has "+dir, strings.Contains(text, dir), false)
+					}
+				}
+				if strings.HasSuffix(f.Path, ".service") || strings.HasSuffix(f.Path, ".conf") && strings.Contains(f.Path, ".service.d") {
+					// nvpmodel.service follows whatever the L4T has before it.
+					is(f.Path+" is ordered on nvstartup", strings.Contains(text, "nvstartup"), false)
+				}
+				is(f.Path+" has a variable of old", strings.Contains(text, "_append ") || strings.Contains(text, "WHITELIST"), false)
+			}
+			for _, s := range r.SysctlFiles {
+				is("95-yoctune.conf is read after "+s, "95-yoctune.conf" > s, true)
+			}
+		})
+	}
+}
+
+func TestATX2LosesTheIsolationOfItsMachine(t *testing.T) {
+	for _, l := range layers(t) {
+		conf := find(l.Files, "conf/yoctune/series.conf")
+		if got, want := strings.Contains(conf, `KERNEL_ARGS:remove:jetson-tx2-devkit = "isolcpus=1-2"`), l.Release == "kirkstone-l4t-r32.7.x"; got != want {
+			t.Errorf("%s: %t, want %t", l.Release, got, want)
+		}
+	}
+}
+
+// Only wrynose and master have a recipe of a real-time kernel.
+func TestTheRealTimeKernelIsARecipeWhereThereIsOne(t *testing.T) {
+	for _, l := range layers(t) {
+		r := facts(t, l)
+		line := `PREFERRED_PROVIDER_virtual/kernel:`
+		if got := strings.Contains(find(l.Files, "conf/yoctune/series.conf"), line); got != (r.RTProvider != "") {
+			t.Errorf("%s: the layer chooses a kernel: %t", l.Release, got)
+		}
+	}
+}
+
+// bitbake's parser reads every file, for each machine, switched on and off, and
+// sees what the plan says.
+func TestBitBakeReadsEachLayerAsItsPlansSay(t *testing.T) {
+	for _, l := range layers(t) {
+		dir := t.TempDir()
+		for _, f := range l.Files {
+			p := filepath.Join(dir, filepath.FromSlash(f.Path))
+			if err := os.MkdirAll(filepath.Dir(p), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(p, f.Data, f.Mode); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r := facts(t, l)
+		for _, target := range l.Targets {
+			t.Run(target.Name, func(t *testing.T) {
+				request := bbref.Request{
+					Dir: dir, Machine: target.Machine, Overrides: "cuda:tegra:aarch64:" + soc(t, target),
+					UnpackDir: r.UnpackDir, Fragments: r.Fragments,
+				}
+				off := bbref.ParseLayer(t, request)
+				request.Enable = true
+				on := bbref.ParseLayer(t, request)
+				for _, p := range append(off.Problems, on.Problems...) {
+					t.Errorf("%s", p)
+				}
+				for _, name := range off.ConfigSet {
+					if strings.HasPrefix(name, "KERNEL_ARGS") || strings.HasPrefix(name, "DISTRO_FEATURES") {
+						t.Errorf("%s is set before the layer is switched on", name)
+					}
+				}
+				args := strings.Fields(on.Config["KERNEL_ARGS"])
+				for _, a := range target.Kernel.Args {
+					word := a.Name
+					if !a.Flag {
+						word += "=" + a.Value
+					}
+					if !slices.Contains(args, word) {
+						t.Errorf("KERNEL_ARGS is %q, without %q", on.Config["KERNEL_ARGS"], word)
+					}
+				}
+				if got := on.Config["DISTRO_FEATURES"]; !slices.Contains(strings.Fields(got), l.Feature()) {
+					t.Errorf("DISTRO_FEATURES is %q", got)
+				}
+				fragment := "file://yoctune-series.cfg"
+				for _, pn := range target.Kernel.Recipes {
+					a := on.Appends["recipes-kernel/linux/"+pn+"_%.bbappend"]
+					if !slices.Contains(strings.Fields(a.Values["SRC_URI"]), fragment) {
+						t.Errorf("%s: SRC_URI is %q, without %s", pn, a.Values["SRC_URI"], fragment)
+					}
+				}
+			})
+		}
+	}
+}
