@@ -3,14 +3,13 @@ package emitters
 import (
 	"bytes"
 	"errors"
-	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"text/template"
 
+	"github.com/Masterminds/sprig/v3"
+
 	"github.com/yoctune/yoctune/emitters/quote"
-	"github.com/yoctune/yoctune/schema/plan"
 )
 
 // sinks are the functions that may end an action of a template. Each knows one
@@ -107,33 +106,14 @@ func (t *Template) cause(target, id string) string {
 	return ""
 }
 
-// Funcs is what templates can call: the sinks, and what little they need besides.
-// These are our own, and typed, instead of sprig's two hundred: linking sprig costs
-// every start of the program more than all templates of a layer take to run.
+// Funcs is what templates can call: a few functions of sprig that give the same
+// answer each time, and the sinks. Naming them keeps out what asks the clock, the
+// environment or the network.
 func Funcs() template.FuncMap {
+	all := sprig.HermeticTxtFuncMap()
 	m := sinks()
-	m["default"] = func(otherwise, s string) string {
-		if s == "" {
-			return otherwise
-		}
-		return s
-	}
-	m["ternary"] = func(yes, no string, condition bool) string {
-		if condition {
-			return yes
-		}
-		return no
-	}
-	m["list"] = func(words ...string) []string { return words }
-	m["has"] = func(word string, words []string) bool { return slices.Contains(words, word) }
-	m["hasPrefix"] = func(prefix, s string) bool { return strings.HasPrefix(s, prefix) }
-	m["hasSuffix"] = func(suffix, s string) bool { return strings.HasSuffix(s, suffix) }
-	m["lower"] = strings.ToLower
-	m["replace"] = func(old, with, s string) string { return strings.ReplaceAll(s, old, with) }
-	m["reverse"] = func(mirrors []plan.Mirror) []plan.Mirror {
-		turned := slices.Clone(mirrors)
-		slices.Reverse(turned)
-		return turned
+	for _, name := range []string{"default", "has", "hasPrefix", "hasSuffix", "list", "lower", "replace", "reverse", "ternary"} {
+		m[name] = all[name]
 	}
 	// Parse puts the template's own in its place.
 	m["cause"] = func(string, string) string { return "" }
