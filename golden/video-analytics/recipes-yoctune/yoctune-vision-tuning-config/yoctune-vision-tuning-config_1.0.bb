@@ -1,0 +1,63 @@
+# Written by yoctune. Change the configuration and build the layer again.
+SUMMARY = "Device configuration of the yoctune layer vision-tuning"
+DESCRIPTION = "The tuning plan, and the files that are in force before it is read."
+HOMEPAGE = "https://github.com/yoctune/yoctune"
+SECTION = "base"
+LICENSE = "MIT"
+LIC_FILES_CHKSUM = "file://${COMMON_LICENSE_DIR}/MIT;md5=0835ade698e0bcf8506ecda2f7b4f302"
+
+# files/<machine>/ is found through FILESOVERRIDES
+SRC_URI = ""
+SRC_URI:append:jetson-orin-nano-devkit = " \
+    file://95-yoctune.conf \
+    file://99-yoctune.rules \
+    file://inference.slice \
+    file://plan.json \
+    file://plan.origins.json \
+    file://vision.service \
+    file://yoctune-modules-load.conf \
+    file://yoctune-tmpfiles.conf \
+    file://yoctune-zram.service \
+    file://yoctune-zram.sh \
+    file://yoctuned-pipeline@labels.service.d-50-yoctune.conf \
+"
+
+S = "${UNPACKDIR}"
+
+PACKAGE_ARCH = "${MACHINE_ARCH}"
+
+inherit systemd features_check
+
+INHIBIT_DEFAULT_DEPS = "1"
+COMPATIBLE_MACHINE = "^(jetson-orin-nano-devkit)$"
+REQUIRED_DISTRO_FEATURES = "systemd"
+
+SYSTEMD_SERVICE:${PN}:append:jetson-orin-nano-devkit = " vision.service yoctune-zram.service"
+
+do_configure[noexec] = "1"
+do_compile[noexec] = "1"
+
+do_install() {
+    install -d ${D}${nonarch_libdir}/yoctune
+}
+
+do_install:append:jetson-orin-nano-devkit() {
+    install -D -m 0644 ${S}/95-yoctune.conf ${D}${sysconfdir}/sysctl.d/95-yoctune.conf
+    install -D -m 0644 ${S}/99-yoctune.rules ${D}${nonarch_base_libdir}/udev/rules.d/99-yoctune.rules
+    install -D -m 0644 ${S}/inference.slice ${D}${systemd_system_unitdir}/inference.slice
+    install -D -m 0644 ${S}/plan.json ${D}${nonarch_libdir}/yoctune/plan.json
+    install -D -m 0644 ${S}/plan.origins.json ${D}${nonarch_libdir}/yoctune/plan.origins.json
+    install -D -m 0644 ${S}/vision.service ${D}${systemd_system_unitdir}/vision.service
+    install -D -m 0644 ${S}/yoctune-modules-load.conf ${D}${sysconfdir}/modules-load.d/yoctune.conf
+    install -D -m 0644 ${S}/yoctune-tmpfiles.conf ${D}${nonarch_libdir}/tmpfiles.d/yoctune.conf
+    install -D -m 0644 ${S}/yoctune-zram.service ${D}${systemd_system_unitdir}/yoctune-zram.service
+    install -D -m 0755 ${S}/yoctune-zram.sh ${D}${nonarch_libdir}/yoctune/yoctune-zram
+    install -D -m 0644 ${S}/yoctuned-pipeline@labels.service.d-50-yoctune.conf ${D}${systemd_system_unitdir}/yoctuned-pipeline@labels.service.d/50-yoctune.conf
+}
+
+FILES:${PN} += "\
+    ${nonarch_base_libdir}/udev/rules.d \
+    ${nonarch_libdir}/tmpfiles.d \
+    ${nonarch_libdir}/yoctune \
+    ${systemd_system_unitdir} \
+"
