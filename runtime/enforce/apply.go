@@ -19,55 +19,14 @@ import (
 // setting and node.
 //
 // Apply is excused for what it must not write: kernel arguments, modules, the
-// power mode, and settings whose policy is to report.
+// power mode, settings whose policy is to report, and what the kernel holds lower
+// for heat.
 func Apply(dev device.Device, p *plan.Plan, o Options) ([]Result, error) {
-	o = o.filled()
-	r := reader{dev, o.ReadTimeout}
-	j, err := journal.Load(dev, device.Identify(dev).BootID)
+	s, err := Open(dev, p, o)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrJournal, err)
+		return nil, err
 	}
-	all := targets(dev, p.Settings)
-	for _, t := range all {
-		t.observe(r)
-	}
-	pending := writable(dev, all, o)
-	originals, err := originals(r, j, pending)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrJournal, err)
-	}
-	info := journal.Plan{Layer: p.Layer, Target: p.Target, Serial: p.Serial, Digest: p.Digest, Rollback: p.Rollback}
-	if err := j.Begin(info, originals); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrJournal, err)
-	}
-
-	w := writer{dev, r, o, j, info}
-	for _, t := range pending {
-		w.write(t)
-	}
-	w.again(all, pending)
-
-	var notes []journal.Note
-	for _, t := range all {
-		if !t.done {
-			t.judge(dev, o)
-		}
-		if t.result.Outcome == knob.Adjusted {
-			notes = append(notes, journal.Note{Path: t.real, Want: t.setting.Want, Found: t.found.Value})
-		}
-		if verifyOnly(t.setting) || t.setting.Policy == plan.Report {
-			t.result.Excused = true
-		}
-	}
-	results := collect(all)
-	for _, pr := range powerResults(dev, p.Power) {
-		pr.Excused = true
-		results = append(results, pr)
-	}
-	// The kernel holds the values by now; a note that is lost costs a word in the
-	// next verify and must not turn the answer into a failure.
-	_ = j.Remember(notes)
-	return results, nil
+	return s.Apply()
 }
 
 // writable returns what is to be written, in the order of writing, and finishes
@@ -151,7 +110,7 @@ func blocked(dev device.FS, t *target, o Options) bool {
 }
 
 // originals lists what the journal must hold before the targets are written.
-func originals(r reader, j *journal.Journal, pending []*target) ([]journal.Original, error) {
+func originals(r *reader, j *journal.Journal, pending []*target) ([]journal.Original, error) {
 	var out []journal.Original
 	listed := map[string]bool{}
 	add := func(o journal.Original) {
@@ -189,7 +148,7 @@ func originals(r reader, j *journal.Journal, pending []*target) ([]journal.Origi
 
 // restorable is the text that gives the found value again. The canonical form
 // is one the kernel reads, except that masks are canonically lists.
-func restorable(r reader, t *target) string {
+func restorable(r *reader, t *target) string {
 	if t.setting.Type != plan.TypeCPUMask {
 		return t.found.Value
 	}
@@ -203,7 +162,7 @@ func restorable(r reader, t *target) string {
 // writer writes targets.
 type writer struct {
 	dev     device.FS
-	reader  reader
+	reader  *reader
 	options Options
 	journal *journal.Journal
 	plan    journal.Plan
@@ -226,7 +185,7 @@ func (w *writer) write(t *target) {
 	}
 	for _, a := range alternatives {
 		// One write(2) of exactly the value: no newline.
-		t.err = w.dev.Write(t.real, strings.TrimSpace(a))
+		t.err = w.reader.write(t.real, strings.TrimSpace(a))
 		if !errors.Is(t.err, unix.EINVAL) && !errors.Is(t.err, unix.ENOENT) {
 			break
 		}
@@ -332,6 +291,7 @@ func (w *writer) settle(t *target, written bool) {
 		t.finish(knob.OK, "")
 	case t.held:
 		t.finish(knob.Contested, fmt.Sprintf("%s: another setting of this plan undoes it", knob.Name(t.path)))
+	case t.capped(w.dev):
 	case written && knob.IsPages(t.path) && fewer(t.setting, t.found):
 		t.finish(knob.Partial, knob.Short(t.path, t.setting.Want, t.found.Value))
 	case written:

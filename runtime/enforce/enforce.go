@@ -34,7 +34,8 @@ type Result struct {
 	Message string // "" when there is nothing to add
 
 	// Excused: the difference was not this run's to remove. An optional node
-	// that is absent, always; for Apply also what it must not write.
+	// that is absent and a node capped for heat, always; for Apply also what it
+	// must not write.
 	Excused bool
 }
 
@@ -71,33 +72,71 @@ func (o Options) filled() Options {
 	return o
 }
 
-// reader reads nodes with a deadline: a hung bus or firmware blocks read(2), and
-// must cost one setting, not all. Sysctls are answered from memory and need none.
+// reader talks to nodes with a deadline: a hung bus or firmware blocks read(2)
+// and write(2), and must cost one setting, not all. Sysctls are answered from
+// memory and need none.
 type reader struct {
 	dev     device.FS
 	timeout time.Duration
+
+	// hung holds the calls that have not come back, by path: a node that hangs
+	// is left alone until it answers, or every look would cost a thread more.
+	hung map[string]chan answer
 }
 
-func (r reader) read(path string) (device.Content, error) {
+type answer struct {
+	content device.Content
+	err     error
+}
+
+func newReader(dev device.FS, timeout time.Duration) *reader {
+	return &reader{dev: dev, timeout: timeout, hung: map[string]chan answer{}}
+}
+
+func (r *reader) read(path string) (device.Content, error) {
 	if strings.HasPrefix(path, "/proc/sys/") {
 		return r.dev.Read(path)
 	}
-	type answer struct {
-		content device.Content
-		err     error
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), r.timeout)
-	defer cancel()
-	c := make(chan answer, 1) // buffered: the late answer of a hung node has nobody waiting
-	go func() {
+	return r.within(r.timeout, "read", path, func() answer {
 		content, err := r.dev.Read(path)
-		c <- answer{content, err}
-	}()
+		return answer{content, err}
+	})
+}
+
+// slowest is how much longer than a read a write may take: compacting memory
+// for huge pages is legitimate work of seconds.
+const slowest = 5
+
+func (r *reader) write(path, value string) error {
+	if strings.HasPrefix(path, "/proc/sys/") {
+		return r.dev.Write(path, value)
+	}
+	_, err := r.within(slowest*r.timeout, "write", path, func() answer {
+		return answer{err: r.dev.Write(path, value)}
+	})
+	return err
+}
+
+func (r *reader) within(limit time.Duration, op, path string, call func() answer) (device.Content, error) {
+	late := &device.PathError{Op: op, Path: path, Err: context.DeadlineExceeded}
+	if c, ok := r.hung[path]; ok {
+		select {
+		case <-c:
+			delete(r.hung, path)
+		default:
+			return device.Content{}, late
+		}
+	}
+	c := make(chan answer, 1) // buffered: a late answer may have nobody waiting
+	go func() { c <- call() }()
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
 	select {
 	case a := <-c:
 		return a.content, a.err
-	case <-ctx.Done():
-		return device.Content{}, &device.PathError{Op: "read", Path: path, Err: ctx.Err()}
+	case <-timer.C:
+		r.hung[path] = c
+		return device.Content{}, late
 	}
 }
 

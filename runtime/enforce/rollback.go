@@ -20,29 +20,25 @@ const passes = 3
 // result's Wanted is the original. What could not be put back stays journalled.
 func Rollback(dev device.Device, o Options) ([]Result, error) {
 	o = o.filled()
-	r := reader{dev, o.ReadTimeout}
+	r := newReader(dev, o.ReadTimeout)
 	j, err := journal.Load(dev, device.Identify(dev).BootID)
 	if err != nil {
 		return nil, err
 	}
-	all := make([]*original, len(j.Originals))
-	for i, rec := range j.Originals {
-		all[i] = &original{Original: rec}
-	}
-	for pass := range passes {
-		for _, t := range all {
-			// The kernel zeroes an inactive member when the active one is written.
-			// Where it did not (a tree of plain files), the next pass does.
-			if t.restored(r) || pass == 0 && t.inactive(all) {
-				continue
-			}
-			t.err = dev.Write(t.Path, t.Value)
+	// What a lease covered when its session was killed comes back with the rest.
+	recorded := slices.Clone(j.Originals)
+	for _, c := range j.Covered {
+		if !j.Knows(c.Path) {
+			recorded = append(recorded, c)
 		}
 	}
-	results := make([]Result, len(all))
+	all := make([]*original, len(recorded))
+	for i, rec := range recorded {
+		all[i] = &original{Original: rec}
+	}
+	results := restore(r, o, all)
 	var kept []journal.Original
 	for i, t := range all {
-		results[i] = t.result(r, o)
 		if !results[i].Satisfied() && t.Lost == "" {
 			kept = append(kept, t.Original)
 		}
@@ -53,6 +49,25 @@ func Rollback(dev device.Device, o Options) ([]Result, error) {
 	return results, nil
 }
 
+// restore writes originals until they hold, and says what became of each.
+func restore(r *reader, o Options, all []*original) []Result {
+	for pass := range passes {
+		for _, t := range all {
+			// The kernel zeroes an inactive member when the active one is written.
+			// Where it did not (a tree of plain files), the next pass does.
+			if t.restored(r) || pass == 0 && t.inactive(all) {
+				continue
+			}
+			t.err = r.write(t.Path, t.Value)
+		}
+	}
+	results := make([]Result, len(all))
+	for i, t := range all {
+		results[i] = t.result(r, o)
+	}
+	return results
+}
+
 type original struct {
 	journal.Original
 	found knob.Found
@@ -61,7 +76,7 @@ type original struct {
 }
 
 // restored reads the node and reports whether there is nothing to write.
-func (t *original) restored(r reader) bool {
+func (t *original) restored(r *reader) bool {
 	if t.Lost != "" {
 		return true
 	}
@@ -97,7 +112,7 @@ func gone(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENODEV) || errors.Is(err, unix.ENXIO)
 }
 
-func (t *original) result(r reader, o Options) Result {
+func (t *original) result(r *reader, o Options) Result {
 	done := t.restored(r)
 	res := Result{ID: t.ID, Path: t.Name, Wanted: t.Value, Found: t.found.Value, Known: t.known}
 	switch {

@@ -157,8 +157,17 @@ func (sel *selector) argument(s plan.Setting) *target {
 	return t
 }
 
+// reset forgets the last look, and keeps what the selection found.
+func (t *target) reset() {
+	if t.real == "" || t.setting.Select.Class == device.ClassCmdline {
+		return // nothing to look at again before the next selection
+	}
+	t.found, t.known, t.err, t.held = knob.Found{}, false, nil, false
+	t.result, t.done = Result{}, false
+}
+
 // observe reads the node.
-func (t *target) observe(r reader) {
+func (t *target) observe(r *reader) {
 	if t.done || t.setting.Select.Class == device.ClassCmdline {
 		return
 	}

@@ -20,15 +20,31 @@ func Verify(dev device.Device, p *plan.Plan, o Options) []Result {
 		j = nil
 	}
 	all := targets(dev, p.Settings)
-	r := reader{dev, o.ReadTimeout}
+	r := newReader(dev, o.ReadTimeout)
 	for _, t := range all {
-		t.observe(r)
-		t.judge(dev, o)
-		if t.result.Outcome == knob.Differs && j != nil && j.Explains(t.real, t.setting.Want, t.found.Value) {
-			t.finish(knob.Adjusted, knob.Changed(t.path, t.setting.Want, t.found.Value))
-		}
+		t.guarded(func() { t.look(dev, r, o, j) })
 	}
 	return append(collect(all), powerResults(dev, p.Power)...)
+}
+
+// look reads a target and judges it; j may be nil.
+func (t *target) look(dev device.FS, r *reader, o Options, j *journal.Journal) {
+	t.observe(r)
+	t.judge(dev, o)
+	if t.result.Outcome == knob.Differs && j != nil && j.Explains(t.real, t.setting.Want, t.found.Value) {
+		t.finish(knob.Adjusted, knob.Changed(t.path, t.setting.Want, t.found.Value))
+	}
+}
+
+// guarded keeps a mistake of this program in one setting from costing the
+// others: whatever panics is that setting's outcome.
+func (t *target) guarded(step func()) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			t.finish(knob.Stale, fmt.Sprintf("%s: internal error: %v", knob.Name(t.path), cause))
+		}
+	}()
+	step()
 }
 
 // judge sets the result of a target from what was observed.
@@ -58,6 +74,7 @@ func (t *target) judge(dev device.FS, o Options) {
 				what = presence(s, t.path, t.found.Value == "1")
 			}
 			t.pending(what)
+		case t.capped(dev):
 		case knob.IsPages(t.path) && fewer(s, t.found):
 			t.finish(knob.Partial, knob.Short(t.path, s.Want, t.found.Value))
 		default:

@@ -22,6 +22,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io/fs"
+	"slices"
 	"strconv"
 
 	"github.com/yoctune/yoctune/runtime/device"
@@ -68,12 +69,14 @@ type record struct {
 	Plan     *Plan     `json:"plan,omitempty"`
 	Original *Original `json:"original,omitempty"`
 	Note     *Note     `json:"note,omitempty"`
+	Cover    *Original `json:"cover,omitempty"`
 }
 
 // Journal is the records of this boot.
 type Journal struct {
 	Plan      *Plan      // the last one applied, nil when none was
 	Originals []Original // in the order of writing
+	Covered   []Original // what nodes held before the leases in force changed them
 	Damaged   int        // lines whose checksum was wrong
 	Foreign   int        // records of another boot
 
@@ -122,6 +125,10 @@ func (j *Journal) take(r record) {
 		}
 	case r.Note != nil:
 		j.notes[r.Note.Path] = *r.Note
+	case r.Cover != nil:
+		if !slices.ContainsFunc(j.Covered, func(c Original) bool { return c.Path == r.Cover.Path }) {
+			j.Covered = append(j.Covered, *r.Cover)
+		}
 	}
 }
 
@@ -131,7 +138,10 @@ func (j *Journal) Knows(path string) bool { return j.known[path] }
 // Begin records the originals that are not known yet and returns when they are
 // on the disk. Only then may the kernel be written.
 func (j *Journal) Begin(p Plan, originals []Original) error {
-	records := []record{{Plan: &p}}
+	var records []record
+	if j.Plan == nil || *j.Plan != p {
+		records = append(records, record{Plan: &p})
+	}
 	for i := range originals {
 		if !j.known[originals[i].Path] {
 			records = append(records, record{Original: &originals[i]})
@@ -152,6 +162,26 @@ func (j *Journal) Remember(notes []Note) error {
 	return j.add(records)
 }
 
+// Cover records what nodes hold before a lease changes them, and returns when
+// that is on the disk.
+func (j *Journal) Cover(before []Original) error {
+	var records []record
+	for i := range before {
+		records = append(records, record{Cover: &before[i]})
+	}
+	return j.add(records)
+}
+
+// Uncover records that the nodes are as before the leases. Nobody needs their
+// records any more, so the journal is written anew without them.
+func (j *Journal) Uncover() error {
+	if len(j.Covered) == 0 {
+		return nil
+	}
+	j.Covered = nil
+	return j.rewrite()
+}
+
 // Explains reports whether found is what the kernel is known to make of want.
 func (j *Journal) Explains(path, want, found string) bool {
 	n, ok := j.notes[path]
@@ -162,20 +192,15 @@ func (j *Journal) add(records []record) error {
 	if len(records) == 0 {
 		return nil
 	}
-	var b []byte
-	var err error
 	// Appending to a torn line would lose the new record with it, and what
 	// another boot left need not stay: start from what is valid.
 	if j.Damaged > 0 || j.Foreign > 0 {
-		if b, err = j.encode(j.records()); err != nil {
+		if err := j.rewrite(); err != nil {
 			return err
 		}
-		if err := j.store.WriteState(File, b); err != nil {
-			return fmt.Errorf("write journal: %w", err)
-		}
-		j.Damaged, j.Foreign = 0, 0
 	}
-	if b, err = j.encode(records); err != nil {
+	b, err := j.encode(records)
+	if err != nil {
 		return err
 	}
 	if err := j.store.AppendState(File, b); err != nil {
@@ -198,6 +223,9 @@ func (j *Journal) records() []record {
 	for _, n := range j.notes {
 		records = append(records, record{Note: &n})
 	}
+	for i := range j.Covered {
+		records = append(records, record{Cover: &j.Covered[i]})
+	}
 	return records
 }
 
@@ -210,8 +238,13 @@ func (j *Journal) Keep(originals []Original) error {
 		}
 		return nil
 	}
-	j.Originals = originals
+	j.Originals, j.Covered = originals, nil
 	j.notes = map[string]Note{}
+	return j.rewrite()
+}
+
+// rewrite replaces the file by the records in force.
+func (j *Journal) rewrite() error {
 	b, err := j.encode(j.records())
 	if err != nil {
 		return err
@@ -219,6 +252,7 @@ func (j *Journal) Keep(originals []Original) error {
 	if err := j.store.WriteState(File, b); err != nil {
 		return fmt.Errorf("write journal: %w", err)
 	}
+	j.Damaged, j.Foreign = 0, 0
 	return nil
 }
 

@@ -52,7 +52,7 @@ func TestWhatWasBegunIsThereAfterARestart(t *testing.T) {
 func TestATornTailLosesNothingBeforeIt(t *testing.T) {
 	full := root(t, t.TempDir())
 	for n := range 4 {
-		if err := load(t, full).Begin(journal.Plan{Target: "a"}, []journal.Original{original(n)}); err != nil {
+		if err := load(t, full).Begin(journal.Plan{Target: "a", Serial: int64(n)}, []journal.Original{original(n)}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -129,6 +129,44 @@ func TestNotesSurviveTheRemovalOfForeignRecords(t *testing.T) {
 	}
 	if j := load(t, st); !j.Explains("/p", "130", "128") || j.Explains("/p", "130", "64") {
 		t.Errorf("%+v", j)
+	}
+}
+
+func TestBeginningAgainWithNothingNewWritesNothing(t *testing.T) {
+	st := &memory{}
+	j := load(t, st)
+	for range 3 {
+		if err := j.Begin(journal.Plan{Target: "a"}, []journal.Original{original(1)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := bytes.Count(st.data, []byte("\n")); n != 2 {
+		t.Errorf("%d records, want a plan and an original: a year of repairs must not fill /run", n)
+	}
+}
+
+func TestWhatALeaseCoveredIsKnownUntilItIsUncovered(t *testing.T) {
+	st := root(t, t.TempDir())
+	j := load(t, st)
+	if err := j.Begin(journal.Plan{Target: "a"}, []journal.Original{original(1)}); err != nil {
+		t.Fatal(err)
+	}
+	second := original(2)
+	second.Value = "changed meanwhile"
+	for _, before := range [][]journal.Original{{original(2)}, {second, original(3)}} {
+		if err := j.Cover(before); err != nil {
+			t.Fatal(err)
+		}
+	}
+	again := load(t, st)
+	if !slices.Equal(again.Covered, []journal.Original{original(2), original(3)}) {
+		t.Errorf("%+v", again.Covered)
+	}
+	if err := again.Uncover(); err != nil {
+		t.Fatal(err)
+	}
+	if end := load(t, st); len(end.Covered) != 0 || len(end.Originals) != 1 || end.Plan == nil {
+		t.Errorf("%+v", end)
 	}
 }
 

@@ -1,0 +1,279 @@
+package enforce
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/yoctune/yoctune/runtime/device"
+	"github.com/yoctune/yoctune/runtime/journal"
+	"github.com/yoctune/yoctune/runtime/knob"
+	"github.com/yoctune/yoctune/schema/plan"
+)
+
+// Session is one plan on one device for as long as a process holds it: applied
+// as a whole, then looked at and repaired node by node. It is not safe for
+// concurrent use; the process that has one also holds the device's lock.
+type Session struct {
+	dev     device.Device
+	plan    *plan.Plan
+	options Options
+	reader  *reader
+	journal *journal.Journal
+	info    journal.Plan
+	targets []*target
+	overlay []*target // of the leases in force; they come before the plan's
+}
+
+// Open selects the plan's nodes; nothing is written yet. The error is
+// ErrJournal.
+func Open(dev device.Device, p *plan.Plan, o Options) (*Session, error) {
+	o = o.filled()
+	j, err := journal.Load(dev, device.Identify(dev).BootID)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrJournal, err)
+	}
+	return &Session{
+		dev: dev, plan: p, options: o, journal: j,
+		reader:  newReader(dev, o.ReadTimeout),
+		info:    journal.Plan{Layer: p.Layer, Target: p.Target, Serial: p.Serial, Digest: p.Digest, Rollback: p.Rollback},
+		targets: targets(dev, p.Settings),
+	}, nil
+}
+
+// Apply makes the whole plan true. It is [Apply], and can be called again.
+func (s *Session) Apply() ([]Result, error) {
+	if err := s.run(s.targets); err != nil {
+		return nil, err
+	}
+	results := collect(s.targets)
+	for _, pr := range powerResults(s.dev, s.plan.Power) {
+		pr.Excused = true
+		results = append(results, pr)
+	}
+	return results, nil
+}
+
+// run writes what differs of some targets and judges all of them.
+func (s *Session) run(all []*target) error {
+	for _, t := range all {
+		t.reset()
+		t.guarded(func() { t.observe(s.reader) })
+	}
+	pending := writable(s.dev, all, s.options)
+	originals, err := originals(s.reader, s.journal, pending)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrJournal, err)
+	}
+	if err := s.journal.Begin(s.info, originals); err != nil {
+		return fmt.Errorf("%w: %w", ErrJournal, err)
+	}
+
+	w := writer{s.dev, s.reader, s.options, s.journal, s.info}
+	for _, t := range pending {
+		t.guarded(func() { w.write(t) })
+	}
+	w.again(all, pending)
+
+	var notes []journal.Note
+	for _, t := range all {
+		if !t.done {
+			t.guarded(func() { t.judge(s.dev, s.options) })
+		}
+		if t.result.Outcome == knob.Adjusted {
+			notes = append(notes, journal.Note{Path: t.real, Want: t.setting.Want, Found: t.found.Value})
+		}
+		if verifyOnly(t.setting) || t.setting.Policy == plan.Report {
+			t.result.Excused = true
+		}
+	}
+	// The kernel holds the values by now; a note that is lost costs a word in the
+	// next verify and must not turn the answer into a failure.
+	_ = s.journal.Remember(notes)
+	return nil
+}
+
+// Node is a kernel node that the session keeps.
+type Node struct {
+	ID     string   // of the setting
+	Path   string   // as selected
+	Real   string   // resolved: the node's one name
+	Want   string   // what it shall hold now, by the plan or by a lease
+	Policy string   // plan.Enforce, plan.Report or plan.Once
+	Moved  []string // resolved nodes whose writing changes this one
+}
+
+// Nodes lists the nodes that exist and can be written, each once.
+func (s *Session) Nodes() []Node {
+	var out []Node
+	s.each(func(t *target) {
+		n := Node{ID: t.setting.ID, Path: t.path, Real: t.real, Want: t.setting.Want, Policy: t.setting.Policy}
+		n.Moved = slices.Clone(related(t.real).others)
+		out = append(out, n)
+	})
+	// A scheduler resets nr_requests: whoever is moved by a node is looked at
+	// when that node is written, whichever of the two lists the other.
+	at := map[string]int{}
+	for i := range out {
+		at[out[i].Real] = i
+	}
+	for _, n := range out {
+		for _, moved := range related(n.Real).others {
+			if i, ok := at[moved]; ok && !slices.Contains(out[i].Moved, n.Real) {
+				out[i].Moved = append(out[i].Moved, n.Real)
+			}
+		}
+	}
+	return out
+}
+
+// each calls step with the target that counts for each node: a lease's before
+// the plan's, and the first of the plan's that may write.
+func (s *Session) each(step func(*target)) {
+	seen := map[string]bool{}
+	for _, writes := range []bool{true, false} {
+		for _, t := range slices.Concat(s.overlay, s.targets) {
+			if t.real == "" || seen[t.real] || verifyOnly(t.setting) || (t.setting.Policy != plan.Report) != writes {
+				continue
+			}
+			seen[t.real] = true
+			step(t)
+		}
+	}
+}
+
+func (s *Session) at(reals []string) []*target {
+	named := make(map[string]bool, len(reals))
+	for _, r := range reals {
+		named[r] = true
+	}
+	var out []*target
+	s.each(func(t *target) {
+		if named[t.real] {
+			out = append(out, t)
+		}
+	})
+	return out
+}
+
+// Look reads the named nodes and says how they are, writing nothing.
+func (s *Session) Look(reals []string) map[string]Result {
+	out := map[string]Result{}
+	for _, t := range s.at(reals) {
+		t.reset()
+		t.guarded(func() { t.look(s.dev, s.reader, s.options, s.journal) })
+		out[t.real] = t.result
+	}
+	return out
+}
+
+// Repair writes the named nodes that differ. The error is ErrJournal, and then
+// nothing was written.
+func (s *Session) Repair(reals []string) (map[string]Result, error) {
+	ts := s.at(reals)
+	if err := s.run(ts); err != nil {
+		return nil, err
+	}
+	out := map[string]Result{}
+	for _, t := range ts {
+		out[t.real] = t.result
+	}
+	return out, nil
+}
+
+// Rescan selects the plan's nodes again, as devices come and go, and returns
+// those that were not there before.
+func (s *Session) Rescan() (appeared []string) {
+	before := map[string]bool{}
+	for _, t := range s.targets {
+		before[t.real] = true
+	}
+	s.targets = targets(s.dev, s.plan.Settings)
+	for _, n := range s.Nodes() {
+		if !before[n.Real] {
+			appeared = append(appeared, n.Real)
+		}
+	}
+	return appeared
+}
+
+// Missing counts settings that may be written and have no node yet.
+func (s *Session) Missing() int {
+	n := 0
+	for _, t := range s.targets {
+		if t.real == "" && !verifyOnly(t.setting) {
+			n++
+		}
+	}
+	return n
+}
+
+// Results are the plan's settings as they were last seen, power modes left out.
+func (s *Session) Results() []Result { return collect(s.targets) }
+
+// Overlay lays a lease's settings over the plan's. What their nodes held before
+// is journalled first, as something to be restored when the lease ends or, after
+// a crash, when the next session begins.
+func (s *Session) Overlay(settings []plan.Setting) ([]Result, error) {
+	over := targets(s.dev, settings)
+	var before []journal.Original
+	for _, t := range over {
+		t.guarded(func() { t.observe(s.reader) })
+		if t.known && t.real != "" {
+			before = append(before, journal.Original{ID: t.setting.ID, Path: t.real, Name: t.path, Type: t.setting.Type, Value: restorable(s.reader, t)})
+		}
+	}
+	if err := s.journal.Cover(before); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrJournal, err)
+	}
+	s.overlay = over
+	pending := writable(s.dev, over, s.options)
+	w := writer{s.dev, s.reader, s.options, s.journal, s.info}
+	for _, t := range pending {
+		t.guarded(func() { w.write(t) })
+	}
+	w.again(over, pending)
+	return collect(over), nil
+}
+
+// Uncover takes the overlay away: nodes of the plan become the plan's again, the
+// others what they were before. It also cleans up after a session that was
+// killed while it had one. The result holds what could not be put back.
+func (s *Session) Uncover() ([]Result, error) {
+	covered := s.journal.Covered
+	s.overlay = nil
+	if len(covered) == 0 {
+		return nil, nil
+	}
+	mine := map[string]bool{}
+	for _, n := range s.Nodes() {
+		mine[n.Real] = n.Policy != plan.Report
+	}
+	var reals []string
+	var others []*original
+	for _, c := range covered {
+		if mine[c.Path] {
+			reals = append(reals, c.Path)
+		}
+		// The plan may not have written the node yet, or want it only "at
+		// least": what it held before the lease is right in any case.
+		others = append(others, &original{Original: c})
+	}
+	results := restore(s.reader, s.options, others)
+	fixed, err := s.Repair(reals)
+	if err != nil {
+		return nil, err
+	}
+	var failed []Result
+	for i, r := range results {
+		if f, ok := fixed[others[i].Path]; ok {
+			r = f
+		}
+		if !r.Satisfied() {
+			failed = append(failed, r)
+		}
+	}
+	if err := s.journal.Uncover(); err != nil {
+		return failed, fmt.Errorf("%w: %w", ErrJournal, err)
+	}
+	return failed, nil
+}
