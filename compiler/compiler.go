@@ -58,7 +58,7 @@ func (o Options) Open(dir string) (*Project, error) {
 
 // OpenFiles is Open for files that are already in memory.
 func OpenFiles(files map[string][]byte) *Project {
-	cfg, report := load.Files(files)
+	cfg, report := load.Files(files, sandbox.FrontEnd{})
 	return finish(cfg, report, func(path string) ([]byte, error) {
 		return nil, fmt.Errorf("%s: %w", path, os.ErrNotExist)
 	})

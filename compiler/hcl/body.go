@@ -188,8 +188,7 @@ func (e *evaluator) node(v cty.Value, at source, sh conform.Shape, path string, 
 	if v.IsNull() {
 		return nil
 	}
-	at = e.origin(at)
-	n := &load.Node{Pos: e.place(at.expr.Range())}
+	n := &load.Node{Pos: e.place(e.chosen(at).expr.Range())}
 	if e.values++; depth > load.MaxDepth || e.values > maxValues {
 		if e.values <= maxValues+1 || depth == load.MaxDepth+1 {
 			e.errorf("YT0006", n.Pos, path, "the configuration holds more than %d values, or nests them more than %d deep", maxValues, load.MaxDepth)
@@ -206,6 +205,7 @@ func (e *evaluator) node(v cty.Value, at source, sh conform.Shape, path string, 
 		return e.number(n, v, path)
 	case t.IsTupleType() || t.IsListType() || t.IsSetType():
 		n.Kind = load.List
+		at = e.origin(at)
 		tuple, _ := at.expr.(*hclsyntax.TupleConsExpr)
 		i := 0
 		for it := v.ElementIterator(); it.Next(); i++ {

@@ -9,12 +9,15 @@ import (
 // maxHops bounds how far a value is followed to where it was written.
 const maxHops = 64
 
-// origin follows a value from where it is used to where it was written: through
-// locals, variables, outputs, conditions and parentheses. It only looks for a
-// better place; where it cannot follow, the use is the place.
+// origin follows an object or a list from where it is used to where it was
+// written, through locals, variables, outputs, conditions and parentheses: its
+// members are written there. Where it cannot follow, the use is the place.
 func (e *evaluator) origin(at source) source {
 	for range maxHops {
-		next, ok := e.hop(at)
+		next, ok := e.choice(at)
+		if !ok {
+			next, ok = e.hop(at)
+		}
 		if !ok {
 			break
 		}
@@ -23,7 +26,20 @@ func (e *evaluator) origin(at source) source {
 	return at
 }
 
-func (e *evaluator) hop(at source) (source, bool) {
+// chosen is the part of an expression that gives its value: the branch of a
+// condition, what parentheses hold.
+func (e *evaluator) chosen(at source) source {
+	for range maxHops {
+		next, ok := e.choice(at)
+		if !ok {
+			break
+		}
+		at = next
+	}
+	return at
+}
+
+func (e *evaluator) choice(at source) (source, bool) {
 	switch x := at.expr.(type) {
 	case *hclsyntax.ParenthesesExpr:
 		return source{x.Expression, at.m}, true
@@ -38,6 +54,13 @@ func (e *evaluator) hop(at source) (source, bool) {
 			return source{x.TrueResult, at.m}, true
 		}
 		return source{x.FalseResult, at.m}, true
+	}
+	return at, false
+}
+
+// hop follows a reference.
+func (e *evaluator) hop(at source) (source, bool) {
+	switch x := at.expr.(type) {
 	case *hclsyntax.ScopeTraversalExpr:
 		return e.definition(at, x.Traversal)
 	case *hclsyntax.IndexExpr:

@@ -1,7 +1,9 @@
 package load
 
 import (
+	"io"
 	"io/fs"
+	"os"
 	"strconv"
 
 	"cuelang.org/go/cue/ast"
@@ -54,6 +56,16 @@ func others(ends []FrontEnd) string {
 	return ""
 }
 
+// inside reads a file of a folder that no link leads out of.
+func inside(dir, name string) ([]byte, error) {
+	f, err := os.OpenInRoot(dir, name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, MaxSource+1))
+}
+
 // MaxDepth bounds the nesting of values.
 const MaxDepth = maxDepth
 
@@ -86,10 +98,15 @@ func (l *loader) foreign(files map[string][]byte, ends []FrontEnd) (roots []*Nod
 
 // asCUE writes a value of another language as CUE, every part with the place it
 // was written at. So values of several languages unify as those of one do, and
-// a conflict between them names both places.
-func (l *loader) asCUE(root *Node) *ast.File {
+// a conflict between them names both places. The file is of the package that the
+// CUE files are of, so that these can refer to what it says.
+func (l *loader) asCUE(root *Node, pkg string) *ast.File {
 	w := &writer{sources: l.cfg.Sources, files: map[string]*written{}}
-	return &ast.File{Filename: root.Pos.File, Decls: w.fields(root)}
+	f := &ast.File{Filename: root.Pos.File, Decls: w.fields(root)}
+	if pkg != "" {
+		f.Decls = append([]ast.Decl{&ast.Package{Name: ast.NewIdent(pkg)}}, f.Decls...)
+	}
+	return f
 }
 
 type writer struct {

@@ -73,7 +73,11 @@ func Dir(dir string, ends ...FrontEnd) (*Config, *diag.Report, error) {
 				return nil, report, nil
 			}
 		}
-		text, err := os.ReadFile(path)
+		read := os.ReadFile
+		if foreign {
+			read = func(string) ([]byte, error) { return inside(dir, name) }
+		}
+		text, err := read(path)
 		if err != nil {
 			return nil, nil, fmt.Errorf("reading the configuration: %w", err)
 		}
@@ -118,8 +122,12 @@ func Files(files map[string][]byte, ends ...FrontEnd) (*Config, *diag.Report) {
 		l.cfg.Root = roots[0]
 		return l.cfg, l.report
 	}
+	pkg := ""
+	for _, f := range parsed {
+		pkg = f.PackageName()
+	}
 	for _, root := range roots {
-		parsed = append(parsed, l.asCUE(root))
+		parsed = append(parsed, l.asCUE(root, pkg))
 	}
 	if root, ok := literalTree(parsed); ok {
 		l.cfg.Root = root

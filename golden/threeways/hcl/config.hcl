@@ -50,6 +50,7 @@ profile "quiet-box" {
   }
   runtime {
     manifest = "dist-manifest.json"
+    cuda     = true
   }
 }
 
