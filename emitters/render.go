@@ -53,6 +53,8 @@ func sinks() template.FuncMap {
 		"powerline": quote.PowerParam,
 		"md":        quote.Markdown,
 		"mdcode":    quote.MarkdownCode,
+		"number":    quote.Number,
+		"host":      quote.Host,
 		"int":       decimal,
 	}
 }

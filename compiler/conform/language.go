@@ -34,7 +34,7 @@ var language = Schema{defs: []*definition{
 			{name: "sstate", required: false, doc: "Shared state cache.", see: "schema/build.cue:8", value: &shape{op: object, see: "schema/build.cue:8", obj: &structure{
 				fields: []*member{
 					{name: "dir", required: false, doc: "SSTATE_DIR.", see: "schema/build.cue:10", value: &shape{op: named, def: "#AbsPath", see: "schema/build.cue:10"}},
-					{name: "mirrors", required: false, doc: "Mirrors of the shared state, by name.", see: "schema/build.cue:13", value: &shape{op: object, see: "schema/build.cue:13", obj: &structure{
+					{name: "mirrors", required: false, doc: "Mirrors of the shared state, by name; order puts the near ones first.", see: "schema/build.cue:13", value: &shape{op: object, see: "schema/build.cue:13", obj: &structure{
 						patterns: []pattern{
 							{key: &shape{op: named, def: "#Name", see: "schema/build.cue:13"}, value: &shape{op: named, def: "#Mirror", see: "schema/build.cue:13"}},
 						},
@@ -44,58 +44,112 @@ var language = Schema{defs: []*definition{
 			{name: "downloads", required: false, doc: "Downloads.", see: "schema/build.cue:17", value: &shape{op: object, see: "schema/build.cue:17", obj: &structure{
 				fields: []*member{
 					{name: "dir", required: false, doc: "DL_DIR.", see: "schema/build.cue:19", value: &shape{op: named, def: "#AbsPath", see: "schema/build.cue:19"}},
-					{name: "mirrors", required: false, doc: "Mirrors tried before the upstream address, by name.", see: "schema/build.cue:22", value: &shape{op: object, see: "schema/build.cue:22", obj: &structure{
+					{name: "mirrors", required: false, doc: "Mirrors tried before the upstream address, by name; order puts the near ones first.", see: "schema/build.cue:22", value: &shape{op: object, see: "schema/build.cue:22", obj: &structure{
 						patterns: []pattern{
 							{key: &shape{op: named, def: "#Name", see: "schema/build.cue:22"}, value: &shape{op: named, def: "#Mirror", see: "schema/build.cue:22"}},
 						},
 					}}},
+					{name: "own", required: false, doc: "A mirror of your own that holds every kind of source; it is tried first of all (own-mirrors).", see: "schema/build.cue:25", value: &shape{op: named, def: "#URL", see: "schema/build.cue:25"}},
+					{name: "archive", required: false, doc: "Also pack what version control systems fetch, so that DL_DIR can serve as such a mirror (BB_GENERATE_MIRROR_TARBALLS).", see: "schema/build.cue:28", value: &shape{op: basic, kind: load.Bool, see: "schema/build.cue:28"}},
+					{name: "network", required: false, doc: "Where sources may come from: \"any\" place, the \"mirrors\" only (BB_FETCH_PREMIRRORONLY), or \"none\", what DL_DIR has (BB_NO_NETWORK).", see: "schema/build.cue:31", value: &shape{op: either, see: "schema/build.cue:31", parts: []*shape{
+						&shape{op: exactly, see: "schema/build.cue:31", literal: &load.Node{Kind: load.String, Text: "any", True: false}},
+						&shape{op: exactly, see: "schema/build.cue:31", literal: &load.Node{Kind: load.String, Text: "mirrors", True: false}},
+						&shape{op: exactly, see: "schema/build.cue:31", literal: &load.Node{Kind: load.String, Text: "none", True: false}},
+					}}},
+					{name: "hosts", required: false, doc: "Hosts that sources may come from (BB_ALLOWED_NETWORKS), such as \"git.example.com\" or \"*.example.com\".", see: "schema/build.cue:34", value: &shape{op: list, see: "schema/build.cue:34", elem: &shape{op: named, def: "#HostPattern", see: "schema/build.cue:34"}}},
 				},
 			}}},
-			{name: "hashserve", required: false, doc: "Hash equivalence.", see: "schema/build.cue:26", value: &shape{op: object, see: "schema/build.cue:26", obj: &structure{
+			{name: "hashserve", required: false, doc: "Hash equivalence.", see: "schema/build.cue:38", value: &shape{op: object, see: "schema/build.cue:38", obj: &structure{
 				fields: []*member{
-					{name: "address", required: false, doc: "BB_HASHSERVE.", see: "schema/build.cue:28", value: &shape{op: named, def: "#HostPort", see: "schema/build.cue:28"}},
-					{name: "upstream", required: false, doc: "BB_HASHSERVE_UPSTREAM.", see: "schema/build.cue:31", value: &shape{op: named, def: "#HostPort", see: "schema/build.cue:31"}},
+					{name: "address", required: false, doc: "BB_HASHSERVE.", see: "schema/build.cue:40", value: &shape{op: named, def: "#HostPort", see: "schema/build.cue:40"}},
+					{name: "upstream", required: false, doc: "BB_HASHSERVE_UPSTREAM.", see: "schema/build.cue:43", value: &shape{op: named, def: "#HostPort", see: "schema/build.cue:43"}},
+					{name: "database", required: false, doc: "Folder of the local server's database (BB_HASHSERVE_DB_DIR); never on NFS.", see: "schema/build.cue:46", value: &shape{op: named, def: "#AbsPath", see: "schema/build.cue:46"}},
+					{name: "server", required: false, doc: "Units for a server that several builders share, below contrib/hashserv of the layer.", see: "schema/build.cue:49", value: &shape{op: named, def: "#HashServer", see: "schema/build.cue:49"}},
 				},
 			}}},
-			{name: "parallel", required: false, doc: "Parallelism.", see: "schema/build.cue:35", value: &shape{op: object, see: "schema/build.cue:35", obj: &structure{
+			{name: "parallel", required: false, doc: "Parallelism.", see: "schema/build.cue:53", value: &shape{op: object, see: "schema/build.cue:53", obj: &structure{
 				fields: []*member{
-					{name: "tasks", required: false, doc: "Tasks at the same time (BB_NUMBER_THREADS).", see: "schema/build.cue:37", value: &shape{op: all, see: "schema/build.cue:37", parts: []*shape{
-						&shape{op: basic, kind: load.Int, see: "schema/build.cue:37"},
-						&shape{op: bound, rel: ">=", see: "schema/build.cue:37", number: 1},
-						&shape{op: bound, rel: "<=", see: "schema/build.cue:37", number: 1024},
-					}}},
-					{name: "make", required: false, doc: "Jobs of one make (PARALLEL_MAKE).", see: "schema/build.cue:40", value: &shape{op: all, see: "schema/build.cue:40", parts: []*shape{
-						&shape{op: basic, kind: load.Int, see: "schema/build.cue:40"},
-						&shape{op: bound, rel: ">=", see: "schema/build.cue:40", number: 1},
-						&shape{op: bound, rel: "<=", see: "schema/build.cue:40", number: 1024},
-					}}},
-					{name: "downloads", required: false, doc: "Downloads at the same time.", see: "schema/build.cue:43", value: &shape{op: all, see: "schema/build.cue:43", parts: []*shape{
-						&shape{op: basic, kind: load.Int, see: "schema/build.cue:43"},
-						&shape{op: bound, rel: ">=", see: "schema/build.cue:43", number: 1},
-						&shape{op: bound, rel: "<=", see: "schema/build.cue:43", number: 256},
-					}}},
-				},
-			}}},
-			{name: "pressure", required: false, doc: "Pressure above which no new task starts, as in /proc/pressure.", see: "schema/build.cue:47", value: &shape{op: object, see: "schema/build.cue:47", obj: &structure{
-				fields: []*member{
-					{name: "cpu", required: false, doc: "BB_PRESSURE_MAX_CPU.", see: "schema/build.cue:49", value: &shape{op: all, see: "schema/build.cue:49", parts: []*shape{
-						&shape{op: basic, kind: load.Int, see: "schema/build.cue:49"},
-						&shape{op: bound, rel: ">=", see: "schema/build.cue:49", number: 1},
-						&shape{op: bound, rel: "<=", see: "schema/build.cue:49", number: 100000000},
-					}}},
-					{name: "io", required: false, doc: "BB_PRESSURE_MAX_IO.", see: "schema/build.cue:52", value: &shape{op: all, see: "schema/build.cue:52", parts: []*shape{
-						&shape{op: basic, kind: load.Int, see: "schema/build.cue:52"},
-						&shape{op: bound, rel: ">=", see: "schema/build.cue:52", number: 1},
-						&shape{op: bound, rel: "<=", see: "schema/build.cue:52", number: 100000000},
-					}}},
-					{name: "memory", required: false, doc: "BB_PRESSURE_MAX_MEMORY.", see: "schema/build.cue:55", value: &shape{op: all, see: "schema/build.cue:55", parts: []*shape{
+					{name: "tasks", required: false, doc: "Tasks at the same time (BB_NUMBER_THREADS).", see: "schema/build.cue:55", value: &shape{op: all, see: "schema/build.cue:55", parts: []*shape{
 						&shape{op: basic, kind: load.Int, see: "schema/build.cue:55"},
 						&shape{op: bound, rel: ">=", see: "schema/build.cue:55", number: 1},
-						&shape{op: bound, rel: "<=", see: "schema/build.cue:55", number: 100000000},
+						&shape{op: bound, rel: "<=", see: "schema/build.cue:55", number: 1024},
+					}}},
+					{name: "make", required: false, doc: "Jobs of one make (PARALLEL_MAKE).", see: "schema/build.cue:58", value: &shape{op: all, see: "schema/build.cue:58", parts: []*shape{
+						&shape{op: basic, kind: load.Int, see: "schema/build.cue:58"},
+						&shape{op: bound, rel: ">=", see: "schema/build.cue:58", number: 1},
+						&shape{op: bound, rel: "<=", see: "schema/build.cue:58", number: 1024},
+					}}},
+					{name: "downloads", required: false, doc: "Downloads at the same time.", see: "schema/build.cue:61", value: &shape{op: all, see: "schema/build.cue:61", parts: []*shape{
+						&shape{op: basic, kind: load.Int, see: "schema/build.cue:61"},
+						&shape{op: bound, rel: ">=", see: "schema/build.cue:61", number: 1},
+						&shape{op: bound, rel: "<=", see: "schema/build.cue:61", number: 256},
+					}}},
+					{name: "machine", required: false, doc: "The build machine; tasks and make follow from it where they are not given.", see: "schema/build.cue:64", value: &shape{op: named, def: "#BuildMachine", see: "schema/build.cue:64"}},
+					{name: "load", required: false, doc: "Load above which no new task starts, as a multiple of the number of CPUs (BB_LOADFACTOR_MAX).", see: "schema/build.cue:67", value: &shape{op: named, def: "#Decimal", see: "schema/build.cue:67"}},
+					{name: "recipes", required: false, doc: "Jobs of one make by recipe, for those that need much memory, such as {\"onnxruntime\": 4}.", see: "schema/build.cue:70", value: &shape{op: object, see: "schema/build.cue:70", obj: &structure{
+						patterns: []pattern{
+							{key: &shape{op: named, def: "#PackageName", see: "schema/build.cue:70"}, value: &shape{op: all, see: "schema/build.cue:70", parts: []*shape{
+								&shape{op: basic, kind: load.Int, see: "schema/build.cue:70"},
+								&shape{op: bound, rel: ">=", see: "schema/build.cue:70", number: 1},
+								&shape{op: bound, rel: "<=", see: "schema/build.cue:70", number: 1024},
+							}}},
+						},
 					}}},
 				},
 			}}},
-			{name: "rmWork", required: false, doc: "Remove work directories as the build goes.", see: "schema/build.cue:59", value: &shape{op: basic, kind: load.Bool, see: "schema/build.cue:59"}},
+			{name: "pressure", required: false, doc: "Pressure above which no new task starts, as in /proc/pressure.", see: "schema/build.cue:74", value: &shape{op: object, see: "schema/build.cue:74", obj: &structure{
+				fields: []*member{
+					{name: "cpu", required: false, doc: "BB_PRESSURE_MAX_CPU.", see: "schema/build.cue:76", value: &shape{op: all, see: "schema/build.cue:76", parts: []*shape{
+						&shape{op: basic, kind: load.Int, see: "schema/build.cue:76"},
+						&shape{op: bound, rel: ">=", see: "schema/build.cue:76", number: 1},
+						&shape{op: bound, rel: "<=", see: "schema/build.cue:76", number: 100000000},
+					}}},
+					{name: "io", required: false, doc: "BB_PRESSURE_MAX_IO.", see: "schema/build.cue:79", value: &shape{op: all, see: "schema/build.cue:79", parts: []*shape{
+						&shape{op: basic, kind: load.Int, see: "schema/build.cue:79"},
+						&shape{op: bound, rel: ">=", see: "schema/build.cue:79", number: 1},
+						&shape{op: bound, rel: "<=", see: "schema/build.cue:79", number: 100000000},
+					}}},
+					{name: "memory", required: false, doc: "BB_PRESSURE_MAX_MEMORY.", see: "schema/build.cue:82", value: &shape{op: all, see: "schema/build.cue:82", parts: []*shape{
+						&shape{op: basic, kind: load.Int, see: "schema/build.cue:82"},
+						&shape{op: bound, rel: ">=", see: "schema/build.cue:82", number: 1},
+						&shape{op: bound, rel: "<=", see: "schema/build.cue:82", number: 100000000},
+					}}},
+				},
+			}}},
+			{name: "rmWork", required: false, doc: "Remove work directories as the build goes.", see: "schema/build.cue:86", value: &shape{op: basic, kind: load.Bool, see: "schema/build.cue:86"}},
+			{name: "rmWorkExclude", required: false, doc: "Recipes whose work directories stay (RM_WORK_EXCLUDE), such as an image that goes into another.", see: "schema/build.cue:89", value: &shape{op: list, see: "schema/build.cue:89", elem: &shape{op: named, def: "#PackageName", see: "schema/build.cue:89"}}},
+			{name: "format", required: false, doc: "Format of packages (PACKAGE_CLASSES).", see: "schema/build.cue:92", value: &shape{op: either, see: "schema/build.cue:92", parts: []*shape{
+				&shape{op: exactly, see: "schema/build.cue:92", literal: &load.Node{Kind: load.String, Text: "ipk", True: false}},
+				&shape{op: exactly, see: "schema/build.cue:92", literal: &load.Node{Kind: load.String, Text: "rpm", True: false}},
+				&shape{op: exactly, see: "schema/build.cue:92", literal: &load.Node{Kind: load.String, Text: "deb", True: false}},
+			}}},
+			{name: "image", required: false, doc: "Images that are built with the layer switched on.", see: "schema/build.cue:95", value: &shape{op: object, see: "schema/build.cue:95", obj: &structure{
+				fields: []*member{
+					{name: "features", required: false, doc: "Added to IMAGE_FEATURES, such as \"ssh-server-openssh\".", see: "schema/build.cue:97", value: &shape{op: list, see: "schema/build.cue:97", elem: &shape{op: named, def: "#PackageName", see: "schema/build.cue:97"}}},
+					{name: "readOnly", required: false, doc: "Mount the root file system read-only. What yoctuned keeps in /var/lib then lasts until the next boot.", see: "schema/build.cue:100", value: &shape{op: basic, kind: load.Bool, see: "schema/build.cue:100"}},
+				},
+			}}},
+			{name: "optional", required: false, doc: "Packages of layers that a build may lack, by the layer's collection: they are installed where the layer is present.", see: "schema/build.cue:104", value: &shape{op: object, see: "schema/build.cue:104", obj: &structure{
+				patterns: []pattern{
+					{key: &shape{op: named, def: "#Name", see: "schema/build.cue:104"}, value: &shape{op: list, see: "schema/build.cue:104", elem: &shape{op: named, def: "#PackageName", see: "schema/build.cue:104"}}},
+				},
+			}}},
+			{name: "kas", required: false, doc: "A configuration for kas, one file a target.", see: "schema/build.cue:107", value: &shape{op: named, def: "#Kas", see: "schema/build.cue:107"}},
+			{name: "variables", required: false, doc: "Variables that have no field here, by name. Those that a release has renamed or does not know are refused.", see: "schema/build.cue:110", value: &shape{op: object, see: "schema/build.cue:110", obj: &structure{
+				patterns: []pattern{
+					{key: &shape{op: named, def: "#VariableName", see: "schema/build.cue:110"}, value: &shape{op: named, def: "#Word", see: "schema/build.cue:110"}},
+				},
+			}}},
+		},
+	}}},
+	{name: "#BuildMachine", doc: "What a build machine has.", see: "schema/build.cue:129", value: &shape{op: object, see: "schema/build.cue:129", obj: &structure{
+		fields: []*member{
+			{name: "cores", required: true, doc: "Processor cores.", see: "schema/build.cue:131", value: &shape{op: all, see: "schema/build.cue:131", parts: []*shape{
+				&shape{op: basic, kind: load.Int, see: "schema/build.cue:131"},
+				&shape{op: bound, rel: ">=", see: "schema/build.cue:131", number: 1},
+				&shape{op: bound, rel: "<=", see: "schema/build.cue:131", number: 1024},
+			}}},
+			{name: "memory", required: true, doc: "Memory for the build.", see: "schema/build.cue:134", value: &shape{op: named, def: "#Size", see: "schema/build.cue:134"}},
 		},
 	}}},
 	{name: "#CPU", doc: "CPU scheduling and clocks while the device runs.", see: "schema/cpu.cue:4", value: &shape{op: object, see: "schema/cpu.cue:4", obj: &structure{
@@ -217,6 +271,18 @@ var language = Schema{defs: []*definition{
 			}}},
 		},
 	}}},
+	{name: "#HashServer", doc: "A hash equivalence server of your own.", see: "schema/build.cue:114", value: &shape{op: object, see: "schema/build.cue:114", obj: &structure{
+		fields: []*member{
+			{name: "bitbake", required: true, doc: "Checkout of bitbake on that machine.", see: "schema/build.cue:116", value: &shape{op: named, def: "#AbsPath", see: "schema/build.cue:116"}},
+			{name: "listen", required: false, doc: "Address and port to listen on, such as \":8686\".", see: "schema/build.cue:119", value: &shape{op: matches, text: "^(ws://)?[A-Za-z0-9.-]*:[0-9]{1,5}$", see: "schema/build.cue:119"}},
+			{name: "upstream", required: false, doc: "Server to ask for what this one does not know.", see: "schema/build.cue:122", value: &shape{op: named, def: "#HostPort", see: "schema/build.cue:122"}},
+			{name: "readOnly", required: false, doc: "Builders may ask but not report.", see: "schema/build.cue:125", value: &shape{op: basic, kind: load.Bool, see: "schema/build.cue:125"}},
+		},
+	}}},
+	{name: "#HostPattern", doc: "a host name, or \"*.\" and a domain", see: "schema/types.cue:96", value: &shape{op: all, see: "schema/types.cue:96", parts: []*shape{
+		&shape{op: maxRunes, see: "schema/types.cue:96", number: 253},
+		&shape{op: matches, text: "^([*][.])?[A-Za-z0-9][A-Za-z0-9.-]*$", see: "schema/types.cue:96"},
+	}}},
 	{name: "#HostPort", doc: "a host and port, such as \"hashserv.example.com:8686\", or \"auto\"", see: "schema/types.cue:90", value: &shape{op: matches, text: "^(auto|(wss?://)?[A-Za-z0-9.-]+:[0-9]{1,5}(/[A-Za-z0-9./-]*)?)$", see: "schema/types.cue:90"}},
 	{name: "#IRQ", doc: "Interrupt affinity.", see: "schema/irq.cue:4", value: &shape{op: object, see: "schema/irq.cue:4", obj: &structure{
 		fields: []*member{
@@ -230,6 +296,13 @@ var language = Schema{defs: []*definition{
 	{name: "#IRQName", doc: "the action name of an interrupt, as in the last column of /proc/interrupts; globs are allowed", see: "schema/types.cue:36", value: &shape{op: all, see: "schema/types.cue:36", parts: []*shape{
 		&shape{op: maxRunes, see: "schema/types.cue:36", number: 64},
 		&shape{op: matches, text: "^[A-Za-z0-9*?][A-Za-z0-9*?_.:@-]*$", see: "schema/types.cue:36"},
+	}}},
+	{name: "#Kas", doc: "A configuration for kas.", see: "schema/build.cue:138", value: &shape{op: object, see: "schema/build.cue:138", obj: &structure{
+		fields: []*member{
+			{name: "image", required: false, doc: "What to build.", see: "schema/build.cue:140", value: &shape{op: named, def: "#PackageName", see: "schema/build.cue:140"}},
+			{name: "distro", required: false, doc: "DISTRO.", see: "schema/build.cue:143", value: &shape{op: named, def: "#Name", see: "schema/build.cue:143"}},
+			{name: "folder", required: false, doc: "Folder of the layer inside its repository; its top when absent.", see: "schema/build.cue:146", value: &shape{op: named, def: "#Path", see: "schema/build.cue:146"}},
+		},
 	}}},
 	{name: "#Kernel", doc: "The kernel's configuration, command line and preemption model.", see: "schema/kernel.cue:4", value: &shape{op: object, see: "schema/kernel.cue:4", obj: &structure{
 		fields: []*member{
@@ -328,17 +401,17 @@ var language = Schema{defs: []*definition{
 			}}},
 		},
 	}}},
-	{name: "#Mirror", doc: "A mirror of downloads or of the shared state.", see: "schema/build.cue:63", value: &shape{op: object, see: "schema/build.cue:63", obj: &structure{
+	{name: "#Mirror", doc: "A mirror of downloads or of the shared state.", see: "schema/build.cue:150", value: &shape{op: object, see: "schema/build.cue:150", obj: &structure{
 		fields: []*member{
-			{name: "url", required: true, doc: "Where it is.", see: "schema/build.cue:65", value: &shape{op: named, def: "#URL", see: "schema/build.cue:65"}},
-			{name: "pattern", required: false, doc: "Regular expression over the address to fetch; everything when absent.", see: "schema/build.cue:68", value: &shape{op: all, see: "schema/build.cue:68", parts: []*shape{
-				&shape{op: maxRunes, see: "schema/build.cue:68", number: 200},
-				&shape{op: matches, text: "^[A-Za-z0-9.*+:/_\\\\()|?^-]+$", see: "schema/build.cue:68"},
+			{name: "url", required: true, doc: "Where it is.", see: "schema/build.cue:152", value: &shape{op: named, def: "#URL", see: "schema/build.cue:152"}},
+			{name: "pattern", required: false, doc: "Regular expression over the address to fetch; everything when absent.", see: "schema/build.cue:155", value: &shape{op: all, see: "schema/build.cue:155", parts: []*shape{
+				&shape{op: maxRunes, see: "schema/build.cue:155", number: 200},
+				&shape{op: matches, text: "^[A-Za-z0-9.*+:/_\\\\()|?^-]+$", see: "schema/build.cue:155"},
 			}}},
-			{name: "order", required: false, doc: "Position among the mirrors; equal ones are ordered by name.", see: "schema/build.cue:71", value: &shape{op: all, see: "schema/build.cue:71", parts: []*shape{
-				&shape{op: basic, kind: load.Int, see: "schema/build.cue:71"},
-				&shape{op: bound, rel: ">=", see: "schema/build.cue:71"},
-				&shape{op: bound, rel: "<=", see: "schema/build.cue:71", number: 999},
+			{name: "order", required: false, doc: "Position among the mirrors; equal ones are ordered by name.", see: "schema/build.cue:158", value: &shape{op: all, see: "schema/build.cue:158", parts: []*shape{
+				&shape{op: basic, kind: load.Int, see: "schema/build.cue:158"},
+				&shape{op: bound, rel: ">=", see: "schema/build.cue:158"},
+				&shape{op: bound, rel: "<=", see: "schema/build.cue:158", number: 999},
 			}}},
 		},
 	}}},
@@ -797,6 +870,10 @@ var language = Schema{defs: []*definition{
 	{name: "#UserName", doc: "a user name: lower-case letters, digits, \"_\" and \"-\"", see: "schema/types.cue:48", value: &shape{op: all, see: "schema/types.cue:48", parts: []*shape{
 		&shape{op: maxRunes, see: "schema/types.cue:48", number: 31},
 		&shape{op: matches, text: "^[a-z_][a-z0-9_-]*$", see: "schema/types.cue:48"},
+	}}},
+	{name: "#VariableName", doc: "the name of a bitbake variable: capitals, digits and \"_\"", see: "schema/types.cue:99", value: &shape{op: all, see: "schema/types.cue:99", parts: []*shape{
+		&shape{op: maxRunes, see: "schema/types.cue:99", number: 80},
+		&shape{op: matches, text: "^[A-Z][A-Z0-9_]*$", see: "schema/types.cue:99"},
 	}}},
 	{name: "#Word", doc: "one argument or value on a single line, at most 4096 characters, without control characters", see: "schema/types.cue:60", value: &shape{op: all, see: "schema/types.cue:60", parts: []*shape{
 		&shape{op: maxRunes, see: "schema/types.cue:60", number: 4096},

@@ -34,12 +34,12 @@ func (p *Project) Layer(targets []*Target, report *diag.Report) *plan.Layer {
 	for _, s := range p.Suppress {
 		l.Suppressed = append(l.Suppressed, s.Suppression)
 	}
-	l.Build = p.build(l.Origins)
+	l.Build = p.build(l.Origins, report)
 	l.Runtime = p.runtime(targets, l.Origins, report)
 	return l
 }
 
-func (p *Project) build(origins plan.Origins) plan.Build {
+func (p *Project) build(origins plan.Origins, report *diag.Report) plan.Build {
 	n := p.Root.Get("build")
 	b := plan.Build{
 		Threads: int(integer(n.At("parallel", "tasks"), 0)), MakeJobs: int(integer(n.At("parallel", "make"), 0)),
@@ -48,11 +48,66 @@ func (p *Project) build(origins plan.Origins) plan.Build {
 		SStateDir: text(n.At("sstate", "dir")), DownloadDir: text(n.At("downloads", "dir")),
 		PressureCPU: int(integer(n.At("pressure", "cpu"), 0)), PressureIO: int(integer(n.At("pressure", "io"), 0)),
 		PressureMemory: int(integer(n.At("pressure", "memory"), 0)),
+		OwnMirror:      text(n.At("downloads", "own")), MirrorTarballs: boolean(n.At("downloads", "archive"), false),
+		Network: text(n.At("downloads", "network")), Hosts: texts(n.At("downloads", "hosts")),
+		HashDatabase:  text(n.At("hashserve", "database")),
+		RmWorkExclude: texts(n.Get("rmWorkExclude")), PackageFormat: text(n.Get("format")),
+		ImageFeatures: texts(n.At("image", "features")), ReadOnlyRoot: boolean(n.At("image", "readOnly"), false),
 	}
 	b.SStateMirrors = mirrors(n.At("sstate", "mirrors"), "file://.*")
 	b.Premirrors = mirrors(n.At("downloads", "mirrors"), "(?:git|https?|ftp)://.*/.*")
+	if load := n.At("parallel", "load"); load != nil {
+		b.LoadFactor = decimal(load)
+	}
+	for _, f := range sortedFields(n.At("parallel", "recipes")) {
+		b.RecipeJobs = append(b.RecipeJobs, plan.RecipeJobs{Recipe: f.Name, Jobs: int(integer(f.Value, 0))})
+	}
+	for _, f := range sortedFields(n.Get("optional")) {
+		b.Optional = append(b.Optional, plan.Optional{Collection: f.Name, Packages: texts(f.Value)})
+	}
+	for _, f := range sortedFields(n.Get("variables")) {
+		b.Variables = append(b.Variables, plan.Variable{Name: f.Name, Value: f.Value.Text})
+	}
+	if s := n.At("hashserve", "server"); s != nil {
+		b.HashServer = &plan.HashServer{
+			BitBake: text(s.Get("bitbake")), Listen: textOr(s.Get("listen"), ":8686"),
+			Upstream: text(s.Get("upstream")), ReadOnly: boolean(s.Get("readOnly"), false),
+		}
+	}
+	if k := n.Get("kas"); k != nil {
+		b.Kas = &plan.Kas{Image: textOr(k.Get("image"), "core-image-base"), Distro: textOr(k.Get("distro"), "nodistro"), Folder: textOr(k.Get("folder"), ".")}
+	}
+	parallel(&b, n.At("parallel", "machine"), report)
 	leaves(n, "build", origins)
 	return b
+}
+
+// Memory that parallel work is given, in bytes. A C++ compiler at its worst
+// takes about 2 GiB, so make gets no more jobs than fit; and of the tasks that
+// run at the same time about half compile, so each of those is counted double.
+const (
+	memoryPerJob  = 2 << 30
+	memoryPerTask = 4 << 30
+)
+
+// parallel fills in what follows from the build machine.
+func parallel(b *plan.Build, n *load.Node, report *diag.Report) {
+	if n == nil {
+		return
+	}
+	memory, err := Size(n.Get("memory"))
+	if err != nil {
+		report.Add(diag.Diagnostic{ID: "YT0204", Severity: diag.Error, Pos: n.Get("memory").Pos, Path: "build.parallel.machine.memory",
+			Message: err.Error(), Got: n.Get("memory").Show(), Help: "write a size such as \"32GiB\""})
+		return
+	}
+	cores := integer(n.Get("cores"), 1)
+	if b.MakeJobs == 0 {
+		b.MakeJobs = int(max(1, min(cores, memory/memoryPerJob)))
+	}
+	if b.Threads == 0 {
+		b.Threads = int(max(1, min(cores, memory/memoryPerTask)))
+	}
 }
 
 // leaves records where each field of the build's settings was written.

@@ -180,6 +180,29 @@ func HostPort(v string) (string, error) {
 	})
 }
 
+// Host writes a host of BB_ALLOWED_NETWORKS, which knows one wildcard: a star for
+// the first part of the name (lib/bb/fetch2/__init__.py, trusted_network).
+func Host(v string) (string, error) {
+	name := strings.TrimPrefix(v, "*.")
+	if _, err := word("host name", name, `write a host name, or "*." and a domain`, func(i int, r rune) bool {
+		return alnum(r) || i > 0 && among(".-", r)
+	}); err != nil {
+		return "", err
+	}
+	return v, nil
+}
+
+// Number writes a decimal number without a sign.
+func Number(v string) (string, error) {
+	whole, fraction, pointed := strings.Cut(v, ".")
+	if whole == "" || pointed && fraction == "" {
+		return "", refuse("number", v, "it is not a decimal number", "")
+	}
+	return word("number", v, "write digits, and a point if need be", func(i int, r rune) bool {
+		return digit(r) || i == len(whole)
+	})
+}
+
 // HostPath writes an absolute path of the build machine.
 func HostPath(v string) (string, error) {
 	const sink = "path"

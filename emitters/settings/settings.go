@@ -8,8 +8,7 @@ package settings
 
 import (
 	_ "embed"
-	"fmt"
-	"strings"
+	"reflect"
 
 	"github.com/yoctune/yoctune/emitters"
 	"github.com/yoctune/yoctune/emitters/power"
@@ -21,6 +20,9 @@ import (
 var (
 	//go:embed settings.conf.tmpl
 	settingsConf string
+	// The part about the build, which follows.
+	//go:embed build.conf.tmpl
+	buildConf string
 	//go:embed fragment.conf.tmpl
 	fragmentConf string
 )
@@ -51,11 +53,10 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 		data.Targets = append(data.Targets, target{t, id, stockIsolation(t)})
 	}
 
-	if !r.HashServeWSS && strings.HasPrefix(l.Build.HashUpstream, "ws") {
-		return nil, &emitters.Error{Emitter: "settings", Ref: emitters.Ref{ID: "build.hashserve.upstream"},
-			Err: fmt.Errorf("the bitbake %s of %s reaches a hash server as host:port only", r.BitBake, r.Name)}
+	if err := refuse(l.Build, r); err != nil {
+		return nil, err
 	}
-	st, err := emitters.Parse("settings", settingsConf)
+	st, err := emitters.Parse("settings", settingsConf+buildConf)
 	if err != nil {
 		return nil, err
 	}
@@ -95,8 +96,9 @@ func stockIsolation(t *plan.Target) string {
 	return ""
 }
 
+// hasBuild tells whether the settings file says anything of the build.
 func hasBuild(b plan.Build) bool {
-	return b.Threads+b.MakeJobs+b.DownloadThreads+b.PressureCPU+b.PressureIO+b.PressureMemory > 0 ||
-		b.RmWork || len(b.SStateMirrors)+len(b.Premirrors) > 0 ||
-		b.HashServe+b.HashUpstream+b.SStateDir+b.DownloadDir != ""
+	// These become files of their own.
+	b.HashServer, b.Optional, b.Kas = nil, nil, nil
+	return !reflect.ValueOf(b).IsZero()
 }

@@ -36,6 +36,7 @@ type Target struct {
 	Packages []Package
 	Storage  []Storage
 	ZRAM     *ZRAM
+	Models   []ModelFile // sorted by SHA256
 	Origins  Origins
 
 	Overrides []Override // sorted by ID
@@ -122,6 +123,13 @@ type Storage struct {
 	RQ        int // rq_affinity, -1: unset
 }
 
+// ModelFile is a model of a pipeline that the layer brings to the device.
+type ModelFile struct {
+	ID     string // pipelines.<name> of the first pipeline that uses it
+	URI    string // where bitbake fetches it
+	SHA256 string
+}
+
 // ZRAM is a compressed swap device made at boot.
 type ZRAM struct {
 	Bytes     int64
@@ -149,6 +157,55 @@ type Build struct {
 	PressureCPU     int // BB_PRESSURE_MAX_CPU, 0: unset
 	PressureIO      int
 	PressureMemory  int
+
+	OwnMirror      string       // SOURCE_MIRROR_URL of own-mirrors
+	MirrorTarballs bool         // BB_GENERATE_MIRROR_TARBALLS
+	Network        string       // any, mirrors, none; "" leaves it
+	Hosts          []string     // BB_ALLOWED_NETWORKS
+	HashDatabase   string       // BB_HASHSERVE_DB_DIR
+	HashServer     *HashServer  // nil: none of our own
+	LoadFactor     string       // BB_LOADFACTOR_MAX, decimal text; "" leaves it
+	RecipeJobs     []RecipeJobs // by recipe, sorted
+	RmWorkExclude  []string     // RM_WORK_EXCLUDE
+	PackageFormat  string       // ipk, rpm, deb; "" leaves it
+	ImageFeatures  []string     // added to IMAGE_FEATURES
+	ReadOnlyRoot   bool
+	Optional       []Optional // by collection, sorted
+	Kas            *Kas       // nil: no files for kas
+	Variables      []Variable // by name, sorted
+}
+
+// HashServer is a hash equivalence server that several builders share.
+type HashServer struct {
+	BitBake  string // checkout of bitbake on its machine
+	Listen   string // [ws://][host]:port
+	Upstream string // "" for none
+	ReadOnly bool
+}
+
+// RecipeJobs is PARALLEL_MAKE of one recipe.
+type RecipeJobs struct {
+	Recipe string
+	Jobs   int
+}
+
+// Optional names packages to install where a layer of that collection is present.
+type Optional struct {
+	Collection string
+	Packages   []string
+}
+
+// Kas is what a configuration for kas needs besides the layer.
+type Kas struct {
+	Image  string
+	Distro string
+	Folder string // of the layer inside its repository, "." for the top
+}
+
+// Variable is a variable of the build that no field of [Build] stands for.
+type Variable struct {
+	Name  string
+	Value string
 }
 
 // Mirror is one line of SSTATE_MIRRORS or PREMIRRORS.

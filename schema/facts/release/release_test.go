@@ -151,3 +151,41 @@ func TestUnitsAreThoseOfTheL4T(t *testing.T) {
 		t.Errorf("nvpmodel.service is after %v, want nvpower.service among them", u.After)
 	}
 }
+
+func TestVariablesThatNothingReadsAreNamed(t *testing.T) {
+	for _, c := range []struct {
+		variable, release string
+		want              bool
+	}{
+		{"BB_DEFAULT_TASK_MAXMEM", "master", true},
+		{"BB_NUMBER_DOWNLOAD_THREADS", "kirkstone", true},
+		{"BB_LOADFACTOR_MAX", "kirkstone", true},
+		{"BB_LOADFACTOR_MAX", "scarthgap-l4t-r35.x", false},
+		{"BB_HASHSERVE_DB_DIR", "whinlatter", true},
+		{"BB_HASHSERVE_DB_DIR", "wrynose", false},
+		{"BB_NUMBER_THREADS", "kirkstone", false},
+	} {
+		r, _ := Lookup(c.release)
+		a, got := r.Absent(c.variable)
+		if got != c.want || got && (a.Instead == "" || a.Source == "") {
+			t.Errorf("%s on %s: %t (%+v), want %t", c.variable, c.release, got, a, c.want)
+		}
+	}
+}
+
+func TestImageFeaturesOfOtherSeriesAreKnown(t *testing.T) {
+	for _, c := range []struct {
+		feature, release string
+		want             bool
+	}{
+		{"debug-tweaks", "scarthgap", false},
+		{"debug-tweaks", "walnascar", true},
+		{"serial-autologin-root", "kirkstone", true},
+		{"ssh-server-openssh", "kirkstone", false}, // a package group, on every series
+	} {
+		r, _ := Lookup(c.release)
+		if got := r.LacksImageFeature(c.feature); got != c.want {
+			t.Errorf("%s on %s: %t, want %t", c.feature, c.release, got, c.want)
+		}
+	}
+}
