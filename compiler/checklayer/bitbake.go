@@ -62,8 +62,13 @@ func prepare(ctx context.Context, o Options) (_ *rig, err error) {
 			}
 		}
 	}()
-	dir := filepath.Join(g.work, "layer")
-	if err := os.RemoveAll(dir); err != nil {
+	// yocto-check-layer calls the layer by the name of its folder.
+	name := filepath.Base(o.Layer)
+	if !word.MatchString(name) || usablePath("", name) != nil {
+		name = "layer"
+	}
+	dir := filepath.Join(g.work, "layer", name)
+	if err := os.RemoveAll(filepath.Dir(dir)); err != nil {
 		return nil, err
 	}
 	if err := snapshot(o.Layer, dir); err != nil {

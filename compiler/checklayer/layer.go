@@ -47,6 +47,9 @@ var word = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9+._-]*$`)
 
 // snapshot copies the regular files of from into to.
 func snapshot(from, to string) error {
+	if err := os.MkdirAll(to, 0o755); err != nil {
+		return err
+	}
 	return filepath.WalkDir(from, func(p string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err

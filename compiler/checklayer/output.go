@@ -198,7 +198,7 @@ func checkLayerOutput(out string) checkedLayer {
 		case strings.HasPrefix(s, "FAIL: test_"), strings.HasPrefix(s, "ERROR: test_"):
 			in = true
 			c.Errors = append(c.Errors, s)
-		case strings.HasPrefix(s, "====") || strings.HasPrefix(s, "Ran ") || strings.HasPrefix(s, "FAILED"):
+		case strings.HasPrefix(s, "====") || strings.HasPrefix(s, "Ran ") || strings.HasPrefix(s, "FAILED") || s == "Stdout:":
 			in = false
 		case !in || s == "" || strings.HasPrefix(s, "----") || strings.HasPrefix(s, "Traceback") || strings.HasPrefix(s, "  File ") || strings.HasPrefix(s, "    ") ||
 			(logPrefix.MatchString(s) && !strings.HasPrefix(s, "ERROR")) || strings.HasPrefix(s, "Consider defining"):
