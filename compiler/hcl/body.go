@@ -210,7 +210,7 @@ func (e *evaluator) node(v cty.Value, at source, sh conform.Shape, path string, 
 		i := 0
 		for it := v.ElementIterator(); it.Next(); i++ {
 			_, item := it.Element()
-			from := at
+			from := e.made(at, n.Pos).source
 			if tuple != nil && len(tuple.Exprs) == v.LengthInt() {
 				from.expr = tuple.Exprs[i]
 			}
@@ -238,7 +238,7 @@ func (e *evaluator) members(n *load.Node, v cty.Value, at source, sh conform.Sha
 		name := key.AsString()
 		origin, ok := from[name]
 		if !ok {
-			origin = member{source: at, pos: n.Pos}
+			origin = e.made(at, n.Pos)
 		}
 		f, ok := t.field(name)
 		if !ok {

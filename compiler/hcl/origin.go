@@ -143,9 +143,22 @@ type member struct {
 	pos position
 }
 
+// made is where the members come from that are not written out: from the body of
+// a for expression, or else from the whole expression.
+func (e *evaluator) made(at source, pos position) member {
+	o := e.origin(at)
+	x, ok := o.expr.(*hclsyntax.ForExpr)
+	if !ok {
+		return member{at, pos}
+	}
+	if x.KeyExpr != nil {
+		pos = e.place(x.KeyExpr.Range())
+	}
+	return member{source{x.ValExpr, o.m}, pos}
+}
+
 // written lists the members of an object that are written out, by name: those of
-// { … } and of merge(…), whose later arguments win. Members that a for expression
-// makes all come from it.
+// { … } and of merge(…), whose later arguments win.
 func (e *evaluator) written(at source) map[string]member {
 	at = e.origin(at)
 	members := map[string]member{}

@@ -3,6 +3,7 @@ package jsonnet
 import (
 	"errors"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -28,8 +29,9 @@ func (e *evaluator) diagnose(err error) diag.Diagnostic {
 		return d
 	case errors.As(err, &runtime):
 		d.Message = runtime.Msg
-		// The innermost frame in a file of the project is the user's line.
-		for _, frame := range runtime.StackTrace {
+		// The innermost frame in a file of the project is the user's line; it
+		// comes last.
+		for _, frame := range slices.Backward(runtime.StackTrace) {
 			if p := e.place(frame.Loc); p.File != "" {
 				d.Pos = p
 				break
@@ -86,11 +88,11 @@ func (e *evaluator) explain(d diag.Diagnostic) diag.Diagnostic {
 		d.Help = "look for a value or a function that needs itself"
 		return d
 	}
-	if d.ID == "YT0001" {
-		text = "syntax: " + text
-	}
 	if len(text) > 1 && text[0] >= 'A' && text[0] <= 'Z' && (text[1] < 'A' || text[1] > 'Z') {
 		text = string(text[0]-'A'+'a') + text[1:]
+	}
+	if d.ID == "YT0001" {
+		text = "syntax: " + text
 	}
 	d.Message = text
 	return d
