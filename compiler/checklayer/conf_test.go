@@ -59,12 +59,12 @@ func TestValuesThatWouldEscapeAreNotWritten(t *testing.T) {
 
 func TestBuildFolderConfiguration(t *testing.T) {
 	dir := t.TempDir()
-	c := conf{Layers: []string{"/src/oe-core/meta", "/work/layer"}, Lines: []string{`MACHINE = "m"`}}
+	c := conf{Layers: []string{"/src/oe-core/meta", "/l/layer"}, Lines: []string{`MACHINE = "m"`}}
 	if err := c.write(dir); err != nil {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]string{
-		"bblayers.conf": "BBPATH = \"${TOPDIR}\"\nBBFILES ?= \"\"\nBBLAYERS ?= \" \\\n /src/oe-core/meta \\\n /work/layer \\\n \"\n",
+		"bblayers.conf": "BBPATH = \"${TOPDIR}\"\nBBFILES ?= \"\"\nBBLAYERS ?= \" \\\n /src/oe-core/meta \\\n /l/layer \\\n \"\n",
 		"local.conf":    "MACHINE = \"m\"\n",
 	} {
 		got, err := os.ReadFile(filepath.Join(dir, "conf", name))
