@@ -90,9 +90,10 @@ func (p *printer) excerpt(arrow string, pos plan.Position, length int, tone colo
 		}
 		return pad
 	}
-	lead := line[:pos.Column-1]
+	line, at := window(line, pos.Column-1)
+	lead := line[:at]
 	if length == 0 {
-		length = tokenLength(line[pos.Column-1:])
+		length = tokenLength(line[at:])
 	}
 	bar := p.paint("|", color.FgBlue, color.Bold)
 	p.printf("%s%s\n", pad, bar)
@@ -103,6 +104,35 @@ func (p *printer) excerpt(arrow string, pos plan.Position, length int, tone colo
 	}
 	p.printf("%s%s %s\n", pad, bar, marks)
 	return pad
+}
+
+// maxExcerpt bounds how much of a line is quoted, in bytes: a generated line can
+// be megabytes long.
+const maxExcerpt = 240
+
+// window cuts a long line down to what is around a place, given and returned as
+// an offset.
+func window(line string, at int) (string, int) {
+	if len(line) <= maxExcerpt {
+		return line, at
+	}
+	from, to := max(0, at-maxExcerpt/2), min(len(line), at+maxExcerpt/2)
+	for from > 0 && !utf8.RuneStart(line[from]) {
+		from--
+	}
+	for to < len(line) && !utf8.RuneStart(line[to]) {
+		to++
+	}
+	const more = "…"
+	shown := line[from:to]
+	at -= from
+	if from > 0 {
+		shown, at = more+shown, at+len(more)
+	}
+	if to < len(line) {
+		shown += more
+	}
+	return shown, at
 }
 
 // tokenLength guesses the width of the value at the start of s: a string up to
