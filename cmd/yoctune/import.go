@@ -163,9 +163,7 @@ func summaryOf(r *importer.Result) importSummary {
 	s := importSummary{Type: "summary", Command: "import", Board: r.Board, Machine: r.Machine, Release: r.Release, Lines: len(r.Lines),
 		Understood: r.Count(importer.Understood), Adjusted: r.Count(importer.Adjusted), Left: r.Count(importer.Left), Comments: r.Count(importer.Comment)}
 	for _, l := range r.Lines {
-		if l.Trap != "" {
-			s.Traps++
-		}
+		s.Traps += len(l.Traps)
 	}
 	return s
 }
@@ -175,10 +173,14 @@ func writeImportReport(out io.Writer, r *importer.Result, o importOptions) error
 	var met []importer.Trap
 	file := ""
 	for _, l := range r.Lines {
-		if l.Trap != "" && !slices.Contains(met, l.Trap) {
-			met = append(met, l.Trap)
+		var marks []string
+		for _, t := range l.Traps {
+			marks = append(marks, string(t))
+			if !slices.Contains(met, t) {
+				met = append(met, t)
+			}
 		}
-		if !o.all && (l.Verdict == importer.Comment || l.Verdict == importer.Understood && l.Trap == "") {
+		if !o.all && (l.Verdict == importer.Comment || l.Verdict == importer.Understood && len(marks) == 0) {
 			continue
 		}
 		if l.File != file {
@@ -191,7 +193,7 @@ func writeImportReport(out io.Writer, r *importer.Result, o importOptions) error
 		}
 		const indent = "                      "
 		fmt.Fprintf(out, "  %6s  %-10s  %s\n", fmt.Sprintf("%d:%d", l.Line, l.Column), l.Verdict, strings.ReplaceAll(text, "\t", " "))
-		for _, more := range []struct{ mark, text string }{{"->", l.Path}, {"=", l.Why}, {"!", string(l.Trap)}} {
+		for _, more := range []struct{ mark, text string }{{"->", l.Path}, {"=", l.Why}, {"!", strings.Join(marks, ", ")}} {
 			if more.text != "" {
 				fmt.Fprintf(out, "%s%s %s\n", indent, more.mark, more.text)
 			}

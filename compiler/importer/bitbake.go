@@ -165,10 +165,10 @@ func (r *recipe) inside(l *Line, text string) bool {
 func (r *recipe) task(l *Line, text string) {
 	switch {
 	case strings.Contains(text, ".config") && strings.Contains(text, "CONFIG_"):
-		l.Trap = EditedConfig
+		l.trap(EditedConfig)
 		l.note("write the option under kernel.config")
 	case strings.Contains(text, "THISDIR") || strings.Contains(text, "SAVED"):
-		l.Trap = LayerPath
+		l.trap(LayerPath)
 	case strings.Contains(text, "PM_CONFIG DEFAULT"):
 		l.note("power.default sets the mode by its name")
 	}
@@ -198,11 +198,11 @@ func (r *recipe) applies(a assignment) string {
 		return "the file is for another machine than " + im.machine
 	}
 	for _, o := range a.overrides {
-		if o == im.machine {
+		if o == im.machine || contains(im.overrides, o) {
 			im.scope = im.machine
 			continue
 		}
-		if o == "tegra" || o == im.board.SoC || strings.HasPrefix(o, "cuda") || o == "class-target" || o == "aarch64" {
+		if o == "tegra" || o == im.board.SoC || o == "${PN}" || strings.HasPrefix(o, "cuda") || o == "class-target" || o == "aarch64" {
 			continue
 		}
 		if strings.HasPrefix(o, "pn-") {
@@ -262,15 +262,15 @@ func setters() map[string]func(*recipe, *Line, assignment) {
 func (r *recipe) assign(l *Line, a assignment) {
 	im := r.im
 	if a.old {
-		l.Trap = OldOperator
+		l.trap(OldOperator)
 		l.note("today it is written %s", a.modern())
 	}
 	if to, ok := im.release.Renamed(a.base); ok {
-		l.Trap = RenamedVariable
+		l.trap(RenamedVariable)
 		if to.New != "" {
 			l.leftf("%s refuses %s: it is called %s now", im.release.Name, a.base, to.New)
 		} else {
-			l.leftf("%s refuses %s: it %s", im.release.Name, a.base, to.Message)
+			l.leftf("%s refuses %s: %s", im.release.Name, a.base, to.Message)
 		}
 		return
 	}
@@ -298,7 +298,7 @@ func (r *recipe) assign(l *Line, a assignment) {
 		return
 	}
 	if a.op == "append" && !strings.HasPrefix(a.value, " ") && a.value != "" && words(a.base) {
-		l.Trap = FusedAppend
+		l.trap(FusedAppend)
 		l.adjusted("without a blank in front the first word melts into what stands there before")
 	}
 	if a.old {
@@ -325,7 +325,7 @@ func expands(l *Line, value string) bool {
 	if !strings.Contains(value, "${") {
 		return false
 	}
-	l.Trap = EnvironmentOnly
+	l.trap(EnvironmentOnly)
 	l.part(clean(value), "bitbake computes it")
 	return true
 }
@@ -385,7 +385,7 @@ func plain(l *Line, value string) (string, bool) {
 func (r *recipe) mirrors(l *Line, a assignment, standard string, names ...string) {
 	tokens := strings.Fields(strings.ReplaceAll(a.value, `\n`, " "))
 	if len(tokens)%2 != 0 {
-		l.Trap = MirrorURL
+		l.trap(MirrorURL)
 		l.leftf("mirrors are pairs of a pattern and a URL, and these are %d words", len(tokens))
 		return
 	}
@@ -400,7 +400,7 @@ func (r *recipe) mirrors(l *Line, a assignment, standard string, names ...string
 		}
 		u, err := url.Parse(address)
 		if err != nil || u.Scheme == "" {
-			l.Trap = MirrorURL
+			l.trap(MirrorURL)
 			hint := ""
 			if strings.HasPrefix(address, "/") {
 				hint = "; did you mean file://" + clean(address) + "?"
@@ -451,8 +451,8 @@ func (r *recipe) inheritAll(l *Line, a assignment) {
 
 func (r *recipe) packages(l *Line, a assignment, action string) {
 	if a.removes() {
-		action = "exclude"
-		l.adjusted("removing a package becomes keeping it out of the image")
+		l.left(`taking it off a list is less than forbidding it, which packages: NAME: "exclude" does`)
+		return
 	}
 	for _, w := range strings.Fields(a.value) {
 		switch {
@@ -501,7 +501,7 @@ func (r *recipe) powerDefault(l *Line, a assignment) {
 	}
 	id, ok := number(value)
 	if !ok {
-		l.Trap = DanglingDefault
+		l.trap(DanglingDefault)
 		l.leftf("%s is not the id of a mode", clean(value))
 		return
 	}
@@ -516,7 +516,7 @@ func (r *recipe) powerDefault(l *Line, a assignment) {
 			return
 		}
 	}
-	l.Trap = DanglingDefault
+	l.trap(DanglingDefault)
 	l.leftf("%s on %s has no mode %d; it has %s", im.board.ID, im.release.Name, id, modeNames(t))
 }
 
@@ -543,7 +543,7 @@ func (r *recipe) kernelProvider(l *Line, a assignment) {
 func (r *recipe) imageFeatures(l *Line, a assignment) {
 	for _, w := range strings.Fields(a.value) {
 		if w == "debug-tweaks" && !r.im.release.DebugTweaks && !a.removes() {
-			l.Trap = RefusedFeature
+			l.trap(RefusedFeature)
 			l.part(w, "%s refuses it; write %s", r.im.release.Name, debugTweaksFix())
 			continue
 		}
@@ -609,7 +609,7 @@ func (r *recipe) given(base string) (string, bool) {
 func (r *recipe) rdepends(l *Line, a assignment) {
 	l.left("a dependency of a recipe; packages of an image go under packages")
 	if r.allarch != nil && (strings.Contains(a.value, "tegra") || strings.Contains(a.value, "jetson") || strings.Contains(a.value, "kernel-module")) {
-		l.Trap = PackageArch
+		l.trap(PackageArch)
 		l.note("%s inherits allarch", nth(r.allarch))
 	}
 }

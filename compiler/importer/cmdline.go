@@ -58,7 +58,7 @@ func (im *importer) arguments(l *Line, text string) {
 			l.understood("%s is the machine's own", w)
 			continue
 		case seen[name]:
-			l.Trap = RepeatedArg
+			l.trap(RepeatedArg)
 			l.part(w, "a configuration has an argument once")
 			continue
 		}
@@ -113,12 +113,14 @@ func (im *importer) argument(l *Line, w string) {
 	name, value, has := strings.Cut(w, "=")
 	switch {
 	case strings.Contains(w, "${") || strings.Contains(w, "$("):
-		l.Trap = EnvironmentOnly
+		l.trap(EnvironmentOnly)
 		l.part(clean(w), "bitbake computes it")
 	case !word(name):
 		l.part(clean(w), "not a kernel argument")
 	case strings.ContainsAny(w, "\"'"):
 		l.part(clean(w), "quotes do not survive the way through bitbake and the boot loader")
+	case contains([]string{"root", "rootfstype", "rootflags", "rootwait", "ro", "rw", "initrd"}, name):
+		l.part(w, "the image and its boot loader decide where the root file system is")
 	case !has:
 		im.set(l, "true", "kernel", "args", name)
 	default:

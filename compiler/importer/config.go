@@ -97,11 +97,14 @@ func showPath(names []string) string {
 }
 
 // order is the order of sections people read a configuration in: the schema's.
-func order(name string) int {
+func order(names []string) int {
+	if slices.Equal(names, []string{"power", "default"}) {
+		return -1 // before the modes
+	}
 	i := slices.Index([]string{
 		"power", "cpu", "gpu", "kernel", "sysctl", "memory", "storage", "irq", "network", "modules",
 		"services", "packages", "pipelines", "monitor", "runtime",
-	}, name)
+	}, names[0])
 	if i < 0 {
 		return 99
 	}
@@ -199,7 +202,7 @@ func (im *importer) text() []byte {
 	use := target.child("use")
 	shared := &branch{name: profile}
 	sorted := slices.Clone(im.config.entries)
-	slices.SortStableFunc(sorted, func(a, b *entry) int { return order(a.names[0]) - order(b.names[0]) })
+	slices.SortStableFunc(sorted, func(a, b *entry) int { return order(a.names) - order(b.names) })
 	for _, e := range sorted {
 		switch {
 		case e.names[0] == "build":

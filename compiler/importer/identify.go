@@ -40,9 +40,19 @@ func (im *importer) identify() error {
 func (im *importer) module(c clues) error {
 	im.machine = im.o.Machine
 	if im.machine == "" {
-		im.machine = c.machine
+		im.machine = c.chosen(im.release.Name)
 	}
-	if im.machine == "" && im.o.Board == "" && len(c.machineFiles) > 1 {
+	if im.machine == "" && len(c.machineFiles) > 1 {
+		if b, ok := board.Lookup(im.o.Board); ok {
+			for _, m := range b.Releases[im.release.Name].Machines {
+				if contains(c.machineFiles, m) {
+					im.machine = m
+					break
+				}
+			}
+		}
+	}
+	if im.machine == "" && len(c.machineFiles) > 1 {
 		return fmt.Errorf("%w: the layer has several machines; say which with --machine: %s", ErrWhich, strings.Join(c.machineFiles, ", "))
 	}
 	if im.machine == "" && len(c.machineFiles) == 1 {
@@ -50,7 +60,7 @@ func (im *importer) module(c clues) error {
 	}
 	id := im.o.Board
 	if id == "" {
-		candidates := boardsOf(c.stock(im.machine), im.release.Name)
+		candidates := usual(c.stock(im.machine), im.release.Name)
 		if im.machine == "" {
 			candidates = c.boards(im.release.Name)
 		}
@@ -70,6 +80,10 @@ func (im *importer) module(c clues) error {
 		return fmt.Errorf("board %q is %w; known are %s", id, ErrUnknown, strings.Join(board.IDs(), ", "))
 	}
 	im.board = b
+	first, others := boardsOf(c.stock(im.machine), im.release.Name)
+	if all := append(first, others...); len(all) > 0 && !contains(all, id) {
+		return fmt.Errorf("%w: machine %s is for %s, not for %s; say which with --machine or --board", ErrWhich, im.machine, strings.Join(all, ", "), id)
+	}
 	facts, ok := b.Releases[im.release.Name]
 	if !ok || len(facts.Machines) == 0 {
 		return fmt.Errorf("board %s does not run on release %s: %w", id, im.release.Name, ErrUnknown)
@@ -77,14 +91,14 @@ func (im *importer) module(c clues) error {
 	if im.machine == "" {
 		im.machine = facts.Machines[0]
 	}
+	im.overrides = c.overrides[im.machine]
 	im.custom = !contains(facts.Machines, im.machine)
 	return nil
 }
 
-// boardsOf lists the boards that a machine of meta-tegra is for; the board whose
-// default machine it is comes alone.
-func boardsOf(machine, releaseName string) []string {
-	var first, others []string
+// boardsOf lists the boards that a machine of meta-tegra is for: those whose
+// default machine it is, and the others.
+func boardsOf(machine, releaseName string) (first, others []string) {
 	for _, id := range board.IDs() {
 		b, ok := board.Lookup(id)
 		if !ok {
@@ -97,6 +111,12 @@ func boardsOf(machine, releaseName string) []string {
 			others = append(others, id)
 		}
 	}
+	return first, others
+}
+
+// usual is the board that a machine is for, or several when that is not clear.
+func usual(machine, releaseName string) []string {
+	first, others := boardsOf(machine, releaseName)
 	if len(first) > 0 {
 		return first
 	}
@@ -106,16 +126,17 @@ func boardsOf(machine, releaseName string) []string {
 // clues is what the files say about themselves.
 type clues struct {
 	series       []string // LAYERSERIES_COMPAT
-	machine      string   // MACHINE of a local.conf
+	machines     []string // MACHINE of local.conf and its like
 	machineFiles []string // conf/machine/*.conf
 	requires     map[string]string
+	overrides    map[string][]string // MACHINEOVERRIDES, by machine
 	collection   string
 	priority     string
 	powerFiles   []string // base names of power mode files
 }
 
 func (im *importer) clues() clues {
-	c := clues{requires: map[string]string{}}
+	c := clues{requires: map[string]string{}, overrides: map[string][]string{}}
 	for _, s := range im.sources {
 		base := path.Base(s.Name)
 		if s.Kind == NVPModel {
@@ -143,10 +164,16 @@ func (im *importer) clues() clues {
 				continue
 			}
 			switch {
+			case a.base == "MACHINEOVERRIDES" && ofMachine != "":
+				for w := range strings.SplitSeq(a.value, ":") {
+					if word(w) {
+						c.overrides[ofMachine] = append(c.overrides[ofMachine], w)
+					}
+				}
 			case strings.HasPrefix(a.base, "LAYERSERIES_COMPAT_"):
 				c.series = append(c.series, strings.Fields(a.value)...)
 			case a.base == "MACHINE" && word(a.value) && ofMachine == "" && path.Base(path.Dir(s.Name)) != "distro":
-				c.machine = a.value
+				c.machines = append(c.machines, a.value)
 			case a.base == "BBFILE_COLLECTIONS":
 				if words := strings.Fields(a.value); len(words) > 0 {
 					c.collection = words[0]
@@ -178,6 +205,20 @@ func (c clues) releases() []string {
 		}
 	}
 	return out
+}
+
+// chosen is the machine that a local.conf chooses: one that the release or the
+// layer has, rather than the emulated one of a sample.
+func (c clues) chosen(releaseName string) string {
+	for _, m := range c.machines {
+		if contains(c.machineFiles, m) || len(usual(m, releaseName)) > 0 {
+			return m
+		}
+	}
+	if len(c.machines) > 0 && len(c.machineFiles) == 0 && !strings.HasPrefix(c.machines[0], "qemu") {
+		return c.machines[0]
+	}
+	return ""
 }
 
 // stock is the machine of meta-tegra that a machine of the layer builds upon.

@@ -39,7 +39,7 @@ type Line struct {
 	Verdict Verdict `json:"verdict"`
 	Path    string  `json:"path,omitempty"` // where it stands in the configuration
 	Why     string  `json:"why,omitempty"`
-	Trap    Trap    `json:"trap,omitempty"`
+	Traps   []Trap  `json:"traps,omitempty"`
 
 	doc     []string // the comment directly above it
 	paths   []string // fields that it set and that are still set
@@ -129,13 +129,15 @@ type importer struct {
 	config  config
 	remarks []diag.Diagnostic
 
-	board    *board.Board
-	release  release.Release
-	machine  string // bitbake MACHINE of the target
-	custom   bool   // the machine is the user's own, not meta-tegra's
-	scope    string
-	layer    string
-	priority string
+	board   *board.Board
+	release release.Release
+	machine string // bitbake MACHINE of the target
+	custom  bool   // the machine is the user's own, not meta-tegra's
+	// overrides are the names besides its own that the machine answers to.
+	overrides []string
+	scope     string
+	layer     string
+	priority  string
 }
 
 func (im *importer) source(s Source) {
@@ -186,7 +188,7 @@ func (im *importer) set(l *Line, value string, names ...string) {
 		}
 		for _, earlier := range old.lines {
 			if earlier != l {
-				earlier.Trap = SetTwice
+				earlier.trap(SetTwice)
 			}
 			earlier.lose(where, nth(l)+" sets it again, and the last one wins")
 		}
@@ -230,6 +232,13 @@ func (l *Line) finish() {
 	l.Path = strings.Join(l.paths, ", ")
 	if r := []rune(l.Text); len(r) > shownRunes {
 		l.Text = string(r[:shownRunes]) + "…"
+	}
+}
+
+// trap points out a trap on a line.
+func (l *Line) trap(t Trap) {
+	if t != "" && !slices.Contains(l.Traps, t) {
+		l.Traps = append(l.Traps, t)
 	}
 }
 

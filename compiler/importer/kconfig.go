@@ -20,7 +20,7 @@ func (im *importer) kconfig(lines []*Line, s Source) {
 		}
 		l := lines[p.Line-1]
 		if p.Ignored {
-			l.Trap = KconfigIgnored
+			l.trap(KconfigIgnored)
 			l.left(p.Message)
 			continue
 		}
@@ -45,7 +45,7 @@ func (im *importer) kconfig(lines []*Line, s Source) {
 	}
 	for _, l := range lines {
 		if l.Verdict == "" {
-			l.Trap = KconfigIgnored
+			l.trap(KconfigIgnored)
 			l.left("not an option")
 		}
 	}
@@ -89,7 +89,7 @@ func (k *known) says(l *Line, line kconfig.Line) bool {
 	}
 	for _, d := range k.facts.Symbols[i].Defs {
 		if d.Prompt {
-			l.Trap = KconfigFull
+			l.trap(KconfigFull)
 			return false
 		}
 	}

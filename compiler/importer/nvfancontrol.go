@@ -29,7 +29,7 @@ func (im *importer) nvfancontrol(lines []*Line, _ Source) {
 			row := fanRow(words)
 			l.left("the fan is nvfancontrol's: yoctune has no field for its table")
 			if row[0] <= lastTemp || row[2] > 255 {
-				l.Trap = FanTable
+				l.trap(FanTable)
 			}
 			lastTemp = row[0]
 		default:
@@ -48,7 +48,7 @@ func (im *importer) fanProfile(l *Line, name string) {
 	case contains(fan.Profiles, name):
 		l.leftf("yoctune has no field for the fan; the BSP's default is %s", fan.Default)
 	default:
-		l.Trap = FanTable
+		l.trap(FanTable)
 		l.leftf("the BSP's file has no profile %s; it has %s", clean(name), strings.Join(fan.Profiles, ", "))
 	}
 }

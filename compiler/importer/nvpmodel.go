@@ -32,7 +32,7 @@ func (im *importer) nvpmodel(lines []*Line, s Source) {
 			continue
 		}
 		l := lines[p.Line-1]
-		l.Trap = trapOf(p.Trap)
+		l.trap(trapOf(p.Trap))
 		if p.Ignored {
 			l.left(p.Message)
 		} else if l.Verdict == "" {
@@ -73,7 +73,7 @@ func (p *powerFile) params() {
 		head := p.at(q.Line)
 		if i < 0 {
 			head.leftf("the file that the BSP installs does not declare %s", q.Name)
-			head.Trap = ForeignPowerFile
+			head.trap(ForeignPowerFile)
 		} else {
 			head.understood("the BSP's own file declares it")
 		}
@@ -86,7 +86,7 @@ func (p *powerFile) params() {
 			case !contains(p.stock.Params[i].Args, base) && !(isNext && p.stock.Params[i].KNext):
 				l.leftf("the file that the BSP installs does not declare %s of %s", a.Name, q.Name)
 			case p.stock.Params[i].Paths[a.Name] != "" && p.stock.Params[i].Paths[a.Name] != strings.TrimSpace(a.Path+" "+a.Attr) && p.stock.Params[i].Paths[a.Name] != a.Path:
-				l.Trap = ForeignPowerFile
+				l.trap(ForeignPowerFile)
 				l.adjusted("the BSP's file has another path: %s", p.stock.Params[i].Paths[a.Name])
 			default:
 				l.understood("the BSP's own file declares it")
@@ -122,7 +122,10 @@ func differences(m nvpmodel.Mode, s board.Mode) []difference {
 func missing(m nvpmodel.Mode, s board.Mode) []string {
 	var out []string
 	for _, t := range s.Settings {
-		if !slices.ContainsFunc(m.Settings, func(set nvpmodel.Setting) bool { return set.Param == t[0] && set.Arg == t[1] }) {
+		if !slices.ContainsFunc(m.Settings, func(set nvpmodel.Setting) bool {
+			// One limit of the CPU is for all cores, however many labels there are.
+			return set.Arg == t[1] && (set.Param == t[0] || isCPUClock(set.Param) && isCPUClock(t[0]))
+		}) {
 			out = append(out, t[0]+" "+t[1])
 		}
 	}
@@ -245,21 +248,26 @@ func (p *powerFile) nearest(m nvpmodel.Mode) board.Mode {
 
 // online imports which cores are on.
 func (p *powerFile) online(m nvpmodel.Mode, from board.Mode, name string) {
-	var on, stock []int
+	var stock []int
 	var lines []*Line
+	for _, t := range from.Settings {
+		if core, ok := number(strings.TrimPrefix(t[1], "CORE_")); ok && t[0] == "CPU_ONLINE" && t[2] == "1" {
+			stock = append(stock, int(core))
+		}
+	}
+	on := slices.Clone(stock) // a core that is not mentioned stays as it is
 	for _, s := range m.Settings {
 		if s.Param != "CPU_ONLINE" {
 			continue
 		}
 		lines = append(lines, p.at(s.Line))
 		core, ok := number(strings.TrimPrefix(s.Arg, "CORE_"))
-		if ok && s.Value == "1" {
-			on = append(on, int(core))
+		if !ok {
+			continue
 		}
-	}
-	for _, t := range from.Settings {
-		if core, ok := number(strings.TrimPrefix(t[1], "CORE_")); ok && t[0] == "CPU_ONLINE" && t[2] == "1" {
-			stock = append(stock, int(core))
+		on = slices.DeleteFunc(on, func(c int) bool { return c == int(core) })
+		if s.Value == "1" {
+			on = append(on, int(core))
 		}
 	}
 	slices.Sort(on)
@@ -366,7 +374,7 @@ func (p *powerFile) clock(l *Line, value string, kind clockKind, from board.Mode
 		p.im.set(l, quoted("unlimited"), names...)
 		return
 	case n == 0 && kind == clockEMC:
-		l.adjusted("0 is no cap on L4T before R36")
+		l.adjusted("0 means no cap before L4T R36; from R36 on it would ask for 0 Hz")
 		p.im.set(l, quoted("unlimited"), names...)
 		return
 	case sameValue(value, "-1"):
@@ -381,7 +389,7 @@ func (p *powerFile) clock(l *Line, value string, kind clockKind, from board.Mode
 			steps = append(steps, khz*1000)
 		}
 		if n >= 1e7 {
-			l.Trap = ClockUnit
+			l.trap(ClockUnit)
 			l.adjusted("a CPU clock is in kHz, and %d kHz would be %s: read as Hz", n, hertz(min(n, 1e15)*1000))
 			unit = 1
 		}
@@ -392,7 +400,7 @@ func (p *powerFile) clock(l *Line, value string, kind clockKind, from board.Mode
 			steps = t
 		}
 		if n > 0 && n < 1e7 {
-			l.Trap = ClockUnit
+			l.trap(ClockUnit)
 			l.adjusted("the clock is in Hz, and %d Hz is below every step: read as kHz", n)
 			unit = 1000
 		}
@@ -412,8 +420,8 @@ func (p *powerFile) clock(l *Line, value string, kind clockKind, from board.Mode
 	}
 	if len(steps) > 0 && !slices.Contains(steps, hz) {
 		near := nearestStep(steps, hz)
-		if l.Trap == "" {
-			l.Trap = ClockStep
+		if !slices.Contains(l.Traps, ClockUnit) {
+			l.trap(ClockStep)
 		}
 		l.adjusted("%s is no step of the module; the driver takes the nearest, %s", hertz(hz), hertz(near))
 		hz = near

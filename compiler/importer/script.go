@@ -35,7 +35,7 @@ func (im *importer) shell(l *Line, command string) bool {
 		if !ok {
 			return false
 		}
-		l.Trap = SysfsScript
+		l.trap(SysfsScript)
 		im.sysctlValue(l, strings.TrimSpace(key), strings.Trim(value, `"' `))
 		return true
 	}
@@ -47,7 +47,7 @@ func (im *importer) shell(l *Line, command string) bool {
 	if !strings.HasPrefix(name, "/sys/") && !strings.HasPrefix(name, "/proc/") {
 		return false
 	}
-	l.Trap = SysfsScript
+	l.trap(SysfsScript)
 	im.file(l, name, m[1])
 	return true
 }

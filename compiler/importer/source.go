@@ -277,6 +277,8 @@ func commentOf(k Kind, line string) (string, bool) {
 	switch {
 	case line == "":
 		return "", false
+	case strings.HasPrefix(line, "#!"):
+		return "", true
 	case line[0] == '#':
 		if k == Kconfig && strings.HasPrefix(line, "# CONFIG_") {
 			return "", false // "is not set" is an assignment

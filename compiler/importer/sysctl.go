@@ -45,7 +45,7 @@ func (im *importer) sysctlValue(l *Line, key, value string) {
 	}
 	if cut, comment, ok := behind(value); ok {
 		value = cut
-		l.Trap = TrailingComment
+		l.trap(TrailingComment)
 		l.adjusted("the format has no comment behind a value; %q would have been part of it", comment)
 	}
 	value = strings.Join(strings.Fields(value), " ")
@@ -57,7 +57,7 @@ func (im *importer) sysctlValue(l *Line, key, value string) {
 	if known {
 		switch {
 		case f.Has(facts.WriteOnly):
-			l.Trap = WriteOnlySysctl
+			l.trap(WriteOnlySysctl)
 			l.part(name, "writing it does something once, and it cannot be read back")
 			return
 		case f.Has(facts.ReadOnly):
@@ -65,7 +65,7 @@ func (im *importer) sysctlValue(l *Line, key, value string) {
 			return
 		case f.In(im.release.KernelVersion).State == facts.Absent:
 			if f.Has(facts.Moved) {
-				l.Trap = MovedSysctl
+				l.trap(MovedSysctl)
 			}
 			why := "the kernel of " + im.release.Name + " (" + im.release.Kernel + ") does not have it"
 			if f.Note != "" {
@@ -75,7 +75,7 @@ func (im *importer) sysctlValue(l *Line, key, value string) {
 			return
 		}
 	} else if near, ok := facts.Nearest(name); ok {
-		l.Trap = UnknownSysctl
+		l.trap(UnknownSysctl)
 		l.note("nothing is known about %s; did you mean %s?", name, near)
 	}
 	im.set(l, scalar(value), "sysctl", name)

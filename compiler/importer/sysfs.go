@@ -15,7 +15,7 @@ func (im *importer) file(l *Line, name, value string) {
 		return
 	}
 	if strings.ContainsAny(value, "$`") {
-		l.Trap = EnvironmentOnly
+		l.trap(EnvironmentOnly)
 		l.part(name, "the value %s is computed by the shell", clean(value))
 		return
 	}

@@ -84,7 +84,7 @@ func (im *importer) systemd(lines []*Line, s Source) {
 	if whole {
 		if exec := im.config.find(&entry{scope: everywhere, names: []string{"services", unit, "exec"}}); exec != nil {
 			l := exec.lines[0]
-			l.note("without yoctune's sandbox, as the unit had none")
+			l.note("without yoctune's sandbox, as the unit had none; take the unit out of what installs it now")
 			im.set(l, "false", "services", unit, "hardening")
 		}
 	}
@@ -146,7 +146,7 @@ func (im *importer) scripted(ds []directive) bool {
 		for _, c := range shellParts(d.value) {
 			im.shell(d.line, c)
 		}
-		d.line.Trap = SysfsScript
+		d.line.trap(SysfsScript)
 	}
 	return true
 }
@@ -251,7 +251,7 @@ func (im *importer) directive(d *directive, unit string) {
 	default:
 		d.inexpressible = "yoctune has no field for " + clean(d.name)
 	}
-	if strings.Contains(d.value, "%") && d.set != nil {
+	if strings.Contains(d.value, "%") && d.set != nil && d.inexpressible == "" {
 		d.inexpressible = "yoctune writes % as it is: specifiers are not expanded"
 	}
 }
@@ -288,11 +288,11 @@ func (im *importer) execStart(d *directive, unit string) func() {
 			return
 		}
 		if ignored {
-			d.line.Trap = IgnoredFailure
+			d.line.trap(IgnoredFailure)
 			d.line.adjusted("a failure is no longer ignored")
 		}
 		if base := path.Base(words[0]); (base == "sh" || base == "bash") && len(words) > 1 && words[1] == "-c" {
-			d.line.Trap = ShellExec
+			d.line.trap(ShellExec)
 		}
 		im.set(d.line, quotedList(words), "services", unit, "exec")
 	}

@@ -41,7 +41,7 @@ func (im *importer) rule(l *Line, text string) {
 		case key == "ATTR" && (op == "=" || op == ":="):
 			values = append(values, assigned{attr, value})
 		case key == "RUN" || key == "PROGRAM" || key == "IMPORT":
-			l.Trap = UdevRun
+			l.trap(UdevRun)
 			l.left("yoctune's rules run no programs")
 			return
 		case op == "==" || op == "!=":
