@@ -433,3 +433,34 @@ func TestFilesOfSeveralLanguagesUnify(t *testing.T) {
 		})
 	}
 }
+
+// What the guide shows side by side is one configuration.
+func TestTheGuidesExamplesSayTheSame(t *testing.T) {
+	guide, err := os.ReadFile("../../docs/languages.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var first []byte
+	for _, ext := range []string{"cue", "hcl", "jsonnet"} {
+		_, rest, ok := strings.Cut(string(guide), "```"+ext+"\n")
+		text, _, closed := strings.Cut(rest, "```\n")
+		if !ok || !closed {
+			t.Fatalf("the guide has no example in %s", ext)
+		}
+		p := compiler.OpenFiles(map[string][]byte{"config." + ext: []byte(text)})
+		doc, _ := p.Document("")
+		if doc == nil {
+			t.Fatalf("%s:\n%s", ext, shown(t, p))
+		}
+		plan, err := doc.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if first == nil {
+			first = plan
+		}
+		if !bytes.Equal(plan, first) {
+			t.Errorf("%s gives another plan:\n%s", ext, review.Unified(first, plan, "cue", ext))
+		}
+	}
+}
