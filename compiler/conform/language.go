@@ -63,93 +63,94 @@ var language = Schema{defs: []*definition{
 				fields: []*member{
 					{name: "address", required: false, doc: "BB_HASHSERVE.", see: "schema/build.cue:40", value: &shape{op: named, def: "#HostPort", see: "schema/build.cue:40"}},
 					{name: "upstream", required: false, doc: "BB_HASHSERVE_UPSTREAM.", see: "schema/build.cue:43", value: &shape{op: named, def: "#HostPort", see: "schema/build.cue:43"}},
-					{name: "database", required: false, doc: "Folder of the local server's database (BB_HASHSERVE_DB_DIR); never on NFS.", see: "schema/build.cue:46", value: &shape{op: named, def: "#AbsPath", see: "schema/build.cue:46"}},
-					{name: "server", required: false, doc: "Units for a server that several builders share, below contrib/hashserv of the layer.", see: "schema/build.cue:49", value: &shape{op: named, def: "#HashServer", see: "schema/build.cue:49"}},
+					{name: "off", required: false, doc: "Do without: a task is then rebuilt whenever its inputs change, even if its output would not (OEBasicHash).", see: "schema/build.cue:46", value: &shape{op: basic, kind: load.Bool, see: "schema/build.cue:46"}},
+					{name: "database", required: false, doc: "Folder of the local server's database (BB_HASHSERVE_DB_DIR); never on NFS.", see: "schema/build.cue:49", value: &shape{op: named, def: "#AbsPath", see: "schema/build.cue:49"}},
+					{name: "server", required: false, doc: "Units for a server that several builders share, below contrib/hashserv of the layer.", see: "schema/build.cue:52", value: &shape{op: named, def: "#HashServer", see: "schema/build.cue:52"}},
 				},
 			}}},
-			{name: "parallel", required: false, doc: "Parallelism.", see: "schema/build.cue:53", value: &shape{op: object, see: "schema/build.cue:53", obj: &structure{
+			{name: "parallel", required: false, doc: "Parallelism.", see: "schema/build.cue:56", value: &shape{op: object, see: "schema/build.cue:56", obj: &structure{
 				fields: []*member{
-					{name: "tasks", required: false, doc: "Tasks at the same time (BB_NUMBER_THREADS).", see: "schema/build.cue:55", value: &shape{op: all, see: "schema/build.cue:55", parts: []*shape{
-						&shape{op: basic, kind: load.Int, see: "schema/build.cue:55"},
-						&shape{op: bound, rel: ">=", see: "schema/build.cue:55", number: 1},
-						&shape{op: bound, rel: "<=", see: "schema/build.cue:55", number: 1024},
-					}}},
-					{name: "make", required: false, doc: "Jobs of one make (PARALLEL_MAKE).", see: "schema/build.cue:58", value: &shape{op: all, see: "schema/build.cue:58", parts: []*shape{
+					{name: "tasks", required: false, doc: "Tasks at the same time (BB_NUMBER_THREADS).", see: "schema/build.cue:58", value: &shape{op: all, see: "schema/build.cue:58", parts: []*shape{
 						&shape{op: basic, kind: load.Int, see: "schema/build.cue:58"},
 						&shape{op: bound, rel: ">=", see: "schema/build.cue:58", number: 1},
 						&shape{op: bound, rel: "<=", see: "schema/build.cue:58", number: 1024},
 					}}},
-					{name: "downloads", required: false, doc: "Downloads at the same time.", see: "schema/build.cue:61", value: &shape{op: all, see: "schema/build.cue:61", parts: []*shape{
+					{name: "make", required: false, doc: "Jobs of one make (PARALLEL_MAKE).", see: "schema/build.cue:61", value: &shape{op: all, see: "schema/build.cue:61", parts: []*shape{
 						&shape{op: basic, kind: load.Int, see: "schema/build.cue:61"},
 						&shape{op: bound, rel: ">=", see: "schema/build.cue:61", number: 1},
-						&shape{op: bound, rel: "<=", see: "schema/build.cue:61", number: 256},
+						&shape{op: bound, rel: "<=", see: "schema/build.cue:61", number: 1024},
 					}}},
-					{name: "machine", required: false, doc: "The build machine; tasks and make follow from it where they are not given.", see: "schema/build.cue:64", value: &shape{op: named, def: "#BuildMachine", see: "schema/build.cue:64"}},
-					{name: "load", required: false, doc: "Load above which no new task starts, as a multiple of the number of CPUs (BB_LOADFACTOR_MAX).", see: "schema/build.cue:67", value: &shape{op: named, def: "#Decimal", see: "schema/build.cue:67"}},
-					{name: "recipes", required: false, doc: "Jobs of one make by recipe, for those that need much memory, such as {\"onnxruntime\": 4}.", see: "schema/build.cue:70", value: &shape{op: object, see: "schema/build.cue:70", obj: &structure{
+					{name: "downloads", required: false, doc: "Downloads at the same time.", see: "schema/build.cue:64", value: &shape{op: all, see: "schema/build.cue:64", parts: []*shape{
+						&shape{op: basic, kind: load.Int, see: "schema/build.cue:64"},
+						&shape{op: bound, rel: ">=", see: "schema/build.cue:64", number: 1},
+						&shape{op: bound, rel: "<=", see: "schema/build.cue:64", number: 256},
+					}}},
+					{name: "machine", required: false, doc: "The build machine; tasks and make follow from it where they are not given.", see: "schema/build.cue:67", value: &shape{op: named, def: "#BuildMachine", see: "schema/build.cue:67"}},
+					{name: "load", required: false, doc: "Load above which no new task starts, as a multiple of the number of CPUs (BB_LOADFACTOR_MAX).", see: "schema/build.cue:70", value: &shape{op: named, def: "#Decimal", see: "schema/build.cue:70"}},
+					{name: "recipes", required: false, doc: "Jobs of one make by recipe, for those that need much memory, such as {\"onnxruntime\": 4}.", see: "schema/build.cue:73", value: &shape{op: object, see: "schema/build.cue:73", obj: &structure{
 						patterns: []pattern{
-							{key: &shape{op: named, def: "#PackageName", see: "schema/build.cue:70"}, value: &shape{op: all, see: "schema/build.cue:70", parts: []*shape{
-								&shape{op: basic, kind: load.Int, see: "schema/build.cue:70"},
-								&shape{op: bound, rel: ">=", see: "schema/build.cue:70", number: 1},
-								&shape{op: bound, rel: "<=", see: "schema/build.cue:70", number: 1024},
+							{key: &shape{op: named, def: "#PackageName", see: "schema/build.cue:73"}, value: &shape{op: all, see: "schema/build.cue:73", parts: []*shape{
+								&shape{op: basic, kind: load.Int, see: "schema/build.cue:73"},
+								&shape{op: bound, rel: ">=", see: "schema/build.cue:73", number: 1},
+								&shape{op: bound, rel: "<=", see: "schema/build.cue:73", number: 1024},
 							}}},
 						},
 					}}},
 				},
 			}}},
-			{name: "pressure", required: false, doc: "Pressure above which no new task starts, as in /proc/pressure.", see: "schema/build.cue:74", value: &shape{op: object, see: "schema/build.cue:74", obj: &structure{
+			{name: "pressure", required: false, doc: "Pressure above which no new task starts, as in /proc/pressure.", see: "schema/build.cue:77", value: &shape{op: object, see: "schema/build.cue:77", obj: &structure{
 				fields: []*member{
-					{name: "cpu", required: false, doc: "BB_PRESSURE_MAX_CPU.", see: "schema/build.cue:76", value: &shape{op: all, see: "schema/build.cue:76", parts: []*shape{
-						&shape{op: basic, kind: load.Int, see: "schema/build.cue:76"},
-						&shape{op: bound, rel: ">=", see: "schema/build.cue:76", number: 1},
-						&shape{op: bound, rel: "<=", see: "schema/build.cue:76", number: 100000000},
-					}}},
-					{name: "io", required: false, doc: "BB_PRESSURE_MAX_IO.", see: "schema/build.cue:79", value: &shape{op: all, see: "schema/build.cue:79", parts: []*shape{
+					{name: "cpu", required: false, doc: "BB_PRESSURE_MAX_CPU.", see: "schema/build.cue:79", value: &shape{op: all, see: "schema/build.cue:79", parts: []*shape{
 						&shape{op: basic, kind: load.Int, see: "schema/build.cue:79"},
 						&shape{op: bound, rel: ">=", see: "schema/build.cue:79", number: 1},
 						&shape{op: bound, rel: "<=", see: "schema/build.cue:79", number: 100000000},
 					}}},
-					{name: "memory", required: false, doc: "BB_PRESSURE_MAX_MEMORY.", see: "schema/build.cue:82", value: &shape{op: all, see: "schema/build.cue:82", parts: []*shape{
+					{name: "io", required: false, doc: "BB_PRESSURE_MAX_IO.", see: "schema/build.cue:82", value: &shape{op: all, see: "schema/build.cue:82", parts: []*shape{
 						&shape{op: basic, kind: load.Int, see: "schema/build.cue:82"},
 						&shape{op: bound, rel: ">=", see: "schema/build.cue:82", number: 1},
 						&shape{op: bound, rel: "<=", see: "schema/build.cue:82", number: 100000000},
 					}}},
+					{name: "memory", required: false, doc: "BB_PRESSURE_MAX_MEMORY.", see: "schema/build.cue:85", value: &shape{op: all, see: "schema/build.cue:85", parts: []*shape{
+						&shape{op: basic, kind: load.Int, see: "schema/build.cue:85"},
+						&shape{op: bound, rel: ">=", see: "schema/build.cue:85", number: 1},
+						&shape{op: bound, rel: "<=", see: "schema/build.cue:85", number: 100000000},
+					}}},
 				},
 			}}},
-			{name: "rmWork", required: false, doc: "Remove work directories as the build goes.", see: "schema/build.cue:86", value: &shape{op: basic, kind: load.Bool, see: "schema/build.cue:86"}},
-			{name: "rmWorkExclude", required: false, doc: "Recipes whose work directories stay (RM_WORK_EXCLUDE), such as an image that goes into another.", see: "schema/build.cue:89", value: &shape{op: list, see: "schema/build.cue:89", elem: &shape{op: named, def: "#PackageName", see: "schema/build.cue:89"}}},
-			{name: "format", required: false, doc: "Format of packages (PACKAGE_CLASSES).", see: "schema/build.cue:92", value: &shape{op: either, see: "schema/build.cue:92", parts: []*shape{
-				&shape{op: exactly, see: "schema/build.cue:92", literal: &load.Node{Kind: load.String, Text: "ipk", True: false}},
-				&shape{op: exactly, see: "schema/build.cue:92", literal: &load.Node{Kind: load.String, Text: "rpm", True: false}},
-				&shape{op: exactly, see: "schema/build.cue:92", literal: &load.Node{Kind: load.String, Text: "deb", True: false}},
+			{name: "rmWork", required: false, doc: "Remove work directories as the build goes.", see: "schema/build.cue:89", value: &shape{op: basic, kind: load.Bool, see: "schema/build.cue:89"}},
+			{name: "rmWorkExclude", required: false, doc: "Recipes whose work directories stay (RM_WORK_EXCLUDE), such as an image that goes into another.", see: "schema/build.cue:92", value: &shape{op: list, see: "schema/build.cue:92", elem: &shape{op: named, def: "#PackageName", see: "schema/build.cue:92"}}},
+			{name: "format", required: false, doc: "Format of packages (PACKAGE_CLASSES).", see: "schema/build.cue:95", value: &shape{op: either, see: "schema/build.cue:95", parts: []*shape{
+				&shape{op: exactly, see: "schema/build.cue:95", literal: &load.Node{Kind: load.String, Text: "ipk", True: false}},
+				&shape{op: exactly, see: "schema/build.cue:95", literal: &load.Node{Kind: load.String, Text: "rpm", True: false}},
+				&shape{op: exactly, see: "schema/build.cue:95", literal: &load.Node{Kind: load.String, Text: "deb", True: false}},
 			}}},
-			{name: "image", required: false, doc: "Images that are built with the layer switched on.", see: "schema/build.cue:95", value: &shape{op: object, see: "schema/build.cue:95", obj: &structure{
+			{name: "image", required: false, doc: "Images that are built with the layer switched on.", see: "schema/build.cue:98", value: &shape{op: object, see: "schema/build.cue:98", obj: &structure{
 				fields: []*member{
-					{name: "features", required: false, doc: "Added to IMAGE_FEATURES, such as \"ssh-server-openssh\".", see: "schema/build.cue:97", value: &shape{op: list, see: "schema/build.cue:97", elem: &shape{op: named, def: "#PackageName", see: "schema/build.cue:97"}}},
-					{name: "readOnly", required: false, doc: "Mount the root file system read-only. What yoctuned keeps in /var/lib then lasts until the next boot.", see: "schema/build.cue:100", value: &shape{op: basic, kind: load.Bool, see: "schema/build.cue:100"}},
+					{name: "features", required: false, doc: "Added to IMAGE_FEATURES, such as \"ssh-server-openssh\".", see: "schema/build.cue:100", value: &shape{op: list, see: "schema/build.cue:100", elem: &shape{op: named, def: "#PackageName", see: "schema/build.cue:100"}}},
+					{name: "readOnly", required: false, doc: "Mount the root file system read-only. What yoctuned keeps in /var/lib then lasts until the next boot.", see: "schema/build.cue:103", value: &shape{op: basic, kind: load.Bool, see: "schema/build.cue:103"}},
 				},
 			}}},
-			{name: "optional", required: false, doc: "Packages of layers that a build may lack, by the layer's collection: they are installed where the layer is present.", see: "schema/build.cue:104", value: &shape{op: object, see: "schema/build.cue:104", obj: &structure{
+			{name: "optional", required: false, doc: "Packages of layers that a build may lack, by the layer's collection: they are installed where the layer is present.", see: "schema/build.cue:107", value: &shape{op: object, see: "schema/build.cue:107", obj: &structure{
 				patterns: []pattern{
-					{key: &shape{op: named, def: "#Name", see: "schema/build.cue:104"}, value: &shape{op: list, see: "schema/build.cue:104", elem: &shape{op: named, def: "#PackageName", see: "schema/build.cue:104"}}},
+					{key: &shape{op: named, def: "#Name", see: "schema/build.cue:107"}, value: &shape{op: list, see: "schema/build.cue:107", elem: &shape{op: named, def: "#PackageName", see: "schema/build.cue:107"}}},
 				},
 			}}},
-			{name: "kas", required: false, doc: "A configuration for kas, one file a target.", see: "schema/build.cue:107", value: &shape{op: named, def: "#Kas", see: "schema/build.cue:107"}},
-			{name: "variables", required: false, doc: "Variables that have no field here, by name. Those that a release has renamed or does not know are refused.", see: "schema/build.cue:110", value: &shape{op: object, see: "schema/build.cue:110", obj: &structure{
+			{name: "kas", required: false, doc: "A configuration for kas, one file a target.", see: "schema/build.cue:110", value: &shape{op: named, def: "#Kas", see: "schema/build.cue:110"}},
+			{name: "variables", required: false, doc: "Variables that have no field here, by name. Those that a release has renamed or does not know are refused.", see: "schema/build.cue:113", value: &shape{op: object, see: "schema/build.cue:113", obj: &structure{
 				patterns: []pattern{
-					{key: &shape{op: named, def: "#VariableName", see: "schema/build.cue:110"}, value: &shape{op: named, def: "#Word", see: "schema/build.cue:110"}},
+					{key: &shape{op: named, def: "#VariableName", see: "schema/build.cue:113"}, value: &shape{op: named, def: "#Word", see: "schema/build.cue:113"}},
 				},
 			}}},
 		},
 	}}},
-	{name: "#BuildMachine", doc: "What a build machine has.", see: "schema/build.cue:129", value: &shape{op: object, see: "schema/build.cue:129", obj: &structure{
+	{name: "#BuildMachine", doc: "What a build machine has.", see: "schema/build.cue:132", value: &shape{op: object, see: "schema/build.cue:132", obj: &structure{
 		fields: []*member{
-			{name: "cores", required: true, doc: "Processor cores.", see: "schema/build.cue:131", value: &shape{op: all, see: "schema/build.cue:131", parts: []*shape{
-				&shape{op: basic, kind: load.Int, see: "schema/build.cue:131"},
-				&shape{op: bound, rel: ">=", see: "schema/build.cue:131", number: 1},
-				&shape{op: bound, rel: "<=", see: "schema/build.cue:131", number: 1024},
+			{name: "cores", required: true, doc: "Processor cores.", see: "schema/build.cue:134", value: &shape{op: all, see: "schema/build.cue:134", parts: []*shape{
+				&shape{op: basic, kind: load.Int, see: "schema/build.cue:134"},
+				&shape{op: bound, rel: ">=", see: "schema/build.cue:134", number: 1},
+				&shape{op: bound, rel: "<=", see: "schema/build.cue:134", number: 1024},
 			}}},
-			{name: "memory", required: true, doc: "Memory for the build.", see: "schema/build.cue:134", value: &shape{op: named, def: "#Size", see: "schema/build.cue:134"}},
+			{name: "memory", required: true, doc: "Memory for the build.", see: "schema/build.cue:137", value: &shape{op: named, def: "#Size", see: "schema/build.cue:137"}},
 		},
 	}}},
 	{name: "#CPU", doc: "CPU scheduling and clocks while the device runs.", see: "schema/cpu.cue:4", value: &shape{op: object, see: "schema/cpu.cue:4", obj: &structure{
@@ -271,12 +272,12 @@ var language = Schema{defs: []*definition{
 			}}},
 		},
 	}}},
-	{name: "#HashServer", doc: "A hash equivalence server of your own.", see: "schema/build.cue:114", value: &shape{op: object, see: "schema/build.cue:114", obj: &structure{
+	{name: "#HashServer", doc: "A hash equivalence server of your own.", see: "schema/build.cue:117", value: &shape{op: object, see: "schema/build.cue:117", obj: &structure{
 		fields: []*member{
-			{name: "bitbake", required: true, doc: "Checkout of bitbake on that machine.", see: "schema/build.cue:116", value: &shape{op: named, def: "#AbsPath", see: "schema/build.cue:116"}},
-			{name: "listen", required: false, doc: "Address and port to listen on, such as \":8686\".", see: "schema/build.cue:119", value: &shape{op: matches, text: "^(ws://)?[A-Za-z0-9.-]*:[0-9]{1,5}$", see: "schema/build.cue:119"}},
-			{name: "upstream", required: false, doc: "Server to ask for what this one does not know.", see: "schema/build.cue:122", value: &shape{op: named, def: "#HostPort", see: "schema/build.cue:122"}},
-			{name: "readOnly", required: false, doc: "Builders may ask but not report.", see: "schema/build.cue:125", value: &shape{op: basic, kind: load.Bool, see: "schema/build.cue:125"}},
+			{name: "bitbake", required: true, doc: "Checkout of bitbake on that machine.", see: "schema/build.cue:119", value: &shape{op: named, def: "#AbsPath", see: "schema/build.cue:119"}},
+			{name: "listen", required: false, doc: "Address and port to listen on, such as \":8686\".", see: "schema/build.cue:122", value: &shape{op: matches, text: "^(ws://)?[A-Za-z0-9.-]*:[0-9]{1,5}$", see: "schema/build.cue:122"}},
+			{name: "upstream", required: false, doc: "Server to ask for what this one does not know.", see: "schema/build.cue:125", value: &shape{op: named, def: "#HostPort", see: "schema/build.cue:125"}},
+			{name: "readOnly", required: false, doc: "Builders may ask but not report.", see: "schema/build.cue:128", value: &shape{op: basic, kind: load.Bool, see: "schema/build.cue:128"}},
 		},
 	}}},
 	{name: "#HostPattern", doc: "a host name, or \"*.\" and a domain", see: "schema/types.cue:96", value: &shape{op: all, see: "schema/types.cue:96", parts: []*shape{
@@ -297,11 +298,11 @@ var language = Schema{defs: []*definition{
 		&shape{op: maxRunes, see: "schema/types.cue:36", number: 64},
 		&shape{op: matches, text: "^[A-Za-z0-9*?][A-Za-z0-9*?_.:@-]*$", see: "schema/types.cue:36"},
 	}}},
-	{name: "#Kas", doc: "A configuration for kas.", see: "schema/build.cue:138", value: &shape{op: object, see: "schema/build.cue:138", obj: &structure{
+	{name: "#Kas", doc: "A configuration for kas.", see: "schema/build.cue:141", value: &shape{op: object, see: "schema/build.cue:141", obj: &structure{
 		fields: []*member{
-			{name: "image", required: false, doc: "What to build.", see: "schema/build.cue:140", value: &shape{op: named, def: "#PackageName", see: "schema/build.cue:140"}},
-			{name: "distro", required: false, doc: "DISTRO.", see: "schema/build.cue:143", value: &shape{op: named, def: "#Name", see: "schema/build.cue:143"}},
-			{name: "folder", required: false, doc: "Folder of the layer inside its repository; its top when absent.", see: "schema/build.cue:146", value: &shape{op: named, def: "#Path", see: "schema/build.cue:146"}},
+			{name: "image", required: false, doc: "What to build.", see: "schema/build.cue:143", value: &shape{op: named, def: "#PackageName", see: "schema/build.cue:143"}},
+			{name: "distro", required: false, doc: "DISTRO.", see: "schema/build.cue:146", value: &shape{op: named, def: "#Name", see: "schema/build.cue:146"}},
+			{name: "folder", required: false, doc: "Folder of the layer inside its repository; its top when absent.", see: "schema/build.cue:149", value: &shape{op: named, def: "#Path", see: "schema/build.cue:149"}},
 		},
 	}}},
 	{name: "#Kernel", doc: "The kernel's configuration, command line and preemption model.", see: "schema/kernel.cue:4", value: &shape{op: object, see: "schema/kernel.cue:4", obj: &structure{
@@ -401,17 +402,17 @@ var language = Schema{defs: []*definition{
 			}}},
 		},
 	}}},
-	{name: "#Mirror", doc: "A mirror of downloads or of the shared state.", see: "schema/build.cue:150", value: &shape{op: object, see: "schema/build.cue:150", obj: &structure{
+	{name: "#Mirror", doc: "A mirror of downloads or of the shared state.", see: "schema/build.cue:153", value: &shape{op: object, see: "schema/build.cue:153", obj: &structure{
 		fields: []*member{
-			{name: "url", required: true, doc: "Where it is.", see: "schema/build.cue:152", value: &shape{op: named, def: "#URL", see: "schema/build.cue:152"}},
-			{name: "pattern", required: false, doc: "Regular expression over the address to fetch; everything when absent.", see: "schema/build.cue:155", value: &shape{op: all, see: "schema/build.cue:155", parts: []*shape{
-				&shape{op: maxRunes, see: "schema/build.cue:155", number: 200},
-				&shape{op: matches, text: "^[A-Za-z0-9.*+:/_\\\\()|?^-]+$", see: "schema/build.cue:155"},
+			{name: "url", required: true, doc: "Where it is.", see: "schema/build.cue:155", value: &shape{op: named, def: "#URL", see: "schema/build.cue:155"}},
+			{name: "pattern", required: false, doc: "Regular expression over the address to fetch; everything when absent.", see: "schema/build.cue:158", value: &shape{op: all, see: "schema/build.cue:158", parts: []*shape{
+				&shape{op: maxRunes, see: "schema/build.cue:158", number: 200},
+				&shape{op: matches, text: "^[A-Za-z0-9.*+:/_\\\\()|?^-]+$", see: "schema/build.cue:158"},
 			}}},
-			{name: "order", required: false, doc: "Position among the mirrors; equal ones are ordered by name.", see: "schema/build.cue:158", value: &shape{op: all, see: "schema/build.cue:158", parts: []*shape{
-				&shape{op: basic, kind: load.Int, see: "schema/build.cue:158"},
-				&shape{op: bound, rel: ">=", see: "schema/build.cue:158"},
-				&shape{op: bound, rel: "<=", see: "schema/build.cue:158", number: 999},
+			{name: "order", required: false, doc: "Position among the mirrors; equal ones are ordered by name.", see: "schema/build.cue:161", value: &shape{op: all, see: "schema/build.cue:161", parts: []*shape{
+				&shape{op: basic, kind: load.Int, see: "schema/build.cue:161"},
+				&shape{op: bound, rel: ">=", see: "schema/build.cue:161"},
+				&shape{op: bound, rel: "<=", see: "schema/build.cue:161", number: 999},
 			}}},
 		},
 	}}},
@@ -423,12 +424,13 @@ var language = Schema{defs: []*definition{
 		fields: []*member{
 			{name: "path", required: false, doc: "Model file on the device, or relative to the plan.", see: "schema/pipelines.cue:122", value: &shape{op: named, def: "#Path", see: "schema/pipelines.cue:122"}},
 			{name: "sha256", required: false, doc: "Digest of the model; it is installed under this name.", see: "schema/pipelines.cue:125", value: &shape{op: named, def: "#SHA256", see: "schema/pipelines.cue:125"}},
-			{name: "inputTensor", required: false, doc: "Name of the input tensor; the model's first when absent.", see: "schema/pipelines.cue:128", value: &shape{op: named, def: "#Text", see: "schema/pipelines.cue:128"}},
-			{name: "outputTensor", required: false, doc: "Name of the output tensor; the model's first when absent.", see: "schema/pipelines.cue:131", value: &shape{op: named, def: "#Text", see: "schema/pipelines.cue:131"}},
-			{name: "threads", required: false, doc: "Threads inside an operator; one a core of the pipeline when absent.", see: "schema/pipelines.cue:134", value: &shape{op: all, see: "schema/pipelines.cue:134", parts: []*shape{
-				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:134"},
-				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:134"},
-				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:134", number: 256},
+			{name: "uri", required: false, doc: "Where the build fetches the model from, with its sha256; the layer then installs it.", see: "schema/pipelines.cue:128", value: &shape{op: named, def: "#URL", see: "schema/pipelines.cue:128"}},
+			{name: "inputTensor", required: false, doc: "Name of the input tensor; the model's first when absent.", see: "schema/pipelines.cue:131", value: &shape{op: named, def: "#Text", see: "schema/pipelines.cue:131"}},
+			{name: "outputTensor", required: false, doc: "Name of the output tensor; the model's first when absent.", see: "schema/pipelines.cue:134", value: &shape{op: named, def: "#Text", see: "schema/pipelines.cue:134"}},
+			{name: "threads", required: false, doc: "Threads inside an operator; one a core of the pipeline when absent.", see: "schema/pipelines.cue:137", value: &shape{op: all, see: "schema/pipelines.cue:137", parts: []*shape{
+				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:137"},
+				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:137"},
+				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:137", number: 256},
 			}}},
 		},
 	}}},
@@ -488,19 +490,19 @@ var language = Schema{defs: []*definition{
 			{name: "cpus", required: false, doc: "Cores the pipeline may use.", see: "schema/pipelines.cue:21", value: &shape{op: list, see: "schema/pipelines.cue:21", elem: &shape{op: named, def: "#Core", see: "schema/pipelines.cue:21"}}},
 		},
 	}}},
-	{name: "#PostprocessStage", doc: "Turn an output tensor into results.", see: "schema/pipelines.cue:138", value: &shape{op: object, see: "schema/pipelines.cue:138", obj: &structure{
+	{name: "#PostprocessStage", doc: "Turn an output tensor into results.", see: "schema/pipelines.cue:141", value: &shape{op: object, see: "schema/pipelines.cue:141", obj: &structure{
 		fields: []*member{
-			{name: "decode", required: true, doc: "What the tensor means: text (ctc), classes (argmax), or nothing (raw).", see: "schema/pipelines.cue:140", value: &shape{op: either, see: "schema/pipelines.cue:140", parts: []*shape{
-				&shape{op: exactly, see: "schema/pipelines.cue:140", literal: &load.Node{Kind: load.String, Text: "ctc", True: false}},
-				&shape{op: exactly, see: "schema/pipelines.cue:140", literal: &load.Node{Kind: load.String, Text: "argmax", True: false}},
-				&shape{op: exactly, see: "schema/pipelines.cue:140", literal: &load.Node{Kind: load.String, Text: "raw", True: false}},
+			{name: "decode", required: true, doc: "What the tensor means: text (ctc), classes (argmax), or nothing (raw).", see: "schema/pipelines.cue:143", value: &shape{op: either, see: "schema/pipelines.cue:143", parts: []*shape{
+				&shape{op: exactly, see: "schema/pipelines.cue:143", literal: &load.Node{Kind: load.String, Text: "ctc", True: false}},
+				&shape{op: exactly, see: "schema/pipelines.cue:143", literal: &load.Node{Kind: load.String, Text: "argmax", True: false}},
+				&shape{op: exactly, see: "schema/pipelines.cue:143", literal: &load.Node{Kind: load.String, Text: "raw", True: false}},
 			}}},
-			{name: "labels", required: false, doc: "File with one label a line.", see: "schema/pipelines.cue:143", value: &shape{op: named, def: "#Path", see: "schema/pipelines.cue:143"}},
-			{name: "threshold", required: false, doc: "Results below this confidence, 0 to 1, are dropped.", see: "schema/pipelines.cue:146", value: &shape{op: named, def: "#Decimal", see: "schema/pipelines.cue:146"}},
-			{name: "top", required: false, doc: "At most this many results a frame.", see: "schema/pipelines.cue:149", value: &shape{op: all, see: "schema/pipelines.cue:149", parts: []*shape{
-				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:149"},
-				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:149", number: 1},
-				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:149", number: 1000},
+			{name: "labels", required: false, doc: "File with one label a line.", see: "schema/pipelines.cue:146", value: &shape{op: named, def: "#Path", see: "schema/pipelines.cue:146"}},
+			{name: "threshold", required: false, doc: "Results below this confidence, 0 to 1, are dropped.", see: "schema/pipelines.cue:149", value: &shape{op: named, def: "#Decimal", see: "schema/pipelines.cue:149"}},
+			{name: "top", required: false, doc: "At most this many results a frame.", see: "schema/pipelines.cue:152", value: &shape{op: all, see: "schema/pipelines.cue:152", parts: []*shape{
+				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:152"},
+				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:152", number: 1},
+				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:152", number: 1000},
 			}}},
 		},
 	}}},
@@ -628,17 +630,17 @@ var language = Schema{defs: []*definition{
 			{name: "runtime", required: false, doc: "How the layer gets the yoctuned program.", see: "schema/config.cue:95", value: &shape{op: named, def: "#Runtime", see: "schema/config.cue:95"}},
 		},
 	}}},
-	{name: "#Queue", doc: "Bounds of the queues between stages.", see: "schema/pipelines.cue:162", value: &shape{op: object, see: "schema/pipelines.cue:162", obj: &structure{
+	{name: "#Queue", doc: "Bounds of the queues between stages.", see: "schema/pipelines.cue:165", value: &shape{op: object, see: "schema/pipelines.cue:165", obj: &structure{
 		fields: []*member{
-			{name: "capacity", required: false, doc: "Frames a queue holds.", see: "schema/pipelines.cue:164", value: &shape{op: all, see: "schema/pipelines.cue:164", parts: []*shape{
-				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:164"},
-				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:164", number: 1},
-				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:164", number: 1024},
+			{name: "capacity", required: false, doc: "Frames a queue holds.", see: "schema/pipelines.cue:167", value: &shape{op: all, see: "schema/pipelines.cue:167", parts: []*shape{
+				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:167"},
+				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:167", number: 1},
+				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:167", number: 1024},
 			}}},
-			{name: "policy", required: false, doc: "What happens when it is full.", see: "schema/pipelines.cue:167", value: &shape{op: either, see: "schema/pipelines.cue:167", parts: []*shape{
-				&shape{op: exactly, see: "schema/pipelines.cue:167", literal: &load.Node{Kind: load.String, Text: "block", True: false}},
-				&shape{op: exactly, see: "schema/pipelines.cue:167", literal: &load.Node{Kind: load.String, Text: "drop-oldest", True: false}},
-				&shape{op: exactly, see: "schema/pipelines.cue:167", literal: &load.Node{Kind: load.String, Text: "drop-newest", True: false}},
+			{name: "policy", required: false, doc: "What happens when it is full.", see: "schema/pipelines.cue:170", value: &shape{op: either, see: "schema/pipelines.cue:170", parts: []*shape{
+				&shape{op: exactly, see: "schema/pipelines.cue:170", literal: &load.Node{Kind: load.String, Text: "block", True: false}},
+				&shape{op: exactly, see: "schema/pipelines.cue:170", literal: &load.Node{Kind: load.String, Text: "drop-oldest", True: false}},
+				&shape{op: exactly, see: "schema/pipelines.cue:170", literal: &load.Node{Kind: load.String, Text: "drop-newest", True: false}},
 			}}},
 		},
 	}}},
@@ -658,13 +660,13 @@ var language = Schema{defs: []*definition{
 		},
 	}}},
 	{name: "#SHA256", doc: "a SHA-256 in lower-case hexadecimal", see: "schema/types.cue:93", value: &shape{op: matches, text: "^[0-9a-f]{64}$", see: "schema/types.cue:93"}},
-	{name: "#SLO", doc: "A promise the runtime judges.", see: "schema/pipelines.cue:171", value: &shape{op: object, see: "schema/pipelines.cue:171", obj: &structure{
+	{name: "#SLO", doc: "A promise the runtime judges.", see: "schema/pipelines.cue:174", value: &shape{op: object, see: "schema/pipelines.cue:174", obj: &structure{
 		fields: []*member{
-			{name: "latencyP95", required: false, doc: "95th percentile of the time from capture to sink.", see: "schema/pipelines.cue:173", value: &shape{op: named, def: "#Duration", see: "schema/pipelines.cue:173"}},
-			{name: "minFps", required: false, doc: "Least frames per second.", see: "schema/pipelines.cue:176", value: &shape{op: all, see: "schema/pipelines.cue:176", parts: []*shape{
-				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:176"},
-				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:176", number: 1},
-				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:176", number: 1000},
+			{name: "latencyP95", required: false, doc: "95th percentile of the time from capture to sink.", see: "schema/pipelines.cue:176", value: &shape{op: named, def: "#Duration", see: "schema/pipelines.cue:176"}},
+			{name: "minFps", required: false, doc: "Least frames per second.", see: "schema/pipelines.cue:179", value: &shape{op: all, see: "schema/pipelines.cue:179", parts: []*shape{
+				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:179"},
+				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:179", number: 1},
+				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:179", number: 1000},
 			}}},
 		},
 	}}},
@@ -721,10 +723,10 @@ var language = Schema{defs: []*definition{
 		&shape{op: maxRunes, see: "schema/types.cue:24", number: 99},
 		&shape{op: matches, text: "^[A-Za-z0-9][A-Za-z0-9_.-]*\\.service$", see: "schema/types.cue:24"},
 	}}},
-	{name: "#Sink", doc: "A sink of results.", see: "schema/pipelines.cue:153", value: &shape{op: object, see: "schema/pipelines.cue:153", obj: &structure{
+	{name: "#Sink", doc: "A sink of results.", see: "schema/pipelines.cue:156", value: &shape{op: object, see: "schema/pipelines.cue:156", obj: &structure{
 		fields: []*member{
-			{name: "kind", required: true, doc: "One JSON object a line.", see: "schema/pipelines.cue:155", value: &shape{op: exactly, see: "schema/pipelines.cue:155", literal: &load.Node{Kind: load.String, Text: "ndjson", True: false}}},
-			{name: "path", required: false, doc: "File to write; standard output when absent.", see: "schema/pipelines.cue:158", value: &shape{op: named, def: "#AbsPath", see: "schema/pipelines.cue:158"}},
+			{name: "kind", required: true, doc: "One JSON object a line.", see: "schema/pipelines.cue:158", value: &shape{op: exactly, see: "schema/pipelines.cue:158", literal: &load.Node{Kind: load.String, Text: "ndjson", True: false}}},
+			{name: "path", required: false, doc: "File to write; standard output when absent.", see: "schema/pipelines.cue:161", value: &shape{op: named, def: "#AbsPath", see: "schema/pipelines.cue:161"}},
 		},
 	}}},
 	{name: "#Size", doc: "a size with its unit, such as \"2GiB\", or an integer in bytes", see: "schema/types.cue:78", value: &shape{op: either, see: "schema/types.cue:78", parts: []*shape{

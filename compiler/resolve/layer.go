@@ -50,6 +50,7 @@ func (p *Project) build(origins plan.Origins, report *diag.Report) plan.Build {
 		PressureMemory: int(integer(n.At("pressure", "memory"), 0)),
 		OwnMirror:      text(n.At("downloads", "own")), MirrorTarballs: boolean(n.At("downloads", "archive"), false),
 		Network: text(n.At("downloads", "network")), Hosts: texts(n.At("downloads", "hosts")),
+		HashOff:       boolean(n.At("hashserve", "off"), false),
 		HashDatabase:  text(n.At("hashserve", "database")),
 		RmWorkExclude: texts(n.Get("rmWorkExclude")), PackageFormat: text(n.Get("format")),
 		ImageFeatures: texts(n.At("image", "features")), ReadOnlyRoot: boolean(n.At("image", "readOnly"), false),

@@ -23,6 +23,24 @@ func (r *resolver) pipelines() {
 		}
 		r.plan.Pipelines[f.Name] = r.pipeline(f)
 		r.origins["pipelines."+f.Name] = f.Pos
+		r.models(f)
+	}
+	slices.SortFunc(r.t.Models, func(a, b plan.ModelFile) int { return strings.Compare(a.SHA256, b.SHA256) })
+}
+
+// models collects the models that the build fetches, each once. Where they come
+// from is no business of the device.
+func (r *resolver) models(pipeline load.Field) {
+	for _, f := range sortedFields(pipeline.Value.Get("stages")) {
+		uri := f.Value.Get("uri")
+		if uri == nil {
+			continue
+		}
+		m := plan.ModelFile{ID: "pipelines." + pipeline.Name + ".stages." + f.Name, URI: uri.Text, SHA256: text(f.Value.Get("sha256"))}
+		r.origins[m.ID] = uri.Pos
+		if m.SHA256 == "" || !slices.ContainsFunc(r.t.Models, func(o plan.ModelFile) bool { return o.SHA256 == m.SHA256 }) {
+			r.t.Models = append(r.t.Models, m)
+		}
 	}
 }
 

@@ -10,9 +10,13 @@ import (
 	"github.com/yoctune/yoctune/emitters"
 	"github.com/yoctune/yoctune/emitters/config"
 	"github.com/yoctune/yoctune/emitters/cuda"
+	"github.com/yoctune/yoctune/emitters/hashserv"
+	"github.com/yoctune/yoctune/emitters/kas"
 	"github.com/yoctune/yoctune/emitters/kernel"
 	"github.com/yoctune/yoctune/emitters/layerconf"
+	"github.com/yoctune/yoctune/emitters/models"
 	"github.com/yoctune/yoctune/emitters/modules"
+	"github.com/yoctune/yoctune/emitters/optional"
 	"github.com/yoctune/yoctune/emitters/packagegroup"
 	"github.com/yoctune/yoctune/emitters/planfile"
 	"github.com/yoctune/yoctune/emitters/power"
@@ -46,7 +50,11 @@ func Emitters() []emitters.Emitter {
 		{Name: "planfile", Emit: planfile.Emit},
 		{Name: "yoctuned", Emit: yoctuned.Emit},
 		{Name: "cuda", Emit: cuda.Emit},
+		{Name: "models", Emit: models.Emit},
 		{Name: "packagegroup", Emit: packagegroup.Emit},
+		{Name: "optional", Emit: optional.Emit},
+		{Name: "kas", Emit: kas.Emit},
+		{Name: "hashserv", Emit: hashserv.Emit},
 	}
 }
 

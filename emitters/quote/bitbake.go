@@ -68,6 +68,14 @@ func LayerName(v string) (string, error) {
 	})
 }
 
+// Collection writes the name of somebody else's layer (BBFILE_COLLECTIONS), which
+// becomes part of a path and of BBFILES_DYNAMIC, where a colon would end it.
+func Collection(v string) (string, error) {
+	return word("collection", v, "write letters, digits, '_' and '-'", func(i int, r rune) bool {
+		return alnum(r) || i > 0 && among("_-", r)
+	})
+}
+
 // Package writes the name of a recipe or package. The characters are those that
 // oe-core's package name check admits for every package manager
 // (insane.bbclass, pkgname).

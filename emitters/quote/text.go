@@ -1,6 +1,7 @@
 package quote
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 )
@@ -11,6 +12,15 @@ func Shell(v string) (string, error) {
 		return "", err
 	}
 	return `'` + strings.ReplaceAll(v, `'`, `'\''`) + `'`, nil
+}
+
+// YAML writes a scalar: every JSON string is one (YAML 1.2, 1.3).
+func YAML(v string) (string, error) {
+	if err := text("YAML string", v, ""); err != nil {
+		return "", err
+	}
+	b, err := json.Marshal(v)
+	return string(b), err
 }
 
 // Markdown writes text into a paragraph or table cell, so that nothing in it

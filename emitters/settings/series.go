@@ -2,6 +2,9 @@ package settings
 
 import (
 	"fmt"
+	"maps"
+	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/yoctune/yoctune/emitters"
@@ -27,6 +30,12 @@ func refuse(b plan.Build, r release.Release) error {
 			return no(v.id, "%s has no effect before %s, and this is %s; %s", a.Name, a.Since, r.Name, a.Instead)
 		}
 	}
+	if b.HashOff && b.HashServe+b.HashUpstream+b.HashDatabase != "" {
+		return no("build.hashserve.off", "hash equivalence is off, so its other settings say nothing; leave one of the two out")
+	}
+	if err := shared(b, r); err != nil {
+		return err
+	}
 	for _, f := range b.ImageFeatures {
 		if !r.LacksImageFeature(f) {
 			continue
@@ -44,6 +53,49 @@ func refuse(b plan.Build, r release.Release) error {
 		}
 	}
 	return nil
+}
+
+// shared looks at what mirrors need besides themselves.
+func shared(b plan.Build, r release.Release) error {
+	no := func(id, format string, args ...any) error {
+		return &emitters.Error{Emitter: "settings", Ref: emitters.Ref{ID: id}, Err: fmt.Errorf(format, args...)}
+	}
+	// A server that only this builder asks gives tasks other hashes than the
+	// builder that filled the mirror had.
+	private := b.HashServe == "auto" || b.HashServe == "" && r.HashServe == "auto"
+	for _, m := range b.SStateMirrors {
+		if private && b.HashUpstream == "" && !b.HashOff && !strings.HasPrefix(m.URL, "file://") {
+			return no("build.sstate.mirrors."+m.ID, "little of this mirror will match: the hash equivalence server of %s is the builder's own; "+
+				"add hashserve.upstream, the server of those who fill the mirror, or hashserve: off: true", r.Name)
+		}
+	}
+	if len(b.Hosts) == 0 {
+		return nil
+	}
+	mirrors := map[string]string{"build.downloads.own": b.OwnMirror}
+	for _, m := range b.SStateMirrors {
+		mirrors["build.sstate.mirrors."+m.ID] = m.URL
+	}
+	for _, m := range b.Premirrors {
+		mirrors["build.downloads.mirrors."+m.ID] = m.URL
+	}
+	for _, id := range slices.Sorted(maps.Keys(mirrors)) {
+		// What is no URL is refused where it is written.
+		u, err := url.Parse(mirrors[id])
+		if err != nil || u.Host == "" || trusted(u.Hostname(), b.Hosts) {
+			continue
+		}
+		return no(id, "bitbake will not ask this mirror: downloads.hosts does not name %s", u.Hostname())
+	}
+	return nil
+}
+
+// trusted is bitbake's reading of BB_ALLOWED_NETWORKS (lib/bb/fetch2/__init__.py).
+func trusted(host string, hosts []string) bool {
+	return slices.ContainsFunc(hosts, func(h string) bool {
+		domain, wild := strings.CutPrefix(h, "*")
+		return strings.EqualFold(host, h) || wild && strings.HasSuffix(strings.ToLower(host), strings.ToLower(domain))
+	})
 }
 
 // variable explains why a variable may not be set by its name.

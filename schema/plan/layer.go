@@ -125,7 +125,7 @@ type Storage struct {
 
 // ModelFile is a model of a pipeline that the layer brings to the device.
 type ModelFile struct {
-	ID     string // pipelines.<name> of the first pipeline that uses it
+	ID     string // pipelines.<name>.stages.<stage> of the first that uses it
 	URI    string // where bitbake fetches it
 	SHA256 string
 }
@@ -162,6 +162,7 @@ type Build struct {
 	MirrorTarballs bool         // BB_GENERATE_MIRROR_TARBALLS
 	Network        string       // any, mirrors, none; "" leaves it
 	Hosts          []string     // BB_ALLOWED_NETWORKS
+	HashOff        bool         // BB_SIGNATURE_HANDLER = "OEBasicHash"
 	HashDatabase   string       // BB_HASHSERVE_DB_DIR
 	HashServer     *HashServer  // nil: none of our own
 	LoadFactor     string       // BB_LOADFACTOR_MAX, decimal text; "" leaves it

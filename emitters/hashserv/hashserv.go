@@ -1,0 +1,89 @@
+// Package hashserv writes the units of a hash equivalence server that several
+// builders share: the server, and a check that restarts one that no longer
+// answers. They are for a machine that is no target, so they lie below contrib/
+// and no recipe installs them.
+package hashserv
+
+import (
+	_ "embed"
+	"fmt"
+	"path"
+	"strings"
+
+	"github.com/yoctune/yoctune/emitters"
+	"github.com/yoctune/yoctune/schema/plan"
+)
+
+var (
+	//go:embed hashserv.service.tmpl
+	serve string
+	//go:embed check.service.tmpl
+	check string
+	//go:embed check.timer
+	timer string
+	//go:embed restart.service
+	restart string
+)
+
+// Dir is the folder of the units in the layer.
+const Dir = "contrib/hashserv"
+
+// Emit returns nothing unless the configuration asks for a server.
+func Emit(l *plan.Layer) ([]emitters.File, error) {
+	s := l.Build.HashServer
+	if s == nil {
+		return nil, nil
+	}
+	r, err := emitters.Release(l)
+	if err != nil {
+		return nil, err
+	}
+	if !r.HashServeWSS && (strings.HasPrefix(s.Listen, "ws") || strings.HasPrefix(s.Upstream, "ws")) {
+		return nil, &emitters.Error{Emitter: "hashserv", Ref: emitters.Ref{ID: "build.hashserve.server"},
+			Err: fmt.Errorf("the bitbake-hashserv %s of %s knows host:port only", r.BitBake, r.Name)}
+	}
+	bin := path.Join(s.BitBake, "bin")
+	data := struct {
+		Layer      *plan.Layer
+		Serve, Ask []string
+	}{
+		Layer: l,
+		Serve: []string{path.Join(bin, "bitbake-hashserv"), "--bind", s.Listen, "--database", "hashserv.db", "--log", "INFO"},
+		// Its clients of every series know this question.
+		Ask: []string{path.Join(bin, "bitbake-hashclient"), "--address", local(s.Listen), "stats"},
+	}
+	if s.Upstream != "" {
+		data.Serve = append(data.Serve, "--upstream", s.Upstream)
+	}
+	if s.ReadOnly {
+		data.Serve = append(data.Serve, "--read-only")
+	}
+	var files []emitters.File
+	for _, u := range []struct{ name, text string }{{"yoctune-hashserv.service", serve}, {"yoctune-hashserv-check.service", check}} {
+		t, err := emitters.Parse("hashserv", u.text)
+		if err != nil {
+			return nil, err
+		}
+		f, err := t.Fill(emitters.File{Path: path.Join(Dir, u.name)}, data)
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, f)
+	}
+	return append(files,
+		emitters.File{Path: path.Join(Dir, "yoctune-hashserv-check.timer"), Mode: 0o644, Data: []byte(timer)},
+		emitters.File{Path: path.Join(Dir, "yoctune-hashserv-restart.service"), Mode: 0o644, Data: []byte(restart)}), nil
+}
+
+// local is the address under which the machine itself reaches a server that
+// listens at bind.
+func local(bind string) string {
+	scheme, rest := "", bind
+	if after, ok := strings.CutPrefix(bind, "ws://"); ok {
+		scheme, rest = "ws://", after
+	}
+	if strings.HasPrefix(rest, ":") {
+		rest = "localhost" + rest
+	}
+	return scheme + rest
+}

@@ -1,0 +1,56 @@
+// Package kas writes a configuration for kas, one file a target: which
+// checkouts the release takes, and the line that switches the layer on. The
+// files lie at the top of the layer, because kas takes a repository without a
+// URL to be the one its configuration file is in.
+package kas
+
+import (
+	_ "embed"
+
+	"github.com/yoctune/yoctune/emitters"
+	"github.com/yoctune/yoctune/emitters/quote"
+	"github.com/yoctune/yoctune/schema/facts/release"
+	"github.com/yoctune/yoctune/schema/plan"
+)
+
+//go:embed kas.yml.tmpl
+var text string
+
+// Emit returns nothing unless the configuration asks for it.
+func Emit(l *plan.Layer) ([]emitters.File, error) {
+	if l.Build.Kas == nil {
+		return nil, nil
+	}
+	r, err := emitters.Release(l)
+	if err != nil {
+		return nil, err
+	}
+	core := r.Series
+	if r.Name == "master" {
+		core = r.Name // its series has no branch yet
+	}
+	t, err := emitters.Parse("kas", text)
+	if err != nil {
+		return nil, err
+	}
+	var files []emitters.File
+	for _, target := range l.Targets {
+		name := "kas-" + target.Name + ".yml"
+		if _, err := quote.FileName(name); err != nil {
+			return nil, &emitters.Error{Emitter: "kas", Ref: emitters.Ref{Target: target.Name, ID: "board"}, Err: err}
+		}
+		f, err := t.Fill(emitters.File{Path: name}, struct {
+			Layer   *plan.Layer
+			Release release.Release
+			Target  *plan.Target
+			Kas     *plan.Kas
+			File    string
+			Core    string // branch of openembedded-core
+		}{l, r, target, l.Build.Kas, name, core})
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, f)
+	}
+	return files, nil
+}

@@ -1,0 +1,81 @@
+// Package models writes the recipe that brings the models of pipelines to the
+// device, under their digests. A model that the configuration names without an
+// address is somebody else's to install.
+package models
+
+import (
+	_ "embed"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/yoctune/yoctune/emitters"
+	"github.com/yoctune/yoctune/emitters/quote"
+	"github.com/yoctune/yoctune/schema/plan"
+)
+
+//go:embed models.bb.tmpl
+var recipe string
+
+type file struct {
+	plan.ModelFile
+	Target string
+	Name   string // of the checksum's variable
+	Local  string // path on the build machine, "" for one that is fetched
+}
+
+type machine struct {
+	Machine string
+	Files   []file
+}
+
+// Recipe is the name of the recipe and of its package.
+func Recipe(l *plan.Layer) string { return "yoctune-" + l.Name + "-models" }
+
+// Emit returns nothing when no pipeline has a model with an address.
+func Emit(l *plan.Layer) ([]emitters.File, error) {
+	data := struct {
+		Layer    *plan.Layer
+		Machines []machine
+		All      []file // each digest once
+	}{Layer: l}
+	seen := map[string]bool{}
+	for _, t := range l.Targets {
+		if len(t.Models) == 0 {
+			continue
+		}
+		m := machine{Machine: t.Machine}
+		for _, model := range t.Models {
+			ref := emitters.Ref{Target: t.Name, ID: model.ID}
+			if model.SHA256 == "" {
+				return nil, &emitters.Error{Emitter: "models", Ref: ref,
+					Err: errors.New("a model that is fetched needs its sha256: it is installed under that name, and nothing else says that it is the right one")}
+			}
+			if _, err := quote.SHA256(model.SHA256); err != nil {
+				return nil, &emitters.Error{Emitter: "models", Ref: ref, Err: err}
+			}
+			f := file{ModelFile: model, Target: t.Name, Name: "model-" + model.SHA256[:12]}
+			if local, ok := strings.CutPrefix(model.URI, "file://"); ok {
+				f.Local = local
+			}
+			m.Files = append(m.Files, f)
+			if !seen[model.SHA256] {
+				seen[model.SHA256] = true
+				data.All = append(data.All, f)
+			}
+		}
+		data.Machines = append(data.Machines, m)
+	}
+	if len(data.Machines) == 0 {
+		return nil, nil
+	}
+	t, err := emitters.Parse("models", recipe)
+	if err != nil {
+		return nil, err
+	}
+	f, err := t.Fill(emitters.File{Path: fmt.Sprintf("recipes-yoctune/%s/%s_%d.0.bb", Recipe(l), Recipe(l), l.Version)}, data)
+	if err != nil {
+		return nil, err
+	}
+	return []emitters.File{f}, nil
+}

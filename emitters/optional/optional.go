@@ -1,0 +1,42 @@
+// Package optional writes what depends on a layer that a build may lack: an
+// append to the package group for each collection, which BBFILES_DYNAMIC of
+// layer.conf reads only where that collection is present. A plain dependency on
+// such a layer's packages would stop the builds that lack it.
+package optional
+
+import (
+	_ "embed"
+	"path"
+
+	"github.com/yoctune/yoctune/emitters"
+	"github.com/yoctune/yoctune/emitters/quote"
+	"github.com/yoctune/yoctune/schema/plan"
+)
+
+//go:embed packagegroup.bbappend.tmpl
+var text string
+
+// Emit returns one append for each collection.
+func Emit(l *plan.Layer) ([]emitters.File, error) {
+	t, err := emitters.Parse("optional", text)
+	if err != nil {
+		return nil, err
+	}
+	var files []emitters.File
+	for _, o := range l.Build.Optional {
+		if len(o.Packages) == 0 {
+			continue
+		}
+		if _, err := quote.Collection(o.Collection); err != nil {
+			return nil, &emitters.Error{Emitter: "optional", Ref: emitters.Ref{ID: "build.optional." + o.Collection}, Err: err}
+		}
+		name := "packagegroup-yoctune-" + l.Name + ".bbappend"
+		f, err := t.Fill(emitters.File{Path: path.Join("dynamic-layers", o.Collection, "recipes-yoctune/packagegroups", name)}, o)
+		if err != nil {
+			return nil, err
+		}
+		f.Origins = append(f.Origins, emitters.Ref{ID: "build.optional." + o.Collection})
+		files = append(files, f)
+	}
+	return files, nil
+}
