@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/yoctune/yoctune/runtime/device"
@@ -27,10 +28,16 @@ settings whose policy is "report" are compared and shown, and do not change its
 exit code: 'verify' is where they count. An optional setting whose node is
 absent never counts.
 
+With --try the settings stay only for a time, unless 'yoctuned confirm' is run
+meanwhile: they are reverted to what they were before, also when apply is killed
+or its connection breaks. A plan that was tried and never confirmed is not used
+at the next boot.
+
 Exit codes: 0 every setting that apply writes is as wanted · 1 bad plan, wrong
 board, or the originals cannot be journalled: nothing was written · 2 usage ·
-3 it ran, and some settings are not as wanted.`,
+3 it ran, and some settings are not as wanted, or were tried and reverted.`,
 		Example: `  yoctuned apply
+  yoctuned apply --try 60s plan.json
   yoctuned apply plan.json --format json
   yoctuned apply --root tree/ plan.json`,
 		Args: cobra.MaximumNArgs(1),
@@ -48,8 +55,20 @@ board, or the originals cannot be journalled: nothing was written · 2 usage ·
 			if err := planfile.CheckSerial(dev, file.Plan); err != nil {
 				return err
 			}
+			try, _ := cmd.Flags().GetDuration("try")
+			// A trial that is running is in the way; one that was not confirmed may
+			// be tried again, or applied for good by somebody who says so here.
+			if err := refuseTried(dev, file.Plan); err != nil && !errors.Is(err, planfile.ErrUnconfirmed) {
+				return err
+			}
+			if try > 0 {
+				return tryPlan(cmd, dev, file, try, unlock)
+			}
 			results, err := enforce.Apply(dev, file.Plan, enforce.DefaultOptions())
 			if err != nil {
+				return err
+			}
+			if err := planfile.ForgetTrial(dev); err != nil {
 				return err
 			}
 			// A plan that was obeyed once is the oldest that will be from now on.
@@ -63,6 +82,14 @@ board, or the originals cannot be journalled: nothing was written · 2 usage ·
 		},
 	}
 	planFlags(cmd)
+	cmd.Flags().Duration("try", 0, "revert after this `TIME` unless 'yoctuned confirm' is run, e.g. 60s")
+	cmd.PreRunE = func(cmd *cobra.Command, _ []string) error {
+		d, _ := cmd.Flags().GetDuration("try")
+		if cmd.Flags().Changed("try") && (d < time.Second || d > 24*time.Hour) {
+			return usage(fmt.Errorf("--try is 1s to 24h, not %s", d))
+		}
+		return nil
+	}
 	return cmd
 }
 

@@ -109,6 +109,14 @@ func (r report) write(w io.Writer, format string) error {
 
 func (r report) json(w io.Writer) {
 	enc := lines(w)
+	for _, l := range r.settings() {
+		_ = enc.Encode(l) // the buffer keeps its error for Flush
+	}
+	_ = enc.Encode(summaryLine{Type: "summary", Command: r.Command, Outcomes: r.counts(), Exit: r.exit()})
+}
+
+func (r report) settings() []settingLine {
+	out := make([]settingLine, 0, len(r.Results))
 	for _, res := range r.Results {
 		l := settingLine{
 			Type: "setting", ID: res.ID, Path: res.Path, Wanted: res.Wanted,
@@ -117,9 +125,9 @@ func (r report) json(w io.Writer) {
 		if res.Known {
 			l.Found = &res.Found
 		}
-		_ = enc.Encode(l) // the buffer keeps its error for Flush
+		out = append(out, l)
 	}
-	_ = enc.Encode(summaryLine{Type: "summary", Command: r.Command, Outcomes: r.counts(), Exit: r.exit()})
+	return out
 }
 
 // text writes one aligned line a result and, below those that are not ok, why.

@@ -33,6 +33,10 @@ Exit codes: 0 everything is as it was · 1 the journal cannot be read or written
 				return err
 			}
 			defer unlock()
+			// A trial ends here too: what it covered is older than what it changed.
+			if _, _, err := revertTrial(dev, true); err != nil {
+				return err
+			}
 			results, err := enforce.Rollback(dev, enforce.DefaultOptions())
 			quiet, _ := cmd.Flags().GetBool("quiet")
 			answer := report{"rollback", results, nil, quiet}.write(cmd.OutOrStdout(), g.Format)

@@ -15,8 +15,13 @@ func commands() []func() *cobra.Command {
 	return []func() *cobra.Command{
 		newApplyCommand,
 		newVerifyCommand,
+		newEnforceCommand,
 		newRollbackCommand,
+		newConfirmCommand,
+		newRevertCommand,
 		newStatusCommand,
+		newWhyCommand,
+		newLeaseCommand,
 		newProbeCommand,
 		newPipelineCommand,
 		newBenchCommand,
@@ -78,7 +83,8 @@ Exit codes: 0 done, the answer is yes · 1 the request is wrong or failed ·
 2 usage · 3 it ran and the answer is no (differences, refused settings).`,
 		Example: `  yoctuned verify                      # is the device as the installed plan wants it?
   yoctuned apply plan.json             # make it so
-  yoctuned rollback                    # put back what apply changed since boot
+  yoctuned enforce                     # make it so, and keep it so
+  yoctuned rollback                    # put back what was changed since boot
   yoctuned verify --root tree/ plan.json --format json`,
 		SilenceUsage:  true,
 		SilenceErrors: true,

@@ -3,11 +3,14 @@ package main
 import (
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/yoctune/yoctune/runtime/device"
 	"github.com/yoctune/yoctune/runtime/journal"
+	"github.com/yoctune/yoctune/runtime/knob"
 	"github.com/yoctune/yoctune/runtime/planfile"
+	"github.com/yoctune/yoctune/runtime/watch"
 )
 
 // deviceStatus is what status says. Refused and JournalError hold reasons.
@@ -26,6 +29,9 @@ type deviceStatus struct {
 	Journalled   int              `json:"journalled"` // originals that rollback would restore
 	JournalError string           `json:"journal_error,omitempty"`
 	Holder       string           `json:"holder,omitempty"` // who is changing the device now
+	Trial        *planfile.Trial  `json:"trial"`            // null: no plan is tried, or was and was confirmed
+	Watch        *watch.State     `json:"watch"`            // drift since boot; null: nobody has watched
+	WatchError   string           `json:"watch_error,omitempty"`
 }
 
 func newStatusCommand() *cobra.Command {
@@ -34,7 +40,8 @@ func newStatusCommand() *cobra.Command {
 		Short: "Show the plan, its trust, and what was applied since boot",
 		Long: `status says which plan is installed and whether it would be obeyed, whether
 unsigned plans are accepted, what was applied since boot, how many originals
-rollback would restore, and who is changing the device now. It does not compare
+rollback would restore, what drifted by whose hand, which nodes are contested,
+which leases are in force, and who is changing the device now. It does not compare
 settings: that is 'verify'.
 
 Exit codes: 0 the plan would be obeyed · 1 failed · 2 usage · 3 there is no plan,
@@ -100,6 +107,12 @@ func readStatus(dev *device.Root, src planfile.Source) deviceStatus {
 	} else {
 		s.Applied, s.Journalled = j.Plan, len(j.Originals)
 	}
+	if s.Watch, err = watch.ReadState(dev, id.BootID); err != nil {
+		s.WatchError = err.Error()
+	}
+	if s.Trial, err = planfile.ReadTrial(dev); err != nil && s.Refused == "" {
+		s.Refused = err.Error()
+	}
 	if h := dev.Holder(); h != nil {
 		s.Holder = fmt.Sprintf("pid %d (%s)", h.PID, h.Command)
 	}
@@ -145,10 +158,57 @@ func (s deviceStatus) text(w io.Writer) error {
 	default:
 		row("since boot", fmt.Sprintf("applied %s serial %d; rollback would restore %d nodes", s.Applied.Target, s.Applied.Serial, s.Journalled))
 	}
+	if s.Trial != nil {
+		state := "running until confirmed or reverted"
+		if s.Trial.Reverted {
+			state = "never confirmed: not used at boot"
+		}
+		row("trial", fmt.Sprintf("%s serial %d, %s", s.Trial.Target, s.Trial.Serial, state))
+	}
+	s.watched(row)
 	busy := s.Holder
 	if busy == "" {
 		busy = "nobody"
 	}
 	_, err := fmt.Fprintf(w, "%-11s %s\n", "changed by", printable(busy))
 	return err
+}
+
+// recent is how many events the text shows; JSON has them all.
+const recent = 5
+
+// watched adds what the watching process knows.
+func (s deviceStatus) watched(row func(key, value string)) {
+	if s.WatchError != "" {
+		row("watched", s.WatchError)
+	}
+	w := s.Watch
+	if w == nil {
+		return
+	}
+	text := fmt.Sprintf("%d drifts, %d repairs", w.Drifts, w.Repairs)
+	if w.PID == 0 {
+		text = "not any more; " + text
+	} else {
+		text = fmt.Sprintf("by pid %d; %s; all nodes every %d s", w.PID, text, w.Sweep)
+	}
+	row("watched", text)
+	for _, src := range w.Events {
+		if !src.Delivered {
+			row("", fmt.Sprintf("no events from %s: %s", src.Name, src.Why))
+		}
+	}
+	for _, c := range w.Contested {
+		row("contested", fmt.Sprintf("%s is %s, wanted %s, by %s since %s", knob.Name(c.Path), c.Found, c.Wanted, who(c.By), c.Since.Format(time.RFC3339)))
+	}
+	for _, l := range w.Leases {
+		row("lease", fmt.Sprintf("%d, %s, user %d, until %s", l.ID, l.Holder, l.UID, l.Expires.Format(time.RFC3339)))
+	}
+	for _, e := range w.History[max(len(w.History)-recent, 0):] {
+		line := fmt.Sprintf("%s %s %s by %s", e.Time.Format("15:04:05"), knob.Name(e.Path), e.Found, who(e.By))
+		if e.Repair > 0 {
+			line += fmt.Sprintf(", %s after %.1f ms", e.Outcome, float64(e.Repair)/1000)
+		}
+		row(e.Type, line)
+	}
 }

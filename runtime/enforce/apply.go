@@ -109,12 +109,13 @@ func blocked(dev device.FS, t *target, o Options) bool {
 	return true
 }
 
-// originals lists what the journal must hold before the targets are written.
-func originals(r *reader, j *journal.Journal, pending []*target) ([]journal.Original, error) {
+// originals lists what the journal must hold, and does not know yet, before the
+// targets are written.
+func originals(r *reader, knows func(path string) bool, pending []*target) ([]journal.Original, error) {
 	var out []journal.Original
 	listed := map[string]bool{}
 	add := func(o journal.Original) {
-		if !listed[o.Path] && !j.Knows(o.Path) {
+		if !listed[o.Path] && !knows(o.Path) {
 			listed[o.Path] = true
 			out = append(out, o)
 		}

@@ -2,6 +2,7 @@ package enforce
 
 import (
 	"fmt"
+	"io/fs"
 	"slices"
 
 	"github.com/yoctune/yoctune/runtime/device"
@@ -60,7 +61,7 @@ func (s *Session) run(all []*target) error {
 		t.guarded(func() { t.observe(s.reader) })
 	}
 	pending := writable(s.dev, all, s.options)
-	originals, err := originals(s.reader, s.journal, pending)
+	originals, err := originals(s.reader, s.journal.Knows, pending)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrJournal, err)
 	}
@@ -166,6 +167,19 @@ func (s *Session) Look(reals []string) map[string]Result {
 	return out
 }
 
+// Touch writes a node the value that it has.
+func (s *Session) Touch(real string) error {
+	for _, t := range s.at([]string{real}) {
+		t.reset()
+		t.observe(s.reader)
+		if t.err != nil {
+			return t.err
+		}
+		return s.reader.write(real, restorable(s.reader, t))
+	}
+	return fmt.Errorf("touch %s: %w", real, fs.ErrNotExist)
+}
+
 // Repair writes the named nodes that differ. The error is ErrJournal, and then
 // nothing was written.
 func (s *Session) Repair(reals []string) (map[string]Result, error) {
@@ -209,6 +223,49 @@ func (s *Session) Missing() int {
 
 // Results are the plan's settings as they were last seen, power modes left out.
 func (s *Session) Results() []Result { return collect(s.targets) }
+
+// Try applies the plan after journalling what all its nodes hold now, so that
+// [Session.Uncover] of a session without this plan, or [Revert], brings exactly
+// that back: rollback would bring back what they held at boot.
+func (s *Session) Try() ([]Result, error) {
+	for _, t := range s.targets {
+		t.reset()
+		t.guarded(func() { t.observe(s.reader) })
+	}
+	before, err := originals(s.reader, func(string) bool { return false }, writable(s.dev, s.targets, s.options))
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrJournal, err)
+	}
+	if err := s.journal.Cover(before); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrJournal, err)
+	}
+	return s.Apply()
+}
+
+// Revert brings back what was covered by a trial.
+func Revert(dev device.Device, o Options) ([]Result, error) {
+	o = o.filled()
+	j, err := journal.Load(dev, device.Identify(dev).BootID)
+	if err != nil {
+		return nil, err
+	}
+	var all []*original
+	for _, c := range j.Covered {
+		all = append(all, &original{Original: c})
+	}
+	results := restore(newReader(dev, o.ReadTimeout), o, all)
+	return results, j.Uncover()
+}
+
+// Keep makes what a trial changed the state of the device: there is nothing to
+// revert any more.
+func Keep(dev device.Device) error {
+	j, err := journal.Load(dev, device.Identify(dev).BootID)
+	if err != nil {
+		return err
+	}
+	return j.Uncover()
+}
 
 // Overlay lays a lease's settings over the plan's. What their nodes held before
 // is journalled first, as something to be restored when the lease ends or, after

@@ -1,0 +1,306 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+
+	"github.com/yoctune/yoctune/runtime/device"
+	"github.com/yoctune/yoctune/runtime/enforce"
+	"github.com/yoctune/yoctune/runtime/planfile"
+	"github.com/yoctune/yoctune/schema/plan"
+)
+
+func newConfirmCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "confirm",
+		Short: "Keep the plan that 'apply --try' is trying",
+		Long: `confirm ends the trial that 'yoctuned apply --try' began: its settings stay, and
+the plan may be used at the next boot.
+
+Exit codes: 0 confirmed · 1 no plan is being tried, or its time was over · 2 usage.`,
+		Example: `  yoctuned confirm`,
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			dev, err := device.Open(globalFlags(cmd).Root)
+			if err != nil {
+				return err
+			}
+			unlock, err := lock(dev, "confirm")
+			if err != nil {
+				return err
+			}
+			defer unlock()
+			t, err := planfile.ReadTrial(dev)
+			if err != nil {
+				return err
+			}
+			switch {
+			case !t.Running(device.Identify(dev).BootID):
+				return fmt.Errorf("confirm: %w", planfile.ErrNoTrial)
+			case t.Over(boottime()):
+				return fmt.Errorf("confirm: %w: its time was over, and it is being reverted", planfile.ErrNoTrial)
+			}
+			p := &plan.Plan{Layer: t.Layer, Target: t.Target, Serial: t.Serial}
+			if err := errors.Join(planfile.Confirm(dev, p), planfile.ForgetTrial(dev), enforce.Keep(dev)); err != nil {
+				return err
+			}
+			if globalFlags(cmd).Format == "json" {
+				return lines(cmd.OutOrStdout()).Encode(summaryLine{Type: "summary", Command: "confirm"})
+			}
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "confirmed: %s serial %d stays\n", printable(t.Target), t.Serial)
+			return err
+		},
+	}
+}
+
+// newRevertCommand is what `apply --try` leaves behind, in case it is killed.
+func newRevertCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "revert",
+		Short:   "Wait for the end of a trial and revert it unless it was confirmed",
+		Example: `  yoctuned revert`,
+		Hidden:  true,
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			dev, err := device.Open(globalFlags(cmd).Root)
+			if err != nil {
+				return err
+			}
+			signal.Ignore(unix.SIGHUP, unix.SIGINT)
+			t, err := planfile.ReadTrial(dev)
+			if err != nil || !t.Running(device.Identify(dev).BootID) {
+				return err
+			}
+			if err := await(cmd.Context(), dev, t); err != nil {
+				return err
+			}
+			_, _, err = settleTrial(dev)
+			return err
+		},
+	}
+}
+
+// tryPlan applies a plan, waits for its confirmation, and reverts it when none
+// comes. The caller holds the lock, which is given up to wait.
+func tryPlan(cmd *cobra.Command, dev *device.Root, file *planfile.File, d time.Duration, unlock func()) error {
+	boot := device.Identify(dev).BootID
+	p := file.Plan
+	t := &planfile.Trial{Boot: boot, Layer: p.Layer, Target: p.Target, Serial: p.Serial, Digest: p.Digest, Deadline: int64(boottime() + d)}
+	session, err := enforce.Open(dev, p, enforce.DefaultOptions())
+	if err != nil {
+		return err
+	}
+	// On the disk before the first write: a machine that hangs now boots without
+	// this plan.
+	if err := t.Write(dev); err != nil {
+		return err
+	}
+	if err := startGuard(globalFlags(cmd).Root); err != nil {
+		return errors.Join(err, planfile.ForgetTrial(dev))
+	}
+	results, err := session.Try()
+	if err != nil {
+		return errors.Join(err, planfile.ForgetTrial(dev))
+	}
+	quiet, _ := cmd.Flags().GetBool("quiet")
+	r := report{"apply", results, file.Origins, quiet}
+	out := trialOutput{cmd, globalFlags(cmd).Format == "json"}
+	out.applied(r, d)
+	unlock()
+
+	// An interrupt is a "no" that need not wait.
+	ctx, stop := signal.NotifyContext(cmd.Context(), unix.SIGINT)
+	defer stop()
+	if err := await(ctx, dev, t); err != nil && ctx.Err() == nil {
+		return err
+	}
+	confirmed, reverted, err := settleTrialNow(dev, ctx.Err() != nil)
+	if err != nil {
+		return err
+	}
+	if confirmed {
+		return out.ended("confirmed", r.exit(), nil)
+	}
+	return out.ended("reverted", exitNo, reverted)
+}
+
+// trialOutput is what `apply --try` prints.
+type trialOutput struct {
+	cmd  *cobra.Command
+	json bool
+}
+
+type trialLine struct {
+	Type  string `json:"type"`  // "trial"
+	State string `json:"state"` // running, confirmed, reverted
+	Left  int64  `json:"left_s,omitempty"`
+}
+
+func (o trialOutput) applied(r report, d time.Duration) {
+	w := o.cmd.OutOrStdout()
+	if o.json {
+		enc := lines(w)
+		for _, s := range r.settings() {
+			_ = enc.Encode(s) // standard output that fails shows in the last write
+		}
+		_ = enc.Encode(trialLine{"trial", "running", int64(d / time.Second)})
+		return
+	}
+	r.text(w, colours(w))
+	_, _ = fmt.Fprintf(w, "trying for %s: 'yoctuned confirm' keeps it, Ctrl-C reverts it now\n", d)
+}
+
+func (o trialOutput) ended(state string, exit int, reverted []enforce.Result) error {
+	w := o.cmd.OutOrStdout()
+	var err error
+	if o.json {
+		enc := lines(w)
+		_ = enc.Encode(trialLine{"trial", state, 0})
+		err = enc.Encode(summaryLine{Type: "summary", Command: "apply", Exit: exit})
+	} else {
+		if len(reverted) > 0 {
+			r := report{"reverted", reverted, nil, true}
+			r.text(w, colours(w))
+		}
+		_, err = fmt.Fprintln(w, map[string]string{"confirmed": "confirmed", "reverted": "not confirmed: everything is as it was before"}[state])
+	}
+	if err == nil && exit == exitNo {
+		return answerNo()
+	}
+	return err
+}
+
+// startGuard starts a process that reverts the trial when this one is killed.
+func startGuard(root string) error {
+	abs, err := filepath.Abs(root)
+	if err != nil {
+		return fmt.Errorf("start the guard of the trial: %w", err)
+	}
+	guard := &exec.Cmd{
+		Path:        "/proc/self/exe",
+		Args:        []string{os.Args[0], "revert", "--root", abs},
+		SysProcAttr: &syscall.SysProcAttr{Setsid: true},
+	}
+	if err := guard.Start(); err != nil {
+		return fmt.Errorf("start the guard of the trial: %w", err)
+	}
+	return guard.Process.Release()
+}
+
+// await returns when the trial is over: its time, or its record, whichever is
+// first.
+func await(ctx context.Context, dev *device.Root, t *planfile.Trial) error {
+	file, err := dev.StatePath(planfile.TrialFile)
+	if err != nil {
+		return err
+	}
+	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
+	if err != nil {
+		return fmt.Errorf("wait for confirmation: %w", err)
+	}
+	changes := os.NewFile(uintptr(fd), "inotify")
+	defer func() { _ = changes.Close() }()
+	if _, err := unix.InotifyAddWatch(fd, filepath.Dir(file), unix.IN_DELETE|unix.IN_MOVED_TO); err != nil {
+		return fmt.Errorf("wait for confirmation: %w", err)
+	}
+	defer context.AfterFunc(ctx, func() { _ = changes.SetReadDeadline(time.Unix(1, 0)) })()
+	for ctx.Err() == nil {
+		now, err := planfile.ReadTrial(dev)
+		if err != nil {
+			return err
+		}
+		left := time.Duration(t.Deadline) - boottime()
+		if !now.Running(t.Boot) || now.Digest != t.Digest || left <= 0 {
+			return nil
+		}
+		if err := changes.SetReadDeadline(time.Now().Add(left)); err != nil {
+			return fmt.Errorf("wait for confirmation: %w", err)
+		}
+		var buf [4096]byte
+		if _, err := changes.Read(buf[:]); err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
+			return fmt.Errorf("wait for confirmation: %w", err)
+		}
+	}
+	return ctx.Err()
+}
+
+// settleTrial reverts a trial whose time is over, whoever comes first.
+func settleTrial(dev *device.Root) (confirmed bool, reverted []enforce.Result, err error) {
+	return settleTrialNow(dev, false)
+}
+
+func settleTrialNow(dev *device.Root, now bool) (confirmed bool, reverted []enforce.Result, err error) {
+	unlock, err := patientLock(dev, "revert")
+	if err != nil {
+		return false, nil, err
+	}
+	defer unlock()
+	return revertTrial(dev, now)
+}
+
+// revertTrial does it for one who holds the lock. now: also before its time.
+func revertTrial(dev *device.Root, now bool) (confirmed bool, reverted []enforce.Result, err error) {
+	t, err := planfile.ReadTrial(dev)
+	switch {
+	case err != nil:
+		return false, nil, err
+	case t == nil:
+		return true, nil, nil
+	case !t.Running(device.Identify(dev).BootID), !now && !t.Over(boottime()):
+		return false, nil, nil
+	}
+	if reverted, err = enforce.Revert(dev, enforce.DefaultOptions()); err != nil {
+		return false, reverted, err
+	}
+	t.Reverted = true
+	return false, reverted, t.Write(dev)
+}
+
+// patientLock waits a while for the lock: the other reverter may hold it.
+func patientLock(dev *device.Root, command string) (func(), error) {
+	const tries = 50
+	for n := 0; ; n++ {
+		unlock, err := lock(dev, command)
+		var held *device.HeldError
+		if err == nil || n == tries || !errors.As(err, &held) {
+			return unlock, err
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+}
+
+// refuseTried reverts a trial that is over, and refuses to put a plan into force
+// while one is running, or when it is the one that was never confirmed.
+func refuseTried(dev *device.Root, p *plan.Plan) error {
+	if _, _, err := revertTrial(dev, false); err != nil {
+		return err
+	}
+	t, err := planfile.ReadTrial(dev)
+	if err != nil {
+		return err
+	}
+	if t.Running(device.Identify(dev).BootID) {
+		left := (time.Duration(t.Deadline) - boottime()).Round(time.Second)
+		return fmt.Errorf("%w: %s serial %d, for another %s; confirm it or wait", planfile.ErrTrying, t.Target, t.Serial, left)
+	}
+	return planfile.CheckTrial(t, p)
+}
+
+// boottime counts while the machine sleeps, and nobody sets it.
+func boottime() time.Duration {
+	var ts unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts); err != nil {
+		return 0 // only an unknown clock fails, and this one is older than Go's oldest kernel
+	}
+	return time.Duration(ts.Nano())
+}

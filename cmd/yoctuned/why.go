@@ -1,0 +1,214 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/yoctune/yoctune/runtime/device"
+	"github.com/yoctune/yoctune/runtime/enforce"
+	"github.com/yoctune/yoctune/runtime/journal"
+	"github.com/yoctune/yoctune/runtime/planfile"
+	"github.com/yoctune/yoctune/runtime/watch"
+)
+
+// explanation is why a node has the value that it has.
+type explanation struct {
+	Type      string           `json:"type"` // "node"
+	ID        string           `json:"id"`
+	Path      string           `json:"path"`
+	Policy    string           `json:"policy"`
+	Wanted    string           `json:"wanted"`
+	Found     *string          `json:"found"` // null: it could not be read
+	Outcome   string           `json:"outcome"`
+	Message   string           `json:"message"`  // what the kernel makes of it: rounded, capped, refused
+	Origin    *string          `json:"origin"`   // line of the configuration
+	Original  *string          `json:"original"` // what it was before the first apply since boot, null: never written
+	Lost      string           `json:"lost,omitempty"`
+	Lease     bool             `json:"lease"` // a lease holds it at another value than the plan
+	Contested *watch.Contested `json:"contested"`
+	Events    []watch.Event    `json:"events"` // that changed it since boot, oldest first, bounded
+}
+
+func newWhyCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "why NODE",
+		Short: "Say why a node has the value that it has",
+		Long: `why tells the story of one kernel node: the line of the configuration that asked
+for its value, what it was before, what the kernel made of it, who changed it
+since boot and whether that was repaired.
+
+NODE is a path, a sysctl name, or a setting's id. The plan is the one that is
+being enforced, else the installed one, or --plan.
+
+Exit codes: 0 it is as wanted · 1 no plan has such a node · 2 usage · 3 it is not
+as wanted.`,
+		Example: `  yoctuned why vm.swappiness
+  yoctuned why /sys/block/nvme0n1/queue/scheduler --format json`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			g := globalFlags(cmd)
+			dev, err := device.Open(g.Root)
+			if err != nil {
+				return err
+			}
+			planName, _ := cmd.Flags().GetString("plan")
+			found, err := explain(dev, planName, args[0])
+			if err != nil {
+				return err
+			}
+			w := cmd.OutOrStdout()
+			exit := exitYes
+			for _, e := range found {
+				if e.Outcome != "ok" {
+					exit = exitNo
+				}
+				if g.Format == "json" {
+					err = lines(w).Encode(e)
+				} else {
+					err = e.text(w)
+				}
+				if err != nil {
+					return err
+				}
+			}
+			if g.Format == "json" {
+				if err := lines(w).Encode(summaryLine{Type: "summary", Command: "why", Exit: exit}); err != nil {
+					return err
+				}
+			}
+			if exit == exitNo {
+				return answerNo()
+			}
+			return nil
+		},
+	}
+	cmd.Flags().String("plan", "", "`FILE` of the plan")
+	return cmd
+}
+
+func explain(dev *device.Root, planName, node string) ([]explanation, error) {
+	boot := device.Identify(dev).BootID
+	// Neither may hide the plan's answer: why is asked when things are broken.
+	state, stateErr := watch.ReadState(dev, boot)
+	if state == nil {
+		state = &watch.State{}
+	}
+	if planName == "" && state.Plan != planfile.Installed {
+		planName = state.Plan
+	}
+	file, err := planfile.Load(dev, planfile.Source{Path: planName})
+	if err != nil {
+		return nil, errors.Join(err, stateErr)
+	}
+	j, err := journal.Load(dev, boot)
+	if err != nil {
+		return nil, err
+	}
+	policy := map[string]string{}
+	for _, s := range file.Plan.Settings {
+		policy[s.ID] = s.Policy
+	}
+	var out []explanation
+	for _, r := range enforce.Verify(dev, file.Plan, enforce.DefaultOptions()) {
+		if !names(node, r) {
+			continue
+		}
+		e := explanation{
+			Type: "node", ID: r.ID, Path: r.Path, Policy: policy[r.ID], Wanted: r.Wanted,
+			Outcome: string(r.Outcome), Message: r.Message, Origin: report{Origins: file.Origins}.origin(r.ID),
+			Events: []watch.Event{},
+		}
+		if r.Known {
+			e.Found = &r.Found
+		}
+		real, _ := dev.Resolve(r.Path) // an absent node has no original either
+		for _, o := range j.Originals {
+			if o.Path == real {
+				e.Original, e.Lost = &o.Value, o.Lost
+			}
+		}
+		for _, c := range j.Covered {
+			e.Lease = e.Lease || c.Path == real && len(state.Leases) > 0
+		}
+		for i, c := range state.Contested {
+			if c.Path == r.Path {
+				e.Contested = &state.Contested[i]
+			}
+		}
+		for _, ev := range state.History {
+			if ev.Path == r.Path {
+				e.Events = append(e.Events, ev)
+			}
+		}
+		out = append(out, e)
+	}
+	if len(out) == 0 {
+		return nil, errors.Join(fmt.Errorf("%s: the plan has nothing of that name; 'yoctuned verify' lists what it has", node), stateErr)
+	}
+	return out, nil
+}
+
+// names reports whether the user's word for a node means the result's.
+func names(node string, r enforce.Result) bool {
+	return node == r.ID || node == r.Path || "sysctl."+node == r.ID || node == label(r) ||
+		"/proc/sys/"+strings.ReplaceAll(node, ".", "/") == r.Path
+}
+
+func (e explanation) text(w io.Writer) error {
+	row := func(key, format string, args ...any) {
+		// Standard output that fails shows in the last write, which is returned.
+		_, _ = fmt.Fprintf(w, "%-10s %s\n", key, printable(fmt.Sprintf(format, args...)))
+	}
+	row("node", "%s", e.Path)
+	found := "unreadable"
+	if e.Found != nil {
+		found = *e.Found
+	}
+	row("is", "%s (%s)", found, e.Outcome)
+	if e.Message != "" {
+		row("", "%s", e.Message)
+	}
+	asked := "by " + e.ID
+	if e.Origin != nil {
+		asked = "at " + *e.Origin
+	}
+	row("wanted", "%s, asked for %s, policy %s", e.Wanted, asked, e.Policy)
+	switch {
+	case e.Lost != "":
+		row("was", "unknown: %s", e.Lost)
+	case e.Original != nil:
+		row("was", "%s, before it was first written", *e.Original)
+	default:
+		row("was", "never written since boot")
+	}
+	if e.Lease {
+		row("lease", "a lease holds it now")
+	}
+	if e.Contested != nil {
+		row("contested", "since %s, by %s", e.Contested.Since.Format(time.RFC3339), who(e.Contested.By))
+	}
+	for _, ev := range e.Events {
+		text := fmt.Sprintf("%s to %s by %s", ev.Type, ev.Found, who(ev.By))
+		if ev.Count > 1 {
+			text += fmt.Sprintf(", %d times", ev.Count)
+		}
+		if ev.Repair > 0 {
+			text += fmt.Sprintf(", %s after %.1f ms", ev.Outcome, float64(ev.Repair)/1000)
+		}
+		row(ev.Time.Format("15:04:05"), "%s", text)
+	}
+	_, err := fmt.Fprintln(w)
+	return err
+}
+
+func who(p *device.Process) string {
+	if p == nil {
+		return "the kernel, or somebody unseen"
+	}
+	return p.String()
+}

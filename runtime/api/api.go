@@ -1,0 +1,136 @@
+// Package api is how programs talk to a running yoctuned: NDJSON over the unix
+// socket /run/yoctune/socket, one request and one answer a line.
+//
+//	> {"type":"acquire","profile":"high-performance","ttl_ms":60000}
+//	< {"type":"granted","lease":7,"ttl_ms":60000,"settings":[…],"notes":[…]}
+//	> {"type":"renew"}
+//	< {"type":"renewed","lease":7,"ttl_ms":60000}
+//	> {"type":"release"}
+//	< {"type":"released","lease":7}
+//
+// A connection holds at most one lease, which ends with it. Who may connect is
+// decided by the socket's permissions (root and the group yoctune); "revoke" is
+// for root alone. What may be read by everybody, `yoctuned status` reads from a
+// file.
+package api
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+)
+
+// Socket is where yoctuned listens.
+const Socket = "/run/yoctune/socket"
+
+// MaxMessage bounds one line, in bytes.
+const MaxMessage = 4096
+
+// Types of requests.
+const (
+	Acquire = "acquire"
+	Renew   = "renew"
+	Release = "release"
+	Revoke  = "revoke" // root: end somebody's lease
+	Leases  = "leases" // list those in force
+)
+
+// Types of answers.
+const (
+	Granted  = "granted"
+	Renewed  = "renewed"
+	Released = "released"
+	Listed   = "listed"
+	Failed   = "error"
+)
+
+// Codes of failed requests.
+const (
+	CodeMalformed = "malformed"
+	CodeDenied    = "denied"
+	CodeQuota     = "quota"
+	CodeNone      = "none"   // no such lease
+	CodeDevice    = "device" // the settings could not be journalled
+)
+
+// ErrMalformed says that a line is not a request.
+var ErrMalformed = errors.New("not a request")
+
+// Request is what a client asks.
+type Request struct {
+	Type    string `json:"type"`
+	Profile string `json:"profile,omitempty"` // of acquire
+	TTL     int64  `json:"ttl_ms,omitempty"`  // of acquire; 0: yoctuned's default
+	Lease   uint64 `json:"lease,omitempty"`   // of revoke
+}
+
+// Answer is what yoctuned says.
+type Answer struct {
+	Type     string    `json:"type"`
+	Lease    uint64    `json:"lease,omitempty"`
+	TTL      int64     `json:"ttl_ms,omitempty"`
+	Settings []Setting `json:"settings,omitempty"` // what the lease did
+	Notes    []string  `json:"notes,omitempty"`    // what it did not do
+	Leases   []Holder  `json:"leases,omitempty"`
+	Code     string    `json:"code,omitempty"` // of an error
+	Message  string    `json:"message,omitempty"`
+}
+
+// Setting is one node that a lease changed, with an outcome as `yoctuned apply`
+// reports it.
+type Setting struct {
+	Path    string `json:"path"`
+	Wanted  string `json:"wanted"`
+	Found   string `json:"found"`
+	Outcome string `json:"outcome"`
+	Message string `json:"message,omitempty"`
+}
+
+// Holder is a lease in force.
+type Holder struct {
+	Lease   uint64 `json:"lease"`
+	UID     uint32 `json:"uid"`
+	PID     int    `json:"pid"`
+	Command string `json:"comm,omitempty"`
+	Left    int64  `json:"left_ms"` // until it ends, unless renewed
+}
+
+// maxTTL keeps milliseconds from overflowing a time.Duration.
+const maxTTL = int64(1<<63-1) / int64(time.Millisecond)
+
+// Decode reads one request. The error is ErrMalformed.
+func Decode(line []byte) (Request, error) {
+	if len(line) > MaxMessage {
+		return Request{}, fmt.Errorf("%w: longer than %d bytes", ErrMalformed, MaxMessage)
+	}
+	dec := json.NewDecoder(bytes.NewReader(line))
+	dec.DisallowUnknownFields()
+	var r Request
+	if err := dec.Decode(&r); err != nil {
+		return Request{}, fmt.Errorf("%w: %v", ErrMalformed, err)
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return Request{}, fmt.Errorf("%w: more than one value in a line", ErrMalformed)
+	}
+	if r.TTL < 0 || r.TTL > maxTTL {
+		return Request{}, fmt.Errorf("%w: ttl_ms is %d", ErrMalformed, r.TTL)
+	}
+	switch r.Type {
+	case Acquire, Renew, Release, Revoke, Leases:
+		return r, nil
+	}
+	return Request{}, fmt.Errorf("%w: unknown type %.40q", ErrMalformed, r.Type)
+}
+
+// Encode writes one answer as a line.
+func (a Answer) Encode() []byte {
+	// Strings, integers and lists of them: there is nothing that cannot be encoded.
+	b, err := json.Marshal(a)
+	if err != nil {
+		return []byte(`{"type":"error","code":"device","message":"the answer cannot be encoded"}` + "\n")
+	}
+	return append(b, '\n')
+}

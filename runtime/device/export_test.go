@@ -1,0 +1,4 @@
+package device
+
+// UnitOf is unitOf for tests.
+var UnitOf = unitOf

@@ -1,0 +1,40 @@
+package device_test
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/yoctune/yoctune/runtime/device"
+)
+
+func TestAProcessIsNamedWithItsCommandLine(t *testing.T) {
+	p := device.NameProcess(os.Getpid())
+	if p.Command == "" || !strings.Contains(p.Args, "-test.") {
+		t.Errorf("%+v", p)
+	}
+	if !strings.HasPrefix(p.String(), p.Command+" (pid ") {
+		t.Error(p.String())
+	}
+}
+
+func TestAProcessThatIsGoneKeepsItsPID(t *testing.T) {
+	// Above the largest pid_max there is.
+	if got := device.NameProcess(1 << 23).String(); got != "pid 8388608, gone before it could be named" {
+		t.Error(got)
+	}
+}
+
+func TestTheUnitIsTheInnermostServiceOfTheCgroup(t *testing.T) {
+	for cgroup, want := range map[string]string{
+		"0::/system.slice/tuned.service\n":                             "tuned.service",
+		"0::/user.slice/user-0.slice/session-3.scope\n":                "session-3.scope",
+		"0::/system.slice/docker.service/child\n":                      "docker.service",
+		"12:cpu:/\n1:name=systemd:/system.slice/cron.service\n0::/x\n": "cron.service",
+		"0::/\n": "", "": "", "garbage": "", "0::\n": "",
+	} {
+		if got := device.UnitOf(cgroup); got != want {
+			t.Errorf("%q: %q, want %q", cgroup, got, want)
+		}
+	}
+}

@@ -1,0 +1,469 @@
+package watch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/yoctune/yoctune/runtime/api"
+	"github.com/yoctune/yoctune/runtime/device"
+	"github.com/yoctune/yoctune/runtime/enforce"
+	"github.com/yoctune/yoctune/runtime/knob"
+	"github.com/yoctune/yoctune/runtime/lease"
+	"github.com/yoctune/yoctune/runtime/notify"
+	"github.com/yoctune/yoctune/runtime/planfile"
+	"github.com/yoctune/yoctune/schema/plan"
+)
+
+// linger is how long the settings of the last lease stay after it: programs that
+// take one lease after the other must not make the clocks jump each time.
+const linger = 200 * time.Millisecond
+
+// Reporter is told what a run does, as it happens.
+type Reporter interface {
+	Applied(results []enforce.Result)
+	Watching(sources []Source, nodes int, sweep time.Duration)
+	Event(Event)
+	Leased(action string, l Lease)
+	Restored(what string, results []enforce.Result) // at the end, or of a lease
+	Problem(err error)                              // that does not end the run
+}
+
+// Settings of a run.
+type Settings struct {
+	Root    *device.Root
+	File    *planfile.File
+	Enforce enforce.Options
+	Systemd *notify.Systemd
+	Report  Reporter
+}
+
+// Run applies the plan and keeps it true until ctx is done. The caller holds the
+// device's lock. An error means that nothing is kept true, because nothing could
+// be journalled or waited for.
+func Run(ctx context.Context, s Settings) (err error) {
+	d := &daemon{Settings: s}
+	if d.session, err = enforce.Open(s.Root, s.File.Plan, s.Enforce); err != nil {
+		return err
+	}
+	if d.poll, err = openPoll(); err != nil {
+		return err
+	}
+	defer d.poll.close()
+	defer context.AfterFunc(ctx, d.poll.wake)()
+	// A session that was killed cannot have ended its leases.
+	if failed, err := d.session.Uncover(); err != nil {
+		return err
+	} else if len(failed) > 0 {
+		s.Report.Restored("lease", failed)
+	}
+
+	d.openSources()
+	defer d.closeSources()
+	config := Config{File: s.File, Wall: time.Now, Name: device.NameProcess, Emit: s.Report.Event, PID: os.Getpid()}
+	if d.marks != nil {
+		config.Marker = d.marks
+	}
+	d.keeper = NewKeeper(s.Root, d.session, config)
+	results, err := d.session.Apply()
+	if err != nil {
+		return err
+	}
+	s.Report.Applied(results)
+	d.tell(notify.Ready, notify.Status(summary(results)))
+	d.begin()
+	if d.server, err = listen(s.Root); err != nil {
+		s.Report.Problem(fmt.Errorf("no leases: %w", err))
+	} else {
+		defer d.server.close()
+		if err := d.poll.add(d.server.fd); err != nil {
+			return err
+		}
+	}
+	if err := d.keeper.Flush(boottime()); err != nil {
+		s.Report.Problem(err)
+	}
+	// What starting took is garbage now, and an idle process has no other
+	// occasion to give it back.
+	debug.FreeOSMemory()
+
+	for ctx.Err() == nil {
+		if err := d.step(); err != nil {
+			return err
+		}
+	}
+	return d.end()
+}
+
+// daemon is a run.
+type daemon struct {
+	Settings
+	session *enforce.Session
+	keeper  *Keeper
+	ledger  lease.Ledger
+	covered []enforce.Result // what the leases in force did
+	notes   []string
+
+	poll    *poll
+	marks   *marks
+	noMarks error
+	devices *uevents
+	noDevs  error
+	resume  *resume
+	server  *server
+
+	aliveAt   time.Duration // when systemd is told that this process lives
+	uncoverAt time.Duration // when the settings of ended leases go; 0: nothing to go
+}
+
+// openSources opens what tells of changes. Each may be missing: in a container,
+// without CAP_SYS_ADMIN, on a kernel without it.
+func (d *daemon) openSources() {
+	if d.marks, d.noMarks = openMarks(d.Root); d.noMarks == nil {
+		d.noMarks = d.poll.add(d.marks.fd)
+	}
+	if !d.Root.Running() {
+		d.noDevs = errors.New("a tree has no devices")
+	} else if d.devices, d.noDevs = openUevents(); d.noDevs == nil {
+		d.noDevs = d.poll.add(d.devices.fd)
+	}
+	var err error
+	if d.resume, err = openResume(); err == nil {
+		err = d.poll.add(d.resume.fd)
+	}
+	if err != nil {
+		d.Report.Problem(err) // the sweep finds what a resume changed
+	}
+}
+
+func (d *daemon) closeSources() {
+	if d.marks != nil {
+		d.marks.close()
+	}
+	if d.devices != nil {
+		_ = unix.Close(d.devices.fd)
+	}
+	if d.resume != nil {
+		_ = unix.Close(d.resume.fd)
+	}
+}
+
+// begin finds out whether the running kernel tells of writes, and deals with
+// those that came while the plan was applied.
+func (d *daemon) begin() {
+	now := boottime()
+	var early []Write
+	delivered := map[string]bool{}
+	read := func() {
+		if d.marks == nil {
+			return
+		}
+		writes, own, lost := d.marks.read()
+		early = append(early, writes...)
+		for name := range own {
+			delivered[name] = true
+		}
+		if lost {
+			d.keeper.Rescan(now, "more was written than is told")
+		}
+	}
+	read() // applying wrote something, or had nothing to write
+	var sources []Source
+	for _, name := range d.keeper.FileSystems() {
+		s := Source{Name: name, Delivered: delivered[name]}
+		if d.noMarks != nil {
+			s.Why = d.noMarks.Error()
+		} else if !s.Delivered {
+			if err := d.keeper.Touch(name); err != nil {
+				s.Why = err.Error()
+			} else if read(); delivered[name] {
+				s.Delivered = true
+			} else {
+				s.Why = "a write of this process's own raised no event"
+			}
+		}
+		sources = append(sources, s)
+	}
+	devices := Source{Name: "uevents", Delivered: d.noDevs == nil}
+	if d.noDevs != nil {
+		devices.Why = d.noDevs.Error()
+	}
+	sources = append(sources, devices)
+	d.keeper.Sources(now, sources)
+	d.keeper.Written(now, early)
+	d.Report.Watching(sources, len(d.keeper.nodes), time.Duration(d.keeper.State().Sweep)*time.Second)
+	d.aliveAt = now
+}
+
+// step waits for one thing to happen and deals with it.
+func (d *daemon) step() error {
+	now := boottime()
+	next := d.keeper.Next()
+	if at, ok := d.ledger.Next(); ok {
+		next = min(next, at)
+	}
+	if d.uncoverAt > 0 {
+		next = min(next, d.uncoverAt)
+	}
+	if d.Systemd.Watchdog > 0 {
+		next = min(next, d.aliveAt)
+	}
+	fds, err := d.poll.wait(next - now)
+	if err != nil {
+		return err
+	}
+	now = boottime()
+	for _, fd := range fds {
+		d.ready(now, fd)
+	}
+	for _, l := range d.ledger.Expire(now) {
+		d.ended(now, "expired", l)
+	}
+	if d.uncoverAt > 0 && now >= d.uncoverAt {
+		d.uncover()
+	}
+	if err := d.keeper.Tick(now); err != nil {
+		d.Report.Problem(err)
+	}
+	if d.Systemd.Watchdog > 0 && now >= d.aliveAt {
+		d.aliveAt = now + d.Systemd.Watchdog/2
+		d.tell(notify.Alive)
+	}
+	return nil
+}
+
+func (d *daemon) ready(now time.Duration, fd int) {
+	switch {
+	case d.marks != nil && fd == d.marks.fd:
+		writes, _, lost := d.marks.read()
+		d.keeper.Written(now, writes)
+		if lost {
+			d.keeper.Overflowed(now)
+		}
+	case d.devices != nil && fd == d.devices.fd:
+		events, lost := d.devices.read()
+		for _, e := range events {
+			d.keeper.Uevent(now, e)
+		}
+		if lost {
+			d.keeper.Rescan(now, "more devices changed than is told")
+		}
+	case d.resume != nil && fd == d.resume.fd:
+		if d.resume.happened() {
+			d.keeper.Rescan(now, "resume from sleep")
+		}
+	case d.server != nil && fd == d.server.fd:
+		for _, c := range d.server.accept() {
+			if err := d.poll.add(c.fd); err != nil {
+				d.server.drop(c)
+			}
+		}
+	case d.server != nil && d.server.clients[fd] != nil:
+		d.serve(now, d.server.clients[fd])
+	}
+}
+
+func (d *daemon) serve(now time.Duration, c *client) {
+	lines, open := d.server.read(c)
+	for _, line := range lines {
+		if err := d.server.send(c, d.answer(now, c, line)); err != nil {
+			open = false
+			break
+		}
+	}
+	if open {
+		return
+	}
+	d.server.drop(c)
+	if c.lease != 0 {
+		d.release(now, "ended with its holder", c.lease)
+	}
+}
+
+// answer does what a request asks.
+func (d *daemon) answer(now time.Duration, c *client, line []byte) api.Answer {
+	fail := func(code, format string, args ...any) api.Answer {
+		return api.Answer{Type: api.Failed, Code: code, Message: fmt.Sprintf(format, args...)}
+	}
+	r, err := api.Decode(line)
+	if err != nil {
+		return fail(api.CodeMalformed, "%v", err)
+	}
+	switch r.Type {
+	case api.Acquire:
+		switch {
+		case r.Profile != lease.Profile:
+			return fail(api.CodeMalformed, "unknown profile %.40q; there is %q", r.Profile, lease.Profile)
+		case c.lease != 0:
+			return fail(api.CodeQuota, "this connection already holds lease %d", c.lease)
+		}
+		l, err := d.ledger.Acquire(now, c.uid, c.pid, time.Duration(r.TTL)*time.Millisecond)
+		if errors.Is(err, lease.ErrQuota) {
+			return fail(api.CodeQuota, "%v", err)
+		} else if err != nil {
+			return fail(api.CodeMalformed, "%v", err)
+		}
+		if err := d.cover(); err != nil {
+			d.ledger.Release(l.ID)
+			return fail(api.CodeDevice, "%v", err)
+		}
+		c.lease = l.ID
+		d.record(now)
+		d.Report.Leased("granted", d.shown(now, l))
+		return d.granted(l)
+	case api.Renew:
+		l, err := d.ledger.Renew(now, c.lease)
+		if err != nil {
+			return fail(api.CodeNone, "%v", err)
+		}
+		d.record(now)
+		return api.Answer{Type: api.Renewed, Lease: l.ID, TTL: l.TTL.Milliseconds()}
+	case api.Release:
+		id := c.lease
+		if c.lease = 0; !d.release(now, "released", id) {
+			return fail(api.CodeNone, "%v", lease.ErrNone)
+		}
+		return api.Answer{Type: api.Released, Lease: id}
+	case api.Revoke:
+		if c.uid != 0 {
+			return fail(api.CodeDenied, "only root may end somebody else's lease")
+		}
+		if !d.release(now, "revoked", r.Lease) {
+			return fail(api.CodeNone, "%v", lease.ErrNone)
+		}
+		return api.Answer{Type: api.Released, Lease: r.Lease}
+	default: // Leases, the last of those that Decode lets through
+		a := api.Answer{Type: api.Listed}
+		for _, l := range d.ledger.All() {
+			p := device.NameProcess(l.PID)
+			a.Leases = append(a.Leases, api.Holder{Lease: l.ID, UID: l.UID, PID: l.PID, Command: p.Command, Left: (l.Expires - now).Milliseconds()})
+		}
+		return a
+	}
+}
+
+// cover makes sure that the settings of leases are in force.
+func (d *daemon) cover() error {
+	d.uncoverAt = 0
+	if d.covered != nil {
+		return nil
+	}
+	var settings []plan.Setting
+	settings, d.notes = lease.HighPerformance(d.Root)
+	results, err := d.keeper.Cover(settings)
+	if err != nil {
+		return err
+	}
+	d.covered = append([]enforce.Result{}, results...)
+	return nil
+}
+
+func (d *daemon) uncover() {
+	d.uncoverAt = 0
+	if d.covered == nil {
+		return
+	}
+	d.covered, d.notes = nil, nil
+	failed, err := d.keeper.Uncover()
+	if err != nil {
+		d.Report.Problem(err)
+	}
+	if len(failed) > 0 {
+		d.Report.Restored("lease", failed)
+	}
+}
+
+func (d *daemon) granted(l lease.Lease) api.Answer {
+	a := api.Answer{Type: api.Granted, Lease: l.ID, TTL: l.TTL.Milliseconds(), Notes: d.notes}
+	for _, r := range d.covered {
+		a.Settings = append(a.Settings, api.Setting{Path: r.Path, Wanted: r.Wanted, Found: r.Found, Outcome: string(r.Outcome), Message: r.Message})
+	}
+	return a
+}
+
+// release ends a lease and reports whether it was in force.
+func (d *daemon) release(now time.Duration, action string, id uint64) bool {
+	all := d.ledger.All()
+	i := slices.IndexFunc(all, func(l lease.Lease) bool { return l.ID == id })
+	if !d.ledger.Release(id) || i < 0 {
+		return false
+	}
+	d.ended(now, action, all[i])
+	return true
+}
+
+func (d *daemon) ended(now time.Duration, action string, l lease.Lease) {
+	if d.server != nil {
+		for _, c := range d.server.clients {
+			if c.lease == l.ID {
+				c.lease = 0
+			}
+		}
+	}
+	if len(d.ledger.All()) == 0 {
+		d.uncoverAt = now + linger
+	}
+	d.record(now)
+	d.Report.Leased(action, d.shown(now, l))
+}
+
+// record puts the leases into the status.
+func (d *daemon) record(now time.Duration) {
+	shown := []Lease{}
+	for _, l := range d.ledger.All() {
+		shown = append(shown, d.shown(now, l))
+	}
+	d.keeper.Leases(shown)
+}
+
+func (d *daemon) shown(now time.Duration, l lease.Lease) Lease {
+	wall := time.Now().UTC()
+	return Lease{
+		ID: l.ID, Profile: lease.Profile, UID: l.UID, Holder: device.NameProcess(l.PID),
+		Since: wall.Add(l.Since - now), Expires: wall.Add(l.Expires - now),
+	}
+}
+
+// end undoes what shall not outlive the run.
+func (d *daemon) end() error {
+	d.tell(notify.Stopping)
+	d.uncover()
+	var err error
+	if d.File.Plan.Rollback == "on-stop" {
+		var results []enforce.Result
+		results, err = enforce.Rollback(d.Root, d.Enforce)
+		d.Report.Restored("plan", results)
+	}
+	return errors.Join(err, d.keeper.Close(boottime()))
+}
+
+func (d *daemon) tell(states ...string) {
+	if err := d.Systemd.Send(states...); err != nil {
+		d.Report.Problem(err)
+	}
+}
+
+// summary counts outcomes for a status line: "66 ok, 1 refused".
+func summary(results []enforce.Result) string {
+	counts := map[knob.Outcome]int{}
+	for _, r := range results {
+		counts[r.Outcome]++
+	}
+	var parts []string
+	for _, o := range knob.Outcomes() {
+		if n := counts[o]; n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, o))
+		}
+	}
+	if len(parts) == 0 {
+		return "nothing to do"
+	}
+	return strings.Join(parts, ", ")
+}

@@ -1,0 +1,94 @@
+package watch
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Uevent is what the kernel says when a device changes
+// (lib/kobject_uevent.c).
+type Uevent struct {
+	Action    string // add, remove, change, online, offline, bind, unbind, move
+	DevPath   string // below /sys
+	Subsystem string
+}
+
+// ParseUevent reads one datagram: "add@/devices/…" and KEY=value strings, each
+// ended by a zero byte. What udevd sends to its listeners looks otherwise and is
+// refused.
+func ParseUevent(b []byte) (Uevent, bool) {
+	head, rest, ok := bytes.Cut(b, []byte{0})
+	action, devpath, ok2 := strings.Cut(string(head), "@")
+	if !ok || !ok2 || action == "" || !strings.HasPrefix(devpath, "/") {
+		return Uevent{}, false
+	}
+	u := Uevent{Action: action, DevPath: devpath}
+	for pair := range bytes.SplitSeq(rest, []byte{0}) {
+		if v, ok := bytes.CutPrefix(pair, []byte("SUBSYSTEM=")); ok {
+			u.Subsystem = string(v)
+		}
+	}
+	return u, true
+}
+
+// moves reports whether the event may give a plan's node back its default, or
+// bring a node that was missing. udev writes its own idea of a disk's settings at
+// every "change", and the driver resets max_sectors_kb at a re-probe.
+func (u Uevent) moves() bool {
+	switch u.Action {
+	case "add", "remove", "online", "offline", "bind", "unbind", "move":
+		return true
+	case "change":
+		return u.Subsystem == "block"
+	}
+	return false
+}
+
+// uevents is the kernel's netlink group of them.
+type uevents struct {
+	fd  int
+	buf []byte
+}
+
+func openUevents() (*uevents, error) {
+	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, unix.NETLINK_KOBJECT_UEVENT)
+	if err != nil {
+		return nil, fmt.Errorf("listen for uevents: %w", err)
+	}
+	// Group 1 is the kernel's; group 2 is what udevd sends on.
+	if err := unix.Bind(fd, &unix.SockaddrNetlink{Family: unix.AF_NETLINK, Groups: 1}); err != nil {
+		_ = unix.Close(fd)
+		return nil, fmt.Errorf("listen for uevents: %w", err)
+	}
+	return &uevents{fd: fd, buf: make([]byte, 2*os.Getpagesize())}, nil
+}
+
+// read returns what is waiting, at most a bounded number, and whether some were
+// lost because they came faster than they were read.
+func (u *uevents) read() (out []Uevent, lost bool) {
+	for range 256 {
+		n, from, err := unix.Recvfrom(u.fd, u.buf, 0)
+		switch {
+		case errors.Is(err, unix.EINTR):
+			continue
+		case errors.Is(err, unix.ENOBUFS):
+			lost = true
+			continue
+		case err != nil:
+			return out, lost
+		}
+		// Anybody may send to a netlink address; the kernel's is port 0.
+		if nl, ok := from.(*unix.SockaddrNetlink); !ok || nl.Pid != 0 {
+			continue
+		}
+		if e, ok := ParseUevent(u.buf[:n]); ok {
+			out = append(out, e)
+		}
+	}
+	return out, lost
+}
