@@ -23,6 +23,7 @@
 package hcl
 
 import (
+	"bytes"
 	"io/fs"
 	"path"
 	"slices"
@@ -149,7 +150,7 @@ func (e *evaluator) folder(dir string) (map[string][]byte, error) {
 func (e *evaluator) place(r hcl.Range) plan.Position {
 	p := plan.Position{File: r.Filename, Line: r.Start.Line, Column: r.Start.Column}
 	if text, ok := e.sources[r.Filename]; ok && r.Start.Byte <= len(text) {
-		p.Column = r.Start.Byte - strings.LastIndexByte(string(text[:r.Start.Byte]), '\n')
+		p.Column = r.Start.Byte - bytes.LastIndexByte(text[:r.Start.Byte], '\n')
 	}
 	return p
 }

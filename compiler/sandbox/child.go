@@ -35,6 +35,7 @@ func Serve(in io.Reader, out io.Writer) int {
 		return 1
 	}
 	debug.SetMaxStack(maxStack)
+	debug.SetGCPercent(100) // the limit is on address space, not on what is used
 	debug.SetMemoryLimit(maxMemory / 2)
 	c := &child{enc: gob.NewEncoder(out), dec: gob.NewDecoder(in)}
 	if err := c.serve(); err != nil {
