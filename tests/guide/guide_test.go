@@ -1,0 +1,185 @@
+// Package guide holds docs/guide.md to its word: its commands are run, and what it
+// shows is compared with what they print.
+package guide
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/yoctune/yoctune/runtime/device/devicetest"
+)
+
+const page = "../../docs/guide.md"
+
+// step is a block of the page: a file to write, or commands to run.
+type step struct {
+	line     int
+	file     string // to write
+	text     string
+	commands []command
+	exit     int // of the last command
+}
+
+type command struct {
+	line int
+	text string
+	want []string
+}
+
+var exitCode = regexp.MustCompile(`exit=([0-9]+)`)
+
+func steps(text string) ([]step, error) {
+	var out []step
+	var current *step
+	file := ""
+	for i, line := range strings.Split(text, "\n") {
+		fence, isFence := strings.CutPrefix(line, "```")
+		switch {
+		case current == nil && isFence:
+			current = &step{line: i + 1}
+			switch {
+			case strings.HasPrefix(fence, "console"):
+				if m := exitCode.FindStringSubmatch(fence); m != nil {
+					current.exit, _ = strconv.Atoi(m[1])
+				}
+			case file != "":
+				current.file, file = file, ""
+			default:
+				current.line = 0 // shown only
+			}
+		case current != nil && isFence:
+			if current.line > 0 {
+				out = append(out, *current)
+			}
+			current = nil
+		case current == nil:
+			if name, ok := strings.CutPrefix(line, "<!-- write: "); ok {
+				file = strings.TrimSuffix(name, " -->")
+			}
+		case current.file != "":
+			current.text += line + "\n"
+		case current.line > 0:
+			if text, ok := strings.CutPrefix(line, "$ "); ok {
+				current.commands = append(current.commands, command{line: i + 1, text: text})
+			} else if n := len(current.commands); n > 0 {
+				current.commands[n-1].want = append(current.commands[n-1].want, line)
+			}
+		}
+	}
+	if current != nil {
+		return nil, fmt.Errorf("the block of line %d has no end", current.line)
+	}
+	return out, nil
+}
+
+// matches compares output with what the page shows: "…" stands for any text, and
+// on a line of its own for any lines.
+func matches(want []string, got string) bool {
+	if len(want) == 0 {
+		return true
+	}
+	if got != "" && !strings.HasSuffix(got, "\n") {
+		got += "\n" // a kernel file may end without
+	}
+	var b strings.Builder
+	b.WriteString(`^`)
+	for _, line := range want {
+		if line == "…" {
+			b.WriteString(`(?:.*\n)*`)
+			continue
+		}
+		b.WriteString(strings.ReplaceAll(regexp.QuoteMeta(line), "…", `.*`) + `\n`)
+	}
+	b.WriteString(`$`)
+	return regexp.MustCompile(b.String()).MatchString(got)
+}
+
+func TestTheGuideIsTrue(t *testing.T) {
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := steps(string(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, bin := t.TempDir(), t.TempDir()
+	build := exec.Command("go", "build", "-o", bin+string(filepath.Separator), "../../cmd/yoctune", "../../cmd/yoctuned")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("building the programs: %v\n%s", err, out)
+	}
+	if err := devicetest.Build(filepath.Join(dir, "device"), "orin-nano-8gb"); err != nil {
+		t.Fatal(err)
+	}
+	ran := 0
+	for _, s := range all {
+		if s.file != "" {
+			name := filepath.Join(dir, s.file)
+			if err := os.WriteFile(name, []byte(s.text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		for i, c := range s.commands {
+			want := 0
+			if i == len(s.commands)-1 {
+				want = s.exit
+			}
+			got, code := run(t, dir, bin, c.text)
+			ran++
+			if code != want {
+				t.Fatalf("guide.md:%d: %s\nexit code %d, want %d\n%s", c.line, c.text, code, want, got)
+			}
+			if !matches(c.want, got) {
+				t.Fatalf("guide.md:%d: %s\nprints\n%s\nand the page shows\n%s", c.line, c.text, got, strings.Join(c.want, "\n"))
+			}
+		}
+	}
+	if ran < 15 {
+		t.Errorf("only %d commands were found in the page", ran)
+	}
+}
+
+func run(t *testing.T, dir, bin, command string) (output string, code int) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", command)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"), "NO_COLOR=1")
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	err := cmd.Run()
+	if err != nil && cmd.ProcessState == nil {
+		t.Fatalf("%s: %v", command, err)
+	}
+	return out.String(), cmd.ProcessState.ExitCode()
+}
+
+func TestMatches(t *testing.T) {
+	for _, tt := range []struct {
+		want string
+		got  string
+		ok   bool
+	}{
+		{"a", "a\n", true},
+		{"a", "a\nb\n", false},
+		{"a\n…", "a\nb\nc\n", true},
+		{"…\nc", "a\nb\nc\n", true},
+		{"a … c", "a b c\n", true},
+		{"a … c", "a b d\n", false},
+	} {
+		if matches(strings.Split(tt.want, "\n"), tt.got) != tt.ok {
+			t.Errorf("%q and %q", tt.want, tt.got)
+		}
+	}
+}
