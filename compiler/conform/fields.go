@@ -1,5 +1,11 @@
 package conform
 
+import (
+	"slices"
+
+	"github.com/yoctune/yoctune/compiler/load"
+)
+
 // Shape is what the language accepts at one place, as far as a front end needs
 // to know it: which names are the language's own and which are the user's. The
 // zero value accepts anything. Shapes can be compared and used as keys.
@@ -66,6 +72,28 @@ func (x Shape) Items() Shape {
 		}
 	}
 	return Shape{}
+}
+
+// TakesText tells whether text of some form is accepted.
+func (x Shape) TakesText() bool { return x.sh != nil && x.s.takesText(x.sh) }
+
+func (s *Schema) takesText(sh *shape) bool {
+	switch sh.op {
+	case anything, matches, maxRunes, minRunes:
+		return true
+	case basic:
+		return sh.kind == load.String
+	case exactly:
+		return sh.literal.Kind == load.String
+	case named:
+		d := s.def(sh.def)
+		return d != nil && s.takesText(d.value)
+	case either:
+		return slices.ContainsFunc(sh.parts, s.takesText)
+	case all:
+		return !slices.ContainsFunc(sh.parts, func(p *shape) bool { return !s.takesText(p) })
+	}
+	return false
 }
 
 func (x Shape) view() (view, bool) {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/convert"
 
 	"github.com/yoctune/yoctune/compiler/conform"
 	"github.com/yoctune/yoctune/compiler/diag"
@@ -194,6 +195,12 @@ func (e *evaluator) node(v cty.Value, at source, sh conform.Shape, path string, 
 			e.errorf("YT0006", n.Pos, path, "the configuration holds more than %d values, or nests them more than %d deep", maxValues, load.MaxDepth)
 		}
 		return nil
+	}
+	if _, quoted := at.expr.(*hclsyntax.TemplateWrapExpr); quoted && v.Type().IsPrimitiveType() && sh.TakesText() {
+		// HCL gives "${number}" as the number; who writes quotes means text.
+		if s, err := convert.Convert(v, cty.String); err == nil {
+			v = s
+		}
 	}
 	t := v.Type()
 	switch {

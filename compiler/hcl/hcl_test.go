@@ -239,6 +239,15 @@ profiles.p.sysctl.e = 0 @a.hcl:7:9
 `)
 }
 
+// HCL gives "${n}" as the number n; a field for text gets text.
+func TestQuotesMeanTextWhereTextIsTaken(t *testing.T) {
+	same(t, evaluate(t, load.Program{Files: map[string][]byte{"a.hcl": []byte("locals {\n  n = 5\n}\nlayer {\n  serial = \"${local.n}\"\n}\nprofile \"p\" {\n  service \"a.service\" {\n    exec = [\"/bin/a\", \"${local.n}\"]\n    environment {\n      N = \"${local.n}\"\n    }\n  }\n}\n")}}),
+		`layer.serial = 5 @a.hcl:5:15
+profiles.p.services."a.service".exec = ["/bin/a", "5"] @a.hcl:9:12
+profiles.p.services."a.service".environment.N = "5" @a.hcl:11:14
+`)
+}
+
 func TestMistakesOfTheLanguageNameTheirPlace(t *testing.T) {
 	for _, c := range []struct{ claim, text, id, at, says, help string }{
 		{"syntax", "layer {\n  name = \n}\n", "YT0001", "2:10", "", ""},
