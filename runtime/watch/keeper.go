@@ -58,7 +58,7 @@ type Keeper struct {
 	scanAt  []time.Duration // when to select nodes again, soonest first
 	why     string          // what the next selection is for
 	scanned time.Duration   // when the last one was
-	fresh   map[string]bool // nodes that it found and that were not there before
+	fresh   map[string]bool // during one: nodes that were not there before
 	began   time.Time       // when what is being dealt with became known
 	blind   map[string]bool // file systems whose writes are not told
 }
@@ -260,13 +260,11 @@ func (k *Keeper) Next() time.Duration {
 func (k *Keeper) Tick(now time.Duration) error {
 	if len(k.scanAt) > 0 && now >= k.scanAt[0] {
 		k.scanAt = k.scanAt[1:]
-		k.selectAgain(now)
-		k.sweep(now, Reapplied, k.why)
+		k.sweepAgain(now, Reapplied, k.why)
 	}
 	if now >= k.sweepAt {
 		// A node may have come or gone without a uevent.
-		k.selectAgain(now)
-		k.sweep(now, Drift, "")
+		k.sweepAgain(now, Drift, "")
 	}
 	if due := k.guard.Due(now); len(due) > 0 {
 		k.began = k.wall()
@@ -282,13 +280,15 @@ func (k *Keeper) Tick(now time.Duration) error {
 	return nil
 }
 
-func (k *Keeper) selectAgain(now time.Duration) {
+// sweepAgain selects the plan's nodes again and looks at all.
+func (k *Keeper) sweepAgain(now time.Duration, kind, why string) {
 	k.scanned = now
-	clear(k.fresh)
 	for _, real := range k.session.Rescan() {
 		k.fresh[real] = true
 	}
 	k.index()
+	k.sweep(now, kind, why)
+	clear(k.fresh)
 }
 
 // Flush writes the history.
@@ -490,5 +490,8 @@ func (k *Keeper) tell(e Event) {
 	}
 	k.state.add(e)
 	k.dirty = true
+	if e.Type == Contest {
+		k.flushAt = 0 // an alarm does not wait
+	}
 	k.emit(e)
 }

@@ -1,0 +1,411 @@
+package watch_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/yoctune/yoctune/runtime/api"
+	"github.com/yoctune/yoctune/runtime/device"
+	"github.com/yoctune/yoctune/runtime/device/devicetest"
+	"github.com/yoctune/yoctune/runtime/enforce"
+	"github.com/yoctune/yoctune/runtime/journal"
+	"github.com/yoctune/yoctune/runtime/knob"
+	"github.com/yoctune/yoctune/runtime/lease"
+	"github.com/yoctune/yoctune/runtime/notify"
+	"github.com/yoctune/yoctune/runtime/planfile"
+	"github.com/yoctune/yoctune/runtime/watch"
+	"github.com/yoctune/yoctune/schema/plan"
+)
+
+// patience is for a machine that is busy with other things.
+const patience = 20 * time.Second
+
+// heard is a Reporter that passes on what it is told.
+type heard struct {
+	watching chan []watch.Source
+	events   chan watch.Event
+	leases   chan string
+	problems chan error
+}
+
+func (h *heard) Applied([]enforce.Result)                          {}
+func (h *heard) Watching(s []watch.Source, _ int, _ time.Duration) { h.watching <- s }
+func (h *heard) Event(e watch.Event)                               { h.events <- e }
+func (h *heard) Leased(action string, _ watch.Lease)               { h.leases <- action }
+func (h *heard) Restored(string, []enforce.Result)                 {}
+func (h *heard) Problem(err error)                                 { h.problems <- err }
+
+// running starts a real run and returns what it says; the run ends with the test.
+func running(t *testing.T, root *device.Root, rollback string, settings ...plan.Setting) *heard {
+	t.Helper()
+	p := &plan.Plan{Layer: "vision", Target: "line-camera", Rollback: rollback, Settings: settings}
+	if err := p.Seal(); err != nil {
+		t.Fatal(err)
+	}
+	systemd, err := notify.Connect(func(string) string { return "" }, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &heard{make(chan []watch.Source, 1), make(chan watch.Event, 1000), make(chan string, 1000), make(chan error, 1000)}
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() {
+		done <- watch.Run(ctx, watch.Settings{
+			Root: root, File: &planfile.File{Plan: p, Path: "plan.json"}, Systemd: systemd, Report: h,
+			Enforce: enforce.Options{Root: true},
+		})
+	}()
+	t.Cleanup(func() {
+		stop()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	select {
+	case sources := <-h.watching:
+		for _, s := range sources {
+			t.Logf("events of %s: %v %s", s.Name, s.Delivered, s.Why)
+		}
+		h.watching <- sources
+	case err := <-done:
+		done <- nil
+		t.Fatalf("it ended: %v", err)
+	case <-time.After(patience):
+		t.Fatal("it does not start")
+	}
+	return h
+}
+
+// needsEvents skips where the kernel does not let this test see writes.
+func (h *heard) needsEvents(t *testing.T) {
+	t.Helper()
+	sources := <-h.watching
+	for _, s := range sources {
+		if !s.Delivered && strings.HasPrefix(s.Name, "/") {
+			t.Skipf("no events from %s here: %s", s.Name, s.Why)
+		}
+	}
+}
+
+// repaired waits for the repair of a node.
+func (h *heard) repaired(t *testing.T, path string) watch.Event {
+	t.Helper()
+	late := time.After(patience)
+	for {
+		select {
+		case e := <-h.events:
+			if e.Path == path && e.Repair > 0 {
+				return e
+			}
+		case <-late:
+			t.Fatalf("%s was not repaired", path)
+		}
+	}
+}
+
+// outsider is another process that writes a value and stays to be named.
+func outsider(t *testing.T, path, value string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.Command("sh", "-c", `printf %s "$1" >"$2"; read wait`, "sh", value, path)
+	if _, err := cmd.StdinPipe(); err != nil { // it reads until the test ends it
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	return cmd
+}
+
+func tree(t *testing.T) *device.Root {
+	t.Helper()
+	// A unix socket's path has 108 bytes at most.
+	dir, err := os.MkdirTemp("", "yt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	if err := devicetest.Build(dir, "orin-nano-8gb"); err != nil {
+		t.Fatal(err)
+	}
+	root, err := device.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return root
+}
+
+func TestAnotherProcessIsSeenAndNamed(t *testing.T) {
+	root := tree(t)
+	h := running(t, root, "keep", sysctl("vm.swappiness", "10", plan.Enforce))
+	h.needsEvents(t)
+	other := outsider(t, filepath.Join(root.Dir(), swappiness), "77")
+	e := h.repaired(t, swappiness)
+	if e.By == nil || e.By.PID != other.Process.Pid || e.By.Command != "sh" || e.Outcome != knob.OK {
+		t.Errorf("%+v by %+v", e, e.By)
+	}
+}
+
+// The judge is the kernel of this machine, and a process that is not ours.
+func TestTheKernelOfThisMachineIsKeptTuned(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("not root: the kernel of this machine cannot be changed")
+	}
+	root, err := device.Open("/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	unlock, err := root.Lock("go test")
+	if err != nil {
+		t.Skipf("this machine is being tuned: %v", err)
+	}
+	defer unlock()
+	if _, err := root.ReadState(journal.File); err == nil {
+		t.Skipf("this machine is tuned: %s exists", journal.File)
+	}
+	before, err := root.Read(swappiness)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := root.Write(swappiness, strings.TrimSpace(before.Text)); err != nil {
+		t.Skipf("/proc/sys is not writable here: %v", err)
+	}
+	t.Cleanup(func() {
+		if now, err := root.Read(swappiness); err != nil || now.Text != before.Text {
+			t.Errorf("swappiness is %q, was %q: %v", now.Text, before.Text, err)
+		}
+	})
+	h := running(t, root, "on-stop", sysctl("vm.swappiness", "11", plan.Enforce))
+	h.needsEvents(t)
+	var took []string
+	for n := range watch.Repairs {
+		other := outsider(t, swappiness, fmt.Sprint(70+n))
+		e := h.repaired(t, swappiness)
+		if e.By == nil || e.By.PID != other.Process.Pid || e.Outcome != knob.OK || e.Found != fmt.Sprint(70+n) {
+			t.Errorf("%+v by %+v", e, e.By)
+		}
+		if now, err := root.Read(swappiness); err != nil || strings.TrimSpace(now.Text) != "11" {
+			t.Errorf("swappiness is %q: %v", now.Text, err)
+		}
+		took = append(took, fmt.Sprintf("%.2f ms", float64(e.Repair)/1000))
+		if e.Repair > 50_000 {
+			t.Logf("slower than 50 ms, on a machine that may be busy")
+		}
+	}
+	t.Logf("from the event to the value read back: %s", strings.Join(took, ", "))
+	outsider(t, swappiness, "79")
+	for {
+		select {
+		case e := <-h.events:
+			if e.Type != watch.Contest {
+				continue
+			}
+			if !strings.Contains(e.Message, "contested by sh (pid ") {
+				t.Error(e.Message)
+			}
+			return
+		case <-time.After(patience):
+			t.Fatal("no alarm")
+		}
+	}
+}
+
+func dial(t *testing.T, root *device.Root) *api.Client {
+	t.Helper()
+	c, err := api.Dial(filepath.Join(root.Dir(), api.Socket))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// starts a run and returns when its socket is there.
+func leasing(t *testing.T) (*device.Root, *heard) {
+	t.Helper()
+	root := tree(t)
+	h := running(t, root, "keep", select_("cpufreq", "policy*", "scaling_governor", plan.TypeString, "schedutil"))
+	late := time.Now().Add(patience)
+	for {
+		c, err := api.Dial(filepath.Join(root.Dir(), api.Socket))
+		if err == nil {
+			_ = c.Close()
+			return root, h
+		}
+		if !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.ECONNREFUSED) || time.Now().After(late) {
+			t.Fatal(err)
+		}
+	}
+}
+
+func (h *heard) action(t *testing.T, want string) {
+	t.Helper()
+	select {
+	case got := <-h.leases:
+		if got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	case <-time.After(patience):
+		t.Fatalf("not told of %q", want)
+	}
+}
+
+// eventually waits for a node to say something; it is polled, as nobody tells
+// this test of it.
+func eventually(t *testing.T, root *device.Root, path, want string) {
+	t.Helper()
+	late := time.Now().Add(patience)
+	for {
+		c, err := root.Read(path)
+		if err == nil && strings.TrimSpace(c.Text) == want {
+			return
+		}
+		if time.Now().After(late) {
+			t.Fatalf("%s is %q, want %q: %v", path, c.Text, want, err)
+		}
+	}
+}
+
+const governor = "/sys/devices/system/cpu/cpufreq/policy0/scaling_governor"
+
+func TestALeaseLivesAsLongAsItsHolder(t *testing.T) {
+	root, h := leasing(t)
+	c := dial(t, root)
+	granted, err := c.Acquire(lease.Profile, time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.action(t, "granted")
+	if len(granted.Settings) == 0 || granted.TTL != 60_000 || len(granted.Notes) == 0 {
+		t.Errorf("%+v", granted)
+	}
+	eventually(t, root, governor, "performance")
+	second := dial(t, root)
+	if _, err := second.Acquire(lease.Profile, time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	h.action(t, "granted")
+	if held, err := second.Leases(); err != nil || len(held) != 2 || held[0].PID != os.Getpid() {
+		t.Errorf("%+v %v", held, err)
+	}
+	if _, err := c.Acquire(lease.Profile, time.Minute); !api.Refused(err, api.CodeQuota) {
+		t.Errorf("a second lease on one connection: %v", err)
+	}
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	h.action(t, "ended with its holder")
+	eventually(t, root, governor, "performance") // the other still has it
+	if _, err := second.Renew(); err != nil {
+		t.Error(err)
+	}
+	if _, err := second.Release(); err != nil {
+		t.Error(err)
+	}
+	h.action(t, "released")
+	eventually(t, root, governor, "schedutil")
+	if _, err := second.Renew(); !api.Refused(err, api.CodeNone) {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestALeaseOfAHolderThatHangsExpires(t *testing.T) {
+	root, h := leasing(t)
+	c := dial(t, root)
+	if _, err := c.Acquire(lease.Profile, lease.MinTTL); err != nil {
+		t.Fatal(err)
+	}
+	h.action(t, "granted")
+	h.action(t, "expired")
+	eventually(t, root, governor, "schedutil")
+}
+
+func TestRootRevokesALease(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("not root")
+	}
+	root, h := leasing(t)
+	holder, admin := dial(t, root), dial(t, root)
+	granted, err := holder.Acquire(lease.Profile, time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := admin.Revoke(granted.Lease); err != nil {
+		t.Fatal(err)
+	}
+	h.action(t, "granted")
+	h.action(t, "revoked")
+	eventually(t, root, governor, "schedutil")
+	if err := admin.Revoke(granted.Lease); !api.Refused(err, api.CodeNone) {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestNobodyElseMayConnect(t *testing.T) {
+	root, _ := leasing(t)
+	st, err := os.Stat(filepath.Join(root.Dir(), api.Socket))
+	if err != nil || st.Mode().Perm() != 0o600 {
+		t.Errorf("%v %v: this tree has no group yoctune, so root alone may", st.Mode(), err)
+	}
+}
+
+// Whatever a client sends, the next one is served.
+func TestTheSocketSurvivesGarbage(t *testing.T) {
+	root, h := leasing(t)
+	for _, garbage := range []string{"", "\n", "\x00\xff\n", "{}\n", strings.Repeat("x", 3*api.MaxMessage), strings.Repeat(`{"type":"renew"}`+"\n", 2000), `{"type":"acquire","profile":"root shell"}` + "\n"} {
+		fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := unix.Connect(fd, &unix.SockaddrUnix{Name: filepath.Join(root.Dir(), api.Socket)}); err != nil {
+			t.Fatal(err)
+		}
+		for b := []byte(garbage); len(b) > 0; {
+			n, err := unix.SendmsgN(fd, b, nil, nil, unix.MSG_NOSIGNAL|unix.MSG_DONTWAIT)
+			if err != nil {
+				break // full, or we were dropped
+			}
+			b = b[n:]
+		}
+		_ = unix.Close(fd)
+		c := dial(t, root)
+		if _, err := c.Leases(); err != nil {
+			t.Errorf("after %.20q: %v", garbage, err)
+		}
+		_ = c.Close()
+	}
+	if len(h.leases) != 0 {
+		t.Errorf("%d leases of garbage", len(h.leases))
+	}
+}
+
+func TestWithoutASocketThePlanIsKeptAllTheSame(t *testing.T) {
+	root := tree(t)
+	if err := os.MkdirAll(filepath.Join(root.Dir(), api.Socket, "in the way"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	h := running(t, root, "keep", sysctl("vm.swappiness", "10", plan.Enforce))
+	select {
+	case err := <-h.problems:
+		if !strings.Contains(err.Error(), "no leases: listen on "+api.Socket) {
+			t.Error(err)
+		}
+	case <-time.After(patience):
+		t.Fatal("nothing was said")
+	}
+	h.needsEvents(t)
+	outsider(t, filepath.Join(root.Dir(), swappiness), "77")
+	h.repaired(t, swappiness)
+}
