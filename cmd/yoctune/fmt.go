@@ -2,12 +2,16 @@ package main
 
 import (
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 
+	cueerrors "cuelang.org/go/cue/errors"
 	"cuelang.org/go/cue/format"
+	"cuelang.org/go/cue/parser"
+	jsonnetfmt "github.com/google/go-jsonnet/formatter"
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclwrite"
 	"github.com/spf13/cobra"
 
 	"github.com/yoctune/yoctune/compiler/load"
@@ -19,13 +23,13 @@ func newFmtCommand() *cobra.Command {
 	var check bool
 	cmd := &cobra.Command{
 		Use:   "fmt DIR",
-		Short: "Bring the CUE files of a configuration into the usual form",
-		Long: `Format the .cue files in a folder, in place and each whole or not at all. Folders
-below it, such as cue.mod, are left alone.
+		Short: "Bring the files of a configuration into the usual form",
+		Long: `Format the .cue, .hcl, .jsonnet and .libsonnet files in a folder, in place and each
+whole or not at all. Folders below it, such as cue.mod, are left alone.
 
 With --check nothing is written: the differences are shown.
 
-Exit status: 0 done, or nothing to do, 1 a file cannot be read as CUE, 3 with
+Exit status: 0 done, or nothing to do, 1 a file cannot be read, 3 with
 --check: something would change.`,
 		Example: `  yoctune fmt .
   yoctune fmt . --check`,
@@ -43,7 +47,7 @@ func runFmt(cmd *cobra.Command, dir string, check bool) error {
 	if err != nil {
 		return err
 	}
-	names, err := cueFiles(dir)
+	names, err := configurationFiles(dir)
 	if err != nil {
 		return err
 	}
@@ -91,20 +95,55 @@ func runFmt(cmd *cobra.Command, dir string, check bool) error {
 	return nil
 }
 
-// cueFiles lists the CUE files directly in a folder.
-func cueFiles(dir string) ([]string, error) {
+// formatter brings a text into the usual form of its language.
+type formatter func(name string, text []byte) ([]byte, error)
+
+// formatters are by the end of a file's name.
+func formatters() map[string]formatter {
+	jsonnet := func(name string, text []byte) ([]byte, error) {
+		out, err := jsonnetfmt.Format(name, string(text), jsonnetfmt.DefaultOptions())
+		return []byte(out), err
+	}
+	return map[string]formatter{
+		".cue":       formatCUE,
+		".hcl":       formatHCL,
+		".jsonnet":   jsonnet,
+		".libsonnet": jsonnet,
+	}
+}
+
+func formatCUE(name string, text []byte) ([]byte, error) {
+	// Only the parser knows the file's name.
+	if _, err := parser.ParseFile(name, text, parser.ParseComments); err != nil {
+		for _, e := range cueerrors.Errors(err) {
+			return nil, fmt.Errorf("%s: %w", e.Position(), e)
+		}
+	}
+	return format.Source(text)
+}
+
+func formatHCL(name string, text []byte) ([]byte, error) {
+	// The formatter itself accepts anything.
+	if _, diags := hclwrite.ParseConfig(text, name, hcl.InitialPos); diags.HasErrors() {
+		return nil, diags
+	}
+	return hclwrite.Format(text), nil
+}
+
+// configurationFiles lists the files directly in a folder that can be formatted.
+func configurationFiles(dir string) ([]string, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, fmt.Errorf("formatting: %w", err)
 	}
 	var names []string
 	for _, e := range entries {
-		if e.Type() != fs.ModeDir && e.Type().IsRegular() && filepath.Ext(e.Name()) == ".cue" && !strings.HasPrefix(e.Name(), ".") {
+		if e.Type().IsRegular() && formatters()[filepath.Ext(e.Name())] != nil && !strings.HasPrefix(e.Name(), ".") {
 			names = append(names, filepath.Join(dir, e.Name()))
 		}
 	}
 	if len(names) == 0 {
-		return nil, fmt.Errorf("formatting %s: it holds no .cue file", dir)
+		return nil, fmt.Errorf("formatting %s: it holds no .cue, .hcl or .jsonnet file", dir)
 	}
 	return names, nil
 }
@@ -120,19 +159,33 @@ func formatted(name string) (was, now []byte, err error) {
 	if was, err = os.ReadFile(name); err != nil {
 		return nil, nil, fmt.Errorf("formatting: %w", err)
 	}
-	// The loader bounds nesting before the parser sees the text.
-	if _, report := load.Files(map[string][]byte{filepath.Base(name): was}); report.Failed() {
-		for _, d := range report.All() {
-			if d.ID == "YT0001" || d.ID == "YT0006" {
-				return nil, nil, fmt.Errorf("formatting %s:%d:%d: %s", name, d.Pos.Line, d.Pos.Column, d.Message)
-			}
-		}
+	if nested(was) > maxNesting {
+		return nil, nil, fmt.Errorf("formatting %s: brackets are nested more than %d deep", name, maxNesting)
 	}
-	if now, err = format.Source(was); err != nil {
-		return nil, nil, fmt.Errorf("formatting %s: %w", name, err)
+	if now, err = formatters()[filepath.Ext(name)](name, was); err != nil {
+		return nil, nil, fmt.Errorf("formatting: %w", err)
 	}
 	if len(now) > 0 && now[len(now)-1] != '\n' {
 		now = append(now, '\n')
 	}
 	return was, now, nil
+}
+
+// maxNesting bounds brackets before a recursive parser sees the text.
+const maxNesting = 200
+
+// nested is how deep brackets are nested. It does not know strings or comments: no
+// real configuration comes near the limit.
+func nested(text []byte) int {
+	depth, deepest := 0, 0
+	for _, c := range text {
+		switch c {
+		case '{', '[', '(':
+			depth++
+			deepest = max(deepest, depth)
+		case '}', ']', ')':
+			depth = max(depth-1, 0)
+		}
+	}
+	return deepest
 }
