@@ -25,7 +25,7 @@ help: ## this text
 .PHONY: build
 build: ## both programs, in build/bin
 	@mkdir -p $(BIN)
-	$(GO) build -trimpath -o $(BIN)/yoctune ./cmd/yoctune
+	CGO_ENABLED=0 $(GO) build -trimpath -o $(BIN)/yoctune ./cmd/yoctune
 	$(GO) build -trimpath -o $(BIN)/yoctuned ./cmd/yoctuned
 
 .PHONY: demo

@@ -67,13 +67,17 @@ func repo(tb testing.TB) string {
 	return filepath.Dir(wd)
 }
 
-// tool builds a program of this module, or of a dependency, once.
+// tool builds a program of this module once, as it is released: yoctune is pure
+// Go, yoctuned needs cgo.
 func tool(tb testing.TB, pkg string, ldflags ...string) string {
 	tb.Helper()
 	out := filepath.Join(tb.TempDir(), filepath.Base(pkg))
 	args := append([]string{"build", "-o", out}, ldflags...)
 	cmd := exec.Command("go", append(args, pkg)...)
 	cmd.Dir = repo(tb)
+	if pkg != "./cmd/yoctuned" {
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	}
 	if b, err := cmd.CombinedOutput(); err != nil {
 		tb.Fatalf("go build %s: %v\n%s", pkg, err, b)
 	}
