@@ -3,7 +3,7 @@
 # Everything that is not a system package goes below build/.
 #
 #   scripts/setup.sh system   Debian packages (needs root; lists what is missing otherwise)
-#   scripts/setup.sh python   virtual environments for bitbake's parser, oelint-adv and nvcc
+#   scripts/setup.sh python   virtual environments for bitbake's parser, oelint-adv, kas and nvcc
 #   scripts/setup.sh models   ONNX Runtime and the models of the examples
 #   scripts/setup.sh kernel   a Debian kernel to boot in qemu
 set -eu
@@ -55,6 +55,7 @@ venv() {
 python() {
 	venv build/bb-venv tests/bitbake/requirements.txt
 	venv build/oelint-venv emitters/all/testdata/oelint/requirements.txt
+	venv build/kas-venv tests/series/requirements.txt
 	venv build/cuda-venv tests/cuda/requirements.txt
 }
 

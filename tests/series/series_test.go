@@ -45,6 +45,22 @@ func layers(t *testing.T) []compiler.Layer {
 	return ls
 }
 
+// written is the layer in a folder of its own.
+func written(t *testing.T, l compiler.Layer) string {
+	t.Helper()
+	dir := t.TempDir()
+	for _, f := range l.Files {
+		p := filepath.Join(dir, filepath.FromSlash(f.Path))
+		if err := os.MkdirAll(filepath.Dir(p), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(p, f.Data, f.Mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
 func facts(t *testing.T, l compiler.Layer) release.Release {
 	t.Helper()
 	r, ok := release.Lookup(l.Release)
@@ -249,16 +265,7 @@ func TestTheRealTimeKernelIsARecipeWhereThereIsOne(t *testing.T) {
 // sees what the plan says.
 func TestBitBakeReadsEachLayerAsItsPlansSay(t *testing.T) {
 	for _, l := range layers(t) {
-		dir := t.TempDir()
-		for _, f := range l.Files {
-			p := filepath.Join(dir, filepath.FromSlash(f.Path))
-			if err := os.MkdirAll(filepath.Dir(p), 0o755); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(p, f.Data, f.Mode); err != nil {
-				t.Fatal(err)
-			}
-		}
+		dir := written(t, l)
 		r := facts(t, l)
 		for _, target := range l.Targets {
 			t.Run(target.Name, func(t *testing.T) {
