@@ -3,10 +3,13 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"aead.dev/minisign"
 	"github.com/rogpeppe/go-internal/testscript"
@@ -28,12 +31,13 @@ func TestMain(m *testing.M) {
 //	flash PLAN DIR          make the tree what an image with the plan's layer would be
 //	sign FILE DIR           sign a file, and install the key below DIR
 //	exits CODE COMMAND...   run a command that must end with that code
+//	awaits FILE [TEXT]      wait until a file is there, and has the text in it
 //	hold DIR                hold the lock of a device until the script ends
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"synthtree": cmdSynthtree, "seal": cmdSeal, "flash": cmdFlash, "sign": cmdSign, "exits": cmdExits, "hold": cmdHold,
+			"synthtree": cmdSynthtree, "seal": cmdSeal, "flash": cmdFlash, "sign": cmdSign, "exits": cmdExits, "hold": cmdHold, "awaits": cmdAwaits,
 		},
 	})
 }
@@ -91,6 +95,23 @@ func cmdExits(ts *testscript.TestScript, _ bool, args []string) {
 	}
 	if code != args[0] {
 		ts.Fatalf("exit code %s, want %s", code, args[0])
+	}
+}
+
+// cmdAwaits polls: what it waits for is another process's doing, and nobody tells.
+func cmdAwaits(ts *testscript.TestScript, _ bool, args []string) {
+	const patience = 20 * time.Second
+	late := time.Now().Add(patience)
+	for {
+		b, err := os.ReadFile(ts.MkAbs(args[0]))
+		there := err == nil || !errors.Is(err, fs.ErrNotExist)
+		if there && (len(args) == 1 || strings.Contains(string(b), args[1])) {
+			return
+		}
+		if time.Now().After(late) {
+			ts.Fatalf("%s: %v, after %v: %s", args[0], err, patience, b)
+		}
+		time.Sleep(5 * time.Millisecond)
 	}
 }
 

@@ -49,7 +49,7 @@ type Settings struct {
 // device's lock. An error means that nothing is kept true, because nothing could
 // be journalled or waited for.
 func Run(ctx context.Context, s Settings) (err error) {
-	d := &daemon{Settings: s}
+	d := &daemon{Settings: s, shown: map[uint64]Lease{}}
 	if d.session, err = enforce.Open(s.Root, s.File.Plan, s.Enforce); err != nil {
 		return err
 	}
@@ -110,6 +110,7 @@ type daemon struct {
 	ledger  lease.Ledger
 	covered []enforce.Result // what the leases in force did
 	notes   []string
+	shown   map[uint64]Lease // leases in force, named while their holders lived
 
 	poll    *poll
 	marks   *marks
@@ -315,15 +316,20 @@ func (d *daemon) answer(now time.Duration, c *client, line []byte) api.Answer {
 			return fail(api.CodeDevice, "%v", err)
 		}
 		c.lease = l.ID
-		d.record(now)
-		d.Report.Leased("granted", d.shown(now, l))
+		wall := time.Now().UTC()
+		d.shown[l.ID] = Lease{ID: l.ID, Profile: lease.Profile, UID: l.UID, Holder: device.NameProcess(l.PID), Since: wall, Expires: wall.Add(l.TTL)}
+		d.record()
+		d.Report.Leased("granted", d.shown[l.ID])
 		return d.granted(l)
 	case api.Renew:
 		l, err := d.ledger.Renew(now, c.lease)
 		if err != nil {
 			return fail(api.CodeNone, "%v", err)
 		}
-		d.record(now)
+		renewed := d.shown[l.ID]
+		renewed.Expires = time.Now().UTC().Add(l.TTL)
+		d.shown[l.ID] = renewed
+		d.record()
 		return api.Answer{Type: api.Renewed, Lease: l.ID, TTL: l.TTL.Milliseconds()}
 	case api.Release:
 		id := c.lease
@@ -342,8 +348,7 @@ func (d *daemon) answer(now time.Duration, c *client, line []byte) api.Answer {
 	default: // Leases, the last of those that Decode lets through
 		a := api.Answer{Type: api.Listed}
 		for _, l := range d.ledger.All() {
-			p := device.NameProcess(l.PID)
-			a.Leases = append(a.Leases, api.Holder{Lease: l.ID, UID: l.UID, PID: l.PID, Command: p.Command, Left: (l.Expires - now).Milliseconds()})
+			a.Leases = append(a.Leases, api.Holder{Lease: l.ID, UID: l.UID, PID: l.PID, Command: d.shown[l.ID].Holder.Command, Left: (l.Expires - now).Milliseconds()})
 		}
 		return a
 	}
@@ -410,25 +415,19 @@ func (d *daemon) ended(now time.Duration, action string, l lease.Lease) {
 	if len(d.ledger.All()) == 0 {
 		d.uncoverAt = now + linger
 	}
-	d.record(now)
-	d.Report.Leased(action, d.shown(now, l))
+	over := d.shown[l.ID]
+	delete(d.shown, l.ID)
+	d.record()
+	d.Report.Leased(action, over)
 }
 
 // record puts the leases into the status.
-func (d *daemon) record(now time.Duration) {
-	shown := []Lease{}
+func (d *daemon) record() {
+	leases := []Lease{}
 	for _, l := range d.ledger.All() {
-		shown = append(shown, d.shown(now, l))
+		leases = append(leases, d.shown[l.ID])
 	}
-	d.keeper.Leases(shown)
-}
-
-func (d *daemon) shown(now time.Duration, l lease.Lease) Lease {
-	wall := time.Now().UTC()
-	return Lease{
-		ID: l.ID, Profile: lease.Profile, UID: l.UID, Holder: device.NameProcess(l.PID),
-		Since: wall.Add(l.Since - now), Expires: wall.Add(l.Expires - now),
-	}
+	d.keeper.Leases(leases)
 }
 
 // end undoes what shall not outlive the run.
