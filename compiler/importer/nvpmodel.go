@@ -95,24 +95,13 @@ func (p *powerFile) params() {
 	}
 }
 
-// difference is a setting that a stock mode has with another value.
-type difference struct {
-	setting nvpmodel.Setting
-	stock   string // "" when the mode does not have it
-}
-
-// differences compares a mode with a stock one.
-func differences(m nvpmodel.Mode, s board.Mode) []difference {
-	var out []difference
+// differences lists the settings that a stock mode has with another value, or not
+// at all.
+func differences(m nvpmodel.Mode, s board.Mode) []nvpmodel.Setting {
+	var out []nvpmodel.Setting
 	for _, set := range m.Settings {
-		stock := ""
-		for _, t := range s.Settings {
-			if t[0] == set.Param && t[1] == set.Arg {
-				stock = t[2]
-			}
-		}
-		if !sameValue(stock, set.Value) {
-			out = append(out, difference{set, stock})
+		if !sameValue(settingOf(s, set.Param, set.Arg), set.Value) {
+			out = append(out, set)
 		}
 	}
 	return out
@@ -167,7 +156,7 @@ func (p *powerFile) mode(m nvpmodel.Mode) string {
 		}
 		return m.Name
 	}
-	if stock, ok := p.stock.Mode(m.Name); ok && !slices.ContainsFunc(differences(m, stock), func(d difference) bool { return expressible(d.setting) }) {
+	if stock, ok := p.stock.Mode(m.Name); ok && !slices.ContainsFunc(differences(m, stock), expressible) {
 		head.adjusted("the stock mode: what differs from it cannot be expressed")
 		if rest := missing(m, stock); len(rest) > 0 {
 			head.note("it also sets %s", strings.Join(rest, ", "))
@@ -231,7 +220,7 @@ func (p *powerFile) nearest(m nvpmodel.Mode) board.Mode {
 		score := 0
 		for _, d := range differences(m, s) {
 			score++
-			if !expressible(d.setting) {
+			if !expressible(d) {
 				score += 1000
 			}
 		}
@@ -285,60 +274,65 @@ func (p *powerFile) online(m nvpmodel.Mode, from board.Mode, name string) {
 // cpuClocks imports the limits of the CPU: the language has one for all cores.
 func (p *powerFile) cpuClocks(m nvpmodel.Mode, from board.Mode, name string) {
 	for _, limit := range []struct{ arg, field string }{{"MIN_FREQ", "min"}, {"MAX_FREQ", "max"}} {
-		var lines []*Line
-		var values []string
-		same := true
+		var settings []nvpmodel.Setting
 		for _, s := range m.Settings {
-			if !isCPUClock(s.Param) || s.Arg != limit.arg {
-				continue
-			}
-			lines = append(lines, p.at(s.Line))
-			if !slices.ContainsFunc(values, func(v string) bool { return sameValue(v, s.Value) }) {
-				values = append(values, s.Value)
+			if isCPUClock(s.Param) && s.Arg == limit.arg {
+				settings = append(settings, s)
 			}
 		}
-		var stock []string
+		stock := ""
 		for _, t := range from.Settings {
-			if isCPUClock(t[0]) && t[1] == limit.arg && !slices.ContainsFunc(stock, func(v string) bool { return sameValue(v, t[2]) }) {
-				stock = append(stock, t[2])
+			if isCPUClock(t[0]) && t[1] == limit.arg {
+				stock = t[2]
+				break
 			}
 		}
-		same = len(values) == 1 && len(stock) == 1 && sameValue(values[0], stock[0])
-		for _, l := range lines {
+		// Files label clusters or cores: what counts is the value.
+		asStock := !slices.ContainsFunc(settings, func(s nvpmodel.Setting) bool {
+			return !sameValue(s.Value, stock) && !sameValue(s.Value, settingOf(from, s.Param, s.Arg))
+		})
+		one := !slices.ContainsFunc(settings, func(s nvpmodel.Setting) bool { return !sameValue(s.Value, settings[0].Value) })
+		for _, s := range settings {
+			l := p.at(s.Line)
 			switch {
-			case same:
+			case asStock:
 				p.settled(l, "as stock mode "+from.Name)
-			case len(values) > 1:
+			case !one:
 				l.leftf("the clusters have different limits, and cpu.%s is one for all cores; the mode keeps those of %s", limit.field, from.Name)
 			default:
-				p.clock(l, values[0], clockCPU, from, "power", "modes", name, "cpu", limit.field)
+				p.clock(l, s.Value, clockCPU, "power", "modes", name, "cpu", limit.field)
 			}
 		}
-		for _, s := range m.Settings {
-			if isCPUClock(s.Param) && s.Arg != "MIN_FREQ" && s.Arg != "MAX_FREQ" {
-				p.at(s.Line).leftf("the language has no field for %s %s", s.Param, s.Arg)
-			}
+	}
+	for _, s := range m.Settings {
+		if isCPUClock(s.Param) && s.Arg != "MIN_FREQ" && s.Arg != "MAX_FREQ" {
+			p.at(s.Line).leftf("the language has no field for %s %s", s.Param, s.Arg)
 		}
 	}
 }
 
-func (p *powerFile) setting(s nvpmodel.Setting, from board.Mode, name string) {
-	l := p.at(s.Line)
-	stock := ""
-	for _, t := range from.Settings {
-		if t[0] == s.Param && t[1] == s.Arg {
-			stock = t[2]
+// settingOf is the value that a stock mode sets; "" when it sets none.
+func settingOf(m board.Mode, param, arg string) string {
+	for _, t := range m.Settings {
+		if t[0] == param && t[1] == arg {
+			return t[2]
 		}
 	}
+	return ""
+}
+
+func (p *powerFile) setting(s nvpmodel.Setting, from board.Mode, name string) {
+	l := p.at(s.Line)
+	stock := settingOf(from, s.Param, s.Arg)
 	switch {
 	case sameValue(stock, s.Value):
 		p.settled(l, "as stock mode "+from.Name)
 	case s.Param == "GPU" && s.Arg == "MIN_FREQ":
-		p.clock(l, s.Value, clockGPU, from, "power", "modes", name, "gpu", "min")
+		p.clock(l, s.Value, clockGPU, "power", "modes", name, "gpu", "min")
 	case s.Param == "GPU" && s.Arg == "MAX_FREQ":
-		p.clock(l, s.Value, clockGPU, from, "power", "modes", name, "gpu", "max")
+		p.clock(l, s.Value, clockGPU, "power", "modes", name, "gpu", "max")
 	case s.Param == "EMC" && s.Arg == "MAX_FREQ":
-		p.clock(l, s.Value, clockEMC, from, "power", "modes", name, "emc", "max")
+		p.clock(l, s.Value, clockEMC, "power", "modes", name, "emc", "max")
 	case s.Param == "TPC_POWER_GATING" && s.Arg == "TPC_PG_MASK":
 		if _, ok := number(s.Value); !ok {
 			l.left("a mask is a decimal number")
@@ -362,7 +356,7 @@ const (
 
 // clock imports a limit: in the unit of the file, or in the unit its author
 // mistook it for; as the nearest step when it is none.
-func (p *powerFile) clock(l *Line, value string, kind clockKind, from board.Mode, names ...string) {
+func (p *powerFile) clock(l *Line, value string, kind clockKind, names ...string) {
 	n, err := strconv.ParseInt(value, 10, 64)
 	field := names[len(names)-1]
 	b := p.im.board
