@@ -24,6 +24,7 @@ import (
 	"cuelang.org/go/cue/cuecontext"
 	cueerrors "cuelang.org/go/cue/errors"
 	"cuelang.org/go/cue/parser"
+	"cuelang.org/go/cue/scanner"
 	"cuelang.org/go/cue/token"
 
 	"github.com/yoctune/yoctune/compiler/diag"
@@ -73,11 +74,9 @@ func Dir(dir string, ends ...FrontEnd) (*Config, *diag.Report, error) {
 				return nil, report, nil
 			}
 		}
-		read := os.ReadFile
-		if foreign {
-			read = func(string) ([]byte, error) { return inside(dir, name) }
-		}
-		text, err := read(path)
+		// A link that leads out of the folder is refused: an excerpt in a message
+		// would show what it leads to.
+		text, err := inside(dir, name)
 		if err != nil {
 			return nil, nil, fmt.Errorf("reading the configuration: %w", err)
 		}
@@ -142,8 +141,12 @@ type loader struct {
 	cfg    *Config
 }
 
-// maxDepth bounds nesting before the recursive parser sees the text.
-const maxDepth = 200
+// Bounds of nesting, checked before the recursive parser and evaluator see the
+// text: brackets, and what nests without them ("a: b: c:", "1+1+1").
+const (
+	maxDepth = 200
+	maxChain = 2000
+)
 
 func (l *loader) parse(names []string, files map[string][]byte) []*ast.File {
 	var parsed []*ast.File
@@ -151,6 +154,10 @@ func (l *loader) parse(names []string, files map[string][]byte) []*ast.File {
 	for _, name := range names {
 		if line, column, ok := tooDeep(files[name]); ok {
 			l.report.Errorf("YT0006", plan.Position{File: name, Line: line, Column: column}, "", "brackets are nested more than %d deep", maxDepth)
+			continue
+		}
+		if line, column, ok := tooLong(files[name]); ok {
+			l.report.Errorf("YT0006", plan.Position{File: name, Line: line, Column: column}, "", "an expression or a chain of fields has more than %d parts", maxChain)
 			continue
 		}
 		f, err := parser.ParseFile(name, files[name])
@@ -195,6 +202,32 @@ func tooDeep(text []byte) (line, column int, deep bool) {
 		}
 	}
 	return 0, 0, false
+}
+
+// tooLong looks for a run of labels and operators that would nest as deep as
+// brackets do. Only a text longer than the bound can hold one.
+func tooLong(text []byte) (line, column int, long bool) {
+	if len(text) <= maxChain {
+		return 0, 0, false
+	}
+	file := token.NewFile("", -1, len(text))
+	var s scanner.Scanner
+	s.Init(file, text, func(token.Pos, string, []any) {}, 0)
+	run := 0
+	for {
+		pos, tok, _ := s.Scan()
+		switch {
+		case tok == token.EOF:
+			return 0, 0, false
+		case tok == token.COMMA: // the scanner puts one at the end of a line, too
+			run = 0
+		case tok.IsOperator():
+			if run++; run > maxChain {
+				at := file.Position(pos)
+				return at.Line, at.Column, true
+			}
+		}
+	}
 }
 
 func packagePos(f *ast.File) plan.Position {

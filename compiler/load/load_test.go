@@ -2,6 +2,8 @@ package load
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -124,5 +126,42 @@ func TestTheSchemaMayBeImportedWithAVersion(t *testing.T) {
 	_, report := Files(map[string][]byte{"a.cue": []byte("package a\nimport \"github.com/yoctune/yoctune/schemas\"\nx: schemas.y\n")})
 	if all := report.All(); len(all) == 0 || all[0].ID != "YT0003" {
 		t.Errorf("a neighbour of the schema is imported: %+v", all)
+	}
+}
+
+func TestNestingWithoutBracketsIsAnError(t *testing.T) {
+	for name, text := range map[string]string{
+		"labels":     strings.Repeat("a:", 1900000) + "1\n",
+		"sum":        "a: " + strings.Repeat("1+", 1900000) + "1\n",
+		"over lines": "a: " + strings.Repeat("1+\n", 900000) + "1\n",
+		"negations":  "a: " + strings.Repeat("!", 1900000) + "true\n",
+		"selectors":  "a: b" + strings.Repeat(".b", 1900000) + "\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, report := Files(map[string][]byte{"config.cue": []byte(text)})
+			if !report.Failed() {
+				t.Fatal("accepted")
+			}
+			if d := report.All()[0]; d.ID != "YT0006" || d.Pos.Line == 0 {
+				t.Errorf("got %s at %v, want YT0006 with a place", d.ID, d.Pos)
+			}
+		})
+	}
+}
+
+func TestALinkOutOfTheFolderIsNotFollowed(t *testing.T) {
+	dir, outside := t.TempDir(), filepath.Join(t.TempDir(), "secret.cue")
+	if err := os.WriteFile(outside, []byte("secret: hunter2\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(outside, filepath.Join(dir, "config.cue")); err != nil {
+		t.Fatal(err)
+	}
+	_, report, err := Dir(dir)
+	if err == nil && !report.Failed() {
+		t.Fatal("the link was followed")
+	}
+	if err != nil && strings.Contains(err.Error(), "hunter2") {
+		t.Errorf("the message shows what the link leads to: %v", err)
 	}
 }
