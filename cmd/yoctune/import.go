@@ -180,7 +180,7 @@ func writeImportReport(out io.Writer, r *importer.Result, o importOptions) error
 				met = append(met, t)
 			}
 		}
-		if !o.all && (l.Verdict == importer.Comment || l.Verdict == importer.Understood && len(marks) == 0) {
+		if !o.all && (l.Verdict == importer.Comment || l.Verdict == importer.Understood && len(marks)+len(l.Remarks) == 0) {
 			continue
 		}
 		if l.File != file {
@@ -193,7 +193,7 @@ func writeImportReport(out io.Writer, r *importer.Result, o importOptions) error
 		}
 		const indent = "                      "
 		fmt.Fprintf(out, "  %6s  %-10s  %s\n", fmt.Sprintf("%d:%d", l.Line, l.Column), l.Verdict, strings.ReplaceAll(text, "\t", " "))
-		for _, more := range []struct{ mark, text string }{{"->", l.Path}, {"=", l.Why}, {"!", strings.Join(marks, ", ")}} {
+		for _, more := range []struct{ mark, text string }{{"->", l.Path}, {"=", l.Why}, {"!", strings.Join(marks, ", ")}, {"~", strings.Join(l.Remarks, "; ")}} {
 			if more.text != "" {
 				fmt.Fprintf(out, "%s%s %s\n", indent, more.mark, more.text)
 			}

@@ -40,6 +40,8 @@ type Line struct {
 	Path    string  `json:"path,omitempty"` // where it stands in the configuration
 	Why     string  `json:"why,omitempty"`
 	Traps   []Trap  `json:"traps,omitempty"`
+	// Remarks are what the checks say about the field it set, none of it an error.
+	Remarks []string `json:"remarks,omitempty"`
 
 	doc     []string // the comment directly above it
 	paths   []string // fields that it set and that are still set
@@ -66,8 +68,6 @@ type Result struct {
 	Board   string
 	Release string
 	Machine string
-	// Remarks are what the checks say about the configuration, none of it an error.
-	Remarks []diag.Diagnostic
 }
 
 // Count is the number of lines with a verdict.
@@ -116,7 +116,7 @@ func Import(sources []Source, o Options) (*Result, error) {
 	for _, l := range im.lines {
 		l.finish()
 	}
-	return &Result{Config: im.text(), Lines: im.lines, Board: im.boardName(), Release: im.release.Name, Machine: im.machine, Remarks: im.remarks}, nil
+	return &Result{Config: im.text(), Lines: im.lines, Board: im.boardName(), Release: im.release.Name, Machine: im.machine}, nil
 }
 
 // everywhere is the scope of what all machines share.
@@ -127,7 +127,6 @@ type importer struct {
 	sources []Source
 	lines   []*Line
 	config  config
-	remarks []diag.Diagnostic
 
 	board   *board.Board
 	release release.Release
@@ -319,10 +318,9 @@ func (im *importer) settle() error {
 func (im *importer) remark(report *diag.Report) {
 	where := im.config.locate(im.text())
 	for _, d := range report.All() {
-		im.remarks = append(im.remarks, d)
 		for _, e := range where.at(d) {
 			if len(e.lines) == 1 && d.Pos.Line != 0 {
-				e.lines[0].note("%s: %s [%s]", d.Severity, d.Message, d.ID)
+				e.lines[0].Remarks = append(e.lines[0].Remarks, fmt.Sprintf("%s: %s [%s]", d.Severity, d.Message, d.ID))
 			}
 		}
 	}
