@@ -13,6 +13,7 @@ import (
 	"github.com/yoctune/yoctune/compiler/check"
 	"github.com/yoctune/yoctune/compiler/conform"
 	"github.com/yoctune/yoctune/compiler/diag"
+	"github.com/yoctune/yoctune/compiler/forecast"
 	"github.com/yoctune/yoctune/compiler/hcl"
 	"github.com/yoctune/yoctune/compiler/load"
 	"github.com/yoctune/yoctune/compiler/resolve"
@@ -35,6 +36,8 @@ type Project struct {
 type Options struct {
 	// Vars are values for the variables of HCL and for std.extVar of Jsonnet.
 	Vars map[string]string
+	// Cache is a folder for what is expensive to find out again; "" for none.
+	Cache string
 }
 
 // Open is [Options.Open] without options.
@@ -53,18 +56,18 @@ func (o Options) Open(dir string) (*Project, error) {
 	if err != nil {
 		return nil, err
 	}
-	return finish(cfg, report, func(path string) ([]byte, error) { return below(dir, path) }), nil
+	return finish(cfg, report, o.Cache, func(path string) ([]byte, error) { return below(dir, path) }), nil
 }
 
 // OpenFiles is Open for files that are already in memory.
 func OpenFiles(files map[string][]byte) *Project {
 	cfg, report := load.Files(files, sandbox.FrontEnd{})
-	return finish(cfg, report, func(path string) ([]byte, error) {
+	return finish(cfg, report, "", func(path string) ([]byte, error) {
 		return nil, fmt.Errorf("%s: %w", path, os.ErrNotExist)
 	})
 }
 
-func finish(cfg *load.Config, report *diag.Report, read func(string) ([]byte, error)) *Project {
+func finish(cfg *load.Config, report *diag.Report, cache string, read func(string) ([]byte, error)) *Project {
 	lang := conform.Language()
 	p := &Project{Config: cfg, Language: lang, Report: report}
 	report.Words = hcl.Words(lang)
@@ -72,7 +75,9 @@ func finish(cfg *load.Config, report *diag.Report, read func(string) ([]byte, er
 		return p
 	}
 	p.Project = resolve.Resolve(cfg.Root, lang, read, report)
-	check.Run(p.Project, report)
+	book := forecast.NewBook(cache)
+	check.Run(p.Project, report, book)
+	book.Save()
 	return p
 }
 

@@ -2,6 +2,8 @@ package main
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -24,6 +26,9 @@ func openProject(cmd *cobra.Command, dir string) (*compiler.Project, error) {
 		return nil, err
 	}
 	o := compiler.Options{Vars: map[string]string{}}
+	if cache, err := os.UserCacheDir(); err == nil {
+		o.Cache = filepath.Join(cache, "yoctune", "kernel")
+	}
 	for _, g := range given {
 		name, value, ok := strings.Cut(g, "=")
 		if !ok || name == "" {

@@ -12,8 +12,10 @@ import (
 	"strings"
 
 	"github.com/yoctune/yoctune/compiler/diag"
+	"github.com/yoctune/yoctune/compiler/forecast"
 	"github.com/yoctune/yoctune/compiler/load"
 	"github.com/yoctune/yoctune/compiler/resolve"
+	"github.com/yoctune/yoctune/schema/facts/sysctl"
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
@@ -29,7 +31,9 @@ type Rule struct {
 	See      string // document, kernel file or thread it rests on
 	Firm     bool   // suppress does not switch it off: ignoring it endangers a device or a build host
 
-	run func(s *subject)
+	run   func(s *subject)
+	build func(b *builder) // instead of run, for a rule about the build's settings
+	last  bool             // runs when the others have explained what they know
 }
 
 // Page is the rule's explanation.
@@ -40,7 +44,10 @@ func (r Rule) Page() diag.Explanation {
 // Rules lists every rule by id.
 func Rules() []Rule {
 	var all []Rule
-	for _, group := range [][]Rule{boardRules(), powerRules(), cpuRules(), kernelRules(), sysctlRules(), serviceRules(), deviceRules(), pipelineRules()} {
+	for _, group := range [][]Rule{
+		boardRules(), powerRules(), cpuRules(), isolationRules(), kernelRules(), kconfigRules(), needRules(), argRules(),
+		sysctlRules(), serviceRules(), deviceRules(), pipelineRules(), buildRules(),
+	} {
 		all = append(all, group...)
 	}
 	slices.SortFunc(all, func(a, b Rule) int { return strings.Compare(a.ID, b.ID) })
@@ -60,25 +67,52 @@ func Find(id string) (Rule, bool) {
 // subject is a target under a rule.
 type subject struct {
 	*resolve.Target
-	rule   Rule
+	*findings
+	rule Rule
+}
+
+// findings is what the rules of one target share.
+type findings struct {
 	report *diag.Report
+	kernel *forecast.Kernel // nil when there are no facts of the release's kernel
+	// told holds the options whose fate a rule has explained already: one fault,
+	// one message.
+	told map[string]bool
+	// sysctls are the target's, with what is known of each.
+	sysctls []sysctlEntry
+}
+
+// tell marks an option as explained; it is false when it was before.
+func (f *findings) tell(symbol string) bool {
+	if f.told[symbol] {
+		return false
+	}
+	f.told[symbol] = true
+	return true
 }
 
 // finding reports the rule at a place of the target.
 func (s *subject) finding(n *load.Node, path []string, got, help, format string, args ...any) {
-	d := diag.Diagnostic{
-		ID: s.rule.ID, Severity: s.rule.Severity, Path: s.path(path), Got: got,
-		Message: fmt.Sprintf(format, args...), Help: help, See: s.rule.See,
+	d := s.diagnostic(n, path, format, args...)
+	d.Got = got
+	if help != "" {
+		d.Help = help
 	}
-	if d.Help == "" {
-		d.Help = s.rule.Fix
+	s.report.Add(d)
+}
+
+// diagnostic is the rule at a place of the target, to be completed and added.
+func (s *subject) diagnostic(n *load.Node, path []string, format string, args ...any) diag.Diagnostic {
+	d := diag.Diagnostic{
+		ID: s.rule.ID, Severity: s.rule.Severity, Path: s.path(path),
+		Message: fmt.Sprintf(format, args...), Help: s.rule.Fix, See: s.rule.See,
 	}
 	if n != nil {
 		d.Pos = n.Pos
 	} else {
 		d.Pos = s.Pos(path...)
 	}
-	s.report.Add(d)
+	return d
 }
 
 func (s *subject) path(names []string) string {
@@ -93,17 +127,22 @@ func (s *subject) path(names []string) string {
 func at(names ...string) []string { return names }
 
 // Run applies every rule to every target of a project, except the rules that
-// the project switches off.
-func Run(p *resolve.Project, report *diag.Report) {
+// the project switches off. The book answers for the targets' kernels.
+func Run(p *resolve.Project, report *diag.Report, book *forecast.Book) {
 	rules := Rules()
 	off := suppressed(p, rules, report)
+	known := map[string]*sysctl.Fact{}
 	for _, t := range p.Targets {
-		for _, r := range rules {
-			if !off[r.ID] {
-				r.run(&subject{Target: t, rule: r, report: report})
+		f := &findings{report: report, told: map[string]bool{}, kernel: kernelOf(t, book), sysctls: sysctlsOf(t, known)}
+		for _, last := range []bool{false, true} {
+			for _, r := range rules {
+				if r.run != nil && r.last == last && !off[r.ID] {
+					r.run(&subject{Target: t, findings: f, rule: r})
+				}
 			}
 		}
 	}
+	buildSettings(p, rules, off, report)
 	shared(p, report)
 }
 

@@ -26,7 +26,7 @@ func cpuRules() []Rule {
 			Title: "core 0 is isolated",
 			Cause: "Core 0 boots the system, keeps the time for the others and takes the interrupts nobody else wants: it cannot be free of them.",
 			Fix:   "isolate other cores",
-			Wrong: "cpu: isolate: [0, 1]", Right: "cpu: isolate: [4, 5]",
+			Wrong: "cpu: isolate: [0, 1, 2, 3]", Right: "cpu: isolate: [4, 5]",
 			See: "Documentation/timers/no_hz.rst",
 			run: isolateBootCore,
 		},

@@ -2,8 +2,10 @@ package check
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/yoctune/yoctune/compiler/diag"
+	"github.com/yoctune/yoctune/compiler/load"
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
@@ -37,6 +39,25 @@ func deviceRules() []Rule {
 			run: swapConfig,
 		},
 		{
+			ID: "memory-budget", Severity: diag.Warning,
+			Title: "what is promised is more than the memory",
+			Cause: "Huge pages, the limits of services and a compressed swap that fills up come out of the one memory that CPU and GPU share; the kernel, the carveouts and CUDA need theirs as well.",
+			Fix:   "lower the limits, so that something is left for the system",
+			Wrong: `{memory: hugepages: "1GiB": 2, services: "a.service": {exec: ["/usr/bin/a"], memoryMax: "6GiB"}}`,
+			Right: `{memory: hugepages: "1GiB": 1, services: "a.service": {exec: ["/usr/bin/a"], memoryMax: "4GiB"}}`,
+			See:   "/proc/meminfo, /proc/buddyinfo",
+			run:   memoryBudget,
+		},
+		{
+			ID: "ksm-madvise", Severity: diag.Info,
+			Title: "page merging waits for programs that ask for it",
+			Cause: "KSM looks only at memory that a program marked with MADV_MERGEABLE; most never do.",
+			Fix:   "use it with programs that ask for it, such as qemu",
+			Wrong: `memory: ksm: true`, Right: `memory: ksm: false`,
+			See: "Documentation/admin-guide/mm/ksm.rst",
+			run: ksmMadvise,
+		},
+		{
 			ID: "udev-glob", Severity: diag.Error, Firm: true,
 			Title: "the glob matches every device",
 			Cause: "A pattern without a letter touches loop, ram and mapped devices as well.",
@@ -48,11 +69,8 @@ func deviceRules() []Rule {
 	}
 }
 
-func hugepagesMemory(s *subject) {
-	n := s.Node.At("memory", "hugepages")
-	if n == nil {
-		return
-	}
+// hugepages is the memory that the target reserves as huge pages, in bytes.
+func (s *subject) hugepages() int64 {
 	var total int64
 	for _, set := range s.Plan.Settings {
 		if set.Domain != plan.DomainMemory || set.Compare != plan.AtLeast {
@@ -66,8 +84,23 @@ func hugepagesMemory(s *subject) {
 			total += kib << 10 * pages
 		}
 	}
-	if total > s.Board.RAMBytes/2 {
-		s.finding(n, at("memory", "hugepages"), fmt.Sprintf("%d MiB", total>>20), "", "huge pages take %d of %d MiB", total>>20, s.Board.RAMBytes>>20)
+	// The sysctl counts pages of the default size, 2 MiB on arm64 with 4 KiB pages.
+	if pages, ok := s.Node.At("sysctl", "vm.nr_hugepages").Int64(); ok && pages > 0 && pages < 1<<20 {
+		total += pages * 2 << 20
+	}
+	return total
+}
+
+func hugepagesMemory(s *subject) {
+	n, path := s.Node.At("memory", "hugepages"), at("memory", "hugepages")
+	if n == nil {
+		n, path = s.Node.At("sysctl", "vm.nr_hugepages"), at("sysctl", "vm.nr_hugepages")
+	}
+	if n == nil {
+		return
+	}
+	if total := s.hugepages(); total > s.Board.RAMBytes/2 {
+		s.finding(n, path, fmt.Sprintf("%d MiB", total>>20), "", "huge pages take %d of %d MiB", total>>20, s.Board.RAMBytes>>20)
 	}
 }
 
@@ -80,6 +113,40 @@ func zramSize(s *subject) {
 func swapConfig(s *subject) {
 	if n := s.Node.At("sysctl", "vm.swappiness"); n != nil && s.ZRAM == nil {
 		s.finding(n, at("sysctl", "vm.swappiness"), "", "", "vm.swappiness has no effect: the target has no memory.zram")
+	}
+}
+
+// reserve is what the system itself needs, in bytes: kernel, carveouts, desktop
+// of none. Experience, not a fact of NVIDIA's.
+const reserve = 512 << 20
+
+func memoryBudget(s *subject) {
+	var total int64
+	var parts []string
+	add := func(what string, bytes int64) {
+		if bytes > 0 {
+			total += bytes
+			parts = append(parts, fmt.Sprintf("%s %d MiB", what, bytes>>20))
+		}
+	}
+	add("huge pages", s.hugepages())
+	var at1 *load.Node
+	var path []string
+	for _, svc := range s.Services {
+		if svc.MemoryMax > 0 {
+			at1, path = s.Node.At("services", svc.Name, "memoryMax"), at("services", svc.Name, "memoryMax")
+			add(svc.Name, svc.MemoryMax)
+		}
+	}
+	if total == 0 || at1 == nil || total+reserve <= s.Board.RAMBytes {
+		return
+	}
+	s.finding(at1, path, strings.Join(parts, ", "), "", "%d MiB are promised, of %d MiB that the module has", total>>20, s.Board.RAMBytes>>20)
+}
+
+func ksmMadvise(s *subject) {
+	if n := s.Node.At("memory", "ksm"); n != nil && n.True && !s.lacks("KSM") {
+		s.finding(n, at("memory", "ksm"), "", "", "pages are merged only for programs that ask for it")
 	}
 }
 

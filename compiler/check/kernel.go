@@ -1,6 +1,7 @@
 package check
 
 import (
+	"strconv"
 	"strings"
 
 	"github.com/yoctune/yoctune/compiler/diag"
@@ -23,7 +24,7 @@ func kernelRules() []Rule {
 			Title: "an isolated core keeps its tick",
 			Cause: "cpu.isolate needs NO_HZ_FULL and RCU_NOCB_CPU in the kernel, and the configuration turns one of them off.",
 			Fix:   "remove the option: cpu.isolate sets it",
-			Wrong: `cpu: isolate: [5]` + "\n" + `kernel: config: NO_HZ_FULL: "n"`, Right: "cpu: isolate: [5]",
+			Wrong: `cpu: isolate: [4, 5]` + "\n" + `kernel: config: NO_HZ_FULL: "n"`, Right: "cpu: isolate: [4, 5]",
 			See: "kernel/time/Kconfig, kernel/rcu/Kconfig",
 			run: nohzFull,
 		},
@@ -48,8 +49,10 @@ func kernelRules() []Rule {
 		{
 			ID: "preempt-rt-route", Severity: diag.Error, Firm: true,
 			Title: "the release has no way to a real-time kernel",
-			Cause: "Neither a real-time kernel recipe nor PREEMPT_RT by configuration exists on the release.",
+			Cause: "Linux 4.9 and 5.10 of the BSP take PREEMPT_RT only with patches that come apart from it; where the release has a real-time recipe, that one is the way, not an option of the other kernel.",
 			Fix:   "choose a release that has one",
+			Wrong: `{board: "agx-orin-64gb", release: "kirkstone", kernel: preempt: "rt"}`,
+			Right: `{board: "agx-orin-64gb", release: "wrynose", kernel: preempt: "rt"}`,
 			See:   "meta-tegra recipes-kernel/linux",
 			run:   preemptRoute,
 		},
@@ -84,12 +87,26 @@ func kernelRules() []Rule {
 }
 
 func bbr(s *subject) {
-	if n := s.Node.At("kernel", "config", "TCP_CONG_BBR"); n != nil && n.Text != "n" && !s.on("TCP_CONG_ADVANCED") {
-		s.finding(n, at("kernel", "config", "TCP_CONG_BBR"), n.Show(), `add TCP_CONG_ADVANCED: "y"`, "TCP_CONG_BBR is dropped without TCP_CONG_ADVANCED=y")
+	n := s.Node.At("kernel", "config", "TCP_CONG_BBR")
+	path := at("kernel", "config", "TCP_CONG_BBR")
+	asked := n != nil && n.Text != "n"
+	if asked && !s.on("TCP_CONG_ADVANCED") {
+		s.tell("TCP_CONG_BBR")
+		d := s.diagnostic(n, path, "TCP_CONG_BBR is dropped without TCP_CONG_ADVANCED=y")
+		d.Got, d.Help = n.Show(), `add TCP_CONG_ADVANCED: "y"`
+		if s.Node.At("kernel", "config", "TCP_CONG_ADVANCED") == nil {
+			d.Edits = []diag.Edit{{Kind: diag.AddField, Pos: n.Pos, Text: `TCP_CONG_ADVANCED: "y"`}}
+		}
+		s.report.Add(d)
+		return
 	}
-	n := s.Node.At("sysctl", "net.ipv4.tcp_congestion_control")
-	if n != nil && n.Text == "bbr" && !s.on("TCP_CONG_BBR") {
-		s.finding(n, at("sysctl", "net.ipv4.tcp_congestion_control"), n.Show(), "", "bbr is not in the kernel of %s", s.Release.Name)
+	n = s.Node.At("sysctl", "net.ipv4.tcp_congestion_control")
+	if n != nil && n.Text == "bbr" && !asked {
+		field := `kernel: config: {TCP_CONG_ADVANCED: "y", TCP_CONG_BBR: "y"}`
+		d := s.diagnostic(n, at("sysctl", "net.ipv4.tcp_congestion_control"), "bbr is not in the kernel of %s", s.Release.Name)
+		d.Got, d.Help = n.Show(), "add "+field
+		d.Edits = []diag.Edit{{Kind: diag.AddField, Pos: n.Pos, Up: 1, Text: field}}
+		s.report.Add(d)
 	}
 }
 
@@ -99,38 +116,99 @@ func nohzFull(s *subject) {
 	}
 	for _, symbol := range []string{"NO_HZ_FULL", "RCU_NOCB_CPU"} {
 		if s.off(symbol) {
-			s.finding(nil, at("kernel", "config", symbol), "n", "", "%s=n takes away what cpu.isolate needs", symbol)
+			s.tell("NO_HZ_FULL")
+			s.tell("RCU_NOCB_CPU")
+			d := s.diagnostic(nil, at("kernel", "config", symbol), "%s=n takes away what cpu.isolate needs", symbol)
+			d.Got = "n"
+			d.Related = []diag.Related{{Pos: s.Pos("cpu", "isolate"), Message: "the cores that are isolated"}}
+			s.report.Add(d)
 		}
 	}
+}
+
+// models are the preemption models by the name that kernel.preempt has for them.
+func models() map[string]string {
+	return map[string]string{"none": "PREEMPT_NONE", "voluntary": "PREEMPT_VOLUNTARY", "full": "PREEMPT", "rt": "PREEMPT_RT"}
 }
 
 func preemptChoice(s *subject) {
-	models := map[string]string{"none": "PREEMPT_NONE", "voluntary": "PREEMPT_VOLUNTARY", "full": "PREEMPT", "rt": "PREEMPT_RT"}
 	p := s.Node.At("kernel", "preempt")
 	if p == nil {
+		s.preemptTwice()
 		return
 	}
-	for model, symbol := range models {
+	for model, symbol := range models() {
 		n := s.Node.At("kernel", "config", symbol)
-		if n == nil || (n.Text == "y") == (model == p.Text) {
+		if n == nil || (n.Text == "y") == (model == p.Text) || n.Text == "n" && model != p.Text {
 			continue
 		}
-		if n.Text == "n" && model != p.Text {
-			continue
-		}
-		s.finding(n, at("kernel", "config", symbol), n.Show(), "", "%s=%s contradicts kernel.preempt %q", symbol, n.Text, p.Text)
+		s.tell(symbol)
+		s.tell(models()[p.Text])
+		d := s.diagnostic(n, at("kernel", "config", symbol), "%s=%s contradicts kernel.preempt %q", symbol, n.Text, p.Text)
+		d.Got = n.Show()
+		d.Related = []diag.Related{{Pos: p.Pos, Message: "the model that is asked for"}}
+		s.report.Add(d)
 	}
 }
 
+// preemptTwice reports two models among the options themselves.
+func (s *subject) preemptTwice() {
+	var first *load.Node
+	name := ""
+	for _, symbol := range []string{"PREEMPT_NONE", "PREEMPT_VOLUNTARY", "PREEMPT", "PREEMPT_RT"} {
+		n := s.Node.At("kernel", "config", symbol)
+		if n == nil || n.Text != "y" {
+			continue
+		}
+		s.tell(symbol)
+		if first == nil {
+			first, name = n, symbol
+			continue
+		}
+		d := s.diagnostic(n, at("kernel", "config", symbol), "%s and %s are members of one choice", name, symbol)
+		d.Got = n.Show()
+		d.Related = []diag.Related{{Pos: first.Pos, Message: "the other model"}}
+		s.report.Add(d)
+	}
+	if name != "" && len(s.told) > 0 && first != nil && s.only(name) {
+		delete(s.told, name) // alone, its fate is kconfig's to explain
+	}
+}
+
+func (s *subject) only(symbol string) bool {
+	for _, other := range models() {
+		if n := s.Node.At("kernel", "config", other); n != nil && n.Text == "y" && other != symbol {
+			return false
+		}
+	}
+	return true
+}
+
 func preemptKVM(s *subject) {
-	if p := s.Node.At("kernel", "preempt"); p != nil && p.Text == "rt" && s.Release.RTByConfig && s.on("KVM") {
+	if s.on("KVM") && s.Release.RTByConfig && (s.realtime() || s.on("PREEMPT_RT")) {
+		s.tell("PREEMPT_RT")
 		s.finding(s.Node.At("kernel", "config", "KVM"), at("kernel", "config", "KVM"), "y", "", "KVM=y makes the kernel drop PREEMPT_RT")
 	}
 }
 
 func preemptRoute(s *subject) {
-	if p := s.Node.At("kernel", "preempt"); p != nil && p.Text == "rt" && s.Release.RTProvider == "" && !s.Release.RTByConfig {
-		s.finding(p, at("kernel", "preempt"), p.Show(), "", "release %s has no real-time kernel", s.Release.Name)
+	if s.Release.RTProvider != "" {
+		if n := s.Node.At("kernel", "config", "PREEMPT_RT"); n != nil && n.Text == "y" && !s.realtime() {
+			s.tell("PREEMPT_RT")
+			s.finding(n, at("kernel", "config", "PREEMPT_RT"), n.Show(), `use kernel: preempt: "rt", which chooses the recipe`, "release %s has a recipe of its own for the real-time kernel", s.Release.Name)
+		}
+		return
+	}
+	if s.Release.RTByConfig {
+		return
+	}
+	n, path := s.Node.At("kernel", "preempt"), at("kernel", "preempt")
+	if n == nil || n.Text != "rt" {
+		n, path = s.Node.At("kernel", "config", "PREEMPT_RT"), at("kernel", "config", "PREEMPT_RT")
+	}
+	if n != nil && (n.Text == "rt" || n.Text == "y") {
+		s.tell("PREEMPT_RT")
+		s.finding(n, path, n.Show(), "", "release %s has no real-time kernel", s.Release.Name)
 	}
 }
 
@@ -143,9 +221,19 @@ func configValue(s *subject) {
 		path := at("kernel", "config", f.Name)
 		switch {
 		case strings.HasPrefix(f.Name, "CONFIG_"):
-			s.finding(f.Value, path, f.Name, "write "+strings.TrimPrefix(f.Name, "CONFIG_"), "the name is written without CONFIG_")
+			short := strings.TrimPrefix(f.Name, "CONFIG_")
+			s.tell(f.Name)
+			d := s.diagnostic(f.Value, path, "the name is written without CONFIG_")
+			d.Got, d.Help = f.Name, "write "+short
+			d.Edits = []diag.Edit{{Kind: diag.RenameField, Pos: f.Value.Pos, Text: short}}
+			s.report.Add(d)
 		case f.Value.Kind == load.String && (f.Value.Text == "Y" || f.Value.Text == "M" || f.Value.Text == "N" || f.Value.Text == "yes" || f.Value.Text == "no"):
-			s.finding(f.Value, path, f.Value.Show(), "write "+strings.ToLower(f.Value.Text[:1]), "kconfig does not read %q", f.Value.Text)
+			right := strconv.Quote(strings.ToLower(f.Value.Text[:1]))
+			s.tell(f.Name)
+			d := s.diagnostic(f.Value, path, "kconfig does not read %q", f.Value.Text)
+			d.Got, d.Help = f.Value.Show(), "write "+right
+			d.Edits = []diag.Edit{{Kind: diag.ReplaceText, Pos: f.Value.Pos, Text: right}}
+			s.report.Add(d)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package check
 
 import (
+	"path"
 	"strings"
 
 	"github.com/yoctune/yoctune/compiler/diag"
@@ -16,6 +17,16 @@ func pipelineRules() []Rule {
 			Wrong: `pipelines: p: {source: {kind: "file", path: "clip.y4m", format: "y4m"}, stages: {f: {kind: "preprocess", input: "source", width: 64, height: 64}, m: {kind: "model", input: "f"}}}`,
 			Right: `pipelines: p: {source: {kind: "file", path: "clip.y4m", format: "y4m"}, stages: {f: {kind: "preprocess", input: "source", width: 64, height: 64}, m: {kind: "model", input: "f", path: "model.onnx"}}}`,
 			run:   pipelineModel,
+		},
+		{
+			ID: "model-format", Severity: diag.Error,
+			Title: "the model was built for one device",
+			Cause: "An engine of TensorRT runs only with the version and on the chip it was built for; after an update, or on another module, it does not load.",
+			Fix:   "give the ONNX file: it is made ready on the device it runs on",
+			Wrong: `pipelines: p: {source: {kind: "file", path: "clip.y4m", format: "y4m"}, stages: {f: {kind: "preprocess", input: "source", width: 64, height: 64}, m: {kind: "model", input: "f", path: "det_fp16.plan"}}}`,
+			Right: `pipelines: p: {source: {kind: "file", path: "clip.y4m", format: "y4m"}, stages: {f: {kind: "preprocess", input: "source", width: 64, height: 64}, m: {kind: "model", input: "f", path: "det.onnx"}}}`,
+			See:   "TensorRT Developer Guide, version compatibility",
+			run:   modelFormat,
 		},
 		{
 			ID: "pipeline-shape", Severity: diag.Error, Firm: true,
@@ -101,12 +112,27 @@ func pipelinePath(s *subject) {
 				paths = append(paths, st.Post.Labels)
 			}
 		}
-		for _, path := range paths {
-			for part := range strings.SplitSeq(path, "/") {
+		for _, file := range paths {
+			for part := range strings.SplitSeq(file, "/") {
 				if part == ".." {
-					s.finding(nil, at("pipelines", name), path, "", "pipeline %s: path %q leaves its folder", name, path)
+					s.finding(nil, at("pipelines", name), file, "", "pipeline %s: path %q leaves its folder", name, file)
 					break
 				}
+			}
+		}
+	}
+}
+
+func modelFormat(s *subject) {
+	for _, p := range s.Node.Get("pipelines").Members() {
+		for _, st := range p.Value.Get("stages").Members() {
+			n := st.Value.Get("path")
+			if n == nil || st.Value.Get("kind").Word() != "model" {
+				continue
+			}
+			switch strings.ToLower(path.Ext(n.Text)) {
+			case ".plan", ".engine", ".trt", ".tensorrt":
+				s.finding(n, at("pipelines", p.Name, "stages", st.Name, "path"), n.Show(), "", "%s is an engine for one device and one TensorRT; release %s has TensorRT %s", n.Text, s.Release.Name, s.Release.TensorRT)
 			}
 		}
 	}

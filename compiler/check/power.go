@@ -2,6 +2,7 @@ package check
 
 import (
 	"fmt"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -101,6 +102,54 @@ func powerRules() []Rule {
 			Fix:   `use table: "extend", which adds to the BSP's own file`,
 			Wrong: `power: table: "complete"`, Right: `power: table: "extend"`,
 			run: powerComplete,
+		},
+		{
+			ID: "power-super", Severity: diag.Error,
+			Title: "clocks of a Super mode without its firmware",
+			Cause: "The higher clocks of Super modes need the \"-super\" device tree of the boot processor, which is flashed with a machine made for it; without it nvpmodel shows the mode, and the hardware stays at the lower clocks.",
+			Fix:   "use a machine with the Super device tree, or lower the limit",
+			Wrong: `{board: "orin-nx-16gb", release: "kirkstone", machine: "p3509-a02-p3767-0000", power: modes: FAST: {from: "25W", gpu: max: "1.173GHz"}}`,
+			Right: `{board: "orin-nx-16gb", release: "scarthgap", power: modes: FAST: {from: "40W", gpu: max: "1.173GHz"}}`,
+			See:   "NVIDIA Jetson Linux Developer Guide, Super mode",
+			run:   powerSuper,
+		},
+		{
+			ID: "power-owner", Severity: diag.Error,
+			Title: "a service sets what the power mode sets",
+			Cause: "nvpmodel runs once at boot, after nvpower, and jetson_clocks pins every clock to its maximum. A service that calls one of them is a second owner: which one wins depends on timing, and the runtime finds drift for ever.",
+			Fix:   "name the mode in power.default, or the limits under cpu and gpu",
+			Wrong: `services: "clocks.service": exec: ["/usr/bin/jetson_clocks"]`, Right: `power: default: "MAXN_SUPER"`,
+			See: "meta-tegra tegra-nvpmodel, tegra-nvpower",
+			run: powerOwner,
+		},
+		{
+			ID: "power-fan", Severity: diag.Warning,
+			Title: "nobody controls the fan",
+			Cause: "nvfancontrol turns the fan by temperature. Without it the fan stays as the boot loader left it, full on or off, while the power mode asks for heat.",
+			Fix:   "leave nvfancontrol in the image",
+			Wrong: `{power: default: "MAXN_SUPER", packages: "tegra-nvfancontrol": "exclude"}`, Right: `power: default: "MAXN_SUPER"`,
+			See: "meta-tegra recipes-bsp/tegra-binaries/tegra-nvfancontrol",
+			run: powerFan,
+		},
+		{
+			ID: "power-supply", Severity: diag.Warning,
+			Title: "the power mode wants more than the carrier supplies",
+			Cause: "The module throttles on over-current, or the supply gives way and the device restarts. Watts in a mode's name are a label for its clocks: peaks are above them.",
+			Fix:   "choose a mode whose name is below the supply, or a mode of your own with lower clocks",
+			Wrong: "boards: carrier: {base: \"orin-nano-8gb\", supply: 20000, machines: scarthgap: [\"carrier-box\"]}\ntargets: cam: {board: \"carrier\", power: default: \"25W\"}",
+			Right: "boards: carrier: {base: \"orin-nano-8gb\", supply: 20000, machines: scarthgap: [\"carrier-box\"]}\ntargets: cam: {board: \"carrier\", power: default: \"15W\"}",
+			See:   "the data sheet of the carrier",
+			run:   powerSupply,
+		},
+		{
+			ID: "gpu-governor-udev", Severity: diag.Warning,
+			Title: "the BSP rewrites the GPU's governor",
+			Cause: "From L4T 38 on a udev rule runs nvpower.sh when the GPU's driver binds or changes, which sets governors and limits again.",
+			Fix:   "leave the governor to the BSP; the runtime repairs it where it runs",
+			Wrong: `{board: "agx-orin-64gb", release: "wrynose", gpu: governor: "performance"}`,
+			Right: `{board: "orin-nano-8gb", release: "scarthgap", gpu: governor: "performance"}`,
+			See:   "meta-tegra tegra-nvpower",
+			run:   gpuGovernorUdev,
 		},
 		{
 			ID: "power-table-unverified", Severity: diag.Warning,
@@ -363,19 +412,153 @@ func powerMask(s *subject) {
 			return
 		}
 		v, _ := m.Int64()
-		if !slices.Contains(s.Board.GPUMasks, v) {
-			known := make([]string, 0, len(s.Board.GPUMasks))
-			for _, k := range s.Board.GPUMasks {
-				known = append(known, strconv.FormatInt(k, 10))
-			}
-			s.finding(m, at("power", "modes", name, "gpu", "mask"), m.Text, "masks of the stock modes: "+strings.Join(known, ", "), "mask %d is not one of the stock modes'", v)
+		if slices.Contains(s.Board.GPUMasks, v) {
+			return
 		}
+		help := "masks of the stock modes: " + numbers(s.Board.GPUMasks)
+		if r := s.Board.MaskRule; r != nil && r.File != "" {
+			help = "the mask of this module is in " + r.File + ", not in the power mode"
+		}
+		s.finding(m, at("power", "modes", name, "gpu", "mask"), m.Text, help, "mask %d is not one of the stock modes'", v)
 	})
+}
+
+func numbers(all []int64) string {
+	words := make([]string, 0, len(all))
+	for _, v := range all {
+		words = append(words, strconv.FormatInt(v, 10))
+	}
+	return strings.Join(words, ", ")
 }
 
 func powerComplete(s *subject) {
 	if t := s.Node.At("power", "table"); t != nil && t.Text == "complete" {
 		s.finding(t, at("power", "table"), t.Text, "", "no verified whole table is known for %s on %s", s.Board.ID, s.Release.Name)
+	}
+}
+
+// super tells whether the target's machine is flashed with the Super device
+// tree; known is false for a machine of the user's own.
+func (s *subject) super() (super, known bool) {
+	r, ok := s.Board.Releases[s.Release.Name]
+	if !ok || s.Custom != nil {
+		return false, false
+	}
+	file := r.NVPModel
+	for _, o := range r.Others {
+		if o.Machine == s.Machine {
+			file = o.NVPModel
+		}
+	}
+	return strings.HasSuffix(file, "_super"), true
+}
+
+func powerSuper(s *subject) {
+	cpu, gpu := s.Board.CPU.MaxNonSuper, s.Board.GPU.MaxNonSuper
+	if cpu == nil && gpu == nil {
+		return
+	}
+	super, known := s.super()
+	if super || !known {
+		return
+	}
+	for _, l := range limits(s) {
+		var top int64
+		switch {
+		case l.what == "CPU" && cpu != nil:
+			top = *cpu * 1000
+		case l.what == "GPU" && gpu != nil:
+			top = *gpu
+		default:
+			continue
+		}
+		hz, err := resolve.Frequency(l.n)
+		if err != nil || l.n.Text == "unlimited" || hz <= top {
+			continue
+		}
+		s.finding(l.n, l.path, l.n.Show(), "", "machine %s runs the %s at %s at most: its device tree is not a Super one", s.Machine, l.what, resolve.ShowHz(top))
+	}
+}
+
+// tool finds a program that owns clocks in a command.
+func ownerTool(exec *load.Node) *load.Node {
+	if exec == nil {
+		return nil
+	}
+	for _, w := range exec.Items {
+		for field := range strings.FieldsSeq(w.Text) {
+			switch path.Base(field) {
+			case "nvpmodel", "jetson_clocks", "jetson_clocks.sh", "nvpower.sh", "jetson-clocks":
+				return w
+			}
+		}
+	}
+	return nil
+}
+
+func powerOwner(s *subject) {
+	for _, f := range s.Node.Get("services").Members() {
+		if w := ownerTool(f.Value.Get("exec")); w != nil {
+			s.finding(w, at("services", f.Name, "exec"), w.Show(), "", "service %s is a second owner of the clocks", f.Name)
+		}
+	}
+}
+
+func powerFan(s *subject) {
+	if s.Node.At("power", "default") == nil && s.Node.At("power", "modes") == nil {
+		return
+	}
+	for _, name := range []string{"tegra-nvfancontrol", "nvfancontrol"} {
+		if n := s.Node.At("packages", name); n != nil && n.Text == "exclude" {
+			s.finding(n, at("packages", name), n.Show(), "", "the image has a power mode and nobody who turns the fan")
+		}
+	}
+}
+
+// watts reads the label of a mode: 25 of MODE_25W, 0 for one without.
+func watts(name string) int {
+	for part := range strings.SplitSeq(name, "_") {
+		if digits, ok := strings.CutSuffix(part, "W"); ok {
+			if w, err := strconv.Atoi(digits); err == nil {
+				return w
+			}
+		}
+	}
+	return 0
+}
+
+func powerSupply(s *subject) {
+	if s.Custom == nil || s.Plan.Power == nil || s.Plan.Power.Default == "" {
+		return
+	}
+	supply, ok := s.Custom.Get("supply").Int64()
+	if !ok {
+		return
+	}
+	mode := s.Plan.Power.Default
+	n := s.Node.At("power", "default")
+	from := mode
+	if own := s.Node.At("power", "modes", mode, "from"); own != nil {
+		from = own.Text
+	}
+	label := watts(mode)
+	if label == 0 {
+		label = watts(from)
+	}
+	d := s.diagnostic(n, at("power", "default"), "mode %s wants more than the %d mW that the carrier supplies", mode, supply)
+	d.Related = []diag.Related{{Pos: s.Custom.Get("supply").Pos, Message: "the carrier's supply"}}
+	switch {
+	case label == 0 && strings.HasPrefix(from, "MAXN"):
+		d.Message = fmt.Sprintf("mode %s has no limit, and the carrier supplies %d mW", mode, supply)
+	case int64(label)*1000 <= supply:
+		return
+	}
+	s.report.Add(d)
+}
+
+func gpuGovernorUdev(s *subject) {
+	if n := s.Node.At("gpu", "governor"); n != nil && s.Release.Line() == "R39" {
+		s.finding(n, at("gpu", "governor"), n.Show(), "", "a udev rule of L4T %s sets the governor again", s.Release.L4T)
 	}
 }
 

@@ -2,6 +2,7 @@ package check
 
 import (
 	"path"
+	"strconv"
 	"strings"
 
 	"github.com/yoctune/yoctune/compiler/diag"
@@ -115,4 +116,10 @@ func serviceEmpty(s *subject) {
 			s.finding(n, at("services", svc.Name), "", "", "%s changes nothing", svc.Name)
 		}
 	}
+}
+
+// decimalText reads a number that an environment variable holds.
+func decimalText(s string) (int, bool) {
+	n, err := strconv.Atoi(s)
+	return n, err == nil
 }

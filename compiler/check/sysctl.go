@@ -1,10 +1,14 @@
 package check
 
 import (
+	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/yoctune/yoctune/compiler/diag"
 	"github.com/yoctune/yoctune/compiler/load"
+	"github.com/yoctune/yoctune/compiler/resolve"
+	"github.com/yoctune/yoctune/schema/facts/sysctl"
 )
 
 func sysctlRules() []Rule {
@@ -22,7 +26,7 @@ func sysctlRules() []Rule {
 			ID: "dirty-order", Severity: diag.Warning,
 			Title: "background writeback starts after processes are stopped",
 			Cause: "When the background limit is not below the foreground one, the kernel silently uses half of the foreground limit.",
-			Fix:   "make vm.dirty_background_ratio less than vm.dirty_ratio",
+			Fix:   "make the background limit less than the other",
 			Wrong: `sysctl: {"vm.dirty_ratio": 10, "vm.dirty_background_ratio": 10}`, Right: `sysctl: {"vm.dirty_ratio": 10, "vm.dirty_background_ratio": 5}`,
 			See: "mm/page-writeback.c, domain_dirty_limits",
 			run: dirtyOrder,
@@ -48,7 +52,7 @@ func sysctlRules() []Rule {
 		{
 			ID: "sched-knobs-moved", Severity: diag.Error,
 			Title: "the scheduler knob is no sysctl any more",
-			Cause: "Linux 5.13 moved kernel.sched_* tunables to debugfs, and 6.6 removed them with the scheduler they belonged to.",
+			Cause: "Linux 5.13 moved kernel.sched_* tunables to debugfs, and 6.6 removed them with the scheduler they belonged to. Where they are sysctls they need SCHED_DEBUG, which r32 has off.",
 			Fix:   "remove it",
 			Wrong: `sysctl: "kernel.sched_latency_ns": 10000000`,
 			See:   "kernel/sched/debug.c",
@@ -57,11 +61,142 @@ func sysctlRules() []Rule {
 		{
 			ID: "sysctl-text", Severity: diag.Error, Firm: true,
 			Title: "the value cannot be written to sysctl.d",
-			Cause: "sysctl.d has no quoting: blanks at the ends are lost, and an empty value is skipped.",
-			Fix:   "write the value without blanks at its ends",
+			Cause: "sysctl.d has no quoting: blanks at the ends are lost, an empty value is skipped, and a comment behind a value becomes part of it.",
+			Fix:   "write the value without blanks at its ends, and without a comment",
 			Wrong: `sysctl: "kernel.hostname": " box "`, Right: `sysctl: "kernel.hostname": "box"`,
 			See: "sysctl.d(5)",
 			run: sysctlText,
+		},
+		{
+			ID: "sysctl-unknown", Severity: diag.Warning,
+			Title: "the sysctl is not known",
+			Cause: "It is not among the parameters that were read from kernel sources. It may exist all the same: the list holds those people tune. A parameter that does not exist fails at boot with one line in the log.",
+			Fix:   "check the spelling; if it is right, switch the rule off with that reason",
+			Wrong: `sysctl: "vm.swapiness": 10`, Right: `{sysctl: "vm.swappiness": 10, memory: zram: "1GiB"}`,
+			See: "yoctune facts list",
+			run: sysctlUnknown,
+		},
+		{
+			ID: "sysctl-absent", Severity: diag.Error,
+			Title: "the kernel of the release does not have the sysctl",
+			Cause: "Parameters come and go between kernels, and vendors port them back: what counts is the tree that is built. Writing one that is not there fails at boot with one line in the log.",
+			Fix:   "remove it, or move it to a target whose kernel has it",
+			Wrong: `sysctl: "net.ipv4.tcp_tw_recycle": 1`, Right: `sysctl: "net.ipv4.tcp_tw_reuse": 1`,
+			See: "yoctune facts show KEY",
+			run: sysctlAbsent,
+		},
+		{
+			ID: "sysctl-value", Severity: diag.Error,
+			Title: "the kernel refuses the value",
+			Cause: "The parameter takes another kind of value, another number of values, or a number within bounds that differ between kernels; anything else fails with EINVAL at boot.",
+			Fix:   "write what the kernel takes",
+			Wrong: `sysctl: "vm.overcommit_memory": 3`, Right: `sysctl: "vm.overcommit_memory": 1`,
+			See: "yoctune facts show KEY",
+			run: sysctlValue,
+		},
+		{
+			ID: "sysctl-readonly", Severity: diag.Error, Firm: true,
+			Title: "the sysctl can only be read",
+			Cause: "The file has no write permission: it reports something.",
+			Fix:   "remove it",
+			Wrong: `sysctl: "kernel.random.entropy_avail": 256`,
+			See:   "yoctune facts show KEY",
+			run:   sysctlReadOnly,
+		},
+		{
+			ID: "sysctl-config", Severity: diag.Error, last: true,
+			Title: "the kernel is built without what the sysctl belongs to",
+			Cause: "The parameter exists only with an option of the kernel that is off.",
+			Fix:   "switch the option on in kernel.config, or remove the sysctl",
+			Wrong: `{board: "agx-orin-64gb", release: "kirkstone", sysctl: "kernel.sched_util_clamp_min": 128}`,
+			Right: `{board: "agx-orin-64gb", release: "kirkstone", kernel: config: UCLAMP_TASK: "y", sysctl: "kernel.sched_util_clamp_min": 128}`,
+			See:   "yoctune facts show KEY",
+			run:   sysctlConfig,
+		},
+		{
+			ID: "sysctl-module", Severity: diag.Error,
+			Title: "the sysctl belongs to a module that is not loaded when it is written",
+			Cause: "The file appears with the module. systemd-sysctl runs early, skips what is not there, and the value is never set.",
+			Fix:   "load the module at boot",
+			Wrong: `sysctl: "net.netfilter.nf_conntrack_max": 262144`,
+			Right: `{modules: nf_conntrack: "load", sysctl: "net.netfilter.nf_conntrack_max": 262144}`,
+			See:   "sysctl.d(5)",
+			run:   sysctlModule,
+		},
+		{
+			ID: "sysctl-sticky", Severity: diag.Warning,
+			Title: "the sysctl cannot be taken back",
+			Cause: "Once set it stays until the next boot: rolling a plan back does not undo it.",
+			Fix:   "be sure, and switch the rule off with the reason",
+			Wrong: `sysctl: "kernel.unprivileged_bpf_disabled": 1`,
+			See:   "Documentation/admin-guide/sysctl/kernel.rst",
+			run:   sysctlSticky,
+		},
+		{
+			ID: "sysctl-device", Severity: diag.Warning,
+			Title: "the sysctl belongs to an interface that may not be there yet",
+			Cause: "Parameters of one interface exist once the interface does; at boot that may be later than systemd-sysctl.",
+			Fix:   `use "default" or "all" in place of the interface, or set it in the network's own configuration`,
+			Wrong: `sysctl: "net.ipv4.conf.eth0.rp_filter": 2`, Right: `sysctl: "net.ipv4.conf.default.rp_filter": 2`,
+			See: "sysctl.d(5)",
+			run: sysctlDevice,
+		},
+		{
+			ID: "sysctl-ipforward", Severity: diag.Warning,
+			Title: "forwarding resets other settings of the interfaces",
+			Cause: "Writing net.ipv4.ip_forward resets net.ipv4.conf.* to the defaults of a router or a host; sysctl.d is written by name, so that it comes after them.",
+			Fix:   `use "net.ipv4.conf.all.forwarding" instead`,
+			Wrong: `sysctl: {"net.ipv4.ip_forward": 1, "net.ipv4.conf.all.rp_filter": 2}`,
+			Right: `sysctl: {"net.ipv4.conf.all.forwarding": 1, "net.ipv4.conf.all.rp_filter": 2}`,
+			See:   "Documentation/networking/ip-sysctl.rst",
+			run:   sysctlForward,
+		},
+		{
+			ID: "overcommit-cuda", Severity: diag.Warning,
+			Title: "CUDA programs fail under strict overcommit",
+			Cause: "CUDA reserves far more address space than it uses; with vm.overcommit_memory at 2 the reservation counts and fails.",
+			Fix:   "use 0 or 1",
+			Wrong: `sysctl: "vm.overcommit_memory": 2`, Right: `sysctl: "vm.overcommit_memory": 1`,
+			See: "Documentation/vm/overcommit-accounting.rst",
+			run: overcommitCUDA,
+		},
+		{
+			ID: "overcommit-dep", Severity: diag.Warning,
+			Title: "the overcommit limit is not used",
+			Cause: "vm.overcommit_ratio and vm.overcommit_kbytes count only with vm.overcommit_memory at 2.",
+			Fix:   "remove it",
+			Wrong: `sysctl: "vm.overcommit_ratio": 80`,
+			See:   "Documentation/vm/overcommit-accounting.rst",
+			run:   overcommitDep,
+		},
+		{
+			ID: "rt-period", Severity: diag.Error,
+			Title: "real-time tasks may run longer than the period",
+			Cause: "kernel.sched_rt_runtime_us is a part of kernel.sched_rt_period_us (1000000 unless set); a greater one is refused with EINVAL.",
+			Fix:   "lower the runtime, or raise the period",
+			Wrong: `sysctl: "kernel.sched_rt_runtime_us": 1200000`, Right: `sysctl: {"kernel.sched_rt_period_us": 2000000, "kernel.sched_rt_runtime_us": 1200000}`,
+			See: "Documentation/scheduler/sched-rt-group.rst",
+			run: rtPeriod,
+		},
+		{
+			ID: "bpf-jit", Severity: diag.Error,
+			Title: "the BPF compiler cannot be switched off",
+			Cause: "With BPF_JIT_ALWAYS_ON the kernel has no interpreter, and refuses 0 with EINVAL.",
+			Fix:   `set BPF_JIT_ALWAYS_ON: "n", or remove the sysctl`,
+			Wrong: `{kernel: config: {BPF_JIT: "y", BPF_JIT_ALWAYS_ON: "y"}, sysctl: "net.core.bpf_jit_enable": 0}`,
+			Right: `sysctl: "net.core.bpf_jit_enable": 1`,
+			See:   "kernel/bpf/Kconfig",
+			run:   bpfJIT,
+		},
+		{
+			ID: "thp-min-free", Severity: diag.Warning,
+			Title: "khugepaged raises vm.min_free_kbytes",
+			Cause: "With transparent huge pages on, khugepaged raises the reserve at start to some 67 MiB; a smaller value does not last, and verifying it fails for ever.",
+			Fix:   "set at least 67584, or leave it to the kernel",
+			Wrong: `{memory: thp: "madvise", sysctl: "vm.min_free_kbytes": 16384}`,
+			Right: `{memory: thp: "madvise", sysctl: "vm.min_free_kbytes": 131072}`,
+			See:   "mm/khugepaged.c: set_recommended_min_free_kbytes",
+			run:   thpMinFree,
 		},
 	}
 }
@@ -77,39 +212,89 @@ func dirtyPair(s *subject) {
 		if a == nil || b == nil {
 			continue
 		}
-		s.report.Add(diag.Diagnostic{
-			ID: s.rule.ID, Severity: s.rule.Severity, Pos: b.Pos, Path: s.path(at("sysctl", pair[1])),
-			Message: pair[0] + " and " + pair[1] + " clear each other", Help: s.rule.Fix, See: s.rule.See,
-			Related: []diag.Related{{Pos: a.Pos, Message: "the other of the pair"}},
-		})
+		d := s.diagnostic(b, at("sysctl", pair[1]), "%s and %s clear each other", pair[0], pair[1])
+		d.Related = []diag.Related{{Pos: a.Pos, Message: "the other of the pair"}}
+		s.report.Add(d)
 	}
 }
 
 func dirtyOrder(s *subject) {
 	n := s.Node.Get("sysctl")
-	back, ok1 := n.Get("vm.dirty_background_ratio").Int64()
-	fore, ok2 := n.Get("vm.dirty_ratio").Int64()
-	if ok1 && ok2 && back >= fore {
-		s.finding(n.Get("vm.dirty_background_ratio"), at("sysctl", "vm.dirty_background_ratio"), "", "", "background limit %d %% is not below %d %%", back, fore)
+	for _, unit := range []string{"ratio", "bytes"} {
+		key := "vm.dirty_background_" + unit
+		back, ok1 := n.Get(key).Int64()
+		fore, ok2 := n.Get("vm.dirty_" + unit).Int64()
+		if ok1 && ok2 && back >= fore {
+			d := s.diagnostic(n.Get(key), at("sysctl", key), "background limit %d is not below %d", back, fore)
+			d.Related = []diag.Related{{Pos: n.Get("vm.dirty_" + unit).Pos, Message: "the limit at which processes wait"}}
+			s.report.Add(d)
+		}
 	}
 }
 
-// eachSysctl visits the sysctls of the target by their name in lower case with
-// "-" read as "_": the kernel's file decides, not the spelling.
+// sysctlEntry is a sysctl of a target.
+type sysctlEntry struct {
+	name string
+	n    *load.Node
+	fact *sysctl.Fact // nil when none is known
+	in   sysctl.Presence
+}
+
+// sysctlsOf looks the sysctls of a target up, each once for all targets.
+func sysctlsOf(t *resolve.Target, known map[string]*sysctl.Fact) []sysctlEntry {
+	members := t.Node.Get("sysctl").Members()
+	all := make([]sysctlEntry, 0, len(members))
+	for _, m := range members {
+		e := sysctlEntry{name: m.Name, n: m.Value}
+		fact, seen := known[m.Name]
+		if !seen {
+			if f, ok := sysctl.Lookup(m.Name); ok {
+				fact = &f
+			}
+			known[m.Name] = fact
+		}
+		if e.fact = fact; fact != nil {
+			e.in = fact.In(t.Release.Kernel)
+		}
+		all = append(all, e)
+	}
+	return all
+}
+
+// eachSysctl visits the sysctls of the target.
 func eachSysctl(s *subject, f func(name string, n *load.Node, path []string)) {
-	all := s.Node.Get("sysctl")
-	if all == nil {
-		return
+	for _, e := range s.sysctls {
+		f(e.name, e.n, at("sysctl", e.name))
 	}
-	for _, m := range all.Fields {
-		f(m.Name, m.Value, at("sysctl", m.Name))
+}
+
+// eachFact visits the sysctls of the target that facts are known of.
+func eachFact(s *subject, f func(fact *sysctl.Fact, in *sysctl.Presence, n *load.Node, path []string)) {
+	for i := range s.sysctls {
+		if e := &s.sysctls[i]; e.fact != nil {
+			f(e.fact, &e.in, e.n, at("sysctl", e.name))
+		}
 	}
+}
+
+// fact is what is known of a sysctl of the target.
+func (s *subject) fact(name string) *sysctl.Fact {
+	for _, e := range s.sysctls {
+		if e.name == name && e.fact != nil {
+			return e.fact
+		}
+	}
+	return &sysctl.Fact{}
 }
 
 func oneshot(s *subject) {
 	eachSysctl(s, func(name string, n *load.Node, path []string) {
+		act := s.fact(name).Has(sysctl.WriteOnly)
 		switch name {
-		case "vm.compact_memory", "vm.drop_caches", "net.ipv4.route.flush", "net.ipv6.route.flush", "vm.stat_refresh", "kernel.sysrq-trigger":
+		case "net.ipv4.route.flush", "net.ipv6.route.flush", "vm.stat_refresh", "kernel.sysrq-trigger":
+			act = true
+		}
+		if act {
 			s.finding(n, path, "", "", "%s acts once and cannot be read back", name)
 		}
 	})
@@ -127,21 +312,334 @@ func executes(s *subject) {
 	})
 }
 
+// executable tells whether sysctl-executes speaks for a parameter.
+func executable(name string) bool {
+	switch name {
+	case "kernel.core_pattern", "kernel.modprobe", "kernel.modules_disabled", "kernel.kexec_load_disabled":
+		return true
+	}
+	return false
+}
+
 func schedMoved(s *subject) {
-	eachSysctl(s, func(name string, n *load.Node, path []string) {
-		switch name {
-		case "kernel.sched_latency_ns", "kernel.sched_min_granularity_ns", "kernel.sched_wakeup_granularity_ns", "kernel.sched_migration_cost_ns", "kernel.sched_nr_migrate", "kernel.sched_tunable_scaling":
-			if s.Release.Kernel != "4.9" && s.Release.Kernel != "5.10" {
-				s.finding(n, path, "", "", "%s is not in kernel %s", name, s.Release.Kernel)
-			}
+	eachFact(s, func(f *sysctl.Fact, in *sysctl.Presence, n *load.Node, path []string) {
+		if f.Has(sysctl.Moved) && in.State == sysctl.Absent {
+			s.finding(n, path, "", "", "%s is not in kernel %s: %s", f.Key, s.Release.Kernel, f.Note)
 		}
 	})
 }
 
 func sysctlText(s *subject) {
 	eachSysctl(s, func(name string, n *load.Node, path []string) {
-		if n.Kind == load.String && (n.Text == "" || strings.TrimSpace(n.Text) != n.Text) {
+		switch {
+		case n.Kind != load.String:
+		case n.Text == "" || strings.TrimSpace(n.Text) != n.Text:
 			s.finding(n, path, n.Show(), "", "the value of %s is empty or has blanks at its ends", name)
+		case strings.Contains(n.Text, " #") || strings.Contains(n.Text, " ;"):
+			s.finding(n, path, n.Show(), "", "the value of %s holds a comment, which sysctl.d takes for a part of it", name)
 		}
 	})
+}
+
+// template tells whether a parameter is one of those that the kernel registers
+// for each interface or device: they are not in the facts.
+func template(name string) bool {
+	for _, prefix := range []string{
+		"net.ipv4.conf.", "net.ipv6.conf.", "net.ipv4.neigh.", "net.ipv6.neigh.", "dev.", "fs.", "user.", "sunrpc.",
+		"net.bridge.", "net.mptcp.", "net.sctp.", "kernel.sched_domain.", "kernel.keys.", "kernel.yama.", "kernel.apparmor", "net.ipv4.route.", "net.ipv6.route.",
+	} {
+		if strings.HasPrefix(name, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+func sysctlUnknown(s *subject) {
+	eachSysctl(s, func(name string, n *load.Node, path []string) {
+		if s.fact(name).Key != "" || template(name) || name == "kernel.sysrq-trigger" ||
+			name == "kernel.hotplug" || name == "kernel.poweroff_cmd" || strings.HasPrefix(name, "kernel.usermodehelper.") {
+			return
+		}
+		d := s.diagnostic(n, path, "%s is not among the sysctls that are known", name)
+		if near, ok := sysctl.Nearest(name); ok {
+			d.Help = fmt.Sprintf("did you mean %q?", near)
+			d.Edits = []diag.Edit{{Kind: diag.RenameField, Pos: n.Pos, Text: strconv.Quote(near)}}
+		}
+		s.report.Add(d)
+	})
+}
+
+func sysctlAbsent(s *subject) {
+	eachFact(s, func(f *sysctl.Fact, in *sysctl.Presence, n *load.Node, path []string) {
+		if in.State != sysctl.Absent || f.Has(sysctl.Moved) || executable(f.Key) {
+			return
+		}
+		d := s.diagnostic(n, path, "%s is not in kernel %s", f.Key, s.Release.Kernel)
+		d.Severity = s.kernelSeverity()
+		if f.Note != "" {
+			d.Message += ": " + f.Note
+		}
+		s.report.Add(d)
+	})
+}
+
+func sysctlValue(s *subject) {
+	eachFact(s, func(f *sysctl.Fact, in *sysctl.Presence, n *load.Node, path []string) {
+		if in.State != sysctl.Present || executable(f.Key) || f.Has(sysctl.WriteOnly) || f.Key == "net.core.bpf_jit_enable" {
+			return // bpf-jit knows when the last one takes 0
+		}
+		expected, got, ok := accepts(f, in, n)
+		if ok {
+			return
+		}
+		d := s.diagnostic(n, path, "%s does not take %s", f.Key, got)
+		d.Expected, d.Got, d.Help = expected, n.Show(), "write "+expected
+		if f.Note != "" {
+			d.Help += " (" + f.Note + ")"
+		}
+		s.report.Add(d)
+	})
+}
+
+// accepts holds a value against the type and range of a parameter.
+func accepts(f *sysctl.Fact, in *sysctl.Presence, n *load.Node) (expected, got string, ok bool) {
+	var words []string
+	switch n.Kind {
+	case load.Bool:
+		words = []string{"0"}
+		if n.True {
+			words[0] = "1"
+		}
+	default:
+		words = strings.Fields(n.Text)
+	}
+	switch in.Type {
+	case "string":
+		return "", "", true
+	case "vector":
+		want := vectorLength(f)
+		expected = "numbers"
+		if want > 0 {
+			expected = fmt.Sprintf("%d numbers in quotes", want)
+		}
+		for _, w := range words {
+			if _, err := strconv.ParseInt(w, 0, 64); err != nil {
+				return expected, strconv.Quote(w), false
+			}
+		}
+		if want > 0 && len(words) != want {
+			return expected, fmt.Sprintf("%d values", len(words)), false
+		}
+		return "", "", true
+	}
+	low, high := in.Range()
+	expected = "a number"
+	switch {
+	case low != nil && high != nil:
+		expected = fmt.Sprintf("a number from %d to %d", *low, *high)
+	case low != nil:
+		expected = fmt.Sprintf("a number of at least %d", *low)
+	}
+	if len(words) != 1 {
+		return expected, n.Show(), false
+	}
+	v, err := strconv.ParseInt(words[0], 0, 64)
+	if err != nil {
+		if _, err := strconv.ParseUint(words[0], 0, 64); err == nil && in.Type == "ulong" {
+			return "", "", true
+		}
+		return expected, n.Show(), false
+	}
+	// An empty range comes from limits that the kernel keeps in variables.
+	if low != nil && high != nil && *low > *high {
+		return "", "", true
+	}
+	if low != nil && v < *low || high != nil && v > *high {
+		return expected, words[0], false
+	}
+	return "", "", true
+}
+
+// vectorLength is how many numbers a parameter takes; 0 when that is not known.
+func vectorLength(f *sysctl.Fact) int {
+	for _, note := range []string{f.RangeNote, f.Note} {
+		first, rest, _ := strings.Cut(note, " ")
+		if n, err := strconv.Atoi(first); err == nil && strings.HasPrefix(rest, "integers") {
+			return n
+		}
+	}
+	return 0
+}
+
+func sysctlReadOnly(s *subject) {
+	eachFact(s, func(f *sysctl.Fact, in *sysctl.Presence, n *load.Node, path []string) {
+		if f.Has(sysctl.ReadOnly) || in.State == sysctl.Present && strings.HasSuffix(in.Mode, "444") {
+			s.finding(n, path, "", "", "%s can only be read", f.Key)
+		}
+	})
+}
+
+// options lists the kernel options that a parameter needs, as far as they are
+// named one by one.
+func options(f *sysctl.Fact) []string {
+	words := strings.Fields(f.Config)
+	for _, w := range words {
+		if strings.Trim(w, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") != "" {
+			return nil
+		}
+	}
+	return words
+}
+
+func sysctlConfig(s *subject) {
+	if s.kernel == nil {
+		return
+	}
+	eachFact(s, func(f *sysctl.Fact, in *sysctl.Presence, n *load.Node, path []string) {
+		if in.State != sysctl.Present || f.Module != "" && f.Has(sysctl.AutoLoad) {
+			return
+		}
+		for _, symbol := range options(f) {
+			if !s.lacks(symbol) || s.told[symbol] {
+				continue
+			}
+			d := s.diagnostic(n, path, "%s needs %s, which is off", f.Key, symbol)
+			if _, known := s.kernel.Value(symbol); known && !s.off(symbol) {
+				field := "kernel: config: " + symbol + `: "y"`
+				d.Help = "add " + field
+				d.Edits = []diag.Edit{{Kind: diag.AddField, Pos: n.Pos, Up: 1, Text: field}}
+			}
+			s.report.Add(d)
+			return
+		}
+	})
+}
+
+func sysctlModule(s *subject) {
+	told := map[string]bool{}
+	eachSysctl(s, func(name string, n *load.Node, path []string) {
+		f := s.fact(name)
+		module := ""
+		switch {
+		case f.Has(sysctl.FromMod):
+			module = f.Module
+		case strings.HasPrefix(name, "net.bridge.bridge-nf-"):
+			module = "br_netfilter"
+		case strings.HasPrefix(name, "net.netfilter.nf_conntrack_"):
+			module = "nf_conntrack"
+		}
+		if module == "" || s.loads(module) || told[module] {
+			return
+		}
+		if o, ok := s.config(strings.ToUpper(module)); ok && o.Value == "y" {
+			return // built in
+		}
+		told[module] = true
+		field := "modules: " + load.PathOf("", module) + `: "load"`
+		d := s.diagnostic(n, path, "%s appears with module %s, which nothing loads at boot", name, module)
+		d.Help = "add " + field
+		d.Edits = []diag.Edit{{Kind: diag.AddField, Pos: n.Pos, Up: 1, Text: field}}
+		s.report.Add(d)
+	})
+}
+
+func sysctlSticky(s *subject) {
+	eachFact(s, func(f *sysctl.Fact, _ *sysctl.Presence, n *load.Node, path []string) {
+		if f.Has(sysctl.Sticky) && !executable(f.Key) && n.Text != "0" {
+			s.finding(n, path, n.Show(), "", "%s stays until the next boot", f.Key)
+		}
+	})
+}
+
+func sysctlDevice(s *subject) {
+	eachSysctl(s, func(name string, n *load.Node, path []string) {
+		parts := strings.Split(name, ".")
+		if len(parts) < 5 || parts[0] != "net" || parts[2] != "conf" && parts[2] != "neigh" {
+			return
+		}
+		switch parts[3] {
+		case "all", "default", "lo":
+			return
+		}
+		s.finding(n, path, "", "", "%s is written before %s may exist", name, parts[3])
+	})
+}
+
+func sysctlForward(s *subject) {
+	n := s.Node.At("sysctl", "net.ipv4.ip_forward")
+	if n == nil {
+		return
+	}
+	eachSysctl(s, func(name string, other *load.Node, _ []string) {
+		if !strings.HasPrefix(name, "net.ipv4.conf.") || n == nil {
+			return
+		}
+		d := s.diagnostic(n, at("sysctl", "net.ipv4.ip_forward"), "ip_forward resets %s, which is written before it", name)
+		d.Related = []diag.Related{{Pos: other.Pos, Message: "set here"}}
+		s.report.Add(d)
+		n = nil
+	})
+}
+
+func overcommitCUDA(s *subject) {
+	if n := s.Node.At("sysctl", "vm.overcommit_memory"); n != nil && n.Text == "2" {
+		s.finding(n, at("sysctl", "vm.overcommit_memory"), n.Text, "", "strict overcommit makes CUDA programs fail")
+	}
+}
+
+func overcommitDep(s *subject) {
+	if m := s.Node.At("sysctl", "vm.overcommit_memory"); m != nil && m.Text == "2" {
+		return
+	}
+	for _, key := range []string{"vm.overcommit_ratio", "vm.overcommit_kbytes"} {
+		if n := s.Node.At("sysctl", key); n != nil {
+			s.finding(n, at("sysctl", key), "", "", "%s counts only with vm.overcommit_memory at 2", key)
+		}
+	}
+}
+
+func rtPeriod(s *subject) {
+	n := s.Node.At("sysctl", "kernel.sched_rt_runtime_us")
+	runtime, ok := n.Int64()
+	if !ok {
+		return
+	}
+	period := int64(1000000)
+	p := s.Node.At("sysctl", "kernel.sched_rt_period_us")
+	if v, ok := p.Int64(); ok {
+		period = v
+	}
+	if runtime <= period {
+		return
+	}
+	d := s.diagnostic(n, at("sysctl", "kernel.sched_rt_runtime_us"), "real-time tasks may run %d of %d µs", runtime, period)
+	if p != nil {
+		d.Related = []diag.Related{{Pos: p.Pos, Message: "the period"}}
+	}
+	s.report.Add(d)
+}
+
+func bpfJIT(s *subject) {
+	n := s.Node.At("sysctl", "net.core.bpf_jit_enable")
+	if n == nil || n.Text != "0" || s.kernel == nil {
+		return
+	}
+	if s.on("BPF_JIT_ALWAYS_ON") || s.kernel.Exact() && s.kernel.On("BPF_JIT_ALWAYS_ON") {
+		s.finding(n, at("sysctl", "net.core.bpf_jit_enable"), n.Text, "", "the kernel has no BPF interpreter to fall back to")
+	}
+}
+
+// khugepagedReserve is about what khugepaged asks for with 4 KiB pages and three
+// zones: (2 + 9) page blocks of 2 MiB in each, in KiB.
+const khugepagedReserve = 3 * 11 * 2048
+
+func thpMinFree(s *subject) {
+	thp := s.Node.At("memory", "thp")
+	n := s.Node.At("sysctl", "vm.min_free_kbytes")
+	if v, ok := n.Int64(); ok && thp != nil && thp.Text != "never" && v < khugepagedReserve && s.Board.RAMBytes > 4<<30 {
+		d := s.diagnostic(n, at("sysctl", "vm.min_free_kbytes"), "khugepaged raises vm.min_free_kbytes above %d", v)
+		d.Related = []diag.Related{{Pos: thp.Pos, Message: "transparent huge pages are on"}}
+		s.report.Add(d)
+	}
 }

@@ -22,9 +22,14 @@ var language = Schema{defs: []*definition{
 		fields: []*member{
 			{name: "base", required: true, doc: "Module SKU whose cores, clocks and power modes apply.", see: "schema/config.cue:118", value: &shape{op: named, def: "#Name", see: "schema/config.cue:118"}},
 			{name: "description", required: false, doc: "What the board is.", see: "schema/config.cue:121", value: &shape{op: named, def: "#Text", see: "schema/config.cue:121"}},
-			{name: "machines", required: true, doc: "MACHINEs of your BSP layer, by release.", see: "schema/config.cue:124", value: &shape{op: object, see: "schema/config.cue:124", obj: &structure{
+			{name: "supply", required: false, doc: "What its supply can give the module, in milliwatts. A default power mode beyond it is pointed out.", see: "schema/config.cue:124", value: &shape{op: all, see: "schema/config.cue:124", parts: []*shape{
+				&shape{op: basic, kind: load.Int, see: "schema/config.cue:124"},
+				&shape{op: bound, rel: ">=", see: "schema/config.cue:124", number: 1000},
+				&shape{op: bound, rel: "<=", see: "schema/config.cue:124", number: 1000000},
+			}}},
+			{name: "machines", required: true, doc: "MACHINEs of your BSP layer, by release.", see: "schema/config.cue:127", value: &shape{op: object, see: "schema/config.cue:127", obj: &structure{
 				patterns: []pattern{
-					{key: &shape{op: named, def: "#ReleaseName", see: "schema/config.cue:124"}, value: &shape{op: list, see: "schema/config.cue:124", elem: &shape{op: named, def: "#MachineName", see: "schema/config.cue:124"}}},
+					{key: &shape{op: named, def: "#ReleaseName", see: "schema/config.cue:127"}, value: &shape{op: list, see: "schema/config.cue:127", elem: &shape{op: named, def: "#MachineName", see: "schema/config.cue:127"}}},
 				},
 			}}},
 		},
@@ -833,9 +838,9 @@ var language = Schema{defs: []*definition{
 			}}},
 		},
 	}}},
-	{name: "#Suppression", doc: "A rule switched off.", see: "schema/config.cue:128", value: &shape{op: object, see: "schema/config.cue:128", obj: &structure{
+	{name: "#Suppression", doc: "A rule switched off.", see: "schema/config.cue:131", value: &shape{op: object, see: "schema/config.cue:131", obj: &structure{
 		fields: []*member{
-			{name: "reason", required: true, doc: "Why the rule does not apply here; it is printed in the layer's README.", see: "schema/config.cue:130", value: &shape{op: named, def: "#Text", see: "schema/config.cue:130"}},
+			{name: "reason", required: true, doc: "Why the rule does not apply here; it is printed in the layer's README.", see: "schema/config.cue:133", value: &shape{op: named, def: "#Text", see: "schema/config.cue:133"}},
 		},
 	}}},
 	{name: "#Sysctl", doc: "Kernel parameters below /proc/sys. Components are separated by \".\"; a dot inside one, as in an interface name, is written \"/\".", see: "schema/sysctl.cue:5", value: &shape{op: object, see: "schema/sysctl.cue:5", obj: &structure{

@@ -58,6 +58,9 @@ type Diagnostic struct {
 	Got      string        `json:"got,omitempty"`
 	Help     string        `json:"help,omitempty"`
 	See      string        `json:"see,omitempty"` // a document or a line of the schema
+	// Edits remedy it when all of them are made; empty when only a person can
+	// decide.
+	Edits []Edit `json:"edits,omitempty"`
 }
 
 // Limit is how many diagnostics a report shows; the rest are counted.

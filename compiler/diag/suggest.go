@@ -30,6 +30,21 @@ func Nearest(word string, candidates []string) string {
 	return ""
 }
 
+// Retired gives the present name of something that had another one.
+func Retired(word string) string {
+	switch word {
+	case "noop": // single-queue schedulers went with Linux 5.0
+		return "none"
+	case "deadline":
+		return "mq-deadline"
+	case "cfq":
+		return "bfq"
+	case "interactive": // NVIDIA's 4.9 only
+		return "schedutil"
+	}
+	return ""
+}
+
 // DidYouMean is a help line naming the nearest candidate, or listing them when
 // none is near and they are few.
 func DidYouMean(word string, candidates []string) string {

@@ -151,3 +151,19 @@ func identifier(s string) bool {
 	}
 	return s != ""
 }
+
+// Members lists the members of a struct; none for anything else.
+func (n *Node) Members() []Field {
+	if n == nil {
+		return nil
+	}
+	return n.Fields
+}
+
+// Word is the text of a string, and "" for anything else.
+func (n *Node) Word() string {
+	if n == nil || n.Kind != String {
+		return ""
+	}
+	return n.Text
+}

@@ -25,7 +25,6 @@ func (r *resolver) kernel() {
 	}
 	r.isolation()
 	r.preempt(n.Get("preempt"))
-	slices.SortFunc(k.Config, func(a, b plan.ConfigOption) int { return strings.Compare(a.Symbol, b.Symbol) })
 	slices.SortFunc(k.Args, func(a, b plan.Arg) int { return strings.Compare(a.Name, b.Name) })
 }
 
@@ -92,7 +91,11 @@ func (r *resolver) isolation() {
 		return
 	}
 	cores := CPUList(r.t.Isolated())
-	r.implyArg("isolcpus", "managed_irq,domain,"+cores, list.Pos)
+	flags := "managed_irq,domain,"
+	if r.t.Release.Kernel == "4.9" {
+		flags = "" // it would read them as a broken list (kernel/sched/core.c)
+	}
+	r.implyArg("isolcpus", flags+cores, list.Pos)
 	r.implyArg("nohz_full", cores, list.Pos)
 	r.implyArg("rcu_nocbs", cores, list.Pos)
 	if rest := r.t.Housekeeping(); len(rest) > 0 {
@@ -102,6 +105,9 @@ func (r *resolver) isolation() {
 	// configuration has them.
 	r.imply("NO_HZ_FULL", "y", list.Pos)
 	r.imply("RCU_NOCB_CPU", "y", list.Pos)
+	// CPU_IDLE selects the menu governor only along with the tick models that
+	// NO_HZ_FULL replaces: without this line every core would be left with ladder.
+	r.imply("CPU_IDLE_GOV_MENU", "y", list.Pos)
 }
 
 func (r *resolver) preempt(n *load.Node) {
@@ -126,6 +132,9 @@ func (r *resolver) preempt(n *load.Node) {
 			r.imply("EXPERT", "y", n.Pos)
 			r.imply("PREEMPT_RT", "y", n.Pos)
 			r.imply("KVM", "n", n.Pos)
+			// NAMESPACES is on by default only without EXPERT (init/Kconfig); systemd's
+			// sandbox and containers need it.
+			r.imply("NAMESPACES", "y", n.Pos)
 		}
 		r.set(plan.Setting{ID: "kernel.preempt", Domain: plan.DomainKernel, Type: plan.TypeInt, Want: "1",
 			Select: plan.Select{Path: "/sys/kernel/realtime"}, Policy: plan.Report, Needs: plan.NeedsReflash}, n.Pos)

@@ -54,7 +54,7 @@ func (r *resolver) power() {
 func (r *resolver) mode(f load.Field, from board.Mode) []plan.PowerParam {
 	path := "power.modes." + f.Name
 	cpu, gpu, emc := f.Value.Get("cpu"), f.Value.Get("gpu"), f.Value.Get("emc")
-	online := onlineCores(from)
+	online := OnlineCores(from)
 	if list := cpu.Get("online"); list != nil {
 		online = Cores(list)
 	}
@@ -122,7 +122,9 @@ func (r *resolver) clock(path string, n *load.Node, hz int64) string {
 	return strconv.FormatInt(v/hz, 10)
 }
 
-func onlineCores(m board.Mode) []int {
+// OnlineCores lists the cores that a stock mode keeps on; nil when its settings
+// are not known.
+func OnlineCores(m board.Mode) []int {
 	var out []int
 	for _, s := range m.Settings {
 		if s[0] != "CPU_ONLINE" || s[2] != "1" {

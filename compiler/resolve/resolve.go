@@ -299,6 +299,7 @@ func (r *resolver) all() {
 	r.packages()
 	r.pipelines()
 	r.monitor()
+	slices.SortFunc(r.t.Kernel.Config, func(a, b plan.ConfigOption) int { return strings.Compare(a.Symbol, b.Symbol) })
 	slices.SortStableFunc(r.plan.Settings, func(a, b plan.Setting) int { return strings.Compare(a.ID, b.ID) })
 }
 

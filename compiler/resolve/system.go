@@ -117,6 +117,9 @@ func (r *resolver) zram(n *load.Node) {
 	if n.Kind == load.Struct {
 		amount = n.Get("size")
 		z.Algorithm = text(n.Get("algorithm"))
+		if symbol := r.t.Compressor(z.Algorithm); symbol != "" {
+			r.imply(symbol, "y", n.Get("algorithm").Pos)
+		}
 	}
 	size, ok := r.size("memory.zram", amount)
 	if !ok || size == 0 {
@@ -130,6 +133,18 @@ func (r *resolver) zram(n *load.Node) {
 		Select: plan.Select{Class: "block", Name: "zram0", Attr: "disksize"}, Policy: plan.Report, Needs: plan.NeedsReboot}, amount.Pos)
 }
 
+// Compressor is the kernel option that gives zram an algorithm; "" when it is
+// not known. zram offers names of algorithms that the kernel lacks, and refuses
+// them when they are written (drivers/block/zram/zcomp.c).
+func (t *Target) Compressor(algorithm string) string {
+	name := strings.ToUpper(strings.TrimSuffix(algorithm, "-rle"))
+	switch name {
+	case "LZO", "LZ4", "LZ4HC", "ZSTD", "842":
+		return "CRYPTO_" + name
+	}
+	return ""
+}
+
 func (r *resolver) storage() {
 	for _, f := range sortedFields(r.n.Get("storage")) {
 		s := plan.Storage{ID: f.Name, Name: f.Name, ReadKiB: -1, RQ: -1}
@@ -140,6 +155,10 @@ func (r *resolver) storage() {
 		}
 		if v := f.Value.Get("scheduler"); v != nil {
 			s.Scheduler = v.Text
+			if v.Text == "bfq" {
+				// The other schedulers are part of every BSP's configuration.
+				r.imply("IOSCHED_BFQ", "y", v.Pos)
+			}
 			set("scheduler", "queue/scheduler", plan.TypeChoice, v.Text, v.Pos)
 		}
 		if v := f.Value.Get("readahead"); v != nil {

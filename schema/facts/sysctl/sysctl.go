@@ -9,10 +9,10 @@
 package sysctl
 
 import (
+	"bytes"
 	_ "embed"
 	"encoding/json"
 	"slices"
-	"sort"
 	"strings"
 	"sync"
 )
@@ -111,6 +111,16 @@ var load = sync.OnceValue(func() (d Data) {
 	return d
 })
 
+// The trees, without the facts: the first line of the file.
+var kernels = sync.OnceValue(func() (k []Kernel) {
+	line, _, _ := bytes.Cut(embedded, []byte("\n"))
+	line = bytes.TrimSuffix(bytes.TrimPrefix(line, []byte(`{"kernels": `)), []byte(","))
+	if err := json.Unmarshal(line, &k); err != nil {
+		return load().Kernels
+	}
+	return k
+})
+
 // Kernels lists the trees that were read, oldest first.
 func Kernels() []Kernel { return slices.Clone(load().Kernels) }
 
@@ -126,20 +136,27 @@ func Keys() []string {
 
 // Lookup finds a parameter. One that is not found may exist all the same: the
 // facts are not complete.
-func Lookup(key string) (Fact, bool) {
-	facts := load().Facts
-	i := sort.Search(len(facts), func(i int) bool { return facts[i].Key >= key })
-	if i == len(facts) || facts[i].Key != key {
+func Lookup(key string) (f Fact, ok bool) {
+	// One fact is a line of the file: a configuration that names ten parameters
+	// need not decode them all.
+	quoted, err := json.Marshal(key)
+	if err != nil {
 		return Fact{}, false
 	}
-	return facts[i], true
+	i := bytes.Index(embedded, slices.Concat([]byte(`{"key":`), quoted, []byte(",")))
+	if i < 0 {
+		return Fact{}, false
+	}
+	line, _, _ := bytes.Cut(embedded[i:], []byte("\n"))
+	err = json.Unmarshal(bytes.TrimSuffix(line, []byte(",")), &f)
+	return f, err == nil // a test looks every key up
 }
 
 // In answers for a kernel, given as a line ("5.15") or a version ("5.15.185").
 func (f Fact) In(kernel string) Presence {
 	line := lineOf(kernel)
 	var p Presence
-	for _, k := range load().Kernels {
+	for _, k := range kernels() {
 		if k.Line == line {
 			p.State, p.Tree = Absent, k.Tree
 		}

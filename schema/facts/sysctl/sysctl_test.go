@@ -2,6 +2,7 @@ package sysctl
 
 import (
 	"encoding/json"
+	"slices"
 	"testing"
 )
 
@@ -117,5 +118,17 @@ func BenchmarkFirstUse(b *testing.B) {
 		if err := json.Unmarshal(embedded, &d); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+// Lookup reads one line of the file, which must stay one fact a line.
+func TestEveryKeyIsFound(t *testing.T) {
+	for _, key := range Keys() {
+		if f, ok := Lookup(key); !ok || f.Key != key || len(f.Variants) == 0 {
+			t.Errorf("Lookup(%q) finds %+v", key, f)
+		}
+	}
+	if got, want := kernels(), load().Kernels; !slices.Equal(got, want) {
+		t.Errorf("the trees alone are %v, in the whole file %v", got, want)
 	}
 }

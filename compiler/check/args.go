@@ -1,0 +1,300 @@
+package check
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/yoctune/yoctune/compiler/diag"
+	"github.com/yoctune/yoctune/compiler/load"
+	"github.com/yoctune/yoctune/compiler/resolve"
+)
+
+// The rules of this file read kernel arguments as the kernel does.
+func argRules() []Rule {
+	return []Rule{
+		{
+			ID: "kernel-arg-cores", Severity: diag.Error, Firm: true,
+			Title: "a kernel argument's list of cores is wrong",
+			Cause: "isolcpus, nohz_full, rcu_nocbs and irqaffinity take a list such as 1-3,5 of cores that exist; the kernel ignores the whole argument when it cannot read it, and keeps core 0 out of nohz_full.",
+			Fix:   "list existing cores; or say cpu.isolate, and yoctune writes all of these arguments",
+			Wrong: `kernel: args: irqaffinity: "0-7"`, Right: `kernel: args: irqaffinity: "0-3"`,
+			See: "Documentation/admin-guide/kernel-parameters.txt",
+			run: argCores,
+		},
+		{
+			ID: "isolcpus-config", Severity: diag.Error,
+			Title: "isolcpus has flags that the kernel does not know",
+			Cause: "Flags before the list came with Linux 4.15 (domain, nohz) and 5.6 (managed_irq); an older kernel reads them as a broken list and isolates nothing.",
+			Fix:   "leave the flags out, or say cpu.isolate, which knows the kernel",
+			Wrong: `{board: "agx-xavier", release: "kirkstone-l4t-r32.7.x", kernel: args: isolcpus: "domain,6-7"}`,
+			Right: `{board: "agx-xavier", release: "kirkstone-l4t-r32.7.x", kernel: args: isolcpus: "6-7"}`,
+			See:   "kernel/sched/isolation.c",
+			run:   isolcpusFlags,
+		},
+		{
+			ID: "kernel-arg-config", Severity: diag.Error,
+			Title: "the kernel ignores an argument",
+			Cause: "The argument belongs to an option that the kernel does not have: the kernel passes over it without a word.",
+			Fix:   "switch the option on in kernel.config, or remove the argument",
+			Wrong: `kernel: args: rcu_nocbs: "4-5"`, Right: "cpu: isolate: [4, 5]",
+			See: "Documentation/admin-guide/kernel-parameters.txt",
+			run: argConfig,
+		},
+		{
+			ID: "kernel-arg-dead", Severity: diag.Error,
+			Title: "a kernel argument has no effect any more",
+			Cause: "Multi-queue block devices, which is all of them since Linux 5.0, do not read elevator=.",
+			Fix:   "set the scheduler under storage",
+			Wrong: `kernel: args: elevator: "mq-deadline"`, Right: `storage: "nvme*": scheduler: "mq-deadline"`,
+			See: "block/elevator.c",
+			run: argDead,
+		},
+		{
+			ID: "kernel-arg-order", Severity: diag.Error,
+			Title: "the order of huge page arguments decides, and cannot be written",
+			Cause: "hugepages= counts pages of the size that stands before it on the command line; arguments here have no order, so that the count would go to the default size.",
+			Fix:   "reserve them with memory.hugepages",
+			Wrong: `kernel: args: {hugepagesz: "1G", hugepages: 2}`, Right: `memory: hugepages: "1GiB": 2`,
+			See: "Documentation/admin-guide/mm/hugetlbpage.rst",
+			run: argOrder,
+		},
+		{
+			ID: "kernel-arg-stock", Severity: diag.Warning,
+			Title: "the BSP sets the argument as well",
+			Cause: "The machine's own KERNEL_ARGS hold the argument with another value. Both reach the kernel; most arguments take the last one.",
+			Fix:   "change KERNEL_ARGS in your machine configuration, or remove the argument",
+			Wrong: `{board: "tx2", release: "kirkstone-l4t-r32.7.x", kernel: args: isolcpus: "4-5"}`,
+			Right: `{board: "tx2", release: "kirkstone-l4t-r32.7.x", kernel: args: quiet: true}`,
+			See:   "meta-tegra conf/machine",
+			run:   argStock,
+		},
+		{
+			ID: "cmdline-tegra", Severity: diag.Warning,
+			Title: "the command line has two owners",
+			Cause: "A command line built into the kernel competes with the one from UEFI, extlinux or the boot image; with CMDLINE_FORCE the other is dropped, root= included.",
+			Fix:   "use kernel.args",
+			Wrong: `kernel: config: CMDLINE: "quiet"`, Right: `kernel: args: quiet: true`,
+			See: "arch/arm64/Kconfig: CMDLINE",
+			run: cmdlineOwner,
+		},
+	}
+}
+
+// cores reads the kernel's cpu list; flags before it, as isolcpus has, are
+// returned apart.
+func cpuArg(text string) (flags []string, cores []int, ok bool) {
+	for part := range strings.SplitSeq(text, ",") {
+		if part == "" {
+			return nil, nil, false
+		}
+		if part[0] < '0' || part[0] > '9' {
+			if len(cores) > 0 || part == "all" {
+				return nil, nil, false
+			}
+			flags = append(flags, part)
+			continue
+		}
+		span, stride, strided := strings.Cut(part, ":") // 0-31:2/4: groups, rare
+		low, high, ranged := strings.Cut(span, "-")
+		a, err := strconv.Atoi(low)
+		if err != nil {
+			return nil, nil, false
+		}
+		z := a
+		if ranged {
+			if z, err = strconv.Atoi(high); err != nil || z < a {
+				return nil, nil, false
+			}
+		}
+		if strided && !strings.Contains(stride, "/") || z-a > 1<<12 {
+			return nil, nil, false
+		}
+		for c := a; c <= z; c++ {
+			cores = append(cores, c)
+		}
+	}
+	return flags, cores, len(cores) > 0
+}
+
+// eachArg visits the arguments that the configuration writes itself.
+func eachArg(s *subject, f func(name string, n *load.Node, path []string)) {
+	for _, a := range s.Node.At("kernel", "args").Members() {
+		f(a.Name, a.Value, at("kernel", "args", a.Name))
+	}
+}
+
+func coreArg(name string) bool {
+	return slices.Contains([]string{"isolcpus", "nohz_full", "rcu_nocbs", "irqaffinity"}, name)
+}
+
+func argCores(s *subject) {
+	eachArg(s, func(name string, n *load.Node, path []string) {
+		if !coreArg(name) {
+			return
+		}
+		if name == "rcu_nocbs" && (n.Text == "all" || n.Kind == load.Bool) {
+			return
+		}
+		flags, cores, ok := cpuArg(n.Text)
+		if n.Kind == load.Bool || !ok {
+			s.finding(n, path, n.Show(), "", "%s is no list of cores", name)
+			return
+		}
+		if len(flags) > 0 && name != "isolcpus" {
+			s.finding(n, path, n.Show(), "", "%s takes no flags", name)
+			return
+		}
+		for _, c := range cores {
+			if c >= s.Board.Cores {
+				s.finding(n, path, n.Show(), "the cores of "+s.Board.ID+" are 0 to "+strconv.Itoa(s.Board.Cores-1), "core %d does not exist", c)
+				return
+			}
+		}
+		if name == "nohz_full" && slices.Contains(cores, 0) {
+			s.finding(n, path, n.Show(), "leave core 0 out", "core 0 keeps the time for the others and cannot be in nohz_full")
+		}
+		if name == "isolcpus" && len(cores) >= s.Board.Cores {
+			s.finding(n, path, n.Show(), "leave core 0 out at least", "isolcpus leaves no core for the system")
+		}
+		s.agrees(name, cores, n, path)
+	})
+}
+
+// agrees holds an argument against cpu.isolate, which writes the same one.
+func (s *subject) agrees(name string, cores []int, n *load.Node, path []string) {
+	isolated := s.Isolated()
+	if len(isolated) == 0 {
+		return
+	}
+	want := isolated
+	if name == "irqaffinity" {
+		want = s.Housekeeping()
+	}
+	if slices.Equal(cores, want) {
+		return
+	}
+	d := s.diagnostic(n, path, "%s=%s contradicts cpu.isolate, which makes it %s", name, n.Text, resolve.CPUList(want))
+	d.Help = "remove the argument: cpu.isolate sets it"
+	d.Related = []diag.Related{{Pos: s.Pos("cpu", "isolate"), Message: "the cores that are isolated"}}
+	s.report.Add(d)
+}
+
+func isolcpusFlags(s *subject) {
+	n := s.Node.At("kernel", "args", "isolcpus")
+	if n == nil {
+		return
+	}
+	flags, _, ok := cpuArg(n.Text)
+	if !ok {
+		return // kernel-arg-cores says so
+	}
+	for _, f := range flags {
+		known := s.Release.Kernel != "4.9" && slices.Contains([]string{"domain", "nohz", "managed_irq"}, f)
+		if !known {
+			s.finding(n, at("kernel", "args", "isolcpus"), n.Show(), "", "kernel %s does not know the flag %q of isolcpus", s.Release.Kernel, f)
+			return
+		}
+	}
+}
+
+// argOption is the option without which the kernel passes over an argument.
+func argOption(name string) string {
+	switch name {
+	case "nohz_full":
+		return "NO_HZ_FULL"
+	case "rcu_nocbs", "rcu_nocb_poll":
+		return "RCU_NOCB_CPU"
+	case "preempt":
+		return "PREEMPT_DYNAMIC"
+	case "psi":
+		return "PSI"
+	case "threadirqs":
+		return "IRQ_FORCED_THREADING"
+	case "transparent_hugepage":
+		return "TRANSPARENT_HUGEPAGE"
+	case "hugepages", "hugepagesz", "default_hugepagesz":
+		return "HUGETLBFS"
+	case "cma":
+		return "DMA_CMA"
+	case "zswap.enabled", "zswap.compressor":
+		return "ZSWAP"
+	case "lru_gen":
+		return "LRU_GEN"
+	}
+	return ""
+}
+
+func argConfig(s *subject) {
+	eachArg(s, func(name string, n *load.Node, path []string) {
+		symbol := argOption(name)
+		if symbol == "" || symbol == "HUGETLBFS" || !s.lacks(symbol) {
+			return
+		}
+		d := s.diagnostic(n, path, "the kernel ignores %s: %s is off", name, symbol)
+		d.Got = n.Show()
+		if _, known := s.kernel.Value(symbol); known && !s.off(symbol) {
+			add := symbol + `: "y"`
+			if symbol == "RCU_NOCB_CPU" && !s.on("NO_HZ_FULL") {
+				add = `{NO_HZ_FULL: "y", RCU_NOCB_CPU: "y"}` // alone, its prompt is not offered
+			}
+			d.Help = "add kernel: config: " + add
+			d.Edits = []diag.Edit{{Kind: diag.AddField, Pos: n.Pos, Up: 1, Text: "config: " + add}}
+		}
+		s.report.Add(d)
+	})
+}
+
+func argDead(s *subject) {
+	if n := s.Node.At("kernel", "args", "elevator"); n != nil && s.Release.Kernel != "4.9" {
+		s.finding(n, at("kernel", "args", "elevator"), n.Show(), "", "kernel %s does not read elevator", s.Release.Kernel)
+	}
+}
+
+func argOrder(s *subject) {
+	count, size := s.Node.At("kernel", "args", "hugepages"), s.Node.At("kernel", "args", "hugepagesz")
+	if count != nil && size != nil {
+		d := s.diagnostic(count, at("kernel", "args", "hugepages"), "hugepages counts pages of the size before it, and arguments have no order here")
+		d.Related = []diag.Related{{Pos: size.Pos, Message: "the size"}}
+		s.report.Add(d)
+	}
+}
+
+func argStock(s *subject) {
+	// Only machines of r32 isolate cores themselves; reading what machines set is
+	// not free.
+	if len(s.Node.At("kernel", "args").Members()) == 0 && (len(s.Isolated()) == 0 || s.Release.Kernel != "4.9") {
+		return
+	}
+	m, ok := s.Release.Machine(s.Machine)
+	if !ok {
+		return
+	}
+	stock := map[string]string{}
+	for word := range strings.FieldsSeq(m.KernelArgs) {
+		name, value, _ := strings.Cut(word, "=")
+		stock[name] = value
+	}
+	for _, a := range s.Kernel.Args {
+		was, both := stock[a.Name]
+		if !both || a.Name == "console" || a.Name == "earlycon" || was == a.Value {
+			continue
+		}
+		n, path := s.Node.At("kernel", "args", a.Name), at("kernel", "args", a.Name)
+		if n == nil {
+			n, path = s.Node.At("cpu", "isolate"), at("cpu", "isolate")
+		}
+		s.finding(n, path, a.Name+"="+a.Value, "", "machine %s sets %s=%s itself", s.Machine, a.Name, was)
+	}
+}
+
+func cmdlineOwner(s *subject) {
+	for _, symbol := range []string{"CMDLINE", "CMDLINE_FORCE", "CMDLINE_EXTEND"} {
+		n := s.Node.At("kernel", "config", symbol)
+		if n == nil || n.Text == "n" || n.Text == "" {
+			continue
+		}
+		s.finding(n, at("kernel", "config", symbol), n.Show(), "", "%s puts a second command line into the kernel", symbol)
+		return
+	}
+}

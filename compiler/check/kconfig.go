@@ -1,0 +1,299 @@
+package check
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/yoctune/yoctune/compiler/diag"
+	"github.com/yoctune/yoctune/compiler/forecast"
+	"github.com/yoctune/yoctune/compiler/kconfig"
+	"github.com/yoctune/yoctune/compiler/load"
+	"github.com/yoctune/yoctune/compiler/resolve"
+	"github.com/yoctune/yoctune/emitters/quote"
+	"github.com/yoctune/yoctune/schema/plan"
+)
+
+// The rules of this file compare what the configuration asks of the kernel with
+// what the kernel's own Kconfig makes of it. They come last: where another rule
+// knows more about an option, it has spoken.
+func kconfigRules() []Rule {
+	return []Rule{
+		{
+			ID: "kconfig-lost", Severity: diag.Error, last: true,
+			Title: "the kernel will not have an option that is asked for",
+			Cause: "kconfig drops a line whose option does not exist, is not offered because something it depends on is off, or has a value of the wrong kind. The build goes on without a word, and the device lacks what the line was for.",
+			Fix:   "add what the option needs, or remove the line",
+			Wrong: `kernel: config: TCP_CONG_VEGAS: "y"`, Right: `kernel: config: {TCP_CONG_ADVANCED: "y", TCP_CONG_VEGAS: "y"}`,
+			See: "docs/kernel.md; scripts/kconfig/merge_config.sh",
+			run: kconfigLost,
+		},
+		{
+			ID: "kconfig-changed", Severity: diag.Error, last: true,
+			Title: "the kernel will have an option with another value",
+			Cause: "kconfig cuts a value down to what is allowed: y to m when something it needs is a module, a number to its range; and it raises what another option selects.",
+			Fix:   "ask for the value it will have, or change what decides it",
+			Wrong: `kernel: config: LOG_BUF_SHIFT: 99`, Right: `kernel: config: LOG_BUF_SHIFT: 18`,
+			See: "docs/kernel.md; Documentation/kbuild/kconfig-language.rst",
+			run: kconfigChanged,
+		},
+		{
+			ID: "kconfig-unknown", Severity: diag.Warning, last: true,
+			Title: "nothing is known of an option in this kernel",
+			Cause: "The facts of this kernel are those of the tree it was made from, which does not have the option; the tree that is built may.",
+			Fix:   "check the name, or index the kernel's own source: yoctune kernel index",
+			Wrong: `{board: "agx-orin-64gb", release: "wrynose", kernel: config: TEGRA_NO_SUCH_DRIVER: "y"}`,
+			Right: `{board: "agx-orin-64gb", release: "wrynose", kernel: config: PSI: "y"}`,
+			See:   "docs/kernel.md",
+			run:   kconfigUnknown,
+		},
+		{
+			ID: "kconfig-selected", Severity: diag.Warning, last: true,
+			Title: "an option without a prompt is set",
+			Cause: "Only other options select it; the line itself is ignored. It holds today by luck and is lost as soon as what selects it changes.",
+			Fix:   "remove the line, and set what selects the option",
+			Wrong: `kernel: config: NO_HZ_COMMON: "y"`, Right: `cpu: isolate: [4, 5]`,
+			See: "Documentation/kbuild/kconfig-language.rst",
+			run: kconfigSelected,
+		},
+		{
+			ID: "kconfig-effect", Severity: diag.Warning, last: true,
+			Title: "an option changes that nobody asked about",
+			Cause: "A line can switch off another member of its choice, or take away what others depend on or what their defaults are made of.",
+			Fix:   "set those that matter yourself",
+			Wrong: `kernel: config: PREEMPT_VOLUNTARY: "y"`, Right: `kernel: preempt: "voluntary"`,
+			See: "docs/kernel.md",
+			run: kconfigEffect,
+		},
+	}
+}
+
+// kernelOf opens the kernel of a target; nil for a release without facts.
+func kernelOf(t *resolve.Target, book *forecast.Book) *forecast.Kernel {
+	asked := make([]kconfig.Line, 0, len(t.Kernel.Config))
+	for _, o := range t.Kernel.Config {
+		asked = append(asked, kconfig.Line{Symbol: o.Symbol, Value: lineValue(o)})
+	}
+	k, err := book.Open(t.Release.Kernel, asked)
+	if err != nil {
+		return nil
+	}
+	return k
+}
+
+// lineValue is the right side of the option's line in the fragment.
+func lineValue(o plan.ConfigOption) string {
+	if !o.Quoted {
+		return o.Value
+	}
+	line, err := quote.Kconfig(o.Symbol, o.Value, true)
+	if err != nil {
+		return o.Value // the emitter refuses it
+	}
+	_, v, _ := strings.Cut(line, "=")
+	return v
+}
+
+// predictions visits what becomes of the options that the target asks for, each
+// with the place that asked, except those that are explained already.
+func (s *subject) predictions(want kconfig.Outcome, f func(p kconfig.Prediction, n *load.Node, path []string)) {
+	if s.kernel == nil || len(s.Kernel.Config) == 0 {
+		return
+	}
+	for _, p := range s.kernel.Predictions() {
+		if p.Outcome != want || s.told[p.Symbol] {
+			continue
+		}
+		f(p, s.Node.At("kernel", "config", p.Symbol), at("kernel", "config", p.Symbol))
+	}
+}
+
+// kernelSeverity is the rule's where the facts are those of the tree that is
+// built, and a warning where they are not.
+func (s *subject) kernelSeverity() diag.Severity {
+	if s.kernel != nil && !s.kernel.Exact() {
+		return diag.Warning
+	}
+	return s.rule.Severity
+}
+
+// missed reports an option that will not be what was asked for.
+func (s *subject) missed(p kconfig.Prediction, n *load.Node, path []string, format string, args ...any) {
+	if !s.tell(p.Symbol) {
+		return
+	}
+	d := s.diagnostic(n, path, format, args...)
+	d.Severity = s.kernelSeverity()
+	d.Expected = kconfig.Line{Symbol: p.Symbol, Value: p.Wanted}.String()
+	d.Got = "not in .config"
+	if p.Got != nil {
+		d.Got = kconfig.Line{Symbol: p.Symbol, Value: *p.Got}.String()
+	}
+	if n == nil {
+		// Another field asked for it; that is where the user wrote something.
+		if pos, ok := s.Origins["kernel.config."+p.Symbol]; ok {
+			d.Pos = pos
+		}
+	}
+	switch {
+	case len(p.Fix) > 0:
+		d.Help = "add " + fixWords(p.Fix)
+		if n != nil {
+			d.Edits = fixEdits(n, p)
+		}
+	case len(p.Nearest) > 0:
+		d.Help = "similar names: " + strings.Join(p.Nearest, ", ")
+	}
+	if s.kernel != nil && !s.kernel.Exact() {
+		d.See = s.kernel.Set.Caveat
+	}
+	s.report.Add(d)
+}
+
+// fixWords writes lines of a fragment as fields of the configuration.
+func fixWords(lines []string) string {
+	fields := make([]string, 0, len(lines))
+	for _, l := range lines {
+		fields = append(fields, fieldOf(l))
+	}
+	return strings.Join(fields, ", ")
+}
+
+// fieldOf writes a line of a fragment as a field under kernel.config.
+func fieldOf(line string) string {
+	symbol, value := lineParts(line)
+	if text, ok := strings.CutPrefix(value, `"`); ok {
+		value = strings.TrimSuffix(text, `"`)
+	}
+	return fmt.Sprintf("%s: %q", symbol, value)
+}
+
+func lineParts(line string) (symbol, value string) {
+	if off, ok := strings.CutPrefix(line, "# CONFIG_"); ok {
+		return strings.TrimSuffix(off, " is not set"), "n"
+	}
+	symbol, value, _ = strings.Cut(strings.TrimPrefix(line, "CONFIG_"), "=")
+	return symbol, value
+}
+
+// fixEdits makes edits of the lines that make a request hold: the request's own
+// line is respelt, others are added beside it.
+func fixEdits(n *load.Node, p kconfig.Prediction) []diag.Edit {
+	var edits []diag.Edit
+	for _, l := range p.Fix {
+		symbol, _ := lineParts(l)
+		field := fieldOf(l)
+		if symbol == p.Symbol {
+			_, value, _ := strings.Cut(field, ": ")
+			edits = append(edits, diag.Edit{Kind: diag.ReplaceText, Pos: n.Pos, Text: value})
+			continue
+		}
+		edits = append(edits, diag.Edit{Kind: diag.AddField, Pos: n.Pos, Text: field})
+	}
+	return edits
+}
+
+func kconfigLost(s *subject) {
+	s.predictions(kconfig.Lost, func(p kconfig.Prediction, n *load.Node, path []string) {
+		if n == nil {
+			s.missed(p, n, path, "%s=%s, which this field needs, is dropped: %s", p.Symbol, p.Wanted, p.Cause)
+			return
+		}
+		s.missed(p, n, path, "%s=%s is dropped: %s", p.Symbol, p.Wanted, p.Cause)
+	})
+}
+
+func kconfigChanged(s *subject) {
+	s.predictions(kconfig.Changed, func(p kconfig.Prediction, n *load.Node, path []string) {
+		s.missed(p, n, path, "%s will not be %s: %s", p.Symbol, p.Wanted, p.Cause)
+	})
+}
+
+func kconfigUnknown(s *subject) {
+	s.predictions(kconfig.Unknown, func(p kconfig.Prediction, n *load.Node, path []string) {
+		s.missed(p, n, path, "%s is not among the facts of kernel %s", p.Symbol, s.Release.Kernel)
+	})
+}
+
+func kconfigSelected(s *subject) {
+	s.predictions(kconfig.Kept, func(p kconfig.Prediction, n *load.Node, path []string) {
+		if p.Note == "" || n == nil {
+			return
+		}
+		d := s.diagnostic(n, path, "the line for %s counts for nothing: %s", p.Symbol, p.Note)
+		s.report.Add(d)
+	})
+}
+
+// maxNamed bounds how many side effects a message names.
+const maxNamed = 8
+
+func kconfigEffect(s *subject) {
+	if s.kernel == nil || len(s.Kernel.Config) == 0 {
+		return
+	}
+	var names []string
+	first := ""
+	for _, e := range s.kernel.Effects() {
+		if s.expected(e) {
+			continue
+		}
+		if first == "" {
+			first = e.Symbol + " was " + e.Before + ": " + e.Cause
+		}
+		names = append(names, e.Symbol)
+	}
+	if len(names) == 0 {
+		return
+	}
+	n, path := s.Node.At("kernel", "config"), at("kernel", "config")
+	severity := s.rule.Severity
+	if s.realtime() {
+		// A real-time kernel is asked for, and this is its price: worth knowing,
+		// nobody's mistake.
+		n, path, severity = s.Node.At("kernel", "preempt"), at("kernel", "preempt"), diag.Info
+	}
+	if n == nil {
+		return // another field implies all of it
+	}
+	list := strings.Join(names[:min(len(names), maxNamed)], ", ")
+	if more := len(names) - maxNamed; more > 0 {
+		list += fmt.Sprintf(" and %d more", more)
+	}
+	d := s.diagnostic(n, path, "options change that nobody asked about: %s", list)
+	d.Severity, d.Got = severity, first
+	if len(names) == 1 {
+		d.Message = "an option changes that nobody asked about: " + first
+		d.Got = ""
+		// The line that takes its place is where the user can act.
+		for _, f := range s.Node.At("kernel", "config").Members() {
+			if strings.Contains(first, "choice: "+f.Name+" takes its place") {
+				d.Pos, d.Path = f.Value.Pos, s.path(append(path, f.Name))
+			}
+		}
+	}
+	s.report.Add(d)
+}
+
+func (s *subject) realtime() bool {
+	p := s.Node.At("kernel", "preempt")
+	return p != nil && p.Text == "rt"
+}
+
+// expected tells whether a side effect is what the request means.
+func (s *subject) expected(e kconfig.Effect) bool {
+	switch e.Symbol {
+	case "NO_HZ_IDLE", "TICK_CPU_ACCOUNTING":
+		return s.on("NO_HZ_FULL") // the same choice, and what full dynticks replace
+	case "PREEMPT", "PREEMPT_VOLUNTARY", "PREEMPT_NONE":
+		// Asked for by name, the model is no surprise. As an option, it takes
+		// away preemption from people who wanted more of it.
+		return s.Node.At("kernel", "preempt") != nil
+	}
+	if e.Before == "m" && e.After == "y" {
+		return true // nothing is lost
+	}
+	if strings.Contains(e.Cause, "which a requested line turns off") {
+		return true // goes with what is switched off by name
+	}
+	return strings.HasPrefix(e.Cause, "choice: ") && strings.HasSuffix(e.Cause, "takes its place")
+}

@@ -1,0 +1,504 @@
+package check
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/yoctune/yoctune/compiler/diag"
+	"github.com/yoctune/yoctune/compiler/kconfig"
+	"github.com/yoctune/yoctune/compiler/load"
+)
+
+// The rules of this file hold what the configuration sets while the device runs
+// against the kernel that will be there.
+func needRules() []Rule {
+	return []Rule{
+		{
+			ID: "governor-config", Severity: diag.Error,
+			Title: "the kernel does not have the cpufreq governor",
+			Cause: "A governor is an option of the kernel; one that is off is no governor to choose, and the write fails on the device.",
+			Fix:   "switch the governor on in kernel.config, or choose another",
+			Wrong: `{cpu: governor: "powersave", kernel: config: CPU_FREQ_GOV_POWERSAVE: "n"}`,
+			Right: `{cpu: governor: "powersave", kernel: config: CPU_FREQ_GOV_POWERSAVE: "y"}`,
+			See:   "drivers/cpufreq/Kconfig",
+			run:   governorConfig,
+		},
+		{
+			ID: "iosched-config", Severity: diag.Error,
+			Title: "the kernel does not have the I/O scheduler",
+			Cause: "Schedulers are options of the kernel; one that is off is refused with EINVAL, and the device keeps the scheduler it had. Linux 4.9 knows none of these names: they came with 4.11 and 4.12.",
+			Fix:   "switch it on in kernel.config, or choose another",
+			Wrong: `{storage: "mmcblk*": scheduler: "kyber", kernel: config: MQ_IOSCHED_KYBER: "n"}`,
+			Right: `storage: "mmcblk*": scheduler: "kyber"`,
+			See:   "block/Kconfig.iosched",
+			run:   ioschedConfig,
+		},
+		{
+			ID: "tcp-cc-config", Severity: diag.Error,
+			Title: "the kernel does not have the congestion control",
+			Cause: "The sysctl takes the name of an algorithm that is built in or a module; any other name fails with ENOENT, and the device stays on cubic.",
+			Fix:   "switch the algorithm on in kernel.config",
+			Wrong: `sysctl: "net.ipv4.tcp_congestion_control": "vegas"`,
+			Right: `{kernel: config: {TCP_CONG_ADVANCED: "y", TCP_CONG_VEGAS: "y"}, sysctl: "net.ipv4.tcp_congestion_control": "vegas"}`,
+			See:   "net/ipv4/Kconfig",
+			run:   congestionConfig,
+		},
+		{
+			ID: "tcp-bbr-fq", Severity: diag.Error,
+			Title: "BBR without fq on Linux 4.9",
+			Cause: "Before Linux 4.13 BBR has no pacing of its own and relies on the fq queue; without it, it floods the link.",
+			Fix:   `set sysctl "net.core.default_qdisc": "fq", and NET_SCH_FQ`,
+			Wrong: `{board: "agx-xavier", release: "kirkstone-l4t-r32.7.x", kernel: config: {TCP_CONG_ADVANCED: "y", TCP_CONG_BBR: "y"}, sysctl: "net.ipv4.tcp_congestion_control": "bbr"}`,
+			Right: `{board: "agx-xavier", release: "kirkstone-l4t-r32.7.x", kernel: config: {TCP_CONG_ADVANCED: "y", TCP_CONG_BBR: "y", NET_SCH_FQ: "y"}, sysctl: {"net.ipv4.tcp_congestion_control": "bbr", "net.core.default_qdisc": "fq"}}`,
+			See:   "net/ipv4/tcp_bbr.c of Linux 4.9",
+			run:   bbrNeedsFQ,
+		},
+		{
+			ID: "default-qdisc", Severity: diag.Error,
+			Title: "the kernel does not have the queueing discipline",
+			Cause: "net.core.default_qdisc takes the name of a discipline that is built in or a module; any other fails with ENOENT. Only interfaces that come up later get it.",
+			Fix:   "switch the discipline on in kernel.config",
+			Wrong: `sysctl: "net.core.default_qdisc": "fq"`,
+			Right: `{kernel: config: NET_SCH_FQ: "y", sysctl: "net.core.default_qdisc": "fq"}`,
+			See:   "net/sched/Kconfig",
+			run:   qdiscConfig,
+		},
+		{
+			ID: "module-autoload", Severity: diag.Error,
+			Title: "a setting needs a module that is not in the image",
+			Cause: "An option built as a module is a package of its own, which nothing puts into the image; what the setting names is then not there.",
+			Fix:   "load the module, which also installs its package",
+			Wrong: `{kernel: config: IOSCHED_BFQ: "m", storage: "mmcblk*": scheduler: "bfq"}`,
+			Right: `{kernel: config: IOSCHED_BFQ: "m", storage: "mmcblk*": scheduler: "bfq", modules: bfq: "load"}`,
+			See:   "oe-core kernel-module-split.bbclass",
+			run:   moduleAutoload,
+		},
+		{
+			ID: "thp-config", Severity: diag.Error,
+			Title: "the kernel has no transparent huge pages",
+			Cause: "Without TRANSPARENT_HUGEPAGE there is no /sys/kernel/mm/transparent_hugepage. A real-time kernel of 5.15 takes the option away.",
+			Fix:   "remove the setting, or switch the option on",
+			Wrong: `{kernel: preempt: "rt", memory: thp: "madvise"}`, Right: `{kernel: preempt: "rt"}`,
+			See: "mm/Kconfig",
+			run: thpConfig,
+		},
+		{
+			ID: "thp-always", Severity: diag.Warning,
+			Title: "transparent huge pages for everything on a small memory",
+			Cause: "khugepaged then promotes memory of every process; CPU and GPU share the memory of a Jetson, and a device of 16 GiB or less runs out of contiguous pieces, which NvMap needs.",
+			Fix:   `use "madvise": programs that profit ask for it`,
+			Wrong: `memory: thp: "always"`, Right: `memory: thp: "madvise"`,
+			See: "Documentation/admin-guide/mm/transhuge.rst",
+			run: thpAlways,
+		},
+		{
+			ID: "ksm-config", Severity: diag.Error,
+			Title: "the kernel cannot merge pages",
+			Cause: "Without KSM=y there is no /sys/kernel/mm/ksm; the option is a bool, so that =m switches it off.",
+			Fix:   `set KSM: "y"`,
+			Wrong: `{memory: ksm: true, kernel: config: KSM: "n"}`, Right: `memory: ksm: true`,
+			See: "mm/Kconfig",
+			run: ksmConfig,
+		},
+		{
+			ID: "hugepages-config", Severity: diag.Error,
+			Title: "the kernel cannot reserve huge pages",
+			Cause: "Without HUGETLBFS there is no /sys/kernel/mm/hugepages, and hugepages= is ignored.",
+			Fix:   `set HUGETLBFS: "y"`,
+			Wrong: `{memory: hugepages: "2MiB": 64, kernel: config: HUGETLBFS: "n"}`, Right: `memory: hugepages: "2MiB": 64`,
+			See: "fs/Kconfig",
+			run: hugepagesConfig,
+		},
+		{
+			ID: "zram-config", Severity: diag.Error,
+			Title: "the kernel has no compressed swap device",
+			Cause: "memory.zram needs ZRAM and SWAP in the kernel.",
+			Fix:   `set ZRAM: "m"`,
+			Wrong: `{memory: zram: "1GiB", kernel: config: ZRAM: "n"}`, Right: `memory: zram: "1GiB"`,
+			See: "drivers/block/zram/Kconfig",
+			run: zramConfig,
+		},
+		{
+			ID: "zram-algo", Severity: diag.Error,
+			Title: "the kernel cannot compress with the algorithm",
+			Cause: "zram lists algorithms that it cannot use: the write fails with EINVAL when the kernel lacks the compressor, which yoctune asks for with the algorithm.",
+			Fix:   "choose another algorithm, or leave it to the kernel",
+			Wrong: `{board: "agx-xavier", release: "kirkstone-l4t-r32.7.x", memory: zram: {size: "1GiB", algorithm: "zstd"}}`,
+			Right: `{board: "agx-xavier", release: "kirkstone-l4t-r32.7.x", memory: zram: {size: "1GiB", algorithm: "lz4"}}`,
+			See:   "drivers/block/zram/zcomp.c",
+			run:   zramAlgo,
+		},
+		{
+			ID: "zram-zswap", Severity: diag.Warning,
+			Title: "swap is compressed twice",
+			Cause: "zswap compresses pages on their way to swap; with zram behind it they are compressed again.",
+			Fix:   "use one of them",
+			Wrong: `{memory: zram: "1GiB", kernel: {args: "zswap.enabled": 1, config: {FRONTSWAP: "y", ZSWAP: "y"}}}`, Right: `memory: zram: "1GiB"`,
+			See: "Documentation/admin-guide/mm/zswap.rst",
+			run: zramZswap,
+		},
+		{
+			ID: "zram-nvzramconfig", Severity: diag.Error,
+			Title: "two services set up zram0",
+			Cause: "L4T's nvzramconfig and memory.zram make the same device; whichever comes second fails with EBUSY.",
+			Fix:   "remove one of them",
+			Wrong: `{memory: zram: "1GiB", services: "nvzramconfig.service": enable: true}`,
+			Right: `{memory: zram: "1GiB", services: "nvzramconfig.service": enable: false}`,
+			See:   "nvzramconfig of the BSP",
+			run:   zramNVZRAM,
+		},
+		{
+			ID: "rt-group-sched", Severity: diag.Error,
+			Title: "the kernel refuses real-time priorities to services",
+			Cause: "With RT_GROUP_SCHED every control group but the root starts with a real-time budget of 0: sched_setscheduler fails with EPERM in each service. NVIDIA's r35 configuration has it on.",
+			Fix:   `set RT_GROUP_SCHED: "n"`,
+			Wrong: `{board: "agx-orin-64gb", release: "kirkstone", services: "a.service": {exec: ["/usr/bin/a"], scheduling: "fifo", priority: 50}}`,
+			Right: `{board: "agx-orin-64gb", release: "kirkstone", kernel: config: RT_GROUP_SCHED: "n", services: "a.service": {exec: ["/usr/bin/a"], scheduling: "fifo", priority: 50}}`,
+			See:   "Documentation/scheduler/sched-rt-group.rst",
+			run:   rtGroupSched,
+		},
+		{
+			ID: "cgroup-memory-config", Severity: diag.Error,
+			Title: "the kernel does not limit memory by control group",
+			Cause: "memoryMax needs MEMCG; without it systemd ignores the limit.",
+			Fix:   `set MEMCG: "y"`,
+			Wrong: `{kernel: config: MEMCG: "n", services: "a.service": {exec: ["/usr/bin/a"], memoryMax: "64MiB"}}`,
+			Right: `services: "a.service": {exec: ["/usr/bin/a"], memoryMax: "64MiB"}`,
+			See:   "init/Kconfig; systemd.resource-control(5)",
+			run:   memoryControl,
+		},
+		{
+			ID: "cgroup-v2", Severity: diag.Error,
+			Title: "the kernel's control groups are too old",
+			Cause: "Limits and slices of services use the unified hierarchy. Linux 4.9 has no cpu and cpuset controllers there (4.15 and 5.0), and containers fail on it for want of device programs.",
+			Fix:   `pin the service itself with cpus, and boot with kernel: args: "systemd.unified_cgroup_hierarchy": 0 where it needs limits`,
+			Wrong: `{board: "nano-4gb", release: "kirkstone-l4t-r32.7.x", services: "a.service": {exec: ["/usr/bin/a"], memoryMax: "1GiB"}}`,
+			Right: `{board: "nano-4gb", release: "kirkstone-l4t-r32.7.x", kernel: args: "systemd.unified_cgroup_hierarchy": 0, services: "a.service": {exec: ["/usr/bin/a"], memoryMax: "1GiB"}}`,
+			See:   "Documentation/cgroup-v2.txt of Linux 4.9",
+			run:   cgroupV2,
+		},
+		{
+			ID: "cpuset-controller", Severity: diag.Error,
+			Title: "the kernel does not keep slices to their cores",
+			Cause: "A slice with isolated cores uses AllowedCPUs=, which needs CPUSETS; without it systemd ignores the line.",
+			Fix:   `set CPUSETS: "y"`,
+			Wrong: `{cpu: isolate: [4, 5], kernel: config: CPUSETS: "n", services: "a.service": {exec: ["/usr/bin/a"], slice: "work"}}`,
+			Right: `{cpu: isolate: [4, 5], services: "a.service": {exec: ["/usr/bin/a"], slice: "work"}}`,
+			See:   "systemd.resource-control(5)",
+			run:   cpusetControl,
+		},
+	}
+}
+
+// lacks tells that the kernel will not have an option. It is false where the
+// facts cannot tell, and where the configuration asks for the option: what
+// becomes of that, the kconfig rules say.
+func (s *subject) lacks(symbol string) bool {
+	switch {
+	case s.kernel == nil, s.on(symbol):
+		return false
+	case s.off(symbol):
+		return true
+	}
+	return s.kernel.Exact() && !s.kernel.On(symbol)
+}
+
+// knob is a choice among things that the kernel may have.
+type knob struct {
+	n      *load.Node
+	path   []string
+	symbol string // option that brings it
+	module string // its name where the option is m
+	up     int    // levels from n to the target's own fields
+}
+
+func (s *subject) governor() []knob {
+	g := s.Node.At("cpu", "governor")
+	if g == nil {
+		return nil
+	}
+	return []knob{{g, at("cpu", "governor"), "CPU_FREQ_GOV_" + strings.ToUpper(g.Text), "cpufreq_" + g.Text, 1}}
+}
+
+func (s *subject) schedulers() []knob {
+	var all []knob
+	for _, f := range s.Node.Get("storage").Members() {
+		n := f.Value.Get("scheduler")
+		if n == nil {
+			continue
+		}
+		k := knob{n: n, path: at("storage", f.Name, "scheduler"), up: 2}
+		switch n.Text {
+		case "mq-deadline":
+			k.symbol, k.module = "MQ_IOSCHED_DEADLINE", "mq-deadline"
+		case "kyber":
+			k.symbol, k.module = "MQ_IOSCHED_KYBER", "kyber-iosched"
+		case "bfq":
+			k.symbol, k.module = "IOSCHED_BFQ", "bfq"
+		default:
+			continue
+		}
+		all = append(all, k)
+	}
+	return all
+}
+
+// named is a knob whose value names an option below a prefix.
+func (s *subject) named(key, prefix, module string, always ...string) []knob {
+	n := s.Node.At("sysctl", key)
+	if n == nil || n.Kind != load.String || slices.Contains(always, n.Text) {
+		return nil
+	}
+	return []knob{{n, at("sysctl", key), prefix + strings.ToUpper(n.Text), module + n.Text, 1}}
+}
+
+func (s *subject) congestion() []knob {
+	return s.named("net.ipv4.tcp_congestion_control", "TCP_CONG_", "tcp_", "reno")
+}
+
+func (s *subject) qdisc() []knob {
+	return s.named("net.core.default_qdisc", "NET_SCH_", "sch_", "pfifo_fast", "pfifo", "bfifo", "noqueue", "mq")
+}
+
+// require reports a knob whose option the kernel lacks.
+func (s *subject) require(k knob, format string, args ...any) {
+	if !s.lacks(k.symbol) {
+		return
+	}
+	d := s.diagnostic(k.n, k.path, format, args...)
+	d.Got = k.n.Show()
+	if s.off(k.symbol) {
+		d.Related = []diag.Related{{Pos: s.Pos("kernel", "config", k.symbol), Message: "switched off here"}}
+		d.Help = "remove it, or choose another"
+	} else if _, known := s.kernel.Value(k.symbol); known {
+		d.Help = "add kernel: config: " + k.symbol + `: "y"`
+		d.Edits = []diag.Edit{{Kind: diag.AddField, Pos: k.n.Pos, Up: k.up, Text: "kernel: config: " + k.symbol + `: "y"`}}
+	} else {
+		d.Help = "kernel " + s.Release.Kernel + " has no such option"
+	}
+	s.report.Add(d)
+}
+
+func governorConfig(s *subject) {
+	for _, k := range s.governor() {
+		s.require(k, "governor %q is not in the kernel: %s is off", k.n.Text, k.symbol)
+	}
+}
+
+func ioschedConfig(s *subject) {
+	for _, k := range s.schedulers() {
+		if s.Release.Kernel == "4.9" {
+			s.tell(k.symbol)
+			s.finding(k.n, k.path, k.n.Show(), "leave the scheduler to the kernel, whose default there is cfq", "Linux 4.9 has no scheduler %q", k.n.Text)
+			continue
+		}
+		s.require(k, "scheduler %q is not in the kernel: %s is off", k.n.Text, k.symbol)
+	}
+}
+
+func congestionConfig(s *subject) {
+	for _, k := range s.congestion() {
+		if k.n.Text != "bbr" { // tcp-cc-bbr knows more
+			s.require(k, "congestion control %q is not in the kernel: %s is off", k.n.Text, k.symbol)
+		}
+	}
+}
+
+func qdiscConfig(s *subject) {
+	for _, k := range s.qdisc() {
+		s.require(k, "queueing discipline %q is not in the kernel: %s is off", k.n.Text, k.symbol)
+	}
+}
+
+func bbrNeedsFQ(s *subject) {
+	cc, q := s.Node.At("sysctl", "net.ipv4.tcp_congestion_control"), s.Node.At("sysctl", "net.core.default_qdisc")
+	if s.Release.Kernel == "4.9" && cc != nil && cc.Text == "bbr" && (q == nil || q.Text != "fq") {
+		s.finding(cc, at("sysctl", "net.ipv4.tcp_congestion_control"), cc.Show(), "", "bbr on Linux 4.9 needs the fq queue to pace it")
+	}
+}
+
+func moduleAutoload(s *subject) {
+	if s.kernel == nil {
+		return
+	}
+	for _, k := range slices.Concat(s.governor(), s.schedulers(), s.congestion(), s.qdisc()) {
+		o, asked := s.config(k.symbol)
+		v := o.Value
+		if !asked {
+			if !s.kernel.Exact() {
+				continue
+			}
+			v, _ = s.kernel.Value(k.symbol)
+		}
+		if v != "m" || s.loads(k.module) {
+			continue
+		}
+		field := "modules: " + load.PathOf("", k.module) + `: "load"`
+		d := s.diagnostic(k.n, k.path, "%s is a module, and nothing puts %s into the image", k.symbol, k.module)
+		d.Help = "add " + field
+		d.Edits = []diag.Edit{{Kind: diag.AddField, Pos: k.n.Pos, Up: k.up, Text: field}}
+		s.report.Add(d)
+	}
+}
+
+// loads tells whether a module is loaded at boot, or its package installed.
+func (s *subject) loads(module string) bool {
+	same := func(name string) bool {
+		return strings.ReplaceAll(name, "-", "_") == strings.ReplaceAll(module, "-", "_")
+	}
+	for _, m := range s.Modules {
+		if m.Action == "load" && same(m.Name) {
+			return true
+		}
+	}
+	for _, p := range s.Packages {
+		if p.Action == "install" && (p.Name == "kernel-modules" || same(strings.TrimPrefix(p.Name, "kernel-module-"))) {
+			return true
+		}
+	}
+	return false
+}
+
+func thpConfig(s *subject) {
+	for _, field := range []string{"thp", "thpDefrag"} {
+		n := s.Node.At("memory", field)
+		if n == nil || !s.lacks("TRANSPARENT_HUGEPAGE") {
+			continue
+		}
+		message := "the kernel has no transparent huge pages"
+		if s.realtime() {
+			message += ": PREEMPT_RT takes them away"
+		}
+		s.finding(n, at("memory", field), n.Show(), "", "%s", message)
+		return
+	}
+}
+
+// smallMemory is where transparent huge pages for all do more harm than good.
+const smallMemory = 16 << 30
+
+func thpAlways(s *subject) {
+	if n := s.Node.At("memory", "thp"); n != nil && n.Text == "always" && s.Board.RAMBytes <= smallMemory {
+		s.finding(n, at("memory", "thp"), n.Show(), "", "transparent huge pages always, on %d MiB that CPU and GPU share", s.Board.RAMBytes>>20)
+	}
+}
+
+func ksmConfig(s *subject) {
+	if n := s.Node.At("memory", "ksm"); n != nil && n.True && s.lacks("KSM") {
+		s.finding(n, at("memory", "ksm"), n.Show(), "", "the kernel cannot merge pages: KSM is off")
+	}
+}
+
+func hugepagesConfig(s *subject) {
+	n, path := s.Node.At("memory", "hugepages"), at("memory", "hugepages")
+	if n == nil {
+		n, path = s.Node.At("kernel", "args", "hugepages"), at("kernel", "args", "hugepages")
+	}
+	if n != nil && s.lacks("HUGETLBFS") {
+		s.finding(n, path, "", "", "the kernel cannot reserve huge pages: HUGETLBFS is off")
+	}
+}
+
+func zramConfig(s *subject) {
+	if s.ZRAM == nil {
+		return
+	}
+	for _, symbol := range []string{"ZRAM", "SWAP"} {
+		if s.lacks(symbol) {
+			s.finding(nil, at("memory", "zram"), "", `set `+symbol+`: "y"`, "the kernel has no compressed swap: %s is off", symbol)
+			return
+		}
+	}
+}
+
+func zramAlgo(s *subject) {
+	if s.ZRAM == nil || s.ZRAM.Algorithm == "" || s.kernel == nil {
+		return
+	}
+	symbol := s.Compressor(s.ZRAM.Algorithm)
+	n, path := s.Node.At("memory", "zram", "algorithm"), at("memory", "zram", "algorithm")
+	if s.off(symbol) {
+		s.finding(n, path, n.Show(), "remove "+symbol+": \"n\"", "zram cannot use %s: %s is off", n.Text, symbol)
+		return
+	}
+	if !s.kernel.Exact() || s.Node.At("kernel", "config", symbol) != nil {
+		return // kconfig-lost says what becomes of it
+	}
+	for _, p := range s.kernel.Predictions() {
+		if p.Symbol == symbol && p.Outcome != kconfig.Kept && s.tell(symbol) {
+			s.finding(n, path, n.Show(), "", "zram cannot use %s: %s", n.Text, p.Cause)
+		}
+	}
+}
+
+func zramZswap(s *subject) {
+	n := s.Node.At("kernel", "args", "zswap.enabled")
+	if s.ZRAM != nil && n != nil && !s.lacks("ZSWAP") && (n.Text == "1" || n.Text == "Y" || n.Text == "y" || n.True) {
+		s.finding(n, at("kernel", "args", "zswap.enabled"), n.Show(), "", "zswap compresses what zram compresses again")
+	}
+}
+
+func zramNVZRAM(s *subject) {
+	n := s.Node.At("services", "nvzramconfig.service")
+	if s.ZRAM != nil && n != nil && n.Get("enable") != nil && n.Get("enable").True {
+		s.finding(n, at("services", "nvzramconfig.service"), "", "", "nvzramconfig and memory.zram make the same device")
+	}
+}
+
+func rtGroupSched(s *subject) {
+	if s.kernel == nil || s.off("RT_GROUP_SCHED") {
+		return
+	}
+	for _, svc := range s.Services {
+		if svc.Scheduling != "fifo" && svc.Scheduling != "rr" {
+			continue
+		}
+		if !s.on("RT_GROUP_SCHED") && (!s.kernel.Exact() || !s.kernel.On("RT_GROUP_SCHED")) {
+			return
+		}
+		n := s.Node.At("services", svc.Name, "scheduling")
+		d := s.diagnostic(n, at("services", svc.Name, "scheduling"), "the kernel refuses %s to services: RT_GROUP_SCHED is on", svc.Scheduling)
+		d.Help = `add kernel: config: RT_GROUP_SCHED: "n"`
+		d.Edits = []diag.Edit{{Kind: diag.AddField, Pos: n.Pos, Up: 2, Text: `kernel: config: RT_GROUP_SCHED: "n"`}}
+		s.report.Add(d)
+		return
+	}
+}
+
+func memoryControl(s *subject) {
+	for _, svc := range s.Services {
+		if n := s.Node.At("services", svc.Name, "memoryMax"); n != nil && s.lacks("MEMCG") {
+			s.finding(n, at("services", svc.Name, "memoryMax"), "", "", "memory limits need MEMCG, which is off")
+			return
+		}
+	}
+}
+
+func cgroupV2(s *subject) {
+	if s.Release.Kernel != "4.9" {
+		return
+	}
+	legacy := s.Node.At("kernel", "args", "systemd.unified_cgroup_hierarchy")
+	isLegacy := legacy != nil && (legacy.Text == "0" || legacy.Text == "no")
+	for _, svc := range s.Services {
+		n := s.Node.At("services", svc.Name)
+		if m := n.Get("memoryMax"); m != nil && !isLegacy {
+			s.finding(m, at("services", svc.Name, "memoryMax"), "", "", "limits of services do not work with the unified hierarchy of Linux 4.9")
+		}
+		if sl := n.Get("slice"); sl != nil && len(s.Isolated()) > 0 {
+			s.finding(sl, at("services", svc.Name, "slice"), sl.Show(), "give the service its cores with cpus", "Linux 4.9 cannot keep a slice to cores")
+		}
+	}
+}
+
+func cpusetControl(s *subject) {
+	if len(s.Isolated()) == 0 || s.Release.Kernel == "4.9" {
+		return
+	}
+	for _, svc := range s.Services {
+		if n := s.Node.At("services", svc.Name, "slice"); n != nil && s.lacks("CPUSETS") {
+			s.finding(n, at("services", svc.Name, "slice"), n.Show(), "", "the slice cannot be kept to its cores: CPUSETS is off")
+			return
+		}
+	}
+}

@@ -1,0 +1,225 @@
+// Package forecast answers for the kernel of a target: what becomes of the
+// options that the configuration asks for, and what any other option will be.
+//
+// Evaluating a kernel costs more than all the rest of a build together. So it
+// happens only when somebody asks, once for targets that ask for the same, and
+// the answers are kept in the user's cache for the next run. The cache is a
+// convenience: whatever is wrong with it, the kernel is evaluated again.
+package forecast
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"os"
+	"sync"
+
+	"github.com/yoctune/yoctune/compiler/kconfig"
+	"github.com/yoctune/yoctune/schema/facts/kernel"
+)
+
+// Book holds the kernels that one run of the program has asked about. It is
+// safe for concurrent use.
+type Book struct {
+	cache   store
+	mu      sync.Mutex
+	kernels map[string]*Kernel
+	facts   map[string]*kconfig.Facts
+}
+
+// NewBook returns a book that keeps its answers in a folder; "" keeps none.
+func NewBook(dir string) *Book {
+	return &Book{cache: store{dir: dir}, kernels: map[string]*Kernel{}, facts: map[string]*kconfig.Facts{}}
+}
+
+// Kernel is a kernel line such as "5.15" with the options asked for on top of
+// its base configuration.
+type Kernel struct {
+	// Set says what the facts were read from.
+	Set kernel.Set
+
+	book  *Book
+	lines []kconfig.Line
+	key   string
+	said  answers
+	read  bool           // said was looked up in the cache
+	facts *kconfig.Facts // nil until the kernel had to be evaluated
+	full  *kconfig.Report
+	fresh bool // said holds what the cache does not
+}
+
+// answers is what is known of a kernel; also the form in which it is kept.
+type answers struct {
+	Evaluated   bool                 `json:"evaluated"`
+	Predictions []kconfig.Prediction `json:"predictions"`
+	Effects     []kconfig.Effect     `json:"effects"`
+	// Values has the line of .config by symbol: "" when it has none, absent when
+	// the kernel has no such symbol.
+	Values map[string]string `json:"values"`
+}
+
+// absent marks a symbol that the kernel does not have.
+const absent = "-"
+
+// Open finds a kernel by its line and the options asked for. The error is
+// [kernel.ErrUnknown] for a line without facts.
+func (b *Book) Open(line string, asked []kconfig.Line) (*Kernel, error) {
+	set, ok := kernel.Find(line)
+	if !ok {
+		return nil, fmt.Errorf("%w: %q", kernel.ErrUnknown, line)
+	}
+	key := keyOf(line, asked)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if k := b.kernels[key]; k != nil {
+		return k, nil
+	}
+	k := &Kernel{Set: set, book: b, lines: asked, key: key}
+	b.kernels[key] = k
+	return k, nil
+}
+
+// keyOf names the question: the kernel, the facts, the program that answers,
+// and what is asked for.
+func keyOf(line string, asked []kconfig.Line) string {
+	h := sha256.New()
+	fmt.Fprintf(h, "%s\n%s\n", answerer(), line)
+	for _, l := range asked {
+		fmt.Fprintf(h, "%s=%s\n", l.Symbol, l.Value)
+	}
+	return hex.EncodeToString(h.Sum(nil)[:16])
+}
+
+// answerer identifies the running program: its facts and its evaluator are part
+// of its file. A program that cannot look at its own file answers for itself
+// only.
+func answerer() string {
+	path, err := os.Executable()
+	if err != nil {
+		return ""
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return ""
+	}
+	return fmt.Sprintf("%d %d", info.Size(), info.ModTime().UnixNano())
+}
+
+// Exact tells whether the facts are those of the tree that is built.
+func (k *Kernel) Exact() bool { return k.Set.Exactness == kernel.Exact }
+
+// Predictions says what becomes of each option asked for, in order.
+func (k *Kernel) Predictions() []kconfig.Prediction {
+	k.book.mu.Lock()
+	defer k.book.mu.Unlock()
+	k.look()
+	if !k.said.Evaluated {
+		k.evaluate()
+	}
+	return k.said.Predictions
+}
+
+// Effects lists what changes though nobody asked.
+func (k *Kernel) Effects() []kconfig.Effect {
+	k.book.mu.Lock()
+	defer k.book.mu.Unlock()
+	k.look()
+	if !k.said.Evaluated {
+		k.evaluate()
+	}
+	return k.said.Effects
+}
+
+// Value is what .config will say of an option: "y", "m", "n", a number or quoted
+// text; "" when it will not mention it. known is false when the kernel has no
+// such option, or cannot be evaluated.
+func (k *Kernel) Value(symbol string) (value string, known bool) {
+	k.book.mu.Lock()
+	defer k.book.mu.Unlock()
+	k.look()
+	v, ok := k.said.Values[symbol]
+	if !ok {
+		if k.full == nil {
+			k.evaluate()
+		}
+		if k.full == nil {
+			return "", false
+		}
+		v = absent
+		if _, known := k.facts.Lookup(symbol); known {
+			v, _ = k.full.Result.Get(symbol)
+		}
+		k.said.Values[symbol] = v
+		k.fresh = true
+	}
+	if v == absent {
+		return "", false
+	}
+	return v, true
+}
+
+// On tells whether an option will be y or m.
+func (k *Kernel) On(symbol string) bool {
+	v, _ := k.Value(symbol)
+	return v == "y" || v == "m"
+}
+
+// Off tells whether an option exists and will be neither.
+func (k *Kernel) Off(symbol string) bool {
+	_, known := k.Value(symbol)
+	return known && !k.On(symbol)
+}
+
+func (k *Kernel) look() {
+	if k.read {
+		return
+	}
+	k.read = true
+	raw, ok := k.book.cache.get(k.key)
+	if !ok || json.Unmarshal(raw, &k.said) != nil {
+		k.said = answers{}
+	}
+	// Places are not part of the question: the same line may have moved.
+	for i := range k.said.Predictions {
+		p := &k.said.Predictions[i]
+		p.File, p.Line = "", 0
+	}
+	if k.said.Values == nil {
+		k.said.Values = map[string]string{}
+	}
+}
+
+// evaluate is the expensive part. Facts that cannot be decoded are a damaged
+// program; a test decodes every kernel's.
+func (k *Kernel) evaluate() {
+	f := k.book.facts[k.Set.Name]
+	if f == nil {
+		var err error
+		if f, err = kconfig.Open(k.Set.Name); err != nil {
+			return
+		}
+		k.book.facts[k.Set.Name] = f
+	}
+	k.facts = f
+	k.full = f.PredictFragments(&kconfig.Config{Lines: k.lines})
+	k.said.Evaluated = true
+	k.said.Predictions, k.said.Effects = k.full.Predictions, k.full.Effects
+	k.fresh = true
+}
+
+// Save keeps what is new for the next run. Failing to is no fault of the run
+// that succeeded.
+func (b *Book) Save() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, k := range b.kernels {
+		if !k.fresh {
+			continue
+		}
+		if raw, err := json.Marshal(k.said); err == nil {
+			b.cache.put(k.key, raw)
+			k.fresh = false
+		}
+	}
+}
