@@ -234,7 +234,9 @@ func (c *Comparison) compare(root *os.Root, f emitters.File, owned map[string]en
 		case mine && !same && digest(was) != e.SHA256:
 			c.Conflicts = append(c.Conflicts, Conflict{f.Path, ErrEdited})
 		}
-		if same && info.Mode().Perm() == f.Mode.Perm() {
+		// Of a mode, a checkout keeps whether a file may be run; the rest is the
+		// umask of whoever checked the layer out.
+		if runnable := info.Mode().Perm()&0o111 != 0; same && runnable == (f.Mode.Perm()&0o111 != 0) {
 			c.Same++
 			return nil
 		}

@@ -175,3 +175,27 @@ func TestModesDoNotDependOnTheUmask(t *testing.T) {
 		}
 	}
 }
+
+// Git keeps the executable bit alone, so a checkout differs in the rest.
+func TestACheckoutUnderAnotherUmaskIsTheSameLayer(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "layer")
+	files := layer("a.conf", "x", "b.sh", "y")
+	files[1].Mode = 0o755
+	if err := write(t, out, false, files); err != nil {
+		t.Fatal(err)
+	}
+	for name, mode := range map[string]os.FileMode{"a.conf": 0o664, "b.sh": 0o775} {
+		if err := os.Chmod(filepath.Join(out, name), mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if c, err := Compare(out, files); err != nil || len(c.Actions) != 0 {
+		t.Errorf("it differs: %+v, %v", c, err)
+	}
+	if err := os.Chmod(filepath.Join(out, "b.sh"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if c, err := Compare(out, files); err != nil || len(c.Actions) != 1 {
+		t.Error("a script that lost its executable bit is no difference")
+	}
+}
