@@ -60,6 +60,30 @@ func TestAHostileValueAnywhereStopsTheLayerAndIsNamed(t *testing.T) {
 		{"mirror pattern", func(l *plan.Layer, _ *plan.Target) { l.Build.Premirrors[0].Pattern = "a b" }, "", "build.downloads.mirrors.first"},
 		{"hash server", func(l *plan.Layer, _ *plan.Target) { l.Build.HashServe = "a\"" }, "", "build.hashserve.address"},
 		{"state folder", func(l *plan.Layer, _ *plan.Target) { l.Build.SStateDir = "${HOME}" }, "", "build.sstate.dir"},
+		{"mirror of one's own", func(l *plan.Layer, _ *plan.Target) { l.Build.OwnMirror = "https://h/;x=y" }, "", "build.downloads.own"},
+		{"host of sources", func(l *plan.Layer, _ *plan.Target) { l.Build.Hosts = []string{"*.example.com", "a b"} }, "", "build.downloads.hosts"},
+		{"recipe with jobs of its own", func(l *plan.Layer, _ *plan.Target) {
+			l.Build.RecipeJobs = []plan.RecipeJobs{{Recipe: "a:append", Jobs: 1}}
+		}, "", "build.parallel.recipes.a:append"},
+		{"recipe that keeps its work", func(l *plan.Layer, _ *plan.Target) { l.Build.RmWorkExclude = []string{"a b"} }, "", "build.rmWorkExclude"},
+		{"image feature", func(l *plan.Layer, _ *plan.Target) { l.Build.ImageFeatures = []string{`a"`} }, "", "build.image.features"},
+		{"package format", func(l *plan.Layer, _ *plan.Target) { l.Build.PackageFormat = `i"` }, "", "build.format"},
+		{"variable's name", func(l *plan.Layer, _ *plan.Target) {
+			l.Build.Variables = []plan.Variable{{Name: "A[noexec]", Value: "1"}}
+		}, "", "build.variables.A[noexec]"},
+		{"variable's value", func(l *plan.Layer, _ *plan.Target) {
+			l.Build.Variables = []plan.Variable{{Name: "A", Value: "a\nB = 1"}}
+		}, "", "build.variables.A"},
+		{"collection", func(l *plan.Layer, _ *plan.Target) { l.Build.Optional[0].Collection = "../x" }, "", "build.optional.../x"},
+		{"collection that ends its word", func(l *plan.Layer, _ *plan.Target) { l.Build.Optional[0].Collection = "a:b" }, "", "build.optional.a:b"},
+		{"optional package", func(l *plan.Layer, _ *plan.Target) { l.Build.Optional[0].Packages[0] = `x"` }, "", "build.optional.openembedded-layer"},
+		{"image for kas", func(l *plan.Layer, _ *plan.Target) { l.Build.Kas.Image = "a\nb: c" }, "", "build.kas.image"},
+		{"hash server's checkout", func(l *plan.Layer, _ *plan.Target) { l.Build.HashServer.BitBake = "/a/../b c" }, "", "build.hashserve.server"},
+		{"hash server's address", func(l *plan.Layer, _ *plan.Target) { l.Build.HashServer.Listen = ":1\x1b" }, "", "build.hashserve.server"},
+		{"model", func(_ *plan.Layer, t *plan.Target) { t.Models[1].URI += ";name=x" }, "line-camera", "pipelines.door.stages.read"},
+		{"model of the build machine", func(_ *plan.Layer, t *plan.Target) { t.Models[0].URI = "file:///a/../b" }, "line-camera", "pipelines.door.stages.count"},
+		{"model without a digest", func(_ *plan.Layer, t *plan.Target) { t.Models[1].SHA256 = "" }, "line-camera", "pipelines.door.stages.read"},
+		{"model's digest", func(_ *plan.Layer, t *plan.Target) { t.Models[1].SHA256 = "../x" }, "line-camera", "pipelines.door.stages.read"},
 		{"artefact", func(l *plan.Layer, _ *plan.Target) { l.Runtime.Files[0].URI += ";protocol=ssh" }, "", "runtime.manifest"},
 		{"artefact's digest", func(l *plan.Layer, _ *plan.Target) { l.Runtime.Files[0].SHA256 = "x" }, "", "runtime.manifest"},
 		{"missing artefact", func(l *plan.Layer, _ *plan.Target) { l.Runtime.Files = nil }, "", "runtime.manifest"},

@@ -6,6 +6,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -141,6 +142,10 @@ func Vision(t testing.TB) *plan.Layer {
 			{ID: "nvme*", Name: "nvme*", Scheduler: "none", ReadKiB: 4096, Requests: 256, RQ: 2},
 		},
 		ZRAM: &plan.ZRAM{Bytes: 2 << 30, Algorithm: "lz4"},
+		Models: []plan.ModelFile{
+			{ID: "pipelines.door.stages.count", URI: "file:///srv/models/count.onnx", SHA256: strings.Repeat("d", 64)},
+			{ID: "pipelines.door.stages.read", URI: "https://models.example.com/door/read.onnx", SHA256: strings.Repeat("e", 64)},
+		},
 		Origins: plan.Origins{
 			"kernel.args.isolcpus": at(20), "kernel.args.nohz_full": at(20), "kernel.args.rcu_nocbs": at(20),
 			"kernel.config.HZ": at(22), "kernel.config.TCP_CONG_BBR": at(23), "kernel": at(21),
@@ -186,6 +191,9 @@ func Vision(t testing.TB) *plan.Layer {
 				{ID: "first", Pattern: `https?://.*/.*`, URL: "https://dl.example.com/all/"},
 				{ID: "second", URL: "file:///srv/downloads/"},
 			},
+			HashServer: &plan.HashServer{BitBake: "/srv/bitbake", Listen: "ws://:8686", Upstream: "wss://hash.example.com/ws", ReadOnly: true},
+			Optional:   []plan.Optional{{Collection: "openembedded-layer", Packages: []string{"htop", "nvme-cli"}}},
+			Kas:        &plan.Kas{Image: "core-image-base", Distro: "nodistro", Folder: "layers/vision"},
 		},
 		Suppressed: []plan.Suppression{{Rule: "tcp-cc-bbr", Reason: "the module is built in | on purpose"}},
 		Runtime:    runtime("prebuilt"),

@@ -4,9 +4,11 @@
 package models
 
 import (
+	"cmp"
 	_ "embed"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/yoctune/yoctune/emitters"
@@ -64,6 +66,8 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 				data.All = append(data.All, f)
 			}
 		}
+		// What is fetched first, as oelint wants it.
+		slices.SortStableFunc(m.Files, func(a, b file) int { return cmp.Compare(min(len(a.Local), 1), min(len(b.Local), 1)) })
 		data.Machines = append(data.Machines, m)
 	}
 	if len(data.Machines) == 0 {

@@ -35,7 +35,6 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 		if err != nil {
 			return nil, err
 		}
-		f.Origins = append(f.Origins, emitters.Ref{ID: "build.optional." + o.Collection})
 		files = append(files, f)
 	}
 	return files, nil

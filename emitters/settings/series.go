@@ -93,8 +93,8 @@ func shared(b plan.Build, r release.Release) error {
 // trusted is bitbake's reading of BB_ALLOWED_NETWORKS (lib/bb/fetch2/__init__.py).
 func trusted(host string, hosts []string) bool {
 	return slices.ContainsFunc(hosts, func(h string) bool {
-		domain, wild := strings.CutPrefix(h, "*")
-		return strings.EqualFold(host, h) || wild && strings.HasSuffix(strings.ToLower(host), strings.ToLower(domain))
+		domain, wild := strings.CutPrefix(h, "*.")
+		return strings.EqualFold(host, h) || wild && strings.HasSuffix("."+strings.ToLower(host), "."+strings.ToLower(domain))
 	})
 }
 
