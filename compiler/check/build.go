@@ -132,6 +132,9 @@ func (b *builder) releases() []release.Release {
 
 // local tells whether the builds start a hash equivalence server of their own.
 func (b *builder) local(r release.Release) bool {
+	if off := b.n.At("hashserve", "off"); off != nil && off.True {
+		return false
+	}
 	if a := b.n.At("hashserve", "address"); a != nil {
 		return a.Text == "auto"
 	}

@@ -33,7 +33,7 @@ func refuse(b plan.Build, r release.Release) error {
 	if b.HashOff && b.HashServe+b.HashUpstream+b.HashDatabase != "" {
 		return no("build.hashserve.off", "hash equivalence is off, so its other settings say nothing; leave one of the two out")
 	}
-	if err := shared(b, r); err != nil {
+	if err := reachable(b); err != nil {
 		return err
 	}
 	for _, f := range b.ImageFeatures {
@@ -55,20 +55,8 @@ func refuse(b plan.Build, r release.Release) error {
 	return nil
 }
 
-// shared looks at what mirrors need besides themselves.
-func shared(b plan.Build, r release.Release) error {
-	no := func(id, format string, args ...any) error {
-		return &emitters.Error{Emitter: "settings", Ref: emitters.Ref{ID: id}, Err: fmt.Errorf(format, args...)}
-	}
-	// A server that only this builder asks gives tasks other hashes than the
-	// builder that filled the mirror had.
-	private := b.HashServe == "auto" || b.HashServe == "" && r.HashServe == "auto"
-	for _, m := range b.SStateMirrors {
-		if private && b.HashUpstream == "" && !b.HashOff && !strings.HasPrefix(m.URL, "file://") {
-			return no("build.sstate.mirrors."+m.ID, "little of this mirror will match: the hash equivalence server of %s is the builder's own; "+
-				"add hashserve.upstream, the server of those who fill the mirror, or hashserve: off: true", r.Name)
-		}
-	}
+// reachable finds a mirror that the hosts sources may come from leave out.
+func reachable(b plan.Build) error {
 	if len(b.Hosts) == 0 {
 		return nil
 	}
@@ -85,7 +73,8 @@ func shared(b plan.Build, r release.Release) error {
 		if err != nil || u.Host == "" || trusted(u.Hostname(), b.Hosts) {
 			continue
 		}
-		return no(id, "bitbake will not ask this mirror: downloads.hosts does not name %s", u.Hostname())
+		return &emitters.Error{Emitter: "settings", Ref: emitters.Ref{ID: id},
+			Err: fmt.Errorf("bitbake will not ask this mirror: downloads.hosts does not name %s", u.Hostname())}
 	}
 	return nil
 }

@@ -99,7 +99,6 @@ func TestBitBakeReadsEveryBuildSettingOfEveryRelease(t *testing.T) {
 }
 
 func TestWhatASeriesLacksIsRefusedWithTheReason(t *testing.T) {
-	mirror := []plan.Mirror{{ID: "office", URL: "https://s.example.com/"}}
 	set := func(name string) plan.Build { return plan.Build{Variables: []plan.Variable{{Name: name, Value: "1"}}} }
 	for _, tc := range []struct {
 		release string
@@ -130,13 +129,6 @@ func TestWhatASeriesLacksIsRefusedWithTheReason(t *testing.T) {
 		{"scarthgap", plan.Build{ImageFeatures: []string{"debug-tweaks"}}, "", ""},
 		{"kirkstone", plan.Build{ImageFeatures: []string{"serial-autologin-root"}}, "build.image.features", "leave it out"},
 
-		// A mirror that nothing would match.
-		{"wrynose", plan.Build{SStateMirrors: mirror}, "build.sstate.mirrors.office", "hashserve.upstream"},
-		{"scarthgap", plan.Build{SStateMirrors: mirror}, "", ""},
-		{"scarthgap", plan.Build{SStateMirrors: mirror, HashServe: "auto"}, "build.sstate.mirrors.office", "hashserve.upstream"},
-		{"wrynose", plan.Build{SStateMirrors: mirror, HashOff: true}, "", ""},
-		{"wrynose", plan.Build{SStateMirrors: mirror, HashServe: "h:1"}, "", ""},
-		{"wrynose", plan.Build{SStateMirrors: []plan.Mirror{{ID: "disk", URL: "file:///srv/s"}}}, "", ""},
 		{"wrynose", plan.Build{HashOff: true, HashServe: "h:1"}, "build.hashserve.off", "one of the two"},
 
 		// A mirror that bitbake may not ask.
