@@ -231,6 +231,16 @@ func setters() map[string]func(*recipe, *Line, assignment) {
 		"BB_PRESSURE_MAX_MEMORY":              build(count, "pressure", "memory"),
 		"SSTATE_DIR":                          build(folder, "sstate", "dir"),
 		"DL_DIR":                              build(folder, "downloads", "dir"),
+		"BB_HASHSERVE_DB_DIR":                 build(folder, "hashserve", "database"),
+		"BB_LOADFACTOR_MAX":                   build(plain, "parallel", "load"),
+		"SOURCE_MIRROR_URL":                   build(plain, "downloads", "own"),
+		"BB_GENERATE_MIRROR_TARBALLS":         build(yes, "downloads", "archive"),
+		"BB_NO_NETWORK":                       build(whenYes("none"), "downloads", "network"),
+		"BB_FETCH_PREMIRRORONLY":              build(whenYes("mirrors"), "downloads", "network"),
+		"BB_ALLOWED_NETWORKS":                 (*recipe).hosts,
+		"BB_SIGNATURE_HANDLER":                (*recipe).signatures,
+		"RM_WORK_EXCLUDE":                     (*recipe).rmWorkExclude,
+		"PACKAGE_CLASSES":                     (*recipe).packageClasses,
 		"BB_HASHSERVE":                        build(plain, "hashserve", "address"),
 		"BB_HASHSERVE_UPSTREAM":               build(plain, "hashserve", "upstream"),
 		"SSTATE_MIRRORS":                      (*recipe).sstateMirrors,
@@ -293,6 +303,9 @@ func (r *recipe) assign(l *Line, a assignment) {
 		l.leftf("yoctune has no field for %s", clean(a.name))
 		return
 	}
+	if r.ofRecipes(l, a) {
+		return
+	}
 	if why := r.applies(a); why != "" {
 		l.left(why)
 		return
@@ -314,7 +327,7 @@ func (r *recipe) assign(l *Line, a assignment) {
 // words tells whether a variable is a list of words.
 func words(base string) bool {
 	switch base {
-	case "PARALLEL_MAKE", "BB_NUMBER_THREADS", "SSTATE_DIR", "DL_DIR", "MACHINE":
+	case "PARALLEL_MAKE", "BB_NUMBER_THREADS", "SSTATE_DIR", "DL_DIR", "MACHINE", "SOURCE_MIRROR_URL":
 		return false
 	}
 	return true
@@ -445,6 +458,10 @@ func (r *recipe) inheritAll(l *Line, a assignment) {
 			r.im.set(l, fmt.Sprint(!a.removes()), "build", "rmWork")
 			continue
 		}
+		if w == "own-mirrors" {
+			l.note("own-mirrors comes with build.downloads.own")
+			continue
+		}
 		l.part(clean(w), "a class of the build")
 	}
 }
@@ -540,14 +557,107 @@ func (r *recipe) kernelProvider(l *Line, a assignment) {
 	}
 }
 
+// yes reads a switch of bitbake.
+func yes(l *Line, value string) (string, bool) {
+	switch value {
+	case "1":
+		return "true", true
+	case "0", "":
+		return "false", true
+	}
+	l.part(clean(value), "not a switch")
+	return "", false
+}
+
+// whenYes reads a switch that is one of several words of a field.
+func whenYes(word string) func(*Line, string) (string, bool) {
+	return func(l *Line, value string) (string, bool) {
+		switch value {
+		case "1":
+			return quoted(word), true
+		case "0", "":
+			l.understood("it is off anyway")
+		default:
+			l.part(clean(value), "not a switch")
+		}
+		return "", false
+	}
+}
+
+// list adds the words of a variable to a list of the configuration.
+func (r *recipe) list(l *Line, a assignment, names ...string) {
+	if a.removes() {
+		l.left("yoctune adds to the list, and takes nothing away")
+		return
+	}
+	var words []string
+	for _, w := range strings.Fields(a.value) {
+		if !expands(l, w) {
+			words = append(words, w)
+		}
+	}
+	r.im.extend(l, words, names...)
+}
+
+func (r *recipe) hosts(l *Line, a assignment) { r.list(l, a, "build", "downloads", "hosts") }
+
+func (r *recipe) rmWorkExclude(l *Line, a assignment) { r.list(l, a, "build", "rmWorkExclude") }
+
+func (r *recipe) signatures(l *Line, a assignment) {
+	switch a.value {
+	case "OEBasicHash":
+		r.im.set(l, "true", "build", "hashserve", "off")
+	case "OEEquivHash":
+		l.understood("it comes with a hash server")
+	default:
+		l.leftf("yoctune knows OEBasicHash and OEEquivHash")
+	}
+}
+
+func (r *recipe) packageClasses(l *Line, a assignment) {
+	for i, w := range strings.Fields(a.value) {
+		format, ok := strings.CutPrefix(w, "package_")
+		if i > 0 || !ok {
+			l.part(clean(w), "a configuration has one format of packages")
+			continue
+		}
+		r.im.set(l, quoted(format), "build", "format")
+	}
+}
+
+// ofRecipes reads PARALLEL_MAKE:pn-NAME.
+func (r *recipe) ofRecipes(l *Line, a assignment) bool {
+	if a.base != "PARALLEL_MAKE" || len(a.overrides) != 1 {
+		return false
+	}
+	name, ok := strings.CutPrefix(a.overrides[0], "pn-")
+	if !ok || !word(name) {
+		return false
+	}
+	if v, ok := jobs(l, strings.TrimSpace(a.value)); ok {
+		r.im.set(l, v, "build", "parallel", "recipes", name)
+	}
+	return true
+}
+
 func (r *recipe) imageFeatures(l *Line, a assignment) {
+	if a.removes() {
+		l.left("yoctune adds to the list, and takes nothing away")
+		return
+	}
 	for _, w := range strings.Fields(a.value) {
 		if w == "debug-tweaks" && !r.im.release.DebugTweaks && !a.removes() {
 			l.trap(RefusedFeature)
 			l.part(w, "%s refuses it; write %s", r.im.release.Name, debugTweaksFix())
 			continue
 		}
-		l.part(clean(w), "image features stay where the image is described")
+		switch {
+		case expands(l, w):
+		case w == "read-only-rootfs":
+			r.im.set(l, "true", "build", "image", "readOnly")
+		default:
+			r.im.extend(l, []string{w}, "build", "image", "features")
+		}
 	}
 }
 

@@ -27,6 +27,7 @@ type entry struct {
 	scope string   // machine, or everywhere
 	names []string // path below the profile, or below the root for build
 	value string   // CUE
+	words []string // of a list that several lines add to
 	doc   []string
 	lines []*Line // that it came from
 }

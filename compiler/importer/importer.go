@@ -197,6 +197,36 @@ func (im *importer) set(l *Line, value string, names ...string) {
 	im.config.add(e)
 }
 
+// extend adds words to a list of the configuration.
+func (im *importer) extend(l *Line, words []string, names ...string) {
+	if len(words) == 0 {
+		return
+	}
+	probe := &entry{scope: im.scope, names: names}
+	if names[0] == "build" {
+		probe.scope = everywhere
+	}
+	old := im.config.find(probe)
+	if old == nil {
+		im.set(l, quotedList(words), names...)
+		im.config.find(probe).words = words
+		return
+	}
+	for _, w := range words {
+		if !contains(old.words, w) {
+			old.words = append(old.words, w)
+		}
+	}
+	old.value = quotedList(old.words)
+	if l.Verdict == "" {
+		l.Verdict = Understood
+	}
+	if !contains(l.paths, showPath(names)) {
+		old.lines = append(old.lines, l)
+		l.paths = append(l.paths, showPath(names))
+	}
+}
+
 func (l *Line) left(why string) {
 	l.Verdict, l.Why, l.paths = Left, why, nil
 }

@@ -3,8 +3,6 @@ package importer
 import (
 	"path"
 	"regexp"
-	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -180,19 +178,7 @@ func (im *importer) directive(d *directive, unit string) {
 		}
 	}
 	units := func(field string) {
-		d.set = func() {
-			names := strings.Fields(d.value)
-			if old := im.config.find(&entry{scope: im.scope, names: []string{"services", unit, field}}); old != nil {
-				names = append(oldWords(old.value), names...)
-				slices.Sort(names)
-				names = slices.Compact(names)
-				old.value = quotedList(names)
-				old.lines = append(old.lines, d.line)
-				d.line.paths = append(d.line.paths, showPath(old.names))
-				return
-			}
-			im.set(d.line, quotedList(names), "services", unit, field)
-		}
+		d.set = func() { im.extend(d.line, strings.Fields(d.value), "services", unit, field) }
 	}
 	switch d.section + "/" + d.name {
 	case "Unit/Description":
@@ -254,17 +240,6 @@ func (im *importer) directive(d *directive, unit string) {
 	if strings.Contains(d.value, "%") && d.set != nil && d.inexpressible == "" {
 		d.inexpressible = "yoctune writes % as it is: specifiers are not expanded"
 	}
-}
-
-// oldWords reads back a list of strings that was written by quotedList.
-func oldWords(value string) []string {
-	var out []string
-	for w := range strings.SplitSeq(strings.Trim(value, "[]"), ", ") {
-		if s, err := strconv.Unquote(w); err == nil {
-			out = append(out, s)
-		}
-	}
-	return out
 }
 
 func (im *importer) execStart(d *directive, unit string) func() {
