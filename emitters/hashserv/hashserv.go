@@ -55,8 +55,14 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 	if s.Upstream != "" {
 		data.Serve = append(data.Serve, "--upstream", s.Upstream)
 	}
+	// Whoever does not log in could otherwise clear the database.
+	perms := "@read,@report"
 	if s.ReadOnly {
+		perms = "@read"
 		data.Serve = append(data.Serve, "--read-only")
+	}
+	if r.HashServeWSS { // and accounts came together
+		data.Serve = append(data.Serve, "--anon-perms", perms)
 	}
 	var files []emitters.File
 	for _, u := range []struct{ name, text string }{{"yoctune-hashserv.service", serve}, {"yoctune-hashserv-check.service", check}} {
