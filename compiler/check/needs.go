@@ -64,7 +64,7 @@ func needRules() []Rule {
 			run:   qdiscConfig,
 		},
 		{
-			ID: "module-autoload", Severity: diag.Error,
+			ID: "module-autoload", Severity: diag.Warning,
 			Title: "a setting needs a module that is not in the image",
 			Cause: "An option built as a module is a package of its own, which nothing puts into the image; what the setting names is then not there.",
 			Fix:   "load the module, which also installs its package",

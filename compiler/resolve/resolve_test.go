@@ -188,7 +188,7 @@ func TestTheRealTimeKernelTakesTheRouteOfItsRelease(t *testing.T) {
 		t.Errorf("wrynose: provider %q, options %+v", byRecipe.Kernel.Provider, byRecipe.Kernel.Config)
 	}
 	byConfig := target(t, "orin-nano-8gb", "scarthgap", `kernel: preempt: "rt"`)
-	want := []plan.ConfigOption{{Symbol: "EXPERT", Value: "y"}, {Symbol: "KVM", Value: "n"}, {Symbol: "PREEMPT_RT", Value: "y"}}
+	want := []plan.ConfigOption{{Symbol: "EXPERT", Value: "y"}, {Symbol: "KVM", Value: "n"}, {Symbol: "NAMESPACES", Value: "y"}, {Symbol: "PREEMPT_RT", Value: "y"}}
 	if byConfig.Kernel.Provider != "" || !slices.Equal(byConfig.Kernel.Config, want) {
 		t.Errorf("scarthgap: provider %q, options %+v", byConfig.Kernel.Provider, byConfig.Kernel.Config)
 	}
@@ -201,7 +201,8 @@ func TestSysctlValuesAreWrittenAsTheKernelTakesThem(t *testing.T) {
 	"vm.dirty_ratio": 10
 	"net.core.default_qdisc": "fq"
 	"net.ipv4.conf.eth0/100.rp_filter": 1
-}`)
+}
+kernel: config: NET_SCH_FQ: "y"`)
 	for id, want := range map[string]plan.Setting{
 		"sysctl.net.ipv4.tcp_rmem":                {Type: plan.TypeVector, Want: "4096 87380 6291456", Select: plan.Select{Path: "/proc/sys/net/ipv4/tcp_rmem"}},
 		"sysctl.net.ipv4.ip_forward":              {Type: plan.TypeInt, Want: "1", Select: plan.Select{Path: "/proc/sys/net/ipv4/ip_forward"}},
