@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"net/url"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/yoctune/yoctune/internal/lazyregexp"
 	"github.com/yoctune/yoctune/schema/facts/board"
 	"github.com/yoctune/yoctune/schema/facts/release"
 )
@@ -23,11 +23,11 @@ type assignment struct {
 	name      string // as written
 }
 
-var variable = regexp.MustCompile(`^(?:export\s+)?([A-Za-z0-9_][A-Za-z0-9_.+/${}:@-]*)(\[[A-Za-z0-9_+.-]+\])?\s*(\?\?=|\?=|:=|\+=|=\+|\.=|=\.|=)\s*(["'].*)$`)
+var variable = lazyregexp.New(`^(?:export\s+)?([A-Za-z0-9_][A-Za-z0-9_.+/${}:@-]*)(\[[A-Za-z0-9_+.-]+\])?\s*(\?\?=|\?=|:=|\+=|=\+|\.=|=\.|=)\s*(["'].*)$`)
 
 // oldOperator is FOO_append or FOO_append_machine. Only lower-case names follow,
 // as overrides are.
-var oldOperator = regexp.MustCompile(`^([A-Z0-9_]*[A-Z0-9])_(append|prepend|remove)((?:_[a-z0-9-]+)*)$`)
+var oldOperator = lazyregexp.New(`^([A-Z0-9_]*[A-Z0-9])_(append|prepend|remove)((?:_[a-z0-9-]+)*)$`)
 
 // parseAssignment reads a logical line.
 func parseAssignment(line string) (assignment, bool) {
@@ -102,7 +102,7 @@ type recipe struct {
 	allarch  *Line
 }
 
-var functionStart = regexp.MustCompile(`^(?:python\s+|fakeroot\s+)*([A-Za-z0-9_:.${}+-]*)\s*\(\s*\)\s*\{`)
+var functionStart = lazyregexp.New(`^(?:python\s+|fakeroot\s+)*([A-Za-z0-9_:.${}+-]*)\s*\(\s*\)\s*\{`)
 
 func (r *recipe) statement(g []*Line) {
 	l, text := g[0], joined(g)
@@ -354,7 +354,7 @@ func count(l *Line, value string) (string, bool) {
 	return "", false
 }
 
-var makeJobs = regexp.MustCompile(`^-j\s*([0-9]+)$`)
+var makeJobs = lazyregexp.New(`^-j\s*([0-9]+)$`)
 
 func jobs(l *Line, value string) (string, bool) {
 	if expands(l, value) {

@@ -1,15 +1,16 @@
 package importer
 
 import (
-	"regexp"
 	"strings"
+
+	"github.com/yoctune/yoctune/internal/lazyregexp"
 )
 
 // Writing a kernel file from a shell: `echo V > F`, `printf V > F`, `sysctl -w
 // K=V`. `echo V | tee F` is the same.
 var (
-	redirect = regexp.MustCompile(`^(?:sudo\s+)?(?:/bin/|/usr/bin/)?(?:echo|printf)\s+(?:-[neE]+\s+)?("[^"]*"|'[^']*'|[^\s;|>"']+)\s*(?:\|\s*(?:sudo\s+)?tee(?:\s+-a)?|>>?)\s*("[^"]*"|'[^']*'|[^\s;&|]+)\s*$`)
-	sysctlW  = regexp.MustCompile(`^(?:sudo\s+)?(?:/sbin/|/usr/sbin/)?sysctl\s+(?:-q\s+)?(?:-w\s+)?("[^"]*"|'[^']*'|[A-Za-z0-9_./-]+\s*=\s*[^\s;&|"']+|[A-Za-z0-9_./-]+="[^"]*")\s*$`)
+	redirect = lazyregexp.New(`^(?:sudo\s+)?(?:/bin/|/usr/bin/)?(?:echo|printf)\s+(?:-[neE]+\s+)?("[^"]*"|'[^']*'|[^\s;|>"']+)\s*(?:\|\s*(?:sudo\s+)?tee(?:\s+-a)?|>>?)\s*("[^"]*"|'[^']*'|[^\s;&|]+)\s*$`)
+	sysctlW  = lazyregexp.New(`^(?:sudo\s+)?(?:/sbin/|/usr/sbin/)?sysctl\s+(?:-q\s+)?(?:-w\s+)?("[^"]*"|'[^']*'|[A-Za-z0-9_./-]+\s*=\s*[^\s;&|"']+|[A-Za-z0-9_./-]+="[^"]*")\s*$`)
 )
 
 // script reads a shell script: lines that write kernel files are taken, all

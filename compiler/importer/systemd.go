@@ -2,8 +2,9 @@ package importer
 
 import (
 	"path"
-	"regexp"
 	"strings"
+
+	"github.com/yoctune/yoctune/internal/lazyregexp"
 )
 
 // directive is a line of a unit file.
@@ -110,7 +111,7 @@ func directives(lines []*Line) []directive {
 	return out
 }
 
-var shellCommand = regexp.MustCompile(`^-?(?:/usr)?(?:/bin/)?(?:ba)?sh\s+-c\s+("(?:[^"\\]|\\.)*"|'[^']*')$`)
+var shellCommand = lazyregexp.New(`^-?(?:/usr)?(?:/bin/)?(?:ba)?sh\s+-c\s+("(?:[^"\\]|\\.)*"|'[^']*')$`)
 
 // scripted turns a unit whose only commands write kernel files into settings.
 func (im *importer) scripted(ds []directive) bool {

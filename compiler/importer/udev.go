@@ -1,12 +1,13 @@
 package importer
 
 import (
-	"regexp"
 	"strings"
+
+	"github.com/yoctune/yoctune/internal/lazyregexp"
 )
 
 // udevKey is KEY{attribute}=="value".
-var udevKey = regexp.MustCompile(`^\s*,?\s*([A-Z_]+)(?:\{([^}]*)\})?\s*(==|!=|\+=|-=|:=|=)\s*"((?:[^"\\]|\\.)*)"`)
+var udevKey = lazyregexp.New(`^\s*,?\s*([A-Z_]+)(?:\{([^}]*)\})?\s*(==|!=|\+=|-=|:=|=)\s*"((?:[^"\\]|\\.)*)"`)
 
 // udev reads rules that set attributes of block devices and network interfaces
 // chosen by their kernel name.

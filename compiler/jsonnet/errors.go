@@ -2,7 +2,6 @@ package jsonnet
 
 import (
 	"errors"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/yoctune/yoctune/compiler/diag"
 	"github.com/yoctune/yoctune/compiler/load"
+	"github.com/yoctune/yoctune/internal/lazyregexp"
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
@@ -49,7 +49,7 @@ func (e *evaluator) diagnose(err error) diag.Diagnostic {
 var deepMessage = "brackets are nested more than " + strconv.Itoa(load.MaxDepth) + " deep"
 
 // located is a message about a file that was imported: NAME:LINE:COLUMN-… TEXT.
-var located = regexp.MustCompile(`^([^\s:]+):(?:(\d+):(\d+)(?:-\d+)?|\((\d+):(\d+)\)-\(\d+:\d+\))\s+(.*)$`)
+var located = lazyregexp.New(`^([^\s:]+):(?:(\d+):(\d+)(?:-\d+)?|\((\d+):(\d+)\)-\(\d+:\d+\))\s+(.*)$`)
 
 // explain sorts a message by what it says.
 func (e *evaluator) explain(d diag.Diagnostic) diag.Diagnostic {

@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
-	"regexp"
 	"strconv"
 	"strings"
 
+	"github.com/yoctune/yoctune/internal/lazyregexp"
 	"github.com/yoctune/yoctune/schema/facts/kernel"
 )
 
@@ -116,7 +116,7 @@ func (v version) before(major, minor int) bool {
 	return v.major < major || v.major == major && v.minor < minor
 }
 
-var makefileVersion = regexp.MustCompile(`(?m)^(VERSION|PATCHLEVEL|SUBLEVEL|EXTRAVERSION)[ \t]*=[ \t]*(\S*)`)
+var makefileVersion = lazyregexp.New(`(?m)^(VERSION|PATCHLEVEL|SUBLEVEL|EXTRAVERSION)[ \t]*=[ \t]*(\S*)`)
 
 // readVersion reads the top Makefile. A tree without one follows the rules of
 // current kernels.

@@ -3,10 +3,11 @@ package board
 import (
 	"fmt"
 	"reflect"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/yoctune/yoctune/internal/lazyregexp"
 )
 
 // Check tests the facts of a board against each other: every field has its
@@ -112,7 +113,7 @@ func (b *Board) checkPolicies(report func(string, ...any)) (cores int) {
 	return len(seen)
 }
 
-var cpuPath = regexp.MustCompile(`/cpu/cpu(\d+)/cpufreq/`)
+var cpuPath = lazyregexp.New(`/cpu/cpu(\d+)/cpufreq/`)
 
 func (b *Board) checkTable(key string, t Table, report func(string, ...any)) {
 	defaults := 0

@@ -2,12 +2,13 @@ package release
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/yoctune/yoctune/internal/lazyregexp"
 )
 
-var versionNumber = regexp.MustCompile(`^\d+(\.\d+)+$`)
+var versionNumber = lazyregexp.New(`^\d+(\.\d+)+$`)
 
 // Check tests the facts of a release against each other.
 func (r Release) Check() []error {
