@@ -70,7 +70,8 @@ func runsPrograms(name, value string) bool {
 // Resolve follows symbolic links inside the root: an absolute target starts
 // again at the root, and ".." stops there. The result is the node's one true
 // name, the same through whichever link it was found. openat2 with
-// RESOLVE_IN_ROOT would do this in the kernel, but L4T R32 runs 4.9.
+// RESOLVE_IN_ROOT would open it in one call, but would not tell that name, and
+// L4T R32 runs 4.9.
 func (r *Root) Resolve(name string) (string, error) {
 	if err := check(name, readable[:]); err != nil {
 		return "", err
@@ -89,6 +90,9 @@ func (r *Root) Resolve(name string) (string, error) {
 }
 
 func (r *Root) follow(name string) (string, error) {
+	if r.plain(name) {
+		return name, nil
+	}
 	todo := strings.Split(strings.TrimPrefix(name, "/"), "/")
 	done := ""
 	links := 0
@@ -125,6 +129,21 @@ func (r *Root) follow(name string) (string, error) {
 		done = "/"
 	}
 	return done, nil
+}
+
+// plain reports whether a clean name exists and has no symbolic link in it; false
+// also where the kernel cannot tell.
+func (r *Root) plain(name string) bool {
+	if path.Clean(name) != name {
+		return false
+	}
+	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS}
+	fd, err := unix.Openat2(unix.AT_FDCWD, r.dir+name, &how)
+	if err != nil {
+		return false
+	}
+	_ = unix.Close(fd)
+	return true
 }
 
 func readlink(name string, buf []byte) (int, error) {

@@ -46,38 +46,60 @@ func (r *Root) Dir() string { return r.dir + "/" }
 // Running reports whether this is the running system and not a tree.
 func (r *Root) Running() bool { return r.dir == "" }
 
-// open opens the resolved name. O_NONBLOCK keeps a named pipe in a hostile tree
-// from blocking for ever; kernel attributes ignore it.
-func (r *Root) open(op, real string, flags int) (int, error) {
+// open opens a name to be read. Most names have no symbolic link in them, and the
+// kernel can say so in one call; what it says otherwise, or on kernels before
+// 5.6, the long way finds out.
+func (r *Root) open(name string) (int, error) {
+	if err := check(name, readable[:]); err != nil {
+		return -1, err
+	}
+	how := unix.OpenHow{Flags: unix.O_RDONLY | openFlags, Resolve: unix.RESOLVE_NO_SYMLINKS}
+	if fd, err := unix.Openat2(unix.AT_FDCWD, r.dir+name, &how); err == nil {
+		return regular("read", name, fd)
+	}
+	real, err := r.Resolve(name)
+	if err != nil {
+		return -1, err
+	}
+	return r.openReal("read", real, unix.O_RDONLY)
+}
+
+// openFlags: O_NONBLOCK keeps a named pipe in a hostile tree from blocking for
+// ever; kernel attributes ignore it.
+const openFlags = unix.O_CLOEXEC | unix.O_NOFOLLOW | unix.O_NONBLOCK
+
+// openReal opens the resolved name.
+func (r *Root) openReal(op, real string, flags int) (int, error) {
 	for {
-		fd, err := unix.Open(r.dir+real, flags|unix.O_CLOEXEC|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+		fd, err := unix.Open(r.dir+real, flags|openFlags, 0)
 		if errors.Is(err, unix.EINTR) {
 			continue
 		}
 		if err != nil {
 			return -1, &PathError{Op: op, Path: real, Err: err}
 		}
-		var st unix.Stat_t
-		if err := unix.Fstat(fd, &st); err != nil {
-			_ = unix.Close(fd)
-			return -1, &PathError{Op: op, Path: real, Err: err}
-		}
-		if st.Mode&unix.S_IFMT != unix.S_IFREG {
-			_ = unix.Close(fd)
-			return -1, &PathError{Op: op, Path: real, Err: ErrNotFile}
-		}
-		return fd, nil
+		return regular(op, real, fd)
 	}
+}
+
+// regular returns fd when it is a regular file, and closes it otherwise.
+func regular(op, name string, fd int) (int, error) {
+	var st unix.Stat_t
+	err := unix.Fstat(fd, &st)
+	if err == nil && st.Mode&unix.S_IFMT != unix.S_IFREG {
+		err = ErrNotFile
+	}
+	if err != nil {
+		_ = unix.Close(fd)
+		return -1, &PathError{Op: op, Path: name, Err: err}
+	}
+	return fd, nil
 }
 
 // Read implements [FS].
 func (r *Root) Read(name string) (Content, error) {
-	real, err := r.Resolve(name)
-	if err != nil {
-		return Content{}, err
-	}
 	var buf [PageSize]byte
-	n, err := r.read(real, buf[:])
+	n, err := r.read(name, buf[:])
 	if err != nil {
 		return Content{}, err
 	}
@@ -86,8 +108,8 @@ func (r *Root) Read(name string) (Content, error) {
 
 // read fills buf as far as the file goes. Most attributes answer in one
 // read(2); seq_file ones may need more.
-func (r *Root) read(real string, buf []byte) (int, error) {
-	fd, err := r.open("read", real, unix.O_RDONLY)
+func (r *Root) read(name string, buf []byte) (int, error) {
+	fd, err := r.open(name)
 	if err != nil {
 		return 0, err
 	}
@@ -99,7 +121,7 @@ func (r *Root) read(real string, buf []byte) (int, error) {
 			continue
 		}
 		if err != nil {
-			return 0, &PathError{Op: "read", Path: real, Err: err}
+			return 0, &PathError{Op: "read", Path: name, Err: err}
 		}
 		if n == 0 {
 			break
@@ -111,13 +133,9 @@ func (r *Root) read(real string, buf []byte) (int, error) {
 
 // ReadFile implements [FS].
 func (r *Root) ReadFile(name string, limit int) ([]byte, error) {
-	real, err := r.Resolve(name)
-	if err != nil {
-		return nil, err
-	}
 	buf := make([]byte, min(limit+1, PageSize))
 	for {
-		n, err := r.read(real, buf)
+		n, err := r.read(name, buf)
 		if err != nil {
 			return nil, err
 		}
@@ -125,7 +143,7 @@ func (r *Root) ReadFile(name string, limit int) ([]byte, error) {
 			return buf[:n], nil
 		}
 		if len(buf) > limit {
-			return nil, &PathError{Op: "read", Path: real, Err: ErrTooLarge}
+			return nil, &PathError{Op: "read", Path: name, Err: ErrTooLarge}
 		}
 		buf = make([]byte, min(limit+1, len(buf)*8))
 	}
@@ -151,7 +169,7 @@ func (r *Root) Write(name, value string) error {
 	}
 	// The kernel's files ignore O_TRUNC; a file of a tree needs it, or the tail
 	// of a longer old value would stay.
-	fd, err := r.open("write", real, unix.O_WRONLY|unix.O_TRUNC)
+	fd, err := r.openReal("write", real, unix.O_WRONLY|unix.O_TRUNC)
 	if err != nil {
 		return err
 	}
