@@ -1,0 +1,81 @@
+#!/usr/bin/env bash
+# Long checks, and checks against outside material. Each part writes a dated record
+# to bench/results/ or says why it could not run. docs/prove.md explains them.
+#
+#   scripts/prove.sh [PART...]     parts: layers kconfig fuzz dist nvpmodel runtime
+#
+#   YOCTUNE_CHECKOUTS   folder with RELEASE/{bitbake,openembedded-core,meta-tegra}  (layers)
+#   YOCTUNE_KERNELS     unpacked kernel sources, separated by blanks                 (kconfig)
+#   YOCTUNE_NVPMODEL_DIR  nvpmodel.conf files of your own BSPs                       (nvpmodel)
+#   FUZZTIME            time for each fuzz target, default 60s                       (fuzz)
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+day=$(date -u +%F)
+results=bench/results
+failed=0
+head() { printf '\n== %s\n' "$*"; }
+skip() { printf 'not done: %s\n' "$*"; }
+run() { "$@" || { failed=1; printf 'FAILED: %s\n' "$*" >&2; }; }
+
+layers() {
+	head "layers: the real bitbake of each release"
+	[ -n "${YOCTUNE_CHECKOUTS-}" ] || { skip "set YOCTUNE_CHECKOUTS"; return; }
+	run go run ./tests/series/prove -src "$YOCTUNE_CHECKOUTS" -o "$results/$day-layers.json" -doc docs/compatibility.md
+}
+
+kconfig() {
+	head "kconfig: the kernel's own conf"
+	# shellcheck disable=SC2086 # a list of folders
+	run tests/kconfig/prove.sh ${YOCTUNE_KERNELS-}
+}
+
+fuzz() {
+	head "fuzz: each target for ${FUZZTIME:-60s}"
+	local pkg target log="$results/$day-fuzz.txt"
+	: >"$log"
+	while IFS=: read -r pkg target; do
+		printf '%s %s ' "$pkg" "$target" | tee -a "$log"
+		if go test "$pkg" -run '^$' -fuzz "^$target\$" -fuzztime "${FUZZTIME:-60s}" >build/fuzz.log 2>&1; then
+			grep -o 'execs: [0-9]*' build/fuzz.log | tail -n 1 | tee -a "$log"
+		else
+			failed=1
+			echo "FAILED" | tee -a "$log"
+			cat build/fuzz.log >&2
+		fi
+	done < <(grep -rHoE '^func Fuzz[A-Za-z0-9_]+' --include='*_test.go' . | sed -E 's#^(.*)/[^/]*_test\.go:func (Fuzz.*)#\1:\2#' | sort -u)
+}
+
+dist() {
+	head "dist: two builds, byte for byte"
+	run go run ./internal/cmd/dist -o build/dist-a
+	run go run ./internal/cmd/dist -o build/dist-b
+	if diff -r build/dist-a build/dist-b; then
+		(cd build/dist-a && sha256sum ./*) | tee "$results/$day-dist.txt"
+	else
+		failed=1
+		echo "FAILED: the two builds differ" >&2
+	fi
+}
+
+nvpmodel() {
+	head "nvpmodel: round trip of real files"
+	[ -n "${YOCTUNE_NVPMODEL_DIR-}" ] || { skip "set YOCTUNE_NVPMODEL_DIR"; return; }
+	run go test ./compiler/importer -run Real -v -count=1
+}
+
+runtime() {
+	head "runtime: this machine's kernel, as root"
+	[ "$(id -u)" = 0 ] || { skip "needs root: it tunes and restores this machine"; return; }
+	run go test ./runtime/... -run 'Machine|Kernel' -v -count=1
+}
+
+mkdir -p build
+[ $# -gt 0 ] || set -- layers kconfig fuzz dist nvpmodel runtime
+for part; do
+	case $part in
+	layers | kconfig | fuzz | dist | nvpmodel | runtime) "$part" ;;
+	*) echo "prove: unknown part $part" >&2; exit 2 ;;
+	esac
+done
+exit $failed
