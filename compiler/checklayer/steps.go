@@ -359,6 +359,10 @@ func (g *rig) installed(ctx context.Context, log string, r recipe) outcome {
 
 // findFile looks for a file as bitbake's file fetcher does.
 func findFile(name string, paths, overrides []string) (string, bool) {
+	if filepath.IsAbs(name) { // of the build machine, not of the layer
+		_, err := os.Stat(name)
+		return name, err == nil
+	}
 	for _, dir := range paths {
 		for i := len(overrides) - 1; i >= -1; i-- {
 			candidate := filepath.Join(dir, name)
