@@ -21,9 +21,17 @@ func variables(cmd *cobra.Command) *cobra.Command {
 // openProject reads the configuration in a folder with the variables of the
 // command line.
 func openProject(cmd *cobra.Command, dir string) (*compiler.Project, error) {
-	given, err := cmd.Flags().GetStringArray("var")
+	o, err := optionsOf(cmd)
 	if err != nil {
 		return nil, err
+	}
+	return o.Open(dir)
+}
+
+func optionsOf(cmd *cobra.Command) (compiler.Options, error) {
+	given, err := cmd.Flags().GetStringArray("var")
+	if err != nil {
+		return compiler.Options{}, err
 	}
 	o := compiler.Options{Vars: map[string]string{}}
 	if cache, err := os.UserCacheDir(); err == nil {
@@ -32,9 +40,9 @@ func openProject(cmd *cobra.Command, dir string) (*compiler.Project, error) {
 	for _, g := range given {
 		name, value, ok := strings.Cut(g, "=")
 		if !ok || name == "" {
-			return nil, usageError{fmt.Errorf("--var %s: write it as NAME=VALUE", g)}
+			return o, usageError{fmt.Errorf("--var %s: write it as NAME=VALUE", g)}
 		}
 		o.Vars[name] = value
 	}
-	return o.Open(dir)
+	return o, nil
 }

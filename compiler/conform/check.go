@@ -219,8 +219,13 @@ func (c *Checker) either(n *load.Node, sh *shape, path string, partial bool) []d
 	}
 	if n.Kind == load.String && len(words) > 0 {
 		found := c.one("YT0103", n, sh, path, "invalid value")
-		if near := diag.Nearest(n.Text, words); near != "" {
+		near := diag.Nearest(n.Text, words)
+		if now := diag.Retired(n.Text); slices.Contains(words, now) {
+			near = now
+		}
+		if near != "" {
 			found[0].Help = fmt.Sprintf("did you mean %q?", near)
+			found[0].Edits = []diag.Edit{{Kind: diag.ReplaceText, Pos: n.Pos, Text: strconv.Quote(near)}}
 		}
 		return found
 	}
@@ -314,6 +319,7 @@ func (c *Checker) byPattern(n *load.Node, f load.Field, v *view, sh *shape, path
 	}
 	if near := diag.Nearest(f.Name, names); near != "" {
 		d.Help = fmt.Sprintf("did you mean %q?", near)
+		d.Edits = []diag.Edit{{Kind: diag.RenameField, Pos: f.Pos, Text: near}}
 	} else if len(names) > 0 {
 		d.Help = "fields here: " + strings.Join(names, ", ")
 	}

@@ -6,6 +6,7 @@ package diag
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -191,6 +192,13 @@ func (s *Sources) Text(name string) []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return []byte(s.files[name])
+}
+
+// Names lists the files that are known, sorted.
+func (s *Sources) Names() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Sorted(maps.Keys(s.files))
 }
 
 // Line returns a line of a file, counted from 1, and whether it is known.

@@ -1,0 +1,119 @@
+package compiler
+
+import (
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/yoctune/yoctune/compiler/diag"
+	"github.com/yoctune/yoctune/compiler/fix"
+	"github.com/yoctune/yoctune/compiler/load"
+	"github.com/yoctune/yoctune/compiler/sandbox"
+)
+
+// Fixed is a configuration with the changes that its diagnostics propose.
+type Fixed struct {
+	Files   map[string][]byte // that changed, by name
+	Was     map[string][]byte
+	Made    int      // proposals that were followed
+	Project *Project // as it is with the changes
+}
+
+// Fix tries the edits of every diagnostic, one diagnostic after the other, and
+// keeps those after which there is less to complain about and nothing new: a
+// change that helps one target and harms another is not made.
+func (o Options) Fix(dir string, p *Project) Fixed {
+	out := Fixed{Files: map[string][]byte{}, Was: map[string][]byte{}, Project: p}
+	if p.Config == nil || p.Config.Sources == nil {
+		return out
+	}
+	files := map[string][]byte{}
+	for _, name := range p.Config.Sources.Names() {
+		if !strings.Contains(name, "/") { // what a module brought in is read from the folder
+			files[name] = p.Config.Sources.Text(name)
+		}
+	}
+	// Positions move with every change, so that each is looked up anew.
+	for range maxFixes {
+		changed, next := o.improve(dir, files, out.Project)
+		if next == nil {
+			break
+		}
+		for name, text := range changed {
+			if _, ok := out.Was[name]; !ok {
+				out.Was[name] = files[name]
+			}
+			files[name], out.Files[name] = text, text
+		}
+		out.Made++
+		out.Project = next
+	}
+	return out
+}
+
+// maxFixes bounds the rounds; each removes a complaint at least.
+const maxFixes = 200
+
+// improve makes the edits of the first diagnostic whose edits make things better.
+func (o Options) improve(dir string, files map[string][]byte, p *Project) (map[string][]byte, *Project) {
+	for _, d := range p.Report.All() {
+		if len(d.Edits) == 0 {
+			continue
+		}
+		changed, ok := fix.Apply(files, d.Edits)
+		if !ok {
+			continue
+		}
+		tried := maps.Clone(files)
+		maps.Copy(tried, changed)
+		after := o.reopen(dir, tried)
+		if better(p, after) {
+			return changed, after
+		}
+	}
+	return nil, nil
+}
+
+// reopen is Open for a folder whose files have another text.
+func (o Options) reopen(dir string, files map[string][]byte) *Project {
+	end := sandbox.FrontEnd{Vars: o.Vars}
+	if root, err := os.OpenRoot(dir); err == nil {
+		defer root.Close()
+		end.Root = root.FS()
+	}
+	cfg, report := load.Files(files, end)
+	p := finish(cfg, report, o.Cache, func(path string) ([]byte, error) { return below(dir, path) })
+	p.Verify()
+	return p
+}
+
+// better tells whether a change leaves less to complain about, and nothing that
+// was not complained of before.
+func better(before, after *Project) bool {
+	// The rules judge a target only once its language is right: what they say
+	// then is not the change's doing.
+	language := func(d diag.Diagnostic) bool { return strings.HasPrefix(d.ID, "YT") }
+	count := func(diag.Diagnostic) bool { return true }
+	if slices.ContainsFunc(before.Report.All(), func(d diag.Diagnostic) bool { return language(d) && d.Severity == diag.Error }) {
+		count = language
+	}
+	old := map[[2]string]bool{}
+	was, is := 0, 0
+	for _, d := range before.Report.All() {
+		if count(d) && d.Severity > diag.Info {
+			old[[2]string{d.ID, d.Path}] = true
+			was += int(d.Severity)
+		}
+	}
+	for _, d := range after.Report.All() {
+		if !count(d) || d.Severity <= diag.Info {
+			continue
+		}
+		if !old[[2]string{d.ID, d.Path}] {
+			return false
+		}
+		is += int(d.Severity)
+	}
+	return is < was
+}

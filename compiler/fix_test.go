@@ -1,0 +1,125 @@
+package compiler
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/yoctune/yoctune/compiler/diag"
+	"github.com/yoctune/yoctune/compiler/review"
+)
+
+// inFolder is a configuration in a folder of its own.
+func inFolder(t *testing.T, text string) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "config.cue"), []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func fixed(t *testing.T, text string) (string, *Project) {
+	t.Helper()
+	dir := inFolder(t, text)
+	p, err := Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Verify()
+	f := Options{}.Fix(dir, p)
+	if now, ok := f.Files["config.cue"]; ok {
+		return string(now), f.Project
+	}
+	return text, f.Project
+}
+
+const brokenConfig = `package box
+
+import "github.com/yoctune/yoctune/schema"
+
+schema.#Config & {
+	layer: {name: "box", maintainer: "Team <team@example.com>"}
+	targets: cam: {
+		board:   "orin-nano-8gb"
+		release: "scarthgap"
+		use: ["quiet"]
+		kernel: config: TCP_CONG_BBR: "y"
+		cpu: governor: "conservative"
+		sysctl: {
+			"net.netfilter.nf_conntrack_max": 262144 // big tables
+			"vm.swapiness": 10
+			"net.core.default_qdisc": "fq"
+		}
+	}
+	profiles: quiet: kernel: config: {
+		PSI: "Y" // pressure
+		CONFIG_KSM: "y"
+	}
+	profiles: quiet: storage: "nvme*": scheduler: "noop"
+	profiles: quiet: memory: {zramm: "1GiB"}
+}
+`
+
+// Everything else in the file, comments and layout, stays as it was.
+const fixedConfig = `package box
+
+import "github.com/yoctune/yoctune/schema"
+
+schema.#Config & {
+	layer: {name: "box", maintainer: "Team <team@example.com>"}
+	targets: cam: {
+		board:   "orin-nano-8gb"
+		release: "scarthgap"
+		use: ["quiet"]
+		kernel: config: {TCP_CONG_BBR: "y", TCP_CONG_ADVANCED: "y"}
+		modules: cpufreq_conservative: "load"
+		cpu: governor: "conservative"
+		modules: nf_conntrack: "load"
+		kernel: config: NET_SCH_FQ: "y"
+		sysctl: {
+			"net.netfilter.nf_conntrack_max": 262144 // big tables
+			"vm.swappiness": 10
+			"net.core.default_qdisc": "fq"
+		}
+	}
+	profiles: quiet: kernel: config: {
+		PSI: "y" // pressure
+		KSM: "y"
+	}
+	profiles: quiet: storage: "nvme*": scheduler: "none"
+	profiles: quiet: memory: {zram: "1GiB"}
+}
+`
+
+func TestFixMakesTheProposedChangesAndNoOthers(t *testing.T) {
+	got, p := fixed(t, brokenConfig)
+	if d := review.Unified([]byte(fixedConfig), []byte(got), "want", "got"); d != "" {
+		t.Error(d)
+	}
+	for _, d := range p.Report.All() {
+		if d.Severity > diag.Info {
+			t.Errorf("still %s: %s", d.ID, d.Message)
+		}
+	}
+}
+
+// What has no place of its own in the file, or helps one target and harms
+// another, is left to a person.
+func TestFixLeavesWhatIsAmbiguous(t *testing.T) {
+	for name, text := range map[string]string{
+		"a computed value": inTarget("_s: \"Y\"\nkernel: config: PSI: _s"),
+		"two targets of which one is harmed": `package box
+import "github.com/yoctune/yoctune/schema"
+schema.#Config & {
+	layer: {name: "box", maintainer: "x"}
+	profiles: p: services: "a.service": {exec: ["/usr/bin/a"], scheduling: "fifo", priority: 5}
+	targets: a: {board: "agx-orin-64gb", release: "kirkstone", use: ["p"], kernel: config: RT_GROUP_SCHED: "y"}
+}
+`,
+	} {
+		if got, _ := fixed(t, text); got != text {
+			t.Errorf("%s:\n%s", name, review.Unified([]byte(text), []byte(got), "was", "now"))
+		}
+	}
+}
