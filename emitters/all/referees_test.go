@@ -15,6 +15,7 @@ import (
 	"github.com/yoctune/yoctune/emitters/hashserv"
 	"github.com/yoctune/yoctune/schema/plan"
 	"github.com/yoctune/yoctune/tests/bitbake/bbref"
+	"github.com/yoctune/yoctune/tests/oelint"
 )
 
 func emit(t *testing.T, l *plan.Layer) []emitters.File {
@@ -151,32 +152,8 @@ func TestTmpfilesMakesTheFolders(t *testing.T) {
 // oelint-adv finds no fault with recipes and appends beyond what the layer means
 // to do.
 func TestOelintHasNothingToSayAboutTheRecipes(t *testing.T) {
-	lint := filepath.Join("..", "..", "build", "oelint-venv", "bin", "oelint-adv")
-	if _, err := os.Stat(lint); err != nil {
-		lint = tool(t, "oelint-adv")
-	}
 	for _, l := range []*plan.Layer{emittest.Vision(t), emittest.Control(t)} {
-		dir := t.TempDir()
-		args := []string{"--quiet", "--hide", "info", "--release", l.Release}
-		for _, meant := range []string{
-			"oelint.vars.homepageping",     // asks the network
-			"oelint.vars.noncoreoverride",  // appends act only behind the distro feature, which it cannot see
-			"oelint.vars.layerconf",        // UNPACKDIR, where the series has none
-			"oelint.vars.mispell.unknown",  // UNPACKDIR, and CUDA_DEPENDS of meta-tegra
-			"oelint.vars.downloadfilename", // models are named by their digest, which says more than a version
-			"oelint.var.licenseremotefile", // files of the layer itself are under the common licence
-		} {
-			args = append(args, "--suppress", meant)
-		}
-		for _, f := range emit(t, l) {
-			emittest.Write(t, dir, []emitters.File{f})
-			if ext := filepath.Ext(f.Path); ext == ".bb" || ext == ".bbappend" || ext == ".inc" || strings.HasSuffix(f.Path, "layer.conf") {
-				args = append(args, filepath.Join(dir, f.Path))
-			}
-		}
-		if out, err := exec.Command(lint, args...).CombinedOutput(); err != nil || len(bytes.TrimSpace(out)) > 0 {
-			t.Errorf("%s: %v\n%s", l.Name, err, out)
-		}
+		oelint.Check(t, l.Release, emit(t, l))
 	}
 }
 

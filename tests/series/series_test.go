@@ -24,6 +24,7 @@ import (
 	"github.com/yoctune/yoctune/schema/facts/release"
 	"github.com/yoctune/yoctune/schema/plan"
 	"github.com/yoctune/yoctune/tests/bitbake/bbref"
+	"github.com/yoctune/yoctune/tests/oelint"
 )
 
 var update = flag.Bool("update", false, "rewrite the checksums")
@@ -258,6 +259,12 @@ func TestTheRealTimeKernelIsARecipeWhereThereIsOne(t *testing.T) {
 		if got := strings.Contains(find(l.Files, "conf/yoctune/series.conf"), line); got != (r.RTProvider != "") {
 			t.Errorf("%s: the layer chooses a kernel: %t", l.Release, got)
 		}
+	}
+}
+
+func TestOelintHasNothingToSayOnAnySeries(t *testing.T) {
+	for _, l := range layers(t) {
+		oelint.Check(t, facts(t, l).Series, l.Files)
 	}
 }
 

@@ -1,0 +1,74 @@
+// Package oelint asks oelint-adv, which holds recipes to the style of
+// openembedded-core, about generated files.
+//
+// It is looked for in build/oelint-venv of the repository, where YOCTUNE_OELINT
+// points, and in PATH. Without it a test is skipped with the reason.
+package oelint
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"testing"
+
+	"github.com/yoctune/yoctune/emitters"
+)
+
+// meant are the rules that do not apply to a generated layer, and why.
+func meant() map[string]string {
+	return map[string]string{
+		"oelint.vars.homepageping":     "it asks the network",
+		"oelint.vars.noncoreoverride":  "appends act only behind the distro feature, which it cannot see",
+		"oelint.vars.layerconf":        "UNPACKDIR, where the series has none",
+		"oelint.vars.mispell.unknown":  "UNPACKDIR, and CUDA_DEPENDS of meta-tegra",
+		"oelint.vars.downloadfilename": "models are named by their digest, which says more than a version",
+		"oelint.var.licenseremotefile": "files of the layer itself are under the common licence",
+	}
+}
+
+// Check reports what oelint-adv has to say about the recipes, appends, includes
+// and layer.conf among the files of a layer for series.
+func Check(t testing.TB, series string, files []emitters.File) {
+	t.Helper()
+	dir := t.TempDir()
+	args := []string{"--quiet", "--hide", "info", "--release", series}
+	for rule := range meant() {
+		args = append(args, "--suppress", rule)
+	}
+	for _, f := range files {
+		p := filepath.Join(dir, filepath.FromSlash(f.Path))
+		if err := os.MkdirAll(filepath.Dir(p), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(p, f.Data, f.Mode); err != nil {
+			t.Fatal(err)
+		}
+		if ext := filepath.Ext(f.Path); ext == ".bb" || ext == ".bbappend" || ext == ".inc" || filepath.Base(f.Path) == "layer.conf" {
+			args = append(args, p)
+		}
+	}
+	out, err := exec.CommandContext(t.Context(), program(t), args...).CombinedOutput()
+	if err != nil || len(bytes.TrimSpace(out)) > 0 {
+		t.Errorf("oelint-adv, %s: %v\n%s", series, err, bytes.ReplaceAll(out, []byte(dir+string(filepath.Separator)), nil))
+	}
+}
+
+func program(t testing.TB) string {
+	t.Helper()
+	if p := os.Getenv("YOCTUNE_OELINT"); p != "" {
+		return p
+	}
+	if _, file, _, ok := runtime.Caller(0); ok {
+		p := filepath.Join(filepath.Dir(file), "..", "..", "build", "oelint-venv", "bin", "oelint-adv")
+		if _, err := os.Stat(p); err == nil {
+			return p
+		}
+	}
+	p, err := exec.LookPath("oelint-adv")
+	if err != nil {
+		t.Skipf("%v: its judgement of the recipes is missing (scripts/setup.sh python)", err)
+	}
+	return p
+}
