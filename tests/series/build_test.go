@@ -1,0 +1,103 @@
+package series
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/yoctune/yoctune/compiler"
+	"github.com/yoctune/yoctune/compiler/diag"
+)
+
+// open compiles a small configuration with what a case adds.
+func open(release, more string) *compiler.Project {
+	return compiler.OpenFiles(map[string][]byte{"config.cue": []byte(fmt.Sprintf(`package x
+
+import "github.com/yoctune/yoctune/schema"
+
+schema.#Config & {
+	layer: {name: "x", maintainer: "A <a@example.com>"}
+	targets: one: {board: "agx-orin-64gb", release: %q}
+%s
+}
+`, release, more))})
+}
+
+// Jobs and tasks follow from what the build machine has, unless they are given.
+func TestParallelismFollowsCoresAndMemory(t *testing.T) {
+	for _, tc := range []struct {
+		parallel    string
+		tasks, make int
+	}{
+		{`machine: {cores: 16, memory: "32GiB"}`, 8, 16},
+		{`machine: {cores: 64, memory: "64GiB"}`, 16, 32},
+		{`machine: {cores: 8, memory: "16GiB"}`, 4, 8},
+		{`machine: {cores: 4, memory: "3GiB"}`, 1, 1},
+		{`machine: {cores: 2, memory: "256GiB"}`, 2, 2},
+		{`machine: {cores: 16, memory: "32GiB"}, make: 4`, 8, 4},
+		{`machine: {cores: 16, memory: "32GiB"}, tasks: 2`, 2, 16},
+		{`tasks: 3`, 3, 0},
+	} {
+		layers := open("scarthgap", "	build: parallel: {"+tc.parallel+"}").Layers(compiler.Selection{})
+		if len(layers) != 1 {
+			t.Fatalf("%s does not build", tc.parallel)
+		}
+		if b := layers[0].Build; b.Threads != tc.tasks || b.MakeJobs != tc.make {
+			t.Errorf("%s: %d tasks and %d jobs, want %d and %d", tc.parallel, b.Threads, b.MakeJobs, tc.tasks, tc.make)
+		}
+	}
+}
+
+// What a release cannot be told is an error at the line that says it, with what
+// to write instead.
+func TestABuildSettingThatAReleaseLacksIsAnErrorAtItsLine(t *testing.T) {
+	for _, tc := range []struct {
+		release, more string
+		line          int
+		want          string // of the message or its help
+	}{
+		{"scarthgap", "\tbuild: variables: SSTATE_DUPWHITELIST: \"x\"", 8, "SSTATE_ALLOW_OVERLAP_FILES"},
+		{"scarthgap", "\tbuild: variables: {\n\t\tBB_DEFAULT_TASK_MAXMEM: \"4G\"\n\t}", 9, "pressure.memory"},
+		{"master", "\tbuild: variables: BB_NUMBER_DOWNLOAD_THREADS: \"4\"", 8, "parallel.downloads"},
+		{"kirkstone", "\tbuild: parallel: load: 1.5", 8, "scarthgap"},
+		{"walnascar", "\tbuild: image: features: [\"debug-tweaks\"]", 8, "allow-empty-password"},
+		{"whinlatter", "\tbuild: hashserve: database: \"/srv/h\"", 8, "wrynose"},
+		{"kirkstone", "\tbuild: hashserve: server: {bitbake: \"/srv/bitbake\", listen: \"ws://:8686\"}", 8, "host:port"},
+		{"scarthgap", "\ttargets: one: pipelines: p: {\n\t\tsource: {kind: \"synthetic\", format: \"nv12\", width: 64, height: 64}\n" +
+			"\t\tstages: {f: {kind: \"preprocess\", input: \"source\", width: 64, height: 64}\n" +
+			"\t\t\tm: {kind: \"model\", input: \"f\", path: \"m.onnx\", uri: \"https://m.example.com/m.onnx\"}}\n\t}", 11, "sha256"},
+	} {
+		p := open(tc.release, tc.more)
+		p.Verify()
+		found := false
+		for _, d := range p.Report.All() {
+			found = found || d.Severity == diag.Error && d.Pos.Line == tc.line && strings.Contains(d.Message+" "+d.Help, tc.want)
+		}
+		if !found {
+			var b strings.Builder
+			if err := diag.WriteText(&b, p.Report, p.Config.Sources, false); err != nil {
+				t.Fatal(err)
+			}
+			t.Errorf("%s, %s: no error at line %d with %q:\n%s", tc.release, strings.TrimSpace(tc.more), tc.line, tc.want, b.String())
+		}
+	}
+}
+
+// Where a model comes from is the build's business: the device's plan stays as
+// it is.
+func TestTheAddressOfAModelIsNotInThePlan(t *testing.T) {
+	for _, l := range layers(t) {
+		for _, target := range l.Targets {
+			b, err := target.Plan.Encode()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if strings.Contains(string(b), "models.example.com") {
+				t.Errorf("%s: the plan names the address of a model", target.Name)
+			}
+			if !strings.Contains(find(l.Files, "yoctune-series-models_1.0.bb"), "https://models.example.com/gate.onnx;") {
+				t.Errorf("%s: no recipe fetches the model", target.Name)
+			}
+		}
+	}
+}
