@@ -30,6 +30,8 @@ type Project struct {
 	Config   *load.Config
 	Language *conform.Schema
 	Report   *diag.Report
+
+	book *forecast.Book // answers for the targets' kernels
 }
 
 // Options say how a configuration is read.
@@ -75,9 +77,9 @@ func finish(cfg *load.Config, report *diag.Report, cache string, read func(strin
 		return p
 	}
 	p.Project = resolve.Resolve(cfg.Root, lang, read, report)
-	book := forecast.NewBook(cache)
-	check.Run(p.Project, report, book)
-	book.Save()
+	p.book = forecast.NewBook(cache)
+	check.Run(p.Project, report, p.book)
+	p.book.Save()
 	return p
 }
 

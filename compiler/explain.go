@@ -6,12 +6,11 @@ import (
 	"strconv"
 	"strings"
 
-	"cuelang.org/go/cue"
-
 	"github.com/yoctune/yoctune/compiler/check"
 	"github.com/yoctune/yoctune/compiler/diag"
 	"github.com/yoctune/yoctune/compiler/load"
 	"github.com/yoctune/yoctune/compiler/resolve"
+	"github.com/yoctune/yoctune/schema/facts/sysctl"
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
@@ -50,24 +49,27 @@ type Account struct {
 	Pos      *plan.Position `json:"position,omitempty"`
 	Profile  string         `json:"profile,omitempty"` // that gave the value
 	Replaced []string       `json:"replaced,omitempty"`
+	Notes    []string       `json:"notes,omitempty"`   // what is known of it, from the facts
+	Implies  []string       `json:"implies,omitempty"` // what else the field sets
+	Touches  []string       `json:"touches,omitempty"` // what its effect reaches
+	Kernel   string         `json:"kernel,omitempty"`  // what becomes of a kernel option
 	Settings []plan.Setting `json:"settings,omitempty"`
 	Files    []string       `json:"files,omitempty"`
+	Rules    []string       `json:"rules,omitempty"` // rules that speak about it now
 }
 
 // Explain gives account of a field by its path, such as
-// targets.cam.sysctl."vm.swappiness".
+// targets.cam.sysctl."vm.swappiness". Quotes may be left out where the
+// configuration or the language tells how the names divide.
 func (p *Project) Explain(path string) (Account, error) {
-	parsed := cue.ParsePath(path)
-	if err := parsed.Err(); err != nil {
-		return Account{}, fmt.Errorf("%q is not a path: write it as in the configuration, names with dots in quotes", path)
+	names, err := p.split(path)
+	if err != nil {
+		return Account{}, err
 	}
-	var names []string
-	for _, s := range parsed.Selectors() {
-		if s.Type() == cue.StringLabel {
-			names = append(names, s.Unquoted())
-		}
+	a := Account{}
+	for _, n := range names {
+		a.Path = load.PathOf(a.Path, n)
 	}
-	a := Account{Path: path}
 	doc, known := p.Language.Describe(names)
 	if known {
 		a.Doc, a.Expected, a.See = doc.Text, doc.Expected, doc.See
@@ -89,10 +91,106 @@ func (p *Project) Explain(path string) (Account, error) {
 		pos := n.Pos
 		a.Pos = &pos
 	}
+	for _, d := range p.Report.All() {
+		if d.Path == a.Path || strings.HasPrefix(d.Path, a.Path+".") {
+			a.Rules = append(a.Rules, d.Severity.String()+" "+d.ID+": "+d.Message)
+		}
+	}
 	if n == nil && !known {
 		return a, fmt.Errorf("%q is neither in the configuration nor in the language", path)
 	}
 	return a, nil
+}
+
+// split divides a path into names. A name in quotes is taken as it is; others
+// end at a dot, unless the configuration has a name with dots there, or the
+// names of sysctls follow.
+func (p *Project) split(path string) ([]string, error) {
+	bad := fmt.Errorf("%q is not a path: write it as in the configuration, names with dots in quotes", path)
+	var words []string
+	quoted := map[int]bool{}
+	for rest := path; ; {
+		if strings.HasPrefix(rest, `"`) {
+			text, err := strconv.QuotedPrefix(rest)
+			if err != nil {
+				return nil, bad
+			}
+			word, err := strconv.Unquote(text)
+			if err != nil {
+				return nil, bad
+			}
+			quoted[len(words)] = true
+			words, rest = append(words, word), rest[len(text):]
+		} else {
+			end := strings.IndexByte(rest, '.')
+			if end < 0 {
+				end = len(rest)
+			}
+			words, rest = append(words, rest[:end]), rest[end:]
+		}
+		if words[len(words)-1] == "" {
+			return nil, bad
+		}
+		if rest == "" {
+			break
+		}
+		if rest[0] != '.' || rest == "." {
+			return nil, bad
+		}
+		rest = rest[1:]
+	}
+	return p.joined(words, quoted), nil
+}
+
+// joined puts words together that are one name.
+func (p *Project) joined(words []string, quoted map[int]bool) []string {
+	var names []string
+	for i := 0; i < len(words); {
+		take := 1
+		for j := len(words); j > i+1; j-- {
+			if slices.ContainsFunc(words[i:j], func(w string) bool { return w == "" }) || anyQuoted(quoted, i, j) {
+				continue
+			}
+			if p.named(append(slices.Clone(names), strings.Join(words[i:j], "."))) {
+				take = j - i
+				break
+			}
+		}
+		if take == 1 && len(names) > 0 && names[len(names)-1] == "sysctl" && !anyQuoted(quoted, i, len(words)) {
+			take = len(words) - i // none of the configuration's, and sysctls have no fields
+		}
+		names = append(names, strings.Join(words[i:i+take], "."))
+		i += take
+	}
+	return names
+}
+
+func anyQuoted(quoted map[int]bool, from, to int) bool {
+	for i := from; i < to; i++ {
+		if quoted[i] {
+			return true
+		}
+	}
+	return false
+}
+
+// named tells whether the configuration has something at a path.
+func (p *Project) named(names []string) bool {
+	if p.Config == nil || p.Config.Root == nil {
+		return false
+	}
+	if p.Config.Root.At(names...) != nil {
+		return true
+	}
+	if p.Project == nil || len(names) < 3 || names[0] != "targets" {
+		return false
+	}
+	for _, t := range p.Targets {
+		if t.Name == names[1] && t.Node.At(names[2:]...) != nil {
+			return true
+		}
+	}
+	return false
 }
 
 // account adds what follows from a field of a target.
@@ -113,6 +211,8 @@ func (p *Project) account(a *Account, t *resolve.Target, names []string, n *load
 			a.Replaced = append(a.Replaced, fmt.Sprintf("%s: profile %s says %s at %s", o.ID, o.Profile, o.Was, Place(o.Position)))
 		}
 	}
+	p.facts(a, t, names)
+	p.implied(a, t, id, n)
 	for _, s := range t.Plan.Settings {
 		// A field is the origin of a setting by name, or because the setting
 		// follows from it and carries its position.
@@ -127,11 +227,116 @@ func (p *Project) account(a *Account, t *resolve.Target, names []string, n *load
 	for _, f := range layers[0].Files {
 		for _, o := range f.Origins {
 			if o.Target == t.Name && (o.ID == id || strings.HasPrefix(o.ID, id+".") || n != nil && t.Origins[o.ID] == n.Pos) {
-				a.Files = append(a.Files, f.Path)
+				where := f.Path
+				if f.Install != nil {
+					where += " -> " + onDevice(f.Install.Dest)
+				}
+				a.Files = append(a.Files, where)
 				break
 			}
 		}
 	}
+}
+
+// onDevice writes an install path without bitbake's directory variables.
+func onDevice(dest string) string {
+	return strings.NewReplacer(
+		"${sysconfdir}", "/etc", "${systemd_system_unitdir}", "/usr/lib/systemd/system", "${nonarch_libdir}", "/usr/lib",
+		"${libdir}", "/usr/lib", "${nonarch_base_libdir}", "/usr/lib", "${datadir}", "/usr/share", "${bindir}", "/usr/bin",
+	).Replace(dest)
+}
+
+// implied lists the kernel options and arguments that a field brings along.
+func (p *Project) implied(a *Account, t *resolve.Target, id string, n *load.Node) {
+	if n == nil || strings.HasPrefix(id, "kernel.config") || strings.HasPrefix(id, "kernel.args") {
+		return
+	}
+	for _, o := range t.Kernel.Config {
+		if t.Origins["kernel.config."+o.Symbol] == n.Pos || n.At("algorithm") != nil && t.Origins["kernel.config."+o.Symbol] == n.At("algorithm").Pos {
+			a.Implies = append(a.Implies, "kernel.config."+o.Symbol+" = "+o.Value)
+		}
+	}
+	for _, arg := range t.Kernel.Args {
+		if t.Origins["kernel.args."+arg.Name] == n.Pos {
+			a.Implies = append(a.Implies, strings.TrimSuffix("kernel.args."+arg.Name+" = "+arg.Value, " = "))
+		}
+	}
+}
+
+// facts adds what is known of the thing that a field names.
+func (p *Project) facts(a *Account, t *resolve.Target, names []string) {
+	switch {
+	case len(names) == 2 && names[0] == "sysctl":
+		p.sysctlFacts(a, t, names[1])
+	case len(names) == 3 && names[0] == "kernel" && names[1] == "config":
+		a.Kernel = p.fate(t, names[2])
+	case len(names) >= 2 && names[0] == "power" && names[1] == "modes":
+		for _, m := range t.Plan.Power.Modes {
+			if len(names) > 2 && names[2] != m.Name {
+				continue
+			}
+			if len(m.Reboot) == 0 {
+				a.Touches = append(a.Touches, m.Name+": switching to or from any other mode works while the device runs")
+				continue
+			}
+			a.Touches = append(a.Touches, m.Name+": needs a reboot from or to "+strings.Join(m.Reboot, ", ")+", whose GPU mask differs")
+		}
+	case len(names) == 2 && names[0] == "cpu" && (names[1] == "min" || names[1] == "max"), len(names) == 2 && names[0] == "gpu" && names[1] != "governor":
+		a.Touches = append(a.Touches, "the same files as the power mode's clock limits")
+	}
+}
+
+func (p *Project) sysctlFacts(a *Account, t *resolve.Target, key string) {
+	f, ok := sysctl.Lookup(key)
+	if !ok {
+		a.Notes = append(a.Notes, "not among the sysctls that facts are known of")
+		return
+	}
+	in := f.In(t.Release.Kernel)
+	if in.State == sysctl.Present {
+		a.Expected = check.SysctlTakes(f, in)
+	}
+	a.Doc = ""
+	if f.Note != "" {
+		a.Doc = f.Note
+	}
+	a.Notes = append(a.Notes, fmt.Sprintf("%s in kernel %s (%s), from %s", in.State, t.Release.Kernel, in.Tree, f.Source))
+	if f.Config != "" {
+		a.Notes = append(a.Notes, "needs "+f.Config+" in the kernel")
+	}
+	if f.Module != "" {
+		a.Notes = append(a.Notes, "module "+f.Module)
+	}
+	if len(f.Tags) > 0 {
+		a.Notes = append(a.Notes, strings.Join(f.Tags, ", "))
+	}
+	for _, other := range f.Excludes {
+		a.Touches = append(a.Touches, other+": writing one sets the other to 0")
+	}
+	switch key {
+	case "net.core.default_qdisc":
+		a.Touches = append(a.Touches, "interfaces that come up afterwards; those that are up keep their queue")
+	case "vm.swappiness":
+		a.Touches = append(a.Touches, "the balance between swapping and dropping caches, for every process")
+	}
+}
+
+// fate says what the kernel makes of an option of the target.
+func (p *Project) fate(t *resolve.Target, symbol string) string {
+	for _, q := range check.Predictions(t, p.book) {
+		if q.Symbol != symbol {
+			continue
+		}
+		text := string(q.Outcome) + " in kernel " + t.Release.Kernel
+		if q.Cause != "" {
+			text += ": " + q.Cause
+		}
+		if q.Note != "" {
+			text += " (" + q.Note + ")"
+		}
+		return text
+	}
+	return ""
 }
 
 // Place writes a position as editors understand it.

@@ -4,7 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"os/signal"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -137,7 +140,17 @@ func write(cmd *cobra.Command, format string, c *tree.Comparison, force bool) er
 		}
 		return errReported
 	}
-	return c.Write(force)
+	// An interrupt while files are written lets the writing come to an end or be
+	// tidied away; at any other time it ends the program.
+	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := c.WriteContext(ctx, force); err != nil {
+		if ctx.Err() != nil {
+			return fmt.Errorf("interrupted: nothing was written to %s", c.Out)
+		}
+		return err
+	}
+	return nil
 }
 
 func showDifferences(w io.Writer, format string, c *tree.Comparison) error {

@@ -22,12 +22,13 @@ func newExplainCommand() *cobra.Command {
 
   a diagnostic or a rule   YT0103, tcp-cc-bbr
   a field                  targets.cam.sysctl."vm.swappiness": its value, who said
-                           so, what it replaced, the settings and files it becomes
+                           so, what it replaced, what the kernel takes, what else it
+                           touches, the settings and files it becomes
   a line                   config.cue:12: the fields written there
 
 Fields and lines are looked up in the configuration of --dir.`,
 		Example: `  yoctune explain YT0105
-  yoctune explain 'targets."line-camera".sysctl."vm.swappiness"' --dir examples/video-analytics`,
+  yoctune explain targets.line-camera.sysctl.vm.swappiness --dir examples/video-analytics`,
 		Args: cobra.ExactArgs(1),
 		ValidArgsFunction: func(_ *cobra.Command, _ []string, toComplete string) ([]string, cobra.ShellCompDirective) {
 			ids := compiler.PageIDs()
@@ -134,6 +135,16 @@ func showAccount(w io.Writer, a compiler.Account) {
 	for _, r := range a.Replaced {
 		line("replaces", r)
 	}
+	for _, n := range a.Notes {
+		line("facts", n)
+	}
+	for _, n := range a.Implies {
+		line("implies", n)
+	}
+	for _, n := range a.Touches {
+		line("touches", n)
+	}
+	line("kernel", a.Kernel)
 	for _, s := range a.Settings {
 		where := s.Select.Path
 		if where == "" {
@@ -145,4 +156,7 @@ func showAccount(w io.Writer, a compiler.Account) {
 		line("file", f)
 	}
 	line("schema", a.See)
+	for _, r := range a.Rules {
+		line("says", r)
+	}
 }

@@ -80,6 +80,16 @@ func kernelOf(t *resolve.Target, book *forecast.Book) *forecast.Kernel {
 	return k
 }
 
+// Predictions says what becomes of the kernel options of a target; nothing for a
+// release without facts.
+func Predictions(t *resolve.Target, book *forecast.Book) []kconfig.Prediction {
+	k := kernelOf(t, book)
+	if k == nil {
+		return nil
+	}
+	return k.Predictions()
+}
+
 // lineValue is the right side of the option's line in the fragment.
 func lineValue(o plan.ConfigOption) string {
 	if !o.Quoted {
@@ -140,6 +150,8 @@ func (s *subject) missed(p kconfig.Prediction, n *load.Node, path []string, form
 		if n != nil {
 			d.Edits = fixEdits(n, p)
 		}
+	case p.Got != nil && p.Outcome == kconfig.Changed:
+		d.Help = "ask for " + fieldOf(d.Got) + ", or change what decides it"
 	case len(p.Nearest) > 0:
 		d.Help = "similar names: " + strings.Join(p.Nearest, ", ")
 	}

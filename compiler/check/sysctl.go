@@ -461,6 +461,16 @@ func accepts(f *sysctl.Fact, in *sysctl.Presence, n *load.Node) (expected, got s
 	return "", "", true
 }
 
+// SysctlTakes says what a parameter accepts, in words.
+func SysctlTakes(f sysctl.Fact, in sysctl.Presence) string {
+	if in.Type == "string" {
+		return "text"
+	}
+	// No value of this kind is accepted, so that what is comes back.
+	expected, _, _ := accepts(&f, &in, &load.Node{Kind: load.String, Text: "?"})
+	return expected
+}
+
 // vectorLength is how many numbers a parameter takes; 0 when that is not known.
 func vectorLength(f *sysctl.Fact) int {
 	for _, note := range []string{f.RangeNote, f.Note} {

@@ -10,13 +10,16 @@
 package load
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime/metrics"
 	"slices"
 	"strings"
+	"time"
 
 	"cuelang.org/go/cue"
 	"cuelang.org/go/cue/ast"
@@ -139,6 +142,7 @@ func Files(files map[string][]byte, ends ...FrontEnd) (*Config, *diag.Report) {
 type loader struct {
 	report *diag.Report
 	cfg    *Config
+	wall   time.Duration // how long CUE may take; maxWall when it is 0
 }
 
 // Bounds of nesting, checked before the recursive parser and evaluator see the
@@ -331,7 +335,57 @@ func definitions() []string {
 	return names
 }
 
+// evaluate runs CUE's evaluator within bounds. CUE has no way to be stopped: what
+// goes beyond them is left behind, and the program ends soon after saying so.
 func (l *loader) evaluate(files []*ast.File) {
+	done := make(chan *loader, 1)
+	go func() {
+		w := &loader{report: &diag.Report{}, cfg: &Config{}}
+		w.evaluateUnbounded(files)
+		done <- w
+	}()
+	limit := time.NewTimer(cmp.Or(l.wall, maxWall))
+	defer limit.Stop()
+	look := time.NewTicker(lookEvery)
+	defer look.Stop()
+	excess := ""
+	for excess == "" {
+		select {
+		case w := <-done:
+			l.report.Merge(w.report)
+			l.cfg.Root = w.cfg.Root
+			return
+		case <-limit.C:
+			excess = fmt.Sprintf("after %s it was not done", cmp.Or(l.wall, maxWall))
+		case <-look.C:
+			if heap() > maxHeap {
+				excess = fmt.Sprintf("it needed more than %d GiB of memory", maxHeap>>30)
+			}
+		}
+	}
+	l.report.Add(diag.Diagnostic{ID: "YT0007", Severity: diag.Error, Pos: position(files[0].Pos()),
+		Message: "evaluating the configuration took too much: " + excess,
+		Help:    "look for comprehensions inside comprehensions, and for structs that grow from themselves"})
+}
+
+// Bounds of evaluating CUE.
+const (
+	maxWall   = 30 * time.Second
+	maxHeap   = 3 << 30 // bytes
+	lookEvery = 200 * time.Millisecond
+)
+
+// heap is the memory in use, in bytes.
+func heap() uint64 {
+	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
+	metrics.Read(sample)
+	if sample[0].Value.Kind() != metrics.KindUint64 {
+		return 0
+	}
+	return sample[0].Value.Uint64()
+}
+
+func (l *loader) evaluateUnbounded(files []*ast.File) {
 	bctx := build.NewContext()
 	inst := bctx.NewInstance("", func(_ token.Pos, path string) *build.Instance {
 		if isSchema(path) {

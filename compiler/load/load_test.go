@@ -6,7 +6,12 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
+	"cuelang.org/go/cue/ast"
+	"cuelang.org/go/cue/parser"
+
+	"github.com/yoctune/yoctune/compiler/diag"
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
@@ -163,5 +168,23 @@ func TestALinkOutOfTheFolderIsNotFollowed(t *testing.T) {
 	}
 	if err != nil && strings.Contains(err.Error(), "hunter2") {
 		t.Errorf("the message shows what the link leads to: %v", err)
+	}
+}
+
+// CUE cannot be stopped, so the time it may take is bounded from outside.
+func TestEvaluationThatDoesNotEndIsReported(t *testing.T) {
+	f, err := parser.ParseFile("config.cue", `import "list"
+layer: {for a in list.Range(0, 250, 1) for b in list.Range(0, 250, 1) {"x\(a)": y: "\(b)"}}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &loader{report: &diag.Report{}, cfg: &Config{Sources: diag.NewSources()}, wall: 20 * time.Millisecond}
+	started := time.Now()
+	l.evaluate([]*ast.File{f})
+	if all := l.report.All(); len(all) != 1 || all[0].ID != "YT0007" || all[0].Pos.Line != 1 {
+		t.Errorf("%+v", all)
+	}
+	if took := time.Since(started); took > 5*time.Second {
+		t.Errorf("it took %s", took)
 	}
 }

@@ -10,6 +10,7 @@ package tree
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -285,11 +286,16 @@ func existing(root *os.Root, name string) ([]byte, state, error) {
 	return b, regular, err
 }
 
-// Write brings the folder to what was compared. With force, files edited by
-// hand are overwritten; files that are not yoctune's never are. Everything is
+// Write is [Comparison.WriteContext] without an end.
+func (c *Comparison) Write(force bool) error { return c.WriteContext(context.Background(), force) }
+
+// WriteContext brings the folder to what was compared. With force, files edited
+// by hand are overwritten; files that are not yoctune's never are. Everything is
 // first written to a folder beside the output; a folder that did not exist
-// appears whole, an existing one file by file, each by a rename.
-func (c *Comparison) Write(force bool) error {
+// appears whole, an existing one file by file, each by a rename. When the
+// context ends before the first file is in place nothing is, and nothing is left
+// behind.
+func (c *Comparison) WriteContext(ctx context.Context, force bool) error {
 	var blocked []error
 	for _, k := range c.Conflicts {
 		if !force || !errors.Is(k, ErrEdited) {
@@ -312,19 +318,22 @@ func (c *Comparison) Write(force bool) error {
 		return folder(c.Out, err)
 	}
 	if _, err := os.Lstat(c.Out); errors.Is(err, fs.ErrNotExist) {
-		return c.whole(stage)
+		return c.whole(ctx, stage)
 	}
-	return c.each(stage)
+	return c.each(ctx, stage)
 }
 
-func (c *Comparison) whole(stage string) error {
-	w := writer{dir: stage}
+func (c *Comparison) whole(ctx context.Context, stage string) error {
+	w := writer{ctx: ctx, dir: stage}
 	for _, f := range c.files {
 		if err := w.put(f.Path, f.Data, f.Mode); err != nil {
 			return folder(c.Out, err)
 		}
 	}
 	if err := w.put(ManifestName, c.manifest, 0o644); err != nil {
+		return folder(c.Out, err)
+	}
+	if err := context.Cause(ctx); err != nil {
 		return folder(c.Out, err)
 	}
 	if err := os.Rename(stage, c.Out); err != nil {
@@ -336,12 +345,16 @@ func (c *Comparison) whole(stage string) error {
 // writer fills a new folder. It asks the system for nothing twice: a layer is
 // many small files in many folders.
 type writer struct {
+	ctx  context.Context // of the one call that the writer lives for
 	dir  string
 	made map[string]bool      // folders that exist
 	mode map[fs.FileMode]bool // whether the umask leaves the mode as it is
 }
 
 func (w *writer) put(name string, data []byte, mode fs.FileMode) error {
+	if err := context.Cause(w.ctx); err != nil {
+		return err
+	}
 	if err := w.mkdir(path.Dir(name)); err != nil {
 		return err
 	}
@@ -381,13 +394,13 @@ func (w *writer) mkdir(dir string) error {
 	return os.Mkdir(filepath.Join(w.dir, filepath.FromSlash(dir)), 0o755)
 }
 
-func (c *Comparison) each(stage string) error {
+func (c *Comparison) each(ctx context.Context, stage string) error {
 	root, err := os.OpenRoot(c.Out)
 	if err != nil {
 		return folder(c.Out, err)
 	}
 	defer root.Close()
-	w := writer{dir: stage}
+	w := writer{ctx: ctx, dir: stage}
 	for _, a := range c.Actions {
 		if a.Kind == Remove || a.Path == ManifestName {
 			continue

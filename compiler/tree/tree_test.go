@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -197,5 +198,33 @@ func TestACheckoutUnderAnotherUmaskIsTheSameLayer(t *testing.T) {
 	}
 	if c, err := Compare(out, files); err != nil || len(c.Actions) != 1 {
 		t.Error("a script that lost its executable bit is no difference")
+	}
+}
+
+// An interrupted build leaves neither a layer nor what it was made of.
+func TestAnEndedContextLeavesNothingBehind(t *testing.T) {
+	for name, exists := range map[string]bool{"a new folder": false, "an existing folder": true} {
+		out := filepath.Join(t.TempDir(), "layer")
+		if exists {
+			if err := os.Mkdir(out, 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
+		c, err := Compare(out, []emitters.File{{Path: "conf/layer.conf", Mode: 0o644, Data: []byte("a\n")}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, end := context.WithCancel(t.Context())
+		end()
+		if err := c.WriteContext(ctx, false); !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: %v", name, err)
+		}
+		left, err := filepath.Glob(filepath.Join(filepath.Dir(out), "*", "*"))
+		if err != nil || len(left) > 0 {
+			t.Errorf("%s: left %v, %v", name, left, err)
+		}
+		if stage, err := filepath.Glob(filepath.Join(filepath.Dir(out), ".yoctune-*")); err != nil || len(stage) > 0 {
+			t.Errorf("%s: left %v, %v", name, stage, err)
+		}
 	}
 }
