@@ -15,6 +15,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -271,16 +272,9 @@ func (rec *record) put(r result) {
 	rec.Results = slices.DeleteFunc(rec.Results, func(old result) bool { return old.Target == r.Target })
 	rec.Results = append(rec.Results, r)
 	slices.SortFunc(rec.Results, func(a, b result) int {
-		return cmp(order(a.Release), order(b.Release), a.Target, b.Target)
+		return cmp.Or(cmp.Compare(order(a.Release), order(b.Release)), cmp.Compare(a.Target, b.Target))
 	})
 	rec.Date = max(rec.Date, r.Date)
-}
-
-func cmp(a, b int, s, t string) int {
-	if a != b {
-		return a - b
-	}
-	return strings.Compare(s, t)
 }
 
 // order is a release's place: by series, then by L4T.

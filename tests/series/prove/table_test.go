@@ -1,0 +1,70 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/yoctune/yoctune/compiler/checklayer"
+)
+
+func steps(s ...string) []checklayer.Step {
+	var out []checklayer.Step
+	for i := 0; i < len(s); i += 2 {
+		step := checklayer.Step{Name: s[i], Status: s[i+1]}
+		if step.Status == checklayer.Fail {
+			step.Errors = []string{"a | b\nsecond line"}
+		}
+		out = append(out, step)
+	}
+	return out
+}
+
+func TestTheTableSaysWhatRanAndWhatDidNot(t *testing.T) {
+	rec := &record{}
+	rec.put(result{Release: "wrynose", Target: "b", Machine: "m2", SoC: "tegra264", Reason: "no checkouts at hand"})
+	rec.put(result{Release: "kirkstone", Target: "a", Machine: "m1", SoC: "tegra194", Seconds: 70, Steps: steps(
+		"parse", "pass", "appends", "fail", "task package_qa", "skipped", "task package_qa", "pass")})
+	rec.put(result{Release: "kirkstone-l4t-r32.7.x", Target: "c", Machine: "m3", Steps: steps("parse", "pass")})
+	rec.put(result{Release: "kirkstone-l4t-r32.7.x", Target: "c", Machine: "m3", Steps: steps("parse", "fail")})
+	lines := strings.Split(table(rec), "\n")
+	for i, want := range []string{
+		2: "| kirkstone-l4t-r32.7.x | 32.7.6 | m3 |",
+		3: `| kirkstone | 35.6.4 | m1 | tegra194 | pass | **failed**: a \| b | – | – | pass | – | – | 70 s |`,
+		4: "not checked: no checkouts at hand",
+	} {
+		if !strings.Contains(lines[i], want) {
+			t.Errorf("line %d is %q, want %q in it", i, lines[i], want)
+		}
+	}
+	if strings.Contains(lines[2], "| pass |") {
+		t.Errorf("an older result is still there: %q", lines[2])
+	}
+}
+
+func TestTheDocumentKeepsItsText(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "x.md")
+	if err := os.WriteFile(file, []byte("before\n"+tableBegins+"\nold\n"+tableEnds+"\nafter\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	rec := &record{Results: []result{{Release: "master", Target: "t", Reason: "r"}}}
+	for range 2 {
+		if err := writeTable(file, rec); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "before\n" + tableBegins + "\n" + table(rec) + tableEnds + "\nafter\n"; string(got) != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if err := os.WriteFile(file, []byte("no table"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := writeTable(file, rec); err == nil {
+		t.Error("a document without a table is rewritten")
+	}
+}
