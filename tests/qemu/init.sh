@@ -118,5 +118,84 @@ as_before and-nothing-was-written
 expect_code an-edited-plan-is-refused 1 yoctuned apply /edited.json
 says by-its-digest 'digest'
 
+# await NAME COMMAND... tries a command for ten seconds: what it waits for is
+# another process's doing.
+await() {
+	name=$1
+	shift
+	n=0
+	while [ $n -lt 500 ]; do
+		if "$@" >/tmp/out 2>/tmp/err; then ok "$name"; return; fi
+		usleep 20000
+		n=$((n + 1))
+	done
+	fail "$name" "$* never came true: $(tail -n 3 /tmp/out /tmp/err /tmp/enforce | tr '\n' ' ')"
+}
+node_says() { [ "$(cat "$1")" = "$2" ]; }
+node_offers() { grep -qF "[$2]" "$1"; }
+same() { knobs >/tmp/now; cmp -s /tmp/before /tmp/now; }
+
+# enforced starts the enforcer and waits until it watches.
+enforced() {
+	yoctuned enforce /plan.json >/tmp/enforce 2>&1 &
+	enforcer=$!
+	await "$1" grep -q '^watching' /tmp/enforce
+}
+
+enforced enforce-starts
+as_wanted enforce-applies
+if grep -q '^no events' /tmp/enforce; then fail this-kernel-tells-of-writes "$(grep '^no events' /tmp/enforce | tr '\n' ' ')"; else ok this-kernel-tells-of-writes; fi
+sh -c 'echo 77 >/proc/sys/vm/swappiness; usleep 300000; :' &
+stranger=$!
+await drift-is-named-with-its-author grep -q "^vm.swappiness: set to 77 by sh (pid $stranger" /tmp/enforce
+grep "^vm.swappiness: set to 77" /tmp/enforce | sed 's/^/REPAIRED /'
+as_wanted drift-is-repaired
+sh -c 'echo none >/sys/block/vda/queue/scheduler; usleep 300000; :' &
+await sysfs-drift-is-repaired grep -q "^vda scheduler: set to none by sh" /tmp/enforce
+as_wanted also-what-the-scheduler-reset
+expect_code why-tells-the-story 0 yoctuned why vm.swappiness --plan /plan.json
+says why-names-the-line 'asked for at config.cue:12:3'
+says why-names-the-original 'was        60, before it was first written'
+expect_code a-second-instance-is-refused 1 yoctuned enforce /plan.json
+says and-told-who-holds-it "pid $enforcer (yoctuned enforce /plan.json)"
+
+# The disk is unplugged and comes back with the kernel's defaults.
+disk=$(readlink -f /sys/block/vda/device/..)
+echo 1 >"$disk/remove"
+echo 1 >/sys/bus/pci/rescan
+await a-disk-that-comes-back-is-set-again node_offers /sys/block/vda/queue/scheduler kyber
+await with-all-its-settings grep -q '^vda read_ahead_kb: 512, was' /tmp/enforce
+as_wanted and-nothing-else-moved
+
+kill -9 $enforcer
+wait $enforcer 2>/dev/null
+sh -c 'echo 78 >/proc/sys/vm/swappiness'
+enforced enforce-starts-again-after-SIGKILL
+as_wanted and-finishes-what-was-begun
+
+for value in 71 72 73 74; do
+	sh -c "echo $value >/proc/sys/vm/swappiness; usleep 300000; :"
+done
+await who-insists-is-yielded-to grep -q '^ALARM: vm.swappiness: contested by sh (pid' /tmp/enforce
+if node_says /proc/sys/vm/swappiness 74; then ok and-no-longer-fought; else fail and-no-longer-fought "$(cat /proc/sys/vm/swappiness)"; fi
+yoctuned status /plan.json >/tmp/out 2>/tmp/err
+says status-names-the-contest 'vm.swappiness is 74, wanted 10, by sh (pid'
+grep -E 'ctxt_switches' /proc/$enforcer/status | tr '\n' ' ' | sed 's/^/IDLE /'
+echo
+kill -TERM $enforcer
+wait $enforcer 2>/dev/null
+expect_code rollback-after-enforce 0 yoctuned rollback
+as_before rollback-after-enforce-restores-everything
+
+# A trial whose process is killed is reverted by the one it left behind.
+yoctuned apply --try 3s /plan.json >/tmp/out 2>&1 &
+trier=$!
+await a-trial-applies node_says /proc/sys/vm/swappiness 10
+kill -9 $trier
+wait $trier 2>/dev/null
+await a-killed-trial-is-reverted same
+expect_code the-plan-that-was-not-confirmed-is-not-enforced 1 yoctuned enforce /plan.json
+says and-it-says-so 'tried and never confirmed'
+
 echo DONE
 poweroff -f

@@ -1,0 +1,524 @@
+// Command tuned measures TuneD and yoctuned with the same knobs, on the same
+// machine, one after the other: how long applying, verifying, starting and
+// stopping take, what being idle costs, what happens to drift, and how many
+// originals a SIGKILL loses.
+//
+//	make build && sudo -E go run ./bench/tuned -o bench/results/$(date -u +%F)-tuned.json
+//
+// It changes the running kernel to harmless values near the defaults, and puts
+// back what it found. /etc/tuned, /run and /var/lib of both programs are its own,
+// on a tmpfs in a private mount namespace: the host's are neither read nor
+// written. Without TuneD it measures yoctuned alone.
+package main
+
+import (
+	"bytes"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// knobsTable is what both are given; swappiness is first, as the kill in the
+// middle of an apply is timed by it.
+//
+//go:embed knobs.tsv
+var knobsTable string
+
+// Stat is a figure of several runs.
+type Stat struct {
+	Min    float64 `json:"min"`
+	Median float64 `json:"median"`
+	Max    float64 `json:"max"`
+	N      int     `json:"n"`
+}
+
+// Idle is what a program costs while nothing happens.
+type Idle struct {
+	Seconds   float64 `json:"seconds"`
+	CPU       float64 `json:"cpu_percent"`
+	Wakeups   float64 `json:"voluntary_switches_per_second"`
+	PSS       int64   `json:"pss_kb"`
+	Threads   int     `json:"threads"`
+	HostForks float64 `json:"host_forks_per_second"`
+}
+
+// Figures of one program.
+type Figures struct {
+	Version      string         `json:"version"`
+	ApplyWall    Stat           `json:"apply_wall_ms"`
+	ApplyCPU     Stat           `json:"apply_cpu_ms"`
+	NotApplied   int            `json:"knobs_not_as_wanted_after_apply"`
+	Start        Stat           `json:"start_to_applied_ms"`
+	Stop         Stat           `json:"sigterm_to_exit_ms"`
+	NotBack      int            `json:"knobs_not_back_after_stop"`
+	Verify       Stat           `json:"verify_wall_ms"`
+	Idle         Idle           `json:"idle"`
+	Drift        map[string]any `json:"drift_put_back_ms"` // by path; "no" after driftPatience
+	KillApplied  int            `json:"knobs_lost_after_sigkill_when_applied"`
+	KillMidApply []int          `json:"knobs_lost_after_sigkill_mid_apply"`
+}
+
+// Record is the file.
+type Record struct {
+	Test      string             `json:"test"`
+	Date      string             `json:"date"`
+	Kernel    string             `json:"kernel"`
+	CPUs      int                `json:"cpus"`
+	Load      [2]string          `json:"load_before_after"`
+	Knobs     int                `json:"knobs"`
+	Real      []string           `json:"real"`
+	StandIn   []string           `json:"stand_in"`
+	Notes     []string           `json:"notes"`
+	KernelNR  Stat               `json:"kernel_nr_requests_write_ms"` // the slowest knob, written by itself
+	Figures   map[string]Figures `json:"figures"`
+	Ratios    map[string]float64 `json:"ratios_tuned_to_yoctuned"`
+	Satisfied map[string]bool    `json:"targets"`
+}
+
+const (
+	driftPatience = 10 * time.Second
+	startPatience = 30 * time.Second
+)
+
+func main() {
+	var o options
+	flag.StringVar(&o.yoctune, "yoctune", "build/bin/yoctune", "program")
+	flag.StringVar(&o.yoctuned, "yoctuned", "build/bin/yoctuned", "program")
+	flag.StringVar(&o.out, "o", "", "record to write")
+	flag.IntVar(&o.runs, "runs", 7, "runs of each figure")
+	flag.DurationVar(&o.idle, "idle", time.Minute, "time of watching an idle program")
+	flag.Parse()
+	if err := run(o); err != nil {
+		fmt.Fprintln(os.Stderr, "tuned:", err)
+		os.Exit(1)
+	}
+}
+
+type options struct {
+	yoctune, yoctuned, out string
+	runs                   int
+	idle                   time.Duration
+}
+
+// inside marks the process in the private mount namespace.
+const inside = "YOCTUNE_BENCH_INSIDE"
+
+func run(o options) error {
+	if os.Geteuid() != 0 {
+		return errors.New("needs root: it changes the kernel's settings, and puts them back")
+	}
+	if os.Getenv(inside) == "" {
+		cmd := exec.Command("/proc/self/exe", os.Args[1:]...)
+		cmd.Env = append(os.Environ(), inside+"=1")
+		cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+		cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: unix.CLONE_NEWNS, Pdeathsig: unix.SIGKILL}
+		return cmd.Run()
+	}
+	work, err := os.MkdirTemp("", "yoctune-bench")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(work) }()
+	if err := private(work); err != nil {
+		return err
+	}
+	ks := readKnobs()
+	if len(ks) == 0 {
+		return errors.New("no knob of the table is there and writable")
+	}
+	// An interrupted measurement puts things back too.
+	stop := make(chan os.Signal, 1)
+	signal.Notify(stop, unix.SIGINT, unix.SIGTERM)
+	go func() { <-stop; ks.restore(); os.Exit(130) }()
+	defer ks.restore()
+
+	rec := Record{
+		Test: "tuned", Date: time.Now().UTC().Format(time.DateOnly), Kernel: firstLine("/proc/sys/kernel/osrelease"),
+		CPUs: runtime.NumCPU(), Knobs: len(ks),
+		Real:    []string{"the kernel of this host and its knobs", "both programs as they ship, with the same table, in this order on the same machine"},
+		StandIn: []string{"a private system bus for tuned-adm, as there is no systemd here"},
+		Notes: []string{
+			"the machine is shared with other work: wall times are upper bounds, CPU times and ratios count",
+			"/run/yoctune is a tmpfs, as /run is on a device",
+			"one knob, nr_requests of a loop device, freezes a queue inside write(2): its time is in every apply and roll back of both",
+		},
+		Figures: map[string]Figures{},
+	}
+	rec.Load[0] = firstLine("/proc/loadavg")
+	rec.KernelNR = ks.slowest(o.runs)
+	programs := []program{&yoctuned{o: o, work: work}}
+	if _, err := exec.LookPath("tuned"); err == nil {
+		programs = append(programs, &tuned{work: work})
+	} else {
+		rec.Notes = append(rec.Notes, "TuneD is not installed: yoctuned alone was measured")
+	}
+	for _, p := range programs {
+		f, err := measure(p, ks, o)
+		if err != nil {
+			return fmt.Errorf("%s: %w", p.name(), err)
+		}
+		rec.Figures[p.name()] = f
+	}
+	rec.Load[1] = firstLine("/proc/loadavg")
+	rec.judge()
+	b, err := json.MarshalIndent(rec, "", "  ")
+	if err != nil {
+		return err
+	}
+	b = append(b, '\n')
+	if o.out == "" {
+		_, err = os.Stdout.Write(b)
+		return err
+	}
+	fmt.Println(o.out)
+	return os.WriteFile(o.out, b, 0o644)
+}
+
+// private gives both programs folders of their own.
+func private(work string) error {
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return fmt.Errorf("private mounts: %w", err)
+	}
+	for _, dir := range []string{"/run/yoctune", "/var/lib/yoctune", "/etc/tuned", "/run/tuned", "/var/log/tuned"} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return err
+		}
+		if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "mode=0755"); err != nil {
+			return fmt.Errorf("tmpfs on %s: %w", dir, err)
+		}
+	}
+	return os.MkdirAll(work, 0o755)
+}
+
+// knob is a node, what is wanted, and what it was.
+type knob struct{ path, want, was string }
+
+type knobs []knob
+
+func readKnobs() knobs {
+	var ks knobs
+	for line := range strings.Lines(knobsTable) {
+		path, want, ok := strings.Cut(strings.TrimSpace(line), "\t")
+		if !ok {
+			continue
+		}
+		f, err := os.OpenFile(path, os.O_WRONLY, 0)
+		if err != nil {
+			continue
+		}
+		_ = f.Close()
+		ks = append(ks, knob{path, want, value(path)})
+	}
+	return ks
+}
+
+// value is a node's, blanks as one space.
+func value(path string) string {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return ""
+	}
+	return strings.Join(strings.Fields(string(b)), " ")
+}
+
+func (ks knobs) restore() {
+	for _, k := range ks {
+		if value(k.path) != k.was {
+			_ = os.WriteFile(k.path, []byte(k.was), 0) // what refuses shows in the counts
+		}
+	}
+}
+
+func (ks knobs) notAsWanted() int {
+	return ks.count(func(k knob) bool { return value(k.path) != k.want })
+}
+func (ks knobs) notBack() int { return ks.count(func(k knob) bool { return value(k.path) != k.was }) }
+
+func (ks knobs) count(is func(knob) bool) int {
+	n := 0
+	for _, k := range ks {
+		if is(k) {
+			n++
+		}
+	}
+	return n
+}
+
+// slowest times the kernel's own write of the slowest knob.
+func (ks knobs) slowest(runs int) Stat {
+	i := slices.IndexFunc(ks, func(k knob) bool { return strings.HasSuffix(k.path, "nr_requests") })
+	if i < 0 {
+		return Stat{}
+	}
+	var ms []float64
+	for range runs {
+		start := time.Now()
+		_ = os.WriteFile(ks[i].path, []byte(ks[i].want), 0)
+		ms = append(ms, since(start))
+		_ = os.WriteFile(ks[i].path, []byte(ks[i].was), 0)
+	}
+	return stat(ms)
+}
+
+// program is one that is measured.
+type program interface {
+	name() string
+	version() string
+	prepare(ks knobs) error
+	apply() *exec.Cmd
+	verify() *exec.Cmd
+	verifying(start bool) error // what verify needs running
+	daemon() (*exec.Cmd, func() bool)
+	recover(start func() (*exec.Cmd, error)) error // after a SIGKILL, as its manual says
+	forget() error                                 // leaves no state for the next phase
+}
+
+func measure(p program, ks knobs, o options) (Figures, error) {
+	f := Figures{Version: p.version(), Drift: map[string]any{}}
+	ks.restore()
+	if err := p.prepare(ks); err != nil {
+		return f, err
+	}
+	start := func() (*exec.Cmd, error) {
+		cmd, ready := p.daemon()
+		if err := cmd.Start(); err != nil {
+			return nil, err
+		}
+		for late := time.Now().Add(startPatience); !ready(); time.Sleep(time.Millisecond) {
+			if time.Now().After(late) {
+				_ = cmd.Process.Kill()
+				_ = cmd.Wait()
+				return nil, errors.New("it does not say that it has applied")
+			}
+		}
+		return cmd, nil
+	}
+	end := func(cmd *exec.Cmd) {
+		_ = cmd.Process.Signal(unix.SIGTERM)
+		_ = cmd.Wait()
+	}
+	reset := func() error { ks.restore(); return p.forget() }
+
+	var wall, cpu []float64
+	for range o.runs {
+		if err := reset(); err != nil {
+			return f, err
+		}
+		cmd := p.apply()
+		begin := time.Now()
+		_ = cmd.Run() // one knob is refused on some kernels: that is an answer
+		wall = append(wall, since(begin))
+		cpu = append(cpu, float64(cmd.ProcessState.UserTime()+cmd.ProcessState.SystemTime())/1e6)
+	}
+	f.ApplyWall, f.ApplyCPU, f.NotApplied = stat(wall), stat(cpu), ks.notAsWanted()
+
+	var starts, stops []float64
+	for range o.runs {
+		if err := reset(); err != nil {
+			return f, err
+		}
+		begin := time.Now()
+		cmd, err := start()
+		if err != nil {
+			return f, err
+		}
+		starts = append(starts, since(begin))
+		begin = time.Now()
+		end(cmd)
+		stops = append(stops, since(begin))
+		f.NotBack = max(f.NotBack, ks.notBack())
+	}
+	f.Start, f.Stop = stat(starts), stat(stops)
+
+	if err := reset(); err != nil {
+		return f, err
+	}
+	if err := p.verifying(true); err != nil {
+		return f, err
+	}
+	var verify []float64
+	for range o.runs {
+		cmd := p.verify()
+		begin := time.Now()
+		_ = cmd.Run()
+		verify = append(verify, since(begin))
+	}
+	f.Verify = stat(verify)
+	if err := errors.Join(p.verifying(false), reset()); err != nil {
+		return f, err
+	}
+
+	cmd, err := start()
+	if err != nil {
+		return f, err
+	}
+	time.Sleep(5 * time.Second)
+	f.Idle = idle(cmd.Process.Pid, o.idle)
+	for _, k := range []string{"/proc/sys/vm/swappiness", "/sys/block/loop2/queue/rq_affinity"} {
+		if i := slices.IndexFunc(ks, func(e knob) bool { return e.path == k }); i >= 0 {
+			f.Drift[k] = drift(ks[i])
+		}
+	}
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait()
+	if err := p.recover(start); err != nil {
+		return f, err
+	}
+	f.KillApplied = ks.notBack()
+
+	for range o.runs {
+		if err := reset(); err != nil {
+			return f, err
+		}
+		killMidway(p.apply(), ks[0])
+		if err := p.recover(start); err != nil {
+			return f, err
+		}
+		f.KillMidApply = append(f.KillMidApply, ks.notBack())
+	}
+	return f, reset()
+}
+
+// killMidway kills the command as soon as the first knob has changed.
+func killMidway(cmd *exec.Cmd, first knob) {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if cmd.Start() != nil {
+		return
+	}
+	done := make(chan struct{})
+	go func() { _ = cmd.Wait(); close(done) }()
+	for value(first.path) != first.want {
+		select {
+		case <-done:
+			return
+		default:
+		}
+	}
+	_ = unix.Kill(-cmd.Process.Pid, unix.SIGKILL)
+	<-done
+}
+
+// drift changes a knob behind the program's back and waits for it to come back.
+func drift(k knob) any {
+	other := "1"
+	if k.want == other {
+		other = "2"
+	}
+	if err := os.WriteFile(k.path, []byte(other), 0); err != nil {
+		return err.Error()
+	}
+	begin := time.Now()
+	for time.Since(begin) < driftPatience {
+		if value(k.path) == k.want {
+			return round(since(begin))
+		}
+		time.Sleep(100 * time.Microsecond)
+	}
+	return "no"
+}
+
+func idle(pid int, d time.Duration) Idle {
+	c0, s0, f0, begin := ticks(pid), switches(pid), forks(), time.Now()
+	time.Sleep(d)
+	c1, s1, f1, t := ticks(pid), switches(pid), forks(), time.Since(begin).Seconds()
+	const perSecond = 100 // USER_HZ
+	tasks, _ := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
+	return Idle{
+		Seconds: round(t), CPU: float64(c1-c0) / perSecond * 100 / t, Wakeups: round(float64(s1-s0) / t),
+		PSS: field(fmt.Sprintf("/proc/%d/smaps_rollup", pid), "Pss:"), Threads: len(tasks), HostForks: round(float64(f1-f0) / t),
+	}
+}
+
+func ticks(pid int) int64 {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0
+	}
+	f := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
+	user, _ := strconv.ParseInt(f[11], 10, 64)
+	system, _ := strconv.ParseInt(f[12], 10, 64)
+	return user + system
+}
+
+func switches(pid int) int64 {
+	names, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", pid))
+	var n int64
+	for _, name := range names {
+		n += field(name, "voluntary_ctxt_switches:")
+	}
+	return n
+}
+
+func forks() int64 { return field("/proc/stat", "processes") }
+
+// field is the number after a word at the start of a line.
+func field(name, word string) int64 {
+	b, _ := os.ReadFile(name)
+	for line := range strings.Lines(string(b)) {
+		if f := strings.Fields(line); len(f) >= 2 && f[0] == word {
+			n, _ := strconv.ParseInt(f[1], 10, 64)
+			return n
+		}
+	}
+	return 0
+}
+
+func firstLine(name string) string {
+	b, _ := os.ReadFile(name)
+	line, _, _ := strings.Cut(string(b), "\n")
+	return line
+}
+
+func since(t time.Time) float64 { return float64(time.Since(t)) / float64(time.Millisecond) }
+
+func round(v float64) float64 { return math.Round(v*100) / 100 }
+
+func stat(v []float64) Stat {
+	slices.Sort(v)
+	return Stat{round(v[0]), round(v[len(v)/2]), round(v[len(v)-1]), len(v)}
+}
+
+// judge compares with what yoctuned sets out to be.
+func (r *Record) judge() {
+	y := r.Figures["yoctuned"]
+	lost := y.KillApplied
+	for _, n := range y.KillMidApply {
+		lost += n
+	}
+	quick := true
+	for _, v := range y.Drift {
+		ms, ok := v.(float64)
+		quick = quick && ok && ms <= 50
+	}
+	r.Satisfied = map[string]bool{
+		"apply within 25 ms": y.ApplyWall.Median <= 25, "verify within 15 ms": y.Verify.Median <= 15,
+		"start to applied within 40 ms": y.Start.Median <= 40, "SIGTERM within 20 ms": y.Stop.Median <= 20,
+		"idle at most 0.02 % CPU": y.Idle.CPU <= 0.02, "at most 0.2 wakeups/s": y.Idle.Wakeups <= 0.2,
+		"PSS at most 10 MB": y.Idle.PSS <= 10_000, "drift repaired within 50 ms": quick, "no original lost": lost == 0,
+	}
+	t, ok := r.Figures["tuned"]
+	if !ok {
+		return
+	}
+	r.Ratios = map[string]float64{
+		"apply wall": round(t.ApplyWall.Median / y.ApplyWall.Median), "apply cpu": round(t.ApplyCPU.Median / y.ApplyCPU.Median),
+		"start": round(t.Start.Median / y.Start.Median), "stop": round(t.Stop.Median / y.Stop.Median), "verify": round(t.Verify.Median / y.Verify.Median),
+	}
+	r.Satisfied["apply 10 times faster than tuned"] = r.Ratios["apply wall"] >= 10
+	r.Satisfied["verify 15 times faster than tuned"] = r.Ratios["verify"] >= 15
+}

@@ -1,0 +1,214 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// yoctuned drives ours.
+type yoctuned struct {
+	o    options
+	work string
+}
+
+func (*yoctuned) name() string { return "yoctuned" }
+
+func (y *yoctuned) version() string { return output(y.o.yoctuned, "version") }
+
+func (y *yoctuned) plan() string { return filepath.Join(y.work, "plan.json") }
+
+func (y *yoctuned) prepare(ks knobs) error {
+	var table strings.Builder
+	for _, k := range ks {
+		fmt.Fprintf(&table, "%s\t%s\n", k.path, k.want)
+	}
+	name := filepath.Join(y.work, "table.tsv")
+	if err := os.WriteFile(name, []byte(table.String()), 0o644); err != nil {
+		return err
+	}
+	if out, err := exec.Command(y.o.yoctune, "plan", "--knobs", name, "-o", y.plan()).CombinedOutput(); err != nil {
+		return fmt.Errorf("%w: %s", err, out)
+	}
+	return nil
+}
+
+func (y *yoctuned) apply() *exec.Cmd     { return exec.Command(y.o.yoctuned, "apply", y.plan()) }
+func (y *yoctuned) verify() *exec.Cmd    { return exec.Command(y.o.yoctuned, "verify", y.plan()) }
+func (y *yoctuned) verifying(bool) error { return nil }
+
+func (y *yoctuned) daemon() (*exec.Cmd, func() bool) {
+	return logged(exec.Command(y.o.yoctuned, "enforce", y.plan()), filepath.Join(y.work, "enforce.log"), "applied:")
+}
+
+func (y *yoctuned) recover(func() (*exec.Cmd, error)) error { return y.forget() }
+
+func (y *yoctuned) forget() error {
+	if out, err := exec.Command(y.o.yoctuned, "rollback").CombinedOutput(); err != nil {
+		return fmt.Errorf("rollback: %w: %s", err, out)
+	}
+	return nil
+}
+
+// tuned drives TuneD as its manual has it: a profile, and no plug-in that the
+// knobs do not need.
+type tuned struct {
+	work   string
+	served *exec.Cmd
+	bus    string
+}
+
+func (*tuned) name() string { return "tuned" }
+
+func (*tuned) version() string { return output("tuned", "--version") }
+
+func (t *tuned) log() string { return filepath.Join(t.work, "tuned.log") }
+
+func (t *tuned) prepare(ks knobs) error {
+	var sysctl, sysfs strings.Builder
+	for _, k := range ks {
+		if name, ok := strings.CutPrefix(k.path, "/proc/sys/"); ok {
+			fmt.Fprintf(&sysctl, "%s=%s\n", strings.ReplaceAll(name, "/", "."), k.want)
+		} else {
+			fmt.Fprintf(&sysfs, "%s=%s\n", k.path, k.want)
+		}
+	}
+	if err := os.MkdirAll("/etc/tuned/bench", 0o755); err != nil {
+		return err
+	}
+	profile := "[main]\nsummary=bench\n[sysctl]\n" + sysctl.String() + "[sysfs]\n" + sysfs.String()
+	if err := os.WriteFile("/etc/tuned/bench/tuned.conf", []byte(profile), 0o644); err != nil {
+		return err
+	}
+	return t.mode(1)
+}
+
+// mode sets whether tuned stays; dynamic tuning is off, its cheapest way to be
+// idle.
+func (*tuned) mode(daemon int) error {
+	return os.WriteFile("/etc/tuned/tuned-main.conf", fmt.Appendf(nil,
+		"daemon = %d\ndynamic_tuning = 0\nreapply_sysctl = 0\nsleep_interval = 1\nupdate_interval = 10\nenable_dbus = 1\n", daemon), 0o644)
+}
+
+func (t *tuned) command(args ...string) *exec.Cmd {
+	return exec.Command("tuned", append([]string{"--profile", "bench", "-l", t.log()}, args...)...)
+}
+
+func (t *tuned) apply() *exec.Cmd {
+	if err := t.mode(0); err != nil {
+		return exec.Command("false") // shows as knobs that are not as wanted
+	}
+	return t.command("--no-dbus")
+}
+
+func (t *tuned) daemon() (*exec.Cmd, func() bool) {
+	_ = t.mode(1) // it was written before: it can be now
+	_ = os.Remove(t.log())
+	return t.command("--no-dbus"), contains(t.log(), "static tuning from profile")
+}
+
+func (t *tuned) verify() *exec.Cmd {
+	cmd := exec.Command("tuned-adm", "verify")
+	cmd.Env = append(os.Environ(), "DBUS_SYSTEM_BUS_ADDRESS="+t.bus)
+	return cmd
+}
+
+// verifying runs tuned on a bus of its own: tuned-adm talks to it there.
+func (t *tuned) verifying(start bool) error {
+	if !start {
+		_ = t.served.Process.Signal(unix.SIGTERM)
+		return ignoreExit(t.served.Wait())
+	}
+	socket := filepath.Join(t.work, "bus")
+	t.bus = "unix:path=" + socket
+	config := filepath.Join(t.work, "bus.conf")
+	if err := os.WriteFile(config, []byte(`<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Configuration 1.0//EN" "http://www.freedesktop.org/standards/dbus/1.0/busconfig.dtd">
+<busconfig><type>system</type><listen>`+t.bus+`</listen><auth>EXTERNAL</auth>
+<policy context="default"><allow send_destination="*" eavesdrop="true"/><allow eavesdrop="true"/><allow own="*"/></policy></busconfig>
+`), 0o644); err != nil {
+		return err
+	}
+	bus := exec.Command("dbus-daemon", "--config-file="+config, "--nofork")
+	bus.SysProcAttr = dieWithParent()
+	if err := bus.Start(); err != nil {
+		return err
+	}
+	for late := time.Now().Add(startPatience); ; time.Sleep(10 * time.Millisecond) {
+		if _, err := os.Stat(socket); err == nil {
+			break
+		} else if time.Now().After(late) {
+			return err
+		}
+	}
+	_ = os.Remove(t.log())
+	_ = t.mode(1)
+	t.served = t.command()
+	t.served.Env = append(os.Environ(), "DBUS_SYSTEM_BUS_ADDRESS="+t.bus)
+	t.served.SysProcAttr = dieWithParent()
+	if err := t.served.Start(); err != nil {
+		return err
+	}
+	ready := contains(t.log(), "static tuning from profile")
+	for late := time.Now().Add(startPatience); !ready(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(late) {
+			return fmt.Errorf("tuned does not start on a private bus")
+		}
+	}
+	time.Sleep(time.Second) // its bus name comes after its tuning
+	return nil
+}
+
+// recover: a normal start finds what was left behind, a normal stop undoes it.
+func (t *tuned) recover(start func() (*exec.Cmd, error)) error {
+	cmd, err := start()
+	if err != nil {
+		return err
+	}
+	_ = cmd.Process.Signal(unix.SIGTERM)
+	return ignoreExit(cmd.Wait())
+}
+
+func (t *tuned) forget() error { return nil }
+
+// logged gives a command a log, and a question whether a text is in it.
+func logged(cmd *exec.Cmd, name, text string) (*exec.Cmd, func() bool) {
+	f, err := os.Create(name)
+	if err == nil {
+		cmd.Stdout, cmd.Stderr = f, f
+	}
+	cmd.SysProcAttr = dieWithParent()
+	return cmd, contains(name, text)
+}
+
+func contains(name, text string) func() bool {
+	return func() bool {
+		b, err := os.ReadFile(name)
+		return err == nil && strings.Contains(string(b), text)
+	}
+}
+
+func dieWithParent() *syscall.SysProcAttr { return &syscall.SysProcAttr{Pdeathsig: unix.SIGKILL} }
+
+func output(argv ...string) string {
+	b, err := exec.Command(argv[0], argv[1:]...).CombinedOutput()
+	if err != nil {
+		return err.Error()
+	}
+	return strings.TrimSpace(string(b))
+}
+
+// ignoreExit: a daemon that ends by SIGTERM may say so with its exit code.
+func ignoreExit(err error) error {
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		return nil
+	}
+	return err
+}
