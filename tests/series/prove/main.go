@@ -261,7 +261,7 @@ func earlier(file string) (*record, error) {
 			return nil, fmt.Errorf("reading the record: %w", err)
 		}
 	}
-	rec.Test, rec.Go, rec.CPUs = "series", runtime.Version(), runtime.NumCPU()
+	rec.Test, rec.Go, rec.CPUs = "layers", runtime.Version(), runtime.NumCPU()
 	rec.Real = []string{"bitbake, openembedded-core and meta-tegra at the commits given", "yocto-check-layer", "tasks of the layer's own recipes up to package_qa"}
 	rec.StandIn = []string{"empty recipes for everything that the layer does not append to"}
 	rec.Calculated = []string{}
