@@ -14,24 +14,24 @@ cd "$(dirname "$0")/.."
 day=$(date -u +%F)
 results=bench/results
 failed=0
-head() { printf '\n== %s\n' "$*"; }
+title() { printf '\n== %s\n' "$*"; }
 skip() { printf 'not done: %s\n' "$*"; }
 run() { "$@" || { failed=1; printf 'FAILED: %s\n' "$*" >&2; }; }
 
 layers() {
-	head "layers: the real bitbake of each release"
+	title "layers: the real bitbake of each release"
 	[ -n "${YOCTUNE_CHECKOUTS-}" ] || { skip "set YOCTUNE_CHECKOUTS"; return; }
 	run go run ./tests/series/prove -src "$YOCTUNE_CHECKOUTS" -o "$results/$day-layers.json" -doc docs/compatibility.md
 }
 
 kconfig() {
-	head "kconfig: the kernel's own conf"
+	title "kconfig: the kernel's own conf"
 	# shellcheck disable=SC2086 # a list of folders
 	run tests/kconfig/prove.sh ${YOCTUNE_KERNELS-}
 }
 
 fuzz() {
-	head "fuzz: each target for ${FUZZTIME:-60s}"
+	title "fuzz: each target for ${FUZZTIME:-60s}"
 	local pkg target log="$results/$day-fuzz.txt"
 	: >"$log"
 	while IFS=: read -r pkg target; do
@@ -47,7 +47,7 @@ fuzz() {
 }
 
 dist() {
-	head "dist: two builds, byte for byte"
+	title "dist: two builds, byte for byte"
 	run go run ./internal/cmd/dist -o build/dist-a
 	run go run ./internal/cmd/dist -o build/dist-b
 	if diff -r build/dist-a build/dist-b; then
@@ -59,13 +59,13 @@ dist() {
 }
 
 nvpmodel() {
-	head "nvpmodel: round trip of real files"
+	title "nvpmodel: round trip of real files"
 	[ -n "${YOCTUNE_NVPMODEL_DIR-}" ] || { skip "set YOCTUNE_NVPMODEL_DIR"; return; }
 	run go test ./compiler/importer -run Real -v -count=1
 }
 
 runtime() {
-	head "runtime: this machine's kernel, as root"
+	title "runtime: this machine's kernel, as root"
 	[ "$(id -u)" = 0 ] || { skip "needs root: it tunes and restores this machine"; return; }
 	run go test ./runtime/... -run 'Machine|Kernel' -v -count=1
 }
@@ -74,7 +74,12 @@ mkdir -p build
 [ $# -gt 0 ] || set -- layers kconfig fuzz dist nvpmodel runtime
 for part; do
 	case $part in
-	layers | kconfig | fuzz | dist | nvpmodel | runtime) "$part" ;;
+	layers) layers ;;
+	kconfig) kconfig ;;
+	fuzz) fuzz ;;
+	dist) dist ;;
+	nvpmodel) nvpmodel ;;
+	runtime) runtime ;;
 	*) echo "prove: unknown part $part" >&2; exit 2 ;;
 	esac
 done
