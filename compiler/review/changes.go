@@ -1,0 +1,598 @@
+package review
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/yoctune/yoctune/schema/plan"
+)
+
+// compare finds what changes on a device, most important areas first.
+func compare(was, now *target) []Change {
+	c := &comparison{was: was, now: now}
+	c.identity()
+	c.power()
+	c.kernel()
+	c.settings()
+	c.services()
+	c.packages()
+	c.pipelines()
+	c.rest()
+	return c.out
+}
+
+type comparison struct {
+	was, now *target
+	out      []Change
+}
+
+// config is the recipe that carries the files of the plan.
+func (c *comparison) config() string { return "yoctune-" + c.now.Layer + "-config" }
+
+// add completes a change with its kind, its origin and its risk. The position is
+// that of the new configuration, or of the old one for what is gone.
+func (c *comparison) add(ch Change) {
+	ch.Kind = kindOf(ch.Was, ch.Now)
+	if ch.Kind == Removed {
+		ch.Origin = origin(c.was.origins, ch.ID)
+	} else {
+		ch.Origin = origin(c.now.origins, ch.ID)
+	}
+	ch.Risk, ch.Why = risk(ch)
+	c.out = append(c.out, ch)
+}
+
+func kindOf(was, now string) Kind {
+	switch {
+	case was == "" && now != "":
+		return Added
+	case now == "" && was != "":
+		return Removed
+	}
+	return Changed
+}
+
+// both walks the keys of two maps in order.
+func both[V any](a, b map[string]V, each func(key string)) {
+	all := map[string]bool{}
+	for k := range a {
+		all[k] = true
+	}
+	for k := range b {
+		all[k] = true
+	}
+	for _, k := range slices.Sorted(maps.Keys(all)) {
+		each(k)
+	}
+}
+
+func (c *comparison) identity() {
+	for _, f := range []struct{ id, name, was, now string }{
+		{"board", "board", c.was.Board, c.now.Board},
+		{"machine", "machine", c.was.machine, c.now.machine},
+		{"release", "release", c.was.Release, c.now.Release},
+		{"release", "L4T", c.was.L4T, c.now.L4T},
+	} {
+		if f.was != f.now {
+			c.add(Change{Area: "device", ID: f.id, Name: f.name, Was: f.was, Now: f.now, Need: Reflash, Rebuild: []string{"everything"}})
+		}
+	}
+	if c.was.Serial != c.now.Serial {
+		c.add(Change{Area: "plan", ID: "layer.serial", Name: "serial", Was: fmt.Sprint(c.was.Serial), Now: fmt.Sprint(c.now.Serial),
+			Rebuild: []string{c.config()}})
+	}
+	if c.was.Rollback != c.now.Rollback {
+		c.add(Change{Area: "plan", ID: "rollback", Name: "rollback", Was: c.was.Rollback, Now: c.now.Rollback, Rebuild: []string{c.config()}})
+	}
+}
+
+// areas names the domains of settings.
+var areas = map[string]string{
+	plan.DomainSysctl: "sysctl", plan.DomainCPU: "cpu", plan.DomainGPU: "gpu", plan.DomainMemory: "memory",
+	plan.DomainStorage: "storage", plan.DomainIRQ: "interrupts", plan.DomainNetwork: "network",
+	plan.DomainKernel: "kernel argument", plan.DomainModule: "module", plan.DomainKnob: "knob",
+}
+
+func settingsOf(p *plan.Plan) map[string]plan.Setting {
+	out := map[string]plan.Setting{}
+	for _, s := range p.Settings {
+		out[s.ID] = s
+	}
+	return out
+}
+
+func (c *comparison) settings() {
+	was, now := settingsOf(c.was.Plan), settingsOf(c.now.Plan)
+	both(was, now, func(id string) {
+		a, old := was[id]
+		b, new := now[id]
+		if old && new && a == b {
+			return
+		}
+		s := b
+		if !new {
+			s = a
+		}
+		ch := Change{Area: areas[s.Domain], ID: id, Name: strings.TrimPrefix(id, s.Domain+"."), Rebuild: []string{c.config()}}
+		if s.Domain == plan.DomainKernel {
+			ch.Name = strings.TrimPrefix(ch.Name, "args.")
+			ch.Rebuild = append(ch.Rebuild, "the image's boot configuration")
+		}
+		if old {
+			ch.Was = wanted(a)
+		}
+		if new {
+			ch.Now = wanted(b)
+		}
+		switch {
+		case s.Needs == plan.NeedsReflash:
+			ch.Need = Reflash
+		case s.Needs == plan.NeedsReboot:
+			ch.Need = Reboot
+		case !new && c.now.Rollback != "on-stop":
+			ch.Need = Reboot // nothing puts the kernel's own value back while it runs
+		}
+		if old && new {
+			for _, d := range []Detail{
+				{"compare", a.Compare, b.Compare}, {"policy", a.Policy, b.Policy}, {"needs", a.Needs, b.Needs},
+				{"optional", fmt.Sprint(a.Optional), fmt.Sprint(b.Optional)}, {"node", node(a.Select), node(b.Select)},
+			} {
+				if d.Was != d.Now {
+					ch.Details = append(ch.Details, d)
+				}
+			}
+		}
+		c.add(ch)
+	})
+}
+
+// wanted writes the value of a setting; an argument without one is there.
+func wanted(s plan.Setting) string {
+	if s.Type == plan.TypePresent && s.Want == "1" {
+		return "present"
+	}
+	if s.Want == "" {
+		return `""`
+	}
+	return s.Want
+}
+
+func node(s plan.Select) string {
+	if s.Path != "" {
+		return s.Path
+	}
+	return strings.TrimRight(strings.Join([]string{s.Class, s.Name, s.OFNode, s.Driver, s.Attr}, " "), " ")
+}
+
+func modesOf(p *plan.Power) map[string]plan.PowerMode {
+	out := map[string]plan.PowerMode{}
+	if p != nil {
+		for _, m := range p.Modes {
+			out[m.Name] = m
+		}
+	}
+	return out
+}
+
+func (c *comparison) power() {
+	a, b := c.was.Power, c.now.Power
+	none := &plan.Power{}
+	if a == nil {
+		a = none
+	}
+	if b == nil {
+		b = none
+	}
+	recipes := []string{"tegra-nvpmodel-base", c.config()}
+	if a.Table != b.Table {
+		c.add(Change{Area: "power table", ID: "power.table", Name: "table", Was: a.Table, Now: b.Table, Need: Reboot, Rebuild: recipes})
+	}
+	was, now := modesOf(a), modesOf(b)
+	if a.Default != b.Default {
+		need := NoNeed
+		if slices.Contains(now[b.Default].Reboot, a.Default) || slices.Contains(was[a.Default].Reboot, b.Default) {
+			need = Reboot
+		}
+		c.add(Change{Area: "power mode", ID: "power.default", Name: "default", Was: a.Default, Now: b.Default, Need: need, Rebuild: recipes})
+	}
+	both(was, now, func(name string) {
+		details := modeDetails(was[name], now[name])
+		if len(details) == 0 {
+			return
+		}
+		ch := Change{Area: "power mode", ID: "power.modes." + name, Name: name, Details: details, Rebuild: recipes}
+		a, old := was[name]
+		b, new := now[name]
+		switch {
+		case !old:
+			ch.Now = modeSummary(b)
+		case !new:
+			ch.Was = modeSummary(a)
+		case slices.ContainsFunc(details, func(d Detail) bool { return strings.Contains(d.Name, "PG_MASK") }):
+			ch.Need = Reboot // the GPU takes another mask only before its first use
+		}
+		c.add(ch)
+	})
+	if was, now := adaptive(a.Adaptive), adaptive(b.Adaptive); was != now {
+		c.add(Change{Area: "power mode", ID: "power.adaptive", Name: "adaptive", Was: was, Now: now, Rebuild: []string{c.config()}})
+	}
+}
+
+func adaptive(a *plan.Adaptive) string {
+	if a == nil {
+		return ""
+	}
+	return fmt.Sprintf("%s; up at %d %% for %v, down at %d %% for %v", strings.Join(a.Ladder, " → "),
+		a.UpLoad, time.Duration(a.UpFor), a.DownLoad, time.Duration(a.DownFor))
+}
+
+// modeSummary is a mode in one line.
+func modeSummary(m plan.PowerMode) string {
+	online := 0
+	out := []string{fmt.Sprintf("id %d", m.ID)}
+	seen := map[string]bool{}
+	for _, p := range m.Params {
+		if p.Param == "CPU_ONLINE" && p.Value == "1" {
+			online++
+		}
+		name, _, _ := strings.Cut(p.Param, "_")
+		if p.Arg == "MAX_FREQ" && !seen[name] {
+			seen[name] = true
+			out = append(out, name+" ≤ "+clock(p))
+		}
+	}
+	return strings.Join(slices.Insert(out, 1, fmt.Sprintf("%d cores", online)), ", ")
+}
+
+// clock writes a frequency of nvpmodel.conf; other parameters as they are.
+func clock(p plan.PowerParam) string {
+	n, err := strconv.ParseInt(p.Value, 10, 64)
+	if err != nil || !strings.HasSuffix(p.Arg, "_FREQ") {
+		return p.Value
+	}
+	if n < 0 {
+		return "no cap"
+	}
+	hz := float64(n)
+	if strings.HasPrefix(p.Param, "CPU") {
+		hz *= 1000
+	}
+	if hz >= 1e9 {
+		return strconv.FormatFloat(hz/1e9, 'f', -1, 64) + " GHz"
+	}
+	return strconv.FormatFloat(hz/1e6, 'f', -1, 64) + " MHz"
+}
+
+// modeDetails compares two modes parameter by parameter.
+func modeDetails(a, b plan.PowerMode) []Detail {
+	if a.Name != "" && b.Name != "" && (a.ID != b.ID || a.From != b.From) {
+		return append([]Detail{{"id and origin", fmt.Sprintf("%d, from %s", a.ID, a.From), fmt.Sprintf("%d, from %s", b.ID, b.From)}}, params(a, b)...)
+	}
+	return params(a, b)
+}
+
+func params(a, b plan.PowerMode) []Detail {
+	was, now := map[string]string{}, map[string]string{}
+	var order []string
+	for _, m := range []struct {
+		mode plan.PowerMode
+		into map[string]string
+	}{{b, now}, {a, was}} {
+		for _, p := range m.mode.Params {
+			key := p.Param + " " + p.Arg
+			if was[key] == "" && now[key] == "" {
+				order = append(order, key)
+			}
+			m.into[key] = clock(p)
+		}
+	}
+	var out []Detail
+	for _, key := range order {
+		if was[key] != now[key] {
+			out = append(out, Detail{key, was[key], now[key]})
+		}
+	}
+	return alike(out)
+}
+
+var numbered = regexp.MustCompile(`^(.*_)(\d+)(.*)$`)
+
+// alike joins the lines of cores whose values are the same.
+func alike(in []Detail) []Detail {
+	type shape struct{ before, after, was, now string }
+	at := map[shape]int{}
+	numbers := map[int][]int{}
+	var out []Detail
+	for _, d := range in {
+		m := numbered.FindStringSubmatch(d.Name)
+		if m == nil {
+			out = append(out, d)
+			continue
+		}
+		k := shape{m[1], m[3], d.Was, d.Now}
+		i, ok := at[k]
+		if !ok {
+			i = len(out)
+			at[k] = i
+			out = append(out, d)
+		}
+		n, err := strconv.Atoi(m[2])
+		if err != nil {
+			continue // longer than any core's number
+		}
+		numbers[i] = append(numbers[i], n)
+		out[i].Name = m[1] + ranges(numbers[i]) + m[3]
+	}
+	return out
+}
+
+// ranges writes ascending numbers as 0–3,6.
+func ranges(n []int) string {
+	var parts []string
+	for i := 0; i < len(n); {
+		j := i
+		for j+1 < len(n) && n[j+1] == n[j]+1 {
+			j++
+		}
+		if j == i {
+			parts = append(parts, strconv.Itoa(n[i]))
+		} else {
+			parts = append(parts, fmt.Sprintf("%d–%d", n[i], n[j]))
+		}
+		i = j + 1
+	}
+	return strings.Join(parts, ",")
+}
+
+func (c *comparison) kernel() {
+	if c.was.provider != c.now.provider {
+		c.add(Change{Area: "kernel", ID: "kernel.preempt", Name: "recipe", Was: or(c.was.provider, "the BSP's"), Now: or(c.now.provider, "the BSP's"),
+			Need: Reboot, Rebuild: append(slices.Clone(c.now.recipes), "every kernel module")})
+	}
+	both(c.was.kernel, c.now.kernel, func(symbol string) {
+		a, b := c.was.kernel[symbol], c.now.kernel[symbol]
+		if a == b {
+			return
+		}
+		c.add(Change{Area: "kernel option", ID: "kernel.config." + symbol, Name: "CONFIG_" + symbol, Was: a, Now: b, Need: Reboot, Rebuild: c.now.recipes})
+	})
+}
+
+func or(a, b string) string {
+	if a == "" {
+		return b
+	}
+	return a
+}
+
+func (c *comparison) services() {
+	both(c.was.units, c.now.units, func(name string) {
+		a, old := c.was.units[name]
+		b, new := c.now.units[name]
+		var details []Detail
+		for _, key := range append(slices.Clone(b.keys), a.keys...) {
+			d := Detail{key, strings.Join(a.values[key], "; "), strings.Join(b.values[key], "; ")}
+			if d.Was != d.Now && !slices.Contains(details, d) {
+				details = append(details, d)
+			}
+		}
+		if len(details) == 0 {
+			return
+		}
+		ch := Change{Area: "service", ID: "services." + name, Name: name, Details: details, Need: Restart, Rebuild: []string{c.config()}}
+		if strings.HasSuffix(name, ".slice") {
+			ch.Area, ch.ID = "slice", "cpu.isolate"
+		}
+		switch {
+		case !old:
+			ch.Now = unitSummary(b)
+		case !new:
+			ch.Was = unitSummary(a)
+		}
+		c.add(ch)
+	})
+}
+
+func unitSummary(u unit) string {
+	for _, key := range []string{"Service.ExecStart", "Slice.AllowedCPUs", "Service.AllowedCPUs"} {
+		if v := u.get(key); v != "" {
+			return v
+		}
+	}
+	return "a drop-in"
+}
+
+func (c *comparison) packages() {
+	both(c.was.packages, c.now.packages, func(name string) {
+		a, b := c.was.packages[name], c.now.packages[name]
+		if a == b {
+			return
+		}
+		ch := Change{Area: "package", ID: "packages." + name, Name: name, Was: a, Now: b, Rebuild: []string{"packagegroup-yoctune-" + c.now.Layer}}
+		if m, ok := strings.CutPrefix(name, "kernel-module-"); ok {
+			ch.ID = "modules." + strings.ReplaceAll(m, "-", "_")
+		}
+		c.add(ch)
+	})
+}
+
+func (c *comparison) pipelines() {
+	both(c.was.Pipelines, c.now.Pipelines, func(name string) {
+		a, old := c.was.Pipelines[name]
+		b, new := c.now.Pipelines[name]
+		was, now := map[string]string{}, map[string]string{}
+		ch := Change{Area: "pipeline", ID: "pipelines." + name, Name: name, Need: Restart, Rebuild: []string{c.config()}}
+		if old {
+			flatten("", value(a), was)
+			ch.Was = pipelineSummary(a)
+		}
+		if new {
+			flatten("", value(b), now)
+			ch.Now = pipelineSummary(b)
+		}
+		both(was, now, func(key string) {
+			if was[key] != now[key] {
+				ch.Details = append(ch.Details, Detail{key, human(key, was[key]), human(key, now[key])})
+			}
+		})
+		if len(ch.Details) == 0 {
+			return
+		}
+		if old && new {
+			ch.Was, ch.Now = "", ""
+		}
+		c.add(ch)
+	})
+}
+
+// human writes the values of a plan that are in base units as people do.
+func human(key, value string) string {
+	if ns, err := strconv.ParseInt(value, 10, 64); err == nil && key == "slo.latency_p95" {
+		return time.Duration(ns).String()
+	}
+	return value
+}
+
+func pipelineSummary(p plan.Pipeline) string {
+	steps := []string{p.Source.Kind}
+	for _, s := range p.Stages {
+		steps = append(steps, s.ID)
+	}
+	return strings.Join(append(steps, p.Sink.Kind), " → ")
+}
+
+// value is a struct as its JSON reads.
+func value(v any) any {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		return nil // plain structs of strings and integers
+	}
+	var out any
+	if json.Unmarshal(raw, &out) != nil {
+		return nil
+	}
+	return out
+}
+
+// flatten writes a JSON value as dotted names; list elements that have an id go
+// by it.
+func flatten(at string, v any, into map[string]string) {
+	join := func(key string) string {
+		if at == "" {
+			return key
+		}
+		return at + "." + key
+	}
+	switch v := v.(type) {
+	case map[string]any:
+		for k, e := range v {
+			flatten(join(k), e, into)
+		}
+	case []any:
+		plain := make([]string, 0, len(v))
+		for i, e := range v {
+			if m, ok := e.(map[string]any); ok {
+				key := strconv.Itoa(i)
+				if id, ok := m["id"].(string); ok {
+					key = id
+				}
+				flatten(join(key), m, into)
+				continue
+			}
+			plain = append(plain, fmt.Sprint(e))
+		}
+		if len(plain) > 0 {
+			into[at] = strings.Join(plain, ", ")
+		}
+	case float64:
+		into[at] = strconv.FormatFloat(v, 'f', -1, 64)
+	default:
+		into[at] = fmt.Sprint(v)
+	}
+}
+
+// rest is the monitor and the variables of the settings file that are for one
+// machine.
+func (c *comparison) rest() {
+	monitor := func(m *plan.Monitor) string {
+		if m == nil {
+			return ""
+		}
+		if m.Metrics {
+			return fmt.Sprintf("every %v, metrics served", time.Duration(m.Interval))
+		}
+		return fmt.Sprintf("every %v", time.Duration(m.Interval))
+	}
+	if was, now := monitor(c.was.Monitor), monitor(c.now.Monitor); was != now {
+		c.add(Change{Area: "monitor", ID: "monitor", Name: "sampling", Was: was, Now: now, Need: Restart, Rebuild: []string{c.config()}})
+	}
+	was, now := joined(c.was.vars), joined(c.now.vars)
+	both(was, now, func(name string) {
+		if was[name] == now[name] {
+			return
+		}
+		ch := Change{Area: "image", ID: "packages", Name: name, Was: was[name], Now: now[name], Rebuild: []string{"the image"}}
+		c.add(ch)
+	})
+}
+
+// joined collects assignments by name: a variable may be appended to many times.
+func joined(vars []variable) map[string]string {
+	out := map[string]string{}
+	for _, v := range vars {
+		if out[v.name] != "" {
+			out[v.name] += " "
+		}
+		out[v.name] += v.value
+	}
+	return out
+}
+
+func buildChanges(was, now []variable, wasAt, nowAt plan.Origins) []Change {
+	a, b := joined(was), joined(now)
+	var out []Change
+	both(a, b, func(name string) {
+		if a[name] == b[name] {
+			return
+		}
+		ch := Change{Area: "build", ID: buildID(name), Name: name, Kind: kindOf(a[name], b[name]), Was: a[name], Now: b[name], Need: Build}
+		from := nowAt
+		if ch.Kind == Removed {
+			from = wasAt
+		}
+		ch.Origin = origin(from, ch.ID)
+		if strings.HasPrefix(name, "EXTRA_IMAGE_FEATURES") || strings.HasPrefix(name, "DISTRO_FEATURES") {
+			ch.Need, ch.Rebuild = Reflash, []string{"the image"}
+		}
+		ch.Risk, ch.Why = risk(ch)
+		out = append(out, ch)
+	})
+	return out
+}
+
+// buildIDs maps variables of the settings file to the fields they come from.
+var buildIDs = map[string]string{
+	"BB_NUMBER_THREADS": "build.parallel.tasks", "PARALLEL_MAKE": "build.parallel.make", "do_fetch[number_threads]": "build.parallel.downloads",
+	"BB_LOADFACTOR_MAX": "build.parallel.load", "BB_PRESSURE_MAX_CPU": "build.pressure.cpu", "BB_PRESSURE_MAX_IO": "build.pressure.io",
+	"BB_PRESSURE_MAX_MEMORY": "build.pressure.memory", "RM_WORK_EXCLUDE": "build.rmWorkExclude", "PACKAGE_CLASSES": "build.format",
+	"EXTRA_IMAGE_FEATURES:append": "build.image", "SSTATE_DIR": "build.sstate.dir", "DL_DIR": "build.downloads.dir",
+	"SSTATE_MIRRORS:append": "build.sstate.mirrors", "PREMIRRORS:prepend": "build.downloads.mirrors", "BB_HASHSERVE": "build.hashserve.address",
+	"BB_HASHSERVE_UPSTREAM": "build.hashserve.upstream", "BB_HASHSERVE_DB_DIR": "build.hashserve.database", "BB_NO_NETWORK": "build.downloads.network",
+	"BB_FETCH_PREMIRRORONLY": "build.downloads.network", "BB_ALLOWED_NETWORKS:append": "build.downloads.hosts", "SOURCE_MIRROR_URL": "build.downloads.own",
+}
+
+func buildID(name string) string {
+	if id, ok := buildIDs[name]; ok {
+		return id
+	}
+	if recipe, ok := strings.CutPrefix(name, "PARALLEL_MAKE:pn-"); ok {
+		return "build.parallel.recipes." + recipe
+	}
+	return "build.variables." + name
+}

@@ -1,0 +1,250 @@
+package review
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/yoctune/yoctune/schema/plan"
+)
+
+// Files is a generated layer: content by path, slash separated.
+type Files map[string][]byte
+
+// Side is one of the two layers that are compared.
+type Side struct {
+	Label   string // how messages call it: a folder, a revision, a target
+	Files   Files
+	Origins plan.Origins // of layer.* and build.*, which no file of the layer keeps
+}
+
+// layer is what the files of a layer say, read back from them: a layer that was
+// committed, or edited, is judged by what it holds and not by what it once came
+// from.
+type layer struct {
+	name    string
+	vars    []variable // of the settings file that are for every machine
+	targets map[string]*target
+}
+
+// target is one machine of a layer.
+type target struct {
+	*plan.Plan
+	origins  plan.Origins
+	machine  string
+	kernel   map[string]string // symbol to value
+	recipes  []string          // kernel recipes that the layer appends to
+	provider string
+	units    map[string]unit
+	packages map[string]string // name to "install" or "recommend"
+	vars     []variable
+}
+
+// variable is an assignment in the settings file.
+type variable struct{ name, value string }
+
+// parse reads a layer. A file that cannot be read is an error: a review that
+// leaves something out is worse than none.
+func parse(files Files) (*layer, error) {
+	l := &layer{targets: map[string]*target{}}
+	for _, name := range files.paths() {
+		if path.Base(name) != "plan.json" {
+			continue
+		}
+		p, err := plan.Decode(bytes.NewReader(files[name]))
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		machine := path.Base(path.Dir(name))
+		t := &target{Plan: p, machine: machine, kernel: map[string]string{}, units: map[string]unit{}, packages: map[string]string{}}
+		if raw, ok := files[strings.TrimSuffix(name, ".json")+".origins.json"]; ok {
+			if err := json.Unmarshal(raw, &t.origins); err != nil {
+				return nil, fmt.Errorf("%s: %w", strings.TrimSuffix(name, ".json")+".origins.json", err)
+			}
+		}
+		l.targets[machine] = t
+		l.name = p.Layer
+	}
+	for _, name := range files.paths() {
+		l.file(name, files[name])
+	}
+	for _, t := range l.targets {
+		t.recipes = t.kernelRecipes(files)
+	}
+	return l, nil
+}
+
+// paths lists the files in order.
+func (f Files) paths() []string {
+	out := make([]string, 0, len(f))
+	for name := range f {
+		out = append(out, name)
+	}
+	slices.Sort(out)
+	return out
+}
+
+func (l *layer) file(name string, data []byte) {
+	t := l.targets[path.Base(path.Dir(name))]
+	base := path.Base(name)
+	switch {
+	case strings.HasPrefix(name, "recipes-kernel/") && strings.HasSuffix(name, ".cfg") && t != nil:
+		for line := range strings.Lines(string(data)) {
+			line = strings.TrimSpace(line)
+			if symbol, ok := strings.CutSuffix(strings.TrimPrefix(line, "# CONFIG_"), " is not set"); ok && strings.HasPrefix(line, "# CONFIG_") {
+				t.kernel[symbol] = "n"
+			} else if symbol, value, ok := strings.Cut(line, "="); ok && strings.HasPrefix(symbol, "CONFIG_") {
+				t.kernel[strings.TrimPrefix(symbol, "CONFIG_")] = value
+			}
+		}
+	case unitFile(base) && t != nil:
+		t.units[base] = parseUnit(string(data))
+	case strings.HasPrefix(name, "conf/yoctune/") && strings.HasSuffix(name, ".conf"):
+		l.settings(string(data))
+	case strings.HasPrefix(base, "packagegroup-") && strings.HasSuffix(base, ".bb"):
+		l.packages(string(data))
+	}
+}
+
+// settings reads the assignments of conf/yoctune/<layer>.conf: of a machine
+// where the last override names one, otherwise of the build.
+func (l *layer) settings(text string) {
+	for v := range assignments(text) {
+		t := l.override(v.name)
+		switch {
+		case t == nil:
+			l.vars = append(l.vars, v)
+		case strings.HasPrefix(v.name, "PREFERRED_PROVIDER_virtual/kernel:"):
+			t.provider = v.value
+		case strings.HasPrefix(v.name, "KERNEL_ARGS:append:"):
+			// the plan has the arguments one by one
+		default:
+			t.vars = append(t.vars, variable{strings.TrimSuffix(v.name, ":"+t.machine), v.value})
+		}
+	}
+}
+
+func (l *layer) override(name string) *target {
+	i := strings.LastIndexByte(name, ':')
+	if i < 0 {
+		return nil
+	}
+	return l.targets[name[i+1:]]
+}
+
+func (l *layer) packages(text string) {
+	for v := range assignments(text) {
+		t := l.override(v.name)
+		if t == nil {
+			continue
+		}
+		how := "install"
+		if strings.HasPrefix(v.name, "RRECOMMENDS") {
+			how = "recommend"
+		}
+		for _, p := range strings.Fields(v.value) {
+			t.packages[p] = how
+		}
+	}
+}
+
+// assignments reads `NAME = "value"` and `NAME[flag] = "value"` in any of
+// bitbake's operators, with the lines a backslash joins.
+func assignments(text string) func(func(variable) bool) {
+	return func(yield func(variable) bool) {
+		joined := strings.ReplaceAll(text, "\\\n", " ")
+		for line := range strings.Lines(joined) {
+			line = strings.TrimSpace(line)
+			if strings.HasPrefix(line, "#") {
+				continue
+			}
+			left, right, ok := strings.Cut(line, "=")
+			if !ok || len(right) < 2 {
+				continue
+			}
+			name := strings.TrimRight(left, " +?:.")
+			value := strings.TrimSpace(right)
+			value = strings.TrimSuffix(strings.TrimPrefix(value, `"`), `"`)
+			if !yield(variable{name, strings.TrimSpace(value)}) {
+				return
+			}
+		}
+	}
+}
+
+// kernelRecipes lists the recipes whose appends build this target's kernel.
+func (t *target) kernelRecipes(files Files) []string {
+	if t.provider != "" {
+		return []string{t.provider}
+	}
+	var plain, rt []string
+	for _, name := range files.paths() {
+		if !strings.HasPrefix(name, "recipes-kernel/") || !strings.HasSuffix(name, ".bbappend") {
+			continue
+		}
+		pn, _, _ := strings.Cut(strings.TrimSuffix(path.Base(name), ".bbappend"), "_")
+		if strings.HasSuffix(pn, "-rt") {
+			rt = append(rt, pn)
+		} else {
+			plain = append(plain, pn)
+		}
+	}
+	if len(plain) == 0 {
+		plain = rt
+	}
+	return plain
+}
+
+// unit is a systemd unit: values by section and key, in order of appearance.
+type unit struct {
+	keys   []string // "Service.Nice"
+	values map[string][]string
+}
+
+func unitFile(name string) bool {
+	// Files of the runtime itself follow from other settings and from pipelines.
+	return !strings.HasPrefix(name, "yoctune-") && !strings.HasPrefix(name, "yoctuned") && (strings.HasSuffix(name, ".service") || strings.HasSuffix(name, ".slice") ||
+		strings.Contains(name, ".service.d-") || strings.Contains(name, ".slice.d-"))
+}
+
+func parseUnit(text string) unit {
+	u := unit{values: map[string][]string{}}
+	section := ""
+	for line := range strings.Lines(strings.ReplaceAll(text, "\\\n", " ")) {
+		line = strings.TrimSpace(line)
+		switch {
+		case line == "" || line[0] == '#' || line[0] == ';':
+		case line[0] == '[':
+			section = strings.Trim(line, "[]")
+		default:
+			key, value, _ := strings.Cut(line, "=")
+			key = section + "." + key
+			if _, ok := u.values[key]; !ok {
+				u.keys = append(u.keys, key)
+			}
+			u.values[key] = append(u.values[key], value)
+		}
+	}
+	return u
+}
+
+func (u unit) get(key string) string { return strings.Join(u.values[key], " ") }
+
+// origin finds the line that asked for a part: its own, or that of the nearest
+// part around it.
+func origin(o plan.Origins, id string) *plan.Position {
+	for id != "" {
+		if p, ok := o[id]; ok {
+			return &p
+		}
+		i := strings.LastIndexByte(id, '.')
+		if i < 0 {
+			return nil
+		}
+		id = id[:i]
+	}
+	return nil
+}

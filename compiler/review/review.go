@@ -1,0 +1,294 @@
+package review
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/yoctune/yoctune/schema/plan"
+)
+
+// Kind says what happened to something.
+type Kind string
+
+// What can happen.
+const (
+	Added   Kind = "added"
+	Removed Kind = "removed"
+	Changed Kind = "changed"
+)
+
+// Need is what a device needs before a change is in force, once it has the new
+// files. Later ones include the earlier.
+type Need int
+
+// What a device can need.
+const (
+	NoNeed  Need = iota // yoctuned applies it while the device runs
+	Build               // only the build changes; the device has nothing to do
+	Restart             // a service or pipeline starts again
+	Reboot
+	Reflash
+)
+
+var needs = [...]string{"nothing", "build", "restart", "reboot", "reflash"}
+
+func (n Need) String() string { return needs[n] }
+
+// MarshalText writes the name.
+func (n Need) MarshalText() ([]byte, error) { return []byte(n.String()), nil }
+
+// Risk is how much can go wrong on the device.
+type Risk int
+
+// Levels of risk.
+const (
+	Low Risk = iota
+	Medium
+	High
+)
+
+var risks = [...]string{"low", "medium", "high"}
+
+func (r Risk) String() string { return risks[r] }
+
+// MarshalText writes the name.
+func (r Risk) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
+
+// Change is one difference in meaning.
+type Change struct {
+	Area    string         `json:"area"` // as people call it: power mode, sysctl, kernel option
+	ID      string         `json:"id"`   // as in plan.Origins
+	Name    string         `json:"name"`
+	Kind    Kind           `json:"change"`
+	Was     string         `json:"was,omitempty"`
+	Now     string         `json:"now,omitempty"`
+	Details []Detail       `json:"details,omitempty"`
+	Need    Need           `json:"needs"`
+	Rebuild []string       `json:"rebuild,omitempty"` // recipes
+	Risk    Risk           `json:"risk"`
+	Why     string         `json:"why,omitempty"`    // what the risk is
+	Origin  *plan.Position `json:"origin,omitempty"` // in the new configuration; in the old one for what was removed
+}
+
+// Detail is one value inside a change.
+type Detail struct {
+	Name string `json:"name"`
+	Was  string `json:"was,omitempty"`
+	Now  string `json:"now,omitempty"`
+}
+
+// Target is what changes for one device.
+type Target struct {
+	Name    string
+	Machine string
+	Board   string
+	Release string
+	Kind    Kind // Added and Removed targets have no changes of their own
+	Changes []Change
+
+	was, now *target
+}
+
+// Need is the most that any change needs.
+func (t Target) Need() Need {
+	n := NoNeed
+	for _, c := range t.Changes {
+		n = max(n, c.Need)
+	}
+	return n
+}
+
+// Risk is the greatest of any change.
+func (t Target) Risk() Risk {
+	r := Low
+	for _, c := range t.Changes {
+		r = max(r, c.Risk)
+	}
+	return r
+}
+
+// Rebuild lists the recipes that have to be built again.
+func (t Target) Rebuild() []string {
+	all := map[string]bool{}
+	for _, c := range t.Changes {
+		for _, r := range c.Rebuild {
+			all[r] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(all))
+}
+
+// File is a file that differs.
+type File struct {
+	Path string
+	Kind Kind
+	Was  []byte
+	Now  []byte
+}
+
+// Review is what changes from one layer to another.
+type Review struct {
+	Layer    string
+	Old, New string // labels of the sides
+	Build    []Change
+	Targets  []Target // by name; only those that differ
+	Files    []File   // by path
+	Same     int      // targets without a difference
+}
+
+// Clean tells that the layers are equal.
+func (r *Review) Clean() bool { return len(r.Files) == 0 }
+
+// Compare finds what changes. With across, the sides have one target each, which
+// are compared whatever their names.
+func Compare(was, now Side, across bool) (*Review, error) {
+	before, err := parse(was.Files)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", was.Label, err)
+	}
+	after, err := parse(now.Files)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", now.Label, err)
+	}
+	r := &Review{Layer: after.name, Old: was.Label, New: now.Label}
+	oldFiles := was.Files
+	if across {
+		oldFiles = moved(was.Files, before, after)
+	}
+	r.files(oldFiles, now.Files)
+	r.Build = buildChanges(before.vars, after.vars, was.Origins, now.Origins)
+	for _, p := range pairs(before, after, across) {
+		r.target(p[0], p[1])
+	}
+	slices.SortFunc(r.Targets, func(a, b Target) int { return strings.Compare(a.Name, b.Name) })
+	return r, nil
+}
+
+// moved gives the files of one machine the paths they would have for the other,
+// so that across targets like is compared with like.
+func moved(files Files, before, after *layer) Files {
+	if len(before.targets) != 1 || len(after.targets) != 1 {
+		return files
+	}
+	var from, to string
+	for m := range before.targets {
+		from = m
+	}
+	for m := range after.targets {
+		to = m
+	}
+	out := Files{}
+	for name, data := range files {
+		out[strings.ReplaceAll(name, "/"+from+"/", "/"+to+"/")] = data
+	}
+	return out
+}
+
+func (r *Review) files(was, now Files) {
+	all := maps.Clone(was)
+	maps.Copy(all, now)
+	for _, name := range all.paths() {
+		a, old := was[name]
+		b, new := now[name]
+		switch {
+		case !old:
+			r.Files = append(r.Files, File{name, Added, nil, b})
+		case !new:
+			r.Files = append(r.Files, File{name, Removed, a, nil})
+		case !bytes.Equal(a, b):
+			r.Files = append(r.Files, File{name, Changed, a, b})
+		}
+	}
+}
+
+// pairs matches targets by name, then by machine.
+func pairs(before, after *layer, across bool) [][2]*target {
+	var out [][2]*target
+	used := map[*target]bool{}
+	find := func(same func(*target) bool) *target {
+		for _, m := range slices.Sorted(maps.Keys(before.targets)) {
+			if t := before.targets[m]; !used[t] && same(t) {
+				used[t] = true
+				return t
+			}
+		}
+		return nil
+	}
+	machines := slices.Sorted(maps.Keys(after.targets))
+	match := map[*target]*target{}
+	for _, how := range []func(a, b *target) bool{
+		func(a, b *target) bool { return a.Target == b.Target },
+		func(a, b *target) bool { return a.machine == b.machine },
+		func(_, _ *target) bool { return across },
+	} {
+		for _, m := range machines {
+			if now := after.targets[m]; match[now] == nil {
+				match[now] = find(func(t *target) bool { return how(t, now) })
+			}
+		}
+	}
+	for _, m := range machines {
+		out = append(out, [2]*target{match[after.targets[m]], after.targets[m]})
+	}
+	for _, m := range slices.Sorted(maps.Keys(before.targets)) {
+		if t := before.targets[m]; !used[t] {
+			out = append(out, [2]*target{t, nil})
+		}
+	}
+	return out
+}
+
+func (r *Review) target(was, now *target) {
+	shown := now
+	t := Target{Kind: Changed, was: was, now: now}
+	switch {
+	case was == nil:
+		t.Kind = Added
+	case now == nil:
+		t.Kind, shown = Removed, was
+	default:
+		t.Changes = compare(was, now)
+		if len(t.Changes) == 0 {
+			r.Same++
+			return
+		}
+	}
+	t.Name, t.Machine, t.Board, t.Release = shown.Target, shown.machine, shown.Board, shown.Release
+	r.Targets = append(r.Targets, t)
+}
+
+// Need is the most that any target needs.
+func (r *Review) Need() Need {
+	n := NoNeed
+	for _, t := range r.Targets {
+		n = max(n, t.Need())
+	}
+	return n
+}
+
+// Risk is the greatest of any target.
+func (r *Review) Risk() Risk {
+	risk := Low
+	for _, t := range r.Targets {
+		risk = max(risk, t.Risk())
+	}
+	for _, c := range r.Build {
+		risk = max(risk, c.Risk)
+	}
+	return risk
+}
+
+// Changes counts the changes in meaning.
+func (r *Review) Changes() int {
+	n := len(r.Build)
+	for _, t := range r.Targets {
+		n += len(t.Changes)
+		if t.Kind != Changed {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,123 @@
+package review
+
+import (
+	"slices"
+	"strings"
+)
+
+// risk judges a change by what it can break on the device. The sentence says
+// what to look at; a level without one is ordinary.
+func risk(c Change) (Risk, string) {
+	switch c.Area {
+	case "device":
+		return High, "another device or board support: test on the hardware before it is rolled out"
+	case "plan":
+		if c.Name == "serial" && older(c.Now, c.Was) {
+			return High, "devices refuse a plan with a lower serial than the one they confirmed"
+		}
+	case "power table":
+		return High, "the whole table of nvpmodel: a mode that is wrong leaves the board slow or outside its power supply"
+	case "power mode":
+		switch {
+		case c.Name == "default":
+			return Medium, "every boot starts in this mode"
+		case c.Need == Reboot:
+			return High, "the GPU's mask changes: a device that switches without a reboot keeps the old one"
+		default:
+			return Medium, "clocks and cores decide power and heat: measure under load"
+		}
+	case "kernel":
+		return High, "another kernel: modules outside the tree are built again, drivers may differ"
+	case "kernel option":
+		return kernelOption(strings.TrimPrefix(c.Name, "CONFIG_"))
+	case "kernel argument":
+		return kernelArgument(c.Name)
+	case "module":
+		if c.Kind == Removed {
+			return Medium, "a module that is no longer loaded takes its devices with it"
+		}
+	case "sysctl":
+		return sysctl(c.Name)
+	case "memory":
+		if strings.HasPrefix(c.Name, "hugepages") {
+			return Medium, "reserved memory is gone for everything else"
+		}
+	case "service", "slice":
+		return service(c)
+	case "build":
+		if strings.HasPrefix(c.Name, "EXTRA_IMAGE_FEATURES") && (strings.Contains(c.Was, "read-only-rootfs") != strings.Contains(c.Now, "read-only-rootfs")) {
+			return High, "what programs write outside /var/lib and /run is no longer kept, or kept again"
+		}
+		if strings.HasPrefix(c.Name, "EXTRA_IMAGE_FEATURES") && strings.Contains(c.Now, "debug-tweaks") {
+			return High, "an image that lets anyone in as root"
+		}
+	}
+	return Low, ""
+}
+
+// older tells whether one decimal number is below another.
+func older(now, was string) bool {
+	return len(now) < len(was) || len(now) == len(was) && now < was
+}
+
+// Options without which a Jetson may not find its root file system or start
+// systemd.
+var bootOptions = []string{"DEVTMPFS", "CGROUPS", "TMPFS", "EXT4_FS", "SQUASHFS", "OVERLAY_FS", "BLK_DEV_NVME", "MMC", "MMC_BLOCK",
+	"PCIE_TEGRA194", "PHY_TEGRA194_P2U", "USB_XHCI_TEGRA", "MODULES", "INITRAMFS_SOURCE", "BLK_DEV_INITRD", "ARM64_64K_PAGES", "ARM64_VA_BITS"}
+
+func kernelOption(symbol string) (Risk, string) {
+	switch {
+	case slices.Contains(bootOptions, symbol):
+		return High, "the boot needs it: try it on a device that can be recovered"
+	case strings.HasPrefix(symbol, "PREEMPT"):
+		return High, "preemption changes the timing of every driver"
+	}
+	return Medium, "a new kernel"
+}
+
+// Arguments that decide whether the kernel finds its root and says anything.
+var bootArguments = []string{"root", "rootfstype", "rootflags", "rootwait", "ro", "rw", "init", "console", "mem", "memmap", "maxcpus", "nr_cpus",
+	"initrd", "efi", "acpi", "pci", "cma", "crashkernel", "module_blacklist", "initcall_blacklist", "video", "earlycon", "fw_devlink", "iommu", "arm-smmu.disable_bypass"}
+
+func kernelArgument(name string) (Risk, string) {
+	switch {
+	case slices.Contains(bootArguments, name):
+		return High, "the boot depends on it: try it on a device that can be recovered"
+	case slices.Contains([]string{"isolcpus", "nohz_full", "rcu_nocbs", "irqaffinity"}, name):
+		return Medium, "work moves to other cores: see that they have room"
+	}
+	return Medium, "read at boot only: a device that does not come back needs recovery mode"
+}
+
+func sysctl(key string) (Risk, string) {
+	switch {
+	case strings.HasPrefix(key, "kernel.panic"), strings.HasPrefix(key, "kernel.hung_task"), strings.HasPrefix(key, "kernel.watchdog"), strings.HasPrefix(key, "vm.panic"):
+		return Medium, "decides when a device restarts by itself"
+	case strings.HasPrefix(key, "vm.overcommit"), key == "vm.min_free_kbytes", strings.HasPrefix(key, "vm.nr_hugepages"), key == "vm.admin_reserve_kbytes":
+		return Medium, "decides when memory runs out"
+	case strings.HasPrefix(key, "kernel.sched_rt"):
+		return Medium, "a real-time thread that never sleeps can then stop the device"
+	case key == "net.ipv4.ip_forward", strings.Contains(key, ".rp_filter"), strings.HasSuffix(key, ".forwarding"):
+		return Medium, "changes what the network lets through"
+	}
+	return Low, ""
+}
+
+func service(c Change) (Risk, string) {
+	for _, d := range c.Details {
+		switch {
+		case d.Name == "Service.NoNewPrivileges" && d.Now == "", d.Name == "Service.ProtectSystem" && d.Now == "":
+			if c.Kind == Changed {
+				return High, "the sandbox is gone"
+			}
+		case d.Name == "Service.CPUSchedulingPolicy" && (d.Now == "fifo" || d.Now == "rr"):
+			return Medium, "a real-time thread that never sleeps can stop everything else on its cores"
+		case d.Name == "Service.User":
+			return Medium, "another user: see who owns its files"
+		}
+	}
+	if c.Kind == Removed {
+		return Medium, "nothing starts it any more"
+	}
+	return Low, ""
+}

@@ -1,0 +1,320 @@
+package review
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/yoctune/yoctune/schema/plan"
+)
+
+// needWords says what a device needs, as a sentence's end.
+var needWords = map[Need]string{
+	NoNeed: "no restart: yoctuned applies it while the device runs", Build: "nothing on the device: only the build changes",
+	Restart: "services start again", Reboot: "a reboot", Reflash: "a new image (reflash)",
+}
+
+// Words is the need in words.
+func (n Need) Words() string { return needWords[n] }
+
+// Headline says all of the review in one line.
+func (r *Review) Headline() string {
+	if r.Clean() {
+		return fmt.Sprintf("%s: no difference between %s and %s", r.Layer, r.Old, r.New)
+	}
+	parts := []string{count(r.Changes(), "change"), count(len(r.Targets), "target") + " affected", count(len(r.Files), "file")}
+	return fmt.Sprintf("%s: %s; needs %s; risk %s", r.Layer, strings.Join(parts, ", "), r.Need().Words(), r.Risk())
+}
+
+func count(n int, what string) string {
+	if n != 1 {
+		what += "s"
+	}
+	return fmt.Sprintf("%d %s", n, what)
+}
+
+// Place writes a position as editors understand it.
+func Place(p *plan.Position) string {
+	if p == nil {
+		return ""
+	}
+	return fmt.Sprintf("%s:%d:%d", p.File, p.Line, p.Column)
+}
+
+// Arrow writes old and new.
+func (c Change) Arrow() string { return arrow(c.Was, c.Now) }
+
+// Arrow writes old and new.
+func (d Detail) Arrow() string { return arrow(d.Was, d.Now) }
+
+func arrow(was, now string) string {
+	switch {
+	case was == now:
+		return now // what changed is in the details
+	case was == "":
+		return now
+	case now == "":
+		return was + " → gone"
+	}
+	return was + " → " + now
+}
+
+func (k Kind) sign() string {
+	return map[Kind]string{Added: "+", Removed: "-", Changed: "~"}[k]
+}
+
+// WriteText writes the review for a terminal. Values cannot move its cursor:
+// control characters are written as escapes.
+func (r *Review) WriteText(w io.Writer) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s\n", visible(r.Headline()))
+	if len(r.Build) > 0 {
+		b.WriteString("\nbuild settings\n")
+		for _, c := range r.Build {
+			c.text(&b)
+		}
+	}
+	for _, t := range r.Targets {
+		fmt.Fprintf(&b, "\n%s\n", visible(t.headline()))
+		for _, c := range t.Changes {
+			c.text(&b)
+		}
+		if recipes := t.Rebuild(); len(recipes) > 0 {
+			fmt.Fprintf(&b, "  rebuild: %s\n", visible(strings.Join(recipes, ", ")))
+		}
+	}
+	if r.Changes() == 0 && !r.Clean() {
+		b.WriteString("\nnothing changes on a device; the text of these files does:\n")
+		for _, f := range r.Files {
+			fmt.Fprintf(&b, "  %s %s\n", f.Kind.sign(), visible(f.Path))
+		}
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func (t Target) headline() string {
+	about := fmt.Sprintf("target %s (%s, %s, %s)", t.Name, t.Machine, t.Board, t.Release)
+	switch t.Kind {
+	case Added:
+		return about + ": new"
+	case Removed:
+		return about + ": no longer in the layer"
+	}
+	return fmt.Sprintf("%s: %s; needs %s; risk %s", about, count(len(t.Changes), "change"), t.Need().Words(), t.Risk())
+}
+
+func (c Change) text(b *strings.Builder) {
+	fmt.Fprintf(b, "  %s %s %s", c.Kind.sign(), c.Area, visible(c.Name))
+	if a := c.Arrow(); a != "" {
+		b.WriteString(": " + visible(a))
+	}
+	b.WriteByte('\n')
+	for i, d := range c.Details {
+		const most = 8
+		if i == most && len(c.Details) > most+1 {
+			fmt.Fprintf(b, "      … %d more\n", len(c.Details)-most)
+			break
+		}
+		fmt.Fprintf(b, "      %s: %s\n", visible(d.Name), visible(d.Arrow()))
+	}
+	about := []string{"needs " + c.Need.String()}
+	if c.Why != "" {
+		about = append(about, "risk "+c.Risk.String()+": "+c.Why)
+	}
+	if c.Origin != nil {
+		about = append(about, Place(c.Origin))
+	}
+	fmt.Fprintf(b, "      [%s]\n", visible(strings.Join(about, " · ")))
+}
+
+// visible keeps a value on its line and away from the terminal's controls.
+func visible(s string) string {
+	if strings.IndexFunc(s, hidden) < 0 {
+		return s
+	}
+	var b strings.Builder
+	for _, r := range s {
+		if hidden(r) {
+			fmt.Fprintf(&b, "\\u%04x", r)
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+// hidden tells control characters and those that turn the direction of text
+// round: a reviewer must see what is there.
+func hidden(r rune) bool {
+	return r < ' ' || r >= 0x7f && r < 0xa0 || r >= 0x200b && r <= 0x200f || r >= 0x2028 && r <= 0x202e || r >= 0x2060 && r <= 0x2069 || r == 0xfeff
+}
+
+// WriteJSON writes one object a line, a summary last.
+func (r *Review) WriteJSON(w io.Writer) error {
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	type line struct {
+		Type   string `json:"type"`
+		Target string `json:"target,omitempty"`
+		Change
+	}
+	var lines []any
+	for _, c := range r.Build {
+		lines = append(lines, line{"change", "", c})
+	}
+	for _, t := range r.Targets {
+		lines = append(lines, struct {
+			Type    string   `json:"type"`
+			Name    string   `json:"name"`
+			Machine string   `json:"machine"`
+			Board   string   `json:"board"`
+			Release string   `json:"release"`
+			Kind    Kind     `json:"change"`
+			Need    Need     `json:"needs"`
+			Risk    Risk     `json:"risk"`
+			Rebuild []string `json:"rebuild,omitempty"`
+		}{"target", t.Name, t.Machine, t.Board, t.Release, t.Kind, t.Need(), t.Risk(), t.Rebuild()})
+		for _, c := range t.Changes {
+			lines = append(lines, line{"change", t.Name, c})
+		}
+	}
+	for _, f := range r.Files {
+		lines = append(lines, struct {
+			Type string `json:"type"`
+			Path string `json:"path"`
+			Kind Kind   `json:"change"`
+		}{"file", f.Path, f.Kind})
+	}
+	lines = append(lines, struct {
+		Type    string `json:"type"`
+		Command string `json:"command"`
+		Layer   string `json:"layer"`
+		Old     string `json:"old"`
+		New     string `json:"new"`
+		Changes int    `json:"changes"`
+		Targets int    `json:"targets"`
+		Files   int    `json:"files"`
+		Need    Need   `json:"needs"`
+		Risk    Risk   `json:"risk"`
+	}{"summary", "review", r.Layer, r.Old, r.New, r.Changes(), len(r.Targets), len(r.Files), r.Need(), r.Risk()})
+	for _, l := range lines {
+		if err := enc.Encode(l); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// WriteMarkdown writes the review for a merge request, as GitHub and GitLab read
+// it.
+func (r *Review) WriteMarkdown(w io.Writer) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "## Review of layer %s\n\n", code(r.Layer))
+	if r.Clean() {
+		fmt.Fprintf(&b, "No difference between %s and %s.\n", code(r.Old), code(r.New))
+		_, err := io.WriteString(w, b.String())
+		return err
+	}
+	fmt.Fprintf(&b, "%s → %s: **%s**, needs **%s**, risk **%s**.\n", code(r.Old), code(r.New), count(r.Changes(), "change"), r.Need().Words(), r.Risk())
+	if len(r.Build) > 0 {
+		b.WriteString("\n### Build settings\n\n")
+		table(&b, r.Build)
+	}
+	for _, t := range r.Targets {
+		fmt.Fprintf(&b, "\n### Target %s\n\n%s, board %s, release %s: ", code(t.Name), code(t.Machine), code(t.Board), code(t.Release))
+		switch t.Kind {
+		case Added:
+			b.WriteString("**new**.\n")
+			continue
+		case Removed:
+			b.WriteString("**no longer in the layer**.\n")
+			continue
+		}
+		fmt.Fprintf(&b, "needs **%s**, risk **%s**.\n\n", t.Need().Words(), t.Risk())
+		table(&b, t.Changes)
+		if recipes := t.Rebuild(); len(recipes) > 0 {
+			b.WriteString("\nRebuild:")
+			for i, x := range recipes {
+				if i > 0 {
+					b.WriteByte(',')
+				}
+				b.WriteString(" " + code(x))
+			}
+			b.WriteByte('\n')
+		}
+	}
+	fmt.Fprintf(&b, "\n<details><summary>%s</summary>\n\n", count(len(r.Files), "file"))
+	for _, f := range r.Files {
+		fmt.Fprintf(&b, "- %s %s\n", f.Kind, code(f.Path))
+	}
+	b.WriteString("\n</details>\n")
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func table(b *strings.Builder, changes []Change) {
+	b.WriteString("| | what | was | now | needs | risk | line |\n|---|---|---|---|---|---|---|\n")
+	for _, c := range changes {
+		risk := c.Risk.String()
+		if c.Why != "" {
+			risk = "**" + risk + "**: " + c.Why
+		}
+		place := ""
+		if c.Origin != nil {
+			place = code(Place(c.Origin))
+		}
+		was, now := code(c.Was), code(c.Now)
+		if c.Kind == Changed && len(c.Details) > 0 {
+			was, now = c.cells()
+		}
+		fmt.Fprintf(b, "| %s | %s %s | %s | %s | %s | %s | %s |\n", c.Kind, c.Area, code(c.Name), was, now, c.Need, risk, place)
+	}
+}
+
+// cells lists the details of a change in the two cells of a table's row.
+func (c Change) cells() (was, now string) {
+	var a, b []string
+	if c.Was != c.Now {
+		a, b = append(a, code(c.Was)), append(b, code(c.Now))
+	}
+	for i, d := range c.Details {
+		const most = 8
+		if i == most {
+			b = append(b, fmt.Sprintf("… %d more", len(c.Details)-most))
+			break
+		}
+		a, b = append(a, code(d.Name)+" "+code(d.Was)), append(b, code(d.Name)+" "+code(d.Now))
+	}
+	return strings.Join(a, "<br>"), strings.Join(b, "<br>")
+}
+
+// code writes a value as a code span that stays in its table cell: nothing in it
+// is Markdown or HTML.
+func code(s string) string {
+	if s == "" {
+		return ""
+	}
+	const most = 160
+	if r := []rune(s); len(r) > most {
+		s = string(r[:most]) + "…"
+	}
+	s = visible(s)
+	fence, run := 1, 0
+	for _, r := range s {
+		if r == '`' {
+			run++
+			fence = max(fence, run+1)
+		} else {
+			run = 0
+		}
+	}
+	// A table is cut at pipes before anything else, code spans included.
+	s = strings.ReplaceAll(s, "|", `\|`)
+	if fence == 1 {
+		return "`" + s + "`"
+	}
+	ticks := strings.Repeat("`", fence)
+	return ticks + " " + s + " " + ticks
+}
