@@ -36,13 +36,17 @@ func (r *Regexp) FindAllStringSubmatch(s string, n int) [][]string {
 }
 
 // ReplaceAllString is [regexp.Regexp.ReplaceAllString].
-func (r *Regexp) ReplaceAllString(s, with string) string { return r.compile().ReplaceAllString(s, with) }
+func (r *Regexp) ReplaceAllString(s, with string) string {
+	return r.compile().ReplaceAllString(s, with)
+}
 
 // FindSubmatch is [regexp.Regexp.FindSubmatch].
 func (r *Regexp) FindSubmatch(b []byte) [][]byte { return r.compile().FindSubmatch(b) }
 
 // FindAllSubmatch is [regexp.Regexp.FindAllSubmatch].
-func (r *Regexp) FindAllSubmatch(b []byte, n int) [][][]byte { return r.compile().FindAllSubmatch(b, n) }
+func (r *Regexp) FindAllSubmatch(b []byte, n int) [][][]byte {
+	return r.compile().FindAllSubmatch(b, n)
+}
 
 // Match is [regexp.Regexp.Match].
 func (r *Regexp) Match(b []byte) bool { return r.compile().Match(b) }
