@@ -174,7 +174,7 @@ func (s deviceStatus) text(w io.Writer) error {
 	return err
 }
 
-// recent is how many events the text shows; JSON has them all.
+// recent is how many events and contests the text shows; JSON has them all.
 const recent = 5
 
 // watched adds what the watching process knows.
@@ -198,7 +198,11 @@ func (s deviceStatus) watched(row func(key, value string)) {
 			row("", fmt.Sprintf("no events from %s: %s", src.Name, src.Why))
 		}
 	}
-	for _, c := range w.Contested {
+	for n, c := range w.Contested {
+		if n == recent {
+			row("contested", fmt.Sprintf("and %d more", len(w.Contested)-n))
+			break
+		}
 		row("contested", fmt.Sprintf("%s is %s, wanted %s, by %s since %s", knob.Name(c.Path), c.Found, c.Wanted, who(c.By), c.Since.Format(time.RFC3339)))
 	}
 	for _, l := range w.Leases {

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -763,5 +764,133 @@ func TestANodeThatIsGoneIsNotAFailedRollback(t *testing.T) {
 	results, err := enforce.Rollback(dev, options())
 	if err != nil || !enforce.Satisfied(results) || results[0].Outcome != knob.Stale {
 		t.Errorf("%v %+v", err, results)
+	}
+}
+
+// A trial ends where it began, not where the machine booted, whatever instant
+// the process dies at.
+func TestATrialIsRevertedAfterAKillAtAnyStep(t *testing.T) {
+	dev, dir := board(t)
+	apply(t, dev, planOf(sysctl("vm.swappiness", "20"), sysctl("vm.dirty_ratio", "15")))
+	before := state(t, dir)
+	trial := planOf(sysctl("vm.swappiness", "30"), sysctl("vm.dirty_bytes", "268435456"), block("nvme*", "scheduler", plan.TypeChoice, "kyber"))
+	for at := 1; ; at++ {
+		dying := devicetest.NewKernel(dev.Device)
+		dying.KillAt, dying.Torn = at, at%2 == 0
+		s, err := enforce.Open(dying, trial, options())
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = s.Try()
+		results, err := enforce.Revert(devicetest.NewKernel(dev.Device), options())
+		if err != nil || !enforce.Satisfied(results) {
+			t.Fatalf("step %d: %v %+v", at, err, results)
+		}
+		sameState(t, before, state(t, dir))
+		if t.Failed() {
+			t.Fatalf("step %d", at)
+		}
+		if dying.Clock < at {
+			break
+		}
+	}
+	results, err := enforce.Rollback(dev, options())
+	if err != nil || find(t, results, "sysctl.vm.swappiness").Wanted != "60" {
+		t.Errorf("rollback goes back to the boot: %v %+v", err, results)
+	}
+}
+
+func TestAConfirmedTrialHasNothingToRevert(t *testing.T) {
+	dev, dir := board(t)
+	s, err := enforce.Open(dev, planOf(sysctl("vm.swappiness", "30")), options())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Try(); err != nil {
+		t.Fatal(err)
+	}
+	if err := enforce.Keep(dev); err != nil {
+		t.Fatal(err)
+	}
+	after := state(t, dir)
+	if results, err := enforce.Revert(dev, options()); err != nil || len(results) != 0 {
+		t.Errorf("%v %+v", err, results)
+	}
+	sameState(t, after, state(t, dir))
+}
+
+// A node that hangs is asked once: every look would cost a thread more.
+func TestAHungNodeIsLeftAloneUntilItAnswers(t *testing.T) {
+	dev, _ := board(t)
+	const node = "/sys/kernel/mm/ksm/pages_to_scan"
+	h := &counted{Kernel: dev, path: node, release: make(chan struct{})}
+	o := options()
+	o.ReadTimeout = 5 * time.Millisecond
+	s, err := enforce.Open(h, planOf(with(sysctl("x", "100"), func(s *plan.Setting) { s.Select.Path = node })), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 5 {
+		if r := s.Look([]string{node})[node]; r.Outcome != knob.Stale {
+			t.Errorf("%+v", r)
+		}
+	}
+	if n := h.calls.Load(); n != 1 {
+		t.Errorf("asked %d times", n)
+	}
+	close(h.release)
+	for late := time.Now().Add(20 * time.Second); ; {
+		if r := s.Look([]string{node})[node]; r.Outcome == knob.OK {
+			break
+		} else if time.Now().After(late) {
+			t.Fatalf("it answers, and is %+v", r)
+		}
+	}
+}
+
+// counted is a device of which one node hangs until it is released.
+type counted struct {
+	*devicetest.Kernel
+	path    string
+	release chan struct{}
+	calls   atomic.Int32
+}
+
+func (c *counted) Read(name string) (device.Content, error) {
+	if name == c.path {
+		c.calls.Add(1)
+		<-c.release
+	}
+	return c.Kernel.Read(name)
+}
+
+func TestHeatIsCappedAndExcusedAndNoNoteOfRounding(t *testing.T) {
+	dev, dir := board(t)
+	p := planOf(tuned().Settings[4], plan.Setting{
+		ID: "cpu.max", Domain: plan.DomainCPU, Type: plan.TypeInt, Want: "1510400",
+		Select:  plan.Select{Class: "cpufreq", Name: "policy0", Attr: "scaling_max_freq"},
+		Compare: plan.Exact, Policy: plan.Enforce, Needs: plan.NeedsNothing,
+	})
+	apply(t, dev, p)
+	for name, text := range map[string]string{
+		"sys/class/thermal/cooling_device0/type":                  "thermal-cpufreq-0\n", // as kernels before 5.12 call it
+		"sys/class/thermal/cooling_device0/cur_state":             "2\n",
+		"sys/class/thermal/cooling_device0/max_state":             "9\n",
+		"sys/devices/system/cpu/cpufreq/policy0/scaling_max_freq": "1190400\n",
+	} {
+		host := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(host), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(host, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := find(t, enforce.Verify(dev, p, options()), "cpu.max")
+	if r.Outcome != knob.Capped || !r.Satisfied() || !strings.Contains(r.Message, "policy0 scaling_max_freq: 1190400 of 1510400: capped by thermal-cpufreq-0 (step 2 of 9)") {
+		t.Errorf("%+v", r)
+	}
+	if r := find(t, enforce.Verify(dev, p, options()), "gpu.max"); r.Outcome != knob.OK {
+		t.Errorf("the GPU is not the CPU's: %+v", r)
 	}
 }

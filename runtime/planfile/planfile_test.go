@@ -227,3 +227,49 @@ func TestAnOlderPlanOfTheSameTargetIsRefused(t *testing.T) {
 		t.Errorf("a broken record is ignored: %v", err)
 	}
 }
+
+func TestATriedPlanIsRefusedUntilItIsForgotten(t *testing.T) {
+	dev, err := device.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	tried, other := &plan.Plan{Digest: "sha256:a", Serial: 6}, &plan.Plan{Digest: "sha256:b"}
+	if got, err := planfile.ReadTrial(dev); got != nil || err != nil || got.Running("boot") {
+		t.Fatalf("%+v %v", got, err)
+	}
+	if err := (planfile.Trial{Boot: "boot", Digest: tried.Digest, Deadline: 100}).Write(dev); err != nil {
+		t.Fatal(err)
+	}
+	got, err := planfile.ReadTrial(dev)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !got.Running("boot") || got.Running("the next boot") || got.Over(99) || !got.Over(100) {
+		t.Errorf("%+v", got)
+	}
+	if err := planfile.CheckTrial(got, tried); !errors.Is(err, planfile.ErrUnconfirmed) {
+		t.Errorf("%v", err)
+	}
+	if err := planfile.CheckTrial(got, other); err != nil {
+		t.Errorf("another plan: %v", err)
+	}
+	if err := planfile.ForgetTrial(dev); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := planfile.ReadTrial(dev); got != nil || err != nil {
+		t.Errorf("%+v %v", got, err)
+	}
+}
+
+func TestADamagedTrialSaysWhatToDo(t *testing.T) {
+	dev, err := device.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := dev.WriteState(planfile.TrialFile, []byte("{")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := planfile.ReadTrial(dev); err == nil || !strings.Contains(err.Error(), "remove the file") {
+		t.Errorf("%v", err)
+	}
+}
