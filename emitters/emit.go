@@ -107,6 +107,11 @@ func CheckNames(l *plan.Layer) error {
 	if _, err := quote.LayerName(l.Name); err != nil {
 		return &Error{Emitter: "layer", Ref: Ref{ID: "layer.name"}, Err: err}
 	}
+	// Two collections of one name are one to bitbake, with the files of the second.
+	if l.Name == "core" || l.Name == "tegra" {
+		return &Error{Emitter: "layer", Ref: Ref{ID: "layer.name"},
+			Err: fmt.Errorf("%q is the name of a layer that this one depends on; choose another", l.Name)}
+	}
 	machines := map[string]string{}
 	for _, t := range l.Targets {
 		ref := Ref{Target: t.Name, ID: "machine"}

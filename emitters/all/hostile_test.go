@@ -26,6 +26,8 @@ func TestAHostileValueAnywhereStopsTheLayerAndIsNamed(t *testing.T) {
 	}{
 		{"layer name", func(l *plan.Layer, _ *plan.Target) { l.Name = "a', d)}" }, "", "layer.name"},
 		{"layer name that climbs", func(l *plan.Layer, _ *plan.Target) { l.Name = "../../etc" }, "", "layer.name"},
+		{"layer of the name of another", func(l *plan.Layer, _ *plan.Target) { l.Name = "tegra" }, "", "layer.name"},
+		{"layer of the name of a repository", func(l *plan.Layer, _ *plan.Target) { l.Name = "bitbake" }, "", "layer.name"},
 		{"maintainer", func(l *plan.Layer, _ *plan.Target) { l.Maintainer = "a\nb" }, "", "layer.maintainer"},
 		{"description", func(l *plan.Layer, _ *plan.Target) { l.Description = "a\u202eb" }, "", "layer.description"},
 		{"release", func(l *plan.Layer, _ *plan.Target) { l.Release = "dunfell" }, "", "release"},

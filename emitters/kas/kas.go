@@ -6,6 +6,8 @@ package kas
 
 import (
 	_ "embed"
+	"fmt"
+	"slices"
 
 	"github.com/yoctune/yoctune/emitters"
 	"github.com/yoctune/yoctune/emitters/quote"
@@ -24,6 +26,10 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 	r, err := emitters.Release(l)
 	if err != nil {
 		return nil, err
+	}
+	if slices.Contains([]string{"bitbake", "openembedded-core", "meta-tegra"}, l.Name) {
+		return nil, &emitters.Error{Emitter: "kas", Ref: emitters.Ref{ID: "layer.name"},
+			Err: fmt.Errorf("in a configuration for kas %q is the name of another repository; choose another", l.Name)}
 	}
 	core := r.Series
 	if r.Name == "master" {
