@@ -149,3 +149,18 @@ func TestWhatASeriesLacksIsRefusedWithTheReason(t *testing.T) {
 		}
 	}
 }
+
+// An upstream is asked by the local server: without one it would do nothing.
+func TestAnUpstreamBringsAServerToAskIt(t *testing.T) {
+	for _, name := range release.Names() {
+		r, _ := release.Lookup(name)
+		text := conf(t, layer(name, plan.Build{HashUpstream: "hash.example.com:8686"}))
+		if got := strings.Contains(text, `BB_HASHSERVE = "auto"`); got != (r.HashServe == "") {
+			t.Errorf("%s sets BB_HASHSERVE: %t", name, got)
+		}
+		// A server for several builders is asked itself.
+		if text := conf(t, layer(name, plan.Build{HashUpstream: "a.example.com:1", HashServe: "b.example.com:2"})); strings.Contains(text, `"auto"`) {
+			t.Errorf("%s: %s", name, text)
+		}
+	}
+}
