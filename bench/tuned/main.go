@@ -90,6 +90,9 @@ type Record struct {
 	Satisfied map[string]bool    `json:"targets"`
 }
 
+// withoutSlowest marks the figures without the knob that is slow by itself.
+const withoutSlowest = ", without nr_requests"
+
 const (
 	driftPatience = 10 * time.Second
 	startPatience = 30 * time.Second
@@ -168,11 +171,11 @@ func run(o options) error {
 		rec.Notes = append(rec.Notes, "TuneD is not installed: yoctuned alone was measured")
 	}
 	for _, p := range programs {
-		f, err := measure(p, ks, o)
-		if err != nil {
-			return fmt.Errorf("%s: %w", p.name(), err)
+		for suffix, table := range map[string]knobs{"": ks, withoutSlowest: ks.without("nr_requests")} {
+			if rec.Figures[p.name()+suffix], err = measure(p, table, o); err != nil {
+				return fmt.Errorf("%s: %w", p.name()+suffix, err)
+			}
 		}
-		rec.Figures[p.name()] = f
 	}
 	rec.Load[1] = firstLine("/proc/loadavg")
 	rec.judge()
@@ -234,6 +237,10 @@ func value(path string) string {
 		return ""
 	}
 	return strings.Join(strings.Fields(string(b)), " ")
+}
+
+func (ks knobs) without(name string) knobs {
+	return slices.DeleteFunc(slices.Clone(ks), func(k knob) bool { return filepath.Base(k.path) == name })
 }
 
 func (ks knobs) restore() {
@@ -505,19 +512,28 @@ func (r *Record) judge() {
 		ms, ok := v.(float64)
 		quick = quick && ok && ms <= 50
 	}
+	fast := r.Figures["yoctuned"+withoutSlowest]
 	r.Satisfied = map[string]bool{
-		"apply within 25 ms": y.ApplyWall.Median <= 25, "verify within 15 ms": y.Verify.Median <= 15,
+		"apply within 25 ms" + withoutSlowest: fast.ApplyWall.Median <= 25, "SIGTERM within 20 ms" + withoutSlowest: fast.Stop.Median <= 20,
+		"start to applied within 40 ms" + withoutSlowest: fast.Start.Median <= 40,
+		"apply within 25 ms":                             y.ApplyWall.Median <= 25, "verify within 15 ms": y.Verify.Median <= 15,
 		"start to applied within 40 ms": y.Start.Median <= 40, "SIGTERM within 20 ms": y.Stop.Median <= 20,
 		"idle at most 0.02 % CPU": y.Idle.CPU <= 0.02, "at most 0.2 wakeups/s": y.Idle.Wakeups <= 0.2,
 		"PSS at most 10 MB": y.Idle.PSS <= 10_000, "drift repaired within 50 ms": quick, "no original lost": lost == 0,
 	}
-	t, ok := r.Figures["tuned"]
+	_, ok := r.Figures["tuned"]
 	if !ok {
 		return
 	}
-	r.Ratios = map[string]float64{
-		"apply wall": round(t.ApplyWall.Median / y.ApplyWall.Median), "apply cpu": round(t.ApplyCPU.Median / y.ApplyCPU.Median),
-		"start": round(t.Start.Median / y.Start.Median), "stop": round(t.Stop.Median / y.Stop.Median), "verify": round(t.Verify.Median / y.Verify.Median),
+	r.Ratios = map[string]float64{}
+	for _, suffix := range []string{"", withoutSlowest} {
+		t, y := r.Figures["tuned"+suffix], r.Figures["yoctuned"+suffix]
+		for name, pair := range map[string][2]Stat{
+			"apply wall": {t.ApplyWall, y.ApplyWall}, "apply cpu": {t.ApplyCPU, y.ApplyCPU},
+			"start": {t.Start, y.Start}, "stop": {t.Stop, y.Stop}, "verify": {t.Verify, y.Verify},
+		} {
+			r.Ratios[name+suffix] = round(pair[0].Median / pair[1].Median)
+		}
 	}
 	r.Satisfied["apply 10 times faster than tuned"] = r.Ratios["apply wall"] >= 10
 	r.Satisfied["verify 15 times faster than tuned"] = r.Ratios["verify"] >= 15

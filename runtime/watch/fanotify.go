@@ -154,4 +154,8 @@ func parseFanotify(b []byte) []fanotifyEvent {
 	return out
 }
 
+// flush removes all marks. The kernel needs a grace period of some 20 ms to free
+// them and makes close wait for it; flushed early, it passes beside other work.
+func (m *marks) flush() { _ = unix.FanotifyMark(m.fd, unix.FAN_MARK_FLUSH, 0, unix.AT_FDCWD, "") }
+
 func (m *marks) close() { _ = unix.Close(m.fd) }

@@ -433,6 +433,9 @@ func (d *daemon) record() {
 // end undoes what shall not outlive the run.
 func (d *daemon) end() error {
 	d.tell(notify.Stopping)
+	if d.marks != nil {
+		d.marks.flush()
+	}
 	d.uncover()
 	var err error
 	if d.File.Plan.Rollback == "on-stop" {
