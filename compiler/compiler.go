@@ -76,6 +76,7 @@ func finish(cfg *load.Config, report *diag.Report, cache string, read func(strin
 	if cfg == nil || cfg.Root == nil {
 		return p
 	}
+	definitions(cfg, lang, report)
 	p.Project = resolve.Resolve(cfg.Root, lang, read, report)
 	p.book = forecast.NewBook(cache)
 	check.Run(p.Project, report, p.book)

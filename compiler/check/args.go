@@ -64,10 +64,9 @@ func argRules() []Rule {
 			Title: "the BSP sets the argument as well",
 			Cause: "The machine's own KERNEL_ARGS hold the argument with another value. Both reach the kernel; most arguments take the last one.",
 			Fix:   "change KERNEL_ARGS in your machine configuration, or remove the argument",
-			Wrong: `{board: "tx2", release: "kirkstone-l4t-r32.7.x", kernel: args: isolcpus: "4-5"}`,
-			Right: `{board: "tx2", release: "kirkstone-l4t-r32.7.x", kernel: args: quiet: true}`,
-			See:   "meta-tegra conf/machine",
-			run:   argStock,
+			Wrong: `kernel: args: fbcon: "map:1"`, Right: `kernel: args: quiet: true`,
+			See: "meta-tegra conf/machine",
+			run: argStock,
 		},
 		{
 			ID: "cmdline-tegra", Severity: diag.Warning,
@@ -261,10 +260,8 @@ func argOrder(s *subject) {
 }
 
 func argStock(s *subject) {
-	// Only machines of r32 isolate cores themselves; reading what machines set is
-	// not free.
-	if len(s.Node.At("kernel", "args").Members()) == 0 && (len(s.Isolated()) == 0 || s.Release.Kernel != "4.9") {
-		return
+	if len(s.Node.At("kernel", "args").Members()) == 0 {
+		return // reading what machines set is not free
 	}
 	m, ok := s.Release.Machine(s.Machine)
 	if !ok {
@@ -277,13 +274,11 @@ func argStock(s *subject) {
 	}
 	for _, a := range s.Kernel.Args {
 		was, both := stock[a.Name]
-		if !both || a.Name == "console" || a.Name == "earlycon" || was == a.Value {
+		// The layer takes a machine's own isolcpus away itself.
+		if !both || a.Name == "isolcpus" || a.Name == "console" || a.Name == "earlycon" || was == a.Value {
 			continue
 		}
 		n, path := s.Node.At("kernel", "args", a.Name), at("kernel", "args", a.Name)
-		if n == nil {
-			n, path = s.Node.At("cpu", "isolate"), at("cpu", "isolate")
-		}
 		s.finding(n, path, a.Name+"="+a.Value, "", "machine %s sets %s=%s itself", s.Machine, a.Name, was)
 	}
 }

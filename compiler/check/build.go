@@ -135,6 +135,9 @@ func (b *builder) local(r release.Release) bool {
 	if off := b.n.At("hashserve", "off"); off != nil && off.True {
 		return false
 	}
+	if off := b.n.At("hashserve", "off"); off != nil && off.True {
+		return false
+	}
 	if a := b.n.At("hashserve", "address"); a != nil {
 		return a.Text == "auto"
 	}
@@ -204,6 +207,11 @@ func (b *builder) variables(f func(name string, v load.Field)) {
 
 func variableRenamed(b *builder) {
 	b.variables(func(name string, v load.Field) {
+		if name == "BB_DANGLINGAPPENDS_WARNONLY" {
+			b.finding(nil, v.Pos, load.PathOf("variables", name), "name the layers that may be absent in BBFILES_DYNAMIC of the layer with the appends",
+				"%s hides appends without a recipe in every layer of the build, and newer releases refuse it", name)
+			return
+		}
 		for _, r := range b.releases() {
 			was, refused := r.Renamed(name)
 			if !refused {

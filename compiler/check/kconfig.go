@@ -299,7 +299,7 @@ func (s *subject) expected(e kconfig.Effect) bool {
 	case "PREEMPT", "PREEMPT_VOLUNTARY", "PREEMPT_NONE":
 		// Asked for by name, the model is no surprise. As an option, it takes
 		// away preemption from people who wanted more of it.
-		return s.Node.At("kernel", "preempt") != nil
+		return s.Node.At("kernel", "preempt") != nil || s.told["PREEMPT_RT"]
 	}
 	if e.Before == "m" && e.After == "y" {
 		return true // nothing is lost

@@ -480,6 +480,11 @@ func cgroupV2(s *subject) {
 	}
 	legacy := s.Node.At("kernel", "args", "systemd.unified_cgroup_hierarchy")
 	isLegacy := legacy != nil && (legacy.Text == "0" || legacy.Text == "no")
+	for _, p := range s.Packages {
+		if n := s.Node.At("packages", p.Name); p.Action == "install" && container(p.Name) && !isLegacy {
+			s.finding(n, at("packages", p.Name), n.Show(), "", "containers do not start on the unified hierarchy of Linux 4.9")
+		}
+	}
 	for _, svc := range s.Services {
 		n := s.Node.At("services", svc.Name)
 		if m := n.Get("memoryMax"); m != nil && !isLegacy {
@@ -489,6 +494,15 @@ func cgroupV2(s *subject) {
 			s.finding(sl, at("services", svc.Name, "slice"), sl.Show(), "give the service its cores with cpus", "Linux 4.9 cannot keep a slice to cores")
 		}
 	}
+}
+
+// container tells whether a package brings a container engine.
+func container(name string) bool {
+	switch name {
+	case "docker", "docker-ce", "docker-moby", "containerd", "containerd-opencontainers", "podman", "cri-o", "nvidia-container-toolkit", "nvidia-docker", "nvidia-container-runtime":
+		return true
+	}
+	return false
 }
 
 func cpusetControl(s *subject) {

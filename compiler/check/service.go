@@ -47,6 +47,16 @@ func serviceRules() []Rule {
 			run: rtThrottle,
 		},
 		{
+			ID: "unit-order", Severity: diag.Error,
+			Title: "units wait for each other in a circle",
+			Cause: "systemd breaks a circle by dropping a job, with one line in the log. Edges that nobody writes count as well: a service waits for basic.target, and the target that starts it waits for the service.",
+			Fix:   "remove one of the after",
+			Wrong: `services: {"a.service": {exec: ["/usr/bin/a"], after: ["b.service"]}, "b.service": {exec: ["/usr/bin/b"], after: ["a.service"]}}`,
+			Right: `services: {"a.service": {exec: ["/usr/bin/a"], after: ["b.service"]}, "b.service": exec: ["/usr/bin/b"]}`,
+			See:   "systemd.unit(5), systemd.target(5): default dependencies",
+			run:   unitOrder,
+		},
+		{
 			ID: "service-empty", Severity: diag.Warning,
 			Title: "the drop-in says nothing",
 			Cause: "An entry without exec changes a unit that something else installs; this one changes nothing.",
@@ -122,4 +132,66 @@ func serviceEmpty(s *subject) {
 func decimalText(s string) (int, bool) {
 	n, err := strconv.Atoi(s)
 	return n, err == nil
+}
+
+// defaultOrder are the edges between targets of systemd: each comes after those
+// it is mapped to (bootup(7)).
+func defaultOrder() map[string][]string {
+	return map[string][]string{
+		"basic.target":      {"sysinit.target", "sockets.target", "timers.target", "paths.target", "slices.target"},
+		"multi-user.target": {"basic.target"},
+		"graphical.target":  {"multi-user.target"},
+		"sysinit.target":    {"local-fs.target", "swap.target"},
+	}
+}
+
+func unitOrder(s *subject) {
+	after := defaultOrder()
+	for _, svc := range s.Services {
+		after[svc.Name] = append(after[svc.Name], svc.After...)
+		if len(svc.Exec) == 0 {
+			continue
+		}
+		// A unit of its own has default dependencies, and multi-user.target, which
+		// starts it, waits for it.
+		after[svc.Name] = append(after[svc.Name], "basic.target")
+		if svc.Enable {
+			after["multi-user.target"] = append(after["multi-user.target"], svc.Name)
+		}
+	}
+	told := map[string]bool{}
+	for _, svc := range s.Services {
+		for i, first := range svc.After {
+			way := route(after, first, svc.Name, map[string]bool{})
+			if way == nil || told[svc.Name] {
+				continue
+			}
+			for _, unit := range way {
+				told[unit] = true // one circle, one message
+			}
+			list := s.Node.At("services", svc.Name, "after")
+			n := list
+			if list != nil && i < len(list.Items) {
+				n = list.Items[i]
+			}
+			s.finding(n, at("services", svc.Name, "after"), strings.Join(append([]string{svc.Name}, way...), " after "), "", "%s waits for itself", svc.Name)
+		}
+	}
+}
+
+// route finds how one unit comes to wait for another; nil when it does not.
+func route(after map[string][]string, from, to string, seen map[string]bool) []string {
+	if from == to {
+		return []string{to}
+	}
+	if seen[from] {
+		return nil
+	}
+	seen[from] = true
+	for _, next := range after[from] {
+		if way := route(after, next, to, seen); way != nil {
+			return append([]string{from}, way...)
+		}
+	}
+	return nil
 }

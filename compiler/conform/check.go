@@ -87,6 +87,10 @@ func (c *Checker) examine(n *load.Node, sh *shape, path string, partial bool) []
 		if len(found) == 1 && found[0].Path == path && d.value.op != object && d.doc != "" && found[0].ID != "YT0103" {
 			found[0].Expected = d.doc
 			found[0].See = d.see
+			if sh.def == "#URL" && strings.HasPrefix(n.Text, "/") {
+				found[0].Help = fmt.Sprintf("did you mean %q?", "file://"+n.Text)
+				found[0].Edits = []diag.Edit{{Kind: diag.ReplaceText, Pos: n.Pos, Text: strconv.Quote("file://" + n.Text)}}
+			}
 		}
 		return found
 	case basic:

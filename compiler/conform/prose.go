@@ -163,3 +163,23 @@ func (s *Schema) gatherAll(st *structure, v *view) {
 		s.gatherAll(b.then, v)
 	}
 }
+
+// FieldsOf lists the fields of a definition such as "#CPU", with every branch
+// taken. open tells that it takes fields of any name that fits a pattern.
+func (s *Schema) FieldsOf(def string) (fields map[string]bool, open, known bool) {
+	d := s.def(def)
+	if d == nil {
+		return nil, false, false
+	}
+	obj := s.structOf(d.value)
+	if obj == nil {
+		return nil, false, false
+	}
+	v := view{}
+	s.gatherAll(obj, &v)
+	fields = map[string]bool{}
+	for _, m := range v.fields {
+		fields[m.name] = true
+	}
+	return fields, len(v.patterns) > 0, true
+}

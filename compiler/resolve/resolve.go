@@ -135,7 +135,7 @@ func (p *Project) target(f load.Field, checker *conform.Checker, report *diag.Re
 	report.Merge(mine)
 
 	t := &Target{Path: path, Node: merged}
-	if !p.facts(t, merged, path, report) || mine.Failed() || failed {
+	if !p.facts(t, merged, path, mine, report) || mine.Failed() || failed {
 		return nil
 	}
 	t.Target = &plan.Target{Name: f.Name, Board: t.Board.ID, Origins: plan.Origins{}}
@@ -187,9 +187,13 @@ func (p *Project) profiles(target *load.Node, path string, report *diag.Report) 
 	return out
 }
 
-// facts finds board and release; false when one of them is unknown.
-func (p *Project) facts(t *Target, n *load.Node, path string, report *diag.Report) bool {
+// facts finds board and release; false when one of them is unknown. What the
+// schema check said of them already is not said again.
+func (p *Project) facts(t *Target, n *load.Node, path string, said, report *diag.Report) bool {
 	ok := true
+	misspelt := func(field string) bool {
+		return slices.ContainsFunc(said.All(), func(d diag.Diagnostic) bool { return d.Path == path+"."+field })
+	}
 	if b := n.Get("board"); b != nil && b.Kind == load.String {
 		id, pos := b.Text, b.Pos
 		if custom := p.Root.At("boards", id); custom != nil {
@@ -199,7 +203,9 @@ func (p *Project) facts(t *Target, n *load.Node, path string, report *diag.Repor
 			}
 		}
 		facts, found := board.Lookup(id)
-		if !found {
+		if !found && misspelt("board") {
+			ok = false
+		} else if !found {
 			known := board.IDs()
 			if own := p.Root.Get("boards"); own != nil && t.Custom == nil {
 				for _, f := range own.Fields {
@@ -218,7 +224,9 @@ func (p *Project) facts(t *Target, n *load.Node, path string, report *diag.Repor
 	}
 	if r := n.Get("release"); r != nil && r.Kind == load.String {
 		facts, found := release.Lookup(r.Text)
-		if !found {
+		if !found && misspelt("release") {
+			ok = false
+		} else if !found {
 			report.Add(diag.Diagnostic{ID: "YT0202", Severity: diag.Error, Pos: r.Pos, Path: path + ".release",
 				Message: fmt.Sprintf("release %q is not known", diag.Visible(r.Text)), Help: diag.DidYouMean(r.Text, release.Names()),
 				Expected: "one of " + strings.Join(release.Names(), ", ")})

@@ -1,0 +1,131 @@
+package compiler
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+
+	"cuelang.org/go/cue/ast"
+	"cuelang.org/go/cue/parser"
+	"cuelang.org/go/cue/token"
+
+	"github.com/yoctune/yoctune/compiler/conform"
+	"github.com/yoctune/yoctune/compiler/diag"
+	"github.com/yoctune/yoctune/compiler/load"
+	"github.com/yoctune/yoctune/schema/plan"
+)
+
+// definitions reports fields that a definition of the user's adds to another one,
+// the schema's or his own, which has no such field. CUE says so only once the definition is
+// used and the field is given; until then a slip lives in the repository.
+func definitions(cfg *load.Config, lang *conform.Schema, report *diag.Report) {
+	var files []*ast.File
+	own := map[string]map[string]bool{}
+	for _, name := range cfg.Sources.Names() {
+		text := cfg.Sources.Text(name)
+		if !strings.HasSuffix(name, ".cue") || !bytes.Contains(text, []byte("?:")) && !bytes.Contains(text, []byte("!:")) {
+			continue
+		}
+		f, err := parser.ParseFile(name, text)
+		if err != nil {
+			continue // reported where it was read
+		}
+		files = append(files, f)
+		collect(f, own)
+	}
+	for _, f := range files {
+		ast.Walk(f, func(n ast.Node) bool {
+			b, ok := n.(*ast.BinaryExpr)
+			if !ok || b.Op != token.AND {
+				return true
+			}
+			if def := schemaDefinition(b.X); def != "" {
+				if fields, open, known := lang.FieldsOf(def); known && !open {
+					refinement(b.Y, def, fields, report)
+				}
+			} else if id, ok := b.X.(*ast.Ident); ok && own[id.Name] != nil {
+				refinement(b.Y, id.Name, own[id.Name], report)
+			}
+			return true
+		}, nil)
+	}
+}
+
+// collect notes the fields of the definitions that a file has at its margin, as
+// far as they are closed structs written out.
+func collect(f *ast.File, own map[string]map[string]bool) {
+	for _, d := range f.Decls {
+		def, ok := d.(*ast.Field)
+		if !ok {
+			continue
+		}
+		name, _, err := ast.LabelName(def.Label)
+		st, ok := def.Value.(*ast.StructLit)
+		if err != nil || !ok || !strings.HasPrefix(name, "#") || own[name] != nil {
+			continue
+		}
+		fields := map[string]bool{}
+		for _, e := range st.Elts {
+			f, ok := e.(*ast.Field)
+			if !ok {
+				fields = nil // embeddings, patterns and ... bring others
+				break
+			}
+			label, _, err := ast.LabelName(f.Label)
+			if err != nil {
+				fields = nil
+				break
+			}
+			fields[label] = true
+		}
+		if fields != nil {
+			own[name] = fields
+		}
+	}
+}
+
+// schemaDefinition is #CPU of schema.#CPU, and "" for anything else.
+func schemaDefinition(e ast.Expr) string {
+	sel, ok := e.(*ast.SelectorExpr)
+	if !ok {
+		return ""
+	}
+	pkg, ok1 := sel.X.(*ast.Ident)
+	name, ok2 := sel.Sel.(*ast.Ident)
+	if !ok1 || !ok2 || pkg.Name != "schema" {
+		return ""
+	}
+	return name.Name
+}
+
+// refinement reports the optional and required fields of a struct that a
+// definition does not have. Regular fields are checked with their values.
+func refinement(e ast.Expr, def string, fields map[string]bool, report *diag.Report) {
+	st, ok := e.(*ast.StructLit)
+	if !ok {
+		return
+	}
+	for _, d := range st.Elts {
+		f, ok := d.(*ast.Field)
+		if !ok || f.Constraint == token.ILLEGAL {
+			continue
+		}
+		name, _, err := ast.LabelName(f.Label)
+		if err != nil || fields[name] {
+			continue
+		}
+		at := f.Label.Pos().Position()
+		pos := plan.Position{File: at.Filename, Line: at.Line, Column: at.Column}
+		dg := diag.Diagnostic{ID: "YT0102", Severity: diag.Error, Pos: pos, Path: def + "." + name,
+			Message: fmt.Sprintf("unknown field %q: %s has no such field", diag.Visible(name), def)}
+		names := make([]string, 0, len(fields))
+		for n := range fields {
+			names = append(names, n)
+		}
+		if near := diag.Nearest(name, names); near != "" {
+			dg.Help = fmt.Sprintf("did you mean %q?", near)
+			dg.Edits = []diag.Edit{{Kind: diag.RenameField, Pos: pos, Text: near}}
+		}
+		report.Add(dg)
+	}
+}
