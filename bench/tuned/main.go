@@ -126,6 +126,11 @@ func run(o options) error {
 		return errors.New("needs root: it changes the kernel's settings, and puts them back")
 	}
 	if os.Getenv(inside) == "" {
+		// This process puts everything back when the measuring one and, with it,
+		// what that has started, are gone: also when it was interrupted.
+		ks := readKnobs()
+		defer ks.restore()
+		signal.Ignore(unix.SIGINT, unix.SIGTERM)
 		cmd := exec.Command("/proc/self/exe", os.Args[1:]...)
 		cmd.Env = append(os.Environ(), inside+"=1")
 		cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
@@ -144,11 +149,9 @@ func run(o options) error {
 	if len(ks) == 0 {
 		return errors.New("no knob of the table is there and writable")
 	}
-	// An interrupted measurement puts things back too.
-	stop := make(chan os.Signal, 1)
+	stop := make(chan os.Signal, 1) // ignored signals are inherited; these are not
 	signal.Notify(stop, unix.SIGINT, unix.SIGTERM)
-	go func() { <-stop; ks.restore(); os.Exit(130) }()
-	defer ks.restore()
+	go func() { <-stop; os.Exit(130) }()
 
 	rec := Record{
 		Test: "tuned", Date: time.Now().UTC().Format(time.DateOnly), Kernel: firstLine("/proc/sys/kernel/osrelease"),
@@ -327,6 +330,7 @@ func measure(p program, ks knobs, o options) (Figures, error) {
 			return f, err
 		}
 		cmd := p.apply()
+		cmd.SysProcAttr = dieWithParent()
 		begin := time.Now()
 		_ = cmd.Run() // one knob is refused on some kernels: that is an answer
 		wall = append(wall, since(begin))
@@ -403,7 +407,7 @@ func measure(p program, ks knobs, o options) (Figures, error) {
 
 // killMidway kills the command as soon as the first knob has changed.
 func killMidway(cmd *exec.Cmd, first knob) {
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: unix.SIGKILL}
 	if cmd.Start() != nil {
 		return
 	}

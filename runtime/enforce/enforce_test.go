@@ -894,3 +894,30 @@ func TestHeatIsCappedAndExcusedAndNoNoteOfRounding(t *testing.T) {
 		t.Errorf("the GPU is not the CPU's: %+v", r)
 	}
 }
+
+func TestAThousandKnobsAreAppliedAndPutBack(t *testing.T) {
+	dev, dir := board(t)
+	var settings []plan.Setting
+	for n := range 1000 {
+		name := fmt.Sprintf("bulk.k%d", n)
+		host := filepath.Join(dir, "proc/sys/bulk", fmt.Sprintf("k%d", n))
+		if err := os.MkdirAll(filepath.Dir(host), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(host, []byte("1\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		settings = append(settings, sysctl(name, "2"))
+	}
+	before := state(t, dir)
+	start := time.Now()
+	results := apply(t, dev, planOf(settings...))
+	t.Logf("applied in %v", time.Since(start).Round(time.Millisecond))
+	if len(results) != 1000 || !enforce.Satisfied(results) {
+		t.Errorf("%d results", len(results))
+	}
+	if _, err := enforce.Rollback(dev, options()); err != nil {
+		t.Fatal(err)
+	}
+	sameState(t, before, state(t, dir))
+}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -408,4 +409,51 @@ func TestWithoutASocketThePlanIsKeptAllTheSame(t *testing.T) {
 	h.needsEvents(t)
 	outsider(t, filepath.Join(root.Dir(), swappiness), "77")
 	h.repaired(t, swappiness)
+}
+
+// 24,000 changes by a real process, faster than anybody could answer: a few
+// repairs, then an alarm, and memory as before.
+func TestARealBurstEndsInAnAlarmAndBoundedMemory(t *testing.T) {
+	root := tree(t)
+	nodes := []string{"swappiness", "vfs_cache_pressure", "dirty_expire_centisecs", "page-cluster"}
+	var settings []plan.Setting
+	var paths []string
+	for _, n := range nodes {
+		settings = append(settings, sysctl("vm."+n, "3", plan.Enforce))
+		paths = append(paths, filepath.Join(root.Dir(), "proc/sys/vm", n))
+	}
+	h := running(t, root, "keep", settings...)
+	h.needsEvents(t)
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	burst := exec.Command("sh", append([]string{"-c", `i=0; while [ $i -lt 6000 ]; do i=$((i+1)); for f; do echo $((i%90+4)) >"$f"; done; done`, "sh"}, paths...)...)
+	start := time.Now()
+	if out, err := burst.CombinedOutput(); err != nil {
+		t.Fatalf("%v %s", err, out)
+	}
+	took := time.Since(start)
+	contested, repaired := map[string]bool{}, 0
+	for late := time.After(patience); len(contested) < len(nodes); {
+		select {
+		case e := <-h.events:
+			switch {
+			case e.Type == watch.Contest:
+				contested[e.Path] = true
+			case e.Repair > 0:
+				repaired++
+			}
+		case <-late:
+			t.Fatalf("contested are %v", contested)
+		}
+	}
+	if repaired > watch.Repairs*len(nodes) {
+		t.Errorf("%d repairs", repaired)
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	t.Logf("24,000 writes in %v, %d repairs, heap %d KiB before and %d after", took.Round(time.Millisecond), repaired, before.HeapAlloc/1024, after.HeapAlloc/1024)
+	if after.HeapAlloc > before.HeapAlloc+4<<20 {
+		t.Errorf("the heap grew by %d KiB", (after.HeapAlloc-before.HeapAlloc)/1024)
+	}
 }
