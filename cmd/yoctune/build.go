@@ -48,8 +48,9 @@ write are neither deleted nor overwritten; generated files that are no longer
 part of the layer go; a generated file that was edited by hand is kept, and the
 build refused, unless --force is given.
 
-With --check nothing is written: the differences are shown, and the exit status
-is 3 when there are any. It is meant for CI.`,
+With --check nothing is written: what changes for the devices is explained, the
+differences are shown below it, and the exit status is 3 when there are any. It is
+meant for CI.`,
 		Example: `  yoctune build examples/video-analytics -o build/meta-vision
   yoctune build . -o meta-tuning --check
   yoctune build . -o layers --all`,
@@ -88,6 +89,9 @@ func build(cmd *cobra.Command, dir string, o buildOptions) error {
 		}
 		changed = changed || !c.Clean()
 		if o.check {
+			if err := explainDifferences(cmd, format, l, c); err != nil {
+				return err
+			}
 			if err := showDifferences(cmd.OutOrStdout(), format, c); err != nil {
 				return err
 			}
@@ -151,6 +155,31 @@ func write(cmd *cobra.Command, format string, c *tree.Comparison, force bool) er
 		return err
 	}
 	return nil
+}
+
+// explainDifferences says what the differences mean. A folder that cannot be read
+// as a layer (somebody edited its plan) still has a diff.
+func explainDifferences(cmd *cobra.Command, format string, l compiler.Layer, c *tree.Comparison) error {
+	if c.Clean() {
+		return nil
+	}
+	r, err := review.Compare(committed(c, l), sideOf(l, "the configuration"), false)
+	if err != nil {
+		fmt.Fprintf(cmd.ErrOrStderr(), "yoctune: no review: %v; the differences of the files follow\n", err)
+		return nil
+	}
+	if r.Clean() {
+		return nil // modes or the manifest differ
+	}
+	w := cmd.OutOrStdout()
+	if format == "json" {
+		return r.WriteChangesJSON(w)
+	}
+	if err := r.WriteText(w); err != nil {
+		return err
+	}
+	_, err = io.WriteString(w, "\n")
+	return err
 }
 
 func showDifferences(w io.Writer, format string, c *tree.Comparison) error {

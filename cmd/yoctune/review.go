@@ -180,9 +180,10 @@ const maxSnapshot = 256 << 20
 
 // atRevision puts the folder as it was in a revision into a temporary one.
 func atRevision(cmd *cobra.Command, dir, rev string) (string, error) {
+	in := dir
 	git := func(args ...string) ([]byte, error) {
 		var stderr bytes.Buffer
-		c := exec.CommandContext(cmd.Context(), "git", append([]string{"-C", dir}, args...)...)
+		c := exec.CommandContext(cmd.Context(), "git", append([]string{"-C", in}, args...)...)
 		c.Stderr = &stderr
 		out, err := c.Output()
 		if err != nil {
@@ -204,7 +205,12 @@ func atRevision(cmd *cobra.Command, dir, rev string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	archive, err := git("archive", "--format=tar", strings.TrimSpace(string(hash))+":"+strings.TrimSpace(string(prefix)))
+	top, err := git("rev-parse", "--show-toplevel")
+	if err != nil {
+		return "", err
+	}
+	in = strings.TrimSuffix(string(top), "\n") // below it, archive looks for the folder twice
+	archive, err := git("archive", "--format=tar", strings.TrimSpace(string(hash))+":"+strings.TrimSuffix(string(prefix), "\n"))
 	if err != nil {
 		return "", err
 	}

@@ -49,8 +49,15 @@ func (d *Drawing) svg(style string) string {
 		w, h, w, h, escape(d.Title), style, d.body.String())
 }
 
-// escape makes text of any bytes: what XML cannot hold becomes U+FFFD.
+// escape makes text of any bytes: what XML cannot hold becomes U+FFFD, and so do
+// the characters that turn the direction of text round.
 func escape(s string) string {
+	s = strings.Map(func(r rune) rune {
+		if r >= 0x7f && r < 0xa0 || r >= 0x200b && r <= 0x200f || r >= 0x2028 && r <= 0x202e || r >= 0x2060 && r <= 0x2069 || r == 0xfeff {
+			return 0xfffd
+		}
+		return r
+	}, s)
 	var b strings.Builder
 	_ = xml.EscapeText(&b, []byte(s)) // a Builder does not fail
 	return b.String()

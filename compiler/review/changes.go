@@ -119,7 +119,7 @@ func (c *comparison) settings() {
 		if !new {
 			s = a
 		}
-		ch := Change{Area: areas[s.Domain], ID: id, Name: strings.TrimPrefix(id, s.Domain+"."), Rebuild: []string{c.config()}}
+		ch := Change{Area: areas[s.Domain], ID: id, Name: id[strings.IndexByte(id, '.')+1:], Rebuild: []string{c.config()}}
 		if s.Domain == plan.DomainKernel {
 			ch.Name = strings.TrimPrefix(ch.Name, "args.")
 			ch.Rebuild = append(ch.Rebuild, "the image's boot configuration")

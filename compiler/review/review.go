@@ -188,7 +188,8 @@ func moved(files Files, before, after *layer) Files {
 }
 
 func (r *Review) files(was, now Files) {
-	all := maps.Clone(was)
+	all := Files{}
+	maps.Copy(all, was)
 	maps.Copy(all, now)
 	for _, name := range all.paths() {
 		a, old := was[name]

@@ -153,8 +153,37 @@ func hidden(r rune) bool {
 
 // WriteJSON writes one object a line, a summary last.
 func (r *Review) WriteJSON(w io.Writer) error {
+	if err := r.WriteChangesJSON(w); err != nil {
+		return err
+	}
+	return encode(w, struct {
+		Type    string `json:"type"`
+		Command string `json:"command"`
+		Layer   string `json:"layer"`
+		Old     string `json:"old"`
+		New     string `json:"new"`
+		Changes int    `json:"changes"`
+		Targets int    `json:"targets"`
+		Files   int    `json:"files"`
+		Need    Need   `json:"needs"`
+		Risk    Risk   `json:"risk"`
+	}{"summary", "review", r.Layer, r.Old, r.New, r.Changes(), len(r.Targets), len(r.Files), r.Need(), r.Risk()})
+}
+
+func encode(w io.Writer, lines ...any) error {
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)
+	for _, l := range lines {
+		if err := enc.Encode(l); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// WriteChangesJSON writes one object a line for each target, change and file,
+// for commands that have a summary of their own.
+func (r *Review) WriteChangesJSON(w io.Writer) error {
 	type line struct {
 		Type   string `json:"type"`
 		Target string `json:"target,omitempty"`
@@ -187,24 +216,7 @@ func (r *Review) WriteJSON(w io.Writer) error {
 			Kind Kind   `json:"change"`
 		}{"file", f.Path, f.Kind})
 	}
-	lines = append(lines, struct {
-		Type    string `json:"type"`
-		Command string `json:"command"`
-		Layer   string `json:"layer"`
-		Old     string `json:"old"`
-		New     string `json:"new"`
-		Changes int    `json:"changes"`
-		Targets int    `json:"targets"`
-		Files   int    `json:"files"`
-		Need    Need   `json:"needs"`
-		Risk    Risk   `json:"risk"`
-	}{"summary", "review", r.Layer, r.Old, r.New, r.Changes(), len(r.Targets), len(r.Files), r.Need(), r.Risk()})
-	for _, l := range lines {
-		if err := enc.Encode(l); err != nil {
-			return err
-		}
-	}
-	return nil
+	return encode(w, lines...)
 }
 
 // WriteMarkdown writes the review for a merge request, as GitHub and GitLab read

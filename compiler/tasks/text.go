@@ -157,7 +157,7 @@ func (a *Analysis) WriteText(w io.Writer, steps int) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s tasks of %s recipes, %s edges\n", number(a.Tasks), number(a.Recipes), number(a.Edges))
 	if s := a.Stats; s != nil {
-		fmt.Fprintf(&b, "buildstats %s: %s tasks ran, %s were restored, %s are not in them; %s of work, %s of CPU time",
+		fmt.Fprintf(&b, "buildstats %s: %s tasks ran, %s restored, %s not in them; %s of work, %s of CPU time",
 			s.Build, number(s.Ran), number(s.Hits), number(s.Unknown), clock(s.Work), clock(s.CPU))
 		if s.Elapsed > 0 {
 			fmt.Fprintf(&b, ", %s on the clock", clock(s.Elapsed))

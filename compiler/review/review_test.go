@@ -1,0 +1,288 @@
+package review
+
+import (
+	"bytes"
+	"encoding/xml"
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/yoctune/yoctune/schema/plan"
+)
+
+const machine = "jetson-orin-nano-devkit"
+
+// made is a layer with one target, as the emitters would write it.
+func made(t *testing.T, p plan.Plan, more Files) Side {
+	t.Helper()
+	p.Schema, p.Board, p.Machine, p.Release, p.L4T = plan.Schema, "orin-nano-8gb", machine, "scarthgap", "36.5.0"
+	if p.Layer == "" {
+		p.Layer = "box"
+	}
+	if p.Target == "" {
+		p.Target = "cam"
+	}
+	if p.Rollback == "" {
+		p.Rollback = "keep"
+	}
+	if err := p.Seal(); err != nil {
+		t.Fatal(err)
+	}
+	raw, err := plan.Canonical(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := Files{"recipes-yoctune/yoctune-box-config/files/" + machine + "/plan.json": raw}
+	for name, data := range more {
+		files[name] = data
+	}
+	return Side{Label: "layer", Files: files}
+}
+
+func compared(t *testing.T, was, now Side) *Review {
+	t.Helper()
+	r, err := Compare(was, now, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func sysctlOf(key, want string) plan.Setting {
+	return plan.Setting{ID: "sysctl." + key, Domain: plan.DomainSysctl, Type: plan.TypeInt, Want: want, Compare: plan.Exact,
+		Policy: plan.Enforce, Needs: plan.NeedsNothing, Select: plan.Select{Path: "/proc/sys/" + strings.ReplaceAll(key, ".", "/")}}
+}
+
+func argument(name, want string) plan.Setting {
+	return plan.Setting{ID: "kernel.args." + name, Domain: plan.DomainKernel, Type: plan.TypeString, Want: want, Compare: plan.Exact,
+		Policy: plan.Report, Needs: plan.NeedsReboot, Select: plan.Select{Class: "cmdline", Name: name}}
+}
+
+// What a device needs and what can go wrong, case by case.
+func TestNeedsAndRisks(t *testing.T) {
+	conf := "conf/yoctune/box.conf"
+	unit := "recipes-yoctune/yoctune-box-config/files/" + machine + "/cam.service"
+	kernel := "recipes-kernel/linux/files/" + machine + "/yoctune-box.cfg"
+	mode := func(value, mask string) plan.Plan {
+		return plan.Plan{Power: &plan.Power{Table: "extend", Default: "BOX", Modes: []plan.PowerMode{{ID: 3, Name: "BOX", From: "25W",
+			Params: []plan.PowerParam{{Param: "TPC_POWER_GATING", Arg: "TPC_PG_MASK", Value: mask}, {Param: "CPU_A78_0", Arg: "MAX_FREQ", Value: value}}}}}}
+	}
+	for _, c := range []struct {
+		name     string
+		was, now Side
+		need     Need
+		risk     Risk
+		says     string
+	}{
+		{"a sysctl", made(t, plan.Plan{Settings: []plan.Setting{sysctlOf("vm.swappiness", "10")}}, nil),
+			made(t, plan.Plan{Settings: []plan.Setting{sysctlOf("vm.swappiness", "60")}}, nil), NoNeed, Low, "sysctl vm.swappiness: 10 → 60"},
+		{"a sysctl that is gone stays until the next boot", made(t, plan.Plan{Settings: []plan.Setting{sysctlOf("vm.swappiness", "10")}}, nil),
+			made(t, plan.Plan{}, nil), Reboot, Low, "- sysctl vm.swappiness: 10 → gone"},
+		{"unless the plan is taken back on stop", made(t, plan.Plan{Rollback: "on-stop", Settings: []plan.Setting{sysctlOf("vm.swappiness", "10")}}, nil),
+			made(t, plan.Plan{Rollback: "on-stop"}, nil), NoNeed, Low, "- sysctl vm.swappiness: 10 → gone"},
+		{"memory limits", made(t, plan.Plan{}, nil), made(t, plan.Plan{Settings: []plan.Setting{sysctlOf("vm.min_free_kbytes", "9")}}, nil),
+			NoNeed, Medium, "+ sysctl vm.min_free_kbytes: 9"},
+		{"an argument the boot depends on", made(t, plan.Plan{}, nil), made(t, plan.Plan{Settings: []plan.Setting{argument("console", "ttyS9")}}, nil),
+			Reboot, High, "+ kernel argument console: ttyS9"},
+		{"isolation", made(t, plan.Plan{}, nil), made(t, plan.Plan{Settings: []plan.Setting{argument("isolcpus", "4-5")}}, nil), Reboot, Medium, "isolcpus"},
+		{"clocks of a mode", made(t, mode("100", "240"), nil), made(t, mode("200", "240"), nil), NoNeed, Medium, "CPU_A78_0 MAX_FREQ: 0.1 MHz → 0.2 MHz"},
+		{"the GPU's mask", made(t, mode("100", "240"), nil), made(t, mode("100", "252"), nil), Reboot, High, "TPC_PG_MASK: 240 → 252"},
+		{"a kernel option", made(t, plan.Plan{}, Files{kernel: []byte("CONFIG_A=y\n")}), made(t, plan.Plan{}, Files{kernel: []byte("# CONFIG_A is not set\n")}),
+			Reboot, Medium, "kernel option CONFIG_A: y → n"},
+		{"an option the boot needs", made(t, plan.Plan{}, nil), made(t, plan.Plan{}, Files{kernel: []byte("CONFIG_EXT4_FS=m\n")}), Reboot, High, "EXT4_FS"},
+		{"another kernel", made(t, plan.Plan{}, nil), made(t, plan.Plan{}, Files{conf: []byte("PREFERRED_PROVIDER_virtual/kernel:" + machine + " = \"linux-rt\"\n")}),
+			Reboot, High, "the BSP's → linux-rt"},
+		{"a service", made(t, plan.Plan{}, Files{unit: []byte("[Service]\nNice=1\n")}), made(t, plan.Plan{}, Files{unit: []byte("[Service]\nNice=2\n")}),
+			Restart, Low, "Service.Nice: 1 → 2"},
+		{"a service without its sandbox", made(t, plan.Plan{}, Files{unit: []byte("[Service]\nNoNewPrivileges=yes\n")}),
+			made(t, plan.Plan{}, Files{unit: []byte("[Service]\n")}), Restart, High, "Service.NoNewPrivileges: yes → gone"},
+		{"a serial that goes back", made(t, plan.Plan{Serial: 10}, nil), made(t, plan.Plan{Serial: 9}, nil), NoNeed, High, "plan serial: 10 → 9"},
+		{"a read-only root", made(t, plan.Plan{}, nil), made(t, plan.Plan{}, Files{conf: []byte("EXTRA_IMAGE_FEATURES:append = \" read-only-rootfs\"\n")}),
+			NoNeed, High, "+ build EXTRA_IMAGE_FEATURES:append: read-only-rootfs"},
+		{"threads of the build", made(t, plan.Plan{}, nil), made(t, plan.Plan{}, Files{conf: []byte("BB_NUMBER_THREADS = \"8\"\n")}), NoNeed, Low, "BB_NUMBER_THREADS: 8"},
+	} {
+		r := compared(t, c.was, c.now)
+		var b strings.Builder
+		if err := r.WriteText(&b); err != nil {
+			t.Fatal(err)
+		}
+		if r.Need() != c.need || r.Risk() != c.risk || !strings.Contains(b.String(), c.says) {
+			t.Errorf("%s: needs %v, risk %v\n%s", c.name, r.Need(), r.Risk(), b.String())
+		}
+	}
+}
+
+func TestEveryChangeNamesItsLine(t *testing.T) {
+	origins := "recipes-yoctune/yoctune-box-config/files/" + machine + "/plan.origins.json"
+	at := func(line int) Files {
+		return Files{origins: fmt.Appendf(nil, `{"sysctl.vm.swappiness":{"file":"config.cue","line":%d,"column":3}}`, line)}
+	}
+	setting := []plan.Setting{sysctlOf("vm.swappiness", "10")}
+	r := compared(t, made(t, plan.Plan{}, nil), made(t, plan.Plan{Settings: setting}, at(7)))
+	if got := Place(r.Targets[0].Changes[0].Origin); got != "config.cue:7:3" {
+		t.Errorf("added: %q", got)
+	}
+	r = compared(t, made(t, plan.Plan{Settings: setting}, at(9)), made(t, plan.Plan{}, nil))
+	if got := Place(r.Targets[0].Changes[0].Origin); got != "config.cue:9:3" {
+		t.Errorf("removed: %q, want the line of the old configuration", got)
+	}
+}
+
+func TestTargetsComeAndGo(t *testing.T) {
+	one := made(t, plan.Plan{}, nil)
+	r := compared(t, Side{Label: "empty"}, one)
+	if len(r.Targets) != 1 || r.Targets[0].Kind != Added {
+		t.Errorf("%+v", r.Targets)
+	}
+	r = compared(t, one, Side{Label: "empty"})
+	if len(r.Targets) != 1 || r.Targets[0].Kind != Removed {
+		t.Errorf("%+v", r.Targets)
+	}
+	if r := compared(t, one, one); !r.Clean() || r.Changes() != 0 || r.Same != 1 {
+		t.Errorf("equal layers: %+v", r)
+	}
+}
+
+// hostile is what a configuration could hold to reach whoever reads the review.
+var hostile = []string{
+	`<script>alert(1)</script>`, `"><img src=x onerror=alert(1)>`, `javascript:alert(1)`, `</style><script>alert(1)</script>`,
+	`</title></svg><script>alert(1)</script>`, "`|<b>x</b>\n# heading\n[a](javascript:alert(1))", "{{.}}", "\x1b[2J\x1b]0;owned\x07", "\u202egnp.exe", "a\x00b",
+	"<!--", "]]>", "&#x3c;script&#x3e;", "'; alert(1); //",
+}
+
+func nasty(t *testing.T) *Review {
+	t.Helper()
+	now := plan.Plan{Pipelines: map[string]plan.Pipeline{}, Power: &plan.Power{Table: "extend", Default: hostile[0]}}
+	files := Files{}
+	var text strings.Builder
+	for i, h := range hostile {
+		s := sysctlOf(fmt.Sprintf("a%d.", i)+h, h)
+		now.Settings = append(now.Settings, s)
+		now.Power.Modes = append(now.Power.Modes, plan.PowerMode{ID: i, Name: h, From: h, Params: []plan.PowerParam{{Param: h, Arg: "MAX_FREQ", Value: h}, {Param: "CPU", Arg: "MAX_FREQ", Value: "5"}}})
+		now.Pipelines[h] = plan.Pipeline{CPUs: h, Source: plan.PipelineSource{Kind: h, Path: h, Format: h}, Sink: plan.PipelineSink{Kind: h},
+			Stages: []plan.PipelineStage{{ID: h, Kind: h, Input: "source", Model: &plan.Model{Path: h}}}}
+		files["recipes-yoctune/x/files/"+machine+"/"+strings.ReplaceAll(h, "/", "_")+".service"] = []byte("[Unit]\nAfter=" + h + "\n[Service]\nExecStart=" + h + "\nSlice=" + h + "\n")
+		text.WriteString(h + "\n")
+	}
+	files["conf/yoctune/"+hostile[0]+".conf"] = []byte(text.String())
+	files["recipes-kernel/linux/files/"+machine+"/x.cfg"] = []byte("CONFIG_" + hostile[1] + "=" + hostile[0] + "\n")
+	was := made(t, plan.Plan{}, nil)
+	was.Label = hostile[1]
+	return compared(t, was, made(t, now, files))
+}
+
+// Nothing of a value becomes markup: besides the page's own two blocks there is
+// no script, no style, no handler, no address and no comment.
+func TestThePageIsSafeFromHostileValues(t *testing.T) {
+	var b bytes.Buffer
+	if err := nasty(t).WriteHTML(&b); err != nil {
+		t.Fatal(err)
+	}
+	html := b.String()
+	for what, pattern := range map[string]string{
+		"script": `(?i)<script`, "style": `(?i)<style`,
+	} {
+		if n := len(regexp.MustCompile(pattern).FindAllString(html, -1)); n != 1 {
+			t.Errorf("%d of %s, want the page's own", n, what)
+		}
+	}
+	tags := regexp.MustCompile(`<[a-zA-Z][^>]*>`).FindAllString(html, -1)
+	for _, tag := range tags {
+		if regexp.MustCompile(`(?i)^<(img|iframe|object|embed|link|base|form)|\son[a-z]+\s*=|\ssrc\s*=|\sstyle\s*=`).MatchString(tag) {
+			t.Errorf("a value became markup: %.200s", tag)
+		}
+		if href := regexp.MustCompile(`href="([^"]*)"`).FindStringSubmatch(tag); href != nil && !strings.HasPrefix(href[1], "#") {
+			t.Errorf("a link out of the page: %s", tag)
+		}
+	}
+	if strings.Contains(html, "<b>x") || strings.Contains(html, "<!--") || strings.ContainsAny(html, "\x00\x1b\u202e") {
+		t.Error("a comment, a control character or a turned direction came through")
+	}
+	if !strings.Contains(html, "default-src &#39;none&#39;") && !strings.Contains(html, "default-src 'none'") {
+		t.Error("the page has no policy")
+	}
+	for _, svg := range regexp.MustCompile(`(?s)<svg.*?</svg>`).FindAllString(html, -1) {
+		if err := xml.Unmarshal([]byte(svg), new(struct{})); err != nil {
+			t.Errorf("a drawing is not XML: %v", err)
+		}
+	}
+}
+
+func TestMarkdownAndTerminalAreSafeFromHostileValues(t *testing.T) {
+	r := nasty(t)
+	var md, text strings.Builder
+	if err := r.WriteMarkdown(&md); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.WriteText(&text); err != nil {
+		t.Fatal(err)
+	}
+	// Outside of code spans only the review's own words are left.
+	for line := range strings.Lines(md.String()) {
+		rest := withoutCode(strings.ReplaceAll(line, "<br>", ""))
+		if strings.Contains(line, "<details>") || strings.Contains(line, "</details>") {
+			continue
+		}
+		if strings.ContainsAny(rest, "<>[") {
+			t.Errorf("markup outside of code: %q", rest)
+		}
+		if strings.HasPrefix(line, "# ") {
+			t.Errorf("a value made a heading: %q", line)
+		}
+	}
+	for name, out := range map[string]string{"markdown": md.String(), "text": text.String()} {
+		if i := strings.IndexFunc(out, func(r rune) bool { return r != '\n' && hidden(r) }); i >= 0 {
+			t.Errorf("%s: a control character came through at %q", name, out[max(0, i-20):i+1])
+		}
+	}
+}
+
+// withoutCode takes the code spans out of a line as CommonMark reads them: from a
+// run of backticks to the next one of the same length.
+func withoutCode(line string) string {
+	var b strings.Builder
+	runs := regexp.MustCompile("`+").FindAllStringIndex(line, -1)
+	at := 0
+	for i := 0; i < len(runs); i++ {
+		for j := i + 1; j < len(runs); j++ {
+			if runs[j][1]-runs[j][0] == runs[i][1]-runs[i][0] {
+				b.WriteString(line[at:runs[i][0]])
+				at, i = runs[j][1], j
+				break
+			}
+		}
+	}
+	return b.String() + line[at:]
+}
+
+func TestSidesPairLinesAndMarkWhatDiffers(t *testing.T) {
+	rows := sides(File{Kind: Changed, Was: []byte("a\nvm.x = 10\nb\n"), Now: []byte("a\nvm.x = 60\nnew\nb\n")})
+	if len(rows) != 4 {
+		t.Fatalf("%+v", rows)
+	}
+	if r := rows[1]; r.Was.Before != "vm.x = " || r.Was.Mark != "1" || r.Now.Mark != "6" || r.Was.After != "0" || r.Was.No != 2 {
+		t.Errorf("%+v", r)
+	}
+	if r := rows[2]; r.Was.No != 0 || r.Now.No != 3 || r.Now.Before != "new" {
+		t.Errorf("%+v", r)
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add("A:append:m = \" x\"\nB[flag] = \"1\"\n", "[Service]\nNice=1\n", "CONFIG_A=y\n")
+	f.Fuzz(func(t *testing.T, conf, unit, cfg string) {
+		was := made(t, plan.Plan{}, Files{"conf/yoctune/box.conf": []byte(cfg)})
+		now := made(t, plan.Plan{}, Files{"conf/yoctune/box.conf": []byte(conf), "x/" + machine + "/a.service": []byte(unit),
+			"recipes-kernel/" + machine + "/a.cfg": []byte(cfg), "recipes-yoctune/packagegroup-x.bb": []byte(conf)})
+		r := compared(t, was, now)
+		for _, write := range []func() error{
+			func() error { return r.WriteText(&bytes.Buffer{}) }, func() error { return r.WriteMarkdown(&bytes.Buffer{}) },
+			func() error { return r.WriteJSON(&bytes.Buffer{}) }, func() error { return r.WriteHTML(&bytes.Buffer{}) },
+		} {
+			if err := write(); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
