@@ -148,7 +148,8 @@ type clocks struct {
 func newClocks(b *board.Board, t board.Table, from board.Mode) clocks {
 	c := clocks{cores: map[string][]int{}, values: map[string][2]string{}}
 	see := func(label string) {
-		if cpuClock(label) && !slices.Contains(c.labels, label) {
+		// TX2 and Nano have labels without a number: CPU_A57, CPU_DENVER.
+		if (cpuClock(label) || len(b.CoresOf(t, label)) > 0) && !slices.Contains(c.labels, label) {
 			c.labels = append(c.labels, label)
 		}
 	}
@@ -162,7 +163,9 @@ func newClocks(b *board.Board, t board.Table, from board.Mode) clocks {
 	}
 	slices.SortStableFunc(c.labels, func(a, b string) int { return labelIndex(a) - labelIndex(b) })
 	for i, label := range c.labels {
-		if len(c.labels) == b.Cores {
+		if cores := b.CoresOf(t, label); len(cores) > 0 {
+			c.cores[label] = cores
+		} else if len(c.labels) == b.Cores {
 			c.cores[label] = []int{i}
 		} else if i < len(b.Policies) {
 			c.cores[label] = ParseCPUList(b.Policies[i].CPUs)

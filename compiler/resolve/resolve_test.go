@@ -272,3 +272,15 @@ sysctl: "vm.swappiness": 10`)
 		t.Errorf("%d settings", len(tgt.Plan.Settings))
 	}
 }
+
+// TX2 and Nano name clocks by core type, without a number.
+func TestLimitsReachClocksThatAreNamedByCoreType(t *testing.T) {
+	nano := target(t, "nano-4gb", "kirkstone-l4t-r32.7.x", `power: modes: EDGE: {from: "MAXN", cpu: max: "918MHz"}`)
+	if got := params(nano.Plan.Power.Modes[0]); !strings.Contains(got, "CPU_A57 MAX_FREQ 918000") {
+		t.Errorf("nano-4gb: the limit is lost:\n%s", got)
+	}
+	tx2 := target(t, "tx2", "kirkstone-l4t-r32.7.x", `power: modes: EDGE: {from: "MAXN", cpu: online: [0, 3, 4, 5]}`)
+	if got := params(tx2.Plan.Power.Modes[0]); strings.Contains(got, "CPU_DENVER") || !strings.Contains(got, "CPU_A57") {
+		t.Errorf("tx2: clocks of cores that are off:\n%s", got)
+	}
+}

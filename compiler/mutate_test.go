@@ -1,0 +1,92 @@
+package compiler
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/yoctune/yoctune/compiler/check"
+	"github.com/yoctune/yoctune/compiler/diag"
+	"github.com/yoctune/yoctune/compiler/load"
+	"github.com/yoctune/yoctune/compiler/sandbox"
+)
+
+// seeds are configurations to make broken ones of.
+func seeds(tb testing.TB) []string {
+	tb.Helper()
+	files, err := filepath.Glob("../examples/*/config.cue")
+	if err != nil || len(files) == 0 {
+		tb.Fatalf("no examples: %v", err)
+	}
+	var all []string
+	for _, f := range files {
+		text, err := os.ReadFile(f)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		all = append(all, string(text))
+	}
+	for _, r := range check.Rules() {
+		all = append(all, inTarget(r.Wrong))
+	}
+	return all
+}
+
+// judge takes a configuration through everything that vet does, and shows what
+// it found.
+func judge(text []byte, cache string) {
+	cfg, report := load.Files(map[string][]byte{"config.cue": text}, sandbox.FrontEnd{})
+	p := finish(cfg, report, cache, func(string) ([]byte, error) { return nil, os.ErrNotExist })
+	p.Verify()
+	var b strings.Builder
+	if err := diag.WriteText(&b, p.Report, cfg.Sources, false); err != nil {
+		panic(err)
+	}
+	for _, d := range p.Report.All() {
+		if d.ID == "" || d.Message == "" {
+			panic(fmt.Sprintf("an empty diagnostic: %+v", d))
+		}
+	}
+}
+
+// Whatever stands where a value should, nothing panics.
+func TestBrokenConfigurationsAreJudged(t *testing.T) {
+	values := []string{`-1`, `0`, `99999999999999999999`, `""`, `"x"`, `true`, `null`, `[]`, `{}`, `[0, -1, 999]`, `{a: {b: 1}}`, `1.5`, `"\u202e"`, `_`, `string`, `"4-7-9"`, `"m"`, `"n"`}
+	value := regexp.MustCompile(`"[^"\n]*"|\b[0-9]+\b|\btrue\b|\bfalse\b|\[[^][\n]*\]`)
+	random := rand.New(rand.NewPCG(1, 2))
+	cache := t.TempDir()
+	for _, seed := range seeds(t) {
+		places := value.FindAllStringIndex(seed, -1)
+		for range 2 {
+			at := places[random.IntN(len(places))]
+			text := seed[:at[0]] + values[random.IntN(len(values))] + seed[at[1]:]
+			try(t, text, cache)
+		}
+		if lines := strings.SplitAfter(seed, "\n"); len(lines) > 8 {
+			i := 5 + random.IntN(len(lines)-6)
+			try(t, strings.Join(append(append([]string{}, lines[:i]...), lines[i+1:]...), ""), cache)
+		}
+	}
+}
+
+func try(t *testing.T, text, cache string) {
+	t.Helper()
+	defer func() {
+		if r := recover(); r != nil {
+			t.Errorf("%v\n%s", r, text)
+		}
+	}()
+	judge([]byte(text), cache)
+}
+
+func FuzzConfiguration(f *testing.F) {
+	for _, s := range seeds(f) {
+		f.Add([]byte(s))
+	}
+	cache := f.TempDir()
+	f.Fuzz(func(_ *testing.T, text []byte) { judge(text, cache) })
+}
