@@ -31,6 +31,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/yoctune/yoctune/runtime/device"
 )
 
 // knobsTable is what both are given; swappiness is first, as the kill in the
@@ -128,6 +130,16 @@ func run(o options) error {
 	if os.Getenv(inside) == "" {
 		// This process puts everything back when the measuring one and, with it,
 		// what that has started, are gone: also when it was interrupted.
+		// The lock of the host's yoctuned keeps tests and others away meanwhile.
+		host, err := device.Open("/")
+		if err != nil {
+			return err
+		}
+		unlock, err := host.Lock("bench tuned")
+		if err != nil {
+			return err
+		}
+		defer unlock()
 		ks := readKnobs()
 		defer ks.restore()
 		signal.Ignore(unix.SIGINT, unix.SIGTERM)
