@@ -503,11 +503,13 @@ var language = Schema{defs: []*definition{
 				&shape{op: exactly, see: "schema/pipelines.cue:143", literal: &load.Node{Kind: load.String, Text: "raw", True: false}},
 			}}},
 			{name: "labels", required: false, doc: "File with one label a line.", see: "schema/pipelines.cue:146", value: &shape{op: named, def: "#Path", see: "schema/pipelines.cue:146"}},
-			{name: "threshold", required: false, doc: "Results below this confidence, 0 to 1, are dropped.", see: "schema/pipelines.cue:149", value: &shape{op: named, def: "#Decimal", see: "schema/pipelines.cue:149"}},
-			{name: "top", required: false, doc: "At most this many results a frame.", see: "schema/pipelines.cue:152", value: &shape{op: all, see: "schema/pipelines.cue:152", parts: []*shape{
-				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:152"},
-				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:152", number: 1},
-				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:152", number: 1000},
+			{name: "labelsUri", required: false, doc: "Where the build fetches that file from, with its digest; the layer then installs it beside the models.", see: "schema/pipelines.cue:149", value: &shape{op: named, def: "#URL", see: "schema/pipelines.cue:149"}},
+			{name: "labelsSha256", required: false, doc: "Digest of that file.", see: "schema/pipelines.cue:152", value: &shape{op: named, def: "#SHA256", see: "schema/pipelines.cue:152"}},
+			{name: "threshold", required: false, doc: "Results below this confidence, 0 to 1, are dropped.", see: "schema/pipelines.cue:155", value: &shape{op: named, def: "#Decimal", see: "schema/pipelines.cue:155"}},
+			{name: "top", required: false, doc: "At most this many results a frame.", see: "schema/pipelines.cue:158", value: &shape{op: all, see: "schema/pipelines.cue:158", parts: []*shape{
+				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:158"},
+				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:158", number: 1},
+				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:158", number: 1000},
 			}}},
 		},
 	}}},
@@ -635,17 +637,17 @@ var language = Schema{defs: []*definition{
 			{name: "runtime", required: false, doc: "How the layer gets the yoctuned program.", see: "schema/config.cue:95", value: &shape{op: named, def: "#Runtime", see: "schema/config.cue:95"}},
 		},
 	}}},
-	{name: "#Queue", doc: "Bounds of the queues between stages.", see: "schema/pipelines.cue:165", value: &shape{op: object, see: "schema/pipelines.cue:165", obj: &structure{
+	{name: "#Queue", doc: "Bounds of the queues between stages.", see: "schema/pipelines.cue:171", value: &shape{op: object, see: "schema/pipelines.cue:171", obj: &structure{
 		fields: []*member{
-			{name: "capacity", required: false, doc: "Frames a queue holds.", see: "schema/pipelines.cue:167", value: &shape{op: all, see: "schema/pipelines.cue:167", parts: []*shape{
-				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:167"},
-				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:167", number: 1},
-				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:167", number: 1024},
+			{name: "capacity", required: false, doc: "Frames a queue holds.", see: "schema/pipelines.cue:173", value: &shape{op: all, see: "schema/pipelines.cue:173", parts: []*shape{
+				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:173"},
+				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:173", number: 1},
+				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:173", number: 1024},
 			}}},
-			{name: "policy", required: false, doc: "What happens when it is full.", see: "schema/pipelines.cue:170", value: &shape{op: either, see: "schema/pipelines.cue:170", parts: []*shape{
-				&shape{op: exactly, see: "schema/pipelines.cue:170", literal: &load.Node{Kind: load.String, Text: "block", True: false}},
-				&shape{op: exactly, see: "schema/pipelines.cue:170", literal: &load.Node{Kind: load.String, Text: "drop-oldest", True: false}},
-				&shape{op: exactly, see: "schema/pipelines.cue:170", literal: &load.Node{Kind: load.String, Text: "drop-newest", True: false}},
+			{name: "policy", required: false, doc: "What happens when it is full.", see: "schema/pipelines.cue:176", value: &shape{op: either, see: "schema/pipelines.cue:176", parts: []*shape{
+				&shape{op: exactly, see: "schema/pipelines.cue:176", literal: &load.Node{Kind: load.String, Text: "block", True: false}},
+				&shape{op: exactly, see: "schema/pipelines.cue:176", literal: &load.Node{Kind: load.String, Text: "drop-oldest", True: false}},
+				&shape{op: exactly, see: "schema/pipelines.cue:176", literal: &load.Node{Kind: load.String, Text: "drop-newest", True: false}},
 			}}},
 		},
 	}}},
@@ -665,13 +667,13 @@ var language = Schema{defs: []*definition{
 		},
 	}}},
 	{name: "#SHA256", doc: "a SHA-256 in lower-case hexadecimal", see: "schema/types.cue:93", value: &shape{op: matches, text: "^[0-9a-f]{64}$", see: "schema/types.cue:93"}},
-	{name: "#SLO", doc: "A promise the runtime judges.", see: "schema/pipelines.cue:174", value: &shape{op: object, see: "schema/pipelines.cue:174", obj: &structure{
+	{name: "#SLO", doc: "A promise the runtime judges.", see: "schema/pipelines.cue:180", value: &shape{op: object, see: "schema/pipelines.cue:180", obj: &structure{
 		fields: []*member{
-			{name: "latencyP95", required: false, doc: "95th percentile of the time from capture to sink.", see: "schema/pipelines.cue:176", value: &shape{op: named, def: "#Duration", see: "schema/pipelines.cue:176"}},
-			{name: "minFps", required: false, doc: "Least frames per second.", see: "schema/pipelines.cue:179", value: &shape{op: all, see: "schema/pipelines.cue:179", parts: []*shape{
-				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:179"},
-				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:179", number: 1},
-				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:179", number: 1000},
+			{name: "latencyP95", required: false, doc: "95th percentile of the time from capture to sink.", see: "schema/pipelines.cue:182", value: &shape{op: named, def: "#Duration", see: "schema/pipelines.cue:182"}},
+			{name: "minFps", required: false, doc: "Least frames per second.", see: "schema/pipelines.cue:185", value: &shape{op: all, see: "schema/pipelines.cue:185", parts: []*shape{
+				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:185"},
+				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:185", number: 1},
+				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:185", number: 1000},
 			}}},
 		},
 	}}},
@@ -728,10 +730,10 @@ var language = Schema{defs: []*definition{
 		&shape{op: maxRunes, see: "schema/types.cue:24", number: 99},
 		&shape{op: matches, text: "^[A-Za-z0-9][A-Za-z0-9_.-]*\\.service$", see: "schema/types.cue:24"},
 	}}},
-	{name: "#Sink", doc: "A sink of results.", see: "schema/pipelines.cue:156", value: &shape{op: object, see: "schema/pipelines.cue:156", obj: &structure{
+	{name: "#Sink", doc: "A sink of results.", see: "schema/pipelines.cue:162", value: &shape{op: object, see: "schema/pipelines.cue:162", obj: &structure{
 		fields: []*member{
-			{name: "kind", required: true, doc: "One JSON object a line.", see: "schema/pipelines.cue:158", value: &shape{op: exactly, see: "schema/pipelines.cue:158", literal: &load.Node{Kind: load.String, Text: "ndjson", True: false}}},
-			{name: "path", required: false, doc: "File to write; standard output when absent.", see: "schema/pipelines.cue:161", value: &shape{op: named, def: "#AbsPath", see: "schema/pipelines.cue:161"}},
+			{name: "kind", required: true, doc: "One JSON object a line.", see: "schema/pipelines.cue:164", value: &shape{op: exactly, see: "schema/pipelines.cue:164", literal: &load.Node{Kind: load.String, Text: "ndjson", True: false}}},
+			{name: "path", required: false, doc: "File to write; standard output when absent.", see: "schema/pipelines.cue:167", value: &shape{op: named, def: "#AbsPath", see: "schema/pipelines.cue:167"}},
 		},
 	}}},
 	{name: "#Size", doc: "a size with its unit, such as \"2GiB\", or an integer in bytes", see: "schema/types.cue:78", value: &shape{op: either, see: "schema/types.cue:78", parts: []*shape{

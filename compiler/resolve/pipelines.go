@@ -1,6 +1,8 @@
 package resolve
 
 import (
+	"cmp"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -25,20 +27,28 @@ func (r *resolver) pipelines() {
 		r.origins["pipelines."+f.Name] = f.Pos
 		r.models(f)
 	}
-	slices.SortFunc(r.t.Models, func(a, b plan.ModelFile) int { return strings.Compare(a.SHA256, b.SHA256) })
+	slices.SortFunc(r.t.Models, func(a, b plan.ModelFile) int {
+		return cmp.Or(strings.Compare(a.SHA256, b.SHA256), strings.Compare(a.Name, b.Name))
+	})
 }
 
-// models collects the models that the build fetches, each once. Where they come
-// from is no business of the device.
+// models collects the models and labels that the build fetches, each once. Where
+// they come from is no business of the device.
 func (r *resolver) models(pipeline load.Field) {
 	for _, f := range sortedFields(pipeline.Value.Get("stages")) {
-		uri := f.Value.Get("uri")
+		m := plan.ModelFile{ID: "pipelines." + pipeline.Name + ".stages." + f.Name}
+		uri, sum := f.Value.Get("uri"), f.Value.Get("sha256")
+		if labels := f.Value.Get("labelsUri"); labels != nil {
+			uri, sum = labels, f.Value.Get("labelsSha256")
+			m.Name = path.Base(text(f.Value.Get("labels")))
+		}
 		if uri == nil {
 			continue
 		}
-		m := plan.ModelFile{ID: "pipelines." + pipeline.Name + ".stages." + f.Name, URI: uri.Text, SHA256: text(f.Value.Get("sha256"))}
+		m.URI, m.SHA256 = uri.Text, text(sum)
 		r.origins[m.ID] = uri.Pos
-		if m.SHA256 == "" || !slices.ContainsFunc(r.t.Models, func(o plan.ModelFile) bool { return o.SHA256 == m.SHA256 }) {
+		same := func(o plan.ModelFile) bool { return o.SHA256 == m.SHA256 && o.Name == m.Name }
+		if m.SHA256 == "" || !slices.ContainsFunc(r.t.Models, same) {
 			r.t.Models = append(r.t.Models, m)
 		}
 	}

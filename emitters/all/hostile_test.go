@@ -85,6 +85,8 @@ func TestAHostileValueAnywhereStopsTheLayerAndIsNamed(t *testing.T) {
 		{"model", func(_ *plan.Layer, t *plan.Target) { t.Models[1].URI += ";name=x" }, "line-camera", "pipelines.door.stages.read"},
 		{"model of the build machine", func(_ *plan.Layer, t *plan.Target) { t.Models[0].URI = "file:///a/../b" }, "line-camera", "pipelines.door.stages.count"},
 		{"model without a digest", func(_ *plan.Layer, t *plan.Target) { t.Models[1].SHA256 = "" }, "line-camera", "pipelines.door.stages.read"},
+		{"labels that leave their folder", func(_ *plan.Layer, t *plan.Target) { t.Models[2].Name = ".." }, "line-camera", "pipelines.door.stages.text"},
+		{"labels of the name of a model", func(_ *plan.Layer, t *plan.Target) { t.Models[2].Name = t.Models[1].SHA256 }, "line-camera", "pipelines.door.stages.text"},
 		{"model's digest", func(_ *plan.Layer, t *plan.Target) { t.Models[1].SHA256 = "../x" }, "line-camera", "pipelines.door.stages.read"},
 		{"artefact", func(l *plan.Layer, _ *plan.Target) { l.Runtime.Files[0].URI += ";protocol=ssh" }, "", "runtime.manifest"},
 		{"artefact's digest", func(l *plan.Layer, _ *plan.Target) { l.Runtime.Files[0].SHA256 = "x" }, "", "runtime.manifest"},

@@ -145,6 +145,7 @@ func Vision(t testing.TB) *plan.Layer {
 		Models: []plan.ModelFile{
 			{ID: "pipelines.door.stages.count", URI: "file:///srv/models/count.onnx", SHA256: strings.Repeat("d", 64)},
 			{ID: "pipelines.door.stages.read", URI: "https://models.example.com/door/read.onnx", SHA256: strings.Repeat("e", 64)},
+			{ID: "pipelines.door.stages.text", URI: "https://models.example.com/door/keys", SHA256: strings.Repeat("f", 64), Name: "keys.txt"},
 		},
 		Origins: plan.Origins{
 			"kernel.args.isolcpus": at(20), "kernel.args.nohz_full": at(20), "kernel.args.rcu_nocbs": at(20),

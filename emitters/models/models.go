@@ -1,5 +1,5 @@
 // Package models writes the recipe that brings the models of pipelines to the
-// device, under their digests. A model that the configuration names without an
+// device, under their digests, and their labels, under their names. A model that the configuration names without an
 // address is somebody else's to install.
 package models
 
@@ -22,7 +22,7 @@ var recipe string
 type file struct {
 	plan.ModelFile
 	Target string
-	Name   string // of the checksum's variable
+	Flag   string // names the checksum of this source
 	Local  string // path on the build machine, "" for one that is fetched
 }
 
@@ -47,19 +47,29 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 			continue
 		}
 		m := machine{Machine: t.Machine}
+		installed := map[string]string{} // digest by name
 		for _, model := range t.Models {
 			ref := emitters.Ref{Target: t.Name, ID: model.ID}
 			if model.SHA256 == "" {
 				return nil, &emitters.Error{Emitter: "models", Ref: ref,
-					Err: errors.New("a model that is fetched needs its sha256: it is installed under that name, and nothing else says that it is the right one")}
+					Err: errors.New("a file that is fetched needs its sha256: nothing else says that it is the right one")}
 			}
 			if _, err := quote.SHA256(model.SHA256); err != nil {
 				return nil, &emitters.Error{Emitter: "models", Ref: ref, Err: err}
 			}
-			f := file{ModelFile: model, Target: t.Name, Name: "model-" + model.SHA256[:12]}
+			f := file{ModelFile: model, Target: t.Name, Flag: "model-" + model.SHA256[:12]}
 			if local, ok := strings.CutPrefix(model.URI, "file://"); ok {
 				f.Local = local
 			}
+			name := model.Name
+			if name == "" {
+				name = model.SHA256
+			}
+			if other, taken := installed[name]; taken && other != model.SHA256 {
+				return nil, &emitters.Error{Emitter: "models", Ref: ref,
+					Err: fmt.Errorf("another pipeline has a file of the name %q and another content; give one of them another name", name)}
+			}
+			installed[name] = model.SHA256
 			m.Files = append(m.Files, f)
 			if !seen[model.SHA256] {
 				seen[model.SHA256] = true

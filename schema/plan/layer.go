@@ -123,11 +123,13 @@ type Storage struct {
 	RQ        int // rq_affinity, -1: unset
 }
 
-// ModelFile is a model of a pipeline that the layer brings to the device.
+// ModelFile is a model of a pipeline, or its labels, that the layer brings to the
+// device.
 type ModelFile struct {
 	ID     string // pipelines.<name>.stages.<stage> of the first that uses it
 	URI    string // where bitbake fetches it
 	SHA256 string
+	Name   string // of the file among the models; "" for its digest
 }
 
 // ZRAM is a compressed swap device made at boot.

@@ -98,6 +98,9 @@ func TestTheAddressOfAModelIsNotInThePlan(t *testing.T) {
 			if !strings.Contains(find(l.Files, "yoctune-series-models_1.0.bb"), "https://models.example.com/gate.onnx;") {
 				t.Errorf("%s: no recipe fetches the model", target.Name)
 			}
+			if !strings.Contains(find(l.Files, "yoctune-series-models_1.0.bb"), "${D}${datadir}/yoctune/models/gate.txt") {
+				t.Errorf("%s: no recipe installs the labels", target.Name)
+			}
 		}
 	}
 }
