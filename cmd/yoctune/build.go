@@ -18,7 +18,7 @@ import (
 	"github.com/yoctune/yoctune/compiler/tree"
 )
 
-// buildOptions are the flags of build and diff.
+// buildOptions are the flags of build.
 type buildOptions struct {
 	compiler.Selection
 	out   string
@@ -26,7 +26,8 @@ type buildOptions struct {
 	force bool
 }
 
-func (o *buildOptions) selectionFlags(cmd *cobra.Command) {
+// selectionFlags are the flags that choose what to build.
+func selectionFlags(cmd *cobra.Command, o *compiler.Selection) {
 	f := cmd.Flags()
 	f.StringVar(&o.Target, "target", "", "only this target")
 	f.StringVar(&o.Release, "release", "", "only the targets of this release")
@@ -59,7 +60,7 @@ meant for CI.`,
 			return build(cmd, args[0], o)
 		},
 	}
-	o.selectionFlags(cmd)
+	selectionFlags(cmd, &o.Selection)
 	f := cmd.Flags()
 	f.StringVarP(&o.out, "output", "o", "", "folder of the layer")
 	f.BoolVar(&o.check, "check", false, "write nothing; exit with 3 when the folder is not up to date")

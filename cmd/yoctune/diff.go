@@ -5,30 +5,44 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/yoctune/yoctune/compiler/review"
 	"github.com/yoctune/yoctune/compiler/tree"
 )
 
 func newDiffCommand() *cobra.Command {
-	var o buildOptions
-	var exitCode bool
+	var o reviewOptions
 	cmd := &cobra.Command{
-		Use:   "diff DIR OUT",
+		Use:   "diff DIR [OUT]",
 		Short: "Show what building would change in a layer",
 		Long: `Show, as a unified diff, what building the configuration in DIR would change in
-the folder OUT. Nothing is written.`,
+the folder OUT; or how its layer differs from that of another revision of git
+(--rev) or of another target (--against). Nothing is written. "yoctune review"
+says what the differences mean.`,
 		Example: `  yoctune diff . build/meta-vision
-  yoctune diff . build/meta-vision --exit-code && echo up to date`,
-		Args: cobra.ExactArgs(2),
+  yoctune diff . build/meta-vision --exit-code && echo up to date
+  yoctune diff . --rev origin/main
+  yoctune diff . --target lab --against factory`,
+		Args: cobra.RangeArgs(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			changed, err := diffLayers(cmd, args[0], args[1], o)
-			if err == nil && changed && exitCode {
+			var changed bool
+			var err error
+			if o.rev != "" || o.against != "" {
+				changed, err = diffSides(cmd, args, o)
+			} else if len(args) == 2 {
+				changed, err = diffLayers(cmd, args[0], args[1], buildOptions{Selection: o.Selection})
+			} else {
+				err = usageError{errNothingToCompare}
+			}
+			if err == nil && changed && o.exitCode {
 				return errDifferent
 			}
 			return err
 		},
 	}
-	o.selectionFlags(cmd)
-	cmd.Flags().BoolVar(&exitCode, "exit-code", false, "exit with 3 when there are differences")
+	selectionFlags(cmd, &o.Selection)
+	comparisonFlags(cmd, &o)
+	cmd.MarkFlagsMutuallyExclusive("all", "rev")
+	cmd.MarkFlagsMutuallyExclusive("all", "against")
 	return cmd
 }
 
@@ -54,11 +68,39 @@ func diffLayers(cmd *cobra.Command, dir, out string, o buildOptions) (changed bo
 		}
 	}
 	if format == "json" {
-		writeJSONLine(cmd.OutOrStdout(), struct {
-			Type    string `json:"type"`
-			Command string `json:"command"`
-			Files   int    `json:"files"`
-		}{"summary", "diff", files})
+		writeDiffSummary(cmd, files)
 	}
 	return changed, nil
+}
+
+// diffSides shows how the layers of a review differ, file by file.
+func diffSides(cmd *cobra.Command, args []string, o reviewOptions) (changed bool, err error) {
+	format, err := formatOf(cmd)
+	if err != nil {
+		return false, err
+	}
+	r, err := reviewed(cmd, args, format, o)
+	if err != nil {
+		return false, err
+	}
+	c := &tree.Comparison{}
+	kinds := map[review.Kind]tree.Kind{review.Added: tree.Add, review.Removed: tree.Remove, review.Changed: tree.Change}
+	for _, f := range r.Files {
+		c.Actions = append(c.Actions, tree.Action{Kind: kinds[f.Kind], Path: f.Path, Was: f.Was, Now: f.Now})
+	}
+	if err := showDifferences(cmd.OutOrStdout(), format, c); err != nil {
+		return false, err
+	}
+	if format == "json" {
+		writeDiffSummary(cmd, len(r.Files))
+	}
+	return !r.Clean(), nil
+}
+
+func writeDiffSummary(cmd *cobra.Command, files int) {
+	writeJSONLine(cmd.OutOrStdout(), struct {
+		Type    string `json:"type"`
+		Command string `json:"command"`
+		Files   int    `json:"files"`
+	}{"summary", "diff", files})
 }

@@ -43,29 +43,37 @@ revision of git, or --against, another target of the same configuration.`,
   yoctune review . --target lab --against factory --html review.html`,
 		Args: cobra.RangeArgs(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			r, err := reviewed(cmd, args, o)
+			format, err := formatOf(cmd, "markdown")
 			if err != nil {
 				return err
 			}
-			return showReview(cmd, r, o)
+			r, err := reviewed(cmd, args, format, o)
+			if err != nil {
+				return err
+			}
+			return showReview(cmd, r, format, o)
 		},
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.Target, "target", "", "only this target")
 	f.StringVar(&o.Release, "release", "", "only the targets of this release")
 	variables(cmd)
-	f.StringVar(&o.rev, "rev", "", "compare with the configuration in this revision of git")
-	f.StringVar(&o.against, "against", "", "compare with this target of the same configuration")
 	f.StringVar(&o.html, "html", "", "write one page with everything to this file")
-	f.BoolVar(&o.exitCode, "exit-code", false, "exit with 3 when there are differences")
+	comparisonFlags(cmd, &o)
 	return cmd
 }
 
-func showReview(cmd *cobra.Command, r *review.Review, o reviewOptions) error {
-	format, err := formatOf(cmd, "markdown")
-	if err != nil {
-		return err
-	}
+// comparisonFlags say what to compare with.
+func comparisonFlags(cmd *cobra.Command, o *reviewOptions) {
+	f := cmd.Flags()
+	f.StringVar(&o.rev, "rev", "", "compare with the configuration in this revision of git")
+	f.StringVar(&o.against, "against", "", "compare with this target of the same configuration")
+	f.BoolVar(&o.exitCode, "exit-code", false, "exit with 3 when there are differences")
+}
+
+var errNothingToCompare = errors.New("give what to compare with: the folder of a layer, --rev or --against")
+
+func showReview(cmd *cobra.Command, r *review.Review, format string, o reviewOptions) error {
 	if o.html != "" {
 		var page bytes.Buffer
 		if err := r.WriteHTML(&page); err != nil {
@@ -91,11 +99,7 @@ func showReview(cmd *cobra.Command, r *review.Review, o reviewOptions) error {
 	return nil
 }
 
-func reviewed(cmd *cobra.Command, args []string, o reviewOptions) (*review.Review, error) {
-	format, err := formatOf(cmd, "markdown")
-	if err != nil {
-		return nil, err
-	}
+func reviewed(cmd *cobra.Command, args []string, format string, o reviewOptions) (*review.Review, error) {
 	given := 0
 	for _, set := range []bool{len(args) == 2, o.rev != "", o.against != ""} {
 		if set {
@@ -103,7 +107,7 @@ func reviewed(cmd *cobra.Command, args []string, o reviewOptions) (*review.Revie
 		}
 	}
 	if given != 1 {
-		return nil, usageError{errors.New("give what to compare with: the folder of a layer, --rev or --against")}
+		return nil, usageError{errNothingToCompare}
 	}
 	if o.against != "" && o.Target == "" {
 		return nil, usageError{errors.New("--against compares two targets: name the other with --target")}

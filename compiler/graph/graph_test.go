@@ -93,7 +93,7 @@ func TestPowerModesShowTheirCaps(t *testing.T) {
 				{Param: "CPU_A78_0", Arg: "MAX_FREQ", Value: khz}, {Param: "GPU", Arg: "MAX_FREQ", Value: "-1"}}}}}}
 	}
 	texts, _ := parts(t, Power(mode("1344000"), mode("1190400")))
-	for _, want := range []string{"MINE •", "1 cores", "1.34 GHz", "was 1.19 GHz", "no cap", "as it is", "MAXN_SUPER"} {
+	for _, want := range []string{"MINE •", "1 core", "1.34 GHz", "was 1.19 GHz", "no cap", "as it is", "MAXN_SUPER"} {
 		if !slices.Contains(texts, want) {
 			t.Errorf("%q is not in %q", want, texts)
 		}

@@ -129,10 +129,17 @@ func (d *Drawing) modes(modes []clocks, before map[string]clocks, chosen string)
 		}
 		d.text(weight, "start", margin, y+16, name)
 		if m.cores > 0 {
-			d.text("soft small", "end", margin+label-10, y+16, fmt.Sprintf("%d cores", m.cores))
+			d.text("soft small", "end", margin+label-10, y+16, coresOnline(m.cores))
 		}
 	}
 	d.grow(margin+label+3*(width+96), top+float64(len(modes))*row)
+}
+
+func coresOnline(n int) string {
+	if n == 1 {
+		return "1 core"
+	}
+	return fmt.Sprintf("%d cores", n)
 }
 
 func class(m clocks, own string) string {

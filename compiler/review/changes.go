@@ -247,7 +247,7 @@ func modeSummary(m plan.PowerMode) string {
 			out = append(out, name+" ≤ "+clock(p))
 		}
 	}
-	return strings.Join(slices.Insert(out, 1, fmt.Sprintf("%d cores", online)), ", ")
+	return strings.Join(slices.Insert(out, 1, count(online, "core")), ", ")
 }
 
 // clock writes a frequency of nvpmodel.conf; other parameters as they are.

@@ -12,7 +12,7 @@ import (
 // needWords says what a device needs, as a sentence's end.
 var needWords = map[Need]string{
 	NoNeed: "no restart: yoctuned applies it while the device runs", Build: "nothing on the device: only the build changes",
-	Restart: "services start again", Reboot: "a reboot", Reflash: "a new image (reflash)",
+	Restart: "services to start again", Reboot: "a reboot", Reflash: "a new image (reflash)",
 }
 
 // Words is the need in words.
