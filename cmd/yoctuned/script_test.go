@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -32,12 +33,13 @@ func TestMain(m *testing.M) {
 //	sign FILE DIR           sign a file, and install the key below DIR
 //	exits CODE COMMAND...   run a command that must end with that code
 //	awaits FILE [TEXT]      wait until a file is there, and has the text in it
+//	quiet DIR               the watching process of a tree must not wake while nothing happens
 //	hold DIR                hold the lock of a device until the script ends
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"synthtree": cmdSynthtree, "seal": cmdSeal, "flash": cmdFlash, "sign": cmdSign, "exits": cmdExits, "hold": cmdHold, "awaits": cmdAwaits,
+			"synthtree": cmdSynthtree, "seal": cmdSeal, "flash": cmdFlash, "sign": cmdSign, "exits": cmdExits, "hold": cmdHold, "awaits": cmdAwaits, "quiet": cmdQuiet,
 		},
 	})
 }
@@ -112,6 +114,34 @@ func cmdAwaits(ts *testscript.TestScript, _ bool, args []string) {
 			ts.Fatalf("%s: %v, after %v: %s", args[0], err, patience, b)
 		}
 		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// cmdQuiet lets time pass on purpose: a stray ticker shows in two seconds.
+func cmdQuiet(ts *testscript.TestScript, _ bool, args []string) {
+	var state struct {
+		PID int `json:"pid"`
+	}
+	ts.Check(json.Unmarshal([]byte(ts.ReadFile(filepath.Join(args[0], "run/yoctune/watch.json"))), &state))
+	wakeups := func() (n int) {
+		tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", state.PID))
+		ts.Check(err)
+		for _, name := range tasks {
+			b, err := os.ReadFile(name)
+			if err != nil {
+				continue // a thread that ended
+			}
+			_, rest, _ := strings.Cut(string(b), "\nvoluntary_ctxt_switches:")
+			var count int
+			_, _ = fmt.Sscan(rest, &count)
+			n += count
+		}
+		return n
+	}
+	before := wakeups()
+	time.Sleep(2 * time.Second)
+	if n := wakeups() - before; n > 4 {
+		ts.Fatalf("%d wakeups in two idle seconds", n)
 	}
 }
 

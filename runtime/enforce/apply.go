@@ -26,6 +26,10 @@ func Apply(dev device.Device, p *plan.Plan, o Options) ([]Result, error) {
 	if err != nil {
 		return nil, err
 	}
+	// What a lease left behind when its session was killed is nobody's wish now.
+	if _, err := s.Uncover(); err != nil {
+		return nil, err
+	}
 	return s.Apply()
 }
 

@@ -210,24 +210,13 @@ func (s *Session) Rescan() (appeared []string) {
 	return appeared
 }
 
-// Missing counts settings that may be written and have no node yet.
-func (s *Session) Missing() int {
-	n := 0
-	for _, t := range s.targets {
-		if t.real == "" && !verifyOnly(t.setting) {
-			n++
-		}
-	}
-	return n
-}
-
-// Results are the plan's settings as they were last seen, power modes left out.
-func (s *Session) Results() []Result { return collect(s.targets) }
-
 // Try applies the plan after journalling what all its nodes hold now, so that
 // [Session.Uncover] of a session without this plan, or [Revert], brings exactly
 // that back: rollback would bring back what they held at boot.
 func (s *Session) Try() ([]Result, error) {
+	if _, err := s.Uncover(); err != nil {
+		return nil, err
+	}
 	for _, t := range s.targets {
 		t.reset()
 		t.guarded(func() { t.observe(s.reader) })

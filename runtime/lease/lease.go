@@ -45,7 +45,6 @@ type Lease struct {
 	PID     int
 	TTL     time.Duration
 	Expires time.Duration // on the ledger's clock
-	Since   time.Duration
 }
 
 // Ledger is the leases in force. Times are since an arbitrary start.
@@ -72,7 +71,7 @@ func (l *Ledger) Acquire(now time.Duration, uid uint32, pid int, ttl time.Durati
 		return Lease{}, fmt.Errorf("%w: %d of user %d (at most %d), %d in all (at most %d)", ErrQuota, own, uid, PerUser, len(l.leases), Total)
 	}
 	l.last++
-	e := Lease{ID: l.last, UID: uid, PID: pid, TTL: ttl, Since: now, Expires: now + ttl}
+	e := Lease{ID: l.last, UID: uid, PID: pid, TTL: ttl, Expires: now + ttl}
 	l.leases = append(l.leases, e)
 	return e, nil
 }

@@ -3,6 +3,7 @@ package watch
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -61,6 +62,8 @@ type Keeper struct {
 	fresh   map[string]bool // during one: nodes that were not there before
 	began   time.Time       // when what is being dealt with became known
 	blind   map[string]bool // file systems whose writes are not told
+
+	unmarkable error
 }
 
 // Config is what a keeper needs besides its device.
@@ -105,6 +108,11 @@ func (k *Keeper) index() {
 			wanted[other] = true
 		}
 	}
+	for real := range k.last {
+		if _, ok := k.nodes[real]; !ok {
+			delete(k.last, real)
+		}
+	}
 	for real := range k.marked {
 		if !wanted[real] {
 			k.unmark(real)
@@ -119,10 +127,19 @@ func (k *Keeper) index() {
 
 // mark is repeated at every selection: a node created anew has lost its mark.
 func (k *Keeper) mark(real string) {
-	if k.marker != nil && k.marker.Mark(real) == nil {
+	if k.marker == nil {
+		return
+	}
+	switch err := k.marker.Mark(real); {
+	case err == nil:
 		k.marked[real] = true
+	case !errors.Is(err, fs.ErrNotExist): // gone since it was selected
+		k.unmarkable = err
 	}
 }
+
+// Unmarkable is why some node's writes are not told, nil when all are.
+func (k *Keeper) Unmarkable() error { return k.unmarkable }
 
 func (k *Keeper) unmark(real string) {
 	if k.marked[real] {
@@ -146,6 +163,9 @@ func (k *Keeper) Sources(now time.Duration, sources []Source) {
 // does not look at the same time.
 func (k *Keeper) interval() time.Duration {
 	every := SweepEvery
+	if k.marker != nil && k.unmarkable != nil {
+		every = SweepBlind
+	}
 	for real := range k.nodes {
 		if k.blind[fileSystem(real)] {
 			every = SweepBlind
@@ -171,10 +191,10 @@ var errNoTouch = errors.New("no node of the plan could be written to find out")
 
 // Touch writes a node of a file system its own value, to see whether that is
 // told. Only nodes that the plan holds and writes are candidates.
-func (k *Keeper) Touch(fs string) error {
+func (k *Keeper) Touch(name string) error {
 	var reals []string
 	for real, n := range k.nodes {
-		if fileSystem(real) == fs && n.Policy != plan.Report {
+		if fileSystem(real) == name && n.Policy != plan.Report {
 			reals = append(reals, real)
 		}
 	}
@@ -359,7 +379,7 @@ func (k *Keeper) examine(now time.Duration, reals []string, by map[string]*devic
 			case Repair:
 				fix = append(fix, real)
 			case Yield:
-				k.yield(event)
+				k.yield(real, event)
 			}
 		}
 		k.last[real] = event
@@ -451,8 +471,7 @@ func (k *Keeper) event(kind string, n enforce.Node, r enforce.Result, by *device
 
 // yield gives a node up: it is no longer marked, or the other's writes would
 // keep this program busy.
-func (k *Keeper) yield(e Event) {
-	real := k.realOf(e.Path)
+func (k *Keeper) yield(real string, e Event) {
 	k.unmark(real)
 	e.Type, e.Outcome = Contest, knob.Contested
 	who := "somebody who was not seen"
@@ -473,15 +492,6 @@ func (k *Keeper) regain(real, why string) {
 	c := k.state.Contested[i]
 	k.state.Contested = slices.Delete(k.state.Contested, i, i+1)
 	k.tell(Event{Type: Regained, Time: k.wall().UTC(), ID: c.ID, Path: c.Path, Wanted: c.Wanted, Found: c.Found, By: c.By, Outcome: knob.Contested, Message: why})
-}
-
-func (k *Keeper) realOf(name string) string {
-	for real, n := range k.nodes {
-		if n.Path == name {
-			return real
-		}
-	}
-	return ""
 }
 
 func (k *Keeper) tell(e Event) {

@@ -1,6 +1,7 @@
 package watch_test
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -32,11 +33,19 @@ type rig struct {
 	events []watch.Event
 	marked map[string]bool
 	now    time.Duration
+
+	noMarks error // what marking answers
 }
 
 // Mark and Unmark make the rig the keeper's Marker.
-func (r *rig) Mark(real string) error { r.marked[real] = true; return nil }
-func (r *rig) Unmark(real string)     { delete(r.marked, real) }
+func (r *rig) Mark(real string) error {
+	if r.noMarks != nil {
+		return r.noMarks
+	}
+	r.marked[real] = true
+	return nil
+}
+func (r *rig) Unmark(real string) { delete(r.marked, real) }
 
 func start(t *testing.T, settings ...plan.Setting) *rig {
 	t.Helper()
@@ -250,6 +259,19 @@ func TestWithoutEventsTheSweepIsQuick(t *testing.T) {
 	if s := r.keeper.State(); s.Sweep != int64(watch.SweepBlind/time.Second) {
 		t.Errorf("status says %d s", s.Sweep)
 	}
+}
+
+func TestANodeThatCannotBeMarkedIsFoundByAQuickSweep(t *testing.T) {
+	r := start(t, sysctl("vm.swappiness", "10", plan.Enforce))
+	r.noMarks = unix.ENOSPC // more marks than fs.fanotify.max_user_marks
+	r.after(2 * watch.SweepEvery)
+	if err := r.keeper.Unmarkable(); !errors.Is(err, unix.ENOSPC) {
+		t.Errorf("%v", err)
+	}
+	delete(r.marked, swappiness)
+	r.changes(1, swappiness, "77")
+	r.after(2 * watch.SweepBlind)
+	r.says(swappiness, "10")
 }
 
 // Writing dirty_ratio zeroes dirty_bytes, and only the first is told.

@@ -192,6 +192,9 @@ func (d *daemon) begin() {
 		}
 		sources = append(sources, s)
 	}
+	if err := d.keeper.Unmarkable(); err != nil && d.noMarks == nil {
+		sources = append(sources, Source{Name: "some nodes", Why: err.Error()})
+	}
 	devices := Source{Name: "uevents", Delivered: d.noDevs == nil}
 	if d.noDevs != nil {
 		devices.Why = d.noDevs.Error()
