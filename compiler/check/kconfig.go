@@ -210,8 +210,22 @@ func kconfigLost(s *subject) {
 			s.missed(p, n, path, "%s=%s, which this field needs, is dropped: %s", p.Symbol, p.Wanted, p.Cause)
 			return
 		}
-		s.missed(p, n, path, "%s=%s is dropped: %s", p.Symbol, p.Wanted, p.Cause)
+		s.missed(p, n, path, "%s=%s is dropped: %s%s", p.Symbol, p.Wanted, p.Cause, s.fallsBack(p))
 	})
+}
+
+// fallsBack says what a lost member of a choice takes along: up to Linux 6.10 the
+// whole choice falls back to its default.
+func (s *subject) fallsBack(p kconfig.Prediction) string {
+	if !strings.HasPrefix(p.Symbol, "PREEMPT") {
+		return ""
+	}
+	for _, e := range s.kernel.Effects() {
+		if rest, ok := strings.CutPrefix(e.Cause, "choice: the group "); ok && strings.HasPrefix(e.Symbol, "PREEMPT") {
+			return "; with it goes " + e.Symbol + ": the choice " + rest
+		}
+	}
+	return ""
 }
 
 func kconfigChanged(s *subject) {
@@ -299,7 +313,7 @@ func (s *subject) expected(e kconfig.Effect) bool {
 	case "PREEMPT", "PREEMPT_VOLUNTARY", "PREEMPT_NONE":
 		// Asked for by name, the model is no surprise. As an option, it takes
 		// away preemption from people who wanted more of it.
-		return s.Node.At("kernel", "preempt") != nil || s.told["PREEMPT_RT"]
+		return s.Node.At("kernel", "preempt") != nil || strings.HasPrefix(e.Cause, "choice: the group falls back")
 	}
 	if e.Before == "m" && e.After == "y" {
 		return true // nothing is lost

@@ -168,6 +168,16 @@ func needRules() []Rule {
 			run:   memoryControl,
 		},
 		{
+			ID: "cgroup-cpu-max", Severity: diag.Error,
+			Title: "the kernel does not limit processor time by control group",
+			Cause: "cpuQuota needs CFS_BANDWIDTH; without it systemd ignores the limit. The kernel's own arm64 configuration does not have it.",
+			Fix:   `set CFS_BANDWIDTH: "y"`,
+			Wrong: `{kernel: config: CFS_BANDWIDTH: "n", services: "a.service": {exec: ["/usr/bin/a"], cpuQuota: 50}}`,
+			Right: `services: "a.service": {exec: ["/usr/bin/a"], cpuQuota: 50}`,
+			See:   "init/Kconfig; systemd.resource-control(5)",
+			run:   processorControl,
+		},
+		{
 			ID: "cgroup-v2", Severity: diag.Error,
 			Title: "the kernel's control groups are too old",
 			Cause: "Limits and slices of services use the unified hierarchy. Linux 4.9 has no cpu and cpuset controllers there (4.15 and 5.0), and containers fail on it for want of device programs.",
@@ -469,6 +479,15 @@ func memoryControl(s *subject) {
 	for _, svc := range s.Services {
 		if n := s.Node.At("services", svc.Name, "memoryMax"); n != nil && s.lacks("MEMCG") {
 			s.finding(n, at("services", svc.Name, "memoryMax"), "", "", "memory limits need MEMCG, which is off")
+			return
+		}
+	}
+}
+
+func processorControl(s *subject) {
+	for _, svc := range s.Services {
+		if n := s.Node.At("services", svc.Name, "cpuQuota"); n != nil && s.lacks("CFS_BANDWIDTH") {
+			s.finding(n, at("services", svc.Name, "cpuQuota"), n.Show(), "", "limits of processor time need CFS_BANDWIDTH, which is off")
 			return
 		}
 	}

@@ -716,14 +716,19 @@ var language = Schema{defs: []*definition{
 				&shape{op: bound, rel: "<=", see: "schema/services.cue:42", number: 99},
 			}}},
 			{name: "memoryMax", required: false, doc: "Memory limit.", see: "schema/services.cue:45", value: &shape{op: named, def: "#Size", see: "schema/services.cue:45"}},
-			{name: "memoryLock", required: false, doc: "Allow it to lock its memory.", see: "schema/services.cue:48", value: &shape{op: basic, kind: load.Bool, see: "schema/services.cue:48"}},
-			{name: "restart", required: false, doc: "When systemd restarts it.", see: "schema/services.cue:51", value: &shape{op: either, see: "schema/services.cue:51", parts: []*shape{
-				&shape{op: exactly, see: "schema/services.cue:51", literal: &load.Node{Kind: load.String, Text: "no", True: false}},
-				&shape{op: exactly, see: "schema/services.cue:51", literal: &load.Node{Kind: load.String, Text: "on-failure", True: false}},
-				&shape{op: exactly, see: "schema/services.cue:51", literal: &load.Node{Kind: load.String, Text: "always", True: false}},
+			{name: "cpuQuota", required: false, doc: "Share of the processor's time, in percent of one core: 150 is one and a half.", see: "schema/services.cue:48", value: &shape{op: all, see: "schema/services.cue:48", parts: []*shape{
+				&shape{op: basic, kind: load.Int, see: "schema/services.cue:48"},
+				&shape{op: bound, rel: ">=", see: "schema/services.cue:48", number: 1},
+				&shape{op: bound, rel: "<=", see: "schema/services.cue:48", number: 25600},
 			}}},
-			{name: "enable", required: false, doc: "Start it at boot; true when absent.", see: "schema/services.cue:54", value: &shape{op: basic, kind: load.Bool, see: "schema/services.cue:54"}},
-			{name: "hardening", required: false, doc: "Run it in systemd's sandbox; true when absent and exec is given.", see: "schema/services.cue:57", value: &shape{op: basic, kind: load.Bool, see: "schema/services.cue:57"}},
+			{name: "memoryLock", required: false, doc: "Allow it to lock its memory.", see: "schema/services.cue:51", value: &shape{op: basic, kind: load.Bool, see: "schema/services.cue:51"}},
+			{name: "restart", required: false, doc: "When systemd restarts it.", see: "schema/services.cue:54", value: &shape{op: either, see: "schema/services.cue:54", parts: []*shape{
+				&shape{op: exactly, see: "schema/services.cue:54", literal: &load.Node{Kind: load.String, Text: "no", True: false}},
+				&shape{op: exactly, see: "schema/services.cue:54", literal: &load.Node{Kind: load.String, Text: "on-failure", True: false}},
+				&shape{op: exactly, see: "schema/services.cue:54", literal: &load.Node{Kind: load.String, Text: "always", True: false}},
+			}}},
+			{name: "enable", required: false, doc: "Start it at boot; true when absent.", see: "schema/services.cue:57", value: &shape{op: basic, kind: load.Bool, see: "schema/services.cue:57"}},
+			{name: "hardening", required: false, doc: "Run it in systemd's sandbox; true when absent and exec is given.", see: "schema/services.cue:60", value: &shape{op: basic, kind: load.Bool, see: "schema/services.cue:60"}},
 		},
 	}}},
 	{name: "#ServiceName", doc: "a service name ending in \".service\", such as \"vision.service\"", see: "schema/types.cue:24", value: &shape{op: all, see: "schema/types.cue:24", parts: []*shape{

@@ -191,7 +191,7 @@ func (r *resolver) services() {
 			Exec: texts(n.Get("exec")), Type: text(n.Get("type")), User: text(n.Get("user")),
 			After: texts(n.Get("after")), Wants: texts(n.Get("wants")), Requires: texts(n.Get("requires")),
 			CPUs: CPUList(Cores(n.Get("cpus"))), Scheduling: text(n.Get("scheduling")), Priority: int(integer(n.Get("priority"), 0)),
-			MemoryLock: boolean(n.Get("memoryLock"), false), Restart: text(n.Get("restart")),
+			MemoryLock: boolean(n.Get("memoryLock"), false), CPUQuota: int(integer(n.Get("cpuQuota"), 0)), Restart: text(n.Get("restart")),
 		}
 		if len(s.Exec) > 0 {
 			// A drop-in changes only what it names; a whole unit needs the rest.

@@ -101,6 +101,7 @@ type Service struct {
 	Scheduling  string // other, batch, idle, fifo, rr
 	Priority    int    // 1–99 with fifo and rr
 	MemoryMax   int64  // bytes, 0: none
+	CPUQuota    int    // percent of one core, 0: none
 	MemoryLock  bool   // LimitMEMLOCK=infinity
 	Restart     string // no, on-failure, always
 	Enable      bool
