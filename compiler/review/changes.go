@@ -120,9 +120,13 @@ func (c *comparison) settings() {
 			s = a
 		}
 		ch := Change{Area: areas[s.Domain], ID: id, Name: id[strings.IndexByte(id, '.')+1:], Rebuild: []string{c.config()}}
-		if s.Domain == plan.DomainKernel {
+		switch {
+		case strings.HasPrefix(id, "kernel.args."):
 			ch.Name = strings.TrimPrefix(ch.Name, "args.")
 			ch.Rebuild = append(ch.Rebuild, "the image's boot configuration")
+		case s.Domain == plan.DomainKernel:
+			ch.Area = "kernel"
+			ch.Rebuild = append(ch.Rebuild, c.now.recipes...)
 		}
 		if old {
 			ch.Was = wanted(a)
