@@ -8,7 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
 	"sort"
+	"strconv"
 	"strings"
 )
 
@@ -78,12 +80,95 @@ func Canonical(v any) ([]byte, error) {
 	return encode(t)
 }
 
-// tree is v as maps, lists and scalars.
-func tree(v any) (any, error) {
+// tree is v as maps, lists and scalars, as encoding/json would write it; a test
+// holds the two against each other. It knows what plans are made of, and leaves
+// the rest to encoding/json: a plan is encoded twice at every build and once at
+// every start on a device.
+func tree(v any) (any, error) { return treeOf(reflect.ValueOf(v)) }
+
+func treeOf(v reflect.Value) (any, error) {
+	switch v.Kind() {
+	case reflect.Pointer, reflect.Interface:
+		if v.IsNil() {
+			return nil, nil
+		}
+		return treeOf(v.Elem())
+	case reflect.Struct:
+		m := make(map[string]any, v.NumField())
+		for i := range v.NumField() {
+			f := v.Type().Field(i)
+			name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+			if !f.IsExported() || name == "" || f.Anonymous {
+				return treeByJSON(v)
+			}
+			if options == "omitempty" && empty(v.Field(i)) {
+				continue
+			}
+			t, err := treeOf(v.Field(i))
+			if err != nil {
+				return nil, err
+			}
+			m[name] = t
+		}
+		return m, nil
+	case reflect.Map:
+		if v.Type().Key().Kind() != reflect.String {
+			return treeByJSON(v)
+		}
+		if v.IsNil() {
+			return nil, nil
+		}
+		m := make(map[string]any, v.Len())
+		for it := v.MapRange(); it.Next(); {
+			t, err := treeOf(it.Value())
+			if err != nil {
+				return nil, err
+			}
+			m[it.Key().String()] = t
+		}
+		return m, nil
+	case reflect.Slice:
+		if v.Type().Elem().Kind() == reflect.Uint8 {
+			return treeByJSON(v)
+		}
+		if v.IsNil() {
+			return nil, nil
+		}
+		list := make([]any, v.Len())
+		for i := range list {
+			t, err := treeOf(v.Index(i))
+			if err != nil {
+				return nil, err
+			}
+			list[i] = t
+		}
+		return list, nil
+	case reflect.String:
+		return v.String(), nil
+	case reflect.Bool:
+		return v.Bool(), nil
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		return json.Number(strconv.FormatInt(v.Int(), 10)), nil
+	}
+	return treeByJSON(v)
+}
+
+// empty is what omitempty leaves out.
+func empty(v reflect.Value) bool {
+	switch v.Kind() {
+	case reflect.Slice, reflect.Map:
+		return v.Len() == 0
+	case reflect.Struct:
+		return false
+	}
+	return v.IsZero()
+}
+
+func treeByJSON(v reflect.Value) (any, error) {
 	var raw bytes.Buffer
 	enc := json.NewEncoder(&raw)
 	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
+	if err := enc.Encode(v.Interface()); err != nil {
 		return nil, err
 	}
 	dec := json.NewDecoder(&raw)

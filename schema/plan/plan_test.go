@@ -218,6 +218,23 @@ func TestDecodingWhatWasEncodedGivesThePlan(t *testing.T) {
 	})
 }
 
+func TestTheCanonicalFormIsWhatEncodingJSONMeans(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		p := anyPlan(rt)
+		got, err := plan.Canonical(p)
+		if err != nil {
+			rt.Fatal(err)
+		}
+		want, err := plan.CanonicalByJSON(p)
+		if err != nil {
+			rt.Fatal(err)
+		}
+		if !bytes.Equal(got, want) {
+			rt.Fatalf("got\n%s\nwant\n%s", got, want)
+		}
+	})
+}
+
 func FuzzDecode(f *testing.F) {
 	good := sealed(f, small())
 	f.Add(good)
