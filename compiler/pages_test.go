@@ -1,6 +1,10 @@
 package compiler
 
 import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -100,5 +104,31 @@ func TestSuppressingARule(t *testing.T) {
 		if got := raised(t, loud+"suppress: \""+id+"\": reason: \"x\"\n"); !got["YT0103"] {
 			t.Errorf("suppressing %s is accepted: %v", id, got)
 		}
+	}
+}
+
+var update = flag.Bool("update", false, "rewrite docs/rules.md")
+
+// docs/rules.md lists every rule, for people who read before they run.
+func TestTheListOfRulesIsUpToDate(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("# Rules\n\nWhat `yoctune vet` judges beyond the language itself. `yoctune explain RULE` prints the\npage of a rule with its cause, remedy and examples. A rule is switched off with\n`suppress: \"RULE\": reason: \"...\"`, except those marked firm, which protect a device or\na build host. Written by `go test ./compiler -update`.\n\n| rule | severity | what is wrong | rests on |\n|---|---|---|---|\n")
+	for _, r := range check.Rules() {
+		severity := r.Severity.String()
+		if r.Firm {
+			severity += ", firm"
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", r.ID, severity, strings.ReplaceAll(r.Title, "|", `\|`), strings.ReplaceAll(r.See, "*", `\*`))
+	}
+	path := filepath.Join("..", "docs", "rules.md")
+	if *update {
+		if err := os.WriteFile(path, []byte(b.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	got, err := os.ReadFile(path)
+	if err != nil || string(got) != b.String() {
+		t.Errorf("docs/rules.md is not up to date: go test ./compiler -update (%v)", err)
 	}
 }
