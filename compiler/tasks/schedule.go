@@ -7,13 +7,18 @@ import (
 	"strings"
 )
 
+// precision of a task's weight, in bits.
+const precision = 128
+
 // priorities ranks the tasks as bitbake's default scheduler ("speed") does: a
 // task weighs one, or ten when nobody waits for it, plus the weights of all that
 // wait for it; the heaviest task that can run is started first. 0 is heaviest.
+// Weights double with every level at worst, so they are kept to 128 bits of
+// precision: exact for what bitbake writes, bounded for what it does not.
 func (g *Graph) priorities() []int32 {
-	weight := make([]big.Int, len(g.Tasks))
+	weight := make([]big.Float, len(g.Tasks))
 	for _, t := range slices.Backward(g.order) {
-		w := &weight[t]
+		w := weight[t].SetPrec(precision)
 		users := g.users.of(t)
 		if len(users) == 0 {
 			w.SetInt64(10)
@@ -21,7 +26,14 @@ func (g *Graph) priorities() []int32 {
 		}
 		w.SetInt64(1)
 		for _, u := range users {
-			w.Add(w, &weight[u])
+			// Far apart, Add would keep every bit in between.
+			switch far := w.MantExp(nil) - weight[u].MantExp(nil); {
+			case far > precision:
+			case far < -precision:
+				w.Set(&weight[u])
+			default:
+				w.Add(w, &weight[u])
+			}
 		}
 	}
 	by := make([]int32, len(g.Tasks))
