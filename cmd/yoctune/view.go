@@ -28,7 +28,7 @@ func showReport(cmd *cobra.Command, format string, report *diag.Report, src *dia
 	case "json":
 		return diag.WriteJSON(cmd.OutOrStdout(), report)
 	case "sarif":
-		return diag.WriteSARIF(cmd.OutOrStdout(), report, version.Version)
+		return diag.WriteSARIF(cmd.OutOrStdout(), report, version.Version, compiler.Page)
 	case "github":
 		return diag.WriteGitHub(cmd.OutOrStdout(), report)
 	}

@@ -1,6 +1,7 @@
 package check
 
 import (
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,6 +22,15 @@ func argRules() []Rule {
 			Wrong: `kernel: args: irqaffinity: "0-7"`, Right: `kernel: args: irqaffinity: "0-3"`,
 			See: "Documentation/admin-guide/kernel-parameters.txt",
 			run: argCores,
+		},
+		{
+			ID: "kernel-arg-value", Severity: diag.Error,
+			Title: "the kernel does not read the argument's value",
+			Cause: "The argument takes one of a few words, a number, or a size such as 256M; the kernel passes over anything else, with a line in the log at best.",
+			Fix:   "write what the argument takes",
+			Wrong: `kernel: args: mitigations: "none"`, Right: `kernel: args: mitigations: "off"`,
+			See: "Documentation/admin-guide/kernel-parameters.txt",
+			run: argValue,
 		},
 		{
 			ID: "isolcpus-config", Severity: diag.Error,
@@ -195,6 +205,50 @@ func isolcpusFlags(s *subject) {
 			return
 		}
 	}
+}
+
+// argForm is what an argument takes, as a pattern and in words; "" for one that is
+// not known here.
+func argForm(name string) (pattern, words string) {
+	const size, sizeWords = `^[0-9]+[KMGkmg]?$`, "a size such as 256M"
+	switch name {
+	case "cma":
+		return `^[0-9]+[KMGkmg]?(@[0-9a-fx]+[KMGkmg]?(-[0-9a-fx]+[KMGkmg]?)?)?$`, sizeWords
+	case "hugepagesz", "default_hugepagesz":
+		return `^(64[Kk]|2[Mm]|32[Mm]|1[Gg])$`, "64K, 2M, 32M or 1G"
+	case "mem", "log_buf_len":
+		return size, sizeWords
+	case "hugepages":
+		return `^[0-9]+$`, "a number of pages"
+	case "mitigations":
+		return `^(off|auto|auto,nosmt)$`, "off, auto or auto,nosmt"
+	case "transparent_hugepage":
+		return `^(always|madvise|never)$`, "always, madvise or never"
+	case "preempt":
+		return `^(none|voluntary|full|lazy)$`, "none, voluntary, full or lazy"
+	case "psi", "audit", "skew_tick", "nokaslr", "nosmt", "zswap.enabled", "rcutree.kthread_prio":
+		return `^([0-9]+|[YNyn]|force|on|off)$`, "0 or 1"
+	case "loglevel":
+		return `^[0-8]$`, "a level from 0 to 8"
+	case "panic":
+		return `^-?[0-9]+$`, "a number of seconds"
+	}
+	return "", ""
+}
+
+func argValue(s *subject) {
+	eachArg(s, func(name string, n *load.Node, path []string) {
+		pattern, words := argForm(name)
+		if pattern == "" || n.Kind == load.Bool {
+			return
+		}
+		if ok, err := regexp.MatchString(pattern, n.Text); err != nil || ok {
+			return
+		}
+		d := s.diagnostic(n, path, "%s does not take %s", name, n.Show())
+		d.Expected, d.Got, d.Help = words, n.Show(), "write "+words
+		s.report.Add(d)
+	})
 }
 
 // argOption is the option without which the kernel passes over an argument.

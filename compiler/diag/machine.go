@@ -66,15 +66,17 @@ func githubProperty(s string) string {
 	return strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A", ":", "%3A", ",", "%2C").Replace(s)
 }
 
-// WriteSARIF writes a SARIF 2.1.0 log.
-func WriteSARIF(w io.Writer, r *Report, version string) error {
+// WriteSARIF writes a SARIF 2.1.0 log. pages finds what is known of a diagnostic or
+// a rule.
+func WriteSARIF(w io.Writer, r *Report, version string, pages func(id string) (Explanation, bool)) error {
 	log := report.NewV210Report()
 	run := sarif.NewRunWithInformationURI("yoctune", "https://github.com/yoctune/yoctune")
 	run.Tool.Driver.WithVersion(version)
 	for _, d := range r.All() {
 		rule := run.AddRule(d.ID)
-		if page, ok := Page(d.ID); ok {
+		if page, ok := pages(d.ID); ok {
 			rule.WithDescription(page.Title)
+			rule.WithHelp(sarif.NewMultiformatMessageString().WithText(page.Cause + "\n" + page.Fix))
 		}
 		level := "note"
 		switch d.Severity {
