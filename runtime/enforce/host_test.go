@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/yoctune/yoctune/runtime/device"
+	"github.com/yoctune/yoctune/runtime/device/devicetest"
 	"github.com/yoctune/yoctune/runtime/enforce"
 	"github.com/yoctune/yoctune/runtime/journal"
 	"github.com/yoctune/yoctune/runtime/knob"
@@ -38,6 +39,7 @@ func hostKernel(t *testing.T) *device.Root {
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}
+	devicetest.AloneOnThisMachine(t)
 	dev, err := device.Open("/")
 	if err != nil {
 		t.Fatal(err)

@@ -164,6 +164,7 @@ func TestTheKernelOfThisMachineIsKeptTuned(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("not root: the kernel of this machine cannot be changed")
 	}
+	devicetest.AloneOnThisMachine(t)
 	root, err := device.Open("/")
 	if err != nil {
 		t.Fatal(err)

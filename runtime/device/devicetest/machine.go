@@ -1,0 +1,31 @@
+package devicetest
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// AloneOnThisMachine waits until no other test changes the kernel of this
+// machine, and keeps others waiting until t ends: packages are tested side by
+// side.
+func AloneOnThisMachine(t testing.TB) {
+	t.Helper()
+	f, err := os.OpenFile(filepath.Join(os.TempDir(), "yoctune-machine-test.lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for err = unix.EINTR; err == unix.EINTR; { // Go's own signals interrupt the wait
+		err = unix.Flock(int(f.Fd()), unix.LOCK_EX)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := f.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
