@@ -82,9 +82,7 @@ func (g *rig) parse(ctx context.Context, log string) outcome {
 	}
 	out, err := g.bitbake(ctx, quickBuild, log, "bitbake", "-p")
 	o := outcome{errors: failed(out, err)}
-	for _, w := range g.ownWarnings(out) {
-		o.errors = append(o.errors, w)
-	}
+	o.errors = append(o.errors, g.ownWarnings(out)...)
 	if n := parsedIn(out); n != "" {
 		o.notes = append(o.notes, n)
 	}

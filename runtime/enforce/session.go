@@ -169,15 +169,17 @@ func (s *Session) Look(reals []string) map[string]Result {
 
 // Touch writes a node the value that it has.
 func (s *Session) Touch(real string) error {
-	for _, t := range s.at([]string{real}) {
-		t.reset()
-		t.observe(s.reader)
-		if t.err != nil {
-			return t.err
-		}
-		return s.reader.write(real, restorable(s.reader, t))
+	found := s.at([]string{real})
+	if len(found) == 0 {
+		return fmt.Errorf("touch %s: %w", real, fs.ErrNotExist)
 	}
-	return fmt.Errorf("touch %s: %w", real, fs.ErrNotExist)
+	t := found[0]
+	t.reset()
+	t.observe(s.reader)
+	if t.err != nil {
+		return t.err
+	}
+	return s.reader.write(real, restorable(s.reader, t))
 }
 
 // Repair writes the named nodes that differ. The error is ErrJournal, and then
