@@ -147,6 +147,9 @@ func (s *subject) missed(p kconfig.Prediction, n *load.Node, path []string, form
 	switch {
 	case len(p.Fix) > 0:
 		d.Help = "add " + fixWords(p.Fix)
+		if symbol, _ := lineParts(p.Fix[0]); len(p.Fix) == 1 && symbol == p.Symbol {
+			d.Help = "write " + fixWords(p.Fix)
+		}
 		if n != nil {
 			d.Edits = fixEdits(n, p)
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/yoctune/yoctune/compiler/load"
 	"github.com/yoctune/yoctune/compiler/resolve"
 	"github.com/yoctune/yoctune/schema/facts/sysctl"
+	"github.com/yoctune/yoctune/schema/plan"
 )
 
 func sysctlRules() []Rule {
@@ -287,6 +288,16 @@ func (s *subject) fact(name string) *sysctl.Fact {
 	return &sysctl.Fact{}
 }
 
+// sysctlName is where the name of a sysctl is written.
+func (s *subject) sysctlName(name string) plan.Position {
+	for _, m := range s.Node.Get("sysctl").Members() {
+		if m.Name == name {
+			return m.Pos
+		}
+	}
+	return s.Pos("sysctl")
+}
+
 func oneshot(s *subject) {
 	eachSysctl(s, func(name string, n *load.Node, path []string) {
 		act := s.fact(name).Has(sysctl.WriteOnly)
@@ -362,6 +373,7 @@ func sysctlUnknown(s *subject) {
 			return
 		}
 		d := s.diagnostic(n, path, "%s is not among the sysctls that are known", name)
+		d.Pos = s.sysctlName(name)
 		if near, ok := sysctl.Nearest(name); ok {
 			d.Help = fmt.Sprintf("did you mean %q?", near)
 			d.Edits = []diag.Edit{{Kind: diag.RenameField, Pos: n.Pos, Text: strconv.Quote(near)}}
@@ -376,6 +388,7 @@ func sysctlAbsent(s *subject) {
 			return
 		}
 		d := s.diagnostic(n, path, "%s is not in kernel %s", f.Key, s.Release.Kernel)
+		d.Pos = s.sysctlName(f.Key)
 		d.Severity = s.kernelSeverity()
 		if f.Note != "" {
 			d.Message += ": " + f.Note

@@ -1,0 +1,139 @@
+package forecast
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"testing"
+
+	"github.com/yoctune/yoctune/compiler/kconfig"
+)
+
+func asked() []kconfig.Line {
+	return []kconfig.Line{{Symbol: "TCP_CONG_BBR", Value: "y"}, {Symbol: "PSI", Value: "y"}}
+}
+
+func open(t testing.TB, dir string) (*Book, *Kernel) {
+	t.Helper()
+	b := NewBook(dir)
+	k, err := b.Open("5.15", asked())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b, k
+}
+
+func kept(t testing.TB, dir string) string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "*.json"))
+	if err != nil || len(files) != 1 {
+		t.Fatalf("%d answers are kept (%v)", len(files), err)
+	}
+	return files[0]
+}
+
+func TestTheSecondRunNeedsNoKernel(t *testing.T) {
+	dir := t.TempDir()
+	b, k := open(t, dir)
+	first := k.Predictions()
+	if !k.On("PSI") || k.On("TCP_CONG_BBR") || !k.Off("RT_GROUP_SCHED") {
+		t.Error("the kernel is not what it should be")
+	}
+	if _, known := k.Value("NO_SUCH_OPTION"); known || k.Off("NO_SUCH_OPTION") {
+		t.Error("an option that does not exist has a value")
+	}
+	b.Save()
+
+	_, again := open(t, dir)
+	if !reflect.DeepEqual(bare(again.Predictions()), bare(first)) || again.On("TCP_CONG_BBR") || !again.On("PSI") {
+		t.Errorf("remembered %+v, was %+v", again.Predictions(), first)
+	}
+	if again.full != nil {
+		t.Error("the kernel was evaluated again")
+	}
+	if !again.On("KSM") || again.full == nil {
+		t.Error("a question without an answer evaluates the kernel")
+	}
+}
+
+// bare leaves out what is not kept: the places, and the fixes as lines.
+func bare(ps []kconfig.Prediction) []string {
+	var out []string
+	for _, p := range ps {
+		out = append(out, p.Symbol+" "+string(p.Outcome)+" "+p.Cause)
+	}
+	return out
+}
+
+func TestADamagedCacheIsNoAnswer(t *testing.T) {
+	for name, damage := range map[string]func(raw []byte) []byte{
+		"cut short":      func(raw []byte) []byte { return raw[:len(raw)/2] },
+		"one byte":       func(raw []byte) []byte { raw[len(raw)-10] ^= 1; return raw },
+		"empty":          func([]byte) []byte { return nil },
+		"another format": func([]byte) []byte { return []byte(checksum([]byte("[]")) + "\n[]") },
+	} {
+		dir := t.TempDir()
+		b, k := open(t, dir)
+		want := bare(k.Predictions())
+		b.Save()
+		file := kept(t, dir)
+		raw, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, damage(raw), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		b, k = open(t, dir)
+		if got := bare(k.Predictions()); !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %v, want %v", name, got, want)
+		}
+		b.Save() // puts it right
+		if _, k = open(t, dir); len(k.Predictions()) != 2 || k.full != nil {
+			t.Errorf("%s: the answer was not kept anew", name)
+		}
+	}
+}
+
+func TestWithoutAPlaceToKeepThemAnswersAreTheSame(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "a file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{"", filepath.Join(file, "below")} {
+		b, k := open(t, dir)
+		if len(k.Predictions()) != 2 {
+			t.Errorf("%q: no answer", dir)
+		}
+		b.Save()
+	}
+}
+
+func TestTheOldestAnswersGo(t *testing.T) {
+	s := store{dir: t.TempDir()}
+	for i := range maxAnswers + 5 {
+		s.put(string(rune('a'+i%26))+string(rune('a'+i/26)), []byte("{}"))
+	}
+	files, err := filepath.Glob(filepath.Join(s.dir, "*.json"))
+	if err != nil || len(files) != maxAnswers {
+		t.Errorf("%d are kept (%v)", len(files), err)
+	}
+}
+
+func BenchmarkEvaluated(b *testing.B) {
+	for b.Loop() {
+		_, k := open(b, "")
+		k.Predictions()
+	}
+}
+
+func BenchmarkRemembered(b *testing.B) {
+	dir := b.TempDir()
+	book, k := open(b, dir)
+	k.Predictions()
+	book.Save()
+	for b.Loop() {
+		_, k := open(b, dir)
+		k.Predictions()
+	}
+}
