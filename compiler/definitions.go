@@ -124,7 +124,9 @@ func refinement(e ast.Expr, def string, fields map[string]bool, report *diag.Rep
 		}
 		if near := diag.Nearest(name, names); near != "" {
 			dg.Help = fmt.Sprintf("did you mean %q?", near)
-			dg.Edits = []diag.Edit{{Kind: diag.RenameField, Pos: pos, Text: near}}
+			if diag.Sure(name, near, names) {
+				dg.Edits = []diag.Edit{{Kind: diag.RenameField, Pos: pos, Text: near}}
+			}
 		}
 		report.Add(dg)
 	}

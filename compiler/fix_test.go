@@ -108,7 +108,8 @@ func TestFixMakesTheProposedChangesAndNoOthers(t *testing.T) {
 // another, is left to a person.
 func TestFixLeavesWhatIsAmbiguous(t *testing.T) {
 	for name, text := range map[string]string{
-		"a computed value": inTarget("_s: \"Y\"\nkernel: config: PSI: _s"),
+		"a computed value":  inTarget("_s: \"Y\"\nkernel: config: PSI: _s"),
+		"two names as near": inTarget("cpu: mix: \"1.344GHz\""), // min, or max
 		"two targets of which one is harmed": `package box
 import "github.com/yoctune/yoctune/schema"
 schema.#Config & {

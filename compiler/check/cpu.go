@@ -128,7 +128,7 @@ func isolcpusAffinity(s *subject) {
 }
 
 func twoWriters(s *subject) {
-	if s.Node.At("power", "modes") == nil {
+	if s.Node.At("power", "modes") == nil && s.Node.At("power", "default") == nil {
 		return
 	}
 	for _, domain := range []string{"cpu", "gpu"} {

@@ -288,6 +288,30 @@ func (s *subject) fact(name string) *sysctl.Fact {
 	return &sysctl.Fact{}
 }
 
+// slip tells whether two names differ by a letter too many or too few, or by two
+// that changed places. One letter in place of another may be another parameter:
+// rmem and wmem.
+func slip(a, b string) bool {
+	if len(a)-len(b) == 1 || len(b)-len(a) == 1 {
+		if len(a) > len(b) {
+			a, b = b, a
+		}
+		i := 0
+		for i < len(a) && a[i] == b[i] {
+			i++
+		}
+		return a[i:] == b[i+1:]
+	}
+	if len(a) != len(b) {
+		return false
+	}
+	i := 0
+	for i < len(a) && a[i] == b[i] {
+		i++
+	}
+	return i+1 < len(a) && a[i] == b[i+1] && a[i+1] == b[i] && a[i+2:] == b[i+2:]
+}
+
 // sysctlName is where the name of a sysctl is written.
 func (s *subject) sysctlName(name string) plan.Position {
 	for _, m := range s.Node.Get("sysctl").Members() {
@@ -368,7 +392,7 @@ func template(name string) bool {
 
 func sysctlUnknown(s *subject) {
 	eachSysctl(s, func(name string, n *load.Node, path []string) {
-		if s.fact(name).Key != "" || template(name) || name == "kernel.sysrq-trigger" ||
+		if s.fact(name).Key != "" || template(name) || unlisted(name) || name == "kernel.sysrq-trigger" ||
 			name == "kernel.hotplug" || name == "kernel.poweroff_cmd" || strings.HasPrefix(name, "kernel.usermodehelper.") {
 			return
 		}
@@ -376,7 +400,9 @@ func sysctlUnknown(s *subject) {
 		d.Pos = s.sysctlName(name)
 		if near, ok := sysctl.Nearest(name); ok {
 			d.Help = fmt.Sprintf("did you mean %q?", near)
-			d.Edits = []diag.Edit{{Kind: diag.RenameField, Pos: n.Pos, Text: strconv.Quote(near)}}
+			if slip(name, near) {
+				d.Edits = []diag.Edit{{Kind: diag.RenameField, Pos: n.Pos, Text: strconv.Quote(near)}}
+			}
 		}
 		s.report.Add(d)
 	})

@@ -229,7 +229,9 @@ func (c *Checker) either(n *load.Node, sh *shape, path string, partial bool) []d
 		}
 		if near != "" {
 			found[0].Help = fmt.Sprintf("did you mean %q?", near)
-			found[0].Edits = []diag.Edit{{Kind: diag.ReplaceText, Pos: n.Pos, Text: strconv.Quote(near)}}
+			if near == diag.Retired(n.Text) || diag.Sure(n.Text, near, words) {
+				found[0].Edits = []diag.Edit{{Kind: diag.ReplaceText, Pos: n.Pos, Text: strconv.Quote(near)}}
+			}
 		}
 		return found
 	}
@@ -323,7 +325,9 @@ func (c *Checker) byPattern(n *load.Node, f load.Field, v *view, sh *shape, path
 	}
 	if near := diag.Nearest(f.Name, names); near != "" {
 		d.Help = fmt.Sprintf("did you mean %q?", near)
-		d.Edits = []diag.Edit{{Kind: diag.RenameField, Pos: f.Pos, Text: near}}
+		if diag.Sure(f.Name, near, names) {
+			d.Edits = []diag.Edit{{Kind: diag.RenameField, Pos: f.Pos, Text: near}}
+		}
 	} else if len(names) > 0 {
 		d.Help = "fields here: " + strings.Join(names, ", ")
 	}

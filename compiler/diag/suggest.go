@@ -30,6 +30,22 @@ func Nearest(word string, candidates []string) string {
 	return ""
 }
 
+// Sure tells whether a candidate is so near to a word, and all others so much
+// further off, that a machine may write it: at most two letters, and none as near.
+func Sure(word, candidate string, candidates []string) bool {
+	const letters = 2
+	least := distance(strings.ToLower(word), strings.ToLower(candidate))
+	if least > letters {
+		return false
+	}
+	for _, c := range candidates {
+		if c != candidate && distance(strings.ToLower(word), strings.ToLower(c)) <= least {
+			return false
+		}
+	}
+	return true
+}
+
 // Retired gives the present name of something that had another one.
 func Retired(word string) string {
 	switch word {

@@ -1,0 +1,33 @@
+package check
+
+import "testing"
+
+// A proposed rename must be a slip of the fingers, never another parameter.
+func TestOnlySlipsAreRenamed(t *testing.T) {
+	for _, c := range []struct {
+		a, b string
+		want bool
+	}{
+		{"vm.swapiness", "vm.swappiness", true},
+		{"vm.swappinesss", "vm.swappiness", true},
+		{"vm.swappinses", "vm.swappiness", true},
+		{"net.ipv4.udp_wmem_min", "net.ipv4.udp_rmem_min", false},
+		{"vm.swappiness", "vm.swappiness", false},
+		{"vm.x", "vm.swappiness", false},
+		{"", "a", true},
+	} {
+		if got := slip(c.a, c.b); got != c.want {
+			t.Errorf("slip(%q, %q) = %t", c.a, c.b, got)
+		}
+	}
+}
+
+func TestKernelListsAreReadAsTheKernelReadsThem(t *testing.T) {
+	for text, want := range map[string]bool{
+		"1-3,5": true, "managed_irq,domain,4-5": true, "0": true, "5-4": false, "": false, "1,,2": false, "4-": false, "all": false, "1-2,domain": false, "0-99999999": false, "0-31:2/4": true, "0-31:2": false,
+	} {
+		if _, _, ok := cpuArg(text); ok != want {
+			t.Errorf("cpuArg(%q) = %t", text, ok)
+		}
+	}
+}
