@@ -16,7 +16,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime/metrics"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -375,14 +375,12 @@ const (
 	lookEvery = 200 * time.Millisecond
 )
 
-// heap is the memory in use, in bytes.
+// heap is the memory in use, in bytes. It stops the world, five times a second at
+// most, and only in an evaluation that is long already.
 func heap() uint64 {
-	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
-	metrics.Read(sample)
-	if sample[0].Value.Kind() != metrics.KindUint64 {
-		return 0
-	}
-	return sample[0].Value.Uint64()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
 }
 
 func (l *loader) evaluateUnbounded(files []*ast.File) {
