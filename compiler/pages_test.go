@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/yoctune/yoctune/compiler/check"
+	"github.com/yoctune/yoctune/compiler/diag"
 )
 
 // inTarget puts a rule's example into an otherwise sound configuration: into its
@@ -42,6 +43,7 @@ func missing(example string) string {
 func raised(t *testing.T, text string) map[string]bool {
 	t.Helper()
 	p := OpenFiles(map[string][]byte{"config.cue": []byte(text)})
+	p.Verify()
 	ids := map[string]bool{}
 	for _, d := range p.Report.All() {
 		ids[d.ID] = true
@@ -130,5 +132,46 @@ func TestTheListOfRulesIsUpToDate(t *testing.T) {
 	got, err := os.ReadFile(path)
 	if err != nil || string(got) != b.String() {
 		t.Errorf("docs/rules.md is not up to date: go test ./compiler -update (%v)", err)
+	}
+}
+
+// The examples on the pages of the language are true as well, wherever in a
+// configuration they belong.
+func TestTheExamplesOfTheLanguageAreTrue(t *testing.T) {
+	const head = "package box\nimport \"github.com/yoctune/yoctune/schema\"\nschema.#Config & {layer: {name: \"box\", maintainer: \"x\"}}\n"
+	sound := head + "targets: cam: {board: \"orin-nano-8gb\", release: \"scarthgap\"}\n"
+	places := []func(string) string{
+		func(e string) string { return inTarget(e) + "profiles: \"quiet-box\": {}\n" },
+		func(e string) string { return sound + e },
+		func(e string) string { return head + e },
+		func(e string) string { return sound + "layer: " + e },
+		func(e string) string { return sound + "layer: {" + e + "}" },
+		func(e string) string { return inTarget("storage: \"nvme*\": " + e) },
+		func(e string) string {
+			return inTarget("pipelines: p: {source: {kind: \"file\", path: \"a.y4m\", format: \"y4m\"}, " + e + "}")
+		},
+		func(e string) string { return inTarget("cpu: " + e) },
+		func(e string) string {
+			return "package box\nimport \"github.com/yoctune/yoctune/schema\"\n" + e + "\nschema.#Config & {layer: {name: \"box\", maintainer: \"x\"}, targets: cam: {board: \"orin-nano-8gb\", release: \"scarthgap\"}}\n"
+		},
+		func(e string) string { return "package box\n" + e },
+	}
+	for _, id := range diag.IDs() {
+		page, _ := diag.Page(id)
+		switch {
+		case page.Wrong == "", id == "YT0007", id == "YT0002":
+			continue // of another language, or of several files
+		}
+		for i, place := range places {
+			if raised(t, place(page.Wrong))[id] {
+				if raised(t, place(page.Right))[id] {
+					t.Errorf("%s, place %d: what is called right raises it: %s", id, i, page.Right)
+				}
+				break
+			}
+			if i == len(places)-1 {
+				t.Errorf("%s is not raised by its example: %s", id, page.Wrong)
+			}
+		}
 	}
 }

@@ -148,7 +148,7 @@ func pages() []Explanation {
 		{ID: "YT0601", Title: "the text cannot be written safely",
 			Cause: "The value holds something that the file it goes into would act on, such as ${...} for bitbake, a line break, or both kinds of quotes.",
 			Fix:   "Remove the characters named. Put free text into a file of your own recipe instead.",
-			Wrong: "services: \"a.service\": environment: A: \"${@os.getcwd()}\"", Right: "services: \"a.service\": environment: A: \"/data\""},
+			Wrong: "build: variables: COMPANY_DIR: \"${TOPDIR}/x\"", Right: "build: variables: COMPANY_DIR: \"/srv/x\""},
 		{ID: "YT0900", Title: "yoctune could not do it",
 			Cause: "A fault of the tool rather than of the configuration.",
 			Fix:   "Please report it with the configuration that shows it."},
