@@ -324,13 +324,13 @@ func (c *Comparison) WriteContext(ctx context.Context, force bool) error {
 }
 
 func (c *Comparison) whole(ctx context.Context, stage string) error {
-	w := writer{ctx: ctx, dir: stage}
+	w := writer{dir: stage}
 	for _, f := range c.files {
-		if err := w.put(f.Path, f.Data, f.Mode); err != nil {
+		if err := w.put(ctx, f.Path, f.Data, f.Mode); err != nil {
 			return folder(c.Out, err)
 		}
 	}
-	if err := w.put(ManifestName, c.manifest, 0o644); err != nil {
+	if err := w.put(ctx, ManifestName, c.manifest, 0o644); err != nil {
 		return folder(c.Out, err)
 	}
 	if err := context.Cause(ctx); err != nil {
@@ -345,14 +345,13 @@ func (c *Comparison) whole(ctx context.Context, stage string) error {
 // writer fills a new folder. It asks the system for nothing twice: a layer is
 // many small files in many folders.
 type writer struct {
-	ctx  context.Context // of the one call that the writer lives for
 	dir  string
 	made map[string]bool      // folders that exist
 	mode map[fs.FileMode]bool // whether the umask leaves the mode as it is
 }
 
-func (w *writer) put(name string, data []byte, mode fs.FileMode) error {
-	if err := context.Cause(w.ctx); err != nil {
+func (w *writer) put(ctx context.Context, name string, data []byte, mode fs.FileMode) error {
+	if err := context.Cause(ctx); err != nil {
 		return err
 	}
 	if err := w.mkdir(path.Dir(name)); err != nil {
@@ -400,12 +399,12 @@ func (c *Comparison) each(ctx context.Context, stage string) error {
 		return folder(c.Out, err)
 	}
 	defer root.Close()
-	w := writer{ctx: ctx, dir: stage}
+	w := writer{dir: stage}
 	for _, a := range c.Actions {
 		if a.Kind == Remove || a.Path == ManifestName {
 			continue
 		}
-		if err := w.put(a.Path, a.Now, a.Mode); err != nil {
+		if err := w.put(ctx, a.Path, a.Now, a.Mode); err != nil {
 			return folder(c.Out, err)
 		}
 	}
@@ -430,7 +429,7 @@ func (c *Comparison) each(ctx context.Context, stage string) error {
 		}
 		prune(root, path.Dir(a.Path))
 	}
-	if err := w.put(ManifestName, c.manifest, 0o644); err != nil {
+	if err := w.put(ctx, ManifestName, c.manifest, 0o644); err != nil {
 		return folder(c.Out, err)
 	}
 	if err := os.Rename(filepath.Join(stage, ManifestName), filepath.Join(c.Out, ManifestName)); err != nil {
