@@ -113,6 +113,7 @@ func (s *subject) predictions(want kconfig.Outcome, f func(p kconfig.Prediction,
 		if p.Outcome != want || s.told[p.Symbol] {
 			continue
 		}
+		p.Cause, _, _ = strings.Cut(p.Cause, "; similar names: ") // the help has them
 		f(p, s.Node.At("kernel", "config", p.Symbol), at("kernel", "config", p.Symbol))
 	}
 }
