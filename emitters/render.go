@@ -72,10 +72,10 @@ func Sinks() map[string]bool {
 	return names
 }
 
-// Template is a parsed template of one artefact. It serves one goroutine.
+// Template is a template of one artefact. It serves one goroutine.
 type Template struct {
-	emitter string
-	t       *template.Template
+	emitter, text string
+	t             *template.Template // nil until it is needed: most layers lack most artefacts
 
 	// What the run at hand has said with cause.
 	refs []Ref
@@ -83,16 +83,20 @@ type Template struct {
 	last Ref
 }
 
-// Parse reads a template. One that does not parse is a mistake of the program,
-// found by that emitter's test.
+// Parse takes a template, to be read when it is first rendered. The error of one
+// that cannot be read is a mistake of the program, found by the test that reads
+// them all.
 func Parse(emitter, text string) (*Template, error) {
-	t := &Template{emitter: emitter}
+	return &Template{emitter: emitter, text: text}, nil
+}
+
+func (t *Template) parse() error {
 	own, err := blank().Clone()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	t.t, err = own.New(emitter).Funcs(template.FuncMap{"cause": t.cause}).Parse(text)
-	return t, err
+	t.t, err = own.New(t.emitter).Funcs(template.FuncMap{"cause": t.cause}).Parse(t.text)
+	return err
 }
 
 // blank is a template without text that knows every function: copying it is
@@ -129,6 +133,11 @@ func Funcs() template.FuncMap {
 // following text is written: the ids become origins of the file, and a refusal
 // carries the last one.
 func (t *Template) Render(data any) ([]byte, []Ref, error) {
+	if t.t == nil {
+		if err := t.parse(); err != nil {
+			return nil, nil, &Error{Emitter: t.emitter, Err: err}
+		}
+	}
 	var buf bytes.Buffer
 	t.refs, t.seen, t.last = nil, map[Ref]bool{}, Ref{}
 	if err := t.t.Execute(&buf, data); err != nil {

@@ -3,7 +3,6 @@ package conform
 import (
 	"fmt"
 	"math/big"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,7 +20,7 @@ type Checker struct {
 	schema *Schema
 	report *diag.Report
 	passed map[key]bool
-	regexp map[*shape]*regexp.Regexp // compiled when first used: most are not
+	regexp map[*shape]matcher // made when first used: most are not
 }
 
 type key struct {
@@ -32,7 +31,7 @@ type key struct {
 
 // NewChecker returns a checker that adds what it finds to a report.
 func NewChecker(s *Schema, r *diag.Report) *Checker {
-	return &Checker{schema: s, report: r, passed: map[key]bool{}, regexp: map[*shape]*regexp.Regexp{}}
+	return &Checker{schema: s, report: r, passed: map[key]bool{}, regexp: map[*shape]matcher{}}
 }
 
 // Check holds a value against a definition such as "#Config". With partial,
@@ -155,13 +154,13 @@ func (c *Checker) examine(n *load.Node, sh *shape, path string, partial bool) []
 	return nil
 }
 
-func (c *Checker) pattern(sh *shape) *regexp.Regexp {
-	re := c.regexp[sh]
-	if re == nil {
-		re = regexp.MustCompile(sh.text) // Read has compiled it before
-		c.regexp[sh] = re
+func (c *Checker) pattern(sh *shape) matcher {
+	m := c.regexp[sh]
+	if m == nil {
+		m = matching(sh.text)
+		c.regexp[sh] = m
 	}
-	return re
+	return m
 }
 
 func (c *Checker) one(id string, n *load.Node, sh *shape, path, what string) []diag.Diagnostic {
