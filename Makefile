@@ -46,8 +46,14 @@ lint:
 	shellcheck scripts/*.sh tests/*.sh tests/*/*.sh .ci/run
 
 .PHONY: unit
-unit:
-	$(REQUIRE) $(GO) test ./...
+unit: $(BUILD)/tools/cue
+	PATH=$(CURDIR)/$(BUILD)/tools:$$PATH $(REQUIRE) $(GO) test ./...
+
+# The reference of benchmarks, and the judge of what `yoctune init` writes.
+$(BUILD)/tools/cue: go.mod
+	@mkdir -p $(@D)
+	GOBIN=$(CURDIR)/$(@D) $(GO) install cuelang.org/go/cmd/cue@$(CUE_VERSION)
+	@touch $@
 
 .PHONY: cuda-check
 cuda-check: ## compiles and assembles the CUDA sources, no GPU needed
@@ -59,9 +65,7 @@ arm64-check: ## the device program for arm64, run under qemu-user
 	tests/arm64/run.sh
 
 .PHONY: bench
-bench: build ## benchmarks, each beside its reference
-	@mkdir -p $(BUILD)/tools
-	@[ -x $(BUILD)/tools/cue ] || GOBIN=$(CURDIR)/$(BUILD)/tools $(GO) install cuelang.org/go/cmd/cue@$(CUE_VERSION)
+bench: build $(BUILD)/tools/cue ## benchmarks, each beside its reference
 	CUE=$(CURDIR)/$(BUILD)/tools/cue $(GO) test ./bench -run '^$$' -bench . -benchtime 7x -v
 	$(BIN)/yoctuned bench bandwidth
 	$(BIN)/yoctuned bench kernels

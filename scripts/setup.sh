@@ -25,6 +25,10 @@ system() {
 	need depmod kmod
 	need minisign minisign
 	need npm npm
+	need git git
+	need patch patch
+	need strace strace
+	need sysctl procps
 	need objdump binutils
 	[ -e /usr/aarch64-linux-gnu/include/stdio.h ] || want="$want libc6-dev-arm64-cross"
 	[ -x /bin/busybox ] || [ -x /usr/bin/busybox ] || want="$want busybox-static"
