@@ -317,7 +317,13 @@ func (r *Root) AppendState(name string, data []byte) error {
 	if err != nil {
 		return err
 	}
-	f, err := os.OpenFile(host, os.O_WRONLY|os.O_APPEND|os.O_CREATE|unix.O_NOFOLLOW, 0o644)
+	const flags = os.O_WRONLY | os.O_APPEND | unix.O_NOFOLLOW
+	// A file that is there has its name on the disk already.
+	f, err := os.OpenFile(host, flags, 0)
+	created := errors.Is(err, fs.ErrNotExist)
+	if created {
+		f, err = os.OpenFile(host, flags|os.O_CREATE, 0o644)
+	}
 	if err != nil {
 		return &PathError{Op: "append to", Path: name, Err: cause(err)}
 	}
@@ -331,7 +337,10 @@ func (r *Root) AppendState(name string, data []byte) error {
 	if err != nil {
 		return &PathError{Op: "append to", Path: name, Err: cause(err)}
 	}
-	return syncDir(filepath.Dir(host))
+	if created {
+		return syncDir(filepath.Dir(host))
+	}
+	return nil
 }
 
 // RemoveState implements [State].

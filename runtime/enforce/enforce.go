@@ -16,6 +16,7 @@ import (
 	"context"
 	"os"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/yoctune/yoctune/runtime/device"
@@ -82,6 +83,7 @@ type reader struct {
 	// hung holds the calls that have not come back, by path: a node that hangs
 	// is left alone until it answers, or every look would cost a thread more.
 	hung map[string]chan answer
+	lock sync.Mutex // of hung: devices are written side by side
 }
 
 type answer struct {
@@ -119,13 +121,8 @@ func (r *reader) write(path, value string) error {
 
 func (r *reader) within(limit time.Duration, op, path string, call func() answer) (device.Content, error) {
 	late := &device.PathError{Op: op, Path: path, Err: context.DeadlineExceeded}
-	if c, ok := r.hung[path]; ok {
-		select {
-		case <-c:
-			delete(r.hung, path)
-		default:
-			return device.Content{}, late
-		}
+	if r.hangs(path) {
+		return device.Content{}, late
 	}
 	c := make(chan answer, 1) // buffered: a late answer may have nobody waiting
 	go func() { c <- call() }()
@@ -135,8 +132,27 @@ func (r *reader) within(limit time.Duration, op, path string, call func() answer
 	case a := <-c:
 		return a.content, a.err
 	case <-timer.C:
+		r.lock.Lock()
 		r.hung[path] = c
+		r.lock.Unlock()
 		return device.Content{}, late
+	}
+}
+
+// hangs reports whether an earlier call to the node has still not come back.
+func (r *reader) hangs(path string) bool {
+	r.lock.Lock()
+	defer r.lock.Unlock()
+	c, ok := r.hung[path]
+	if !ok {
+		return false
+	}
+	select {
+	case <-c:
+		delete(r.hung, path)
+		return false
+	default:
+		return true
 	}
 }
 

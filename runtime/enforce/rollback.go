@@ -52,14 +52,14 @@ func Rollback(dev device.Device, o Options) ([]Result, error) {
 // restore writes originals until they hold, and says what became of each.
 func restore(r *reader, o Options, all []*original) []Result {
 	for pass := range passes {
-		for _, t := range all {
+		inLanes(all, (*original).node, func(t *original) {
 			// The kernel zeroes an inactive member when the active one is written.
 			// Where it did not (a tree of plain files), the next pass does.
 			if t.restored(r) || pass == 0 && t.inactive(all) {
-				continue
+				return
 			}
 			t.err = r.write(t.Path, t.Value)
-		}
+		})
 	}
 	results := make([]Result, len(all))
 	for i, t := range all {
@@ -74,6 +74,9 @@ type original struct {
 	known bool
 	err   error
 }
+
+// node is the resolved name of what is written.
+func (t *original) node() string { return t.Path }
 
 // restored reads the node and reports whether there is nothing to write.
 func (t *original) restored(r *reader) bool {

@@ -70,9 +70,7 @@ func (s *Session) run(all []*target) error {
 	}
 
 	w := writer{s.dev, s.reader, s.options, s.journal, s.info}
-	for _, t := range pending {
-		t.guarded(func() { w.write(t) })
-	}
+	inLanes(pending, (*target).node, func(t *target) { t.guarded(func() { w.write(t) }) })
 	w.again(all, pending)
 
 	var notes []journal.Note
@@ -276,9 +274,7 @@ func (s *Session) Overlay(settings []plan.Setting) ([]Result, error) {
 	s.overlay = over
 	pending := writable(s.dev, over, s.options)
 	w := writer{s.dev, s.reader, s.options, s.journal, s.info}
-	for _, t := range pending {
-		t.guarded(func() { w.write(t) })
-	}
+	inLanes(pending, (*target).node, func(t *target) { t.guarded(func() { w.write(t) }) })
 	w.again(over, pending)
 	return collect(over), nil
 }

@@ -28,6 +28,9 @@ type target struct {
 	done   bool // result is final
 }
 
+// node is the resolved name of what is written.
+func (t *target) node() string { return t.real }
+
 // selector turns selections into nodes, listing each class once.
 type selector struct {
 	dev       device.FS

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/yoctune/yoctune/runtime/device"
 	"golang.org/x/sys/unix"
@@ -18,6 +19,8 @@ var ErrKilled = errors.New("killed")
 // and lets them break it: fail a node, or die at any step that changes something.
 type Kernel struct {
 	device.Device
+
+	lock sync.Mutex // devices are written side by side
 
 	// ReadFault and WriteFault are answers by path.
 	ReadFault, WriteFault map[string]error
@@ -54,6 +57,8 @@ func (k *Kernel) step() (whole, half bool) {
 
 // Read implements [device.FS].
 func (k *Kernel) Read(name string) (device.Content, error) {
+	k.lock.Lock()
+	defer k.lock.Unlock()
 	if k.dead() {
 		return device.Content{}, ErrKilled
 	}
@@ -65,6 +70,8 @@ func (k *Kernel) Read(name string) (device.Content, error) {
 
 // Write implements [device.FS].
 func (k *Kernel) Write(name, value string) error {
+	k.lock.Lock()
+	defer k.lock.Unlock()
 	whole, half := k.step()
 	if !whole && !half {
 		return ErrKilled
@@ -144,6 +151,8 @@ func (k *Kernel) behave(name, value string) error {
 
 // ReadState implements [device.State].
 func (k *Kernel) ReadState(name string) ([]byte, error) {
+	k.lock.Lock()
+	defer k.lock.Unlock()
 	if k.dead() {
 		return nil, ErrKilled
 	}
@@ -152,6 +161,8 @@ func (k *Kernel) ReadState(name string) ([]byte, error) {
 
 // WriteState implements [device.State].
 func (k *Kernel) WriteState(name string, data []byte) error {
+	k.lock.Lock()
+	defer k.lock.Unlock()
 	if whole, _ := k.step(); !whole { // a rename has no middle
 		return ErrKilled
 	}
@@ -160,6 +171,8 @@ func (k *Kernel) WriteState(name string, data []byte) error {
 
 // AppendState implements [device.State].
 func (k *Kernel) AppendState(name string, data []byte) error {
+	k.lock.Lock()
+	defer k.lock.Unlock()
 	whole, half := k.step()
 	if half {
 		_ = k.Device.AppendState(name, data[:len(data)/2])
@@ -172,6 +185,8 @@ func (k *Kernel) AppendState(name string, data []byte) error {
 
 // RemoveState implements [device.State].
 func (k *Kernel) RemoveState(name string) error {
+	k.lock.Lock()
+	defer k.lock.Unlock()
 	if whole, _ := k.step(); !whole {
 		return ErrKilled
 	}
