@@ -17,6 +17,7 @@ const (
 	Sum Reduction = iota
 	Min
 	Max
+	Mean // of nothing: NaN
 )
 
 // lane is a stream with what one call on host memory needs, kept for the next
@@ -46,7 +47,8 @@ func (d *Device) Preprocess(ctx context.Context, p Preprocess) error {
 	if len(p.Out) == 0 {
 		return fmt.Errorf("%s: Out is empty: %w", op, ErrInvalid)
 	}
-	cmd := c.Cmd{Op: c.OpPreprocess, Pre: args}
+	cmd := c.Cmd{Op: c.OpPreprocess}
+	c.Put(&cmd, args)
 	return d.onHost(ctx, op, cmd, p.Planes[:p.planes()], floatBytes(p.Out))
 }
 

@@ -51,7 +51,8 @@ func (l *List) Preprocess(dst Region, planes [3]Region, p *Preprocess) *List {
 	if err != nil {
 		return l.fail(err)
 	}
-	cmd := c.Cmd{Op: c.OpPreprocess, Dst: l.place("preprocess: destination", dst), Pre: args}
+	cmd := c.Cmd{Op: c.OpPreprocess, Dst: l.place("preprocess: destination", dst)}
+	c.Put(&cmd, args)
 	for i := range p.planes() {
 		cmd.Src[i] = l.place("preprocess: plane", planes[i])
 	}

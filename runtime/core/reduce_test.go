@@ -124,7 +124,13 @@ func TestReduceOfNothingAndOfNaN(t *testing.T) {
 			}
 		})
 	}
-	if _, err := d.Reduce(context.Background(), 3, []float32{1}); !errors.Is(err, core.ErrInvalid) {
+	if got, err := d.Reduce(context.Background(), core.Mean, nil); err != nil || got == got {
+		t.Errorf("mean of nothing: %g (%v), want NaN", got, err)
+	}
+	if got, err := d.Reduce(context.Background(), core.Mean, []float32{1, 2, 6}); err != nil || got != 3 {
+		t.Errorf("mean of 1, 2, 6: %g (%v)", got, err)
+	}
+	if _, err := d.Reduce(context.Background(), 4, []float32{1}); !errors.Is(err, core.ErrInvalid) {
 		t.Errorf("unknown reduction: %v", err)
 	}
 }

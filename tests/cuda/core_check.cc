@@ -129,11 +129,20 @@ void hostile_lists(int rounds)
 				p.std[k] = below(50) == 0 ? 0.0f : (float)(1 + below(100)) / 50;
 			}
 		}
+		// The arguments of other operations: small numbers, some wild.
+		for (uint32_t i = 0; i < n && below(3) == 0; i++) {
+			list[i].op = YT_OP_WAIT + below(YT_OP_LAST - YT_OP_WAIT + 1);
+			for (size_t k = 0; k < sizeof list[i].args; k += 4) {
+				uint32_t word = below(10) == 0 ? (uint32_t)hostile(300) : below(k < 24 ? 6 : 2);
+
+				memcpy(list[i].args + k, &word, sizeof word);
+			}
+		}
 		if (api.submit(stream, list, n, &err) == YT_OK) {
 			ran++;
 		} else {
 			refused++;
-			if (err.code != YT_E_INVALID || err.msg[0] == '\0' || strlen(err.msg) >= sizeof err.msg)
+			if ((err.code != YT_E_INVALID && err.code != YT_E_NOT_SUPPORTED) || err.msg[0] == '\0' || strlen(err.msg) >= sizeof err.msg)
 				fail("refused without a reason");
 		}
 	}

@@ -48,10 +48,31 @@ var (
 	_ [C.sizeof_yt_range - unsafe.Sizeof(Range{})]struct{}
 	_ [unsafe.Sizeof(Preprocess{}) - C.sizeof_yt_preprocess]struct{}
 	_ [C.sizeof_yt_preprocess - unsafe.Sizeof(Preprocess{})]struct{}
+	_ [unsafe.Sizeof(Reduce{}) - C.sizeof_yt_reduce]struct{}
+	_ [C.sizeof_yt_reduce - unsafe.Sizeof(Reduce{})]struct{}
+	_ [unsafe.Sizeof(Launch{}) - C.sizeof_yt_launch]struct{}
+	_ [C.sizeof_yt_launch - unsafe.Sizeof(Launch{})]struct{}
+	_ [unsafe.Sizeof(Decode{}) - C.sizeof_yt_decode]struct{}
+	_ [C.sizeof_yt_decode - unsafe.Sizeof(Decode{})]struct{}
+	_ [unsafe.Sizeof(NMS{}) - C.sizeof_yt_nms]struct{}
+	_ [C.sizeof_yt_nms - unsafe.Sizeof(NMS{})]struct{}
+	_ [unsafe.Sizeof(Rows{}) - C.sizeof_yt_rows]struct{}
+	_ [C.sizeof_yt_rows - unsafe.Sizeof(Rows{})]struct{}
+	_ [unsafe.Sizeof(Map{}) - C.sizeof_yt_map]struct{}
+	_ [C.sizeof_yt_map - unsafe.Sizeof(Map{})]struct{}
+	_ [unsafe.Sizeof(Convert{}) - C.sizeof_yt_convert]struct{}
+	_ [C.sizeof_yt_convert - unsafe.Sizeof(Convert{})]struct{}
+	_ [unsafe.Sizeof(Gemm{}) - C.sizeof_yt_gemm]struct{}
+	_ [C.sizeof_yt_gemm - unsafe.Sizeof(Gemm{})]struct{}
+	_ [unsafe.Sizeof(ROI{}) - C.sizeof_yt_roi]struct{}
+	_ [C.sizeof_yt_roi - unsafe.Sizeof(ROI{})]struct{}
+	_ [unsafe.Sizeof(Diff{}) - C.sizeof_yt_diff]struct{}
+	_ [C.sizeof_yt_diff - unsafe.Sizeof(Diff{})]struct{}
 	_ [unsafe.Sizeof(Cmd{}) - C.sizeof_yt_cmd]struct{}
 	_ [C.sizeof_yt_cmd - unsafe.Sizeof(Cmd{})]struct{}
 	_ = map[bool]struct{}{false: {}, OpCopy == C.YT_OP_COPY && OpMemset == C.YT_OP_MEMSET &&
-		OpPreprocess == C.YT_OP_PREPROCESS && OpReduce == C.YT_OP_REDUCE && OpRecord == C.YT_OP_RECORD &&
+		OpPreprocess == C.YT_OP_PREPROCESS && OpReduce == C.YT_OP_REDUCE && OpRecord == C.YT_OP_RECORD && OpGemm == C.YT_OP_GEMM && OpDiff == C.YT_OP_LAST &&
+		MaxSteps == C.YT_MAX_STEPS && MaxBoxes == C.YT_MAX_BOXES && MaxVirtual == C.YT_MAX_VIRTUAL &&
 		CapHostRanges == C.YT_CAP_HOST_RANGES && MaxCmds == C.YT_MAX_CMDS && CodeNoBackend == C.YT_E_NO_BACKEND: {}}
 )
 

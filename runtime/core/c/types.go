@@ -4,13 +4,30 @@
 // gives it a Go face.
 //
 // The types mirror the header's structs field by field; abi.go has the compiler
-// compare them.
+// compare them. What the fields mean is said in the header.
 package c
 
 import "unsafe"
 
 // Range names bytes of a buffer, or of pinned host memory when Buf is 0.
 type Range struct{ Buf, Off, Len uint64 }
+
+// Cmd mirrors yt_cmd. Args holds the operation's own struct; see Put.
+type Cmd struct {
+	Op, Value uint32
+	Event     uint64
+	Dst       Range
+	Src       [3]Range
+	Args      [12]uint64
+}
+
+// Arguments are the structs that Args can hold.
+type Arguments interface {
+	Preprocess | Reduce | Launch | Decode | NMS | Rows | Map | Convert | Gemm | ROI | Diff
+}
+
+// Put sets the arguments of cmd.
+func Put[T Arguments](cmd *Cmd, v T) { *(*T)(unsafe.Pointer(&cmd.Args)) = v }
 
 // Preprocess mirrors yt_preprocess.
 type Preprocess struct {
@@ -21,15 +38,93 @@ type Preprocess struct {
 	OutW, OutH                         uint32
 	Pad                                uint32
 	Mean, Std                          [3]float32
+	Type, Layout                       uint8
+	_                                  uint16
 }
 
-// Cmd mirrors yt_cmd.
-type Cmd struct {
-	Op, Value uint32
-	Event     uint64
-	Dst       Range
-	Src       [3]Range
-	Pre       Preprocess
+// Reduce mirrors yt_reduce.
+type Reduce struct{ Type, Flags uint32 }
+
+// Launch mirrors yt_launch.
+type Launch struct {
+	Kernel         uint64
+	Grid, Block    [3]uint32
+	Shared         uint32
+	Ranges, Params uint16
+	Param          [6]uint64
+}
+
+// Decode mirrors yt_decode.
+type Decode struct {
+	Head, Type, Anchors, Classes, Max, Batch uint32
+	Threshold                                float32
+	ScaleX, ScaleY, ShiftX, ShiftY           float32
+	LimitX, LimitY                           float32
+}
+
+// NMS mirrors yt_nms.
+type NMS struct {
+	Flags, InMax, Max, Batch uint32
+	IoU                      float32
+}
+
+// Rows mirrors yt_rows.
+type Rows struct{ In, Out, Rows, Cols, Stride, K uint32 }
+
+// Step mirrors yt_step.
+type Step struct {
+	Op   uint32
+	A, B float32
+}
+
+// Map mirrors yt_map.
+type Map struct {
+	Steps           uint32
+	In, Out         uint8
+	_               uint16
+	Channels, Inner uint32
+	Step            [MaxSteps]Step
+}
+
+// Convert mirrors yt_convert.
+type Convert struct {
+	In, Out, InLayout, OutLayout uint8
+	Flags                        uint32
+	N, C, H, W                   uint32
+	Scale                        float32
+	Zero                         int32
+}
+
+// Gemm mirrors yt_gemm.
+type Gemm struct {
+	M, N, K                   uint32
+	LDA, LDB, LDC             uint32
+	Type, Out, Act            uint8
+	_                         uint8
+	Flags                     uint32
+	Alpha, Beta               float32
+	Batch                     uint32
+	_                         uint32
+	StrideA, StrideB, StrideC uint64
+}
+
+// ROI mirrors yt_roi.
+type ROI struct {
+	Boxes                              Range
+	Format, Fit, Color, Chroma, Matrix uint8
+	Type, Layout, Pad                  uint8
+	Width, Height                      uint32
+	Pitch                              [3]uint32
+	OutW, OutH                         uint32
+	Max                                uint32
+	Mean, Std                          [3]float32
+}
+
+// Diff mirrors yt_diff.
+type Diff struct {
+	Width, Height    uint32
+	Pitch            [2]uint32
+	Threshold, Block uint32
 }
 
 // Values of the header's enumerations that Go names.
@@ -39,12 +134,34 @@ const (
 	OpPreprocess = 3
 	OpReduce     = 4
 	OpRecord     = 5
+	OpWait       = 6
+	OpSignal     = 7
+	OpLaunch     = 8
+	OpDecode     = 9
+	OpNMS        = 10
+	OpSoftmax    = 11
+	OpArgmax     = 12
+	OpTopK       = 13
+	OpMap        = 14
+	OpConvert    = 15
+	OpGemm       = 16
+	OpROI        = 17
+	OpDiff       = 18
 
-	CapHostRanges = 1 << 0
+	CapHostRanges  = 1 << 0
+	CapSynchronous = 1 << 1
+	CapFaults      = 1 << 2
+	CapModules     = 1 << 3
+	CapVirtual     = 1 << 4
 
-	MaxCmds = 256
+	MaxCmds    = 256
+	MaxSteps   = 6
+	MaxVirtual = 16
+	MaxBoxes   = 16384
 
-	CodeNoBackend = 8
+	CodeInvalid      = 1
+	CodeNotSupported = 3
+	CodeNoBackend    = 8
 )
 
 // Failure is a copied yt_error; Code 0 means success.

@@ -26,9 +26,11 @@ struct yt_stream {
 
 /* The addresses of a command whose ranges were found. */
 typedef struct resolved {
-	uint8_t *dst;
-	const uint8_t *src[3];
+	uint8_t *p[YT_MAX_OPERANDS]; /* as yt_operands: destination, sources */
 } resolved;
+
+#define CPU_OPS                                                                                                              \
+	(1ull << YT_OP_COPY | 1ull << YT_OP_MEMSET | 1ull << YT_OP_PREPROCESS | 1ull << YT_OP_REDUCE | 1ull << YT_OP_RECORD)
 
 static uint64_t now_ns(void)
 {
@@ -267,11 +269,12 @@ static yt_status resolve(yt_device *d, const yt_range *r, uint32_t at, const cha
 /* Adds delta to the uses of every buffer the command names. */
 static void count_uses(yt_device *d, const yt_cmd *c, int delta)
 {
+	yt_operands o = yt_operands_of(c);
 	uint32_t i;
 	yt_slot *s;
 
-	for (i = 0; i < yt_plane_count(c) + 1; i++) {
-		s = yt_table_get(&d->table, i == 0 ? c->dst.buf : c->src[i - 1].buf, YT_SLOT_BUFFER);
+	for (i = 0; i < o.n; i++) {
+		s = yt_table_get(&d->table, o.range[i]->buf, YT_SLOT_BUFFER);
 		if (s != NULL)
 			s->uses += (uint32_t)delta;
 	}
@@ -279,11 +282,12 @@ static void count_uses(yt_device *d, const yt_cmd *c, int delta)
 
 static yt_status check(yt_device *d, const yt_cmd *c, uint32_t at, resolved *r, yt_error *err)
 {
-	uintptr_t src[3] = {0, 0, 0};
+	yt_operands o;
 	uint32_t i;
 	yt_status rc = yt_check_cmd(c, at, err);
-	uint8_t *p;
 
+	if (rc == YT_OK)
+		rc = yt_check_there(c, at, CPU_OPS, "CPU", err);
 	if (rc != YT_OK)
 		return rc;
 	if (c->op == YT_OP_RECORD) {
@@ -292,15 +296,10 @@ static yt_status check(yt_device *d, const yt_cmd *c, uint32_t at, resolved *r, 
 				       (unsigned long long)c->event);
 		return YT_OK;
 	}
-	rc = resolve(d, &c->dst, at, "destination", &r->dst, err);
-	for (i = 0; rc == YT_OK && i < yt_plane_count(c); i++) {
-		rc = resolve(d, &c->src[i], at, "source", &p, err);
-		if (rc != YT_OK)
-			break;
-		r->src[i] = p;
-		src[i] = (uintptr_t)p;
-	}
-	return rc != YT_OK ? rc : yt_check_overlap(c, at, (uintptr_t)r->dst, src, err);
+	o = yt_operands_of(c);
+	for (i = 0; rc == YT_OK && i < o.n; i++)
+		rc = resolve(d, o.range[i], at, i == 0 ? "destination" : "source", &r->p[i], err);
+	return rc != YT_OK ? rc : yt_check_overlap(c, at, &o, r->p, err);
 }
 
 static yt_status run(yt_stream *s, const yt_cmd *c, uint32_t at, const resolved *r, yt_error *err)
@@ -312,20 +311,22 @@ static yt_status run(yt_stream *s, const yt_cmd *c, uint32_t at, const resolved 
 	switch (c->op) {
 	case YT_OP_COPY:
 		if (c->dst.len != 0)
-			memcpy(r->dst, r->src[0], (size_t)c->dst.len);
+			memcpy(r->p[0], r->p[1], (size_t)c->dst.len);
 		return YT_OK;
 	case YT_OP_MEMSET:
 		if (c->dst.len != 0)
-			memset(r->dst, (int)c->value, (size_t)c->dst.len);
+			memset(r->p[0], (int)c->value, (size_t)c->dst.len);
 		return YT_OK;
 	case YT_OP_PREPROCESS:
 		plan = yt_plan_preprocess(&c->pre);
-		if (yt_cpu_preprocess(&plan, r->src, (float *)(void *)r->dst, &s->scratch) != 0)
+		if (yt_cpu_preprocess(&plan, (const uint8_t *const *)&r->p[1], (float *)(void *)r->p[0], &s->scratch) != 0)
 			return yt_fail(err, YT_E_OOM, "command %u: preprocess: no memory for row tables", at);
 		return YT_OK;
 	case YT_OP_REDUCE:
-		value = yt_cpu_reduce(c->value, (const float *)(const void *)r->src[0], c->src[0].len / 4);
-		memcpy(r->dst, &value, sizeof value);
+		value = yt_cpu_reduce(c->value == YT_REDUCE_MEAN ? YT_REDUCE_SUM : c->value, (const float *)(const void *)r->p[1], c->src[0].len / 4);
+		if (c->value == YT_REDUCE_MEAN)
+			value /= (float)(c->src[0].len / 4);
+		memcpy(r->p[0], &value, sizeof value);
 		return YT_OK;
 	default: /* YT_OP_RECORD; check() let no other pass */
 		pthread_mutex_lock(&s->dev->lock);
@@ -462,6 +463,7 @@ yt_status yt_cpu_get_api(uint32_t want_major, yt_api *out, uint32_t out_size, yt
 		.event_create = cpu_event_create,
 		.event_destroy = cpu_event_destroy,
 		.event_elapsed = cpu_event_elapsed,
+		.ops = CPU_OPS,
 	};
 	uint32_t size = out_size < sizeof api ? out_size : (uint32_t)sizeof api;
 

@@ -147,7 +147,7 @@ static void row_math(const row_args *a, float row_w, const uint16_t *restrict to
 		float p = (float)(top[i] & 255), q = (float)(top[i] >> 8);
 		float s = (float)(bottom[i] & 255), t = (float)(bottom[i] >> 8);
 		float y = yt_lerp(yt_lerp(p, q, luma_w[i]), yt_lerp(s, t, luma_w[i]), row_w);
-		yt_rgb c = yt_convert(m, y, u[i], v[i]);
+		yt_rgb c = yt_to_rgb(m, y, u[i], v[i]);
 
 		r[i] = c.r * s0 + b0;
 		g[i] = c.g * s1 + b1;

@@ -151,7 +151,7 @@ typedef struct yt_rgb {
 	float r, g, b;
 } yt_rgb;
 
-YT_FN yt_rgb yt_convert(yt_matrix m, float y, float u, float v)
+YT_FN yt_rgb yt_to_rgb(yt_matrix m, float y, float u, float v)
 {
 	float l = (y - m.y0) * m.yk;
 	yt_rgb c;
@@ -256,7 +256,7 @@ YT_FN yt_rgb yt_pre_pixel(const yt_pre_plan *k, const uint8_t *p0, const uint8_t
 		v = yt_lerp(yt_lerp((float)v0[a], (float)v0[b], cx.w), yt_lerp((float)v1[a], (float)v1[b], cx.w),
 			    cy.w);
 	}
-	return yt_convert(k->matrix, y, u, v);
+	return yt_to_rgb(k->matrix, y, u, v);
 }
 
 /* ---- reduction tree ----------------------------------------------------- */

@@ -46,9 +46,11 @@ struct yt_stream {
 	uint64_t scratch_bytes;
 };
 
+static const uint64_t cuda_ops =
+	1ull << YT_OP_COPY | 1ull << YT_OP_MEMSET | 1ull << YT_OP_PREPROCESS | 1ull << YT_OP_REDUCE | 1ull << YT_OP_RECORD;
+
 struct resolved {
-	uint8_t *dst;
-	const uint8_t *src[3];
+	uint8_t *p[YT_MAX_OPERANDS]; // as yt_operands: destination, sources
 	cudaEvent_t event;
 };
 
@@ -472,6 +474,10 @@ static yt_status resolve(yt_device *d, const yt_range *r, uint32_t at, const cha
 {
 	yt_slot *b;
 
+	if (r->buf == 0 && r->len == 0) {
+		*out = NULL;
+		return YT_OK;
+	}
 	if (r->buf == 0)
 		return yt_fail(err, YT_E_NOT_SUPPORTED,
 			       "command %u: %s: host memory without a buffer: the CUDA backend takes pinned or mapped buffers", at,
@@ -490,12 +496,12 @@ static yt_status resolve(yt_device *d, const yt_range *r, uint32_t at, const cha
 
 static yt_status check(yt_device *d, const yt_cmd *c, uint32_t at, resolved *r, yt_error *err)
 {
-	uintptr_t src[3] = {0, 0, 0};
-	uint8_t *p = NULL;
 	yt_slot *event;
 	yt_status rc = yt_check_cmd(c, at, err);
 
 	*r = {};
+	if (rc == YT_OK)
+		rc = yt_check_there(c, at, cuda_ops, "CUDA", err);
 	if (rc != YT_OK)
 		return rc;
 	if (c->op == YT_OP_RECORD) {
@@ -506,13 +512,10 @@ static yt_status check(yt_device *d, const yt_cmd *c, uint32_t at, resolved *r, 
 		r->event = (cudaEvent_t)event->host;
 		return YT_OK;
 	}
-	rc = resolve(d, &c->dst, at, "destination", &r->dst, err);
-	for (uint32_t i = 0; rc == YT_OK && i < yt_plane_count(c); i++) {
-		rc = resolve(d, &c->src[i], at, "source", &p, err);
-		r->src[i] = p;
-		src[i] = (uintptr_t)p;
-	}
-	return rc != YT_OK ? rc : yt_check_overlap(c, at, (uintptr_t)r->dst, src, err);
+	yt_operands o = yt_operands_of(c);
+	for (uint32_t i = 0; rc == YT_OK && i < o.n; i++)
+		rc = resolve(d, o.range[i], at, i == 0 ? "destination" : "source", &r->p[i], err);
+	return rc != YT_OK ? rc : yt_check_overlap(c, at, &o, r->p, err);
 }
 
 // Room for the partial results of the largest reduction of the list. The old
@@ -555,7 +558,7 @@ static yt_status grow_scratch(yt_stream *s, const yt_cmd *cmds, uint32_t n, yt_e
 // that it does all or nothing.
 static yt_status hold_buffers(yt_stream *s, const yt_cmd *cmds, uint32_t n, yt_error *err)
 {
-	uint32_t need = s->pending_n + 4 * n, cap = s->pending_cap;
+	uint32_t need = s->pending_n + YT_MAX_OPERANDS * n, cap = s->pending_cap;
 
 	if (need > cap) {
 		while (cap < need)
@@ -567,8 +570,10 @@ static yt_status hold_buffers(yt_stream *s, const yt_cmd *cmds, uint32_t n, yt_e
 		s->pending_cap = cap;
 	}
 	for (uint32_t i = 0; i < n; i++) {
-		for (uint32_t j = 0; j < yt_plane_count(&cmds[i]) + 1; j++) {
-			uint64_t id = j == 0 ? cmds[i].dst.buf : cmds[i].src[j - 1].buf;
+		yt_operands o = yt_operands_of(&cmds[i]);
+
+		for (uint32_t j = 0; j < o.n; j++) {
+			uint64_t id = o.range[j]->buf;
 			yt_slot *b = yt_table_get(&s->dev->table, id, YT_SLOT_BUFFER);
 
 			if (b != NULL) {
@@ -591,21 +596,21 @@ static cudaError_t run(yt_stream *s, const yt_cmd *c, const resolved *r)
 		if (c->dst.len == 0)
 			return cudaSuccess;
 		// Between device memories our kernel; across the bus the copy engine.
-		e = cudaPointerGetAttributes(&a, r->dst);
+		e = cudaPointerGetAttributes(&a, r->p[0]);
 		if (e == cudaSuccess)
-			e = cudaPointerGetAttributes(&b, r->src[0]);
+			e = cudaPointerGetAttributes(&b, r->p[1]);
 		if (e != cudaSuccess)
 			return e;
-		if (a.type == cudaMemoryTypeDevice && b.type == cudaMemoryTypeDevice && yt_copy_fits(r->dst, r->src[0]))
-			return yt_launch_copy(r->dst, r->src[0], c->dst.len, s->handle);
-		return cudaMemcpyAsync(r->dst, r->src[0], c->dst.len, cudaMemcpyDefault, s->handle);
+		if (a.type == cudaMemoryTypeDevice && b.type == cudaMemoryTypeDevice && yt_copy_fits(r->p[0], r->p[1]))
+			return yt_launch_copy(r->p[0], r->p[1], c->dst.len, s->handle);
+		return cudaMemcpyAsync(r->p[0], r->p[1], c->dst.len, cudaMemcpyDefault, s->handle);
 	}
 	case YT_OP_MEMSET:
-		return c->dst.len == 0 ? cudaSuccess : cudaMemsetAsync(r->dst, (int)c->value, c->dst.len, s->handle);
+		return c->dst.len == 0 ? cudaSuccess : cudaMemsetAsync(r->p[0], (int)c->value, c->dst.len, s->handle);
 	case YT_OP_PREPROCESS:
-		return yt_launch_preprocess(yt_plan_preprocess(&c->pre), r->src, (float *)r->dst, s->handle);
+		return yt_launch_preprocess(yt_plan_preprocess(&c->pre), (const uint8_t *const *)&r->p[1], (float *)r->p[0], s->handle);
 	case YT_OP_REDUCE:
-		return yt_launch_reduce(c->value, (const float *)r->src[0], c->src[0].len / 4, (float *)r->dst, s->scratch,
+		return yt_launch_reduce(c->value, (const float *)r->p[1], c->src[0].len / 4, (float *)r->p[0], s->scratch,
 					s->handle);
 	default: // YT_OP_RECORD; check() let no other pass
 		return cudaEventRecord(r->event, s->handle);
@@ -794,6 +799,7 @@ extern "C" __attribute__((visibility("default"))) yt_status yt_get_api(uint32_t 
 	api.event_create = cuda_event_create;
 	api.event_destroy = cuda_event_destroy;
 	api.event_elapsed = cuda_event_elapsed;
+	api.ops = cuda_ops;
 	memcpy(out, &api, size);
 	return yt_ok(err);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// reduce.cu - sum, minimum or maximum of n floats in the tree of yt_math.h.
+// reduce.cu - sum, mean, minimum or maximum of n floats in the tree of yt_math.h.
 //
 // Reads 4n bytes, n operations; each level after the first has 1/16384 of the
 // elements. Deterministic: the tree is fixed by n, there are no atomics. A block
@@ -10,7 +10,7 @@
 
 template <uint32_t op>
 static __global__ void __launch_bounds__(YT_REDUCE_THREADS)
-	reduce_kernel(const float *x, uint64_t n, float *out, bool wide)
+	reduce_kernel(const float *x, uint64_t n, float *out, bool wide, float divide)
 {
 	__shared__ alignas(16) float lanes[YT_REDUCE_LANES];
 	uint32_t t = threadIdx.x;
@@ -22,7 +22,7 @@ static __global__ void __launch_bounds__(YT_REDUCE_THREADS)
 		yt_reduce_fold(op, half, t, lanes);
 	}
 	if (t == 0) // wrote lanes[0] itself, in the last fold
-		out[blockIdx.x] = lanes[0];
+		out[blockIdx.x] = divide != 0 ? lanes[0] / divide : lanes[0];
 }
 
 static uint64_t chunks(uint64_t n)
@@ -41,19 +41,25 @@ uint64_t yt_reduce_scratch(uint64_t n)
 
 cudaError_t yt_launch_reduce(uint32_t op, const float *x, uint64_t n, float *out, float *scratch, cudaStream_t stream)
 {
+	float total = (float)n;
+
 	for (;;) {
 		uint64_t blocks = chunks(n);
 		float *to = blocks == 1 ? out : scratch;
 		bool wide = yt_aligned16(x);
+		float divide = op == YT_REDUCE_MEAN && blocks == 1 ? total : 0;
 
 		if (blocks > 0x7fffffff)
 			return cudaErrorInvalidValue;
-		if (op == YT_REDUCE_SUM)
-			reduce_kernel<YT_REDUCE_SUM><<<(unsigned)blocks, YT_REDUCE_THREADS, 0, stream>>>(x, n, to, wide);
+		if (op == YT_REDUCE_SUM || op == YT_REDUCE_MEAN)
+			reduce_kernel<YT_REDUCE_SUM>
+				<<<(unsigned)blocks, YT_REDUCE_THREADS, 0, stream>>>(x, n, to, wide, divide);
 		else if (op == YT_REDUCE_MIN)
-			reduce_kernel<YT_REDUCE_MIN><<<(unsigned)blocks, YT_REDUCE_THREADS, 0, stream>>>(x, n, to, wide);
+			reduce_kernel<YT_REDUCE_MIN>
+				<<<(unsigned)blocks, YT_REDUCE_THREADS, 0, stream>>>(x, n, to, wide, divide);
 		else
-			reduce_kernel<YT_REDUCE_MAX><<<(unsigned)blocks, YT_REDUCE_THREADS, 0, stream>>>(x, n, to, wide);
+			reduce_kernel<YT_REDUCE_MAX>
+				<<<(unsigned)blocks, YT_REDUCE_THREADS, 0, stream>>>(x, n, to, wide, divide);
 		cudaError_t rc = cudaGetLastError();
 		if (rc != cudaSuccess || blocks == 1)
 			return rc;
