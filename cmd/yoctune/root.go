@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/yoctune/yoctune/compiler/sandbox"
+	"github.com/yoctune/yoctune/internal/sticky"
 )
 
 // Exit codes.
@@ -40,11 +41,15 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if sandbox.Asked(args) {
 		return sandbox.Serve(os.Stdin, stdout)
 	}
+	out := sticky.NewWriter(stdout)
 	root := newRootCommand()
 	root.SetArgs(args)
-	root.SetOut(stdout)
+	root.SetOut(out)
 	root.SetErr(stderr)
 	cmd, err := root.ExecuteContextC(ctx)
+	if lost := out.Lost(err); lost != nil {
+		err = fmt.Errorf("the output is not whole: %w", lost)
+	}
 	var usage usageError
 	switch {
 	case err == nil:

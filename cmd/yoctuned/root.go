@@ -7,6 +7,8 @@ import (
 	"io"
 
 	"github.com/spf13/cobra"
+
+	"github.com/yoctune/yoctune/internal/sticky"
 )
 
 // commands lists the subcommands. A new one is a file with a constructor, and a
@@ -101,9 +103,10 @@ Exit codes: 0 done, the answer is yes · 1 the request is wrong or failed ·
 
 // run is the program; it returns the exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	out := sticky.NewWriter(stdout)
 	root := newRootCommand()
 	root.SetArgs(args)
-	root.SetOut(stdout)
+	root.SetOut(out)
 	root.SetErr(stderr)
 	// Whatever fails before a command starts is the command line's fault.
 	started := false
@@ -115,6 +118,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return nil
 	}
 	cmd, err := root.ExecuteContextC(ctx)
+	if lost := out.Lost(err); lost != nil {
+		err = fmt.Errorf("the output is not whole: %w", lost)
+	}
 	if err == nil {
 		return exitYes
 	}
