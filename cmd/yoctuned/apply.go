@@ -72,7 +72,7 @@ board, or the originals cannot be journalled: nothing was written · 2 usage ·
 				return err
 			}
 			// A plan that was obeyed once is the oldest that will be from now on.
-			confirmErr := planfile.Confirm(dev, file.Plan)
+			confirmErr := planfile.ProveBoot(dev, file.Plan)
 			quiet, _ := cmd.Flags().GetBool("quiet")
 			answer := report{"apply", results, file.Origins, quiet}.write(cmd.OutOrStdout(), g.Format)
 			if confirmErr != nil {
@@ -96,7 +96,7 @@ board, or the originals cannot be journalled: nothing was written · 2 usage ·
 // planFlags are those of the commands that take a plan.
 func planFlags(cmd *cobra.Command) {
 	cmd.Flags().String("origins", "", "`FILE` that maps settings to lines of the configuration; default: beside the plan")
-	cmd.Flags().Bool("any-board", false, "obey a plan that was made for another board, or on a machine that does not say what it is")
+	cmd.Flags().Bool("any-board", false, "obey a plan that was made for another board or L4T, or on a machine that does not say what it is")
 	cmd.Flags().BoolP("quiet", "q", false, "text: show only settings that are not ok")
 }
 
@@ -116,7 +116,7 @@ func openPlan(cmd *cobra.Command, args []string) (*device.Root, *planfile.File, 
 		return nil, nil, err
 	}
 	if anyBoard, _ := cmd.Flags().GetBool("any-board"); !anyBoard {
-		if err := planfile.CheckBoard(file.Plan, device.Identify(dev)); err != nil {
+		if err := planfile.CheckDevice(file.Plan, device.Identify(dev)); err != nil {
 			return nil, nil, err
 		}
 	}

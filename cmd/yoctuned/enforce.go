@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -13,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
+	"github.com/yoctune/yoctune/runtime/device"
 	"github.com/yoctune/yoctune/runtime/enforce"
 	"github.com/yoctune/yoctune/runtime/knob"
 	"github.com/yoctune/yoctune/runtime/notify"
@@ -38,6 +40,11 @@ reported from then on, "report" is never written. A node that is changed a fourt
 time in a minute is contested: it is left alone, with an alarm that names who
 insists, until it is found as wanted or was quiet for ten minutes. A frequency
 that heat holds down is not fought.
+
+A plan is proven when it has been in force for a minute: from then on plans with
+a lower serial are refused. One that was put into force at three boots and never
+got there is not used again, as it may be what ends them, until it is applied by
+hand.
 
 It ends with SIGTERM. The settings stay, unless the plan says rollback: on-stop.
 Run by systemd it reports that it is ready, how it is doing, and that it lives.
@@ -66,6 +73,14 @@ and some settings could not be rolled back.`,
 			if err := refuseTried(dev, file.Plan); err != nil {
 				return err
 			}
+			log := &enforceLog{w: cmd.OutOrStdout(), json: globalFlags(cmd).Format == "json", file: file}
+			boot := device.Identify(dev).BootID
+			if err := planfile.BeginBoot(dev, boot, file.Plan); errors.Is(err, planfile.ErrUnproven) {
+				return err
+			} else if err != nil {
+				// Not to be tuned at all is worse than not to be counted.
+				log.Problem(err)
+			}
 			systemd, err := notify.Connect(os.Getenv, os.Getpid())
 			if err != nil {
 				return err
@@ -73,26 +88,30 @@ and some settings could not be rolled back.`,
 			defer systemd.Close()
 			ctx, stop := signal.NotifyContext(cmd.Context(), unix.SIGTERM, unix.SIGINT)
 			defer stop()
-			log := &enforceLog{w: cmd.OutOrStdout(), json: globalFlags(cmd).Format == "json", file: file,
-				confirm: func() error { return planfile.Confirm(dev, file.Plan) }}
-			if err := watch.Run(ctx, watch.Settings{Root: dev, File: file, Enforce: enforce.DefaultOptions(), Systemd: systemd, Report: log}); err != nil {
+			err = watch.Run(ctx, watch.Settings{
+				Root: dev, File: file, Enforce: enforce.DefaultOptions(), Systemd: systemd, Report: log,
+				ProveAfter: planfile.ProveAfter, Prove: func() error { return planfile.ProveBoot(dev, file.Plan) },
+			})
+			if err != nil {
 				return err
+			}
+			if err := planfile.EndBoot(dev, boot, file.Plan); err != nil {
+				log.Problem(err)
 			}
 			return log.end()
 		},
 	}
 	cmd.Flags().String("origins", "", "`FILE` that maps settings to lines of the configuration; default: beside the plan")
-	cmd.Flags().Bool("any-board", false, "obey a plan that was made for another board, or on a machine that does not say what it is")
+	cmd.Flags().Bool("any-board", false, "obey a plan that was made for another board or L4T, or on a machine that does not say what it is")
 	return cmd
 }
 
 // enforceLog writes one line for each thing that happens.
 type enforceLog struct {
-	w       io.Writer
-	json    bool
-	file    *planfile.File
-	confirm func() error
-	failed  bool // something could not be rolled back
+	w      io.Writer
+	json   bool
+	file   *planfile.File
+	failed bool // something could not be rolled back
 }
 
 // line writes one line at once: nobody waits for a buffer to fill.
@@ -107,9 +126,6 @@ func (l *enforceLog) line(v any, format string, args ...any) {
 }
 
 func (l *enforceLog) Applied(results []enforce.Result) {
-	if err := l.confirm(); err != nil {
-		l.Problem(err)
-	}
 	r := report{"applied", results, l.file.Origins, true}
 	if l.json {
 		// The caller's buffer is the kernel's pipe; errors are as above.

@@ -86,7 +86,7 @@ func runPipeline(cmd *cobra.Command, args []string, o pipeline.Options, check bo
 	// A pipeline changes nothing on the device, so another board's plan may be
 	// tried anywhere; on a module that knows better, say so.
 	if id := device.Identify(dev); len(id.Compatible) > 0 {
-		if err := planfile.CheckBoard(file.Plan, id); errors.Is(err, planfile.ErrBoard) {
+		if err := planfile.CheckDevice(file.Plan, id); errors.Is(err, planfile.ErrBoard) {
 			fmt.Fprintf(stderr, "yoctuned: warning: the plan is for %s, this machine is %s\n",
 				printable(file.Plan.Board), printable(strings.Join(id.Compatible, " ")))
 		}

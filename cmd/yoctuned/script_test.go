@@ -12,10 +12,10 @@ import (
 	"testing"
 	"time"
 
-	"aead.dev/minisign"
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/spf13/cobra"
 
+	"github.com/yoctune/yoctune/internal/signature"
 	"github.com/yoctune/yoctune/runtime/device"
 	"github.com/yoctune/yoctune/runtime/device/devicetest"
 	"github.com/yoctune/yoctune/schema/plan"
@@ -29,6 +29,7 @@ func TestMain(m *testing.M) {
 //
 //	synthtree BOARD DIR     make a device tree
 //	seal FILE...            complete plans: defaults and digest
+//	digest PLAN FILE TEXT   write TEXT, with the plan's digest for DIGEST
 //	flash PLAN DIR          make the tree what an image with the plan's layer would be
 //	sign FILE DIR           sign a file, and install the key below DIR
 //	exits CODE COMMAND...   run a command that must end with that code
@@ -39,7 +40,7 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"synthtree": cmdSynthtree, "seal": cmdSeal, "flash": cmdFlash, "sign": cmdSign, "exits": cmdExits, "hold": cmdHold, "awaits": cmdAwaits, "quiet": cmdQuiet,
+			"synthtree": cmdSynthtree, "seal": cmdSeal, "digest": cmdDigest, "flash": cmdFlash, "sign": cmdSign, "exits": cmdExits, "hold": cmdHold, "awaits": cmdAwaits, "quiet": cmdQuiet,
 		},
 	})
 }
@@ -72,6 +73,12 @@ func cmdSeal(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
+func cmdDigest(ts *testscript.TestScript, _ bool, args []string) {
+	p, err := plan.Decode(strings.NewReader(ts.ReadFile(args[0])))
+	ts.Check(err)
+	ts.Check(os.WriteFile(ts.MkAbs(args[1]), []byte(strings.ReplaceAll(args[2], "DIGEST", p.Digest)), 0o644))
+}
+
 func cmdFlash(ts *testscript.TestScript, _ bool, args []string) {
 	p, err := plan.Decode(strings.NewReader(ts.ReadFile(args[0])))
 	ts.Check(err)
@@ -79,14 +86,12 @@ func cmdFlash(ts *testscript.TestScript, _ bool, args []string) {
 }
 
 func cmdSign(ts *testscript.TestScript, _ bool, args []string) {
-	pub, priv, err := minisign.GenerateKey(nil)
-	ts.Check(err)
-	text, err := pub.MarshalText()
+	key, err := signature.Generate()
 	ts.Check(err)
 	keys := ts.MkAbs(filepath.Join(args[1], "etc/yoctune/keys"))
 	ts.Check(os.MkdirAll(keys, 0o755))
-	ts.Check(os.WriteFile(filepath.Join(keys, "fleet.pub"), text, 0o644))
-	ts.Check(os.WriteFile(ts.MkAbs(args[0]+".minisig"), minisign.Sign(priv, []byte(ts.ReadFile(args[0]))), 0o644))
+	ts.Check(os.WriteFile(filepath.Join(keys, "fleet.pub"), key.Public().File(), 0o644))
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]+".minisig"), key.Sign([]byte(ts.ReadFile(args[0])), ""), 0o644))
 }
 
 func cmdExits(ts *testscript.TestScript, _ bool, args []string) {

@@ -24,12 +24,14 @@ type deviceStatus struct {
 	Digest       string           `json:"digest,omitempty"`
 	Refused      string           `json:"refused,omitempty"` // why the plan would not be obeyed
 	Signature    string           `json:"signature"`
-	Confirmed    map[string]int64 `json:"confirmed"`  // serial by layer/target
-	Applied      *journal.Plan    `json:"applied"`    // since boot, null when none was
-	Journalled   int              `json:"journalled"` // originals that rollback would restore
+	Signer       string           `json:"signer,omitempty"` // id of the installed key that signed the plan
+	Confirmed    map[string]int64 `json:"confirmed"`        // serial by layer/target
+	Applied      *journal.Plan    `json:"applied"`          // since boot, null when none was
+	Journalled   int              `json:"journalled"`       // originals that rollback would restore
 	JournalError string           `json:"journal_error,omitempty"`
 	Holder       string           `json:"holder,omitempty"` // who is changing the device now
 	Trial        *planfile.Trial  `json:"trial"`            // null: no plan is tried, or was and was confirmed
+	Boot         *planfile.Boot   `json:"boot"`             // null: no plan was put into force by itself
 	Watch        *watch.State     `json:"watch"`            // drift since boot; null: nobody has watched
 	WatchError   string           `json:"watch_error,omitempty"`
 }
@@ -91,8 +93,9 @@ func readStatus(dev *device.Root, src planfile.Source) deviceStatus {
 	file, err := planfile.Load(dev, src)
 	if err == nil {
 		p := file.Plan
+		s.Signer = file.Signer
 		s.Plan, s.Board, s.Target, s.Serial, s.Digest = file.Path, p.Board, p.Target, p.Serial, p.Digest
-		if err = planfile.CheckBoard(p, id); err == nil {
+		if err = planfile.CheckDevice(p, id); err == nil {
 			err = planfile.CheckSerial(dev, p)
 		}
 	}
@@ -112,6 +115,9 @@ func readStatus(dev *device.Root, src planfile.Source) deviceStatus {
 	}
 	if s.Trial, err = planfile.ReadTrial(dev); err != nil && s.Refused == "" {
 		s.Refused = err.Error()
+	}
+	if s.Boot, err = planfile.ReadBoot(dev); err != nil {
+		s.Boot = nil // is replaced at the next boot
 	}
 	if h := dev.Holder(); h != nil {
 		s.Holder = fmt.Sprintf("pid %d (%s)", h.PID, h.Command)
@@ -149,7 +155,11 @@ func (s deviceStatus) text(w io.Writer) error {
 	if s.Refused != "" {
 		row("refused", s.Refused)
 	}
-	row("signatures", s.Signature)
+	rule := s.Signature
+	if s.Signer != "" {
+		rule += "; the plan is signed by " + s.Signer
+	}
+	row("signatures", rule)
 	switch {
 	case s.JournalError != "":
 		row("since boot", s.JournalError)
@@ -164,6 +174,9 @@ func (s deviceStatus) text(w io.Writer) error {
 			state = "never confirmed: not used at boot"
 		}
 		row("trial", fmt.Sprintf("%s serial %d, %s", s.Trial.Target, s.Trial.Serial, state))
+	}
+	if b := s.Boot; b != nil && !b.Proven && len(b.Boots) > 0 {
+		row("boots", fmt.Sprintf("serial %d was put into force at %d of %d, and has not lasted %s", b.Serial, len(b.Boots), planfile.MaxBoots, planfile.ProveAfter))
 	}
 	s.watched(row)
 	busy := s.Holder

@@ -50,8 +50,8 @@ Exit codes: 0 confirmed · 1 no plan is being tried, or its time was over · 2 u
 			case t.Over(boottime()):
 				return fmt.Errorf("confirm: %w: its time was over, and it is being reverted", planfile.ErrNoTrial)
 			}
-			p := &plan.Plan{Layer: t.Layer, Target: t.Target, Serial: t.Serial}
-			if err := errors.Join(planfile.Confirm(dev, p), planfile.ForgetTrial(dev), enforce.Keep(dev)); err != nil {
+			p := &plan.Plan{Layer: t.Layer, Target: t.Target, Serial: t.Serial, Digest: t.Digest}
+			if err := errors.Join(planfile.ProveBoot(dev, p), planfile.ForgetTrial(dev), enforce.Keep(dev)); err != nil {
 				return err
 			}
 			if globalFlags(cmd).Format == "json" {

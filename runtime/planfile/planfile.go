@@ -14,8 +14,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"aead.dev/minisign"
-
+	"github.com/yoctune/yoctune/internal/signature"
 	"github.com/yoctune/yoctune/runtime/device"
 	"github.com/yoctune/yoctune/schema/facts/board"
 	"github.com/yoctune/yoctune/schema/plan"
@@ -34,6 +33,7 @@ var (
 	ErrMissing   = errors.New("no plan")
 	ErrSignature = errors.New("plan is not signed by a key of this device")
 	ErrBoard     = errors.New("plan is for another board")
+	ErrL4T       = errors.New("plan is for another L4T")
 	ErrSerial    = errors.New("plan is older than the one confirmed on this device")
 )
 
@@ -43,6 +43,7 @@ type File struct {
 	Origins plan.Origins // nil when there is no sidecar
 	Path    string       // as it is shown to the user
 	Signed  bool         // by a key of the device; false only where none is installed
+	Signer  string       // that key's id
 }
 
 // Source is where a plan comes from.
@@ -65,9 +66,10 @@ func Load(dev device.FS, src Source) (*File, error) {
 		return nil, fmt.Errorf("read plan: %w", err)
 	}
 	f := &File{Path: name}
-	if f.Signed, err = verify(dev, data, func() ([]byte, error) { return read(name+".minisig", device.PageSize) }); err != nil {
+	if f.Signer, err = verify(dev, data, func() ([]byte, error) { return read(name+signature.Extension, signature.MaxSize) }); err != nil {
 		return nil, fmt.Errorf("read plan: %s: %w", name, err)
 	}
+	f.Signed = f.Signer != ""
 	if f.Plan, err = plan.Decode(bytes.NewReader(data)); err != nil {
 		return nil, fmt.Errorf("read plan: %s: %w", name, err)
 	}
@@ -91,48 +93,47 @@ func hostFile(name string, limit int) ([]byte, error) {
 	return b, err
 }
 
-// verify reports whether data is signed by an installed key. Without any key
-// every plan is taken; with one, only signed ones.
-func verify(dev device.FS, data []byte, signature func() ([]byte, error)) (bool, error) {
+// verify returns the id of the installed key that signed data. Without any key
+// every plan is taken, signed by nobody; with one, only signed ones.
+func verify(dev device.FS, data []byte, sidecar func() ([]byte, error)) (string, error) {
 	keys, err := Keys(dev)
 	if err != nil || len(keys) == 0 {
-		return false, err
+		return "", err
 	}
-	sig, err := signature()
+	sig, err := sidecar()
 	if errors.Is(err, fs.ErrNotExist) {
-		return false, fmt.Errorf("%w: %s holds a key and the plan has no .minisig beside it; sign it with `minisign -S`, or remove the key", ErrSignature, KeyDir)
+		return "", fmt.Errorf("%w: %s holds a key and the plan has no .minisig beside it; sign it with `minisign -S`, or remove the key", ErrSignature, KeyDir)
 	} else if err != nil {
-		return false, fmt.Errorf("read signature: %w", err)
+		return "", fmt.Errorf("read signature: %w", err)
 	}
-	for _, k := range keys {
-		if minisign.Verify(k, data, sig) {
-			return true, nil
-		}
+	signer, err := signature.Verify(keys, data, sig)
+	if err != nil {
+		return "", fmt.Errorf("%w: %w", ErrSignature, err)
 	}
-	return false, fmt.Errorf("%w: the signature was not made over this file by any of the %d keys in %s", ErrSignature, len(keys), KeyDir)
+	return signer.KeyID, nil
 }
 
 // Keys returns the public keys the device trusts. A file that is not a key is an
 // error: ignoring it could mean taking unsigned plans.
-func Keys(dev device.FS) ([]minisign.PublicKey, error) {
+func Keys(dev device.FS) ([]signature.Key, error) {
 	names, err := dev.List(KeyDir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	} else if err != nil {
 		return nil, fmt.Errorf("read keys: %w", err)
 	}
-	var keys []minisign.PublicKey
+	var keys []signature.Key
 	for _, name := range names {
 		if !strings.HasSuffix(name, ".pub") {
 			continue
 		}
-		b, err := dev.ReadFile(KeyDir+"/"+name, device.PageSize)
+		b, err := dev.ReadFile(KeyDir+"/"+name, signature.MaxSize)
 		if err != nil {
 			return nil, fmt.Errorf("read keys: %w", err)
 		}
-		var k minisign.PublicKey
-		if err := k.UnmarshalText(bytes.TrimSpace(b)); err != nil {
-			return nil, fmt.Errorf("read keys: %s/%s is not a minisign public key: %w", KeyDir, name, err)
+		k, err := signature.ParseKey(b)
+		if err != nil {
+			return nil, fmt.Errorf("read keys: %s/%s: %w", KeyDir, name, err)
 		}
 		keys = append(keys, k)
 	}
@@ -165,9 +166,28 @@ func sidecar(planName string) string {
 	return strings.TrimSuffix(planName, filepath.Ext(planName)) + ".origins.json"
 }
 
-// CheckBoard refuses a plan made for another board than the device says it is.
-func CheckBoard(p *plan.Plan, id device.Identity) error {
-	const override = "; to obey it all the same, say --any-board"
+const override = "; to obey it all the same, say --any-board"
+
+// CheckDevice refuses a plan made for another board or another major version of
+// L4T than the device says it has.
+func CheckDevice(p *plan.Plan, id device.Identity) error {
+	if err := checkBoard(p, id); err != nil {
+		return err
+	}
+	// An image without the release's file says nothing, which is no reason to
+	// refuse. Nodes and power modes change from one major version to the next.
+	if p.L4T != "" && id.L4T != "" && major(p.L4T) != major(id.L4T) {
+		return fmt.Errorf("%w: it is for %s, and this machine runs %s%s", ErrL4T, p.L4T, id.L4T, override)
+	}
+	return nil
+}
+
+func major(version string) string {
+	first, _, _ := strings.Cut(version, ".")
+	return first
+}
+
+func checkBoard(p *plan.Plan, id device.Identity) error {
 	switch {
 	case p.Board == "" || p.Board == "generic":
 		return nil

@@ -9,8 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"aead.dev/minisign"
-
+	"github.com/yoctune/yoctune/internal/signature"
 	"github.com/yoctune/yoctune/runtime/device"
 	"github.com/yoctune/yoctune/runtime/planfile"
 	"github.com/yoctune/yoctune/schema/plan"
@@ -49,17 +48,13 @@ func encoded(t *testing.T, serial int64) []byte {
 	return b
 }
 
-func key(t *testing.T) (public []byte, private minisign.PrivateKey) {
+func key(t *testing.T) (public []byte, private signature.Secret) {
 	t.Helper()
-	pub, priv, err := minisign.GenerateKey(nil)
+	k, err := signature.Generate()
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := pub.MarshalText()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return text, priv
+	return k.Public().File(), k
 }
 
 func TestTheInstalledPlanAndItsOriginsAreFoundBelowTheRoot(t *testing.T) {
@@ -134,7 +129,7 @@ func TestWithAKeyOnlySignedPlansAreTaken(t *testing.T) {
 	otherPub, other := key(t)
 	put(t, dir+planfile.Installed, data)
 	load := func() (*planfile.File, error) { return planfile.Load(dev, planfile.Source{}) }
-	signature := dir + planfile.Installed + ".minisig"
+	sidecar := dir + planfile.Installed + signature.Extension
 
 	put(t, dir+planfile.KeyDir+"/README", []byte("not a key, and not named like one"))
 	if f, err := load(); err != nil || f.Signed {
@@ -144,11 +139,11 @@ func TestWithAKeyOnlySignedPlansAreTaken(t *testing.T) {
 	if _, err := load(); !errors.Is(err, planfile.ErrSignature) {
 		t.Errorf("unsigned: %v", err)
 	}
-	put(t, signature, minisign.Sign(priv, data))
-	if f, err := load(); err != nil || !f.Signed {
+	put(t, sidecar, priv.Sign(data, ""))
+	if f, err := load(); err != nil || !f.Signed || f.Signer != priv.Public().ID() {
 		t.Errorf("signed: %+v, %v", f, err)
 	}
-	put(t, signature, minisign.Sign(other, data))
+	put(t, sidecar, other.Sign(data, ""))
 	if _, err := load(); !errors.Is(err, planfile.ErrSignature) {
 		t.Errorf("signed by a stranger: %v", err)
 	}
@@ -156,15 +151,15 @@ func TestWithAKeyOnlySignedPlansAreTaken(t *testing.T) {
 	if f, err := load(); err != nil || !f.Signed {
 		t.Errorf("signed by the second key: %+v, %v", f, err)
 	}
-	put(t, signature, minisign.Sign(priv, encoded(t, 4)))
+	put(t, sidecar, priv.Sign(encoded(t, 4), ""))
 	if _, err := load(); !errors.Is(err, planfile.ErrSignature) {
 		t.Errorf("signature of another plan: %v", err)
 	}
-	put(t, signature, []byte("rubbish"))
+	put(t, sidecar, []byte("rubbish"))
 	if _, err := load(); !errors.Is(err, planfile.ErrSignature) {
 		t.Errorf("no signature at all: %v", err)
 	}
-	put(t, signature, minisign.Sign(priv, data))
+	put(t, sidecar, priv.Sign(data, ""))
 	put(t, dir+planfile.KeyDir+"/broken.pub", []byte("RWQ"))
 	if _, err := load(); err == nil {
 		t.Error("a key that cannot be read is ignored")
@@ -190,7 +185,7 @@ func TestAPlanIsObeyedOnlyOnItsBoard(t *testing.T) {
 		{"agx-xavier", nano, false},
 		{"no-such-board", nano, false},
 	} {
-		err := planfile.CheckBoard(&plan.Plan{Board: c.board}, c.on)
+		err := planfile.CheckDevice(&plan.Plan{Board: c.board}, c.on)
 		if (err == nil) != c.ok || err != nil && (!errors.Is(err, planfile.ErrBoard) || !strings.Contains(err.Error(), "--any-board")) {
 			t.Errorf("%q on %q: %v", c.board, c.on.Compatible, err)
 		}
@@ -271,5 +266,23 @@ func TestADamagedTrialSaysWhatToDo(t *testing.T) {
 	}
 	if _, err := planfile.ReadTrial(dev); err == nil || !strings.Contains(err.Error(), "remove the file") {
 		t.Errorf("%v", err)
+	}
+}
+
+func TestAPlanIsObeyedOnlyOnItsL4T(t *testing.T) {
+	for _, c := range []struct {
+		plan, device string
+		ok           bool
+	}{
+		{"36.5.0", "36.4.0", true},
+		{"36.5.0", "35.6.0", false},
+		{"36.5.0", "", true}, // an image that does not say
+		{"", "36.4.0", true},
+		{"39.2.0", "36.5.0", false},
+	} {
+		err := planfile.CheckDevice(&plan.Plan{Board: "generic", L4T: c.plan}, device.Identity{L4T: c.device})
+		if (err == nil) != c.ok || err != nil && !errors.Is(err, planfile.ErrL4T) {
+			t.Errorf("%s on %s: %v", c.plan, c.device, err)
+		}
 	}
 }

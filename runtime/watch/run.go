@@ -43,6 +43,10 @@ type Settings struct {
 	Enforce enforce.Options
 	Systemd *notify.Systemd
 	Report  Reporter
+
+	// Prove is called once, when the plan has been kept for ProveAfter; nil: never.
+	Prove      func() error
+	ProveAfter time.Duration
 }
 
 // Run applies the plan and keeps it true until ctx is done. The caller holds the
@@ -79,6 +83,9 @@ func Run(ctx context.Context, s Settings) (err error) {
 	s.Report.Applied(results)
 	d.tell(notify.Ready, notify.Status(summary(results)))
 	d.begin()
+	if s.Prove != nil {
+		d.proveAt = boottime() + s.ProveAfter
+	}
 	if d.server, err = listen(s.Root); err != nil {
 		s.Report.Problem(fmt.Errorf("no leases: %w", err))
 	} else {
@@ -121,6 +128,7 @@ type daemon struct {
 	server  *server
 
 	aliveAt   time.Duration // when systemd is told that this process lives
+	proveAt   time.Duration // when the plan has lasted; 0: it has, or nobody asks
 	uncoverAt time.Duration // when the settings of ended leases go; 0: nothing to go
 }
 
@@ -216,6 +224,9 @@ func (d *daemon) step() error {
 	if d.uncoverAt > 0 {
 		next = min(next, d.uncoverAt)
 	}
+	if d.proveAt > 0 {
+		next = min(next, d.proveAt)
+	}
 	if d.Systemd.Watchdog > 0 {
 		next = min(next, d.aliveAt)
 	}
@@ -232,6 +243,12 @@ func (d *daemon) step() error {
 	}
 	if d.uncoverAt > 0 && now >= d.uncoverAt {
 		d.uncover()
+	}
+	if d.proveAt > 0 && now >= d.proveAt {
+		d.proveAt = 0
+		if err := d.Prove(); err != nil {
+			d.Report.Problem(err)
+		}
 	}
 	if err := d.keeper.Tick(now); err != nil {
 		d.Report.Problem(err)

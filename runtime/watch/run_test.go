@@ -458,3 +458,34 @@ func TestARealBurstEndsInAnAlarmAndBoundedMemory(t *testing.T) {
 		t.Errorf("the heap grew by %d KiB", (after.HeapAlloc-before.HeapAlloc)/1024)
 	}
 }
+
+func TestAPlanIsProvenOnceItHasLasted(t *testing.T) {
+	root := tree(t)
+	p := &plan.Plan{Layer: "vision", Target: "line-camera", Settings: []plan.Setting{sysctl("vm.swappiness", "10", plan.Enforce)}}
+	if err := p.Seal(); err != nil {
+		t.Fatal(err)
+	}
+	systemd, err := notify.Connect(func(string) string { return "" }, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	proofs := 0
+	err = watch.Run(ctx, watch.Settings{
+		Root: root, File: &planfile.File{Plan: p, Path: "plan.json"}, Systemd: systemd, Enforce: enforce.Options{Root: true},
+		Report:     &heard{make(chan []watch.Source, 1), make(chan watch.Event, 1000), make(chan string, 1000), make(chan error, 1000)},
+		ProveAfter: time.Millisecond,
+		Prove: func() error {
+			proofs++
+			stop()
+			return planfile.ProveBoot(root, p)
+		},
+	})
+	if err != nil || proofs != 1 {
+		t.Errorf("%v, proven %d times", err, proofs)
+	}
+	if b, err := planfile.ReadBoot(root); err != nil || b == nil || !b.Proven {
+		t.Errorf("%+v %v", b, err)
+	}
+}
