@@ -1,11 +1,17 @@
 // Package kernel writes the kernel fragment of each machine and the appends that
 // hand it to the kernel's recipe. Every BSP kernel inherits kernel-yocto, which
 // collects .cfg files of SRC_URI and merges them after the defconfig.
+//
+// kernel-yocto's own audit only warns, at a level most builds do not show. So the
+// append compares the finished .config with the fragment after do_configure, and
+// stops the build with the line of the configuration that asks for what is not
+// there.
 package kernel
 
 import (
 	_ "embed"
 	"fmt"
+	"slices"
 	"sort"
 
 	"github.com/yoctune/yoctune/emitters"
@@ -18,6 +24,9 @@ var (
 	fragment string
 	//go:embed kernel.inc.tmpl
 	inc string
+	// No value goes into it.
+	//go:embed check.inc.py
+	check string
 )
 
 // Emit returns nothing when no target configures its kernel.
@@ -50,7 +59,11 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 		if err != nil {
 			return nil, err
 		}
-		files = append(files, f)
+		where, err := origins(l, t)
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, f, emitters.File{Path: f.Path + ".origins.json", Mode: 0o644, Data: where})
 		// An append without its recipe stops every build, so only what the
 		// release has.
 		names := t.Kernel.Recipes
@@ -71,15 +84,17 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	name := "linux-yoctune-" + l.Name + ".inc"
+	base := "linux-yoctune-" + l.Name
+	name := base + ".inc"
 	f, err := it.Fill(emitters.File{Path: "recipes-kernel/linux/" + name}, struct {
 		Name    string
 		Targets []*plan.Target
-	}{l.Name, targets})
+		Lenient bool
+	}{l.Name, targets, lenient(l)})
 	if err != nil {
 		return nil, err
 	}
-	files = append(files, f)
+	files = append(files, f, emitters.File{Path: "recipes-kernel/linux/" + base + "-check.inc", Mode: 0o644, Data: []byte(check)})
 	sorted := make([]string, 0, len(recipes))
 	for pn := range recipes {
 		sorted = append(sorted, pn)
@@ -91,4 +106,27 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 		})
 	}
 	return files, nil
+}
+
+// origins says where the configuration asks for each option, as the message of a
+// build that stops has it.
+func origins(l *plan.Layer, t *plan.Target) ([]byte, error) {
+	where := map[string]string{}
+	for _, o := range t.Kernel.Config {
+		if p, ok := emitters.Position(l, emitters.Ref{Target: t.Name, ID: "kernel.config." + o.Symbol}); ok {
+			where[o.Symbol] = fmt.Sprintf("%s:%d:%d", p.File, p.Line, p.Column)
+		}
+	}
+	data, err := plan.Canonical(where)
+	if err != nil {
+		return nil, fmt.Errorf("encoding where target %s asks for options: %w", t.Name, err)
+	}
+	return data, nil
+}
+
+// lenient tells whether the configuration itself accepts that options are lost.
+func lenient(l *plan.Layer) bool {
+	return slices.ContainsFunc(l.Suppressed, func(s plan.Suppression) bool {
+		return s.Rule == "kconfig-lost" || s.Rule == "kconfig-changed"
+	})
 }

@@ -319,7 +319,8 @@ func kernelArgs(p *plan.Plan) []string {
 func judgeRecipes(dir string, on bbref.Layer, p *plan.Plan) []string {
 	var complaints []string
 	complain := func(format string, args ...any) { complaints = append(complaints, fmt.Sprintf(format, args...)) }
-	gate := regexp.MustCompile(`^bb\.utils\.contains\('DISTRO_FEATURES', *'yoctune-` + regexp.QuoteMeta(p.Layer) + `', *'[\w.-]+', *'', *d\)$`)
+	layer := regexp.QuoteMeta(p.Layer)
+	gate := regexp.MustCompile(`^bb\.utils\.contains\('(DISTRO_FEATURES', *'yoctune-` + layer + `|YOCTUNE_KERNEL_REQUESTS', *'yoctune-` + layer + `\.cfg)', *'[\w.-]+', *'', *d\)$`)
 	check := func(file string, r bbref.Recipe) {
 		for _, code := range r.Python {
 			if !gate.MatchString(code) {
