@@ -24,6 +24,7 @@ func commands() []func() *cobra.Command {
 		newStatusCommand,
 		newWhyCommand,
 		newLeaseCommand,
+		newMonitorCommand,
 		newProbeCommand,
 		newPipelineCommand,
 		newBenchCommand,

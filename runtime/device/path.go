@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -14,7 +15,23 @@ var readable = [...]string{
 	"/proc/sys", "/proc/irq", "/proc/cmdline", "/proc/config.gz", "/proc/interrupts",
 	"/proc/device-tree", "/sys",
 	"/etc/nvpmodel.conf", "/etc/nvpmodel", "/etc/nv_tegra_release", "/var/lib/nvpmodel",
-	"/etc/group", "/etc/yoctune", "/usr/lib/yoctune", "/usr/share/yoctune", "/run/yoctune", "/var/lib/yoctune",
+	"/proc/stat", "/proc/meminfo", "/proc/vmstat", "/proc/swaps", "/proc/pressure", "/proc/buddyinfo", "/proc/slabinfo",
+	"/proc/diskstats", "/proc/modules",
+	"/etc/nvfancontrol.conf", "/etc/systemd/journald.conf", "/etc/systemd/journald.conf.d", "/usr/lib/systemd/journald.conf.d",
+	"/var/log/journal", "/etc/group", "/etc/yoctune", "/usr/lib/yoctune", "/usr/share/yoctune", "/run/yoctune", "/var/lib/yoctune",
+}
+
+// processFiles are what may be read of every process.
+var processFiles = [...]string{"comm", "smaps_rollup", "status"}
+
+// processFile reports whether name is one of those.
+func processFile(name string) bool {
+	rest, ok := strings.CutPrefix(name, "/proc/")
+	if !ok {
+		return false
+	}
+	pid, file, ok := strings.Cut(rest, "/")
+	return ok && pid != "" && strings.Trim(pid, "0123456789") == "" && slices.Contains(processFiles[:], file)
 }
 
 // writable lists the kernel files that may be written.
@@ -26,6 +43,10 @@ var state = [...]string{"/run/yoctune", "/var/lib/yoctune"}
 // maxLinks is the kernel's own limit on symbolic links in one path.
 const maxLinks = 40
 
+func mayWrite(name string) bool { return below(name, writable[:]) }
+
+func ours(name string) bool { return below(name, state[:]) }
+
 func below(name string, dirs []string) bool {
 	for _, d := range dirs {
 		if name == d || strings.HasPrefix(name, d) && name[len(d)] == '/' {
@@ -35,12 +56,18 @@ func below(name string, dirs []string) bool {
 	return false
 }
 
-// check refuses a name that is not a clean absolute path below one of dirs.
-func check(name string, dirs []string) error {
+// mayRead reports whether a name is one that may be read.
+func mayRead(name string) bool { return below(name, readable[:]) || processFile(name) }
+
+// mayList also allows the folder in which processes are found.
+func mayList(name string) bool { return name == "/proc" || mayRead(name) }
+
+// check refuses a name that is not a clean absolute path, or not allowed.
+func check(name string, allowed func(string) bool) error {
 	switch {
 	case !strings.HasPrefix(name, "/"), strings.ContainsRune(name, 0), path.Clean(name) != name:
 		return fmt.Errorf("%w: %q is not a clean absolute path", ErrPath, name)
-	case !below(name, dirs):
+	case !allowed(name):
 		return fmt.Errorf("%w: %s", ErrPath, name)
 	}
 	return nil
@@ -73,7 +100,7 @@ func runsPrograms(name, value string) bool {
 // RESOLVE_IN_ROOT would open it in one call, but would not tell that name, and
 // L4T R32 runs 4.9.
 func (r *Root) Resolve(name string) (string, error) {
-	if err := check(name, readable[:]); err != nil {
+	if err := check(name, mayList); err != nil {
 		return "", err
 	}
 	real, err := r.follow(name)
@@ -82,7 +109,7 @@ func (r *Root) Resolve(name string) (string, error) {
 	}
 	// /proc and /sys are kernel files and may only lead to kernel files.
 	if strings.HasPrefix(name, "/proc/") || strings.HasPrefix(name, "/sys/") {
-		if !below(real, readable[:]) {
+		if !mayRead(real) {
 			return "", fmt.Errorf("%w: %s leads to %s", ErrPath, name, real)
 		}
 	}

@@ -50,7 +50,7 @@ func (r *Root) Running() bool { return r.dir == "" }
 // kernel can say so in one call; what it says otherwise, or on kernels before
 // 5.6, the long way finds out.
 func (r *Root) open(name string) (int, error) {
-	if err := check(name, readable[:]); err != nil {
+	if err := check(name, mayRead); err != nil {
 		return -1, err
 	}
 	how := unix.OpenHow{Flags: unix.O_RDONLY | openFlags, Resolve: unix.RESOLVE_NO_SYMLINKS}
@@ -151,7 +151,7 @@ func (r *Root) ReadFile(name string, limit int) ([]byte, error) {
 
 // Write implements [FS].
 func (r *Root) Write(name, value string) error {
-	if err := check(name, writable[:]); err != nil {
+	if err := check(name, mayWrite); err != nil {
 		return err
 	}
 	if strings.TrimSpace(value) == "" {
@@ -161,7 +161,7 @@ func (r *Root) Write(name, value string) error {
 	if err != nil {
 		return err
 	}
-	if !below(real, writable[:]) {
+	if !mayWrite(real) {
 		return fmt.Errorf("%w: %s leads to %s", ErrPath, name, real)
 	}
 	if runsPrograms(real, value) {
@@ -237,7 +237,7 @@ func cause(err error) error {
 
 // statePath resolves the folder of a state file, creating it when mk is set.
 func (r *Root) statePath(name string, mk bool) (string, error) {
-	if err := check(name, state[:]); err != nil {
+	if err := check(name, ours); err != nil {
 		return "", err
 	}
 	dir := ""

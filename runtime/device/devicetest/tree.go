@@ -133,6 +133,7 @@ func Build(dir, board string) error {
 	t.network()
 	t.interrupts(m)
 	t.power(m)
+	t.sensors(m)
 	if t.err != nil {
 		return fmt.Errorf("build device tree: %w", t.err)
 	}

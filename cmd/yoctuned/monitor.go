@@ -1,0 +1,440 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+	"golang.org/x/term"
+
+	"github.com/yoctune/yoctune/runtime/device"
+	"github.com/yoctune/yoctune/runtime/knob"
+	"github.com/yoctune/yoctune/runtime/monitor"
+	"github.com/yoctune/yoctune/runtime/planfile"
+	"github.com/yoctune/yoctune/runtime/tegrastats"
+	"github.com/yoctune/yoctune/runtime/watch"
+)
+
+// Bounds of the time between samples.
+const (
+	defaultInterval = time.Second
+	minInterval     = 100 * time.Millisecond
+	// firstRate is between the two samples of --once: loads are rates.
+	firstRate = 250 * time.Millisecond
+)
+
+func newMonitorCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "monitor",
+		Short: "Show loads, clocks, power, temperatures and memory as they change",
+		Long: `monitor shows what the device does: load and clock of each core, GPU, memory
+controller, power rails, temperatures, fans, memory with CMA, GPU allocations and
+the largest free block, throttling, the power mode, pressure, and what drifted from
+the plan by whose hand.
+
+It reads files and starts no process. What cannot be known is shown as "-" (null in
+JSON) and never as 0; a sensor that does not answer is named and holds up nothing.
+The memory controller and GPU allocations are in debugfs, which only root may read.
+
+On a terminal it redraws in place: q ends it, p pauses. Elsewhere it prints a line
+a sample. --tegrastats shows what NVIDIA's tegrastats printed instead, from L4T R31
+to R39.
+
+Exit codes: 0 done · 1 failed · 2 usage · 3 lines of the tegrastats text were not
+understood in full.`,
+		Example: `  yoctuned monitor
+  yoctuned monitor --once --format json | jq .rails
+  yoctuned monitor --record run.ndjson --duration 10m
+  tegrastats | yoctuned monitor --tegrastats -`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			m, err := openMonitor(cmd)
+			if err != nil {
+				return err
+			}
+			return m.run(cmd.Context())
+		},
+	}
+	cmd.Flags().Bool("once", false, "take one sample and end")
+	cmd.Flags().Duration("interval", 0, "`TIME` between samples, at least 100ms; default: the plan's monitor.interval, or 1s")
+	cmd.Flags().Duration("duration", 0, "end after this `TIME`")
+	cmd.Flags().String("record", "", "also write the samples to a new `FILE`, one JSON object a line")
+	cmd.Flags().String("tegrastats", "", "show the lines of `FILE`, - for standard input, instead of sampling")
+	cmd.AddCommand(newSummaryCommand())
+	return cmd
+}
+
+// monitorRun is one run of monitor.
+type monitorRun struct {
+	dev      *device.Root
+	boot     string
+	model    string
+	interval time.Duration
+	duration time.Duration
+	once     bool
+	json     bool
+	text     string // tegrastats file
+	out      io.Writer
+	in       io.Reader
+	record   *os.File
+	drift    driftReader
+	screen   *screen // nil: not on a terminal
+	problems int
+	samples  int
+}
+
+func openMonitor(cmd *cobra.Command) (*monitorRun, error) {
+	g := globalFlags(cmd)
+	dev, err := device.Open(g.Root)
+	if err != nil {
+		return nil, err
+	}
+	m := &monitorRun{dev: dev, json: g.Format == "json", out: cmd.OutOrStdout(), in: cmd.InOrStdin()}
+	m.once, _ = cmd.Flags().GetBool("once")
+	m.interval, _ = cmd.Flags().GetDuration("interval")
+	m.duration, _ = cmd.Flags().GetDuration("duration")
+	m.text, _ = cmd.Flags().GetString("tegrastats")
+	record, _ := cmd.Flags().GetString("record")
+	switch {
+	case cmd.Flags().Changed("interval") && m.interval < minInterval:
+		return nil, usage(fmt.Errorf("--interval is at least %v", minInterval))
+	case m.duration < 0:
+		return nil, usage(errors.New("--duration is negative"))
+	case m.once && record != "":
+		return nil, usage(errors.New("--once and --record exclude each other"))
+	}
+	if m.interval == 0 {
+		m.interval = planInterval(dev)
+	}
+	id := device.Identify(dev)
+	m.boot, m.model = id.BootID, id.Model
+	m.drift = driftReader{dev: dev, boot: id.BootID, seen: time.Now()}
+	if record != "" {
+		m.record, err = os.OpenFile(record, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+		if errors.Is(err, os.ErrExist) {
+			return nil, fmt.Errorf("record: %s exists already; give another name, or remove it", record)
+		} else if err != nil {
+			return nil, fmt.Errorf("record: %w", err)
+		}
+	}
+	return m, nil
+}
+
+// planInterval is what the installed plan asks for. A plan that is missing or
+// would be refused is not the monitor's business.
+func planInterval(dev device.FS) time.Duration {
+	file, err := planfile.Load(dev, planfile.Source{})
+	if err != nil || file.Plan.Monitor == nil || file.Plan.Monitor.Interval < int64(minInterval) {
+		return defaultInterval
+	}
+	return time.Duration(file.Plan.Monitor.Interval)
+}
+
+func (m *monitorRun) run(ctx context.Context) error {
+	ctx, stop := signal.NotifyContext(ctx, unix.SIGTERM, unix.SIGINT, unix.SIGHUP)
+	defer stop()
+	if m.duration > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, m.duration)
+		defer cancel()
+	}
+	if !m.json && !m.once && m.text == "" {
+		if s, err := openScreen(m.in, m.out); err != nil {
+			return err
+		} else if s != nil {
+			m.screen = s
+			defer s.close()
+			ctx = s.keys(ctx)
+		}
+	}
+	err := m.samplesInto(ctx)
+	if m.record != nil {
+		if cerr := m.record.Close(); err == nil && cerr != nil {
+			err = fmt.Errorf("record: %w", cerr)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return m.end()
+}
+
+func (m *monitorRun) end() error {
+	exit := exitYes
+	if m.problems > 0 {
+		exit = exitNo
+	}
+	if m.json {
+		if err := lines(m.out).Encode(summaryLine{Type: "summary", Command: "monitor", Exit: exit}); err != nil {
+			return err
+		}
+	} else if m.record != nil && m.screen == nil {
+		_, _ = fmt.Fprintf(m.out, "recorded %d samples in %s\n", m.samples, printable(m.record.Name()))
+	}
+	if exit == exitNo {
+		return answerNo()
+	}
+	return nil
+}
+
+// samplesInto shows each sample as it comes.
+func (m *monitorRun) samplesInto(ctx context.Context) error {
+	if m.text != "" {
+		return m.tegrastats(ctx)
+	}
+	sampler := monitor.New(m.dev)
+	if m.once {
+		sampler.Take()
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(min(firstRate, m.interval)):
+		}
+		return m.show(sampler.Take())
+	}
+	hub := monitor.NewHub(sampler.Take, m.interval)
+	watching, leave := context.WithCancel(ctx)
+	defer leave()
+	samples := hub.Watch(watching)
+	var resized <-chan os.Signal
+	if m.screen != nil {
+		resized = m.screen.resized
+	}
+	for {
+		select {
+		case s, ok := <-samples:
+			if !ok {
+				return nil
+			}
+			if err := m.show(s); err != nil {
+				return err
+			}
+		case <-resized:
+			if err := m.screen.redraw(); err != nil {
+				return err
+			}
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+func (m *monitorRun) tegrastats(ctx context.Context) error {
+	r := m.in
+	if m.text != "-" {
+		f, err := os.Open(m.text)
+		if err != nil {
+			return fmt.Errorf("read tegrastats: %w", err)
+		}
+		defer func() { _ = f.Close() }()
+		r = f
+	}
+	var last *monitor.Sample
+	err := tegrastats.Read(r, func(n int, line *tegrastats.Line, err error) error {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil {
+			m.problem(fmt.Sprintf("line %d: %v", n, err))
+			return nil
+		}
+		if len(line.Unknown) > 0 {
+			m.problem(fmt.Sprintf("line %d: not understood, and shown as unknown: %s", n, strings.Join(line.Unknown, ", ")))
+		}
+		last = line.Sample
+		if m.once {
+			return nil
+		}
+		return m.show(line.Sample)
+	})
+	if err != nil && ctx.Err() == nil {
+		return fmt.Errorf("read tegrastats: %w", err)
+	}
+	if last == nil && m.problems == 0 {
+		return errors.New("read tegrastats: there is no line in it")
+	}
+	if m.once && last != nil {
+		return m.show(last)
+	}
+	return nil
+}
+
+func (m *monitorRun) problem(text string) {
+	m.problems++
+	if m.json {
+		_ = lines(m.out).Encode(errorLine{"error", text}) // the next line fails too
+		return
+	}
+	_, _ = fmt.Fprintln(m.out, printable(text))
+}
+
+func (m *monitorRun) show(s *monitor.Sample) error {
+	m.samples++
+	if m.record != nil {
+		if err := lines(m.record).Encode(s); err != nil {
+			return fmt.Errorf("record: %w", err)
+		}
+	}
+	var events []watch.Event
+	if s.Source == "" {
+		events = m.drift.events()
+	}
+	switch {
+	case m.json:
+		enc := lines(m.out)
+		if err := enc.Encode(s); err != nil {
+			return err
+		}
+		for _, e := range m.drift.fresh() {
+			if err := enc.Encode(e); err != nil {
+				return err
+			}
+		}
+		return nil
+	case m.screen != nil:
+		return m.screen.draw(frame{model: m.model, sample: s, events: events, interval: m.interval, recording: m.record != nil})
+	case m.once:
+		return writeFrame(m.out, frame{model: m.model, sample: s, events: events}, 80, colours(m.out))
+	}
+	_, err := fmt.Fprintln(m.out, printable(oneLine(s)))
+	return err
+}
+
+// driftReader follows what the enforcing process writes for everybody to read.
+type driftReader struct {
+	dev  *device.Root
+	boot string
+	raw  []byte
+	list []watch.Event
+	seen time.Time // of the last event that fresh returned, at first when monitor started
+}
+
+// events are those of this boot, oldest first. A file that cannot be read shows
+// as none here; `yoctuned status` says what is wrong with it.
+func (d *driftReader) events() []watch.Event {
+	raw, err := d.dev.ReadState(watch.File)
+	if err != nil || bytes.Equal(raw, d.raw) {
+		return d.list
+	}
+	d.raw = raw
+	if st, err := watch.ReadState(d.dev, d.boot); err == nil && st != nil {
+		d.list = st.History
+	}
+	return d.list
+}
+
+// fresh are the events since the last call.
+func (d *driftReader) fresh() []watch.Event {
+	var out []watch.Event
+	for _, e := range d.list {
+		if e.Time.After(d.seen) {
+			out = append(out, e)
+		}
+	}
+	if n := len(out); n > 0 {
+		d.seen = out[n-1].Time
+	}
+	return out
+}
+
+func eventText(e watch.Event) string {
+	text := fmt.Sprintf("%s %s %s %s by %s", e.Time.Local().Format("15:04:05"), e.Type, knob.Name(e.Path), e.Found, who(e.By))
+	if e.Repair > 0 {
+		text += fmt.Sprintf(", %s after %.1f ms", e.Outcome, float64(e.Repair)/1000)
+	}
+	return text
+}
+
+func newSummaryCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "summary FILE",
+		Short: "Summarise a recording: minimum, average, percentiles, maximum",
+		Long: `summary reads what 'monitor --record' wrote, - for standard input, and gives the
+statistics of each value over the samples in which it was known. Percentiles are
+values that were measured (nearest rank).
+
+Exit codes: 0 done · 1 it is not a recording · 2 usage.`,
+		Example: `  yoctuned monitor summary run.ndjson
+  yoctuned monitor summary run.ndjson --format json | jq 'select(.name == "rail VDD_IN").avg'`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			r := cmd.InOrStdin()
+			if args[0] != "-" {
+				f, err := os.Open(args[0])
+				if err != nil {
+					return fmt.Errorf("summarise: %w", err)
+				}
+				defer func() { _ = f.Close() }()
+				r = f
+			}
+			sum := monitor.NewSummary()
+			if err := monitor.Read(r, sum.Add); err != nil {
+				return fmt.Errorf("summarise %s: %w", args[0], err)
+			}
+			if sum.Samples == 0 {
+				return fmt.Errorf("summarise %s: %w: no sample in it", args[0], monitor.ErrRecording)
+			}
+			w := bufio.NewWriter(cmd.OutOrStdout())
+			if globalFlags(cmd).Format == "json" {
+				enc := lines(w) // the buffer keeps its error for Flush
+				for _, s := range sum.Series() {
+					_ = enc.Encode(s)
+				}
+				_ = enc.Encode(struct {
+					summaryLine
+					Samples   int       `json:"samples"`
+					Duration  float64   `json:"duration_s"`
+					First     time.Time `json:"first"`
+					Last      time.Time `json:"last"`
+					Throttled float64   `json:"throttled_share"`
+				}{summaryLine{Type: "summary", Command: "summary"}, sum.Samples, sum.Duration.Seconds(), sum.First, sum.Last, sum.Throttled()})
+				return w.Flush()
+			}
+			summaryText(w, sum)
+			return w.Flush()
+		},
+	}
+}
+
+func summaryText(w io.Writer, sum *monitor.Summary) {
+	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(tw, "min\tavg\tp50\tp95\tp99\tmax\t \t")
+	for _, s := range sum.Series() {
+		known := ""
+		if s.N < sum.Samples {
+			known = fmt.Sprintf(" (known in %d)", s.N)
+		}
+		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", decimal(s.Min), decimal(s.Avg), decimal(s.P50), decimal(s.P95), decimal(s.P99), decimal(s.Max), s.Unit,
+			"  "+printable(s.Name)+known)
+	}
+	_ = tw.Flush()
+	fmt.Fprintf(w, "%d samples in %s; something was throttled in %.1f %% of them\n", sum.Samples, sum.Duration.Round(time.Second), 100*sum.Throttled())
+}
+
+// decimal drops the fraction where it says nothing.
+func decimal(v float64) string {
+	if v == float64(int64(v)) || v >= 1000 || v <= -1000 {
+		return fmt.Sprintf("%.0f", v)
+	}
+	return fmt.Sprintf("%.1f", v)
+}
+
+// isTerminal reports whether both ends are one.
+func isTerminal(in io.Reader, out io.Writer) (int, int, bool) {
+	i, ok1 := in.(*os.File)
+	o, ok2 := out.(*os.File)
+	if !ok1 || !ok2 || !term.IsTerminal(int(i.Fd())) || !term.IsTerminal(int(o.Fd())) || os.Getenv("TERM") == "dumb" {
+		return 0, 0, false
+	}
+	return int(i.Fd()), int(o.Fd()), true
+}

@@ -1,0 +1,159 @@
+package monitor
+
+import (
+	"path"
+	"strconv"
+	"strings"
+
+	"github.com/yoctune/yoctune/runtime/device"
+)
+
+const cpuDir = "/sys/devices/system/cpu"
+
+// cpuNode is a core and where its frequency policy lies.
+type cpuNode struct {
+	number int
+	policy string // folder, "" without cpufreq
+}
+
+// List parses a CPU list of the kernel, such as "0-3,5". Nil: it is not one.
+func List(text string) []int {
+	var out []int
+	for part := range strings.SplitSeq(strings.TrimSpace(text), ",") {
+		if part == "" {
+			continue
+		}
+		from, to, span := strings.Cut(part, "-")
+		a, err := strconv.ParseUint(from, 10, 12)
+		if err != nil {
+			return nil
+		}
+		b := a
+		if span {
+			if b, err = strconv.ParseUint(to, 10, 12); err != nil || b < a {
+				return nil
+			}
+		}
+		for n := a; n <= b; n++ {
+			out = append(out, int(n))
+		}
+	}
+	return out
+}
+
+func findCPUs(dev device.FS) []cpuNode {
+	present, err := text(dev, cpuDir+"/present")
+	if err != nil {
+		return nil
+	}
+	var out []cpuNode
+	for _, n := range List(present) {
+		node := cpuNode{number: n}
+		if real, err := dev.Resolve(cpuDir + "/cpu" + strconv.Itoa(n) + "/cpufreq"); err == nil {
+			node.policy = real
+		}
+		out = append(out, node)
+	}
+	return out
+}
+
+// findPolicies adds a sensor a policy: reading the clock may be a call to
+// firmware.
+func findPolicies(dev device.FS, cpus []cpuNode, add adder) {
+	seen := map[string]bool{}
+	for _, c := range cpus {
+		if c.policy == "" || seen[c.policy] {
+			continue
+		}
+		seen[c.policy] = true
+		dir := c.policy
+		add("cpu clock "+path.Base(dir), func(*Sample) {}, func() (apply, error) {
+			freq := scaled(dev, dir+"/scaling_cur_freq", 1000)
+			top := scaled(dev, dir+"/scaling_max_freq", 1000)
+			governor, err := text(dev, dir+"/scaling_governor")
+			if err != nil {
+				return nil, err
+			}
+			// The cores that are online share the clock.
+			t, err := text(dev, dir+"/affected_cpus")
+			if err != nil {
+				t, err = text(dev, dir+"/related_cpus")
+			}
+			if err != nil {
+				return nil, err
+			}
+			mine := List(strings.Join(strings.Fields(t), ","))
+			return func(s *Sample) {
+				for i := range s.CPUs {
+					c := &s.CPUs[i]
+					for _, n := range mine {
+						if n == c.Number && c.Online {
+							c.Freq, c.Max, c.Governor = freq, top, &governor
+						}
+					}
+				}
+			}, nil
+		})
+	}
+}
+
+// processors reads the load: /proc/stat has a line for each core that is online.
+func (s *Sampler) processors(out *Sample) {
+	now := map[int]cpuTime{}
+	b, err := s.dev.ReadFile("/proc/stat", 1<<20)
+	if err == nil {
+		for line := range strings.Lines(string(b)) {
+			n, t, ok := parseCPU(line)
+			if ok {
+				now[n] = t
+			} else if len(now) > 0 {
+				break // the long line of interrupts comes next
+			}
+		}
+	}
+	online := map[int]bool{}
+	if t, err := text(s.dev, cpuDir+"/online"); err == nil {
+		for _, n := range List(t) {
+			online[n] = true
+		}
+	} else {
+		for n := range now {
+			online[n] = true
+		}
+	}
+	for _, node := range s.cpus {
+		c := CPU{Number: node.number, Online: online[node.number]}
+		was, ok := s.before.cpu[node.number]
+		is, ok2 := now[node.number]
+		if total := is.total - was.total; ok && ok2 && total > 0 && is.busy >= was.busy {
+			c.Load = new(min((is.busy-was.busy)*1000/total, 1000))
+		}
+		out.CPUs = append(out.CPUs, c)
+	}
+	s.before.cpu = now
+}
+
+// parseCPU reads "cpu3 user nice system idle iowait irq softirq steal …". Guest
+// time is in user time already.
+func parseCPU(line string) (int, cpuTime, bool) {
+	f := strings.Fields(line)
+	if len(f) < 5 || !strings.HasPrefix(f[0], "cpu") {
+		return 0, cpuTime{}, false
+	}
+	n, err := strconv.ParseUint(f[0][3:], 10, 12)
+	if err != nil {
+		return 0, cpuTime{}, false
+	}
+	var t cpuTime
+	for i, field := range f[1:min(len(f), 9)] {
+		v, err := strconv.ParseInt(field, 10, 64)
+		if err != nil || v < 0 {
+			return 0, cpuTime{}, false
+		}
+		t.total += v
+		if i != 3 && i != 4 { // idle, iowait
+			t.busy += v
+		}
+	}
+	return int(n), t, true
+}
