@@ -52,8 +52,6 @@ Exit code: that of COMMAND; 1 when the lease was refused and COMMAND not run.`,
 			}
 			client, err := api.Dial(path.Join(dev.Dir(), api.Socket))
 			switch {
-			case errors.Is(err, fs.ErrPermission):
-				return fmt.Errorf("%w: leases are for root and the group yoctune", err)
 			case errors.Is(err, fs.ErrNotExist), errors.Is(err, unix.ECONNREFUSED):
 				return fmt.Errorf("%w: leases are given by 'yoctuned enforce', which is not running", err)
 			case err != nil:

@@ -8,10 +8,11 @@
 //	> {"type":"release"}
 //	< {"type":"released","lease":7}
 //
-// A connection holds at most one lease, which ends with it. Who may connect is
-// decided by the socket's permissions (root and the group yoctune); "revoke" is
-// for root alone. What may be read by everybody, `yoctuned status` reads from a
-// file.
+// "type" comes first in every answer. A connection holds at most one lease, which
+// ends with it, and with the process that connected even if a child has inherited
+// the connection. Everybody may ask for "leases"; "acquire" is for root and the
+// members of group yoctune; "revoke" is for root. The kernel says who is asking,
+// as of the moment of connecting.
 package api
 
 import (

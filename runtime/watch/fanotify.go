@@ -27,12 +27,22 @@ type Write struct {
 // A mark pins its inode, so the number stays while the mark does.
 type inode struct{ dev, ino uint64 }
 
+// marked is a node and an open descriptor of it. The mark alone is not enough:
+// when memory is short the kernel forgets names, and a sysctl that is looked up
+// anew gets another inode, without the mark (fs/proc/proc_sysctl.c). A
+// descriptor keeps the name.
+type marked struct {
+	path string
+	fd   int
+}
+
 // marks is the set of marked nodes.
 type marks struct {
 	fd    int
 	root  *device.Root
 	self  int32
-	paths map[inode]string
+	nodes map[inode]marked
+	at    map[string]inode // by resolved name
 	buf   []byte
 }
 
@@ -41,36 +51,52 @@ func openMarks(root *device.Root) (*marks, error) {
 	if err != nil {
 		return nil, fmt.Errorf("watch writes: %w", err)
 	}
-	return &marks{fd: fd, root: root, self: int32(os.Getpid()), paths: map[inode]string{}, buf: make([]byte, 4096)}, nil
+	return &marks{fd: fd, root: root, self: int32(os.Getpid()), nodes: map[inode]marked{}, at: map[string]inode{}, buf: make([]byte, 4096)}, nil
 }
 
 // Mark asks for the writes to a node. Marking one twice, or one that was created
 // anew under its old name, is right.
 func (m *marks) Mark(real string) error {
+	fail := func(err error) error { return fmt.Errorf("watch %s: %w", real, err) }
 	host, err := m.root.HostPath(real)
-	if err == nil {
-		err = unix.FanotifyMark(m.fd, unix.FAN_MARK_ADD, mask, unix.AT_FDCWD, host)
+	if err != nil {
+		return fail(err)
+	}
+	fd, err := unix.Open(host, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return fail(err)
 	}
 	var st unix.Stat_t
-	if err == nil {
-		err = unix.Stat(host, &st)
+	if err = unix.Fstat(fd, &st); err == nil {
+		err = unix.FanotifyMark(m.fd, unix.FAN_MARK_ADD, mask, unix.AT_FDCWD, host)
 	}
 	if err != nil {
-		return fmt.Errorf("watch %s: %w", real, err)
+		_ = unix.Close(fd)
+		return fail(err)
 	}
-	m.paths[inode{st.Dev, st.Ino}] = real
+	at := inode{st.Dev, st.Ino}
+	if _, again := m.nodes[at]; again {
+		_ = unix.Close(fd)
+		return nil
+	}
+	m.forget(real) // it was created anew: what it was is gone
+	m.nodes[at], m.at[real] = marked{real, fd}, at
 	return nil
 }
 
 // Unmark ends it; a node that is gone has no mark to remove.
 func (m *marks) Unmark(real string) {
-	for at, p := range m.paths {
-		if p == real {
-			delete(m.paths, at)
-		}
-	}
+	m.forget(real)
 	if host, err := m.root.HostPath(real); err == nil {
 		_ = unix.FanotifyMark(m.fd, unix.FAN_MARK_REMOVE, mask, unix.AT_FDCWD, host)
+	}
+}
+
+func (m *marks) forget(real string) {
+	if at, ok := m.at[real]; ok {
+		_ = unix.Close(m.nodes[at].fd)
+		delete(m.nodes, at)
+		delete(m.at, real)
 	}
 }
 
@@ -124,8 +150,8 @@ func (m *marks) path(fd int32) (string, bool) {
 	if err != nil {
 		return "", false
 	}
-	p, ok := m.paths[inode{st.Dev, st.Ino}]
-	return p, ok
+	n, ok := m.nodes[inode{st.Dev, st.Ino}]
+	return n.path, ok
 }
 
 type fanotifyEvent struct {
@@ -158,4 +184,9 @@ func parseFanotify(b []byte) []fanotifyEvent {
 // them and makes close wait for it; flushed early, it passes beside other work.
 func (m *marks) flush() { _ = unix.FanotifyMark(m.fd, unix.FAN_MARK_FLUSH, 0, unix.AT_FDCWD, "") }
 
-func (m *marks) close() { _ = unix.Close(m.fd) }
+func (m *marks) close() {
+	_ = unix.Close(m.fd)
+	for _, n := range m.nodes {
+		_ = unix.Close(n.fd)
+	}
+}

@@ -230,6 +230,10 @@ func (d *daemon) step() error {
 	if d.Systemd.Watchdog > 0 {
 		next = min(next, d.aliveAt)
 	}
+	d.serveRest(now)
+	if d.unserved() {
+		next = now
+	}
 	fds, err := d.poll.wait(next - now)
 	if err != nil {
 		return err
@@ -287,21 +291,52 @@ func (d *daemon) ready(now time.Duration, fd int) {
 			}
 		}
 	case d.server != nil && d.server.clients[fd] != nil:
-		d.serve(now, d.server.clients[fd])
+		c := d.server.clients[fd]
+		if !d.server.receive(c) || !d.serve(now, c) {
+			d.hangUp(now, c)
+		}
+	case d.server != nil && d.server.holders[fd] != nil:
+		d.hangUp(now, d.server.holders[fd])
 	}
 }
 
-func (d *daemon) serve(now time.Duration, c *client) {
-	lines, open := d.server.read(c)
-	for _, line := range lines {
+// serve answers some of a client's requests, and reports whether it takes the
+// answers.
+func (d *daemon) serve(now time.Duration, c *client) bool {
+	for _, line := range c.lines() {
 		if err := d.server.send(c, d.answer(now, c, line)); err != nil {
-			open = false
-			break
+			return false
 		}
 	}
-	if open {
+	return true
+}
+
+// serveRest gives each client that sent many requests at once its next turn.
+func (d *daemon) serveRest(now time.Duration) {
+	if d.server == nil {
 		return
 	}
+	for _, c := range d.server.clients {
+		if c.more() && !d.serve(now, c) {
+			d.hangUp(now, c)
+		}
+	}
+}
+
+// unserved reports whether a request waits that nothing will tell of.
+func (d *daemon) unserved() bool {
+	if d.server != nil {
+		for _, c := range d.server.clients {
+			if c.more() {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// hangUp ends a connection and the lease that hangs on it.
+func (d *daemon) hangUp(now time.Duration, c *client) {
 	d.server.drop(c)
 	if c.lease != 0 {
 		d.release(now, "ended with its holder", c.lease)
@@ -320,6 +355,8 @@ func (d *daemon) answer(now time.Duration, c *client, line []byte) api.Answer {
 	switch r.Type {
 	case api.Acquire:
 		switch {
+		case c.right < mayLease:
+			return fail(api.CodeDenied, "leases are for root and the members of group %s, not for user %d", groupOfLease, c.uid)
 		case r.Profile != lease.Profile:
 			return fail(api.CodeMalformed, "unknown profile %.40q; there is %q", r.Profile, lease.Profile)
 		case c.lease != 0:
@@ -336,6 +373,10 @@ func (d *daemon) answer(now time.Duration, c *client, line []byte) api.Answer {
 			return fail(api.CodeDevice, "%v", err)
 		}
 		c.lease = l.ID
+		if fd := d.server.hold(c); fd >= 0 {
+			// Without it the connection's end and the time to live must do.
+			_ = d.poll.add(fd)
+		}
 		wall := time.Now().UTC()
 		d.shown[l.ID] = Lease{ID: l.ID, Profile: lease.Profile, UID: l.UID, Holder: device.NameProcess(l.PID), Since: wall, Expires: wall.Add(l.TTL)}
 		d.record()
@@ -358,7 +399,7 @@ func (d *daemon) answer(now time.Duration, c *client, line []byte) api.Answer {
 		}
 		return api.Answer{Type: api.Released, Lease: id}
 	case api.Revoke:
-		if c.uid != 0 {
+		if c.right < mayAdmin {
 			return fail(api.CodeDenied, "only root may end somebody else's lease")
 		}
 		if !d.release(now, "revoked", r.Lease) {

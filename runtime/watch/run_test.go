@@ -1,14 +1,17 @@
 package watch_test
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -355,11 +358,108 @@ func TestRootRevokesALease(t *testing.T) {
 	}
 }
 
-func TestNobodyElseMayConnect(t *testing.T) {
+// asked is what the socket answers one request of somebody who is not root.
+func asked(t *testing.T, root *device.Root, gid uint32, request string) string {
+	t.Helper()
+	const python = "/usr/bin/python3" // not one in root's home: nobody may run that
+	if _, err := os.Stat(python); err != nil || os.Geteuid() != 0 {
+		t.Skip("needs root and ", python, " to be somebody else: ", err)
+	}
+	if err := os.Chmod(root.Dir(), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(python, "-c", `import socket, sys
+s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]); s.sendall(sys.argv[2].encode() + b"\n"); print(s.makefile().readline())`,
+		filepath.Join(root.Dir(), api.Socket), request)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534, Groups: []uint32{gid}}}
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return string(out)
+}
+
+func TestWhoConnectsDecidesWhatHeMay(t *testing.T) {
 	root, _ := leasing(t)
-	st, err := os.Stat(filepath.Join(root.Dir(), api.Socket))
-	if err != nil || st.Mode().Perm() != 0o600 {
-		t.Errorf("%v %v: this tree has no group yoctune, so root alone may", st.Mode(), err)
+	const leases, acquire, revoke = `{"type":"leases"}`, `{"type":"acquire","profile":"high-performance"}`, `{"type":"revoke","lease":1}`
+	if got := asked(t, root, 65534, leases); !strings.HasPrefix(got, `{"type":"listed"`) {
+		t.Errorf("a stranger reads: %s", got)
+	}
+	if got := asked(t, root, 900, acquire); !strings.Contains(got, `"code":"denied"`) {
+		t.Errorf("without a group yoctune: %s", got)
+	}
+	// The group may be made while the service runs.
+	f, err := os.OpenFile(filepath.Join(root.Dir(), "etc/group"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.WriteString("yoctune:x:900:\n"); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got := asked(t, root, 65534, acquire); !strings.Contains(got, "leases are for root and the members of group yoctune, not for user 65534") {
+		t.Errorf("a stranger: %s", got)
+	}
+	if got := asked(t, root, 900, acquire); !strings.HasPrefix(got, `{"type":"granted"`) {
+		t.Errorf("a member: %s", got)
+	}
+	if got := asked(t, root, 900, revoke); !strings.Contains(got, `"code":"denied"`) {
+		t.Errorf("a member revokes: %s", got)
+	}
+}
+
+// The holder's child has inherited the connection, and lives on.
+func TestALeaseDiesWithItsHolderThoughAChildKeepsTheConnection(t *testing.T) {
+	root, h := leasing(t)
+	python, err := exec.LookPath("python3")
+	if err != nil {
+		t.Skip("no python3: ", err)
+	}
+	cmd := exec.Command(python, "-c", `import os, socket, subprocess, sys
+s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]); s.set_inheritable(True)
+s.sendall(b'{"type":"acquire","profile":"high-performance"}\n'); s.recv(65536)
+subprocess.Popen(["sleep", "60"], close_fds=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+sys.stdin.read()`, filepath.Join(root.Dir(), api.Socket))
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if _, err := cmd.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) })
+	h.action(t, "granted")
+	eventually(t, root, governor, "performance")
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+	h.action(t, "ended with its holder")
+	eventually(t, root, governor, "schedutil")
+}
+
+// Requests that come in one piece are all answered, though in turns.
+func TestManyRequestsAtOnceAreAllAnswered(t *testing.T) {
+	root, _ := leasing(t)
+	conn, err := net.Dial("unix", filepath.Join(root.Dir(), api.Socket))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+		t.Fatal(err)
+	}
+	const count = 200
+	if _, err := conn.Write([]byte(strings.Repeat(`{"type":"leases"}`+"\n", count))); err != nil {
+		t.Fatal(err)
+	}
+	answers := bufio.NewScanner(conn)
+	for n := range count {
+		if !answers.Scan() {
+			t.Fatalf("%d answers of %d: %v", n, count, answers.Err())
+		}
 	}
 }
 

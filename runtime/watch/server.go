@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -15,18 +17,31 @@ import (
 // Bounds of the socket.
 const (
 	maxClients   = 64
+	forRoot      = 4 // connections above that, to see and end what others do
 	perUser      = 16
 	burst        = 16 // requests of one client before others get their turn
 	groupOfLease = "yoctune"
 )
 
+// right is what the kernel's word for who connected allows.
+type right int
+
+// Rights; each includes those before it.
+const (
+	mayRead right = iota
+	mayLease
+	mayAdmin
+)
+
 // client is one connection. The kernel says who is at the other end.
 type client struct {
-	fd    int
-	uid   uint32
-	pid   int
-	buf   []byte
-	lease uint64 // 0: none
+	fd     int
+	holder int // pidfd of the process that connected; -1 on kernels before 5.3
+	uid    uint32
+	pid    int
+	right  right
+	buf    []byte
+	lease  uint64 // 0: none
 }
 
 // server speaks the api package's protocol. It never waits: a client that does
@@ -34,7 +49,9 @@ type client struct {
 type server struct {
 	fd      int
 	path    string
+	root    *device.Root
 	clients map[int]*client
+	holders map[int]*client // by pidfd
 }
 
 func listen(root *device.Root) (*server, error) {
@@ -55,7 +72,8 @@ func listen(root *device.Root) (*server, error) {
 		err = unix.Bind(fd, &unix.SockaddrUnix{Name: path})
 	}
 	if err == nil {
-		err = permit(root, path)
+		// Everybody may ask; what each may do is decided when he connects.
+		err = os.Chmod(path, 0o666)
 	}
 	// Only now can anybody connect.
 	if err == nil {
@@ -65,23 +83,36 @@ func listen(root *device.Root) (*server, error) {
 		_ = unix.Close(fd)
 		return nil, fail(err)
 	}
-	return &server{fd: fd, path: path, clients: map[int]*client{}}, nil
+	return &server{fd: fd, path: path, root: root, clients: map[int]*client{}, holders: map[int]*client{}}, nil
 }
 
-// permit lets root connect and, where the image has such a group, its members:
-// the right to a lease is the right to connect.
-func permit(root *device.Root, path string) error {
-	if err := os.Chmod(path, 0o600); err != nil {
-		return err
+// rightOf decides by the credentials that the kernel noted when the other side
+// connected. The group is looked up each time: it may be made later.
+func rightOf(fd int, cred *unix.Ucred, root *device.Root) right {
+	if cred.Uid == 0 || int(cred.Uid) == os.Geteuid() {
+		return mayAdmin
 	}
 	gid, ok := device.GroupID(root, groupOfLease)
-	if !ok || os.Geteuid() != 0 {
+	if !ok {
+		return mayRead
+	}
+	if int(cred.Gid) == gid || slices.Contains(groupsOf(fd), uint32(gid)) {
+		return mayLease
+	}
+	return mayRead
+}
+
+// groupsOf returns the supplementary groups of who connected, none on kernels
+// before 4.13. unix has no wrapper: the answer's length is not fixed.
+func groupsOf(fd int) []uint32 {
+	var gids [256]uint32
+	size := uint32(unsafe.Sizeof(gids))
+	_, _, errno := unix.Syscall6(unix.SYS_GETSOCKOPT, uintptr(fd), unix.SOL_SOCKET, unix.SO_PEERGROUPS,
+		uintptr(unsafe.Pointer(&gids[0])), uintptr(unsafe.Pointer(&size)), 0)
+	if errno != 0 {
 		return nil
 	}
-	if err := os.Chown(path, 0, gid); err != nil {
-		return err
-	}
-	return os.Chmod(path, 0o660)
+	return gids[:min(int(size)/4, len(gids))]
 }
 
 // accept takes the clients that wait, and returns those it keeps.
@@ -97,8 +128,8 @@ func (s *server) accept() []*client {
 			_ = unix.Close(fd)
 			continue
 		}
-		c := &client{fd: fd, uid: cred.Uid, pid: int(cred.Pid)}
-		if why := s.full(c.uid); why != "" {
+		c := &client{fd: fd, holder: -1, uid: cred.Uid, pid: int(cred.Pid), right: rightOf(fd, cred, s.root)}
+		if why := s.full(c); why != "" {
 			_ = s.send(c, api.Answer{Type: api.Failed, Code: api.CodeQuota, Message: why})
 			_ = unix.Close(fd)
 			continue
@@ -109,34 +140,64 @@ func (s *server) accept() []*client {
 	return out
 }
 
-func (s *server) full(uid uint32) string {
+func (s *server) full(c *client) string {
 	own := 0
-	for _, c := range s.clients {
-		if c.uid == uid {
+	for _, other := range s.clients {
+		if other.uid == c.uid {
 			own++
 		}
 	}
+	most := maxClients
+	if c.right == mayAdmin {
+		most += forRoot
+	}
 	switch {
-	case len(s.clients) >= maxClients:
+	case len(s.clients) >= most:
 		return fmt.Sprintf("too many connections: %d", len(s.clients))
-	case own >= perUser:
-		return fmt.Sprintf("too many connections of user %d: %d", uid, own)
+	case own >= perUser && c.right != mayAdmin:
+		return fmt.Sprintf("too many connections of user %d: %d", c.uid, own)
 	}
 	return ""
 }
 
-// read returns the whole lines that have come, and whether the client is still
-// there.
-func (s *server) read(c *client) (lines [][]byte, open bool) {
-	chunk := make([]byte, api.MaxMessage)
-	n, err := unix.Read(c.fd, chunk)
+// hold opens what tells that the process which connected has ended. Its
+// connection alone does not: a child may have inherited it.
+func (s *server) hold(c *client) (pidfd int) {
+	if c.holder < 0 && c.pid > 0 {
+		fd, err := unix.PidfdOpen(c.pid, unix.PIDFD_NONBLOCK)
+		if errors.Is(err, unix.EINVAL) { // before 5.10, which has no such flag
+			fd, err = unix.PidfdOpen(c.pid, 0)
+		}
+		if err == nil {
+			c.holder = fd
+			s.holders[fd] = c
+		}
+	}
+	return c.holder
+}
+
+// receive takes what has come, and reports whether the client is still there.
+func (s *server) receive(c *client) (open bool) {
+	var chunk [api.MaxMessage]byte
+	n, err := unix.Read(c.fd, chunk[:])
 	switch {
 	case errors.Is(err, unix.EAGAIN), errors.Is(err, unix.EINTR):
-		return nil, true
+		return true
 	case err != nil || n == 0:
-		return nil, false
+		return false
 	}
 	c.buf = append(c.buf, chunk[:n]...)
+	// One message and the start of the next is all that a client who waits for
+	// answers sends.
+	if len(c.buf) > 2*api.MaxMessage || len(c.buf) > api.MaxMessage && bytes.IndexByte(c.buf, '\n') < 0 {
+		_ = s.send(c, api.Answer{Type: api.Failed, Code: api.CodeMalformed, Message: fmt.Sprintf("more than %d bytes without an end of line, or too many requests at once", api.MaxMessage)})
+		return false
+	}
+	return true
+}
+
+// lines takes the next whole lines out of what has come.
+func (c *client) lines() (lines [][]byte) {
 	for range burst {
 		line, rest, ok := bytes.Cut(c.buf, []byte("\n"))
 		if !ok {
@@ -145,14 +206,12 @@ func (s *server) read(c *client) (lines [][]byte, open bool) {
 		lines = append(lines, bytes.Clone(line))
 		c.buf = rest
 	}
-	// What is left must be the start of one message, or it is no message.
-	if len(c.buf) > api.MaxMessage {
-		_ = s.send(c, api.Answer{Type: api.Failed, Code: api.CodeMalformed, Message: fmt.Sprintf("more than %d bytes without an end of line, or too many requests at once", api.MaxMessage)})
-		return lines, false
-	}
-	c.buf = bytes.Clone(c.buf)
-	return lines, true
+	c.buf = bytes.Clone(c.buf) // of a large one, a small rest
+	return lines
 }
+
+// more reports whether a whole line waits: nothing else would wake for it.
+func (c *client) more() bool { return bytes.IndexByte(c.buf, '\n') >= 0 }
 
 var errSlow = errors.New("the client does not take its answers")
 
@@ -168,6 +227,10 @@ func (s *server) send(c *client, a api.Answer) error {
 func (s *server) drop(c *client) {
 	delete(s.clients, c.fd)
 	_ = unix.Close(c.fd)
+	if c.holder >= 0 {
+		delete(s.holders, c.holder)
+		_ = unix.Close(c.holder)
+	}
 }
 
 func (s *server) close() {

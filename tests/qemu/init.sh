@@ -150,6 +150,10 @@ stranger=$!
 await drift-is-named-with-its-author grep -q "^vm.swappiness: set to 77 by sh (pid $stranger" /tmp/enforce
 grep "^vm.swappiness: set to 77" /tmp/enforce | sed 's/^/REPAIRED /'
 as_wanted drift-is-repaired
+# When memory is short the kernel forgets the names of nodes, not their watchers.
+echo 2 >/proc/sys/vm/drop_caches
+sh -c 'echo 78 >/proc/sys/vm/swappiness; usleep 300000; :' &
+await drift-is-seen-after-the-kernel-forgot-names grep -q "^vm.swappiness: set to 78 by sh (pid $!" /tmp/enforce
 sh -c 'echo none >/sys/block/vda/queue/scheduler; usleep 300000; :' &
 await sysfs-drift-is-repaired grep -q "^vda scheduler: set to none by sh" /tmp/enforce
 as_wanted also-what-the-scheduler-reset

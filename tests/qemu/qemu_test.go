@@ -9,12 +9,14 @@ import (
 	"bytes"
 	"context"
 	_ "embed"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -26,33 +28,51 @@ import (
 var initScript []byte
 
 func TestYoctunedOnARealKernel(t *testing.T) {
-	cache := os.Getenv("YOCTUNE_QEMU")
-	if cache == "" {
-		t.Skip("YOCTUNE_QEMU names no folder with a kernel; run `make qemu-test`")
-	}
-	qemu := need(t, "qemu-system-x86_64")
-	busybox := need(t, "busybox")
-	release, err := os.ReadFile(filepath.Join(cache, "ready"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := t.TempDir()
-
-	archive := newCPIO()
-	archive.file("init", 0o755, initScript)
-	archive.host("bin/busybox", busybox)
-	for _, applet := range []string{"sh", "mount", "mkdir", "modprobe", "usleep", "cat", "grep", "cmp", "diff", "tr", "tail", "wc", "uname", "poweroff", "kill", "readlink", "sed"} {
-		archive.symlink("bin/"+applet, "busybox")
-	}
-	archive.tree("lib/modules/"+strings.TrimSpace(string(release)), filepath.Join(cache, "lib/modules"))
-	for name, host := range binary(t, dir) {
+	cache := guestKernel(t)
+	archive := newGuest(t, cache, initScript)
+	for name, host := range binary(t, t.TempDir()) {
 		archive.host(name, host)
 	}
 	for name, data := range plans(t) {
 		archive.file(name, 0o644, data)
 	}
+	report(t, archive.boot(t, cache, "yoctune_test=4-5"), 60)
+}
+
+// guestKernel is the folder of the kernel to boot.
+func guestKernel(t *testing.T) string {
+	t.Helper()
+	cache := os.Getenv("YOCTUNE_QEMU")
+	if cache == "" {
+		t.Skip("YOCTUNE_QEMU names no folder with a kernel; run `make qemu-test`")
+	}
+	return cache
+}
+
+// newGuest is an initramfs with a shell, the kernel's modules, and init.
+func newGuest(t *testing.T, cache string, init []byte) *cpio {
+	t.Helper()
+	release, err := os.ReadFile(filepath.Join(cache, "ready"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	archive := newCPIO()
+	archive.file("init", 0o755, init)
+	archive.host("bin/busybox", need(t, "busybox"))
+	for _, applet := range []string{"sh", "mount", "mkdir", "modprobe", "usleep", "cat", "grep", "cmp", "diff", "tr", "tail", "wc", "uname", "poweroff", "kill", "readlink", "sed"} {
+		archive.symlink("bin/"+applet, "busybox")
+	}
+	archive.tree("lib/modules/"+strings.TrimSpace(string(release)), filepath.Join(cache, "lib/modules"))
+	return archive
+}
+
+// boot runs the guest until it powers off and returns what it printed.
+func (c *cpio) boot(t *testing.T, cache, arguments string) string {
+	t.Helper()
+	qemu := need(t, "qemu-system-x86_64")
+	dir := t.TempDir()
 	initrd := filepath.Join(dir, "initrd")
-	if err := archive.write(initrd); err != nil {
+	if err := c.write(initrd); err != nil {
 		t.Fatal(err)
 	}
 	disk := filepath.Join(dir, "disk.img")
@@ -62,25 +82,32 @@ func TestYoctunedOnARealKernel(t *testing.T) {
 	if err := os.Truncate(disk, 16<<20); err != nil {
 		t.Fatal(err)
 	}
-
-	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 8*time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, qemu, "-M", "q35", "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "2", "-m", "512",
+	cmd := exec.CommandContext(ctx, qemu, "-M", "q35", "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "2", "-m", "768",
 		"-nographic", "-no-reboot", "-net", "none",
 		"-kernel", filepath.Join(cache, "vmlinuz"), "-initrd", initrd,
 		"-drive", "file="+disk+",format=raw,if=virtio",
-		"-append", "console=ttyS0 quiet panic=-1 mitigations=off yoctune_test=4-5")
-	start := time.Now()
-	out, err := cmd.CombinedOutput()
-	t.Logf("guest ran for %.1f s", time.Since(start).Seconds())
+		"-append", "console=ttyS0 quiet panic=-1 mitigations=off "+arguments)
+	console, err := os.Create(filepath.Join(dir, "console")) // to be looked at meanwhile
 	if err != nil {
-		t.Fatalf("qemu: %v\n%s", err, out)
+		t.Fatal(err)
 	}
-	report(t, string(out))
+	defer func() { _ = console.Close() }()
+	cmd.Stdout, cmd.Stderr = console, console
+	start := time.Now()
+	err = cmd.Run()
+	t.Logf("guest ran for %.1f s, and took %.1f s of processor time", time.Since(start).Seconds(), cmd.ProcessState.UserTime().Seconds())
+	out, readErr := os.ReadFile(console.Name())
+	if err != nil || readErr != nil {
+		t.Fatalf("qemu: %v\n%s", errors.Join(err, readErr), out)
+	}
+	return string(out)
 }
 
-// report turns the guest's lines into subtests.
-func report(t *testing.T, console string) {
+// report turns the guest's lines into subtests, of which there are at least so
+// many.
+func report(t *testing.T, console string, least int) {
 	done := false
 	checks := 0
 	for line := range strings.Lines(console) {
@@ -88,7 +115,7 @@ func report(t *testing.T, console string) {
 		switch {
 		case line == "DONE":
 			done = true
-		case strings.HasPrefix(line, "KERNEL "), strings.HasPrefix(line, "KILLED "), strings.HasPrefix(line, "REPAIRED "), strings.HasPrefix(line, "IDLE "):
+		case slices.Contains([]string{"KERNEL", "KILLED", "REPAIRED", "IDLE", "STATUS", "EXPOSURE", "STOP"}, strings.SplitN(line, " ", 2)[0]):
 			t.Log(line)
 		case strings.HasPrefix(line, "CHECK "):
 			f := strings.SplitN(line, " ", 4)
@@ -100,7 +127,7 @@ func report(t *testing.T, console string) {
 			})
 		}
 	}
-	if !done || checks < 60 {
+	if !done || checks < least {
 		t.Errorf("the guest did not finish (%d checks):\n%s", checks, console)
 	}
 }
