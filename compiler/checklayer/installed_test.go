@@ -48,7 +48,9 @@ func TestInstalledFilesAreThoseOfTheLayer(t *testing.T) {
 			put(t, filepath.Join(d, "etc/sysctl.d/95-yoctune.conf"), "vm.swappiness = 10\n", 0o666)
 		}, "/etc/sysctl.d/95-yoctune.conf is installed with mode"},
 		{"the plan somewhere else", func(d string) {
-			os.Rename(filepath.Join(d, "usr/lib/yoctune/plan.json"), filepath.Join(d, "etc/plan.json"))
+			if err := os.Rename(filepath.Join(d, "usr/lib/yoctune/plan.json"), filepath.Join(d, "etc/plan.json")); err != nil {
+				t.Error(err)
+			}
 		}, "the installed plan: open /usr/lib/yoctune/plan.json"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -2,6 +2,7 @@ package graph
 
 import (
 	"encoding/xml"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -20,7 +21,7 @@ func parts(t *testing.T, d *Drawing) (texts []string, elements map[string]int) {
 	var in []string
 	for {
 		tok, err := dec.Token()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return texts, elements
 		}
 		if err != nil {

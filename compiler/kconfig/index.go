@@ -2,6 +2,7 @@ package kconfig
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io/fs"
 	"path/filepath"
@@ -94,7 +95,7 @@ func index(roots []fs.FS, dir string, o Options) (*Indexed, error) {
 		p.macros.probes = probes.macros()
 	}
 	err := p.source("Kconfig", 1, 1, false)
-	if err != nil && err != errStop {
+	if err != nil && !errors.Is(err, errStop) {
 		p.note(err)
 	}
 	if err := errorsOf(p.problems); err != nil {

@@ -378,14 +378,14 @@ func (l *lexer) space() (byte, bool, error) {
 		if err != nil || !ok {
 			return 0, false, err
 		}
-		switch {
-		case b == ' ' || b == '\t' || b == '\r' || b == '\n':
+		switch b {
+		case ' ', '\t', '\r', '\n':
 			l.take(b)
-		case b == '#':
+		case '#':
 			if err := l.restOfLine(); err != nil {
 				return 0, false, err
 			}
-		case b == '/':
+		case '/':
 			if err := l.comment(); err != nil {
 				return 0, false, err
 			}

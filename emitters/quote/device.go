@@ -1,6 +1,7 @@
 package quote
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 )
@@ -63,7 +64,11 @@ func Sysctl(path, value string) (string, error) {
 		if err := charset(sink, p, "write the key as the kernel does, such as vm.swappiness", func(i int, r rune) bool {
 			return alnum(r) || i > 0 && among("_.:@-", r)
 		}); err != nil {
-			return "", refuse(sink, path, err.(*Error).Reason, err.(*Error).Hint)
+			var fault *Error
+			if errors.As(err, &fault) {
+				return "", refuse(sink, path, fault.Reason, fault.Hint)
+			}
+			return "", err
 		}
 		if p == ".." || strings.HasPrefix(p, ".") {
 			return "", refuse(sink, path, "it climbs out of /proc/sys", "")

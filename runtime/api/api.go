@@ -111,7 +111,7 @@ func Decode(line []byte) (Request, error) {
 	dec.DisallowUnknownFields()
 	var r Request
 	if err := dec.Decode(&r); err != nil {
-		return Request{}, fmt.Errorf("%w: %v", ErrMalformed, err)
+		return Request{}, fmt.Errorf("%w: %w", ErrMalformed, err)
 	}
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
 		return Request{}, fmt.Errorf("%w: more than one value in a line", ErrMalformed)

@@ -145,7 +145,7 @@ func Find(explicit string, dirs ...string) (string, error) {
 			continue
 		}
 		if _, err := os.Stat(named.path); err != nil {
-			return "", fmt.Errorf("%w: %s %s: %v", ErrNoLibrary, named.path, named.by, errors.Unwrap(err))
+			return "", fmt.Errorf("%w: %s %s: %w", ErrNoLibrary, named.path, named.by, errors.Unwrap(err))
 		}
 		return named.path, nil
 	}

@@ -72,7 +72,7 @@ func TestY4MGivesThePlanesOfEachFrame(t *testing.T) {
 			t.Errorf("%q: %v", buf, err)
 		}
 	}
-	if err := src.read(buf); err != io.EOF {
+	if err := src.read(buf); !errors.Is(err, io.EOF) {
 		t.Errorf("after the last frame: %v", err)
 	}
 }
@@ -267,7 +267,7 @@ func TestCommandGivesFramesAndItsEndCounts(t *testing.T) {
 			}
 		}
 		err = src.read(buf)
-		if c.says == "" && err != io.EOF || c.says != "" && (err == nil || !strings.Contains(err.Error(), c.says)) {
+		if c.says == "" && !errors.Is(err, io.EOF) || c.says != "" && (err == nil || !strings.Contains(err.Error(), c.says)) {
 			t.Errorf("%s: %v", c.name, err)
 		}
 		if err := src.close(); err != nil {

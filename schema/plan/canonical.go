@@ -300,7 +300,7 @@ func Decode(r io.Reader) (*Plan, error) {
 		Schema string `json:"$schema"`
 	}
 	if err := json.Unmarshal(b, &head); err != nil {
-		return nil, fmt.Errorf("%w: %v", ErrSyntax, err)
+		return nil, fmt.Errorf("%w: %w", ErrSyntax, err)
 	}
 	// "yoctune.plan/1" and "yoctune.plan/1.4" are both major 1.
 	if head.Schema != Schema && !strings.HasPrefix(head.Schema, Schema+".") {
@@ -310,7 +310,7 @@ func Decode(r io.Reader) (*Plan, error) {
 	dec.DisallowUnknownFields()
 	var p Plan
 	if err := dec.Decode(&p); err != nil {
-		return nil, fmt.Errorf("%w: %v", ErrSyntax, err)
+		return nil, fmt.Errorf("%w: %w", ErrSyntax, err)
 	}
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
 		return nil, fmt.Errorf("%w: data after the document", ErrSyntax)

@@ -2,6 +2,7 @@ package series
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -81,7 +82,8 @@ func kasProgram(t *testing.T) string {
 }
 
 func stderr(err error) []byte {
-	if exit, ok := err.(*exec.ExitError); ok {
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
 		return exit.Stderr
 	}
 	return nil

@@ -1,6 +1,7 @@
 package devicetest
 
 import (
+	"errors"
 	"os"
 	"testing"
 
@@ -17,7 +18,7 @@ func AloneOnThisMachine(t testing.TB) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for err = unix.EINTR; err == unix.EINTR; { // Go's own signals interrupt the wait
+	for err = unix.EINTR; errors.Is(err, unix.EINTR); { // Go's own signals interrupt the wait
 		err = unix.Flock(int(f.Fd()), unix.LOCK_EX)
 	}
 	if err != nil {

@@ -1,0 +1,9 @@
+// Package kconfig says what a kernel build makes of requested options before
+// the build does.
+//
+// It reads the Kconfig files of a kernel tree into facts ([Index]), evaluates a
+// base configuration and the fragments on top of it as merge_config.sh and
+// `conf --alldefconfig` do, and explains every requested symbol: kept, changed
+// or lost, the chain of conditions that decided it, and the lines that would
+// make the request hold.
+package kconfig
