@@ -37,8 +37,9 @@ func processFile(name string) bool {
 // writable lists the kernel files that may be written.
 var writable = [...]string{"/proc/sys", "/proc/irq", "/sys"}
 
-// state lists the folders that belong to yoctuned.
-var state = [...]string{"/run/yoctune", "/var/lib/yoctune"}
+// state lists the folders of files that yoctuned replaces: its own, and that of
+// nvpmodel's status, which decides about the next boot.
+var state = [...]string{"/run/yoctune", "/var/lib/yoctune", "/var/lib/nvpmodel"}
 
 // maxLinks is the kernel's own limit on symbolic links in one path.
 const maxLinks = 40

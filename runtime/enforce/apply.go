@@ -10,6 +10,7 @@ import (
 	"github.com/yoctune/yoctune/runtime/device"
 	"github.com/yoctune/yoctune/runtime/journal"
 	"github.com/yoctune/yoctune/runtime/knob"
+	"github.com/yoctune/yoctune/runtime/power"
 	"github.com/yoctune/yoctune/schema/plan"
 	"golang.org/x/sys/unix"
 )
@@ -18,9 +19,9 @@ import (
 // written, and is ErrJournal; everything else is in the results, one for every
 // setting and node.
 //
-// Apply is excused for what it must not write: kernel arguments, modules, the
-// power mode, settings whose policy is to report, and what the kernel holds lower
-// for heat.
+// Apply is excused for what it must not write: kernel arguments, modules, power
+// modes that an image brings, settings whose policy is to report, and what the
+// kernel holds lower for heat.
 func Apply(dev device.Device, p *plan.Plan, o Options) ([]Result, error) {
 	s, err := Open(dev, p, o)
 	if err != nil {
@@ -46,6 +47,10 @@ func writable(dev device.FS, all []*target, o Options) []*target {
 			t.fault(dev, o, false, t.err)
 			continue
 		}
+		if t.mask && !t.satisfied() && power.Used(dev, t.real) {
+			t.staged()
+			continue
+		}
 		if err := writes(dev, t); err != nil {
 			t.finish(knob.Refused, fmt.Sprintf("%s: %v", knob.Name(t.path), err))
 			continue
@@ -58,7 +63,7 @@ func writable(dev device.FS, all []*target, o Options) []*target {
 		}
 		claimed[t.real] = t
 		if t.known {
-			if ok, err := knob.Satisfies(t.setting.Type, t.setting.Compare, t.setting.Want, t.found); err == nil && ok {
+			if t.satisfied() {
 				continue // judged after the writes, which might undo it
 			}
 		} else if blocked(dev, t, o) {
@@ -67,6 +72,7 @@ func writable(dev device.FS, all []*target, o Options) []*target {
 		out = append(out, t)
 	}
 	slices.SortStableFunc(out, func(a, b *target) int { return rank(a.real) - rank(b.real) })
+	orderLimits(out)
 	return out
 }
 
@@ -178,6 +184,9 @@ type writer struct {
 func (w *writer) write(t *target) {
 	s := t.setting
 	alternatives := knob.Alternatives(s.Compare, s.Want)
+	if t.write != "" {
+		alternatives = []string{t.write}
+	}
 	if len(t.found.Offered) > 0 {
 		offered := slices.DeleteFunc(slices.Clone(alternatives), func(a string) bool {
 			return !slices.Contains(t.found.Offered, strings.TrimSpace(a))
@@ -280,13 +289,15 @@ func (w *writer) undone(all []*target) []*target {
 }
 
 func (t *target) satisfied() bool {
-	ok, err := knob.Satisfies(t.setting.Type, t.setting.Compare, t.setting.Want, t.found)
+	ok, err := t.meets()
 	return t.known && err == nil && ok
 }
 
 // settle turns the last observation of a target into its result.
 func (w *writer) settle(t *target, written bool) {
 	switch {
+	case t.mask && !t.satisfied():
+		t.staged()
 	case t.err != nil && !t.known && written && !retriable(t.err):
 		// Written, and cannot be read back: nothing may be claimed.
 		t.fault(w.dev, w.options, false, t.err)

@@ -8,8 +8,9 @@
 //	read all → journal the originals → write → write again what was refused only
 //	because of the order, or undone by a neighbour → read back → outcome
 //
-// Settings of the kernel itself (arguments, modules) and the power mode are
-// compared and never written: they need a reboot, a new image, or nvpmodel.
+// Settings of the kernel itself (arguments, modules) are compared and never
+// written: they need a reboot or a new image. A power mode is its lines, written
+// like settings and before them.
 package enforce
 
 import (

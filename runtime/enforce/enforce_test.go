@@ -670,37 +670,6 @@ func TestWhatOnlyAnImageCanBringIsPending(t *testing.T) {
 	}
 }
 
-func TestPowerModesAreComparedByNameAndNeverSwitched(t *testing.T) {
-	dev, dir := board(t)
-	p := planOf()
-	p.Power = &plan.Power{Table: "extend", Default: "INFER_20W", Modes: []plan.PowerMode{{
-		ID: 3, Name: "INFER_20W", Params: []plan.PowerParam{{Param: "GPU", Arg: "MAX_FREQ", Value: "918000000"}},
-	}}}
-	results := enforce.Verify(dev, p, options())
-	if r := find(t, results, "power.default"); r.Outcome != knob.Pending || r.Found != "25W" || !strings.Contains(r.Message, "does not define INFER_20W") {
-		t.Errorf("%+v", r)
-	}
-	if r := find(t, results, "power.modes.INFER_20W"); r.Outcome != knob.Pending {
-		t.Errorf("%+v", r)
-	}
-	if err := devicetest.Flash(dir, p); err != nil {
-		t.Fatal(err)
-	}
-	if results := enforce.Verify(dev, p, options()); !enforce.Satisfied(results) {
-		t.Errorf("after flashing: %+v", results)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "var/lib/nvpmodel/status"), []byte("pmode:0000\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	r := find(t, enforce.Verify(dev, p, options()), "power.default")
-	if r.Outcome != knob.Pending || r.Found != "15W" || !strings.Contains(r.Message, "nvpmodel -m 3") {
-		t.Errorf("%+v", r)
-	}
-	if r := find(t, apply(t, dev, p), "power.default"); !r.Satisfied() {
-		t.Errorf("apply answers for the power mode: %+v", r)
-	}
-}
-
 // hung is a device of which one node never answers.
 type hung struct {
 	*devicetest.Kernel

@@ -1,6 +1,7 @@
 package enforce
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -10,8 +11,8 @@ import (
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
-// powerResults compares the power modes with the plan. Switching is nvpmodel's:
-// it knows the order, and which modes need a reboot.
+// powerResults compares the power modes that the plan's layer defines with those
+// installed: only an image changes them.
 func powerResults(dev device.FS, p *plan.Power) []Result {
 	if p == nil {
 		return nil
@@ -31,34 +32,28 @@ func powerResults(dev device.FS, p *plan.Power) []Result {
 		}
 		out = append(out, r)
 	}
-	if p.Default == "" {
-		return out
-	}
-	r := Result{ID: "power.default", Path: power.StatusFile, Wanted: p.Default}
-	id := 0
-	if err == nil {
-		id, err = power.Current(dev, config)
-	}
-	if err != nil {
-		r.Outcome, r.Message = knob.Unsupported, err.Error()
-		return append(out, r)
-	}
-	r.Found, r.Known = config.Name(id), true
-	if r.Found == "" {
-		r.Found = fmt.Sprintf("mode %d", id)
-	}
-	wanted := config.Mode(p.Default)
+	return out
+}
+
+// defaultResults answer for the mode that shall be in force: m, whose lines were
+// judged, or else why there is none.
+func defaultResults(dev device.FS, p *plan.Power, m *mode, err error) []Result {
 	switch {
-	case r.Found == p.Default:
-		r.Outcome = knob.OK
-	case wanted == nil:
-		r.Outcome = knob.Pending
-		r.Message = fmt.Sprintf("%s does not define %s: needs an image built from this plan's layer", power.ConfigFile, p.Default)
-	default:
-		r.Outcome = knob.Pending
-		r.Message = fmt.Sprintf("power mode is %s; this program does not switch modes: run `nvpmodel -m %d`", r.Found, wanted.ID)
+	case p == nil || p.Default == "" && m == nil:
+		return nil
+	case m != nil:
+		return append([]Result{modeResult(dev, p, m)}, m.faults()...)
 	}
-	return append(out, r)
+	r := Result{ID: modeID, Path: power.StatusFile, Wanted: p.Default, Outcome: knob.Unsupported, Message: err.Error()}
+	if config, cerr := power.Read(dev); cerr == nil && config != nil {
+		if id, cerr := power.Current(dev, config); cerr == nil {
+			r.Found, r.Known = config.Name(id), true
+		}
+	}
+	if errors.Is(err, errNoMode) {
+		r.Outcome, r.Excused = knob.Pending, false
+	}
+	return []Result{r}
 }
 
 // compareMode compares one authored mode with the installed one.

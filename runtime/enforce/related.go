@@ -49,13 +49,34 @@ func exclusive(name string, members ...string) relation {
 	return r
 }
 
-// rank orders writes: what resets others comes before them.
+// Ranks of writes: what brings others into being or resets them comes before
+// them, and power goes back to automatic last.
+const (
+	rankCores = iota
+	rankMasks
+	rankChoices
+	rankClocks
+	rankSleep
+)
+
+// rank orders writes.
 func rank(name string) int {
-	switch path.Base(name) {
+	dir, base := path.Split(name)
+	switch base {
+	case "online":
+		if strings.HasPrefix(dir, "/sys/devices/system/cpu/cpu") {
+			return rankCores
+		}
+	case "tpc_pg_mask", "fbp_pg_mask", "gpc_pg_mask":
+		return rankMasks
 	case "scheduler", "scaling_governor", "governor":
-		return 0
+		return rankChoices
+	case "control":
+		if path.Base(path.Clean(dir)) == "power" {
+			return rankSleep
+		}
 	}
-	return 1
+	return rankClocks
 }
 
 // offers returns where the kernel lists the values that a plain node accepts, ""

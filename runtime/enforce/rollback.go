@@ -37,6 +37,7 @@ func Rollback(dev device.Device, o Options) ([]Result, error) {
 		all[i] = &original{Original: rec}
 	}
 	results := restore(r, o, all)
+	mode := forgetMode(dev)
 	var kept []journal.Original
 	for i, t := range all {
 		if !results[i].Satisfied() && t.Lost == "" {
@@ -46,7 +47,7 @@ func Rollback(dev device.Device, o Options) ([]Result, error) {
 	if err := j.Keep(kept); err != nil {
 		return results, err
 	}
-	return results, nil
+	return append(results, mode...), nil
 }
 
 // restore writes originals until they hold, and says what became of each.

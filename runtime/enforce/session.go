@@ -1,6 +1,7 @@
 package enforce
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"slices"
@@ -23,6 +24,10 @@ type Session struct {
 	info    journal.Plan
 	targets []*target
 	overlay []*target // of the leases in force; they come before the plan's
+
+	mode          *mode // power mode that is kept, nil for none
+	trial         bool  // nothing may outlive this boot
+	notRemembered error // why the next boot starts in another mode
 }
 
 // Open selects the plan's nodes; nothing is written yet. The error is
@@ -43,6 +48,12 @@ func Open(dev device.Device, p *plan.Plan, o Options) (*Session, error) {
 
 // Apply makes the whole plan true. It is [Apply], and can be called again.
 func (s *Session) Apply() ([]Result, error) {
+	// The mode first: it decides which cores, and with them which policies, there
+	// are to set.
+	modeErr := s.applyMode()
+	if errors.Is(modeErr, ErrJournal) {
+		return nil, modeErr
+	}
 	if err := s.run(s.targets); err != nil {
 		return nil, err
 	}
@@ -51,7 +62,29 @@ func (s *Session) Apply() ([]Result, error) {
 		pr.Excused = true
 		results = append(results, pr)
 	}
+	for _, pr := range defaultResults(s.dev, s.plan.Power, s.mode, modeErr) {
+		if s.trial && s.mode != nil && pr.Outcome == knob.Differs || errors.Is(modeErr, errNoMode) {
+			pr.Excused = true // a trial leaves the next boot alone; an image brings modes
+		}
+		if s.notRemembered != nil && pr.Outcome == knob.Differs {
+			pr.Message += ": " + s.notRemembered.Error()
+		}
+		results = append(results, pr)
+	}
 	return results, nil
+}
+
+// applyMode enters the plan's power mode; the error is why that is not possible.
+func (s *Session) applyMode() error {
+	s.mode, s.notRemembered = nil, nil
+	if s.plan.Power == nil || s.plan.Power.Default == "" {
+		return nil
+	}
+	config, def, err := readMode(s.dev, s.plan.Power.Default)
+	if err != nil {
+		return err
+	}
+	return s.enter(config, def)
 }
 
 // run writes what differs of some targets and judges all of them.
@@ -130,7 +163,7 @@ func (s *Session) Nodes() []Node {
 func (s *Session) each(step func(*target)) {
 	seen := map[string]bool{}
 	for _, writes := range []bool{true, false} {
-		for _, t := range slices.Concat(s.overlay, s.targets) {
+		for _, t := range slices.Concat(s.overlay, s.targets, s.modeLines()) {
 			if t.real == "" || seen[t.real] || verifyOnly(t.setting) || (t.setting.Policy != plan.Report) != writes {
 				continue
 			}
@@ -138,6 +171,13 @@ func (s *Session) each(step func(*target)) {
 			step(t)
 		}
 	}
+}
+
+func (s *Session) modeLines() []*target {
+	if s.mode == nil {
+		return nil
+	}
+	return s.mode.lines
 }
 
 func (s *Session) at(reals []string) []*target {
@@ -198,10 +238,15 @@ func (s *Session) Repair(reals []string) (map[string]Result, error) {
 // those that were not there before.
 func (s *Session) Rescan() (appeared []string) {
 	before := map[string]bool{}
-	for _, t := range s.targets {
+	for _, t := range slices.Concat(s.targets, s.modeLines()) {
 		before[t.real] = true
 	}
 	s.targets = targets(s.dev, s.plan.Settings)
+	if s.mode != nil {
+		if config, def, err := readMode(s.dev, s.mode.def.Name); err == nil {
+			s.mode = newMode(s.dev, config, def, s.targets)
+		}
+	}
 	for _, n := range s.Nodes() {
 		if !before[n.Real] {
 			appeared = append(appeared, n.Real)
@@ -221,7 +266,18 @@ func (s *Session) Try() ([]Result, error) {
 		t.reset()
 		t.guarded(func() { t.observe(s.reader) })
 	}
-	before, err := originals(s.reader, func(string) bool { return false }, writable(s.dev, s.targets, s.options))
+	touched := slices.Clone(s.targets)
+	if p := s.plan.Power; p != nil && p.Default != "" {
+		if config, def, err := readMode(s.dev, p.Default); err == nil {
+			m := newMode(s.dev, config, def, s.targets)
+			for _, t := range append(m.lines, m.wake...) {
+				t.guarded(func() { t.observe(s.reader) })
+				touched = append(touched, t)
+			}
+		}
+	}
+	s.trial = true
+	before, err := originals(s.reader, func(string) bool { return false }, writable(s.dev, touched, s.options))
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrJournal, err)
 	}
@@ -243,6 +299,7 @@ func Revert(dev device.Device, o Options) ([]Result, error) {
 		all = append(all, &original{Original: c})
 	}
 	results := restore(newReader(dev, o.ReadTimeout), o, all)
+	_ = dev.RemoveState(modeFile) // the mode before the trial is that of nvpmodel's status
 	return results, j.Uncover()
 }
 
@@ -253,7 +310,10 @@ func Keep(dev device.Device) error {
 	if err != nil {
 		return err
 	}
-	return j.Uncover()
+	if err := j.Uncover(); err != nil {
+		return err
+	}
+	return keepMode(dev)
 }
 
 // Overlay lays a lease's settings over the plan's. What their nodes held before

@@ -24,6 +24,12 @@ type target struct {
 	err   error // why it does not
 	held  bool  // it was as wanted at some time of this run
 
+	// Of a power mode's line: what is written instead of what is wanted, what else
+	// will do, and whether it takes a reboot once the GPU was used.
+	write string
+	also  []string
+	mask  bool
+
 	result Result
 	done   bool // result is final
 }

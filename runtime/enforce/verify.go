@@ -3,6 +3,7 @@ package enforce
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/yoctune/yoctune/runtime/device"
 	"github.com/yoctune/yoctune/runtime/journal"
@@ -24,7 +25,34 @@ func Verify(dev device.Device, p *plan.Plan, o Options) []Result {
 	for _, t := range all {
 		t.guarded(func() { t.look(dev, r, o, j) })
 	}
-	return append(collect(all), powerResults(dev, p.Power)...)
+	out := append(collect(all), powerResults(dev, p.Power)...)
+	m, err := verifiedMode(dev, p.Power, all)
+	if m != nil {
+		for _, t := range m.lines {
+			t.guarded(func() { t.look(dev, r, o, j) })
+		}
+	}
+	return append(out, defaultResults(dev, p.Power, m, err)...)
+}
+
+// verifiedMode is the mode that shall be in force: the plan's, or the one that its
+// ladder has climbed to.
+func verifiedMode(dev device.Device, p *plan.Power, settings []*target) (*mode, error) {
+	if p == nil {
+		return nil, nil
+	}
+	name := p.Default
+	if f := readInForce(dev); f != nil && p.Adaptive != nil && slices.Contains(p.Adaptive.Ladder, f.Mode) {
+		name = f.Mode
+	}
+	if name == "" {
+		return nil, nil
+	}
+	config, def, err := readMode(dev, name)
+	if err != nil {
+		return nil, err
+	}
+	return newMode(dev, config, def, settings), nil
 }
 
 // look reads a target and judges it; j may be nil.
@@ -59,12 +87,14 @@ func (t *target) judge(dev device.FS, o Options) {
 	case !t.known: // a kernel argument that is not there
 		t.pending(fmt.Sprintf("the running kernel was not given %s", s.Select.Name))
 	default:
-		ok, err := knob.Satisfies(s.Type, s.Compare, s.Want, t.found)
+		ok, err := t.meets()
 		switch {
 		case err != nil:
 			t.finish(knob.Refused, fmt.Sprintf("%s: %v", knob.Name(t.path), err))
 		case ok:
 			t.finish(knob.OK, "")
+		case t.mask:
+			t.staged()
 		case verifyOnly(s):
 			what := fmt.Sprintf("%s is %s", knob.Name(t.path), t.found.Value)
 			if s.Select.Class == device.ClassCmdline {

@@ -38,8 +38,15 @@ type Mode struct {
 // Param is one line of a mode.
 type Param struct{ Name, Arg, Value string }
 
+// Declared is a PARAM section: what the names of a mode's lines stand for.
+type Declared struct {
+	Type string            // FILE, CLOCK or HWMON
+	Args map[string]string // argument to file; of a HWMON, the folder above hwmonN and the attribute, with a blank between
+}
+
 // Config is what an nvpmodel.conf defines.
 type Config struct {
+	Params  map[string]Declared
 	Modes   []Mode
 	Default int // of PM_CONFIG, -1 without one
 }
@@ -67,8 +74,9 @@ func (c *Config) Name(id int) string {
 // Parse reads an nvpmodel.conf. Sections it does not know are skipped: newer
 // releases add some.
 func Parse(text string) (*Config, error) {
-	c := &Config{Default: -1}
+	c := &Config{Default: -1, Params: map[string]Declared{}}
 	var mode *Mode
+	var declared map[string]string // the arguments of the PARAM that the line is in
 	n := 0
 	for line := range strings.Lines(text) {
 		n++
@@ -77,7 +85,7 @@ func Parse(text string) (*Config, error) {
 			continue
 		}
 		if line[0] == '<' {
-			mode = nil
+			mode, declared = nil, nil
 			// "<PARAM" without a blank is in files of NVIDIA's own.
 			f := strings.Fields(strings.Trim(line, "<>"))
 			if len(f) == 0 {
@@ -85,6 +93,9 @@ func Parse(text string) (*Config, error) {
 			}
 			attr := attributes(f[1:])
 			switch f[0] {
+			case "PARAM":
+				declared = map[string]string{}
+				c.Params[attr["NAME"]] = Declared{Type: attr["TYPE"], Args: declared}
 			case "POWER_MODEL":
 				id, err := strconv.ParseUint(attr["ID"], 10, 16)
 				if err != nil || attr["NAME"] == "" {
@@ -101,10 +112,13 @@ func Parse(text string) (*Config, error) {
 			}
 			continue
 		}
+		f := strings.Fields(line)
+		if declared != nil && len(f) >= 2 {
+			declared[f[0]] = strings.Join(f[1:], " ")
+		}
 		if mode == nil {
 			continue
 		}
-		f := strings.Fields(line)
 		if len(f) != 3 {
 			return nil, fmt.Errorf("%w: line %d: a setting is PARAM, ARG and value", ErrConfig, n)
 		}
@@ -139,25 +153,4 @@ func Read(dev device.FS) (*Config, error) {
 		return nil, fmt.Errorf("read power modes: %s: %w", ConfigFile, err)
 	}
 	return c, nil
-}
-
-// Current returns the id of the mode in force, or that the next boot will set
-// where nvpmodel has not run yet.
-func Current(dev device.FS, c *Config) (int, error) {
-	content, err := dev.Read(StatusFile)
-	if errors.Is(err, fs.ErrNotExist) {
-		return c.Default, nil
-	} else if err != nil {
-		return 0, fmt.Errorf("read power mode: %w", err)
-	}
-	for field := range strings.FieldsSeq(content.Text) {
-		if v, ok := strings.CutPrefix(field, "pmode:"); ok {
-			id, err := strconv.ParseUint(v, 10, 16)
-			if err != nil {
-				break
-			}
-			return int(id), nil
-		}
-	}
-	return 0, fmt.Errorf("read power mode: %s does not say pmode:000N", StatusFile)
 }

@@ -44,7 +44,8 @@ const (
 	DomainNetwork = "network"
 	DomainKernel  = "kernel" // kernel arguments, read back from /proc/cmdline
 	DomainModule  = "module"
-	DomainKnob    = "knob" // a bare path from `plan --knobs`
+	DomainPower   = "power" // a line of a power mode; made on the device
+	DomainKnob    = "knob"  // a bare path from `plan --knobs`
 )
 
 // How found is compared with wanted.

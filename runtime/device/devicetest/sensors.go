@@ -2,22 +2,23 @@ package devicetest
 
 import (
 	"fmt"
+	"path"
 	"strings"
 )
 
 // sensors writes what a monitor reads: an idle board at room temperature. Names
-// of zones, rails and nodes: schema/facts/board; L4T R36.
+// of zones, rails and nodes: schema/facts/board.
 func (t *tree) sensors(m model) {
 	t.load(m)
 	t.memoryState()
-	t.thermal()
+	t.thermal(m)
 	t.rails(m)
 	const clk = "/sys/kernel/debug/bpmp/debug/clk/emc/"
 	t.file(clk+"rate", "2133000000\n")
 	t.file("/sys/kernel/debug/cactmon/mc_all", "42660\n") // kHz: 2 percent
 	t.file("/sys/kernel/debug/nvmap/iovmm/clients",
 		"CLIENT                        PROCESS      PID        SIZE\nuser                          vision       812     262144K\ntotal                                              262144K\n")
-	t.file("/sys/devices/platform/bus@0/17000000.gpu/load", "125\n")
+	t.file(m.gpuDir+"/load", "125\n")
 }
 
 func (t *tree) load(m model) {
@@ -62,7 +63,7 @@ ext4_inode_cache    9000   9300   1096   29    8 : tunables    0    0    0 : sla
 `)
 }
 
-func (t *tree) thermal() {
+func (t *tree) thermal(m model) {
 	const class = "/sys/class/thermal/"
 	for i, z := range []struct {
 		name string
@@ -71,6 +72,10 @@ func (t *tree) thermal() {
 		{"cpu-thermal", "48125"}, {"gpu-thermal", "46875"}, {"cv0-thermal", "0"}, {"cv1-thermal", "0"}, {"cv2-thermal", "0"},
 		{"soc0-thermal", "47250"}, {"soc1-thermal", "46500"}, {"soc2-thermal", "46750"}, {"tj-thermal", "48125"},
 	} {
+		if m.line == "R35" {
+			z.name = strings.ToUpper(strings.TrimSuffix(z.name, "al"))
+			z.name = strings.Replace(strings.Replace(z.name, "-THERM", "-therm", 1), "TJ", "tj", 1)
+		}
 		dir := fmt.Sprintf("%sthermal_zone%d/", class, i)
 		t.file(dir+"type", z.name+"\n")
 		t.file(dir+"temp", z.temp+"\n")
@@ -79,7 +84,12 @@ func (t *tree) thermal() {
 		t.file(dir+"trip_point_1_type", "critical\n")
 		t.file(dir+"trip_point_1_temp", "104500\n")
 	}
-	for i, name := range []string{"pwm-fan", "cpufreq-cpu0", "cpufreq-cpu4", "devfreq-17000000.gpu"} {
+	coolers := []string{"pwm-fan"}
+	for _, span := range m.policies {
+		first, _, _ := strings.Cut(span, "-")
+		coolers = append(coolers, "cpufreq-cpu"+first)
+	}
+	for i, name := range append(coolers, "devfreq-"+path.Base(m.gpuDir)) {
 		dir := fmt.Sprintf("%scooling_device%d/", class, i)
 		t.file(dir+"type", name+"\n")
 		t.file(dir+"cur_state", "0\n")

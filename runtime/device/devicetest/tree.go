@@ -35,16 +35,19 @@ type model struct {
 	compatible string // NUL separated
 	policies   []string
 	cpus       int
-	cpuMax     int   // kHz
-	gpu        []int // Hz
-	modes      []string
-	mode       int // default
+	cpuMax     int    // kHz
+	gpu        []int  // Hz
+	gpuDir     string // of the GPU's device
+	gpuNode    string // its device tree node's name
+	table      string // of the board's facts: the power modes
+	line       string // L4T line: R35, R36
 	l4t        string
-	irqs       []string // action names beside those that both have
+	kernel     string
+	irqs       []string // action names beside those that all have
 }
 
 // Boards lists what Build can make.
-func Boards() []string { return []string{"agx-orin-64gb", "orin-nano-8gb"} }
+func Boards() []string { return []string{"agx-orin-64gb", "agx-xavier", "orin-nano-8gb"} }
 
 func models(board string) (model, bool) {
 	switch board {
@@ -56,9 +59,12 @@ func models(board string) (model, bool) {
 			cpus:       6,
 			cpuMax:     1728000,
 			gpu:        []int{306000000, 408000000, 510000000, 612000000, 714000000, 816000000, 918000000, 1020000000},
-			modes:      []string{"15W", "25W", "MAXN_SUPER"},
-			mode:       1,
+			gpuDir:     "/sys/devices/platform/bus@0/17000000.gpu",
+			gpuNode:    "gpu",
+			table:      "R36.4 Super",
+			line:       "R36",
 			l4t:        "# R36 (release), REVISION: 4.0\n",
+			kernel:     "5.15.148-l4t\n",
 		}, true
 	case "agx-orin-64gb":
 		return model{
@@ -68,10 +74,28 @@ func models(board string) (model, bool) {
 			cpus:       12,
 			cpuMax:     2201600,
 			gpu:        []int{306000000, 408000000, 510000000, 612000000, 714000000, 816000000, 918000000, 1020000000, 1122000000, 1224000000, 1300500000},
-			modes:      []string{"MAXN", "MODE_15W", "MODE_30W", "MODE_50W"},
-			mode:       2,
+			gpuDir:     "/sys/devices/platform/bus@0/17000000.gpu",
+			gpuNode:    "gpu",
+			table:      "R35.3.1",
+			line:       "R36",
 			l4t:        "# R36 (release), REVISION: 4.0\n",
+			kernel:     "5.15.148-l4t\n",
 			irqs:       []string{"can0", "can1"},
+		}, true
+	case "agx-xavier":
+		return model{
+			name:       "NVIDIA Jetson AGX Xavier Developer Kit",
+			compatible: "nvidia,p2972-0000\x00nvidia,tegra194\x00",
+			policies:   []string{"0-1", "2-3", "4-5", "6-7"},
+			cpus:       8,
+			cpuMax:     2265600,
+			gpu:        []int{114750000, 216750000, 318750000, 420750000, 522750000, 624750000, 675750000, 828750000, 905250000, 1032750000, 1198500000, 1236750000, 1338750000, 1377000000},
+			gpuDir:     "/sys/devices/17000000.gv11b",
+			gpuNode:    "gv11b",
+			table:      "R35.3.1",
+			line:       "R35",
+			l4t:        "# R35 (release), REVISION: 3.1\n",
+			kernel:     "5.10.104-tegra\n",
 		}, true
 	}
 	return model{}, false
@@ -132,8 +156,8 @@ func Build(dir, board string) error {
 	t.disks()
 	t.network()
 	t.interrupts(m)
-	t.power(m)
 	t.sensors(m)
+	t.power(m, board)
 	if t.err != nil {
 		return fmt.Errorf("build device tree: %w", t.err)
 	}
@@ -147,7 +171,7 @@ func (t *tree) identity(m model) {
 	t.link("/proc/device-tree", dt)
 	t.file("/etc/nv_tegra_release", m.l4t)
 	t.file("/proc/cmdline", "root=/dev/mmcblk0p1 rw rootwait console=ttyTCU0,115200\n")
-	t.file("/proc/sys/kernel/osrelease", "5.15.148-l4t\n")
+	t.file("/proc/sys/kernel/osrelease", m.kernel)
 	t.file("/proc/sys/kernel/random/boot_id", BootID+"\n")
 }
 
@@ -203,6 +227,8 @@ func (t *tree) cpus(m model) {
 				owner = atoi(first)
 			}
 		}
+		t.file(fmt.Sprintf("%scpu%d/online", cpu, n), "1\n")
+		t.file(fmt.Sprintf("%scpu%d/power/pm_qos_resume_latency_us", cpu, n), "0\n")
 		t.link(fmt.Sprintf("%scpu%d/cpufreq", cpu, n), fmt.Sprintf("../cpufreq/policy%d", owner))
 	}
 }
@@ -223,8 +249,8 @@ func atoi(s string) int {
 }
 
 func (t *tree) gpu(m model) {
-	const dev = "/sys/devices/platform/bus@0/17000000.gpu"
-	const dir = dev + "/devfreq/17000000.gpu"
+	name := path.Base(m.gpuDir)
+	dir := m.gpuDir + "/devfreq/" + name
 	steps := make([]string, len(m.gpu))
 	for i, hz := range m.gpu {
 		steps[i] = strconv.Itoa(hz)
@@ -235,12 +261,17 @@ func (t *tree) gpu(m model) {
 	t.file(dir+"/min_freq", steps[0]+"\n")
 	t.file(dir+"/max_freq", steps[len(steps)-1]+"\n")
 	t.file(dir+"/cur_freq", steps[0]+"\n")
-	t.link(dir+"/device", "../../../17000000.gpu")
-	t.file("/sys/firmware/devicetree/base/bus@0/gpu@17000000/name", "gpu\x00")
-	t.link(dev+"/of_node", "../../../../firmware/devicetree/base/bus@0/gpu@17000000")
+	t.link(dir+"/device", "../../../"+name)
+	t.link(m.gpuDir+"/devfreq_dev", "devfreq/"+name)
+	t.file(m.gpuDir+"/railgate_enable", "1\n")
+	t.file(m.gpuDir+"/golden_img_status", "0\n")
+	t.file(m.gpuDir+"/power/control", "auto\n")
+	node := "/sys/firmware/devicetree/base/bus@0/" + m.gpuNode + "@17000000"
+	t.file(node+"/name", m.gpuNode+"\x00")
+	t.link(m.gpuDir+"/of_node", up(m.gpuDir)+strings.TrimPrefix(node, "/sys/"))
 	t.file("/sys/bus/platform/drivers/gk20a/module_version", "\n")
-	t.link(dev+"/driver", "../../../../bus/platform/drivers/gk20a")
-	t.link("/sys/class/devfreq/17000000.gpu", "../../devices/platform/bus@0/17000000.gpu/devfreq/17000000.gpu")
+	t.link(m.gpuDir+"/driver", up(m.gpuDir)+"bus/platform/drivers/gk20a")
+	t.link("/sys/class/devfreq/"+name, "../../"+strings.TrimPrefix(dir, "/sys/"))
 }
 
 func (t *tree) disks() {
@@ -316,23 +347,6 @@ func (t *tree) interrupts(m model) {
 	t.mode("/proc/interrupts", table.String(), 0o444)
 }
 
-// power writes a configuration of names and numbers only. NVIDIA's file, which
-// has the values too, may not be handed on.
-func (t *tree) power(m model) {
-	var b strings.Builder
-	b.WriteString("# synthetic: ids and names of the board's modes, without their values\n")
-	b.WriteString("< PARAM TYPE=FILE NAME=CPU_ONLINE >\n")
-	for n := range m.cpus {
-		fmt.Fprintf(&b, "CORE_%d /sys/devices/system/cpu/cpu%d/online\n", n, n)
-	}
-	for id, name := range m.modes {
-		fmt.Fprintf(&b, "\n< POWER_MODEL ID=%d NAME=%s >\nCPU_ONLINE CORE_0 1\n", id, name)
-	}
-	fmt.Fprintf(&b, "\n< PM_CONFIG DEFAULT=%d >\n", m.mode)
-	t.file("/etc/nvpmodel.conf", b.String())
-	t.file("/var/lib/nvpmodel/status", fmt.Sprintf("pmode:%04d\n", m.mode))
-}
-
 // Flash changes a tree into what the board would be after starting an image that
 // was built from the plan's layer: the kernel was given the plan's arguments, its
 // modules and compressed swap are there, and nvpmodel knows its modes and is in
@@ -390,34 +404,5 @@ func (t *tree) append(name string, change func(string) string) {
 	var old []byte
 	if old, t.err = os.ReadFile(filepath.Join(t.dir, name)); t.err == nil {
 		t.file(name, change(string(old)))
-	}
-}
-
-func (t *tree) flashPower(p *plan.Power) {
-	const conf = "/etc/nvpmodel.conf"
-	mode := -1
-	t.append(conf, func(old string) string {
-		head, _, _ := strings.Cut(old, "< PM_CONFIG")
-		var b strings.Builder
-		b.WriteString(head)
-		for _, m := range p.Modes {
-			fmt.Fprintf(&b, "< POWER_MODEL ID=%d NAME=%s >\n", m.ID, m.Name)
-			for _, param := range m.Params {
-				fmt.Fprintf(&b, "%s %s %s\n", param.Param, param.Arg, param.Value)
-			}
-			b.WriteByte('\n')
-		}
-		text := b.String()
-		for line := range strings.Lines(text) {
-			var id int
-			var name string
-			if _, err := fmt.Sscanf(line, "< POWER_MODEL ID=%d NAME=%s >", &id, &name); err == nil && name == p.Default {
-				mode = id
-			}
-		}
-		return text + fmt.Sprintf("< PM_CONFIG DEFAULT=%d >\n", max(mode, 0))
-	})
-	if mode >= 0 {
-		t.file("/var/lib/nvpmodel/status", fmt.Sprintf("pmode:%04d\n", mode))
 	}
 }
