@@ -241,7 +241,7 @@ func TestThrottlingIsNotTheFan(t *testing.T) {
 	if hot := s.Take().Throttled(); len(hot) != 0 {
 		t.Errorf("%+v", hot)
 	}
-	b.write("/sys/class/thermal/cooling_device3/cur_state", "2\n")
+	b.write("/sys/class/thermal/cooling_device4/cur_state", "2\n")
 	if hot := s.Take().Throttled(); len(hot) != 1 || hot[0].Name != "devfreq-17000000.gpu" {
 		t.Errorf("%+v", hot)
 	}
