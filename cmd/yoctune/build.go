@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
@@ -15,7 +16,9 @@ import (
 	"github.com/yoctune/yoctune/compiler"
 	"github.com/yoctune/yoctune/compiler/diag"
 	"github.com/yoctune/yoctune/compiler/review"
+	"github.com/yoctune/yoctune/compiler/sign"
 	"github.com/yoctune/yoctune/compiler/tree"
+	"github.com/yoctune/yoctune/internal/signature"
 )
 
 // buildOptions are the flags of build.
@@ -100,6 +103,11 @@ func build(cmd *cobra.Command, dir string, o buildOptions) error {
 			return err
 		}
 		summary := summarise(l, c, p, time.Since(started))
+		if !o.check {
+			if err := summary.judgeSignatures(out); err != nil {
+				return err
+			}
+		}
 		if format == "json" {
 			writeJSONLine(cmd.OutOrStdout(), summary)
 		} else if !o.check {
@@ -235,14 +243,37 @@ type buildSummary struct {
 	Targets int    `json:"targets"`
 	Modes   int    `json:"modes"`
 	Setting int    `json:"settings"`
+	// Targets whose plan their device refuses until it is signed, and signatures
+	// that went because their plan changed.
+	Unsigned []string `json:"unsigned,omitempty"`
+	Stale    []string `json:"signatures_removed,omitempty"`
 	problems
 	Millis int64 `json:"milliseconds"`
+
+	keys bool // the layer has keys
+}
+
+// judgeSignatures looks which plans of a layer with keys are not signed by one.
+func (s *buildSummary) judgeSignatures(out string) error {
+	if !s.keys {
+		return nil
+	}
+	plans, err := sign.Find(out)
+	if err != nil {
+		return err
+	}
+	for _, p := range plans {
+		if _, err := p.Verify(nil); err != nil {
+			s.Unsigned = append(s.Unsigned, p.Doc.Target)
+		}
+	}
+	return nil
 }
 
 func summarise(l compiler.Layer, c *tree.Comparison, p *compiler.Project, took time.Duration) buildSummary {
 	s := buildSummary{
 		Type: "summary", Command: "build", Layer: l.Name, Release: l.Release, Files: len(l.Files), Targets: len(l.Targets),
-		problems: problemsOf(p.Report), Millis: took.Milliseconds(),
+		problems: problemsOf(p.Report), Millis: took.Milliseconds(), keys: len(l.Runtime.Keys) > 0,
 	}
 	for _, t := range l.Targets {
 		s.Setting += len(t.Plan.Settings)
@@ -253,6 +284,8 @@ func summarise(l compiler.Layer, c *tree.Comparison, p *compiler.Project, took t
 	for _, a := range c.Actions {
 		switch {
 		case a.Path == tree.ManifestName:
+		case strings.HasSuffix(a.Path, signature.Extension):
+			s.Stale = append(s.Stale, a.Path)
 		case a.Kind == tree.Add:
 			s.Added++
 		case a.Kind == tree.Change:
@@ -265,7 +298,14 @@ func summarise(l compiler.Layer, c *tree.Comparison, p *compiler.Project, took t
 }
 
 func (s buildSummary) text(out string) string {
-	return fmt.Sprintf("%s: layer %s for %s: %s (%d added, %d changed, %d removed), %s, %s, %s, %s in %d ms",
+	text := fmt.Sprintf("%s: layer %s for %s: %s (%d added, %d changed, %d removed), %s, %s, %s, %s in %d ms",
 		out, s.Layer, s.Release, count(s.Files, "file"), s.Added, s.Changed, s.Removed,
 		count(s.Targets, "target"), count(s.Modes, "power mode"), count(s.Setting, "setting"), count(s.Warnings, "warning"), s.Millis)
+	if len(s.Stale) > 0 {
+		text += "\nsignatures of plans that changed were removed: " + strings.Join(s.Stale, ", ")
+	}
+	if len(s.Unsigned) > 0 {
+		text += "\nnot signed, so the devices refuse the plan: " + strings.Join(s.Unsigned, ", ") + "; run: yoctune sign " + out + " --key FILE"
+	}
+	return text
 }

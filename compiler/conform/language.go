@@ -637,6 +637,7 @@ var language = Schema{defs: []*definition{
 			{name: "runtime", required: false, doc: "How the layer gets the yoctuned program.", see: "schema/config.cue:95", value: &shape{op: named, def: "#Runtime", see: "schema/config.cue:95"}},
 		},
 	}}},
+	{name: "#PublicKey", doc: "A minisign public key.", see: "schema/runtime.cue:19", value: &shape{op: matches, text: "^RW[Q-T][A-Za-z0-9+/]{53}$", see: "schema/runtime.cue:19"}},
 	{name: "#Queue", doc: "Bounds of the queues between stages.", see: "schema/pipelines.cue:171", value: &shape{op: object, see: "schema/pipelines.cue:171", obj: &structure{
 		fields: []*member{
 			{name: "capacity", required: false, doc: "Frames a queue holds.", see: "schema/pipelines.cue:173", value: &shape{op: all, see: "schema/pipelines.cue:173", parts: []*shape{
@@ -663,7 +664,12 @@ var language = Schema{defs: []*definition{
 				&shape{op: exactly, see: "schema/runtime.cue:6", literal: &load.Node{Kind: load.String, Text: "prebuilt", True: false}},
 			}}},
 			{name: "manifest", required: false, doc: "File with the addresses and digests of the artefacts, relative to the configuration.", see: "schema/runtime.cue:9", value: &shape{op: named, def: "#Path", see: "schema/runtime.cue:9"}},
-			{name: "cuda", required: false, doc: "Add the CUDA library; without it pipelines run on the CPU.", see: "schema/runtime.cue:12", value: &shape{op: basic, kind: load.Bool, see: "schema/runtime.cue:12"}},
+			{name: "keys", required: false, doc: "Public keys, by name: the device then obeys only plans signed with one of them (`yoctune sign`). The text is the second line of a .pub file.", see: "schema/runtime.cue:12", value: &shape{op: object, see: "schema/runtime.cue:12", obj: &structure{
+				patterns: []pattern{
+					{key: &shape{op: named, def: "#Name", see: "schema/runtime.cue:12"}, value: &shape{op: named, def: "#PublicKey", see: "schema/runtime.cue:12"}},
+				},
+			}}},
+			{name: "cuda", required: false, doc: "Add the CUDA library; without it pipelines run on the CPU.", see: "schema/runtime.cue:15", value: &shape{op: basic, kind: load.Bool, see: "schema/runtime.cue:15"}},
 		},
 	}}},
 	{name: "#SHA256", doc: "a SHA-256 in lower-case hexadecimal", see: "schema/types.cue:93", value: &shape{op: matches, text: "^[0-9a-f]{64}$", see: "schema/types.cue:93"}},

@@ -158,6 +158,9 @@ func (p *Project) runtime(targets []*Target, origins plan.Origins, report *diag.
 		r.Form = "source"
 	}
 	r.Form = textOr(n.Get("form"), r.Form)
+	for _, f := range sortedFields(n.Get("keys")) {
+		r.Keys = append(r.Keys, plan.PublicKey{Name: f.Name, Key: text(f.Value)})
+	}
 	leaves(n, "runtime", origins)
 	if m := n.Get("manifest"); m != nil {
 		p.files(&r, m, report)

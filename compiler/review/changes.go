@@ -17,6 +17,7 @@ import (
 func compare(was, now *target) []Change {
 	c := &comparison{was: was, now: now}
 	c.identity()
+	c.trust()
 	c.power()
 	c.kernel()
 	c.settings()
@@ -90,6 +91,15 @@ func (c *comparison) identity() {
 	if c.was.Rollback != c.now.Rollback {
 		c.add(Change{Area: "plan", ID: "rollback", Name: "rollback", Was: c.was.Rollback, Now: c.now.Rollback, Rebuild: []string{c.config()}})
 	}
+}
+
+// trust is whose plans the device obeys.
+func (c *comparison) trust() {
+	both(c.was.keys, c.now.keys, func(name string) {
+		if a, b := c.was.keys[name], c.now.keys[name]; a != b {
+			c.add(Change{Area: "trust", ID: "runtime.keys." + name, Name: "key " + name, Was: a, Now: b, Rebuild: []string{c.config()}})
+		}
+	})
 }
 
 // areas names the domains of settings.

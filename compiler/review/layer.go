@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/yoctune/yoctune/internal/signature"
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
@@ -40,6 +41,7 @@ type target struct {
 	provider string
 	units    map[string]unit
 	packages map[string]string // name to "install" or "recommend"
+	keys     map[string]string // public keys that the device accepts, by name
 	vars     []variable
 }
 
@@ -58,8 +60,8 @@ func parse(files Files) (*layer, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
-		machine := path.Base(path.Dir(name))
-		t := &target{Plan: p, machine: machine, kernel: map[string]string{}, units: map[string]unit{}, packages: map[string]string{}}
+		machine := machineOf(name)
+		t := &target{Plan: p, machine: machine, kernel: map[string]string{}, units: map[string]unit{}, packages: map[string]string{}, keys: map[string]string{}}
 		if raw, ok := files[strings.TrimSuffix(name, ".json")+".origins.json"]; ok {
 			if err := json.Unmarshal(raw, &t.origins); err != nil {
 				return nil, fmt.Errorf("%s: %w", strings.TrimSuffix(name, ".json")+".origins.json", err)
@@ -77,6 +79,16 @@ func parse(files Files) (*layer, error) {
 	return l, nil
 }
 
+// machineOf is the folder below files/ that a file lies in, directly or in a
+// folder that is taken whole.
+func machineOf(name string) string {
+	dir := path.Dir(name)
+	if folder := path.Base(dir); (folder == "plan" || folder == "keys") && path.Base(path.Dir(path.Dir(dir))) == "files" {
+		dir = path.Dir(dir)
+	}
+	return path.Base(dir)
+}
+
 // paths lists the files in order.
 func (f Files) paths() []string {
 	out := make([]string, 0, len(f))
@@ -88,7 +100,7 @@ func (f Files) paths() []string {
 }
 
 func (l *layer) file(name string, data []byte) {
-	t := l.targets[path.Base(path.Dir(name))]
+	t := l.targets[machineOf(name)]
 	base := path.Base(name)
 	switch {
 	case strings.HasPrefix(name, "recipes-kernel/") && strings.HasSuffix(name, ".cfg") && t != nil:
@@ -99,6 +111,12 @@ func (l *layer) file(name string, data []byte) {
 			} else if symbol, value, ok := strings.Cut(line, "="); ok && strings.HasPrefix(symbol, "CONFIG_") {
 				t.kernel[strings.TrimPrefix(symbol, "CONFIG_")] = value
 			}
+		}
+	case strings.HasSuffix(base, ".pub") && path.Base(path.Dir(name)) == "keys" && t != nil:
+		if k, err := signature.ParseKey(data); err == nil {
+			t.keys[strings.TrimSuffix(base, ".pub")] = k.ID()
+		} else {
+			t.keys[strings.TrimSuffix(base, ".pub")] = "no key"
 		}
 	case unitFile(base) && t != nil:
 		t.units[base] = parseUnit(string(data))

@@ -15,6 +15,8 @@ func risk(c Change) (Risk, string) {
 		if c.Name == "serial" && older(c.Now, c.Was) {
 			return High, "devices refuse a plan with a lower serial than the one they confirmed"
 		}
+	case "trust":
+		return High, "a device obeys a plan only if one of its keys signed it; without any key it obeys every plan"
 	case "power table":
 		return High, "the whole table of nvpmodel: a mode that is wrong leaves the board slow or outside its power supply"
 	case "power mode":

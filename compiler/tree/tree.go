@@ -5,7 +5,8 @@
 // generated file with the digest of its content. A file that is not listed is
 // somebody else's: it is neither deleted nor overwritten. A listed file whose
 // content is not what was written was edited by hand, and only force overwrites
-// it.
+// it. The signature beside a file of ours (.minisig) is not listed: it stays as
+// long as that file does.
 package tree
 
 import (
@@ -24,6 +25,7 @@ import (
 	"strings"
 
 	"github.com/yoctune/yoctune/emitters"
+	"github.com/yoctune/yoctune/internal/signature"
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
@@ -150,11 +152,34 @@ func Compare(out string, files []emitters.File) (*Comparison, error) {
 			c.Actions = append(c.Actions, Action{Kind: Remove, Path: name, Was: was})
 		}
 	}
+	if err := c.dropSignatures(root); err != nil {
+		return nil, folder(out, err)
+	}
 	if was, _, err := existing(root, ManifestName); err != nil || !bytes.Equal(was, c.manifest) {
 		c.Actions = append(c.Actions, Action{Kind: Change, Path: ManifestName, Was: was, Now: c.manifest, Mode: 0o644})
 	}
 	c.sort()
 	return c, nil
+}
+
+// dropSignatures removes the signatures of files that change or go: they are of
+// another content. Who made them does not matter, since what they are of is ours;
+// that of a file that stays the same stays.
+func (c *Comparison) dropSignatures(root *os.Root) error {
+	for _, a := range c.Actions {
+		if bytes.Equal(a.Was, a.Now) {
+			continue // of another mode
+		}
+		name := a.Path + signature.Extension
+		was, state, err := existing(root, name)
+		if err != nil {
+			return err
+		}
+		if state == regular {
+			c.Actions = append(c.Actions, Action{Kind: Remove, Path: name, Was: was})
+		}
+	}
+	return nil
 }
 
 func (c *Comparison) sort() {

@@ -88,6 +88,8 @@ func TestAHostileValueAnywhereStopsTheLayerAndIsNamed(t *testing.T) {
 		{"labels that leave their folder", func(_ *plan.Layer, t *plan.Target) { t.Models[2].Name = ".." }, "line-camera", "pipelines.door.stages.text"},
 		{"labels of the name of a model", func(_ *plan.Layer, t *plan.Target) { t.Models[2].Name = t.Models[1].SHA256 }, "line-camera", "pipelines.door.stages.text"},
 		{"model's digest", func(_ *plan.Layer, t *plan.Target) { t.Models[1].SHA256 = "../x" }, "line-camera", "pipelines.door.stages.read"},
+		{"name of a key", func(l *plan.Layer, _ *plan.Target) { l.Runtime.Keys[0].Name = "../x" }, "", "runtime.keys.../x"},
+		{"key", func(l *plan.Layer, _ *plan.Target) { l.Runtime.Keys[0].Key += "\n}\nX = \"1\"" }, "", "runtime.keys.release"},
 		{"artefact", func(l *plan.Layer, _ *plan.Target) { l.Runtime.Files[0].URI += ";protocol=ssh" }, "", "runtime.manifest"},
 		{"artefact's digest", func(l *plan.Layer, _ *plan.Target) { l.Runtime.Files[0].SHA256 = "x" }, "", "runtime.manifest"},
 		{"missing artefact", func(l *plan.Layer, _ *plan.Target) { l.Runtime.Files = nil }, "", "runtime.manifest"},

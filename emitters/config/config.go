@@ -6,6 +6,7 @@ import (
 	_ "embed"
 	"fmt"
 	"path"
+	"slices"
 	"sort"
 
 	"github.com/yoctune/yoctune/emitters"
@@ -16,13 +17,14 @@ import (
 var recipe string
 
 type file struct {
-	Source, Dest string
-	Exec         bool
+	Folder, Source, Dest string
+	Exec                 bool
 }
 
 type machine struct {
 	Machine string
 	Files   []file
+	Folders []string // taken whole
 	Units   []string // started at boot
 }
 
@@ -31,19 +33,34 @@ func Emit(l *plan.Layer, files []emitters.File) ([]emitters.File, error) {
 	data := struct {
 		Layer    *plan.Layer
 		Machines []machine
-	}{Layer: l}
+		Folders  []string
+		Signed   bool // the device obeys signed plans only
+	}{Layer: l, Signed: len(l.Runtime.Keys) > 0}
 	for _, target := range l.Targets {
 		m := machine{Machine: target.Machine}
 		for _, f := range files {
 			if f.Install == nil || f.Install.Machine != target.Machine {
 				continue
 			}
-			m.Files = append(m.Files, file{path.Base(f.Path), f.Install.Dest, f.Mode&0o100 != 0})
+			one := file{Source: path.Base(f.Path), Dest: f.Install.Dest, Exec: f.Mode&0o100 != 0}
+			if folder := path.Base(path.Dir(f.Path)); folder != target.Machine {
+				one.Folder = folder
+				if !slices.Contains(m.Folders, folder) {
+					m.Folders = append(m.Folders, folder)
+				}
+			}
+			m.Files = append(m.Files, one)
 			if f.Install.Unit != "" {
 				m.Units = append(m.Units, f.Install.Unit)
 			}
 		}
 		sort.Slice(m.Files, func(i, j int) bool { return m.Files[i].Source < m.Files[j].Source })
+		sort.Strings(m.Folders)
+		for _, f := range m.Folders {
+			if !slices.Contains(data.Folders, f) {
+				data.Folders = append(data.Folders, f)
+			}
+		}
 		sort.Strings(m.Units)
 		data.Machines = append(data.Machines, m)
 	}

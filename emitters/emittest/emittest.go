@@ -82,7 +82,8 @@ func runtime(form string) plan.Runtime {
 		}
 		return string(b)
 	}
-	return plan.Runtime{Form: form, Version: "0.1.0", CUDA: true, Files: []plan.RuntimeFile{
+	keys := []plan.PublicKey{{Name: "release", Key: "RWSab7fjgFtOEj6oTTo4ynhSTGPkjCXYHgljsZGLzQmiZEXsvRKyw/ro"}}
+	return plan.Runtime{Form: form, Version: "0.1.0", CUDA: true, Keys: keys, Files: []plan.RuntimeFile{
 		{Name: "yoctuned-arm64", URI: base + "yoctuned-0.1.0-linux-arm64", SHA256: sum('a')},
 		{Name: "yoctuned-source", URI: base + "yoctuned-0.1.0-source.tar.gz", SHA256: sum('b')},
 		{Name: "yoctune-cuda-source", URI: base + "yoctune-cuda-0.1.0-source.tar.gz", SHA256: sum('c')},

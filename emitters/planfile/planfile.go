@@ -1,18 +1,31 @@
 // Package planfile writes plan.json, which yoctuned obeys, and beside it
 // plan.origins.json, which names the line of the configuration behind each
-// setting. Both are marshalled, never templated.
+// setting. Both are marshalled, never templated. The keys whose signatures the
+// device accepts come with them.
+//
+// The plan lies in a folder of its own, which the config recipe takes whole: a
+// signature made later, by yoctune sign or by minisign itself, is installed
+// without a change of the recipe.
 package planfile
 
 import (
 	"fmt"
 
 	"github.com/yoctune/yoctune/emitters"
+	"github.com/yoctune/yoctune/emitters/quote"
+	"github.com/yoctune/yoctune/internal/signature"
 	"github.com/yoctune/yoctune/schema/plan"
+)
+
+// Folders below files/<machine>/ of the config recipe.
+const (
+	Folder = "plan"
+	Keys   = "keys"
 )
 
 const dir = "${nonarch_libdir}/yoctune/"
 
-// Emit returns the two files of each target.
+// Emit returns the two files of each target, and a file for each key.
 func Emit(l *plan.Layer) ([]emitters.File, error) {
 	var files []emitters.File
 	for _, target := range l.Targets {
@@ -28,11 +41,33 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 		if err != nil {
 			return nil, fmt.Errorf("encoding the origins of target %s: %w", target.Name, err)
 		}
-		p := emitters.OnDevice(l, target, "plan.json", dir+"plan.json")
+		p := emitters.OnDevice(l, target, Folder+"/plan.json", dir+"plan.json")
 		p.Data = doc
-		o := emitters.OnDevice(l, target, "plan.origins.json", dir+"plan.origins.json")
+		o := emitters.OnDevice(l, target, Folder+"/plan.origins.json", dir+"plan.origins.json")
 		o.Data = where
 		files = append(files, p, o)
+		for _, k := range l.Runtime.Keys {
+			f, err := key(l, target, k)
+			if err != nil {
+				return nil, &emitters.Error{Emitter: "planfile", Ref: emitters.Ref{ID: "runtime.keys." + k.Name}, Err: err}
+			}
+			files = append(files, f)
+		}
 	}
 	return files, nil
+}
+
+func key(l *plan.Layer, t *plan.Target, k plan.PublicKey) (emitters.File, error) {
+	name, err := quote.FileName(k.Name + ".pub")
+	if err != nil {
+		return emitters.File{}, err
+	}
+	public, err := signature.ParseKey([]byte(k.Key))
+	if err != nil {
+		return emitters.File{}, err
+	}
+	f := emitters.OnDevice(l, t, Keys+"/"+name, "${sysconfdir}/yoctune/keys/"+name)
+	f.Data = public.File()
+	f.Origins = []emitters.Ref{{ID: "runtime.keys." + k.Name}}
+	return f, nil
 }

@@ -53,6 +53,10 @@ func ParseKey(text []byte) (Key, error) {
 		return k, fmt.Errorf("%w: it has %d bytes", ErrKey, len(text))
 	}
 	text = bytes.ReplaceAll(bytes.TrimSpace(text), []byte("\r\n"), []byte("\n"))
+	lines := bytes.Split(text, []byte("\n"))
+	if len(lines) > 2 || len(lines) == 2 && !bytes.HasPrefix(lines[0], []byte("untrusted comment: ")) {
+		return k, fmt.Errorf("%w: it has %d lines", ErrKey, len(lines))
+	}
 	if err := k.key.UnmarshalText(text); err != nil {
 		return k, fmt.Errorf("%w: %s", ErrKey, reason(err))
 	}

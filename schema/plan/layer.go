@@ -224,7 +224,14 @@ type Runtime struct {
 	Form    string // source, prebuilt
 	Version string
 	Files   []RuntimeFile // from the manifest of `make dist`
+	Keys    []PublicKey   // whose signatures the device accepts; by name
 	CUDA    bool          // add yoctune-cuda
+}
+
+// PublicKey is a minisign public key.
+type PublicKey struct {
+	Name string
+	Key  string // as minisign -P takes it
 }
 
 // RuntimeFile is one artefact of dist/manifest.json.

@@ -11,14 +11,13 @@ SRC_URI = ""
 SRC_URI:append:jetson-orin-nano-devkit-nvme = " \
     file://95-yoctune.conf \
     file://99-yoctune.rules \
-    file://plan.json \
-    file://plan.origins.json \
     file://sensors.service \
     file://uplink.service \
     file://yoctune-modprobe.conf \
     file://yoctune-tmpfiles.conf \
     file://yoctune-zram.service \
     file://yoctune-zram.sh \
+    file://plan \
 "
 
 S = "${UNPACKDIR}"
@@ -36,6 +35,11 @@ SYSTEMD_SERVICE:${PN}:append:jetson-orin-nano-devkit-nvme = " sensors.service up
 do_configure[noexec] = "1"
 do_compile[noexec] = "1"
 
+# A folder that was unpacked before may hold a signature that is gone.
+do_unpack[cleandirs] += "\
+    ${UNPACKDIR}/plan \
+"
+
 do_install() {
     install -d ${D}${nonarch_libdir}/yoctune
 }
@@ -43,14 +47,17 @@ do_install() {
 do_install:append:jetson-orin-nano-devkit-nvme() {
     install -D -m 0644 ${S}/95-yoctune.conf ${D}${sysconfdir}/sysctl.d/95-yoctune.conf
     install -D -m 0644 ${S}/99-yoctune.rules ${D}${nonarch_base_libdir}/udev/rules.d/99-yoctune.rules
-    install -D -m 0644 ${S}/plan.json ${D}${nonarch_libdir}/yoctune/plan.json
-    install -D -m 0644 ${S}/plan.origins.json ${D}${nonarch_libdir}/yoctune/plan.origins.json
+    install -D -m 0644 ${S}/plan/plan.json ${D}${nonarch_libdir}/yoctune/plan.json
+    install -D -m 0644 ${S}/plan/plan.origins.json ${D}${nonarch_libdir}/yoctune/plan.origins.json
     install -D -m 0644 ${S}/sensors.service ${D}${systemd_system_unitdir}/sensors.service
     install -D -m 0644 ${S}/uplink.service ${D}${systemd_system_unitdir}/uplink.service
     install -D -m 0644 ${S}/yoctune-modprobe.conf ${D}${sysconfdir}/modprobe.d/yoctune.conf
     install -D -m 0644 ${S}/yoctune-tmpfiles.conf ${D}${nonarch_libdir}/tmpfiles.d/yoctune.conf
     install -D -m 0644 ${S}/yoctune-zram.service ${D}${systemd_system_unitdir}/yoctune-zram.service
     install -D -m 0755 ${S}/yoctune-zram.sh ${D}${nonarch_libdir}/yoctune/yoctune-zram
+    if [ -e ${S}/plan/plan.json.minisig ]; then
+        install -m 0644 ${S}/plan/plan.json.minisig ${D}${nonarch_libdir}/yoctune/plan.json.minisig
+    fi
 }
 
 FILES:${PN} += "\

@@ -12,10 +12,9 @@ SRC_URI:append:jetson-agx-orin-devkit = " \
     file://95-yoctune.conf \
     file://canbus.service \
     file://motion.service \
-    file://plan.json \
-    file://plan.origins.json \
     file://yoctune-modules-load.conf \
     file://yoctune-tmpfiles.conf \
+    file://plan \
 "
 
 S = "${UNPACKDIR}"
@@ -33,6 +32,11 @@ SYSTEMD_SERVICE:${PN}:append:jetson-agx-orin-devkit = " canbus.service motion.se
 do_configure[noexec] = "1"
 do_compile[noexec] = "1"
 
+# A folder that was unpacked before may hold a signature that is gone.
+do_unpack[cleandirs] += "\
+    ${UNPACKDIR}/plan \
+"
+
 do_install() {
     install -d ${D}${nonarch_libdir}/yoctune
 }
@@ -41,10 +45,13 @@ do_install:append:jetson-agx-orin-devkit() {
     install -D -m 0644 ${S}/95-yoctune.conf ${D}${sysconfdir}/sysctl.d/95-yoctune.conf
     install -D -m 0644 ${S}/canbus.service ${D}${systemd_system_unitdir}/canbus.service
     install -D -m 0644 ${S}/motion.service ${D}${systemd_system_unitdir}/motion.service
-    install -D -m 0644 ${S}/plan.json ${D}${nonarch_libdir}/yoctune/plan.json
-    install -D -m 0644 ${S}/plan.origins.json ${D}${nonarch_libdir}/yoctune/plan.origins.json
+    install -D -m 0644 ${S}/plan/plan.json ${D}${nonarch_libdir}/yoctune/plan.json
+    install -D -m 0644 ${S}/plan/plan.origins.json ${D}${nonarch_libdir}/yoctune/plan.origins.json
     install -D -m 0644 ${S}/yoctune-modules-load.conf ${D}${sysconfdir}/modules-load.d/yoctune.conf
     install -D -m 0644 ${S}/yoctune-tmpfiles.conf ${D}${nonarch_libdir}/tmpfiles.d/yoctune.conf
+    if [ -e ${S}/plan/plan.json.minisig ]; then
+        install -m 0644 ${S}/plan/plan.json.minisig ${D}${nonarch_libdir}/yoctune/plan.json.minisig
+    fi
 }
 
 FILES:${PN} += "\

@@ -12,14 +12,13 @@ SRC_URI:append:jetson-orin-nano-devkit = " \
     file://95-yoctune.conf \
     file://99-yoctune.rules \
     file://inference.slice \
-    file://plan.json \
-    file://plan.origins.json \
     file://vision.service \
     file://yoctune-modules-load.conf \
     file://yoctune-tmpfiles.conf \
     file://yoctune-zram.service \
     file://yoctune-zram.sh \
     file://yoctuned-pipeline@labels.service.d-50-yoctune.conf \
+    file://plan \
 "
 
 S = "${UNPACKDIR}"
@@ -37,6 +36,11 @@ SYSTEMD_SERVICE:${PN}:append:jetson-orin-nano-devkit = " vision.service yoctune-
 do_configure[noexec] = "1"
 do_compile[noexec] = "1"
 
+# A folder that was unpacked before may hold a signature that is gone.
+do_unpack[cleandirs] += "\
+    ${UNPACKDIR}/plan \
+"
+
 do_install() {
     install -d ${D}${nonarch_libdir}/yoctune
 }
@@ -45,14 +49,17 @@ do_install:append:jetson-orin-nano-devkit() {
     install -D -m 0644 ${S}/95-yoctune.conf ${D}${sysconfdir}/sysctl.d/95-yoctune.conf
     install -D -m 0644 ${S}/99-yoctune.rules ${D}${nonarch_base_libdir}/udev/rules.d/99-yoctune.rules
     install -D -m 0644 ${S}/inference.slice ${D}${systemd_system_unitdir}/inference.slice
-    install -D -m 0644 ${S}/plan.json ${D}${nonarch_libdir}/yoctune/plan.json
-    install -D -m 0644 ${S}/plan.origins.json ${D}${nonarch_libdir}/yoctune/plan.origins.json
+    install -D -m 0644 ${S}/plan/plan.json ${D}${nonarch_libdir}/yoctune/plan.json
+    install -D -m 0644 ${S}/plan/plan.origins.json ${D}${nonarch_libdir}/yoctune/plan.origins.json
     install -D -m 0644 ${S}/vision.service ${D}${systemd_system_unitdir}/vision.service
     install -D -m 0644 ${S}/yoctune-modules-load.conf ${D}${sysconfdir}/modules-load.d/yoctune.conf
     install -D -m 0644 ${S}/yoctune-tmpfiles.conf ${D}${nonarch_libdir}/tmpfiles.d/yoctune.conf
     install -D -m 0644 ${S}/yoctune-zram.service ${D}${systemd_system_unitdir}/yoctune-zram.service
     install -D -m 0755 ${S}/yoctune-zram.sh ${D}${nonarch_libdir}/yoctune/yoctune-zram
     install -D -m 0644 ${S}/yoctuned-pipeline@labels.service.d-50-yoctune.conf ${D}${systemd_system_unitdir}/yoctuned-pipeline@labels.service.d/50-yoctune.conf
+    if [ -e ${S}/plan/plan.json.minisig ]; then
+        install -m 0644 ${S}/plan/plan.json.minisig ${D}${nonarch_libdir}/yoctune/plan.json.minisig
+    fi
 }
 
 FILES:${PN} += "\

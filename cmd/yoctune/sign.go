@@ -1,0 +1,302 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/yoctune/yoctune/compiler/sign"
+	"github.com/yoctune/yoctune/internal/signature"
+)
+
+// passwordVariable is the environment variable with the password of a secret key.
+const passwordVariable = "YOCTUNE_SIGN_PASSWORD"
+
+// signOptions are the flags of sign.
+type signOptions struct {
+	key        string
+	public     []string
+	generate   bool
+	noPassword bool
+	verify     bool
+}
+
+func newSignCommand() *cobra.Command {
+	var o signOptions
+	cmd := &cobra.Command{
+		Use:   "sign LAYER|PLAN --key FILE",
+		Short: "Sign the plans of a layer, or check their signatures",
+		Long: `Sign each plan of the layer in a folder, or one plan file. The signature is
+minisign's and lies beside the plan, as plan.json.minisig; the layer installs it,
+and a device that has a key in /etc/yoctune/keys obeys signed plans only. The
+configuration's runtime.keys puts keys there.
+
+Building a layer again keeps the signature of a plan that stayed the same and
+removes that of a plan that changed.
+
+With --generate a key pair is made: FILE, and beside it FILE with .pub in place of
+its extension. A key of minisign itself serves as well, and minisign -S signs as
+well as this does.
+
+With --verify signatures are checked, by the keys of the layer or those given with
+--public; the exit status is 3 when a device would refuse a plan.
+
+The password of the key is read from ` + passwordVariable + ` or asked for.`,
+		Example: `  yoctune sign --generate --key release.key
+  yoctune sign build/meta-vision --key release.key
+  yoctune sign build/meta-vision --verify
+  yoctune sign plan.json --verify --public release.pub`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			format, err := formatOf(cmd)
+			switch {
+			case err != nil:
+				return err
+			case o.generate && len(args) > 0:
+				return usageError{errors.New("--generate makes a key and signs nothing; leave the layer out")}
+			case o.generate:
+				return generateKey(cmd, format, o)
+			case len(args) == 0:
+				return usageError{errors.New("give the folder of a layer, or a plan")}
+			case o.verify:
+				return verifySignatures(cmd, format, args[0], o)
+			}
+			return signPlans(cmd, format, args[0], o)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVarP(&o.key, "key", "k", "", "secret key; with --generate, where to write it")
+	f.StringArrayVar(&o.public, "public", nil, "public key to verify by: a file, or the key itself; can be given several times")
+	f.BoolVar(&o.generate, "generate", false, "make a key pair")
+	f.BoolVar(&o.noPassword, "no-password", false, "with --generate: leave the secret key unencrypted")
+	f.BoolVar(&o.verify, "verify", false, "check signatures instead of making them")
+	cmd.MarkFlagsMutuallyExclusive("generate", "verify")
+	cmd.MarkFlagsMutuallyExclusive("key", "verify")
+	return cmd
+}
+
+func signPlans(cmd *cobra.Command, format, path string, o signOptions) error {
+	if o.key == "" {
+		return usageError{errors.New("give the secret key with --key; --generate makes one")}
+	}
+	plans, err := sign.Find(path)
+	if err != nil {
+		return err
+	}
+	file, err := os.ReadFile(o.key)
+	if err != nil {
+		return fmt.Errorf("reading the secret key: %w", err)
+	}
+	password := ""
+	if signature.Encrypted(file) {
+		if password, err = askPassword("Password of " + o.key + ": "); err != nil {
+			return err
+		}
+	}
+	secret, err := signature.Open(file, password)
+	if err != nil {
+		return fmt.Errorf("%s: %w", o.key, err)
+	}
+	// All or none: a layer in which some plans are signed is half a release.
+	for _, p := range plans {
+		if err := p.Accepts(secret.Public()); err != nil {
+			return fmt.Errorf("%s: %w", p.File, err)
+		}
+	}
+	for _, p := range plans {
+		if err := p.Sign(secret); err != nil {
+			return err
+		}
+		if format == "json" {
+			writeJSONLine(cmd.OutOrStdout(), signed{"signature", p.Doc.Target, p.Signature(), secret.Public().ID(), p.Comment(), ""})
+		} else {
+			fmt.Fprintf(cmd.OutOrStdout(), "%s: %s, key %s\n", p.Signature(), p.Comment(), secret.Public().ID())
+		}
+	}
+	if format == "json" {
+		writeJSONLine(cmd.OutOrStdout(), signSummary{"summary", "sign", len(plans), 0})
+	}
+	return nil
+}
+
+type signed struct {
+	Type    string `json:"type"`
+	Target  string `json:"target"`
+	File    string `json:"file"`
+	Key     string `json:"key"`
+	Comment string `json:"comment"`
+	Refused string `json:"refused,omitempty"`
+}
+
+type signSummary struct {
+	Type    string `json:"type"`
+	Command string `json:"command"`
+	Plans   int    `json:"plans"`
+	Refused int    `json:"refused"`
+}
+
+func verifySignatures(cmd *cobra.Command, format, path string, o signOptions) error {
+	plans, err := sign.Find(path)
+	if err != nil {
+		return err
+	}
+	var by []signature.Key
+	for _, text := range o.public {
+		k, err := publicKey(text)
+		if err != nil {
+			return err
+		}
+		by = append(by, k)
+	}
+	refused := 0
+	for _, p := range plans {
+		who, err := p.Verify(by)
+		if errors.Is(err, sign.ErrNoKey) {
+			return usageError{fmt.Errorf("%w; name one with --public", err)}
+		}
+		line := signed{"signature", p.Doc.Target, p.Signature(), who.KeyID, who.Comment, ""}
+		if err != nil {
+			refused++
+			line.Refused = err.Error()
+		}
+		switch {
+		case format == "json":
+			writeJSONLine(cmd.OutOrStdout(), line)
+		case err != nil:
+			fmt.Fprintf(cmd.OutOrStdout(), "refused: %v\n", err)
+		default:
+			fmt.Fprintf(cmd.OutOrStdout(), "%s: %s, key %s\n", p.Signature(), who.Comment, who.KeyID)
+		}
+	}
+	if format == "json" {
+		writeJSONLine(cmd.OutOrStdout(), signSummary{"summary", "sign", len(plans), refused})
+	}
+	if refused > 0 {
+		return errCheckFailed
+	}
+	return nil
+}
+
+// publicKey takes a key as it is, or the file of one.
+func publicKey(text string) (signature.Key, error) {
+	if _, err := os.Lstat(text); errors.Is(err, fs.ErrNotExist) {
+		k, err := signature.ParseKey([]byte(text))
+		if err != nil {
+			return k, fmt.Errorf("--public %s: neither a file nor a key: %w", text, err)
+		}
+		return k, nil
+	}
+	return sign.ReadKey(text)
+}
+
+func generateKey(cmd *cobra.Command, format string, o signOptions) error {
+	if o.key == "" {
+		return usageError{errors.New("say with --key where to write the secret key, such as release.key")}
+	}
+	base := o.key
+	if i := strings.LastIndexByte(base, '.'); i > strings.LastIndexByte(base, '/')+1 {
+		base = base[:i]
+	}
+	public := base + ".pub"
+	if public == o.key {
+		return usageError{fmt.Errorf("%s would be both halves of the key; call the secret one release.key", o.key)}
+	}
+	password := ""
+	if !o.noPassword {
+		var err error
+		if password, err = newPassword(); err != nil {
+			return err
+		}
+	}
+	secret, err := signature.Generate()
+	if err != nil {
+		return err
+	}
+	text, err := secret.File(password)
+	if err != nil {
+		return err
+	}
+	if err := create(o.key, text, 0o600); err != nil {
+		return err
+	}
+	if err := create(public, secret.Public().File(), 0o644); err != nil {
+		return errors.Join(err, os.Remove(o.key))
+	}
+	if format == "json" {
+		writeJSONLine(cmd.OutOrStdout(), struct {
+			Type    string `json:"type"`
+			Command string `json:"command"`
+			Secret  string `json:"secret"`
+			Public  string `json:"public"`
+			Key     string `json:"key"`
+		}{"summary", "sign", o.key, public, secret.Public().String()})
+		return nil
+	}
+	fmt.Fprintf(cmd.OutOrStdout(), "%s: secret key; keep it where only releases are made\n%s: public key %s\n\nIn the configuration:\n\n\truntime: keys: release: %q\n",
+		o.key, public, secret.Public().ID(), secret.Public())
+	return nil
+}
+
+// create writes a new file; one that is there is never replaced: a lost key
+// cannot be made again.
+func create(name string, data []byte, mode fs.FileMode) error {
+	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	if errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("%s exists; move it away, or choose another name", name)
+	} else if err != nil {
+		return fmt.Errorf("writing a key: %w", err)
+	}
+	_, err = f.Write(data)
+	if e := f.Close(); err == nil {
+		err = e
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("writing %s: %w", name, err), os.Remove(name))
+	}
+	return nil
+}
+
+func newPassword() (string, error) {
+	password, err := askPassword("Password for the new key: ")
+	if err != nil {
+		return "", err
+	}
+	if _, given := os.LookupEnv(passwordVariable); !given {
+		again, err := askPassword("Once more: ")
+		if err != nil {
+			return "", err
+		}
+		if again != password {
+			return "", errors.New("the two passwords differ; no key was made")
+		}
+	}
+	if password == "" {
+		return "", errors.New("the password is empty; --no-password makes a key without one")
+	}
+	return password, nil
+}
+
+// askPassword takes the password from the environment, or from the terminal
+// without showing it.
+func askPassword(prompt string) (string, error) {
+	if p, ok := os.LookupEnv(passwordVariable); ok {
+		return p, nil
+	}
+	tty, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
+	if err != nil {
+		return "", fmt.Errorf("the key has a password and there is no terminal to ask for it; set %s", passwordVariable)
+	}
+	defer tty.Close()
+	fmt.Fprint(tty, prompt)
+	b, err := term.ReadPassword(int(tty.Fd()))
+	fmt.Fprintln(tty)
+	if err != nil {
+		return "", fmt.Errorf("reading the password: %w", err)
+	}
+	return string(b), nil
+}
