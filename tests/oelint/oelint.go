@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"testing"
 
 	"github.com/yoctune/yoctune/emitters"
@@ -60,10 +59,11 @@ func program(t testing.TB) string {
 	if p := os.Getenv("YOCTUNE_OELINT"); p != "" {
 		return p
 	}
-	if _, file, _, ok := runtime.Caller(0); ok {
-		p := filepath.Join(filepath.Dir(file), "..", "..", "build", "oelint-venv", "bin", "oelint-adv")
-		if _, err := os.Stat(p); err == nil {
-			return p
+	// Tests run in their package's folder; all that call are two below the root.
+	own, err := filepath.Abs(filepath.Join("..", "..", "build", "oelint-venv", "bin", "oelint-adv"))
+	if err == nil {
+		if _, err := os.Stat(own); err == nil {
+			return own
 		}
 	}
 	p, err := exec.LookPath("oelint-adv")
