@@ -266,15 +266,18 @@ func (g *rig) configure(name string, c conf) error {
 	return nil
 }
 
-// bitbake runs a program of bitbake's or openembedded-core's in a build folder,
+// bitbake runs a program of bitbake's or openembedded-core's, or one that
+// uses theirs, in a build folder,
 // without a shell, and returns its output, which is also added to the log. The
 // error is that of the process; a cancelled context ends its whole group and
 // bitbake's server, which lives in a session of its own.
 func (g *rig) bitbake(ctx context.Context, build, log string, argv ...string) (string, error) {
 	dir := g.build(build)
-	program := filepath.Join(g.src.BitBake, "bin", argv[0])
-	if _, err := os.Stat(program); err != nil {
-		program = filepath.Join(g.src.OECore, "scripts", argv[0])
+	program := argv[0]
+	for _, p := range []string{filepath.Join(g.src.OECore, "scripts", argv[0]), filepath.Join(g.src.BitBake, "bin", argv[0])} {
+		if _, err := os.Stat(p); err == nil {
+			program = p
+		}
 	}
 	cmd := exec.CommandContext(ctx, program, argv[1:]...)
 	cmd.Dir = dir
@@ -351,7 +354,7 @@ func stopAll(dir string) {
 // processesOf lists the processes of bitbake that work in a build folder. Only
 // programs of bitbake count: a user may well look at the folder in a shell.
 func processesOf(dir string) []int {
-	programs := []string{"bitbake", "bitbake-layers", "bitbake-server", "bitbake-worker", "yocto-check-layer"}
+	programs := []string{"bitbake", "read.py", "bitbake-layers", "bitbake-server", "bitbake-worker", "yocto-check-layer"}
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
 		return nil

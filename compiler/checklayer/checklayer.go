@@ -159,6 +159,7 @@ func (r *run) all(ctx context.Context) {
 		}
 	}
 	r.step(ctx, "yocto-check-layer", "", quick, []string{"parse"}, r.rig.yoctoCheckLayer)
+	r.step(ctx, "other machines", "", quick, []string{"parse"}, r.rig.otherMachines)
 	if !r.rig.opt.Full {
 		return
 	}

@@ -22,11 +22,14 @@ type layer struct {
 	Origin     string // as the user named it
 	Dir        string // snapshot in the work folder
 	Collection string
-	Settings   []string
+	Settings   []string // names of conf/yoctune/<name>.conf
 	Fragments  []string // names of conf/fragments/<name>.conf
 	Recipes    []recipe
 	Appends    []bbappend
-	Plans      []*plan.Plan
+	Plans      []*plan.Plan // of the machine being checked
+	Machines   []string     // of all its plans
+
+	SettingLines map[string][]line // what each of Settings assigns
 }
 
 type recipe struct {
@@ -120,6 +123,9 @@ func readLayer(dir, origin, machine string) (*layer, error) {
 			*group.into = append(*group.into, name)
 		}
 	}
+	if l.SettingLines, err = settingLines(dir, l.Settings); err != nil {
+		return nil, err
+	}
 	if len(l.Settings)+len(l.Fragments) == 0 {
 		return nil, fmt.Errorf("%s has neither conf/yoctune/*.conf nor conf/fragments/*.conf: there is nothing to switch on (is it a layer made by yoctune build?)", origin)
 	}
@@ -148,6 +154,7 @@ func readLayer(dir, origin, machine string) (*layer, error) {
 			if err != nil {
 				return fmt.Errorf("%s: %w", rel, err)
 			}
+			l.Machines = append(l.Machines, doc.Machine)
 			if doc.Machine == machine {
 				l.Plans = append(l.Plans, doc)
 			}
@@ -155,6 +162,20 @@ func readLayer(dir, origin, machine string) (*layer, error) {
 		return nil
 	})
 	return l, err
+}
+
+// settingLines reads the assignments of the layer's settings files.
+func settingLines(dir string, names []string) (map[string][]line, error) {
+	found := map[string][]line{}
+	for _, name := range names {
+		file := "conf/yoctune/" + name + ".conf"
+		text, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(file)))
+		if err != nil {
+			return nil, err
+		}
+		found[name] = named(assignments(string(text)), file)
+	}
+	return found, nil
 }
 
 func readPlan(file string) (*plan.Plan, error) {

@@ -76,8 +76,8 @@ var appendedRecipe = lazyregexp.New(`^(\S+)\.bb( \(skipped\))?:$`)
 
 // appendedTo is one recipe of `bitbake-layers show-appends`.
 type appendedTo struct {
-	Recipe  string // file name without .bb
-	Skipped bool   // the recipe is not available for this machine
+	Recipe  string `json:"recipe"`  // file name without .bb
+	Skipped bool   `json:"skipped"` // the recipe is not available for this machine
 }
 
 // showAppends reads `bitbake-layers show-appends`: the path of each append and

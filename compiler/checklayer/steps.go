@@ -71,13 +71,18 @@ func (g *rig) enabled(build string, extra []string) error {
 	})
 }
 
-// parse reads the layer, the recipes it appends to and the whole configuration.
-func (g *rig) parse(ctx context.Context, log string) outcome {
+// quick writes the build folder in which recipes are parsed and tasks can run.
+func (g *rig) quick() error {
 	extra, err := g.rigLines()
 	if err != nil {
-		return broke(err)
+		return err
 	}
-	if err := g.enabled(quickBuild, extra); err != nil {
+	return g.enabled(quickBuild, extra)
+}
+
+// parse reads the layer, the recipes it appends to and the whole configuration.
+func (g *rig) parse(ctx context.Context, log string) outcome {
+	if err := g.quick(); err != nil {
 		return broke(err)
 	}
 	out, err := g.bitbake(ctx, quickBuild, log, "bitbake", "-p")
@@ -93,7 +98,13 @@ func (g *rig) parse(ctx context.Context, log string) outcome {
 func (g *rig) ownWarnings(out string) []string {
 	var found []string
 	for _, s := range strings.Split(out, "\n") {
-		if strings.HasPrefix(s, "WARNING:") && strings.Contains(s, g.layer.Dir) && !slices.Contains(found, s) {
+		// The first one follows a line of progress that has no end yet.
+		if i := strings.Index(s, "WARNING:"); i >= 0 {
+			s = s[i:]
+		} else {
+			continue
+		}
+		if strings.Contains(s, g.layer.Dir) && !slices.Contains(found, s) {
 			found = append(found, s)
 		}
 	}
@@ -103,8 +114,14 @@ func (g *rig) ownWarnings(out string) []string {
 // appends checks that each .bbappend found its recipe.
 func (g *rig) appends(ctx context.Context, log string) outcome {
 	out, err := g.bitbake(ctx, quickBuild, log, "bitbake-layers", "show-appends")
-	o := outcome{errors: failed(out, err)}
-	applied := showAppends(out)
+	o := g.attached(showAppends(out))
+	o.errors = append(failed(out, err), o.errors...)
+	return o
+}
+
+// attached judges which recipes each append of the layer applies to.
+func (g *rig) attached(applied map[string][]appendedTo) outcome {
+	var o outcome
 	for i := range g.layer.Appends {
 		a := &g.layer.Appends[i]
 		to := applied[filepath.Join(g.layer.Dir, a.File)]
@@ -160,6 +177,16 @@ func (g *rig) dependencies(ctx context.Context, log string) outcome {
 
 // variables compares final values with what the layer and its plan promise.
 func (g *rig) variables(ctx context.Context, log string) outcome {
+	said, o := g.read(ctx, log)
+	if len(o.errors) > 0 {
+		return o
+	}
+	return g.compare(ctx, log, said)
+}
+
+// compare holds the configuration, in a build folder where all the layer's
+// settings are in force, and what was said of recipes against the promises.
+func (g *rig) compare(ctx context.Context, log string, said reading) outcome {
 	if err := g.enabled(plainBuild, nil); err != nil {
 		return broke(err)
 	}
@@ -167,20 +194,15 @@ func (g *rig) variables(ctx context.Context, log string) outcome {
 	if err != nil {
 		return outcome{errors: failed(out, err)}
 	}
-	var o outcome
 	values := environment(out)
+	var o outcome
 	overrides := strings.Split(values["OVERRIDES"], ":")
 	want := planPromises(g.layer.Plans)
 	if len(g.layer.Plans) == 0 {
 		o.notes = append(o.notes, fmt.Sprintf("the layer holds no plan.json for %s: values were compared with its settings file only", g.opt.Machine))
 	}
 	for _, name := range g.layer.Settings {
-		file := "conf/yoctune/" + name + ".conf"
-		text, err := os.ReadFile(filepath.Join(g.layer.Dir, file))
-		if err != nil {
-			return broke(err)
-		}
-		want = append(want, promises(named(assignments(string(text)), file), overrides)...)
+		want = append(want, promises(g.layer.SettingLines[name], overrides)...)
 	}
 	if got := strings.Fields(values["LAYERSERIES_COMPAT_"+g.layer.Collection]); !slices.ContainsFunc(got, func(s string) bool { return slices.Contains(g.src.Series, s) }) {
 		o.errors = append(o.errors, fmt.Sprintf("LAYERSERIES_COMPAT_%s is %q, openembedded-core is %s", g.layer.Collection, strings.Join(got, " "), strings.Join(g.src.Series, " ")))
@@ -188,11 +210,7 @@ func (g *rig) variables(ctx context.Context, log string) outcome {
 	o.keep(want, values, "configuration")
 
 	for _, pn := range g.used() {
-		values, lines := g.recipeValues(ctx, log, pn, &o)
-		if lines != nil {
-			o.errors = append(o.errors, lines...)
-			continue
-		}
+		values := said.of(pn, &o)
 		var own []line
 		for _, a := range g.layer.Appends {
 			if a.Name == pn {
@@ -203,11 +221,7 @@ func (g *rig) variables(ctx context.Context, log string) outcome {
 	}
 	for i := range g.layer.Recipes {
 		r := &g.layer.Recipes[i]
-		values, lines := g.recipeValues(ctx, log, r.Name, &o)
-		if lines != nil {
-			o.errors = append(o.errors, lines...)
-			continue
-		}
+		values := said.of(r.Name, &o)
 		o.keep(promises(named(assignments(r.Text), r.File), strings.Split(values["OVERRIDES"], ":")), values, r.Name)
 	}
 	return o
@@ -504,7 +518,7 @@ func (g *rig) fullDependencies(ctx context.Context, log string) outcome {
 // needs two things that openembedded-core alone does not give: the distro
 // features of its graphics recipes, and libusbgx of meta-oe.
 func (g *rig) fullYoctoCheckLayer(ctx context.Context, log string) outcome {
-	extra := []string{`DISTRO_FEATURES:append = " opengl vulkan"`, `BBMASK += "/l4t-usb-device-mode_[^/]*\.bb$"`}
+	extra := []string{`DISTRO_FEATURES:append = " opengl vulkan"`, `BBMASK += "/l4t-usb-device-mode[^/]*\.bb$"`}
 	if err := g.world(worldCheck, nil, extra); err != nil {
 		return broke(err)
 	}

@@ -1,84 +1,63 @@
 package series
 
 import (
-	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/yoctune/yoctune/compiler"
 	"github.com/yoctune/yoctune/compiler/diag"
-	"github.com/yoctune/yoctune/schema/facts/board"
 	"github.com/yoctune/yoctune/schema/facts/release"
 	"github.com/yoctune/yoctune/tests/bitbake/bbref"
+	"github.com/yoctune/yoctune/tests/series/every"
 )
 
-// Every module on every machine of every release it has: each is built, and
-// bitbake's parser reads a layer of all machines of a release.
+// Every machine of every release is built, and bitbake's parser reads a layer of
+// all machines of a release.
 func TestEveryMachineOfEveryReleaseBuilds(t *testing.T) {
-	raw, err := os.ReadFile("config/config.cue")
+	files, missing, err := every.Config("config")
 	if err != nil {
 		t.Fatal(err)
 	}
-	text := string(raw)
-	begin, end := strings.Index(text, "\ttargets: {\n"), strings.Index(text, "\tprofiles: {\n")
-	if begin < 0 || end < begin {
-		t.Fatal("config.cue has no targets before its profiles")
+	for name, machines := range missing {
+		t.Errorf("%s: no module's facts name the machines %s", name, strings.Join(machines, ", "))
 	}
-	for _, name := range release.Names() {
-		r, _ := release.Lookup(name)
-		var targets strings.Builder
-		taken := map[string]bool{}
-		for _, id := range board.IDs() {
-			b, _ := board.Lookup(id)
-			for _, machine := range b.Releases[name].Machines {
-				// Two modules may share a machine; a layer has room for one of them.
-				if taken[machine] {
-					continue
-				}
-				taken[machine] = true
-				fmt.Fprintf(&targets, "\t\t%q: {board: %q, machine: %q, release: %q, use: [\"common\"]}\n", id+"-"+machine, id, machine, name)
-			}
-		}
-		for _, m := range r.Machines() {
-			if !taken[m.Name] {
-				t.Errorf("%s: no module's facts name machine %s", name, m.Name)
-			}
-		}
-
-		config := text[:begin] + "\ttargets: {\n" + targets.String() + "\t}\n" + text[end:]
-		manifest, err := os.ReadFile("config/dist-manifest.json")
-		if err != nil {
+	dir := t.TempDir()
+	for file, data := range files {
+		if err := os.WriteFile(filepath.Join(dir, file), data, 0o644); err != nil {
 			t.Fatal(err)
 		}
-		dir := t.TempDir()
-		for file, data := range map[string][]byte{"config.cue": []byte(config), "dist-manifest.json": manifest} {
-			if err := os.WriteFile(dir+"/"+file, data, 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-		p, err := compiler.Open(dir)
-		if err != nil {
+	}
+	p, err := compiler.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ls := p.Layers(compiler.Selection{All: true})
+	if p.Report.Failed() {
+		var b strings.Builder
+		if err := diag.WriteText(&b, p.Report, p.Config.Sources, false); err != nil {
 			t.Fatal(err)
 		}
-		ls := p.Layers(compiler.Selection{Release: name})
-		if p.Report.Failed() || len(ls) != 1 {
-			var b strings.Builder
-			if err := diag.WriteText(&b, p.Report, p.Config.Sources, false); err != nil {
-				t.Fatal(err)
-			}
-			t.Errorf("%s does not build:\n%s", name, b.String())
-			continue
+		t.Fatalf("it does not build:\n%s", b.String())
+	}
+	if len(ls) != len(release.Names()) {
+		t.Errorf("%d layers for %d releases", len(ls), len(release.Names()))
+	}
+	for _, l := range ls {
+		r := facts(t, l)
+		if len(l.Targets) != len(r.Machines()) {
+			t.Errorf("%s: %d targets for %d machines", l.Release, len(l.Targets), len(r.Machines()))
 		}
 		// The parser is asked once a release: what differs between machines are
 		// overrides, which it reads all the same.
-		machine := ls[0].Targets[len(ls[0].Targets)-1]
+		machine := l.Targets[len(l.Targets)-1]
 		layer := bbref.ParseLayer(t, bbref.Request{
-			Dir: written(t, ls[0]), Machine: machine.Machine, Overrides: "cuda:tegra:aarch64:" + soc(t, machine),
+			Dir: written(t, l), Machine: machine.Machine, Overrides: "cuda:tegra:aarch64:" + soc(t, machine),
 			UnpackDir: r.UnpackDir, Fragments: r.Fragments, Enable: true,
 		})
 		for _, problem := range layer.Problems {
-			t.Errorf("%s: %s", name, problem)
+			t.Errorf("%s: %s", l.Release, problem)
 		}
 	}
 }

@@ -1,7 +1,7 @@
-// Command prove runs the real bitbake of each release over a layer for each SoC
-// and writes down what passed.
+// Command prove runs the real bitbake of each release over a layer for every
+// machine of it and writes down what passed.
 //
-//	go run ./tests/series/prove -src DIR [-only NAME]... [-o RECORD] [-doc FILE]
+//	go run ./tests/series/prove -src DIR [-only NAME]... [-quick] [-o RECORD] [-doc FILE]
 //
 // DIR holds a folder for each release that is to be checked, named as the
 // meta-tegra branch (scarthgap, kirkstone-l4t-r32.7.x, ...), and in it checkouts
@@ -9,19 +9,26 @@
 // without a folder is listed as not checked. Everything else that the check
 // needs is in docs/check-layer.md. The exit code is 3 if a check failed.
 //
-// With -o the result joins what an earlier run wrote there, so that releases can
-// be checked one at a time; -doc puts the table into a document.
+// Each machine is parsed and its values are read; then one machine for each SoC
+// and release goes through every step of check-layer, which -quick leaves out.
+//
+// With -o the result joins what an earlier run wrote there: what passed with the
+// same layer and the same checkouts is not done again, so that a run which was
+// stopped goes on where it was. -doc puts the table into a document.
 package main
 
 import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -39,6 +46,7 @@ import (
 	"github.com/yoctune/yoctune/schema/facts/board"
 	"github.com/yoctune/yoctune/schema/facts/release"
 	"github.com/yoctune/yoctune/schema/plan"
+	"github.com/yoctune/yoctune/tests/series/every"
 )
 
 type words []string
@@ -49,6 +57,7 @@ func (w *words) Set(v string) error { *w = append(*w, v); return nil }
 type options struct {
 	config, src, out, doc, user string
 	only                        words
+	quick                       bool
 	threads                     int
 }
 
@@ -59,7 +68,8 @@ func main() {
 	flag.StringVar(&o.out, "o", "", "record to write, or to add to")
 	flag.StringVar(&o.doc, "doc", "", "document whose table to rewrite")
 	flag.StringVar(&o.user, "user", "", "account to run bitbake as when root (default: nobody)")
-	flag.Var(&o.only, "only", "release or target to check; may be repeated")
+	flag.Var(&o.only, "only", "release, machine or target to check; may be repeated")
+	flag.BoolVar(&o.quick, "quick", false, "only parse and read values; no tasks, no yocto-check-layer")
 	flag.IntVar(&o.threads, "threads", 0, "threads of bitbake (default: one a CPU)")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
@@ -100,15 +110,13 @@ func prove(ctx context.Context, o options) (int, error) {
 
 // check runs everything that is chosen and keeps the record up to date.
 func check(ctx context.Context, o options, rec *record) error {
-	p, err := compiler.Open(o.config)
+	wide, err := everyMachine(o.config)
 	if err != nil {
 		return err
 	}
-	layers := p.Layers(compiler.Selection{All: true})
-	if p.Report.Failed() {
-		var b bytes.Buffer
-		err := diag.WriteText(&b, p.Report, p.Config.Sources, false)
-		return errors.Join(fmt.Errorf("%s does not build:\n%s", o.config, b.String()), err)
+	deep, err := compile(o.config)
+	if err != nil {
+		return err
 	}
 	work, err := os.MkdirTemp("", "prove-series-")
 	if err != nil {
@@ -119,39 +127,198 @@ func check(ctx context.Context, o options, rec *record) error {
 		return err
 	}
 	found := 0
-	for _, l := range layers {
-		src := filepath.Join(o.src, l.Release)
+	do := func(l compiler.Layer, folder string, run func(job, context.Context, []*plan.Target) error) error {
+		var chosen []*plan.Target
 		for _, t := range l.Targets {
-			if len(o.only) > 0 && !slices.Contains(o.only, l.Release) && !slices.Contains(o.only, t.Name) {
-				continue
+			if len(o.only) == 0 || slices.ContainsFunc(o.only, func(name string) bool { return name == l.Release || name == t.Name || name == t.Machine }) {
+				chosen = append(chosen, t)
 			}
-			found++
-			r := result{Release: l.Release, Target: t.Name, Board: t.Board, Machine: t.Machine, SoC: soc(t), Date: time.Now().UTC().Format(time.DateOnly)}
-			if _, err := os.Stat(src); errors.Is(err, fs.ErrNotExist) {
-				r.Reason = "no checkouts at hand"
-				rec.put(r)
-				fmt.Printf("%-22s %-28s not checked: %s\n", r.Release, r.Machine, r.Reason)
-				continue
-			}
-			dir := filepath.Join(work, l.Folder)
-			if err := writeLayer(dir, l); err != nil {
-				return err
-			}
-			r.Commits = commits(src)
-			if err := run(ctx, o, src, dir, &r); err != nil {
-				return err
-			}
-			rec.put(r)
-			if err := rec.write(o.out); err != nil {
-				return err
-			}
-			fmt.Printf("%-22s %-28s %d passed, %d failed, %d skipped, %.0f s\n", r.Release, r.Machine, r.count(checklayer.Pass), r.count(checklayer.Fail), r.count(checklayer.Skipped), r.Seconds)
+		}
+		if found += len(chosen); len(chosen) == 0 {
+			return nil
+		}
+		dir := filepath.Join(work, folder, l.Folder)
+		if err := writeLayer(dir, l); err != nil {
+			return err
+		}
+		return run(job{options: o, rec: rec, release: l.Release, src: filepath.Join(o.src, l.Release), dir: dir, digest: digest(l)}, ctx, chosen)
+	}
+	for _, l := range wide {
+		if err := do(l, "machines", job.machines); err != nil {
+			return err
+		}
+	}
+	for _, l := range deep {
+		if o.quick {
+			break
+		}
+		if err := do(l, "deep", job.deep); err != nil {
+			return err
 		}
 	}
 	if found == 0 {
-		return fmt.Errorf("no release or target is called %s", &o.only)
+		return fmt.Errorf("no release, machine or target is called %s", &o.only)
 	}
 	return rec.write(o.out)
+}
+
+// everyMachine returns the layer of each release with a target for every machine.
+func everyMachine(dir string) (_ []compiler.Layer, err error) {
+	files, missing, err := every.Config(dir)
+	if err != nil {
+		return nil, err
+	}
+	for name, machines := range missing {
+		return nil, fmt.Errorf("%s: no board's facts name %s", name, strings.Join(machines, ", "))
+	}
+	all, err := os.MkdirTemp("", "prove-config-")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(all)) }()
+	for name, data := range files {
+		if err := os.WriteFile(filepath.Join(all, name), data, 0o644); err != nil {
+			return nil, err
+		}
+	}
+	return compile(all)
+}
+
+func compile(dir string) ([]compiler.Layer, error) {
+	p, err := compiler.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	layers := p.Layers(compiler.Selection{All: true})
+	if p.Report.Failed() {
+		var b bytes.Buffer
+		err := diag.WriteText(&b, p.Report, p.Config.Sources, false)
+		return nil, errors.Join(fmt.Errorf("%s does not build:\n%s", dir, b.String()), err)
+	}
+	return layers, nil
+}
+
+// job is a layer of a release.
+type job struct {
+	options
+	rec                       *record
+	release, src, dir, digest string
+}
+
+// absent tells that there are no checkouts, and records it.
+func (j job) absent(chosen []*plan.Target) bool {
+	if _, err := os.Stat(j.src); !errors.Is(err, fs.ErrNotExist) {
+		return false
+	}
+	for _, t := range chosen {
+		r := j.result(t, false)
+		r.Reason = "no checkouts at hand"
+		if _, ok := j.rec.find(r); !ok {
+			j.rec.put(r)
+		}
+	}
+	fmt.Printf("%-22s %d machines not checked: no checkouts at hand\n", j.release, len(chosen))
+	return true
+}
+
+// machines reads the layer for each machine.
+func (j job) machines(ctx context.Context, chosen []*plan.Target) error {
+	if j.absent(chosen) {
+		return nil
+	}
+	todo := map[string]*result{}
+	var machines []string
+	for _, t := range chosen {
+		r := j.result(t, false)
+		r.Commits = commits(j.src)
+		if old, ok := j.rec.find(r); ok && old.covers(r) {
+			continue
+		}
+		machines = append(machines, r.Machine)
+		todo[r.Machine] = &r
+	}
+	began := time.Now()
+	s, err := checklayer.Machines(ctx, j.checkOptions(""), machines, func(machine string, s checklayer.Step) {
+		r := todo[machine]
+		if r.add(s); s.Name != "variables" {
+			return
+		}
+		r.Seconds, began = time.Since(began).Round(time.Second).Seconds(), time.Now()
+		j.done(*r)
+	})
+	if s.WorkDir != "" {
+		fmt.Printf("%s: logs are in %s\n", j.release, s.WorkDir)
+	}
+	setup := errors.Is(err, checklayer.ErrSetup)
+	for _, r := range todo {
+		r.BitBake = s.BitBake
+		if setup && len(r.Steps) == 0 {
+			r.Reason = err.Error()
+		}
+		if len(r.Steps) == 3 || r.Reason != "" {
+			j.rec.put(*r)
+		}
+	}
+	if setup {
+		err = nil
+	}
+	return errors.Join(err, j.rec.write(j.out))
+}
+
+// deep does every step.
+func (j job) deep(ctx context.Context, chosen []*plan.Target) error {
+	if j.absent(nil) {
+		return nil
+	}
+	for _, t := range chosen {
+		r := j.result(t, true)
+		r.Commits = commits(j.src)
+		if old, ok := j.rec.find(r); ok && old.covers(r) {
+			continue
+		}
+		began := time.Now()
+		s, err := checklayer.Run(ctx, j.checkOptions(r.Machine), checklayer.Observer{Finished: r.add})
+		r.BitBake, r.Seconds = s.BitBake, time.Since(began).Round(time.Second).Seconds()
+		if errors.Is(err, checklayer.ErrSetup) {
+			r.Reason, err = err.Error(), nil
+		}
+		if s.WorkDir != "" {
+			fmt.Printf("%s: logs are in %s\n", r.Target, s.WorkDir)
+		}
+		if err != nil {
+			return err
+		}
+		j.rec.put(r)
+		if err := j.rec.write(j.out); err != nil {
+			return err
+		}
+		j.done(r)
+	}
+	return nil
+}
+
+func (j job) done(r result) {
+	fmt.Printf("%-22s %-36s %d passed, %d failed, %d skipped, %.0f s\n", r.Release, r.Machine, r.count(checklayer.Pass), r.count(checklayer.Fail), r.count(checklayer.Skipped), r.Seconds)
+}
+
+func (j job) result(t *plan.Target, deep bool) result {
+	return result{Deep: deep, Release: j.release, Target: t.Name, Board: t.Board, Machine: t.Machine, SoC: soc(t), Date: time.Now().UTC().Format(time.DateOnly), Layer: j.digest}
+}
+
+func (j job) checkOptions(machine string) checklayer.Options {
+	return checklayer.Options{
+		Layer: j.dir, Release: j.release, Machine: machine, User: j.user, Threads: j.threads,
+		BitBake: filepath.Join(j.src, "bitbake"), OECore: filepath.Join(j.src, "openembedded-core"), MetaTegra: filepath.Join(j.src, "meta-tegra"),
+	}
+}
+
+// digest identifies the files of a layer.
+func digest(l compiler.Layer) string {
+	h := sha256.New()
+	for _, f := range l.Files {
+		fmt.Fprintf(h, "%x %o %s\n", sha256.Sum256(f.Data), f.Mode, f.Path)
+	}
+	return hex.EncodeToString(h.Sum(nil))
 }
 
 func soc(t *plan.Target) string {
@@ -185,29 +352,6 @@ func commits(src string) map[string]string {
 
 func checkouts() []string { return []string{"bitbake", "openembedded-core", "meta-tegra"} }
 
-// run checks one machine. A check that could not be run is a result as well.
-func run(ctx context.Context, o options, src, dir string, r *result) error {
-	began := time.Now()
-	s, err := checklayer.Run(ctx, checklayer.Options{
-		Layer: dir, Release: r.Release, Machine: r.Machine, User: o.user, Threads: o.threads,
-		BitBake: filepath.Join(src, "bitbake"), OECore: filepath.Join(src, "openembedded-core"), MetaTegra: filepath.Join(src, "meta-tegra"),
-	}, checklayer.Observer{Finished: func(s checklayer.Step) {
-		s.Log = "" // a path of this machine
-		if s.Status == checklayer.Fail {
-			fmt.Printf("%s: %s %s: %s\n", r.Target, s.Name, s.Subject, strings.Join(s.Errors, "\n    "))
-		}
-		r.Steps = append(r.Steps, s)
-	}})
-	r.BitBake, r.Seconds = s.BitBake, time.Since(began).Round(time.Second).Seconds()
-	if errors.Is(err, checklayer.ErrSetup) {
-		r.Reason, err = err.Error(), nil
-	}
-	if s.WorkDir != "" {
-		fmt.Printf("%s: logs are in %s\n", r.Target, s.WorkDir)
-	}
-	return err
-}
-
 // record is the dated result.
 type record struct {
 	Test       string   `json:"test"`
@@ -227,11 +371,27 @@ type result struct {
 	Machine string            `json:"machine"`
 	SoC     string            `json:"soc"`
 	Date    string            `json:"date"`
+	Layer   string            `json:"layer,omitempty"` // checksum of the layer's files
+	Deep    bool              `json:"deep,omitempty"`  // every step, of a layer that has no other machine of the SoC
 	BitBake string            `json:"bitbake,omitempty"`
 	Commits map[string]string `json:"commits,omitempty"`
 	Seconds float64           `json:"seconds,omitempty"`
 	Reason  string            `json:"reason,omitempty"` // why not checked
 	Steps   []checklayer.Step `json:"steps,omitempty"`
+}
+
+// add takes what a step found.
+func (r *result) add(s checklayer.Step) {
+	s.Log = "" // a path of this machine
+	if s.Status == checklayer.Fail {
+		fmt.Printf("%s: %s %s: %s\n", r.Target, s.Name, s.Subject, strings.Join(s.Errors, "\n    "))
+	}
+	r.Steps = append(r.Steps, s)
+}
+
+// covers tells that what is asked for was done, with the same files, and passed.
+func (r result) covers(asked result) bool {
+	return len(r.Steps) > 0 && !r.failed() && r.Layer == asked.Layer && maps.Equal(r.Commits, asked.Commits)
 }
 
 func (r result) count(status string) int {
@@ -262,17 +422,30 @@ func earlier(file string) (*record, error) {
 		}
 	}
 	rec.Test, rec.Go, rec.CPUs = "layers", runtime.Version(), runtime.NumCPU()
-	rec.Real = []string{"bitbake, openembedded-core and meta-tegra at the commits given", "yocto-check-layer", "tasks of the layer's own recipes up to package_qa"}
-	rec.StandIn = []string{"empty recipes for everything that the layer does not append to"}
+	rec.Real = []string{"bitbake, openembedded-core and meta-tegra at the commits given", "every machine of meta-tegra: parse, appends, bitbake's values", "one machine a SoC (deep): yocto-check-layer, signatures for a machine that is no target, tasks of the layer's own recipes up to package_qa"}
+	rec.StandIn = []string{"in deep results, empty recipes for everything that the layer does not append to"}
 	rec.Calculated = []string{}
 	return rec, nil
 }
 
+func (r result) same(old result) bool {
+	return r.Release == old.Release && r.Machine == old.Machine && r.Deep == old.Deep
+}
+
+// find returns the earlier result of the same machine.
+func (rec *record) find(r result) (result, bool) {
+	i := slices.IndexFunc(rec.Results, r.same)
+	if i < 0 {
+		return result{}, false
+	}
+	return rec.Results[i], true
+}
+
 func (rec *record) put(r result) {
-	rec.Results = slices.DeleteFunc(rec.Results, func(old result) bool { return old.Target == r.Target })
+	rec.Results = slices.DeleteFunc(rec.Results, r.same)
 	rec.Results = append(rec.Results, r)
 	slices.SortFunc(rec.Results, func(a, b result) int {
-		return cmp.Or(cmp.Compare(order(a.Release), order(b.Release)), cmp.Compare(a.Target, b.Target))
+		return cmp.Or(cmp.Compare(order(a.Release), order(b.Release)), cmp.Compare(a.Machine, b.Machine), strings.Compare(fmt.Sprint(a.Deep), fmt.Sprint(b.Deep)))
 	})
 	rec.Date = max(rec.Date, r.Date)
 }

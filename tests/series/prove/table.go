@@ -3,6 +3,9 @@ package main
 import (
 	"fmt"
 	"os"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/yoctune/yoctune/compiler/checklayer"
@@ -18,12 +21,13 @@ const (
 // columns are the steps of check-layer that the table shows, with their titles.
 func columns() [][2]string {
 	return [][2]string{
-		{"parse", "parse"}, {"appends", "appends attach"}, {"dependencies", "dependencies"}, {"variables", "`bitbake -e`"},
-		{"task package_qa", "tasks"}, {"installed files", "files"}, {"yocto-check-layer", "yocto-check-layer"},
+		{"parse", "parse"}, {"appends", "appends attach"}, {"variables", "`bitbake -e`"}, {"dependencies", "dependencies"},
+		{"task package_qa", "tasks"}, {"installed files", "files"}, {"yocto-check-layer", "yocto-check-layer"}, {"other machines", "other machines"},
 	}
 }
 
-// table is the record as Markdown, one row a machine.
+// table is the record as Markdown, one row a machine: what was done for each, and
+// what was done for one of its SoC.
 func table(rec *record) string {
 	var b strings.Builder
 	b.WriteString("| release | L4T | machine | SoC |")
@@ -31,7 +35,16 @@ func table(rec *record) string {
 		b.WriteString(" " + c[1] + " |")
 	}
 	b.WriteString(" time |\n|---|---|---|---|" + strings.Repeat("---|", len(columns())) + "---|\n")
-	for _, r := range rec.Results {
+	for i := 0; i < len(rec.Results); {
+		r := rec.Results[i]
+		for i++; i < len(rec.Results) && rec.Results[i].Release == r.Release && rec.Results[i].Machine == r.Machine; i++ {
+			more := rec.Results[i]
+			r.Steps = slices.Concat(r.Steps, more.Steps)
+			r.Seconds += more.Seconds
+			if r.Reason == "" {
+				r.Reason = more.Reason
+			}
+		}
 		facts, _ := release.Lookup(r.Release)
 		fmt.Fprintf(&b, "| %s | %s | %s | %s |", r.Release, facts.L4T, r.Machine, r.SoC)
 		if len(r.Steps) == 0 {
@@ -45,6 +58,9 @@ func table(rec *record) string {
 	}
 	return b.String()
 }
+
+// promised finds the number of values in a note of the variables step.
+var promised = regexp.MustCompile(`: (\d+) values as promised$`)
 
 // verdict joins the steps of one name: one that failed decides, and one that ran
 // counts more than one that could not.
@@ -63,6 +79,16 @@ func verdict(steps []checklayer.Step, name string) string {
 			return "**failed**: " + cell(why)
 		case checklayer.Pass:
 			text = "pass"
+			values := 0
+			for _, note := range s.Notes {
+				if m := promised.FindStringSubmatch(note); m != nil {
+					n, _ := strconv.Atoi(m[1]) // digits
+					values += n
+				}
+			}
+			if values > 0 {
+				text += fmt.Sprintf(", %d values", values)
+			}
 		case checklayer.Skipped:
 			if text == "–" {
 				text = "skipped"

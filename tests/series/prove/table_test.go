@@ -31,7 +31,7 @@ func TestTheTableSaysWhatRanAndWhatDidNot(t *testing.T) {
 	lines := strings.Split(table(rec), "\n")
 	for i, want := range []string{
 		2: "| kirkstone-l4t-r32.7.x | 32.7.6 | m3 |",
-		3: `| kirkstone | 35.6.4 | m1 | tegra194 | pass | **failed**: a \| b | – | – | pass | – | – | 70 s |`,
+		3: `| kirkstone | 35.6.4 | m1 | tegra194 | pass | **failed**: a \| b | – | – | pass | – | – | – | 70 s |`,
 		4: "not checked: no checkouts at hand",
 	} {
 		if !strings.Contains(lines[i], want) {
@@ -66,5 +66,42 @@ func TestTheDocumentKeepsItsText(t *testing.T) {
 	}
 	if err := writeTable(file, rec); err == nil {
 		t.Error("a document without a table is rewritten")
+	}
+}
+
+// A run that was stopped goes on: what passed with the same files is not done
+// again, and anything else is.
+func TestOnlyWhatPassedWithTheSameFilesIsLeftOut(t *testing.T) {
+	asked := result{Layer: "x", Commits: map[string]string{"bitbake": "1"}}
+	passed := asked
+	passed.Steps = steps("parse", "pass")
+	for _, tc := range []struct {
+		name   string
+		change func(*result)
+		want   bool
+	}{
+		{"the same", func(*result) {}, true},
+		{"another layer", func(r *result) { r.Layer = "y" }, false},
+		{"another bitbake", func(r *result) { r.Commits = map[string]string{"bitbake": "2"} }, false},
+		{"a check failed", func(r *result) { r.Steps = steps("parse", "fail") }, false},
+		{"nothing ran", func(r *result) { r.Steps = nil }, false},
+	} {
+		old := passed
+		tc.change(&old)
+		if got := old.covers(asked); got != tc.want {
+			t.Errorf("%s: %t", tc.name, got)
+		}
+	}
+}
+
+func TestAMachineThatStandsForItsSoCHasOneRow(t *testing.T) {
+	rec := &record{}
+	rec.put(result{Release: "kirkstone", Machine: "m1", Deep: true, Seconds: 60, Steps: steps("parse", "pass", "yocto-check-layer", "pass")})
+	first := steps("parse", "pass", "variables", "pass")
+	first[1].Notes = []string{"configuration: 30 values as promised", "linux-tegra: 2 values as promised"}
+	rec.put(result{Release: "kirkstone", Machine: "m1", Seconds: 5, Steps: first})
+	lines := strings.Split(strings.TrimSpace(table(rec)), "\n")
+	if want := "| pass | – | pass, 32 values | – | – | – | pass | – | 65 s |"; len(lines) != 3 || !strings.HasSuffix(lines[2], want) {
+		t.Errorf("got %q, want one row with %q", lines, want)
 	}
 }

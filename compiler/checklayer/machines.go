@@ -1,0 +1,154 @@
+package checklayer
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"time"
+)
+
+//go:embed read.py
+var readProgram []byte
+
+// Machines does the first steps of [Run] (parse, appends, variables) for many
+// machines of one release, in a few seconds each: one pair of build folders
+// serves all. finished hears of each step.
+//
+// No task runs and no dependency is resolved.
+func Machines(ctx context.Context, o Options, machines []string, finished func(machine string, s Step)) (Summary, error) {
+	began := time.Now()
+	if len(machines) == 0 {
+		return Summary{}, nil
+	}
+	if o.Threads <= 0 {
+		o.Threads = runtime.NumCPU()
+	}
+	o.Machine = machines[0]
+	g, err := prepare(ctx, o)
+	if err != nil {
+		if ctx.Err() != nil {
+			return Summary{}, context.Cause(ctx)
+		}
+		return Summary{}, fmt.Errorf("%w: %w", ErrSetup, err)
+	}
+	defer g.close()
+	sum := Summary{Layer: g.layer.Collection, Release: o.Release, Mode: "machines", BitBake: g.src.BitBakeVersion}
+	for _, m := range machines {
+		if err := g.forMachine(m); err != nil {
+			return sum, fmt.Errorf("%w: %w", ErrSetup, err)
+		}
+		r := &run{rig: g, passed: map[string]bool{}, summary: &sum, watch: Observer{Finished: func(s Step) { finished(m, s) }}}
+		limit := g.timeout(15 * time.Minute)
+		var said reading
+		r.step(ctx, "parse", "", limit, nil, func(ctx context.Context, log string) outcome {
+			if err := g.quick(); err != nil {
+				return broke(err)
+			}
+			var o outcome
+			said, o = g.read(ctx, log)
+			return o
+		})
+		r.step(ctx, "appends", "", limit, []string{"parse"}, func(context.Context, string) outcome { return g.attached(said.Appends) })
+		r.step(ctx, "variables", "", limit, []string{"parse"}, func(ctx context.Context, log string) outcome { return g.compare(ctx, log, said) })
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	sum.Seconds = seconds(time.Since(began))
+	if o.WorkDir == "" && (sum.Failed == 0 || ctx.Err() != nil) {
+		err = os.RemoveAll(g.work)
+	} else {
+		sum.WorkDir = g.work
+	}
+	return sum, errors.Join(context.Cause(ctx), err)
+}
+
+// forMachine makes the rig one for another machine.
+func (g *rig) forMachine(machine string) error {
+	if err := g.src.fits(g.opt.Release, machine); err != nil {
+		return err
+	}
+	l, err := readLayer(g.layer.Dir, g.layer.Origin, machine)
+	if err != nil {
+		return err
+	}
+	g.opt.Machine, g.layer, g.values = machine, l, map[string]map[string]string{}
+	return nil
+}
+
+// reading is the answer of read.py.
+type reading struct {
+	Appends map[string][]appendedTo `json:"appends"`
+	Recipes map[string]struct {
+		Values      map[string]string `json:"values"`
+		Unavailable string            `json:"unavailable"`
+	} `json:"recipes"`
+}
+
+// of are the values of a recipe; one that this machine does not build has none,
+// and that is noted.
+func (r reading) of(pn string, o *outcome) map[string]string {
+	said := r.Recipes[pn]
+	if said.Unavailable != "" {
+		o.notes = append(o.notes, pn+" is not available: "+said.Unavailable)
+	}
+	return said.Values
+}
+
+// read parses the quick build folder and asks for the variables of its recipes
+// that the layer says something of.
+func (g *rig) read(ctx context.Context, log string) (reading, outcome) {
+	var said reading
+	wanted := map[string][]string{}
+	for _, a := range g.layer.Appends {
+		wanted[a.Name] = append(wanted[a.Name], variablesOf(a.Lines)...)
+	}
+	for _, r := range g.layer.Recipes {
+		wanted[r.Name] = append(wanted[r.Name], variablesOf(assignments(r.Text))...)
+	}
+	raw, err := json.Marshal(wanted)
+	if err != nil {
+		return said, broke(err)
+	}
+	dir := g.build(quickBuild)
+	// Not in the build folder: a file that bitbake leaves there is no module.
+	program, request, answer := filepath.Join(g.work, "read.py"), filepath.Join(dir, "request.json"), filepath.Join(dir, "answer.json")
+	if err := errors.Join(os.WriteFile(program, readProgram, 0o755), os.WriteFile(request, raw, 0o644)); err != nil {
+		return said, broke(err)
+	}
+	if err := os.Remove(answer); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return said, broke(err)
+	}
+	out, err := g.bitbake(ctx, quickBuild, log, program, request, answer)
+	o := outcome{errors: append(failed(out, err), g.ownWarnings(out)...)}
+	if n := parsedIn(out); n != "" {
+		o.notes = append(o.notes, n)
+	}
+	if len(o.errors) > 0 {
+		return said, o
+	}
+	if raw, err = os.ReadFile(answer); err == nil {
+		err = json.Unmarshal(raw, &said)
+	}
+	if err != nil {
+		return said, broke(fmt.Errorf("what bitbake said: %w", err))
+	}
+	return said, o
+}
+
+func variablesOf(lines []line) []string {
+	names := []string{"OVERRIDES"}
+	for _, l := range lines {
+		if !slices.Contains(names, l.Variable) {
+			names = append(names, l.Variable)
+		}
+	}
+	return names
+}

@@ -1,0 +1,206 @@
+package checklayer
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/yoctune/yoctune/internal/lazyregexp"
+)
+
+const otherCase = "other"
+
+// otherMachines builds, as far as signatures go, for a machine that is no target
+// of the layer, with the layer switched on: each recipe must be the one that it
+// is without the layer, with the same settings. yocto-check-layer asks this of a
+// layer that is not switched on; here it is on, and for somebody else.
+func (g *rig) otherMachines(ctx context.Context, log string) outcome {
+	machine := g.stranger()
+	if machine == "" {
+		return outcome{skip: "every machine of meta-tegra that has the same SoC is a target of the layer"}
+	}
+	mine := g.opt.Machine
+	g.opt.Machine = machine
+	defer func() { g.opt.Machine = mine }()
+
+	common, err := g.localConf()
+	if err != nil {
+		return broke(err)
+	}
+	rig, err := g.rigLines()
+	if err != nil {
+		return broke(err)
+	}
+	mask, err := g.maskLines(append(samples(), g.layer.appended()...))
+	if err != nil {
+		return broke(err)
+	}
+	s := newStandIns(filepath.Join(g.work, "stand-ins", otherCase))
+	if q := g.standIns[quickBuild]; q.Providers != nil {
+		s.Recipes, s.Packages, s.Tasks = slices.Clone(q.Recipes), slices.Clone(q.Packages), slices.Clone(q.Tasks)
+	}
+	g.standIns[otherCase] = s
+	if err := s.write(g.src.Series); err != nil {
+		return broke(err)
+	}
+	lines := slices.Concat(common, g.layer.enableLines(g.src.Fragments), rig, mask)
+	if err := g.configure(otherCase, conf{Layers: append(g.src.layers(), g.layer.Dir, s.Dir), Lines: lines}); err != nil {
+		return broke(err)
+	}
+	if out, err := g.resolve(ctx, otherCase, log, []string{"world"}); err != nil {
+		return outcome{errors: failed(out, err)}
+	}
+	with, out, err := g.signatures(ctx, otherCase, log)
+	if err != nil {
+		return outcome{errors: failed(out, err)}
+	}
+	// The same settings, without the layer's recipes and appends.
+	lines = slices.Clone(common)
+	for _, name := range g.layer.Settings {
+		lines = append(lines, "require "+filepath.Join(g.layer.Dir, "conf", "yoctune", name+".conf"))
+	}
+	unpack, err := g.layer.unpackDir()
+	if err != nil {
+		return broke(err)
+	}
+	lines = slices.Concat(lines, unpack, rig, mask)
+	if err := g.configure(otherCase, conf{Layers: append(g.src.layers(), s.Dir), Lines: lines}); err != nil {
+		return broke(err)
+	}
+	without, out, err := g.signatures(ctx, otherCase, log)
+	if err != nil {
+		return outcome{errors: failed(out, err)}
+	}
+	o := compareSignatures(with, without, func(pn string) bool {
+		return g.layer.owns(pn) || strings.HasPrefix(pn, "yoctune-stand-in") || pn == "meta-world-pkgdata"
+	})
+	o.notes = append(o.notes, "machine "+machine+", which is no target")
+	return o
+}
+
+var machineInclude = lazyregexp.New(`(?m)^\s*(?:require|include)\s+conf/machine/(\S+)`)
+
+// stranger is the machine of meta-tegra that is most like the one being checked,
+// and no target: it shares the SoC's and mostly the module's files.
+func (g *rig) stranger() string {
+	includes := func(machine string) []string {
+		b, err := os.ReadFile(filepath.Join(g.src.MetaTegra, "conf", "machine", machine+".conf"))
+		if err != nil {
+			return nil
+		}
+		var names []string
+		for _, m := range machineInclude.FindAllSubmatch(b, -1) {
+			names = append(names, string(m[1]))
+		}
+		return names
+	}
+	mine := includes(g.opt.Machine)
+	best, most := "", 0
+	for _, m := range g.src.machines() {
+		if slices.Contains(g.layer.Machines, m) {
+			continue
+		}
+		shared := 0
+		for _, name := range includes(m) {
+			if slices.Contains(mine, name) {
+				shared++
+			}
+		}
+		if shared > most {
+			best, most = m, shared
+		}
+	}
+	return best
+}
+
+// unpackDir is the layer's own definition of UNPACKDIR, which counts as soon as
+// the layer is there.
+func (l *layer) unpackDir() ([]string, error) {
+	b, err := os.ReadFile(filepath.Join(l.Dir, "conf", "layer.conf"))
+	if err != nil {
+		return nil, err
+	}
+	for s := range strings.Lines(string(b)) {
+		if strings.HasPrefix(s, "UNPACKDIR ??=") {
+			return []string{strings.TrimSpace(s)}, nil
+		}
+	}
+	return nil, nil
+}
+
+// signatures are the hashes of all tasks of a world build, by recipe and task.
+func (g *rig) signatures(ctx context.Context, build, log string) (map[string]string, string, error) {
+	file := filepath.Join(g.build(build), "locked-sigs.inc")
+	if err := os.RemoveAll(file); err != nil {
+		return nil, "", err
+	}
+	how := "none" // kirkstone writes the file in any case
+	if b, err := os.ReadFile(filepath.Join(g.src.Meta, "lib", "oe", "sstatesig.py")); err == nil && strings.Contains(string(b), "'lockedsigs' in options") {
+		how = "lockedsigs"
+	}
+	out, err := g.bitbake(ctx, build, log, "bitbake", "-S", how, "world")
+	if err != nil {
+		return nil, out, err
+	}
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return nil, out, err
+	}
+	found := lockedSignatures(string(b))
+	if len(found) == 0 {
+		return nil, out, fmt.Errorf("%s has no signatures", file)
+	}
+	return found, out, nil
+}
+
+var lockedSignature = lazyregexp.New(`^\s+([^:\s]+:[^:\s]+):([0-9a-f]+) \\$`)
+
+// lockedSignatures reads what `bitbake -S lockedsigs` writes.
+func lockedSignatures(text string) map[string]string {
+	found := map[string]string{}
+	for s := range strings.Lines(text) {
+		if m := lockedSignature.FindStringSubmatch(strings.TrimRight(s, "\n")); m != nil {
+			found[m[1]] = m[2]
+		}
+	}
+	return found
+}
+
+// compareSignatures names the tasks that differ or are on one side only, but for
+// recipes that are left out.
+func compareSignatures(with, without map[string]string, leftOut func(pn string) bool) outcome {
+	var o outcome
+	same := 0
+	recipes := map[string]bool{}
+	for task, hash := range without {
+		pn, _, _ := strings.Cut(task, ":")
+		switch now, ok := with[task]; {
+		case leftOut(pn):
+		case !ok:
+			o.errors = append(o.errors, task+" is gone with the layer")
+		case now != hash:
+			o.errors = append(o.errors, task+" has another signature with the layer")
+		default:
+			same++
+			recipes[pn] = true
+		}
+	}
+	for task := range with {
+		pn, _, _ := strings.Cut(task, ":")
+		if _, ok := without[task]; !ok && !leftOut(pn) {
+			o.errors = append(o.errors, task+" comes with the layer")
+		}
+	}
+	slices.Sort(o.errors)
+	if len(o.errors) > maxErrorLines {
+		o.errors = append(o.errors[:maxErrorLines], "… more in the log")
+	}
+	if len(o.errors) == 0 && same == 0 {
+		o.errors = []string{"no signatures were compared"}
+	}
+	o.notes = []string{fmt.Sprintf("%d tasks of %d recipes have the same signature", same, len(recipes))}
+	return o
+}

@@ -1,0 +1,56 @@
+package checklayer
+
+import (
+	"strings"
+	"testing"
+)
+
+const lockedSigs = `SIGGEN_LOCKEDSIGS_t-armv8a-tegra234 = "\
+    linux-tegra:do_fetch:aaaa \
+    linux-tegra:do_patch:bbbb \
+    yoctune-x-config:do_install:cccc \
+    "
+SIGGEN_LOCKEDSIGS_TYPES:jetson-a = "t-armv8a-tegra234"
+SIGGEN_UNIHASHMAP += "\
+    linux-tegra:do_fetch:aaaa:dddd \
+    "
+`
+
+func TestSignaturesOfOtherMachinesAreHeldAgainstThoseWithoutTheLayer(t *testing.T) {
+	own := func(pn string) bool { return pn == "yoctune-x-config" }
+	without := lockedSignatures(strings.ReplaceAll(lockedSigs, "    yoctune-x-config:do_install:cccc \\\n", ""))
+	if len(without) != 2 {
+		t.Fatalf("read %v", without)
+	}
+	for _, tc := range []struct {
+		name, with string
+		want       []string
+	}{
+		{"only the layer's own recipes are new", lockedSigs, nil},
+		{"a task changed", strings.ReplaceAll(lockedSigs, "do_patch:bbbb", "do_patch:eeee"), []string{"linux-tegra:do_patch has another signature"}},
+		{"a task is new", strings.ReplaceAll(lockedSigs, "do_install:cccc", "do_install:cccc \\\n    base-files:do_fetch:ffff"), []string{"base-files:do_fetch comes with the layer"}},
+		{"a task is gone", strings.ReplaceAll(lockedSigs, "    linux-tegra:do_fetch:aaaa \\\n", ""), []string{"linux-tegra:do_fetch is gone"}},
+		{"nothing was compared", "", []string{"do_fetch is gone", "do_patch is gone"}},
+	} {
+		o := compareSignatures(lockedSignatures(tc.with), without, own)
+		if len(o.errors) != len(tc.want) {
+			t.Errorf("%s: %q", tc.name, o.errors)
+			continue
+		}
+		for i, want := range tc.want {
+			if !strings.Contains(o.errors[i], want) {
+				t.Errorf("%s: %q, want %q", tc.name, o.errors[i], want)
+			}
+		}
+	}
+}
+
+// bitbake writes its first warning behind "Parsing recipes...".
+func TestAWarningBehindALineOfProgressIsSeen(t *testing.T) {
+	g := rig{layer: &layer{Dir: "/w/layer/x"}}
+	out := "Parsing recipes...WARNING: /w/layer/x/a.bb: LICENSE is old\nWARNING: /w/layer/x/b.bb: so is this\nWARNING: /src/c.bb: theirs\ndone.\n"
+	got := g.ownWarnings(out)
+	if len(got) != 2 || got[0] != "WARNING: /w/layer/x/a.bb: LICENSE is old" {
+		t.Errorf("got %q", got)
+	}
+}
