@@ -13,6 +13,7 @@ import (
 
 	"github.com/yoctune/yoctune/emitters"
 	"github.com/yoctune/yoctune/emitters/quote"
+	"github.com/yoctune/yoctune/schema/facts/release"
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
@@ -37,10 +38,14 @@ func Recipe(l *plan.Layer) string { return "yoctune-" + l.Name + "-models" }
 // Emit returns nothing when no pipeline has a model with an address.
 func Emit(l *plan.Layer) ([]emitters.File, error) {
 	data := struct {
-		Layer    *plan.Layer
-		Machines []machine
-		All      []file // each digest once
+		Layer       *plan.Layer
+		Machines    []machine
+		All         []file // each digest once
+		LicenseRefs bool
 	}{Layer: l}
+	if r, ok := release.Lookup(l.Release); ok {
+		data.LicenseRefs = r.LicenseRefs
+	}
 	seen := map[string]bool{}
 	for _, t := range l.Targets {
 		if len(t.Models) == 0 {

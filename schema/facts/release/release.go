@@ -52,6 +52,7 @@ type Release struct {
 	HashServeWSS   bool     `json:"hashserve_wss"`     // BB_HASHSERVE_UPSTREAM may be wss://
 	HashServeDBDir bool     `json:"hashserve_db_dir"`  // BB_HASHSERVE_DB_DIR exists; sharing SSTATE_DIR without it warns
 	LoadFactor     bool     `json:"load_factor"`       // BB_LOADFACTOR_MAX exists
+	LicenseRefs    bool     `json:"license_refs"`      // LICENSE is an SPDX expression: "CLOSED" warns, what is not on SPDX's list is a LicenseRef- (oe/license.py)
 	TmpDir         string   `json:"tmpdir"`            // name of TMPDIR below the build folder, with DISTRO = "nodistro" and glibc
 
 	// SysctlFiles are the BSP's own files in /etc/sysctl.d: a file of the same or a
@@ -184,7 +185,7 @@ func table() []Release {
 			Go: "1.26", GoVersion: "1.26.6", GCC: "16.2", Glibc: "2.44", Systemd: "261.2", CMake: "4.4.2",
 			UnpackDir: true, UnpackDirValue: "${WORKDIR}/sources", DefaultS: "${UNPACKDIR}/${BP}",
 			Fragments: true, BuiltinFrags: true, SecurityFile: true, GoSource: true, UsrMerge: true, ImageFeatures: imageFeatures(false, true),
-			Signatures: "OEEquivHash", HashServe: "auto", HashServeWSS: true, HashServeDBDir: true, LoadFactor: true, TmpDir: "tmp",
+			Signatures: "OEEquivHash", HashServe: "auto", HashServeWSS: true, HashServeDBDir: true, LoadFactor: true, LicenseRefs: true, TmpDir: "tmp",
 			SysctlFiles: []string{"90-tegra-settings.conf"},
 			Read:        "meta-tegra d5d93dc6, oe-core 35a2c6ed79, bitbake c251833d2",
 		},
