@@ -25,6 +25,8 @@ func commands() []func() *cobra.Command {
 		newWhyCommand,
 		newLeaseCommand,
 		newMonitorCommand,
+		newDoctorCommand,
+		newMemCommand,
 		newProbeCommand,
 		newPipelineCommand,
 		newBenchCommand,

@@ -26,6 +26,7 @@ func (t *tree) load(m model) {
 	b.WriteString("cpu  1000 0 500 98000 200 0 50 0 0 0\n")
 	for n := range m.cpus {
 		fmt.Fprintf(&b, "cpu%d 100 0 50 9800 20 0 5 0 0 0\n", n)
+		t.file(fmt.Sprintf("/sys/devices/system/cpu/cpu%d/online", n), "1\n")
 	}
 	b.WriteString("intr 0\nctxt 1\n")
 	t.file("/proc/stat", b.String())

@@ -1,0 +1,144 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/yoctune/yoctune/runtime/device"
+	"github.com/yoctune/yoctune/runtime/memory"
+	"github.com/yoctune/yoctune/runtime/monitor"
+)
+
+func newMemCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "mem",
+		Short: "Report who holds the memory",
+		Long: `mem shows the kernel's account, the processes by their proportional share (a page
+that several share counts in parts), GPU allocations, the contiguous area, the free
+blocks by size (what tegrastats calls lfb) and the kernel's caches.
+
+Other users' processes, the caches and GPU allocations can be read by root only;
+what cannot be read is said.
+
+Exit codes: 0 done · 1 failed · 2 usage.`,
+		Example: `  yoctuned mem
+  yoctuned mem --all --format json | jq 'select(.type == "process")'`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			g := globalFlags(cmd)
+			dev, err := device.Open(g.Root)
+			if err != nil {
+				return err
+			}
+			most := 10
+			if all, _ := cmd.Flags().GetBool("all"); all {
+				most = 1 << 30
+			}
+			w := bufio.NewWriter(cmd.OutOrStdout())
+			r := memory.Take(dev)
+			if g.Format == "json" {
+				memJSON(w, r, most)
+			} else {
+				memText(w, r, most)
+			}
+			return w.Flush()
+		},
+	}
+	cmd.Flags().Bool("all", false, "list all processes and caches, not the ten largest")
+	return cmd
+}
+
+func memJSON(w io.Writer, r *memory.Report, most int) {
+	enc := lines(w) // the buffer keeps its error for Flush
+	largest, count := monitor.Largest(r.Blocks, int64(os.Getpagesize()))
+	_ = enc.Encode(struct {
+		Type    string           `json:"type"`
+		Info    map[string]int64 `json:"meminfo"`
+		GPU     *int64           `json:"gpu"`
+		Largest *int64           `json:"largest_free"`
+		Count   *int64           `json:"largest_free_count"`
+		Hidden  int              `json:"hidden_processes"`
+	}{"memory", r.Info, r.GPU.Total, largest, count, r.Hidden})
+	for _, p := range r.Processes[:min(most, len(r.Processes))] {
+		_ = enc.Encode(struct {
+			Type string `json:"type"`
+			memory.Process
+		}{"process", p})
+	}
+	for _, b := range r.Blocks {
+		_ = enc.Encode(struct {
+			Type string  `json:"type"`
+			Node string  `json:"node"`
+			Zone string  `json:"zone"`
+			Free []int64 `json:"free_by_order"`
+		}{"zone", b.Node, b.Zone, b.Free})
+	}
+	for _, s := range r.Slabs[:min(most, len(r.Slabs))] {
+		_ = enc.Encode(struct {
+			Type string `json:"type"`
+			memory.Slab
+		}{"cache", s})
+	}
+	for _, p := range r.Problems {
+		_ = enc.Encode(errorLine{"error", p})
+	}
+	_ = enc.Encode(summaryLine{Type: "summary", Command: "mem"})
+}
+
+func memText(w io.Writer, r *memory.Report, most int) {
+	get := func(name string) *int64 {
+		if v, ok := r.Info[name]; ok {
+			return &v
+		}
+		return nil
+	}
+	row := func(label, text string) { fmt.Fprintf(w, "%-11s %s\n", label, text) }
+	row("memory", size(get("MemAvailable"))+" available of "+size(get("MemTotal"))+", "+size(get("MemFree"))+" free, "+size(get("Cached"))+" cached, "+size(get("Shmem"))+" shared")
+	if total := get("SwapTotal"); total == nil || *total > 0 {
+		row("swap", size(get("SwapFree"))+" free of "+size(total))
+	} else {
+		row("swap", "none")
+	}
+	row("contiguous", size(get("CmaFree"))+" free of "+size(get("CmaTotal")))
+	row("huge pages", count(get("HugePages_Free"))+" free of "+count(get("HugePages_Total"))+" of "+size(get("Hugepagesize")))
+	row("kernel", size(get("Slab"))+" in caches, of which "+size(get("SReclaimable"))+" can be given back; "+size(get("PageTables"))+" page tables")
+	row("gpu", size(r.GPU.Total))
+	largest, n := monitor.Largest(r.Blocks, int64(os.Getpagesize()))
+	row("fragments", "largest free blocks: "+count(n)+" x "+size(largest))
+	if len(r.Processes) > 0 {
+		fmt.Fprintln(w)
+		tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+		fmt.Fprintln(tw, "share\tresident\tswapped\tgpu\tpid\t  process\t")
+		for _, p := range r.Processes[:min(most, len(r.Processes))] {
+			fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%d\t  %s\t\n", size(&p.PSS), size(&p.RSS), size(&p.Swap), size(p.GPU), p.PID, printable(p.Name))
+		}
+		_ = tw.Flush()
+	}
+	if r.Hidden > 0 {
+		fmt.Fprintf(w, "%d more may not be looked at\n", r.Hidden)
+	}
+	if len(r.Slabs) > 0 {
+		fmt.Fprintln(w)
+		tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+		fmt.Fprintln(tw, "size\tobjects\t  kernel cache\t")
+		for _, s := range r.Slabs[:min(most, len(r.Slabs))] {
+			fmt.Fprintf(tw, "%s\t%d\t  %s\t\n", size(&s.Bytes), s.Objects, printable(s.Name))
+		}
+		_ = tw.Flush()
+	}
+	for _, p := range r.Problems {
+		row("unreadable", printable(p))
+	}
+}
+
+func count(n *int64) string {
+	if n == nil {
+		return "-"
+	}
+	return fmt.Sprint(*n)
+}
