@@ -6,6 +6,7 @@ package memory
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"io/fs"
 	"slices"
 	"strconv"
@@ -51,7 +52,7 @@ func Take(dev device.FS) *Report {
 	read := func(name string, limit int) (string, bool) {
 		b, err := dev.ReadFile(name, limit)
 		if err != nil {
-			r.Problems = append(r.Problems, err.Error())
+			r.Problems = append(r.Problems, fmt.Sprintf("%s: %v", name, err))
 			return "", false
 		}
 		return string(b), true
