@@ -98,6 +98,12 @@ func regular(op, name string, fd int) (int, error) {
 
 // Read implements [FS].
 func (r *Root) Read(name string) (Content, error) {
+	if iface, k, ok := r.ethtool(name); ok {
+		if err := check(name, mayRead); err != nil {
+			return Content{}, err
+		}
+		return k.read(name, iface)
+	}
 	var buf [PageSize]byte
 	n, err := r.read(name, buf[:])
 	if err != nil {
@@ -157,6 +163,9 @@ func (r *Root) Write(name, value string) error {
 	if strings.TrimSpace(value) == "" {
 		return &PathError{Op: "write", Path: name, Err: ErrEmpty}
 	}
+	if iface, k, ok := r.ethtool(name); ok {
+		return k.write(name, iface, value)
+	}
 	real, err := r.Resolve(name)
 	if err != nil {
 		return err
@@ -215,6 +224,9 @@ func (r *Root) List(name string) ([]string, error) {
 
 // Mode implements [FS].
 func (r *Root) Mode(name string) (fs.FileMode, error) {
+	if _, _, ok := r.ethtool(name); ok {
+		return 0o644, nil
+	}
 	real, err := r.Resolve(name)
 	if err != nil {
 		return 0, err
