@@ -51,6 +51,21 @@ func bare(s string) bool {
 	return err == nil
 }
 
+// expectOptions puts the options into the plan, as .config writes them: the device
+// compares them with the kernel that runs. A kernel that keeps its configuration
+// to itself is no fault, hence optional.
+func (r *resolver) expectOptions() {
+	for _, o := range r.t.Kernel.Config {
+		id := "kernel.config." + o.Symbol
+		want := o.Value
+		if o.Quoted {
+			want = `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(want) + `"`
+		}
+		r.set(plan.Setting{ID: id, Domain: plan.DomainKernel, Type: plan.TypeString, Want: want, Optional: true,
+			Select: plan.Select{Class: "config", Name: o.Symbol}, Policy: plan.Report, Needs: plan.NeedsReflash}, r.origins[id])
+	}
+}
+
 // imply adds an option that another field needs, unless the configuration
 // already sets it; package check compares the two.
 func (r *resolver) imply(symbol, value string, pos plan.Position) {

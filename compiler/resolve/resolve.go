@@ -308,6 +308,7 @@ func (r *resolver) all() {
 	r.pipelines()
 	r.monitor()
 	slices.SortFunc(r.t.Kernel.Config, func(a, b plan.ConfigOption) int { return strings.Compare(a.Symbol, b.Symbol) })
+	r.expectOptions()
 	slices.SortStableFunc(r.plan.Settings, func(a, b plan.Setting) int { return strings.Compare(a.ID, b.ID) })
 }
 

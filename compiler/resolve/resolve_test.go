@@ -268,7 +268,7 @@ sysctl: "vm.swappiness": 10`)
 			t.Errorf("%s has origin %+v", s.ID, o)
 		}
 	}
-	if len(tgt.Plan.Settings) != 20 {
+	if len(tgt.Plan.Settings) != 23 { // three of them kernel options of cpu.isolate
 		t.Errorf("%d settings", len(tgt.Plan.Settings))
 	}
 }

@@ -122,8 +122,8 @@ func (c *comparison) settings() {
 	both(was, now, func(id string) {
 		a, old := was[id]
 		b, new := now[id]
-		if old && new && a == b {
-			return
+		if old && new && a == b || a.Select.Class == "config" || b.Select.Class == "config" {
+			return // options are compared where the kernel's recipe gets them
 		}
 		s := b
 		if !new {

@@ -20,6 +20,7 @@ const (
 	ClassNet     = "net"
 	ClassIRQ     = "irq"
 	ClassCmdline = "cmdline" // kernel arguments: read only, not a folder
+	ClassConfig  = "config"  // kernel options: read only, not a folder
 )
 
 // Classes lists the classes that are folders of devices.

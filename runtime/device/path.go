@@ -13,7 +13,7 @@ import (
 // readable lists what may be read; a directory includes what is below it.
 var readable = [...]string{
 	"/proc/sys", "/proc/irq", "/proc/cmdline", "/proc/config.gz", "/proc/interrupts",
-	"/proc/device-tree", "/sys",
+	"/proc/device-tree", "/sys", "/boot", "/lib/modules", "/usr/lib/modules",
 	"/etc/nvpmodel.conf", "/etc/nvpmodel", "/etc/nv_tegra_release", "/var/lib/nvpmodel",
 	"/proc/stat", "/proc/meminfo", "/proc/vmstat", "/proc/swaps", "/proc/pressure", "/proc/buddyinfo", "/proc/slabinfo",
 	"/proc/diskstats", "/proc/modules",

@@ -241,7 +241,9 @@ func (s *Session) Rescan() (appeared []string) {
 	for _, t := range slices.Concat(s.targets, s.modeLines()) {
 		before[t.real] = true
 	}
-	s.targets = targets(s.dev, s.plan.Settings)
+	sel := newSelector(s.dev)
+	sel.judged = options(s.targets)
+	s.targets = sel.all(s.plan.Settings)
 	if s.mode != nil {
 		if config, def, err := readMode(s.dev, s.mode.def.Name); err == nil {
 			s.mode = newMode(s.dev, config, def, s.targets)

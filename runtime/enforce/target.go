@@ -45,6 +45,9 @@ type selector struct {
 	args      []plan.Arg
 	argsErr   error
 	argsRead  bool
+	options   *device.KernelOptions // nil until a setting asks for one
+	optionErr error
+	judged    map[string]*target // options of an earlier selection
 }
 
 func newSelector(dev device.FS) *selector {
@@ -54,7 +57,10 @@ func newSelector(dev device.FS) *selector {
 // targets returns one target per node of each setting, in the plan's order. A
 // setting without any node yields one target that says so.
 func targets(dev device.FS, settings []plan.Setting) []*target {
-	sel := newSelector(dev)
+	return newSelector(dev).all(settings)
+}
+
+func (sel *selector) all(settings []plan.Setting) []*target {
 	var out []*target
 	for _, s := range settings {
 		out = append(out, sel.targets(s)...)
@@ -66,6 +72,8 @@ func (sel *selector) targets(s plan.Setting) []*target {
 	switch {
 	case s.Select.Class == device.ClassCmdline:
 		return []*target{sel.argument(s)}
+	case s.Select.Class == device.ClassConfig:
+		return []*target{sel.option(s)}
 	case s.Select.Path != "":
 		return []*target{sel.node(s, s.Select.Path)}
 	}

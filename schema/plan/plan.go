@@ -42,7 +42,7 @@ const (
 	DomainStorage = "storage"
 	DomainIRQ     = "irq"
 	DomainNetwork = "network"
-	DomainKernel  = "kernel" // kernel arguments, read back from /proc/cmdline
+	DomainKernel  = "kernel" // kernel arguments and options, read back from /proc/cmdline and the kernel's configuration
 	DomainModule  = "module"
 	DomainPower   = "power" // a line of a power mode; made on the device
 	DomainKnob    = "knob"  // a bare path from `plan --knobs`
@@ -103,7 +103,7 @@ type Setting struct {
 // no selection by index.
 type Select struct {
 	Path   string `json:"path,omitempty"`    // absolute, below /proc/sys, /sys or /proc
-	Class  string `json:"class,omitempty"`   // block, cpufreq, devfreq, net, irq, cmdline
+	Class  string `json:"class,omitempty"`   // block, cpufreq, devfreq, net, irq, cmdline, config
 	Name   string `json:"name,omitempty"`    // glob over the kernel's device name, or the IRQ's action name
 	OFNode string `json:"of_node,omitempty"` // device tree node name (of_node/name)
 	Driver string `json:"driver,omitempty"`  // bound driver

@@ -11,8 +11,10 @@
 package devicetest
 
 import (
+	"compress/gzip"
 	_ "embed"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -354,9 +356,14 @@ func (t *tree) interrupts(m model) {
 func Flash(dir string, p *plan.Plan) error {
 	t := &tree{dir: dir, made: map[string]bool{}}
 	var args []string
+	var options strings.Builder
 	for _, s := range p.Settings {
 		at := s.Select
 		switch {
+		case at.Class == "config" && s.Want == "n":
+			fmt.Fprintf(&options, "# CONFIG_%s is not set\n", at.Name)
+		case at.Class == "config":
+			fmt.Fprintf(&options, "CONFIG_%s=%s\n", at.Name, s.Want)
 		case at.Class == "cmdline" && s.Type != plan.TypePresent:
 			args = append(args, at.Name+"="+s.Want)
 		case at.Class == "cmdline" && s.Want == "1":
@@ -377,6 +384,9 @@ func Flash(dir string, p *plan.Plan) error {
 		t.append("/proc/cmdline", func(old string) string {
 			return strings.TrimSpace(old) + " " + strings.Join(args, " ") + "\n"
 		})
+	}
+	if options.Len() > 0 {
+		t.file("/proc/config.gz", zipped("# Automatically generated file; DO NOT EDIT.\n"+options.String()))
 	}
 	if p.Power != nil {
 		t.flashPower(p.Power)
@@ -405,4 +415,14 @@ func (t *tree) append(name string, change func(string) string) {
 	if old, t.err = os.ReadFile(filepath.Join(t.dir, name)); t.err == nil {
 		t.file(name, change(string(old)))
 	}
+}
+
+// zipped is text as /proc/config.gz holds it.
+func zipped(text string) string {
+	var b strings.Builder
+	z := gzip.NewWriter(&b)
+	// Nothing fails: it is written to memory.
+	_, _ = io.WriteString(z, text)
+	_ = z.Close()
+	return b.String()
 }
