@@ -1,14 +1,13 @@
 package core
 
 import (
-	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/yoctune/yoctune/runtime/core/c"
 )
@@ -28,6 +27,9 @@ type Options struct {
 	Backend string // Auto, CPU or CUDA; "": Auto
 	Library string // absolute path of the CUDA backend; "": DefaultLibrary
 	Index   int    // device of the backend, from 0
+	Devices int    // CPU: virtual devices, which share the machine; 0: YT_CPU_DEVICES, or one
+	Threads int    // CPU: threads for queued streams; 0: one a core
+	Faults  string // faults for tests, see yt_faults.h; "": none
 }
 
 // Info describes a device. Pointers are nil where the backend does not know.
@@ -50,6 +52,7 @@ type Device struct {
 	dev        c.Device
 	backend    string
 	note       string
+	index      int
 	integrated bool
 	direct     bool // the backend reads and writes Go memory in place
 
@@ -60,20 +63,33 @@ type Device struct {
 	mu       sync.Mutex // guards what follows
 	children map[child]struct{}
 	lanes    []*lane // idle
+
+	memory memoryLog
 }
 
 // child is what must be gone before the backend closes the device.
-type child interface{ release() error }
+type child interface {
+	release() error
+	rank() int // lower ones are released first, since they use the others
+}
+
+const (
+	rankStream = iota // its work uses all the rest
+	rankGraph
+	rankBuffer // and events
+	lastRank   // pools and modules
+)
 
 // Open opens a device. With Auto a missing library, driver or GPU is not an
 // error: the CPU is used and Device.Note says why.
 func Open(o Options) (*Device, error) {
-	if o.Index < 0 {
-		return nil, fmt.Errorf("open device: index %d is negative: %w", o.Index, ErrInvalid)
+	if o.Index < 0 || o.Threads < 0 || o.Devices < 0 || o.Devices > c.MaxVirtual || o.Threads > math.MaxInt16 {
+		return nil, fmt.Errorf("open device: index %d, %d threads, %d devices: not negative, and at most %d devices: %w",
+			o.Index, o.Threads, o.Devices, c.MaxVirtual, ErrInvalid)
 	}
 	switch o.Backend {
 	case CPU:
-		return openCPU(o.Index, "")
+		return openCPU(o, "")
 	case CUDA:
 		return openCUDA(o)
 	case Auto, "":
@@ -81,56 +97,104 @@ func Open(o Options) (*Device, error) {
 		if err == nil {
 			return d, nil
 		}
-		return openCPU(0, err.Error())
+		return openCPU(o, err.Error())
 	}
 	return nil, fmt.Errorf("open device: backend %q is unknown: use %s, %s or %s: %w", o.Backend, Auto, CPU, CUDA, ErrInvalid)
 }
 
-func openCPU(index int, note string) (*Device, error) {
+// Count returns how many devices the backend of o has. Auto counts CUDA devices
+// where there are some.
+func Count(o Options) (int, error) {
+	switch o.Backend {
+	case CPU:
+		api, f := c.CPU()
+		if err := failed("open CPU backend", f); err != nil {
+			return 0, err
+		}
+		return cpuCount(api, o)
+	case CUDA:
+		_, n, err := loadCUDA(o)
+		return n, err
+	case Auto, "":
+		if _, n, err := loadCUDA(o); err == nil {
+			return n, nil
+		}
+		o.Backend = CPU
+		return Count(o)
+	}
+	return 0, fmt.Errorf("count devices: backend %q is unknown: use %s, %s or %s: %w", o.Backend, Auto, CPU, CUDA, ErrInvalid)
+}
+
+func cpuCount(api *c.API, o Options) (int, error) {
+	if o.Devices > 0 {
+		return o.Devices, nil
+	}
+	n, f := api.DeviceCount()
+	return n, failed("count devices", f)
+}
+
+func openCPU(o Options, note string) (*Device, error) {
 	api, f := c.CPU()
 	if err := failed("open CPU backend", f); err != nil {
 		return nil, err
 	}
-	return open(api, index, note)
+	n, err := cpuCount(api, o)
+	if err != nil {
+		return nil, err
+	}
+	if o.Index >= n {
+		return nil, fmt.Errorf("open CPU backend: device %d: there are %d: %w", o.Index, n, ErrInvalid)
+	}
+	return open(api, o, note)
 }
 
-func openCUDA(o Options) (*Device, error) {
+func loadCUDA(o Options) (*c.API, int, error) {
 	path := o.Library
 	if path == "" {
 		path = DefaultLibrary
 	}
 	// A bare name would be searched for in LD_LIBRARY_PATH.
 	if !filepath.IsAbs(path) || strings.ContainsRune(path, 0) {
-		return nil, fmt.Errorf("open CUDA backend: library %q must be an absolute path: %w", path, ErrInvalid)
+		return nil, 0, fmt.Errorf("open CUDA backend: library %q must be an absolute path: %w", path, ErrInvalid)
 	}
 	if _, err := os.Stat(path); err != nil {
-		return nil, fmt.Errorf("open CUDA backend: %w: %w: install the yoctune-cuda package, or give the library's path", ErrNoBackend, err)
+		return nil, 0, fmt.Errorf("open CUDA backend: %w: %w: install the yoctune-cuda package, or give the library's path", ErrNoBackend, err)
 	}
 	api, f := c.Load(path)
 	if err := failed("open CUDA backend", f); err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	n, f := api.DeviceCount()
-	if err := failed("open CUDA backend", f); err != nil {
+	return api, n, failed("open CUDA backend", f)
+}
+
+func openCUDA(o Options) (*Device, error) {
+	api, n, err := loadCUDA(o)
+	if err != nil {
 		return nil, err
 	}
 	if o.Index >= n {
 		return nil, fmt.Errorf("open CUDA backend: device %d: there are %d: %w", o.Index, n, ErrNoBackend)
 	}
-	return open(api, o.Index, "")
+	return open(api, o, "")
 }
 
-func open(api *c.API, index int, note string) (*Device, error) {
-	dev, f := api.DeviceOpen(uint32(index))
+func open(api *c.API, o Options, note string) (*Device, error) {
+	if strings.ContainsRune(o.Faults, 0) {
+		return nil, fmt.Errorf("open device: faults %q hold a NUL: %w", o.Faults, ErrInvalid)
+	}
+	dev, f := api.DeviceOpen(uint32(o.Index), uint32(o.Threads), o.Faults)
 	if err := failed("open device", f); err != nil {
 		return nil, err
 	}
 	d := &Device{
 		api: api, dev: dev, note: note,
 		backend:  api.Name(),
+		index:    o.Index,
 		direct:   api.Caps()&c.CapHostRanges != 0,
 		children: map[child]struct{}{},
 	}
+	d.memory.start()
 	info, f := api.DeviceInfo(dev)
 	if err := failed("describe device", f); err != nil {
 		return nil, errors.Join(err, failed("close device", api.DeviceClose(dev)))
@@ -138,6 +202,9 @@ func open(api *c.API, index int, note string) (*Device, error) {
 	d.integrated = info.Integrated
 	return d, nil
 }
+
+// Index returns which of the backend's devices this is.
+func (d *Device) Index() int { return d.index }
 
 // Backend returns "cpu" or "cuda".
 func (d *Device) Backend() string { return d.backend }
@@ -177,6 +244,32 @@ func known[T comparable](v T) *T {
 	return &v
 }
 
+// InjectFaults replaces the device's faults by those of a specification, for tests:
+//
+//	alloc:oom@n=7  alloc:oom@bytes>64M  launch:hang=2s@kernel=pre  launch:fault@n=100
+//	copy:corrupt@p=1e-4  device:lost@t=5s  init:fail  slow:x3@stage=infer
+//
+// separated by commas; "" removes them, but not what they did. The grammar is in
+// c/yt_faults.h. Backends without it return ErrNotSupported.
+func (d *Device) InjectFaults(spec string) error {
+	if err := CheckFaults(spec); err != nil {
+		return err
+	}
+	if err := d.enter("inject faults"); err != nil {
+		return err
+	}
+	defer d.gate.RUnlock()
+	return failed("inject faults", d.api.FaultInject(d.dev, spec))
+}
+
+// CheckFaults tells whether a specification of faults is right.
+func CheckFaults(spec string) error {
+	if strings.ContainsRune(spec, 0) {
+		return fmt.Errorf("faults %q hold a NUL: %w", spec, ErrInvalid)
+	}
+	return failed("check faults", c.CheckFaults(spec))
+}
+
 // Health returns nil while the device is usable, without running anything.
 func (d *Device) Health() error {
 	if err := d.enter("health"); err != nil {
@@ -197,14 +290,13 @@ func (d *Device) Close() error {
 	d.closed = true
 	d.lanes = nil
 	var errs []error
-	for ch := range d.children { // streams first: their work uses buffers
-		if _, ok := ch.(*Stream); ok {
-			errs = append(errs, ch.release())
-			delete(d.children, ch)
+	for rank := range lastRank + 1 {
+		for ch := range d.children {
+			if ch.rank() == rank {
+				errs = append(errs, ch.release())
+				delete(d.children, ch)
+			}
 		}
-	}
-	for ch := range d.children {
-		errs = append(errs, ch.release())
 	}
 	d.children = nil
 	errs = append(errs, failed("close device", d.api.DeviceClose(d.dev)))
@@ -227,6 +319,21 @@ func (d *Device) adopt(ch child) {
 	d.children[ch] = struct{}{}
 }
 
+// use is enter for what is done to a child that may have been released.
+func (d *Device) use(op string, ch child) error {
+	if err := d.enter(op); err != nil {
+		return err
+	}
+	d.mu.Lock()
+	_, ok := d.children[ch]
+	d.mu.Unlock()
+	if !ok {
+		d.gate.RUnlock()
+		return fmt.Errorf("%s: %w", op, ErrClosed)
+	}
+	return nil
+}
+
 // disown reports whether ch was still there to be released.
 func (d *Device) disown(ch child) bool {
 	d.mu.Lock()
@@ -240,240 +347,8 @@ func failed(op string, f c.Failure) error {
 	if f.Code == 0 {
 		return nil
 	}
+	if f.Code == c.CodeClosed {
+		return fmt.Errorf("%s: %w", op, ErrClosed)
+	}
 	return &Error{Op: op, Code: Code(f.Code), Sticky: f.Sticky, Native: int(f.Native), Msg: f.Msg}
-}
-
-// Mode is a kind of memory.
-type Mode uint32
-
-const (
-	MemAuto   Mode = iota // mapped where memory is shared, else device
-	MemDevice             // not for the CPU, on any backend
-	MemPinned             // host memory the device copies from without staging
-	MemMapped             // one memory for both
-	MemHost               // ordinary host memory
-)
-
-// Buffer is memory of a device. Release it; Device.Close releases the rest.
-type Buffer struct {
-	d    *Device
-	id   uint64
-	mode Mode
-	size int
-	host []byte
-}
-
-// Alloc allocates n bytes, aligned to 256. The content is undefined. Allocate
-// at start, not per frame.
-func (d *Device) Alloc(n int, m Mode) (*Buffer, error) {
-	const op = "allocate buffer"
-	if n < 1 {
-		return nil, fmt.Errorf("%s: %d bytes: at least 1: %w", op, n, ErrInvalid)
-	}
-	if err := d.enter(op); err != nil {
-		return nil, err
-	}
-	defer d.gate.RUnlock()
-	return d.alloc(n, m)
-}
-
-func (d *Device) alloc(n int, m Mode) (*Buffer, error) {
-	a, f := d.api.BufAlloc(d.dev, uint32(m), uint64(n), 0)
-	if err := failed("allocate buffer", f); err != nil {
-		return nil, err
-	}
-	b := &Buffer{d: d, id: a.ID, mode: Mode(a.Mode), size: n, host: hostBytes(a.Host, n)}
-	d.adopt(b)
-	return b, nil
-}
-
-// Bytes returns the buffer as host memory, nil for device memory. The slice is
-// not to be touched after Release.
-func (b *Buffer) Bytes() []byte { return b.host }
-
-// Float32s returns the buffer as host memory of float32, as Bytes does.
-func (b *Buffer) Float32s() []float32 { return floats(b.host) }
-
-// Len returns the size in bytes.
-func (b *Buffer) Len() int { return b.size }
-
-// Mode returns the kind of memory chosen, never MemAuto.
-func (b *Buffer) Mode() Mode { return b.mode }
-
-// All names the whole buffer.
-func (b *Buffer) All() Region { return Region{Buf: b, Len: b.size} }
-
-// At names n bytes from off. Whether they exist is checked when the list that
-// names them is submitted.
-func (b *Buffer) At(off, n int) Region { return Region{Buf: b, Off: off, Len: n} }
-
-// Release frees the buffer. It fails with ErrBusy while submitted work uses it,
-// and with ErrClosed the second time.
-func (b *Buffer) Release() error {
-	if err := b.d.enter("release buffer"); err != nil {
-		return err
-	}
-	defer b.d.gate.RUnlock()
-	if !b.d.disown(b) {
-		return fmt.Errorf("release buffer: %w", ErrClosed)
-	}
-	err := b.release()
-	if err != nil {
-		b.d.adopt(b)
-	}
-	return err
-}
-
-func (b *Buffer) release() error { return failed("release buffer", b.d.api.BufFree(b.d.dev, b.id)) }
-
-// Region names bytes of a buffer.
-type Region struct {
-	Buf      *Buffer
-	Off, Len int // bytes
-}
-
-// Event marks a point of a stream.
-type Event struct {
-	d  *Device
-	id uint64
-}
-
-// NewEvent creates an event.
-func (d *Device) NewEvent() (*Event, error) {
-	if err := d.enter("create event"); err != nil {
-		return nil, err
-	}
-	defer d.gate.RUnlock()
-	id, f := d.api.EventCreate(d.dev)
-	if err := failed("create event", f); err != nil {
-		return nil, err
-	}
-	e := &Event{d: d, id: id}
-	d.adopt(e)
-	return e, nil
-}
-
-// Since returns the device's time from start to e, ErrNotReady until both have
-// passed.
-func (e *Event) Since(start *Event) (time.Duration, error) {
-	if err := e.d.enter("event time"); err != nil {
-		return 0, err
-	}
-	defer e.d.gate.RUnlock()
-	if start == nil || start.d != e.d {
-		return 0, fmt.Errorf("event time: start is nil or of another device: %w", ErrInvalid)
-	}
-	ns, f := e.d.api.EventElapsed(e.d.dev, start.id, e.id)
-	return time.Duration(ns), failed("event time", f)
-}
-
-// Release frees the event.
-func (e *Event) Release() error {
-	if err := e.d.enter("release event"); err != nil {
-		return err
-	}
-	defer e.d.gate.RUnlock()
-	if !e.d.disown(e) {
-		return fmt.Errorf("release event: %w", ErrClosed)
-	}
-	return e.release()
-}
-
-func (e *Event) release() error {
-	return failed("release event", e.d.api.EventDestroy(e.d.dev, e.id))
-}
-
-// closeWait bounds how long releasing a stream waits for its last work.
-const closeWait = 2 * time.Second
-
-// Stream is an order of execution. It belongs to one goroutine at a time.
-type Stream struct {
-	d *Device
-	s c.Stream
-}
-
-// NewStream creates a stream. Priority 0 is normal, lower runs first.
-func (d *Device) NewStream(priority int) (*Stream, error) {
-	if err := d.enter("create stream"); err != nil {
-		return nil, err
-	}
-	defer d.gate.RUnlock()
-	return d.newStream(priority)
-}
-
-func (d *Device) newStream(priority int) (*Stream, error) {
-	h, f := d.api.StreamCreate(d.dev, int32(priority))
-	if err := failed("create stream", f); err != nil {
-		return nil, err
-	}
-	s := &Stream{d: d, s: h}
-	d.adopt(s)
-	return s, nil
-}
-
-// Wait returns when all that was submitted has run, or with ErrTimeout or
-// ErrCancelled when ctx ends first: the work may then still be running, and the
-// buffers it names are still in use.
-func (s *Stream) Wait(ctx context.Context) error {
-	if err := s.d.enter("wait"); err != nil {
-		return err
-	}
-	defer s.d.gate.RUnlock()
-	return s.wait(ctx)
-}
-
-func (s *Stream) wait(ctx context.Context) error {
-	// Short slices, so that a cancelled context is seen; the backend sleeps
-	// within a slice.
-	const slice = 5 * time.Millisecond
-	for {
-		f := s.d.api.StreamPoll(s.s, uint64(slice))
-		err := failed("wait", f)
-		if !errors.Is(err, ErrTimeout) && !errors.Is(err, ErrNotReady) {
-			return err
-		}
-		if err := ended(ctx, "wait"); err != nil {
-			return err
-		}
-	}
-}
-
-// ended tells a deadline from a cancellation, as errors of this package.
-func ended(ctx context.Context, op string) error {
-	err := ctx.Err()
-	switch {
-	case err == nil:
-		return nil
-	case errors.Is(err, context.DeadlineExceeded):
-		return fmt.Errorf("%s: %w: %w", op, ErrTimeout, err)
-	}
-	return fmt.Errorf("%s: %w: %w", op, ErrCancelled, err)
-}
-
-// Release waits up to two seconds for the stream's work and destroys it. A
-// stream whose work does not end stays open and Release returns ErrTimeout.
-func (s *Stream) Release() error {
-	if err := s.d.enter("release stream"); err != nil {
-		return err
-	}
-	defer s.d.gate.RUnlock()
-	if !s.d.disown(s) {
-		return fmt.Errorf("release stream: %w", ErrClosed)
-	}
-	err := s.release()
-	if err != nil {
-		s.d.adopt(s)
-	}
-	return err
-}
-
-func (s *Stream) release() error {
-	ctx, cancel := context.WithTimeout(context.Background(), closeWait)
-	defer cancel()
-	// A fault of the last work was, or will be, reported by Health; what counts
-	// here is whether the backend lets go of the stream.
-	if err := s.wait(ctx); errors.Is(err, ErrTimeout) {
-		return err
-	}
-	return failed("release stream", s.d.api.StreamDestroy(s.s))
 }

@@ -358,6 +358,8 @@ func build(t *testing.T, name, code string) string {
 	return lib
 }
 
+// A list of one command through Go, beside a call into C that does nothing: run
+// both, compare the minima.
 func BenchmarkSubmit(b *testing.B) {
 	d := openCPU(b)
 	s, err := d.NewStream(0)
@@ -368,6 +370,11 @@ func BenchmarkSubmit(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
+	b.Run("empty call", func(b *testing.B) {
+		for b.Loop() {
+			core.EmptyCall()
+		}
+	})
 	for _, n := range []int{0, 1, 16, 64} {
 		b.Run(fmt.Sprintf("commands=%d", n), func(b *testing.B) {
 			l := s.List()

@@ -26,6 +26,7 @@ type lane struct {
 	stream *Stream
 	cmds   []c.Cmd // its own allocation: cgo looks at the whole object for Go pointers
 	pin    runtime.Pinner
+	pinned bool
 
 	// Staging, only on backends that do not read Go memory in place.
 	in, out       *Buffer // host side
@@ -75,12 +76,12 @@ func (d *Device) onHost(ctx context.Context, op string, cmd c.Cmd, src [][]byte,
 		return fmt.Errorf("%s: %w", op, err)
 	}
 	// Work of a call that gave up may still use the staging memory.
-	if err := ln.stream.wait(ctx); err != nil {
+	if err := ln.settle(ctx); err != nil {
 		d.giveLane(ln)
 		return fmt.Errorf("%s: %w", op, err)
 	}
 	if d.direct {
-		err = ln.inPlace(op, cmd, src, dst)
+		err = ln.inPlace(ctx, op, cmd, src, dst)
 	} else {
 		err = ln.staged(ctx, op, cmd, src, dst)
 	}
@@ -88,14 +89,46 @@ func (d *Device) onHost(ctx context.Context, op string, cmd c.Cmd, src [][]byte,
 	return err
 }
 
-func (ln *lane) inPlace(op string, cmd c.Cmd, src [][]byte, dst []byte) error {
-	defer ln.pin.Unpin()
+// settle waits for the work of a call that gave up, and lets its memory go.
+func (ln *lane) settle(ctx context.Context) error {
+	err := ln.stream.Wait(ctx)
+	if errors.Is(err, ErrTimeout) || errors.Is(err, ErrCancelled) {
+		return err
+	}
+	if ln.pinned { // else the failure is that call's, not this one's
+		ln.unpin()
+		return nil
+	}
+	return err
+}
+
+func (ln *lane) unpin() {
+	ln.pin.Unpin()
+	ln.pinned = false
+}
+
+// inPlace runs one command on Go memory. When ctx ends first the memory stays
+// pinned, and may still be written, until the lane is used again.
+func (ln *lane) inPlace(ctx context.Context, op string, cmd c.Cmd, src [][]byte, dst []byte) error {
+	ln.pinned = true
 	cmd.Dst = ln.host(dst)
 	for i, b := range src {
 		cmd.Src[i] = ln.host(b)
 	}
 	ln.cmds[0] = cmd
-	return failed(op, ln.stream.d.api.Submit(ln.stream.s, ln.cmds[:1]))
+	if code := ln.stream.s.Submit(ln.cmds[:1]); code != 0 {
+		ln.unpin()
+		return failed(op, ln.stream.s.Why(code))
+	}
+	err := ln.stream.Wait(ctx)
+	if errors.Is(err, ErrTimeout) || errors.Is(err, ErrCancelled) {
+		return fmt.Errorf("%s: %w", op, err)
+	}
+	ln.unpin()
+	if err != nil {
+		return fmt.Errorf("%s: %w", op, err)
+	}
+	return nil
 }
 
 // host names Go memory and pins it, so that its address stays true.
@@ -120,6 +153,7 @@ func (ln *lane) staged(ctx context.Context, op string, cmd c.Cmd, src [][]byte, 
 		return fmt.Errorf("%s: staging memory: %w", op, err)
 	}
 	at := 0
+	ln.stream.d.memory.staged(size, len(dst))
 	for i, b := range src {
 		copy(ln.in.host[at:], b)
 		cmd.Src[i] = c.Range{Buf: ln.devIn.id, Off: uint64(at), Len: uint64(len(b))}
@@ -139,10 +173,10 @@ func (ln *lane) staged(ctx context.Context, op string, cmd c.Cmd, src [][]byte, 
 		down.Src[0] = cmd.Dst
 		list = append(list, down)
 	}
-	if err := failed(op, ln.stream.d.api.Submit(ln.stream.s, list)); err != nil {
-		return err
+	if code := ln.stream.s.Submit(list); code != 0 {
+		return failed(op, ln.stream.s.Why(code))
 	}
-	if err := ln.stream.wait(ctx); err != nil {
+	if err := ln.stream.Wait(ctx); err != nil {
 		return fmt.Errorf("%s: %w", op, err)
 	}
 	copy(dst, ln.out.host)
@@ -202,7 +236,7 @@ func (d *Device) takeLane() (*lane, error) {
 		return ln, nil
 	}
 	d.mu.Unlock()
-	s, err := d.newStream(0)
+	s, err := d.newStream(StreamOptions{})
 	if err != nil {
 		return nil, err
 	}

@@ -74,18 +74,31 @@ func (l *List) Record(e *Event) *List {
 	return l.add(c.Cmd{Op: c.OpRecord, Event: e.id})
 }
 
-// Submit checks every command and queues them in order. On the CPU they have
-// run when it returns.
+// Wait lets what follows wait until e's last submitted record has passed. An event
+// that was not recorded is not waited for.
+func (l *List) Wait(e *Event) *List {
+	if e == nil || e.d != l.s.d {
+		return l.fail(fmt.Errorf("wait: event is nil or of another device: %w", ErrInvalid))
+	}
+	return l.add(c.Cmd{Op: c.OpWait, Event: e.id})
+}
+
+// Signal writes value to the 4 bytes of dst, where the CPU, also in another process
+// that maps them, sees it; futex waiters are woken where the CPU does the work.
+func (l *List) Signal(dst Region, value uint32) *List {
+	return l.add(c.Cmd{Op: c.OpSignal, Value: value, Dst: l.place("signal: destination", dst)})
+}
+
+// Submit checks every command and queues them in order. A failure of their
+// execution is reported here or by Stream.Wait.
 func (l *List) Submit() error {
 	if l.err != nil {
 		return fmt.Errorf("submit: %w", l.err)
 	}
-	d := l.s.d
-	if err := d.enter("submit"); err != nil {
-		return err
+	if code := l.s.s.Submit(l.cmds); code != 0 {
+		return failed("submit", l.s.s.Why(code))
 	}
-	defer d.gate.RUnlock()
-	return failed("submit", d.api.Submit(l.s.s, l.cmds))
+	return nil
 }
 
 func (l *List) add(cmd c.Cmd) *List {

@@ -11,7 +11,7 @@ mkdir -p "$out"
 common=(-O1 -g -Wall -Wextra -Iruntime/core/c -Iruntime/core/cuda
 	"-fsanitize=address,undefined" -fno-sanitize-recover=all -fno-omit-frame-pointer)
 objects=()
-for f in yt_cpu yt_cpu_preprocess yt_cpu_reduce; do
+for f in yt_cpu yt_cpu_stream yt_cpu_run yt_cpu_preprocess yt_cpu_reduce yt_guard; do
 	"${CC:-gcc}" -std=c11 "${common[@]}" -c "runtime/core/c/$f.c" -o "$out/asan_$f.o"
 	objects+=("$out/asan_$f.o")
 done

@@ -8,13 +8,15 @@ package c
 #cgo LDFLAGS: -ldl
 
 #include "yt_cpu.h"
+#include "yt_faults.h"
+#include "yt_gate.h"
 #include "yt_load.h"
+#include "yt_memory.h"
 
 #include <stdlib.h>
 
 // A table's functions are pointers, which Go cannot call: one shim each.
 static yt_status c_device_count(const yt_api *a, uint32_t *n, yt_error *e) { return a->device_count(n, e); }
-static yt_status c_device_open(const yt_api *a, uint32_t i, yt_device **d, yt_error *e) { return a->device_open(i, d, e); }
 static yt_status c_device_info(const yt_api *a, yt_device *d, yt_device_info *i, yt_error *e) { return a->device_info(d, i, e); }
 static yt_status c_device_health(const yt_api *a, yt_device *d, yt_error *e) { return a->device_health(d, e); }
 static yt_status c_device_close(const yt_api *a, yt_device *d, yt_error *e) { return a->device_close(d, e); }
@@ -22,17 +24,65 @@ static yt_status c_buf_alloc(const yt_api *a, yt_device *d, uint32_t mode, uint6
 static yt_status c_buf_free(const yt_api *a, yt_device *d, uint64_t id, yt_error *e) { return a->buf_free(d, id, e); }
 static yt_status c_stream_create(const yt_api *a, yt_device *d, int32_t prio, yt_stream **s, yt_error *e) { return a->stream_create(d, prio, s, e); }
 static yt_status c_stream_destroy(const yt_api *a, yt_stream *s, yt_error *e) { return a->stream_destroy(s, e); }
-static yt_status c_submit(const yt_api *a, yt_stream *s, const void *cmds, uint32_t n, yt_error *e) { return a->submit(s, (const yt_cmd *)cmds, n, e); }
+static yt_status c_stream_open(const yt_api *a, yt_device *d, const yt_stream_options *o, yt_stream **s, yt_error *e) { return a->stream_open(d, o, s, e); }
+static yt_status c_submit(struct yt_gate *g, const yt_cmd *cmds, uint32_t n) { return yt_gate_submit(g, cmds, n); }
+static yt_status c_poll(struct yt_gate *g, uint64_t ns) { return yt_gate_poll(g, ns); }
+static yt_status c_launch(struct yt_gate *g, yt_graph *graph) { return yt_gate_launch(g, graph); }
 static yt_status c_stream_poll(const yt_api *a, yt_stream *s, uint64_t ns, yt_error *e) { return a->stream_poll(s, ns, e); }
+static yt_status c_gate_error(struct yt_gate *g, yt_error *e) { *e = g->err; return e->code; }
+static struct yt_gate *c_gate_new(const yt_api *a, yt_stream *s) { return yt_gate_new(a, s); }
+static void c_gate_close(struct yt_gate *g) { yt_gate_close(g); }
+static void c_gate_reopen(struct yt_gate *g) { yt_gate_reopen(g); }
+static yt_stream *c_gate_stream(struct yt_gate *g) { return g->s; }
+static uint32_t c_nothing(uint32_t v) { return v; }
+
+static uint64_t c_ops(const yt_api *a) { return a->ops; }
+static yt_status c_device_start(const yt_api *a, uint32_t i, uint32_t threads, const char *faults, yt_device **d, yt_error *e) {
+	yt_open_options o = {sizeof o, threads, faults};
+
+	return a->device_start != NULL ? a->device_start(i, &o, d, e) : a->device_open(i, d, e);
+}
+
+// What a library of ABI 1.0 does not have is not supported.
+#define WANT(f) if (a->f == NULL) return yt_fail(e, YT_E_NOT_SUPPORTED, #f ": not in this backend")
+static yt_status c_event_poll(const yt_api *a, yt_device *d, uint64_t ev, uint64_t ns, yt_error *e) { WANT(event_poll); return a->event_poll(d, ev, ns, e); }
+static yt_status c_graph_begin(const yt_api *a, struct yt_gate *g, yt_error *e) { WANT(graph_begin); return a->graph_begin(g->s, e); }
+static yt_status c_graph_end(const yt_api *a, struct yt_gate *g, yt_graph **o, yt_error *e) { WANT(graph_end); return a->graph_end(g->s, o, e); }
+static yt_status c_graph_destroy(const yt_api *a, yt_graph *g, yt_error *e) { WANT(graph_destroy); return a->graph_destroy(g, e); }
+static yt_status c_pool_create(const yt_api *a, yt_device *d, const yt_pool_options *o, yt_pool **p, yt_error *e) { WANT(pool_create); return a->pool_create(d, o, p, e); }
+static yt_status c_pool_stats(const yt_api *a, yt_pool *p, yt_pool_stats *s, yt_error *e) { WANT(pool_stats); return a->pool_stats(p, s, e); }
+static yt_status c_pool_trim(const yt_api *a, yt_pool *p, uint64_t keep, yt_error *e) { WANT(pool_trim); return a->pool_trim(p, keep, e); }
+static yt_status c_pool_destroy(const yt_api *a, yt_pool *p, yt_error *e) { WANT(pool_destroy); return a->pool_destroy(p, e); }
+static yt_status c_pool_alloc(const yt_api *a, yt_pool *p, uint64_t n, uint64_t align, yt_buffer *b, yt_error *e) { WANT(pool_alloc); return a->pool_alloc(p, n, align, b, e); }
+static yt_status c_pool_free(const yt_api *a, yt_pool *p, uint64_t id, struct yt_gate *g, yt_error *e) { WANT(pool_free); return a->pool_free(p, id, g != NULL ? g->s : NULL, e); }
+static yt_status c_buf_register(const yt_api *a, yt_device *d, void *host, uint64_t n, yt_buffer *b, yt_error *e) { WANT(buf_register); return a->buf_register(d, host, n, b, e); }
+static yt_status c_buf_prefetch(const yt_api *a, yt_device *d, yt_range r, uint32_t to, struct yt_gate *g, uint32_t *why, yt_error *e) { WANT(buf_prefetch); return a->buf_prefetch(d, r, to, g != NULL ? g->s : NULL, why, e); }
+static yt_status c_buf_advise(const yt_api *a, yt_device *d, yt_range r, uint32_t advice, uint32_t *why, yt_error *e) { WANT(buf_advise); return a->buf_advise(d, r, advice, why, e); }
+static yt_status c_mem_choose(const yt_api *a, yt_device *d, uint32_t mode, uint32_t cpu, yt_mem_choice *o, yt_error *e) { WANT(mem_choose); return a->mem_choose(d, mode, cpu, o, e); }
+static yt_status c_mem_stats(const yt_api *a, yt_device *d, yt_mem_stats *o, yt_error *e) { WANT(mem_stats); return a->mem_stats(d, o, e); }
+static yt_status c_module_load(const yt_api *a, yt_device *d, const void *p, uint64_t n, const char *opts, yt_module **m, yt_error *e) { WANT(module_load); return a->module_load(d, p, n, opts, m, e); }
+static yt_status c_module_image(const yt_api *a, yt_module *m, void *out, uint64_t *n, yt_error *e) { WANT(module_image); return a->module_image(m, out, n, e); }
+static yt_status c_module_unload(const yt_api *a, yt_module *m, yt_error *e) { WANT(module_unload); return a->module_unload(m, e); }
+static yt_status c_kernel_get(const yt_api *a, yt_module *m, const char *name, uint64_t *k, yt_kernel_info *i, yt_error *e) { WANT(kernel_get); return a->kernel_get(m, name, k, i, e); }
+static yt_status c_occupancy(const yt_api *a, yt_device *d, uint64_t k, uint32_t block, uint64_t shared, uint32_t *blocks, yt_error *e) { WANT(occupancy); return a->occupancy(d, k, block, shared, blocks, e); }
+static yt_status c_kernel_config(const yt_api *a, yt_device *d, const char *k, const yt_kernel_config *c, yt_error *e) { WANT(kernel_config); return a->kernel_config(d, k, c, e); }
+static yt_status c_peer_query(const yt_api *a, yt_device *x, yt_device *y, uint32_t *caps, yt_error *e) { WANT(peer_query); return a->peer_query(x, y, caps, e); }
+static yt_status c_peer_copy(const yt_api *a, struct yt_gate *g, yt_range dst, yt_device *from, yt_range src, uint32_t *how, yt_error *e) { WANT(peer_copy); return a->peer_copy(g->s, dst, from, src, how, e); }
+static yt_status c_fault_inject(const yt_api *a, yt_device *d, const char *spec, yt_error *e) { WANT(fault_inject); return a->fault_inject(d, spec, e); }
 static yt_status c_event_create(const yt_api *a, yt_device *d, uint64_t *ev, yt_error *e) { return a->event_create(d, ev, e); }
 static yt_status c_event_destroy(const yt_api *a, yt_device *d, uint64_t ev, yt_error *e) { return a->event_destroy(d, ev, e); }
 static yt_status c_event_elapsed(const yt_api *a, yt_device *d, uint64_t x, uint64_t y, uint64_t *ns, yt_error *e) { return a->event_elapsed(d, x, y, ns, e); }
 
-// The hot path neither keeps its arguments nor calls back into Go.
+// The hot path neither keeps its arguments nor calls back into Go. Its arguments
+// hold no pointers that Go knows of, so that cgo need not look for any.
 #cgo noescape c_submit
 #cgo nocallback c_submit
-#cgo noescape c_stream_poll
-#cgo nocallback c_stream_poll
+#cgo noescape c_poll
+#cgo nocallback c_poll
+#cgo noescape c_launch
+#cgo nocallback c_launch
+#cgo noescape c_nothing
+#cgo nocallback c_nothing
 */
 import "C"
 
@@ -81,10 +131,13 @@ var (
 // for Go pointers in whatever a call is given, and this is full of pointers.
 type API struct{ t *C.yt_api }
 
-// Device and Stream are handles of a backend.
+// Handles of a backend. A Stream is usable, though closed, until Free.
 type (
 	Device struct{ p *C.yt_device }
-	Stream struct{ p *C.yt_stream }
+	Stream struct{ g *C.struct_yt_gate }
+	Graph  struct{ p *C.yt_graph }
+	Pool   struct{ p *C.yt_pool }
+	Module struct{ p *C.yt_module }
 )
 
 func failure(rc C.yt_status, e *C.yt_error) Failure {
@@ -131,6 +184,9 @@ func (a *API) Name() string    { return C.GoString(a.t.name) }
 func (a *API) BuildID() string { return C.GoString(a.t.build_id) }
 func (a *API) Caps() uint32    { return uint32(a.t.caps) }
 
+// Ops has bit 1<<Op for each operation of the backend.
+func (a *API) Ops() uint64 { return uint64(C.c_ops(a.t)) }
+
 // DeviceCount returns how many devices can be opened.
 func (a *API) DeviceCount() (int, Failure) {
 	var n C.uint32_t
@@ -139,11 +195,13 @@ func (a *API) DeviceCount() (int, Failure) {
 	return int(n), failure(rc, &e)
 }
 
-// DeviceOpen opens a device.
-func (a *API) DeviceOpen(index uint32) (Device, Failure) {
+// DeviceOpen opens a device; threads 0 and faults "" are the usual.
+func (a *API) DeviceOpen(index, threads uint32, faults string) (Device, Failure) {
 	var d Device
 	var e C.yt_error
-	rc := C.c_device_open(a.t, C.uint32_t(index), &d.p, &e)
+	f := C.CString(faults)
+	defer C.free(unsafe.Pointer(f))
+	rc := C.c_device_start(a.t, C.uint32_t(index), C.uint32_t(threads), f, &d.p, &e)
 	return d, failure(rc, &e)
 }
 
@@ -158,6 +216,11 @@ func (a *API) DeviceInfo(d Device) (Info, Failure) {
 		Name: C.GoString(&i.name[0]), CCMajor: int(i.cc_major), CCMinor: int(i.cc_minor), Cores: int(i.sm_count),
 		Integrated: i.integrated != 0, ConcurrentManaged: i.concurrent_managed != 0, Driver: int(i.driver_version),
 		MemTotal: uint64(i.mem_total), MemFree: uint64(i.mem_free), L2: uint64(i.l2),
+		Managed: i.managed != 0, MapHost: i.map_host != 0, HostRegister: i.host_register != 0,
+		Warp: int(i.warp), ThreadsPerBlock: int(i.max_threads_per_block), ThreadsPerSM: int(i.threads_per_sm),
+		BlocksPerSM: int(i.blocks_per_sm), RegsPerSM: int(i.regs_per_sm), RegsPerBlock: int(i.regs_per_block),
+		SharedPerSM: uint64(i.smem_per_sm), SharedPerBlock: uint64(i.smem_per_block), SharedOptIn: uint64(i.smem_per_block_optin),
+		SharedReserved: uint64(i.smem_reserved), ClockKHz: int(i.clock_khz), MemClockKHz: int(i.mem_clock_khz), BusBits: int(i.mem_bus_bits),
 	}, Failure{}
 }
 
@@ -180,7 +243,11 @@ func (a *API) BufAlloc(d Device, mode uint32, bytes, align uint64) (Allocation, 
 	if rc := C.c_buf_alloc(a.t, d.p, C.uint32_t(mode), C.uint64_t(bytes), C.uint64_t(align), &b, &e); rc != C.YT_OK {
 		return Allocation{}, failure(rc, &e)
 	}
-	return Allocation{ID: uint64(b.id), Mode: uint32(b.mode), Host: b.host, Device: uint64(b.device), Bytes: uint64(b.bytes)}, Failure{}
+	return allocation(&b), Failure{}
+}
+
+func allocation(b *C.yt_buffer) Allocation {
+	return Allocation{ID: uint64(b.id), Mode: uint32(b.mode), Host: b.host, Device: uint64(b.device), Bytes: uint64(b.bytes)}
 }
 
 // BufFree frees a buffer.
@@ -189,31 +256,331 @@ func (a *API) BufFree(d Device, id uint64) Failure {
 	return failure(C.c_buf_free(a.t, d.p, C.uint64_t(id), &e), &e)
 }
 
-// StreamCreate creates a stream.
-func (a *API) StreamCreate(d Device, priority int32) (Stream, Failure) {
-	var s Stream
+// StreamOpen opens a stream; name has at most 15 bytes.
+func (a *API) StreamOpen(d Device, priority int32, flags uint32, name string) (Stream, Failure) {
+	var h *C.yt_stream
 	var e C.yt_error
-	rc := C.c_stream_create(a.t, d.p, C.int32_t(priority), &s.p, &e)
-	return s, failure(rc, &e)
+	var rc C.yt_status
+	if a.t.stream_open == nil {
+		rc = C.c_stream_create(a.t, d.p, C.int32_t(priority), &h, &e)
+	} else {
+		o := C.yt_stream_options{size: C.sizeof_yt_stream_options, priority: C.int32_t(priority), flags: C.uint32_t(flags)}
+		for i := range min(len(name), len(o.name)-1) {
+			o.name[i] = C.char(name[i])
+		}
+		rc = C.c_stream_open(a.t, d.p, &o, &h, &e)
+	}
+	if rc != C.YT_OK {
+		return Stream{}, failure(rc, &e)
+	}
+	g := C.c_gate_new(a.t, h)
+	if g == nil {
+		C.c_stream_destroy(a.t, h, &e)
+		return Stream{}, Failure{Code: CodeOOM, Msg: "no memory for the stream"}
+	}
+	return Stream{g}, Failure{}
 }
 
-// StreamDestroy destroys an idle stream.
-func (a *API) StreamDestroy(s Stream) Failure {
+// StreamClose waits for a call in progress, then at most ns for the stream's work,
+// and destroys the stream. Later calls fail with CodeClosed. When the work does not
+// end the stream stays open.
+func (a *API) StreamClose(s Stream, ns uint64) Failure {
 	var e C.yt_error
-	return failure(C.c_stream_destroy(a.t, s.p, &e), &e)
+	C.c_gate_close(s.g)
+	h := C.c_gate_stream(s.g)
+	// What the work came to was, or will be, said elsewhere: here counts whether it
+	// ended. Destroying says so.
+	C.c_stream_poll(a.t, h, C.uint64_t(ns), &e)
+	rc := C.c_stream_destroy(a.t, h, &e)
+	if rc != C.YT_OK {
+		C.c_gate_reopen(s.g)
+	}
+	return failure(rc, &e)
 }
 
-// Submit checks and runs a list: one call, however long the list. Host memory
-// that a range names must be pinned until the list has finished.
-func (a *API) Submit(s Stream, cmds []Cmd) Failure {
+// Free gives back what a closed stream still holds.
+func (s Stream) Free() { C.free(unsafe.Pointer(s.g)) }
+
+// why copies the error that the last call on the stream left.
+func (s Stream) why(rc C.yt_status) Failure {
+	if rc == C.YT_GATE_CLOSED {
+		return Failure{Code: CodeClosed}
+	}
 	var e C.yt_error
-	return failure(C.c_submit(a.t, s.p, unsafe.Pointer(unsafe.SliceData(cmds)), C.uint32_t(len(cmds)), &e), &e)
+	C.c_gate_error(s.g, &e)
+	return failure(rc, &e)
 }
 
-// StreamPoll waits at most ns for what was submitted.
-func (a *API) StreamPoll(s Stream, ns uint64) Failure {
+// Submit checks and runs a list: one call, however long the list. It returns 0 or
+// a code, for which Why has the words. Host memory that a range names must be
+// pinned until the list has finished.
+func (s Stream) Submit(cmds []Cmd) int32 {
+	return int32(C.c_submit(s.g, (*C.yt_cmd)(unsafe.Pointer(unsafe.SliceData(cmds))), C.uint32_t(len(cmds))))
+}
+
+// Poll waits at most ns for what was submitted. As Submit.
+func (s Stream) Poll(ns uint64) int32 { return int32(C.c_poll(s.g, C.uint64_t(ns))) }
+
+// Launch runs a graph. As Submit.
+func (s Stream) Launch(g Graph) int32 { return int32(C.c_launch(s.g, g.p)) }
+
+// Why explains the code that the last call on the stream returned.
+func (s Stream) Why(code int32) Failure { return s.why(C.yt_status(code)) }
+
+// Nothing is a call into C that does nothing, for comparison.
+func Nothing() uint32 { return uint32(C.c_nothing(1)) }
+
+// GraphBegin starts recording what is submitted.
+func (a *API) GraphBegin(s Stream) Failure {
 	var e C.yt_error
-	return failure(C.c_stream_poll(a.t, s.p, C.uint64_t(ns), &e), &e)
+	return failure(C.c_graph_begin(a.t, s.g, &e), &e)
+}
+
+// GraphEnd returns what was recorded.
+func (a *API) GraphEnd(s Stream) (Graph, Failure) {
+	var g Graph
+	var e C.yt_error
+	rc := C.c_graph_end(a.t, s.g, &g.p, &e)
+	return g, failure(rc, &e)
+}
+
+// GraphDestroy destroys a graph that does not run.
+func (a *API) GraphDestroy(g Graph) Failure {
+	var e C.yt_error
+	return failure(C.c_graph_destroy(a.t, g.p, &e), &e)
+}
+
+// EventPoll waits at most ns until the event's last record has passed.
+func (a *API) EventPoll(d Device, ev, ns uint64) Failure {
+	var e C.yt_error
+	return failure(C.c_event_poll(a.t, d.p, C.uint64_t(ev), C.uint64_t(ns), &e), &e)
+}
+
+// PoolCreate creates a pool.
+func (a *API) PoolCreate(d Device, mode uint32, limit, slab uint64, flags uint32) (Pool, Failure) {
+	var p Pool
+	var e C.yt_error
+	o := C.yt_pool_options{size: C.sizeof_yt_pool_options, mode: C.uint32_t(mode), max: C.uint64_t(limit), slab: C.uint64_t(slab), flags: C.uint32_t(flags)}
+	rc := C.c_pool_create(a.t, d.p, &o, &p.p, &e)
+	return p, failure(rc, &e)
+}
+
+// PoolStats reads a pool's counters.
+func (a *API) PoolStats(p Pool) (PoolStats, Failure) {
+	var e C.yt_error
+	s := C.yt_pool_stats{size: C.sizeof_yt_pool_stats}
+	if rc := C.c_pool_stats(a.t, p.p, &s, &e); rc != C.YT_OK {
+		return PoolStats{}, failure(rc, &e)
+	}
+	return PoolStats{
+		Mode: uint32(s.mode), Used: uint64(s.used), Reserved: uint64(s.reserved), LargestFree: uint64(s.largest_free),
+		Peak: uint64(s.peak), Allocs: uint64(s.allocs), Frees: uint64(s.frees), Blocks: uint64(s.blocks_free),
+		Slabs: uint64(s.slabs), Max: uint64(s.max), Deferred: uint64(s.deferred),
+	}, Failure{}
+}
+
+// PoolTrim gives free slabs back.
+func (a *API) PoolTrim(p Pool, keep uint64) Failure {
+	var e C.yt_error
+	return failure(C.c_pool_trim(a.t, p.p, C.uint64_t(keep), &e), &e)
+}
+
+// PoolDestroy destroys an empty pool.
+func (a *API) PoolDestroy(p Pool) Failure {
+	var e C.yt_error
+	return failure(C.c_pool_destroy(a.t, p.p, &e), &e)
+}
+
+// PoolAlloc allocates from a pool.
+func (a *API) PoolAlloc(p Pool, bytes, align uint64) (Allocation, Failure) {
+	var e C.yt_error
+	b := C.yt_buffer{size: C.sizeof_yt_buffer}
+	if rc := C.c_pool_alloc(a.t, p.p, C.uint64_t(bytes), C.uint64_t(align), &b, &e); rc != C.YT_OK {
+		return Allocation{}, failure(rc, &e)
+	}
+	return allocation(&b), Failure{}
+}
+
+// PoolFree frees a buffer of a pool, with order not nil after that stream's work.
+func (a *API) PoolFree(p Pool, id uint64, order *Stream) Failure {
+	var e C.yt_error
+	var g *C.struct_yt_gate
+	if order != nil {
+		g = order.g
+	}
+	return failure(C.c_pool_free(a.t, p.p, C.uint64_t(id), g, &e), &e)
+}
+
+// BufRegister names memory that is not the backend's. It must not be Go memory.
+func (a *API) BufRegister(d Device, host unsafe.Pointer, bytes uint64) (Allocation, Failure) {
+	var e C.yt_error
+	b := C.yt_buffer{size: C.sizeof_yt_buffer}
+	if rc := C.c_buf_register(a.t, d.p, host, C.uint64_t(bytes), &b, &e); rc != C.YT_OK {
+		return Allocation{}, failure(rc, &e)
+	}
+	return allocation(&b), Failure{}
+}
+
+// BufPrefetch returns why nothing was done, or 0.
+func (a *API) BufPrefetch(d Device, r Range, to uint32, s *Stream) (uint32, Failure) {
+	var e C.yt_error
+	var why C.uint32_t
+	var g *C.struct_yt_gate
+	if s != nil {
+		g = s.g
+	}
+	rc := C.c_buf_prefetch(a.t, d.p, crange(r), C.uint32_t(to), g, &why, &e)
+	return uint32(why), failure(rc, &e)
+}
+
+// BufAdvise returns why nothing was done, or 0.
+func (a *API) BufAdvise(d Device, r Range, advice uint32) (uint32, Failure) {
+	var e C.yt_error
+	var why C.uint32_t
+	rc := C.c_buf_advise(a.t, d.p, crange(r), C.uint32_t(advice), &why, &e)
+	return uint32(why), failure(rc, &e)
+}
+
+func crange(r Range) C.yt_range {
+	return C.yt_range{buf: C.yt_buf_id(r.Buf), off: C.uint64_t(r.Off), len: C.uint64_t(r.Len)}
+}
+
+func choice(c *C.yt_mem_choice) Choice {
+	return Choice{Mode: uint32(c.mode), Why: uint32(c.why), Allowed: uint32(c.allowed), Text: C.GoString(&c.text[0])}
+}
+
+// MemChoose says what a mode becomes on the device.
+func (a *API) MemChoose(d Device, mode, cpu uint32) (Choice, Failure) {
+	var e C.yt_error
+	c := C.yt_mem_choice{size: C.sizeof_yt_mem_choice}
+	rc := C.c_mem_choose(a.t, d.p, C.uint32_t(mode), C.uint32_t(cpu), &c, &e)
+	return choice(&c), failure(rc, &e)
+}
+
+// ChooseFor says what a mode becomes on a GPU with these attributes.
+func ChooseFor(at Attributes, mode, cpu uint32) (Choice, Failure) {
+	var e C.yt_error
+	var c C.yt_mem_choice
+	i := C.yt_device_info{
+		integrated: flag(at.Integrated), map_host: flag(at.MapHost), managed: flag(at.Managed),
+		concurrent_managed: flag(at.ConcurrentManaged), host_register: flag(at.HostRegister),
+	}
+	rc := C.yt_choose(&i, C.uint32_t(mode), C.uint32_t(cpu), &c, &e)
+	return choice(&c), failure(rc, &e)
+}
+
+func flag(b bool) C.uint32_t {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// MemStats reads the device's counters.
+func (a *API) MemStats(d Device) (MemStats, Failure) {
+	var e C.yt_error
+	s := C.yt_mem_stats{size: C.sizeof_yt_mem_stats}
+	if rc := C.c_mem_stats(a.t, d.p, &s, &e); rc != C.YT_OK {
+		return MemStats{}, failure(rc, &e)
+	}
+	out := MemStats{
+		Total: uint64(s.total), TotalPeak: uint64(s.total_peak), H2D: uint64(s.h2d), D2H: uint64(s.d2h), D2D: uint64(s.d2d),
+		H2H: uint64(s.h2h), P2P: uint64(s.p2p), PageableCopies: uint64(s.pageable_copies), PageableBytes: uint64(s.pageable_bytes),
+	}
+	for i := range out.Bytes {
+		out.Bytes[i], out.Peak[i], out.Allocs[i] = uint64(s.bytes[i]), uint64(s.peak[i]), uint64(s.allocs[i])
+	}
+	return out, Failure{}
+}
+
+// ModuleLoad loads PTX or cubin.
+func (a *API) ModuleLoad(d Device, image []byte, opts string) (Module, Failure) {
+	var m Module
+	var e C.yt_error
+	o := C.CString(opts)
+	defer C.free(unsafe.Pointer(o))
+	rc := C.c_module_load(a.t, d.p, unsafe.Pointer(unsafe.SliceData(image)), C.uint64_t(len(image)), o, &m.p, &e)
+	return m, failure(rc, &e)
+}
+
+// ModuleImage returns the linked image.
+func (a *API) ModuleImage(m Module) ([]byte, Failure) {
+	var n C.uint64_t
+	var e C.yt_error
+	if rc := C.c_module_image(a.t, m.p, nil, &n, &e); rc != C.YT_OK || n == 0 {
+		return nil, failure(rc, &e)
+	}
+	out := make([]byte, n)
+	rc := C.c_module_image(a.t, m.p, unsafe.Pointer(&out[0]), &n, &e)
+	return out[:min(len(out), int(n))], failure(rc, &e)
+}
+
+// ModuleUnload unloads a module.
+func (a *API) ModuleUnload(m Module) Failure {
+	var e C.yt_error
+	return failure(C.c_module_unload(a.t, m.p, &e), &e)
+}
+
+// KernelGet finds a kernel.
+func (a *API) KernelGet(m Module, name string) (uint64, KernelInfo, Failure) {
+	var k C.uint64_t
+	var e C.yt_error
+	i := C.yt_kernel_info{size: C.sizeof_yt_kernel_info}
+	n := C.CString(name)
+	defer C.free(unsafe.Pointer(n))
+	rc := C.c_kernel_get(a.t, m.p, n, &k, &i, &e)
+	return uint64(k), KernelInfo{Registers: int(i.registers), MaxThreads: int(i.max_threads), Binary: int(i.binary_version),
+		Shared: uint64(i.shared), Local: uint64(i.local), Constant: uint64(i.constant)}, failure(rc, &e)
+}
+
+// Occupancy asks the driver.
+func (a *API) Occupancy(d Device, kernel uint64, block uint32, shared uint64) (int, Failure) {
+	var n C.uint32_t
+	var e C.yt_error
+	rc := C.c_occupancy(a.t, d.p, C.uint64_t(kernel), C.uint32_t(block), C.uint64_t(shared), &n, &e)
+	return int(n), failure(rc, &e)
+}
+
+// KernelConfig sets how a built-in kernel is launched.
+func (a *API) KernelConfig(d Device, kernel string, block, tile, stages uint32) Failure {
+	var e C.yt_error
+	n := C.CString(kernel)
+	defer C.free(unsafe.Pointer(n))
+	c := C.yt_kernel_config{size: C.sizeof_yt_kernel_config, block: C.uint32_t(block), tile: C.uint32_t(tile), stages: C.uint32_t(stages)}
+	return failure(C.c_kernel_config(a.t, d.p, n, &c, &e), &e)
+}
+
+// PeerQuery asks, and once tries, how data gets from one device to another.
+func (a *API) PeerQuery(from, to Device) (uint32, Failure) {
+	var caps C.uint32_t
+	var e C.yt_error
+	rc := C.c_peer_query(a.t, from.p, to.p, &caps, &e)
+	return uint32(caps), failure(rc, &e)
+}
+
+// PeerCopy copies from another device to the stream's.
+func (a *API) PeerCopy(s Stream, dst Range, from Device, src Range) (uint32, Failure) {
+	var how C.uint32_t
+	var e C.yt_error
+	rc := C.c_peer_copy(a.t, s.g, crange(dst), from.p, crange(src), &how, &e)
+	return uint32(how), failure(rc, &e)
+}
+
+// FaultInject replaces the device's faults.
+func (a *API) FaultInject(d Device, spec string) Failure {
+	var e C.yt_error
+	s := C.CString(spec)
+	defer C.free(unsafe.Pointer(s))
+	return failure(C.c_fault_inject(a.t, d.p, s, &e), &e)
+}
+
+// CheckFaults parses a specification and does nothing with it.
+func CheckFaults(spec string) Failure {
+	var e C.yt_error
+	var f C.yt_faults
+	s := C.CString(spec)
+	defer C.free(unsafe.Pointer(s))
+	return failure(C.yt_faults_parse(s, 0, &f, &e), &e)
 }
 
 // EventCreate creates an event.

@@ -2,14 +2,19 @@
 
 package c
 
-// Without cgo there is no backend; the functions below exist so that programs
-// compile, and cannot be reached.
+import "unsafe"
 
-// API, Device and Stream are empty without cgo.
+// Without cgo there is no backend; the functions below exist so that programs
+// compile, and but for CPU and Load cannot be reached.
+
+// Handles are empty without cgo.
 type (
 	API    struct{}
 	Device struct{}
 	Stream struct{}
+	Graph  struct{}
+	Pool   struct{}
+	Module struct{}
 )
 
 func none() Failure {
@@ -22,25 +27,66 @@ func CPU() (*API, Failure) { return nil, none() }
 // Load fails: opening a library needs C.
 func Load(string) (*API, Failure) { return nil, none() }
 
-// Name, BuildID and Caps describe the backend.
+// Nothing does nothing, without C.
+func Nothing() uint32 { return 1 }
+
+// ChooseFor fails: the decision is C.
+func ChooseFor(Attributes, uint32, uint32) (Choice, Failure) { return Choice{}, none() }
+
+// CheckFaults fails: the parser is C.
+func CheckFaults(string) Failure { return none() }
+
+// Name, BuildID, Caps and Ops describe the backend.
 func (a *API) Name() string    { return "" }
 func (a *API) BuildID() string { return "" }
 func (a *API) Caps() uint32    { return 0 }
+func (a *API) Ops() uint64     { return 0 }
 
 // The rest fails with what none says.
-func (a *API) DeviceCount() (int, Failure)         { return 0, none() }
-func (a *API) DeviceOpen(uint32) (Device, Failure) { return Device{}, none() }
-func (a *API) DeviceInfo(Device) (Info, Failure)   { return Info{}, none() }
-func (a *API) DeviceHealth(Device) Failure         { return none() }
-func (a *API) DeviceClose(Device) Failure          { return none() }
+func (s Stream) Submit([]Cmd) int32                                { return CodeNoBackend }
+func (s Stream) Poll(uint64) int32                                 { return CodeNoBackend }
+func (s Stream) Launch(Graph) int32                                { return CodeNoBackend }
+func (s Stream) Why(int32) Failure                                 { return none() }
+func (s Stream) Free()                                             {}
+func (a *API) DeviceCount() (int, Failure)                         { return 0, none() }
+func (a *API) DeviceOpen(uint32, uint32, string) (Device, Failure) { return Device{}, none() }
+func (a *API) DeviceInfo(Device) (Info, Failure)                   { return Info{}, none() }
+func (a *API) DeviceHealth(Device) Failure                         { return none() }
+func (a *API) DeviceClose(Device) Failure                          { return none() }
 func (a *API) BufAlloc(Device, uint32, uint64, uint64) (Allocation, Failure) {
 	return Allocation{}, none()
 }
-func (a *API) BufFree(Device, uint64) Failure                        { return none() }
-func (a *API) StreamCreate(Device, int32) (Stream, Failure)          { return Stream{}, none() }
-func (a *API) StreamDestroy(Stream) Failure                          { return none() }
-func (a *API) Submit(Stream, []Cmd) Failure                          { return none() }
-func (a *API) StreamPoll(Stream, uint64) Failure                     { return none() }
-func (a *API) EventCreate(Device) (uint64, Failure)                  { return 0, none() }
-func (a *API) EventDestroy(Device, uint64) Failure                   { return none() }
-func (a *API) EventElapsed(Device, uint64, uint64) (uint64, Failure) { return 0, none() }
+func (a *API) BufFree(Device, uint64) Failure { return none() }
+func (a *API) BufRegister(Device, unsafe.Pointer, uint64) (Allocation, Failure) {
+	return Allocation{}, none()
+}
+func (a *API) BufPrefetch(Device, Range, uint32, *Stream) (uint32, Failure) { return 0, none() }
+func (a *API) BufAdvise(Device, Range, uint32) (uint32, Failure)            { return 0, none() }
+func (a *API) StreamOpen(Device, int32, uint32, string) (Stream, Failure)   { return Stream{}, none() }
+func (a *API) StreamClose(Stream, uint64) Failure                           { return none() }
+func (a *API) GraphBegin(Stream) Failure                                    { return none() }
+func (a *API) GraphEnd(Stream) (Graph, Failure)                             { return Graph{}, none() }
+func (a *API) GraphDestroy(Graph) Failure                                   { return none() }
+func (a *API) EventCreate(Device) (uint64, Failure)                         { return 0, none() }
+func (a *API) EventDestroy(Device, uint64) Failure                          { return none() }
+func (a *API) EventElapsed(Device, uint64, uint64) (uint64, Failure)        { return 0, none() }
+func (a *API) EventPoll(Device, uint64, uint64) Failure                     { return none() }
+func (a *API) PoolCreate(Device, uint32, uint64, uint64, uint32) (Pool, Failure) {
+	return Pool{}, none()
+}
+func (a *API) PoolStats(Pool) (PoolStats, Failure)                         { return PoolStats{}, none() }
+func (a *API) PoolTrim(Pool, uint64) Failure                               { return none() }
+func (a *API) PoolDestroy(Pool) Failure                                    { return none() }
+func (a *API) PoolAlloc(Pool, uint64, uint64) (Allocation, Failure)        { return Allocation{}, none() }
+func (a *API) PoolFree(Pool, uint64, *Stream) Failure                      { return none() }
+func (a *API) MemChoose(Device, uint32, uint32) (Choice, Failure)          { return Choice{}, none() }
+func (a *API) MemStats(Device) (MemStats, Failure)                         { return MemStats{}, none() }
+func (a *API) ModuleLoad(Device, []byte, string) (Module, Failure)         { return Module{}, none() }
+func (a *API) ModuleImage(Module) ([]byte, Failure)                        { return nil, none() }
+func (a *API) ModuleUnload(Module) Failure                                 { return none() }
+func (a *API) KernelGet(Module, string) (uint64, KernelInfo, Failure)      { return 0, KernelInfo{}, none() }
+func (a *API) Occupancy(Device, uint64, uint32, uint64) (int, Failure)     { return 0, none() }
+func (a *API) KernelConfig(Device, string, uint32, uint32, uint32) Failure { return none() }
+func (a *API) PeerQuery(Device, Device) (uint32, Failure)                  { return 0, none() }
+func (a *API) PeerCopy(Stream, Range, Device, Range) (uint32, Failure)     { return 0, none() }
+func (a *API) FaultInject(Device, string) Failure                          { return none() }

@@ -160,8 +160,18 @@ const (
 	MaxBoxes   = 16384
 
 	CodeInvalid      = 1
+	CodeOOM          = 2
 	CodeNotSupported = 3
 	CodeNoBackend    = 8
+	CodeClosed       = -1 // of a stream that was closed; not in the header
+
+	StreamQueued  = 1 << 0
+	PoolScattered = 1 << 0 // YT_POOL_NO_COALESCE
+
+	PeerSame    = 1 << 0
+	PeerDirect  = 1 << 1
+	PeerChecked = 1 << 2
+	PeerStaged  = 1 << 3
 )
 
 // Failure is a copied yt_error; Code 0 means success.
@@ -174,13 +184,46 @@ type Failure struct {
 
 // Info is what a device says of itself; 0 and "" mean unknown.
 type Info struct {
-	Name                  string
-	CCMajor, CCMinor      int
-	Cores                 int
-	Integrated            bool
-	ConcurrentManaged     bool
-	Driver                int
-	MemTotal, MemFree, L2 uint64
+	Name                                                     string
+	CCMajor, CCMinor                                         int
+	Cores                                                    int
+	Integrated, ConcurrentManaged                            bool
+	Managed, MapHost, HostRegister                           bool
+	Driver                                                   int
+	MemTotal, MemFree, L2                                    uint64
+	Warp, ThreadsPerBlock, ThreadsPerSM                      int
+	BlocksPerSM, RegsPerSM, RegsPerBlock                     int
+	SharedPerSM, SharedPerBlock, SharedOptIn, SharedReserved uint64
+	ClockKHz, MemClockKHz, BusBits                           int
+}
+
+// Attributes of a GPU on which the choice of memory depends.
+type Attributes struct{ Integrated, MapHost, Managed, ConcurrentManaged, HostRegister bool }
+
+// Choice mirrors yt_mem_choice.
+type Choice struct {
+	Mode, Why, Allowed uint32
+	Text               string
+}
+
+// PoolStats mirrors yt_pool_stats.
+type PoolStats struct {
+	Mode                                                                           uint32
+	Used, Reserved, LargestFree, Peak, Allocs, Frees, Blocks, Slabs, Max, Deferred uint64
+}
+
+// MemStats mirrors yt_mem_stats.
+type MemStats struct {
+	Bytes, Peak, Allocs           [8]uint64
+	Total, TotalPeak              uint64
+	H2D, D2H, D2D, H2H, P2P       uint64
+	PageableCopies, PageableBytes uint64
+}
+
+// KernelInfo mirrors yt_kernel_info.
+type KernelInfo struct {
+	Registers, MaxThreads, Binary int
+	Shared, Local, Constant       uint64
 }
 
 // Allocation is what buf_alloc returned.

@@ -459,7 +459,14 @@ typedef struct yt_stream_options {
 	int32_t priority; /* as for stream_create                                 */
 	uint32_t flags;
 	uint32_t reserved;
+	char name[16]; /* NUL-terminated; "" is fine. What stage= in faults means */
 } yt_stream_options;
+
+typedef struct yt_open_options {
+	uint32_t size;
+	uint32_t threads;   /* CPU: threads for queued lists; 0: one a core       */
+	const char *faults; /* NULL, or as for fault_inject, and "init:fail"      */
+} yt_open_options;
 #define YT_MAX_QUEUED 1024u /* lists a stream holds; then YT_E_BUSY */
 
 /* ---- memory (1.1) ------------------------------------------------------- */
@@ -543,7 +550,8 @@ typedef struct yt_kernel_info {
 	uint64_t shared, local, constant; /* bytes: static, a thread, module      */
 } yt_kernel_info;
 
-/* How a built-in kernel is launched; see kernel_config. */
+/* How a built-in kernel is launched; see kernel_config. The CPU backend checks
+ * and keeps it; only kernels that are cut into tasks use it. */
 typedef struct yt_kernel_config {
 	uint32_t size;
 	uint32_t block; /* threads a block; CPU: rows or elements a task; 0: built-in */
@@ -691,14 +699,20 @@ typedef struct yt_api {
 	/* YT_PEER_*. The first query of a pair copies a pattern and compares it. */
 	yt_status (*peer_query)(yt_device *from, yt_device *to, uint32_t *caps, yt_error *err);
 
-	/* After what was submitted to s, a stream of dst's device. Source work must
-	 * have finished. Equal lengths; staged where DIRECT and CHECKED are not
-	 * both there, and then the copy has finished when the call returns. */
+	/* s is a stream of dst's device, all work on both ranges has finished, and
+	 * they stay until s has. Equal lengths. *how: YT_PEER_DIRECT, or
+	 * YT_PEER_STAGED where DIRECT and CHECKED are not both there; then, and on
+	 * the CPU, the copy has finished when the call returns. YT_E_BUSY while s has
+	 * work. */
 	yt_status (*peer_copy)(yt_stream *s, yt_range dst, yt_device *from, yt_range src, uint32_t *how, yt_error *err);
 
 	/* Replaces the device's faults by those of the specification (yt_faults.h);
-	 * "" removes them. NULL in builds without YT_FAULTS. */
+	 * "" removes them, but not what they did. While there are faults every stream
+	 * is queued. NULL in builds without YT_FAULTS. */
 	yt_status (*fault_inject)(yt_device *dev, const char *spec, yt_error *err);
+
+	/* device_open with options. */
+	yt_status (*device_start)(uint32_t index, const yt_open_options *opt, yt_device **out, yt_error *err);
 } yt_api;
 
 /* Fills at most out_size bytes of *out. YT_E_ABI when want_major is not the

@@ -1,75 +1,103 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The CPU backend: devices, buffers and command lists. A list runs in the
- * calling thread and has finished when submit returns.
+ * The CPU backend: devices, buffers, pools, and the table of functions. Streams
+ * are in yt_cpu_stream.c, operations in yt_cpu_run.c.
  */
-#define _GNU_SOURCE /* sysconf names of glibc */
+#define _GNU_SOURCE /* sysconf names of glibc, secure_getenv */
 
-#include "yt_cpu.h"
-#include "yt_table.h"
+#include "yt_cpu_dev.h"
 
 #include <errno.h>
-#include <pthread.h>
-#include <time.h>
+#include <sched.h>
 #include <unistd.h>
-
-struct yt_device {
-	pthread_mutex_t lock; /* guards table and streams */
-	yt_table table;
-	uint32_t streams;
-};
-
-struct yt_stream {
-	yt_device *dev;
-	yt_cpu_scratch scratch;
-};
-
-/* The addresses of a command whose ranges were found. */
-typedef struct resolved {
-	uint8_t *p[YT_MAX_OPERANDS]; /* as yt_operands: destination, sources */
-} resolved;
-
-#define CPU_OPS                                                                                                              \
-	(1ull << YT_OP_COPY | 1ull << YT_OP_MEMSET | 1ull << YT_OP_PREPROCESS | 1ull << YT_OP_REDUCE | 1ull << YT_OP_RECORD)
-
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
 
 /* ---- devices ------------------------------------------------------------ */
 
+/* Virtual devices share the machine; they are for trying what several devices do. */
 static yt_status cpu_device_count(uint32_t *n, yt_error *err)
 {
+	const char *asked = secure_getenv("YT_CPU_DEVICES");
+	char *end;
+	unsigned long v;
+
 	if (n == NULL)
 		return yt_fail(err, YT_E_INVALID, "device_count: no place for the result");
 	*n = 1;
+	if (asked == NULL || *asked == '\0')
+		return yt_ok(err);
+	v = strtoul(asked, &end, 10);
+	if (*asked < '0' || *asked > '9' || *end != '\0' || v < 1 || v > YT_MAX_VIRTUAL)
+		return yt_fail(err, YT_E_INVALID, "device_count: YT_CPU_DEVICES is \"%.20s\": 1 to %u", asked, YT_MAX_VIRTUAL);
+	*n = (uint32_t)v;
+	return yt_ok(err);
+}
+
+static yt_status set_up(yt_device *d, uint32_t threads, yt_error *err)
+{
+	pthread_condattr_t monotonic;
+	long cores = sysconf(_SC_NPROCESSORS_ONLN);
+	int rc = pthread_mutex_init(&d->lock, NULL);
+
+	if (rc != 0)
+		return yt_report(err, YT_E_IO, rc, 0, "device_open: mutex: %s", strerror(rc));
+	pthread_condattr_init(&monotonic);
+	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+	rc = pthread_cond_init(&d->work, NULL);
+	if (rc == 0)
+		rc = pthread_cond_init(&d->done, &monotonic);
+	pthread_condattr_destroy(&monotonic);
+	if (rc != 0)
+		return yt_report(err, YT_E_IO, rc, 0, "device_open: condition: %s", strerror(rc));
+	d->threads_max = threads != 0 ? threads : cores > 0 ? (uint32_t)cores : 1;
+	return YT_OK;
+}
+
+static yt_status cpu_device_start(uint32_t index, const yt_open_options *opt, yt_device **out, yt_error *err)
+{
+	yt_open_options o = {0};
+	yt_faults faults;
+	yt_device *d;
+	yt_status rc;
+	uint32_t i;
+
+	if (out == NULL || (opt != NULL && opt->size < sizeof opt->size))
+		return yt_fail(err, YT_E_INVALID, "device_open: options with their size, and out are required");
+	*out = NULL;
+	if (opt != NULL)
+		memcpy(&o, opt, opt->size < sizeof o ? opt->size : sizeof o);
+	if (index >= YT_MAX_VIRTUAL)
+		return yt_fail(err, YT_E_INVALID, "device_open: index %u: the CPU backend has %u devices, most of them virtual", index,
+			       YT_MAX_VIRTUAL);
+	if (o.threads > 1024)
+		return yt_fail(err, YT_E_INVALID, "device_open: %u threads: at most 1024", o.threads);
+	rc = yt_faults_parse(o.faults != NULL ? o.faults : "", cpu_now(), &faults, err);
+	if (rc != YT_OK)
+		return rc;
+	if (yt_faults_due(&faults, YT_FAULT_INIT, 0, cpu_now(), "", "") != NULL)
+		return yt_fail(err, YT_E_NO_BACKEND, "device_open: injected: the device does not open");
+	yt_guard_init();
+	d = calloc(1, sizeof *d);
+	if (d == NULL)
+		return yt_fail(err, YT_E_OOM, "device_open: no memory for the device");
+	rc = set_up(d, o.threads, err);
+	if (rc != YT_OK) {
+		free(d);
+		return rc;
+	}
+	d->index = index;
+	d->faults = faults;
+	d->trouble = faults.n != 0;
+	for (i = 0; i <= YT_OP_LAST; i++) {
+		d->config[i].block = yt_kernel_of(i)->block;
+		d->config[i].tile = yt_kernel_of(i)->tile;
+	}
+	*out = d;
 	return yt_ok(err);
 }
 
 static yt_status cpu_device_open(uint32_t index, yt_device **out, yt_error *err)
 {
-	yt_device *d;
-	int rc;
-
-	if (out == NULL)
-		return yt_fail(err, YT_E_INVALID, "device_open: no place for the result");
-	*out = NULL;
-	if (index != 0)
-		return yt_fail(err, YT_E_INVALID, "device_open: index %u: the CPU backend has one device, 0", index);
-	d = calloc(1, sizeof *d);
-	if (d == NULL)
-		return yt_fail(err, YT_E_OOM, "device_open: no memory for the device");
-	rc = pthread_mutex_init(&d->lock, NULL);
-	if (rc != 0) {
-		free(d);
-		return yt_report(err, YT_E_IO, rc, 0, "device_open: mutex: %s", strerror(rc));
-	}
-	*out = d;
-	return yt_ok(err);
+	return cpu_device_start(index, NULL, out, err);
 }
 
 static void cpu_name(char *out, size_t n)
@@ -103,6 +131,8 @@ static yt_status cpu_device_info(yt_device *d, yt_device_info *info, yt_error *e
 	full.size = info->size < sizeof full ? info->size : (uint32_t)sizeof full;
 	full.integrated = 1;
 	full.host_register = 1;
+	full.concurrent_managed = full.unified_addressing = full.managed = full.pageable_access = full.map_host = 1;
+	full.mempools = full.direct_managed = 1;
 	full.sm_count = cores > 0 ? (uint32_t)cores : 0;
 	full.mem_total = total > 0 && page > 0 ? (uint64_t)total * (uint64_t)page : 0;
 	full.mem_free = avail > 0 && page > 0 ? (uint64_t)avail * (uint64_t)page : 0;
@@ -114,320 +144,664 @@ static yt_status cpu_device_info(yt_device *d, yt_device_info *info, yt_error *e
 
 static yt_status cpu_device_health(yt_device *d, yt_error *err)
 {
+	yt_status rc;
+
 	if (d == NULL)
 		return yt_fail(err, YT_E_INVALID, "device_health: no device");
-	return yt_ok(err);
+	rc = cpu_alive(d, err);
+	return rc != YT_OK ? rc : yt_ok(err);
 }
 
 static yt_status cpu_device_close(yt_device *d, yt_error *err)
 {
-	uint32_t objects, streams;
+	uint32_t objects, streams, graphs, pools;
 
 	if (d == NULL)
 		return yt_fail(err, YT_E_INVALID, "device_close: no device");
 	pthread_mutex_lock(&d->lock);
 	objects = d->table.live;
-	streams = d->streams;
+	streams = d->stream_count;
+	graphs = d->graphs;
+	pools = d->pools != NULL;
 	pthread_mutex_unlock(&d->lock);
-	if (objects != 0 || streams != 0)
-		return yt_fail(err, YT_E_BUSY, "device_close: %u buffers or events and %u streams are open", objects, streams);
+	if (objects != 0 || streams != 0 || graphs != 0 || pools)
+		return yt_fail(err, YT_E_BUSY, "device_close: %u buffers or events, %u streams and %u graphs are open%s", objects,
+			       streams, graphs, pools ? ", and pools" : "");
+	cpu_stop_threads(d);
+	pthread_cond_destroy(&d->work);
+	pthread_cond_destroy(&d->done);
 	pthread_mutex_destroy(&d->lock);
-	free(d->table.slots);
+	yt_table_destroy(&d->table);
 	free(d);
 	return yt_ok(err);
 }
 
-/* ---- buffers ------------------------------------------------------------ */
+static yt_status cpu_fault_inject(yt_device *d, const char *spec, yt_error *err)
+{
+	yt_faults faults;
+	yt_status rc;
+
+	if (d == NULL || spec == NULL)
+		return yt_fail(err, YT_E_INVALID, "fault_inject: device and specification are required");
+	rc = yt_faults_parse(spec, cpu_now(), &faults, err);
+	if (rc != YT_OK)
+		return rc;
+	pthread_mutex_lock(&d->lock);
+	d->faults = faults;
+	d->faults_generation++;
+	__atomic_store_n(&d->trouble, faults.n != 0 || d->dead.code != YT_OK, __ATOMIC_RELEASE);
+	pthread_cond_broadcast(&d->done); /* ends a delay in progress */
+	pthread_mutex_unlock(&d->lock);
+	return yt_ok(err);
+}
+
+static yt_status cpu_kernel_config(yt_device *d, const char *kernel, const yt_kernel_config *cfg, yt_error *err)
+{
+	uint32_t op = 0, block = 0, tile = 0;
+	yt_status rc;
+
+	if (d == NULL || kernel == NULL || cfg == NULL || cfg->size < sizeof *cfg)
+		return yt_fail(err, YT_E_INVALID, "kernel_config: device, kernel, and a configuration with its size are required");
+	rc = yt_check_config(kernel, cfg, &op, &block, &tile, err);
+	if (rc != YT_OK)
+		return rc;
+	pthread_mutex_lock(&d->lock);
+	d->config[op].block = block;
+	d->config[op].tile = tile;
+	d->config[op].stages = cfg->stages;
+	pthread_mutex_unlock(&d->lock);
+	return yt_ok(err);
+}
+
+/* ---- memory ------------------------------------------------------------- */
+
+static void account(yt_device *d, uint32_t mode, uint64_t bytes, int add)
+{
+	yt_mem_stats *m = &d->stats;
+
+	if (!add) {
+		m->bytes[mode] -= bytes;
+		m->total -= bytes;
+		return;
+	}
+	m->bytes[mode] += bytes;
+	m->allocs[mode]++;
+	m->total += bytes;
+	m->peak[mode] = m->bytes[mode] > m->peak[mode] ? m->bytes[mode] : m->peak[mode];
+	m->total_peak = m->total > m->total_peak ? m->total : m->total_peak;
+}
+
+static uint32_t mode_for(uint32_t mode)
+{
+	return mode == YT_MEM_AUTO ? YT_MEM_MAPPED : mode;
+}
+
+static yt_status check_alloc(const char *what, uint64_t bytes, uint64_t *align, yt_error *err)
+{
+	if (bytes == 0 || (*align & (*align - 1)) != 0 || *align > YT_ALIGN_MAX)
+		return yt_fail(err, YT_E_INVALID, "%s: %llu bytes aligned to %llu: at least 1 byte, and a power of two up to %u", what,
+			       (unsigned long long)bytes, (unsigned long long)*align, YT_ALIGN_MAX);
+	if (*align < YT_ALIGN_MIN)
+		*align = YT_ALIGN_MIN;
+	if (bytes > SIZE_MAX / 2)
+		return yt_fail(err, YT_E_OOM, "%s: %llu bytes cannot be addressed", what, (unsigned long long)bytes);
+	return YT_OK;
+}
+
+/* Locked. Alive, and no injected fault. */
+static yt_status may_alloc(yt_device *d, const char *what, uint64_t bytes, yt_error *err)
+{
+	yt_status rc;
+
+	if (d->trouble == 0)
+		return YT_OK;
+	rc = cpu_alive_locked(d, err);
+	if (rc == YT_OK && yt_faults_due(&d->faults, YT_FAULT_OOM, bytes, cpu_now(), "", "") != NULL)
+		rc = yt_fail(err, YT_E_OOM, "%s: injected: no memory for %llu bytes", what, (unsigned long long)bytes);
+	return rc;
+}
+
+static void describe(const yt_slot *s, uint64_t id, yt_buffer *out)
+{
+	uint32_t size = out->size;
+
+	memset(out, 0, sizeof *out);
+	out->size = size;
+	out->mode = s->mode;
+	out->id = id;
+	out->host = s->host;
+	out->device = (uint64_t)(uintptr_t)s->device;
+	out->bytes = s->bytes;
+}
+
+/* Locked. */
+static yt_status publish(yt_device *d, const char *what, const yt_slot *s, yt_buffer *out, yt_error *err)
+{
+	uint64_t id = yt_table_add(&d->table, s);
+
+	if (id == 0)
+		return yt_fail(err, YT_E_OOM, "%s: no memory for the table of buffers", what);
+	describe(s, id, out);
+	return YT_OK;
+}
 
 static yt_status cpu_buf_alloc(yt_device *d, uint32_t mode, uint64_t bytes, uint64_t align, yt_buffer *out, yt_error *err)
 {
 	yt_slot s = {0};
-	uint64_t id;
-	uint32_t size;
-	int rc;
+	yt_status rc;
+	int e;
 
 	if (d == NULL || out == NULL || out->size < sizeof *out)
 		return yt_fail(err, YT_E_INVALID, "buf_alloc: device, out and out.size are required");
-	if (mode > YT_MEM_HOST)
-		return yt_fail(err, YT_E_INVALID, "buf_alloc: memory mode %u is unknown", mode);
-	if (bytes == 0 || (align & (align - 1)) != 0 || align > YT_ALIGN_MAX)
-		return yt_fail(err, YT_E_INVALID,
-			       "buf_alloc: %llu bytes aligned to %llu: at least 1 byte, and a power of two up to %u",
-			       (unsigned long long)bytes, (unsigned long long)align, YT_ALIGN_MAX);
-	if (align < YT_ALIGN_MIN)
-		align = YT_ALIGN_MIN;
-	if (bytes > SIZE_MAX / 2)
-		return yt_fail(err, YT_E_OOM, "buf_alloc: %llu bytes cannot be addressed", (unsigned long long)bytes);
-	rc = posix_memalign(&s.base, (size_t)align, (size_t)bytes);
-	if (rc != 0)
-		return yt_report(err, YT_E_OOM, rc, 0, "buf_alloc: %llu bytes of host memory: %s", (unsigned long long)bytes,
-				 strerror(rc));
+	if (mode > YT_MEM_MANAGED)
+		return yt_fail(err, YT_E_INVALID, "buf_alloc: memory mode %u is unknown, or not for allocation", mode);
+	rc = check_alloc("buf_alloc", bytes, &align, err);
+	if (rc != YT_OK)
+		return rc;
+	e = posix_memalign(&s.base, (size_t)align, (size_t)bytes);
+	if (e != 0)
+		return yt_report(err, YT_E_OOM, e, 0, "buf_alloc: %llu bytes of host memory: %s", (unsigned long long)bytes,
+				 strerror(e));
 	s.device = s.base;
 	s.kind = YT_SLOT_BUFFER;
-	s.mode = mode == YT_MEM_AUTO ? YT_MEM_MAPPED : mode;
+	s.mode = mode_for(mode);
 	s.bytes = bytes;
 	s.host = s.mode == YT_MEM_DEVICE ? NULL : s.device;
 	pthread_mutex_lock(&d->lock);
-	id = yt_table_add(&d->table, &s);
+	rc = may_alloc(d, "buf_alloc", bytes, err);
+	if (rc == YT_OK)
+		rc = publish(d, "buf_alloc", &s, out, err);
+	if (rc == YT_OK)
+		account(d, s.mode, bytes, 1);
 	pthread_mutex_unlock(&d->lock);
-	if (id == 0) {
+	if (rc != YT_OK)
 		free(s.base);
-		return yt_fail(err, YT_E_OOM, "buf_alloc: no memory for the table of buffers");
+	return rc != YT_OK ? rc : yt_ok(err);
+}
+
+static yt_status cpu_buf_register(yt_device *d, void *host, uint64_t bytes, yt_buffer *out, yt_error *err)
+{
+	yt_slot s = {0};
+	yt_status rc;
+
+	if (d == NULL || host == NULL || bytes == 0 || out == NULL || out->size < sizeof *out ||
+	    bytes > UINTPTR_MAX - (uintptr_t)host)
+		return yt_fail(err, YT_E_INVALID, "buf_register: device, memory, out and out.size are required");
+	if ((uintptr_t)host % YT_ALIGN_MIN != 0)
+		return yt_fail(err, YT_E_INVALID, "buf_register: %p is not aligned to %u bytes; mapped pages are", host, YT_ALIGN_MIN);
+	s.kind = YT_SLOT_BUFFER;
+	s.mode = YT_MEM_REGISTERED;
+	s.bytes = bytes;
+	s.host = s.device = host;
+	pthread_mutex_lock(&d->lock);
+	rc = cpu_alive_locked(d, err);
+	if (rc == YT_OK)
+		rc = publish(d, "buf_register", &s, out, err);
+	if (rc == YT_OK)
+		account(d, s.mode, bytes, 1);
+	pthread_mutex_unlock(&d->lock);
+	return rc != YT_OK ? rc : yt_ok(err);
+}
+
+int cpu_slot_unused(yt_device *d, uint64_t id)
+{
+	yt_slot *slot = yt_table_at(&d->table, (uint32_t)id - 1);
+	yt_stream *s;
+	int unused = 1;
+
+	__atomic_store_n(&slot->id, 0, __ATOMIC_RELEASE);
+	yt_guard_heavy();
+	for (s = d->streams; s != NULL; s = s->next) {
+		uint64_t active;
+
+		while ((active = __atomic_load_n(&s->active, __ATOMIC_ACQUIRE)) == ACTIVE_ALL)
+			sched_yield(); /* a list is being checked, which is short */
+		if (active != 0 && (active & slot_bit(id)) != 0)
+			unused = 0;
 	}
-	size = out->size;
-	memset(out, 0, sizeof *out);
-	out->size = size;
-	out->mode = s.mode;
-	out->id = id;
-	out->host = s.host;
-	out->device = (uint64_t)(uintptr_t)s.device;
-	out->bytes = bytes;
-	return yt_ok(err);
+	__atomic_store_n(&slot->id, id, __ATOMIC_RELEASE);
+	return unused;
+}
+
+/* Frees a buffer of any origin. order: see pool_free. */
+static yt_status release(yt_device *d, const char *what, const yt_pool *only, yt_buf_id id, const yt_stream *order,
+			 yt_error *err)
+{
+	void *memory = NULL;
+	yt_status rc = YT_OK;
+	yt_slot *s;
+
+	pthread_mutex_lock(&d->lock);
+	s = yt_table_get(&d->table, id, YT_SLOT_BUFFER);
+	if (s == NULL || (only != NULL && s->pool != only)) {
+		rc = yt_fail(err, YT_E_INVALID, "%s: %#llx is not a buffer%s, or was freed", what, (unsigned long long)id,
+			     only != NULL ? " of this pool" : "");
+	} else if (s->held != 0 || (s->uses != 0 && (order == NULL || cpu_named_elsewhere(d, id, order)))) {
+		rc = yt_fail(err, YT_E_BUSY, "%s: %s uses the buffer", what, s->held != 0 ? "a graph" : "submitted work");
+	} else if (!cpu_slot_unused(d, id)) {
+		rc = yt_fail(err, YT_E_BUSY, "%s: a running list uses the buffer", what);
+	} else {
+		if (s->pool != NULL) {
+			s->pool->buffers--;
+			yt_pool_return(&s->pool->blocks, s->block, order != NULL ? &order->done : NULL,
+				       order != NULL ? order->submitted : 0);
+		} else {
+			account(d, s->mode, s->bytes, 0);
+			memory = s->base;
+		}
+		yt_table_remove(&d->table, s);
+	}
+	pthread_mutex_unlock(&d->lock);
+	free(memory);
+	return rc != YT_OK ? rc : yt_ok(err);
 }
 
 static yt_status cpu_buf_free(yt_device *d, yt_buf_id id, yt_error *err)
 {
-	void *memory = NULL;
-	yt_slot *s;
-	yt_status rc;
-
 	if (d == NULL)
 		return yt_fail(err, YT_E_INVALID, "buf_free: no device");
-	pthread_mutex_lock(&d->lock);
-	s = yt_table_get(&d->table, id, YT_SLOT_BUFFER);
-	if (s == NULL) {
-		rc = yt_fail(err, YT_E_INVALID, "buf_free: %#llx is not a buffer, or was freed", (unsigned long long)id);
-	} else if (s->uses != 0) {
-		rc = yt_fail(err, YT_E_BUSY, "buf_free: a running list uses the buffer");
-	} else {
-		memory = s->base;
-		yt_table_remove(&d->table, s);
-		rc = yt_ok(err);
-	}
-	pthread_mutex_unlock(&d->lock);
-	free(memory);
-	return rc;
+	return release(d, "buf_free", NULL, id, NULL, err);
 }
 
-/* ---- streams and lists -------------------------------------------------- */
+/* ---- pools -------------------------------------------------------------- */
 
-static yt_status cpu_stream_create(yt_device *d, int32_t priority, yt_stream **out, yt_error *err)
+static int slab_take(void *ctx, uint64_t bytes, uint64_t *base, void **handle)
 {
-	yt_stream *s;
+	yt_pool *p = ctx;
 
-	(void)priority; /* clamped to what there is: one */
-	if (d == NULL || out == NULL)
-		return yt_fail(err, YT_E_INVALID, "stream_create: device and out are required");
+	if (bytes > SIZE_MAX / 2 || posix_memalign(handle, 4096, (size_t)bytes) != 0)
+		return -1;
+	*base = (uint64_t)(uintptr_t)*handle;
+	account(p->dev, p->mode, bytes, 1);
+	return 0;
+}
+
+static void slab_give(void *ctx, uint64_t base, uint64_t bytes, void *handle)
+{
+	yt_pool *p = ctx;
+
+	(void)base;
+	account(p->dev, p->mode, bytes, 0);
+	free(handle);
+}
+
+static yt_status cpu_pool_create(yt_device *d, const yt_pool_options *opt, yt_pool **out, yt_error *err)
+{
+	yt_pool_options o = {0};
+	yt_pool *p;
+
+	if (d == NULL || out == NULL || opt == NULL || opt->size < sizeof opt->size)
+		return yt_fail(err, YT_E_INVALID, "pool_create: device, options with their size, and out are required");
 	*out = NULL;
-	s = calloc(1, sizeof *s);
-	if (s == NULL)
-		return yt_fail(err, YT_E_OOM, "stream_create: no memory for the stream");
-	s->dev = d;
+	memcpy(&o, opt, opt->size < sizeof o ? opt->size : sizeof o);
+	if (o.mode > YT_MEM_MANAGED || (o.flags & ~(uint32_t)YT_POOL_NO_COALESCE) != 0 || o.slab > 1ull << 40)
+		return yt_fail(err, YT_E_INVALID, "pool_create: mode %u, flags %#x or slab of %llu bytes", o.mode, o.flags,
+			       (unsigned long long)o.slab);
+	p = calloc(1, sizeof *p);
+	if (p == NULL)
+		return yt_fail(err, YT_E_OOM, "pool_create: no memory for the pool");
+	p->dev = d;
+	p->mode = mode_for(o.mode);
+	p->blocks.max = o.max;
+	p->blocks.slab_bytes = ((o.slab != 0 ? o.slab : YT_POOL_SLAB) + YT_ALIGN_MIN - 1) / YT_ALIGN_MIN * YT_ALIGN_MIN;
+	p->blocks.flags = o.flags;
+	p->blocks.source.ctx = p;
+	p->blocks.source.take = slab_take;
+	p->blocks.source.give = slab_give;
 	pthread_mutex_lock(&d->lock);
-	d->streams++;
+	p->next = d->pools;
+	d->pools = p;
 	pthread_mutex_unlock(&d->lock);
-	*out = s;
+	*out = p;
 	return yt_ok(err);
 }
 
-static yt_status cpu_stream_destroy(yt_stream *s, yt_error *err)
+static yt_status cpu_pool_alloc(yt_pool *p, uint64_t bytes, uint64_t align, yt_buffer *out, yt_error *err)
 {
-	if (s == NULL)
-		return yt_fail(err, YT_E_INVALID, "stream_destroy: no stream");
-	pthread_mutex_lock(&s->dev->lock);
-	s->dev->streams--;
-	pthread_mutex_unlock(&s->dev->lock);
-	free(s->scratch.mem);
-	free(s);
-	return yt_ok(err);
-}
+	yt_slot s = {0};
+	yt_block *b = NULL;
+	yt_device *d;
+	yt_status rc;
 
-/* Called with the device locked. */
-static yt_status resolve(yt_device *d, const yt_range *r, uint32_t at, const char *what, uint8_t **out, yt_error *err)
-{
-	yt_slot *s;
-
-	if (r->buf == 0) {
-		if (r->len != 0 && (r->off == 0 || r->off + r->len < r->off || r->off > UINTPTR_MAX))
-			return yt_fail(err, YT_E_INVALID, "command %u: %s: %llu bytes at %#llx is not host memory", at, what,
-				       (unsigned long long)r->len, (unsigned long long)r->off);
-		*out = (uint8_t *)(uintptr_t)r->off;
-		return YT_OK;
-	}
-	s = yt_table_get(&d->table, r->buf, YT_SLOT_BUFFER);
-	if (s == NULL)
-		return yt_fail(err, YT_E_INVALID, "command %u: %s: %#llx is not a buffer, or was freed", at, what,
-			       (unsigned long long)r->buf);
-	if (r->len > s->bytes || r->off > s->bytes - r->len)
-		return yt_fail(err, YT_E_INVALID, "command %u: %s: bytes %llu to %llu of a buffer of %llu", at, what,
-			       (unsigned long long)r->off, (unsigned long long)(r->off + r->len),
-			       (unsigned long long)s->bytes);
-	*out = (uint8_t *)s->device + r->off;
-	return YT_OK;
-}
-
-/* Adds delta to the uses of every buffer the command names. */
-static void count_uses(yt_device *d, const yt_cmd *c, int delta)
-{
-	yt_operands o = yt_operands_of(c);
-	uint32_t i;
-	yt_slot *s;
-
-	for (i = 0; i < o.n; i++) {
-		s = yt_table_get(&d->table, o.range[i]->buf, YT_SLOT_BUFFER);
-		if (s != NULL)
-			s->uses += (uint32_t)delta;
-	}
-}
-
-static yt_status check(yt_device *d, const yt_cmd *c, uint32_t at, resolved *r, yt_error *err)
-{
-	yt_operands o;
-	uint32_t i;
-	yt_status rc = yt_check_cmd(c, at, err);
-
-	if (rc == YT_OK)
-		rc = yt_check_there(c, at, CPU_OPS, "CPU", err);
+	if (p == NULL || out == NULL || out->size < sizeof *out)
+		return yt_fail(err, YT_E_INVALID, "pool_alloc: pool, out and out.size are required");
+	rc = check_alloc("pool_alloc", bytes, &align, err);
 	if (rc != YT_OK)
 		return rc;
-	if (c->op == YT_OP_RECORD) {
-		if (yt_table_get(&d->table, c->event, YT_SLOT_EVENT) == NULL)
-			return yt_fail(err, YT_E_INVALID, "command %u: record: %#llx is not an event, or was destroyed", at,
-				       (unsigned long long)c->event);
-		return YT_OK;
+	d = p->dev;
+	pthread_mutex_lock(&d->lock);
+	rc = may_alloc(d, "pool_alloc", bytes, err);
+	if (rc == YT_OK) {
+		b = yt_pool_take(&p->blocks, (bytes + YT_ALIGN_MIN - 1) / YT_ALIGN_MIN * YT_ALIGN_MIN, align);
+		if (b == NULL) {
+			yt_pool_stats st = yt_pool_read(&p->blocks);
+
+			rc = yt_fail(err, YT_E_OOM,
+				     "pool_alloc: %llu bytes: %llu in use, %llu reserved, limit %llu, largest free piece %llu",
+				     (unsigned long long)bytes, (unsigned long long)st.used, (unsigned long long)st.reserved,
+				     (unsigned long long)st.max, (unsigned long long)st.largest_free);
+		}
 	}
-	o = yt_operands_of(c);
-	for (i = 0; rc == YT_OK && i < o.n; i++)
-		rc = resolve(d, o.range[i], at, i == 0 ? "destination" : "source", &r->p[i], err);
-	return rc != YT_OK ? rc : yt_check_overlap(c, at, &o, r->p, err);
-}
-
-static yt_status run(yt_stream *s, const yt_cmd *c, uint32_t at, const resolved *r, yt_error *err)
-{
-	yt_pre_plan plan;
-	yt_slot *event;
-	float value;
-
-	switch (c->op) {
-	case YT_OP_COPY:
-		if (c->dst.len != 0)
-			memcpy(r->p[0], r->p[1], (size_t)c->dst.len);
-		return YT_OK;
-	case YT_OP_MEMSET:
-		if (c->dst.len != 0)
-			memset(r->p[0], (int)c->value, (size_t)c->dst.len);
-		return YT_OK;
-	case YT_OP_PREPROCESS:
-		plan = yt_plan_preprocess(&c->pre);
-		if (yt_cpu_preprocess(&plan, (const uint8_t *const *)&r->p[1], (float *)(void *)r->p[0], &s->scratch) != 0)
-			return yt_fail(err, YT_E_OOM, "command %u: preprocess: no memory for row tables", at);
-		return YT_OK;
-	case YT_OP_REDUCE:
-		value = yt_cpu_reduce(c->value == YT_REDUCE_MEAN ? YT_REDUCE_SUM : c->value, (const float *)(const void *)r->p[1], c->src[0].len / 4);
-		if (c->value == YT_REDUCE_MEAN)
-			value /= (float)(c->src[0].len / 4);
-		memcpy(r->p[0], &value, sizeof value);
-		return YT_OK;
-	default: /* YT_OP_RECORD; check() let no other pass */
-		pthread_mutex_lock(&s->dev->lock);
-		event = yt_table_get(&s->dev->table, c->event, YT_SLOT_EVENT);
-		if (event != NULL)
-			event->stamp = now_ns();
-		pthread_mutex_unlock(&s->dev->lock);
-		return YT_OK;
+	if (rc == YT_OK) {
+		s.kind = YT_SLOT_BUFFER;
+		s.mode = p->mode;
+		s.bytes = bytes;
+		s.device = (void *)(uintptr_t)b->at;
+		s.host = s.mode == YT_MEM_DEVICE ? NULL : s.device;
+		s.pool = p;
+		s.block = b;
+		rc = publish(d, "pool_alloc", &s, out, err);
+		if (rc != YT_OK)
+			yt_pool_return(&p->blocks, b, NULL, 0);
+		else
+			p->buffers++;
 	}
-}
-
-static yt_status cpu_submit(yt_stream *s, const yt_cmd *cmds, uint32_t n, yt_error *err)
-{
-	resolved where[YT_MAX_CMDS];
-	yt_status rc = YT_OK;
-	uint32_t i;
-
-	if (s == NULL || (cmds == NULL && n != 0))
-		return yt_fail(err, YT_E_INVALID, "submit: stream and commands are required");
-	if (n > YT_MAX_CMDS)
-		return yt_fail(err, YT_E_INVALID, "submit: %u commands; a list has at most %u", n, YT_MAX_CMDS);
-	pthread_mutex_lock(&s->dev->lock);
-	for (i = 0; i < n && rc == YT_OK; i++)
-		rc = check(s->dev, &cmds[i], i, &where[i], err);
-	for (i = 0; i < n && rc == YT_OK; i++)
-		count_uses(s->dev, &cmds[i], 1);
-	pthread_mutex_unlock(&s->dev->lock);
-	if (rc != YT_OK)
-		return rc;
-
-	for (i = 0; i < n && rc == YT_OK; i++)
-		rc = run(s, &cmds[i], i, &where[i], err);
-
-	pthread_mutex_lock(&s->dev->lock);
-	for (i = 0; i < n; i++)
-		count_uses(s->dev, &cmds[i], -1);
-	pthread_mutex_unlock(&s->dev->lock);
+	pthread_mutex_unlock(&d->lock);
 	return rc != YT_OK ? rc : yt_ok(err);
 }
 
-static yt_status cpu_stream_poll(yt_stream *s, uint64_t timeout_ns, yt_error *err)
+static yt_status cpu_pool_free(yt_pool *p, yt_buf_id id, yt_stream *order, yt_error *err)
 {
-	(void)timeout_ns; /* nothing is ever left to wait for */
-	if (s == NULL)
-		return yt_fail(err, YT_E_INVALID, "stream_poll: no stream");
+	if (p == NULL || (order != NULL && order->dev != p->dev))
+		return yt_fail(err, YT_E_INVALID, "pool_free: a pool, and a stream of its device, are required");
+	return release(p->dev, "pool_free", p, id, order, err);
+}
+
+static yt_status cpu_pool_stats(yt_pool *p, yt_pool_stats *out, yt_error *err)
+{
+	yt_pool_stats full;
+	uint32_t size;
+
+	if (p == NULL || out == NULL || out->size < sizeof out->size)
+		return yt_fail(err, YT_E_INVALID, "pool_stats: pool, out and out.size are required");
+	pthread_mutex_lock(&p->dev->lock);
+	full = yt_pool_read(&p->blocks);
+	pthread_mutex_unlock(&p->dev->lock);
+	full.mode = p->mode;
+	size = out->size < sizeof full ? out->size : (uint32_t)sizeof full;
+	full.size = size;
+	memcpy(out, &full, size);
 	return yt_ok(err);
 }
 
-/* ---- events ------------------------------------------------------------- */
-
-static yt_status cpu_event_create(yt_device *d, uint64_t *event, yt_error *err)
+static yt_status cpu_pool_trim(yt_pool *p, uint64_t keep, yt_error *err)
 {
-	yt_slot s = {0};
-
-	if (d == NULL || event == NULL)
-		return yt_fail(err, YT_E_INVALID, "event_create: device and event are required");
-	s.kind = YT_SLOT_EVENT;
-	pthread_mutex_lock(&d->lock);
-	*event = yt_table_add(&d->table, &s);
-	pthread_mutex_unlock(&d->lock);
-	return *event == 0 ? yt_fail(err, YT_E_OOM, "event_create: no memory for the table of events") : yt_ok(err);
+	if (p == NULL)
+		return yt_fail(err, YT_E_INVALID, "pool_trim: no pool");
+	pthread_mutex_lock(&p->dev->lock);
+	yt_pool_shrink(&p->blocks, keep);
+	pthread_mutex_unlock(&p->dev->lock);
+	return yt_ok(err);
 }
 
-static yt_status cpu_event_destroy(yt_device *d, uint64_t event, yt_error *err)
+static yt_status cpu_pool_destroy(yt_pool *p, yt_error *err)
+{
+	yt_device *d;
+	yt_pool **at;
+
+	if (p == NULL)
+		return yt_fail(err, YT_E_INVALID, "pool_destroy: no pool");
+	d = p->dev;
+	pthread_mutex_lock(&d->lock);
+	yt_pool_collect(&p->blocks, NULL);
+	if (p->buffers != 0 || p->blocks.deferred != NULL) {
+		pthread_mutex_unlock(&d->lock);
+		return yt_fail(err, YT_E_BUSY, "pool_destroy: %u buffers of it exist, or streams still use some", p->buffers);
+	}
+	for (at = &d->pools; *at != p; at = &(*at)->next)
+		;
+	*at = p->next;
+	yt_pool_end(&p->blocks);
+	pthread_mutex_unlock(&d->lock);
+	free(p);
+	return yt_ok(err);
+}
+
+/* ---- advice, choice, statistics ----------------------------------------- */
+
+static yt_status check_range(yt_device *d, const char *what, const yt_range *r, yt_error *err)
+{
+	yt_status rc = YT_OK;
+	yt_slot *s;
+
+	pthread_mutex_lock(&d->lock);
+	s = yt_table_get(&d->table, r->buf, YT_SLOT_BUFFER);
+	if (s == NULL)
+		rc = yt_fail(err, YT_E_INVALID, "%s: %#llx is not a buffer, or was freed", what, (unsigned long long)r->buf);
+	else if (r->len > s->bytes || r->off > s->bytes - r->len)
+		rc = yt_fail(err, YT_E_INVALID, "%s: bytes %llu to %llu of a buffer of %llu", what, (unsigned long long)r->off,
+			     (unsigned long long)(r->off + r->len), (unsigned long long)s->bytes);
+	pthread_mutex_unlock(&d->lock);
+	return rc;
+}
+
+static yt_status cpu_buf_prefetch(yt_device *d, yt_range r, uint32_t to, yt_stream *s, uint32_t *why, yt_error *err)
+{
+	yt_status rc;
+
+	if (d == NULL || why == NULL || to > YT_TO_HOST || (s != NULL && s->dev != d))
+		return yt_fail(err, YT_E_INVALID, "buf_prefetch: device, its stream, direction and why are required");
+	rc = check_range(d, "buf_prefetch", &r, err);
+	if (rc != YT_OK)
+		return rc;
+	*why = YT_WHY_HOST;
+	return yt_ok(err);
+}
+
+static yt_status cpu_buf_advise(yt_device *d, yt_range r, uint32_t advice, uint32_t *why, yt_error *err)
+{
+	yt_status rc;
+
+	if (d == NULL || why == NULL || advice < YT_ADVISE_READ_MOSTLY || advice > YT_ADVISE_NORMAL)
+		return yt_fail(err, YT_E_INVALID, "buf_advise: device, known advice and why are required");
+	rc = check_range(d, "buf_advise", &r, err);
+	if (rc != YT_OK)
+		return rc;
+	*why = YT_WHY_HOST;
+	return yt_ok(err);
+}
+
+static yt_status cpu_mem_choose(yt_device *d, uint32_t mode, uint32_t cpu, yt_mem_choice *out, yt_error *err)
+{
+	yt_mem_choice full = {0};
+
+	if (d == NULL || mode > YT_MEM_MANAGED || cpu > YT_CPU_BOTH || out == NULL || out->size < sizeof out->size)
+		return yt_fail(err, YT_E_INVALID, "mem_choose: device, known mode and use, out and out.size are required");
+	full.size = out->size < sizeof full ? out->size : (uint32_t)sizeof full;
+	full.mode = mode_for(mode);
+	full.why = mode == YT_MEM_AUTO ? YT_WHY_HOST : YT_WHY_ASKED;
+	full.allowed = (1u << (YT_MEM_REGISTERED + 1)) - 2;
+	snprintf(full.text, sizeof full.text, "%s",
+		 mode == YT_MEM_AUTO ? "the CPU computes: there is one memory, and every mode is host memory"
+				     : "as asked; on the CPU every mode is host memory");
+	memcpy(out, &full, full.size);
+	return yt_ok(err);
+}
+
+static yt_status cpu_mem_stats(yt_device *d, yt_mem_stats *out, yt_error *err)
+{
+	yt_mem_stats full;
+	uint32_t size;
+
+	if (d == NULL || out == NULL || out->size < sizeof out->size)
+		return yt_fail(err, YT_E_INVALID, "mem_stats: device, out and out.size are required");
+	pthread_mutex_lock(&d->lock);
+	full = d->stats;
+	full.h2d = __atomic_load_n(&d->stats.h2d, __ATOMIC_RELAXED);
+	full.d2h = __atomic_load_n(&d->stats.d2h, __ATOMIC_RELAXED);
+	full.d2d = __atomic_load_n(&d->stats.d2d, __ATOMIC_RELAXED);
+	full.h2h = __atomic_load_n(&d->stats.h2h, __ATOMIC_RELAXED);
+	pthread_mutex_unlock(&d->lock);
+	size = out->size < sizeof full ? out->size : (uint32_t)sizeof full;
+	full.size = size;
+	memcpy(out, &full, size);
+	return yt_ok(err);
+}
+
+/* ---- peers -------------------------------------------------------------- */
+
+/* Copies for a peer, with the faults of the receiving device. */
+static void peer_move(yt_device *to, uint8_t *dst, const uint8_t *src, uint64_t n, int staged)
+{
+	yt_fault *f = NULL;
+
+	memcpy(dst, src, (size_t)n);
+	pthread_mutex_lock(&to->lock);
+	/* Through host memory is the way that no fault of the link touches. */
+	if (!staged && to->faults.n != 0 && n != 0)
+		f = yt_faults_due(&to->faults, YT_FAULT_CORRUPT, n, cpu_now(), "copy", "");
+	if (f != NULL) {
+		yt_fault_random(f);
+		dst[f->random % n] ^= (uint8_t)(1u << (f->random >> 60 & 7));
+	}
+	to->stats.p2p += n;
+	pthread_mutex_unlock(&to->lock);
+}
+
+static yt_status cpu_peer_query(yt_device *from, yt_device *to, uint32_t *caps, yt_error *err)
+{
+	enum { SIZE = 65536 };
+	uint8_t *a, *b;
+	uint32_t known, i;
+
+	if (from == NULL || to == NULL || caps == NULL)
+		return yt_fail(err, YT_E_INVALID, "peer_query: two devices and caps are required");
+	if (from == to) {
+		*caps = YT_PEER_SAME | YT_PEER_STAGED;
+		return yt_ok(err);
+	}
+	pthread_mutex_lock(&to->lock);
+	known = to->peer[from->index];
+	pthread_mutex_unlock(&to->lock);
+	if (known == 0) {
+		a = malloc(SIZE);
+		b = calloc(1, SIZE);
+		if (a == NULL || b == NULL) {
+			free(a);
+			free(b);
+			return yt_fail(err, YT_E_OOM, "peer_query: no memory for the pattern");
+		}
+		for (i = 0; i < SIZE; i++)
+			a[i] = (uint8_t)(i * 167 + (i >> 8) * 13);
+		peer_move(to, b, a, SIZE, 0);
+		known = YT_PEER_STAGED | YT_PEER_DIRECT | (memcmp(a, b, SIZE) == 0 ? YT_PEER_CHECKED : 0u);
+		free(a);
+		free(b);
+		pthread_mutex_lock(&to->lock);
+		to->peer[from->index] = known;
+		pthread_mutex_unlock(&to->lock);
+	}
+	*caps = known;
+	return yt_ok(err);
+}
+
+/* The address of a range, with its buffer in use until it is let go. */
+static yt_status hold(yt_device *d, const char *what, const yt_range *r, uint8_t **out, yt_error *err)
+{
+	yt_status rc = check_range(d, what, r, err);
+	yt_slot *s;
+
+	if (rc != YT_OK)
+		return rc;
+	pthread_mutex_lock(&d->lock);
+	s = yt_table_get(&d->table, r->buf, YT_SLOT_BUFFER);
+	if (s != NULL) {
+		s->uses++;
+		*out = (uint8_t *)s->device + r->off;
+	}
+	pthread_mutex_unlock(&d->lock);
+	return s != NULL ? YT_OK : yt_fail(err, YT_E_INVALID, "%s: the buffer was freed", what);
+}
+
+static void let_go(yt_device *d, yt_buf_id id)
 {
 	yt_slot *s;
 
-	if (d == NULL)
-		return yt_fail(err, YT_E_INVALID, "event_destroy: no device");
 	pthread_mutex_lock(&d->lock);
-	s = yt_table_get(&d->table, event, YT_SLOT_EVENT);
+	s = yt_table_get(&d->table, id, YT_SLOT_BUFFER);
 	if (s != NULL)
-		yt_table_remove(&d->table, s);
+		s->uses--;
 	pthread_mutex_unlock(&d->lock);
-	return s == NULL ? yt_fail(err, YT_E_INVALID, "event_destroy: %#llx is not an event, or was destroyed",
-				   (unsigned long long)event)
-			 : yt_ok(err);
 }
 
-static yt_status cpu_event_elapsed(yt_device *d, uint64_t a, uint64_t b, uint64_t *ns, yt_error *err)
+static yt_status cpu_peer_copy(yt_stream *s, yt_range dst, yt_device *from, yt_range src, uint32_t *how, yt_error *err)
 {
-	const yt_slot *from, *to;
+	const uint32_t direct = YT_PEER_DIRECT | YT_PEER_CHECKED;
+	uint8_t *to = NULL, *of = NULL;
+	uint32_t caps = 0;
+	yt_device *d;
 	yt_status rc;
 
-	if (d == NULL || ns == NULL)
-		return yt_fail(err, YT_E_INVALID, "event_elapsed: device and ns are required");
-	pthread_mutex_lock(&d->lock);
-	from = yt_table_get(&d->table, a, YT_SLOT_EVENT);
-	to = yt_table_get(&d->table, b, YT_SLOT_EVENT);
-	if (from == NULL || to == NULL) {
-		rc = yt_fail(err, YT_E_INVALID, "event_elapsed: not an event, or destroyed");
-	} else if (from->stamp == 0 || to->stamp == 0) {
-		rc = yt_fail(err, YT_E_NOT_READY, "event_elapsed: an event was not recorded yet");
-	} else if (to->stamp < from->stamp) {
-		rc = yt_fail(err, YT_E_INVALID, "event_elapsed: the first event is the later one");
-	} else {
-		*ns = to->stamp - from->stamp;
-		rc = yt_ok(err);
+	if (s == NULL || from == NULL || how == NULL || dst.len != src.len)
+		return yt_fail(err, YT_E_INVALID, "peer_copy: a stream, a device, how, and equal lengths are required");
+	d = s->dev;
+	if (s->submitted != __atomic_load_n(&s->done, __ATOMIC_ACQUIRE))
+		return yt_fail(err, YT_E_BUSY, "peer_copy: the stream has work; poll it first");
+	rc = cpu_alive(d, err);
+	if (rc == YT_OK)
+		rc = cpu_alive(from, err);
+	if (rc == YT_OK)
+		rc = cpu_peer_query(from, d, &caps, err);
+	if (rc == YT_OK)
+		rc = hold(d, "peer_copy: destination", &dst, &to, err);
+	if (rc != YT_OK)
+		return rc;
+	rc = hold(from, "peer_copy: source", &src, &of, err);
+	if (rc == YT_OK && to < of + src.len && of < to + dst.len && dst.len != 0)
+		rc = yt_fail(err, YT_E_INVALID, "peer_copy: source and destination overlap");
+	if (rc == YT_OK) {
+		*how = (caps & direct) == direct || (caps & YT_PEER_SAME) != 0 ? YT_PEER_DIRECT : YT_PEER_STAGED;
+		peer_move(d, to, of, dst.len, *how == YT_PEER_STAGED);
 	}
-	pthread_mutex_unlock(&d->lock);
-	return rc;
+	if (of != NULL)
+		let_go(from, src.buf);
+	let_go(d, dst.buf);
+	return rc != YT_OK ? rc : yt_ok(err);
+}
+
+/* ---- what a CPU does not have ------------------------------------------- */
+
+static yt_status cpu_module_load(yt_device *d, const void *image, uint64_t n, const char *opts, yt_module **out, yt_error *err)
+{
+	(void)d;
+	(void)image;
+	(void)n;
+	(void)opts;
+	(void)out;
+	return yt_fail(err, YT_E_NOT_SUPPORTED, "module_load: PTX and cubin are for GPUs; the CPU backend has its operations compiled in");
+}
+
+static yt_status cpu_module_image(yt_module *m, void *out, uint64_t *n, yt_error *err)
+{
+	(void)m;
+	(void)out;
+	(void)n;
+	return yt_fail(err, YT_E_NOT_SUPPORTED, "module_image: the CPU backend has no modules");
+}
+
+static yt_status cpu_module_unload(yt_module *m, yt_error *err)
+{
+	(void)m;
+	return yt_fail(err, YT_E_NOT_SUPPORTED, "module_unload: the CPU backend has no modules");
+}
+
+static yt_status cpu_kernel_get(yt_module *m, const char *name, uint64_t *kernel, yt_kernel_info *info, yt_error *err)
+{
+	(void)m;
+	(void)name;
+	(void)kernel;
+	(void)info;
+	return yt_fail(err, YT_E_NOT_SUPPORTED, "kernel_get: the CPU backend has no modules");
+}
+
+static yt_status cpu_occupancy(yt_device *d, uint64_t kernel, uint32_t block, uint64_t shared, uint32_t *blocks, yt_error *err)
+{
+	(void)d;
+	(void)kernel;
+	(void)block;
+	(void)shared;
+	(void)blocks;
+	return yt_fail(err, YT_E_NOT_SUPPORTED, "occupancy: a CPU has no multiprocessors");
 }
 
 /* ---- the table ---------------------------------------------------------- */
@@ -442,11 +816,11 @@ static yt_status cpu_event_elapsed(yt_device *d, uint64_t a, uint64_t b, uint64_
 
 yt_status yt_cpu_get_api(uint32_t want_major, yt_api *out, uint32_t out_size, yt_error *err)
 {
-	static const yt_api api = {
+	yt_api api = {
 		.struct_size = sizeof(yt_api),
 		.abi_major = YT_ABI_MAJOR,
 		.abi_minor = YT_ABI_MINOR,
-		.caps = YT_CAP_HOST_RANGES | YT_CAP_SYNCHRONOUS,
+		.caps = YT_CAP_HOST_RANGES | YT_CAP_SYNCHRONOUS | YT_CAP_FAULTS | YT_CAP_VIRTUAL,
 		.name = "cpu",
 		.build_id = "cpu backend, compiler " __VERSION__ ", " YT_ARCH,
 		.device_count = cpu_device_count,
@@ -463,7 +837,34 @@ yt_status yt_cpu_get_api(uint32_t want_major, yt_api *out, uint32_t out_size, yt
 		.event_create = cpu_event_create,
 		.event_destroy = cpu_event_destroy,
 		.event_elapsed = cpu_event_elapsed,
-		.ops = CPU_OPS,
+		.ops = yt_cpu_ops,
+		.stream_open = cpu_stream_open,
+		.event_poll = cpu_event_poll,
+		.graph_begin = cpu_graph_begin,
+		.graph_end = cpu_graph_end,
+		.graph_launch = cpu_graph_launch,
+		.graph_destroy = cpu_graph_destroy,
+		.pool_create = cpu_pool_create,
+		.pool_stats = cpu_pool_stats,
+		.pool_trim = cpu_pool_trim,
+		.pool_destroy = cpu_pool_destroy,
+		.pool_alloc = cpu_pool_alloc,
+		.pool_free = cpu_pool_free,
+		.buf_register = cpu_buf_register,
+		.buf_prefetch = cpu_buf_prefetch,
+		.buf_advise = cpu_buf_advise,
+		.mem_choose = cpu_mem_choose,
+		.mem_stats = cpu_mem_stats,
+		.module_load = cpu_module_load,
+		.module_image = cpu_module_image,
+		.module_unload = cpu_module_unload,
+		.kernel_get = cpu_kernel_get,
+		.occupancy = cpu_occupancy,
+		.kernel_config = cpu_kernel_config,
+		.peer_query = cpu_peer_query,
+		.peer_copy = cpu_peer_copy,
+		.fault_inject = cpu_fault_inject,
+		.device_start = cpu_device_start,
 	};
 	uint32_t size = out_size < sizeof api ? out_size : (uint32_t)sizeof api;
 

@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * yt_cpu.h - the CPU backend, inside yoctuned.
+ *
+ *   yt_cpu.c         devices, buffers, pools, the table
+ *   yt_cpu_stream.c  streams, lists, events, graphs, threads
+ *   yt_cpu_run.c     one operation: where a new kernel is added
+ *   yt_cpu_*.c       the kernels
  */
 #ifndef YT_CPU_H
 #define YT_CPU_H
@@ -14,6 +19,13 @@ typedef struct yt_cpu_scratch {
 	void *mem;
 	size_t bytes;
 } yt_cpu_scratch;
+
+/* The operations this backend has, as yt_api.ops. */
+extern const uint64_t yt_cpu_ops;
+
+/* Runs one checked command that computes; p are its operands' addresses in the
+ * order of yt_operands. Not for RECORD and WAIT, which are the stream's. */
+yt_status yt_cpu_run(const yt_cmd *c, uint32_t at, uint8_t *const p[], yt_cpu_scratch *scratch, yt_error *err);
 
 /* The planes and the output must have the sizes yt_check_preprocess() proved.
  * Returns 0, or -1 without memory. */

@@ -27,11 +27,11 @@ yt_status yt_load(const char *path, yt_api *out, yt_error *err)
 	rc = get(YT_ABI_MAJOR, out, sizeof *out, err);
 	if (rc != YT_OK)
 		return rc;
-	if (out->abi_major != YT_ABI_MAJOR || out->struct_size < sizeof *out)
+	if (out->abi_major != YT_ABI_MAJOR || out->struct_size < offsetof(yt_api, ops))
 		return yt_fail(err, YT_E_ABI,
-			       "%s has ABI %u.%u with a table of %u bytes; this program needs %u.%u with %u: install the library "
+			       "%s has ABI %u.%u with a table of %u bytes; this program needs %u.%u with at least %u: install the library "
 			       "built with it",
 			       path, out->abi_major, out->abi_minor, out->struct_size, YT_ABI_MAJOR, YT_ABI_MINOR,
-			       (unsigned)sizeof *out);
+			       (unsigned)offsetof(yt_api, ops));
 	return yt_ok(err);
 }

@@ -3,8 +3,11 @@
  * yt_table.h - ids for buffers and events.
  *
  * An id is (generation << 32) | (index + 1). Freeing a slot advances its
- * generation, so an id that outlived its object names nothing. Not locked: the
- * owner holds its device's lock.
+ * generation, so an id that outlived its object names nothing.
+ *
+ * Adding and removing needs the owner's lock. Looking up does not: slots never
+ * move, and a slot's id is published last and withdrawn first. Who looks up
+ * without the lock must keep the slot from being removed (yt_guard.h).
  */
 #ifndef YT_TABLE_H
 #define YT_TABLE_H
@@ -17,65 +20,97 @@
 enum { YT_SLOT_FREE = 0, YT_SLOT_BUFFER = 1, YT_SLOT_EVENT = 2 };
 
 typedef struct yt_slot {
+	uint64_t id; /* 0: free */
 	uint32_t kind, generation;
 	uint32_t mode;
 	uint32_t uses;  /* commands submitted and not finished that name it */
+	uint32_t held;  /* commands of graphs that name it */
 	uint64_t bytes;
 	uint64_t stamp; /* event: a time in ns, 0 not passed */
 	void *host;     /* buffer: address for the CPU, or NULL; event: backend's own */
 	void *device;   /* buffer: address for the kernels */
 	void *base;     /* buffer: what the allocator returned */
+	void *block;    /* buffer of a pool: its block */
+	struct yt_pool *pool;
+	uint64_t submitted, passed; /* event: records */
+	uint32_t next_free;         /* index + 1 */
 } yt_slot;
 
+#define YT_TABLE_FIRST 64u
+#define YT_TABLE_CHUNKS 20u /* of 64, 128, 256 ... slots */
+
 typedef struct yt_table {
-	yt_slot *slots;
-	uint32_t cap, live;
+	yt_slot *chunk[YT_TABLE_CHUNKS];
+	uint32_t cap, live, free_head;
 } yt_table;
+
+static inline yt_slot *yt_table_at(const yt_table *t, uint32_t index)
+{
+	uint32_t k = 31u - (uint32_t)__builtin_clz(index / YT_TABLE_FIRST + 1);
+
+	return &t->chunk[k][index - YT_TABLE_FIRST * ((1u << k) - 1)];
+}
 
 /* Returns the id, or 0 without memory. */
 static inline uint64_t yt_table_add(yt_table *t, const yt_slot *value)
 {
-	uint32_t i, cap, generation;
-	yt_slot *grown;
+	uint32_t k, i, n, generation;
+	yt_slot *s;
 
-	for (i = 0; i < t->cap && t->slots[i].kind != YT_SLOT_FREE; i++)
-		;
-	if (i == t->cap) {
-		cap = t->cap == 0 ? 64 : 2 * t->cap;
-		if (cap < t->cap)
+	if (t->free_head == 0) {
+		k = 31u - (uint32_t)__builtin_clz(t->cap / YT_TABLE_FIRST + 1);
+		if (k >= YT_TABLE_CHUNKS)
 			return 0;
-		grown = (yt_slot *)realloc(t->slots, (size_t)cap * sizeof *grown);
-		if (grown == NULL)
+		n = YT_TABLE_FIRST << k;
+		s = (yt_slot *)calloc(n, sizeof *s);
+		if (s == NULL)
 			return 0;
-		memset(grown + t->cap, 0, (size_t)(cap - t->cap) * sizeof *grown);
-		t->slots = grown;
-		t->cap = cap;
+		for (i = 0; i < n; i++)
+			s[i].next_free = i + 1 < n ? t->cap + i + 2 : 0;
+		t->chunk[k] = s;
+		t->free_head = t->cap + 1;
+		__atomic_store_n(&t->cap, t->cap + n, __ATOMIC_RELEASE);
 	}
-	generation = t->slots[i].generation;
-	t->slots[i] = *value;
-	t->slots[i].generation = generation;
+	i = t->free_head - 1;
+	s = yt_table_at(t, i);
+	t->free_head = s->next_free;
+	generation = s->generation;
+	*s = *value;
+	s->generation = generation;
 	t->live++;
-	return (uint64_t)generation << 32 | (i + 1);
+	__atomic_store_n(&s->id, (uint64_t)generation << 32 | (i + 1), __ATOMIC_RELEASE);
+	return s->id;
 }
 
-static inline yt_slot *yt_table_get(yt_table *t, uint64_t id, uint32_t kind)
+static inline yt_slot *yt_table_get(const yt_table *t, uint64_t id, uint32_t kind)
 {
-	uint64_t index = (id & 0xffffffffu);
+	uint32_t index = (uint32_t)id;
+	yt_slot *s;
 
-	if (index == 0 || index > t->cap)
+	if (index == 0 || index > __atomic_load_n(&t->cap, __ATOMIC_ACQUIRE))
 		return NULL;
-	if (t->slots[index - 1].kind != kind || t->slots[index - 1].generation != id >> 32)
-		return NULL;
-	return &t->slots[index - 1];
+	s = yt_table_at(t, index - 1);
+	return __atomic_load_n(&s->id, __ATOMIC_ACQUIRE) == id && s->kind == kind ? s : NULL;
 }
 
 static inline void yt_table_remove(yt_table *t, yt_slot *s)
 {
-	uint32_t generation = s->generation + 1;
+	uint32_t generation = s->generation + 1, index = (uint32_t)s->id;
 
+	__atomic_store_n(&s->id, 0, __ATOMIC_RELEASE);
 	memset(s, 0, sizeof *s);
 	s->generation = generation;
+	s->next_free = t->free_head;
+	t->free_head = index;
 	t->live--;
+}
+
+static inline void yt_table_destroy(yt_table *t)
+{
+	uint32_t k;
+
+	for (k = 0; k < YT_TABLE_CHUNKS; k++)
+		free(t->chunk[k]);
 }
 
 #endif /* YT_TABLE_H */

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * yt_cpu_dev.h - what the CPU backend's own files share.
+ *
+ * A list runs in the calling thread when nothing speaks against it: no lock is
+ * taken then (yt_guard.h). Otherwise it becomes a job of its stream and a thread
+ * of the device runs it. A thread takes the ready stream of lowest priority
+ * number, runs one job, and gives the stream back; a stream that waits for an
+ * event holds no thread.
+ */
+#ifndef YT_CPU_DEV_H
+#define YT_CPU_DEV_H
+
+#include "yt_cpu.h"
+#include "yt_faults.h"
+#include "yt_guard.h"
+#include "yt_names.h"
+#include "yt_pool.h"
+#include "yt_table.h"
+
+#include <pthread.h>
+#include <time.h>
+
+/* The addresses of a checked command. */
+typedef struct resolved {
+	uint8_t *p[YT_MAX_OPERANDS]; /* as yt_operands: destination, sources */
+	yt_slot *event;
+	uint32_t device_side, pageable; /* bit i: operand i is */
+} resolved;
+
+typedef struct job {
+	struct job *next;
+	yt_graph *graph; /* or NULL: cmds and where are the job's own */
+	const yt_cmd *cmds;
+	const resolved *where;
+	uint64_t *target; /* of RECORD and WAIT */
+	uint32_t n, at;
+	size_t room; /* bytes of the allocation */
+} job;
+
+enum { IDLE, READY, RUNNING, BLOCKED };
+
+struct yt_stream {
+	yt_device *dev;
+	yt_cpu_scratch scratch;
+	int32_t priority;
+	uint32_t flags;
+	char name[16];
+	yt_graph *recording;
+
+	/* The list that runs in the caller's thread: 0 none, ALL while it is being
+	 * checked, else the bits of the slots it names. */
+	uint64_t active;
+
+	uint64_t submitted, done; /* jobs; done is read without the lock */
+
+	/* Guarded by the device's lock. */
+	yt_stream *next, *next_ready;
+	job *head, *tail, *spare;
+	uint32_t state;
+	yt_error failed; /* of work that has run; reported once */
+	uint32_t has_failed; /* read without the lock */
+};
+
+#define ACTIVE_ALL UINT64_MAX
+
+struct yt_graph {
+	yt_device *dev;
+	uint32_t n, cap, running;
+	yt_cmd *cmds;
+	resolved *where;
+};
+
+struct yt_pool {
+	yt_device *dev;
+	yt_pool *next;
+	yt_blocks blocks;
+	uint32_t mode, buffers;
+};
+
+struct yt_device {
+	pthread_mutex_t lock; /* guards what follows, unless noted */
+	pthread_cond_t work;  /* for the threads: a stream is ready, or stop */
+	pthread_cond_t done;  /* for pollers and injected delays */
+	uint32_t trouble;     /* dead or with faults; read without the lock */
+	yt_table table;
+	yt_stream *streams, *ready;
+	yt_pool *pools;
+	uint32_t stream_count, graphs, index;
+	uint32_t threads_max, threads, threads_idle, stop, blocked;
+	pthread_t *thread;
+	yt_error dead; /* code 0: alive */
+	yt_faults faults;
+	uint64_t faults_generation;
+	yt_mem_stats stats; /* copies are counted without the lock */
+	struct {
+		uint32_t block, tile, stages;
+	} config[YT_OP_LAST + 1];
+	uint32_t peer[YT_MAX_VIRTUAL]; /* answers of peer_query */
+};
+
+static inline uint64_t cpu_now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static inline uint64_t slot_bit(uint64_t id)
+{
+	return 1ull << (((uint32_t)id - 1) % 63);
+}
+
+/* The device answers with what killed it, or is alive. Locks when in doubt. */
+yt_status cpu_alive(yt_device *d, yt_error *err);
+yt_status cpu_alive_locked(yt_device *d, yt_error *err);
+
+/* Locked: whether no list that runs in a caller's thread names the slot. The
+ * slot's id is withdrawn; the caller restores it when the answer is no. */
+int cpu_slot_unused(yt_device *d, uint64_t id);
+
+/* Locked: wakes streams that wait for events, after one passed or the end came. */
+void cpu_unblock(yt_device *d);
+
+/* Locked: whether jobs of streams other than `but` name the buffer. */
+int cpu_named_elsewhere(yt_device *d, uint64_t id, const yt_stream *but);
+
+void cpu_count_copy(yt_device *d, const resolved *r, uint64_t bytes);
+
+yt_status cpu_stream_open(yt_device *, const yt_stream_options *, yt_stream **, yt_error *);
+yt_status cpu_stream_create(yt_device *, int32_t, yt_stream **, yt_error *);
+yt_status cpu_stream_destroy(yt_stream *, yt_error *);
+yt_status cpu_submit(yt_stream *, const yt_cmd *, uint32_t, yt_error *);
+yt_status cpu_stream_poll(yt_stream *, uint64_t, yt_error *);
+yt_status cpu_event_create(yt_device *, uint64_t *, yt_error *);
+yt_status cpu_event_destroy(yt_device *, uint64_t, yt_error *);
+yt_status cpu_event_elapsed(yt_device *, uint64_t, uint64_t, uint64_t *, yt_error *);
+yt_status cpu_event_poll(yt_device *, uint64_t, uint64_t, yt_error *);
+yt_status cpu_graph_begin(yt_stream *, yt_error *);
+yt_status cpu_graph_end(yt_stream *, yt_graph **, yt_error *);
+yt_status cpu_graph_launch(yt_graph *, yt_stream *, yt_error *);
+yt_status cpu_graph_destroy(yt_graph *, yt_error *);
+void cpu_stop_threads(yt_device *);
+
+#endif /* YT_CPU_DEV_H */

@@ -1,0 +1,825 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Streams of the CPU backend: lists, events, graphs and the threads that run
+ * what does not run in the caller's. See yt_cpu_dev.h.
+ */
+#define _GNU_SOURCE
+
+#include "yt_cpu_dev.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+
+/* ---- waiting ------------------------------------------------------------ */
+
+static struct timespec deadline_after(uint64_t ns)
+{
+	const uint64_t most = 10ull * 365 * 24 * 3600 * 1000000000u;
+	uint64_t at = cpu_now() + (ns < most ? ns : most);
+	struct timespec t = {(time_t)(at / 1000000000u), (long)(at % 1000000000u)};
+
+	return t;
+}
+
+/* Locked. A delay that a fault asked for; ends early with the faults or the device. */
+static void injected_delay(yt_device *d, uint64_t ns)
+{
+	struct timespec until = deadline_after(ns);
+	uint64_t generation = d->faults_generation;
+
+	while (!d->stop && d->faults_generation == generation &&
+	       pthread_cond_timedwait(&d->done, &d->lock, &until) != ETIMEDOUT)
+		;
+}
+
+/* ---- checking ----------------------------------------------------------- */
+
+static yt_status resolve(yt_device *d, const yt_range *r, uint32_t at, uint32_t i, resolved *out, uint64_t *mask, yt_error *err)
+{
+	const char *what = i == 0 ? "destination" : "source";
+	yt_slot *s;
+
+	if (r->buf == 0) {
+		if (r->len != 0 && (r->off == 0 || r->off + r->len < r->off || r->off > UINTPTR_MAX))
+			return yt_fail(err, YT_E_INVALID, "command %u: %s: %llu bytes at %#llx is not host memory", at, what,
+				       (unsigned long long)r->len, (unsigned long long)r->off);
+		out->p[i] = (uint8_t *)(uintptr_t)r->off;
+		out->pageable |= 1u << i;
+		return YT_OK;
+	}
+	s = yt_table_get(&d->table, r->buf, YT_SLOT_BUFFER);
+	if (s == NULL)
+		return yt_fail(err, YT_E_INVALID, "command %u: %s: %#llx is not a buffer, or was freed", at, what,
+			       (unsigned long long)r->buf);
+	if (r->len > s->bytes || r->off > s->bytes - r->len)
+		return yt_fail(err, YT_E_INVALID, "command %u: %s: bytes %llu to %llu of a buffer of %llu", at, what,
+			       (unsigned long long)r->off, (unsigned long long)(r->off + r->len),
+			       (unsigned long long)s->bytes);
+	out->p[i] = (uint8_t *)s->device + r->off;
+	out->pageable |= (uint32_t)(s->mode == YT_MEM_HOST) << i;
+	out->device_side |= (uint32_t)(s->mode == YT_MEM_DEVICE) << i;
+	*mask |= slot_bit(r->buf);
+	return YT_OK;
+}
+
+static yt_status check(yt_device *d, const yt_cmd *c, uint32_t at, resolved *r, uint64_t *mask, yt_error *err)
+{
+	yt_operands o;
+	uint32_t i;
+	yt_status rc = yt_check_cmd(c, at, err);
+
+	if (rc == YT_OK)
+		rc = yt_check_there(c, at, yt_cpu_ops, "CPU", err);
+	if (rc != YT_OK)
+		return rc;
+	r->pageable = r->device_side = 0;
+	r->event = NULL;
+	if (c->op == YT_OP_RECORD || c->op == YT_OP_WAIT) {
+		r->event = yt_table_get(&d->table, c->event, YT_SLOT_EVENT);
+		if (r->event == NULL)
+			return yt_fail(err, YT_E_INVALID, "command %u: %s: %#llx is not an event, or was destroyed", at,
+				       yt_op_name(c->op), (unsigned long long)c->event);
+		*mask |= slot_bit(c->event);
+		return YT_OK;
+	}
+	o = yt_operands_of(c);
+	for (i = 0; rc == YT_OK && i < o.n; i++)
+		rc = resolve(d, o.range[i], at, i, r, mask, err);
+	return rc != YT_OK ? rc : yt_check_overlap(c, at, &o, r->p, err);
+}
+
+/* Locked, or for a slot that a running list protects. */
+static void count_uses(yt_device *d, const yt_cmd *c, const resolved *r, int graph, int delta)
+{
+	yt_operands o;
+	uint32_t i;
+
+	if (r->event != NULL) {
+		*(graph ? &r->event->held : &r->event->uses) += (uint32_t)delta;
+		return;
+	}
+	o = yt_operands_of(c);
+	for (i = 0; i < o.n; i++) {
+		/* A buffer freed in the order of this stream is gone already. */
+		yt_slot *s = yt_table_get(&d->table, o.range[i]->buf, YT_SLOT_BUFFER);
+
+		if (s != NULL)
+			*(graph ? &s->held : &s->uses) += (uint32_t)delta;
+	}
+}
+
+int cpu_named_elsewhere(yt_device *d, uint64_t id, const yt_stream *but)
+{
+	const yt_stream *s;
+	const job *j;
+	uint32_t i, k;
+
+	for (s = d->streams; s != NULL; s = s->next)
+		for (j = s != but ? s->head : NULL; j != NULL; j = j->next)
+			for (i = 0; i < j->n; i++) {
+				yt_operands o = yt_operands_of(&j->cmds[i]);
+
+				for (k = 0; k < o.n; k++)
+					if (o.range[k]->buf == id)
+						return 1;
+			}
+	return 0;
+}
+
+/* A record of the event that was submitted has not passed. */
+static int must_wait(const yt_slot *event)
+{
+	return __atomic_load_n(&event->passed, __ATOMIC_ACQUIRE) < __atomic_load_n(&event->submitted, __ATOMIC_ACQUIRE);
+}
+
+/* ---- running ------------------------------------------------------------ */
+
+void cpu_count_copy(yt_device *d, const resolved *r, uint64_t bytes)
+{
+	uint32_t to = r->device_side & 1, from = r->device_side >> 1 & 1;
+	uint64_t *counter = to ? (from ? &d->stats.d2d : &d->stats.h2d) : (from ? &d->stats.d2h : &d->stats.h2h);
+
+	__atomic_fetch_add(counter, bytes, __ATOMIC_RELAXED);
+	if (to != from && (r->pageable & 3) != 0) {
+		__atomic_fetch_add(&d->stats.pageable_copies, 1, __ATOMIC_RELAXED);
+		__atomic_fetch_add(&d->stats.pageable_bytes, bytes, __ATOMIC_RELAXED);
+	}
+}
+
+/* Locked. */
+static void record(yt_device *d, yt_slot *event, uint64_t target)
+{
+	event->stamp = cpu_now();
+	if (event->passed < target)
+		__atomic_store_n(&event->passed, target, __ATOMIC_RELEASE);
+	cpu_unblock(d);
+	pthread_cond_broadcast(&d->done);
+}
+
+static yt_status run_here(yt_stream *s, const yt_cmd *cmds, const resolved *where, uint32_t n, yt_error *err)
+{
+	yt_device *d = s->dev;
+	yt_status rc = YT_OK;
+	uint32_t i;
+
+	for (i = 0; i < n && rc == YT_OK; i++) {
+		const yt_cmd *c = &cmds[i];
+
+		if (c->op == YT_OP_WAIT)
+			continue; /* had passed when the list was checked */
+		if (c->op == YT_OP_RECORD) {
+			yt_slot *event = where[i].event;
+
+			pthread_mutex_lock(&d->lock);
+			__atomic_store_n(&event->submitted, event->submitted + 1, __ATOMIC_RELEASE);
+			record(d, event, event->submitted);
+			pthread_mutex_unlock(&d->lock);
+			continue;
+		}
+		if (c->op == YT_OP_COPY)
+			cpu_count_copy(d, &where[i], c->dst.len);
+		rc = yt_cpu_run(c, i, where[i].p, &s->scratch, err);
+	}
+	return rc;
+}
+
+/* Locked. The device is gone: what waits will never run. */
+static void die(yt_device *d, yt_status code, const char *why)
+{
+	if (d->dead.code != YT_OK)
+		return;
+	yt_report(&d->dead, code, 0, 1, "%s", why);
+	__atomic_store_n(&d->trouble, 1, __ATOMIC_RELEASE);
+	cpu_unblock(d);
+	pthread_cond_broadcast(&d->work);
+	pthread_cond_broadcast(&d->done);
+}
+
+yt_status cpu_alive_locked(yt_device *d, yt_error *err)
+{
+	if (d->faults.n != 0 && yt_faults_due(&d->faults, YT_FAULT_LOST, 0, cpu_now(), "", "") != NULL)
+		die(d, YT_E_DEVICE_LOST, "injected: the device is gone");
+	if (d->dead.code != YT_OK && err != NULL)
+		*err = d->dead;
+	return d->dead.code;
+}
+
+yt_status cpu_alive(yt_device *d, yt_error *err)
+{
+	yt_status rc;
+
+	if (__atomic_load_n(&d->trouble, __ATOMIC_ACQUIRE) == 0)
+		return YT_OK;
+	pthread_mutex_lock(&d->lock);
+	rc = cpu_alive_locked(d, err);
+	pthread_mutex_unlock(&d->lock);
+	return rc;
+}
+
+/* Locked, and unlocks while it computes. One command with the faults that are due. */
+static void run_job_command(yt_stream *s, const job *j, uint32_t i)
+{
+	yt_device *d = s->dev;
+	const yt_cmd *c = &j->cmds[i];
+	const char *name = yt_op_name(c->op);
+	uint64_t start = cpu_now(), bytes = c->op == YT_OP_COPY ? c->dst.len : 0, ns, random = 0;
+	yt_fault *f;
+	yt_error err;
+	yt_status rc;
+	double slow = 1;
+	int corrupt = 0;
+
+	if (d->faults.n != 0) {
+		if (cpu_alive_locked(d, NULL) != YT_OK)
+			return;
+		f = yt_faults_due(&d->faults, YT_FAULT_HANG, 0, start, name, s->name);
+		if (f != NULL)
+			injected_delay(d, f->hang_ns);
+		f = yt_faults_due(&d->faults, YT_FAULT_LAUNCH, 0, start, name, s->name);
+		if (f != NULL) {
+			die(d, YT_E_KERNEL_FAULT, "injected: an illegal address");
+			return;
+		}
+		f = yt_faults_due(&d->faults, YT_FAULT_SLOW, 0, start, name, s->name);
+		slow = f != NULL ? f->factor : 1;
+		if (c->op == YT_OP_COPY && c->dst.len != 0) {
+			f = yt_faults_due(&d->faults, YT_FAULT_CORRUPT, bytes, start, name, s->name);
+			corrupt = f != NULL;
+			random = f != NULL ? (yt_fault_random(f), f->random) : 0;
+		}
+	}
+	pthread_mutex_unlock(&d->lock);
+	start = cpu_now();
+	if (c->op == YT_OP_COPY)
+		cpu_count_copy(d, &j->where[i], bytes);
+	rc = yt_cpu_run(c, i, j->where[i].p, &s->scratch, &err);
+	if (corrupt)
+		j->where[i].p[0][random % bytes] ^= (uint8_t)(1u << (random >> 60 & 7));
+	ns = cpu_now() - start;
+	pthread_mutex_lock(&d->lock);
+	if (slow > 1)
+		injected_delay(d, (uint64_t)((slow - 1) * (double)ns));
+	if (rc != YT_OK && s->failed.code == YT_OK) {
+		s->failed = err;
+		__atomic_store_n(&s->has_failed, 1, __ATOMIC_RELEASE);
+	}
+}
+
+/* Locked. */
+static void make_ready(yt_stream *s)
+{
+	yt_device *d = s->dev;
+	yt_stream **at = &d->ready;
+
+	s->state = READY;
+	while (*at != NULL && (*at)->priority <= s->priority)
+		at = &(*at)->next_ready;
+	s->next_ready = *at;
+	*at = s;
+	pthread_cond_signal(&d->work);
+}
+
+void cpu_unblock(yt_device *d)
+{
+	yt_stream *s;
+
+	if (d->blocked == 0)
+		return;
+	for (s = d->streams; s != NULL; s = s->next)
+		if (s->state == BLOCKED) {
+			d->blocked--;
+			make_ready(s);
+		}
+}
+
+/* Locked. Runs the stream's first job, to its end or to an event that has not
+ * passed. */
+static void run_job(yt_stream *s)
+{
+	yt_device *d = s->dev;
+	job *j = s->head;
+	uint32_t i;
+
+	s->state = RUNNING;
+	for (; j->at < j->n; j->at++) {
+		const resolved *r = &j->where[j->at];
+
+		if (d->dead.code != YT_OK)
+			continue;
+		switch (j->cmds[j->at].op) {
+		case YT_OP_WAIT:
+			if (r->event->passed < j->target[j->at]) {
+				s->state = BLOCKED;
+				d->blocked++;
+				return;
+			}
+			break;
+		case YT_OP_RECORD:
+			record(d, r->event, j->target[j->at]);
+			break;
+		default:
+			run_job_command(s, j, j->at);
+		}
+	}
+	for (i = 0; i < j->n && j->graph == NULL; i++)
+		count_uses(d, &j->cmds[i], &j->where[i], 0, -1);
+	if (j->graph != NULL)
+		__atomic_fetch_sub(&j->graph->running, 1, __ATOMIC_RELEASE);
+	s->head = j->next;
+	if (s->head == NULL)
+		s->tail = NULL;
+	if (s->spare == NULL || s->spare->room < j->room) {
+		free(s->spare);
+		s->spare = j;
+	} else {
+		free(j);
+	}
+	s->state = IDLE;
+	if (s->head != NULL)
+		make_ready(s);
+	__atomic_store_n(&s->done, s->done + 1, __ATOMIC_RELEASE);
+	pthread_cond_broadcast(&d->done);
+}
+
+static void *worker(void *arg)
+{
+	yt_device *d = arg;
+	yt_stream *s;
+
+	pthread_mutex_lock(&d->lock);
+	while (!d->stop) {
+		if (d->ready == NULL) {
+			d->threads_idle++;
+			pthread_cond_wait(&d->work, &d->lock);
+			d->threads_idle--;
+			continue;
+		}
+		s = d->ready;
+		d->ready = s->next_ready;
+		run_job(s);
+	}
+	pthread_mutex_unlock(&d->lock);
+	return NULL;
+}
+
+/* Locked. One thread more when none is free. Failing is an error only without any. */
+static yt_status ensure_thread(yt_device *d, yt_error *err)
+{
+	sigset_t all, old;
+	int rc;
+
+	if (d->threads_idle > 0 || d->threads == d->threads_max)
+		return YT_OK;
+	if (d->thread == NULL) {
+		d->thread = calloc(d->threads_max, sizeof *d->thread);
+		if (d->thread == NULL)
+			return yt_fail(err, YT_E_OOM, "submit: no memory for threads");
+	}
+	/* Signals are for the program's own threads. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	rc = pthread_create(&d->thread[d->threads], NULL, worker, d);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (rc == 0)
+		d->threads++;
+	return rc == 0 || d->threads > 0 ? YT_OK
+					 : yt_report(err, YT_E_IO, rc, 0, "submit: thread: %s", strerror(rc));
+}
+
+void cpu_stop_threads(yt_device *d)
+{
+	uint32_t i;
+
+	pthread_mutex_lock(&d->lock);
+	d->stop = 1;
+	pthread_cond_broadcast(&d->work);
+	pthread_cond_broadcast(&d->done);
+	pthread_mutex_unlock(&d->lock);
+	for (i = 0; i < d->threads; i++)
+		pthread_join(d->thread[i], NULL);
+	free(d->thread);
+}
+
+/* ---- submitting --------------------------------------------------------- */
+
+/* Makes a job of a list, or with g of a graph, and gives it to the threads. What
+ * the list names is protected by the caller until this returns. */
+static yt_status enqueue(yt_stream *s, const yt_cmd *cmds, const resolved *where, uint32_t n, yt_graph *g, yt_error *err)
+{
+	yt_device *d = s->dev;
+	size_t cmd_bytes = g == NULL ? n * sizeof *cmds : 0, where_bytes = g == NULL ? n * sizeof *where : 0;
+	size_t room = sizeof(job) + n * sizeof(uint64_t) + cmd_bytes + where_bytes;
+	job *j = NULL;
+	char *p;
+	uint32_t i;
+	yt_status rc;
+
+	pthread_mutex_lock(&d->lock);
+	rc = cpu_alive_locked(d, err);
+	if (rc == YT_OK && s->submitted - s->done >= YT_MAX_QUEUED)
+		rc = yt_fail(err, YT_E_BUSY, "submit: %u lists wait in the stream already; poll it", YT_MAX_QUEUED);
+	if (rc == YT_OK)
+		rc = ensure_thread(d, err);
+	if (rc == YT_OK && s->spare != NULL && s->spare->room >= room) {
+		j = s->spare;
+		s->spare = NULL;
+		room = j->room;
+	} else if (rc == YT_OK) {
+		j = malloc(room);
+		if (j == NULL)
+			rc = yt_fail(err, YT_E_OOM, "submit: no memory to queue %u commands", n);
+	}
+	if (rc != YT_OK) {
+		pthread_mutex_unlock(&d->lock);
+		return rc;
+	}
+	p = (char *)(j + 1);
+	j->next = NULL;
+	j->graph = g;
+	j->n = n;
+	j->at = 0;
+	j->room = room;
+	j->target = (uint64_t *)(void *)p;
+	p += n * sizeof(uint64_t);
+	if (g == NULL && n != 0) {
+		memcpy(p, cmds, cmd_bytes);
+		cmds = (const yt_cmd *)(void *)p;
+		p += cmd_bytes;
+		memcpy(p, where, where_bytes);
+		where = (const resolved *)(void *)p;
+	}
+	j->cmds = cmds;
+	j->where = where;
+	for (i = 0; i < n; i++) {
+		if (g == NULL)
+			count_uses(d, &cmds[i], &where[i], 0, 1);
+		if (where[i].event != NULL && cmds[i].op == YT_OP_RECORD)
+			__atomic_store_n(&where[i].event->submitted, where[i].event->submitted + 1, __ATOMIC_RELEASE);
+		if (where[i].event != NULL)
+			j->target[i] = where[i].event->submitted;
+	}
+	if (g != NULL)
+		__atomic_fetch_add(&g->running, 1, __ATOMIC_ACQUIRE);
+	if (s->tail != NULL)
+		s->tail->next = j;
+	else
+		s->head = j;
+	s->tail = j;
+	s->submitted++;
+	if (s->state == IDLE)
+		make_ready(s);
+	pthread_mutex_unlock(&d->lock);
+	return YT_OK;
+}
+
+/* Whether the stream's next list may run in the caller's thread. */
+static int runs_here(const yt_stream *s)
+{
+	return (s->flags & YT_STREAM_QUEUED) == 0 && s->submitted == __atomic_load_n(&s->done, __ATOMIC_ACQUIRE) &&
+	       __atomic_load_n(&s->dev->trouble, __ATOMIC_ACQUIRE) == 0;
+}
+
+static yt_status record_graph(yt_stream *s, const yt_cmd *cmds, const resolved *where, uint32_t n, yt_error *err)
+{
+	yt_graph *g = s->recording;
+	uint32_t cap = g->cap, i;
+	yt_cmd *c;
+	resolved *w;
+
+	if (n > UINT32_MAX / 2 - g->n)
+		return yt_fail(err, YT_E_INVALID, "submit: the graph is too long");
+	if (g->n + n > cap) {
+		while (cap < g->n + n)
+			cap = cap == 0 ? 16 : 2 * cap;
+		c = realloc(g->cmds, cap * sizeof *c);
+		if (c != NULL)
+			g->cmds = c;
+		w = c != NULL ? realloc(g->where, cap * sizeof *w) : NULL;
+		if (w == NULL)
+			return yt_fail(err, YT_E_OOM, "submit: no memory for a graph of %u commands", cap);
+		g->where = w;
+		g->cap = cap;
+	}
+	pthread_mutex_lock(&s->dev->lock);
+	for (i = 0; i < n; i++) {
+		g->cmds[g->n] = cmds[i];
+		g->where[g->n++] = where[i];
+		count_uses(s->dev, &cmds[i], &where[i], 1, 1);
+	}
+	pthread_mutex_unlock(&s->dev->lock);
+	return YT_OK;
+}
+
+yt_status cpu_submit(yt_stream *s, const yt_cmd *cmds, uint32_t n, yt_error *err)
+{
+	resolved where[YT_MAX_CMDS];
+	yt_status rc = YT_OK;
+	uint64_t mask = 0;
+	uint32_t i, here;
+
+	if (s == NULL || (cmds == NULL && n != 0))
+		return yt_fail(err, YT_E_INVALID, "submit: stream and commands are required");
+	if (n > YT_MAX_CMDS)
+		return yt_fail(err, YT_E_INVALID, "submit: %u commands; a list has at most %u", n, YT_MAX_CMDS);
+	here = s->recording == NULL && runs_here(s);
+	yt_guard_enter(&s->active, ACTIVE_ALL);
+	for (i = 0; i < n && rc == YT_OK; i++) {
+		rc = check(s->dev, &cmds[i], i, &where[i], &mask, err);
+		if (rc == YT_OK && cmds[i].op == YT_OP_WAIT && must_wait(where[i].event))
+			here = 0;
+	}
+	/* Fewer bits than before: no barrier is needed. Before any lock: who frees
+	 * holds it and waits for the check to end. */
+	__atomic_store_n(&s->active, mask | 1ull << 63, __ATOMIC_RELEASE);
+	if (rc == YT_OK && here) {
+		rc = run_here(s, cmds, where, n, err);
+	} else if (rc == YT_OK) {
+		rc = s->recording != NULL ? record_graph(s, cmds, where, n, err) : enqueue(s, cmds, where, n, NULL, err);
+	}
+	yt_guard_leave(&s->active);
+	return rc != YT_OK ? rc : yt_ok(err);
+}
+
+/* ---- streams ------------------------------------------------------------ */
+
+yt_status cpu_stream_open(yt_device *d, const yt_stream_options *opt, yt_stream **out, yt_error *err)
+{
+	yt_stream_options o = {0};
+	yt_stream *s;
+
+	if (d == NULL || out == NULL || opt == NULL || opt->size < offsetof(yt_stream_options, reserved))
+		return yt_fail(err, YT_E_INVALID, "stream_open: device, options with their size, and out are required");
+	*out = NULL;
+	memcpy(&o, opt, opt->size < sizeof o ? opt->size : sizeof o);
+	if ((o.flags & ~(uint32_t)YT_STREAM_QUEUED) != 0 || memchr(o.name, 0, sizeof o.name) == NULL)
+		return yt_fail(err, YT_E_INVALID, "stream_open: flags %#x, or a name that does not end", o.flags);
+	s = calloc(1, sizeof *s);
+	if (s == NULL)
+		return yt_fail(err, YT_E_OOM, "stream_open: no memory for the stream");
+	s->dev = d;
+	s->priority = o.priority;
+	s->flags = o.flags;
+	memcpy(s->name, o.name, sizeof s->name);
+	pthread_mutex_lock(&d->lock);
+	s->next = d->streams;
+	d->streams = s;
+	d->stream_count++;
+	pthread_mutex_unlock(&d->lock);
+	*out = s;
+	return yt_ok(err);
+}
+
+yt_status cpu_stream_create(yt_device *d, int32_t priority, yt_stream **out, yt_error *err)
+{
+	yt_stream_options o = {.size = sizeof o, .priority = priority};
+
+	return cpu_stream_open(d, &o, out, err);
+}
+
+yt_status cpu_stream_destroy(yt_stream *s, yt_error *err)
+{
+	yt_stream **at;
+	yt_pool *p;
+
+	if (s == NULL)
+		return yt_fail(err, YT_E_INVALID, "stream_destroy: no stream");
+	pthread_mutex_lock(&s->dev->lock);
+	if (s->head != NULL || s->recording != NULL) {
+		pthread_mutex_unlock(&s->dev->lock);
+		return yt_fail(err, YT_E_BUSY, s->recording != NULL ? "stream_destroy: a graph is being recorded"
+								    : "stream_destroy: work is running; poll the stream first");
+	}
+	for (at = &s->dev->streams; *at != s; at = &(*at)->next)
+		;
+	*at = s->next;
+	s->dev->stream_count--;
+	for (p = s->dev->pools; p != NULL; p = p->next)
+		yt_pool_collect(&p->blocks, &s->done);
+	pthread_mutex_unlock(&s->dev->lock);
+	free(s->scratch.mem);
+	free(s->spare);
+	free(s);
+	return yt_ok(err);
+}
+
+yt_status cpu_stream_poll(yt_stream *s, uint64_t timeout_ns, yt_error *err)
+{
+	struct timespec until;
+	yt_device *d;
+	yt_status rc;
+
+	if (s == NULL)
+		return yt_fail(err, YT_E_INVALID, "stream_poll: no stream");
+	d = s->dev;
+	if (s->submitted == __atomic_load_n(&s->done, __ATOMIC_ACQUIRE) &&
+	    __atomic_load_n(&s->has_failed, __ATOMIC_ACQUIRE) == 0 && __atomic_load_n(&d->trouble, __ATOMIC_ACQUIRE) == 0)
+		return yt_ok(err);
+	if (timeout_ns != 0)
+		until = deadline_after(timeout_ns);
+	pthread_mutex_lock(&d->lock);
+	for (;;) {
+		rc = cpu_alive_locked(d, err);
+		if (rc != YT_OK)
+			break;
+		if (s->submitted == s->done) {
+			rc = s->failed.code;
+			if (rc != YT_OK && err != NULL)
+				*err = s->failed;
+			else if (rc == YT_OK)
+				yt_ok(err);
+			memset(&s->failed, 0, sizeof s->failed);
+			__atomic_store_n(&s->has_failed, 0, __ATOMIC_RELEASE);
+			break;
+		}
+		if (timeout_ns == 0) {
+			rc = yt_fail(err, YT_E_NOT_READY, "stream_poll: work is running");
+			break;
+		}
+		if (pthread_cond_timedwait(&d->done, &d->lock, &until) == ETIMEDOUT && s->submitted != s->done) {
+			rc = yt_fail(err, YT_E_TIMEOUT, "stream_poll: work is still running after %llu ns",
+				     (unsigned long long)timeout_ns);
+			break;
+		}
+	}
+	pthread_mutex_unlock(&d->lock);
+	return rc;
+}
+
+/* ---- events ------------------------------------------------------------- */
+
+yt_status cpu_event_create(yt_device *d, uint64_t *event, yt_error *err)
+{
+	yt_slot s = {0};
+
+	if (d == NULL || event == NULL)
+		return yt_fail(err, YT_E_INVALID, "event_create: device and event are required");
+	s.kind = YT_SLOT_EVENT;
+	pthread_mutex_lock(&d->lock);
+	*event = yt_table_add(&d->table, &s);
+	pthread_mutex_unlock(&d->lock);
+	return *event == 0 ? yt_fail(err, YT_E_OOM, "event_create: no memory for the table of events") : yt_ok(err);
+}
+
+yt_status cpu_event_destroy(yt_device *d, uint64_t event, yt_error *err)
+{
+	yt_status rc;
+	yt_slot *s;
+
+	if (d == NULL)
+		return yt_fail(err, YT_E_INVALID, "event_destroy: no device");
+	pthread_mutex_lock(&d->lock);
+	s = yt_table_get(&d->table, event, YT_SLOT_EVENT);
+	if (s == NULL) {
+		rc = yt_fail(err, YT_E_INVALID, "event_destroy: %#llx is not an event, or was destroyed", (unsigned long long)event);
+	} else if (s->uses != 0 || s->held != 0 || !cpu_slot_unused(d, event)) {
+		rc = yt_fail(err, YT_E_BUSY, "event_destroy: submitted work or a graph uses the event");
+	} else {
+		yt_table_remove(&d->table, s);
+		rc = yt_ok(err);
+	}
+	pthread_mutex_unlock(&d->lock);
+	return rc;
+}
+
+yt_status cpu_event_elapsed(yt_device *d, uint64_t a, uint64_t b, uint64_t *ns, yt_error *err)
+{
+	const yt_slot *from, *to;
+	yt_status rc;
+
+	if (d == NULL || ns == NULL)
+		return yt_fail(err, YT_E_INVALID, "event_elapsed: device and ns are required");
+	pthread_mutex_lock(&d->lock);
+	from = yt_table_get(&d->table, a, YT_SLOT_EVENT);
+	to = yt_table_get(&d->table, b, YT_SLOT_EVENT);
+	if (from == NULL || to == NULL) {
+		rc = yt_fail(err, YT_E_INVALID, "event_elapsed: not an event, or destroyed");
+	} else if (from->submitted == 0 || to->submitted == 0) {
+		rc = yt_fail(err, YT_E_NOT_READY, "event_elapsed: an event was not recorded yet");
+	} else if (must_wait(from) || must_wait(to)) {
+		rc = yt_fail(err, YT_E_NOT_READY, "event_elapsed: an event has not passed yet");
+	} else if (to->stamp < from->stamp) {
+		rc = yt_fail(err, YT_E_INVALID, "event_elapsed: the first event is the later one");
+	} else {
+		*ns = to->stamp - from->stamp;
+		rc = yt_ok(err);
+	}
+	pthread_mutex_unlock(&d->lock);
+	return rc;
+}
+
+yt_status cpu_event_poll(yt_device *d, uint64_t event, uint64_t timeout_ns, yt_error *err)
+{
+	struct timespec until = {0, 0};
+	yt_status rc;
+	yt_slot *s;
+
+	if (d == NULL)
+		return yt_fail(err, YT_E_INVALID, "event_poll: no device");
+	if (timeout_ns != 0)
+		until = deadline_after(timeout_ns);
+	pthread_mutex_lock(&d->lock);
+	for (;;) {
+		rc = cpu_alive_locked(d, err);
+		if (rc != YT_OK)
+			break;
+		s = yt_table_get(&d->table, event, YT_SLOT_EVENT); /* it may go while this sleeps */
+		if (s == NULL || s->submitted == 0) {
+			rc = yt_fail(err, YT_E_INVALID, "event_poll: %#llx is not an event, was destroyed, or was never recorded",
+				     (unsigned long long)event);
+			break;
+		}
+		if (!must_wait(s)) {
+			rc = yt_ok(err);
+			break;
+		}
+		if (timeout_ns == 0) {
+			rc = yt_fail(err, YT_E_NOT_READY, "event_poll: not passed");
+			break;
+		}
+		if (pthread_cond_timedwait(&d->done, &d->lock, &until) == ETIMEDOUT) {
+			s = yt_table_get(&d->table, event, YT_SLOT_EVENT);
+			if (s != NULL && must_wait(s)) {
+				rc = yt_fail(err, YT_E_TIMEOUT, "event_poll: not passed after %llu ns", (unsigned long long)timeout_ns);
+				break;
+			}
+		}
+	}
+	pthread_mutex_unlock(&d->lock);
+	return rc;
+}
+
+/* ---- graphs ------------------------------------------------------------- */
+
+yt_status cpu_graph_begin(yt_stream *s, yt_error *err)
+{
+	yt_graph *g;
+
+	if (s == NULL)
+		return yt_fail(err, YT_E_INVALID, "graph_begin: no stream");
+	if (s->recording != NULL)
+		return yt_fail(err, YT_E_BUSY, "graph_begin: the stream records already");
+	g = calloc(1, sizeof *g);
+	if (g == NULL)
+		return yt_fail(err, YT_E_OOM, "graph_begin: no memory for the graph");
+	g->dev = s->dev;
+	pthread_mutex_lock(&s->dev->lock);
+	s->dev->graphs++;
+	s->recording = g;
+	pthread_mutex_unlock(&s->dev->lock);
+	return yt_ok(err);
+}
+
+yt_status cpu_graph_end(yt_stream *s, yt_graph **out, yt_error *err)
+{
+	if (s == NULL || out == NULL)
+		return yt_fail(err, YT_E_INVALID, "graph_end: stream and out are required");
+	*out = s->recording;
+	if (*out == NULL)
+		return yt_fail(err, YT_E_INVALID, "graph_end: the stream does not record");
+	pthread_mutex_lock(&s->dev->lock);
+	s->recording = NULL;
+	pthread_mutex_unlock(&s->dev->lock);
+	return yt_ok(err);
+}
+
+yt_status cpu_graph_launch(yt_graph *g, yt_stream *s, yt_error *err)
+{
+	uint32_t i, here;
+	yt_status rc;
+
+	if (g == NULL || s == NULL || g->dev != s->dev)
+		return yt_fail(err, YT_E_INVALID, "graph_launch: a graph and a stream of one device are required");
+	if (s->recording != NULL)
+		return yt_fail(err, YT_E_INVALID, "graph_launch: the stream records a graph");
+	here = runs_here(s);
+	for (i = 0; i < g->n && here; i++)
+		here = g->cmds[i].op != YT_OP_WAIT || !must_wait(g->where[i].event);
+	if (!here)
+		rc = enqueue(s, g->cmds, g->where, g->n, g, err);
+	else {
+		__atomic_fetch_add(&g->running, 1, __ATOMIC_ACQUIRE);
+		rc = run_here(s, g->cmds, g->where, g->n, err);
+		__atomic_fetch_sub(&g->running, 1, __ATOMIC_RELEASE);
+	}
+	return rc != YT_OK ? rc : yt_ok(err);
+}
+
+yt_status cpu_graph_destroy(yt_graph *g, yt_error *err)
+{
+	uint32_t i;
+
+	if (g == NULL)
+		return yt_fail(err, YT_E_INVALID, "graph_destroy: no graph");
+	if (__atomic_load_n(&g->running, __ATOMIC_ACQUIRE) != 0)
+		return yt_fail(err, YT_E_BUSY, "graph_destroy: it runs; poll its streams first");
+	pthread_mutex_lock(&g->dev->lock);
+	for (i = 0; i < g->n; i++)
+		count_uses(g->dev, &g->cmds[i], &g->where[i], 1, -1);
+	g->dev->graphs--;
+	pthread_mutex_unlock(&g->dev->lock);
+	free(g->cmds);
+	free(g->where);
+	free(g);
+	return yt_ok(err);
+}

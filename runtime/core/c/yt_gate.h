@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * yt_gate.h - a stream as Go holds it: closing one waits for the call in
+ * progress, at no cost to the calls (yt_guard.h). The gate outlives the stream,
+ * so that a call after closing is an answer and not a crash. The error lives
+ * here too: a fresh one for each call would be 256 bytes to clear.
+ */
+#ifndef YT_GATE_H
+#define YT_GATE_H
+
+#include "yt_backend.h"
+#include "yt_guard.h"
+
+#include <sched.h>
+#include <stdlib.h>
+
+#define YT_GATE_CLOSED (-1)
+
+struct yt_gate {
+	const yt_api *api;
+	yt_stream *s;
+	uint64_t active;
+	uint32_t closed;
+	yt_error err;
+};
+
+static inline struct yt_gate *yt_gate_new(const yt_api *api, yt_stream *s)
+{
+	struct yt_gate *g = (struct yt_gate *)calloc(1, sizeof *g);
+
+	yt_guard_init();
+	if (g != NULL) {
+		g->api = api;
+		g->s = s;
+	}
+	return g;
+}
+
+static inline int yt_gate_enter(struct yt_gate *g)
+{
+	yt_guard_enter(&g->active, 1);
+	if (!__atomic_load_n(&g->closed, __ATOMIC_ACQUIRE))
+		return 1;
+	yt_guard_leave(&g->active);
+	return 0;
+}
+
+static inline yt_status yt_gate_submit(struct yt_gate *g, const yt_cmd *cmds, uint32_t n)
+{
+	yt_status rc;
+
+	if (!yt_gate_enter(g))
+		return YT_GATE_CLOSED;
+	rc = g->api->submit(g->s, cmds, n, &g->err);
+	yt_guard_leave(&g->active);
+	return rc;
+}
+
+static inline yt_status yt_gate_poll(struct yt_gate *g, uint64_t ns)
+{
+	yt_status rc;
+
+	if (!yt_gate_enter(g))
+		return YT_GATE_CLOSED;
+	rc = g->api->stream_poll(g->s, ns, &g->err);
+	yt_guard_leave(&g->active);
+	return rc;
+}
+
+static inline yt_status yt_gate_launch(struct yt_gate *g, yt_graph *graph)
+{
+	yt_status rc;
+
+	if (!yt_gate_enter(g))
+		return YT_GATE_CLOSED;
+	rc = g->api->graph_launch(graph, g->s, &g->err);
+	yt_guard_leave(&g->active);
+	return rc;
+}
+
+/* No call is in progress afterwards, and none gets through. */
+static inline void yt_gate_close(struct yt_gate *g)
+{
+	__atomic_store_n(&g->closed, 1, __ATOMIC_RELEASE);
+	yt_guard_heavy();
+	while (__atomic_load_n(&g->active, __ATOMIC_ACQUIRE) != 0)
+		sched_yield();
+}
+
+static inline void yt_gate_reopen(struct yt_gate *g)
+{
+	__atomic_store_n(&g->closed, 0, __ATOMIC_RELEASE);
+}
+
+#endif /* YT_GATE_H */

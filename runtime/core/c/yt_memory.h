@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * yt_memory.h - what a mode of memory becomes on a device, and why. A function
+ * of the device's attributes alone, so that every answer can be seen anywhere.
+ */
+#ifndef YT_MEMORY_H
+#define YT_MEMORY_H
+
+#include "yt_check.h"
+
+#include <string.h>
+
+static inline void yt_choose_say(yt_mem_choice *out, uint32_t mode, uint32_t why, const char *text)
+{
+	out->mode = mode;
+	out->why = why;
+	snprintf(out->text, sizeof out->text, "%s", text);
+}
+
+/* info: of a GPU. A mode the device lacks is YT_E_NOT_SUPPORTED, with the reason
+ * in *out too. Managed memory is taken only where both sides may touch it at once:
+ * elsewhere the CPU must not touch any of it while any kernel runs. */
+static inline yt_status yt_choose(const yt_device_info *info, uint32_t mode, uint32_t cpu, yt_mem_choice *out, yt_error *err)
+{
+	uint32_t allowed = 1u << YT_MEM_DEVICE | 1u << YT_MEM_PINNED;
+
+	if (info->map_host)
+		allowed |= 1u << YT_MEM_MAPPED;
+	if (info->managed && info->concurrent_managed)
+		allowed |= 1u << YT_MEM_MANAGED;
+	if (info->host_register)
+		allowed |= 1u << YT_MEM_REGISTERED;
+	out->allowed = allowed;
+	if (mode == YT_MEM_AUTO) {
+		if (cpu == YT_CPU_NEVER)
+			yt_choose_say(out, YT_MEM_DEVICE, YT_WHY_CPU_NEVER,
+				      "device memory: the CPU never touches it, and it is what kernels read fastest");
+		else if (info->integrated && info->map_host)
+			yt_choose_say(out, YT_MEM_MAPPED, YT_WHY_INTEGRATED,
+				      "mapped: CPU and GPU share one memory, so no copy is needed; the CPU's side is cached");
+		else if (info->integrated)
+			yt_choose_say(out, YT_MEM_DEVICE, YT_WHY_NO_MAP,
+				      "device memory with copies: the memory is shared, but this device cannot map host memory");
+		else
+			yt_choose_say(out, YT_MEM_DEVICE, YT_WHY_DISCRETE,
+				      "device memory with copies through pinned memory: the bus is slower than the GPU's own memory");
+		return yt_ok(err);
+	}
+	if (mode == YT_MEM_HOST) {
+		yt_choose_say(out, YT_MEM_HOST, YT_WHY_STAGING,
+			      "ordinary memory is refused: a copy from it waits inside the driver; use pinned or mapped");
+	} else if (mode == YT_MEM_MANAGED && !info->managed) {
+		yt_choose_say(out, mode, YT_WHY_NO_MANAGED, "unified memory is refused: this device has no managed memory");
+	} else if (mode == YT_MEM_MANAGED && !info->concurrent_managed) {
+		yt_choose_say(out, mode, YT_WHY_NO_CONCURRENT,
+			      "unified memory is refused: concurrentManagedAccess is 0, so the CPU would fault on it while any kernel "
+			      "runs; use mapped");
+	} else if (mode == YT_MEM_MAPPED && !info->map_host) {
+		yt_choose_say(out, mode, YT_WHY_NO_MAP, "mapped memory is refused: this device cannot map host memory");
+	} else {
+		yt_choose_say(out, mode, YT_WHY_ASKED, "as asked");
+		return yt_ok(err);
+	}
+	return yt_fail(err, YT_E_NOT_SUPPORTED, "%s", out->text);
+}
+
+#endif /* YT_MEMORY_H */
