@@ -3,7 +3,7 @@
 # Everything that is not a system package goes below build/.
 #
 #   scripts/setup.sh system   Debian packages (needs root; lists what is missing otherwise)
-#   scripts/setup.sh python   virtual environments for bitbake's parser, oelint-adv, kas and nvcc
+#   scripts/setup.sh python   virtual environments for bitbake's parser, oelint-adv, kas, nvcc and SPDX
 #   scripts/setup.sh models   ONNX Runtime and the models of the examples
 #   scripts/setup.sh kernel   a Debian kernel to boot in qemu
 set -eu
@@ -61,6 +61,7 @@ python() {
 	venv build/oelint-venv emitters/all/testdata/oelint/requirements.txt
 	venv build/kas-venv tests/series/requirements.txt
 	venv build/cuda-venv tests/cuda/requirements.txt
+	venv build/spdx-venv compiler/bill/testdata/spdx/requirements.txt
 }
 
 models() { sh tests/models/fetch.sh; }

@@ -29,9 +29,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spdx/tools-golang/spdx/v2/common"
-	spdx "github.com/spdx/tools-golang/spdx/v2/v2_3"
-
+	"github.com/yoctune/yoctune/internal/sbom"
 	"github.com/yoctune/yoctune/internal/version"
 )
 
@@ -338,38 +336,14 @@ func pack(out, dir, prefix string, when time.Time) error {
 }
 
 func writeSBOM(out, file, digest string, when time.Time, mods []module) error {
-	doc := spdx.Document{
-		SPDXVersion: spdx.Version, DataLicense: spdx.DataLicense, SPDXIdentifier: "DOCUMENT",
-		DocumentName:      file,
-		DocumentNamespace: "https://github.com/yoctune/yoctune/spdx/" + file + "-" + digest,
-		CreationInfo: &spdx.CreationInfo{
-			Created:  when.Format(time.RFC3339),
-			Creators: []common.Creator{{CreatorType: "Tool", Creator: "yoctune-dist-" + version.Version}},
-		},
+	doc := sbom.New(sbom.Package{Name: file, Version: version.Version, SHA256: digest, Licence: "Apache-2.0"},
+		nil, digest, "yoctune-dist-"+version.Version, when)
+	for _, m := range mods {
+		doc.Depends(sbom.Package{Name: m.Path, Version: m.Version})
 	}
-	pkg := func(id, name, ver, licence string) *spdx.Package {
-		return &spdx.Package{
-			PackageName: name, PackageSPDXIdentifier: common.ElementID(id), PackageVersion: ver,
-			PackageDownloadLocation: "NOASSERTION", PackageLicenseConcluded: licence, PackageLicenseDeclared: licence,
-			PackageCopyrightText: "NOASSERTION",
-		}
-	}
-	root := pkg("Package-root", file, version.Version, "Apache-2.0")
-	root.PackageChecksums = []common.Checksum{{Algorithm: common.SHA256, Value: digest}}
-	doc.Packages = append(doc.Packages, root)
-	doc.Relationships = append(doc.Relationships, relation("DOCUMENT", "DESCRIBES", "Package-root"))
-	for i, m := range mods {
-		id := "Package-module-" + strconv.Itoa(i)
-		doc.Packages = append(doc.Packages, pkg(id, m.Path, m.Version, "NOASSERTION"))
-		doc.Relationships = append(doc.Relationships, relation("Package-root", "DEPENDS_ON", id))
-	}
-	raw, err := json.MarshalIndent(doc, "", "  ")
+	raw, err := doc.Encode()
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(out, append(raw, '\n'), 0o644)
-}
-
-func relation(a, kind, b string) *spdx.Relationship {
-	return &spdx.Relationship{RefA: common.MakeDocElementID("", a), Relationship: kind, RefB: common.MakeDocElementID("", b)}
+	return os.WriteFile(out, raw, 0o644)
 }
