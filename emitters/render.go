@@ -59,6 +59,7 @@ func sinks() template.FuncMap {
 		"collection": quote.Collection,
 		"word":       quote.FileName,
 		"int":        decimal,
+		"degrees":    degrees,
 	}
 }
 
@@ -174,6 +175,14 @@ func decimal(n any) (string, error) {
 		return strconv.Itoa(*n), nil
 	}
 	return "", &quote.Error{Sink: "number", Reason: "it is not an integer"}
+}
+
+// degrees writes milli-degrees as whole degrees Celsius.
+func degrees(milli int64) (string, error) {
+	if milli < 0 || milli%1000 != 0 {
+		return "", &quote.Error{Sink: "degrees", Reason: "it is no whole number of degrees"}
+	}
+	return strconv.FormatInt(milli/1000, 10), nil
 }
 
 // Gate is the whole of a bbappend: it pulls in file only when the layer is

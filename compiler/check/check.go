@@ -45,7 +45,7 @@ func (r Rule) Page() diag.Explanation {
 func Rules() []Rule {
 	var all []Rule
 	for _, group := range [][]Rule{
-		boardRules(), powerRules(), cpuRules(), isolationRules(), kernelRules(), kconfigRules(), needRules(), argRules(),
+		boardRules(), powerRules(), fanRules(), cpuRules(), isolationRules(), kernelRules(), kconfigRules(), needRules(), argRules(),
 		sysctlRules(), serviceRules(), deviceRules(), pipelineRules(), buildRules(),
 	} {
 		all = append(all, group...)

@@ -67,10 +67,12 @@ func coreLists(s *subject, f func(n *load.Node, path []string)) {
 			}
 		}
 	}
-	if all := s.Node.At("irq", "affinity"); all != nil {
-		for _, m := range all.Fields {
-			visit("irq", "affinity", m.Name)
-		}
+	for _, m := range s.Node.At("irq", "affinity").Members() {
+		visit("irq", "affinity", m.Name)
+	}
+	for _, m := range s.Node.Get("network").Members() {
+		visit("network", m.Name, "rps")
+		visit("network", m.Name, "xps")
 	}
 }
 

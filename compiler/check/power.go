@@ -505,8 +505,8 @@ func powerOwner(s *subject) {
 }
 
 func powerFan(s *subject) {
-	if s.Node.At("power", "default") == nil && s.Node.At("power", "modes") == nil {
-		return
+	if s.Node.At("power", "default") == nil && s.Node.At("power", "modes") == nil || s.Node.Get("fan") != nil {
+		return // fan-owner speaks of a fan that is set
 	}
 	for _, name := range []string{"tegra-nvfancontrol", "nvfancontrol"} {
 		if n := s.Node.At("packages", name); n != nil && n.Text == "exclude" {

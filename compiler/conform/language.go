@@ -18,18 +18,18 @@ var language = Schema{defs: []*definition{
 		&shape{op: maxRunes, see: "schema/types.cue:42", number: 64},
 		&shape{op: matches, text: "^[A-Za-z0-9][A-Za-z0-9_.-]*$", see: "schema/types.cue:42"},
 	}}},
-	{name: "#Board", doc: "A carrier board of your own around a known module.", see: "schema/config.cue:116", value: &shape{op: object, see: "schema/config.cue:116", obj: &structure{
+	{name: "#Board", doc: "A carrier board of your own around a known module.", see: "schema/config.cue:119", value: &shape{op: object, see: "schema/config.cue:119", obj: &structure{
 		fields: []*member{
-			{name: "base", required: true, doc: "Module SKU whose cores, clocks and power modes apply.", see: "schema/config.cue:118", value: &shape{op: named, def: "#Name", see: "schema/config.cue:118"}},
-			{name: "description", required: false, doc: "What the board is.", see: "schema/config.cue:121", value: &shape{op: named, def: "#Text", see: "schema/config.cue:121"}},
-			{name: "supply", required: false, doc: "What its supply can give the module, in milliwatts. A default power mode beyond it is pointed out.", see: "schema/config.cue:124", value: &shape{op: all, see: "schema/config.cue:124", parts: []*shape{
-				&shape{op: basic, kind: load.Int, see: "schema/config.cue:124"},
-				&shape{op: bound, rel: ">=", see: "schema/config.cue:124", number: 1000},
-				&shape{op: bound, rel: "<=", see: "schema/config.cue:124", number: 1000000},
+			{name: "base", required: true, doc: "Module SKU whose cores, clocks and power modes apply.", see: "schema/config.cue:121", value: &shape{op: named, def: "#Name", see: "schema/config.cue:121"}},
+			{name: "description", required: false, doc: "What the board is.", see: "schema/config.cue:124", value: &shape{op: named, def: "#Text", see: "schema/config.cue:124"}},
+			{name: "supply", required: false, doc: "What its supply can give the module, in milliwatts. A default power mode beyond it is pointed out.", see: "schema/config.cue:127", value: &shape{op: all, see: "schema/config.cue:127", parts: []*shape{
+				&shape{op: basic, kind: load.Int, see: "schema/config.cue:127"},
+				&shape{op: bound, rel: ">=", see: "schema/config.cue:127", number: 1000},
+				&shape{op: bound, rel: "<=", see: "schema/config.cue:127", number: 1000000},
 			}}},
-			{name: "machines", required: true, doc: "MACHINEs of your BSP layer, by release.", see: "schema/config.cue:127", value: &shape{op: object, see: "schema/config.cue:127", obj: &structure{
+			{name: "machines", required: true, doc: "MACHINEs of your BSP layer, by release.", see: "schema/config.cue:130", value: &shape{op: object, see: "schema/config.cue:130", obj: &structure{
 				patterns: []pattern{
-					{key: &shape{op: named, def: "#ReleaseName", see: "schema/config.cue:127"}, value: &shape{op: list, see: "schema/config.cue:127", elem: &shape{op: named, def: "#MachineName", see: "schema/config.cue:127"}}},
+					{key: &shape{op: named, def: "#ReleaseName", see: "schema/config.cue:130"}, value: &shape{op: list, see: "schema/config.cue:130", elem: &shape{op: named, def: "#MachineName", see: "schema/config.cue:130"}}},
 				},
 			}}},
 		},
@@ -170,6 +170,65 @@ var language = Schema{defs: []*definition{
 			}}},
 			{name: "min", required: false, doc: "Lowest clock (scaling_min_freq); a step of the module's table.", see: "schema/cpu.cue:13", value: &shape{op: named, def: "#Frequency", see: "schema/cpu.cue:13"}},
 			{name: "max", required: false, doc: "Highest clock (scaling_max_freq); a step of the module's table.", see: "schema/cpu.cue:16", value: &shape{op: named, def: "#Frequency", see: "schema/cpu.cue:16"}},
+			{name: "epp", required: false, doc: "Energy performance preference of all cores, where the cpufreq driver has one (CPPC).", see: "schema/cpu.cue:19", value: &shape{op: either, see: "schema/cpu.cue:19", parts: []*shape{
+				&shape{op: exactly, see: "schema/cpu.cue:19", literal: &load.Node{Kind: load.String, Text: "default", True: false}},
+				&shape{op: exactly, see: "schema/cpu.cue:19", literal: &load.Node{Kind: load.String, Text: "performance", True: false}},
+				&shape{op: exactly, see: "schema/cpu.cue:19", literal: &load.Node{Kind: load.String, Text: "balance_performance", True: false}},
+				&shape{op: exactly, see: "schema/cpu.cue:19", literal: &load.Node{Kind: load.String, Text: "balance_power", True: false}},
+				&shape{op: exactly, see: "schema/cpu.cue:19", literal: &load.Node{Kind: load.String, Text: "power", True: false}},
+			}}},
+			{name: "boost", required: false, doc: "Let the cores run above their base clock, where the cpufreq driver has a switch for it.", see: "schema/cpu.cue:22", value: &shape{op: basic, kind: load.Bool, see: "schema/cpu.cue:22"}},
+			{name: "smt", required: false, doc: "Threads of a core: \"off\" leaves one of each. No Jetson module has several.", see: "schema/cpu.cue:25", value: &shape{op: either, see: "schema/cpu.cue:25", parts: []*shape{
+				&shape{op: exactly, see: "schema/cpu.cue:25", literal: &load.Node{Kind: load.String, Text: "on", True: false}},
+				&shape{op: exactly, see: "schema/cpu.cue:25", literal: &load.Node{Kind: load.String, Text: "off", True: false}},
+			}}},
+			{name: "maxIdleLatency", required: false, doc: "Longest time that a core may take to wake up; it stays out of deeper idle states (pm_qos_resume_latency_us). Whole microseconds; 0 allows no idle state at all.", see: "schema/cpu.cue:29", value: &shape{op: named, def: "#Duration", see: "schema/cpu.cue:29"}},
+		},
+	}}},
+	{name: "#Celsius", doc: "a temperature in whole degrees Celsius, such as \"60C\"", see: "schema/fan.cue:40", value: &shape{op: matches, text: "^[0-9]{1,3}C$", see: "schema/fan.cue:40"}},
+	{name: "#Channels", doc: "Queues of a network interface's hardware; drivers offer combined ones, or rx and tx.", see: "schema/network.cue:34", value: &shape{op: object, see: "schema/network.cue:34", obj: &structure{
+		fields: []*member{
+			{name: "combined", required: false, doc: "Queues that both receive and transmit.", see: "schema/network.cue:36", value: &shape{op: all, see: "schema/network.cue:36", parts: []*shape{
+				&shape{op: basic, kind: load.Int, see: "schema/network.cue:36"},
+				&shape{op: bound, rel: ">=", see: "schema/network.cue:36", number: 1},
+				&shape{op: bound, rel: "<=", see: "schema/network.cue:36", number: 1024},
+			}}},
+			{name: "rx", required: false, doc: "Receive queues.", see: "schema/network.cue:39", value: &shape{op: all, see: "schema/network.cue:39", parts: []*shape{
+				&shape{op: basic, kind: load.Int, see: "schema/network.cue:39"},
+				&shape{op: bound, rel: ">=", see: "schema/network.cue:39"},
+				&shape{op: bound, rel: "<=", see: "schema/network.cue:39", number: 1024},
+			}}},
+			{name: "tx", required: false, doc: "Transmit queues.", see: "schema/network.cue:42", value: &shape{op: all, see: "schema/network.cue:42", parts: []*shape{
+				&shape{op: basic, kind: load.Int, see: "schema/network.cue:42"},
+				&shape{op: bound, rel: ">=", see: "schema/network.cue:42"},
+				&shape{op: bound, rel: "<=", see: "schema/network.cue:42", number: 1024},
+			}}},
+		},
+	}}},
+	{name: "#Coalesce", doc: "When the hardware interrupts: after so long, or after so many packets.", see: "schema/network.cue:55", value: &shape{op: object, see: "schema/network.cue:55", obj: &structure{
+		fields: []*member{
+			{name: "rxUsecs", required: false, doc: "Longest delay of a receive interrupt, in microseconds.", see: "schema/network.cue:57", value: &shape{op: all, see: "schema/network.cue:57", parts: []*shape{
+				&shape{op: basic, kind: load.Int, see: "schema/network.cue:57"},
+				&shape{op: bound, rel: ">=", see: "schema/network.cue:57"},
+				&shape{op: bound, rel: "<=", see: "schema/network.cue:57", number: 1000000},
+			}}},
+			{name: "rxFrames", required: false, doc: "Packets received before an interrupt.", see: "schema/network.cue:60", value: &shape{op: all, see: "schema/network.cue:60", parts: []*shape{
+				&shape{op: basic, kind: load.Int, see: "schema/network.cue:60"},
+				&shape{op: bound, rel: ">=", see: "schema/network.cue:60"},
+				&shape{op: bound, rel: "<=", see: "schema/network.cue:60", number: 1000000},
+			}}},
+			{name: "txUsecs", required: false, doc: "Longest delay of a transmit interrupt, in microseconds.", see: "schema/network.cue:63", value: &shape{op: all, see: "schema/network.cue:63", parts: []*shape{
+				&shape{op: basic, kind: load.Int, see: "schema/network.cue:63"},
+				&shape{op: bound, rel: ">=", see: "schema/network.cue:63"},
+				&shape{op: bound, rel: "<=", see: "schema/network.cue:63", number: 1000000},
+			}}},
+			{name: "txFrames", required: false, doc: "Packets transmitted before an interrupt.", see: "schema/network.cue:66", value: &shape{op: all, see: "schema/network.cue:66", parts: []*shape{
+				&shape{op: basic, kind: load.Int, see: "schema/network.cue:66"},
+				&shape{op: bound, rel: ">=", see: "schema/network.cue:66"},
+				&shape{op: bound, rel: "<=", see: "schema/network.cue:66", number: 1000000},
+			}}},
+			{name: "adaptiveRx", required: false, doc: "Let the driver choose the receive delay by the traffic.", see: "schema/network.cue:69", value: &shape{op: basic, kind: load.Bool, see: "schema/network.cue:69"}},
+			{name: "adaptiveTx", required: false, doc: "Let the driver choose the transmit delay by the traffic.", see: "schema/network.cue:72", value: &shape{op: basic, kind: load.Bool, see: "schema/network.cue:72"}},
 		},
 	}}},
 	{name: "#Config", doc: "A whole configuration: one Yocto layer and the targets it serves.", see: "schema/config.cue:9", value: &shape{op: object, see: "schema/config.cue:9", obj: &structure{
@@ -249,6 +308,47 @@ var language = Schema{defs: []*definition{
 	{name: "#EnvironmentName", doc: "the name of an environment variable: letters, digits and \"_\"", see: "schema/types.cue:54", value: &shape{op: all, see: "schema/types.cue:54", parts: []*shape{
 		&shape{op: maxRunes, see: "schema/types.cue:54", number: 100},
 		&shape{op: matches, text: "^[A-Za-z_][A-Za-z0-9_]*$", see: "schema/types.cue:54"},
+	}}},
+	{name: "#Fan", doc: "The module's fan, which NVIDIA's nvfancontrol turns. The layer changes the file that the BSP installs; nothing else writes the fan's speed.", see: "schema/fan.cue:7", value: &shape{op: object, see: "schema/fan.cue:7", obj: &structure{
+		fields: []*member{
+			{name: "profile", required: false, doc: "Profile in force from boot: one of curves, or one of the BSP's, \"quiet\" or \"cool\".", see: "schema/fan.cue:9", value: &shape{op: named, def: "#FanProfileName", see: "schema/fan.cue:9"}},
+			{name: "curves", required: false, doc: "Profiles of your own, by name: the fan's speed by temperature, such as {\"35C\": pwm: 0, \"60C\": pwm: 120, \"95C\": pwm: 255}. Between two points it follows. One with the name of a BSP's profile takes its place. Temperatures are the chip's own: whether the BSP's file counts them as margins below the limit (TMARGIN), the build finds out.", see: "schema/fan.cue:15", value: &shape{op: object, see: "schema/fan.cue:15", obj: &structure{
+				patterns: []pattern{
+					{key: &shape{op: named, def: "#FanProfileName", see: "schema/fan.cue:15"}, value: &shape{op: object, see: "schema/fan.cue:15", obj: &structure{
+						patterns: []pattern{
+							{key: &shape{op: named, def: "#Celsius", see: "schema/fan.cue:15"}, value: &shape{op: named, def: "#FanPoint", see: "schema/fan.cue:15"}},
+						},
+					}}},
+				},
+			}}},
+			{name: "governor", required: false, doc: "How nvfancontrol moves between two points of the curve; the BSP's own choice when absent.", see: "schema/fan.cue:18", value: &shape{op: either, see: "schema/fan.cue:18", parts: []*shape{
+				&shape{op: exactly, see: "schema/fan.cue:18", literal: &load.Node{Kind: load.String, Text: "cont", True: false}},
+				&shape{op: exactly, see: "schema/fan.cue:18", literal: &load.Node{Kind: load.String, Text: "pid", True: false}},
+			}}},
+			{name: "control", required: false, doc: "Control the fan by its measured speed (\"close_loop\") or by pulse width alone (\"open_loop\"); the BSP's own choice when absent.", see: "schema/fan.cue:21", value: &shape{op: either, see: "schema/fan.cue:21", parts: []*shape{
+				&shape{op: exactly, see: "schema/fan.cue:21", literal: &load.Node{Kind: load.String, Text: "open_loop", True: false}},
+				&shape{op: exactly, see: "schema/fan.cue:21", literal: &load.Node{Kind: load.String, Text: "close_loop", True: false}},
+			}}},
+		},
+	}}},
+	{name: "#FanPoint", doc: "A point of a fan curve.", see: "schema/fan.cue:28", value: &shape{op: object, see: "schema/fan.cue:28", obj: &structure{
+		fields: []*member{
+			{name: "pwm", required: true, doc: "Pulse width, 0 (off) to 255 (full speed).", see: "schema/fan.cue:30", value: &shape{op: all, see: "schema/fan.cue:30", parts: []*shape{
+				&shape{op: basic, kind: load.Int, see: "schema/fan.cue:30"},
+				&shape{op: bound, rel: ">=", see: "schema/fan.cue:30"},
+				&shape{op: bound, rel: "<=", see: "schema/fan.cue:30", number: 255},
+			}}},
+			{name: "rpm", required: false, doc: "Speed in turns a minute, for control by measured speed; in proportion to the BSP's full speed when absent.", see: "schema/fan.cue:33", value: &shape{op: all, see: "schema/fan.cue:33", parts: []*shape{
+				&shape{op: basic, kind: load.Int, see: "schema/fan.cue:33"},
+				&shape{op: bound, rel: ">=", see: "schema/fan.cue:33"},
+				&shape{op: bound, rel: "<=", see: "schema/fan.cue:33", number: 100000},
+			}}},
+			{name: "hysteresis", required: false, doc: "How far the temperature must fall before the fan slows down again; 0 when absent.", see: "schema/fan.cue:36", value: &shape{op: named, def: "#Celsius", see: "schema/fan.cue:36"}},
+		},
+	}}},
+	{name: "#FanProfileName", doc: "a fan profile name: letters, digits and \"_\", at most 32 characters", see: "schema/fan.cue:25", value: &shape{op: all, see: "schema/fan.cue:25", parts: []*shape{
+		&shape{op: maxRunes, see: "schema/fan.cue:25", number: 32},
+		&shape{op: matches, text: "^[A-Za-z0-9_]+$", see: "schema/fan.cue:25"},
 	}}},
 	{name: "#Frequency", doc: "a frequency with its unit, such as \"918MHz\", or an integer in Hz", see: "schema/types.cue:72", value: &shape{op: either, see: "schema/types.cue:72", parts: []*shape{
 		&shape{op: all, see: "schema/types.cue:72", parts: []*shape{
@@ -392,16 +492,18 @@ var language = Schema{defs: []*definition{
 				&shape{op: exactly, see: "schema/memory.cue:9", literal: &load.Node{Kind: load.String, Text: "never", True: false}},
 			}}},
 			{name: "ksm", required: false, doc: "Merge equal pages (KSM).", see: "schema/memory.cue:12", value: &shape{op: basic, kind: load.Bool, see: "schema/memory.cue:12"}},
-			{name: "zram", required: false, doc: "Compressed swap in memory: its size, or size and algorithm.", see: "schema/memory.cue:15", value: &shape{op: either, see: "schema/memory.cue:15", parts: []*shape{
-				&shape{op: named, def: "#Size", see: "schema/memory.cue:15"},
-				&shape{op: named, def: "#ZRAM", see: "schema/memory.cue:15"},
+			{name: "mglru", required: false, doc: "Multi-generational LRU, which finds pages to reclaim with less work. Linux 6.1 and newer.", see: "schema/memory.cue:15", value: &shape{op: basic, kind: load.Bool, see: "schema/memory.cue:15"}},
+			{name: "mglruMinTTL", required: false, doc: "Protect what was used within this time from being reclaimed; when nothing else is left, the OOM killer acts instead of thrashing (min_ttl_ms). Whole milliseconds.", see: "schema/memory.cue:19", value: &shape{op: named, def: "#Duration", see: "schema/memory.cue:19"}},
+			{name: "zram", required: false, doc: "Compressed swap in memory: its size, or size and algorithm.", see: "schema/memory.cue:22", value: &shape{op: either, see: "schema/memory.cue:22", parts: []*shape{
+				&shape{op: named, def: "#Size", see: "schema/memory.cue:22"},
+				&shape{op: named, def: "#ZRAM", see: "schema/memory.cue:22"},
 			}}},
-			{name: "hugepages", required: false, doc: "Reserved huge pages: number by page size, such as {\"2MiB\": 64}.", see: "schema/memory.cue:18", value: &shape{op: object, see: "schema/memory.cue:18", obj: &structure{
+			{name: "hugepages", required: false, doc: "Reserved huge pages: number by page size, such as {\"2MiB\": 64}.", see: "schema/memory.cue:25", value: &shape{op: object, see: "schema/memory.cue:25", obj: &structure{
 				patterns: []pattern{
-					{key: &shape{op: matches, text: "^(64KiB|2MiB|32MiB|1GiB)$", see: "schema/memory.cue:18"}, value: &shape{op: all, see: "schema/memory.cue:18", parts: []*shape{
-						&shape{op: basic, kind: load.Int, see: "schema/memory.cue:18"},
-						&shape{op: bound, rel: ">=", see: "schema/memory.cue:18"},
-						&shape{op: bound, rel: "<=", see: "schema/memory.cue:18", number: 1048576},
+					{key: &shape{op: matches, text: "^(64KiB|2MiB|32MiB|1GiB)$", see: "schema/memory.cue:25"}, value: &shape{op: all, see: "schema/memory.cue:25", parts: []*shape{
+						&shape{op: basic, kind: load.Int, see: "schema/memory.cue:25"},
+						&shape{op: bound, rel: ">=", see: "schema/memory.cue:25"},
+						&shape{op: bound, rel: "<=", see: "schema/memory.cue:25", number: 1048576},
 					}}},
 				},
 			}}},
@@ -471,6 +573,11 @@ var language = Schema{defs: []*definition{
 				&shape{op: bound, rel: ">=", see: "schema/network.cue:15"},
 				&shape{op: bound, rel: "<=", see: "schema/network.cue:15", number: 1000000},
 			}}},
+			{name: "rps", required: false, doc: "Cores that handle what the receive queues got (rps_cpus).", see: "schema/network.cue:18", value: &shape{op: list, see: "schema/network.cue:18", elem: &shape{op: named, def: "#Core", see: "schema/network.cue:18"}}},
+			{name: "xps", required: false, doc: "Cores that may use the transmit queues (xps_cpus).", see: "schema/network.cue:21", value: &shape{op: list, see: "schema/network.cue:21", elem: &shape{op: named, def: "#Core", see: "schema/network.cue:21"}}},
+			{name: "channels", required: false, doc: "Number of queues of the hardware (ethtool -L).", see: "schema/network.cue:24", value: &shape{op: named, def: "#Channels", see: "schema/network.cue:24"}},
+			{name: "ring", required: false, doc: "Length of the hardware's queues, in packets (ethtool -G).", see: "schema/network.cue:27", value: &shape{op: named, def: "#Ring", see: "schema/network.cue:27"}},
+			{name: "coalesce", required: false, doc: "How long the hardware may hold interrupts back (ethtool -C).", see: "schema/network.cue:30", value: &shape{op: named, def: "#Coalesce", see: "schema/network.cue:30"}},
 		},
 	}}},
 	{name: "#PackageName", doc: "a package name: lower-case letters, digits, \".\", \"+\" and \"-\"", see: "schema/types.cue:18", value: &shape{op: all, see: "schema/types.cue:18", parts: []*shape{
@@ -593,48 +700,49 @@ var language = Schema{defs: []*definition{
 			{name: "power", required: false, doc: "Power modes and which of them is the default.", see: "schema/config.cue:53", value: &shape{op: named, def: "#Power", see: "schema/config.cue:53"}},
 			{name: "cpu", required: false, doc: "CPU clocks, governor and isolation.", see: "schema/config.cue:56", value: &shape{op: named, def: "#CPU", see: "schema/config.cue:56"}},
 			{name: "gpu", required: false, doc: "GPU clock limits.", see: "schema/config.cue:59", value: &shape{op: named, def: "#GPU", see: "schema/config.cue:59"}},
-			{name: "kernel", required: false, doc: "Kernel configuration, arguments and preemption model.", see: "schema/config.cue:62", value: &shape{op: named, def: "#Kernel", see: "schema/config.cue:62"}},
-			{name: "sysctl", required: false, doc: "Kernel parameters below /proc/sys, by their sysctl name.", see: "schema/config.cue:65", value: &shape{op: named, def: "#Sysctl", see: "schema/config.cue:65"}},
-			{name: "memory", required: false, doc: "Huge pages, page merging and compressed swap.", see: "schema/config.cue:68", value: &shape{op: named, def: "#Memory", see: "schema/config.cue:68"}},
-			{name: "storage", required: false, doc: "Block devices, by a glob over the kernel's device name such as \"nvme*\".", see: "schema/config.cue:71", value: &shape{op: object, see: "schema/config.cue:71", obj: &structure{
+			{name: "fan", required: false, doc: "The fan's profile and curves.", see: "schema/config.cue:62", value: &shape{op: named, def: "#Fan", see: "schema/config.cue:62"}},
+			{name: "kernel", required: false, doc: "Kernel configuration, arguments and preemption model.", see: "schema/config.cue:65", value: &shape{op: named, def: "#Kernel", see: "schema/config.cue:65"}},
+			{name: "sysctl", required: false, doc: "Kernel parameters below /proc/sys, by their sysctl name.", see: "schema/config.cue:68", value: &shape{op: named, def: "#Sysctl", see: "schema/config.cue:68"}},
+			{name: "memory", required: false, doc: "Huge pages, page merging and compressed swap.", see: "schema/config.cue:71", value: &shape{op: named, def: "#Memory", see: "schema/config.cue:71"}},
+			{name: "storage", required: false, doc: "Block devices, by a glob over the kernel's device name such as \"nvme*\".", see: "schema/config.cue:74", value: &shape{op: object, see: "schema/config.cue:74", obj: &structure{
 				patterns: []pattern{
-					{key: &shape{op: named, def: "#DeviceGlob", see: "schema/config.cue:71"}, value: &shape{op: named, def: "#Storage", see: "schema/config.cue:71"}},
+					{key: &shape{op: named, def: "#DeviceGlob", see: "schema/config.cue:74"}, value: &shape{op: named, def: "#Storage", see: "schema/config.cue:74"}},
 				},
 			}}},
-			{name: "irq", required: false, doc: "Where interrupts are served.", see: "schema/config.cue:74", value: &shape{op: named, def: "#IRQ", see: "schema/config.cue:74"}},
-			{name: "network", required: false, doc: "Network interfaces, by a glob over the interface name such as \"eth*\".", see: "schema/config.cue:77", value: &shape{op: object, see: "schema/config.cue:77", obj: &structure{
+			{name: "irq", required: false, doc: "Where interrupts are served.", see: "schema/config.cue:77", value: &shape{op: named, def: "#IRQ", see: "schema/config.cue:77"}},
+			{name: "network", required: false, doc: "Network interfaces, by a glob over the interface name such as \"eth*\".", see: "schema/config.cue:80", value: &shape{op: object, see: "schema/config.cue:80", obj: &structure{
 				patterns: []pattern{
-					{key: &shape{op: named, def: "#DeviceGlob", see: "schema/config.cue:77"}, value: &shape{op: named, def: "#Network", see: "schema/config.cue:77"}},
+					{key: &shape{op: named, def: "#DeviceGlob", see: "schema/config.cue:80"}, value: &shape{op: named, def: "#Network", see: "schema/config.cue:80"}},
 				},
 			}}},
-			{name: "modules", required: false, doc: "Kernel modules to load at boot or to keep from loading.", see: "schema/config.cue:80", value: &shape{op: object, see: "schema/config.cue:80", obj: &structure{
+			{name: "modules", required: false, doc: "Kernel modules to load at boot or to keep from loading.", see: "schema/config.cue:83", value: &shape{op: object, see: "schema/config.cue:83", obj: &structure{
 				patterns: []pattern{
-					{key: &shape{op: named, def: "#ModuleName", see: "schema/config.cue:80"}, value: &shape{op: either, see: "schema/config.cue:80", parts: []*shape{
-						&shape{op: exactly, see: "schema/config.cue:80", literal: &load.Node{Kind: load.String, Text: "load", True: false}},
-						&shape{op: exactly, see: "schema/config.cue:80", literal: &load.Node{Kind: load.String, Text: "blacklist", True: false}},
+					{key: &shape{op: named, def: "#ModuleName", see: "schema/config.cue:83"}, value: &shape{op: either, see: "schema/config.cue:83", parts: []*shape{
+						&shape{op: exactly, see: "schema/config.cue:83", literal: &load.Node{Kind: load.String, Text: "load", True: false}},
+						&shape{op: exactly, see: "schema/config.cue:83", literal: &load.Node{Kind: load.String, Text: "blacklist", True: false}},
 					}}},
 				},
 			}}},
-			{name: "services", required: false, doc: "systemd services, by unit name such as \"vision.service\".", see: "schema/config.cue:83", value: &shape{op: object, see: "schema/config.cue:83", obj: &structure{
+			{name: "services", required: false, doc: "systemd services, by unit name such as \"vision.service\".", see: "schema/config.cue:86", value: &shape{op: object, see: "schema/config.cue:86", obj: &structure{
 				patterns: []pattern{
-					{key: &shape{op: named, def: "#ServiceName", see: "schema/config.cue:83"}, value: &shape{op: named, def: "#Service", see: "schema/config.cue:83"}},
+					{key: &shape{op: named, def: "#ServiceName", see: "schema/config.cue:86"}, value: &shape{op: named, def: "#Service", see: "schema/config.cue:86"}},
 				},
 			}}},
-			{name: "packages", required: false, doc: "Packages to add to images or to keep out of them.", see: "schema/config.cue:86", value: &shape{op: object, see: "schema/config.cue:86", obj: &structure{
+			{name: "packages", required: false, doc: "Packages to add to images or to keep out of them.", see: "schema/config.cue:89", value: &shape{op: object, see: "schema/config.cue:89", obj: &structure{
 				patterns: []pattern{
-					{key: &shape{op: named, def: "#PackageName", see: "schema/config.cue:86"}, value: &shape{op: either, see: "schema/config.cue:86", parts: []*shape{
-						&shape{op: exactly, see: "schema/config.cue:86", literal: &load.Node{Kind: load.String, Text: "install", True: false}},
-						&shape{op: exactly, see: "schema/config.cue:86", literal: &load.Node{Kind: load.String, Text: "exclude", True: false}},
+					{key: &shape{op: named, def: "#PackageName", see: "schema/config.cue:89"}, value: &shape{op: either, see: "schema/config.cue:89", parts: []*shape{
+						&shape{op: exactly, see: "schema/config.cue:89", literal: &load.Node{Kind: load.String, Text: "install", True: false}},
+						&shape{op: exactly, see: "schema/config.cue:89", literal: &load.Node{Kind: load.String, Text: "exclude", True: false}},
 					}}},
 				},
 			}}},
-			{name: "pipelines", required: false, doc: "Inference pipelines, by name.", see: "schema/config.cue:89", value: &shape{op: object, see: "schema/config.cue:89", obj: &structure{
+			{name: "pipelines", required: false, doc: "Inference pipelines, by name.", see: "schema/config.cue:92", value: &shape{op: object, see: "schema/config.cue:92", obj: &structure{
 				patterns: []pattern{
-					{key: &shape{op: named, def: "#Name", see: "schema/config.cue:89"}, value: &shape{op: named, def: "#Pipeline", see: "schema/config.cue:89"}},
+					{key: &shape{op: named, def: "#Name", see: "schema/config.cue:92"}, value: &shape{op: named, def: "#Pipeline", see: "schema/config.cue:92"}},
 				},
 			}}},
-			{name: "monitor", required: false, doc: "What the device measures while it runs.", see: "schema/config.cue:92", value: &shape{op: named, def: "#Monitor", see: "schema/config.cue:92"}},
-			{name: "runtime", required: false, doc: "How the layer gets the yoctuned program.", see: "schema/config.cue:95", value: &shape{op: named, def: "#Runtime", see: "schema/config.cue:95"}},
+			{name: "monitor", required: false, doc: "What the device measures while it runs.", see: "schema/config.cue:95", value: &shape{op: named, def: "#Monitor", see: "schema/config.cue:95"}},
+			{name: "runtime", required: false, doc: "How the layer gets the yoctuned program.", see: "schema/config.cue:98", value: &shape{op: named, def: "#Runtime", see: "schema/config.cue:98"}},
 		},
 	}}},
 	{name: "#PublicKey", doc: "A minisign public key.", see: "schema/runtime.cue:19", value: &shape{op: matches, text: "^RW[Q-T][A-Za-z0-9+/]{53}$", see: "schema/runtime.cue:19"}},
@@ -655,6 +763,20 @@ var language = Schema{defs: []*definition{
 	{name: "#ReleaseName", doc: "a meta-tegra branch, such as \"scarthgap\"", see: "schema/types.cue:15", value: &shape{op: all, see: "schema/types.cue:15", parts: []*shape{
 		&shape{op: maxRunes, see: "schema/types.cue:15", number: 40},
 		&shape{op: matches, text: "^[a-z][a-z0-9.-]*$", see: "schema/types.cue:15"},
+	}}},
+	{name: "#Ring", doc: "Length of the hardware's queues.", see: "schema/network.cue:46", value: &shape{op: object, see: "schema/network.cue:46", obj: &structure{
+		fields: []*member{
+			{name: "rx", required: false, doc: "Packets a receive queue holds.", see: "schema/network.cue:48", value: &shape{op: all, see: "schema/network.cue:48", parts: []*shape{
+				&shape{op: basic, kind: load.Int, see: "schema/network.cue:48"},
+				&shape{op: bound, rel: ">=", see: "schema/network.cue:48", number: 1},
+				&shape{op: bound, rel: "<=", see: "schema/network.cue:48", number: 65536},
+			}}},
+			{name: "tx", required: false, doc: "Packets a transmit queue holds.", see: "schema/network.cue:51", value: &shape{op: all, see: "schema/network.cue:51", parts: []*shape{
+				&shape{op: basic, kind: load.Int, see: "schema/network.cue:51"},
+				&shape{op: bound, rel: ">=", see: "schema/network.cue:51", number: 1},
+				&shape{op: bound, rel: "<=", see: "schema/network.cue:51", number: 65536},
+			}}},
+		},
 	}}},
 	{name: "#RuleID", doc: "a rule id such as \"tcp-cc-bbr\", or a diagnostic code such as \"YT0103\"", see: "schema/types.cue:33", value: &shape{op: matches, text: "^([a-z][a-z0-9-]*|YT[0-9]{4})$", see: "schema/types.cue:33"}},
 	{name: "#Runtime", doc: "How the layer gets the yoctuned program.", see: "schema/runtime.cue:4", value: &shape{op: object, see: "schema/runtime.cue:4", obj: &structure{
@@ -722,19 +844,35 @@ var language = Schema{defs: []*definition{
 				&shape{op: bound, rel: "<=", see: "schema/services.cue:42", number: 99},
 			}}},
 			{name: "memoryMax", required: false, doc: "Memory limit.", see: "schema/services.cue:45", value: &shape{op: named, def: "#Size", see: "schema/services.cue:45"}},
-			{name: "cpuQuota", required: false, doc: "Share of the processor's time, in percent of one core: 150 is one and a half.", see: "schema/services.cue:48", value: &shape{op: all, see: "schema/services.cue:48", parts: []*shape{
-				&shape{op: basic, kind: load.Int, see: "schema/services.cue:48"},
-				&shape{op: bound, rel: ">=", see: "schema/services.cue:48", number: 1},
-				&shape{op: bound, rel: "<=", see: "schema/services.cue:48", number: 25600},
+			{name: "memoryHigh", required: false, doc: "Memory above which it is slowed down and its pages are reclaimed first.", see: "schema/services.cue:48", value: &shape{op: named, def: "#Size", see: "schema/services.cue:48"}},
+			{name: "cpuWeight", required: false, doc: "Share of the processors when they are short, against 100 of a unit that says nothing.", see: "schema/services.cue:51", value: &shape{op: all, see: "schema/services.cue:51", parts: []*shape{
+				&shape{op: basic, kind: load.Int, see: "schema/services.cue:51"},
+				&shape{op: bound, rel: ">=", see: "schema/services.cue:51", number: 1},
+				&shape{op: bound, rel: "<=", see: "schema/services.cue:51", number: 10000},
 			}}},
-			{name: "memoryLock", required: false, doc: "Allow it to lock its memory.", see: "schema/services.cue:51", value: &shape{op: basic, kind: load.Bool, see: "schema/services.cue:51"}},
-			{name: "restart", required: false, doc: "When systemd restarts it.", see: "schema/services.cue:54", value: &shape{op: either, see: "schema/services.cue:54", parts: []*shape{
-				&shape{op: exactly, see: "schema/services.cue:54", literal: &load.Node{Kind: load.String, Text: "no", True: false}},
-				&shape{op: exactly, see: "schema/services.cue:54", literal: &load.Node{Kind: load.String, Text: "on-failure", True: false}},
-				&shape{op: exactly, see: "schema/services.cue:54", literal: &load.Node{Kind: load.String, Text: "always", True: false}},
+			{name: "ioWeight", required: false, doc: "Share of the disks when they are short, against 100 of a unit that says nothing. Only the bfq scheduler keeps it.", see: "schema/services.cue:54", value: &shape{op: all, see: "schema/services.cue:54", parts: []*shape{
+				&shape{op: basic, kind: load.Int, see: "schema/services.cue:54"},
+				&shape{op: bound, rel: ">=", see: "schema/services.cue:54", number: 1},
+				&shape{op: bound, rel: "<=", see: "schema/services.cue:54", number: 10000},
 			}}},
-			{name: "enable", required: false, doc: "Start it at boot; true when absent.", see: "schema/services.cue:57", value: &shape{op: basic, kind: load.Bool, see: "schema/services.cue:57"}},
-			{name: "hardening", required: false, doc: "Run it in systemd's sandbox; true when absent and exec is given.", see: "schema/services.cue:60", value: &shape{op: basic, kind: load.Bool, see: "schema/services.cue:60"}},
+			{name: "cpuPartition", required: false, doc: "What the cores of its slice are to the scheduler: \"root\" takes them away from everything else, \"isolated\" also switches load balancing off between them (Linux 6.1). Needs slice, and cpu.isolate for its cores.", see: "schema/services.cue:58", value: &shape{op: either, see: "schema/services.cue:58", parts: []*shape{
+				&shape{op: exactly, see: "schema/services.cue:58", literal: &load.Node{Kind: load.String, Text: "member", True: false}},
+				&shape{op: exactly, see: "schema/services.cue:58", literal: &load.Node{Kind: load.String, Text: "root", True: false}},
+				&shape{op: exactly, see: "schema/services.cue:58", literal: &load.Node{Kind: load.String, Text: "isolated", True: false}},
+			}}},
+			{name: "cpuQuota", required: false, doc: "Share of the processor's time, in percent of one core: 150 is one and a half.", see: "schema/services.cue:61", value: &shape{op: all, see: "schema/services.cue:61", parts: []*shape{
+				&shape{op: basic, kind: load.Int, see: "schema/services.cue:61"},
+				&shape{op: bound, rel: ">=", see: "schema/services.cue:61", number: 1},
+				&shape{op: bound, rel: "<=", see: "schema/services.cue:61", number: 25600},
+			}}},
+			{name: "memoryLock", required: false, doc: "Allow it to lock its memory.", see: "schema/services.cue:64", value: &shape{op: basic, kind: load.Bool, see: "schema/services.cue:64"}},
+			{name: "restart", required: false, doc: "When systemd restarts it.", see: "schema/services.cue:67", value: &shape{op: either, see: "schema/services.cue:67", parts: []*shape{
+				&shape{op: exactly, see: "schema/services.cue:67", literal: &load.Node{Kind: load.String, Text: "no", True: false}},
+				&shape{op: exactly, see: "schema/services.cue:67", literal: &load.Node{Kind: load.String, Text: "on-failure", True: false}},
+				&shape{op: exactly, see: "schema/services.cue:67", literal: &load.Node{Kind: load.String, Text: "always", True: false}},
+			}}},
+			{name: "enable", required: false, doc: "Start it at boot; true when absent.", see: "schema/services.cue:70", value: &shape{op: basic, kind: load.Bool, see: "schema/services.cue:70"}},
+			{name: "hardening", required: false, doc: "Run it in systemd's sandbox; true when absent and exec is given.", see: "schema/services.cue:73", value: &shape{op: basic, kind: load.Bool, see: "schema/services.cue:73"}},
 		},
 	}}},
 	{name: "#ServiceName", doc: "a service name ending in \".service\", such as \"vision.service\"", see: "schema/types.cue:24", value: &shape{op: all, see: "schema/types.cue:24", parts: []*shape{
@@ -851,9 +989,9 @@ var language = Schema{defs: []*definition{
 			}}},
 		},
 	}}},
-	{name: "#Suppression", doc: "A rule switched off.", see: "schema/config.cue:131", value: &shape{op: object, see: "schema/config.cue:131", obj: &structure{
+	{name: "#Suppression", doc: "A rule switched off.", see: "schema/config.cue:134", value: &shape{op: object, see: "schema/config.cue:134", obj: &structure{
 		fields: []*member{
-			{name: "reason", required: true, doc: "Why the rule does not apply here; it is printed in the layer's README.", see: "schema/config.cue:133", value: &shape{op: named, def: "#Text", see: "schema/config.cue:133"}},
+			{name: "reason", required: true, doc: "Why the rule does not apply here; it is printed in the layer's README.", see: "schema/config.cue:136", value: &shape{op: named, def: "#Text", see: "schema/config.cue:136"}},
 		},
 	}}},
 	{name: "#Sysctl", doc: "Kernel parameters below /proc/sys. Components are separated by \".\"; a dot inside one, as in an interface name, is written \"/\".", see: "schema/sysctl.cue:5", value: &shape{op: object, see: "schema/sysctl.cue:5", obj: &structure{
@@ -869,12 +1007,12 @@ var language = Schema{defs: []*definition{
 		&shape{op: maxRunes, see: "schema/types.cue:45", number: 200},
 		&shape{op: matches, text: "^[a-z][a-z0-9_-]*([.][A-Za-z0-9_/@:-]+)+$", see: "schema/types.cue:45"},
 	}}},
-	{name: "#Target", doc: "One machine to build for.", see: "schema/config.cue:99", value: &shape{op: object, see: "schema/config.cue:99", obj: &structure{
+	{name: "#Target", doc: "One machine to build for.", see: "schema/config.cue:102", value: &shape{op: object, see: "schema/config.cue:102", obj: &structure{
 		fields: []*member{
-			{name: "board", required: true, doc: "Module SKU, such as \"orin-nano-8gb\", or a name under boards.", see: "schema/config.cue:103", value: &shape{op: named, def: "#Name", see: "schema/config.cue:103"}},
-			{name: "machine", required: false, doc: "bitbake MACHINE; the board's usual machine on the release when absent.", see: "schema/config.cue:106", value: &shape{op: named, def: "#MachineName", see: "schema/config.cue:106"}},
-			{name: "release", required: true, doc: "meta-tegra branch, such as \"scarthgap\". It decides bitbake, L4T, kernel and CUDA.", see: "schema/config.cue:109", value: &shape{op: named, def: "#ReleaseName", see: "schema/config.cue:109"}},
-			{name: "use", required: false, doc: "Profiles, unified in order. Two that disagree are an error; the target's own fields win over them.", see: "schema/config.cue:112", value: &shape{op: list, see: "schema/config.cue:112", elem: &shape{op: named, def: "#Name", see: "schema/config.cue:112"}}},
+			{name: "board", required: true, doc: "Module SKU, such as \"orin-nano-8gb\", or a name under boards.", see: "schema/config.cue:106", value: &shape{op: named, def: "#Name", see: "schema/config.cue:106"}},
+			{name: "machine", required: false, doc: "bitbake MACHINE; the board's usual machine on the release when absent.", see: "schema/config.cue:109", value: &shape{op: named, def: "#MachineName", see: "schema/config.cue:109"}},
+			{name: "release", required: true, doc: "meta-tegra branch, such as \"scarthgap\". It decides bitbake, L4T, kernel and CUDA.", see: "schema/config.cue:112", value: &shape{op: named, def: "#ReleaseName", see: "schema/config.cue:112"}},
+			{name: "use", required: false, doc: "Profiles, unified in order. Two that disagree are an error; the target's own fields win over them.", see: "schema/config.cue:115", value: &shape{op: list, see: "schema/config.cue:115", elem: &shape{op: named, def: "#Name", see: "schema/config.cue:115"}}},
 		},
 		embeds: []string{"#Profile"},
 	}}},
@@ -899,16 +1037,16 @@ var language = Schema{defs: []*definition{
 		&shape{op: maxRunes, see: "schema/types.cue:60", number: 4096},
 		&shape{op: matches, text: "^[^\\x00-\\x1f\\x7f]*$", see: "schema/types.cue:60"},
 	}}},
-	{name: "#ZRAM", doc: "Compressed swap in memory.", see: "schema/memory.cue:22", value: &shape{op: object, see: "schema/memory.cue:22", obj: &structure{
+	{name: "#ZRAM", doc: "Compressed swap in memory.", see: "schema/memory.cue:29", value: &shape{op: object, see: "schema/memory.cue:29", obj: &structure{
 		fields: []*member{
-			{name: "size", required: true, doc: "Uncompressed size of the device.", see: "schema/memory.cue:24", value: &shape{op: named, def: "#Size", see: "schema/memory.cue:24"}},
-			{name: "algorithm", required: false, doc: "Compression algorithm; the kernel's own default when absent.", see: "schema/memory.cue:27", value: &shape{op: either, see: "schema/memory.cue:27", parts: []*shape{
-				&shape{op: exactly, see: "schema/memory.cue:27", literal: &load.Node{Kind: load.String, Text: "lzo", True: false}},
-				&shape{op: exactly, see: "schema/memory.cue:27", literal: &load.Node{Kind: load.String, Text: "lzo-rle", True: false}},
-				&shape{op: exactly, see: "schema/memory.cue:27", literal: &load.Node{Kind: load.String, Text: "lz4", True: false}},
-				&shape{op: exactly, see: "schema/memory.cue:27", literal: &load.Node{Kind: load.String, Text: "lz4hc", True: false}},
-				&shape{op: exactly, see: "schema/memory.cue:27", literal: &load.Node{Kind: load.String, Text: "zstd", True: false}},
-				&shape{op: exactly, see: "schema/memory.cue:27", literal: &load.Node{Kind: load.String, Text: "842", True: false}},
+			{name: "size", required: true, doc: "Uncompressed size of the device.", see: "schema/memory.cue:31", value: &shape{op: named, def: "#Size", see: "schema/memory.cue:31"}},
+			{name: "algorithm", required: false, doc: "Compression algorithm; the kernel's own default when absent.", see: "schema/memory.cue:34", value: &shape{op: either, see: "schema/memory.cue:34", parts: []*shape{
+				&shape{op: exactly, see: "schema/memory.cue:34", literal: &load.Node{Kind: load.String, Text: "lzo", True: false}},
+				&shape{op: exactly, see: "schema/memory.cue:34", literal: &load.Node{Kind: load.String, Text: "lzo-rle", True: false}},
+				&shape{op: exactly, see: "schema/memory.cue:34", literal: &load.Node{Kind: load.String, Text: "lz4", True: false}},
+				&shape{op: exactly, see: "schema/memory.cue:34", literal: &load.Node{Kind: load.String, Text: "lz4hc", True: false}},
+				&shape{op: exactly, see: "schema/memory.cue:34", literal: &load.Node{Kind: load.String, Text: "zstd", True: false}},
+				&shape{op: exactly, see: "schema/memory.cue:34", literal: &load.Node{Kind: load.String, Text: "842", True: false}},
 			}}},
 		},
 	}}},

@@ -46,11 +46,55 @@ func (r *resolver) cpu() {
 				Select: plan.Select{Class: "cpufreq", Attr: limit.attr}}, v.Pos)
 		}
 	}
+	if v := n.Get("epp"); v != nil {
+		r.set(plan.Setting{ID: "cpu.epp", Domain: plan.DomainCPU, Type: plan.TypeString, Want: v.Text,
+			Select: plan.Select{Class: "cpufreq", Attr: "energy_performance_preference"}, Optional: true}, v.Pos)
+	}
+	if v := n.Get("boost"); v != nil {
+		r.set(plan.Setting{ID: "cpu.boost", Domain: plan.DomainCPU, Type: plan.TypeBool, Want: digit(v.True),
+			Select: plan.Select{Path: "/sys/devices/system/cpu/cpufreq/boost"}, Optional: true}, v.Pos)
+	}
+	if v := n.Get("smt"); v != nil {
+		r.set(plan.Setting{ID: "cpu.smt", Domain: plan.DomainCPU, Type: plan.TypeString, Want: v.Text,
+			Select: plan.Select{Path: "/sys/devices/system/cpu/smt/control"}, Optional: true}, v.Pos)
+	}
+	r.idle(n.Get("maxIdleLatency"))
 	if list := n.Get("isolate"); list != nil && len(list.Items) > 0 {
 		r.origins["cpu.isolate"] = list.Pos
+		// Work that the kernel may do anywhere does not follow isolcpus= (kernel/workqueue.c).
+		r.set(plan.Setting{ID: "cpu.workqueues", Domain: plan.DomainCPU, Type: plan.TypeCPUMask, Want: mask(r.t.Housekeeping()),
+			Select: plan.Select{Path: "/sys/devices/virtual/workqueue/cpumask"}}, list.Pos)
 		r.set(plan.Setting{ID: "irq.default", Domain: plan.DomainIRQ, Type: plan.TypeCPUMask, Want: mask(r.t.Housekeeping()),
 			Select: plan.Select{Path: "/proc/irq/default_smp_affinity"}}, list.Pos)
 	}
+}
+
+// idle bounds the time that cores take to wake up. The kernel reads 0 as "no
+// bound" and takes "n/a" for a bound of nothing (Documentation/ABI/testing/sysfs-devices-power).
+func (r *resolver) idle(n *load.Node) {
+	if n == nil {
+		return
+	}
+	s := plan.Setting{ID: "cpu.maxIdleLatency", Domain: plan.DomainCPU, Type: plan.TypeInt,
+		Select: plan.Select{Class: "cpu", Name: "cpu*", Attr: "power/pm_qos_resume_latency_us"}}
+	us, ok := r.whole("cpu.maxIdleLatency", n, 1000)
+	switch {
+	case !ok:
+		return
+	case us == 0:
+		s.Type, s.Want = plan.TypeString, "n/a"
+	default:
+		s.Want = strconv.FormatInt(us, 10)
+	}
+	r.set(s, n.Pos)
+}
+
+// digit writes a switch as the kernel takes it.
+func digit(on bool) string {
+	if on {
+		return "1"
+	}
+	return "0"
 }
 
 // mask writes cores as smp_affinity does: hexadecimal words of 32 bits.
@@ -112,6 +156,37 @@ func (r *resolver) network() {
 			}
 			r.set(plan.Setting{ID: "network." + f.Name + "." + k.field, Domain: plan.DomainNetwork, Type: plan.TypeInt, Want: want,
 				Select: plan.Select{Class: "net", Name: f.Name, Attr: k.attr}, Optional: true}, v.Pos)
+		}
+		r.queues(f.Name, f.Value)
+	}
+}
+
+// queues sets what an interface's queues do. The hardware's own settings have no
+// files: their attributes are named after what ethtool(8) calls them.
+func (r *resolver) queues(glob string, n *load.Node) {
+	set := func(field, attr, kind, want string, pos plan.Position) {
+		r.set(plan.Setting{ID: "network." + glob + "." + field, Domain: plan.DomainNetwork, Type: kind, Want: want,
+			Select: plan.Select{Class: "net", Name: glob, Attr: attr}, Optional: true}, pos)
+	}
+	for _, k := range []struct{ field, attr string }{{"rps", "queues/rx-*/rps_cpus"}, {"xps", "queues/tx-*/xps_cpus"}} {
+		if v := n.Get(k.field); v != nil {
+			set(k.field, k.attr, plan.TypeCPUMask, mask(Cores(v)), v.Pos)
+		}
+	}
+	for _, k := range []struct{ group, field, attr string }{
+		{"channels", "combined", "channels/combined"}, {"channels", "rx", "channels/rx"}, {"channels", "tx", "channels/tx"},
+		{"ring", "rx", "ring/rx"}, {"ring", "tx", "ring/tx"},
+		{"coalesce", "rxUsecs", "coalesce/rx-usecs"}, {"coalesce", "rxFrames", "coalesce/rx-frames"},
+		{"coalesce", "txUsecs", "coalesce/tx-usecs"}, {"coalesce", "txFrames", "coalesce/tx-frames"},
+		{"coalesce", "adaptiveRx", "coalesce/adaptive-rx"}, {"coalesce", "adaptiveTx", "coalesce/adaptive-tx"},
+	} {
+		v := n.At(k.group, k.field)
+		switch {
+		case v == nil:
+		case v.Kind == load.Bool:
+			set(k.group+"."+k.field, "ethtool/"+k.attr, plan.TypeBool, digit(v.True), v.Pos)
+		default:
+			set(k.group+"."+k.field, "ethtool/"+k.attr, plan.TypeInt, v.Text, v.Pos)
 		}
 	}
 }

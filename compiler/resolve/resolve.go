@@ -297,6 +297,7 @@ func (r *resolver) all() {
 	r.cpu()
 	r.gpu()
 	r.kernel()
+	r.fan()
 	r.sysctl()
 	r.memory()
 	r.storage()
@@ -356,6 +357,20 @@ func (r *resolver) duration(path string, n *load.Node, otherwise int64) int64 {
 		r.inexact(path, n, err)
 	}
 	return v
+}
+
+// whole converts a duration to a coarser unit of so many nanoseconds, in which it
+// must be a whole number.
+func (r *resolver) whole(path string, n *load.Node, unit int64) (int64, bool) {
+	v, err := Duration(n)
+	if err == nil && v%unit != 0 {
+		err = ErrInexact
+	}
+	if err != nil {
+		r.inexact(path, n, err)
+		return 0, false
+	}
+	return v / unit, true
 }
 
 func text(n *load.Node) string {

@@ -3,6 +3,7 @@ package resolve_test
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -268,8 +269,64 @@ sysctl: "vm.swappiness": 10`)
 			t.Errorf("%s has origin %+v", s.ID, o)
 		}
 	}
-	if len(tgt.Plan.Settings) != 23 { // three of them kernel options of cpu.isolate
+	if len(tgt.Plan.Settings) != 24 { // three of them kernel options of cpu.isolate
 		t.Errorf("%d settings", len(tgt.Plan.Settings))
+	}
+}
+
+func TestEachFieldBecomesTheKernelsOwnFile(t *testing.T) {
+	tgt := target(t, "agx-orin-64gb", "wrynose", `cpu: {epp: "balance_power", boost: false, smt: "off", maxIdleLatency: "20us", isolate: [8, 9, 10, 11]}
+memory: {mglru: true, mglruMinTTL: "1s"}
+network: "eth*": {rps: [0, 1], xps: [2], channels: combined: 2, ring: rx: 1024, coalesce: {rxUsecs: 50, adaptiveRx: false}}
+services: "a.service": {exec: ["/usr/bin/a"], slice: "work", cpuPartition: "isolated", ioWeight: 200, scheduling: "fifo", priority: 10, nice: -5}`)
+	var got []string
+	for _, s := range tgt.Plan.Settings {
+		if s.Domain == plan.DomainKernel || s.Domain == plan.DomainIRQ {
+			continue
+		}
+		got = append(got, fmt.Sprint(s.ID, " ", s.Select.Class, s.Select.Path, " ", s.Select.Name, " ", s.Select.Attr, " = ", s.Want, " ", s.Type, " ", s.Compare, " ", s.Optional))
+	}
+	want := []string{
+		"cpu.boost /sys/devices/system/cpu/cpufreq/boost   = 0 bool exact true",
+		"cpu.epp cpufreq  energy_performance_preference = balance_power string exact true",
+		"cpu.maxIdleLatency cpu cpu* power/pm_qos_resume_latency_us = 20 int exact false",
+		"cpu.smt /sys/devices/system/cpu/smt/control   = off string exact true",
+		"cpu.workqueues /sys/devices/virtual/workqueue/cpumask   = ff cpumask exact false",
+		"memory.mglru /sys/kernel/mm/lru_gen/enabled   = 1 int at_least true",
+		"memory.mglruMinTTL /sys/kernel/mm/lru_gen/min_ttl_ms   = 1000 int exact true",
+		"network.eth*.channels.combined net eth* ethtool/channels/combined = 2 int exact true",
+		"network.eth*.coalesce.adaptiveRx net eth* ethtool/coalesce/adaptive-rx = 0 bool exact true",
+		"network.eth*.coalesce.rxUsecs net eth* ethtool/coalesce/rx-usecs = 50 int exact true",
+		"network.eth*.ring.rx net eth* ethtool/ring/rx = 1024 int exact true",
+		"network.eth*.rps net eth* queues/rx-*/rps_cpus = 3 cpumask exact true",
+		"network.eth*.xps net eth* queues/tx-*/xps_cpus = 4 cpumask exact true",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	nice := -5
+	if want := []plan.Unit{
+		{Name: "a.service", Slice: "work.slice", IOWeight: 200, Scheduling: "fifo", Priority: 10, Nice: &nice},
+		{Name: "work.slice", CPUs: "8-11", CPUPartition: "isolated"},
+	}; !reflect.DeepEqual(tgt.Plan.Units, want) {
+		t.Errorf("units %+v", tgt.Plan.Units)
+	}
+	if none := target(t, "agx-orin-64gb", "wrynose", `cpu: maxIdleLatency: 0`).Plan.Settings[0]; none.Want != "n/a" || none.Type != plan.TypeString {
+		t.Errorf("no latency at all: %+v", none)
+	}
+}
+
+func TestAFanCurveIsInDegreesOfTheChip(t *testing.T) {
+	tgt := target(t, "orin-nano-8gb", "scarthgap", `fan: {profile: "lab", governor: "cont", curves: {
+	lab: {"95C": pwm: 255, "40C": {pwm: 0, hysteresis: "3C"}, "100C": {pwm: 255, rpm: 6000}}
+	cool: {"50C": pwm: 100, "95C": pwm: 255}
+}}`)
+	curve := []plan.FanPoint{{Temp: 40_000, Hysteresis: 3000}, {Temp: 95_000, PWM: 255}, {Temp: 100_000, PWM: 255, RPM: 6000}}
+	if want := (&plan.Fan{Profile: "lab", Governor: "cont", Curve: curve}); !reflect.DeepEqual(tgt.Plan.Fan, want) {
+		t.Errorf("%+v", tgt.Plan.Fan)
+	}
+	if len(tgt.Fan.Profiles) != 2 || tgt.Fan.Profiles[0].Name != "cool" || tgt.Fan.Curve != nil {
+		t.Errorf("%+v", tgt.Fan)
 	}
 }
 

@@ -74,6 +74,7 @@ func sysctlValue(n *load.Node) (want, kind string) {
 const (
 	thpDir       = "/sys/kernel/mm/transparent_hugepage/"
 	hugepagesDir = "/sys/kernel/mm/hugepages/"
+	mglruDir     = "/sys/kernel/mm/lru_gen/"
 )
 
 func (r *resolver) memory() {
@@ -97,6 +98,22 @@ func (r *resolver) memory() {
 		r.set(plan.Setting{ID: "memory.ksm", Domain: plan.DomainMemory, Type: plan.TypeInt, Want: want,
 			Select: plan.Select{Path: "/sys/kernel/mm/ksm/run"}}, v.Pos)
 	}
+	if v := n.Get("mglru"); v != nil {
+		s := plan.Setting{ID: "memory.mglru", Domain: plan.DomainMemory, Type: plan.TypeInt, Want: digit(v.True),
+			Select: plan.Select{Path: mglruDir + "enabled"}, Optional: true}
+		if v.True {
+			// The file is a set of bits, and the first is the switch; which others are on, the processor decides.
+			s.Compare = plan.AtLeast
+		}
+		r.set(s, v.Pos)
+	}
+	if v := n.Get("mglruMinTTL"); v != nil {
+		if ms, ok := r.whole("memory.mglruMinTTL", v, 1e6); ok {
+			r.set(plan.Setting{ID: "memory.mglruMinTTL", Domain: plan.DomainMemory, Type: plan.TypeInt, Want: strconv.FormatInt(ms, 10),
+				Select: plan.Select{Path: mglruDir + "min_ttl_ms"}, Optional: true}, v.Pos)
+		}
+	}
+	r.mglru(n)
 	for _, f := range sortedFields(n.Get("hugepages")) {
 		size, ok := r.size("memory.hugepages."+f.Name, &load.Node{Kind: load.String, Text: f.Name, Pos: f.Pos})
 		if !ok {
@@ -106,6 +123,28 @@ func (r *resolver) memory() {
 			Select: plan.Select{Path: hugepagesDir + "hugepages-" + strconv.FormatInt(size>>10, 10) + "kB/nr_hugepages"}}, f.Value.Pos)
 	}
 	r.zram(n.Get("zram"))
+}
+
+// mglru asks for the option, where the kernel has it (Linux 6.1).
+func (r *resolver) mglru(n *load.Node) {
+	on := n.Get("mglru")
+	if on == nil {
+		on = n.Get("mglruMinTTL")
+	}
+	if on != nil && (on.Kind != load.Bool || on.True) && KernelAtLeast(r.t.Release.Kernel, 6, 1) {
+		r.imply("LRU_GEN", "y", on.Pos)
+	}
+}
+
+// KernelAtLeast compares a kernel's version, such as "5.15", with major.minor.
+func KernelAtLeast(version string, major, minor int) bool {
+	parts := strings.SplitN(version, ".", 3)
+	if len(parts) < 2 {
+		return false
+	}
+	a, err1 := strconv.Atoi(parts[0])
+	b, err2 := strconv.Atoi(parts[1])
+	return err1 == nil && err2 == nil && (a > major || a == major && b >= minor)
 }
 
 func (r *resolver) zram(n *load.Node) {
@@ -183,7 +222,7 @@ func (r *resolver) storage() {
 }
 
 func (r *resolver) services() {
-	named := map[string]bool{}
+	named, partition := map[string]bool{}, map[string]string{}
 	for _, f := range sortedFields(r.n.Get("services")) {
 		n := f.Value
 		s := plan.Service{
@@ -192,6 +231,7 @@ func (r *resolver) services() {
 			After: texts(n.Get("after")), Wants: texts(n.Get("wants")), Requires: texts(n.Get("requires")),
 			CPUs: CPUList(Cores(n.Get("cpus"))), Scheduling: text(n.Get("scheduling")), Priority: int(integer(n.Get("priority"), 0)),
 			MemoryLock: boolean(n.Get("memoryLock"), false), CPUQuota: int(integer(n.Get("cpuQuota"), 0)), Restart: text(n.Get("restart")),
+			CPUWeight: int(integer(n.Get("cpuWeight"), 0)), IOWeight: int(integer(n.Get("ioWeight"), 0)),
 		}
 		if len(s.Exec) > 0 {
 			// A drop-in changes only what it names; a whole unit needs the rest.
@@ -221,6 +261,13 @@ func (r *resolver) services() {
 		if v := n.Get("memoryMax"); v != nil {
 			s.MemoryMax, _ = r.size("services."+f.Name+".memoryMax", v)
 		}
+		if v := n.Get("memoryHigh"); v != nil {
+			s.MemoryHigh, _ = r.size("services."+f.Name+".memoryHigh", v)
+		}
+		if v := n.Get("cpuPartition"); v != nil && s.Slice != "" {
+			partition[s.Slice] = v.Text
+			r.origins["services."+f.Name+".cpuPartition"] = v.Pos
+		}
 		if env := n.Get("environment"); env != nil {
 			s.Environment = map[string]string{}
 			for _, e := range env.Fields {
@@ -229,12 +276,13 @@ func (r *resolver) services() {
 		}
 		r.t.Services = append(r.t.Services, s)
 		r.origins["services."+f.Name] = f.Pos
-		r.plan.Units = append(r.plan.Units, plan.Unit{Name: s.Name, CPUs: s.CPUs, Slice: s.Slice})
+		r.plan.Units = append(r.plan.Units, plan.Unit{Name: s.Name, CPUs: s.CPUs, Slice: s.Slice,
+			IOWeight: s.IOWeight, Scheduling: s.Scheduling, Priority: s.Priority, Nice: s.Nice})
 	}
 	cpus := CPUList(r.t.Isolated())
 	for name := range named {
 		r.t.Slices = append(r.t.Slices, plan.Slice{Name: name, CPUs: cpus})
-		r.plan.Units = append(r.plan.Units, plan.Unit{Name: name, CPUs: cpus})
+		r.plan.Units = append(r.plan.Units, plan.Unit{Name: name, CPUs: cpus, CPUPartition: partition[name]})
 	}
 	slices.SortFunc(r.t.Slices, func(a, b plan.Slice) int { return strings.Compare(a.Name, b.Name) })
 	slices.SortFunc(r.plan.Units, func(a, b plan.Unit) int { return strings.Compare(a.Name, b.Name) })

@@ -546,6 +546,24 @@ func (c *comparison) rest() {
 	if was, now := monitor(c.was.Monitor), monitor(c.now.Monitor); was != now {
 		c.add(Change{Area: "monitor", ID: "monitor", Name: "sampling", Was: was, Now: now, Need: Restart, Rebuild: []string{c.config()}})
 	}
+	if was, now := fanSummary(c.was.Fan), fanSummary(c.now.Fan); was != now {
+		c.add(Change{Area: "fan", ID: "fan", Name: "fan", Was: was, Now: now, Need: Reboot, Rebuild: []string{"tegra-nvfancontrol", c.config()}})
+	}
+	partitions := func(p *plan.Plan) map[string]string {
+		out := map[string]string{}
+		for _, u := range p.Units {
+			if u.CPUPartition != "" {
+				out[u.Name] = u.CPUPartition
+			}
+		}
+		return out
+	}
+	before, after := partitions(c.was.Plan), partitions(c.now.Plan)
+	both(before, after, func(name string) {
+		if before[name] != after[name] {
+			c.add(Change{Area: "cpu", ID: "services." + name, Name: "partition of " + name, Was: before[name], Now: after[name], Rebuild: []string{c.config()}})
+		}
+	})
 	was, now := joined(c.was.vars), joined(c.now.vars)
 	both(was, now, func(name string) {
 		if was[name] == now[name] {
@@ -554,6 +572,33 @@ func (c *comparison) rest() {
 		ch := Change{Area: "image", ID: "packages", Name: name, Was: was[name], Now: now[name], Rebuild: []string{"the image"}}
 		c.add(ch)
 	})
+}
+
+// fanSummary says in a line what the fan does.
+func fanSummary(f *plan.Fan) string {
+	if f == nil {
+		return ""
+	}
+	var parts []string
+	if f.Profile != "" {
+		parts = append(parts, "profile "+f.Profile)
+	}
+	for _, p := range f.Curve {
+		part := fmt.Sprintf("%d C: %d", p.Temp/1000, p.PWM)
+		if p.RPM > 0 {
+			part += fmt.Sprintf(" (%d rpm)", p.RPM)
+		}
+		if p.Hysteresis > 0 {
+			part += fmt.Sprintf(" -%d C", p.Hysteresis/1000)
+		}
+		parts = append(parts, part)
+	}
+	for _, word := range []string{f.Governor, f.Control} {
+		if word != "" {
+			parts = append(parts, word)
+		}
+	}
+	return strings.Join(parts, ", ")
 }
 
 // joined collects assignments by name: a variable may be appended to many times.

@@ -10,6 +10,7 @@ import (
 	"github.com/yoctune/yoctune/emitters"
 	"github.com/yoctune/yoctune/emitters/config"
 	"github.com/yoctune/yoctune/emitters/cuda"
+	"github.com/yoctune/yoctune/emitters/fan"
 	"github.com/yoctune/yoctune/emitters/hashserv"
 	"github.com/yoctune/yoctune/emitters/kas"
 	"github.com/yoctune/yoctune/emitters/kernel"
@@ -41,6 +42,7 @@ func Emitters() []emitters.Emitter {
 		{Name: "settings", Emit: settings.Emit},
 		{Name: "kernel", Emit: kernel.Emit},
 		{Name: "power", Emit: power.Emit},
+		{Name: "fan", Emit: fan.Emit},
 		{Name: "sysctl", Emit: sysctl.Emit},
 		{Name: "udev", Emit: udev.Emit},
 		{Name: "tmpfiles", Emit: tmpfiles.Emit},

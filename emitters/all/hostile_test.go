@@ -216,7 +216,7 @@ func TestATX2ThatIsolatesOtherCoresDropsItsOwn(t *testing.T) {
 	l.Release = "kirkstone-l4t-r32.7.x"
 	l.Runtime, l.Build = plan.Runtime{}, plan.Build{}
 	target := l.Targets[0]
-	target.Board, target.Machine, target.Plan.Power = "tx2", "jetson-tx2-devkit", nil
+	target.Board, target.Machine, target.Plan.Power, target.Fan = "tx2", "jetson-tx2-devkit", nil, nil
 	target.Kernel = plan.Kernel{Args: []plan.Arg{{Name: "isolcpus", Value: "4-5"}}}
 	conf := func() string {
 		for _, f := range emit(t, l) {
@@ -240,6 +240,7 @@ func TestWhatASeriesLacksIsRefused(t *testing.T) {
 	old := func(change func(l *plan.Layer)) error {
 		l := emittest.Vision(t)
 		l.Release, l.Build, l.Targets[0].Plan.Power = "kirkstone-l4t-r32.7.x", plan.Build{}, nil
+		l.Targets[0].Fan.Profiles = nil
 		change(l)
 		_, err := all.Emit(l)
 		return err
@@ -252,5 +253,11 @@ func TestWhatASeriesLacksIsRefused(t *testing.T) {
 	}
 	if err := old(func(l *plan.Layer) { l.Runtime.CUDA, l.Build.HashUpstream = false, "wss://h/ws" }); err == nil || !strings.Contains(err.Error(), "host:port") {
 		t.Errorf("a web socket: %v", err)
+	}
+	curve := func(l *plan.Layer) {
+		l.Runtime.CUDA, l.Targets[0].Fan.Profiles = false, []plan.FanProfile{{Name: "lab"}}
+	}
+	if err := old(curve); err == nil || !strings.Contains(err.Error(), "no nvfancontrol") {
+		t.Errorf("a fan curve: %v", err)
 	}
 }

@@ -134,7 +134,7 @@ func Vision(t testing.TB) *plan.Layer {
 				After: []string{"yoctuned.service"}, Wants: []string{"yoctuned.service"},
 				Environment: map[string]string{"MODEL": `/opt/"door" model`, "A": "1"},
 				Nice:        &nice, Scheduling: "fifo", Priority: 50,
-				MemoryMax: 2 << 30, MemoryLock: true, Restart: "on-failure", Enable: true, Hardening: true,
+				MemoryMax: 2 << 30, MemoryHigh: 1 << 30, CPUWeight: 200, IOWeight: 50, MemoryLock: true, Restart: "on-failure", Enable: true, Hardening: true,
 			},
 		},
 		Packages: []plan.Package{{Name: "htop", Action: "install"}, {Name: "nfs-utils", Action: "exclude"}},
@@ -143,6 +143,9 @@ func Vision(t testing.TB) *plan.Layer {
 			{ID: "nvme*", Name: "nvme*", Scheduler: "none", ReadKiB: 4096, Requests: 256, RQ: 2},
 		},
 		ZRAM: &plan.ZRAM{Bytes: 2 << 30, Algorithm: "lz4"},
+		Fan: &plan.Fans{Fan: plan.Fan{Profile: "lab", Governor: "cont"}, Profiles: []plan.FanProfile{
+			{Name: "lab", Curve: []plan.FanPoint{{Temp: 30_000}, {Temp: 60_000, Hysteresis: 3000, PWM: 102}, {Temp: 95_000, PWM: 255, RPM: 6000}}},
+		}},
 		Models: []plan.ModelFile{
 			{ID: "pipelines.door.stages.count", URI: "file:///srv/models/count.onnx", SHA256: strings.Repeat("d", 64)},
 			{ID: "pipelines.door.stages.read", URI: "https://models.example.com/door/read.onnx", SHA256: strings.Repeat("e", 64)},
@@ -151,7 +154,7 @@ func Vision(t testing.TB) *plan.Layer {
 		Origins: plan.Origins{
 			"kernel.args.isolcpus": at(20), "kernel.args.nohz_full": at(20), "kernel.args.rcu_nocbs": at(20),
 			"kernel.config.HZ": at(22), "kernel.config.TCP_CONG_BBR": at(23), "kernel": at(21),
-			"cpu.isolate": at(20), "memory.zram": at(26), "modules.tcp_bbr": at(27), "modules.nouveau": at(28),
+			"cpu.isolate": at(20), "fan": at(29), "fan.profile": at(29), "memory.zram": at(26), "modules.tcp_bbr": at(27), "modules.nouveau": at(28),
 			"power.default": at(12), "power.modes.INFER_20W": at(13), "services.vision.service": at(30),
 			"services.nvargus-daemon.service": at(34), "packages.htop": at(36), "packages.nfs-utils": at(37),
 			"storage.nvme*": at(38), "storage.mmcblk*.scheduler": at(39), "pipelines.door": at(40),

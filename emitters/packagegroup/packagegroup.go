@@ -7,6 +7,7 @@ import (
 	"sort"
 
 	"github.com/yoctune/yoctune/emitters"
+	"github.com/yoctune/yoctune/emitters/fan"
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
@@ -27,11 +28,16 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 		}
 	}
 	sort.Strings(packages)
+	turns, err := fan.Package(l)
+	if err != nil {
+		return nil, err
+	}
 	f, err := t.Fill(emitters.File{Path: "recipes-yoctune/packagegroups/packagegroup-yoctune-" + l.Name + ".bb"},
 		struct {
 			Layer    *plan.Layer
 			Packages []string
-		}{l, packages})
+			Fan      string
+		}{l, packages, turns})
 	if err != nil {
 		return nil, err
 	}

@@ -37,13 +37,13 @@ GPU MAX_FREQ 306000000
 `
 )
 
-type input struct{ Stock, Blocks, Mode string }
+type input struct{ Stock, Blocks, Mode, Fan string }
 
 type answer struct{ Text, Error string }
 
 func merge(t *testing.T, stock, blocks, mode string) (string, string) {
 	t.Helper()
-	a := mergeAll(t, []input{{stock, blocks, mode}})[0]
+	a := mergeAll(t, []input{{stock, blocks, mode, ""}})[0]
 	return a.Text, a.Error
 }
 
@@ -70,7 +70,7 @@ import json, sys
 out = []
 for i in json.load(sys.stdin):
     try:
-        out.append({'Text': yoctune_nvpmodel_merge(i['Stock'], i['Blocks'], i['Mode'], 'nvpmodel_x.conf', 'modes.conf')})
+        out.append({'Text': yoctune_nvpmodel_merge(i['Stock'], i['Blocks'], i['Mode'], 'nvpmodel_x.conf', 'modes.conf', i['Fan'])})
     except ValueError as e:
         out.append({'Error': str(e)})
 print(json.dumps(out))
@@ -122,6 +122,16 @@ func TestWithoutADefaultTheStockOneStays(t *testing.T) {
 	}
 }
 
+func TestTheFanProfileOfR32ComesAfterTheDefaultMode(t *testing.T) {
+	before := stockTable + "< FAN_CONFIG DEFAULT=quiet >\n"
+	want := strings.Replace(stockTable, "< PM_CONFIG DEFAULT=0 >", "< PM_CONFIG DEFAULT=1 >", 1) + "< FAN_CONFIG DEFAULT=cool >\n"
+	for i, got := range mergeAll(t, []input{{before, "", "25W", "cool"}, {stockTable, "", "25W", "cool"}}) {
+		if got.Error != "" || got.Text != want {
+			t.Errorf("%d: %s\n%s", i, got.Error, got.Text)
+		}
+	}
+}
+
 func TestLineEndingsOfTheStockFileAreKept(t *testing.T) {
 	got, msg := merge(t, strings.ReplaceAll(stockTable, "\n", "\r\n"), block, "EDGE")
 	if msg != "" {
@@ -159,7 +169,7 @@ func TestBuildsThatWouldGiveAWrongTableStop(t *testing.T) {
 	}
 	inputs := make([]input, len(cases))
 	for i, tc := range cases {
-		inputs[i] = input{tc.stock, tc.block, tc.mode}
+		inputs[i] = input{tc.stock, tc.block, tc.mode, ""}
 	}
 	for i, got := range mergeAll(t, inputs) {
 		if !strings.Contains(got.Error, cases[i].want) {

@@ -19,9 +19,9 @@ def yoctune_nvpmodel_sections(text, name):
             raise ValueError('%s:%d: %r stands before the first section' % (name, number, line))
     return sections
 
-def yoctune_nvpmodel_merge(stock, blocks, default, stock_name, blocks_name):
-    # Returns stock with the POWER_MODEL blocks before its PM_CONFIG line, and
-    # the mode named default as its default. Raises ValueError where nvpmodel
+def yoctune_nvpmodel_merge(stock, blocks, default, stock_name, blocks_name, fan=''):
+    # Returns stock with the POWER_MODEL blocks before its PM_CONFIG line, the mode
+    # named default as its default, and the fan profile that L4T R32 reads. Raises ValueError where nvpmodel
     # would refuse or misread the result on the device.
     import re
     declared, ids, names, config = {}, {}, {}, []
@@ -69,6 +69,11 @@ def yoctune_nvpmodel_merge(stock, blocks, default, stock_name, blocks_name):
         lines[where], changed = re.subn(r'DEFAULT=\w+', 'DEFAULT=' + names[default], lines[where])
         if changed != 1:
             raise ValueError('%s:%d: PM_CONFIG names no DEFAULT' % (stock_name, where + 1))
+    if fan:
+        # One FAN_CONFIG, after PM_CONFIG.
+        lines = [line for line in lines if not re.match(r'\s*<\s*FAN_CONFIG\b', line)]
+        where = next(i for i, line in enumerate(lines) if re.match(r'\s*<\s*PM_CONFIG\b', line))
+        lines.insert(where + 1, '< FAN_CONFIG DEFAULT=%s >' % fan)
     # The comment right above PM_CONFIG belongs to it.
     while where > 0 and lines[where - 1].lstrip().startswith('#'):
         where -= 1
@@ -81,7 +86,8 @@ python yoctune_power_modes() {
     import os
     default = d.getVar('YOCTUNE_POWER_DEFAULT')
     modes = d.getVar('YOCTUNE_POWER_MODES')
-    if not default and not modes:
+    fan = d.getVar('YOCTUNE_FAN_PROFILE')
+    if not default and not modes and not fan:
         return
     path = d.expand('${D}${sysconfdir}/nvpmodel.conf')
     blocks = ''
@@ -91,7 +97,7 @@ python yoctune_power_modes() {
     with open(path, newline='') as f:
         stock = f.read()
     try:
-        merged = yoctune_nvpmodel_merge(stock, blocks, default, d.expand('${NVPMODEL}.conf'), modes)
+        merged = yoctune_nvpmodel_merge(stock, blocks, default, d.expand('${NVPMODEL}.conf'), modes, fan)
     except ValueError as e:
         bb.fatal('yoctune: %s' % e)
     with open(path, 'w', newline='') as f:

@@ -12,6 +12,7 @@ import (
 	"fmt"
 
 	"github.com/yoctune/yoctune/emitters"
+	"github.com/yoctune/yoctune/emitters/fan"
 	"github.com/yoctune/yoctune/schema/facts/board"
 	"github.com/yoctune/yoctune/schema/plan"
 )
@@ -70,6 +71,20 @@ func verified(l *plan.Layer, t *plan.Target) (board.Table, bool) {
 type target struct {
 	Name, Machine, Default string
 	Modes                  bool
+	Fan                    string
+}
+
+// fanProfile is the profile that L4T R32 takes from nvpmodel.conf; later releases
+// have nvfancontrol, which package fan speaks to.
+func fanProfile(l *plan.Layer, t *plan.Target) (string, error) {
+	if t.Fan == nil || t.Fan.Profile == "" {
+		return "", nil
+	}
+	pkg, err := fan.Package(l)
+	if err != nil || pkg != "" {
+		return "", err
+	}
+	return t.Fan.Profile, nil
 }
 
 // Emit returns nothing when every target leaves the stock table as it is or
@@ -84,7 +99,14 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 		targets []target
 	)
 	for _, t := range l.Targets {
+		profile, err := fanProfile(l, t)
+		if err != nil {
+			return nil, err
+		}
 		if t.Plan.Power == nil {
+			if profile != "" {
+				targets = append(targets, target{Name: t.Name, Machine: t.Machine, Fan: profile})
+			}
 			continue
 		}
 		if t.Plan.Power.Table == "complete" {
@@ -95,10 +117,14 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 		if err != nil {
 			return nil, err
 		}
-		if id >= 0 || !extends(t) && t.Plan.Power.Default == "" {
+		wanted := t.Plan.Power.Default
+		if id >= 0 {
+			wanted = "" // NVPMODEL_CONFIG_DEFAULT chooses it
+		}
+		if wanted == "" && !extends(t) && profile == "" {
 			continue
 		}
-		targets = append(targets, target{t.Name, t.Machine, t.Plan.Power.Default, extends(t)})
+		targets = append(targets, target{t.Name, t.Machine, wanted, extends(t), profile})
 		if !extends(t) {
 			continue
 		}

@@ -23,7 +23,7 @@ func (l *Layer) Feature() string { return "yoctune-" + l.Name }
 //	sysctl.<key> · cpu.<field> · gpu.<field> · memory.<field> · storage.<glob>.<field>
 //	irq.affinity.<name> · network.<glob>.<field> · modules.<name>
 //	kernel.config.<SYMBOL> · kernel.args.<name> · kernel.preempt
-//	power.default · power.modes.<NAME> · services.<unit> · packages.<name> · pipelines.<name>
+//	power.default · power.modes.<NAME> · fan.<field> · fan.profiles.<NAME> · services.<unit> · packages.<name> · pipelines.<name>
 type Target struct {
 	Name     string
 	Board    string
@@ -36,6 +36,7 @@ type Target struct {
 	Packages []Package
 	Storage  []Storage
 	ZRAM     *ZRAM
+	Fan      *Fans
 	Models   []ModelFile // sorted by SHA256
 	Origins  Origins
 
@@ -101,6 +102,9 @@ type Service struct {
 	Scheduling  string // other, batch, idle, fifo, rr
 	Priority    int    // 1–99 with fifo and rr
 	MemoryMax   int64  // bytes, 0: none
+	MemoryHigh  int64  // bytes, 0: none
+	CPUWeight   int    // 1 to 10000, 0: unset
+	IOWeight    int    // 1 to 10000, 0: unset
 	CPUQuota    int    // percent of one core, 0: none
 	MemoryLock  bool   // LimitMEMLOCK=infinity
 	Restart     string // no, on-failure, always
@@ -131,6 +135,18 @@ type ModelFile struct {
 	URI    string // where bitbake fetches it
 	SHA256 string
 	Name   string // of the file among the models; "" for its digest
+}
+
+// Fans is what the layer makes of the BSP's nvfancontrol.conf.
+type Fans struct {
+	Fan                   // without its curve: profiles have them all
+	Profiles []FanProfile // added to the file, by name
+}
+
+// FanProfile is a profile of nvfancontrol.
+type FanProfile struct {
+	Name  string
+	Curve []FanPoint // rising temperature
 }
 
 // ZRAM is a compressed swap device made at boot.

@@ -27,6 +27,7 @@ type Plan struct {
 	Rollback  string              `json:"rollback"`          // "keep" or "on-stop"
 	Settings  []Setting           `json:"settings"`
 	Power     *Power              `json:"power,omitempty"`
+	Fan       *Fan                `json:"fan,omitempty"`
 	Units     []Unit              `json:"units"`
 	Pipelines map[string]Pipeline `json:"pipelines"`
 	Monitor   *Monitor            `json:"monitor,omitempty"`
@@ -103,11 +104,11 @@ type Setting struct {
 // no selection by index.
 type Select struct {
 	Path   string `json:"path,omitempty"`    // absolute, below /proc/sys, /sys or /proc
-	Class  string `json:"class,omitempty"`   // block, cpufreq, devfreq, net, irq, cmdline, config
+	Class  string `json:"class,omitempty"`   // block, cpu, cpufreq, devfreq, net, irq, cmdline, config
 	Name   string `json:"name,omitempty"`    // glob over the kernel's device name, or the IRQ's action name
 	OFNode string `json:"of_node,omitempty"` // device tree node name (of_node/name)
 	Driver string `json:"driver,omitempty"`  // bound driver
-	Attr   string `json:"attr,omitempty"`    // relative path, e.g. "queue/scheduler"
+	Attr   string `json:"attr,omitempty"`    // relative path, e.g. "queue/scheduler"; globs are allowed. On net, "ethtool/..." is no file but what ethtool(8) sets
 }
 
 // Power is the power mode part of the plan.
@@ -144,11 +145,33 @@ type Adaptive struct {
 	Ladder   []string `json:"ladder"`
 }
 
+// Fan is what nvfancontrol must be doing. Its own file says it to the daemon;
+// nothing else writes the fan's speed.
+type Fan struct {
+	Profile  string     `json:"profile,omitempty"`  // FAN_DEFAULT_PROFILE; "" leaves the BSP's
+	Governor string     `json:"governor,omitempty"` // cont, pid; "" leaves the BSP's
+	Control  string     `json:"control,omitempty"`  // open_loop, close_loop; "" leaves the BSP's
+	Curve    []FanPoint `json:"curve,omitempty"`    // of a profile of the configuration's own, rising temperature
+}
+
+// FanPoint is a point of a fan curve: from Temp upwards.
+type FanPoint struct {
+	Temp       int64 `json:"temp"`                 // milli-degrees Celsius of the chip, never a margin
+	Hysteresis int64 `json:"hysteresis,omitempty"` // milli-degrees
+	PWM        int   `json:"pwm"`                  // 0 to 255
+	RPM        int   `json:"rpm,omitempty"`        // turns a minute, 0: in proportion to the BSP's full speed
+}
+
 // Unit is what the device must know of a systemd unit of the layer.
 type Unit struct {
-	Name  string `json:"name"`           // vision.service, inference.slice
-	CPUs  string `json:"cpus,omitempty"` // cpu list
-	Slice string `json:"slice,omitempty"`
+	Name         string `json:"name"`           // vision.service, inference.slice
+	CPUs         string `json:"cpus,omitempty"` // cpu list
+	Slice        string `json:"slice,omitempty"`
+	IOWeight     int    `json:"io_weight,omitempty"`     // 1 to 10000, 0: unset
+	CPUPartition string `json:"cpu_partition,omitempty"` // of a slice: member, root, isolated (cpuset.cpus.partition); systemd has no word for it
+	Scheduling   string `json:"scheduling,omitempty"`    // other, batch, idle, fifo, rr
+	Priority     int    `json:"priority,omitempty"`      // 1 to 99 with fifo and rr
+	Nice         *int   `json:"nice,omitempty"`
 }
 
 // Pipeline is one declared inference pipeline.

@@ -346,6 +346,7 @@ func (t *tree) interrupts(m model) {
 		t.file(dir+"effective_affinity_list", "0\n")
 	}
 	t.file("/proc/irq/default_smp_affinity", fmt.Sprintf("%x\n", 1<<m.cpus-1))
+	t.file("/sys/devices/virtual/workqueue/cpumask", fmt.Sprintf("%x\n", 1<<m.cpus-1))
 	t.mode("/proc/interrupts", table.String(), 0o444)
 }
 

@@ -1,0 +1,110 @@
+// Package fan has the build change the nvfancontrol.conf that the BSP installs:
+// profiles of the configuration's own, and what is in force from boot.
+//
+// NVIDIA's file is neither shipped nor replaced. Its temperatures are margins
+// below a limit on some modules and degrees on others, and the limit differs, so
+// that the build works both out from the file at hand and stops when it lacks
+// what is asked for. L4T R32 has no such file: there package power writes the
+// profile into nvpmodel.conf.
+package fan
+
+import (
+	_ "embed"
+	"fmt"
+
+	"github.com/yoctune/yoctune/emitters"
+	"github.com/yoctune/yoctune/schema/plan"
+)
+
+var (
+	//go:embed nvfancontrol.inc.tmpl
+	inc string
+	// The part of the .inc that no value goes into.
+	//go:embed nvfancontrol.inc.py
+	function string
+	//go:embed profiles.conf.tmpl
+	profiles string
+	//go:embed fan.conf.tmpl
+	dropin string
+)
+
+const folder = "recipes-bsp/tegra-nvfancontrol/"
+
+// Package is the BSP's package with nvfancontrol, "" on a release without it.
+func Package(l *plan.Layer) (string, error) {
+	r, err := emitters.Release(l)
+	if err != nil || r.Line() == "R32" {
+		return "", err
+	}
+	return "tegra-nvfancontrol", nil
+}
+
+// Emit returns nothing when no target says anything about its fan.
+func Emit(l *plan.Layer) ([]emitters.File, error) {
+	var (
+		files   []emitters.File
+		targets []*plan.Target
+	)
+	for _, t := range l.Targets {
+		if t.Fan != nil {
+			targets = append(targets, t)
+		}
+	}
+	if len(targets) == 0 {
+		return nil, nil
+	}
+	pkg, err := Package(l)
+	if err != nil {
+		return nil, err
+	}
+	if pkg == "" {
+		for _, t := range targets {
+			if len(t.Fan.Profiles) > 0 {
+				return nil, &emitters.Error{Emitter: "fan", Ref: emitters.Ref{Target: t.Name, ID: "fan.curves"},
+					Err: fmt.Errorf("release %s has no nvfancontrol: its fan has the profiles quiet and cool only", l.Release)}
+			}
+		}
+		return nil, nil
+	}
+	parsed := map[string]*emitters.Template{}
+	for name, text := range map[string]string{"inc": inc, "profiles": profiles, "dropin": dropin} {
+		if parsed[name], err = emitters.Parse("fan", text); err != nil {
+			return nil, err
+		}
+	}
+	for _, t := range targets {
+		if len(t.Fan.Profiles) > 0 {
+			f, err := parsed["profiles"].Fill(emitters.File{
+				Path: fmt.Sprintf("%sfiles/%s/yoctune-%s-fan-profiles.conf", folder, t.Machine, l.Name),
+			}, struct {
+				Layer  string
+				Target *plan.Target
+			}{l.Name, t})
+			if err != nil {
+				return nil, err
+			}
+			files = append(files, f)
+		}
+		if t.Fan.Profile == "" {
+			continue
+		}
+		f, err := parsed["dropin"].Fill(emitters.OnDevice(l, t, "nvfancontrol.service.d-50-yoctune-fan.conf",
+			"${systemd_system_unitdir}/nvfancontrol.service.d/50-yoctune-fan.conf"), struct{ Layer, Target string }{l.Name, t.Name})
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, f)
+	}
+	name := "tegra-nvfancontrol-yoctune-" + l.Name + ".inc"
+	f, err := parsed["inc"].Fill(emitters.File{Path: folder + name}, struct {
+		Layer   string
+		Targets []*plan.Target
+	}{l.Name, targets})
+	if err != nil {
+		return nil, err
+	}
+	f.Data = append(f.Data, function...)
+	return append(files, f, emitters.File{
+		Path: folder + "tegra-nvfancontrol_%.bbappend", Mode: 0o644, Data: emitters.Gate(l.Name, name),
+	}), nil
+}
