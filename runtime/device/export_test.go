@@ -1,4 +1,7 @@
 package device
 
-// UnitOf is unitOf for tests.
-var UnitOf = unitOf
+// Parts for tests.
+var (
+	UnitOf    = unitOf
+	MountedAt = mountedAt
+)

@@ -3,11 +3,14 @@ package device
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path"
 	"strconv"
 	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
 // HostPath resolves name inside the root and returns where it lies on this host:
@@ -23,6 +26,42 @@ func (r *Root) HostPath(name string) (string, error) {
 // StatePath returns where a file of yoctuned's own folders lies on this host,
 // creating the folder: for a socket, which is bound and not written.
 func (r *Root) StatePath(name string) (string, error) { return r.statePath(name, true) }
+
+// ErrOwnProc says that this process sees another /proc than the system does.
+var ErrOwnProc = errors.New("this process has a /proc of its own (a sandbox's), on which the writes of others raise no events")
+
+// SharesProc returns ErrOwnProc when the writes of other processes to /proc/sys
+// cannot be seen: since Linux 5.8 each mount of /proc is a file system of its own,
+// and a service's sandbox may have one. A tree's folder is everybody's.
+func (r *Root) SharesProc() error {
+	if !r.Running() {
+		return nil
+	}
+	var st unix.Stat_t
+	if err := unix.Stat("/proc", &st); err != nil {
+		return fmt.Errorf("stat /proc: %w", err)
+	}
+	mounts, err := os.ReadFile("/proc/1/mountinfo")
+	if err != nil {
+		return fmt.Errorf("find out which /proc the system has: %w", err)
+	}
+	if at := mountedAt(string(mounts), "/proc"); at != "" && at != fmt.Sprintf("%d:%d", unix.Major(st.Dev), unix.Minor(st.Dev)) {
+		return ErrOwnProc
+	}
+	return nil
+}
+
+// mountedAt returns the device, "major:minor", of what is mounted on a folder; ""
+// for nothing (proc_pid_mountinfo(5)). The last mount covers those before.
+func mountedAt(mountinfo, dir string) (device string) {
+	for line := range strings.Lines(mountinfo) {
+		f := strings.Fields(line)
+		if len(f) > 4 && f[4] == dir {
+			device = f[2]
+		}
+	}
+	return device
+}
 
 // GroupID looks a group up in /etc/group. No other source is asked: a service
 // that starts early must not wait for a directory on the network.

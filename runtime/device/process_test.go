@@ -38,3 +38,26 @@ func TestTheUnitIsTheInnermostServiceOfTheCgroup(t *testing.T) {
 		}
 	}
 }
+
+func TestTheMountThatCountsIsTheLastOne(t *testing.T) {
+	const mounts = `22 25 0:20 / /proc rw,nosuid - proc proc rw
+23 22 0:21 / /proc/sys/fs/binfmt_misc rw - binfmt_misc binfmt_misc rw
+24 25 0:36 / /proc rw,nosuid shared:5 - proc proc rw
+short
+`
+	for dir, want := range map[string]string{"/proc": "0:36", "/proc/sys/fs/binfmt_misc": "0:21", "/sys": ""} {
+		if got := device.MountedAt(mounts, dir); got != want {
+			t.Errorf("%s: %q, want %q", dir, got, want)
+		}
+	}
+}
+
+func TestATreeHasNoProcOfItsOwn(t *testing.T) {
+	dev, err := device.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := dev.SharesProc(); err != nil {
+		t.Error(err)
+	}
+}

@@ -189,6 +189,8 @@ func (d *daemon) begin() {
 		s := Source{Name: name, Delivered: delivered[name]}
 		if d.noMarks != nil {
 			s.Why = d.noMarks.Error()
+		} else if err := d.unshared(name); err != nil {
+			s.Delivered, s.Why = false, err.Error()
 		} else if !s.Delivered {
 			if err := d.keeper.Touch(name); err != nil {
 				s.Why = err.Error()
@@ -212,6 +214,15 @@ func (d *daemon) begin() {
 	d.keeper.Written(now, early)
 	d.Report.Watching(sources, len(d.keeper.nodes), time.Duration(d.keeper.State().Sweep)*time.Second)
 	d.aliveAt = now
+}
+
+// unshared returns why the writes of others to a file system are not seen though
+// this process's own are.
+func (d *daemon) unshared(name string) error {
+	if name != "/proc" {
+		return nil
+	}
+	return d.Root.SharesProc()
 }
 
 // step waits for one thing to happen and deals with it.
