@@ -15,6 +15,7 @@ import (
 // Classes of devices that a plan can select.
 const (
 	ClassBlock   = "block"
+	ClassCPU     = "cpu" // each core, online or not
 	ClassCPUFreq = "cpufreq"
 	ClassDevFreq = "devfreq"
 	ClassNet     = "net"
@@ -25,7 +26,7 @@ const (
 
 // Classes lists the classes that are folders of devices.
 func Classes() []string {
-	return []string{ClassBlock, ClassCPUFreq, ClassDevFreq, ClassNet, ClassIRQ}
+	return []string{ClassBlock, ClassCPU, ClassCPUFreq, ClassDevFreq, ClassNet, ClassIRQ}
 }
 
 // ErrClass says that a plan selects by a class this program does not know.
@@ -46,6 +47,8 @@ func classDir(class string) (dir, prefix string, ok bool) {
 	switch class {
 	case ClassBlock:
 		return "/sys/block", "", true
+	case ClassCPU:
+		return "/sys/devices/system/cpu", "cpu", true
 	case ClassCPUFreq:
 		return "/sys/devices/system/cpu/cpufreq", "policy", true
 	case ClassDevFreq:
@@ -74,7 +77,9 @@ func Nodes(dev FS, class string) ([]Node, error) {
 	}
 	var nodes []Node
 	for _, name := range names {
-		if !strings.HasPrefix(name, prefix) {
+		number, ok := strings.CutPrefix(name, prefix)
+		// Beside cpu0 lie cpufreq and cpuidle.
+		if _, err := strconv.ParseUint(number, 10, 16); !ok || class == ClassCPU && err != nil {
 			continue
 		}
 		nodes = append(nodes, Node{Class: class, Name: name, Path: dir + "/" + name})

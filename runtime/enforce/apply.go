@@ -220,10 +220,10 @@ func retriable(err error) bool { return errors.Is(err, unix.EINVAL) || errors.Is
 // results.
 func (w *writer) again(all, written []*target) {
 	for _, t := range written {
-		short := t.err == nil && knob.IsPages(t.path) && fewer(t.setting, t.found)
-		if !t.done && (retriable(t.err) || short) {
+		if !t.done && retriable(t.err) {
 			w.write(t)
 		}
+		w.gather(t)
 	}
 	for _, pause := range w.options.Backoff {
 		busy := slices.DeleteFunc(slices.Clone(written), func(t *target) bool {
@@ -249,6 +249,25 @@ func (w *writer) again(all, written []*target) {
 			t.observe(w.reader)
 		}
 		w.settle(t, slices.Contains(written, t))
+	}
+}
+
+// gatherings bounds how often huge pages are asked for again.
+const gatherings = 3
+
+// gather asks again for huge pages of which there were too few: each time after
+// memory was compacted, and only while that brings more.
+func (w *writer) gather(t *target) {
+	short := func() bool {
+		return !t.done && t.err == nil && t.known && knob.IsPages(t.path) && fewer(t.setting, t.found)
+	}
+	for try := 0; try < gatherings && short(); try++ {
+		before := t.found.Value
+		// Kernels without compaction have no such node; asking again may help there too.
+		_ = w.reader.write("/proc/sys/vm/compact_memory", "1")
+		if w.write(t); t.found.Value == before {
+			return
+		}
 	}
 }
 

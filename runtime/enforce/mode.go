@@ -142,7 +142,7 @@ func (s *Session) enter(config *power.Config, def *power.Mode) error {
 	if err := s.run(cores); err != nil {
 		return err
 	}
-	s.targets = targets(s.dev, s.plan.Settings)
+	s.reselect()
 	m = newMode(s.dev, config, def, s.targets)
 	for _, t := range m.lines {
 		t.guarded(func() { t.observe(s.reader) })

@@ -241,9 +241,7 @@ func (s *Session) Rescan() (appeared []string) {
 	for _, t := range slices.Concat(s.targets, s.modeLines()) {
 		before[t.real] = true
 	}
-	sel := newSelector(s.dev)
-	sel.judged = options(s.targets)
-	s.targets = sel.all(s.plan.Settings)
+	s.reselect()
 	if s.mode != nil {
 		if config, def, err := readMode(s.dev, s.mode.def.Name); err == nil {
 			s.mode = newMode(s.dev, config, def, s.targets)
@@ -255,6 +253,13 @@ func (s *Session) Rescan() (appeared []string) {
 		}
 	}
 	return appeared
+}
+
+// reselect finds the plan's nodes again.
+func (s *Session) reselect() {
+	sel := newSelector(s.dev)
+	sel.judged = options(s.targets)
+	s.targets = sel.all(s.plan.Settings)
 }
 
 // Try applies the plan after journalling what all its nodes hold now, so that

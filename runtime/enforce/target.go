@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/yoctune/yoctune/runtime/device"
@@ -89,7 +90,7 @@ func (sel *selector) targets(s plan.Setting) []*target {
 			n = sel.describe(n)
 		}
 		if device.Matches(s.Select, n) {
-			out = append(out, sel.node(s, path.Join(n.Path, s.Select.Attr)))
+			out = append(out, sel.attributes(s, n)...)
 		}
 	}
 	if len(out) > 0 {
@@ -107,6 +108,69 @@ func (sel *selector) targets(s plan.Setting) []*target {
 		t.finish(knob.Unsupported, msg)
 	}
 	return []*target{t}
+}
+
+// attributes makes the targets of one device: one, unless the attribute has a
+// pattern, as a queue's has ("queues/rx-*/rps_cpus").
+func (sel *selector) attributes(s plan.Setting, n device.Node) []*target {
+	name := path.Join(n.Path, s.Select.Attr)
+	// Another device is another selection's: "../lo/mtu" would slip past the name.
+	if slices.Contains(strings.Split(s.Select.Attr, "/"), "..") {
+		return []*target{{setting: s, path: name, err: fmt.Errorf("%w: %s", device.ErrPath, s.Select.Attr)}}
+	}
+	if n.Class == device.ClassCPU && sel.offline(n) {
+		t := &target{setting: s, path: name}
+		t.finish(knob.Pending, n.Name+" is offline: it gets its settings when it comes online")
+		t.result.Excused = true
+		return []*target{t}
+	}
+	if !strings.ContainsAny(s.Select.Attr, "*?[") {
+		return []*target{sel.node(s, name)}
+	}
+	var out []*target
+	for _, found := range sel.expand(n.Path, strings.Split(s.Select.Attr, "/")) {
+		out = append(out, sel.node(s, found))
+	}
+	if len(out) == 0 {
+		t := &target{setting: s, path: name}
+		t.finish(knob.Unsupported, fmt.Sprintf("%s: %s has no %s", knob.Name(name), n.Name, s.Select.Attr))
+		out = append(out, t)
+	}
+	return out
+}
+
+// expand lists the files below dir that match a pattern, part by part.
+func (sel *selector) expand(dir string, pattern []string) []string {
+	first := pattern[0]
+	names := []string{first}
+	if strings.ContainsAny(first, "*?[") {
+		all, err := sel.dev.List(dir)
+		if err != nil {
+			return nil // the device has no such folder
+		}
+		names = nil
+		for _, n := range all {
+			if device.Glob(first, n) {
+				names = append(names, n)
+			}
+		}
+	}
+	var out []string
+	for _, n := range names {
+		at := path.Join(dir, n)
+		if len(pattern) > 1 {
+			out = append(out, sel.expand(at, pattern[1:])...)
+		} else {
+			out = append(out, at)
+		}
+	}
+	return out
+}
+
+// offline reports whether a core is off; one without a switch is on.
+func (sel *selector) offline(n device.Node) bool {
+	c, err := sel.dev.Read(n.Path + "/online")
+	return err == nil && strings.TrimSpace(c.Text) == "0"
 }
 
 func (sel *selector) class(class string) ([]device.Node, error) {
@@ -259,6 +323,8 @@ func describe(s plan.Select) string {
 	switch s.Class {
 	case device.ClassBlock:
 		return path.Join("/sys/block", name, s.Attr)
+	case device.ClassCPU:
+		return path.Join("/sys/devices/system/cpu", name, s.Attr)
 	case device.ClassCPUFreq:
 		return path.Join("/sys/devices/system/cpu/cpufreq", name, s.Attr)
 	case device.ClassDevFreq, device.ClassNet:

@@ -48,6 +48,8 @@ func Explain(f Fault) (Outcome, string) {
 			msg += "; load module " + m
 		}
 		return Refused, msg
+	case is(unix.ENOENT) && path.Base(f.Path) == "xps_cpus" && !missing(f.Err):
+		return Unsupported, name + ": the interface has a single transmit queue, which every CPU uses"
 	case is(unix.ENOENT), is(unix.ENOTDIR), is(unix.ENODEV), is(unix.ENXIO):
 		if m := ModuleFor(f.Path); m != "" {
 			return Pending, fmt.Sprintf("%s: waits for module %s", name, m)
@@ -156,6 +158,8 @@ func Name(name string) string {
 		return parts[2] + " " + parts[len(parts)-1]
 	case len(parts) >= 4 && parts[0] == "sys" && parts[len(parts)-2] == "queue":
 		return parts[len(parts)-3] + " " + parts[len(parts)-1]
+	case len(parts) >= 6 && parts[0] == "sys" && parts[1] == "class" && parts[2] == "net":
+		return parts[3] + " " + strings.TrimPrefix(strings.Join(parts[4:], "/"), "queues/")
 	case len(parts) >= 5 && parts[0] == "sys" && parts[1] == "class":
 		return parts[3] + " " + parts[len(parts)-1]
 	case len(parts) >= 3 && parts[0] == "proc" && parts[1] == "irq":

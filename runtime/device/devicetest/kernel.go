@@ -104,6 +104,11 @@ func (k *Kernel) behave(name, value string) error {
 	}
 	sibling := func(base string) string { return path.Dir(name) + "/" + base }
 	switch base := path.Base(name); base {
+	case "drop_caches", "compact_memory": // actions, which leave no value
+		if k.Quirk != nil {
+			k.Quirk(name, value)
+		}
+		return nil
 	case "swappiness":
 		if n, err := strconv.ParseInt(value, 0, 64); err != nil || n < 0 || n > 200 {
 			return refuse(unix.EINVAL)
