@@ -1,6 +1,10 @@
 package main
 
 import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/yoctune/yoctune/compiler/kconfig"
+	"github.com/yoctune/yoctune/internal/cache"
 	"github.com/yoctune/yoctune/schema/facts/kernel"
 )
 
@@ -305,8 +310,8 @@ func writePredictions(w io.Writer, f *kconfig.Facts, rep *kconfig.Report, proble
 }
 
 func newKernelIndexCommand() *cobra.Command {
-	var o kconfig.Options
-	var out, base, runProbes = "", "", false
+	var o indexOptions
+	runProbes, noCache := false, false
 	cmd := &cobra.Command{
 		Use:   "index SRC -o FILE",
 		Short: "Read the Kconfig files of your own kernel source",
@@ -316,74 +321,75 @@ its ${S} after do_patch.
 
 Nothing in the source is run: probes of the compiler are answered by declared
 facts, unless --run-probes is given. The base configuration is kept with the
-index: --base, else tegra_defconfig or defconfig of the source.`,
+index: --base, else tegra_defconfig or defconfig of the source.
+
+An index is kept in the user's cache ($XDG_CACHE_HOME/yoctune/index) with the digest
+of every file it came from, and used again as long as all of them are the same.`,
 		Example: `  yoctune kernel index build/tmp/work-shared/jetson-orin-nano-devkit/kernel-source -o my.kidx
   yoctune kernel index linux-4.9 --overlay nvidia --overlay nvgpu -o r32.kidx`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			format, err := formatOf(cmd)
-			if err != nil {
+			var err error
+			if o.format, err = formatOf(cmd); err != nil {
 				return err
 			}
 			if runProbes {
 				o.Shell = kconfig.RunShell
 			}
-			return runIndex(cmd.OutOrStdout(), args[0], out, base, format, o)
+			if dir, err := os.UserCacheDir(); err == nil && !noCache {
+				o.cache.Dir = filepath.Join(dir, "yoctune", "index")
+			}
+			o.src = args[0]
+			return runIndex(cmd.OutOrStdout(), o)
 		},
 	}
 	f := cmd.Flags()
-	f.StringVarP(&out, "output", "o", "", "file to write")
-	f.StringVar(&base, "base", "", "configuration to keep as the base: a defconfig or .config")
+	f.StringVarP(&o.out, "output", "o", "", "file to write")
+	f.StringVar(&o.base, "base", "", "configuration to keep as the base: a defconfig or .config")
 	f.StringVar(&o.Name, "name", "", "what to call it (default: the kernel's version)")
 	f.StringVar(&o.Arch, "arch", "arm64", "ARCH of the kernel's build")
 	f.StringArrayVar(&o.Overlays, "overlay", nil, "further tree of KERNEL_OVERLAYS, in order (L4T r32 and r35)")
 	f.StringVar(&o.Toolchain.GCC, "gcc", "", "version of the compiler to declare (default 12.2.0)")
 	f.StringVar(&o.Toolchain.Binutils, "binutils", "", "version of binutils to declare (default 2.40)")
 	f.BoolVar(&runProbes, "run-probes", false, "run the source's own compiler probes, which executes commands it names")
+	f.BoolVar(&noCache, "no-cache", false, "read the source even if it is as it was at an earlier run, and keep nothing")
 	cobra.CheckErr(cmd.MarkFlagRequired("output"))
 	return cmd
 }
 
-func runIndex(w io.Writer, src, out, base, format string, o kconfig.Options) error {
-	x, err := kconfig.Index(src, o)
+// indexOptions are what `kernel index` is asked for.
+type indexOptions struct {
+	kconfig.Options
+	src, out, base, format string
+	cache                  cache.Store
+}
+
+// indexed is an index with what there is to say of it; also the form in which it
+// is kept for the next time.
+type indexed struct {
+	Release  string   `json:"release"`
+	Files    int      `json:"files"`
+	Symbols  int      `json:"symbols"`
+	Choices  int      `json:"choices"`
+	Base     string   `json:"base"`
+	Lines    int      `json:"base_lines"`
+	Warnings []string `json:"warnings"`
+	Assumed  []string `json:"assumed"`
+
+	BaseSum string           `json:"base_sum"`
+	Sources *kconfig.Sources `json:"sources"`
+	Data    []byte           `json:"data"` // the file to write
+}
+
+func runIndex(w io.Writer, o indexOptions) error {
+	x, cached, err := o.index()
 	if err != nil {
-		return fmt.Errorf("kernel index %s: %w", src, err)
+		return err
 	}
-	if base == "" {
-		for _, name := range []string{"tegra_defconfig", "defconfig"} {
-			p := filepath.Join(src, "arch", o.Arch, "configs", name)
-			if _, err := os.Stat(p); err == nil {
-				base = p
-				break
-			}
-		}
+	if err := renameio.WriteFile(o.out, x.Data, 0o644); err != nil {
+		return fmt.Errorf("kernel index: writing %s: %w", o.out, err)
 	}
-	entry := kernel.Entry{Tree: x.Tree}
-	if base != "" {
-		c, _, err := readFragment(base)
-		if err != nil {
-			return err
-		}
-		for _, l := range c.Lines {
-			entry.Base = append(entry.Base, kernel.Value{Name: l.Symbol, Value: l.Value})
-		}
-	}
-	f, err := renameio.NewPendingFile(out, renameio.WithPermissions(0o644))
-	if err != nil {
-		return fmt.Errorf("kernel index: %w", err)
-	}
-	defer func() { _ = f.Cleanup() }() // after the replacement there is nothing to clean
-	if err := kernel.Encode(f, entry); err != nil {
-		return fmt.Errorf("kernel index: writing %s: %w", out, err)
-	}
-	if err := f.CloseAtomicallyReplace(); err != nil {
-		return fmt.Errorf("kernel index: writing %s: %w", out, err)
-	}
-	if format == "json" {
-		warnings := make([]string, 0, len(x.Warnings))
-		for _, p := range x.Warnings {
-			warnings = append(warnings, p.Error())
-		}
+	if o.format == "json" {
 		writeJSONLine(w, struct {
 			Type     string   `json:"type"`
 			Release  string   `json:"release"`
@@ -395,17 +401,99 @@ func runIndex(w io.Writer, src, out, base, format string, o kconfig.Options) err
 			Warnings []string `json:"warnings"`
 			Assumed  []string `json:"assumed"`
 			Output   string   `json:"output"`
-		}{"summary", x.Tree.Release, x.Files, len(x.Tree.Symbols), len(x.Tree.Choices), base, len(entry.Base), warnings, append([]string{}, x.Assumed...), out})
+			Cached   bool     `json:"cached"`
+		}{"summary", x.Release, x.Files, x.Symbols, x.Choices, x.Base, x.Lines, append([]string{}, x.Warnings...), append([]string{}, x.Assumed...), o.out, cached})
 		return nil
 	}
 	for _, p := range x.Warnings {
-		fmt.Fprintln(w, p.Error())
+		fmt.Fprintln(w, p)
 	}
 	fmt.Fprintf(w, "kernel %s: %d Kconfig files, %d symbols, %d choices; base %s with %d lines\n",
-		x.Tree.Release, x.Files, len(x.Tree.Symbols), len(x.Tree.Choices), base, len(entry.Base))
+		x.Release, x.Files, x.Symbols, x.Choices, x.Base, x.Lines)
 	if len(x.Assumed) > 0 {
 		fmt.Fprintf(w, "%d compiler probes were taken to succeed (--format json lists them, --run-probes runs them)\n", len(x.Assumed))
 	}
-	fmt.Fprintf(w, "wrote %s\n", out)
+	if cached {
+		fmt.Fprintln(w, "the source is as it was: the index is that of an earlier run")
+	}
+	fmt.Fprintf(w, "wrote %s\n", o.out)
 	return nil
+}
+
+// index reads the tree, unless it is as it was when it was last read.
+func (o indexOptions) index() (x *indexed, cached bool, err error) {
+	base := o.base
+	if base == "" {
+		for _, name := range []string{"tegra_defconfig", "defconfig"} {
+			p := filepath.Join(o.src, "arch", o.Arch, "configs", name)
+			if _, err := os.Stat(p); err == nil {
+				base = p
+				break
+			}
+		}
+	}
+	var text []byte
+	if base != "" {
+		if text, err = os.ReadFile(base); err != nil {
+			return nil, false, fmt.Errorf("configuration: %w", err)
+		}
+	}
+	sum := sha256.Sum256(text)
+	baseSum := hex.EncodeToString(sum[:])
+
+	key, err := o.key()
+	if err != nil {
+		return nil, false, err
+	}
+	if raw, ok := o.cache.Get(key); ok && o.Shell == nil {
+		var kept indexed
+		if json.Unmarshal(raw, &kept) == nil && kept.Sources != nil && kept.Base == base && kept.BaseSum == baseSum &&
+			kept.Sources.Hold(o.src, o.Overlays) {
+			return &kept, true, nil
+		}
+	}
+
+	read, err := kconfig.Index(o.src, o.Options)
+	if err != nil {
+		return nil, false, fmt.Errorf("kernel index %s: %w", o.src, err)
+	}
+	entry := kernel.Entry{Tree: read.Tree}
+	if base != "" {
+		c, _ := kconfig.ReadFragment(base, text)
+		for _, l := range c.Lines {
+			entry.Base = append(entry.Base, kernel.Value{Name: l.Symbol, Value: l.Value})
+		}
+	}
+	var data bytes.Buffer
+	if err := kernel.Encode(&data, entry); err != nil {
+		return nil, false, fmt.Errorf("kernel index: %w", err)
+	}
+	x = &indexed{
+		Release: read.Tree.Release, Files: read.Files, Symbols: len(read.Tree.Symbols), Choices: len(read.Tree.Choices),
+		Base: base, Lines: len(entry.Base), Assumed: read.Assumed, BaseSum: baseSum, Sources: read.Sources, Data: data.Bytes(),
+	}
+	for _, p := range read.Warnings {
+		x.Warnings = append(x.Warnings, p.Error())
+	}
+	if read.Sources != nil {
+		if raw, err := json.Marshal(x); err == nil {
+			o.cache.Put(key, raw)
+		}
+	}
+	return x, false, nil
+}
+
+// key names what was asked for: which folders, read how and by which program.
+// What they hold is compared file by file.
+func (o indexOptions) key() (string, error) {
+	h := sha256.New()
+	fmt.Fprintf(h, "index\n%s\n%q %q %q\n", cache.Program(), o.Name, o.Arch, o.Toolchain)
+	for _, dir := range append([]string{o.src}, o.Overlays...) {
+		abs, err := filepath.Abs(dir)
+		if err != nil {
+			return "", fmt.Errorf("kernel index %s: %w", dir, err)
+		}
+		fmt.Fprintf(h, "%q\n", abs)
+	}
+	return hex.EncodeToString(h.Sum(nil)[:16]), nil
 }

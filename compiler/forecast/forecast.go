@@ -12,17 +12,17 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"os"
 	"sync"
 
 	"github.com/yoctune/yoctune/compiler/kconfig"
+	"github.com/yoctune/yoctune/internal/cache"
 	"github.com/yoctune/yoctune/schema/facts/kernel"
 )
 
 // Book holds the kernels that one run of the program has asked about. It is
 // safe for concurrent use.
 type Book struct {
-	cache   store
+	cache   cache.Store
 	mu      sync.Mutex
 	kernels map[string]*Kernel
 	facts   map[string]*kconfig.Facts
@@ -30,7 +30,7 @@ type Book struct {
 
 // NewBook returns a book that keeps its answers in a folder; "" keeps none.
 func NewBook(dir string) *Book {
-	return &Book{cache: store{dir: dir}, kernels: map[string]*Kernel{}, facts: map[string]*kconfig.Facts{}}
+	return &Book{cache: cache.Store{Dir: dir}, kernels: map[string]*Kernel{}, facts: map[string]*kconfig.Facts{}}
 }
 
 // Kernel is a kernel line such as "5.15" with the options asked for on top of
@@ -84,26 +84,11 @@ func (b *Book) Open(line string, asked []kconfig.Line) (*Kernel, error) {
 // and what is asked for.
 func keyOf(line string, asked []kconfig.Line) string {
 	h := sha256.New()
-	fmt.Fprintf(h, "%s\n%s\n", answerer(), line)
+	fmt.Fprintf(h, "%s\n%s\n", cache.Program(), line)
 	for _, l := range asked {
 		fmt.Fprintf(h, "%s=%s\n", l.Symbol, l.Value)
 	}
 	return hex.EncodeToString(h.Sum(nil)[:16])
-}
-
-// answerer identifies the running program: its facts and its evaluator are part
-// of its file. A program that cannot look at its own file answers for itself
-// only.
-func answerer() string {
-	path, err := os.Executable()
-	if err != nil {
-		return ""
-	}
-	info, err := os.Stat(path)
-	if err != nil {
-		return ""
-	}
-	return fmt.Sprintf("%d %d", info.Size(), info.ModTime().UnixNano())
 }
 
 // Exact tells whether the facts are those of the tree that is built.
@@ -176,7 +161,7 @@ func (k *Kernel) look() {
 		return
 	}
 	k.read = true
-	raw, ok := k.book.cache.get(k.key)
+	raw, ok := k.book.cache.Get(k.key)
 	if !ok || json.Unmarshal(raw, &k.said) != nil {
 		k.said = answers{}
 	}
@@ -218,7 +203,7 @@ func (b *Book) Save() {
 			continue
 		}
 		if raw, err := json.Marshal(k.said); err == nil {
-			b.cache.put(k.key, raw)
+			b.cache.Put(k.key, raw)
 			k.fresh = false
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/yoctune/yoctune/compiler/kconfig"
+	"github.com/yoctune/yoctune/internal/cache"
 )
 
 func asked() []kconfig.Line {
@@ -70,7 +71,7 @@ func TestADamagedCacheIsNoAnswer(t *testing.T) {
 		"cut short":      func(raw []byte) []byte { return raw[:len(raw)/2] },
 		"one byte":       func(raw []byte) []byte { raw[len(raw)-10] ^= 1; return raw },
 		"empty":          func([]byte) []byte { return nil },
-		"another format": func([]byte) []byte { return []byte(checksum([]byte("[]")) + "\n[]") },
+		"another format": func([]byte) []byte { return cache.Seal([]byte("[]")) },
 	} {
 		dir := t.TempDir()
 		b, k := open(t, dir)
@@ -106,17 +107,6 @@ func TestWithoutAPlaceToKeepThemAnswersAreTheSame(t *testing.T) {
 			t.Errorf("%q: no answer", dir)
 		}
 		b.Save()
-	}
-}
-
-func TestTheOldestAnswersGo(t *testing.T) {
-	s := store{dir: t.TempDir()}
-	for i := range maxAnswers + 5 {
-		s.put(string(rune('a'+i%26))+string(rune('a'+i/26)), []byte("{}"))
-	}
-	files, err := filepath.Glob(filepath.Join(s.dir, "*.json"))
-	if err != nil || len(files) != maxAnswers {
-		t.Errorf("%d are kept (%v)", len(files), err)
 	}
 }
 

@@ -39,6 +39,9 @@ type Indexed struct {
 	// Assumed lists the commands of the tree's probes that were answered by a
 	// declared fact which is no more than a guess.
 	Assumed []string
+	// Sources is what the tree said; nil where its commands were run, whose
+	// answers are not in it.
+	Sources *Sources
 }
 
 // Index reads the Kconfig files of the kernel source in dir. Nothing of the tree
@@ -60,7 +63,19 @@ func Index(dir string, o Options) (*Indexed, error) {
 		}
 		roots = append(roots, f)
 	}
-	return index(roots, abs, o)
+	recorded := make([]*recorder, len(roots))
+	for i := range roots {
+		recorded[i] = newRecorder(roots[i])
+		roots[i] = recorded[i]
+	}
+	x, err := index(roots, abs, o)
+	if err == nil && o.Shell == nil {
+		x.Sources = &Sources{}
+		for _, r := range recorded {
+			x.Sources.Roots = append(x.Sources.Roots, r.answers)
+		}
+	}
+	return x, err
 }
 
 func index(roots []fs.FS, dir string, o Options) (*Indexed, error) {

@@ -26,7 +26,9 @@ import (
 	"time"
 
 	"github.com/yoctune/yoctune/compiler/kconfig"
+	emitter "github.com/yoctune/yoctune/emitters/kernel"
 	"github.com/yoctune/yoctune/schema/facts/kernel"
+	"github.com/yoctune/yoctune/schema/plan"
 )
 
 type sources []string
@@ -70,6 +72,10 @@ type result struct {
 	MergeConfigMS     float64  `json:"merge_config_sh_ms"`
 	MergeConfigLines  int      `json:"merge_config_sh_lines"`
 	MergeMispredicted int      `json:"merge_config_sh_mispredicted"`
+	// The check that a build makes after do_configure, on the same fragments and
+	// their real .config.
+	CheckStops int `json:"build_check_lines"`
+	CheckWrong int `json:"build_check_wrong"`
 }
 
 func main() {
@@ -96,7 +102,7 @@ func main() {
 			fmt.Fprintf(os.Stderr, "prove: %s: %v\n", src, err)
 			os.Exit(1)
 		}
-		bad = bad || r.Mispredicted+r.ConfigWrong+r.MergeMispredicted > 0
+		bad = bad || r.Mispredicted+r.ConfigWrong+r.MergeMispredicted+r.CheckWrong > 0
 		rec.Kernels = append(rec.Kernels, *r)
 		fmt.Printf("%s: %d requests, %d not kept, %d mispredicted; %d lines of .config, %d wrong; evaluate %.1f ms, conf %.0f ms, merge_config.sh %.0f ms\n",
 			r.Kernel, r.Requested, r.NotKept, r.Mispredicted, r.ConfigLines, r.ConfigWrong, r.EvaluateMS, r.RealConfMS, r.MergeConfigMS)
@@ -213,6 +219,9 @@ func prove(src string, lines, per int, seed uint64) (*result, error) {
 		conf += time.Since(start)
 		r.Fragments++
 		r.requests(frag, got, real)
+		if err := r.buildCheck(g, frag, real); err != nil {
+			return nil, err
+		}
 		r.compare(fmt.Sprintf("fragment %d", r.Fragments), got, real)
 	}
 	r.EvaluateMS = float64(evaluate.Microseconds()) / 1000 / float64(r.Fragments)
@@ -277,6 +286,48 @@ func (r *result) requests(frag *kconfig.Config, got *kconfig.Result, real map[st
 			r.Mispredicted++
 		}
 	}
+}
+
+// buildCheck runs the function that a generated layer adds to do_configure: it
+// must name each request that the real .config does not hold, and no other.
+func (r *result) buildCheck(g rig, frag *kconfig.Config, real map[string]string) error {
+	t := &plan.Target{Name: "t", Machine: "jetson-orin-nano-devkit", Kernel: plan.Kernel{Config: []plan.ConfigOption{{Symbol: "PSI", Value: "y"}}}}
+	files, err := emitter.Emit(&plan.Layer{Name: "x", Release: "scarthgap", Targets: []*plan.Target{t}})
+	if err != nil {
+		return err
+	}
+	program := ""
+	for _, f := range files {
+		if strings.HasSuffix(f.Path, "-check.inc") {
+			program, _, _ = strings.Cut(string(f.Data), "\npython ")
+		}
+	}
+	program += "\nimport sys\nprint('\\n'.join(yoctune_kernel_differences(open(sys.argv[1]).read(), 'f', open(sys.argv[2]).read(), '')))\n"
+	path := filepath.Join(g.out, "requests.cfg")
+	if err := os.WriteFile(path, render(frag), 0o644); err != nil {
+		return err
+	}
+	out, err := exec.Command("python3", "-I", "-c", program, path, filepath.Join(g.out, ".config")).Output()
+	if err != nil {
+		return fmt.Errorf("the build's check: %w", err)
+	}
+	named := map[string]bool{}
+	for line := range strings.Lines(string(out)) {
+		if _, rest, ok := strings.Cut(line, "CONFIG_"); ok {
+			symbol, _, _ := strings.Cut(rest, ":")
+			named[symbol] = true
+		}
+	}
+	r.CheckStops += len(named)
+	for _, l := range frag.Lines {
+		got, ok := real[l.Symbol]
+		lost := got != l.Value && (ok || l.Value != "n")
+		if lost != named[l.Symbol] {
+			r.CheckWrong++
+			r.Wrong = append(r.Wrong, fmt.Sprintf("the build's check on %s=%s: real %s", l.Symbol, l.Value, shown(got, ok)))
+		}
+	}
+	return nil
 }
 
 // compare checks every line of the .config in both directions.

@@ -1,0 +1,107 @@
+package kconfig
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io/fs"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Sources is what a tree said to whoever indexed it: by file its digest, by
+// pattern what matched. Another tree, or the same on another day, that says the
+// same gives the same index.
+type Sources struct {
+	// Roots are the tree and its overlays, in order.
+	Roots []Answers `json:"roots"`
+}
+
+// Answers are those of one root.
+type Answers struct {
+	Files map[string]string   `json:"files"` // SHA-256; "" when it is not there
+	Globs map[string][]string `json:"globs"`
+}
+
+// Hold tells whether the tree in dir and its overlays still say the same. Nothing
+// is parsed.
+func (s *Sources) Hold(dir string, overlays []string) bool {
+	if len(s.Roots) != 1+len(overlays) {
+		return false
+	}
+	for i, d := range append([]string{dir}, overlays...) {
+		root, err := dirFS(d)
+		if err != nil {
+			return false
+		}
+		for pattern, want := range s.Roots[i].Globs {
+			if got, err := fs.Glob(root, pattern); err != nil || !slices.Equal(got, want) {
+				return false
+			}
+		}
+		for _, name := range slices.Sorted(maps.Keys(s.Roots[i].Files)) {
+			if digestOf(root, name) != s.Roots[i].Files[name] {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// digestOf is "" for a file that is not there, and never that of a file for one
+// that cannot be read.
+func digestOf(root fs.FS, name string) string {
+	data, err := readLimited(root, name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return ""
+	case err != nil:
+		return "unreadable"
+	}
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
+}
+
+// recorder notes what is asked of a root.
+type recorder struct {
+	fs.FS
+	answers Answers
+}
+
+func newRecorder(root fs.FS) *recorder {
+	return &recorder{root, Answers{Files: map[string]string{}, Globs: map[string][]string{}}}
+}
+
+// Stat implements [fs.StatFS].
+func (r *recorder) Stat(name string) (fs.FileInfo, error) {
+	info, err := fs.Stat(r.FS, name)
+	if errors.Is(err, fs.ErrNotExist) {
+		r.answers.Files[name] = ""
+	}
+	return info, err
+}
+
+// ReadFile implements [fs.ReadFileFS].
+func (r *recorder) ReadFile(name string) ([]byte, error) {
+	data, err := fs.ReadFile(r.FS, name)
+	switch {
+	case err == nil:
+		sum := sha256.Sum256(data)
+		r.answers.Files[name] = hex.EncodeToString(sum[:])
+	case errors.Is(err, fs.ErrNotExist):
+		r.answers.Files[name] = ""
+	default:
+		r.answers.Files[name] = "unreadable"
+	}
+	return data, err
+}
+
+// Glob implements [fs.GlobFS].
+func (r *recorder) Glob(pattern string) ([]string, error) {
+	hits, err := fs.Glob(r.FS, pattern)
+	if err == nil && strings.ContainsAny(pattern, `*?[\`) {
+		r.answers.Globs[pattern] = hits
+	}
+	return hits, err
+}
