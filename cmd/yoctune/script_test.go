@@ -4,11 +4,16 @@ import (
 	"context"
 	"errors"
 	"flag"
+	"io"
+	"log"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"strconv"
+	"strings"
 	"testing"
 
+	"github.com/google/go-containerregistry/pkg/registry"
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
@@ -29,7 +34,8 @@ func TestScripts(t *testing.T) {
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"status": status,
+			"status":   status,
+			"registry": serveRegistry,
 		},
 	})
 }
@@ -51,6 +57,14 @@ func status(ts *testscript.TestScript, neg bool, args []string) {
 	if got != args[0] {
 		ts.Fatalf("exit code %s, want %s", got, args[0])
 	}
+}
+
+// serveRegistry starts an OCI registry on this machine; its address is $REGISTRY.
+func serveRegistry(ts *testscript.TestScript, _ bool, _ []string) {
+	s := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
+	ts.Defer(s.Close)
+	ts.Setenv("REGISTRY", strings.TrimPrefix(s.URL, "http://"))
+	ts.Setenv("DOCKER_CONFIG", ts.Getenv("WORK"))
 }
 
 func exitCode(err error) (string, bool) {

@@ -1,0 +1,134 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/yoctune/yoctune/compiler/artifact"
+	"github.com/yoctune/yoctune/compiler/sign"
+	"github.com/yoctune/yoctune/compiler/tree"
+	"github.com/yoctune/yoctune/emitters"
+	"github.com/yoctune/yoctune/internal/signature"
+)
+
+func newPushCommand() *cobra.Command {
+	var o artifact.Options
+	cmd := &cobra.Command{
+		Use:   "push LAYER REFERENCE",
+		Short: "Publish a layer in an OCI registry",
+		Long: `Publish the layer in a folder as an OCI artifact, with the signatures of its plans.
+A file that was edited by hand stops it. The answer is the reference with its
+digest, which always means these bytes; the same layer gives the same digest.
+
+Logins are those of docker (docker login, or $DOCKER_CONFIG/config.json).`,
+		Example: `  yoctune push build/meta-vision registry.example.com/layers/meta-vision:1.4`,
+		Args:    cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			format, err := formatOf(cmd)
+			if err != nil {
+				return err
+			}
+			files, err := tree.Read(args[0])
+			if err != nil {
+				return err
+			}
+			plans, err := sign.Find(args[0])
+			if err != nil {
+				return err
+			}
+			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+			defer stop()
+			doc := plans[0].Doc
+			pinned, err := artifact.Push(ctx, artifact.Layer{Name: doc.Layer, Release: doc.Release, Files: files}, args[1], o)
+			if err != nil {
+				return err
+			}
+			return showArtifact(cmd, format, "push", pinned, len(files))
+		},
+	}
+	cmd.Flags().BoolVar(&o.PlainHTTP, "plain-http", false, "no TLS, also to another machine")
+	return cmd
+}
+
+func newPullCommand() *cobra.Command {
+	var o artifact.Options
+	cmd := &cobra.Command{
+		Use:   "pull REFERENCE DIR",
+		Short: "Fetch a layer from an OCI registry",
+		Long: `Fetch a layer that was published with push into a folder. Everything is checked
+before anything is written: digests, paths, and that every file is what the layer's
+own manifest says. As with build, files that yoctune did not write are kept, and
+one that was edited by hand stops it.
+
+A reference with a digest (name@sha256:…) always gives the same layer; a tag may
+move. That the layer comes from whom it should, the signatures of its plans say:
+yoctune sign DIR --verify --public KEY.`,
+		Example: `  yoctune pull registry.example.com/layers/meta-vision@sha256:… meta-vision`,
+		Args:    cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			format, err := formatOf(cmd)
+			if err != nil {
+				return err
+			}
+			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+			defer stop()
+			l, pinned, err := artifact.Pull(ctx, args[0], o)
+			if err != nil {
+				return err
+			}
+			var files, signatures []emitters.File
+			for _, f := range l.Files {
+				switch {
+				case f.Path == tree.ManifestName:
+				case strings.HasSuffix(f.Path, signature.Extension):
+					signatures = append(signatures, f)
+				default:
+					files = append(files, f)
+				}
+			}
+			c, err := tree.Compare(args[1], files)
+			if err != nil {
+				return err
+			}
+			if len(c.Conflicts) > 0 {
+				var all []error
+				for _, k := range c.Conflicts {
+					all = append(all, k)
+				}
+				return fmt.Errorf("%s: %w", args[1], errors.Join(all...))
+			}
+			if err := c.WriteContext(ctx, false); err != nil {
+				return err
+			}
+			for _, f := range signatures {
+				if err := tree.WriteFile(filepath.Join(args[1], filepath.FromSlash(f.Path)), f.Data); err != nil {
+					return err
+				}
+			}
+			return showArtifact(cmd, format, "pull", pinned, len(l.Files))
+		},
+	}
+	cmd.Flags().BoolVar(&o.PlainHTTP, "plain-http", false, "no TLS, also to another machine")
+	return cmd
+}
+
+func showArtifact(cmd *cobra.Command, format, command, pinned string, files int) error {
+	if format == "json" {
+		writeJSONLine(cmd.OutOrStdout(), struct {
+			Type      string `json:"type"`
+			Command   string `json:"command"`
+			Reference string `json:"reference"`
+			Files     int    `json:"files"`
+		}{"summary", command, pinned, files})
+		return nil
+	}
+	_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s (%s)\n", pinned, count(files, "file"))
+	return err
+}
