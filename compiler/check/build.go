@@ -17,6 +17,16 @@ import (
 func buildRules() []Rule {
 	return []Rule{
 		{
+			ID: "rm-work-image", Severity: diag.Warning,
+			Title: "an image that goes into another loses its work directory",
+			Cause: "rm_work removes a recipe's work directory once it is built. A task of another recipe that takes an image from there, and runs again, finds nothing: the build ends well and the device starts an empty initramfs. The exclusion counts where all recipes read it, which is where the layer puts it.",
+			Fix:   "name the image under build.rmWorkExclude",
+			Wrong: `build: {rmWork: true, variables: INITRAMFS_IMAGE: "product-initramfs"}`,
+			Right: `build: {rmWork: true, rmWorkExclude: ["product-initramfs"], variables: INITRAMFS_IMAGE: "product-initramfs"}`,
+			See:   "oe-core meta/classes/rm_work.bbclass",
+			build: rmWorkImage,
+		},
+		{
 			ID: "sstate-equivalence", Severity: diag.Warning,
 			Title: "a shared state mirror without the equivalence that goes with it",
 			Cause: "With OEEquivHash, which newer releases use by themselves, the names of shared state objects follow from what a hash equivalence server knows. A private server knows nothing of the builds that filled the mirror, and next to nothing is found there.",
@@ -142,6 +152,26 @@ func (b *builder) local(r release.Release) bool {
 		return a.Text == "auto"
 	}
 	return r.HashServe == "auto"
+}
+
+// rmWorkImage knows the images that variables put into others.
+func rmWorkImage(b *builder) {
+	if on := b.n.Get("rmWork"); on == nil || !on.True {
+		return
+	}
+	kept := map[string]bool{}
+	if list := b.n.Get("rmWorkExclude"); list != nil {
+		for _, it := range list.Items {
+			kept[it.Text] = true
+		}
+	}
+	for _, name := range []string{"INITRAMFS_IMAGE", "INITRD_IMAGE", "INITRD_IMAGE_LIVE"} {
+		for _, image := range strings.Fields(b.n.At("variables", name).Word()) {
+			if !kept[image] {
+				b.finding(b.n.At("variables", name), plan.Position{}, "variables."+name, "", "%s goes into another image, and rm_work removes what it is made of", image)
+			}
+		}
+	}
 }
 
 func sstateEquivalence(b *builder) {
