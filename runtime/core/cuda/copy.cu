@@ -16,12 +16,25 @@ bool yt_copy_fits(const void *dst, const void *src)
 	return (((uintptr_t)dst ^ (uintptr_t)src) & 15) == 0;
 }
 
-cudaError_t yt_launch_copy(void *dst, const void *src, uint64_t n, cudaStream_t stream)
+cudaError_t yt_launch_copy(void *dst, const void *src, uint64_t n, uint32_t block, cudaStream_t stream)
 {
 	// Four words a thread amortise the index arithmetic; the loop takes the rest.
-	uint64_t blocks = (n / 16 + 256 * 4 - 1) / (256 * 4);
+	uint64_t blocks = (n / 16 + block * 4 - 1) / (block * 4);
 
 	blocks = blocks < 1 ? 1 : blocks > 65536 ? 65536 : blocks;
-	copy_kernel<<<(unsigned)blocks, 256, 0, stream>>>((uint8_t *)dst, (const uint8_t *)src, n);
+	copy_kernel<<<(unsigned)blocks, block, 0, stream>>>((uint8_t *)dst, (const uint8_t *)src, n);
+	return cudaGetLastError();
+}
+
+static __global__ void signal_kernel(volatile uint32_t *word, uint32_t value)
+{
+	__threadfence_system(); // what came before is seen before
+	*word = value;
+}
+
+// Writes a word that the CPU polls.
+cudaError_t yt_launch_signal(uint32_t *word, uint32_t value, cudaStream_t stream)
+{
+	signal_kernel<<<1, 1, 0, stream>>>(word, value);
 	return cudaGetLastError();
 }

@@ -12,13 +12,16 @@
 
 #include <cuda_runtime_api.h>
 
-cudaError_t yt_launch_copy(void *dst, const void *src, uint64_t n, cudaStream_t stream);
+// `block`: threads a block, from kernel_config.
+cudaError_t yt_launch_copy(void *dst, const void *src, uint64_t n, uint32_t block, cudaStream_t stream);
 
 // True when yt_launch_copy can move dst and src in 16-byte words.
 bool yt_copy_fits(const void *dst, const void *src);
 
-cudaError_t yt_launch_preprocess(const yt_pre_plan &plan, const uint8_t *const plane[3], float *out,
+cudaError_t yt_launch_preprocess(const yt_pre_plan &plan, const uint8_t *const plane[3], float *out, uint32_t block,
 				 cudaStream_t stream);
+
+cudaError_t yt_launch_signal(uint32_t *word, uint32_t value, cudaStream_t stream);
 
 // Bytes of device memory that yt_launch_reduce uses for n values.
 uint64_t yt_reduce_scratch(uint64_t n);

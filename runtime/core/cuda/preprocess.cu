@@ -19,10 +19,10 @@ static __global__ void __launch_bounds__(256)
 		yt_preprocess_body(plan, in, out, x, y, wide);
 }
 
-cudaError_t yt_launch_preprocess(const yt_pre_plan &plan, const uint8_t *const plane[3], float *out,
+cudaError_t yt_launch_preprocess(const yt_pre_plan &plan, const uint8_t *const plane[3], float *out, uint32_t threads,
 				 cudaStream_t stream)
 {
-	dim3 block(32, 8);
+	dim3 block(32, threads / 32);
 	dim3 grid((plan.out_w + 4 * block.x - 1) / (4 * block.x), (plan.out_h + block.y - 1) / block.y);
 	yt_planes in = {plane[0], plane[1], plane[2]};
 	bool wide = plan.out_w % 4 == 0 && yt_aligned16(out);

@@ -1,0 +1,642 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// stream.cu - streams, lists, events and graphs.
+#include "device.h"
+
+const uint64_t yt_cuda_ops = 1ull << YT_OP_COPY | 1ull << YT_OP_MEMSET | 1ull << YT_OP_PREPROCESS | 1ull << YT_OP_REDUCE |
+			     1ull << YT_OP_RECORD | 1ull << YT_OP_WAIT | 1ull << YT_OP_SIGNAL | 1ull << YT_OP_LAUNCH;
+
+// ---- finished work ---------------------------------------------------------
+
+cudaError_t yt_drain(yt_stream *s)
+{
+	cudaError_t e;
+
+	if (s->recording != NULL) // asking would end the recording
+		return s->pending_n == 0 && s->done == s->submitted ? cudaSuccess : cudaErrorNotReady;
+	e = cudaStreamQuery(s->handle);
+	if (e == cudaErrorNotReady) {
+		cudaGetLastError(); // "not ready" is an answer, not an error to keep
+		return e;
+	}
+	for (uint32_t i = 0; i < s->pending_n; i++) {
+		yt_slot *b = yt_table_get(&s->dev->table, s->pending[i], YT_SLOT_BUFFER);
+
+		if (b != NULL && b->uses > 0)
+			b->uses--;
+	}
+	s->pending_n = 0;
+	s->done = s->submitted;
+	return e;
+}
+
+// ---- streams and lists -----------------------------------------------------
+
+yt_status cuda_stream_open(yt_device *d, const yt_stream_options *opt, yt_stream **out, yt_error *err)
+{
+	int least = 0, greatest = 0; // greatest is the smaller number
+	yt_stream_options o = {};
+	yt_stream *s;
+	cudaError_t e;
+
+	if (d == NULL || out == NULL || opt == NULL || opt->size < offsetof(yt_stream_options, reserved))
+		return yt_fail(err, YT_E_INVALID, "stream_open: device, options with their size, and out are required");
+	*out = NULL;
+	memcpy(&o, opt, opt->size < sizeof o ? opt->size : sizeof o);
+	if ((o.flags & ~(uint32_t)YT_STREAM_QUEUED) != 0 || memchr(o.name, 0, sizeof o.name) == NULL)
+		return yt_fail(err, YT_E_INVALID, "stream_open: flags %#x, or a name that does not end", o.flags);
+	int32_t priority = o.priority;
+	locked hold(d);
+	yt_status rc = yt_enter(d, err);
+	if (rc != YT_OK)
+		return rc;
+	e = cudaDeviceGetStreamPriorityRange(&least, &greatest);
+	if (e != cudaSuccess)
+		return yt_fail_cuda(d, err, e, "stream_create: priorities");
+	priority = priority < greatest ? greatest : priority > least ? least : priority;
+	s = (yt_stream *)calloc(1, sizeof *s);
+	if (s == NULL)
+		return yt_fail(err, YT_E_OOM, "stream_create: no memory for the stream");
+	e = cudaStreamCreateWithPriority(&s->handle, cudaStreamNonBlocking, priority);
+	if (e != cudaSuccess) {
+		free(s);
+		return yt_fail_cuda(d, err, e, "stream_create");
+	}
+	s->dev = d;
+	memcpy(s->name, o.name, sizeof s->name);
+	s->next = d->streams;
+	d->streams = s;
+	*out = s;
+	return yt_ok(err);
+}
+
+yt_status cuda_stream_create(yt_device *d, int32_t priority, yt_stream **out, yt_error *err)
+{
+	yt_stream_options o = {};
+
+	o.size = sizeof o;
+	o.priority = priority;
+	return cuda_stream_open(d, &o, out, err);
+}
+
+yt_status cuda_stream_destroy(yt_stream *s, yt_error *err)
+{
+	yt_device *d;
+	cudaError_t e = cudaSuccess;
+
+	if (s == NULL)
+		return yt_fail(err, YT_E_INVALID, "stream_destroy: no stream");
+	d = s->dev;
+	locked hold(d);
+	if (s->recording != NULL && d->dead.code == YT_OK)
+		return yt_fail(err, YT_E_BUSY, "stream_destroy: a graph is being recorded");
+	if (d->dead.code == YT_OK) {
+		yt_status rc = yt_enter(d, err);
+		if (rc != YT_OK)
+			return rc;
+		e = yt_drain(s);
+		if (e == cudaErrorNotReady)
+			return yt_fail(err, YT_E_BUSY, "stream_destroy: work is running; poll the stream first");
+		if (e == cudaSuccess && s->scratch != NULL)
+			e = cudaFree(s->scratch);
+		if (e == cudaSuccess)
+			e = cudaStreamDestroy(s->handle);
+	}
+	for (yt_stream **p = &d->streams; *p != NULL; p = &(*p)->next) {
+		if (*p == s) {
+			*p = s->next;
+			break;
+		}
+	}
+	for (yt_pool *p = d->pools; p != NULL; p = p->next)
+		yt_pool_collect(&p->blocks, &s->done);
+	free(s->pending);
+	free(s);
+	return e != cudaSuccess ? yt_fail_cuda(d, err, e, "stream_destroy") : yt_ok(err);
+}
+
+struct resolved {
+	uint8_t *p[YT_MAX_OPERANDS]; // as yt_operands: destination, sources
+	uint32_t device_side;        // bit i: operand i is device memory
+	yt_slot *event;
+};
+
+static yt_status resolve(yt_device *d, const yt_range *r, uint32_t at, uint32_t i, resolved *out, yt_error *err)
+{
+	const char *what = i == 0 ? "destination" : "source";
+	yt_slot *b;
+
+	if (r->buf == 0 && r->len == 0) {
+		out->p[i] = NULL;
+		return YT_OK;
+	}
+	if (r->buf == 0)
+		return yt_fail(err, YT_E_NOT_SUPPORTED,
+			       "command %u: %s: host memory without a buffer: the CUDA backend takes pinned or mapped buffers", at,
+			       what);
+	b = yt_table_get(&d->table, r->buf, YT_SLOT_BUFFER);
+	if (b == NULL)
+		return yt_fail(err, YT_E_INVALID, "command %u: %s: %#llx is not a buffer, or was freed", at, what,
+			       (unsigned long long)r->buf);
+	if (r->len > b->bytes || r->off > b->bytes - r->len)
+		return yt_fail(err, YT_E_INVALID, "command %u: %s: bytes %llu to %llu of a buffer of %llu", at, what,
+			       (unsigned long long)r->off, (unsigned long long)(r->off + r->len),
+			       (unsigned long long)b->bytes);
+	out->p[i] = (uint8_t *)b->device + r->off;
+	out->device_side |= (uint32_t)(b->mode == YT_MEM_DEVICE) << i;
+	return YT_OK;
+}
+
+static yt_status check(yt_device *d, const yt_cmd *c, uint32_t at, resolved *r, yt_error *err)
+{
+	yt_status rc = yt_check_cmd(c, at, err);
+
+	*r = {};
+	if (rc == YT_OK)
+		rc = yt_check_there(c, at, yt_cuda_ops, "CUDA", err);
+	if (rc != YT_OK)
+		return rc;
+	if (c->op == YT_OP_RECORD || c->op == YT_OP_WAIT) {
+		r->event = yt_table_get(&d->table, c->event, YT_SLOT_EVENT);
+		if (r->event == NULL)
+			return yt_fail(err, YT_E_INVALID, "command %u: %s: %#llx is not an event, or was destroyed", at,
+				       yt_op_name(c->op), (unsigned long long)c->event);
+		return YT_OK;
+	}
+	if (c->op == YT_OP_LAUNCH)
+		rc = yt_module_check(d, &c->launch, at, err);
+	yt_operands o = yt_operands_of(c);
+	for (uint32_t i = 0; rc == YT_OK && i < o.n; i++)
+		rc = resolve(d, o.range[i], at, i, r, err);
+	return rc != YT_OK ? rc : yt_check_overlap(c, at, &o, r->p, err);
+}
+
+// Room for the partial results of the largest reduction of the list. The old
+// room may be in use: it is given back only when the stream is idle, otherwise
+// the caller polls and asks again.
+static yt_status grow_scratch(yt_stream *s, const yt_cmd *cmds, uint32_t n, yt_error *err)
+{
+	uint64_t need = 0;
+	cudaError_t e;
+
+	for (uint32_t i = 0; i < n; i++) {
+		uint64_t bytes = cmds[i].op == YT_OP_REDUCE ? yt_reduce_scratch(cmds[i].src[0].len / 4) : 0;
+
+		need = bytes > need ? bytes : need;
+	}
+	if (need <= s->scratch_bytes)
+		return YT_OK;
+	if (s->scratch != NULL && s->recording != NULL) {
+		// What was recorded uses the old room: the graph keeps it.
+		yt_graph *g = s->recording;
+
+		if (g->scratch_n + 1 >= sizeof g->scratch / sizeof g->scratch[0])
+			return yt_fail(err, YT_E_INVALID, "submit: the graph's reductions grow too often; record the largest first");
+		g->scratch[g->scratch_n++] = s->scratch;
+		s->scratch = NULL;
+		s->scratch_bytes = 0;
+	}
+	if (s->scratch != NULL) {
+		e = yt_drain(s);
+		if (e == cudaErrorNotReady)
+			return yt_fail(err, YT_E_BUSY, "submit: a larger reduction than before needs an idle stream; poll it first");
+		if (e == cudaSuccess)
+			e = cudaFree(s->scratch);
+		s->scratch = NULL;
+		s->scratch_bytes = 0;
+		if (e != cudaSuccess)
+			return yt_fail_cuda(s->dev, err, e, "submit: give back scratch");
+	}
+	e = cudaMalloc((void **)&s->scratch, need);
+	if (e != cudaSuccess) {
+		cudaGetLastError();
+		s->scratch = NULL;
+		return yt_fail_cuda(s->dev, err, e, "submit: scratch for reduction");
+	}
+	s->scratch_bytes = need;
+	return YT_OK;
+}
+
+static uint64_t *room(uint64_t *ids, uint32_t *cap, uint32_t need)
+{
+	uint32_t n = *cap;
+
+	if (need <= n)
+		return ids;
+	while (n < need)
+		n = n == 0 ? 256 : 2 * n;
+	ids = (uint64_t *)realloc(ids, (size_t)n * sizeof *ids);
+	if (ids != NULL)
+		*cap = n;
+	return ids;
+}
+
+// Counts what the list names as in use, by the stream's work or by the graph it
+// records. Allocates before it counts, so that it does all or nothing.
+static yt_status hold_operands(yt_stream *s, const yt_cmd *cmds, const resolved *where, uint32_t n, yt_error *err)
+{
+	yt_graph *g = s->recording;
+	uint64_t **ids = g != NULL ? &g->held : &s->pending;
+	uint32_t *count = g != NULL ? &g->held_n : &s->pending_n, *cap = g != NULL ? &g->held_cap : &s->pending_cap;
+	uint64_t *grown = room(*ids, cap, *count + YT_MAX_OPERANDS * n + 1);
+
+	if (grown == NULL)
+		return yt_fail(err, YT_E_OOM, "submit: no memory to note the buffers in use");
+	*ids = grown;
+	for (uint32_t i = 0; i < n; i++) {
+		if (where[i].event != NULL) {
+			if (g != NULL) { // running work keeps an event by itself
+				where[i].event->held++;
+				grown[(*count)++] = where[i].event->id;
+			}
+			continue;
+		}
+		yt_operands o = yt_operands_of(&cmds[i]);
+
+		for (uint32_t j = 0; j < o.n; j++) {
+			yt_slot *b = yt_table_get(&s->dev->table, o.range[j]->buf, YT_SLOT_BUFFER);
+
+			if (b != NULL) {
+				*(g != NULL ? &b->held : &b->uses) += 1;
+				grown[(*count)++] = b->id;
+			}
+		}
+	}
+	return YT_OK;
+}
+
+static void count_copy(yt_device *d, const resolved *r, uint64_t bytes)
+{
+	bool to = (r->device_side & 1) != 0, from = (r->device_side & 2) != 0;
+
+	*(to ? (from ? &d->stats.d2d : &d->stats.h2d) : (from ? &d->stats.d2h : &d->stats.h2h)) += bytes;
+}
+
+static cudaError_t run(yt_stream *s, const yt_cmd *c, const resolved *r)
+{
+	const yt_device *d = s->dev;
+	bool recording = s->recording != NULL;
+
+	switch (c->op) {
+	case YT_OP_COPY:
+		if (c->dst.len == 0)
+			return cudaSuccess;
+		// Between device memories our kernel; across the bus the copy engine.
+		if ((r->device_side & 3) == 3 && yt_copy_fits(r->p[0], r->p[1]))
+			return yt_launch_copy(r->p[0], r->p[1], c->dst.len, d->block[YT_OP_COPY], s->handle);
+		return cudaMemcpyAsync(r->p[0], r->p[1], c->dst.len, cudaMemcpyDefault, s->handle);
+	case YT_OP_MEMSET:
+		return c->dst.len == 0 ? cudaSuccess : cudaMemsetAsync(r->p[0], (int)c->value, c->dst.len, s->handle);
+	case YT_OP_PREPROCESS: {
+		const uint8_t *plane[3] = {r->p[1], r->p[2], r->p[3]};
+
+		return yt_launch_preprocess(yt_plan_preprocess(&c->pre), plane, (float *)r->p[0], d->block[YT_OP_PREPROCESS],
+					    s->handle);
+	}
+	case YT_OP_REDUCE:
+		return yt_launch_reduce(c->value, (const float *)r->p[1], c->src[0].len / 4, (float *)r->p[0], s->scratch,
+					s->handle);
+	case YT_OP_SIGNAL:
+		return yt_launch_signal((uint32_t *)r->p[0], c->value, s->handle);
+	case YT_OP_WAIT:
+		// In a graph: for the record at the time of its launch.
+		return r->event->stamp == 0 && !recording
+			       ? cudaSuccess
+			       : cudaStreamWaitEvent(s->handle, (cudaEvent_t)r->event->host, recording ? cudaEventWaitExternal : 0);
+	default: // YT_OP_RECORD; check() let no other pass
+		return cudaEventRecordWithFlags((cudaEvent_t)r->event->host, s->handle,
+						recording ? cudaEventRecordExternal : cudaEventRecordDefault);
+	}
+}
+
+yt_status cuda_submit(yt_stream *s, const yt_cmd *cmds, uint32_t n, yt_error *err)
+{
+	resolved where[YT_MAX_CMDS];
+	char what[48];
+
+	if (s == NULL || (cmds == NULL && n != 0))
+		return yt_fail(err, YT_E_INVALID, "submit: stream and commands are required");
+	if (n > YT_MAX_CMDS)
+		return yt_fail(err, YT_E_INVALID, "submit: %u commands; a list has at most %u", n, YT_MAX_CMDS);
+	locked hold(s->dev);
+	yt_status rc = yt_enter(s->dev, err);
+	for (uint32_t i = 0; i < n && rc == YT_OK; i++)
+		rc = check(s->dev, &cmds[i], i, &where[i], err);
+	if (rc == YT_OK)
+		rc = grow_scratch(s, cmds, n, err);
+	if (rc == YT_OK)
+		rc = hold_operands(s, cmds, where, n, err);
+	if (rc != YT_OK)
+		return rc;
+	if (s->recording == NULL)
+		s->submitted++;
+	for (uint32_t i = 0; i < n; i++) {
+		rc = yt_fault_before(s, &cmds[i], err);
+		if (rc != YT_OK)
+			return rc;
+		if (cmds[i].op == YT_OP_COPY && s->recording == NULL)
+			count_copy(s->dev, &where[i], cmds[i].dst.len);
+		if (cmds[i].op == YT_OP_LAUNCH) {
+			rc = yt_module_launch(s, &cmds[i].launch, where[i].p, i, err);
+			if (rc != YT_OK)
+				return rc;
+			continue;
+		}
+		cudaError_t e = run(s, &cmds[i], &where[i]);
+
+		if (e != cudaSuccess) {
+			snprintf(what, sizeof what, "submit: command %u", i);
+			return yt_fail_cuda(s->dev, err, e, what);
+		}
+		// A recorded record passes with the graph's launch, not before.
+		if (cmds[i].op == YT_OP_RECORD && s->recording == NULL)
+			where[i].event->stamp = 1;
+		rc = yt_fault_after(s, &cmds[i], where[i].p[0], err);
+		if (rc != YT_OK)
+			return rc;
+	}
+	return yt_ok(err);
+}
+
+yt_status cuda_stream_poll(yt_stream *s, uint64_t timeout_ns, yt_error *err)
+{
+	if (s == NULL)
+		return yt_fail(err, YT_E_INVALID, "stream_poll: no stream");
+	return yt_wait(timeout_ns, "stream_poll", err, [s, err]() -> yt_status {
+		locked hold(s->dev);
+		yt_status rc = yt_enter(s->dev, err);
+
+		if (rc != YT_OK)
+			return rc;
+		if (s->recording != NULL)
+			return yt_fail(err, YT_E_INVALID, "stream_poll: the stream records a graph");
+		cudaError_t e = yt_drain(s);
+		if (e == cudaErrorNotReady)
+			return YT_E_NOT_READY;
+		return e == cudaSuccess ? yt_ok(err) : yt_fail_cuda(s->dev, err, e, "stream_poll: submitted work");
+	});
+}
+
+// ---- events ----------------------------------------------------------------
+
+yt_status cuda_event_create(yt_device *d, uint64_t *event, yt_error *err)
+{
+	yt_slot s = {};
+	cudaEvent_t handle;
+	cudaError_t e;
+
+	if (d == NULL || event == NULL)
+		return yt_fail(err, YT_E_INVALID, "event_create: device and event are required");
+	locked hold(d);
+	yt_status rc = yt_enter(d, err);
+	if (rc != YT_OK)
+		return rc;
+	e = cudaEventCreateWithFlags(&handle, cudaEventDefault);
+	if (e != cudaSuccess)
+		return yt_fail_cuda(d, err, e, "event_create");
+	s.kind = YT_SLOT_EVENT;
+	s.host = handle;
+	*event = yt_table_add(&d->table, &s);
+	if (*event == 0) {
+		e = cudaEventDestroy(handle);
+		return e != cudaSuccess ? yt_fail_cuda(d, err, e, "event_create: give back")
+					: yt_fail(err, YT_E_OOM, "event_create: no memory for the table of events");
+	}
+	return yt_ok(err);
+}
+
+yt_status cuda_event_destroy(yt_device *d, uint64_t event, yt_error *err)
+{
+	cudaError_t e = cudaSuccess;
+	yt_slot *s;
+
+	if (d == NULL)
+		return yt_fail(err, YT_E_INVALID, "event_destroy: no device");
+	locked hold(d);
+	s = yt_table_get(&d->table, event, YT_SLOT_EVENT);
+	if (s == NULL)
+		return yt_fail(err, YT_E_INVALID, "event_destroy: %#llx is not an event, or was destroyed",
+			       (unsigned long long)event);
+	if (s->held != 0)
+		return yt_fail(err, YT_E_BUSY, "event_destroy: a graph uses the event");
+	if (d->dead.code == YT_OK)
+		e = cudaEventDestroy((cudaEvent_t)s->host); // running work keeps it
+	yt_table_remove(&d->table, s);
+	return e != cudaSuccess ? yt_fail_cuda(d, err, e, "event_destroy") : yt_ok(err);
+}
+
+yt_status cuda_event_elapsed(yt_device *d, uint64_t a, uint64_t b, uint64_t *ns, yt_error *err)
+{
+	const yt_slot *from, *to;
+	float ms = 0;
+	cudaError_t e;
+
+	if (d == NULL || ns == NULL)
+		return yt_fail(err, YT_E_INVALID, "event_elapsed: device and ns are required");
+	locked hold(d);
+	yt_status rc = yt_enter(d, err);
+	if (rc != YT_OK)
+		return rc;
+	from = yt_table_get(&d->table, a, YT_SLOT_EVENT);
+	to = yt_table_get(&d->table, b, YT_SLOT_EVENT);
+	if (from == NULL || to == NULL)
+		return yt_fail(err, YT_E_INVALID, "event_elapsed: not an event, or destroyed");
+	if (from->stamp == 0 || to->stamp == 0)
+		return yt_fail(err, YT_E_NOT_READY, "event_elapsed: an event was not recorded yet");
+	e = cudaEventElapsedTime(&ms, (cudaEvent_t)from->host, (cudaEvent_t)to->host);
+	if (e == cudaErrorNotReady) {
+		cudaGetLastError();
+		return yt_fail(err, YT_E_NOT_READY, "event_elapsed: an event has not passed yet");
+	}
+	if (e != cudaSuccess)
+		return yt_fail_cuda(d, err, e, "event_elapsed");
+	if (ms < 0)
+		return yt_fail(err, YT_E_INVALID, "event_elapsed: the first event is the later one");
+	*ns = (uint64_t)((double)ms * 1e6);
+	return yt_ok(err);
+}
+
+yt_status cuda_event_poll(yt_device *d, uint64_t event, uint64_t timeout_ns, yt_error *err)
+{
+	if (d == NULL)
+		return yt_fail(err, YT_E_INVALID, "event_poll: no device");
+	return yt_wait(timeout_ns, "event_poll", err, [d, event, err]() -> yt_status {
+		locked hold(d);
+		yt_status rc = yt_enter(d, err);
+
+		if (rc != YT_OK)
+			return rc;
+		const yt_slot *s = yt_table_get(&d->table, event, YT_SLOT_EVENT);
+		if (s == NULL || s->stamp == 0)
+			return yt_fail(err, YT_E_INVALID, "event_poll: %#llx is not an event, was destroyed, or was never recorded",
+				       (unsigned long long)event);
+		cudaError_t e = cudaEventQuery((cudaEvent_t)s->host);
+		if (e == cudaErrorNotReady) {
+			cudaGetLastError();
+			return YT_E_NOT_READY;
+		}
+		return e == cudaSuccess ? yt_ok(err) : yt_fail_cuda(d, err, e, "event_poll: submitted work");
+	});
+}
+
+// ---- graphs ----------------------------------------------------------------
+
+yt_status cuda_graph_begin(yt_stream *s, yt_error *err)
+{
+	yt_graph *g;
+	cudaError_t e;
+
+	if (s == NULL)
+		return yt_fail(err, YT_E_INVALID, "graph_begin: no stream");
+	yt_device *d = s->dev;
+	locked hold(d);
+	yt_status rc = yt_enter(d, err);
+	if (rc != YT_OK)
+		return rc;
+	if (s->recording != NULL)
+		return yt_fail(err, YT_E_BUSY, "graph_begin: the stream records already");
+	g = (yt_graph *)calloc(1, sizeof *g);
+	if (g == NULL)
+		return yt_fail(err, YT_E_OOM, "graph_begin: no memory for the graph");
+	e = cudaEventCreateWithFlags(&g->done, cudaEventDisableTiming);
+	// Relaxed: other threads, and this one for scratch memory, may allocate.
+	if (e == cudaSuccess)
+		e = cudaStreamBeginCapture(s->handle, cudaStreamCaptureModeRelaxed);
+	if (e != cudaSuccess) {
+		if (g->done != NULL)
+			cudaEventDestroy(g->done);
+		free(g);
+		return yt_fail_cuda(d, err, e, "graph_begin");
+	}
+	g->dev = d;
+	g->saved = s->scratch;
+	g->saved_bytes = s->scratch_bytes;
+	s->scratch = NULL;
+	s->scratch_bytes = 0;
+	s->recording = g;
+	d->graphs++;
+	return yt_ok(err);
+}
+
+// The lock is held. Gives everything of the graph back.
+static cudaError_t discard(yt_graph *g)
+{
+	yt_device *d = g->dev;
+	cudaError_t e = cudaSuccess;
+
+	for (uint32_t i = 0; i < g->held_n; i++) {
+		yt_slot *b = yt_table_get(&d->table, g->held[i], YT_SLOT_BUFFER);
+
+		if (b == NULL)
+			b = yt_table_get(&d->table, g->held[i], YT_SLOT_EVENT);
+		if (b != NULL)
+			b->held--;
+	}
+	if (d->dead.code == YT_OK) {
+		if (g->exec != NULL)
+			e = cudaGraphExecDestroy(g->exec);
+		for (uint32_t i = 0; i < g->scratch_n; i++) {
+			cudaError_t f = cudaFree(g->scratch[i]);
+
+			e = e == cudaSuccess ? f : e;
+		}
+		cudaError_t f = cudaEventDestroy(g->done);
+		e = e == cudaSuccess ? f : e;
+	}
+	d->graphs--;
+	free(g->held);
+	free(g);
+	return e;
+}
+
+yt_status cuda_graph_end(yt_stream *s, yt_graph **out, yt_error *err)
+{
+	cudaGraph_t captured = NULL;
+	cudaError_t e;
+
+	if (s == NULL || out == NULL)
+		return yt_fail(err, YT_E_INVALID, "graph_end: stream and out are required");
+	*out = NULL;
+	yt_device *d = s->dev;
+	locked hold(d);
+	yt_graph *g = s->recording;
+	if (g == NULL)
+		return yt_fail(err, YT_E_INVALID, "graph_end: the stream does not record");
+	yt_status rc = yt_enter(d, err);
+	if (s->scratch != NULL)
+		g->scratch[g->scratch_n++] = s->scratch;
+	s->scratch = g->saved;
+	s->scratch_bytes = g->saved_bytes;
+	s->recording = NULL;
+	if (rc != YT_OK) {
+		discard(g);
+		return rc;
+	}
+	e = cudaStreamEndCapture(s->handle, &captured);
+	if (e == cudaSuccess)
+		e = cudaGraphInstantiateWithFlags(&g->exec, captured, 0);
+	if (captured != NULL) {
+		cudaError_t f = cudaGraphDestroy(captured);
+
+		e = e == cudaSuccess ? f : e;
+	}
+	if (e != cudaSuccess) {
+		cudaGetLastError();
+		rc = yt_fail_cuda(d, err, e, "graph_end");
+		discard(g);
+		return rc;
+	}
+	*out = g;
+	return yt_ok(err);
+}
+
+yt_status cuda_graph_launch(yt_graph *g, yt_stream *s, yt_error *err)
+{
+	cudaError_t e;
+
+	if (g == NULL || s == NULL || g->dev != s->dev)
+		return yt_fail(err, YT_E_INVALID, "graph_launch: a graph and a stream of one device are required");
+	yt_device *d = s->dev;
+	locked hold(d);
+	yt_status rc = yt_enter(d, err);
+	if (rc != YT_OK)
+		return rc;
+	if (s->recording != NULL)
+		return yt_fail(err, YT_E_INVALID, "graph_launch: the stream records a graph");
+	e = cudaGraphLaunch(g->exec, s->handle);
+	if (e == cudaSuccess)
+		e = cudaEventRecord(g->done, s->handle);
+	if (e != cudaSuccess)
+		return yt_fail_cuda(d, err, e, "graph_launch");
+	g->launched = true;
+	s->submitted++;
+	for (uint32_t i = 0; i < g->held_n; i++) {
+		yt_slot *event = yt_table_get(&d->table, g->held[i], YT_SLOT_EVENT);
+
+		if (event != NULL)
+			event->stamp = 1;
+	}
+	return yt_ok(err);
+}
+
+yt_status cuda_graph_destroy(yt_graph *g, yt_error *err)
+{
+	if (g == NULL)
+		return yt_fail(err, YT_E_INVALID, "graph_destroy: no graph");
+	yt_device *d = g->dev;
+	locked hold(d);
+	if (d->dead.code == YT_OK) {
+		yt_status rc = yt_enter(d, err);
+		if (rc != YT_OK)
+			return rc;
+		cudaError_t e = g->launched ? cudaEventQuery(g->done) : cudaSuccess;
+		if (e == cudaErrorNotReady) {
+			cudaGetLastError();
+			return yt_fail(err, YT_E_BUSY, "graph_destroy: it runs; poll its streams first");
+		}
+		if (e != cudaSuccess)
+			return yt_fail_cuda(d, err, e, "graph_destroy: its work");
+	}
+	cudaError_t e = discard(g);
+	return e != cudaSuccess ? yt_fail_cuda(d, err, e, "graph_destroy") : yt_ok(err);
+}
