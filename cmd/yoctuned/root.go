@@ -27,6 +27,7 @@ func commands() []func() *cobra.Command {
 		newMonitorCommand,
 		newDoctorCommand,
 		newMemCommand,
+		newExplainMemoryCommand,
 		newProbeCommand,
 		newPipelineCommand,
 		newBenchCommand,

@@ -1,0 +1,150 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/yoctune/yoctune/runtime/core"
+)
+
+// devices that explain-memory can speak of without having one.
+var assumed = map[string]core.Attributes{
+	"shared":          {Integrated: true, MapHost: true, Managed: true},
+	"shared-coherent": {Integrated: true, MapHost: true, Managed: true, ConcurrentManaged: true, HostRegister: true},
+	"discrete":        {MapHost: true, Managed: true, ConcurrentManaged: true, HostRegister: true},
+}
+
+func newExplainMemoryCommand() *cobra.Command {
+	var open core.Options
+	var assume string
+	cmd := &cobra.Command{
+		Use:   "explain-memory",
+		Short: "Say which memory is chosen for what, and why",
+		Long: `explain-memory asks the device that pipelines would use what each mode of memory
+becomes on it: automatic for the uses there are, then explicit, mapped and
+unified. A mode that the device does not have is refused, with the reason.
+
+--assume answers for a kind of GPU instead of this machine's:
+
+  shared           CPU and GPU share one memory, and the CPU must not touch managed
+                   memory while a kernel runs (Jetson up to Orin)
+  shared-coherent  one memory, which both may touch at once (Jetson Thor)
+  discrete         a card with memory of its own
+
+Exit codes: 0 explained · 1 failed · 2 usage.`,
+		Example: `  yoctuned explain-memory
+  yoctuned explain-memory --assume shared --format json | jq 'select(.refused)'`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if assume != "" {
+				at, ok := assumed[assume]
+				if !ok {
+					return usage(fmt.Errorf("--assume is shared, shared-coherent or discrete, not %q", assume))
+				}
+				return explainMemory(cmd, "assumed: "+assume, "cuda", at.Choose)
+			}
+			return explainMemoryOf(cmd, open)
+		},
+	}
+	cmd.Flags().StringVar(&open.Backend, "backend", core.Auto, "`BACKEND`: auto, cpu or cuda")
+	cmd.Flags().StringVar(&open.Library, "library", core.DefaultLibrary, "`FILE` of the CUDA backend")
+	cmd.Flags().IntVar(&open.Index, "device", 0, "`INDEX` of the backend's device")
+	cmd.Flags().StringVar(&assume, "assume", "", "`KIND` of GPU to speak of instead: shared, shared-coherent, discrete")
+	_ = cmd.RegisterFlagCompletionFunc("backend", cobra.FixedCompletions([]string{core.Auto, core.CPU, core.CUDA}, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("assume", cobra.FixedCompletions([]string{"shared", "shared-coherent", "discrete"}, cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+func explainMemoryOf(cmd *cobra.Command, open core.Options) (err error) {
+	d, err := core.Open(open)
+	if errors.Is(err, core.ErrInvalid) {
+		return usage(err)
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, d.Close()) }()
+	info, err := d.Info()
+	if err != nil {
+		return err
+	}
+	return explainMemory(cmd, info.Name, info.Backend, d.ChooseMemory)
+}
+
+// memoryLine is one answer.
+type memoryLine struct {
+	Type    string `json:"type"` // "memory"
+	Asked   string `json:"asked"`
+	CPU     string `json:"cpu"` // what the CPU does with it
+	Mode    string `json:"mode"`
+	Reason  string `json:"reason"`
+	Refused bool   `json:"refused"`
+	Text    string `json:"text"`
+}
+
+type memorySummary struct {
+	summaryLine
+	Backend string   `json:"backend"`
+	Device  string   `json:"device"`
+	Allowed []string `json:"allowed"` // kinds of memory the device has
+}
+
+func explainMemory(cmd *cobra.Command, device, backend string, choose func(core.Mode, core.Touch) (core.Choice, error)) error {
+	asked := []struct {
+		name  string
+		mode  core.Mode
+		touch core.Touch
+	}{
+		{"automatic", core.MemAuto, core.TouchNever},
+		{"automatic", core.MemAuto, core.TouchWrite},
+		{"automatic", core.MemAuto, core.TouchRead},
+		{"explicit", core.MemDevice, core.TouchBoth},
+		{"mapped", core.MemMapped, core.TouchBoth},
+		{"unified", core.MemManaged, core.TouchBoth},
+	}
+	w := cmd.OutOrStdout()
+	asJSON := globalFlags(cmd).Format == "json"
+	enc := lines(w)
+	summary := memorySummary{summaryLine: summaryLine{Type: "summary", Command: "explain-memory"}, Backend: backend, Device: device}
+	if !asJSON {
+		if _, err := fmt.Fprintf(w, "memory on %s (%s)\n", printable(device), backend); err != nil {
+			return err
+		}
+	}
+	for i, a := range asked {
+		c, err := choose(a.mode, a.touch)
+		if err != nil {
+			return err
+		}
+		if i == 0 {
+			for _, m := range c.Allowed {
+				summary.Allowed = append(summary.Allowed, m.String())
+			}
+		}
+		line := memoryLine{Type: "memory", Asked: a.name, CPU: a.touch.String(), Mode: c.Mode.String(), Reason: c.Reason, Refused: c.Refused, Text: c.Text}
+		if asJSON {
+			err = enc.Encode(line)
+		} else {
+			err = writeMemory(w, line)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if asJSON {
+		return enc.Encode(summary)
+	}
+	return nil
+}
+
+func writeMemory(w io.Writer, l memoryLine) error {
+	mode := l.Mode
+	if l.Refused {
+		mode = "refused"
+	}
+	_, err := fmt.Fprintf(w, "%-10s CPU %-17s %-8s %s\n", l.Asked, l.CPU, mode, printable(l.Text))
+	return err
+}
