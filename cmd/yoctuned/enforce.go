@@ -56,6 +56,9 @@ and some settings could not be rolled back.`,
   yoctuned enforce plan.json --format json`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			// Ended by systemd's watchdog, or by a fault of its own, it must be killed
+			// by a signal: Go would exit with 2, which says that a start is no use.
+			debug.SetTraceback("crash")
 			debug.SetGCPercent(-1)
 			debug.SetMemoryLimit(memoryLimit)
 			dev, file, err := openPlan(cmd, args)

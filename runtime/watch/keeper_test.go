@@ -33,6 +33,7 @@ type rig struct {
 	events []watch.Event
 	marked map[string]bool
 	now    time.Duration
+	step   time.Duration // by which somebody has set the wall clock
 
 	noMarks error // what marking answers
 }
@@ -74,7 +75,7 @@ func resumeIn(t *testing.T, dir string, settings ...plan.Setting) *rig {
 	}
 	r.keeper = watch.NewKeeper(r.dev, session, watch.Config{
 		File: &planfile.File{Plan: p, Path: "plan.json"}, Marker: r, PID: 1,
-		Wall: func() time.Time { return time.Unix(1_800_000_000, 0).Add(r.now) },
+		Wall: func() time.Time { return time.Unix(1_800_000_000, 0).Add(r.now + r.step) },
 		Name: func(pid int) device.Process { return device.Process{PID: pid, Command: fmt.Sprintf("tool%d", pid)} },
 		Emit: func(e watch.Event) { r.events = append(r.events, e) },
 	})
@@ -224,6 +225,27 @@ func TestSomebodyWhoInsistsIsYieldedToAndNamed(t *testing.T) {
 	r.changes(812, swappiness, "70")
 	r.says(swappiness, "70")
 	r.told(watch.Contest)
+}
+
+// Somebody sets the clock, back and forth, while two fight over a node.
+func TestTheWallClockDecidesNothing(t *testing.T) {
+	r := start(t, sysctl("vm.swappiness", "10", plan.Enforce))
+	for n := range watch.Repairs {
+		r.step = []time.Duration{-48 * time.Hour, 0, 300 * time.Hour}[n%3]
+		r.changes(400, swappiness, "60")
+		r.says(swappiness, "10")
+	}
+	r.step = 1000 * time.Hour
+	r.changes(400, swappiness, "61")
+	r.says(swappiness, "61") // the fourth within a minute, whatever the calendar says
+	r.step = 5000 * time.Hour
+	r.after(watch.Truce / 2)
+	r.says(swappiness, "61") // the truce is ten minutes of time that passed
+	for _, e := range r.events {
+		if e.Repair < 0 {
+			t.Errorf("%+v", e)
+		}
+	}
 }
 
 func TestAContestEndsWhenTheNodeIsFoundAsWanted(t *testing.T) {

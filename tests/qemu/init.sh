@@ -112,6 +112,23 @@ says the-rest-was-applied '"wanted":"51","found":"51","outcome":"ok"'
 expect_code rollback-after-refusals 0 yoctuned rollback
 as_before rollback-after-refusals-restores-everything
 
+mkdir -p /etc
+echo 'nobody:x:65534:65534::/:/bin/sh' >/etc/passwd
+expect_code without-rights-nothing-is-done 1 su nobody -c 'yoctuned apply /plan.json'
+says and-it-says-what-is-missing 'run it as root'
+as_before and-nothing-changed
+mount -o remount,ro /sys
+expect_code a-read-only-sys-costs-its-own-settings 3 yoctuned apply /plan.json
+says and-it-says-why 'read-only'
+if [ "$(cat /proc/sys/vm/swappiness)" = 10 ]; then ok and-the-others-are-applied; else fail and-the-others-are-applied "$(cat /proc/sys/vm/swappiness)"; fi
+mount -o remount,rw /sys
+expect_code rollback-of-half-a-plan 0 yoctuned rollback
+as_before and-everything-is-back
+head -c 200 /dev/urandom >/run/yoctune/journal
+expect_code a-damaged-journal-is-no-reason-not-to-apply 0 yoctuned apply /plan.json
+expect_code nor-to-roll-back 0 yoctuned rollback
+as_before and-it-restores-everything
+
 expect_code another-boards-plan-is-refused 1 yoctuned apply /orin.json
 says and-says-why 'it is for orin-nano-8gb, and this machine has no device tree'
 as_before and-nothing-was-written

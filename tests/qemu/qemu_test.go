@@ -59,7 +59,7 @@ func newGuest(t *testing.T, cache string, init []byte) *cpio {
 	archive := newCPIO()
 	archive.file("init", 0o755, init)
 	archive.host("bin/busybox", need(t, "busybox"))
-	for _, applet := range []string{"sh", "mount", "mkdir", "modprobe", "usleep", "cat", "grep", "cmp", "diff", "tr", "tail", "wc", "uname", "poweroff", "kill", "readlink", "sed"} {
+	for _, applet := range []string{"sh", "mount", "mkdir", "modprobe", "usleep", "cat", "grep", "cmp", "diff", "tr", "su", "tail", "head", "wc", "uname", "poweroff", "kill", "readlink", "sed"} {
 		archive.symlink("bin/"+applet, "busybox")
 	}
 	archive.tree("lib/modules/"+strings.TrimSpace(string(release)), filepath.Join(cache, "lib/modules"))
