@@ -181,6 +181,8 @@ func (l *enforceLog) Event(e watch.Event) {
 	switch {
 	case e.Type == watch.Contest:
 		l.line(e, "ALARM: %s", e.Message)
+	case e.Type == watch.Switched:
+		l.line(e, "power mode %s, was %s: %s", e.Wanted, e.Found, e.Message)
 	case e.Type == watch.Regained:
 		l.line(e, "%s: no longer contested: %s", name, e.Message)
 	case e.Repair > 0 && e.Type == watch.Reapplied:

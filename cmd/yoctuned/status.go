@@ -222,6 +222,10 @@ func (s deviceStatus) watched(row func(key, value string)) {
 		row("lease", fmt.Sprintf("%d, %s, user %d, until %s", l.ID, l.Holder, l.UID, l.Expires.Format(time.RFC3339)))
 	}
 	for _, e := range w.History[max(len(w.History)-recent, 0):] {
+		if e.Type == watch.Switched {
+			row(e.Type, fmt.Sprintf("%s power mode %s, was %s: %s", e.Time.Format("15:04:05"), e.Wanted, e.Found, e.Message))
+			continue
+		}
 		line := fmt.Sprintf("%s %s %s by %s", e.Time.Format("15:04:05"), knob.Name(e.Path), e.Found, who(e.By))
 		if e.Repair > 0 {
 			line += fmt.Sprintf(", %s after %.1f ms", e.Outcome, float64(e.Repair)/1000)

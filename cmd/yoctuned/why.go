@@ -194,6 +194,9 @@ func (e explanation) text(w io.Writer) error {
 	}
 	for _, ev := range e.Events {
 		text := fmt.Sprintf("%s to %s by %s", ev.Type, ev.Found, who(ev.By))
+		if ev.Type == watch.Switched {
+			text = fmt.Sprintf("switched to %s from %s: %s", ev.Wanted, ev.Found, ev.Message)
+		}
 		if ev.Count > 1 {
 			text += fmt.Sprintf(", %d times", ev.Count)
 		}

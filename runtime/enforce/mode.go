@@ -112,6 +112,19 @@ func (t *target) meets() (bool, error) {
 	return knob.Satisfies(t.setting.Type, t.setting.Compare, t.setting.Want, t.found)
 }
 
+// claims are the targets that come before a mode's lines.
+func (s *Session) claims() []*target { return slices.Concat(s.overlay, s.targets) }
+
+// remode selects the mode's nodes again.
+func (s *Session) remode() {
+	if s.mode == nil {
+		return
+	}
+	if config, def, err := readMode(s.dev, s.mode.def.Name); err == nil {
+		s.mode = newMode(s.dev, config, def, s.claims())
+	}
+}
+
 // Mode returns the name of the power mode that the session keeps, "" for none.
 func (s *Session) Mode() string {
 	if s.mode == nil {
@@ -137,13 +150,13 @@ func (s *Session) SetMode(name string) ([]Result, error) {
 // enter switches: cores and masks, then, with the GPU awake, clocks, then what is
 // left. Policies of cores that come on are there only afterwards.
 func (s *Session) enter(config *power.Config, def *power.Mode) error {
-	m := newMode(s.dev, config, def, s.targets)
+	m := newMode(s.dev, config, def, s.claims())
 	cores := slices.DeleteFunc(slices.Clone(m.lines), func(t *target) bool { return rank(t.real) >= rankClocks })
 	if err := s.run(cores); err != nil {
 		return err
 	}
 	s.reselect()
-	m = newMode(s.dev, config, def, s.targets)
+	m = newMode(s.dev, config, def, s.claims())
 	for _, t := range m.lines {
 		t.guarded(func() { t.observe(s.reader) })
 	}
@@ -211,7 +224,7 @@ func modeResult(dev device.FS, p *plan.Power, m *mode) Result {
 		r.Excused = worst == knob.Capped
 	case err != nil:
 		r.Outcome, r.Message = knob.Differs, fmt.Sprintf("%s holds, but what the next boot starts in is not known: %v", m.def.Name, err)
-	case r.Found != p.Default:
+	case p.Default != "" && r.Found != p.Default:
 		r.Outcome, r.Message = knob.Differs, fmt.Sprintf("%s holds, but the next boot starts in %s", m.def.Name, r.Found)
 	default:
 		r.Found = m.def.Name
@@ -298,9 +311,9 @@ func forgetMode(dev device.Device) []Result {
 	return []Result{{ID: modeID, Path: power.StatusFile, Wanted: was, Found: was, Known: true, Outcome: knob.OK}}
 }
 
-// rollsMode reports whether a mode can be entered without a reboot from what is in
-// force, and the mask that forbids it.
-func (s *Session) rollsMode(name string) error {
+// CanEnter returns why a power mode cannot be entered without a reboot from what is
+// in force; nil when it can.
+func (s *Session) CanEnter(name string) error {
 	config, def, err := readMode(s.dev, name)
 	if err != nil {
 		return err

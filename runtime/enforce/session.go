@@ -242,11 +242,7 @@ func (s *Session) Rescan() (appeared []string) {
 		before[t.real] = true
 	}
 	s.reselect()
-	if s.mode != nil {
-		if config, def, err := readMode(s.dev, s.mode.def.Name); err == nil {
-			s.mode = newMode(s.dev, config, def, s.targets)
-		}
-	}
+	s.remode()
 	for _, n := range s.Nodes() {
 		if !before[n.Real] {
 			appeared = append(appeared, n.Real)
@@ -352,6 +348,7 @@ func (s *Session) Overlay(settings []plan.Setting) ([]Result, error) {
 func (s *Session) Uncover() ([]Result, error) {
 	covered := s.journal.Covered
 	s.overlay = nil
+	s.remode() // the lines that the overlay covered are the mode's again
 	if len(covered) == 0 {
 		return nil, nil
 	}

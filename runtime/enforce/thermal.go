@@ -14,6 +14,17 @@ import (
 // reads less than was written, and writing it again changes nothing until the
 // machine is cool. That is neither drift nor a refusal.
 
+// Throttled names a cooling device that holds a clock down now, "" when none does;
+// a fan is none.
+func Throttled(dev device.FS) string {
+	for _, kind := range []string{"cpu", "devfreq"} {
+		if c := coolerOf(dev, kind, ""); c != "" {
+			return c
+		}
+	}
+	return ""
+}
+
 // capped finishes a target that heat holds below what is wanted.
 func (t *target) capped(dev device.FS) bool {
 	kind, owner, ok := frequencyNode(t.real)
@@ -44,8 +55,8 @@ func frequencyNode(real string) (kind, owner string, ok bool) {
 	return "", "", false
 }
 
-// coolerOf names an active cooling device that acts on the owner, "" when none
-// does. Kernels since 5.12 call it cpufreq-cpu0 or devfreq-17000000.gpu; older
+// coolerOf names an active cooling device that acts on the owner, or on any of the
+// kind when that is "", and "" when none does. Kernels since 5.12 call it cpufreq-cpu0 or devfreq-17000000.gpu; older
 // ones number it (thermal-cpufreq-0), and NVIDIA's call theirs cpu-balanced or
 // gpu-balanced, so that one of the right kind must do.
 func coolerOf(dev device.FS, kind, owner string) string {
@@ -79,9 +90,9 @@ func coolerOf(dev device.FS, kind, owner string) string {
 func coolsOwner(typ, kind, owner string) bool {
 	switch {
 	case strings.HasPrefix(typ, "cpufreq-cpu"):
-		return kind == "cpu" && typ == "cpufreq-cpu"+owner
+		return kind == "cpu" && (owner == "" || typ == "cpufreq-cpu"+owner)
 	case strings.HasPrefix(typ, "devfreq-"):
-		return kind == "devfreq" && typ == "devfreq-"+owner
+		return kind == "devfreq" && (owner == "" || typ == "devfreq-"+owner)
 	case kind == "cpu":
 		return strings.Contains(typ, "cpu")
 	}

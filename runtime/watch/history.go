@@ -24,6 +24,7 @@ const (
 	Reapplied = "reapplied" // a device came, or came back, and was given its settings
 	Contest   = "contested" // somebody insists, and this program has yielded
 	Regained  = "regained"  // a contest is over
+	Switched  = "switched"  // the power mode followed the load, heat or a lease
 )
 
 // Event is one thing that happened to a node.

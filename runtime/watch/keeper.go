@@ -95,6 +95,10 @@ func NewKeeper(dev device.Device, session *enforce.Session, c Config) *Keeper {
 	return k
 }
 
+// Applied is told that the session has applied its plan: a power mode has brought
+// nodes, and may have taken some away.
+func (k *Keeper) Applied() { k.index() }
+
 // index takes the session's nodes and marks those that are new.
 func (k *Keeper) index() {
 	k.nodes, k.moved = map[string]enforce.Node{}, map[string][]string{}

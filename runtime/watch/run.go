@@ -80,6 +80,7 @@ func Run(ctx context.Context, s Settings) (err error) {
 	if err != nil {
 		return err
 	}
+	d.keeper.Applied()
 	s.Report.Applied(results)
 	d.tell(notify.Ready, notify.Status(summary(results)))
 	d.begin()
@@ -94,6 +95,7 @@ func Run(ctx context.Context, s Settings) (err error) {
 			return err
 		}
 	}
+	d.climb(boottime())
 	if err := d.keeper.Flush(boottime()); err != nil {
 		s.Report.Problem(err)
 	}
@@ -126,6 +128,8 @@ type daemon struct {
 	noDevs  error
 	resume  *resume
 	server  *server
+
+	adaptive *adaptive // nil: the power mode stays
 
 	aliveAt   time.Duration // when systemd is told that this process lives
 	proveAt   time.Duration // when the plan has lasted; 0: it has, or nobody asks
@@ -238,6 +242,9 @@ func (d *daemon) step() error {
 	if d.proveAt > 0 {
 		next = min(next, d.proveAt)
 	}
+	if d.adaptive != nil {
+		next = min(next, d.adaptive.at)
+	}
 	if d.Systemd.Watchdog > 0 {
 		next = min(next, d.aliveAt)
 	}
@@ -264,6 +271,9 @@ func (d *daemon) step() error {
 		if err := d.Prove(); err != nil {
 			d.Report.Problem(err)
 		}
+	}
+	if d.adaptive != nil && now >= d.adaptive.at {
+		d.sample(now)
 	}
 	if err := d.keeper.Tick(now); err != nil {
 		d.Report.Problem(err)
@@ -509,6 +519,10 @@ func (d *daemon) end() error {
 		d.marks.flush()
 	}
 	d.uncover()
+	// Nobody follows the load any more: what stays is the plan's own mode.
+	if p := d.File.Plan.Power; d.adaptive != nil && p.Default != "" && d.session.Mode() != p.Default {
+		d.enter(p.Default, "nobody follows the load any more")
+	}
 	var err error
 	if d.File.Plan.Rollback == "on-stop" {
 		var results []enforce.Result

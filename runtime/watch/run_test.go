@@ -51,7 +51,12 @@ func (h *heard) Problem(err error)                                 { h.problems 
 // running starts a real run and returns what it says; the run ends with the test.
 func running(t *testing.T, root *device.Root, rollback string, settings ...plan.Setting) *heard {
 	t.Helper()
-	p := &plan.Plan{Layer: "vision", Target: "line-camera", Rollback: rollback, Settings: settings}
+	return obeying(t, root, &plan.Plan{Layer: "vision", Target: "line-camera", Rollback: rollback, Settings: settings})
+}
+
+// obeying is running with any plan.
+func obeying(t *testing.T, root *device.Root, p *plan.Plan) *heard {
+	t.Helper()
 	if err := p.Seal(); err != nil {
 		t.Fatal(err)
 	}

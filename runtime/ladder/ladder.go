@@ -1,0 +1,140 @@
+// Package ladder decides when a device that follows its load changes its power
+// mode. [Ladder] is the decision, without a clock or a device of its own: it is
+// told the time and what was measured, and says which step to be on.
+//
+// What outranks what:
+//
+//	heat     a step down, whatever else is wanted, and none up until it has cooled
+//	a lease  the top step at once, and none down
+//	load     one step at a time, after it has lasted, has rested, and within a budget
+package ladder
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Bounds of a ladder. A switch rewrites some twenty nodes, and clocks that jump
+// are worse for a pipeline than clocks that are low.
+const (
+	Dwell  = 5 * time.Second  // least time on a step before load moves it
+	Cool   = 30 * time.Second // without heat before it climbs again
+	Scald  = 2 * time.Second  // heat that lasts so long costs a step
+	Budget = 30               // switches by load within an hour
+)
+
+// Config of a ladder; loads in percent.
+type Config struct {
+	Steps    int // at least 2
+	UpLoad   int
+	UpFor    time.Duration
+	DownLoad int
+	DownFor  time.Duration
+}
+
+// Input is what was measured.
+type Input struct {
+	Load  int  // percent
+	Known bool // Load could be measured
+	Hot   bool // a cooling device holds a clock down
+	Lease bool // somebody holds a lease
+}
+
+// Decision is the step to be on.
+type Decision struct {
+	Step  int
+	Moved bool
+	Why   string // of a move, or, once, of one that the budget forbids
+}
+
+// span is since when something has been so.
+type span struct {
+	on    bool
+	since time.Duration
+}
+
+func (s *span) set(now time.Duration, on bool) {
+	if on && !s.on {
+		s.since = now
+	}
+	s.on = on
+}
+
+func (s *span) lasted(now, d time.Duration) bool { return s.on && now-s.since >= d }
+
+// Ladder is where a device is, and since when.
+type Ladder struct {
+	config Config
+	step   int
+	moved  time.Duration // when it last did
+	busy   span
+	idle   span
+	hot    span
+	cooled time.Duration   // when heat was last seen
+	heated bool            // it was ever seen
+	spent  []time.Duration // switches by load of the last hour
+	held   bool            // that the budget is spent has been said
+}
+
+// New begins on a step.
+func New(c Config, step int, now time.Duration) *Ladder {
+	return &Ladder{config: c, step: min(max(step, 0), c.Steps-1), moved: now - Dwell}
+}
+
+// Step is where it is.
+func (l *Ladder) Step() int { return l.step }
+
+// Decide is told what was measured now; times never go back.
+func (l *Ladder) Decide(now time.Duration, in Input) Decision {
+	c := l.config
+	l.busy.set(now, in.Known && in.Load >= c.UpLoad)
+	l.idle.set(now, in.Known && in.Load <= c.DownLoad && in.Load < c.UpLoad && !in.Lease)
+	l.hot.set(now, in.Hot)
+	if in.Hot {
+		l.cooled, l.heated = now, true
+	}
+	rested := now-l.moved >= Dwell
+	switch {
+	case in.Hot:
+		if l.hot.lasted(now, Scald) && l.step > 0 && rested {
+			return l.move(now, l.step-1, "heat holds a clock down")
+		}
+	case l.heated && now-l.cooled < Cool:
+		// Climbing into the heat again would only go up and down.
+	case in.Lease:
+		if top := c.Steps - 1; l.step < top {
+			return l.move(now, top, "a lease is held")
+		}
+	case !rested:
+	case l.busy.lasted(now, c.UpFor) && l.step < c.Steps-1:
+		return l.byLoad(now, l.step+1, fmt.Sprintf("load was %d %% or more for %v", c.UpLoad, c.UpFor))
+	case l.idle.lasted(now, c.DownFor) && l.step > 0:
+		return l.byLoad(now, l.step-1, fmt.Sprintf("load was %d %% or less for %v", c.DownLoad, c.DownFor))
+	}
+	return Decision{Step: l.step}
+}
+
+// byLoad moves while the hour's budget lasts.
+func (l *Ladder) byLoad(now time.Duration, to int, why string) Decision {
+	l.spent = slices.DeleteFunc(l.spent, func(at time.Duration) bool { return now-at >= time.Hour })
+	if len(l.spent) >= Budget {
+		d := Decision{Step: l.step}
+		if !l.held {
+			l.held = true
+			d.Why = fmt.Sprintf("%d switches within an hour: the load moves it no more until some are an hour old", Budget)
+		}
+		return d
+	}
+	l.held = false
+	l.spent = append(l.spent, now)
+	return l.move(now, to, why)
+}
+
+func (l *Ladder) move(now time.Duration, to int, why string) Decision {
+	l.step, l.moved = to, now
+	// What lasted on one step says nothing about the next.
+	l.busy, l.idle = span{}, span{}
+	l.hot.since = now
+	return Decision{Step: to, Moved: true, Why: why}
+}

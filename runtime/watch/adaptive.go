@@ -1,0 +1,102 @@
+package watch
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/yoctune/yoctune/runtime/enforce"
+	"github.com/yoctune/yoctune/runtime/knob"
+	"github.com/yoctune/yoctune/runtime/ladder"
+	"github.com/yoctune/yoctune/runtime/power"
+)
+
+// Samples of load are a quarter of the shorter of the plan's two times apart,
+// within these bounds: with a ladder, an idle device wakes that often.
+const (
+	sampleLeast = 250 * time.Millisecond
+	sampleMost  = 2 * time.Second
+)
+
+// adaptive makes the power mode follow the load.
+type adaptive struct {
+	ladder *ladder.Ladder
+	meter  *ladder.Meter
+	modes  []string // reachable without a reboot, lowest first
+	every  time.Duration
+	at     time.Duration // of the next sample
+}
+
+// climb begins the ladder that the plan asks for. A step that needs a reboot is
+// left out; with fewer than two there is nothing to climb.
+func (d *daemon) climb(now time.Duration) {
+	p := d.File.Plan.Power
+	if p == nil || p.Adaptive == nil {
+		return
+	}
+	a := p.Adaptive
+	var modes []string
+	for _, name := range a.Ladder {
+		if err := d.session.CanEnter(name); err != nil {
+			d.Report.Problem(fmt.Errorf("power ladder: left out: %w", err))
+			continue
+		}
+		modes = append(modes, name)
+	}
+	if len(modes) < 2 {
+		d.Report.Problem(errors.New("power ladder: fewer than two modes can be entered, so that the mode does not follow the load"))
+		return
+	}
+	start := slices.Index(modes, d.session.Mode())
+	if start < 0 {
+		start = 0
+		d.enter(modes[0], "the ladder begins on its lowest mode")
+	}
+	up, down := time.Duration(a.UpFor), time.Duration(a.DownFor)
+	d.adaptive = &adaptive{
+		ladder: ladder.New(ladder.Config{Steps: len(modes), UpLoad: a.UpLoad, UpFor: up, DownLoad: a.DownLoad, DownFor: down}, start, now),
+		meter:  ladder.NewMeter(d.Root), modes: modes, every: min(max(min(up, down)/4, sampleLeast), sampleMost), at: now,
+	}
+}
+
+// sample measures, and switches when the ladder says so.
+func (d *daemon) sample(now time.Duration) {
+	a := d.adaptive
+	a.at = now + a.every
+	load, known := a.meter.Load()
+	decision := a.ladder.Decide(now, ladder.Input{
+		Load: load, Known: known, Hot: enforce.Throttled(d.Root) != "", Lease: len(d.ledger.All()) > 0,
+	})
+	switch {
+	case decision.Moved:
+		d.enter(a.modes[decision.Step], decision.Why)
+	case decision.Why != "":
+		d.Report.Problem(fmt.Errorf("power ladder: %s", decision.Why))
+	}
+}
+
+// enter switches the mode and tells of it.
+func (d *daemon) enter(name, why string) {
+	if err := d.keeper.Switch(name, why); err != nil {
+		d.Report.Problem(fmt.Errorf("power ladder: %w", err))
+	}
+}
+
+// Switch enters a power mode in place of the one that is kept.
+func (k *Keeper) Switch(name, why string) error {
+	was := k.session.Mode()
+	results, err := k.session.SetMode(name)
+	k.index()
+	if err != nil {
+		return err
+	}
+	e := Event{Type: Switched, Time: k.wall().UTC(), ID: "power.default", Path: power.StatusFile, Wanted: name, Found: was, Outcome: knob.OK, Message: why}
+	// The first result sums the mode up; that the next boot starts in the plan's own
+	// mode is as it should be.
+	if r := results[0]; r.Outcome != knob.OK {
+		e.Outcome, e.Message = r.Outcome, why+"; "+r.Message
+	}
+	k.tell(e)
+	return nil
+}
