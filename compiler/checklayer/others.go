@@ -81,15 +81,25 @@ func (g *rig) otherMachines(ctx context.Context, log string) outcome {
 	return o
 }
 
+// takesAlso are the names that a machine's file puts among its overrides: what is
+// said of them holds for the machine too.
+var takesAlso = lazyregexp.New(`(?m)^MACHINEOVERRIDES\s*=\.\s*"([^"]*)"`)
+
 var machineInclude = lazyregexp.New(`(?m)^\s*(?:require|include)\s+conf/machine/(\S+)`)
 
 // stranger is the machine of meta-tegra that is most like the one being checked,
-// and no target: it shares the SoC's and mostly the module's files.
+// and no target: it shares the SoC's and mostly the module's files. "" if there is
+// none.
 func (g *rig) stranger() string {
+	inherits := false
 	includes := func(machine string) []string {
 		b, err := os.ReadFile(filepath.Join(g.src.MetaTegra, "conf", "machine", machine+".conf"))
 		if err != nil {
 			return nil
+		}
+		inherits = false
+		for _, m := range takesAlso.FindAllSubmatch(b, -1) {
+			inherits = inherits || slices.ContainsFunc(strings.Split(string(m[1]), ":"), func(name string) bool { return slices.Contains(g.layer.Machines, name) })
 		}
 		var names []string
 		for _, m := range machineInclude.FindAllSubmatch(b, -1) {
@@ -109,7 +119,7 @@ func (g *rig) stranger() string {
 				shared++
 			}
 		}
-		if shared > most {
+		if shared > most && !inherits { // one that inherits is meant to have what its model has
 			best, most = m, shared
 		}
 	}

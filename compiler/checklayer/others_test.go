@@ -1,6 +1,7 @@
 package checklayer
 
 import (
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -52,5 +53,26 @@ func TestAWarningBehindALineOfProgressIsSeen(t *testing.T) {
 	got := g.ownWarnings(out)
 	if len(got) != 2 || got[0] != "WARNING: /w/layer/x/a.bb: LICENSE is old" {
 		t.Errorf("got %q", got)
+	}
+}
+
+func TestTheMachineMostLikeTheTargetStandsForAllOthers(t *testing.T) {
+	root := t.TempDir()
+	machines := filepath.Join(root, "conf", "machine")
+	for name, text := range map[string]string{
+		"target":       "require conf/machine/include/orin-nano.inc\nrequire conf/machine/include/wifi.inc\n",
+		"target-nvme":  "MACHINEOVERRIDES =. \"target:\"\nrequire conf/machine/include/orin-nano.inc\nrequire conf/machine/include/wifi.inc\n",
+		"module-only":  "require conf/machine/include/orin-nano.inc\n",
+		"other-module": "require conf/machine/include/agx-orin.inc\n",
+	} {
+		put(t, filepath.Join(machines, name+".conf"), text, 0o644)
+	}
+	g := rig{opt: Options{Machine: "target"}, src: sources{MetaTegra: root}, layer: &layer{Machines: []string{"target"}}}
+	if got := g.stranger(); got != "module-only" {
+		t.Errorf("got %q", got)
+	}
+	g.layer.Machines = append(g.layer.Machines, "module-only")
+	if got := g.stranger(); got != "" {
+		t.Errorf("with every machine of the module a target, got %q", got)
 	}
 }
