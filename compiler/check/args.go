@@ -79,6 +79,24 @@ func argRules() []Rule {
 			run: argStock,
 		},
 		{
+			ID: "kernel-arg-twice", Severity: diag.Error,
+			Title: "a kernel argument is given twice in two spellings",
+			Cause: "The kernel takes - and _ in the name of an argument for the same character, so that both reach it; most arguments take the last one, and some add up.",
+			Fix:   "keep one of the two",
+			Wrong: `kernel: args: {log_buf_len: "1M", "log-buf-len": "2M"}`, Right: `kernel: args: log_buf_len: "1M"`,
+			See: "kernel/params.c: parameqn",
+			run: argTwice,
+		},
+		{
+			ID: "kernel-arg-root", Severity: diag.Warning,
+			Title: "the BSP decides what is mounted as root",
+			Cause: "Up to L4T R32 the boot configuration names the root file system itself (KERNEL_ROOTSPEC of meta-tegra), and another root= would be a second one. From R35 on the BSP's initial file system mounts the APP partition of the slot that was booted, whatever kind of file system it holds: it reads ro, takes root= only when there is no such partition, and passes over rootfstype= and rootflags=.",
+			Fix:   "leave it out; a squashfs root is a matter of the image's type, and ro of its own is read",
+			Wrong: `kernel: args: root: "/dev/mmcblk0p1"`, Right: `kernel: args: quiet: true`,
+			See: "meta-tegra recipes-core/initrdscripts/tegra-minimal-init, conf/machine/include/tegra-common.inc",
+			run: argRoot,
+		},
+		{
 			ID: "cmdline-tegra", Severity: diag.Warning,
 			Title: "the command line has two owners",
 			Cause: "A command line built into the kernel competes with the one from UEFI, extlinux or the boot image; with CMDLINE_FORCE the other is dropped, root= included.",
@@ -324,10 +342,10 @@ func argStock(s *subject) {
 	stock := map[string]string{}
 	for word := range strings.FieldsSeq(m.KernelArgs) {
 		name, value, _ := strings.Cut(word, "=")
-		stock[name] = value
+		stock[oneSpelling(name)] = value
 	}
 	for _, a := range s.Kernel.Args {
-		was, both := stock[a.Name]
+		was, both := stock[oneSpelling(a.Name)]
 		// The layer takes a machine's own isolcpus away itself.
 		if !both || a.Name == "isolcpus" || a.Name == "console" || a.Name == "earlycon" || was == a.Value {
 			continue
@@ -346,4 +364,32 @@ func cmdlineOwner(s *subject) {
 		s.finding(n, at("kernel", "config", symbol), n.Show(), "", "%s puts a second command line into the kernel", symbol)
 		return
 	}
+}
+
+// oneSpelling is a name as the kernel compares it (kernel/params.c: dash2underscore).
+func oneSpelling(name string) string { return strings.ReplaceAll(name, "-", "_") }
+
+func argTwice(s *subject) {
+	first := map[string]*load.Node{}
+	spelt := map[string]string{}
+	eachArg(s, func(name string, n *load.Node, path []string) {
+		one := oneSpelling(name)
+		if first[one] == nil {
+			first[one], spelt[one] = n, name
+			return
+		}
+		d := s.diagnostic(n, path, "%s and %s are one argument", spelt[one], name)
+		d.Got = n.Show()
+		d.Related = []diag.Related{{Pos: first[one].Pos, Message: "the other spelling"}}
+		s.report.Add(d)
+	})
+}
+
+func argRoot(s *subject) {
+	eachArg(s, func(name string, n *load.Node, path []string) {
+		switch name {
+		case "root", "rootfstype", "rootflags":
+			s.finding(n, path, n.Show(), "", "%s does not decide what is mounted as root", name)
+		}
+	})
 }
