@@ -2,7 +2,7 @@
 # Long checks, and checks against outside material. Each part writes a dated record
 # to bench/results/ or says why it could not run. docs/prove.md explains them.
 #
-#   scripts/prove.sh [PART...]     parts: layers kconfig fuzz dist nvpmodel runtime
+#   scripts/prove.sh [PART...]     parts: layers kconfig fuzz dist nvpmodel runtime systemd tuned
 #
 #   YOCTUNE_CHECKOUTS   folder with RELEASE/{bitbake,openembedded-core,meta-tegra}  (layers)
 #   YOCTUNE_KERNELS     unpacked kernel sources, separated by blanks                 (kconfig)
@@ -70,8 +70,22 @@ runtime() {
 	run go test ./runtime/... -run 'Machine|Kernel' -v -count=1
 }
 
+systemd() {
+	title "systemd: the unit of a layer under a real systemd, in qemu"
+	[ -e build/cache/qemu/ready ] || { skip "no kernel: scripts/setup.sh kernel"; return; }
+	YOCTUNE_QEMU=$PWD/build/cache/qemu go test ./tests/qemu -run UnderARealSystemd -v -count=1 >build/systemd.log 2>&1 || { failed=1; cat build/systemd.log >&2; }
+	grep -E 'guest ran|KERNEL|STATUS|EXPOSURE|STOP|REPAIRED|^ *--- |^ok' build/systemd.log | sed 's/^ *//' >"$results/$day-systemd.txt"
+}
+
+tuned() {
+	title "tuned: the same knobs by tuned and by yoctuned, on this machine"
+	[ "$(id -u)" = 0 ] && [ -x /usr/sbin/tuned ] || { skip "needs root and Debian's tuned: it tunes and restores this machine"; return; }
+	make -s build
+	run go run ./bench/tuned -o "$results/$day-tuned.json"
+}
+
 mkdir -p build
-[ $# -gt 0 ] || set -- layers kconfig fuzz dist nvpmodel runtime
+[ $# -gt 0 ] || set -- layers kconfig fuzz dist nvpmodel runtime systemd tuned
 for part; do
 	case $part in
 	layers) layers ;;
@@ -80,6 +94,8 @@ for part; do
 	dist) dist ;;
 	nvpmodel) nvpmodel ;;
 	runtime) runtime ;;
+	systemd) systemd ;;
+	tuned) tuned ;;
 	*) echo "prove: unknown part $part" >&2; exit 2 ;;
 	esac
 done

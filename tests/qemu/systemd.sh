@@ -1,0 +1,127 @@
+#!/bin/sh
+# What a service after yoctuned.service finds under a real systemd. As process 1 it
+# first puts everything onto a root of its own: systemd cannot make the sandboxes
+# of services on the kernel's initial one.
+#
+#   CHECK <name> ok
+#   CHECK <name> FAIL <why>
+export PATH=/bin:/usr/bin
+if [ $$ = 1 ]; then
+	mount -t proc proc /proc
+	mount -t sysfs sysfs /sys
+	mount -t devtmpfs dev /dev
+	for m in virtio_pci virtio_blk kyber-iosched; do modprobe $m; done
+	n=0
+	while [ ! -e /sys/block/vda/queue/scheduler ] && [ $n -lt 100 ]; do usleep 50000; n=$((n + 1)); done
+	mkdir -p /root.d
+	mount -t tmpfs -o mode=0755 tmpfs /root.d
+	for d in /*; do
+		case $d in /proc | /sys | /dev | /root.d) mkdir -p "/root.d$d" ;; *) cp -a "$d" /root.d/ ;; esac
+	done
+	mkdir -p /root.d/run /root.d/tmp /root.d/var/lib /root.d/var/tmp /root.d/root /root.d/home
+	echo 1 >/proc/sys/kernel/printk
+	while read -r path want; do echo "$path $(cat "$path")"; done </expect >/root.d/before
+	umount /proc /sys
+	mount --move /dev /root.d/dev
+	exec switch_root /root.d /lib/systemd/systemd
+fi
+
+ok() { echo "CHECK $1 ok"; }
+fail() { echo "CHECK $1 FAIL $2"; }
+is() { if [ "$2" = "$3" ]; then ok "$1"; else fail "$1" "'$2', wanted '$3'"; fi; }
+show() { systemctl show -P "$1" yoctuned.service; }
+await() {
+	name=$1
+	shift
+	n=0
+	while [ $n -lt 600 ]; do
+		if "$@"; then ok "$name"; return; fi
+		usleep 50000
+		n=$((n + 1))
+	done
+	fail "$name" "$* never came true: $(show ActiveState) $(show Result) $(tail -n 5 /log | tr '\n' ' ')"
+}
+now_is() { [ "$(show "$1")" = "$2" ]; }
+node_says() { [ "$(cat "$1")" = "$2" ]; }
+differs() {
+	while read -r path want; do
+		value=$(tr -s '\t ' '  ' <"$path")
+		case " $value " in *" $want "* | *" [$want] "*) ;; *) echo "$path=$value, wanted $want" ;; esac
+	done </expect
+}
+as_wanted() { if [ -z "$(differs)" ]; then ok "$1"; else fail "$1" "$(differs | tr '\n' ' ')"; fi; }
+
+echo
+echo "KERNEL $(uname -r), $(systemctl --version | head -n 1)"
+# This runs after the unit, and a unit of Type=notify is started once it says so.
+is the-unit-is-active "$(show ActiveState)/$(show SubState)" active/running
+is it-is-a-notify-unit "$(show Type)" notify
+case $(show StatusText) in *" ok"*) ok its-status-line-counts ;; *) fail its-status-line-counts "$(show StatusText)" ;; esac
+echo "STATUS $(show StatusText)"
+as_wanted the-sandbox-lets-the-plan-be-written
+if grep -q '^no events' /log; then fail events-reach-the-sandbox "$(grep '^no events' /log)"; else ok events-reach-the-sandbox; fi
+yoctuned status >/tmp/status 2>&1
+if grep -q 'signature required: 1 key' /tmp/status && ! grep -q '^refused' /tmp/status; then ok the-plan-is-signed; else fail the-plan-is-signed "$(tr '\n' ' ' </tmp/status)"; fi
+is it-runs-one-mount-namespace-of-its-own "$(readlink "/proc/$(show MainPID)/ns/mnt" | grep -c "$(readlink /proc/1/ns/mnt | tr -d '[]')")" 0
+
+systemd-analyze security --no-pager yoctuned.service >/tmp/security 2>&1
+exposure=$(sed -n 's/.*exposure level for yoctuned.service: \([0-9.]*\).*/\1/p' /tmp/security)
+echo "EXPOSURE $exposure"
+if [ -n "$exposure" ] && [ "$(echo "$exposure" | tr -d .)" -le 25 ]; then ok exposure-is-at-most-2.5; else fail exposure-is-at-most-2.5 "$exposure"; fi
+if systemd-analyze verify /lib/systemd/system/yoctuned.service /lib/systemd/system/yoctuned-pipeline@.service >/tmp/verify 2>&1 && ! grep -q yoctuned /tmp/verify; then ok verify-is-clean; else fail verify-is-clean "$(tr '\n' ' ' </tmp/verify)"; fi
+
+sh -c 'echo 77 >/proc/sys/vm/swappiness; usleep 300000; :' &
+stranger=$!
+await drift-is-repaired node_says /proc/sys/vm/swappiness 10
+named() { grep -q "^vm.swappiness: set to 77 by sh (pid $stranger" /log; }
+await the-log-names-who-did-it named
+sed -n 's/^vm.swappiness: set to 77/REPAIRED &/p' /log
+
+# The unit's own timeout would be a minute; the drop-in says three seconds.
+first=$(show WatchdogTimestampMonotonic)
+fed() { [ "$(show WatchdogTimestampMonotonic)" != "$first" ]; }
+await the-watchdog-is-fed fed
+usleep 4000000
+is and-nobody-was-restarted "$(show NRestarts)" 0
+kill -STOP "$(show MainPID)"
+await a-hung-process-is-restarted-by-the-watchdog now_is NRestarts 1
+await and-is-active-again now_is ActiveState active
+as_wanted and-the-plan-is-in-force
+kill -KILL "$(show MainPID)"
+await a-killed-process-is-restarted now_is NRestarts 2
+await and-active now_is ActiveState active
+
+# A sandbox that has a /proc of its own hides what others write there: that is found
+# out and said, and everything is looked at every few seconds.
+systemctl stop yoctuned.service
+printf '[Service]\nProtectControlGroups=yes\n' >/etc/systemd/system/yoctuned.service.d/proc.conf
+systemctl daemon-reload
+systemctl start yoctuned.service
+await a-proc-of-its-own-is-found grep -q '^no events from /proc: this process has a /proc of its own' /log
+sh -c 'echo 78 >/proc/sys/vm/swappiness'
+await and-drift-is-found-by-looking node_says /proc/sys/vm/swappiness 10
+rm /etc/systemd/system/yoctuned.service.d/proc.conf
+systemctl stop yoctuned.service
+systemctl daemon-reload
+systemctl start yoctuned.service
+is active-before-stop "$(show ActiveState)" active
+
+begin=$(cut -d' ' -f1 /proc/uptime)
+systemctl stop yoctuned.service
+echo "STOP from $begin to $(cut -d' ' -f1 /proc/uptime)"
+is stop-ends-it "$(show ActiveState)/$(show Result)" inactive/success
+as_wanted and-the-settings-stay
+yoctuned rollback >/tmp/rollback 2>&1
+while read -r path want; do echo "$path $(cat "$path")"; done </expect >/tmp/now
+if cmp -s /before /tmp/now; then ok rollback-restores-everything; else fail rollback-restores-everything "$(diff /before /tmp/now | tr '\n' ' ')"; fi
+
+# A plan that is not as it was signed: the unit fails, says why, and is not tried again.
+sed -i 's/"want": "10"/"want": "11"/' /usr/lib/yoctune/plan.json
+systemctl start yoctuned.service 2>/dev/null
+is a-bad-plan-fails-the-unit "$(show ActiveState)/$(show Result)/$(show ExecMainStatus)" failed/exit-code/1
+is and-is-not-tried-again "$(show NRestarts)" 0
+if tail -n 3 /log | grep -q 'not signed by a key'; then ok and-the-log-says-why; else fail and-the-log-says-why "$(tail -n 3 /log | tr '\n' ' ')"; fi
+while read -r path want; do echo "$path $(cat "$path")"; done </expect >/tmp/now
+if cmp -s /before /tmp/now; then ok and-nothing-was-written; else fail and-nothing-was-written "$(diff /before /tmp/now | tr '\n' ' ')"; fi
+echo DONE
+systemctl poweroff --force --force

@@ -1,0 +1,166 @@
+package qemu
+
+import (
+	_ "embed"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/yoctune/yoctune/schema/plan"
+)
+
+//go:embed systemd.sh
+var systemdScript []byte
+
+// units are the files that a layer installs, as its golden has them.
+const units = "../../golden/video-analytics/recipes-yoctune/yoctuned/files"
+
+// TestTheUnitUnderARealSystemd boots the kernel with the systemd of this host's
+// Debian as process 1 and the unit of a generated layer, whose plan is signed by
+// Debian's minisign.
+func TestTheUnitUnderARealSystemd(t *testing.T) {
+	cache := guestKernel(t)
+	dir := t.TempDir()
+	archive := newGuest(t, cache, systemdScript)
+	for _, tool := range []string{"ls", "stat", "cp", "switch_root", "umount", "cut", "sleep"} {
+		archive.symlink("bin/"+tool, "busybox")
+	}
+	for name, host := range binary(t, dir) {
+		archive.host(strings.Replace(name, "bin/", "usr/bin/", 1), host)
+	}
+	archive.debianSystemd(t)
+	for _, unit := range []string{"yoctuned.service", "yoctuned-pipeline@.service"} {
+		data, err := os.ReadFile(filepath.Join(units, unit))
+		if err != nil {
+			t.Fatal(err)
+		}
+		archive.file("lib/systemd/system/"+unit, 0o644, data)
+	}
+	archive.symlink("etc/systemd/system/multi-user.target.wants/yoctuned.service", "/lib/systemd/system/yoctuned.service")
+	archive.symlink("etc/systemd/system/multi-user.target.wants/check.service", "/etc/systemd/system/check.service")
+	for name, text := range map[string]string{
+		"etc/systemd/system/check.service":                 "[Unit]\nAfter=yoctuned.service\n[Service]\nType=oneshot\nExecStart=/init\nStandardOutput=tty\nStandardError=tty\nTTYPath=/dev/ttyS0\nTimeoutStartSec=infinity\n",
+		"etc/systemd/system/yoctuned.service.d/quick.conf": "[Service]\nWatchdogSec=3\nStandardOutput=append:/log\nStandardError=append:/log\n",
+		"etc/passwd":     "root:x:0:0::/root:/bin/sh\nyoctune:x:900:900::/:/bin/false\nnobody:x:65534:65534::/:/bin/false\n",
+		"etc/group":      "root:x:0:\ntty:x:5:\nkvm:x:6:\nsystemd-journal:x:7:\nyoctune:x:900:\nvideo:x:44:\nnogroup:x:65534:\n",
+		"etc/machine-id": "0123456789abcdef0123456789abcdef\n",
+		"etc/os-release": "ID=guest\n",
+	} {
+		archive.file(name, 0o644, []byte(text))
+	}
+	for name, data := range signedPlan(t, dir) {
+		archive.file(name, 0o644, data)
+	}
+	console := archive.boot(t, cache, "systemd.unit=multi-user.target systemd.show_status=0")
+	report(t, console, 22)
+}
+
+// signedPlan returns the plan as it is installed, its signature by Debian's
+// minisign, the key, and what the guest's observer expects.
+func signedPlan(t *testing.T, dir string) map[string][]byte {
+	t.Helper()
+	knob := func(path, typ, want string) plan.Setting {
+		return plan.Setting{
+			ID: path, Domain: plan.DomainKnob, Type: typ, Want: want, Select: plan.Select{Path: path},
+			Compare: plan.Exact, Policy: plan.Enforce, Needs: plan.NeedsNothing,
+		}
+	}
+	// One of every kind of place that a plan writes: the sandbox must leave all open.
+	p := &plan.Plan{Layer: "qemu", Target: "systemd", Board: "generic", Serial: 4, Settings: []plan.Setting{
+		knob("/proc/sys/vm/swappiness", plan.TypeInt, "10"),
+		knob("/proc/sys/vm/dirty_bytes", plan.TypeInt, "67108864"),
+		knob("/proc/sys/kernel/sched_rt_runtime_us", plan.TypeInt, "940000"),
+		knob("/proc/sys/kernel/perf_event_paranoid", plan.TypeInt, "2"),
+		knob("/proc/sys/net/core/somaxconn", plan.TypeInt, "8192"),
+		knob("/proc/sys/net/ipv4/tcp_rmem", plan.TypeVector, "4096 262144 8388608"),
+		knob("/proc/sys/fs/inotify/max_user_instances", plan.TypeInt, "257"),
+		knob("/sys/block/vda/queue/scheduler", plan.TypeChoice, "kyber"),
+		knob("/sys/block/vda/queue/read_ahead_kb", plan.TypeInt, "512"),
+		knob("/sys/kernel/mm/transparent_hugepage/enabled", plan.TypeChoice, "madvise"),
+		knob("/sys/kernel/mm/ksm/pages_to_scan", plan.TypeInt, "150"),
+		knob("/sys/module/kernel/parameters/panic_on_warn", plan.TypeInt, "0"),
+		knob("/proc/irq/default_smp_affinity", plan.TypeCPUMask, "1"),
+	}}
+	if err := p.Seal(); err != nil {
+		t.Fatal(err)
+	}
+	b, err := p.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	minisign := need(t, "minisign")
+	file, pub, sec := filepath.Join(dir, "plan.json"), filepath.Join(dir, "fleet.pub"), filepath.Join(dir, "fleet.key")
+	if err := os.WriteFile(file, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"-G", "-W", "-p", pub, "-s", sec}, {"-S", "-s", sec, "-m", file}} {
+		if out, err := exec.Command(minisign, args...).CombinedOutput(); err != nil {
+			t.Fatalf("minisign %s: %v\n%s", args[0], err, out)
+		}
+	}
+	files := map[string][]byte{}
+	for name, host := range map[string]string{
+		"usr/lib/yoctune/plan.json": file, "usr/lib/yoctune/plan.json.minisig": file + ".minisig", "etc/yoctune/keys/fleet.pub": pub,
+	} {
+		if files[name], err = os.ReadFile(host); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var expect strings.Builder
+	for _, s := range p.Settings {
+		expect.WriteString(s.Select.Path + " " + s.Want + "\n")
+	}
+	files["expect"] = []byte(expect.String())
+	return files
+}
+
+// debianSystemd adds the files of this host's systemd package, and the libraries
+// that its programs load.
+func (c *cpio) debianSystemd(t *testing.T) {
+	t.Helper()
+	out, err := exec.Command("dpkg", "-L", "systemd").Output()
+	if err != nil {
+		t.Fatalf("list systemd's files: %v; `make setup` installs it", err)
+	}
+	// Not about a device, or for hardware that the guest has not.
+	skip := []string{"/man/", "/doc/", "/locale/", "/bash-completion/", "/zsh/", "/catalog/", "/system-generators/", "/user/", "getty", "networkd", "timesync", "remount-fs", "/lib/modprobe.d"}
+	libraries := map[string]bool{}
+	var programs []string
+	for name := range strings.Lines(string(out)) {
+		name = strings.TrimSpace(name)
+		if slices.ContainsFunc(skip, func(s string) bool { return strings.Contains(name, s) }) {
+			continue
+		}
+		st, err := os.Lstat(name)
+		switch {
+		case err != nil, st.IsDir(), !strings.Contains(name[1:], "/"):
+		case st.Mode()&os.ModeSymlink != 0:
+			target, err := os.Readlink(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.symlink(strings.TrimPrefix(name, "/"), target)
+		default:
+			data, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.file(strings.TrimPrefix(name, "/"), uint32(st.Mode().Perm()), data)
+			if strings.HasPrefix(string(data), "\x7fELF") {
+				programs = append(programs, name)
+			}
+		}
+	}
+	for _, p := range append(programs, "/bin/kmod") {
+		out, _ := exec.Command("ldd", p).Output() // fails on what is static
+		for word := range strings.FieldsSeq(string(out)) {
+			if strings.HasPrefix(word, "/") && !libraries[word] {
+				libraries[word] = true
+				c.host(strings.TrimPrefix(word, "/"), word)
+			}
+		}
+	}
+}
