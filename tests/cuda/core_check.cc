@@ -9,12 +9,21 @@
 //              backend's bit for bit, in two orders of threads, and with
 //              unaligned pointers
 //
-//   core_check [SEED] [ROUNDS]
+//   streams    queued streams, events, graphs, pools and injected faults from
+//              several threads; the same program built with ThreadSanitizer runs
+//              this part alone
+//   faults     random specifications of faults, whole and cut
+//
+//   core_check [SEED] [ROUNDS] [streams]
 #include "bodies.h"
+#include "yt_faults.h"
 #include "yt_table.h"
 
 #include <cinttypes>
+#include <atomic>
 #include <memory>
+#include <string>
+#include <thread>
 #include <vector>
 
 extern "C" {
@@ -23,8 +32,8 @@ extern "C" {
 
 namespace {
 
-uint64_t state;
-int failures;
+thread_local uint64_t state;
+std::atomic<int> failures;
 
 uint32_t next()
 {
@@ -317,6 +326,158 @@ void emulate_reductions()
 	}
 }
 
+// One thread's life on a device it shares: buffers, a stream, an event, a graph and a
+// pool of its own, and events of the others to wait for.
+void live(const yt_api &api, yt_device *dev, const std::vector<uint64_t> &events, uint32_t self, int rounds)
+{
+	yt_stream_options opt = {};
+	yt_pool_options pooled = {};
+	yt_stream *s = nullptr;
+	yt_pool *pool = nullptr;
+	yt_error err;
+
+	state = self + 1;
+	opt.size = sizeof opt;
+	opt.priority = (int32_t)self - 2;
+	opt.flags = self % 2 ? YT_STREAM_QUEUED : 0;
+	snprintf(opt.name, sizeof opt.name, "s%u", self);
+	pooled.size = sizeof pooled;
+	pooled.slab = 1 << 16;
+	if (api.stream_open(dev, &opt, &s, &err) != YT_OK || api.pool_create(dev, &pooled, &pool, &err) != YT_OK) {
+		fail(err.msg);
+		return;
+	}
+	for (int i = 0; i < rounds; i++) {
+		yt_buffer a = {}, b = {};
+		yt_cmd list[4] = {};
+		uint32_t n = 1 + below(6000), value = below(256);
+		yt_graph *g = nullptr;
+
+		a.size = b.size = sizeof a;
+		if (api.pool_alloc(pool, n, 0, &a, &err) != YT_OK || api.buf_alloc(dev, YT_MEM_MAPPED, n, 0, &b, &err) != YT_OK) {
+			fail(err.msg);
+			return;
+		}
+		list[0].op = YT_OP_WAIT;
+		list[0].event = events[below((uint32_t)events.size())];
+		list[1].op = YT_OP_MEMSET;
+		list[1].value = value;
+		list[1].dst = {a.id, 0, n};
+		list[2].op = YT_OP_COPY;
+		list[2].dst = {b.id, 0, n};
+		list[2].src[0] = {a.id, 0, n};
+		list[3].op = YT_OP_RECORD;
+		list[3].event = events[self];
+		if (below(3) == 0) {
+			if (api.graph_begin(s, &err) != YT_OK || api.submit(s, list, 4, &err) != YT_OK ||
+			    api.graph_end(s, &g, &err) != YT_OK || api.graph_launch(g, s, &err) != YT_OK)
+				fail(err.msg);
+		} else if (api.submit(s, list, 4, &err) != YT_OK) {
+			fail(err.msg);
+		}
+		bool early = g == nullptr && below(2) == 0;
+		if (early && api.pool_free(pool, a.id, s, &err) != YT_OK) // while it may be in use
+			fail(err.msg);
+		if (api.stream_poll(s, 10000000000u, &err) != YT_OK || api.event_poll(dev, events[self], 10000000000u, &err) != YT_OK)
+			fail(err.msg);
+		if (((uint8_t *)b.host)[n - 1] != value)
+			fail("streams: the last byte is not what was written");
+		if (g != nullptr && api.graph_destroy(g, &err) != YT_OK)
+			fail(err.msg);
+		if ((!early && api.pool_free(pool, a.id, nullptr, &err) != YT_OK) || api.buf_free(dev, b.id, &err) != YT_OK)
+			fail(err.msg);
+	}
+	if (api.stream_destroy(s, &err) != YT_OK || api.pool_destroy(pool, &err) != YT_OK)
+		fail(err.msg);
+}
+
+void streams(int rounds)
+{
+	yt_api api;
+	yt_error err;
+
+	if (yt_cpu_get_api(YT_ABI_MAJOR, &api, sizeof api, &err) != YT_OK) {
+		fail(err.msg);
+		return;
+	}
+	for (const char *faults : {"", "slow:x1.5@n=3,launch:hang=1ms@p=0.01"}) {
+		yt_open_options opt = {sizeof opt, 3, faults};
+		yt_device *dev = nullptr;
+		std::vector<uint64_t> events(5);
+		std::vector<std::thread> threads;
+
+		if (api.device_start(0, &opt, &dev, &err) != YT_OK) {
+			fail(err.msg);
+			return;
+		}
+		for (uint64_t &e : events)
+			if (api.event_create(dev, &e, &err) != YT_OK)
+				fail(err.msg);
+		for (uint32_t i = 0; i < events.size(); i++)
+			threads.emplace_back([&, i] { live(api, dev, events, i, rounds); });
+		for (std::thread &t : threads)
+			t.join();
+		for (uint64_t e : events)
+			if (api.event_destroy(dev, e, &err) != YT_OK)
+				fail(err.msg);
+		if (api.device_close(dev, &err) != YT_OK)
+			fail(err.msg);
+	}
+	// A device that dies with work queued lets go of everything.
+	yt_open_options opt = {sizeof opt, 1, "launch:fault@n=3"};
+	yt_device *dev = nullptr;
+	yt_stream *s = nullptr;
+	yt_buffer b = {};
+	yt_cmd c = {};
+
+	b.size = sizeof b;
+	if (api.device_start(0, &opt, &dev, &err) != YT_OK || api.stream_create(dev, 0, &s, &err) != YT_OK ||
+	    api.buf_alloc(dev, YT_MEM_HOST, 64, 0, &b, &err) != YT_OK) {
+		fail(err.msg);
+		return;
+	}
+	c.op = YT_OP_MEMSET;
+	c.dst = {b.id, 0, 64};
+	yt_status rc = YT_OK;
+	for (int i = 0; i < 100 && rc == YT_OK; i++)
+		rc = api.submit(s, &c, 1, &err);
+	rc = api.stream_poll(s, 10000000000u, &err);
+	if (rc != YT_E_KERNEL_FAULT || err.sticky != 1)
+		fail("a fault is not sticky");
+	for (int i = 0; i < 10000 && (rc = api.stream_destroy(s, &err)) == YT_E_BUSY; i++)
+		std::this_thread::yield();
+	if (rc != YT_OK || api.buf_free(dev, b.id, &err) != YT_OK || api.device_close(dev, &err) != YT_OK)
+		fail(err.msg);
+	printf("streams: threads, events, graphs, pools and faults\n");
+}
+
+void fault_specs(int rounds)
+{
+	static const char *const parts[] = {"alloc:oom", "launch:hang=", "launch:fault", "copy:corrupt", "device:lost", "init:fail", "slow:x",
+					    "@", ",", "n=", "bytes>", "p=", "t=", "kernel=", "stage=", "1", "0", "2.5", "1e-4", "9e99",
+					    "ms", "s", "M", "G", "x", "-1", "nan", "kernel", "@@", ""};
+	yt_faults f;
+	yt_error err;
+	int right = 0;
+
+	for (int i = 0; i < rounds; i++) {
+		std::string spec;
+
+		for (uint32_t n = below(8); n > 0; n--)
+			spec += parts[below(sizeof parts / sizeof parts[0])];
+		std::unique_ptr<char[]> exactly(new char[spec.size() + 1]); // ends where the text does
+		memcpy(exactly.get(), spec.c_str(), spec.size() + 1);
+		if (yt_faults_parse(exactly.get(), 0, &f, &err) == YT_OK) {
+			right++;
+			for (uint32_t what = 1; what <= YT_FAULT_SLOW; what++)
+				yt_faults_due(&f, what, 1 << 20, 1000000000u, "preprocess", "infer");
+		} else if (err.code != YT_E_INVALID || err.msg[0] == '\0') {
+			fail("faults: refused without a reason");
+		}
+	}
+	printf("faults: %d of %d specifications were right\n", right, rounds);
+}
+
 } // namespace
 
 int main(int argc, char **argv)
@@ -324,12 +485,18 @@ int main(int argc, char **argv)
 	state = argc > 1 ? strtoull(argv[1], nullptr, 10) : 1;
 	int rounds = argc > 2 ? atoi(argv[2]) : 20000;
 
+	if (argc > 3 && strcmp(argv[3], "streams") == 0) {
+		streams(rounds);
+		return failures != 0;
+	}
 	hostile_lists(rounds);
+	fault_specs(rounds);
+	streams(rounds / 100);
 	emulate_copy();
 	emulate_preprocess(rounds / 20);
 	emulate_reductions();
 	if (failures != 0) {
-		fprintf(stderr, "%d checks failed\n", failures);
+		fprintf(stderr, "%d checks failed\n", (int)failures);
 		return 1;
 	}
 	printf("emulation: copy, preprocess and reduce kernels equal the CPU backend bit for bit\n");
