@@ -61,13 +61,13 @@ python yoctune_kernel_check() {
             fragment = f.read()
         with open(config, encoding='utf-8', errors='backslashreplace') as f:
             text = f.read()
-        # Found beside the fragment, and not in SRC_URI: a line of the
+        # Read from the layer, neither unpacked nor below files/: a line of the
         # configuration that moves must not build the kernel again.
         origins = ''
-        path = bb.utils.which(d.getVar('FILESPATH'), name + '.origins.json')
-        if path:
-            with open(path, encoding='utf-8') as f:
-                origins = f.read()
+        for path in (d.getVar('YOCTUNE_KERNEL_ORIGINS') or '').split():
+            if os.path.basename(path) == name + '.origins.json' and os.path.exists(path):
+                with open(path, encoding='utf-8') as f:
+                    origins = f.read()
         lines += yoctune_kernel_differences(fragment, name, text, origins)
     if not lines:
         return

@@ -63,7 +63,10 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 		if err != nil {
 			return nil, err
 		}
-		files = append(files, f, emitters.File{Path: f.Path + ".origins.json", Mode: 0o644, Data: where})
+		files = append(files, f, emitters.File{
+			// Not below files/: kernel-yocto puts all of that into the signature.
+			Path: fmt.Sprintf("recipes-kernel/linux/origins/%s/yoctune-%s.cfg.origins.json", t.Machine, l.Name), Mode: 0o644, Data: where,
+		})
 		// An append without its recipe stops every build, so only what the
 		// release has.
 		names := t.Kernel.Recipes
