@@ -39,8 +39,12 @@ func (g *rig) otherMachines(ctx context.Context, log string) outcome {
 		return broke(err)
 	}
 	s := newStandIns(filepath.Join(g.work, "stand-ins", otherCase))
-	if q := g.standIns[quickBuild]; q.Providers != nil {
-		s.Recipes, s.Packages, s.Tasks = slices.Clone(q.Recipes), slices.Clone(q.Packages), slices.Clone(q.Tasks)
+	// The same recipes as for yocto-check-layer, so mostly the same names.
+	for _, build := range []string{unusedCase, quickBuild} {
+		if q := g.standIns[build]; q != nil && q.Providers != nil {
+			s.Providers, s.Recipes, s.Packages, s.Tasks = q.Providers, slices.Clone(q.Recipes), slices.Clone(q.Packages), slices.Clone(q.Tasks)
+			break
+		}
 	}
 	g.standIns[otherCase] = s
 	if err := s.write(g.src.Series); err != nil {

@@ -6,8 +6,7 @@ import (
 	"io"
 	"strings"
 
-	"github.com/owenrumney/go-sarif/v3/pkg/report"
-	"github.com/owenrumney/go-sarif/v3/pkg/report/v210/sarif"
+	"github.com/yoctune/yoctune/schema/plan"
 )
 
 // WriteJSON writes one object a line, each with "type":"diagnostic". The caller
@@ -69,14 +68,18 @@ func githubProperty(s string) string {
 // WriteSARIF writes a SARIF 2.1.0 log. pages finds what is known of a diagnostic or
 // a rule.
 func WriteSARIF(w io.Writer, r *Report, version string, pages func(id string) (Explanation, bool)) error {
-	log := report.NewV210Report()
-	run := sarif.NewRunWithInformationURI("yoctune", "https://github.com/yoctune/yoctune")
-	run.Tool.Driver.WithVersion(version)
+	run := sarifRun{Results: []sarifResult{}}
+	run.Tool.Driver = sarifDriver{Name: "yoctune", InformationURI: "https://github.com/yoctune/yoctune", Version: version, Rules: []sarifRule{}}
+	index := map[string]int{}
 	for _, d := range r.All() {
-		rule := run.AddRule(d.ID)
-		if page, ok := pages(d.ID); ok {
-			rule.WithDescription(page.Title)
-			rule.WithHelp(sarif.NewMultiformatMessageString().WithText(page.Cause + "\n" + page.Fix))
+		if _, known := index[d.ID]; !known {
+			index[d.ID] = len(run.Tool.Driver.Rules)
+			rule := sarifRule{ID: d.ID}
+			if page, ok := pages(d.ID); ok {
+				rule.ShortDescription = &sarifText{page.Title}
+				rule.Help = &sarifText{page.Cause + "\n" + page.Fix}
+			}
+			run.Tool.Driver.Rules = append(run.Tool.Driver.Rules, rule)
 		}
 		level := "note"
 		switch d.Severity {
@@ -89,23 +92,80 @@ func WriteSARIF(w io.Writer, r *Report, version string, pages func(id string) (E
 		if d.Help != "" {
 			text += ". " + d.Help
 		}
-		result := run.CreateResultForRule(d.ID).WithLevel(level).WithMessage(sarif.NewTextMessage(text))
+		result := sarifResult{RuleID: d.ID, RuleIndex: index[d.ID], Level: level, Message: sarifText{text}}
 		if d.Pos.File != "" {
-			result.AddLocation(location(d.Pos.File, d.Pos.Line, d.Pos.Column))
+			result.Locations = []sarifLocation{sarifPlace(d.Pos)}
 		}
 		for _, rel := range d.Related {
-			result.AddRelatedLocation(location(rel.Pos.File, rel.Pos.Line, rel.Pos.Column).WithMessage(sarif.NewTextMessage(rel.Message)))
+			place := sarifPlace(rel.Pos)
+			place.Message = &sarifText{rel.Message}
+			result.RelatedLocations = append(result.RelatedLocations, place)
 		}
+		run.Results = append(run.Results, result)
 	}
-	log.AddRun(run)
-	if err := log.PrettyWrite(w); err != nil {
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", "  ")
+	err := enc.Encode(struct {
+		Schema  string     `json:"$schema"`
+		Version string     `json:"version"`
+		Runs    []sarifRun `json:"runs"`
+	}{"https://json.schemastore.org/sarif-2.1.0.json", "2.1.0", []sarifRun{run}})
+	if err != nil {
 		return fmt.Errorf("writing SARIF: %w", err)
 	}
 	return nil
 }
 
-func location(file string, line, column int) *sarif.Location {
-	return sarif.NewLocationWithPhysicalLocation(sarif.NewPhysicalLocation().
-		WithArtifactLocation(sarif.NewSimpleArtifactLocation(file)).
-		WithRegion(sarif.NewRegion().WithStartLine(line).WithStartColumn(column)))
+// The part of SARIF 2.1.0 that is written, by the names of its specification.
+type (
+	sarifText struct {
+		Text string `json:"text"`
+	}
+	sarifRun struct {
+		Tool struct {
+			Driver sarifDriver `json:"driver"`
+		} `json:"tool"`
+		Results []sarifResult `json:"results"`
+	}
+	sarifDriver struct {
+		Name           string      `json:"name"`
+		InformationURI string      `json:"informationUri"`
+		Version        string      `json:"version,omitempty"`
+		Rules          []sarifRule `json:"rules"`
+	}
+	sarifRule struct {
+		ID               string     `json:"id"`
+		ShortDescription *sarifText `json:"shortDescription,omitempty"`
+		Help             *sarifText `json:"help,omitempty"`
+	}
+	sarifResult struct {
+		RuleID           string          `json:"ruleId"`
+		RuleIndex        int             `json:"ruleIndex"`
+		Level            string          `json:"level"`
+		Message          sarifText       `json:"message"`
+		Locations        []sarifLocation `json:"locations,omitempty"`
+		RelatedLocations []sarifLocation `json:"relatedLocations,omitempty"`
+	}
+	sarifLocation struct {
+		Message          *sarifText `json:"message,omitempty"`
+		PhysicalLocation struct {
+			ArtifactLocation struct {
+				URI string `json:"uri"`
+			} `json:"artifactLocation"`
+			Region *sarifRegion `json:"region,omitempty"`
+		} `json:"physicalLocation"`
+	}
+	sarifRegion struct {
+		StartLine   int `json:"startLine"`
+		StartColumn int `json:"startColumn,omitempty"`
+	}
+)
+
+func sarifPlace(p plan.Position) sarifLocation {
+	var l sarifLocation
+	l.PhysicalLocation.ArtifactLocation.URI = p.File
+	if p.Line > 0 { // lines count from one; a position of a whole file has none
+		l.PhysicalLocation.Region = &sarifRegion{p.Line, p.Column}
+	}
+	return l
 }
