@@ -62,6 +62,10 @@ func (s *Session) Apply() ([]Result, error) {
 		pr.Excused = true
 		results = append(results, pr)
 	}
+	for _, ur := range append(unitResults(s.dev, s.plan.Units), fanResult(s.dev, s.plan.Fan)...) {
+		ur.Excused = true // systemd's and nvfancontrol's to change
+		results = append(results, ur)
+	}
 	for _, pr := range defaultResults(s.dev, s.plan.Power, s.mode, modeErr) {
 		if s.trial && s.mode != nil && pr.Outcome == knob.Differs || errors.Is(modeErr, errNoMode) {
 			pr.Excused = true // a trial leaves the next boot alone; an image brings modes

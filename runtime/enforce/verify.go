@@ -32,6 +32,8 @@ func Verify(dev device.Device, p *plan.Plan, o Options) []Result {
 			t.guarded(func() { t.look(dev, r, o, j) })
 		}
 	}
+	out = append(out, unitResults(dev, p.Units)...)
+	out = append(out, fanResult(dev, p.Fan)...)
 	return append(out, defaultResults(dev, p.Power, m, err)...)
 }
 

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sort"
+	"strconv"
 	"strings"
 
 	"github.com/yoctune/yoctune/runtime/device"
@@ -44,7 +45,10 @@ func (t *tree) power(m model, id string) {
 				name = node // the facts are of the kernel before
 			}
 			fmt.Fprintf(&b, "%s %s\n", arg, name)
-			if next || !twin { // a kernel has one of the two
+			switch {
+			case strings.HasSuffix(name, "/scaling_available_frequencies"):
+				t.steps(name, facts.CPUkHz)
+			case next || !twin: // a kernel has one of the two
 				t.clock(name, node)
 			}
 		}
@@ -82,12 +86,23 @@ func (m model) node(p board.Param, arg, name, emc string) string {
 	return name
 }
 
+// steps writes a clock's table, where it is known.
+func (t *tree) steps(name string, khz []int64) {
+	words := make([]string, len(khz))
+	for i, n := range khz {
+		words[i] = strconv.FormatInt(n, 10)
+	}
+	if len(words) > 0 {
+		t.file(name, strings.Join(words, " ")+"\n")
+	}
+}
+
 // clock makes the node of a parameter, and a link where its path is another one.
 func (t *tree) clock(name, node string) {
 	if t.err != nil {
 		return
 	}
-	if _, err := os.Stat(filepath.Join(t.dir, node)); err != nil && !strings.HasSuffix(name, "scaling_available_frequencies") {
+	if _, err := os.Stat(filepath.Join(t.dir, node)); err != nil {
 		t.file(node, "0\n")
 	}
 	if _, err := os.Stat(filepath.Join(t.dir, name)); err == nil || name == node || t.err != nil {

@@ -152,6 +152,7 @@ func Build(dir, board string) error {
 	t := &tree{dir: dir, made: map[string]bool{}}
 	t.identity(m)
 	t.sysctl()
+	t.file("/sys/fs/cgroup/cgroup.controllers", "cpuset cpu io memory hugetlb pids\n")
 	t.memory()
 	t.cpus(m)
 	t.gpu(m)
