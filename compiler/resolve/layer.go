@@ -3,6 +3,7 @@ package resolve
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -36,7 +37,50 @@ func (p *Project) Layer(targets []*Target, report *diag.Report) *plan.Layer {
 	}
 	l.Build = p.build(l.Origins, report)
 	l.Runtime = p.runtime(targets, l.Origins, report)
+	onnxRuntime(l)
 	return l
+}
+
+// The layer that has a recipe of ONNX Runtime with the GPU's kernels, and the
+// package (meta-tegra-community, recipes-devtools/onnxruntime).
+const (
+	onnxCollection = "tegra-community"
+	onnxPackage    = "onnxruntime"
+)
+
+// onnxRuntime asks for the library that models need, where the layer that builds
+// it is present. It is a recommendation: not every branch of that layer has the
+// recipe, and a device may get the library elsewhere.
+func onnxRuntime(l *plan.Layer) {
+	if l.Runtime.Form == "" {
+		return
+	}
+	var wanted []plan.Recommended
+	for _, t := range l.Targets {
+		if id := firstModel(t.Plan); id != "" {
+			wanted = append(wanted, plan.Recommended{Target: t.Name, Machine: t.Machine, ID: id, Package: onnxPackage})
+		}
+	}
+	if len(wanted) == 0 {
+		return
+	}
+	i, found := slices.BinarySearchFunc(l.Build.Optional, onnxCollection, func(o plan.Optional, name string) int { return strings.Compare(o.Collection, name) })
+	if !found {
+		l.Build.Optional = slices.Insert(l.Build.Optional, i, plan.Optional{Collection: onnxCollection})
+	}
+	l.Build.Optional[i].Recommended = wanted
+}
+
+// firstModel names the first pipeline that runs a model, "" for none.
+func firstModel(p *plan.Plan) string {
+	for _, name := range slices.Sorted(maps.Keys(p.Pipelines)) {
+		for _, s := range p.Pipelines[name].Stages {
+			if s.Model != nil {
+				return "pipelines." + name
+			}
+		}
+	}
+	return ""
 }
 
 func (p *Project) build(origins plan.Origins, report *diag.Report) plan.Build {

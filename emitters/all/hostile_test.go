@@ -90,6 +90,7 @@ func TestAHostileValueAnywhereStopsTheLayerAndIsNamed(t *testing.T) {
 		{"model's digest", func(_ *plan.Layer, t *plan.Target) { t.Models[1].SHA256 = "../x" }, "line-camera", "pipelines.door.stages.read"},
 		{"name of a key", func(l *plan.Layer, _ *plan.Target) { l.Runtime.Keys[0].Name = "../x" }, "", "runtime.keys.../x"},
 		{"key", func(l *plan.Layer, _ *plan.Target) { l.Runtime.Keys[0].Key += "\n}\nX = \"1\"" }, "", "runtime.keys.release"},
+		{"recommended package", func(l *plan.Layer, _ *plan.Target) { l.Build.Optional[1].Recommended[0].Package = "a\"b" }, "line-camera", "pipelines.door"},
 		{"artefact", func(l *plan.Layer, _ *plan.Target) { l.Runtime.Files[0].URI += ";protocol=ssh" }, "", "runtime.manifest"},
 		{"artefact's digest", func(l *plan.Layer, _ *plan.Target) { l.Runtime.Files[0].SHA256 = "x" }, "", "runtime.manifest"},
 		{"missing artefact", func(l *plan.Layer, _ *plan.Target) { l.Runtime.Files = nil }, "", "runtime.manifest"},

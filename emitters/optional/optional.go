@@ -24,7 +24,7 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 	}
 	var files []emitters.File
 	for _, o := range l.Build.Optional {
-		if len(o.Packages) == 0 {
+		if len(o.Packages)+len(o.Recommended) == 0 {
 			continue
 		}
 		if _, err := quote.Collection(o.Collection); err != nil {

@@ -211,8 +211,17 @@ type RecipeJobs struct {
 
 // Optional names packages to install where a layer of that collection is present.
 type Optional struct {
-	Collection string
-	Packages   []string
+	Collection  string
+	Packages    []string
+	Recommended []Recommended // what pipelines need of that layer, by machine
+}
+
+// Recommended is a package that one machine's image gets where it exists.
+type Recommended struct {
+	Target  string
+	Machine string
+	ID      string // what needs it
+	Package string
 }
 
 // Kas is what a configuration for kas needs besides the layer.

@@ -206,7 +206,7 @@ func soc(board string) string {
 // mayPreset holds the variables a generated layer may set in configuration: a
 // value that escaped from its quotes shows up as any other.
 var mayPreset = regexp.MustCompile(`^(` + strings.Join([]string{
-	`BBPATH|BBFILES|BBFILE_COLLECTIONS|UNPACKDIR`,
+	`BBPATH|BBFILES|BBFILES_DYNAMIC|BBFILE_COLLECTIONS|UNPACKDIR`,
 	`(BBFILE_PATTERN|BBFILE_PRIORITY|LAYERVERSION|LAYERSERIES_COMPAT|LAYERDEPENDS)_[a-z][a-z0-9-]*`,
 	`BB_CONF_FRAGMENT_(SUMMARY|DESCRIPTION)`,
 	`INIT_MANAGER|DISTRO_FEATURES|KERNEL_ARGS|NVPMODEL_CONFIG_DEFAULT`,
@@ -351,6 +351,11 @@ func judgeRecipes(dir string, on bbref.Layer, p *plan.Plan) []string {
 	for _, file := range slices.Sorted(maps.Keys(on.Appends)) {
 		r := on.Appends[file]
 		check(file, r)
+		// One for an optional layer adds dependencies to the layer's own package
+		// group, which is no stand-in's to show.
+		if strings.HasPrefix(file, "dynamic-layers/") {
+			continue
+		}
 		if r.Values["SRC_URI"] == "file://stand-in" && len(r.Functions) == 0 && r.Values["FILESEXTRAPATHS"] == "" {
 			complain("%s changes nothing although the layer is switched on", file)
 		}
@@ -379,7 +384,7 @@ func anyExists(dir, name, machine string) bool {
 func judgeUnused(off bbref.Layer) []string {
 	var complaints []string
 	for _, name := range off.ConfigSet {
-		if !regexp.MustCompile(`^(BBPATH|BBFILES|BBFILE_\w+|UNPACKDIR|LAYER[A-Z]+_.*|BBFILE_(PATTERN|PRIORITY)_.*)$`).MatchString(name) {
+		if !regexp.MustCompile(`^(BBPATH|BBFILES|BBFILES_DYNAMIC|BBFILE_\w+|UNPACKDIR|LAYER[A-Z]+_.*|BBFILE_(PATTERN|PRIORITY)_.*)$`).MatchString(name) {
 			complaints = append(complaints, fmt.Sprintf("the layer sets %s before it is switched on", name))
 		}
 	}
