@@ -28,6 +28,7 @@ func commands() []func() *cobra.Command {
 		newDoctorCommand,
 		newMemCommand,
 		newExplainMemoryCommand,
+		newServeCommand,
 		newProbeCommand,
 		newPipelineCommand,
 		newBenchCommand,

@@ -5,7 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -35,12 +38,13 @@ func TestMain(m *testing.M) {
 //	exits CODE COMMAND...   run a command that must end with that code
 //	awaits FILE [TEXT]      wait until a file is there, and has the text in it
 //	quiet DIR               the watching process of a tree must not wake while nothing happens
+//	fetches SOCKET PATH TEXT  ask what is served on a socket; the answer has the text in it
 //	hold DIR                hold the lock of a device until the script ends
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"synthtree": cmdSynthtree, "seal": cmdSeal, "digest": cmdDigest, "flash": cmdFlash, "sign": cmdSign, "exits": cmdExits, "hold": cmdHold, "awaits": cmdAwaits, "quiet": cmdQuiet,
+			"synthtree": cmdSynthtree, "seal": cmdSeal, "digest": cmdDigest, "flash": cmdFlash, "sign": cmdSign, "exits": cmdExits, "hold": cmdHold, "awaits": cmdAwaits, "quiet": cmdQuiet, "fetches": cmdFetches,
 		},
 	})
 }
@@ -147,6 +151,22 @@ func cmdQuiet(ts *testscript.TestScript, _ bool, args []string) {
 	time.Sleep(2 * time.Second)
 	if n := wakeups() - before; n > 4 {
 		ts.Fatalf("%d wakeups in two idle seconds", n)
+	}
+}
+
+func cmdFetches(ts *testscript.TestScript, _ bool, args []string) {
+	socket := ts.MkAbs(args[0])
+	client := http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", socket)
+	}}}
+	defer client.CloseIdleConnections()
+	resp, err := client.Get("http://localhost" + args[1])
+	ts.Check(err)
+	defer func() { _ = resp.Body.Close() }()
+	b, err := io.ReadAll(resp.Body)
+	ts.Check(err)
+	if !strings.Contains(string(b), args[2]) {
+		ts.Fatalf("%s: %s: no %q in\n%s", args[1], resp.Status, args[2], b)
 	}
 }
 

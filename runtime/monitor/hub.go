@@ -12,6 +12,8 @@ type Hub struct {
 	interval time.Duration
 	take     func() *Sample
 
+	taking sync.Mutex // the sampler is for one at a time
+
 	mu       sync.Mutex
 	watchers map[chan *Sample]bool
 	stop     context.CancelFunc
@@ -53,7 +55,7 @@ func (h *Hub) start() {
 		tick := time.NewTicker(h.interval)
 		defer tick.Stop()
 		for ctx.Err() == nil {
-			h.give(h.take())
+			h.give(h.sample())
 			select {
 			case <-ctx.Done():
 			case <-tick.C:
@@ -62,9 +64,30 @@ func (h *Hub) start() {
 	}()
 }
 
+func (h *Hub) sample() *Sample {
+	h.taking.Lock()
+	defer h.taking.Unlock()
+	return h.take()
+}
+
+// Now returns the sample that watchers have, and takes one when there are none.
+// Loads are then over the time since the one before, such as the last scrape.
+func (h *Hub) Now() *Sample {
+	h.mu.Lock()
+	last := h.last
+	h.mu.Unlock()
+	if last != nil {
+		return last
+	}
+	return h.sample()
+}
+
 func (h *Hub) give(s *Sample) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if len(h.watchers) == 0 {
+		return // the last one left meanwhile
+	}
 	h.last = s
 	for c := range h.watchers {
 		select {

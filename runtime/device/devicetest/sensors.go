@@ -3,6 +3,7 @@ package devicetest
 import (
 	"fmt"
 	"path"
+	"strconv"
 	"strings"
 )
 
@@ -26,10 +27,17 @@ func (t *tree) load(m model) {
 	b.WriteString("cpu  1000 0 500 98000 200 0 50 0 0 0\n")
 	for n := range m.cpus {
 		fmt.Fprintf(&b, "cpu%d 100 0 50 9800 20 0 5 0 0 0\n", n)
-		t.file(fmt.Sprintf("/sys/devices/system/cpu/cpu%d/online", n), "1\n")
 	}
 	b.WriteString("intr 0\nctxt 1\n")
 	t.file("/proc/stat", b.String())
+	for _, span := range m.policies {
+		first, _, _ := strings.Cut(span, "-")
+		var steps []string
+		for khz := 115200; khz < m.cpuMax; khz += 76800 {
+			steps = append(steps, strconv.Itoa(khz))
+		}
+		t.file("/sys/devices/system/cpu/cpufreq/policy"+first+"/scaling_available_frequencies", strings.Join(append(steps, strconv.Itoa(m.cpuMax)), " ")+"\n")
+	}
 	t.file("/proc/vmstat", "nr_free_pages 1000000\npgfault 100000\npgmajfault 1200\n")
 	for name, some := range map[string]string{"cpu": "0.50", "memory": "0.00", "io": "0.12"} {
 		t.file("/proc/pressure/"+name, "some avg10="+some+" avg60=0.00 avg300=0.00 total=12345\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=0\n")
