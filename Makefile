@@ -27,6 +27,7 @@ build: ## both programs, in build/bin
 	@mkdir -p $(BIN)
 	CGO_ENABLED=0 $(GO) build -trimpath -o $(BIN)/yoctune ./cmd/yoctune
 	$(GO) build -trimpath -o $(BIN)/yoctuned ./cmd/yoctuned
+	$(GO) build -trimpath -tags serve -o $(BIN)/yoctuned-serve ./cmd/yoctuned
 
 .PHONY: demo
 demo: build ## builds an example layer, applies its plan to a device tree

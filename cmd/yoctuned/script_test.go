@@ -43,6 +43,8 @@ func TestMain(m *testing.M) {
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",
+		// go test -tags serve ./cmd/yoctuned
+		Condition: func(cond string) (bool, error) { return cond == "serve" && serving, nil },
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"synthtree": cmdSynthtree, "seal": cmdSeal, "digest": cmdDigest, "flash": cmdFlash, "sign": cmdSign, "exits": cmdExits, "hold": cmdHold, "awaits": cmdAwaits, "quiet": cmdQuiet, "fetches": cmdFetches,
 		},

@@ -1,3 +1,5 @@
+//go:build serve
+
 package main
 
 import (
@@ -29,6 +31,9 @@ const (
 	historyEvery  = 10 * time.Second // between samples that are kept
 	historyFlush  = 6                // samples in one write: flash wears
 )
+
+// serving tells which of the two builds this is; see serve_exec.go.
+const serving = true
 
 func newServeCommand() *cobra.Command {
 	cmd := &cobra.Command{
