@@ -115,7 +115,7 @@ func CheckNames(l *plan.Layer) error {
 	machines := map[string]string{}
 	for _, t := range l.Targets {
 		ref := Ref{Target: t.Name, ID: "machine"}
-		if _, err := quote.BitBakeOverride(t.Machine); err != nil {
+		if _, err := quote.BitBakeMachine(t.Machine); err != nil {
 			return &Error{Emitter: "layer", Ref: ref, Err: err}
 		}
 		if other, taken := machines[t.Machine]; taken {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/yoctune/yoctune/emitters/quote"
 	"github.com/yoctune/yoctune/internal/lazyregexp"
 	"github.com/yoctune/yoctune/schema/facts/board"
 	"github.com/yoctune/yoctune/schema/facts/release"
@@ -36,9 +37,9 @@ func parseAssignment(line string) (assignment, bool) {
 		return assignment{}, false
 	}
 	value := m[4]
-	quote := value[0]
+	mark := value[0]
 	value = strings.TrimRight(value, " \t")
-	if len(value) < 2 || value[len(value)-1] != quote {
+	if len(value) < 2 || value[len(value)-1] != mark {
 		return assignment{}, false
 	}
 	value = value[1 : len(value)-1]
@@ -50,7 +51,7 @@ func parseAssignment(line string) (assignment, bool) {
 		case "append", "prepend", "remove":
 			a.op = p
 		default:
-			a.overrides = append(a.overrides, p)
+			a.overrides = append(a.overrides, strings.TrimPrefix(p, quote.OverridePrefix))
 		}
 	}
 	if o := oldOperator.FindStringSubmatch(a.base); o != nil {

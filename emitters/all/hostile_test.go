@@ -168,7 +168,7 @@ func TestAStockModeIsAnIdOnlyWhereTheTableIsVerified(t *testing.T) {
 			appends += f.Path
 		}
 	}
-	if !strings.Contains(conf, `NVPMODEL_CONFIG_DEFAULT:jetson-orin-nano-devkit = "2"`) || appends != "" {
+	if !strings.Contains(conf, `NVPMODEL_CONFIG_DEFAULT:yoctune-on-jetson-orin-nano-devkit = "2"`) || appends != "" {
 		t.Errorf("%s\n%s", conf, appends)
 	}
 	for _, f := range emit(t, emittest.Control(t)) {
@@ -227,7 +227,7 @@ func TestATX2ThatIsolatesOtherCoresDropsItsOwn(t *testing.T) {
 		}
 		return ""
 	}
-	const remove = `KERNEL_ARGS:remove:jetson-tx2-devkit = "isolcpus=1-2"`
+	const remove = `KERNEL_ARGS:remove:yoctune-on-jetson-tx2-devkit = "isolcpus=1-2"`
 	if text := conf(); !strings.Contains(text, remove) {
 		t.Errorf("%s", text)
 	}

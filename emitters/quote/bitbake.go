@@ -42,9 +42,23 @@ func BitBakeVariable(v string) (string, error) {
 	})
 }
 
-// BitBakeOverride writes a machine name where it is an override: bitbake takes
-// overrides without capitals only, and a colon would start another.
+// OverridePrefix starts the override that stands for one machine and no other.
+// A machine's own name is no such override: meta-tegra's machines put the names
+// of their relatives into MACHINEOVERRIDES. The layer's settings file defines it.
+const OverridePrefix = "yoctune-on-"
+
+// BitBakeOverride writes the override of a machine.
 func BitBakeOverride(v string) (string, error) {
+	v, err := BitBakeMachine(v)
+	if err != nil {
+		return "", err
+	}
+	return OverridePrefix + v, nil
+}
+
+// BitBakeMachine writes a machine name, which is an override too: bitbake takes
+// overrides without capitals only, and a colon would start another.
+func BitBakeMachine(v string) (string, error) {
 	return word("machine name", v, "write lower-case letters, digits, '-' and '.'", func(i int, r rune) bool {
 		return lower(r) || digit(r) || i > 0 && (r == '-' || r == '.')
 	})
@@ -53,7 +67,7 @@ func BitBakeOverride(v string) (string, error) {
 // BitBakeRegex writes a machine name into COMPATIBLE_MACHINE, which is a
 // regular expression.
 func BitBakeRegex(v string) (string, error) {
-	v, err := BitBakeOverride(v)
+	v, err := BitBakeMachine(v)
 	return strings.ReplaceAll(v, ".", `[.]`), err
 }
 

@@ -162,7 +162,7 @@ func TestHostileValuesAreWrittenExactlyOrRefused(t *testing.T) {
 // Text that no sink may take: it reads as something else, or breaks readers.
 func TestEverySinkRefusesInvisibleAndBrokenText(t *testing.T) {
 	sinks := map[string]sink{
-		"BitBake": quote.BitBake, "BitBakeOverride": quote.BitBakeOverride, "LayerName": quote.LayerName,
+		"BitBake": quote.BitBake, "BitBakeMachine": quote.BitBakeMachine, "LayerName": quote.LayerName,
 		"Package": quote.Package, "FileName": quote.FileName, "SourceURL": quote.SourceURL, "MirrorURL": quote.MirrorURL,
 		"SystemdText": quote.SystemdText, "SystemdWord": quote.SystemdWord, "exec": execArg, "env": env, "SystemdUnit": quote.SystemdUnit,
 		"UdevValue": quote.UdevValue, "UdevGlob": quote.UdevGlob, "sysctl": sysctl, "sysctl key": sysctlKey, "Module": quote.Module,

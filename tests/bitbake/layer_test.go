@@ -54,7 +54,8 @@ func TestRefereeTellsGoodLayersFromBad(t *testing.T) {
 	}
 	settings := func(arg string) string {
 		return "INIT_MANAGER = \"systemd\"\nDISTRO_FEATURES:append = \" yoctune-small\"\n" +
-			"KERNEL_ARGS:append:jetson-orin-nano-devkit = \" " + arg + "\"\n"
+			"DISTROOVERRIDES:append = \":yoctune-on-${MACHINE}\"\n" +
+			"KERNEL_ARGS:append:yoctune-on-jetson-orin-nano-devkit = \" " + arg + "\"\n"
 	}
 	const (
 		conf   = "conf/yoctune/small.conf"
@@ -80,6 +81,10 @@ func TestRefereeTellsGoodLayersFromBad(t *testing.T) {
 			"require ${@bb.utils.contains('DISTRO_FEATURES', 'yoctune', 'linux-yoctune-small.inc', '', d)}\n", "changes nothing"},
 		{"a fragment that is not in the layer", inc,
 			"FILESEXTRAPATHS:prepend := \"${THISDIR}/files:\"\nSRC_URI:append = \" file://other.cfg\"\n", "file://other.cfg is not in the layer"},
+		{"a setting that reaches every relative of the machine", conf,
+			strings.ReplaceAll(settings("isolcpus=4-5 nosmt"), "append:yoctune-on-", "append:"), "only shares the target's override gets KERNEL_ARGS"},
+		{"a file that reaches every relative of the machine", inc,
+			"FILESEXTRAPATHS:prepend := \"${THISDIR}/files:\"\nSRC_URI:append:jetson-orin-nano-devkit = \" file://yoctune-small.cfg\"\n", "only shares the target's override gets SRC_URI"},
 		{"a class that does not exist", recipe, "inherit systemdd\n", "Could not inherit file"},
 		{"a shell function that is never closed", recipe, "do_install() {\n    install -d x\n", "unclosed function"},
 		{"a shell function with an open quote", recipe, "SRC_URI = \"\"\ndo_install() {\n    echo \"a\n}\n", "do_install"},
@@ -209,7 +214,7 @@ var mayPreset = regexp.MustCompile(`^(` + strings.Join([]string{
 	`BBPATH|BBFILES|BBFILES_DYNAMIC|BBFILE_COLLECTIONS|UNPACKDIR`,
 	`(BBFILE_PATTERN|BBFILE_PRIORITY|LAYERVERSION|LAYERSERIES_COMPAT|LAYERDEPENDS)_[a-z][a-z0-9-]*`,
 	`BB_CONF_FRAGMENT_(SUMMARY|DESCRIPTION)`,
-	`INIT_MANAGER|DISTRO_FEATURES|KERNEL_ARGS|NVPMODEL_CONFIG_DEFAULT`,
+	`INIT_MANAGER|DISTRO_FEATURES|DISTROOVERRIDES|KERNEL_ARGS|NVPMODEL_CONFIG_DEFAULT`,
 	`IMAGE_INSTALL|CORE_IMAGE_EXTRA_INSTALL|PACKAGE_EXCLUDE|BAD_RECOMMENDATIONS`,
 	`do_fetch|BB_NUMBER_THREADS|PARALLEL_MAKE|BB_PRESSURE_MAX_(CPU|IO|MEMORY)|INHERIT`,
 	`SSTATE_MIRRORS|PREMIRRORS|SSTATE_DIR|DL_DIR|BB_HASHSERVE|BB_HASHSERVE_UPSTREAM|BB_SIGNATURE_HANDLER`,
@@ -242,6 +247,9 @@ func judge(t *testing.T, dir string) []string {
 		complaints = append(complaints, judgeRecipes(dir, on, p)...)
 		request.Enable = false
 		complaints = append(complaints, judgeUnused(bbref.ParseLayer(t, request))...)
+		request.Enable = true
+		request.Machine, request.Overrides = p.Machine+"-relative", request.Overrides+":"+p.Machine
+		complaints = append(complaints, judgeRelative(bbref.ParseLayer(t, request))...)
 	}
 	return complaints
 }
@@ -295,6 +303,22 @@ func judgeConfiguration(on bbref.Layer, p *plan.Plan, rel release.Release) []str
 		}
 		if !chosen {
 			complain("no variable chooses the power mode %q of the plan", p.Power.Default)
+		}
+	}
+	return complaints
+}
+
+// judgeRelative judges the layer for a machine that is no target but has a
+// target's name among its overrides, as jetson-orin-nano-devkit-nvme has
+// jetson-orin-nano-devkit: nothing of the target may reach it.
+func judgeRelative(on bbref.Layer) []string {
+	var complaints []string
+	if got := strings.TrimSpace(on.Config["KERNEL_ARGS"]); got != "stand-in.bsp=1" {
+		complaints = append(complaints, fmt.Sprintf("a machine that only shares the target's override gets KERNEL_ARGS %q", got))
+	}
+	for _, file := range slices.Sorted(maps.Keys(on.Appends)) {
+		if got := strings.TrimSpace(on.Appends[file].Values["SRC_URI"]); got != "file://stand-in" {
+			complaints = append(complaints, fmt.Sprintf("%s: a machine that only shares the target's override gets SRC_URI %q", file, got))
 		}
 	}
 	return complaints

@@ -20,6 +20,8 @@ func meant() map[string]string {
 	return map[string]string{
 		"oelint.vars.homepageping":     "it asks the network",
 		"oelint.vars.noncoreoverride":  "appends act only behind the distro feature, which it cannot see",
+		"oelint.vars.specific":         "the override of one machine alone is defined in the settings file, which it does not read",
+		"oelint.func.specific":         "as oelint.vars.specific",
 		"oelint.vars.layerconf":        "UNPACKDIR, where the series has none",
 		"oelint.vars.mispell.unknown":  "UNPACKDIR, and CUDA_DEPENDS of meta-tegra",
 		"oelint.vars.downloadfilename": "models are named by their digest, which says more than a version",

@@ -245,7 +245,7 @@ func TestEachLayerIsSpeltAsItsSeriesWants(t *testing.T) {
 func TestATX2LosesTheIsolationOfItsMachine(t *testing.T) {
 	for _, l := range layers(t) {
 		conf := find(l.Files, "conf/yoctune/series.conf")
-		if got, want := strings.Contains(conf, `KERNEL_ARGS:remove:jetson-tx2-devkit = "isolcpus=1-2"`), l.Release == "kirkstone-l4t-r32.7.x"; got != want {
+		if got, want := strings.Contains(conf, `KERNEL_ARGS:remove:yoctune-on-jetson-tx2-devkit = "isolcpus=1-2"`), l.Release == "kirkstone-l4t-r32.7.x"; got != want {
 			t.Errorf("%s: %t, want %t", l.Release, got, want)
 		}
 	}

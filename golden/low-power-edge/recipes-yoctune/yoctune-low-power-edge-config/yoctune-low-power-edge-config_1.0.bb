@@ -8,7 +8,7 @@ LIC_FILES_CHKSUM = "file://${COMMON_LICENSE_DIR}/MIT;md5=0835ade698e0bcf8506ecda
 
 # files/<machine>/ is found through FILESOVERRIDES
 SRC_URI = ""
-SRC_URI:append:jetson-orin-nano-devkit-nvme = " \
+SRC_URI:append:yoctune-on-jetson-orin-nano-devkit-nvme = " \
     file://95-yoctune.conf \
     file://99-yoctune.rules \
     file://sensors.service \
@@ -30,7 +30,7 @@ INHIBIT_DEFAULT_DEPS = "1"
 COMPATIBLE_MACHINE = "^(jetson-orin-nano-devkit-nvme)$"
 REQUIRED_DISTRO_FEATURES = "systemd"
 
-SYSTEMD_SERVICE:${PN}:append:jetson-orin-nano-devkit-nvme = " sensors.service uplink.service yoctune-zram.service"
+SYSTEMD_SERVICE:${PN}:append:yoctune-on-jetson-orin-nano-devkit-nvme = " sensors.service uplink.service yoctune-zram.service"
 
 do_configure[noexec] = "1"
 do_compile[noexec] = "1"
@@ -44,7 +44,7 @@ do_install() {
     install -d ${D}${nonarch_libdir}/yoctune
 }
 
-do_install:append:jetson-orin-nano-devkit-nvme() {
+do_install:append:yoctune-on-jetson-orin-nano-devkit-nvme() {
     install -D -m 0644 ${S}/95-yoctune.conf ${D}${sysconfdir}/sysctl.d/95-yoctune.conf
     install -D -m 0644 ${S}/99-yoctune.rules ${D}${nonarch_base_libdir}/udev/rules.d/99-yoctune.rules
     install -D -m 0644 ${S}/plan/plan.json ${D}${nonarch_libdir}/yoctune/plan.json

@@ -14,7 +14,7 @@ RDEPENDS:${PN} = "\
     yoctune-realtime-control-config \
     yoctuned \
 "
-RDEPENDS:${PN}:append:jetson-agx-orin-devkit = " iproute2"
-RDEPENDS:${PN}:append:jetson-agx-orin-devkit = " rt-tests"
-RRECOMMENDS:${PN}:append:jetson-agx-orin-devkit = " kernel-module-can-raw"
-RRECOMMENDS:${PN}:append:jetson-agx-orin-devkit = " kernel-module-mttcan"
+RDEPENDS:${PN}:append:yoctune-on-jetson-agx-orin-devkit = " iproute2"
+RDEPENDS:${PN}:append:yoctune-on-jetson-agx-orin-devkit = " rt-tests"
+RRECOMMENDS:${PN}:append:yoctune-on-jetson-agx-orin-devkit = " kernel-module-can-raw"
+RRECOMMENDS:${PN}:append:yoctune-on-jetson-agx-orin-devkit = " kernel-module-mttcan"

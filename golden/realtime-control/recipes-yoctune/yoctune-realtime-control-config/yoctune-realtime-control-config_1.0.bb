@@ -8,7 +8,7 @@ LIC_FILES_CHKSUM = "file://${COMMON_LICENSE_DIR}/MIT;md5=0835ade698e0bcf8506ecda
 
 # files/<machine>/ is found through FILESOVERRIDES
 SRC_URI = ""
-SRC_URI:append:jetson-agx-orin-devkit = " \
+SRC_URI:append:yoctune-on-jetson-agx-orin-devkit = " \
     file://95-yoctune.conf \
     file://canbus.service \
     file://motion.service \
@@ -27,7 +27,7 @@ INHIBIT_DEFAULT_DEPS = "1"
 COMPATIBLE_MACHINE = "^(jetson-agx-orin-devkit)$"
 REQUIRED_DISTRO_FEATURES = "systemd"
 
-SYSTEMD_SERVICE:${PN}:append:jetson-agx-orin-devkit = " canbus.service motion.service"
+SYSTEMD_SERVICE:${PN}:append:yoctune-on-jetson-agx-orin-devkit = " canbus.service motion.service"
 
 do_configure[noexec] = "1"
 do_compile[noexec] = "1"
@@ -41,7 +41,7 @@ do_install() {
     install -d ${D}${nonarch_libdir}/yoctune
 }
 
-do_install:append:jetson-agx-orin-devkit() {
+do_install:append:yoctune-on-jetson-agx-orin-devkit() {
     install -D -m 0644 ${S}/95-yoctune.conf ${D}${sysconfdir}/sysctl.d/95-yoctune.conf
     install -D -m 0644 ${S}/canbus.service ${D}${systemd_system_unitdir}/canbus.service
     install -D -m 0644 ${S}/motion.service ${D}${systemd_system_unitdir}/motion.service

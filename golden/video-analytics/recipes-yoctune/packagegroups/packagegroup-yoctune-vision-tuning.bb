@@ -15,8 +15,8 @@ RDEPENDS:${PN} = "\
     yoctune-vision-tuning-config \
     yoctuned \
 "
-RDEPENDS:${PN}:append:jetson-orin-nano-devkit = " perf"
-RDEPENDS:${PN}:append:jetson-orin-nano-devkit = " kmod util-linux-mkswap util-linux-swapoff util-linux-swapon util-linux-zramctl"
-RRECOMMENDS:${PN}:append:jetson-orin-nano-devkit = " kernel-module-sch-fq"
-RRECOMMENDS:${PN}:append:jetson-orin-nano-devkit = " kernel-module-tcp-bbr"
-RRECOMMENDS:${PN}:append:jetson-orin-nano-devkit = " kernel-module-zram"
+RDEPENDS:${PN}:append:yoctune-on-jetson-orin-nano-devkit = " perf"
+RDEPENDS:${PN}:append:yoctune-on-jetson-orin-nano-devkit = " kmod util-linux-mkswap util-linux-swapoff util-linux-swapon util-linux-zramctl"
+RRECOMMENDS:${PN}:append:yoctune-on-jetson-orin-nano-devkit = " kernel-module-sch-fq"
+RRECOMMENDS:${PN}:append:yoctune-on-jetson-orin-nano-devkit = " kernel-module-tcp-bbr"
+RRECOMMENDS:${PN}:append:yoctune-on-jetson-orin-nano-devkit = " kernel-module-zram"

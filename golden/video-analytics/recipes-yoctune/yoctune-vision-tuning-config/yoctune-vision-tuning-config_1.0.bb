@@ -8,7 +8,7 @@ LIC_FILES_CHKSUM = "file://${COMMON_LICENSE_DIR}/MIT;md5=0835ade698e0bcf8506ecda
 
 # files/<machine>/ is found through FILESOVERRIDES
 SRC_URI = ""
-SRC_URI:append:jetson-orin-nano-devkit = " \
+SRC_URI:append:yoctune-on-jetson-orin-nano-devkit = " \
     file://95-yoctune.conf \
     file://99-yoctune.rules \
     file://inference.slice \
@@ -31,7 +31,7 @@ INHIBIT_DEFAULT_DEPS = "1"
 COMPATIBLE_MACHINE = "^(jetson-orin-nano-devkit)$"
 REQUIRED_DISTRO_FEATURES = "systemd"
 
-SYSTEMD_SERVICE:${PN}:append:jetson-orin-nano-devkit = " vision.service yoctune-zram.service"
+SYSTEMD_SERVICE:${PN}:append:yoctune-on-jetson-orin-nano-devkit = " vision.service yoctune-zram.service"
 
 do_configure[noexec] = "1"
 do_compile[noexec] = "1"
@@ -45,7 +45,7 @@ do_install() {
     install -d ${D}${nonarch_libdir}/yoctune
 }
 
-do_install:append:jetson-orin-nano-devkit() {
+do_install:append:yoctune-on-jetson-orin-nano-devkit() {
     install -D -m 0644 ${S}/95-yoctune.conf ${D}${sysconfdir}/sysctl.d/95-yoctune.conf
     install -D -m 0644 ${S}/99-yoctune.rules ${D}${nonarch_base_libdir}/udev/rules.d/99-yoctune.rules
     install -D -m 0644 ${S}/inference.slice ${D}${systemd_system_unitdir}/inference.slice
