@@ -1,2 +1,2 @@
 # Written by yoctune: read where a layer of the collection tegra-community is present.
-RRECOMMENDS:${PN}:append:jetson-orin-nano-devkit = " onnxruntime"
+RRECOMMENDS:${PN}:append:yoctune-on-jetson-orin-nano-devkit = " onnxruntime"
