@@ -35,10 +35,17 @@ func table(rec *record) string {
 		b.WriteString(" " + c[1] + " |")
 	}
 	b.WriteString(" time |\n|---|---|---|---|" + strings.Repeat("---|", len(columns())) + "---|\n")
+	var older []string
 	for i := 0; i < len(rec.Results); {
 		r := rec.Results[i]
+		if r.Deep && r.Layer == "" {
+			older = append(older, r.Release+" "+r.Machine)
+		}
 		for i++; i < len(rec.Results) && rec.Results[i].Release == r.Release && rec.Results[i].Machine == r.Machine; i++ {
 			more := rec.Results[i]
+			if more.Deep && more.Layer == "" {
+				older = append(older, more.Release+" "+more.Machine)
+			}
 			r.Steps = slices.Concat(r.Steps, more.Steps)
 			r.Seconds += more.Seconds
 			if r.Reason == "" {
@@ -55,6 +62,10 @@ func table(rec *record) string {
 			b.WriteString(" " + verdict(r.Steps, c[0]) + " |")
 		}
 		fmt.Fprintf(&b, " %.0f s |\n", r.Seconds)
+	}
+	if len(older) > 0 {
+		b.WriteString("\nDependencies, tasks, files and yocto-check-layer were run on an earlier state of the layers, without the step\n" +
+			"for other machines: " + strings.Join(older, ", ") + ".\n")
 	}
 	return b.String()
 }

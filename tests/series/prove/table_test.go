@@ -96,7 +96,7 @@ func TestOnlyWhatPassedWithTheSameFilesIsLeftOut(t *testing.T) {
 
 func TestAMachineThatStandsForItsSoCHasOneRow(t *testing.T) {
 	rec := &record{}
-	rec.put(result{Release: "kirkstone", Machine: "m1", Deep: true, Seconds: 60, Steps: steps("parse", "pass", "yocto-check-layer", "pass")})
+	rec.put(result{Release: "kirkstone", Machine: "m1", Deep: true, Layer: "x", Seconds: 60, Steps: steps("parse", "pass", "yocto-check-layer", "pass")})
 	first := steps("parse", "pass", "variables", "pass")
 	first[1].Notes = []string{"configuration: 30 values as promised", "linux-tegra: 2 values as promised"}
 	rec.put(result{Release: "kirkstone", Machine: "m1", Seconds: 5, Steps: first})
