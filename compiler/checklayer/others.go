@@ -62,15 +62,19 @@ func (g *rig) otherMachines(ctx context.Context, log string) outcome {
 		return outcome{errors: failed(out, err)}
 	}
 	// The same settings, without the layer's recipes and appends.
-	lines = slices.Clone(common)
+	var settings []string
 	for _, name := range g.layer.Settings {
-		lines = append(lines, "require "+filepath.Join(g.layer.Dir, "conf", "yoctune", name+".conf"))
+		settings = append(settings, "require "+filepath.Join(g.layer.Dir, "conf", "yoctune", name+".conf"))
 	}
 	unpack, err := g.layer.unpackDir()
 	if err != nil {
 		return broke(err)
 	}
-	lines = slices.Concat(lines, unpack, rig, mask)
+	if g.src.Fragments && len(g.layer.Fragments) > 0 { // bitbake reads a fragment after local.conf
+		lines = slices.Concat(common, unpack, rig, mask, settings)
+	} else {
+		lines = slices.Concat(common, settings, unpack, rig, mask)
+	}
 	if err := g.configure(otherCase, conf{Layers: append(g.src.layers(), s.Dir), Lines: lines}); err != nil {
 		return broke(err)
 	}
