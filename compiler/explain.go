@@ -270,6 +270,8 @@ func (p *Project) facts(a *Account, t *resolve.Target, names []string) {
 		p.sysctlFacts(a, t, names[1])
 	case len(names) == 3 && names[0] == "kernel" && names[1] == "config":
 		a.Kernel = p.fate(t, names[2])
+	case len(names) == 3 && names[0] == "kernel" && names[1] == "args":
+		p.argFacts(a, t, names[2])
 	case len(names) >= 2 && names[0] == "power" && names[1] == "modes":
 		for _, m := range t.Plan.Power.Modes {
 			if len(names) > 2 && names[2] != m.Name {
@@ -283,6 +285,18 @@ func (p *Project) facts(a *Account, t *resolve.Target, names []string) {
 		}
 	case len(names) == 2 && names[0] == "cpu" && (names[1] == "min" || names[1] == "max"), len(names) == 2 && names[0] == "gpu" && names[1] != "governor":
 		a.Touches = append(a.Touches, "the same files as the power mode's clock limits")
+	}
+}
+
+// argFacts tells how a kernel argument gets to the kernel of the target.
+func (p *Project) argFacts(a *Account, t *resolve.Target, name string) {
+	way := t.Release.ArgPath(t.Board.SoC)
+	a.Notes = append(a.Notes, "reaches the kernel by "+way.Text(), "stands at the end of "+way.Variable+", behind the machine's own arguments")
+	for _, c := range way.Carriers {
+		a.Notes = append(a.Notes, c.Name+": meta-tegra "+c.Source)
+	}
+	if way.Reads(name) {
+		a.Notes = append(a.Notes, "the BSP's initial file system reads it; root is "+way.Root)
 	}
 }
 

@@ -92,6 +92,7 @@ stages: {a: {kind: "model", input: "b", path: "m"}, b: {kind: "model", input: "a
 		{"second power mode in a name", around(`power: modes: "MAX >\n< POWER_MODEL ID=9 NAME=X": from: "25W"`), "YT0109", "config.cue:6:15"},
 		{"second kernel option in a value", around(`kernel: config: LOCALVERSION: "y\"\nCONFIG_MODULE_SIG=n"`), "YT0109", "config.cue:6:31"},
 		{"first program", around(`kernel: args: init: "/bin/sh"`), "kernel-arg-unsafe", "config.cue:6:21"},
+		{"arguments of the first program", around(`kernel: args: "--": true`), "YT0109", "config.cue:6:15"},
 		{"quote in a kernel argument", around(`kernel: args: a: "\" b"`), "kernel-arg-text", "config.cue:6:18"},
 		{"mirror with parameters", around("") + "build: sstate: mirrors: m: url: \"https://h/x;protocol=ssh\"\n", "YT0109", "config.cue:9:33"},
 		{"mirror with a password", around("") + "build: sstate: mirrors: m: url: \"https://u:tok@h/x\"\n", "YT0", "config.cue:9:33"},

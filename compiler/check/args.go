@@ -72,7 +72,7 @@ func argRules() []Rule {
 		{
 			ID: "kernel-arg-stock", Severity: diag.Warning,
 			Title: "the BSP sets the argument as well",
-			Cause: "The machine's own KERNEL_ARGS hold the argument with another value. Both reach the kernel; most arguments take the last one.",
+			Cause: "The machine's own KERNEL_ARGS hold the argument. Both reach the kernel, the layer's last; most arguments take the last one, and some add up.",
 			Fix:   "change KERNEL_ARGS in your machine configuration, or remove the argument",
 			Wrong: `kernel: args: fbcon: "map:1"`, Right: `kernel: args: quiet: true`,
 			See: "meta-tegra conf/machine",
@@ -90,7 +90,7 @@ func argRules() []Rule {
 		{
 			ID: "kernel-arg-root", Severity: diag.Warning,
 			Title: "the BSP decides what is mounted as root",
-			Cause: "Up to L4T R32 the boot configuration names the root file system itself (KERNEL_ROOTSPEC of meta-tegra), and another root= would be a second one. From R35 on the BSP's initial file system mounts the APP partition of the slot that was booted, whatever kind of file system it holds: it reads ro, takes root= only when there is no such partition, and passes over rootfstype= and rootflags=.",
+			Cause: "The kernel itself mounts no root: the BSP's initial file system does. It takes the partition APP of the slot that was booted, whatever kind of file system it holds, and root= only where there is none; machines that boot with U-Boot (R32) have root= in their boot configuration, and another would be a second one. It reads ro, and from scarthgap on rootfstype=; rootflags=, rootdelay= and nfsroot= it passes over.",
 			Fix:   "leave it out; a squashfs root is a matter of the image's type, and ro of its own is read",
 			Wrong: `kernel: args: root: "/dev/mmcblk0p1"`, Right: `kernel: args: quiet: true`,
 			See: "meta-tegra recipes-core/initrdscripts/tegra-minimal-init, conf/machine/include/tegra-common.inc",
@@ -347,13 +347,21 @@ func argStock(s *subject) {
 	for _, a := range s.Kernel.Args {
 		was, both := stock[oneSpelling(a.Name)]
 		// The layer takes a machine's own isolcpus away itself.
-		if !both || a.Name == "isolcpus" || a.Name == "console" || a.Name == "earlycon" || was == a.Value {
+		if !both || a.Name == "isolcpus" || a.Name == "console" || a.Name == "earlycon" {
 			continue
 		}
 		n, path := s.Node.At("kernel", "args", a.Name), at("kernel", "args", a.Name)
-		s.finding(n, path, a.Name+"="+a.Value, "", "machine %s sets %s=%s itself", s.Machine, a.Name, was)
+		own, theirs := wordOf(a.Name, a.Value), wordOf(a.Name, was)
+		switch {
+		case own != theirs:
+			s.finding(n, path, own, "", "%s comes behind %s, which machine %s sets itself", own, theirs, s.Machine)
+		case n != nil:
+			s.finding(n, path, own, "leave it out", "machine %s sets %s itself", s.Machine, theirs)
+		}
 	}
 }
+
+func wordOf(name, value string) string { return strings.TrimSuffix(name+"="+value, "=") }
 
 func cmdlineOwner(s *subject) {
 	for _, symbol := range []string{"CMDLINE", "CMDLINE_FORCE", "CMDLINE_EXTEND"} {
@@ -387,9 +395,14 @@ func argTwice(s *subject) {
 
 func argRoot(s *subject) {
 	eachArg(s, func(name string, n *load.Node, path []string) {
+		way := s.Release.ArgPath(s.Board.SoC)
 		switch name {
-		case "root", "rootfstype", "rootflags":
-			s.finding(n, path, n.Show(), "", "%s does not decide what is mounted as root", name)
+		case "root":
+			s.finding(n, path, n.Show(), "", "root does not decide what is mounted: it is %s", way.Root)
+		case "rootfstype", "rootflags", "rootdelay", "nfsroot":
+			if !way.Reads(name) {
+				s.finding(n, path, n.Show(), "", "nothing reads %s: the BSP's initial file system mounts the root and reads only %s", name, strings.Join(way.RootArgs, ", "))
+			}
 		}
 	})
 }

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/yoctune/yoctune/internal/lazyregexp"
+	"github.com/yoctune/yoctune/schema/facts/board"
+	"github.com/yoctune/yoctune/schema/facts/release"
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
@@ -67,6 +69,7 @@ type promise struct {
 	Words    []string // each must be a word of the value, or none of them with Absent
 	Absent   bool
 	Value    string // whole value, when Words is nil
+	Args     bool   // the words are kernel arguments: the kernel has to take them, and not others
 	Source   string // where it is promised
 }
 
@@ -89,6 +92,36 @@ func (p promise) broken(value string, set bool) string {
 				verb = "still has"
 			}
 			return fmt.Sprintf("%s %s %q, against %s; it is %q", p.Variable, verb, w, p.Source, value)
+		}
+	}
+	if p.Args {
+		return p.overruled(have, value)
+	}
+	return ""
+}
+
+// overruled finds what keeps the kernel from taking an argument that is there:
+// another value of it further on, or "--" before it, behind which everything is for
+// the first program.
+func (p promise) overruled(have []string, value string) string {
+	name := func(word string) string {
+		n, _, _ := strings.Cut(word, "=")
+		return strings.ReplaceAll(n, "-", "_") // kernel/params.c: dash2underscore
+	}
+words:
+	for _, w := range p.Words {
+		last := -1
+		for i, h := range have {
+			switch {
+			case h == "--" && last < 0:
+				return fmt.Sprintf("%s has %q behind --, where only the first program would read it, against %s; it is %q", p.Variable, w, p.Source, value)
+			case h == "--":
+				continue words
+			case h == w:
+				last = i
+			case last >= 0 && name(h) == name(w):
+				return fmt.Sprintf("%s has %q behind %q, and the kernel takes the last, against %s; it is %q", p.Variable, h, w, p.Source, value)
+			}
 		}
 	}
 	return ""
@@ -168,8 +201,19 @@ func planPromises(plans []*plan.Plan) []promise {
 			if s.Type != plan.TypePresent {
 				arg += "=" + s.Want
 			}
-			out = append(out, promise{Variable: "KERNEL_ARGS", Words: []string{arg}, Source: "plan.json, setting " + s.ID})
+			out = append(out, promise{Variable: argVariable(p), Words: []string{arg}, Args: true, Source: "plan.json, setting " + s.ID})
 		}
 	}
 	return out
+}
+
+// argVariable is the variable that the boot configuration of the plan's machine
+// expands.
+func argVariable(p *plan.Plan) string {
+	r, known := release.Lookup(p.Release)
+	b, has := board.Lookup(p.Board)
+	if !known || !has {
+		return "KERNEL_ARGS"
+	}
+	return r.ArgPath(b.SoC).Variable
 }

@@ -52,6 +52,29 @@ do_install() {
 	}
 }
 
+// The kernel takes the last of two, and nothing of what stands behind --.
+func TestAnArgumentThatIsThereMayStillNotCount(t *testing.T) {
+	p := &plan.Plan{Layer: "edge", Target: "one", Board: "orin-nano-8gb", Release: "scarthgap", Settings: []plan.Setting{
+		{ID: "kernel.args.log_buf_len", Domain: plan.DomainKernel, Select: plan.Select{Class: "cmdline", Name: "log_buf_len"}, Type: plan.TypeString, Want: "1M"},
+	}}
+	for _, c := range []struct{ value, want string }{
+		{"console=x log_buf_len=1M", ""},
+		{"log_buf_len=4M log_buf_len=1M", ""},
+		{"log_buf_len=1M quiet -- log_buf_len=2M", ""},
+		{"log_buf_len=1M log_buf_len=1M", ""},
+		{"log_buf_len=1M quiet log-buf-len=4M", `has "log-buf-len=4M" behind "log_buf_len=1M"`},
+		{"quiet -- log_buf_len=1M", `behind --`},
+		{"quiet", `lacks "log_buf_len=1M"`},
+	} {
+		var o outcome
+		// KERNEL_ARGS alone is not what extlinux.conf gets.
+		o.keep(planPromises([]*plan.Plan{p}), map[string]string{"DISTRO_FEATURES": "yoctune-edge", "KERNEL_ARGS": "log_buf_len=1M", "UBOOT_EXTLINUX_KERNEL_ARGS": c.value}, "configuration")
+		if text := strings.Join(o.errors, "\n"); (c.want == "") != (text == "") || !strings.Contains(text, c.want) {
+			t.Errorf("%q: got %q, want %q", c.value, text, c.want)
+		}
+	}
+}
+
 func TestPlanPromisesItsKernelArguments(t *testing.T) {
 	p := &plan.Plan{Layer: "edge", Target: "one", Settings: []plan.Setting{
 		{ID: "kernel.args.isolcpus", Domain: plan.DomainKernel, Select: plan.Select{Class: "cmdline", Name: "isolcpus"}, Type: plan.TypeCPUList, Want: "4-5"},

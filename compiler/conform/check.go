@@ -309,6 +309,9 @@ func (c *Checker) byPattern(n *load.Node, f load.Field, v *view, sh *shape, path
 		d := c.examine(name, v.patterns[0].key, sub, partial)
 		d[0].Message = fmt.Sprintf("invalid name %q", diag.Visible(f.Name))
 		d[0].ID = "YT0109"
+		if f.Name == "--" {
+			d[0].Help = "leave it out: the kernel hands what stands behind -- to the first program, and the BSP's initial file system passes nothing on"
+		}
 		return d[:1]
 	}
 	names := make([]string, 0, len(v.fields))

@@ -42,6 +42,13 @@ func cutFold(s, prefix string) (string, bool) {
 // cpu.isolate implies becomes that field.
 func (im *importer) arguments(l *Line, text string) {
 	words := argWords(text)
+	if i := slices.Index(words, "--"); i >= 0 {
+		for _, w := range words[i+1:] {
+			l.part(clean(w), "behind -- it is the first program's, not the kernel's")
+		}
+		l.part("--", "a configuration has the kernel's arguments only")
+		words = words[:i]
+	}
 	isolated, implied := im.isolation(words)
 	if isolated != nil {
 		im.set(l, coreList(isolated), "cpu", "isolate")

@@ -13,6 +13,7 @@ import (
 	"sort"
 
 	"github.com/yoctune/yoctune/emitters"
+	"github.com/yoctune/yoctune/schema/facts/board"
 	"github.com/yoctune/yoctune/schema/facts/release"
 	"github.com/yoctune/yoctune/schema/plan"
 )
@@ -31,6 +32,7 @@ type override struct {
 
 type target struct {
 	*plan.Target
+	ArgsBy    string // how kernel arguments reach the kernel; "" without any
 	Rows      []row
 	Overrides []override
 }
@@ -69,6 +71,9 @@ func Emit(l *plan.Layer, files []emitters.File) ([]emitters.File, error) {
 	for _, t := range l.Targets {
 		data.Flash = data.Flash || len(t.Kernel.Args) > 0
 		tt := target{Target: t}
+		if b, ok := board.Lookup(t.Board); ok && len(t.Kernel.Args) > 0 {
+			tt.ArgsBy = r.ArgPath(b.SoC).Text()
+		}
 		for _, s := range t.Plan.Settings {
 			where, _ := emitters.Position(l, emitters.Ref{Target: t.Name, ID: s.ID})
 			tt.Rows = append(tt.Rows, row{s, rules[s.Compare], when[s.Needs], place(where)})

@@ -383,7 +383,7 @@ def parse_layer(referee, request):
     d = configuration(referee, request)
     names = own_variables(d, layer)
     answer = {
-        "config": dump(d, names | {"KERNEL_ARGS", "DISTRO_FEATURES", "NVPMODEL_CONFIG_DEFAULT", "UNPACKDIR", "OVERRIDES"},
+        "config": dump(d, names | {"KERNEL_ARGS", "UBOOT_EXTLINUX_KERNEL_ARGS", "DISTRO_FEATURES", "NVPMODEL_CONFIG_DEFAULT", "UNPACKDIR", "OVERRIDES"},
                        referee, "configuration"),
         "config_set": sorted(names),
         "config_python": sorted(inline_python(d, layer)),

@@ -301,6 +301,16 @@ func TestBitBakeReadsEachLayerAsItsPlansSay(t *testing.T) {
 						t.Errorf("KERNEL_ARGS is %q, without %q", on.Config["KERNEL_ARGS"], word)
 					}
 				}
+				// What the machine's boot configuration expands ends in the plan's
+				// arguments: of two, the kernel takes the last.
+				way := r.ArgPath(soc(t, target))
+				read := strings.Fields(on.Config[way.Variable])
+				if want := args[len(args)-len(target.Kernel.Args):]; len(read) < len(want) || !slices.Equal(read[len(read)-len(want):], want) {
+					t.Errorf("%s is %q and does not end in %q", way.Variable, on.Config[way.Variable], want)
+				}
+				if len(args) > 0 && !strings.HasPrefix(args[0], "stand-in") {
+					t.Errorf("KERNEL_ARGS is %q: the machine's own come first", on.Config["KERNEL_ARGS"])
+				}
 				if got := on.Config["DISTRO_FEATURES"]; !slices.Contains(strings.Fields(got), l.Feature()) {
 					t.Errorf("DISTRO_FEATURES is %q", got)
 				}
