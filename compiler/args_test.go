@@ -7,10 +7,10 @@ import (
 
 func TestKernelArgumentsAreHeldAgainstTheBSPs(t *testing.T) {
 	const (
-		r32  = `board: "agx-xavier", release: "kirkstone-l4t-r32.7.x", `
-		tx2  = `board: "tx2", release: "kirkstone-l4t-r32.7.x", `
-		r35  = `board: "agx-orin-64gb", release: "kirkstone", `
-		r36  = `board: "orin-nano-8gb", release: "scarthgap", `
+		r32 = `board: "agx-xavier", release: "kirkstone-l4t-r32.7.x", `
+		tx2 = `board: "tx2", release: "kirkstone-l4t-r32.7.x", `
+		r35 = `board: "agx-orin-64gb", release: "kirkstone", `
+		r36 = `board: "orin-nano-8gb", release: "scarthgap", `
 	)
 	for _, c := range []struct{ body, says string }{
 		{r36 + `kernel: args: fbcon: "map:1"`, "kernel-arg-stock: fbcon=map:1 comes behind fbcon=map:0, which machine"},
