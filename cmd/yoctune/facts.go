@@ -31,7 +31,7 @@ configuration; what nobody has seen is absent, not zero.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newFactsListCommand(), newFactsShowCommand(), newFactsCheckCommand())
+	cmd.AddCommand(newFactsListCommand(), newFactsShowCommand(), newFactsCheckCommand(), newFactsRefreshCommand())
 	return cmd
 }
 

@@ -13,6 +13,7 @@ import (
 // inventory is what probe finds.
 type inventory struct {
 	Identity device.Identity
+	Hardware device.Hardware
 	Nodes    []device.Node
 	Args     []string
 	Modes    []string // power modes, by id
@@ -26,7 +27,9 @@ func newProbeCommand() *cobra.Command {
 		Short: "List what this device is and has",
 		Long: `probe lists the machine's identity, its block devices, CPU frequency policies,
 devfreq devices, network interfaces, interrupts by name, kernel arguments and
-power modes: the names that a plan can select by. It reads only. What cannot be
+power modes: the names that a plan can select by. As JSON it also has the clocks'
+steps, memory and thermal zones, which "yoctune facts refresh" compares with what
+is known of the board. It reads only. What cannot be
 read is said, and does not hide the rest.`,
 		Example: `  yoctuned probe
   yoctuned probe --format json | jq 'select(.class == "irq")'`,
@@ -50,7 +53,7 @@ read is said, and does not hide the rest.`,
 }
 
 func probe(dev device.FS) inventory {
-	inv := inventory{Identity: device.Identify(dev)}
+	inv := inventory{Identity: device.Identify(dev), Hardware: device.Survey(dev)}
 	problem := func(err error) {
 		if err != nil {
 			inv.Problems = append(inv.Problems, err.Error())
@@ -96,6 +99,10 @@ func (inv inventory) json(w *bufio.Writer) {
 		Modes []string `json:"power_modes"`
 		Mode  string   `json:"power_mode,omitempty"`
 	}{"device", inv.Identity, inv.Args, inv.Modes, inv.Mode})
+	_ = enc.Encode(struct {
+		Type string `json:"type"`
+		device.Hardware
+	}{"hardware", inv.Hardware})
 	for _, n := range inv.Nodes {
 		_ = enc.Encode(struct {
 			Type string `json:"type"`

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/yoctune/yoctune/compiler/diag"
+	"github.com/yoctune/yoctune/compiler/resolve"
+	"github.com/yoctune/yoctune/schema/facts/board"
 )
 
 func boardRules() []Rule {
@@ -28,6 +30,16 @@ func boardRules() []Rule {
 			Right: `{board: "orin-nano-8gb", machine: "jetson-orin-nano-devkit"}`,
 			See:   "meta-tegra conf/machine",
 			run:   machineOfBoard,
+		},
+		{
+			ID: "board-observed", Severity: diag.Warning,
+			Title: "a device of the board was not what the facts say",
+			Cause: "boards.NAME.observed holds what one device said of itself, and a verified fact of the module says otherwise: the probe ran on another module, under another device tree or L4T, or the fact is wrong. The fact holds until somebody shows that it is.",
+			Fix:   "probe the right device again, or correct base; report a fact that is wrong",
+			Wrong: "boards: carrier: {base: \"orin-nano-8gb\", machines: scarthgap: [\"carrier-box\"], observed: cores: 4}\ntargets: cam: board: \"carrier\"",
+			Right: "boards: carrier: {base: \"orin-nano-8gb\", machines: scarthgap: [\"carrier-box\"], observed: cores: 6}\ntargets: cam: board: \"carrier\"",
+			See:   "yoctune facts refresh",
+			run:   boardObserved,
 		},
 		{
 			ID: "runtime-form", Severity: diag.Error, Firm: true,
@@ -72,6 +84,59 @@ func machineOfBoard(s *subject) {
 	}
 	s.finding(m, at("machine"), m.Text, help+"; a carrier of your own goes under boards",
 		"machine %s is not of board %s on release %s", m.Text, s.Board.ID, s.Release.Name)
+}
+
+func boardObserved(s *subject) {
+	if s.Custom == nil || s.Custom.Get("observed") == nil {
+		return
+	}
+	seen := s.Custom.Get("observed")
+	words := func(field string) (all []string) {
+		if n := seen.Get(field); n != nil {
+			for _, item := range n.Items {
+				all = append(all, item.Text)
+			}
+		}
+		return all
+	}
+	clock := func(field string, unit int64) (all []int64) {
+		if n := seen.Get(field); n != nil {
+			for _, item := range n.Items {
+				if hz, err := resolve.Frequency(item); err == nil {
+					all = append(all, hz/unit)
+				}
+			}
+		}
+		return all
+	}
+	o := board.Observation{
+		Policies: words("policies"), CPUkHz: clock("cpu", 1000), GPUHz: clock("gpu", 1),
+		ThermalZones: words("thermalZones"), Modes: words("modes"),
+	}
+	if n := seen.Get("cores"); n != nil {
+		cores, _ := n.Int64()
+		o.Cores = int(cores)
+	}
+	if n := seen.Get("gpuDevfreq"); n != nil {
+		o.GPU = n.Text
+	}
+	if n := seen.Get("memory"); n != nil {
+		if size, err := resolve.Size(n); err == nil {
+			o.MemTotal = size
+		}
+	}
+	line := s.Release.Line()
+	if n := seen.Get("l4t"); n != nil {
+		major, _, _ := strings.Cut(n.Text, ".")
+		line = "R" + major
+	}
+	// The modes were verified for the release's L4T: another one proves nothing.
+	exact := s.Exact && line == s.Release.Line()
+	for _, d := range s.Board.Compare(o, line, s.Stock, exact) {
+		if d.Verified {
+			s.finding(seen.Get(d.Field), at("board"), d.Observed, "", "a device of this board had other %s than is verified for %s: %s (%s)", d.Field, s.Board.ID, d.Known, d.Source)
+		}
+	}
 }
 
 func runtimeForm(s *subject) {

@@ -32,6 +32,7 @@ var language = Schema{defs: []*definition{
 					{key: &shape{op: named, def: "#ReleaseName", see: "schema/config.cue:130"}, value: &shape{op: list, see: "schema/config.cue:130", elem: &shape{op: named, def: "#MachineName", see: "schema/config.cue:130"}}},
 				},
 			}}},
+			{name: "observed", required: false, doc: "What a device of this board said of itself, as \"yoctune facts refresh\" writes it. It is compared with the facts and replaces none.", see: "schema/config.cue:133", value: &shape{op: named, def: "#Observed", see: "schema/config.cue:133"}},
 		},
 	}}},
 	{name: "#Build", doc: "Settings of the build, written to the layer's settings file.", see: "schema/build.cue:6", value: &shape{op: object, see: "schema/build.cue:6", obj: &structure{
@@ -580,6 +581,25 @@ var language = Schema{defs: []*definition{
 			{name: "coalesce", required: false, doc: "How long the hardware may hold interrupts back (ethtool -C).", see: "schema/network.cue:30", value: &shape{op: named, def: "#Coalesce", see: "schema/network.cue:30"}},
 		},
 	}}},
+	{name: "#Observed", doc: "What one device said of itself: observed, not verified.", see: "schema/config.cue:137", value: &shape{op: object, see: "schema/config.cue:137", obj: &structure{
+		fields: []*member{
+			{name: "l4t", required: false, doc: "L4T version it ran.", see: "schema/config.cue:139", value: &shape{op: named, def: "#Text", see: "schema/config.cue:139"}},
+			{name: "kernel", required: false, doc: "Kernel release it ran.", see: "schema/config.cue:142", value: &shape{op: named, def: "#Text", see: "schema/config.cue:142"}},
+			{name: "compatible", required: false, doc: "Entries of its device tree's \"compatible\".", see: "schema/config.cue:145", value: &shape{op: list, see: "schema/config.cue:145", elem: &shape{op: named, def: "#Text", see: "schema/config.cue:145"}}},
+			{name: "cores", required: false, doc: "Cores that are present, online or not.", see: "schema/config.cue:148", value: &shape{op: all, see: "schema/config.cue:148", parts: []*shape{
+				&shape{op: basic, kind: load.Int, see: "schema/config.cue:148"},
+				&shape{op: bound, rel: ">=", see: "schema/config.cue:148", number: 1},
+				&shape{op: bound, rel: "<=", see: "schema/config.cue:148", number: 256},
+			}}},
+			{name: "policies", required: false, doc: "Cores that share a clock, a list for each policy, such as \"0-3\".", see: "schema/config.cue:151", value: &shape{op: list, see: "schema/config.cue:151", elem: &shape{op: named, def: "#Text", see: "schema/config.cue:151"}}},
+			{name: "cpu", required: false, doc: "Steps of the CPU clock, ascending.", see: "schema/config.cue:154", value: &shape{op: list, see: "schema/config.cue:154", elem: &shape{op: named, def: "#Frequency", see: "schema/config.cue:154"}}},
+			{name: "gpu", required: false, doc: "Steps of the GPU clock, ascending.", see: "schema/config.cue:157", value: &shape{op: list, see: "schema/config.cue:157", elem: &shape{op: named, def: "#Frequency", see: "schema/config.cue:157"}}},
+			{name: "gpuDevfreq", required: false, doc: "Name of the GPU's devfreq device.", see: "schema/config.cue:160", value: &shape{op: named, def: "#Text", see: "schema/config.cue:160"}},
+			{name: "memory", required: false, doc: "Memory that the kernel has to give: less than the module's.", see: "schema/config.cue:163", value: &shape{op: named, def: "#Size", see: "schema/config.cue:163"}},
+			{name: "thermalZones", required: false, doc: "Types of the thermal zones.", see: "schema/config.cue:166", value: &shape{op: list, see: "schema/config.cue:166", elem: &shape{op: named, def: "#Text", see: "schema/config.cue:166"}}},
+			{name: "modes", required: false, doc: "Names of the power modes, in the order of their ids.", see: "schema/config.cue:169", value: &shape{op: list, see: "schema/config.cue:169", elem: &shape{op: named, def: "#Text", see: "schema/config.cue:169"}}},
+		},
+	}}},
 	{name: "#PackageName", doc: "a package name: lower-case letters, digits, \".\", \"+\" and \"-\"", see: "schema/types.cue:18", value: &shape{op: all, see: "schema/types.cue:18", parts: []*shape{
 		&shape{op: maxRunes, see: "schema/types.cue:18", number: 80},
 		&shape{op: matches, text: "^[a-z0-9][a-z0-9.+-]*$", see: "schema/types.cue:18"},
@@ -989,9 +1009,9 @@ var language = Schema{defs: []*definition{
 			}}},
 		},
 	}}},
-	{name: "#Suppression", doc: "A rule switched off.", see: "schema/config.cue:134", value: &shape{op: object, see: "schema/config.cue:134", obj: &structure{
+	{name: "#Suppression", doc: "A rule switched off.", see: "schema/config.cue:173", value: &shape{op: object, see: "schema/config.cue:173", obj: &structure{
 		fields: []*member{
-			{name: "reason", required: true, doc: "Why the rule does not apply here; it is printed in the layer's README.", see: "schema/config.cue:136", value: &shape{op: named, def: "#Text", see: "schema/config.cue:136"}},
+			{name: "reason", required: true, doc: "Why the rule does not apply here; it is printed in the layer's README.", see: "schema/config.cue:175", value: &shape{op: named, def: "#Text", see: "schema/config.cue:175"}},
 		},
 	}}},
 	{name: "#Sysctl", doc: "Kernel parameters below /proc/sys. Components are separated by \".\"; a dot inside one, as in an interface name, is written \"/\".", see: "schema/sysctl.cue:5", value: &shape{op: object, see: "schema/sysctl.cue:5", obj: &structure{
