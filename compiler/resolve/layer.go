@@ -37,7 +37,9 @@ func (p *Project) Layer(targets []*Target, report *diag.Report) *plan.Layer {
 	}
 	l.Build = p.build(l.Origins, report)
 	l.Runtime = p.runtime(targets, l.Origins, report)
-	onnxRuntime(l)
+	if targets[0].Release.ONNXRuntime != "" {
+		onnxRuntime(l)
+	}
 	return l
 }
 
@@ -49,8 +51,9 @@ const (
 )
 
 // onnxRuntime asks for the library that models need, where the layer that builds
-// it is present. It is a recommendation: not every branch of that layer has the
-// recipe, and a device may get the library elsewhere.
+// it is present. It is a recommendation, so that an image can do without it
+// (BAD_RECOMMENDATIONS); bitbake wants a provider all the same, hence only on
+// releases whose branch of that layer has the recipe.
 func onnxRuntime(l *plan.Layer) {
 	if l.Runtime.Form == "" {
 		return

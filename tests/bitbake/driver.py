@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Puts configuration and recipe text before bitbake's own parser.
 
-    driver.py eval  < request.json     values of pieces of configuration text
-    driver.py layer < request.json     one layer, as one machine would see it
+    driver.py eval   < request.json    values of pieces of configuration text
+    driver.py layer  < request.json    one layer, as one machine would see it
+    driver.py attach < request.json    which appends its recipes get, beside other layers
 
-Both write one JSON document to stdout. What the parser needs from outside the
+They write one JSON document to stdout. What the parser needs from outside the
 layer (bitbake.conf, classes, a machine) is replaced by the smallest stand-in
 that lets every line be parsed, and the answer names the stand-ins: a value that
 comes from a class is therefore not proven here, only by a run of the real build.
@@ -16,6 +17,10 @@ eval answer:   {"results": [{"raw": {"X": "1"}, "values": {"X": "1"}, "errors": 
 layer request: {"dir": "...", "machine": "...", "overrides": "cuda:tegra:aarch64:tegra234",
                 "unpackdir": true, "fragments": true, "enable": true}
 layer answer:  see parse_layer.
+
+attach request: a layer request with "series": "scarthgap" and
+                "collections": ["tegra-community", ...]
+attach answer:  see attach.
 """
 
 import contextlib
@@ -28,16 +33,17 @@ import sys
 import tempfile
 import types
 
-# The wheel bundles lib/bb but not its sibling hashserv, which only a build
-# that talks to a hash server needs.
+# The wheel bundles lib/bb but not its siblings, which only a build that talks to
+# a hash or package-revision server needs.
 STUBBED_MODULES = []
-try:
-    import hashserv  # noqa: F401
-except ImportError:
-    for name in ("hashserv", "hashserv.client"):
-        sys.modules[name] = types.ModuleType(name)
-    sys.modules["hashserv"].client = sys.modules["hashserv.client"]
-    STUBBED_MODULES = ["hashserv"]
+for package, module in (("hashserv", "client"), ("prserv", "serv")):
+    try:
+        __import__(package)
+    except ImportError:
+        name = f"{package}.{module}"
+        sys.modules[package], sys.modules[name] = types.ModuleType(package), types.ModuleType(name)
+        setattr(sys.modules[package], module, sys.modules[name])
+        STUBBED_MODULES.append(package)
 
 import bb  # noqa: E402
 import bb.codeparser  # noqa: E402
@@ -49,8 +55,8 @@ from bb.parse import ParseError  # noqa: E402
 # meta-tegra of every supported series; anything else is reported, so a misspelt
 # class is caught here too.
 KNOWN_CLASSES = frozenset("""
-    allarch base bin_package cmake cuda features_check go go-mod packagegroup
-    pkgconfig systemd update-rc.d useradd
+    allarch base bin_package cmake cuda features_check go go-mod own-mirrors packagegroup
+    pkgconfig rm_work systemd update-rc.d useradd
 """.split())
 
 STAND_IN_CONF = """
@@ -420,6 +426,63 @@ def parse_layer(referee, request):
     return answer
 
 
+def attach(referee, request):
+    """The recipes of the layer in a build that has layers of other collections.
+
+    bitbake's own reading of bblayers.conf and search for recipes decide which
+    appends a recipe gets. The answer: "recipes", by file: "appends" (files) and
+    "values".
+    """
+    from bb.cooker import CookerCollectFiles
+    from bb.cookerdata import CookerConfiguration, CookerDataBuilder
+
+    layer = request["dir"] = os.path.realpath(request["dir"])
+    referee.classes_of(layer)
+    build = os.path.join(referee.scratch, "build")
+    layers = []
+    for name in ["core", "tegra"] + request["collections"]:
+        # the stand-in classes and bitbake.conf are core's
+        folder = os.path.join(referee.scratch, "stand-in" if name == "core" else "layer-" + name)
+        os.makedirs(os.path.join(folder, "conf"), exist_ok=True)
+        with open(os.path.join(folder, "conf", "layer.conf"), "w") as f:
+            f.write(f'BBPATH .= ":${{LAYERDIR}}"\nBBFILE_COLLECTIONS += "{name}"\nBBFILE_PATTERN_{name} = "^${{LAYERDIR}}/"\n'
+                    f'LAYERSERIES_COMPAT_{name} = "{request["series"]}"\n')
+            if name == "core":
+                f.write(f'LAYERSERIES_CORENAMES = "{request["series"]}"\n')
+        layers.append(folder)
+    os.makedirs(os.path.join(build, "conf"))
+    with open(os.path.join(build, "conf", "bblayers.conf"), "w") as f:
+        f.write(f'BBPATH = "${{TOPDIR}}"\nBBFILES = ""\nBBLAYERS = "{" ".join(layers + [layer])}"\n')
+    with open(os.path.join(layers[0], "conf", "bitbake.conf"), "w") as f:
+        f.write(STAND_IN_CONF.replace('TOPDIR = "/stand-in"\n', "").replace("@OVERRIDES@", request["overrides"])
+                .replace("@MACHINE@", request["machine"]) + STAND_IN_MACHINE)
+        if request.get("enable"):
+            folder = os.path.join(layer, "conf", "fragments" if request.get("fragments") else "yoctune")
+            for name in sorted(os.listdir(folder)):
+                f.write(f"require {os.path.join(folder, name)}\n")
+        f.write('BB_SIGNATURE_HANDLER = "noop"\n')
+    os.chdir(build)
+    answer = {"recipes": {}}
+    with referee.guard("configuration"):
+        d = CookerDataBuilder(CookerConfiguration()).parseConfigurationFiles([], [])
+        bb.parse.init_parser(d)
+        d.setVar("__bbclasstype", "recipe")
+        found = CookerCollectFiles([])
+        for path in found.collect_bbfiles(d, d)[0]:
+            label = os.path.relpath(path, layer)
+            appends = found.get_file_appends(path)
+            store = bb.data.createCopy(d)
+            store.setVar("FILE_LAYERNAME", "layer")
+            store.setVar("__BBAPPEND", " ".join(appends))
+            with referee.guard(label), contextlib.redirect_stdout(io.StringIO()):
+                store = bb.parse.handle(path, store)[""]
+                names = {n for n in store.keys() if n.startswith(("RDEPENDS", "RRECOMMENDS"))}
+                answer["recipes"][label] = {"appends": [os.path.relpath(a, layer) for a in appends],
+                                            "values": dump(store, names, referee, label)}
+    referee.report("configuration")
+    return answer
+
+
 def evaluate(referee, request):
     results = []
     for n, item in enumerate(request["texts"]):
@@ -449,20 +512,23 @@ def evaluate(referee, request):
     return {"results": results}
 
 
+VERBS = {"eval": evaluate, "layer": parse_layer, "attach": attach}
+
+
 def main():
-    if len(sys.argv) != 2 or sys.argv[1] not in ("eval", "layer"):
+    if len(sys.argv) != 2 or sys.argv[1] not in VERBS:
         sys.stderr.write(__doc__)
         return 2
     request = json.load(sys.stdin)
     with tempfile.TemporaryDirectory(prefix="yoctune-bb-") as scratch:
         os.makedirs(os.path.join(scratch, "stand-in", "conf"))
         referee = Referee(os.path.realpath(scratch))
-        answer = (evaluate if sys.argv[1] == "eval" else parse_layer)(referee, request)
+        answer = VERBS[sys.argv[1]](referee, request)
         # Paths of this run mean nothing to a reader.
         text = json.dumps(dict(answer, bitbake=bb.__version__, errors=referee.errors, stubbed_modules=STUBBED_MODULES,
                                stubbed_classes=sorted(referee.classes)), indent=1)
         text = text.replace(json.dumps(referee.scratch)[1:-1], "<stand-in>")
-        if sys.argv[1] == "layer":
+        if "dir" in request:
             text = text.replace(json.dumps(request["dir"])[1:-1], "<layer>")
     print(text)
     return 0

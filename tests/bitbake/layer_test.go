@@ -88,16 +88,22 @@ func TestRefereeTellsGoodLayersFromBad(t *testing.T) {
 		{"a class that does not exist", recipe, "inherit systemdd\n", "Could not inherit file"},
 		{"a shell function that is never closed", recipe, "do_install() {\n    install -d x\n", "unclosed function"},
 		{"a shell function with an open quote", recipe, "SRC_URI = \"\"\ndo_install() {\n    echo \"a\n}\n", "do_install"},
+		{"an append for another layer that bitbake never finds",
+			"dynamic-layers/other/recipes-yoctune/yoctune-small-config/yoctune-small-config_1.0.bbappend",
+			"RRECOMMENDS:${PN} += \"x\"\n", "changes nothing in a build with a layer of the collection other"},
+		{"an append for another layer without that layer", "conf/layer.conf",
+			"BBFILES_DYNAMIC += \"!other:${LAYERDIR}/x/*.bbappend\"\n", "which is not for an append of the layer"},
 		{"a recipe below WORKDIR", recipe, "SRC_URI = \"\"\nS = \"${WORKDIR}\"\n", "S is WORKDIR"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			dir := t.TempDir()
 			for _, f := range archive.Files {
-				data := f.Data
-				if f.Name == tc.path {
-					data = []byte(tc.text)
-				}
-				write(t, filepath.Join(dir, f.Name), data)
+				write(t, filepath.Join(dir, f.Name), f.Data)
+			}
+			if tc.path == "conf/layer.conf" {
+				add(t, filepath.Join(dir, tc.path), tc.text)
+			} else if tc.path != "" {
+				write(t, filepath.Join(dir, tc.path), []byte(tc.text))
 			}
 			write(t, filepath.Join(dir, "recipes-yoctune/yoctune-small-config/files/plan.json"), smallPlan(t))
 			complaints := judge(t, dir)
@@ -153,6 +159,15 @@ func write(t *testing.T, path string, data []byte) {
 	if err := os.WriteFile(path, data, 0o644); err != nil {
 		t.Fatal(err)
 	}
+}
+
+func add(t *testing.T, path, text string) {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, path, append(data, text...))
 }
 
 func layersBelow(t *testing.T, root string) []string {
@@ -245,6 +260,7 @@ func judge(t *testing.T, dir string) []string {
 		}
 		complaints = append(complaints, judgeConfiguration(on, p, rel)...)
 		complaints = append(complaints, judgeRecipes(dir, on, p)...)
+		complaints = append(complaints, judgeOptional(t, request, on, rel.Series)...)
 		request.Enable = false
 		complaints = append(complaints, judgeUnused(bbref.ParseLayer(t, request))...)
 		request.Enable = true
@@ -375,13 +391,59 @@ func judgeRecipes(dir string, on bbref.Layer, p *plan.Plan) []string {
 	for _, file := range slices.Sorted(maps.Keys(on.Appends)) {
 		r := on.Appends[file]
 		check(file, r)
-		// One for an optional layer adds dependencies to the layer's own package
-		// group, which is no stand-in's to show.
-		if strings.HasPrefix(file, "dynamic-layers/") {
-			continue
+		if strings.HasPrefix(file, dynamic) {
+			continue // to a recipe of the layer, not to a stand-in: judgeOptional
 		}
 		if r.Values["SRC_URI"] == "file://stand-in" && len(r.Functions) == 0 && r.Values["FILESEXTRAPATHS"] == "" {
 			complain("%s changes nothing although the layer is switched on", file)
+		}
+	}
+	return complaints
+}
+
+const dynamic = "dynamic-layers/"
+
+// judgeOptional checks the appends for layers that a build may lack: with a layer
+// of the collection they change what a recipe of this layer depends on, without it
+// bitbake does not find them, and BBFILES_DYNAMIC names nothing else.
+func judgeOptional(t *testing.T, request bbref.Request, on bbref.Layer, series string) []string {
+	t.Helper()
+	var complaints []string
+	complain := func(format string, args ...any) { complaints = append(complaints, fmt.Sprintf(format, args...)) }
+	files := map[string][]string{} // by collection
+	for file := range on.Appends {
+		if rest, ok := strings.CutPrefix(file, dynamic); ok {
+			collection, _, _ := strings.Cut(rest, "/")
+			files[collection] = append(files[collection], file)
+		}
+	}
+	for _, entry := range strings.Fields(on.Config["BBFILES_DYNAMIC"]) {
+		collection, pattern, _ := strings.Cut(entry, ":")
+		if files[collection] == nil || pattern != "<layer>/"+dynamic+collection+"/*/*/*.bbappend" {
+			complain("BBFILES_DYNAMIC has %s, which is not for an append of the layer", entry)
+		}
+	}
+	if len(files) == 0 {
+		return complaints
+	}
+	absent := bbref.Attach(t, request, series)
+	for recipe, r := range absent {
+		for _, file := range r.Appends {
+			if strings.HasPrefix(file, dynamic) {
+				complain("%s is read for %s in a build without that layer", file, recipe)
+			}
+		}
+	}
+	for collection, appends := range files {
+		present := bbref.Attach(t, request, series, collection)
+		for _, file := range appends {
+			acts := false
+			for recipe, r := range present {
+				acts = acts || slices.Contains(r.Appends, file) && !maps.Equal(r.Values, absent[recipe].Values)
+			}
+			if !acts {
+				complain("%s changes nothing in a build with a layer of the collection %s", file, collection)
+			}
 		}
 	}
 	return complaints

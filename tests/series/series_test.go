@@ -325,3 +325,30 @@ func TestBitBakeReadsEachLayerAsItsPlansSay(t *testing.T) {
 		}
 	}
 }
+
+// bitbake stops a build at a recommendation that nothing provides, so the package
+// is asked for only where the layer's branch has its recipe.
+func TestModelsBringONNXRuntimeWhereItsLayerHasIt(t *testing.T) {
+	has := map[string]bool{"whinlatter": true, "wrynose": true, "master": true}
+	for _, l := range layers(t) {
+		t.Run(l.Release, func(t *testing.T) {
+			request := bbref.Request{Dir: written(t, l), Machine: l.Targets[0].Machine, Enable: true, Fragments: facts(t, l).Fragments}
+			recommended := func(collections ...string) bool {
+				for _, r := range bbref.Attach(t, request, facts(t, l).Series, collections...) {
+					for name, value := range r.Values {
+						if strings.HasPrefix(name, "RRECOMMENDS:packagegroup-yoctune-") && slices.Contains(strings.Fields(value), "onnxruntime") {
+							return true
+						}
+					}
+				}
+				return false
+			}
+			if recommended() {
+				t.Error("recommended in a build without meta-tegra-community")
+			}
+			if got := recommended("tegra-community"); got != has[l.Release] {
+				t.Errorf("recommended in a build with meta-tegra-community: %t, want %t", got, has[l.Release])
+			}
+		})
+	}
+}

@@ -39,6 +39,7 @@ type Release struct {
 	CMake         string   `json:"cmake"`
 	TensorRT      string   `json:"tensorrt"`
 	CuDNN         string   `json:"cudnn"`
+	ONNXRuntime   string   `json:"onnxruntime"`   // recipe in the meta-tegra-community branch of this name; "" where it has none
 	CUDAHostGCC   string   `json:"cuda_host_gcc"` // gcc that nvcc calls; equal to GCC where no recipe of its own exists
 
 	UnpackDirValue string   `json:"unpackdir_value"`   // UNPACKDIR of bitbake.conf; "" where it does not exist
@@ -90,7 +91,8 @@ func imageFeatures(debugTweaks, autologin bool) []string {
 // scripts/lib/checklayer/cases/common.py; kernels: meta-tegra
 // recipes-kernel/linux; RT by configuration: arch/arm64/Kconfig of NVIDIA's 5.15
 // selects ARCH_SUPPORTS_RT when KVM is off; gcc for nvcc: the gcc-8 and
-// gcc-for-nvcc recipes of meta-tegra.
+// gcc-for-nvcc recipes of meta-tegra; ONNX Runtime: recipes-devtools/onnxruntime of
+// meta-tegra-community at 26103658 (whinlatter), 9405ee23 (wrynose), 7ff7fe33 (master).
 func table() []Release {
 	return []Release{
 		{
@@ -155,7 +157,7 @@ func table() []Release {
 			Kernel: "5.15", KernelVersion: "5.15.148", Provider: jammy, Defconfig: "defconfig",
 			KernelPNs: []string{jammy}, OtherKernels: []string{"linux-yocto 6.12"},
 			RTByConfig: true, Facts: "NVIDIA's own 5.15 tree",
-			CUDA: "12.6", TensorRT: "10.3.0.30", CuDNN: "9.3.0.75", CUDAHostGCC: "13.2",
+			CUDA: "12.6", TensorRT: "10.3.0.30", ONNXRuntime: "1.21.0", CuDNN: "9.3.0.75", CUDAHostGCC: "13.2",
 			Go: "1.25", GoVersion: "1.25.9", GCC: "15.2", Glibc: "2.42", Systemd: "257.8", CMake: "4.1.2",
 			UnpackDir: true, UnpackDirValue: "${WORKDIR}/sources", DefaultS: "${UNPACKDIR}/${BP}",
 			Fragments: true, BuiltinFrags: true, SecurityFile: true, NVStartup: true, UsrMerge: true, ImageFeatures: imageFeatures(false, true),
@@ -168,7 +170,7 @@ func table() []Release {
 			Kernel: "6.8", KernelVersion: "6.8.12", Provider: noble, Defconfig: "defconfig",
 			KernelPNs: []string{noble, nobleRT}, OtherKernels: []string{"linux-yocto 6.18", "linux-yocto-rt 6.18"},
 			RTProvider: nobleRT, Facts: "generic 6.8, not NVIDIA's own tree",
-			CUDA: "13.2", TensorRT: "10.16.2.10", CuDNN: "9.20.0.46", CUDAHostGCC: "15.3",
+			CUDA: "13.2", TensorRT: "10.16.2.10", ONNXRuntime: "1.24.2", CuDNN: "9.20.0.46", CUDAHostGCC: "15.3",
 			Go: "1.26", GoVersion: "1.26.5", GCC: "15.3", Glibc: "2.43", Systemd: "259.5", CMake: "4.3.1",
 			UnpackDir: true, UnpackDirValue: "${WORKDIR}/sources", DefaultS: "${UNPACKDIR}/${BP}",
 			Fragments: true, BuiltinFrags: true, SecurityFile: true, GoSource: true, UsrMerge: true, ImageFeatures: imageFeatures(false, true),
@@ -181,7 +183,7 @@ func table() []Release {
 			Kernel: "6.8", KernelVersion: "6.8.12", Provider: noble, Defconfig: "defconfig",
 			KernelPNs: []string{noble, nobleRT}, OtherKernels: []string{"linux-yocto 6.18", "linux-yocto-rt 6.18"},
 			RTProvider: nobleRT, Facts: "generic 6.8, not NVIDIA's own tree",
-			CUDA: "13.2", TensorRT: "10.16.2.10", CuDNN: "9.20.0.46", CUDAHostGCC: "13.2",
+			CUDA: "13.2", TensorRT: "10.16.2.10", ONNXRuntime: "1.24.2", CuDNN: "9.20.0.46", CUDAHostGCC: "13.2",
 			Go: "1.26", GoVersion: "1.26.6", GCC: "16.2", Glibc: "2.44", Systemd: "261.2", CMake: "4.4.2",
 			UnpackDir: true, UnpackDirValue: "${WORKDIR}/sources", DefaultS: "${UNPACKDIR}/${BP}",
 			Fragments: true, BuiltinFrags: true, SecurityFile: true, GoSource: true, UsrMerge: true, ImageFeatures: imageFeatures(false, true),

@@ -127,6 +127,37 @@ func ParseLayer(t testing.TB, request Request) Layer {
 	return layer
 }
 
+// Attached is a recipe in a build with layers beside its own.
+type Attached struct {
+	Appends []string          `json:"appends"` // files of the layer, in the order bitbake reads them
+	Values  map[string]string `json:"values"`  // its RDEPENDS and RRECOMMENDS
+}
+
+// Attach has bitbake find the recipes and appends of a layer for series in a build
+// that has, beside core and tegra, a layer of each of the collections. The answer
+// is by recipe; a warning or an error of bitbake fails the test.
+func Attach(t testing.TB, request Request, series string, collections ...string) map[string]Attached {
+	t.Helper()
+	dir, err := filepath.Abs(request.Dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Dir = dir
+	var answer struct {
+		Recipes  map[string]Attached `json:"recipes"`
+		Problems []Problem           `json:"errors"`
+	}
+	drive(t, "attach", struct {
+		Request
+		Series      string   `json:"series"`
+		Collections []string `json:"collections"`
+	}{request, series, append([]string{}, collections...)}, &answer)
+	for _, p := range answer.Problems {
+		t.Errorf("bitbake: %s", p)
+	}
+	return answer.Recipes
+}
+
 // drive runs the driver; the whole of one call takes about a quarter second.
 func drive(t testing.TB, verb string, request, answer any) {
 	t.Helper()
