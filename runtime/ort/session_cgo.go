@@ -240,6 +240,16 @@ func (s *Session) Terminate() {
 	}
 }
 
+// Resume takes Terminate back. No Run may be in progress.
+func (s *Session) Resume() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.c != nil {
+		C.ort_resume(s.c)
+		s.terminated.Store(false)
+	}
+}
+
 // Close frees the model. No Run may be in progress.
 func (s *Session) Close() {
 	s.mu.Lock()

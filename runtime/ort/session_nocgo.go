@@ -57,6 +57,9 @@ func (*Session) Run(in, out *Tensor) error { return errNoCgo }
 // Terminate does nothing without cgo.
 func (*Session) Terminate() {}
 
+// Resume does nothing without cgo.
+func (*Session) Resume() {}
+
 // Close does nothing without cgo.
 func (*Session) Close() {}
 

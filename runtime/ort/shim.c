@@ -28,6 +28,7 @@ enum {
 	SESSION_GET_OUTPUT_NAME = 37,
 	CREATE_RUN_OPTIONS = 39,
 	RUN_OPTIONS_SET_TERMINATE = 46,
+	RUN_OPTIONS_UNSET_TERMINATE = 47,
 	CREATE_TENSOR_WITH_DATA_AS_ORT_VALUE = 49,
 	IS_TENSOR = 50,
 	CAST_TYPE_INFO_TO_TENSOR_INFO = 55,
@@ -343,4 +344,10 @@ void ort_terminate(ort_session *s)
 {
 	ort_error ignored;
 	took(s->rt, CALL(s->rt, RUN_OPTIONS_SET_TERMINATE, status, void *)(s->run_options), &ignored);
+}
+
+void ort_resume(ort_session *s)
+{
+	ort_error ignored;
+	took(s->rt, CALL(s->rt, RUN_OPTIONS_UNSET_TERMINATE, status, void *)(s->run_options), &ignored);
 }

@@ -80,4 +80,7 @@ int ort_run(ort_session *s, ort_tensor *in, ort_tensor *out);
 /* ort_terminate makes a run in another thread return at its next node. */
 void ort_terminate(ort_session *s);
 
+/* ort_resume takes ort_terminate back; no ort_run may be in progress. */
+void ort_resume(ort_session *s);
+
 #endif

@@ -13,11 +13,13 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/yoctune/yoctune/runtime/core"
 	"github.com/yoctune/yoctune/runtime/ort"
+	"github.com/yoctune/yoctune/runtime/pipeline/degrade"
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
@@ -25,15 +27,33 @@ import (
 const ModelStore = "/usr/share/yoctune/models"
 
 // builder makes the steps of a pipeline from its plan, checking that each stage
-// takes what the one before gives.
+// takes what the one before gives. A level of the ladder is a pipeline of its
+// own, which shares with the one above whatever is the same.
 type builder struct {
-	o       Options
-	p       *Pipeline
-	rt      *ort.Runtime
-	dev     *core.Device
-	carries carry
-	shape   []int64 // of the tensor the stages so far make
+	o      Options
+	p      *Pipeline
+	rt     *ort.Runtime
+	dev    *core.Device
+	labels map[string][]string // by path
+
+	levels   []level
+	now      int // the level being built
+	carries  carry
+	shape    []int64                   // of the tensor the stages so far make
+	sessions map[string][]*ort.Session // by stage and model; one for each instance
 }
+
+// level is the pipeline on one level of the ladder.
+type level struct {
+	stages []plan.PipelineStage
+	fps    int
+	works  []work
+	shapes [][]int64 // what each stage makes
+	same   []bool    // the stage is that of the level above
+}
+
+// work is what a stage does to a batch, on one of its instances.
+type work = func(ctx context.Context, instance int, f []*frame) error
 
 // carry is what travels between two stages.
 type carry string
@@ -52,27 +72,195 @@ func (b *builder) stages() error {
 	if err := checkChain(stages); err != nil {
 		return err
 	}
+	var err error
+	if b.levels, err = planLevels(b.o.Plan); err != nil {
+		return err
+	}
+	b.p.steps = make([]step, len(stages))
+	for k := range stages {
+		if b.p.steps[k], err = b.step(k, &stages[k]); err != nil {
+			return fmt.Errorf("stage %s: %w", stages[k].ID, err)
+		}
+	}
 	if err := b.allocate(); err != nil {
 		return err
 	}
 	if slices.ContainsFunc(stages, func(s plan.PipelineStage) bool { return s.Kind == "model" }) {
-		var err error
 		if b.rt, err = b.p.openRuntime(b.o.Library); err != nil {
 			return err
 		}
 	}
-	b.carries = carriesFrame
-	for k := range stages {
-		s := &stages[k]
-		run, err := b.stage(k, s)
-		if err != nil {
+	b.labels, b.sessions = map[string][]string{}, map[string][]*ort.Session{}
+	for n := range b.levels {
+		if err := b.level(n); err != nil {
+			if n > 0 {
+				err = fmt.Errorf("degrade, step %d: %w", n, err)
+			}
+			return err
+		}
+	}
+	return b.warm()
+}
+
+// step is stage k of every level, without its work.
+func (b *builder) step(k int, s *plan.PipelineStage) (step, error) {
+	st := step{id: s.ID, instances: s.Instances, deadline: time.Duration(s.Deadline)}
+	if s.Instances < 0 || s.Instances > maxInstances {
+		return st, fmt.Errorf("%w: %d instances; there are 1 to %d", ErrPlan, s.Instances, maxInstances)
+	}
+	if s.Deadline < 0 {
+		return st, fmt.Errorf("%w: deadline of %v", ErrPlan, st.deadline)
+	}
+	if s.Model != nil && s.Model.Batch != nil {
+		st.buckets, st.delay = s.Model.Batch.Buckets, time.Duration(s.Model.Batch.Delay)
+		if err := checkBuckets(st.buckets); err != nil {
+			return st, err
+		}
+	}
+	st.batch = func(ctx context.Context, instance int, f []*frame) error {
+		return b.levels[f[0].level].works[k](ctx, instance, f)
+	}
+	return st, nil
+}
+
+func checkBuckets(buckets []int) error {
+	for n, size := range buckets {
+		if n == 0 && size != 1 || n > 0 && size <= buckets[n-1] || size > maxBatch {
+			return fmt.Errorf("%w: buckets %v; they ascend from 1 to at most %d", ErrPlan, buckets, maxBatch)
+		}
+	}
+	return nil
+}
+
+// planLevels applies the steps of the ladder to the stages.
+func planLevels(p plan.Pipeline) ([]level, error) {
+	levels := []level{{stages: p.Stages}}
+	if p.Degrade == nil || len(p.Degrade.Ladder) == 0 {
+		return levels, nil
+	}
+	if !p.Source.Live {
+		return nil, fmt.Errorf("%w: degrade: only a live source can do with less; another waits", ErrPlan)
+	}
+	if len(p.Degrade.Ladder) > maxLadder {
+		return nil, fmt.Errorf("%w: degrade: %d steps; there are at most %d", ErrPlan, len(p.Degrade.Ladder), maxLadder)
+	}
+	for n, st := range p.Degrade.Ladder {
+		l := level{stages: slices.Clone(levels[n].stages), fps: levels[n].fps}
+		if st.FPS < 0 {
+			return nil, fmt.Errorf("%w: degrade, step %d: %d fps", ErrPlan, n+1, st.FPS)
+		}
+		if st.FPS > 0 {
+			l.fps = st.FPS
+		}
+		find := func(id, kind string) (*plan.PipelineStage, error) {
+			i := slices.IndexFunc(l.stages, func(s plan.PipelineStage) bool { return s.ID == id && s.Kind == kind })
+			if i < 0 {
+				return nil, fmt.Errorf("%w: degrade, step %d: there is no %s stage %q", ErrPlan, n+1, kind, id)
+			}
+			return &l.stages[i], nil
+		}
+		for _, m := range st.Models {
+			s, err := find(m.Stage, "model")
+			if err != nil {
+				return nil, err
+			}
+			if s.Model != nil {
+				model := *s.Model
+				model.Path, model.SHA256 = m.Path, m.SHA256
+				s.Model = &model
+			}
+		}
+		for _, z := range st.Sizes {
+			s, err := find(z.Stage, "preprocess")
+			if err != nil {
+				return nil, err
+			}
+			if s.Preprocess != nil {
+				pre := *s.Preprocess
+				pre.Width, pre.Height = z.Width, z.Height
+				s.Preprocess = &pre
+			}
+		}
+		levels = append(levels, l)
+	}
+	return levels, nil
+}
+
+// level builds the stages of one level that are not those of the level above.
+func (b *builder) level(n int) error {
+	l := &b.levels[n]
+	b.now, b.carries, b.shape = n, carriesFrame, nil
+	l.works, l.shapes, l.same = make([]work, len(l.stages)), make([][]int64, len(l.stages)), make([]bool, len(l.stages))
+	same := n > 0
+	for k := range l.stages {
+		s := &l.stages[k]
+		if n > 0 {
+			above := &b.levels[n-1]
+			// What a stage makes also depends on what it is given.
+			same = same && s.Model == above.stages[k].Model && s.Preprocess == above.stages[k].Preprocess
+			if l.same[k] = same; same {
+				l.works[k], b.shape = above.works[k], above.shapes[k]
+				l.shapes[k] = b.shape
+				for i := range b.p.frames {
+					t := b.p.frames[i].tensors
+					t[n][k] = t[n-1][k]
+				}
+				b.carries = gives[s.Kind]
+				continue
+			}
+		}
+		var err error
+		if l.works[k], err = b.stage(k, s); err != nil {
 			return fmt.Errorf("stage %s: %w", s.ID, err)
 		}
-		b.p.steps = append(b.p.steps, step{id: s.ID, run: run})
+		l.shapes[k] = b.shape
 	}
 	if b.carries != carriesResults {
 		return fmt.Errorf("%w: the last stage gives %s, the sink takes results: end with a postprocess stage", ErrPlan, b.carries)
 	}
+	return nil
+}
+
+// gives is what a stage of each kind makes.
+var gives = map[string]carry{"preprocess": carriesTensor, "model": carriesTensor, "postprocess": carriesResults}
+
+// warm runs every stage of every level and instance, so that the first frame
+// finds everything in place, and measures the levels of a ladder.
+func (b *builder) warm() error {
+	f := &b.p.frames[0]
+	for n := range b.levels {
+		f.level = int32(n)
+		l := &b.levels[n]
+		var cost degrade.Level
+		if l.fps > 0 {
+			cost.Period = time.Second / time.Duration(l.fps)
+		}
+		for k := range b.p.steps {
+			s := &b.p.steps[k]
+			best := time.Duration(math.MaxInt64)
+			for i := range max(s.workers(), warmRuns) {
+				began := time.Now()
+				if err := l.works[k](context.Background(), i%s.workers(), []*frame{f}); err != nil {
+					return fmt.Errorf("stage %s, warming up: %w", s.id, err)
+				}
+				best = min(best, time.Since(began))
+			}
+			cost.Bottleneck = max(cost.Bottleneck, best/time.Duration(s.workers()))
+			cost.Service += best
+		}
+		b.p.levels = append(b.p.levels, cost)
+	}
+	f.level, f.results = 0, f.results[:0]
+	b.p.copies.Store(0)
+	if len(b.levels) == 1 {
+		b.p.levels = nil
+		return nil
+	}
+	d := b.o.Plan.Degrade
+	b.p.ladder = degrade.New(degrade.Config{
+		Levels: b.p.levels, Source: b.p.source.format().rate.period(), SLO: time.Duration(b.p.target),
+		UpDwell: time.Duration(d.UpDwell), MaxDwell: time.Duration(d.MaxDwell),
+	})
 	return nil
 }
 
@@ -98,7 +286,7 @@ func checkChain(stages []plan.PipelineStage) error {
 // allocate makes the frames.
 func (b *builder) allocate() error {
 	steps := len(b.o.Plan.Stages)
-	n, size := framesFor(steps, b.p.capacity), b.p.source.format().bytes()
+	n, size := framesFor(b.p.steps, b.p.capacity, b.p.sinkCapacity), b.p.source.format().bytes()
 	if err := b.account(n, int64(size)); err != nil {
 		return err
 	}
@@ -112,8 +300,11 @@ func (b *builder) allocate() error {
 	for i := range b.p.frames {
 		b.p.frames[i] = frame{
 			pixels:  pixels[i*size : (i+1)*size : (i+1)*size],
-			tensors: make([]tensor, steps),
+			tensors: make([][]tensor, len(b.levels)),
 			spent:   make([]span, steps+1),
+		}
+		for n := range b.levels {
+			b.p.frames[i].tensors[n] = make([]tensor, steps)
 		}
 	}
 	return nil
@@ -129,19 +320,17 @@ func (b *builder) account(n int, size int64) error {
 	return nil
 }
 
-type work = func(context.Context, *frame) error
-
 func (b *builder) stage(k int, s *plan.PipelineStage) (work, error) {
-	var takes, gives carry
+	takes := carriesTensor
 	var build func(int, *plan.PipelineStage) (work, error)
 	var has bool
 	switch s.Kind {
 	case "preprocess":
-		takes, gives, build, has = carriesFrame, carriesTensor, b.preprocess, s.Preprocess != nil
+		takes, build, has = carriesFrame, b.preprocess, s.Preprocess != nil
 	case "model":
-		takes, gives, build, has = carriesTensor, carriesTensor, b.model, s.Model != nil
+		build, has = b.model, s.Model != nil
 	case "postprocess":
-		takes, gives, build, has = carriesTensor, carriesResults, b.post, s.Post != nil
+		build, has = b.post, s.Post != nil
 	default:
 		return nil, fmt.Errorf("%w: kind %q; it is one of preprocess, model, postprocess", ErrPlan, s.Kind)
 	}
@@ -151,7 +340,7 @@ func (b *builder) stage(k int, s *plan.PipelineStage) (work, error) {
 	if b.carries != takes {
 		return nil, fmt.Errorf("%w: %s takes %s, what comes before gives %s", ErrPlan, s.Kind, takes, b.carries)
 	}
-	b.carries = gives
+	b.carries = gives[s.Kind]
 	return build(k, s)
 }
 
@@ -166,23 +355,31 @@ func (b *builder) preprocess(k int, s *plan.PipelineStage) (work, error) {
 	if _, err := args.Geometry(); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrPlan, err)
 	}
-	if b.dev, err = core.Open(core.Options{Backend: "cpu"}); err != nil {
-		return nil, err
+	if b.dev == nil {
+		if b.dev, err = core.Open(core.Options{Backend: "cpu"}); err != nil {
+			return nil, err
+		}
+		b.p.closers = append(b.p.closers, b.dev.Close)
 	}
 	dev := b.dev
-	b.p.closers = append(b.p.closers, dev.Close)
 	b.p.info.Backend = "cpu"
+	b.p.steps[k].backend = "cpu"
 	if err := b.tensors(k, []int64{1, 3, int64(args.OutH), int64(args.OutW)}); err != nil {
 		return nil, err
 	}
-	return func(ctx context.Context, fr *frame) error {
-		a := args
-		a.Out = fr.tensors[k].data
-		var err error
-		if a.Planes, err = core.SplitPlanes(f.pixels, f.width, f.height, fr.pixels); err != nil {
-			return err
+	return func(ctx context.Context, _ int, batch []*frame) error {
+		for _, fr := range batch {
+			a := args
+			a.Out = fr.tensors[fr.level][k].data
+			var err error
+			if a.Planes, err = core.SplitPlanes(f.pixels, f.width, f.height, fr.pixels); err != nil {
+				return err
+			}
+			if err := dev.Preprocess(ctx, a); err != nil {
+				return err
+			}
 		}
-		return dev.Preprocess(ctx, a)
+		return nil
 	}, nil
 }
 
@@ -281,7 +478,7 @@ func (b *builder) tensors(k int, shape []int64) error {
 	feeds := k+1 < len(b.o.Plan.Stages) && b.o.Plan.Stages[k+1].Kind == "model"
 	if !feeds {
 		for i := range b.p.frames {
-			b.p.frames[i].tensors[k] = tensor{shape: shape, data: make([]float32, n)}
+			b.p.frames[i].tensors[b.now][k] = tensor{shape: shape, data: make([]float32, n)}
 		}
 		return nil
 	}
@@ -301,37 +498,35 @@ func (b *builder) ortTensors(k int, shape []int64) error {
 }
 
 func (b *builder) keep(k, i int, t *ort.Tensor) {
-	b.p.frames[i].tensors[k] = tensor{shape: t.Shape(), data: t.Data(), ort: t}
+	b.p.frames[i].tensors[b.now][k] = tensor{shape: t.Shape(), data: t.Data(), ort: t}
 	b.p.closers = append(b.p.closers, func() error { t.Close(); return nil })
 }
 
-// model loads a model, runs it once to learn the shape of its output, and binds
-// each frame's tensors to it.
+// model loads a model, runs it once for each batch size and instance to learn the
+// shape of its output, and binds each frame's tensors to it.
 func (b *builder) model(k int, s *plan.PipelineStage) (work, error) {
 	m := s.Model
 	path, err := b.find(m.Path, m.SHA256)
 	if err != nil {
 		return nil, err
 	}
-	threads := m.Threads
-	if threads == 0 {
-		if threads, err = countCPUs(b.o.Plan.CPUs); err != nil {
-			return nil, fmt.Errorf("%w: cpus: %w", ErrPlan, err)
-		}
-	}
-	session, err := b.rt.NewSession(path, ort.Options{
-		Threads: threads, Input: m.Input, Output: m.Output, Check: checkSum(m.SHA256),
-	})
+	st := &b.p.steps[k]
+	sessions, err := b.open(k, s, path)
 	if err != nil {
 		return nil, err
 	}
-	b.p.closers = append(b.p.closers, func() error { session.Close(); return nil })
-	out, err := session.NewOutput(b.p.frames[0].tensors[k-1].ort)
-	if err != nil {
-		return nil, fmt.Errorf("model %s: %w", path, err)
+	level := b.now
+	in := b.p.frames[0].tensors[level][k-1].ort
+	for n, session := range sessions {
+		out, err := session.NewOutput(in)
+		if err != nil {
+			return nil, fmt.Errorf("model %s: %w", path, err)
+		}
+		out.Close()
+		if n == 0 {
+			b.shape = out.Shape()
+		}
 	}
-	out.Close()
-	b.shape = out.Shape()
 	n := int64(1)
 	for _, d := range b.shape {
 		n *= d
@@ -342,16 +537,132 @@ func (b *builder) model(k int, s *plan.PipelineStage) (work, error) {
 	if err := b.ortTensors(k, b.shape); err != nil {
 		return nil, err
 	}
-	before := b.p.abort
-	b.p.abort = func() {
-		session.Terminate()
-		if before != nil {
-			before()
+	batches := make([]map[int]batchTensors, len(sessions))
+	for i, session := range sessions {
+		batches[i] = map[int]batchTensors{}
+		for _, size := range st.buckets {
+			if size == 1 {
+				continue
+			}
+			if batches[i][size], err = b.batch(session, in.Shape(), size); err != nil {
+				return nil, fmt.Errorf("model %s, batch of %d: %w", path, size, err)
+			}
 		}
 	}
-	return func(_ context.Context, f *frame) error {
-		return session.Run(f.tensors[k-1].ort, f.tensors[k].ort)
+	copies := &b.p.copies
+	return func(_ context.Context, instance int, f []*frame) error {
+		session := sessions[instance]
+		if len(f) == 1 {
+			t := f[0].tensors[level]
+			return classify(session.Run(t[k-1].ort, t[k].ort))
+		}
+		bt, ok := batches[instance][len(f)]
+		if !ok {
+			return fmt.Errorf("%w: a batch of %d", ErrPlan, len(f))
+		}
+		each := len(bt.in.Data()) / len(f)
+		for n, fr := range f {
+			copy(bt.in.Data()[n*each:], fr.tensors[level][k-1].data)
+		}
+		if err := classify(session.Run(bt.in, bt.out)); err != nil {
+			return err
+		}
+		each = len(bt.out.Data()) / len(f)
+		for n, fr := range f {
+			copy(fr.tensors[level][k].data, bt.out.Data()[n*each:][:each])
+		}
+		copies.Add(2 * uint64(len(f)))
+		return nil
 	}, nil
+}
+
+// classify finds out whether a run failed for want of memory, for which ONNX
+// Runtime has a message and no code.
+func classify(err error) error {
+	if err != nil && (strings.Contains(err.Error(), "Failed to allocate memory") || strings.Contains(err.Error(), "std::bad_alloc")) {
+		return fmt.Errorf("%w: %w", errNoMemory, err)
+	}
+	return err
+}
+
+// batchTensors is where one instance gathers a batch and finds its results.
+type batchTensors struct{ in, out *ort.Tensor }
+
+// batch allocates the tensors of a batch, and runs the model on it once.
+func (b *builder) batch(session *ort.Session, shape []int64, size int) (batchTensors, error) {
+	wide := slices.Clone(shape)
+	wide[0] = int64(size)
+	in, err := b.rt.NewTensor(wide)
+	if err != nil {
+		return batchTensors{}, err
+	}
+	b.p.closers = append(b.p.closers, func() error { in.Close(); return nil })
+	out, err := session.NewOutput(in)
+	if err != nil {
+		return batchTensors{}, err
+	}
+	b.p.closers = append(b.p.closers, func() error { out.Close(); return nil })
+	if got := out.Shape(); len(got) != len(b.shape) || got[0] != int64(size) || b.shape[0] != 1 || !slices.Equal(got[1:], b.shape[1:]) {
+		return batchTensors{}, fmt.Errorf("%w: its output is %v, for one frame %v: it does not have the batch on its first axis", ErrPlan, got, b.shape)
+	}
+	return batchTensors{in, out}, b.account(1, 4*int64(len(in.Data())+len(out.Data())))
+}
+
+// open loads a model once for each instance, and once for all levels.
+func (b *builder) open(k int, s *plan.PipelineStage, path string) ([]*ort.Session, error) {
+	key := s.ID + "\x00" + path
+	if all := b.sessions[key]; all != nil {
+		return all, nil
+	}
+	m, st := s.Model, &b.p.steps[k]
+	threads := m.Threads
+	if threads == 0 {
+		cores, err := countCPUs(b.o.Plan.CPUs)
+		if err != nil {
+			return nil, fmt.Errorf("%w: cpus: %w", ErrPlan, err)
+		}
+		threads = max(cores/st.workers(), 1)
+	}
+	var all []*ort.Session
+	for range st.workers() {
+		session, err := b.rt.NewSession(path, ort.Options{
+			Threads: threads, Input: m.Input, Output: m.Output, Check: checkSum(m.SHA256),
+		})
+		if err != nil {
+			return nil, err
+		}
+		b.p.closers = append(b.p.closers, func() error { session.Close(); return nil })
+		all = append(all, session)
+	}
+	b.sessions[key] = all
+	st.backend = "onnxruntime " + b.p.info.Provider
+	abort, cancel, resume := b.p.abort, st.cancel, st.resume
+	b.p.abort = func() {
+		for _, session := range all {
+			session.Terminate()
+		}
+		call(abort)
+	}
+	// Which level an instance is on does not matter: it runs one model at a time.
+	st.cancel = func(instance int) {
+		all[instance].Terminate()
+		if cancel != nil {
+			cancel(instance)
+		}
+	}
+	st.resume = func(instance int) {
+		all[instance].Resume()
+		if resume != nil {
+			resume(instance)
+		}
+	}
+	return all, nil
+}
+
+func call(f func()) {
+	if f != nil {
+		f()
+	}
 }
 
 // find looks for a model where --models, the plan's folder and the layers put
@@ -432,8 +743,11 @@ func (b *builder) post(k int, s *plan.PipelineStage) (work, error) {
 		if err != nil {
 			return nil, fmt.Errorf("labels: %w", err)
 		}
-		if labels, err = readLabels(path); err != nil {
-			return nil, err
+		if labels = b.labels[path]; labels == nil {
+			if labels, err = readLabels(path); err != nil {
+				return nil, err
+			}
+			b.labels[path] = labels
 		}
 	}
 	if s.Post.Threshold != "" {
@@ -442,12 +756,18 @@ func (b *builder) post(k int, s *plan.PipelineStage) (work, error) {
 			return nil, fmt.Errorf("%w: threshold %q is not a decimal number from 0 to 1", ErrPlan, s.Post.Threshold)
 		}
 	}
-	decode, err := newPost(s.Post, b.shape, labels, threshold)
-	if err != nil {
-		return nil, err
+	// A decoder may have memory of its own.
+	decoders := make([]post, b.p.steps[k].workers())
+	for i := range decoders {
+		var err error
+		if decoders[i], err = newPost(s.Post, b.shape, labels, threshold); err != nil {
+			return nil, err
+		}
 	}
-	return func(_ context.Context, f *frame) error {
-		f.results = decode(f.tensors[k-1], f.results)
+	return func(_ context.Context, instance int, batch []*frame) error {
+		for _, f := range batch {
+			f.results = decoders[instance](f.tensors[f.level][k-1], f.results)
+		}
 		return nil
 	}, nil
 }

@@ -27,5 +27,8 @@ var (
 	ErrTruncated = errors.New("video ends inside a frame")
 	ErrModelFile = errors.New("model file is not usable")
 	ErrSink      = errors.New("results cannot be written")
-	ErrFrames    = errors.New("frames failed")
+	// ErrSinkDegraded is returned by a sink that lost one record and may take
+	// the next: the frame is dropped and the pipeline goes on.
+	ErrSinkDegraded = errors.New("results cannot be written for now")
+	ErrFrames       = errors.New("frames failed")
 )

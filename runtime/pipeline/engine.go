@@ -6,15 +6,12 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"sync/atomic"
 	"time"
-)
 
-// step is one stage between source and sink. run works on the frame in place and
-// returns early, with any error, when ctx ends.
-type step struct {
-	id  string
-	run func(ctx context.Context, f *frame) error
-}
+	"github.com/yoctune/yoctune/runtime/pipeline/degrade"
+	"github.com/yoctune/yoctune/runtime/trace"
+)
 
 // Ids of the two ends, which no stage may have.
 const (
@@ -30,36 +27,84 @@ type engine struct {
 	sink   Sink
 	frames []frame // see framesFor
 
-	capacity int // of each queue
-	policy   policy
-	live     bool          // the source is paced by its rate
-	limit    uint64        // frames to read, 0: all
-	drain    time.Duration // time for frames in flight after a stop
-	abort    func()        // makes work in progress return, nil where nothing can
+	capacity     int // of each queue
+	policy       policy
+	sinkCapacity int           // of the queue before the sink, 0: as the others
+	sinkPolicy   policy        // "": as the others
+	maxAge       int64         // ns since capture after which a frame is dropped, 0: never
+	credits      int           // frames that may be in work at once, 0: as many as there are
+	live         bool          // the source is paced by its rate
+	limit        uint64        // frames to read, 0: all
+	drain        time.Duration // time for frames in flight after a stop
+	abort        func()        // makes work in progress return, nil where nothing can
+	target       int64         // ns from capture to sink that the plan wants, 0: none
+	levels       []degrade.Level
+	ladder       *degrade.Controller // nil: always level 0
+	hot          func() string       // why the device wants less, nil: it never does
+	trace        *trace.Recorder     // nil: none
+	breach       func(now int64)     // called in the window that misses the target
 
-	clock  clock
-	ledger *ledger
-	free   chan int
-	queues []queue // before each step, and before the sink
-
+	clock    clock
+	hard     context.Context
+	ledger   *ledger
+	free     chan int
+	queues   []*queue // before each step, and before the sink
+	reasons  []reasons
+	shutdown dropReason
+	workers  []*instance
+	cost     []*cost // by step
+	inflight atomic.Int64
+	copies   atomic.Uint64
+	level    atomic.Int32
 	waits    []histogram // by step, then the sink
 	services []histogram
 	reads    histogram
 	totals   histogram
+	recent   window
 
 	mu     sync.Mutex
 	reason string // why the source ended
 	errs   []error
+	events []Event
 	first  int64 // capture of the first frame, ns
 	last   int64 // end of the last frame done, ns
 }
 
-// framesFor is the number of frames that keeps every queue full and every
-// goroutine at work, and one for the source to fill meanwhile.
-func framesFor(steps, capacity int) int {
-	queues, workers := steps+1, steps+2
-	return queues*capacity + workers + 1
+// dropReason is why a frame was dropped, with its number in the trace.
+type dropReason struct {
+	text string
+	n    uint16
 }
+
+// reasons of one queue and the stage behind it.
+type reasons struct{ full, old, late, failed dropReason }
+
+// Reasons that are of no queue.
+const (
+	reasonShutdown = "shutdown"      // a stop leaves no time for the frame
+	reasonLevel    = "degraded:fps"  // the level has a lower rate
+	reasonSinkDown = "sink-degraded" // results cannot be written for now
+)
+
+// framesFor is the number of frames that keeps every queue full and every
+// worker at work, and one for the source to fill meanwhile.
+func framesFor(steps []step, capacity, sinkCapacity int) int {
+	if sinkCapacity == 0 {
+		sinkCapacity = capacity
+	}
+	n := len(steps)*capacity + sinkCapacity + 2 + 1
+	for i := range steps {
+		s := &steps[i]
+		n += s.workers() * s.largest()
+		if s.workers() > 1 {
+			n += unsettled(s) // results that wait for their turn
+		}
+	}
+	return n
+}
+
+// unsettled is how many frames of a stage may be unsettled or undelivered.
+func unsettled(s *step) int { return 2 * s.workers() * s.largest() }
 
 // grace is how long work gets to return after it was aborted.
 const grace = time.Second
@@ -71,17 +116,7 @@ func (e *engine) run(ctx context.Context) (sum *Summary, stuck bool, err error) 
 	if e.clock, err = newClock(); err != nil {
 		return nil, false, err
 	}
-	n := len(e.steps) + 1
-	e.ledger = newLedger()
-	e.waits, e.services = make([]histogram, n), make([]histogram, n)
-	e.queues = make([]queue, n)
-	for i := range e.queues {
-		e.queues[i] = newQueue(e.capacity, e.policy)
-	}
-	e.free = make(chan int, len(e.frames))
-	for i := range e.frames {
-		e.free <- i
-	}
+	e.prepare()
 
 	// Two stops: the soft one ends the source, and what is in flight drains by
 	// itself as each goroutine closes the queue behind it. The hard one ends
@@ -90,16 +125,20 @@ func (e *engine) run(ctx context.Context) (sum *Summary, stuck bool, err error) 
 	defer stop()
 	hard, kill := context.WithCancel(context.WithoutCancel(ctx))
 	defer kill()
+	e.hard = hard
 
 	start := e.clock.now()
 	var wg sync.WaitGroup
 	wg.Go(func() { e.runSource(soft, hard) })
 	for k := range e.steps {
-		wg.Go(func() { e.runStep(hard, k) })
+		e.startStep(&wg, hard, k)
 	}
 	wg.Go(func() { e.runSink(hard, stop) })
 	finished := make(chan struct{})
 	go func() { wg.Wait(); close(finished) }()
+	var aside sync.WaitGroup
+	aside.Go(func() { e.watch(finished, hard, stop) })
+	aside.Go(func() { e.control(finished, hard) })
 
 	select {
 	case <-finished:
@@ -113,9 +152,48 @@ func (e *engine) run(ctx context.Context) (sum *Summary, stuck bool, err error) 
 		}
 	}
 	e.ledger.close()
-	return e.summary(e.clock.now() - start), stuck, e.err(stuck)
+	sum, err = e.summary(e.clock.now()-start), e.err(stuck)
+	kill()
+	aside.Wait()
+	return sum, stuck, err
 }
 
+// prepare makes everything that a run needs, so that frames need no more.
+func (e *engine) prepare() {
+	n := len(e.steps) + 1
+	e.ledger = newLedger()
+	e.waits, e.services = make([]histogram, n), make([]histogram, n)
+	e.queues, e.reasons, e.cost = make([]*queue, n), make([]reasons, n), make([]*cost, n)
+	for k := range e.queues {
+		id, c, p := idSink, e.capacity, e.policy
+		switch {
+		case k < len(e.steps):
+			id = e.steps[k].id
+			e.cost[k] = newCost(e.steps[k].buckets)
+		case e.sinkCapacity > 0:
+			c = e.sinkCapacity
+		}
+		if k == len(e.steps) && e.sinkPolicy != "" {
+			p = e.sinkPolicy
+		}
+		e.queues[k] = newQueue(c, p)
+		e.reasons[k] = reasons{
+			full: e.reasonFor("queue-full:" + id), old: e.reasonFor("too-old:" + id), late: e.reasonFor("deadline:" + id),
+			failed: e.reasonFor("failed:" + id),
+		}
+	}
+	e.shutdown = e.reasonFor(reasonShutdown)
+	e.free = make(chan int, len(e.frames))
+	for i := range e.frames {
+		e.free <- i
+	}
+}
+
+func (e *engine) reasonFor(text string) dropReason {
+	return dropReason{text, e.trace.Reason(text)}
+}
+
+// wait waits until c is closed or d has passed.
 func wait(c <-chan struct{}, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -127,12 +205,42 @@ func wait(c <-chan struct{}, d time.Duration) bool {
 	}
 }
 
+// startStep starts the workers of step k, and what puts their frames in order.
+func (e *engine) startStep(wg *sync.WaitGroup, hard context.Context, k int) {
+	s := &e.steps[k]
+	var o *order
+	if s.workers() > 1 {
+		o = newOrder(unsettled(s), s.workers())
+		wg.Go(func() {
+			defer e.queues[k+1].close()
+			for {
+				i, ok := o.next()
+				if !ok {
+					return
+				}
+				if i != none {
+					e.hand(hard, k+1, i)
+				}
+				signal(e.queues[k].ready)
+			}
+		})
+	}
+	for n := range s.workers() {
+		in := newInstance(e, hard, k, n, o)
+		e.workers = append(e.workers, in)
+		wg.Go(in.work)
+	}
+}
+
 // runSource fills free frames until there are no more, soft ends, or reading
 // fails.
 func (e *engine) runSource(soft, hard context.Context) {
-	defer close(e.queues[0].c)
+	defer e.queues[0].close()
 	defer context.AfterFunc(soft, e.source.interrupt)()
-	pace := pacer{period: e.source.format().rate.period(), clock: e.clock}
+	pace := newPacer(e.source.format().rate.period(), e.clock)
+	track := e.trace.Track(idSource, 0, "")
+	leftOut := e.reasonFor(reasonLevel)
+	kept := int64(-1 << 62) // capture of the last frame that was not left out
 	for n := uint64(0); e.limit == 0 || n < e.limit; n++ {
 		var due int64
 		if e.live {
@@ -176,86 +284,219 @@ func (e *engine) runSource(soft, hard context.Context) {
 			due = now
 		}
 		f.id, f.capture, f.entered = n, due, due
+		f.level, f.admitted = e.level.Load(), false
 		if n == 0 {
 			e.mu.Lock()
 			e.first = due
 			e.mu.Unlock()
 		}
+		track.Span(n, began, now, 0, false)
+		// A source gives frames at its rate; a level below wants fewer, and
+		// leaves them out before any work.
+		if len(e.levels) > 0 {
+			if p := int64(e.levels[f.level].Period); p > 0 && due-kept < p-int64(pace.period)/2 {
+				e.drop(i, leftOut)
+				continue
+			}
+		}
+		kept = due
 		e.hand(hard, 0, i)
 	}
 	e.ended(reasonLimit)
 }
 
-// runStep applies step k to each frame of its queue.
-func (e *engine) runStep(hard context.Context, k int) {
-	defer close(e.queues[k+1].c)
-	s := e.steps[k]
-	for i := range e.queues[k].c {
-		f := &e.frames[i]
-		if hard.Err() != nil {
-			e.drop(i, reasonShutdown)
-			continue
-		}
-		began := e.clock.now()
-		err := s.run(hard, f)
-		e.spend(f, k, began, e.clock.now())
-		switch {
-		case err == nil:
-			e.hand(hard, k+1, i)
-		case hard.Err() != nil:
-			e.drop(i, reasonShutdown)
-		default:
-			e.ledger.failed(f.id, s.id, err)
-			e.free <- i
-		}
-	}
-}
-
-// runSink gives each frame's results to the sink. A sink that fails once is not
-// tried again: the rest of the frames fail with it, and the source is stopped.
+// runSink gives each frame's results to the sink. A sink that fails for good is
+// not tried again: the rest of the frames fail with it, and the source is
+// stopped. One that fails for now costs the frame, and the rest goes on.
 func (e *engine) runSink(hard context.Context, stop func()) {
 	k := len(e.steps)
 	rec := Record{Pipeline: e.name}
 	rec.Latency.Stages = make([]StageLatency, k+1)
-	for n, s := range e.steps {
-		rec.Latency.Stages[n].ID = s.id
+	for n := range e.steps {
+		rec.Latency.Stages[n].ID = e.steps[n].id
 	}
 	rec.Latency.Stages[k].ID = idSink
-	var broken error
-	for i := range e.queues[k].c {
+	track := e.trace.Track(idSink, 0, "")
+	degraded := e.reasonFor(reasonSinkDown)
+	t := time.NewTimer(time.Hour)
+	defer t.Stop()
+	var broken, trouble error
+	var id [1]int
+	for e.queues[k].pop(oneByOne{}, id[:], t, hard.Done()) > 0 {
+		i := id[0]
 		f := &e.frames[i]
+		began := e.clock.now()
 		switch {
 		case hard.Err() != nil:
-			e.drop(i, reasonShutdown)
+			e.drop(i, e.shutdown)
 			continue
 		case broken != nil:
+			e.settled(f, trace.Failed, e.reasons[k].failed.n)
 			e.ledger.failed(f.id, idSink, broken)
-			e.free <- i
+			e.release(i)
+			continue
+		case e.maxAge > 0 && began-f.capture > e.maxAge:
+			e.drop(i, e.reasons[k].old)
 			continue
 		}
-		began := e.clock.now()
 		rec.Frame, rec.Capture, rec.Results = f.id, f.capture, f.results
 		rec.Latency.Total = began - f.capture
-		f.spent[k] = span{queue: began - f.entered}
+		waited := began - f.entered
+		f.spent[k] = span{queue: waited}
 		for n, s := range f.spent {
 			rec.Latency.Stages[n].Queue, rec.Latency.Stages[n].Service = s.queue, s.service
 		}
 		err := e.sink.Write(&rec)
 		end := e.clock.now()
 		e.spend(f, k, began, end)
-		if err != nil {
-			broken = fmt.Errorf("%w: %w", ErrSink, err)
-			e.fail(broken)
-			e.ledger.failed(f.id, idSink, broken)
-			stop()
-		} else {
+		track.Span(f.id, began, end, waited, false)
+		switch {
+		case err == nil:
+			if trouble != nil {
+				trouble = nil
+				e.event(Event{Kind: EventSink, Stage: idSink, Why: "results are written again"})
+			}
 			e.totals.add(end - f.capture)
+			e.recent.done(end - f.capture)
 			e.mu.Lock()
 			e.last = end
 			e.mu.Unlock()
+			e.settled(f, trace.Done, 0)
 			e.ledger.done()
+			e.release(i)
+		case errors.Is(err, ErrSinkDegraded):
+			if trouble == nil {
+				trouble = err
+				e.event(Event{Kind: EventSink, Stage: idSink, Why: err.Error()})
+			}
+			e.drop(i, degraded)
+		default:
+			broken = fmt.Errorf("%w: %w", ErrSink, err)
+			e.fail(broken)
+			e.settled(f, trace.Failed, e.reasons[k].failed.n)
+			e.ledger.failed(f.id, idSink, broken)
+			e.release(i)
+			stop()
 		}
-		e.free <- i
+	}
+	if broken == nil && trouble != nil && hard.Err() == nil {
+		e.fail(fmt.Errorf("%w: it did not recover: %w", ErrSink, trouble))
+	}
+}
+
+// oneByOne takes the oldest frame.
+type oneByOne struct{}
+
+func (oneByOne) choose(*queue) (int, time.Duration) { return 1, 0 }
+
+// watch drops frames that grew too old while they wait, and settles those whose
+// stage is past its deadline, whatever the workers do meanwhile.
+func (e *engine) watch(finished <-chan struct{}, hard context.Context, stop func()) {
+	period := time.Duration(0)
+	shorter := func(d time.Duration) {
+		if d = min(max(d/8, time.Millisecond), 50*time.Millisecond); period == 0 || d < period {
+			period = d
+		}
+	}
+	if e.maxAge > 0 {
+		shorter(time.Duration(e.maxAge))
+	}
+	for k := range e.steps {
+		if d := e.steps[k].deadline; d > 0 {
+			shorter(d)
+		}
+	}
+	if period == 0 {
+		return
+	}
+	tick := time.NewTicker(period)
+	defer tick.Stop()
+	old := make([]int, 16)
+	for {
+		select {
+		case <-finished:
+			return
+		case <-hard.Done():
+			return
+		case <-tick.C:
+		}
+		now := e.clock.now()
+		for k, q := range e.queues {
+			for e.maxAge > 0 {
+				n := q.expire(old, func(i int) bool { return now-e.frames[i].capture > e.maxAge })
+				for _, i := range old[:n] {
+					e.drop(i, e.reasons[k].old)
+				}
+				if n < len(old) {
+					break
+				}
+			}
+		}
+		for _, in := range e.workers {
+			if in.s.deadline == 0 {
+				continue
+			}
+			if err := in.check(now); err != nil {
+				e.fail(err)
+				stop()
+			}
+		}
+	}
+}
+
+// control looks at each window of the run: it moves along the ladder, and keeps
+// the trace of a window that missed the target.
+func (e *engine) control(finished <-chan struct{}, hard context.Context) {
+	if e.ladder == nil && (e.breach == nil || e.target == 0) {
+		return
+	}
+	tick := time.NewTicker(degrade.Window)
+	defer tick.Stop()
+	levels, depth := e.trace.Counter("degrade level"), make([]*trace.Counter, len(e.queues))
+	for k := range depth {
+		id := idSink
+		if k < len(e.steps) {
+			id = e.steps[k].id
+		}
+		depth[k] = e.trace.Counter("queue " + id)
+	}
+	start := e.clock.now()
+	levels.Set(start, 0)
+	for {
+		select {
+		case <-finished:
+			return
+		case <-hard.Done():
+			return
+		case <-tick.C:
+		}
+		now := e.clock.now()
+		for k, q := range e.queues {
+			depth[k].Set(now, int64(q.len()))
+		}
+		in := e.recent.take()
+		if e.hot != nil {
+			in.Hot = e.hot()
+		}
+		if e.breach != nil && e.target > 0 && in.Done > 0 && int64(in.P95) > e.target {
+			e.breach(now)
+		}
+		if e.ladder == nil {
+			continue
+		}
+		for k := range e.steps {
+			in.Bottleneck = max(in.Bottleneck, time.Duration(e.cost[k].perFrame()))
+		}
+		was := e.level.Load()
+		d := e.ladder.Step(time.Duration(now-start), in)
+		if d.Moved {
+			e.level.Store(int32(d.Level))
+			for k := range e.steps {
+				e.cost[k].reset()
+			}
+			levels.Set(now, int64(d.Level))
+			e.event(Event{At: now, Kind: EventLevel, From: int(was), To: d.Level, Why: d.Why})
+		}
 	}
 }
 
@@ -271,18 +512,34 @@ func (e *engine) spend(f *frame, k int, began, end int64) {
 func (e *engine) hand(hard context.Context, k, i int) {
 	gone, err := e.queues[k].push(hard, i)
 	if err != nil {
-		e.drop(i, reasonShutdown)
+		e.drop(i, e.shutdown)
 	} else if gone != none {
-		next := idSink
-		if k < len(e.steps) {
-			next = e.steps[k].id
-		}
-		e.drop(gone, "queue-full:"+next)
+		e.recent.lost()
+		e.drop(gone, e.reasons[k].full)
 	}
 }
 
-func (e *engine) drop(i int, reason string) {
-	e.ledger.dropped(reason)
+// drop settles frame i as dropped, and gives it back.
+func (e *engine) drop(i int, why dropReason) {
+	e.settled(&e.frames[i], trace.Dropped, why.n)
+	e.ledger.dropped(why.text)
+	e.release(i)
+}
+
+// settled puts the end of a frame in the trace.
+func (e *engine) settled(f *frame, fate trace.Fate, reason uint16) {
+	e.trace.Frame(f.id, f.capture, e.clock.now(), fate, reason)
+}
+
+// release gives a settled frame back to the source.
+func (e *engine) release(i int) {
+	if f := &e.frames[i]; f.admitted {
+		f.admitted = false
+		e.inflight.Add(-1)
+		if e.credits > 0 {
+			signal(e.queues[0].ready)
+		}
+	}
 	e.free <- i
 }
 
@@ -299,6 +556,22 @@ func (e *engine) fail(err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.errs = append(e.errs, err)
+}
+
+// keptEvents bounds the events of a summary; the trace has the latest.
+const keptEvents = 256
+
+// event records a change of how the pipeline works.
+func (e *engine) event(v Event) {
+	if v.At == 0 {
+		v.At = e.clock.now()
+	}
+	e.trace.Instant(v.At, v.Kind, v.Why)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if len(e.events) < keptEvents {
+		e.events = append(e.events, v)
+	}
 }
 
 // err is what made the run a failure, nil when every frame was done or dropped.
@@ -325,6 +598,13 @@ type pacer struct {
 	period time.Duration
 	clock  clock
 	next   int64
+	timer  *time.Timer
+}
+
+func newPacer(period time.Duration, c clock) *pacer {
+	t := time.NewTimer(time.Hour)
+	t.Stop()
+	return &pacer{period: period, clock: c, timer: t}
 }
 
 // wait returns the time the frame was due. A source that has fallen behind by a
@@ -338,11 +618,11 @@ func (p *pacer) wait(ctx context.Context) (due int64, ok bool) {
 	due = p.next
 	p.next += int64(p.period)
 	if d := time.Duration(due - now); d > 0 {
-		t := time.NewTimer(d)
-		defer t.Stop()
+		p.timer.Reset(d)
 		select {
-		case <-t.C:
+		case <-p.timer.C:
 		case <-ctx.Done():
+			p.timer.Stop()
 			return 0, false
 		}
 	}

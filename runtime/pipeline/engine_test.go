@@ -13,6 +13,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/yoctune/yoctune/runtime/trace"
 )
 
 // counted is a source of n tiny frames; fail is returned after them.
@@ -65,7 +67,7 @@ func newEngine(src source, sink Sink, capacity int, p policy, steps ...step) *en
 	e := &engine{
 		name: "test", source: src, sink: sink, steps: steps,
 		capacity: capacity, policy: p, drain: time.Second,
-		frames: make([]frame, framesFor(len(steps), capacity)),
+		frames: make([]frame, framesFor(steps, capacity, 0)), trace: trace.New(256),
 	}
 	for i := range e.frames {
 		e.frames[i].spent = make([]span, len(steps)+1)
@@ -111,7 +113,7 @@ func TestFileSourceLosesNoFrameAndKeepsTheirOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink := &kept{}
 		e := newEngine(&counted{n: 100}, sink, 2, block,
-			step{"a", takes(time.Millisecond)}, step{"b", takes(3 * time.Millisecond)}, step{"c", nothing})
+			step{id: "a", run: takes(time.Millisecond)}, step{id: "b", run: takes(3 * time.Millisecond)}, step{id: "c", run: nothing})
 		s, _, err := e.run(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -135,7 +137,7 @@ func TestFileSourceLosesNoFrameAndKeepsTheirOrder(t *testing.T) {
 func TestStagesOverlap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := 10 * time.Millisecond
-		e := newEngine(&counted{n: 100}, &kept{}, 1, block, step{"a", takes(d)}, step{"b", takes(d)}, step{"c", takes(d)})
+		e := newEngine(&counted{n: 100}, &kept{}, 1, block, step{id: "a", run: takes(d)}, step{id: "b", run: takes(d)}, step{id: "c", run: takes(d)})
 		s, _, err := e.run(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -151,7 +153,7 @@ func TestStagesOverlap(t *testing.T) {
 func TestLiveSourceDropsTheOldestAndStaysFresh(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink := &kept{}
-		e := newEngine(&counted{n: 300, rate: rate{100, 1}}, sink, 1, dropOldest, step{"slow", takes(15 * time.Millisecond)})
+		e := newEngine(&counted{n: 300, rate: rate{100, 1}}, sink, 1, dropOldest, step{id: "slow", run: takes(15 * time.Millisecond)})
 		e.live = true
 		s, _, err := e.run(t.Context())
 		if err != nil {
@@ -171,7 +173,7 @@ func TestLiveSourceDropsTheOldestAndStaysFresh(t *testing.T) {
 func TestDropNewestKeepsWhatWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink := &kept{}
-		e := newEngine(&counted{n: 6, rate: rate{1000, 1}}, sink, 1, dropNewest, step{"slow", takes(time.Second)})
+		e := newEngine(&counted{n: 6, rate: rate{1000, 1}}, sink, 1, dropNewest, step{id: "slow", run: takes(time.Second)})
 		e.live = true
 		s, _, err := e.run(t.Context())
 		if err != nil {
@@ -186,7 +188,7 @@ func TestDropNewestKeepsWhatWaits(t *testing.T) {
 
 func TestFailedFramesAreCountedAndTheRestGoOn(t *testing.T) {
 	cause := errors.New("bad luck")
-	e := newEngine(&counted{n: 50}, &kept{}, 2, block, step{"odd", func(_ context.Context, f *frame) error {
+	e := newEngine(&counted{n: 50}, &kept{}, 2, block, step{id: "odd", run: func(_ context.Context, f *frame) error {
 		if f.id%2 == 1 {
 			return cause
 		}
@@ -203,7 +205,7 @@ func TestFailedFramesAreCountedAndTheRestGoOn(t *testing.T) {
 }
 
 func TestFramesBeforeATruncatedOneAreKept(t *testing.T) {
-	e := newEngine(&counted{n: 7, fail: fmt.Errorf("%w: 3 of 6 bytes", ErrTruncated)}, &kept{}, 2, block, step{"a", nothing})
+	e := newEngine(&counted{n: 7, fail: fmt.Errorf("%w: 3 of 6 bytes", ErrTruncated)}, &kept{}, 2, block, step{id: "a", run: nothing})
 	s, _, err := e.run(t.Context())
 	if !errors.Is(err, ErrTruncated) || !strings.Contains(err.Error(), "frame 7") {
 		t.Errorf("error: %v", err)
@@ -217,7 +219,7 @@ func TestFramesBeforeATruncatedOneAreKept(t *testing.T) {
 func TestSinkThatFailsStopsThePipeline(t *testing.T) {
 	full := errors.New("no space left on device")
 	sink := &kept{err: full}
-	e := newEngine(&counted{n: 1 << 30}, sink, 2, block, step{"a", nothing})
+	e := newEngine(&counted{n: 1 << 30}, sink, 2, block, step{id: "a", run: nothing})
 	s, stuck, err := e.run(t.Context())
 	if !errors.Is(err, ErrSink) || !errors.Is(err, full) || stuck {
 		t.Errorf("error: %v, stuck %t", err, stuck)
@@ -232,7 +234,7 @@ func TestStopDrainsWhatIsInFlight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		defer stop()
-		e := newEngine(&counted{n: 1 << 30}, &kept{}, 2, block, step{"a", takes(10 * time.Millisecond)}, step{"b", takes(10 * time.Millisecond)})
+		e := newEngine(&counted{n: 1 << 30}, &kept{}, 2, block, step{id: "a", run: takes(10 * time.Millisecond)}, step{id: "b", run: takes(10 * time.Millisecond)})
 		time.AfterFunc(time.Second, stop)
 		s, stuck, err := e.run(ctx)
 		if err != nil || stuck {
@@ -252,7 +254,7 @@ func TestStopEndsWorkThatTakesTooLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		defer stop()
-		e := newEngine(&counted{n: 1 << 30}, &kept{}, 2, block, step{"hour", takes(time.Hour)})
+		e := newEngine(&counted{n: 1 << 30}, &kept{}, 2, block, step{id: "hour", run: takes(time.Hour)})
 		aborted := false
 		e.abort = func() { aborted = true }
 		time.AfterFunc(time.Second, stop)
@@ -276,7 +278,7 @@ func TestStopDoesNotWaitForAStageThatNeverReturns(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		defer stop()
 		release := make(chan struct{})
-		e := newEngine(&counted{n: 1 << 30}, &kept{}, 1, block, step{"deaf", func(context.Context, *frame) error {
+		e := newEngine(&counted{n: 1 << 30}, &kept{}, 1, block, step{id: "deaf", run: func(context.Context, *frame) error {
 			<-release
 			return nil
 		}})
@@ -292,7 +294,7 @@ func TestStopDoesNotWaitForAStageThatNeverReturns(t *testing.T) {
 }
 
 func TestFrameLimitEndsTheRun(t *testing.T) {
-	e := newEngine(&counted{n: 1 << 30}, &kept{}, 2, block, step{"a", nothing})
+	e := newEngine(&counted{n: 1 << 30}, &kept{}, 2, block, step{id: "a", run: nothing})
 	e.limit = 12
 	s, _, err := e.run(t.Context())
 	if err != nil || s.Frames.Done != 12 || s.Ended != reasonLimit {
@@ -314,7 +316,7 @@ func TestAFrameIsNeverInTwoPlaces(t *testing.T) {
 				n.Add(-1)
 				return nil
 			}
-			e := newEngine(&counted{n: 20000}, &kept{}, 1, p, step{"a", own}, step{"b", own}, step{"c", own})
+			e := newEngine(&counted{n: 20000}, &kept{}, 1, p, step{id: "a", run: own}, step{id: "b", run: own}, step{id: "c", run: own})
 			s, _, err := e.run(t.Context())
 			if err != nil {
 				t.Fatal(err)
@@ -385,7 +387,7 @@ func TestQuantilesAreWithinTwoPercent(t *testing.T) {
 }
 
 func BenchmarkEnginePerFrame(b *testing.B) {
-	e := newEngine(&counted{n: b.N}, &kept{}, 4, block, step{"a", nothing}, step{"b", nothing}, step{"c", nothing})
+	e := newEngine(&counted{n: b.N}, &kept{}, 4, block, step{id: "a", run: nothing}, step{id: "b", run: nothing}, step{id: "c", run: nothing})
 	b.ReportAllocs()
 	if _, _, err := e.run(b.Context()); err != nil {
 		b.Fatal(err)

@@ -15,10 +15,13 @@ type frame struct {
 	id      uint64
 	capture int64 // ns
 	pixels  []byte
-	tensors []tensor // by stage; empty where a stage makes none
 	results []Result
 	spent   []span // by stage, then the sink
 	entered int64  // ns, when it was put in the queue it is in
+
+	level    int32      // of the ladder, while it is on its way
+	admitted bool       // it left the first queue
+	tensors  [][]tensor // by level and stage; empty where a stage makes none
 }
 
 // span is where the time of a frame went at one stage, in ns.

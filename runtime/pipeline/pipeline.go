@@ -12,6 +12,7 @@ import (
 
 	"github.com/yoctune/yoctune/runtime/core"
 	"github.com/yoctune/yoctune/runtime/ort"
+	"github.com/yoctune/yoctune/runtime/trace"
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
@@ -27,6 +28,10 @@ type Options struct {
 	Sink    Sink          // instead of the plan's
 	Stdout  io.Writer     // of a sink without a path
 	Drain   time.Duration // for frames in flight after a stop, 0: 5 s
+
+	Trace  *trace.Recorder // to record in; nil: the flight recorder's own
+	Flight string          // folder for the traces of windows that miss the objective, "": none
+	Hot    func() string   // why the device itself wants less, "" when it does not; nil: it never does
 }
 
 // Limits of what a plan may ask for.
@@ -34,6 +39,11 @@ const (
 	maxCapacity = 1024    // of a queue
 	maxPool     = 2 << 30 // bytes of frames and tensors
 	maxStages   = 32
+
+	maxInstances = 64
+	maxBatch     = 256
+	maxLadder    = 16
+	warmRuns     = 3 // of each stage and level, before the first frame
 )
 
 // Capacities of queues when the plan has none. A live source wants the newest
@@ -71,6 +81,13 @@ func New(o Options) (_ *Pipeline, err error) {
 	}()
 	if err := p.setQueues(o.Plan); err != nil {
 		return nil, err
+	}
+	p.hot = o.Hot
+	if p.trace = o.Trace; p.trace == nil {
+		p.trace = trace.New(0)
+	}
+	if o.Flight != "" {
+		p.breach = newFlight(o.Flight, o.Name, p.trace, p.event).dump
 	}
 	if p.source, err = openSource(o); err != nil {
 		return nil, fmt.Errorf("source: %w", err)
@@ -134,6 +151,24 @@ func (p *Pipeline) setQueues(pl plan.Pipeline) error {
 		p.capacity = fileCapacity
 	case p.capacity < 0 || p.capacity > maxCapacity:
 		return fmt.Errorf("%w: queue capacity %d; it is 1 to %d", ErrPlan, p.capacity, maxCapacity)
+	}
+	switch q := pl.Queue; {
+	case q.MaxAge < 0:
+		return fmt.Errorf("%w: max age of %v", ErrPlan, time.Duration(q.MaxAge))
+	case q.InFlight < 0:
+		return fmt.Errorf("%w: %d frames in flight", ErrPlan, q.InFlight)
+	}
+	p.maxAge, p.credits = pl.Queue.MaxAge, pl.Queue.InFlight
+	if pl.SLO != nil {
+		p.target = pl.SLO.LatencyP95
+	}
+	if p.sinkCapacity = pl.Sink.Capacity; p.sinkCapacity < 0 || p.sinkCapacity > maxCapacity {
+		return fmt.Errorf("%w: sink queue capacity %d; it is 1 to %d", ErrPlan, p.sinkCapacity, maxCapacity)
+	}
+	if pl.Sink.Policy != "" {
+		if p.sinkPolicy, err = parsePolicy(pl.Sink.Policy, pl.Source.Live); err != nil {
+			return fmt.Errorf("sink: %w", err)
+		}
 	}
 	return nil
 }

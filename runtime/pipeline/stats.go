@@ -3,6 +3,9 @@ package pipeline
 import (
 	"math/bits"
 	"sync"
+	"time"
+
+	"github.com/yoctune/yoctune/runtime/pipeline/degrade"
 )
 
 // histogram counts durations in buckets of 1/32 of a power of two, so that a
@@ -158,5 +161,31 @@ func (l *ledger) close() {
 	l.closed = true
 }
 
-// reasonShutdown is why frames are dropped that a stop leaves no time for.
-const reasonShutdown = "shutdown"
+// window collects what happened since it was last taken.
+type window struct {
+	latency histogram
+
+	mu   sync.Mutex
+	gone int
+}
+
+func (w *window) done(ns int64) { w.latency.add(ns) }
+
+func (w *window) lost() {
+	w.mu.Lock()
+	w.gone++
+	w.mu.Unlock()
+}
+
+// take returns the window and begins the next.
+func (w *window) take() degrade.Input {
+	w.latency.mu.Lock()
+	in := degrade.Input{Done: int(w.latency.total), P95: time.Duration(w.latency.at(95))}
+	clear(w.latency.counts[:])
+	w.latency.total, w.latency.max = 0, 0
+	w.latency.mu.Unlock()
+	w.mu.Lock()
+	in.Lost, w.gone = w.gone, 0
+	w.mu.Unlock()
+	return in
+}

@@ -22,11 +22,37 @@ type Summary struct {
 	Drops    map[string]uint64 `json:"drops"`            // by reason: shutdown, queue-full:<stage>
 	Failures map[string]uint64 `json:"failures"`         // by stage
 	Errors   []FrameError      `json:"errors,omitempty"` // the first ten
+	Events   []Event           `json:"events"`           // changes of level, batch and sink; the first 256
+	Copies   map[string]uint64 `json:"copies"`           // of frames and tensors from memory to memory, by where
 	SLO      *SLOSummary       `json:"slo,omitempty"`
 	Runtime  RuntimeInfo       `json:"runtime"`
 
 	Order []string `json:"-"` // stage ids from source to sink
 }
+
+// Event is a change of how a pipeline works.
+type Event struct {
+	At    int64  `json:"at_ns"` // CLOCK_MONOTONIC
+	Kind  string `json:"kind"`  // one of the Event constants
+	Stage string `json:"stage,omitempty"`
+	From  int    `json:"from"` // level or batch size, where it has one
+	To    int    `json:"to"`
+	Why   string `json:"why"`
+}
+
+// Kinds of events.
+const (
+	EventLevel  = "degrade" // the ladder moved
+	EventBatch  = "batch"   // the largest batch changed
+	EventSink   = "sink"    // results are no longer or again written
+	EventFlight = "flight"  // the objective was missed, and a trace of it was kept
+)
+
+// Where copies are made. A preprocess makes something new and is none.
+const (
+	copyRead  = "source" // from the kernel or the generator into the frame
+	copyBatch = "batch"  // between frames and the tensors of a batch
+)
 
 // LatencySummary is the latency of the frames that were done, and of each stage.
 type LatencySummary struct {
@@ -72,8 +98,9 @@ func (e *engine) summary(duration int64) *Summary {
 		Type: "summary", Pipeline: e.name, Ended: e.reason, Duration: duration,
 		Frames: l.fates, Drops: l.drops, Failures: l.failures, Errors: l.errors,
 		Latency: LatencySummary{Total: e.totals.quantiles(), Stages: map[string]StageSummary{}},
-		Order:   []string{idSource},
+		Order:   []string{idSource}, Events: append([]Event{}, e.events...),
 	}
+	s.Copies = map[string]uint64{copyRead: l.fates.Read, copyBatch: e.copies.Load()}
 	if s.Ended == "" { // the source has not come back
 		s.Ended = reasonStopped
 	}

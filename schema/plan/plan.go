@@ -182,6 +182,36 @@ type Pipeline struct {
 	Queue  PipelineQueue   `json:"queue"`
 	SLO    *PipelineSLO    `json:"slo,omitempty"`
 	CPUs   string          `json:"cpus,omitempty"` // cpu list the pipeline may use
+
+	Degrade *PipelineDegrade `json:"degrade,omitempty"` // of a live source: what to do without under load
+}
+
+// PipelineDegrade is a ladder: level n applies the first n steps.
+type PipelineDegrade struct {
+	Ladder   []DegradeStep `json:"ladder"`
+	UpDwell  int64         `json:"up_dwell,omitempty"`  // ns of calm before a step up, 0: 3 s
+	MaxDwell int64         `json:"max_dwell,omitempty"` // ns that failed steps up may raise it to, 0: 48 s
+}
+
+// DegradeStep is what one level does with less.
+type DegradeStep struct {
+	FPS    int          `json:"fps,omitempty"`    // frames per second, 0: as before
+	Models []StageModel `json:"models,omitempty"` // by stage name
+	Sizes  []StageSize  `json:"sizes,omitempty"`  // by stage name
+}
+
+// StageModel is another model for a model stage.
+type StageModel struct {
+	Stage  string `json:"stage"`
+	Path   string `json:"path,omitempty"`
+	SHA256 string `json:"sha256,omitempty"`
+}
+
+// StageSize is another tensor for a preprocess stage, in pixels.
+type StageSize struct {
+	Stage  string `json:"stage"`
+	Width  int    `json:"width"`
+	Height int    `json:"height"`
 }
 
 // PipelineSource produces frames.
@@ -205,6 +235,9 @@ type PipelineStage struct {
 	Preprocess *Preprocess `json:"preprocess,omitempty"`
 	Model      *Model      `json:"model,omitempty"`
 	Post       *Post       `json:"post,omitempty"`
+
+	Instances int   `json:"instances,omitempty"` // that work side by side, 0: 1; the order of frames is kept
+	Deadline  int64 `json:"deadline,omitempty"`  // ns of one run, 0: none
 }
 
 // Preprocess makes a tensor of a frame in one pass.
@@ -236,6 +269,14 @@ type Model struct {
 	Input   string `json:"input,omitempty"`  // tensor name; the model's first when empty
 	Output  string `json:"output,omitempty"`
 	Threads int    `json:"threads,omitempty"` // intra-op, 0: one per core of the pipeline
+
+	Batch *ModelBatch `json:"batch,omitempty"` // nil: one frame at a time
+}
+
+// ModelBatch lets a model whose first axis is free take several frames at once.
+type ModelBatch struct {
+	Buckets []int `json:"buckets"`         // sizes, ascending from 1; no other is ever run
+	Delay   int64 `json:"delay,omitempty"` // ns to wait for a fuller batch, as far as the latency objective allows
 }
 
 // Post turns an output tensor into results.
@@ -248,14 +289,32 @@ type Post struct {
 
 // PipelineSink takes results.
 type PipelineSink struct {
-	Kind string `json:"kind"`           // ndjson
-	Path string `json:"path,omitempty"` // stdout when empty
+	Kind string `json:"kind"`           // ndjson, http, command, shm
+	Path string `json:"path,omitempty"` // ndjson: stdout when empty; shm: the ring's file
+
+	Rotate   *Rotate  `json:"rotate,omitempty"`    // ndjson
+	URL      string   `json:"url,omitempty"`       // http
+	Exec     []string `json:"exec,omitempty"`      // command: argv, results on its standard input
+	Timeout  int64    `json:"timeout,omitempty"`   // http, command: ns for one record, 0: 2 s
+	Slots    int      `json:"slots,omitempty"`     // shm: records the ring holds, 0: 64
+	SlotSize int      `json:"slot_size,omitempty"` // shm: bytes of a record, 0: 4096
+	Capacity int      `json:"capacity,omitempty"`  // of its queue, 0: as the others
+	Policy   string   `json:"policy,omitempty"`    // of its queue, "": as the others
+}
+
+// Rotate bounds the files of a sink.
+type Rotate struct {
+	Size int64 `json:"size"` // bytes after which a new file is begun
+	Keep int   `json:"keep"` // files kept besides the current one
 }
 
 // PipelineQueue bounds the queues between stages.
 type PipelineQueue struct {
 	Capacity int    `json:"capacity"`
 	Policy   string `json:"policy"` // block, drop-oldest, drop-newest
+
+	MaxAge   int64 `json:"max_age,omitempty"`   // ns since capture after which a frame is dropped, 0: never
+	InFlight int   `json:"in_flight,omitempty"` // frames in work at once, 0: as many as there is room for
 }
 
 // PipelineSLO is judged by the runtime.

@@ -1,0 +1,184 @@
+// Package degrade decides when a live pipeline does less, so that what it does
+// stays in time, and when it does more again.
+//
+// [Controller] is the ladder: level 0 is everything that was declared, each
+// level below costs less. [Utilisation] is the loop outside it, which tunes how
+// much is done at once and rests while the ladder is in use, because two loops
+// on one plant swing.
+//
+// Both are state machines without a clock or a device of their own: they are
+// told the time and what was measured in the last window.
+//
+//	violated for two windows               ▼ to the next level that is predicted
+//	                                         to fit, at once
+//	calm for the dwell, and a level above
+//	is predicted to fit                    ▲ to the highest that is
+//	down again within the dwell of an up     the dwell doubles, to a limit
+//	two moves within a minute                none up, which leaves one down
+//	calm for ten minutes                     the dwell is as configured again
+package degrade
+
+import (
+	"fmt"
+	"time"
+)
+
+// Defaults and bounds of a [Controller].
+const (
+	Window   = 250 * time.Millisecond // what one input covers
+	Patience = 2                      // violated windows before a step down
+	Settle   = 500 * time.Millisecond // after a step, before the next one down
+	UpDwell  = 3 * time.Second
+	MaxDwell = 48 * time.Second
+	Calm     = 10 * time.Minute
+	Headroom = 0.8  // of the objective and of the frame period, for a step up
+	Lossy    = 0.05 // part of the frames lost to overload that is a violation
+)
+
+// Level is what one level costs, as measured while the pipeline warmed up.
+type Level struct {
+	Period     time.Duration // between frames, 0: as the source gives them
+	Bottleneck time.Duration // service time of its slowest stage for one frame
+	Service    time.Duration // of all stages
+}
+
+// Config of a controller. Zero durations are the defaults; SLO 0 is no limit.
+type Config struct {
+	Levels            []Level
+	Source            time.Duration // period of the source
+	SLO               time.Duration // 95th percentile from capture to sink
+	UpDwell, MaxDwell time.Duration
+}
+
+// Input is what one window showed.
+type Input struct {
+	P95        time.Duration // capture to sink; of Done frames
+	Done       int
+	Lost       int           // dropped because something was late or full
+	Bottleneck time.Duration // mean service time of the slowest stage, 0: unknown
+	Hot        string        // why the device itself wants less; "" is that it does not
+}
+
+// Decision is the level to be on.
+type Decision struct {
+	Level int
+	Moved bool
+	Why   string // of a move
+}
+
+// Controller is the ladder's state.
+type Controller struct {
+	c        Config
+	level    int
+	dwell    time.Duration
+	violated int
+	moved    time.Duration // when it last moved
+	before   time.Duration // and the time before that
+	moves    int
+	started  bool
+	up       bool          // the last move was up
+	calm     time.Duration // since when no window was violated
+	ratio    float64       // measured to calibrated cost, smoothed
+}
+
+// New makes a controller on level 0.
+func New(c Config) *Controller {
+	if c.UpDwell <= 0 {
+		c.UpDwell = UpDwell
+	}
+	if c.MaxDwell < c.UpDwell {
+		c.MaxDwell = max(MaxDwell, c.UpDwell)
+	}
+	return &Controller{c: c, dwell: c.UpDwell, ratio: 1}
+}
+
+// Dwell is how long it has to be calm before the next step up.
+func (d *Controller) Dwell() time.Duration { return d.dwell }
+
+// Step takes one window that ended at now.
+func (d *Controller) Step(now time.Duration, in Input) Decision {
+	if !d.started {
+		d.started, d.moved, d.calm = true, now, now
+	}
+	if cal := d.c.Levels[d.level].Bottleneck; cal > 0 && in.Bottleneck > 0 {
+		d.ratio += (float64(in.Bottleneck)/float64(cal) - d.ratio) * 0.3
+	}
+	why := d.violation(in)
+	if why != "" {
+		d.violated++
+		d.calm = now
+	} else {
+		d.violated = 0
+	}
+	since := now - d.moved
+	switch {
+	case why != "" && d.violated >= Patience && since >= Settle && d.level+1 < len(d.c.Levels):
+		if d.up && since < d.dwell {
+			d.dwell = min(2*d.dwell, d.c.MaxDwell)
+		}
+		return d.move(now, d.below(), why)
+	case why == "" && d.level > 0 && since >= d.dwell && now-d.calm >= min(d.dwell, d.c.UpDwell) && in.Done > 0 && !d.restless(now):
+		for level := range d.level {
+			if fits, cost := d.fits(level); fits {
+				return d.move(now, level, cost)
+			}
+		}
+	}
+	if now-d.calm >= Calm && now-d.moved >= Calm {
+		d.dwell = d.c.UpDwell
+	}
+	return Decision{Level: d.level}
+}
+
+func (d *Controller) move(now time.Duration, level int, why string) Decision {
+	d.up = level < d.level
+	d.before = d.moved
+	d.level, d.moved, d.violated = level, now, 0
+	d.moves++
+	// A level has a ratio of its own; the old one is the best guess.
+	return Decision{Level: level, Moved: true, Why: why}
+}
+
+// restless reports whether it moved twice within the last minute.
+func (d *Controller) restless(now time.Duration) bool {
+	return d.moves >= 2 && now-d.before < time.Minute
+}
+
+// below is the next level down that is predicted to fit, or the last.
+func (d *Controller) below() int {
+	for level := d.level + 1; level < len(d.c.Levels); level++ {
+		if fits, _ := d.fits(level); fits {
+			return level
+		}
+	}
+	return len(d.c.Levels) - 1
+}
+
+// violation says what was wrong with a window, "" for nothing.
+func (d *Controller) violation(in Input) string {
+	all := in.Done + in.Lost
+	switch {
+	case in.Hot != "":
+		return in.Hot
+	case d.c.SLO > 0 && in.Done > 0 && in.P95 > d.c.SLO:
+		return fmt.Sprintf("latency p95 %v is over %v", in.P95.Round(100*time.Microsecond), d.c.SLO)
+	case all > 0 && float64(in.Lost) > Lossy*float64(all):
+		return fmt.Sprintf("%d of %d frames were late", in.Lost, all)
+	}
+	return ""
+}
+
+// fits predicts whether a level holds, at what its cost is now.
+func (d *Controller) fits(level int) (bool, string) {
+	l := d.c.Levels[level]
+	busy := time.Duration(float64(l.Bottleneck) * d.ratio)
+	whole := time.Duration(float64(l.Service) * d.ratio)
+	period := max(l.Period, d.c.Source)
+	if period > 0 && float64(busy) > Headroom*float64(period) {
+		return false, ""
+	}
+	if d.c.SLO > 0 && float64(whole) > Headroom*float64(d.c.SLO) {
+		return false, ""
+	}
+	return true, fmt.Sprintf("%v a frame is predicted to fit", busy.Round(100*time.Microsecond))
+}

@@ -1,0 +1,79 @@
+package pipeline
+
+import "sync"
+
+// order gives the frames of a stage with several instances back in the order in
+// which they were taken from its queue. A ticket stands for a frame that was
+// taken; the instances settle tickets in any order.
+type order struct {
+	wake chan struct{}
+
+	mu      sync.Mutex
+	slots   []int  // of tickets head to issued; pending, none, or a frame
+	head    uint64 // the oldest ticket that is not delivered
+	issued  uint64 // the next ticket
+	workers int    // instances that have not returned
+}
+
+// pending is a ticket whose frame is being worked on.
+const pending = -2
+
+func newOrder(window, workers int) *order {
+	return &order{wake: make(chan struct{}, 1), slots: make([]int, window), workers: workers}
+}
+
+// free is how many tickets can be issued: results that cannot be delivered must
+// not pile up.
+func (o *order) free() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return len(o.slots) - int(o.issued-o.head)
+}
+
+// issue gives n consecutive tickets, the first of which it returns.
+func (o *order) issue(n int) uint64 {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	first := o.issued
+	for t := first; t < first+uint64(n); t++ {
+		o.slots[t%uint64(len(o.slots))] = pending
+	}
+	o.issued += uint64(n)
+	return first
+}
+
+// settle says what became of a ticket: a frame to hand on, or none.
+func (o *order) settle(ticket uint64, i int) {
+	o.mu.Lock()
+	o.slots[ticket%uint64(len(o.slots))] = i
+	o.mu.Unlock()
+	signal(o.wake)
+}
+
+// left says that one of the workers will settle no more.
+func (o *order) left() {
+	o.mu.Lock()
+	o.workers--
+	o.mu.Unlock()
+	signal(o.wake)
+}
+
+// next returns the next frame, or none where one was lost. It waits; ok is false
+// when everything was delivered.
+func (o *order) next() (i int, ok bool) {
+	for {
+		o.mu.Lock()
+		if o.head < o.issued {
+			if i = o.slots[o.head%uint64(len(o.slots))]; i != pending {
+				o.head++
+				o.mu.Unlock()
+				return i, true
+			}
+		} else if o.workers == 0 {
+			o.mu.Unlock()
+			return none, false
+		}
+		o.mu.Unlock()
+		<-o.wake
+	}
+}

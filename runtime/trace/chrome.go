@@ -1,0 +1,230 @@
+package trace
+
+import (
+	"bufio"
+	"cmp"
+	"encoding/json"
+	"io"
+	"slices"
+	"strconv"
+)
+
+// event is one of Chrome's trace events, which Perfetto and chrome://tracing
+// read. Times are in microseconds. Reference: "Trace Event Format" of the
+// Chromium project.
+type event struct {
+	Name  string         `json:"name"`
+	Cat   string         `json:"cat,omitempty"`
+	Phase string         `json:"ph"`
+	Time  float64        `json:"ts"`
+	Dur   *float64       `json:"dur,omitempty"`
+	PID   int            `json:"pid"`
+	TID   int            `json:"tid"`
+	ID    string         `json:"id,omitempty"`
+	Bind  string         `json:"bp,omitempty"`
+	Scope string         `json:"s,omitempty"`
+	Args  map[string]any `json:"args,omitempty"`
+}
+
+// Document is what a trace file holds besides its events.
+type document struct {
+	Unit  string         `json:"displayTimeUnit"`
+	Other map[string]any `json:"otherData"`
+}
+
+// Phases of events that are used here.
+const (
+	phaseComplete = "X"
+	phaseBegin    = "b" // of an asynchronous event
+	phaseEnd      = "e"
+	phaseFlow     = "s" // and t, f
+	phaseStep     = "t"
+	phaseFinish   = "f"
+	phaseCounter  = "C"
+	phaseInstant  = "i"
+	phaseMeta     = "M"
+)
+
+// Categories of asynchronous events.
+const (
+	catFrame = "frame"
+	catQueue = "queue"
+)
+
+// WriteChrome writes the events that are kept as Chrome trace JSON.
+//
+// A worker's spans are complete events on a track of its own, where they cannot
+// overlap; the spans of a batch are one event. A frame's life and its waits
+// overlap with those of others and are asynchronous events; arrows lead from
+// stage to stage.
+func (r *Recorder) WriteChrome(w io.Writer, process string) error {
+	b := bufio.NewWriterSize(w, 64<<10)
+	r.mu.Lock()
+	tracks, counters := slices.Clone(r.tracks), slices.Clone(r.counters)
+	instants, reasons := slices.Clone(r.instants), slices.Clone(r.reasons)
+	r.mu.Unlock()
+
+	out := chromeWriter{w: b}
+	var lost uint64
+	out.meta("process_name", 0, map[string]any{"name": process})
+	steps := map[uint64][]flow{}
+	zero := r.zero(tracks)
+	for n, t := range tracks {
+		tid := n + 1
+		name := t.name
+		if t.instance > 0 {
+			name += " " + strconv.Itoa(t.instance+1)
+		}
+		out.meta("thread_name", tid, map[string]any{"name": name})
+		out.meta("thread_sort_index", tid, map[string]any{"sort_index": tid})
+		spans, total := t.copied()
+		lost += total - uint64(len(spans))
+		for i := 0; i < len(spans); {
+			s := spans[i]
+			size := 1
+			for i+size < len(spans) && spans[i+size].follows {
+				size++
+			}
+			args := map[string]any{"frame": s.frame, "wait_us": us(s.wait)}
+			if size > 1 {
+				args["batch"] = size
+			}
+			if t.backend != "" {
+				args["backend"] = t.backend
+			}
+			dur := us(s.end - s.start)
+			out.put(event{Name: t.name, Cat: "stage", Phase: phaseComplete, Time: us(s.start - zero), Dur: &dur, TID: tid, Args: args})
+			for _, f := range spans[i : i+size] {
+				steps[f.frame] = append(steps[f.frame], flow{f.start, tid})
+				if f.wait > 0 {
+					id := t.name + "/" + strconv.FormatUint(f.frame, 10)
+					out.put(event{Name: "wait for " + t.name, Cat: catQueue, Phase: phaseBegin, Time: us(f.start - f.wait - zero), TID: tid, ID: id})
+					out.put(event{Name: "wait for " + t.name, Cat: catQueue, Phase: phaseEnd, Time: us(f.start - zero), TID: tid, ID: id})
+				}
+			}
+			i += size
+		}
+	}
+	r.frameEvents(&out, zero, reasons)
+	out.flows(zero, steps)
+	for _, c := range counters {
+		for _, s := range c.copied() {
+			out.put(event{Name: c.name, Phase: phaseCounter, Time: us(s.at - zero), Args: map[string]any{"value": s.value}})
+		}
+	}
+	for _, i := range instants {
+		out.put(event{Name: i.name, Cat: "event", Phase: phaseInstant, Time: us(i.at - zero), Scope: "p", Args: map[string]any{"why": i.args}})
+	}
+	out.end(document{Unit: "ms", Other: map[string]any{"clock": "CLOCK_MONOTONIC", "start_ns": zero, "overwritten": lost}})
+	if out.err != nil {
+		return out.err
+	}
+	return b.Flush()
+}
+
+// zero is the time of the oldest event, so that viewers do not start hours in.
+func (r *Recorder) zero(tracks []*Track) int64 {
+	zero := int64(-1)
+	see := func(at int64) {
+		if zero < 0 || at < zero {
+			zero = at
+		}
+	}
+	for _, t := range append(slices.Clone(tracks), r.frames) {
+		spans, _ := t.copied()
+		for _, s := range spans {
+			see(s.start - s.wait)
+		}
+	}
+	return max(zero, 0)
+}
+
+func (r *Recorder) frameEvents(out *chromeWriter, zero int64, reasons []string) {
+	frames, _ := r.frames.copied()
+	for _, f := range frames {
+		name, id := "frame "+strconv.FormatUint(f.frame, 10), strconv.FormatUint(f.frame, 10)
+		args := map[string]any{"frame": f.frame, "fate": f.fate.String()}
+		if int(f.reason) < len(reasons) && f.fate != Done {
+			args["reason"] = reasons[f.reason]
+		}
+		out.put(event{Name: name, Cat: catFrame, Phase: phaseBegin, Time: us(f.start - zero), ID: id, Args: args})
+		out.put(event{Name: name, Cat: catFrame, Phase: phaseEnd, Time: us(f.end - zero), ID: id})
+	}
+}
+
+// flow is one stop of a frame.
+type flow struct {
+	at  int64
+	tid int
+}
+
+type chromeWriter struct {
+	w     *bufio.Writer
+	count int
+	err   error
+}
+
+func (c *chromeWriter) put(e event) {
+	if c.err != nil {
+		return
+	}
+	e.PID = 1
+	b, err := json.Marshal(e)
+	if err != nil {
+		c.err = err
+		return
+	}
+	lead := ",\n"
+	if c.count == 0 {
+		lead = "{\"traceEvents\":[\n"
+	}
+	c.count++
+	if _, err := c.w.WriteString(lead); err != nil {
+		c.err = err
+		return
+	}
+	_, c.err = c.w.Write(b)
+}
+
+func (c *chromeWriter) meta(name string, tid int, args map[string]any) {
+	c.put(event{Name: name, Phase: phaseMeta, TID: tid, Args: args})
+}
+
+// flows draws arrows through the stages of each frame.
+func (c *chromeWriter) flows(zero int64, steps map[uint64][]flow) {
+	ids := make([]uint64, 0, len(steps))
+	for id := range steps {
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	for _, id := range ids {
+		stops := steps[id]
+		if len(stops) < 2 {
+			continue
+		}
+		slices.SortFunc(stops, func(a, b flow) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.tid, b.tid)) })
+		for n, s := range stops {
+			e := event{Name: "frame", Cat: "flow", Phase: phaseStep, Time: us(s.at - zero), TID: s.tid, ID: strconv.FormatUint(id, 10)}
+			switch n {
+			case 0:
+				e.Phase = phaseFlow
+			case len(stops) - 1:
+				e.Phase, e.Bind = phaseFinish, "e"
+			}
+			c.put(e)
+		}
+	}
+}
+
+func (c *chromeWriter) end(d document) {
+	b, err := json.Marshal(d)
+	if c.err == nil {
+		c.err = err
+	}
+	if c.err == nil {
+		// The closing part continues the object of the events.
+		_, c.err = c.w.WriteString("\n]," + string(b[1:]) + "\n")
+	}
+}
+
+func us(ns int64) float64 { return float64(ns) / 1000 }

@@ -1,0 +1,180 @@
+package trace
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"slices"
+	"time"
+)
+
+// ErrTrace is wrapped by errors about a file that is no trace.
+var ErrTrace = errors.New("not a trace")
+
+// Filter selects spans; the zero value selects all.
+type Filter struct {
+	Stage      string
+	Start, End time.Duration // since the first event; End 0: no end
+	Top        int           // slowest spans to list
+}
+
+// View is what a trace amounts to. Times are nanoseconds.
+type View struct {
+	Stages      []StageView       `json:"stages"`   // slowest first, by total time
+	Backends    []BackendView     `json:"backends"` // of stages that say what they run on
+	Slowest     []SpanView        `json:"slowest"`
+	Frames      map[string]uint64 `json:"frames"` // by fate
+	Reasons     map[string]uint64 `json:"reasons"`
+	Events      []EventView       `json:"events"`
+	Span        int64             `json:"span_ns"` // first to last event selected
+	Overwritten uint64            `json:"overwritten"`
+}
+
+// StageView is one stage.
+type StageView struct {
+	Stage   string  `json:"stage"`
+	Runs    int     `json:"runs"`
+	Total   int64   `json:"total_ns"`
+	P50     int64   `json:"p50_ns"`
+	P95     int64   `json:"p95_ns"`
+	Max     int64   `json:"max_ns"`
+	WaitP50 int64   `json:"wait_p50_ns"`
+	WaitMax int64   `json:"wait_max_ns"`
+	Busy    float64 `json:"busy"` // part of the span that it worked, instances added
+}
+
+// BackendView is all stages that run on one backend.
+type BackendView struct {
+	Backend string `json:"backend"`
+	Runs    int    `json:"runs"`
+	Total   int64  `json:"total_ns"`
+}
+
+// SpanView is one run of a stage.
+type SpanView struct {
+	Stage string `json:"stage"`
+	Frame uint64 `json:"frame"`
+	Start int64  `json:"start_ns"`
+	Dur   int64  `json:"duration_ns"`
+	Wait  int64  `json:"wait_ns"`
+}
+
+// EventView is something that happened.
+type EventView struct {
+	At   int64  `json:"at_ns"`
+	Name string `json:"name"`
+	Why  string `json:"why"`
+}
+
+// read is a trace file as far as it is looked at.
+type read struct {
+	Events []struct {
+		Name  string  `json:"name"`
+		Cat   string  `json:"cat"`
+		Phase string  `json:"ph"`
+		Time  float64 `json:"ts"`
+		Dur   float64 `json:"dur"`
+		Args  struct {
+			Frame   uint64  `json:"frame"`
+			Wait    float64 `json:"wait_us"`
+			Backend string  `json:"backend"`
+			Fate    string  `json:"fate"`
+			Reason  string  `json:"reason"`
+			Why     string  `json:"why"`
+		} `json:"args"`
+	} `json:"traceEvents"`
+	Other struct {
+		Overwritten uint64 `json:"overwritten"`
+	} `json:"otherData"`
+}
+
+// Read looks at a trace that [Recorder.WriteChrome] wrote. Errors wrap
+// [ErrTrace], or are the reader's.
+func Read(in io.Reader, f Filter) (*View, error) {
+	var file read
+	if err := json.NewDecoder(in).Decode(&file); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrTrace, err)
+	}
+	v := &View{
+		Stages: []StageView{}, Backends: []BackendView{}, Slowest: []SpanView{}, Events: []EventView{},
+		Frames: map[string]uint64{}, Reasons: map[string]uint64{}, Overwritten: file.Other.Overwritten,
+	}
+	type sums struct{ took, waited []int64 }
+	stages, backends := map[string]*sums{}, map[string]*BackendView{}
+	first, last := int64(math.MaxInt64), int64(0)
+	for _, e := range file.Events {
+		at, dur := ns(e.Time), ns(e.Dur)
+		if at < int64(f.Start) || f.End > 0 && at > int64(f.End) {
+			continue
+		}
+		switch {
+		case e.Phase == phaseComplete && (f.Stage == "" || f.Stage == e.Name):
+			first, last = min(first, at), max(last, at+dur)
+			s := stages[e.Name]
+			if s == nil {
+				s = &sums{}
+				stages[e.Name] = s
+			}
+			s.took, s.waited = append(s.took, dur), append(s.waited, ns(e.Args.Wait))
+			if name := e.Args.Backend; name != "" {
+				b := backends[name]
+				if b == nil {
+					b = &BackendView{Backend: name}
+					backends[name] = b
+				}
+				b.Runs++
+				b.Total += dur
+			}
+			v.Slowest = append(v.Slowest, SpanView{Stage: e.Name, Frame: e.Args.Frame, Start: at, Dur: dur, Wait: ns(e.Args.Wait)})
+		case e.Phase == phaseBegin && e.Cat == catFrame:
+			v.Frames[e.Args.Fate]++
+			if e.Args.Reason != "" {
+				v.Reasons[e.Args.Reason]++
+			}
+		case e.Phase == phaseInstant:
+			v.Events = append(v.Events, EventView{At: at, Name: e.Name, Why: e.Args.Why})
+		}
+	}
+	v.Span = max(last-first, 0)
+	for name, s := range stages {
+		slices.Sort(s.took)
+		slices.Sort(s.waited)
+		st := StageView{
+			Stage: name, Runs: len(s.took), P50: rank(s.took, 50), P95: rank(s.took, 95), Max: s.took[len(s.took)-1],
+			WaitP50: rank(s.waited, 50), WaitMax: s.waited[len(s.waited)-1],
+		}
+		for _, d := range s.took {
+			st.Total += d
+		}
+		if v.Span > 0 {
+			st.Busy = float64(st.Total) / float64(v.Span)
+		}
+		v.Stages = append(v.Stages, st)
+	}
+	slices.SortFunc(v.Stages, func(a, b StageView) int {
+		return cmp.Or(cmp.Compare(b.Total, a.Total), cmp.Compare(a.Stage, b.Stage))
+	})
+	for _, name := range slices.Sorted(maps.Keys(backends)) {
+		v.Backends = append(v.Backends, *backends[name])
+	}
+	slices.SortStableFunc(v.Slowest, func(a, b SpanView) int { return cmp.Compare(b.Dur, a.Dur) })
+	v.Slowest = slices.Clip(v.Slowest[:min(max(f.Top, 0), len(v.Slowest))])
+	return v, nil
+}
+
+// ns keeps what a hostile file says within the numbers there are.
+func ns(us float64) int64 {
+	if !(us > 0) {
+		return 0
+	}
+	return int64(min(us*1000, 1<<62))
+}
+
+// rank is the nearest-rank percentile of sorted values.
+func rank(sorted []int64, percent int) int64 {
+	return sorted[max((len(sorted)*percent+99)/100, 1)-1]
+}
