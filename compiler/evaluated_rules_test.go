@@ -2,6 +2,7 @@ package compiler
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/yoctune/yoctune/compiler/diag"
@@ -17,6 +18,9 @@ func TestKnownCausesAreDecidedFromTheEvaluatedKernel(t *testing.T) {
 	)
 	for _, c := range []struct{ cause, body, id string }{
 		{"nohz-full-choice", r36 + `kernel: config: {NO_HZ_FULL: "y", HZ_PERIODIC: "y"}`, "kconfig-lost"},
+		{"nohz-full-rcu", r36 + `kernel: config: {NO_HZ_FULL: "y", RCU_NOCB_CPU: "n"}`, "kconfig-changed"},
+		{"string-quotes by hand", r36 + `kernel: config: CMDLINE: "nohz_full=1-3"`, "cmdline-tegra"},
+		{"sysctl-later-file", r36 + `sysctl: "net.ipv4.conf.all.accept_redirects": 1`, "sysctl-later"},
 		{"nohz-full-boot-cpu", r36 + `kernel: {config: {NO_HZ_FULL: "y", CPU_IDLE_GOV_MENU: "y"}, args: nohz_full: "0-3"}`, "kernel-arg-cores"},
 		{"rcu-nocbs-config", r36 + `kernel: args: rcu_nocbs: "4-5"`, "kernel-arg-config"},
 		{"cpuset-possible", r36 + `services: "a.service": cpus: [9]`, "core-exists"},
@@ -49,6 +53,37 @@ func TestKnownCausesAreDecidedFromTheEvaluatedKernel(t *testing.T) {
 		}
 		if !slices.ContainsFunc(p.Report.All(), func(d diag.Diagnostic) bool { return d.ID == c.id }) {
 			t.Errorf("%s: %s does not speak; there are %q", c.cause, c.id, ids)
+		}
+	}
+}
+
+// What is known to go wrong and cannot be written: the layer has it right whatever
+// the configuration says.
+func TestKnownCausesThatTheLayerHasRightByItself(t *testing.T) {
+	const r36 = `board: "orin-nano-8gb", release: "scarthgap", `
+	for _, c := range []struct{ cause, body, file, holds string }{
+		// The module's package is in the image, and it is loaded before systemd-sysctl.
+		{"tcp-cc-module", r36 + `kernel: config: {TCP_CONG_ADVANCED: "y", TCP_CONG_BBR: "m"}, sysctl: "net.ipv4.tcp_congestion_control": "bbr"`,
+			"packagegroup-yoctune-box.bb", "kernel-module-tcp-bbr"},
+		// zramctl writes the algorithm before the size, and a device is set up once.
+		{"zram-order", r36 + `memory: zram: {size: "1GiB", algorithm: "zstd"}`, "yoctune-zram", `--size "$2" --algorithm "$3"`},
+		// NO_HZ_FULL selects RCU_NOCB_CPU; the callbacks are moved by an argument of their own.
+		{"nohz-full-rcu", r36 + `cpu: isolate: [4, 5]`, "box.conf", "rcu_nocbs=4-5"},
+		{"nohz-full-rcu, the option", r36 + `cpu: isolate: [4, 5]`, "yoctune-box.cfg", "CONFIG_RCU_NOCB_CPU=y"},
+		// arm64 has it, and VIRT_CPU_ACCOUNTING_GEN, which cpu.isolate brings, is no obstacle.
+		{"irq-time", r36 + `cpu: isolate: [4, 5], kernel: config: IRQ_TIME_ACCOUNTING: "y"`, "yoctune-box.cfg", "CONFIG_IRQ_TIME_ACCOUNTING=y"},
+	} {
+		p := OpenFiles(map[string][]byte{"config.cue": []byte(inTarget("{" + c.body + "}"))})
+		if p.Report.Failed() {
+			t.Errorf("%s: %v", c.cause, p.Report.All())
+			continue
+		}
+		var held bool
+		for _, f := range p.Layers(Selection{})[0].Files {
+			held = held || strings.Contains(f.Path, c.file) && strings.Contains(string(f.Data), c.holds)
+		}
+		if !held {
+			t.Errorf("%s: no %s holds %q", c.cause, c.file, c.holds)
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/yoctune/yoctune/compiler/diag"
 	"github.com/yoctune/yoctune/compiler/load"
 	"github.com/yoctune/yoctune/compiler/resolve"
+	"github.com/yoctune/yoctune/schema/facts/release"
 	"github.com/yoctune/yoctune/schema/facts/sysctl"
 	"github.com/yoctune/yoctune/schema/plan"
 )
@@ -321,8 +322,11 @@ func (p *Project) sysctlFacts(a *Account, t *resolve.Target, key string) {
 	if f.Module != "" {
 		a.Notes = append(a.Notes, "module "+f.Module)
 	}
-	if len(f.Tags) > 0 {
-		a.Notes = append(a.Notes, strings.Join(f.Tags, ", "))
+	for _, tag := range f.Tags {
+		a.Notes = append(a.Notes, sysctlTrait(tag))
+	}
+	if value, ok := release.LaterSysctl(key); ok {
+		a.Notes = append(a.Notes, release.LaterSysctlFile+" of procps-sysctl, which is read later, sets it to "+value)
 	}
 	for _, other := range f.Excludes {
 		a.Touches = append(a.Touches, other+": writing one sets the other to 0")
@@ -377,4 +381,35 @@ func (p *Project) PathsAt(place string) ([]string, bool) {
 	}
 	walk(p.Config.Root, "")
 	return paths, true
+}
+
+// sysctlTrait puts a tag of the facts into words.
+func sysctlTrait(tag string) string {
+	switch tag {
+	case sysctl.WriteOnly:
+		return "cannot be read back"
+	case sysctl.ReadOnly:
+		return "can only be read"
+	case sysctl.OneShot:
+		return "takes effect at the time of the write, as far as the kernel can"
+	case sysctl.Sticky:
+		return "cannot be taken back before the next boot"
+	case sysctl.NetNS:
+		return "one for each network namespace: a container with a network of its own starts with the kernel's default"
+	case sysctl.IPCNS:
+		return "one for each IPC namespace: a container with one of its own starts with the kernel's default"
+	case sysctl.UserNS:
+		return "one for each user namespace"
+	case sysctl.Vector:
+		return "several numbers in one file"
+	case sysctl.Mask:
+		return "a set of bits or CPUs"
+	case sysctl.Moved:
+		return "newer kernels have it elsewhere"
+	case sysctl.FromMod:
+		return "appears when its module is loaded"
+	case sysctl.AutoLoad:
+		return "writing a name loads the module of that name, if the image has it"
+	}
+	return tag
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/yoctune/yoctune/compiler/diag"
 	"github.com/yoctune/yoctune/compiler/load"
 	"github.com/yoctune/yoctune/compiler/resolve"
+	"github.com/yoctune/yoctune/schema/facts/release"
 	"github.com/yoctune/yoctune/schema/facts/sysctl"
 	"github.com/yoctune/yoctune/schema/plan"
 )
@@ -151,6 +152,16 @@ func sysctlRules() []Rule {
 			Right: `sysctl: {"net.ipv4.conf.all.forwarding": 1, "net.ipv4.conf.all.rp_filter": 2}`,
 			See:   "Documentation/networking/ip-sysctl.rst",
 			run:   sysctlForward,
+		},
+		{
+			ID: "sysctl-later", Severity: diag.Warning,
+			Title: "a file that is read later sets the sysctl",
+			Cause: "openembedded-core's package procps-sysctl brings /etc/sysctl.d/99-sysctl.conf. Files are read in the order of their names, whatever folder they lie in, so that its value comes after that of 95-yoctune.conf; yoctuned would then find a difference at every start.",
+			Fix:   "leave procps-sysctl out of the image, or remove the sysctl",
+			Wrong: `sysctl: "net.ipv4.tcp_syncookies": 0`,
+			Right: `{sysctl: "net.ipv4.tcp_syncookies": 0, packages: "procps-sysctl": "exclude"}`,
+			See:   "sysctl.d(5); oe-core meta/recipes-extended/procps",
+			run:   sysctlLater,
 		},
 		{
 			ID: "overcommit-cuda", Severity: diag.Warning,
@@ -691,4 +702,17 @@ func thpMinFree(s *subject) {
 		d.Related = []diag.Related{{Pos: thp.Pos, Message: "transparent huge pages are on"}}
 		s.report.Add(d)
 	}
+}
+
+func sysctlLater(s *subject) {
+	for _, p := range s.Packages {
+		if p.Action == "exclude" && (p.Name == "procps-sysctl" || p.Name == "procps") {
+			return
+		}
+	}
+	eachSysctl(s, func(name string, n *load.Node, path []string) {
+		if value, ok := release.LaterSysctl(name); ok && n.Text != value {
+			s.finding(n, path, n.Show(), `add packages: "procps-sysctl": "exclude"`, "%s of openembedded-core sets %s to %s later", release.LaterSysctlFile, name, value)
+		}
+	})
 }

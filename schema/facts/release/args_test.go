@@ -41,6 +41,15 @@ func TestTheBranchesCarryArgumentsAsTheTableSays(t *testing.T) {
 	for _, name := range Names() {
 		r, _ := Lookup(name)
 		common := show(t, name, "conf/machine/include/tegra-common.inc")
+		// Without it kernel-yocto would fill up from allnoconfig, and a fragment would
+		// be all there is.
+		recipe := "recipes-kernel/linux/" + r.Provider + "_" + r.Kernel + ".bb"
+		if r.Provider == noble {
+			recipe = "recipes-kernel/linux/" + noble + ".inc"
+		}
+		if text := show(t, name, recipe); !strings.Contains(text, `KCONFIG_MODE = "--alldefconfig"`) || !strings.Contains(text, `KBUILD_DEFCONFIG = "`+r.Defconfig+`"`) {
+			t.Errorf("%s: %s does not fill %s up with defaults", name, recipe, r.Defconfig)
+		}
 		for _, soc := range []string{"tegra210", "tegra194", "tegra234"} {
 			if r.Line() == "R32" == (soc == "tegra234") {
 				continue

@@ -1,0 +1,63 @@
+package compiler
+
+import (
+	"strings"
+	"testing"
+)
+
+// The kinds of sysctl that go wrong in the field, on the kernel of the target.
+func TestEachKindOfSysctlIsJudged(t *testing.T) {
+	const (
+		r32 = `board: "agx-xavier", release: "kirkstone-l4t-r32.7.x", `
+		r35 = `board: "agx-orin-64gb", release: "kirkstone", `
+		r36 = `board: "orin-nano-8gb", release: "scarthgap", `
+	)
+	for _, c := range []struct{ kind, body, says string }{
+		{"write-only", r36 + `sysctl: "vm.drop_caches": 3`, "error sysctl-oneshot"},
+		{"one-shot", r36 + `sysctl: "vm.stat_refresh": 1`, "error sysctl-oneshot"},
+		{"sticky", r36 + `sysctl: "kernel.unprivileged_bpf_disabled": 1`, "warning sysctl-sticky"},
+		{"read-only", r36 + `sysctl: "kernel.ngroups_max": 1`, "error sysctl-readonly"},
+		{"of a module", r36 + `sysctl: "net.netfilter.nf_conntrack_max": 262144`, "error sysctl-module"},
+		{"of a module that is loaded", r36 + `modules: nf_conntrack: "load", sysctl: "net.netfilter.nf_conntrack_max": 262144`, ""},
+		{"of an option", r35 + `sysctl: "kernel.sched_util_clamp_min": 128`, "error sysctl-config"},
+		{"moved", r36 + `sysctl: "kernel.sched_latency_ns": 10000000`, "error sched-knobs-moved"},
+		{"not moved yet", r35 + `sysctl: "kernel.sched_latency_ns": 10000000`, ""},
+		{"of a kernel to come", r32 + `sysctl: "vm.watermark_boost_factor": 0`, "error sysctl-absent"},
+		{"vector of too few", r36 + `sysctl: "net.ipv4.tcp_rmem": "4096 131072"`, "error sysctl-value"},
+		{"vector", r36 + `sysctl: "net.ipv4.tcp_rmem": "4096 131072 6291456"`, ""},
+		{"vector of words", r36 + `sysctl: "kernel.printk": "4 4 one 7"`, "error sysctl-value"},
+		{"range of the kernel", r32 + `sysctl: "vm.swappiness": 150`, "error sysctl-value"},
+		{"range of a later kernel", r36 + `memory: zram: "1GiB", sysctl: "vm.swappiness": 150`, ""},
+		{"text for a number", r36 + `sysctl: "vm.swappiness": "low"`, "error sysctl-value"},
+		{"a comment behind it", r36 + `sysctl: "net.core.default_qdisc": "fq # pace"`, "error sysctl-text"},
+		{"two units of one limit", r36 + `sysctl: {"vm.dirty_ratio": 5, "vm.dirty_bytes": 1048576}`, "error dirty-pair"},
+		{"set later by another file", r36 + `sysctl: "net.ipv4.tcp_syncookies": 2`, "warning sysctl-later"},
+		{"set later to the same", r36 + `sysctl: "net.ipv4.tcp_syncookies": 1`, ""},
+		{"reset by another", r36 + `sysctl: {"net.ipv4.ip_forward": 1, "net.ipv4.conf.all.rp_filter": 2}`, "warning sysctl-ipforward"},
+		{"of an interface", r36 + `sysctl: "net.ipv4.conf.eth0.rp_filter": 2`, "warning sysctl-device"},
+		{"beyond the facts", r36 + `sysctl: "vendor.knob": 1`, "warning sysctl-unknown"},
+	} {
+		p := OpenFiles(map[string][]byte{"config.cue": []byte(inTarget("{" + c.body + "}"))})
+		var said []string
+		for _, d := range p.Report.All() {
+			said = append(said, d.Severity.String()+" "+d.ID)
+		}
+		text := strings.Join(said, ", ")
+		if c.says == "" && text != "" || !strings.Contains(text, c.says) {
+			t.Errorf("%s: got %q, want %q", c.kind, text, c.says)
+		}
+	}
+}
+
+func TestExplainSaysWhatKindOfSysctlItIs(t *testing.T) {
+	p := OpenFiles(map[string][]byte{"config.cue": []byte(inTarget(`{sysctl: {"net.ipv4.tcp_rmem": "4096 131072 6291456", "kernel.shmmax": 1000000}}`))})
+	for key, want := range map[string]string{
+		"net.ipv4.tcp_rmem": "one for each network namespace",
+		"kernel.shmmax":     "one for each IPC namespace",
+	} {
+		a, err := p.Explain(`targets.cam.sysctl."` + key + `"`)
+		if err != nil || !strings.Contains(strings.Join(a.Notes, "\n"), want) {
+			t.Errorf("%s: %q, %v", key, a.Notes, err)
+		}
+	}
+}
