@@ -21,13 +21,15 @@ func newInitCommand() *cobra.Command {
 		Short: "Start a project that builds at once",
 		Long: `Write a small configuration, a README, checks for GitHub and GitLab, and the
 language's definitions below cue.mod, so that cue and editors understand the
-configuration without a network.
+configuration without a network. A project in Jsonnet gets yoctune.libsonnet
+instead, with units and helpers.
 
 The folder must be empty. With --force it need not be: files that are yours by now
 are kept, and the definitions are brought up to date.
 
 Exit status: 0 done, 1 the folder is not empty, 2 usage.`,
 		Example: `  yoctune init meta-camera --board orin-nano-8gb --release scarthgap
+  yoctune init meta-camera --language jsonnet
   yoctune init . --force`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -39,6 +41,8 @@ Exit status: 0 done, 1 the folder is not empty, 2 usage.`,
 	f.StringVar(&o.Release, "release", "scarthgap", "meta-tegra branch")
 	f.StringVar(&o.Name, "name", "", "layer.name; the folder's name when absent")
 	f.StringVar(&o.Maintainer, "maintainer", importer.Nobody, `layer.maintainer, as "Name <mail>"`)
+	f.StringVar(&o.Language, "language", "cue", "cue, hcl or jsonnet")
+	cobra.CheckErr(cmd.RegisterFlagCompletionFunc("language", cobra.FixedCompletions(scaffold.Languages(), cobra.ShellCompDirectiveNoFileComp)))
 	f.BoolVar(&force, "force", false, "write into a folder that is not empty")
 	return cmd
 }

@@ -95,6 +95,10 @@ func misspelt(pos position, path, name string) diag.Diagnostic {
 func (m *module) block(n *load.Node, b *hclsyntax.Block, t *table, path string) {
 	e := m.ev
 	k, ok := t.blocks[b.Type]
+	if !ok && b.Type == "dynamic" {
+		e.soft(t.dynamic(e.place(b.TypeRange), path, b.Labels))
+		return
+	}
 	if !ok {
 		e.soft(t.unknown(e.place(b.TypeRange), path, b.Type, len(b.Labels) > 0))
 		return
@@ -155,6 +159,20 @@ func (t *table) unknown(pos position, path, kind string, labelled bool) diag.Dia
 	if d.Help = diag.DidYouMean(kind, candidates); d.Help == "" {
 		d.Help = "blocks here: " + strings.Join(t.kinds(), ", ")
 	}
+	return d
+}
+
+// dynamic explains what Terraform's dynamic blocks are here: every labelled block
+// is an entry of a map, and a map can be computed as a value.
+func (t *table) dynamic(pos position, path string, labels []string) diag.Diagnostic {
+	d := diag.Diagnostic{ID: "YT0102", Pos: pos, Path: path, Message: "there are no dynamic blocks in this language"}
+	plural := "services"
+	if len(labels) == 1 {
+		if k, ok := t.blocks[labels[0]]; ok && k.labelled {
+			plural = snake(k.field)
+		}
+	}
+	d.Help = fmt.Sprintf("compute the map as a value: %s = { for name in local.names : name => { … } }", plural)
 	return d
 }
 

@@ -332,3 +332,23 @@ func FuzzLoad(f *testing.F) {
 		}
 	})
 }
+
+// Who comes from Terraform is told what to write instead, at the block.
+func TestDynamicBlocksAreRefusedWithWhatToWrite(t *testing.T) {
+	for _, c := range []struct{ text, at, help string }{
+		{"target \"cam\" {\n  dynamic \"service\" {\n    for_each = [\"a\"]\n    content {}\n  }\n}\n", "a.hcl:2:3", "services = { for name in local.names"},
+		{"dynamic \"profile\" {\n}\n", "a.hcl:1:1", "profiles = { for name in local.names"},
+	} {
+		e := Load(load.Program{Files: map[string][]byte{"a.hcl": []byte(c.text)}})
+		if len(e.Diagnostics) != 1 {
+			t.Fatalf("%d messages: %+v", len(e.Diagnostics), e.Diagnostics)
+		}
+		d := e.Diagnostics[0]
+		if at := fmt.Sprintf("%s:%d:%d", d.Pos.File, d.Pos.Line, d.Pos.Column); at != c.at || d.ID != "YT0102" || !strings.Contains(d.Help, c.help) {
+			t.Errorf("%s at %s: %s (%s)", d.ID, at, d.Message, d.Help)
+		}
+	}
+	// And what the message says works.
+	same(t, evaluate(t, load.Program{Files: map[string][]byte{"a.hcl": []byte("target \"cam\" {\n  services = { for n in [\"a\", \"b\"] : \"${n}.service\" => { memory_max = \"1GiB\" } }\n}\n")}}),
+		"targets.cam.services.\"a.service\".memoryMax = \"1GiB\" @a.hcl:2:71\ntargets.cam.services.\"b.service\".memoryMax = \"1GiB\" @a.hcl:2:71\n")
+}

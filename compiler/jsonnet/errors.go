@@ -2,6 +2,7 @@ package jsonnet
 
 import (
 	"errors"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -30,10 +31,14 @@ func (e *evaluator) diagnose(err error) diag.Diagnostic {
 	case errors.As(err, &runtime):
 		d.Message = runtime.Msg
 		// The innermost frame in a file of the project is the user's line; it
-		// comes last.
+		// comes last. The helpers' file is not the user's to change: who called
+		// a helper is at fault.
 		for _, frame := range slices.Backward(runtime.StackTrace) {
-			if p := e.place(frame.Loc); p.File != "" {
-				d.Pos = p
+			p := e.place(frame.Loc)
+			if p.File == "" {
+				continue
+			}
+			if d.Pos = p; path.Base(p.File) != Library {
 				break
 			}
 		}

@@ -32,6 +32,9 @@ import (
 // name; .libsonnet is the custom.
 const Extension = ".jsonnet"
 
+// Library is the file of helpers that a new project gets.
+const Library = "yoctune.libsonnet"
+
 const (
 	// maxStack bounds calls within calls.
 	maxStack = 400

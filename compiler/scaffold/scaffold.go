@@ -16,13 +16,14 @@ import (
 
 	"cuelang.org/go/cue/literal"
 
+	"github.com/yoctune/yoctune/compiler/jsonnet"
 	"github.com/yoctune/yoctune/compiler/tree"
 	"github.com/yoctune/yoctune/schema"
 	"github.com/yoctune/yoctune/schema/facts/board"
 	"github.com/yoctune/yoctune/schema/facts/release"
 )
 
-//go:embed project/*.tmpl
+//go:embed project/*.tmpl project/yoctune.libsonnet
 var templates embed.FS
 
 // ErrNotEmpty says that the folder of a new project holds something.
@@ -38,7 +39,11 @@ type Options struct {
 	Name       string // of the layer
 	Maintainer string // "Name <mail>"
 	Version    string // of yoctune, for CI: a tag
+	Language   string // "cue" when empty, "hcl" or "jsonnet"
 }
+
+// Languages lists what a project can be written in, the usual one first.
+func Languages() []string { return []string{"cue", "hcl", "jsonnet"} }
 
 // File is a file of a project.
 type File struct {
@@ -66,6 +71,12 @@ func Files(o Options) ([]File, error) {
 		slices.Sort(can)
 		return nil, fmt.Errorf("board %s on release %s is %w: it runs on %s", b.ID, r.Name, ErrUnknown, strings.Join(can, ", "))
 	}
+	if o.Language == "" {
+		o.Language = "cue"
+	}
+	if !slices.Contains(Languages(), o.Language) {
+		return nil, fmt.Errorf("language %q is %w: choose one of %s", o.Language, ErrUnknown, strings.Join(Languages(), ", "))
+	}
 	data := struct {
 		Options
 		Package, Module, Enable string
@@ -73,27 +84,36 @@ func Files(o Options) ([]File, error) {
 	if r.Fragments {
 		data.Enable = fmt.Sprintf("bitbake-config-build enable-fragment %s/%s", o.Name, o.Name)
 	}
-	t, err := template.New("").Option("missingkey=error").Funcs(template.FuncMap{"quote": literal.String.Quote}).ParseFS(templates, "project/*.tmpl")
+	t, err := template.New("").Option("missingkey=error").Funcs(template.FuncMap{"quote": literal.String.Quote, "quoteHCL": quoteHCL, "quoteJsonnet": quoteJsonnet}).ParseFS(templates, "project/*")
 	if err != nil {
 		return nil, fmt.Errorf("making the project: %w", err)
 	}
-	var files []File
-	for _, f := range []struct {
+	type made struct {
 		path, template string
 		keep           bool
-	}{
-		{"config.cue", "config.cue.tmpl", true},
+	}
+	own := []made{{"config.cue", "config.cue.tmpl", true}, {"cue.mod/module.cue", "module.cue.tmpl", true}}
+	switch o.Language {
+	case "hcl":
+		own = []made{{"config.hcl", "config.hcl.tmpl", true}}
+	case "jsonnet":
+		own = []made{{"config.jsonnet", "config.jsonnet.tmpl", true}, {jsonnet.Library, jsonnet.Library, false}}
+	}
+	var files []File
+	for _, f := range append(own, []made{
 		{"README.md", "README.md.tmpl", true},
 		{".gitignore", "gitignore.tmpl", true},
 		{".github/workflows/yoctune.yml", "github.yml.tmpl", true},
 		{".gitlab-ci.yml", "gitlab.yml.tmpl", true},
-		{"cue.mod/module.cue", "module.cue.tmpl", true},
-	} {
+	}...) {
 		var w strings.Builder
 		if err := t.ExecuteTemplate(&w, f.template, data); err != nil {
 			return nil, fmt.Errorf("making %s: %w", f.path, err)
 		}
 		files = append(files, File{f.path, []byte(w.String()), f.keep})
+	}
+	if o.Language != "cue" {
+		return files, nil
 	}
 	vendored, err := definitions()
 	return append(files, vendored...), err
@@ -114,6 +134,19 @@ func definitions() ([]File, error) {
 		files = append(files, File{Path: path.Join("cue.mod/pkg", schema.ImportPath, name), Text: text})
 	}
 	return files, nil
+}
+
+// quoteHCL writes text so that HCL takes no part of it for a template.
+func quoteHCL(s string) string {
+	return strings.NewReplacer("${", "$${", "%{", "%%{").Replace(literal.String.Quote(s))
+}
+
+// quoteJsonnet writes text in the quotes that jsonnetfmt prefers.
+func quoteJsonnet(s string) string {
+	if strings.Contains(s, "'") {
+		return literal.String.Quote(s)
+	}
+	return "'" + strings.ReplaceAll(strings.TrimSuffix(strings.TrimPrefix(literal.String.Quote(s), `"`), `"`), `\"`, `"`) + "'"
 }
 
 func packageName(layer string) string {
