@@ -220,8 +220,10 @@ func degrees(milli int64) (string, error) {
 }
 
 // Gate is the whole of a bbappend: it pulls in file only when the layer is
-// switched on, so that the layer changes no signature before. The layer's name
-// has been checked, and file is made of it.
-func Gate(layer, file string) []byte {
-	return []byte("require ${@bb.utils.contains('DISTRO_FEATURES', 'yoctune-" + layer + "', '" + file + "', '', d)}\n")
+// switched on and only for the machines it is about, so that the layer changes no
+// signature elsewhere. The layer's name and the machines' have been checked, and
+// file is made of the former.
+func Gate(layer, file string, machines []string) []byte {
+	return fmt.Appendf(nil, "require ${@bb.utils.contains('DISTRO_FEATURES', 'yoctune-%s', bb.utils.contains_any('MACHINE', '%s', '%s', '', d), '', d)}\n",
+		layer, strings.Join(machines, " "), file)
 }

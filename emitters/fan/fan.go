@@ -72,7 +72,9 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 			return nil, err
 		}
 	}
+	machines := make([]string, 0, len(targets))
 	for _, t := range targets {
+		machines = append(machines, t.Machine)
 		if len(t.Fan.Profiles) > 0 {
 			f, err := parsed["profiles"].Fill(emitters.File{
 				Path: fmt.Sprintf("%sfiles/%s/yoctune-%s-fan-profiles.conf", folder, t.Machine, l.Name),
@@ -105,6 +107,6 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 	}
 	f.Data = append(f.Data, function...)
 	return append(files, f, emitters.File{
-		Path: folder + "tegra-nvfancontrol_%.bbappend", Mode: 0o644, Data: emitters.Gate(l.Name, name),
+		Path: folder + "tegra-nvfancontrol_%.bbappend", Mode: 0o644, Data: emitters.Gate(l.Name, name, machines),
 	}), nil
 }

@@ -40,15 +40,16 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 		return nil, err
 	}
 	var (
-		files   []emitters.File
-		targets []*plan.Target
-		recipes = map[string]bool{}
+		files    []emitters.File
+		targets  []*plan.Target
+		machines []string
+		recipes  = map[string]bool{}
 	)
 	for _, t := range l.Targets {
 		if len(t.Kernel.Config) == 0 {
 			continue
 		}
-		targets = append(targets, t)
+		targets, machines = append(targets, t), append(machines, t.Machine)
 		// A name of its own for each layer: two layers' files/ folders end up in
 		// one search path.
 		f, err := ft.Fill(emitters.File{Path: fmt.Sprintf("recipes-kernel/linux/files/%s/yoctune-%s.cfg", t.Machine, l.Name)},
@@ -105,7 +106,7 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 	sort.Strings(sorted)
 	for _, pn := range sorted {
 		files = append(files, emitters.File{
-			Path: "recipes-kernel/linux/" + pn + "_%.bbappend", Mode: 0o644, Data: emitters.Gate(l.Name, name),
+			Path: "recipes-kernel/linux/" + pn + "_%.bbappend", Mode: 0o644, Data: emitters.Gate(l.Name, name, machines),
 		})
 	}
 	return files, nil

@@ -146,6 +146,10 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 	if err != nil {
 		return nil, err
 	}
+	machines := make([]string, len(targets))
+	for i, t := range targets {
+		machines[i] = t.Machine
+	}
 	name := "tegra-nvpmodel-base-yoctune-" + l.Name + ".inc"
 	f, err := it.Fill(emitters.File{Path: "recipes-bsp/tegra-nvpmodel/" + name}, struct {
 		Name    string
@@ -156,6 +160,6 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 	}
 	f.Data = append(f.Data, function...)
 	return append(files, f, emitters.File{
-		Path: "recipes-bsp/tegra-nvpmodel/tegra-nvpmodel-base_%.bbappend", Mode: 0o644, Data: emitters.Gate(l.Name, name),
+		Path: "recipes-bsp/tegra-nvpmodel/tegra-nvpmodel-base_%.bbappend", Mode: 0o644, Data: emitters.Gate(l.Name, name, machines),
 	}), nil
 }

@@ -360,7 +360,7 @@ func judgeRecipes(dir string, on bbref.Layer, p *plan.Plan) []string {
 	var complaints []string
 	complain := func(format string, args ...any) { complaints = append(complaints, fmt.Sprintf(format, args...)) }
 	layer := regexp.QuoteMeta(p.Layer)
-	gate := regexp.MustCompile(`^bb\.utils\.contains\('(DISTRO_FEATURES', *'yoctune-` + layer + `|YOCTUNE_KERNEL_REQUESTS', *'yoctune-` + layer + `\.cfg)', *'[\w.-]+', *'', *d\)$`)
+	gate := regexp.MustCompile(`^bb\.utils\.contains\('DISTRO_FEATURES', *'yoctune-` + layer + `', *(bb\.utils\.contains_any\('MACHINE', *'[a-z0-9. -]+', *)?'[\w.-]+', *'', *d(\), *'', *d)?\)$`)
 	check := func(file string, r bbref.Recipe) {
 		for _, code := range r.Python {
 			if !gate.MatchString(code) {

@@ -21,6 +21,7 @@ func meant() map[string]string {
 		"oelint.vars.homepageping":     "it asks the network",
 		"oelint.vars.noncoreoverride":  "appends act only behind the distro feature, which it cannot see",
 		"oelint.vars.specific":         "the override of one machine alone is defined in the settings file, which it does not read",
+		"oelint.file.requirenotfound":  "it misreads a condition inside a condition; bitbake's own parser finds every file that is required",
 		"oelint.func.specific":         "as oelint.vars.specific",
 		"oelint.vars.layerconf":        "UNPACKDIR, where the series has none",
 		"oelint.vars.mispell.unknown":  "UNPACKDIR, and CUDA_DEPENDS of meta-tegra",

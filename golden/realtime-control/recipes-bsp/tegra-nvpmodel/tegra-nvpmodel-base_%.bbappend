@@ -1,1 +1,1 @@
-require ${@bb.utils.contains('DISTRO_FEATURES', 'yoctune-realtime-control', 'tegra-nvpmodel-base-yoctune-realtime-control.inc', '', d)}
+require ${@bb.utils.contains('DISTRO_FEATURES', 'yoctune-realtime-control', bb.utils.contains_any('MACHINE', 'jetson-agx-orin-devkit', 'tegra-nvpmodel-base-yoctune-realtime-control.inc', '', d), '', d)}

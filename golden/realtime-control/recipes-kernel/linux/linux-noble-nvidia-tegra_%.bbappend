@@ -1,1 +1,1 @@
-require ${@bb.utils.contains('DISTRO_FEATURES', 'yoctune-realtime-control', 'linux-yoctune-realtime-control.inc', '', d)}
+require ${@bb.utils.contains('DISTRO_FEATURES', 'yoctune-realtime-control', bb.utils.contains_any('MACHINE', 'jetson-agx-orin-devkit', 'linux-yoctune-realtime-control.inc', '', d), '', d)}

@@ -1,1 +1,1 @@
-require ${@bb.utils.contains('DISTRO_FEATURES', 'yoctune-vision-tuning', 'linux-yoctune-vision-tuning.inc', '', d)}
+require ${@bb.utils.contains('DISTRO_FEATURES', 'yoctune-vision-tuning', bb.utils.contains_any('MACHINE', 'jetson-orin-nano-devkit', 'linux-yoctune-vision-tuning.inc', '', d), '', d)}
