@@ -5,6 +5,7 @@
     driver.py eval   < request.json    values of pieces of configuration text
     driver.py layer  < request.json    one layer, as one machine would see it
     driver.py attach < request.json    which appends its recipes get, beside other layers
+    driver.py run    < request.json    a function of a file, run as a task's
 
 They write one JSON document to stdout. What the parser needs from outside the
 layer (bitbake.conf, classes, a machine) is replaced by the smallest stand-in
@@ -512,7 +513,25 @@ def evaluate(referee, request):
     return {"results": results}
 
 
-VERBS = {"eval": evaluate, "layer": parse_layer, "attach": attach}
+def run_function(referee, request):
+    """Run a function of a file as a task of bitbake would, with some variables set.
+
+    The answer: what it warned of and failed with, among "errors".
+    """
+    import bb.build
+    d = bb.data.init()
+    d.setVar("BBPATH", referee.scratch)
+    d.setVar("T", os.path.join(referee.scratch, "temp"))
+    with referee.guard(request["function"]):
+        bb.parse.handle(request["file"], d, True)
+        for name, value in request["variables"].items():
+            d.setVar(name, value)
+        with contextlib.redirect_stdout(io.StringIO()):
+            bb.build.exec_func(request["function"], d)
+    return {"after": (d.getVarFlag("do_configure", "postfuncs") or "").split()}
+
+
+VERBS = {"eval": evaluate, "layer": parse_layer, "attach": attach, "run": run_function}
 
 
 def main():

@@ -158,6 +158,27 @@ func Attach(t testing.TB, request Request, series string, collections ...string)
 	return answer.Recipes
 }
 
+// Run has bitbake run a python function that file defines, with variables set, as
+// it would run it behind a task. It returns what the function said, and the
+// functions that file puts behind do_configure.
+func Run(t testing.TB, file, function string, variables map[string]string) (said []Problem, behindConfigure []string) {
+	t.Helper()
+	path, err := filepath.Abs(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var answer struct {
+		After    []string  `json:"after"`
+		Problems []Problem `json:"errors"`
+	}
+	drive(t, "run", struct {
+		File      string            `json:"file"`
+		Function  string            `json:"function"`
+		Variables map[string]string `json:"variables"`
+	}{path, function, variables}, &answer)
+	return answer.Problems, answer.After
+}
+
 // drive runs the driver; the whole of one call takes about a quarter second.
 func drive(t testing.TB, verb string, request, answer any) {
 	t.Helper()

@@ -1,0 +1,106 @@
+package bitbake
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/yoctune/yoctune/tests/bitbake/bbref"
+)
+
+// The check of the golden layer, as bitbake runs it behind do_configure of a kernel.
+func TestTheBuildStopsForAKernelThatIsNotAsAskedFor(t *testing.T) {
+	const (
+		recipes  = "../../golden/video-analytics/recipes-kernel/linux/"
+		inc      = recipes + "linux-yoctune-vision-tuning-check.inc"
+		fragment = "yoctune-vision-tuning.cfg"
+		machine  = "jetson-orin-nano-devkit"
+	)
+	asked, err := os.ReadFile(recipes + "files/" + machine + "/" + fragment)
+	if err != nil {
+		t.Fatal(err)
+	}
+	origins, err := filepath.Abs(recipes + "origins/" + machine + "/" + fragment + ".origins.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := func(t *testing.T, config string) map[string]string {
+		dir := t.TempDir()
+		for name, data := range map[string]string{fragment: string(asked), ".config": config} {
+			if name == ".config" && data == "" {
+				continue
+			}
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(data), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return map[string]string{
+			"B": dir, "UNPACKDIR": dir, "YOCTUNE_KERNEL_CHECK": "error",
+			"YOCTUNE_KERNEL_REQUESTS": " " + fragment, "YOCTUNE_KERNEL_ORIGINS": " " + origins,
+		}
+	}
+	run := func(t *testing.T, variables map[string]string) (said string, errors int) {
+		problems, behind := bbref.Run(t, inc, "yoctune_kernel_check", variables)
+		if !slices.Contains(behind, "yoctune_kernel_check") {
+			t.Errorf("behind do_configure runs %q", behind)
+		}
+		var lines []string
+		for _, p := range problems {
+			lines = append(lines, p.Level+": "+p.Message)
+			if p.Level == "error" {
+				errors++
+			}
+		}
+		return strings.Join(lines, "\n"), errors
+	}
+
+	t.Run("as asked for", func(t *testing.T) {
+		if said, _ := run(t, folder(t, string(asked)+"CONFIG_OTHER=y\n")); said != "" {
+			t.Errorf("it says %s", said)
+		}
+	})
+	const lost = "CONFIG_TCP_CONG_BBR: wanted m, actual not in .config"
+	without := strings.ReplaceAll(string(asked), "CONFIG_TCP_CONG_BBR=m\n", "")
+	t.Run("an option lost", func(t *testing.T) {
+		said, errors := run(t, folder(t, without))
+		if errors == 0 || !strings.Contains(said, lost) || !strings.Contains(said, "config.cue:") || strings.Count(said, "CONFIG_") != 1 {
+			t.Errorf("%d errors: %s", errors, said)
+		}
+	})
+	t.Run("an option lost, and only a warning wanted", func(t *testing.T) {
+		variables := folder(t, without)
+		variables["YOCTUNE_KERNEL_CHECK"] = "warn"
+		said, errors := run(t, variables)
+		if errors > 0 || !strings.Contains(said, "warning: ") || !strings.Contains(said, lost) {
+			t.Errorf("%d errors: %s", errors, said)
+		}
+	})
+	t.Run("no .config", func(t *testing.T) {
+		if said, errors := run(t, folder(t, "")); errors == 0 || !strings.Contains(said, "not compared, for want of") {
+			t.Errorf("%d errors: %s", errors, said)
+		}
+	})
+	t.Run("a whole .config", func(t *testing.T) {
+		path := os.Getenv("YOCTUNE_DOTCONFIG")
+		if path == "" {
+			t.Skip("set YOCTUNE_DOTCONFIG to a kernel's .config, such as Debian's linux-config packages have")
+		}
+		config, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		said, _ := run(t, folder(t, string(config)))
+		t.Log(said)
+		for line := range strings.Lines(string(asked)) {
+			symbol, _, ok := strings.Cut(strings.TrimSpace(line), "=")
+			if ok && strings.HasPrefix(symbol, "CONFIG_") {
+				held := strings.Contains("\n"+string(config), "\n"+strings.TrimSpace(line)+"\n")
+				if held == strings.Contains(said, symbol+":") {
+					t.Errorf("%s holds: %t", strings.TrimSpace(line), held)
+				}
+			}
+		}
+	})
+}
