@@ -16,7 +16,7 @@ EXAMPLE := examples/video-analytics
 CUE_VERSION = $(shell $(GO) list -m -f '{{.Version}}' cuelang.org/go)
 
 # A test that misses what `make setup` installs fails instead of skipping.
-REQUIRE := YOCTUNE_REQUIRE_SPDX=1 YOCTUNE_REQUIRE_MINISIGN=1 YOCTUNE_REQUIRE_BITBAKE=1 YOCTUNE_REQUIRE_MODELS=1 YOCTUNE_QEMU=$(CURDIR)/$(BUILD)/cache/qemu
+REQUIRE := YOCTUNE_REQUIRE_CUE=1 YOCTUNE_REQUIRE_SPDX=1 YOCTUNE_REQUIRE_MINISIGN=1 YOCTUNE_REQUIRE_BITBAKE=1 YOCTUNE_REQUIRE_MODELS=1 YOCTUNE_QEMU=$(CURDIR)/$(BUILD)/cache/qemu
 
 .PHONY: help
 help: ## this text

@@ -125,10 +125,7 @@ func TestCUEUnderstandsTheProjectOffline(t *testing.T) {
 
 // The same by the cue command, where it is installed.
 func TestCueCommandVetsTheProjectOffline(t *testing.T) {
-	cmd, err := exec.LookPath("cue")
-	if err != nil {
-		t.Skip("the cue command is not installed: go install cuelang.org/go/cmd/cue@v0.17.1")
-	}
+	cmd := cueCommand(t)
 	c := exec.Command(cmd, "vet", "-c", ".")
 	c.Dir, c.Env = project(t), append(os.Environ(), "CUE_REGISTRY=none")
 	if out, err := c.CombinedOutput(); err != nil {
