@@ -44,11 +44,13 @@ test: setup lint unit cuda-check arm64-check ## every fast test
 lint:
 	@test -z "$$(gofmt -l cmd compiler emitters runtime schema internal bench golden tests)" || { gofmt -l .; echo 'gofmt would change these'; exit 1; }
 	$(GO) vet ./...
+	$(GO) vet -tags serve ./cmd/yoctuned
 	shellcheck scripts/*.sh tests/*.sh tests/*/*.sh .ci/run
 
 .PHONY: unit
 unit: $(BUILD)/tools/cue
 	PATH=$(CURDIR)/$(BUILD)/tools:$$PATH $(REQUIRE) $(GO) test ./...
+	$(GO) test -tags serve ./cmd/yoctuned -run TestScripts/serve
 
 # The reference of benchmarks, and the judge of what `yoctune init` writes.
 $(BUILD)/tools/cue: go.mod

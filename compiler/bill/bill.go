@@ -6,11 +6,13 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/yoctune/yoctune/compiler"
+	"github.com/yoctune/yoctune/emitters/yoctuned"
 	"github.com/yoctune/yoctune/internal/sbom"
 	"github.com/yoctune/yoctune/internal/version"
 )
@@ -52,11 +54,11 @@ func Of(l compiler.Layer, created time.Time) ([]byte, error) {
 // artefacts are the files of the release that the recipes fetch.
 func artefacts(l compiler.Layer) []string {
 	var names []string
-	switch l.Runtime.Form {
-	case "source":
-		names = append(names, "yoctuned-source")
-	case "prebuilt":
-		names = append(names, "yoctuned-arm64")
+	if form := l.Runtime.Form; form != "" {
+		names = append(names, yoctuned.File(form, yoctuned.Name))
+		if slices.ContainsFunc(l.Targets, yoctuned.Serves) {
+			names = append(names, yoctuned.File(form, yoctuned.Server))
+		}
 	}
 	if l.Runtime.CUDA {
 		names = append(names, "yoctune-cuda-source")

@@ -549,7 +549,7 @@ var language = Schema{defs: []*definition{
 	{name: "#Monitor", doc: "Sampling on the device.", see: "schema/monitor.cue:4", value: &shape{op: object, see: "schema/monitor.cue:4", obj: &structure{
 		fields: []*member{
 			{name: "interval", required: false, doc: "Time between samples.", see: "schema/monitor.cue:6", value: &shape{op: named, def: "#Duration", see: "schema/monitor.cue:6"}},
-			{name: "metrics", required: false, doc: "Serve the samples as metrics.", see: "schema/monitor.cue:9", value: &shape{op: basic, kind: load.Bool, see: "schema/monitor.cue:9"}},
+			{name: "metrics", required: false, doc: "Serve the samples: metrics for Prometheus, health, a page with live charts and a history. Brings yoctuned-serve into the image.", see: "schema/monitor.cue:10", value: &shape{op: basic, kind: load.Bool, see: "schema/monitor.cue:10"}},
 		},
 	}}},
 	{name: "#Name", doc: "a name: letters, digits, \"-\" and \"_\", beginning with a letter or digit, at most 64 characters", see: "schema/types.cue:6", value: &shape{op: all, see: "schema/types.cue:6", parts: []*shape{

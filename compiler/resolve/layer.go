@@ -223,7 +223,7 @@ type Manifest struct {
 
 // ManifestFile is one artefact of the runtime.
 type ManifestFile struct {
-	Name   string `json:"name"`   // yoctuned-arm64, yoctuned-source, yoctune-cuda-source
+	Name   string `json:"name"`   // yoctuned-arm64, yoctuned-serve-source, …
 	URI    string `json:"uri"`    // where bitbake fetches it
 	SHA256 string `json:"sha256"` // lower-case hexadecimal
 }

@@ -86,6 +86,8 @@ func runtime(form string) plan.Runtime {
 	return plan.Runtime{Form: form, Version: "0.1.0", CUDA: true, Keys: keys, Files: []plan.RuntimeFile{
 		{Name: "yoctuned-arm64", URI: base + "yoctuned-0.1.0-linux-arm64", SHA256: sum('a')},
 		{Name: "yoctuned-source", URI: base + "yoctuned-0.1.0-source.tar.gz", SHA256: sum('b')},
+		{Name: "yoctuned-serve-arm64", URI: base + "yoctuned-serve-0.1.0-linux-arm64", SHA256: sum('d')},
+		{Name: "yoctuned-serve-source", URI: base + "yoctuned-serve-0.1.0-source.tar.gz", SHA256: sum('e')},
 		{Name: "yoctune-cuda-source", URI: base + "yoctune-cuda-0.1.0-source.tar.gz", SHA256: sum('c')},
 	}}
 }
@@ -169,7 +171,8 @@ func Vision(t testing.TB) *plan.Layer {
 	vlan := sysctl("net.ipv4.conf.eth0/100.rp_filter", "net/ipv4/conf/eth0.100/rp_filter", plan.TypeInt, "1")
 	vlan.Optional = true
 	target.Plan = &plan.Plan{
-		Layer: "vision", Target: target.Name, Board: target.Board, Machine: target.Machine, Release: "scarthgap", L4T: "36.5.0", Serial: 7,
+		Monitor: &plan.Monitor{Interval: 1e9, Metrics: true},
+		Layer:   "vision", Target: target.Name, Board: target.Board, Machine: target.Machine, Release: "scarthgap", L4T: "36.5.0", Serial: 7,
 		Settings: []plan.Setting{first, vlan, floor, sysctl("vm.swappiness", "vm/swappiness", plan.TypeInt, "10"),
 			{ID: "memory.thp", Domain: plan.DomainMemory, Select: plan.Select{Path: "/sys/kernel/mm/transparent_hugepage/enabled"},
 				Type: plan.TypeChoice, Want: "madvise", Compare: plan.Exact, Policy: plan.Enforce, Needs: plan.NeedsNothing}},
@@ -231,7 +234,8 @@ func Control(t testing.TB) *plan.Layer {
 			Origins: plan.Origins{"kernel.preempt": at(12), "kernel.config.HZ_1000": at(13), "kernel.args.isolcpus": at(14),
 				"power.default": at(15), "sysctl.kernel.sched_rt_runtime_us": at(16), "services": at(17)},
 			Plan: &plan.Plan{
-				Layer: "control", Target: m.name, Board: "agx-orin-64gb", Machine: m.machine, Release: "wrynose", L4T: "39.2.0", Serial: 1,
+				Monitor: &plan.Monitor{Interval: 1e9, Metrics: true},
+				Layer:   "control", Target: m.name, Board: "agx-orin-64gb", Machine: m.machine, Release: "wrynose", L4T: "39.2.0", Serial: 1,
 				Settings: []plan.Setting{sysctl("kernel.sched_rt_runtime_us", "kernel/sched_rt_runtime_us", plan.TypeInt, "-1")},
 				Power:    &plan.Power{Table: "stock", Default: "MODE_30W"},
 			},

@@ -8,6 +8,7 @@ import (
 
 	"github.com/yoctune/yoctune/emitters"
 	"github.com/yoctune/yoctune/emitters/fan"
+	"github.com/yoctune/yoctune/emitters/yoctuned"
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
@@ -37,7 +38,8 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 			Layer    *plan.Layer
 			Packages []string
 			Fan      string
-		}{l, packages, turns})
+			Serves   func(*plan.Target) bool
+		}{l, packages, turns, func(t *plan.Target) bool { return l.Runtime.Form != "" && yoctuned.Serves(t) }})
 	if err != nil {
 		return nil, err
 	}

@@ -32,7 +32,7 @@ const unitDir = "${systemd_system_unitdir}/"
 // reserved are units this layer or the system owns: a service of the
 // configuration with one of these names and a command of its own would replace
 // it.
-var reserved = []string{"yoctuned.service", "yoctune-zram.service", "nvpmodel.service", "dbus.service", "systemd-udevd.service"}
+var reserved = []string{"yoctuned.service", "yoctuned-serve.service", "yoctune-zram.service", "nvpmodel.service", "dbus.service", "systemd-udevd.service"}
 
 type templates struct {
 	service, dropin, slice, pipeline *emitters.Template

@@ -2,12 +2,15 @@
 //
 // The program needs a newer Go than most series carry, so the recipe has two
 // forms: it builds the source archive of the release where the series can, and
-// installs the release's program elsewhere.
+// installs the release's program elsewhere. Where a target serves metrics, the
+// second build of the program has a recipe of its own: a layer without it fetches
+// and compiles nothing for it.
 package yoctuned
 
 import (
 	_ "embed"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/yoctune/yoctune/emitters"
@@ -24,12 +27,20 @@ var (
 	service string
 	//go:embed yoctuned-pipeline@.service
 	pipelineService string
+	//go:embed yoctuned-serve.service
+	serveService string
 )
 
 // Forms of the runtime.
 const (
 	Source   = "source"
 	Prebuilt = "prebuilt"
+)
+
+// The programs: the enforcer, and its second build, which serves.
+const (
+	Name   = "yoctuned"
+	Server = "yoctuned-serve"
 )
 
 // Emit returns nothing when the configuration takes no runtime.
@@ -41,44 +52,69 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	text, name := prebuilt, "yoctuned-arm64"
 	switch {
 	case l.Runtime.Form == Source && !r.GoSource:
 		return nil, refuse("runtime.form", fmt.Errorf("the Go %s of %s is too old to build yoctuned; use form \"prebuilt\"", r.Go, r.Name))
-	case l.Runtime.Form == Source:
-		text, name = source, "yoctuned-source"
-	case l.Runtime.Form != Prebuilt:
+	case l.Runtime.Form != Source && l.Runtime.Form != Prebuilt:
 		return nil, refuse("runtime.form", fmt.Errorf("%q is neither source nor prebuilt", l.Runtime.Form))
-	}
-	artefact, err := Artefact(l, name)
-	if err != nil {
-		return nil, err
 	}
 	if _, err := quote.Version(l.Runtime.Version); err != nil {
 		return nil, refuse("runtime.manifest", err)
 	}
-	t, err := emitters.Parse("yoctuned", text)
+	f, err := recipe(l, Name)
 	if err != nil {
 		return nil, err
+	}
+	files := []emitters.File{
+		f,
+		{Path: dir + "files/yoctuned.service", Mode: 0o644, Data: []byte(service)},
+		{Path: dir + "files/yoctuned-pipeline@.service", Mode: 0o644, Data: []byte(pipelineService)},
+	}
+	if slices.ContainsFunc(l.Targets, Serves) {
+		if f, err = recipe(l, Server); err != nil {
+			return nil, err
+		}
+		files = append(files, f, emitters.File{Path: dir + "files/yoctuned-serve.service", Mode: 0o644, Data: []byte(serveService)})
+	}
+	return files, nil
+}
+
+// Serves tells whether a target's image has the server.
+func Serves(t *plan.Target) bool { return t.Plan.Monitor != nil && t.Plan.Monitor.Metrics }
+
+// File names the file of the release that the recipe of a program fetches.
+func File(form, program string) string {
+	if form == Source {
+		return program + "-source"
+	}
+	return program + "-arm64"
+}
+
+const dir = "recipes-yoctune/yoctuned/"
+
+func recipe(l *plan.Layer, program string) (emitters.File, error) {
+	text := prebuilt
+	if l.Runtime.Form == Source {
+		text = source
+	}
+	artefact, err := Artefact(l, File(l.Runtime.Form, program))
+	if err != nil {
+		return emitters.File{}, err
+	}
+	t, err := emitters.Parse("yoctuned", text)
+	if err != nil {
+		return emitters.File{}, err
 	}
 	// bitbake unpacks a file of the build machine with the folders it lies in.
 	local, _ := strings.CutPrefix(artefact.URI, "file://")
 	if local == artefact.URI {
 		local = ""
 	}
-	const dir = "recipes-yoctune/yoctuned/"
-	f, err := t.Fill(emitters.File{Path: dir + "yoctuned_" + l.Runtime.Version + ".bb"}, struct {
-		Version, Local string
-		Artefact       plan.RuntimeFile
-	}{l.Runtime.Version, local, artefact})
-	if err != nil {
-		return nil, err
-	}
-	return []emitters.File{
-		f,
-		{Path: dir + "files/yoctuned.service", Mode: 0o644, Data: []byte(service)},
-		{Path: dir + "files/yoctuned-pipeline@.service", Mode: 0o644, Data: []byte(pipelineService)},
-	}, nil
+	return t.Fill(emitters.File{Path: dir + program + "_" + l.Runtime.Version + ".bb"}, struct {
+		Name, Version, Local string
+		Serve                bool
+		Artefact             plan.RuntimeFile
+	}{program, l.Runtime.Version, local, program == Server, artefact})
 }
 
 // Artefact finds a file of the release's manifest.

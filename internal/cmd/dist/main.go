@@ -1,10 +1,12 @@
 // Command dist makes the release files of the device runtime:
 //
-//	yoctuned-<version>-linux-{amd64,arm64}   programs, cgo, for glibc 2.34 and newer
-//	yoctuned-<version>-source.tar.gz         the runtime's own module with vendor/
-//	yoctune-cuda-<version>-source.tar.gz     sources of libyoctune_cuda.so
-//	*.spdx.json                              what each of them is made of
-//	manifest.json                            name, uri and sha256 of each
+//	yoctuned-<version>-linux-{amd64,arm64}        programs, cgo, for glibc 2.34 and newer
+//	yoctuned-<version>-source.tar.gz              the runtime's own module with vendor/
+//	yoctuned-serve-<version>-linux-{amd64,arm64}  its second build, which serves
+//	yoctuned-serve-<version>-source.tar.gz        the module of that build
+//	yoctune-cuda-<version>-source.tar.gz          sources of libyoctune_cuda.so
+//	*.spdx.json                                   what each of them is made of
+//	manifest.json                                 name, uri and sha256 of each
 //
 // Two runs on the same commit give the same bytes: archives are sorted and carry
 // SOURCE_DATE_EPOCH (the commit's time when unset) or nothing.
@@ -19,6 +21,7 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	gobuild "go/build"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -53,6 +56,12 @@ type ManifestFile struct {
 
 type module struct{ Path, Version string }
 
+// build is one of the two programs that cmd/yoctuned is the source of. Each has an
+// archive of its own: what the second one links is ten times the first one's source.
+type build struct{ Name, Tags string }
+
+var builds = [...]build{{"yoctuned", ""}, {"yoctuned-serve", "serve"}}
+
 func main() {
 	out := flag.String("o", "dist", "output folder")
 	base := flag.String("uri", "https://github.com/yoctune/yoctune/releases/download/v"+version.Version, "where the files will be fetched from")
@@ -72,10 +81,6 @@ func run(out, base string, arches []string) error {
 	if err != nil {
 		return err
 	}
-	mods, err := modules("./cmd/yoctuned")
-	if err != nil {
-		return err
-	}
 	m := Manifest{Schema: "yoctune.dist/1", Version: version.Version}
 	add := func(role, file string, mods []module) error {
 		raw, err := os.ReadFile(filepath.Join(out, file))
@@ -88,21 +93,27 @@ func run(out, base string, arches []string) error {
 		fmt.Printf("%s  %9d  %s\n", digest[:16], len(raw), file)
 		return writeSBOM(filepath.Join(out, file+".spdx.json"), file, digest, when, mods)
 	}
-	for _, arch := range arches {
-		file := fmt.Sprintf("yoctuned-%s-linux-%s", version.Version, arch)
-		if err := build(filepath.Join(out, file), arch); err != nil {
+	for _, p := range builds {
+		mods, err := p.modules()
+		if err != nil {
 			return err
 		}
-		if err := add("yoctuned-"+arch, file, mods); err != nil {
+		for _, arch := range arches {
+			file := fmt.Sprintf("%s-%s-linux-%s", p.Name, version.Version, arch)
+			if err := p.program(filepath.Join(out, file), arch); err != nil {
+				return err
+			}
+			if err := add(p.Name+"-"+arch, file, mods); err != nil {
+				return err
+			}
+		}
+		source := fmt.Sprintf("%s-%s-source.tar.gz", p.Name, version.Version)
+		if err := p.source(filepath.Join(out, source), when, mods); err != nil {
+			return fmt.Errorf("source archive of %s: %w", p.Name, err)
+		}
+		if err := add(p.Name+"-source", source, mods); err != nil {
 			return err
 		}
-	}
-	source := fmt.Sprintf("yoctuned-%s-source.tar.gz", version.Version)
-	if err := runtimeSource(filepath.Join(out, source), when, mods); err != nil {
-		return fmt.Errorf("source archive: %w", err)
-	}
-	if err := add("yoctuned-source", source, mods); err != nil {
-		return err
 	}
 	cuda := fmt.Sprintf("yoctune-cuda-%s-source.tar.gz", version.Version)
 	if err := cudaSource(filepath.Join(out, cuda), when); err != nil {
@@ -135,8 +146,8 @@ func sourceDate() (time.Time, error) {
 	return time.Unix(n, 0).UTC(), nil
 }
 
-func build(out, arch string) error {
-	cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w -buildid=", "-o", out, "./cmd/yoctuned")
+func (p build) program(out, arch string) error {
+	cmd := exec.Command("go", "build", "-tags", p.Tags, "-trimpath", "-buildvcs=false", "-ldflags", "-s -w -buildid=", "-o", out, "./cmd/yoctuned")
 	cmd.Env = append(os.Environ(), "GOOS=linux", "GOARCH="+arch, "CGO_ENABLED=1")
 	if arch == "arm64" && os.Getenv("CC_ARM64") != "" {
 		cmd.Env = append(cmd.Env, "CC="+os.Getenv("CC_ARM64"))
@@ -145,18 +156,18 @@ func build(out, arch string) error {
 	}
 	cmd.Stderr = os.Stderr
 	if err := cmd.Run(); err != nil {
-		return fmt.Errorf("build for %s: %w", arch, err)
+		return fmt.Errorf("build %s for %s: %w", p.Name, arch, err)
 	}
 	return nil
 }
 
-// modules lists what pkg is linked from, the main module left out.
-func modules(pkg string) ([]module, error) {
-	cmd := exec.Command("go", "list", "-deps", "-f", "{{with .Module}}{{.Path}} {{.Version}}{{end}}", pkg)
+// modules lists what the program is linked from, the main module left out.
+func (p build) modules() ([]module, error) {
+	cmd := exec.Command("go", "list", "-tags", p.Tags, "-deps", "-f", "{{with .Module}}{{.Path}} {{.Version}}{{end}}", "./cmd/yoctuned")
 	cmd.Stderr = os.Stderr
 	raw, err := cmd.Output()
 	if err != nil {
-		return nil, fmt.Errorf("go list %s: %w", pkg, err)
+		return nil, fmt.Errorf("go list for %s: %w", p.Name, err)
 	}
 	seen := map[string]bool{}
 	var mods []module
@@ -172,15 +183,15 @@ func modules(pkg string) ([]module, error) {
 	return mods, nil
 }
 
-// runtimeSource packs the packages yoctuned is made of as a module of their own,
-// with vendor/, so that a recipe builds it without a network.
-func runtimeSource(out string, when time.Time, mods []module) error {
-	tmp, err := os.MkdirTemp("", "yoctuned-source-")
+// source packs the packages a program is made of as a module of their own, with
+// vendor/, so that a recipe builds it without a network.
+func (p build) source(out string, when time.Time, mods []module) error {
+	tmp, err := os.MkdirTemp("", p.Name+"-source-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(tmp)
-	raw, err := exec.Command("go", "list", "-deps", "-f", "{{with .Module}}{{if .Main}}{{$.Dir}}{{end}}{{end}}", "./cmd/yoctuned").Output()
+	raw, err := exec.Command("go", "list", "-tags", p.Tags, "-deps", "-f", "{{with .Module}}{{if .Main}}{{$.Dir}}{{end}}{{end}}", "./cmd/yoctuned").Output()
 	if err != nil {
 		return fmt.Errorf("go list: %w", err)
 	}
@@ -196,6 +207,9 @@ func runtimeSource(out string, when time.Time, mods []module) error {
 		if err := copyTree(root, tmp, rel); err != nil {
 			return err
 		}
+	}
+	if err := p.trim(tmp); err != nil {
+		return err
 	}
 	gomod := "module " + mainModule + "\n\ngo 1.26\n\nrequire (\n"
 	for _, m := range mods {
@@ -222,7 +236,10 @@ func runtimeSource(out string, when time.Time, mods []module) error {
 			return fmt.Errorf("go mod %s: %w\n%s", verb, err, out)
 		}
 	}
-	check := exec.Command("go", "build", "-mod=vendor", "-buildvcs=false", "-o", os.DevNull, "./cmd/yoctuned")
+	if err := p.trim(filepath.Join(tmp, "vendor")); err != nil {
+		return err
+	}
+	check := exec.Command("go", "build", "-tags", p.Tags, "-mod=vendor", "-buildvcs=false", "-o", os.DevNull, "./cmd/yoctuned")
 	check.Dir = tmp
 	check.Env = append(os.Environ(), "GOPROXY=off", "GOFLAGS=")
 	check.Stderr = os.Stderr
@@ -230,6 +247,25 @@ func runtimeSource(out string, when time.Time, mods []module) error {
 		return fmt.Errorf("the archive does not build without a network: %w", err)
 	}
 	return pack(out, tmp, strings.TrimSuffix(filepath.Base(out), "-source.tar.gz"), when)
+}
+
+// trim removes the Go files that this build does not compile: the other program's,
+// which would want its modules, and those of vendored modules for other systems and
+// processors, of which SQLite has eight megabytes for each.
+func (p build) trim(dir string) error {
+	return filepath.WalkDir(dir, func(file string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || filepath.Ext(file) != ".go" {
+			return err
+		}
+		for _, arch := range []string{"amd64", "arm64"} {
+			ctx := gobuild.Default
+			ctx.GOOS, ctx.GOARCH, ctx.CgoEnabled, ctx.BuildTags = "linux", arch, true, strings.Fields(p.Tags)
+			if match, err := ctx.MatchFile(filepath.Split(file)); match || err != nil {
+				return err
+			}
+		}
+		return os.Remove(file)
+	})
 }
 
 // copyTree copies the files of one package and its C sources, tests left out.

@@ -16,6 +16,7 @@ RDEPENDS:${PN} = "\
     yoctuned \
 "
 RDEPENDS:${PN}:append:yoctune-on-jetson-orin-nano-devkit = " perf"
+RDEPENDS:${PN}:append:yoctune-on-jetson-orin-nano-devkit = " yoctuned-serve"
 RDEPENDS:${PN}:append:yoctune-on-jetson-orin-nano-devkit = " kmod util-linux-mkswap util-linux-swapoff util-linux-swapon util-linux-zramctl"
 RRECOMMENDS:${PN}:append:yoctune-on-jetson-orin-nano-devkit = " kernel-module-sch-fq"
 RRECOMMENDS:${PN}:append:yoctune-on-jetson-orin-nano-devkit = " kernel-module-tcp-bbr"
