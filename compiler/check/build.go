@@ -27,6 +27,16 @@ func buildRules() []Rule {
 			build: rmWorkImage,
 		},
 		{
+			ID: "rm-work-exclude", Severity: diag.Info,
+			Title: "recipes are kept from rm_work, which nobody switches on here",
+			Cause: "RM_WORK_EXCLUDE is read by rm_work.bbclass only. Without it every work directory stays, and the list says nothing, unless local.conf or the distribution inherits rm_work.",
+			Fix:   "set build.rmWork, or leave the list to the file that inherits rm_work",
+			Wrong: `build: rmWorkExclude: ["core-image-base"]`,
+			Right: `build: {rmWork: true, rmWorkExclude: ["core-image-base"]}`,
+			See:   "oe-core meta/classes/rm_work.bbclass",
+			build: rmWorkExclude,
+		},
+		{
 			ID: "sstate-equivalence", Severity: diag.Warning,
 			Title: "a shared state mirror without the equivalence that goes with it",
 			Cause: "With OEEquivHash, which newer releases use by themselves, the names of shared state objects follow from what a hash equivalence server knows. A private server knows nothing of the builds that filled the mirror, and next to nothing is found there.",
@@ -172,6 +182,14 @@ func rmWorkImage(b *builder) {
 			}
 		}
 	}
+}
+
+func rmWorkExclude(b *builder) {
+	on, list := b.n.Get("rmWork"), b.n.Get("rmWorkExclude")
+	if list == nil || len(list.Items) == 0 || on != nil && on.True {
+		return
+	}
+	b.finding(list, plan.Position{}, "rmWorkExclude", "", "rm_work is not switched on, so nothing needs to be kept from it")
 }
 
 func sstateEquivalence(b *builder) {

@@ -120,6 +120,10 @@ func (g *rig) rigLines() ([]string, error) {
 		`INHIBIT_PACKAGE_STRIP = "1"`,
 		`INHIBIT_PACKAGE_DEBUG_SPLIT = "1"`,
 		`INHERIT:remove = "create-spdx"`,
+		// useradd.bbclass runs and depends on shadow, which is a stand-in here.
+		`SYSROOTFUNC:forcevariable = ""`,
+		`WARN_QA:remove = "build-deps"`,
+		`ERROR_QA:remove = "build-deps"`,
 		`HOSTTOOLS_NONFATAL += "xz zstd unxz dpkg-deb"`,
 		`BB_SIGNATURE_HANDLER:forcevariable = "OEBasicHash"`,
 	}

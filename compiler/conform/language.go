@@ -18,21 +18,21 @@ var language = Schema{defs: []*definition{
 		&shape{op: maxRunes, see: "schema/types.cue:42", number: 64},
 		&shape{op: matches, text: "^[A-Za-z0-9][A-Za-z0-9_.-]*$", see: "schema/types.cue:42"},
 	}}},
-	{name: "#Board", doc: "A carrier board of your own around a known module.", see: "schema/config.cue:119", value: &shape{op: object, see: "schema/config.cue:119", obj: &structure{
+	{name: "#Board", doc: "A carrier board of your own around a known module.", see: "schema/config.cue:134", value: &shape{op: object, see: "schema/config.cue:134", obj: &structure{
 		fields: []*member{
-			{name: "base", required: true, doc: "Module SKU whose cores, clocks and power modes apply.", see: "schema/config.cue:121", value: &shape{op: named, def: "#Name", see: "schema/config.cue:121"}},
-			{name: "description", required: false, doc: "What the board is.", see: "schema/config.cue:124", value: &shape{op: named, def: "#Text", see: "schema/config.cue:124"}},
-			{name: "supply", required: false, doc: "What its supply can give the module, in milliwatts. A default power mode beyond it is pointed out.", see: "schema/config.cue:127", value: &shape{op: all, see: "schema/config.cue:127", parts: []*shape{
-				&shape{op: basic, kind: load.Int, see: "schema/config.cue:127"},
-				&shape{op: bound, rel: ">=", see: "schema/config.cue:127", number: 1000},
-				&shape{op: bound, rel: "<=", see: "schema/config.cue:127", number: 1000000},
+			{name: "base", required: true, doc: "Module SKU whose cores, clocks and power modes apply.", see: "schema/config.cue:136", value: &shape{op: named, def: "#Name", see: "schema/config.cue:136"}},
+			{name: "description", required: false, doc: "What the board is.", see: "schema/config.cue:139", value: &shape{op: named, def: "#Text", see: "schema/config.cue:139"}},
+			{name: "supply", required: false, doc: "What its supply can give the module, in milliwatts. A default power mode beyond it is pointed out.", see: "schema/config.cue:142", value: &shape{op: all, see: "schema/config.cue:142", parts: []*shape{
+				&shape{op: basic, kind: load.Int, see: "schema/config.cue:142"},
+				&shape{op: bound, rel: ">=", see: "schema/config.cue:142", number: 1000},
+				&shape{op: bound, rel: "<=", see: "schema/config.cue:142", number: 1000000},
 			}}},
-			{name: "machines", required: true, doc: "MACHINEs of your BSP layer, by release.", see: "schema/config.cue:130", value: &shape{op: object, see: "schema/config.cue:130", obj: &structure{
+			{name: "machines", required: true, doc: "MACHINEs of your BSP layer, by release.", see: "schema/config.cue:145", value: &shape{op: object, see: "schema/config.cue:145", obj: &structure{
 				patterns: []pattern{
-					{key: &shape{op: named, def: "#ReleaseName", see: "schema/config.cue:130"}, value: &shape{op: list, see: "schema/config.cue:130", elem: &shape{op: named, def: "#MachineName", see: "schema/config.cue:130"}}},
+					{key: &shape{op: named, def: "#ReleaseName", see: "schema/config.cue:145"}, value: &shape{op: list, see: "schema/config.cue:145", elem: &shape{op: named, def: "#MachineName", see: "schema/config.cue:145"}}},
 				},
 			}}},
-			{name: "observed", required: false, doc: "What a device of this board said of itself, as \"yoctune facts refresh\" writes it. It is compared with the facts and replaces none.", see: "schema/config.cue:133", value: &shape{op: named, def: "#Observed", see: "schema/config.cue:133"}},
+			{name: "observed", required: false, doc: "What a device of this board said of itself, as \"yoctune facts refresh\" writes it. It is compared with the facts and replaces none.", see: "schema/config.cue:148", value: &shape{op: named, def: "#Observed", see: "schema/config.cue:148"}},
 		},
 	}}},
 	{name: "#Build", doc: "Settings of the build, written to the layer's settings file.", see: "schema/build.cue:6", value: &shape{op: object, see: "schema/build.cue:6", obj: &structure{
@@ -581,23 +581,23 @@ var language = Schema{defs: []*definition{
 			{name: "coalesce", required: false, doc: "How long the hardware may hold interrupts back (ethtool -C).", see: "schema/network.cue:30", value: &shape{op: named, def: "#Coalesce", see: "schema/network.cue:30"}},
 		},
 	}}},
-	{name: "#Observed", doc: "What one device said of itself: observed, not verified.", see: "schema/config.cue:137", value: &shape{op: object, see: "schema/config.cue:137", obj: &structure{
+	{name: "#Observed", doc: "What one device said of itself: observed, not verified.", see: "schema/config.cue:152", value: &shape{op: object, see: "schema/config.cue:152", obj: &structure{
 		fields: []*member{
-			{name: "l4t", required: false, doc: "L4T version it ran.", see: "schema/config.cue:139", value: &shape{op: named, def: "#Text", see: "schema/config.cue:139"}},
-			{name: "kernel", required: false, doc: "Kernel release it ran.", see: "schema/config.cue:142", value: &shape{op: named, def: "#Text", see: "schema/config.cue:142"}},
-			{name: "compatible", required: false, doc: "Entries of its device tree's \"compatible\".", see: "schema/config.cue:145", value: &shape{op: list, see: "schema/config.cue:145", elem: &shape{op: named, def: "#Text", see: "schema/config.cue:145"}}},
-			{name: "cores", required: false, doc: "Cores that are present, online or not.", see: "schema/config.cue:148", value: &shape{op: all, see: "schema/config.cue:148", parts: []*shape{
-				&shape{op: basic, kind: load.Int, see: "schema/config.cue:148"},
-				&shape{op: bound, rel: ">=", see: "schema/config.cue:148", number: 1},
-				&shape{op: bound, rel: "<=", see: "schema/config.cue:148", number: 256},
+			{name: "l4t", required: false, doc: "L4T version it ran.", see: "schema/config.cue:154", value: &shape{op: named, def: "#Text", see: "schema/config.cue:154"}},
+			{name: "kernel", required: false, doc: "Kernel release it ran.", see: "schema/config.cue:157", value: &shape{op: named, def: "#Text", see: "schema/config.cue:157"}},
+			{name: "compatible", required: false, doc: "Entries of its device tree's \"compatible\".", see: "schema/config.cue:160", value: &shape{op: list, see: "schema/config.cue:160", elem: &shape{op: named, def: "#Text", see: "schema/config.cue:160"}}},
+			{name: "cores", required: false, doc: "Cores that are present, online or not.", see: "schema/config.cue:163", value: &shape{op: all, see: "schema/config.cue:163", parts: []*shape{
+				&shape{op: basic, kind: load.Int, see: "schema/config.cue:163"},
+				&shape{op: bound, rel: ">=", see: "schema/config.cue:163", number: 1},
+				&shape{op: bound, rel: "<=", see: "schema/config.cue:163", number: 256},
 			}}},
-			{name: "policies", required: false, doc: "Cores that share a clock, a list for each policy, such as \"0-3\".", see: "schema/config.cue:151", value: &shape{op: list, see: "schema/config.cue:151", elem: &shape{op: named, def: "#Text", see: "schema/config.cue:151"}}},
-			{name: "cpu", required: false, doc: "Steps of the CPU clock, ascending.", see: "schema/config.cue:154", value: &shape{op: list, see: "schema/config.cue:154", elem: &shape{op: named, def: "#Frequency", see: "schema/config.cue:154"}}},
-			{name: "gpu", required: false, doc: "Steps of the GPU clock, ascending.", see: "schema/config.cue:157", value: &shape{op: list, see: "schema/config.cue:157", elem: &shape{op: named, def: "#Frequency", see: "schema/config.cue:157"}}},
-			{name: "gpuDevfreq", required: false, doc: "Name of the GPU's devfreq device.", see: "schema/config.cue:160", value: &shape{op: named, def: "#Text", see: "schema/config.cue:160"}},
-			{name: "memory", required: false, doc: "Memory that the kernel has to give: less than the module's.", see: "schema/config.cue:163", value: &shape{op: named, def: "#Size", see: "schema/config.cue:163"}},
-			{name: "thermalZones", required: false, doc: "Types of the thermal zones.", see: "schema/config.cue:166", value: &shape{op: list, see: "schema/config.cue:166", elem: &shape{op: named, def: "#Text", see: "schema/config.cue:166"}}},
-			{name: "modes", required: false, doc: "Names of the power modes, in the order of their ids.", see: "schema/config.cue:169", value: &shape{op: list, see: "schema/config.cue:169", elem: &shape{op: named, def: "#Text", see: "schema/config.cue:169"}}},
+			{name: "policies", required: false, doc: "Cores that share a clock, a list for each policy, such as \"0-3\".", see: "schema/config.cue:166", value: &shape{op: list, see: "schema/config.cue:166", elem: &shape{op: named, def: "#Text", see: "schema/config.cue:166"}}},
+			{name: "cpu", required: false, doc: "Steps of the CPU clock, ascending.", see: "schema/config.cue:169", value: &shape{op: list, see: "schema/config.cue:169", elem: &shape{op: named, def: "#Frequency", see: "schema/config.cue:169"}}},
+			{name: "gpu", required: false, doc: "Steps of the GPU clock, ascending.", see: "schema/config.cue:172", value: &shape{op: list, see: "schema/config.cue:172", elem: &shape{op: named, def: "#Frequency", see: "schema/config.cue:172"}}},
+			{name: "gpuDevfreq", required: false, doc: "Name of the GPU's devfreq device.", see: "schema/config.cue:175", value: &shape{op: named, def: "#Text", see: "schema/config.cue:175"}},
+			{name: "memory", required: false, doc: "Memory that the kernel has to give: less than the module's.", see: "schema/config.cue:178", value: &shape{op: named, def: "#Size", see: "schema/config.cue:178"}},
+			{name: "thermalZones", required: false, doc: "Types of the thermal zones.", see: "schema/config.cue:181", value: &shape{op: list, see: "schema/config.cue:181", elem: &shape{op: named, def: "#Text", see: "schema/config.cue:181"}}},
+			{name: "modes", required: false, doc: "Names of the power modes, in the order of their ids.", see: "schema/config.cue:184", value: &shape{op: list, see: "schema/config.cue:184", elem: &shape{op: named, def: "#Text", see: "schema/config.cue:184"}}},
 		},
 	}}},
 	{name: "#PackageName", doc: "a package name: lower-case letters, digits, \".\", \"+\" and \"-\"", see: "schema/types.cue:18", value: &shape{op: all, see: "schema/types.cue:18", parts: []*shape{
@@ -756,13 +756,14 @@ var language = Schema{defs: []*definition{
 					}}},
 				},
 			}}},
-			{name: "pipelines", required: false, doc: "Inference pipelines, by name.", see: "schema/config.cue:92", value: &shape{op: object, see: "schema/config.cue:92", obj: &structure{
+			{name: "tools", required: false, doc: "Programs to measure with, from openembedded-core. One that packages excludes stays out.", see: "schema/config.cue:92", value: &shape{op: named, def: "#Tools", see: "schema/config.cue:92"}},
+			{name: "pipelines", required: false, doc: "Inference pipelines, by name.", see: "schema/config.cue:95", value: &shape{op: object, see: "schema/config.cue:95", obj: &structure{
 				patterns: []pattern{
-					{key: &shape{op: named, def: "#Name", see: "schema/config.cue:92"}, value: &shape{op: named, def: "#Pipeline", see: "schema/config.cue:92"}},
+					{key: &shape{op: named, def: "#Name", see: "schema/config.cue:95"}, value: &shape{op: named, def: "#Pipeline", see: "schema/config.cue:95"}},
 				},
 			}}},
-			{name: "monitor", required: false, doc: "What the device measures while it runs.", see: "schema/config.cue:95", value: &shape{op: named, def: "#Monitor", see: "schema/config.cue:95"}},
-			{name: "runtime", required: false, doc: "How the layer gets the yoctuned program.", see: "schema/config.cue:98", value: &shape{op: named, def: "#Runtime", see: "schema/config.cue:98"}},
+			{name: "monitor", required: false, doc: "What the device measures while it runs.", see: "schema/config.cue:98", value: &shape{op: named, def: "#Monitor", see: "schema/config.cue:98"}},
+			{name: "runtime", required: false, doc: "How the layer gets the yoctuned program.", see: "schema/config.cue:101", value: &shape{op: named, def: "#Runtime", see: "schema/config.cue:101"}},
 		},
 	}}},
 	{name: "#PublicKey", doc: "A minisign public key.", see: "schema/runtime.cue:19", value: &shape{op: matches, text: "^RW[Q-T][A-Za-z0-9+/]{53}$", see: "schema/runtime.cue:19"}},
@@ -1009,9 +1010,9 @@ var language = Schema{defs: []*definition{
 			}}},
 		},
 	}}},
-	{name: "#Suppression", doc: "A rule switched off.", see: "schema/config.cue:173", value: &shape{op: object, see: "schema/config.cue:173", obj: &structure{
+	{name: "#Suppression", doc: "A rule switched off.", see: "schema/config.cue:188", value: &shape{op: object, see: "schema/config.cue:188", obj: &structure{
 		fields: []*member{
-			{name: "reason", required: true, doc: "Why the rule does not apply here; it is printed in the layer's README.", see: "schema/config.cue:175", value: &shape{op: named, def: "#Text", see: "schema/config.cue:175"}},
+			{name: "reason", required: true, doc: "Why the rule does not apply here; it is printed in the layer's README.", see: "schema/config.cue:190", value: &shape{op: named, def: "#Text", see: "schema/config.cue:190"}},
 		},
 	}}},
 	{name: "#Sysctl", doc: "Kernel parameters below /proc/sys. Components are separated by \".\"; a dot inside one, as in an interface name, is written \"/\".", see: "schema/sysctl.cue:5", value: &shape{op: object, see: "schema/sysctl.cue:5", obj: &structure{
@@ -1027,18 +1028,25 @@ var language = Schema{defs: []*definition{
 		&shape{op: maxRunes, see: "schema/types.cue:45", number: 200},
 		&shape{op: matches, text: "^[a-z][a-z0-9_-]*([.][A-Za-z0-9_/@:-]+)+$", see: "schema/types.cue:45"},
 	}}},
-	{name: "#Target", doc: "One machine to build for.", see: "schema/config.cue:102", value: &shape{op: object, see: "schema/config.cue:102", obj: &structure{
+	{name: "#Target", doc: "One machine to build for.", see: "schema/config.cue:117", value: &shape{op: object, see: "schema/config.cue:117", obj: &structure{
 		fields: []*member{
-			{name: "board", required: true, doc: "Module SKU, such as \"orin-nano-8gb\", or a name under boards.", see: "schema/config.cue:106", value: &shape{op: named, def: "#Name", see: "schema/config.cue:106"}},
-			{name: "machine", required: false, doc: "bitbake MACHINE; the board's usual machine on the release when absent.", see: "schema/config.cue:109", value: &shape{op: named, def: "#MachineName", see: "schema/config.cue:109"}},
-			{name: "release", required: true, doc: "meta-tegra branch, such as \"scarthgap\". It decides bitbake, L4T, kernel and CUDA.", see: "schema/config.cue:112", value: &shape{op: named, def: "#ReleaseName", see: "schema/config.cue:112"}},
-			{name: "use", required: false, doc: "Profiles, unified in order. Two that disagree are an error; the target's own fields win over them.", see: "schema/config.cue:115", value: &shape{op: list, see: "schema/config.cue:115", elem: &shape{op: named, def: "#Name", see: "schema/config.cue:115"}}},
+			{name: "board", required: true, doc: "Module SKU, such as \"orin-nano-8gb\", or a name under boards.", see: "schema/config.cue:121", value: &shape{op: named, def: "#Name", see: "schema/config.cue:121"}},
+			{name: "machine", required: false, doc: "bitbake MACHINE; the board's usual machine on the release when absent.", see: "schema/config.cue:124", value: &shape{op: named, def: "#MachineName", see: "schema/config.cue:124"}},
+			{name: "release", required: true, doc: "meta-tegra branch, such as \"scarthgap\". It decides bitbake, L4T, kernel and CUDA.", see: "schema/config.cue:127", value: &shape{op: named, def: "#ReleaseName", see: "schema/config.cue:127"}},
+			{name: "use", required: false, doc: "Profiles, unified in order. Two that disagree are an error; the target's own fields win over them.", see: "schema/config.cue:130", value: &shape{op: list, see: "schema/config.cue:130", elem: &shape{op: named, def: "#Name", see: "schema/config.cue:130"}}},
 		},
 		embeds: []string{"#Profile"},
 	}}},
 	{name: "#Text", doc: "one line of text, at most 200 characters, without control characters", see: "schema/types.cue:57", value: &shape{op: all, see: "schema/types.cue:57", parts: []*shape{
 		&shape{op: maxRunes, see: "schema/types.cue:57", number: 200},
 		&shape{op: matches, text: "^[^\\x00-\\x1f\\x7f]*$", see: "schema/types.cue:57"},
+	}}},
+	{name: "#Tools", doc: "Programs to measure with.", see: "schema/config.cue:105", value: &shape{op: object, see: "schema/config.cue:105", obj: &structure{
+		fields: []*member{
+			{name: "perf", required: false, doc: "Where time goes: perf.", see: "schema/config.cue:107", value: &shape{op: basic, kind: load.Bool, see: "schema/config.cue:107"}},
+			{name: "memory", required: false, doc: "Who takes memory and loses it: valgrind, with massif.", see: "schema/config.cue:110", value: &shape{op: basic, kind: load.Bool, see: "schema/config.cue:110"}},
+			{name: "benchmark", required: false, doc: "Latency and load: rt-tests (cyclictest, hackbench) and stress-ng.", see: "schema/config.cue:113", value: &shape{op: basic, kind: load.Bool, see: "schema/config.cue:113"}},
+		},
 	}}},
 	{name: "#URL", doc: "a URL: file, http, https, ftp or s3, without blanks, quotes, \";\" or credentials", see: "schema/types.cue:87", value: &shape{op: matches, text: "^(file|https?|ftp|s3)://[A-Za-z0-9._~:/?#\\[\\]!&'()*+,=%-]*$", see: "schema/types.cue:87"}},
 	{name: "#UnitName", doc: "a systemd unit name, such as \"network-online.target\"", see: "schema/types.cue:27", value: &shape{op: all, see: "schema/types.cue:27", parts: []*shape{

@@ -104,7 +104,7 @@ func order(names []string) int {
 	}
 	i := slices.Index([]string{
 		"power", "cpu", "gpu", "kernel", "sysctl", "memory", "storage", "irq", "network", "modules",
-		"services", "packages", "pipelines", "monitor", "runtime",
+		"services", "packages", "tools", "pipelines", "monitor", "runtime",
 	}, names[0])
 	if i < 0 {
 		return 99

@@ -293,6 +293,36 @@ func (r *resolver) packages() {
 		r.t.Packages = append(r.t.Packages, plan.Package{Name: f.Name, Action: f.Value.Text})
 		r.origins["packages."+f.Name] = f.Value.Pos
 	}
+	for _, tool := range tools() {
+		n := r.n.At("tools", tool.field)
+		if !boolean(n, false) {
+			continue
+		}
+		for _, name := range tool.packages {
+			if r.n.At("packages", name) != nil {
+				continue
+			}
+			r.t.Packages = append(r.t.Packages, plan.Package{Name: name, Action: "install"})
+			r.origins["packages."+name] = n.Pos
+		}
+	}
+	slices.SortFunc(r.t.Packages, func(a, b plan.Package) int { return strings.Compare(a.Name, b.Name) })
+}
+
+type toolSet struct {
+	field    string
+	packages []string
+}
+
+// tools are the packages behind the fields of #Tools. Every series since kirkstone
+// has them in openembedded-core (recipes-kernel/perf, recipes-devtools/valgrind,
+// recipes-rt/rt-tests, recipes-extended/stress-ng).
+func tools() []toolSet {
+	return []toolSet{
+		{"perf", []string{"perf"}},
+		{"memory", []string{"valgrind"}},
+		{"benchmark", []string{"rt-tests", "stress-ng"}},
+	}
 }
 
 // interval is how often the device samples itself unless told otherwise.

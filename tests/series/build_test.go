@@ -104,3 +104,27 @@ func TestTheAddressOfAModelIsNotInThePlan(t *testing.T) {
 		}
 	}
 }
+
+// The tools are packages of the package group; what packages says of one of them
+// goes before.
+func TestToolsBecomePackages(t *testing.T) {
+	layers := open("kirkstone", `	targets: one: {
+		tools: {perf: true, memory: true, benchmark: true}
+		packages: {"stress-ng": "exclude", jq: "install"}
+	}`).Layers(compiler.Selection{})
+	if len(layers) != 1 {
+		t.Fatal("it does not build")
+	}
+	group := find(layers[0].Files, "packagegroups/packagegroup-yoctune-x.bb")
+	for _, name := range []string{"jq", "perf", "rt-tests", "valgrind"} {
+		if !strings.Contains(group, `= " `+name+`"`) {
+			t.Errorf("the package group lacks %s:\n%s", name, group)
+		}
+	}
+	if strings.Contains(group, "stress-ng") {
+		t.Errorf("the package group has what is excluded:\n%s", group)
+	}
+	if settings := find(layers[0].Files, "conf/yoctune/x.conf"); !strings.Contains(settings, "stress-ng") {
+		t.Errorf("nothing excludes stress-ng:\n%s", settings)
+	}
+}

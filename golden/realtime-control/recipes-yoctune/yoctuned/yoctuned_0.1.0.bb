@@ -18,7 +18,7 @@ SRC_URI[sha256sum] = "0000000000000000000000000000000000000000000000000000000000
 
 S = "${UNPACKDIR}/${BP}"
 
-inherit go-mod systemd features_check
+inherit go-mod systemd useradd features_check
 
 COMPATIBLE_HOST = "aarch64.*-linux"
 REQUIRED_DISTRO_FEATURES = "systemd"
@@ -35,6 +35,10 @@ export GOPROXY = "off"
 export CGO_ENABLED = "1"
 
 SYSTEMD_SERVICE:${PN} = "yoctuned.service"
+
+# Whoever may ask the device for a lease without being root.
+USERADD_PACKAGES = "${PN}"
+GROUPADD_PARAM:${PN} = "--system yoctune"
 
 do_install:append() {
     # the program, not its sources
