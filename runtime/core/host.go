@@ -34,7 +34,7 @@ type lane struct {
 }
 
 // Preprocess makes a tensor from a frame, both in host memory, and returns when
-// p.Out is written. Calls from several goroutines run in parallel.
+// p.Out, or p.OutBytes, is written. Calls from several goroutines run in parallel.
 //
 // The CPU backend works in place. A backend that cannot goes through pinned
 // memory that the device keeps between calls; frames that live in a Buffer are
@@ -45,12 +45,16 @@ func (d *Device) Preprocess(ctx context.Context, p Preprocess) error {
 	if err != nil {
 		return err
 	}
-	if len(p.Out) == 0 {
+	out := floatBytes(p.Out)
+	if p.Type != F32 {
+		out = p.OutBytes
+	}
+	if len(out) == 0 {
 		return fmt.Errorf("%s: Out is empty: %w", op, ErrInvalid)
 	}
 	cmd := c.Cmd{Op: c.OpPreprocess}
 	c.Put(&cmd, args)
-	return d.onHost(ctx, op, cmd, p.Planes[:p.planes()], floatBytes(p.Out))
+	return d.onHost(ctx, op, cmd, p.Planes[:p.planes()], out)
 }
 
 // Reduce combines x into one value. Of nothing: Sum 0, Min +Inf, Max -Inf. Any

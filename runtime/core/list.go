@@ -45,7 +45,7 @@ func (l *List) Memset(dst Region, value byte) *List {
 }
 
 // Preprocess makes a tensor in dst from a frame in planes (two regions for
-// NV12, three for I420). Planes and Out of p are not used.
+// NV12, three for I420, else one). Planes, Out and OutBytes of p are not used.
 func (l *List) Preprocess(dst Region, planes [3]Region, p *Preprocess) *List {
 	args, err := p.args()
 	if err != nil {
@@ -59,10 +59,24 @@ func (l *List) Preprocess(dst Region, planes [3]Region, p *Preprocess) *List {
 	return l.add(cmd)
 }
 
-// Reduce combines the float32 values of src into one at dst.
+// Reduce combines the float32 values of src into one at dst. ReduceOf takes other
+// types of values.
 func (l *List) Reduce(dst, src Region, op Reduction) *List {
 	cmd := c.Cmd{Op: c.OpReduce, Value: uint32(op), Dst: l.place("reduce: destination", dst)}
 	cmd.Src[0] = l.place("reduce: source", src)
+	return l.add(cmd)
+}
+
+// ReduceOf combines the values of src, of type t (F32, F16, BF16), into one float32
+// at dst, in the same fixed tree. fast allows another order, which a backend may use.
+func (l *List) ReduceOf(dst, src Region, op Reduction, t Type, fast bool) *List {
+	cmd := c.Cmd{Op: c.OpReduce, Value: uint32(op), Dst: l.place("reduce: destination", dst)}
+	cmd.Src[0] = l.place("reduce: source", src)
+	args := c.Reduce{Type: uint32(t)}
+	if fast {
+		args.Flags = 1 // YT_REDUCE_FAST
+	}
+	c.Put(&cmd, args)
 	return l.add(cmd)
 }
 
@@ -143,12 +157,8 @@ func (p *Preprocess) args() (c.Preprocess, error) {
 		Pitch: [3]uint32{uint32(p.Pitch[0]), uint32(p.Pitch[1]), uint32(p.Pitch[2])},
 		CropX: uint32(p.Crop.X), CropY: uint32(p.Crop.Y), CropW: uint32(p.Crop.Width), CropH: uint32(p.Crop.Height),
 		OutW: uint32(p.OutW), OutH: uint32(p.OutH), Pad: uint32(p.Pad), Mean: p.Mean, Std: p.std(),
+		Type: uint8(p.Type), Layout: uint8(p.Layout),
 	}, nil
 }
 
-func (p *Preprocess) planes() int {
-	if p.Format == I420 {
-		return 3
-	}
-	return 2
-}
+func (p *Preprocess) planes() int { return p.Format.planes() }

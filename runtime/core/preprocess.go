@@ -11,14 +11,31 @@ const (
 	MaxSide = 16384 // pixels, width or height of a frame or tensor
 )
 
-// Format is the layout of a frame's planes. Chroma has half the luma's
-// resolution in both directions, rounded up for odd sizes.
+// Format is the layout of a frame's planes. The chroma of NV12 and I420 has half
+// the luma's resolution in both directions, rounded up for odd sizes; that of YUYV
+// and UYVY in rows only. All but the first two are one plane.
 type Format uint32
 
 const (
-	NV12 Format = iota // Y, then interleaved U and V
-	I420               // Y, then U, then V
+	NV12  Format = iota // Y, then interleaved U and V
+	I420                // Y, then U, then V
+	YUYV                // Y0 U Y1 V: 4 bytes for two pixels
+	UYVY                // U Y0 V Y1
+	RGB24               // 3 bytes a pixel: red, green, blue
+	BGR24               // 3 bytes a pixel: blue, green, red
+	Gray8               // 1 byte a pixel, full range
 )
+
+// planes is how many planes frames have.
+func (f Format) planes() int {
+	switch f {
+	case NV12:
+		return 2
+	case I420:
+		return 3
+	}
+	return 1
+}
 
 // Fit says how a frame meets a tensor of another shape.
 type Fit uint32
@@ -28,13 +45,21 @@ const (
 	Letterbox            // keep the aspect ratio, centre, fill the border with Pad
 )
 
-// Color is the order of the tensor's three channels.
+// Color is the order of the tensor's channels, or that there is one.
 type Color uint32
 
 const (
 	RGB Color = iota
 	BGR
+	Gray // one channel: luma, stretched to full range; 0.299 R + 0.587 G + 0.114 B
 )
+
+func (c Color) channels() int {
+	if c == Gray {
+		return 1
+	}
+	return 3
+}
 
 // Chroma is how colour is sampled. Nearest reads a quarter of what Bilinear
 // reads; on natural images the two differ visibly only at coloured edges.
@@ -58,8 +83,9 @@ const (
 // Rect is a region in pixels.
 type Rect struct{ X, Y, Width, Height int }
 
-// Preprocess makes one NCHW float32 tensor (N = 1, C = 3) of one YUV frame in
-// one pass: crop, bilinear resize, colour conversion, normalisation.
+// Preprocess makes one tensor (N = 1; C = 3, or 1 with Gray) of one frame in one
+// pass: crop, bilinear resize, colour conversion, normalisation. A batch is several
+// in one list, each into its part of the tensor; their frames may differ.
 //
 // For channel c of an output pixel inside the frame, with v in 0–255 after
 // conversion and clamping:
@@ -81,7 +107,7 @@ type Preprocess struct {
 	Pitch  [3]int // bytes from one row to the next, per plane; 0: tight
 	Crop   Rect   // region of the frame; zero: all of it
 
-	Out    []float32 // at least 3·OutW·OutH; written in full
+	Out    []float32 // at least OutLen; written in full
 	OutW   int       // pixels
 	OutH   int
 	Fit    Fit
@@ -91,13 +117,28 @@ type Preprocess struct {
 	Mean   [3]float32 // in 0–1 units
 	Std    [3]float32 // in 0–1 units; all zero: 1
 	Pad    uint8      // border of Letterbox, 0–255, all channels
+
+	// Of the tensor. Integers (I8, U8) are rounded to nearest even and saturate, so
+	// that Mean and Std carry their scale: U8 pixels as they are need Std of 1/255.
+	Type   Type
+	Layout Layout
+	// Out for Device.Preprocess of other types than F32, OutLen elements of Type.
+	OutBytes []byte
 }
 
-// OutLen returns the number of float32 values the tensor has.
-func (p *Preprocess) OutLen() int { return 3 * p.OutW * p.OutH }
+// OutLen returns the number of values the tensor has.
+func (p *Preprocess) OutLen() int { return p.Color.channels() * p.OutW * p.OutH }
 
 // FrameBytes returns the size in bytes of a tightly packed frame.
 func FrameBytes(f Format, width, height int) int {
+	switch f {
+	case YUYV, UYVY:
+		return 4 * ((width + 1) / 2) * height
+	case RGB24, BGR24:
+		return 3 * width * height
+	case Gray8:
+		return width * height
+	}
 	// NV12 and I420 differ in order, not in size.
 	return width*height + 2*((width+1)/2)*((height+1)/2)
 }
@@ -113,6 +154,11 @@ func SplitPlanes(f Format, width, height int, frame []byte) ([3][]byte, error) {
 		return planes, fmt.Errorf("split planes: a %dx%d frame has %d bytes, got %d: %w", width, height, need, len(frame), ErrInvalid)
 	}
 	luma, chroma := width*height, ((width+1)/2)*((height+1)/2)
+	switch f {
+	case YUYV, UYVY, RGB24, BGR24, Gray8:
+		planes[0] = frame[:FrameBytes(f, width, height)]
+		return planes, nil
+	}
 	planes[0] = frame[:luma]
 	switch f {
 	case NV12:

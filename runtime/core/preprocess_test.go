@@ -51,11 +51,11 @@ func poisoned(n int) (out []float32, intact func() bool) {
 func genFrame(t *rapid.T) *core.Preprocess {
 	size := rapid.IntRange(1, 70)
 	p := &core.Preprocess{
-		Format: rapid.SampledFrom([]core.Format{core.NV12, core.I420}).Draw(t, "format"),
+		Format: rapid.SampledFrom([]core.Format{core.NV12, core.I420, core.YUYV, core.UYVY, core.RGB24, core.BGR24, core.Gray8}).Draw(t, "format"),
 		Width:  size.Draw(t, "width"), Height: size.Draw(t, "height"),
 		OutW: size.Draw(t, "outW"), OutH: size.Draw(t, "outH"),
 		Fit:    rapid.SampledFrom([]core.Fit{core.Stretch, core.Letterbox}).Draw(t, "fit"),
-		Color:  rapid.SampledFrom([]core.Color{core.RGB, core.BGR}).Draw(t, "color"),
+		Color:  rapid.SampledFrom([]core.Color{core.RGB, core.BGR, core.Gray}).Draw(t, "color"),
 		Chroma: rapid.SampledFrom([]core.Chroma{core.ChromaNearest, core.ChromaBilinear}).Draw(t, "chroma"),
 		Matrix: rapid.SampledFrom([]core.Matrix{core.BT601Limited, core.BT709Limited, core.BT601Full}).Draw(t, "matrix"),
 		Pad:    rapid.Byte().Draw(t, "pad"),
@@ -75,8 +75,12 @@ func genFrame(t *rapid.T) *core.Preprocess {
 	state := rapid.Uint64().Draw(t, "pixels") | 1
 	cw, ch := (p.Width+1)/2, (p.Height+1)/2
 	rows := [3][2]int{{p.Width, p.Height}, {2 * cw, ch}}
-	if p.Format == core.I420 {
+	switch p.Format {
+	case core.NV12:
+	case core.I420:
 		rows[1], rows[2] = [2]int{cw, ch}, [2]int{cw, ch}
+	default:
+		rows = [3][2]int{{core.FrameBytes(p.Format, p.Width, 1), p.Height}}
 	}
 	for i, r := range rows {
 		if r[0] == 0 {
@@ -147,6 +151,12 @@ func TestPreprocessReadsOnlyTheCrop(t *testing.T) {
 		}
 		for i, plane := range p.Planes {
 			x0, x1, y0, y1, step := crop.X, crop.X+crop.Width, crop.Y, crop.Y+crop.Height, 1
+			switch p.Format {
+			case core.RGB24, core.BGR24:
+				step = 3
+			case core.YUYV, core.UYVY:
+				x0, x1, step = x0/2, (x1+1)/2, 4
+			}
 			if i > 0 {
 				x0, x1, y0, y1 = x0/2, (x1+1)/2, y0/2, (y1+1)/2
 				if p.Format == core.NV12 {
@@ -155,7 +165,10 @@ func TestPreprocessReadsOnlyTheCrop(t *testing.T) {
 			}
 			pitch := p.Pitch[i]
 			if pitch == 0 {
-				pitch = p.Width
+				pitch = core.FrameBytes(p.Format, p.Width, 1)
+				if p.Format <= core.I420 {
+					pitch = p.Width
+				}
 				if i > 0 {
 					pitch = (p.Width + 1) / 2 * step
 				}
@@ -189,6 +202,13 @@ func TestAConstantFrameGivesAConstantTensorInAFlatBorder(t *testing.T) {
 			for at := range plane {
 				// Grey: luma 126, no colour; NV12 and I420 alike.
 				plane[at] = map[bool]byte{true: 126, false: 128}[i == 0]
+				column := at
+				if p.Pitch[i] != 0 {
+					column %= p.Pitch[i]
+				}
+				if p.Format == core.YUYV && column%2 == 1 || p.Format == core.UYVY && column%2 == 0 {
+					plane[at] = 128
+				}
 			}
 		}
 		out, _ := poisoned(p.OutLen())
@@ -201,7 +221,7 @@ func TestAConstantFrameGivesAConstantTensorInAFlatBorder(t *testing.T) {
 			t.Fatal(err)
 		}
 		n := p.OutW * p.OutH
-		for ch := range 3 {
+		for ch := range p.OutLen() / n {
 			inside := out[ch*n+g.Inner.Y*p.OutW+g.Inner.X]
 			outside := float32(math.NaN())
 			for at := range n {

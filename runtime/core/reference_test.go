@@ -27,7 +27,7 @@ func refPreprocess(p *core.Preprocess) []float64 {
 	if std == ([3]float32{}) {
 		std = [3]float32{1, 1, 1}
 	}
-	out := make([]float64, 3*p.OutW*p.OutH)
+	out := make([]float64, p.OutLen())
 	for y := range p.OutH {
 		for x := range p.OutW {
 			rgb := [3]float64{float64(p.Pad), float64(p.Pad), float64(p.Pad)}
@@ -36,6 +36,10 @@ func refPreprocess(p *core.Preprocess) []float64 {
 			}
 			if p.Color == core.BGR {
 				rgb[0], rgb[2] = rgb[2], rgb[0]
+			}
+			if p.Color == core.Gray {
+				out[y*p.OutW+x] = (rgb[0]/255 - float64(p.Mean[0])) / float64(std[0])
+				continue
 			}
 			for ch, v := range rgb {
 				out[(ch*p.OutH+y)*p.OutW+x] = (v/255 - float64(p.Mean[ch])) / float64(std[ch])
@@ -49,8 +53,31 @@ func refPixel(p *core.Preprocess, crop core.Rect, i, j, w, h int) [3]float64 {
 	// Distances from the frame's edges, in luma samples.
 	ex := float64(crop.X) + float64((2*i+1)*crop.Width)/float64(2*w)
 	ey := float64(crop.Y) + float64((2*j+1)*crop.Height)/float64(2*h)
-	luma := func(x, y int) float64 { return refSample(p, 0, 0, 1, x, y) }
-	yy := refBilinear(luma, ex-0.5, ey-0.5, crop.X, crop.Y, crop.X+crop.Width-1, crop.Y+crop.Height-1)
+	full := func(off, step int) float64 {
+		at := func(x, y int) float64 { return refSample(p, 0, off, step, x, y) }
+		return refBilinear(at, ex-0.5, ey-0.5, crop.X, crop.Y, crop.X+crop.Width-1, crop.Y+crop.Height-1)
+	}
+	lumaOff, lumaStep := 0, 1
+	switch p.Format {
+	case core.Gray8:
+		v := full(0, 1)
+		return [3]float64{v, v, v}
+	case core.RGB24, core.BGR24:
+		rgb := [3]float64{full(0, 3), full(1, 3), full(2, 3)}
+		if p.Format == core.BGR24 {
+			rgb[0], rgb[2] = rgb[2], rgb[0]
+		}
+		if p.Color == core.Gray {
+			v := 0.299*rgb[0] + 0.587*rgb[1] + 0.114*rgb[2]
+			return [3]float64{v, v, v}
+		}
+		return rgb
+	case core.YUYV:
+		lumaStep = 2
+	case core.UYVY:
+		lumaOff, lumaStep = 1, 2
+	}
+	yy := full(lumaOff, lumaStep)
 
 	var uv [2]float64
 	for c := range uv {
@@ -58,7 +85,20 @@ func refPixel(p *core.Preprocess, crop core.Rect, i, j, w, h int) [3]float64 {
 		if p.Format == core.I420 {
 			plane, off, step = 1+c, 0, 1
 		}
+		packed := lumaStep == 2
+		if packed {
+			plane, off, step = 0, 1-lumaOff+2*c, 4
+		}
 		at := func(x, y int) float64 { return refSample(p, plane, off, step, x, y) }
+		if packed { // all rows have chroma
+			x, minX, maxX := ex/2-0.5, crop.X/2, (crop.X+crop.Width-1)/2
+			y := ey - 0.5
+			if p.Chroma == core.ChromaNearest {
+				x, y = float64(int(math.Floor(ex))/2), math.Floor(ey)
+			}
+			uv[c] = refBilinear(at, x, y, minX, crop.Y, maxX, crop.Y+crop.Height-1)
+			continue
+		}
 		if p.Chroma == core.ChromaNearest {
 			uv[c] = at(int(math.Floor(ex))/2, int(math.Floor(ey))/2)
 		} else {
@@ -76,6 +116,9 @@ func refPixel(p *core.Preprocess, crop core.Rect, i, j, w, h int) [3]float64 {
 	kg := 1 - kr - kb
 	l, u, v := (yy-y0)*ys, (uv[0]-128)*cs, (uv[1]-128)*cs
 	clamp := func(x float64) float64 { return math.Min(255, math.Max(0, x)) }
+	if p.Color == core.Gray {
+		return [3]float64{clamp(l), clamp(l), clamp(l)}
+	}
 	return [3]float64{
 		clamp(l + 2*(1-kr)*v),
 		clamp(l - 2*(1-kb)*kb/kg*u - 2*(1-kr)*kr/kg*v),
@@ -86,9 +129,11 @@ func refPixel(p *core.Preprocess, crop core.Rect, i, j, w, h int) [3]float64 {
 func refSample(p *core.Preprocess, plane, off, step, x, y int) float64 {
 	pitch := p.Pitch[plane]
 	if pitch == 0 {
-		pitch = p.Width
-		if plane > 0 {
+		pitch = p.Width * step
+		if plane > 0 || step == 4 {
 			pitch = (p.Width + 1) / 2 * step
+		} else if step == 2 {
+			pitch = (p.Width + 1) / 2 * 4
 		}
 	}
 	return float64(p.Planes[plane][y*pitch+x*step+off])

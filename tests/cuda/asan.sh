@@ -8,10 +8,15 @@ cd "$(dirname "$0")/../.."
 
 out=build/cuda
 mkdir -p "$out"
-common=(-O1 -g -Wall -Wextra -Iruntime/core/c -Iruntime/core/cuda
+common=(-O1 -g -Wall -Wextra -Iruntime/core/c -Iruntime/core/cuda -Itests/cuda
 	"-fsanitize=address,undefined" -fno-sanitize-recover=all -fno-omit-frame-pointer)
+sources=(yt_guard)
+for f in runtime/core/c/yt_cpu*.c; do
+	f=${f##*/}
+	sources+=("${f%.c}")
+done
 objects=()
-for f in yt_cpu yt_cpu_stream yt_cpu_run yt_cpu_preprocess yt_cpu_reduce yt_guard; do
+for f in "${sources[@]}"; do
 	"${CC:-gcc}" -std=c11 "${common[@]}" -c "runtime/core/c/$f.c" -o "$out/asan_$f.o"
 	objects+=("$out/asan_$f.o")
 done
@@ -21,9 +26,9 @@ done
 
 # ThreadSanitizer knows no fences, which yt_guard.h is made of where the kernel has no
 # membarrier; the threads meet in locks and atomics otherwise.
-tsan=(-O1 -g -Wall -Wextra -Iruntime/core/c -Iruntime/core/cuda -fsanitize=thread -Wno-tsan)
+tsan=(-O1 -g -Wall -Wextra -Iruntime/core/c -Iruntime/core/cuda -Itests/cuda -fsanitize=thread -Wno-tsan)
 objects=()
-for f in yt_cpu yt_cpu_stream yt_cpu_run yt_cpu_preprocess yt_cpu_reduce yt_guard; do
+for f in "${sources[@]}"; do
 	"${CC:-gcc}" -std=c11 "${tsan[@]}" -c "runtime/core/c/$f.c" -o "$out/tsan_$f.o"
 	objects+=("$out/tsan_$f.o")
 done

@@ -17,7 +17,7 @@ cd "$(dirname "$0")/../.."
 out=${1:-build/cuda}
 read -ra archs <<<"${CUDA_ARCHS:-75 87 90 110}"
 src=runtime/core/cuda
-files=(backend memory stream module faults copy preprocess reduce)
+files=(backend memory stream module faults copy preprocess reduce image boxes rows gemm)
 cc=${CC:-gcc}
 
 nvcc=${NVCC:-}
@@ -71,7 +71,7 @@ awk '/Compiling entry function/ { split($0, q, "\x27"); kernel = q[2]; arch = q[
 	exit 1
 }
 
-for f in copy preprocess reduce; do
+for f in copy preprocess reduce rows image; do
 	"$nvcc" "${flags[@]}" -arch="compute_$newest" -ptx "$src/$f.cu" -o "$out/$f.ptx"
 	grep -Eq '(ld|st)\.[a-z.]*v4' "$out/$f.ptx" || {
 		echo "error: $src/$f.cu: no 128-bit access in $out/$f.ptx" >&2

@@ -14,14 +14,15 @@
 //              this part alone
 //   faults     random specifications of faults, whole and cut
 //
+//   ops        as emulation, for the operations of ops.h
+//
 //   core_check [SEED] [ROUNDS] [streams]
 #include "bodies.h"
+#include "check.h"
 #include "yt_faults.h"
 #include "yt_table.h"
 
 #include <cinttypes>
-#include <atomic>
-#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
@@ -29,28 +30,9 @@
 extern "C" {
 #include "yt_cpu.h"
 }
+#include "ops_check.h"
 
 namespace {
-
-thread_local uint64_t state;
-std::atomic<int> failures;
-
-uint32_t next()
-{
-	state = state * 6364136223846793005u + 1442695040888963407u;
-	return (uint32_t)(state >> 33);
-}
-
-uint32_t below(uint32_t n)
-{
-	return next() % n;
-}
-
-void fail(const char *what)
-{
-	fprintf(stderr, "error: %s\n", what);
-	failures++;
-}
 
 // A number that is plausible half of the time and otherwise at an edge.
 uint64_t hostile(uint64_t plausible)
@@ -167,14 +149,6 @@ void hostile_lists(int rounds)
 	if (ran < rounds / 50 || refused < rounds / 50)
 		fail("the random lists are one-sided");
 }
-
-// Memory whose last byte is the last of its allocation, shifted by `skew` from
-// 16-byte alignment.
-template <typename T> struct exact {
-	std::unique_ptr<uint8_t[]> mem;
-	T *p;
-	exact(size_t n, size_t skew) : mem(new uint8_t[n * sizeof(T) + skew]), p((T *)(mem.get() + skew)) {}
-};
 
 void emulate_copy()
 {
@@ -313,7 +287,7 @@ void emulate_reductions()
 			for (uint64_t i = 0; i < n; i++)
 				x.p[i] = (float)(int32_t)next() / 65536;
 			for (uint32_t op = 0; op < 3; op++) {
-				float want = yt_cpu_reduce(op, x.p, n);
+				float want = yt_cpu_reduce(op, x.p, YT_F32, n);
 
 				for (bool backwards : {false, true}) {
 					float got = emulate_reduce(op, x.p, n, backwards);
@@ -495,10 +469,11 @@ int main(int argc, char **argv)
 	emulate_copy();
 	emulate_preprocess(rounds / 20);
 	emulate_reductions();
+	emulate_operations(rounds / 40);
 	if (failures != 0) {
 		fprintf(stderr, "%d checks failed\n", (int)failures);
 		return 1;
 	}
-	printf("emulation: copy, preprocess and reduce kernels equal the CPU backend bit for bit\n");
+	printf("emulation: all kernels equal the CPU backend bit for bit; products of floats to rounding\n");
 	return 0;
 }

@@ -5,7 +5,7 @@ package c
 /*
 // ISO C, not GNU: gcc then never contracts a*b+c, which backends must agree on.
 #cgo CFLAGS: -std=c11 -O3 -Wall -Wextra -fvisibility=hidden
-#cgo LDFLAGS: -ldl
+#cgo LDFLAGS: -ldl -lm
 
 #include "yt_cpu.h"
 #include "yt_faults.h"

@@ -206,14 +206,14 @@ enum {
 	YT_FORMAT_YUYV = 2, YT_FORMAT_UYVY = 3, YT_FORMAT_RGB = 4, YT_FORMAT_BGR = 5, YT_FORMAT_GRAY = 6 /* 1.1 */
 };
 enum { YT_FIT_STRETCH = 0, YT_FIT_LETTERBOX = 1 };
-/* GRAY: one channel. From YUV its luma, from RGB 0.299 R + 0.587 G + 0.114 B. */
+/* GRAY: one channel. From YUV its luma, stretched to full range; from RGB 0.299 R + 0.587 G + 0.114 B. */
 enum { YT_COLOR_RGB = 0, YT_COLOR_BGR = 1, YT_COLOR_GRAY = 2 /* 1.1 */ };
 enum { YT_CHROMA_NEAREST = 0, YT_CHROMA_BILINEAR = 1 };
 enum { YT_MATRIX_BT601_LIMITED = 0, YT_MATRIX_BT709_LIMITED = 1, YT_MATRIX_BT601_FULL = 2 };
 
 #define YT_MAX_SIDE 16384u /* pixels, of frames and tensors */
 
-/* One frame to one tensor: crop, resize (bilinear luma, or bilinear RGB), convert,
+/* One frame to one tensor: crop, resize (bilinear luma, RGB or gray), convert,
  * clamp to 0..255, then (v/255 - mean) / std, then to `type`: floats are rounded
  * to nearest even; integers too, and saturate.
  *
@@ -223,7 +223,8 @@ enum { YT_MATRIX_BT601_LIMITED = 0, YT_MATRIX_BT709_LIMITED = 1, YT_MATRIX_BT601
  *
  * Sample positions: the centre of output column i of an inner width w maps to
  * crop.x + (i + 1/2) * crop.w / w - 1/2 in luma samples, clamped to the crop;
- * rows likewise. Chroma samples lie centred between their four luma samples.
+ * rows likewise. Chroma samples lie centred between their four luma samples, in YUYV
+ * and UYVY between their two.
  * Source bytes outside the crop's samples are never read.
  *
  * Planes: src[0] luma; NV12: src[1] U and V interleaved; I420: src[1] U,
@@ -302,7 +303,8 @@ typedef struct yt_decode {
 } yt_decode;
 
 /* Greedy: a box is dropped when its intersection over union with a kept box of
- * higher rank (of the same class, unless YT_NMS_AGNOSTIC) is above `iou`. */
+ * higher rank (of the same class, unless YT_NMS_AGNOSTIC) is above `iou`. Rank is by
+ * falling score, then rising anchor, then place; the boxes may come in any order. */
 enum { YT_NMS_AGNOSTIC = 1u << 0 };
 typedef struct yt_nms {
 	uint32_t flags;
@@ -377,7 +379,8 @@ typedef struct yt_convert {
 /* C = act(alpha * A * B + beta * C + bias). A is m by k, B k by n, C m by n, all
  * row-major with lda, ldb, ldc elements a row (0: tight); with YT_GEMM_TRANS_A the
  * memory of A holds its transpose, k by m; B alike. src[2]: bias of n float32, or
- * of length 0. Sums are float32, of YT_I8 int32; the order is not specified. */
+ * of length 0. Sums are float32, of YT_I8 int32; the order is not specified. Without
+ * beta C is not read. To I32 with bias or act: in float32, then rounded. */
 enum { YT_GEMM_TRANS_A = 1u << 0, YT_GEMM_TRANS_B = 1u << 1, YT_GEMM_OWN = 1u << 2 /* not a vendor's library */ };
 enum { YT_ACT_NONE = 0, YT_ACT_RELU = 1, YT_ACT_GELU = 2, YT_ACT_SILU = 3 };
 typedef struct yt_gemm {
@@ -394,7 +397,8 @@ typedef struct yt_gemm {
 
 /* One tensor of out_h by out_w for each of the boxes in `boxes` (a yt_boxes of
  * `max`), in their order, one after another in dst; those beyond count are filled
- * with 0. A box is clamped to the frame; one without area gives the border. The
+ * with 0. A box is clamped to the frame and widened to whole pixels; one without area
+ * gives the border. The
  * frame is in src as for YT_OP_PREPROCESS. */
 typedef struct yt_roi {
 	yt_range boxes;

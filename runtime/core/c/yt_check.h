@@ -549,19 +549,11 @@ static inline yt_status yt_check_cmd(const yt_cmd *c, uint32_t at, yt_error *err
 	}
 }
 
-/* What is well-formed, but not in this backend: `ops` is its yt_api.ops. Part of
- * PREPROCESS and REDUCE is newer than the operation. */
+/* What is well-formed, but not in this backend: `ops` is its yt_api.ops. */
 static inline yt_status yt_check_there(const yt_cmd *c, uint32_t at, uint64_t ops, const char *backend, yt_error *err)
 {
 	if ((ops >> (c->op & 63) & 1) == 0)
 		return yt_fail(err, YT_E_NOT_SUPPORTED, "command %u: the %s backend does not have operation %u", at, backend, c->op);
-	if (c->op == YT_OP_PREPROCESS && (c->pre.format > YT_FORMAT_I420 || c->pre.color > YT_COLOR_BGR ||
-					  c->pre.type != YT_F32 || c->pre.layout != YT_LAYOUT_NCHW))
-		return yt_fail(err, YT_E_NOT_SUPPORTED,
-			       "command %u: preprocess: the %s backend makes RGB or BGR in float32 and NCHW from NV12 and I420", at,
-			       backend);
-	if (c->op == YT_OP_REDUCE && c->reduce.type != YT_F32)
-		return yt_fail(err, YT_E_NOT_SUPPORTED, "command %u: reduce: the %s backend takes float32", at, backend);
 	return YT_OK;
 }
 

@@ -27,10 +27,25 @@ extern const uint64_t yt_cpu_ops;
  * order of yt_operands. Not for RECORD and WAIT, which are the stream's. */
 yt_status yt_cpu_run(const yt_cmd *c, uint32_t at, uint8_t *const p[], yt_cpu_scratch *scratch, yt_error *err);
 
-/* The planes and the output must have the sizes yt_check_preprocess() proved.
- * Returns 0, or -1 without memory. */
-int yt_cpu_preprocess(const yt_pre_plan *k, const uint8_t *const plane[3], float *out, yt_cpu_scratch *scratch);
+/* At least `bytes` of working memory on a boundary of 64, or NULL. What was there
+ * is lost when it grows, and kept otherwise. */
+void *yt_cpu_room(yt_cpu_scratch *s, size_t bytes);
 
-float yt_cpu_reduce(uint32_t op, const float *x, uint64_t n);
+/* The planes and the output must have the sizes yt_check_preprocess() proved.
+ * Those that return int return 0, or -1 without memory. */
+int yt_cpu_preprocess(const yt_pre_plan *k, const uint8_t *const plane[3], void *out, yt_cpu_scratch *scratch);
+int yt_cpu_roi(const yt_roi *r, const yt_boxes *boxes, const uint8_t *const plane[3], void *out, yt_cpu_scratch *scratch);
+
+float yt_cpu_reduce(uint32_t op, const void *x, uint32_t type, uint64_t n);
+
+int yt_cpu_decode(const yt_decode *d, const void *src, uint8_t *dst, yt_cpu_scratch *scratch);
+int yt_cpu_nms(const yt_nms *n, const uint8_t *src, uint8_t *dst, yt_cpu_scratch *scratch);
+void yt_cpu_softmax(const yt_rows *r, const void *src, void *dst);
+void yt_cpu_argmax(const yt_rows *r, const void *src, int32_t *dst);
+void yt_cpu_topk(const yt_rows *r, const void *src, yt_ranked *dst);
+void yt_cpu_map(const yt_map *m, uint64_t n, const void *src, const void *with, const float *bias, void *dst);
+void yt_cpu_convert(const yt_convert *v, const void *src, const float *scales, void *dst);
+int yt_cpu_gemm(const yt_gemm *g, const void *a, const void *b, const float *bias, void *c, yt_cpu_scratch *scratch);
+void yt_cpu_diff(const yt_diff *d, const uint8_t *a, const uint8_t *b, uint8_t *dst);
 
 #endif /* YT_CPU_H */

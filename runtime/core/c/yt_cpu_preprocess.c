@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One YUV frame to one NCHW float32 tensor, in one pass over the output.
+ * One frame to one tensor, in one pass over the output. From NV12 and I420 to three
+ * channels by row tables, else pixel by pixel; other types and layouts than float32
+ * NCHW by way of one row of floats.
  *
  * Column positions are computed once per call. A row is then two loops: one
  * that gathers the source bytes of each column, which no vector unit does well,
@@ -11,6 +13,7 @@
  */
 #include "yt_cpu.h"
 #include "yt_clones.h"
+#include "yt_ops.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -32,27 +35,19 @@ typedef struct work {
 static int work_init(work *k, uint32_t w, yt_cpu_scratch *s)
 {
 	size_t stride = ((size_t)w * 4 + 63) / 64 * 64;
-	size_t need = 8 * stride + 64;
-	char *p;
+	char *p = yt_cpu_room(s, 8 * stride);
 
-	if (s->bytes < need) {
-		free(s->mem);
-		s->bytes = 0;
-		s->mem = malloc(need);
-		if (s->mem == NULL)
-			return -1;
-		s->bytes = need;
-	}
-	p = (char *)(((uintptr_t)s->mem + 63) / 64 * 64);
-	k->luma = (uint32_t *)p;
-	k->luma_w = (float *)(p + stride);
-	k->c0 = (uint32_t *)(p + 2 * stride);
-	k->c1 = (uint32_t *)(p + 3 * stride);
-	k->chroma_w = (float *)(p + 4 * stride);
-	k->u = (float *)(p + 5 * stride);
-	k->v = (float *)(p + 6 * stride);
-	k->top = (uint16_t *)(p + 7 * stride);
-	k->bottom = (uint16_t *)(p + 7 * stride + stride / 2);
+	if (p == NULL)
+		return -1;
+	k->luma = (uint32_t *)(void *)p;
+	k->luma_w = (float *)(void *)(p + stride);
+	k->c0 = (uint32_t *)(void *)(p + 2 * stride);
+	k->c1 = (uint32_t *)(void *)(p + 3 * stride);
+	k->chroma_w = (float *)(void *)(p + 4 * stride);
+	k->u = (float *)(void *)(p + 5 * stride);
+	k->v = (float *)(void *)(p + 6 * stride);
+	k->top = (uint16_t *)(void *)(p + 7 * stride);
+	k->bottom = (uint16_t *)(void *)(p + 7 * stride + stride / 2);
 	return 0;
 }
 
@@ -181,52 +176,168 @@ static void border(const yt_pre_plan *k, float *out)
 	}
 }
 
-int yt_cpu_preprocess(const yt_pre_plan *k, const uint8_t *const plane[3], float *out, yt_cpu_scratch *scratch)
-{
-	uint32_t step = k->format == YT_FORMAT_NV12 ? 2 : 1;
-	const uint8_t *pu = plane[1], *pv = step == 2 ? plane[1] + 1 : plane[2];
-	uint64_t pitch_u = k->pitch[1], pitch_v = step == 2 ? k->pitch[1] : k->pitch[2];
-	uint64_t n = (uint64_t)k->out_w * k->out_h;
-	uint32_t channel[3], iy, c;
-	float *row;
+/* What the fast path needs for all rows. */
+typedef struct rows {
+	const yt_pre_plan *k;
+	const uint8_t *const *plane;
+	const uint8_t *pu, *pv;
+	uint64_t pitch_u, pitch_v;
 	row_args a;
 	work wk;
+} rows;
 
-	if (work_init(&wk, k->x.out, scratch) != 0)
+static int rows_init(rows *s, const yt_pre_plan *k, const uint8_t *const plane[3], yt_cpu_scratch *scratch)
+{
+	uint32_t step = k->format == YT_FORMAT_NV12 ? 2 : 1, channel[3] = {k->plane_of_r, 1, k->plane_of_b}, c;
+
+	s->k = k;
+	s->plane = plane;
+	s->pu = plane[1];
+	s->pv = step == 2 ? plane[1] + 1 : plane[2];
+	s->pitch_u = k->pitch[1];
+	s->pitch_v = step == 2 ? k->pitch[1] : k->pitch[2];
+	if (work_init(&s->wk, k->x.out, scratch) != 0)
 		return -1;
-	columns(k, &wk, step);
-	border(k, out);
-
-	channel[0] = k->plane_of_r;
-	channel[1] = 1;
-	channel[2] = k->plane_of_b;
-	a.matrix = k->matrix;
-	a.n = k->x.out;
+	columns(k, &s->wk, step);
+	s->a.matrix = k->matrix;
+	s->a.n = k->x.out;
 	for (c = 0; c < 3; c++) {
-		a.scale[c] = k->scale[channel[c]];
-		a.bias[c] = k->bias[channel[c]];
+		s->a.scale[c] = k->scale[channel[c]];
+		s->a.bias[c] = k->bias[channel[c]];
 	}
-	for (iy = 0; iy < k->y.out; iy++) {
-		yt_tap ty = yt_axis_linear(k->y, iy);
-		const uint8_t *r0 = plane[0] + ty.i0 * k->pitch[0], *r1 = plane[0] + ty.i1 * k->pitch[0];
+	return 0;
+}
 
-		if (k->x.in > 1)
-			gather_luma(&wk, a.n, r0, r1);
+/* Row iy of the inner rectangle, normalised. */
+static void row_fast(const rows *s, uint32_t iy, float *r, float *g, float *b)
+{
+	const yt_pre_plan *k = s->k;
+	const work *wk = &s->wk;
+	yt_tap ty = yt_axis_linear(k->y, iy);
+	const uint8_t *r0 = s->plane[0] + ty.i0 * k->pitch[0], *r1 = s->plane[0] + ty.i1 * k->pitch[0];
+
+	if (k->x.in > 1)
+		gather_luma(wk, s->a.n, r0, r1);
+	else
+		gather_luma_single(wk, s->a.n, r0, r1);
+	if (k->chroma == YT_CHROMA_NEAREST) {
+		uint32_t cy = yt_axis_chroma_nearest(k->y, iy);
+
+		gather_chroma(wk, s->a.n, s->pu + cy * s->pitch_u, s->pv + cy * s->pitch_v);
+	} else {
+		yt_tap cy = yt_axis_chroma_linear(k->y, iy);
+
+		blend_chroma(wk, s->a.n, s->pu + cy.i0 * s->pitch_u, s->pu + cy.i1 * s->pitch_u, cy.w, wk->u);
+		blend_chroma(wk, s->a.n, s->pv + cy.i0 * s->pitch_v, s->pv + cy.i1 * s->pitch_v, cy.w, wk->v);
+	}
+	row_math(&s->a, ty.w, wk->top, wk->bottom, wk->luma_w, wk->u, wk->v, r, g, b);
+}
+
+static void row_slow(const yt_pre_plan *k, const uint8_t *const plane[3], uint32_t iy, float *const line[3])
+{
+	uint32_t i, r = k->plane_of_r, b = k->plane_of_b;
+
+	for (i = 0; i < k->x.out; i++) {
+		yt_rgb c = yt_pre_pixel(k, plane[0], plane[1], plane[2], i, iy);
+
+		line[r][i] = c.r * k->scale[r] + k->bias[r];
+		if (k->channels == 1)
+			continue;
+		line[1][i] = c.g * k->scale[1] + k->bias[1];
+		line[b][i] = c.b * k->scale[b] + k->bias[b];
+	}
+}
+
+/* One row of a tensor of any type and layout. */
+YT_CLONES
+static void store_row(const yt_pre_plan *k, void *out, uint32_t y, float *const line[3])
+{
+	uint64_t plane = (uint64_t)k->out_w * k->out_h, at = (uint64_t)y * k->out_w;
+	uint32_t n = k->channels, type = k->type, c, x;
+
+	for (c = 0; c < n; c++) {
+		const float *from = line[c];
+		uint64_t first = k->layout == YT_LAYOUT_NHWC ? at * n + c : c * plane + at, step = k->layout == YT_LAYOUT_NHWC ? n : 1;
+
+		if (type == YT_F16)
+			for (x = 0; x < k->out_w; x++)
+				((uint16_t *)out)[first + x * step] = yt_half_of(from[x]);
 		else
-			gather_luma_single(&wk, a.n, r0, r1);
-		if (k->chroma == YT_CHROMA_NEAREST) {
-			uint32_t cy = yt_axis_chroma_nearest(k->y, iy);
-
-			gather_chroma(&wk, a.n, pu + cy * pitch_u, pv + cy * pitch_v);
-		} else {
-			yt_tap cy = yt_axis_chroma_linear(k->y, iy);
-
-			blend_chroma(&wk, a.n, pu + cy.i0 * pitch_u, pu + cy.i1 * pitch_u, cy.w, wk.u);
-			blend_chroma(&wk, a.n, pv + cy.i0 * pitch_v, pv + cy.i1 * pitch_v, cy.w, wk.v);
-		}
-		row = out + (uint64_t)(k->in_y + iy) * k->out_w + k->in_x;
-		row_math(&a, ty.w, wk.top, wk.bottom, wk.luma_w, wk.u, wk.v, row + channel[0] * n, row + n,
-			 row + channel[2] * n);
+			for (x = 0; x < k->out_w; x++)
+				yt_store(type, out, first + x * step, from[x]);
 	}
+}
+
+static int any_tensor(const yt_pre_plan *k, const uint8_t *const plane[3], void *out, int fast, rows *s, yt_cpu_scratch *scratch)
+{
+	size_t stride = ((size_t)k->out_w * 4 + 63) / 64 * 64;
+	float *line[3], *inner[3];
+	uint32_t y, c;
+	char *p;
+
+	if (fast) { /* behind the tables */
+		p = (char *)s->wk.luma + 8 * (((size_t)k->x.out * 4 + 63) / 64 * 64);
+	} else {
+		p = yt_cpu_room(scratch, 3 * stride);
+		if (p == NULL)
+			return -1;
+	}
+	for (c = 0; c < 3; c++) {
+		line[c] = (float *)(void *)(p + c * stride);
+		inner[c] = line[c] + k->in_x;
+		fill(line[c], k->out_w, k->border[c]);
+	}
+	for (y = 0; y < k->out_h; y++) {
+		uint32_t iy = y - k->in_y; /* wraps above the frame */
+
+		if (iy < k->y.out) {
+			if (fast)
+				row_fast(s, iy, inner[k->plane_of_r], inner[1], inner[k->plane_of_b]);
+			else
+				row_slow(k, plane, iy, inner);
+		} else if (iy == k->y.out) {
+			for (c = 0; c < k->channels; c++)
+				fill(inner[c], k->x.out, k->border[c]);
+		}
+		store_row(k, out, y, line);
+	}
+	return 0;
+}
+
+int yt_cpu_preprocess(const yt_pre_plan *k, const uint8_t *const plane[3], void *out, yt_cpu_scratch *scratch)
+{
+	int fast = k->format <= YT_FORMAT_I420 && k->channels == 3 && k->x.out != 0;
+	uint64_t n = (uint64_t)k->out_w * k->out_h;
+	uint32_t iy;
+	rows s;
+
+	if (fast && (yt_cpu_room(scratch, 8 * (((size_t)k->x.out * 4 + 63) / 64 * 64) + 3 * (((size_t)k->out_w * 4 + 63) / 64 * 64)) == NULL ||
+		     rows_init(&s, k, plane, scratch) != 0))
+		return -1;
+	if (!fast || k->type != YT_F32 || k->layout != YT_LAYOUT_NCHW)
+		return any_tensor(k, plane, out, fast, &s, scratch);
+	border(k, out);
+	for (iy = 0; iy < k->y.out; iy++) {
+		float *row = (float *)out + (uint64_t)(k->in_y + iy) * k->out_w + k->in_x;
+
+		row_fast(&s, iy, row + k->plane_of_r * n, row + n, row + k->plane_of_b * n);
+	}
+	return 0;
+}
+
+/* The tensors of a list of boxes; those beyond its count are 0. */
+int yt_cpu_roi(const yt_roi *r, const yt_boxes *boxes, const uint8_t *const plane[3], void *out, yt_cpu_scratch *scratch)
+{
+	const yt_box *box = (const yt_box *)(const void *)(boxes + 1);
+	uint32_t size = r->type == YT_F32 ? 4 : r->type <= YT_BF16 ? 2 : 1, i, count = boxes->count < r->max ? boxes->count : r->max;
+	uint64_t bytes = (uint64_t)size * (r->color == YT_COLOR_GRAY ? 1 : 3) * r->out_w * r->out_h;
+
+	for (i = 0; i < count; i++) {
+		yt_pre_plan k = yt_plan_roi(r, &box[i]);
+
+		if (yt_cpu_preprocess(&k, plane, (char *)out + i * bytes, scratch) != 0)
+			return -1;
+	}
+	memset((char *)out + count * bytes, 0, (size_t)((r->max - count) * bytes));
 	return 0;
 }

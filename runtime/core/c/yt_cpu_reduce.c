@@ -6,6 +6,7 @@
  */
 #include "yt_cpu.h"
 #include "yt_clones.h"
+#include "yt_ops.h"
 
 /* 14 bits an upper level: enough for any length in bytes that fits 64 bits. */
 #define UPPER_LEVELS 5
@@ -97,9 +98,32 @@ static void push(uint32_t op, level *l, float v)
 	}
 }
 
-float yt_cpu_reduce(uint32_t op, const float *x, uint64_t n)
+YT_CLONES
+static void widen(uint32_t type, float *restrict out, const uint16_t *restrict x, uint32_t n)
 {
-	float lane[YT_REDUCE_LANES];
+	uint32_t j;
+
+	if (type == YT_F16)
+		for (j = 0; j < n; j++)
+			out[j] = yt_half_to_float(x[j]);
+	else
+		for (j = 0; j < n; j++)
+			out[j] = yt_bf16_to_float(x[j]);
+}
+
+/* One chunk of the source, of whatever type. */
+static float source_chunk(uint32_t op, const void *x, uint32_t type, uint64_t first, uint64_t n)
+{
+	float lane[YT_REDUCE_LANES], row[YT_REDUCE_CHUNK];
+
+	if (type == YT_F32)
+		return chunk(op, lane, (const float *)x + first, n);
+	widen(type, row, (const uint16_t *)x + first, (uint32_t)n);
+	return chunk(op, lane, row, n);
+}
+
+float yt_cpu_reduce(uint32_t op, const void *x, uint32_t type, uint64_t n)
+{
 	level upper[UPPER_LEVELS];
 	uint64_t at;
 	uint32_t i;
@@ -107,13 +131,13 @@ float yt_cpu_reduce(uint32_t op, const float *x, uint64_t n)
 	if (n == 0)
 		return yt_reduce_identity(op);
 	if (n <= YT_REDUCE_CHUNK)
-		return chunk(op, lane, x, n);
+		return source_chunk(op, x, type, 0, n);
 	for (i = 0; i < UPPER_LEVELS; i++) {
 		upper[i].fill = 0;
 		upper[i].total = 0;
 	}
 	for (at = 0; at < n; at += YT_REDUCE_CHUNK)
-		push(op, upper, chunk(op, lane, x + at, n - at < YT_REDUCE_CHUNK ? n - at : YT_REDUCE_CHUNK));
+		push(op, upper, source_chunk(op, x, type, at, n - at < YT_REDUCE_CHUNK ? n - at : YT_REDUCE_CHUNK));
 	for (i = 0; i + 1 < UPPER_LEVELS; i++) {
 		if (upper[i].total == 1) /* the one that is left */
 			return upper[i].lane[0];

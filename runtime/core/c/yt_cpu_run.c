@@ -13,31 +13,50 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-const uint64_t yt_cpu_ops = 1ull << YT_OP_COPY | 1ull << YT_OP_MEMSET | 1ull << YT_OP_PREPROCESS | 1ull << YT_OP_REDUCE |
-			    1ull << YT_OP_RECORD | 1ull << YT_OP_WAIT | 1ull << YT_OP_SIGNAL;
+#include <stdlib.h>
 
-static yt_status preprocess(const yt_cmd *c, uint32_t at, uint8_t *const p[], yt_cpu_scratch *scratch, yt_error *err)
+/* All there are, but kernels of modules. */
+const uint64_t yt_cpu_ops = ((2ull << YT_OP_LAST) - 2) & ~(1ull << YT_OP_LAUNCH);
+
+void *yt_cpu_room(yt_cpu_scratch *s, size_t bytes)
 {
-	yt_pre_plan plan = yt_plan_preprocess(&c->pre);
-	const uint8_t *plane[3] = {p[1], p[2], c->pre.format == YT_FORMAT_I420 ? p[3] : NULL};
+	if (s->bytes < bytes + 64) {
+		free(s->mem);
+		s->bytes = 0;
+		s->mem = malloc(bytes + 64);
+		if (s->mem == NULL)
+			return NULL;
+		s->bytes = bytes + 64;
+	}
+	return (void *)(((uintptr_t)s->mem + 63) / 64 * 64);
+}
 
-	if (yt_cpu_preprocess(&plan, plane, (float *)(void *)p[0], scratch) != 0)
-		return yt_fail(err, YT_E_OOM, "command %u: preprocess: no memory for row tables", at);
-	return YT_OK;
+static yt_status room(int rc, uint32_t at, const char *op, yt_error *err)
+{
+	return rc == 0 ? YT_OK : yt_fail(err, YT_E_OOM, "command %u: %s: no memory to work in", at, op);
 }
 
 static void reduce(const yt_cmd *c, uint8_t *const p[])
 {
-	uint64_t n = c->src[0].len / 4;
-	float value = yt_cpu_reduce(c->value == YT_REDUCE_MEAN ? YT_REDUCE_SUM : c->value, (const float *)(const void *)p[1], n);
+	uint64_t n = c->src[0].len / yt_type_bytes(c->reduce.type);
+	float value = yt_cpu_reduce(c->value == YT_REDUCE_MEAN ? YT_REDUCE_SUM : c->value, p[1], c->reduce.type, n);
 
 	if (c->value == YT_REDUCE_MEAN)
 		value /= (float)n;
 	memcpy(p[0], &value, sizeof value);
 }
 
+static const void *as_boxes(const uint8_t *p)
+{
+	return p; /* checked to be aligned */
+}
+
 yt_status yt_cpu_run(const yt_cmd *c, uint32_t at, uint8_t *const p[], yt_cpu_scratch *scratch, yt_error *err)
 {
+	const uint8_t *planes[3];
+	yt_pre_plan plan;
+	uint32_t n;
+
 	switch (c->op) {
 	case YT_OP_COPY:
 		if (c->dst.len != 0)
@@ -48,9 +67,45 @@ yt_status yt_cpu_run(const yt_cmd *c, uint32_t at, uint8_t *const p[], yt_cpu_sc
 			memset(p[0], (int)c->value, (size_t)c->dst.len);
 		return YT_OK;
 	case YT_OP_PREPROCESS:
-		return preprocess(c, at, p, scratch, err);
+		planes[0] = p[1];
+		planes[1] = yt_format_planes(c->pre.format) > 1 ? p[2] : NULL;
+		planes[2] = yt_format_planes(c->pre.format) > 2 ? p[3] : NULL;
+		plan = yt_plan_preprocess(&c->pre);
+		return room(yt_cpu_preprocess(&plan, planes, p[0], scratch), at, "preprocess", err);
+	case YT_OP_ROI:
+		planes[0] = p[1];
+		n = yt_format_planes(c->roi.format);
+		planes[1] = n > 1 ? p[2] : NULL;
+		planes[2] = n > 2 ? p[3] : NULL;
+		return room(yt_cpu_roi(&c->roi, as_boxes(p[1 + n]), planes, p[0], scratch), at, "roi", err);
 	case YT_OP_REDUCE:
 		reduce(c, p);
+		return YT_OK;
+	case YT_OP_DECODE:
+		return room(yt_cpu_decode(&c->decode, p[1], p[0], scratch), at, "decode", err);
+	case YT_OP_NMS:
+		return room(yt_cpu_nms(&c->nms, p[1], p[0], scratch), at, "nms", err);
+	case YT_OP_SOFTMAX:
+		yt_cpu_softmax(&c->rows, p[1], p[0]);
+		return YT_OK;
+	case YT_OP_ARGMAX:
+		yt_cpu_argmax(&c->rows, p[1], (int32_t *)(void *)p[0]);
+		return YT_OK;
+	case YT_OP_TOPK:
+		yt_cpu_topk(&c->rows, p[1], (yt_ranked *)(void *)p[0]);
+		return YT_OK;
+	case YT_OP_MAP:
+		yt_cpu_map(&c->map, c->dst.len / yt_type_bytes(c->map.out), p[1], p[2], (const float *)(const void *)p[3], p[0]);
+		return YT_OK;
+	case YT_OP_CONVERT:
+		yt_cpu_convert(&c->convert, p[1], (c->convert.flags & YT_CONVERT_CHANNEL_SCALE) != 0 ? (const float *)(const void *)p[2] : NULL,
+			       p[0]);
+		return YT_OK;
+	case YT_OP_GEMM:
+		return room(yt_cpu_gemm(&c->gemm, p[1], p[2], c->src[2].len != 0 ? (const float *)(const void *)p[3] : NULL, p[0], scratch), at,
+			    "gemm", err);
+	case YT_OP_DIFF:
+		yt_cpu_diff(&c->diff, p[1], p[2], p[0]);
 		return YT_OK;
 	case YT_OP_SIGNAL:
 		__atomic_store_n((uint32_t *)(void *)p[0], c->value, __ATOMIC_RELEASE);

@@ -170,6 +170,7 @@ YT_FN yt_rgb yt_to_rgb(yt_matrix m, float y, float u, float v)
 typedef struct yt_pre_plan {
 	yt_axis x, y;
 	uint32_t format, chroma;
+	uint32_t type, layout, channels;
 	uint32_t out_w, out_h;
 	uint32_t in_x, in_y; /* where the frame lands in the tensor; size x.out, y.out */
 	uint64_t pitch[3];
@@ -207,11 +208,17 @@ YT_FN yt_pre_plan yt_plan_preprocess(const yt_preprocess *p)
 	k.y.out = h;
 	k.format = p->format;
 	k.chroma = p->chroma;
+	k.type = p->type;
+	k.layout = p->layout;
+	k.channels = p->color == YT_COLOR_GRAY ? 1 : 3;
 	k.out_w = p->out_w;
 	k.out_h = p->out_h;
 	k.in_x = (p->out_w - w) / 2;
 	k.in_y = (p->out_h - h) / 2;
-	k.pitch[0] = p->pitch[0] ? p->pitch[0] : p->width;
+	k.pitch[0] = p->pitch[0]                                                         ? p->pitch[0]
+		     : p->format == YT_FORMAT_YUYV || p->format == YT_FORMAT_UYVY ? 4 * chroma_w
+		     : p->format == YT_FORMAT_RGB || p->format == YT_FORMAT_BGR   ? 3 * p->width
+										  : p->width;
 	k.pitch[1] = p->pitch[1] ? p->pitch[1] : p->format == YT_FORMAT_NV12 ? 2 * chroma_w : chroma_w;
 	k.pitch[2] = p->pitch[2] ? p->pitch[2] : chroma_w;
 	k.matrix = yt_matrix_of(p->matrix);
@@ -225,36 +232,88 @@ YT_FN yt_pre_plan yt_plan_preprocess(const yt_preprocess *p)
 	return k;
 }
 
-/* The colour of one pixel of the inner rectangle. The CPU backend computes the
- * same from row tables; the CUDA kernel and its emulation call this. */
+/* Bytes `off + step * i` of rows ty, interpolated both ways. */
+YT_FN float yt_bilinear(const uint8_t *p, uint64_t pitch, yt_tap tx, yt_tap ty, uint32_t step, uint32_t off)
+{
+	const uint8_t *r0 = p + ty.i0 * pitch + off, *r1 = p + ty.i1 * pitch + off;
+	uint32_t a = tx.i0 * step, b = tx.i1 * step;
+
+	return yt_lerp(yt_lerp((float)r0[a], (float)r0[b], tx.w), yt_lerp((float)r1[a], (float)r1[b], tx.w), ty.w);
+}
+
+YT_FN float yt_pre_luma(const yt_pre_plan *k, float y)
+{
+	return yt_clamp255((y - k->matrix.y0) * k->matrix.yk);
+}
+
+YT_FN yt_rgb yt_gray(float v)
+{
+	yt_rgb c;
+
+	c.r = c.g = c.b = v;
+	return c;
+}
+
+/* The colour of one pixel of the inner rectangle; of one channel, in all three.
+ * The CPU backend computes the usual cases from row tables, to the same bits. */
 YT_FN yt_rgb yt_pre_pixel(const yt_pre_plan *k, const uint8_t *p0, const uint8_t *p1, const uint8_t *p2, uint32_t ix,
 			  uint32_t iy)
 {
-	yt_tap tx = yt_axis_linear(k->x, ix), ty = yt_axis_linear(k->y, iy);
-	const uint8_t *r0 = p0 + ty.i0 * k->pitch[0], *r1 = p0 + ty.i1 * k->pitch[0];
-	float top = yt_lerp((float)r0[tx.i0], (float)r0[tx.i1], tx.w);
-	float bottom = yt_lerp((float)r1[tx.i0], (float)r1[tx.i1], tx.w);
-	float y = yt_lerp(top, bottom, ty.w), u, v;
-	uint32_t step = k->format == YT_FORMAT_NV12 ? 2 : 1;
-	const uint8_t *pu = p1, *pv = step == 2 ? p1 + 1 : p2;
-	uint64_t pitch_v = step == 2 ? k->pitch[1] : k->pitch[2];
+	yt_tap tx = yt_axis_linear(k->x, ix), ty = yt_axis_linear(k->y, iy), cx, cy;
+	uint32_t format = k->format, step;
+	uint64_t pitch_u = k->pitch[1], pitch_v = k->pitch[2];
+	const uint8_t *pu = p1, *pv = p2;
+	float y, u, v;
 
-	if (k->chroma == YT_CHROMA_NEAREST) {
-		uint32_t cx = yt_axis_chroma_nearest(k->x, ix) * step;
-		uint32_t cy = yt_axis_chroma_nearest(k->y, iy);
+	if (format == YT_FORMAT_GRAY)
+		return yt_gray(yt_bilinear(p0, k->pitch[0], tx, ty, 1, 0));
+	if (format == YT_FORMAT_RGB || format == YT_FORMAT_BGR) {
+		uint32_t red = format == YT_FORMAT_RGB ? 0 : 2;
+		yt_rgb c;
 
-		u = (float)pu[cy * k->pitch[1] + cx];
-		v = (float)pv[cy * pitch_v + cx];
+		c.r = yt_bilinear(p0, k->pitch[0], tx, ty, 3, red);
+		c.g = yt_bilinear(p0, k->pitch[0], tx, ty, 3, 1);
+		c.b = yt_bilinear(p0, k->pitch[0], tx, ty, 3, 2 - red);
+		return k->channels == 1 ? yt_gray(0.299f * c.r + 0.587f * c.g + 0.114f * c.b) : c;
+	}
+	if (format == YT_FORMAT_YUYV || format == YT_FORMAT_UYVY) {
+		uint32_t luma = format == YT_FORMAT_YUYV ? 0 : 1;
+
+		y = yt_bilinear(p0, k->pitch[0], tx, ty, 2, luma);
+		step = 4;
+		pu = p0 + 1 - luma;
+		pv = pu + 2;
+		pitch_u = pitch_v = k->pitch[0];
+		cy = ty; /* as many rows of chroma as of luma */
+		if (k->chroma == YT_CHROMA_NEAREST) {
+			cy.i0 = cy.i1 = k->y.start + (2 * iy + 1) * k->y.in / (2 * k->y.out);
+			cy.w = 0.0f;
+		}
 	} else {
-		yt_tap cx = yt_axis_chroma_linear(k->x, ix), cy = yt_axis_chroma_linear(k->y, iy);
-		const uint8_t *u0 = pu + cy.i0 * k->pitch[1], *u1 = pu + cy.i1 * k->pitch[1];
-		const uint8_t *v0 = pv + cy.i0 * pitch_v, *v1 = pv + cy.i1 * pitch_v;
-		uint32_t a = cx.i0 * step, b = cx.i1 * step;
+		y = yt_bilinear(p0, k->pitch[0], tx, ty, 1, 0);
+		step = format == YT_FORMAT_NV12 ? 2 : 1;
+		if (step == 2) {
+			pv = p1 + 1;
+			pitch_v = pitch_u;
+		}
+		if (k->chroma == YT_CHROMA_NEAREST) {
+			cy.i0 = cy.i1 = yt_axis_chroma_nearest(k->y, iy);
+			cy.w = 0.0f;
+		} else {
+			cy = yt_axis_chroma_linear(k->y, iy);
+		}
+	}
+	if (k->channels == 1)
+		return yt_gray(yt_pre_luma(k, y));
+	if (k->chroma == YT_CHROMA_NEAREST) {
+		uint32_t at = yt_axis_chroma_nearest(k->x, ix) * step;
 
-		u = yt_lerp(yt_lerp((float)u0[a], (float)u0[b], cx.w), yt_lerp((float)u1[a], (float)u1[b], cx.w),
-			    cy.w);
-		v = yt_lerp(yt_lerp((float)v0[a], (float)v0[b], cx.w), yt_lerp((float)v1[a], (float)v1[b], cx.w),
-			    cy.w);
+		u = (float)pu[cy.i0 * pitch_u + at];
+		v = (float)pv[cy.i0 * pitch_v + at];
+	} else {
+		cx = yt_axis_chroma_linear(k->x, ix);
+		u = yt_bilinear(pu, pitch_u, cx, cy, step, 0);
+		v = yt_bilinear(pv, pitch_v, cx, cy, step, 0);
 	}
 	return yt_to_rgb(k->matrix, y, u, v);
 }

@@ -21,12 +21,31 @@ bool yt_copy_fits(const void *dst, const void *src);
 cudaError_t yt_launch_preprocess(const yt_pre_plan &plan, const uint8_t *const plane[3], float *out, uint32_t block,
 				 cudaStream_t stream);
 
+// Any type, layout and number of channels.
+cudaError_t yt_launch_tensor(const yt_pre_plan &plan, const uint8_t *const plane[3], void *out, uint32_t block, cudaStream_t stream);
+cudaError_t yt_launch_roi(const yt_roi &r, const void *boxes, const uint8_t *const plane[3], void *out, uint32_t block,
+			  cudaStream_t stream);
+cudaError_t yt_launch_diff(const yt_diff &d, const uint8_t *a, const uint8_t *b, void *out, cudaStream_t stream);
+
+// Bytes of device memory that the launches below use as `scratch`.
+uint64_t yt_decode_scratch(const yt_decode &d);
+uint64_t yt_nms_scratch(const yt_nms &n);
+cudaError_t yt_launch_decode(const yt_decode &d, const void *src, void *dst, void *scratch, cudaStream_t stream);
+cudaError_t yt_launch_nms(const yt_nms &n, const void *src, void *dst, void *scratch, cudaStream_t stream);
+
+cudaError_t yt_launch_softmax(const yt_rows &r, const void *src, void *dst, cudaStream_t stream);
+cudaError_t yt_launch_topk(const yt_rows &r, const void *src, void *ranked, void *index, cudaStream_t stream); // one of them
+cudaError_t yt_launch_map(const yt_map &m, uint64_t n, const void *src, const void *with, const float *bias, void *dst, uint32_t block,
+			  cudaStream_t stream);
+cudaError_t yt_launch_convert(const yt_convert &v, const void *src, const float *scales, void *dst, uint32_t block, cudaStream_t stream);
+cudaError_t yt_launch_gemm(const yt_gemm &g, const void *a, const void *b, const float *bias, void *c, int cc_major, cudaStream_t stream);
+
 cudaError_t yt_launch_signal(uint32_t *word, uint32_t value, cudaStream_t stream);
 
 // Bytes of device memory that yt_launch_reduce uses for n values.
 uint64_t yt_reduce_scratch(uint64_t n);
 
-cudaError_t yt_launch_reduce(uint32_t op, const float *x, uint64_t n, float *out, float *scratch,
+cudaError_t yt_launch_reduce(uint32_t op, const void *x, uint32_t type, uint64_t n, float *out, float *scratch,
 			     cudaStream_t stream);
 
 #endif // YT_KERNELS_H

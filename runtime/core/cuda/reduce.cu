@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// reduce.cu - sum, mean, minimum or maximum of n floats in the tree of yt_math.h.
+// reduce.cu - sum, mean, minimum or maximum of n values in the tree of yt_math.h.
 //
-// Reads 4n bytes, n operations; each level after the first has 1/16384 of the
+// Reads 4n bytes (2n of halves), n operations; each level after the first has 1/16384 of the
 // elements. Deterministic: the tree is fixed by n, there are no atomics. A block
 // reduces one chunk, so n up to 2^31 chunks (2^45 values) is one launch a level.
-#include "bodies.h"
 #include "kernels.h"
+#include "ops.h"
 
 template <uint32_t op>
 static __global__ void __launch_bounds__(YT_REDUCE_THREADS)
@@ -25,6 +25,23 @@ static __global__ void __launch_bounds__(YT_REDUCE_THREADS)
 		out[blockIdx.x] = divide != 0 ? lanes[0] / divide : lanes[0];
 }
 
+// The first level of 16-bit values.
+static __global__ void __launch_bounds__(YT_REDUCE_THREADS)
+	reduce_half_kernel(uint32_t op, uint32_t type, const void *x, uint64_t n, float *out, bool wide, float divide)
+{
+	__shared__ alignas(16) float lanes[YT_REDUCE_LANES];
+	uint32_t t = threadIdx.x;
+
+	yt_reduce_gather_any(op, type, x, n, blockIdx.x, t, wide, lanes);
+#pragma unroll
+	for (uint32_t half = YT_REDUCE_LANES / 2; half > 0; half /= 2) {
+		__syncthreads();
+		yt_reduce_fold(op, half, t, lanes);
+	}
+	if (t == 0)
+		out[blockIdx.x] = divide != 0 ? lanes[0] / divide : lanes[0];
+}
+
 static uint64_t chunks(uint64_t n)
 {
 	return n == 0 ? 1 : (n + YT_REDUCE_CHUNK - 1) / YT_REDUCE_CHUNK;
@@ -39,8 +56,10 @@ uint64_t yt_reduce_scratch(uint64_t n)
 	return 4 * total;
 }
 
-cudaError_t yt_launch_reduce(uint32_t op, const float *x, uint64_t n, float *out, float *scratch, cudaStream_t stream)
+cudaError_t yt_launch_reduce(uint32_t op, const void *values, uint32_t type, uint64_t n, float *out, float *scratch,
+			     cudaStream_t stream)
 {
+	const float *x = (const float *)values;
 	float total = (float)n;
 
 	for (;;) {
@@ -51,7 +70,10 @@ cudaError_t yt_launch_reduce(uint32_t op, const float *x, uint64_t n, float *out
 
 		if (blocks > 0x7fffffff)
 			return cudaErrorInvalidValue;
-		if (op == YT_REDUCE_SUM || op == YT_REDUCE_MEAN)
+		if (type != YT_F32)
+			reduce_half_kernel<<<(unsigned)blocks, YT_REDUCE_THREADS, 0, stream>>>(
+				op == YT_REDUCE_MEAN ? (uint32_t)YT_REDUCE_SUM : op, type, x, n, to, yt_wide(type, x), divide);
+		else if (op == YT_REDUCE_SUM || op == YT_REDUCE_MEAN)
 			reduce_kernel<YT_REDUCE_SUM>
 				<<<(unsigned)blocks, YT_REDUCE_THREADS, 0, stream>>>(x, n, to, wide, divide);
 		else if (op == YT_REDUCE_MIN)
@@ -64,6 +86,7 @@ cudaError_t yt_launch_reduce(uint32_t op, const float *x, uint64_t n, float *out
 		if (rc != cudaSuccess || blocks == 1)
 			return rc;
 		x = scratch;
+		type = YT_F32;
 		n = blocks;
 		scratch += (blocks + 3) / 4 * 4;
 	}

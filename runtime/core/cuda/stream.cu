@@ -3,8 +3,8 @@
 // stream.cu - streams, lists, events and graphs.
 #include "device.h"
 
-const uint64_t yt_cuda_ops = 1ull << YT_OP_COPY | 1ull << YT_OP_MEMSET | 1ull << YT_OP_PREPROCESS | 1ull << YT_OP_REDUCE |
-			     1ull << YT_OP_RECORD | 1ull << YT_OP_WAIT | 1ull << YT_OP_SIGNAL | 1ull << YT_OP_LAUNCH;
+// All there are.
+const uint64_t yt_cuda_ops = (2ull << YT_OP_LAST) - 2;
 
 // ---- finished work ---------------------------------------------------------
 
@@ -180,7 +180,11 @@ static yt_status grow_scratch(yt_stream *s, const yt_cmd *cmds, uint32_t n, yt_e
 	cudaError_t e;
 
 	for (uint32_t i = 0; i < n; i++) {
-		uint64_t bytes = cmds[i].op == YT_OP_REDUCE ? yt_reduce_scratch(cmds[i].src[0].len / 4) : 0;
+		const yt_cmd *c = &cmds[i];
+		uint64_t bytes = c->op == YT_OP_REDUCE	 ? yt_reduce_scratch(c->src[0].len / yt_type_bytes(c->reduce.type))
+				 : c->op == YT_OP_DECODE ? yt_decode_scratch(c->decode)
+				 : c->op == YT_OP_NMS	 ? yt_nms_scratch(c->nms)
+							 : 0;
 
 		need = bytes > need ? bytes : need;
 	}
@@ -289,13 +293,43 @@ static cudaError_t run(yt_stream *s, const yt_cmd *c, const resolved *r)
 		return c->dst.len == 0 ? cudaSuccess : cudaMemsetAsync(r->p[0], (int)c->value, c->dst.len, s->handle);
 	case YT_OP_PREPROCESS: {
 		const uint8_t *plane[3] = {r->p[1], r->p[2], r->p[3]};
+		yt_pre_plan plan = yt_plan_preprocess(&c->pre);
 
-		return yt_launch_preprocess(yt_plan_preprocess(&c->pre), plane, (float *)r->p[0], d->block[YT_OP_PREPROCESS],
-					    s->handle);
+		// The usual case has a kernel of its own.
+		if (c->pre.format <= YT_FORMAT_I420 && plan.channels == 3 && plan.type == YT_F32 && plan.layout == YT_LAYOUT_NCHW)
+			return yt_launch_preprocess(plan, plane, (float *)r->p[0], d->block[YT_OP_PREPROCESS], s->handle);
+		return yt_launch_tensor(plan, plane, r->p[0], d->block[YT_OP_PREPROCESS], s->handle);
+	}
+	case YT_OP_ROI: {
+		const uint8_t *plane[3] = {r->p[1], r->p[2], r->p[3]};
+
+		return yt_launch_roi(c->roi, r->p[1 + yt_format_planes(c->roi.format)], plane, r->p[0], d->block[YT_OP_ROI], s->handle);
 	}
 	case YT_OP_REDUCE:
-		return yt_launch_reduce(c->value, (const float *)r->p[1], c->src[0].len / 4, (float *)r->p[0], s->scratch,
-					s->handle);
+		return yt_launch_reduce(c->value, r->p[1], c->reduce.type, c->src[0].len / yt_type_bytes(c->reduce.type), (float *)r->p[0],
+					s->scratch, s->handle);
+	case YT_OP_DECODE:
+		return yt_launch_decode(c->decode, r->p[1], r->p[0], s->scratch, s->handle);
+	case YT_OP_NMS:
+		return yt_launch_nms(c->nms, r->p[1], r->p[0], s->scratch, s->handle);
+	case YT_OP_SOFTMAX:
+		return yt_launch_softmax(c->rows, r->p[1], r->p[0], s->handle);
+	case YT_OP_ARGMAX:
+		return yt_launch_topk(c->rows, r->p[1], NULL, r->p[0], s->handle);
+	case YT_OP_TOPK:
+		return yt_launch_topk(c->rows, r->p[1], r->p[0], NULL, s->handle);
+	case YT_OP_MAP:
+		return yt_launch_map(c->map, c->dst.len / yt_type_bytes(c->map.out), r->p[1], r->p[2], (const float *)r->p[3], r->p[0],
+				     d->block[YT_OP_MAP], s->handle);
+	case YT_OP_CONVERT:
+		return yt_launch_convert(c->convert, r->p[1],
+					 (c->convert.flags & YT_CONVERT_CHANNEL_SCALE) != 0 ? (const float *)r->p[2] : NULL, r->p[0],
+					 d->block[YT_OP_CONVERT], s->handle);
+	case YT_OP_GEMM:
+		return yt_launch_gemm(c->gemm, r->p[1], r->p[2], c->src[2].len != 0 ? (const float *)r->p[3] : NULL, r->p[0], d->info.cc_major,
+				      s->handle);
+	case YT_OP_DIFF:
+		return yt_launch_diff(c->diff, r->p[1], r->p[2], r->p[0], s->handle);
 	case YT_OP_SIGNAL:
 		return yt_launch_signal((uint32_t *)r->p[0], c->value, s->handle);
 	case YT_OP_WAIT:

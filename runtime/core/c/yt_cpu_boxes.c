@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What detectors find: decoding their output, and dropping boxes that overlap.
+ *
+ * Decode reads each score once and keeps the best `max` in a heap. NMS compares
+ * each box, best first, with those kept so far.
+ */
+#include "yt_cpu.h"
+#include "yt_clones.h"
+#include "yt_ops.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define TILE 512u /* anchors whose scores are looked at together */
+
+static void sift(uint64_t *heap, uint32_t n, uint32_t i)
+{
+	for (;;) { /* the smallest on top */
+		uint32_t child = 2 * i + 1;
+		uint64_t v;
+
+		if (child >= n)
+			return;
+		if (child + 1 < n && heap[child + 1] < heap[child])
+			child++;
+		if (heap[i] <= heap[child])
+			return;
+		v = heap[i];
+		heap[i] = heap[child];
+		heap[child] = v;
+		i = child;
+	}
+}
+
+/* Best score and class of anchors whose scores lie in planes. */
+YT_CLONES
+static void best_of_planes(const yt_decode *d, const void *image, uint32_t first, uint32_t n, float *restrict score,
+			   int32_t *restrict cls)
+{
+	uint32_t c, i;
+
+	for (i = 0; i < n; i++) {
+		score[i] = yt_from_bits(0xff800000u);
+		cls[i] = 0;
+	}
+	for (c = 0; c < d->classes; c++) {
+		uint64_t at = (uint64_t)(4 + c) * d->anchors + first;
+
+		if (d->type == YT_F32) {
+			const float *restrict s = (const float *)image + at;
+
+			for (i = 0; i < n; i++) {
+				cls[i] = s[i] > score[i] ? (int32_t)c : cls[i];
+				score[i] = s[i] > score[i] ? s[i] : score[i];
+			}
+		} else {
+			const uint16_t *restrict h = (const uint16_t *)image + at;
+
+			for (i = 0; i < n; i++) {
+				float s = yt_half_to_float(h[i]);
+
+				cls[i] = s > score[i] ? (int32_t)c : cls[i];
+				score[i] = s > score[i] ? s : score[i];
+			}
+		}
+	}
+}
+
+static void decode_image(const yt_decode *d, const void *image, uint8_t *dst, uint64_t *heap)
+{
+	float score[TILE];
+	int32_t cls[TILE];
+	yt_boxes *head = (yt_boxes *)(void *)dst;
+	yt_box *box = (yt_box *)(void *)(head + 1);
+	uint32_t kept = 0, found = 0, first, i;
+
+	for (first = 0; first < d->anchors; first += TILE) {
+		uint32_t n = d->anchors - first < TILE ? d->anchors - first : TILE;
+
+		if (d->head == YT_HEAD_PLANES) {
+			best_of_planes(d, image, first, n, score, cls);
+		} else {
+			for (i = 0; i < n; i++)
+				score[i] = yt_decode_best(d, image, first + i).score;
+		}
+		for (i = 0; i < n; i++) {
+			uint64_t key;
+
+			if (!(score[i] >= d->threshold))
+				continue;
+			found++;
+			key = (uint64_t)yt_ordered(score[i]) << 32 | (0xffffffffu - (first + i));
+			if (kept < d->max) {
+				heap[kept++] = key;
+				if (kept == d->max) {
+					uint32_t j;
+
+					for (j = kept / 2; j-- > 0;)
+						sift(heap, kept, j);
+				}
+			} else if (key > heap[0]) {
+				heap[0] = key;
+				sift(heap, kept, 0);
+			}
+		}
+	}
+	for (i = kept / 2; i-- > 0;)
+		sift(heap, kept, i);
+	memset(head, 0, sizeof *head);
+	head->count = kept;
+	head->found = found;
+	while (kept > 0) { /* the worst first, from the back */
+		uint32_t anchor = 0xffffffffu - (uint32_t)heap[0];
+
+		heap[0] = heap[--kept];
+		sift(heap, kept, 0);
+		box[kept] = yt_decode_box(d, image, anchor, yt_decode_best(d, image, anchor));
+	}
+}
+
+int yt_cpu_decode(const yt_decode *d, const void *src, uint8_t *dst, yt_cpu_scratch *scratch)
+{
+	uint64_t values = (uint64_t)(d->head == YT_HEAD_OBJECTNESS ? 5 : 4) + d->classes;
+	uint64_t image = values * d->anchors * (d->type == YT_F32 ? 4 : 2);
+	uint64_t *heap = yt_cpu_room(scratch, (size_t)d->max * sizeof *heap);
+	uint32_t b;
+
+	if (heap == NULL)
+		return -1;
+	for (b = 0; b < d->batch; b++)
+		decode_image(d, (const char *)src + b * image, dst + b * YT_BOXES_BYTES(d->max), heap);
+	return 0;
+}
+
+typedef struct ranked {
+	uint64_t key;
+	uint32_t place;
+} ranked;
+
+static int by_rank(const void *a, const void *b)
+{
+	const ranked *p = a, *q = b;
+
+	if (p->key != q->key)
+		return p->key > q->key ? -1 : 1;
+	return p->place < q->place ? -1 : 1;
+}
+
+int yt_cpu_nms(const yt_nms *n, const uint8_t *src, uint8_t *dst, yt_cpu_scratch *scratch)
+{
+	size_t order_bytes = ((size_t)n->in_max * sizeof(ranked) + 63) / 64 * 64;
+	char *p = yt_cpu_room(scratch, order_bytes + (size_t)n->in_max * sizeof(yt_box));
+	ranked *order = (ranked *)(void *)p;
+	yt_box *kept;
+	uint32_t b, i, j;
+
+	if (p == NULL)
+		return -1;
+	kept = (yt_box *)(void *)(p + order_bytes);
+	for (b = 0; b < n->batch; b++) {
+		const yt_boxes *in = (const yt_boxes *)(const void *)(src + b * YT_BOXES_BYTES(n->in_max));
+		const yt_box *box = (const yt_box *)(const void *)(in + 1);
+		yt_boxes *out = (yt_boxes *)(void *)(dst + b * YT_BOXES_BYTES(n->max));
+		uint32_t count = in->count < n->in_max ? in->count : n->in_max, m = 0;
+
+		for (i = 0; i < count; i++) {
+			order[i].key = yt_box_key(&box[i]);
+			order[i].place = i;
+		}
+		qsort(order, count, sizeof *order, by_rank);
+		for (i = 0; i < count; i++) {
+			const yt_box *candidate = &box[order[i].place];
+
+			for (j = 0; j < m && !yt_suppressed(n, &kept[j], candidate); j++)
+				;
+			if (j == m)
+				kept[m++] = *candidate;
+		}
+		memset(out, 0, sizeof *out);
+		out->found = m;
+		out->count = m < n->max ? m : n->max;
+		memcpy(out + 1, kept, out->count * sizeof *kept);
+	}
+	return 0;
+}

@@ -1,0 +1,499 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * yt_ops.h - the arithmetic of the operations beside preprocess and reduce, one
+ * element, row or box at a time, for every backend. As in yt_math.h all floating
+ * point is float32 in a fixed order, and functions like exp are written here, so
+ * that backends agree bit for bit. GEMM is the exception: its order is free.
+ */
+#ifndef YT_OPS_H
+#define YT_OPS_H
+
+#include "yt_math.h"
+
+/* ---- numbers ------------------------------------------------------------ */
+
+YT_FN uint32_t yt_bits(float f)
+{
+	union {
+		float f;
+		uint32_t u;
+	} v;
+
+	v.f = f;
+	return v.u;
+}
+
+YT_FN float yt_from_bits(uint32_t u)
+{
+	union {
+		float f;
+		uint32_t u;
+	} v;
+
+	v.u = u;
+	return v.f;
+}
+
+YT_FN float yt_abs(float x)
+{
+	return yt_from_bits(yt_bits(x) & 0x7fffffffu);
+}
+
+YT_FN float yt_half_to_float(uint16_t h)
+{
+	uint32_t sign = (uint32_t)(h & 0x8000u) << 16, m = h & 0x7fffu;
+
+	if (m >= 0x7c00u)
+		return yt_from_bits(sign | 0x7f800000u | (m & 0x3ffu) << 13);
+	/* The same digits with an exponent that is 112 too small. */
+	return yt_from_bits(sign | yt_bits(yt_from_bits(m << 13) * 5192296858534827628530496329220096.0f));
+}
+
+YT_FN uint16_t yt_half_of(float f)
+{
+	uint32_t x = yt_bits(f), sign = x >> 16 & 0x8000u, a = x & 0x7fffffffu;
+
+	if (a > 0x7f800000u)
+		return (uint16_t)(sign | 0x7e00u);
+	if (a >= 0x477ff000u) /* 65520 and more round to infinity */
+		return (uint16_t)(sign | 0x7c00u);
+	if (a < 0x38800000u) /* below 2^-14: steps of 2^-24, those of floats from 0.5 */
+		return (uint16_t)(sign | (yt_bits(yt_from_bits(a) + 0.5f) - 0x3f000000u));
+	a += 0xfffu + (a >> 13 & 1u);
+	return (uint16_t)(sign | (a - 0x38000000u) >> 13);
+}
+
+YT_FN float yt_bf16_to_float(uint16_t h)
+{
+	return yt_from_bits((uint32_t)h << 16);
+}
+
+YT_FN uint16_t yt_bf16_of(float f)
+{
+	uint32_t x = yt_bits(f);
+
+	if ((x & 0x7fffffffu) > 0x7f800000u)
+		return (uint16_t)((x >> 16 & 0x8000u) | 0x7fc0u);
+	return (uint16_t)((x + 0x7fffu + (x >> 16 & 1u)) >> 16);
+}
+
+/* To the nearest integer, ties to even. */
+YT_FN float yt_round(float x)
+{
+	float a = yt_abs(x);
+
+	if (!(a < 8388608.0f)) /* has no fraction, or is no number */
+		return x;
+	a = (a + 8388608.0f) - 8388608.0f;
+	return yt_from_bits(yt_bits(a) | (yt_bits(x) & 0x80000000u));
+}
+
+YT_FN int32_t yt_saturate(float x, float low, float high)
+{
+	if (x != x)
+		return 0;
+	x = x < low ? low : x > high ? high : x;
+	return (int32_t)yt_round(x);
+}
+
+/* Elements of the float types. */
+YT_FN float yt_load(uint32_t type, const void *p, uint64_t i)
+{
+	if (type == YT_F32)
+		return ((const float *)p)[i];
+	return type == YT_F16 ? yt_half_to_float(((const uint16_t *)p)[i]) : yt_bf16_to_float(((const uint16_t *)p)[i]);
+}
+
+/* Any type but I32; integers are rounded and saturate. */
+YT_FN void yt_store(uint32_t type, void *p, uint64_t i, float v)
+{
+	switch (type) {
+	case YT_F32:
+		((float *)p)[i] = v;
+		break;
+	case YT_F16:
+		((uint16_t *)p)[i] = yt_half_of(v);
+		break;
+	case YT_BF16:
+		((uint16_t *)p)[i] = yt_bf16_of(v);
+		break;
+	case YT_I8:
+		((int8_t *)p)[i] = (int8_t)yt_saturate(v, -128.0f, 127.0f);
+		break;
+	default:
+		((uint8_t *)p)[i] = (uint8_t)yt_saturate(v, 0.0f, 255.0f);
+	}
+}
+
+/* Orders floats as unsigned numbers; -0 equals 0. */
+YT_FN uint32_t yt_ordered(float x)
+{
+	uint32_t u = yt_bits(x == 0.0f ? 0.0f : x);
+
+	return (u & 0x80000000u) != 0 ? ~u : u | 0x80000000u;
+}
+
+/* ---- functions ---------------------------------------------------------- */
+
+/* Relative error below 2e-7: x = n ln 2 + r with |r| <= ln 2 / 2, then Taylor. */
+YT_FN float yt_exp(float x)
+{
+	float n, r, p;
+	int32_t k, half;
+
+	if (x != x)
+		return x;
+	if (x > 88.8f)
+		return yt_from_bits(0x7f800000u);
+	if (x < -104.0f)
+		return 0.0f;
+	n = yt_round(x * 1.44269504f);
+	r = (x - n * 0.693359375f) + n * 2.12194440e-4f; /* ln 2 in two parts, the first exact */
+	p = 1.0f / 5040.0f;
+	p = p * r + 1.0f / 720.0f;
+	p = p * r + 1.0f / 120.0f;
+	p = p * r + 1.0f / 24.0f;
+	p = p * r + 1.0f / 6.0f;
+	p = p * r + 0.5f;
+	p = (p * r) * r + r;
+	p = p + 1.0f;
+	k = (int32_t)n;
+	half = k / 2; /* 2^k may need two factors */
+	p *= yt_from_bits((uint32_t)(half + 127) << 23);
+	return p * yt_from_bits((uint32_t)(k - half + 127) << 23);
+}
+
+/* x = 2^e m with m from sqrt(1/2) to sqrt(2); log m = 2 artanh((m-1)/(m+1)). */
+YT_FN float yt_log(float x)
+{
+	int32_t e = 0;
+	uint32_t u;
+	float s, t, p;
+
+	if (!(x > 0.0f))
+		return x == 0.0f ? yt_from_bits(0xff800000u) : yt_from_bits(0x7fc00000u);
+	if (yt_bits(x) == 0x7f800000u)
+		return x;
+	if (x < 1.17549435e-38f) {
+		x *= 16777216.0f;
+		e = -24;
+	}
+	u = yt_bits(x);
+	e += (int32_t)(u >> 23) - 127;
+	x = yt_from_bits((u & 0x7fffffu) | 0x3f800000u);
+	if (x > 1.41421356f) {
+		x *= 0.5f;
+		e++;
+	}
+	s = (x - 1.0f) / (x + 1.0f);
+	t = s * s;
+	p = 1.0f / 9.0f;
+	p = p * t + 1.0f / 7.0f;
+	p = p * t + 1.0f / 5.0f;
+	p = p * t + 1.0f / 3.0f;
+	p = p * t;
+	s = 2.0f * s;
+	return (float)e * 0.693359375f + ((s + s * p) - (float)e * 2.12194440e-4f);
+}
+
+YT_FN float yt_sigmoid(float x)
+{
+	float e = yt_exp(-yt_abs(x));
+
+	return x < 0.0f ? e / (1.0f + e) : 1.0f / (1.0f + e);
+}
+
+YT_FN float yt_tanh(float x)
+{
+	float a = yt_abs(x), t = x * x, e;
+
+	if (a < 0.2f)
+		return x * (1.0f + t * (-1.0f / 3.0f + t * (2.0f / 15.0f + t * (-17.0f / 315.0f + t * (62.0f / 2835.0f)))));
+	e = yt_exp(-2.0f * a);
+	e = (1.0f - e) / (1.0f + e);
+	return x < 0.0f ? -e : e;
+}
+
+/* Abramowitz and Stegun 7.1.26: absolute error of erf below 2e-7. */
+YT_FN float yt_gelu(float x)
+{
+	float z = yt_abs(x) * 0.707106781f, t = 1.0f / (1.0f + 0.3275911f * z), q;
+
+	q = t * (0.254829592f + t * (-0.284496736f + t * (1.421413741f + t * (-1.453152027f + t * 1.061405429f))));
+	q = 0.5f * (q * yt_exp(-z * z)); /* half of 1 - erf(z) */
+	if (yt_bits(yt_abs(x)) == 0x7f800000u)
+		return x < 0.0f ? 0.0f : x;
+	return x < 0.0f ? x * q : x * (1.0f - q);
+}
+
+YT_FN float yt_silu(float x)
+{
+	if (yt_bits(x) == 0xff800000u)
+		return 0.0f;
+	return x * yt_sigmoid(x);
+}
+
+#if defined(__CUDA_ARCH__)
+#define YT_SQRT(x) __fsqrt_rn(x)
+#else
+#define YT_SQRT(x) __builtin_sqrtf(x)
+#endif
+
+/* One step on one value; `with` is what CH_ and _SRC steps take. */
+YT_FN float yt_map_one(uint32_t op, float x, float a, float b, float with)
+{
+	switch (op) {
+	case YT_MAP_ADD:
+		return x + a;
+	case YT_MAP_MUL:
+		return x * a;
+	case YT_MAP_SCALE:
+		return x * a + b;
+	case YT_MAP_CLAMP:
+		x = x < a ? a : x;
+		return x > b ? b : x;
+	case YT_MAP_RELU:
+		return x < 0.0f ? 0.0f : x;
+	case YT_MAP_LEAKY:
+		return x < 0.0f ? x * a : x;
+	case YT_MAP_ABS:
+		return yt_abs(x);
+	case YT_MAP_NEG:
+		return -x;
+	case YT_MAP_SQRT:
+		return YT_SQRT(x);
+	case YT_MAP_EXP:
+		return yt_exp(x);
+	case YT_MAP_LOG:
+		return yt_log(x);
+	case YT_MAP_SIGMOID:
+		return yt_sigmoid(x);
+	case YT_MAP_TANH:
+		return yt_tanh(x);
+	case YT_MAP_GELU:
+		return yt_gelu(x);
+	case YT_MAP_SILU:
+		return yt_silu(x);
+	case YT_MAP_CH_MUL:
+	case YT_MAP_MUL_SRC:
+		return x * with;
+	default: /* YT_MAP_CH_ADD, YT_MAP_ADD_SRC */
+		return x + with;
+	}
+}
+
+YT_FN float yt_act(uint32_t act, float x)
+{
+	return act == YT_ACT_RELU ? (x < 0.0f ? 0.0f : x) : act == YT_ACT_GELU ? yt_gelu(x) : act == YT_ACT_SILU ? yt_silu(x) : x;
+}
+
+/* ---- convert ------------------------------------------------------------ */
+
+YT_FN int32_t yt_quantise(float x, float scale, int32_t zero, int64_t low, int64_t high)
+{
+	float r = yt_round(x / scale);
+	int64_t q;
+
+	if (r != r)
+		return 0;
+	r = r < -8.0e9f ? -8.0e9f : r > 8.0e9f ? 8.0e9f : r;
+	q = (int64_t)r + zero;
+	return (int32_t)(q < low ? low : q > high ? high : q);
+}
+
+/* Element j of the destination from element i of the source. */
+YT_FN void yt_convert_one(const yt_convert *v, const void *src, uint64_t i, void *dst, uint64_t j, float scale)
+{
+	float x;
+
+	if (v->in == v->out) {
+		if (v->in == YT_F32 || v->in == YT_I32)
+			((uint32_t *)dst)[j] = ((const uint32_t *)src)[i];
+		else if (v->in == YT_F16 || v->in == YT_BF16)
+			((uint16_t *)dst)[j] = ((const uint16_t *)src)[i];
+		else
+			((uint8_t *)dst)[j] = ((const uint8_t *)src)[i];
+		return;
+	}
+	if (v->in > YT_BF16) { /* from an integer to a float */
+		int64_t q = v->in == YT_I8 ? ((const int8_t *)src)[i] : v->in == YT_U8 ? ((const uint8_t *)src)[i] : ((const int32_t *)src)[i];
+
+		yt_store(v->out, dst, j, (float)(q - v->zero) * scale);
+		return;
+	}
+	x = yt_load(v->in, src, i);
+	switch (v->out) {
+	case YT_I8:
+		((int8_t *)dst)[j] = (int8_t)yt_quantise(x, scale, v->zero, -128, 127);
+		break;
+	case YT_U8:
+		((uint8_t *)dst)[j] = (uint8_t)yt_quantise(x, scale, v->zero, 0, 255);
+		break;
+	case YT_I32:
+		((int32_t *)dst)[j] = yt_quantise(x, scale, v->zero, INT32_MIN, INT32_MAX);
+		break;
+	default:
+		yt_store(v->out, dst, j, x);
+	}
+}
+
+/* Where element j of the destination is in the source, and its channel. */
+YT_FN uint64_t yt_convert_from(const yt_convert *v, uint64_t j, uint32_t *channel)
+{
+	uint64_t hw = (uint64_t)v->h * v->w, image = j / (hw * v->c), rest = j % (hw * v->c), c, at;
+
+	if (v->out_layout == YT_LAYOUT_NCHW) {
+		c = rest / hw;
+		at = rest % hw;
+	} else {
+		at = rest / v->c;
+		c = rest % v->c;
+	}
+	*channel = (uint32_t)c;
+	return image * hw * v->c + (v->in_layout == YT_LAYOUT_NCHW ? c * hw + at : at * v->c + c);
+}
+
+/* ---- rows --------------------------------------------------------------- */
+
+/* Element j of a row belongs to lane j % YT_ROW_LANES; a lane adds its elements in
+ * rising order, lanes are folded in halves. */
+#define YT_ROW_LANES 256u
+
+/* Larger is better: NaN above all numbers, then the value, then the lower index. */
+YT_FN uint64_t yt_rank_key(float x, uint32_t index)
+{
+	uint32_t high = x != x ? 0xffffffffu : yt_ordered(x);
+
+	return (uint64_t)high << 32 | (0xffffffffu - index);
+}
+
+YT_FN uint32_t yt_rank_index(uint64_t key)
+{
+	return 0xffffffffu - (uint32_t)key;
+}
+
+/* ---- boxes -------------------------------------------------------------- */
+
+YT_FN float yt_decode_at(const yt_decode *d, const void *image, uint32_t anchor, uint32_t value)
+{
+	uint64_t values = (uint64_t)(d->head == YT_HEAD_OBJECTNESS ? 5 : 4) + d->classes;
+
+	return yt_load(d->type, image, d->head == YT_HEAD_PLANES ? (uint64_t)value * d->anchors + anchor : anchor * values + value);
+}
+
+typedef struct yt_best {
+	float score;
+	int32_t cls;
+} yt_best;
+
+YT_FN yt_best yt_decode_best(const yt_decode *d, const void *image, uint32_t anchor)
+{
+	float object = d->head == YT_HEAD_OBJECTNESS ? yt_decode_at(d, image, anchor, 4) : 1.0f;
+	uint32_t first = d->head == YT_HEAD_OBJECTNESS ? 5 : 4, c;
+	yt_best best;
+
+	best.score = yt_from_bits(0xff800000u);
+	best.cls = 0;
+	for (c = 0; c < d->classes; c++) {
+		float s = object * yt_decode_at(d, image, anchor, first + c);
+
+		if (s > best.score) {
+			best.score = s;
+			best.cls = (int32_t)c;
+		}
+	}
+	return best;
+}
+
+YT_FN float yt_limit(float v, float limit)
+{
+	return v > 0.0f ? (v < limit ? v : limit) : 0.0f; /* NaN: 0 */
+}
+
+YT_FN yt_box yt_decode_box(const yt_decode *d, const void *image, uint32_t anchor, yt_best best)
+{
+	float cx = yt_decode_at(d, image, anchor, 0), cy = yt_decode_at(d, image, anchor, 1);
+	float w = yt_decode_at(d, image, anchor, 2) * 0.5f, h = yt_decode_at(d, image, anchor, 3) * 0.5f;
+	yt_box b;
+
+	b.x0 = yt_limit((cx - w) * d->scale_x + d->shift_x, d->limit_x);
+	b.y0 = yt_limit((cy - h) * d->scale_y + d->shift_y, d->limit_y);
+	b.x1 = yt_limit((cx + w) * d->scale_x + d->shift_x, d->limit_x);
+	b.y1 = yt_limit((cy + h) * d->scale_y + d->shift_y, d->limit_y);
+	b.score = best.score;
+	b.cls = best.cls;
+	b.anchor = (int32_t)anchor;
+	b.reserved = 0;
+	return b;
+}
+
+/* The rank of boxes: score, then lower anchor; NaN is the lowest score. */
+YT_FN uint64_t yt_box_key(const yt_box *b)
+{
+	uint32_t high = b->score != b->score ? 0u : yt_ordered(b->score);
+
+	return (uint64_t)high << 32 | (0x7fffffffu - (uint32_t)b->anchor);
+}
+
+YT_FN float yt_extent(float from, float to)
+{
+	return to > from ? to - from : 0.0f; /* NaN: 0 */
+}
+
+/* Whether b overlaps the better box a too much. */
+YT_FN int yt_suppressed(const yt_nms *n, const yt_box *a, const yt_box *b)
+{
+	float x0 = a->x0 > b->x0 ? a->x0 : b->x0, y0 = a->y0 > b->y0 ? a->y0 : b->y0;
+	float x1 = a->x1 < b->x1 ? a->x1 : b->x1, y1 = a->y1 < b->y1 ? a->y1 : b->y1;
+	float inter = yt_extent(x0, x1) * yt_extent(y0, y1);
+	float area_a = yt_extent(a->x0, a->x1) * yt_extent(a->y0, a->y1);
+	float area_b = yt_extent(b->x0, b->x1) * yt_extent(b->y0, b->y1);
+
+	if (a->cls != b->cls && (n->flags & YT_NMS_AGNOSTIC) == 0)
+		return 0;
+	return inter > n->iou * (area_a + area_b - inter);
+}
+
+/* ---- regions ------------------------------------------------------------ */
+
+/* The plan for one box: the whole pixels it touches, within the frame. */
+YT_FN yt_pre_plan yt_plan_roi(const yt_roi *r, const yt_box *b)
+{
+	yt_preprocess p;
+	float x0 = yt_limit(b->x0, (float)r->width), x1 = yt_limit(b->x1, (float)r->width);
+	float y0 = yt_limit(b->y0, (float)r->height), y1 = yt_limit(b->y1, (float)r->height);
+	uint32_t i, left = (uint32_t)x0, top = (uint32_t)y0, right = (uint32_t)x1, bottom = (uint32_t)y1;
+	int empty = !(b->x1 > b->x0 && b->y1 > b->y0 && x1 > x0 && y1 > y0);
+	yt_pre_plan k;
+
+	right += (float)right < x1;
+	bottom += (float)bottom < y1;
+	p.format = r->format;
+	p.fit = r->fit;
+	p.color = r->color;
+	p.chroma = r->chroma;
+	p.matrix = r->matrix;
+	p.width = r->width;
+	p.height = r->height;
+	p.crop_x = empty ? 0 : left;
+	p.crop_y = empty ? 0 : top;
+	p.crop_w = empty ? 0 : right - left;
+	p.crop_h = empty ? 0 : bottom - top;
+	p.out_w = r->out_w;
+	p.out_h = r->out_h;
+	p.pad = r->pad;
+	for (i = 0; i < 3; i++) {
+		p.pitch[i] = r->pitch[i];
+		p.mean[i] = r->mean[i];
+		p.std[i] = r->std[i];
+	}
+	p.type = r->type;
+	p.layout = r->layout;
+	p.reserved = 0;
+	k = yt_plan_preprocess(&p);
+	if (empty)
+		k.x.out = k.y.out = 0;
+	return k;
+}
+
+#endif /* YT_OPS_H */
