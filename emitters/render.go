@@ -4,13 +4,12 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"maps"
-	"reflect"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"text/template"
+
+	"github.com/Masterminds/sprig/v3"
 
 	"github.com/yoctune/yoctune/emitters/quote"
 )
@@ -121,47 +120,18 @@ func (t *Template) cause(target, id string) string {
 	return ""
 }
 
-// Funcs is what templates can call: the sinks, and a few functions without which a
-// template would need a field for each of its conditions. None of them asks the
-// clock, the environment or the network.
+// Funcs is what templates can call: a few functions of sprig that give the same
+// answer each time, and the sinks. Naming them keeps out what asks the clock, the
+// environment or the network.
 func Funcs() template.FuncMap {
+	all := sprig.HermeticTxtFuncMap()
 	m := sinks()
-	maps.Copy(m, template.FuncMap{
-		"default":   orElse,
-		"has":       func(item any, list []any) bool { return slices.Contains(list, item) },
-		"hasPrefix": func(prefix, s string) bool { return strings.HasPrefix(s, prefix) },
-		"hasSuffix": func(suffix, s string) bool { return strings.HasSuffix(s, suffix) },
-		"list":      func(items ...any) []any { return items },
-		"lower":     strings.ToLower,
-		"replace":   func(old, new, s string) string { return strings.ReplaceAll(s, old, new) },
-		"reverse":   reversed,
-		"ternary":   func(yes, no any, condition bool) any { return map[bool]any{true: yes, false: no}[condition] },
-	})
+	for _, name := range []string{"default", "has", "hasPrefix", "hasSuffix", "list", "lower", "replace", "reverse", "ternary"} {
+		m[name] = all[name]
+	}
 	// Parse puts the template's own in its place.
 	m["cause"] = func(string, string) string { return "" }
 	return m
-}
-
-// orElse is value, or instead where value says nothing: zero, or of no length.
-// Templates pipe into it, so the value comes last.
-func orElse(instead, value any) any {
-	if ok, known := template.IsTrue(value); ok || !known {
-		return value
-	}
-	return instead
-}
-
-// reversed is a copy of a slice, last item first.
-func reversed(list any) (any, error) {
-	v := reflect.ValueOf(list)
-	if v.Kind() != reflect.Slice {
-		return nil, fmt.Errorf("cannot reverse a %T", list)
-	}
-	out := reflect.MakeSlice(v.Type(), v.Len(), v.Len())
-	for i := range v.Len() {
-		out.Index(v.Len() - 1 - i).Set(v.Index(i))
-	}
-	return out.Interface(), nil
 }
 
 // Render runs the template. `cause TARGET ID` in it says on whose behalf the
