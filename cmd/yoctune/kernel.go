@@ -166,7 +166,7 @@ func readFragments(paths []string) (configs []*kconfig.Config, problems []kconfi
 		configs = append(configs, c)
 		problems = append(problems, ps...)
 	}
-	return configs, problems, nil
+	return configs, append(problems, kconfig.Contradictions(configs...)...), nil
 }
 
 // appendLines adds lines to a fragment; the file is replaced at once.

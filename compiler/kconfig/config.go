@@ -3,6 +3,7 @@ package kconfig
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"strings"
 
 	"github.com/yoctune/yoctune/schema/facts/kernel"
@@ -77,6 +78,26 @@ func ReadFragment(file string, data []byte) (*Config, []Problem) {
 		}
 	}
 	return c, problems
+}
+
+// Contradictions names the lines of fragments that take back what an earlier
+// fragment asks for: a later fragment wins as a whole.
+func Contradictions(fragments ...*Config) []Problem {
+	var problems []Problem
+	last := map[string]Line{} // of the fragments before
+	for _, c := range fragments {
+		mine := map[string]Line{}
+		for _, l := range c.Lines {
+			if was, again := last[l.Symbol]; again && was.Value != l.Value {
+				problems = append(problems, Problem{File: l.File, Line: l.Line, Column: 1,
+					Message: fmt.Sprintf("CONFIG_%s was set to %s at %s:%d; this line, %s, wins", l.Symbol, was.Value, was.File, was.Line, l.Value)})
+				delete(last, l.Symbol) // further lines of this fragment contradict the first
+			}
+			mine[l.Symbol] = l
+		}
+		maps.Copy(last, mine)
+	}
+	return problems
 }
 
 // readLine reads one assignment; bad is told of what looks like one and is not.

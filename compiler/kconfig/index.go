@@ -93,6 +93,9 @@ func index(roots []fs.FS, dir string, o Options) (*Indexed, error) {
 		id.ZeroDefaults = bytes.Contains(src, []byte(`newval.val = "0x0"`))
 	}
 	p := &parser{roots: roots, b: kernel.NewBuilder(id), oldSyntax: v.before(4, 18)}
+	for _, dir := range o.Overlays {
+		p.overlays = append(p.overlays, filepath.Base(dir))
+	}
 	probes := &declared{tc: o.Toolchain, seen: map[string]bool{}}
 	p.macros = &macros{
 		env:    environment(dir, o.Arch, v.full, probes.text()),

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"sort"
 	"strings"
 
@@ -28,7 +29,9 @@ const (
 
 // parser reads the Kconfig files of a tree into a Builder.
 type parser struct {
-	roots     []fs.FS // the tree, then overlays that are read after it
+	roots []fs.FS // the tree, then overlays that are read after it
+	// overlays are the names of the folders of roots[1:]
+	overlays  []string
 	macros    *macros
 	b         *kernel.Builder
 	oldSyntax bool // before 4.18: no macros, $NAME in strings, "---help---"
@@ -102,12 +105,15 @@ func (p *parser) source(name string, line, col int, optional bool) error {
 			return p.errorAt(line, col, "recursive inclusion of %q: %s", name, strings.Join(append(p.stack, name), " > "))
 		}
 	}
+	roots, inRoot := p.roots, name
 	if !fs.ValidPath(name) {
-		return p.errorAt(line, col, "source %q leads out of the tree", name)
+		if roots, inRoot = p.beside(name); roots == nil {
+			return p.errorAt(line, col, "source %q leads out of the tree", name)
+		}
 	}
 	found := false
-	for _, root := range p.roots {
-		data, err := readLimited(root, name)
+	for _, root := range roots {
+		data, err := readLimited(root, inRoot)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
@@ -132,6 +138,18 @@ func (p *parser) source(name string, line, col int, optional bool) error {
 		return p.errorAt(line, col, "can't open file %q", name)
 	}
 	return nil
+}
+
+// beside finds the overlay that a name such as ../nvidia/drivers/Kconfig means: the
+// one whose folder is called so. Nothing but overlays is read outside the tree.
+func (p *parser) beside(name string) (roots []fs.FS, inRoot string) {
+	rest, up := strings.CutPrefix(name, "../")
+	folder, file, below := strings.Cut(rest, "/")
+	i := slices.Index(p.overlays, folder)
+	if !up || !below || i < 0 || i+1 >= len(p.roots) || !fs.ValidPath(file) {
+		return nil, ""
+	}
+	return p.roots[i+1 : i+2], file
 }
 
 func readLimited(root fs.FS, name string) ([]byte, error) {

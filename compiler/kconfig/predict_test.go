@@ -3,6 +3,8 @@ package kconfig_test
 import (
 	"errors"
 	"fmt"
+	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -159,6 +161,53 @@ func TestFragmentProblemsHaveExactPositions(t *testing.T) {
 		if len(cfg.Lines) != c.lines || !strings.Contains(got, c.want) || c.want == "" && got != "" {
 			t.Errorf("%q: %d lines, %s", c.text, len(cfg.Lines), got)
 		}
+	}
+}
+
+func TestFragmentsThatContradictEachOtherAreNamedWithBothPlaces(t *testing.T) {
+	read := func(name, text string) *kconfig.Config {
+		c, _ := kconfig.ReadFragment(name, []byte(text))
+		return c
+	}
+	var got []string
+	for _, p := range kconfig.Contradictions(
+		read("a.cfg", "CONFIG_PSI=y\r\nCONFIG_KSM=y\r\nCONFIG_HZ_250=y\r\n"),
+		read("b.cfg", "CONFIG_PSI=y\n# CONFIG_KSM is not set\n"),
+		read("c.cfg", "\nCONFIG_KSM=y\nCONFIG_PSI=y\nCONFIG_PSI=m"),
+	) {
+		got = append(got, p.Error())
+	}
+	want := []string{
+		"b.cfg:2:1: CONFIG_KSM was set to y at a.cfg:2; this line, n, wins",
+		"c.cfg:2:1: CONFIG_KSM was set to n at b.cfg:2; this line, y, wins",
+		"c.cfg:4:1: CONFIG_PSI was set to y at b.cfg:1; this line, m, wins",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+func TestAHundredThousandLinesTakeLittleMemory(t *testing.T) {
+	var b strings.Builder
+	for i := range 50_000 {
+		fmt.Fprintf(&b, "CONFIG_NO_SUCH_SYMBOL_%d=y\r\nCONFIG_PSI=%c\r\n", i, "yn"[i%2])
+	}
+	text := b.String()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	c, problems := kconfig.ReadFragment("big.cfg", []byte(text))
+	rep := predict(t, "5.15", text)
+	runtime.ReadMemStats(&after)
+	if len(c.Lines) != 100_000 || len(problems) != 49_999 || problems[49_998].Line != 100_000 {
+		t.Errorf("%d lines, %d problems", len(c.Lines), len(problems))
+	}
+	if len(rep.Predictions) != 50_001 {
+		t.Errorf("%d predictions", len(rep.Predictions))
+	}
+	if all := (after.TotalAlloc - before.TotalAlloc) >> 20; all > 500 {
+		t.Errorf("%d MiB were allocated in all for %d KiB of text", all, len(text)>>10)
+	} else {
+		t.Logf("%d MiB allocated in all", all)
 	}
 }
 

@@ -69,6 +69,7 @@ func TestBrokenKconfigIsReportedWithItsPosition(t *testing.T) {
 	for name, c := range map[string]struct{ files, want string }{
 		"missing file":         {"-- Kconfig --\nsource \"no/Kconfig\"\n", `Kconfig:1:8: can't open file "no/Kconfig"`},
 		"recursive inclusion":  {"-- Kconfig --\nsource \"a\"\n-- a --\nsource \"Kconfig\"\n", `a:1:8: recursive inclusion of "Kconfig": Kconfig > a > Kconfig`},
+		"no such overlay":      {"-- Kconfig --\nsource \"$(srctree)/../nvidia/Kconfig\"\n", `Kconfig:1:8: source "../nvidia/Kconfig" leads out of the tree`},
 		"out of the tree":      {"-- Kconfig --\nsource \"../../etc/passwd\"\n", "leads out of the tree"},
 		"if without endif":     {"-- Kconfig --\nif A\nconfig B\n\tbool\n", "Kconfig:1:1: if without endif in this file"},
 		"end without begin":    {"-- Kconfig --\n\nendmenu\n", "Kconfig:2:1: endmenu without menu"},
@@ -169,6 +170,56 @@ config FILE
 		if got, _ := r.Get(name); got != want {
 			t.Errorf("%s is %q, want %q", name, got, want)
 		}
+	}
+}
+
+// NVIDIA's 4.9 and 5.10 spread drivers over overlays beside the kernel, each with a
+// Kconfig of the same name, written by the rules before 4.18. These trees are made
+// up; testdata/overlays says what is in them.
+func TestTreesWithOverlaysGiveWhatTheyDescribe(t *testing.T) {
+	files, err := filepath.Glob("testdata/overlays/*.txtar")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no trees: %v", err)
+	}
+	for _, f := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(f), ".txtar"), func(t *testing.T) {
+			a, err := txtar.ParseFile(f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			parts := map[string][]txtar.File{}
+			var in, want []byte
+			for _, file := range a.Files {
+				switch folder, rest, _ := strings.Cut(file.Name, "/"); folder {
+				case "in.config":
+					in = file.Data
+				case "want":
+					want = file.Data
+				default:
+					parts[folder] = append(parts[folder], txtar.File{Name: rest, Data: file.Data})
+				}
+			}
+			trees := treeFS(parts["kernel"], strings.TrimSpace(string(a.Comment[bytes.LastIndexByte(bytes.TrimSpace(a.Comment), '\n')+1:])))
+			var o Options
+			for _, overlay := range []string{"nvidia", "nvgpu"} {
+				if parts[overlay] != nil {
+					trees = append(trees, treeFS(parts[overlay], "")...)
+					o.Overlays = append(o.Overlays, "/l4t/"+overlay)
+				}
+			}
+			x, err := index(trees, "/src", o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			cfg, _ := ReadFragment("in.config", in)
+			r := Prepare(x.Tree).Evaluate(cfg)
+			for line := range strings.Lines(string(want)) {
+				symbol, value, _ := strings.Cut(strings.TrimSpace(line), "=")
+				if got, _ := r.Get(symbol); got != value {
+					t.Errorf("%s is %q, want %q", symbol, got, value)
+				}
+			}
+		})
 	}
 }
 
