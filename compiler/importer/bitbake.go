@@ -270,6 +270,15 @@ func setters() map[string]func(*recipe, *Line, assignment) {
 	}
 }
 
+// refuses leaves a line with a name that the release has given up.
+func (im *importer) refuses(l *Line, name string, to release.Renamed) {
+	if to.New != "" {
+		l.leftf("%s refuses %s: it is called %s now", im.release.Name, name, to.New)
+		return
+	}
+	l.leftf("%s refuses %s: %s", im.release.Name, name, to.Message)
+}
+
 func (r *recipe) assign(l *Line, a assignment) {
 	im := r.im
 	if a.old {
@@ -278,11 +287,7 @@ func (r *recipe) assign(l *Line, a assignment) {
 	}
 	if to, ok := im.release.Renamed(a.base); ok {
 		l.trap(RenamedVariable)
-		if to.New != "" {
-			l.leftf("%s refuses %s: it is called %s now", im.release.Name, a.base, to.New)
-		} else {
-			l.leftf("%s refuses %s: %s", im.release.Name, a.base, to.Message)
-		}
+		im.refuses(l, a.base, to)
 		return
 	}
 	if a.base == "do_fetch" && a.flag == "number_threads" {

@@ -13,11 +13,33 @@ var (
 	sysctlW  = lazyregexp.New(`^(?:sudo\s+)?(?:/sbin/|/usr/sbin/)?sysctl\s+(?:-q\s+)?(?:-w\s+)?("[^"]*"|'[^']*'|[A-Za-z0-9_./-]+\s*=\s*[^\s;&|"']+|[A-Za-z0-9_./-]+="[^"]*")\s*$`)
 )
 
+// export of a variable that bitbake may get from the shell.
+var export = lazyregexp.New(`^\s*export\s+([A-Z][A-Z0-9_]*)=`)
+
+// exported points out a variable for bitbake that the release refuses: a search
+// through the layers for it finds nothing.
+func (im *importer) exported(l *Line) bool {
+	m := export.FindStringSubmatch(l.Text)
+	if m == nil {
+		return false
+	}
+	to, ok := im.release.Renamed(m[1])
+	if !ok {
+		return false
+	}
+	l.trap(RenamedVariable)
+	im.refuses(l, m[1], to)
+	return true
+}
+
 // script reads a shell script: lines that write kernel files are taken, all
 // others are left.
 func (im *importer) script(lines []*Line, _ Source) {
 	for _, l := range lines {
 		if l.Verdict != "" {
+			continue
+		}
+		if im.exported(l) {
 			continue
 		}
 		if !im.shell(l, l.Text) {

@@ -1,0 +1,209 @@
+package check
+
+import (
+	"path"
+	"strconv"
+	"strings"
+
+	"github.com/yoctune/yoctune/compiler/diag"
+	"github.com/yoctune/yoctune/compiler/load"
+)
+
+// Programs that use TensorRT are services of the target. What they ask of the
+// module is in their environment, as ONNX Runtime's TensorRT provider reads it, or
+// in the arguments of trtexec.
+
+func inferenceRules() []Rule {
+	return []Rule{
+		{
+			ID: "trt-workspace", Severity: diag.Warning,
+			Title: "TensorRT's workspace is too large for the module",
+			Cause: "CPU and GPU share one memory. While an engine is built its weights and layers lie beside the workspace: where workspaces take more than half of what the system leaves, the process is killed, or falls back to the CPU without a word.",
+			Fix:   "give all workspaces together at most half of the memory, or build the engine on a larger module of the same chip",
+			Wrong: `{board: "nano-4gb", release: "kirkstone-l4t-r32.7.x", services: "a.service": {exec: ["/usr/bin/a"], environment: ORT_TENSORRT_MAX_WORKSPACE_SIZE: "2147483648"}}`,
+			Right: `{board: "nano-4gb", release: "kirkstone-l4t-r32.7.x", services: "a.service": {exec: ["/usr/bin/a"], environment: ORT_TENSORRT_MAX_WORKSPACE_SIZE: "536870912"}}`,
+			See:   "ONNX Runtime, TensorRT execution provider: trt_max_workspace_size; microsoft/onnxruntime#4308",
+			run:   trtWorkspace,
+		},
+		{
+			ID: "dla-cores", Severity: diag.Error,
+			Title: "the module has no such deep learning accelerator",
+			Cause: "TensorRT refuses a DLA core that does not exist; programs that go on without it run all layers on the GPU.",
+			Fix:   "leave the DLA out, or choose a core that the module has",
+			Wrong: `services: "a.service": exec: ["/usr/bin/trtexec", "--onnx=/m.onnx", "--useDLACore=0"]`,
+			Right: `{board: "agx-orin-64gb", services: "a.service": exec: ["/usr/bin/trtexec", "--onnx=/m.onnx", "--useDLACore=0"]}`,
+			See:   "yoctune facts show BOARD",
+			run:   dlaCores,
+		},
+		{
+			ID: "trt-precision", Severity: diag.Error,
+			Title: "the module does not compute in this precision",
+			Cause: "TensorRT has INT8 from compute capability 6.1 on except on 6.2, BF16 from 8.0 and FP8 from 8.9. Where a precision is missing the build of the engine fails, or layers stay in FP32.",
+			Fix:   "use FP16, which every module has",
+			Wrong: `{board: "tx2", release: "kirkstone-l4t-r32.7.x", services: "a.service": {exec: ["/usr/bin/a"], environment: ORT_TENSORRT_INT8_ENABLE: "1"}}`,
+			Right: `{board: "tx2", release: "kirkstone-l4t-r32.7.x", services: "a.service": {exec: ["/usr/bin/a"], environment: ORT_TENSORRT_FP16_ENABLE: "1"}}`,
+			See:   "TensorRT support matrix: hardware and precision",
+			run:   trtPrecision,
+		},
+		{
+			ID: "malloc-arenas", Severity: diag.Warning,
+			Title: "the number of malloc's arenas has no effect",
+			Cause: "MALLOC_ARENA_MAX is read by the C library's own allocator only, and is ignored when it is no number from 1. Without a bound a program may hold eight arenas a core.",
+			Fix:   "set a number from 1, or use the other allocator's own settings",
+			Wrong: `{packages: jemalloc: "install", services: "a.service": {exec: ["/usr/bin/a"], environment: {LD_PRELOAD: "/usr/lib/libjemalloc.so.2", MALLOC_ARENA_MAX: "2"}}}`,
+			Right: `services: "a.service": {exec: ["/usr/bin/a"], environment: MALLOC_ARENA_MAX: "2"}`,
+			See:   "mallopt(3): M_ARENA_MAX",
+			run:   mallocArenas,
+		},
+	}
+}
+
+// ask is one thing that a service asks of TensorRT, and where.
+type ask struct {
+	what  string // workspace, dla, fp16, int8, bf16, fp8
+	value string
+	node  *load.Node
+	path  []string
+}
+
+// asks lists what services ask of TensorRT.
+func (s *subject) asks() []ask {
+	var all []ask
+	variables := map[string]string{
+		"ORT_TENSORRT_MAX_WORKSPACE_SIZE": "workspace", "ORT_TENSORRT_DLA_CORE": "dla",
+		"ORT_TENSORRT_FP16_ENABLE": "fp16", "ORT_TENSORRT_INT8_ENABLE": "int8", "ORT_TENSORRT_BF16_ENABLE": "bf16",
+	}
+	for _, f := range s.Node.Get("services").Members() {
+		environment := f.Value.Get("environment")
+		dla := environment.Get("ORT_TENSORRT_DLA_ENABLE")
+		for _, e := range environment.Members() {
+			what, value := variables[e.Name], e.Value.Word()
+			switch {
+			case what == "",
+				strings.HasSuffix(e.Name, "_ENABLE") && value != "1",
+				what == "dla" && dla.Word() != "1": // the core counts only where the DLA does
+				continue
+			}
+			all = append(all, ask{what, value, e.Value, at("services", f.Name, "environment", e.Name)})
+		}
+		if dla.Word() == "1" && environment.Get("ORT_TENSORRT_DLA_CORE") == nil {
+			all = append(all, ask{"dla", "0", dla, at("services", f.Name, "environment", "ORT_TENSORRT_DLA_ENABLE")})
+		}
+		exec := words(f.Value.Get("exec"))
+		if len(exec) == 0 || path.Base(exec[0].Text) != "trtexec" {
+			continue
+		}
+		for _, w := range exec[1:] {
+			name, value, _ := strings.Cut(w.Text, "=")
+			what := map[string]string{
+				"--workspace": "workspace", "--memPoolSize": "workspace", "--useDLACore": "dla",
+				"--fp16": "fp16", "--int8": "int8", "--bf16": "bf16", "--fp8": "fp8",
+			}[name]
+			if what == "workspace" {
+				value = trtexecSize(name, value)
+			}
+			if what != "" {
+				all = append(all, ask{what, value, w, at("services", f.Name, "exec")})
+			}
+		}
+	}
+	return all
+}
+
+// trtexecSize is a size of trtexec in bytes: --workspace counts MiB, --memPoolSize
+// lists pools with MiB or a unit of their own.
+func trtexecSize(name, value string) string {
+	if name == "--memPoolSize" {
+		for pool := range strings.SplitSeq(value, ",") {
+			if size, ok := strings.CutPrefix(pool, "workspace:"); ok {
+				return trtexecSize("--workspace", size)
+			}
+		}
+		return ""
+	}
+	unit := int64(1 << 20)
+	if n := len(value); n > 0 {
+		for suffix, bytes := range map[byte]int64{'B': 1, 'K': 1 << 10, 'M': 1 << 20, 'G': 1 << 30} {
+			if value[n-1] == suffix {
+				value, unit = value[:n-1], bytes
+				break
+			}
+		}
+	}
+	f, err := strconv.ParseFloat(value, 64)
+	if err != nil || f < 0 || f > 1<<40 {
+		return ""
+	}
+	return strconv.FormatInt(int64(f*float64(unit)), 10)
+}
+
+func trtWorkspace(s *subject) {
+	var total int64
+	var last ask
+	for _, a := range s.asks() {
+		if n, err := strconv.ParseInt(a.value, 10, 53); a.what == "workspace" && err == nil && n > 0 {
+			total, last = total+n, a
+		}
+	}
+	room := (s.Board.RAMBytes - reserve - s.hugepages()) / 2
+	if total > room {
+		s.finding(last.node, last.path, last.node.Show(), "", "workspaces of %d MiB, of %d MiB that %s has", total>>20, s.Board.RAMBytes>>20, s.Board.ID)
+	}
+}
+
+func dlaCores(s *subject) {
+	if !s.Board.Known("dla") {
+		return
+	}
+	for _, a := range s.asks() {
+		core, ok := decimalText(a.value)
+		if a.what != "dla" || !ok || core < 0 || core < s.Board.DLA {
+			continue // trtexec takes -1 for none
+		}
+		d := s.diagnostic(a.node, a.path, "DLA core %d is asked for, and %s has %d", core, s.Board.ID, s.Board.DLA)
+		d.Got = a.node.Show()
+		if !s.Board.Verified("dla") {
+			d.Severity = diag.Warning // what is not verified refuses nothing
+		}
+		s.report.Add(d)
+	}
+}
+
+func trtPrecision(s *subject) {
+	sm := s.Board.SM
+	lacks := map[string]bool{"int8": sm < 61 || sm == 62, "bf16": sm < 80, "fp8": sm < 89}
+	for _, a := range s.asks() {
+		if !lacks[a.what] {
+			continue
+		}
+		d := s.diagnostic(a.node, a.path, "%s has compute capability %d.%d, which has no %s", s.Board.ID, sm/10, sm%10, strings.ToUpper(a.what))
+		d.Got = a.node.Show()
+		if !s.Board.Verified("sm") {
+			d.Severity = diag.Warning
+		}
+		s.report.Add(d)
+	}
+}
+
+func mallocArenas(s *subject) {
+	for _, f := range s.Node.Get("services").Members() {
+		environment := f.Value.Get("environment")
+		n := environment.Get("MALLOC_ARENA_MAX")
+		if n == nil {
+			continue
+		}
+		where := at("services", f.Name, "environment", "MALLOC_ARENA_MAX")
+		if count, ok := decimalText(n.Word()); !ok || count < 1 {
+			s.finding(n, where, n.Show(), "", "service %s: %s is no number of arenas", f.Name, n.Show())
+			continue
+		}
+		other := environment.Get("LD_PRELOAD")
+		for _, lib := range []string{"libjemalloc", "libtcmalloc", "libmimalloc"} {
+			if strings.Contains(other.Word(), lib) {
+				d := s.diagnostic(n, where, "service %s allocates with %s, which has no such arenas", f.Name, lib)
+				d.Related = []diag.Related{{Pos: other.Pos, Message: "the other allocator"}}
+				s.report.Add(d)
+			}
+		}
+	}
+}
