@@ -98,6 +98,9 @@ func writes(dev device.FS, t *target) error {
 	if _, err := knob.Satisfies(s.Type, s.Compare, s.Want, t.found); t.known && err != nil {
 		return err
 	}
+	if err := t.confine(dev); err != nil {
+		return err
+	}
 	if len(t.found.Offered) == 0 {
 		if list := offers(t.real); list != "" {
 			if c, err := dev.Read(list); err == nil {
@@ -105,6 +108,28 @@ func writes(dev device.FS, t *target) error {
 			}
 		}
 	}
+	return nil
+}
+
+// confine takes CPUs that this machine cannot have out of what is written: the
+// kernel refuses a set that is wider than itself, as a whole.
+func (t *target) confine(dev device.FS) error {
+	s := t.setting
+	if s.Type != plan.TypeCPUList && s.Type != plan.TypeCPUMask || s.Compare != plan.Exact {
+		return nil
+	}
+	c, err := dev.Read("/sys/devices/system/cpu/possible")
+	if err != nil {
+		return nil // the kernel will say what it thinks of the set
+	}
+	kept, changed := knob.Within(s.Type, s.Want, c.Text)
+	if !changed {
+		return nil
+	}
+	if v, err := knob.Canonical(s.Type, kept); err != nil || v == "" {
+		return fmt.Errorf("this machine has none of the CPUs %s", s.Want)
+	}
+	t.write = kept
 	return nil
 }
 

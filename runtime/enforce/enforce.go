@@ -15,6 +15,7 @@ package enforce
 
 import (
 	"context"
+	"errors"
 	"os"
 	"strings"
 	"sync"
@@ -23,6 +24,7 @@ import (
 	"github.com/yoctune/yoctune/runtime/device"
 	"github.com/yoctune/yoctune/runtime/knob"
 	"github.com/yoctune/yoctune/schema/plan"
+	"golang.org/x/sys/unix"
 )
 
 // Result is what became of one setting on one node.
@@ -59,10 +61,28 @@ type Options struct {
 	ReadTimeout time.Duration   // of one node; 0 means 2 s
 	Backoff     []time.Duration // pauses before a busy node is tried again; nil means 0.05, 0.2, 0.8 s
 	Root        bool            // this process is root: decides what EACCES means
+	Lacks       []string        // capabilities that this process does not have: what EPERM means
 }
 
 // DefaultOptions are those of the command.
-func DefaultOptions() Options { return Options{Root: os.Geteuid() == 0} }
+func DefaultOptions() Options { return Options{Root: os.Geteuid() == 0, Lacks: lacks()} }
+
+// lacks asks the kernel which of the capabilities that nodes ask for this process
+// has not; none where it does not say.
+func lacks() []string {
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var data [2]unix.CapUserData // of 32 capabilities each
+	if unix.Capget(&header, &data[0]) != nil {
+		return nil
+	}
+	var out []string
+	for name, bit := range map[string]uint{"CAP_NET_ADMIN": unix.CAP_NET_ADMIN, "CAP_SYS_ADMIN": unix.CAP_SYS_ADMIN} {
+		if data[bit/32].Effective>>(bit%32)&1 == 0 {
+			out = append(out, name)
+		}
+	}
+	return out
+}
 
 func (o Options) filled() Options {
 	if o.ReadTimeout == 0 {
@@ -84,7 +104,12 @@ type reader struct {
 	// hung holds the calls that have not come back, by path: a node that hangs
 	// is left alone until it answers, or every look would cost a thread more.
 	hung map[string]chan answer
-	lock sync.Mutex // of hung: devices are written side by side
+
+	// fixed holds what an interrupt answered that the kernel keeps where it is
+	// (EIO): it will not move before devices come or go.
+	fixed map[string]error
+
+	lock sync.Mutex // of both: devices are written side by side
 }
 
 type answer struct {
@@ -93,7 +118,7 @@ type answer struct {
 }
 
 func newReader(dev device.FS, timeout time.Duration) *reader {
-	return &reader{dev: dev, timeout: timeout, hung: map[string]chan answer{}}
+	return &reader{dev: dev, timeout: timeout, hung: map[string]chan answer{}, fixed: map[string]error{}}
 }
 
 func (r *reader) read(path string) (device.Content, error) {
@@ -114,10 +139,31 @@ func (r *reader) write(path, value string) error {
 	if strings.HasPrefix(path, "/proc/sys/") {
 		return r.dev.Write(path, value)
 	}
+	if err := r.unmovable(path); err != nil {
+		return err
+	}
 	_, err := r.within(slowest*r.timeout, "write", path, func() answer {
 		return answer{err: r.dev.Write(path, value)}
 	})
+	if errors.Is(err, unix.EIO) && strings.HasPrefix(path, "/proc/irq/") {
+		r.lock.Lock()
+		r.fixed[path] = err
+		r.lock.Unlock()
+	}
 	return err
+}
+
+func (r *reader) unmovable(path string) error {
+	r.lock.Lock()
+	defer r.lock.Unlock()
+	return r.fixed[path]
+}
+
+// forget is told that devices came or went: an interrupt's number may be another's.
+func (r *reader) forget() {
+	r.lock.Lock()
+	defer r.lock.Unlock()
+	clear(r.fixed)
 }
 
 func (r *reader) within(limit time.Duration, op, path string, call func() answer) (device.Content, error) {

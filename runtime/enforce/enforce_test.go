@@ -381,7 +381,7 @@ func TestWhatTheKernelAnswersBecomesAnOutcomeAndAMessage(t *testing.T) {
 			t.Cleanup(func() { _ = os.Chmod(name, 0o644) })
 		}, knob.Forbidden, "read-only by nature"},
 		{"EACCES in a network namespace", sysctl("net.core.rmem_max", "999999"), fails("/proc/sys/net/core/rmem_max", unix.EACCES),
-			knob.Forbidden, "read-only in this namespace"},
+			knob.Forbidden, "read-only in this network namespace"},
 		{"EPERM", sysctl("vm.swappiness", "10"), fails(swappiness, unix.EPERM),
 			knob.Forbidden, "capability, lockdown or a seccomp filter"},
 		{"EROFS", sysctl("vm.swappiness", "10"), fails(swappiness, unix.EROFS),

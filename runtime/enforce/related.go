@@ -4,6 +4,8 @@ import (
 	"path"
 	"strings"
 
+	"github.com/yoctune/yoctune/runtime/device"
+	"github.com/yoctune/yoctune/runtime/knob"
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
@@ -77,6 +79,58 @@ func rank(name string) int {
 		}
 	}
 	return rankClocks
+}
+
+// against says what else decides whether the kernel takes a value of a node, and
+// how that is now; "" where nothing else is known to. Sources: drivers/cpufreq/freq_table.c
+// and drivers/devfreq/devfreq.c (an empty window), kernel/sched/rt.c (a runtime
+// beyond its period), net/ipv4/sysctl_net_ipv4.c (a range that reaches into the
+// privileged ports), block/blk-mq.c (a queue without scheduler is as long as the
+// hardware's).
+func against(dev device.FS, real string) string {
+	dir, base := path.Split(real)
+	other := ""
+	switch base {
+	case "sched_rt_runtime_us":
+		other = dir + "sched_rt_period_us"
+	case "sched_rt_period_us":
+		other = dir + "sched_rt_runtime_us"
+	case "ip_local_port_range":
+		other = dir + "ip_unprivileged_port_start"
+	case "ip_unprivileged_port_start":
+		other = dir + "ip_local_port_range"
+	case "nr_requests":
+		other = dir + "scheduler"
+	default:
+		other, _, _ = limitPair(real)
+	}
+	if other == "" {
+		return ""
+	}
+	c, err := dev.Read(other)
+	if err != nil {
+		return ""
+	}
+	return knob.Name(other) + " is " + strings.Join(strings.Fields(c.Text), " ")
+}
+
+// holder says what keeps a node in use, "" where that is not known.
+func holder(dev device.FS, real string) string {
+	disk, ok := strings.CutPrefix(real, "/sys/devices/virtual/block/")
+	disk, _, below := strings.Cut(disk, "/")
+	if !ok || !below {
+		return ""
+	}
+	c, err := dev.Read("/proc/swaps")
+	if err != nil {
+		return ""
+	}
+	for line := range strings.Lines(c.Text) {
+		if f := strings.Fields(line); len(f) > 0 && f[0] == "/dev/"+disk {
+			return "as swap: `swapoff /dev/" + disk + "` first"
+		}
+	}
+	return ""
 }
 
 // offers returns where the kernel lists the values that a plain node accepts, ""

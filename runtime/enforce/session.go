@@ -245,6 +245,7 @@ func (s *Session) Rescan() (appeared []string) {
 	for _, t := range slices.Concat(s.targets, s.modeLines()) {
 		before[t.real] = true
 	}
+	s.reader.forget()
 	s.reselect()
 	s.remode()
 	for _, n := range s.Nodes() {

@@ -303,10 +303,16 @@ func (t *target) finish(outcome knob.Outcome, message string) {
 
 // fault sets the result from an error.
 func (t *target) fault(dev device.FS, o Options, write bool, err error) {
-	f := knob.Fault{Path: t.path, Write: write, Want: t.setting.Want, Offered: t.found.Offered, Root: o.Root, Err: err}
+	f := knob.Fault{Path: t.path, Write: write, Want: t.setting.Want, Offered: t.found.Offered, Root: o.Root, Lacks: o.Lacks, Err: err}
 	if errors.Is(err, errTruncated) || errors.Is(err, knob.ErrValue) || errors.Is(err, knob.ErrType) {
 		t.finish(knob.Unsupported, fmt.Sprintf("%s: %v", knob.Name(t.path), err))
 		return
+	}
+	switch {
+	case errors.Is(err, unix.EINVAL):
+		f.Against = against(dev, t.real)
+	case errors.Is(err, unix.EBUSY):
+		f.Holder = holder(dev, t.real)
 	}
 	if t.real != "" {
 		f.Mode, _ = dev.Mode(t.real) // unknown is a value the explanation knows

@@ -21,6 +21,9 @@ type Fault struct {
 	Offered []string    // choices the kernel prints for the node, if it does
 	Mode    fs.FileMode // permissions of the node, 0 when unknown
 	Root    bool        // this process is root
+	Lacks   []string    // capabilities that this process does not have
+	Against string      // what else decides whether the value is taken: "policy0 scaling_min_freq is 729600"
+	Holder  string      // what keeps the node in use, "" when unknown
 	Err     error
 }
 
@@ -59,6 +62,8 @@ func Explain(f Fault) (Outcome, string) {
 		return Unsupported, name + ": not a file"
 	case is(unix.EINVAL) && len(f.Offered) > 0 && !contains(f.Offered, f.Want):
 		return Refused, NotOffered(f.Path, f.Want, f.Offered)
+	case is(unix.EINVAL) && f.Against != "":
+		return Refused, fmt.Sprintf("%s: kernel refused %s: out of range, or refused while %s; see that setting", name, clip(f.Want), f.Against)
 	case is(unix.EINVAL):
 		return Refused, fmt.Sprintf("%s: kernel refused %s: out of range, or against another setting", name, clip(f.Want))
 	case is(unix.EOVERFLOW), is(unix.ERANGE), is(unix.ENOSPC), is(unix.E2BIG):
@@ -69,12 +74,18 @@ func Explain(f Fault) (Outcome, string) {
 		return Forbidden, name + ": read-only by nature"
 	case is(unix.EACCES) && !f.Write && f.Mode != 0 && f.Mode.Perm()&0o444 == 0:
 		return Forbidden, name + ": write-only: an action, not a setting"
+	case is(unix.EACCES) && strings.HasPrefix(f.Path, "/proc/sys/net/"):
+		return Forbidden, name + ": read-only in this network namespace (container?)"
 	case is(unix.EACCES):
 		return Forbidden, name + ": read-only in this namespace (container?)"
+	case is(unix.EPERM) && contains(f.Lacks, capability(f.Path)):
+		return Forbidden, name + ": needs " + capability(f.Path)
 	case is(unix.EPERM):
 		return Forbidden, name + ": the kernel forbids it: a capability, lockdown or a seccomp filter"
 	case is(unix.EROFS):
 		return Forbidden, name + ": mounted read-only (container?)"
+	case is(unix.EBUSY) && f.Holder != "":
+		return Busy, name + ": in use " + f.Holder
 	case is(unix.EBUSY):
 		return Busy, name + ": in use by something else"
 	case is(unix.EIO) && strings.HasPrefix(f.Path, "/proc/irq/"):
@@ -87,6 +98,15 @@ func Explain(f Fault) (Outcome, string) {
 		return Unsupported, name + ": the driver does not support it"
 	}
 	return Refused, fmt.Sprintf("%s: %s", name, root(f.Err))
+}
+
+// capability names the one that the kernel asks for before a node is written
+// (capabilities(7)): a network namespace's owner may set what is the namespace's.
+func capability(name string) string {
+	if strings.HasPrefix(name, "/proc/sys/net/") || strings.HasPrefix(name, "/sys/class/net/") {
+		return "CAP_NET_ADMIN"
+	}
+	return "CAP_SYS_ADMIN"
 }
 
 // NotOffered is the message for a choice that the kernel does not list.

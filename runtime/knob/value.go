@@ -351,6 +351,51 @@ func parseCPUMask(text string) (cpuSet, error) {
 	return s, nil
 }
 
+// Within returns the CPUs of a list or mask that are also in a list, in a form that
+// the kernel reads for the type; changed is false where all are. Other types, and
+// what cannot be read, are left as they are.
+func Within(typ, text, list string) (kept string, changed bool) {
+	parse := parseCPUList
+	switch typ {
+	case plan.TypeCPUList:
+	case plan.TypeCPUMask:
+		parse = parseCPUMask
+	default:
+		return text, false
+	}
+	wanted, err1 := parse(strings.TrimSpace(text))
+	there, err2 := parseCPUList(strings.TrimSpace(list))
+	if err1 != nil || err2 != nil || len(there) == 0 {
+		return text, false
+	}
+	var both cpuSet
+	for cpu := range 64 * len(wanted) {
+		switch {
+		case !wanted.has(cpu):
+		case there.has(cpu):
+			both.add(cpu)
+		default:
+			changed = true
+		}
+	}
+	if !changed {
+		return text, false
+	}
+	if typ == plan.TypeCPUMask {
+		return both.mask(), true
+	}
+	return both.String(), true
+}
+
+// mask is hexadecimal words of 32 bits, most significant first.
+func (s cpuSet) mask() string {
+	var words []string
+	for i := len(s) - 1; i >= 0; i-- {
+		words = append(words, fmt.Sprintf("%08x", s[i]>>32), fmt.Sprintf("%08x", s[i]&0xffffffff))
+	}
+	return strings.Join(words, ",")
+}
+
 // clip keeps a hostile value from filling the screen.
 func clip(s string) string {
 	const most = 80

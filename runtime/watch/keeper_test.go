@@ -30,6 +30,11 @@ type rig struct {
 	dir    string
 	dev    *devicetest.Kernel
 	keeper *watch.Keeper
+
+	session *enforce.Session
+	results []enforce.Result // of the first time the plan was applied
+	tried   *tries           // writes that are counted
+
 	events []watch.Event
 	marked map[string]bool
 	now    time.Duration
@@ -60,26 +65,36 @@ func start(t *testing.T, settings ...plan.Setting) *rig {
 // resumeIn starts a keeper on a device that may have had one before.
 func resumeIn(t *testing.T, dir string, settings ...plan.Setting) *rig {
 	t.Helper()
+	return broken(t, dir, func(*rig) {}, plan.Plan{Settings: settings})
+}
+
+// broken starts a keeper after something was done to its device.
+func broken(t *testing.T, dir string, harm func(*rig), p plan.Plan) *rig {
+	t.Helper()
 	root, err := device.Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	r := &rig{t: t, dir: dir, dev: devicetest.NewKernel(root), marked: map[string]bool{}}
-	p := &plan.Plan{Layer: "vision", Target: "line-camera", Board: "orin-nano-8gb", Settings: settings}
+	harm(r)
+	p.Layer, p.Target, p.Board = "vision", "line-camera", "orin-nano-8gb"
 	if err := p.Seal(); err != nil {
 		t.Fatal(err)
 	}
-	session, err := enforce.Open(r.dev, p, enforce.Options{Root: true, Backoff: []time.Duration{0}})
+	session, err := enforce.Open(r.dev, &p, enforce.Options{
+		Root: true, Backoff: []time.Duration{0}, ReadTimeout: 250 * time.Millisecond, Lacks: []string{"CAP_SYS_ADMIN"},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	r.keeper = watch.NewKeeper(r.dev, session, watch.Config{
-		File: &planfile.File{Plan: p, Path: "plan.json"}, Marker: r, PID: 1,
+		File: &planfile.File{Plan: &p, Path: "plan.json"}, Marker: r, PID: 1,
 		Wall: func() time.Time { return time.Unix(1_800_000_000, 0).Add(r.now + r.step) },
 		Name: func(pid int) device.Process { return device.Process{PID: pid, Command: fmt.Sprintf("tool%d", pid)} },
 		Emit: func(e watch.Event) { r.events = append(r.events, e) },
 	})
-	if _, err := session.Apply(); err != nil {
+	r.session = session
+	if r.results, err = session.Apply(); err != nil {
 		t.Fatal(err)
 	}
 	r.keeper.Sources(0, []watch.Source{{Name: "/proc", Delivered: true}, {Name: "/sys", Delivered: true}})
