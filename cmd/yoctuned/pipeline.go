@@ -17,6 +17,7 @@ import (
 	"github.com/yoctune/yoctune/runtime/device"
 	"github.com/yoctune/yoctune/runtime/pipeline"
 	"github.com/yoctune/yoctune/runtime/planfile"
+	"github.com/yoctune/yoctune/runtime/trace"
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
@@ -33,6 +34,7 @@ func newPipelineCommand() *cobra.Command {
 func newPipelineRunCommand() *cobra.Command {
 	var o pipeline.Options
 	var check bool
+	var traced string
 	cmd := &cobra.Command{
 		Use:   "run PLAN [NAME]",
 		Short: "Run one pipeline until its source ends",
@@ -59,7 +61,7 @@ run missed the plan's slo.`,
   yoctuned pipeline run plan.json --frames 300 --check`,
 		Args: cobra.RangeArgs(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return runPipeline(cmd, args, o, check)
+			return runPipeline(cmd, args, o, traced, check)
 		},
 	}
 	f := cmd.Flags()
@@ -68,12 +70,16 @@ run missed the plan's slo.`,
 	f.StringVar(&o.Library, "library", "", "ONNX Runtime library `FILE`; default: YOCTUNE_ORT_LIBRARY, then the system's")
 	f.StringVar(&o.Models, "models", "", "`DIR` to look for models and labels in first")
 	f.BoolVar(&check, "check", false, "exit 3 when the run misses the plan's slo")
+	f.StringVar(&traced, "trace", "", "write where the time of frames went to `FILE`, for Perfetto, chrome://tracing or trace view")
+	f.StringVar(&o.Flight, "flight", "", "`DIR` for a trace of each window that misses the plan's latency objective")
+	_ = cmd.MarkFlagDirname("flight")
+	_ = cmd.MarkFlagFilename("trace", "json")
 	_ = cmd.MarkFlagFilename("source", "y4m", "nv12", "i420", "yuv")
 	_ = cmd.MarkFlagDirname("models")
 	return cmd
 }
 
-func runPipeline(cmd *cobra.Command, args []string, o pipeline.Options, check bool) error {
+func runPipeline(cmd *cobra.Command, args []string, o pipeline.Options, traced string, check bool) error {
 	g, stdout, stderr := globalFlags(cmd), cmd.OutOrStdout(), cmd.ErrOrStderr()
 	dev, err := device.Open(g.Root)
 	if err != nil {
@@ -110,17 +116,27 @@ func runPipeline(cmd *cobra.Command, args []string, o pipeline.Options, check bo
 	// A second signal ends the program at once.
 	defer context.AfterFunc(ctx, stop)()
 
+	if traced != "" {
+		o.Trace = trace.New(traceEvents)
+	}
 	p, err := pipeline.New(o)
 	if err != nil {
 		return err
 	}
 	sum, runErr := p.Run(ctx)
 	runErr = errors.Join(runErr, p.Close())
+	if traced != "" {
+		runErr = errors.Join(runErr, pipeline.WriteTrace(traced, o.Name, o.Trace))
+	}
 	if sum == nil {
 		return runErr
 	}
 	return pipelineAnswer(stdout, stderr, g.Format, sum, runErr, check)
 }
+
+// traceEvents is what --trace keeps for each worker: 2.6 MiB, half an hour at 30
+// frames a second.
+const traceEvents = 1 << 16
 
 // choosePipeline finds the pipeline to run.
 func choosePipeline(p *plan.Plan, name []string) (string, plan.Pipeline, error) {
@@ -187,6 +203,13 @@ func pipelineText(w io.Writer, s *pipeline.Summary) error {
 	}
 	for _, r := range slices.Sorted(maps.Keys(s.Failures)) {
 		fmt.Fprintf(w, "  failed %d: stage %s\n", s.Failures[r], printable(r))
+	}
+	for _, e := range s.Events {
+		change := printable(e.Why)
+		if e.Kind == pipeline.EventLevel {
+			change = fmt.Sprintf("level %d to %d: %s", e.From, e.To, change)
+		}
+		fmt.Fprintf(w, "  %s: %s\n", e.Kind, change)
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprint(t, "ms\tqueue p50\tp95\tservice p50\tp95\tp99\tmax\t\n")

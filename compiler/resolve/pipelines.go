@@ -59,7 +59,7 @@ func (r *resolver) pipeline(f load.Field) plan.Pipeline {
 	p := plan.Pipeline{
 		Source: r.source(n.Get("source")),
 		Stages: r.stages(n.Get("stages"), path+".stages"),
-		Sink:   plan.PipelineSink{Kind: textOr(n.At("sink", "kind"), "ndjson"), Path: text(n.At("sink", "path"))},
+		Sink:   r.sink(n.Get("sink"), path+".sink"),
 		CPUs:   CPUList(Cores(n.Get("cpus"))),
 	}
 	// A live source must not wait for a slow stage; a recorded one must not
@@ -71,7 +71,10 @@ func (r *resolver) pipeline(f load.Field) plan.Pipeline {
 	p.Queue = plan.PipelineQueue{
 		Capacity: int(integer(n.At("queue", "capacity"), queueCapacity)),
 		Policy:   textOr(n.At("queue", "policy"), policy),
+		MaxAge:   r.duration(path+".queue.maxAge", n.At("queue", "maxAge"), 0),
+		InFlight: int(integer(n.At("queue", "inFlight"), 0)),
 	}
+	p.Degrade = r.degrade(n.Get("degrade"), path+".degrade")
 	if slo := n.Get("slo"); slo != nil {
 		p.SLO = &plan.PipelineSLO{
 			LatencyP95: r.duration(path+".slo.latencyP95", slo.Get("latencyP95"), 0),
@@ -79,6 +82,49 @@ func (r *resolver) pipeline(f load.Field) plan.Pipeline {
 		}
 	}
 	return p
+}
+
+// degrade writes the ladder; models and sizes by the name of their stage.
+func (r *resolver) degrade(n *load.Node, path string) *plan.PipelineDegrade {
+	if n == nil {
+		return nil
+	}
+	d := &plan.PipelineDegrade{
+		Ladder:  []plan.DegradeStep{},
+		UpDwell: r.duration(path+".upDwell", n.Get("upDwell"), 0), MaxDwell: r.duration(path+".maxDwell", n.Get("maxDwell"), 0),
+	}
+	for _, it := range items(n.Get("ladder")) {
+		step := plan.DegradeStep{FPS: int(integer(it.Get("fps"), 0))}
+		for _, f := range sortedFields(it.Get("models")) {
+			step.Models = append(step.Models, plan.StageModel{
+				Stage: f.Name, Path: text(f.Value.Get("path")), SHA256: text(f.Value.Get("sha256")),
+			})
+		}
+		for _, f := range sortedFields(it.Get("sizes")) {
+			step.Sizes = append(step.Sizes, plan.StageSize{
+				Stage: f.Name, Width: int(integer(f.Value.Get("width"), 0)), Height: int(integer(f.Value.Get("height"), 0)),
+			})
+		}
+		d.Ladder = append(d.Ladder, step)
+	}
+	return d
+}
+
+func (r *resolver) sink(n *load.Node, path string) plan.PipelineSink {
+	s := plan.PipelineSink{
+		Kind: textOr(n.Get("kind"), "ndjson"), Path: text(n.Get("path")), URL: text(n.Get("url")), Exec: texts(n.Get("exec")),
+		Timeout: r.duration(path+".timeout", n.Get("timeout"), 0), Slots: int(integer(n.Get("slots"), 0)),
+		Capacity: int(integer(n.Get("capacity"), 0)), Policy: text(n.Get("policy")),
+	}
+	if size := n.Get("slotSize"); size != nil {
+		bytes, _ := r.size(path+".slotSize", size)
+		s.SlotSize = int(bytes)
+	}
+	if rotate := n.Get("rotate"); rotate != nil {
+		bytes, _ := r.size(path+".rotate.size", rotate.Get("size"))
+		s.Rotate = &plan.Rotate{Size: bytes, Keep: int(integer(rotate.Get("keep"), 1))}
+	}
+	return s
 }
 
 func (r *resolver) source(n *load.Node) plan.PipelineSource {
@@ -116,7 +162,7 @@ func (r *resolver) stages(n *load.Node, path string) []plan.PipelineStage {
 		rest := left[:0:0]
 		for _, f := range left {
 			if input := text(f.Value.Get("input")); done[input] {
-				out = append(out, r.stage(f))
+				out = append(out, r.stage(f, load.PathOf(path, f.Name)))
 				continue
 			}
 			rest = append(rest, f)
@@ -148,9 +194,10 @@ func (r *resolver) misplaced(stages []load.Field, names []string, path string) {
 	}
 }
 
-func (r *resolver) stage(f load.Field) plan.PipelineStage {
+func (r *resolver) stage(f load.Field, path string) plan.PipelineStage {
 	n := f.Value
 	s := plan.PipelineStage{ID: f.Name, Kind: text(n.Get("kind")), Input: text(n.Get("input"))}
+	s.Instances, s.Deadline = int(integer(n.Get("instances"), 0)), r.duration(path+".deadline", n.Get("deadline"), 0)
 	switch s.Kind {
 	case "preprocess":
 		p := &plan.Preprocess{
@@ -171,6 +218,12 @@ func (r *resolver) stage(f load.Field) plan.PipelineStage {
 			Path: text(n.Get("path")), SHA256: text(n.Get("sha256")), Input: text(n.Get("inputTensor")),
 			Output: text(n.Get("outputTensor")), Threads: int(integer(n.Get("threads"), 0)),
 		}
+		if b := n.Get("batch"); b != nil {
+			s.Model.Batch = &plan.ModelBatch{Buckets: []int{}, Delay: r.duration(path+".batch.delay", b.Get("delay"), 0)}
+			for _, size := range items(b.Get("buckets")) {
+				s.Model.Batch.Buckets = append(s.Model.Batch.Buckets, int(integer(size, 0)))
+			}
+		}
 	case "postprocess":
 		s.Post = &plan.Post{Kind: text(n.Get("decode")), Labels: text(n.Get("labels")), Top: int(integer(n.Get("top"), 0))}
 		if t := n.Get("threshold"); t != nil {
@@ -190,4 +243,12 @@ func decimals(n *load.Node, otherwise string) []string {
 		out = append(out, decimal(it))
 	}
 	return out
+}
+
+// items are the elements of a list that may be absent.
+func items(n *load.Node) []*load.Node {
+	if n == nil {
+		return nil
+	}
+	return n.Items
 }

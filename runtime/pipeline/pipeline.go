@@ -43,7 +43,8 @@ const (
 	maxInstances = 64
 	maxBatch     = 256
 	maxLadder    = 16
-	warmRuns     = 3 // of each stage and level, before the first frame
+	maxKeep      = 1000 // files of a sink
+	warmRuns     = 3    // of each stage and level, before the first frame
 )
 
 // Capacities of queues when the plan has none. A live source wants the newest
@@ -263,13 +264,38 @@ func openStream(in input, kind string, f format) (src source, err error) {
 }
 
 func openSink(o Options) (Sink, error) {
+	s := o.Plan.Sink
+	timeout := time.Duration(s.Timeout)
+	if timeout == 0 {
+		timeout = defaultTimeout
+	}
 	switch {
-	case o.Plan.Sink.Kind != "ndjson" && o.Plan.Sink.Kind != "":
-		return nil, fmt.Errorf("%w: kind %q; it is ndjson", ErrPlan, o.Plan.Sink.Kind)
+	case timeout < 0:
+		return nil, fmt.Errorf("%w: timeout of %v", ErrPlan, timeout)
+	case s.Rotate != nil && (s.Rotate.Size < 1 || s.Rotate.Keep < 1 || s.Rotate.Keep > maxKeep):
+		return nil, fmt.Errorf("%w: rotate at %d bytes and keep %d files; both are at least 1, and files at most %d",
+			ErrPlan, s.Rotate.Size, s.Rotate.Keep, maxKeep)
+	}
+	switch s.Kind {
+	case "ndjson", "":
+	case "http":
+		return openHTTP(s.URL, timeout)
+	case "command":
+		return openCommandSink(s.Exec, timeout)
+	case "shm":
+		return openRing(s.Path, s.Slots, s.SlotSize)
+	default:
+		return nil, fmt.Errorf("%w: kind %q; it is one of ndjson, http, command, shm", ErrPlan, s.Kind)
+	}
+	switch {
 	case o.Sink != nil:
 		return o.Sink, nil
-	case o.Plan.Sink.Path != "":
-		return OpenNDJSON(locate(o.Dir, o.Plan.Sink.Path))
+	case s.Path != "":
+		var r plan.Rotate
+		if s.Rotate != nil {
+			r = *s.Rotate
+		}
+		return OpenNDJSON(locate(o.Dir, s.Path), r)
 	case o.Stdout != nil:
 		return NewNDJSON(o.Stdout), nil
 	}

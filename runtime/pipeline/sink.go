@@ -3,7 +3,6 @@ package pipeline
 import (
 	"fmt"
 	"io"
-	"os"
 	"strconv"
 )
 
@@ -12,38 +11,6 @@ type Sink interface {
 	Write(*Record) error
 	Close() error
 }
-
-// NDJSON writes one JSON object a line.
-type NDJSON struct {
-	w   io.Writer
-	buf []byte
-	end func() error
-}
-
-// NewNDJSON writes to w, one call of Write for each line.
-func NewNDJSON(w io.Writer) *NDJSON {
-	return &NDJSON{w: w, end: func() error { return nil }}
-}
-
-// OpenNDJSON appends to a file, so that a pipeline which starts again keeps the
-// results it has.
-func OpenNDJSON(path string) (*NDJSON, error) {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o644)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrSink, err)
-	}
-	return &NDJSON{w: f, end: f.Close}, nil
-}
-
-// Write writes the record as a line.
-func (s *NDJSON) Write(r *Record) error {
-	s.buf = append(r.AppendJSON(s.buf[:0]), '\n')
-	_, err := s.w.Write(s.buf)
-	return err
-}
-
-// Close closes the file, when there is one.
-func (s *NDJSON) Close() error { return s.end() }
 
 // Text writes one line a frame for people to read.
 type Text struct {
