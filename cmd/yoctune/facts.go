@@ -421,6 +421,7 @@ func showRelease(out io.Writer, r release.Release) error {
 		{"kernel", r.Provider + " " + r.KernelVersion}, {"kernel facts", r.Facts}, {"PREEMPT_RT", rt},
 		{"other kernels", strings.Join(r.OtherKernels, ", ")},
 		{"CUDA", r.CUDA + ", TensorRT " + r.TensorRT + ", cuDNN " + r.CuDNN + ", nvcc with gcc " + r.CUDAHostGCC},
+		{"container toolkit", r.ContainerToolkit},
 		{"Go", r.GoVersion}, {"gcc", r.GCC + ", glibc " + r.Glibc + ", systemd " + r.Systemd + ", cmake " + r.CMake},
 		{"UNPACKDIR", r.UnpackDirValue}, {"S", r.DefaultS}, {"usrmerge with systemd", yes[r.UsrMerge]},
 		{"debug-tweaks", yes[r.DebugTweaks]}, {"fragments", yes[r.Fragments]},

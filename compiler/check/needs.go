@@ -501,7 +501,7 @@ func cgroupV2(s *subject) {
 	isLegacy := legacy != nil && (legacy.Text == "0" || legacy.Text == "no")
 	for _, p := range s.Packages {
 		if n := s.Node.At("packages", p.Name); p.Action == "install" && container(p.Name) && !isLegacy {
-			s.finding(n, at("packages", p.Name), n.Show(), "", "containers do not start on the unified hierarchy of Linux 4.9")
+			s.finding(n, at("packages", p.Name), n.Show(), "", "containers do not start on the unified hierarchy of Linux 4.9, and nvidia-container-toolkit %s of %s does not know it", s.Release.ContainerToolkit, s.Release.Name)
 		}
 	}
 	for _, svc := range s.Services {

@@ -38,9 +38,12 @@ type Release struct {
 	Systemd       string   `json:"systemd"`
 	CMake         string   `json:"cmake"`
 	TensorRT      string   `json:"tensorrt"`
-	CuDNN         string   `json:"cudnn"`
-	ONNXRuntime   string   `json:"onnxruntime"`   // recipe in the meta-tegra-community branch of this name; "" where it has none
-	CUDAHostGCC   string   `json:"cuda_host_gcc"` // gcc that nvcc calls; equal to GCC where no recipe of its own exists
+	// ContainerToolkit is the version of the branch\'s nvidia-container-toolkit; from
+	// 1.8.0 on it starts containers on the unified control group hierarchy.
+	ContainerToolkit string `json:"container_toolkit"`
+	CuDNN            string `json:"cudnn"`
+	ONNXRuntime      string `json:"onnxruntime"`   // recipe in the meta-tegra-community branch of this name; "" where it has none
+	CUDAHostGCC      string `json:"cuda_host_gcc"` // gcc that nvcc calls; equal to GCC where no recipe of its own exists
 
 	UnpackDirValue string   `json:"unpackdir_value"`   // UNPACKDIR of bitbake.conf; "" where it does not exist
 	DefaultS       string   `json:"default_s"`         // S of bitbake.conf
@@ -99,7 +102,7 @@ func table() []Release {
 			Name: "kirkstone-l4t-r32.7.x", Series: "kirkstone", BitBake: "2.0", L4T: "32.7.6",
 			Kernel: "4.9", KernelVersion: "4.9.337", Provider: "linux-tegra", Defconfig: "tegra_defconfig",
 			KernelPNs: []string{"linux-tegra"}, Facts: "NVIDIA's 4.9 tree of r32.7.2 with one vendor's camera drivers",
-			CUDA: "10.2", TensorRT: "8.2.1", CuDNN: "8.2.1.32", CUDAHostGCC: "8.5",
+			CUDA: "10.2", TensorRT: "8.2.1", ContainerToolkit: "1.0.5", CuDNN: "8.2.1.32", CUDAHostGCC: "8.5",
 			Go: "1.17", GoVersion: "1.17.13", GCC: "11.5", Glibc: "2.35", Systemd: "250.14", CMake: "3.22.3",
 			DefaultS: "${WORKDIR}/${BP}", NVStartup: true, DebugTweaks: true, ImageFeatures: imageFeatures(true, false),
 			Signatures: "OEBasicHash", TmpDir: "tmp-glibc",
@@ -109,7 +112,7 @@ func table() []Release {
 			Name: "kirkstone", Series: "kirkstone", BitBake: "2.0", L4T: "35.6.4",
 			Kernel: "5.10", KernelVersion: "5.10.216", Provider: "linux-tegra", Defconfig: "tegra_defconfig",
 			KernelPNs: []string{"linux-tegra"}, Facts: "NVIDIA's 5.10 tree of r35.4.1 with one vendor's camera drivers",
-			CUDA: "11.4", TensorRT: "8.5.2", CuDNN: "8.6.0.166", CUDAHostGCC: "8.5",
+			CUDA: "11.4", TensorRT: "8.5.2", ContainerToolkit: "1.11.0", CuDNN: "8.6.0.166", CUDAHostGCC: "8.5",
 			Go: "1.17", GoVersion: "1.17.13", GCC: "11.5", Glibc: "2.35", Systemd: "250.14", CMake: "3.22.3",
 			DefaultS: "${WORKDIR}/${BP}", NVStartup: true, DebugTweaks: true, ImageFeatures: imageFeatures(true, false),
 			Signatures: "OEBasicHash", TmpDir: "tmp-glibc",
@@ -120,7 +123,7 @@ func table() []Release {
 			Name: "scarthgap-l4t-r35.x", Series: "scarthgap", BitBake: "2.8", L4T: "35.6.4",
 			Kernel: "5.10", KernelVersion: "5.10.216", Provider: "linux-tegra", Defconfig: "tegra_defconfig",
 			KernelPNs: []string{"linux-tegra"}, Facts: "NVIDIA's 5.10 tree of r35.4.1 with one vendor's camera drivers",
-			CUDA: "11.4", TensorRT: "8.5.2", CuDNN: "8.6.0.166", CUDAHostGCC: "10.3",
+			CUDA: "11.4", TensorRT: "8.5.2", ContainerToolkit: "1.11.0", CuDNN: "8.6.0.166", CUDAHostGCC: "10.3",
 			Go: "1.22", GoVersion: "1.22.12", GCC: "13.4", Glibc: "2.39", Systemd: "255.21", CMake: "3.28.3",
 			DefaultS: "${WORKDIR}/${BP}", NVStartup: true, UsrMerge: true, DebugTweaks: true, ImageFeatures: imageFeatures(true, true),
 			Signatures: "OEBasicHash", HashServeWSS: true, LoadFactor: true, TmpDir: "tmp-glibc",
@@ -132,7 +135,7 @@ func table() []Release {
 			Kernel: "5.15", KernelVersion: "5.15.185", Provider: jammy, Defconfig: "defconfig",
 			KernelPNs: []string{jammy}, OtherKernels: []string{"linux-yocto 6.6"},
 			RTByConfig: true, Facts: "NVIDIA's own 5.15 tree",
-			CUDA: "12.6", TensorRT: "10.3.0.30", CuDNN: "9.3.0.75", CUDAHostGCC: "13.2",
+			CUDA: "12.6", TensorRT: "10.3.0.30", ContainerToolkit: "1.16.2", CuDNN: "9.3.0.75", CUDAHostGCC: "13.2",
 			Go: "1.22", GoVersion: "1.22.12", GCC: "13.4", Glibc: "2.39", Systemd: "255.21", CMake: "3.28.3",
 			DefaultS: "${WORKDIR}/${BP}", NVStartup: true, UsrMerge: true, DebugTweaks: true, ImageFeatures: imageFeatures(true, true),
 			Signatures: "OEBasicHash", HashServeWSS: true, LoadFactor: true, TmpDir: "tmp-glibc",
@@ -144,7 +147,7 @@ func table() []Release {
 			Kernel: "5.15", KernelVersion: "5.15.148", Provider: jammy, Defconfig: "defconfig",
 			KernelPNs: []string{jammy}, OtherKernels: []string{"linux-yocto 6.12"},
 			RTByConfig: true, Facts: "NVIDIA's own 5.15 tree",
-			CUDA: "12.6", TensorRT: "10.3.0.30", CuDNN: "9.3.0.75", CUDAHostGCC: "10.3",
+			CUDA: "12.6", TensorRT: "10.3.0.30", ContainerToolkit: "1.16.2", CuDNN: "9.3.0.75", CUDAHostGCC: "10.3",
 			Go: "1.24", GoVersion: "1.24.6", GCC: "14.3", Glibc: "2.41", Systemd: "257.6", CMake: "3.31.6",
 			UnpackDir: true, UnpackDirValue: "${WORKDIR}/sources-unpack", DefaultS: "${WORKDIR}/${BP}",
 			Fragments: true, SecurityFile: true, NVStartup: true, UsrMerge: true, ImageFeatures: imageFeatures(false, true),
@@ -157,7 +160,7 @@ func table() []Release {
 			Kernel: "5.15", KernelVersion: "5.15.148", Provider: jammy, Defconfig: "defconfig",
 			KernelPNs: []string{jammy}, OtherKernels: []string{"linux-yocto 6.12"},
 			RTByConfig: true, Facts: "NVIDIA's own 5.15 tree",
-			CUDA: "12.6", TensorRT: "10.3.0.30", ONNXRuntime: "1.21.0", CuDNN: "9.3.0.75", CUDAHostGCC: "13.2",
+			CUDA: "12.6", TensorRT: "10.3.0.30", ContainerToolkit: "1.16.2", ONNXRuntime: "1.21.0", CuDNN: "9.3.0.75", CUDAHostGCC: "13.2",
 			Go: "1.25", GoVersion: "1.25.9", GCC: "15.2", Glibc: "2.42", Systemd: "257.8", CMake: "4.1.2",
 			UnpackDir: true, UnpackDirValue: "${WORKDIR}/sources", DefaultS: "${UNPACKDIR}/${BP}",
 			Fragments: true, BuiltinFrags: true, SecurityFile: true, NVStartup: true, UsrMerge: true, ImageFeatures: imageFeatures(false, true),
@@ -170,7 +173,7 @@ func table() []Release {
 			Kernel: "6.8", KernelVersion: "6.8.12", Provider: noble, Defconfig: "defconfig",
 			KernelPNs: []string{noble, nobleRT}, OtherKernels: []string{"linux-yocto 6.18", "linux-yocto-rt 6.18"},
 			RTProvider: nobleRT, Facts: "generic 6.8, not NVIDIA's own tree",
-			CUDA: "13.2", TensorRT: "10.16.2.10", ONNXRuntime: "1.24.2", CuDNN: "9.20.0.46", CUDAHostGCC: "15.3",
+			CUDA: "13.2", TensorRT: "10.16.2.10", ContainerToolkit: "1.19.1", ONNXRuntime: "1.24.2", CuDNN: "9.20.0.46", CUDAHostGCC: "15.3",
 			Go: "1.26", GoVersion: "1.26.5", GCC: "15.3", Glibc: "2.43", Systemd: "259.5", CMake: "4.3.1",
 			UnpackDir: true, UnpackDirValue: "${WORKDIR}/sources", DefaultS: "${UNPACKDIR}/${BP}",
 			Fragments: true, BuiltinFrags: true, SecurityFile: true, GoSource: true, UsrMerge: true, ImageFeatures: imageFeatures(false, true),
@@ -183,7 +186,7 @@ func table() []Release {
 			Kernel: "6.8", KernelVersion: "6.8.12", Provider: noble, Defconfig: "defconfig",
 			KernelPNs: []string{noble, nobleRT}, OtherKernels: []string{"linux-yocto 6.18", "linux-yocto-rt 6.18"},
 			RTProvider: nobleRT, Facts: "generic 6.8, not NVIDIA's own tree",
-			CUDA: "13.2", TensorRT: "10.16.2.10", ONNXRuntime: "1.24.2", CuDNN: "9.20.0.46", CUDAHostGCC: "13.2",
+			CUDA: "13.2", TensorRT: "10.16.2.10", ContainerToolkit: "1.19.1", ONNXRuntime: "1.24.2", CuDNN: "9.20.0.46", CUDAHostGCC: "13.2",
 			Go: "1.26", GoVersion: "1.26.6", GCC: "16.2", Glibc: "2.44", Systemd: "261.2", CMake: "4.4.2",
 			UnpackDir: true, UnpackDirValue: "${WORKDIR}/sources", DefaultS: "${UNPACKDIR}/${BP}",
 			Fragments: true, BuiltinFrags: true, SecurityFile: true, GoSource: true, UsrMerge: true, ImageFeatures: imageFeatures(false, true),
