@@ -2,7 +2,7 @@
 # Long checks, and checks against outside material. Each part writes a dated record
 # to bench/results/ or says why it could not run. docs/prove.md explains them.
 #
-#   scripts/prove.sh [PART...]     parts: layers kconfig fuzz dist nvpmodel runtime systemd tuned
+#   scripts/prove.sh [PART...]     parts: layers kconfig fuzz soak dist nvpmodel runtime systemd tuned
 #
 #   YOCTUNE_CHECKOUTS   folder with RELEASE/{bitbake,openembedded-core,meta-tegra}  (layers)
 #   YOCTUNE_KERNELS     unpacked kernel sources, separated by blanks                 (kconfig)
@@ -46,6 +46,13 @@ fuzz() {
 	done < <(grep -rHoE '^func Fuzz[A-Za-z0-9_]+' --include='*_test.go' . | sed -E 's#^(.*)/[^/]*_test\.go:func (Fuzz.*)#\1:\2#' | sort -u)
 }
 
+soak() {
+	title "soak: a million frames with faults"
+	export YOCTUNE_SOAK_FRAMES=${YOCTUNE_SOAK_FRAMES:-1000000}
+	go test ./runtime/pipeline -run TestNoFrameIsUnaccountedFor -count 1 -v -timeout 60m >build/soak.log 2>&1 || { failed=1; cat build/soak.log >&2; }
+	grep -E 'frames:|^ok' build/soak.log | sed 's/^ *//' | tee "$results/$day-soak.txt"
+}
+
 dist() {
 	title "dist: two builds, byte for byte"
 	run go run ./internal/cmd/dist -o build/dist-a
@@ -86,12 +93,13 @@ tuned() {
 }
 
 mkdir -p build
-[ $# -gt 0 ] || set -- layers kconfig fuzz dist nvpmodel runtime systemd tuned
+[ $# -gt 0 ] || set -- layers kconfig fuzz soak dist nvpmodel runtime systemd tuned
 for part; do
 	case $part in
 	layers) layers ;;
 	kconfig) kconfig ;;
 	fuzz) fuzz ;;
+	soak) soak ;;
 	dist) dist ;;
 	nvpmodel) nvpmodel ;;
 	runtime) runtime ;;
