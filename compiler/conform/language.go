@@ -152,21 +152,22 @@ var language = Schema{defs: []*definition{
 				},
 			}}},
 			{name: "kas", required: false, doc: "A configuration for kas, one file a target.", see: "schema/build.cue:110", value: &shape{op: named, def: "#Kas", see: "schema/build.cue:110"}},
-			{name: "variables", required: false, doc: "Variables that have no field here, by name. Those that a release has renamed or does not know are refused.", see: "schema/build.cue:113", value: &shape{op: object, see: "schema/build.cue:113", obj: &structure{
+			{name: "bitbakeSetup", required: false, doc: "A configuration for bitbake-setup, one file a target; whinlatter and later have that program.", see: "schema/build.cue:113", value: &shape{op: basic, kind: load.Bool, see: "schema/build.cue:113"}},
+			{name: "variables", required: false, doc: "Variables that have no field here, by name. Those that a release has renamed or does not know are refused.", see: "schema/build.cue:116", value: &shape{op: object, see: "schema/build.cue:116", obj: &structure{
 				patterns: []pattern{
-					{key: &shape{op: named, def: "#VariableName", see: "schema/build.cue:113"}, value: &shape{op: named, def: "#Word", see: "schema/build.cue:113"}},
+					{key: &shape{op: named, def: "#VariableName", see: "schema/build.cue:116"}, value: &shape{op: named, def: "#Word", see: "schema/build.cue:116"}},
 				},
 			}}},
 		},
 	}}},
-	{name: "#BuildMachine", doc: "What a build machine has.", see: "schema/build.cue:132", value: &shape{op: object, see: "schema/build.cue:132", obj: &structure{
+	{name: "#BuildMachine", doc: "What a build machine has.", see: "schema/build.cue:135", value: &shape{op: object, see: "schema/build.cue:135", obj: &structure{
 		fields: []*member{
-			{name: "cores", required: true, doc: "Processor cores.", see: "schema/build.cue:134", value: &shape{op: all, see: "schema/build.cue:134", parts: []*shape{
-				&shape{op: basic, kind: load.Int, see: "schema/build.cue:134"},
-				&shape{op: bound, rel: ">=", see: "schema/build.cue:134", number: 1},
-				&shape{op: bound, rel: "<=", see: "schema/build.cue:134", number: 1024},
+			{name: "cores", required: true, doc: "Processor cores.", see: "schema/build.cue:137", value: &shape{op: all, see: "schema/build.cue:137", parts: []*shape{
+				&shape{op: basic, kind: load.Int, see: "schema/build.cue:137"},
+				&shape{op: bound, rel: ">=", see: "schema/build.cue:137", number: 1},
+				&shape{op: bound, rel: "<=", see: "schema/build.cue:137", number: 1024},
 			}}},
-			{name: "memory", required: true, doc: "Memory for the build.", see: "schema/build.cue:137", value: &shape{op: named, def: "#Size", see: "schema/build.cue:137"}},
+			{name: "memory", required: true, doc: "Memory for the build.", see: "schema/build.cue:140", value: &shape{op: named, def: "#Size", see: "schema/build.cue:140"}},
 		},
 	}}},
 	{name: "#CPU", doc: "CPU scheduling and clocks while the device runs.", see: "schema/cpu.cue:4", value: &shape{op: object, see: "schema/cpu.cue:4", obj: &structure{
@@ -434,12 +435,12 @@ var language = Schema{defs: []*definition{
 			}}},
 		},
 	}}},
-	{name: "#HashServer", doc: "A hash equivalence server of your own.", see: "schema/build.cue:117", value: &shape{op: object, see: "schema/build.cue:117", obj: &structure{
+	{name: "#HashServer", doc: "A hash equivalence server of your own.", see: "schema/build.cue:120", value: &shape{op: object, see: "schema/build.cue:120", obj: &structure{
 		fields: []*member{
-			{name: "bitbake", required: true, doc: "Checkout of bitbake on that machine.", see: "schema/build.cue:119", value: &shape{op: named, def: "#AbsPath", see: "schema/build.cue:119"}},
-			{name: "listen", required: false, doc: "Address and port to listen on, such as \":8686\".", see: "schema/build.cue:122", value: &shape{op: matches, text: "^(ws://)?[A-Za-z0-9.-]*:[0-9]{1,5}$", see: "schema/build.cue:122"}},
-			{name: "upstream", required: false, doc: "Server to ask for what this one does not know.", see: "schema/build.cue:125", value: &shape{op: named, def: "#HostPort", see: "schema/build.cue:125"}},
-			{name: "readOnly", required: false, doc: "Builders may ask but not report.", see: "schema/build.cue:128", value: &shape{op: basic, kind: load.Bool, see: "schema/build.cue:128"}},
+			{name: "bitbake", required: true, doc: "Checkout of bitbake on that machine.", see: "schema/build.cue:122", value: &shape{op: named, def: "#AbsPath", see: "schema/build.cue:122"}},
+			{name: "listen", required: false, doc: "Address and port to listen on, such as \":8686\".", see: "schema/build.cue:125", value: &shape{op: matches, text: "^(ws://)?[A-Za-z0-9.-]*:[0-9]{1,5}$", see: "schema/build.cue:125"}},
+			{name: "upstream", required: false, doc: "Server to ask for what this one does not know.", see: "schema/build.cue:128", value: &shape{op: named, def: "#HostPort", see: "schema/build.cue:128"}},
+			{name: "readOnly", required: false, doc: "Builders may ask but not report.", see: "schema/build.cue:131", value: &shape{op: basic, kind: load.Bool, see: "schema/build.cue:131"}},
 		},
 	}}},
 	{name: "#HostPattern", doc: "a host name, or \"*.\" and a domain", see: "schema/types.cue:96", value: &shape{op: all, see: "schema/types.cue:96", parts: []*shape{
@@ -460,11 +461,11 @@ var language = Schema{defs: []*definition{
 		&shape{op: maxRunes, see: "schema/types.cue:36", number: 64},
 		&shape{op: matches, text: "^[A-Za-z0-9*?][A-Za-z0-9*?_.:@-]*$", see: "schema/types.cue:36"},
 	}}},
-	{name: "#Kas", doc: "A configuration for kas.", see: "schema/build.cue:141", value: &shape{op: object, see: "schema/build.cue:141", obj: &structure{
+	{name: "#Kas", doc: "A configuration for kas.", see: "schema/build.cue:144", value: &shape{op: object, see: "schema/build.cue:144", obj: &structure{
 		fields: []*member{
-			{name: "image", required: false, doc: "What to build.", see: "schema/build.cue:143", value: &shape{op: named, def: "#PackageName", see: "schema/build.cue:143"}},
-			{name: "distro", required: false, doc: "DISTRO.", see: "schema/build.cue:146", value: &shape{op: named, def: "#Name", see: "schema/build.cue:146"}},
-			{name: "folder", required: false, doc: "Folder of the layer inside its repository; its top when absent.", see: "schema/build.cue:149", value: &shape{op: named, def: "#Path", see: "schema/build.cue:149"}},
+			{name: "image", required: false, doc: "What to build.", see: "schema/build.cue:146", value: &shape{op: named, def: "#PackageName", see: "schema/build.cue:146"}},
+			{name: "distro", required: false, doc: "DISTRO.", see: "schema/build.cue:149", value: &shape{op: named, def: "#Name", see: "schema/build.cue:149"}},
+			{name: "folder", required: false, doc: "Folder of the layer inside its repository; its top when absent.", see: "schema/build.cue:152", value: &shape{op: named, def: "#Path", see: "schema/build.cue:152"}},
 		},
 	}}},
 	{name: "#Kernel", doc: "The kernel's configuration, command line and preemption model.", see: "schema/kernel.cue:4", value: &shape{op: object, see: "schema/kernel.cue:4", obj: &structure{
@@ -566,17 +567,17 @@ var language = Schema{defs: []*definition{
 			}}},
 		},
 	}}},
-	{name: "#Mirror", doc: "A mirror of downloads or of the shared state.", see: "schema/build.cue:153", value: &shape{op: object, see: "schema/build.cue:153", obj: &structure{
+	{name: "#Mirror", doc: "A mirror of downloads or of the shared state.", see: "schema/build.cue:156", value: &shape{op: object, see: "schema/build.cue:156", obj: &structure{
 		fields: []*member{
-			{name: "url", required: true, doc: "Where it is.", see: "schema/build.cue:155", value: &shape{op: named, def: "#URL", see: "schema/build.cue:155"}},
-			{name: "pattern", required: false, doc: "Regular expression over the address to fetch; everything when absent.", see: "schema/build.cue:158", value: &shape{op: all, see: "schema/build.cue:158", parts: []*shape{
-				&shape{op: maxRunes, see: "schema/build.cue:158", number: 200},
-				&shape{op: matches, text: "^[A-Za-z0-9.*+:/_\\\\()|?^-]+$", see: "schema/build.cue:158"},
+			{name: "url", required: true, doc: "Where it is.", see: "schema/build.cue:158", value: &shape{op: named, def: "#URL", see: "schema/build.cue:158"}},
+			{name: "pattern", required: false, doc: "Regular expression over the address to fetch; everything when absent.", see: "schema/build.cue:161", value: &shape{op: all, see: "schema/build.cue:161", parts: []*shape{
+				&shape{op: maxRunes, see: "schema/build.cue:161", number: 200},
+				&shape{op: matches, text: "^[A-Za-z0-9.*+:/_\\\\()|?^-]+$", see: "schema/build.cue:161"},
 			}}},
-			{name: "order", required: false, doc: "Position among the mirrors; equal ones are ordered by name.", see: "schema/build.cue:161", value: &shape{op: all, see: "schema/build.cue:161", parts: []*shape{
-				&shape{op: basic, kind: load.Int, see: "schema/build.cue:161"},
-				&shape{op: bound, rel: ">=", see: "schema/build.cue:161"},
-				&shape{op: bound, rel: "<=", see: "schema/build.cue:161", number: 999},
+			{name: "order", required: false, doc: "Position among the mirrors; equal ones are ordered by name.", see: "schema/build.cue:164", value: &shape{op: all, see: "schema/build.cue:164", parts: []*shape{
+				&shape{op: basic, kind: load.Int, see: "schema/build.cue:164"},
+				&shape{op: bound, rel: ">=", see: "schema/build.cue:164"},
+				&shape{op: bound, rel: "<=", see: "schema/build.cue:164", number: 999},
 			}}},
 		},
 	}}},

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/yoctune/yoctune/emitters"
+	"github.com/yoctune/yoctune/emitters/bbsetup"
 	"github.com/yoctune/yoctune/emitters/config"
 	"github.com/yoctune/yoctune/emitters/cuda"
 	"github.com/yoctune/yoctune/emitters/fan"
@@ -56,6 +57,7 @@ func Emitters() []emitters.Emitter {
 		{Name: "packagegroup", Emit: packagegroup.Emit},
 		{Name: "optional", Emit: optional.Emit},
 		{Name: "kas", Emit: kas.Emit},
+		{Name: "bbsetup", Emit: bbsetup.Emit},
 		{Name: "hashserv", Emit: hashserv.Emit},
 	}
 }

@@ -192,6 +192,7 @@ type Build struct {
 	ReadOnlyRoot   bool
 	Optional       []Optional // by collection, sorted
 	Kas            *Kas       // nil: no files for kas
+	BitBakeSetup   bool       // files for bitbake-setup
 	Variables      []Variable // by name, sorted
 }
 

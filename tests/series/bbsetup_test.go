@@ -1,0 +1,88 @@
+package series
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/yoctune/yoctune/compiler"
+)
+
+// The real bitbake-setup takes the file, offline, with folders in place of the
+// checkouts: it finds the layer beside the file and asks for the machine and the
+// fragment that switches the layer on.
+func TestBitBakeSetupReadsTheFileOfATarget(t *testing.T) {
+	python, err := filepath.Abs(filepath.Join("..", "..", "build", "bb-venv", "bin", "python"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if venv := os.Getenv("YOCTUNE_BITBAKE_VENV"); venv != "" {
+		python = filepath.Join(venv, "bin", "python")
+	}
+	if _, err := os.Stat(python); err != nil {
+		if os.Getenv("YOCTUNE_REQUIRE_BITBAKE") == "1" {
+			t.Fatal(err)
+		}
+		t.Skip("no bitbake-setup: ", err)
+	}
+	layers := open("wrynose", "\tbuild: bitbakeSetup: true").Layers(compiler.Selection{})
+	if len(layers) != 1 {
+		t.Fatal("it does not build")
+	}
+	layer, work := written(t, layers[0]), t.TempDir()
+	put := func(text string, path ...string) string {
+		p := filepath.Join(append([]string{work}, path...)...)
+		if err := os.MkdirAll(filepath.Dir(p), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(p, []byte(text), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	put("bitbake-config-build() { echo \"$@\" > "+filepath.Join(work, "asked")+"; }\n", "openembedded-core", "oe-init-build-env")
+	put("", "openembedded-core", "scripts", "oe-setup-build")
+	sources := map[string]any{}
+	for _, name := range []string{"bitbake", "openembedded-core", "meta-tegra"} {
+		put("", name, "README")
+		sources[name] = map[string]any{"local": map[string]string{"path": filepath.Join(work, name)}}
+	}
+	overrides, err := json.Marshal(map[string]any{"description": "stand-ins", "version": "1.0", "sources": sources})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), python, "-m", "bitbake_setup", "--setting", "default", "top-dir-prefix", work, "--setting", "default", "top-dir-name", "top",
+		"init", "--non-interactive", "--source-overrides", put(string(overrides), "overrides.json"), filepath.Join(layer, "bitbake-setup-one.conf.json"))
+	cmd.Env = append(os.Environ(), "HOME="+work)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	asked, err := os.ReadFile(filepath.Join(work, "asked"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.TrimSpace(string(asked)); got != "enable-fragment machine/jetson-agx-orin-devkit x/x" {
+		t.Errorf("it asks for %q", got)
+	}
+	conf, err := os.ReadFile(filepath.Join(work, "top", "x-one", "build", "conf", "bblayers.conf"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(conf), layer+"/.") {
+		t.Errorf("the layer is not in bblayers.conf:\n%s", conf)
+	}
+}
+
+func TestBitBakeSetupIsRefusedBeforeItExists(t *testing.T) {
+	p := open("scarthgap", "\tbuild: {\n\t\tbitbakeSetup: true\n\t}")
+	p.Layers(compiler.Selection{})
+	for _, d := range p.Report.All() {
+		if strings.Contains(d.Message, "whinlatter is the first") && d.Pos.Line == 9 {
+			return
+		}
+	}
+	t.Errorf("not refused at its line: %v", p.Report.All())
+}
