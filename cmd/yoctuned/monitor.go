@@ -9,6 +9,8 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"path"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -17,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 	"golang.org/x/term"
 
+	"github.com/yoctune/yoctune/runtime/api"
 	"github.com/yoctune/yoctune/runtime/device"
 	"github.com/yoctune/yoctune/runtime/knob"
 	"github.com/yoctune/yoctune/runtime/monitor"
@@ -119,6 +122,7 @@ func openMonitor(cmd *cobra.Command) (*monitorRun, error) {
 	id := device.Identify(dev)
 	m.boot, m.model = id.BootID, id.Model
 	m.drift = driftReader{dev: dev, boot: id.BootID, seen: time.Now()}
+	m.drift.watch()
 	if record != "" {
 		m.record, err = os.OpenFile(record, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 		if errors.Is(err, os.ErrExist) {
@@ -310,33 +314,72 @@ func (m *monitorRun) show(s *monitor.Sample) error {
 	return err
 }
 
-// driftReader follows what the enforcing process writes for everybody to read.
+// driftReader follows what the enforcing process tells whoever watches, and what it
+// writes for everybody to read: the file has what happened before, and everything
+// where the socket does not answer, but is written at leisure.
 type driftReader struct {
 	dev  *device.Root
 	boot string
 	raw  []byte
 	list []watch.Event
 	seen time.Time // of the last event that fresh returned, at first when monitor started
+	told chan watch.Event
+	late []watch.Event // told, and not yet in the file
+}
+
+// mostLate bounds what is shown before it is in the file.
+const mostLate = 256
+
+// watch asks for events until the program ends. Without an answer there is the file.
+func (d *driftReader) watch() {
+	told := make(chan watch.Event, mostLate)
+	d.told = told
+	socket := path.Join(d.dev.Dir(), api.Socket)
+	go func() {
+		client, err := api.Dial(socket)
+		if err != nil {
+			return
+		}
+		defer func() { _ = client.Close() }()
+		_ = client.Watch(func(e api.Event) error { // its end leaves the file
+			select {
+			case told <- watch.FromAPI(e):
+			default: // they are in the file by the time of the next sample
+			}
+			return nil
+		})
+	}()
 }
 
 // events are those of this boot, oldest first. A file that cannot be read shows
 // as none here; `yoctuned status` says what is wrong with it.
 func (d *driftReader) events() []watch.Event {
-	raw, err := d.dev.ReadState(watch.File)
-	if err != nil || bytes.Equal(raw, d.raw) {
-		return d.list
+	if raw, err := d.dev.ReadState(watch.File); err == nil && !bytes.Equal(raw, d.raw) {
+		d.raw = raw
+		if st, err := watch.ReadState(d.dev, d.boot); err == nil && st != nil {
+			d.list = st.History
+		}
 	}
-	d.raw = raw
-	if st, err := watch.ReadState(d.dev, d.boot); err == nil && st != nil {
-		d.list = st.History
+	for more := true; more; {
+		select {
+		case e := <-d.told:
+			d.late = append(d.late, e)
+		default:
+			more = false
+		}
 	}
-	return d.list
+	d.late = d.late[max(0, len(d.late)-mostLate):]
+	if n := len(d.list); n > 0 {
+		written := d.list[n-1].Time
+		d.late = slices.DeleteFunc(d.late, func(e watch.Event) bool { return !e.Time.After(written) })
+	}
+	return slices.Concat(d.list, d.late)
 }
 
 // fresh are the events since the last call.
 func (d *driftReader) fresh() []watch.Event {
 	var out []watch.Event
-	for _, e := range d.list {
+	for _, e := range slices.Concat(d.list, d.late) {
 		if e.Time.After(d.seen) {
 			out = append(out, e)
 		}

@@ -8,9 +8,16 @@
 //	> {"type":"release"}
 //	< {"type":"released","lease":7}
 //
+// A watcher is sent what happens to the plan's nodes until it hangs up:
+//
+//	> {"type":"watch"}
+//	< {"type":"watching"}
+//	< {"type":"event","event":{"kind":"drift","path":"/proc/sys/vm/swappiness",…}}
+//
 // "type" comes first in every answer. A connection holds at most one lease, which
 // ends with it, and with the process that connected even if a child has inherited
-// the connection. Everybody may ask for "leases"; "acquire" is for root and the
+// the connection. Everybody may ask for "leases" and
+// "watch"; "acquire" is for root and the
 // members of group yoctune; "revoke" is for root. The kernel says who is asking,
 // as of the moment of connecting.
 package api
@@ -37,6 +44,7 @@ const (
 	Release = "release"
 	Revoke  = "revoke" // root: end somebody's lease
 	Leases  = "leases" // list those in force
+	Watch   = "watch"  // be sent the events from now on
 )
 
 // Types of answers.
@@ -45,6 +53,8 @@ const (
 	Renewed  = "renewed"
 	Released = "released"
 	Listed   = "listed"
+	Watching = "watching"
+	Happened = "event"
 	Failed   = "error"
 )
 
@@ -76,6 +86,7 @@ type Answer struct {
 	Settings []Setting `json:"settings,omitempty"` // what the lease did
 	Notes    []string  `json:"notes,omitempty"`    // what it did not do
 	Leases   []Holder  `json:"leases,omitempty"`
+	Event    *Event    `json:"event,omitempty"`
 	Code     string    `json:"code,omitempty"` // of an error
 	Message  string    `json:"message,omitempty"`
 }
@@ -99,6 +110,29 @@ type Holder struct {
 	Left    int64  `json:"left_ms"` // until it ends, unless renewed
 }
 
+// Event is one thing that happened to a node.
+type Event struct {
+	Kind    string    `json:"kind"` // drift, reapplied, contested, regained, switched
+	Time    time.Time `json:"time"` // UTC
+	ID      string    `json:"id"`   // of the setting
+	Path    string    `json:"path"`
+	Wanted  string    `json:"wanted"`
+	Found   string    `json:"found"`          // before it was repaired
+	By      *Process  `json:"by"`             // null: the kernel, or somebody who was not seen
+	Outcome string    `json:"outcome"`        // after the repair, if there was one
+	Repair  int64     `json:"repair_us"`      // from the event's arrival to the value read back; 0: not repaired
+	Lost    int       `json:"lost,omitempty"` // events before this one that the watcher was too slow for
+	Message string    `json:"message"`
+}
+
+// Process is who did it.
+type Process struct {
+	PID     int    `json:"pid"`
+	Command string `json:"comm,omitempty"`
+	Args    string `json:"cmdline,omitempty"`
+	Unit    string `json:"unit,omitempty"` // systemd unit
+}
+
 // maxTTL keeps milliseconds from overflowing a time.Duration.
 const maxTTL = int64(1<<63-1) / int64(time.Millisecond)
 
@@ -120,7 +154,7 @@ func Decode(line []byte) (Request, error) {
 		return Request{}, fmt.Errorf("%w: ttl_ms is %d", ErrMalformed, r.TTL)
 	}
 	switch r.Type {
-	case Acquire, Renew, Release, Revoke, Leases:
+	case Acquire, Renew, Release, Revoke, Leases, Watch:
 		return r, nil
 	}
 	return Request{}, fmt.Errorf("%w: unknown type %.40q", ErrMalformed, r.Type)

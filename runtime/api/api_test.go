@@ -13,6 +13,7 @@ func TestOnlyWholeKnownRequestsAreTaken(t *testing.T) {
 		`{"type":"acquire","profile":"high-performance","ttl_ms":60000}`: true,
 		`{"type":"renew"}`:                    true,
 		`{"type":"revoke","lease":7}`:         true,
+		`{"type":"watch"}`:                    true,
 		`{"type":"reboot"}`:                   false,
 		`{"type":"acquire","exec":"/bin/sh"}`: false,
 		`{"type":"acquire","ttl_ms":-1}`:      false,

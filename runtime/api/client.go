@@ -66,6 +66,30 @@ func (c *Client) Revoke(id uint64) error {
 	return err
 }
 
+// Watch calls f with each event from now on, until f fails, yoctuned ends or the
+// client is closed. yoctuned keeps no event for a watcher who does not take it:
+// the next one says how many are lost. Watch on a client of its own.
+func (c *Client) Watch(f func(Event) error) error {
+	if _, err := c.call(Request{Type: Watch}); err != nil {
+		return err
+	}
+	if err := c.conn.SetDeadline(time.Time{}); err != nil {
+		return fmt.Errorf("watch: %w", err)
+	}
+	for {
+		a, err := c.next()
+		if err != nil {
+			return err
+		}
+		if a.Type != Happened || a.Event == nil {
+			continue // of a newer yoctuned
+		}
+		if err := f(*a.Event); err != nil {
+			return err
+		}
+	}
+}
+
 // Close ends the connection and the lease that hangs on it.
 func (c *Client) Close() error { return c.conn.Close() }
 
@@ -80,6 +104,10 @@ func (c *Client) call(r Request) (Answer, error) {
 	if _, err := c.conn.Write(append(b, '\n')); err != nil {
 		return Answer{}, fmt.Errorf("ask yoctuned: %w", err)
 	}
+	return c.next()
+}
+
+func (c *Client) next() (Answer, error) {
 	line, err := c.answer.ReadSlice('\n')
 	if err != nil {
 		return Answer{}, fmt.Errorf("yoctuned does not answer: %w", err)

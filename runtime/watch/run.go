@@ -71,7 +71,7 @@ func Run(ctx context.Context, s Settings) (err error) {
 
 	d.openSources()
 	defer d.closeSources()
-	config := Config{File: s.File, Wall: time.Now, Name: device.NameProcess, Emit: s.Report.Event, PID: os.Getpid()}
+	config := Config{File: s.File, Wall: time.Now, Name: device.NameProcess, Emit: d.happened, PID: os.Getpid()}
 	if d.marks != nil {
 		config.Marker = d.marks
 	}
@@ -364,6 +364,14 @@ func (d *daemon) hangUp(now time.Duration, c *client) {
 	}
 }
 
+// happened tells the log and those who watch.
+func (d *daemon) happened(e Event) {
+	d.Report.Event(e)
+	if d.server != nil {
+		d.server.publish(e)
+	}
+}
+
 // answer does what a request asks.
 func (d *daemon) answer(now time.Duration, c *client, line []byte) api.Answer {
 	fail := func(code, format string, args ...any) api.Answer {
@@ -419,6 +427,9 @@ func (d *daemon) answer(now time.Duration, c *client, line []byte) api.Answer {
 			return fail(api.CodeNone, "%v", lease.ErrNone)
 		}
 		return api.Answer{Type: api.Released, Lease: id}
+	case api.Watch:
+		c.watches = true
+		return api.Answer{Type: api.Watching}
 	case api.Revoke:
 		if c.right < mayAdmin {
 			return fail(api.CodeDenied, "only root may end somebody else's lease")

@@ -12,6 +12,7 @@ import (
 
 	"github.com/yoctune/yoctune/runtime/api"
 	"github.com/yoctune/yoctune/runtime/device"
+	"github.com/yoctune/yoctune/runtime/knob"
 )
 
 // Bounds of the socket.
@@ -42,6 +43,9 @@ type client struct {
 	right  right
 	buf    []byte
 	lease  uint64 // 0: none
+
+	watches bool
+	lost    int // events that it was too slow for, since the last that it took
 }
 
 // server speaks the api package's protocol. It never waits: a client that does
@@ -223,6 +227,56 @@ func (s *server) send(c *client, a api.Answer) error {
 	}
 	return err
 }
+
+// publish sends an event to those who watch. Nothing is kept for one whose socket
+// is full: a burst of drift costs a slow watcher events, and this process nothing.
+func (s *server) publish(e Event) {
+	for _, c := range s.clients {
+		if !c.watches {
+			continue
+		}
+		a := api.Answer{Type: api.Happened, Event: e.api(c.lost)}
+		switch err := s.send(c, a); {
+		case err == nil:
+			c.lost = 0
+		case errors.Is(err, unix.EAGAIN):
+			c.lost++
+		default: // gone, or in the middle of a line: the loop hears of the end, and drops it
+			_ = unix.Shutdown(c.fd, unix.SHUT_RDWR)
+			c.watches = false
+		}
+	}
+}
+
+// maxText bounds each text of an event on the socket: a node's content may have
+// a page, and a client's line is 64 KiB.
+const maxText = 1024
+
+// api is the event as programs are told it.
+func (e Event) api(lost int) *api.Event {
+	out := &api.Event{
+		Kind: e.Type, Time: e.Time, ID: e.ID, Path: e.Path, Wanted: clip(e.Wanted), Found: clip(e.Found),
+		Outcome: string(e.Outcome), Repair: e.Repair, Lost: lost, Message: clip(e.Message),
+	}
+	if e.By != nil {
+		out.By = &api.Process{PID: e.By.PID, Command: e.By.Command, Args: e.By.Args, Unit: e.By.Unit}
+	}
+	return out
+}
+
+// FromAPI is the event of a watcher.
+func FromAPI(e api.Event) Event {
+	out := Event{
+		Type: e.Kind, Time: e.Time, ID: e.ID, Path: e.Path, Wanted: e.Wanted, Found: e.Found,
+		Outcome: knob.Outcome(e.Outcome), Repair: e.Repair, Message: e.Message,
+	}
+	if e.By != nil {
+		out.By = &device.Process{PID: e.By.PID, Command: e.By.Command, Args: e.By.Args, Unit: e.By.Unit}
+	}
+	return out
+}
+
+func clip(text string) string { return text[:min(len(text), maxText)] }
 
 func (s *server) drop(c *client) {
 	delete(s.clients, c.fd)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -56,7 +57,7 @@ func serving(t testing.TB) *daemon {
 		t.Fatal(err)
 	}
 	t.Cleanup(d.poll.close)
-	d.keeper = NewKeeper(root, d.session, Config{File: file, Wall: time.Now, Name: device.NameProcess, Emit: func(Event) {}})
+	d.keeper = NewKeeper(root, d.session, Config{File: file, Wall: time.Now, Name: device.NameProcess, Emit: d.happened})
 	if d.server, err = listen(root); err != nil {
 		t.Fatal(err)
 	}
@@ -86,6 +87,7 @@ func FuzzServer(f *testing.F) {
 	f.Add(bytes.Repeat([]byte("\n"), 300), uint8(2), uint8(200))
 	f.Add(bytes.Repeat([]byte("x"), 5000), uint8(1), uint8(90))
 	f.Add([]byte("{\"type\":\"acquire\",\"profile\":\"\x00\xff\u2028\"}\n"), uint8(1), uint8(7))
+	f.Add([]byte(`{"type":"watch"}`+"\n"+acquire), uint8(1), uint8(255))
 	d := serving(f)
 	f.Fuzz(func(t *testing.T, sent []byte, r, piece uint8) {
 		c, far := d.connected(t, right(r%3))
@@ -132,7 +134,9 @@ func FuzzServer(f *testing.F) {
 			if err := json.Unmarshal(line, &a); err != nil || !bytes.HasPrefix(line, []byte(`{"type":"`)) {
 				t.Fatalf("%q: %v", line, err)
 			}
-			got++
+			if a.Type != api.Happened {
+				got++
+			}
 		}
 		if open && got != lines || got > lines+1 {
 			t.Fatalf("%d answers for %d lines", got, lines)
@@ -185,5 +189,71 @@ func TestAHostileUserKeepsOnlyHimselfOut(t *testing.T) {
 	}
 	if !dropped {
 		t.Error("answers are kept for somebody who never reads")
+	}
+}
+
+// A burst of events costs a watcher who does not read events, and he is told; one
+// who reads has them all, and nobody who has not asked is sent any.
+func TestWatchersAreSentEventsAndSlowOnesAreToldWhatTheyLost(t *testing.T) {
+	d := serving(t)
+	slow, slowEnd := d.connected(t, mayRead)
+	quick, quickEnd := d.connected(t, mayRead)
+	_, idleEnd := d.connected(t, mayRead)
+	defer func() {
+		for _, fd := range []int{slowEnd, quickEnd, idleEnd} {
+			_ = unix.Close(fd)
+		}
+	}()
+	read := func(fd int) (out []api.Answer) {
+		buf := make([]byte, 1<<20)
+		for {
+			n, err := unix.Read(fd, buf)
+			if err != nil || n <= 0 {
+				return out
+			}
+			for line := range bytes.Lines(buf[:n]) {
+				var a api.Answer
+				if err := json.Unmarshal(line, &a); err != nil {
+					t.Fatalf("%q: %v", line, err)
+				}
+				out = append(out, a)
+			}
+		}
+	}
+	for _, c := range []*client{slow, quick} {
+		c.buf = []byte(`{"type":"watch"}` + "\n")
+		if !d.serve(0, c) {
+			t.Fatal("not served")
+		}
+	}
+	if got := read(quickEnd); len(got) != 1 || got[0].Type != api.Watching {
+		t.Fatalf("%+v", got)
+	}
+	const burst = 5000
+	e := Event{Type: Drift, Path: "/proc/sys/vm/swappiness", Found: strings.Repeat("7", 5000), By: &device.Process{PID: 812, Command: "sh"}}
+	for i := range burst {
+		d.happened(e)
+		if got := read(quickEnd); len(got) != 1 || got[0].Event.By.PID != 812 || got[0].Event.Lost != 0 || len(got[0].Event.Found) > maxText {
+			t.Fatalf("event %d: %+v", i, got)
+		}
+	}
+	taken := len(read(slowEnd)) - 1
+	if taken < 1 || taken >= burst {
+		t.Fatalf("a watcher who does not read was sent %d of %d", taken, burst)
+	}
+	d.happened(e)
+	if got := read(slowEnd); len(got) != 1 || got[0].Event.Lost != burst-taken {
+		t.Fatalf("%d are lost, told: %+v", burst-taken, got)
+	}
+	if got := read(idleEnd); got != nil {
+		t.Fatalf("one who does not watch was sent %+v", got)
+	}
+
+	// One who leaves costs nobody anything.
+	_ = unix.Close(quickEnd)
+	quickEnd = -1
+	d.happened(e)
+	if quick.watches {
+		t.Error("events are sent to somebody who has left")
 	}
 }
