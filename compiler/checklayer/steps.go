@@ -27,7 +27,7 @@ const (
 // compare in quick mode besides those the layer appends to; the launcher depends
 // on the kernel, which no world build would name by itself.
 func samples() []string {
-	return []string{"base-files", "netbase", "ca-certificates", "tegra-nvpmodel", "tegra-nvpower", "l4t-launcher-extlinux", "cboot-extlinux"}
+	return []string{"netbase", "ca-certificates", "tegra-nvpmodel", "tegra-nvpower", "l4t-launcher-extlinux", "cboot-extlinux"}
 }
 
 // failed turns a program's end into error lines.
