@@ -22,7 +22,7 @@ var readable = [...]string{
 }
 
 // processFiles are what may be read of every process.
-var processFiles = [...]string{"comm", "smaps_rollup", "stat", "status"}
+var processFiles = [...]string{"cmdline", "comm", "smaps_rollup", "stat", "status"}
 
 // processFile reports whether name is one of those.
 func processFile(name string) bool {

@@ -83,11 +83,25 @@ func fanWish(f *plan.Fan) string {
 
 // fanOwners names the programs that run and are known to write a fan's speed.
 func fanOwners(dev device.FS) []string {
+	var out []string
+	for _, p := range running(dev, fanPrograms()) {
+		out = append(out, p.String())
+	}
+	return out
+}
+
+// program is one that runs.
+type program struct{ name, pid string }
+
+func (p program) String() string { return p.name + " (pid " + p.pid + ")" }
+
+// running finds the processes that have one of these names.
+func running(dev device.FS, names []string) []program {
 	pids, err := dev.List("/proc")
 	if err != nil {
 		return nil
 	}
-	var out []string
+	var out []program
 	for _, pid := range pids {
 		if _, err := strconv.ParseUint(pid, 10, 32); err != nil {
 			continue
@@ -96,8 +110,8 @@ func fanOwners(dev device.FS) []string {
 		if err != nil {
 			continue // it has ended
 		}
-		if name := strings.TrimSpace(c.Text); slices.Contains(fanPrograms(), name) {
-			out = append(out, name+" (pid "+pid+")")
+		if name := strings.TrimSpace(c.Text); slices.Contains(names, name) {
+			out = append(out, program{name, pid})
 		}
 	}
 	return out

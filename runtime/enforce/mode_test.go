@@ -320,3 +320,61 @@ func TestAModeIsPutBackAfterAKillAtAnyStep(t *testing.T) {
 		}
 	}
 }
+
+// stateClock notes at which changes yoctuned's files outside this boot's are written.
+type stateClock struct {
+	*devicetest.Kernel
+	at []int
+}
+
+func (s *stateClock) WriteState(name string, data []byte) error {
+	if strings.HasPrefix(name, "/var/lib/") {
+		s.at = append(s.at, s.Clock+1)
+	}
+	return s.Kernel.WriteState(name, data)
+}
+
+// nvpmodel's status outlives the boot, and so does what it was.
+func TestWhatNvpmodelRemembersIsPutBackAfterAPowerLossAtAnyOfItsWrites(t *testing.T) {
+	const status, original = "var/lib/nvpmodel/status", "var/lib/yoctune/nvpmodel.json"
+	p := inMode("MODE_10W")
+	dev, _ := boardOf(t, "agx-xavier")
+	seen := &stateClock{Kernel: dev}
+	apply(t, seen, p)
+	if len(seen.at) < 2 { // the original, then the status
+		t.Fatalf("files that last were written %d times", len(seen.at))
+	}
+	var kills []int
+	for _, at := range seen.at {
+		for kill := max(at-1, 1); kill <= at+1; kill++ {
+			if !slices.Contains(kills, kill) {
+				kills = append(kills, kill)
+			}
+		}
+	}
+	for _, kill := range kills {
+		dev, dir := boardOf(t, "agx-xavier")
+		was := says(t, dir, status)
+		dev.KillAt = kill
+		_, _ = enforce.Apply(dev, p, options())
+		put(t, dir, "proc/sys/kernel/random/boot_id", "7b1c9d52-0f4e-4f0a-9a57-aa54e2a4c001\n")
+		// And the power goes again, at each change that putting back makes.
+		for again := 1; ; again++ {
+			dying := devicetest.NewKernel(dev.Device)
+			dying.KillAt = again
+			_, _ = enforce.Rollback(dying, options())
+			if dying.Clock < again {
+				break
+			}
+		}
+		if results, err := enforce.Rollback(devicetest.NewKernel(dev.Device), options()); err != nil || !enforce.Satisfied(results) {
+			t.Errorf("killed at %d: %v %+v", kill, err, results)
+		}
+		if got := says(t, dir, status); got != was {
+			t.Errorf("killed at %d: status %s, was %s", kill, got, was)
+		}
+		if _, err := os.Stat(filepath.Join(dir, original)); !os.IsNotExist(err) {
+			t.Errorf("killed at %d: %s is left: %v", kill, original, err)
+		}
+	}
+}

@@ -62,8 +62,8 @@ func (s *Session) Apply() ([]Result, error) {
 		pr.Excused = true
 		results = append(results, pr)
 	}
-	for _, ur := range append(unitResults(s.dev, s.plan.Units), fanResult(s.dev, s.plan.Fan)...) {
-		ur.Excused = true // systemd's and nvfancontrol's to change
+	for _, ur := range slices.Concat(unitResults(s.dev, s.plan.Units), fanResult(s.dev, s.plan.Fan), balancerResult(s.dev, s.targets)) {
+		ur.Excused = true // systemd's, nvfancontrol's and irqbalance's to change
 		results = append(results, ur)
 	}
 	for _, pr := range defaultResults(s.dev, s.plan.Power, s.mode, modeErr) {

@@ -34,6 +34,7 @@ func Verify(dev device.Device, p *plan.Plan, o Options) []Result {
 	}
 	out = append(out, unitResults(dev, p.Units)...)
 	out = append(out, fanResult(dev, p.Fan)...)
+	out = append(out, balancerResult(dev, all)...)
 	return append(out, defaultResults(dev, p.Power, m, err)...)
 }
 

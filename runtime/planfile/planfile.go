@@ -193,6 +193,11 @@ func checkBoard(p *plan.Plan, id device.Identity) error {
 		return nil
 	case len(id.Compatible) == 0:
 		return fmt.Errorf("%w: it is for %s, and this machine has no device tree that says what it is%s", ErrBoard, p.Board, override)
+	case board.IsKit(p.Board, id.Compatible):
+		return nil // the module is not in such a tree, so that the kit must do
+	case board.Kits(p.Board) != nil:
+		return fmt.Errorf("%w: it is for %s, which is recognised by its developer kit (%s), and this machine is %s%s",
+			ErrBoard, p.Board, strings.Join(board.Kits(p.Board), " or "), strings.Join(id.Compatible, " "), override)
 	case !board.Identifiable(p.Board):
 		return fmt.Errorf("%w: it is for %s, which this program cannot recognise by its device tree (%s)%s", ErrBoard, p.Board, strings.Join(id.Compatible, " "), override)
 	case !board.IsCompatible(p.Board, id.Compatible):

@@ -1,6 +1,9 @@
 package board
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // modules maps a board id to the module numbers that its device tree may name.
 // A Jetson's "compatible" lists carrier and module, then the module alone, then
@@ -10,7 +13,7 @@ import "strings"
 //
 // and a carrier of another maker keeps the module's entry. Only families whose
 // device trees name the module are here: AGX Xavier and older ones name the
-// developer kit instead.
+// developer kit instead, see [Kits].
 func modules(id string) []string {
 	switch id {
 	case "agx-orin-64gb":
@@ -29,6 +32,36 @@ func modules(id string) []string {
 		return []string{"p3767-0004"}
 	}
 	return nil
+}
+
+// Kits returns the developer kits by which a board that is not [Identifiable] is
+// recognised, nil where there is none of its own. They are what the device trees of
+// families before Orin name: the entry is the root node's of tegra194-p2972-0000.dts and tegra186-p2771-0000.dts
+// in the kernel and in L4T; nothing in them tells modules of one kit apart.
+func Kits(id string) []string {
+	switch id {
+	case "agx-xavier":
+		return []string{"nvidia,p2972-0000", "nvidia,jetson-xavier"}
+	case "agx-xavier-industrial":
+		return []string{"nvidia,galen-industrial", "nvidia,jetson-xavier-industrial"}
+	case "tx2":
+		return []string{"nvidia,p2771-0000"}
+	case "tx2-4gb-nx":
+		return []string{"nvidia,p3509-0000+p3636-0001"}
+	}
+	return nil
+}
+
+// IsKit reports whether a device tree with these "compatible" entries is of the
+// developer kit of board id: as much as can be known where it does not name the
+// module.
+func IsKit(id string, compatible []string) bool {
+	for _, kit := range Kits(id) {
+		if slices.Contains(compatible, kit) {
+			return true
+		}
+	}
+	return false
 }
 
 // Identifiable reports whether the device tree of board id names its module, so

@@ -1,6 +1,9 @@
 package board
 
-import "testing"
+import (
+	"slices"
+	"testing"
+)
 
 func TestABoardIsRecognisedByItsModuleWhateverTheCarrier(t *testing.T) {
 	for _, c := range []struct {
@@ -25,5 +28,23 @@ func TestABoardIsRecognisedByItsModuleWhateverTheCarrier(t *testing.T) {
 				t.Errorf("IsCompatible(%q, %q) = %t, want %t", c.board, c.compatible, got, c.want)
 			}
 		})
+	}
+}
+
+// A family whose device trees do not name the module is recognised by its kit, as
+// the facts have it.
+func TestABoardWithoutAModuleNumberIsRecognisedByItsKit(t *testing.T) {
+	for _, id := range IDs() {
+		b, _ := Lookup(id)
+		if kits := Kits(id); kits != nil && !slices.Equal(kits, b.KitCompatible) {
+			t.Errorf("%s: %v, the facts have %v", id, kits, b.KitCompatible)
+		}
+		if Kits(id) != nil && Identifiable(id) {
+			t.Errorf("%s has both", id)
+		}
+	}
+	xavier := []string{"nvidia,p2972-0000", "nvidia,tegra194"}
+	if !IsKit("agx-xavier", xavier) || IsKit("tx2", xavier) || IsKit("agx-orin-64gb", xavier) || IsKit("agx-xavier", []string{"nvidia,tegra194"}) {
+		t.Error("a kit is taken for another")
 	}
 }

@@ -1,0 +1,76 @@
+package enforce
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/yoctune/yoctune/runtime/device"
+	"github.com/yoctune/yoctune/runtime/knob"
+	"github.com/yoctune/yoctune/schema/plan"
+)
+
+// irqbalance moves every interrupt that it was not told to leave alone, some ten
+// seconds after anybody else has placed it. What it was told is on its command
+// line; its socket takes a list too, but forgets it when it is started again, and
+// the list that it replaces cannot be put back.
+
+// balancerResult says whether a running irqbalance leaves the plan's interrupts
+// alone, nil when none runs or the plan places no interrupt.
+func balancerResult(dev device.FS, all []*target) []Result {
+	var mine []string
+	for _, t := range all {
+		number, ok := strings.CutPrefix(t.real, "/proc/irq/")
+		number, _, below := strings.Cut(number, "/")
+		if ok && below && t.setting.Policy != plan.Report && !slices.Contains(mine, number) {
+			mine = append(mine, number)
+		}
+	}
+	if len(mine) == 0 {
+		return nil
+	}
+	var out []Result
+	for _, p := range running(dev, []string{"irqbalance"}) {
+		banned := bannedIRQs(dev, p)
+		var moved []string
+		for _, number := range mine {
+			if !slices.Contains(banned, number) {
+				moved = append(moved, "--banirq="+number)
+			}
+		}
+		r := Result{ID: "interrupts.irqbalance", Path: "/proc/irq", Wanted: "the plan's interrupts left alone", Known: true, Outcome: knob.OK}
+		if r.Found = r.Wanted; len(moved) > 0 {
+			r.Found = fmt.Sprintf("%d of %d left alone", len(mine)-len(moved), len(mine))
+			r.Outcome = knob.Contested
+			r.Message = fmt.Sprintf("%s moves interrupts that the plan places: start it with %s, or stop it: `systemctl disable --now irqbalance`", p, strings.Join(moved, " "))
+		}
+		out = append(out, r)
+	}
+	return out
+}
+
+// bannedIRQs reads irqbalance's own command line: --banirq=N, --banirq N, -i N, -iN
+// (irqbalance(1)).
+func bannedIRQs(dev device.FS, p program) []string {
+	c, err := dev.Read("/proc/" + p.pid + "/cmdline")
+	if err != nil {
+		return nil
+	}
+	var out []string
+	args := strings.Split(c.Text, "\x00")
+	for i, a := range args {
+		value, ok := strings.CutPrefix(a, "--banirq=")
+		switch {
+		case ok:
+		case (a == "--banirq" || a == "-i") && i+1 < len(args):
+			value = args[i+1]
+		case strings.HasPrefix(a, "-i"):
+			value = a[len("-i"):]
+		}
+		if _, err := strconv.ParseUint(value, 10, 32); err == nil {
+			out = append(out, value)
+		}
+	}
+	return out
+}

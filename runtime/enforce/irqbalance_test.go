@@ -1,0 +1,48 @@
+package enforce_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/yoctune/yoctune/runtime/enforce"
+	"github.com/yoctune/yoctune/runtime/knob"
+)
+
+func TestIrqbalanceIsFoundAndToldFromOneThatLeavesThePlansInterruptsAlone(t *testing.T) {
+	for _, c := range []struct {
+		name, cmdline string
+		outcome       knob.Outcome
+		message       string
+	}{
+		{"not told", "/usr/sbin/irqbalance\x00", knob.Contested, "irqbalance (pid 701) moves interrupts that the plan places: start it with --banirq=44, or stop it"},
+		{"told another", "/usr/sbin/irqbalance\x00--banirq=4\x00-i\x0045\x00", knob.Contested, "--banirq=44"},
+		{"told", "/usr/sbin/irqbalance\x00--banirq=44\x00", knob.OK, ""},
+		{"told in two words", "/usr/sbin/irqbalance\x00-i\x0044\x00", knob.OK, ""},
+		{"told in short", "/usr/sbin/irqbalance\x00-i44\x00", knob.OK, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dev, dir := board(t)
+			place(t, dir, "proc/701/comm", "irqbalance\n")
+			place(t, dir, "proc/701/cmdline", c.cmdline)
+			p := planOf(tuned().Settings[5])
+			apply(t, dev, p)
+			results := enforce.Verify(dev, p, options())
+			r := find(t, results, "interrupts.irqbalance")
+			if r.Outcome != c.outcome || !strings.Contains(r.Message, c.message) {
+				t.Errorf("%+v", r)
+			}
+			if enforce.Satisfied(results) != (c.outcome == knob.OK) {
+				t.Errorf("answer %t of %+v", enforce.Satisfied(results), results)
+			}
+		})
+	}
+	t.Run("no interrupt in the plan", func(t *testing.T) {
+		dev, dir := board(t)
+		place(t, dir, "proc/701/comm", "irqbalance\n")
+		results := enforce.Verify(dev, planOf(sysctl("vm.swappiness", "60")), options())
+		if slices.ContainsFunc(results, func(r enforce.Result) bool { return r.ID == "interrupts.irqbalance" }) {
+			t.Errorf("%+v", results)
+		}
+	})
+}
