@@ -467,8 +467,11 @@ func (c *comparison) pipelines() {
 
 // human writes the values of a plan that are in base units as people do.
 func human(key, value string) string {
-	if ns, err := strconv.ParseInt(value, 10, 64); err == nil && key == "slo.latency_p95" {
-		return time.Duration(ns).String()
+	switch key[strings.LastIndexByte(key, '.')+1:] {
+	case "latency_p95", "max_age", "deadline", "delay", "up_dwell", "max_dwell", "timeout":
+		if ns, err := strconv.ParseInt(value, 10, 64); err == nil {
+			return time.Duration(ns).String()
+		}
 	}
 	return value
 }
