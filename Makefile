@@ -45,7 +45,7 @@ lint:
 	@test -z "$$(gofmt -l cmd compiler emitters runtime schema internal bench golden tests)" || { gofmt -l .; echo 'gofmt would change these'; exit 1; }
 	$(GO) vet ./...
 	$(GO) vet -tags serve ./cmd/yoctuned
-	shellcheck scripts/*.sh tests/*.sh tests/*/*.sh .ci/run
+	shellcheck scripts/*.sh tests/*.sh tests/*/*.sh bench/*/*.sh .ci/run
 
 .PHONY: unit
 unit: $(BUILD)/tools/cue

@@ -98,14 +98,23 @@ static void gather_luma_single(const work *wk, uint32_t n, const uint8_t *r0, co
 	}
 }
 
-static void gather_chroma(const work *wk, uint32_t n, const uint8_t *u, const uint8_t *v)
+/* U in the low byte, V in the high one, to be widened with vectors. */
+static void gather_pairs(const work *wk, uint32_t n, const uint8_t *uv)
 {
+	uint16_t *out = (uint16_t *)(void *)wk->u;
 	uint32_t i;
 
-	for (i = 0; i < n; i++) {
-		wk->u[i] = (float)u[wk->c0[i]];
-		wk->v[i] = (float)v[wk->c0[i]];
-	}
+	for (i = 0; i < n; i++)
+		memcpy(&out[i], uv + wk->c0[i], 2);
+}
+
+static void gather_chroma(const work *wk, uint32_t n, const uint8_t *u, const uint8_t *v)
+{
+	uint16_t *out = (uint16_t *)(void *)wk->u;
+	uint32_t i;
+
+	for (i = 0; i < n; i++)
+		out[i] = (uint16_t)(u[wk->c0[i]] | v[wk->c0[i]] << 8);
 }
 
 static void blend_chroma(const work *wk, uint32_t n, const uint8_t *r0, const uint8_t *r1, float w, float *out)
@@ -143,6 +152,29 @@ static void row_math(const row_args *a, float row_w, const uint16_t *restrict to
 		float s = (float)(bottom[i] & 255), t = (float)(bottom[i] >> 8);
 		float y = yt_lerp(yt_lerp(p, q, luma_w[i]), yt_lerp(s, t, luma_w[i]), row_w);
 		yt_rgb c = yt_to_rgb(m, y, u[i], v[i]);
+
+		r[i] = c.r * s0 + b0;
+		g[i] = c.g * s1 + b1;
+		b[i] = c.b * s2 + b2;
+	}
+}
+
+/* The same with chroma as pairs of bytes. */
+YT_CLONES
+static void row_math_pairs(const row_args *a, float row_w, const uint16_t *restrict top, const uint16_t *restrict bottom,
+		     const float *restrict luma_w, const uint16_t *restrict uv, float *restrict r,
+		     float *restrict g, float *restrict b)
+{
+	const float s0 = a->scale[0], s1 = a->scale[1], s2 = a->scale[2];
+	const float b0 = a->bias[0], b1 = a->bias[1], b2 = a->bias[2];
+	const yt_matrix m = a->matrix;
+	uint32_t i, n = a->n;
+
+	for (i = 0; i < n; i++) {
+		float p = (float)(top[i] & 255), q = (float)(top[i] >> 8);
+		float s = (float)(bottom[i] & 255), t = (float)(bottom[i] >> 8);
+		float y = yt_lerp(yt_lerp(p, q, luma_w[i]), yt_lerp(s, t, luma_w[i]), row_w);
+		yt_rgb c = yt_to_rgb(m, y, (float)(uv[i] & 255), (float)(uv[i] >> 8));
 
 		r[i] = c.r * s0 + b0;
 		g[i] = c.g * s1 + b1;
@@ -223,14 +255,18 @@ static void row_fast(const rows *s, uint32_t iy, float *r, float *g, float *b)
 	if (k->chroma == YT_CHROMA_NEAREST) {
 		uint32_t cy = yt_axis_chroma_nearest(k->y, iy);
 
-		gather_chroma(wk, s->a.n, s->pu + cy * s->pitch_u, s->pv + cy * s->pitch_v);
+		if (k->format == YT_FORMAT_NV12)
+			gather_pairs(wk, s->a.n, s->pu + cy * s->pitch_u);
+		else
+			gather_chroma(wk, s->a.n, s->pu + cy * s->pitch_u, s->pv + cy * s->pitch_v);
+		row_math_pairs(&s->a, ty.w, wk->top, wk->bottom, wk->luma_w, (const uint16_t *)(const void *)wk->u, r, g, b);
 	} else {
 		yt_tap cy = yt_axis_chroma_linear(k->y, iy);
 
 		blend_chroma(wk, s->a.n, s->pu + cy.i0 * s->pitch_u, s->pu + cy.i1 * s->pitch_u, cy.w, wk->u);
 		blend_chroma(wk, s->a.n, s->pv + cy.i0 * s->pitch_v, s->pv + cy.i1 * s->pitch_v, cy.w, wk->v);
+		row_math(&s->a, ty.w, wk->top, wk->bottom, wk->luma_w, wk->u, wk->v, r, g, b);
 	}
-	row_math(&s->a, ty.w, wk->top, wk->bottom, wk->luma_w, wk->u, wk->v, r, g, b);
 }
 
 static void row_slow(const yt_pre_plan *k, const uint8_t *const plane[3], uint32_t iy, float *const line[3])

@@ -1,0 +1,298 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The CUDA kernels beside torch, torch.compile, CuPy and torchvision, in one run.
+
+    compare.py SHIM.so [--small]
+
+Each row: the result is compared first, with outputs poisoned before; then both are
+timed turn by turn with events, each in a graph where it can be captured. One JSON
+object a line: name, backend, device, bytes, flops, p50_ns, p95_ns, reference, ratio
+(reference p50 / p50), correct. --small: small shapes, results only, for
+compute-sanitizer; torch is then asked for memory and results alone.
+"""
+import ctypes
+import json
+import statistics
+import sys
+import time
+
+import torch
+
+F32, F16, BF16, I8, I32 = 0, 1, 2, 3, 5
+NAN = float("nan")
+lib = ctypes.CDLL(sys.argv[1])
+small = "--small" in sys.argv
+device = torch.device("cuda")
+cc = torch.cuda.get_device_capability()[0]
+started = time.monotonic()
+failed = False
+
+
+def call(name, *args):
+    """Runs a shim on torch's stream. Tensors go as addresses."""
+    out = []
+    for a in args:
+        if isinstance(a, torch.Tensor):
+            out.append(ctypes.c_void_p(a.data_ptr()))
+        elif isinstance(a, float):
+            out.append(ctypes.c_float(a))
+        elif isinstance(a, int):
+            out.append(ctypes.c_uint64(a) if a > 0xFFFFFFFF else ctypes.c_uint32(a))
+        else:
+            out.append(a)
+    out.append(ctypes.c_void_p(torch.cuda.current_stream().cuda_stream))
+    rc = getattr(lib, name)(*out)
+    if rc != 0:
+        raise RuntimeError(f"{name}: CUDA error {rc}")
+
+
+def size(n):
+    return ctypes.c_uint64(n)
+
+
+def graph(f):
+    """f in a graph, or f where it cannot be captured."""
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        for _ in range(3):
+            f()
+    torch.cuda.current_stream().wait_stream(side)
+    torch.cuda.synchronize()
+    try:
+        g = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(g):
+            f()
+        return g.replay, True
+    except Exception:  # reads a count back to the host, for one
+        torch.cuda.synchronize()
+        return f, False
+
+
+def once(f):
+    a, b = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+    a.record()
+    f()
+    b.record()
+    b.synchronize()
+    return a.elapsed_time(b) * 1e6
+
+
+def percentile(values, p):
+    values = sorted(values)
+    return values[max((p * len(values) + 99) // 100, 1) - 1]
+
+
+def row(name, ours, references, check, nbytes=None, flops=None, rounds=60):
+    """One object for each reference, timed in turn with ours."""
+    global failed
+    ours()
+    torch.cuda.synchronize()
+    correct = bool(check())
+    failed = failed or not correct
+    if small:
+        print(json.dumps({"name": name, "correct": correct}), flush=True)
+        return
+    mine, captured = graph(ours)
+    for ref_name, ref in references.items():
+        base = {"type": "measurement", "name": name, "backend": "cuda", "device": torch.cuda.get_device_name(), "bytes": nbytes,
+                "flops": flops, "samples": rounds, "graph": captured, "correct": correct}
+        try:
+            other, ref_captured = graph(ref)
+            own, theirs = [], []
+            for i in range(rounds + 5):
+                p, q = once(mine), once(other)
+                if i >= 5:
+                    own.append(p)
+                    theirs.append(q)
+        except Exception as e:
+            print(json.dumps(base | {"reference": None, "ratio": None, "error": f"{ref_name}: {e}"[:300]}), flush=True)
+            torch.cuda.synchronize()
+            continue
+        p50, r50 = statistics.median(own), statistics.median(theirs)
+        print(json.dumps(base | {"p50_ns": round(p50), "p95_ns": round(percentile(own, 95)),
+                                 "reference": {"name": ref_name, "p50_ns": round(r50), "graph": ref_captured},
+                                 "ratio": round(r50 / p50, 3)}), flush=True)
+
+
+def compiled(f):
+    return torch.compile(f, mode="max-autotune-no-cudagraphs", dynamic=False)
+
+
+def copies():
+    n = 1 << (16 if small else 30)
+    x, y = torch.randint(0, 255, (n,), dtype=torch.uint8, device=device), torch.empty(n, dtype=torch.uint8, device=device)
+    row("copy 1 GiB", lambda: call("shim_copy", y, x, size(n)), {"cudaMemcpyAsync": lambda: call("shim_memcpy", y, x, size(n)),
+        "torch copy_": lambda: y.copy_(x)}, lambda: torch.equal(x, y), 2 * n)
+
+
+def reductions():
+    n = 100001 if small else 1 << 28
+    x, out = torch.randn(n, device=device), torch.full((1,), NAN, device=device)
+    scratch = torch.empty(max(lib.shim_scratch(size(n)), 16), dtype=torch.uint8, device=device)
+    references = {"torch.sum": lambda: torch.sum(x)}
+    try:
+        import cupy
+        view = cupy.from_dlpack(x)
+        cupy.cuda.set_allocator(cupy.cuda.MemoryPool().malloc)
+        references["CuPy (CUB)"] = lambda: view.sum()
+    except ImportError:
+        pass
+    row("sum of float32, fixed tree", lambda: call("shim_sum", x, size(n), out, scratch), references,
+        lambda: abs(out.item() - x.double().sum().item()) <= 1e-6 * x.abs().double().sum().item(), 4 * n, n)
+
+
+def maps():
+    n = 100003 if small else 1 << 26
+    x, y = torch.randn(n, device=device), torch.full((n,), NAN, device=device)
+
+    def two(x):
+        return torch.relu(x * 1.5 + 0.25)
+
+    def four(x):
+        return torch.clamp(torch.relu(x * 1.5 + 0.25) * 0.5 - 1.0, -0.5, 0.5)
+
+    for name, chain, f in (("scale, bias, relu", 0, two), ("chain of 4 maps", 1, four)):
+        refs = {"torch eager": lambda f=f: f(x)}
+        if not small:
+            g = compiled(f)
+            refs["torch.compile"] = lambda g=g: g(x)
+        row(name, lambda c=chain: call("shim_map", x, y, size(n), c), refs, lambda f=f: torch.allclose(y, f(x), atol=1e-6), 8 * n)
+
+
+def rows():
+    for rows_n, cols in ((7, 333),) if small else ((65536, 1000), (32, 1000)):
+        x = torch.randn(rows_n, cols, device=device)
+        y = torch.full_like(x, NAN)
+        top = torch.full((rows_n, 5, 2), NAN, device=device)
+        row(f"softmax {rows_n}x{cols}", lambda: call("shim_softmax", x, y, rows_n, cols, F32), {"torch.softmax": lambda: torch.softmax(x, 1)},
+            lambda: torch.allclose(y, torch.softmax(x, 1), rtol=1e-5, atol=1e-8), 8 * x.numel())
+        row(f"top 5 of {rows_n}x{cols}", lambda: call("shim_topk", x, top, rows_n, cols, 5), {"torch.topk": lambda: torch.topk(x, 5, 1)},
+            lambda: torch.equal(top[:, :, 0], torch.topk(x, 5, 1).values), 4 * x.numel())
+
+
+def chain_of(h, w, side):
+    """The best chain: resize in YUV first, then colour (BT.709 limited)."""
+    inner = (2 * h * side + w) // (2 * w)
+    top = (side - inner) // 2
+
+    def run(frames):
+        n = frames.shape[0]
+        luma = frames[:, : h * w].view(n, 1, h, w).float()
+        chroma = frames[:, h * w:].view(n, h // 2, w // 2, 2).permute(0, 3, 1, 2).float()
+        y = torch.nn.functional.interpolate(luma, (inner, side), mode="bilinear", align_corners=False)
+        uv = torch.nn.functional.interpolate(chroma, (inner, side), mode="bilinear", align_corners=False) - 128.0
+        light, u, v = (y[:, 0] - 16.0) * 1.16438356, uv[:, 0], uv[:, 1]
+        rgb = torch.stack((light + 1.79274107 * v, light - 0.21324861 * u - 0.53290933 * v, light + 2.11240179 * u), 1)
+        out = torch.full((n, 3, side, side), 114 / 255, device=frames.device)
+        out[:, :, top: top + inner] = rgb.clamp(0, 255) / 255
+        return out
+
+    return run
+
+
+def preprocess():
+    h, w, side = (54, 96, 64) if small else (2160, 3840, 640)
+    for n in (2,) if small else (1, 8, 32):
+        frames = torch.randint(0, 255, (n, h * w * 3 // 2), dtype=torch.uint8, device=device)
+        out = torch.full((n, 3, side, side), NAN, device=device)
+        f = chain_of(h, w, side)
+        refs = {"torch eager, resize in YUV": lambda: f(frames)}
+        if not small:
+            g = compiled(f)
+            refs["torch.compile of it"] = lambda: g(frames)
+        row(f"NV12 {w}x{h} to {side} letterbox float32, batch {n}", lambda: call("shim_preprocess", frames, out, n, w, h, side, F32), refs,
+            lambda: (out - f(frames)).abs().max().item() <= 1.5 / 255, n * (frames.shape[1] + 12 * side * side))
+
+
+def box_list(n):
+    centre, extent = torch.rand(n, 2, device=device) * 600, torch.rand(n, 2, device=device) * 80 + 5
+    boxes = torch.cat((centre, centre + extent), 1)
+    scores = torch.rand(n, device=device)
+    packed = torch.zeros(n + 1, 8, device=device)
+    words = packed.view(torch.int32)
+    words[0, 0] = n
+    packed[1:, :4], packed[1:, 4] = boxes, scores
+    words[1:, 6] = torch.arange(n, dtype=torch.int32, device=device)
+    return boxes, scores, packed
+
+
+def nms():
+    try:
+        from torchvision.ops import nms as reference
+    except ImportError:
+        print(json.dumps({"name": "nms", "error": "torchvision is not installed"}), flush=True)
+        return
+    for n in (100,) if small else (1000, 4000, 8400):
+        boxes, scores, packed = box_list(n)
+        out = torch.full_like(packed, NAN)
+        room = torch.empty(lib.shim_nms(None, None, None, n, ctypes.c_float(0.5), None), dtype=torch.uint8, device=device)
+
+        def same():
+            kept = reference(boxes, scores, 0.5).int()
+            count = out.view(torch.int32)[0, 0].item()
+            return count == len(kept) and torch.equal(out.view(torch.int32)[1: count + 1, 6], kept)
+
+        row(f"NMS of {n} boxes", lambda: call("shim_nms", packed, out, room, n, 0.5), {"torchvision.ops.nms": lambda: reference(boxes, scores, 0.5)}, same)
+
+
+def decode():
+    anchors, classes, most = (300, 5, 20) if small else (8400, 80, 1024)
+    x = torch.rand(4 + classes, anchors, device=device) * 0.9
+    out = torch.full((most + 1, 8), NAN, device=device)
+    room = torch.empty(lib.shim_decode(None, None, None, anchors, classes, most, ctypes.c_float(0.85), None), dtype=torch.uint8, device=device)
+
+    def reference():
+        best, cls = x[4:].max(0)
+        score, at = torch.topk(torch.where(best >= 0.85, best, -1.0), most)
+        box = x[:4, at]
+        return torch.cat((box[:2] - box[2:] / 2, box[:2] + box[2:] / 2)), score, cls[at]
+
+    def same():
+        count = out.view(torch.int32)[0, 0].item()
+        want = reference()[1]
+        return count == int((want >= 0).sum()) and torch.equal(out[1: count + 1, 4], want[:count])
+
+    row(f"YOLO decode of {anchors}x{classes}", lambda: call("shim_decode", x, out, room, anchors, classes, most, 0.85), {"torch max, topk": reference},
+        same, 4 * x.numel())
+
+
+def gemm():
+    shapes = ((33, 65, 17), (128, 128, 64)) if small else ((1024,) * 3, (2048,) * 3, (4096,) * 3, (8192,) * 3, (1000, 1003, 999), (16, 4096, 4096))
+    for m, n, k in shapes:
+        for label, dtype, code in (("float16", torch.float16, F16), ("bfloat16", torch.bfloat16, BF16)):
+            a, b = torch.randn(m, k, dtype=dtype, device=device), torch.randn(k, n, dtype=dtype, device=device)
+            c = torch.full((m, n), NAN, dtype=dtype, device=device)
+
+            def near():
+                want = a.float() @ b.float()
+                return ((c.float() - want).norm() / want.norm()).item() < 1e-2
+
+            row(f"own GEMM {label} {m}x{n}x{k}", lambda: call("shim_gemm", a, b, c, m, n, k, code, code, cc), {"torch.matmul (cuBLAS)": lambda: a @ b}, near,
+                flops=2 * m * n * k, rounds=50)
+        a = torch.randint(-128, 127, (m, k), dtype=torch.int8, device=device)
+        b = torch.randint(-128, 127, (k, n), dtype=torch.int8, device=device)
+        c = torch.full((m, n), -1, dtype=torch.int32, device=device)
+        refs = {"torch._int_mm": lambda: torch._int_mm(a, b)} if m > 16 and k % 8 == 0 and n % 8 == 0 else {}
+        exact = (lambda: True) if m * n * k > 1 << 31 else (lambda: torch.equal(c.double(), a.double() @ b.double()))
+        row(f"own GEMM int8 {m}x{n}x{k}", lambda: call("shim_gemm", a, b, c, m, n, k, I8, I32, cc), refs, exact, flops=2 * m * n * k, rounds=50)
+
+
+def main():
+    torch.manual_seed(1)
+    if not small:
+        print(json.dumps({"type": "machine", "device": torch.cuda.get_device_name(), "capability": torch.cuda.get_device_capability(),
+                          "torch": torch.__version__, "cuda": torch.version.cuda}), flush=True)
+    for part in (copies, reductions, maps, rows, preprocess, nms, decode, gemm):
+        try:
+            part()
+        except Exception as e:  # one part that fails leaves the others
+            global failed
+            failed = True
+            print(json.dumps({"name": part.__name__, "error": str(e)[:300]}), flush=True)
+        print(f"{part.__name__}: {time.monotonic() - started:.0f} s", file=sys.stderr)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// shim.cu - the kernels' launches as C functions on raw device pointers, for
+// compare.py: it runs them on the memory and stream of another library.
+#include "kernels.h"
+#include "yt_check.h"
+
+#define EXPORT extern "C" __attribute__((visibility("default"))) int
+
+static yt_preprocess frame_of(uint32_t w, uint32_t h, uint32_t side)
+{
+	yt_preprocess p = {};
+
+	p.format = YT_FORMAT_NV12;
+	p.fit = YT_FIT_LETTERBOX;
+	p.width = w;
+	p.height = h;
+	p.out_w = p.out_h = side;
+	p.pad = 114;
+	p.matrix = YT_MATRIX_BT709_LIMITED;
+	p.chroma = YT_CHROMA_BILINEAR;
+	p.std[0] = p.std[1] = p.std[2] = 1;
+	return p;
+}
+
+// Frames lie one after another, each tight.
+EXPORT shim_preprocess(const uint8_t *frames, void *out, uint32_t n, uint32_t w, uint32_t h, uint32_t side, uint32_t type, cudaStream_t s)
+{
+	yt_preprocess p = frame_of(w, h, side);
+	uint64_t bytes = (uint64_t)w * h + 2ull * ((w + 1) / 2) * ((h + 1) / 2);
+
+	p.type = (uint8_t)type;
+	yt_pre_plan plan = yt_plan_preprocess(&p);
+	for (uint32_t i = 0; i < n; i++) {
+		const uint8_t *f = frames + i * bytes, *plane[3] = {f, f + (uint64_t)w * h, nullptr};
+		uint8_t *to = (uint8_t *)out + (uint64_t)i * 3 * side * side * yt_type_bytes(type);
+		cudaError_t e = type == YT_F32 ? yt_launch_preprocess(plan, plane, (float *)to, 256, s)
+					       : yt_launch_tensor(plan, plane, to, 256, s);
+
+		if (e != cudaSuccess)
+			return e;
+	}
+	return 0;
+}
+
+EXPORT shim_copy(void *dst, const void *src, uint64_t n, cudaStream_t s)
+{
+	return yt_launch_copy(dst, src, n, 256, s);
+}
+
+EXPORT shim_memcpy(void *dst, const void *src, uint64_t n, cudaStream_t s)
+{
+	return cudaMemcpyAsync(dst, src, n, cudaMemcpyDeviceToDevice, s);
+}
+
+EXPORT shim_sum(const void *x, uint64_t n, float *out, float *scratch, cudaStream_t s)
+{
+	return yt_launch_reduce(YT_REDUCE_SUM, x, YT_F32, n, out, scratch, s);
+}
+
+EXPORT shim_scratch(uint64_t n)
+{
+	return (int)yt_reduce_scratch(n);
+}
+
+// x * a + b, then SiLU; with `chain` two more steps.
+EXPORT shim_map(const void *x, void *y, uint64_t n, uint32_t chain, cudaStream_t s)
+{
+	yt_map m = {};
+
+	m.steps = chain ? 4 : 2;
+	m.step[0] = {YT_MAP_SCALE, 1.5f, 0.25f};
+	m.step[1] = {YT_MAP_RELU, 0, 0};
+	m.step[2] = {YT_MAP_SCALE, 0.5f, -1.0f};
+	m.step[3] = {YT_MAP_CLAMP, -0.5f, 0.5f};
+	return yt_launch_map(m, n, x, nullptr, nullptr, y, 256, s);
+}
+
+EXPORT shim_softmax(const void *x, void *y, uint32_t rows, uint32_t cols, uint32_t type, cudaStream_t s)
+{
+	yt_rows r = {type, type, rows, cols, 0, 0};
+
+	return yt_launch_softmax(r, x, y, s);
+}
+
+EXPORT shim_topk(const void *x, void *y, uint32_t rows, uint32_t cols, uint32_t k, cudaStream_t s)
+{
+	yt_rows r = {YT_F32, YT_F32, rows, cols, 0, k};
+
+	return yt_launch_topk(r, x, y, nullptr, s);
+}
+
+EXPORT shim_nms(const void *boxes, void *out, void *scratch, uint32_t n, float iou, cudaStream_t s)
+{
+	yt_nms a = {YT_NMS_AGNOSTIC, n, n, 1, iou};
+
+	return scratch == nullptr ? (int)yt_nms_scratch(a) : (int)yt_launch_nms(a, boxes, out, scratch, s);
+}
+
+EXPORT shim_decode(const void *x, void *out, void *scratch, uint32_t anchors, uint32_t classes, uint32_t max, float threshold, cudaStream_t s)
+{
+	yt_decode d = {YT_HEAD_PLANES, YT_F32, anchors, classes, max, 1, threshold, 1, 1, 0, 0, 1e6f, 1e6f};
+
+	return scratch == nullptr ? (int)yt_decode_scratch(d) : (int)yt_launch_decode(d, x, out, scratch, s);
+}
+
+EXPORT shim_gemm(const void *a, const void *b, void *c, uint32_t m, uint32_t n, uint32_t k, uint32_t type, uint32_t out, int cc, cudaStream_t s)
+{
+	yt_gemm g = {};
+
+	g.m = m;
+	g.n = n;
+	g.k = k;
+	g.type = (uint8_t)type;
+	g.out = (uint8_t)out;
+	g.alpha = 1;
+	return yt_launch_gemm(g, a, b, nullptr, c, cc, s);
+}
