@@ -270,6 +270,8 @@ func recordHistory(ctx context.Context, store *history.Store, hub *monitor.Hub, 
 		err := store.Flush(ctx)
 		if err != nil && !failing && ctx.Err() == nil { // one line, not one a minute
 			log("problem: %v", err)
+		} else if err == nil && failing {
+			log("the history is written again")
 		}
 		failing = err != nil
 	}

@@ -14,6 +14,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"time"
 
 	_ "modernc.org/sqlite" // registers the driver
@@ -37,6 +38,8 @@ type Store struct {
 	limit int64 // pages
 	ids   map[string]int64
 	batch []entry
+
+	failed atomic.Pointer[string] // why the last write failed; nil when it did not
 }
 
 type entry struct {
@@ -146,9 +149,29 @@ func (s *Store) Add(sample *monitor.Sample) {
 // Pending is how many samples wait for Flush.
 func (s *Store) Pending() int { return len(s.batch) }
 
+// Problem says why the last write failed, "" when it did not. Any goroutine may ask.
+func (s *Store) Problem() string {
+	if why := s.failed.Load(); why != nil {
+		return *why
+	}
+	return ""
+}
+
 // Flush writes what was added in one transaction, and makes room first. What
-// could not be written is dropped: memory is bounded too.
+// could not be written is dropped: memory is bounded too. The next one is tried
+// anew: a disk that was full may not be any more.
 func (s *Store) Flush(ctx context.Context) error {
+	err := s.flush(ctx)
+	if err == nil {
+		s.failed.Store(nil)
+	} else if ctx.Err() == nil {
+		why := err.Error()
+		s.failed.Store(&why)
+	}
+	return err
+}
+
+func (s *Store) flush(ctx context.Context) error {
 	batch := s.batch
 	s.batch = nil
 	if len(batch) == 0 {

@@ -127,6 +127,11 @@ func (s *Site) health(w http.ResponseWriter, _ *http.Request) {
 	for _, st := range s.Hub.Now().Stale {
 		h.Problems = append(h.Problems, "no answer from "+st.Sensor)
 	}
+	if s.History != nil {
+		if why := s.History.Problem(); why != "" {
+			h.Problems = append(h.Problems, why)
+		}
+	}
 	h.Healthy = len(h.Problems) == 0
 	status := http.StatusOK
 	if !h.Healthy {

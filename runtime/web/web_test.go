@@ -3,8 +3,12 @@ package web_test
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
+	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -145,4 +149,62 @@ func TestAStreamHasSamplesAndDriftAndEndsWithThePage(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	t.Error("a page that was closed is still being sampled for")
+}
+
+// Whatever a stranger sends: an answer or an end, soon, and the next one is served.
+func TestHostileRequestsCostNobodyElse(t *testing.T) {
+	h, err := (&web.Site{Hub: monitor.NewHub(func() *monitor.Sample { return &monitor.Sample{Type: "sample"} }, time.Second), Watch: func() *watch.State { return nil }}).Handler()
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := web.Server(h)
+	if server.ReadHeaderTimeout <= 0 || server.IdleTimeout <= 0 {
+		t.Error("a client may hold a connection for ever without a request")
+	}
+	server.ReadHeaderTimeout = 200 * time.Millisecond // what is tested is that it ends
+	go func() { _ = server.Serve(l) }()
+	defer func() { _ = server.Close() }()
+	long := strings.Repeat("x", 1<<20)
+	for name, c := range map[string]struct{ send, want string }{
+		"slow":           {"GET / HTTP/1.1\r\nHost: localhost\r\n", ""},
+		"silent":         {"", ""},
+		"no HTTP":        {"\x16\x03\x01\x02\x00\x01\x00\xff\xfe\r\n\r\n", "HTTP/1.1 400"},
+		"huge query":     {"GET /api/history?seconds=" + long + " HTTP/1.1\r\nHost: localhost\r\n\r\n", "HTTP/1.1 431"},
+		"huge header":    {"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + long + "\r\n\r\n", "HTTP/1.1 431"},
+		"two hosts":      {"GET /api/sample HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\n\r\n", "HTTP/1.1 400"},
+		"absolute":       {"GET http://evil.example/api/sample HTTP/1.1\r\nHost: localhost\r\n\r\n", "HTTP/1.1 403"},
+		"foreign":        {"GET /api/sample HTTP/1.1\r\nHost: evil.example\r\n\r\n", "HTTP/1.1 403"},
+		"out of assets":  {"GET /../../../../etc/passwd HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", "HTTP/1.1 "},
+		"encoded escape": {"GET /%2e%2e/%2e%2e/etc/passwd HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", "HTTP/1.1 "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			conn, err := net.Dial("tcp", l.Addr().String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = conn.Close() }()
+			if err := conn.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
+				t.Fatal(err)
+			}
+			_, _ = io.WriteString(conn, c.send) // it may be cut off in the middle
+			buf := make([]byte, 4096)
+			n, err := io.ReadAtLeast(conn, buf, max(len(c.want), 1))
+			if errors.Is(err, os.ErrDeadlineExceeded) {
+				t.Fatal("it holds its connection")
+			}
+			got := string(buf[:n])
+			if c.want != "" && n > 0 && !strings.HasPrefix(got, c.want) || strings.Contains(got, "root:") {
+				t.Errorf("%q, want %q", got, c.want)
+			}
+		})
+	}
+	resp, err := http.Get("http://" + l.Addr().String() + "/api/sample")
+	if err != nil || resp.StatusCode != http.StatusOK {
+		t.Fatalf("afterwards: %v %v", resp, err)
+	}
+	_ = resp.Body.Close()
 }
