@@ -9,6 +9,7 @@ import (
 	"github.com/yoctune/yoctune/runtime/enforce"
 	"github.com/yoctune/yoctune/runtime/knob"
 	"github.com/yoctune/yoctune/schema/plan"
+	"golang.org/x/sys/unix"
 )
 
 func selected(class, name, attr, typ, want string) plan.Setting {
@@ -139,5 +140,47 @@ func TestTheEndsOfAWindowAreWrittenInTheLegalOrder(t *testing.T) {
 				t.Errorf("%s–%s: %v, want %s first", c.low, c.high, dev.Writes, c.first)
 			}
 		}
+	}
+}
+
+// The values before are spelled as kernels print them; the nodes are plain files, so
+// that this says nothing about what a kernel makes of a write.
+func TestKnobsThatABoardMayNotHaveAreSetWhereItDoesAndPutBack(t *testing.T) {
+	for _, c := range []struct{ path, before, typ, want, after string }{
+		{"/sys/devices/system/cpu/cpufreq/boost", "1", plan.TypeBool, "0", "0"},
+		{"/sys/devices/system/cpu/smt/control", "on", plan.TypeString, "off", "off"},
+		{"/sys/devices/system/cpu/cpufreq/policy0/energy_performance_preference", "balance_performance", plan.TypeString, "performance", "performance"},
+		{"/sys/devices/virtual/workqueue/cpumask", "3f", plan.TypeCPUMask, "03", "03"},
+		{"/sys/kernel/mm/lru_gen/enabled", "0x0000", plan.TypeInt, "7", "7"},
+		{"/sys/kernel/mm/lru_gen/min_ttl_ms", "0", plan.TypeInt, "1000", "1000"},
+		{"/sys/kernel/mm/ksm/run", "0", plan.TypeInt, "1", "1"},
+		{"/sys/block/nvme0n1/queue/rq_affinity", "1", plan.TypeInt, "2", "2"},
+		{"/sys/devices/platform/bus@0/17000000.gpu/railgate_enable", "1", plan.TypeInt, "0", "0"},
+		{"/sys/kernel/debug/bpmp/debug/clk/emc/mrq_rate_locked", "0", plan.TypeInt, "1", "1"},
+	} {
+		t.Run(c.path, func(t *testing.T) {
+			dev, dir := board(t)
+			place(t, dir, strings.TrimPrefix(c.path, "/"), c.before+"\n")
+			p := planOf(with(sysctl("x", c.want), func(s *plan.Setting) { s.Select.Path, s.Type = c.path, c.typ }))
+			if r := apply(t, dev, p)[0]; r.Outcome != knob.OK {
+				t.Errorf("%+v", r)
+			}
+			if got := says(t, dir, strings.TrimPrefix(c.path, "/")); got != c.after {
+				t.Errorf("%s is %q, want %q", c.path, got, c.after)
+			}
+			if results, err := enforce.Rollback(dev, options()); err != nil || !enforce.Satisfied(results) {
+				t.Errorf("rollback: %v %+v", err, results)
+			}
+			if got := says(t, dir, strings.TrimPrefix(c.path, "/")); got != c.before && !(c.before == "0x0000" && got == "0") { // the same number
+				t.Errorf("%s is %q, was %q", c.path, got, c.before)
+			}
+			dev.WriteFault[c.path] = unix.EOPNOTSUPP
+			if real, err := dev.Resolve(c.path); err == nil {
+				dev.WriteFault[real] = unix.EOPNOTSUPP
+			}
+			if r := apply(t, dev, p)[0]; r.Outcome != knob.Unsupported || !strings.Contains(r.Message, "the driver does not support it") {
+				t.Errorf("%+v", r)
+			}
+		})
 	}
 }

@@ -36,8 +36,9 @@ func modules(id string) []string {
 
 // Kits returns the developer kits by which a board that is not [Identifiable] is
 // recognised, nil where there is none of its own. They are what the device trees of
-// families before Orin name: the entry is the root node's of tegra194-p2972-0000.dts and tegra186-p2771-0000.dts
-// in the kernel and in L4T; nothing in them tells modules of one kit apart.
+// families before Orin name at their root (tegra194-p2972-0000.dts and
+// tegra186-p2771-0000.dts of the kernel; what Jetson.GPIO looks for on L4T); nothing
+// in them tells modules of one kit apart.
 func Kits(id string) []string {
 	switch id {
 	case "agx-xavier":
