@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -25,10 +27,18 @@ type flight struct {
 	next      int64 // ns, before which nothing is written
 	n         int
 	busy      atomic.Bool
+	writing   sync.WaitGroup
 }
 
 func newFlight(dir, name string, r *trace.Recorder, tell func(Event)) *flight {
-	return &flight{dir: dir, name: name, recorder: r, tell: tell}
+	// The name comes from a plan, and becomes part of a path.
+	safe := func(r rune) rune {
+		if r == '-' || r == '_' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' {
+			return r
+		}
+		return '_'
+	}
+	return &flight{dir: dir, name: strings.Map(safe, name), recorder: r, tell: tell}
 }
 
 // dump writes a file, beside the frames.
@@ -39,14 +49,20 @@ func (f *flight) dump(now int64) {
 	f.next = now + int64(flightRest)
 	path := filepath.Join(f.dir, fmt.Sprintf("%s-%d.trace.json", f.name, f.n%flightKeep))
 	f.n++
-	go func() {
+	f.writing.Go(func() {
 		defer f.busy.Store(false)
 		why := "the objective was missed; trace in " + path
 		if err := WriteTrace(path, f.name, f.recorder); err != nil {
 			why = "the objective was missed; no trace: " + err.Error()
 		}
 		f.tell(Event{Kind: EventFlight, Why: why})
-	}()
+	})
+}
+
+// close waits for a file that is being written.
+func (f *flight) close() error {
+	f.writing.Wait()
+	return nil
 }
 
 // WriteTrace writes a recorder's events to a file, whole or not at all.

@@ -88,7 +88,9 @@ func New(o Options) (_ *Pipeline, err error) {
 		p.trace = trace.New(0)
 	}
 	if o.Flight != "" {
-		p.breach = newFlight(o.Flight, o.Name, p.trace, p.event).dump
+		f := newFlight(o.Flight, o.Name, p.trace, p.event)
+		p.breach = f.dump
+		p.closers = append(p.closers, f.close)
 	}
 	if p.source, err = openSource(o); err != nil {
 		return nil, fmt.Errorf("source: %w", err)
