@@ -17,6 +17,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 
 	"github.com/yoctune/yoctune/internal/signature"
 	"github.com/yoctune/yoctune/runtime/device"
@@ -159,7 +160,14 @@ func cmdQuiet(ts *testscript.TestScript, _ bool, args []string) {
 func cmdFetches(ts *testscript.TestScript, _ bool, args []string) {
 	socket := ts.MkAbs(args[0])
 	client := http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "unix", socket)
+		// The file is there a moment before anybody listens.
+		for {
+			conn, err := new(net.Dialer).DialContext(ctx, "unix", socket)
+			if !errors.Is(err, unix.ECONNREFUSED) || ctx.Err() != nil {
+				return conn, err
+			}
+			time.Sleep(5 * time.Millisecond)
+		}
 	}}}
 	defer client.CloseIdleConnections()
 	resp, err := client.Get("http://localhost" + args[1])

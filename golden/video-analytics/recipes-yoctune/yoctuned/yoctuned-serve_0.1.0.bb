@@ -15,16 +15,12 @@ SRC_URI[sha256sum] = "0000000000000000000000000000000000000000000000000000000000
 
 S = "${UNPACKDIR}"
 
-inherit systemd useradd features_check
+inherit systemd features_check
 
 COMPATIBLE_HOST = "aarch64.*-linux"
 REQUIRED_DISTRO_FEATURES = "systemd"
 
 SYSTEMD_SERVICE:${PN} = "yoctuned-serve.service"
-
-# Whoever may ask the device for a lease without being root.
-USERADD_PACKAGES = "${PN}"
-GROUPADD_PARAM:${PN} = "--system yoctune"
 
 do_configure[noexec] = "1"
 do_compile[noexec] = "1"
