@@ -20,9 +20,9 @@ import (
 func newVetCommand() *cobra.Command {
 	var fix bool
 	cmd := variables(&cobra.Command{
-		Use:   "vet DIR",
+		Use:   "vet [DIR]",
 		Short: "Check a configuration without writing anything",
-		Long: `Check the configuration in a folder: the language, the facts of boards and
+		Long: `Check the configuration in a folder, this one when none is named: the language, the facts of boards and
 releases, what the kernel will keep of the options asked for, the rules, and that
 every value can be written safely into the files it goes to.
 
@@ -35,9 +35,13 @@ GitHub workflow).`,
 		Example: `  yoctune vet examples/video-analytics
   yoctune vet . --fix
   yoctune vet . --format sarif > yoctune.sarif`,
-		Args: cobra.ExactArgs(1),
+		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return vet(cmd, args[0], fix)
+			dir := "."
+			if len(args) == 1 {
+				dir = args[0]
+			}
+			return vet(cmd, dir, fix)
 		},
 	})
 	cmd.Flags().BoolVar(&fix, "fix", false, "make the changes that leave no doubt, in .cue files")
