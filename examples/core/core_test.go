@@ -24,7 +24,7 @@ func TestBothExamplesBuildAndRun(t *testing.T) {
 	dir := t.TempDir()
 	for name, build := range map[string][]string{
 		"c": append(append(strings.Fields(cc), "-std=c11", "-O2", "-Wall", "-Wextra", "-Werror", "-I../../runtime/core/c", "c/main.c"),
-			append(sources, "-lpthread", "-ldl", "-o", filepath.Join(dir, "c"))...),
+			append(sources, "-lpthread", "-ldl", "-lm", "-o", filepath.Join(dir, "c"))...),
 		"go": {"go", "build", "-o", filepath.Join(dir, "go"), "./go"},
 	} {
 		t.Run(name, func(t *testing.T) {
