@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/yoctune/yoctune/emitters/quote"
 	"github.com/yoctune/yoctune/internal/signature"
 	"github.com/yoctune/yoctune/schema/plan"
 )
@@ -140,17 +141,19 @@ func (l *layer) settings(text string) {
 		case strings.HasPrefix(v.name, "KERNEL_ARGS:append:"):
 			// the plan has the arguments one by one
 		default:
-			t.vars = append(t.vars, variable{strings.TrimSuffix(v.name, ":"+t.machine), v.value})
+			t.vars = append(t.vars, variable{v.name[:strings.LastIndexByte(v.name, ':')], v.value})
 		}
 	}
 }
 
+// override is the target that the last override of a variable means. Layers of
+// before there were overrides of one machine alone name the machine itself.
 func (l *layer) override(name string) *target {
 	i := strings.LastIndexByte(name, ':')
 	if i < 0 {
 		return nil
 	}
-	return l.targets[name[i+1:]]
+	return l.targets[strings.TrimPrefix(name[i+1:], quote.OverridePrefix)]
 }
 
 func (l *layer) packages(text string) {

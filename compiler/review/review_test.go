@@ -91,7 +91,7 @@ func TestNeedsAndRisks(t *testing.T) {
 		{"a kernel option", made(t, plan.Plan{}, Files{kernel: []byte("CONFIG_A=y\n")}), made(t, plan.Plan{}, Files{kernel: []byte("# CONFIG_A is not set\n")}),
 			Reboot, Medium, "kernel option CONFIG_A: y → n"},
 		{"an option the boot needs", made(t, plan.Plan{}, nil), made(t, plan.Plan{}, Files{kernel: []byte("CONFIG_EXT4_FS=m\n")}), Reboot, High, "EXT4_FS"},
-		{"another kernel", made(t, plan.Plan{}, nil), made(t, plan.Plan{}, Files{conf: []byte("PREFERRED_PROVIDER_virtual/kernel:" + machine + " = \"linux-rt\"\n")}),
+		{"another kernel", made(t, plan.Plan{}, nil), made(t, plan.Plan{}, Files{conf: []byte("PREFERRED_PROVIDER_virtual/kernel:yoctune-on-" + machine + " = \"linux-rt\"\n")}),
 			Reboot, High, "the BSP's → linux-rt"},
 		{"a service", made(t, plan.Plan{}, Files{unit: []byte("[Service]\nNice=1\n")}), made(t, plan.Plan{}, Files{unit: []byte("[Service]\nNice=2\n")}),
 			Restart, Low, "Service.Nice: 1 → 2"},
