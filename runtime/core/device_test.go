@@ -14,7 +14,7 @@ import (
 	"github.com/yoctune/yoctune/runtime/core"
 )
 
-func alloc(t *testing.T, d *core.Device, n int, m core.Mode) *core.Buffer {
+func alloc(t testing.TB, d *core.Device, n int, m core.Mode) *core.Buffer {
 	t.Helper()
 	b, err := d.Alloc(n, m)
 	if err != nil {
@@ -23,7 +23,7 @@ func alloc(t *testing.T, d *core.Device, n int, m core.Mode) *core.Buffer {
 	return b
 }
 
-func stream(t *testing.T, d *core.Device) *core.Stream {
+func stream(t testing.TB, d *core.Device) *core.Stream {
 	t.Helper()
 	s, err := d.NewStream(0)
 	if err != nil {
