@@ -38,13 +38,6 @@ func (p *patient) write(name, text string) {
 	}
 }
 
-func (p *patient) remove(name string) {
-	p.t.Helper()
-	if err := os.RemoveAll(filepath.Join(p.dir, name)); err != nil {
-		p.t.Fatal(err)
-	}
-}
-
 // each changes every sample.
 func (p *patient) each(change func(n int, s *monitor.Sample)) {
 	for n, s := range p.in.Samples {

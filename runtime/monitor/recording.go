@@ -42,14 +42,14 @@ func Read(r io.Reader, each func(*Sample) error) error {
 			Type string `json:"type"`
 		}
 		if err := json.Unmarshal(line, &head); err != nil {
-			return fmt.Errorf("%w: line %d: %v", ErrRecording, n, err)
+			return fmt.Errorf("%w: line %d: %w", ErrRecording, n, err)
 		}
 		if head.Type != "sample" {
 			continue
 		}
 		s := &Sample{}
 		if err := json.Unmarshal(line, s); err != nil {
-			return fmt.Errorf("%w: line %d: %v", ErrRecording, n, err)
+			return fmt.Errorf("%w: line %d: %w", ErrRecording, n, err)
 		}
 		if err := each(s); err != nil {
 			return err

@@ -179,10 +179,14 @@ func table(fill func(*C.yt_api, *C.yt_error) C.yt_status) (*API, Failure) {
 	return &API{t}, Failure{}
 }
 
-// Name, BuildID and Caps describe the backend.
-func (a *API) Name() string    { return C.GoString(a.t.name) }
+// Name of the backend.
+func (a *API) Name() string { return C.GoString(a.t.name) }
+
+// BuildID says what the backend was built from.
 func (a *API) BuildID() string { return C.GoString(a.t.build_id) }
-func (a *API) Caps() uint32    { return uint32(a.t.caps) }
+
+// Caps are the YT_CAP bits of the backend.
+func (a *API) Caps() uint32 { return uint32(a.t.caps) }
 
 // Ops has bit 1<<Op for each operation of the backend.
 func (a *API) Ops() uint64 { return uint64(C.c_ops(a.t)) }
