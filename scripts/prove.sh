@@ -5,6 +5,7 @@
 #   scripts/prove.sh [PART...]     parts: layers kconfig fuzz soak dist nvpmodel runtime systemd tuned
 #
 #   YOCTUNE_CHECKOUTS   folder with RELEASE/{bitbake,openembedded-core,meta-tegra}  (layers)
+#   YOCTUNE_META_TEGRA  clone of meta-tegra with all branches                        (layers)
 #   YOCTUNE_KERNELS     unpacked kernel sources, separated by blanks                 (kconfig)
 #   YOCTUNE_NVPMODEL_DIR  nvpmodel.conf files of your own BSPs                       (nvpmodel)
 #   FUZZTIME            time for each fuzz target, default 60s                       (fuzz)
@@ -21,6 +22,11 @@ run() { "$@" || { failed=1; printf 'FAILED: %s\n' "$*" >&2; }; }
 layers() {
 	title "layers: the real bitbake of each release"
 	[ -n "${YOCTUNE_CHECKOUTS-}" ] || { skip "set YOCTUNE_CHECKOUTS"; return; }
+	if [ -n "${YOCTUNE_META_TEGRA-}" ]; then
+		run go test ./schema/facts/release -run Carry -count 1
+	else
+		skip "where the branches put kernel arguments: set YOCTUNE_META_TEGRA"
+	fi
 	run go run ./tests/series/prove -src "$YOCTUNE_CHECKOUTS" -o "$results/$day-layers.json" -doc docs/compatibility.md
 }
 

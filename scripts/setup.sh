@@ -29,6 +29,8 @@ system() {
 	need patch patch
 	need strace strace
 	need sysctl procps
+	need ethtool ethtool
+	need ip iproute2
 	need objdump binutils
 	[ -e /usr/aarch64-linux-gnu/include/stdio.h ] || want="$want libc6-dev-arm64-cross"
 	[ -x /bin/busybox ] || [ -x /usr/bin/busybox ] || want="$want busybox-static"

@@ -190,7 +190,7 @@ func TestAKeyUnderAPasswordOpensWithItAndWithNoOther(t *testing.T) {
 // minisign.
 func TestMinisignOpensAKeyThatWasEncryptedHere(t *testing.T) {
 	if testing.Short() {
-		t.Skip("takes 1 GiB of memory")
+		t.Skip("-short: encrypting a key takes 1 GiB of memory and seconds")
 	}
 	dir := t.TempDir()
 	plan := []byte("{}\n")

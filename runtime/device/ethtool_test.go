@@ -24,7 +24,7 @@ func TestANetworkDriversChannelsAreANode(t *testing.T) {
 		t.Skip("ethtool is not installed")
 	}
 	if os.Geteuid() != 0 {
-		t.Skip("not root")
+		t.Skip("not root: it makes a network namespace with a pair of interfaces")
 	}
 	runtime.LockOSThread() // and never unlocked: the thread ends with its namespace
 	if err := unix.Unshare(unix.CLONE_NEWNET | unix.CLONE_NEWNS); err != nil {

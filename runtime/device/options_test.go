@@ -104,7 +104,7 @@ func TestEveryOptionOfTheRunningKernelIsRead(t *testing.T) {
 	}
 	o, err := device.ReadKernelOptions(dev)
 	if errors.Is(err, device.ErrNoConfig) {
-		t.Skip(err)
+		t.Skip("nothing to compare on this machine: ", err)
 	} else if err != nil {
 		t.Fatal(err)
 	}

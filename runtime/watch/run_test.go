@@ -344,7 +344,7 @@ func TestALeaseOfAHolderThatHangsExpires(t *testing.T) {
 
 func TestRootRevokesALease(t *testing.T) {
 	if os.Geteuid() != 0 {
-		t.Skip("not root")
+		t.Skip("not root: only root may revoke the lease of another")
 	}
 	root, h := leasing(t)
 	holder, admin := dial(t, root), dial(t, root)

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Puts a Debian kernel and the few modules the guest needs into a cache folder,
+# Puts a Debian kernel, its .config and the few modules the guest needs into a cache folder,
 # without installing anything. Does nothing when it is there already.
 #
 #   tests/qemu/fetch-kernel.sh build/cache/qemu
@@ -8,7 +8,7 @@
 set -euo pipefail
 
 cache=${1:?usage: fetch-kernel.sh CACHE_DIR}
-[[ -e $cache/ready ]] && exit 0
+[[ -e $cache/ready && -e $cache/config ]] && exit 0
 
 for tool in apt-get apt-cache dpkg-deb depmod; do
 	command -v "$tool" >/dev/null || PATH=$PATH:/usr/sbin:/sbin
@@ -26,7 +26,7 @@ trap 'rm -rf "$work"' EXIT
 
 modules=lib/modules/$release
 dpkg-deb --fsys-tarfile "$work"/*.deb | tar -x -C "$work" --wildcards \
-	"./boot/vmlinuz-$release" \
+	"./boot/vmlinuz-$release" "./boot/config-$release" \
 	"./$modules/modules.builtin*" "./$modules/modules.order" \
 	"./$modules/kernel/block/*" \
 	"./$modules/kernel/drivers/virtio/*" \
@@ -36,4 +36,5 @@ depmod -b "$work" "$release"
 rm -rf "${cache:?}/lib" "$cache/vmlinuz"
 mv "$work/lib" "$cache/lib"
 mv "$work/boot/vmlinuz-$release" "$cache/vmlinuz"
+mv "$work/boot/config-$release" "$cache/config"
 echo "$release" >"$cache/ready"
