@@ -71,7 +71,7 @@ arm64-check: ## the device program for arm64, run under qemu-user
 .PHONY: bench
 bench: build $(BUILD)/tools/cue ## benchmarks, each beside its reference
 	CUE=$(CURDIR)/$(BUILD)/tools/cue $(GO) test ./bench -run '^$$' -bench . -benchtime 7x -v
-	$(GO) test ./runtime/core -run '^$$' -bench List
+	$(GO) test ./runtime/core -run '^$$' -bench Submit
 	$(BIN)/yoctuned bench bandwidth
 	$(BIN)/yoctuned bench kernels
 

@@ -358,8 +358,20 @@ func build(t *testing.T, name, code string) string {
 	return lib
 }
 
-// A list of one command through Go, beside a call into C that does nothing: run
-// both, compare the minima.
+func TestSubmittingAListAllocatesNothing(t *testing.T) {
+	d := openCPU(t)
+	l := stream(t, d).List().Memset(alloc(t, d, 64, core.MemHost).At(0, 1), 1)
+	if n := testing.AllocsPerRun(100, func() {
+		if err := l.Submit(); err != nil {
+			t.Fatal(err)
+		}
+	}); n != 0 {
+		t.Errorf("submitting allocates %g times", n)
+	}
+}
+
+// Lists through Go, beside a call into C that does nothing: what they cost more is
+// what the core adds.
 func BenchmarkSubmit(b *testing.B) {
 	d := openCPU(b)
 	s, err := d.NewStream(0)
@@ -389,4 +401,15 @@ func BenchmarkSubmit(b *testing.B) {
 			}
 		})
 	}
+	g, err := s.Record(s.List().Memset(buf.At(0, 1), 1).Submit)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Run("graph of one", func(b *testing.B) {
+		for b.Loop() {
+			if err := g.Launch(s); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
 }
