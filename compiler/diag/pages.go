@@ -127,7 +127,7 @@ func pages() []Explanation {
 			Fix:   "Let each stage's input be \"source\" or an earlier stage.",
 			Wrong: "stages: a: {kind: \"model\", input: \"a\"}", Right: "stages: a: {kind: \"model\", input: \"source\"}"},
 		{ID: "YT0206", Title: "the manifest of the runtime cannot be used",
-			Cause: "runtime.manifest names a file that is missing, outside the configuration's folder, or not a manifest made by `make dist`.",
+			Cause: "runtime asks for the program and has no manifest, or the manifest it names is missing, outside the configuration's folder, or not a manifest made by `make dist`.",
 			Fix:   "Put the manifest beside the configuration and name it by a relative path."},
 		{ID: "YT0207", Title: "several releases, and none chosen",
 			Cause: "A layer serves one release, and the targets of the configuration are of several.",

@@ -210,8 +210,15 @@ func (p *Project) runtime(targets []*Target, origins plan.Origins, report *diag.
 		r.Keys = append(r.Keys, plan.PublicKey{Name: f.Name, Key: text(f.Value)})
 	}
 	leaves(n, "runtime", origins)
-	if m := n.Get("manifest"); m != nil {
+	switch m := n.Get("manifest"); {
+	case m != nil:
 		p.files(&r, m, report)
+	case n.Get("form") == nil && n.Get("cuda") == nil:
+		r.Form = "" // keys alone: the program comes from elsewhere
+	default:
+		report.Add(diag.Diagnostic{ID: "YT0206", Severity: diag.Error, Pos: n.Pos, Path: "runtime.manifest",
+			Message: "the layer is to bring yoctuned, and no manifest says where its files are",
+			Help:    "add manifest, the path of the manifest.json of a yoctune release; without form and cuda the layer brings no program"})
 	}
 	return r
 }
