@@ -152,8 +152,10 @@ node_says() { [ "$(cat "$1")" = "$2" ]; }
 node_offers() { grep -qF "[$2]" "$1"; }
 same() { knobs >/tmp/now; cmp -s /tmp/before /tmp/now; }
 
-# enforced starts the enforcer and waits until it watches.
+# enforced starts the enforcer and waits until it watches. What an earlier one
+# said must be gone before: the child empties the file only when it gets to run.
 enforced() {
+	: >/tmp/enforce
 	yoctuned enforce /plan.json >/tmp/enforce 2>&1 &
 	enforcer=$!
 	await "$1" grep -q '^watching' /tmp/enforce
