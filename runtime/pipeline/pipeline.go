@@ -12,6 +12,7 @@ import (
 
 	"github.com/yoctune/yoctune/runtime/core"
 	"github.com/yoctune/yoctune/runtime/ort"
+	"github.com/yoctune/yoctune/runtime/pipeline/live"
 	"github.com/yoctune/yoctune/runtime/trace"
 	"github.com/yoctune/yoctune/schema/plan"
 )
@@ -58,9 +59,10 @@ const (
 // its memory is allocated, its source and sink are open.
 type Pipeline struct {
 	engine
-	slo   *plan.PipelineSLO
-	info  RuntimeInfo
-	stuck bool
+	slo    *plan.PipelineSLO
+	info   RuntimeInfo
+	stuck  bool
+	counts live.Registry // what stages count for themselves, by their ids
 	// what to release, in order
 	closers []func() error
 }
