@@ -55,6 +55,15 @@ func pipelineRules() []Rule {
 			Right: `pipelines: p: {source: {kind: "file", path: "clip.y4m", format: "y4m"}, stages: f: {kind: "preprocess", input: "source", width: 64, height: 64}}`,
 			run:   pipelinePath,
 		},
+		{
+			ID: "pipeline-device", Severity: diag.Error, Firm: true,
+			Title: "the stage does not run on the GPU",
+			Cause: "Preprocess and model stages have a device; postprocess reads what they give on the CPU. A fallback is what a stage of the GPU does without it.",
+			Fix:   "remove device from postprocess stages, and fallback where the device is not gpu",
+			Wrong: `pipelines: p: {source: {kind: "file", path: "clip.y4m", format: "y4m"}, stages: f: {kind: "preprocess", input: "source", width: 64, height: 64, fallback: "drop"}}`,
+			Right: `pipelines: p: {source: {kind: "file", path: "clip.y4m", format: "y4m"}, stages: f: {kind: "preprocess", input: "source", width: 64, height: 64, device: "gpu", fallback: "drop"}}`,
+			run:   pipelineDevice,
+		},
 	}
 }
 
@@ -63,6 +72,20 @@ func pipelineModel(s *subject) {
 		for _, st := range p.Stages {
 			if st.Model != nil && st.Model.Path == "" && st.Model.SHA256 == "" {
 				s.finding(nil, at("pipelines", name, "stages", st.ID), "", "", "stage %s names no model", st.ID)
+			}
+		}
+	}
+}
+
+func pipelineDevice(s *subject) {
+	for name, p := range s.Plan.Pipelines {
+		for _, st := range p.Stages {
+			path := at("pipelines", name, "stages", st.ID)
+			switch {
+			case st.Device != "" && st.Kind == "postprocess":
+				s.finding(nil, path, "", "", "stage %s is a postprocess and runs on the CPU", st.ID)
+			case st.Fallback != "" && st.Device == "":
+				s.finding(nil, path, "", "", "stage %s has a fallback and does not run on the GPU", st.ID)
 			}
 		}
 	}

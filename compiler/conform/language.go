@@ -18,14 +18,14 @@ var language = Schema{defs: []*definition{
 		&shape{op: maxRunes, see: "schema/types.cue:42", number: 64},
 		&shape{op: matches, text: "^[A-Za-z0-9][A-Za-z0-9_.-]*$", see: "schema/types.cue:42"},
 	}}},
-	{name: "#Batch", doc: "How frames are batched.", see: "schema/pipelines.cue:195", value: &shape{op: object, see: "schema/pipelines.cue:195", obj: &structure{
+	{name: "#Batch", doc: "How frames are batched.", see: "schema/pipelines.cue:204", value: &shape{op: object, see: "schema/pipelines.cue:204", obj: &structure{
 		fields: []*member{
-			{name: "buckets", required: true, doc: "Sizes that are run, ascending from 1; no other ever is.", see: "schema/pipelines.cue:197", value: &shape{op: list, see: "schema/pipelines.cue:197", elem: &shape{op: all, see: "schema/pipelines.cue:197", parts: []*shape{
-				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:197"},
-				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:197", number: 1},
-				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:197", number: 256},
+			{name: "buckets", required: true, doc: "Sizes that are run, ascending from 1; no other ever is.", see: "schema/pipelines.cue:206", value: &shape{op: list, see: "schema/pipelines.cue:206", elem: &shape{op: all, see: "schema/pipelines.cue:206", parts: []*shape{
+				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:206"},
+				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:206", number: 1},
+				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:206", number: 256},
 			}}}},
-			{name: "delay", required: false, doc: "Longest wait for a fuller batch, as far as the latency objective allows.", see: "schema/pipelines.cue:200", value: &shape{op: named, def: "#Duration", see: "schema/pipelines.cue:200"}},
+			{name: "delay", required: false, doc: "Longest wait for a fuller batch, as far as the latency objective allows.", see: "schema/pipelines.cue:209", value: &shape{op: named, def: "#Duration", see: "schema/pipelines.cue:209"}},
 		},
 	}}},
 	{name: "#Board", doc: "A carrier board of your own around a known module.", see: "schema/config.cue:134", value: &shape{op: object, see: "schema/config.cue:134", obj: &structure{
@@ -278,27 +278,27 @@ var language = Schema{defs: []*definition{
 		&shape{op: bound, rel: ">=", see: "schema/types.cue:69"},
 		&shape{op: bound, rel: "<=", see: "schema/types.cue:69", number: 255},
 	}}},
-	{name: "#Crop", doc: "A region of a frame, in pixels.", see: "schema/pipelines.cue:156", value: &shape{op: object, see: "schema/pipelines.cue:156", obj: &structure{
+	{name: "#Crop", doc: "A region of a frame, in pixels.", see: "schema/pipelines.cue:165", value: &shape{op: object, see: "schema/pipelines.cue:165", obj: &structure{
 		fields: []*member{
-			{name: "x", required: true, doc: "Left edge.", see: "schema/pipelines.cue:158", value: &shape{op: all, see: "schema/pipelines.cue:158", parts: []*shape{
-				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:158"},
-				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:158"},
-				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:158", number: 16384},
-			}}},
-			{name: "y", required: true, doc: "Upper edge.", see: "schema/pipelines.cue:161", value: &shape{op: all, see: "schema/pipelines.cue:161", parts: []*shape{
-				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:161"},
-				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:161"},
-				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:161", number: 16384},
-			}}},
-			{name: "width", required: true, doc: "Width.", see: "schema/pipelines.cue:164", value: &shape{op: all, see: "schema/pipelines.cue:164", parts: []*shape{
-				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:164"},
-				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:164", number: 1},
-				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:164", number: 16384},
-			}}},
-			{name: "height", required: true, doc: "Height.", see: "schema/pipelines.cue:167", value: &shape{op: all, see: "schema/pipelines.cue:167", parts: []*shape{
+			{name: "x", required: true, doc: "Left edge.", see: "schema/pipelines.cue:167", value: &shape{op: all, see: "schema/pipelines.cue:167", parts: []*shape{
 				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:167"},
-				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:167", number: 1},
+				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:167"},
 				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:167", number: 16384},
+			}}},
+			{name: "y", required: true, doc: "Upper edge.", see: "schema/pipelines.cue:170", value: &shape{op: all, see: "schema/pipelines.cue:170", parts: []*shape{
+				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:170"},
+				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:170"},
+				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:170", number: 16384},
+			}}},
+			{name: "width", required: true, doc: "Width.", see: "schema/pipelines.cue:173", value: &shape{op: all, see: "schema/pipelines.cue:173", parts: []*shape{
+				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:173"},
+				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:173", number: 1},
+				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:173", number: 16384},
+			}}},
+			{name: "height", required: true, doc: "Height.", see: "schema/pipelines.cue:176", value: &shape{op: all, see: "schema/pipelines.cue:176", parts: []*shape{
+				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:176"},
+				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:176", number: 1},
+				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:176", number: 16384},
 			}}},
 		},
 	}}},
@@ -306,48 +306,48 @@ var language = Schema{defs: []*definition{
 		&shape{op: basic, kind: load.Number, any: true, see: "schema/types.cue:84"},
 		&shape{op: matches, text: "^-?[0-9]+(\\.[0-9]+)?$", see: "schema/types.cue:84"},
 	}}},
-	{name: "#Degrade", doc: "A ladder of doing less.", see: "schema/pipelines.cue:28", value: &shape{op: object, see: "schema/pipelines.cue:28", obj: &structure{
+	{name: "#Degrade", doc: "A ladder of doing less.", see: "schema/pipelines.cue:31", value: &shape{op: object, see: "schema/pipelines.cue:31", obj: &structure{
 		fields: []*member{
-			{name: "ladder", required: true, doc: "Steps; each level keeps what the ones before changed.", see: "schema/pipelines.cue:30", value: &shape{op: list, see: "schema/pipelines.cue:30", elem: &shape{op: named, def: "#DegradeStep", see: "schema/pipelines.cue:30"}}},
-			{name: "upDwell", required: false, doc: "Calm before a step up, 3 s when absent.", see: "schema/pipelines.cue:33", value: &shape{op: named, def: "#Duration", see: "schema/pipelines.cue:33"}},
-			{name: "maxDwell", required: false, doc: "How long that grows when steps up fail, 48 s when absent.", see: "schema/pipelines.cue:36", value: &shape{op: named, def: "#Duration", see: "schema/pipelines.cue:36"}},
+			{name: "ladder", required: true, doc: "Steps; each level keeps what the ones before changed.", see: "schema/pipelines.cue:33", value: &shape{op: list, see: "schema/pipelines.cue:33", elem: &shape{op: named, def: "#DegradeStep", see: "schema/pipelines.cue:33"}}},
+			{name: "upDwell", required: false, doc: "Calm before a step up, 3 s when absent.", see: "schema/pipelines.cue:36", value: &shape{op: named, def: "#Duration", see: "schema/pipelines.cue:36"}},
+			{name: "maxDwell", required: false, doc: "How long that grows when steps up fail, 48 s when absent.", see: "schema/pipelines.cue:39", value: &shape{op: named, def: "#Duration", see: "schema/pipelines.cue:39"}},
 		},
 	}}},
-	{name: "#DegradeModel", doc: "A model to run instead.", see: "schema/pipelines.cue:52", value: &shape{op: object, see: "schema/pipelines.cue:52", obj: &structure{
+	{name: "#DegradeModel", doc: "A model to run instead.", see: "schema/pipelines.cue:55", value: &shape{op: object, see: "schema/pipelines.cue:55", obj: &structure{
 		fields: []*member{
-			{name: "path", required: false, doc: "Model file on the device, or relative to the plan.", see: "schema/pipelines.cue:54", value: &shape{op: named, def: "#Path", see: "schema/pipelines.cue:54"}},
-			{name: "sha256", required: false, doc: "Digest of the model.", see: "schema/pipelines.cue:57", value: &shape{op: named, def: "#SHA256", see: "schema/pipelines.cue:57"}},
+			{name: "path", required: false, doc: "Model file on the device, or relative to the plan.", see: "schema/pipelines.cue:57", value: &shape{op: named, def: "#Path", see: "schema/pipelines.cue:57"}},
+			{name: "sha256", required: false, doc: "Digest of the model.", see: "schema/pipelines.cue:60", value: &shape{op: named, def: "#SHA256", see: "schema/pipelines.cue:60"}},
 		},
 	}}},
-	{name: "#DegradeSize", doc: "A tensor to make instead.", see: "schema/pipelines.cue:61", value: &shape{op: object, see: "schema/pipelines.cue:61", obj: &structure{
+	{name: "#DegradeSize", doc: "A tensor to make instead.", see: "schema/pipelines.cue:64", value: &shape{op: object, see: "schema/pipelines.cue:64", obj: &structure{
 		fields: []*member{
-			{name: "width", required: true, doc: "Width in pixels.", see: "schema/pipelines.cue:63", value: &shape{op: all, see: "schema/pipelines.cue:63", parts: []*shape{
-				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:63"},
-				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:63", number: 1},
-				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:63", number: 8192},
-			}}},
-			{name: "height", required: true, doc: "Height in pixels.", see: "schema/pipelines.cue:66", value: &shape{op: all, see: "schema/pipelines.cue:66", parts: []*shape{
+			{name: "width", required: true, doc: "Width in pixels.", see: "schema/pipelines.cue:66", value: &shape{op: all, see: "schema/pipelines.cue:66", parts: []*shape{
 				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:66"},
 				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:66", number: 1},
 				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:66", number: 8192},
 			}}},
+			{name: "height", required: true, doc: "Height in pixels.", see: "schema/pipelines.cue:69", value: &shape{op: all, see: "schema/pipelines.cue:69", parts: []*shape{
+				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:69"},
+				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:69", number: 1},
+				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:69", number: 8192},
+			}}},
 		},
 	}}},
-	{name: "#DegradeStep", doc: "One step of the ladder: any of the three.", see: "schema/pipelines.cue:40", value: &shape{op: object, see: "schema/pipelines.cue:40", obj: &structure{
+	{name: "#DegradeStep", doc: "One step of the ladder: any of the three.", see: "schema/pipelines.cue:43", value: &shape{op: object, see: "schema/pipelines.cue:43", obj: &structure{
 		fields: []*member{
-			{name: "fps", required: false, doc: "Frames per second.", see: "schema/pipelines.cue:42", value: &shape{op: all, see: "schema/pipelines.cue:42", parts: []*shape{
-				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:42"},
-				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:42", number: 1},
-				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:42", number: 1000},
+			{name: "fps", required: false, doc: "Frames per second.", see: "schema/pipelines.cue:45", value: &shape{op: all, see: "schema/pipelines.cue:45", parts: []*shape{
+				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:45"},
+				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:45", number: 1},
+				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:45", number: 1000},
 			}}},
-			{name: "models", required: false, doc: "Other models, by model stage.", see: "schema/pipelines.cue:45", value: &shape{op: object, see: "schema/pipelines.cue:45", obj: &structure{
+			{name: "models", required: false, doc: "Other models, by model stage.", see: "schema/pipelines.cue:48", value: &shape{op: object, see: "schema/pipelines.cue:48", obj: &structure{
 				patterns: []pattern{
-					{key: &shape{op: named, def: "#Name", see: "schema/pipelines.cue:45"}, value: &shape{op: named, def: "#DegradeModel", see: "schema/pipelines.cue:45"}},
+					{key: &shape{op: named, def: "#Name", see: "schema/pipelines.cue:48"}, value: &shape{op: named, def: "#DegradeModel", see: "schema/pipelines.cue:48"}},
 				},
 			}}},
-			{name: "sizes", required: false, doc: "Other sizes of the tensor, by preprocess stage; the model must take them.", see: "schema/pipelines.cue:48", value: &shape{op: object, see: "schema/pipelines.cue:48", obj: &structure{
+			{name: "sizes", required: false, doc: "Other sizes of the tensor, by preprocess stage; the model must take them.", see: "schema/pipelines.cue:51", value: &shape{op: object, see: "schema/pipelines.cue:51", obj: &structure{
 				patterns: []pattern{
-					{key: &shape{op: named, def: "#Name", see: "schema/pipelines.cue:48"}, value: &shape{op: named, def: "#DegradeSize", see: "schema/pipelines.cue:48"}},
+					{key: &shape{op: named, def: "#Name", see: "schema/pipelines.cue:51"}, value: &shape{op: named, def: "#DegradeSize", see: "schema/pipelines.cue:51"}},
 				},
 			}}},
 		},
@@ -585,19 +585,19 @@ var language = Schema{defs: []*definition{
 		&shape{op: maxRunes, see: "schema/power.cue:21", number: 32},
 		&shape{op: matches, text: "^[A-Za-z0-9_]+$", see: "schema/power.cue:21"},
 	}}},
-	{name: "#ModelStage", doc: "Run an ONNX model.", see: "schema/pipelines.cue:171", value: &shape{op: object, see: "schema/pipelines.cue:171", obj: &structure{
+	{name: "#ModelStage", doc: "Run an ONNX model.", see: "schema/pipelines.cue:180", value: &shape{op: object, see: "schema/pipelines.cue:180", obj: &structure{
 		fields: []*member{
-			{name: "path", required: false, doc: "Model file on the device, or relative to the plan.", see: "schema/pipelines.cue:173", value: &shape{op: named, def: "#Path", see: "schema/pipelines.cue:173"}},
-			{name: "sha256", required: false, doc: "Digest of the model; it is installed under this name.", see: "schema/pipelines.cue:176", value: &shape{op: named, def: "#SHA256", see: "schema/pipelines.cue:176"}},
-			{name: "uri", required: false, doc: "Where the build fetches the model from, with its sha256; the layer then installs it.", see: "schema/pipelines.cue:179", value: &shape{op: named, def: "#URL", see: "schema/pipelines.cue:179"}},
-			{name: "inputTensor", required: false, doc: "Name of the input tensor; the model's first when absent.", see: "schema/pipelines.cue:182", value: &shape{op: named, def: "#Text", see: "schema/pipelines.cue:182"}},
-			{name: "outputTensor", required: false, doc: "Name of the output tensor; the model's first when absent.", see: "schema/pipelines.cue:185", value: &shape{op: named, def: "#Text", see: "schema/pipelines.cue:185"}},
-			{name: "threads", required: false, doc: "Threads inside an operator; one a core of the pipeline when absent.", see: "schema/pipelines.cue:188", value: &shape{op: all, see: "schema/pipelines.cue:188", parts: []*shape{
-				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:188"},
-				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:188"},
-				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:188", number: 256},
+			{name: "path", required: false, doc: "Model file on the device, or relative to the plan.", see: "schema/pipelines.cue:182", value: &shape{op: named, def: "#Path", see: "schema/pipelines.cue:182"}},
+			{name: "sha256", required: false, doc: "Digest of the model; it is installed under this name.", see: "schema/pipelines.cue:185", value: &shape{op: named, def: "#SHA256", see: "schema/pipelines.cue:185"}},
+			{name: "uri", required: false, doc: "Where the build fetches the model from, with its sha256; the layer then installs it.", see: "schema/pipelines.cue:188", value: &shape{op: named, def: "#URL", see: "schema/pipelines.cue:188"}},
+			{name: "inputTensor", required: false, doc: "Name of the input tensor; the model's first when absent.", see: "schema/pipelines.cue:191", value: &shape{op: named, def: "#Text", see: "schema/pipelines.cue:191"}},
+			{name: "outputTensor", required: false, doc: "Name of the output tensor; the model's first when absent.", see: "schema/pipelines.cue:194", value: &shape{op: named, def: "#Text", see: "schema/pipelines.cue:194"}},
+			{name: "threads", required: false, doc: "Threads inside an operator; one a core of the pipeline when absent.", see: "schema/pipelines.cue:197", value: &shape{op: all, see: "schema/pipelines.cue:197", parts: []*shape{
+				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:197"},
+				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:197"},
+				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:197", number: 256},
 			}}},
-			{name: "batch", required: false, doc: "Several frames in one run; the first axis of the model must be free.", see: "schema/pipelines.cue:191", value: &shape{op: named, def: "#Batch", see: "schema/pipelines.cue:191"}},
+			{name: "batch", required: false, doc: "Several frames in one run; the first axis of the model must be free.", see: "schema/pipelines.cue:200", value: &shape{op: named, def: "#Batch", see: "schema/pipelines.cue:200"}},
 		},
 	}}},
 	{name: "#ModuleName", doc: "a kernel module name: letters, digits, \"_\" and \"-\"", see: "schema/types.cue:21", value: &shape{op: all, see: "schema/types.cue:21", parts: []*shape{
@@ -678,24 +678,28 @@ var language = Schema{defs: []*definition{
 			{name: "queue", required: false, doc: "Bounds of the queues between stages.", see: "schema/pipelines.cue:15", value: &shape{op: named, def: "#Queue", see: "schema/pipelines.cue:15"}},
 			{name: "slo", required: false, doc: "What the runtime holds the pipeline to.", see: "schema/pipelines.cue:18", value: &shape{op: named, def: "#SLO", see: "schema/pipelines.cue:18"}},
 			{name: "cpus", required: false, doc: "Cores the pipeline may use.", see: "schema/pipelines.cue:21", value: &shape{op: list, see: "schema/pipelines.cue:21", elem: &shape{op: named, def: "#Core", see: "schema/pipelines.cue:21"}}},
-			{name: "degrade", required: false, doc: "What a live pipeline does without when it is too slow or the device too hot.", see: "schema/pipelines.cue:24", value: &shape{op: named, def: "#Degrade", see: "schema/pipelines.cue:24"}},
+			{name: "isolation", required: false, doc: "Whether a process of its own works on the GPU, which can be killed and started again; it does when absent.", see: "schema/pipelines.cue:24", value: &shape{op: either, see: "schema/pipelines.cue:24", parts: []*shape{
+				&shape{op: exactly, see: "schema/pipelines.cue:24", literal: &load.Node{Kind: load.String, Text: "process", True: false}},
+				&shape{op: exactly, see: "schema/pipelines.cue:24", literal: &load.Node{Kind: load.String, Text: "none", True: false}},
+			}}},
+			{name: "degrade", required: false, doc: "What a live pipeline does without when it is too slow or the device too hot.", see: "schema/pipelines.cue:27", value: &shape{op: named, def: "#Degrade", see: "schema/pipelines.cue:27"}},
 		},
 	}}},
-	{name: "#PostprocessStage", doc: "Turn an output tensor into results.", see: "schema/pipelines.cue:204", value: &shape{op: object, see: "schema/pipelines.cue:204", obj: &structure{
+	{name: "#PostprocessStage", doc: "Turn an output tensor into results.", see: "schema/pipelines.cue:213", value: &shape{op: object, see: "schema/pipelines.cue:213", obj: &structure{
 		fields: []*member{
-			{name: "decode", required: true, doc: "What the tensor means: text (ctc), classes (argmax), or nothing (raw).", see: "schema/pipelines.cue:206", value: &shape{op: either, see: "schema/pipelines.cue:206", parts: []*shape{
-				&shape{op: exactly, see: "schema/pipelines.cue:206", literal: &load.Node{Kind: load.String, Text: "ctc", True: false}},
-				&shape{op: exactly, see: "schema/pipelines.cue:206", literal: &load.Node{Kind: load.String, Text: "argmax", True: false}},
-				&shape{op: exactly, see: "schema/pipelines.cue:206", literal: &load.Node{Kind: load.String, Text: "raw", True: false}},
+			{name: "decode", required: true, doc: "What the tensor means: text (ctc), classes (argmax), or nothing (raw).", see: "schema/pipelines.cue:215", value: &shape{op: either, see: "schema/pipelines.cue:215", parts: []*shape{
+				&shape{op: exactly, see: "schema/pipelines.cue:215", literal: &load.Node{Kind: load.String, Text: "ctc", True: false}},
+				&shape{op: exactly, see: "schema/pipelines.cue:215", literal: &load.Node{Kind: load.String, Text: "argmax", True: false}},
+				&shape{op: exactly, see: "schema/pipelines.cue:215", literal: &load.Node{Kind: load.String, Text: "raw", True: false}},
 			}}},
-			{name: "labels", required: false, doc: "File with one label a line.", see: "schema/pipelines.cue:209", value: &shape{op: named, def: "#Path", see: "schema/pipelines.cue:209"}},
-			{name: "labelsUri", required: false, doc: "Where the build fetches that file from, with its digest; the layer then installs it beside the models.", see: "schema/pipelines.cue:212", value: &shape{op: named, def: "#URL", see: "schema/pipelines.cue:212"}},
-			{name: "labelsSha256", required: false, doc: "Digest of that file.", see: "schema/pipelines.cue:215", value: &shape{op: named, def: "#SHA256", see: "schema/pipelines.cue:215"}},
-			{name: "threshold", required: false, doc: "Results below this confidence, 0 to 1, are dropped.", see: "schema/pipelines.cue:218", value: &shape{op: named, def: "#Decimal", see: "schema/pipelines.cue:218"}},
-			{name: "top", required: false, doc: "At most this many results a frame.", see: "schema/pipelines.cue:221", value: &shape{op: all, see: "schema/pipelines.cue:221", parts: []*shape{
-				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:221"},
-				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:221", number: 1},
-				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:221", number: 1000},
+			{name: "labels", required: false, doc: "File with one label a line.", see: "schema/pipelines.cue:218", value: &shape{op: named, def: "#Path", see: "schema/pipelines.cue:218"}},
+			{name: "labelsUri", required: false, doc: "Where the build fetches that file from, with its digest; the layer then installs it beside the models.", see: "schema/pipelines.cue:221", value: &shape{op: named, def: "#URL", see: "schema/pipelines.cue:221"}},
+			{name: "labelsSha256", required: false, doc: "Digest of that file.", see: "schema/pipelines.cue:224", value: &shape{op: named, def: "#SHA256", see: "schema/pipelines.cue:224"}},
+			{name: "threshold", required: false, doc: "Results below this confidence, 0 to 1, are dropped.", see: "schema/pipelines.cue:227", value: &shape{op: named, def: "#Decimal", see: "schema/pipelines.cue:227"}},
+			{name: "top", required: false, doc: "At most this many results a frame.", see: "schema/pipelines.cue:230", value: &shape{op: all, see: "schema/pipelines.cue:230", parts: []*shape{
+				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:230"},
+				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:230", number: 1},
+				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:230", number: 1000},
 			}}},
 		},
 	}}},
@@ -742,36 +746,36 @@ var language = Schema{defs: []*definition{
 			}}},
 		},
 	}}},
-	{name: "#PreprocessStage", doc: "Make a tensor of a frame in one pass.", see: "schema/pipelines.cue:123", value: &shape{op: object, see: "schema/pipelines.cue:123", obj: &structure{
+	{name: "#PreprocessStage", doc: "Make a tensor of a frame in one pass.", see: "schema/pipelines.cue:132", value: &shape{op: object, see: "schema/pipelines.cue:132", obj: &structure{
 		fields: []*member{
-			{name: "width", required: true, doc: "Width of the tensor in pixels.", see: "schema/pipelines.cue:125", value: &shape{op: all, see: "schema/pipelines.cue:125", parts: []*shape{
-				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:125"},
-				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:125", number: 1},
-				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:125", number: 8192},
+			{name: "width", required: true, doc: "Width of the tensor in pixels.", see: "schema/pipelines.cue:134", value: &shape{op: all, see: "schema/pipelines.cue:134", parts: []*shape{
+				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:134"},
+				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:134", number: 1},
+				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:134", number: 8192},
 			}}},
-			{name: "height", required: true, doc: "Height of the tensor in pixels.", see: "schema/pipelines.cue:128", value: &shape{op: all, see: "schema/pipelines.cue:128", parts: []*shape{
-				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:128"},
-				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:128", number: 1},
-				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:128", number: 8192},
+			{name: "height", required: true, doc: "Height of the tensor in pixels.", see: "schema/pipelines.cue:137", value: &shape{op: all, see: "schema/pipelines.cue:137", parts: []*shape{
+				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:137"},
+				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:137", number: 1},
+				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:137", number: 8192},
 			}}},
-			{name: "fit", required: false, doc: "How a frame of another shape is fitted.", see: "schema/pipelines.cue:131", value: &shape{op: either, see: "schema/pipelines.cue:131", parts: []*shape{
-				&shape{op: exactly, see: "schema/pipelines.cue:131", literal: &load.Node{Kind: load.String, Text: "stretch", True: false}},
-				&shape{op: exactly, see: "schema/pipelines.cue:131", literal: &load.Node{Kind: load.String, Text: "letterbox", True: false}},
+			{name: "fit", required: false, doc: "How a frame of another shape is fitted.", see: "schema/pipelines.cue:140", value: &shape{op: either, see: "schema/pipelines.cue:140", parts: []*shape{
+				&shape{op: exactly, see: "schema/pipelines.cue:140", literal: &load.Node{Kind: load.String, Text: "stretch", True: false}},
+				&shape{op: exactly, see: "schema/pipelines.cue:140", literal: &load.Node{Kind: load.String, Text: "letterbox", True: false}},
 			}}},
-			{name: "layout", required: false, doc: "Order of the tensor's dimensions.", see: "schema/pipelines.cue:134", value: &shape{op: exactly, see: "schema/pipelines.cue:134", literal: &load.Node{Kind: load.String, Text: "nchw", True: false}}},
-			{name: "color", required: false, doc: "Order of the colour channels.", see: "schema/pipelines.cue:137", value: &shape{op: either, see: "schema/pipelines.cue:137", parts: []*shape{
-				&shape{op: exactly, see: "schema/pipelines.cue:137", literal: &load.Node{Kind: load.String, Text: "rgb", True: false}},
-				&shape{op: exactly, see: "schema/pipelines.cue:137", literal: &load.Node{Kind: load.String, Text: "bgr", True: false}},
+			{name: "layout", required: false, doc: "Order of the tensor's dimensions.", see: "schema/pipelines.cue:143", value: &shape{op: exactly, see: "schema/pipelines.cue:143", literal: &load.Node{Kind: load.String, Text: "nchw", True: false}}},
+			{name: "color", required: false, doc: "Order of the colour channels.", see: "schema/pipelines.cue:146", value: &shape{op: either, see: "schema/pipelines.cue:146", parts: []*shape{
+				&shape{op: exactly, see: "schema/pipelines.cue:146", literal: &load.Node{Kind: load.String, Text: "rgb", True: false}},
+				&shape{op: exactly, see: "schema/pipelines.cue:146", literal: &load.Node{Kind: load.String, Text: "bgr", True: false}},
 			}}},
-			{name: "dtype", required: false, doc: "Element type of the tensor.", see: "schema/pipelines.cue:140", value: &shape{op: exactly, see: "schema/pipelines.cue:140", literal: &load.Node{Kind: load.String, Text: "f32", True: false}}},
-			{name: "pad", required: false, doc: "Border of a letterbox, 0 to 255.", see: "schema/pipelines.cue:143", value: &shape{op: all, see: "schema/pipelines.cue:143", parts: []*shape{
-				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:143"},
-				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:143"},
-				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:143", number: 255},
+			{name: "dtype", required: false, doc: "Element type of the tensor.", see: "schema/pipelines.cue:149", value: &shape{op: exactly, see: "schema/pipelines.cue:149", literal: &load.Node{Kind: load.String, Text: "f32", True: false}}},
+			{name: "pad", required: false, doc: "Border of a letterbox, 0 to 255.", see: "schema/pipelines.cue:152", value: &shape{op: all, see: "schema/pipelines.cue:152", parts: []*shape{
+				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:152"},
+				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:152"},
+				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:152", number: 255},
 			}}},
-			{name: "mean", required: false, doc: "Subtracted from each channel, in units of 0 to 1.", see: "schema/pipelines.cue:146", value: &shape{op: list, see: "schema/pipelines.cue:146", elem: &shape{op: named, def: "#Decimal", see: "schema/pipelines.cue:146"}}},
-			{name: "std", required: false, doc: "Each channel is divided by this, in units of 0 to 1.", see: "schema/pipelines.cue:149", value: &shape{op: list, see: "schema/pipelines.cue:149", elem: &shape{op: named, def: "#Decimal", see: "schema/pipelines.cue:149"}}},
-			{name: "crop", required: false, doc: "Part of the frame to use.", see: "schema/pipelines.cue:152", value: &shape{op: named, def: "#Crop", see: "schema/pipelines.cue:152"}},
+			{name: "mean", required: false, doc: "Subtracted from each channel, in units of 0 to 1.", see: "schema/pipelines.cue:155", value: &shape{op: list, see: "schema/pipelines.cue:155", elem: &shape{op: named, def: "#Decimal", see: "schema/pipelines.cue:155"}}},
+			{name: "std", required: false, doc: "Each channel is divided by this, in units of 0 to 1.", see: "schema/pipelines.cue:158", value: &shape{op: list, see: "schema/pipelines.cue:158", elem: &shape{op: named, def: "#Decimal", see: "schema/pipelines.cue:158"}}},
+			{name: "crop", required: false, doc: "Part of the frame to use.", see: "schema/pipelines.cue:161", value: &shape{op: named, def: "#Crop", see: "schema/pipelines.cue:161"}},
 		},
 	}}},
 	{name: "#Profile", doc: "Settings that belong together, usable by several targets.", see: "schema/config.cue:51", value: &shape{op: object, see: "schema/config.cue:51", obj: &structure{
@@ -826,23 +830,23 @@ var language = Schema{defs: []*definition{
 		},
 	}}},
 	{name: "#PublicKey", doc: "A minisign public key.", see: "schema/runtime.cue:19", value: &shape{op: matches, text: "^RW[Q-T][A-Za-z0-9+/]{53}$", see: "schema/runtime.cue:19"}},
-	{name: "#Queue", doc: "Bounds of the queues between stages.", see: "schema/pipelines.cue:278", value: &shape{op: object, see: "schema/pipelines.cue:278", obj: &structure{
+	{name: "#Queue", doc: "Bounds of the queues between stages.", see: "schema/pipelines.cue:287", value: &shape{op: object, see: "schema/pipelines.cue:287", obj: &structure{
 		fields: []*member{
-			{name: "capacity", required: false, doc: "Frames a queue holds.", see: "schema/pipelines.cue:280", value: &shape{op: all, see: "schema/pipelines.cue:280", parts: []*shape{
-				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:280"},
-				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:280", number: 1},
-				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:280", number: 1024},
-			}}},
-			{name: "policy", required: false, doc: "What happens when it is full.", see: "schema/pipelines.cue:283", value: &shape{op: either, see: "schema/pipelines.cue:283", parts: []*shape{
-				&shape{op: exactly, see: "schema/pipelines.cue:283", literal: &load.Node{Kind: load.String, Text: "block", True: false}},
-				&shape{op: exactly, see: "schema/pipelines.cue:283", literal: &load.Node{Kind: load.String, Text: "drop-oldest", True: false}},
-				&shape{op: exactly, see: "schema/pipelines.cue:283", literal: &load.Node{Kind: load.String, Text: "drop-newest", True: false}},
-			}}},
-			{name: "maxAge", required: false, doc: "Frames that are older, since their capture, are dropped.", see: "schema/pipelines.cue:286", value: &shape{op: named, def: "#Duration", see: "schema/pipelines.cue:286"}},
-			{name: "inFlight", required: false, doc: "Frames in work at once; the rest wait, or are dropped, before any work.", see: "schema/pipelines.cue:289", value: &shape{op: all, see: "schema/pipelines.cue:289", parts: []*shape{
+			{name: "capacity", required: false, doc: "Frames a queue holds.", see: "schema/pipelines.cue:289", value: &shape{op: all, see: "schema/pipelines.cue:289", parts: []*shape{
 				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:289"},
 				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:289", number: 1},
 				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:289", number: 1024},
+			}}},
+			{name: "policy", required: false, doc: "What happens when it is full.", see: "schema/pipelines.cue:292", value: &shape{op: either, see: "schema/pipelines.cue:292", parts: []*shape{
+				&shape{op: exactly, see: "schema/pipelines.cue:292", literal: &load.Node{Kind: load.String, Text: "block", True: false}},
+				&shape{op: exactly, see: "schema/pipelines.cue:292", literal: &load.Node{Kind: load.String, Text: "drop-oldest", True: false}},
+				&shape{op: exactly, see: "schema/pipelines.cue:292", literal: &load.Node{Kind: load.String, Text: "drop-newest", True: false}},
+			}}},
+			{name: "maxAge", required: false, doc: "Frames that are older, since their capture, are dropped.", see: "schema/pipelines.cue:295", value: &shape{op: named, def: "#Duration", see: "schema/pipelines.cue:295"}},
+			{name: "inFlight", required: false, doc: "Frames in work at once; the rest wait, or are dropped, before any work.", see: "schema/pipelines.cue:298", value: &shape{op: all, see: "schema/pipelines.cue:298", parts: []*shape{
+				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:298"},
+				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:298", number: 1},
+				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:298", number: 1024},
 			}}},
 		},
 	}}},
@@ -864,13 +868,13 @@ var language = Schema{defs: []*definition{
 			}}},
 		},
 	}}},
-	{name: "#Rotate", doc: "Files of a sink.", see: "schema/pipelines.cue:269", value: &shape{op: object, see: "schema/pipelines.cue:269", obj: &structure{
+	{name: "#Rotate", doc: "Files of a sink.", see: "schema/pipelines.cue:278", value: &shape{op: object, see: "schema/pipelines.cue:278", obj: &structure{
 		fields: []*member{
-			{name: "size", required: true, doc: "Size at which a new file is begun.", see: "schema/pipelines.cue:271", value: &shape{op: named, def: "#Size", see: "schema/pipelines.cue:271"}},
-			{name: "keep", required: true, doc: "Files that are kept besides the current one.", see: "schema/pipelines.cue:274", value: &shape{op: all, see: "schema/pipelines.cue:274", parts: []*shape{
-				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:274"},
-				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:274", number: 1},
-				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:274", number: 1000},
+			{name: "size", required: true, doc: "Size at which a new file is begun.", see: "schema/pipelines.cue:280", value: &shape{op: named, def: "#Size", see: "schema/pipelines.cue:280"}},
+			{name: "keep", required: true, doc: "Files that are kept besides the current one.", see: "schema/pipelines.cue:283", value: &shape{op: all, see: "schema/pipelines.cue:283", parts: []*shape{
+				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:283"},
+				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:283", number: 1},
+				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:283", number: 1000},
 			}}},
 		},
 	}}},
@@ -891,13 +895,13 @@ var language = Schema{defs: []*definition{
 		},
 	}}},
 	{name: "#SHA256", doc: "a SHA-256 in lower-case hexadecimal", see: "schema/types.cue:93", value: &shape{op: matches, text: "^[0-9a-f]{64}$", see: "schema/types.cue:93"}},
-	{name: "#SLO", doc: "A promise the runtime judges.", see: "schema/pipelines.cue:293", value: &shape{op: object, see: "schema/pipelines.cue:293", obj: &structure{
+	{name: "#SLO", doc: "A promise the runtime judges.", see: "schema/pipelines.cue:302", value: &shape{op: object, see: "schema/pipelines.cue:302", obj: &structure{
 		fields: []*member{
-			{name: "latencyP95", required: false, doc: "95th percentile of the time from capture to sink.", see: "schema/pipelines.cue:295", value: &shape{op: named, def: "#Duration", see: "schema/pipelines.cue:295"}},
-			{name: "minFps", required: false, doc: "Least frames per second.", see: "schema/pipelines.cue:298", value: &shape{op: all, see: "schema/pipelines.cue:298", parts: []*shape{
-				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:298"},
-				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:298", number: 1},
-				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:298", number: 1000},
+			{name: "latencyP95", required: false, doc: "95th percentile of the time from capture to sink.", see: "schema/pipelines.cue:304", value: &shape{op: named, def: "#Duration", see: "schema/pipelines.cue:304"}},
+			{name: "minFps", required: false, doc: "Least frames per second.", see: "schema/pipelines.cue:307", value: &shape{op: all, see: "schema/pipelines.cue:307", parts: []*shape{
+				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:307"},
+				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:307", number: 1},
+				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:307", number: 1000},
 			}}},
 		},
 	}}},
@@ -975,53 +979,53 @@ var language = Schema{defs: []*definition{
 		&shape{op: maxRunes, see: "schema/types.cue:24", number: 99},
 		&shape{op: matches, text: "^[A-Za-z0-9][A-Za-z0-9_.-]*\\.service$", see: "schema/types.cue:24"},
 	}}},
-	{name: "#Sink", doc: "A sink of results.", see: "schema/pipelines.cue:225", value: &shape{op: object, see: "schema/pipelines.cue:225", obj: &structure{
+	{name: "#Sink", doc: "A sink of results.", see: "schema/pipelines.cue:234", value: &shape{op: object, see: "schema/pipelines.cue:234", obj: &structure{
 		fields: []*member{
-			{name: "kind", required: true, doc: "JSON lines, HTTP requests, a program's standard input, or a ring in shared memory.", see: "schema/pipelines.cue:227", value: &shape{op: either, see: "schema/pipelines.cue:227", parts: []*shape{
-				&shape{op: exactly, see: "schema/pipelines.cue:227", literal: &load.Node{Kind: load.String, Text: "ndjson", True: false}},
-				&shape{op: exactly, see: "schema/pipelines.cue:227", literal: &load.Node{Kind: load.String, Text: "http", True: false}},
-				&shape{op: exactly, see: "schema/pipelines.cue:227", literal: &load.Node{Kind: load.String, Text: "command", True: false}},
-				&shape{op: exactly, see: "schema/pipelines.cue:227", literal: &load.Node{Kind: load.String, Text: "shm", True: false}},
+			{name: "kind", required: true, doc: "JSON lines, HTTP requests, a program's standard input, or a ring in shared memory.", see: "schema/pipelines.cue:236", value: &shape{op: either, see: "schema/pipelines.cue:236", parts: []*shape{
+				&shape{op: exactly, see: "schema/pipelines.cue:236", literal: &load.Node{Kind: load.String, Text: "ndjson", True: false}},
+				&shape{op: exactly, see: "schema/pipelines.cue:236", literal: &load.Node{Kind: load.String, Text: "http", True: false}},
+				&shape{op: exactly, see: "schema/pipelines.cue:236", literal: &load.Node{Kind: load.String, Text: "command", True: false}},
+				&shape{op: exactly, see: "schema/pipelines.cue:236", literal: &load.Node{Kind: load.String, Text: "shm", True: false}},
 			}}},
-			{name: "capacity", required: false, doc: "Frames that may wait for it; as the other queues when absent.", see: "schema/pipelines.cue:230", value: &shape{op: all, see: "schema/pipelines.cue:230", parts: []*shape{
-				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:230"},
-				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:230", number: 1},
-				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:230", number: 1024},
+			{name: "capacity", required: false, doc: "Frames that may wait for it; as the other queues when absent.", see: "schema/pipelines.cue:239", value: &shape{op: all, see: "schema/pipelines.cue:239", parts: []*shape{
+				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:239"},
+				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:239", number: 1},
+				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:239", number: 1024},
 			}}},
-			{name: "policy", required: false, doc: "What happens when it is slow; as the other queues when absent.", see: "schema/pipelines.cue:233", value: &shape{op: either, see: "schema/pipelines.cue:233", parts: []*shape{
-				&shape{op: exactly, see: "schema/pipelines.cue:233", literal: &load.Node{Kind: load.String, Text: "block", True: false}},
-				&shape{op: exactly, see: "schema/pipelines.cue:233", literal: &load.Node{Kind: load.String, Text: "drop-oldest", True: false}},
-				&shape{op: exactly, see: "schema/pipelines.cue:233", literal: &load.Node{Kind: load.String, Text: "drop-newest", True: false}},
+			{name: "policy", required: false, doc: "What happens when it is slow; as the other queues when absent.", see: "schema/pipelines.cue:242", value: &shape{op: either, see: "schema/pipelines.cue:242", parts: []*shape{
+				&shape{op: exactly, see: "schema/pipelines.cue:242", literal: &load.Node{Kind: load.String, Text: "block", True: false}},
+				&shape{op: exactly, see: "schema/pipelines.cue:242", literal: &load.Node{Kind: load.String, Text: "drop-oldest", True: false}},
+				&shape{op: exactly, see: "schema/pipelines.cue:242", literal: &load.Node{Kind: load.String, Text: "drop-newest", True: false}},
 			}}},
 		},
 		branches: []branch{
 			{field: "kind", value: "ndjson", then: &structure{
 				fields: []*member{
-					{name: "path", required: false, doc: "File to write; standard output when absent.", see: "schema/pipelines.cue:237", value: &shape{op: named, def: "#AbsPath", see: "schema/pipelines.cue:237"}},
-					{name: "rotate", required: false, doc: "When a new file is begun.", see: "schema/pipelines.cue:240", value: &shape{op: named, def: "#Rotate", see: "schema/pipelines.cue:240"}},
+					{name: "path", required: false, doc: "File to write; standard output when absent.", see: "schema/pipelines.cue:246", value: &shape{op: named, def: "#AbsPath", see: "schema/pipelines.cue:246"}},
+					{name: "rotate", required: false, doc: "When a new file is begun.", see: "schema/pipelines.cue:249", value: &shape{op: named, def: "#Rotate", see: "schema/pipelines.cue:249"}},
 				},
 			}},
 			{field: "kind", value: "http", then: &structure{
 				fields: []*member{
-					{name: "url", required: true, doc: "Where each result is posted, http only; for https give a command, such as curl.", see: "schema/pipelines.cue:244", value: &shape{op: matches, text: "^http://[A-Za-z0-9._~:/?#@\\[\\]!&'()*+,=%-]+$", see: "schema/pipelines.cue:244"}},
-					{name: "timeout", required: false, doc: "Longest time for one result, 2 s when absent.", see: "schema/pipelines.cue:247", value: &shape{op: named, def: "#Duration", see: "schema/pipelines.cue:247"}},
+					{name: "url", required: true, doc: "Where each result is posted, http only; for https give a command, such as curl.", see: "schema/pipelines.cue:253", value: &shape{op: matches, text: "^http://[A-Za-z0-9._~:/?#@\\[\\]!&'()*+,=%-]+$", see: "schema/pipelines.cue:253"}},
+					{name: "timeout", required: false, doc: "Longest time for one result, 2 s when absent.", see: "schema/pipelines.cue:256", value: &shape{op: named, def: "#Duration", see: "schema/pipelines.cue:256"}},
 				},
 			}},
 			{field: "kind", value: "command", then: &structure{
 				fields: []*member{
-					{name: "exec", required: true, doc: "Program and arguments; each result is a line on its standard input.", see: "schema/pipelines.cue:251", value: &shape{op: list, see: "schema/pipelines.cue:251", elem: &shape{op: named, def: "#Word", see: "schema/pipelines.cue:251"}}},
-					{name: "timeout", required: false, doc: "Longest time for one result, 2 s when absent.", see: "schema/pipelines.cue:254", value: &shape{op: named, def: "#Duration", see: "schema/pipelines.cue:254"}},
+					{name: "exec", required: true, doc: "Program and arguments; each result is a line on its standard input.", see: "schema/pipelines.cue:260", value: &shape{op: list, see: "schema/pipelines.cue:260", elem: &shape{op: named, def: "#Word", see: "schema/pipelines.cue:260"}}},
+					{name: "timeout", required: false, doc: "Longest time for one result, 2 s when absent.", see: "schema/pipelines.cue:263", value: &shape{op: named, def: "#Duration", see: "schema/pipelines.cue:263"}},
 				},
 			}},
 			{field: "kind", value: "shm", then: &structure{
 				fields: []*member{
-					{name: "path", required: true, doc: "File of the ring, such as /dev/shm/door.", see: "schema/pipelines.cue:258", value: &shape{op: named, def: "#AbsPath", see: "schema/pipelines.cue:258"}},
-					{name: "slots", required: false, doc: "Results it holds, 64 when absent.", see: "schema/pipelines.cue:261", value: &shape{op: all, see: "schema/pipelines.cue:261", parts: []*shape{
-						&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:261"},
-						&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:261", number: 1},
-						&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:261", number: 65536},
+					{name: "path", required: true, doc: "File of the ring, such as /dev/shm/door.", see: "schema/pipelines.cue:267", value: &shape{op: named, def: "#AbsPath", see: "schema/pipelines.cue:267"}},
+					{name: "slots", required: false, doc: "Results it holds, 64 when absent.", see: "schema/pipelines.cue:270", value: &shape{op: all, see: "schema/pipelines.cue:270", parts: []*shape{
+						&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:270"},
+						&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:270", number: 1},
+						&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:270", number: 65536},
 					}}},
-					{name: "slotSize", required: false, doc: "Room for one result, 4 KiB when absent.", see: "schema/pipelines.cue:264", value: &shape{op: named, def: "#Size", see: "schema/pipelines.cue:264"}},
+					{name: "slotSize", required: false, doc: "Room for one result, 4 KiB when absent.", see: "schema/pipelines.cue:273", value: &shape{op: named, def: "#Size", see: "schema/pipelines.cue:273"}},
 				},
 			}},
 		},
@@ -1037,71 +1041,79 @@ var language = Schema{defs: []*definition{
 		&shape{op: maxRunes, see: "schema/types.cue:51", number: 40},
 		&shape{op: matches, text: "^[a-z][a-z0-9]*$", see: "schema/types.cue:51"},
 	}}},
-	{name: "#Source", doc: "A source of frames.", see: "schema/pipelines.cue:70", value: &shape{op: object, see: "schema/pipelines.cue:70", obj: &structure{
+	{name: "#Source", doc: "A source of frames.", see: "schema/pipelines.cue:73", value: &shape{op: object, see: "schema/pipelines.cue:73", obj: &structure{
 		fields: []*member{
-			{name: "kind", required: true, doc: "What it is: a file, a synthetic picture, a V4L2 device, or a command that writes frames.", see: "schema/pipelines.cue:72", value: &shape{op: either, see: "schema/pipelines.cue:72", parts: []*shape{
-				&shape{op: exactly, see: "schema/pipelines.cue:72", literal: &load.Node{Kind: load.String, Text: "file", True: false}},
-				&shape{op: exactly, see: "schema/pipelines.cue:72", literal: &load.Node{Kind: load.String, Text: "synthetic", True: false}},
-				&shape{op: exactly, see: "schema/pipelines.cue:72", literal: &load.Node{Kind: load.String, Text: "v4l2", True: false}},
-				&shape{op: exactly, see: "schema/pipelines.cue:72", literal: &load.Node{Kind: load.String, Text: "command", True: false}},
+			{name: "kind", required: true, doc: "What it is: a file, a synthetic picture, a V4L2 device, or a command that writes frames.", see: "schema/pipelines.cue:75", value: &shape{op: either, see: "schema/pipelines.cue:75", parts: []*shape{
+				&shape{op: exactly, see: "schema/pipelines.cue:75", literal: &load.Node{Kind: load.String, Text: "file", True: false}},
+				&shape{op: exactly, see: "schema/pipelines.cue:75", literal: &load.Node{Kind: load.String, Text: "synthetic", True: false}},
+				&shape{op: exactly, see: "schema/pipelines.cue:75", literal: &load.Node{Kind: load.String, Text: "v4l2", True: false}},
+				&shape{op: exactly, see: "schema/pipelines.cue:75", literal: &load.Node{Kind: load.String, Text: "command", True: false}},
 			}}},
-			{name: "format", required: true, doc: "Pixel format. A y4m stream says its own size.", see: "schema/pipelines.cue:75", value: &shape{op: either, see: "schema/pipelines.cue:75", parts: []*shape{
-				&shape{op: exactly, see: "schema/pipelines.cue:75", literal: &load.Node{Kind: load.String, Text: "nv12", True: false}},
-				&shape{op: exactly, see: "schema/pipelines.cue:75", literal: &load.Node{Kind: load.String, Text: "i420", True: false}},
-				&shape{op: exactly, see: "schema/pipelines.cue:75", literal: &load.Node{Kind: load.String, Text: "y4m", True: false}},
+			{name: "format", required: true, doc: "Pixel format. A y4m stream says its own size.", see: "schema/pipelines.cue:78", value: &shape{op: either, see: "schema/pipelines.cue:78", parts: []*shape{
+				&shape{op: exactly, see: "schema/pipelines.cue:78", literal: &load.Node{Kind: load.String, Text: "nv12", True: false}},
+				&shape{op: exactly, see: "schema/pipelines.cue:78", literal: &load.Node{Kind: load.String, Text: "i420", True: false}},
+				&shape{op: exactly, see: "schema/pipelines.cue:78", literal: &load.Node{Kind: load.String, Text: "y4m", True: false}},
 			}}},
-			{name: "width", required: false, doc: "Width in pixels.", see: "schema/pipelines.cue:78", value: &shape{op: all, see: "schema/pipelines.cue:78", parts: []*shape{
-				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:78"},
-				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:78", number: 2},
-				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:78", number: 16384},
-			}}},
-			{name: "height", required: false, doc: "Height in pixels.", see: "schema/pipelines.cue:81", value: &shape{op: all, see: "schema/pipelines.cue:81", parts: []*shape{
+			{name: "width", required: false, doc: "Width in pixels.", see: "schema/pipelines.cue:81", value: &shape{op: all, see: "schema/pipelines.cue:81", parts: []*shape{
 				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:81"},
 				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:81", number: 2},
 				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:81", number: 16384},
 			}}},
-			{name: "fps", required: false, doc: "Frames per second, such as 30 or \"30000/1001\".", see: "schema/pipelines.cue:84", value: &shape{op: either, see: "schema/pipelines.cue:84", parts: []*shape{
-				&shape{op: all, see: "schema/pipelines.cue:84", parts: []*shape{
-					&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:84"},
-					&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:84", number: 1},
-					&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:84", number: 1000},
-				}},
-				&shape{op: matches, text: "^[0-9]{1,6}(/[0-9]{1,6})?$", see: "schema/pipelines.cue:84"},
+			{name: "height", required: false, doc: "Height in pixels.", see: "schema/pipelines.cue:84", value: &shape{op: all, see: "schema/pipelines.cue:84", parts: []*shape{
+				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:84"},
+				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:84", number: 2},
+				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:84", number: 16384},
 			}}},
-			{name: "live", required: false, doc: "Frames are dropped when late; otherwise the source waits.", see: "schema/pipelines.cue:87", value: &shape{op: basic, kind: load.Bool, see: "schema/pipelines.cue:87"}},
+			{name: "fps", required: false, doc: "Frames per second, such as 30 or \"30000/1001\".", see: "schema/pipelines.cue:87", value: &shape{op: either, see: "schema/pipelines.cue:87", parts: []*shape{
+				&shape{op: all, see: "schema/pipelines.cue:87", parts: []*shape{
+					&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:87"},
+					&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:87", number: 1},
+					&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:87", number: 1000},
+				}},
+				&shape{op: matches, text: "^[0-9]{1,6}(/[0-9]{1,6})?$", see: "schema/pipelines.cue:87"},
+			}}},
+			{name: "live", required: false, doc: "Frames are dropped when late; otherwise the source waits.", see: "schema/pipelines.cue:90", value: &shape{op: basic, kind: load.Bool, see: "schema/pipelines.cue:90"}},
 		},
 		branches: []branch{
 			{field: "kind", value: "file", then: &structure{
 				fields: []*member{
-					{name: "path", required: true, doc: "File with the frames.", see: "schema/pipelines.cue:91", value: &shape{op: named, def: "#Path", see: "schema/pipelines.cue:91"}},
+					{name: "path", required: true, doc: "File with the frames.", see: "schema/pipelines.cue:94", value: &shape{op: named, def: "#Path", see: "schema/pipelines.cue:94"}},
 				},
 			}},
 			{field: "kind", value: "v4l2", then: &structure{
 				fields: []*member{
-					{name: "path", required: true, doc: "Device node.", see: "schema/pipelines.cue:95", value: &shape{op: named, def: "#AbsPath", see: "schema/pipelines.cue:95"}},
+					{name: "path", required: true, doc: "Device node.", see: "schema/pipelines.cue:98", value: &shape{op: named, def: "#AbsPath", see: "schema/pipelines.cue:98"}},
 				},
 			}},
 			{field: "kind", value: "command", then: &structure{
 				fields: []*member{
-					{name: "exec", required: true, doc: "Program and arguments; it writes frames to its standard output.", see: "schema/pipelines.cue:99", value: &shape{op: list, see: "schema/pipelines.cue:99", elem: &shape{op: named, def: "#Word", see: "schema/pipelines.cue:99"}}},
+					{name: "exec", required: true, doc: "Program and arguments; it writes frames to its standard output.", see: "schema/pipelines.cue:102", value: &shape{op: list, see: "schema/pipelines.cue:102", elem: &shape{op: named, def: "#Word", see: "schema/pipelines.cue:102"}}},
 				},
 			}},
 		},
 	}}},
-	{name: "#Stage", doc: "A step of a pipeline.", see: "schema/pipelines.cue:104", value: &shape{op: object, see: "schema/pipelines.cue:104", obj: &structure{
+	{name: "#Stage", doc: "A step of a pipeline.", see: "schema/pipelines.cue:107", value: &shape{op: object, see: "schema/pipelines.cue:107", obj: &structure{
 		fields: []*member{
-			{name: "kind", required: true, doc: "What it does.", see: "schema/pipelines.cue:106", value: &shape{op: either, see: "schema/pipelines.cue:106", parts: []*shape{
-				&shape{op: exactly, see: "schema/pipelines.cue:106", literal: &load.Node{Kind: load.String, Text: "preprocess", True: false}},
-				&shape{op: exactly, see: "schema/pipelines.cue:106", literal: &load.Node{Kind: load.String, Text: "model", True: false}},
-				&shape{op: exactly, see: "schema/pipelines.cue:106", literal: &load.Node{Kind: load.String, Text: "postprocess", True: false}},
+			{name: "kind", required: true, doc: "What it does.", see: "schema/pipelines.cue:109", value: &shape{op: either, see: "schema/pipelines.cue:109", parts: []*shape{
+				&shape{op: exactly, see: "schema/pipelines.cue:109", literal: &load.Node{Kind: load.String, Text: "preprocess", True: false}},
+				&shape{op: exactly, see: "schema/pipelines.cue:109", literal: &load.Node{Kind: load.String, Text: "model", True: false}},
+				&shape{op: exactly, see: "schema/pipelines.cue:109", literal: &load.Node{Kind: load.String, Text: "postprocess", True: false}},
 			}}},
-			{name: "input", required: true, doc: "\"source\", or the name of another stage.", see: "schema/pipelines.cue:109", value: &shape{op: named, def: "#Name", see: "schema/pipelines.cue:109"}},
-			{name: "instances", required: false, doc: "How many work side by side; the order of frames is kept.", see: "schema/pipelines.cue:112", value: &shape{op: all, see: "schema/pipelines.cue:112", parts: []*shape{
-				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:112"},
-				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:112", number: 1},
-				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:112", number: 64},
+			{name: "input", required: true, doc: "\"source\", or the name of another stage.", see: "schema/pipelines.cue:112", value: &shape{op: named, def: "#Name", see: "schema/pipelines.cue:112"}},
+			{name: "instances", required: false, doc: "How many work side by side; the order of frames is kept.", see: "schema/pipelines.cue:115", value: &shape{op: all, see: "schema/pipelines.cue:115", parts: []*shape{
+				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:115"},
+				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:115", number: 1},
+				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:115", number: 64},
 			}}},
-			{name: "deadline", required: false, doc: "Longest time for one run; its frames are dropped then, and the run is stopped.", see: "schema/pipelines.cue:115", value: &shape{op: named, def: "#Duration", see: "schema/pipelines.cue:115"}},
+			{name: "deadline", required: false, doc: "Longest time for one run; then its frames are dropped, or with a fallback done by the CPU, and the run is stopped.", see: "schema/pipelines.cue:118", value: &shape{op: named, def: "#Duration", see: "schema/pipelines.cue:118"}},
+			{name: "device", required: false, doc: "What does the work of preprocess and model stages, the CPU when absent.", see: "schema/pipelines.cue:121", value: &shape{op: either, see: "schema/pipelines.cue:121", parts: []*shape{
+				&shape{op: exactly, see: "schema/pipelines.cue:121", literal: &load.Node{Kind: load.String, Text: "cpu", True: false}},
+				&shape{op: exactly, see: "schema/pipelines.cue:121", literal: &load.Node{Kind: load.String, Text: "gpu", True: false}},
+			}}},
+			{name: "fallback", required: false, doc: "What becomes of frames that the GPU cannot do in time: the CPU does them, or they are dropped; the CPU when absent.", see: "schema/pipelines.cue:124", value: &shape{op: either, see: "schema/pipelines.cue:124", parts: []*shape{
+				&shape{op: exactly, see: "schema/pipelines.cue:124", literal: &load.Node{Kind: load.String, Text: "cpu", True: false}},
+				&shape{op: exactly, see: "schema/pipelines.cue:124", literal: &load.Node{Kind: load.String, Text: "drop", True: false}},
+			}}},
 		},
 		branches: []branch{
 			{field: "kind", value: "preprocess", then: &structure{

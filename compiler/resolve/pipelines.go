@@ -61,6 +61,8 @@ func (r *resolver) pipeline(f load.Field) plan.Pipeline {
 		Stages: r.stages(n.Get("stages"), path+".stages"),
 		Sink:   r.sink(n.Get("sink"), path+".sink"),
 		CPUs:   CPUList(Cores(n.Get("cpus"))),
+
+		Isolation: unless("process", n.Get("isolation")),
 	}
 	// A live source must not wait for a slow stage; a recorded one must not
 	// lose frames.
@@ -198,6 +200,7 @@ func (r *resolver) stage(f load.Field, path string) plan.PipelineStage {
 	n := f.Value
 	s := plan.PipelineStage{ID: f.Name, Kind: text(n.Get("kind")), Input: text(n.Get("input"))}
 	s.Instances, s.Deadline = int(integer(n.Get("instances"), 0)), r.duration(path+".deadline", n.Get("deadline"), 0)
+	s.Device, s.Fallback = unless("cpu", n.Get("device")), unless("cpu", n.Get("fallback"))
 	switch s.Kind {
 	case "preprocess":
 		p := &plan.Preprocess{
@@ -231,6 +234,14 @@ func (r *resolver) stage(f load.Field, path string) plan.PipelineStage {
 		}
 	}
 	return s
+}
+
+// unless is the text of n where it is not what is meant without it.
+func unless(otherwise string, n *load.Node) string {
+	if t := text(n); t != otherwise {
+		return t
+	}
+	return ""
 }
 
 // decimals reads one value a channel; the same for all three when absent.

@@ -183,6 +183,8 @@ type Pipeline struct {
 	SLO    *PipelineSLO    `json:"slo,omitempty"`
 	CPUs   string          `json:"cpus,omitempty"` // cpu list the pipeline may use
 
+	Isolation string `json:"isolation,omitempty"` // of work on the GPU: "": a process of its own, none
+
 	Degrade *PipelineDegrade `json:"degrade,omitempty"` // of a live source: what to do without under load
 }
 
@@ -238,6 +240,9 @@ type PipelineStage struct {
 
 	Instances int   `json:"instances,omitempty"` // that work side by side, 0: 1; the order of frames is kept
 	Deadline  int64 `json:"deadline,omitempty"`  // ns of one run, 0: none
+
+	Device   string `json:"device,omitempty"`   // gpu; "": cpu
+	Fallback string `json:"fallback,omitempty"` // of gpu: drop; "": cpu
 }
 
 // Preprocess makes a tensor of a frame in one pass.
