@@ -2,7 +2,7 @@
 # Long checks, and checks against outside material. Each part writes a dated record
 # to bench/results/ or says why it could not run. docs/prove.md explains them.
 #
-#   scripts/prove.sh [PART...]     parts: layers kconfig fuzz soak dist nvpmodel runtime systemd tuned
+#   scripts/prove.sh [PART...]     parts: layers kconfig fuzz soak dist nvpmodel runtime systemd tuned casestudy
 #
 #   YOCTUNE_CHECKOUTS   folder with RELEASE/{bitbake,openembedded-core,meta-tegra}  (layers)
 #   YOCTUNE_META_TEGRA  clone of meta-tegra with all branches                        (layers)
@@ -52,6 +52,13 @@ fuzz() {
 	done < <(grep -rHoE '^func Fuzz[A-Za-z0-9_]+' --include='*_test.go' . | sed -E 's#^(.*)/[^/]*_test\.go:func (Fuzz.*)#\1:\2#' | sort -u)
 }
 
+casestudy() {
+	title "casestudy: a pipeline's optimisations one by one, beside Python"
+	run scripts/setup.sh models peer
+	run make build
+	run go run ./bench/casestudy -o "$results/$day-casestudy.md"
+}
+
 soak() {
 	title "soak: a million frames with faults"
 	export YOCTUNE_SOAK_FRAMES=${YOCTUNE_SOAK_FRAMES:-1000000}
@@ -99,7 +106,7 @@ tuned() {
 }
 
 mkdir -p build
-[ $# -gt 0 ] || set -- layers kconfig fuzz soak dist nvpmodel runtime systemd tuned
+[ $# -gt 0 ] || set -- layers kconfig fuzz soak dist nvpmodel runtime systemd tuned casestudy
 for part; do
 	case $part in
 	layers) layers ;;
@@ -111,6 +118,7 @@ for part; do
 	runtime) runtime ;;
 	systemd) systemd ;;
 	tuned) tuned ;;
+	casestudy) casestudy ;;
 	*) echo "prove: unknown part $part" >&2; exit 2 ;;
 	esac
 done

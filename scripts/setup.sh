@@ -6,6 +6,7 @@
 #   scripts/setup.sh python   virtual environments for bitbake's parser, oelint-adv, kas, nvcc and SPDX
 #   scripts/setup.sh models   ONNX Runtime and the models of the examples
 #   scripts/setup.sh kernel   a Debian kernel to boot in qemu
+#   scripts/setup.sh peer     OpenCV and ONNX Runtime for Python, for the case study
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -68,12 +69,14 @@ python() {
 
 models() { sh tests/models/fetch.sh; }
 
+peer() { venv build/peer-venv bench/casestudy/requirements.txt; }
+
 kernel() { tests/qemu/fetch-kernel.sh build/cache/qemu; }
 
-[ $# -gt 0 ] || { sed -n 2,10p "$0" >&2; exit 2; }
+[ $# -gt 0 ] || { sed -n 2,11p "$0" >&2; exit 2; }
 for part; do
 	case $part in
-	system | python | models | kernel) "$part" ;;
+	system | python | models | kernel | peer) "$part" ;;
 	*) echo "setup: unknown part $part" >&2; exit 2 ;;
 	esac
 done

@@ -1,0 +1,363 @@
+// Command casestudy switches the optimisations of a pipeline on one by one, on
+// real work, beside the same pipeline written in Python: labels are read from
+// frames of a line camera by a trained model.
+//
+//	make build && scripts/setup.sh models peer
+//	go run ./bench/casestudy -o bench/results/$(date -u +%F)-casestudy.md
+//
+// Every row reads the same frames, and what it read is compared with what is
+// written on the labels. The rows take turns, round after round, and the figures
+// are medians over the rounds.
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/yoctune/yoctune/schema/plan"
+)
+
+// Geometry of the shipped clip, in pixels, and the size of a frame of it.
+const (
+	clipWidth  = 192
+	clipHeight = 48
+	clipFrame  = clipWidth * clipHeight * 3 / 2
+)
+
+// The model and its alphabet, as tests/models/fetch.sh puts them in place.
+const (
+	modelFile = "ch_PP-OCRv4_rec_infer.onnx"
+	labelFile = "ppocr_keys_v1.txt"
+)
+
+type study struct {
+	yoctuned, python, peer string
+	models, library        string
+	dir                    string // for what is made on the way
+	frames, scale          int
+	truth                  []string // what is written on each frame of the clip
+	versions               string   // of the peer
+}
+
+// row is one way of doing the work.
+type row struct {
+	name string
+	run  func(frames int) (figures, error)
+
+	fps, p50, p95, cpu, busy []float64
+	right                    int
+}
+
+// figures of one run.
+type figures struct {
+	frames   int
+	duration time.Duration // first frame to last result
+	cpu      time.Duration // of the process, loading included
+	p50, p95 time.Duration // of a frame, from its capture to its result
+	texts    []string
+}
+
+func main() {
+	s := &study{peer: "bench/casestudy/peer.py"}
+	flag.StringVar(&s.yoctuned, "yoctuned", "build/bin/yoctuned", "the program to measure")
+	flag.StringVar(&s.python, "python", "build/peer-venv/bin/python", "interpreter with OpenCV and ONNX Runtime")
+	flag.StringVar(&s.models, "models", "build/models", "folder of the model, its labels and ONNX Runtime")
+	flag.IntVar(&s.frames, "frames", 200, "frames of a run")
+	flag.IntVar(&s.scale, "scale", 10, "how many times larger frames are than those of the clip")
+	rounds := flag.Int("rounds", 5, "how often each row runs")
+	out := flag.String("o", "", "file for the table; standard output when empty")
+	flag.Parse()
+	if err := s.main(*rounds, *out); err != nil {
+		fmt.Fprintln(os.Stderr, "casestudy:", err)
+		os.Exit(1)
+	}
+}
+
+func (s *study) main(rounds int, out string) error {
+	libraries, err := filepath.Glob(filepath.Join(s.models, "*", "libonnxruntime.so.*"))
+	if err != nil || len(libraries) == 0 {
+		return fmt.Errorf("no ONNX Runtime in %s: run scripts/setup.sh models", s.models)
+	}
+	s.library = libraries[0]
+	if s.models, err = filepath.Abs(s.models); err != nil {
+		return err
+	}
+	if s.dir, err = os.MkdirTemp("", "casestudy-"); err != nil {
+		return err
+	}
+	defer os.RemoveAll(s.dir)
+	if err := s.clip("examples/video-analytics/media"); err != nil {
+		return err
+	}
+	rows := s.rows()
+	for round := range rounds {
+		for i := range rows {
+			fmt.Fprintf(os.Stderr, "round %d of %d: %s\n", round+1, rounds, rows[i].name)
+			if err := s.measure(&rows[i]); err != nil {
+				return fmt.Errorf("%s: %w", rows[i].name, err)
+			}
+		}
+	}
+	var b bytes.Buffer
+	s.table(&b, rows, rounds)
+	if out == "" {
+		_, err = b.WriteTo(os.Stdout)
+		return err
+	}
+	return os.WriteFile(out, b.Bytes(), 0o644)
+}
+
+// clip writes the frames, enlarged, as often as it takes.
+func (s *study) clip(media string) error {
+	small, err := os.ReadFile(filepath.Join(media, "serials.nv12"))
+	if err != nil {
+		return err
+	}
+	text, err := os.ReadFile(filepath.Join(media, "serials.txt"))
+	if err != nil {
+		return err
+	}
+	s.truth = strings.Fields(string(text))
+	if len(small) != len(s.truth)*clipFrame {
+		return fmt.Errorf("%s: %d bytes are not %d frames", media, len(small), len(s.truth))
+	}
+	var large []byte
+	for n := range s.truth {
+		f := small[n*clipFrame : (n+1)*clipFrame]
+		large = enlarge(large, f[:clipWidth*clipHeight], clipWidth, 1, s.scale)
+		large = enlarge(large, f[clipWidth*clipHeight:], clipWidth/2, 2, s.scale)
+	}
+	f, err := os.Create(s.path())
+	if err != nil {
+		return err
+	}
+	size := len(large) / len(s.truth)
+	for n := range s.frames {
+		i := n % len(s.truth)
+		if _, err := f.Write(large[i*size : (i+1)*size]); err != nil {
+			return errors.Join(err, f.Close())
+		}
+	}
+	return f.Close()
+}
+
+func (s *study) path() string { return filepath.Join(s.dir, "clip.nv12") }
+
+// enlarge repeats each sample of a plane, of the given bytes, in both directions.
+func enlarge(to, plane []byte, width, bytesEach, times int) []byte {
+	for line := range slices.Chunk(plane, width*bytesEach) {
+		var wide []byte
+		for sample := range slices.Chunk(line, bytesEach) {
+			for range times {
+				wide = append(wide, sample...)
+			}
+		}
+		for range times {
+			to = append(to, wide...)
+		}
+	}
+	return to
+}
+
+// rows are the ways of doing the work; each of ours adds one thing to the one
+// before.
+func (s *study) rows() []row {
+	model := func(p *plan.Pipeline) *plan.PipelineStage { return &p.Stages[1] }
+	steps := []struct {
+		name string
+		do   func(*plan.Pipeline)
+	}{
+		{"one frame at a time, preprocessing fused", func(p *plan.Pipeline) { p.Queue = plan.PipelineQueue{InFlight: 1, Capacity: 1} }},
+		{"+ stages side by side", func(p *plan.Pipeline) { p.Queue = plan.PipelineQueue{} }},
+		{"+ the model on all processors", func(p *plan.Pipeline) { model(p).Model.Threads = runtime.NumCPU() }},
+		{"+ batches of up to 4", func(p *plan.Pipeline) {
+			model(p).Model.Batch = &plan.ModelBatch{Buckets: []int{1, 2, 4}, Delay: int64(5 * time.Millisecond)}
+		}},
+		{"+ an instance of the model for each processor instead of both", func(p *plan.Pipeline) {
+			model(p).Model.Batch, model(p).Model.Threads = nil, 1
+			model(p).Instances = runtime.NumCPU()
+		}},
+		{"+ placement on all processors", func(p *plan.Pipeline) { p.CPUs = fmt.Sprintf("0-%d", runtime.NumCPU()-1) }},
+	}
+	rows := []row{
+		{name: "Python, one after another", run: s.python3("sequential", 1)},
+		{name: "Python, the model on all processors", run: s.python3("sequential", runtime.NumCPU())},
+		{name: "Python, a thread for each step as well", run: s.python3("threads", runtime.NumCPU())},
+	}
+	p := s.pipeline()
+	for _, st := range steps {
+		st.do(&p)
+		rows = append(rows, row{name: "yoctune, " + st.name, run: s.ours(clone(p))})
+	}
+	return rows
+}
+
+func clone(p plan.Pipeline) plan.Pipeline {
+	p.Stages = slices.Clone(p.Stages)
+	for i, st := range p.Stages {
+		if st.Model != nil {
+			m := *st.Model
+			p.Stages[i].Model = &m
+		}
+	}
+	return p
+}
+
+// pipeline is that of examples/video-analytics, for the enlarged frames.
+func (s *study) pipeline() plan.Pipeline {
+	half := []string{"0.5", "0.5", "0.5"}
+	return plan.Pipeline{
+		Source: plan.PipelineSource{Kind: "file", Path: s.path(), Format: "nv12", Width: clipWidth * s.scale, Height: clipHeight * s.scale, FPSNum: 30, FPSDen: 1},
+		Stages: []plan.PipelineStage{
+			{ID: "frame", Kind: "preprocess", Input: "source", Preprocess: &plan.Preprocess{
+				Width: 320, Height: 48, Fit: "letterbox", Layout: "nchw", Color: "bgr", DType: "f32", Pad: 128, Mean: half, Std: half,
+			}},
+			{ID: "read", Kind: "model", Input: "frame", Model: &plan.Model{Path: modelFile, Threads: 1}},
+			{ID: "text", Kind: "postprocess", Input: "read", Post: &plan.Post{Kind: "ctc", Labels: labelFile, Threshold: "0.5"}},
+		},
+		Sink: plan.PipelineSink{Kind: "ndjson"},
+	}
+}
+
+// ours runs a pipeline by yoctuned.
+func (s *study) ours(p plan.Pipeline) func(int) (figures, error) {
+	return func(frames int) (figures, error) {
+		pl := plan.Plan{Layer: "casestudy", Target: "host", Board: "orin-nano-8gb", Release: "scarthgap", Pipelines: map[string]plan.Pipeline{"labels": p}}
+		if err := pl.Seal(); err != nil {
+			return figures{}, err
+		}
+		data, err := pl.Encode()
+		if err != nil {
+			return figures{}, err
+		}
+		path := filepath.Join(s.dir, "plan.json")
+		if err := os.WriteFile(path, data, 0o644); err != nil {
+			return figures{}, err
+		}
+		var sum struct {
+			Frames   struct{ Done int }
+			Duration int64 `json:"duration_ns"`
+			Latency  struct{ Total struct{ P50, P95 int64 } } `json:"latency_ns"`
+		}
+		f, err := s.process(&sum, s.yoctuned, "pipeline", "run", path, "--models", s.models, "--frames", strconv.Itoa(frames), "--format", "json")
+		f.frames, f.duration = sum.Frames.Done, time.Duration(sum.Duration)
+		f.p50, f.p95 = time.Duration(sum.Latency.Total.P50), time.Duration(sum.Latency.Total.P95)
+		return f, err
+	}
+}
+
+// python3 runs the peer.
+func (s *study) python3(mode string, processors int) func(int) (figures, error) {
+	return func(frames int) (figures, error) {
+		var sum struct {
+			Frames   int
+			Duration int64 `json:"duration_ns"`
+			P50      int64 `json:"p50_ns"`
+			P95      int64 `json:"p95_ns"`
+			Versions string
+		}
+		f, err := s.process(&sum, s.python, s.peer, filepath.Join(s.models, modelFile), filepath.Join(s.models, labelFile), s.path(),
+			strconv.Itoa(clipWidth*s.scale), strconv.Itoa(clipHeight*s.scale), strconv.Itoa(frames), mode, strconv.Itoa(processors))
+		f.frames, f.duration, f.p50, f.p95 = sum.Frames, time.Duration(sum.Duration), time.Duration(sum.P50), time.Duration(sum.P95)
+		s.versions = sum.Versions
+		return f, err
+	}
+}
+
+// process runs a program that prints one object a result and a summary last.
+func (s *study) process(summary any, name string, args ...string) (figures, error) {
+	var f figures
+	var out, errs bytes.Buffer
+	cmd := exec.Command(name, args...)
+	cmd.Env = append(os.Environ(), "YOCTUNE_ORT_LIBRARY="+s.library)
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	if err := cmd.Run(); err != nil {
+		return f, fmt.Errorf("%w: %s", err, errs.String())
+	}
+	f.cpu = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
+	lines := bufio.NewScanner(&out)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		var line struct {
+			Type    string
+			Text    string
+			Results []struct{ Text string }
+		}
+		if err := json.Unmarshal(lines.Bytes(), &line); err != nil {
+			return f, err
+		}
+		switch {
+		case line.Type == "summary":
+			return f, json.Unmarshal(lines.Bytes(), summary)
+		case len(line.Results) > 0:
+			f.texts = append(f.texts, line.Results[0].Text)
+		default:
+			f.texts = append(f.texts, line.Text)
+		}
+	}
+	return f, errors.Join(lines.Err(), errors.New("no summary"))
+}
+
+// measure runs a row once. What a run of one frame takes is loading.
+func (s *study) measure(r *row) error {
+	load, err := r.run(1)
+	if err != nil {
+		return err
+	}
+	f, err := r.run(s.frames)
+	if err != nil {
+		return err
+	}
+	if f.frames != s.frames || f.duration <= 0 {
+		return fmt.Errorf("%d of %d frames are done", f.frames, s.frames)
+	}
+	r.right = 0
+	for n, text := range f.texts {
+		if text == s.truth[n%len(s.truth)] {
+			r.right++
+		}
+	}
+	cpu := float64(f.cpu - load.cpu)
+	r.fps = append(r.fps, float64(f.frames)/f.duration.Seconds())
+	r.p50, r.p95 = append(r.p50, float64(f.p50)/1e6), append(r.p95, float64(f.p95)/1e6)
+	r.cpu = append(r.cpu, cpu/1e6/float64(s.frames-1))
+	r.busy = append(r.busy, 100*cpu/float64(f.duration)/float64(runtime.NumCPU()))
+	return nil
+}
+
+func median(x []float64) float64 {
+	x = slices.Sorted(slices.Values(x))
+	return x[len(x)/2]
+}
+
+func (s *study) table(w io.Writer, rows []row, rounds int) {
+	fmt.Fprintf(w, "# Case study: labels of a line camera, optimisations one by one\n\n")
+	fmt.Fprintf(w, "%d frames of %d×%d NV12, PP-OCRv4 recogniser (320×48), %d processors, no GPU. Medians of %d rounds in which the rows take turns.\n",
+		s.frames, clipWidth*s.scale, clipHeight*s.scale, runtime.NumCPU(), rounds)
+	fmt.Fprintf(w, "Peer: %s.\n\n", s.versions)
+	fmt.Fprintf(w, "| | fps | × | p50 ms | p95 ms | CPU ms a frame | processors busy | read right |\n|---|--:|--:|--:|--:|--:|--:|--:|\n")
+	base := median(rows[0].fps)
+	for _, r := range rows {
+		fps := median(r.fps)
+		fmt.Fprintf(w, "| %s | %.1f | %.2f | %.1f | %.1f | %.2f | %.0f %% | %d of %d |\n",
+			r.name, fps, fps/base, median(r.p50), median(r.p95), median(r.cpu), median(r.busy), r.right, s.frames)
+	}
+	fmt.Fprintf(w, "\nLatency runs from the capture of a frame to its result; a file is read as fast as the stages take it, so queues are full and a longer pipeline has a longer latency. ")
+	fmt.Fprintf(w, "Energy: not measured, this machine has no power sensor. Pinned and mapped memory: nothing to gain without a GPU, not measured.\n")
+	if load, err := os.ReadFile("/proc/loadavg"); err == nil {
+		fmt.Fprintf(w, "Load average at the end: %s.\n", strings.Join(strings.Fields(string(load))[:3], " "))
+	}
+}
