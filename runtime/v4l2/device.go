@@ -1,0 +1,605 @@
+// Package v4l2 captures frames from cameras through the kernel's Video4Linux API,
+// without a library: negotiation, buffers of the driver mapped into this process and
+// exported as DMA buffers, single- and multi-planar.
+//
+//	d, err := v4l2.Open(v4l2.Kernel{}, "/dev/v4l/by-path/…-video-index0", v4l2.Want{
+//		Formats: []v4l2.FourCC{v4l2.NV12, v4l2.NV12M}, Width: 1280, Height: 720, Num: 30, Den: 1})
+//	err = d.Start(6)
+//	for {
+//		f, err := d.Next(2 * time.Second) // the memory is the driver's
+//		…
+//		err = d.Queue(f.Index) // and goes back
+//	}
+//
+// A camera fails in ways a file does not, and each has an error of its own: it is
+// unplugged ([ErrGone]), it stops giving frames ([ErrStalled]), a frame arrives
+// damaged ([ErrFrame]), the driver has no buffer and loses frames ([Frame.Lost]).
+//
+// Reference: Linux Media Subsystem Documentation, Video for Linux API.
+package v4l2
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Errors to test with errors.Is.
+var (
+	ErrNotCamera   = errors.New("not a camera")
+	ErrFormat      = errors.New("the camera does not offer the format")
+	ErrBusy        = errors.New("the camera is in use")
+	ErrGone        = errors.New("the camera is gone")
+	ErrStalled     = errors.New("the camera gives no frames")
+	ErrFrame       = errors.New("a frame arrived damaged")
+	ErrInterrupted = errors.New("interrupted")
+)
+
+// Want is what a camera is asked for.
+type Want struct {
+	Formats       []FourCC // that will do, best first
+	Width, Height int      // pixels
+	Num, Den      int      // frames per second, 0: as the camera likes
+}
+
+// Format is what a camera gives.
+type Format struct {
+	Pixels        FourCC
+	Width, Height int
+	Pitch, Size   [maxPlanes]int // bytes from row to row, and of each memory
+	Planes        int            // memories of a frame
+	Num, Den      int            // frames per second, 0: unknown
+	Full, HD      bool           // colours: full range; BT.709, otherwise BT.601
+	Adjusted      []string       // what the driver made of the request, in words
+}
+
+// Frame is one frame in the driver's memory, until its index is queued again.
+type Frame struct {
+	Index    int
+	Planes   [maxPlanes][]byte // what was written to each memory
+	Sequence uint32
+	Lost     uint32 // frames between the one before and this that the driver could not give
+	Captured int64  // CLOCK_MONOTONIC ns; 0: the driver stamps with no clock or another
+	AtStart  bool   // stamped at the start of exposure; otherwise when the frame was complete
+}
+
+// Device is an open camera. Its methods are for one goroutine, except Interrupt.
+type Device struct {
+	sys     System
+	fd      int
+	wake    int // eventfd
+	path    string
+	card    string
+	caps    uint32
+	typ     uint32
+	format  Format
+	offered []FourCC
+
+	mem       [][]byte // by buffer and plane
+	count     int
+	streaming bool
+	seen      bool // a frame of this stream
+	last      uint32
+	ioErrors  int
+
+	// Structures that the kernel reads and writes; here so that they stay where
+	// they are, and so that a frame allocates nothing.
+	buf    buffer
+	planes [maxPlanes]plane
+	fds    [][]int // exported, by buffer
+
+	interrupt sync.Once
+}
+
+// retries is how many input errors in a row a camera may have before it counts as
+// gone: the API says that EIO can be a loss of signal that passes.
+const retries = 3
+
+// Open opens a camera and agrees on a format.
+func Open(sys System, path string, want Want) (_ *Device, err error) {
+	d := &Device{sys: sys, path: path, fd: -1, wake: -1}
+	defer func() {
+		if err != nil {
+			_ = d.Close()
+			err = fmt.Errorf("camera %s: %w", path, err)
+		}
+	}()
+	if d.fd, err = sys.Open(path); err != nil {
+		switch {
+		case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENODEV), errors.Is(err, unix.ENXIO):
+			return nil, fmt.Errorf("%w: %w", ErrGone, err)
+		case errors.Is(err, unix.EACCES), errors.Is(err, unix.EPERM):
+			return nil, fmt.Errorf("%w: its group, video, may read it", err)
+		case errors.Is(err, unix.EBUSY):
+			return nil, fmt.Errorf("%w: %w", ErrBusy, err)
+		}
+		return nil, err
+	}
+	if d.wake, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err != nil {
+		return nil, err
+	}
+	if err := d.query(); err != nil {
+		return nil, err
+	}
+	if err := d.negotiate(want); err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+// Format is what was agreed on.
+func (d *Device) Format() Format { return d.format }
+
+// Card is the camera's own name.
+func (d *Device) Card() string { return d.card }
+
+func (d *Device) query() error {
+	var c capability
+	if err := call(d.sys, d.fd, reqQueryCap, "QUERYCAP", unsafe.Pointer(&c)); err != nil {
+		if errors.Is(err, unix.ENOTTY) || errors.Is(err, unix.EINVAL) {
+			return fmt.Errorf("%w: it is no video device", ErrNotCamera)
+		}
+		return gone(err)
+	}
+	d.card, d.caps = text(c.card[:]), c.capabilities
+	if d.caps&capDeviceCaps != 0 {
+		d.caps = c.deviceCaps
+	}
+	switch {
+	case d.caps&capVideoCaptureMPlane != 0:
+		d.typ = bufCaptureMPlane
+	case d.caps&capVideoCapture != 0:
+		d.typ = bufCapture
+	case d.caps&capMeta != 0:
+		return fmt.Errorf("%w: %s gives data about frames here; its frames are on the node before", ErrNotCamera, d.card)
+	default:
+		return fmt.Errorf("%w: %s does not capture video", ErrNotCamera, d.card)
+	}
+	if d.caps&capStreaming == 0 {
+		return fmt.Errorf("%w: the driver of %s offers no buffers to stream into", ErrNotCamera, d.card)
+	}
+	for n := uint32(0); n < 256; n++ {
+		f := fmtDesc{index: n, typ: d.typ}
+		if err := call(d.sys, d.fd, reqEnumFmt, "ENUM_FMT", unsafe.Pointer(&f)); errors.Is(err, unix.EINVAL) {
+			break // after the last
+		} else if err != nil {
+			return gone(err)
+		}
+		d.offered = append(d.offered, FourCC(f.pixelFormat))
+	}
+	return nil
+}
+
+// negotiate sets the format and the rate. A driver gives what is nearest to what
+// it was asked for; only another kind of pixels is of no use.
+func (d *Device) negotiate(want Want) error {
+	i := slices.IndexFunc(want.Formats, func(f FourCC) bool { return slices.Contains(d.offered, f) })
+	if i < 0 {
+		return fmt.Errorf("%w %s; %s offers %s", ErrFormat, join(want.Formats), d.card, join(d.offered))
+	}
+	pixels := want.Formats[i]
+	f := format{typ: d.typ}
+	single := (*pixFormat)(unsafe.Pointer(&f.fmt))
+	multi := (*pixFormatMPlane)(unsafe.Pointer(&f.fmt))
+	if d.multi() {
+		multi.width, multi.height, multi.pixelFormat, multi.field = uint32(want.Width), uint32(want.Height), uint32(pixels), fieldNone
+	} else {
+		single.width, single.height, single.pixelFormat, single.field = uint32(want.Width), uint32(want.Height), uint32(pixels), fieldNone
+	}
+	if err := call(d.sys, d.fd, reqSetFmt, "S_FMT", unsafe.Pointer(&f)); err != nil {
+		if errors.Is(err, unix.EBUSY) {
+			return fmt.Errorf("%w: %w", ErrBusy, err)
+		}
+		return gone(err)
+	}
+	got := &d.format
+	var field, space, encoding, quant uint32
+	if d.multi() {
+		got.Pixels, got.Width, got.Height = FourCC(multi.pixelFormat), int(multi.width), int(multi.height)
+		got.Planes = int(multi.numPlanes)
+		if got.Planes < 1 || got.Planes > maxPlanes {
+			return fmt.Errorf("%w: the driver says frames of %d planes", ErrFormat, got.Planes)
+		}
+		for n, p := range multi.planeFmt[:got.Planes] {
+			got.Pitch[n], got.Size[n] = int(p.bytesPerLine), int(p.sizeImage)
+		}
+		field, space, encoding, quant = multi.field, multi.colorSpace, uint32(multi.ycbcrEnc), uint32(multi.quantization)
+	} else {
+		got.Pixels, got.Width, got.Height, got.Planes = FourCC(single.pixelFormat), int(single.width), int(single.height), 1
+		got.Pitch[0], got.Size[0] = int(single.bytesPerLine), int(single.sizeImage)
+		field, space, encoding, quant = single.field, single.colorSpace, single.ycbcrEnc, single.quantization
+	}
+	if got.Pixels != pixels {
+		return fmt.Errorf("%w %s: the driver made it %s", ErrFormat, pixels, got.Pixels)
+	}
+	if field != fieldNone && field != fieldAny {
+		return fmt.Errorf("%w: the driver gives interlaced frames (field %d); only progressive ones are read", ErrFormat, field)
+	}
+	if err := got.check(); err != nil {
+		return err
+	}
+	// The defaults of the kernel: V4L2_MAP_YCBCR_ENC_DEFAULT and
+	// V4L2_MAP_QUANTIZATION_DEFAULT.
+	got.HD = encoding == encoding709 || encoding == 0 && (space == colorREC709 || space == colorDCIP3)
+	got.Full = quant == quantFull || quant != quantLimited && space == colorJPEG || pixels == Grey || pixels.Compressed()
+	if got.Width != want.Width || got.Height != want.Height {
+		got.Adjusted = append(got.Adjusted, fmt.Sprintf("frames of %dx%d were asked for, %s gives %dx%d%s",
+			want.Width, want.Height, d.card, got.Width, got.Height, d.sizes(pixels)))
+	}
+	return d.rate(want)
+}
+
+// check refuses what would make reading frames run outside their memory.
+func (f *Format) check() error {
+	if f.Width < 1 || f.Height < 1 || f.Width > 1<<15 || f.Height > 1<<15 {
+		return fmt.Errorf("%w: the driver says frames of %dx%d", ErrFormat, f.Width, f.Height)
+	}
+	if f.Pixels.Compressed() {
+		return nil
+	}
+	rows := f.rows()
+	for n := range rows {
+		if n < f.Planes && f.Pitch[n] == 0 {
+			f.Pitch[n] = rows[n].bytes // some drivers say it of padded rows only
+		}
+	}
+	if _, _, err := f.image(nil); err != nil {
+		return fmt.Errorf("%w: the driver says rows of %d bytes and memories of %d bytes for %s frames of %dx%d: %w",
+			ErrFormat, f.Pitch[:f.Planes], f.Size[:f.Planes], f.Pixels, f.Width, f.Height, err)
+	}
+	return nil
+}
+
+// row is what the rows of one plane of the picture have.
+type row struct{ bytes, count int }
+
+func (f *Format) rows() []row {
+	w, h := f.Width, f.Height
+	cw, ch := (w+1)/2, (h+1)/2
+	switch f.Pixels {
+	case NV12, NV12M:
+		return []row{{w, h}, {2 * cw, ch}}
+	case I420, I420M:
+		return []row{{w, h}, {cw, ch}, {cw, ch}}
+	case YUYV, UYVY:
+		return []row{{4 * cw, h}}
+	}
+	return []row{{w, h}}
+}
+
+// Image cuts a frame into the planes of the picture, with the bytes from row to
+// row. It fails with [ErrFrame] when the driver wrote less than the picture.
+func (f *Format) Image(fr *Frame) (planes [3][]byte, pitch [3]int, err error) {
+	return f.image(fr)
+}
+
+func (f *Format) image(fr *Frame) (planes [3][]byte, pitch [3]int, err error) {
+	at, memory := 0, 0
+	rows := f.rows()
+	for n, r := range rows {
+		pitch[n] = f.Pitch[memory]
+		if f.Planes == 1 && n > 0 && len(rows) == 3 {
+			pitch[n] /= 2 // the kernel says luma's; that of I420's chroma is half
+		}
+		size := f.Size[memory]
+		if fr != nil {
+			size = len(fr.Planes[memory])
+		}
+		// The last row may be as short as the picture.
+		end := at + pitch[n]*(r.count-1) + r.bytes
+		if pitch[n] < r.bytes || end > size {
+			return planes, pitch, fmt.Errorf("%w: it has %d of %d bytes", ErrFrame, size, end)
+		}
+		if fr != nil {
+			planes[n] = fr.Planes[memory][at:end]
+		}
+		at += pitch[n] * r.count
+		if f.Planes > 1 && memory+1 < f.Planes {
+			memory, at = memory+1, 0
+		}
+	}
+	return planes, pitch, nil
+}
+
+// rate asks for frames per second and learns what the camera gives.
+func (d *Device) rate(want Want) error {
+	got := &d.format
+	p := streamParm{typ: d.typ}
+	if err := d.sys.Ioctl(d.fd, reqGetParm, unsafe.Pointer(&p)); err != nil {
+		return nil // optional: ENOTTY where the driver has none
+	}
+	if want.Num > 0 && p.capability&capPerFrame != 0 {
+		p = streamParm{typ: d.typ}
+		p.timePerFrame = fract{uint32(max(want.Den, 1)), uint32(want.Num)}
+		if err := call(d.sys, d.fd, reqSetParm, "S_PARM", unsafe.Pointer(&p)); err != nil {
+			return gone(err)
+		}
+	}
+	if t := p.timePerFrame; t.numerator > 0 && t.denominator > 0 {
+		got.Num, got.Den = int(t.denominator), int(t.numerator)
+	}
+	if want.Num > 0 && got.Num > 0 && got.Num*max(want.Den, 1) != want.Num*got.Den {
+		got.Adjusted = append(got.Adjusted, fmt.Sprintf("%.4g frames a second were asked for, %s gives %.4g",
+			float64(want.Num)/float64(max(want.Den, 1)), d.card, float64(got.Num)/float64(got.Den)))
+	}
+	return nil
+}
+
+// sizes says which frames a camera offers, to tell a user what to write.
+func (d *Device) sizes(pixels FourCC) string {
+	var names []string
+	for n := uint32(0); n < 64; n++ {
+		f := frmSizeEnum{index: n, pixelFormat: uint32(pixels)}
+		if d.sys.Ioctl(d.fd, reqEnumFrameSize, unsafe.Pointer(&f)) != nil {
+			break
+		}
+		if f.typ != 1 {
+			names = append(names, fmt.Sprintf("%dx%d to %dx%d", f.size[0], f.size[3], f.size[1], f.size[4]))
+			break
+		}
+		names = append(names, fmt.Sprintf("%dx%d", f.size[0], f.size[1]))
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return "; it offers " + strings.Join(names, ", ")
+}
+
+func (d *Device) multi() bool { return d.typ == bufCaptureMPlane }
+
+func join(all []FourCC) string {
+	if len(all) == 0 {
+		return "nothing"
+	}
+	var names []string
+	for _, f := range all {
+		names = append(names, f.String())
+	}
+	return strings.Join(names, ", ")
+}
+
+// gone adds ErrGone to the errors of a device that is no longer there.
+func gone(err error) error {
+	if errors.Is(err, unix.ENODEV) || errors.Is(err, unix.ENXIO) || errors.Is(err, unix.ESHUTDOWN) {
+		return fmt.Errorf("%w: %w", ErrGone, err)
+	}
+	return err
+}
+
+// Start allocates and queues buffers, and begins to capture. The driver may give
+// more buffers or fewer: [Device.Buffers].
+func (d *Device) Start(buffers int) error {
+	if err := d.start(buffers); err != nil {
+		return fmt.Errorf("camera %s: %w", d.path, gone(err))
+	}
+	return nil
+}
+
+func (d *Device) start(buffers int) error {
+	req := requestBuffers{count: uint32(min(max(buffers, 2), maxBuffers)), typ: d.typ, memory: memoryMMAP}
+	if err := call(d.sys, d.fd, reqReqBufs, "REQBUFS", unsafe.Pointer(&req)); err != nil {
+		if errors.Is(err, unix.EBUSY) {
+			return fmt.Errorf("%w: %w", ErrBusy, err)
+		}
+		return err
+	}
+	if req.count < 2 || req.count > maxBuffers {
+		return fmt.Errorf("the driver gives %d buffers: %w", req.count, unix.ENOMEM)
+	}
+	d.count = int(req.count)
+	d.mem = make([][]byte, d.count*d.format.Planes)
+	d.fds = make([][]int, d.count)
+	for i := range d.count {
+		d.prepare(i)
+		if err := call(d.sys, d.fd, reqQueryBuf, "QUERYBUF", unsafe.Pointer(&d.buf)); err != nil {
+			return err
+		}
+		for n := range d.format.Planes {
+			at, length := d.buf.m, d.buf.length
+			if d.multi() {
+				at, length = d.planes[n].m, d.planes[n].length
+			}
+			// Both are 32 bits: m is a union with a pointer.
+			mem, err := d.sys.Map(d.fd, int64(uint32(at)), int(length))
+			if err != nil {
+				return fmt.Errorf("map buffer %d of %d bytes: %w", i, length, err)
+			}
+			d.mem[i*d.format.Planes+n] = mem
+		}
+	}
+	for i := range d.count {
+		if err := d.Queue(i); err != nil {
+			return err
+		}
+	}
+	on := int32(d.typ)
+	if err := call(d.sys, d.fd, reqStreamOn, "STREAMON", unsafe.Pointer(&on)); err != nil {
+		return err
+	}
+	d.streaming, d.seen, d.ioErrors = true, false, 0
+	return nil
+}
+
+// Buffers is how many buffers the driver gave.
+func (d *Device) Buffers() int { return d.count }
+
+// prepare fills the structure that names buffer i.
+func (d *Device) prepare(i int) {
+	d.buf = buffer{index: uint32(i), typ: d.typ, memory: memoryMMAP}
+	if d.multi() {
+		clear(d.planes[:])
+		d.buf.m, d.buf.length = uint64(uintptr(unsafe.Pointer(&d.planes[0]))), uint32(d.format.Planes)
+	}
+}
+
+// Queue gives a buffer back to the driver.
+func (d *Device) Queue(i int) error {
+	d.prepare(i)
+	if err := call(d.sys, d.fd, reqQBuf, "QBUF", unsafe.Pointer(&d.buf)); err != nil {
+		return gone(err)
+	}
+	return nil
+}
+
+// Next waits for a frame, at most for d. A damaged one is given back and is an
+// [ErrFrame]: the next may be good. [ErrStalled] is for the caller to judge;
+// after [ErrGone] the device has to be closed.
+func (d *Device) Next(timeout time.Duration) (f Frame, err error) {
+	end := time.Now().Add(timeout)
+	for {
+		events, woken, err := d.sys.Poll(d.fd, d.wake, time.Until(end))
+		switch {
+		case err != nil:
+			return f, fmt.Errorf("wait for a frame: %w", err)
+		case woken != 0:
+			return f, ErrInterrupted
+		case events == 0:
+			return f, fmt.Errorf("%w: none for %v", ErrStalled, timeout)
+		}
+		// The API reports errors of the device with POLLERR; what it is, DQBUF says.
+		d.prepare(0)
+		err = d.sys.Ioctl(d.fd, reqDQBuf, unsafe.Pointer(&d.buf))
+		broken := events&(unix.POLLERR|unix.POLLHUP|unix.POLLNVAL) != 0
+		switch {
+		case err == nil:
+			d.ioErrors = 0
+			return d.frame()
+		case broken:
+			return f, fmt.Errorf("%w: %w", ErrGone, err)
+		case errors.Is(err, unix.EAGAIN):
+			continue
+		case errors.Is(err, unix.EIO):
+			// Whether a buffer came out with it, the API leaves open: none is
+			// taken back, and the driver has others.
+			if d.ioErrors++; d.ioErrors >= retries {
+				return f, fmt.Errorf("%w: %d errors in a row: %w", ErrGone, d.ioErrors, err)
+			}
+			return f, fmt.Errorf("%w: %w", ErrFrame, err)
+		case errors.Is(err, unix.EPIPE), errors.Is(err, unix.EINVAL):
+			return f, fmt.Errorf("%w: it no longer streams: %w", ErrGone, err)
+		}
+		return f, gone(fmt.Errorf("VIDIOC_DQBUF: %w", err))
+	}
+}
+
+// frame reads what the driver says of the buffer it gave.
+func (d *Device) frame() (Frame, error) {
+	b := &d.buf
+	if int(b.index) >= d.count {
+		return Frame{}, fmt.Errorf("%w: the driver gave buffer %d of %d", ErrGone, b.index, d.count)
+	}
+	f := Frame{Index: int(b.index), Sequence: b.sequence, AtStart: b.flags&flagStampSourceSOE != 0}
+	// A sequence that does not grow is one of a driver that does not count, or
+	// starts anew.
+	if gap := b.sequence - d.last - 1; d.seen && b.sequence > d.last {
+		f.Lost = gap
+	}
+	d.seen, d.last = true, b.sequence
+	if b.flags&flagTimestampMask == flagMonotonic {
+		f.Captured = b.timestamp.sec*int64(time.Second) + b.timestamp.usec*int64(time.Microsecond)
+	}
+	for n := range d.format.Planes {
+		mem := d.mem[f.Index*d.format.Planes+n]
+		from, to := 0, int(b.bytesUsed)
+		if d.multi() {
+			from, to = int(d.planes[n].dataOffset), int(d.planes[n].bytesUsed)
+		}
+		if from > to || to > len(mem) {
+			from, to = 0, 0
+		}
+		f.Planes[n] = mem[from:to]
+	}
+	var err error
+	switch {
+	case b.flags&flagError != 0:
+		err = fmt.Errorf("%w: the driver says so of frame %d", ErrFrame, b.sequence)
+	case d.format.Pixels.Compressed():
+		if len(f.Planes[0]) == 0 {
+			err = fmt.Errorf("%w: frame %d is empty", ErrFrame, b.sequence)
+		}
+	default:
+		_, _, err = d.format.image(&f)
+	}
+	if err != nil {
+		if qerr := d.Queue(f.Index); qerr != nil {
+			return Frame{}, fmt.Errorf("%w: %w", ErrGone, qerr)
+		}
+		return Frame{Lost: f.Lost, Sequence: f.Sequence}, err
+	}
+	return f, nil
+}
+
+// Export gives the memory of a buffer as DMA buffers, one for each plane, which
+// other drivers take without a copy. They stay the device's and are closed with it.
+func (d *Device) Export(i int) ([]int, error) {
+	if i < 0 || i >= d.count {
+		return nil, fmt.Errorf("export buffer %d of %d: %w", i, d.count, unix.EINVAL)
+	}
+	if d.fds[i] != nil {
+		return d.fds[i], nil
+	}
+	var fds []int
+	for n := range d.format.Planes {
+		e := exportBuffer{typ: d.typ, index: uint32(i), plane: uint32(n), flags: expReadOnly | expCloseOnRun}
+		if err := call(d.sys, d.fd, reqExpBuf, "EXPBUF", unsafe.Pointer(&e)); err != nil {
+			for _, fd := range fds {
+				_ = d.sys.Close(fd)
+			}
+			return nil, gone(err)
+		}
+		fds = append(fds, int(e.fd))
+	}
+	d.fds[i] = fds
+	return fds, nil
+}
+
+// Interrupt makes Next return, now and from now on.
+func (d *Device) Interrupt() {
+	d.interrupt.Do(func() { _, _ = unix.Write(d.wake, []byte{1, 0, 0, 0, 0, 0, 0, 0}) })
+}
+
+// Stop ends the capture and closes the device. The memory of frames stays until
+// Close, so that whoever still reads one may finish.
+func (d *Device) Stop() error {
+	if d.fd < 0 {
+		return nil
+	}
+	var errs []error
+	if d.streaming {
+		off := int32(d.typ)
+		if err := call(d.sys, d.fd, reqStreamOff, "STREAMOFF", unsafe.Pointer(&off)); err != nil && !errors.Is(gone(err), ErrGone) {
+			errs = append(errs, err)
+		}
+	}
+	for _, fds := range d.fds {
+		for _, fd := range fds {
+			errs = append(errs, d.sys.Close(fd))
+		}
+	}
+	errs = append(errs, d.sys.Close(d.fd))
+	d.fd, d.streaming, d.fds = -1, false, nil
+	return errors.Join(errs...)
+}
+
+// Close stops the device and takes the memory of its frames away. Interrupt is not
+// to be called any more.
+func (d *Device) Close() error {
+	errs := []error{d.Stop()}
+	for _, mem := range d.mem {
+		if mem != nil {
+			errs = append(errs, d.sys.Unmap(mem))
+		}
+	}
+	d.mem = nil
+	if d.wake >= 0 {
+		errs = append(errs, unix.Close(d.wake))
+		d.wake = -1
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,114 @@
+package v4l2
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// System is the part of the kernel that a camera is read through. [Kernel] is the
+// real one; package v4l2test has one that plays what was recorded, and faults.
+// Errors are those of system calls, unix.Errno.
+type System interface {
+	Open(path string) (fd int, err error)
+	Close(fd int) error
+	// Ioctl is ioctl(2); arg points to the structure the request is of.
+	Ioctl(fd int, request uint, arg unsafe.Pointer) error
+	Map(fd int, offset int64, length int) ([]byte, error)
+	Unmap(mem []byte) error
+	// Poll waits until fd has a frame or an error, wake is readable, or the time
+	// has passed. It gives the events of both.
+	Poll(fd, wake int, d time.Duration) (events, woken int16, err error)
+	// Stable is a name of the device that survives it being plugged in again, or
+	// the path itself.
+	Stable(path string) string
+}
+
+// Kernel is this machine's.
+type Kernel struct{}
+
+// Open opens a device for reading without waiting.
+func (Kernel) Open(path string) (int, error) {
+	return unix.Open(path, unix.O_RDWR|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+}
+
+// Close closes it.
+func (Kernel) Close(fd int) error { return unix.Close(fd) }
+
+// Ioctl repeats a call that a signal interrupted.
+func (Kernel) Ioctl(fd int, request uint, arg unsafe.Pointer) error {
+	for {
+		_, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), uintptr(request), uintptr(arg))
+		switch errno {
+		case 0:
+			return nil
+		case unix.EINTR:
+		default:
+			return errno
+		}
+	}
+}
+
+// Map maps a buffer of the driver, shared and for reading: the camera writes it.
+func (Kernel) Map(fd int, offset int64, length int) ([]byte, error) {
+	return unix.Mmap(fd, offset, length, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+}
+
+// Unmap takes the mapping away.
+func (Kernel) Unmap(mem []byte) error { return unix.Munmap(mem) }
+
+// Poll waits as poll(2) does.
+func (Kernel) Poll(fd, wake int, d time.Duration) (events, woken int16, err error) {
+	end := time.Now().Add(d)
+	for {
+		fds := [2]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}, {Fd: int32(wake), Events: unix.POLLIN}}
+		_, err := unix.Poll(fds[:], max(int(time.Until(end).Milliseconds()), 0))
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		return fds[0].Revents, fds[1].Revents, err
+	}
+}
+
+// byPath is where udev names cameras by the socket they are plugged in.
+const byPath = "/dev/v4l/by-path"
+
+// Stable finds the name by socket of a /dev/videoN, which gets another number when
+// it is plugged in again while somebody still holds it open.
+func (Kernel) Stable(path string) string {
+	node, err := filepath.EvalSymlinks(path)
+	if err != nil || node != path {
+		return path
+	}
+	names, err := os.ReadDir(byPath)
+	if err != nil {
+		return path
+	}
+	for _, n := range names {
+		name := filepath.Join(byPath, n.Name())
+		if to, err := filepath.EvalSymlinks(name); err == nil && to == node {
+			return name
+		}
+	}
+	return path
+}
+
+// call names the request in the error.
+func call(s System, fd int, request uint, name string, arg unsafe.Pointer) error {
+	if err := s.Ioctl(fd, request, arg); err != nil {
+		return fmt.Errorf("VIDIOC_%s: %w", name, err)
+	}
+	return nil
+}
+
+// text is a string of the kernel, which ends at its first zero.
+func text(b []byte) string {
+	s, _, _ := strings.Cut(string(b), "\x00")
+	return strings.ToValidUTF8(strings.TrimSpace(s), "?")
+}

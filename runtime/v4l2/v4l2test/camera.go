@@ -1,0 +1,384 @@
+// Package v4l2test has cameras for tests, at the level of system calls: one that
+// behaves as a script says, and one that plays a recording of a real driver.
+//
+// The structures of the kernel are read and written here by their offsets, as its
+// documentation has them, so that package v4l2 is not its own referee.
+package v4l2test
+
+import (
+	"encoding/binary"
+	"slices"
+	"sync"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Fault is what happens instead of a frame, or to one.
+type Fault int
+
+// Faults.
+const (
+	None    Fault = iota
+	Gone          // unplugged: ENODEV from now on, until Replug
+	Stall         // no frame comes any more
+	EIO           // an input error instead of a frame
+	Flagged       // the driver marks the frame as damaged
+	Short         // half of the frame was written
+	Skip          // the driver loses two frames before this one
+	NoClock       // stamped with an unknown clock
+	Future        // stamped an hour ahead
+
+)
+
+// Format is one that the camera offers.
+type Format struct {
+	Pixels        string // four characters
+	Width, Height int
+	Pitch         int // bytes from row to row of luma, 0: as the picture
+	Memories      int // 0: 1
+	Size          int // bytes of all memories
+}
+
+// Camera is a scripted camera; the zero value offers nothing.
+type Camera struct {
+	Multi   bool // speaks the multi-planar half of the API
+	Formats []Format
+	Num     int                           // frames per second that it gives, 0: what it is asked for
+	Script  func(n int) Fault             // of frame n, counted over all streams; nil: all are good
+	Fill    func(n, memory int, b []byte) // writes frame n; nil: every byte is n
+	Period  time.Duration                 // between frames, 0: as fast as buffers come
+	Absent  int                           // times that opening fails after it was unplugged
+
+	mu       sync.Mutex
+	now      Format
+	num, den uint32
+	open     map[int]bool // by file descriptor: false after it was unplugged
+	next     int          // file descriptor
+	buffers  [][][]byte
+	queued   []int
+	on       bool
+	frame    int
+	sequence uint32
+	due      time.Time
+	absent   int
+	paths    []string
+	exports  int
+	mapped   int
+}
+
+// Opened lists the paths that were opened, in order; Frames counts what was given
+// or lost; Mapped is how many mappings there are.
+func (c *Camera) Opened() []string { c.mu.Lock(); defer c.mu.Unlock(); return slices.Clone(c.paths) }
+
+// Mapped is how many mappings of buffers there are.
+func (c *Camera) Mapped() int { c.mu.Lock(); defer c.mu.Unlock(); return c.mapped }
+
+// Open is a System's.
+func (c *Camera) Open(path string) (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.paths = append(c.paths, path)
+	if c.absent > 0 {
+		c.absent--
+		return -1, unix.ENOENT
+	}
+	if c.open == nil {
+		c.open = map[int]bool{}
+		c.next = 1000
+	}
+	c.next++
+	c.open[c.next] = true
+	return c.next, nil
+}
+
+// Close is a System's.
+func (c *Camera) Close(fd int) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.exports > 0 && fd >= 5000 {
+		c.exports--
+		return nil
+	}
+	if _, ok := c.open[fd]; !ok {
+		return unix.EBADF
+	}
+	delete(c.open, fd)
+	c.on, c.buffers, c.queued = false, nil, nil
+	return nil
+}
+
+// Stable is a System's.
+func (c *Camera) Stable(path string) string {
+	if path == "/dev/video0" {
+		return "/dev/v4l/by-path/platform-test-video-index0"
+	}
+	return path
+}
+
+// Map is a System's: offset is the buffer's number and the memory's.
+func (c *Camera) Map(_ int, offset int64, length int) ([]byte, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	i, n := int(offset>>12)/8, int(offset>>12)%8
+	if i >= len(c.buffers) || n >= len(c.buffers[i]) || length != len(c.buffers[i][n]) {
+		return nil, unix.EINVAL
+	}
+	c.mapped++
+	return c.buffers[i][n], nil
+}
+
+// Unmap is a System's.
+func (c *Camera) Unmap([]byte) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.mapped--
+	return nil
+}
+
+func (c *Camera) fault() Fault {
+	if c.Script == nil {
+		return None
+	}
+	return c.Script(c.frame)
+}
+
+// Poll is a System's.
+func (c *Camera) Poll(fd, wake int, d time.Duration) (events, woken int16, err error) {
+	end := time.Now().Add(d)
+	for {
+		w := []unix.PollFd{{Fd: int32(wake), Events: unix.POLLIN}}
+		if n, _ := unix.Poll(w, 0); n > 0 {
+			return 0, w[0].Revents, nil
+		}
+		c.mu.Lock()
+		ready, here := c.on && len(c.queued) > 0 && !time.Now().Before(c.due), c.open[fd]
+		f := c.fault()
+		c.mu.Unlock()
+		switch {
+		case !here || f == Gone:
+			return unix.POLLERR | unix.POLLHUP, 0, nil
+		case ready && f != Stall:
+			return unix.POLLIN, 0, nil
+		case time.Now().After(end):
+			return 0, 0, nil
+		}
+		if n, _ := unix.Poll(w, 1); n > 0 {
+			return 0, w[0].Revents, nil
+		}
+	}
+}
+
+// view is a structure of the kernel.
+type view []byte
+
+func (v view) u32(at int) uint32       { return binary.LittleEndian.Uint32(v[at:]) }
+func (v view) set(at int, x uint32)    { binary.LittleEndian.PutUint32(v[at:], x) }
+func (v view) set64(at int, x uint64)  { binary.LittleEndian.PutUint64(v[at:], x) }
+func (v view) text(at int, s string)   { copy(v[at:], s) }
+func fourCC(s string) uint32           { return binary.LittleEndian.Uint32([]byte(s)) }
+func (v view) planes(count int) []view { return planesAt(v, count) }
+
+func planesAt(v view, count int) []view {
+	p := *(*unsafe.Pointer)(unsafe.Pointer(&v[64]))
+	all := unsafe.Slice((*byte)(p), 64*count)
+	var out []view
+	for n := range count {
+		out = append(out, view(all[64*n:64*(n+1)]))
+	}
+	return out
+}
+
+// Ioctl is a System's.
+func (c *Camera) Ioctl(fd int, request uint, arg unsafe.Pointer) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if here, ok := c.open[fd]; !ok {
+		return unix.EBADF
+	} else if !here {
+		return unix.ENODEV
+	}
+	v := view(unsafe.Slice((*byte)(arg), request>>16&0x3fff))
+	switch request & 0xff {
+	case 0: // QUERYCAP
+		v.text(0, "v4l2test")
+		v.text(16, "Test Camera")
+		kind := uint32(0x1)
+		if c.Multi {
+			kind = 0x1000
+		}
+		v.set(84, kind|0x84000000)
+		v.set(88, kind|0x04000000)
+	case 2: // ENUM_FMT
+		if int(v.u32(0)) >= len(c.Formats) {
+			return unix.EINVAL
+		}
+		v.set(44, fourCC(c.Formats[v.u32(0)].Pixels))
+	case 5: // S_FMT
+		return c.setFormat(v)
+	case 21: // G_PARM
+		v.set(4, 0x1000)
+		v.set(12, 1)
+		v.set(16, 30)
+	case 22: // S_PARM
+		if c.Num > 0 {
+			v.set(12, 1)
+			v.set(16, uint32(c.Num))
+		}
+	case 74: // ENUM_FRAMESIZES
+		var of []Format
+		for _, f := range c.Formats {
+			if fourCC(f.Pixels) == v.u32(4) {
+				of = append(of, f)
+			}
+		}
+		if int(v.u32(0)) >= len(of) {
+			return unix.EINVAL
+		}
+		v.set(8, 1)
+		v.set(12, uint32(of[v.u32(0)].Width))
+		v.set(16, uint32(of[v.u32(0)].Height))
+	case 8: // REQBUFS
+		c.buffers = nil
+		for range v.u32(0) {
+			var mem [][]byte
+			for range c.now.Memories {
+				mem = append(mem, make([]byte, c.now.Size/c.now.Memories))
+			}
+			c.buffers = append(c.buffers, mem)
+		}
+	case 9: // QUERYBUF
+		i := int(v.u32(0))
+		if i >= len(c.buffers) {
+			return unix.EINVAL
+		}
+		if !c.Multi {
+			v.set(64, uint32(i*8)<<12)
+			v.set(72, uint32(len(c.buffers[i][0])))
+			break
+		}
+		for n, p := range v.planes(c.now.Memories) {
+			p.set(4, uint32(len(c.buffers[i][n])))
+			p.set(8, uint32(i*8+n)<<12)
+		}
+	case 15: // QBUF
+		i := int(v.u32(0))
+		if i >= len(c.buffers) || slices.Contains(c.queued, i) {
+			return unix.EINVAL
+		}
+		c.queued = append(c.queued, i)
+	case 16: // EXPBUF
+		c.exports++
+		v.set(16, uint32(5000+c.exports))
+	case 17: // DQBUF
+		return c.dequeue(v)
+	case 18: // STREAMON
+		c.on, c.sequence = true, 0
+	case 19: // STREAMOFF
+		c.on, c.queued = false, nil
+	default:
+		return unix.ENOTTY
+	}
+	return nil
+}
+
+// setFormat takes the size that is offered nearest before the one asked for, or
+// the first.
+func (c *Camera) setFormat(v view) error {
+	pixels, width, height := v.u32(16), v.u32(8), v.u32(12)
+	found := false
+	for _, f := range c.Formats {
+		if fourCC(f.Pixels) == pixels && (!found || uint32(f.Width) <= width && uint32(f.Height) <= height) {
+			c.now, found = f, true
+		}
+	}
+	if !found {
+		c.now = c.Formats[0]
+	}
+	c.now.Memories = max(c.now.Memories, 1)
+	pitch := c.now.Pitch
+	if pitch == 0 {
+		pitch = c.now.Width
+	}
+	v.set(8, uint32(c.now.Width))
+	v.set(12, uint32(c.now.Height))
+	v.set(16, fourCC(c.now.Pixels))
+	v.set(20, 1)
+	if !c.Multi {
+		v.set(24, uint32(pitch))
+		v.set(28, uint32(c.now.Size))
+		return nil
+	}
+	for n := range c.now.Memories {
+		v.set(28+20*n, uint32(c.now.Size/c.now.Memories))
+		v.set(32+20*n, uint32(pitch))
+	}
+	v[28+160] = byte(c.now.Memories)
+	return nil
+}
+
+func (c *Camera) dequeue(v view) error {
+	f := c.fault()
+	if f == Gone {
+		for fd := range c.open {
+			c.open[fd] = false
+		}
+		c.absent = c.Absent
+		c.frame++
+		return unix.ENODEV
+	}
+	if !c.on {
+		return unix.EINVAL
+	}
+	if len(c.queued) == 0 || f == Stall || time.Now().Before(c.due) {
+		return unix.EAGAIN
+	}
+	n := c.frame
+	c.frame++
+	c.due = time.Now().Add(c.Period)
+	if f == EIO {
+		return unix.EIO
+	}
+	i := c.queued[0]
+	c.queued = c.queued[1:]
+	if f == Skip {
+		c.sequence += 2
+	}
+	v.set(0, uint32(i))
+	v.set(56, c.sequence)
+	c.sequence++
+	var ts unix.Timespec
+	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts)
+	flags := uint32(0x2000)
+	switch f {
+	case Flagged:
+		flags |= 0x40
+	case NoClock:
+		flags = 0
+	case Future:
+		ts.Sec += 3600
+	}
+	v.set(12, flags)
+	v.set64(24, uint64(ts.Sec))
+	v.set64(32, uint64(ts.Nsec/1000))
+	for m, mem := range c.buffers[i] {
+		if c.Fill != nil {
+			c.Fill(n, m, mem)
+		} else {
+			for b := range mem {
+				mem[b] = byte(n)
+			}
+		}
+		used := len(mem)
+		if f == Short {
+			used /= 2
+		}
+		if c.Multi {
+			v.planes(c.now.Memories)[m].set(0, uint32(used))
+		} else {
+			v.set(8, uint32(used))
+		}
+	}
+	return nil
+}
