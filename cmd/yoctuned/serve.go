@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"os"
 	"os/signal"
 	"strings"
 	"time"
@@ -16,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
+	"github.com/yoctune/yoctune/internal/socket"
 	"github.com/yoctune/yoctune/runtime/device"
 	"github.com/yoctune/yoctune/runtime/history"
 	"github.com/yoctune/yoctune/runtime/metrics"
@@ -178,26 +178,19 @@ func listenOn(ctx context.Context, addresses []string, remote bool) (listeners [
 	}()
 	var config net.ListenConfig
 	for _, a := range addresses {
-		network, address := "tcp", a
+		var l net.Listener
 		if path, ok := strings.CutPrefix(a, "unix:"); ok {
-			network, address = "unix", path
-			if err := removeSocket(path); err != nil {
-				return listeners, fmt.Errorf("listen on %s: %w", a, err)
-			}
+			// Who may read the measurements is who may open it.
+			l, err = socket.Listen(ctx, path, 0o660)
 		} else if !remote && !reachesOnlyHere(a) {
 			return listeners, usage(fmt.Errorf("--listen %s can be reached from the network, and there is no login: use 127.0.0.1, or --remote", a))
+		} else if l, err = config.Listen(ctx, "tcp", a); err != nil {
+			err = fmt.Errorf("listen on %s: %w", a, err)
 		}
-		l, err := config.Listen(ctx, network, address)
 		if err != nil {
-			return listeners, fmt.Errorf("listen on %s: %w", a, err)
+			return listeners, err
 		}
 		listeners = append(listeners, l)
-		if network == "unix" {
-			// Who may read the measurements is who may open it.
-			if err := os.Chmod(address, 0o660); err != nil {
-				return listeners, fmt.Errorf("listen on %s: %w", a, err)
-			}
-		}
 	}
 	if len(listeners) == 0 {
 		return nil, usage(errors.New("--listen needs an address"))
@@ -209,25 +202,6 @@ func listenOn(ctx context.Context, addresses []string, remote bool) (listeners [
 func reachesOnlyHere(address string) bool {
 	name, _, err := net.SplitHostPort(address)
 	return err == nil && name != "" && web.Loopback(name)
-}
-
-// removeSocket removes a socket that nobody listens on any more, and nothing else.
-func removeSocket(path string) error {
-	st, err := os.Lstat(path)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
-	} else if err != nil {
-		return err
-	}
-	if st.Mode()&os.ModeSocket == 0 {
-		return errors.New("there is a file of that name, and it is no socket")
-	}
-	conn, err := net.DialTimeout("unix", path, time.Second)
-	if err == nil {
-		_ = conn.Close()
-		return errors.New("another process serves there")
-	}
-	return os.Remove(path)
 }
 
 func openHistory(cmd *cobra.Command, dev *device.Root, log func(string, ...any)) (*history.Store, error) {

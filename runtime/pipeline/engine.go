@@ -43,6 +43,7 @@ type engine struct {
 	hot          func() string       // why the device wants less, nil: it never does
 	trace        *trace.Recorder     // nil: none
 	breach       func(now int64)     // called in the window that misses the target
+	begun        func()              // called when everything is there, before the first frame; nil: nobody
 
 	clock    clock
 	hard     context.Context
@@ -117,6 +118,9 @@ func (e *engine) run(ctx context.Context) (sum *Summary, stuck bool, err error) 
 		return nil, false, err
 	}
 	e.prepare()
+	if e.begun != nil {
+		e.begun()
+	}
 
 	// Two stops: the soft one ends the source, and what is in flight drains by
 	// itself as each goroutine closes the queue behind it. The hard one ends

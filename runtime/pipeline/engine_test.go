@@ -379,11 +379,6 @@ func TestQuantilesAreWithinTwoPercent(t *testing.T) {
 			t.Errorf("got %d, want %d", c.got, c.want)
 		}
 	}
-	for v := range uint64(1 << 16) {
-		if m := middle(bucket(v)); m-int64(v) > int64(v)/32 || int64(v)-m > int64(v)/32 {
-			t.Fatalf("%d is told as %d", v, m)
-		}
-	}
 }
 
 func BenchmarkEnginePerFrame(b *testing.B) {

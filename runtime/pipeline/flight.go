@@ -4,11 +4,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/yoctune/yoctune/runtime/pipeline/live"
 	"github.com/yoctune/yoctune/runtime/trace"
 )
 
@@ -31,14 +31,7 @@ type flight struct {
 }
 
 func newFlight(dir, name string, r *trace.Recorder, tell func(Event)) *flight {
-	// The name comes from a plan, and becomes part of a path.
-	safe := func(r rune) rune {
-		if r == '-' || r == '_' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' {
-			return r
-		}
-		return '_'
-	}
-	return &flight{dir: dir, name: strings.Map(safe, name), recorder: r, tell: tell}
+	return &flight{dir: dir, name: live.FileName(name), recorder: r, tell: tell}
 }
 
 // dump writes a file, beside the frames.

@@ -12,7 +12,7 @@ import (
 
 	"github.com/yoctune/yoctune/runtime/core"
 	"github.com/yoctune/yoctune/runtime/ort"
-	"github.com/yoctune/yoctune/runtime/pipeline/live"
+	"github.com/yoctune/yoctune/runtime/perf"
 	"github.com/yoctune/yoctune/runtime/trace"
 	"github.com/yoctune/yoctune/schema/plan"
 )
@@ -32,7 +32,11 @@ type Options struct {
 
 	Trace  *trace.Recorder // to record in; nil: the flight recorder's own
 	Flight string          // folder for the traces of windows that miss the objective, "": none
+	Live   string          // socket for those who want to see how it does, see [live.Path]; "": none
+	Note   func(error)     // told of what the pipeline does without; nil: nobody
 	Hot    func() string   // why the device itself wants less, "" when it does not; nil: it never does
+	// Throttled names what heat or power slows down now; nil, or a nil result: it cannot be known.
+	Throttled func() []string
 }
 
 // Limits of what a plan may ask for.
@@ -59,10 +63,10 @@ const (
 // its memory is allocated, its source and sink are open.
 type Pipeline struct {
 	engine
-	slo    *plan.PipelineSLO
-	info   RuntimeInfo
-	stuck  bool
-	counts live.Registry // what stages count for themselves, by their ids
+	slo   *plan.PipelineSLO
+	info  RuntimeInfo
+	stuck bool
+	look  look
 	// what to release, in order
 	closers []func() error
 }
@@ -86,6 +90,7 @@ func New(o Options) (_ *Pipeline, err error) {
 		return nil, err
 	}
 	p.hot = o.Hot
+	p.look = look{path: o.Live, throttled: o.Throttled, note: o.Note}
 	if p.trace = o.Trace; p.trace == nil {
 		p.trace = trace.New(0)
 	}
@@ -119,10 +124,15 @@ func (p *Pipeline) Info() RuntimeInfo { return p.info }
 // pipeline runs once. The summary is there unless the clock cannot be read; the
 // error wraps [ErrFrames], [ErrTruncated], [ErrFormat] or [ErrSink].
 func (p *Pipeline) Run(ctx context.Context) (*Summary, error) {
+	p.look.counters = perf.Open()
+	p.look.before = p.look.counters.Read()
+	p.begun = func() { p.begin(ctx) }
 	s, stuck, err := p.run(ctx)
 	p.stuck = stuck
+	counts, lerr := p.look.end()
+	err = errors.Join(err, lerr)
 	if s != nil {
-		s.Runtime = p.info
+		s.Runtime, s.Counters = p.info, counts
 		s.SLO = judge(p.slo, s)
 	}
 	if err != nil {

@@ -1,54 +1,44 @@
 package pipeline
 
 import (
-	"math/bits"
+	"maps"
 	"sync"
 	"time"
 
 	"github.com/yoctune/yoctune/runtime/pipeline/degrade"
+	"github.com/yoctune/yoctune/runtime/pipeline/live"
 )
 
-// histogram counts durations in buckets of 1/32 of a power of two, so that a
-// quantile is within 1.6 % of the truth and memory does not grow with frames.
-// It may be read while it is written.
+// histogram counts durations, see [live.Bucket]. It may be read while it is written.
 type histogram struct {
 	mu     sync.Mutex
-	counts [60 * histSub]uint64
+	counts [live.Buckets]uint64
 	total  uint64
+	sum    int64
 	max    int64
 }
-
-const (
-	histBits = 5
-	histSub  = 1 << histBits
-)
 
 func (h *histogram) add(ns int64) {
 	ns = max(ns, 0)
 	h.mu.Lock()
-	h.counts[bucket(uint64(ns))]++
+	h.counts[live.Bucket(uint64(ns))]++
 	h.total++
+	h.sum += ns
 	h.max = max(h.max, ns)
 	h.mu.Unlock()
 }
 
-// bucket is the value itself up to histSub, then exponent and leading bits.
-func bucket(v uint64) int {
-	if v < histSub {
-		return int(v)
+// live is the set as it is shown to others.
+func (h *histogram) live() live.Latency {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	out := live.Latency{Count: h.total, Sum: h.sum, Buckets: [][2]uint64{}}
+	for b, n := range h.counts {
+		if n > 0 {
+			out.Buckets = append(out.Buckets, [2]uint64{uint64(b), n})
+		}
 	}
-	e := bits.Len64(v) - histBits - 1
-	return e<<histBits + int(v>>e)
-}
-
-// middle is the value in the middle of a bucket.
-func middle(b int) int64 {
-	if b < 2*histSub {
-		return int64(b)
-	}
-	e := b>>histBits - 1
-	low := int64(b-e<<histBits) << e
-	return low + (1<<e)/2
+	return out
 }
 
 // Quantiles describe a set of durations, in ns. All are 0 when there were none.
@@ -71,7 +61,7 @@ func (h *histogram) at(percent uint64) int64 {
 	var seen uint64
 	for b, n := range h.counts {
 		if seen += n; n > 0 && seen >= rank {
-			return min(middle(b), h.max)
+			return min(live.Middle(b), h.max)
 		}
 	}
 	return 0
@@ -148,6 +138,13 @@ func (l *ledger) failed(id uint64, stage string, err error) {
 	}
 }
 
+// live is what became of frames up to now.
+func (l *ledger) live() (f live.Frames, drops, failures map[string]uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return live.Frames(l.fates), maps.Clone(l.drops), maps.Clone(l.failures)
+}
+
 // close settles what is still on its way, in a stage that does not come back,
 // and ends the books.
 func (l *ledger) close() {
@@ -182,7 +179,7 @@ func (w *window) take() degrade.Input {
 	w.latency.mu.Lock()
 	in := degrade.Input{Done: int(w.latency.total), P95: time.Duration(w.latency.at(95))}
 	clear(w.latency.counts[:])
-	w.latency.total, w.latency.max = 0, 0
+	w.latency.total, w.latency.sum, w.latency.max = 0, 0, 0
 	w.latency.mu.Unlock()
 	w.mu.Lock()
 	in.Lost, w.gone = w.gone, 0

@@ -1,6 +1,10 @@
 package pipeline
 
-import "math"
+import (
+	"math"
+
+	"github.com/yoctune/yoctune/runtime/perf"
+)
 
 // Why a run ended.
 const (
@@ -26,6 +30,7 @@ type Summary struct {
 	Copies   map[string]uint64 `json:"copies"`           // of frames and tensors from memory to memory, by where
 	SLO      *SLOSummary       `json:"slo,omitempty"`
 	Runtime  RuntimeInfo       `json:"runtime"`
+	Counters perf.Counts       `json:"counters"` // of the process over the run
 
 	Order []string `json:"-"` // stage ids from source to sink
 }
