@@ -157,6 +157,9 @@ func (m *monitorRun) run(ctx context.Context) error {
 			return err
 		} else if s != nil {
 			m.screen = s
+			if m.record != nil {
+				s.note = "recording"
+			}
 			defer s.close()
 			ctx = s.keys(ctx)
 		}
@@ -306,9 +309,9 @@ func (m *monitorRun) show(s *monitor.Sample) error {
 		}
 		return nil
 	case m.screen != nil:
-		return m.screen.draw(frame{model: m.model, sample: s, events: events, interval: m.interval, recording: m.record != nil})
+		return m.screen.draw(frame{model: m.model, sample: s, events: events, interval: m.interval})
 	case m.once:
-		return writeFrame(m.out, frame{model: m.model, sample: s, events: events}, 80, colours(m.out))
+		return writeView(m.out, frame{model: m.model, sample: s, events: events}, 80, colours(m.out))
 	}
 	_, err := fmt.Fprintln(m.out, printable(oneLine(s)))
 	return err

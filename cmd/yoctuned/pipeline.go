@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"os/signal"
 	"path/filepath"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/yoctune/yoctune/runtime/device"
+	"github.com/yoctune/yoctune/runtime/monitor"
 	"github.com/yoctune/yoctune/runtime/pipeline"
 	"github.com/yoctune/yoctune/runtime/planfile"
 	"github.com/yoctune/yoctune/runtime/trace"
@@ -27,7 +29,7 @@ func newPipelineCommand() *cobra.Command {
 		Short: "Run the inference pipelines of a plan",
 		Args:  cobra.NoArgs,
 	}
-	cmd.AddCommand(newPipelineRunCommand())
+	cmd.AddCommand(newPipelineRunCommand(), newPipelineTopCommand())
 	return cmd
 }
 
@@ -119,6 +121,13 @@ func runPipeline(cmd *cobra.Command, args []string, o pipeline.Options, traced s
 	if traced != "" {
 		o.Trace = trace.New(traceEvents)
 	}
+	o.Live = liveSocket(dev, o.Name)
+	o.Note = func(err error) {
+		if !errors.Is(err, fs.ErrPermission) { // a user without a folder for sockets
+			fmt.Fprintf(stderr, "yoctuned: warning: %s\n", printable(err.Error()))
+		}
+	}
+	o.Throttled = func() []string { return monitor.Throttling(dev) }
 	p, err := pipeline.New(o)
 	if err != nil {
 		return err

@@ -20,7 +20,7 @@ import (
 	"github.com/yoctune/yoctune/runtime/watch"
 )
 
-// screen is the terminal while monitor has it. Only lines that change are
+// screen is the terminal while monitor or pipeline top has it. Only lines that change are
 // written: the console of a board is often a slow serial line.
 type screen struct {
 	in, out int
@@ -29,7 +29,8 @@ type screen struct {
 	was     *term.State
 	resized chan os.Signal
 	paused  atomic.Bool
-	last    *frame
+	note    string // beside the keys
+	last    view
 	shown   []string
 	width   int
 	height  int
@@ -88,11 +89,16 @@ func (s *screen) keys(ctx context.Context) context.Context {
 	return ctx
 }
 
-func (s *screen) draw(f frame) error {
+// view is what a screen shows.
+type view interface {
+	lines(width int, colour bool) []string
+}
+
+func (s *screen) draw(v view) error {
 	if s.paused.Load() {
 		return nil
 	}
-	s.last = &f
+	s.last = v
 	return s.redraw()
 }
 
@@ -107,13 +113,9 @@ func (s *screen) redraw() error {
 	if width != s.width || height != s.height {
 		s.shown, s.width, s.height = nil, width, height
 	}
-	f := *s.last
-	f.paused, f.keys = s.paused.Load(), true
-	now := f.lines(width, os.Getenv("NO_COLOR") == "")
-	if len(now) > height {
-		// Keep the last line, which has the keys.
-		now = append(now[:height-1:height-1], now[len(now)-1])
-	}
+	colour := os.Getenv("NO_COLOR") == ""
+	now := s.last.lines(width, colour)
+	now = append(now[:min(len(now), height-1)], s.foot(width, colour))
 	var b bytes.Buffer
 	if s.shown == nil {
 		b.WriteString("\x1b[2J")
@@ -132,15 +134,26 @@ func (s *screen) redraw() error {
 	return err
 }
 
-// frame is what one screen shows.
+// foot is the line that has the keys.
+func (s *screen) foot(width int, colour bool) string {
+	text := "q quit  p pause"
+	if s.paused.Load() {
+		text = "PAUSED  p goes on  q quit"
+	}
+	if s.note != "" {
+		text += "  " + s.note
+	}
+	p := &page{width: width, colour: colour}
+	p.row("", dim, text)
+	return p.lines[0]
+}
+
+// frame is one sample on a screen.
 type frame struct {
-	model     string
-	sample    *monitor.Sample
-	events    []watch.Event
-	interval  time.Duration
-	recording bool
-	paused    bool
-	keys      bool
+	model    string
+	sample   *monitor.Sample
+	events   []watch.Event
+	interval time.Duration
 }
 
 // Colours of the screen; on a terminal without colours, or with NO_COLOR, none.
@@ -148,8 +161,8 @@ const (
 	bold, dim, green, yellow, red, reset = "\x1b[1m", "\x1b[2m", "\x1b[32m", "\x1b[33m", "\x1b[31m", "\x1b[0m"
 )
 
-func writeFrame(w io.Writer, f frame, width int, colour bool) error {
-	_, err := io.WriteString(w, strings.Join(f.lines(width, colour), "\n")+"\n")
+func writeView(w io.Writer, v view, width int, colour bool) error {
+	_, err := io.WriteString(w, strings.Join(v.lines(width, colour), "\n")+"\n")
 	return err
 }
 
@@ -245,16 +258,6 @@ func (f frame) lines(width int, colour bool) []string {
 			style = red
 		}
 		p.row("drift", style, eventText(e))
-	}
-	if f.keys {
-		foot := "q quit  p pause"
-		if f.paused {
-			foot = "PAUSED  p goes on  q quit"
-		}
-		if f.recording {
-			foot += "  recording"
-		}
-		p.row("", dim, foot)
 	}
 	return p.lines
 }

@@ -189,3 +189,24 @@ func findCooling(dev device.FS, add adder) {
 		})
 	}
 }
+
+// Throttling names the cooling devices that slow something down now; nil where
+// there are none that say so.
+func Throttling(dev device.FS) []string {
+	var s Sample
+	findCooling(dev, func(_ string, unknown apply, read func() (apply, error)) {
+		enter, err := read()
+		if err != nil {
+			enter = unknown
+		}
+		enter(&s)
+	})
+	if s.throttled() == nil {
+		return nil
+	}
+	out := []string{}
+	for _, c := range s.Throttled() {
+		out = append(out, c.Name)
+	}
+	return out
+}

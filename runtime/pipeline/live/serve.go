@@ -21,7 +21,8 @@ import (
 // for the unit's user.
 const Dir = "/run/yoctune-pipeline"
 
-const file = "socket"
+// Socket is the name of a socket in its folder.
+const Socket = "socket"
 
 // Bounds of the exchange.
 const (
@@ -41,7 +42,7 @@ type Server struct {
 
 // Path is the socket of a pipeline below a folder. A name comes from a plan; what
 // cannot be in a file name is an underscore.
-func Path(dir, name string) string { return filepath.Join(dir, FileName(name), file) }
+func Path(dir, name string) string { return filepath.Join(dir, FileName(name), Socket) }
 
 // FileName makes a name of a plan one of a file.
 func FileName(name string) string {
@@ -150,7 +151,7 @@ func All(dir string) (list []*Snapshot, errs []error) {
 		return nil, []error{err}
 	}
 	for _, n := range names {
-		path := filepath.Join(dir, n.Name(), file)
+		path := filepath.Join(dir, n.Name(), Socket)
 		if _, err := os.Lstat(path); err != nil {
 			continue
 		}

@@ -1,0 +1,388 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+
+	"github.com/yoctune/yoctune/runtime/device"
+	"github.com/yoctune/yoctune/runtime/pipeline/live"
+)
+
+func newPipelineTopCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "top [NAME]",
+		Short: "Show running pipelines as they change",
+		Long: `top shows what the pipelines that run on this machine do: the rate and the fates of
+their frames, latency end to end, the queue, wait and work of each stage, the level of
+the ladder, what their stages count for themselves, and what the kernel and the
+processor count for the process: faults, context switches, interrupts, and cycles and
+misses where the machine has such counters. Rates and quantiles are those of the time
+since the look before.
+
+What cannot be known is shown as "-" (null in JSON) and never as 0. A pipeline is
+asked only while somebody looks.
+
+On a terminal it redraws in place: q ends it, p pauses. Elsewhere it prints a line a
+pipeline. With --format json each pipeline is one object per look, {"type":"pipeline",
+…}: totals since its start, and "rates" of the time since the look before.
+
+Exit codes: 0 done · 1 failed, or NAME does not run · 2 usage.`,
+		Example: `  yoctuned pipeline top
+  yoctuned pipeline top door --once --format json | jq .rates`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: runTop,
+	}
+	cmd.Flags().Bool("once", false, "look once, at one interval, and end")
+	cmd.Flags().Duration("interval", time.Second, "`TIME` between looks, at least 100ms")
+	return cmd
+}
+
+// topRun is one run of top.
+type topRun struct {
+	dirs     []string
+	name     string // "": all
+	interval time.Duration
+	once     bool
+	json     bool
+	out      io.Writer
+	screen   *screen
+	before   map[string]*live.Snapshot // by pipeline and process
+}
+
+func runTop(cmd *cobra.Command, args []string) error {
+	g := globalFlags(cmd)
+	dev, err := device.Open(g.Root)
+	if err != nil {
+		return err
+	}
+	t := &topRun{dirs: liveDirs(dev), json: g.Format == "json", out: cmd.OutOrStdout(), before: map[string]*live.Snapshot{}}
+	if len(args) > 0 {
+		t.name = args[0]
+	}
+	t.once, _ = cmd.Flags().GetBool("once")
+	if t.interval, _ = cmd.Flags().GetDuration("interval"); t.interval < minInterval {
+		return usage(fmt.Errorf("--interval is at least %v", minInterval))
+	}
+	ctx, stop := signal.NotifyContext(cmd.Context(), unix.SIGTERM, unix.SIGINT, unix.SIGHUP)
+	defer stop()
+	if !t.json && !t.once {
+		if t.screen, err = openScreen(cmd.InOrStdin(), t.out); err != nil {
+			return err
+		} else if t.screen != nil {
+			defer t.screen.close()
+			ctx = t.screen.keys(ctx)
+		}
+	}
+	if err := t.run(ctx); err != nil {
+		return err
+	}
+	if t.json {
+		return lines(t.out).Encode(summaryLine{Type: "summary", Command: "top"})
+	}
+	return nil
+}
+
+func (t *topRun) run(ctx context.Context) error {
+	tick := time.NewTicker(t.interval)
+	defer tick.Stop()
+	var resized <-chan os.Signal
+	if t.screen != nil {
+		resized = t.screen.resized
+	}
+	for looks := 0; ; looks++ {
+		// The first look is what the rates of the next are since.
+		rows, errs := t.look()
+		if looks > 0 || len(rows) == 0 {
+			if err := t.show(rows, errs); err != nil {
+				return err
+			}
+			if t.once {
+				return nil
+			}
+		}
+		for waiting := true; waiting; {
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-resized:
+				if err := t.screen.redraw(); err != nil {
+					return err
+				}
+			case <-tick.C:
+				waiting = false
+			}
+		}
+	}
+}
+
+// running is a pipeline and what it did since the look before.
+type running struct {
+	*live.Snapshot
+	Rates live.Rates `json:"rates"`
+}
+
+func (t *topRun) look() (rows []running, errs []error) {
+	seen := map[string]*live.Snapshot{}
+	for _, dir := range t.dirs {
+		list, failed := live.All(dir)
+		errs = append(errs, failed...)
+		for _, s := range list {
+			if t.name != "" && s.Pipeline != t.name {
+				continue
+			}
+			key := fmt.Sprint(s.PID, " ", s.Pipeline)
+			seen[key] = s
+			rows = append(rows, running{s, s.Since(t.before[key])})
+		}
+	}
+	t.before = seen
+	return rows, errs
+}
+
+func (t *topRun) show(rows []running, errs []error) error {
+	if t.once && len(rows) == 0 {
+		why := errors.New("no pipeline runs on this machine, or none that this user may see")
+		if t.name != "" {
+			why = fmt.Errorf("pipeline %q does not run on this machine, or this user may not see it", t.name)
+		}
+		return errors.Join(append([]error{why}, errs...)...)
+	}
+	switch v := (topView{rows: rows, errs: errs, interval: t.interval, now: time.Now()}); {
+	case t.json:
+		enc := lines(t.out)
+		for _, err := range errs {
+			if err := enc.Encode(errorLine{"error", err.Error()}); err != nil {
+				return err
+			}
+		}
+		for _, r := range rows {
+			if err := enc.Encode(r); err != nil {
+				return err
+			}
+		}
+		return nil
+	case t.screen != nil:
+		return t.screen.draw(v)
+	case t.once:
+		return writeView(t.out, v, 80, colours(t.out))
+	default:
+		for _, r := range rows {
+			if _, err := fmt.Fprintln(t.out, printable(v.now.Format("15:04:05")+" "+r.head())); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// topView is one look on a screen.
+type topView struct {
+	rows     []running
+	errs     []error
+	interval time.Duration
+	now      time.Time
+}
+
+func (v topView) lines(width int, colour bool) []string {
+	p := &page{width: width, colour: colour}
+	what := fmt.Sprintf("%d pipelines run", len(v.rows))
+	switch len(v.rows) {
+	case 0:
+		what = "no pipeline runs"
+	case 1:
+		what = "1 pipeline runs"
+	}
+	p.row("", bold, fmt.Sprintf("%s  %s  every %v", what, v.now.Format("15:04:05"), v.interval))
+	for _, r := range v.rows {
+		r.lines(p)
+	}
+	for _, err := range v.errs {
+		p.row("problem", red, err.Error())
+	}
+	return p.lines
+}
+
+// head says how a pipeline does, in one line.
+func (r running) head() string {
+	fps := "-"
+	if r.Rates.FPS != nil {
+		fps = fmt.Sprintf("%.1f", *r.Rates.FPS)
+	}
+	text := fmt.Sprintf("%s  %s fps  p50 %s  p95 %s", r.Pipeline, fps, millis(r.Rates.P50), millis(r.Rates.P95))
+	if r.Target != nil {
+		text += " of " + millis(r.Target)
+	}
+	text += " ms"
+	if r.Levels > 1 {
+		text += fmt.Sprintf("  level %d of %d", r.Level, r.Levels-1)
+	}
+	return text
+}
+
+// topRow is a stage, or the head of the columns.
+const topRow = "%-14s %6s %6s %9s %8s %9s %8s"
+
+func (r running) lines(p *page) {
+	style := green
+	switch {
+	case r.Target != nil && r.Rates.P95 != nil && *r.Rates.P95 > *r.Target || r.Rates.Frames.Failed > 0:
+		style = red
+	case r.Level > 0 || r.Rates.Frames.Dropped > 0:
+		style = yellow
+	}
+	p.row("", "", "")
+	p.row("", style, r.head()+fmt.Sprintf("  up %v", time.Duration(r.Up).Round(time.Second)))
+	f := r.Frames
+	p.row("frames", "", fmt.Sprintf("%d read  %d done  %d dropped  %d failed  %d in work", f.Read, f.Done, f.Dropped, f.Failed, r.InFlight))
+	p.wrap("dropped", yellow, counted(r.Drops, r.Rates.Drops))
+	p.wrap("failed", red, counted(r.Failures, nil))
+	p.row("", dim, fmt.Sprintf(topRow, "stage", "queue", "busy", "wait p50", "p95", "work p50", "p95 ms"))
+	for i, st := range r.Stages {
+		queue, busy, now := "-", "-", r.Rates.Stages[i]
+		if st.Queue != nil {
+			queue = fmt.Sprintf("%d/%d", st.Queue.Depth, st.Queue.Capacity)
+		}
+		style := ""
+		if now.Busy != nil {
+			busy = fmt.Sprintf("%.0f %%", 100**now.Busy)
+			style = loadColour(new(int64(1000 * *now.Busy / float64(max(st.Instances, 1)))))
+		}
+		name := st.ID
+		if st.Instances > 1 {
+			name += fmt.Sprintf(" x%d", st.Instances)
+		}
+		p.row("", style, fmt.Sprintf(topRow, cut(name, 14), queue, busy,
+			millis(now.WaitP50), millis(now.WaitP95), millis(now.ServiceP50), millis(now.ServiceP95)))
+	}
+	p.wrap("process", "", r.process())
+	p.wrap("", "", r.interrupts())
+	slowed := []string{"-"}
+	if r.Throttled != nil {
+		slowed = append([]string{}, r.Throttled...)
+		if len(slowed) == 0 {
+			slowed = []string{"nothing"}
+		}
+	}
+	style = ""
+	if len(r.Throttled) > 0 {
+		style = red
+	}
+	p.wrap("slowed", style, slowed)
+	var own []string
+	for _, n := range r.Numbers {
+		value := "-"
+		if n.Value != nil {
+			value = decimal(*n.Value)
+		}
+		own = append(own, n.Stage+"."+n.Name+" "+value)
+	}
+	p.wrap("own", "", own)
+	for _, e := range r.Events[max(len(r.Events)-3, 0):] {
+		ago := time.Duration(r.At - e.At).Round(time.Second)
+		p.row(e.Kind, yellow, fmt.Sprintf("%s, %v ago", e.Why, ago))
+	}
+}
+
+// counted lists counts by what they are of, and how many came since the last look.
+func counted(all, fresh map[string]uint64) []string {
+	var out []string
+	for _, k := range slices.Sorted(maps.Keys(all)) {
+		text := fmt.Sprintf("%s %d", k, all[k])
+		if n := fresh[k]; n > 0 {
+			text += fmt.Sprintf(" (+%d)", n)
+		}
+		out = append(out, text)
+	}
+	return out
+}
+
+// process is what was counted for it, per second.
+func (r running) process() []string {
+	c, s := r.Rates.Counts, r.Rates.Seconds
+	cpu := "-"
+	if c.CPU != nil && s > 0 {
+		cpu = fmt.Sprintf("%.0f %%", float64(*c.CPU)/1e7/s)
+	}
+	out := []string{"cpu " + cpu}
+	for _, n := range []struct {
+		name string
+		v    *int64
+	}{
+		{"faults", c.MinorFaults}, {"major", c.MajorFaults}, {"switches", c.Switches}, {"preempted", c.Preemptions}, {"migrations", c.Migrations},
+		{"cycles", c.Cycles}, {"instructions", c.Instructions}, {"cache misses", c.CacheMisses}, {"branch misses", c.BranchMisses},
+	} {
+		text := "-"
+		if n.v != nil && s > 0 {
+			text = large(float64(*n.v)/s) + "/s"
+		}
+		out = append(out, n.name+" "+text)
+	}
+	return out
+}
+
+func (r running) interrupts() []string {
+	list := r.Rates.Counts.Interrupts
+	if len(list) == 0 || r.Rates.Seconds <= 0 {
+		return []string{"interrupts -"}
+	}
+	out := []string{"interrupts"}
+	for i, n := range list {
+		out = append(out, fmt.Sprintf("#%d %s/s", i, large(float64(n)/r.Rates.Seconds)))
+	}
+	return out
+}
+
+// large shows a number as people say it.
+func large(v float64) string {
+	switch {
+	case v >= 1e9:
+		return fmt.Sprintf("%.2f G", v/1e9)
+	case v >= 1e6:
+		return fmt.Sprintf("%.1f M", v/1e6)
+	case v >= 1e4:
+		return fmt.Sprintf("%.0f k", v/1e3)
+	}
+	return fmt.Sprintf("%.0f", v)
+}
+
+// millis shows nanoseconds as milliseconds.
+func millis(ns *int64) string {
+	if ns == nil {
+		return "-"
+	}
+	return fmt.Sprintf("%.2f", float64(*ns)/1e6)
+}
+
+// liveDirs are where pipelines have their sockets: the services', and those of the
+// user who asks.
+func liveDirs(dev *device.Root) []string {
+	dirs := []string{filepath.Join(dev.Dir(), live.Dir)}
+	if own := os.Getenv("XDG_RUNTIME_DIR"); dev.Running() && own != "" {
+		dirs = append(dirs, filepath.Join(own, filepath.Base(live.Dir)))
+	}
+	return dirs
+}
+
+// liveSocket is where a pipeline of this process has its own.
+func liveSocket(dev *device.Root, name string) string {
+	if own := os.Getenv("RUNTIME_DIRECTORY"); dev.Running() && own != "" && !strings.Contains(own, ":") { // systemd
+		return filepath.Join(own, live.Socket)
+	}
+	dirs := liveDirs(dev)
+	if dev.Running() && os.Geteuid() != 0 {
+		return live.Path(dirs[len(dirs)-1], name)
+	}
+	return live.Path(dirs[0], name)
+}
