@@ -55,6 +55,7 @@ type Device struct {
 	index      int
 	integrated bool
 	direct     bool // the backend reads and writes Go memory in place
+	draft      bool // see Draft: there is no backend behind it
 
 	// Held for reading while the backend works, for writing by Close.
 	gate   sync.RWMutex

@@ -109,6 +109,9 @@ func (l *List) Submit() error {
 	if l.err != nil {
 		return fmt.Errorf("submit: %w", l.err)
 	}
+	if l.s.d.draft {
+		return fmt.Errorf("submit: a draft runs in another process: %w", ErrClosed)
+	}
 	if code := l.s.s.Submit(l.cmds); code != 0 {
 		return failed("submit", l.s.s.Why(code))
 	}

@@ -61,6 +61,12 @@ func (e *RuntimeError) Error() string {
 	return fmt.Sprintf("onnx runtime: %s (code %d)", e.Message, e.Code)
 }
 
+// OutOfMemory reports whether a run failed for want of memory, for which ONNX Runtime
+// has a message and no code.
+func OutOfMemory(err error) bool {
+	return err != nil && (strings.Contains(err.Error(), "Failed to allocate memory") || strings.Contains(err.Error(), "std::bad_alloc"))
+}
+
 // DType is the type of a tensor's elements, numbered as ONNX does.
 type DType int
 

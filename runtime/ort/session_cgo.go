@@ -293,6 +293,26 @@ func (r *Runtime) NewTensor(shape []int64) (*Tensor, error) {
 	return t, nil
 }
 
+// NewTensorOver makes a tensor of memory that is the caller's: outside the Go heap,
+// aligned to 64 bytes, as large as the shape wants and valid until Close.
+func (r *Runtime) NewTensorOver(shape []int64, memory []byte) (*Tensor, error) {
+	n, err := elements(shape)
+	if err != nil {
+		return nil, err
+	}
+	if int64(len(memory)) != n*4 || uintptr(unsafe.Pointer(unsafe.SliceData(memory)))%64 != 0 {
+		return nil, fmt.Errorf("%w: %v is not a tensor of %d bytes at %p: 4 an element, aligned to 64", ErrShape, shape, len(memory), memory)
+	}
+	t := &Tensor{rt: r, shape: append([]int64(nil), shape...)}
+	dims := (*C.int64_t)(unsafe.Pointer(unsafe.SliceData(t.shape)))
+	var e C.ort_error
+	if C.ort_tensor_over(r.c, &t.c, dims, C.size_t(len(shape)), unsafe.Pointer(unsafe.SliceData(memory)), C.size_t(n*4), &e) != 0 {
+		return nil, fmt.Errorf("tensor %v: %w", shape, goError(&e))
+	}
+	t.data = unsafe.Slice((*float32)(unsafe.Pointer(t.c.data)), n)
+	return t, nil
+}
+
 // Shape returns the dimensions.
 func (t *Tensor) Shape() []int64 { return t.shape }
 

@@ -33,6 +33,9 @@ func (*Runtime) NewSessionFromBytes([]byte, Options) (*Session, error) { return 
 // NewTensor always fails: see Open.
 func (*Runtime) NewTensor([]int64) (*Tensor, error) { return nil, errNoCgo }
 
+// NewTensorOver always fails: see Open.
+func (*Runtime) NewTensorOver([]int64, []byte) (*Tensor, error) { return nil, errNoCgo }
+
 // Session cannot be made in a program built without cgo.
 type Session struct{}
 

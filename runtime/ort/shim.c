@@ -283,12 +283,25 @@ int ort_tensor_new(ort_runtime *rt, ort_tensor *t, const int64_t *dims, size_t n
 {
 	/* aligned_alloc wants a multiple of the alignment. */
 	size_t padded = (bytes + 63) / 64 * 64;
-	t->data = aligned_alloc(64, padded);
-	if (!t->data)
+	void *data = aligned_alloc(64, padded);
+	if (!data)
 		return fail(err, "out of memory", NULL);
 	/* Touch every page now rather than in the first frame. */
-	memset(t->data, 0, padded);
+	memset(data, 0, padded);
+	int rc = ort_tensor_over(rt, t, dims, ndims, data, bytes, err);
+	if (rc)
+		free(data);
+	else
+		t->borrowed = 0;
+	return rc;
+}
+
+int ort_tensor_over(ort_runtime *rt, ort_tensor *t, const int64_t *dims, size_t ndims,
+		    void *data, size_t bytes, ort_error *err)
+{
+	t->data = data;
 	t->bytes = bytes;
+	t->borrowed = 1;
 	int rc = took(rt, CALL(rt, CREATE_TENSOR_WITH_DATA_AS_ORT_VALUE, status, const void *, void *, size_t,
 			       const int64_t *, size_t, int, void **)
 		      (rt->memory, t->data, bytes, dims, ndims, ELEMENT_FLOAT, &t->value), err);
@@ -300,7 +313,8 @@ int ort_tensor_new(ort_runtime *rt, ort_tensor *t, const int64_t *dims, size_t n
 void ort_tensor_free(ort_runtime *rt, ort_tensor *t)
 {
 	release(rt, RELEASE_VALUE, t->value);
-	free(t->data);
+	if (!t->borrowed)
+		free(t->data);
 	t->value = NULL;
 	t->data = NULL;
 }

@@ -51,8 +51,9 @@ typedef struct {
 
 typedef struct {
 	void *value; /* OrtValue over data */
-	float *data; /* owned, 64-byte aligned */
+	float *data; /* 64-byte aligned */
 	size_t bytes;
+	int borrowed; /* data is the caller's */
 } ort_tensor;
 
 int ort_load(ort_runtime *rt, const char *path, ort_error *err);
@@ -68,6 +69,10 @@ void ort_session_free(ort_session *s);
 
 int ort_tensor_new(ort_runtime *rt, ort_tensor *t, const int64_t *dims, size_t ndims,
 		   size_t bytes, ort_error *err);
+
+/* ort_tensor_over makes a tensor of the caller's memory. */
+int ort_tensor_over(ort_runtime *rt, ort_tensor *t, const int64_t *dims, size_t ndims,
+		    void *data, size_t bytes, ort_error *err);
 void ort_tensor_free(ort_runtime *rt, ort_tensor *t);
 
 /* ort_probe runs once with memory of the runtime's own and reports the shape

@@ -576,10 +576,9 @@ func (b *builder) model(k int, s *plan.PipelineStage) (work, error) {
 	}, nil
 }
 
-// classify finds out whether a run failed for want of memory, for which ONNX
-// Runtime has a message and no code.
+// classify finds out whether a run failed for want of memory.
 func classify(err error) error {
-	if err != nil && (strings.Contains(err.Error(), "Failed to allocate memory") || strings.Contains(err.Error(), "std::bad_alloc")) {
+	if ort.OutOfMemory(err) {
 		return fmt.Errorf("%w: %w", errNoMemory, err)
 	}
 	return err
