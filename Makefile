@@ -16,7 +16,7 @@ EXAMPLE := examples/video-analytics
 CUE_VERSION = $(shell $(GO) list -m -f '{{.Version}}' cuelang.org/go)
 
 # A test that misses what `make setup` installs fails instead of skipping.
-REQUIRE := YOCTUNE_REQUIRE_CUE=1 YOCTUNE_REQUIRE_SPDX=1 YOCTUNE_REQUIRE_MINISIGN=1 YOCTUNE_REQUIRE_BITBAKE=1 YOCTUNE_REQUIRE_MODELS=1 YOCTUNE_REQUIRE_ETHTOOL=1 \
+REQUIRE := YOCTUNE_REQUIRE_CUE=1 YOCTUNE_REQUIRE_SPDX=1 YOCTUNE_REQUIRE_MINISIGN=1 YOCTUNE_REQUIRE_BITBAKE=1 YOCTUNE_REQUIRE_MODELS=1 YOCTUNE_REQUIRE_ETHTOOL=1 YOCTUNE_REQUIRE_CUDA=1 \
 	YOCTUNE_QEMU=$(CURDIR)/$(BUILD)/cache/qemu YOCTUNE_DOTCONFIG=$(CURDIR)/$(BUILD)/cache/qemu/config
 
 .PHONY: help
@@ -72,8 +72,7 @@ arm64-check: ## the device program for arm64, run under qemu-user
 bench: build $(BUILD)/tools/cue ## benchmarks, each beside its reference
 	CUE=$(CURDIR)/$(BUILD)/tools/cue $(GO) test ./bench -run '^$$' -bench . -benchtime 7x -v
 	$(GO) test ./runtime/core -run '^$$' -bench Submit
-	$(BIN)/yoctuned bench bandwidth
-	$(BIN)/yoctuned bench kernels
+	YOCTUNE_ORT_LIBRARY=$(CURDIR)/$(BUILD)/models/$(shell uname -m)/libonnxruntime.so.1.30.0 $(BIN)/yoctuned bench all
 
 .PHONY: prove
 prove: ## long checks; see docs/prove.md for the checkouts it takes

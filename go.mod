@@ -6,6 +6,7 @@ require (
 	aead.dev/minisign v0.3.0
 	cuelang.org/go v0.17.1
 	github.com/Masterminds/sprig/v3 v3.3.0
+	github.com/aclements/go-moremath v0.0.0-20210112150236-f10218a38794
 	github.com/fatih/color v1.19.0
 	github.com/google/go-cmp v0.7.0
 	github.com/google/go-containerregistry v0.22.1

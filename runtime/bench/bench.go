@@ -2,6 +2,10 @@
 // a reference measured in the same run, turn by turn: on a busy or throttled
 // machine the ratio still means something when the times do not.
 //
+// References are libraries that others wrote, where the machine has them: libc,
+// OpenBLAS, libswscale, ONNX Runtime. Where it has none a plain C loop takes their
+// place, and its name says so.
+//
 // What a machine or backend does not tell is nil, never zero.
 package bench
 
@@ -9,7 +13,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/yoctune/yoctune/runtime/core"
@@ -17,9 +23,15 @@ import (
 
 // Suites that Run knows.
 const (
-	Bandwidth = "bandwidth" // copies and fills, and what a submission costs
-	Kernels   = "kernels"   // preprocess and reductions
+	Bandwidth = "bandwidth" // copies, fills and reads, by size and kind of memory
+	Compute   = "compute"   // products of matrices, by type and size
+	Kernels   = "kernels"   // every kernel of the core, on what pipelines give it
+	Latency   = "latency"   // what a call, a list, a graph and an allocation cost
+	All       = "all"       // these four
 )
+
+// Suites lists them in the order in which All runs them.
+func Suites() []string { return []string{Bandwidth, Compute, Kernels, Latency} }
 
 // ErrSuite is an unknown suite.
 var ErrSuite = errors.New("unknown benchmark suite")
@@ -27,86 +39,180 @@ var ErrSuite = errors.New("unknown benchmark suite")
 // Measurement is one benchmark's result.
 type Measurement struct {
 	Type      string     `json:"type"` // "measurement"
+	Suite     string     `json:"suite"`
 	Name      string     `json:"name"`
+	Kernel    *string    `json:"kernel"` // "K1" to "K15", as docs/bench.md numbers them
 	Backend   string     `json:"backend"`
 	Device    string     `json:"device"`
 	Bytes     *int64     `json:"bytes"` // read and written at least once, per run
 	Flops     *int64     `json:"flops"` // per run
 	Samples   int        `json:"samples"`
+	Clock     string     `json:"clock"` // what the times are of: "thread" (processor time), "wall" or "device"
 	P50       int64      `json:"p50_ns"`
 	P95       int64      `json:"p95_ns"`
+	P99       int64      `json:"p99_ns"`
 	Reference *Reference `json:"reference"` // nil: none on this backend
 	Ratio     *float64   `json:"ratio"`     // reference p50 / p50: above 1 is faster than the reference
+	Roofline  *Roofline  `json:"roofline"`  // nil: no ceiling for what it does
+	State     State      `json:"state"`     // after the last run
+
+	Times          []int64 `json:"times_ns,omitempty"` // every sample; in baselines only
+	ReferenceTimes []int64 `json:"reference_times_ns,omitempty"`
 }
 
 // Reference is another way to the same result.
 type Reference struct {
-	Name string `json:"name"`
-	P50  int64  `json:"p50_ns"`
+	Name    string `json:"name"`
+	P50     int64  `json:"p50_ns"`
+	Foreign bool   `json:"foreign"` // written by others; false: a plain loop of this package
+}
+
+// State is what a device's speed depends on beside its load.
+type State struct {
+	CPU         *int64  `json:"cpu_hz"`     // the fastest core, now
+	CPUMax      *int64  `json:"cpu_max_hz"` // the limit in force
+	GPU         *int64  `json:"gpu_hz"`
+	GPUMax      *int64  `json:"gpu_max_hz"`
+	Memory      *int64  `json:"memory_hz"`
+	Temperature *int64  `json:"temperature_mc"` // the hottest zone
+	PowerMode   *string `json:"power_mode"`
+	Governor    *string `json:"cpu_governor"`
+}
+
+// Report is a whole run.
+type Report struct {
+	Suite        string        `json:"suite"`
+	Device       core.Info     `json:"device"`
+	Before       State         `json:"before"`
+	After        State         `json:"after"`
+	Ceilings     Ceilings      `json:"ceilings"`
+	References   []string      `json:"references"` // libraries that were there to measure against
+	Missing      []string      `json:"missing"`    // and those that were not
+	Measurements []Measurement `json:"-"`
 }
 
 // Options of Run.
 type Options struct {
-	Suite   string
-	Samples int // runs of each benchmark, after two to warm up; 0: 30
+	Suite       string
+	Samples     int          // runs of each benchmark, after two to warm up; 0: 30
+	ONNXRuntime string       // library to measure against; "": where ort.Find finds it
+	Library     string       // of d's backend, to open another device of it
+	State       func() State // of the device; nil: nothing is known
+
+	// Progress, when set, is told what is measured next; total counts all.
+	Progress func(number, total int, name string)
+	// Each, when set, gets a measurement as soon as it is there.
+	Each func(Measurement) error
 }
 
-// benchmark is one thing to measure. Both functions return the time of one run.
+// benchmark is one thing to measure.
 type benchmark struct {
-	name         string
+	suite        string
+	kernel, name string
 	bytes, flops *int64
+	numbers      string // of flops: which ceiling of Ceilings.Compute is theirs
 	run          func(context.Context) (time.Duration, error)
-	reference    string
-	runReference func() time.Duration // nil: no reference
+	clock        string     // "": the rig's
+	reference    *reference // nil: none
 }
 
-// Run measures a suite on d and gives each result to emit as soon as it is
-// there.
-func Run(ctx context.Context, d *core.Device, o Options, emit func(Measurement) error) error {
-	var list func(*rig) ([]benchmark, error)
-	switch o.Suite {
-	case Bandwidth:
-		list = bandwidth
-	case Kernels:
-		list = kernels
-	default:
-		return fmt.Errorf("%w %q: use %s or %s", ErrSuite, o.Suite, Bandwidth, Kernels)
+// reference is another way to the same result.
+type reference struct {
+	name    string
+	foreign bool
+	run     func() (time.Duration, error)
+	do      func() error // one turn, without a clock; nil: it cannot be repeated
+}
+
+// Run measures a suite on d.
+func Run(ctx context.Context, d *core.Device, o Options) (*Report, error) {
+	suites := Suites()
+	if o.Suite != All {
+		if !slices.Contains(suites, o.Suite) {
+			return nil, fmt.Errorf("%w %q: use %s or %s", ErrSuite, o.Suite, strings.Join(suites, ", "), All)
+		}
+		suites = []string{o.Suite}
 	}
 	if o.Samples < 0 {
-		return fmt.Errorf("%d samples: must not be negative: %w", o.Samples, core.ErrInvalid)
+		return nil, fmt.Errorf("%d samples: must not be negative: %w", o.Samples, core.ErrInvalid)
 	}
 	if o.Samples == 0 {
 		o.Samples = 30
 	}
+	if o.State == nil {
+		o.State = func() State { return State{} }
+	}
 	info, err := d.Info()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	r, err := newRig(d)
 	if err != nil {
-		return fmt.Errorf("prepare %s: %w", o.Suite, err)
+		return nil, fmt.Errorf("prepare %s: %w", o.Suite, err)
 	}
-	benchmarks, err := list(r)
-	if err == nil {
-		for _, b := range benchmarks {
-			var m Measurement
-			if m, err = measure(ctx, b, o.Samples); err != nil {
-				err = fmt.Errorf("measure %s: %w", b.name, err)
-				break
+	r.library = o.Library
+	if r.onCPU() {
+		r.others = findOthers(o.ONNXRuntime)
+	}
+	report := &Report{Suite: o.Suite, Device: info, Before: o.State(), References: r.others.names(), Missing: r.others.missing}
+	runtime.LockOSThread() // the CPU's clock is the thread's
+	defer runtime.UnlockOSThread()
+	err = r.measureAll(ctx, suites, o, report)
+	report.After = o.State()
+	return report, errors.Join(err, r.release())
+}
+
+func (r *rig) measureAll(ctx context.Context, suites []string, o Options, report *Report) error {
+	lists := map[string]func(*rig) ([]benchmark, error){Bandwidth: bandwidth, Compute: compute, Kernels: kernels, Latency: latency}
+	var all []benchmark
+	for _, suite := range suites {
+		list, err := lists[suite](r)
+		if err != nil {
+			return fmt.Errorf("prepare %s: %w", suite, err)
+		}
+		for i := range list {
+			list[i].suite = suite
+		}
+		all = append(all, list...)
+	}
+	if slices.ContainsFunc(all, func(b benchmark) bool { return b.bytes != nil }) {
+		var err error
+		if report.Ceilings, err = r.ceilings(ctx); err != nil {
+			return fmt.Errorf("measure the ceilings: %w", err)
+		}
+	}
+	for i, b := range all {
+		if o.Progress != nil {
+			o.Progress(i+1, len(all), b.name)
+		}
+		if b.clock == "" {
+			b.clock = deviceClock
+			if r.onCPU() {
+				b.clock = threadClock
 			}
-			m.Backend, m.Device = info.Backend, info.Name
-			if err = emit(m); err != nil {
-				break
+		}
+		m, err := measure(ctx, b, o.Samples)
+		if err != nil {
+			return fmt.Errorf("measure %s: %w", b.name, err)
+		}
+		m.Backend, m.Device = report.Device.Backend, report.Device.Name
+		m.Roofline = report.Ceilings.of(b, m.P50)
+		m.State = o.State()
+		report.Measurements = append(report.Measurements, m)
+		if o.Each != nil {
+			m.Times, m.ReferenceTimes = nil, nil
+			if err := o.Each(m); err != nil {
+				return err
 			}
 		}
 	}
-	return errors.Join(err, r.release())
+	return nil
 }
 
 const warmUp = 2
 
 func measure(ctx context.Context, b benchmark, samples int) (Measurement, error) {
-	var own, other []time.Duration
+	var own, other []int64
 	for i := range warmUp + samples {
 		if err := ctx.Err(); err != nil {
 			return Measurement{}, err
@@ -115,20 +221,28 @@ func measure(ctx context.Context, b benchmark, samples int) (Measurement, error)
 		if err != nil {
 			return Measurement{}, err
 		}
-		var ref time.Duration
-		if b.runReference != nil {
-			ref = b.runReference()
+		if i >= warmUp {
+			own = append(own, took.Nanoseconds())
+		}
+		if b.reference == nil {
+			continue
+		}
+		if took, err = b.reference.run(); err != nil {
+			return Measurement{}, fmt.Errorf("its reference, %s: %w", b.reference.name, err)
 		}
 		if i >= warmUp {
-			own, other = append(own, took), append(other, ref)
+			other = append(other, took.Nanoseconds())
 		}
 	}
 	m := Measurement{
-		Type: "measurement", Name: b.name, Bytes: b.bytes, Flops: b.flops, Samples: samples,
-		P50: percentile(own, 50).Nanoseconds(), P95: percentile(own, 95).Nanoseconds(),
+		Type: "measurement", Suite: b.suite, Name: b.name, Bytes: b.bytes, Flops: b.flops, Samples: samples, Clock: b.clock,
+		P50: percentile(own, 50), P95: percentile(own, 95), P99: percentile(own, 99), Times: own, ReferenceTimes: other,
 	}
-	if b.runReference != nil {
-		m.Reference = &Reference{Name: b.reference, P50: percentile(other, 50).Nanoseconds()}
+	if b.kernel != "" {
+		m.Kernel = &b.kernel
+	}
+	if b.reference != nil {
+		m.Reference = &Reference{Name: b.reference.name, P50: percentile(other, 50), Foreign: b.reference.foreign}
 		if m.P50 > 0 {
 			ratio := float64(m.Reference.P50) / float64(m.P50)
 			m.Ratio = &ratio
@@ -139,87 +253,11 @@ func measure(ctx context.Context, b benchmark, samples int) (Measurement, error)
 
 // percentile is the nearest rank: the smallest value that p percent of the
 // values do not exceed.
-func percentile(values []time.Duration, p int) time.Duration {
+func percentile[T int64 | float64 | time.Duration](values []T, p int) T {
 	if len(values) == 0 {
 		return 0
 	}
 	sorted := slices.Sorted(slices.Values(values))
 	rank := (p*len(sorted) + 99) / 100
 	return sorted[max(rank, 1)-1]
-}
-
-// rig is a stream with two events around whatever is measured.
-type rig struct {
-	d          *core.Device
-	stream     *core.Stream
-	start, end *core.Event
-	buffers    []*core.Buffer
-}
-
-func newRig(d *core.Device) (*rig, error) {
-	r := &rig{d: d}
-	var err error
-	if r.stream, err = d.NewStream(0); err != nil {
-		return nil, err
-	}
-	if r.start, err = d.NewEvent(); err != nil {
-		return nil, errors.Join(err, r.release())
-	}
-	if r.end, err = d.NewEvent(); err != nil {
-		return nil, errors.Join(err, r.release())
-	}
-	return r, nil
-}
-
-func (r *rig) release() error {
-	var errs []error
-	if r.stream != nil { // first: its work uses the rest
-		errs = append(errs, r.stream.Release())
-	}
-	for _, e := range []*core.Event{r.start, r.end} {
-		if e != nil {
-			errs = append(errs, e.Release())
-		}
-	}
-	for _, b := range r.buffers {
-		errs = append(errs, b.Release())
-	}
-	return errors.Join(errs...)
-}
-
-func (r *rig) alloc(n int, m core.Mode) (*core.Buffer, error) {
-	b, err := r.d.Alloc(n, m)
-	if err == nil {
-		r.buffers = append(r.buffers, b)
-	}
-	return b, err
-}
-
-// timed returns a function that runs the commands and gives the device's time.
-func (r *rig) timed(add func(*core.List)) func(context.Context) (time.Duration, error) {
-	l := r.stream.List().Record(r.start)
-	add(l)
-	l.Record(r.end)
-	return func(ctx context.Context) (time.Duration, error) {
-		if err := l.Submit(); err != nil {
-			return 0, err
-		}
-		if err := r.stream.Wait(ctx); err != nil {
-			return 0, err
-		}
-		return r.end.Since(r.start)
-	}
-}
-
-func count(n int) *int64 {
-	v := int64(n)
-	return &v
-}
-
-func since(f func()) func() time.Duration {
-	return func() time.Duration {
-		t := time.Now()
-		f()
-		return time.Since(t)
-	}
 }

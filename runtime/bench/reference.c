@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "reference.h"
+#include "clones.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
 
 #if defined(__GNUC__) && !defined(__clang__)
 #define SCALAR __attribute__((optimize("no-tree-vectorize", "no-tree-slp-vectorize")))
@@ -7,11 +12,12 @@
 #define SCALAR
 #endif
 
-/* What libraries do as well: AVX2 where the processor has it. */
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
-#define CLONES __attribute__((target_clones("arch=x86-64-v3", "default")))
+/* The core rounds after each operation, so as to be the same everywhere; what the
+ * machine could do does not. */
+#if defined(__GNUC__) && !defined(__clang__)
+#define FUSED __attribute__((optimize("fp-contract=fast")))
 #else
-#define CLONES
+#define FUSED
 #endif
 
 struct box {
@@ -175,4 +181,182 @@ float ref_max(const float *x, size_t n)
 	for (i = 1; i < n; i++)
 		s = x[i] > s ? x[i] : s;
 	return s;
+}
+
+/* Independent chains of multiply and add, more than the pipeline is deep: what the
+ * vector units do at most. 2 * 64 operations a round. */
+CLONES FUSED
+float ref_flops(uint64_t rounds)
+{
+	float x[64], s = 0;
+	uint64_t r;
+	int i;
+
+	for (i = 0; i < 64; i++)
+		x[i] = (float)i;
+	for (r = 0; r < rounds; r++)
+		for (i = 0; i < 64; i++)
+			x[i] = x[i] * 0.999f + 0.001f;
+	for (i = 0; i < 64; i++)
+		s += x[i];
+	return s;
+}
+
+CLONES
+void ref_gemm(const float *a, const float *b, float *c, int m, int n, int k)
+{
+	int i, j, p;
+
+	memset(c, 0, (size_t)m * (size_t)n * sizeof *c);
+	for (i = 0; i < m; i++)
+		for (p = 0; p < k; p++) {
+			float v = a[(size_t)i * (size_t)k + (size_t)p];
+
+			for (j = 0; j < n; j++)
+				c[(size_t)i * (size_t)n + (size_t)j] += v * b[(size_t)p * (size_t)n + (size_t)j];
+		}
+}
+
+void ref_softmax(const float *x, float *y, int rows, int cols)
+{
+	int r, c;
+
+	for (r = 0; r < rows; r++, x += cols, y += cols) {
+		float most = x[0], sum = 0;
+
+		for (c = 1; c < cols; c++)
+			most = x[c] > most ? x[c] : most;
+		for (c = 0; c < cols; c++)
+			sum += y[c] = expf(x[c] - most);
+		for (c = 0; c < cols; c++)
+			y[c] /= sum;
+	}
+}
+
+void ref_topk(const float *x, float *y, int rows, int cols, int k)
+{
+	int r, c, i;
+
+	for (r = 0; r < rows; r++, x += cols, y += k) {
+		int n = 0;
+
+		for (c = 0; c < cols; c++) {
+			if (n == k && !(x[c] > y[k - 1]))
+				continue;
+			for (i = n < k ? n++ : k - 1; i > 0 && x[c] > y[i - 1]; i--)
+				y[i] = y[i - 1];
+			y[i] = x[c];
+		}
+	}
+}
+
+CLONES
+void ref_chain(const float *x, float *y, size_t n, int steps)
+{
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		y[i] = x[i] * 1.5f + 0.25f;
+	for (i = 0; i < n; i++)
+		y[i] = y[i] > 0 ? y[i] : 0;
+	if (steps < 4)
+		return;
+	for (i = 0; i < n; i++)
+		y[i] = y[i] * 0.5f - 1.0f;
+	for (i = 0; i < n; i++)
+		y[i] = y[i] < -0.5f ? -0.5f : y[i] > 0.5f ? 0.5f : y[i];
+}
+
+void ref_to_planes(const float *x, float *y, int pixels, int channels)
+{
+	int i, c;
+
+	for (c = 0; c < channels; c++)
+		for (i = 0; i < pixels; i++)
+			y[(size_t)c * (size_t)pixels + (size_t)i] = x[(size_t)i * (size_t)channels + (size_t)c];
+}
+
+CLONES
+void ref_quantise(const float *x, int8_t *q, float *y, size_t n, float scale)
+{
+	size_t i;
+
+	for (i = 0; i < n; i++) {
+		float v = x[i] / scale;
+
+		q[i] = (int8_t)(v < -128 ? -128 : v > 127 ? 127 : rintf(v));
+	}
+	for (i = 0; i < n; i++)
+		y[i] = (float)q[i] * scale;
+}
+
+int ref_decode(const float *x, float *out, int anchors, int classes, float threshold, int most)
+{
+	int i, c, n = 0;
+
+	for (i = 0; i < anchors && n < most; i++) {
+		float best = 0;
+		int cls = 0;
+
+		for (c = 0; c < classes; c++) {
+			float v = x[(size_t)(4 + c) * (size_t)anchors + (size_t)i];
+
+			if (v > best) {
+				best = v;
+				cls = c;
+			}
+		}
+		if (best < threshold)
+			continue;
+		for (c = 0; c < 4; c++)
+			out[6 * n + c] = x[(size_t)c * (size_t)anchors + (size_t)i];
+		out[6 * n + 4] = best;
+		out[6 * n++ + 5] = (float)cls;
+	}
+	return n;
+}
+
+static float overlap(const float *a, const float *b)
+{
+	float w = fminf(a[2], b[2]) - fmaxf(a[0], b[0]), h = fminf(a[3], b[3]) - fmaxf(a[1], b[1]), both;
+
+	if (w <= 0 || h <= 0)
+		return 0;
+	both = w * h;
+	return both / ((a[2] - a[0]) * (a[3] - a[1]) + (b[2] - b[0]) * (b[3] - b[1]) - both);
+}
+
+static int better(const void *a, const void *b)
+{
+	float p = *(const float *)a, q = *(const float *)b;
+
+	return p > q ? -1 : p < q;
+}
+
+/* boxes: score and four edges each; rank: room for as many. */
+int ref_nms(const float *boxes, int n, float iou, float *rank)
+{
+	int i, j, kept = 0;
+
+	memcpy(rank, boxes, (size_t)n * 5 * sizeof *rank);
+	qsort(rank, (size_t)n, 5 * sizeof *rank, better);
+	for (i = 0; i < n; i++) {
+		for (j = 0; j < kept; j++)
+			if (overlap(rank + 5 * i + 1, rank + 5 * j + 1) > iou)
+				break;
+		if (j == kept)
+			memmove(rank + 5 * kept++, rank + 5 * i, 5 * sizeof *rank);
+	}
+	return kept;
+}
+
+CLONES
+uint64_t ref_diff(const uint8_t *a, const uint8_t *b, size_t n)
+{
+	uint64_t sum = 0;
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		sum += (uint64_t)(a[i] > b[i] ? a[i] - b[i] : b[i] - a[i]);
+	return sum;
 }

@@ -20,4 +20,17 @@ float ref_sum(const float *x, size_t n);
 float ref_min(const float *x, size_t n);
 float ref_max(const float *x, size_t n);
 
+/* 128 operations a round. */
+float ref_flops(uint64_t rounds);
+void ref_gemm(const float *a, const float *b, float *c, int m, int n, int k);
+void ref_softmax(const float *x, float *y, int rows, int cols);
+void ref_topk(const float *x, float *y, int rows, int cols, int k);
+/* Scale and ReLU, with 4 steps also scale and clamp, a pass each. */
+void ref_chain(const float *x, float *y, size_t n, int steps);
+void ref_to_planes(const float *x, float *y, int pixels, int channels);
+void ref_quantise(const float *x, int8_t *q, float *y, size_t n, float scale);
+int ref_decode(const float *x, float *out, int anchors, int classes, float threshold, int most);
+int ref_nms(const float *boxes, int n, float iou, float *rank);
+uint64_t ref_diff(const uint8_t *a, const uint8_t *b, size_t n);
+
 #endif /* YT_BENCH_REFERENCE_H */

@@ -1,0 +1,110 @@
+package bench
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/google/renameio/v2"
+)
+
+// Schema of baselines.
+const Schema = "yoctune.bench/1"
+
+// maxBaseline is how much of a file is read, in bytes.
+const maxBaseline = 64 << 20
+
+// ErrBaseline is a file that is no baseline.
+var ErrBaseline = errors.New("not a baseline")
+
+// baseline is a report with every sample.
+type baseline struct {
+	Schema  string    `json:"$schema"`
+	Created time.Time `json:"created"`
+	Report
+	Measurements []Measurement `json:"measurements"`
+}
+
+// Save writes a report as a baseline, whole or not at all.
+func Save(path string, r *Report) error {
+	data, err := json.MarshalIndent(baseline{Schema: Schema, Created: time.Now().UTC(), Report: *r, Measurements: r.Measurements}, "", " ")
+	if err != nil {
+		return fmt.Errorf("baseline: %w", err)
+	}
+	if err := renameio.WriteFile(path, append(data, '\n'), 0o644); err != nil {
+		return fmt.Errorf("write the baseline: %w", err)
+	}
+	return nil
+}
+
+// Load reads a baseline.
+func Load(path string) (*Report, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("read the baseline: %w", err)
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxBaseline+1))
+	if err != nil {
+		return nil, fmt.Errorf("read the baseline %s: %w", path, err)
+	}
+	if len(data) > maxBaseline {
+		return nil, fmt.Errorf("%s: more than %d bytes: %w", path, maxBaseline, ErrBaseline)
+	}
+	r, err := parse(data)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return r, nil
+}
+
+func parse(data []byte) (*Report, error) {
+	var b baseline
+	d := json.NewDecoder(bytes.NewReader(data))
+	if err := d.Decode(&b); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrBaseline, err)
+	}
+	if b.Schema != Schema {
+		return nil, fmt.Errorf("%w: $schema is %q, this program reads %s: save one with --save-baseline", ErrBaseline, b.Schema, Schema)
+	}
+	for _, m := range b.Measurements {
+		for _, t := range append(append([]int64{m.P50}, m.Times...), m.ReferenceTimes...) {
+			if t < 0 {
+				return nil, fmt.Errorf("%w: %s took %d ns", ErrBaseline, m.Name, t)
+			}
+		}
+	}
+	b.Report.Measurements = b.Measurements
+	return &b.Report, nil
+}
+
+// Differences says why two runs cannot be compared: another device, another driver,
+// other clocks. What one of them does not know is no difference.
+func Differences(base, now *Report) []string {
+	var out []string
+	differ := func(what, before, after string) {
+		if before != after {
+			out = append(out, fmt.Sprintf("%s: the baseline has %s, this is %s", what, before, after))
+		}
+	}
+	differ("backend", base.Device.Backend, now.Device.Backend)
+	differ("device", base.Device.Name, now.Device.Name)
+	known(differ, "cores", base.Device.Cores, now.Device.Cores)
+	known(differ, "driver", base.Device.Driver, now.Device.Driver)
+	known(differ, "highest CPU clock in Hz", base.After.CPUMax, now.After.CPUMax)
+	known(differ, "highest GPU clock in Hz", base.After.GPUMax, now.After.GPUMax)
+	known(differ, "memory clock in Hz", base.After.Memory, now.After.Memory)
+	known(differ, "power mode", base.After.PowerMode, now.After.PowerMode)
+	known(differ, "CPU governor", base.After.Governor, now.After.Governor)
+	return out
+}
+
+func known[T any](differ func(what, before, after string), what string, before, after *T) {
+	if before != nil && after != nil {
+		differ(what, fmt.Sprint(*before), fmt.Sprint(*after))
+	}
+}

@@ -1,0 +1,122 @@
+package bench
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+)
+
+// sample is what a benchmark looks like: most runs near one time, a tail of slower
+// ones, times in whole nanoseconds.
+func sample(r *rand.Rand, n int, median float64) []int64 {
+	out := make([]int64, n)
+	for i := range out {
+		out[i] = int64(median * (1 + 0.02*math.Abs(r.NormFloat64()) + 0.05*math.Pow(r.Float64(), 8)*r.ExpFloat64()))
+	}
+	return out
+}
+
+func measured(times, reference []int64) Measurement {
+	m := Measurement{Suite: "s", Name: "n", Times: times, P50: percentile(times, 50), ReferenceTimes: reference}
+	if reference != nil {
+		m.Reference = &Reference{Name: "ref", P50: percentile(reference, 50)}
+	}
+	return m
+}
+
+// Thousands of pairs of runs of which nothing changed: the chance of a verdict must be
+// what the rule says, and with the least effect none at all.
+func TestEqualRunsAreSeldomCalledDifferent(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	const draws = 3000
+	bare, ruled := 0, 0
+	for range draws {
+		base, now := measured(sample(r, 30, 1e6), nil), measured(sample(r, 30, 1e6), nil)
+		if compare(base, now, Rule{MinEffect: 0, Alpha: 0.01}).Verdict != Same {
+			bare++
+		}
+		if compare(base, now, DefaultRule()).Verdict != Same {
+			ruled++
+		}
+	}
+	t.Logf("of %d: %d by the test at 0.01 a side, %d by the rule", draws, bare, ruled)
+	// 2 % expected; four standard deviations are 1 %.
+	if share := float64(bare) / draws; share > 0.03 || share < 0.01 {
+		t.Errorf("%.3f of equal runs were called different at 0.01 a side", share)
+	}
+	if ruled > 0 {
+		t.Errorf("%d of %d equal runs were called different", ruled, draws)
+	}
+}
+
+func TestASlowdownOfTenPercentIsFound(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 6))
+	const draws = 500
+	found := map[string]int{}
+	for range draws {
+		reference := sample(r, 30, 2e6)
+		base, slow, quick := measured(sample(r, 30, 1e6), reference), measured(sample(r, 30, 1.1e6), sample(r, 30, 2e6)), measured(sample(r, 30, 0.9e6), sample(r, 30, 2e6))
+		found[compare(base, slow, DefaultRule()).Verdict]++
+		found["back "+compare(base, quick, DefaultRule()).Verdict]++
+	}
+	if found[Slower] < draws*99/100 || found["back "+Faster] < draws*99/100 {
+		t.Errorf("verdicts of %d slowdowns and as many gains: %v", draws, found)
+	}
+}
+
+func TestADifferenceThatIsRealButSmallIsNoVerdict(t *testing.T) {
+	r := rand.New(rand.NewPCG(7, 8))
+	for range 200 {
+		v := compare(measured(sample(r, 200, 1e6), nil), measured(sample(r, 200, 1.02e6), nil), DefaultRule())
+		if v.Verdict != Same || !(*v.P < 0.001) || !strings.Contains(v.Why, "less than counts") {
+			t.Fatalf("%+v: 2 %% are certain and do not count", v)
+		}
+	}
+}
+
+// A machine that became slower as a whole slows the reference as well.
+func TestASlowerMachineIsNoRegression(t *testing.T) {
+	r := rand.New(rand.NewPCG(9, 10))
+	for range 200 {
+		load := 1.3
+		base := measured(sample(r, 30, 1e6), sample(r, 30, 2e6))
+		v := compare(base, measured(sample(r, 30, 1e6*load), sample(r, 30, 2e6*load)), DefaultRule())
+		if v.Verdict != Same || !strings.Contains(v.Why, "the machine changed") {
+			t.Fatalf("%+v", v)
+		}
+		v = compare(base, measured(sample(r, 30, 1e6*load*1.2), sample(r, 30, 2e6*load)), DefaultRule())
+		if v.Verdict != Slower {
+			t.Fatalf("20 %% slower on a slower machine: %+v", v)
+		}
+	}
+}
+
+func TestFewOrEqualSamplesDecideNothing(t *testing.T) {
+	r := rand.New(rand.NewPCG(11, 12))
+	if v := compare(measured(sample(r, 4, 1e6), nil), measured(sample(r, 4, 9e6), nil), DefaultRule()); v.Verdict != Unclear {
+		t.Errorf("four samples: %+v", v)
+	}
+	same := make([]int64, 30)
+	for i := range same {
+		same[i] = 100
+	}
+	if v := compare(measured(same, nil), measured(same, nil), DefaultRule()); v.Verdict != Unclear {
+		t.Errorf("samples without a spread: %+v", v)
+	}
+	if p := fewest(6, 6); math.Abs(p-1.0/924) > 1e-12 {
+		t.Errorf("six and six have 924 orders, p %g", p)
+	}
+}
+
+func TestWhatOnlyOneRunHasIsNamed(t *testing.T) {
+	old, both, fresh := Measurement{Suite: "s", Name: "old"}, Measurement{Suite: "s", Name: "both"}, Measurement{Suite: "s", Name: "fresh"}
+	var got []string
+	for _, v := range Compare([]Measurement{old, both}, []Measurement{both, fresh}, DefaultRule()) {
+		got = append(got, v.Name+" "+v.Verdict)
+	}
+	if fmt.Sprint(got) != "[both unclear fresh new old gone]" {
+		t.Errorf("%v", got)
+	}
+}
