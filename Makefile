@@ -50,7 +50,7 @@ lint:
 
 .PHONY: unit
 unit: $(BUILD)/tools/cue
-	PATH=$(CURDIR)/$(BUILD)/tools:$$PATH $(REQUIRE) $(GO) test ./...
+	PATH=$(CURDIR)/$(BUILD)/tools:$$PATH $(REQUIRE) $(GO) test -timeout 20m ./...
 	$(GO) test -tags serve ./cmd/yoctuned -run TestScripts/serve
 
 # The reference of benchmarks, and the judge of what `yoctune init` writes.
