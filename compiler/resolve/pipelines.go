@@ -36,21 +36,31 @@ func (r *resolver) pipelines() {
 // they come from is no business of the device.
 func (r *resolver) models(pipeline load.Field) {
 	for _, f := range sortedFields(pipeline.Value.Get("stages")) {
-		m := plan.ModelFile{ID: "pipelines." + pipeline.Name + ".stages." + f.Name}
-		uri, sum := f.Value.Get("uri"), f.Value.Get("sha256")
-		if labels := f.Value.Get("labelsUri"); labels != nil {
-			uri, sum = labels, f.Value.Get("labelsSha256")
-			m.Name = path.Base(text(f.Value.Get("labels")))
+		id := "pipelines." + pipeline.Name + ".stages." + f.Name
+		r.fetched(id, "", f.Value.Get("uri"), f.Value.Get("sha256"))
+		r.fetched(id, path.Base(text(f.Value.Get("labels"))), f.Value.Get("labelsUri"), f.Value.Get("labelsSha256"))
+		for _, e := range sortedFields(f.Value.At("ensemble", "models")) {
+			r.fetched(id+".ensemble."+e.Name, "", e.Value.Get("uri"), e.Value.Get("sha256"))
 		}
-		if uri == nil {
-			continue
+	}
+	for n, step := range items(pipeline.Value.At("degrade", "ladder")) {
+		for _, m := range sortedFields(step.Get("models")) {
+			id := "pipelines." + pipeline.Name + ".degrade." + strconv.Itoa(n+1) + "." + m.Name
+			r.fetched(id, "", m.Value.Get("uri"), m.Value.Get("sha256"))
 		}
-		m.URI, m.SHA256 = uri.Text, text(sum)
-		r.origins[m.ID] = uri.Pos
-		same := func(o plan.ModelFile) bool { return o.SHA256 == m.SHA256 && o.Name == m.Name }
-		if m.SHA256 == "" || !slices.ContainsFunc(r.t.Models, same) {
-			r.t.Models = append(r.t.Models, m)
-		}
+	}
+}
+
+// fetched notes a file that the build fetches, once for each content and name.
+func (r *resolver) fetched(id, name string, uri, sum *load.Node) {
+	if uri == nil {
+		return
+	}
+	m := plan.ModelFile{ID: id, Name: name, URI: uri.Text, SHA256: text(sum)}
+	r.origins[m.ID] = uri.Pos
+	same := func(o plan.ModelFile) bool { return o.SHA256 == m.SHA256 && o.Name == m.Name }
+	if m.SHA256 == "" || !slices.ContainsFunc(r.t.Models, same) {
+		r.t.Models = append(r.t.Models, m)
 	}
 }
 
@@ -77,6 +87,11 @@ func (r *resolver) pipeline(f load.Field) plan.Pipeline {
 		InFlight: int(integer(n.At("queue", "inFlight"), 0)),
 	}
 	p.Degrade = r.degrade(n.Get("degrade"), path+".degrade")
+	if m := n.Get("memory"); m != nil {
+		p.Memory = &plan.PipelineMemory{Lock: boolean(m.Get("lock"), false), HugePages: boolean(m.Get("hugepages"), false)}
+	}
+	p.Utilisation = optionalDecimal(n.Get("utilisation"))
+	p.Lease = boolean(n.Get("lease"), false)
 	if slo := n.Get("slo"); slo != nil {
 		p.SLO = &plan.PipelineSLO{
 			LatencyP95: r.duration(path+".slo.latencyP95", slo.Get("latencyP95"), 0),
@@ -94,6 +109,7 @@ func (r *resolver) degrade(n *load.Node, path string) *plan.PipelineDegrade {
 	d := &plan.PipelineDegrade{
 		Ladder:  []plan.DegradeStep{},
 		UpDwell: r.duration(path+".upDwell", n.Get("upDwell"), 0), MaxDwell: r.duration(path+".maxDwell", n.Get("maxDwell"), 0),
+		Headroom: 1000 * integer(n.Get("headroom"), 0), Power: integer(n.Get("power"), 0),
 	}
 	for _, it := range items(n.Get("ladder")) {
 		step := plan.DegradeStep{FPS: int(integer(it.Get("fps"), 0))}
@@ -220,6 +236,19 @@ func (r *resolver) stage(f load.Field, path string) plan.PipelineStage {
 		s.Model = &plan.Model{
 			Path: text(n.Get("path")), SHA256: text(n.Get("sha256")), Input: text(n.Get("inputTensor")),
 			Output: text(n.Get("outputTensor")), Threads: int(integer(n.Get("threads"), 0)),
+			Providers: texts(n.Get("providers")), Precision: text(n.Get("precision")),
+			Spinning: boolean(n.Get("spinning"), false), NoArena: !boolean(n.Get("arena"), true),
+		}
+		if w := n.Get("workspace"); w != nil {
+			s.Model.Workspace, _ = r.size(path+".workspace", w)
+		}
+		if e := n.Get("ensemble"); e != nil {
+			s.Model.Ensemble = &plan.Ensemble{Models: []plan.StageModel{}, Vote: textOr(e.Get("vote"), "mean")}
+			for _, m := range sortedFields(e.Get("models")) {
+				s.Model.Ensemble.Models = append(s.Model.Ensemble.Models, plan.StageModel{
+					Stage: m.Name, Path: text(m.Value.Get("path")), SHA256: text(m.Value.Get("sha256")),
+				})
+			}
 		}
 		if b := n.Get("batch"); b != nil {
 			s.Model.Batch = &plan.ModelBatch{Buckets: []int{}, Delay: r.duration(path+".batch.delay", b.Get("delay"), 0)}
@@ -228,12 +257,26 @@ func (r *resolver) stage(f load.Field, path string) plan.PipelineStage {
 			}
 		}
 	case "postprocess":
-		s.Post = &plan.Post{Kind: text(n.Get("decode")), Labels: text(n.Get("labels")), Top: int(integer(n.Get("top"), 0))}
-		if t := n.Get("threshold"); t != nil {
-			s.Post.Threshold = decimal(t)
+		s.Post = &plan.Post{
+			Kind: text(n.Get("decode")), Labels: text(n.Get("labels")), Top: int(integer(n.Get("top"), 0)),
+			Threshold: optionalDecimal(n.Get("threshold")), Head: text(n.Get("head")), IoU: optionalDecimal(n.Get("iou")),
+			Agnostic: boolean(n.Get("agnostic"), false), Classes: int(integer(n.Get("classes"), 0)), Prototypes: text(n.Get("prototypes")),
+		}
+	case "track":
+		s.Track = &plan.Track{
+			IoU: optionalDecimal(n.Get("iou")), Hits: int(integer(n.Get("hits"), 0)),
+			MaxLost: r.duration(path+".maxLost", n.Get("maxLost"), 0), Max: int(integer(n.Get("max"), 0)),
 		}
 	}
 	return s
+}
+
+// optionalDecimal is "" for what is absent.
+func optionalDecimal(n *load.Node) string {
+	if n == nil {
+		return ""
+	}
+	return decimal(n)
 }
 
 // unless is the text of n where it is not what is meant without it.

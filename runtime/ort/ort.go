@@ -49,6 +49,7 @@ var (
 	ErrRun         = errors.New("model run failed")
 	ErrTerminated  = errors.New("model run was terminated")
 	ErrClosed      = errors.New("session is closed")
+	ErrProvider    = errors.New("no provider that the plan allows is there")
 )
 
 // RuntimeError is a failure that ONNX Runtime reported.
@@ -127,11 +128,37 @@ func (i Info) Accepts(shape []int64) error {
 	return nil
 }
 
-// Options of a session. The zero value runs on one thread per core.
+// Providers of ONNX Runtime that this program knows to ask for.
+const (
+	TensorRT = "tensorrt"
+	CUDA     = "cuda"
+	CPU      = "cpu"
+)
+
+// Missing is a provider that a session does not run on, and why.
+type Missing struct {
+	Provider string `json:"provider"`
+	Why      string `json:"why"`
+}
+
+// Options of a session. The zero value runs on the CPU, one thread per core.
 type Options struct {
-	Threads int    // intra-op threads, 0: one per core
-	Input   string // tensor to feed; the model's first when empty
-	Output  string // tensor to read; the model's first when empty
+	Threads  int      // intra-op threads, 0: one per core
+	Input    string   // tensor to feed; the model's first when empty
+	Output   string   // tensor to read; the model's first when empty
+	More     []string // further outputs for [Session.Bind], at most three; "": the model's next
+	Spinning bool     // idle threads spin
+	NoArena  bool     // memory is given back after each run
+
+	// Providers in order of preference; the first that can be had runs the model.
+	// Nil is the CPU; without the CPU in the list the last one's absence is
+	// [ErrProvider].
+	Providers []string
+
+	// Engine is a model with a TensorRT engine inside or beside it, loaded in
+	// place of the model when TensorRT is there; without it TensorRT is passed
+	// over, for it would build one first, which takes minutes.
+	Engine func() (path string, err error)
 
 	// Check, when set, sees the very bytes that are then loaded, so that a file
 	// cannot change between its verification and its use.

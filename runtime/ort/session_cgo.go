@@ -7,6 +7,8 @@ package ort
 #cgo linux LDFLAGS: -ldl
 #cgo noescape ort_run
 #cgo nocallback ort_run
+#cgo noescape ort_run_bound
+#cgo nocallback ort_run_bound
 #include <stdlib.h>
 #include "shim.h"
 */
@@ -17,6 +19,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -84,7 +87,10 @@ type Session struct {
 	rt              *Runtime
 	c               *C.ort_session
 	inputs, outputs []Info
-	in, out         Info
+	in              Info
+	outs            []Info // to read, the first by Run
+	provider        string
+	missing         []Missing
 	terminated      atomic.Bool
 	mu              sync.Mutex // orders Terminate against Close
 }
@@ -114,26 +120,111 @@ func (r *Runtime) NewSessionFromBytes(model []byte, o Options) (*Session, error)
 			return nil, err
 		}
 	}
-	threads := o.Threads
-	if threads <= 0 {
-		threads = runtime.NumCPU()
+	if o.Threads <= 0 {
+		o.Threads = runtime.NumCPU()
+	}
+	wanted := o.Providers
+	if len(wanted) == 0 {
+		wanted = []string{CPU}
+	}
+	var missing []Missing
+	for _, p := range wanted {
+		s, err := r.session(model, p, o)
+		if err == nil {
+			if err = s.choose(o); err != nil {
+				s.Close()
+				return nil, err
+			}
+			s.provider, s.missing = p, missing
+			return s, nil
+		}
+		if p == CPU {
+			return nil, err
+		}
+		missing = append(missing, Missing{Provider: p, Why: err.Error()})
+	}
+	return nil, fmt.Errorf("%w: %s", ErrProvider, why(missing))
+}
+
+// session loads the model for one provider.
+func (r *Runtime) session(model []byte, provider string, o Options) (*Session, error) {
+	if provider == TensorRT {
+		if o.Engine == nil {
+			return nil, errors.New("no engine was built for this model; build it with: yoctuned engines build")
+		}
+		path, err := o.Engine()
+		if err != nil {
+			return nil, err
+		}
+		data, unmap, err := mapFile(path)
+		if err != nil {
+			return nil, fmt.Errorf("read engine: %w", err)
+		}
+		defer unmap()
+		model = data
+	}
+	set := C.ort_settings{threads: C.int32_t(o.Threads), spinning: flag(o.Spinning), arena: flag(!o.NoArena)}
+	var e C.ort_error
+	var options unsafe.Pointer
+	defer func() { C.ort_options_free(r.c, options) }()
+	if C.ort_options_new(r.c, &set, &options, &e) != 0 {
+		return nil, goError(&e)
+	}
+	if err := r.appendProvider(options, provider); err != nil {
+		return nil, err
 	}
 	c := (*C.ort_session)(C.calloc(1, C.sizeof_ort_session))
 	if c == nil {
 		return nil, errors.New("onnx runtime: out of memory")
 	}
-	var e C.ort_error
-	if C.ort_session_new(r.c, c, unsafe.Pointer(unsafe.SliceData(model)), C.size_t(len(model)), C.int32_t(threads), &e) != 0 {
+	if C.ort_session_new(r.c, c, unsafe.Pointer(unsafe.SliceData(model)), C.size_t(len(model)), options, &e) != 0 {
 		C.free(unsafe.Pointer(c))
 		return nil, fmt.Errorf("%w: %w", ErrModel, goError(&e))
 	}
-	s := &Session{rt: r, c: c}
-	if err := s.choose(o); err != nil {
-		s.Close()
-		return nil, err
-	}
-	return s, nil
+	return &Session{rt: r, c: c}, nil
 }
+
+func flag(on bool) C.int32_t {
+	if on {
+		return 1
+	}
+	return 0
+}
+
+// gpuAPI is the version of the function table from which on providers are set up
+// by key and value; the structures before it are partly uninitialised.
+const gpuAPI = 11
+
+func (r *Runtime) appendProvider(options unsafe.Pointer, provider string) error {
+	number, known := map[string]C.int{CPU: 0, CUDA: C.ORT_CUDA, TensorRT: C.ORT_TENSORRT}[provider]
+	switch {
+	case !known:
+		return fmt.Errorf("%w: %q is no provider", ErrUnsupported, provider)
+	case provider == CPU:
+		return nil // it is always there, last
+	case r.api < gpuAPI:
+		return fmt.Errorf("ONNX Runtime %s is older than 1.%d", r.Version(), gpuAPI)
+	}
+	var e C.ort_error
+	if C.ort_append(r.c, options, number, nil, nil, 0, &e) != 0 {
+		return goError(&e)
+	}
+	return nil
+}
+
+func why(missing []Missing) string {
+	s := make([]string, len(missing))
+	for n, m := range missing {
+		s[n] = m.Provider + ": " + m.Why
+	}
+	return strings.Join(s, "; ")
+}
+
+// Provider is what runs the model.
+func (s *Session) Provider() string { return s.provider }
+
+// Missing lists the providers that were wanted more.
+func (s *Session) Missing() []Missing { return s.missing }
 
 // choose reads what the model has and picks the input and output to use.
 func (s *Session) choose(o Options) error {
@@ -155,14 +246,31 @@ func (s *Session) choose(o Options) error {
 	if s.in, err = pick("input", o.Input, s.inputs); err != nil {
 		return err
 	}
-	if s.out, err = pick("output", o.Output, s.outputs); err != nil {
-		return err
+	for n, name := range append([]string{o.Output}, o.More...) {
+		rest := s.outputs
+		if n > 0 && name == "" {
+			rest = slices.DeleteFunc(slices.Clone(rest), func(i Info) bool {
+				return slices.ContainsFunc(s.outs, func(o Info) bool { return o.Name == i.Name })
+			})
+		}
+		out, err := pick("output", name, rest)
+		if err != nil {
+			return err
+		}
+		s.outs = append(s.outs, out)
 	}
-	in, out := C.CString(s.in.Name), C.CString(s.out.Name)
+	in := C.CString(s.in.Name)
 	defer C.free(unsafe.Pointer(in))
-	defer C.free(unsafe.Pointer(out))
-	if C.ort_session_select(s.c, in, out, &e) != 0 {
+	if C.ort_session_input(s.c, in, &e) != 0 {
 		return goError(&e)
+	}
+	for _, o := range s.outs {
+		out := C.CString(o.Name)
+		rc := C.ort_session_output(s.c, out, &e)
+		C.free(unsafe.Pointer(out))
+		if rc != 0 {
+			return goError(&e)
+		}
 	}
 	return nil
 }
@@ -190,11 +298,21 @@ func (s *Session) Outputs() []Info { return s.outputs }
 func (s *Session) Input() Info { return s.in }
 
 // Output is the one Run reads.
-func (s *Session) Output() Info { return s.out }
+func (s *Session) Output() Info { return s.outs[0] }
 
 // NewOutput runs the model once on in and allocates a tensor of the shape that
 // came out, for [Session.Run] to fill. It also warms the session up.
 func (s *Session) NewOutput(in *Tensor) (*Tensor, error) {
+	shapes, err := s.Probe(in)
+	if err != nil {
+		return nil, err
+	}
+	return s.rt.NewTensor(shapes[0])
+}
+
+// Probe runs the model once on in and returns the shape of each output that is
+// read: [Options].Output, then More.
+func (s *Session) Probe(in *Tensor) ([][]int64, error) {
 	if s.c == nil {
 		return nil, ErrClosed
 	}
@@ -202,15 +320,74 @@ func (s *Session) NewOutput(in *Tensor) (*Tensor, error) {
 		return nil, err
 	}
 	var e C.ort_error
-	var io C.ort_io
-	if C.ort_probe(s.c, &in.c, &io, &e) != 0 {
+	var io [C.ORT_MAX_OUTPUTS]C.ort_io
+	if C.ort_probe(s.c, in.c, &io[0], &e) != 0 {
 		return nil, s.runError(&e)
 	}
-	got := goInfo(&io)
-	if got.DType != Float32 {
-		return nil, fmt.Errorf("%w: output %s, only float32 can be read", ErrUnsupported, got)
+	shapes := make([][]int64, len(s.outs))
+	for n := range shapes {
+		got := goInfo(&io[n])
+		if got.DType != Float32 {
+			return nil, fmt.Errorf("%w: output %s, only float32 can be read", ErrUnsupported, got)
+		}
+		shapes[n] = got.Shape
 	}
-	return s.rt.NewTensor(got.Shape)
+	return shapes, nil
+}
+
+// Binding is a session tied to tensors whose memory does not move: where the
+// runtime has memory of its own, it learns of these once and not at each run.
+type Binding struct {
+	s *Session
+	c unsafe.Pointer
+}
+
+// Bind ties the session to its input and its outputs, in the order of
+// [Session.Probe], whose shapes they have.
+func (s *Session) Bind(in *Tensor, outs ...*Tensor) (*Binding, error) {
+	if s.c == nil {
+		return nil, ErrClosed
+	}
+	if err := s.in.Accepts(in.shape); err != nil {
+		return nil, err
+	}
+	if len(outs) != len(s.outs) {
+		return nil, fmt.Errorf("%w: %d tensors for %d outputs", ErrShape, len(outs), len(s.outs))
+	}
+	// C reads the list during the call only, and what it points to is C's own.
+	list := (*[C.ORT_MAX_OUTPUTS]*C.ort_tensor)(C.calloc(C.ORT_MAX_OUTPUTS, C.size_t(unsafe.Sizeof(uintptr(0)))))
+	if list == nil {
+		return nil, errors.New("onnx runtime: out of memory")
+	}
+	defer C.free(unsafe.Pointer(list))
+	for n, o := range outs {
+		list[n] = o.c
+	}
+	b := &Binding{s: s}
+	var e C.ort_error
+	if C.ort_bind(s.c, in.c, &list[0], C.size_t(len(outs)), &b.c, &e) != 0 {
+		return nil, fmt.Errorf("%w: %w", ErrShape, goError(&e))
+	}
+	return b, nil
+}
+
+// Run computes what is bound. The error wraps [ErrTerminated] or [ErrRun].
+func (b *Binding) Run() error {
+	if b.s.c == nil || b.c == nil {
+		return ErrClosed
+	}
+	if C.ort_run_bound(b.s.c, b.c) != 0 {
+		return b.s.runError(&b.s.c.err)
+	}
+	return nil
+}
+
+// Close unties what was bound, before the session and the tensors are closed.
+func (b *Binding) Close() {
+	if b.c != nil {
+		C.ort_unbind(b.s.rt.c, b.c)
+		b.c = nil
+	}
 }
 
 // Run computes out from in. The shape of in is checked against the model; out
@@ -223,7 +400,7 @@ func (s *Session) Run(in, out *Tensor) error {
 	if err := s.in.Accepts(in.shape); err != nil {
 		return err
 	}
-	if C.ort_run(s.c, &in.c, &out.c) != 0 {
+	if C.ort_run(s.c, in.c, out.c) != 0 {
 		return s.runError(&s.c.err)
 	}
 	return nil
@@ -268,11 +445,11 @@ func (s *Session) runError(e *C.ort_error) error {
 	return fmt.Errorf("%w: %w", ErrRun, goError(e))
 }
 
-// Tensor is a dense float32 tensor in memory outside the Go heap, aligned to 64
+// Tensor is a dense float32 tensor in memory outside the Go heap, aligned to 256
 // bytes.
 type Tensor struct {
 	rt    *Runtime
-	c     C.ort_tensor
+	c     *C.ort_tensor
 	shape []int64
 	data  []float32
 }
@@ -283,10 +460,15 @@ func (r *Runtime) NewTensor(shape []int64) (*Tensor, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &Tensor{rt: r, shape: append([]int64(nil), shape...)}
+	c := (*C.ort_tensor)(C.calloc(1, C.sizeof_ort_tensor))
+	if c == nil {
+		return nil, errors.New("onnx runtime: out of memory")
+	}
+	t := &Tensor{rt: r, c: c, shape: append([]int64(nil), shape...)}
 	dims := (*C.int64_t)(unsafe.Pointer(unsafe.SliceData(t.shape)))
 	var e C.ort_error
-	if C.ort_tensor_new(r.c, &t.c, dims, C.size_t(len(shape)), C.size_t(n*4), &e) != 0 {
+	if C.ort_tensor_new(r.c, c, dims, C.size_t(len(shape)), C.size_t(n*4), &e) != 0 {
+		C.free(unsafe.Pointer(c))
 		return nil, fmt.Errorf("tensor %v: %w", shape, goError(&e))
 	}
 	t.data = unsafe.Slice((*float32)(unsafe.Pointer(t.c.data)), n)
@@ -303,10 +485,15 @@ func (r *Runtime) NewTensorOver(shape []int64, memory []byte) (*Tensor, error) {
 	if int64(len(memory)) != n*4 || uintptr(unsafe.Pointer(unsafe.SliceData(memory)))%64 != 0 {
 		return nil, fmt.Errorf("%w: %v is not a tensor of %d bytes at %p: 4 an element, aligned to 64", ErrShape, shape, len(memory), memory)
 	}
-	t := &Tensor{rt: r, shape: append([]int64(nil), shape...)}
+	c := (*C.ort_tensor)(C.calloc(1, C.sizeof_ort_tensor))
+	if c == nil {
+		return nil, errors.New("onnx runtime: out of memory")
+	}
+	t := &Tensor{rt: r, c: c, shape: append([]int64(nil), shape...)}
 	dims := (*C.int64_t)(unsafe.Pointer(unsafe.SliceData(t.shape)))
 	var e C.ort_error
-	if C.ort_tensor_over(r.c, &t.c, dims, C.size_t(len(shape)), unsafe.Pointer(unsafe.SliceData(memory)), C.size_t(n*4), &e) != 0 {
+	if C.ort_tensor_over(r.c, c, dims, C.size_t(len(shape)), unsafe.Pointer(unsafe.SliceData(memory)), C.size_t(n*4), &e) != 0 {
+		C.free(unsafe.Pointer(c))
 		return nil, fmt.Errorf("tensor %v: %w", shape, goError(&e))
 	}
 	t.data = unsafe.Slice((*float32)(unsafe.Pointer(t.c.data)), n)
@@ -322,8 +509,9 @@ func (t *Tensor) Data() []float32 { return t.data }
 // Close frees the memory.
 func (t *Tensor) Close() {
 	if t.data != nil {
-		C.ort_tensor_free(t.rt.c, &t.c)
-		t.data = nil
+		C.ort_tensor_free(t.rt.c, t.c)
+		C.free(unsafe.Pointer(t.c))
+		t.c, t.data = nil, nil
 	}
 }
 

@@ -51,6 +51,27 @@ func (*Session) Input() Info { return Info{} }
 // Output is empty without cgo.
 func (*Session) Output() Info { return Info{} }
 
+// Provider is empty without cgo.
+func (*Session) Provider() string { return "" }
+
+// Missing is empty without cgo.
+func (*Session) Missing() []Missing { return nil }
+
+// Probe always fails: see Open.
+func (*Session) Probe(*Tensor) ([][]int64, error) { return nil, errNoCgo }
+
+// Bind always fails: see Open.
+func (*Session) Bind(in *Tensor, outs ...*Tensor) (*Binding, error) { return nil, errNoCgo }
+
+// Binding cannot be made in a program built without cgo.
+type Binding struct{}
+
+// Run always fails: see Open.
+func (*Binding) Run() error { return errNoCgo }
+
+// Close does nothing without cgo.
+func (*Binding) Close() {}
+
 // NewOutput always fails: see Open.
 func (*Session) NewOutput(*Tensor) (*Tensor, error) { return nil, errNoCgo }
 

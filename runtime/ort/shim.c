@@ -17,6 +17,7 @@ enum {
 	RUN = 9,
 	CREATE_SESSION_OPTIONS = 10,
 	SET_SESSION_EXECUTION_MODE = 13,
+	DISABLE_CPU_MEM_ARENA = 19,
 	SET_SESSION_GRAPH_OPTIMIZATION_LEVEL = 23,
 	SET_INTRA_OP_NUM_THREADS = 24,
 	SET_INTER_OP_NUM_THREADS = 25,
@@ -50,6 +51,20 @@ enum {
 	RELEASE_TENSOR_TYPE_AND_SHAPE_INFO = 99,
 	RELEASE_SESSION_OPTIONS = 100,
 	ADD_SESSION_CONFIG_ENTRY = 130,
+	RUN_WITH_BINDING = 133,
+	CREATE_IO_BINDING = 134,
+	RELEASE_IO_BINDING = 135,
+	BIND_INPUT = 136,
+	BIND_OUTPUT = 137,
+	/* from API version 11 */
+	APPEND_TENSORRT_V2 = 170,
+	CREATE_TENSORRT_OPTIONS = 171,
+	UPDATE_TENSORRT_OPTIONS = 172,
+	RELEASE_TENSORRT_OPTIONS = 174,
+	APPEND_CUDA_V2 = 204,
+	CREATE_CUDA_OPTIONS = 205,
+	UPDATE_CUDA_OPTIONS = 206,
+	RELEASE_CUDA_OPTIONS = 208,
 };
 
 /* Values of the runtime's enumerations. */
@@ -152,12 +167,13 @@ void ort_stop(ort_runtime *rt)
 	rt->memory = rt->env = NULL;
 }
 
-static int options(ort_runtime *rt, int32_t threads, void **out, ort_error *err)
+int ort_options_new(ort_runtime *rt, const ort_settings *set, void **out, ort_error *err)
 {
-	static const struct { const char *key, *value; } entries[] = {
-		/* A spinning pool would take the cores that the other stages run on. */
-		{"session.intra_op.allow_spinning", "0"},
-		{"session.inter_op.allow_spinning", "0"},
+	/* A spinning pool takes the cores that the other stages run on. */
+	const char *spin = set->spinning ? "1" : "0";
+	const struct { const char *key, *value; } entries[] = {
+		{"session.intra_op.allow_spinning", spin},
+		{"session.inter_op.allow_spinning", spin},
 	};
 	int rc = took(rt, CALL(rt, CREATE_SESSION_OPTIONS, status, void **)(out), err);
 	if (!rc)
@@ -167,27 +183,45 @@ static int options(ort_runtime *rt, int32_t threads, void **out, ort_error *err)
 		rc = took(rt, CALL(rt, SET_SESSION_GRAPH_OPTIMIZATION_LEVEL, status, void *, int)
 			  (*out, OPTIMIZE_ALL), err);
 	if (!rc)
-		rc = took(rt, CALL(rt, SET_INTRA_OP_NUM_THREADS, status, void *, int)(*out, threads), err);
+		rc = took(rt, CALL(rt, SET_INTRA_OP_NUM_THREADS, status, void *, int)(*out, set->threads), err);
 	if (!rc)
 		rc = took(rt, CALL(rt, SET_INTER_OP_NUM_THREADS, status, void *, int)(*out, 1), err);
 	for (size_t i = 0; !rc && i < sizeof entries / sizeof *entries; i++)
 		rc = took(rt, CALL(rt, ADD_SESSION_CONFIG_ENTRY, status, void *, const char *, const char *)
 			  (*out, entries[i].key, entries[i].value), err);
+	if (!rc && !set->arena)
+		rc = took(rt, CALL(rt, DISABLE_CPU_MEM_ARENA, status, void *)(*out), err);
+	return rc;
+}
+
+void ort_options_free(ort_runtime *rt, void *options) { release(rt, RELEASE_SESSION_OPTIONS, options); }
+
+int ort_append(ort_runtime *rt, void *options, int provider, const char *const *keys,
+	       const char *const *values, size_t n, ort_error *err)
+{
+	static const struct { int create, update, append, release; } calls[] = {
+		[ORT_CUDA] = {CREATE_CUDA_OPTIONS, UPDATE_CUDA_OPTIONS, APPEND_CUDA_V2, RELEASE_CUDA_OPTIONS},
+		[ORT_TENSORRT] = {CREATE_TENSORRT_OPTIONS, UPDATE_TENSORRT_OPTIONS, APPEND_TENSORRT_V2, RELEASE_TENSORRT_OPTIONS},
+	};
+	void *own = NULL;
+	int rc = took(rt, CALL(rt, calls[provider].create, status, void **)(&own), err);
+	if (!rc && n)
+		rc = took(rt, CALL(rt, calls[provider].update, status, void *, const char *const *,
+				   const char *const *, size_t)(own, keys, values, n), err);
+	if (!rc)
+		rc = took(rt, CALL(rt, calls[provider].append, status, void *, const void *)(options, own), err);
+	release(rt, calls[provider].release, own);
 	return rc;
 }
 
 int ort_session_new(ort_runtime *rt, ort_session *s, const void *model, size_t bytes,
-		    int32_t threads, ort_error *err)
+		    const void *options, ort_error *err)
 {
-	void *opt = NULL;
 	s->rt = rt;
-	int rc = options(rt, threads, &opt, err);
-	if (!rc)
-		rc = took(rt, CALL(rt, CREATE_SESSION_FROM_ARRAY, status, void *, const void *, size_t,
-				   const void *, void **)(rt->env, model, bytes, opt, &s->session), err);
+	int rc = took(rt, CALL(rt, CREATE_SESSION_FROM_ARRAY, status, void *, const void *, size_t,
+			       const void *, void **)(rt->env, model, bytes, options, &s->session), err);
 	if (!rc)
 		rc = took(rt, CALL(rt, CREATE_RUN_OPTIONS, status, void **)(&s->run_options), err);
-	release(rt, RELEASE_SESSION_OPTIONS, opt);
 	if (rc)
 		ort_session_free(s);
 	return rc;
@@ -259,12 +293,19 @@ int ort_session_io(ort_session *s, int output, size_t index, ort_io *io, ort_err
 	return rc;
 }
 
-int ort_session_select(ort_session *s, const char *input, const char *output, ort_error *err)
+int ort_session_input(ort_session *s, const char *input, ort_error *err)
 {
 	s->input = strdup(input);
-	s->output = strdup(output);
-	if (!s->input || !s->output)
+	return s->input ? 0 : fail(err, "out of memory", NULL);
+}
+
+int ort_session_output(ort_session *s, const char *output, ort_error *err)
+{
+	if (s->noutputs == ORT_MAX_OUTPUTS)
+		return fail(err, "more outputs than a session has room for", output);
+	if (!(s->outputs[s->noutputs] = strdup(output)))
 		return fail(err, "out of memory", NULL);
+	s->noutputs++;
 	return 0;
 }
 
@@ -273,17 +314,20 @@ void ort_session_free(ort_session *s)
 	release(s->rt, RELEASE_RUN_OPTIONS, s->run_options);
 	release(s->rt, RELEASE_SESSION, s->session);
 	free((void *)s->input);
-	free((void *)s->output);
+	for (size_t i = 0; i < s->noutputs; i++)
+		free((void *)s->outputs[i]);
 	s->session = s->run_options = NULL;
-	s->input = s->output = NULL;
+	s->input = NULL;
+	s->noutputs = 0;
 }
 
 int ort_tensor_new(ort_runtime *rt, ort_tensor *t, const int64_t *dims, size_t ndims,
 		   size_t bytes, ort_error *err)
 {
-	/* aligned_alloc wants a multiple of the alignment. */
-	size_t padded = (bytes + 63) / 64 * 64;
-	void *data = aligned_alloc(64, padded);
+	/* What the core asks of memory it did not allocate; aligned_alloc wants a
+	 * multiple of the alignment. */
+	size_t padded = (bytes + 255) / 256 * 256;
+	void *data = aligned_alloc(256, padded);
 	if (!data)
 		return fail(err, "out of memory", NULL);
 	/* Touch every page now rather than in the first frame. */
@@ -319,39 +363,76 @@ void ort_tensor_free(ort_runtime *rt, ort_tensor *t)
 	t->data = NULL;
 }
 
-static int run(ort_session *s, const void *in, void **out, ort_error *err)
+static int run(ort_session *s, const void *in, void **out, size_t n, ort_error *err)
 {
 	return took(s->rt, CALL(s->rt, RUN, status, void *, const void *, const char *const *,
 				const void *const *, size_t, const char *const *, size_t, void **)
-		    (s->session, s->run_options, &s->input, &in, 1, &s->output, 1, out), err);
+		    (s->session, s->run_options, &s->input, &in, 1, s->outputs, n, out), err);
 }
 
-int ort_probe(ort_session *s, ort_tensor *in, ort_io *io, ort_error *err)
+/* inspect reports what came out. */
+static int inspect(ort_session *s, const void *out, const char *name, ort_io *io, ort_error *err)
 {
 	ort_runtime *rt = s->rt;
-	void *out = NULL, *info = NULL;
+	void *info = NULL;
 	int tensor = 0;
-	int rc = run(s, in->value, &out, err);
-	if (!rc)
-		rc = took(rt, CALL(rt, IS_TENSOR, status, const void *, int *)(out, &tensor), err);
+	int rc = took(rt, CALL(rt, IS_TENSOR, status, const void *, int *)(out, &tensor), err);
 	if (!rc && !tensor)
-		rc = fail(err, "the output is not a tensor", s->output);
+		rc = fail(err, "the output is not a tensor", name);
 	if (!rc)
 		rc = took(rt, CALL(rt, GET_TENSOR_TYPE_AND_SHAPE, status, const void *, void **)(out, &info), err);
 	if (!rc) {
-		snprintf(io->name, sizeof io->name, "%s", s->output);
+		snprintf(io->name, sizeof io->name, "%s", name);
 		rc = describe(rt, info, io, err);
 	}
 	release(rt, RELEASE_TENSOR_TYPE_AND_SHAPE_INFO, info);
-	release(rt, RELEASE_VALUE, out);
 	return rc;
 }
+
+int ort_probe(ort_session *s, ort_tensor *in, ort_io io[ORT_MAX_OUTPUTS], ort_error *err)
+{
+	void *outs[ORT_MAX_OUTPUTS] = {0};
+	int rc = run(s, in->value, outs, s->noutputs, err);
+	for (size_t i = 0; !rc && i < s->noutputs; i++)
+		rc = inspect(s, outs[i], s->outputs[i], &io[i], err);
+	for (size_t i = 0; i < s->noutputs; i++)
+		release(s->rt, RELEASE_VALUE, outs[i]);
+	return rc;
+}
+
+int ort_bind(ort_session *s, ort_tensor *in, ort_tensor *const *outs, size_t n,
+	     void **binding, ort_error *err)
+{
+	ort_runtime *rt = s->rt;
+	if (n != s->noutputs)
+		return fail(err, "one tensor for each output is bound", NULL);
+	int rc = took(rt, CALL(rt, CREATE_IO_BINDING, status, void *, void **)(s->session, binding), err);
+	if (!rc)
+		rc = took(rt, CALL(rt, BIND_INPUT, status, void *, const char *, const void *)
+			  (*binding, s->input, in->value), err);
+	for (size_t i = 0; !rc && i < n; i++)
+		rc = took(rt, CALL(rt, BIND_OUTPUT, status, void *, const char *, const void *)
+			  (*binding, s->outputs[i], outs[i]->value), err);
+	if (rc) {
+		ort_unbind(rt, *binding);
+		*binding = NULL;
+	}
+	return rc;
+}
+
+int ort_run_bound(ort_session *s, void *binding)
+{
+	return took(s->rt, CALL(s->rt, RUN_WITH_BINDING, status, void *, const void *, const void *)
+		    (s->session, s->run_options, binding), &s->err);
+}
+
+void ort_unbind(ort_runtime *rt, void *binding) { release(rt, RELEASE_IO_BINDING, binding); }
 
 int ort_run(ort_session *s, ort_tensor *in, ort_tensor *out)
 {
 	/* A value that is there already is written into, not replaced. */
 	void *value = out->value;
-	return run(s, in->value, &value, &s->err);
+	return run(s, in->value, &value, 1, &s->err);
 }
 
 void ort_terminate(ort_session *s)

@@ -6,7 +6,8 @@
  * 0 or the runtime's error code and leaves the runtime's message in the error
  * given; nothing here keeps state of its own.
  *
- * Reference: struct OrtApi of onnxruntime_c_api.h, API version 8.
+ * Reference: struct OrtApi of onnxruntime_c_api.h, API version 8; the functions
+ * of version 11 are called only with a table that has them.
  */
 #ifndef YOCTUNE_ORT_SHIM_H
 #define YOCTUNE_ORT_SHIM_H
@@ -14,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { ORT_MAX_DIMS = 8, ORT_MAX_NAME = 256 };
+enum { ORT_MAX_DIMS = 8, ORT_MAX_NAME = 256, ORT_MAX_OUTPUTS = 4 };
 
 /* Codes of this file, outside the range of OrtErrorCode. */
 enum { ORT_SHIM_FAILED = -1 };
@@ -45,13 +46,24 @@ typedef struct {
 	ort_runtime *rt;
 	void *session;
 	void *run_options;
-	const char *input, *output; /* owned */
-	ort_error err;              /* of the last run */
+	const char *input;  /* owned */
+	const char *outputs[ORT_MAX_OUTPUTS];
+	size_t noutputs;
+	ort_error err;      /* of the last run */
 } ort_session;
 
 typedef struct {
+	int32_t threads;  /* inside an operator */
+	int32_t spinning; /* idle threads spin */
+	int32_t arena;    /* memory of the CPU is kept in an arena */
+} ort_settings;
+
+/* Where a session runs besides the CPU. */
+enum { ORT_CUDA = 1, ORT_TENSORRT = 2 };
+
+typedef struct {
 	void *value; /* OrtValue over data */
-	float *data; /* 64-byte aligned */
+	float *data; /* 64-byte aligned, 256 where it is owned */
 	size_t bytes;
 	int borrowed; /* data is the caller's */
 } ort_tensor;
@@ -60,11 +72,21 @@ int ort_load(ort_runtime *rt, const char *path, ort_error *err);
 int ort_start(ort_runtime *rt, uint32_t api, ort_error *err);
 void ort_stop(ort_runtime *rt);
 
+/* ort_options_new makes the settings of sessions. */
+int ort_options_new(ort_runtime *rt, const ort_settings *set, void **options, ort_error *err);
+void ort_options_free(ort_runtime *rt, void *options);
+
+/* ort_append puts a provider before those that are there: the way to learn
+ * whether it is usable, since the library lists what it was built for. */
+int ort_append(ort_runtime *rt, void *options, int provider, const char *const *keys,
+	       const char *const *values, size_t n, ort_error *err);
+
 int ort_session_new(ort_runtime *rt, ort_session *s, const void *model, size_t bytes,
-		    int32_t threads, ort_error *err);
+		    const void *options, ort_error *err);
 int ort_session_counts(ort_session *s, size_t *inputs, size_t *outputs, ort_error *err);
 int ort_session_io(ort_session *s, int output, size_t index, ort_io *io, ort_error *err);
-int ort_session_select(ort_session *s, const char *input, const char *output, ort_error *err);
+int ort_session_input(ort_session *s, const char *input, ort_error *err);
+int ort_session_output(ort_session *s, const char *output, ort_error *err); /* one more */
 void ort_session_free(ort_session *s);
 
 int ort_tensor_new(ort_runtime *rt, ort_tensor *t, const int64_t *dims, size_t ndims,
@@ -75,12 +97,18 @@ int ort_tensor_over(ort_runtime *rt, ort_tensor *t, const int64_t *dims, size_t 
 		    void *data, size_t bytes, ort_error *err);
 void ort_tensor_free(ort_runtime *rt, ort_tensor *t);
 
-/* ort_probe runs once with memory of the runtime's own and reports the shape
- * and type of what came out. */
-int ort_probe(ort_session *s, ort_tensor *in, ort_io *io, ort_error *err);
+/* ort_probe runs once with memory of the runtime's own and reports shape and type
+ * of each output that came out. */
+int ort_probe(ort_session *s, ort_tensor *in, ort_io io[ORT_MAX_OUTPUTS], ort_error *err);
 
 /* ort_run fills out from in; the message of a failure is in s->err. */
 int ort_run(ort_session *s, ort_tensor *in, ort_tensor *out);
+
+/* ort_bind ties the session to fixed tensors, one for each output. */
+int ort_bind(ort_session *s, ort_tensor *in, ort_tensor *const *outs, size_t n,
+	     void **binding, ort_error *err);
+int ort_run_bound(ort_session *s, void *binding);
+void ort_unbind(ort_runtime *rt, void *binding);
 
 /* ort_terminate makes a run in another thread return at its next node. */
 void ort_terminate(ort_session *s);

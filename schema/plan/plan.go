@@ -186,6 +186,16 @@ type Pipeline struct {
 	Isolation string `json:"isolation,omitempty"` // of work on the GPU: "": a process of its own, none
 
 	Degrade *PipelineDegrade `json:"degrade,omitempty"` // of a live source: what to do without under load
+	Memory  *PipelineMemory  `json:"memory,omitempty"`
+
+	Utilisation string `json:"utilisation,omitempty"` // decimal text, 0–1: how busy the slowest stage is to be; "": no matter
+	Lease       bool   `json:"lease,omitempty"`       // hold a lease while running
+}
+
+// PipelineMemory is what is asked of the kernel for a pipeline's memory.
+type PipelineMemory struct {
+	Lock      bool `json:"lock,omitempty"`
+	HugePages bool `json:"hugepages,omitempty"`
 }
 
 // PipelineDegrade is a ladder: level n applies the first n steps.
@@ -193,6 +203,8 @@ type PipelineDegrade struct {
 	Ladder   []DegradeStep `json:"ladder"`
 	UpDwell  int64         `json:"up_dwell,omitempty"`  // ns of calm before a step up, 0: 3 s
 	MaxDwell int64         `json:"max_dwell,omitempty"` // ns that failed steps up may raise it to, 0: 48 s
+	Headroom int64         `json:"headroom,omitempty"`  // milli-degrees below the kernel's own limit that count as hot
+	Power    int64         `json:"power,omitempty"`     // mW of the module that are too much, 0: no limit
 }
 
 // DegradeStep is what one level does with less.
@@ -232,11 +244,12 @@ type PipelineSource struct {
 // PipelineStage is one step.
 type PipelineStage struct {
 	ID         string      `json:"id"`
-	Kind       string      `json:"kind"`  // preprocess, model, postprocess
+	Kind       string      `json:"kind"`  // preprocess, model, postprocess, track
 	Input      string      `json:"input"` // "source" or a stage id
 	Preprocess *Preprocess `json:"preprocess,omitempty"`
 	Model      *Model      `json:"model,omitempty"`
 	Post       *Post       `json:"post,omitempty"`
+	Track      *Track      `json:"track,omitempty"`
 
 	Instances int   `json:"instances,omitempty"` // that work side by side, 0: 1; the order of frames is kept
 	Deadline  int64 `json:"deadline,omitempty"`  // ns of one run, 0: none
@@ -276,6 +289,19 @@ type Model struct {
 	Threads int    `json:"threads,omitempty"` // intra-op, 0: one per core of the pipeline
 
 	Batch *ModelBatch `json:"batch,omitempty"` // nil: one frame at a time
+
+	Providers []string  `json:"providers,omitempty"` // tensorrt, cuda, cpu; best first, nil: all three
+	Precision string    `json:"precision,omitempty"` // of a TensorRT engine: fp32, fp16; "": fp32
+	Workspace int64     `json:"workspace,omitempty"` // bytes that TensorRT may use to build one, 0: its own choice
+	Spinning  bool      `json:"spinning,omitempty"`  // idle threads spin
+	NoArena   bool      `json:"no_arena,omitempty"`  // memory is given back after each run
+	Ensemble  *Ensemble `json:"ensemble,omitempty"`  // models that vote with this one
+}
+
+// Ensemble is models that run on the same tensor, and how their outputs become one.
+type Ensemble struct {
+	Models []StageModel `json:"models"` // by name
+	Vote   string       `json:"vote"`   // mean, majority, max
 }
 
 // ModelBatch lets a model whose first axis is free take several frames at once.
@@ -286,10 +312,24 @@ type ModelBatch struct {
 
 // Post turns an output tensor into results.
 type Post struct {
-	Kind      string `json:"kind"`                // ctc (text), argmax (classification), raw
+	Kind      string `json:"kind"`                // ctc (text), argmax (classification), detect, segment, keypoints, regions, raw
 	Labels    string `json:"labels,omitempty"`    // file, one label per line
 	Threshold string `json:"threshold,omitempty"` // decimal text, 0–1
 	Top       int    `json:"top,omitempty"`
+
+	Head       string `json:"head,omitempty"`       // of a detector: v5, v8, v10, v11
+	IoU        string `json:"iou,omitempty"`        // decimal text, 0–1; "": 0.45
+	Agnostic   bool   `json:"agnostic,omitempty"`   // classes suppress each other
+	Classes    int    `json:"classes,omitempty"`    // of keypoints, 0: 1
+	Prototypes string `json:"prototypes,omitempty"` // of segment: name of the model's output, "": its second
+}
+
+// Track follows boxes from frame to frame.
+type Track struct {
+	IoU     string `json:"iou,omitempty"`      // decimal text, 0–1; "": 0.3
+	Hits    int    `json:"hits,omitempty"`     // frames before a track has a number, 0: 2
+	MaxLost int64  `json:"max_lost,omitempty"` // ns a track waits for its box, 0: 1 s
+	Max     int    `json:"max,omitempty"`      // tracks at once, 0: 256
 }
 
 // PipelineSink takes results.

@@ -1,0 +1,197 @@
+// Package track follows boxes from frame to frame: what is probably the same thing
+// keeps its number.
+//
+// It predicts where each track is by its speed, pairs boxes with predictions by
+// their overlap, the largest first, and never across classes. The same boxes at the
+// same times give the same numbers: equal overlaps go to the older track, then to
+// the earlier box. Everything it needs is allocated at the start, and tracks are at
+// most as many as it was told.
+//
+// Reference: Bewley et al., Simple Online and Realtime Tracking, 2016, with a speed
+// that is smoothed in place of a Kalman filter, and greedy pairing in place of the
+// Hungarian method.
+package track
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// Defaults of a [Config].
+const (
+	IoU     = 0.3
+	Hits    = 2
+	MaxLost = time.Second
+	Max     = 256
+)
+
+// MaxBoxes is how many boxes of a frame are looked at.
+const MaxBoxes = 1024
+
+// Config of a tracker; zero values are the defaults.
+type Config struct {
+	IoU     float32       // least overlap of a box with where its track is expected
+	Hits    int           // frames before a track has a number
+	MaxLost time.Duration // that a track waits for its box
+	Max     int           // tracks at once
+}
+
+// Box is one detection: edges in any unit.
+type Box struct {
+	X0, Y0, X1, Y1 float32
+	Class          int
+}
+
+// Tracker is the state of one stream of frames.
+type Tracker struct {
+	c      Config
+	tracks []trace
+	next   uint64
+	last   int64 // time of the latest frame
+	pairs  []pair
+	taken  []bool // by box
+}
+
+// trace is one thing that is followed.
+type trace struct {
+	id    uint64 // 0: it was seen too seldom
+	class int
+	box   [4]float32 // when it was last seen
+	speed [4]float32 // of each edge, a second
+	seen  int64      // ns
+	hits  int
+	hit   bool // by a box of this frame
+}
+
+type pair struct {
+	track, box int
+	overlap    float32
+}
+
+// New makes a tracker.
+func New(c Config) *Tracker {
+	if c.IoU <= 0 {
+		c.IoU = IoU
+	}
+	if c.Hits <= 0 {
+		c.Hits = Hits
+	}
+	if c.MaxLost <= 0 {
+		c.MaxLost = MaxLost
+	}
+	if c.Max <= 0 {
+		c.Max = Max
+	}
+	return &Tracker{
+		c: c, next: 1, tracks: make([]trace, 0, c.Max),
+		pairs: make([]pair, 0, 4*c.Max), taken: make([]bool, MaxBoxes),
+	}
+}
+
+// Update takes the boxes of the frame captured at the time given, in ns, and writes
+// the number of each into ids, which is as long: 0 where there is none (yet).
+// Frames come in order; one that is older than the latest is taken for as old.
+func (t *Tracker) Update(at int64, boxes []Box, ids []uint64) {
+	clear(ids)
+	if len(boxes) > MaxBoxes {
+		boxes = boxes[:MaxBoxes]
+	}
+	at = max(at, t.last)
+	t.last = at
+	t.tracks = slices.DeleteFunc(t.tracks, func(r trace) bool { return at-r.seen > int64(t.c.MaxLost) })
+	taken := t.taken[:len(boxes)]
+	clear(taken)
+	t.match(at, boxes, ids)
+	for n, b := range boxes {
+		if taken[n] || len(t.tracks) == t.c.Max {
+			continue
+		}
+		r := trace{class: b.Class, box: edges(b), seen: at, hits: 1}
+		t.named(&r)
+		ids[n] = r.id
+		t.tracks = append(t.tracks, r)
+	}
+}
+
+// match pairs boxes with tracks, best overlap first.
+func (t *Tracker) match(at int64, boxes []Box, ids []uint64) {
+	t.pairs = t.pairs[:0]
+	for k := range t.tracks {
+		r := &t.tracks[k]
+		r.hit = false
+		where := r.at(at)
+		for n, b := range boxes {
+			if b.Class != r.class {
+				continue
+			}
+			if o := overlap(where, edges(b)); o >= t.c.IoU && len(t.pairs) < cap(t.pairs) {
+				t.pairs = append(t.pairs, pair{k, n, o})
+			}
+		}
+	}
+	slices.SortFunc(t.pairs, func(a, b pair) int {
+		return cmp.Or(cmp.Compare(b.overlap, a.overlap), cmp.Compare(a.track, b.track), cmp.Compare(a.box, b.box))
+	})
+	for _, p := range t.pairs {
+		r := &t.tracks[p.track]
+		if r.hit || t.taken[p.box] {
+			continue
+		}
+		r.hit, t.taken[p.box] = true, true
+		r.move(at, edges(boxes[p.box]))
+		t.named(r)
+		ids[p.box] = r.id
+	}
+}
+
+// named gives a track its number once it was seen often enough.
+func (t *Tracker) named(r *trace) {
+	if r.id == 0 && r.hits >= t.c.Hits {
+		r.id = t.next
+		t.next++
+	}
+}
+
+// Len is how many tracks there are, those without a number too.
+func (t *Tracker) Len() int { return len(t.tracks) }
+
+// at predicts the box at a time.
+func (r *trace) at(at int64) [4]float32 {
+	dt := float32(at-r.seen) / 1e9
+	b := r.box
+	for i := range b {
+		b[i] += r.speed[i] * dt
+	}
+	return b
+}
+
+// smooth is the part of a new speed that is believed.
+const smooth = 0.5
+
+func (r *trace) move(at int64, b [4]float32) {
+	if dt := float32(at-r.seen) / 1e9; dt > 0 {
+		part := float32(smooth)
+		if r.hits == 1 {
+			part = 1 // there was none
+		}
+		for i := range b {
+			r.speed[i] += part * ((b[i]-r.box[i])/dt - r.speed[i])
+		}
+	}
+	r.box, r.seen = b, at
+	r.hits++
+}
+
+func edges(b Box) [4]float32 { return [4]float32{b.X0, b.Y0, b.X1, b.Y1} }
+
+// overlap is intersection over union; 0 for what has no area.
+func overlap(a, b [4]float32) float32 {
+	w := min(a[2], b[2]) - max(a[0], b[0])
+	h := min(a[3], b[3]) - max(a[1], b[1])
+	if !(w > 0 && h > 0) { // NaN too
+		return 0
+	}
+	both := w * h
+	return both / ((a[2]-a[0])*(a[3]-a[1]) + (b[2]-b[0])*(b[3]-b[1]) - both)
+}
