@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/yoctune/yoctune/runtime/core/c"
 )
@@ -128,23 +129,31 @@ type Box struct {
 // Boxes reads a list of boxes as Decode and NMS write it, and how many there were
 // before it was cut to its room.
 func Boxes(b []byte) (boxes []Box, found int, err error) {
+	if boxes, err = AppendBoxes(nil, b); err != nil {
+		return nil, 0, err
+	}
+	return boxes, int(binary.NativeEndian.Uint32(b[4:])), nil
+}
+
+// AppendBoxes appends the boxes of a list to those that are there.
+func AppendBoxes(boxes []Box, b []byte) ([]Box, error) {
 	if len(b) < BoxesBytes(0) {
-		return nil, 0, fmt.Errorf("boxes: %d bytes are no list of boxes: %w", len(b), ErrInvalid)
+		return boxes, fmt.Errorf("boxes: %d bytes are no list of boxes: %w", len(b), ErrInvalid)
 	}
 	n := int(binary.NativeEndian.Uint32(b))
 	if n > MaxBoxes || BoxesBytes(n) > len(b) {
-		return nil, 0, fmt.Errorf("boxes: %d boxes in %d bytes: %w", n, len(b), ErrInvalid)
+		return boxes, fmt.Errorf("boxes: %d boxes in %d bytes: %w", n, len(b), ErrInvalid)
 	}
-	boxes = make([]Box, n)
-	for i := range boxes {
+	boxes = slices.Grow(boxes, n)
+	for i := range n {
 		at := b[BoxesBytes(i):]
 		f := func(k int) float32 { return math.Float32frombits(binary.NativeEndian.Uint32(at[4*k:])) }
-		boxes[i] = Box{
+		boxes = append(boxes, Box{
 			X0: f(0), Y0: f(1), X1: f(2), Y1: f(3), Score: f(4),
 			Class: int32(binary.NativeEndian.Uint32(at[20:])), Anchor: int32(binary.NativeEndian.Uint32(at[24:])),
-		}
+		})
 	}
-	return boxes, int(binary.NativeEndian.Uint32(b[4:])), nil
+	return boxes, nil
 }
 
 // PutBoxes writes a list of boxes to dst, which has BoxesBytes(len(boxes)) or more.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/yoctune/yoctune/internal/onnx"
 	"github.com/yoctune/yoctune/runtime/ort"
 	"github.com/yoctune/yoctune/tests/models"
 )
@@ -24,7 +25,17 @@ func open(t testing.TB) *ort.Runtime {
 
 // abs gives the absolute value of x, [n 3].
 func abs() []byte {
-	return model("Abs", value("y", 1, -1, 3), map[string]message{"x": value("x", 1, -1, 3)})
+	return model("Abs", onnx.Tensor("y", onnx.Float32, 0, 3), onnx.Tensor("x", onnx.Float32, 0, 3))
+}
+
+// model has one node that takes all inputs and gives y.
+func model(op string, output onnx.Value, inputs ...onnx.Value) []byte {
+	n := onnx.Node{Op: op, Out: []string{"y"}}
+	for _, in := range inputs {
+		n.In = append(n.In, in.Name)
+	}
+	g := onnx.Graph{Nodes: []onnx.Node{n}, Inputs: inputs, Outputs: []onnx.Value{output}}
+	return g.Encode()
 }
 
 func TestModelComputesIntoTensorsThatStay(t *testing.T) {
@@ -95,7 +106,7 @@ func TestModelsThatCannotBeRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	two := map[string]message{"a": value("a", 1, 3), "b": value("b", 1, 3)}
+	three := func(name string) onnx.Value { return onnx.Tensor(name, onnx.Float32, 3) }
 	for _, c := range []struct {
 		name  string
 		model []byte
@@ -106,8 +117,8 @@ func TestModelsThatCannotBeRun(t *testing.T) {
 		{"empty", nil, ort.Options{}, ort.ErrModel, "empty"},
 		{"noise", []byte("this is no model at all"), ort.Options{}, ort.ErrModel, "protobuf"},
 		{"half a model", whole[:len(whole)/2], ort.Options{}, ort.ErrModel, "protobuf"},
-		{"unknown operator", model("Frobnicate", value("y", 1, 3), map[string]message{"x": value("x", 1, 3)}), ort.Options{}, ort.ErrModel, "Frobnicate"},
-		{"two inputs", model("Add", value("y", 1, 3), two), ort.Options{}, ort.ErrUnsupported, "2 inputs"},
+		{"unknown operator", model("Frobnicate", three("y"), three("x")), ort.Options{}, ort.ErrModel, "Frobnicate"},
+		{"two inputs", model("Add", three("y"), three("a"), three("b")), ort.Options{}, ort.ErrUnsupported, "2 inputs"},
 		{"no such output", abs(), ort.Options{Output: "z"}, ort.ErrModel, `no output named "z"; it has "y"`},
 		{"no such input", abs(), ort.Options{Input: "z"}, ort.ErrModel, `no input named "z"; it has "x"`},
 		{"refused by the check", abs(), ort.Options{Check: func([]byte) error { return os.ErrPermission }}, os.ErrPermission, ""},
@@ -124,7 +135,7 @@ func TestModelsThatCannotBeRun(t *testing.T) {
 
 func TestOnlyFloatTensorsAreFed(t *testing.T) {
 	rt := open(t)
-	s, err := rt.NewSessionFromBytes(model("Abs", value("y", 6, 3), map[string]message{"x": value("x", 6, 3)}), ort.Options{Threads: 1})
+	s, err := rt.NewSessionFromBytes(model("Abs", onnx.Tensor("y", onnx.Int32, 3), onnx.Tensor("x", onnx.Int32, 3)), ort.Options{Threads: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -40,7 +40,10 @@ type builder struct {
 	now      int // the level being built
 	carries  carry
 	shape    []int64                   // of the tensor the stages so far make
+	more     []int64                   // of a second one beside it, nil: there is none
+	at       picture                   // how that tensor lies in the frame
 	sessions map[string][]*ort.Session // by stage and model; one for each instance
+	trackers map[string]work           // by stage
 }
 
 // level is the pipeline on one level of the ladder.
@@ -49,6 +52,7 @@ type level struct {
 	fps    int
 	works  []work
 	shapes [][]int64 // what each stage makes
+	at     picture   // how its tensors lie in the frame
 	same   []bool    // the stage is that of the level above
 }
 
@@ -189,7 +193,10 @@ func planLevels(p plan.Pipeline) ([]level, error) {
 // level builds the stages of one level that are not those of the level above.
 func (b *builder) level(n int) error {
 	l := &b.levels[n]
-	b.now, b.carries, b.shape = n, carriesFrame, nil
+	b.now, b.carries, b.shape, b.more = n, carriesFrame, nil, nil
+	if n > 0 {
+		b.at = b.levels[n-1].at
+	}
 	l.works, l.shapes, l.same = make([]work, len(l.stages)), make([][]int64, len(l.stages)), make([]bool, len(l.stages))
 	same := n > 0
 	for k := range l.stages {
@@ -215,6 +222,7 @@ func (b *builder) level(n int) error {
 		}
 		l.shapes[k] = b.shape
 	}
+	l.at = b.at
 	if b.carries != carriesResults {
 		return fmt.Errorf("%w: the last stage gives %s, the sink takes results: end with a postprocess stage", ErrPlan, b.carries)
 	}
@@ -222,7 +230,7 @@ func (b *builder) level(n int) error {
 }
 
 // gives is what a stage of each kind makes.
-var gives = map[string]carry{"preprocess": carriesTensor, "model": carriesTensor, "postprocess": carriesResults}
+var gives = map[string]carry{"preprocess": carriesTensor, "model": carriesTensor, "postprocess": carriesResults, "track": carriesResults}
 
 // warm runs every stage of every level and instance, so that the first frame
 // finds everything in place, and measures the levels of a ladder.
@@ -299,6 +307,7 @@ func (b *builder) allocate() error {
 	b.p.frames = make([]frame, n)
 	for i := range b.p.frames {
 		b.p.frames[i] = frame{
+			slot:    i,
 			pixels:  pixels[i*size : (i+1)*size : (i+1)*size],
 			tensors: make([][]tensor, len(b.levels)),
 			spent:   make([]span, steps+1),
@@ -331,8 +340,10 @@ func (b *builder) stage(k int, s *plan.PipelineStage) (work, error) {
 		build, has = b.model, s.Model != nil
 	case "postprocess":
 		build, has = b.post, s.Post != nil
+	case "track":
+		takes, build, has = carriesResults, b.follow, s.Track != nil
 	default:
-		return nil, fmt.Errorf("%w: kind %q; it is one of preprocess, model, postprocess", ErrPlan, s.Kind)
+		return nil, fmt.Errorf("%w: kind %q; it is one of preprocess, model, postprocess, track", ErrPlan, s.Kind)
 	}
 	if !has {
 		return nil, fmt.Errorf("%w: a stage of kind %s has no settings of that kind", ErrPlan, s.Kind)
@@ -352,16 +363,15 @@ func (b *builder) preprocess(k int, s *plan.PipelineStage) (work, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := args.Geometry(); err != nil {
+	g, err := args.Geometry()
+	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrPlan, err)
 	}
-	if b.dev == nil {
-		if b.dev, err = core.Open(core.Options{Backend: "cpu"}); err != nil {
-			return nil, err
-		}
-		b.p.closers = append(b.p.closers, b.dev.Close)
+	b.at = picture{g, args.OutW, args.OutH}
+	dev, err := b.core()
+	if err != nil {
+		return nil, err
 	}
-	dev := b.dev
 	b.p.info.Backend = "cpu"
 	b.p.steps[k].backend = "cpu"
 	if err := b.tensors(k, []int64{1, 3, int64(args.OutH), int64(args.OutW)}); err != nil {
@@ -381,6 +391,19 @@ func (b *builder) preprocess(k int, s *plan.PipelineStage) (work, error) {
 		}
 		return nil
 	}, nil
+}
+
+// core is the CPU's backend.
+func (b *builder) core() (*core.Device, error) {
+	if b.dev == nil {
+		dev, err := core.Open(core.Options{Backend: "cpu"})
+		if err != nil {
+			return nil, err
+		}
+		b.dev = dev
+		b.p.closers = append(b.p.closers, dev.Close)
+	}
+	return b.dev, nil
 }
 
 func preprocessArgs(p *plan.Preprocess, f format) (core.Preprocess, error) {
@@ -488,174 +511,23 @@ func (b *builder) tensors(k int, shape []int64) error {
 // ortTensors allocates the tensors where a model can read and write them.
 func (b *builder) ortTensors(k int, shape []int64) error {
 	for i := range b.p.frames {
-		t, err := b.rt.NewTensor(shape)
+		t, err := b.newTensor(shape)
 		if err != nil {
 			return err
 		}
-		b.keep(k, i, t)
+		b.p.frames[i].tensors[b.now][k] = t
 	}
 	return nil
 }
 
-func (b *builder) keep(k, i int, t *ort.Tensor) {
-	b.p.frames[i].tensors[b.now][k] = tensor{shape: t.Shape(), data: t.Data(), ort: t}
+// newTensor is one a model can read and write, for as long as the pipeline.
+func (b *builder) newTensor(shape []int64) (tensor, error) {
+	t, err := b.rt.NewTensor(shape)
+	if err != nil {
+		return tensor{}, err
+	}
 	b.p.closers = append(b.p.closers, func() error { t.Close(); return nil })
-}
-
-// model loads a model, runs it once for each batch size and instance to learn the
-// shape of its output, and binds each frame's tensors to it.
-func (b *builder) model(k int, s *plan.PipelineStage) (work, error) {
-	m := s.Model
-	path, err := b.find(m.Path, m.SHA256)
-	if err != nil {
-		return nil, err
-	}
-	st := &b.p.steps[k]
-	sessions, err := b.open(k, s, path)
-	if err != nil {
-		return nil, err
-	}
-	level := b.now
-	in := b.p.frames[0].tensors[level][k-1].ort
-	for n, session := range sessions {
-		out, err := session.NewOutput(in)
-		if err != nil {
-			return nil, fmt.Errorf("model %s: %w", path, err)
-		}
-		out.Close()
-		if n == 0 {
-			b.shape = out.Shape()
-		}
-	}
-	n := int64(1)
-	for _, d := range b.shape {
-		n *= d
-	}
-	if err := b.account(len(b.p.frames), n*4); err != nil {
-		return nil, err
-	}
-	if err := b.ortTensors(k, b.shape); err != nil {
-		return nil, err
-	}
-	batches := make([]map[int]batchTensors, len(sessions))
-	for i, session := range sessions {
-		batches[i] = map[int]batchTensors{}
-		for _, size := range st.buckets {
-			if size == 1 {
-				continue
-			}
-			if batches[i][size], err = b.batch(session, in.Shape(), size); err != nil {
-				return nil, fmt.Errorf("model %s, batch of %d: %w", path, size, err)
-			}
-		}
-	}
-	copies := &b.p.copies
-	return func(_ context.Context, instance int, f []*frame) error {
-		session := sessions[instance]
-		if len(f) == 1 {
-			t := f[0].tensors[level]
-			return classify(session.Run(t[k-1].ort, t[k].ort))
-		}
-		bt, ok := batches[instance][len(f)]
-		if !ok {
-			return fmt.Errorf("%w: a batch of %d", ErrPlan, len(f))
-		}
-		each := len(bt.in.Data()) / len(f)
-		for n, fr := range f {
-			copy(bt.in.Data()[n*each:], fr.tensors[level][k-1].data)
-		}
-		if err := classify(session.Run(bt.in, bt.out)); err != nil {
-			return err
-		}
-		each = len(bt.out.Data()) / len(f)
-		for n, fr := range f {
-			copy(fr.tensors[level][k].data, bt.out.Data()[n*each:][:each])
-		}
-		copies.Add(2 * uint64(len(f)))
-		return nil
-	}, nil
-}
-
-// classify finds out whether a run failed for want of memory.
-func classify(err error) error {
-	if ort.OutOfMemory(err) {
-		return fmt.Errorf("%w: %w", errNoMemory, err)
-	}
-	return err
-}
-
-// batchTensors is where one instance gathers a batch and finds its results.
-type batchTensors struct{ in, out *ort.Tensor }
-
-// batch allocates the tensors of a batch, and runs the model on it once.
-func (b *builder) batch(session *ort.Session, shape []int64, size int) (batchTensors, error) {
-	wide := slices.Clone(shape)
-	wide[0] = int64(size)
-	in, err := b.rt.NewTensor(wide)
-	if err != nil {
-		return batchTensors{}, err
-	}
-	b.p.closers = append(b.p.closers, func() error { in.Close(); return nil })
-	out, err := session.NewOutput(in)
-	if err != nil {
-		return batchTensors{}, err
-	}
-	b.p.closers = append(b.p.closers, func() error { out.Close(); return nil })
-	if got := out.Shape(); len(got) != len(b.shape) || got[0] != int64(size) || b.shape[0] != 1 || !slices.Equal(got[1:], b.shape[1:]) {
-		return batchTensors{}, fmt.Errorf("%w: its output is %v, for one frame %v: it does not have the batch on its first axis", ErrPlan, got, b.shape)
-	}
-	return batchTensors{in, out}, b.account(1, 4*int64(len(in.Data())+len(out.Data())))
-}
-
-// open loads a model once for each instance, and once for all levels.
-func (b *builder) open(k int, s *plan.PipelineStage, path string) ([]*ort.Session, error) {
-	key := s.ID + "\x00" + path
-	if all := b.sessions[key]; all != nil {
-		return all, nil
-	}
-	m, st := s.Model, &b.p.steps[k]
-	threads := m.Threads
-	if threads == 0 {
-		cores, err := countCPUs(b.o.Plan.CPUs)
-		if err != nil {
-			return nil, fmt.Errorf("%w: cpus: %w", ErrPlan, err)
-		}
-		threads = max(cores/st.workers(), 1)
-	}
-	var all []*ort.Session
-	for range st.workers() {
-		session, err := b.rt.NewSession(path, ort.Options{
-			Threads: threads, Input: m.Input, Output: m.Output, Check: checkSum(m.SHA256),
-		})
-		if err != nil {
-			return nil, err
-		}
-		b.p.closers = append(b.p.closers, func() error { session.Close(); return nil })
-		all = append(all, session)
-	}
-	b.sessions[key] = all
-	st.backend = "onnxruntime " + b.p.info.Provider
-	abort, cancel, resume := b.p.abort, st.cancel, st.resume
-	b.p.abort = func() {
-		for _, session := range all {
-			session.Terminate()
-		}
-		call(abort)
-	}
-	// Which level an instance is on does not matter: it runs one model at a time.
-	st.cancel = func(instance int) {
-		all[instance].Terminate()
-		if cancel != nil {
-			cancel(instance)
-		}
-	}
-	st.resume = func(instance int) {
-		all[instance].Resume()
-		if resume != nil {
-			resume(instance)
-		}
-	}
-	return all, nil
+	return tensor{shape: t.Shape(), data: t.Data(), ort: t}, nil
 }
 
 func call(f func()) {
@@ -725,63 +597,4 @@ func checkSum(want string) func([]byte) error {
 		}
 		return nil
 	}
-}
-
-func (b *builder) post(k int, s *plan.PipelineStage) (work, error) {
-	var labels []string
-	var threshold float32
-	if p := s.Post; p.Labels != "" {
-		var tries []string
-		if b.o.Models != "" {
-			if !filepath.IsAbs(p.Labels) {
-				tries = append(tries, filepath.Join(b.o.Models, p.Labels))
-			}
-			tries = append(tries, filepath.Join(b.o.Models, filepath.Base(p.Labels)))
-		}
-		path, err := firstFile(append(tries, locate(b.o.Dir, p.Labels)))
-		if err != nil {
-			return nil, fmt.Errorf("labels: %w", err)
-		}
-		if labels = b.labels[path]; labels == nil {
-			if labels, err = readLabels(path); err != nil {
-				return nil, err
-			}
-			b.labels[path] = labels
-		}
-	}
-	if s.Post.Threshold != "" {
-		var err error
-		if threshold, err = decimal(s.Post.Threshold); err != nil || threshold < 0 || threshold > 1 {
-			return nil, fmt.Errorf("%w: threshold %q is not a decimal number from 0 to 1", ErrPlan, s.Post.Threshold)
-		}
-	}
-	// A decoder may have memory of its own.
-	decoders := make([]post, b.p.steps[k].workers())
-	for i := range decoders {
-		var err error
-		if decoders[i], err = newPost(s.Post, b.shape, labels, threshold); err != nil {
-			return nil, err
-		}
-	}
-	return func(_ context.Context, instance int, batch []*frame) error {
-		for _, f := range batch {
-			f.results = decoders[instance](f.tensors[f.level][k-1], f.results)
-		}
-		return nil
-	}, nil
-}
-
-func newPost(p *plan.Post, shape []int64, labels []string, threshold float32) (post, error) {
-	switch p.Kind {
-	case kindCTC:
-		if labels == nil {
-			return nil, fmt.Errorf("%w: ctc needs a labels file", ErrPlan)
-		}
-		return ctc(shape, labels, threshold)
-	case kindArgmax:
-		return argmax(shape, labels, threshold, p.Top)
-	case kindRaw:
-		return raw(shape)
-	}
-	return nil, fmt.Errorf("%w: kind %q; it is one of ctc, argmax, raw", ErrPlan, p.Kind)
 }

@@ -80,7 +80,7 @@ func TestPlansThatCannotRun(t *testing.T) {
 		{"same id", func(p *plan.Pipeline) { p.Stages[1].ID = "pre" }, `"pre" is taken`},
 		{"id of an end", func(p *plan.Pipeline) { p.Stages[1].ID = "sink" }, `"sink" is taken`},
 		{"no id", func(p *plan.Pipeline) { p.Stages[0].ID = "" }, "has no id"},
-		{"unknown stage", func(p *plan.Pipeline) { p.Stages[1].Kind = "track" }, `kind "track"`},
+		{"unknown stage", func(p *plan.Pipeline) { p.Stages[1].Kind = "juggle" }, `kind "juggle"`},
 		{"settings of another kind", func(p *plan.Pipeline) { p.Stages[1].Post = nil }, "no settings of that kind"},
 		{"unknown source", func(p *plan.Pipeline) { p.Source.Kind = "rtsp" }, `kind "rtsp"`},
 		{"camera", func(p *plan.Pipeline) { p.Source.Kind = "v4l2" }, "--source"},

@@ -6,6 +6,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/yoctune/yoctune/runtime/core"
 	"github.com/yoctune/yoctune/runtime/ort"
 )
 
@@ -13,6 +14,7 @@ import (
 // pipeline, and what is known of it.
 type frame struct {
 	id      uint64
+	slot    int   // in the pool
 	capture int64 // ns
 	pixels  []byte
 	results []Result
@@ -31,7 +33,9 @@ type span struct{ queue, service int64 }
 type tensor struct {
 	shape []int64
 	data  []float32
-	ort   *ort.Tensor // the same memory as a model takes it; nil beside models
+	ort   *ort.Tensor  // the same memory as a model takes it; nil beside models
+	buf   *core.Buffer // the same memory as the core takes it; nil where it does not
+	more  *tensor      // a second output of the model
 }
 
 // clock reads CLOCK_MONOTONIC, which V4L2 stamps frames with too. Go's own

@@ -335,6 +335,6 @@ func (p *Pipeline) openRuntime(library string) (*ort.Runtime, error) {
 		return nil, err
 	}
 	p.closers = append(p.closers, func() error { rt.Close(); return nil })
-	p.info.ONNXRuntime, p.info.Provider = rt.Version(), "cpu"
+	p.info.ONNXRuntime = rt.Version()
 	return rt, nil
 }

@@ -1,24 +1,117 @@
 package pipeline
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"os"
+	"path/filepath"
 	"strings"
+
+	"github.com/yoctune/yoctune/schema/plan"
 )
 
 // Kinds of postprocess.
 const (
-	kindCTC    = "ctc"
-	kindArgmax = "argmax"
-	kindRaw    = "raw"
+	kindCTC       = "ctc"
+	kindArgmax    = "argmax"
+	kindDetect    = "detect"
+	kindSegment   = "segment"
+	kindKeypoints = "keypoints"
+	kindRegions   = "regions"
+	kindRaw       = "raw"
 )
 
 // maxRaw bounds what a raw postprocess writes for each frame, in values.
 const maxRaw = 4096
 
 // post turns a tensor into results, which it puts in into[:0].
-type post func(t tensor, into []Result) []Result
+type post func(t tensor, into []Result) ([]Result, error)
+
+// post reads results from the tensor before it.
+func (b *builder) post(k int, s *plan.PipelineStage) (work, error) {
+	labels, err := b.readLabels(s.Post.Labels)
+	if err != nil {
+		return nil, err
+	}
+	var threshold float32
+	if s.Post.Threshold != "" {
+		if threshold, err = fraction("threshold", s.Post.Threshold); err != nil {
+			return nil, err
+		}
+	}
+	if err := b.lend(k, s.Post.Kind); err != nil {
+		return nil, err
+	}
+	// A decoder may have memory of its own.
+	decoders := make([]post, b.p.steps[k].workers())
+	for i := range decoders {
+		if decoders[i], err = b.newPost(s.Post, labels, threshold); err != nil {
+			return nil, err
+		}
+	}
+	return func(_ context.Context, instance int, batch []*frame) error {
+		for _, f := range batch {
+			var err error
+			if f.results, err = decoders[instance](f.tensors[f.level][k-1], f.results); err != nil {
+				return err
+			}
+		}
+		return nil
+	}, nil
+}
+
+// lend lets the core read the tensors before stage k, for the kinds it decodes.
+func (b *builder) lend(k int, kind string) error {
+	if kind != kindDetect && kind != kindSegment && kind != kindKeypoints {
+		return nil
+	}
+	dev, err := b.core()
+	if err != nil {
+		return err
+	}
+	for i := range b.p.frames {
+		t := &b.p.frames[i].tensors[b.now][k-1]
+		if t.ort == nil {
+			return fmt.Errorf("%w: %s reads the output of a model", ErrPlan, kind)
+		}
+		if t.buf != nil {
+			continue
+		}
+		if t.buf, err = dev.Register(bytesOf(t.data)); err != nil {
+			return err
+		}
+		b.p.closers = append(b.p.closers, t.buf.Release)
+	}
+	return nil
+}
+
+func (b *builder) newPost(p *plan.Post, labels []string, threshold float32) (post, error) {
+	switch p.Kind {
+	case kindCTC:
+		if labels == nil {
+			return nil, fmt.Errorf("%w: ctc needs a labels file", ErrPlan)
+		}
+		return ctc(b.shape, labels, threshold)
+	case kindArgmax:
+		return argmax(b.shape, labels, threshold, p.Top)
+	case kindDetect, kindSegment, kindKeypoints:
+		d, err := newDetector(b.dev, p, b.shape, b.more, b.at, labels, threshold)
+		if err != nil {
+			return nil, err
+		}
+		return d.results, nil
+	case kindRegions:
+		r, err := newRegions(b.shape, b.at, threshold, p.Threshold == "", p.Top)
+		if err != nil {
+			return nil, err
+		}
+		return r.results, nil
+	case kindRaw:
+		return raw(b.shape)
+	}
+	return nil, fmt.Errorf("%w: kind %q; it is one of ctc, argmax, detect, segment, keypoints, regions, raw", ErrPlan, p.Kind)
+}
 
 // ctc reads text from the output of a recogniser, [1, steps, classes]: the best
 // class of each step, repeats once, blanks not at all. Class 0 is the blank, the
@@ -37,7 +130,7 @@ func ctc(shape []int64, labels []string, threshold float32) (post, error) {
 		return nil, fmt.Errorf("%w: the labels file has %d lines, the model's %d classes need %d (and a blank), or %d (and a blank and a space)",
 			ErrPlan, len(labels), classes, classes-1, classes-2)
 	}
-	return func(t tensor, into []Result) []Result {
+	return func(t tensor, into []Result) ([]Result, error) {
 		var text strings.Builder
 		var sum float32
 		letters, last := 0, 0
@@ -51,13 +144,13 @@ func ctc(shape []int64, labels []string, threshold float32) (post, error) {
 			last = best
 		}
 		if letters == 0 {
-			return into[:0]
+			return into[:0], nil
 		}
 		r := Result{Kind: kindCTC, Text: text.String(), Score: sum / float32(letters)}
 		if r.Score < threshold {
-			return into[:0]
+			return into[:0], nil
 		}
-		return append(into[:0], r)
+		return append(into[:0], r), nil
 	}, nil
 }
 
@@ -87,7 +180,7 @@ func argmax(shape []int64, labels []string, threshold float32, n int) (post, err
 	}
 	n = min(max(n, 1), classes)
 	scores := make([]float32, classes)
-	return func(t tensor, into []Result) []Result {
+	return func(t tensor, into []Result) ([]Result, error) {
 		copy(scores, t.data)
 		probabilities(scores)
 		into = into[:0]
@@ -103,7 +196,7 @@ func argmax(shape []int64, labels []string, threshold float32, n int) (post, err
 			into = append(into, r)
 			scores[c] = -1
 		}
-		return into
+		return into, nil
 	}, nil
 }
 
@@ -139,13 +232,37 @@ func raw(shape []int64) (post, error) {
 	if n > maxRaw {
 		return nil, fmt.Errorf("%w: raw would write the %d values of %v for every frame; it writes at most %d", ErrPlan, n, shape, maxRaw)
 	}
-	return func(t tensor, into []Result) []Result {
-		return append(into[:0], Result{Kind: kindRaw, Shape: t.shape, Values: t.data})
+	return func(t tensor, into []Result) ([]Result, error) {
+		return append(into[:0], Result{Kind: kindRaw, Shape: t.shape, Values: t.data}), nil
 	}, nil
 }
 
 // maxLabels bounds a labels file, in bytes.
 const maxLabels = 4 << 20
+
+// readLabels finds a file of labels where models are looked for; nil without one.
+func (b *builder) readLabels(name string) ([]string, error) {
+	if name == "" {
+		return nil, nil
+	}
+	var tries []string
+	if b.o.Models != "" {
+		if !filepath.IsAbs(name) {
+			tries = append(tries, filepath.Join(b.o.Models, name))
+		}
+		tries = append(tries, filepath.Join(b.o.Models, filepath.Base(name)))
+	}
+	path, err := firstFile(append(tries, locate(b.o.Dir, name)))
+	if err != nil {
+		return nil, fmt.Errorf("labels: %w", err)
+	}
+	if b.labels[path] == nil {
+		if b.labels[path], err = readLabels(path); err != nil {
+			return nil, err
+		}
+	}
+	return b.labels[path], nil
+}
 
 // readLabels reads one label a line. Blanks inside a line belong to the label.
 func readLabels(path string) ([]string, error) {

@@ -9,14 +9,22 @@ import (
 // Result is one thing a model saw in a frame. Which fields it has depends on the
 // postprocess kind.
 type Result struct {
-	Kind   string    // ctc, argmax, raw
+	Kind   string    // ctc, argmax, detect, segment, keypoints, regions, raw
 	Text   string    // ctc
-	Class  int       // argmax: index in the model's output
-	Label  string    // argmax: "" without a labels file
-	Score  float32   // ctc, argmax: 0–1
+	Class  int       // of argmax and boxes: index in the model's output
+	Label  string    // of argmax and boxes: "" without a labels file
+	Score  float32   // 0–1; not of raw
 	Shape  []int64   // raw
 	Values []float32 // raw; the tensor itself, valid until the sink returns
+
+	Box    [4]float32 // of boxes and regions: left, upper, right and lower edge in source pixels
+	ID     uint64     // of what is tracked, 0: of nothing (yet)
+	Points []Point    // keypoints in the model's order; regions: the four corners, clockwise
+	Mask   Mask       // segment
 }
+
+// Point is one of a result's, in source pixels. Score is what the model says of it.
+type Point struct{ X, Y, Score float32 }
 
 // Latency is where the time of one frame went, in ns. Total is the sum of the
 // stages.
@@ -80,14 +88,27 @@ func (r *Result) appendJSON(b []byte) []byte {
 		b = append(b, `,"score":`...)
 		b = appendFloat(b, r.Score)
 	case kindArgmax:
-		b = append(b, `{"class":`...)
-		b = strconv.AppendInt(b, int64(r.Class), 10)
-		if r.Label != "" {
-			b = append(b, `,"label":`...)
-			b = appendString(b, r.Label)
+		b = r.appendClass(b)
+	case kindDetect, kindSegment, kindKeypoints:
+		b = r.appendBox(r.appendClass(b))
+		if r.Kind == kindKeypoints {
+			b = append(b, `,"points":[`...)
+			for i, p := range r.Points {
+				b = appendPoint(b, i, p.X, p.Y, p.Score)
+			}
+			b = append(b, ']')
 		}
-		b = append(b, `,"score":`...)
-		b = appendFloat(b, r.Score)
+		if r.Kind == kindSegment {
+			b = r.Mask.appendJSON(b)
+		}
+	case kindRegions:
+		b = append(b, `{"score":`...)
+		b = r.appendBox(appendFloat(b, r.Score))
+		b = append(b, `,"corners":[`...)
+		for i, p := range r.Points {
+			b = appendPoint(b, i, p.X, p.Y)
+		}
+		b = append(b, ']')
 	default:
 		b = append(b, `{"shape":[`...)
 		for i, d := range r.Shape {
@@ -106,6 +127,58 @@ func (r *Result) appendJSON(b []byte) []byte {
 		b = append(b, ']')
 	}
 	return append(b, '}')
+}
+
+func (r *Result) appendClass(b []byte) []byte {
+	b = append(b, `{"class":`...)
+	b = strconv.AppendInt(b, int64(r.Class), 10)
+	if r.Label != "" {
+		b = append(b, `,"label":`...)
+		b = appendString(b, r.Label)
+	}
+	b = append(b, `,"score":`...)
+	return appendFloat(b, r.Score)
+}
+
+func (r *Result) appendBox(b []byte) []byte {
+	if r.ID != 0 {
+		b = append(b, `,"id":`...)
+		b = strconv.AppendUint(b, r.ID, 10)
+	}
+	b = append(b, `,"box":`...)
+	return appendPoint(b, 0, r.Box[:]...)
+}
+
+// appendPoint appends element i of an array, itself an array of numbers.
+func appendPoint(b []byte, i int, v ...float32) []byte {
+	if i > 0 {
+		b = append(b, ',')
+	}
+	b = append(b, '[')
+	for k, x := range v {
+		if k > 0 {
+			b = append(b, ',')
+		}
+		b = appendFloat(b, x)
+	}
+	return append(b, ']')
+}
+
+func (m *Mask) appendJSON(b []byte) []byte {
+	for _, f := range [...]struct {
+		name  string
+		value int
+	}{{`,"mask":{"x":`, m.X}, {`,"y":`, m.Y}, {`,"width":`, m.Width}, {`,"height":`, m.Height}, {`,"step":`, m.Step}} {
+		b = strconv.AppendInt(append(b, f.name...), int64(f.value), 10)
+	}
+	b = append(b, `,"counts":[`...)
+	for i, c := range m.Counts {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = strconv.AppendInt(b, int64(c), 10)
+	}
+	return append(b, "]}"...)
 }
 
 // appendFloat writes what JSON has no number for as null.

@@ -46,12 +46,22 @@ func (r *Result) appendText(b []byte) []byte {
 	switch r.Kind {
 	case kindCTC:
 		b = strconv.AppendQuote(b, r.Text)
-	case kindArgmax:
-		if r.Label == "" {
+	case kindArgmax, kindDetect, kindSegment, kindKeypoints, kindRegions:
+		switch {
+		case r.Kind == kindRegions:
+			b = append(b, "text"...)
+		case r.Label == "":
 			b = append(b, "class "...)
 			b = strconv.AppendInt(b, int64(r.Class), 10)
-		} else {
+		default:
 			b = strconv.AppendQuote(b, r.Label)
+		}
+		if r.ID != 0 {
+			b = append(b, " #"...)
+			b = strconv.AppendUint(b, r.ID, 10)
+		}
+		if r.Kind != kindArgmax {
+			b = fmt.Appendf(b, " at %.0f,%.0f to %.0f,%.0f", r.Box[0], r.Box[1], r.Box[2], r.Box[3])
 		}
 	default:
 		return fmt.Appendf(b, "%v %v", r.Shape, r.Values)

@@ -184,14 +184,14 @@ func TestRecognisedTextIsDecodedGreedily(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := decode(tensor{shape: shape, data: data}, nil)
+	got := decoded(t, decode, tensor{shape: shape, data: data})
 	if len(got) != 1 || got[0].Text != "aab  b" || got[0].Score < 0.79 || got[0].Score > 0.81 {
 		t.Errorf("%+v", got)
 	}
 	if decode, err = ctc(shape, labels, 0.9); err != nil {
 		t.Fatal(err)
 	}
-	if got := decode(tensor{shape: shape, data: data}, nil); len(got) != 0 {
+	if got := decoded(t, decode, tensor{shape: shape, data: data}); len(got) != 0 {
 		t.Errorf("below the threshold: %+v", got)
 	}
 	if _, err := ctc(shape, []string{"a"}, 0); !errors.Is(err, ErrPlan) || !strings.Contains(err.Error(), "has 1 lines") {
@@ -200,6 +200,15 @@ func TestRecognisedTextIsDecodedGreedily(t *testing.T) {
 	if _, err := ctc([]int64{2, 3}, labels, 0); !errors.Is(err, ErrPlan) || !strings.Contains(err.Error(), "[2 3]") {
 		t.Errorf("%v", err)
 	}
+}
+
+func decoded(t *testing.T, p post, in tensor) []Result {
+	t.Helper()
+	got, err := p(in, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
 }
 
 func TestBestClassesComeFirst(t *testing.T) {
@@ -222,7 +231,7 @@ func TestBestClassesComeFirst(t *testing.T) {
 			t.Fatal(err)
 		}
 		var got []string
-		for _, r := range decode(tensor{shape: shape, data: c.data}, nil) {
+		for _, r := range decoded(t, decode, tensor{shape: shape, data: c.data}) {
 			name := r.Label
 			if name == "" {
 				name = fmt.Sprint(r.Class)

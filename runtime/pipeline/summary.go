@@ -3,6 +3,7 @@ package pipeline
 import (
 	"math"
 
+	"github.com/yoctune/yoctune/runtime/ort"
 	"github.com/yoctune/yoctune/runtime/perf"
 )
 
@@ -90,9 +91,20 @@ type Objective struct {
 type RuntimeInfo struct {
 	Backend     string `json:"backend,omitempty"`     // of preprocessing
 	ONNXRuntime string `json:"onnxruntime,omitempty"` // version; empty without a model
-	Provider    string `json:"provider,omitempty"`    // of the model
+	Provider    string `json:"provider,omitempty"`    // of the first model
 	Frames      int    `json:"frames"`                // in the pool
 	Bytes       int64  `json:"bytes"`                 // of frames and tensors, allocated at start
+
+	Models []ModelInfo `json:"models,omitempty"` // each once, those of all levels
+}
+
+// ModelInfo says what runs a model.
+type ModelInfo struct {
+	Stage    string        `json:"stage"`
+	Path     string        `json:"path"`
+	Provider string        `json:"provider"`
+	Threads  int           `json:"threads"`
+	Missing  []ort.Missing `json:"missing,omitempty"` // what the plan would rather have, and why it is not there
 }
 
 func (e *engine) summary(duration int64) *Summary {

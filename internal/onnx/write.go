@@ -1,0 +1,180 @@
+package onnx
+
+import (
+	"encoding/binary"
+	"math"
+	"slices"
+)
+
+// Graph is a model to write.
+type Graph struct {
+	IR      int64            // 8 when 0
+	Opsets  map[string]int64 // ONNX's 13 when nil
+	Nodes   []Node
+	Weights []Weight
+	Inputs  []Value
+	Outputs []Value
+}
+
+// Node is one operator. Attributes are int64, []int64, float32 or string.
+type Node struct {
+	Op, Domain string
+	In, Out    []string
+	Attributes map[string]any
+}
+
+// Weight is an initialiser; its data is []float32 or []int64.
+type Weight struct {
+	Name string
+	Dims []int64
+	Data any
+}
+
+// Tensor is a Value with fixed dimensions; 0 is a free axis, named n.
+func Tensor(name string, t Type, dims ...int64) Value {
+	v := Value{Name: name, Type: t, Ranked: true}
+	for _, d := range dims {
+		if d == 0 {
+			v.Shape = append(v.Shape, Dim{Axis: "n"})
+			continue
+		}
+		v.Shape = append(v.Shape, Dim{Size: d})
+	}
+	return v
+}
+
+// Encode writes the model.
+func (g *Graph) Encode() []byte {
+	var graph message
+	for _, n := range g.Nodes {
+		graph = graph.bytes(1, n.encode())
+	}
+	graph = graph.text(2, "graph")
+	for _, w := range g.Weights {
+		graph = graph.bytes(5, w.encode())
+	}
+	for _, v := range g.Inputs {
+		graph = graph.bytes(11, v.encode())
+	}
+	for _, v := range g.Outputs {
+		graph = graph.bytes(12, v.encode())
+	}
+	ir := g.IR
+	if ir == 0 {
+		ir = 8
+	}
+	opsets := g.Opsets
+	if opsets == nil {
+		opsets = map[string]int64{"": 13}
+	}
+	m := message{}.number(1, uint64(ir)).text(2, "yoctune")
+	for _, domain := range sorted(opsets) {
+		m = m.bytes(8, message{}.text(1, domain).number(2, uint64(opsets[domain])))
+	}
+	return m.bytes(7, graph)
+}
+
+func sorted[V any](m map[string]V) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// Types of attributes.
+const (
+	attributeFloat  = 1
+	attributeInt    = 2
+	attributeString = 3
+	attributeInts   = 7
+)
+
+func (n *Node) encode() message {
+	var m message
+	for _, s := range n.In {
+		m = m.text(1, s)
+	}
+	for _, s := range n.Out {
+		m = m.text(2, s)
+	}
+	m = m.text(4, n.Op)
+	for _, name := range sorted(n.Attributes) {
+		a := message{}.text(1, name)
+		switch v := n.Attributes[name].(type) {
+		case float32:
+			a = a.fixed(2, math.Float32bits(v)).number(20, attributeFloat)
+		case int64:
+			a = a.number(3, uint64(v)).number(20, attributeInt)
+		case string:
+			a = a.text(4, v).number(20, attributeString)
+		case []int64:
+			for _, x := range v {
+				a = a.number(8, uint64(x))
+			}
+			a = a.number(20, attributeInts)
+		}
+		m = m.bytes(5, a)
+	}
+	if n.Domain != "" {
+		m = m.text(7, n.Domain)
+	}
+	return m
+}
+
+func (w *Weight) encode() message {
+	var m message
+	for _, d := range w.Dims {
+		m = m.number(1, uint64(d))
+	}
+	var raw []byte
+	kind := Float32
+	switch v := w.Data.(type) {
+	case []float32:
+		for _, x := range v {
+			raw = binary.LittleEndian.AppendUint32(raw, math.Float32bits(x))
+		}
+	case []int64:
+		kind = Int64
+		for _, x := range v {
+			raw = binary.LittleEndian.AppendUint64(raw, uint64(x))
+		}
+	}
+	return m.number(2, uint64(kind)).text(8, w.Name).bytes(9, raw)
+}
+
+func (v *Value) encode() message {
+	var dims message
+	for _, d := range v.Shape {
+		if d.Free() {
+			dims = dims.bytes(1, message{}.text(2, d.Axis))
+		} else {
+			dims = dims.bytes(1, message{}.number(1, uint64(d.Size)))
+		}
+	}
+	tensor := message{}.number(1, uint64(v.Type))
+	if v.Ranked {
+		tensor = tensor.bytes(2, dims)
+	}
+	return message{}.text(1, v.Name).bytes(2, message{}.bytes(1, tensor))
+}
+
+// message is a protocol buffer being written.
+type message []byte
+
+func (m message) varint(v uint64) message { return binary.AppendUvarint(m, v) }
+
+func (m message) number(field int, v uint64) message {
+	return m.varint(uint64(field) << 3).varint(v)
+}
+
+func (m message) fixed(field int, v uint32) message {
+	return binary.LittleEndian.AppendUint32(m.varint(uint64(field)<<3|5), v)
+}
+
+func (m message) bytes(field int, b []byte) message {
+	return append(m.varint(uint64(field)<<3|2).varint(uint64(len(b))), b...)
+}
+
+func (m message) text(field int, s string) message { return m.bytes(field, []byte(s)) }

@@ -1,0 +1,231 @@
+package pipeline
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+)
+
+// Of a text detector with differentiable binarisation, as its authors run it.
+const (
+	regionInk       = 0.3 // probability from which on a pixel is text
+	regionThreshold = 0.6 // of the mean of a region
+	regionTop       = 300
+	regionGrow      = 1.5 // part of area by circumference that the text is larger than its core
+	regionSide      = 3   // pixels of the tensor; less is noise
+)
+
+// regions finds the pieces of text in a map of probabilities, [1 1 height width]:
+// connected pixels, the smallest rectangle around them, grown, since such models
+// are trained to see the core of a word only.
+//
+// Reference: Liao et al., Real-time Scene Text Detection with Differentiable
+// Binarization, 2020.
+type regions struct {
+	at    picture
+	w, h  int
+	score float32
+	top   int
+
+	seen  []bool
+	stack []int32
+	ends  [][2]int32 // of each row of the region, first and last pixel
+	hull  []point
+	found []region
+}
+
+type point struct{ x, y float64 }
+
+// region is a rectangle that may be turned.
+type region struct {
+	score   float32
+	first   int // pixel, to order equals
+	corners [4]point
+}
+
+func newRegions(shape []int64, at picture, score float32, unset bool, top int) (*regions, error) {
+	if len(shape) != 4 || shape[0] != 1 || shape[1] != 1 || shape[2]*shape[3] > math.MaxInt32 {
+		return nil, fmt.Errorf("%w: regions reads a tensor [1 1 height width], the model gives %v", ErrPlan, shape)
+	}
+	if unset {
+		score = regionThreshold
+	}
+	if top == 0 {
+		top = regionTop
+	}
+	r := &regions{at: at, h: int(shape[2]), w: int(shape[3]), score: score, top: top}
+	r.seen, r.stack = make([]bool, r.w*r.h), make([]int32, 0, r.w*r.h)
+	r.ends, r.hull = make([][2]int32, r.h), make([]point, 0, 4*r.h+4)
+	return r, nil
+}
+
+func (r *regions) results(t tensor, into []Result) ([]Result, error) {
+	r.found = r.found[:0]
+	clear(r.seen)
+	for i, v := range t.data {
+		if v > regionInk && !r.seen[i] {
+			r.follow(t.data, i)
+		}
+	}
+	slices.SortFunc(r.found, func(a, b region) int {
+		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.first, b.first))
+	})
+	into = into[:0]
+	for _, g := range r.found[:min(len(r.found), r.top)] {
+		var out *Result
+		into, out = another(into, kindRegions)
+		out.Score = g.score
+		inf := float32(math.Inf(1))
+		out.Box = [4]float32{inf, inf, -inf, -inf}
+		for _, c := range g.corners {
+			// The map may be smaller than the tensor.
+			x, y := r.at.ToFrame(c.x*float64(r.at.width)/float64(r.w), c.y*float64(r.at.height)/float64(r.h))
+			p := Point{X: float32(x), Y: float32(y), Score: g.score}
+			out.Points = append(out.Points, p)
+			out.Box = [4]float32{min(out.Box[0], p.X), min(out.Box[1], p.Y), max(out.Box[2], p.X), max(out.Box[3], p.Y)}
+		}
+	}
+	return into, nil
+}
+
+// follow collects the pixels connected to the first, over edges and corners.
+func (r *regions) follow(data []float32, first int) {
+	upper, lower := r.h, -1
+	r.stack = append(r.stack[:0], int32(first))
+	r.seen[first] = true
+	for len(r.stack) > 0 {
+		i := int(r.stack[len(r.stack)-1])
+		r.stack = r.stack[:len(r.stack)-1]
+		x, y := i%r.w, i/r.w
+		if y < upper || y > lower {
+			if y < upper {
+				upper = y
+			}
+			lower = max(lower, y)
+			r.ends[y] = [2]int32{int32(x), int32(x)}
+		}
+		e := &r.ends[y]
+		e[0], e[1] = min(e[0], int32(x)), max(e[1], int32(x))
+		for ny := max(y-1, 0); ny <= min(y+1, r.h-1); ny++ {
+			for nx := max(x-1, 0); nx <= min(x+1, r.w-1); nx++ {
+				if n := ny*r.w + nx; !r.seen[n] && data[n] > regionInk {
+					r.seen[n] = true
+					r.stack = append(r.stack, int32(n))
+				}
+			}
+		}
+	}
+	g, sides, ok := r.rectangle(upper, lower)
+	if !ok || min(sides.x, sides.y) < regionSide {
+		return
+	}
+	if g.score = r.mean(data, g.corners); !(g.score >= r.score) {
+		return
+	}
+	g.first = first
+	grow := sides.x * sides.y * regionGrow / (2 * (sides.x + sides.y))
+	g.corners = grown(g.corners, sides, grow)
+	r.found = append(r.found, g)
+}
+
+// rectangle is the one of least area around the centres of the pixels in rows
+// upper to lower; one of its sides lies on a side of their hull.
+func (r *regions) rectangle(upper, lower int) (g region, sides point, ok bool) {
+	r.surround(upper, lower)
+	least := math.Inf(1)
+	for i, a := range r.hull {
+		b := r.hull[(i+1)%len(r.hull)]
+		long := math.Hypot(b.x-a.x, b.y-a.y)
+		if long == 0 {
+			continue
+		}
+		u := point{(b.x - a.x) / long, (b.y - a.y) / long}
+		low, high := point{math.Inf(1), math.Inf(1)}, point{math.Inf(-1), math.Inf(-1)}
+		for _, p := range r.hull {
+			along, across := p.x*u.x+p.y*u.y, p.y*u.x-p.x*u.y
+			low.x, high.x = min(low.x, along), max(high.x, along)
+			low.y, high.y = min(low.y, across), max(high.y, across)
+		}
+		w, h := high.x-low.x, high.y-low.y
+		if w*h >= least {
+			continue
+		}
+		least, sides, ok = w*h, point{w, h}, true
+		for k, c := range [4]point{{low.x, low.y}, {high.x, low.y}, {high.x, high.y}, {low.x, high.y}} {
+			g.corners[k] = point{c.x*u.x - c.y*u.y, c.x*u.y + c.y*u.x}
+		}
+	}
+	return g, sides, ok
+}
+
+// surround makes the convex hull of the rows' ends (Andrew's monotone chain).
+func (r *regions) surround(upper, lower int) {
+	h := r.hull[:0]
+	turn := func(p point, from int) {
+		for len(h) >= from+2 {
+			a, b := h[len(h)-2], h[len(h)-1]
+			if (b.x-a.x)*(p.y-a.y)-(b.y-a.y)*(p.x-a.x) > 0 {
+				break
+			}
+			h = h[:len(h)-1]
+		}
+		h = append(h, p)
+	}
+	// In order of y, then x: down along the right, up along the left.
+	for y := upper; y <= lower; y++ {
+		turn(point{float64(r.ends[y][0]), float64(y)}, 0)
+		turn(point{float64(r.ends[y][1]), float64(y)}, 0)
+	}
+	from := len(h) - 1
+	for y := lower; y >= upper; y-- {
+		turn(point{float64(r.ends[y][1]), float64(y)}, from)
+		turn(point{float64(r.ends[y][0]), float64(y)}, from)
+	}
+	r.hull = h[:max(len(h)-1, 1)]
+}
+
+// mean is that of the pixels whose centres the rectangle has.
+func (r *regions) mean(data []float32, c [4]point) float32 {
+	u, v := point{c[1].x - c[0].x, c[1].y - c[0].y}, point{c[3].x - c[0].x, c[3].y - c[0].y}
+	uu, vv := u.x*u.x+u.y*u.y, v.x*v.x+v.y*v.y
+	var sum float64
+	n := 0
+	low, high := c[0], c[0]
+	for _, p := range c[1:] {
+		low, high = point{min(low.x, p.x), min(low.y, p.y)}, point{max(high.x, p.x), max(high.y, p.y)}
+	}
+	const slack = 1e-9
+	for y := inside(low.y, r.h); y <= inside(high.y+slack, r.h); y++ {
+		for x := inside(low.x, r.w); x <= inside(high.x+slack, r.w); x++ {
+			px, py := float64(x)-c[0].x, float64(y)-c[0].y
+			a, b := (px*u.x+py*u.y)/uu, (px*v.x+py*v.y)/vv
+			if a >= -slack && a <= 1+slack && b >= -slack && b <= 1+slack {
+				sum += float64(data[y*r.w+x])
+				n++
+			}
+		}
+	}
+	if n == 0 {
+		return 0
+	}
+	return float32(sum / float64(n))
+}
+
+// grown moves each side outwards, and the corners of pixels' centres to pixels'
+// coordinates. The first corner is the upper left one, as far as there is one.
+func grown(c [4]point, sides point, by float64) [4]point {
+	u := point{(c[1].x - c[0].x) / sides.x, (c[1].y - c[0].y) / sides.x}
+	v := point{(c[3].x - c[0].x) / sides.y, (c[3].y - c[0].y) / sides.y}
+	for k, s := range [4]point{{-1, -1}, {1, -1}, {1, 1}, {-1, 1}} {
+		c[k].x += by*(s.x*u.x+s.y*v.x) + 0.5
+		c[k].y += by*(s.x*u.y+s.y*v.y) + 0.5
+	}
+	first := 0
+	for k := range c {
+		if c[k].x+c[k].y < c[first].x+c[first].y {
+			first = k
+		}
+	}
+	return [4]point{c[first], c[(first+1)%4], c[(first+2)%4], c[(first+3)%4]}
+}

@@ -1,0 +1,67 @@
+package pipeline
+
+import (
+	"fmt"
+
+	"github.com/yoctune/yoctune/schema/plan"
+)
+
+// vote makes one output of those of several models: into has the first's, others
+// the rest, all of one shape. Cols is the length of the last axis, which has the
+// classes.
+type vote func(into []float32, others [][]float32, cols int)
+
+func parseVote(kind string) (vote, error) {
+	switch kind {
+	case "mean", "":
+		return mean, nil
+	case "max":
+		return largest, nil
+	case "majority":
+		return majority, nil
+	}
+	return nil, fmt.Errorf("%w: vote %q; it is one of mean, majority, max", ErrPlan, kind)
+}
+
+func mean(into []float32, others [][]float32, _ int) {
+	n := 1 / float32(len(others)+1)
+	for i := range into {
+		sum := into[i]
+		for _, o := range others {
+			sum += o[i]
+		}
+		into[i] = sum * n
+	}
+}
+
+func largest(into []float32, others [][]float32, _ int) {
+	for i := range into {
+		for _, o := range others {
+			into[i] = max(into[i], o[i])
+		}
+	}
+}
+
+// majority gives each class of a row the part of the models whose best it is.
+func majority(into []float32, others [][]float32, cols int) {
+	one := 1 / float32(len(others)+1)
+	for at := 0; at < len(into); at += cols {
+		row := into[at:][:cols]
+		best, _ := top(row)
+		clear(row)
+		row[best] = one
+		for _, o := range others {
+			best, _ := top(o[at:][:cols])
+			row[best] += one
+		}
+	}
+}
+
+// members are the models of a stage, by path and digest, its own first.
+func members(m *plan.Model) []plan.StageModel {
+	all := []plan.StageModel{{Path: m.Path, SHA256: m.SHA256}}
+	if m.Ensemble != nil {
+		all = append(all, m.Ensemble.Models...)
+	}
+	return all
+}
