@@ -298,7 +298,17 @@ func (b *builder) allocate() error {
 	if err := b.account(n, int64(size)); err != nil {
 		return err
 	}
-	pixels, err := mapMemory(n * size)
+	own := n
+	if s, ok := b.p.source.(selfPaced); ok {
+		lends, err := s.lend(n)
+		if err != nil {
+			return err
+		}
+		if lends {
+			own = 1 // for warming up
+		}
+	}
+	pixels, err := mapMemory(own * size)
 	if err != nil {
 		return err
 	}
@@ -308,7 +318,7 @@ func (b *builder) allocate() error {
 	for i := range b.p.frames {
 		b.p.frames[i] = frame{
 			slot:    i,
-			pixels:  pixels[i*size : (i+1)*size : (i+1)*size],
+			pixels:  pixels[i%own*size : (i%own+1)*size : (i%own+1)*size],
 			tensors: make([][]tensor, len(b.levels)),
 			spent:   make([]span, steps+1),
 		}

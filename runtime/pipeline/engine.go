@@ -56,6 +56,7 @@ type engine struct {
 	cost     []*cost // by step
 	inflight atomic.Int64
 	copies   atomic.Uint64
+	filled   atomic.Uint64 // frames that the source copied
 	level    atomic.Int32
 	waits    []histogram // by step, then the sink
 	services []histogram
@@ -82,9 +83,10 @@ type reasons struct{ full, old, late, failed dropReason }
 
 // Reasons that are of no queue.
 const (
-	reasonShutdown = "shutdown"      // a stop leaves no time for the frame
-	reasonLevel    = "degraded:fps"  // the level has a lower rate
-	reasonSinkDown = "sink-degraded" // results cannot be written for now
+	reasonShutdown = "shutdown"       // a stop leaves no time for the frame
+	reasonLost     = "lost-by-source" // the driver had no room for it
+	reasonLevel    = "degraded:fps"   // the level has a lower rate
+	reasonSinkDown = "sink-degraded"  // results cannot be written for now
 )
 
 // framesFor is the number of frames that keeps every queue full and every
@@ -245,9 +247,11 @@ func (e *engine) runSource(soft, hard context.Context) {
 	track := e.trace.Track(idSource, 0, "")
 	leftOut := e.reasonFor(reasonLevel)
 	kept := int64(-1 << 62) // capture of the last frame that was not left out
+	camera, _ := e.source.(selfPaced)
+	begun := false
 	for n := uint64(0); e.limit == 0 || n < e.limit; n++ {
 		var due int64
-		if e.live {
+		if e.live && camera == nil {
 			var ok bool
 			if due, ok = pace.wait(soft); !ok {
 				e.ended(reasonStopped)
@@ -262,8 +266,22 @@ func (e *engine) runSource(soft, hard context.Context) {
 			return
 		}
 		f := &e.frames[i]
+		f.copies = 1
 		began := e.clock.now()
-		err := e.source.read(f.pixels)
+		var err error
+		if camera != nil {
+			var lost int
+			lost, err = camera.capture(f)
+			began = f.arrived // not since when it was waited for
+			for ; lost > 0 && (e.limit == 0 || n+1 < e.limit); lost-- {
+				e.ledger.read()
+				e.ledger.dropped(reasonLost)
+				e.recent.lost()
+				n++
+			}
+		} else {
+			err = e.source.read(f.pixels)
+		}
 		now := e.clock.now()
 		switch {
 		case errors.Is(err, io.EOF):
@@ -274,6 +292,11 @@ func (e *engine) runSource(soft, hard context.Context) {
 			e.free <- i
 			e.ended(reasonStopped)
 			return
+		case errors.Is(err, errFrame):
+			e.free <- i
+			e.ledger.read()
+			e.ledger.failed(n, idSource, err)
+			continue
 		case err != nil:
 			e.free <- i
 			e.ledger.read()
@@ -284,12 +307,17 @@ func (e *engine) runSource(soft, hard context.Context) {
 		}
 		e.ledger.read()
 		e.reads.add(now - began)
-		if !e.live {
+		e.filled.Add(uint64(f.copies))
+		switch {
+		case camera != nil:
+			due = f.capture
+		case !e.live:
 			due = now
 		}
 		f.id, f.capture, f.entered = n, due, due
 		f.level, f.admitted = e.level.Load(), false
-		if n == 0 {
+		if !begun {
+			begun = true
 			e.mu.Lock()
 			e.first = due
 			e.mu.Unlock()

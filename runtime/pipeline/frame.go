@@ -21,6 +21,10 @@ type frame struct {
 	spent   []span // by stage, then the sink
 	entered int64  // ns, when it was put in the queue it is in
 
+	arrived int64 // ns, when a source that paces itself had it; 0: another one
+	copies  int   // that the source made of it
+	loan    *loan // whose memory pixels is, nil: the frame's own
+
 	level    int32      // of the ladder, while it is on its way
 	admitted bool       // it left the first queue
 	tensors  [][]tensor // by level and stage; empty where a stage makes none

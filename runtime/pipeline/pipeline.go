@@ -10,10 +10,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/yoctune/yoctune/runtime/core"
 	"github.com/yoctune/yoctune/runtime/ort"
 	"github.com/yoctune/yoctune/runtime/perf"
 	"github.com/yoctune/yoctune/runtime/trace"
+	"github.com/yoctune/yoctune/runtime/v4l2"
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
@@ -37,6 +37,7 @@ type Options struct {
 	Hot    func() string   // why the device itself wants less, "" when it does not; nil: it never does
 	// Throttled names what heat or power slows down now; nil, or a nil result: it cannot be known.
 	Throttled func() []string
+	system    v4l2.System // of cameras, nil: the kernel
 }
 
 // Limits of what a plan may ask for.
@@ -99,7 +100,7 @@ func New(o Options) (_ *Pipeline, err error) {
 		p.breach = f.dump
 		p.closers = append(p.closers, f.close)
 	}
-	if p.source, err = openSource(o); err != nil {
+	if p.source, err = openSource(o, p.event); err != nil {
 		return nil, fmt.Errorf("source: %w", err)
 	}
 	p.closers = append(p.closers, p.source.close)
@@ -207,74 +208,6 @@ func judge(slo *plan.PipelineSLO, s *Summary) *SLOSummary {
 		j.Met = j.Met && j.MinFPS.Met
 	}
 	return j
-}
-
-func openSource(o Options) (source, error) {
-	s := o.Plan.Source
-	f := format{width: s.Width, height: s.Height, rate: rate{s.FPSNum, s.FPSDen}}
-	if s.FPSNum > 0 && s.FPSDen == 0 {
-		f.rate.den = 1
-	}
-	f.matrix = matrixFor(s.Height, false)
-	kind, path := s.Kind, locate(o.Dir, s.Path)
-	if o.Source != "" {
-		// A file stands in for whatever the plan reads on the device.
-		kind, path = "file", o.Source
-		if filepath.Ext(path) == ".y4m" {
-			s.Format = "y4m"
-		}
-	}
-	switch s.Format {
-	case "nv12", "":
-		f.pixels = core.NV12
-	case "i420":
-		f.pixels = core.I420
-	case "y4m":
-	default:
-		return nil, fmt.Errorf("%w: format %q; it is one of nv12, i420, y4m", ErrPlan, s.Format)
-	}
-	switch kind {
-	case "synthetic":
-		if s.Format == "y4m" {
-			return nil, fmt.Errorf("%w: format y4m is for files and commands; synthetic frames are nv12 or i420", ErrPlan)
-		}
-		return openSynthetic(f)
-	case "file":
-		if path == "" {
-			return nil, fmt.Errorf("%w: no file is named", ErrPlan)
-		}
-		file, err := os.Open(path)
-		if err != nil {
-			return nil, err
-		}
-		src, err := openStream(file, s.Format, f)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", path, err)
-		}
-		return src, nil
-	case "command":
-		c, err := startCommand(s.Exec)
-		if err != nil {
-			return nil, err
-		}
-		return openStream(c, s.Format, f)
-	case "v4l2":
-		return nil, fmt.Errorf("%w: kind v4l2 is not offered by this version; use command with a program that reads the camera, or name a recorded file with --source", ErrPlan)
-	}
-	return nil, fmt.Errorf("%w: kind %q; it is one of file, command, synthetic", ErrPlan, s.Kind)
-}
-
-// openStream reads frames from in, which it closes when it cannot.
-func openStream(in input, kind string, f format) (src source, err error) {
-	if kind == "y4m" {
-		src, err = openY4M(in, f.rate)
-	} else {
-		src, err = openRaw(in, f)
-	}
-	if err != nil {
-		return nil, errors.Join(err, in.Close())
-	}
-	return src, nil
 }
 
 func openSink(o Options) (Sink, error) {

@@ -21,6 +21,18 @@ type format struct {
 
 func (f format) bytes() int { return core.FrameBytes(f.pixels, f.width, f.height) }
 
+// rows is the shape of each plane of a frame.
+func (f format) rows() []struct{ bytes, count int } {
+	cw, ch := (f.width+1)/2, (f.height+1)/2
+	switch f.pixels {
+	case core.NV12:
+		return []struct{ bytes, count int }{{f.width, f.height}, {2 * cw, ch}}
+	case core.I420:
+		return []struct{ bytes, count int }{{f.width, f.height}, {cw, ch}, {cw, ch}}
+	}
+	return []struct{ bytes, count int }{{f.bytes() / f.height, f.height}}
+}
+
 // rate is frames per second as a fraction; num 0 means unknown.
 type rate struct{ num, den int }
 
@@ -32,14 +44,29 @@ func (r rate) period() time.Duration {
 	return time.Duration(int64(time.Second) * int64(r.den) / int64(r.num))
 }
 
-// source gives frames. read fills one and fails with io.EOF after the last,
-// and with an error that wraps ErrTruncated inside one. interrupt makes a
-// read that waits for data return.
+// source gives frames. read fills one and fails with io.EOF after the last, with
+// an error that wraps errFrame when the next may be good, and with one that wraps
+// ErrTruncated inside one. interrupt makes a read that waits for data return.
 type source interface {
 	format() format
 	read(frame []byte) error
 	interrupt()
 	close() error
+}
+
+// errFrame is wrapped by errors that cost one frame: the source goes on.
+var errFrame = errors.New("the frame is lost")
+
+// selfPaced is a source that gives frames when they come, not when they are asked
+// for.
+type selfPaced interface {
+	source
+	// capture fills f, with the time it was taken, and says how many frames were
+	// lost before it. It fails as read does.
+	capture(f *frame) (lost int, err error)
+	// lend is told how many frames there are. When the source puts memory of its
+	// own into them, it says so, and none is allocated.
+	lend(frames int) (bool, error)
 }
 
 // checkSize bounds a geometry that comes from a plan or from a file.

@@ -50,6 +50,7 @@ type Event struct {
 const (
 	EventLevel  = "degrade" // the ladder moved
 	EventBatch  = "batch"   // the largest batch changed
+	EventSource = "source"  // the source stopped, is back, or gives something else than it was asked for
 	EventSink   = "sink"    // results are no longer or again written
 	EventFlight = "flight"  // the objective was missed, and a trace of it was kept
 )
@@ -117,7 +118,7 @@ func (e *engine) summary(duration int64) *Summary {
 		Latency: LatencySummary{Total: e.totals.quantiles(), Stages: map[string]StageSummary{}},
 		Order:   []string{idSource}, Events: append([]Event{}, e.events...),
 	}
-	s.Copies = map[string]uint64{copyRead: l.fates.Read, copyBatch: e.copies.Load()}
+	s.Copies = map[string]uint64{copyRead: e.filled.Load(), copyBatch: e.copies.Load()}
 	if s.Ended == "" { // the source has not come back
 		s.Ended = reasonStopped
 	}

@@ -4,7 +4,8 @@
 //
 //	d, err := v4l2.Open(v4l2.Kernel{}, "/dev/v4l/by-path/…-video-index0", v4l2.Want{
 //		Formats: []v4l2.FourCC{v4l2.NV12, v4l2.NV12M}, Width: 1280, Height: 720, Num: 30, Den: 1})
-//	err = d.Start(6)
+//	err = d.Allocate(6)
+//	err = d.Start()
 //	for {
 //		f, err := d.Next(2 * time.Second) // the memory is the driver's
 //		…
@@ -372,16 +373,16 @@ func gone(err error) error {
 	return err
 }
 
-// Start allocates and queues buffers, and begins to capture. The driver may give
-// more buffers or fewer: [Device.Buffers].
-func (d *Device) Start(buffers int) error {
-	if err := d.start(buffers); err != nil {
+// Allocate gets buffers from the driver and maps them. It may give more or fewer:
+// [Device.Buffers].
+func (d *Device) Allocate(buffers int) error {
+	if err := d.allocate(buffers); err != nil {
 		return fmt.Errorf("camera %s: %w", d.path, gone(err))
 	}
 	return nil
 }
 
-func (d *Device) start(buffers int) error {
+func (d *Device) allocate(buffers int) error {
 	req := requestBuffers{count: uint32(min(max(buffers, 2), maxBuffers)), typ: d.typ, memory: memoryMMAP}
 	if err := call(d.sys, d.fd, reqReqBufs, "REQBUFS", unsafe.Pointer(&req)); err != nil {
 		if errors.Is(err, unix.EBUSY) {
@@ -413,6 +414,11 @@ func (d *Device) start(buffers int) error {
 			d.mem[i*d.format.Planes+n] = mem
 		}
 	}
+	return nil
+}
+
+// Start queues all buffers and begins to capture.
+func (d *Device) Start() error {
 	for i := range d.count {
 		if err := d.Queue(i); err != nil {
 			return err
@@ -420,7 +426,7 @@ func (d *Device) start(buffers int) error {
 	}
 	on := int32(d.typ)
 	if err := call(d.sys, d.fd, reqStreamOn, "STREAMON", unsafe.Pointer(&on)); err != nil {
-		return err
+		return fmt.Errorf("camera %s: %w", d.path, gone(err))
 	}
 	d.streaming, d.seen, d.ioErrors = true, false, 0
 	return nil

@@ -52,7 +52,7 @@ func open(t *testing.T, c *v4l2test.Camera, w v4l2.Want) *v4l2.Device {
 func started(t *testing.T, c *v4l2test.Camera) *v4l2.Device {
 	t.Helper()
 	d := open(t, c, want(64, 32))
-	if err := d.Start(4); err != nil {
+	if err := errors.Join(d.Allocate(4), d.Start()); err != nil {
 		t.Fatal(err)
 	}
 	return d
@@ -168,7 +168,7 @@ func TestAFailureIsNamedAndWhatCanGoOnGoesOn(t *testing.T) {
 		{v4l2test.Stall, v4l2.ErrStalled, false},
 		{v4l2test.Gone, v4l2.ErrGone, false},
 	} {
-		d := started(t, &v4l2test.Camera{Formats: []v4l2test.Format{nv12(64, 32, 0, 1)}, Script: func(n int) v4l2test.Fault {
+		d := started(t, &v4l2test.Camera{Formats: []v4l2test.Format{nv12(64, 32, 0, 1)}, Script: func(_, n int) v4l2test.Fault {
 			if n == 3 {
 				return c.fault
 			}
@@ -200,7 +200,7 @@ func TestAFailureIsNamedAndWhatCanGoOnGoesOn(t *testing.T) {
 }
 
 func TestInputErrorsInARowMeanThatTheCameraIsGone(t *testing.T) {
-	d := started(t, &v4l2test.Camera{Formats: []v4l2test.Format{nv12(64, 32, 0, 1)}, Script: func(int) v4l2test.Fault { return v4l2test.EIO }})
+	d := started(t, &v4l2test.Camera{Formats: []v4l2test.Format{nv12(64, 32, 0, 1)}, Script: func(_, _ int) v4l2test.Fault { return v4l2test.EIO }})
 	var errs []error
 	for range 3 {
 		_, err := d.Next(long)
@@ -212,7 +212,7 @@ func TestInputErrorsInARowMeanThatTheCameraIsGone(t *testing.T) {
 }
 
 func TestFramesThatTheDriverLostAreCounted(t *testing.T) {
-	d := started(t, &v4l2test.Camera{Formats: []v4l2test.Format{nv12(64, 32, 0, 1)}, Script: func(n int) v4l2test.Fault {
+	d := started(t, &v4l2test.Camera{Formats: []v4l2test.Format{nv12(64, 32, 0, 1)}, Script: func(_, n int) v4l2test.Fault {
 		if n == 0 || n == 2 {
 			return v4l2test.Skip
 		}
@@ -236,14 +236,14 @@ func TestFramesThatTheDriverLostAreCounted(t *testing.T) {
 }
 
 func TestAStampOfAnotherClockIsNone(t *testing.T) {
-	d := started(t, &v4l2test.Camera{Formats: []v4l2test.Format{nv12(64, 32, 0, 1)}, Script: func(int) v4l2test.Fault { return v4l2test.NoClock }})
+	d := started(t, &v4l2test.Camera{Formats: []v4l2test.Format{nv12(64, 32, 0, 1)}, Script: func(_, _ int) v4l2test.Fault { return v4l2test.NoClock }})
 	if f, err := d.Next(long); err != nil || f.Captured != 0 {
 		t.Errorf("%v %d", err, f.Captured)
 	}
 }
 
 func TestInterruptEndsTheWait(t *testing.T) {
-	d := started(t, &v4l2test.Camera{Formats: []v4l2test.Format{nv12(64, 32, 0, 1)}, Script: func(int) v4l2test.Fault { return v4l2test.Stall }})
+	d := started(t, &v4l2test.Camera{Formats: []v4l2test.Format{nv12(64, 32, 0, 1)}, Script: func(_, _ int) v4l2test.Fault { return v4l2test.Stall }})
 	got := make(chan error)
 	go func() { _, err := d.Next(long); got <- err }()
 	d.Interrupt()

@@ -232,13 +232,16 @@ type StageSize struct {
 type PipelineSource struct {
 	Kind   string   `json:"kind"`             // file, synthetic, v4l2, command
 	Path   string   `json:"path,omitempty"`   // file or device
-	Format string   `json:"format"`           // nv12, i420, y4m
+	Format string   `json:"format"`           // nv12, i420, yuyv, uyvy, grey, rgb, bgr, mjpeg, y4m
 	Width  int      `json:"width,omitempty"`  // pixels; 0 for y4m, whose header says
 	Height int      `json:"height,omitempty"` // pixels
 	FPSNum int      `json:"fps_num,omitempty"`
 	FPSDen int      `json:"fps_den,omitempty"`
 	Live   bool     `json:"live,omitempty"` // live: frames are dropped when late; otherwise the source blocks
 	Exec   []string `json:"exec,omitempty"` // command: argv
+
+	Timeout int64  `json:"timeout,omitempty"` // v4l2 and live commands: ns without a frame after which it has stopped, 0: 2 s
+	Restart string `json:"restart,omitempty"` // what then: always, on-failure, never; "": always where live, otherwise never
 }
 
 // PipelineStage is one step.

@@ -46,7 +46,7 @@ type Camera struct {
 	Multi   bool // speaks the multi-planar half of the API
 	Formats []Format
 	Num     int                           // frames per second that it gives, 0: what it is asked for
-	Script  func(n int) Fault             // of frame n, counted over all streams; nil: all are good
+	Script  func(stream, n int) Fault     // of frame n, counted over all streams, from 0; nil: all are good
 	Fill    func(n, memory int, b []byte) // writes frame n; nil: every byte is n
 	Period  time.Duration                 // between frames, 0: as fast as buffers come
 	Absent  int                           // times that opening fails after it was unplugged
@@ -61,6 +61,7 @@ type Camera struct {
 	on       bool
 	frame    int
 	sequence uint32
+	streams  int // that began and ended
 	due      time.Time
 	absent   int
 	paths    []string
@@ -105,6 +106,7 @@ func (c *Camera) Close(fd int) error {
 		return unix.EBADF
 	}
 	delete(c.open, fd)
+	c.streams++
 	c.on, c.buffers, c.queued = false, nil, nil
 	return nil
 }
@@ -141,7 +143,7 @@ func (c *Camera) fault() Fault {
 	if c.Script == nil {
 		return None
 	}
-	return c.Script(c.frame)
+	return c.Script(c.streams, c.frame)
 }
 
 // Poll is a System's.

@@ -1,0 +1,145 @@
+package pipeline
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/yoctune/yoctune/runtime/core"
+	"github.com/yoctune/yoctune/runtime/v4l2"
+	"github.com/yoctune/yoctune/schema/plan"
+)
+
+// Formats of a source that are not a layout of pixels.
+const (
+	formatY4M   = "y4m"
+	formatMJPEG = "mjpeg"
+)
+
+// pixelFormats are the layouts of frames by their names in a plan.
+var pixelFormats = map[string]core.Format{
+	"nv12": core.NV12, "i420": core.I420, "yuyv": core.YUYV, "uyvy": core.UYVY,
+	"grey": core.Gray8, "rgb": core.RGB24, "bgr": core.BGR24,
+}
+
+// What a source does when it has ended or failed.
+const (
+	restartAlways    = "always"
+	restartOnFailure = "on-failure"
+	restartNever     = "never"
+)
+
+// stopped is how long a live source may give no frame before it counts as one
+// that has stopped, when the plan does not say.
+const stopped = 2 * time.Second
+
+func openSource(o Options, say func(Event)) (source, error) {
+	s := o.Plan.Source
+	f := format{width: s.Width, height: s.Height, rate: rate{s.FPSNum, s.FPSDen}}
+	if s.FPSNum > 0 && s.FPSDen == 0 {
+		f.rate.den = 1
+	}
+	f.matrix = matrixFor(s.Height, false)
+	kind, path := s.Kind, locate(o.Dir, s.Path)
+	if o.Source != "" {
+		// A file stands in for whatever the plan reads on the device.
+		kind, path = "file", o.Source
+		if filepath.Ext(path) == ".y4m" {
+			s.Format = formatY4M
+		}
+	}
+	known := false
+	if f.pixels, known = pixelFormats[s.Format]; !known && s.Format != "" && s.Format != formatY4M {
+		return nil, fmt.Errorf("%w: format %q; it is one of nv12, i420, yuyv, uyvy, grey, rgb, bgr, y4m", ErrPlan, s.Format)
+	}
+	after, err := newRevival(s, say)
+	if err != nil {
+		return nil, err
+	}
+	switch kind {
+	case "synthetic":
+		if !known && s.Format != "" {
+			return nil, fmt.Errorf("%w: format %s is for files and commands; synthetic frames are nv12 or i420", ErrPlan, s.Format)
+		}
+		return openSynthetic(f)
+	case "file":
+		if path == "" {
+			return nil, fmt.Errorf("%w: no file is named", ErrPlan)
+		}
+		file, err := os.Open(path)
+		if err != nil {
+			return nil, err
+		}
+		src, err := openStream(file, s.Format, f)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+		return src, nil
+	case "command":
+		c, err := startCommand(s.Exec)
+		if err != nil {
+			return nil, err
+		}
+		return openStream(c, s.Format, f)
+	case "v4l2":
+		sys := o.system
+		if sys == nil {
+			sys = v4l2.Kernel{}
+		}
+		return openCamera(sys, path, f, s.Format, after)
+	}
+	return nil, fmt.Errorf("%w: kind %q; it is one of file, command, synthetic, v4l2", ErrPlan, s.Kind)
+}
+
+// openStream reads frames from in, which it closes when it cannot.
+func openStream(in input, kind string, f format) (src source, err error) {
+	if kind == formatY4M {
+		src, err = openY4M(in, f.rate)
+	} else {
+		src, err = openRaw(in, f)
+	}
+	if err != nil {
+		return nil, errors.Join(err, in.Close())
+	}
+	return src, nil
+}
+
+// revival says when a source counts as stopped, and what is done about it.
+type revival struct {
+	timeout time.Duration
+	restart string
+	pause   time.Duration // before the next attempt
+	say     func(Event)
+}
+
+func newRevival(s plan.PipelineSource, say func(Event)) (revival, error) {
+	r := revival{timeout: time.Duration(s.Timeout), restart: s.Restart, say: say}
+	switch {
+	case r.timeout < 0:
+		return r, fmt.Errorf("%w: timeout of %v", ErrPlan, r.timeout)
+	case r.timeout == 0:
+		r.timeout = stopped
+	}
+	switch r.restart {
+	case "":
+		if r.restart = restartNever; s.Live || s.Kind == "v4l2" {
+			r.restart = restartAlways
+		}
+	case restartAlways, restartOnFailure, restartNever:
+	default:
+		return r, fmt.Errorf("%w: restart %q; it is one of %s, %s, %s", ErrPlan, r.restart, restartAlways, restartOnFailure, restartNever)
+	}
+	return r, nil
+}
+
+// rest is the pause before the next attempt; each doubles it.
+func (r *revival) rest() time.Duration {
+	r.pause = min(max(2*r.pause, firstPause), longestPause)
+	return r.pause
+}
+
+func (r *revival) event(format string, a ...any) {
+	r.say(Event{Kind: EventSource, Stage: idSource, Why: fmt.Sprintf(format, a...)})
+}
