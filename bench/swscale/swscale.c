@@ -80,7 +80,7 @@ int main(void)
 	float *out[4];
 	uint8_t *frame = malloc(W * H * 3 / 2), *rgb = malloc(3 * SIDE * IN_H + 64);
 	struct SwsContext *sws[2];
-	yt_cpu_scratch scratch = {NULL, 0};
+	yt_cpu_scratch scratch = {0};
 	yt_preprocess p = {0};
 	uint64_t state = 1;
 	int i, k, turn;
@@ -97,7 +97,7 @@ int main(void)
 	if (frame == NULL || rgb == NULL || sws[0] == NULL || sws[1] == NULL)
 		return 2;
 	for (k = 0; k < 4; k++)
-		if ((out[k] = malloc(3 * SIDE * SIDE * sizeof(float))) == NULL)
+		if ((out[k] = aligned_alloc(YT_ALIGN_MIN, 3 * SIDE * SIDE * sizeof(float))) == NULL) /* as buffers are */
 			return 2;
 	/* A smooth picture with a little noise, as cameras give. */
 	for (i = 0; i < W * H * 3 / 2; i++) {

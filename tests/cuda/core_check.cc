@@ -221,6 +221,7 @@ void emulate_preprocess(int rounds)
 			continue;
 		}
 		yt_pre_plan plan = yt_plan_preprocess(&p);
+		scratch.plain = round / 2 % 2; // with and without vectors
 		const uint8_t *in[3] = {planes[0].p, planes[1].p, planes[2].p};
 		if (yt_cpu_preprocess(&plan, in, want.p, &scratch) != 0) {
 			fail("no memory");

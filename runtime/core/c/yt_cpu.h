@@ -18,6 +18,7 @@ yt_status yt_cpu_get_api(uint32_t want_major, yt_api *out, uint32_t out_size, yt
 typedef struct yt_cpu_scratch {
 	void *mem;
 	size_t bytes;
+	int plain; /* 1: without yt_simd.h, for tests */
 } yt_cpu_scratch;
 
 /* The operations this backend has, as yt_api.ops. */

@@ -1,157 +1,266 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One frame to one tensor, in one pass over the output. From NV12 and I420 to three
- * channels by row tables, else pixel by pixel; other types and layouts than float32
- * NCHW by way of one row of floats.
+ * One frame to one tensor, in one pass over the output. Column positions are computed
+ * once a call. A row of the tensor is then made in two steps that stay in the first
+ * level of the cache: each component (Y, U, V or a colour) is resampled to a row of
+ * floats, and those become the rows of the channels. Tensors of other types and layouts
+ * than float32 NCHW go by way of one more row.
  *
- * Column positions are computed once per call. A row is then two loops: one
- * that gathers the source bytes of each column, which no vector unit does well,
- * and one of pure arithmetic over those bytes, which the compiler vectorises.
+ * Resampling reads windows of 16 or 32 bytes, each around the samples of four columns,
+ * and picks from them (yt_simd.h); where a window does not do, sample by sample.
  *
- * Per output pixel: reads 4 luma and 2 chroma bytes (8 bilinear), writes 12;
+ * Per output pixel of NV12: reads 4 luma and 2 chroma bytes (8 bilinear), writes 12;
  * about 35 flops. 1080p to 640x640: 3.1 MB of frame at most, 4.9 MB of tensor.
  */
 #include "yt_cpu.h"
 #include "yt_clones.h"
 #include "yt_ops.h"
+#include "yt_simd.h"
 
-#include <stdlib.h>
 #include <string.h>
 
-#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
-#error "pairs of samples are loaded as little-endian 16-bit words"
-#endif
+#define GROUP 4u    /* columns of one window */
+#define VECTOR 8u   /* columns of one step */
+#define ROW_BYTES(n) (((size_t)(n) * 4 + 63) / 64 * 64) /* of 4-byte elements, whole vectors */
 
-/* Column tables and row buffers, each of the inner width. */
-typedef struct work {
-	uint32_t *luma;      /* first of two neighbouring luma samples */
-	float *luma_w;       /* weight of the second */
-	uint32_t *c0, *c1;   /* chroma samples, in bytes */
-	float *chroma_w;
-	uint16_t *top, *bottom; /* gathered luma pairs */
-	float *u, *v;           /* chroma of this row */
-} work;
+/* Tensors that no second level of cache keeps are written past it, since each line
+ * would first be read. What comes between two frames has pushed them out anyway. */
+#define STREAM_BYTES (2u << 20)
 
-static int work_init(work *k, uint32_t w, yt_cpu_scratch *s)
+/* Where the columns of one component come from. */
+typedef struct taps {
+	uint32_t *at;   /* byte of the first sample in the row */
+	float *w;       /* weight of the second; NULL: nearest */
+	uint32_t *base; /* of each group: first byte of its window */
+	uint8_t *pick;  /* of each column: its byte in the window, and three of 0xff */
+	uint32_t next;  /* bytes from the first sample to the second */
+	uint32_t window; /* bytes; 0: no window holds all samples of a group */
+	uint32_t n;
+} taps;
+
+#define TAPS_BYTES(n) (3 * ROW_BYTES(n) + ROW_BYTES(((n) + VECTOR) / GROUP))
+
+static char *taps_room(taps *t, uint32_t n, char *p)
 {
-	size_t stride = ((size_t)w * 4 + 63) / 64 * 64;
-	char *p = yt_cpu_room(s, 8 * stride);
+	size_t row = ROW_BYTES(n);
 
-	if (p == NULL)
-		return -1;
-	k->luma = (uint32_t *)(void *)p;
-	k->luma_w = (float *)(void *)(p + stride);
-	k->c0 = (uint32_t *)(void *)(p + 2 * stride);
-	k->c1 = (uint32_t *)(void *)(p + 3 * stride);
-	k->chroma_w = (float *)(void *)(p + 4 * stride);
-	k->u = (float *)(void *)(p + 5 * stride);
-	k->v = (float *)(void *)(p + 6 * stride);
-	k->top = (uint16_t *)(void *)(p + 7 * stride);
-	k->bottom = (uint16_t *)(void *)(p + 7 * stride + stride / 2);
-	return 0;
+	t->n = n;
+	t->at = (uint32_t *)(void *)p;
+	t->w = (float *)(void *)(p + row);
+	t->pick = (uint8_t *)(p + 2 * row);
+	t->base = (uint32_t *)(void *)(p + 3 * row);
+	return p + TAPS_BYTES(n);
 }
 
-static void columns(const yt_pre_plan *k, work *wk, uint32_t step)
+/* Windows over the bytes of a row from `low` to `end`. */
+static int windows(taps *t, uint32_t low, uint32_t end, uint32_t window)
 {
-	uint32_t last = k->x.start + k->x.in - 1, i;
+	uint32_t n = (t->n + VECTOR - 1) / VECTOR * VECTOR, i, j;
 
-	for (i = 0; i < k->x.out; i++) {
-		yt_tap t = yt_axis_linear(k->x, i);
+	if (end - low < window)
+		return 0;
+	for (i = 0; i < n; i += GROUP) {
+		uint32_t first = t->at[i < t->n ? i : t->n - 1], base = first < end - window ? first : end - window;
 
-		/* A pair must lie inside the crop. At its end take the pair before
-		 * and all of its second sample, which is the same value exactly. */
-		if (t.i0 == last && k->x.in > 1) {
-			t.i0--;
-			t.w = 1.0f;
-		}
-		wk->luma[i] = t.i0;
-		wk->luma_w[i] = t.w;
-		if (k->chroma == YT_CHROMA_NEAREST) {
-			wk->c0[i] = yt_axis_chroma_nearest(k->x, i) * step;
-		} else {
-			t = yt_axis_chroma_linear(k->x, i);
-			wk->c0[i] = t.i0 * step;
-			wk->c1[i] = t.i1 * step;
-			wk->chroma_w[i] = t.w;
+		t->base[i / GROUP] = base;
+		for (j = i; j < i + GROUP; j++) {
+			uint32_t at = t->at[j < t->n ? j : t->n - 1] - base;
+
+			if (at + t->next >= window)
+				return 0;
+			memset(t->pick + 4 * j, 0xff, 4);
+			t->pick[4 * j] = (uint8_t)at;
 		}
 	}
+	return 1;
 }
 
-static void gather_luma(const work *wk, uint32_t n, const uint8_t *r0, const uint8_t *r1)
+/* For samples `step` bytes apart, from sample lo to hi. A row's address may be moved by
+ * `off` bytes, to other components of the same pixels. */
+static void taps_ready(taps *t, uint32_t lo, uint32_t hi, uint32_t step, uint32_t off)
 {
 	uint32_t i;
 
-	for (i = 0; i < n; i++) {
-		memcpy(&wk->top[i], r0 + wk->luma[i], 2);
-		memcpy(&wk->bottom[i], r1 + wk->luma[i], 2);
+	t->next = t->w != NULL && hi > lo ? step : 0;
+	for (i = 0; i < t->n; i++) {
+		/* The second sample must exist. At the end take the pair before and all of
+		 * its second sample, which is the same value exactly. */
+		if (t->next != 0 && t->at[i] == hi) {
+			t->at[i]--;
+			t->w[i] = 1.0f;
+		}
+		t->at[i] *= step;
 	}
+	t->window = windows(t, lo * step, (hi + 1) * step - off, 16)   ? 16
+		    : windows(t, lo * step, (hi + 1) * step - off, 32) ? 32
+								       : 0;
 }
 
-/* A crop one sample wide has no pairs. */
-static void gather_luma_single(const work *wk, uint32_t n, const uint8_t *r0, const uint8_t *r1)
+static void taps_linear(taps *t, const yt_axis *x, uint32_t step, uint32_t off)
 {
 	uint32_t i;
 
-	for (i = 0; i < n; i++) {
-		wk->top[i] = (uint16_t)(r0[wk->luma[i]] * 0x101);
-		wk->bottom[i] = (uint16_t)(r1[wk->luma[i]] * 0x101);
+	for (i = 0; i < t->n; i++) {
+		yt_tap p = yt_axis_linear(*x, i);
+
+		t->at[i] = p.i0;
+		t->w[i] = p.w;
 	}
+	taps_ready(t, x->start, x->start + x->in - 1, step, off);
 }
 
-/* U in the low byte, V in the high one, to be widened with vectors. */
-static void gather_pairs(const work *wk, uint32_t n, const uint8_t *uv)
-{
-	uint16_t *out = (uint16_t *)(void *)wk->u;
-	uint32_t i;
-
-	for (i = 0; i < n; i++)
-		memcpy(&out[i], uv + wk->c0[i], 2);
-}
-
-static void gather_chroma(const work *wk, uint32_t n, const uint8_t *u, const uint8_t *v)
-{
-	uint16_t *out = (uint16_t *)(void *)wk->u;
-	uint32_t i;
-
-	for (i = 0; i < n; i++)
-		out[i] = (uint16_t)(u[wk->c0[i]] | v[wk->c0[i]] << 8);
-}
-
-static void blend_chroma(const work *wk, uint32_t n, const uint8_t *r0, const uint8_t *r1, float w, float *out)
+static void taps_chroma(taps *t, const yt_axis *x, uint32_t chroma, uint32_t step, uint32_t off)
 {
 	uint32_t i;
 
-	for (i = 0; i < n; i++) {
-		uint32_t a = wk->c0[i], b = wk->c1[i];
-		float cw = wk->chroma_w[i];
+	for (i = 0; i < t->n; i++) {
+		yt_tap p = yt_axis_chroma_linear(*x, i);
 
-		out[i] = yt_lerp(yt_lerp((float)r0[a], (float)r0[b], cw), yt_lerp((float)r1[a], (float)r1[b], cw), w);
+		t->at[i] = chroma == YT_CHROMA_NEAREST ? yt_axis_chroma_nearest(*x, i) : p.i0;
+		t->w[i] = p.w;
 	}
+	if (chroma == YT_CHROMA_NEAREST)
+		t->w = NULL;
+	taps_ready(t, x->start / 2, (x->start + x->in - 1) / 2, step, off);
 }
 
 /* What stays the same from row to row. */
-typedef struct row_args {
-	yt_matrix matrix;
-	float scale[3], bias[3]; /* of r, g, b */
-	uint32_t n;
-} row_args;
+typedef struct rows {
+	const yt_pre_plan *k;
+	taps luma, chroma; /* luma: or gray, or of each colour */
+	const uint8_t *p0, *pu, *pv;
+	uint64_t pitch_u, pitch_v;
+	float *y, *u, *v; /* a row of each component */
+	int vectors;
+} rows;
 
-/* Seven streams: parameters, since that is where restrict counts. */
-YT_CLONES
-static void row_math(const row_args *a, float row_w, const uint16_t *restrict top, const uint16_t *restrict bottom,
-		     const float *restrict luma_w, const float *restrict u, const float *restrict v, float *restrict r,
-		     float *restrict g, float *restrict b)
+/* ---- resampling ---------------------------------------------------------- */
+
+static void sample_each(const taps *t, const uint8_t *r0, const uint8_t *r1, float w, float *restrict out)
 {
-	const float s0 = a->scale[0], s1 = a->scale[1], s2 = a->scale[2];
-	const float b0 = a->bias[0], b1 = a->bias[1], b2 = a->bias[2];
-	const yt_matrix m = a->matrix;
-	uint32_t i, n = a->n;
+	uint32_t i;
+
+	for (i = 0; i < t->n; i++) {
+		uint32_t a = t->at[i], b = a + t->next;
+
+		out[i] = t->w == NULL ? (float)r0[a]
+				      : yt_lerp(yt_lerp((float)r0[a], (float)r0[b], t->w[i]), yt_lerp((float)r1[a], (float)r1[b], t->w[i]), w);
+	}
+}
+
+#if defined(YT_SIMD)
+
+YT_SIMD_INLINE yt_v8 lerp8(yt_v8 a, yt_v8 b, yt_v8 w)
+{
+	return yt_v8_add(a, yt_v8_mul(yt_v8_sub(b, a), w));
+}
+
+YT_SIMD_INLINE yt_v8 across(const uint8_t *row, const uint32_t *base, yt_pick8 first, yt_pick8 second, yt_v8 w, int wide)
+{
+	yt_windows s = yt_windows_load(row + base[0], row + base[1], wide);
+
+	return lerp8(yt_windows_pick(s, first, wide), yt_windows_pick(s, second, wide), w);
+}
+
+YT_SIMD_INLINE void sample_wide(const taps *t, const uint8_t *r0, const uint8_t *r1, float w, ptrdiff_t ahead, float *restrict out, int wide)
+{
+	const uint32_t *base = t->base;
+	const uint8_t *pick = t->pick;
+	const float *right = t->w;
+	float *end = out + t->n;
+	yt_v8 down = yt_v8_all(w);
+
+	if (right == NULL) {
+		for (; out < end; out += VECTOR, base += VECTOR / GROUP, pick += 4 * VECTOR) {
+			__builtin_prefetch(r0 + base[0] + ahead);
+			yt_v8_store(out, yt_windows_pick(yt_windows_load(r0 + base[0], r0 + base[1], wide), yt_pick8_load(pick), wide));
+		}
+		return;
+	}
+	for (; out < end; out += VECTOR, base += VECTOR / GROUP, pick += 4 * VECTOR, right += VECTOR) {
+		yt_pick8 first = yt_pick8_load(pick), second = yt_pick8_next(first, t->next);
+		yt_v8 u = yt_v8_load(right), v = across(r0, base, first, second, u, wide);
+
+		__builtin_prefetch(r0 + base[0] + ahead);
+		if (w != 0.0f) { /* x + (y - x) * 0 is x */
+			__builtin_prefetch(r1 + base[0] + ahead);
+			v = lerp8(v, across(r1, base, first, second, u, wide), down);
+		}
+		yt_v8_store(out, v);
+	}
+}
+
+YT_SIMD_FN static void sample_16(const taps *t, const uint8_t *r0, const uint8_t *r1, float w, ptrdiff_t ahead, float *out)
+{
+	sample_wide(t, r0, r1, w, ahead, out, 0);
+}
+
+YT_SIMD_FN static void sample_32(const taps *t, const uint8_t *r0, const uint8_t *r1, float w, ptrdiff_t ahead, float *out)
+{
+	sample_wide(t, r0, r1, w, ahead, out, 1);
+}
+
+#endif
+
+/* A row of one component, from rows r0 and r1 with weight w of the second. Those of the
+ * next row lie `ahead`: too far apart for a processor to see them coming. */
+static void sample(const rows *s, const taps *t, const uint8_t *r0, const uint8_t *r1, float w, ptrdiff_t ahead, float *out)
+{
+#if defined(YT_SIMD)
+	if (s->vectors && t->window == 16) {
+		sample_16(t, r0, r1, w, ahead, out);
+		return;
+	}
+	if (s->vectors && t->window == 32) {
+		sample_32(t, r0, r1, w, ahead, out);
+		return;
+	}
+#else
+	(void)s, (void)ahead;
+#endif
+	sample_each(t, r0, r1, w, out);
+}
+
+/* ---- rows of channels ---------------------------------------------------- */
+
+YT_CLONES
+static void scale_row(const float *restrict in, float scale, float bias, float *restrict out, uint32_t n)
+{
+	uint32_t i;
+
+	for (i = 0; i < n; i++)
+		out[i] = in[i] * scale + bias;
+}
+
+YT_CLONES
+static void luma_row(const yt_pre_plan *k, float *restrict y, uint32_t n)
+{
+	uint32_t i;
+
+	for (i = 0; i < n; i++)
+		y[i] = yt_pre_luma(k, y[i]);
+}
+
+YT_CLONES
+static void gray_row(float *restrict r, const float *restrict g, const float *restrict b, uint32_t n)
+{
+	uint32_t i;
+
+	for (i = 0; i < n; i++)
+		r[i] = 0.299f * r[i] + 0.587f * g[i] + 0.114f * b[i];
+}
+
+YT_CLONES
+static void colour_each(const yt_pre_plan *k, const float *restrict y, const float *restrict u, const float *restrict v,
+			float *restrict r, float *restrict g, float *restrict b, uint32_t n)
+{
+	const float s0 = k->scale[k->plane_of_r], s1 = k->scale[1], s2 = k->scale[k->plane_of_b];
+	const float b0 = k->bias[k->plane_of_r], b1 = k->bias[1], b2 = k->bias[k->plane_of_b];
+	const yt_matrix m = k->matrix;
+	uint32_t i;
 
 	for (i = 0; i < n; i++) {
-		float p = (float)(top[i] & 255), q = (float)(top[i] >> 8);
-		float s = (float)(bottom[i] & 255), t = (float)(bottom[i] >> 8);
-		float y = yt_lerp(yt_lerp(p, q, luma_w[i]), yt_lerp(s, t, luma_w[i]), row_w);
-		yt_rgb c = yt_to_rgb(m, y, u[i], v[i]);
+		yt_rgb c = yt_to_rgb(m, y[i], u[i], v[i]);
 
 		r[i] = c.r * s0 + b0;
 		g[i] = c.g * s1 + b1;
@@ -159,129 +268,221 @@ static void row_math(const row_args *a, float row_w, const uint16_t *restrict to
 	}
 }
 
-/* The same with chroma as pairs of bytes. */
-YT_CLONES
-static void row_math_pairs(const row_args *a, float row_w, const uint16_t *restrict top, const uint16_t *restrict bottom,
-		     const float *restrict luma_w, const uint16_t *restrict uv, float *restrict r,
-		     float *restrict g, float *restrict b)
+#if defined(YT_SIMD)
+
+/* As colour_each, of whole vectors; r, g and b on their boundaries. */
+YT_SIMD_FN static void colour_stream(const yt_pre_plan *k, const float *y, const float *u, const float *v, float *r, float *g, float *b,
+				     uint32_t n)
 {
-	const float s0 = a->scale[0], s1 = a->scale[1], s2 = a->scale[2];
-	const float b0 = a->bias[0], b1 = a->bias[1], b2 = a->bias[2];
-	const yt_matrix m = a->matrix;
-	uint32_t i, n = a->n;
+	const yt_v8 s0 = yt_v8_all(k->scale[k->plane_of_r]), s1 = yt_v8_all(k->scale[1]), s2 = yt_v8_all(k->scale[k->plane_of_b]);
+	const yt_v8 b0 = yt_v8_all(k->bias[k->plane_of_r]), b1 = yt_v8_all(k->bias[1]), b2 = yt_v8_all(k->bias[k->plane_of_b]);
+	const yt_v8 y0 = yt_v8_all(k->matrix.y0), yk = yt_v8_all(k->matrix.yk), rv = yt_v8_all(k->matrix.rv);
+	const yt_v8 gu = yt_v8_all(k->matrix.gu), gv = yt_v8_all(k->matrix.gv), bu = yt_v8_all(k->matrix.bu);
+	const yt_v8 zero = yt_v8_all(0.0f), full = yt_v8_all(255.0f), half = yt_v8_all(128.0f);
+	uint32_t i;
 
-	for (i = 0; i < n; i++) {
-		float p = (float)(top[i] & 255), q = (float)(top[i] >> 8);
-		float s = (float)(bottom[i] & 255), t = (float)(bottom[i] >> 8);
-		float y = yt_lerp(yt_lerp(p, q, luma_w[i]), yt_lerp(s, t, luma_w[i]), row_w);
-		yt_rgb c = yt_to_rgb(m, y, (float)(uv[i] & 255), (float)(uv[i] >> 8));
+	for (i = 0; i < n; i += VECTOR) {
+		yt_v8 l = yt_v8_mul(yt_v8_sub(yt_v8_load(y + i), y0), yk);
+		yt_v8 cu = yt_v8_sub(yt_v8_load(u + i), half), cv = yt_v8_sub(yt_v8_load(v + i), half);
+		yt_v8 red = yt_v8_clamp(yt_v8_add(l, yt_v8_mul(rv, cv)), zero, full);
+		yt_v8 green = yt_v8_clamp(yt_v8_add(l, yt_v8_add(yt_v8_mul(gu, cu), yt_v8_mul(gv, cv))), zero, full);
+		yt_v8 blue = yt_v8_clamp(yt_v8_add(l, yt_v8_mul(bu, cu)), zero, full);
 
-		r[i] = c.r * s0 + b0;
-		g[i] = c.g * s1 + b1;
-		b[i] = c.b * s2 + b2;
+		yt_v8_stream(r + i, yt_v8_add(yt_v8_mul(red, s0), b0));
+		yt_v8_stream(g + i, yt_v8_add(yt_v8_mul(green, s1), b1));
+		yt_v8_stream(b + i, yt_v8_add(yt_v8_mul(blue, s2), b2));
 	}
 }
 
-static void fill(float *p, uint64_t n, float v)
+YT_SIMD_FN static void fill_stream(float *p, uint64_t n, float v)
+{
+	yt_v8 all = yt_v8_all(v);
+	uint64_t i = 0;
+
+	for (; i < n && ((uintptr_t)(p + i) & 63) != 0; i++)
+		p[i] = v;
+	for (; i + VECTOR <= n; i += VECTOR)
+		yt_v8_stream(p + i, all);
+	for (; i < n; i++)
+		p[i] = v;
+}
+
+YT_SIMD_FN static void streamed(void)
+{
+	yt_v8_streamed();
+}
+
+#endif
+
+static void fill(float *p, uint64_t n, float v, int stream)
 {
 	uint64_t i;
 
+#if defined(YT_SIMD)
+	if (stream) {
+		fill_stream(p, n, v);
+		return;
+	}
+#else
+	(void)stream;
+#endif
 	for (i = 0; i < n; i++)
 		p[i] = v;
 }
 
-static void border(const yt_pre_plan *k, float *out)
+static void colour(const rows *s, float *r, float *g, float *b, int stream)
+{
+	uint32_t n = s->k->x.out;
+
+#if defined(YT_SIMD)
+	/* Whole cache lines only: the rest of one would be waited for. */
+	if (stream && n % 16 == 0 && (((uintptr_t)r | (uintptr_t)g | (uintptr_t)b) & 63) == 0) {
+		colour_stream(s->k, s->y, s->u, s->v, r, g, b, n);
+		return;
+	}
+#else
+	(void)stream;
+#endif
+	colour_each(s->k, s->y, s->u, s->v, r, g, b, n);
+}
+
+static void rows_init(rows *s, const yt_pre_plan *k, const uint8_t *const plane[3], char *room, int plain)
+{
+	uint32_t f = k->format, n = k->x.out;
+	size_t row = ROW_BYTES(n);
+
+	s->k = k;
+#if defined(YT_SIMD)
+	s->vectors = !plain && yt_simd_here();
+#else
+	(void)plain;
+	s->vectors = 0;
+#endif
+	s->p0 = s->pu = s->pv = plane[0];
+	s->pitch_u = s->pitch_v = k->pitch[0];
+	room = taps_room(&s->chroma, n, taps_room(&s->luma, n, room));
+	s->y = (float *)(void *)room;
+	s->u = (float *)(void *)(room + row);
+	s->v = (float *)(void *)(room + 2 * row);
+	switch (f) {
+	case YT_FORMAT_GRAY:
+		taps_linear(&s->luma, &k->x, 1, 0);
+		break;
+	case YT_FORMAT_RGB:
+	case YT_FORMAT_BGR:
+		taps_linear(&s->luma, &k->x, 3, 2);
+		break;
+	case YT_FORMAT_YUYV:
+	case YT_FORMAT_UYVY:
+		s->p0 += f == YT_FORMAT_UYVY;
+		s->pu += f == YT_FORMAT_YUYV;
+		s->pv = s->pu + 2;
+		taps_linear(&s->luma, &k->x, 2, f == YT_FORMAT_UYVY);
+		taps_chroma(&s->chroma, &k->x, k->chroma, 4, f == YT_FORMAT_YUYV ? 3 : 2);
+		break;
+	case YT_FORMAT_NV12:
+		s->pu = plane[1];
+		s->pv = plane[1] + 1;
+		s->pitch_u = s->pitch_v = k->pitch[1];
+		taps_linear(&s->luma, &k->x, 1, 0);
+		taps_chroma(&s->chroma, &k->x, k->chroma, 2, 1);
+		break;
+	default:
+		s->pu = plane[1];
+		s->pv = plane[2];
+		s->pitch_u = k->pitch[1];
+		s->pitch_v = k->pitch[2];
+		taps_linear(&s->luma, &k->x, 1, 0);
+		taps_chroma(&s->chroma, &k->x, k->chroma, 1, 0);
+	}
+}
+
+/* Which rows of chroma belong to row iy. */
+static yt_tap chroma_rows(const yt_pre_plan *k, uint32_t iy)
+{
+	int packed = k->format == YT_FORMAT_YUYV || k->format == YT_FORMAT_UYVY; /* as many rows as of luma */
+	yt_tap t = packed ? yt_axis_linear(k->y, iy) : yt_axis_chroma_linear(k->y, iy);
+
+	if (k->chroma == YT_CHROMA_NEAREST) {
+		t.i0 = t.i1 = packed ? k->y.start + (2 * iy + 1) * k->y.in / (2 * k->y.out) : yt_axis_chroma_nearest(k->y, iy);
+		t.w = 0.0f;
+	}
+	return t;
+}
+
+/* Row iy of the inner rectangle, normalised, to the rows of the channels. */
+static void row(const rows *s, uint32_t iy, float *const line[3], int stream)
+{
+	const yt_pre_plan *k = s->k;
+	yt_tap t = yt_axis_linear(k->y, iy), c;
+	const uint8_t *r0 = s->p0 + t.i0 * k->pitch[0], *r1 = s->p0 + t.i1 * k->pitch[0];
+	uint32_t n = k->x.out, i, next = iy + 1 < k->y.out ? iy + 1 : iy;
+	ptrdiff_t ahead = (ptrdiff_t)((yt_axis_linear(k->y, next).i0 - t.i0) * k->pitch[0]), ahead_u, ahead_v;
+	const float *colours[3];
+
+	if (k->format == YT_FORMAT_RGB || k->format == YT_FORMAT_BGR) {
+		float *first = k->format == YT_FORMAT_RGB ? s->y : s->v, *last = k->format == YT_FORMAT_RGB ? s->v : s->y;
+
+		sample(s, &s->luma, r0, r1, t.w, ahead, first);
+		sample(s, &s->luma, r0 + 1, r1 + 1, t.w, ahead, s->u);
+		sample(s, &s->luma, r0 + 2, r1 + 2, t.w, ahead, last);
+		if (k->channels == 1)
+			gray_row(s->y, s->u, s->v, n);
+		colours[k->plane_of_r] = s->y;
+		colours[1] = s->u;
+		colours[k->plane_of_b] = s->v;
+	} else {
+		sample(s, &s->luma, r0, r1, t.w, ahead, s->y);
+		if (k->format != YT_FORMAT_GRAY && k->channels == 3) {
+			c = chroma_rows(k, iy);
+			ahead_u = (ptrdiff_t)((chroma_rows(k, next).i0 - c.i0) * s->pitch_u);
+			ahead_v = (ptrdiff_t)((chroma_rows(k, next).i0 - c.i0) * s->pitch_v);
+			sample(s, &s->chroma, s->pu + c.i0 * s->pitch_u, s->pu + c.i1 * s->pitch_u, c.w, ahead_u, s->u);
+			sample(s, &s->chroma, s->pv + c.i0 * s->pitch_v, s->pv + c.i1 * s->pitch_v, c.w, ahead_v, s->v);
+			colour(s, line[k->plane_of_r], line[1], line[k->plane_of_b], stream);
+			return;
+		}
+		if (k->format != YT_FORMAT_GRAY)
+			luma_row(k, s->y, n);
+		colours[0] = colours[1] = colours[2] = s->y;
+	}
+	for (i = 0; i < k->channels; i++)
+		scale_row(colours[i], k->scale[i], k->bias[i], line[i], n);
+}
+
+/* ---- tensors ------------------------------------------------------------- */
+
+/* float32 NCHW: rows are written where they belong. */
+static void planes_tensor(const yt_pre_plan *k, const rows *s, float *out)
 {
 	uint64_t plane = (uint64_t)k->out_w * k->out_h;
 	uint32_t right = k->in_x + k->x.out, below = k->in_y + k->y.out, c, y;
+	int stream = s->vectors && 4 * plane * k->channels >= STREAM_BYTES;
 
-	for (c = 0; c < 3; c++) {
+	for (c = 0; c < k->channels; c++) {
 		float *p = out + c * plane;
 
-		fill(p, (uint64_t)k->in_y * k->out_w, k->border[c]);
-		if (k->x.out < k->out_w)
-			for (y = k->in_y; y < below; y++) {
-				fill(p + (uint64_t)y * k->out_w, k->in_x, k->border[c]);
-				fill(p + (uint64_t)y * k->out_w + right, k->out_w - right, k->border[c]);
+		fill(p, (uint64_t)k->in_y * k->out_w, k->border[c], stream);
+		fill(p + (uint64_t)below * k->out_w, (uint64_t)(k->out_h - below) * k->out_w, k->border[c], stream);
+	}
+	for (y = k->in_y; y < below; y++) {
+		float *line[3] = {out, out, out};
+
+		for (c = 0; c < k->channels; c++) {
+			float *p = out + c * plane + (uint64_t)y * k->out_w;
+
+			line[c] = p + k->in_x;
+			if (k->x.out < k->out_w) {
+				fill(p, k->in_x, k->border[c], 0);
+				fill(p + right, k->out_w - right, k->border[c], 0);
 			}
-		fill(p + (uint64_t)below * k->out_w, (uint64_t)(k->out_h - below) * k->out_w, k->border[c]);
+		}
+		row(s, y - k->in_y, line, stream);
 	}
-}
-
-/* What the fast path needs for all rows. */
-typedef struct rows {
-	const yt_pre_plan *k;
-	const uint8_t *const *plane;
-	const uint8_t *pu, *pv;
-	uint64_t pitch_u, pitch_v;
-	row_args a;
-	work wk;
-} rows;
-
-static int rows_init(rows *s, const yt_pre_plan *k, const uint8_t *const plane[3], yt_cpu_scratch *scratch)
-{
-	uint32_t step = k->format == YT_FORMAT_NV12 ? 2 : 1, channel[3] = {k->plane_of_r, 1, k->plane_of_b}, c;
-
-	s->k = k;
-	s->plane = plane;
-	s->pu = plane[1];
-	s->pv = step == 2 ? plane[1] + 1 : plane[2];
-	s->pitch_u = k->pitch[1];
-	s->pitch_v = step == 2 ? k->pitch[1] : k->pitch[2];
-	if (work_init(&s->wk, k->x.out, scratch) != 0)
-		return -1;
-	columns(k, &s->wk, step);
-	s->a.matrix = k->matrix;
-	s->a.n = k->x.out;
-	for (c = 0; c < 3; c++) {
-		s->a.scale[c] = k->scale[channel[c]];
-		s->a.bias[c] = k->bias[channel[c]];
-	}
-	return 0;
-}
-
-/* Row iy of the inner rectangle, normalised. */
-static void row_fast(const rows *s, uint32_t iy, float *r, float *g, float *b)
-{
-	const yt_pre_plan *k = s->k;
-	const work *wk = &s->wk;
-	yt_tap ty = yt_axis_linear(k->y, iy);
-	const uint8_t *r0 = s->plane[0] + ty.i0 * k->pitch[0], *r1 = s->plane[0] + ty.i1 * k->pitch[0];
-
-	if (k->x.in > 1)
-		gather_luma(wk, s->a.n, r0, r1);
-	else
-		gather_luma_single(wk, s->a.n, r0, r1);
-	if (k->chroma == YT_CHROMA_NEAREST) {
-		uint32_t cy = yt_axis_chroma_nearest(k->y, iy);
-
-		if (k->format == YT_FORMAT_NV12)
-			gather_pairs(wk, s->a.n, s->pu + cy * s->pitch_u);
-		else
-			gather_chroma(wk, s->a.n, s->pu + cy * s->pitch_u, s->pv + cy * s->pitch_v);
-		row_math_pairs(&s->a, ty.w, wk->top, wk->bottom, wk->luma_w, (const uint16_t *)(const void *)wk->u, r, g, b);
-	} else {
-		yt_tap cy = yt_axis_chroma_linear(k->y, iy);
-
-		blend_chroma(wk, s->a.n, s->pu + cy.i0 * s->pitch_u, s->pu + cy.i1 * s->pitch_u, cy.w, wk->u);
-		blend_chroma(wk, s->a.n, s->pv + cy.i0 * s->pitch_v, s->pv + cy.i1 * s->pitch_v, cy.w, wk->v);
-		row_math(&s->a, ty.w, wk->top, wk->bottom, wk->luma_w, wk->u, wk->v, r, g, b);
-	}
-}
-
-static void row_slow(const yt_pre_plan *k, const uint8_t *const plane[3], uint32_t iy, float *const line[3])
-{
-	uint32_t i, r = k->plane_of_r, b = k->plane_of_b;
-
-	for (i = 0; i < k->x.out; i++) {
-		yt_rgb c = yt_pre_pixel(k, plane[0], plane[1], plane[2], i, iy);
-
-		line[r][i] = c.r * k->scale[r] + k->bias[r];
-		if (k->channels == 1)
-			continue;
-		line[1][i] = c.g * k->scale[1] + k->bias[1];
-		line[b][i] = c.b * k->scale[b] + k->bias[b];
-	}
+#if defined(YT_SIMD)
+	if (stream)
+		streamed();
+#endif
 }
 
 /* One row of a tensor of any type and layout. */
@@ -304,60 +505,44 @@ static void store_row(const yt_pre_plan *k, void *out, uint32_t y, float *const 
 	}
 }
 
-static int any_tensor(const yt_pre_plan *k, const uint8_t *const plane[3], void *out, int fast, rows *s, yt_cpu_scratch *scratch)
+/* room: for three rows of the tensor. */
+static void any_tensor(const yt_pre_plan *k, const rows *s, void *out, char *room)
 {
-	size_t stride = ((size_t)k->out_w * 4 + 63) / 64 * 64;
 	float *line[3], *inner[3];
 	uint32_t y, c;
-	char *p;
 
-	if (fast) { /* behind the tables */
-		p = (char *)s->wk.luma + 8 * (((size_t)k->x.out * 4 + 63) / 64 * 64);
-	} else {
-		p = yt_cpu_room(scratch, 3 * stride);
-		if (p == NULL)
-			return -1;
-	}
 	for (c = 0; c < 3; c++) {
-		line[c] = (float *)(void *)(p + c * stride);
+		line[c] = (float *)(void *)(room + c * ROW_BYTES(k->out_w));
 		inner[c] = line[c] + k->in_x;
-		fill(line[c], k->out_w, k->border[c]);
+		fill(line[c], k->out_w, k->border[c], 0);
 	}
 	for (y = 0; y < k->out_h; y++) {
 		uint32_t iy = y - k->in_y; /* wraps above the frame */
 
-		if (iy < k->y.out) {
-			if (fast)
-				row_fast(s, iy, inner[k->plane_of_r], inner[1], inner[k->plane_of_b]);
-			else
-				row_slow(k, plane, iy, inner);
-		} else if (iy == k->y.out) {
+		if (iy < k->y.out)
+			row(s, iy, inner, 0);
+		else if (iy == k->y.out)
 			for (c = 0; c < k->channels; c++)
-				fill(inner[c], k->x.out, k->border[c]);
-		}
+				fill(inner[c], k->x.out, k->border[c], 0);
 		store_row(k, out, y, line);
 	}
-	return 0;
 }
 
 int yt_cpu_preprocess(const yt_pre_plan *k, const uint8_t *const plane[3], void *out, yt_cpu_scratch *scratch)
 {
-	int fast = k->format <= YT_FORMAT_I420 && k->channels == 3 && k->x.out != 0;
-	uint64_t n = (uint64_t)k->out_w * k->out_h;
-	uint32_t iy;
+	size_t frame = 2 * TAPS_BYTES(k->x.out) + 3 * ROW_BYTES(k->x.out);
+	char *room = yt_cpu_room(scratch, frame + 3 * ROW_BYTES(k->out_w));
 	rows s;
 
-	if (fast && (yt_cpu_room(scratch, 8 * (((size_t)k->x.out * 4 + 63) / 64 * 64) + 3 * (((size_t)k->out_w * 4 + 63) / 64 * 64)) == NULL ||
-		     rows_init(&s, k, plane, scratch) != 0))
+	if (room == NULL)
 		return -1;
-	if (!fast || k->type != YT_F32 || k->layout != YT_LAYOUT_NCHW)
-		return any_tensor(k, plane, out, fast, &s, scratch);
-	border(k, out);
-	for (iy = 0; iy < k->y.out; iy++) {
-		float *row = (float *)out + (uint64_t)(k->in_y + iy) * k->out_w + k->in_x;
-
-		row_fast(&s, iy, row + k->plane_of_r * n, row + n, row + k->plane_of_b * n);
-	}
+	memset(&s, 0, sizeof s);
+	if (k->x.out != 0)
+		rows_init(&s, k, plane, room, scratch->plain);
+	if (k->type == YT_F32 && k->layout == YT_LAYOUT_NCHW)
+		planes_tensor(k, &s, out);
+	else
+		any_tensor(k, &s, out, room + frame);
 	return 0;
 }
 
