@@ -3,6 +3,7 @@ package core
 import (
 	"fmt"
 	"math"
+	"runtime"
 
 	"github.com/yoctune/yoctune/runtime/core/c"
 )
@@ -112,9 +113,11 @@ func (l *List) Submit() error {
 	if l.s.d.draft {
 		return fmt.Errorf("submit: a draft runs in another process: %w", ErrClosed)
 	}
-	if code := l.s.s.Submit(l.cmds); code != 0 {
+	code := l.s.s.Submit(l.cmds)
+	if code != 0 {
 		return failed("submit", l.s.s.Why(code))
 	}
+	runtime.KeepAlive(l.s) // whose end frees what the call used
 	return nil
 }
 

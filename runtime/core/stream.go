@@ -149,7 +149,9 @@ func (d *Device) newStream(o StreamOptions) (*Stream, error) {
 // ErrCancelled when ctx ends first: the work may then still be running, and the
 // buffers it names are still in use. A failure of that work is returned here.
 func (s *Stream) Wait(ctx context.Context) error {
-	if code := s.s.Poll(0); code == 0 {
+	code := s.s.Poll(0)
+	runtime.KeepAlive(s)
+	if code == 0 {
 		return nil
 	}
 	return waitSlices(ctx, "wait", s.poll)
@@ -270,6 +272,7 @@ func (g *Graph) Launch(s *Stream) error {
 	if code := s.s.Launch(g.g); code != 0 {
 		return failed("launch graph", s.s.Why(code))
 	}
+	runtime.KeepAlive(s)
 	return nil
 }
 

@@ -25,16 +25,16 @@ static yt_status c_buf_free(const yt_api *a, yt_device *d, uint64_t id, yt_error
 static yt_status c_stream_create(const yt_api *a, yt_device *d, int32_t prio, yt_stream **s, yt_error *e) { return a->stream_create(d, prio, s, e); }
 static yt_status c_stream_destroy(const yt_api *a, yt_stream *s, yt_error *e) { return a->stream_destroy(s, e); }
 static yt_status c_stream_open(const yt_api *a, yt_device *d, const yt_stream_options *o, yt_stream **s, yt_error *e) { return a->stream_open(d, o, s, e); }
-static yt_status c_submit(struct yt_gate *g, const yt_cmd *cmds, uint32_t n) { return yt_gate_submit(g, cmds, n); }
-static yt_status c_poll(struct yt_gate *g, uint64_t ns) { return yt_gate_poll(g, ns); }
-static yt_status c_launch(struct yt_gate *g, yt_graph *graph) { return yt_gate_launch(g, graph); }
+static void c_submit(uintptr_t g, const yt_cmd *cmds, uint32_t n) { yt_gate_submit((struct yt_gate *)g, cmds, n); }
+static void c_poll(uintptr_t g, uint64_t ns) { yt_gate_poll((struct yt_gate *)g, ns); }
+static void c_launch(uintptr_t g, uintptr_t graph) { yt_gate_launch((struct yt_gate *)g, (yt_graph *)graph); }
 static yt_status c_stream_poll(const yt_api *a, yt_stream *s, uint64_t ns, yt_error *e) { return a->stream_poll(s, ns, e); }
 static yt_status c_gate_error(struct yt_gate *g, yt_error *e) { *e = g->err; return e->code; }
 static struct yt_gate *c_gate_new(const yt_api *a, yt_stream *s) { return yt_gate_new(a, s); }
 static void c_gate_close(struct yt_gate *g) { yt_gate_close(g); }
 static void c_gate_reopen(struct yt_gate *g) { yt_gate_reopen(g); }
 static yt_stream *c_gate_stream(struct yt_gate *g) { return g->s; }
-static uint32_t c_nothing(uint32_t v) { return v; }
+static void c_nothing(void) {}
 
 static uint64_t c_ops(const yt_api *a) { return a->ops; }
 static yt_status c_device_start(const yt_api *a, uint32_t i, uint32_t threads, const char *faults, yt_device **d, yt_error *e) {
@@ -73,8 +73,9 @@ static yt_status c_event_create(const yt_api *a, yt_device *d, uint64_t *ev, yt_
 static yt_status c_event_destroy(const yt_api *a, yt_device *d, uint64_t ev, yt_error *e) { return a->event_destroy(d, ev, e); }
 static yt_status c_event_elapsed(const yt_api *a, yt_device *d, uint64_t x, uint64_t y, uint64_t *ns, yt_error *e) { return a->event_elapsed(d, x, y, ns, e); }
 
-// The hot path neither keeps its arguments nor calls back into Go. Its arguments
-// hold no pointers that Go knows of, so that cgo need not look for any.
+// The hot path neither keeps its arguments nor calls back into Go. A gate is a number
+// here, so that cgo does not look into it for Go's pointers, and what a call came to is
+// read from the gate: a result would have cgo look for its place before and after.
 #cgo noescape c_submit
 #cgo nocallback c_submit
 #cgo noescape c_poll
@@ -319,20 +320,30 @@ func (s Stream) why(rc C.yt_status) Failure {
 // a code, for which Why has the words. Host memory that a range names must be
 // pinned until the list has finished.
 func (s Stream) Submit(cmds []Cmd) int32 {
-	return int32(C.c_submit(s.g, (*C.yt_cmd)(unsafe.Pointer(unsafe.SliceData(cmds))), C.uint32_t(len(cmds))))
+	C.c_submit(s.number(), (*C.yt_cmd)(unsafe.Pointer(unsafe.SliceData(cmds))), C.uint32_t(len(cmds)))
+	return int32(s.g.rc)
 }
 
+// number is the gate's address: C memory, which Go neither moves nor frees.
+func (s Stream) number() C.uintptr_t { return C.uintptr_t(uintptr(unsafe.Pointer(s.g))) }
+
 // Poll waits at most ns for what was submitted. As Submit.
-func (s Stream) Poll(ns uint64) int32 { return int32(C.c_poll(s.g, C.uint64_t(ns))) }
+func (s Stream) Poll(ns uint64) int32 {
+	C.c_poll(s.number(), C.uint64_t(ns))
+	return int32(s.g.rc)
+}
 
 // Launch runs a graph. As Submit.
-func (s Stream) Launch(g Graph) int32 { return int32(C.c_launch(s.g, g.p)) }
+func (s Stream) Launch(g Graph) int32 {
+	C.c_launch(s.number(), C.uintptr_t(uintptr(unsafe.Pointer(g.p))))
+	return int32(s.g.rc)
+}
 
 // Why explains the code that the last call on the stream returned.
 func (s Stream) Why(code int32) Failure { return s.why(C.yt_status(code)) }
 
 // Nothing is a call into C that does nothing, for comparison.
-func Nothing() uint32 { return uint32(C.c_nothing(1)) }
+func Nothing() { C.c_nothing() }
 
 // GraphBegin starts recording what is submitted.
 func (a *API) GraphBegin(s Stream) Failure {

@@ -21,6 +21,7 @@ struct yt_gate {
 	yt_stream *s;
 	uint64_t active;
 	uint32_t closed;
+	yt_status rc; /* of the last call */
 	yt_error err;
 };
 
@@ -41,41 +42,33 @@ static inline int yt_gate_enter(struct yt_gate *g)
 	yt_guard_enter(&g->active, 1);
 	if (!__atomic_load_n(&g->closed, __ATOMIC_ACQUIRE))
 		return 1;
+	g->rc = YT_GATE_CLOSED;
 	yt_guard_leave(&g->active);
 	return 0;
 }
 
-static inline yt_status yt_gate_submit(struct yt_gate *g, const yt_cmd *cmds, uint32_t n)
+static inline void yt_gate_submit(struct yt_gate *g, const yt_cmd *cmds, uint32_t n)
 {
-	yt_status rc;
-
 	if (!yt_gate_enter(g))
-		return YT_GATE_CLOSED;
-	rc = g->api->submit(g->s, cmds, n, &g->err);
+		return;
+	g->rc = g->api->submit(g->s, cmds, n, &g->err);
 	yt_guard_leave(&g->active);
-	return rc;
 }
 
-static inline yt_status yt_gate_poll(struct yt_gate *g, uint64_t ns)
+static inline void yt_gate_poll(struct yt_gate *g, uint64_t ns)
 {
-	yt_status rc;
-
 	if (!yt_gate_enter(g))
-		return YT_GATE_CLOSED;
-	rc = g->api->stream_poll(g->s, ns, &g->err);
+		return;
+	g->rc = g->api->stream_poll(g->s, ns, &g->err);
 	yt_guard_leave(&g->active);
-	return rc;
 }
 
-static inline yt_status yt_gate_launch(struct yt_gate *g, yt_graph *graph)
+static inline void yt_gate_launch(struct yt_gate *g, yt_graph *graph)
 {
-	yt_status rc;
-
 	if (!yt_gate_enter(g))
-		return YT_GATE_CLOSED;
-	rc = g->api->graph_launch(graph, g->s, &g->err);
+		return;
+	g->rc = g->api->graph_launch(graph, g->s, &g->err);
 	yt_guard_leave(&g->active);
-	return rc;
 }
 
 /* No call is in progress afterwards, and none gets through. */
