@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"os/signal"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -20,6 +21,7 @@ import (
 	"github.com/yoctune/yoctune/runtime/history"
 	"github.com/yoctune/yoctune/runtime/metrics"
 	"github.com/yoctune/yoctune/runtime/monitor"
+	"github.com/yoctune/yoctune/runtime/pipeline/live"
 	"github.com/yoctune/yoctune/runtime/planfile"
 	"github.com/yoctune/yoctune/runtime/watch"
 	"github.com/yoctune/yoctune/runtime/web"
@@ -104,9 +106,13 @@ func runServe(cmd *cobra.Command, _ []string) error {
 			return nil
 		}
 		return st
+	}, Pipelines: func() []*live.Snapshot {
+		// One that cannot be asked is one that is not seen.
+		list, _ := live.All(filepath.Join(dev.Dir(), live.Dir))
+		return list
 	}}
 	if wantMetrics {
-		if site.Metrics, err = metrics.Handler(metrics.Source{Sample: hub.Now, Watch: site.Watch}); err != nil {
+		if site.Metrics, err = metrics.Handler(metrics.Source{Sample: hub.Now, Watch: site.Watch, Pipelines: site.Pipelines}); err != nil {
 			return err
 		}
 	}

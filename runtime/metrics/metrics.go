@@ -1,4 +1,4 @@
-// Package metrics gives samples and drift to Prometheus. Names and labels are a
+// Package metrics gives samples, drift and running pipelines to Prometheus. Names and labels are a
 // contract with dashboards: docs/monitoring.md lists them. What is unknown has no
 // series; nothing is ever reported as 0 for want of knowing.
 package metrics
@@ -13,6 +13,7 @@ import (
 
 	"github.com/yoctune/yoctune/internal/version"
 	"github.com/yoctune/yoctune/runtime/monitor"
+	"github.com/yoctune/yoctune/runtime/pipeline/live"
 	"github.com/yoctune/yoctune/runtime/watch"
 )
 
@@ -20,6 +21,8 @@ import (
 type Source struct {
 	Sample func() *monitor.Sample
 	Watch  func() *watch.State // nil result: nobody watches
+	// Pipelines that run now; nil: none are looked for.
+	Pipelines func() []*live.Snapshot
 }
 
 // Collector is a Prometheus collector of one device.
@@ -35,7 +38,7 @@ type metric struct {
 }
 
 func metrics() []metric {
-	return []metric{
+	return append([]metric{
 		{"build_info", "Version of yoctuned; always 1.", []string{"version"}},
 		{"power_mode_info", "The nvpmodel mode in force; always 1.", []string{"mode"}},
 		{"cpu_online", "1 when the core is online.", []string{"cpu"}},
@@ -60,7 +63,7 @@ func metrics() []metric {
 		{"drift_events_total", "Changes by others since the enforcer started.", nil},
 		{"drift_repairs_total", "Of those, put right.", nil},
 		{"contested_nodes", "Nodes that somebody keeps changing and the enforcer has yielded.", nil},
-	}
+	}, pipelineMetrics()...)
 }
 
 // Names lists the names of all metrics.
@@ -92,33 +95,20 @@ func (c *Collector) Describe(out chan<- *prometheus.Desc) {
 
 // Collect implements prometheus.Collector.
 func (c *Collector) Collect(out chan<- prometheus.Metric) {
-	seen := map[string]bool{}
-	send := func(name string, kind prometheus.ValueType, v float64, labels ...string) {
-		key := fmt.Sprint(name, labels)
-		if seen[key] { // two zones of one name: the first counts
-			return
-		}
-		seen[key] = true
-		m, err := prometheus.NewConstMetric(c.descs[name], kind, v, labels...)
-		if err != nil { // a label that is not UTF-8
-			m = prometheus.NewInvalidMetric(c.descs[name], err)
-		}
-		out <- m
-	}
-	gauge := func(name string, v *int64, scale float64, labels ...string) {
-		if v != nil {
-			send(name, prometheus.GaugeValue, float64(*v)/scale, labels...)
+	to := &sender{c: c, out: out, seen: map[string]bool{}}
+	to.send("build_info", prometheus.GaugeValue, 1, version.Version)
+	to.sample(c.source.Sample())
+	to.drift(c.source.Watch())
+	if c.source.Pipelines != nil {
+		for _, p := range c.source.Pipelines() {
+			to.pipeline(p)
 		}
 	}
-	send("build_info", prometheus.GaugeValue, 1, version.Version)
-	c.sample(gauge, send)
-	c.drift(send)
 }
 
-func (c *Collector) sample(gauge func(string, *int64, float64, ...string), send func(string, prometheus.ValueType, float64, ...string)) {
-	s := c.source.Sample()
+func (to *sender) sample(s *monitor.Sample) {
 	if s.PowerMode != nil {
-		send("power_mode_info", prometheus.GaugeValue, 1, *s.PowerMode)
+		to.send("power_mode_info", prometheus.GaugeValue, 1, *s.PowerMode)
 	}
 	for _, p := range s.CPUs {
 		n := strconv.Itoa(p.Number)
@@ -126,36 +116,36 @@ func (c *Collector) sample(gauge func(string, *int64, float64, ...string), send 
 		if p.Online {
 			online = 1
 		}
-		gauge("cpu_online", &online, 1, n)
-		gauge("cpu_load_ratio", p.Load, 1000, n)
-		gauge("cpu_frequency_hertz", p.Freq, 1, n)
+		to.gauge("cpu_online", &online, 1, n)
+		to.gauge("cpu_load_ratio", p.Load, 1000, n)
+		to.gauge("cpu_frequency_hertz", p.Freq, 1, n)
 	}
 	for _, g := range s.GPUs {
-		gauge("gpu_load_ratio", g.Load, 1000, g.Name)
-		gauge("gpu_frequency_hertz", g.Freq, 1, g.Name)
+		to.gauge("gpu_load_ratio", g.Load, 1000, g.Name)
+		to.gauge("gpu_frequency_hertz", g.Freq, 1, g.Name)
 	}
 	if s.EMC != nil {
-		gauge("memory_controller_load_ratio", s.EMC.Load, 1000)
-		gauge("memory_controller_frequency_hertz", s.EMC.Freq, 1)
+		to.gauge("memory_controller_load_ratio", s.EMC.Load, 1000)
+		to.gauge("memory_controller_frequency_hertz", s.EMC.Freq, 1)
 	}
 	for _, r := range s.Rails {
-		gauge("rail_power_watts", r.Power, 1000, r.Label)
+		to.gauge("rail_power_watts", r.Power, 1000, r.Label)
 	}
 	for _, z := range s.Zones {
 		if z.Placeholder {
 			continue
 		}
-		gauge("temperature_celsius", z.Temp, 1000, z.Name)
-		gauge("temperature_limit_celsius", z.Passive, 1000, z.Name, "passive")
-		gauge("temperature_limit_celsius", z.Critical, 1000, z.Name, "critical")
+		to.gauge("temperature_celsius", z.Temp, 1000, z.Name)
+		to.gauge("temperature_limit_celsius", z.Passive, 1000, z.Name, "passive")
+		to.gauge("temperature_limit_celsius", z.Critical, 1000, z.Name, "critical")
 	}
 	for _, f := range s.Fans {
-		gauge("fan_speed_rpm", f.RPM, 1, f.Name)
-		gauge("fan_pwm_ratio", f.PWM, 255, f.Name)
+		to.gauge("fan_speed_rpm", f.RPM, 1, f.Name)
+		to.gauge("fan_pwm_ratio", f.PWM, 255, f.Name)
 	}
 	known := false
 	for _, d := range s.Cooling {
-		gauge("cooling_state", d.State, 1, d.Name)
+		to.gauge("cooling_state", d.State, 1, d.Name)
 		known = known || d.State != nil && !d.Fan()
 	}
 	if known {
@@ -163,11 +153,11 @@ func (c *Collector) sample(gauge func(string, *int64, float64, ...string), send 
 		if len(s.Throttled()) > 0 {
 			hot = 1
 		}
-		gauge("throttled", &hot, 1)
+		to.gauge("throttled", &hot, 1)
 	}
 	for _, a := range s.Alarms {
 		if a.Events != nil {
-			send("over_current_events_total", prometheus.CounterValue, float64(*a.Events), a.Name)
+			to.send("over_current_events_total", prometheus.CounterValue, float64(*a.Events), a.Name)
 		}
 	}
 	m := s.Memory
@@ -175,32 +165,31 @@ func (c *Collector) sample(gauge func(string, *int64, float64, ...string), send 
 		"total": m.Total, "available": m.Available, "cached": m.Cached, "slab": m.Slab, "cma_total": m.CMATotal, "cma_free": m.CMAFree,
 		"gpu": m.NVMap, "swap_total": m.SwapTotal, "swap_used": m.SwapUsed, "largest_free_block": m.Largest,
 	} {
-		gauge("memory_bytes", v, 1, kind)
+		to.gauge("memory_bytes", v, 1, kind)
 	}
 	for resource, v := range map[string]*float64{"cpu": s.Pressure.CPU, "memory": s.Pressure.Memory, "io": s.Pressure.IO} {
 		if v != nil {
-			send("pressure_ratio", prometheus.GaugeValue, *v/100, resource)
+			to.send("pressure_ratio", prometheus.GaugeValue, *v/100, resource)
 		}
 	}
 	for _, st := range s.Stale {
-		send("sensor_stale_seconds", prometheus.GaugeValue, float64(st.For)/1000, st.Sensor)
+		to.send("sensor_stale_seconds", prometheus.GaugeValue, float64(st.For)/1000, st.Sensor)
 	}
 }
 
-func (c *Collector) drift(send func(string, prometheus.ValueType, float64, ...string)) {
-	w := c.source.Watch()
+func (to *sender) drift(w *watch.State) {
 	if w == nil {
-		send("enforcer_up", prometheus.GaugeValue, 0)
+		to.send("enforcer_up", prometheus.GaugeValue, 0)
 		return
 	}
 	up := 0.0
 	if w.PID != 0 {
 		up = 1
 	}
-	send("enforcer_up", prometheus.GaugeValue, up)
-	send("drift_events_total", prometheus.CounterValue, float64(w.Drifts))
-	send("drift_repairs_total", prometheus.CounterValue, float64(w.Repairs))
-	send("contested_nodes", prometheus.GaugeValue, float64(len(w.Contested)))
+	to.send("enforcer_up", prometheus.GaugeValue, up)
+	to.send("drift_events_total", prometheus.CounterValue, float64(w.Drifts))
+	to.send("drift_repairs_total", prometheus.CounterValue, float64(w.Repairs))
+	to.send("contested_nodes", prometheus.GaugeValue, float64(len(w.Contested)))
 }
 
 // Handler serves the metrics of one source, and nothing of this program itself.

@@ -16,12 +16,16 @@ import (
 	"github.com/yoctune/yoctune/runtime/device/devicetest"
 	"github.com/yoctune/yoctune/runtime/metrics"
 	"github.com/yoctune/yoctune/runtime/monitor"
+	"github.com/yoctune/yoctune/runtime/perf"
+	"github.com/yoctune/yoctune/runtime/pipeline/live"
 	"github.com/yoctune/yoctune/runtime/watch"
 )
 
-func scrape(t *testing.T, s *monitor.Sample, w *watch.State) string {
+func scrape(t *testing.T, s *monitor.Sample, w *watch.State, pipelines ...*live.Snapshot) string {
 	t.Helper()
-	h, err := metrics.Handler(metrics.Source{Sample: func() *monitor.Sample { return s }, Watch: func() *watch.State { return w }})
+	h, err := metrics.Handler(metrics.Source{
+		Sample: func() *monitor.Sample { return s }, Watch: func() *watch.State { return w }, Pipelines: func() []*live.Snapshot { return pipelines },
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,6 +71,54 @@ func TestPrometheusAcceptsTheMetrics(t *testing.T) {
 	}
 }
 
+// door is a pipeline that two frames went through.
+func door() *live.Snapshot {
+	once := func(ns int64) live.Latency {
+		return live.Latency{Count: 1, Sum: ns, Buckets: [][2]uint64{{uint64(live.Bucket(uint64(ns))), 1}}}
+	}
+	return &live.Snapshot{
+		Type: "pipeline", Pipeline: "door", Up: 2e9, Frames: live.Frames{Read: 3, Done: 1, Dropped: 1, Failed: 1},
+		Drops: map[string]uint64{"queue-full:infer": 1}, Failures: map[string]uint64{"infer": 1}, Copies: map[string]uint64{"source": 3},
+		Level: 1, Levels: 3, Target: new(int64(50e6)), Latency: once(40e6),
+		Stages: []live.Stage{
+			{ID: "source", Instances: 1, Service: once(1e6)},
+			{ID: "infer", Instances: 2, Queue: &live.Queue{Depth: 3, Capacity: 4}, Wait: once(5e6), Service: once(30e6)},
+		},
+		Numbers: []live.Number{
+			{Stage: "infer", Name: "faces", Kind: live.KindCounter, Value: new(7.0)}, {Stage: "infer", Name: "light", Kind: live.KindGauge, Value: new(0.5)},
+			{Stage: "infer", Name: "never", Kind: live.KindGauge},
+		},
+		Counts: perf.Counts{MajorFaults: new(int64(2)), Cycles: new(int64(1e9)), CPU: new(int64(15e8))}, Throttled: []string{"gpu"},
+	}
+}
+
+func TestARunningPipelineHasMetrics(t *testing.T) {
+	text := scrape(t, &monitor.Sample{}, nil, door())
+	problems, err := promlint.New(strings.NewReader(text)).Lint()
+	if err != nil || len(problems) > 0 {
+		t.Errorf("%v %v", problems, err)
+	}
+	for _, want := range []string{
+		`yoctuned_pipeline_frames_total{fate="dropped",pipeline="door"} 1`, `yoctuned_pipeline_dropped_frames_total{pipeline="door",reason="queue-full:infer"} 1`,
+		`yoctuned_pipeline_failed_frames_total{pipeline="door",stage="infer"} 1`, `yoctuned_pipeline_copies_total{pipeline="door",where="source"} 3`,
+		`yoctuned_pipeline_latency_seconds_bucket{pipeline="door",le="0.033554432"} 0`, `yoctuned_pipeline_latency_seconds_bucket{pipeline="door",le="0.067108864"} 1`,
+		`yoctuned_pipeline_latency_seconds_sum{pipeline="door"} 0.04`, `yoctuned_pipeline_stage_seconds_count{kind="queue",pipeline="door",stage="infer"} 1`,
+		`yoctuned_pipeline_queue_depth_frames{pipeline="door",stage="infer"} 3`, `yoctuned_pipeline_degrade_level{pipeline="door"} 1`,
+		`yoctuned_pipeline_custom_total{metric="faces",pipeline="door",stage="infer"} 7`, `yoctuned_pipeline_custom_value{metric="light",pipeline="door",stage="infer"} 0.5`,
+		`yoctuned_pipeline_page_faults_total{kind="major",pipeline="door"} 2`, `yoctuned_pipeline_cpu_events_total{event="cycles",pipeline="door"} 1e+09`,
+		`yoctuned_pipeline_cpu_seconds_total{pipeline="door"} 1.5`, `yoctuned_pipeline_throttled{pipeline="door"} 1`, `yoctuned_pipeline_latency_target_seconds{pipeline="door"} 0.05`,
+	} {
+		if !strings.Contains(text, want+"\n") {
+			t.Errorf("no %s in\n%s", want, text)
+		}
+	}
+	for _, unknown := range []string{"never", `event="instructions"`, `kind="minor"`, "migrations", `stage="source",kind="queue"`} {
+		if strings.Contains(text, unknown) {
+			t.Errorf("%s is unknown and has a series", unknown)
+		}
+	}
+}
+
 func TestWhatIsUnknownHasNoSeries(t *testing.T) {
 	text := scrape(t, &monitor.Sample{Rails: []monitor.Rail{{Label: "VDD_IN"}}, Zones: []monitor.Zone{{Name: "tj"}}, GPUs: []monitor.GPU{{Name: "g"}}}, nil)
 	for line := range strings.Lines(text) {
@@ -99,6 +151,9 @@ func TestTheShippedRulesAndDashboardUseNamesThatExistAndAreDocumented(t *testing
 	}
 	for _, n := range metrics.Names() {
 		exist[n] = true
+		for _, part := range []string{"_bucket", "_sum", "_count"} {
+			exist[n+part] = strings.HasSuffix(n, "_seconds") // some are histograms
+		}
 		if !bytes.Contains(docs, []byte("`"+n+"`")) {
 			t.Errorf("docs/monitoring.md does not list %s", n)
 		}

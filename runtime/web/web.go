@@ -17,6 +17,7 @@ import (
 	"github.com/yoctune/yoctune/runtime/device"
 	"github.com/yoctune/yoctune/runtime/history"
 	"github.com/yoctune/yoctune/runtime/monitor"
+	"github.com/yoctune/yoctune/runtime/pipeline/live"
 	"github.com/yoctune/yoctune/runtime/watch"
 )
 
@@ -28,13 +29,15 @@ const maxStreams = 32
 
 // Site is what is served.
 type Site struct {
-	Device  device.Identity
-	Hub     *monitor.Hub
-	Watch   func() *watch.State // nil result: nobody watches
-	Planned bool                // a plan is installed, so that somebody should
-	History *history.Store      // nil: none is kept
-	Metrics http.Handler        // nil: not asked for
-	Remote  bool                // other names than the loopback's are answered
+	Device device.Identity
+	Hub    *monitor.Hub
+	Watch  func() *watch.State // nil result: nobody watches
+	// Pipelines that run now.
+	Pipelines func() []*live.Snapshot
+	Planned   bool           // a plan is installed, so that somebody should
+	History   *history.Store // nil: none is kept
+	Metrics   http.Handler   // nil: not asked for
+	Remote    bool           // other names than the loopback's are answered
 }
 
 // Handler returns the site's handler.
@@ -48,6 +51,9 @@ func (s *Site) Handler() (http.Handler, error) {
 	mux.HandleFunc("GET /api/device", func(w http.ResponseWriter, _ *http.Request) { reply(w, http.StatusOK, s.Device) })
 	mux.HandleFunc("GET /api/sample", func(w http.ResponseWriter, _ *http.Request) { reply(w, http.StatusOK, s.Hub.Now()) })
 	mux.HandleFunc("GET /api/history", s.history)
+	mux.HandleFunc("GET /api/pipelines", func(w http.ResponseWriter, _ *http.Request) {
+		reply(w, http.StatusOK, append([]*live.Snapshot{}, s.Pipelines()...))
+	})
 	mux.HandleFunc("GET /healthz", s.health)
 	room := make(chan bool, maxStreams)
 	mux.HandleFunc("GET /api/stream", func(w http.ResponseWriter, r *http.Request) {
