@@ -105,6 +105,26 @@ tuned() {
 	run go run ./bench/tuned -o "$results/$day-tuned.json"
 }
 
+browser() {
+	title "browser: the page of serve in headless Chromium"
+	scripts/setup.sh browser || { skip "needs Debian's chromium and nodejs"; return; }
+	mkdir -p build/screenshots
+	YOCTUNE_REQUIRE_BROWSER=1 YOCTUNE_SCREENSHOTS=$PWD/build/screenshots go test ./tests/browser -v -count=1 >build/browser.log 2>&1 || { failed=1; cat build/browser.log >&2; }
+	{ chromium --version 2>/dev/null; grep -E '^ *--- |saw:|^ok' build/browser.log | sed 's/^ *//'; } | tee "$results/$day-browser.txt"
+	echo "look at build/screenshots"
+}
+
+dashboards() {
+	title "dashboards: Grafana's own types, Prometheus and promtool"
+	(cd tests/grafana && go test -v -count=1 ./...) >build/dashboards.log 2>&1 || { failed=1; cat build/dashboards.log >&2; }
+	if command -v prometheus >/dev/null; then
+		YOCTUNE_REQUIRE_PROMTOOL=1 go test -v -count=1 -run 'Prometheus|Pipeline' ./runtime/metrics ./tests/prometheus >>build/dashboards.log 2>&1 || { failed=1; cat build/dashboards.log >&2; }
+	else
+		skip "the rules and the queries: needs Debian's prometheus"
+	fi
+	grep -E '^ *--- |saw:|^ok' build/dashboards.log | sed 's/^ *//' | tee "$results/$day-dashboards.txt"
+}
+
 mkdir -p build
 [ $# -gt 0 ] || set -- layers kconfig fuzz soak dist nvpmodel runtime systemd tuned casestudy
 for part; do
@@ -118,6 +138,8 @@ for part; do
 	runtime) runtime ;;
 	systemd) systemd ;;
 	tuned) tuned ;;
+	browser) browser ;;
+	dashboards) dashboards ;;
 	casestudy) casestudy ;;
 	*) echo "prove: unknown part $part" >&2; exit 2 ;;
 	esac

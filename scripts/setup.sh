@@ -6,6 +6,7 @@
 #   scripts/setup.sh python   virtual environments for bitbake's parser, oelint-adv, kas, nvcc and SPDX
 #   scripts/setup.sh models   ONNX Runtime and the models of the examples
 #   scripts/setup.sh kernel   a Debian kernel to boot in qemu
+#   scripts/setup.sh browser  headless Chromium and what drives it, for prove.sh browser
 #   scripts/setup.sh peer     OpenCV and ONNX Runtime for Python, for the case study
 set -eu
 cd "$(dirname "$0")/.."
@@ -36,6 +37,11 @@ system() {
 	[ -e /usr/aarch64-linux-gnu/include/stdio.h ] || want="$want libc6-dev-arm64-cross"
 	[ -x /bin/busybox ] || [ -x /usr/bin/busybox ] || want="$want busybox-static"
 	python3 -c 'import venv, ensurepip' 2>/dev/null || want="$want python3-venv"
+	install
+}
+
+# install installs the wanted packages.
+install() {
 	[ -n "$want" ] || return 0
 	if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
 		echo "setup: missing packages:$want" >&2
@@ -70,6 +76,18 @@ python() {
 models() { sh tests/models/fetch.sh; }
 
 peer() { venv build/peer-venv bench/casestudy/requirements.txt; }
+
+browser() {
+	want=""
+	need chromium chromium
+	need node nodejs
+	need npm npm
+	install
+	cmp -s tests/browser/package-lock.json build/browser/package-lock.json && return 0
+	mkdir -p build/browser
+	cp tests/browser/package.json tests/browser/package-lock.json build/browser/
+	npm ci --prefix build/browser --no-audit --no-fund --silent || { rm build/browser/package-lock.json; exit 1; }
+}
 
 kernel() { tests/qemu/fetch-kernel.sh build/cache/qemu; }
 

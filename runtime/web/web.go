@@ -29,15 +29,14 @@ const maxStreams = 32
 
 // Site is what is served.
 type Site struct {
-	Device device.Identity
-	Hub    *monitor.Hub
-	Watch  func() *watch.State // nil result: nobody watches
-	// Pipelines that run now.
-	Pipelines func() []*live.Snapshot
-	Planned   bool           // a plan is installed, so that somebody should
-	History   *history.Store // nil: none is kept
-	Metrics   http.Handler   // nil: not asked for
-	Remote    bool           // other names than the loopback's are answered
+	Device    device.Identity
+	Hub       *monitor.Hub
+	Watch     func() *watch.State     // nil result: nobody watches
+	Pipelines func() []*live.Snapshot // that run now; nil: none are looked for
+	Planned   bool                    // a plan is installed, so that somebody should
+	History   *history.Store          // nil: none is kept
+	Metrics   http.Handler            // nil: not asked for
+	Remote    bool                    // other names than the loopback's are answered
 }
 
 // Handler returns the site's handler.
@@ -52,7 +51,7 @@ func (s *Site) Handler() (http.Handler, error) {
 	mux.HandleFunc("GET /api/sample", func(w http.ResponseWriter, _ *http.Request) { reply(w, http.StatusOK, s.Hub.Now()) })
 	mux.HandleFunc("GET /api/history", s.history)
 	mux.HandleFunc("GET /api/pipelines", func(w http.ResponseWriter, _ *http.Request) {
-		reply(w, http.StatusOK, append([]*live.Snapshot{}, s.Pipelines()...))
+		reply(w, http.StatusOK, append([]*live.Snapshot{}, s.pipelines()...))
 	})
 	mux.HandleFunc("GET /healthz", s.health)
 	room := make(chan bool, maxStreams)
@@ -146,6 +145,19 @@ func (s *Site) health(w http.ResponseWriter, _ *http.Request) {
 	reply(w, status, h)
 }
 
+func (s *Site) pipelines() []*live.Snapshot {
+	if s.Pipelines == nil {
+		return nil
+	}
+	return s.Pipelines()
+}
+
+// running is a pipeline and what it did since the page was last told.
+type running struct {
+	*live.Snapshot
+	Rates live.Rates `json:"rates"`
+}
+
 // streamed is one sample as the page draws it.
 type streamed struct {
 	Time   time.Time       `json:"time"`
@@ -181,6 +193,7 @@ func (s *Site) stream(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	shown := time.Time{}
+	before := map[string]*live.Snapshot{}
 	for sample := range s.Hub.Watch(ctx) {
 		out := streamed{Time: sample.Time, Sample: sample, Values: []named{}}
 		for _, v := range sample.Values() {
@@ -189,6 +202,15 @@ func (s *Site) stream(w http.ResponseWriter, r *http.Request) {
 		if send("sample", out) != nil {
 			return
 		}
+		now, rows := map[string]*live.Snapshot{}, []running{}
+		for _, p := range s.pipelines() {
+			now[p.Pipeline] = p
+			rows = append(rows, running{p, p.Since(before[p.Pipeline])})
+		}
+		if len(rows)+len(before) > 0 && send("pipelines", rows) != nil {
+			return
+		}
+		before = now
 		st := s.Watch()
 		if st == nil || len(st.History) == 0 {
 			continue

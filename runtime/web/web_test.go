@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/yoctune/yoctune/runtime/monitor"
+	"github.com/yoctune/yoctune/runtime/pipeline/live"
 	"github.com/yoctune/yoctune/runtime/watch"
 	"github.com/yoctune/yoctune/runtime/web"
 )
@@ -123,7 +124,12 @@ func TestAStreamHasSamplesAndDriftAndEndsWithThePage(t *testing.T) {
 	}, time.Millisecond)
 	server := serve(t, &web.Site{Hub: hub, Watch: func() *watch.State {
 		return &watch.State{PID: 7, History: []watch.Event{{Type: watch.Drift, Path: "/proc/sys/vm/swappiness", Time: time.Unix(1, 0)}}}
+	}, Pipelines: func() []*live.Snapshot {
+		return []*live.Snapshot{{Type: "pipeline", Pipeline: "door"}}
 	}})
+	if code, body, _ := get(t, server, "/api/pipelines", ""); code != 200 || !strings.Contains(body, `"pipeline":"door"`) {
+		t.Errorf("%d %s", code, body)
+	}
 	resp, err := server.Client().Get(server.URL + "/api/stream")
 	if err != nil {
 		t.Fatal(err)
@@ -138,7 +144,7 @@ func TestAStreamHasSamplesAndDriftAndEndsWithThePage(t *testing.T) {
 			t.Errorf("%s", data)
 		}
 	}
-	if events["drift"] != 1 {
+	if events["drift"] != 1 || events["pipelines"] < 2 {
 		t.Errorf("%v: drift that is known is sent once", events)
 	}
 	_ = resp.Body.Close()

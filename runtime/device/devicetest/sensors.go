@@ -2,7 +2,9 @@ package devicetest
 
 import (
 	"fmt"
+	"os"
 	"path"
+	"path/filepath"
 	"strconv"
 	"strings"
 )
@@ -132,4 +134,14 @@ func (t *tree) rails(m model) {
 	for n := 1; n <= 3; n++ {
 		t.file(fmt.Sprintf("%shwmon3/oc%d_event_cnt", class, n), "0\n")
 	}
+}
+
+// Work makes the tree one on which so many cores have worked, ever more from look to
+// look: a load that changes.
+func Work(dir string, cores, look int64) error {
+	stat := "cpu 0 0 0 0\n"
+	for c := range cores {
+		stat += fmt.Sprintf("cpu%d %d 0 0 %d\n", c, look*look*(c+1), 100*look)
+	}
+	return os.WriteFile(filepath.Join(dir, "proc/stat"), []byte(stat), 0o644)
 }

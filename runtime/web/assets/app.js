@@ -12,7 +12,8 @@ const groups = [
   { title: "Waiting for", unit: "%", pick: (n) => n.endsWith(" pressure") },
   { title: "Fan", unit: "rpm", pick: (n) => n.startsWith("fan ") && !n.endsWith(" pwm") },
 ];
-const palette = ["#2f7ed8", "#e07b00", "#2a9d5c", "#c2408f", "#7d5fd3", "#b58900", "#c9463d", "#1697a6", "#6b7785", "#8d6e63", "#5b8c00", "#d16ba5"];
+const palette = ["#2f7ed8", "#e07b00", "#2a9d5c", "#c2408f", "#7d5fd3", "#b58900", "#c9463d", "#1697a6", "#6b7785", "#8d6e63", "#5b8c00", "#d16ba5", "#3d5a98", "#a05a2c", "#00857a", "#9b3fb5"];
+const order = new Intl.Collator("en", { numeric: true }).compare;
 const keep = 3700; // samples held for the live ranges
 const $ = (id) => document.getElementById(id);
 
@@ -55,9 +56,10 @@ function draw() {
   let start = data.times.findIndex((t) => t >= from);
   if (start < 0) start = Math.max(data.times.length - 1, 0);
   const xs = data.times.slice(start);
-  for (const g of groups) {
-    const names = [...data.series.keys()].filter(g.pick);
-    if (names.length === 0) continue;
+  const shown = groups.map((g) => ({ g, names: [...data.series.keys()].filter(g.pick).sort(order) })).filter(({ names }) => names.length > 0);
+  // All boxes first: how wide each is depends on how many there are.
+  for (const { g } of shown) boxOf(g);
+  for (const { g, names } of shown) {
     const columns = [xs, ...names.map((n) => data.series.get(n).values.slice(start))];
     const old = charts.get(g.title);
     if (old && old.names.join() === names.join()) {
@@ -100,8 +102,9 @@ function make(g, names, columns) {
     scales: { x: { range: () => [Date.now() / 1000 - range, Date.now() / 1000] }, y: { range: (u, low, high) => [Math.min(low ?? 0, 0), g.max || Math.max((high ?? 1) * 1.08, 1)] } },
     axes: [axis, { ...axis, size: 56 }],
     series: [{ value: (u, t) => (t == null ? "" : new Date(t * 1000).toLocaleTimeString()) },
-      ...names.map((n, i) => ({ label: short(n), stroke: palette[i % palette.length], width: 1.5, spanGaps: false, points: { show: false },
-        value: (u, v) => (v == null ? "-" : +v.toFixed(1)) }))],
+      ...names.map((n, i) => ({ label: short(n), stroke: palette[i % palette.length], width: 1.5, spanGaps: false,
+        points: { show: (u) => u.data[0].length < 2 }, // one sample makes no line
+        value: (u, v, n, at) => { const shown = at == null ? u.data[n].at(-1) : v; return shown == null ? "-" : +shown.toFixed(1); } }))],
   }, columns, box);
 }
 
@@ -129,18 +132,36 @@ function tiles(message) {
   $("mode").textContent = `power mode ${message.sample.power_mode ?? "-"}`;
 }
 
+// row makes a line of a table.
+function row(texts, bad) {
+  const tr = document.createElement("tr");
+  if (bad) tr.className = "bad";
+  for (const text of texts) {
+    const td = document.createElement("td");
+    td.textContent = text;
+    tr.append(td);
+  }
+  return tr;
+}
+
 function drift(events) {
   const rows = events.slice(-20).reverse().map((e) => {
-    const tr = document.createElement("tr");
     const by = e.by ? `${e.by.comm || "gone"} (pid ${e.by.pid})` : "the kernel, or somebody unseen";
-    for (const text of [new Date(e.time).toLocaleTimeString(), e.type, e.path, e.found, by, e.outcome]) {
-      const td = document.createElement("td");
-      td.textContent = text;
-      tr.append(td);
-    }
-    return tr;
+    return row([new Date(e.time).toLocaleTimeString(), e.type, e.path, e.found, by, e.outcome]);
   });
   if (rows.length > 0) $("drift").tBodies[0].replaceChildren(...rows);
+}
+
+function pipelines(list) {
+  const ms = (ns) => (ns == null ? "-" : (ns / 1e6).toFixed(2));
+  $("pipelines").hidden = list.length === 0;
+  $("pipelines").querySelector("tbody").replaceChildren(...list.map((p) => {
+    const busiest = p.rates.stages.filter((s) => s.busy !== null).sort((a, b) => b.busy - a.busy)[0];
+    return row([p.pipeline, p.rates.fps === null ? "-" : p.rates.fps.toFixed(1), ms(p.rates.p50_ns), ms(p.rates.p95_ns), ms(p.target_ns),
+      p.levels > 1 ? `${p.level} of ${p.levels - 1}` : "-", p.frames.done, p.frames.dropped, p.frames.failed,
+      busiest ? `${busiest.id} ${(100 * busiest.busy).toFixed(0)} %` : "-"],
+    p.rates.frames.failed > 0 || (p.target_ns !== null && p.rates.p95_ns > p.target_ns));
+  }));
 }
 
 async function loadPast() {
@@ -215,6 +236,7 @@ stream.addEventListener("sample", (e) => {
   tiles(message);
   draw();
 });
+stream.addEventListener("pipelines", (e) => { if (!paused && !document.hidden) pipelines(JSON.parse(e.data)); });
 stream.addEventListener("drift", (e) => drift(JSON.parse(e.data)));
 stream.addEventListener("error", () => {
   $("state").textContent = "no connection: what is shown is old";

@@ -1,0 +1,168 @@
+// Package browser looks at the page of `yoctuned serve` as a person does: in
+// Chromium, with a mouse and a keyboard, light and dark, wide and narrow.
+package browser
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/yoctune/yoctune/runtime/device"
+	"github.com/yoctune/yoctune/runtime/device/devicetest"
+	"github.com/yoctune/yoctune/runtime/history"
+	"github.com/yoctune/yoctune/runtime/monitor"
+	"github.com/yoctune/yoctune/runtime/pipeline/live"
+	"github.com/yoctune/yoctune/runtime/watch"
+	"github.com/yoctune/yoctune/runtime/web"
+)
+
+// need skips without what `scripts/setup.sh browser` installs, or fails.
+func need(t *testing.T, missing bool, what string) {
+	t.Helper()
+	switch {
+	case !missing:
+	case os.Getenv("YOCTUNE_REQUIRE_BROWSER") != "":
+		t.Fatal(what)
+	default:
+		t.Skip(what)
+	}
+}
+
+// site is a page of a synthetic board whose load changes from sample to sample.
+func site(t *testing.T, interval time.Duration) *httptest.Server {
+	t.Helper()
+	dir := t.TempDir()
+	if err := devicetest.Build(dir, "agx-orin-64gb"); err != nil {
+		t.Fatal(err)
+	}
+	dev, err := device.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sampler, n := monitor.New(dev), atomic.Int64{}
+	hub := monitor.NewHub(func() *monitor.Sample {
+		if err := devicetest.Work(dir, 12, n.Add(1)); err != nil {
+			t.Error(err)
+		}
+		return sampler.Take()
+	}, interval)
+	store, _, err := history.Open(t.Context(), filepath.Join(t.TempDir(), "history.db"), 1<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = store.Close(t.Context()) })
+	frames := atomic.Uint64{}
+	h, err := (&web.Site{
+		Device: device.Identify(dev), Hub: hub, History: store,
+		Watch: func() *watch.State {
+			return &watch.State{PID: 7, History: []watch.Event{{
+				Type: watch.Drift, Path: "/proc/sys/vm/swappiness", Found: "<b>77</b>", Outcome: "ok", Time: time.Now(), By: &device.Process{PID: 812, Command: "sh"},
+			}}}
+		},
+		Pipelines: func() []*live.Snapshot {
+			f := frames.Add(6)
+			return []*live.Snapshot{{
+				Type: "pipeline", Pipeline: "door", At: int64(f) * 33e6, Up: int64(f) * 33e6, Levels: 3, Level: 1, Target: new(int64(100e6)),
+				Frames: live.Frames{Read: f, Done: f}, Stages: []live.Stage{{ID: "infer", Service: live.Latency{Count: f, Sum: int64(f) * 20e6}}},
+				Latency: live.Latency{Count: f, Sum: int64(f) * 40e6, Buckets: [][2]uint64{{uint64(live.Bucket(40e6)), f}}},
+			}}
+		},
+	}).Handler()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var server *httptest.Server
+	mux := http.NewServeMux()
+	mux.Handle("/", h)
+	mux.HandleFunc("POST /test/end", func(http.ResponseWriter, *http.Request) {
+		_ = server.Listener.Close()
+		go server.CloseClientConnections()
+	})
+	server = httptest.NewServer(mux)
+	t.Cleanup(func() { server.CloseClientConnections(); server.Close() })
+	return server
+}
+
+// What a person saw.
+type seen struct {
+	Complaints, Elsewhere                          []string
+	Misfits                                        map[string][]string
+	Painted                                        map[string]int
+	Tiles                                          map[string]string
+	Mode, Title, Drift, Pipelines, Pressed, Legend string
+	Light, Dark, System, State                     string
+	Paused                                         bool
+}
+
+func TestThePageIsAsItShouldBeInChromium(t *testing.T) {
+	program, err := exec.LookPath("chromium")
+	need(t, err != nil, "no chromium: scripts/setup.sh browser")
+	modules, err := filepath.Abs("../../build/browser/node_modules")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = os.Stat(filepath.Join(modules, "playwright-core"))
+	need(t, err != nil, "no playwright-core: scripts/setup.sh browser")
+
+	shots := os.Getenv("YOCTUNE_SCREENSHOTS")
+	if shots == "" {
+		shots = t.TempDir()
+	}
+	cmd := exec.CommandContext(t.Context(), "node", "page.cjs", program, site(t, time.Hour).URL+"/", site(t, 200*time.Millisecond).URL+"/", shots)
+	cmd.Env = append(os.Environ(), "NODE_PATH="+modules)
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("%v\n%s", err, errs.String())
+	}
+	var s seen
+	if err := json.Unmarshal(out.Bytes(), &s); err != nil {
+		t.Fatalf("%v in %s", err, out.String())
+	}
+	if len(s.Complaints) > 0 || len(s.Elsewhere) > 0 {
+		t.Errorf("Chromium complains of %q; asked elsewhere: %q", s.Complaints, s.Elsewhere)
+	}
+	for where, list := range s.Misfits {
+		if len(list) > 0 {
+			t.Errorf("%s: %q", where, list)
+		}
+	}
+	if len(s.Misfits) != 5 {
+		t.Errorf("looked at %d widths", len(s.Misfits))
+	}
+	for _, chart := range []string{"Load", "Cores", "Clocks", "Power", "Temperature", "Memory", "Waiting for", "Fan"} {
+		if s.Painted[chart] < 20 {
+			t.Errorf("chart %s has %d coloured pixels", chart, s.Painted[chart])
+		}
+	}
+	for tile, want := range map[string]string{"CPU": `^\d+\.\d %$`, "VIN_SYS_5V0": `^1\.61 W$`, "slowed down": "^nothing$", "memory used": `^\d+ MiB$`} {
+		if ok, _ := regexp.MatchString(want, s.Tiles[tile]); !ok {
+			t.Errorf("tile %s is %q, want %s; all: %v", tile, s.Tiles[tile], want, s.Tiles)
+		}
+	}
+	if s.Mode != "power mode MODE_30W" || !strings.HasSuffix(s.Title, " – yoctuned") || s.Pressed != "true" || !s.Paused || !strings.Contains(s.State, "no connection") {
+		t.Errorf("%+v", s)
+	}
+	if !strings.Contains(s.Legend, "VIN_SYS_5V01612") {
+		t.Errorf("a legend without a pointer does not have the latest values: %q", s.Legend)
+	}
+	if !strings.Contains(s.Drift, "/proc/sys/vm/swappiness<b>77</b>sh (pid 812)ok") {
+		t.Errorf("drift is shown as %q", s.Drift)
+	}
+	if ok, _ := regexp.MatchString(`^door30\.340\.\d+40\.\d+100\.001 of 2\d+00infer \d+ %$`, s.Pipelines); !ok {
+		t.Errorf("pipelines are shown as %q", s.Pipelines)
+	}
+	if s.Light == s.Dark || s.System != s.Dark {
+		t.Errorf("light %q, dark %q, dark by preference %q", s.Light, s.Dark, s.System)
+	}
+	t.Logf("saw: %d layouts without misfits, %d charts painted, %q then %q, tiles %v", len(s.Misfits), len(s.Painted), s.Light, s.Dark, s.Tiles)
+}
