@@ -76,11 +76,18 @@ func (s *sender) counter(name string, v *int64, scale float64, labels ...string)
 	}
 }
 
-func (s *sender) latency(name string, l live.Latency, labels ...string) {
+// Steps of each power of two in histograms: the whole latency is what alerts compare
+// with an objective; stages have many series.
+const (
+	wholeSteps = 4
+	stageSteps = 1
+)
+
+func (s *sender) latency(name string, steps uint64, l live.Latency, labels ...string) {
 	if !s.once(name, labels) {
 		return
 	}
-	bounds, buckets := live.Bounds(), map[float64]uint64{}
+	bounds, buckets := live.Bounds(steps), map[float64]uint64{}
 	for i, n := range l.Cumulative(bounds) {
 		buckets[float64(bounds[i])/1e9] = n
 	}
@@ -107,12 +114,12 @@ func (s *sender) pipeline(p *live.Snapshot) {
 	s.send("pipeline_in_flight_frames", prometheus.GaugeValue, float64(p.InFlight), name)
 	s.send("pipeline_degrade_level", prometheus.GaugeValue, float64(p.Level), name)
 	s.gauge("pipeline_latency_target_seconds", p.Target, 1e9, name)
-	s.latency("pipeline_latency_seconds", p.Latency, name)
+	s.latency("pipeline_latency_seconds", wholeSteps, p.Latency, name)
 	for _, st := range p.Stages {
-		s.latency("pipeline_stage_seconds", st.Service, name, st.ID, "service")
+		s.latency("pipeline_stage_seconds", stageSteps, st.Service, name, st.ID, "service")
 		s.send("pipeline_stage_instances", prometheus.GaugeValue, float64(st.Instances), name, st.ID)
 		if st.Queue != nil {
-			s.latency("pipeline_stage_seconds", st.Wait, name, st.ID, "queue")
+			s.latency("pipeline_stage_seconds", stageSteps, st.Wait, name, st.ID, "queue")
 			s.send("pipeline_queue_depth_frames", prometheus.GaugeValue, float64(st.Queue.Depth), name, st.ID)
 			s.send("pipeline_queue_capacity_frames", prometheus.GaugeValue, float64(st.Queue.Capacity), name, st.ID)
 		}

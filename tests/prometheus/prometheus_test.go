@@ -216,5 +216,9 @@ func TestPrometheusScrapesAndAnswersTheDashboard(t *testing.T) {
 	if err != nil || len(p95.Result) != 1 {
 		t.Fatalf("%+v %v", p95, err)
 	}
+	// The bucket of 40 ms ends at 42.
+	if v, ok := p95.Result[0].Value[1].(string); !ok || !strings.HasPrefix(v, "0.041") {
+		t.Errorf("of frames that took 40 ms the 95th percentile is %v", p95.Result[0].Value[1])
+	}
 	t.Logf("saw: %d queries answered, %d rules loaded, p95 of 40 ms frames by Prometheus: %v s", asked, len(rules.Groups[0].Rules), p95.Result[0].Value[1])
 }

@@ -72,14 +72,16 @@ func (l Latency) Quantile(percent uint64) *int64 {
 	return nil
 }
 
-// Bounds are upper bounds for coarser histograms, in ns: powers of two, at which
-// buckets end, so that counts are exact. From 16 µs to 17 s.
-func Bounds() []uint64 {
+// Bounds are upper bounds for coarser histograms, in ns: each power of two in so many
+// steps, at which buckets end, so that counts are exact. From 16 µs to 17 s.
+func Bounds(steps uint64) []uint64 {
 	var out []uint64
-	for e := 14; e <= 34; e++ {
-		out = append(out, 1<<e)
+	for e := 14; e < 34; e++ {
+		for n := range steps {
+			out = append(out, 1<<e+n*(1<<e)/steps)
+		}
 	}
-	return out
+	return append(out, 1<<34)
 }
 
 // Cumulative counts the durations below each of the bounds.

@@ -66,6 +66,14 @@ func TestCoarseBoundsCountExactly(t *testing.T) {
 	if !reflect.DeepEqual(got, []uint64{2, 4, 5}) {
 		t.Errorf("%v", got)
 	}
+	for _, b := range live.Bounds(4) {
+		if live.Bucket(b-1) == live.Bucket(b) {
+			t.Errorf("no bucket ends at %d", b)
+		}
+	}
+	if n := len(live.Bounds(1)); n != 21 {
+		t.Errorf("%d bounds", n)
+	}
 }
 
 func snapshot(name string) *live.Snapshot {
@@ -179,6 +187,6 @@ func FuzzDecode(f *testing.F) {
 		s.Since(nil)
 		s.Since(snapshot("door"))
 		snapshot("door").Since(s)
-		s.Latency.Cumulative(live.Bounds())
+		s.Latency.Cumulative(live.Bounds(4))
 	})
 }
