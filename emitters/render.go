@@ -28,6 +28,8 @@ func sinks() template.FuncMap {
 		"pkg":            quote.Package,
 		"version":        quote.Version,
 		"sha256":         quote.SHA256,
+		"md5":            quote.MD5,
+		"licence":        quote.Licence,
 		"file":           quote.FileName,
 		"url":            quote.SourceURL,
 		"mirrorurl":      quote.MirrorURL,

@@ -30,10 +30,10 @@ func Of(l compiler.Layer, created time.Time) ([]byte, error) {
 		Name: "meta-" + l.Name + "-" + l.Release, Version: strconv.Itoa(l.Version), Licence: "MIT",
 		Comment: "A Yocto layer written by yoctune. What the recipes of other layers bring is in the bill that bitbake makes of the image (create-spdx).",
 	}, files, hex.EncodeToString(sum.Sum(nil)), "yoctune-"+version.Version, created)
-	for _, name := range artefacts(l) {
+	for _, a := range artefacts(l) {
 		for _, f := range l.Runtime.Files {
-			if f.Name == name {
-				doc.Depends(sbom.Package{Name: f.Name, Version: l.Runtime.Version, Location: location(f.URI), SHA256: f.SHA256, Licence: "Apache-2.0"})
+			if f.Name == a.name {
+				doc.Depends(sbom.Package{Name: f.Name, Version: l.Runtime.Version, Location: location(f.URI), SHA256: f.SHA256, Licence: a.terms(l)})
 			}
 		}
 	}
@@ -51,19 +51,35 @@ func Of(l compiler.Layer, created time.Time) ([]byte, error) {
 	return doc.Encode()
 }
 
-// artefacts are the files of the release that the recipes fetch.
-func artefacts(l compiler.Layer) []string {
-	var names []string
+// artefact is a file of the release that a recipe fetches, with the program that it
+// is, or "" for one that nothing is linked into.
+type artefact struct{ name, program string }
+
+func artefacts(l compiler.Layer) []artefact {
+	var found []artefact
 	if form := l.Runtime.Form; form != "" {
-		names = append(names, yoctuned.File(form, yoctuned.Name))
+		found = append(found, artefact{yoctuned.File(form, yoctuned.Name), yoctuned.Name})
 		if slices.ContainsFunc(l.Targets, yoctuned.Serves) {
-			names = append(names, yoctuned.File(form, yoctuned.Server))
+			found = append(found, artefact{yoctuned.File(form, yoctuned.Server), yoctuned.Server})
 		}
 	}
 	if l.Runtime.CUDA {
-		names = append(names, "yoctune-cuda-source")
+		found = append(found, artefact{name: "yoctune-cuda-source"})
 	}
-	return names
+	return found
+}
+
+// terms are those of all that is linked into it.
+func (a artefact) terms(l compiler.Layer) string {
+	if a.program == "" {
+		return "Apache-2.0"
+	}
+	for _, f := range l.Runtime.Files {
+		if f.Name == yoctuned.Terms(a.program) {
+			return strings.Join(f.Licences, " AND ")
+		}
+	}
+	return ""
 }
 
 // location is an address that others can use: a file of the build machine is none.

@@ -891,7 +891,7 @@ var language = Schema{defs: []*definition{
 					}}},
 				},
 			}}},
-			{name: "tools", required: false, doc: "Programs to measure with, from openembedded-core. One that packages excludes stays out.", see: "schema/config.cue:92", value: &shape{op: named, def: "#Tools", see: "schema/config.cue:92"}},
+			{name: "tools", required: false, doc: "Programs to measure with. One that packages excludes stays out.", see: "schema/config.cue:92", value: &shape{op: named, def: "#Tools", see: "schema/config.cue:92"}},
 			{name: "pipelines", required: false, doc: "Inference pipelines, by name.", see: "schema/config.cue:95", value: &shape{op: object, see: "schema/config.cue:95", obj: &structure{
 				patterns: []pattern{
 					{key: &shape{op: named, def: "#Name", see: "schema/config.cue:95"}, value: &shape{op: named, def: "#Pipeline", see: "schema/config.cue:95"}},
@@ -1258,8 +1258,8 @@ var language = Schema{defs: []*definition{
 	{name: "#Tools", doc: "Programs to measure with.", see: "schema/config.cue:105", value: &shape{op: object, see: "schema/config.cue:105", obj: &structure{
 		fields: []*member{
 			{name: "perf", required: false, doc: "Where time goes: perf.", see: "schema/config.cue:107", value: &shape{op: basic, kind: load.Bool, see: "schema/config.cue:107"}},
-			{name: "memory", required: false, doc: "Who takes memory and loses it: valgrind, with massif.", see: "schema/config.cue:110", value: &shape{op: basic, kind: load.Bool, see: "schema/config.cue:110"}},
-			{name: "benchmark", required: false, doc: "Latency and load: rt-tests (cyclictest, hackbench) and stress-ng.", see: "schema/config.cue:113", value: &shape{op: basic, kind: load.Bool, see: "schema/config.cue:113"}},
+			{name: "memory", required: false, doc: "Who takes memory and loses it: valgrind, with massif; heaptrack where meta-oe is present.", see: "schema/config.cue:110", value: &shape{op: basic, kind: load.Bool, see: "schema/config.cue:110"}},
+			{name: "benchmark", required: false, doc: "Latency and load: rt-tests (cyclictest, hackbench) and stress-ng; the compute core: yoctuned-bench, where the layer brings yoctuned.", see: "schema/config.cue:113", value: &shape{op: basic, kind: load.Bool, see: "schema/config.cue:113"}},
 		},
 	}}},
 	{name: "#TrackStage", doc: "Follow boxes from frame to frame: each gets a number it keeps.", see: "schema/pipelines.cue:316", value: &shape{op: object, see: "schema/pipelines.cue:316", obj: &structure{

@@ -37,9 +37,15 @@ func (p *Project) Layer(targets []*Target, report *diag.Report) *plan.Layer {
 	}
 	l.Build = p.build(l.Origins, report)
 	l.Runtime = p.runtime(targets, l.Origins, report)
-	if targets[0].Release.ONNXRuntime != "" {
-		onnxRuntime(l)
+	if targets[0].Release.ONNXRuntime != "" && l.Runtime.Form != "" {
+		recommend(l, onnxCollection, onnxPackage, targets, func(t *Target) string { return firstModel(t.Plan) })
 	}
+	recommend(l, heapCollection, heapProfiler, targets, func(t *Target) string {
+		if boolean(t.Node.At("tools", "memory"), false) && t.Node.At("packages", heapProfiler) == nil {
+			return "tools.memory"
+		}
+		return ""
+	})
 	return l
 }
 
@@ -50,28 +56,32 @@ const (
 	onnxPackage    = "onnxruntime"
 )
 
-// onnxRuntime asks for the library that models need, where the layer that builds
-// it is present. It is a recommendation, so that an image can do without it
-// (BAD_RECOMMENDATIONS); bitbake wants a provider all the same, hence only on
-// releases whose branch of that layer has the recipe.
-func onnxRuntime(l *plan.Layer) {
-	if l.Runtime.Form == "" {
-		return
-	}
+// The layer that has a profiler of the heap, and the package: every series since
+// kirkstone has it (meta-oe, recipes-devtools/heaptrack).
+const (
+	heapCollection = "openembedded-layer"
+	heapProfiler   = "heaptrack"
+)
+
+// recommend asks for a package of a layer that a build may lack, for the targets for
+// which why names a part of the configuration. It is a recommendation, so that an
+// image can do without it (BAD_RECOMMENDATIONS); bitbake wants a provider all the
+// same, hence only on releases whose branch of that layer has the recipe.
+func recommend(l *plan.Layer, collection, name string, targets []*Target, why func(*Target) string) {
 	var wanted []plan.Recommended
-	for _, t := range l.Targets {
-		if id := firstModel(t.Plan); id != "" {
-			wanted = append(wanted, plan.Recommended{Target: t.Name, Machine: t.Machine, ID: id, Package: onnxPackage})
+	for _, t := range targets {
+		if id := why(t); id != "" {
+			wanted = append(wanted, plan.Recommended{Target: t.Name, Machine: t.Machine, ID: id, Package: name})
 		}
 	}
 	if len(wanted) == 0 {
 		return
 	}
-	i, found := slices.BinarySearchFunc(l.Build.Optional, onnxCollection, func(o plan.Optional, name string) int { return strings.Compare(o.Collection, name) })
+	i, found := slices.BinarySearchFunc(l.Build.Optional, collection, func(o plan.Optional, name string) int { return strings.Compare(o.Collection, name) })
 	if !found {
-		l.Build.Optional = slices.Insert(l.Build.Optional, i, plan.Optional{Collection: onnxCollection})
+		l.Build.Optional = slices.Insert(l.Build.Optional, i, plan.Optional{Collection: collection})
 	}
-	l.Build.Optional[i].Recommended = wanted
+	l.Build.Optional[i].Recommended = append(l.Build.Optional[i].Recommended, wanted...)
 }
 
 // firstModel names the first pipeline that runs a model, "" for none.
@@ -231,9 +241,11 @@ type Manifest struct {
 
 // ManifestFile is one artefact of the runtime.
 type ManifestFile struct {
-	Name   string `json:"name"`   // yoctuned-arm64, yoctuned-serve-source, …
-	URI    string `json:"uri"`    // where bitbake fetches it
-	SHA256 string `json:"sha256"` // lower-case hexadecimal
+	Name     string   `json:"name"`     // yoctuned-arm64, yoctuned-serve-source, …
+	URI      string   `json:"uri"`      // where bitbake fetches it
+	SHA256   string   `json:"sha256"`   // lower-case hexadecimal
+	Licences []string `json:"licenses"` // of PROGRAM-licenses: SPDX identifiers of what is linked into the program
+	MD5      string   `json:"md5"`      // of PROGRAM-licenses
 }
 
 func (p *Project) files(r *plan.Runtime, n *load.Node, report *diag.Report) {

@@ -298,7 +298,12 @@ func (r *resolver) packages() {
 		if !boolean(n, false) {
 			continue
 		}
-		for _, name := range tool.packages {
+		r.origins["tools."+tool.field] = n.Pos
+		names := tool.packages
+		if tool.own != "" && r.n.At("runtime", "manifest") != nil {
+			names = append(names, tool.own)
+		}
+		for _, name := range names {
 			if r.n.At("packages", name) != nil {
 				continue
 			}
@@ -312,6 +317,7 @@ func (r *resolver) packages() {
 type toolSet struct {
 	field    string
 	packages []string
+	own      string // of the layer, where it brings yoctuned
 }
 
 // tools are the packages behind the fields of #Tools. Every series since kirkstone
@@ -319,9 +325,9 @@ type toolSet struct {
 // recipes-rt/rt-tests, recipes-extended/stress-ng).
 func tools() []toolSet {
 	return []toolSet{
-		{"perf", []string{"perf"}},
-		{"memory", []string{"valgrind"}},
-		{"benchmark", []string{"rt-tests", "stress-ng"}},
+		{"perf", []string{"perf"}, ""},
+		{"memory", []string{"valgrind"}, ""}, // and heapProfiler, of another layer
+		{"benchmark", []string{"rt-tests", "stress-ng"}, "yoctuned-bench"},
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -94,6 +95,10 @@ func TestAHostileValueAnywhereStopsTheLayerAndIsNamed(t *testing.T) {
 		{"artefact", func(l *plan.Layer, _ *plan.Target) { l.Runtime.Files[0].URI += ";protocol=ssh" }, "", "runtime.manifest"},
 		{"artefact's digest", func(l *plan.Layer, _ *plan.Target) { l.Runtime.Files[0].SHA256 = "x" }, "", "runtime.manifest"},
 		{"missing artefact", func(l *plan.Layer, _ *plan.Target) { l.Runtime.Files = nil }, "", "runtime.manifest"},
+		{"digest of the licences", func(l *plan.Layer, _ *plan.Target) { licences(l).MD5 = `x" \` }, "", "runtime.manifest"},
+		{"licence", func(l *plan.Layer, _ *plan.Target) { licences(l).Licences[1] = `MIT"${@x()}` }, "", "runtime.manifest"},
+		{"licences that are missing", func(l *plan.Layer, _ *plan.Target) { licences(l).Licences = nil }, "", "runtime.manifest"},
+		{"address of the licences", func(l *plan.Layer, _ *plan.Target) { licences(l).URI = "file:///a/../b" }, "", "runtime.manifest"},
 		{"version", func(l *plan.Layer, _ *plan.Target) { l.Runtime.Version = "1_0" }, "", "runtime.manifest"},
 		{"source form on a series with an old Go", func(l *plan.Layer, _ *plan.Target) { l.Runtime.Form = "source" }, "", "runtime.form"},
 		{"complete table", func(_ *plan.Layer, t *plan.Target) { t.Plan.Power.Table = "complete" }, "line-camera", "power.table"},
@@ -112,6 +117,11 @@ func TestAHostileValueAnywhereStopsTheLayerAndIsNamed(t *testing.T) {
 			}
 		})
 	}
+}
+
+// licences is the file of the manifest with the terms of yoctuned.
+func licences(l *plan.Layer) *plan.RuntimeFile {
+	return &l.Runtime.Files[slices.IndexFunc(l.Runtime.Files, func(f plan.RuntimeFile) bool { return f.Name == "yoctuned-licenses" })]
 }
 
 func TestNamesThatAFileSystemMayFoldAreRefused(t *testing.T) {

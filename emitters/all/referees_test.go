@@ -47,7 +47,7 @@ func installed(t *testing.T, dir, machine string, files []emitters.File) {
 		switch {
 		case f.Install != nil && f.Install.Machine == machine:
 			f.Path = vars.Replace(f.Install.Dest)
-		case strings.HasPrefix(f.Path, "recipes-yoctune/yoctuned/files/"):
+		case strings.HasPrefix(f.Path, "recipes-yoctune/yoctuned/files/") && filepath.Ext(f.Path) == ".service":
 			f.Path = "usr/lib/systemd/system/" + filepath.Base(f.Path)
 		case strings.HasPrefix(f.Path, hashserv.Dir): // of another machine, but units all the same
 			f.Path = "usr/lib/systemd/system/" + filepath.Base(f.Path)

@@ -88,6 +88,8 @@ func runtime(form string) plan.Runtime {
 		{Name: "yoctuned-source", URI: base + "yoctuned-0.1.0-source.tar.gz", SHA256: sum('b')},
 		{Name: "yoctuned-serve-arm64", URI: base + "yoctuned-serve-0.1.0-linux-arm64", SHA256: sum('d')},
 		{Name: "yoctuned-serve-source", URI: base + "yoctuned-serve-0.1.0-source.tar.gz", SHA256: sum('e')},
+		{Name: "yoctuned-licenses", URI: base + "yoctuned-0.1.0-licenses.txt", SHA256: sum('6'), MD5: sum('6')[:32], Licences: []string{"Apache-2.0", "BSD-3-Clause", "MIT"}},
+		{Name: "yoctuned-serve-licenses", URI: base + "yoctuned-serve-0.1.0-licenses.txt", SHA256: sum('7'), MD5: sum('7')[:32], Licences: []string{"Apache-2.0", "MIT", "blessing"}},
 		{Name: "yoctune-cuda-source", URI: base + "yoctune-cuda-0.1.0-source.tar.gz", SHA256: sum('c')},
 	}}
 }

@@ -108,12 +108,25 @@ func Version(v string) (string, error) {
 }
 
 // SHA256 writes a checksum of SRC_URI.
-func SHA256(v string) (string, error) {
-	const hint = "write 64 hexadecimal digits in lower case"
-	if len(v) != 64 {
-		return "", refuse("sha256", v, fmt.Sprintf("it has %d characters", len(v)), hint)
+func SHA256(v string) (string, error) { return digest("sha256", v, 64) }
+
+// MD5 writes a checksum of LIC_FILES_CHKSUM, which knows no other.
+func MD5(v string) (string, error) { return digest("md5", v, 32) }
+
+func digest(sink, v string, digits int) (string, error) {
+	hint := fmt.Sprintf("write %d hexadecimal digits in lower case", digits)
+	if len(v) != digits {
+		return "", refuse(sink, v, fmt.Sprintf("it has %d characters", len(v)), hint)
 	}
-	return word("sha256", v, hint, func(_ int, r rune) bool { return digit(r) || 'a' <= r && r <= 'f' })
+	return word(sink, v, hint, func(_ int, r rune) bool { return digit(r) || 'a' <= r && r <= 'f' })
+}
+
+// Licence writes one identifier of LICENSE (SPDX 2.3, annex D; license_pattern of
+// oe/license.py).
+func Licence(v string) (string, error) {
+	return word("licence", v, "write an SPDX identifier", func(i int, r rune) bool {
+		return alnum(r) || i > 0 && among(".+-", r)
+	})
 }
 
 // FileName writes the name of a file of the layer, for SRC_URI and for the

@@ -10,11 +10,13 @@ package yoctuned
 import (
 	_ "embed"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 
 	"github.com/yoctune/yoctune/emitters"
 	"github.com/yoctune/yoctune/emitters/quote"
+	"github.com/yoctune/yoctune/examples"
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
@@ -27,6 +29,8 @@ var (
 	service string
 	//go:embed yoctuned-pipeline@.service
 	pipelineService string
+	//go:embed yoctuned-bench.service
+	benchService string
 	//go:embed yoctuned-serve.service
 	serveService string
 )
@@ -69,14 +73,30 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 		f,
 		{Path: dir + "files/yoctuned.service", Mode: 0o644, Data: []byte(service)},
 		{Path: dir + "files/yoctuned-pipeline@.service", Mode: 0o644, Data: []byte(pipelineService)},
+		{Path: dir + "files/yoctuned-bench.service", Mode: 0o644, Data: []byte(benchService)},
 	}
 	if slices.ContainsFunc(l.Targets, Serves) {
 		if f, err = recipe(l, Server); err != nil {
 			return nil, err
 		}
 		files = append(files, f, emitters.File{Path: dir + "files/yoctuned-serve.service", Mode: 0o644, Data: []byte(serveService)})
+		for _, d := range dashboards() {
+			name := path.Join(d.Folder, d.Name)
+			data, err := examples.Monitoring.ReadFile(name)
+			if err != nil {
+				return nil, fmt.Errorf("dashboards: %w", err)
+			}
+			files = append(files, emitters.File{Path: dir + "files/" + name, Mode: 0o644, Data: data})
+		}
 	}
 	return files, nil
+}
+
+type dashboard struct{ Folder, Name string }
+
+// dashboards are what the package yoctuned-serve-dashboards holds.
+func dashboards() []dashboard {
+	return []dashboard{{"grafana", "yoctuned.json"}, {"prometheus", "prometheus.yml"}, {"prometheus", "yoctuned.rules.yml"}}
 }
 
 // Serves tells whether a target's image has the server.
@@ -90,9 +110,16 @@ func File(form, program string) string {
 	return program + "-arm64"
 }
 
+// Terms names the file of the release with the terms of what a program links.
+func Terms(program string) string { return program + "-licenses" }
+
 const dir = "recipes-yoctune/yoctuned/"
 
 func recipe(l *plan.Layer, program string) (emitters.File, error) {
+	r, err := emitters.Release(l)
+	if err != nil {
+		return emitters.File{}, err
+	}
 	text := prebuilt
 	if l.Runtime.Form == Source {
 		text = source
@@ -101,20 +128,34 @@ func recipe(l *plan.Layer, program string) (emitters.File, error) {
 	if err != nil {
 		return emitters.File{}, err
 	}
+	terms, err := Artefact(l, Terms(program))
+	if err != nil {
+		return emitters.File{}, err
+	}
+	if len(terms.Licences) == 0 {
+		return emitters.File{}, refuse("runtime.manifest", fmt.Errorf("%q of the manifest names no licenses; name the manifest.json of a yoctune release", terms.Name))
+	}
 	t, err := emitters.Parse("yoctuned", text)
 	if err != nil {
 		return emitters.File{}, err
 	}
-	// bitbake unpacks a file of the build machine with the folders it lies in.
-	local, _ := strings.CutPrefix(artefact.URI, "file://")
-	if local == artefact.URI {
-		local = ""
-	}
 	return t.Fill(emitters.File{Path: dir + program + "_" + l.Runtime.Version + ".bb"}, struct {
-		Name, Version, Local string
-		Serve                bool
-		Artefact             plan.RuntimeFile
-	}{program, l.Runtime.Version, local, program == Server, artefact})
+		Name, Version     string
+		Local, LocalTerms string
+		Serve, SPDX       bool
+		Dashboards        []dashboard
+		Artefact, Terms   plan.RuntimeFile
+	}{program, l.Runtime.Version, local(artefact), local(terms), program == Server, r.LicenseRefs, dashboards(), artefact, terms})
+}
+
+// local is the path of a file of the build machine, "" for one that is fetched:
+// bitbake unpacks it with the folders it lies in.
+func local(f plan.RuntimeFile) string {
+	p, ok := strings.CutPrefix(f.URI, "file://")
+	if !ok {
+		return ""
+	}
+	return p
 }
 
 // Artefact finds a file of the release's manifest.

@@ -262,7 +262,9 @@ type PublicKey struct {
 
 // RuntimeFile is one artefact of dist/manifest.json.
 type RuntimeFile struct {
-	Name   string // yoctuned-arm64, yoctuned-source, yoctune-cuda-source
-	URI    string
-	SHA256 string
+	Name     string // yoctuned-arm64, yoctuned-source, yoctuned-licenses, …
+	URI      string
+	SHA256   string
+	Licences []string // of NAME-licenses: SPDX identifiers of all that is linked into the program
+	MD5      string   // of NAME-licenses
 }

@@ -127,4 +127,22 @@ func TestToolsBecomePackages(t *testing.T) {
 	if settings := find(layers[0].Files, "conf/yoctune/x.conf"); !strings.Contains(settings, "stress-ng") {
 		t.Errorf("nothing excludes stress-ng:\n%s", settings)
 	}
+	if strings.Contains(group, "yoctuned-bench") {
+		t.Error("a layer without yoctuned asks for its measurements")
+	}
+	if text := find(layers[0].Files, "dynamic-layers/openembedded-layer/recipes-yoctune/packagegroups/packagegroup-yoctune-x.bbappend"); !strings.Contains(text, `= " heaptrack"`) {
+		t.Errorf("heaptrack is not recommended where meta-oe is present:\n%s", text)
+	}
+}
+
+func TestMeasurementsOfYoctunedComeWithItsPrograms(t *testing.T) {
+	for _, l := range layers(t) {
+		group := find(l.Files, "packagegroups/packagegroup-yoctune-series.bb")
+		if !strings.Contains(group, `= " yoctuned-bench"`) {
+			t.Errorf("%s: the package group lacks yoctuned-bench:\n%s", l.Release, group)
+		}
+		if recipe := find(l.Files, "yoctuned/yoctuned_0.1.0.bb"); !strings.Contains(recipe, `PACKAGE_BEFORE_PN = "${PN}-bench"`) {
+			t.Errorf("%s: no recipe has it", l.Release)
+		}
+	}
 }

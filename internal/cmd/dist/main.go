@@ -2,11 +2,13 @@
 //
 //	yoctuned-<version>-linux-{amd64,arm64}        programs, cgo, for glibc 2.34 and newer
 //	yoctuned-<version>-source.tar.gz              the runtime's own module with vendor/
+//	yoctuned-<version>-licenses.txt               the terms of all that is linked into it
 //	yoctuned-serve-<version>-linux-{amd64,arm64}  its second build, which serves
 //	yoctuned-serve-<version>-source.tar.gz        the module of that build
+//	yoctuned-serve-<version>-licenses.txt         and its terms
 //	yoctune-cuda-<version>-source.tar.gz          sources of libyoctune_cuda.so
 //	*.spdx.json                                   what each of them is made of
-//	manifest.json                                 name, uri and sha256 of each
+//	manifest.json                                 name, uri and sha256 of each, and the licences
 //
 // Two runs on the same commit give the same bytes: archives are sorted and carry
 // SOURCE_DATE_EPOCH (the commit's time when unset) or nothing.
@@ -16,6 +18,8 @@ import (
 	"archive/tar"
 	"bytes"
 	"compress/gzip"
+	"context"
+	"crypto/md5" // bitbake's LIC_FILES_CHKSUM knows no other; SHA-256 is what secures
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -32,6 +36,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/yoctune/yoctune/internal/licence"
 	"github.com/yoctune/yoctune/internal/sbom"
 	"github.com/yoctune/yoctune/internal/version"
 )
@@ -52,9 +57,12 @@ type ManifestFile struct {
 	URI    string `json:"uri"`
 	SHA256 string `json:"sha256"`
 	Bytes  int64  `json:"bytes"`
-}
 
-type module struct{ Path, Version string }
+	// Of the file with a program's terms: their SPDX identifiers, and the digest that
+	// bitbake's LIC_FILES_CHKSUM takes.
+	Licences []string `json:"licenses,omitempty"`
+	MD5      string   `json:"md5,omitempty"`
+}
 
 // build is one of the two programs that cmd/yoctuned is the source of. Each has an
 // archive of its own: what the second one links is ten times the first one's source.
@@ -82,7 +90,7 @@ func run(out, base string, arches []string) error {
 		return err
 	}
 	m := Manifest{Schema: "yoctune.dist/1", Version: version.Version}
-	add := func(role, file string, mods []module) error {
+	add := func(role, file string, parts []licence.Part) error {
 		raw, err := os.ReadFile(filepath.Join(out, file))
 		if err != nil {
 			return err
@@ -91,27 +99,37 @@ func run(out, base string, arches []string) error {
 		digest := hex.EncodeToString(sum[:])
 		m.Files = append(m.Files, ManifestFile{Name: role, File: file, URI: base + "/" + file, SHA256: digest, Bytes: int64(len(raw))})
 		fmt.Printf("%s  %9d  %s\n", digest[:16], len(raw), file)
-		return writeSBOM(filepath.Join(out, file+".spdx.json"), file, digest, when, mods)
+		return writeSBOM(filepath.Join(out, file+".spdx.json"), file, digest, when, parts)
 	}
 	for _, p := range builds {
-		mods, err := p.modules()
+		parts, err := licence.Of(context.Background(), "./cmd/yoctuned", p.Tags)
 		if err != nil {
 			return err
 		}
+		terms := fmt.Sprintf("%s-%s-licenses.txt", p.Name, version.Version)
+		text := licence.Text(p.Name, parts)
+		if err := os.WriteFile(filepath.Join(out, terms), text, 0o644); err != nil {
+			return err
+		}
+		if err := add(p.Name+"-licenses", terms, parts); err != nil {
+			return err
+		}
+		sum, last := md5.Sum(text), &m.Files[len(m.Files)-1]
+		last.Licences, last.MD5 = licence.IDs(parts), hex.EncodeToString(sum[:])
 		for _, arch := range arches {
 			file := fmt.Sprintf("%s-%s-linux-%s", p.Name, version.Version, arch)
 			if err := p.program(filepath.Join(out, file), arch); err != nil {
 				return err
 			}
-			if err := add(p.Name+"-"+arch, file, mods); err != nil {
+			if err := add(p.Name+"-"+arch, file, parts); err != nil {
 				return err
 			}
 		}
 		source := fmt.Sprintf("%s-%s-source.tar.gz", p.Name, version.Version)
-		if err := p.source(filepath.Join(out, source), when, mods); err != nil {
+		if err := p.source(filepath.Join(out, source), when, parts); err != nil {
 			return fmt.Errorf("source archive of %s: %w", p.Name, err)
 		}
-		if err := add(p.Name+"-source", source, mods); err != nil {
+		if err := add(p.Name+"-source", source, parts); err != nil {
 			return err
 		}
 	}
@@ -161,31 +179,9 @@ func (p build) program(out, arch string) error {
 	return nil
 }
 
-// modules lists what the program is linked from, the main module left out.
-func (p build) modules() ([]module, error) {
-	cmd := exec.Command("go", "list", "-tags", p.Tags, "-deps", "-f", "{{with .Module}}{{.Path}} {{.Version}}{{end}}", "./cmd/yoctuned")
-	cmd.Stderr = os.Stderr
-	raw, err := cmd.Output()
-	if err != nil {
-		return nil, fmt.Errorf("go list for %s: %w", p.Name, err)
-	}
-	seen := map[string]bool{}
-	var mods []module
-	for _, line := range strings.Split(string(raw), "\n") {
-		f := strings.Fields(line)
-		if len(f) != 2 || f[0] == mainModule || seen[f[0]] {
-			continue
-		}
-		seen[f[0]] = true
-		mods = append(mods, module{f[0], f[1]})
-	}
-	sort.Slice(mods, func(i, j int) bool { return mods[i].Path < mods[j].Path })
-	return mods, nil
-}
-
 // source packs the packages a program is made of as a module of their own, with
 // vendor/, so that a recipe builds it without a network.
-func (p build) source(out string, when time.Time, mods []module) error {
+func (p build) source(out string, when time.Time, parts []licence.Part) error {
 	tmp, err := os.MkdirTemp("", p.Name+"-source-")
 	if err != nil {
 		return err
@@ -212,8 +208,10 @@ func (p build) source(out string, when time.Time, mods []module) error {
 		return err
 	}
 	gomod := "module " + mainModule + "\n\ngo 1.26\n\nrequire (\n"
-	for _, m := range mods {
-		gomod += "\t" + m.Path + " " + m.Version + "\n"
+	for _, m := range parts {
+		if m.Version != "" {
+			gomod += "\t" + m.Path + " " + m.Version + "\n"
+		}
 	}
 	if err := os.WriteFile(filepath.Join(tmp, "go.mod"), []byte(gomod+")\n"), 0o644); err != nil {
 		return err
@@ -226,6 +224,9 @@ func (p build) source(out string, when time.Time, mods []module) error {
 		if err := os.WriteFile(filepath.Join(tmp, f), raw, 0o644); err != nil {
 			return err
 		}
+	}
+	if err := os.WriteFile(filepath.Join(tmp, "LICENSES.txt"), licence.Text(p.Name, parts), 0o644); err != nil {
+		return err
 	}
 	// tidy completes go.mod with what the pinned modules themselves require.
 	for _, verb := range []string{"tidy", "vendor"} {
@@ -371,11 +372,17 @@ func pack(out, dir, prefix string, when time.Time) error {
 	return os.WriteFile(out, buf.Bytes(), 0o644)
 }
 
-func writeSBOM(out, file, digest string, when time.Time, mods []module) error {
-	doc := sbom.New(sbom.Package{Name: file, Version: version.Version, SHA256: digest, Licence: "Apache-2.0"},
+func writeSBOM(out, file, digest string, when time.Time, parts []licence.Part) error {
+	ids := licence.IDs(parts)
+	if len(parts) == 0 {
+		ids = []string{"Apache-2.0"}
+	}
+	doc := sbom.New(sbom.Package{Name: file, Version: version.Version, SHA256: digest, Licence: licence.Expression(ids)},
 		nil, digest, "yoctune-dist-"+version.Version, when)
-	for _, m := range mods {
-		doc.Depends(sbom.Package{Name: m.Path, Version: m.Version})
+	for _, m := range parts {
+		if m.Path != mainModule {
+			doc.Depends(sbom.Package{Name: m.Path, Version: m.Version, Licence: licence.Expression(m.IDs)})
+		}
 	}
 	raw, err := doc.Encode()
 	if err != nil {

@@ -1,0 +1,225 @@
+// Package licence finds the terms of a program: its own, those of each module that
+// is linked into it, and those of Go's library.
+package licence
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/google/licensecheck"
+)
+
+// Std is the path of Go's library.
+const Std = "std"
+
+// Part is a module of a program, or Go's library.
+type Part struct {
+	Path    string // of the module, or Std
+	Version string // "" for Go's library and for the module that the program belongs to
+	IDs     []string
+	Files   []File
+}
+
+// File is a text that goes where the part goes.
+type File struct {
+	Path string // inside the part, slash separated
+	Text []byte
+}
+
+// ErrUnknown is wrapped when a text says nothing that is known: somebody must read it.
+var ErrUnknown = errors.New("unknown terms")
+
+var (
+	// carried are the names of files that go along, as `go mod vendor` takes them;
+	// terms are those that say under which licence.
+	carried = regexp.MustCompile(`^(AUTHORS|CONTRIBUTORS|NOTICE|PATENTS|.*LICEN[CS]E|COPYING|COPYRIGHT)`)
+	terms   = regexp.MustCompile(`^(.*LICEN[CS]E|COPYING|COPYRIGHT)`)
+)
+
+// read are texts that licensecheck does not know, or not wholly, by their SHA-256:
+// a text that changes has to be read again.
+func read() map[string][]string {
+	return map[string][]string{
+		// modernc.org/sqlite, SQLITE-LICENSE: SPDX calls SQLite's dedication so.
+		"8438c9c89b849131ead81d5435cb97fcf052df5b0b286dda8a2d4c29e6cb3fd0": {"blessing"},
+		// modernc.org/libc, LICENSE-3RD-PARTY.md: Go, musl (with TRE and Bionic under
+		// the BSD licence of two clauses), go-netdb, nixpkgs.
+		"f597097efe3d97021f89170746bd3a0fb9a8b6fb26b82043ed68a4e0283bee6c": {"BSD-2-Clause", "BSD-3-Clause", "MIT"},
+		// modernc.org/memory, LICENSE-LOGO: where a picture was found, which is not linked.
+		"5ae5bee3072a841376451b48d8cfcec7188e10543926d5870828d36c8a750dc5": {},
+	}
+}
+
+// coverage is how much of a text must be that of known licences, in percent; the
+// rest is names and years.
+const coverage = 75
+
+// identify tells the SPDX identifiers of a text.
+func identify(text []byte) ([]string, error) {
+	sum := sha256.Sum256(text)
+	if ids, ok := read()[hex.EncodeToString(sum[:])]; ok {
+		return ids, nil
+	}
+	c := licensecheck.Scan(text)
+	if c.Percent < coverage {
+		return nil, fmt.Errorf("%.0f%% of it is the text of known licences: %w", c.Percent, ErrUnknown)
+	}
+	var ids []string
+	for _, m := range c.Match {
+		ids = append(ids, m.ID)
+	}
+	return ids, nil
+}
+
+// Of lists the parts of the program that pkg and the build tags make for Linux on
+// amd64 and arm64, sorted by path.
+func Of(ctx context.Context, pkg, tags string) ([]Part, error) {
+	parts := map[string]*Part{}
+	for _, arch := range []string{"amd64", "arm64"} {
+		if err := link(ctx, parts, pkg, tags, arch); err != nil {
+			return nil, err
+		}
+	}
+	var out []Part
+	for _, p := range parts {
+		slices.Sort(p.IDs)
+		p.IDs = slices.Compact(p.IDs)
+		if len(p.IDs) == 0 {
+			return nil, fmt.Errorf("%s %s: no file says its licence: %w", p.Path, p.Version, ErrUnknown)
+		}
+		slices.SortFunc(p.Files, func(a, b File) int { return strings.Compare(a.Path, b.Path) })
+		out = append(out, *p)
+	}
+	slices.SortFunc(out, func(a, b Part) int { return strings.Compare(a.Path, b.Path) })
+	return out, nil
+}
+
+// link adds what one architecture links.
+func link(ctx context.Context, parts map[string]*Part, pkg, tags, arch string) error {
+	const format = `{{.Dir}}{{"\t"}}{{with .Module}}{{.Path}}{{"\t"}}{{.Version}}{{"\t"}}{{.Dir}}{{else}}`+Std+`{{"\t"}}{{"\t"}}{{end}}{{range .EmbedFiles}}{{"\t"}}{{.}}{{end}}`
+	cmd := exec.CommandContext(ctx, "go", "list", "-deps", "-tags", tags, "-f", format, pkg)
+	cmd.Env = append(os.Environ(), "GOOS=linux", "GOARCH="+arch, "CGO_ENABLED=1")
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	raw, err := cmd.Output()
+	if err != nil {
+		return fmt.Errorf("go list for %s: %w\n%s", arch, err, &stderr)
+	}
+	goroot, err := exec.CommandContext(ctx, "go", "env", "GOROOT").Output()
+	if err != nil {
+		return fmt.Errorf("go env: %w", err)
+	}
+	lines := bufio.NewScanner(bytes.NewReader(raw))
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		f := strings.Split(lines.Text(), "\t")
+		dir, path, version, root := f[0], f[1], f[2], f[3]
+		if path == Std {
+			// The folder of crypto/internal/boring has the terms of a library that
+			// only GOEXPERIMENT=boringcrypto links.
+			root = strings.TrimSpace(string(goroot))
+			dir = root
+		}
+		p := parts[path]
+		if p == nil {
+			p = &Part{Path: path, Version: version}
+			parts[path] = p
+		}
+		folders := []string{dir}
+		for _, e := range f[4:] { // what is embedded may have terms of its own
+			folders = append(folders, filepath.Join(dir, filepath.Dir(e)))
+		}
+		for _, d := range folders {
+			if err := p.upwards(root, d); err != nil {
+				return fmt.Errorf("%s %s: %w", path, version, err)
+			}
+		}
+	}
+	return lines.Err()
+}
+
+// upwards takes the texts of a folder and of those around it, up to the root.
+func (p *Part) upwards(root, dir string) error {
+	for ; strings.HasPrefix(dir+string(filepath.Separator), root+string(filepath.Separator)); dir = filepath.Dir(dir) {
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			return err
+		}
+		for _, e := range entries {
+			name := strings.ToUpper(e.Name())
+			if !e.Type().IsRegular() || filepath.Ext(name) == ".GO" || !carried.MatchString(name) {
+				continue
+			}
+			if err := p.take(root, filepath.Join(dir, e.Name()), terms.MatchString(name)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (p *Part) take(root, file string, says bool) error {
+	rel, err := filepath.Rel(root, file)
+	if err != nil {
+		return err
+	}
+	rel = filepath.ToSlash(rel)
+	if slices.ContainsFunc(p.Files, func(f File) bool { return f.Path == rel }) {
+		return nil
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	p.Files = append(p.Files, File{Path: rel, Text: text})
+	if !says {
+		return nil
+	}
+	ids, err := identify(text)
+	if err != nil {
+		return fmt.Errorf("%s: %w", rel, err)
+	}
+	p.IDs = append(p.IDs, ids...)
+	return nil
+}
+
+// IDs are the SPDX identifiers of all parts, sorted.
+func IDs(parts []Part) []string {
+	var ids []string
+	for _, p := range parts {
+		ids = append(ids, p.IDs...)
+	}
+	slices.Sort(ids)
+	return slices.Compact(ids)
+}
+
+// Expression joins identifiers that all hold, as SPDX writes it.
+func Expression(ids []string) string { return strings.Join(ids, " AND ") }
+
+// Text is what goes with the program: the texts of all parts, each under its name.
+func Text(program string, parts []Part) []byte {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "%s is made of the parts below, each under its own terms:\n\n", program)
+	for _, p := range parts {
+		fmt.Fprintf(&b, "  %s: %s\n", strings.TrimSpace(p.Path+" "+p.Version), Expression(p.IDs))
+	}
+	for _, p := range parts {
+		for _, f := range p.Files {
+			fmt.Fprintf(&b, "\n%s\n%s, %s\n\n", strings.Repeat("=", 80), strings.TrimSpace(p.Path+" "+p.Version), f.Path)
+			b.Write(bytes.TrimRight(f.Text, "\n"))
+			b.WriteString("\n")
+		}
+	}
+	return b.Bytes()
+}
