@@ -41,7 +41,7 @@ type Model struct {
 // Options of a Client.
 type Options struct {
 	Device  core.Options // what the worker opens
-	Bytes   int          // of memory that both see, for frames and tensors
+	Bytes   int          // that Alloc may give in all; what it does not give is not used
 	Lanes   int          // calls that may be in progress at once, 1 to MaxLanes
 	Scratch []int        // bytes of memory that only the device sees, for what is between two commands
 	Library string       // ONNX Runtime library of the models, see ort.Find
@@ -165,6 +165,7 @@ func (s Status) Healthy() bool {
 type Client struct {
 	o      Options
 	shared *memory
+	used   int // of shared, before Start
 	draft  *core.Draft
 	region *core.Buffer
 	inner  []*core.Buffer
@@ -178,7 +179,9 @@ type Client struct {
 
 	gate    sync.RWMutex // held for reading by calls, for writing to unmap
 	closing chan struct{}
+	stop    sync.Once
 	once    sync.Once
+	started atomic.Bool
 	ended   chan struct{} // the supervisor has
 	closed  error
 
@@ -217,8 +220,27 @@ func New(o Options) (*Client, error) {
 	return c, nil
 }
 
-// Memory is what both processes see.
+// Memory is what both processes see, once it was given by Alloc.
 func (c *Client) Memory() []byte { return c.shared.data }
+
+// Alloc gives n bytes of the shared memory, with their pages in place, before Start. They start at a
+// multiple of 4096 and are there until Close.
+func (c *Client) Alloc(n int) (off int, err error) {
+	const page = 4096
+	off = c.used
+	if n < 1 || n > len(c.shared.data)-off {
+		return 0, fmt.Errorf("worker: %d bytes of shared memory beside %d of %d: %w", n, off, len(c.shared.data), core.ErrOOM)
+	}
+	c.used = min((off+n+page-1)/page*page, len(c.shared.data))
+	clear(c.shared.data[off:c.used])
+	return off, nil
+}
+
+// AddModel adds a model before Start, and returns its number.
+func (c *Client) AddModel(m Model) int {
+	c.o.Models = append(c.o.Models, m)
+	return len(c.o.Models) - 1
+}
 
 // Draft makes lists for Run.
 func (c *Client) Draft() *core.Draft { return c.draft }
@@ -230,7 +252,7 @@ func (c *Client) Region(off, n int) core.Region { return c.region.At(off, n) }
 func (c *Client) Scratch(part, off, n int) core.Region { return c.inner[part].At(off, n) }
 
 // Warm lets every worker run a list before it counts as ready. It must be called
-// before Start.
+// before Start. What it writes should be nobody's: workers start while others work.
 func (c *Client) Warm(l *core.List) {
 	c.warm = append(c.warm, func(in *incarnation) error { return c.runOn(in, 0, l, c.o.Start) })
 }
@@ -241,7 +263,10 @@ func (c *Client) WarmModel(lane, model int, in, out Tensor) {
 }
 
 // Start starts the worker beside the caller; WaitReady waits for it.
-func (c *Client) Start() { go c.supervise() }
+func (c *Client) Start() {
+	c.started.Store(true)
+	go c.supervise()
+}
 
 // WaitReady returns when a worker is ready, or why none is: the first one could not
 // start, there will be none any more, or ctx ended.
@@ -418,11 +443,16 @@ func (c *Client) on(f func(*incarnation) error) error {
 	return err
 }
 
-// Close ends the worker and gives the memory back. Calls in progress return ErrClosed.
+// Stop ends the worker, beside the caller. Calls in progress return ErrClosed.
+func (c *Client) Stop() { c.stop.Do(func() { close(c.closing) }) }
+
+// Close ends the worker and gives the memory back.
 func (c *Client) Close() error {
+	c.Stop()
 	c.once.Do(func() {
-		close(c.closing)
-		<-c.ended
+		if c.started.Load() {
+			<-c.ended
+		}
 		c.gate.Lock()
 		defer c.gate.Unlock()
 		c.closed = c.shared.close()

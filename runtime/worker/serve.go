@@ -131,7 +131,7 @@ func (s *server) attach() error {
 		return fmt.Errorf("%w: %d bytes of control memory", errWire, st.Size)
 	}
 	var err error
-	if s.control, err = mapShared(fdControl, int(st.Size)); err != nil {
+	if s.control, err = mapShared(fdControl, int(st.Size), unix.MAP_POPULATE); err != nil {
 		return fmt.Errorf("control memory: %w", err)
 	}
 	h := headOf(s.control)
@@ -141,7 +141,7 @@ func (s *server) attach() error {
 	if err := json.Unmarshal(configOf(s.control)[:h.config], &s.config); err != nil {
 		return fmt.Errorf("what to do: %w", err)
 	}
-	if s.memory, err = mapShared(fdMemory, s.config.Bytes); err != nil {
+	if s.memory, err = mapShared(fdMemory, s.config.Bytes, unix.MAP_POPULATE); err != nil {
 		return fmt.Errorf("memory of frames: %w", err)
 	}
 	return nil

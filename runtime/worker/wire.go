@@ -215,7 +215,7 @@ func newMemory(name string, bytes int) (*memory, error) {
 		_, err = unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, unix.F_SEAL_SHRINK|unix.F_SEAL_GROW|unix.F_SEAL_SEAL)
 	}
 	if err == nil {
-		m.data, err = mapShared(fd, bytes)
+		m.data, err = mapShared(fd, bytes, 0)
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("shared memory of %d bytes: %w", bytes, err), unix.Close(fd))
@@ -223,8 +223,8 @@ func newMemory(name string, bytes int) (*memory, error) {
 	return m, nil
 }
 
-func mapShared(fd, bytes int) ([]byte, error) {
-	return unix.Mmap(fd, 0, bytes, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_POPULATE)
+func mapShared(fd, bytes, flags int) ([]byte, error) {
+	return unix.Mmap(fd, 0, bytes, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|flags)
 }
 
 func (m *memory) close() error {

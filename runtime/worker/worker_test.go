@@ -65,6 +65,9 @@ func begin(t testing.TB, o Options) *Client {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if _, err := c.Alloc(o.Bytes); err != nil {
+		t.Fatal(err)
+	}
 	t.Cleanup(func() {
 		if err := c.Close(); err != nil {
 			t.Error(err)
@@ -606,6 +609,9 @@ func parent() {
 	if err != nil {
 		os.Exit(1)
 	}
+	if _, err := c.Alloc(4096); err != nil {
+		os.Exit(1)
+	}
 	c.Start()
 	if c.WaitReady(context.Background()) != nil {
 		os.Exit(1)
@@ -762,6 +768,9 @@ func TestEveryWorkerIsWarmedUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
+	if _, err := c.Alloc(4096); err != nil {
+		t.Fatal(err)
+	}
 	c.Warm(c.Draft().List().Memset(c.Region(0, 8), 7))
 	c.Start()
 	for range 2 {
