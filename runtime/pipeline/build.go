@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -34,6 +35,8 @@ type builder struct {
 	p      *Pipeline
 	rt     *ort.Runtime
 	dev    *core.Device
+	gpu    *gpu                // nil: no stage is on the GPU, or it is in this process
+	here   *core.Device        // the GPU of this process, with isolation none
 	labels map[string][]string // by path
 
 	levels   []level
@@ -54,6 +57,8 @@ type level struct {
 	shapes [][]int64 // what each stage makes
 	at     picture   // how its tensors lie in the frame
 	same   []bool    // the stage is that of the level above
+
+	fallbacks []work // what the CPU does for the GPU; nil: nothing
 }
 
 // work is what a stage does to a batch, on one of its instances.
@@ -86,6 +91,10 @@ func (b *builder) stages() error {
 			return fmt.Errorf("stage %s: %w", stages[k].ID, err)
 		}
 	}
+	b.p.others = make([]atomic.Uint64, len(stages))
+	if err := b.openGPU(); err != nil {
+		return err
+	}
 	if err := b.allocate(); err != nil {
 		return err
 	}
@@ -103,6 +112,9 @@ func (b *builder) stages() error {
 			return err
 		}
 	}
+	if err := b.startGPU(); err != nil {
+		return err
+	}
 	return b.warm()
 }
 
@@ -114,6 +126,12 @@ func (b *builder) step(k int, s *plan.PipelineStage) (step, error) {
 	}
 	if s.Deadline < 0 {
 		return st, fmt.Errorf("%w: deadline of %v", ErrPlan, st.deadline)
+	}
+	if onGPU(s) {
+		// The GPU may not take longer; who does its work then has its own time.
+		if st.limit, st.deadline = st.deadline, 0; st.limit == 0 {
+			st.limit = gpuLimit
+		}
 	}
 	if s.Model != nil && s.Model.Batch != nil {
 		st.buckets, st.delay = s.Model.Batch.Buckets, time.Duration(s.Model.Batch.Delay)
@@ -198,6 +216,7 @@ func (b *builder) level(n int) error {
 		b.at = b.levels[n-1].at
 	}
 	l.works, l.shapes, l.same = make([]work, len(l.stages)), make([][]int64, len(l.stages)), make([]bool, len(l.stages))
+	l.fallbacks = make([]work, len(l.stages))
 	same := n > 0
 	for k := range l.stages {
 		s := &l.stages[k]
@@ -239,6 +258,9 @@ func (b *builder) warm() error {
 	for n := range b.levels {
 		f.level = int32(n)
 		l := &b.levels[n]
+		if err := b.warmFallback(n, f); err != nil {
+			return err
+		}
 		var cost degrade.Level
 		if l.fps > 0 {
 			cost.Period = time.Second / time.Duration(l.fps)
@@ -260,6 +282,9 @@ func (b *builder) warm() error {
 	}
 	f.level, f.results = 0, f.results[:0]
 	b.p.copies.Store(0)
+	for k := range b.p.others {
+		b.p.others[k].Store(0)
+	}
 	if len(b.levels) == 1 {
 		b.p.levels = nil
 		return nil
@@ -300,7 +325,11 @@ func (b *builder) allocate() error {
 	}
 	own := n
 	if s, ok := b.p.source.(selfPaced); ok {
-		lends, err := s.lend(n)
+		want := n
+		if b.gpu != nil {
+			want = math.MaxInt16 // no driver has so many: the worker sees only memory that it shares
+		}
+		lends, err := s.lend(want)
 		if err != nil {
 			return err
 		}
@@ -308,13 +337,16 @@ func (b *builder) allocate() error {
 			own = 1 // for warming up
 		}
 	}
-	pixels, err := mapMemory(own * size)
+	pixels, err := b.frameMemory(own * size)
 	if err != nil {
 		return err
 	}
-	b.p.closers = append(b.p.closers, func() error { return unix.Munmap(pixels) })
+	if b.gpu == nil {
+		b.p.closers = append(b.p.closers, func() error { return unix.Munmap(pixels) })
+	}
 	b.p.info.Frames = n
-	b.p.frames = make([]frame, n)
+	b.p.spares = b.spares()
+	b.p.frames = make([]frame, n+b.p.spares)
 	for i := range b.p.frames {
 		b.p.frames[i] = frame{
 			slot:    i,
@@ -365,8 +397,7 @@ func (b *builder) stage(k int, s *plan.PipelineStage) (work, error) {
 	return build(k, s)
 }
 
-// preprocess makes a tensor of a frame in one pass. It runs on the CPU: the
-// model that follows reads its tensor there.
+// preprocess makes a tensor of a frame in one pass.
 func (b *builder) preprocess(k int, s *plan.PipelineStage) (work, error) {
 	f := b.p.source.format()
 	args, err := preprocessArgs(s.Preprocess, f)
@@ -382,12 +413,15 @@ func (b *builder) preprocess(k int, s *plan.PipelineStage) (work, error) {
 	if err != nil {
 		return nil, err
 	}
-	b.p.info.Backend = "cpu"
-	b.p.steps[k].backend = "cpu"
+	if b.here != nil && onGPU(s) {
+		dev = b.here
+	}
+	b.p.info.Backend = dev.Backend()
+	b.p.steps[k].backend = dev.Backend()
 	if err := b.tensors(k, []int64{1, 3, int64(args.OutH), int64(args.OutW)}); err != nil {
 		return nil, err
 	}
-	return func(ctx context.Context, _ int, batch []*frame) error {
+	work := func(ctx context.Context, _ int, batch []*frame) error {
 		for _, fr := range batch {
 			a := args
 			a.Out = fr.tensors[fr.level][k].data
@@ -400,7 +434,12 @@ func (b *builder) preprocess(k int, s *plan.PipelineStage) (work, error) {
 			}
 		}
 		return nil
-	}, nil
+	}
+	if b.gpu == nil || !onGPU(s) {
+		return work, nil
+	}
+	b.p.info.Backend = b.backend()
+	return b.gpuStage(k, s, work, b.preprocessOnGPU(k, args, f)), nil
 }
 
 // core is the CPU's backend.
@@ -509,6 +548,15 @@ func (b *builder) tensors(k int, shape []int64) error {
 		return err
 	}
 	feeds := k+1 < len(b.o.Plan.Stages) && b.o.Plan.Stages[k+1].Kind == "model"
+	if !feeds && b.isShared(k) {
+		for i := range b.p.frames {
+			var err error
+			if b.p.frames[i].tensors[b.now][k], err = b.sharedTensor(shape, false); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
 	if !feeds {
 		for i := range b.p.frames {
 			b.p.frames[i].tensors[b.now][k] = tensor{shape: shape, data: make([]float32, n)}
@@ -521,7 +569,13 @@ func (b *builder) tensors(k int, shape []int64) error {
 // ortTensors allocates the tensors where a model can read and write them.
 func (b *builder) ortTensors(k int, shape []int64) error {
 	for i := range b.p.frames {
-		t, err := b.newTensor(shape)
+		var t tensor
+		var err error
+		if b.isShared(k) {
+			t, err = b.sharedTensor(shape, true)
+		} else {
+			t, err = b.newTensor(shape)
+		}
 		if err != nil {
 			return err
 		}

@@ -26,6 +26,7 @@ type engine struct {
 	steps  []step
 	sink   Sink
 	frames []frame // see framesFor
+	spares int     // the last of them, which are never filled
 
 	capacity     int // of each queue
 	policy       policy
@@ -56,7 +57,8 @@ type engine struct {
 	cost     []*cost // by step
 	inflight atomic.Int64
 	copies   atomic.Uint64
-	filled   atomic.Uint64 // frames that the source copied
+	filled   atomic.Uint64   // frames that the source copied
+	others   []atomic.Uint64 // frames that the CPU did for the GPU, by step
 	level    atomic.Int32
 	waits    []histogram // by step, then the sink
 	services []histogram
@@ -79,7 +81,7 @@ type dropReason struct {
 }
 
 // reasons of one queue and the stage behind it.
-type reasons struct{ full, old, late, failed dropReason }
+type reasons struct{ full, old, late, device, memory, failed dropReason }
 
 // Reasons that are of no queue.
 const (
@@ -185,12 +187,12 @@ func (e *engine) prepare() {
 		e.queues[k] = newQueue(c, p)
 		e.reasons[k] = reasons{
 			full: e.reasonFor("queue-full:" + id), old: e.reasonFor("too-old:" + id), late: e.reasonFor("deadline:" + id),
-			failed: e.reasonFor("failed:" + id),
+			failed: e.reasonFor("failed:" + id), device: e.reasonFor("no-device:" + id), memory: e.reasonFor("no-memory:" + id),
 		}
 	}
 	e.shutdown = e.reasonFor(reasonShutdown)
 	e.free = make(chan int, len(e.frames))
-	for i := range e.frames {
+	for i := range len(e.frames) - e.spares {
 		e.free <- i
 	}
 }

@@ -7,10 +7,12 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/yoctune/yoctune/runtime/core"
 	"github.com/yoctune/yoctune/runtime/pipeline/degrade"
 	"github.com/yoctune/yoctune/runtime/trace"
 )
@@ -354,5 +356,41 @@ func TestTraceOfARunHasEveryFrame(t *testing.T) {
 		if s.Runs != 100 {
 			t.Errorf("stage %s has %d spans", s.Stage, s.Runs)
 		}
+	}
+}
+
+// The ladder of memory: a smaller batch, then the CPU, then the frame is dropped.
+func TestMemoryThatRunsOutOnTheGPU(t *testing.T) {
+	for _, tc := range []struct {
+		name             string
+		drop             bool
+		cpu              error
+		done, lost, cpus uint64
+	}{
+		{"the CPU has enough", false, nil, 8, 0, 8},
+		{"the CPU has not", false, errNoMemory, 0, 8, 0},
+		{"the CPU may not", true, nil, 0, 8, 0},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			var others atomic.Uint64
+			sizes := map[int]int{}
+			g := &gpuStage{
+				drop: tc.drop, others: &others,
+				gpu: func(_ context.Context, _ int, f []*frame) error {
+					sizes[len(f)]++
+					return &core.Error{Op: "worker", Code: 2}
+				},
+				cpu: func(context.Context, int, []*frame) error { return tc.cpu },
+			}
+			infer := func(ctx context.Context, i int, f []*frame) error { return g.run(ctx, i, f) }
+			e := newEngine(&counted{n: 8}, &kept{}, 8, block, step{id: "infer", buckets: []int{1, 2, 4}, batch: infer})
+			sum, _, err := e.run(context.Background())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if f := sum.Frames; f.Done != tc.done || sum.Drops["no-memory:infer"] != tc.lost || f.Failed != 0 || others.Load() != tc.cpus {
+				t.Errorf("%+v, drops %v, %d frames on the CPU, batches %v", f, sum.Drops, others.Load(), sizes)
+			}
+		})
 	}
 }

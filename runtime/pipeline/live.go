@@ -87,6 +87,7 @@ func (p *Pipeline) Snapshot() *live.Snapshot {
 		s.Events = append(s.Events, live.Event{At: v.At, Kind: v.Kind, Why: why})
 	}
 	e.mu.Unlock()
+	s.Fallbacks, s.Worker = p.fallbacks(), p.worker()
 	s.Counts = p.look.counters.Read().Since(p.look.before)
 	if p.look.throttled != nil {
 		s.Throttled = p.look.throttled()

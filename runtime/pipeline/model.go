@@ -45,6 +45,7 @@ func (b *builder) model(k int, s *plan.PipelineStage) (work, error) {
 	}
 	names := b.besides(k)
 	var models []member
+	var options []ort.Options
 	for n, m := range members(s.Model) {
 		path, err := b.find(m.Path, m.SHA256)
 		if err != nil {
@@ -54,11 +55,15 @@ func (b *builder) model(k int, s *plan.PipelineStage) (work, error) {
 		if n == 0 {
 			o.Input, o.Output, o.More = s.Model.Input, s.Model.Output, names
 		}
+		if err := b.tune(k, s, &o); err != nil {
+			return nil, err
+		}
 		sessions, err := b.open(k, s, path, o)
 		if err != nil {
 			return nil, err
 		}
-		models = append(models, member{path, sessions})
+		models = append(models, member{path, m.SHA256, sessions})
+		options = append(options, o)
 	}
 	level := b.now
 	in := b.p.frames[0].tensors[level][k-1]
@@ -104,7 +109,7 @@ func (b *builder) model(k int, s *plan.PipelineStage) (work, error) {
 		}
 	}
 	copies := &b.p.copies
-	return func(_ context.Context, instance int, f []*frame) error {
+	work := func(_ context.Context, instance int, f []*frame) error {
 		if len(f) == 1 {
 			return single[instance][f[0].slot].run(v)
 		}
@@ -112,31 +117,50 @@ func (b *builder) model(k int, s *plan.PipelineStage) (work, error) {
 		if !ok {
 			return fmt.Errorf("%w: a batch of %d", ErrPlan, len(f))
 		}
-		each := len(r.in.data) / len(f)
-		for n, fr := range f {
-			copy(r.in.data[n*each:], fr.tensors[level][k-1].data)
-		}
+		gather(f, level, k-1, r.in.data)
 		if err := r.run(v); err != nil {
 			return err
 		}
-		for o, out := range r.outs {
-			each := len(out.data) / len(f)
-			for n, fr := range f {
-				t := &fr.tensors[level][k]
-				if o > 0 {
-					t = t.more
-				}
-				copy(t.data, out.data[n*each:][:each])
-			}
-		}
+		scatter(f, level, k, r.outs)
 		copies.Add(uint64((1 + len(r.outs)) * len(f)))
 		return nil
-	}, nil
+	}
+	if b.gpu == nil || !onGPU(s) {
+		return work, nil
+	}
+	do, err := b.modelOnGPU(k, s, models, options, shapes, v)
+	if err != nil {
+		return nil, err
+	}
+	return b.gpuStage(k, s, work, do), nil
+}
+
+// gather copies the tensors of a batch's frames into one.
+func gather(f []*frame, level, k int, to []float32) {
+	each := len(to) / len(f)
+	for n, fr := range f {
+		copy(to[n*each:], fr.tensors[level][k].data)
+	}
+}
+
+// scatter copies what a batch made to its frames.
+func scatter(f []*frame, level, k int, outs []tensor) {
+	for o, out := range outs {
+		each := len(out.data) / len(f)
+		for n, fr := range f {
+			t := &fr.tensors[level][k]
+			if o > 0 {
+				t = t.more
+			}
+			copy(t.data, out.data[n*each:][:each])
+		}
+	}
 }
 
 // member is one model of a stage, with a session for each instance.
 type member struct {
 	path     string
+	sum      string // SHA-256 of the file, "": not known
 	sessions []*ort.Session
 }
 
@@ -247,7 +271,7 @@ func (b *builder) batch(models []member, instance int, in []int64, one [][]int64
 	}
 	alone := []member{}
 	for _, m := range models {
-		alone = append(alone, member{m.path, m.sessions[instance : instance+1]})
+		alone = append(alone, member{m.path, m.sum, m.sessions[instance : instance+1]})
 	}
 	shapes, err := probeAll(alone, r.in)
 	if err != nil {
@@ -284,8 +308,10 @@ func classify(err error) error {
 }
 
 // providers is what may run a model, best first.
-func providers(s *plan.PipelineStage) []string {
+func (b *builder) providers(s *plan.PipelineStage) []string {
 	switch {
+	case b.gpu != nil && onGPU(s): // the others run it in the worker
+		return []string{ort.CPU}
 	case len(s.Model.Providers) > 0:
 		return s.Model.Providers
 	case s.Device != "gpu":
@@ -296,21 +322,27 @@ func providers(s *plan.PipelineStage) []string {
 	return []string{ort.TensorRT, ort.CUDA, ort.CPU}
 }
 
+// tune sets how a stage's models run.
+func (b *builder) tune(k int, s *plan.PipelineStage, o *ort.Options) error {
+	m, st := s.Model, &b.p.steps[k]
+	o.Threads, o.Spinning, o.NoArena, o.Providers = m.Threads, m.Spinning, m.NoArena, b.providers(s)
+	if o.Threads == 0 {
+		cores, err := countCPUs(b.o.Plan.CPUs)
+		if err != nil {
+			return fmt.Errorf("%w: cpus: %w", ErrPlan, err)
+		}
+		o.Threads = max(cores/st.workers(), 1)
+	}
+	return nil
+}
+
 // open loads a model once for each instance, and once for all levels.
 func (b *builder) open(k int, s *plan.PipelineStage, path string, o ort.Options) ([]*ort.Session, error) {
 	key := s.ID + "\x00" + path
 	if all := b.sessions[key]; all != nil {
 		return all, nil
 	}
-	m, st := s.Model, &b.p.steps[k]
-	o.Threads, o.Spinning, o.NoArena, o.Providers = m.Threads, m.Spinning, m.NoArena, providers(s)
-	if o.Threads == 0 {
-		cores, err := countCPUs(b.o.Plan.CPUs)
-		if err != nil {
-			return nil, fmt.Errorf("%w: cpus: %w", ErrPlan, err)
-		}
-		o.Threads = max(cores/st.workers(), 1)
-	}
+	st := &b.p.steps[k]
 	var all []*ort.Session
 	for range st.workers() {
 		session, err := b.rt.NewSession(path, o)

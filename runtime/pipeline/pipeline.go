@@ -10,10 +10,12 @@ import (
 	"slices"
 	"time"
 
+	"github.com/yoctune/yoctune/runtime/core"
 	"github.com/yoctune/yoctune/runtime/ort"
 	"github.com/yoctune/yoctune/runtime/perf"
 	"github.com/yoctune/yoctune/runtime/trace"
 	"github.com/yoctune/yoctune/runtime/v4l2"
+	"github.com/yoctune/yoctune/runtime/worker"
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
@@ -30,11 +32,15 @@ type Options struct {
 	Stdout  io.Writer     // of a sink without a path
 	Drain   time.Duration // for frames in flight after a stop, 0: 5 s
 
-	Trace  *trace.Recorder // to record in; nil: the flight recorder's own
-	Flight string          // folder for the traces of windows that miss the objective, "": none
-	Live   string          // socket for those who want to see how it does, see [live.Path]; "": none
-	Note   func(error)     // told of what the pipeline does without; nil: nobody
-	Hot    func() string   // why the device itself wants less, "" when it does not; nil: it never does
+	Trace   *trace.Recorder // to record in; nil: the flight recorder's own
+	Flight  string          // folder for the traces of windows that miss the objective, "": none
+	Live    string          // socket for those who want to see how it does, see [live.Path]; "": none
+	Note    func(error)     // told of what the pipeline does without; nil: nobody
+	GPU     core.Options    // what stages with device gpu run on; Backend "": cuda
+	Worker  []string        // program and arguments of the process that works on it; nil: this one
+	Backoff worker.Backoff  // of that process
+
+	Hot func() string // why the device itself wants less, "" when it does not; nil: it never does
 	// Throttled names what heat or power slows down now; nil, or a nil result: it cannot be known.
 	Throttled func() []string
 	system    v4l2.System // of cameras, nil: the kernel
@@ -68,6 +74,7 @@ type Pipeline struct {
 	info  RuntimeInfo
 	stuck bool
 	look  look
+	gpu   *gpu // nil: none in a process of its own
 	// what to release, in order
 	closers []func() error
 }
@@ -134,6 +141,7 @@ func (p *Pipeline) Run(ctx context.Context) (*Summary, error) {
 	err = errors.Join(err, lerr)
 	if s != nil {
 		s.Runtime, s.Counters = p.info, counts
+		s.Fallbacks, s.Runtime.Worker = p.fallbacks(), p.worker()
 		s.SLO = judge(p.slo, s)
 	}
 	if err != nil {

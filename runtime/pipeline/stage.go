@@ -21,6 +21,8 @@ type step struct {
 	buckets   []int         // batch sizes it takes, ascending from 1; nil: 1
 	delay     time.Duration // longest wait for a fuller batch
 	deadline  time.Duration // of one run, 0: none
+	limit     time.Duration // of one run on the GPU
+	threads   int           // inside an operator of a model
 	cancel    func(instance int)
 	resume    func(instance int) // takes cancel back
 	backend   string             // what it runs on, for traces
@@ -221,6 +223,15 @@ func (in *instance) one(from, size int) {
 			next = i
 		case in.hard.Err() != nil:
 			e.drop(i, e.shutdown)
+		case errors.Is(err, errLate):
+			e.recent.lost()
+			e.drop(i, e.reasons[in.k].late)
+		case errors.Is(err, errNoDevice):
+			e.recent.lost()
+			e.drop(i, e.reasons[in.k].device)
+		case errors.Is(err, errNoMemory):
+			e.recent.lost()
+			e.drop(i, e.reasons[in.k].memory)
 		default:
 			e.settled(f, trace.Failed, e.reasons[in.k].failed.n)
 			e.ledger.failed(f.id, s.id, err)

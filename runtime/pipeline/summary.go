@@ -5,6 +5,7 @@ import (
 
 	"github.com/yoctune/yoctune/runtime/ort"
 	"github.com/yoctune/yoctune/runtime/perf"
+	"github.com/yoctune/yoctune/runtime/worker"
 )
 
 // Why a run ended.
@@ -30,8 +31,10 @@ type Summary struct {
 	Events   []Event           `json:"events"`           // changes of level, batch and sink; the first 256
 	Copies   map[string]uint64 `json:"copies"`           // of frames and tensors from memory to memory, by where
 	SLO      *SLOSummary       `json:"slo,omitempty"`
-	Runtime  RuntimeInfo       `json:"runtime"`
-	Counters perf.Counts       `json:"counters"` // of the process over the run
+
+	Fallbacks map[string]uint64 `json:"fallbacks,omitempty"` // frames that the CPU did for the GPU, by stage
+	Runtime   RuntimeInfo       `json:"runtime"`
+	Counters  perf.Counts       `json:"counters"` // of the process over the run
 
 	Order []string `json:"-"` // stage ids from source to sink
 }
@@ -95,6 +98,8 @@ type RuntimeInfo struct {
 	Provider    string `json:"provider,omitempty"`    // of the first model
 	Frames      int    `json:"frames"`                // in the pool
 	Bytes       int64  `json:"bytes"`                 // of frames and tensors, allocated at start
+
+	Worker *worker.Status `json:"worker,omitempty"` // the process for the GPU, at the end
 
 	Models []ModelInfo `json:"models,omitempty"` // each once, those of all levels
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/yoctune/yoctune/runtime/core"
+	"github.com/yoctune/yoctune/runtime/ort"
 )
 
 // Access is how the worker's device gets at the shared memory.
@@ -31,11 +32,21 @@ const (
 
 // Model is an ONNX model that the worker loads, for one lane.
 type Model struct {
-	Path    string
-	SHA256  string // of the file, "": not checked
-	Input   string // tensor to feed; the model's first when empty
-	Output  string
-	Threads int // inside an operator, 0: one a core
+	Path      string
+	SHA256    string   // of the file, "": not checked
+	Input     string   // these as in ort.Options
+	Output    string   //
+	More      []string //
+	Threads   int      //
+	Spinning  bool     //
+	NoArena   bool     //
+	Providers []string //
+}
+
+// ModelState says what runs a model in the worker.
+type ModelState struct {
+	Provider string        `json:"provider"`
+	Missing  []ort.Missing `json:"missing,omitempty"`
 }
 
 // Options of a Client.
@@ -112,7 +123,7 @@ type Event struct {
 	Kind  EventKind
 	Cause Cause         // of a loss
 	Why   string        // for people
-	Wait  time.Duration // of a loss: before the next start
+	Wait  time.Duration // of a rest: before the next start
 	Took  time.Duration // of a start; of an end: from the kill until it was reaped
 	PID   int
 }
@@ -125,8 +136,9 @@ const (
 	EventStarted EventKind = "started" // a worker is ready
 	EventTrusted EventKind = "trusted" // it passed its trial
 	EventLost    EventKind = "lost"
-	EventStuck   EventKind = "stuck" // it does not end, 2 s after it was killed
-	EventEnded   EventKind = "ended" // it was reaped after all
+	EventResting EventKind = "resting" // another is started only after a while
+	EventStuck   EventKind = "stuck"   // it does not end, 2 s after it was killed
+	EventEnded   EventKind = "ended"   // it was reaped after all
 	EventFailed  EventKind = "failed"
 )
 
@@ -144,6 +156,7 @@ type Status struct {
 	Answers  uint64           `json:"answers"` // messages answered, also with an error
 	Refused  uint64           `json:"refused"` // calls there was no worker for
 	Access   Access           `json:"access,omitempty"`
+	Models   []ModelState     `json:"models,omitempty"`
 	Device   *core.Info       `json:"device,omitempty"`
 	LastLoss time.Time        `json:"last_loss,omitzero"`
 }
@@ -258,8 +271,8 @@ func (c *Client) Warm(l *core.List) {
 }
 
 // WarmModel lets every worker run a model before it counts as ready.
-func (c *Client) WarmModel(lane, model int, in, out Tensor) {
-	c.warm = append(c.warm, func(w *incarnation) error { return c.inferOn(w, lane, model, in, out, c.o.Start) })
+func (c *Client) WarmModel(lane, model int, in Tensor, outs []Tensor) {
+	c.warm = append(c.warm, func(w *incarnation) error { return c.inferOn(w, lane, model, in, outs, c.o.Start) })
 }
 
 // Start starts the worker beside the caller; WaitReady waits for it.
@@ -358,30 +371,40 @@ func (t Tensor) key() (k tensorKey, err error) {
 	if len(t.Shape) > maxDims || t.Off < 0 {
 		return k, fmt.Errorf("worker: a tensor of %d dimensions at %d: %w", len(t.Shape), t.Off, core.ErrInvalid)
 	}
-	k.off, k.dims = uint64(t.Off), uint32(len(t.Shape))
+	k.off, k.dims = uint64(t.Off), uint64(len(t.Shape))
 	copy(k.shape[:], t.Shape)
 	return k, nil
 }
 
+// MaxOutputs is how many tensors one run of a model makes at most.
+const MaxOutputs = 4
+
+// inferMessage is what opInfer is about.
 type inferMessage struct {
-	model   uint64
-	in, out tensorKey
+	model   uint32
+	outputs uint32
+	in      tensorKey
+	outs    [MaxOutputs]tensorKey
 }
 
-// Infer runs model number n of Options.Models.
-func (c *Client) Infer(lane, n int, in, out Tensor, limit time.Duration) error {
-	return c.on(func(w *incarnation) error { return c.inferOn(w, lane, n, in, out, limit) })
+// Infer runs model number n.
+func (c *Client) Infer(lane, n int, in Tensor, outs []Tensor, limit time.Duration) error {
+	return c.on(func(w *incarnation) error { return c.inferOn(w, lane, n, in, outs, limit) })
 }
 
-func (c *Client) inferOn(w *incarnation, lane, n int, in, out Tensor, limit time.Duration) error {
-	var m inferMessage
+func (c *Client) inferOn(w *incarnation, lane, n int, in Tensor, outs []Tensor, limit time.Duration) error {
+	if n < 0 || len(outs) < 1 || len(outs) > MaxOutputs {
+		return fmt.Errorf("worker: model %d with %d outputs: %w", n, len(outs), core.ErrInvalid)
+	}
+	m := inferMessage{model: uint32(n), outputs: uint32(len(outs))}
 	var err error
-	m.model = uint64(n)
 	if m.in, err = in.key(); err != nil {
 		return err
 	}
-	if m.out, err = out.key(); err != nil {
-		return err
+	for i, o := range outs {
+		if m.outs[i], err = o.key(); err != nil {
+			return err
+		}
 	}
 	_, err = w.call(lane, opInfer, bytesOf(&m), limit)
 	return err

@@ -32,7 +32,8 @@ const (
 	exitParent = 0  // the parent is gone or wants no worker
 	exitStart  = 70 // the text says why
 	exitSticky = 71 // the device answers no more
-	exitWire   = 72 // a message that no parent of this version sends
+	exitLost   = 72 // the device is gone
+	exitWire   = 73 // a message that no parent of this version sends
 )
 
 // OOMScore makes the kernel end the worker before the pipeline when memory is out:
@@ -54,6 +55,7 @@ type config struct {
 type hello struct {
 	Device core.Info
 	Access Access
+	Models []ModelState
 	Error  string
 }
 
@@ -185,17 +187,21 @@ func (s *server) start() (hi hello, err error) {
 		}
 	}
 	for _, m := range s.config.Models {
-		o := ort.Options{Threads: m.Threads, Input: m.Input, Output: m.Output, Check: func(b []byte) error {
+		o := ort.Options{
+			Threads: m.Threads, Input: m.Input, Output: m.Output, More: m.More, Spinning: m.Spinning, NoArena: m.NoArena, Providers: m.Providers,
+		}
+		o.Check = func(b []byte) error {
 			if sum := sha256.Sum256(b); m.SHA256 != "" && hex.EncodeToString(sum[:]) != m.SHA256 {
 				return errors.New("it is another file than it was")
 			}
 			return nil
-		}}
+		}
 		session, err := s.rt.NewSession(m.Path, o)
 		if err != nil {
 			return hi, err
 		}
 		s.models = append(s.models, session)
+		hi.Models = append(hi.Models, ModelState{session.Provider(), session.Missing()})
 	}
 	s.dev.Phase("run")
 	hi.Access = s.access
@@ -252,12 +258,13 @@ type serving struct {
 	after   *core.List // copies out
 	out     []core.Use // what the list writes of the shared memory
 	tensors map[tensorKey]*ort.Tensor
+	bound   map[inferMessage]*ort.Binding
 }
 
 func (s *server) serve(n int) {
 	runtime.LockOSThread()
 	stream, err := s.dev.OpenStream(core.StreamOptions{Name: "lane" + strconv.Itoa(n)})
-	v := &serving{s: s, lane: laneOf(s.control, n), tensors: map[tensorKey]*ort.Tensor{}}
+	v := &serving{s: s, lane: laneOf(s.control, n), tensors: map[tensorKey]*ort.Tensor{}, bound: map[inferMessage]*ort.Binding{}}
 	if err == nil {
 		v.stream, v.list, v.before, v.after = stream, stream.List(), stream.List(), stream.List()
 	}
@@ -280,9 +287,14 @@ func (s *server) serve(n int) {
 		if err == nil {
 			out, err = v.do(req.op, v.lane.room[:req.bytes])
 		}
-		sticky := v.answer(req, bell, out, err, time.Since(began))
-		if sticky {
-			s.exit <- exitSticky
+		if sticky := v.answer(req, bell, out, err, time.Since(began)); sticky {
+			code := exitSticky
+			if core.Code(v.lane.ownAns.code) == codeLost {
+				code = exitLost
+			}
+			// The parent reads the answer and ends it; else it ends itself.
+			time.Sleep(100 * time.Millisecond)
+			s.exit <- code
 			return
 		}
 		if v.stream != nil {
@@ -324,6 +336,9 @@ func (v *serving) answer(req *request, bell uint32, out []byte, err error, took 
 	ring(&to.bell, bell)
 	return sticky
 }
+
+// codeLost is YT_E_DEVICE_LOST.
+const codeLost = core.Code(5)
 
 // codeOf gives the code of errors that are no *core.Error.
 func codeOf(err error) int32 {
@@ -443,7 +458,7 @@ func (v *serving) made(u core.Use) bool {
 // tensorKey is where a tensor is, and its shape.
 type tensorKey struct {
 	off   uint64
-	dims  uint32
+	dims  uint64
 	shape [maxDims]int64
 }
 
@@ -480,16 +495,33 @@ func (v *serving) infer(room []byte) error {
 		return fmt.Errorf("run of a model in %d bytes: %w", len(room), core.ErrInvalid)
 	}
 	copy(bytesOf(&m), room)
-	if m.model >= uint64(len(v.s.models)) {
-		return fmt.Errorf("model %d of %d: %w", m.model, len(v.s.models), core.ErrInvalid)
+	b := v.bound[m]
+	if b == nil {
+		var err error
+		if b, err = v.bind(m); err != nil {
+			return err
+		}
+		v.bound[m] = b
+	}
+	return b.Run()
+}
+
+// bind ties a model to the tensors of a message, for it and all that are alike.
+func (v *serving) bind(m inferMessage) (*ort.Binding, error) {
+	if int64(m.model) >= int64(len(v.s.models)) || m.outputs < 1 || m.outputs > MaxOutputs || len(v.bound) >= maxTensors {
+		return nil, fmt.Errorf("model %d of %d with %d outputs: %w", m.model, len(v.s.models), m.outputs, core.ErrInvalid)
 	}
 	in, err := v.tensor(m.in)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	out, err := v.tensor(m.out)
-	if err != nil {
-		return err
+	var outs []*ort.Tensor
+	for _, k := range m.outs[:m.outputs] {
+		t, err := v.tensor(k)
+		if err != nil {
+			return nil, err
+		}
+		outs = append(outs, t)
 	}
-	return v.s.models[m.model].Run(in, out)
+	return v.s.models[m.model].Bind(in, outs...)
 }

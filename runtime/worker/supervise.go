@@ -63,12 +63,26 @@ func (in *incarnation) fail(cause Cause, why string) {
 		in.c.dead.Add(1)
 		in.c.now.CompareAndSwap(in, nil)
 		close(in.gone)
+		if cause != causeClosed {
+			in.c.lost(cause, why, in.proc.pid())
+		}
 		for _, l := range in.lanes {
 			ring(&l.ans.bell, stateGone)
 		}
 		ring(&headOf(in.control.data).state, stateGone)
 		in.proc.kill()
 	})
+}
+
+// lost says that there is no worker any more, and why.
+func (c *Client) lost(cause Cause, why string, pid int) {
+	c.set(func(st *Status) {
+		st.State, st.Cause, st.LastLoss, st.PID = StateResting, cause, time.Now(), 0
+		st.Last = string(cause) + ": " + why
+		st.Why = st.Last
+		st.Losses[cause]++
+	})
+	c.tell(Event{Kind: EventLost, Cause: cause, Why: why, PID: pid})
 }
 
 // lost is the error of a call whose worker was given up.
@@ -286,6 +300,14 @@ func (p *child) wait() (Cause, string) {
 	if ws, ok := p.cmd.ProcessState.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
 		cause = CauseSignal
 	}
+	switch p.cmd.ProcessState.ExitCode() {
+	case exitSticky:
+		cause = CauseSticky
+	case exitLost:
+		cause = CauseLost
+	case exitWire:
+		cause = CauseGarbage
+	}
 	if s := p.last.String(); s != "" {
 		how += ": " + s
 	}
@@ -356,6 +378,7 @@ func (s *supervisor) one() bool {
 	began := time.Now()
 	in, err := c.launch(c)
 	if err != nil {
+		c.lost(CauseStart, err.Error(), 0)
 		return s.rest(nil, CauseStart, err.Error())
 	}
 	if why := in.started(c.o.Start, c.closing); why != "" {
@@ -367,14 +390,18 @@ func (s *supervisor) one() bool {
 		if in.isGone() { // fail came between
 			c.now.CompareAndSwap(in, nil)
 		}
+		started := Event{Kind: EventStarted, Took: time.Since(began), PID: in.proc.pid()}
 		c.set(func(st *Status) {
+			if in.isGone() {
+				return
+			}
 			st.PID = in.proc.pid()
 			if st.State, st.Why = StateReady, ""; in.trial.Load() {
 				st.State, st.Why = StateTrial, "the next call shows whether it works"
 			}
 			st.Starts++
 		})
-		c.tell(Event{Kind: EventStarted, Took: time.Since(began), PID: in.proc.pid()})
+		c.tell(started)
 	}
 	select {
 	case <-in.gone:
@@ -409,14 +436,10 @@ func (s *supervisor) rest(in *incarnation, cause Cause, why string) bool {
 	if in != nil {
 		pid = in.proc.pid()
 	}
-	c.set(func(st *Status) {
-		st.State, st.Cause, st.LastLoss, st.PID = StateResting, cause, now, 0
-		st.Last = string(cause) + ": " + why
-		st.Why = st.Last
-		st.Losses[cause]++
-		st.Next = now.Add(delay)
-	})
-	c.tell(Event{Kind: EventLost, Cause: cause, Why: why, Wait: delay, PID: pid})
+	c.set(func(st *Status) { st.Next = now.Add(delay) })
+	if delay > 0 && !failed {
+		c.tell(Event{Kind: EventResting, Cause: cause, Wait: delay})
+	}
 	if in != nil && !wait(in.reaped, reapLimit) {
 		c.set(func(st *Status) {
 			st.State, st.Why = StateStuck, fmt.Sprintf("worker %d was killed and does not end; its device is not used", pid)
@@ -485,7 +508,7 @@ func (in *incarnation) started(limit time.Duration, closing <-chan struct{}) str
 			if hi.Error != "" {
 				return plain(hi.Error)
 			}
-			in.c.set(func(st *Status) { st.Device, st.Access = &hi.Device, hi.Access })
+			in.c.set(func(st *Status) { st.Device, st.Access, st.Models = &hi.Device, hi.Access, hi.Models })
 			return in.warmUp()
 		default:
 			return fmt.Sprintf("%s: state %d", errWire, state)

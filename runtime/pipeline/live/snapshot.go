@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/yoctune/yoctune/runtime/perf"
+	"github.com/yoctune/yoctune/runtime/worker"
 )
 
 // Snapshot is a running pipeline at one moment. Counts are since its start.
@@ -27,6 +28,10 @@ type Snapshot struct {
 	Events   []Event           `json:"events"`     // the latest, oldest first
 	Numbers  []Number          `json:"metrics"`    // of the stages' own
 	Counts   perf.Counts       `json:"counters"`
+
+	Fallbacks map[string]uint64 `json:"fallbacks,omitempty"` // frames that the CPU did for the GPU, by stage
+	Worker    *worker.Status    `json:"worker,omitempty"`    // the process for the GPU
+
 	// Throttled names what heat or power slows down now; null: it cannot be known.
 	Throttled []string `json:"throttled"`
 }
