@@ -22,7 +22,6 @@ type step struct {
 	delay     time.Duration // longest wait for a fuller batch
 	deadline  time.Duration // of one run, 0: none
 	limit     time.Duration // of one run on the GPU
-	threads   int           // inside an operator of a model
 	cancel    func(instance int)
 	resume    func(instance int) // takes cancel back
 	backend   string             // what it runs on, for traces
