@@ -97,7 +97,7 @@ type Model struct {
 	Outputs  []Value
 	Nodes    int
 	Ops      map[string]int    // nodes by operator
-	Weights  int64             // bytes of the initialisers
+	Weights  int64             // bytes of the weights
 	External bool              // some of them are in other files
 	Metadata map[string]string // what the exporter added
 }
@@ -195,15 +195,7 @@ func (m *Model) graph(d *decoder, f field, weights map[string]bool) error {
 		switch f.number {
 		case 1:
 			m.Nodes++
-			return d.within(f, func(f field) error {
-				if f.number != 4 {
-					return nil
-				}
-				var op string
-				err := d.text(f, &op)
-				m.Ops[op]++
-				return err
-			})
+			return d.within(f, func(f field) error { return m.node(d, f, weights) })
 		case 5:
 			return m.weight(d, f, weights)
 		case 11, 12:
@@ -219,12 +211,32 @@ func (m *Model) graph(d *decoder, f field, weights map[string]bool) error {
 	})
 }
 
+// node notes a node's operator, and the weights that some exporters put in nodes of
+// their own.
+func (m *Model) node(d *decoder, f field, weights map[string]bool) error {
+	switch f.number {
+	case 4:
+		var op string
+		err := d.text(f, &op)
+		m.Ops[op]++
+		return err
+	case 5:
+		return d.within(f, func(f field) error {
+			if f.number == 5 {
+				return m.weight(d, f, weights)
+			}
+			return nil
+		})
+	}
+	return nil
+}
+
 // weight notes an initialiser, a TensorProto, without what it holds.
 func (m *Model) weight(d *decoder, f field, names map[string]bool) error {
 	elements, kind := int64(1), int64(0)
 	var name string
 	dim := func(v uint64) error {
-		if v > 0 && elements > (1<<50)/int64(min(v, 1<<50)) {
+		if v > 0 && elements > maxElements/int64(min(v, maxElements)) {
 			return errors.New("a weight is too large to be true")
 		}
 		elements *= int64(v)
@@ -246,9 +258,14 @@ func (m *Model) weight(d *decoder, f field, names map[string]bool) error {
 		}
 		return nil
 	})
-	names[name] = true
+	if name != "" {
+		names[name] = true
+	}
 	if kind > 0 && int(kind) < len(types) {
 		m.Weights += (elements*types[kind].bits + 7) / 8
+	}
+	if err == nil && m.Weights > 16*maxElements {
+		err = errors.New("the weights are too large to be true")
 	}
 	return err
 }
@@ -322,8 +339,9 @@ var errCut = errors.New("it ends in the middle")
 
 // Bounds of what is read.
 const (
-	maxText  = 64 << 10
-	maxDepth = 16
+	maxText     = 64 << 10
+	maxDepth    = 16
+	maxElements = 1 << 50
 )
 
 func (d *decoder) byte() (byte, error) {

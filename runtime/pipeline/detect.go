@@ -3,6 +3,7 @@ package pipeline
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -44,7 +45,7 @@ type detector struct {
 	args   core.DecodeArgs
 	nms    core.NMSArgs
 	stream *core.Stream
-	list   *core.List
+	lists  map[*core.Buffer]*core.List // by the output they read: making one allocates
 	cand   *core.Buffer
 	kept   *core.Buffer
 	found  []core.Box
@@ -104,7 +105,7 @@ func newDetector(dev *core.Device, p *plan.Post, shape, more []int64, at picture
 	if d.stream, err = dev.NewStream(0); err != nil {
 		return nil, err
 	}
-	d.list = d.stream.List()
+	d.lists = map[*core.Buffer]*core.List{}
 	if d.cand, err = dev.Alloc(core.BoxesBytes(most), core.MemHost); err != nil {
 		return nil, err
 	}
@@ -115,6 +116,11 @@ func newDetector(dev *core.Device, p *plan.Post, shape, more []int64, at picture
 		d.mask = newMasks(more, at)
 	}
 	return d, nil
+}
+
+// release gives back what newDetector took.
+func (d *detector) release() error {
+	return errors.Join(d.cand.Release(), d.kept.Release(), d.stream.Release())
 }
 
 // layout finds out where the tensor has what.
@@ -178,16 +184,21 @@ func (d *detector) read(t tensor) ([]core.Box, error) {
 	if d.head == "v10" {
 		return d.readSorted(t.data), nil
 	}
-	d.list.Reset()
-	if d.rows && d.extra > 0 {
-		// The core's heads end with the classes.
+	rest := d.rows && d.extra > 0 // the core's heads end with the classes
+	if rest {
 		if err := d.decode(t.data); err != nil {
 			return nil, err
 		}
-	} else {
-		d.list.Decode(d.cand.All(), t.buf.At(0, 4*d.anchors*(d.first+d.classes)), d.args)
 	}
-	if err := d.list.NMS(d.kept.All(), d.cand.All(), d.nms).Submit(); err != nil {
+	l := d.lists[t.buf]
+	if l == nil {
+		if l = d.stream.List(); !rest {
+			l.Decode(d.cand.All(), t.buf.At(0, 4*d.anchors*(d.first+d.classes)), d.args)
+		}
+		l.NMS(d.kept.All(), d.cand.All(), d.nms)
+		d.lists[t.buf] = l
+	}
+	if err := l.Submit(); err != nil {
 		return nil, err
 	}
 	if err := d.stream.Wait(context.Background()); err != nil {
@@ -233,7 +244,7 @@ func (d *detector) readSorted(data []float32) []core.Box {
 	d.found = d.found[:0]
 	for a := range d.anchors {
 		v := data[6*a:][:6]
-		if !(v[4] >= d.score) || v[5] < 0 || v[5] > math.MaxInt32/2 {
+		if !(v[4] >= d.score && v[5] >= 0 && v[5] <= math.MaxInt32/2) { // NaN is neither
 			continue
 		}
 		b := core.Box{Score: v[4], Class: int32(v[5]), Anchor: int32(a)}

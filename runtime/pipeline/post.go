@@ -100,6 +100,7 @@ func (b *builder) newPost(p *plan.Post, labels []string, threshold float32) (pos
 		if err != nil {
 			return nil, err
 		}
+		b.p.closers = append(b.p.closers, d.release)
 		return d.results, nil
 	case kindRegions:
 		r, err := newRegions(b.shape, b.at, threshold, p.Threshold == "", p.Top)

