@@ -15,6 +15,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
+	"github.com/yoctune/yoctune/runtime/core"
 	"github.com/yoctune/yoctune/runtime/device"
 	"github.com/yoctune/yoctune/runtime/monitor"
 	"github.com/yoctune/yoctune/runtime/pipeline"
@@ -55,6 +56,9 @@ With --format json each result is one object:
 and the last object is the summary. A sink with a path takes the results; the
 summary is on standard output all the same.
 
+Stages with device gpu are run by a process of their own, which a GPU may hang or
+kill; it is started again, and the CPU does its work meanwhile (docs/core.md).
+
 Exit codes: 0 no frame failed (some may have been dropped, as the plan allows) ·
 1 bad plan, model or source, or frames failed · 2 usage · 3 with --check: the
 run missed the plan's slo.`,
@@ -74,6 +78,10 @@ run missed the plan's slo.`,
 	f.BoolVar(&check, "check", false, "exit 3 when the run misses the plan's slo")
 	f.StringVar(&traced, "trace", "", "write where the time of frames went to `FILE`, for Perfetto, chrome://tracing or trace view")
 	f.StringVar(&o.Flight, "flight", "", "`DIR` for a trace of each window that misses the plan's latency objective")
+	f.StringVar(&o.GPU.Backend, "gpu-backend", core.CUDA, "what stages with device gpu run on: `BACKEND` cuda, or cpu to try isolation without a GPU")
+	f.StringVar(&o.GPU.Library, "gpu-library", core.DefaultLibrary, "`FILE` of the CUDA backend")
+	f.StringVar(&o.GPU.Faults, "gpu-faults", "", "`FAULTS` for tests, such as launch:hang=1s@n=100; the library of releases has none")
+	_ = cmd.RegisterFlagCompletionFunc("gpu-backend", cobra.FixedCompletions([]string{core.CUDA, core.CPU}, cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.MarkFlagDirname("flight")
 	_ = cmd.MarkFlagFilename("trace", "json")
 	_ = cmd.MarkFlagFilename("source", "y4m", "nv12", "i420", "yuv")
@@ -83,6 +91,12 @@ run missed the plan's slo.`,
 
 func runPipeline(cmd *cobra.Command, args []string, o pipeline.Options, traced string, check bool) error {
 	g, stdout, stderr := globalFlags(cmd), cmd.OutOrStdout(), cmd.ErrOrStderr()
+	if b := o.GPU.Backend; b != core.CUDA && b != core.CPU {
+		return usage(fmt.Errorf("--gpu-backend is %s or %s, not %q", core.CUDA, core.CPU, b))
+	}
+	if err := core.CheckFaults(o.GPU.Faults); err != nil {
+		return usage(fmt.Errorf("--gpu-faults: %w", err))
+	}
 	dev, err := device.Open(g.Root)
 	if err != nil {
 		return err
@@ -212,6 +226,9 @@ func pipelineText(w io.Writer, s *pipeline.Summary) error {
 	}
 	for _, r := range slices.Sorted(maps.Keys(s.Failures)) {
 		fmt.Fprintf(w, "  failed %d: stage %s\n", s.Failures[r], printable(r))
+	}
+	for _, stage := range slices.Sorted(maps.Keys(s.Fallbacks)) {
+		fmt.Fprintf(w, "  by the CPU for the GPU %d: stage %s\n", s.Fallbacks[stage], printable(stage))
 	}
 	for _, e := range s.Events {
 		change := printable(e.Why)

@@ -19,6 +19,7 @@ import (
 	"github.com/yoctune/yoctune/runtime/perf"
 	"github.com/yoctune/yoctune/runtime/pipeline/live"
 	"github.com/yoctune/yoctune/runtime/watch"
+	"github.com/yoctune/yoctune/runtime/worker"
 )
 
 func scrape(t *testing.T, s *monitor.Sample, w *watch.State, pipelines ...*live.Snapshot) string {
@@ -88,7 +89,9 @@ func door() *live.Snapshot {
 			{Stage: "infer", Name: "faces", Kind: live.KindCounter, Value: new(7.0)}, {Stage: "infer", Name: "light", Kind: live.KindGauge, Value: new(0.5)},
 			{Stage: "infer", Name: "never", Kind: live.KindGauge},
 		},
-		Counts: perf.Counts{MajorFaults: new(int64(2)), Cycles: new(int64(1e9)), CPU: new(int64(15e8))}, Throttled: []string{"gpu"},
+		Fallbacks: map[string]uint64{"pre": 3},
+		Worker:    &worker.Status{State: worker.StateResting, Starts: 2, Losses: map[worker.Cause]uint64{worker.CauseHang: 2}},
+		Counts:    perf.Counts{MajorFaults: new(int64(2)), Cycles: new(int64(1e9)), CPU: new(int64(15e8))}, Throttled: []string{"gpu"},
 	}
 }
 
@@ -103,6 +106,8 @@ func TestARunningPipelineHasMetrics(t *testing.T) {
 		`yoctuned_pipeline_failed_frames_total{pipeline="door",stage="infer"} 1`, `yoctuned_pipeline_copies_total{pipeline="door",where="source"} 3`,
 		`yoctuned_pipeline_latency_seconds_bucket{pipeline="door",le="0.033554432"} 0`, `yoctuned_pipeline_latency_seconds_bucket{pipeline="door",le="0.067108864"} 1`,
 		`yoctuned_pipeline_latency_seconds_sum{pipeline="door"} 0.04`, `yoctuned_pipeline_stage_seconds_count{kind="queue",pipeline="door",stage="infer"} 1`,
+		`yoctuned_pipeline_fallback_frames_total{pipeline="door",stage="pre"} 3`, `yoctuned_pipeline_worker_state{pipeline="door",state="resting"} 1`,
+		`yoctuned_pipeline_worker_starts_total{pipeline="door"} 2`, `yoctuned_pipeline_worker_losses_total{cause="hang",pipeline="door"} 2`,
 		`yoctuned_pipeline_queue_depth_frames{pipeline="door",stage="infer"} 3`, `yoctuned_pipeline_degrade_level{pipeline="door"} 1`,
 		`yoctuned_pipeline_custom_total{metric="faces",pipeline="door",stage="infer"} 7`, `yoctuned_pipeline_custom_value{metric="light",pipeline="door",stage="infer"} 0.5`,
 		`yoctuned_pipeline_page_faults_total{kind="major",pipeline="door"} 2`, `yoctuned_pipeline_cpu_events_total{event="cycles",pipeline="door"} 1e+09`,

@@ -29,6 +29,10 @@ func pipelineMetrics() []metric {
 		{"pipeline_context_switches_total", "Context switches of the process: voluntary, or involuntary.", []string{"pipeline", "kind"}},
 		{"pipeline_cpu_migrations_total", "Times that a thread of the process moved to another core.", []string{"pipeline"}},
 		{"pipeline_cpu_events_total", "What the processor counted in user space: cycles, instructions, cache_misses, branch_misses.", []string{"pipeline", "event"}},
+		{"pipeline_fallback_frames_total", "Frames that the CPU did for the GPU, by stage.", []string{"pipeline", "stage"}},
+		{"pipeline_worker_state", "1 for the state of the process that works on the GPU: ready, starting, trial, resting, stuck, failed.", []string{"pipeline", "state"}},
+		{"pipeline_worker_starts_total", "Processes for the GPU that became ready.", []string{"pipeline"}},
+		{"pipeline_worker_losses_total", "Processes for the GPU that were lost, by cause: hang, sticky, lost, exit, signal, garbage, start.", []string{"pipeline", "cause"}},
 		{"pipeline_custom_total", "Counters of the stages' own.", []string{"pipeline", "stage", "metric"}},
 		{"pipeline_custom_value", "Gauges of the stages' own.", []string{"pipeline", "stage", "metric"}},
 	}
@@ -136,6 +140,16 @@ func (s *sender) pipeline(p *live.Snapshot) {
 	s.counter("pipeline_cpu_migrations_total", k.Migrations, 1, name)
 	for event, v := range map[string]*int64{"cycles": k.Cycles, "instructions": k.Instructions, "cache_misses": k.CacheMisses, "branch_misses": k.BranchMisses} {
 		s.counter("pipeline_cpu_events_total", v, 1, name, event)
+	}
+	for stage, n := range p.Fallbacks {
+		count("pipeline_fallback_frames_total", n, stage)
+	}
+	if w := p.Worker; w != nil {
+		s.send("pipeline_worker_state", prometheus.GaugeValue, 1, name, string(w.State))
+		count("pipeline_worker_starts_total", w.Starts)
+		for cause, n := range w.Losses {
+			count("pipeline_worker_losses_total", n, string(cause))
+		}
 	}
 	for _, n := range p.Numbers {
 		switch {

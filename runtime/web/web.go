@@ -132,6 +132,11 @@ func (s *Site) health(w http.ResponseWriter, _ *http.Request) {
 	for _, st := range s.Hub.Now().Stale {
 		h.Problems = append(h.Problems, "no answer from "+st.Sensor)
 	}
+	for _, p := range s.pipelines() {
+		if w := p.Worker; w != nil && !w.Healthy() {
+			h.Problems = append(h.Problems, fmt.Sprintf("pipeline %s has no GPU: %s: %s", p.Pipeline, w.State, w.Why))
+		}
+	}
 	if s.History != nil {
 		if why := s.History.Problem(); why != "" {
 			h.Problems = append(h.Problems, why)

@@ -17,6 +17,7 @@ import (
 	"github.com/yoctune/yoctune/runtime/pipeline/live"
 	"github.com/yoctune/yoctune/runtime/watch"
 	"github.com/yoctune/yoctune/runtime/web"
+	"github.com/yoctune/yoctune/runtime/worker"
 )
 
 func serve(t *testing.T, s *web.Site) *httptest.Server {
@@ -98,6 +99,13 @@ func TestNothingCanBeChangedAndMetricsAreThereOnlyWhenAsked(t *testing.T) {
 	}
 }
 
+// door is a pipeline whose worker is in a state.
+func door(s worker.State) func() []*live.Snapshot {
+	return func() []*live.Snapshot {
+		return []*live.Snapshot{{Pipeline: "door", Worker: &worker.Status{State: s, Why: "hang: no answer in 50ms"}}}
+	}
+}
+
 func TestHealthSaysWhatIsWrong(t *testing.T) {
 	for name, c := range map[string]struct {
 		site web.Site
@@ -110,6 +118,8 @@ func TestHealthSaysWhatIsWrong(t *testing.T) {
 		"contested": {web.Site{Planned: true, Watch: func() *watch.State {
 			return &watch.State{PID: 7, Contested: []watch.Contested{{Path: "/proc/sys/vm/swappiness"}}}
 		}}, 503, "contested: /proc/sys/vm/swappiness"},
+		"a worker that rests": {web.Site{Pipelines: door(worker.StateResting)}, 503, "pipeline door has no GPU: resting: hang: no answer in 50ms"},
+		"a worker that works": {web.Site{Pipelines: door(worker.StateReady)}, 200, `"healthy":true`},
 	} {
 		code, body, _ := get(t, serve(t, &c.site), "/healthz", "")
 		if code != c.code || !strings.Contains(body, c.text) {

@@ -74,16 +74,18 @@ type server struct {
 	exit    chan int
 }
 
+var errNoParent = errors.New("yoctuned starts this itself; by hand there is no memory to work on")
+
 // Serve is the worker. It does not return while the parent lives.
 func Serve() int {
 	// Ctrl-C and systemd's SIGTERM go to parent and worker; the parent decides.
 	signal.Ignore(unix.SIGINT, unix.SIGTERM, unix.SIGHUP)
 	s := &server{exit: make(chan int, 1)}
-	go s.untilParentEnds()
 	if err := s.attach(); err != nil {
 		fmt.Fprintf(os.Stderr, "worker: %v\n", err)
 		return exitWire
 	}
+	go s.untilParentEnds()
 	h := headOf(s.control)
 	hi, err := s.start()
 	if err != nil {
@@ -125,20 +127,17 @@ func (s *server) attach() error {
 	for fd := fdControl; fd <= fdAlive; fd++ {
 		unix.CloseOnExec(fd)
 	}
-	var st unix.Stat_t
-	if err := unix.Fstat(fdControl, &st); err != nil {
-		return fmt.Errorf("control memory: %w: this command is for yoctuned itself", err)
+	var pipe, st unix.Stat_t
+	err := errors.Join(unix.Fstat(fdAlive, &pipe), unix.Fstat(fdControl, &st))
+	if err != nil || pipe.Mode&unix.S_IFMT != unix.S_IFIFO || st.Size < int64(controlBytes(1)) || st.Size > int64(controlBytes(MaxLanes)) {
+		return errNoParent
 	}
-	if st.Size < int64(controlBytes(1)) || st.Size > int64(controlBytes(MaxLanes)) {
-		return fmt.Errorf("%w: %d bytes of control memory", errWire, st.Size)
-	}
-	var err error
 	if s.control, err = mapShared(fdControl, int(st.Size), unix.MAP_POPULATE); err != nil {
 		return fmt.Errorf("control memory: %w", err)
 	}
 	h := headOf(s.control)
 	if h.magic != wireMagic || h.version != wireVersion || h.config > textBytes || controlBytes(int(h.lanes)) != len(s.control) {
-		return fmt.Errorf("%w: not the control memory of this program", errWire)
+		return errNoParent
 	}
 	if err := json.Unmarshal(configOf(s.control)[:h.config], &s.config); err != nil {
 		return fmt.Errorf("what to do: %w", err)

@@ -493,10 +493,10 @@ func TestAWorkerThatDoesNotEndIsNotWaitedFor(t *testing.T) {
 // not.
 func hostile(how string) {
 	s := &server{exit: make(chan int, 1)}
-	go s.untilParentEnds()
 	if err := s.attach(); err != nil {
 		os.Exit(exitWire)
 	}
+	go s.untilParentEnds()
 	h := headOf(s.control)
 	s.say(hello{Access: AccessDirect})
 	switch how {
