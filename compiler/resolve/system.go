@@ -277,7 +277,8 @@ func (r *resolver) services() {
 		r.t.Services = append(r.t.Services, s)
 		r.origins["services."+f.Name] = f.Pos
 		r.plan.Units = append(r.plan.Units, plan.Unit{Name: s.Name, CPUs: s.CPUs, Slice: s.Slice,
-			IOWeight: s.IOWeight, Scheduling: s.Scheduling, Priority: s.Priority, Nice: s.Nice})
+			IOWeight: s.IOWeight, CPUWeight: s.CPUWeight, CPUQuota: s.CPUQuota,
+			MemoryMax: s.MemoryMax, MemoryHigh: s.MemoryHigh, Scheduling: s.Scheduling, Priority: s.Priority, Nice: s.Nice})
 	}
 	cpus := CPUList(r.t.Isolated())
 	for name := range named {

@@ -6,6 +6,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"slices"
 	"sort"
 	"strings"
 
@@ -25,6 +26,8 @@ var (
 	slice string
 	//go:embed pipeline.tmpl
 	pipeline string
+	//go:embed scheduling.tmpl
+	scheduling string
 )
 
 const unitDir = "${systemd_system_unitdir}/"
@@ -35,7 +38,7 @@ const unitDir = "${systemd_system_unitdir}/"
 var reserved = []string{"yoctuned.service", "yoctuned-serve.service", "yoctune-zram.service", "nvpmodel.service", "dbus.service", "systemd-udevd.service"}
 
 type templates struct {
-	service, dropin, slice, pipeline *emitters.Template
+	service, dropin, slice, pipeline, scheduling *emitters.Template
 }
 
 func parse() (*templates, error) {
@@ -43,7 +46,7 @@ func parse() (*templates, error) {
 	for _, p := range []struct {
 		to   **emitters.Template
 		text string
-	}{{&t.service, service}, {&t.dropin, dropin}, {&t.slice, slice}, {&t.pipeline, pipeline}} {
+	}{{&t.service, service}, {&t.dropin, dropin}, {&t.slice, slice}, {&t.pipeline, pipeline}, {&t.scheduling, scheduling}} {
 		var err error
 		*p.to, err = emitters.Parse("units", p.text+`{{define "resources"}}`+strings.TrimSuffix(resources, "\n")+"{{end}}")
 		if err != nil {
@@ -63,6 +66,14 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 	for _, target := range l.Targets {
 		for _, s := range target.Services {
 			f, err := t.emitService(l, target, s)
+			if err != nil {
+				return nil, err
+			}
+			files = append(files, f)
+		}
+		if slices.ContainsFunc(target.Services, func(s plan.Service) bool { return s.Scheduling != "" || s.Nice != nil }) {
+			const name = "yoctuned.service.d/40-scheduling.conf"
+			f, err := t.scheduling.Fill(emitters.OnDevice(l, target, "yoctuned.service.d-40-scheduling.conf", unitDir+name), struct{ Layer string }{l.Name})
 			if err != nil {
 				return nil, err
 			}

@@ -3,18 +3,14 @@ package device
 import (
 	"errors"
 	"io/fs"
-	"path"
 	"runtime"
 	"strconv"
-	"strings"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
 
-// A network driver's rings, interrupt coalescing and channels are no files. They
-// are given names below the interface's folder, so that everything above reads,
-// writes, journals and compares them like files:
+// A network driver's rings, interrupt coalescing and channels:
 //
 //	/sys/class/net/eth0/ethtool/ring/rx
 //	/sys/class/net/eth0/ethtool/coalesce/rx-usecs
@@ -22,7 +18,6 @@ import (
 //
 // They are asked for by ioctl (include/uapi/linux/ethtool.h), which kernels have
 // from L4T R32's 4.9 on and serve by the same code as the netlink family of 5.6.
-// A tree has them as files.
 
 // ethtoolKnob is one field of one of ethtool's structures: all are words of 32
 // bits, of which the first is the command.
@@ -66,63 +61,36 @@ func ethtoolKnobs(name string) (ethtoolKnob, bool) {
 	return ethtoolKnob{}, false
 }
 
-// ethtoolNode splits the name of such a node, resolved or not: the interface is
-// the folder above "ethtool".
-func ethtoolNode(name string) (dir, iface, knob string, ok bool) {
-	dir, knob, ok = strings.Cut(name, "/ethtool/")
-	if !ok || !strings.HasPrefix(dir, "/sys/") || path.Base(path.Dir(dir)) != "net" {
-		return "", "", "", false
-	}
-	_, known := ethtoolKnobs(knob)
-	return dir, path.Base(dir), knob, known
+// ethtoolNode is a knob of an interface.
+type ethtoolNode struct {
+	iface string
+	knob  ethtoolKnob
 }
 
-// IsEthtool reports whether a node is one of a network driver, whose writes raise
-// no events.
-func IsEthtool(name string) bool {
-	_, _, _, ok := ethtoolNode(name)
-	return ok
-}
-
-// ethtool returns the interface and the knob when name is such a node of the
-// running system.
-func (r *Root) ethtool(name string) (iface string, k ethtoolKnob, ok bool) {
-	if !r.Running() {
-		return "", k, false
-	}
-	_, iface, knob, ok := ethtoolNode(name)
-	if ok {
-		k, _ = ethtoolKnobs(knob)
-	}
-	return iface, k, ok
-}
-
-func (k ethtoolKnob) read(name, iface string) (Content, error) {
-	words, err := k.ask(iface)
+func (n ethtoolNode) read(*Root) (string, error) {
+	words, err := n.knob.ask(n.iface)
 	if err != nil {
-		return Content{}, &PathError{Op: "read", Path: name, Err: err}
+		return "", err
 	}
-	return Content{Text: strconv.FormatUint(uint64(words[k.field]), 10) + "\n"}, nil
+	return strconv.FormatUint(uint64(words[n.knob.field]), 10), nil
 }
 
 // write changes one field and leaves the others of the structure as they are.
-func (k ethtoolKnob) write(name, iface, value string) error {
-	n, err := strconv.ParseUint(strings.TrimSpace(value), 10, 32)
+func (n ethtoolNode) write(_ *Root, value string) error {
+	k := n.knob
+	v, err := strconv.ParseUint(value, 10, 32)
 	if err != nil {
-		return &PathError{Op: "write", Path: name, Err: unix.EINVAL}
+		return unix.EINVAL
 	}
-	words, err := k.ask(iface)
-	if err == nil {
-		if k.most > 0 && n > uint64(words[k.most]) {
-			return &PathError{Op: "write", Path: name, Err: unix.ERANGE}
-		}
-		words[0], words[k.field] = k.set, uint32(n)
-		err = ethtoolCall(iface, words)
-	}
+	words, err := k.ask(n.iface)
 	if err != nil {
-		return &PathError{Op: "write", Path: name, Err: err}
+		return err
 	}
-	return nil
+	if k.most > 0 && v > uint64(words[k.most]) {
+		return unix.ERANGE
+	}
+	words[0], words[k.field] = k.set, uint32(v)
+	return ethtoolCall(n.iface, words)
 }
 
 func (k ethtoolKnob) ask(iface string) ([]uint32, error) {

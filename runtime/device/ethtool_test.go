@@ -50,7 +50,7 @@ func TestANetworkDriversChannelsAreANode(t *testing.T) {
 	if err != nil || real != "/sys/devices/virtual/net/left/ethtool/channels/rx" {
 		t.Errorf("%s %v", real, err)
 	}
-	if !device.IsEthtool(real) {
+	if !device.IsVirtual(real) {
 		t.Error("its resolved name is not known as one")
 	}
 	if err := dev.Write(real, "3"); err != nil {

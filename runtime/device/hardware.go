@@ -84,8 +84,11 @@ func policyNumber(n Node) int {
 }
 
 // cores counts a list such as "0-3,5"; 0 when it is none.
-func cores(list string) int {
-	n := 0
+func cores(list string) int { return len(cpuNumbers(list)) }
+
+// cpuNumbers reads such a list; nil when it is none.
+func cpuNumbers(list string) []int {
+	var out []int
 	for part := range strings.SplitSeq(list, ",") {
 		low, high, ok := strings.Cut(part, "-")
 		if !ok {
@@ -93,12 +96,14 @@ func cores(list string) int {
 		}
 		a, err := strconv.ParseUint(low, 10, 16)
 		z, err2 := strconv.ParseUint(high, 10, 16)
-		if err != nil || err2 != nil || z < a {
-			return 0
+		if err != nil || err2 != nil || z < a || len(out) > 1<<16 {
+			return nil
 		}
-		n += int(z-a) + 1
+		for n := a; n <= z; n++ {
+			out = append(out, int(n))
+		}
 	}
-	return n
+	return out
 }
 
 // ascending reads numbers between blanks; nil when one of them is none.

@@ -104,12 +104,8 @@ func (r *Root) Resolve(name string) (string, error) {
 	if err := check(name, mayList); err != nil {
 		return "", err
 	}
-	if dir, _, knob, ok := ethtoolNode(name); ok && r.Running() {
-		real, err := r.Resolve(dir)
-		if err != nil {
-			return "", err
-		}
-		return real + "/ethtool/" + knob, nil
+	if real, ok, err := r.resolveVirtual(name); ok {
+		return real, err
 	}
 	real, err := r.follow(name)
 	if err != nil {

@@ -98,11 +98,8 @@ func regular(op, name string, fd int) (int, error) {
 
 // Read implements [FS].
 func (r *Root) Read(name string) (Content, error) {
-	if iface, k, ok := r.ethtool(name); ok {
-		if err := check(name, mayRead); err != nil {
-			return Content{}, err
-		}
-		return k.read(name, iface)
+	if node, ok := r.virtual(name); ok {
+		return r.readVirtual(name, node)
 	}
 	var buf [PageSize]byte
 	n, err := r.read(name, buf[:])
@@ -163,8 +160,8 @@ func (r *Root) Write(name, value string) error {
 	if strings.TrimSpace(value) == "" {
 		return &PathError{Op: "write", Path: name, Err: ErrEmpty}
 	}
-	if iface, k, ok := r.ethtool(name); ok {
-		return k.write(name, iface, value)
+	if node, ok := r.virtual(name); ok {
+		return r.writeVirtual(name, value, node)
 	}
 	real, err := r.Resolve(name)
 	if err != nil {
@@ -224,7 +221,7 @@ func (r *Root) List(name string) ([]string, error) {
 
 // Mode implements [FS].
 func (r *Root) Mode(name string) (fs.FileMode, error) {
-	if _, _, ok := r.ethtool(name); ok {
+	if _, ok := r.virtual(name); ok {
 		return 0o644, nil
 	}
 	real, err := r.Resolve(name)

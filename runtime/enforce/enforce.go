@@ -76,7 +76,7 @@ func lacks() []string {
 		return nil
 	}
 	var out []string
-	for name, bit := range map[string]uint{"CAP_NET_ADMIN": unix.CAP_NET_ADMIN, "CAP_SYS_ADMIN": unix.CAP_SYS_ADMIN} {
+	for name, bit := range map[string]uint{"CAP_NET_ADMIN": unix.CAP_NET_ADMIN, "CAP_SYS_ADMIN": unix.CAP_SYS_ADMIN, "CAP_SYS_NICE": unix.CAP_SYS_NICE} {
 		if data[bit/32].Effective>>(bit%32)&1 == 0 {
 			out = append(out, name)
 		}

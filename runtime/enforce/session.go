@@ -42,7 +42,7 @@ func Open(dev device.Device, p *plan.Plan, o Options) (*Session, error) {
 		dev: dev, plan: p, options: o, journal: j,
 		reader:  newReader(dev, o.ReadTimeout),
 		info:    journal.Plan{Layer: p.Layer, Target: p.Target, Serial: p.Serial, Digest: p.Digest, Rollback: p.Rollback},
-		targets: targets(dev, p.Settings),
+		targets: planned(newSelector(dev), p),
 	}, nil
 }
 
@@ -144,6 +144,9 @@ func (s *Session) Nodes() []Node {
 	s.each(func(t *target) {
 		n := Node{ID: t.setting.ID, Path: t.path, Real: t.real, Want: t.setting.Want, Policy: t.setting.Policy}
 		n.Moved = slices.Clone(related(t.real).others)
+		if file := device.WrittenFor(t.real); file != "" {
+			n.Moved = append(n.Moved, file)
+		}
 		out = append(out, n)
 	})
 	// A scheduler resets nr_requests: whoever is moved by a node is looked at
@@ -260,7 +263,7 @@ func (s *Session) Rescan() (appeared []string) {
 func (s *Session) reselect() {
 	sel := newSelector(s.dev)
 	sel.judged = options(s.targets)
-	s.targets = sel.all(s.plan.Settings)
+	s.targets = planned(sel, s.plan)
 }
 
 // Try applies the plan after journalling what all its nodes hold now, so that

@@ -61,6 +61,18 @@ func targets(dev device.FS, settings []plan.Setting) []*target {
 	return newSelector(dev).all(settings)
 }
 
+// planned are the targets of a plan: those of its settings, and of what is set of
+// its units.
+func planned(sel *selector, p *plan.Plan) []*target {
+	out := sel.all(p.Settings)
+	for _, t := range sel.all(unitSettings(p.Units)) {
+		if t.real != "" { // systemd keeps the unit, and it runs
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
 func (sel *selector) all(settings []plan.Setting) []*target {
 	var out []*target
 	for _, s := range settings {

@@ -14,12 +14,51 @@ import (
 )
 
 // Units are systemd's: their files say what they shall be, and systemd makes them
-// so when they start. What is looked at here is what came of it, in the cgroups
-// and in the tasks themselves: a service that was running before its drop-in came,
-// or that changed its own threads, is not what its file says. Nothing is written,
-// because systemd would write again.
+// so when they start. A service that was running before its drop-in came, that was
+// given other properties since, or that changed its own threads is not what its
+// file says: what systemd can change of a unit that runs is set through it, the
+// scheduling of its processes here, and then it is looked at what came of it, in
+// the cgroups and in the tasks themselves.
 
-const cgroups = "/sys/fs/cgroup"
+const cgroups = device.CgroupDir
+
+// unitSettings are what of units can be set while they run.
+func unitSettings(units []plan.Unit) []plan.Setting {
+	var out []plan.Setting
+	for _, u := range units {
+		add := func(node, want string) {
+			out = append(out, plan.Setting{
+				ID: "services." + u.Name, Domain: plan.DomainUnit, Select: plan.Select{Path: cgroupOf(u) + node}, Type: plan.TypeString, Want: want,
+				Compare: plan.Exact, Policy: plan.Enforce, Needs: plan.NeedsNothing, Optional: true,
+			})
+		}
+		number := func(property string, n int64) {
+			if n > 0 {
+				add("/systemd/"+property, strconv.FormatInt(n, 10))
+			}
+		}
+		if strings.Contains(u.Name, "/") || strings.Contains(u.Slice, "/") {
+			continue // judged as such
+		}
+		if cpus, err := knob.Canonical(plan.TypeCPUList, u.CPUs); err == nil && cpus != "" {
+			add("/systemd/AllowedCPUs", cpus)
+		}
+		number("CPUWeight", int64(u.CPUWeight))
+		number("IOWeight", int64(u.IOWeight))
+		number("CPUQuotaPerSecUSec", int64(u.CPUQuota)*10_000)
+		number("MemoryMax", u.MemoryMax)
+		number("MemoryHigh", u.MemoryHigh)
+		if u.Scheduling != "" {
+			add("/tasks/scheduling", policyText(u.Scheduling, u.Priority))
+		}
+		if u.Nice != nil && !realtime(u) {
+			add("/tasks/nice", strconv.Itoa(*u.Nice))
+		}
+	}
+	return out
+}
+
+func realtime(u plan.Unit) bool { return u.Scheduling == "fifo" || u.Scheduling == "rr" }
 
 // unitResults compares units that run with the plan.
 func unitResults(dev device.FS, units []plan.Unit) []Result {
@@ -73,6 +112,9 @@ func unitResult(dev device.FS, u plan.Unit) Result {
 		tasks, wrong := unitTasks(dev, u, dir)
 		found = append(found, tasks)
 		faults = append(faults, wrong...)
+		if starved := starved(dev, u); starved != "" {
+			faults = append(faults, starved)
+		}
 	}
 	r.Found, r.Known = strings.Join(found, ", "), true
 	if len(faults) > 0 {
@@ -107,6 +149,16 @@ func unitWish(u plan.Unit) string {
 		return "in its slice"
 	}
 	return strings.Join(w, ", ")
+}
+
+// starved says that the kernel gives real-time tasks no time, "" when it does
+// (kernel/sched/rt.c).
+func starved(dev device.FS, u plan.Unit) string {
+	c, err := dev.Read("/proc/sys/kernel/sched_rt_runtime_us")
+	if err != nil || !realtime(u) || strings.TrimSpace(c.Text) != "0" {
+		return ""
+	}
+	return "kernel.sched_rt_runtime_us is 0: real-time tasks get no time"
 }
 
 func policyText(policy string, priority int) string {

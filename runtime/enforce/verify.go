@@ -20,7 +20,7 @@ func Verify(dev device.Device, p *plan.Plan, o Options) []Result {
 	if err != nil {
 		j = nil
 	}
-	all := targets(dev, p.Settings)
+	all := planned(newSelector(dev), p)
 	r := newReader(dev, o.ReadTimeout)
 	for _, t := range all {
 		t.guarded(func() { t.look(dev, r, o, j) })

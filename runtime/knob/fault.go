@@ -103,8 +103,11 @@ func Explain(f Fault) (Outcome, string) {
 // capability names the one that the kernel asks for before a node is written
 // (capabilities(7)): a network namespace's owner may set what is the namespace's.
 func capability(name string) string {
-	if strings.HasPrefix(name, "/proc/sys/net/") || strings.HasPrefix(name, "/sys/class/net/") {
+	switch {
+	case strings.HasPrefix(name, "/proc/sys/net/"), strings.HasPrefix(name, "/sys/class/net/"):
 		return "CAP_NET_ADMIN"
+	case strings.HasPrefix(name, device.CgroupDir+"/") && strings.Contains(name, "/tasks/"):
+		return "CAP_SYS_NICE"
 	}
 	return "CAP_SYS_ADMIN"
 }
@@ -174,6 +177,8 @@ func Name(name string) string {
 	}
 	parts := strings.Split(strings.TrimPrefix(name, "/"), "/")
 	switch {
+	case device.IsVirtual(name) && strings.HasPrefix(name, device.CgroupDir):
+		return parts[len(parts)-3] + " " + parts[len(parts)-1]
 	case len(parts) >= 4 && parts[0] == "sys" && parts[1] == "block":
 		return parts[2] + " " + parts[len(parts)-1]
 	case len(parts) >= 4 && parts[0] == "sys" && parts[len(parts)-2] == "queue":

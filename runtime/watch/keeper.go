@@ -198,7 +198,7 @@ var errNoTouch = errors.New("no node of the plan could be written to find out")
 func (k *Keeper) Touch(name string) error {
 	var reals []string
 	for real, n := range k.nodes {
-		if fileSystem(real) == name && n.Policy != plan.Report {
+		if fileSystem(real) == name && n.Policy != plan.Report && !device.IsVirtual(real) {
 			reals = append(reals, real)
 		}
 	}

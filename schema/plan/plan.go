@@ -47,6 +47,7 @@ const (
 	DomainModule  = "module"
 	DomainPower   = "power" // a line of a power mode; made on the device
 	DomainKnob    = "knob"  // a bare path from `plan --knobs`
+	DomainUnit    = "unit"  // of plan.Units, made by the runtime
 )
 
 // How found is compared with wanted.
@@ -168,6 +169,10 @@ type Unit struct {
 	CPUs         string `json:"cpus,omitempty"` // cpu list
 	Slice        string `json:"slice,omitempty"`
 	IOWeight     int    `json:"io_weight,omitempty"`     // 1 to 10000, 0: unset
+	CPUWeight    int    `json:"cpu_weight,omitempty"`    // 1 to 10000, 0: unset
+	CPUQuota     int    `json:"cpu_quota,omitempty"`     // percent of one core, 0: none
+	MemoryMax    int64  `json:"memory_max,omitempty"`    // bytes, 0: none
+	MemoryHigh   int64  `json:"memory_high,omitempty"`   // bytes, 0: none
 	CPUPartition string `json:"cpu_partition,omitempty"` // of a slice: member, root, isolated (cpuset.cpus.partition); systemd has no word for it
 	Scheduling   string `json:"scheduling,omitempty"`    // other, batch, idle, fifo, rr
 	Priority     int    `json:"priority,omitempty"`      // 1 to 99 with fifo and rr

@@ -17,6 +17,7 @@ SRC_URI:append:yoctune-on-jetson-orin-nano-devkit-nvme = " \
     file://yoctune-tmpfiles.conf \
     file://yoctune-zram.service \
     file://yoctune-zram.sh \
+    file://yoctuned.service.d-40-scheduling.conf \
     file://plan \
 "
 
@@ -55,6 +56,7 @@ do_install:append:yoctune-on-jetson-orin-nano-devkit-nvme() {
     install -D -m 0644 ${S}/yoctune-tmpfiles.conf ${D}${nonarch_libdir}/tmpfiles.d/yoctune.conf
     install -D -m 0644 ${S}/yoctune-zram.service ${D}${systemd_system_unitdir}/yoctune-zram.service
     install -D -m 0755 ${S}/yoctune-zram.sh ${D}${nonarch_libdir}/yoctune/yoctune-zram
+    install -D -m 0644 ${S}/yoctuned.service.d-40-scheduling.conf ${D}${systemd_system_unitdir}/yoctuned.service.d/40-scheduling.conf
     if [ -e ${S}/plan/plan.json.minisig ]; then
         install -m 0644 ${S}/plan/plan.json.minisig ${D}${nonarch_libdir}/yoctune/plan.json.minisig
     fi

@@ -14,6 +14,7 @@ SRC_URI:append:yoctune-on-jetson-agx-orin-devkit = " \
     file://motion.service \
     file://yoctune-modules-load.conf \
     file://yoctune-tmpfiles.conf \
+    file://yoctuned.service.d-40-scheduling.conf \
     file://plan \
 "
 
@@ -49,6 +50,7 @@ do_install:append:yoctune-on-jetson-agx-orin-devkit() {
     install -D -m 0644 ${S}/plan/plan.origins.json ${D}${nonarch_libdir}/yoctune/plan.origins.json
     install -D -m 0644 ${S}/yoctune-modules-load.conf ${D}${sysconfdir}/modules-load.d/yoctune.conf
     install -D -m 0644 ${S}/yoctune-tmpfiles.conf ${D}${nonarch_libdir}/tmpfiles.d/yoctune.conf
+    install -D -m 0644 ${S}/yoctuned.service.d-40-scheduling.conf ${D}${systemd_system_unitdir}/yoctuned.service.d/40-scheduling.conf
     if [ -e ${S}/plan/plan.json.minisig ]; then
         install -m 0644 ${S}/plan/plan.json.minisig ${D}${nonarch_libdir}/yoctune/plan.json.minisig
     fi

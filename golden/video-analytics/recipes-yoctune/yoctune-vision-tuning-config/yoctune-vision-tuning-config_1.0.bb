@@ -18,6 +18,7 @@ SRC_URI:append:yoctune-on-jetson-orin-nano-devkit = " \
     file://yoctune-zram.service \
     file://yoctune-zram.sh \
     file://yoctuned-pipeline@labels.service.d-50-yoctune.conf \
+    file://yoctuned.service.d-40-scheduling.conf \
     file://plan \
 "
 
@@ -57,6 +58,7 @@ do_install:append:yoctune-on-jetson-orin-nano-devkit() {
     install -D -m 0644 ${S}/yoctune-zram.service ${D}${systemd_system_unitdir}/yoctune-zram.service
     install -D -m 0755 ${S}/yoctune-zram.sh ${D}${nonarch_libdir}/yoctune/yoctune-zram
     install -D -m 0644 ${S}/yoctuned-pipeline@labels.service.d-50-yoctune.conf ${D}${systemd_system_unitdir}/yoctuned-pipeline@labels.service.d/50-yoctune.conf
+    install -D -m 0644 ${S}/yoctuned.service.d-40-scheduling.conf ${D}${systemd_system_unitdir}/yoctuned.service.d/40-scheduling.conf
     if [ -e ${S}/plan/plan.json.minisig ]; then
         install -m 0644 ${S}/plan/plan.json.minisig ${D}${nonarch_libdir}/yoctune/plan.json.minisig
     fi
