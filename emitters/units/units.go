@@ -71,9 +71,12 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 			}
 			files = append(files, f)
 		}
-		if slices.ContainsFunc(target.Services, func(s plan.Service) bool { return s.Scheduling != "" || s.Nice != nil }) {
-			const name = "yoctuned.service.d/40-scheduling.conf"
-			f, err := t.scheduling.Fill(emitters.OnDevice(l, target, "yoctuned.service.d-40-scheduling.conf", unitDir+name), struct{ Layer string }{l.Name})
+		if scheduled := slices.DeleteFunc(slices.Clone(target.Services), func(s plan.Service) bool { return s.Scheduling == "" && s.Nice == nil }); len(scheduled) > 0 {
+			realtime := slices.ContainsFunc(scheduled, func(s plan.Service) bool { return s.Priority > 0 })
+			f, err := t.scheduling.Fill(emitters.OnDevice(l, target, "yoctuned.service.d-40-scheduling.conf", unitDir+"yoctuned.service.d/40-scheduling.conf"), struct {
+				Layer    string
+				Realtime bool
+			}{l.Name, realtime})
 			if err != nil {
 				return nil, err
 			}

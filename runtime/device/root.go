@@ -16,7 +16,10 @@ import (
 )
 
 // Root is a directory that stands for "/".
-type Root struct{ dir string } // "" for the running system
+type Root struct {
+	dir     string // "" for the running system
+	systemd systemd
+}
 
 var _ Device = (*Root)(nil)
 

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/godbus/dbus/v5"
@@ -174,12 +175,12 @@ func unitInterface(name string) string {
 }
 
 const (
-	systemdName    = "org.freedesktop.systemd1"
-	systemdPath    = "/org/freedesktop/systemd1"
-	systemdManager = systemdName + ".Manager"
+	systemdName = "org.freedesktop.systemd1"
+	systemdPath = "/org/freedesktop/systemd1"
 	// systemdSocket is systemd's own, for root; it is there before the bus is.
 	systemdSocket  = "unix:path=/run/systemd/private"
-	systemdTimeout = 2 * time.Second
+	systemdTimeout = 10 * time.Second // while it starts a system it has other work
+	systemdIdle    = time.Second
 )
 
 // booted is sd_booted(3).
@@ -196,12 +197,9 @@ type unitNode struct {
 
 func (n unitNode) read(r *Root) (string, error) {
 	var value dbus.Variant
-	err := withSystemd(func(ctx context.Context, conn *dbus.Conn) error {
-		var at dbus.ObjectPath
-		if err := manager(conn).CallWithContext(ctx, systemdManager+".GetUnit", 0, n.unit).Store(&at); err != nil {
-			return err
-		}
-		return conn.Object(systemdName, at).CallWithContext(ctx, "org.freedesktop.DBus.Properties.Get", 0, unitInterface(n.unit), n.property.name).Store(&value)
+	err := r.systemd.ask(func(ctx context.Context, conn *dbus.Conn) error {
+		return conn.Object(systemdName, unitPath(n.unit)).
+			CallWithContext(ctx, "org.freedesktop.DBus.Properties.Get", 0, unitInterface(n.unit), n.property.name).Store(&value)
 	})
 	if err != nil {
 		return "", err
@@ -222,7 +220,7 @@ func (n unitNode) read(r *Root) (string, error) {
 	return text, nil
 }
 
-func (n unitNode) write(_ *Root, text string) error {
+func (n unitNode) write(r *Root, text string) error {
 	value, ok := n.property.parse(text)
 	if !ok {
 		return unix.EINVAL
@@ -231,35 +229,80 @@ func (n unitNode) write(_ *Root, text string) error {
 		Name  string
 		Value dbus.Variant
 	}
-	return withSystemd(func(ctx context.Context, conn *dbus.Conn) error {
+	return r.systemd.ask(func(ctx context.Context, conn *dbus.Conn) error {
 		set := []property{{n.property.name, dbus.MakeVariant(value)}}
 		const runtime = true // gone at the next boot, as everything this program sets
-		return manager(conn).CallWithContext(ctx, systemdManager+".SetUnitProperties", 0, n.unit, runtime, set).Err
+		return conn.Object(systemdName, systemdPath).
+			CallWithContext(ctx, systemdName+".Manager.SetUnitProperties", 0, n.unit, runtime, set).Err
 	})
 }
 
-func manager(conn *dbus.Conn) dbus.BusObject { return conn.Object(systemdName, systemdPath) }
+// unitPath is the object of a unit: what is no letter or digit is escaped, and a
+// digit at the start too.
+func unitPath(unit string) dbus.ObjectPath {
+	var b strings.Builder
+	for i, c := range []byte(unit) {
+		if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || i > 0 && c >= '0' && c <= '9' {
+			b.WriteByte(c)
+		} else {
+			fmt.Fprintf(&b, "_%02x", c)
+		}
+	}
+	return dbus.ObjectPath(systemdPath + "/unit/" + b.String())
+}
 
-// withSystemd talks to systemd for as long as do needs it: a connection that stays
-// would cost an enforcer that waits two threads and their memory.
-func withSystemd(do func(context.Context, *dbus.Conn) error) error {
+// systemd is the connection to it, open while it is used: one that stays would
+// cost an enforcer that waits a thread and its memory.
+type systemd struct {
+	lock sync.Mutex
+	conn *dbus.Conn
+	idle *time.Timer
+}
+
+func (s *systemd) ask(question func(context.Context, *dbus.Conn) error) error {
+	s.lock.Lock()
+	defer s.lock.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), systemdTimeout)
 	defer cancel()
-	conn, err := dbus.Dial(systemdSocket, dbus.WithContext(ctx))
+	if s.conn == nil {
+		conn, err := dialSystemd()
+		if err != nil {
+			return err
+		}
+		s.conn, s.idle = conn, time.AfterFunc(systemdIdle, s.close)
+	}
+	s.idle.Reset(systemdIdle)
+	err := question(ctx, s.conn)
+	if !s.conn.Connected() {
+		_ = s.conn.Close()
+		s.conn = nil
+	}
+	return asErrno(err)
+}
+
+func (s *systemd) close() {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	if s.conn != nil {
+		_ = s.conn.Close()
+		s.conn = nil
+	}
+}
+
+func dialSystemd() (*dbus.Conn, error) {
+	conn, err := dbus.Dial(systemdSocket)
 	if err == nil {
-		err = conn.Auth([]dbus.Auth{dbus.AuthExternal(strconv.Itoa(os.Geteuid()))})
-	}
-	if err != nil {
-		if conn != nil {
-			_ = conn.Close()
+		if err = conn.Auth([]dbus.Auth{dbus.AuthExternal(strconv.Itoa(os.Geteuid()))}); err == nil {
+			return conn, nil
 		}
-		// Not root, or a systemd without that socket: the bus.
-		if conn, err = dbus.ConnectSystemBus(dbus.WithContext(ctx)); err != nil {
-			return fmt.Errorf("systemd does not answer (%w): %w", err, fs.ErrNotExist)
-		}
+		_ = conn.Close()
 	}
-	defer func() { _ = conn.Close() }()
-	return asErrno(do(ctx, conn))
+	// Not root, or a systemd without that socket: the bus.
+	conn, err2 := dbus.ConnectSystemBus()
+	if err2 != nil {
+		return nil, fmt.Errorf("systemd does not answer (%w; %w): %w", err, err2, fs.ErrNotExist)
+	}
+	return conn, nil
 }
 
 // asErrno gives systemd's refusals the words that the kernel has for its own.

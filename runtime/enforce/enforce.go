@@ -125,7 +125,11 @@ func (r *reader) read(path string) (device.Content, error) {
 	if strings.HasPrefix(path, "/proc/sys/") {
 		return r.dev.Read(path)
 	}
-	return r.within(r.timeout, "read", path, func() answer {
+	limit := r.timeout
+	if device.WrittenFor(path) != "" {
+		limit *= slowest // systemd answers when it has nothing more urgent
+	}
+	return r.within(limit, "read", path, func() answer {
 		content, err := r.dev.Read(path)
 		return answer{content, err}
 	})

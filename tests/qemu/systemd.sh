@@ -64,8 +64,36 @@ yoctuned status >/tmp/status 2>&1
 if grep -q 'signature required: 1 key' /tmp/status && ! grep -q '^refused' /tmp/status; then ok the-plan-is-signed; else fail the-plan-is-signed "$(tr '\n' ' ' </tmp/status)"; fi
 is it-runs-one-mount-namespace-of-its-own "$(readlink "/proc/$(show MainPID)/ns/mnt" | grep -c "$(readlink /proc/1/ns/mnt | tr -d '[]')")" 0
 
-systemd-analyze security --no-pager yoctuned.service >/tmp/security 2>&1
-exposure=$(sed -n 's/.*exposure level for yoctuned.service: \([0-9.]*\).*/\1/p' /tmp/security)
+# Units that ran before the plan came to be: what systemd is asked, what the kernel
+# was given, and how the task runs, each by somebody else than yoctuned.
+vision=/sys/fs/cgroup/inference.slice/vision.service
+property() { systemctl show -P "$1" "$2"; }
+task() { cut -d' ' -f40,41 "/proc/$(property MainPID vision.service)/stat"; }
+is systemd-keeps-the-cores-of-a-slice "$(property AllowedCPUs inference.slice)" 1
+is the-kernel-was-given-them "$(cat /sys/fs/cgroup/inference.slice/cpuset.cpus)" 1
+is and-the-task-may-use-no-other "$(sed -n 's/^Cpus_allowed_list:[^0-9]*//p' "/proc/$(property MainPID vision.service)/status")" 1
+is systemd-keeps-the-weight "$(property CPUWeight vision.service) $(cat $vision/cpu.weight)" "200 200"
+is systemd-keeps-the-memory-limit "$(property MemoryMax vision.service) $(cat $vision/memory.max)" "67108864 67108864"
+is systemd-keeps-the-quota "$(property CPUQuotaPerSecUSec vision.service) $(cat $vision/cpu.max)" "1.500000s 150000 100000"
+is a-running-task-is-scheduled-as-planned "$(task)" "10 2"
+systemctl set-property --runtime inference.slice AllowedCPUs=0
+await another-admins-property-is-put-back node_says /sys/fs/cgroup/inference.slice/cpuset.cpus 1
+await and-named grep -q '^inference.slice AllowedCPUs: set to 0 by systemd (pid 1' /log
+is in-systemd-too "$(property AllowedCPUs inference.slice)" 1
+echo 100 >$vision/cpu.weight
+await a-write-behind-systemds-back-is-put-right node_says $vision/cpu.weight 200
+yoctuned verify >/tmp/verify-units 2>&1
+is verify-finds-the-units-as-wanted $? 0
+
+exposure() {
+	systemd-analyze security --no-pager yoctuned.service >/tmp/security 2>&1
+	sed -n 's/.*exposure level for yoctuned.service: \([0-9.]*\).*/\1/p' /tmp/security
+}
+# The right to schedule other tasks is given by a drop-in, to plans that need it.
+echo "EXPOSURE $(exposure), and may schedule other units' tasks"
+rm /lib/systemd/system/yoctuned.service.d/40-scheduling.conf
+systemctl daemon-reload
+exposure=$(exposure)
 echo "EXPOSURE $exposure"
 if [ -n "$exposure" ] && [ "$(echo "$exposure" | tr -d .)" -le 25 ]; then ok exposure-is-at-most-2.5; else fail exposure-is-at-most-2.5 "$exposure"; fi
 if systemd-analyze verify /lib/systemd/system/yoctuned.service /lib/systemd/system/yoctuned-pipeline@.service >/tmp/verify 2>&1 && ! grep -q yoctuned /tmp/verify; then ok verify-is-clean; else fail verify-is-clean "$(tr '\n' ' ' </tmp/verify)"; fi
@@ -77,7 +105,7 @@ named() { grep -q "^vm.swappiness: set to 77 by sh (pid $stranger" /log; }
 await the-log-names-who-did-it named
 sed -n 's/^vm.swappiness: set to 77/REPAIRED &/p' /log
 
-# The unit's own timeout would be a minute; the drop-in says three seconds.
+# The unit's own timeout would be a minute; the drop-in says eight seconds.
 first=$(show WatchdogTimestampMonotonic)
 fed() { [ "$(show WatchdogTimestampMonotonic)" != "$first" ]; }
 await the-watchdog-is-fed fed
@@ -113,6 +141,11 @@ is stop-ends-it "$(show ActiveState)/$(show Result)" inactive/success
 as_wanted and-the-settings-stay
 yoctuned rollback >/tmp/rollback 2>&1
 while read -r path want; do echo "$path $(cat "$path")"; done </expect >/tmp/now
+is rollback-gives-the-slice-all-cores "$(property AllowedCPUs inference.slice)|$(cat /sys/fs/cgroup/inference.slice/cpuset.cpus)" "|"
+is rollback-takes-limits-away "$(property MemoryMax vision.service) $(cat $vision/memory.max)" "infinity max"
+# The controller may be gone with its last user, and the file with it.
+is rollback-of-the-weight "$(property CPUWeight vision.service) $(cat $vision/cpu.weight 2>/dev/null)" "[not set] $(if [ -e $vision/cpu.weight ]; then echo 100; fi)"
+is rollback-of-the-scheduling "$(task)" "0 0"
 if cmp -s /before /tmp/now; then ok rollback-restores-everything; else fail rollback-restores-everything "$(diff /before /tmp/now | tr '\n' ' ')"; fi
 
 # A plan that is not as it was signed: the unit fails, says why, and is not tried again.

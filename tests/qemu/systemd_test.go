@@ -16,7 +16,10 @@ import (
 var systemdScript []byte
 
 // units are the files that a layer installs, as its golden has them.
-const units = "../../golden/video-analytics/recipes-yoctune/yoctuned/files"
+const (
+	units      = "../../golden/video-analytics/recipes-yoctune/yoctuned/files"
+	scheduling = "../../golden/realtime-control/recipes-yoctune/yoctune-realtime-control-config/files/jetson-agx-orin-devkit/yoctuned.service.d-40-scheduling.conf"
+)
 
 // TestTheUnitUnderARealSystemd boots the kernel with the systemd of this host's
 // Debian as process 1 and the unit of a generated layer, whose plan is signed by
@@ -39,11 +42,20 @@ func TestTheUnitUnderARealSystemd(t *testing.T) {
 		}
 		archive.file("lib/systemd/system/"+unit, 0o644, data)
 	}
+	// What a layer adds when its plan says how tasks are scheduled.
+	data, err := os.ReadFile(scheduling)
+	if err != nil {
+		t.Fatal(err)
+	}
+	archive.file("lib/systemd/system/yoctuned.service.d/40-scheduling.conf", 0o644, data)
+	archive.symlink("etc/systemd/system/multi-user.target.wants/vision.service", "/etc/systemd/system/vision.service")
 	archive.symlink("etc/systemd/system/multi-user.target.wants/yoctuned.service", "/lib/systemd/system/yoctuned.service")
 	archive.symlink("etc/systemd/system/multi-user.target.wants/check.service", "/etc/systemd/system/check.service")
 	for name, text := range map[string]string{
-		"etc/systemd/system/check.service":                 "[Unit]\nAfter=yoctuned.service\n[Service]\nType=oneshot\nExecStart=/init\nStandardOutput=tty\nStandardError=tty\nTTYPath=/dev/ttyS0\nTimeoutStartSec=infinity\n",
-		"etc/systemd/system/yoctuned.service.d/quick.conf": "[Service]\nWatchdogSec=3\nStandardOutput=append:/log\nStandardError=append:/log\n",
+		"etc/systemd/system/check.service": "[Unit]\nAfter=yoctuned.service\n[Service]\nType=oneshot\nExecStart=/init\nStandardOutput=tty\nStandardError=tty\nTTYPath=/dev/ttyS0\nTimeoutStartSec=infinity\n",
+		// As they were before the plan: nothing of what it wants of them is in their files.
+		"etc/systemd/system/vision.service":                "[Unit]\nBefore=yoctuned.service\n[Service]\nType=exec\nSlice=inference.slice\nExecStart=/bin/sleep 100000\n",
+		"etc/systemd/system/yoctuned.service.d/quick.conf": "[Service]\nWatchdogSec=8\nStandardOutput=append:/log\nStandardError=append:/log\n",
 		"etc/passwd":     "root:x:0:0::/root:/bin/sh\nyoctune:x:900:900::/:/bin/false\nnobody:x:65534:65534::/:/bin/false\n",
 		"etc/group":      "root:x:0:\ntty:x:5:\nkvm:x:6:\nsystemd-journal:x:7:\nyoctune:x:900:\nvideo:x:44:\nnogroup:x:65534:\n",
 		"etc/machine-id": "0123456789abcdef0123456789abcdef\n",
@@ -55,7 +67,7 @@ func TestTheUnitUnderARealSystemd(t *testing.T) {
 		archive.file(name, 0o644, data)
 	}
 	console := archive.boot(t, cache, "systemd.unit=multi-user.target systemd.show_status=0")
-	report(t, console, 22)
+	report(t, console, 50)
 }
 
 // signedPlan returns the plan as it is installed, its signature by Debian's
@@ -83,6 +95,9 @@ func signedPlan(t *testing.T, dir string) map[string][]byte {
 		knob("/sys/kernel/mm/ksm/pages_to_scan", plan.TypeInt, "150"),
 		knob("/sys/module/kernel/parameters/panic_on_warn", plan.TypeInt, "0"),
 		knob("/proc/irq/default_smp_affinity", plan.TypeCPUMask, "1"),
+	}, Units: []plan.Unit{
+		{Name: "inference.slice", CPUs: "1"},
+		{Name: "vision.service", Slice: "inference.slice", CPUWeight: 200, MemoryMax: 64 << 20, CPUQuota: 150, Scheduling: "rr", Priority: 10},
 	}}
 	if err := p.Seal(); err != nil {
 		t.Fatal(err)
