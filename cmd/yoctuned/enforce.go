@@ -139,10 +139,21 @@ func (l *enforceLog) Applied(results []enforce.Result) {
 		_ = enc.Encode(summaryLine{Type: "applied", Command: "enforce", Outcomes: r.counts(), Exit: r.exit()})
 		return
 	}
+	// What has one cause is one line: a read-only /sys must not fill the log.
+	said := map[string]bool{}
 	for _, res := range results {
-		if !res.Satisfied() {
-			l.line(nil, "%s: %s", res.Outcome, describe(res, r.origin(res.ID)))
+		if res.Satisfied() {
+			continue
 		}
+		cause := r.cause(res)
+		if n := r.sharing(res); n > 1 {
+			if !said[cause] {
+				l.line(nil, "%s: %s, and %d more settings: %s", res.Outcome, label(res), n-1, cause)
+			}
+			said[cause] = true
+			continue
+		}
+		l.line(nil, "%s: %s", res.Outcome, describe(res, r.origin(res.ID)))
 	}
 	l.line(nil, "%s", r.summary())
 }
@@ -181,6 +192,8 @@ func (l *enforceLog) Event(e watch.Event) {
 	switch {
 	case e.Type == watch.Contest:
 		l.line(e, "ALARM: %s", e.Message)
+	case e.Type == watch.Returned, e.Type == watch.Overdue:
+		l.line(e, "%s", e.Message)
 	case e.Type == watch.Switched:
 		l.line(e, "power mode %s, was %s: %s", e.Wanted, e.Found, e.Message)
 	case e.Type == watch.Regained:

@@ -90,6 +90,27 @@ func (r report) counts() map[string]int {
 	return m
 }
 
+// cause is a result's message without the node that it is about.
+func (report) cause(res enforce.Result) string {
+	_, rest, ok := strings.Cut(res.Message, knob.Name(res.Path)+": ")
+	if !ok {
+		return ""
+	}
+	return rest
+}
+
+// sharing counts the results that are not as wanted for the same cause: what
+// forbids a node often forbids its whole domain.
+func (r report) sharing(res enforce.Result) int {
+	n := 0
+	for _, other := range r.Results {
+		if other.Outcome == knob.Forbidden && res.Outcome == knob.Forbidden && r.cause(res) != "" && r.cause(other) == r.cause(res) {
+			n++
+		}
+	}
+	return n
+}
+
 // write renders the results and returns the command's answer as its error.
 func (r report) write(w io.Writer, format string) error {
 	buf := bufio.NewWriter(w)
@@ -156,6 +177,7 @@ func (r report) text(w io.Writer, colour bool) {
 			width[i] = max(width[i], utf8.RuneCountInString(row[i]))
 		}
 	}
+	said := map[string]bool{}
 	for n, row := range rows {
 		if n == 0 && len(rows) == 1 {
 			break
@@ -170,7 +192,15 @@ func (r report) text(w io.Writer, colour bool) {
 			text = paint(text, row[0], n == 0, shown[n])
 		}
 		fmt.Fprintln(w, text)
-		if msg := shown[n].Message; msg != "" {
+		msg := shown[n].Message
+		if shared := r.sharing(shown[n]); shared > 1 {
+			cause := r.cause(shown[n])
+			if msg = fmt.Sprintf("%d settings: %s", shared, cause); said[cause] {
+				msg = ""
+			}
+			said[cause] = true
+		}
+		if msg != "" {
 			fmt.Fprintf(w, "%s%s\n", strings.Repeat(" ", width[0]+2), printable(msg))
 		}
 	}

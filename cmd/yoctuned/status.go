@@ -218,10 +218,21 @@ func (s deviceStatus) watched(row func(key, value string)) {
 		}
 		row("contested", fmt.Sprintf("%s is %s, wanted %s, by %s since %s", knob.Name(c.Path), c.Found, c.Wanted, who(c.By), c.Since.Format(time.RFC3339)))
 	}
+	for n, p := range w.Waiting {
+		if n == recent {
+			row("waits", fmt.Sprintf("and %d more", len(w.Waiting)-n))
+			break
+		}
+		row("waits", p.Text(time.Now()))
+	}
 	for _, l := range w.Leases {
 		row("lease", fmt.Sprintf("%d, %s, user %d, until %s", l.ID, l.Holder, l.UID, l.Expires.Format(time.RFC3339)))
 	}
 	for _, e := range w.History[max(len(w.History)-recent, 0):] {
+		if e.Type == watch.Returned || e.Type == watch.Overdue {
+			row(e.Type, fmt.Sprintf("%s %s", e.Time.Format("15:04:05"), e.Message))
+			continue
+		}
 		if e.Type == watch.Switched {
 			row(e.Type, fmt.Sprintf("%s power mode %s, was %s: %s", e.Time.Format("15:04:05"), e.Wanted, e.Found, e.Message))
 			continue

@@ -240,12 +240,19 @@ func (w *writer) write(t *target) {
 // retriable reports whether a refusal may be the order's or the moment's fault.
 func retriable(err error) bool { return errors.Is(err, unix.EINVAL) || errors.Is(err, unix.EBUSY) }
 
+// hopeless reports whether no other value of this machine can make the kernel take
+// what is wanted.
+func (w *writer) hopeless(t *target) bool {
+	_, outside := takes(w.dev, t.path, t.setting.Want)
+	return outside && errors.Is(t.err, unix.EINVAL)
+}
+
 // again writes once more what was refused or cut short for a reason that may be
 // gone, and what another write of the same plan undid; then it settles all
 // results.
 func (w *writer) again(all, written []*target) {
 	for _, t := range written {
-		if !t.done && retriable(t.err) {
+		if !t.done && retriable(t.err) && !w.hopeless(t) {
 			w.write(t)
 		}
 		w.gather(t)

@@ -122,6 +122,19 @@ func newReader(dev device.FS, timeout time.Duration) *reader {
 }
 
 func (r *reader) read(path string) (device.Content, error) {
+	content, err := r.readOnce(path)
+	// A sensor bus that is busy answers so, and other nodes never do.
+	for _, pause := range []time.Duration{5, 15, 30, 50} {
+		if !errors.Is(err, unix.EAGAIN) {
+			break
+		}
+		time.Sleep(pause * time.Millisecond)
+		content, err = r.readOnce(path)
+	}
+	return content, err
+}
+
+func (r *reader) readOnce(path string) (device.Content, error) {
 	if strings.HasPrefix(path, "/proc/sys/") {
 		return r.dev.Read(path)
 	}

@@ -393,7 +393,7 @@ func TestWhatTheKernelAnswersBecomesAnOutcomeAndAMessage(t *testing.T) {
 		{"wider than the machine", with(tuned().Settings[5], func(s *plan.Setting) { s.Want = "0-63" }), fails("/proc/irq/44/smp_affinity_list", unix.EOVERFLOW),
 			knob.Refused, "more than this machine has"},
 		{"EAGAIN on read", sysctl("vm.swappiness", "10"), readFails(swappiness, unix.EAGAIN),
-			knob.Stale, "has no value now"},
+			knob.Stale, "has no value"},
 		{"the device went away", sysctl("vm.swappiness", "10"), fails(swappiness, unix.ENODEV),
 			knob.Unsupported, "no such node"},
 		{"an action, not a setting", sysctl("vm.drop_caches", "3"), readFails("/proc/sys/vm/drop_caches", unix.EACCES),

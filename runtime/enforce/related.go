@@ -1,11 +1,14 @@
 package enforce
 
 import (
+	"fmt"
 	"path"
+	"strconv"
 	"strings"
 
 	"github.com/yoctune/yoctune/runtime/device"
 	"github.com/yoctune/yoctune/runtime/knob"
+	"github.com/yoctune/yoctune/schema/facts/sysctl"
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
@@ -112,6 +115,42 @@ func against(dev device.FS, real string) string {
 		return ""
 	}
 	return knob.Name(other) + " is " + strings.Join(strings.Fields(c.Text), " ")
+}
+
+// takes says which numbers the running kernel's table of a sysctl takes, "" when
+// that is not known, and whether a wanted one is outside.
+func takes(dev device.FS, name, want string) (text string, outside bool) {
+	key, ok := strings.CutPrefix(name, "/proc/sys/")
+	n, err := strconv.ParseInt(want, 0, 64)
+	if !ok || err != nil {
+		return "", false
+	}
+	fact, ok := sysctl.Lookup(knob.Name("/proc/sys/" + key))
+	if !ok {
+		return "", false
+	}
+	low, high := fact.In(device.Identify(dev).Kernel).Range()
+	switch {
+	case low != nil && high != nil:
+		return fmt.Sprintf("%d to %d", *low, *high), n < *low || n > *high
+	case low != nil:
+		return fmt.Sprintf("%d and more", *low), n < *low
+	}
+	return "", false
+}
+
+// lockdown is the kernel's mode of it, "" for none
+// (security/lockdown/lockdown.c: "none [integrity] confidentiality").
+func lockdown(dev device.FS) string {
+	c, err := dev.Read("/sys/kernel/security/lockdown")
+	if err != nil {
+		return ""
+	}
+	f, err := knob.Parse(plan.TypeChoice, c.Text)
+	if err != nil || f.Value == "none" {
+		return ""
+	}
+	return f.Value
 }
 
 // holder says what keeps a node in use, "" where that is not known.

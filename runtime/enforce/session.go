@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"slices"
 
 	"github.com/yoctune/yoctune/runtime/device"
@@ -161,6 +162,32 @@ func (s *Session) Nodes() []Node {
 				out[i].Moved = append(out[i].Moved, n.Real)
 			}
 		}
+	}
+	return out
+}
+
+// Waiting lists the settings whose node a module that is not loaded would bring.
+func (s *Session) Waiting() []Node {
+	var out []Node
+	for _, t := range s.targets {
+		if t.real == "" && t.absent() && knob.ModuleFor(t.path) != "" {
+			out = append(out, Node{ID: t.setting.ID, Path: t.path, Want: t.setting.Want, Policy: t.setting.Policy})
+		}
+	}
+	return out
+}
+
+// Lacks says which capabilities this process would need and has not.
+func (s *Session) Lacks() []string {
+	count := map[string]int{}
+	for _, n := range s.Nodes() {
+		if c := knob.Capability(n.Path); n.Policy != plan.Report && slices.Contains(s.options.Lacks, c) {
+			count[c]++
+		}
+	}
+	var out []string
+	for _, c := range slices.Sorted(maps.Keys(count)) {
+		out = append(out, fmt.Sprintf("this process has no %s, which %d of the plan's nodes may need", c, count[c]))
 	}
 	return out
 }

@@ -322,7 +322,12 @@ func (t *target) fault(dev device.FS, o Options, write bool, err error) {
 	}
 	switch {
 	case errors.Is(err, unix.EINVAL):
-		f.Against = against(dev, t.real)
+		var outside bool
+		if f.Range, outside = takes(dev, t.path, t.setting.Want); !outside {
+			f.Range, f.Against = "", against(dev, t.real)
+		}
+	case errors.Is(err, unix.EPERM):
+		f.Lockdown = lockdown(dev)
 	case errors.Is(err, unix.EBUSY):
 		f.Holder = holder(dev, t.real)
 	}

@@ -15,16 +15,18 @@ import (
 
 // Fault is a failed read or write and what is known around it.
 type Fault struct {
-	Path    string
-	Write   bool
-	Want    string      // of a write
-	Offered []string    // choices the kernel prints for the node, if it does
-	Mode    fs.FileMode // permissions of the node, 0 when unknown
-	Root    bool        // this process is root
-	Lacks   []string    // capabilities that this process does not have
-	Against string      // what else decides whether the value is taken: "policy0 scaling_min_freq is 729600"
-	Holder  string      // what keeps the node in use, "" when unknown
-	Err     error
+	Path     string
+	Write    bool
+	Want     string      // of a write
+	Offered  []string    // choices the kernel prints for the node, if it does
+	Mode     fs.FileMode // permissions of the node, 0 when unknown
+	Root     bool        // this process is root
+	Lacks    []string    // capabilities that this process does not have
+	Range    string      // what the kernel takes, "0 to 200"; "" when unknown
+	Against  string      // what else decides whether the value is taken: "policy0 scaling_min_freq is 729600"
+	Lockdown string      // the kernel's lockdown mode, "" for none
+	Holder   string      // what keeps the node in use, "" when unknown
+	Err      error
 }
 
 // Explain says what a fault means: the outcome, and a message that names the
@@ -44,7 +46,7 @@ func Explain(f Fault) (Outcome, string) {
 	case is(context.DeadlineExceeded):
 		return Stale, name + ": the kernel did not answer in time; the device behind the node may hang"
 	case is(unix.EAGAIN):
-		return Stale, name + ": the node has no value now (EAGAIN)"
+		return Stale, name + ": the node has no value (EAGAIN), asked again and again"
 	case is(unix.ENOENT) && f.Write && !missing(f.Err):
 		msg := fmt.Sprintf("%s: the kernel does not know %q", name, clip(f.Want))
 		if m := providerOf(f.Path, f.Want); m != "" {
@@ -62,6 +64,8 @@ func Explain(f Fault) (Outcome, string) {
 		return Unsupported, name + ": not a file"
 	case is(unix.EINVAL) && len(f.Offered) > 0 && !contains(f.Offered, f.Want):
 		return Refused, NotOffered(f.Path, f.Want, f.Offered)
+	case is(unix.EINVAL) && f.Range != "":
+		return Refused, fmt.Sprintf("%s: kernel refused %s: it takes %s", name, clip(f.Want), f.Range)
 	case is(unix.EINVAL) && f.Against != "":
 		return Refused, fmt.Sprintf("%s: kernel refused %s: out of range, or refused while %s; see that setting", name, clip(f.Want), f.Against)
 	case is(unix.EINVAL):
@@ -78,8 +82,10 @@ func Explain(f Fault) (Outcome, string) {
 		return Forbidden, name + ": read-only in this network namespace (container?)"
 	case is(unix.EACCES):
 		return Forbidden, name + ": read-only in this namespace (container?)"
-	case is(unix.EPERM) && contains(f.Lacks, capability(f.Path)):
-		return Forbidden, name + ": needs " + capability(f.Path)
+	case is(unix.EPERM) && contains(f.Lacks, Capability(f.Path)):
+		return Forbidden, name + ": needs " + Capability(f.Path)
+	case is(unix.EPERM) && f.Lockdown != "":
+		return Forbidden, fmt.Sprintf("%s: the kernel's lockdown (%s) forbids it", name, f.Lockdown)
 	case is(unix.EPERM):
 		return Forbidden, name + ": the kernel forbids it: a capability, lockdown or a seccomp filter"
 	case is(unix.EROFS):
@@ -100,9 +106,9 @@ func Explain(f Fault) (Outcome, string) {
 	return Refused, fmt.Sprintf("%s: %s", name, root(f.Err))
 }
 
-// capability names the one that the kernel asks for before a node is written
+// Capability names the one that the kernel asks for before a node is written
 // (capabilities(7)): a network namespace's owner may set what is the namespace's.
-func capability(name string) string {
+func Capability(name string) string {
 	switch {
 	case strings.HasPrefix(name, "/proc/sys/net/"), strings.HasPrefix(name, "/sys/class/net/"):
 		return "CAP_NET_ADMIN"

@@ -103,6 +103,21 @@ func (d *tries) Write(name, value string) error {
 	return d.Device.Write(name, value)
 }
 
+// hesitant answers the first reads of a node with EAGAIN, as a busy sensor bus does.
+type hesitant struct {
+	device.Device
+	path  string
+	times int
+}
+
+func (d *hesitant) Read(name string) (device.Content, error) {
+	if name == d.path && d.times > 0 {
+		d.times--
+		return device.Content{}, &device.PathError{Op: "read", Path: name, Err: unix.EAGAIN}
+	}
+	return d.Device.Read(name)
+}
+
 // counting puts answers between the imitated kernel and its tree.
 func (r *rig) counting(path string, err ...error) *tries {
 	d := &tries{Device: r.dev.Device, path: path, err: err}
@@ -121,7 +136,12 @@ func faultModel() []fault {
 				}
 			}},
 		{row: 2, what: "EINVAL: out of range", want: []plan.Setting{enforced("vm.swappiness", "9999")},
-			outcome: knob.Refused, message: "vm.swappiness: kernel refused 9999"},
+			outcome: knob.Refused, message: "vm.swappiness: kernel refused 9999: it takes 0 to 200",
+			then: func(r *rig) {
+				if tries := slices.DeleteFunc(slices.Clone(r.dev.Writes), func(w string) bool { return w != swappiness+"=9999" }); len(tries) != 1 {
+					r.t.Errorf("final, and written %d times", len(tries))
+				}
+			}},
 		{row: 3, what: "EINVAL from another knob's state", want: []plan.Setting{select_("cpufreq", "policy0", "scaling_max_freq", plan.TypeInt, "200000")},
 			outcome: knob.Refused, message: "refused while policy0 scaling_min_freq is "},
 		{row: 3, what: "and the order of a pair is no reason", want: []plan.Setting{
@@ -169,11 +189,23 @@ func faultModel() []fault {
 		{row: 9, what: "ENOENT: file absent until a module comes", want: []plan.Setting{enforced("net.netfilter.nf_conntrack_max", "65536")},
 			outcome: knob.Pending, message: "waits for module nf_conntrack",
 			then: func(r *rig) {
+				r.after(15 * time.Second)
+				w := r.keeper.State().Waiting
+				if len(w) != 1 || w[0].Text(time.Unix(1_800_000_000, 0).Add(r.now)) != "net.netfilter.nf_conntrack_max: waits for module nf_conntrack (0:45 left)" {
+					r.t.Errorf("%+v", w)
+				}
+				r.after(watch.Patience)
+				if e := r.told(watch.Overdue)[0]; !strings.Contains(e.Message, "module nf_conntrack has not come; it is set when it does") {
+					r.t.Errorf("%+v", e)
+				}
 				const node = "/proc/sys/net/netfilter/nf_conntrack_max"
 				r.place(node, "262144\n", 0o644)
 				r.keeper.Uevent(r.now, watch.Uevent{Action: "add", DevPath: "/module/nf_conntrack", Subsystem: "module"})
 				r.after(5 * time.Second)
 				r.says(node, "65536")
+				if told := r.told(watch.Reapplied, watch.Returned); told[1].Message != "module nf_conntrack loaded: re-applied 1 knob" || len(r.keeper.State().Waiting) != 0 {
+					r.t.Errorf("%+v", told)
+				}
 			}},
 		{row: 10, what: "ENOENT from write, file present", want: []plan.Setting{text(enforced("net.ipv4.tcp_congestion_control", "bbr"))},
 			harm: answers("/proc/sys/net/ipv4/tcp_congestion_control", unix.ENOENT), outcome: knob.Refused, message: `the kernel does not know "bbr"; load module tcp_bbr`},
@@ -187,7 +219,17 @@ func faultModel() []fault {
 				}
 			}, outcome: knob.Forbidden, message: "read-only by nature"},
 		{row: 12, what: "EPERM", want: []plan.Setting{enforced("vm.swappiness", "10")},
-			harm: answers(swappiness, unix.EPERM), outcome: knob.Forbidden, message: "needs CAP_SYS_ADMIN"},
+			harm: answers(swappiness, unix.EPERM), outcome: knob.Forbidden, message: "needs CAP_SYS_ADMIN",
+			then: func(r *rig) {
+				if got := r.session.Lacks(); len(got) != 1 || got[0] != "this process has no CAP_SYS_ADMIN, which 2 of the plan's nodes may need" {
+					r.t.Errorf("%q", got)
+				}
+			}},
+		{row: 12, what: "EPERM: lockdown", want: []plan.Setting{at(rxCPUs, plan.TypeCPUMask, "3")},
+			harm: func(r *rig) {
+				r.place("/sys/kernel/security/lockdown", "none [integrity] confidentiality\n", 0o444)
+				r.dev.WriteFault[r.real(rxCPUs)] = unix.EPERM
+			}, outcome: knob.Forbidden, message: "the kernel's lockdown (integrity) forbids it"},
 		{row: 13, what: "EROFS", want: []plan.Setting{enforced("vm.swappiness", "10")},
 			harm: answers(swappiness, unix.EROFS), outcome: knob.Forbidden, message: "mounted read-only (container?)"},
 		{row: 14, what: "EBUSY that passes", want: []plan.Setting{enforced("vm.swappiness", "10")},
@@ -231,7 +273,9 @@ func faultModel() []fault {
 		{row: 16, what: "EOVERFLOW all the same", want: []plan.Setting{at(irq48, plan.TypeCPUList, "0-1")},
 			harm: answers(irq48, unix.EOVERFLOW), outcome: knob.Refused, message: "more than this machine has"},
 		{row: 17, what: "EAGAIN on read", want: []plan.Setting{enforced("vm.swappiness", "10")},
-			harm: func(r *rig) { r.dev.ReadFault[swappiness] = unix.EAGAIN }, outcome: knob.Stale, message: "the node has no value now (EAGAIN)"},
+			harm: func(r *rig) { r.dev.ReadFault[swappiness] = unix.EAGAIN }, outcome: knob.Stale, message: "the node has no value (EAGAIN)"},
+		{row: 17, what: "EAGAIN on read, for a moment", want: []plan.Setting{enforced("vm.swappiness", "10")},
+			harm: func(r *rig) { r.dev.Device = &hesitant{Device: r.dev.Device, path: swappiness, times: 3} }, outcome: knob.OK},
 		{row: 18, what: "a read that blocks", want: []plan.Setting{at("/sys/kernel/mm/ksm/pages_to_scan", plan.TypeInt, "200")},
 			harm: func(r *rig) {
 				c := make(chan struct{})
@@ -299,8 +343,12 @@ func faultModel() []fault {
 				r.keeper.Uevent(r.now, watch.Uevent{Action: "online", DevPath: "/devices/system/cpu/cpu0", Subsystem: "cpu"})
 				r.after(5 * time.Second)
 				r.says(minFreq, "115200")
-				if e := r.told(watch.Reapplied)[0]; e.By != nil || !strings.Contains(e.Message, "online of system/cpu/cpu0") {
+				told := r.told(watch.Reapplied, watch.Returned)
+				if e := told[0]; e.By != nil || !strings.Contains(e.Message, "online of system/cpu/cpu0") {
 					r.t.Errorf("%+v", e)
+				}
+				if got := told[1].Message; got != "cpu0 back online: re-applied 1 knob" {
+					r.t.Error(got)
 				}
 			}},
 		{row: 26, what: "udev, sysctl.d, networkd re-apply: the writer is named", want: []plan.Setting{enforced("vm.swappiness", "10")}, outcome: knob.OK,

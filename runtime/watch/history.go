@@ -22,6 +22,8 @@ const maxEvents = 256
 const (
 	Drift     = "drift"     // a node is not as wanted, by somebody's or the kernel's doing
 	Reapplied = "reapplied" // a device came, or came back, and was given its settings
+	Returned  = "returned"  // what came, and how many settings it was given
+	Overdue   = "overdue"   // what a setting waits for has not come in time
 	Contest   = "contested" // somebody insists, and this program has yielded
 	Regained  = "regained"  // a contest is over
 	Switched  = "switched"  // the power mode followed the load, heat or a lease
@@ -52,6 +54,23 @@ type Contested struct {
 	Since  time.Time       `json:"since"`
 }
 
+// Waiting is a setting whose node is not there yet.
+type Waiting struct {
+	ID     string    `json:"id"`
+	Path   string    `json:"path"`
+	Module string    `json:"module"`
+	Until  time.Time `json:"until"` // after which it is said to be overdue
+}
+
+// Text says what is waited for, and how long still.
+func (w Waiting) Text(now time.Time) string {
+	left := w.Until.Sub(now).Round(time.Second)
+	if left <= 0 {
+		return fmt.Sprintf("%s: module %s has not come; it is set when it does", knob.Name(w.Path), w.Module)
+	}
+	return fmt.Sprintf("%s: waits for module %s (%d:%02d left)", knob.Name(w.Path), w.Module, int(left.Minutes()), int(left.Seconds())%60)
+}
+
 // Lease is a lease in force, as status shows it.
 type Lease struct {
 	ID      uint64         `json:"id"`
@@ -73,6 +92,7 @@ type State struct {
 	Drifts    int         `json:"drifts"`  // since the start, by whomever
 	Repairs   int         `json:"repairs"` // of those, put right
 	Contested []Contested `json:"contested"`
+	Waiting   []Waiting   `json:"waiting"` // settings whose node a module brings
 	Leases    []Lease     `json:"leases"`
 	History   []Event     `json:"history"` // oldest first, bounded
 }

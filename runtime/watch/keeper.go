@@ -21,10 +21,12 @@ import (
 const (
 	SweepEvery  = 5 * time.Minute // every node is looked at, when writes are told
 	SweepBlind  = 5 * time.Second // and when they are not
+	Patience    = time.Minute     // in which what a setting waits for should come
 	settleFirst = 20 * time.Millisecond
 	settleGap   = time.Second     // between selections, however many devices come
 	settleLast  = 2 * time.Second // udev and drivers are done by then
 	flushEvery  = time.Second     // history is written at most so often
+	maxCauses   = 4               // of one return that are named
 )
 
 // Marker is who tells of writes.
@@ -58,11 +60,15 @@ type Keeper struct {
 	sweepAt time.Duration
 	scanAt  []time.Duration // when to select nodes again, soonest first
 	why     string          // what the next selection is for
+	causes  []string        // the same for people, each once
+	late    time.Duration   // when what is waited for is overdue; 0: it was said
+	until   time.Time       // the same on the wall clock
 	scanned time.Duration   // when the last one was
 	fresh   map[string]bool // during one: nodes that were not there before
 	began   time.Time       // when what is being dealt with became known
 	blind   map[string]bool // file systems whose writes are not told
 
+	reapplied  int // nodes that were given their settings because something came
 	unmarkable error
 }
 
@@ -81,7 +87,7 @@ func NewKeeper(dev device.Device, session *enforce.Session, c Config) *Keeper {
 	k := &Keeper{
 		dev: dev, session: session, guard: NewGuard(), marker: c.Marker, wall: c.Wall, name: c.Name, emit: c.Emit,
 		marked: map[string]bool{}, last: map[string]Event{}, blind: map[string]bool{}, fresh: map[string]bool{},
-		scanned: -settleGap,
+		scanned: -settleGap, late: Patience, until: c.Wall().Add(Patience).UTC(),
 	}
 	boot := device.Identify(dev).BootID
 	// What happened before a crash is part of the story.
@@ -90,7 +96,7 @@ func NewKeeper(dev device.Device, session *enforce.Session, c Config) *Keeper {
 	}
 	k.state.Boot, k.state.PID = boot, c.PID
 	k.state.Plan, k.state.Digest = c.File.Path, c.File.Plan.Digest
-	k.state.Contested, k.state.Leases = []Contested{}, []Lease{}
+	k.state.Contested, k.state.Leases, k.state.Waiting = []Contested{}, []Lease{}, []Waiting{}
 	k.index()
 	return k
 }
@@ -111,6 +117,10 @@ func (k *Keeper) index() {
 			k.moved[other] = append(k.moved[other], n.Real)
 			wanted[other] = true
 		}
+	}
+	k.state.Waiting = k.state.Waiting[:0]
+	for _, w := range k.session.Waiting() {
+		k.state.Waiting = append(k.state.Waiting, Waiting{ID: w.ID, Path: w.Path, Module: knob.ModuleFor(w.Path), Until: k.until})
 	}
 	for real := range k.last {
 		if _, ok := k.nodes[real]; !ok {
@@ -160,6 +170,7 @@ func (k *Keeper) Sources(now time.Duration, sources []Source) {
 		k.blind[s.Name] = !s.Delivered
 	}
 	k.sweepAt = now + k.interval()
+	k.late = now + Patience
 	k.dirty = true
 }
 
@@ -249,14 +260,33 @@ func (k *Keeper) Uevent(now time.Duration, u Uevent) {
 	if !u.moves() {
 		return
 	}
-	k.Rescan(now, fmt.Sprintf("%s of %s", u.Action, strings.TrimPrefix(u.DevPath, "/devices/")))
+	k.rescan(now, fmt.Sprintf("%s of %s", u.Action, strings.TrimPrefix(u.DevPath, "/devices/")), u.phrase())
+}
+
+// Changed is told that somebody, the kernel does not say who, changed a device
+// whose nodes are no files: all that are below a folder are looked at.
+func (k *Keeper) Changed(now time.Duration, below string) {
+	k.began = k.wall()
+	var look []string
+	for real := range k.nodes {
+		if strings.HasPrefix(real, below+"/") && device.IsVirtual(real) {
+			look = append(look, real)
+		}
+	}
+	slices.Sort(look)
+	k.examine(now, look, nil, Drift, "")
 }
 
 // Rescan selects the plan's nodes again, soon, and once more when what follows
 // a device's appearance is over. Kernels before 4.17 tell of a module before
 // its sysctls exist.
-func (k *Keeper) Rescan(now time.Duration, why string) {
+func (k *Keeper) Rescan(now time.Duration, why string) { k.rescan(now, why, why) }
+
+func (k *Keeper) rescan(now time.Duration, why, cause string) {
 	k.why = why
+	if !slices.Contains(k.causes, cause) && len(k.causes) < maxCauses {
+		k.causes = append(k.causes, cause)
+	}
 	if len(k.scanAt) < 2 {
 		k.scanAt = []time.Duration{max(now+settleFirst, k.scanned+settleGap), now + settleLast}
 		return
@@ -274,6 +304,9 @@ func (k *Keeper) Next() time.Duration {
 	if k.dirty {
 		next = min(next, k.flushAt)
 	}
+	if k.late > 0 && len(k.state.Waiting) > 0 {
+		next = min(next, k.late)
+	}
 	if due, ok := k.guard.Next(); ok {
 		next = min(next, due)
 	}
@@ -284,7 +317,16 @@ func (k *Keeper) Next() time.Duration {
 func (k *Keeper) Tick(now time.Duration) error {
 	if len(k.scanAt) > 0 && now >= k.scanAt[0] {
 		k.scanAt = k.scanAt[1:]
+		before := k.reapplied
 		k.sweepAgain(now, Reapplied, k.why)
+		k.returned(k.reapplied - before)
+		if len(k.scanAt) == 0 {
+			k.causes = nil
+		}
+	}
+	if k.late > 0 && now >= k.late {
+		k.late = 0
+		k.overdue()
 	}
 	if now >= k.sweepAt {
 		// A node may have come or gone without a uevent.
@@ -302,6 +344,28 @@ func (k *Keeper) Tick(now time.Duration) error {
 		return k.Flush(now)
 	}
 	return nil
+}
+
+// returned says in one line what came back and what it was given.
+func (k *Keeper) returned(settings int) {
+	if settings == 0 {
+		return
+	}
+	noun := "knobs"
+	if settings == 1 {
+		noun = "knob"
+	}
+	k.tell(Event{
+		Type: Returned, Time: k.wall().UTC(), Outcome: knob.OK, Count: settings,
+		Message: fmt.Sprintf("%s: re-applied %d %s", strings.Join(k.causes, ", "), settings, noun),
+	})
+}
+
+// overdue says what has not come in time. It is still set when it comes.
+func (k *Keeper) overdue() {
+	for _, w := range k.state.Waiting {
+		k.tell(Event{Type: Overdue, Time: k.wall().UTC(), ID: w.ID, Path: w.Path, Outcome: knob.Pending, Message: w.Text(k.wall())})
+	}
 }
 
 // sweepAgain selects the plan's nodes again and looks at all.
@@ -430,6 +494,9 @@ func (k *Keeper) repair(now time.Duration, reals []string, by map[string]*device
 		k.last[real] = e
 		if settled(r) {
 			k.state.Repairs++
+			if kind == Reapplied && by[real] == nil {
+				k.reapplied++
+			}
 			delete(k.last, real)
 		}
 		if e.Message == "" && why != "" {

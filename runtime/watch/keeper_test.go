@@ -334,7 +334,7 @@ func TestADeviceThatComesBackGetsItsSettingsAndNoBlameFalls(t *testing.T) {
 		r.keeper.Uevent(r.now, watch.Uevent{Action: "add", DevPath: "/devices/pci0000:00/nvme0n1", Subsystem: "block"})
 		r.after(5 * time.Second)
 		r.says(scheduler, "kyber")
-		if e := r.told(watch.Reapplied)[0]; e.By != nil || !strings.Contains(e.Message, "add of pci0000:00/nvme0n1") {
+		if e := r.told(watch.Reapplied, watch.Returned)[0]; e.By != nil || !strings.Contains(e.Message, "add of pci0000:00/nvme0n1") {
 			t.Errorf("time %d: %+v", n, e)
 		}
 	}
@@ -361,7 +361,7 @@ func TestANodeThatAppearsWithItsModuleIsSetAndMarked(t *testing.T) {
 	if !r.marked[conntrack] {
 		t.Error("not marked")
 	}
-	r.told(watch.Reapplied)
+	r.told(watch.Reapplied, watch.Returned)
 	r.changes(7, conntrack, "1000")
 	r.says(conntrack, "1000") // once is once
 }

@@ -76,6 +76,9 @@ func Run(ctx context.Context, s Settings) (err error) {
 		config.Marker = d.marks
 	}
 	d.keeper = NewKeeper(s.Root, d.session, config)
+	for _, lack := range d.session.Lacks() {
+		s.Report.Problem(errors.New(lack))
+	}
 	results, err := d.session.Apply()
 	if err != nil {
 		return err

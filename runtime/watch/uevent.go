@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -47,6 +48,29 @@ func (u Uevent) moves() bool {
 		return u.Subsystem == "block"
 	}
 	return false
+}
+
+// phrase says for people what the event means.
+func (u Uevent) phrase() string {
+	name := path.Base(u.DevPath)
+	switch u.Action {
+	case "online":
+		return name + " back online"
+	case "offline":
+		return name + " offline"
+	case "add":
+		if u.Subsystem == "module" {
+			return "module " + name + " loaded"
+		}
+		return name + " added"
+	case "remove":
+		return name + " removed"
+	case "bind":
+		return name + " bound to a driver"
+	case "unbind":
+		return name + " without its driver"
+	}
+	return u.Action + " of " + name
 }
 
 // uevents is the kernel's netlink group of them.

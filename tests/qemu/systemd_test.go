@@ -67,7 +67,7 @@ func TestTheUnitUnderARealSystemd(t *testing.T) {
 		archive.file(name, 0o644, data)
 	}
 	console := archive.boot(t, cache, "systemd.unit=multi-user.target systemd.show_status=0")
-	report(t, console, 50)
+	report(t, console, 40)
 }
 
 // signedPlan returns the plan as it is installed, its signature by Debian's
