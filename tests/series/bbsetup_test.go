@@ -9,12 +9,24 @@ import (
 	"testing"
 
 	"github.com/yoctune/yoctune/compiler"
+	"github.com/yoctune/yoctune/emitters/all"
 )
 
 // The real bitbake-setup takes the file, offline, with folders in place of the
 // checkouts: it finds the layer beside the file and asks for the machine and the
 // fragment that switches the layer on.
 func TestBitBakeSetupReadsTheFileOfATarget(t *testing.T) {
+	setUp(t, "one")
+}
+
+// The strangest names that are written go through its shell and its folders.
+func TestBitBakeSetupReadsTheStrangestNames(t *testing.T) {
+	setUp(t, "A.b_c@d+e-f")
+}
+
+// setUp has bitbake-setup make a build folder of a layer whose target has the name.
+func setUp(t *testing.T, target string) {
+	t.Helper()
 	python, err := filepath.Abs(filepath.Join("..", "..", "build", "bb-venv", "bin", "python"))
 	if err != nil {
 		t.Fatal(err)
@@ -32,7 +44,12 @@ func TestBitBakeSetupReadsTheFileOfATarget(t *testing.T) {
 	if len(layers) != 1 {
 		t.Fatal("it does not build")
 	}
-	layer, work := written(t, layers[0]), t.TempDir()
+	l := layers[0]
+	l.Targets[0].Name = target
+	if l.Files, err = all.Emit(l.Layer); err != nil {
+		t.Fatal(err)
+	}
+	layer, work := written(t, l), t.TempDir()
 	put := func(text string, path ...string) string {
 		p := filepath.Join(append([]string{work}, path...)...)
 		if err := os.MkdirAll(filepath.Dir(p), 0o755); err != nil {
@@ -55,7 +72,7 @@ func TestBitBakeSetupReadsTheFileOfATarget(t *testing.T) {
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(t.Context(), python, "-m", "bitbake_setup", "--setting", "default", "top-dir-prefix", work, "--setting", "default", "top-dir-name", "top",
-		"init", "--non-interactive", "--source-overrides", put(string(overrides), "overrides.json"), filepath.Join(layer, "bitbake-setup-one.conf.json"))
+		"init", "--non-interactive", "--source-overrides", put(string(overrides), "overrides.json"), filepath.Join(layer, "bitbake-setup-"+target+".conf.json"))
 	cmd.Env = append(os.Environ(), "HOME="+work)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
@@ -67,7 +84,7 @@ func TestBitBakeSetupReadsTheFileOfATarget(t *testing.T) {
 	if got := strings.TrimSpace(string(asked)); got != "enable-fragment machine/jetson-agx-orin-devkit x/x" {
 		t.Errorf("it asks for %q", got)
 	}
-	conf, err := os.ReadFile(filepath.Join(work, "top", "x-one", "build", "conf", "bblayers.conf"))
+	conf, err := os.ReadFile(filepath.Join(work, "top", "x-"+target, "build", "conf", "bblayers.conf"))
 	if err != nil {
 		t.Fatal(err)
 	}
