@@ -143,31 +143,32 @@ var language = Schema{defs: []*definition{
 			{name: "image", required: false, doc: "Images that are built with the layer switched on.", see: "schema/build.cue:98", value: &shape{op: object, see: "schema/build.cue:98", obj: &structure{
 				fields: []*member{
 					{name: "features", required: false, doc: "Added to IMAGE_FEATURES, such as \"ssh-server-openssh\".", see: "schema/build.cue:100", value: &shape{op: list, see: "schema/build.cue:100", elem: &shape{op: named, def: "#PackageName", see: "schema/build.cue:100"}}},
-					{name: "readOnly", required: false, doc: "Mount the root file system read-only. What yoctuned keeps in /var/lib then lasts until the next boot.", see: "schema/build.cue:103", value: &shape{op: basic, kind: load.Bool, see: "schema/build.cue:103"}},
+					{name: "badRecommendations", required: false, doc: "Packages that are left out where others only recommend them (BAD_RECOMMENDATIONS), with format \"ipk\" or \"rpm\".", see: "schema/build.cue:103", value: &shape{op: list, see: "schema/build.cue:103", elem: &shape{op: named, def: "#PackageName", see: "schema/build.cue:103"}}},
+					{name: "readOnly", required: false, doc: "Mount the root file system read-only. What yoctuned keeps in /var/lib then lasts until the next boot.", see: "schema/build.cue:106", value: &shape{op: basic, kind: load.Bool, see: "schema/build.cue:106"}},
 				},
 			}}},
-			{name: "optional", required: false, doc: "Packages of layers that a build may lack, by the layer's collection: they are installed where the layer is present.", see: "schema/build.cue:107", value: &shape{op: object, see: "schema/build.cue:107", obj: &structure{
+			{name: "optional", required: false, doc: "Packages of layers that a build may lack, by the layer's collection: they are installed where the layer is present.", see: "schema/build.cue:110", value: &shape{op: object, see: "schema/build.cue:110", obj: &structure{
 				patterns: []pattern{
-					{key: &shape{op: named, def: "#Name", see: "schema/build.cue:107"}, value: &shape{op: list, see: "schema/build.cue:107", elem: &shape{op: named, def: "#PackageName", see: "schema/build.cue:107"}}},
+					{key: &shape{op: named, def: "#Name", see: "schema/build.cue:110"}, value: &shape{op: list, see: "schema/build.cue:110", elem: &shape{op: named, def: "#PackageName", see: "schema/build.cue:110"}}},
 				},
 			}}},
-			{name: "kas", required: false, doc: "A configuration for kas, one file a target.", see: "schema/build.cue:110", value: &shape{op: named, def: "#Kas", see: "schema/build.cue:110"}},
-			{name: "bitbakeSetup", required: false, doc: "A configuration for bitbake-setup, one file a target; whinlatter and later have that program.", see: "schema/build.cue:113", value: &shape{op: basic, kind: load.Bool, see: "schema/build.cue:113"}},
-			{name: "variables", required: false, doc: "Variables that have no field here, by name. Those that a release has renamed or does not know are refused.", see: "schema/build.cue:116", value: &shape{op: object, see: "schema/build.cue:116", obj: &structure{
+			{name: "kas", required: false, doc: "A configuration for kas, one file a target.", see: "schema/build.cue:113", value: &shape{op: named, def: "#Kas", see: "schema/build.cue:113"}},
+			{name: "bitbakeSetup", required: false, doc: "A configuration for bitbake-setup, one file a target; whinlatter and later have that program.", see: "schema/build.cue:116", value: &shape{op: basic, kind: load.Bool, see: "schema/build.cue:116"}},
+			{name: "variables", required: false, doc: "Variables that have no field here, by name. Those that a release has renamed or does not know are refused.", see: "schema/build.cue:119", value: &shape{op: object, see: "schema/build.cue:119", obj: &structure{
 				patterns: []pattern{
-					{key: &shape{op: named, def: "#VariableName", see: "schema/build.cue:116"}, value: &shape{op: named, def: "#Word", see: "schema/build.cue:116"}},
+					{key: &shape{op: named, def: "#VariableName", see: "schema/build.cue:119"}, value: &shape{op: named, def: "#Word", see: "schema/build.cue:119"}},
 				},
 			}}},
 		},
 	}}},
-	{name: "#BuildMachine", doc: "What a build machine has.", see: "schema/build.cue:135", value: &shape{op: object, see: "schema/build.cue:135", obj: &structure{
+	{name: "#BuildMachine", doc: "What a build machine has.", see: "schema/build.cue:138", value: &shape{op: object, see: "schema/build.cue:138", obj: &structure{
 		fields: []*member{
-			{name: "cores", required: true, doc: "Processor cores.", see: "schema/build.cue:137", value: &shape{op: all, see: "schema/build.cue:137", parts: []*shape{
-				&shape{op: basic, kind: load.Int, see: "schema/build.cue:137"},
-				&shape{op: bound, rel: ">=", see: "schema/build.cue:137", number: 1},
-				&shape{op: bound, rel: "<=", see: "schema/build.cue:137", number: 1024},
+			{name: "cores", required: true, doc: "Processor cores.", see: "schema/build.cue:140", value: &shape{op: all, see: "schema/build.cue:140", parts: []*shape{
+				&shape{op: basic, kind: load.Int, see: "schema/build.cue:140"},
+				&shape{op: bound, rel: ">=", see: "schema/build.cue:140", number: 1},
+				&shape{op: bound, rel: "<=", see: "schema/build.cue:140", number: 1024},
 			}}},
-			{name: "memory", required: true, doc: "Memory for the build.", see: "schema/build.cue:140", value: &shape{op: named, def: "#Size", see: "schema/build.cue:140"}},
+			{name: "memory", required: true, doc: "Memory for the build.", see: "schema/build.cue:143", value: &shape{op: named, def: "#Size", see: "schema/build.cue:143"}},
 		},
 	}}},
 	{name: "#CPU", doc: "CPU scheduling and clocks while the device runs.", see: "schema/cpu.cue:4", value: &shape{op: object, see: "schema/cpu.cue:4", obj: &structure{
@@ -467,12 +468,12 @@ var language = Schema{defs: []*definition{
 			}}},
 		},
 	}}},
-	{name: "#HashServer", doc: "A hash equivalence server of your own.", see: "schema/build.cue:120", value: &shape{op: object, see: "schema/build.cue:120", obj: &structure{
+	{name: "#HashServer", doc: "A hash equivalence server of your own.", see: "schema/build.cue:123", value: &shape{op: object, see: "schema/build.cue:123", obj: &structure{
 		fields: []*member{
-			{name: "bitbake", required: true, doc: "Checkout of bitbake on that machine.", see: "schema/build.cue:122", value: &shape{op: named, def: "#AbsPath", see: "schema/build.cue:122"}},
-			{name: "listen", required: false, doc: "Address and port to listen on, such as \":8686\".", see: "schema/build.cue:125", value: &shape{op: matches, text: "^(ws://)?[A-Za-z0-9.-]*:[0-9]{1,5}$", see: "schema/build.cue:125"}},
-			{name: "upstream", required: false, doc: "Server to ask for what this one does not know.", see: "schema/build.cue:128", value: &shape{op: named, def: "#HostPort", see: "schema/build.cue:128"}},
-			{name: "readOnly", required: false, doc: "Builders may ask but not report.", see: "schema/build.cue:131", value: &shape{op: basic, kind: load.Bool, see: "schema/build.cue:131"}},
+			{name: "bitbake", required: true, doc: "Checkout of bitbake on that machine.", see: "schema/build.cue:125", value: &shape{op: named, def: "#AbsPath", see: "schema/build.cue:125"}},
+			{name: "listen", required: false, doc: "Address and port to listen on, such as \":8686\".", see: "schema/build.cue:128", value: &shape{op: matches, text: "^(ws://)?[A-Za-z0-9.-]*:[0-9]{1,5}$", see: "schema/build.cue:128"}},
+			{name: "upstream", required: false, doc: "Server to ask for what this one does not know.", see: "schema/build.cue:131", value: &shape{op: named, def: "#HostPort", see: "schema/build.cue:131"}},
+			{name: "readOnly", required: false, doc: "Builders may ask but not report.", see: "schema/build.cue:134", value: &shape{op: basic, kind: load.Bool, see: "schema/build.cue:134"}},
 		},
 	}}},
 	{name: "#HostPattern", doc: "a host name, or \"*.\" and a domain", see: "schema/types.cue:96", value: &shape{op: all, see: "schema/types.cue:96", parts: []*shape{
@@ -493,11 +494,11 @@ var language = Schema{defs: []*definition{
 		&shape{op: maxRunes, see: "schema/types.cue:36", number: 64},
 		&shape{op: matches, text: "^[A-Za-z0-9*?][A-Za-z0-9*?_.:@-]*$", see: "schema/types.cue:36"},
 	}}},
-	{name: "#Kas", doc: "A configuration for kas.", see: "schema/build.cue:144", value: &shape{op: object, see: "schema/build.cue:144", obj: &structure{
+	{name: "#Kas", doc: "A configuration for kas.", see: "schema/build.cue:147", value: &shape{op: object, see: "schema/build.cue:147", obj: &structure{
 		fields: []*member{
-			{name: "image", required: false, doc: "What to build.", see: "schema/build.cue:146", value: &shape{op: named, def: "#PackageName", see: "schema/build.cue:146"}},
-			{name: "distro", required: false, doc: "DISTRO.", see: "schema/build.cue:149", value: &shape{op: named, def: "#Name", see: "schema/build.cue:149"}},
-			{name: "folder", required: false, doc: "Folder of the layer inside its repository; its top when absent.", see: "schema/build.cue:152", value: &shape{op: named, def: "#Path", see: "schema/build.cue:152"}},
+			{name: "image", required: false, doc: "What to build.", see: "schema/build.cue:149", value: &shape{op: named, def: "#PackageName", see: "schema/build.cue:149"}},
+			{name: "distro", required: false, doc: "DISTRO.", see: "schema/build.cue:152", value: &shape{op: named, def: "#Name", see: "schema/build.cue:152"}},
+			{name: "folder", required: false, doc: "Folder of the layer inside its repository; its top when absent.", see: "schema/build.cue:155", value: &shape{op: named, def: "#Path", see: "schema/build.cue:155"}},
 		},
 	}}},
 	{name: "#Kernel", doc: "The kernel's configuration, command line and preemption model.", see: "schema/kernel.cue:4", value: &shape{op: object, see: "schema/kernel.cue:4", obj: &structure{
@@ -599,17 +600,17 @@ var language = Schema{defs: []*definition{
 			}}},
 		},
 	}}},
-	{name: "#Mirror", doc: "A mirror of downloads or of the shared state.", see: "schema/build.cue:156", value: &shape{op: object, see: "schema/build.cue:156", obj: &structure{
+	{name: "#Mirror", doc: "A mirror of downloads or of the shared state.", see: "schema/build.cue:159", value: &shape{op: object, see: "schema/build.cue:159", obj: &structure{
 		fields: []*member{
-			{name: "url", required: true, doc: "Where it is.", see: "schema/build.cue:158", value: &shape{op: named, def: "#URL", see: "schema/build.cue:158"}},
-			{name: "pattern", required: false, doc: "Regular expression over the address to fetch; everything when absent.", see: "schema/build.cue:161", value: &shape{op: all, see: "schema/build.cue:161", parts: []*shape{
-				&shape{op: maxRunes, see: "schema/build.cue:161", number: 200},
-				&shape{op: matches, text: "^[A-Za-z0-9.*+:/_\\\\()|?^-]+$", see: "schema/build.cue:161"},
+			{name: "url", required: true, doc: "Where it is.", see: "schema/build.cue:161", value: &shape{op: named, def: "#URL", see: "schema/build.cue:161"}},
+			{name: "pattern", required: false, doc: "Regular expression over the address to fetch; everything when absent.", see: "schema/build.cue:164", value: &shape{op: all, see: "schema/build.cue:164", parts: []*shape{
+				&shape{op: maxRunes, see: "schema/build.cue:164", number: 200},
+				&shape{op: matches, text: "^[A-Za-z0-9.*+:/_\\\\()|?^-]+$", see: "schema/build.cue:164"},
 			}}},
-			{name: "order", required: false, doc: "Position among the mirrors; equal ones are ordered by name.", see: "schema/build.cue:164", value: &shape{op: all, see: "schema/build.cue:164", parts: []*shape{
-				&shape{op: basic, kind: load.Int, see: "schema/build.cue:164"},
-				&shape{op: bound, rel: ">=", see: "schema/build.cue:164"},
-				&shape{op: bound, rel: "<=", see: "schema/build.cue:164", number: 999},
+			{name: "order", required: false, doc: "Position among the mirrors; equal ones are ordered by name.", see: "schema/build.cue:167", value: &shape{op: all, see: "schema/build.cue:167", parts: []*shape{
+				&shape{op: basic, kind: load.Int, see: "schema/build.cue:167"},
+				&shape{op: bound, rel: ">=", see: "schema/build.cue:167"},
+				&shape{op: bound, rel: "<=", see: "schema/build.cue:167", number: 999},
 			}}},
 		},
 	}}},

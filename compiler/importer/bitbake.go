@@ -255,6 +255,7 @@ func setters() map[string]func(*recipe, *Line, assignment) {
 		"MACHINE_ESSENTIAL_EXTRA_RDEPENDS":    packages,
 		"MACHINE_ESSENTIAL_EXTRA_RRECOMMENDS": packages,
 		"PACKAGE_EXCLUDE":                     func(r *recipe, l *Line, a assignment) { r.packages(l, a, "exclude") },
+		"BAD_RECOMMENDATIONS":                 func(r *recipe, l *Line, a assignment) { r.list(l, a, "build", "image", "badRecommendations") },
 		"KERNEL_MODULE_AUTOLOAD":              (*recipe).autoload,
 		"KERNEL_ARGS":                         (*recipe).kernelArgs,
 		"NVPMODEL_CONFIG_DEFAULT":             (*recipe).powerDefault,

@@ -112,6 +112,7 @@ func (p *Project) build(origins plan.Origins, report *diag.Report) plan.Build {
 		RmWorkExclude: texts(n.Get("rmWorkExclude")), PackageFormat: text(n.Get("format")),
 		ImageFeatures: texts(n.At("image", "features")), ReadOnlyRoot: boolean(n.At("image", "readOnly"), false),
 	}
+	b.NotRecommended = texts(n.At("image", "badRecommendations"))
 	b.BitBakeSetup = boolean(n.Get("bitbakeSetup"), false)
 	b.SStateMirrors = mirrors(n.At("sstate", "mirrors"), "file://.*")
 	b.Premirrors = mirrors(n.At("downloads", "mirrors"), "(?:git|https?|ftp)://.*/.*")

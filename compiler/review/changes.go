@@ -629,7 +629,7 @@ func buildChanges(was, now []variable, wasAt, nowAt plan.Origins) []Change {
 			from = wasAt
 		}
 		ch.Origin = origin(from, ch.ID)
-		if strings.HasPrefix(name, "EXTRA_IMAGE_FEATURES") || strings.HasPrefix(name, "DISTRO_FEATURES") {
+		if strings.HasPrefix(name, "EXTRA_IMAGE_FEATURES") || strings.HasPrefix(name, "BAD_RECOMMENDATIONS") || strings.HasPrefix(name, "DISTRO_FEATURES") {
 			ch.Need, ch.Rebuild = Reflash, []string{"the image"}
 		}
 		ch.Risk, ch.Why = risk(ch)
@@ -643,7 +643,7 @@ var buildIDs = map[string]string{
 	"BB_NUMBER_THREADS": "build.parallel.tasks", "PARALLEL_MAKE": "build.parallel.make", "do_fetch[number_threads]": "build.parallel.downloads",
 	"BB_LOADFACTOR_MAX": "build.parallel.load", "BB_PRESSURE_MAX_CPU": "build.pressure.cpu", "BB_PRESSURE_MAX_IO": "build.pressure.io",
 	"BB_PRESSURE_MAX_MEMORY": "build.pressure.memory", "RM_WORK_EXCLUDE": "build.rmWorkExclude", "PACKAGE_CLASSES": "build.format",
-	"EXTRA_IMAGE_FEATURES:append": "build.image", "SSTATE_DIR": "build.sstate.dir", "DL_DIR": "build.downloads.dir",
+	"EXTRA_IMAGE_FEATURES:append": "build.image", "BAD_RECOMMENDATIONS:append": "build.image.badRecommendations", "SSTATE_DIR": "build.sstate.dir", "DL_DIR": "build.downloads.dir",
 	"SSTATE_MIRRORS:append": "build.sstate.mirrors", "PREMIRRORS:prepend": "build.downloads.mirrors", "BB_HASHSERVE": "build.hashserve.address",
 	"BB_HASHSERVE_UPSTREAM": "build.hashserve.upstream", "BB_HASHSERVE_DB_DIR": "build.hashserve.database", "BB_NO_NETWORK": "build.downloads.network",
 	"BB_FETCH_PREMIRRORONLY": "build.downloads.network", "BB_ALLOWED_NETWORKS:append": "build.downloads.hosts", "SOURCE_MIRROR_URL": "build.downloads.own",

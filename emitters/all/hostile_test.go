@@ -70,6 +70,7 @@ func TestAHostileValueAnywhereStopsTheLayerAndIsNamed(t *testing.T) {
 		}, "", "build.parallel.recipes.a:append"},
 		{"recipe that keeps its work", func(l *plan.Layer, _ *plan.Target) { l.Build.RmWorkExclude = []string{"a b"} }, "", "build.rmWorkExclude"},
 		{"image feature", func(l *plan.Layer, _ *plan.Target) { l.Build.ImageFeatures = []string{`a"`} }, "", "build.image.features"},
+		{"recommended package that is left out", func(l *plan.Layer, _ *plan.Target) { l.Build.NotRecommended = []string{`a" b`} }, "", "build.image.badRecommendations"},
 		{"package format", func(l *plan.Layer, _ *plan.Target) { l.Build.PackageFormat = `i"` }, "", "build.format"},
 		{"variable's name", func(l *plan.Layer, _ *plan.Target) {
 			l.Build.Variables = []plan.Variable{{Name: "A[noexec]", Value: "1"}}

@@ -47,6 +47,9 @@ func refuse(b plan.Build, r release.Release) error {
 		}
 		return no("build.image.features", "%s has no image feature %q and would leave the image out of the build; %s", r.Name, f, instead)
 	}
+	if len(b.NotRecommended) > 0 && b.PackageFormat == "deb" {
+		return no("build.image.badRecommendations", "openembedded-core does not do this with packages in the format deb (rootfs_deb.bbclass); exclude them under packages")
+	}
 	for _, v := range b.Variables {
 		if err := variable(v.Name, r); err != nil {
 			return no("build.variables."+v.Name, "%w", err)
@@ -122,8 +125,8 @@ func fields() map[string]string {
 		"BB_GENERATE_MIRROR_TARBALLS": "build.downloads.archive", "BB_ALLOWED_NETWORKS": "build.downloads.hosts",
 		"BB_FETCH_PREMIRRORONLY": "build.downloads.network", "BB_NO_NETWORK": "build.downloads.network",
 		"BB_HASHSERVE": "build.hashserve.address", "BB_HASHSERVE_UPSTREAM": "build.hashserve.upstream",
-		"BB_HASHSERVE_DB_DIR": "build.hashserve.database",
-		"IMAGE_FEATURES":      "build.image.features", "EXTRA_IMAGE_FEATURES": "build.image.features",
+		"BB_HASHSERVE_DB_DIR": "build.hashserve.database", "BAD_RECOMMENDATIONS": "build.image.badRecommendations",
+		"IMAGE_FEATURES": "build.image.features", "EXTRA_IMAGE_FEATURES": "build.image.features",
 		"PACKAGE_EXCLUDE": "packages", "KERNEL_ARGS": "kernel.args", "NVPMODEL_CONFIG_DEFAULT": "power.default",
 	}
 }
@@ -136,6 +139,7 @@ func forbidden() map[string]string {
 		"IMAGE_INSTALL": "an assignment would empty every image; use packages", "DISTRO_FEATURES": "an assignment would switch the layer off",
 		"UBOOT_EXTLINUX_KERNEL_ARGS": "the boot image would not get the arguments; use kernel.args",
 		"IMAGE_FSTYPES":              "the machine sets what is flashed",
+		"NO_RECOMMENDATIONS":         "kernel modules that the layer loads are only recommended, because they may be built in, and would be missing; use image.badRecommendations",
 	}
 	for _, name := range []string{
 		"MACHINE", "DISTRO", "BBLAYERS", "BBPATH", "BBFILES", "BBMASK", "OVERRIDES", "MACHINEOVERRIDES", "DISTROOVERRIDES", "PATH", "HOSTTOOLS",

@@ -35,7 +35,7 @@ func everything(r release.Release) plan.Build {
 		PressureCPU: 15000, PressureIO: 14000, PressureMemory: 13000,
 		OwnMirror: "https://own.example.com/all", MirrorTarballs: true, Network: "mirrors", Hosts: []string{"*.example.com"},
 		RecipeJobs: []plan.RecipeJobs{{Recipe: "onnxruntime", Jobs: 2}}, PackageFormat: "ipk",
-		ImageFeatures: []string{"ssh-server-openssh"}, ReadOnlyRoot: true, Variables: []plan.Variable{{Name: "BB_SCHEDULER", Value: `a "b"`}},
+		ImageFeatures: []string{"ssh-server-openssh"}, ReadOnlyRoot: true, NotRecommended: []string{"udev-hwdb", "shared-mime-info"}, Variables: []plan.Variable{{Name: "BB_SCHEDULER", Value: `a "b"`}},
 	}
 	if r.LoadFactor {
 		b.LoadFactor = "1.5"
@@ -62,7 +62,8 @@ func TestBitBakeReadsEveryBuildSettingOfEveryRelease(t *testing.T) {
 			t.Errorf("%s: %s", names[i], p)
 		}
 		want := map[string]string{
-			"BB_NUMBER_THREADS": "8", "PARALLEL_MAKE": "-j 16", "PARALLEL_MAKE:pn-onnxruntime": "-j 2",
+			"BAD_RECOMMENDATIONS": "udev-hwdb shared-mime-info",
+			"BB_NUMBER_THREADS":   "8", "PARALLEL_MAKE": "-j 16", "PARALLEL_MAKE:pn-onnxruntime": "-j 2",
 			"RM_WORK_EXCLUDE": "core-image-base initramfs-x", "INHERIT_WANTED": "rm_work own-mirrors", "PACKAGE_CLASSES": "package_ipk",
 			"SSTATE_DIR": "/srv/sstate", "DL_DIR": "/srv/dl", "SOURCE_MIRROR_URL": "https://own.example.com/all",
 			"SSTATE_MIRRORS": "file://.* https://near.example.com/s/PATH;downloadfilename=PATH file://.* file:///srv/far/PATH",
@@ -117,6 +118,8 @@ func TestWhatASeriesLacksIsRefusedWithTheReason(t *testing.T) {
 		{"scarthgap", set("PARALLEL_MAKE"), "build.variables.PARALLEL_MAKE", "build.parallel.make"},
 		{"scarthgap", set("INHERIT"), "build.variables.INHERIT", "class runs code"},
 		{"scarthgap", set("MACHINE"), "build.variables.MACHINE", "whoever runs the build"},
+		{"scarthgap", set("NO_RECOMMENDATIONS"), "build.variables.NO_RECOMMENDATIONS", "would be missing"},
+		{"scarthgap", set("BAD_RECOMMENDATIONS"), "build.variables.BAD_RECOMMENDATIONS", "build.image.badRecommendations"},
 		{"scarthgap", set("a_b"), "build.variables.a_b", "not allowed"},
 		{"scarthgap", set("BB_GIT_SHALLOW"), "", ""},
 		{"scarthgap", plan.Build{Variables: []plan.Variable{{Name: "X", Value: "${@1}"}}}, "build.variables.X", "Python"},
@@ -128,6 +131,9 @@ func TestWhatASeriesLacksIsRefusedWithTheReason(t *testing.T) {
 		{"walnascar", plan.Build{ImageFeatures: []string{"debug-tweaks"}}, "build.image.features", "allow-empty-password"},
 		{"scarthgap", plan.Build{ImageFeatures: []string{"debug-tweaks"}}, "", ""},
 		{"kirkstone", plan.Build{ImageFeatures: []string{"serial-autologin-root"}}, "build.image.features", "leave it out"},
+
+		{"scarthgap", plan.Build{NotRecommended: []string{"udev-hwdb"}, PackageFormat: "deb"}, "build.image.badRecommendations", "packages"},
+		{"scarthgap", plan.Build{NotRecommended: []string{"udev-hwdb"}}, "", ""},
 
 		{"wrynose", plan.Build{HashOff: true, HashServe: "h:1"}, "build.hashserve.off", "one of the two"},
 
