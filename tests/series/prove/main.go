@@ -96,7 +96,11 @@ func prove(ctx context.Context, o options) (int, error) {
 		}
 	}
 	if o.doc != "" {
-		if err := writeTable(o.doc, rec); err != nil {
+		today, err := layersNow(o.config)
+		if err != nil {
+			return 1, err
+		}
+		if err := writeTable(o.doc, rec, today); err != nil {
 			return 1, err
 		}
 	}
@@ -160,6 +164,36 @@ func check(ctx context.Context, o options, rec *record) error {
 		return fmt.Errorf("no release, machine or target is called %s", &o.only)
 	}
 	return rec.write(o.out)
+}
+
+// layer names the layer that a result is of.
+type layer struct {
+	release string
+	deep    bool
+}
+
+func (r result) layer() layer { return layer{r.Release, r.Deep} }
+
+type checksums map[layer]string
+
+// layersNow has the checksums of what the configuration makes now.
+func layersNow(config string) (checksums, error) {
+	wide, err := everyMachine(config)
+	if err != nil {
+		return nil, err
+	}
+	deep, err := compile(config)
+	if err != nil {
+		return nil, err
+	}
+	now := checksums{}
+	for _, l := range wide {
+		now[layer{l.Release, false}] = digest(l)
+	}
+	for _, l := range deep {
+		now[layer{l.Release, true}] = digest(l)
+	}
+	return now, nil
 }
 
 // everyMachine returns the layer of each release with a target for every machine.

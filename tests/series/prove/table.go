@@ -27,25 +27,34 @@ func columns() [][2]string {
 }
 
 // table is the record as Markdown, one row a machine: what was done for each, and
-// what was done for one of its SoC.
-func table(rec *record) string {
+// what was done for one of its SoC. Today holds the checksums of the layers that
+// the configuration makes now.
+func table(rec *record, today checksums) string {
 	var b strings.Builder
 	b.WriteString("| release | L4T | machine | SoC |")
 	for _, c := range columns() {
 		b.WriteString(" " + c[1] + " |")
 	}
-	b.WriteString(" time |\n|---|---|---|---|" + strings.Repeat("---|", len(columns())) + "---|\n")
+	b.WriteString(" layer | time |\n|---|---|---|---|" + strings.Repeat("---|", len(columns())) + "---|---|\n")
 	var older []string
+	earlier := func(r result) {
+		if len(r.Steps) == 0 || r.Layer == today[r.layer()] {
+			return
+		}
+		what := "parse, appends, values"
+		if r.Deep {
+			what = "the other steps"
+		}
+		older = append(older, fmt.Sprintf("%s %s (%s; %s)", r.Release, r.Machine, what, r.Date))
+	}
 	for i := 0; i < len(rec.Results); {
 		r := rec.Results[i]
-		if r.Deep && r.Layer == "" {
-			older = append(older, r.Release+" "+r.Machine)
-		}
+		earlier(r)
+		of := []string{short(r.Layer)}
 		for i++; i < len(rec.Results) && rec.Results[i].Release == r.Release && rec.Results[i].Machine == r.Machine; i++ {
 			more := rec.Results[i]
-			if more.Deep && more.Layer == "" {
-				older = append(older, more.Release+" "+more.Machine)
-			}
+			earlier(more)
+			of = append(of, short(more.Layer))
 			r.Steps = slices.Concat(r.Steps, more.Steps)
 			r.Seconds += more.Seconds
 			if r.Reason == "" {
@@ -55,19 +64,29 @@ func table(rec *record) string {
 		facts, _ := release.Lookup(r.Release)
 		fmt.Fprintf(&b, "| %s | %s | %s | %s |", r.Release, facts.L4T, r.Machine, r.SoC)
 		if len(r.Steps) == 0 {
-			fmt.Fprintf(&b, " not checked: %s |%s |\n", cell(r.Reason), strings.Repeat(" |", len(columns())-1))
+			fmt.Fprintf(&b, " not checked: %s |%s | |\n", cell(r.Reason), strings.Repeat(" |", len(columns())-1))
 			continue
 		}
 		for _, c := range columns() {
 			b.WriteString(" " + verdict(r.Steps, c[0]) + " |")
 		}
-		fmt.Fprintf(&b, " %.0f s |\n", r.Seconds)
+		fmt.Fprintf(&b, " %s | %.0f s |\n", strings.Join(of, ", "), r.Seconds)
 	}
-	if len(older) > 0 {
-		b.WriteString("\nDependencies, tasks, files and yocto-check-layer were run on an earlier state of the layers, without the step\n" +
-			"for other machines: " + strings.Join(older, ", ") + ".\n")
+	b.WriteString("\nThe column layer has the first digits of the checksum of the layer's files, of the one with every machine first.\n")
+	if len(older) == 0 {
+		b.WriteString("All are the layers that this state of the program makes.\n")
+	} else {
+		b.WriteString("Made of an earlier state of the layers: " + strings.Join(older, ", ") + ".\n")
 	}
 	return b.String()
+}
+
+// short is what tells one layer from another in the table.
+func short(checksum string) string {
+	if len(checksum) < 8 {
+		return "–"
+	}
+	return checksum[:8]
 }
 
 // promised finds the number of values in a note of the variables step.
@@ -119,7 +138,7 @@ func cell(s string) string {
 }
 
 // writeTable replaces what stands between the two lines in the document.
-func writeTable(file string, rec *record) error {
+func writeTable(file string, rec *record, today checksums) error {
 	raw, err := os.ReadFile(file)
 	if err != nil {
 		return err
@@ -129,5 +148,5 @@ func writeTable(file string, rec *record) error {
 	if !ok || !closed {
 		return fmt.Errorf("%s has no lines %q and %q around its table", file, tableBegins, tableEnds)
 	}
-	return replace(file, []byte(before+tableBegins+"\n"+table(rec)+tableEnds+after))
+	return replace(file, []byte(before+tableBegins+"\n"+table(rec, today)+tableEnds+after))
 }

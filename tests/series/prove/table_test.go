@@ -28,10 +28,10 @@ func TestTheTableSaysWhatRanAndWhatDidNot(t *testing.T) {
 		"parse", "pass", "appends", "fail", "task package_qa", "skipped", "task package_qa", "pass")})
 	rec.put(result{Release: "kirkstone-l4t-r32.7.x", Target: "c", Machine: "m3", Steps: steps("parse", "pass")})
 	rec.put(result{Release: "kirkstone-l4t-r32.7.x", Target: "c", Machine: "m3", Steps: steps("parse", "fail")})
-	lines := strings.Split(table(rec), "\n")
+	lines := strings.Split(table(rec, nil), "\n")
 	for i, want := range []string{
 		2: "| kirkstone-l4t-r32.7.x | 32.7.6 | m3 |",
-		3: `| kirkstone | 35.6.4 | m1 | tegra194 | pass | **failed**: a \| b | – | – | pass | – | – | – | 70 s |`,
+		3: `| kirkstone | 35.6.4 | m1 | tegra194 | pass | **failed**: a \| b | – | – | pass | – | – | – | – | 70 s |`,
 		4: "not checked: no checkouts at hand",
 	} {
 		if !strings.Contains(lines[i], want) {
@@ -43,6 +43,21 @@ func TestTheTableSaysWhatRanAndWhatDidNot(t *testing.T) {
 	}
 }
 
+// Whoever reads the table sees which rows are not of the layers of today.
+func TestTheTableNamesWhatWasMadeOfEarlierLayers(t *testing.T) {
+	rec := &record{}
+	rec.put(result{Release: "kirkstone", Machine: "m1", Layer: "0123456789", Date: "2026-01-02", Steps: steps("parse", "pass")})
+	rec.put(result{Release: "kirkstone", Machine: "m1", Deep: true, Layer: "abcdefghij", Steps: steps("parse", "pass")})
+	today := checksums{{"kirkstone", false}: "0123456789", {"kirkstone", true}: "abcdefghij"}
+	if text := table(rec, today); !strings.Contains(text, "| 01234567, abcdefgh |") || !strings.Contains(text, "All are the layers") {
+		t.Errorf("%s", text)
+	}
+	today[layer{"kirkstone", false}] = "x"
+	if text := table(rec, today); !strings.Contains(text, "earlier state of the layers: kirkstone m1 (parse, appends, values; 2026-01-02).") {
+		t.Errorf("%s", text)
+	}
+}
+
 func TestTheDocumentKeepsItsText(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "x.md")
 	if err := os.WriteFile(file, []byte("before\n"+tableBegins+"\nold\n"+tableEnds+"\nafter\n"), 0o644); err != nil {
@@ -50,7 +65,7 @@ func TestTheDocumentKeepsItsText(t *testing.T) {
 	}
 	rec := &record{Results: []result{{Release: "master", Target: "t", Reason: "r"}}}
 	for range 2 {
-		if err := writeTable(file, rec); err != nil {
+		if err := writeTable(file, rec, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -58,13 +73,13 @@ func TestTheDocumentKeepsItsText(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := "before\n" + tableBegins + "\n" + table(rec) + tableEnds + "\nafter\n"; string(got) != want {
+	if want := "before\n" + tableBegins + "\n" + table(rec, nil) + tableEnds + "\nafter\n"; string(got) != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	if err := os.WriteFile(file, []byte("no table"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if err := writeTable(file, rec); err == nil {
+	if err := writeTable(file, rec, nil); err == nil {
 		t.Error("a document without a table is rewritten")
 	}
 }
@@ -100,8 +115,8 @@ func TestAMachineThatStandsForItsSoCHasOneRow(t *testing.T) {
 	first := steps("parse", "pass", "variables", "pass")
 	first[1].Notes = []string{"configuration: 30 values as promised", "linux-tegra: 2 values as promised"}
 	rec.put(result{Release: "kirkstone", Machine: "m1", Seconds: 5, Steps: first})
-	lines := strings.Split(strings.TrimSpace(table(rec)), "\n")
-	if want := "| pass | – | pass, 32 values | – | – | – | pass | – | 65 s |"; len(lines) != 3 || !strings.HasSuffix(lines[2], want) {
+	lines := strings.Split(strings.TrimSpace(table(rec, nil)), "\n")
+	if want := "| pass | – | pass, 32 values | – | – | – | pass | – | –, – | 65 s |"; len(lines) != 6 || !strings.HasSuffix(lines[2], want) {
 		t.Errorf("got %q, want one row with %q", lines, want)
 	}
 }
