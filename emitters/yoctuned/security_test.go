@@ -11,7 +11,7 @@ func TestSystemdFindsTheUnitsLittleExposed(t *testing.T) {
 	if err != nil {
 		t.Skipf("%v: systemd's judgement of the units is missing", err)
 	}
-	for unit, tenths := range map[string]string{"yoctuned.service": "25", "yoctuned-serve.service": "12", "yoctuned-bench.service": "40"} {
+	for unit, tenths := range map[string]string{"yoctuned.service": "25", "yoctuned-serve.service": "12", "yoctuned-bench.service": "40", "yoctuned-pipeline@.service": "20"} {
 		out, err := exec.Command(analyze, "security", "--offline=yes", "--no-pager", "--threshold="+tenths, "./"+unit).CombinedOutput()
 		if err != nil {
 			t.Errorf("%s: %v: above %s tenths\n%s", unit, err, tenths, out)

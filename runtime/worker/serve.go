@@ -83,7 +83,7 @@ func Serve() int {
 	s := &server{exit: make(chan int, 1)}
 	if err := s.attach(); err != nil {
 		fmt.Fprintf(os.Stderr, "worker: %v\n", err)
-		return exitWire
+		return 1
 	}
 	go s.untilParentEnds()
 	h := headOf(s.control)
