@@ -6,6 +6,7 @@
 #
 #   YOCTUNE_CHECKOUTS   folder with RELEASE/{bitbake,openembedded-core,meta-tegra}  (layers)
 #   YOCTUNE_META_TEGRA  clone of meta-tegra with all branches                        (layers)
+#   YOCTUNE_META_OE     clone of meta-openembedded with all branches                 (layers)
 #   YOCTUNE_KERNELS     unpacked kernel sources, separated by blanks                 (kconfig)
 #   YOCTUNE_NVPMODEL_DIR  nvpmodel.conf files of your own BSPs                       (nvpmodel)
 #   FUZZTIME            time for each fuzz target, default 60s                       (fuzz)
@@ -27,6 +28,8 @@ layers() {
 	else
 		skip "where the branches put kernel arguments: set YOCTUNE_META_TEGRA"
 	fi
+	run go test ./tests/series -run 'AreRecipesOf|HashServer' -count 1
+	[ -n "${YOCTUNE_META_OE-}" ] || skip "recipes that layers recommend of meta-oe: set YOCTUNE_META_OE"
 	run go run ./tests/series/prove -src "$YOCTUNE_CHECKOUTS" -o "$results/$day-layers.json" -doc docs/compatibility.md
 }
 
