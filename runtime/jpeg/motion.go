@@ -1,0 +1,312 @@
+package jpeg
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// Motion finds the frames of Motion JPEG: of an AVI file (RIFF, and the OpenDML
+// parts of one that is larger than 1 GiB), or of images one after another, as
+// cameras and `ffmpeg -f mjpeg` write them.
+type Motion struct {
+	// Num and Den are the frames per second an AVI says, 0 where nothing does.
+	Num, Den int
+
+	r     *bufio.Reader
+	buf   []byte
+	limit int
+	avi   bool
+	begun bool   // the SOI of the next image was read
+	video string // the first characters of the chunks that are frames
+}
+
+// maxFrame bounds a compressed frame, in bytes.
+const maxFrame = 64 << 20
+
+// NewMotion reads as far as the first frame. The error wraps [ErrFormat].
+func NewMotion(r io.Reader) (*Motion, error) {
+	m := &Motion{r: bufio.NewReaderSize(r, 64<<10), limit: maxFrame}
+	head, err := m.r.Peek(4)
+	if len(head) < 4 {
+		return nil, fmt.Errorf("%w: it has %d bytes: %w", ErrFormat, len(head), err)
+	}
+	switch {
+	case string(head) == "RIFF":
+		m.avi = true
+		return m, m.openAVI()
+	case head[0] == 0xff && head[1] == 0xd8:
+		return m, nil
+	}
+	return nil, fmt.Errorf("%w: it begins with %q, neither an AVI file nor a JPEG image", ErrFormat, head)
+}
+
+// Next returns the next frame, in memory that the call after it uses again. It fails
+// with io.EOF after the last frame, and with [ErrTruncated] inside one.
+func (m *Motion) Next() ([]byte, error) {
+	if m.avi {
+		return m.nextChunk()
+	}
+	return m.nextImage()
+}
+
+// nextImage takes one image, from SOI to EOI. The lengths of segments are followed,
+// so that an image inside a segment, a thumbnail, ends nothing.
+func (m *Motion) nextImage() ([]byte, error) {
+	m.buf = m.buf[:0]
+	if !m.begun {
+		if err := m.seekStart(); err != nil {
+			return nil, err
+		}
+	}
+	m.begun = false
+	m.buf = append(m.buf, 0xff, startOfImage)
+	for {
+		code, err := m.marker()
+		for err == nil && code == startOfScan {
+			if err = m.segment(); err == nil {
+				code, err = m.entropy()
+			}
+		}
+		switch {
+		case err != nil:
+			return nil, err
+		case code == startOfImage:
+			// The image before has no end: what follows is the next one.
+			m.begun = true
+			return m.buf[:len(m.buf)-2], nil
+		case code == endOfImage:
+			return m.buf, nil
+		case code == 0x01, code >= firstRestart && code <= lastRestart:
+			continue // no length
+		}
+		if err := m.segment(); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// Markers: ITU-T T.81, table B.1.
+const (
+	firstRestart = 0xd0
+	lastRestart  = 0xd7
+	startOfImage = 0xd8
+	endOfImage   = 0xd9
+	startOfScan  = 0xda
+)
+
+// seekStart skips to the next SOI; what is between images is padding, or the rest of
+// a damaged one.
+func (m *Motion) seekStart() error {
+	last := byte(0)
+	for {
+		b, err := m.r.ReadByte()
+		if err != nil {
+			return err
+		}
+		if last == 0xff && b == startOfImage {
+			return nil
+		}
+		last = b
+	}
+}
+
+// take appends a byte to the image.
+func (m *Motion) take() (byte, error) {
+	b, err := m.r.ReadByte()
+	if err != nil {
+		if errors.Is(err, io.EOF) {
+			err = fmt.Errorf("%w: it has %d bytes and no end of image", ErrTruncated, len(m.buf))
+		}
+		return 0, err
+	}
+	if len(m.buf) >= m.limit {
+		return 0, fmt.Errorf("%w: an image of more than %d bytes", ErrFormat, m.limit)
+	}
+	m.buf = append(m.buf, b)
+	return b, nil
+}
+
+// marker takes the next marker, and whatever is before it.
+func (m *Motion) marker() (byte, error) {
+	for {
+		b, err := m.take()
+		if err != nil {
+			return 0, err
+		}
+		for b == 0xff {
+			if b, err = m.take(); err != nil {
+				return 0, err
+			}
+			if b != 0xff && b != 0 {
+				return b, nil
+			}
+		}
+	}
+}
+
+// segment takes a segment with its length.
+func (m *Motion) segment() error {
+	var n int
+	for range 2 {
+		b, err := m.take()
+		if err != nil {
+			return err
+		}
+		n = n<<8 | int(b)
+	}
+	for range n - 2 {
+		if _, err := m.take(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// entropy takes coded data, and the marker after it. In the data 0xff is followed by
+// a zero, or is a restart.
+func (m *Motion) entropy() (code byte, err error) {
+	for {
+		if code, err = m.marker(); err != nil || code < firstRestart || code > lastRestart {
+			return code, err
+		}
+	}
+}
+
+// chunk is the head of a part of a RIFF file.
+func (m *Motion) chunk() (id string, size uint32, err error) {
+	var head [8]byte
+	if _, err := io.ReadFull(m.r, head[:]); err != nil {
+		if errors.Is(err, io.ErrUnexpectedEOF) {
+			err = fmt.Errorf("%w: the head of a chunk is not complete", ErrTruncated)
+		}
+		return "", 0, err
+	}
+	return string(head[:4]), binary.LittleEndian.Uint32(head[4:]), nil
+}
+
+// skip leaves out a chunk; chunks begin at even places.
+func (m *Motion) skip(size uint32) error {
+	n := int64(size) + int64(size&1)
+	if _, err := io.CopyN(io.Discard, m.r, n); err != nil {
+		return fmt.Errorf("%w: a chunk is not complete", ErrTruncated)
+	}
+	return nil
+}
+
+// read is a chunk's content, of at most limit bytes.
+func (m *Motion) read(size uint32, limit int) ([]byte, error) {
+	if int64(size) > int64(limit) {
+		return nil, fmt.Errorf("%w: a chunk of %d bytes", ErrFormat, size)
+	}
+	// Grown as it arrives: a size that is not true allocates nothing.
+	m.buf = m.buf[:0]
+	for rest := int(size) + int(size&1); rest > 0; {
+		n := min(rest, 1<<20)
+		at := len(m.buf)
+		if cap(m.buf)-at < n {
+			m.buf = append(make([]byte, 0, 2*at+n), m.buf...)
+		}
+		m.buf = m.buf[:at+n]
+		got, err := io.ReadFull(m.r, m.buf[at:])
+		if err != nil {
+			if at+got == int(size) { // the last one without padding
+				break
+			}
+			return nil, fmt.Errorf("%w: it has %d of %d bytes", ErrTruncated, at+got, size)
+		}
+		rest -= n
+	}
+	return m.buf[:size], nil
+}
+
+// openAVI reads the headers, up to the first frame.
+func (m *Motion) openAVI() error {
+	streams := 0
+	var rate [2]uint32 // of the stream whose format follows
+	video := false
+	for {
+		id, size, err := m.chunk()
+		if err != nil {
+			return fmt.Errorf("%w: an AVI file without frames: %w", ErrFormat, err)
+		}
+		switch id {
+		case "RIFF", "LIST":
+			var kind [4]byte
+			if _, err := io.ReadFull(m.r, kind[:]); err != nil || size < 4 {
+				return fmt.Errorf("%w: an AVI file that ends in its headers", ErrFormat)
+			}
+			switch string(kind[:]) {
+			case "AVI ", "hdrl", "strl":
+			case "movi":
+				if m.video == "" {
+					return fmt.Errorf("%w: an AVI file without Motion JPEG", ErrFormat)
+				}
+				return nil
+			default:
+				if err := m.skip(size - 4); err != nil {
+					return err
+				}
+			}
+		case "strh":
+			b, err := m.read(size, 1<<16)
+			if err != nil || len(b) < 28 {
+				return fmt.Errorf("%w: an AVI file with a damaged header", ErrFormat)
+			}
+			video = string(b[:4]) == "vids"
+			rate = [2]uint32{binary.LittleEndian.Uint32(b[24:]), binary.LittleEndian.Uint32(b[20:])}
+			streams++
+		case "strf":
+			b, err := m.read(size, 1<<16)
+			if err != nil {
+				return err
+			}
+			if !video || m.video != "" {
+				break
+			}
+			if len(b) < 20 || string(b[16:20]) != "MJPG" && string(b[16:20]) != "mjpg" {
+				return fmt.Errorf("%w: the AVI file's video is %.4q; MJPG is read", ErrFormat, b[min(16, len(b)):])
+			}
+			m.video = fmt.Sprintf("%02d", streams-1)
+			if rate[0] > 0 && rate[1] > 0 && rate[0] < 1<<30 && rate[1] < 1<<30 {
+				m.Num, m.Den = int(rate[0]), int(rate[1])
+			}
+		default:
+			if err := m.skip(size); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// nextChunk is the next frame of an AVI file.
+func (m *Motion) nextChunk() ([]byte, error) {
+	for {
+		id, size, err := m.chunk()
+		if err != nil {
+			return nil, err
+		}
+		switch {
+		case id == "RIFF" || id == "LIST": // of the next part, or of an interleaved record
+			var kind [4]byte
+			if _, err := io.ReadFull(m.r, kind[:]); err != nil || size < 4 {
+				return nil, fmt.Errorf("%w: a list is not complete", ErrTruncated)
+			}
+			switch string(kind[:]) {
+			case "AVIX", "movi", "rec ":
+			default:
+				if err := m.skip(size - 4); err != nil {
+					return nil, err
+				}
+			}
+		case id[:2] == m.video && (id[2:] == "dc" || id[2:] == "db") && size > 0: // an empty one repeats the frame before
+			return m.read(size, m.limit)
+		default:
+			if err := m.skip(size); err != nil {
+				return nil, err
+			}
+		}
+	}
+}
