@@ -268,7 +268,6 @@ func (e *engine) runSource(soft, hard context.Context) {
 			return
 		}
 		f := &e.frames[i]
-		f.copies = 1
 		began := e.clock.now()
 		var err error
 		if camera != nil {
@@ -282,7 +281,7 @@ func (e *engine) runSource(soft, hard context.Context) {
 				n++
 			}
 		} else {
-			err = e.source.read(f.pixels)
+			err = readInto(e.source, f)
 		}
 		now := e.clock.now()
 		switch {

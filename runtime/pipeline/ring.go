@@ -141,7 +141,9 @@ type RingReader struct {
 
 // OpenRing opens a ring for reading, from the next record on. The error wraps
 // [ErrFormat] when the file is no ring.
-func OpenRing(path string) (*RingReader, error) {
+func OpenRing(path string) (*RingReader, error) { return openRingOf(path, maxSlotSize, maxRing) }
+
+func openRingOf(path string, slot uint64, total int64) (*RingReader, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
@@ -151,8 +153,8 @@ func OpenRing(path string) (*RingReader, error) {
 	if err != nil {
 		return nil, err
 	}
-	if st.Size() < ringHeader || st.Size() > ringHeader+maxRing {
-		return nil, fmt.Errorf("%w: %s is not a ring of results", ErrFormat, path)
+	if st.Size() < ringHeader || st.Size() > ringHeader+total {
+		return nil, fmt.Errorf("%w: %s is not a ring of records", ErrFormat, path)
 	}
 	mem, err := unix.Mmap(int(f.Fd()), 0, int(st.Size()), unix.PROT_READ, unix.MAP_SHARED)
 	if err != nil {
@@ -161,9 +163,9 @@ func OpenRing(path string) (*RingReader, error) {
 	r := &RingReader{ring: ring{
 		mem: mem, slots: uint64(binary.NativeEndian.Uint32(mem[8:])), size: uint64(binary.NativeEndian.Uint32(mem[12:])),
 	}}
-	if string(mem[:8]) != ringMagic || r.slots < 1 || r.slots > maxSlots || r.size > maxSlotSize ||
+	if string(mem[:8]) != ringMagic || r.slots < 1 || r.slots > maxSlots || r.size > slot ||
 		ringHeader+int64(r.slots)*int64(stride(r.size)) != st.Size() {
-		return nil, errors.Join(fmt.Errorf("%w: %s is not a ring of results", ErrFormat, path), unix.Munmap(mem))
+		return nil, errors.Join(fmt.Errorf("%w: %s is not a ring of records", ErrFormat, path), unix.Munmap(mem))
 	}
 	r.next = r.word(16).Load()
 	return r, nil

@@ -57,6 +57,21 @@ type source interface {
 // errFrame is wrapped by errors that cost one frame: the source goes on.
 var errFrame = errors.New("the frame is lost")
 
+// filler is a source that does better with a frame than with its pixels.
+type filler interface {
+	// put fills f as read does, and may change its memory for another.
+	put(f *frame) error
+}
+
+// readInto fills f from a source that does not pace itself.
+func readInto(s source, f *frame) error {
+	f.copies = 1
+	if s, ok := s.(filler); ok {
+		return s.put(f)
+	}
+	return s.read(f.pixels)
+}
+
 // selfPaced is a source that gives frames when they come, not when they are asked
 // for.
 type selfPaced interface {
@@ -95,7 +110,9 @@ func (s *stream) close() error   { return s.f.Close() }
 
 // interrupt ends the wait on a pipe; a regular file has no deadline and needs
 // none.
-func (s *stream) interrupt() { _ = s.f.SetReadDeadline(time.Unix(1, 0)) }
+func (s *stream) interrupt() { interruptRead(s.f) }
+
+func interruptRead(f input) { _ = f.SetReadDeadline(time.Unix(1, 0)) }
 
 // fill reads one frame's pixels.
 func (s *stream) fill(frame []byte) error {

@@ -244,6 +244,10 @@ func pack(to []byte, f format, planes [3][]byte, pitch [3]int) {
 	}
 }
 
+// maxAhead is how far ahead of its arrival a frame may be stamped. The kernel's vivid
+// stamps the end of a frame when it begins it; that is no clock that was set.
+const maxAhead = time.Second
+
 // stamp is when the frame was taken: the driver's time as long as that can be. A
 // clock that was set does not move this one; a driver that uses such a clock shows
 // by stamps ahead of time or out of order.
@@ -255,13 +259,13 @@ func (c *cameraSource) stamp(f *v4l2.Frame, arrived int64) int64 {
 	switch {
 	case f.Captured == 0:
 		why = "the driver does not stamp frames with the monotonic clock"
-	case f.Captured > arrived+int64(time.Millisecond):
+	case f.Captured > arrived+int64(maxAhead):
 		why = fmt.Sprintf("a frame is stamped %v ahead of time", time.Duration(f.Captured-arrived))
 	case f.Captured < c.last:
 		why = fmt.Sprintf("a frame is stamped %v before the one that came first", time.Duration(c.last-f.Captured))
 	default:
 		c.last = f.Captured
-		return f.Captured
+		return min(f.Captured, arrived)
 	}
 	c.doubts = true
 	c.after.event("%s: latency counts from their arrival", why)

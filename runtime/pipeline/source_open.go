@@ -46,13 +46,16 @@ func openSource(o Options, say func(Event)) (source, error) {
 	if o.Source != "" {
 		// A file stands in for whatever the plan reads on the device.
 		kind, path = "file", o.Source
-		if filepath.Ext(path) == ".y4m" {
+		switch filepath.Ext(path) {
+		case ".y4m":
 			s.Format = formatY4M
+		case ".avi", ".mjpeg", ".mjpg", ".jpg", ".jpeg":
+			s.Format = formatMJPEG
 		}
 	}
 	known := false
-	if f.pixels, known = pixelFormats[s.Format]; !known && s.Format != "" && s.Format != formatY4M {
-		return nil, fmt.Errorf("%w: format %q; it is one of nv12, i420, yuyv, uyvy, grey, rgb, bgr, y4m", ErrPlan, s.Format)
+	if f.pixels, known = pixelFormats[s.Format]; !known && s.Format != "" && s.Format != formatY4M && s.Format != formatMJPEG {
+		return nil, fmt.Errorf("%w: format %q; it is one of nv12, i420, yuyv, uyvy, grey, rgb, bgr, mjpeg, y4m", ErrPlan, s.Format)
 	}
 	after, err := newRevival(s, say)
 	if err != nil {
@@ -72,17 +75,28 @@ func openSource(o Options, say func(Event)) (source, error) {
 		if err != nil {
 			return nil, err
 		}
-		src, err := openStream(file, s.Format, f)
+		src, err := openStream(file, s, f)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", path, err)
 		}
 		return src, nil
 	case "command":
-		c, err := startCommand(s.Exec)
-		if err != nil {
-			return nil, err
+		if len(s.Exec) == 0 || s.Exec[0] == "" {
+			return nil, fmt.Errorf("%w: no command is named", ErrPlan)
 		}
-		return openStream(c, s.Format, f)
+		if !s.Live && after.restart == restartNever {
+			c, err := startCommand(s.Exec)
+			if err != nil {
+				return nil, err
+			}
+			return openStream(c, s, f)
+		}
+		return openCommand(s.Exec, after, func(in input) (source, error) { return openStream(in, s, f) })
+	case "shm":
+		if !known {
+			return nil, fmt.Errorf("%w: format %q; rings hold frames of pixels", ErrPlan, s.Format)
+		}
+		return openRingSource(path, f, after)
 	case "v4l2":
 		sys := o.system
 		if sys == nil {
@@ -90,14 +104,17 @@ func openSource(o Options, say func(Event)) (source, error) {
 		}
 		return openCamera(sys, path, f, s.Format, after)
 	}
-	return nil, fmt.Errorf("%w: kind %q; it is one of file, command, synthetic, v4l2", ErrPlan, s.Kind)
+	return nil, fmt.Errorf("%w: kind %q; it is one of file, command, synthetic, v4l2, shm", ErrPlan, s.Kind)
 }
 
 // openStream reads frames from in, which it closes when it cannot.
-func openStream(in input, kind string, f format) (src source, err error) {
-	if kind == formatY4M {
+func openStream(in input, s plan.PipelineSource, f format) (src source, err error) {
+	switch s.Format {
+	case formatY4M:
 		src, err = openY4M(in, f.rate)
-	} else {
+	case formatMJPEG:
+		src, err = openMJPEG(in, f, s.Decoders)
+	default:
 		src, err = openRaw(in, f)
 	}
 	if err != nil {

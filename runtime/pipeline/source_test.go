@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/yoctune/yoctune/runtime/core"
+	"github.com/yoctune/yoctune/schema/plan"
 )
 
 // file is an open file with the content.
@@ -265,7 +266,7 @@ func TestCommandGivesFramesAndItsEndCounts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		src, err := openStream(cmd, "nv12", format{width: 4, height: 2})
+		src, err := openStream(cmd, plan.PipelineSource{Format: "nv12"}, format{width: 4, height: 2})
 		if err != nil {
 			t.Fatal(err)
 		}

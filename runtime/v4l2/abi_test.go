@@ -135,7 +135,7 @@ func TestLayoutIsTheKernels(t *testing.T) {
 	for arch, compiler := range map[string]string{"amd64": "gcc", "arm64": "aarch64-linux-gnu-gcc"} {
 		t.Run(arch, func(t *testing.T) {
 			if _, err := exec.LookPath(compiler); err != nil {
-				if os.Getenv("YOCTUNE_REQUIRE_CAMERA") != "" {
+				if os.Getenv("YOCTUNE_REQUIRE_SOURCES") != "" {
 					t.Fatal(err)
 				}
 				t.Skip(err)

@@ -245,6 +245,8 @@ type PipelineSource struct {
 	Live   bool     `json:"live,omitempty"` // live: frames are dropped when late; otherwise the source blocks
 	Exec   []string `json:"exec,omitempty"` // command: argv
 
+	Decoders int `json:"decoders,omitempty"` // mjpeg: frames decoded at once, 0: 1
+
 	Timeout int64  `json:"timeout,omitempty"` // v4l2 and live commands: ns without a frame after which it has stopped, 0: 2 s
 	Restart string `json:"restart,omitempty"` // what then: always, on-failure, never; "": always where live, otherwise never
 }

@@ -8,7 +8,8 @@
 set -euo pipefail
 
 cache=${1:?usage: fetch-kernel.sh CACHE_DIR}
-[[ -e $cache/ready && -e $cache/config ]] && exit 0
+# The camera driver came last to the list below.
+[[ -e $cache/ready && -e $cache/config && -e $cache/lib/modules/$(<"$cache/ready")/kernel/drivers/media/test-drivers/vivid/vivid.ko ]] && exit 0
 
 for tool in apt-get apt-cache dpkg-deb depmod; do
 	command -v "$tool" >/dev/null || PATH=$PATH:/usr/sbin:/sbin
@@ -30,7 +31,14 @@ dpkg-deb --fsys-tarfile "$work"/*.deb | tar -x -C "$work" --wildcards \
 	"./$modules/modules.builtin*" "./$modules/modules.order" \
 	"./$modules/kernel/block/*" \
 	"./$modules/kernel/drivers/virtio/*" \
-	"./$modules/kernel/drivers/block/virtio_blk.ko*"
+	"./$modules/kernel/drivers/block/virtio_blk.ko*" \
+	"./$modules/kernel/drivers/media/mc/*" \
+	"./$modules/kernel/drivers/media/cec/core/*" \
+	"./$modules/kernel/drivers/media/rc/rc-core.ko*" \
+	"./$modules/kernel/drivers/media/v4l2-core/*" \
+	"./$modules/kernel/drivers/media/common/v4l2-tpg/*" \
+	"./$modules/kernel/drivers/media/common/videobuf2/*" \
+	"./$modules/kernel/drivers/media/test-drivers/vivid/*"
 depmod -b "$work" "$release"
 
 rm -rf "${cache:?}/lib" "$cache/vmlinuz"

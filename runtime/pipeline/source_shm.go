@@ -1,0 +1,111 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// Bounds of a ring of frames, larger than those of a ring of results.
+const (
+	maxFrameSlot = 1 << 30
+	maxFrameRing = 2 << 30
+)
+
+// ringPoll is how often a ring is looked at while it has nothing new. Its writer
+// rings no bell: 0.5 ms of 33.
+const ringPoll = 500 * time.Microsecond
+
+// ringSource reads frames that another program puts in a ring in shared memory, of
+// the kind that sinks write (see ring.go), each record a frame. What was overwritten
+// before it could be read is lost, and counted.
+type ringSource struct {
+	path  string
+	at    format
+	after revival
+	clock clock
+	ring  *RingReader
+	buf   []byte
+	stop  chan struct{}
+	once  sync.Once
+}
+
+func openRingSource(path string, f format, after revival) (source, error) {
+	if err := checkSize(f.width, f.height); err != nil {
+		return nil, fmt.Errorf("%w: %w; a ring says nothing of its frames, so the plan must", ErrPlan, err)
+	}
+	k, err := newClock()
+	if err != nil {
+		return nil, err
+	}
+	s := &ringSource{path: path, at: f, after: after, clock: k, stop: make(chan struct{})}
+	return s, s.open()
+}
+
+func (s *ringSource) open() error {
+	r, err := openRingOf(s.path, maxFrameSlot, maxFrameRing)
+	if err != nil {
+		return err
+	}
+	if r.size < uint64(s.at.bytes()) {
+		return errors.Join(fmt.Errorf("%w: a slot of %s has %d bytes, a frame %d", ErrFormat, s.path, r.size, s.at.bytes()), r.Close())
+	}
+	s.ring = r
+	return nil
+}
+
+func (s *ringSource) format() format         { return s.at }
+func (s *ringSource) lend(int) (bool, error) { return false, nil }
+func (s *ringSource) read([]byte) error      { return errors.ErrUnsupported }
+func (s *ringSource) interrupt()             { s.once.Do(func() { close(s.stop) }) }
+
+func (s *ringSource) capture(f *frame) (int, error) {
+	t := time.NewTimer(0)
+	defer t.Stop()
+	since, said := time.Now(), false
+	for {
+		select {
+		case <-t.C:
+		case <-s.stop:
+			return 0, context.Canceled
+		}
+		got, lost, ok := s.ring.Next(f.pixels[:0])
+		if ok {
+			f.arrived = s.clock.now()
+			f.capture, f.copies = f.arrived, 1
+			if len(got) != len(f.pixels) {
+				return int(lost), fmt.Errorf("%w: it has %d of %d bytes", errFrame, len(got), len(f.pixels))
+			}
+			if said {
+				s.after.event("frames come again after %v", time.Since(since).Round(time.Millisecond))
+			}
+			return int(lost), nil
+		}
+		t.Reset(ringPoll)
+		if time.Since(since) < s.after.timeout {
+			continue
+		}
+		if !said {
+			said = true
+			if s.after.restart == restartNever {
+				return 0, fmt.Errorf("%w: %s: no frame for %v", ErrFormat, s.path, s.after.timeout)
+			}
+			s.after.event("%s: no frame for %v; it is opened again", s.path, s.after.timeout)
+		}
+		// A writer that was started anew made another ring of this name.
+		old := s.ring
+		if err := s.open(); err != nil {
+			s.ring = old
+			t.Reset(s.after.rest())
+			continue
+		}
+		s.after.pause = 0
+		_ = old.Close()
+		t.Reset(ringPoll)
+		since = since.Add(s.after.timeout)
+	}
+}
+
+func (s *ringSource) close() error { return s.ring.Close() }

@@ -1,0 +1,356 @@
+package v4l2_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/yoctune/yoctune/runtime/v4l2"
+	"github.com/yoctune/yoctune/runtime/v4l2/v4l2test"
+)
+
+// realCameras are devices of the kernel's vivid driver, one of each half of the API:
+// tests/qemu boots a kernel that has them and runs these tests there.
+func realCameras(t *testing.T) map[string]string {
+	t.Helper()
+	list := os.Getenv("YOCTUNE_CAMERAS")
+	if list == "" {
+		t.Skip("YOCTUNE_CAMERAS names no camera; scripts/prove.sh camera boots a kernel with two")
+	}
+	one, two, _ := strings.Cut(list, ",")
+	return map[string]string{"single": one, "multi": two}
+}
+
+// record keeps what the driver answers, when somebody wants it.
+func record(t *testing.T, name string) (v4l2.System, func()) {
+	dir := os.Getenv("YOCTUNE_CAMERA_RECORD")
+	if dir == "" {
+		return v4l2.Kernel{}, func() {}
+	}
+	f, err := os.Create(filepath.Join(dir, name+".ioctls"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &v4l2test.Recorder{System: v4l2.Kernel{}, W: f}, func() { f.Close() }
+}
+
+// The driver draws eight bars, each darker than the one to its left: a picture whose
+// planes or rows were mixed up would not have them. Stamps are of this process's
+// clock.
+func TestRealDriverGivesItsPicture(t *testing.T) {
+	for kind, path := range realCameras(t) {
+		for _, want := range []v4l2.FourCC{v4l2.NV12, v4l2.NV12M, v4l2.I420, v4l2.I420M, v4l2.YUYV, v4l2.UYVY, v4l2.Grey} {
+			t.Run(kind+"-"+want.String(), func(t *testing.T) {
+				sys, done := record(t, kind+"-"+want.String())
+				defer done()
+				d, err := v4l2.Open(sys, path, v4l2.Want{Formats: []v4l2.FourCC{want}, Width: 320, Height: 180, Num: 30, Den: 1})
+				if errors.Is(err, v4l2.ErrFormat) && kind == "single" && (want == v4l2.NV12M || want == v4l2.I420M) {
+					return // planes in memories of their own are of the multi-planar half
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer d.Close()
+				if err := errors.Join(d.Allocate(4), d.Start()); err != nil {
+					t.Fatal(err)
+				}
+				format := d.Format()
+				fmt.Printf("CAMERA %s %s: %d memories, rows of %d bytes, %d/%d fps, full range %v, BT.709 %v %v\n", kind, want, format.Planes, format.Pitch[0], format.Num, format.Den, format.Full, format.HD, format.Adjusted)
+				last := int64(0)
+				for n := range 8 {
+					f, err := d.Next(long)
+					if err != nil {
+						t.Fatal(err)
+					}
+					var now unix.Timespec
+					_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &now)
+					// The driver stamps the end of a frame before it has come.
+					if age := now.Nano() - f.Captured; f.Captured <= last || age < -int64(time.Second) || age > int64(5*time.Second) {
+						t.Errorf("frame %d is stamped %v ago, %v after the one before", n, time.Duration(age), time.Duration(f.Captured-last))
+					}
+					last = f.Captured
+					planes, pitch, err := format.Image(&f)
+					if err != nil {
+						t.Fatal(err)
+					}
+					bars(t, format, planes[0], pitch[0])
+					if n == 3 {
+						exported(t, d, &f)
+					}
+					if err := d.Queue(f.Index); err != nil {
+						t.Fatal(err)
+					}
+				}
+			})
+		}
+	}
+}
+
+// bars looks at the luma in the middle of each bar, below the driver's text.
+func bars(t *testing.T, f v4l2.Format, luma []byte, pitch int) {
+	t.Helper()
+	step, first := 1, 0
+	switch f.Pixels {
+	case v4l2.YUYV:
+		step = 2
+	case v4l2.UYVY:
+		step, first = 2, 1
+	}
+	row := luma[(f.Height-2)*pitch:]
+	var seen []byte
+	for bar := range 8 {
+		seen = append(seen, row[first+step*((2*bar+1)*f.Width/16)])
+	}
+	for n := 1; n < 8; n++ {
+		if seen[n] >= seen[n-1] {
+			t.Fatalf("bars of luma %d: each is to be darker than the one before", seen)
+		}
+	}
+}
+
+// exported compares what a DMA buffer holds with the mapping.
+func exported(t *testing.T, d *v4l2.Device, f *v4l2.Frame) {
+	t.Helper()
+	fds, err := d.Export(f.Index)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n, fd := range fds {
+		want := f.Planes[n]
+		mem, err := unix.Mmap(fd, 0, len(want), unix.PROT_READ, unix.MAP_SHARED)
+		if err != nil {
+			t.Fatalf("map the DMA buffer of memory %d: %v", n, err)
+		}
+		if !bytes.Equal(mem, want) {
+			t.Errorf("the DMA buffer of memory %d has another content than its mapping", n)
+		}
+		if err := unix.Munmap(mem); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// Buffers that are not given back make the driver lose frames, and it says so.
+func TestRealDriverCountsWhatItLoses(t *testing.T) {
+	for kind, path := range realCameras(t) {
+		t.Run(kind, func(t *testing.T) {
+			d, err := v4l2.Open(v4l2.Kernel{}, path, v4l2.Want{Formats: []v4l2.FourCC{v4l2.Grey}, Width: 320, Height: 180, Num: 30, Den: 1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer d.Close()
+			if err := errors.Join(d.Allocate(3), d.Start()); err != nil {
+				t.Fatal(err)
+			}
+			var held []v4l2.Frame
+			for range d.Buffers() {
+				f, err := d.Next(long)
+				if err != nil {
+					t.Fatal(err)
+				}
+				held = append(held, f)
+			}
+			if _, err := d.Next(300 * time.Millisecond); !errors.Is(err, v4l2.ErrStalled) {
+				t.Errorf("without a buffer: %v", err)
+			}
+			for _, f := range held {
+				if err := d.Queue(f.Index); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if f, err := d.Next(long); err != nil || f.Lost == 0 {
+				t.Errorf("after 300 ms without a buffer: lost %d, %v", f.Lost, err)
+			}
+		})
+	}
+}
+
+func TestRealDriverGivesWhatItCanAndItIsSaid(t *testing.T) {
+	path := realCameras(t)["single"]
+	d, err := v4l2.Open(v4l2.Kernel{}, path, v4l2.Want{Formats: []v4l2.FourCC{v4l2.YUYV}, Width: 1000, Height: 700, Num: 1000, Den: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	said := strings.Join(d.Format().Adjusted, "; ")
+	fmt.Println("CAMERA adjusted:", said)
+	if !strings.Contains(said, "1000x700 were asked for") || !strings.Contains(said, "it offers 320x180") || !strings.Contains(said, "1000 frames a second were asked for") {
+		t.Error(said)
+	}
+	if _, err := v4l2.Open(v4l2.Kernel{}, path, v4l2.Want{Formats: []v4l2.FourCC{v4l2.MJPEG}, Width: 320, Height: 180}); !errors.Is(err, v4l2.ErrFormat) {
+		t.Errorf("MJPG: %v", err)
+	}
+}
+
+func TestRealDriverIsBusyForASecondReader(t *testing.T) {
+	path := realCameras(t)["single"]
+	want := v4l2.Want{Formats: []v4l2.FourCC{v4l2.YUYV}, Width: 320, Height: 180}
+	a, err := v4l2.Open(v4l2.Kernel{}, path, want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	if err := errors.Join(a.Allocate(3), a.Start()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := v4l2.Open(v4l2.Kernel{}, path, want); !errors.Is(err, v4l2.ErrBusy) {
+		t.Errorf("%v", err)
+	}
+}
+
+// The driver is taken away while it streams, as a cable that is pulled.
+func TestRealDriverIsUnplugged(t *testing.T) {
+	unbind := os.Getenv("YOCTUNE_CAMERA_UNBIND") // driver folder and device
+	for kind, path := range realCameras(t) {
+		if unbind == "" {
+			t.Skip("YOCTUNE_CAMERA_UNBIND does not say how to take the driver away")
+		}
+		t.Run(kind, func(t *testing.T) {
+			driver, device, _ := strings.Cut(unbind, " ")
+			sys, done := record(t, kind+"-unplugged")
+			defer done()
+			d, err := v4l2.Open(sys, path, v4l2.Want{Formats: []v4l2.FourCC{v4l2.NV12, v4l2.NV12M}, Width: 320, Height: 180, Num: 30, Den: 1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer d.Close()
+			if err := errors.Join(d.Allocate(4), d.Start()); err != nil {
+				t.Fatal(err)
+			}
+			var held v4l2.Frame
+			for n := range 5 {
+				if held, err = d.Next(long); err != nil {
+					t.Fatal(err)
+				}
+				if n == 4 {
+					break
+				}
+				if err := d.Queue(held.Index); err != nil {
+					t.Fatal(err)
+				}
+			}
+			before := bytes.Clone(held.Planes[0])
+			write := func(file string) {
+				if err := os.WriteFile(filepath.Join(driver, file), []byte(device), 0); err != nil {
+					t.Fatal(err)
+				}
+			}
+			write("unbind")
+			began := time.Now()
+			for {
+				var f v4l2.Frame
+				if f, err = d.Next(long); err != nil {
+					break
+				}
+				_ = d.Queue(f.Index)
+			}
+			if !errors.Is(err, v4l2.ErrGone) {
+				t.Errorf("%v", err)
+			}
+			fmt.Printf("CAMERA %s unplugged, noticed after %v: %v\n", kind, time.Since(began).Round(time.Millisecond), err)
+			// A frame that somebody still reads is not taken away.
+			if err := d.Stop(); err != nil {
+				t.Error(err)
+			}
+			if !bytes.Equal(before, held.Planes[0]) {
+				t.Error("the frame that was held has changed")
+			}
+			// The mapping holds the node: without it the camera gets another number.
+			if err := d.Close(); err != nil {
+				t.Error(err)
+			}
+			write("bind")
+			deadline := time.Now().Add(long)
+			for {
+				if f, err := os.Open(path); err == nil {
+					f.Close()
+					break
+				} else if time.Now().After(deadline) {
+					t.Fatal(err)
+				}
+				time.Sleep(10 * time.Millisecond)
+			}
+		})
+	}
+}
+
+// What a real driver answered, single- and multi-planar: asked the same, it gives
+// the same frames, stamps and end.
+func TestRecordedDriversGiveTheirFrames(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.ioctls")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no recordings: %v", err)
+	}
+	for _, file := range files {
+		name := strings.TrimSuffix(filepath.Base(file), ".ioctls")
+		t.Run(name, func(t *testing.T) {
+			b, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			formats := []v4l2.FourCC{v4l2.NV12, v4l2.NV12M}
+			if _, pixels, _ := strings.Cut(name, "-"); pixels != "unplugged" {
+				formats = []v4l2.FourCC{v4l2.FourCC(uint32(pixels[0]) | uint32(pixels[1])<<8 | uint32(pixels[2])<<16 | uint32(pixels[3])<<24)}
+			}
+			frames, end := replay(t, bytes.NewReader(b), formats)
+			if unplugged := strings.HasSuffix(name, "unplugged"); unplugged != errors.Is(end, v4l2.ErrGone) {
+				t.Errorf("%d frames, then %v", len(frames), end)
+			}
+			if len(frames) < 4 {
+				t.Errorf("%d frames", len(frames))
+			}
+			for n := 1; n < len(frames); n++ {
+				gap := time.Duration(frames[n].Captured - frames[n-1].Captured)
+				if frames[n].Sequence != frames[n-1].Sequence+1+frames[n].Lost || gap < 10*time.Millisecond {
+					t.Errorf("frame %d: %+v after %+v", n, frames[n], frames[n-1])
+				}
+			}
+		})
+	}
+}
+
+// replay makes the calls of the tests above until the recording ends.
+func replay(t *testing.T, r io.Reader, formats []v4l2.FourCC) (frames []v4l2.Frame, end error) {
+	t.Helper()
+	p, err := v4l2test.NewReplay(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := v4l2.Open(p, "/dev/video0", v4l2.Want{Formats: formats, Width: 320, Height: 180, Num: 30, Den: 1})
+	if err != nil {
+		t.Fatal(err, p.Err())
+	}
+	if err := errors.Join(d.Allocate(4), d.Start()); err != nil {
+		t.Fatal(err, p.Err())
+	}
+	for len(frames) < 100 {
+		f, err := d.Next(0)
+		if err != nil {
+			end = err
+			break
+		}
+		frames = append(frames, f)
+		if n := len(frames); n == 4 && len(formats) == 1 {
+			if _, err := d.Export(f.Index); err != nil {
+				t.Fatal(err, p.Err())
+			}
+		}
+		if p.Left() > 0 && !(len(formats) == 2 && len(frames) == 5) {
+			if err := d.Queue(f.Index); err != nil {
+				t.Fatal(err, p.Err())
+			}
+		}
+	}
+	if err := errors.Join(d.Close(), p.Err()); err != nil {
+		t.Error(err)
+	}
+	return frames, end
+}

@@ -1,0 +1,74 @@
+#!/bin/sh
+# Cameras of the kernel's own vivid driver: the first speaks the single-planar half
+# of the API, the second the multi-planar one. Nobody of this project wrote it, and
+# it draws a picture that is known.
+#
+#   CHECK <name> ok
+#   CHECK <name> FAIL <why>
+export PATH=/bin
+mount -t proc proc /proc
+mount -t sysfs sysfs /sys
+mount -t devtmpfs dev /dev
+mkdir -p /run /var/lib /tmp /tmp/rec
+mount -t tmpfs tmpfs /run
+echo 1 >/proc/sys/kernel/printk
+modprobe vivid n_devs=2 multiplanar=1,2 node_types=0x1,0x1
+
+ok() { echo "CHECK $1 ok"; }
+fail() { echo "CHECK $1 FAIL $2"; }
+await() {
+	name=$1
+	shift
+	n=0
+	while [ $n -lt 1500 ]; do
+		if "$@"; then ok "$name"; return; fi
+		usleep 20000
+		n=$((n + 1))
+	done
+	fail "$name" "$* never came true: $(tail -n 3 /tmp/out | tr '\n' ' ')"
+}
+both() { [ -e /dev/video0 ] && [ -e /dev/video1 ]; }
+
+echo
+echo "KERNEL $(uname -r)"
+await the-driver-has-two-cameras both
+
+export YOCTUNE_CAMERAS=/dev/video0,/dev/video1 YOCTUNE_CAMERA_UNBIND='/sys/bus/platform/drivers/vivid vivid.0' YOCTUNE_CAMERA_RECORD=/tmp/rec
+v4l2.test -test.v -test.run RealDriver >/tmp/log 2>&1
+grep '^CAMERA' /tmp/log
+sed -n 's/^ *--- PASS: \([^ ]*\).*/CHECK \1 ok/p; s/^ *--- \(FAIL\|SKIP\): \([^ ]*\).*/CHECK \2 FAIL \1/p' /tmp/log
+if grep -q 'FAIL\|panic\|SKIP' /tmp/log; then grep -v '^=== ' /tmp/log; fi
+for f in /tmp/rec/*; do sed "s|^|RECORDED ${f#/tmp/rec/} |" "$f"; done
+
+# A pipeline that reads a camera by its socket, which is pulled and put back.
+mkdir -p /dev/v4l/by-path
+ln -s ../../video0 /dev/v4l/by-path/platform-vivid.0-video-index0
+yoctuned pipeline run /camera.json bars --format json --frames 60 >/tmp/out 2>&1 &
+reader=$!
+saw() { [ "$(grep -c '"type":"result"' /tmp/out)" -ge "$1" ]; }
+await the-pipeline-sees-the-bars saw 5
+echo vivid.0 >/sys/bus/platform/drivers/vivid/unbind
+usleep 500000
+echo vivid.0 >/sys/bus/platform/drivers/vivid/bind
+# As udev does: the camera has another number as long as somebody holds a frame.
+linked() {
+	for n in /sys/class/video4linux/*; do
+		if [ "$(cat "$n/name")" = vivid-000-vid-cap ]; then
+			echo "KERNEL now it is ${n##*/}"
+			ln -sf "../../${n##*/}" /dev/v4l/by-path/platform-vivid.0-video-index0
+			return 0
+		fi
+	done
+	return 1
+}
+await it-is-plugged-in-again linked
+await and-goes-on-after-the-camera-is-back saw 20
+wait $reader
+code=$?
+tail -n 1 /tmp/out | sed 's/^/SUMMARY /'
+if [ $code = 0 ]; then ok and-ends-well; else fail and-ends-well "exit $code: $(tail -n 2 /tmp/out | tr '\n' ' ')"; fi
+for s in 'the camera is gone' 'is back after' 'platform-vivid.0-video-index0' '"source":0'; do
+	if tail -n 1 /tmp/out | grep -qF "$s"; then ok "the-summary-says-$(echo "$s" | tr -cd 'a-z0-9')"; else fail "the-summary-says" "no $s"; fi
+done
+echo DONE
+poweroff -f

@@ -1,0 +1,80 @@
+package qemu
+
+import (
+	_ "embed"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/yoctune/yoctune/schema/plan"
+)
+
+//go:embed camera.sh
+var cameraScript []byte
+
+// TestCamerasOfARealDriver boots a kernel with the vivid driver and runs there the
+// tests of package v4l2 that want a camera, and a pipeline whose camera is
+// unplugged. YOCTUNE_CAMERA_RECORD names a folder for what the driver answered.
+func TestCamerasOfARealDriver(t *testing.T) {
+	cache := guestKernel(t)
+	if found, _ := filepath.Glob(filepath.Join(cache, "lib/modules/*/kernel/drivers/media/test-drivers/vivid/vivid.ko*")); len(found) == 0 {
+		t.Skip("the kernel was fetched without its camera driver; scripts/setup.sh kernel fetches it")
+	}
+	dir := t.TempDir()
+	archive := newGuest(t, cache, cameraScript)
+	archive.symlink("bin/ln", "busybox")
+	for name, host := range binary(t, dir) {
+		archive.host(name, host)
+	}
+	tests := filepath.Join(dir, "v4l2.test")
+	build := exec.Command("go", "test", "-c", "-o", tests, "github.com/yoctune/yoctune/runtime/v4l2")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	archive.host("bin/v4l2.test", tests)
+	p := &plan.Plan{Layer: "qemu", Target: "camera", Board: "generic", Pipelines: map[string]plan.Pipeline{"bars": {
+		Source: plan.PipelineSource{Kind: "v4l2", Path: "/dev/video0", Format: "nv12", Width: 320, Height: 180, FPSNum: 30, FPSDen: 1, Live: true},
+		Stages: []plan.PipelineStage{
+			{ID: "pre", Kind: "preprocess", Input: "source", Preprocess: &plan.Preprocess{Width: 8, Height: 1, Fit: "stretch", Crop: &plan.Crop{Y: 120, Width: 320, Height: 60}}},
+			{ID: "dump", Kind: "postprocess", Input: "pre", Post: &plan.Post{Kind: "raw"}},
+		},
+	}}}
+	if err := p.Seal(); err != nil {
+		t.Fatal(err)
+	}
+	b, err := p.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	archive.file("camera.json", 0o644, b)
+	console := archive.boot(t, cache, "")
+	for line := range strings.Lines(console) {
+		if strings.HasPrefix(line, "CAMERA") || strings.HasPrefix(line, "SUMMARY") {
+			t.Log(strings.TrimSpace(line))
+		}
+	}
+	if to := os.Getenv("YOCTUNE_CAMERA_RECORD"); to != "" {
+		keep(t, to, console)
+	}
+	report(t, console, 32)
+}
+
+// keep writes what the guest printed of its recordings to files.
+func keep(t *testing.T, dir, console string) {
+	t.Helper()
+	files := map[string]string{}
+	for line := range strings.Lines(console) {
+		if rest, ok := strings.CutPrefix(strings.TrimRight(line, "\r\n"), "RECORDED "); ok {
+			name, text, _ := strings.Cut(rest, " ")
+			files[filepath.Base(name)] += text + "\n"
+		}
+	}
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
