@@ -2,7 +2,7 @@
 # Long checks, and checks against outside material. Each part writes a dated record
 # to bench/results/ or says why it could not run. docs/prove.md explains them.
 #
-#   scripts/prove.sh [PART...]     parts: layers kconfig fuzz soak dist nvpmodel runtime systemd tuned casestudy
+#   scripts/prove.sh [PART...]     parts: layers kconfig fuzz soak dist nvpmodel runtime systemd camera tuned casestudy
 #
 #   YOCTUNE_CHECKOUTS   folder with RELEASE/{bitbake,openembedded-core,meta-tegra}  (layers)
 #   YOCTUNE_META_TEGRA  clone of meta-tegra with all branches                        (layers)
@@ -100,6 +100,13 @@ systemd() {
 	grep -E 'guest ran|KERNEL|STATUS|EXPOSURE|STOP|REPAIRED|^ *--- |^ok' build/systemd.log | sed 's/^ *//' >"$results/$day-systemd.txt"
 }
 
+camera() {
+	title "camera: the kernel's own test driver, single- and multi-planar, unplugged while it streams, in qemu"
+	tests/qemu/fetch-kernel.sh build/cache/qemu || { skip "no kernel: scripts/setup.sh kernel"; return; }
+	YOCTUNE_QEMU_CAMERA=1 YOCTUNE_QEMU=$PWD/build/cache/qemu go test ./tests/qemu -run CamerasOfARealDriver -v -count=1 >build/camera.log 2>&1 || { failed=1; cat build/camera.log >&2; }
+	grep -E 'guest ran|KERNEL|CAMERA|SUMMARY|^ *--- |^ok' build/camera.log | sed 's/^ *//' >"$results/$day-camera.txt"
+}
+
 tuned() {
 	title "tuned: the same knobs by tuned and by yoctuned, on this machine"
 	[ "$(id -u)" = 0 ] || { skip "needs root: it tunes and restores this machine"; return; }
@@ -129,7 +136,7 @@ dashboards() {
 }
 
 mkdir -p build
-[ $# -gt 0 ] || set -- layers kconfig fuzz soak dist nvpmodel runtime systemd tuned casestudy
+[ $# -gt 0 ] || set -- layers kconfig fuzz soak dist nvpmodel runtime systemd camera tuned casestudy
 for part; do
 	case $part in
 	layers) layers ;;
@@ -140,6 +147,7 @@ for part; do
 	nvpmodel) nvpmodel ;;
 	runtime) runtime ;;
 	systemd) systemd ;;
+	camera) camera ;;
 	tuned) tuned ;;
 	browser) browser ;;
 	dashboards) dashboards ;;

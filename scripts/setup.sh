@@ -34,8 +34,13 @@ system() {
 	need ethtool ethtool
 	need ip iproute2
 	need objdump binutils
+	need gst-launch-1.0 gstreamer1.0-tools
 	[ -e /usr/aarch64-linux-gnu/include/stdio.h ] || want="$want libc6-dev-arm64-cross"
 	[ -x /bin/busybox ] || [ -x /usr/bin/busybox ] || want="$want busybox-static"
+	# Libraries, which have no program to ask for.
+	installed() { dpkg -s "$1" >/dev/null 2>&1 || want="$want $1"; }
+	installed libturbojpeg0
+	installed gstreamer1.0-plugins-base
 	python3 -c 'import venv, ensurepip' 2>/dev/null || want="$want python3-venv"
 	install
 }
