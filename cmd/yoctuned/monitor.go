@@ -199,16 +199,20 @@ func (m *monitorRun) samplesInto(ctx context.Context) error {
 	if m.text != "" {
 		return m.tegrastats(ctx)
 	}
-	sampler := monitor.New(m.dev)
+	socket := path.Join(m.dev.Dir(), api.Socket)
 	if m.once {
+		between := min(firstRate, m.interval)
+		sampler := monitor.NewShared(m.dev, socket, between)
+		defer sampler.Close()
 		sampler.Take()
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-time.After(min(firstRate, m.interval)):
+		case <-time.After(between):
 		}
 		return m.show(sampler.Take())
 	}
+	sampler := monitor.NewShared(m.dev, socket, m.interval) // until the process ends
 	hub := monitor.NewHub(sampler.Take, m.interval)
 	watching, leave := context.WithCancel(ctx)
 	defer leave()

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/yoctune/yoctune/internal/socket"
+	"github.com/yoctune/yoctune/runtime/api"
 	"github.com/yoctune/yoctune/runtime/device"
 	"github.com/yoctune/yoctune/runtime/history"
 	"github.com/yoctune/yoctune/runtime/metrics"
@@ -99,7 +100,9 @@ func runServe(cmd *cobra.Command, _ []string) error {
 	} else if !errors.Is(err, planfile.ErrMissing) {
 		log("the installed plan is not obeyed: %v", err)
 	}
-	hub := monitor.NewHub(monitor.New(dev).Take, planInterval(dev))
+	interval := planInterval(dev)
+	sampler := monitor.NewShared(dev, filepath.Join(dev.Dir(), api.Socket), interval) // until the process ends
+	hub := monitor.NewHub(sampler.Take, interval)
 	site := &web.Site{Device: id, Hub: hub, Planned: planned, Remote: remote, Watch: func() *watch.State {
 		st, err := watch.ReadState(dev, id.BootID)
 		if err != nil {

@@ -14,10 +14,16 @@
 //	< {"type":"watching"}
 //	< {"type":"event","event":{"kind":"drift","path":"/proc/sys/vm/swappiness",…}}
 //
+// The sensors are read once for all who ask, and not while the last sample is young
+// enough. A sample is what `yoctuned monitor --format json` prints:
+//
+//	> {"type":"sample","max_age_ms":900}
+//	< {"type":"sampled","sample":{"type":"sample","cpus":[…],…}}
+//
 // "type" comes first in every answer. A connection holds at most one lease, which
 // ends with it, and with the process that connected even if a child has inherited
-// the connection. Everybody may ask for "leases" and
-// "watch"; "acquire" is for root and the
+// the connection. Everybody may ask for "leases",
+// "sample" and "watch"; "acquire" is for root and the
 // members of group yoctune; "revoke" is for root. The kernel says who is asking,
 // as of the moment of connecting.
 package api
@@ -44,6 +50,7 @@ const (
 	Release = "release"
 	Revoke  = "revoke" // root: end somebody's lease
 	Leases  = "leases" // list those in force
+	Sample  = "sample" // measure the device
 	Watch   = "watch"  // be sent the events from now on
 )
 
@@ -53,6 +60,7 @@ const (
 	Renewed  = "renewed"
 	Released = "released"
 	Listed   = "listed"
+	Sampled  = "sampled"
 	Watching = "watching"
 	Happened = "event"
 	Failed   = "error"
@@ -73,22 +81,24 @@ var ErrMalformed = errors.New("not a request")
 // Request is what a client asks.
 type Request struct {
 	Type    string `json:"type"`
-	Profile string `json:"profile,omitempty"` // of acquire
-	TTL     int64  `json:"ttl_ms,omitempty"`  // of acquire; 0: yoctuned's default
-	Lease   uint64 `json:"lease,omitempty"`   // of revoke
+	Profile string `json:"profile,omitempty"`    // of acquire
+	TTL     int64  `json:"ttl_ms,omitempty"`     // of acquire; 0: yoctuned's default
+	Lease   uint64 `json:"lease,omitempty"`      // of revoke
+	MaxAge  int64  `json:"max_age_ms,omitempty"` // of sample: how old it may be; at least 100
 }
 
 // Answer is what yoctuned says.
 type Answer struct {
-	Type     string    `json:"type"`
-	Lease    uint64    `json:"lease,omitempty"`
-	TTL      int64     `json:"ttl_ms,omitempty"`
-	Settings []Setting `json:"settings,omitempty"` // what the lease did
-	Notes    []string  `json:"notes,omitempty"`    // what it did not do
-	Leases   []Holder  `json:"leases,omitempty"`
-	Event    *Event    `json:"event,omitempty"`
-	Code     string    `json:"code,omitempty"` // of an error
-	Message  string    `json:"message,omitempty"`
+	Type     string          `json:"type"`
+	Lease    uint64          `json:"lease,omitempty"`
+	TTL      int64           `json:"ttl_ms,omitempty"`
+	Settings []Setting       `json:"settings,omitempty"` // what the lease did
+	Notes    []string        `json:"notes,omitempty"`    // what it did not do
+	Leases   []Holder        `json:"leases,omitempty"`
+	Event    *Event          `json:"event,omitempty"`
+	Sample   json.RawMessage `json:"sample,omitempty"`
+	Code     string          `json:"code,omitempty"` // of an error
+	Message  string          `json:"message,omitempty"`
 }
 
 // Setting is one node that a lease changed, with an outcome as `yoctuned apply`
@@ -133,8 +143,8 @@ type Process struct {
 	Unit    string `json:"unit,omitempty"` // systemd unit
 }
 
-// maxTTL keeps milliseconds from overflowing a time.Duration.
-const maxTTL = int64(1<<63-1) / int64(time.Millisecond)
+// maxMillis keeps milliseconds from overflowing a time.Duration.
+const maxMillis = int64(1<<63-1) / int64(time.Millisecond)
 
 // Decode reads one request. The error is ErrMalformed.
 func Decode(line []byte) (Request, error) {
@@ -150,11 +160,13 @@ func Decode(line []byte) (Request, error) {
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
 		return Request{}, fmt.Errorf("%w: more than one value in a line", ErrMalformed)
 	}
-	if r.TTL < 0 || r.TTL > maxTTL {
-		return Request{}, fmt.Errorf("%w: ttl_ms is %d", ErrMalformed, r.TTL)
+	for field, ms := range map[string]int64{"ttl_ms": r.TTL, "max_age_ms": r.MaxAge} {
+		if ms < 0 || ms > maxMillis {
+			return Request{}, fmt.Errorf("%w: %s is %d", ErrMalformed, field, ms)
+		}
 	}
 	switch r.Type {
-	case Acquire, Renew, Release, Revoke, Leases, Watch:
+	case Acquire, Renew, Release, Revoke, Leases, Sample, Watch:
 		return r, nil
 	}
 	return Request{}, fmt.Errorf("%w: unknown type %.40q", ErrMalformed, r.Type)

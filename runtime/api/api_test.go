@@ -11,19 +11,21 @@ import (
 func TestOnlyWholeKnownRequestsAreTaken(t *testing.T) {
 	for line, ok := range map[string]bool{
 		`{"type":"acquire","profile":"high-performance","ttl_ms":60000}`: true,
-		`{"type":"renew"}`:                    true,
-		`{"type":"revoke","lease":7}`:         true,
-		`{"type":"watch"}`:                    true,
-		`{"type":"reboot"}`:                   false,
-		`{"type":"acquire","exec":"/bin/sh"}`: false,
-		`{"type":"acquire","ttl_ms":-1}`:      false,
-		`{"type":"acquire","ttl_ms":9.3e18}`:  false,
-		`{"type":"revoke","lease":-1}`:        false,
-		`{"type":"renew"}{"type":"renew"}`:    false,
-		`{"type":"renew"} x`:                  false,
-		`[]`:                                  false,
-		`null`:                                false,
-		``:                                    false,
+		`{"type":"renew"}`:                             true,
+		`{"type":"revoke","lease":7}`:                  true,
+		`{"type":"watch"}`:                             true,
+		`{"type":"sample","max_age_ms":900}`:           true,
+		`{"type":"sample","max_age_ms":-1}`:            false,
+		`{"type":"reboot"}`:                            false,
+		`{"type":"acquire","exec":"/bin/sh"}`:          false,
+		`{"type":"acquire","ttl_ms":-1}`:               false,
+		`{"type":"acquire","ttl_ms":9.3e18}`:           false,
+		`{"type":"revoke","lease":-1}`:                 false,
+		`{"type":"renew"}{"type":"renew"}`:             false,
+		`{"type":"renew"} x`:                           false,
+		`[]`:                                           false,
+		`null`:                                         false,
+		``:                                             false,
 		`{"type":"` + strings.Repeat("x", 5000) + `"}`: false,
 	} {
 		if _, err := api.Decode([]byte(line)); (err == nil) != ok || err != nil && !errors.Is(err, api.ErrMalformed) {
@@ -44,7 +46,7 @@ func FuzzDecode(f *testing.F) {
 			}
 			return
 		}
-		if r.Type == "" || r.TTL < 0 {
+		if r.Type == "" || r.TTL < 0 || r.MaxAge < 0 {
 			t.Fatalf("%+v", r)
 		}
 	})

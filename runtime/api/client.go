@@ -10,8 +10,11 @@ import (
 )
 
 // answerWithin bounds the wait for yoctuned, which answers in milliseconds
-// unless a node of the device hangs.
-const answerWithin = 30 * time.Second
+// unless a node of the device hangs. A sample can be had without it.
+const (
+	answerWithin = 30 * time.Second
+	sampleWithin = 2 * time.Second
+)
 
 // Client is a connection to yoctuned. Its lease ends when it is closed, and when
 // its process ends, however that happens.
@@ -66,6 +69,13 @@ func (c *Client) Revoke(id uint64) error {
 	return err
 }
 
+// Sample returns a sample of the device that is not older than that, as JSON. What
+// others were given shortly before is not measured again.
+func (c *Client) Sample(age time.Duration) ([]byte, error) {
+	a, err := c.within(sampleWithin, Request{Type: Sample, MaxAge: age.Milliseconds()})
+	return a.Sample, err
+}
+
 // Watch calls f with each event from now on, until f fails, yoctuned ends or the
 // client is closed. yoctuned keeps no event for a watcher who does not take it:
 // the next one says how many are lost. Watch on a client of its own.
@@ -93,12 +103,14 @@ func (c *Client) Watch(f func(Event) error) error {
 // Close ends the connection and the lease that hangs on it.
 func (c *Client) Close() error { return c.conn.Close() }
 
-func (c *Client) call(r Request) (Answer, error) {
+func (c *Client) call(r Request) (Answer, error) { return c.within(answerWithin, r) }
+
+func (c *Client) within(d time.Duration, r Request) (Answer, error) {
 	b, err := json.Marshal(r)
 	if err != nil {
 		return Answer{}, fmt.Errorf("ask yoctuned: %w", err)
 	}
-	if err := c.conn.SetDeadline(time.Now().Add(answerWithin)); err != nil {
+	if err := c.conn.SetDeadline(time.Now().Add(d)); err != nil {
 		return Answer{}, fmt.Errorf("ask yoctuned: %w", err)
 	}
 	if _, err := c.conn.Write(append(b, '\n')); err != nil {

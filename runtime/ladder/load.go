@@ -6,13 +6,14 @@ import (
 	"strings"
 
 	"github.com/yoctune/yoctune/runtime/device"
+	"github.com/yoctune/yoctune/runtime/monitor"
 )
 
 // Meter measures load: the processors' together, or the GPU's where that is more.
 type Meter struct {
-	dev         device.FS
-	busy, total uint64 // jiffies at the last look
-	gpus        []string
+	dev    device.FS
+	before monitor.CPUTime // at the last look
+	gpus   []string
 }
 
 // NewMeter finds the device's load.
@@ -35,11 +36,15 @@ func NewMeter(dev device.FS) *Meter {
 // Load is percent since the last call; not known at the first.
 func (m *Meter) Load() (percent int, known bool) {
 	if c, err := m.dev.Read("/proc/stat"); err == nil {
-		busy, total, ok := parseStat(c.Text)
-		if ok && m.total > 0 && total > m.total && busy >= m.busy {
-			percent, known = int(100*(busy-m.busy)/(total-m.total)), true
+		line, _, _ := strings.Cut(c.Text, "\n")
+		name, now, ok := monitor.ParseCPU(line)
+		if ok = ok && name == "cpu"; !ok {
+			now = monitor.CPUTime{}
 		}
-		m.busy, m.total = busy, total
+		if was := m.before; ok && was.Total > 0 && now.Total > was.Total && now.Busy >= was.Busy {
+			percent, known = int(100*(now.Busy-was.Busy)/(now.Total-was.Total)), true
+		}
+		m.before = now
 	}
 	for _, name := range m.gpus {
 		c, err := m.dev.Read(name)
@@ -51,25 +56,4 @@ func (m *Meter) Load() (percent int, known bool) {
 		}
 	}
 	return percent, known
-}
-
-// parseStat reads the first line of /proc/stat: user nice system idle iowait irq
-// softirq steal (guest is in user).
-func parseStat(text string) (busy, total uint64, ok bool) {
-	line, _, _ := strings.Cut(text, "\n")
-	f := strings.Fields(line)
-	if len(f) < 5 || f[0] != "cpu" {
-		return 0, 0, false
-	}
-	for i, word := range f[1:min(len(f), 9)] {
-		n, err := strconv.ParseUint(word, 10, 63)
-		if err != nil {
-			return 0, 0, false
-		}
-		total += n
-		if i != 3 && i != 4 {
-			busy += n
-		}
-	}
-	return busy, total, true
 }

@@ -99,13 +99,13 @@ func findPolicies(dev device.FS, cpus []cpuNode, add adder) {
 
 // processors reads the load: /proc/stat has a line for each core that is online.
 func (s *Sampler) processors(out *Sample) {
-	now := map[int]cpuTime{}
+	now := map[int]CPUTime{}
 	b, err := s.dev.ReadFile("/proc/stat", 1<<20)
 	if err == nil {
 		for line := range strings.Lines(string(b)) {
-			n, t, ok := parseCPU(line)
-			if ok {
-				now[n] = t
+			name, t, ok := ParseCPU(line)
+			if n, err := strconv.ParseUint(strings.TrimPrefix(name, "cpu"), 10, 12); ok && err == nil {
+				now[int(n)] = t
 			} else if len(now) > 0 {
 				break // the long line of interrupts comes next
 			}
@@ -125,35 +125,33 @@ func (s *Sampler) processors(out *Sample) {
 		c := CPU{Number: node.number, Online: online[node.number]}
 		was, ok := s.before.cpu[node.number]
 		is, ok2 := now[node.number]
-		if total := is.total - was.total; ok && ok2 && total > 0 && is.busy >= was.busy {
-			c.Load = new(min((is.busy-was.busy)*1000/total, 1000))
+		if total := is.Total - was.Total; ok && ok2 && total > 0 && is.Busy >= was.Busy {
+			c.Load = new(min((is.Busy-was.Busy)*1000/total, 1000))
 		}
 		out.CPUs = append(out.CPUs, c)
 	}
 	s.before.cpu = now
 }
 
-// parseCPU reads "cpu3 user nice system idle iowait irq softirq steal …". Guest
-// time is in user time already.
-func parseCPU(line string) (int, cpuTime, bool) {
+// CPUTime is what a line of /proc/stat says, in ticks since boot.
+type CPUTime struct{ Busy, Total int64 }
+
+// ParseCPU reads "cpu3 user nice system idle iowait irq softirq steal …", or "cpu …"
+// of all together. Guest time is in user time already.
+func ParseCPU(line string) (name string, t CPUTime, ok bool) {
 	f := strings.Fields(line)
 	if len(f) < 5 || !strings.HasPrefix(f[0], "cpu") {
-		return 0, cpuTime{}, false
+		return "", CPUTime{}, false
 	}
-	n, err := strconv.ParseUint(f[0][3:], 10, 12)
-	if err != nil {
-		return 0, cpuTime{}, false
-	}
-	var t cpuTime
 	for i, field := range f[1:min(len(f), 9)] {
 		v, err := strconv.ParseInt(field, 10, 64)
 		if err != nil || v < 0 {
-			return 0, cpuTime{}, false
+			return "", CPUTime{}, false
 		}
-		t.total += v
+		t.Total += v
 		if i != 3 && i != 4 { // idle, iowait
-			t.busy += v
+			t.Busy += v
 		}
 	}
-	return int(n), t, true
+	return f[0], t, true
 }

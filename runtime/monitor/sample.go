@@ -154,3 +154,23 @@ func (s *Sample) Throttled() []Cooling {
 	}
 	return out
 }
+
+// Load is in percent: the processors' together, or the GPU's where that is more.
+func (s *Sample) Load() (percent int, known bool) {
+	var sum, n int64
+	for _, c := range s.CPUs {
+		if c.Load != nil {
+			sum += *c.Load
+			n++
+		}
+	}
+	if n > 0 {
+		percent, known = int(sum/n/10), true
+	}
+	for _, g := range s.GPUs {
+		if g.Load != nil {
+			percent, known = max(percent, int(*g.Load/10)), true
+		}
+	}
+	return percent, known
+}

@@ -39,12 +39,10 @@ type Sampler struct {
 // counters are what rates are made of.
 type counters struct {
 	at     time.Duration
-	cpu    map[int]cpuTime
+	cpu    map[int]CPUTime
 	faults int64
 	known  bool // faults
 }
-
-type cpuTime struct{ busy, total int64 }
 
 // apply enters what a sensor said.
 type apply func(*Sample)

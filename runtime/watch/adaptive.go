@@ -64,9 +64,18 @@ func (d *daemon) climb(now time.Duration) {
 func (d *daemon) sample(now time.Duration) {
 	a := d.adaptive
 	a.at = now + a.every
-	load, known := a.meter.Load()
+	var load int
+	var known, hot bool
+	if s := d.sampling.recent(now, a.every); s != nil {
+		// Somebody watches: what he was told will do.
+		load, known = s.Load()
+		hot = len(s.Throttled()) > 0
+	} else {
+		load, known = a.meter.Load()
+		hot = enforce.Throttled(d.Root) != ""
+	}
 	decision := a.ladder.Decide(now, ladder.Input{
-		Load: load, Known: known, Hot: enforce.Throttled(d.Root) != "", Lease: len(d.ledger.All()) > 0,
+		Load: load, Known: known, Hot: hot, Lease: len(d.ledger.All()) > 0,
 	})
 	switch {
 	case decision.Moved:

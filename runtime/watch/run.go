@@ -98,6 +98,14 @@ func Run(ctx context.Context, s Settings) (err error) {
 			return err
 		}
 	}
+	if d.sampling, err = openSampling(s.Root); err != nil {
+		s.Report.Problem(err)
+	} else {
+		defer d.sampling.close()
+		if err := d.poll.add(d.sampling.fd); err != nil {
+			return err
+		}
+	}
 	d.climb(boottime())
 	if err := d.keeper.Flush(boottime()); err != nil {
 		s.Report.Problem(err)
@@ -132,6 +140,7 @@ type daemon struct {
 	resume  *resume
 	server  *server
 
+	sampling *sampling // nil: it could not be opened
 	adaptive *adaptive // nil: the power mode stays
 
 	aliveAt   time.Duration // when systemd is told that this process lives
@@ -248,6 +257,9 @@ func (d *daemon) step() error {
 	if d.adaptive != nil {
 		next = min(next, d.adaptive.at)
 	}
+	if d.sampling != nil && d.sampling.rest > 0 {
+		next = min(next, d.sampling.rest)
+	}
 	if d.Systemd.Watchdog > 0 {
 		next = min(next, d.aliveAt)
 	}
@@ -277,6 +289,9 @@ func (d *daemon) step() error {
 	}
 	if d.adaptive != nil && now >= d.adaptive.at {
 		d.sample(now)
+	}
+	if d.sampling != nil {
+		d.sampling.tidy(now)
 	}
 	if err := d.keeper.Tick(now); err != nil {
 		d.Report.Problem(err)
@@ -308,6 +323,8 @@ func (d *daemon) ready(now time.Duration, fd int) {
 		if d.resume.happened() {
 			d.keeper.Rescan(now, "resume from sleep")
 		}
+	case d.sampling != nil && fd == d.sampling.fd:
+		d.share(now)
 	case d.server != nil && fd == d.server.fd:
 		for _, c := range d.server.accept() {
 			if err := d.poll.add(c.fd); err != nil {
@@ -328,7 +345,11 @@ func (d *daemon) ready(now time.Duration, fd int) {
 // answers.
 func (d *daemon) serve(now time.Duration, c *client) bool {
 	for _, line := range c.lines() {
-		if err := d.server.send(c, d.answer(now, c, line)); err != nil {
+		a := d.answer(now, c, line)
+		if a.Type == "" {
+			continue // it comes later
+		}
+		if err := d.server.send(c, a); err != nil {
 			return false
 		}
 	}
@@ -430,6 +451,8 @@ func (d *daemon) answer(now time.Duration, c *client, line []byte) api.Answer {
 			return fail(api.CodeNone, "%v", lease.ErrNone)
 		}
 		return api.Answer{Type: api.Released, Lease: id}
+	case api.Sample:
+		return d.ask(now, c, time.Duration(r.MaxAge)*time.Millisecond)
 	case api.Watch:
 		c.watches = true
 		return api.Answer{Type: api.Watching}

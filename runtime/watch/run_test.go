@@ -3,6 +3,7 @@ package watch_test
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -24,6 +25,7 @@ import (
 	"github.com/yoctune/yoctune/runtime/journal"
 	"github.com/yoctune/yoctune/runtime/knob"
 	"github.com/yoctune/yoctune/runtime/lease"
+	"github.com/yoctune/yoctune/runtime/monitor"
 	"github.com/yoctune/yoctune/runtime/notify"
 	"github.com/yoctune/yoctune/runtime/planfile"
 	"github.com/yoctune/yoctune/runtime/watch"
@@ -592,5 +594,53 @@ func TestAPlanIsProvenOnceItHasLasted(t *testing.T) {
 	}
 	if b, err := planfile.ReadBoot(root); err != nil || b == nil || !b.Proven {
 		t.Errorf("%+v %v", b, err)
+	}
+}
+
+// However many ask, the sensors are read once; a young sample is not taken again.
+func TestOneReadingIsSharedByAllWhoAsk(t *testing.T) {
+	root, _ := leasing(t)
+	at := make(chan int64, 5)
+	for range cap(at) {
+		c := dial(t, root)
+		go func() {
+			b, err := c.Sample(time.Hour)
+			var s monitor.Sample
+			if err == nil {
+				err = json.Unmarshal(b, &s)
+			}
+			if err != nil || s.Type != "sample" || len(s.CPUs) != 6 || s.PowerMode == nil {
+				t.Errorf("%v: %.200s", err, b)
+			}
+			at <- s.Monotonic
+		}()
+	}
+	first := <-at
+	for range cap(at) - 1 {
+		if n := <-at; n != first || n == 0 {
+			t.Errorf("samples of %d and %d", first, n)
+		}
+	}
+	// Asked for a fresh one, again and again, it is not read more often than it may be.
+	c := dial(t, root)
+	for last, n := first, 0; n < 3; {
+		b, err := c.Sample(0)
+		var s monitor.Sample
+		if err == nil {
+			err = json.Unmarshal(b, &s)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.Monotonic == last {
+			continue
+		}
+		if d := time.Duration(s.Monotonic - last); d < 100*time.Millisecond {
+			t.Errorf("the sensors were read again after %v", d)
+		}
+		last, n = s.Monotonic, n+1
+	}
+	if _, err := c.Leases(); err != nil {
+		t.Errorf("the connection is of no use afterwards: %v", err)
 	}
 }

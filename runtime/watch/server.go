@@ -44,6 +44,7 @@ type client struct {
 	buf    []byte
 	lease  uint64 // 0: none
 
+	asks    bool // for a sample that is being taken
 	watches bool
 	lost    int // events that it was too slow for, since the last that it took
 }
