@@ -34,6 +34,8 @@ func commands() []func() *cobra.Command {
 		newWorkerCommand,
 		newTraceCommand,
 		newBenchCommand,
+		newTuneCommand,
+		newOccupancyCommand,
 		newVersionCommand,
 	}
 }

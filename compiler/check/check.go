@@ -46,7 +46,7 @@ func Rules() []Rule {
 	var all []Rule
 	for _, group := range [][]Rule{
 		boardRules(), powerRules(), fanRules(), cpuRules(), isolationRules(), kernelRules(), kconfigRules(), needRules(), argRules(),
-		sysctlRules(), serviceRules(), budgetRules(), deviceRules(), pipelineRules(), inferenceRules(), buildRules(),
+		sysctlRules(), serviceRules(), budgetRules(), deviceRules(), pipelineRules(), launchRules(), inferenceRules(), buildRules(),
 	} {
 		all = append(all, group...)
 	}

@@ -86,6 +86,9 @@ func (r *resolver) pipeline(f load.Field) plan.Pipeline {
 		MaxAge:   r.duration(path+".queue.maxAge", n.At("queue", "maxAge"), 0),
 		InFlight: int(integer(n.At("queue", "inFlight"), 0)),
 	}
+	for _, k := range sortedFields(n.Get("kernels")) {
+		p.Kernels = append(p.Kernels, plan.KernelLaunch{Kernel: k.Name, Block: int(integer(k.Value.Get("block"), 0))})
+	}
 	p.Degrade = r.degrade(n.Get("degrade"), path+".degrade")
 	if m := n.Get("memory"); m != nil {
 		p.Memory = &plan.PipelineMemory{Lock: boolean(m.Get("lock"), false), HugePages: boolean(m.Get("hugepages"), false)}

@@ -30,6 +30,9 @@ type Options struct {
 	Devices int    // CPU: virtual devices, which share the machine; 0: YT_CPU_DEVICES, or one
 	Threads int    // CPU: threads for queued streams; 0: one a core
 	Faults  string // faults for tests, see yt_faults.h; "": none
+
+	// Kernels are launched so from the start; see Device.Configure.
+	Kernels []KernelConfig
 }
 
 // Info describes a device. Pointers are nil where the backend does not know.
@@ -53,6 +56,7 @@ type Device struct {
 	backend    string
 	note       string
 	index      int
+	library    string // file of the CUDA backend
 	integrated bool
 	direct     bool // the backend reads and writes Go memory in place
 	draft      bool // see Draft: there is no backend behind it
@@ -201,6 +205,16 @@ func open(api *c.API, o Options, note string) (*Device, error) {
 		return nil, errors.Join(err, failed("close device", api.DeviceClose(dev)))
 	}
 	d.integrated = info.Integrated
+	if d.backend != CPU {
+		if d.library = o.Library; d.library == "" {
+			d.library = DefaultLibrary
+		}
+	}
+	for _, k := range o.Kernels {
+		if err := d.Configure(k); err != nil {
+			return nil, errors.Join(err, d.Close())
+		}
+	}
 	return d, nil
 }
 

@@ -2,9 +2,14 @@ package core
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"math"
+	"os"
+	"slices"
 
 	"github.com/yoctune/yoctune/runtime/core/c"
 	"github.com/yoctune/yoctune/runtime/core/cache"
@@ -178,9 +183,59 @@ func (m *Module) rank() int      { return lastRank }
 // KernelConfig says how a built-in kernel is launched; 0 keeps what is built in.
 type KernelConfig struct {
 	Kernel string // "preprocess", "gemm", ...
-	Block  int    // threads a block
+	Block  int    // threads a block; of the CPU's gemm the rows that stay in its cache
 	Tile   int    // elements of a side, for kernels that have tiles
 	Stages int
+}
+
+// With sets how the last command of the list is launched, in place of what the device
+// was told. Its kernel is not looked at, stages are the device's. What the kernel does
+// not take Submit refuses with what it takes.
+func (l *List) With(k KernelConfig) *List {
+	if l.err != nil {
+		return l
+	}
+	if len(l.cmds) == 0 || k.Block < 0 || k.Tile < 0 || k.Block > math.MaxInt16 || k.Tile > math.MaxInt16 {
+		return l.fail(fmt.Errorf("configuration %+v: of a command, each 0 to %d: %w", k, math.MaxInt16, ErrInvalid))
+	}
+	cmd := &l.cmds[len(l.cmds)-1]
+	switch cmd.Op {
+	case c.OpMemset, c.OpReduce, c.OpRecord, c.OpWait, c.OpSignal, c.OpLaunch:
+		return l.fail(fmt.Errorf("configuration of a command that takes none: %w", ErrInvalid))
+	}
+	cmd.Value = uint32(k.Block) | uint32(k.Tile)<<16
+	return l
+}
+
+// KernelLimits is what a built-in kernel takes as its launch configuration.
+type KernelLimits = c.Limits
+
+// Tunable lists the kernels whose speed on this backend depends on their launch
+// configuration, and what they take: on the CPU products of matrices alone, in CUDA
+// those whose blocks may be of several sizes and are not laid out by the kernel.
+func (d *Device) Tunable() []KernelLimits {
+	onCPU := d.backend == CPU
+	return slices.DeleteFunc(c.Kernels(), func(l c.Limits) bool {
+		return onCPU != (l.Op == c.OpGemm) || (l.BlockMin == l.BlockMax && l.TileMin == l.TileMax)
+	})
+}
+
+// Sources is a digest of what the backend's kernels were made of: the CPU's sources, or
+// the file of the CUDA library.
+func (d *Device) Sources() (string, error) {
+	if d.library == "" {
+		return c.Sources(), nil
+	}
+	f, err := os.Open(d.library)
+	if err != nil {
+		return "", fmt.Errorf("digest of the kernels: %w", err)
+	}
+	defer f.Close()
+	h := sha256.New()
+	if _, err := io.Copy(h, f); err != nil {
+		return "", fmt.Errorf("digest of the kernels: %w", err)
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
 // Configure sets the launch configuration for lists submitted from now on. What a

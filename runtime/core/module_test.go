@@ -5,10 +5,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/yoctune/yoctune/internal/occupancy"
 	"github.com/yoctune/yoctune/runtime/core"
+	"github.com/yoctune/yoctune/runtime/core/c"
 	"github.com/yoctune/yoctune/runtime/core/cache"
 )
 
@@ -115,5 +118,50 @@ func TestLaunchConfigurationsAreCheckedAndTheMessageSaysWhatIsAllowed(t *testing
 		if tc.says != "" && (!errors.Is(err, core.ErrInvalid) || !strings.Contains(fmt.Sprint(err), tc.says)) {
 			t.Errorf("%+v: %v does not say %q", tc.k, err, tc.says)
 		}
+	}
+}
+
+// The compiler cannot ask the core, which is C: it has the same table in Go.
+func TestTheCompilersLimitsOfKernelsAreTheCores(t *testing.T) {
+	var want []occupancy.Limits
+	for _, l := range c.Kernels() {
+		if l.BlockMin != l.BlockMax && l.Tile == 0 {
+			want = append(want, occupancy.Limits{Kernel: l.Name, Min: l.BlockMin, Max: l.BlockMax, Step: l.BlockStep})
+		}
+	}
+	slices.SortFunc(want, func(a, b occupancy.Limits) int { return strings.Compare(a.Kernel, b.Kernel) })
+	if got := occupancy.Launchable(); !slices.Equal(got, want) {
+		t.Errorf("internal/occupancy has %+v, the core %+v", got, want)
+	}
+}
+
+func TestADeviceIsOpenedWithThePlansLaunches(t *testing.T) {
+	d, err := core.Open(core.Options{Backend: core.CPU, Kernels: []core.KernelConfig{{Kernel: "preprocess", Block: 128}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := core.Open(core.Options{Backend: core.CPU, Kernels: []core.KernelConfig{{Kernel: "preprocess", Block: 100}}}); !errors.Is(err, core.ErrInvalid) || !strings.Contains(fmt.Sprint(err), "in steps of 32") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestTheDigestOfTheKernelsIsOfWhatTheyWereMadeOf(t *testing.T) {
+	d := openCPU(t)
+	cpu, err := d.Sources()
+	if err != nil || len(cpu) != 64 {
+		t.Errorf("%q, %v", cpu, err)
+	}
+	lib := build(t, "compiler", fmt.Sprintf("#define COUNT %q\n", filepath.Join(t.TempDir(), "n"))+fakeCompiler)
+	g, err := core.Open(core.Options{Backend: core.CUDA, Library: lib})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer g.Close()
+	first, err := g.Sources()
+	if err != nil || first == cpu {
+		t.Errorf("%q, %v", first, err)
 	}
 }

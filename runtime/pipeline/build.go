@@ -445,7 +445,7 @@ func (b *builder) preprocess(k int, s *plan.PipelineStage) (work, error) {
 // core is the CPU's backend.
 func (b *builder) core() (*core.Device, error) {
 	if b.dev == nil {
-		dev, err := core.Open(core.Options{Backend: "cpu"})
+		dev, err := core.Open(core.Options{Backend: core.CPU, Kernels: launches(&b.o.Plan)})
 		if err != nil {
 			return nil, err
 		}
@@ -453,6 +453,16 @@ func (b *builder) core() (*core.Device, error) {
 		b.p.closers = append(b.p.closers, dev.Close)
 	}
 	return b.dev, nil
+}
+
+// launches are the plan's launch configurations of the core's kernels. A device takes
+// them when it is opened, the CPU's as well: what the GPU would refuse is refused there.
+func launches(p *plan.Pipeline) []core.KernelConfig {
+	var out []core.KernelConfig
+	for _, k := range p.Kernels {
+		out = append(out, core.KernelConfig{Kernel: k.Kernel, Block: k.Block})
+	}
+	return out
 }
 
 func preprocessArgs(p *plan.Preprocess, f format) (core.Preprocess, error) {

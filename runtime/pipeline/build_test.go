@@ -126,6 +126,20 @@ func TestPlansThatCannotRun(t *testing.T) {
 	}
 }
 
+func TestLaunchesThatAKernelDoesNotTakeAreRefused(t *testing.T) {
+	pl := tensorDump()
+	pl.Kernels = []plan.KernelLaunch{{Kernel: "preprocess", Block: 128}}
+	p, err := pipeline.New(pipeline.Options{Name: "dump", Plan: pl, Sink: &lines{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Close()
+	pl.Kernels[0].Block = 100
+	if _, err = pipeline.New(pipeline.Options{Name: "dump", Plan: pl, Sink: &lines{}}); err == nil || !strings.Contains(err.Error(), "preprocess with blocks of 100 threads: 32 to 256 in steps of 32") {
+		t.Errorf("%v", err)
+	}
+}
+
 func TestModelsThatAreNotThoseOfThePlan(t *testing.T) {
 	lib, dir := models.Library(t), models.Dir(t)
 	whole, err := os.ReadFile(filepath.Join(dir, models.Recogniser))

@@ -190,11 +190,19 @@ type Pipeline struct {
 
 	Isolation string `json:"isolation,omitempty"` // of work on the GPU: "": a process of its own, none
 
+	Kernels []KernelLaunch `json:"kernels,omitempty"` // of the core, on the GPU; others as the tuner finds
+
 	Degrade *PipelineDegrade `json:"degrade,omitempty"` // of a live source: what to do without under load
 	Memory  *PipelineMemory  `json:"memory,omitempty"`
 
 	Utilisation string `json:"utilisation,omitempty"` // decimal text, 0–1: how busy the slowest stage is to be; "": no matter
 	Lease       bool   `json:"lease,omitempty"`       // hold a lease while running
+}
+
+// KernelLaunch says how a kernel of the core is launched.
+type KernelLaunch struct {
+	Kernel string `json:"kernel"` // copy, preprocess, map, convert, roi
+	Block  int    `json:"block"`  // threads
 }
 
 // PipelineMemory is what is asked of the kernel for a pipeline's memory.

@@ -10,10 +10,13 @@
 # What no machine without a GPU can check: that the kernels run. It says so.
 #
 #   tests/cuda/compile.sh [OUT]     OUT: folder for the library, build/cuda
+#   tests/cuda/compile.sh --update [OUT]   also rewrites internal/occupancy/kernels.tsv
 #   NVCC=/path/to/nvcc              use this compiler instead of the PyPI one
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
+update=
+[ "${1:-}" != --update ] || { update=1 && shift; }
 out=${1:-build/cuda}
 read -ra archs <<<"${CUDA_ARCHS:-75 87 90 110}"
 src=runtime/core/cuda
@@ -71,6 +74,24 @@ awk '/Compiling entry function/ { split($0, q, "\x27"); kernel = q[2]; arch = q[
 	echo "error: a kernel spills registers to memory (see $report): give it fewer live values" >&2
 	exit 1
 }
+
+# What the compiler judges launch configurations by: architecture, operation, kernel,
+# registers a thread, bytes of static shared memory.
+c++filt <"$report" | awk '/Compiling entry function/ { split($0, q, "\x27"); kernel = q[2]; arch = substr(q[4], 4)
+         sub(/^void /, "", kernel); sub(/[<(].*/, "", kernel) }
+     /Used [0-9]+ registers/ { match($0, /Used [0-9]+/); regs = substr($0, RSTART + 5, RLENGTH - 5) + 0; shared = 0
+         if (match($0, /[0-9]+ bytes smem/)) shared = substr($0, RSTART, RLENGTH - 11) + 0
+         key = arch "\t" kernel; if (regs > r[key]) r[key] = regs; if (shared > s[key]) s[key] = shared; seen[key] = 1 }
+     END { for (key in seen) { split(key, part, "\t"); op = part[2]; sub(/_.*/, "", op); if (op == "tensor") op = "preprocess"
+         if (op != "signal") printf "%s\t%s\t%s\t%d\t%d\n", part[1], op, part[2], r[key], s[key] } }' |
+	sort -k1,1n -k2 >"$out/kernels.tsv"
+figures=internal/occupancy/kernels.tsv
+if [ -n "$update" ]; then
+	cp "$out/kernels.tsv" "$figures"
+elif [ "${archs[*]}" = "75 87 90 110" ] && [ -z "${NVCC:-}" ] && ! diff -u "$figures" "$out/kernels.tsv"; then
+	echo "error: $figures, by which launch configurations are judged, is of other kernels: tests/cuda/compile.sh --update" >&2
+	exit 1
+fi
 
 for f in copy preprocess reduce rows image; do
 	"$nvcc" "${flags[@]}" -arch="compute_$newest" -ptx "$src/$f.cu" -o "$out/$f.ptx"

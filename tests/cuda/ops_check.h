@@ -60,7 +60,7 @@ struct trial {
 	{
 		yt_error err;
 
-		if (yt_check_cmd(&c, 0, &err) != YT_OK || yt_cpu_run(&c, 0, want, scratch, &err) != YT_OK) {
+		if (yt_check_cmd(&c, 0, &err) != YT_OK || yt_cpu_run(&c, 0, want, nullptr, scratch, &err) != YT_OK) {
 			fail(err.msg);
 			return false;
 		}

@@ -27,6 +27,9 @@ func CPU() (*API, Failure) { return nil, none() }
 // Load fails: opening a library needs C.
 func Load(string) (*API, Failure) { return nil, none() }
 
+// Kernels are none, without C.
+func Kernels() []Limits { return nil }
+
 // Nothing does nothing, without C.
 func Nothing() {}
 

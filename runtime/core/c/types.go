@@ -220,6 +220,15 @@ type MemStats struct {
 	PageableCopies, PageableBytes uint64
 }
 
+// Limits mirrors yt_kernel_limits: what kernel_config takes. Tile 0: the kernel has none.
+type Limits struct {
+	Op                                   uint32
+	Name                                 string
+	Block, BlockMin, BlockMax, BlockStep int // built in, and the range
+	Tile, TileMin, TileMax               int // powers of two
+	CPUBlock, CPUTile                    int // what is built into the CPU backend
+}
+
 // KernelInfo mirrors yt_kernel_info.
 type KernelInfo struct {
 	Registers, MaxThreads, Binary int

@@ -425,6 +425,11 @@ typedef struct yt_diff {
 	uint32_t block;             /* 0, or 4..256                               */
 } yt_diff;
 
+/* The launch configuration of one command, in `value` of those operations that use it
+ * for nothing else and have a kernel: 0 keeps the device's (kernel_config), as does a
+ * half that is 0. A backend of before ignores it. */
+#define YT_CONFIG(block, tile) ((uint32_t)(block) | (uint32_t)(tile) << 16)
+
 /* `op` says which member of the union counts; the rest of it is 0. */
 typedef struct yt_cmd {
 	uint32_t op;
@@ -554,11 +559,11 @@ typedef struct yt_kernel_info {
 	uint64_t shared, local, constant; /* bytes: static, a thread, module      */
 } yt_kernel_info;
 
-/* How a built-in kernel is launched; see kernel_config. The CPU backend checks
- * and keeps it; only kernels that are cut into tasks use it. */
+/* How a built-in kernel is launched; see kernel_config. On the CPU only gemm uses it:
+ * `block` rows by `tile` columns of the second matrix stay in its cache. */
 typedef struct yt_kernel_config {
 	uint32_t size;
-	uint32_t block; /* threads a block; CPU: rows or elements a task; 0: built-in */
+	uint32_t block; /* threads a block; 0: built-in                           */
 	uint32_t tile;  /* kernel's own unit; 0: built-in                         */
 	uint32_t stages;
 } yt_kernel_config;

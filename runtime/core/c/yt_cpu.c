@@ -88,8 +88,10 @@ static yt_status cpu_device_start(uint32_t index, const yt_open_options *opt, yt
 	d->faults = faults;
 	d->trouble = faults.n != 0;
 	for (i = 0; i <= YT_OP_LAST; i++) {
-		d->config[i].block = yt_kernel_of(i)->block;
-		d->config[i].tile = yt_kernel_of(i)->tile;
+		yt_cpu_config built_in = yt_cpu_built_in(i);
+
+		d->config[i].block = built_in.block;
+		d->config[i].tile = built_in.tile;
 	}
 	*out = d;
 	return yt_ok(err);
@@ -198,6 +200,7 @@ static yt_status cpu_fault_inject(yt_device *d, const char *spec, yt_error *err)
 static yt_status cpu_kernel_config(yt_device *d, const char *kernel, const yt_kernel_config *cfg, yt_error *err)
 {
 	uint32_t op = 0, block = 0, tile = 0;
+	yt_cpu_config built_in;
 	yt_status rc;
 
 	if (d == NULL || kernel == NULL || cfg == NULL || cfg->size < sizeof *cfg)
@@ -205,11 +208,10 @@ static yt_status cpu_kernel_config(yt_device *d, const char *kernel, const yt_ke
 	rc = yt_check_config(kernel, cfg, &op, &block, &tile, err);
 	if (rc != YT_OK)
 		return rc;
-	pthread_mutex_lock(&d->lock);
-	d->config[op].block = block;
-	d->config[op].tile = tile;
-	d->config[op].stages = cfg->stages;
-	pthread_mutex_unlock(&d->lock);
+	built_in = yt_cpu_built_in(op);
+	__atomic_store_n(&d->config[op].block, cfg->block != 0 ? block : built_in.block, __ATOMIC_RELAXED);
+	__atomic_store_n(&d->config[op].tile, cfg->tile != 0 ? tile : built_in.tile, __ATOMIC_RELAXED);
+	__atomic_store_n(&d->config[op].stages, cfg->stages, __ATOMIC_RELAXED);
 	return yt_ok(err);
 }
 

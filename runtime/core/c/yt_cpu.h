@@ -24,9 +24,17 @@ typedef struct yt_cpu_scratch {
 /* The operations this backend has, as yt_api.ops. */
 extern const uint64_t yt_cpu_ops;
 
+/* How an operation is cut up, see yt_kernel_config; only gemm is. */
+typedef struct yt_cpu_config {
+	uint32_t block, tile;
+} yt_cpu_config;
+yt_cpu_config yt_cpu_built_in(uint32_t op);
+
 /* Runs one checked command that computes; p are its operands' addresses in the
- * order of yt_operands. Not for RECORD and WAIT, which are the stream's. */
-yt_status yt_cpu_run(const yt_cmd *c, uint32_t at, uint8_t *const p[], yt_cpu_scratch *scratch, yt_error *err);
+ * order of yt_operands, config NULL what is built in. Not for RECORD and WAIT, which
+ * are the stream's. */
+yt_status yt_cpu_run(const yt_cmd *c, uint32_t at, uint8_t *const p[], const yt_cpu_config *config, yt_cpu_scratch *scratch,
+		     yt_error *err);
 
 /* At least `bytes` of working memory on a boundary of 64, or NULL. What was there
  * is lost when it grows, and kept otherwise. */
@@ -46,7 +54,10 @@ void yt_cpu_argmax(const yt_rows *r, const void *src, int32_t *dst);
 void yt_cpu_topk(const yt_rows *r, const void *src, yt_ranked *dst);
 void yt_cpu_map(const yt_map *m, uint64_t n, const void *src, const void *with, const float *bias, void *dst);
 void yt_cpu_convert(const yt_convert *v, const void *src, const float *scales, void *dst);
-int yt_cpu_gemm(const yt_gemm *g, const void *a, const void *b, const float *bias, void *c, yt_cpu_scratch *scratch);
+/* depth and width: of the block of B that stays in the cache; width a multiple of 32.
+ * Results do not depend on them. */
+int yt_cpu_gemm(const yt_gemm *g, const void *a, const void *b, const float *bias, void *c, uint32_t depth, uint32_t width,
+		yt_cpu_scratch *scratch);
 void yt_cpu_diff(const yt_diff *d, const uint8_t *a, const uint8_t *b, uint8_t *dst);
 
 #endif /* YT_CPU_H */

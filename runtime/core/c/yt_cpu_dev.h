@@ -94,7 +94,7 @@ struct yt_device {
 	uint64_t faults_generation;
 	yt_mem_stats stats; /* copies are counted without the lock */
 	struct {
-		uint32_t block, tile, stages;
+		uint32_t block, tile, stages; /* read without the lock */
 	} config[YT_OP_LAST + 1];
 	uint32_t peer[YT_MAX_VIRTUAL]; /* answers of peer_query */
 };
@@ -125,6 +125,17 @@ void cpu_unblock(yt_device *d);
 
 /* Locked: whether jobs of streams other than `but` name the buffer. */
 int cpu_named_elsewhere(yt_device *d, uint64_t id, const yt_stream *but);
+
+/* How a command runs: as it says, else as its device was told. */
+static inline yt_cpu_config cpu_config_of(const yt_device *d, const yt_cmd *c)
+{
+	yt_cpu_config config = {
+		yt_block_of(c, __atomic_load_n(&d->config[c->op].block, __ATOMIC_RELAXED)),
+		yt_tile_of(c, __atomic_load_n(&d->config[c->op].tile, __ATOMIC_RELAXED)),
+	};
+
+	return config;
+}
 
 void cpu_count_copy(yt_device *d, const resolved *r, uint64_t bytes);
 

@@ -6,7 +6,7 @@
 #define _GNU_SOURCE /* syscall */
 
 #include "yt_cpu.h"
-#include "yt_check.h"
+#include "yt_names.h"
 
 #include <linux/futex.h>
 #include <string.h>
@@ -51,8 +51,19 @@ static const void *as_boxes(const uint8_t *p)
 	return p; /* checked to be aligned */
 }
 
-yt_status yt_cpu_run(const yt_cmd *c, uint32_t at, uint8_t *const p[], yt_cpu_scratch *scratch, yt_error *err)
+yt_cpu_config yt_cpu_built_in(uint32_t op)
 {
+	/* A block of 128 KiB is half of the smallest second-level cache there is. */
+	static const yt_cpu_config gemm = {128, 256};
+	yt_cpu_config other = {yt_kernel_of(op)->block, yt_kernel_of(op)->tile};
+
+	return op == YT_OP_GEMM ? gemm : other;
+}
+
+yt_status yt_cpu_run(const yt_cmd *c, uint32_t at, uint8_t *const p[], const yt_cpu_config *config, yt_cpu_scratch *scratch,
+		     yt_error *err)
+{
+	const yt_cpu_config cut = config != NULL ? *config : yt_cpu_built_in(c->op);
 	const uint8_t *planes[3];
 	yt_pre_plan plan;
 	uint32_t n;
@@ -102,7 +113,8 @@ yt_status yt_cpu_run(const yt_cmd *c, uint32_t at, uint8_t *const p[], yt_cpu_sc
 			       p[0]);
 		return YT_OK;
 	case YT_OP_GEMM:
-		return room(yt_cpu_gemm(&c->gemm, p[1], p[2], c->src[2].len != 0 ? (const float *)(const void *)p[3] : NULL, p[0], scratch), at,
+		return room(yt_cpu_gemm(&c->gemm, p[1], p[2], c->src[2].len != 0 ? (const float *)(const void *)p[3] : NULL, p[0],
+					cut.block, cut.tile, scratch), at,
 			    "gemm", err);
 	case YT_OP_DIFF:
 		yt_cpu_diff(&c->diff, p[1], p[2], p[0]);

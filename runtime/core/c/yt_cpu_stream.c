@@ -71,6 +71,8 @@ static yt_status check(yt_device *d, const yt_cmd *c, uint32_t at, resolved *r, 
 
 	if (rc == YT_OK)
 		rc = yt_check_there(c, at, yt_cpu_ops, "CPU", err);
+	if (rc == YT_OK)
+		rc = yt_check_own_config(c, err);
 	if (rc != YT_OK)
 		return rc;
 	r->pageable = r->device_side = 0;
@@ -165,6 +167,7 @@ static yt_status run_here(yt_stream *s, const yt_cmd *cmds, const resolved *wher
 
 	for (i = 0; i < n && rc == YT_OK; i++) {
 		const yt_cmd *c = &cmds[i];
+		yt_cpu_config config;
 
 		if (c->op == YT_OP_WAIT)
 			continue; /* had passed when the list was checked */
@@ -179,7 +182,8 @@ static yt_status run_here(yt_stream *s, const yt_cmd *cmds, const resolved *wher
 		}
 		if (c->op == YT_OP_COPY)
 			cpu_count_copy(d, &where[i], c->dst.len);
-		rc = yt_cpu_run(c, i, where[i].p, &s->scratch, err);
+		config = cpu_config_of(d, c);
+		rc = yt_cpu_run(c, i, where[i].p, &config, &s->scratch, err);
 	}
 	return rc;
 }
@@ -224,6 +228,7 @@ static void run_job_command(yt_stream *s, const job *j, uint32_t i)
 	const yt_cmd *c = &j->cmds[i];
 	const char *name = yt_op_name(c->op);
 	uint64_t start = cpu_now(), bytes = c->op == YT_OP_COPY ? c->dst.len : 0, ns, random = 0;
+	yt_cpu_config config;
 	yt_fault *f;
 	yt_error err;
 	yt_status rc;
@@ -253,7 +258,8 @@ static void run_job_command(yt_stream *s, const job *j, uint32_t i)
 	start = cpu_now();
 	if (c->op == YT_OP_COPY)
 		cpu_count_copy(d, &j->where[i], bytes);
-	rc = yt_cpu_run(c, i, j->where[i].p, &s->scratch, &err);
+	config = cpu_config_of(d, c);
+	rc = yt_cpu_run(c, i, j->where[i].p, &config, &s->scratch, &err);
 	if (corrupt)
 		j->where[i].p[0][random % bytes] ^= (uint8_t)(1u << (random >> 60 & 7));
 	ns = cpu_now() - start;

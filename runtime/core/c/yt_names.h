@@ -82,4 +82,32 @@ static inline yt_status yt_check_config(const char *kernel, const yt_kernel_conf
 	return YT_OK;
 }
 
+/* Whether `value` of a command may be a YT_CONFIG. */
+static inline int yt_configures(uint32_t op)
+{
+	return op != YT_OP_REDUCE && yt_kernel_of(op)->block != 0;
+}
+
+/* Of a command: its own, else the device's. */
+static inline uint32_t yt_block_of(const yt_cmd *c, uint32_t device)
+{
+	return yt_configures(c->op) && (c->value & 0xffff) != 0 ? c->value & 0xffff : device;
+}
+
+static inline uint32_t yt_tile_of(const yt_cmd *c, uint32_t device)
+{
+	return yt_configures(c->op) && c->value >> 16 != 0 ? c->value >> 16 : device;
+}
+
+/* After yt_check_cmd. */
+static inline yt_status yt_check_own_config(const yt_cmd *c, yt_error *err)
+{
+	yt_kernel_config own = {sizeof own, c->value & 0xffff, c->value >> 16, 0};
+	uint32_t op, block, tile;
+
+	if (!yt_configures(c->op) || c->value == 0)
+		return YT_OK;
+	return yt_check_config(yt_op_name(c->op), &own, &op, &block, &tile, err);
+}
+
 #endif /* YT_NAMES_H */

@@ -154,6 +154,8 @@ static yt_status check(yt_device *d, const yt_cmd *c, uint32_t at, resolved *r, 
 	*r = {};
 	if (rc == YT_OK)
 		rc = yt_check_there(c, at, yt_cuda_ops, "CUDA", err);
+	if (rc == YT_OK)
+		rc = yt_check_own_config(c, err);
 	if (rc != YT_OK)
 		return rc;
 	if (c->op == YT_OP_RECORD || c->op == YT_OP_WAIT) {
@@ -287,7 +289,7 @@ static cudaError_t run(yt_stream *s, const yt_cmd *c, const resolved *r)
 			return cudaSuccess;
 		// Between device memories our kernel; across the bus the copy engine.
 		if ((r->device_side & 3) == 3 && yt_copy_fits(r->p[0], r->p[1]))
-			return yt_launch_copy(r->p[0], r->p[1], c->dst.len, d->block[YT_OP_COPY], s->handle);
+			return yt_launch_copy(r->p[0], r->p[1], c->dst.len, yt_block_of(c, d->block[YT_OP_COPY]), s->handle);
 		return cudaMemcpyAsync(r->p[0], r->p[1], c->dst.len, cudaMemcpyDefault, s->handle);
 	case YT_OP_MEMSET:
 		return c->dst.len == 0 ? cudaSuccess : cudaMemsetAsync(r->p[0], (int)c->value, c->dst.len, s->handle);
@@ -297,13 +299,13 @@ static cudaError_t run(yt_stream *s, const yt_cmd *c, const resolved *r)
 
 		// The usual case has a kernel of its own.
 		if (c->pre.format <= YT_FORMAT_I420 && plan.channels == 3 && plan.type == YT_F32 && plan.layout == YT_LAYOUT_NCHW)
-			return yt_launch_preprocess(plan, plane, (float *)r->p[0], d->block[YT_OP_PREPROCESS], s->handle);
-		return yt_launch_tensor(plan, plane, r->p[0], d->block[YT_OP_PREPROCESS], s->handle);
+			return yt_launch_preprocess(plan, plane, (float *)r->p[0], yt_block_of(c, d->block[YT_OP_PREPROCESS]), s->handle);
+		return yt_launch_tensor(plan, plane, r->p[0], yt_block_of(c, d->block[YT_OP_PREPROCESS]), s->handle);
 	}
 	case YT_OP_ROI: {
 		const uint8_t *plane[3] = {r->p[1], r->p[2], r->p[3]};
 
-		return yt_launch_roi(c->roi, r->p[1 + yt_format_planes(c->roi.format)], plane, r->p[0], d->block[YT_OP_ROI], s->handle);
+		return yt_launch_roi(c->roi, r->p[1 + yt_format_planes(c->roi.format)], plane, r->p[0], yt_block_of(c, d->block[YT_OP_ROI]), s->handle);
 	}
 	case YT_OP_REDUCE:
 		return yt_launch_reduce(c->value, r->p[1], c->reduce.type, c->src[0].len / yt_type_bytes(c->reduce.type), (float *)r->p[0],
@@ -320,11 +322,11 @@ static cudaError_t run(yt_stream *s, const yt_cmd *c, const resolved *r)
 		return yt_launch_topk(c->rows, r->p[1], r->p[0], NULL, s->handle);
 	case YT_OP_MAP:
 		return yt_launch_map(c->map, c->dst.len / yt_type_bytes(c->map.out), r->p[1], r->p[2], (const float *)r->p[3], r->p[0],
-				     d->block[YT_OP_MAP], s->handle);
+				     yt_block_of(c, d->block[YT_OP_MAP]), s->handle);
 	case YT_OP_CONVERT:
 		return yt_launch_convert(c->convert, r->p[1],
 					 (c->convert.flags & YT_CONVERT_CHANNEL_SCALE) != 0 ? (const float *)r->p[2] : NULL, r->p[0],
-					 d->block[YT_OP_CONVERT], s->handle);
+					 yt_block_of(c, d->block[YT_OP_CONVERT]), s->handle);
 	case YT_OP_GEMM:
 		return yt_launch_gemm(c->gemm, r->p[1], r->p[2], c->src[2].len != 0 ? (const float *)r->p[3] : NULL, r->p[0], d->info.cc_major,
 				      s->handle);

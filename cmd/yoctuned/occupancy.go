@@ -1,0 +1,182 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/yoctune/yoctune/internal/occupancy"
+)
+
+// occupancyFlags describe a kernel that is none of the core's.
+type occupancyFlags struct {
+	sm, registers, shared, dynamic, block int
+}
+
+func newOccupancyCommand() *cobra.Command {
+	var f occupancyFlags
+	cmd := &cobra.Command{
+		Use:   "occupancy [KERNEL]",
+		Short: "Say how many blocks of a kernel a multiprocessor holds, and what limits it",
+		Long: `occupancy calculates, without a GPU, what the driver would answer: how many blocks
+and warps of a kernel one multiprocessor of an architecture holds at once, and
+which resource is used up first. Without --block it shows every size that the
+kernel takes, the fullest marked.
+
+KERNEL is one of the core's, with the registers and shared memory that ptxas
+reported for it; all of them without KERNEL. With --registers it is a kernel of
+your own: ptxas -v says what it needs.
+
+Exit codes: 0 it can run · 1 the architecture or kernel is not known · 2 usage ·
+3 a block of that size cannot be launched.`,
+		Example: `  yoctuned occupancy --sm 87
+  yoctuned occupancy preprocess --sm 87 --block 128
+  yoctuned occupancy --sm 110 --registers 72 --shared 16384 --format json`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if (f.registers > 0) == (len(args) > 0) && f.registers > 0 {
+				return usage(fmt.Errorf("name a kernel or give --registers, not both"))
+			}
+			d, err := occupancy.Lookup(f.sm)
+			if err != nil {
+				known := []string{}
+				for _, d := range occupancy.Devices() {
+					known = append(known, fmt.Sprint(d.SM()))
+				}
+				return fmt.Errorf("%w: --sm is one of %s", err, strings.Join(known, ", "))
+			}
+			rows, err := f.rows(d, args)
+			if err != nil {
+				return err
+			}
+			return writeOccupancy(cmd, d, rows)
+		},
+	}
+	cmd.Flags().IntVar(&f.sm, "sm", 87, "`NUMBER` of the architecture, 87 for compute capability 8.7")
+	cmd.Flags().IntVar(&f.block, "block", 0, "`THREADS` of a block; 0: every size")
+	cmd.Flags().IntVar(&f.registers, "registers", 0, "`NUMBER` of registers a thread of your own kernel")
+	cmd.Flags().IntVar(&f.shared, "shared", 0, "`BYTES` of static shared memory a block of your own kernel")
+	cmd.Flags().IntVar(&f.dynamic, "dynamic", 0, "`BYTES` of dynamic shared memory a block, all of which the kernel is allowed")
+	return cmd
+}
+
+// occupancyRow is one kernel with one block size.
+type occupancyRow struct {
+	Type      string            `json:"type"` // "occupancy"
+	Kernel    string            `json:"kernel"`
+	SM        int               `json:"sm"`
+	Block     int               `json:"block"`
+	Registers int               `json:"registers"`
+	Shared    int               `json:"shared"`
+	Blocks    int               `json:"blocks"`
+	Warps     int               `json:"warps"`
+	Share     float64           `json:"share"`
+	Limits    []occupancy.Limit `json:"limits"`
+	Fullest   bool              `json:"fullest"`
+}
+
+func (f occupancyFlags) rows(d occupancy.Device, args []string) ([]occupancyRow, error) {
+	if f.registers > 0 {
+		k := occupancy.Kernel{Registers: f.registers, Shared: f.shared, MaxDynamic: -1, Carveout: -1, Barriers: 1}
+		if f.dynamic > 0 {
+			k.MaxDynamic = f.dynamic
+		}
+		return f.of(d, "own", k, occupancy.Limits{Kernel: "own", Min: d.Warp, Max: d.ThreadsPerBlock, Step: d.Warp})
+	}
+	var all []occupancyRow
+	for _, l := range occupancy.Launchable() {
+		if len(args) > 0 && args[0] != l.Kernel {
+			continue
+		}
+		k, ok := occupancy.BuiltIn(d.SM(), l.Kernel)
+		if !ok {
+			return nil, fmt.Errorf("%s was not compiled for sm_%d by the CUDA compiler of this release: give --registers and --shared", l.Kernel, d.SM())
+		}
+		rows, err := f.of(d, l.Kernel, k, l)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, rows...)
+	}
+	if len(all) == 0 {
+		var names []string
+		for _, l := range occupancy.Launchable() {
+			names = append(names, l.Kernel)
+		}
+		return nil, fmt.Errorf("no kernel %q with a choice of blocks: %s", args[0], strings.Join(names, ", "))
+	}
+	return all, nil
+}
+
+func (f occupancyFlags) of(d occupancy.Device, name string, k occupancy.Kernel, l occupancy.Limits) ([]occupancyRow, error) {
+	full, _, err := l.Fullest(d, k)
+	if err != nil {
+		return nil, err
+	}
+	sizes := []int{f.block}
+	if f.block == 0 {
+		sizes = sizes[:0]
+		for b := l.Min; b <= l.Max; b += l.Step {
+			sizes = append(sizes, b)
+		}
+	}
+	var rows []occupancyRow
+	for _, b := range sizes {
+		o, err := d.Of(k, b, f.dynamic)
+		if err != nil {
+			return nil, usage(err)
+		}
+		rows = append(rows, occupancyRow{
+			Type: "occupancy", Kernel: name, SM: d.SM(), Block: b, Registers: k.Registers, Shared: k.Shared,
+			Blocks: o.Blocks, Warps: o.Warps, Share: o.Share, Limits: o.Limits, Fullest: b == full,
+		})
+	}
+	return rows, nil
+}
+
+func writeOccupancy(cmd *cobra.Command, d occupancy.Device, rows []occupancyRow) error {
+	w := cmd.OutOrStdout()
+	answer := error(nil)
+	code := 0
+	for _, r := range rows {
+		if r.Blocks == 0 {
+			answer, code = answerNo(), exitNo
+		}
+	}
+	if globalFlags(cmd).Format == "json" {
+		enc := lines(w)
+		for _, r := range rows {
+			if err := enc.Encode(r); err != nil {
+				return err
+			}
+		}
+		if err := enc.Encode(summaryLine{Type: "summary", Command: "occupancy", Exit: code}); err != nil {
+			return err
+		}
+		return answer
+	}
+	if err := occupancyText(w, d, rows); err != nil {
+		return err
+	}
+	return answer
+}
+
+func occupancyText(w io.Writer, d occupancy.Device, rows []occupancyRow) error {
+	_, err := fmt.Fprintf(w, "sm_%d: %d warps, %d blocks, %d registers, %d KiB of shared memory a multiprocessor\n%s\n%-11s %6s %10s %7s %7s %6s  %s\n",
+		d.SM(), d.ThreadsPerSM/d.Warp, d.BlocksPerSM, d.RegistersPerSM, d.SharedPerSM>>10, d.Source, "kernel", "block", "registers", "blocks", "warps", "full", "limited by")
+	for i := 0; err == nil && i < len(rows); i++ {
+		r := rows[i]
+		var limits []string
+		for _, l := range r.Limits {
+			limits = append(limits, string(l))
+		}
+		mark := ""
+		if r.Fullest {
+			mark = "  <- fullest"
+		}
+		_, err = fmt.Fprintf(w, "%-11s %6d %10d %7d %7d %5.0f%%  %s%s\n", r.Kernel, r.Block, r.Registers, r.Blocks, r.Warps, 100*r.Share, strings.Join(limits, ", "), mark)
+	}
+	return err
+}

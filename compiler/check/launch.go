@@ -1,0 +1,96 @@
+package check
+
+import (
+	"fmt"
+
+	"github.com/yoctune/yoctune/compiler/diag"
+	"github.com/yoctune/yoctune/internal/occupancy"
+	"github.com/yoctune/yoctune/schema/plan"
+)
+
+func launchRules() []Rule {
+	const clip = `pipelines: p: {source: {kind: "file", path: "clip.y4m", format: "y4m"}, stages: f: {kind: "preprocess", input: "source", width: 64, height: 64}, kernels: preprocess: block: `
+	return []Rule{
+		{
+			ID: "kernel-launch", Severity: diag.Error, Firm: true,
+			Title: "a kernel cannot be launched so",
+			Cause: "A kernel takes blocks of certain sizes, and a multiprocessor has so many warps, registers and bytes of shared memory: a block that needs more of one does not start.",
+			Fix:   "choose a size that the kernel takes, or leave it out: the device measures which is quickest",
+			Wrong: clip + `100}`,
+			Right: clip + `128}`,
+			See:   "CUDA C++ Programming Guide, technical specifications per compute capability",
+			run:   kernelLaunch,
+		},
+		{
+			ID: "kernel-occupancy", Severity: diag.Warning,
+			Title: "blocks of this size leave multiprocessors half empty",
+			Cause: "A multiprocessor holds only so many blocks; small ones use up that number long before its warps, and then memory is waited for with nothing else to do.",
+			Fix:   "choose a size that holds more warps",
+			Wrong: clip + `32}`,
+			Right: clip + `256}`,
+			See:   "CUDA C++ Best Practices Guide, occupancy; cuda_occupancy.h",
+			run:   kernelOccupancy,
+		},
+	}
+}
+
+// launches calls each for the launches whose size the kernel takes, and other for the
+// rest.
+func launches(s *subject, each func(name string, k plan.KernelLaunch, l occupancy.Limits), other func(name string, k plan.KernelLaunch, l occupancy.Limits)) {
+	for name, p := range s.Plan.Pipelines {
+		for _, k := range p.Kernels {
+			l, ok := occupancy.LimitsOf(k.Kernel)
+			if ok && l.Takes(k.Block) {
+				each(name, k, l)
+			} else if ok && other != nil {
+				other(name, k, l)
+			}
+		}
+	}
+}
+
+// fit is how full the module's multiprocessors are with a launch; false where the module
+// or the compiled kernel is not known.
+func (s *subject) fit(k plan.KernelLaunch) (occupancy.Device, occupancy.Kernel, occupancy.Occupancy, bool) {
+	d, err := occupancy.Lookup(s.Board.SM)
+	if err != nil {
+		return d, occupancy.Kernel{}, occupancy.Occupancy{}, false
+	}
+	need, ok := occupancy.BuiltIn(d.SM(), k.Kernel)
+	if !ok {
+		return d, need, occupancy.Occupancy{}, false
+	}
+	o, err := d.Of(need, k.Block, 0)
+	return d, need, o, err == nil
+}
+
+func kernelLaunch(s *subject) {
+	report := func(name string, k plan.KernelLaunch, help, format string, args ...any) {
+		s.finding(nil, at("pipelines", name, "kernels", k.Kernel, "block"), fmt.Sprint(k.Block), help, format, args...)
+	}
+	launches(s, func(name string, k plan.KernelLaunch, _ occupancy.Limits) {
+		if d, need, o, ok := s.fit(k); ok && o.Blocks == 0 {
+			report(name, k, "", "%s needs %d registers a thread and %d bytes of shared memory: a block of %d threads does not fit %s (sm_%d), by %s",
+				k.Kernel, need.Registers, need.Shared, k.Block, s.Board.ID, d.SM(), o.Limits[0])
+		}
+	}, func(name string, k plan.KernelLaunch, l occupancy.Limits) {
+		report(name, k, fmt.Sprintf("choose a multiple of %d from %d to %d", l.Step, l.Min, l.Max), "%s takes no blocks of %d threads", k.Kernel, k.Block)
+	})
+}
+
+func kernelOccupancy(s *subject) {
+	launches(s, func(name string, k plan.KernelLaunch, l occupancy.Limits) {
+		d, need, o, ok := s.fit(k)
+		if !ok || o.Blocks == 0 {
+			return
+		}
+		full, best, err := l.Fullest(d, need)
+		if err != nil || 4*o.Warps >= 3*best.Warps {
+			return
+		}
+		s.finding(nil, at("pipelines", name, "kernels", k.Kernel, "block"), fmt.Sprint(k.Block),
+			fmt.Sprintf("blocks of %d hold %d, limited by %s", full, best.Warps, best.Limits[0]),
+			"%s with blocks of %d threads holds %d of %d warps of a multiprocessor of %s, limited by %s",
+			k.Kernel, k.Block, o.Warps, d.ThreadsPerSM/d.Warp, s.Board.ID, o.Limits[0])
+	}, nil)
+}

@@ -1,0 +1,30 @@
+package c
+
+import (
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"fmt"
+	"sync"
+)
+
+//go:embed *.c *.h
+var sources embed.FS
+
+// Sources is the digest of the CPU backend's sources: what was measured of kernels that
+// have changed since is of no use.
+var Sources = sync.OnceValue(func() string {
+	h := sha256.New()
+	entries, err := sources.ReadDir(".")
+	for i := 0; err == nil && i < len(entries); i++ {
+		var text []byte
+		if text, err = sources.ReadFile(entries[i].Name()); err == nil {
+			fmt.Fprintf(h, "%s %d\n", entries[i].Name(), len(text))
+			h.Write(text)
+		}
+	}
+	if err != nil { // embedded files are there
+		return ""
+	}
+	return hex.EncodeToString(h.Sum(nil))
+})
