@@ -13,8 +13,10 @@ import (
 
 // fanotify(7) inode marks are the only interface that tells who wrote a file of
 // /proc or /sys. They see writes to the same instance of these file systems;
-// a process that mounted its own /proc is found by the sweep, unnamed.
-const mask = unix.FAN_MODIFY | unix.FAN_CLOSE_WRITE
+// a process that mounted its own /proc is found by the sweep, unnamed. Closing is not
+// asked for: it comes when somebody else may have written since, who would go by the
+// name of the one who closed.
+const mask = unix.FAN_MODIFY
 
 // Write is one process's writes to one node.
 type Write struct {

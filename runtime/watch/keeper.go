@@ -263,13 +263,13 @@ func (k *Keeper) Uevent(now time.Duration, u Uevent) {
 	k.rescan(now, fmt.Sprintf("%s of %s", u.Action, strings.TrimPrefix(u.DevPath, "/devices/")), u.phrase())
 }
 
-// Changed is told that somebody, the kernel does not say who, changed a device
-// whose nodes are no files: all that are below a folder are looked at.
-func (k *Keeper) Changed(now time.Duration, below string) {
+// Changed is told that somebody, the kernel does not say who, changed a driver's
+// settings of a network interface.
+func (k *Keeper) Changed(now time.Duration, iface string) {
 	k.began = k.wall()
 	var look []string
 	for real := range k.nodes {
-		if strings.HasPrefix(real, below+"/") && device.IsVirtual(real) {
+		if strings.Contains(real, "/net/"+iface+"/") && device.IsVirtual(real) {
 			look = append(look, real)
 		}
 	}

@@ -138,6 +138,9 @@ type daemon struct {
 	devices *uevents
 	noDevs  error
 	resume  *resume
+	links   *netlink // interfaces that come and go; nil as the plan has none
+	drivers *netlink // and what is set of them
+	noNet   error
 	server  *server
 
 	sampling *sampling // nil: it could not be opened
@@ -159,6 +162,17 @@ func (d *daemon) openSources() {
 	} else if d.devices, d.noDevs = openUevents(); d.noDevs == nil {
 		d.noDevs = d.poll.add(d.devices.fd)
 	}
+	if d.Root.Running() && wantsNetwork(d.File.Plan) {
+		d.links, d.noNet = openLinks()
+		if d.noNet == nil {
+			d.noNet = d.poll.add(d.links.fd)
+		}
+		var err error
+		if d.drivers, err = openEthtool(); err == nil {
+			err = d.poll.add(d.drivers.fd)
+		}
+		d.noNet = errors.Join(d.noNet, err)
+	}
 	var err error
 	if d.resume, err = openResume(); err == nil {
 		err = d.poll.add(d.resume.fd)
@@ -177,6 +191,11 @@ func (d *daemon) closeSources() {
 	}
 	if d.resume != nil {
 		_ = unix.Close(d.resume.fd)
+	}
+	for _, n := range []*netlink{d.links, d.drivers} {
+		if n != nil {
+			_ = unix.Close(n.fd)
+		}
 	}
 }
 
@@ -226,6 +245,13 @@ func (d *daemon) begin() {
 		devices.Why = d.noDevs.Error()
 	}
 	sources = append(sources, devices)
+	if wantsNetwork(d.File.Plan) && d.Root.Running() {
+		network := Source{Name: "network", Delivered: d.noNet == nil}
+		if d.noNet != nil {
+			network.Why = d.noNet.Error()
+		}
+		sources = append(sources, network)
+	}
 	d.keeper.Sources(now, sources)
 	d.keeper.Written(now, early)
 	d.Report.Watching(sources, len(d.keeper.nodes), time.Duration(d.keeper.State().Sweep)*time.Second)
@@ -318,6 +344,26 @@ func (d *daemon) ready(now time.Duration, fd int) {
 		}
 		if lost {
 			d.keeper.Rescan(now, "more devices changed than is told")
+		}
+	case d.links != nil && fd == d.links.fd:
+		if d.links.read(func(b []byte) {
+			for _, what := range d.links.changes(b) {
+				d.keeper.Rescan(now, what)
+			}
+		}) {
+			d.keeper.Rescan(now, "more interfaces changed than is told")
+		}
+	case d.drivers != nil && fd == d.drivers.fd:
+		changed := map[string]bool{}
+		if d.drivers.read(func(b []byte) {
+			for _, name := range parseEthtool(b, d.drivers.family) {
+				changed[name] = true
+			}
+		}) {
+			d.keeper.Overflowed(now)
+		}
+		for name := range changed {
+			d.keeper.Changed(now, name)
 		}
 	case d.resume != nil && fd == d.resume.fd:
 		if d.resume.happened() {
