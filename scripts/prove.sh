@@ -2,7 +2,7 @@
 # Long checks, and checks against outside material. Each part writes a dated record
 # to bench/results/ or says why it could not run. docs/prove.md explains them.
 #
-#   scripts/prove.sh [PART...]     parts: layers kconfig fuzz soak dist nvpmodel runtime systemd camera tuned casestudy
+#   scripts/prove.sh [PART...]     parts: layers kconfig fuzz soak worker dist nvpmodel runtime systemd camera tuned casestudy
 #
 #   YOCTUNE_CHECKOUTS   folder with RELEASE/{bitbake,openembedded-core,meta-tegra}  (layers)
 #   YOCTUNE_META_TEGRA  clone of meta-tegra with all branches                        (layers)
@@ -67,6 +67,13 @@ soak() {
 	export YOCTUNE_SOAK_FRAMES=${YOCTUNE_SOAK_FRAMES:-1000000}
 	go test ./runtime/pipeline -run TestNoFrameIsUnaccountedFor -count 1 -v -timeout 60m >build/soak.log 2>&1 || { failed=1; cat build/soak.log >&2; }
 	grep -E 'frames:|^ok' build/soak.log | sed 's/^ *//' | tee "$results/$day-soak.txt"
+}
+
+worker() {
+	title "worker: a thousand restarts of the GPU's process, and what isolation costs"
+	YOCTUNE_FIGURES=$PWD/$results/$day-worker.md run go test ./runtime/worker -run TestFigures -count 1
+	YOCTUNE_RESTARTS=${YOCTUNE_RESTARTS:-1000} go test ./runtime/worker -run TestRestartsLeakNothing -count 1 -v -timeout 60m >build/worker.log 2>&1 || { failed=1; cat build/worker.log >&2; }
+	grep -E 'restarts:' build/worker.log | sed 's/^[^:]*:[0-9]*: /\nRestarts after SIGKILL: /' | tee -a "$results/$day-worker.md"
 }
 
 dist() {
@@ -136,13 +143,14 @@ dashboards() {
 }
 
 mkdir -p build
-[ $# -gt 0 ] || set -- layers kconfig fuzz soak dist nvpmodel runtime systemd camera tuned casestudy
+[ $# -gt 0 ] || set -- layers kconfig fuzz soak worker dist nvpmodel runtime systemd camera tuned casestudy
 for part; do
 	case $part in
 	layers) layers ;;
 	kconfig) kconfig ;;
 	fuzz) fuzz ;;
 	soak) soak ;;
+	worker) worker ;;
 	dist) dist ;;
 	nvpmodel) nvpmodel ;;
 	runtime) runtime ;;
