@@ -445,7 +445,7 @@ func (o indexOptions) index() (x *indexed, cached bool, err error) {
 	if err != nil {
 		return nil, false, err
 	}
-	if raw, ok := o.cache.Get(key); ok && o.Shell == nil {
+	if raw, err := o.cache.Get(key); err == nil && o.Shell == nil {
 		var kept indexed
 		if json.Unmarshal(raw, &kept) == nil && kept.Sources != nil && kept.Base == base && kept.BaseSum == baseSum &&
 			kept.Sources.Hold(o.src, o.Overlays) {
@@ -477,7 +477,7 @@ func (o indexOptions) index() (x *indexed, cached bool, err error) {
 	}
 	if read.Sources != nil {
 		if raw, err := json.Marshal(x); err == nil {
-			o.cache.Put(key, raw)
+			_ = o.cache.Put(key, raw) // it is read again
 		}
 	}
 	return x, false, nil

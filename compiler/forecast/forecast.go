@@ -161,8 +161,8 @@ func (k *Kernel) look() {
 		return
 	}
 	k.read = true
-	raw, ok := k.book.cache.Get(k.key)
-	if !ok || json.Unmarshal(raw, &k.said) != nil {
+	raw, err := k.book.cache.Get(k.key)
+	if err != nil || json.Unmarshal(raw, &k.said) != nil {
 		k.said = answers{}
 	}
 	// Places are not part of the question: the same line may have moved.
@@ -203,7 +203,7 @@ func (b *Book) Save() {
 			continue
 		}
 		if raw, err := json.Marshal(k.said); err == nil {
-			b.cache.Put(k.key, raw)
+			_ = b.cache.Put(k.key, raw) // it is computed again
 			k.fresh = false
 		}
 	}

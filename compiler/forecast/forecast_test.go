@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/yoctune/yoctune/compiler/kconfig"
@@ -26,7 +27,7 @@ func open(t testing.TB, dir string) (*Book, *Kernel) {
 
 func kept(t testing.TB, dir string) string {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(dir, "*.json"))
+	files, err := filepath.Glob(filepath.Join(dir, "*.answer"))
 	if err != nil || len(files) != 1 {
 		t.Fatalf("%d answers are kept (%v)", len(files), err)
 	}
@@ -67,11 +68,11 @@ func bare(ps []kconfig.Prediction) []string {
 }
 
 func TestADamagedCacheIsNoAnswer(t *testing.T) {
-	for name, damage := range map[string]func(raw []byte) []byte{
-		"cut short":      func(raw []byte) []byte { return raw[:len(raw)/2] },
-		"one byte":       func(raw []byte) []byte { raw[len(raw)-10] ^= 1; return raw },
-		"empty":          func([]byte) []byte { return nil },
-		"another format": func([]byte) []byte { return cache.Seal([]byte("[]")) },
+	for name, damage := range map[string]func(key string, raw []byte) []byte{
+		"cut short":      func(_ string, raw []byte) []byte { return raw[:len(raw)/2] },
+		"one byte":       func(_ string, raw []byte) []byte { raw[len(raw)-10] ^= 1; return raw },
+		"empty":          func(string, []byte) []byte { return nil },
+		"another format": func(key string, _ []byte) []byte { return cache.Seal(key, []byte("[]")) },
 	} {
 		dir := t.TempDir()
 		b, k := open(t, dir)
@@ -82,7 +83,7 @@ func TestADamagedCacheIsNoAnswer(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(file, damage(raw), 0o600); err != nil {
+		if err := os.WriteFile(file, damage(strings.TrimSuffix(filepath.Base(file), filepath.Ext(file)), raw), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		b, k = open(t, dir)

@@ -1,87 +1,135 @@
-// Package cache keeps answers that are dear to compute between runs, in the user's
-// cache folder. It is a convenience: a damaged, foreign or unwritable cache is an
-// empty one.
+// Package cache keeps answers that are dear to compute between runs of a program. It
+// is a convenience: a damaged, foreign or unwritable cache is an empty one.
+//
+// A [Store] keeps them as files. A [Cache] also computes what is not there, and keeps
+// it in memory where nothing can be written, which is usual on a read-only root.
 package cache
 
 import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
-	"time"
+	"strings"
 
 	"github.com/google/renameio/v2"
 )
 
-// Store keeps answers as files, each its checksum and the answer.
+// Bounds of a folder; the oldest answers go.
+const (
+	Limit      = 64 << 20 // bytes
+	maxAnswers = 200      // files
+)
+
+const (
+	format = "yoctune-cache/1"
+	ending = ".answer"
+)
+
+// Store keeps answers as files, each a line that names the format, the key, a
+// checksum and a length, and the answer. A file is written aside and renamed, so
+// that others see all of it or nothing.
 type Store struct {
 	Dir string // "" keeps nothing
 }
 
-// Bounds of the store.
-const (
-	maxAnswer  = 8 << 20 // bytes of one file
-	maxAnswers = 200     // files; the oldest go
-)
+// Key is the name of an answer to a question of several parts, of which no two run
+// together.
+func Key(parts ...string) string {
+	h := sha256.New()
+	for _, part := range parts {
+		fmt.Fprintf(h, "%d:%s", len(part), part)
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
 
-func (s Store) path(key string) string { return filepath.Join(s.Dir, key+".json") }
+// File is where the answer of a key is kept.
+func (s Store) File(key string) string { return filepath.Join(s.Dir, key+ending) }
 
-// Get returns what was kept, if it is whole.
-func (s Store) Get(key string) ([]byte, bool) {
+var errDamaged = errors.New("damaged answer")
+
+// Get returns what was kept. The error says why there is nothing: it is not there
+// (fs.ErrNotExist), or not whole.
+func (s Store) Get(key string) ([]byte, error) {
 	if s.Dir == "" {
-		return nil, false
+		return nil, fs.ErrNotExist
 	}
-	info, err := os.Lstat(s.path(key))
-	if err != nil || !info.Mode().IsRegular() || info.Size() > maxAnswer {
-		return nil, false
-	}
-	raw, err := os.ReadFile(s.path(key))
+	info, err := os.Lstat(s.File(key))
 	if err != nil {
-		return nil, false
+		return nil, err
 	}
-	sum, body, ok := bytes.Cut(raw, []byte("\n"))
-	if !ok || string(sum) != checksum(body) {
-		return nil, false
+	if !info.Mode().IsRegular() || info.Size() > Limit {
+		return nil, errDamaged
 	}
-	return body, true
+	raw, err := os.ReadFile(s.File(key))
+	if err != nil {
+		return nil, err
+	}
+	head, body, ok := bytes.Cut(raw, []byte("\n"))
+	if !ok || string(head) != seal(key, body) {
+		return nil, errDamaged
+	}
+	return body, nil
 }
 
 // Put keeps an answer: all of it or nothing.
-func (s Store) Put(key string, body []byte) {
-	if s.Dir == "" || os.MkdirAll(s.Dir, 0o700) != nil {
-		return
+func (s Store) Put(key string, body []byte) error {
+	if s.Dir == "" {
+		return nil
 	}
-	if err := renameio.WriteFile(s.path(key), Seal(body), 0o600); err == nil {
-		s.prune()
+	if err := os.MkdirAll(s.Dir, 0o755); err != nil {
+		return err
 	}
+	if err := renameio.WriteFile(s.File(key), Seal(key, body), 0o644); err != nil {
+		return err
+	}
+	s.prune(key)
+	return nil
 }
+
+// Drop forgets an answer.
+func (s Store) Drop(key string) { _ = os.Remove(s.File(key)) } // gone or unwritable: whoever asks decides again
 
 // Seal is an answer as it is kept.
-func Seal(body []byte) []byte { return append([]byte(checksum(body)+"\n"), body...) }
+func Seal(key string, body []byte) []byte { return append([]byte(seal(key, body)+"\n"), body...) }
 
-func checksum(body []byte) string {
-	sum := sha256.Sum256(body)
-	return hex.EncodeToString(sum[:])
+func seal(key string, body []byte) string {
+	return fmt.Sprintf("%s %s %x %d", format, key, sha256.Sum256(body), len(body))
 }
 
-// prune removes the oldest answers beyond the bound.
-func (s Store) prune() {
-	names, err := filepath.Glob(filepath.Join(s.Dir, "*.json"))
-	if err != nil || len(names) <= maxAnswers {
+// prune removes the oldest answers beyond the bounds, and never the newest. What
+// cannot be removed stays.
+func (s Store) prune(newest string) {
+	entries, err := os.ReadDir(s.Dir)
+	if err != nil {
 		return
 	}
-	age := map[string]time.Time{}
-	for _, n := range names {
-		if info, err := os.Lstat(n); err == nil {
-			age[n] = info.ModTime()
+	var all []fs.FileInfo
+	total := int64(0)
+	for _, e := range entries {
+		if !strings.HasSuffix(e.Name(), ending) || !e.Type().IsRegular() {
+			continue
+		}
+		if info, err := e.Info(); err == nil {
+			all = append(all, info)
+			total += info.Size()
 		}
 	}
-	slices.SortFunc(names, func(a, b string) int { return age[a].Compare(age[b]) })
-	for _, n := range names[:len(names)-maxAnswers] {
-		_ = os.Remove(n) // gone already, or kept for another day
+	slices.SortFunc(all, func(a, b fs.FileInfo) int { return a.ModTime().Compare(b.ModTime()) })
+	left := len(all)
+	for _, info := range all {
+		if total <= Limit && left <= maxAnswers {
+			return
+		}
+		if info.Name() != newest+ending && os.Remove(filepath.Join(s.Dir, info.Name())) == nil {
+			total -= info.Size()
+			left--
+		}
 	}
 }
 

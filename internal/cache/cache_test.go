@@ -1,6 +1,8 @@
 package cache
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"testing"
@@ -9,9 +11,11 @@ import (
 func TestTheOldestAnswersGo(t *testing.T) {
 	s := Store{Dir: t.TempDir()}
 	for i := range maxAnswers + 5 {
-		s.Put(string(rune('a'+i%26))+string(rune('a'+i/26)), []byte("{}"))
+		if err := s.Put(string(rune('a'+i%26))+string(rune('a'+i/26)), []byte("{}")); err != nil {
+			t.Fatal(err)
+		}
 	}
-	files, err := filepath.Glob(filepath.Join(s.Dir, "*.json"))
+	files, err := filepath.Glob(filepath.Join(s.Dir, "*"))
 	if err != nil || len(files) != maxAnswers {
 		t.Errorf("%d are kept (%v)", len(files), err)
 	}
@@ -19,26 +23,30 @@ func TestTheOldestAnswersGo(t *testing.T) {
 
 func TestWhatIsDamagedIsNotKept(t *testing.T) {
 	s := Store{Dir: t.TempDir()}
-	if _, ok := s.Get("k"); ok {
-		t.Error("an empty store has an answer")
+	if _, err := s.Get("k"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("an empty store says %v", err)
 	}
-	s.Put("k", []byte("answer\n"))
-	if got, ok := s.Get("k"); !ok || string(got) != "answer\n" {
-		t.Fatalf("kept %q, %t", got, ok)
+	if err := s.Put("k", []byte("answer\n")); err != nil {
+		t.Fatal(err)
 	}
-	raw, err := os.ReadFile(s.path("k"))
+	if got, err := s.Get("k"); err != nil || string(got) != "answer\n" {
+		t.Fatalf("kept %q, %v", got, err)
+	}
+	raw, err := os.ReadFile(s.File("k"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	raw[len(raw)-2] ^= 1
-	if err := os.WriteFile(s.path("k"), raw, 0o600); err != nil {
+	if err := os.WriteFile(s.File("k"), raw, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if got, ok := s.Get("k"); ok {
-		t.Errorf("a damaged answer is %q", got)
+	if got, err := s.Get("k"); !errors.Is(err, errDamaged) {
+		t.Errorf("a damaged answer is %q, %v", got, err)
 	}
-	Store{}.Put("k", []byte("x"))
-	if _, ok := (Store{}).Get("k"); ok {
-		t.Error("a store without a folder keeps answers")
+	if err := (Store{}).Put("k", []byte("x")); err != nil {
+		t.Error(err)
+	}
+	if _, err := (Store{}).Get("k"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a store without a folder keeps answers: %v", err)
 	}
 }

@@ -11,9 +11,27 @@ import (
 	"os"
 	"slices"
 
+	"github.com/yoctune/yoctune/internal/cache"
 	"github.com/yoctune/yoctune/runtime/core/c"
-	"github.com/yoctune/yoctune/runtime/core/cache"
 )
+
+// ModuleDir is where the device's services may keep compiled kernels.
+const ModuleDir = "/var/lib/yoctune/kernels"
+
+// ModuleCache keeps compiled kernels between runs of a program, so that a GPU's driver
+// compiles a module once and not at every start. Its Note says why they are not kept,
+// where they are not.
+type ModuleCache = cache.Cache
+
+// OpenModuleCache opens a cache in dir, see [ModuleDir]. It always gives one: where dir
+// cannot be used, kernels are kept for the life of the process.
+func OpenModuleCache(dir string) *ModuleCache { return cache.Open(dir, "compiled kernels") }
+
+// moduleKey is all that a compiled image depends on: what is compiled, the compute
+// capability, the version of the driver, which holds the compiler, and its options.
+func moduleKey(source []byte, capability, driver, options string) string {
+	return cache.Key("kernel", string(source), capability, driver, options)
+}
 
 // Module is a set of kernels that were compiled elsewhere.
 type Module struct {
@@ -37,7 +55,7 @@ type Kernel struct {
 // "opt_level=N", separated by commas. With a cache PTX is compiled once for a
 // device, driver and options; cached reports that it was not compiled now. The CPU
 // backend returns ErrNotSupported.
-func (d *Device) LoadModule(image []byte, options string, kept *cache.Cache) (m *Module, cached bool, err error) {
+func (d *Device) LoadModule(image []byte, options string, kept *ModuleCache) (m *Module, cached bool, err error) {
 	const op = "load module"
 	if len(image) == 0 || bytes.IndexByte([]byte(options), 0) >= 0 {
 		return nil, false, fmt.Errorf("%s: no image, or a NUL in the options: %w", op, ErrInvalid)
@@ -69,10 +87,7 @@ func (d *Device) LoadModule(image []byte, options string, kept *cache.Cache) (m 
 	if err := failed(op, f); err != nil {
 		return nil, false, err
 	}
-	key := cache.Key{
-		Source: image, Options: options,
-		Capability: fmt.Sprintf("%d.%d", info.CCMajor, info.CCMinor), Driver: fmt.Sprint(info.Driver),
-	}
+	key := moduleKey(image, fmt.Sprintf("%d.%d", info.CCMajor, info.CCMinor), fmt.Sprint(info.Driver), options)
 	compile := func() ([]byte, error) {
 		if err := load(image); err != nil {
 			return nil, err

@@ -11,13 +11,16 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/yoctune/yoctune/runtime/core/cache"
+	"github.com/yoctune/yoctune/internal/cache"
 )
 
-var key = cache.Key{Source: []byte(".version 7.4"), Capability: "8.7", Driver: "12.6", Options: "opt_level=3"}
+// key is that of a kernel, such as core's modules have.
+func key() string { return cache.Key(".version 7.4", "8.7", "12.6", "opt_level=3") }
+
+func open(dir string) *cache.Cache { return cache.Open(dir, "compiled kernels") }
 
 // get returns the image and whether it was built.
-func get(t *testing.T, c *cache.Cache, k cache.Key, image string) (got string, built bool) {
+func get(t *testing.T, c *cache.Cache, k, image string) (got string, built bool) {
 	t.Helper()
 	out, hit, err := c.Get(k, func() ([]byte, error) { built = true; return []byte(image), nil })
 	if err != nil {
@@ -31,11 +34,11 @@ func get(t *testing.T, c *cache.Cache, k cache.Key, image string) (got string, b
 
 func TestASecondStartCompilesNothing(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "kernels")
-	if got, built := get(t, cache.Open(dir), key, "image"); got != "image" || !built {
+	if got, built := get(t, open(dir), key(), "image"); got != "image" || !built {
 		t.Errorf("%q, built %v", got, built)
 	}
-	c := cache.Open(dir)
-	if got, built := get(t, c, key, "other"); got != "image" || built || c.Note() != "" {
+	c := open(dir)
+	if got, built := get(t, c, key(), "other"); got != "image" || built || c.Note() != "" {
 		t.Errorf("%q, built %v, note %q", got, built, c.Note())
 	}
 	files, err := os.ReadDir(dir)
@@ -44,36 +47,28 @@ func TestASecondStartCompilesNothing(t *testing.T) {
 	}
 }
 
-func TestAnythingThatMattersMakesAnotherKey(t *testing.T) {
-	ids := map[string]bool{key.ID(): true}
-	for _, change := range []func(*cache.Key){
-		func(k *cache.Key) { k.Source = []byte(".version 7.5") },
-		func(k *cache.Key) { k.Capability = "9.0" },
-		func(k *cache.Key) { k.Driver = "12.8" },
-		func(k *cache.Key) { k.Options = "" },
-		func(k *cache.Key) { k.Capability, k.Driver = "8.71", "2.6" }, // the same letters, cut elsewhere
-	} {
-		k := key
-		change(&k)
-		if ids[k.ID()] {
-			t.Errorf("%+v has a key that is taken", k)
+func TestNoTwoQuestionsRunTogether(t *testing.T) {
+	keys := map[string]bool{}
+	for _, parts := range [][]string{{"ab", "c"}, {"a", "bc"}, {"abc"}, {"abc", ""}, {"", "abc"}, {"2:ab1:c"}} {
+		if k := cache.Key(parts...); keys[k] {
+			t.Errorf("%q has a key that is taken", parts)
+		} else {
+			keys[k] = true
 		}
-		ids[k.ID()] = true
 	}
 }
 
 func TestADamagedEntryIsBuiltAgain(t *testing.T) {
 	dir := t.TempDir()
-	get(t, cache.Open(dir), key, "image")
-	path := filepath.Join(dir, key.ID()+".kernel")
+	get(t, open(dir), key(), "image")
+	path := filepath.Join(dir, key()+".answer")
 	whole, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	other := key
-	other.Driver = "99"
-	get(t, cache.Open(dir), other, "image of another driver")
-	foreign, err := os.ReadFile(filepath.Join(dir, other.ID()+".kernel"))
+	other := cache.Key("another")
+	get(t, open(dir), other, "image of another driver")
+	foreign, err := os.ReadFile(filepath.Join(dir, other+".answer"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,8 +79,8 @@ func TestADamagedEntryIsBuiltAgain(t *testing.T) {
 		if err := os.WriteFile(path, content, 0o644); err != nil {
 			t.Fatal(err)
 		}
-		c := cache.Open(dir)
-		if got, built := get(t, c, key, "image"); got != "image" || !built || c.Stats().Damaged != 1 {
+		c := open(dir)
+		if got, built := get(t, c, key(), "image"); got != "image" || !built || c.Stats().Damaged != 1 {
 			t.Errorf("%s: %q, built %v, %+v", name, got, built, c.Stats())
 		}
 		if now, err := os.ReadFile(path); err != nil || !bytes.Equal(now, whole) {
@@ -99,11 +94,11 @@ func TestAReadOnlyRootIsNoFailure(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	open := t.TempDir()
-	if err := os.Chmod(open, 0o777); err != nil {
+	opened := t.TempDir()
+	if err := os.Chmod(opened, 0o777); err != nil {
 		t.Fatal(err)
 	}
-	dirs := map[string]string{"/proc/yoctune": "make cache directory", file + "/x": "not a directory", "relative": "absolute path", open: "chmod go-w"}
+	dirs := map[string]string{"/proc/yoctune": "make cache directory", file + "/x": "not a directory", "relative": "absolute path", opened: "chmod go-w"}
 	if os.Getuid() != 0 {
 		closed := t.TempDir()
 		if err := os.Chmod(closed, 0o555); err != nil {
@@ -112,12 +107,12 @@ func TestAReadOnlyRootIsNoFailure(t *testing.T) {
 		dirs[closed] = "permission denied"
 	}
 	for dir, says := range dirs {
-		c := cache.Open(dir)
+		c := open(dir)
 		if !strings.Contains(c.Note(), says) {
 			t.Errorf("%s: note %q does not say %q", dir, c.Note(), says)
 		}
-		get(t, c, key, "image")
-		if got, built := get(t, c, key, "other"); got != "image" || built {
+		get(t, c, key(), "image")
+		if got, built := get(t, c, key(), "other"); got != "image" || built {
 			t.Errorf("%s: built twice in one process", dir)
 		}
 	}
@@ -125,29 +120,29 @@ func TestAReadOnlyRootIsNoFailure(t *testing.T) {
 
 func TestADiskThatFillsUpIsNoFailure(t *testing.T) {
 	dir := t.TempDir()
-	c := cache.Open(dir)
+	c := open(dir)
 	if err := os.RemoveAll(dir); err != nil { // nothing can be written there any more
 		t.Fatal(err)
 	}
-	if got, _ := get(t, c, key, "image"); got != "image" || c.Note() == "" {
+	if got, _ := get(t, c, key(), "image"); got != "image" || c.Note() == "" {
 		t.Errorf("%q, note %q", got, c.Note())
 	}
-	if _, built := get(t, c, key, "image"); built {
+	if _, built := get(t, c, key(), "image"); built {
 		t.Error("built twice in one process")
 	}
 }
 
 func TestAFailedBuildIsNotKept(t *testing.T) {
-	c := cache.Open(t.TempDir())
+	c := open(t.TempDir())
 	broken := errors.New("broken")
-	if _, _, err := c.Get(key, func() ([]byte, error) { return nil, broken }); !errors.Is(err, broken) {
+	if _, _, err := c.Get(key(), func() ([]byte, error) { return nil, broken }); !errors.Is(err, broken) {
 		t.Errorf("%v", err)
 	}
-	if got, built := get(t, c, key, "image"); got != "image" || !built {
+	if got, built := get(t, c, key(), "image"); got != "image" || !built {
 		t.Errorf("%q, built %v", got, built)
 	}
-	c.Drop(key)
-	if _, built := get(t, c, key, "image"); !built {
+	c.Drop(key())
+	if _, built := get(t, c, key(), "image"); !built {
 		t.Error("a dropped entry was found")
 	}
 }
@@ -158,8 +153,8 @@ func TestManyProgramsShareADirectory(t *testing.T) {
 	for range 8 {
 		group.Go(func() {
 			for range 20 {
-				c := cache.Open(dir)
-				image, _, err := c.Get(key, func() ([]byte, error) { return bytes.Repeat([]byte("image"), 1000), nil })
+				c := open(dir)
+				image, _, err := c.Get(key(), func() ([]byte, error) { return bytes.Repeat([]byte("image"), 1000), nil })
 				if err != nil || len(image) != 5000 || c.Stats().Damaged != 0 {
 					t.Errorf("%d bytes, %+v, %v", len(image), c.Stats(), err)
 				}
@@ -171,36 +166,36 @@ func TestManyProgramsShareADirectory(t *testing.T) {
 
 func TestTheOldestGoFirst(t *testing.T) {
 	dir := t.TempDir()
-	c := cache.Open(dir)
+	c := open(dir)
 	big := strings.Repeat("x", cache.Limit/3)
-	var keys []cache.Key
+	var keys []string
 	for i := range 5 {
-		k := key
-		k.Options = strings.Repeat("o", i)
+		k := cache.Key(strings.Repeat("o", i))
 		keys = append(keys, k)
 		get(t, c, k, big)
 		stamp := unix.NsecToTimeval(int64(1e18) + int64(i)*1e9)
-		if err := unix.Utimes(filepath.Join(dir, k.ID()+".kernel"), []unix.Timeval{stamp, stamp}); err != nil {
+		if err := unix.Utimes(filepath.Join(dir, k+".answer"), []unix.Timeval{stamp, stamp}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, built := get(t, cache.Open(dir), keys[4], big); built {
+	if _, built := get(t, open(dir), keys[4], big); built {
 		t.Error("the newest is gone")
 	}
-	if _, err := os.Stat(filepath.Join(dir, keys[0].ID()+".kernel")); !errors.Is(err, os.ErrNotExist) {
+	if _, err := os.Stat(filepath.Join(dir, keys[0]+".answer")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the oldest is there: %v", err)
 	}
 }
 
 func FuzzEntry(f *testing.F) {
-	f.Add([]byte("yoctune-kernel/1 x y 1\nz"))
+	f.Add([]byte("yoctune-cache/1 x y 1\nz"))
+	f.Add(cache.Seal(key(), []byte("image")))
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		dir := t.TempDir()
-		if err := os.WriteFile(filepath.Join(dir, key.ID()+".kernel"), raw, 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, key()+".answer"), raw, 0o644); err != nil {
 			t.Fatal(err)
 		}
 		// Whatever lies there, the image is the right one.
-		if got, _ := get(t, cache.Open(dir), key, "image"); got != "image" {
+		if got, _ := get(t, open(dir), key(), "image"); got != "image" {
 			t.Errorf("%q from %q", got, raw)
 		}
 	})
