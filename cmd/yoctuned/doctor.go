@@ -95,6 +95,7 @@ func examinePlan(in *doctor.Input, dev *device.Root, src planfile.Source) error 
 		in.Refused = err.Error()
 	}
 	// What cannot be read is unknown to the checks, which say so.
+	in.Units, _ = dev.UnitStates(doctor.Services())
 	in.Watch, _ = watch.ReadState(dev, id.BootID)
 	if in.Modes, _ = power.Read(dev); in.Modes != nil {
 		if mode, err := power.Current(dev, in.Modes); err == nil {

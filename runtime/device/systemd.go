@@ -237,6 +237,38 @@ func (n unitNode) write(r *Root, text string) error {
 	})
 }
 
+// UnitState is how systemd says that a unit is.
+type UnitState struct {
+	Load   string `json:"load"`   // loaded, not-found, masked, ...
+	Active string `json:"active"` // active, inactive, failed, activating, ...
+}
+
+// UnitStates asks for units by name; a tree has no systemd to ask.
+func (r *Root) UnitStates(names []string) (map[string]UnitState, error) {
+	if !r.Running() || !booted() {
+		return nil, fmt.Errorf("no systemd here: %w", fs.ErrNotExist)
+	}
+	// Name, description, load, active, sub, following, path, job, its type and path.
+	var rows [][]any
+	err := r.systemd.ask(func(ctx context.Context, conn *dbus.Conn) error {
+		return conn.Object(systemdName, systemdPath).CallWithContext(ctx, systemdName+".Manager.ListUnitsByNames", 0, names).Store(&rows)
+	})
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]UnitState{}
+	for _, row := range rows {
+		if len(row) < 4 {
+			continue
+		}
+		name, _ := row[0].(string)
+		load, _ := row[2].(string)
+		active, _ := row[3].(string)
+		out[name] = UnitState{load, active}
+	}
+	return out, nil
+}
+
 // unitPath is the object of a unit: what is no letter or digit is escaped, and a
 // digit at the start too.
 func unitPath(unit string) dbus.ObjectPath {

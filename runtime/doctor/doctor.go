@@ -73,7 +73,8 @@ type Input struct {
 	Samples []*monitor.Sample
 	Before  Counters
 	After   Counters
-	Procs   []string // names of processes that run
+	Procs   []string                    // names of processes that run
+	Units   map[string]device.UnitState // of Services, as systemd says; nil: it does not
 }
 
 // Counters are cumulative numbers of the kernel at one moment.

@@ -81,6 +81,9 @@ func examine(t *testing.T, before, during func(*patient)) map[string]doctor.Find
 		}
 	}
 	p.in.Procs = doctor.Processes(dev)
+	if p.in.Units == nil {
+		p.in.Units = map[string]device.UnitState{"nvpmodel.service": {Load: "loaded", Active: "active"}}
+	}
 	out := map[string]doctor.Finding{}
 	for _, f := range doctor.Examine(&p.in) {
 		out[f.Check] = f
@@ -91,7 +94,7 @@ func examine(t *testing.T, before, during func(*patient)) map[string]doctor.Find
 func TestAHealthyBoardHasNothingButWhatItReallyLacks(t *testing.T) {
 	want := map[string]doctor.Verdict{
 		"plan": doctor.Warn, "thp": doctor.Warn, // the kernel's default, and no plan
-		"plan-true": doctor.Skipped, "gpu-load": doctor.OK, "hugepages": doctor.Skipped, "io-queue": doctor.Skipped,
+		"plan-true": doctor.Skipped, "sysctl-files": doctor.Skipped, "gpu-load": doctor.OK, "hugepages": doctor.Skipped, "io-queue": doctor.Skipped,
 		"irq-spread": doctor.Skipped, "irq-isolation": doctor.Skipped, "workqueues": doctor.Skipped, "network-errors": doctor.Skipped,
 		"network-latency": doctor.Unknown, "kernel-occupancy": doctor.Unknown,
 	}
@@ -152,6 +155,45 @@ func TestEachIllnessIsFound(t *testing.T) {
 			p.in.Watch = &watch.State{PID: 301, Contested: []watch.Contested{{Path: "/proc/sys/vm/swappiness", By: &device.Process{PID: 401, Command: "tuned", Unit: "tuned.service"}}}}
 		}},
 		{"irqbalance moves planned interrupts", "two-owners", doctor.Warn, "irqbalance", withPlan, processor("irqbalance")},
+		{"nvpmodel stopped half way", "services", doctor.Fail, "nvpmodel.service failed", func(p *patient) {
+			p.in.Units = map[string]device.UnitState{"nvpmodel.service": {Load: "loaded", Active: "failed"}, "jetson_clocks.service": {Load: "not-found", Active: "inactive"}}
+		}, nil},
+		{"jetson_clocks is started at boot", "services", doctor.Warn, "jetson_clocks.service runs", func(p *patient) {
+			p.in.Units = map[string]device.UnitState{"jetson_clocks.service": {Load: "loaded", Active: "active"}}
+		}, nil},
+		{"somebody ran jetson_clocks", "services", doctor.Warn, "jetson_clocks --restore", func(p *patient) {
+			for _, policy := range []string{"policy0", "policy4"} {
+				top := p.in.Dev
+				c, err := top.Read("/sys/devices/system/cpu/cpufreq/" + policy + "/cpuinfo_max_freq")
+				if err != nil {
+					p.t.Fatal(err)
+				}
+				p.write("/sys/devices/system/cpu/cpufreq/"+policy+"/scaling_min_freq", c.Text)
+				p.write("/sys/devices/system/cpu/cpufreq/"+policy+"/scaling_max_freq", c.Text)
+			}
+		}, nil},
+		{"a Super table on firmware that is none", "super-clocks", doctor.Fail, "CPU 1510 of 1728 MHz", func(p *patient) {
+			for _, policy := range []string{"policy0", "policy4"} {
+				p.write("/sys/devices/system/cpu/cpufreq/"+policy+"/scaling_available_frequencies", "729600 1190400 1510400\n")
+			}
+		}, nil},
+		{"a Super table on memory that is none", "super-clocks", doctor.Fail, "EMC 2133 of 3199 MHz", func(p *patient) {
+			p.write("/sys/kernel/debug/bpmp/debug/clk/emc/max_rate", "2133000000\n")
+		}, nil},
+		{"another file sets a sysctl", "sysctl-files", doctor.Warn, "vm.swappiness=60 in /etc/sysctl.d/99-local.conf:3", func(p *patient) {
+			p.in.Plan = &plan.Plan{Settings: []plan.Setting{
+				{Domain: plan.DomainSysctl, Type: plan.TypeInt, Compare: plan.Exact, Want: "10", Select: plan.Select{Path: "/proc/sys/vm/swappiness"}},
+			}}
+			p.write("/usr/lib/sysctl.d/99-local.conf", "vm.swappiness = 1\n") // hidden by its namesake
+			p.write("/etc/sysctl.d/50-same.conf", "vm/swappiness=10\n")
+			p.write("/etc/sysctl.d/99-local.conf", "# mine\n\n-vm.swappiness = 60\n")
+		}, nil},
+		{"a pattern sets it", "sysctl-files", doctor.Warn, "net.ipv4.conf.eth0.rp_filter=2 in /usr/lib/sysctl.d/50-default.conf:1", func(p *patient) {
+			p.in.Plan = &plan.Plan{Settings: []plan.Setting{
+				{Domain: plan.DomainSysctl, Type: plan.TypeInt, Compare: plan.Exact, Want: "1", Select: plan.Select{Path: "/proc/sys/net/ipv4/conf/eth0/rp_filter"}},
+			}}
+			p.write("/usr/lib/sysctl.d/50-default.conf", "net.ipv4.conf.*.rp_filter = 2\n")
+		}, nil},
 		{"it throttles all the time", "throttling", doctor.Fail, "100 % of the time: devfreq-17000000.gpu", func(p *patient) {
 			p.write("/sys/class/thermal/cooling_device3/cur_state", "2\n")
 		}, nil},

@@ -85,6 +85,9 @@ await a-write-behind-systemds-back-is-put-right node_says $vision/cpu.weight 200
 yoctuned verify >/tmp/verify-units 2>&1
 is verify-finds-the-units-as-wanted $? 0
 
+yoctuned doctor --duration 1s --format json >/tmp/doctor 2>&1
+if grep -q '"check":"services".*"verdict":"ok"' /tmp/doctor; then ok doctor-asks-systemd-for-services; else fail doctor-asks-systemd-for-services "$(grep '"services"' /tmp/doctor)"; fi
+
 exposure() {
 	systemd-analyze security --no-pager yoctuned.service >/tmp/security 2>&1
 	sed -n 's/.*exposure level for yoctuned.service: \([0-9.]*\).*/\1/p' /tmp/security
