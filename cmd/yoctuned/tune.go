@@ -6,9 +6,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/yoctune/yoctune/internal/cache"
 	"github.com/yoctune/yoctune/runtime/bench"
 	"github.com/yoctune/yoctune/runtime/core"
-	"github.com/yoctune/yoctune/runtime/core/cache"
 	"github.com/yoctune/yoctune/runtime/core/tune"
 )
 
@@ -35,7 +35,7 @@ Exit codes: 0 done · 1 failed · 2 usage.`,
 	cmd.Flags().StringVar(&open.Backend, "backend", core.Auto, "`BACKEND`: auto, cpu or cuda")
 	cmd.Flags().StringVar(&open.Library, "library", core.DefaultLibrary, "`FILE` of the CUDA backend")
 	cmd.Flags().IntVar(&open.Index, "device", 0, "`INDEX` of the backend's device")
-	cmd.Flags().StringVar(&dir, "cache", cache.DefaultDir, "`DIR` where results are kept")
+	cmd.Flags().StringVar(&dir, "cache", core.CacheDir, "`DIR` where results are kept")
 	_ = cmd.RegisterFlagCompletionFunc("backend", cobra.FixedCompletions([]string{core.Auto, core.CPU, core.CUDA}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
@@ -55,7 +55,7 @@ func runTune(cmd *cobra.Command, open core.Options, dir string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, d.Close()) }()
-	kept := cache.Open(dir)
+	kept := core.OpenCache(dir)
 	t, err := tune.New(d, kept)
 	if err != nil {
 		return err

@@ -8,8 +8,3 @@ func EmptyCall() { c.Nothing() }
 // Staged makes the device treat Go memory as out of its reach, as a GPU's
 // backend does, with memory shared or not.
 func (d *Device) Staged(shared bool) { d.direct, d.integrated = false, shared }
-
-// ModuleKey is the key of a compiled module.
-func ModuleKey(source []byte, capability, driver, options string) string {
-	return moduleKey(source, capability, driver, options)
-}

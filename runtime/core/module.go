@@ -15,22 +15,29 @@ import (
 	"github.com/yoctune/yoctune/runtime/core/c"
 )
 
-// ModuleDir is where the device's services may keep compiled kernels.
-const ModuleDir = "/var/lib/yoctune/kernels"
+// CacheDir is where the device's services may keep compiled kernels and what was tuned.
+const CacheDir = "/var/lib/yoctune/kernels"
 
-// ModuleCache keeps compiled kernels between runs of a program, so that a GPU's driver
+// Cache keeps compiled kernels between runs of a program, so that a GPU's driver
 // compiles a module once and not at every start. Its Note says why they are not kept,
 // where they are not.
-type ModuleCache = cache.Cache
+type Cache = cache.Cache
 
-// OpenModuleCache opens a cache in dir, see [ModuleDir]. It always gives one: where dir
-// cannot be used, kernels are kept for the life of the process.
-func OpenModuleCache(dir string) *ModuleCache { return cache.Open(dir, "compiled kernels") }
+// OpenCache opens a cache in dir, see [CacheDir]. It always gives one: where dir cannot
+// be used, kernels are kept for the life of the process.
+func OpenCache(dir string) *Cache { return cache.Open(dir, "compiled kernels") }
 
-// moduleKey is all that a compiled image depends on: what is compiled, the compute
-// capability, the version of the driver, which holds the compiler, and its options.
-func moduleKey(source []byte, capability, driver, options string) string {
-	return cache.Key("kernel", string(source), capability, driver, options)
+// CacheKey is all that a compiled image depends on.
+type CacheKey struct {
+	Source     []byte // PTX, or whatever is compiled
+	Capability string // compute capability of the device, as "8.7"
+	Driver     string // version of the driver, which holds the compiler
+	Options    string // of the compiler
+}
+
+// ID is the name of the key's answer in a cache.
+func (k CacheKey) ID() string {
+	return cache.Key("kernel", string(k.Source), k.Capability, k.Driver, k.Options)
 }
 
 // Module is a set of kernels that were compiled elsewhere.
@@ -55,7 +62,7 @@ type Kernel struct {
 // "opt_level=N", separated by commas. With a cache PTX is compiled once for a
 // device, driver and options; cached reports that it was not compiled now. The CPU
 // backend returns ErrNotSupported.
-func (d *Device) LoadModule(image []byte, options string, kept *ModuleCache) (m *Module, cached bool, err error) {
+func (d *Device) LoadModule(image []byte, options string, kept *Cache) (m *Module, cached bool, err error) {
 	const op = "load module"
 	if len(image) == 0 || bytes.IndexByte([]byte(options), 0) >= 0 {
 		return nil, false, fmt.Errorf("%s: no image, or a NUL in the options: %w", op, ErrInvalid)
@@ -87,7 +94,10 @@ func (d *Device) LoadModule(image []byte, options string, kept *ModuleCache) (m 
 	if err := failed(op, f); err != nil {
 		return nil, false, err
 	}
-	key := moduleKey(image, fmt.Sprintf("%d.%d", info.CCMajor, info.CCMinor), fmt.Sprint(info.Driver), options)
+	key := CacheKey{
+		Source: image, Options: options,
+		Capability: fmt.Sprintf("%d.%d", info.CCMajor, info.CCMinor), Driver: fmt.Sprint(info.Driver),
+	}.ID()
 	compile := func() ([]byte, error) {
 		if err := load(image); err != nil {
 			return nil, err

@@ -59,7 +59,7 @@ func TestAModuleIsCompiledOnceAndABadEntryAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer d.Close()
-		m, cached, err := d.LoadModule([]byte(".version 7.4"), "", core.OpenModuleCache(dir))
+		m, cached, err := d.LoadModule([]byte(".version 7.4"), "", core.OpenCache(dir))
 		if err != nil || cached != wantCached || compiled() != want {
 			t.Fatalf("cached %v, compiled %d times, %v; want %v and %d", cached, compiled(), err, wantCached, want)
 		}
@@ -75,8 +75,8 @@ func TestAModuleIsCompiledOnceAndABadEntryAgain(t *testing.T) {
 	load(true, 1) // another start
 	// Whole, with the right checksum, but of a driver that is no more: what the
 	// cache cannot know the driver says.
-	key := core.ModuleKey([]byte(".version 7.4\x00"), "0.0", "0", "")
-	c := core.OpenModuleCache(dir)
+	key := core.CacheKey{Source: []byte(".version 7.4\x00"), Capability: "0.0", Driver: "0"}.ID()
+	c := core.OpenCache(dir)
 	c.Drop(key)
 	if _, _, err := c.Get(key, func() ([]byte, error) { return []byte("\x7fELFold image"), nil }); err != nil {
 		t.Fatal(err)

@@ -21,7 +21,6 @@ import (
 
 	"github.com/yoctune/yoctune/internal/occupancy"
 	"github.com/yoctune/yoctune/runtime/core"
-	"github.com/yoctune/yoctune/runtime/core/cache"
 )
 
 // From says where a choice comes from.
@@ -65,15 +64,15 @@ const Margin = 0.03
 type Tuner struct {
 	dev   *core.Device
 	info  core.Info
-	key   cache.Key // what all its entries have in common
-	cache *cache.Cache
+	key   core.CacheKey // what all its entries have in common
+	cache *core.Cache
 
 	mu   sync.Mutex // choosing: measurements must not meet
 	runs int
 }
 
 // New makes a tuner that keeps what it finds in kept.
-func New(dev *core.Device, kept *cache.Cache) (*Tuner, error) {
+func New(dev *core.Device, kept *core.Cache) (*Tuner, error) {
 	info, err := dev.Info()
 	if err != nil {
 		return nil, err
@@ -83,7 +82,7 @@ func New(dev *core.Device, kept *cache.Cache) (*Tuner, error) {
 		return nil, err
 	}
 	t := &Tuner{dev: dev, info: info, cache: kept}
-	t.key = cache.Key{
+	t.key = core.CacheKey{
 		Source:     []byte("tuning " + sources),
 		Capability: strings.Join([]string{info.Backend, info.Name, known(info.Capability), fmt.Sprint(known(info.Cores))}, "\x00"),
 		Driver:     strings.Join([]string{known(info.Driver), info.Build}, "\x00"),
@@ -139,8 +138,9 @@ func (t *Tuner) Choose(ctx context.Context, task Task) (Choice, error) {
 	limits := all[i]
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	key := t.key
-	key.Options = fmt.Sprint("tune/1 ", task.Kernel, Bucket(task.Shape))
+	of := t.key
+	of.Options = fmt.Sprint("tune/1 ", task.Kernel, Bucket(task.Shape))
+	key := of.ID()
 
 	list := candidates(limits)
 	left := t.prune(limits, list, task.Shape)

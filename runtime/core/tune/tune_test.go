@@ -15,7 +15,6 @@ import (
 
 	"github.com/yoctune/yoctune/internal/occupancy"
 	"github.com/yoctune/yoctune/runtime/core"
-	"github.com/yoctune/yoctune/runtime/core/cache"
 )
 
 func openCPU(t *testing.T) *core.Device {
@@ -35,7 +34,7 @@ func openCPU(t *testing.T) *core.Device {
 // start is what a program does when it starts.
 func start(t *testing.T, d *core.Device, dir string) *Tuner {
 	t.Helper()
-	tuner, err := New(d, cache.Open(dir))
+	tuner, err := New(d, core.OpenCache(dir))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -231,7 +230,7 @@ func TestDamagedAndForeignEntriesAreMeasuredAgain(t *testing.T) {
 	d, dir := openCPU(t), t.TempDir()
 	task := pretend(func(core.KernelConfig) time.Duration { return 1000 })
 	choose(t, start(t, d, dir), task)
-	files, err := filepath.Glob(filepath.Join(dir, "*.kernel"))
+	files, err := filepath.Glob(filepath.Join(dir, "*.answer"))
 	if err != nil || len(files) != 1 {
 		t.Fatalf("%v, %v", files, err)
 	}
@@ -252,9 +251,10 @@ func TestDamagedAndForeignEntriesAreMeasuredAgain(t *testing.T) {
 	// Whole, with its checksum, and not a configuration of this kernel.
 	for _, foreign := range []string{`{"block": 7, "tile": 9}`, `block=64`} {
 		u := start(t, d, dir)
-		key := u.key
-		key.Options = fmt.Sprint("tune/1 gemm", Bucket(task.Shape))
-		kept := cache.Open(dir)
+		of := u.key
+		of.Options = fmt.Sprint("tune/1 gemm", Bucket(task.Shape))
+		key := of.ID()
+		kept := core.OpenCache(dir)
 		kept.Drop(key)
 		if _, _, err := kept.Get(key, func() ([]byte, error) { return []byte(foreign), nil }); err != nil {
 			t.Fatal(err)
@@ -274,7 +274,7 @@ func TestAReadOnlyRootMeasuresOnceAStart(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	kept := cache.Open(filepath.Join(file, "kernels"))
+	kept := core.OpenCache(filepath.Join(file, "kernels"))
 	tuner, err := New(d, kept)
 	if err != nil {
 		t.Fatal(err)
