@@ -249,7 +249,7 @@ func (s *study) ours(p plan.Pipeline) func(int) (figures, error) {
 		}
 		var sum struct {
 			Frames   struct{ Done int }
-			Duration int64 `json:"duration_ns"`
+			Duration int64                                    `json:"duration_ns"`
 			Latency  struct{ Total struct{ P50, P95 int64 } } `json:"latency_ns"`
 		}
 		f, err := s.process(&sum, s.yoctuned, "pipeline", "run", path, "--models", s.models, "--frames", strconv.Itoa(frames), "--format", "json")

@@ -107,7 +107,7 @@ func Of(ctx context.Context, pkg, tags string) ([]Part, error) {
 
 // link adds what one architecture links.
 func link(ctx context.Context, parts map[string]*Part, pkg, tags, arch string) error {
-	const format = `{{.Dir}}{{"\t"}}{{with .Module}}{{.Path}}{{"\t"}}{{.Version}}{{"\t"}}{{.Dir}}{{else}}`+Std+`{{"\t"}}{{"\t"}}{{end}}{{range .EmbedFiles}}{{"\t"}}{{.}}{{end}}`
+	const format = `{{.Dir}}{{"\t"}}{{with .Module}}{{.Path}}{{"\t"}}{{.Version}}{{"\t"}}{{.Dir}}{{else}}` + Std + `{{"\t"}}{{"\t"}}{{end}}{{range .EmbedFiles}}{{"\t"}}{{.}}{{end}}`
 	cmd := exec.CommandContext(ctx, "go", "list", "-deps", "-tags", tags, "-f", format, pkg)
 	cmd.Env = append(os.Environ(), "GOOS=linux", "GOARCH="+arch, "CGO_ENABLED=1")
 	var stderr bytes.Buffer
