@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
 # The CUDA kernels on a GPU: builds them with the nvcc it finds, compares results and
-# times with torch, torch.compile, CuPy, cuBLAS and torchvision in one run, and runs
+# times with torch, torch.compile, CuPy, cuBLAS and torchvision in one run, runs the
+# prebuilt yoctuned on the library, asks the driver for occupancies, and runs
 # compute-sanitizer at the end. JSON lines in OUT/results.jsonl. Under 9 minutes.
 #
 #   bench/gpu/run.sh [OUT]         OUT: folder for results, build/gpu
 #   bench/gpu/run.sh --dry [OUT]   builds and checks what needs no GPU, runs nothing
 #
 #   NVCC, PYTHON    the compiler and the Python with torch to use
+#   YOCTUNED        the program, built elsewhere: go build -o build/gpu/yoctuned ./cmd/yoctuned
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -14,19 +16,33 @@ dry=
 [ "${1:-}" != --dry ] || { dry=1 && shift; }
 out=${1:-build/gpu}
 python=${PYTHON:-python3}
+yoctuned=${YOCTUNED:-$out/yoctuned}
 mkdir -p "$out"
 started=$SECONDS
+rc=0
 
-# What is left of `most` seconds for all, but no more than the step's own limit.
+# What is left of `most` seconds for all, but no more than the step's own limit. 99: no
+# time was left.
 most=530
 within() {
 	local limit=$1 left=$((most - (SECONDS - started)))
 	shift
 	[ "$left" -gt 5 ] || {
 		echo "skipped, no time left: $*" >&2
-		return 0
+		return 99
 	}
 	timeout "$((limit < left ? limit : left))" "$@"
+}
+
+# A line about a step that is no measurement: its name, and how it ended.
+verdict() {
+	local clean=true
+	case $2 in
+	0) ;;
+	99 | 124) clean=null ;; # no time: says nothing
+	*) clean=false rc=1 ;;
+	esac
+	echo "{\"name\": \"$1\", \"clean\": $clean, \"exit\": $2}" | tee -a "$out/results.jsonl"
 }
 
 find_nvcc() {
@@ -34,7 +50,7 @@ find_nvcc() {
 	for c in "${NVCC:-}" "$(command -v nvcc || true)" /usr/local/cuda*/bin/nvcc build/cuda-venv/lib/python3*/site-packages/nvidia/cu13/bin/nvcc \
 		"$("$python" -c 'import nvidia, glob; print((glob.glob(list(nvidia.__path__)[0] + "/cu*/bin/nvcc") + [""])[0])' 2>/dev/null || true)"; do
 		if [ -n "$c" ] && [ -x "$c" ]; then
-			echo "$c"
+			realpath "$c"
 			return
 		fi
 	done
@@ -45,46 +61,94 @@ find_nvcc() {
 nvcc=$(find_nvcc)
 arch=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | head -n 1 | tr -d . || true)
 arch=${arch:-90}
-lib=$(dirname "$(dirname "$nvcc")")/lib
 flags=(-std=c++17 -O3 --fmad=false -Iruntime/core/c -Iruntime/core/cuda "-gencode=arch=compute_$arch,code=sm_$arch" -Xcompiler=-fPIC)
-[ ! -d "$lib" ] || flags+=("-L$lib")
+for lib in "${nvcc%/bin/nvcc}"/{lib64,lib,targets/x86_64-linux/lib}; do
+	[ ! -d "$lib" ] || flags+=("-L$lib")
+done
 echo "nvcc: $nvcc, for sm_$arch" >&2
+
+# The library that yoctuned opens, beside the rest: with the checks of every build.
+(LIBRARY_PATH=${nvcc%/bin/nvcc}/lib NVCC=$nvcc CUDA_ARCHS=$arch within 280 tests/cuda/compile.sh "$out/lib" >"$out/compile.txt" 2>&1) &
+library=$!
 pids=()
 objects=()
-for f in runtime/core/cuda/{copy,preprocess,reduce,image,boxes,rows,gemm}.cu bench/gpu/shim.cu; do
+kernels=()
+for f in runtime/core/cuda/*.cu; do
+	case $(basename "$f") in
+	backend.cu | memory.cu | stream.cu | module.cu | faults.cu) ;;
+	*) kernels+=("$f") ;;
+	esac
+done
+for f in "${kernels[@]}" bench/gpu/shim.cu; do
 	o=$out/$(basename "$f" .cu).o
 	within 200 "$nvcc" "${flags[@]}" -c "$f" -o "$o" &
 	pids+=($!)
 	objects+=("$o")
 done
+within 200 "$nvcc" "${flags[@]}" -c bench/gpu/check.cu -o "$out/check.o" &
+pids+=($!)
 for p in "${pids[@]}"; do wait "$p"; done
 within 60 "$nvcc" "${flags[@]}" -shared -cudart static "${objects[@]}" -o "$out/shim.so"
+within 60 "$nvcc" "${flags[@]}" -cudart static "${objects[@]}" "$out/check.o" -o "$out/check"
 echo "built in $((SECONDS - started)) s" >&2
 
 if [ -n "$dry" ]; then
-	"$python" -m py_compile bench/gpu/compare.py
+	"$python" -c 'import ast; ast.parse(open("bench/gpu/compare.py").read())'
 	for f in $(grep -oE '"shim_[a-z]+"' bench/gpu/compare.py | tr -d '"' | sort -u); do
 		nm -D --defined-only "$out/shim.so" | grep -q " $f\$" || {
 			echo "error: compare.py calls $f, which shim.so does not have" >&2
 			exit 1
 		}
 	done
+	wait "$library" || {
+		tail -n 20 "$out/compile.txt" >&2
+		exit 1
+	}
 	echo "dry: built for sm_$arch; nothing was run" >&2
 	exit 0
 fi
 
-nvidia-smi --query-gpu=name,driver_version,clocks.sm,clocks.mem,temperature.gpu --format=csv >"$out/card.csv"
-rc=0
-within 330 "$python" bench/gpu/compare.py "$out/shim.so" | tee "$out/results.jsonl" || rc=1
-nvidia-smi --query-gpu=clocks.sm,clocks.mem,temperature.gpu --format=csv,noheader >>"$out/card.csv"
+: >"$out/results.jsonl"
+nvidia-smi --query-gpu=name,driver_version,clocks.sm,clocks.mem,temperature.gpu --format=csv >"$out/card.csv" || true
+within 270 "$python" bench/gpu/compare.py "$out/shim.so" | tee -a "$out/results.jsonl" || rc=1
+nvidia-smi --query-gpu=clocks.sm,clocks.mem,temperature.gpu --format=csv,noheader >>"$out/card.csv" || true
 
-sanitizer=$(command -v compute-sanitizer || echo "$(dirname "$nvcc")/compute-sanitizer")
+# The driver's occupancies, for the calculator to be held against.
+code=0
+within 20 "$out/check" occupancy >"$out/occupancy.jsonl" || code=$?
+verdict "occupancy of the driver recorded" "$code"
+
+code=0
+wait "$library" || code=$?
+verdict "library built and checked" "$code"
+if [ "$code" = 0 ] && [ -x "$yoctuned" ]; then
+	so=$(realpath "$out/lib/libyoctune_cuda.so")
+	code=0
+	"$yoctuned" occupancy --recorded "$out/occupancy.jsonl" >"$out/occupancy.txt" || code=$?
+	verdict "occupancy: the calculator beside the driver" "$code"
+	code=0
+	within 90 "$yoctuned" bench all --backend cuda --library "$so" --samples 20 -q --format json -o "$out/bench.jsonl" || code=$?
+	verdict "yoctuned bench all" "$code"
+	for run in first second; do
+		code=0
+		within 30 "$yoctuned" tune --backend cuda --library "$so" --cache "$(realpath "$out")/kernels" --format json >"$out/tune-$run.jsonl" || code=$?
+		verdict "yoctuned tune, $run start" "$code"
+	done
+	code=0
+	grep -q '"runs":0' "$out/tune-second.jsonl" || code=1
+	verdict "the second start measures nothing" "$code"
+else
+	echo "{\"name\": \"yoctuned\", \"error\": \"no library, or no program at $yoctuned\"}" | tee -a "$out/results.jsonl"
+fi
+
+sanitizer=$(command -v compute-sanitizer || echo "${nvcc%/nvcc}/compute-sanitizer")
 if [ -x "$sanitizer" ]; then
 	for tool in memcheck racecheck; do
-		clean=true
-		within 90 "$sanitizer" --tool "$tool" --error-exitcode 9 \
-			"$python" bench/gpu/compare.py "$out/shim.so" --small >"$out/$tool.txt" 2>&1 || clean=false rc=1
-		echo "{\"name\": \"compute-sanitizer $tool\", \"clean\": $clean}" | tee -a "$out/results.jsonl"
+		code=0
+		within 60 "$sanitizer" --tool "$tool" --error-exitcode 9 "$out/check" >"$out/$tool.txt" 2>&1 || code=$?
+		# It refuses the device under some hypervisors: then nothing was checked.
+		! grep -q 'Device not supported' "$out/$tool.txt" || code=99
+		verdict "compute-sanitizer $tool" "$code"
 	done
 else
 	echo '{"name": "compute-sanitizer", "error": "not installed"}' | tee -a "$out/results.jsonl"

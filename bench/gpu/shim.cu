@@ -63,7 +63,7 @@ EXPORT shim_scratch(uint64_t n)
 	return (int)yt_reduce_scratch(n);
 }
 
-// x * a + b, then SiLU; with `chain` two more steps.
+// x * a + b, then ReLU; with `chain` two more steps.
 EXPORT shim_map(const void *x, void *y, uint64_t n, uint32_t chain, cudaStream_t s)
 {
 	yt_map m = {};
@@ -81,6 +81,55 @@ EXPORT shim_softmax(const void *x, void *y, uint32_t rows, uint32_t cols, uint32
 	yt_rows r = {type, type, rows, cols, 0, 0};
 
 	return yt_launch_softmax(r, x, y, s);
+}
+
+EXPORT shim_argmax(const void *x, void *index, uint32_t rows, uint32_t cols, cudaStream_t s)
+{
+	yt_rows r = {YT_F32, YT_F32, rows, cols, 0, 1};
+
+	return yt_launch_topk(r, x, nullptr, index, s);
+}
+
+EXPORT shim_reduce(uint32_t op, const void *x, uint64_t n, float *out, float *scratch, cudaStream_t s)
+{
+	return yt_launch_reduce(op, x, YT_F32, n, out, scratch, s);
+}
+
+// n images of h by w pixels of c floats, NHWC, to NCHW of type out.
+EXPORT shim_convert(const void *x, void *y, uint32_t n, uint32_t c, uint32_t h, uint32_t w, uint32_t turn, uint32_t out, float scale, cudaStream_t s)
+{
+	yt_convert v = {};
+
+	v.out = (uint8_t)out;
+	v.in_layout = turn ? YT_LAYOUT_NHWC : YT_LAYOUT_NCHW;
+	v.n = n;
+	v.c = c;
+	v.h = h;
+	v.w = w;
+	v.scale = scale;
+	return yt_launch_convert(v, x, nullptr, y, 256, s);
+}
+
+// RGB, 3 bytes a pixel, whose boxes are in a list; each to 3 by side by side floats.
+EXPORT shim_roi(const uint8_t *frame, const void *boxes, void *out, uint32_t n, uint32_t w, uint32_t h, uint32_t side, cudaStream_t s)
+{
+	yt_roi r = {};
+	const uint8_t *plane[3] = {frame, nullptr, nullptr};
+
+	r.format = YT_FORMAT_RGB;
+	r.width = w;
+	r.height = h;
+	r.out_w = r.out_h = side;
+	r.max = n;
+	r.std[0] = r.std[1] = r.std[2] = 1;
+	return yt_launch_roi(r, boxes, plane, out, 256, s);
+}
+
+EXPORT shim_diff(const uint8_t *a, const uint8_t *b, void *out, uint32_t w, uint32_t h, cudaStream_t s)
+{
+	yt_diff d = {w, h, {0, 0}, 16, 0};
+
+	return yt_launch_diff(d, a, b, out, s);
 }
 
 EXPORT shim_topk(const void *x, void *y, uint32_t rows, uint32_t cols, uint32_t k, cudaStream_t s)

@@ -1,8 +1,11 @@
 package main
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -13,6 +16,7 @@ import (
 // occupancyFlags describe a kernel that is none of the core's.
 type occupancyFlags struct {
 	sm, registers, shared, dynamic, block int
+	recorded                              string
 }
 
 func newOccupancyCommand() *cobra.Command {
@@ -36,6 +40,9 @@ Exit codes: 0 it can run · 1 the architecture or kernel is not known · 2 usage
   yoctuned occupancy --sm 110 --registers 72 --shared 16384 --format json`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if f.recorded != "" {
+				return compareOccupancy(cmd, f.recorded)
+			}
 			if (f.registers > 0) == (len(args) > 0) && f.registers > 0 {
 				return usage(fmt.Errorf("name a kernel or give --registers, not both"))
 			}
@@ -59,7 +66,68 @@ Exit codes: 0 it can run · 1 the architecture or kernel is not known · 2 usage
 	cmd.Flags().IntVar(&f.registers, "registers", 0, "`NUMBER` of registers a thread of your own kernel")
 	cmd.Flags().IntVar(&f.shared, "shared", 0, "`BYTES` of static shared memory a block of your own kernel")
 	cmd.Flags().IntVar(&f.dynamic, "dynamic", 0, "`BYTES` of dynamic shared memory a block, all of which the kernel is allowed")
+	cmd.Flags().StringVar(&f.recorded, "recorded", "", "compare with the driver's answers in `FILE`, which bench/gpu/run.sh makes")
 	return cmd
+}
+
+// recordedAnswer is what a driver said of a launch.
+type recordedAnswer struct {
+	SM         int `json:"sm"`
+	Registers  int `json:"registers"`
+	Shared     int `json:"shared"`
+	MaxThreads int `json:"max_threads"`
+	MaxDynamic int `json:"max_dynamic"`
+	Block      int `json:"block"`
+	Dynamic    int `json:"dynamic"`
+	Blocks     int `json:"blocks"`
+}
+
+// compareOccupancy holds the calculator against a driver.
+func compareOccupancy(cmd *cobra.Command, path string) error {
+	file, err := os.Open(path)
+	if err != nil {
+		return fmt.Errorf("read the driver's answers: %w", err)
+	}
+	defer file.Close()
+	asked, wrong := 0, 0
+	for d := json.NewDecoder(file); ; asked++ {
+		var r recordedAnswer
+		if err := d.Decode(&r); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			return fmt.Errorf("%s: answer %d: %w", path, asked+1, err)
+		}
+		dev, err := occupancy.Lookup(r.SM)
+		if err != nil {
+			return fmt.Errorf("%s: answer %d: %w", path, asked+1, err)
+		}
+		k := occupancy.Kernel{Registers: r.Registers, Shared: r.Shared, MaxThreads: r.MaxThreads, MaxDynamic: r.MaxDynamic, Carveout: -1, Barriers: 1}
+		o, err := dev.Of(k, r.Block, r.Dynamic)
+		if err != nil {
+			return fmt.Errorf("%s: answer %d: %w", path, asked+1, err)
+		}
+		// The calculator is of a multiprocessor; the driver also knows the kernel's
+		// launch bounds, beyond which it starts nothing.
+		if r.Block > r.MaxThreads {
+			o.Blocks = 0
+		}
+		if o.Blocks != r.Blocks {
+			wrong++
+			if _, err := fmt.Fprintf(cmd.OutOrStdout(), "differs: %+v: calculated %d\n", r, o.Blocks); err != nil {
+				return err
+			}
+		}
+	}
+	if asked == 0 {
+		return fmt.Errorf("%s holds no answers", path)
+	}
+	if _, err := fmt.Fprintf(cmd.OutOrStdout(), "%d answers of the driver, %d differ\n", asked, wrong); err != nil {
+		return err
+	}
+	if wrong > 0 {
+		return answerNo()
+	}
+	return nil
 }
 
 // occupancyRow is one kernel with one block size.
