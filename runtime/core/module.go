@@ -71,7 +71,7 @@ func (d *Device) LoadModule(image []byte, options string, kept *Cache) (m *Modul
 		return nil, false, err
 	}
 	defer d.gate.RUnlock()
-	isPTX := !bytes.HasPrefix(image, []byte("\x7fELF"))
+	isPTX := !bytes.HasPrefix(image, []byte("\x7fELF")) && !bytes.HasPrefix(image, []byte("YTC1"))
 	if isPTX && image[len(image)-1] != 0 {
 		image = append(bytes.Clone(image), 0)
 	}
@@ -199,7 +199,11 @@ func (m *Module) Release() error {
 	if !m.d.disown(m) {
 		return fmt.Errorf("release module: %w", ErrClosed)
 	}
-	return m.release()
+	err := m.release()
+	if err != nil {
+		m.d.adopt(m)
+	}
+	return err
 }
 
 func (m *Module) release() error { return failed("release module", m.d.api.ModuleUnload(m.m)) }

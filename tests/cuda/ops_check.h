@@ -8,6 +8,7 @@
 
 #include "check.h"
 #include "ops.h"
+#include "yt_chain.h"
 #include "yt_check.h"
 
 #include <cmath>
@@ -621,6 +622,69 @@ void large_tensors(yt_cpu_scratch *scratch)
 		}
 }
 
+// Chains that nobody would write: refused, or run within their ranges.
+void hostile_chains(int rounds)
+{
+	int ran = 0;
+
+	for (int round = 0; round < rounds; round++) {
+		struct {
+			yt_chain head;
+			yt_chain_step step[6];
+		} image = {};
+		yt_chain *chain;
+		yt_error err;
+		trial t;
+		yt_launch &l = t.c.launch;
+		uint64_t n = below(1200);
+
+		image.head = {YT_CHAIN_MAGIC, (uint16_t)(1 + below(6)), (uint8_t)below(3), (uint8_t)below(5), (uint8_t)below(3),
+			      {(uint8_t)(1 + below(2)), (uint8_t)(1 + below(2))}, (uint8_t)below(3)};
+		for (yt_chain_step &s : image.step) {
+			s.op = (uint8_t)(&s == image.step ? 0 : below(YT_CHAIN_LAST + 1));
+			s.to = (uint8_t)below(3);
+			s.x = (uint8_t)(s.op != 0 && below(4) == 0 ? YT_CHAIN_NUMBER : below(3));
+			s.y = (uint8_t)(below(3) == 0 ? YT_CHAIN_NUMBER : below(3));
+			s.number = (float)below(100) / 8 - 6;
+		}
+		size_t bytes = sizeof image.head + image.head.steps * sizeof image.step[0];
+		if (below(8) == 0) // anything at all
+			((uint8_t *)&image)[below((uint32_t)bytes)] = (uint8_t)next();
+		if (below(20) == 0)
+			bytes = below((uint32_t)sizeof image);
+		if (yt_cpu_chain_load(&image, bytes, &chain, &err) != YT_OK)
+			continue;
+		t.c.op = YT_OP_LAUNCH;
+		l.kernel = 1;
+		l.grid[0] = l.grid[1] = l.grid[2] = l.block[0] = l.block[1] = l.block[2] = 1;
+		l.ranges = (uint16_t)(2 + chain->operands);
+		l.params = 3;
+		l.param[0] = n;
+		l.param[1] = 1 + below(9);
+		l.param[2] = 1 + below(5);
+		t.numbers(0, n, chain->in);
+		for (uint32_t i = 0; i < chain->operands; i++)
+			t.numbers(1 + i, chain->kind[i] == YT_CHAIN_CHANNEL ? l.param[2] : n, chain->kind[i] == YT_CHAIN_CHANNEL ? (uint32_t)YT_F32 : chain->in);
+		t.dst(n * yt_type_bytes(chain->out), yt_type_bytes(chain->out));
+		t.want[YT_CPU_KERNEL] = (uint8_t *)chain;
+		if (yt_cpu_chain_check(chain, &t.c, 0, &err) != YT_OK)
+			fail(err.msg);
+		else
+			yt_cpu_chain(chain, &t.c, t.want);
+		l.param[below(3)] = 1ull << (32 + below(31));
+		bool by_channel = (chain->operands > 0 && chain->kind[0] == YT_CHAIN_CHANNEL) || (chain->operands > 1 && chain->kind[1] == YT_CHAIN_CHANNEL);
+		if (l.param[0] != n || (l.param[2] > 9 && by_channel)) {
+			if (yt_cpu_chain_check(chain, &t.c, 0, &err) == YT_OK)
+				fail("a chain outside its ranges was let through");
+		}
+		free(chain);
+		ran++;
+	}
+	printf("chains: %d of %d images ran\n", ran, rounds);
+	if (ran < rounds / 50 || ran == rounds)
+		fail("the random chains are one-sided");
+}
+
 void emulate_operations(int rounds)
 {
 	yt_cpu_scratch scratch = {};
@@ -643,6 +707,7 @@ void emulate_operations(int rounds)
 		}
 	}
 	large_tensors(&scratch);
+	hostile_chains(10 * rounds);
 	free(scratch.mem);
 }
 

@@ -12,6 +12,7 @@ package c
 #include "yt_gate.h"
 #include "yt_load.h"
 #include "yt_memory.h"
+#include "yt_nvrtc.h"
 
 #include <stdlib.h>
 
@@ -34,7 +35,7 @@ static struct yt_gate *c_gate_new(const yt_api *a, yt_stream *s) { return yt_gat
 static void c_gate_close(struct yt_gate *g) { yt_gate_close(g); }
 static void c_gate_reopen(struct yt_gate *g) { yt_gate_reopen(g); }
 static yt_stream *c_gate_stream(struct yt_gate *g) { return g->s; }
-static void c_nothing(void) {}
+static void c_nothing(uint32_t v) { (void)v; }
 
 static uint64_t c_ops(const yt_api *a) { return a->ops; }
 static yt_status c_device_start(const yt_api *a, uint32_t i, uint32_t threads, const char *faults, yt_device **d, yt_error *e) {
@@ -89,6 +90,7 @@ import "C"
 
 import (
 	"bytes"
+	"fmt"
 	"unsafe"
 )
 
@@ -343,7 +345,7 @@ func (s Stream) Launch(g Graph) int32 {
 func (s Stream) Why(code int32) Failure { return s.why(C.yt_status(code)) }
 
 // Nothing is a call into C that does nothing, for comparison.
-func Nothing() { C.c_nothing() }
+func Nothing() { C.c_nothing(0) }
 
 // GraphBegin starts recording what is submitted.
 func (a *API) GraphBegin(s Stream) Failure {
@@ -534,6 +536,51 @@ func (a *API) ModuleImage(m Module) ([]byte, Failure) {
 func (a *API) ModuleUnload(m Module) Failure {
 	var e C.yt_error
 	return failure(C.c_module_unload(a.t, m.p, &e), &e)
+}
+
+// Compile compiles CUDA source with NVIDIA's run-time compiler, library or, if "", the
+// one that is installed, to a cubin or to PTX. version is the compiler's.
+func Compile(library, source string, headers map[string]string, options []string, cubin bool) (image []byte, version string, f Failure) {
+	texts := func(all []string) (**C.char, func()) {
+		// An array of C memory, since it holds pointers.
+		list := unsafe.Slice((**C.char)(C.malloc(C.size_t(len(all)+1)*C.size_t(unsafe.Sizeof((*C.char)(nil))))), len(all)+1)
+		for i, text := range all {
+			list[i] = C.CString(text)
+		}
+		return &list[0], func() {
+			for i := range all {
+				C.free(unsafe.Pointer(list[i]))
+			}
+			C.free(unsafe.Pointer(&list[0]))
+		}
+	}
+	var names, bodies []string
+	for name, body := range headers {
+		names, bodies = append(names, name), append(bodies, body)
+	}
+	cnames, freeNames := texts(names)
+	defer freeNames()
+	cbodies, freeBodies := texts(bodies)
+	defer freeBodies()
+	coptions, freeOptions := texts(options)
+	defer freeOptions()
+	lib, src := C.CString(library), C.CString(source)
+	defer C.free(unsafe.Pointer(lib))
+	defer C.free(unsafe.Pointer(src))
+	var out C.yt_nvrtc_result
+	var e C.yt_error
+	want := C.int(0)
+	if cubin {
+		want = 1
+	}
+	rc := C.yt_nvrtc_compile(lib, src, C.uint32_t(len(names)), cnames, cbodies, C.uint32_t(len(options)), coptions, want, &out, &e)
+	defer C.free(unsafe.Pointer(out.image))
+	defer C.free(unsafe.Pointer(out.log))
+	version = fmt.Sprintf("%d.%d", out.major, out.minor)
+	if rc != C.YT_OK {
+		return nil, version, failure(rc, &e)
+	}
+	return C.GoBytes(unsafe.Pointer(out.image), C.int(out.bytes)), version, Failure{}
 }
 
 // KernelGet finds a kernel.

@@ -36,6 +36,11 @@ func Nothing() {}
 // ChooseFor fails: the decision is C.
 func ChooseFor(Attributes, uint32, uint32) (Choice, Failure) { return Choice{}, none() }
 
+// Compile fails: opening a library needs C.
+func Compile(string, string, map[string]string, []string, bool) ([]byte, string, Failure) {
+	return nil, "", none()
+}
+
 // CheckFaults fails: the parser is C.
 func CheckFaults(string) Failure { return none() }
 

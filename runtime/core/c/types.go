@@ -153,6 +153,7 @@ const (
 	CapFaults      = 1 << 2
 	CapModules     = 1 << 3
 	CapVirtual     = 1 << 4
+	CapChains      = 1 << 5
 
 	MaxCmds    = 256
 	MaxSteps   = 6

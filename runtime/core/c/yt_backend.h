@@ -51,6 +51,7 @@
  *                   events, graphs, pools, registration, prefetch and advice,
  *                   choice of memory, statistics, modules and kernels, launch
  *                   configuration, peer copies, fault injection
+ *              1.2  chains as modules of the CPU backend
  *   Sizes      Structs that may grow start with their size, set by the caller;
  *              what is beyond it is not written, and read as 0.
  *   Types      Fixed width, native endianness. Addresses that a caller may
@@ -67,7 +68,7 @@ extern "C" {
 #endif
 
 #define YT_ABI_MAJOR 1u
-#define YT_ABI_MINOR 1u
+#define YT_ABI_MINOR 2u
 
 /* ---- status ------------------------------------------------------------- */
 
@@ -582,8 +583,9 @@ enum {
 	YT_CAP_SYNCHRONOUS = 1u << 1, /* submit may run the list itself          */
 	YT_CAP_FAULTS = 1u << 2,      /* fault_inject does something             */
 	YT_CAP_MODULES = 1u << 3,     /* module_load takes PTX and cubin         */
-	YT_CAP_VIRTUAL = 1u << 4      /* devices beyond device_count may be opened,
+	YT_CAP_VIRTUAL = 1u << 4,     /* devices beyond device_count may be opened,
 	                                 up to YT_MAX_VIRTUAL: they share the CPU */
+	YT_CAP_CHAINS = 1u << 5       /* 1.2: module_load takes chains (yt_chain.h) */
 };
 #define YT_MAX_VIRTUAL 16u
 

@@ -167,7 +167,7 @@ static yt_status cpu_device_close(yt_device *d, yt_error *err)
 	pools = d->pools != NULL;
 	pthread_mutex_unlock(&d->lock);
 	if (objects != 0 || streams != 0 || graphs != 0 || pools)
-		return yt_fail(err, YT_E_BUSY, "device_close: %u buffers or events, %u streams and %u graphs are open%s", objects,
+		return yt_fail(err, YT_E_BUSY, "device_close: %u buffers, events or kernels, %u streams and %u graphs are open%s", objects,
 			       streams, graphs, pools ? ", and pools" : "");
 	cpu_stop_threads(d);
 	pthread_cond_destroy(&d->work);
@@ -763,39 +763,6 @@ static yt_status cpu_peer_copy(yt_stream *s, yt_range dst, yt_device *from, yt_r
 
 /* ---- what a CPU does not have ------------------------------------------- */
 
-static yt_status cpu_module_load(yt_device *d, const void *image, uint64_t n, const char *opts, yt_module **out, yt_error *err)
-{
-	(void)d;
-	(void)image;
-	(void)n;
-	(void)opts;
-	(void)out;
-	return yt_fail(err, YT_E_NOT_SUPPORTED, "module_load: PTX and cubin are for GPUs; the CPU backend has its operations compiled in");
-}
-
-static yt_status cpu_module_image(yt_module *m, void *out, uint64_t *n, yt_error *err)
-{
-	(void)m;
-	(void)out;
-	(void)n;
-	return yt_fail(err, YT_E_NOT_SUPPORTED, "module_image: the CPU backend has no modules");
-}
-
-static yt_status cpu_module_unload(yt_module *m, yt_error *err)
-{
-	(void)m;
-	return yt_fail(err, YT_E_NOT_SUPPORTED, "module_unload: the CPU backend has no modules");
-}
-
-static yt_status cpu_kernel_get(yt_module *m, const char *name, uint64_t *kernel, yt_kernel_info *info, yt_error *err)
-{
-	(void)m;
-	(void)name;
-	(void)kernel;
-	(void)info;
-	return yt_fail(err, YT_E_NOT_SUPPORTED, "kernel_get: the CPU backend has no modules");
-}
-
 static yt_status cpu_occupancy(yt_device *d, uint64_t kernel, uint32_t block, uint64_t shared, uint32_t *blocks, yt_error *err)
 {
 	(void)d;
@@ -822,7 +789,7 @@ yt_status yt_cpu_get_api(uint32_t want_major, yt_api *out, uint32_t out_size, yt
 		.struct_size = sizeof(yt_api),
 		.abi_major = YT_ABI_MAJOR,
 		.abi_minor = YT_ABI_MINOR,
-		.caps = YT_CAP_HOST_RANGES | YT_CAP_SYNCHRONOUS | YT_CAP_FAULTS | YT_CAP_VIRTUAL,
+		.caps = YT_CAP_HOST_RANGES | YT_CAP_SYNCHRONOUS | YT_CAP_FAULTS | YT_CAP_VIRTUAL | YT_CAP_CHAINS,
 		.name = "cpu",
 		.build_id = "cpu backend, compiler " __VERSION__ ", " YT_ARCH,
 		.device_count = cpu_device_count,

@@ -12,6 +12,8 @@
 
 #include "yt_math.h"
 
+typedef struct yt_chain yt_chain; /* yt_chain.h */
+
 yt_status yt_cpu_get_api(uint32_t want_major, yt_api *out, uint32_t out_size, yt_error *err);
 
 /* Working memory of one preprocess call, kept by a stream between calls. */
@@ -31,8 +33,9 @@ typedef struct yt_cpu_config {
 yt_cpu_config yt_cpu_built_in(uint32_t op);
 
 /* Runs one checked command that computes; p are its operands' addresses in the
- * order of yt_operands, config NULL what is built in. Not for RECORD and WAIT, which
- * are the stream's. */
+ * order of yt_operands, then of a launch, as p[YT_CPU_KERNEL], the chain; config NULL
+ * what is built in. Not for RECORD and WAIT, which are the stream's. */
+#define YT_CPU_KERNEL 4u
 yt_status yt_cpu_run(const yt_cmd *c, uint32_t at, uint8_t *const p[], const yt_cpu_config *config, yt_cpu_scratch *scratch,
 		     yt_error *err);
 
@@ -53,6 +56,16 @@ void yt_cpu_softmax(const yt_rows *r, const void *src, void *dst);
 void yt_cpu_argmax(const yt_rows *r, const void *src, int32_t *dst);
 void yt_cpu_topk(const yt_rows *r, const void *src, yt_ranked *dst);
 void yt_cpu_map(const yt_map *m, uint64_t n, const void *src, const void *with, const float *bias, void *dst);
+void yt_cpu_widen(uint32_t type, const void *src, uint64_t first, float *x, uint32_t n);
+void yt_cpu_narrow(uint32_t type, const float *x, void *dst, uint64_t first, uint32_t n); /* any type but I32 */
+
+/* A copy of a chain that was found to be right, to be freed with free. */
+yt_status yt_cpu_chain_load(const void *image, uint64_t n, yt_chain **out, yt_error *err);
+
+/* Whether a launch of the chain stays in its ranges. */
+yt_status yt_cpu_chain_check(const yt_chain *c, const yt_cmd *cmd, uint32_t at, yt_error *err);
+void yt_cpu_chain(const yt_chain *c, const yt_cmd *cmd, uint8_t *const p[]);
+
 void yt_cpu_convert(const yt_convert *v, const void *src, const float *scales, void *dst);
 /* depth and width: of the block of B that stays in the cache; width a multiple of 32.
  * Results do not depend on them. */

@@ -25,6 +25,7 @@
 typedef struct resolved {
 	uint8_t *p[YT_MAX_OPERANDS]; /* as yt_operands: destination, sources */
 	yt_slot *event;
+	yt_slot *kernel; /* of a launch */
 	uint32_t device_side, pageable; /* bit i: operand i is */
 } resolved;
 
@@ -76,6 +77,11 @@ struct yt_pool {
 	yt_pool *next;
 	yt_blocks blocks;
 	uint32_t mode, buffers;
+};
+
+struct yt_module {
+	yt_device *dev;
+	uint64_t kernel; /* its slot has the chain */
 };
 
 struct yt_device {
@@ -144,6 +150,10 @@ yt_status cpu_stream_create(yt_device *, int32_t, yt_stream **, yt_error *);
 yt_status cpu_stream_destroy(yt_stream *, yt_error *);
 yt_status cpu_submit(yt_stream *, const yt_cmd *, uint32_t, yt_error *);
 yt_status cpu_stream_poll(yt_stream *, uint64_t, yt_error *);
+yt_status cpu_module_load(yt_device *, const void *, uint64_t, const char *, yt_module **, yt_error *);
+yt_status cpu_module_image(yt_module *, void *, uint64_t *, yt_error *);
+yt_status cpu_module_unload(yt_module *, yt_error *);
+yt_status cpu_kernel_get(yt_module *, const char *, uint64_t *, yt_kernel_info *, yt_error *);
 yt_status cpu_event_create(yt_device *, uint64_t *, yt_error *);
 yt_status cpu_event_destroy(yt_device *, uint64_t, yt_error *);
 yt_status cpu_event_elapsed(yt_device *, uint64_t, uint64_t, uint64_t *, yt_error *);

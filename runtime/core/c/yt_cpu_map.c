@@ -43,7 +43,7 @@ static void step_alone(uint32_t op, float a, float b, float *restrict x, uint32_
 }
 
 YT_CLONES
-static void widen(uint32_t type, const void *src, uint64_t first, float *restrict x, uint32_t n)
+void yt_cpu_widen(uint32_t type, const void *src, uint64_t first, float *restrict x, uint32_t n)
 {
 	const uint16_t *h = (const uint16_t *)src + first;
 	const float *f = (const float *)src + first;
@@ -61,7 +61,7 @@ static void widen(uint32_t type, const void *src, uint64_t first, float *restric
 }
 
 YT_CLONES
-static void narrow(uint32_t type, const float *restrict x, void *dst, uint64_t first, uint32_t n)
+void yt_cpu_narrow(uint32_t type, const float *restrict x, void *dst, uint64_t first, uint32_t n)
 {
 	uint16_t *h = (uint16_t *)dst + first;
 	float *f = (float *)dst + first;
@@ -73,9 +73,12 @@ static void narrow(uint32_t type, const float *restrict x, void *dst, uint64_t f
 	else if (type == YT_F16)
 		for (i = 0; i < n; i++)
 			h[i] = yt_half_of(x[i]);
-	else
+	else if (type == YT_BF16)
 		for (i = 0; i < n; i++)
 			h[i] = yt_bf16_of(x[i]);
+	else
+		for (i = 0; i < n; i++)
+			yt_store(type, dst, first + i, x[i]);
 }
 
 void yt_cpu_map(const yt_map *m, uint64_t n, const void *src, const void *with, const float *bias, void *dst)
@@ -87,7 +90,7 @@ void yt_cpu_map(const yt_map *m, uint64_t n, const void *src, const void *with, 
 	for (at = 0; at < n; at += PIECE) {
 		uint32_t k = n - at < PIECE ? (uint32_t)(n - at) : PIECE;
 
-		widen(m->in, src, at, x, k);
+		yt_cpu_widen(m->in, src, at, x, k);
 		for (s = 0; s < m->steps; s++) {
 			const yt_step *step = &m->step[s];
 
@@ -96,7 +99,7 @@ void yt_cpu_map(const yt_map *m, uint64_t n, const void *src, const void *with, 
 				continue;
 			}
 			if (step->op >= YT_MAP_ADD_SRC) {
-				widen(m->in, with, at, y, k);
+				yt_cpu_widen(m->in, with, at, y, k);
 			} else {
 				const float *by = step->op == YT_MAP_CH_MUL ? (const float *)with : bias;
 
@@ -106,7 +109,7 @@ void yt_cpu_map(const yt_map *m, uint64_t n, const void *src, const void *with, 
 			for (i = 0; i < k; i++)
 				x[i] = yt_map_one(step->op, x[i], step->a, step->b, y[i]);
 		}
-		narrow(m->out, x, dst, at, k);
+		yt_cpu_narrow(m->out, x, dst, at, k);
 	}
 }
 

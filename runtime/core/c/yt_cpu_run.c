@@ -15,8 +15,8 @@
 
 #include <stdlib.h>
 
-/* All there are, but kernels of modules. */
-const uint64_t yt_cpu_ops = ((2ull << YT_OP_LAST) - 2) & ~(1ull << YT_OP_LAUNCH);
+/* All there are. */
+const uint64_t yt_cpu_ops = (2ull << YT_OP_LAST) - 2;
 
 void *yt_cpu_room(yt_cpu_scratch *s, size_t bytes)
 {
@@ -107,6 +107,9 @@ yt_status yt_cpu_run(const yt_cmd *c, uint32_t at, uint8_t *const p[], const yt_
 		return YT_OK;
 	case YT_OP_MAP:
 		yt_cpu_map(&c->map, c->dst.len / yt_type_bytes(c->map.out), p[1], p[2], (const float *)(const void *)p[3], p[0]);
+		return YT_OK;
+	case YT_OP_LAUNCH:
+		yt_cpu_chain((const yt_chain *)(const void *)p[YT_CPU_KERNEL], c, p);
 		return YT_OK;
 	case YT_OP_CONVERT:
 		yt_cpu_convert(&c->convert, p[1], (c->convert.flags & YT_CONVERT_CHANNEL_SCALE) != 0 ? (const float *)(const void *)p[2] : NULL,

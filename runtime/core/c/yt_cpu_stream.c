@@ -76,7 +76,7 @@ static yt_status check(yt_device *d, const yt_cmd *c, uint32_t at, resolved *r, 
 	if (rc != YT_OK)
 		return rc;
 	r->pageable = r->device_side = 0;
-	r->event = NULL;
+	r->event = r->kernel = NULL;
 	if (c->op == YT_OP_RECORD || c->op == YT_OP_WAIT) {
 		r->event = yt_table_get(&d->table, c->event, YT_SLOT_EVENT);
 		if (r->event == NULL)
@@ -88,6 +88,15 @@ static yt_status check(yt_device *d, const yt_cmd *c, uint32_t at, resolved *r, 
 	o = yt_operands_of(c);
 	for (i = 0; rc == YT_OK && i < o.n; i++)
 		rc = resolve(d, o.range[i], at, i, r, mask, err);
+	if (rc == YT_OK && c->op == YT_OP_LAUNCH) {
+		r->kernel = yt_table_get(&d->table, c->launch.kernel, YT_SLOT_KERNEL);
+		if (r->kernel == NULL)
+			return yt_fail(err, YT_E_INVALID, "command %u: launch: %#llx is not a kernel, or was unloaded", at,
+				       (unsigned long long)c->launch.kernel);
+		*mask |= slot_bit(c->launch.kernel);
+		r->p[YT_CPU_KERNEL] = (uint8_t *)r->kernel->host;
+		rc = yt_cpu_chain_check((const yt_chain *)r->kernel->host, c, at, err);
+	}
 	return rc != YT_OK ? rc : yt_check_overlap(c, at, &o, r->p, err);
 }
 
@@ -101,6 +110,8 @@ static void count_uses(yt_device *d, const yt_cmd *c, const resolved *r, int gra
 		*(graph ? &r->event->held : &r->event->uses) += (uint32_t)delta;
 		return;
 	}
+	if (r->kernel != NULL)
+		*(graph ? &r->kernel->held : &r->kernel->uses) += (uint32_t)delta;
 	o = yt_operands_of(c);
 	for (i = 0; i < o.n; i++) {
 		/* A buffer freed in the order of this stream is gone already. */

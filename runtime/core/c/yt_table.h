@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * yt_table.h - ids for buffers and events.
+ * yt_table.h - ids for buffers, events and kernels.
  *
  * An id is (generation << 32) | (index + 1). Freeing a slot advances its
  * generation, so an id that outlived its object names nothing.
@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { YT_SLOT_FREE = 0, YT_SLOT_BUFFER = 1, YT_SLOT_EVENT = 2 };
+enum { YT_SLOT_FREE = 0, YT_SLOT_BUFFER = 1, YT_SLOT_EVENT = 2, YT_SLOT_KERNEL = 3 };
 
 typedef struct yt_slot {
 	uint64_t id; /* 0: free */
@@ -27,7 +27,7 @@ typedef struct yt_slot {
 	uint32_t held;  /* commands of graphs that name it */
 	uint64_t bytes;
 	uint64_t stamp; /* event: a time in ns, 0 not passed */
-	void *host;     /* buffer: address for the CPU, or NULL; event: backend's own */
+	void *host;     /* buffer: address for the CPU, or NULL; else backend's own */
 	void *device;   /* buffer: address for the kernels */
 	void *base;     /* buffer: what the allocator returned */
 	void *block;    /* buffer of a pool: its block */

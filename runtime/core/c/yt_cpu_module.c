@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Modules of the CPU backend: chains (yt_chain.h). The kernel is a slot of the device's
+ * table, which keeps it while lists and graphs name it.
+ */
+#define _GNU_SOURCE
+
+#include "yt_chain.h"
+#include "yt_cpu_dev.h"
+
+yt_status cpu_module_load(yt_device *d, const void *image, uint64_t n, const char *opts, yt_module **out, yt_error *err)
+{
+	uint32_t magic = 0;
+	yt_slot s = {0};
+	yt_chain *chain;
+	yt_module *m;
+	yt_status rc;
+
+	if (d == NULL || image == NULL || n < sizeof magic || out == NULL || opts == NULL)
+		return yt_fail(err, YT_E_INVALID, "module_load: device, image, options and out are required");
+	*out = NULL;
+	memcpy(&magic, image, sizeof magic);
+	if (magic != YT_CHAIN_MAGIC)
+		return yt_fail(err, YT_E_NOT_SUPPORTED,
+			       "module_load: PTX and cubin are for GPUs; the CPU backend takes chains (yt_chain.h)");
+	rc = yt_cpu_chain_load(image, n, &chain, err);
+	if (rc != YT_OK)
+		return rc;
+	m = calloc(1, sizeof *m);
+	s.kind = YT_SLOT_KERNEL;
+	s.host = chain;
+	s.bytes = n;
+	if (m != NULL) {
+		pthread_mutex_lock(&d->lock);
+		m->dev = d;
+		m->kernel = yt_table_add(&d->table, &s);
+		pthread_mutex_unlock(&d->lock);
+	}
+	if (m == NULL || m->kernel == 0) {
+		free(m);
+		free(chain);
+		return yt_fail(err, YT_E_OOM, "module_load: no memory for the module");
+	}
+	*out = m;
+	return yt_ok(err);
+}
+
+yt_status cpu_module_image(yt_module *m, void *out, uint64_t *n, yt_error *err)
+{
+	yt_status rc = YT_OK;
+	const yt_slot *s;
+
+	if (m == NULL || n == NULL)
+		return yt_fail(err, YT_E_INVALID, "module_image: module and n are required");
+	pthread_mutex_lock(&m->dev->lock);
+	s = yt_table_get(&m->dev->table, m->kernel, YT_SLOT_KERNEL);
+	if (out != NULL && *n < s->bytes)
+		rc = yt_fail(err, YT_E_INVALID, "module_image: room for %llu bytes, the image has %llu", (unsigned long long)*n,
+			     (unsigned long long)s->bytes);
+	else if (out != NULL)
+		memcpy(out, s->host, (size_t)s->bytes);
+	if (rc == YT_OK)
+		*n = s->bytes;
+	pthread_mutex_unlock(&m->dev->lock);
+	return rc != YT_OK ? rc : yt_ok(err);
+}
+
+yt_status cpu_module_unload(yt_module *m, yt_error *err)
+{
+	yt_status rc = YT_OK;
+	void *chain = NULL;
+	yt_device *d;
+	yt_slot *s;
+
+	if (m == NULL)
+		return yt_fail(err, YT_E_INVALID, "module_unload: no module");
+	d = m->dev;
+	pthread_mutex_lock(&d->lock);
+	s = yt_table_get(&d->table, m->kernel, YT_SLOT_KERNEL);
+	if (s->uses != 0 || s->held != 0 || !cpu_slot_unused(d, m->kernel)) {
+		rc = yt_fail(err, YT_E_BUSY, "module_unload: submitted work or a graph uses its kernel");
+	} else {
+		chain = s->host;
+		yt_table_remove(&d->table, s);
+	}
+	pthread_mutex_unlock(&d->lock);
+	if (rc != YT_OK)
+		return rc;
+	free(chain);
+	free(m);
+	return yt_ok(err);
+}
+
+yt_status cpu_kernel_get(yt_module *m, const char *name, uint64_t *kernel, yt_kernel_info *info, yt_error *err)
+{
+	yt_kernel_info full = {0};
+
+	if (m == NULL || name == NULL || kernel == NULL || (info != NULL && info->size < sizeof info->size))
+		return yt_fail(err, YT_E_INVALID, "kernel_get: module, name, kernel and info.size are required");
+	if (strcmp(name, "chain") != 0)
+		return yt_fail(err, YT_E_INVALID, "kernel_get: no kernel \"%.64s\"; a chain has \"chain\"", name);
+	*kernel = m->kernel;
+	if (info != NULL) {
+		full.size = info->size < sizeof full ? info->size : (uint32_t)sizeof full;
+		full.max_threads = 1024; /* whatever: the CPU takes elements, not threads */
+		memcpy(info, &full, full.size);
+	}
+	return yt_ok(err);
+}
