@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/yoctune/yoctune/runtime/core/c"
-	"github.com/yoctune/yoctune/runtime/core/cache"
 	"github.com/yoctune/yoctune/runtime/core/cuda"
 	"github.com/yoctune/yoctune/runtime/core/fuse"
 )
@@ -23,7 +22,7 @@ type Fused struct {
 // Fuse makes a chain a kernel of the device. The CPU backend takes it as it is. For a
 // GPU it is written as CUDA and compiled by NVIDIA's run-time compiler (libnvrtc), with
 // a cache once for a device and driver; without that compiler it is ErrNotSupported.
-func (d *Device) Fuse(chain *fuse.Chain, kept *cache.Cache) (*Fused, error) {
+func (d *Device) Fuse(chain *fuse.Chain, kept *Cache) (*Fused, error) {
 	const op = "fuse"
 	if chain == nil {
 		return nil, fmt.Errorf("%s: no chain: %w", op, ErrInvalid)
@@ -45,7 +44,7 @@ func (d *Device) Fuse(chain *fuse.Chain, kept *cache.Cache) (*Fused, error) {
 		if kept == nil {
 			image, err = build()
 		} else {
-			image, _, err = kept.Get(cache.Key{Source: []byte(chain.Source()), Capability: arch, Driver: *info.Driver, Options: "chain"}, build)
+			image, _, err = kept.Get(CacheKey{Source: []byte(chain.Source()), Capability: arch, Driver: *info.Driver, Options: "chain"}.ID(), build)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", op, err)
