@@ -99,6 +99,12 @@ func build(cmd *cobra.Command, dir string, o buildOptions) error {
 			if err := showDifferences(cmd.OutOrStdout(), format, c); err != nil {
 				return err
 			}
+			// They stop a build, and may be all that differs.
+			if report := conflicts(c, o.force); report.Failed() {
+				if err := showReport(cmd, format, report, nil); err != nil {
+					return err
+				}
+			}
 		} else if err := write(cmd, format, c, o.force); err != nil {
 			return err
 		}
@@ -134,7 +140,8 @@ func open(cmd *cobra.Command, dir, format string, sel compiler.Selection) (*comp
 	return p, layers, nil
 }
 
-func write(cmd *cobra.Command, format string, c *tree.Comparison, force bool) error {
+// conflicts are the files that building would stop at.
+func conflicts(c *tree.Comparison, force bool) *diag.Report {
 	report := &diag.Report{}
 	for _, k := range c.Conflicts {
 		d := diag.Diagnostic{ID: "YT0301", Severity: diag.Error, Message: k.Error() + " in " + c.Out,
@@ -147,6 +154,11 @@ func write(cmd *cobra.Command, format string, c *tree.Comparison, force bool) er
 		}
 		report.Add(d)
 	}
+	return report
+}
+
+func write(cmd *cobra.Command, format string, c *tree.Comparison, force bool) error {
+	report := conflicts(c, force)
 	if report.Failed() {
 		if err := showReport(cmd, format, report, nil); err != nil {
 			return err

@@ -55,6 +55,9 @@ func runTasks(cmd *cobra.Command, name string, o tasksOptions) error {
 	if o.threads < 1 || o.threads > tasks.MaxThreads {
 		return usageError{fmt.Errorf("--threads %d: give 1 to %d", o.threads, tasks.MaxThreads)}
 	}
+	if o.steps < 0 {
+		return usageError{fmt.Errorf("--steps %d: give 0 for all, or a number of rows", o.steps)}
+	}
 	g, err := readGraph(name)
 	if err != nil {
 		return err
@@ -95,6 +98,9 @@ func readGraph(name string) (*tasks.Graph, error) {
 			return nil, fmt.Errorf("task graph: %w", err)
 		}
 		defer f.Close()
+		if info, err := f.Stat(); err == nil && info.IsDir() {
+			return nil, fmt.Errorf("%s is a folder; give the task-depends.dot that bitbake -g wrote", name)
+		}
 		in = f
 	}
 	g, err := tasks.Read(in)

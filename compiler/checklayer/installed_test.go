@@ -62,8 +62,9 @@ func TestInstalledFilesAreThoseOfTheLayer(t *testing.T) {
 			put(t, filepath.Join(image, "etc/sysctl.d/95-yoctune.conf"), "vm.swappiness = 10\n", 0o644)
 			put(t, filepath.Join(image, "usr/lib/yoctune/plan.json"), string(doc), 0o644)
 			tc.change(image)
+			put(t, filepath.Join(files, "licenses.txt"), "the terms", 0o644)
 			g := rig{layer: &layer{Plans: []*plan.Plan{p}}, values: map[string]map[string]string{"yoctune-edge-config": {
-				"SRC_URI": " file://95-yoctune.conf  file://plan.json;subdir=x ", "D": image, "FILESPATH": "/nonexistent:" + files, "FILESOVERRIDES": "aarch64:jetson-a",
+				"SRC_URI": " file://95-yoctune.conf  file://plan.json;subdir=x file://licenses.txt ", "LIC_FILES_CHKSUM": "file:///work/licenses.txt;md5=0", "D": image, "FILESPATH": "/nonexistent:" + files, "FILESOVERRIDES": "aarch64:jetson-a",
 			}}}
 			got := strings.Join(g.installed(t.Context(), "", recipe{Name: "yoctune-edge-config"}).errors, "\n")
 			if (tc.want == "") != (got == "") || !strings.Contains(got, tc.want) {

@@ -279,7 +279,8 @@ var (
 	remoteURI = lazyregexp.New(`\b(https?|git|ftp|ssh|gitsm|npm|crate|gomod)://`)
 )
 
-// task really runs do_package_qa, and so everything before it, of a recipe.
+// task really runs do_package_qa, and so everything before it, of a recipe, and
+// do_populate_lic, which looks for its licences and their texts.
 func (g *rig) task(ctx context.Context, log string, r recipe) outcome {
 	if m := needsMore.FindStringSubmatch(r.Text); m != nil {
 		if m[1] == "packagegroup" {
@@ -300,7 +301,7 @@ func (g *rig) task(ctx context.Context, log string, r recipe) outcome {
 	case remoteURI.MatchString(values["SRC_URI"]):
 		return outcome{skip: "its sources come over the network, which this check does not use"}
 	}
-	out, err := g.bitbake(ctx, quickBuild, log, "bitbake", "-c", "package_qa", r.Name)
+	out, err := g.bitbake(ctx, quickBuild, log, "bitbake", r.Name+":do_package_qa", r.Name+":do_populate_lic")
 	o = outcome{errors: failed(out, err)}
 	// A QA finding that the distribution made a warning is a finding all the same.
 	for _, s := range strings.Split(out, "\n") {
@@ -323,6 +324,9 @@ func (g *rig) installed(ctx context.Context, log string, r recipe) outcome {
 	given := map[[sha256.Size]byte]string{}
 	for _, uri := range strings.Fields(values["SRC_URI"]) {
 		name, _, _ := strings.Cut(strings.TrimPrefix(uri, "file://"), ";")
+		if terms(values["LIC_FILES_CHKSUM"], name) {
+			continue
+		}
 		file, ok := findFile(name, strings.Split(values["FILESPATH"], ":"), strings.Split(values["FILESOVERRIDES"], ":"))
 		if !ok {
 			o.errors = append(o.errors, fmt.Sprintf("%s of SRC_URI is in no folder of FILESPATH", uri))
@@ -367,6 +371,15 @@ func (g *rig) installed(ctx context.Context, log string, r recipe) outcome {
 		}
 	}
 	return o
+}
+
+// terms tells whether a file is given for the text of a licence, which bitbake keeps
+// beside the packages and not in them.
+func terms(checksums, name string) bool {
+	return slices.ContainsFunc(strings.Fields(checksums), func(uri string) bool {
+		p, _, _ := strings.Cut(strings.TrimPrefix(uri, "file://"), ";")
+		return strings.HasSuffix("/"+p, "/"+strings.TrimPrefix(name, "/"))
+	})
 }
 
 // findFile looks for a file as bitbake's file fetcher does.

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // Bounds on what is read. A world build of openembedded-core has about 60,000
@@ -243,6 +245,10 @@ func (p *parser) task(t token) (int32, error) {
 	}
 	if t.text == "" {
 		return 0, &SyntaxError{t.line, t.column, "a task without a name", ErrSyntax}
+	}
+	// It goes to terminals and pages, and bitbake has no such names.
+	if !utf8.ValidString(t.text) || strings.ContainsFunc(t.text, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return 0, &SyntaxError{t.line, t.column, fmt.Sprintf("a task called %q, of which not all can be printed", t.text), ErrSyntax}
 	}
 	if len(p.ids) >= MaxTasks {
 		return 0, &SyntaxError{t.line, t.column, fmt.Sprintf("more than %d tasks", MaxTasks), ErrLimit}

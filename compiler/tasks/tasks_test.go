@@ -117,6 +117,8 @@ func TestBrokenFilesAreRefusedAtTheirPlace(t *testing.T) {
 		{"subgraph", "digraph d {\n\tsubgraph s { a }\n}", "2:2: a subgraph; bitbake -g writes none"},
 		{"html", "digraph d {\na [label=<b>]\n}", "2:10: an HTML label; bitbake -g writes none"},
 		{"attribute", "digraph d {\na [label=]\n}", `2:10: "]" instead of the value of "label"`},
+		{"a name that reaches the terminal", "digraph d {\na -> \"b\x1b[2J.do_x\"\n}", `2:6: a task called "b\x1b[2J.do_x", of which not all can be printed`},
+		{"a name that reads backwards", "digraph d {\n\"a\u202eb\"\n}", `2:1: a task called "a\u202eb", of which not all can be printed`},
 		{"no name", "digraph d {\n\"\" -> a\n}", "2:1: a task without a name"},
 		{"after the end", "digraph d {\n}\nmore", `3:1: "more" after the end of the graph`},
 		{"byte", "digraph d {\n  \x00\n}", `2:3: "\x00" does not belong here`},

@@ -9,6 +9,9 @@ import (
 // WriteFile writes a file whole or not at all: to a temporary one beside it,
 // then by a rename.
 func WriteFile(name string, data []byte) error {
+	if info, err := os.Lstat(name); err == nil && info.IsDir() {
+		return fmt.Errorf("writing %s: it is a folder", name)
+	}
 	f, err := os.CreateTemp(filepath.Dir(name), ".yoctune-*")
 	if err != nil {
 		return fmt.Errorf("writing %s: %w", name, err)

@@ -23,6 +23,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/yoctune/yoctune/emitters"
 	"github.com/yoctune/yoctune/internal/signature"
@@ -110,6 +111,10 @@ func Compare(out string, files []emitters.File) (*Comparison, error) {
 	c := &Comparison{Out: out, files: files}
 	if err := c.list(); err != nil {
 		return nil, err
+	}
+	// Opening a pipe would wait for whoever writes to it.
+	if info, err := os.Stat(out); err == nil && !info.IsDir() {
+		return nil, folder(out, syscall.ENOTDIR)
 	}
 	root, err := os.OpenRoot(out)
 	if errors.Is(err, fs.ErrNotExist) {
