@@ -4,9 +4,12 @@
 package compiler
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
+	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -21,6 +24,7 @@ import (
 	"github.com/yoctune/yoctune/emitters"
 	"github.com/yoctune/yoctune/emitters/all"
 	"github.com/yoctune/yoctune/emitters/quote"
+	"github.com/yoctune/yoctune/internal/onnx"
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
@@ -58,18 +62,81 @@ func (o Options) Open(dir string) (*Project, error) {
 	if err != nil {
 		return nil, err
 	}
-	return finish(cfg, report, o.Cache, func(path string) ([]byte, error) { return below(dir, path) }), nil
+	return finish(cfg, report, o.Cache, folder(dir)), nil
 }
 
 // OpenFiles is Open for files that are already in memory.
 func OpenFiles(files map[string][]byte) *Project {
-	cfg, report := load.Files(files, sandbox.FrontEnd{})
-	return finish(cfg, report, "", func(path string) ([]byte, error) {
-		return nil, fmt.Errorf("%s: %w", path, os.ErrNotExist)
-	})
+	sources := map[string][]byte{}
+	for name, b := range files {
+		if path.Ext(name) != modelExt {
+			sources[name] = b
+		}
+	}
+	cfg, report := load.Files(sources, sandbox.FrontEnd{})
+	return finish(cfg, report, "", memory(files))
 }
 
-func finish(cfg *load.Config, report *diag.Report, cache string, read func(string) ([]byte, error)) *Project {
+// modelExt ends the names of models.
+const modelExt = ".onnx"
+
+// beside is what else a configuration's folder has.
+type beside interface {
+	manifest(path string) ([]byte, error)
+	model(path string) (*onnx.Model, error)
+}
+
+// folder is beside on disk.
+type folder string
+
+func (f folder) manifest(path string) ([]byte, error) { return below(string(f), path) }
+
+// model reads one in the folder, or where an absolute path says.
+func (f folder) model(path string) (*onnx.Model, error) {
+	if filepath.IsAbs(path) {
+		if info, err := os.Stat(path); err != nil {
+			return nil, err
+		} else if !info.Mode().IsRegular() {
+			return nil, fmt.Errorf("%w: it is not a regular file", onnx.ErrFormat)
+		}
+		return onnx.ReadFile(path)
+	}
+	root, err := os.OpenRoot(string(f))
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	info, err := root.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%w: it is not a regular file", onnx.ErrFormat)
+	}
+	file, err := root.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	return onnx.Read(file, info.Size())
+}
+
+// memory is beside without a disk.
+type memory map[string][]byte
+
+func (m memory) manifest(path string) ([]byte, error) {
+	return nil, fmt.Errorf("%s: %w", path, os.ErrNotExist)
+}
+
+func (m memory) model(path string) (*onnx.Model, error) {
+	b, ok := m[path]
+	if !ok {
+		return nil, fmt.Errorf("%s: %w", path, os.ErrNotExist)
+	}
+	return onnx.Read(bytes.NewReader(b), int64(len(b)))
+}
+
+func finish(cfg *load.Config, report *diag.Report, cache string, files beside) *Project {
 	lang := conform.Language()
 	p := &Project{Config: cfg, Language: lang, Report: report}
 	report.Words = hcl.Words(lang)
@@ -77,9 +144,9 @@ func finish(cfg *load.Config, report *diag.Report, cache string, read func(strin
 		return p
 	}
 	definitions(cfg, lang, report)
-	p.Project = resolve.Resolve(cfg.Root, lang, read, report)
+	p.Project = resolve.Resolve(cfg.Root, lang, files.manifest, report)
 	p.book = forecast.NewBook(cache)
-	check.Run(p.Project, report, p.book)
+	check.Run(p.Project, report, p.book, files.model)
 	p.book.Save()
 	return p
 }

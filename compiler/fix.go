@@ -83,7 +83,7 @@ func (o Options) reopen(dir string, files map[string][]byte) *Project {
 		end.Root = root.FS()
 	}
 	cfg, report := load.Files(files, end)
-	p := finish(cfg, report, o.Cache, func(path string) ([]byte, error) { return below(dir, path) })
+	p := finish(cfg, report, o.Cache, folder(dir))
 	p.Verify()
 	return p
 }

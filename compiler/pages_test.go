@@ -11,6 +11,7 @@ import (
 
 	"github.com/yoctune/yoctune/compiler/check"
 	"github.com/yoctune/yoctune/compiler/diag"
+	"github.com/yoctune/yoctune/internal/onnx"
 )
 
 // inTarget puts a rule's example into an otherwise sound configuration: into its
@@ -40,9 +41,19 @@ func missing(example string) string {
 	return text
 }
 
+// yolo is the model that examples name.
+func yolo() []byte {
+	g := onnx.Graph{
+		Nodes:   []onnx.Node{{Op: "Detector", In: []string{"images"}, Out: []string{"output0"}}},
+		Inputs:  []onnx.Value{onnx.Tensor("images", onnx.Float32, 1, 3, 640, 640)},
+		Outputs: []onnx.Value{onnx.Tensor("output0", onnx.Float32, 1, 84, 8400)},
+	}
+	return g.Encode()
+}
+
 func raised(t *testing.T, text string) map[string]bool {
 	t.Helper()
-	p := OpenFiles(map[string][]byte{"config.cue": []byte(text)})
+	p := OpenFiles(map[string][]byte{"config.cue": []byte(text), "yolo.onnx": yolo(), "broken.onnx": []byte("version https://git-lfs")})
 	p.Verify()
 	ids := map[string]bool{}
 	for _, d := range p.Report.All() {

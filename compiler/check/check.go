@@ -15,6 +15,7 @@ import (
 	"github.com/yoctune/yoctune/compiler/forecast"
 	"github.com/yoctune/yoctune/compiler/load"
 	"github.com/yoctune/yoctune/compiler/resolve"
+	"github.com/yoctune/yoctune/internal/onnx"
 	"github.com/yoctune/yoctune/schema/facts/sysctl"
 	"github.com/yoctune/yoctune/schema/plan"
 )
@@ -46,7 +47,7 @@ func Rules() []Rule {
 	var all []Rule
 	for _, group := range [][]Rule{
 		boardRules(), powerRules(), fanRules(), cpuRules(), isolationRules(), kernelRules(), kconfigRules(), needRules(), argRules(),
-		sysctlRules(), serviceRules(), budgetRules(), deviceRules(), pipelineRules(), launchRules(), inferenceRules(), buildRules(),
+		sysctlRules(), serviceRules(), budgetRules(), deviceRules(), pipelineRules(), launchRules(), modelRules(), inferenceRules(), buildRules(),
 	} {
 		all = append(all, group...)
 	}
@@ -80,6 +81,7 @@ type findings struct {
 	told map[string]bool
 	// sysctls are the target's, with what is known of each.
 	sysctls []sysctlEntry
+	models  Models // nil: none can be opened
 }
 
 // tell marks an option as explained; it is false when it was before.
@@ -126,14 +128,36 @@ func (s *subject) path(names []string) string {
 // at is short for a path below the target.
 func at(names ...string) []string { return names }
 
+// once reads each model once.
+func once(models Models) Models {
+	if models == nil {
+		return nil
+	}
+	type answer struct {
+		model *onnx.Model
+		err   error
+	}
+	known := map[string]answer{}
+	return func(path string) (*onnx.Model, error) {
+		a, ok := known[path]
+		if !ok {
+			a.model, a.err = models(path)
+			known[path] = a
+		}
+		return a.model, a.err
+	}
+}
+
 // Run applies every rule to every target of a project, except the rules that
-// the project switches off. The book answers for the targets' kernels.
-func Run(p *resolve.Project, report *diag.Report, book *forecast.Book) {
+// the project switches off. The book answers for the targets' kernels,
+// models for what its models say of themselves.
+func Run(p *resolve.Project, report *diag.Report, book *forecast.Book, models Models) {
 	rules := Rules()
+	models = once(models)
 	off := suppressed(p, rules, report)
 	known := map[string]*sysctl.Fact{}
 	for _, t := range p.Targets {
-		f := &findings{report: report, told: map[string]bool{}, kernel: kernelOf(t, book), sysctls: sysctlsOf(t, known)}
+		f := &findings{report: report, told: map[string]bool{}, kernel: kernelOf(t, book), sysctls: sysctlsOf(t, known), models: models}
 		for _, last := range []bool{false, true} {
 			for _, r := range rules {
 				if r.run != nil && r.last == last && !off[r.ID] {

@@ -4,6 +4,7 @@ import (
 	"path"
 	"strings"
 
+	"github.com/yoctune/yoctune/compiler/budget"
 	"github.com/yoctune/yoctune/compiler/diag"
 )
 
@@ -99,7 +100,7 @@ func pipelineShape(s *subject) {
 		}
 		for _, st := range p.Stages {
 			from := kinds[st.Input]
-			fits := map[string]string{"preprocess": "source", "model": "preprocess", "postprocess": "model"}[st.Kind]
+			fits := map[string]string{"preprocess": "source", "model": "preprocess", "postprocess": "model", "track": "postprocess"}[st.Kind]
 			chain := st.Kind == "model" && from == "model"
 			raw := st.Post != nil && st.Post.Kind == "raw" && from == "preprocess"
 			if from != fits && !chain && !raw {
@@ -129,10 +130,19 @@ func pipelinePath(s *subject) {
 		paths := []string{p.Source.Path, p.Sink.Path}
 		for _, st := range p.Stages {
 			if st.Model != nil {
-				paths = append(paths, st.Model.Path)
+				for _, m := range budget.Members(st.Model) {
+					paths = append(paths, m.Path)
+				}
 			}
 			if st.Post != nil {
 				paths = append(paths, st.Post.Labels)
+			}
+		}
+		if p.Degrade != nil {
+			for _, step := range p.Degrade.Ladder {
+				for _, m := range step.Models {
+					paths = append(paths, m.Path)
+				}
 			}
 		}
 		for _, file := range paths {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/yoctune/yoctune/compiler/budget"
 	"github.com/yoctune/yoctune/schema/facts/board"
 	"github.com/yoctune/yoctune/schema/plan"
 )
@@ -88,12 +89,23 @@ func pipeline(name string, p plan.Pipeline, nodes *[]node, edges *[]edge) {
 		about = append(about, fmt.Sprintf("≥ %d fps", p.SLO.MinFPS))
 	}
 	stages := slices.Clone(p.Stages)
-	n := add("\x00sink", "good", p.Sink.Path, "results", strings.Join(about, ", "))
+	n := add("\x00sink", "good", p.Sink.Path, "results", strings.Join(about, ", "), takes(p))
 	for _, s := range stages {
 		if !used[s.ID] {
 			*edges = append(*edges, edge{at[s.ID], n, "edge"})
 		}
 	}
+}
+
+// takes says what the pipeline holds and how late it may be, as far as the plan alone
+// tells: models are not opened here.
+func takes(p plan.Pipeline) string {
+	b := budget.Of(p, nil)
+	text := fmt.Sprintf("%d frames, ≥ %d MiB", b.Frames, b.Pool>>20)
+	if b.Unbounded == "" {
+		text += ", ≤ " + b.Worst.String()
+	}
+	return text
 }
 
 // Units draws which units start after which. Solid lines are for those that a

@@ -18,6 +18,8 @@ import (
 	"golang.org/x/image/font/opentype"
 	"golang.org/x/image/math/fixed"
 
+	"github.com/yoctune/yoctune/compiler/budget"
+	"github.com/yoctune/yoctune/internal/onnx"
 	"github.com/yoctune/yoctune/runtime/pipeline"
 	"github.com/yoctune/yoctune/schema/plan"
 	"github.com/yoctune/yoctune/tests/models"
@@ -232,6 +234,38 @@ func TestATrainedDetectorFindsWhatWasDrawnAndTheTrackerKnowsItAgain(t *testing.T
 		if len(f.Results) != found {
 			t.Errorf("frame %d: %d boxes, %d of them are of what was drawn", n, len(f.Results), found)
 		}
+	}
+}
+
+// The compiler adds up what the runtime allocates.
+func TestTheBudgetOfThePlanIsWhatTheRuntimeTakes(t *testing.T) {
+	p := plan.Pipeline{
+		Source: plan.PipelineSource{Kind: "synthetic", Format: "nv12", Width: 640, Height: 480, FPSNum: 30, FPSDen: 1},
+		Stages: []plan.PipelineStage{
+			pre("pre", 224, 224, "stretch"),
+			{ID: "way", Kind: "model", Input: "pre", Instances: 2, Model: &plan.Model{Path: models.Orientation, Threads: 1, Batch: &plan.ModelBatch{Buckets: []int{1, 2}}}},
+			{ID: "class", Kind: "postprocess", Input: "way", Post: &plan.Post{Kind: "argmax"}},
+		},
+		Queue: plan.PipelineQueue{Capacity: 3}, Sink: plan.PipelineSink{Capacity: 5},
+	}
+	run, err := pipeline.New(pipeline.Options{Name: "sum", Plan: p, Models: models.Dir(t), Library: models.Library(t), Sink: &records{t: t}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer run.Close()
+	b := budget.Of(p, func(path, _ string) *onnx.Model {
+		m, err := onnx.ReadFile(filepath.Join(models.Dir(t), path))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	})
+	info := run.Info()
+	if !b.Known || b.Frames != info.Frames || b.Pool != info.Bytes || b.Copies != 3 {
+		t.Errorf("%d frames, %d bytes, %d copies (known: %t); the runtime has %d and %d", b.Frames, b.Pool, b.Copies, b.Known, info.Frames, info.Bytes)
+	}
+	if st, err := os.Stat(filepath.Join(models.Dir(t), models.Orientation)); err != nil || b.Weights < st.Size() || b.Weights > 2*st.Size() {
+		t.Errorf("%d bytes of weights for two instances of a file of %d", b.Weights, st.Size())
 	}
 }
 

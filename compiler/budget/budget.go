@@ -1,0 +1,271 @@
+// Package budget adds up what a pipeline takes before it runs: memory, copies, and
+// how late a result can be. What is not known - the output of a model that is not
+// there to read, the time of a stage without a deadline - is left out and said to be.
+package budget
+
+import (
+	"time"
+
+	"github.com/yoctune/yoctune/internal/onnx"
+	"github.com/yoctune/yoctune/schema/plan"
+)
+
+// Budget is what a pipeline takes. Bytes are at least so many while Known is false.
+type Budget struct {
+	Frames    int   // in the pool
+	Pool      int64 // bytes of their pixels and tensors, on all levels
+	Weights   int64 // bytes of all models and instances
+	Workspace int64 // bytes that TensorRT may take while it builds the largest engine
+	Known     bool  // of every tensor and model
+	Copies    int   // of a frame or tensor, from memory to memory, for each frame
+	Unbounded string
+	Worst     time.Duration // from capture until the sink has the result, when Unbounded is ""
+}
+
+// Total is the bytes a pipeline takes while it runs.
+func (b Budget) Total() int64 { return b.Pool + b.Weights }
+
+// Models finds what a model says of itself, nil where it cannot be read.
+type Models func(path, sha256 string) *onnx.Model
+
+// Queues that the plan leaves open; they are those of the runtime.
+const sinkTimeout = 2 * time.Second
+
+// Of adds up a pipeline.
+func Of(p plan.Pipeline, models Models) Budget {
+	b := Budget{Frames: frames(p), Known: true, Copies: 1} // from the kernel or the file into the frame
+	if s := p.Source; s.Width > 0 && s.Height > 0 {
+		b.Pool = int64(b.Frames) * int64(s.Width) * int64(s.Height) * 3 / 2
+	} else {
+		b.Known = false
+	}
+	seen := map[string]bool{}
+	for n, level := range Levels(p) {
+		for k, s := range level {
+			if n > 0 && same(s, Levels(p)[n-1][k]) {
+				continue
+			}
+			b.stage(s, models, seen, shapeBefore(level, k, models))
+		}
+	}
+	gpu := false
+	for _, s := range p.Stages {
+		if largest(s) > 1 {
+			b.Copies += 2 // into the batch, and out of it
+		}
+		if here := s.Device == "gpu"; here != gpu {
+			b.Copies++ // from one memory to the other
+			gpu = here
+		}
+	}
+	b.latency(p)
+	return b
+}
+
+func (b *Budget) stage(s plan.PipelineStage, models Models, seen map[string]bool, in []onnx.Dim) {
+	switch {
+	case s.Preprocess != nil:
+		b.Pool += int64(b.Frames) * 4 * 3 * int64(s.Preprocess.Width) * int64(s.Preprocess.Height)
+	case s.Model != nil:
+		for _, m := range Members(s.Model) {
+			found := lookup(models, m)
+			if found == nil || found.External {
+				b.Known = false
+			}
+			key := s.ID + "\x00" + m.Path + "\x00" + m.SHA256
+			if found == nil || seen[key] {
+				continue
+			}
+			seen[key] = true
+			b.Weights += found.Weights * int64(max(s.Instances, 1))
+		}
+		b.Workspace = max(b.Workspace, s.Model.Workspace)
+		if elements, known := volume(After(s, in, lookup(models, Members(s.Model)[0]))); known {
+			// For each frame, and once for each larger batch and instance.
+			b.Pool += 4 * elements * int64(b.Frames)
+			if s.Model.Batch != nil {
+				for _, size := range s.Model.Batch.Buckets {
+					if before, ok := volume(in); size > 1 && ok {
+						b.Pool += 4 * (elements + before) * int64(size) * int64(max(s.Instances, 1))
+					}
+				}
+			}
+		} else {
+			b.Known = false
+		}
+	}
+}
+
+// latency bounds the time a frame takes by the deadlines of what it goes through and
+// of what may be before it in each queue.
+func (b *Budget) latency(p plan.Pipeline) {
+	sink := sinkTimeout
+	if p.Sink.Timeout > 0 {
+		sink = time.Duration(p.Sink.Timeout)
+	}
+	if p.Queue.MaxAge > 0 {
+		// It is dropped where it waits, up to the sink.
+		b.Worst = time.Duration(p.Queue.MaxAge) + sink
+		return
+	}
+	for _, s := range p.Stages {
+		if s.Deadline == 0 {
+			b.Unbounded = "stage " + s.ID + " has no deadline, and the queues no maxAge"
+			return
+		}
+		d := time.Duration(s.Deadline)
+		rounds := (p.Queue.Capacity + max(s.Instances, 1) - 1) / max(s.Instances, 1)
+		b.Worst += time.Duration(rounds+1)*d + d
+		if s.Model != nil && s.Model.Batch != nil {
+			b.Worst += time.Duration(s.Model.Batch.Delay)
+		}
+	}
+	waiting := p.Queue.Capacity
+	if p.Sink.Capacity > 0 {
+		waiting = p.Sink.Capacity
+	}
+	b.Worst += time.Duration(waiting+1) * sink
+}
+
+// frames is how many the runtime's pool has: every queue full, every worker at work,
+// one for the source, and what waits for its turn behind several instances.
+func frames(p plan.Pipeline) int {
+	sink := p.Sink.Capacity
+	if sink == 0 {
+		sink = p.Queue.Capacity
+	}
+	n := len(p.Stages)*p.Queue.Capacity + sink + 3
+	for _, s := range p.Stages {
+		busy := max(s.Instances, 1) * largest(s)
+		n += busy
+		if s.Instances > 1 {
+			n += 2 * busy
+		}
+	}
+	return n
+}
+
+func largest(s plan.PipelineStage) int {
+	if s.Model == nil || s.Model.Batch == nil || len(s.Model.Batch.Buckets) == 0 {
+		return 1
+	}
+	return s.Model.Batch.Buckets[len(s.Model.Batch.Buckets)-1]
+}
+
+// Levels are the stages on each level of the ladder, the whole first.
+func Levels(p plan.Pipeline) [][]plan.PipelineStage {
+	levels := [][]plan.PipelineStage{p.Stages}
+	if p.Degrade == nil {
+		return levels
+	}
+	for _, step := range p.Degrade.Ladder {
+		stages := append([]plan.PipelineStage{}, levels[len(levels)-1]...)
+		for i := range stages {
+			for _, m := range step.Models {
+				if old := stages[i].Model; old != nil && m.Stage == stages[i].ID {
+					model := *old
+					model.Path, model.SHA256 = m.Path, m.SHA256
+					stages[i].Model = &model
+				}
+			}
+			for _, z := range step.Sizes {
+				if old := stages[i].Preprocess; old != nil && z.Stage == stages[i].ID {
+					pre := *old
+					pre.Width, pre.Height = z.Width, z.Height
+					stages[i].Preprocess = &pre
+				}
+			}
+		}
+		levels = append(levels, stages)
+	}
+	return levels
+}
+
+func same(a, b plan.PipelineStage) bool { return a.Model == b.Model && a.Preprocess == b.Preprocess }
+
+// Members are the models of a stage, its own first.
+func Members(m *plan.Model) []plan.StageModel {
+	all := []plan.StageModel{{Path: m.Path, SHA256: m.SHA256}}
+	if m.Ensemble != nil {
+		all = append(all, m.Ensemble.Models...)
+	}
+	return all
+}
+
+func lookup(models Models, m plan.StageModel) *onnx.Model {
+	if models == nil {
+		return nil
+	}
+	return models(m.Path, m.SHA256)
+}
+
+// shapeBefore is the tensor that stage k of a line is given, nil where it is not
+// known.
+func shapeBefore(stages []plan.PipelineStage, k int, models Models) []onnx.Dim {
+	var shape []onnx.Dim
+	for _, s := range stages[:k] {
+		var m *onnx.Model
+		if s.Model != nil {
+			m = lookup(models, Members(s.Model)[0])
+		}
+		shape = After(s, shape, m)
+	}
+	return shape
+}
+
+// After is the tensor that a stage makes of another for one frame, nil where it is
+// not known.
+func After(s plan.PipelineStage, in []onnx.Dim, m *onnx.Model) []onnx.Dim {
+	switch {
+	case s.Preprocess != nil:
+		return []onnx.Dim{{Size: 1}, {Size: 3}, {Size: int64(s.Preprocess.Height)}, {Size: int64(s.Preprocess.Width)}}
+	case s.Model == nil || m == nil:
+		return nil
+	}
+	out, ok := Pick(m.Outputs, s.Model.Output)
+	if !ok || !out.Ranked {
+		return nil
+	}
+	// Axes of the input that have a name are the same where the output has it.
+	axes := map[string]int64{}
+	if from, ok := Pick(m.Inputs, s.Model.Input); ok && len(from.Shape) == len(in) {
+		for i, d := range from.Shape {
+			if d.Free() && d.Axis != "" && !in[i].Free() {
+				axes[d.Axis] = in[i].Size
+			}
+		}
+	}
+	shape := append([]onnx.Dim{}, out.Shape...)
+	for i, d := range shape {
+		switch size, named := axes[d.Axis]; {
+		case !d.Free():
+		case named:
+			shape[i] = onnx.Dim{Size: size}
+		case i == 0:
+			shape[i] = onnx.Dim{Size: 1} // of one frame
+		}
+	}
+	return shape
+}
+
+// Pick is the value of a name, the first without one.
+func Pick(all []onnx.Value, name string) (onnx.Value, bool) {
+	for _, v := range all {
+		if name == "" || v.Name == name {
+			return v, true
+		}
+	}
+	return onnx.Value{}, false
+}
+
+// volume is the number of elements, where all dimensions are known.
+func volume(shape []onnx.Dim) (int64, bool) {
+	n := int64(1)
+	for _, d := range shape {
+		if d.Free() || n > (1<<40)/d.Size {
+			return 0, false
+		}
+		n *= d.Size
+	}
+	return n, len(shape) > 0
+}

@@ -1,0 +1,447 @@
+package check
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/yoctune/yoctune/compiler/budget"
+	"github.com/yoctune/yoctune/compiler/diag"
+	"github.com/yoctune/yoctune/compiler/load"
+	"github.com/yoctune/yoctune/internal/onnx"
+	"github.com/yoctune/yoctune/schema/plan"
+)
+
+// Models opens the models of a configuration: path is relative to its folder, or
+// absolute. The error wraps fs.ErrNotExist where there is nothing to read, and
+// [onnx.ErrFormat] for what is no model.
+type Models func(path string) (*onnx.Model, error)
+
+// What a page of a rule needs to show a model.
+const (
+	examplePipeline = `pipelines: p: {source: {kind: "file", path: "clip.nv12", format: "nv12", width: 1280, height: 720}, stages: {`
+	exampleModel    = `m: {kind: "model", input: "f", path: "yolo.onnx"}, b: {kind: "postprocess", input: "m", decode: "detect"}}}`
+)
+
+func modelRules() []Rule {
+	return []Rule{
+		{
+			ID: "model-file", Severity: diag.Error,
+			Title: "a model's file is no model",
+			Cause: "The file that the configuration names is there and is not ONNX: it was cut, is the pointer of a large file store, or is of another format.",
+			Fix:   "fetch the file again, or export the model as ONNX",
+			Wrong: examplePipeline + `f: {kind: "preprocess", input: "source", width: 640, height: 640}, m: {kind: "model", input: "f", path: "broken.onnx"}, b: {kind: "postprocess", input: "m", decode: "detect"}}}`,
+			Right: examplePipeline + `f: {kind: "preprocess", input: "source", width: 640, height: 640}, ` + exampleModel,
+			See:   "onnx.proto: ModelProto",
+			run:   modelFile,
+		},
+		{
+			ID: "model-shape", Severity: diag.Error,
+			Title: "the model does not take what it is given",
+			Cause: "A model says in its file which tensor it takes: the type of its elements, and the size of each axis unless that is left open. Another tensor is refused when the pipeline starts.",
+			Fix:   "make the tensor that the model takes, or export the model with a free axis",
+			Wrong: examplePipeline + `f: {kind: "preprocess", input: "source", width: 416, height: 416}, ` + exampleModel,
+			Right: examplePipeline + `f: {kind: "preprocess", input: "source", width: 640, height: 640}, ` + exampleModel,
+			See:   "the model's graph inputs",
+			run:   modelShape,
+		},
+		{
+			ID: "model-batch", Severity: diag.Error,
+			Title: "the model cannot be batched",
+			Cause: "Several frames at once are one tensor with a longer first axis. The model's file fixes that axis.",
+			Fix:   "remove batch, or export the model with a free first axis",
+			Wrong: examplePipeline + `f: {kind: "preprocess", input: "source", width: 640, height: 640}, m: {kind: "model", input: "f", path: "yolo.onnx", batch: buckets: [1, 4]}, b: {kind: "postprocess", input: "m", decode: "detect"}}}`,
+			Right: examplePipeline + `f: {kind: "preprocess", input: "source", width: 640, height: 640}, ` + exampleModel,
+			See:   "the model's graph inputs",
+			run:   modelBatch,
+		},
+		{
+			ID: "model-output", Severity: diag.Error,
+			Title: "the results cannot be read from the model's output",
+			Cause: "Each way to decode reads one shape of tensor: rows of classes, boxes by anchors, a map of text.",
+			Fix:   "choose the decode, head or outputTensor that fits the model",
+			Wrong: examplePipeline + `f: {kind: "preprocess", input: "source", width: 640, height: 640}, m: {kind: "model", input: "f", path: "yolo.onnx"}, b: {kind: "postprocess", input: "m", decode: "argmax"}}}`,
+			Right: examplePipeline + `f: {kind: "preprocess", input: "source", width: 640, height: 640}, ` + exampleModel,
+			See:   "the model's graph outputs",
+			run:   modelOutput,
+		},
+		{
+			ID: "ladder-model", Severity: diag.Warning,
+			Title: "a model of the ladder is not on the device",
+			Cause: "The layer installs the models that have an address. This stage's own model has one, the model that replaces it has none: the pipeline would not start.",
+			Fix:   "add uri and sha256 to the model of the ladder, or install it in another way",
+			Wrong: `pipelines: p: {source: {kind: "v4l2", path: "/dev/video0", format: "nv12", width: 1280, height: 720}, stages: {f: {kind: "preprocess", input: "source", width: 64, height: 64}, m: {kind: "model", input: "f", uri: "https://example.com/big.onnx", sha256: "` + exampleSum + `"}, c: {kind: "postprocess", input: "m", decode: "raw"}}, degrade: ladder: [{models: m: path: "small.onnx"}]}`,
+			Right: `pipelines: p: {source: {kind: "v4l2", path: "/dev/video0", format: "nv12", width: 1280, height: 720}, stages: {f: {kind: "preprocess", input: "source", width: 64, height: 64}, m: {kind: "model", input: "f", uri: "https://example.com/big.onnx", sha256: "` + exampleSum + `"}, c: {kind: "postprocess", input: "m", decode: "raw"}}, degrade: ladder: [{models: m: {uri: "https://example.com/small.onnx", sha256: "` + exampleSum + `"}}]}`,
+			run:   ladderModel,
+		},
+		{
+			ID: "pipeline-memory", Severity: diag.Error,
+			Title: "the pipelines do not fit in the module's memory",
+			Cause: "Frames and tensors are allocated when a pipeline starts, for every queue and worker; weights are held once for each instance. CPU and GPU share one memory.",
+			Fix:   "lower the capacity of the queues, the instances, the batches or the size of the frames, or use a smaller model",
+			Wrong: `pipelines: p: {source: {kind: "file", path: "clip.nv12", format: "nv12", width: 7680, height: 4320}, queue: capacity: 200, stages: {f: {kind: "preprocess", input: "source", width: 640, height: 640}, ` + exampleModel,
+			Right: `pipelines: p: {source: {kind: "file", path: "clip.nv12", format: "nv12", width: 7680, height: 4320}, queue: capacity: 2, stages: {f: {kind: "preprocess", input: "source", width: 640, height: 640}, ` + exampleModel,
+			run:   pipelineMemory,
+		},
+		{
+			ID: "pipeline-latency", Severity: diag.Warning,
+			Title: "the latency objective cannot be kept as declared",
+			Cause: "Frames older than maxAge are dropped, younger ones are worked on: one that is already too late for the objective takes the time of one that is not. A batch that waits as long as the objective allows leaves no time for the work.",
+			Fix:   "set maxAge below slo.latencyP95, and delays well below it",
+			Wrong: `pipelines: p: {source: {kind: "v4l2", path: "/dev/video0", format: "nv12", width: 1280, height: 720}, slo: latencyP95: "100ms", queue: maxAge: "300ms", stages: {f: {kind: "preprocess", input: "source", width: 640, height: 640}, ` + exampleModel,
+			Right: `pipelines: p: {source: {kind: "v4l2", path: "/dev/video0", format: "nv12", width: 1280, height: 720}, slo: latencyP95: "100ms", queue: maxAge: "90ms", stages: {f: {kind: "preprocess", input: "source", width: 640, height: 640}, ` + exampleModel,
+			run:   pipelineLatency,
+		},
+	}
+}
+
+const exampleSum = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+
+// opened finds models by path, and by the digest of those that are fetched from a
+// file; nil is one that cannot be read here.
+func (s *subject) opened(path, sum string) (*onnx.Model, error) {
+	if s.models == nil {
+		return nil, nil
+	}
+	if local := s.local(path, sum); local != "" {
+		m, err := s.models(local)
+		if err == nil || errors.Is(err, onnx.ErrFormat) {
+			return m, err
+		}
+	}
+	return nil, nil
+}
+
+// local is where a model is on this machine, as far as the configuration says.
+func (s *subject) local(path, sum string) string {
+	for _, m := range s.Models {
+		if file, ok := strings.CutPrefix(m.URI, "file://"); ok && sum != "" && m.SHA256 == sum && m.Name == "" {
+			return file
+		}
+	}
+	if strings.HasPrefix(path, "/") {
+		return "" // of the device
+	}
+	return path
+}
+
+// known is [subject.opened] for those who pass over what is no model.
+func (s *subject) known(path, sum string) *onnx.Model {
+	m, err := s.opened(path, sum)
+	if err != nil {
+		return nil
+	}
+	return m
+}
+
+// modelUse is one model of a stage on one level of the ladder.
+type modelUse struct {
+	pipeline string
+	stage    plan.PipelineStage
+	level    int // 0: the whole
+	plan.StageModel
+	model *onnx.Model // nil: not known
+	err   error       // the file is no model
+	in    []onnx.Dim  // what the stage is given, nil: not known
+	next  *plan.PipelineStage
+	whole bool // the stage's own, not one that votes
+}
+
+// uses lists the models of the target's pipelines; those of a lower level only where
+// the level changes the stage, or what it is given.
+func (s *subject) uses() []modelUse {
+	var all []modelUse
+	for name, p := range s.Plan.Pipelines {
+		levels := budget.Levels(p)
+		for n, level := range levels {
+			var shape []onnx.Dim
+			changed := n == 0
+			for k, st := range level {
+				changed = changed || st.Model != levels[max(n-1, 0)][k].Model || st.Preprocess != levels[max(n-1, 0)][k].Preprocess
+				var first *onnx.Model
+				if st.Model != nil {
+					for i, m := range budget.Members(st.Model) {
+						u := modelUse{pipeline: name, stage: st, level: n, StageModel: m, in: shape, whole: i == 0}
+						u.model, u.err = s.opened(m.Path, m.SHA256)
+						if i == 0 {
+							first = u.model
+						}
+						if k+1 < len(level) {
+							u.next = &level[k+1]
+						}
+						if changed {
+							all = append(all, u)
+						}
+					}
+				}
+				shape = budget.After(st, shape, first)
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b modelUse) int {
+		return strings.Compare(a.pipeline+"\x00"+strconv.Itoa(a.level)+a.stage.ID+a.Stage, b.pipeline+"\x00"+strconv.Itoa(b.level)+b.stage.ID+b.Stage)
+	})
+	return all
+}
+
+// place is where the configuration says what is wrong: a field of the stage, or on
+// a lower level the step that changes it.
+func (s *subject) place(u modelUse, fields ...string) (*load.Node, []string) {
+	stage := s.Node.At("pipelines", u.pipeline, "stages", u.stage.ID)
+	where := at("pipelines", u.pipeline, "stages", u.stage.ID)
+	if u.level > 0 {
+		steps := s.Node.At("pipelines", u.pipeline, "degrade", "ladder")
+		where = at("pipelines", u.pipeline, "degrade", "ladder")
+		if steps != nil && u.level <= len(steps.Items) {
+			return steps.Items[u.level-1], where
+		}
+		return steps, where
+	}
+	if u.Stage != "" {
+		return stage.At("ensemble", "models", u.Stage), append(where, "ensemble", "models", u.Stage)
+	}
+	for _, f := range fields {
+		if n := stage.Get(f); n != nil {
+			return n, append(where, f)
+		}
+	}
+	return stage, where
+}
+
+func (u modelUse) name() string {
+	name := u.Path
+	if name == "" {
+		name = u.SHA256[:min(len(u.SHA256), 12)]
+	}
+	if u.level > 0 {
+		return fmt.Sprintf("%s (degrade, step %d)", name, u.level)
+	}
+	return name
+}
+
+func modelFile(s *subject) {
+	told := map[string]bool{}
+	for _, u := range s.uses() {
+		if u.err == nil || told[u.Path+u.SHA256] {
+			continue
+		}
+		told[u.Path+u.SHA256] = true
+		n, where := s.place(u, "path", "uri")
+		s.finding(n, where, "", "", "%s: %v", u.name(), u.err)
+	}
+}
+
+func modelShape(s *subject) {
+	for _, u := range s.uses() {
+		if u.model == nil {
+			continue
+		}
+		n, where := s.place(u, "inputTensor", "path", "uri")
+		if len(u.model.Inputs) != 1 {
+			s.finding(n, where, "", "", "%s takes %d tensors (%s); a stage gives one", u.name(), len(u.model.Inputs), values(u.model.Inputs))
+			continue
+		}
+		name := ""
+		if u.whole {
+			name = u.stage.Model.Input
+		}
+		in, ok := budget.Pick(u.model.Inputs, name)
+		switch {
+		case !ok:
+			s.finding(n, where, name, "", "%s has no input %q; it takes %s", u.name(), name, values(u.model.Inputs))
+			continue
+		case in.Type != onnx.Float32:
+			s.finding(n, where, "", "export the model with float32 inputs", "%s takes %s; a stage gives float32", u.name(), in)
+			continue
+		case u.in == nil || !in.Ranked:
+			continue
+		}
+		given := onnx.Value{Shape: u.in, Ranked: true}.Dims()
+		if len(in.Shape) != len(u.in) {
+			s.finding(n, where, given, "", "%s takes %s and is given %s", u.name(), in, given)
+			continue
+		}
+		for i, d := range in.Shape {
+			if d.Free() || u.in[i].Free() || d.Size == u.in[i].Size {
+				continue
+			}
+			// The size is the preprocess stage's.
+			if from := u.stage.Input; u.level == 0 && i >= 2 {
+				field := "height"
+				if i == 3 {
+					field = "width"
+				}
+				if node := s.Node.At("pipelines", u.pipeline, "stages", from, field); node != nil {
+					n, where = node, at("pipelines", u.pipeline, "stages", from, field)
+				}
+			}
+			s.finding(n, where, given, "", "%s takes %s and is given %s", u.name(), in, given)
+			break
+		}
+	}
+}
+
+func values(all []onnx.Value) string {
+	text := make([]string, len(all))
+	for i, v := range all {
+		text[i] = v.String()
+	}
+	return strings.Join(text, ", ")
+}
+
+func modelBatch(s *subject) {
+	for _, u := range s.uses() {
+		b := u.stage.Model.Batch
+		if u.model == nil || b == nil || len(b.Buckets) == 0 || b.Buckets[len(b.Buckets)-1] == 1 {
+			continue
+		}
+		if in, ok := budget.Pick(u.model.Inputs, ""); ok && in.Ranked && len(in.Shape) > 0 && !in.Shape[0].Free() {
+			n, where := s.place(u, "batch")
+			s.finding(n, where, fmt.Sprint(b.Buckets), "", "%s takes %s: its first axis is always %d", u.name(), in, in.Shape[0].Size)
+		}
+	}
+}
+
+func modelOutput(s *subject) {
+	for _, u := range s.uses() {
+		if u.model == nil || !u.whole {
+			continue
+		}
+		out, ok := budget.Pick(u.model.Outputs, u.stage.Model.Output)
+		if !ok {
+			n, where := s.place(u, "outputTensor")
+			s.finding(n, where, u.stage.Model.Output, "", "%s has no output %q; it gives %s", u.name(), u.stage.Model.Output, values(u.model.Outputs))
+			continue
+		}
+		if u.next == nil || u.next.Post == nil || !out.Ranked {
+			continue
+		}
+		want := reads(u.next.Post, budget.After(u.stage, u.in, u.model), len(u.model.Outputs))
+		switch {
+		case out.Type != onnx.Float32:
+			want = "float32 elements"
+		case want == "":
+			continue
+		}
+		n, where := s.Node.At("pipelines", u.pipeline, "stages", u.next.ID, "decode"), at("pipelines", u.pipeline, "stages", u.next.ID, "decode")
+		if u.level > 0 {
+			n, where = s.place(u)
+		}
+		s.finding(n, where, u.next.Post.Kind, "", "%s reads %s, and %s gives %s", u.next.Post.Kind, want, u.name(), out)
+	}
+}
+
+// reads says what a way to decode reads when it is not the shape given: "" when it
+// is, or may be.
+func reads(p *plan.Post, shape []onnx.Dim, outputs int) string {
+	is := func(i int, size int64) bool { return i < len(shape) && (shape[i].Free() || shape[i].Size == size) }
+	switch p.Kind {
+	case "argmax":
+		for i := range max(len(shape)-1, 0) {
+			if !is(i, 1) {
+				return "one row of classes"
+			}
+		}
+	case "ctc":
+		if len(shape) != 3 || !is(0, 1) {
+			return "a tensor [1 steps classes]"
+		}
+	case "regions":
+		if len(shape) != 4 || !is(0, 1) || !is(1, 1) {
+			return "a tensor [1 1 height width]"
+		}
+	case "detect", "segment", "keypoints":
+		switch {
+		case len(shape) != 3 || !is(0, 1):
+			return "boxes, a tensor [1 values anchors] or [1 anchors values]"
+		case p.Head == "v10" && !is(2, 6):
+			return "with a v10 head a tensor [1 boxes 6]"
+		case p.Kind == "segment" && p.Prototypes == "" && outputs < 2:
+			return "boxes and the prototypes of masks, two outputs"
+		}
+	}
+	return ""
+}
+
+func ladderModel(s *subject) {
+	for _, f := range s.Node.Get("pipelines").Members() {
+		steps := f.Value.At("degrade", "ladder")
+		if steps == nil {
+			continue
+		}
+		for _, step := range steps.Items {
+			for _, m := range step.Get("models").Members() {
+				own := f.Value.At("stages", m.Name, "uri")
+				sum := m.Value.Get("sha256").Word()
+				fetched := slices.ContainsFunc(s.Models, func(o plan.ModelFile) bool { return sum != "" && o.SHA256 == sum })
+				if own == nil || m.Value.Get("uri") != nil || fetched || strings.HasPrefix(m.Value.Get("path").Word(), "/") {
+					continue
+				}
+				s.finding(m.Value, at("pipelines", f.Name, "degrade", "ladder"), "", "", "the model of stage %s is fetched by the build, the one that replaces it is not", m.Name)
+			}
+		}
+	}
+}
+
+// poolLimit is what the runtime allocates for one pipeline at most, in bytes.
+const poolLimit = 2 << 30
+
+func pipelineMemory(s *subject) {
+	var total, workspace int64
+	var parts []string
+	last := ""
+	for _, f := range s.Node.Get("pipelines").Members() {
+		p, ok := s.Plan.Pipelines[f.Name]
+		if !ok {
+			continue
+		}
+		b := budget.Of(p, s.known)
+		if b.Pool > poolLimit {
+			s.finding(f.Value, at("pipelines", f.Name), "", "", "pipeline %s: %d frames with their tensors take %s MiB; a pipeline has at most %d MiB", f.Name, b.Frames, atLeast(b.Pool, b), poolLimit>>20)
+			return
+		}
+		total += b.Total()
+		workspace = max(workspace, b.Workspace)
+		parts = append(parts, fmt.Sprintf("%s: %d frames and tensors %d MiB, weights %d MiB", f.Name, b.Frames, b.Pool>>20, b.Weights>>20))
+		last = f.Name
+	}
+	room := s.Board.RAMBytes - reserve - s.hugepages()
+	if last == "" || total+workspace <= room {
+		return
+	}
+	s.finding(nil, at("pipelines", last), "", "", "at least %d MiB (%s; TensorRT's workspace %d MiB), and %s has %d MiB of which the system needs %d",
+		(total+workspace)>>20, strings.Join(parts, "; "), workspace>>20, s.Board.ID, s.Board.RAMBytes>>20, (reserve+s.hugepages())>>20)
+}
+
+func atLeast(bytes int64, b budget.Budget) string {
+	text := strconv.FormatInt(bytes>>20, 10)
+	if !b.Known {
+		return "at least " + text
+	}
+	return text
+}
+
+func pipelineLatency(s *subject) {
+	for _, f := range s.Node.Get("pipelines").Members() {
+		p, ok := s.Plan.Pipelines[f.Name]
+		if !ok || p.SLO == nil || p.SLO.LatencyP95 == 0 {
+			continue
+		}
+		objective := time.Duration(p.SLO.LatencyP95)
+		if age := time.Duration(p.Queue.MaxAge); age > objective {
+			s.finding(f.Value.At("queue", "maxAge"), at("pipelines", f.Name, "queue", "maxAge"), age.String(), "", "pipeline %s: frames of up to %v are worked on, and the objective is %v", f.Name, age, objective)
+		}
+		var delays time.Duration
+		for _, st := range p.Stages {
+			if st.Model != nil && st.Model.Batch != nil {
+				delays += time.Duration(st.Model.Batch.Delay)
+			}
+		}
+		if delays >= objective {
+			s.finding(f.Value.At("slo", "latencyP95"), at("pipelines", f.Name, "slo", "latencyP95"), objective.String(), "", "pipeline %s: batches may wait %v, and the objective is %v", f.Name, delays, objective)
+		}
+	}
+}

@@ -1,0 +1,145 @@
+package threeways
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/yoctune/yoctune/compiler"
+	"github.com/yoctune/yoctune/schema/plan"
+)
+
+// The new words say the same in the three languages.
+func TestDetectorsTrackersAndVotesAreOnePlanInEveryLanguage(t *testing.T) {
+	cue := `package box
+import "github.com/yoctune/yoctune/schema"
+schema.#Config & {
+layer: {name: "box", maintainer: "x"}
+targets: cam: {board: "orin-nano-8gb", release: "scarthgap", pipelines: door: {
+	source: {kind: "v4l2", path: "/dev/video0", format: "nv12", width: 1280, height: 720}
+	stages: {
+		pre: {kind: "preprocess", input: "source", width: 640, height: 640, fit: "letterbox"}
+		find: {kind: "model", input: "pre", path: "/m/a.onnx", providers: ["tensorrt", "cpu"], precision: "fp16", workspace: "256MiB", spinning: true, arena: false, ensemble: {models: b: path: "/m/b.onnx", vote: "max"}}
+		boxes: {kind: "postprocess", input: "find", decode: "keypoints", head: "v11", iou: 0.6, agnostic: true, classes: 2, threshold: 0.4, top: 20}
+		follow: {kind: "track", input: "boxes", iou: "0.25", hits: 3, maxLost: "700ms", max: 64}
+	}
+	memory: {lock: true, hugepages: true}
+	utilisation: 0.9
+	lease: true
+	degrade: {ladder: [{fps: 15}], headroom: 5, power: 15000}
+}}}
+`
+	hcl := `layer {
+  name       = "box"
+  maintainer = "x"
+}
+target "cam" {
+  board   = "orin-nano-8gb"
+  release = "scarthgap"
+  pipeline "door" {
+    source {
+      kind   = "v4l2"
+      path   = "/dev/video0"
+      format = "nv12"
+      width  = 1280
+      height = 720
+    }
+    stage "pre" {
+      kind   = "preprocess"
+      input  = "source"
+      width  = 640
+      height = 640
+      fit    = "letterbox"
+    }
+    stage "find" {
+      kind      = "model"
+      input     = "pre"
+      path      = "/m/a.onnx"
+      providers = ["tensorrt", "cpu"]
+      precision = "fp16"
+      workspace = "256MiB"
+      spinning  = true
+      arena     = false
+      ensemble {
+        vote = "max"
+        model "b" {
+          path = "/m/b.onnx"
+        }
+      }
+    }
+    stage "boxes" {
+      kind      = "postprocess"
+      input     = "find"
+      decode    = "keypoints"
+      head      = "v11"
+      iou       = 0.6
+      agnostic  = true
+      classes   = 2
+      threshold = 0.4
+      top       = 20
+    }
+    stage "follow" {
+      kind     = "track"
+      input    = "boxes"
+      iou      = "0.25"
+      hits     = 3
+      max_lost = "700ms"
+      max      = 64
+    }
+    memory {
+      lock      = true
+      hugepages = true
+    }
+    utilisation = 0.9
+    lease       = true
+    degrade {
+      ladder   = [{ fps = 15 }]
+      headroom = 5
+      power    = 15000
+    }
+  }
+}
+`
+	jsonnet := `{
+  layer: { name: "box", maintainer: "x" },
+  targets: { cam: { board: "orin-nano-8gb", release: "scarthgap", pipelines: { door: {
+    source: { kind: "v4l2", path: "/dev/video0", format: "nv12", width: 1280, height: 720 },
+    stages: {
+      pre: { kind: "preprocess", input: "source", width: 640, height: 640, fit: "letterbox" },
+      find: { kind: "model", input: "pre", path: "/m/a.onnx", providers: ["tensorrt", "cpu"], precision: "fp16", workspace: "256MiB", spinning: true, arena: false, ensemble: { models: { b: { path: "/m/b.onnx" } }, vote: "max" } },
+      boxes: { kind: "postprocess", input: "find", decode: "keypoints", head: "v11", iou: 0.6, agnostic: true, classes: 2, threshold: 0.4, top: 20 },
+      follow: { kind: "track", input: "boxes", iou: "0.25", hits: 3, maxLost: "700ms", max: 64 },
+    },
+    memory: { lock: true, hugepages: true },
+    utilisation: 0.9,
+    lease: true,
+    degrade: { ladder: [{ fps: 15 }], headroom: 5, power: 15000 },
+  } } } },
+}
+`
+	var want plan.Pipeline
+	for n, file := range []struct{ name, text string }{{"config.cue", cue}, {"config.hcl", hcl}, {"config.jsonnet", jsonnet}} {
+		p := compiler.OpenFiles(map[string][]byte{file.name: []byte(file.text)})
+		if p.Project == nil || len(p.Targets) != 1 {
+			t.Fatalf("%s: %+v", file.name, p.Report.All())
+		}
+		for _, d := range p.Report.All() {
+			if strings.HasPrefix(d.ID, "YT") {
+				t.Errorf("%s: %s: %s", file.name, d.ID, d.Message)
+			}
+		}
+		got := p.Targets[0].Plan.Pipelines["door"]
+		if n == 0 {
+			want = got
+			if d := got.Degrade; d.Headroom != 5000 || d.Power != 15000 || got.Stages[3].Track.MaxLost != 7e8 || got.Stages[1].Model.Workspace != 256<<20 || !got.Stages[1].Model.NoArena {
+				t.Errorf("%+v", got)
+			}
+			continue
+		}
+		a, _ := json.Marshal(want)
+		b, _ := json.Marshal(got)
+		if string(a) != string(b) {
+			t.Errorf("%s:\n%s\nCUE:\n%s", file.name, b, a)
+		}
+	}
+}
