@@ -30,7 +30,7 @@ func newPipelineCommand() *cobra.Command {
 		Short: "Run the inference pipelines of a plan",
 		Args:  cobra.NoArgs,
 	}
-	cmd.AddCommand(newPipelineRunCommand(), newPipelineTopCommand())
+	cmd.AddCommand(newPipelineRunCommand(), newPipelineTopCommand(), newPipelineHeaderCommand())
 	return cmd
 }
 

@@ -32,6 +32,7 @@ func commands() []func() *cobra.Command {
 		newProbeCommand,
 		newPipelineCommand,
 		newWorkerCommand,
+		newStageHostCommand,
 		newTraceCommand,
 		newBenchCommand,
 		newTuneCommand,

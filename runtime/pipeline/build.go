@@ -231,7 +231,7 @@ func (b *builder) level(n int) error {
 					t := b.p.frames[i].tensors
 					t[n][k] = t[n-1][k]
 				}
-				b.carries = gives[s.Kind]
+				b.carries = b.gives(s)
 				continue
 			}
 		}
@@ -248,8 +248,14 @@ func (b *builder) level(n int) error {
 	return nil
 }
 
-// gives is what a stage of each kind makes.
-var gives = map[string]carry{"preprocess": carriesTensor, "model": carriesTensor, "postprocess": carriesResults, "track": carriesResults}
+// gives is what a stage makes.
+func (*builder) gives(s *plan.PipelineStage) carry {
+	switch {
+	case s.Kind == "postprocess", s.Kind == "track", s.Custom != nil && len(s.Custom.Shape) == 0:
+		return carriesResults
+	}
+	return carriesTensor
+}
 
 // warm runs every stage of every level and instance, so that the first frame
 // finds everything in place, and measures the levels of a ladder.
@@ -350,6 +356,7 @@ func (b *builder) allocate() error {
 	for i := range b.p.frames {
 		b.p.frames[i] = frame{
 			slot:    i,
+			fixed:   b.gpu != nil,
 			pixels:  pixels[i%own*size : (i%own+1)*size : (i%own+1)*size],
 			tensors: make([][]tensor, len(b.levels)),
 			spent:   make([]span, steps+1),
@@ -384,8 +391,12 @@ func (b *builder) stage(k int, s *plan.PipelineStage) (work, error) {
 		build, has = b.post, s.Post != nil
 	case "track":
 		takes, build, has = carriesResults, b.follow, s.Track != nil
+	case "custom":
+		if build, has = b.custom, s.Custom != nil; b.carries == carriesFrame {
+			takes = carriesFrame
+		}
 	default:
-		return nil, fmt.Errorf("%w: kind %q; it is one of preprocess, model, postprocess, track", ErrPlan, s.Kind)
+		return nil, fmt.Errorf("%w: kind %q; it is one of preprocess, model, postprocess, track, custom", ErrPlan, s.Kind)
 	}
 	if !has {
 		return nil, fmt.Errorf("%w: a stage of kind %s has no settings of that kind", ErrPlan, s.Kind)
@@ -393,8 +404,9 @@ func (b *builder) stage(k int, s *plan.PipelineStage) (work, error) {
 	if b.carries != takes {
 		return nil, fmt.Errorf("%w: %s takes %s, what comes before gives %s", ErrPlan, s.Kind, takes, b.carries)
 	}
-	b.carries = gives[s.Kind]
-	return build(k, s)
+	w, err := build(k, s)
+	b.carries = b.gives(s)
+	return w, err
 }
 
 // preprocess makes a tensor of a frame in one pass.

@@ -81,7 +81,7 @@ type dropReason struct {
 }
 
 // reasons of one queue and the stage behind it.
-type reasons struct{ full, old, late, device, memory, failed dropReason }
+type reasons struct{ full, old, late, device, memory, down, failed dropReason }
 
 // Reasons that are of no queue.
 const (
@@ -188,6 +188,7 @@ func (e *engine) prepare() {
 		e.reasons[k] = reasons{
 			full: e.reasonFor("queue-full:" + id), old: e.reasonFor("too-old:" + id), late: e.reasonFor("deadline:" + id),
 			failed: e.reasonFor("failed:" + id), device: e.reasonFor("no-device:" + id), memory: e.reasonFor("no-memory:" + id),
+			down: e.reasonFor("restarting:" + id),
 		}
 	}
 	e.shutdown = e.reasonFor(reasonShutdown)

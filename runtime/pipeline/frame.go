@@ -23,6 +23,7 @@ type frame struct {
 
 	arrived int64 // ns, when a source that paces itself had it; 0: another one
 	copies  int   // that the source made of it
+	fixed   bool  // pixels stays where it is: another process sees that memory
 	loan    *loan // whose memory pixels is, nil: the frame's own
 
 	level    int32      // of the ladder, while it is on its way

@@ -44,6 +44,7 @@ type Options struct {
 	// Throttled names what heat or power slows down now; nil, or a nil result: it cannot be known.
 	Throttled func() []string
 	system    v4l2.System // of cameras, nil: the kernel
+	host      []string    // program that keeps a plug-in, nil: this one
 }
 
 // Limits of what a plan may ask for.

@@ -20,6 +20,7 @@ const (
 	kindKeypoints = "keypoints"
 	kindRegions   = "regions"
 	kindRaw       = "raw"
+	kindCustom    = "custom" // of a custom stage
 )
 
 // maxRaw bounds what a raw postprocess writes for each frame, in values.

@@ -9,7 +9,7 @@ import (
 // Result is one thing a model saw in a frame. Which fields it has depends on the
 // postprocess kind.
 type Result struct {
-	Kind   string    // ctc, argmax, detect, segment, keypoints, regions, raw
+	Kind   string    // ctc, argmax, detect, segment, keypoints, regions, raw, custom
 	Text   string    // ctc
 	Class  int       // of argmax and boxes: index in the model's output
 	Label  string    // of argmax and boxes: "" without a labels file
@@ -21,6 +21,8 @@ type Result struct {
 	ID     uint64     // of what is tracked, 0: of nothing (yet)
 	Points []Point    // keypoints in the model's order; regions: the four corners, clockwise
 	Mask   Mask       // segment
+
+	JSON []byte // custom: results as its stage wrote them, one or several with commas between
 }
 
 // Point is one of a result's, in source pixels. Score is what the model says of it.
@@ -82,6 +84,8 @@ func (r *Record) AppendJSON(b []byte) []byte {
 
 func (r *Result) appendJSON(b []byte) []byte {
 	switch r.Kind {
+	case kindCustom:
+		return append(b, r.JSON...)
 	case kindCTC:
 		b = append(b, `{"text":`...)
 		b = appendString(b, r.Text)

@@ -44,6 +44,8 @@ func (*Text) Close() error { return nil }
 
 func (r *Result) appendText(b []byte) []byte {
 	switch r.Kind {
+	case kindCustom:
+		return append(b, r.JSON...)
 	case kindCTC:
 		b = strconv.AppendQuote(b, r.Text)
 	case kindArgmax, kindDetect, kindSegment, kindKeypoints, kindRegions:

@@ -158,7 +158,11 @@ func (s *mjpegSource) put(f *frame) error {
 	}
 	<-p.ready
 	err := p.err
-	if err == nil {
+	switch {
+	case err != nil:
+	case f.fixed:
+		f.copies = copy(f.pixels, p.pixels) / len(p.pixels)
+	default:
 		p.pixels, f.pixels = f.pixels, p.pixels
 		f.copies = 0
 	}
@@ -168,12 +172,7 @@ func (s *mjpegSource) put(f *frame) error {
 
 // read copies, for whoever has no frame.
 func (s *mjpegSource) read(pixels []byte) error {
-	f := frame{pixels: pixels}
-	if err := s.put(&f); err != nil {
-		return err
-	}
-	copy(pixels, f.pixels)
-	return nil
+	return s.put(&frame{pixels: pixels, fixed: true})
 }
 
 func (s *mjpegSource) interrupt() {

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/yoctune/yoctune/runtime/pipeline/custom"
 	"github.com/yoctune/yoctune/runtime/trace"
 )
 
@@ -228,6 +229,9 @@ func (in *instance) one(from, size int) {
 		case errors.Is(err, errNoDevice):
 			e.recent.lost()
 			e.drop(i, e.reasons[in.k].device)
+		case errors.Is(err, custom.ErrDown):
+			e.recent.lost()
+			e.drop(i, e.reasons[in.k].down)
 		case errors.Is(err, errNoMemory):
 			e.recent.lost()
 			e.drop(i, e.reasons[in.k].memory)

@@ -54,6 +54,7 @@ const (
 	EventLevel  = "degrade" // the ladder moved
 	EventBatch  = "batch"   // the largest batch changed
 	EventSource = "source"  // the source stopped, is back, or gives something else than it was asked for
+	EventStage  = "stage"   // the program of a custom stage is started again
 	EventSink   = "sink"    // results are no longer or again written
 	EventFlight = "flight"  // the objective was missed, and a trace of it was kept
 )

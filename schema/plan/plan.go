@@ -262,18 +262,29 @@ type PipelineSource struct {
 // PipelineStage is one step.
 type PipelineStage struct {
 	ID         string      `json:"id"`
-	Kind       string      `json:"kind"`  // preprocess, model, postprocess, track
+	Kind       string      `json:"kind"`  // preprocess, model, postprocess, track, custom
 	Input      string      `json:"input"` // "source" or a stage id
 	Preprocess *Preprocess `json:"preprocess,omitempty"`
 	Model      *Model      `json:"model,omitempty"`
 	Post       *Post       `json:"post,omitempty"`
 	Track      *Track      `json:"track,omitempty"`
+	Custom     *Custom     `json:"custom,omitempty"`
 
 	Instances int   `json:"instances,omitempty"` // that work side by side, 0: 1; the order of frames is kept
 	Deadline  int64 `json:"deadline,omitempty"`  // ns of one run, 0: none
 
 	Device   string `json:"device,omitempty"`   // gpu; "": cpu
 	Fallback string `json:"fallback,omitempty"` // of gpu: drop; "": cpu
+}
+
+// Custom is a stage that the user wrote: a plug-in or a program, one of the two. It
+// takes frames, or the tensor of the stage before.
+type Custom struct {
+	Plugin  string   `json:"plugin,omitempty"`  // shared library
+	Exec    []string `json:"exec,omitempty"`    // argv
+	Shape   []int64  `json:"shape,omitempty"`   // of the tensor it gives; nil: it gives results
+	Options string   `json:"options,omitempty"` // passed to it
+	Inside  bool     `json:"inside,omitempty"`  // the plug-in runs in the pipeline's own process
 }
 
 // Preprocess makes a tensor of a frame in one pass.

@@ -1,0 +1,65 @@
+#!/usr/bin/env python3
+"""The same stage as brightness.c, as a program: the whole protocol in one page.
+
+Standard input has messages, standard output takes them (so print to standard error),
+descriptor 3 is the memory with the frame. Needs nothing but Python's own library.
+"""
+import json
+import mmap
+import struct
+import sys
+
+OPEN, READY, RUN, DONE, METRIC = 1, 2, 3, 4, 5
+FRAME, RESULTS = 1, 3
+LUMA_FIRST = {0, 1, 6}  # nv12, i420, grey
+HEADER = struct.Struct("=4sIQII")  # magic, type, frame, status, bytes of the payload
+PORT = struct.Struct("=6I8qQ")  # kind, format, width, height, rank, 0, shape, bytes
+
+requests, answers = sys.stdin.buffer, sys.stdout.buffer
+
+
+def receive():
+    head = requests.read(HEADER.size)
+    if len(head) < HEADER.size:
+        sys.exit(0)  # the pipeline has ended
+    magic, kind, frame, _, size = HEADER.unpack(head)
+    assert magic == b"YTS1"
+    return kind, frame, requests.read(size)
+
+
+def send(kind, frame=0, payload=b"", error=None):
+    if error is not None:
+        payload = error.encode()
+    answers.write(HEADER.pack(b"YTS1", kind, frame, 1 if error else 0, len(payload)) + payload)
+    answers.flush()
+
+
+def metric(name, value, counter=False):
+    send(METRIC, 0, struct.pack("=IId", counter, 0, value) + name.encode())
+
+
+_, _, opened = receive()
+version = struct.unpack_from("=I", opened)[0]
+taken = PORT.unpack_from(opened, 8)
+given = PORT.unpack_from(opened, 8 + PORT.size)
+at, out_at, size = struct.unpack_from("=3Q", opened, 8 + 2 * PORT.size)
+options = opened[8 + 2 * PORT.size + 24:].decode()
+width, height = taken[2], taken[3]
+if version != 1 or taken[0] != FRAME or taken[1] not in LUMA_FIRST or given[0] != RESULTS:
+    send(READY, error="it takes frames of nv12, i420 or grey, and gives results")
+    sys.exit(1)
+memory = mmap.mmap(3, size)
+dark = int(options or 40)
+send(READY)
+
+while True:
+    kind, frame, payload = receive()
+    if kind != RUN:
+        continue
+    mean = sum(memory[at:at + width * height]) // (width * height)
+    metric("brightness", mean)
+    if mean < dark:
+        metric("dark_frames", 1, counter=True)
+    answer = json.dumps([{"brightness": mean, "dark": mean < dark}]).encode()
+    memory[out_at:out_at + len(answer)] = answer
+    send(DONE, frame, struct.pack("=Q", len(answer)))

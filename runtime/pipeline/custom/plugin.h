@@ -1,0 +1,31 @@
+#ifndef YOCTUNE_PLUGIN_H
+#define YOCTUNE_PLUGIN_H
+
+#include "yoctune_stage.h"
+
+#define PLUGIN_METRICS 32
+
+typedef struct plugin_metric {
+	char name[72];
+	double value;
+	int counter;
+} plugin_metric;
+
+typedef struct plugin {
+	const yoctune_stage *stage;
+	void *state;
+	yoctune_host host;
+	plugin_metric metrics[PLUGIN_METRICS]; /* of the last run */
+	int count;
+	char error[512];
+} plugin;
+
+int plugin_load(plugin *p, const char *path);
+int plugin_open(plugin *p, const yoctune_port *in, const yoctune_port *out, const char *options);
+int plugin_run(plugin *p, uint64_t frame, int64_t capture, const void *in, void *out, uint64_t *bytes);
+void plugin_close(plugin *p);
+/* A crash of the plug-in ends the process by its signal, without Go's own account of
+ * it, which would hide what the plug-in said last. */
+int plugin_die_plainly(void);
+
+#endif

@@ -1,0 +1,95 @@
+//go:build cgo
+
+package custom
+
+/*
+#cgo CFLAGS: -std=c11 -O2 -Wall -Wextra -D_GNU_SOURCE
+#cgo linux LDFLAGS: -ldl
+#include <stdlib.h>
+#include "plugin.h"
+*/
+import "C"
+
+import (
+	"errors"
+	"fmt"
+	"unsafe"
+)
+
+// Plugin is a plug-in in this process: what crashes in it ends the process.
+type Plugin struct {
+	c       *C.plugin
+	in, out Port
+	metric  Metric
+	name    string
+}
+
+// LoadPlugin loads a library and opens its stage. The error wraps [ErrPlugin], or
+// [ErrStart] when the stage itself refuses.
+func LoadPlugin(path string, in, out Port, options string, metric Metric) (*Plugin, error) {
+	c := (*C.plugin)(C.calloc(1, C.sizeof_plugin))
+	if c == nil {
+		return nil, errors.New("load plug-in: out of memory")
+	}
+	name, text := C.CString(path), C.CString(options)
+	defer C.free(unsafe.Pointer(name))
+	defer C.free(unsafe.Pointer(text))
+	p := &Plugin{c: c, in: in, out: out, metric: metric, name: path}
+	if C.plugin_load(c, name) != 0 {
+		defer p.Close()
+		return nil, fmt.Errorf("%w: %s: %s", ErrPlugin, path, C.GoString(&c.error[0]))
+	}
+	ci, co := port(in), port(out)
+	if C.plugin_open(c, &ci, &co, text) != 0 {
+		defer p.Close()
+		return nil, fmt.Errorf("%w: %s: %s", ErrStart, path, C.GoString(&c.error[0]))
+	}
+	return p, nil
+}
+
+func port(p Port) C.yoctune_port {
+	c := C.yoctune_port{
+		kind: C.uint32_t(p.Kind), format: C.uint32_t(p.Format), width: C.uint32_t(p.Width), height: C.uint32_t(p.Height),
+		rank: C.uint32_t(len(p.Shape)), bytes: C.uint64_t(p.Bytes),
+	}
+	for n, d := range p.Shape {
+		c.shape[n] = C.int64_t(d)
+	}
+	return c
+}
+
+// Run does a frame. The error wraps [ErrFailed].
+func (p *Plugin) Run(frame uint64, capture int64, in, out []byte) (int, error) {
+	if len(in) < p.in.Bytes || len(out) < p.out.Bytes || len(in) == 0 || len(out) == 0 {
+		return 0, fmt.Errorf("%w: %d and %d bytes for %d and %d", ErrFailed, len(in), len(out), p.in.Bytes, p.out.Bytes)
+	}
+	var n C.uint64_t
+	code := C.plugin_run(p.c, C.uint64_t(frame), C.int64_t(capture), unsafe.Pointer(&in[0]), unsafe.Pointer(&out[0]), &n)
+	if p.metric != nil {
+		for _, m := range p.c.metrics[:p.c.count] {
+			p.metric(C.GoString(&m.name[0]), float64(m.value), m.counter != 0)
+		}
+	}
+	if code != 0 {
+		return 0, fmt.Errorf("%w: %s", ErrFailed, C.GoString(&p.c.error[0]))
+	}
+	if p.out.Kind == Tensor {
+		return p.out.Bytes, nil
+	}
+	if uint64(n) > uint64(p.out.Bytes) {
+		return 0, fmt.Errorf("%w: it says %d bytes, there is room for %d", ErrFailed, uint64(n), p.out.Bytes)
+	}
+	return int(n), nil
+}
+
+// Close ends the stage. The library stays.
+func (p *Plugin) Close() {
+	if p.c != nil {
+		C.plugin_close(p.c)
+		C.free(unsafe.Pointer(p.c))
+		p.c = nil
+	}
+}
+
+// diePlainly leaves the signals of a crash to the kernel.
+func diePlainly() { C.plugin_die_plainly() }
