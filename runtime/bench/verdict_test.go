@@ -33,7 +33,7 @@ func TestEqualRunsAreSeldomCalledDifferent(t *testing.T) {
 	const draws = 3000
 	bare, ruled := 0, 0
 	for range draws {
-		base, now := measured(sample(r, 30, 1e6), nil), measured(sample(r, 30, 1e6), nil)
+		base, now := measured(sample(r, 20, 1e6), nil), measured(sample(r, 20, 1e6), nil)
 		if compare(base, now, Rule{MinEffect: 0, Alpha: 0.01}).Verdict != Same {
 			bare++
 		}

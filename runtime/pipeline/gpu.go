@@ -60,6 +60,7 @@ func onGPU(s *plan.PipelineStage) bool { return s.Device == deviceGPU }
 
 // openGPU prepares the process that works on the GPU, when a stage wants one.
 func (b *builder) openGPU() error {
+	b.o.GPU.Kernels = launches(&b.o.Plan)
 	lanes, first := 0, map[int]int{}
 	for k := range b.o.Plan.Stages {
 		s := &b.o.Plan.Stages[k]
@@ -331,6 +332,10 @@ func (b *builder) warmFallback(n int, f *frame) error {
 // preprocessOnGPU is the work of a preprocess stage in the worker.
 func (b *builder) preprocessOnGPU(k int, args core.Preprocess, f format) work {
 	g, level, limit, lane := b.gpu, b.now, b.p.steps[k].limit, b.gpu.lanes[k]
+	said := slices.ContainsFunc(b.o.Plan.Kernels, func(l plan.KernelLaunch) bool { return l.Kernel == "preprocess" })
+	if level == 0 && !said {
+		g.client.Tune(args)
+	}
 	lists := make([]*core.List, b.p.steps[k].workers())
 	for n := range lists {
 		lists[n] = g.client.Draft().List()

@@ -59,6 +59,8 @@ type Options struct {
 	Models  []Model
 	Access  Access // "": the best there is
 
+	Cache string // where the quickest launches are kept, "": core.CacheDir
+
 	Command []string      // program and arguments of a worker; nil: this program with "worker"
 	Start   time.Duration // a worker has to be ready, 0: 30 s
 	Backoff Backoff
@@ -202,6 +204,7 @@ type Client struct {
 	status Status
 	turn   chan struct{} // closed when the status changes
 	warm   []func(in *incarnation) error
+	tune   []core.Preprocess
 }
 
 // New makes the shared memory. Start starts the worker.
@@ -248,6 +251,10 @@ func (c *Client) Alloc(n int) (off int, err error) {
 	clear(c.shared.data[off:c.used])
 	return off, nil
 }
+
+// Tune lets every worker launch kernels for frames and tensors like p's in the quickest
+// way, which the first one measures. It must be called before Start.
+func (c *Client) Tune(p core.Preprocess) { c.tune = append(c.tune, p) }
 
 // AddModel adds a model before Start, and returns its number.
 func (c *Client) AddModel(m Model) int {

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/yoctune/yoctune/runtime/core"
+	"github.com/yoctune/yoctune/runtime/core/tune"
 	"github.com/yoctune/yoctune/runtime/ort"
 )
 
@@ -49,6 +50,8 @@ type config struct {
 	Library string
 	Models  []Model
 	Access  Access
+	Tune    []core.Preprocess
+	Cache   string
 }
 
 // hello is what a worker says of itself.
@@ -165,6 +168,7 @@ func (s *server) start() (hi hello, err error) {
 	if s.dev, err = core.Open(s.config.Device); err != nil {
 		return hi, err
 	}
+	s.tune()
 	s.dev.Phase("load")
 	if err := s.register(); err != nil {
 		return hi, err
@@ -206,6 +210,26 @@ func (s *server) start() (hi hello, err error) {
 	hi.Access = s.access
 	hi.Device, err = s.dev.Info()
 	return hi, err
+}
+
+// tune finds how the kernels are launched best. What fails here costs speed alone.
+func (s *server) tune() {
+	if len(s.config.Tune) == 0 {
+		return
+	}
+	dir := s.config.Cache
+	if dir == "" {
+		dir = core.CacheDir
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	t, err := tune.New(s.dev, core.OpenCache(dir))
+	for i := 0; err == nil && i < len(s.config.Tune); i++ {
+		_, err = t.Preprocess(ctx, s.config.Tune[i])
+	}
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "worker: kernels are launched as built in: %v\n", err)
+	}
 }
 
 // register makes the shared memory the device's, in the best way it has.

@@ -361,3 +361,26 @@ func TestOccupancyPrunesBlockSizes(t *testing.T) {
 		t.Errorf("a kernel without figures is not pruned: %v", unknown)
 	}
 }
+
+func TestAFrameOfThePipelineIsMeasuredWithEveryLaunch(t *testing.T) {
+	d := openCPU(t)
+	p := core.Preprocess{Format: core.NV12, Width: 64, Height: 48, OutW: 32, OutH: 32, Fit: core.Letterbox}
+	if c, err := start(t, d, t.TempDir()).Preprocess(context.Background(), p); err != nil || c.From != BuiltIn {
+		t.Errorf("the CPU has one way to preprocess: %+v, %v", c, err)
+	}
+	b, err := newPreprocess(d, &p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, block := range []int{0, 32, 256} {
+		if took, err := b.run(context.Background(), core.KernelConfig{Kernel: "preprocess", Block: block}); err != nil || took <= 0 {
+			t.Errorf("blocks of %d: %v, %v", block, took, err)
+		}
+	}
+	if _, err := b.run(context.Background(), core.KernelConfig{Kernel: "preprocess", Block: 33}); !errors.Is(err, core.ErrInvalid) {
+		t.Errorf("%v", err)
+	}
+	if err := b.release(); err != nil {
+		t.Error(err)
+	}
+}
