@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/yoctune/yoctune/internal/cpulist"
 )
 
 // Hardware is what the kernel says the machine is made of. What it does not say
@@ -36,7 +38,10 @@ func Survey(dev FS) Hardware {
 		}
 		return strings.TrimSpace(c.Text)
 	}
-	h := Hardware{Cores: cores(text("/sys/devices/system/cpu/present"))}
+	var h Hardware
+	if present, err := cpulist.Parse(text("/sys/devices/system/cpu/present")); err == nil {
+		h.Cores = len(present)
+	}
 	policies, _ := Nodes(dev, ClassCPUFreq)
 	slices.SortFunc(policies, func(a, b Node) int { return policyNumber(a) - policyNumber(b) })
 	for i, p := range policies {
@@ -56,14 +61,7 @@ func Survey(dev FS) Hardware {
 		h.DevFreq = append(h.DevFreq, Clock{Name: n.Name, OFNode: n.OFNode, Hz: ascending(text(n.Path + "/available_frequencies"))})
 	}
 	if info, err := dev.ReadFile("/proc/meminfo", 64<<10); err == nil {
-		for line := range strings.Lines(string(info)) {
-			if f := strings.Fields(line); len(f) == 3 && f[0] == "MemTotal:" {
-				kib, err := strconv.ParseInt(f[1], 10, 53)
-				if err == nil {
-					h.MemTotal = kib << 10
-				}
-			}
-		}
+		h.MemTotal = Meminfo(string(info))["MemTotal"]
 	}
 	const zones = "/sys/class/thermal"
 	names, _ := dev.List(zones)
@@ -83,27 +81,26 @@ func policyNumber(n Node) int {
 	return number
 }
 
-// cores counts a list such as "0-3,5"; 0 when it is none.
-func cores(list string) int { return len(cpuNumbers(list)) }
-
-// cpuNumbers reads such a list; nil when it is none.
-func cpuNumbers(list string) []int {
-	var out []int
-	for part := range strings.SplitSeq(list, ",") {
-		low, high, ok := strings.Cut(part, "-")
-		if !ok {
-			high = low
+// Meminfo parses /proc/meminfo into bytes. Lines that are not "Name: n kB" or
+// "Name: n" are left out.
+func Meminfo(text string) map[string]int64 {
+	m := map[string]int64{}
+	for line := range strings.Lines(text) {
+		name, rest, ok := strings.Cut(line, ":")
+		f := strings.Fields(rest)
+		if !ok || len(f) == 0 {
+			continue
 		}
-		a, err := strconv.ParseUint(low, 10, 16)
-		z, err2 := strconv.ParseUint(high, 10, 16)
-		if err != nil || err2 != nil || z < a || len(out) > 1<<16 {
-			return nil
+		n, err := strconv.ParseUint(f[0], 10, 52)
+		if err != nil {
+			continue
 		}
-		for n := a; n <= z; n++ {
-			out = append(out, int(n))
+		if len(f) > 1 && f[1] == "kB" {
+			n <<= 10
 		}
+		m[name] = int64(n)
 	}
-	return out
+	return m
 }
 
 // ascending reads numbers between blanks; nil when one of them is none.

@@ -15,6 +15,8 @@ import (
 
 	"github.com/godbus/dbus/v5"
 	"golang.org/x/sys/unix"
+
+	"github.com/yoctune/yoctune/internal/cpulist"
 )
 
 // A cgroup of a unit is systemd's: what others write there it writes over when it
@@ -91,8 +93,8 @@ func parseCPUs(text string) (any, bool) {
 	if text == Unset {
 		return []byte{}, true
 	}
-	cpus := cpuNumbers(text)
-	if cpus == nil {
+	cpus, err := cpulist.Parse(text)
+	if err != nil || len(cpus) == 0 {
 		return nil, false
 	}
 	mask := make([]byte, slices.Max(cpus)/8+1)

@@ -538,7 +538,7 @@ func checkHugepages(in *Input) answer {
 	if err != nil {
 		return answer{Unknown, "", "/proc/meminfo cannot be read"}
 	}
-	info := monitor.Meminfo(string(b))
+	info := device.Meminfo(string(b))
 	total, free := info["HugePages_Total"], info["HugePages_Free"]
 	switch {
 	case total == 0:

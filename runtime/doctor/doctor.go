@@ -16,6 +16,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/yoctune/yoctune/internal/cpulist"
 	"github.com/yoctune/yoctune/runtime/device"
 	"github.com/yoctune/yoctune/runtime/enforce"
 	"github.com/yoctune/yoctune/runtime/monitor"
@@ -264,7 +265,13 @@ func (in *Input) wants(domain string) bool {
 }
 
 // isolated are the cores that the running kernel keeps free.
-func (in *Input) isolated() []int { return monitor.List(in.text("/sys/devices/system/cpu/isolated")) }
+func (in *Input) isolated() []int {
+	list, err := cpulist.Parse(in.text("/sys/devices/system/cpu/isolated"))
+	if err != nil {
+		return nil
+	}
+	return list
+}
 
 // chosen is the bracketed word of a list such as "always [madvise] never".
 func chosen(list string) string {

@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/yoctune/yoctune/internal/cpulist"
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
@@ -23,9 +24,6 @@ var (
 	ErrType    = errors.New("unknown value type")
 	ErrCompare = errors.New("unknown comparison")
 )
-
-// maxCPUs is the largest NR_CPUS a kernel can be built with.
-const maxCPUs = 8192
 
 // Found is a value read from the kernel.
 type Found struct {
@@ -280,59 +278,23 @@ func (s cpuSet) String() string {
 	return b.String()
 }
 
-// parseCPUList reads the kernel's list format, including the strided form
-// "0-7:2/4" (Documentation/admin-guide/kernel-parameters.rst, "cpu lists").
 func parseCPUList(text string) (cpuSet, error) {
-	var s cpuSet
-	if text == "" {
-		return s, nil
+	list, err := cpulist.Parse(text)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrValue, err)
 	}
-	for part := range strings.SplitSeq(text, ",") {
-		bad := fmt.Errorf("%w: %q in cpu list %q", ErrValue, clip(part), clip(text))
-		span, stride, strided := strings.Cut(strings.TrimSpace(part), ":")
-		low, high, isRange := strings.Cut(span, "-")
-		first, ok := cpuNumber(low)
-		if !ok {
-			return nil, bad
-		}
-		last := first
-		if isRange {
-			if last, ok = cpuNumber(high); !ok || last < first {
-				return nil, bad
-			}
-		}
-		used, group := 1, 1
-		if strided {
-			u, g, ok := strings.Cut(stride, "/")
-			if !ok || !isRange {
-				return nil, bad
-			}
-			var ok1, ok2 bool
-			used, ok1 = cpuNumber(u)
-			group, ok2 = cpuNumber(g)
-			if !ok1 || !ok2 || used < 1 || used > group {
-				return nil, bad
-			}
-		}
-		for cpu := first; cpu <= last; cpu++ {
-			if (cpu-first)%group < used {
-				s.add(cpu)
-			}
-		}
+	var s cpuSet
+	for _, cpu := range list {
+		s.add(cpu)
 	}
 	return s, nil
-}
-
-func cpuNumber(text string) (int, bool) {
-	n, err := strconv.ParseUint(text, 10, 16)
-	return int(n), err == nil && n < maxCPUs
 }
 
 // parseCPUMask reads hexadecimal words of 32 bits, most significant first.
 func parseCPUMask(text string) (cpuSet, error) {
 	var s cpuSet
 	words := strings.Split(strings.TrimPrefix(text, "0x"), ",")
-	if len(words) > maxCPUs/32 {
+	if len(words) > cpulist.Max/32 {
 		return nil, fmt.Errorf("%w: cpu mask %q is too wide", ErrValue, clip(text))
 	}
 	for i, w := range words {

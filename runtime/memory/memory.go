@@ -58,7 +58,7 @@ func Take(dev device.FS) *Report {
 		return string(b), true
 	}
 	if t, ok := read("/proc/meminfo", 64<<10); ok {
-		r.Info = monitor.Meminfo(t)
+		r.Info = device.Meminfo(t)
 	}
 	if t, ok := read("/proc/buddyinfo", 64<<10); ok {
 		r.Blocks = monitor.Buddyinfo(t)
@@ -101,7 +101,7 @@ func (r *Report) processes(dev device.FS) {
 			continue
 		}
 		p := Process{PID: int(pid)}
-		sizes := monitor.Meminfo(c.Text)
+		sizes := device.Meminfo(c.Text)
 		if _, ok := sizes["Pss"]; !ok {
 			continue
 		}

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/yoctune/yoctune/internal/cpulist"
 	"github.com/yoctune/yoctune/runtime/device"
 )
 
@@ -16,38 +17,17 @@ type cpuNode struct {
 	policy string // folder, "" without cpufreq
 }
 
-// List parses a CPU list of the kernel, such as "0-3,5". Nil: it is not one.
-func List(text string) []int {
-	var out []int
-	for part := range strings.SplitSeq(strings.TrimSpace(text), ",") {
-		if part == "" {
-			continue
-		}
-		from, to, span := strings.Cut(part, "-")
-		a, err := strconv.ParseUint(from, 10, 12)
-		if err != nil {
-			return nil
-		}
-		b := a
-		if span {
-			if b, err = strconv.ParseUint(to, 10, 12); err != nil || b < a {
-				return nil
-			}
-		}
-		for n := a; n <= b; n++ {
-			out = append(out, int(n))
-		}
-	}
-	return out
-}
-
 func findCPUs(dev device.FS) []cpuNode {
 	present, err := text(dev, cpuDir+"/present")
 	if err != nil {
 		return nil
 	}
 	var out []cpuNode
-	for _, n := range List(present) {
+	list, err := cpulist.Parse(present)
+	if err != nil {
+		return nil
+	}
+	for _, n := range list {
 		node := cpuNode{number: n}
 		if real, err := dev.Resolve(cpuDir + "/cpu" + strconv.Itoa(n) + "/cpufreq"); err == nil {
 			node.policy = real
@@ -82,7 +62,10 @@ func findPolicies(dev device.FS, cpus []cpuNode, add adder) {
 			if err != nil {
 				return nil, err
 			}
-			mine := List(strings.Join(strings.Fields(t), ","))
+			mine, err := cpulist.Parse(strings.Join(strings.Fields(t), ","))
+			if err != nil {
+				return nil, err
+			}
 			return func(s *Sample) {
 				for i := range s.CPUs {
 					c := &s.CPUs[i]
@@ -112,8 +95,9 @@ func (s *Sampler) processors(out *Sample) {
 		}
 	}
 	online := map[int]bool{}
-	if t, err := text(s.dev, cpuDir+"/online"); err == nil {
-		for _, n := range List(t) {
+	list, err := text(s.dev, cpuDir+"/online")
+	if on, perr := cpulist.Parse(list); err == nil && perr == nil {
+		for _, n := range on {
 			online[n] = true
 		}
 	} else {

@@ -1,33 +1,12 @@
 package monitor
 
 import (
+	"github.com/yoctune/yoctune/runtime/device"
 	"os"
 	"strconv"
 	"strings"
 	"time"
 )
-
-// Meminfo parses /proc/meminfo into bytes. Lines that are not "Name: n kB" or
-// "Name: n" are left out.
-func Meminfo(text string) map[string]int64 {
-	m := map[string]int64{}
-	for line := range strings.Lines(text) {
-		name, rest, ok := strings.Cut(line, ":")
-		f := strings.Fields(rest)
-		if !ok || len(f) == 0 {
-			continue
-		}
-		n, err := parseSize(f[0])
-		if err != nil {
-			continue
-		}
-		if len(f) > 1 && f[1] == "kB" {
-			n <<= 10
-		}
-		m[name] = n
-	}
-	return m
-}
 
 // parseSize reads a count that can be multiplied by a page or a kibibyte.
 func parseSize(s string) (int64, error) {
@@ -87,7 +66,7 @@ func Largest(zones []Blocks, page int64) (size, count *int64) {
 func (s *Sampler) memory(out *Sample) {
 	m := &out.Memory
 	if b, err := s.dev.ReadFile("/proc/meminfo", 64<<10); err == nil {
-		info := Meminfo(string(b))
+		info := device.Meminfo(string(b))
 		get := func(name string) *int64 {
 			if v, ok := info[name]; ok {
 				return &v

@@ -5,30 +5,25 @@ import (
 	"os"
 	"runtime"
 	"strconv"
-	"strings"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/yoctune/yoctune/internal/cpulist"
 )
 
-// maxCPU is one more than the highest processor number a kernel of a module has.
-const maxCPU = 1024
-
 // parseCPUs reads a kernel CPU list, "0-3,5".
-func parseCPUs(list string) (*unix.CPUSet, error) {
+func parseCPUs(text string) (*unix.CPUSet, error) {
+	list, err := cpulist.Parse(text)
+	if err != nil {
+		return nil, err
+	}
 	var set unix.CPUSet
-	for _, part := range strings.Split(list, ",") {
-		first, last, isRange := strings.Cut(part, "-")
-		a, err := strconv.ParseUint(first, 10, 16)
-		b := a
-		if err == nil && isRange {
-			b, err = strconv.ParseUint(last, 10, 16)
+	for _, n := range list {
+		if n >= 8*int(unsafe.Sizeof(set)) {
+			return nil, fmt.Errorf("processor %d in %q is more than a kernel of a module has", n, text)
 		}
-		if err != nil || b < a || b >= maxCPU {
-			return nil, fmt.Errorf("%q in %q is not a processor or a range below %d", part, list, maxCPU)
-		}
-		for n := a; n <= b; n++ {
-			set.Set(int(n))
-		}
+		set.Set(n)
 	}
 	return &set, nil
 }
