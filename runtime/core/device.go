@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/yoctune/yoctune/runtime/core/c"
 )
@@ -67,7 +68,9 @@ type Device struct {
 
 	mu       sync.Mutex // guards what follows
 	children map[child]struct{}
-	lanes    []*lane // idle
+	lanes    []*lane            // idle
+	mirrors  map[uint64]*Mirror // by the ids of their buffers
+	mirrored atomic.Bool        // there are some
 
 	memory memoryLog
 }

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"runtime"
@@ -113,11 +114,29 @@ func (l *List) Submit() error {
 	if l.s.d.draft {
 		return fmt.Errorf("submit: a draft runs in another process: %w", ErrClosed)
 	}
+	var after map[*Mirror]sides
+	if l.s.d.mirrored.Load() {
+		var err error
+		if after, err = l.track(); err != nil {
+			return fmt.Errorf("submit: %w", err)
+		}
+		if after != nil && l.s.recording {
+			return fmt.Errorf("submit: a graph may run at any time, so it cannot tell which side of a mirror is newer: use buffers: %w", ErrInvalid)
+		}
+	}
 	code := l.s.s.Submit(l.cmds)
 	if code != 0 {
-		return failed("submit", l.s.s.Why(code))
+		err := failed("submit", l.s.s.Why(code))
+		if after != nil && !errors.Is(err, ErrInvalid) { // some of it ran
+			l.s.submitted(after)
+			l.s.settle(false)
+		}
+		return err
 	}
 	runtime.KeepAlive(l.s) // whose end frees what the call used
+	if after != nil {
+		l.s.submitted(after)
+	}
 	return nil
 }
 

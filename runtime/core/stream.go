@@ -104,6 +104,9 @@ const closeWait = 2 * time.Second
 type Stream struct {
 	d *Device
 	s c.Stream
+
+	mirrors   map[*Mirror]struct{} // that work in progress is about
+	recording bool
 }
 
 // StreamOptions describe a stream.
@@ -151,10 +154,14 @@ func (d *Device) newStream(o StreamOptions) (*Stream, error) {
 func (s *Stream) Wait(ctx context.Context) error {
 	code := s.s.Poll(0)
 	runtime.KeepAlive(s)
-	if code == 0 {
-		return nil
+	var err error
+	if code != 0 {
+		err = waitSlices(ctx, "wait", s.poll)
 	}
-	return waitSlices(ctx, "wait", s.poll)
+	if len(s.mirrors) > 0 && !errors.Is(err, ErrTimeout) && !errors.Is(err, ErrCancelled) {
+		s.settle(err == nil)
+	}
+	return err
 }
 
 func (s *Stream) poll(ns uint64) error {
@@ -218,6 +225,9 @@ func (s *Stream) release() error {
 	for {
 		err := failed("release stream", s.d.api.StreamClose(s.s, uint64(max(time.Until(until), 0))))
 		if !errors.Is(err, ErrBusy) {
+			if err == nil {
+				s.settle(false) // what its work came to, nobody asked
+			}
 			return err
 		}
 		if time.Now().After(until) {
@@ -247,7 +257,9 @@ func (s *Stream) Record(f func() error) (*Graph, error) {
 	if err := failed("record graph", s.d.api.GraphBegin(s.s)); err != nil {
 		return nil, err
 	}
+	s.recording = true
 	err := f()
+	s.recording = false
 	h, fail := s.d.api.GraphEnd(s.s)
 	if fail.Code != 0 {
 		return nil, errors.Join(err, failed("record graph", fail))
