@@ -36,6 +36,7 @@ func commands() []func() *cobra.Command {
 		newTraceCommand,
 		newBenchCommand,
 		newTuneCommand,
+		newDevicesCommand,
 		newOccupancyCommand,
 		newVersionCommand,
 	}

@@ -1,0 +1,161 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/yoctune/yoctune/runtime/bench"
+	"github.com/yoctune/yoctune/runtime/core"
+)
+
+func newDevicesCommand() *cobra.Command {
+	var open core.Options
+	var items int
+	cmd := &cobra.Command{
+		Use:   "devices",
+		Short: "List the compute devices, how data gets between them, and how they share work",
+		Long: `devices lists what the backend has. Between two devices data goes directly only
+where the driver says that it can and a pattern that was sent arrived unchanged;
+else it goes through host memory.
+
+--share N gives N items of work to all of them as they prove to be quick, and shows
+who did how many.
+
+Of the CPU, YT_CPU_DEVICES=2 makes two devices, to try what depends on several.
+
+Exit codes: 0 listed · 1 failed, or a device did not open · 2 usage.`,
+		Example: `  yoctuned devices
+  YT_CPU_DEVICES=2 yoctuned devices --backend cpu --share 200
+  yoctuned devices --format json | jq 'select(.type == "peer" and (.checked | not))'`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if items < 0 {
+				return usage(fmt.Errorf("--share must not be negative, not %d", items))
+			}
+			return runDevices(cmd, open, items)
+		},
+	}
+	cmd.Flags().StringVar(&open.Backend, "backend", core.Auto, "`BACKEND`: auto, cpu or cuda")
+	cmd.Flags().StringVar(&open.Library, "library", core.DefaultLibrary, "`FILE` of the CUDA backend")
+	cmd.Flags().IntVar(&items, "share", 0, "share `N` items of work among the devices")
+	_ = cmd.RegisterFlagCompletionFunc("backend", cobra.FixedCompletions([]string{core.Auto, core.CPU, core.CUDA}, cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+// deviceRow is one device.
+type deviceRow struct {
+	Type  string `json:"type"` // "device"
+	Index int    `json:"index"`
+	core.Info
+	Share *bench.Share `json:"share"` // nil: no work was shared
+}
+
+// peerRow is a way between two devices.
+type peerRow struct {
+	Type string `json:"type"` // "peer"
+	From int    `json:"from"`
+	To   int    `json:"to"`
+	core.Peer
+}
+
+func runDevices(cmd *cobra.Command, open core.Options, items int) (err error) {
+	n, err := core.Count(open)
+	if err != nil {
+		return err
+	}
+	var devices []*core.Device
+	defer func() {
+		for _, d := range devices {
+			err = errors.Join(err, d.Close())
+		}
+	}()
+	for i := range n {
+		open.Index = i
+		d, err := core.Open(open)
+		if err != nil {
+			return fmt.Errorf("device %d: %w", i, err)
+		}
+		devices = append(devices, d)
+	}
+	var shares []bench.Share
+	if items > 0 {
+		if shares, err = bench.Balance(cmd.Context(), devices, items); err != nil {
+			return err
+		}
+	}
+	var rows []deviceRow
+	for i, d := range devices {
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		row := deviceRow{Type: "device", Index: i, Info: info}
+		if shares != nil {
+			row.Share = &shares[i]
+		}
+		rows = append(rows, row)
+	}
+	var peers []peerRow
+	for i, from := range devices {
+		for j, to := range devices {
+			if i == j {
+				continue
+			}
+			p, err := core.CanPeer(from, to)
+			if err != nil {
+				return err
+			}
+			peers = append(peers, peerRow{"peer", i, j, p})
+		}
+	}
+	if globalFlags(cmd).Format == "json" {
+		enc := lines(cmd.OutOrStdout())
+		for _, r := range rows {
+			if err := enc.Encode(r); err != nil {
+				return err
+			}
+		}
+		for _, p := range peers {
+			if err := enc.Encode(p); err != nil {
+				return err
+			}
+		}
+		return enc.Encode(summaryLine{Type: "summary", Command: "devices"})
+	}
+	_, err = fmt.Fprint(cmd.OutOrStdout(), devicesText(rows, peers))
+	return err
+}
+
+func devicesText(rows []deviceRow, peers []peerRow) string {
+	var out strings.Builder
+	for _, r := range rows {
+		fmt.Fprintf(&out, "%d  %s (%s)", r.Index, printable(r.Name), r.Backend)
+		if r.Capability != nil {
+			fmt.Fprintf(&out, ", compute capability %s", *r.Capability)
+		}
+		if r.Cores != nil {
+			fmt.Fprintf(&out, ", %d cores", *r.Cores)
+		}
+		if r.MemTotal != nil {
+			fmt.Fprintf(&out, ", %d MiB", *r.MemTotal>>20)
+		}
+		if r.Share != nil {
+			fmt.Fprintf(&out, ": %d items, %.0f a second", r.Share.Items, r.Share.Rate)
+		}
+		out.WriteString("\n")
+	}
+	for _, p := range peers {
+		how := "through host memory"
+		switch {
+		case p.Direct && p.Checked:
+			how = "directly, and a pattern arrived unchanged"
+		case p.Direct:
+			how = "through host memory: the driver offers a direct way, and a pattern did not arrive unchanged"
+		}
+		fmt.Fprintf(&out, "from %d to %d: %s\n", p.From, p.To, how)
+	}
+	return out.String()
+}
