@@ -2,11 +2,14 @@
 # Long checks, and checks against outside material. Each part writes a dated record
 # to bench/results/ or says why it could not run. docs/prove.md explains them.
 #
-#   scripts/prove.sh [PART...]     parts: layers kconfig fuzz soak worker dist nvpmodel runtime systemd camera tuned casestudy
+#   scripts/prove.sh [PART...]     parts: layers tasks kconfig fuzz soak worker dist nvpmodel runtime systemd camera tuned casestudy
 #
 #   YOCTUNE_CHECKOUTS   folder with RELEASE/{bitbake,openembedded-core,meta-tegra}  (layers)
 #   YOCTUNE_META_TEGRA  clone of meta-tegra with all branches                        (layers)
 #   YOCTUNE_META_OE     clone of meta-openembedded with all branches                 (layers)
+#   YOCTUNE_TASK_GRAPHS  task-depends.dot files of real builds, separated by blanks; a folder
+#                       NAME.buildstats beside NAME.dot has the measurements         (tasks)
+#   YOCTUNE_OE_CORE     checkout of openembedded-core, for its reader of buildstats  (tasks)
 #   YOCTUNE_KERNELS     unpacked kernel sources, separated by blanks                 (kconfig)
 #   YOCTUNE_NVPMODEL_DIR  nvpmodel.conf files of your own BSPs                       (nvpmodel)
 #   FUZZTIME            time for each fuzz target, default 60s                       (fuzz)
@@ -31,6 +34,20 @@ layers() {
 	run go test ./tests/series -run 'AreRecipesOf|HashServer' -count 1
 	[ -n "${YOCTUNE_META_OE-}" ] || skip "recipes that layers recommend of meta-oe: set YOCTUNE_META_OE"
 	run go run ./tests/series/prove -src "$YOCTUNE_CHECKOUTS" -o "$results/$day-layers.json" -doc docs/compatibility.md
+}
+
+tasks() {
+	title "tasks: networkx and openembedded-core's reader of buildstats on the same files"
+	[ -n "${YOCTUNE_TASK_GRAPHS-}" ] || { skip "set YOCTUNE_TASK_GRAPHS"; return; }
+	[ -n "${YOCTUNE_OE_CORE-}" ] || { skip "set YOCTUNE_OE_CORE"; return; }
+	[ -x build/networkx-venv/bin/python ] || { python3 -m venv build/networkx-venv && build/networkx-venv/bin/pip -q install networkx==3.6.1 pydot==4.0.1; }
+	make -s build
+	local graph stats
+	for graph in $YOCTUNE_TASK_GRAPHS; do
+		stats=${graph%.dot}.buildstats
+		[ -d "$stats" ] || stats=
+		run build/networkx-venv/bin/python tests/tasks/prove.py build/bin/yoctune "$YOCTUNE_OE_CORE" "$graph" ${stats:+"$stats"} -o "$results/$day-tasks.json"
+	done
 }
 
 kconfig() {
@@ -143,10 +160,11 @@ dashboards() {
 }
 
 mkdir -p build
-[ $# -gt 0 ] || set -- layers kconfig fuzz soak worker dist nvpmodel runtime systemd camera tuned casestudy
+[ $# -gt 0 ] || set -- layers tasks kconfig fuzz soak worker dist nvpmodel runtime systemd camera tuned casestudy
 for part; do
 	case $part in
 	layers) layers ;;
+	tasks) tasks ;;
 	kconfig) kconfig ;;
 	fuzz) fuzz ;;
 	soak) soak ;;

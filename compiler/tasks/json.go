@@ -75,10 +75,14 @@ func (a *Analysis) WriteJSON(w io.Writer) error {
 		Ran      int     `json:"ran"`
 		Restored int     `json:"restored"`
 		Unknown  int     `json:"unknown"`
+		Work     float64 `json:"work_seconds,omitempty"`    // of all measured tasks
+		CPU      float64 `json:"cpu_seconds,omitempty"`     // of all measured tasks
+		Elapsed  float64 `json:"elapsed_seconds,omitempty"` // of the measured build, on the clock
 	}{Type: "summary", Command: "tasks", Unit: unit, Tasks: a.Tasks, Recipes: a.Recipes, Edges: a.Edges,
 		Path: length(a.Decides().Length), Count: len(a.Count.Steps), Levels: len(a.Levels), Widest: widest, Threads: a.Chosen}
 	if a.Stats != nil {
 		summary.Ran, summary.Restored, summary.Unknown = a.Stats.Ran, a.Stats.Hits, a.Stats.Unknown
+		summary.Work, summary.CPU, summary.Elapsed = a.Stats.Work.Seconds(), a.Stats.CPU.Seconds(), a.Stats.Elapsed.Seconds()
 	}
 	for _, l := range append(lines, summary) {
 		if err := enc.Encode(l); err != nil {

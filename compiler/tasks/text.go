@@ -112,6 +112,10 @@ func (a *Analysis) Advice() []string {
 	if !a.Measured {
 		out = append(out, "Every task counts as one here, a fetch as much as a compiler's build: --buildstats gives the same in time.")
 	}
+	if s := a.Stats; s != nil && now.Length > 0 && float64(s.Elapsed) > 1.1*float64(now.Length) {
+		out = append(out, fmt.Sprintf("The build took %s on the clock, %.1f times as long as is simulated on %s: tasks that run together slow each other down, and bitbake needs time between them. Take simulated lengths as lower bounds.",
+			clock(s.Elapsed), float64(s.Elapsed)/float64(now.Length), number(a.Chosen)+plural(int64(a.Chosen), " thread")))
+	}
 	if a.Stats != nil && a.Stats.Unknown > 0 {
 		out = append(out, fmt.Sprintf("%s of %s tasks have no measurement and count as no time: take buildstats of a build of everything, with an empty cache.",
 			number(a.Stats.Unknown), number(a.Tasks)))
