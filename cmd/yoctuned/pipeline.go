@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"maps"
+	"os"
 	"os/signal"
 	"path/filepath"
 	"slices"
@@ -135,7 +136,7 @@ func runPipeline(cmd *cobra.Command, args []string, o pipeline.Options, traced s
 	if traced != "" {
 		o.Trace = trace.New(traceEvents)
 	}
-	o.Live = liveSocket(dev, o.Name)
+	o.Live, o.NVTX = liveSocket(dev, o.Name), os.Getenv("YOCTUNE_NVTX_LIBRARY")
 	o.Note = func(err error) {
 		if !errors.Is(err, fs.ErrPermission) { // a user without a folder for sockets
 			fmt.Fprintf(stderr, "yoctuned: warning: %s\n", printable(err.Error()))

@@ -34,6 +34,7 @@ func commands() []func() *cobra.Command {
 		newWorkerCommand,
 		newStageHostCommand,
 		newTraceCommand,
+		newProfileCommand,
 		newBenchCommand,
 		newTuneCommand,
 		newDevicesCommand,

@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/yoctune/yoctune/runtime/core"
+	"github.com/yoctune/yoctune/runtime/nvtx"
 	"github.com/yoctune/yoctune/runtime/ort"
 	"github.com/yoctune/yoctune/runtime/pipeline/degrade"
 	"github.com/yoctune/yoctune/schema/plan"
@@ -91,6 +92,7 @@ func (b *builder) stages() error {
 			return fmt.Errorf("stage %s: %w", stages[k].ID, err)
 		}
 	}
+	b.mark()
 	b.p.others = make([]atomic.Uint64, len(stages))
 	if err := b.openGPU(); err != nil {
 		return err
@@ -116,6 +118,17 @@ func (b *builder) stages() error {
 		return err
 	}
 	return b.warm()
+}
+
+// mark has NVIDIA's profilers see the stages, where their library is.
+func (b *builder) mark() {
+	lib, err := nvtx.Open(b.o.NVTX)
+	if err != nil && b.o.Note != nil && (b.o.NVTX != "" || !errors.Is(err, nvtx.ErrNotFound)) {
+		b.o.Note(fmt.Errorf("stages are not marked for profilers: %w", err))
+	}
+	for k := range b.p.steps {
+		b.p.steps[k].marks = lib.Range(b.o.Name + "/" + b.p.steps[k].id)
+	}
 }
 
 // step is stage k of every level, without its work.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/yoctune/yoctune/runtime/nvtx/nvtxtest"
 	"github.com/yoctune/yoctune/runtime/pipeline/live"
 	"github.com/yoctune/yoctune/schema/plan"
 )
@@ -86,5 +87,40 @@ func TestAPipelineThatCannotBeSeenRunsAllTheSame(t *testing.T) {
 	sum, err := p.Run(t.Context())
 	if err != nil || sum.Frames.Done != 10 || len(notes) != 1 || !strings.Contains(notes[0], "do not see it") {
 		t.Errorf("%+v, %v, %q", sum, err, notes)
+	}
+}
+
+func TestStagesAreMarkedForProfilers(t *testing.T) {
+	path, calls := nvtxtest.Library(t)
+	p, err := New(Options{
+		Name: "belt", NVTX: path, Sink: sinkFunc(func(*Record) error { return nil }), Note: func(err error) { t.Error(err) }, Frames: 3,
+		Plan: plan.Pipeline{
+			Source: plan.PipelineSource{Kind: "synthetic", Format: "nv12", Width: 64, Height: 64, FPSNum: 30, FPSDen: 1},
+			Stages: []plan.PipelineStage{
+				{ID: "pre", Kind: "preprocess", Input: "source", Preprocess: &plan.Preprocess{Width: 8, Height: 8}},
+				{ID: "out", Kind: "postprocess", Input: "pre", Post: &plan.Post{Kind: "raw"}},
+			},
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Close(); err != nil {
+		t.Fatal(err)
+	}
+	starts, ends := map[string]int{}, 0
+	for _, call := range calls() {
+		f := strings.Fields(call)
+		if f[0] == "end" {
+			ends++
+		} else {
+			starts[f[2]]++
+		}
+	}
+	if starts["belt/pre"] != 3 || starts["belt/out"] != 3 || ends != 6 {
+		t.Errorf("%v, and %d ends", starts, ends)
 	}
 }

@@ -35,6 +35,7 @@ type Options struct {
 	Trace   *trace.Recorder // to record in; nil: the flight recorder's own
 	Flight  string          // folder for the traces of windows that miss the objective, "": none
 	Live    string          // socket for those who want to see how it does, see [live.Path]; "": none
+	NVTX    string          // library that marks stages for NVIDIA's profilers, "": the system's, if there is one
 	Note    func(error)     // told of what the pipeline does without; nil: nobody
 	GPU     core.Options    // what stages with device gpu run on; Backend "": cuda
 	Worker  []string        // program and arguments of the process that works on it; nil: this one

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/yoctune/yoctune/runtime/pipeline/custom"
+	"github.com/yoctune/yoctune/runtime/nvtx"
 	"github.com/yoctune/yoctune/runtime/trace"
 )
 
@@ -26,6 +27,7 @@ type step struct {
 	cancel    func(instance int)
 	resume    func(instance int) // takes cancel back
 	backend   string             // what it runs on, for traces
+	marks     *nvtx.Range        // of each run, for NVIDIA's profilers; nil: none
 }
 
 func (s *step) workers() int { return max(s.instances, 1) }
@@ -196,7 +198,9 @@ func (in *instance) one(from, size int) {
 	in.began, in.held, in.overdue = began, frames, false
 	in.first = in.ticket + uint64(from)
 	in.mu.Unlock()
+	mark := s.marks.Start()
 	err := in.call(frames)
+	s.marks.End(mark)
 	end := e.clock.now()
 
 	in.mu.Lock()
