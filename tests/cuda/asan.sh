@@ -24,6 +24,12 @@ done
 "${CXX:-g++}" -std=c++17 -ffp-contract=off "${common[@]}" tests/cuda/core_check.cc "${objects[@]}" -o "$out/core_check"
 "$out/core_check" "$@"
 
+# Products by cuBLASLt's ways, with a library of the tests that computes on the CPU.
+"${CXX:-g++}" -std=c++17 -ffp-contract=off "${common[@]}" -shared -fPIC tests/cuda/fake_lt.cc -o "$out/fake_lt.so"
+"${CXX:-g++}" -std=c++17 -ffp-contract=off "${common[@]}" tests/cuda/lt_check.cc -x c++ runtime/core/cuda/lt.cu -x none "${objects[@]}" \
+	-o "$out/lt_check" -ldl
+"$out/lt_check" "$PWD/$out/fake_lt.so" "${1:-1}"
+
 # ThreadSanitizer knows no fences, which yt_guard.h is made of where the kernel has no
 # membarrier; the threads meet in locks and atomics otherwise.
 tsan=(-O1 -g -Wall -Wextra -Iruntime/core/c -Iruntime/core/cuda -Itests/cuda -fsanitize=thread -Wno-tsan)

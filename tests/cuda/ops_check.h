@@ -518,6 +518,48 @@ void emulate_gemm(yt_cpu_scratch *scratch)
 	}
 }
 
+// Where the tensor cores have no int8.
+void emulate_gemm8(yt_cpu_scratch *scratch)
+{
+	trial t;
+	yt_gemm &g = t.c.gemm;
+
+	t.c.op = YT_OP_GEMM;
+	g.m = 1 + below(90);
+	g.n = 1 + below(90);
+	g.k = 1 + below(70);
+	g.type = YT_I8;
+	g.out = below(2) ? (uint8_t)YT_I32 : (uint8_t)YT_F32;
+	g.act = (uint8_t)below(2);
+	g.flags = below(4);
+	g.alpha = 1;
+	t.src(0, (uint64_t)g.m * g.k, 1);
+	t.src(1, (uint64_t)g.k * g.n, 1);
+	t.numbers(2, g.n, YT_F32);
+	if (below(2))
+		t.c.src[2].len = 0;
+	t.dst((uint64_t)g.m * g.n * 4, 4);
+	t.same("gemm kernel of int8: differs from the CPU backend", scratch, [&](uint8_t *const q[]) {
+		alignas(16) uint32_t as[YT_GEMM_WORDS * YT_GEMM_SIDE], bs[YT_GEMM_WORDS * YT_GEMM_SIDE];
+		yt_gemm_view v = yt_gemm_product(g, q[1], q[2], t.c.src[2].len != 0 ? (const float *)q[3] : nullptr, q[0], 0);
+
+		for (uint32_t row0 = 0; row0 < g.m; row0 += YT_GEMM_SIDE)
+			for (uint32_t col0 = 0; col0 < g.n; col0 += YT_GEMM_SIDE) {
+				int32_t sum[YT_GEMM_THREADS][16] = {};
+
+				for (uint32_t k0 = 0; k0 < g.k; k0 += YT_GEMM_STEP) {
+					for (uint32_t i = 0; i < YT_GEMM_THREADS; i++)
+						yt_gemm_fetch8(g, v, row0, col0, k0, i, as, bs);
+					for (uint32_t i = 0; i < YT_GEMM_THREADS; i++)
+						yt_gemm_step8(i, as, bs, sum[i]);
+				}
+				for (uint32_t i = 0; i < YT_GEMM_THREADS; i++)
+					for (uint32_t e = 0; e < 16; e++)
+						yt_gemm_finish(g, v, row0 + i / 16 * 4 + e / 4, col0 + i % 16 * 4 + e % 4, 0, sum[i][e]);
+			}
+	});
+}
+
 void emulate_diff(yt_cpu_scratch *scratch)
 {
 	static const uint32_t blocks[] = {0, 4, 7, 32, 256};
@@ -703,6 +745,7 @@ void emulate_operations(int rounds)
 		emulate_diff(&scratch);
 		if (i % 4 == 0) {
 			emulate_gemm(&scratch);
+			emulate_gemm8(&scratch);
 			emulate_halves(&scratch);
 		}
 	}

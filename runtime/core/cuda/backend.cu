@@ -306,6 +306,8 @@ static yt_status cuda_device_close(yt_device *d, yt_error *err)
 				       d->pools != NULL ? ", pools" : "");
 	}
 	yt_fault_end(d);
+	if (d->dead.code == YT_OK)
+		yt_lt_close(&d->lt);
 	pthread_mutex_destroy(&d->lock);
 	yt_table_destroy(&d->table);
 	free(d);

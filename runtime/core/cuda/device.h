@@ -6,11 +6,13 @@
 //   memory.cu   buffers, pools, advice, peers
 //   stream.cu   streams, lists, events, graphs
 //   module.cu   modules and kernels that were compiled elsewhere
+//   lt.cu       products by cuBLASLt, where it is installed
 //   faults.cu   faults for tests, only with YT_FAULTS
 #ifndef YT_DEVICE_H
 #define YT_DEVICE_H
 
 #include "kernels.h"
+#include "lt.h"
 #include "yt_faults.h"
 #include "yt_memory.h"
 #include "yt_names.h"
@@ -35,6 +37,7 @@ struct yt_device {
 	yt_mem_stats stats;
 	uint32_t block[YT_OP_LAST + 1]; // threads a block, see kernel_config
 	struct yt_kernel *kernels; // list, of all modules
+	yt_lt lt;
 	yt_faults faults;
 	uint32_t *fault_flag; // mapped: ends an injected hang
 };

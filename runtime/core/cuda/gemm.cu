@@ -2,10 +2,11 @@
 //
 // gemm.cu - products of matrices of any size, 2 m n k operations.
 //
-// With tensor cores (wmma; float16 and int8 from 7.5, bfloat16 from 8.0): a block of
+// With tensor cores (wmma; float16 from 7.0, int8 from 7.5 to 9.x, bfloat16 from 8.0): a block of
 // 256 threads makes 128 by 128 results, a warp 64 by 32 of them. Two stages of A and B
 // lie in shared memory; the next is fetched to registers while one is computed.
-// Without (float32; bfloat16 before 8.0): 64 by 64 results, 4 by 4 a thread.
+// Without (float32; bfloat16 before 8.0; int8 from 10.0, whose tensor cores have none of
+// the old kind): 64 by 64 results, 4 by 4 a thread.
 #include "kernels.h"
 #include "ops.h"
 
@@ -39,6 +40,25 @@ static __global__ void __launch_bounds__(YT_GEMM_THREADS)
 
 		yt_gemm_finish(g, v, row0 + row, col0 + col, shared[row * (YT_GEMM_SIDE + 1) + col], 0);
 	}
+}
+
+static __global__ void __launch_bounds__(YT_GEMM_THREADS)
+	gemm_int8_kernel(yt_gemm g, const void *a, const void *b, const float *bias, void *c, uint32_t first)
+{
+	__shared__ alignas(16) uint32_t as[YT_GEMM_WORDS * YT_GEMM_SIDE], bs[YT_GEMM_WORDS * YT_GEMM_SIDE];
+	yt_gemm_view v = yt_gemm_product(g, a, b, bias, c, first + blockIdx.z);
+	uint32_t t = threadIdx.x, row0 = blockIdx.x * YT_GEMM_SIDE, col0 = blockIdx.y * YT_GEMM_SIDE;
+	int32_t sum[16] = {};
+
+	for (uint32_t k0 = 0; k0 < g.k; k0 += YT_GEMM_STEP) {
+		yt_gemm_fetch8(g, v, row0, col0, k0, t, as, bs);
+		__syncthreads();
+		yt_gemm_step8(t, as, bs, sum);
+		__syncthreads();
+	}
+#pragma unroll
+	for (uint32_t i = 0; i < 16; i++)
+		yt_gemm_finish(g, v, row0 + t / 16 * 4 + i / 4, col0 + t % 16 * 4 + i % 4, 0, sum[i]);
 }
 
 // ---- tensor cores ------------------------------------------------------------
@@ -185,6 +205,13 @@ __global__ void gemm_tensor_kernel<__nv_bfloat16, float>(yt_gemm, const void *, 
 }
 #endif
 
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1000
+template <>
+__global__ void gemm_tensor_kernel<signed char, int>(yt_gemm, const void *, const void *, const float *, void *, uint32_t, bool, bool)
+{
+}
+#endif
+
 template <typename T, typename Sum>
 static cudaError_t launch_tensor(const yt_gemm &g, const void *a, const void *b, const float *bias, void *c, uint32_t first, uint32_t batch,
 				 cudaStream_t stream)
@@ -215,8 +242,11 @@ cudaError_t yt_launch_gemm(const yt_gemm &g, const void *a, const void *b, const
 			e = launch_tensor<__half, float>(g, a, b, bias, c, first, n, stream);
 		} else if (g.type == YT_BF16 && cc_major >= 8) {
 			e = launch_tensor<__nv_bfloat16, float>(g, a, b, bias, c, first, n, stream);
-		} else if (g.type == YT_I8) {
+		} else if (g.type == YT_I8 && cc_major < 10) {
 			e = launch_tensor<signed char, int>(g, a, b, bias, c, first, n, stream);
+		} else if (g.type == YT_I8) {
+			gemm_int8_kernel<<<grid, YT_GEMM_THREADS, 0, stream>>>(g, a, b, bias, c, first);
+			e = cudaGetLastError();
 		} else {
 			gemm_kernel<<<grid, YT_GEMM_THREADS, 0, stream>>>(g, a, b, bias, c, first);
 			e = cudaGetLastError();

@@ -407,6 +407,54 @@ YT_FN void yt_gemm_step(uint32_t t, const float *as, const float *bs, float sum[
 	}
 }
 
+// Products of int8 where tensor cores have none: four a word.
+#define YT_GEMM_WORDS (YT_GEMM_STEP / 4)
+
+YT_FN void yt_gemm_fetch8(const yt_gemm &g, const yt_gemm_view &v, uint32_t row0, uint32_t col0, uint32_t k0, uint32_t t, uint32_t *as,
+			  uint32_t *bs)
+{
+	uint32_t i = t % YT_GEMM_SIDE, k = k0 + 4 * (t / YT_GEMM_SIDE), a = 0, b = 0;
+
+	YT_UNROLL
+	for (uint32_t j = 0; j < 4; j++) {
+		if (row0 + i < g.m && k + j < g.k)
+			a |= (uint32_t)((const uint8_t *)v.a)[(row0 + i) * v.a_row + (k + j) * v.a_col] << 8 * j;
+		if (col0 + i < g.n && k + j < g.k)
+			b |= (uint32_t)((const uint8_t *)v.b)[(k + j) * v.b_row + (col0 + i) * v.b_col] << 8 * j;
+	}
+	as[t] = a;
+	bs[t] = b;
+}
+
+YT_FN int32_t yt_dot4(uint32_t a, uint32_t b, int32_t sum)
+{
+#if defined(__CUDA_ARCH__)
+	return __dp4a((int)a, (int)b, sum);
+#else
+	uint32_t s = (uint32_t)sum; // wraps
+
+	for (uint32_t j = 0; j < 4; j++)
+		s += (uint32_t)((int32_t)(int8_t)(a >> 8 * j) * (int8_t)(b >> 8 * j));
+	return (int32_t)s;
+#endif
+}
+
+YT_FN void yt_gemm_step8(uint32_t t, const uint32_t *as, const uint32_t *bs, int32_t sum[16])
+{
+	uint32_t ty = t / 16 * 4, tx = t % 16 * 4;
+
+	YT_UNROLL
+	for (uint32_t q = 0; q < YT_GEMM_WORDS; q++) {
+		yt_u4 a = *(const yt_u4 *)(as + q * YT_GEMM_SIDE + ty), b = *(const yt_u4 *)(bs + q * YT_GEMM_SIDE + tx);
+
+		YT_UNROLL
+		for (uint32_t i = 0; i < 4; i++)
+			YT_UNROLL
+			for (uint32_t j = 0; j < 4; j++)
+				sum[4 * i + j] = yt_dot4(a.v[i], b.v[j], sum[4 * i + j]);
+	}
+}
+
 // One result from its sum, which is of int8 in `whole`.
 YT_FN void yt_gemm_finish(const yt_gemm &g, const yt_gemm_view &v, uint32_t row, uint32_t col, float sum, int32_t whole)
 {

@@ -186,7 +186,8 @@ static yt_status grow_scratch(yt_stream *s, const yt_cmd *cmds, uint32_t n, yt_e
 		uint64_t bytes = c->op == YT_OP_REDUCE	 ? yt_reduce_scratch(c->src[0].len / yt_type_bytes(c->reduce.type))
 				 : c->op == YT_OP_DECODE ? yt_decode_scratch(c->decode)
 				 : c->op == YT_OP_NMS	 ? yt_nms_scratch(c->nms)
-							 : 0;
+				 : c->op == YT_OP_GEMM && (c->gemm.flags & YT_GEMM_OWN) == 0 && yt_lt_there(&s->dev->lt, NULL) ? YT_LT_ROOM
+															      : 0;
 
 		need = bytes > need ? bytes : need;
 	}
@@ -328,6 +329,9 @@ static cudaError_t run(yt_stream *s, const yt_cmd *c, const resolved *r)
 					 (c->convert.flags & YT_CONVERT_CHANNEL_SCALE) != 0 ? (const float *)r->p[2] : NULL, r->p[0],
 					 yt_block_of(c, d->block[YT_OP_CONVERT]), s->handle);
 	case YT_OP_GEMM:
+		if (s->dev->lt.state > 0 && yt_lt_gemm(&s->dev->lt, c->gemm, r->p[1], r->p[2], c->src[2].len != 0 ? (const float *)r->p[3] : NULL,
+						       r->p[0], s->scratch, s->handle))
+			return cudaGetLastError();
 		return yt_launch_gemm(c->gemm, r->p[1], r->p[2], c->src[2].len != 0 ? (const float *)r->p[3] : NULL, r->p[0], d->info.cc_major,
 				      s->handle);
 	case YT_OP_DIFF:
