@@ -43,6 +43,14 @@ Logins are those of docker (docker login, or $DOCKER_CONFIG/config.json).`,
 			if err != nil {
 				return err
 			}
+			for _, p := range plans {
+				if len(p.Keys) == 0 {
+					continue
+				}
+				if _, err := p.Verify(nil); err != nil {
+					fmt.Fprintf(cmd.ErrOrStderr(), "yoctune: warning: %v; the device of %s will not obey it\n", err, p.Doc.Target)
+				}
+			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
 			doc := plans[0].Doc

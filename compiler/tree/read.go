@@ -45,9 +45,12 @@ func Read(dir string) ([]emitters.File, error) {
 			return nil, fmt.Errorf("%s: %w", dir, Conflict{name, ErrEdited})
 		}
 		files = append(files, emitters.File{Path: name, Data: data, Mode: e.mode()})
-		if sig, state, err := existing(root, name+signature.Extension); err != nil {
+		switch sig, state, err := existing(root, name+signature.Extension); {
+		case err != nil:
 			return nil, folder(dir, err)
-		} else if state == regular {
+		case state == other: // leaving it out would publish the layer unsigned
+			return nil, fmt.Errorf("%s: %w", dir, Conflict{name + signature.Extension, ErrForeign})
+		case state == regular:
 			files = append(files, emitters.File{Path: name + signature.Extension, Data: sig, Mode: 0o644})
 		}
 	}
