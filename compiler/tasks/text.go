@@ -112,6 +112,9 @@ func (a *Analysis) Advice() []string {
 	if !a.Measured {
 		out = append(out, "Every task counts as one here, a fetch as much as a compiler's build: --buildstats gives the same in time.")
 	}
+	if s := a.Stats; s != nil && s.Elapsed > 0 && s.CPU > 0 {
+		out = append(out, fmt.Sprintf("The build kept %.1f cores busy on average: more threads gain nothing on a machine that has no more.", s.CPU.Seconds()/s.Elapsed.Seconds()))
+	}
 	if s := a.Stats; s != nil && now.Length > 0 && float64(s.Elapsed) > 1.1*float64(now.Length) {
 		out = append(out, fmt.Sprintf("The build took %s on the clock, %.1f times as long as is simulated on %s: tasks that run together slow each other down, and bitbake needs time between them. Take simulated lengths as lower bounds.",
 			clock(s.Elapsed), float64(s.Elapsed)/float64(now.Length), number(a.Chosen)+plural(int64(a.Chosen), " thread")))
