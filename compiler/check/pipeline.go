@@ -2,6 +2,8 @@ package check
 
 import (
 	"path"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/yoctune/yoctune/compiler/budget"
@@ -57,6 +59,43 @@ func pipelineRules() []Rule {
 			run:   pipelinePath,
 		},
 		{
+			ID: "pipeline-source", Severity: diag.Error, Firm: true,
+			Title: "the source does not give this format",
+			Cause: "Cameras give nv12, i420, yuyv, uyvy, grey or mjpeg; a ring and a synthetic picture are frames of pixels; decoders are for mjpeg.",
+			Fix:   "choose a format that the kind of source has",
+			Wrong: `pipelines: p: {source: {kind: "v4l2", path: "/dev/v4l/by-path/platform-3610000.usb-usb-0:2.1:1.0-video-index0", format: "y4m"}, stages: f: {kind: "preprocess", input: "source", width: 64, height: 64}}`,
+			Right: `pipelines: p: {source: {kind: "v4l2", path: "/dev/v4l/by-path/platform-3610000.usb-usb-0:2.1:1.0-video-index0", format: "yuyv", width: 1280, height: 720}, stages: f: {kind: "preprocess", input: "source", width: 64, height: 64}}`,
+			run:   pipelineSource,
+		},
+		{
+			ID: "camera-node", Severity: diag.Warning,
+			Title: "the camera is named by a number that may change",
+			Cause: "Video devices are numbered as they are found: at the next start, or when a camera is plugged in again while somebody still holds it, it is another number, or another camera has this one.",
+			Fix:   "name it by its socket: ls -l /dev/v4l/by-path on the device says how",
+			Wrong: `pipelines: p: {source: {kind: "v4l2", path: "/dev/video0", format: "yuyv", width: 1280, height: 720}, stages: f: {kind: "preprocess", input: "source", width: 64, height: 64}}`,
+			Right: `pipelines: p: {source: {kind: "v4l2", path: "/dev/v4l/by-path/platform-3610000.usb-usb-0:2.1:1.0-video-index0", format: "yuyv", width: 1280, height: 720}, stages: f: {kind: "preprocess", input: "source", width: 64, height: 64}}`,
+			See:   "systemd, 60-persistent-v4l.rules",
+			run:   cameraNode,
+		},
+		{
+			ID: "source-package", Severity: diag.Warning,
+			Title: "nothing brings the program that gives the frames",
+			Cause: "A source of kind command or rtsp starts a program on the device. No package of the configuration brings it; where another layer does, this may be ignored.",
+			Fix:   "install it with packages",
+			Wrong: `pipelines: p: {source: {kind: "rtsp", url: "rtsp://192.0.2.7/1", via: "ffmpeg", format: "nv12", width: 1280, height: 720}, stages: f: {kind: "preprocess", input: "source", width: 64, height: 64}}`,
+			Right: `{packages: ffmpeg: "install", pipelines: p: {source: {kind: "rtsp", url: "rtsp://192.0.2.7/1", via: "ffmpeg", format: "nv12", width: 1280, height: 720}, stages: f: {kind: "preprocess", input: "source", width: 64, height: 64}}}`,
+			run:   sourcePackage,
+		},
+		{
+			ID: "custom-stage", Severity: diag.Error, Firm: true,
+			Title: "what does the stage's work is not said",
+			Cause: "A custom stage is a plug-in or a program, one of the two. Only a plug-in can run inside the pipeline's process.",
+			Fix:   "give either plugin or exec",
+			Wrong: `pipelines: p: {source: {kind: "file", path: "clip.y4m", format: "y4m"}, stages: own: {kind: "custom", input: "source", exec: ["/usr/bin/own"], inside: true}}`,
+			Right: `pipelines: p: {source: {kind: "file", path: "clip.y4m", format: "y4m"}, stages: own: {kind: "custom", input: "source", exec: ["/usr/bin/own"]}}`,
+			run:   customStage,
+		},
+		{
 			ID: "pipeline-device", Severity: diag.Error, Firm: true,
 			Title: "the stage does not run on the GPU",
 			Cause: "Preprocess and model stages have a device; postprocess reads what they give on the CPU. A fallback is what a stage of the GPU does without it.",
@@ -73,6 +112,75 @@ func pipelineModel(s *subject) {
 		for _, st := range p.Stages {
 			if st.Model != nil && st.Model.Path == "" && st.Model.SHA256 == "" {
 				s.finding(nil, at("pipelines", name, "stages", st.ID), "", "", "stage %s names no model", st.ID)
+			}
+		}
+	}
+}
+
+// sourceFormats are the formats that a kind of source cannot give.
+func sourceFormats(kind string) []string {
+	return map[string][]string{
+		"v4l2": {"rgb", "bgr", "y4m"}, "shm": {"mjpeg", "y4m"}, "synthetic": {"mjpeg", "y4m"},
+	}[kind]
+}
+
+func pipelineSource(s *subject) {
+	for name, p := range s.Plan.Pipelines {
+		src, path := p.Source, at("pipelines", name, "source")
+		if slices.Contains(sourceFormats(src.Kind), src.Format) {
+			s.finding(nil, path, src.Format, "", "pipeline %s: a source of kind %s does not give %s", name, src.Kind, src.Format)
+		}
+		if src.Decoders > 0 && src.Format != "mjpeg" {
+			s.finding(nil, path, "", "", "pipeline %s: decoders are for mjpeg, and frames are %s", name, src.Format)
+		}
+		if n := s.Node.Get("pipelines").Get(name).At("source", "kind"); n.Word() == "rtsp" && slices.Contains([]string{"rgb", "bgr", "mjpeg", "y4m"}, src.Format) {
+			s.finding(nil, path, src.Format, "choose nv12", "pipeline %s: a stream of the network is decoded to nv12, i420, yuyv, uyvy or grey", name)
+		}
+	}
+}
+
+func cameraNode(s *subject) {
+	for name, p := range s.Plan.Pipelines {
+		if number, ok := strings.CutPrefix(p.Source.Path, "/dev/video"); ok && p.Source.Kind == "v4l2" && strings.Trim(number, "0123456789") == "" {
+			s.finding(nil, at("pipelines", name, "source"), p.Source.Path, "", "pipeline %s: %s is whichever camera is found at that place", name, p.Source.Path)
+		}
+	}
+}
+
+// sourcePrograms are programs that give frames, and the packages that bring them.
+func sourcePrograms(program string) []string {
+	return map[string][]string{
+		"ffmpeg":         {"ffmpeg"},
+		"gst-launch-1.0": {"gstreamer1.0", "gstreamer1.0-plugins-base", "gstreamer1.0-plugins-good", "gstreamer1.0-plugins-nvvidconv", "gstreamer1.0-plugins-nvvideo4linux2"},
+	}[program]
+}
+
+func sourcePackage(s *subject) {
+	packages := s.Node.Get("packages")
+	for name, p := range s.Plan.Pipelines {
+		if p.Source.Kind != "command" || len(p.Source.Exec) == 0 {
+			continue
+		}
+		program := path.Base(p.Source.Exec[0])
+		brings := sourcePrograms(program)
+		if len(brings) == 0 || slices.ContainsFunc(brings, func(b string) bool { return packages.Get(b) != nil }) {
+			continue
+		}
+		s.finding(nil, at("pipelines", name, "source"), "", "add packages: "+strconv.Quote(brings[len(brings)-1])+": \"install\"",
+			"pipeline %s starts %s, which %s brings", name, program, strings.Join(brings, ", "))
+	}
+}
+
+func customStage(s *subject) {
+	for name, p := range s.Plan.Pipelines {
+		for _, st := range p.Stages {
+			c := st.Custom
+			switch {
+			case c == nil:
+			case (c.Plugin == "") == (len(c.Exec) == 0):
+				s.finding(nil, at("pipelines", name, "stages", st.ID), "", "", "stage %s has either plugin or exec", st.ID)
+			case c.Inside && c.Plugin == "":
+				s.finding(nil, at("pipelines", name, "stages", st.ID), "", "leave inside out", "stage %s is a program, which has a process of its own", st.ID)
 			}
 		}
 	}
@@ -103,7 +211,9 @@ func pipelineShape(s *subject) {
 			fits := map[string]string{"preprocess": "source", "model": "preprocess", "postprocess": "model", "track": "postprocess"}[st.Kind]
 			chain := st.Kind == "model" && from == "model"
 			raw := st.Post != nil && st.Post.Kind == "raw" && from == "preprocess"
-			if from != fits && !chain && !raw {
+			own := st.Kind == "custom" && (from == "source" || from == "preprocess" || from == "model" || from == "custom")
+			after := from == "custom" && (st.Kind == "model" || st.Kind == "postprocess")
+			if from != fits && !chain && !raw && !own && !after {
 				s.finding(nil, at("pipelines", name, "stages", st.ID, "input"), st.Input, "", "%s stage %s takes its input from a %s", st.Kind, st.ID, from)
 			}
 			if p := st.Preprocess; p != nil && (len(p.Mean) != 3 || len(p.Std) != 3) {
@@ -116,7 +226,7 @@ func pipelineShape(s *subject) {
 func pipelineFrame(s *subject) {
 	for name, p := range s.Plan.Pipelines {
 		src := p.Source
-		if src.Format != "y4m" && (src.Width == 0 || src.Height == 0) {
+		if says := src.Format == "y4m" || src.Format == "mjpeg" && src.Kind != "v4l2"; !says && (src.Width == 0 || src.Height == 0) {
 			s.finding(nil, at("pipelines", name, "source"), "", "", "pipeline %s: frames of format %s have no size of their own", name, src.Format)
 		}
 		if src.Width%2 != 0 || src.Height%2 != 0 {
@@ -129,6 +239,9 @@ func pipelinePath(s *subject) {
 	for name, p := range s.Plan.Pipelines {
 		paths := []string{p.Source.Path, p.Sink.Path}
 		for _, st := range p.Stages {
+			if st.Custom != nil {
+				paths = append(paths, st.Custom.Plugin)
+			}
 			if st.Model != nil {
 				for _, m := range budget.Members(st.Model) {
 					paths = append(paths, m.Path)

@@ -18,14 +18,14 @@ var language = Schema{defs: []*definition{
 		&shape{op: maxRunes, see: "schema/types.cue:42", number: 64},
 		&shape{op: matches, text: "^[A-Za-z0-9][A-Za-z0-9_.-]*$", see: "schema/types.cue:42"},
 	}}},
-	{name: "#Batch", doc: "How frames are batched.", see: "schema/pipelines.cue:298", value: &shape{op: object, see: "schema/pipelines.cue:298", obj: &structure{
+	{name: "#Batch", doc: "How frames are batched.", see: "schema/pipelines.cue:322", value: &shape{op: object, see: "schema/pipelines.cue:322", obj: &structure{
 		fields: []*member{
-			{name: "buckets", required: true, doc: "Sizes that are run, ascending from 1; no other ever is.", see: "schema/pipelines.cue:300", value: &shape{op: list, see: "schema/pipelines.cue:300", elem: &shape{op: all, see: "schema/pipelines.cue:300", parts: []*shape{
-				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:300"},
-				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:300", number: 1},
-				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:300", number: 256},
+			{name: "buckets", required: true, doc: "Sizes that are run, ascending from 1; no other ever is.", see: "schema/pipelines.cue:324", value: &shape{op: list, see: "schema/pipelines.cue:324", elem: &shape{op: all, see: "schema/pipelines.cue:324", parts: []*shape{
+				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:324"},
+				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:324", number: 1},
+				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:324", number: 256},
 			}}}},
-			{name: "delay", required: false, doc: "Longest wait for a fuller batch, as far as the latency objective allows.", see: "schema/pipelines.cue:303", value: &shape{op: named, def: "#Duration", see: "schema/pipelines.cue:303"}},
+			{name: "delay", required: false, doc: "Longest wait for a fuller batch, as far as the latency objective allows.", see: "schema/pipelines.cue:327", value: &shape{op: named, def: "#Duration", see: "schema/pipelines.cue:327"}},
 		},
 	}}},
 	{name: "#Board", doc: "A carrier board of your own around a known module.", see: "schema/config.cue:134", value: &shape{op: object, see: "schema/config.cue:134", obj: &structure{
@@ -279,28 +279,41 @@ var language = Schema{defs: []*definition{
 		&shape{op: bound, rel: ">=", see: "schema/types.cue:69"},
 		&shape{op: bound, rel: "<=", see: "schema/types.cue:69", number: 255},
 	}}},
-	{name: "#Crop", doc: "A region of a frame, in pixels.", see: "schema/pipelines.cue:220", value: &shape{op: object, see: "schema/pipelines.cue:220", obj: &structure{
+	{name: "#Crop", doc: "A region of a frame, in pixels.", see: "schema/pipelines.cue:244", value: &shape{op: object, see: "schema/pipelines.cue:244", obj: &structure{
 		fields: []*member{
-			{name: "x", required: true, doc: "Left edge.", see: "schema/pipelines.cue:222", value: &shape{op: all, see: "schema/pipelines.cue:222", parts: []*shape{
-				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:222"},
-				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:222"},
-				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:222", number: 16384},
+			{name: "x", required: true, doc: "Left edge.", see: "schema/pipelines.cue:246", value: &shape{op: all, see: "schema/pipelines.cue:246", parts: []*shape{
+				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:246"},
+				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:246"},
+				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:246", number: 16384},
 			}}},
-			{name: "y", required: true, doc: "Upper edge.", see: "schema/pipelines.cue:225", value: &shape{op: all, see: "schema/pipelines.cue:225", parts: []*shape{
-				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:225"},
-				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:225"},
-				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:225", number: 16384},
+			{name: "y", required: true, doc: "Upper edge.", see: "schema/pipelines.cue:249", value: &shape{op: all, see: "schema/pipelines.cue:249", parts: []*shape{
+				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:249"},
+				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:249"},
+				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:249", number: 16384},
 			}}},
-			{name: "width", required: true, doc: "Width.", see: "schema/pipelines.cue:228", value: &shape{op: all, see: "schema/pipelines.cue:228", parts: []*shape{
-				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:228"},
-				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:228", number: 1},
-				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:228", number: 16384},
+			{name: "width", required: true, doc: "Width.", see: "schema/pipelines.cue:252", value: &shape{op: all, see: "schema/pipelines.cue:252", parts: []*shape{
+				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:252"},
+				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:252", number: 1},
+				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:252", number: 16384},
 			}}},
-			{name: "height", required: true, doc: "Height.", see: "schema/pipelines.cue:231", value: &shape{op: all, see: "schema/pipelines.cue:231", parts: []*shape{
-				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:231"},
-				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:231", number: 1},
-				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:231", number: 16384},
+			{name: "height", required: true, doc: "Height.", see: "schema/pipelines.cue:255", value: &shape{op: all, see: "schema/pipelines.cue:255", parts: []*shape{
+				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:255"},
+				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:255", number: 1},
+				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:255", number: 16384},
 			}}},
+		},
+	}}},
+	{name: "#CustomStage", doc: "A stage of one's own, by a plug-in or by a program; it takes frames, or the tensor of the stage before.", see: "schema/pipelines.cue:382", value: &shape{op: object, see: "schema/pipelines.cue:382", obj: &structure{
+		fields: []*member{
+			{name: "plugin", required: false, doc: "Shared library on the device, written against yoctune_stage.h.", see: "schema/pipelines.cue:384", value: &shape{op: named, def: "#AbsPath", see: "schema/pipelines.cue:384"}},
+			{name: "exec", required: false, doc: "Program and arguments, which speaks the protocol of stages.", see: "schema/pipelines.cue:387", value: &shape{op: list, see: "schema/pipelines.cue:387", elem: &shape{op: named, def: "#Word", see: "schema/pipelines.cue:387"}}},
+			{name: "shape", required: false, doc: "Shape of the tensor it gives; it gives results when absent.", see: "schema/pipelines.cue:390", value: &shape{op: list, see: "schema/pipelines.cue:390", elem: &shape{op: all, see: "schema/pipelines.cue:390", parts: []*shape{
+				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:390"},
+				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:390", number: 1},
+				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:390", number: 1048576},
+			}}}},
+			{name: "options", required: false, doc: "Passed to it as it is.", see: "schema/pipelines.cue:393", value: &shape{op: named, def: "#Text", see: "schema/pipelines.cue:393"}},
+			{name: "inside", required: false, doc: "Run the plug-in in the pipeline's own process: faster, and what crashes in it ends the pipeline.", see: "schema/pipelines.cue:396", value: &shape{op: basic, kind: load.Bool, see: "schema/pipelines.cue:396"}},
 		},
 	}}},
 	{name: "#Decimal", doc: "a decimal number, as a number or as text such as \"0.485\"", see: "schema/types.cue:84", value: &shape{op: either, see: "schema/types.cue:84", parts: []*shape{
@@ -375,25 +388,25 @@ var language = Schema{defs: []*definition{
 		}},
 		&shape{op: matches, text: "^[0-9]+(\\.[0-9]+)?(ns|us|ms|s|min|h)$", see: "schema/types.cue:81"},
 	}}},
-	{name: "#Ensemble", doc: "Models that vote.", see: "schema/pipelines.cue:277", value: &shape{op: object, see: "schema/pipelines.cue:277", obj: &structure{
+	{name: "#Ensemble", doc: "Models that vote.", see: "schema/pipelines.cue:301", value: &shape{op: object, see: "schema/pipelines.cue:301", obj: &structure{
 		fields: []*member{
-			{name: "models", required: true, doc: "Further models, by name; their output has the shape of the first model's.", see: "schema/pipelines.cue:279", value: &shape{op: object, see: "schema/pipelines.cue:279", obj: &structure{
+			{name: "models", required: true, doc: "Further models, by name; their output has the shape of the first model's.", see: "schema/pipelines.cue:303", value: &shape{op: object, see: "schema/pipelines.cue:303", obj: &structure{
 				patterns: []pattern{
-					{key: &shape{op: named, def: "#Name", see: "schema/pipelines.cue:279"}, value: &shape{op: named, def: "#EnsembleModel", see: "schema/pipelines.cue:279"}},
+					{key: &shape{op: named, def: "#Name", see: "schema/pipelines.cue:303"}, value: &shape{op: named, def: "#EnsembleModel", see: "schema/pipelines.cue:303"}},
 				},
 			}}},
-			{name: "vote", required: false, doc: "How the outputs become one: their mean, the most votes for a class, or the largest value. Mean when absent.", see: "schema/pipelines.cue:282", value: &shape{op: either, see: "schema/pipelines.cue:282", parts: []*shape{
-				&shape{op: exactly, see: "schema/pipelines.cue:282", literal: &load.Node{Kind: load.String, Text: "mean", True: false}},
-				&shape{op: exactly, see: "schema/pipelines.cue:282", literal: &load.Node{Kind: load.String, Text: "majority", True: false}},
-				&shape{op: exactly, see: "schema/pipelines.cue:282", literal: &load.Node{Kind: load.String, Text: "max", True: false}},
+			{name: "vote", required: false, doc: "How the outputs become one: their mean, the most votes for a class, or the largest value. Mean when absent.", see: "schema/pipelines.cue:306", value: &shape{op: either, see: "schema/pipelines.cue:306", parts: []*shape{
+				&shape{op: exactly, see: "schema/pipelines.cue:306", literal: &load.Node{Kind: load.String, Text: "mean", True: false}},
+				&shape{op: exactly, see: "schema/pipelines.cue:306", literal: &load.Node{Kind: load.String, Text: "majority", True: false}},
+				&shape{op: exactly, see: "schema/pipelines.cue:306", literal: &load.Node{Kind: load.String, Text: "max", True: false}},
 			}}},
 		},
 	}}},
-	{name: "#EnsembleModel", doc: "A model that votes.", see: "schema/pipelines.cue:286", value: &shape{op: object, see: "schema/pipelines.cue:286", obj: &structure{
+	{name: "#EnsembleModel", doc: "A model that votes.", see: "schema/pipelines.cue:310", value: &shape{op: object, see: "schema/pipelines.cue:310", obj: &structure{
 		fields: []*member{
-			{name: "path", required: false, doc: "Model file on the device, or relative to the plan.", see: "schema/pipelines.cue:288", value: &shape{op: named, def: "#Path", see: "schema/pipelines.cue:288"}},
-			{name: "sha256", required: false, doc: "Digest of the model; it is installed under this name.", see: "schema/pipelines.cue:291", value: &shape{op: named, def: "#SHA256", see: "schema/pipelines.cue:291"}},
-			{name: "uri", required: false, doc: "Where the build fetches the model from, with its sha256.", see: "schema/pipelines.cue:294", value: &shape{op: named, def: "#URL", see: "schema/pipelines.cue:294"}},
+			{name: "path", required: false, doc: "Model file on the device, or relative to the plan.", see: "schema/pipelines.cue:312", value: &shape{op: named, def: "#Path", see: "schema/pipelines.cue:312"}},
+			{name: "sha256", required: false, doc: "Digest of the model; it is installed under this name.", see: "schema/pipelines.cue:315", value: &shape{op: named, def: "#SHA256", see: "schema/pipelines.cue:315"}},
+			{name: "uri", required: false, doc: "Where the build fetches the model from, with its sha256.", see: "schema/pipelines.cue:318", value: &shape{op: named, def: "#URL", see: "schema/pipelines.cue:318"}},
 		},
 	}}},
 	{name: "#EnvironmentName", doc: "the name of an environment variable: letters, digits and \"_\"", see: "schema/types.cue:54", value: &shape{op: all, see: "schema/types.cue:54", parts: []*shape{
@@ -636,32 +649,32 @@ var language = Schema{defs: []*definition{
 		&shape{op: maxRunes, see: "schema/power.cue:21", number: 32},
 		&shape{op: matches, text: "^[A-Za-z0-9_]+$", see: "schema/power.cue:21"},
 	}}},
-	{name: "#ModelStage", doc: "Run an ONNX model.", see: "schema/pipelines.cue:235", value: &shape{op: object, see: "schema/pipelines.cue:235", obj: &structure{
+	{name: "#ModelStage", doc: "Run an ONNX model.", see: "schema/pipelines.cue:259", value: &shape{op: object, see: "schema/pipelines.cue:259", obj: &structure{
 		fields: []*member{
-			{name: "path", required: false, doc: "Model file on the device, or relative to the plan.", see: "schema/pipelines.cue:237", value: &shape{op: named, def: "#Path", see: "schema/pipelines.cue:237"}},
-			{name: "sha256", required: false, doc: "Digest of the model; it is installed under this name.", see: "schema/pipelines.cue:240", value: &shape{op: named, def: "#SHA256", see: "schema/pipelines.cue:240"}},
-			{name: "uri", required: false, doc: "Where the build fetches the model from, with its sha256; the layer then installs it.", see: "schema/pipelines.cue:243", value: &shape{op: named, def: "#URL", see: "schema/pipelines.cue:243"}},
-			{name: "inputTensor", required: false, doc: "Name of the input tensor; the model's first when absent.", see: "schema/pipelines.cue:246", value: &shape{op: named, def: "#Text", see: "schema/pipelines.cue:246"}},
-			{name: "outputTensor", required: false, doc: "Name of the output tensor; the model's first when absent.", see: "schema/pipelines.cue:249", value: &shape{op: named, def: "#Text", see: "schema/pipelines.cue:249"}},
-			{name: "threads", required: false, doc: "Threads inside an operator; one a core of the pipeline when absent.", see: "schema/pipelines.cue:252", value: &shape{op: all, see: "schema/pipelines.cue:252", parts: []*shape{
-				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:252"},
-				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:252"},
-				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:252", number: 256},
+			{name: "path", required: false, doc: "Model file on the device, or relative to the plan.", see: "schema/pipelines.cue:261", value: &shape{op: named, def: "#Path", see: "schema/pipelines.cue:261"}},
+			{name: "sha256", required: false, doc: "Digest of the model; it is installed under this name.", see: "schema/pipelines.cue:264", value: &shape{op: named, def: "#SHA256", see: "schema/pipelines.cue:264"}},
+			{name: "uri", required: false, doc: "Where the build fetches the model from, with its sha256; the layer then installs it.", see: "schema/pipelines.cue:267", value: &shape{op: named, def: "#URL", see: "schema/pipelines.cue:267"}},
+			{name: "inputTensor", required: false, doc: "Name of the input tensor; the model's first when absent.", see: "schema/pipelines.cue:270", value: &shape{op: named, def: "#Text", see: "schema/pipelines.cue:270"}},
+			{name: "outputTensor", required: false, doc: "Name of the output tensor; the model's first when absent.", see: "schema/pipelines.cue:273", value: &shape{op: named, def: "#Text", see: "schema/pipelines.cue:273"}},
+			{name: "threads", required: false, doc: "Threads inside an operator; one a core of the pipeline when absent.", see: "schema/pipelines.cue:276", value: &shape{op: all, see: "schema/pipelines.cue:276", parts: []*shape{
+				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:276"},
+				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:276"},
+				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:276", number: 256},
 			}}},
-			{name: "batch", required: false, doc: "Several frames in one run; the first axis of the model must be free.", see: "schema/pipelines.cue:255", value: &shape{op: named, def: "#Batch", see: "schema/pipelines.cue:255"}},
-			{name: "providers", required: false, doc: "What runs the model, best first: what the device does not have is passed over, and the summary says why. Without \"cpu\" its absence is an error. The CPU when absent, with device \"gpu\" all three; TensorRT only with an engine that was built before.", see: "schema/pipelines.cue:258", value: &shape{op: list, see: "schema/pipelines.cue:258", elem: &shape{op: either, see: "schema/pipelines.cue:258", parts: []*shape{
-				&shape{op: exactly, see: "schema/pipelines.cue:258", literal: &load.Node{Kind: load.String, Text: "tensorrt", True: false}},
-				&shape{op: exactly, see: "schema/pipelines.cue:258", literal: &load.Node{Kind: load.String, Text: "cuda", True: false}},
-				&shape{op: exactly, see: "schema/pipelines.cue:258", literal: &load.Node{Kind: load.String, Text: "cpu", True: false}},
+			{name: "batch", required: false, doc: "Several frames in one run; the first axis of the model must be free.", see: "schema/pipelines.cue:279", value: &shape{op: named, def: "#Batch", see: "schema/pipelines.cue:279"}},
+			{name: "providers", required: false, doc: "What runs the model, best first: what the device does not have is passed over, and the summary says why. Without \"cpu\" its absence is an error. The CPU when absent, with device \"gpu\" all three; TensorRT only with an engine that was built before.", see: "schema/pipelines.cue:282", value: &shape{op: list, see: "schema/pipelines.cue:282", elem: &shape{op: either, see: "schema/pipelines.cue:282", parts: []*shape{
+				&shape{op: exactly, see: "schema/pipelines.cue:282", literal: &load.Node{Kind: load.String, Text: "tensorrt", True: false}},
+				&shape{op: exactly, see: "schema/pipelines.cue:282", literal: &load.Node{Kind: load.String, Text: "cuda", True: false}},
+				&shape{op: exactly, see: "schema/pipelines.cue:282", literal: &load.Node{Kind: load.String, Text: "cpu", True: false}},
 			}}}},
-			{name: "precision", required: false, doc: "Precision of a TensorRT engine, fp32 when absent.", see: "schema/pipelines.cue:261", value: &shape{op: either, see: "schema/pipelines.cue:261", parts: []*shape{
-				&shape{op: exactly, see: "schema/pipelines.cue:261", literal: &load.Node{Kind: load.String, Text: "fp32", True: false}},
-				&shape{op: exactly, see: "schema/pipelines.cue:261", literal: &load.Node{Kind: load.String, Text: "fp16", True: false}},
+			{name: "precision", required: false, doc: "Precision of a TensorRT engine, fp32 when absent.", see: "schema/pipelines.cue:285", value: &shape{op: either, see: "schema/pipelines.cue:285", parts: []*shape{
+				&shape{op: exactly, see: "schema/pipelines.cue:285", literal: &load.Node{Kind: load.String, Text: "fp32", True: false}},
+				&shape{op: exactly, see: "schema/pipelines.cue:285", literal: &load.Node{Kind: load.String, Text: "fp16", True: false}},
 			}}},
-			{name: "workspace", required: false, doc: "Memory TensorRT may use while it builds an engine.", see: "schema/pipelines.cue:264", value: &shape{op: named, def: "#Size", see: "schema/pipelines.cue:264"}},
-			{name: "spinning", required: false, doc: "Whether idle threads of the model spin: an answer a little earlier for a core each. Off when absent.", see: "schema/pipelines.cue:267", value: &shape{op: basic, kind: load.Bool, see: "schema/pipelines.cue:267"}},
-			{name: "arena", required: false, doc: "Whether the model keeps an arena of memory, on when absent; off gives memory back after each run.", see: "schema/pipelines.cue:270", value: &shape{op: basic, kind: load.Bool, see: "schema/pipelines.cue:270"}},
-			{name: "ensemble", required: false, doc: "Other models that run on the same tensor and have a say in the result.", see: "schema/pipelines.cue:273", value: &shape{op: named, def: "#Ensemble", see: "schema/pipelines.cue:273"}},
+			{name: "workspace", required: false, doc: "Memory TensorRT may use while it builds an engine.", see: "schema/pipelines.cue:288", value: &shape{op: named, def: "#Size", see: "schema/pipelines.cue:288"}},
+			{name: "spinning", required: false, doc: "Whether idle threads of the model spin: an answer a little earlier for a core each. Off when absent.", see: "schema/pipelines.cue:291", value: &shape{op: basic, kind: load.Bool, see: "schema/pipelines.cue:291"}},
+			{name: "arena", required: false, doc: "Whether the model keeps an arena of memory, on when absent; off gives memory back after each run.", see: "schema/pipelines.cue:294", value: &shape{op: basic, kind: load.Bool, see: "schema/pipelines.cue:294"}},
+			{name: "ensemble", required: false, doc: "Other models that run on the same tensor and have a say in the result.", see: "schema/pipelines.cue:297", value: &shape{op: named, def: "#Ensemble", see: "schema/pipelines.cue:297"}},
 		},
 	}}},
 	{name: "#ModuleName", doc: "a kernel module name: letters, digits, \"_\" and \"-\"", see: "schema/types.cue:21", value: &shape{op: all, see: "schema/types.cue:21", parts: []*shape{
@@ -759,40 +772,40 @@ var language = Schema{defs: []*definition{
 			{name: "hugepages", required: false, doc: "Large pages, where the kernel has them to give.", see: "schema/pipelines.cue:72", value: &shape{op: basic, kind: load.Bool, see: "schema/pipelines.cue:72"}},
 		},
 	}}},
-	{name: "#PostprocessStage", doc: "Turn an output tensor into results.", see: "schema/pipelines.cue:307", value: &shape{op: object, see: "schema/pipelines.cue:307", obj: &structure{
+	{name: "#PostprocessStage", doc: "Turn an output tensor into results.", see: "schema/pipelines.cue:331", value: &shape{op: object, see: "schema/pipelines.cue:331", obj: &structure{
 		fields: []*member{
-			{name: "decode", required: true, doc: "What the tensor means: text (ctc), classes (argmax), boxes of a YOLO detector (detect), boxes with masks (segment) or with points (keypoints), regions of text (regions), or nothing (raw).", see: "schema/pipelines.cue:309", value: &shape{op: either, see: "schema/pipelines.cue:309", parts: []*shape{
-				&shape{op: exactly, see: "schema/pipelines.cue:309", literal: &load.Node{Kind: load.String, Text: "ctc", True: false}},
-				&shape{op: exactly, see: "schema/pipelines.cue:309", literal: &load.Node{Kind: load.String, Text: "argmax", True: false}},
-				&shape{op: exactly, see: "schema/pipelines.cue:309", literal: &load.Node{Kind: load.String, Text: "detect", True: false}},
-				&shape{op: exactly, see: "schema/pipelines.cue:309", literal: &load.Node{Kind: load.String, Text: "segment", True: false}},
-				&shape{op: exactly, see: "schema/pipelines.cue:309", literal: &load.Node{Kind: load.String, Text: "keypoints", True: false}},
-				&shape{op: exactly, see: "schema/pipelines.cue:309", literal: &load.Node{Kind: load.String, Text: "regions", True: false}},
-				&shape{op: exactly, see: "schema/pipelines.cue:309", literal: &load.Node{Kind: load.String, Text: "raw", True: false}},
+			{name: "decode", required: true, doc: "What the tensor means: text (ctc), classes (argmax), boxes of a YOLO detector (detect), boxes with masks (segment) or with points (keypoints), regions of text (regions), or nothing (raw).", see: "schema/pipelines.cue:333", value: &shape{op: either, see: "schema/pipelines.cue:333", parts: []*shape{
+				&shape{op: exactly, see: "schema/pipelines.cue:333", literal: &load.Node{Kind: load.String, Text: "ctc", True: false}},
+				&shape{op: exactly, see: "schema/pipelines.cue:333", literal: &load.Node{Kind: load.String, Text: "argmax", True: false}},
+				&shape{op: exactly, see: "schema/pipelines.cue:333", literal: &load.Node{Kind: load.String, Text: "detect", True: false}},
+				&shape{op: exactly, see: "schema/pipelines.cue:333", literal: &load.Node{Kind: load.String, Text: "segment", True: false}},
+				&shape{op: exactly, see: "schema/pipelines.cue:333", literal: &load.Node{Kind: load.String, Text: "keypoints", True: false}},
+				&shape{op: exactly, see: "schema/pipelines.cue:333", literal: &load.Node{Kind: load.String, Text: "regions", True: false}},
+				&shape{op: exactly, see: "schema/pipelines.cue:333", literal: &load.Node{Kind: load.String, Text: "raw", True: false}},
 			}}},
-			{name: "labels", required: false, doc: "File with one label a line.", see: "schema/pipelines.cue:312", value: &shape{op: named, def: "#Path", see: "schema/pipelines.cue:312"}},
-			{name: "labelsUri", required: false, doc: "Where the build fetches that file from, with its digest; the layer then installs it beside the models.", see: "schema/pipelines.cue:315", value: &shape{op: named, def: "#URL", see: "schema/pipelines.cue:315"}},
-			{name: "labelsSha256", required: false, doc: "Digest of that file.", see: "schema/pipelines.cue:318", value: &shape{op: named, def: "#SHA256", see: "schema/pipelines.cue:318"}},
-			{name: "threshold", required: false, doc: "Results below this confidence, 0 to 1, are dropped.", see: "schema/pipelines.cue:321", value: &shape{op: named, def: "#Decimal", see: "schema/pipelines.cue:321"}},
-			{name: "top", required: false, doc: "At most this many results a frame: 1 class, 100 boxes or 300 regions when absent.", see: "schema/pipelines.cue:324", value: &shape{op: all, see: "schema/pipelines.cue:324", parts: []*shape{
-				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:324"},
-				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:324", number: 1},
-				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:324", number: 1000},
+			{name: "labels", required: false, doc: "File with one label a line.", see: "schema/pipelines.cue:336", value: &shape{op: named, def: "#Path", see: "schema/pipelines.cue:336"}},
+			{name: "labelsUri", required: false, doc: "Where the build fetches that file from, with its digest; the layer then installs it beside the models.", see: "schema/pipelines.cue:339", value: &shape{op: named, def: "#URL", see: "schema/pipelines.cue:339"}},
+			{name: "labelsSha256", required: false, doc: "Digest of that file.", see: "schema/pipelines.cue:342", value: &shape{op: named, def: "#SHA256", see: "schema/pipelines.cue:342"}},
+			{name: "threshold", required: false, doc: "Results below this confidence, 0 to 1, are dropped.", see: "schema/pipelines.cue:345", value: &shape{op: named, def: "#Decimal", see: "schema/pipelines.cue:345"}},
+			{name: "top", required: false, doc: "At most this many results a frame: 1 class, 100 boxes or 300 regions when absent.", see: "schema/pipelines.cue:348", value: &shape{op: all, see: "schema/pipelines.cue:348", parts: []*shape{
+				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:348"},
+				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:348", number: 1},
+				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:348", number: 1000},
 			}}},
-			{name: "head", required: false, doc: "How the detector writes its boxes, by the YOLO that did so first; v8 when absent.", see: "schema/pipelines.cue:327", value: &shape{op: either, see: "schema/pipelines.cue:327", parts: []*shape{
-				&shape{op: exactly, see: "schema/pipelines.cue:327", literal: &load.Node{Kind: load.String, Text: "v5", True: false}},
-				&shape{op: exactly, see: "schema/pipelines.cue:327", literal: &load.Node{Kind: load.String, Text: "v8", True: false}},
-				&shape{op: exactly, see: "schema/pipelines.cue:327", literal: &load.Node{Kind: load.String, Text: "v10", True: false}},
-				&shape{op: exactly, see: "schema/pipelines.cue:327", literal: &load.Node{Kind: load.String, Text: "v11", True: false}},
+			{name: "head", required: false, doc: "How the detector writes its boxes, by the YOLO that did so first; v8 when absent.", see: "schema/pipelines.cue:351", value: &shape{op: either, see: "schema/pipelines.cue:351", parts: []*shape{
+				&shape{op: exactly, see: "schema/pipelines.cue:351", literal: &load.Node{Kind: load.String, Text: "v5", True: false}},
+				&shape{op: exactly, see: "schema/pipelines.cue:351", literal: &load.Node{Kind: load.String, Text: "v8", True: false}},
+				&shape{op: exactly, see: "schema/pipelines.cue:351", literal: &load.Node{Kind: load.String, Text: "v10", True: false}},
+				&shape{op: exactly, see: "schema/pipelines.cue:351", literal: &load.Node{Kind: load.String, Text: "v11", True: false}},
 			}}},
-			{name: "iou", required: false, doc: "Boxes that overlap a better one more than this, 0 to 1, are dropped; 0.45 when absent. A v10 head has none that do.", see: "schema/pipelines.cue:330", value: &shape{op: named, def: "#Decimal", see: "schema/pipelines.cue:330"}},
-			{name: "agnostic", required: false, doc: "Boxes of different classes suppress each other too.", see: "schema/pipelines.cue:333", value: &shape{op: basic, kind: load.Bool, see: "schema/pipelines.cue:333"}},
-			{name: "classes", required: false, doc: "Classes of a detector with points, 1 when absent.", see: "schema/pipelines.cue:336", value: &shape{op: all, see: "schema/pipelines.cue:336", parts: []*shape{
-				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:336"},
-				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:336", number: 1},
-				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:336", number: 1000},
+			{name: "iou", required: false, doc: "Boxes that overlap a better one more than this, 0 to 1, are dropped; 0.45 when absent. A v10 head has none that do.", see: "schema/pipelines.cue:354", value: &shape{op: named, def: "#Decimal", see: "schema/pipelines.cue:354"}},
+			{name: "agnostic", required: false, doc: "Boxes of different classes suppress each other too.", see: "schema/pipelines.cue:357", value: &shape{op: basic, kind: load.Bool, see: "schema/pipelines.cue:357"}},
+			{name: "classes", required: false, doc: "Classes of a detector with points, 1 when absent.", see: "schema/pipelines.cue:360", value: &shape{op: all, see: "schema/pipelines.cue:360", parts: []*shape{
+				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:360"},
+				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:360", number: 1},
+				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:360", number: 1000},
 			}}},
-			{name: "prototypes", required: false, doc: "The model's output with the prototypes of masks, its second when absent.", see: "schema/pipelines.cue:339", value: &shape{op: named, def: "#Text", see: "schema/pipelines.cue:339"}},
+			{name: "prototypes", required: false, doc: "The model's output with the prototypes of masks, its second when absent.", see: "schema/pipelines.cue:363", value: &shape{op: named, def: "#Text", see: "schema/pipelines.cue:363"}},
 		},
 	}}},
 	{name: "#Power", doc: "Power modes of the module (nvpmodel).", see: "schema/power.cue:6", value: &shape{op: object, see: "schema/power.cue:6", obj: &structure{
@@ -838,36 +851,36 @@ var language = Schema{defs: []*definition{
 			}}},
 		},
 	}}},
-	{name: "#PreprocessStage", doc: "Make a tensor of a frame in one pass.", see: "schema/pipelines.cue:187", value: &shape{op: object, see: "schema/pipelines.cue:187", obj: &structure{
+	{name: "#PreprocessStage", doc: "Make a tensor of a frame in one pass.", see: "schema/pipelines.cue:211", value: &shape{op: object, see: "schema/pipelines.cue:211", obj: &structure{
 		fields: []*member{
-			{name: "width", required: true, doc: "Width of the tensor in pixels.", see: "schema/pipelines.cue:189", value: &shape{op: all, see: "schema/pipelines.cue:189", parts: []*shape{
-				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:189"},
-				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:189", number: 1},
-				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:189", number: 8192},
+			{name: "width", required: true, doc: "Width of the tensor in pixels.", see: "schema/pipelines.cue:213", value: &shape{op: all, see: "schema/pipelines.cue:213", parts: []*shape{
+				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:213"},
+				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:213", number: 1},
+				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:213", number: 8192},
 			}}},
-			{name: "height", required: true, doc: "Height of the tensor in pixels.", see: "schema/pipelines.cue:192", value: &shape{op: all, see: "schema/pipelines.cue:192", parts: []*shape{
-				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:192"},
-				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:192", number: 1},
-				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:192", number: 8192},
+			{name: "height", required: true, doc: "Height of the tensor in pixels.", see: "schema/pipelines.cue:216", value: &shape{op: all, see: "schema/pipelines.cue:216", parts: []*shape{
+				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:216"},
+				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:216", number: 1},
+				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:216", number: 8192},
 			}}},
-			{name: "fit", required: false, doc: "How a frame of another shape is fitted.", see: "schema/pipelines.cue:195", value: &shape{op: either, see: "schema/pipelines.cue:195", parts: []*shape{
-				&shape{op: exactly, see: "schema/pipelines.cue:195", literal: &load.Node{Kind: load.String, Text: "stretch", True: false}},
-				&shape{op: exactly, see: "schema/pipelines.cue:195", literal: &load.Node{Kind: load.String, Text: "letterbox", True: false}},
+			{name: "fit", required: false, doc: "How a frame of another shape is fitted.", see: "schema/pipelines.cue:219", value: &shape{op: either, see: "schema/pipelines.cue:219", parts: []*shape{
+				&shape{op: exactly, see: "schema/pipelines.cue:219", literal: &load.Node{Kind: load.String, Text: "stretch", True: false}},
+				&shape{op: exactly, see: "schema/pipelines.cue:219", literal: &load.Node{Kind: load.String, Text: "letterbox", True: false}},
 			}}},
-			{name: "layout", required: false, doc: "Order of the tensor's dimensions.", see: "schema/pipelines.cue:198", value: &shape{op: exactly, see: "schema/pipelines.cue:198", literal: &load.Node{Kind: load.String, Text: "nchw", True: false}}},
-			{name: "color", required: false, doc: "Order of the colour channels.", see: "schema/pipelines.cue:201", value: &shape{op: either, see: "schema/pipelines.cue:201", parts: []*shape{
-				&shape{op: exactly, see: "schema/pipelines.cue:201", literal: &load.Node{Kind: load.String, Text: "rgb", True: false}},
-				&shape{op: exactly, see: "schema/pipelines.cue:201", literal: &load.Node{Kind: load.String, Text: "bgr", True: false}},
+			{name: "layout", required: false, doc: "Order of the tensor's dimensions.", see: "schema/pipelines.cue:222", value: &shape{op: exactly, see: "schema/pipelines.cue:222", literal: &load.Node{Kind: load.String, Text: "nchw", True: false}}},
+			{name: "color", required: false, doc: "Order of the colour channels.", see: "schema/pipelines.cue:225", value: &shape{op: either, see: "schema/pipelines.cue:225", parts: []*shape{
+				&shape{op: exactly, see: "schema/pipelines.cue:225", literal: &load.Node{Kind: load.String, Text: "rgb", True: false}},
+				&shape{op: exactly, see: "schema/pipelines.cue:225", literal: &load.Node{Kind: load.String, Text: "bgr", True: false}},
 			}}},
-			{name: "dtype", required: false, doc: "Element type of the tensor.", see: "schema/pipelines.cue:204", value: &shape{op: exactly, see: "schema/pipelines.cue:204", literal: &load.Node{Kind: load.String, Text: "f32", True: false}}},
-			{name: "pad", required: false, doc: "Border of a letterbox, 0 to 255.", see: "schema/pipelines.cue:207", value: &shape{op: all, see: "schema/pipelines.cue:207", parts: []*shape{
-				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:207"},
-				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:207"},
-				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:207", number: 255},
+			{name: "dtype", required: false, doc: "Element type of the tensor.", see: "schema/pipelines.cue:228", value: &shape{op: exactly, see: "schema/pipelines.cue:228", literal: &load.Node{Kind: load.String, Text: "f32", True: false}}},
+			{name: "pad", required: false, doc: "Border of a letterbox, 0 to 255.", see: "schema/pipelines.cue:231", value: &shape{op: all, see: "schema/pipelines.cue:231", parts: []*shape{
+				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:231"},
+				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:231"},
+				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:231", number: 255},
 			}}},
-			{name: "mean", required: false, doc: "Subtracted from each channel, in units of 0 to 1.", see: "schema/pipelines.cue:210", value: &shape{op: list, see: "schema/pipelines.cue:210", elem: &shape{op: named, def: "#Decimal", see: "schema/pipelines.cue:210"}}},
-			{name: "std", required: false, doc: "Each channel is divided by this, in units of 0 to 1.", see: "schema/pipelines.cue:213", value: &shape{op: list, see: "schema/pipelines.cue:213", elem: &shape{op: named, def: "#Decimal", see: "schema/pipelines.cue:213"}}},
-			{name: "crop", required: false, doc: "Part of the frame to use.", see: "schema/pipelines.cue:216", value: &shape{op: named, def: "#Crop", see: "schema/pipelines.cue:216"}},
+			{name: "mean", required: false, doc: "Subtracted from each channel, in units of 0 to 1.", see: "schema/pipelines.cue:234", value: &shape{op: list, see: "schema/pipelines.cue:234", elem: &shape{op: named, def: "#Decimal", see: "schema/pipelines.cue:234"}}},
+			{name: "std", required: false, doc: "Each channel is divided by this, in units of 0 to 1.", see: "schema/pipelines.cue:237", value: &shape{op: list, see: "schema/pipelines.cue:237", elem: &shape{op: named, def: "#Decimal", see: "schema/pipelines.cue:237"}}},
+			{name: "crop", required: false, doc: "Part of the frame to use.", see: "schema/pipelines.cue:240", value: &shape{op: named, def: "#Crop", see: "schema/pipelines.cue:240"}},
 		},
 	}}},
 	{name: "#Profile", doc: "Settings that belong together, usable by several targets.", see: "schema/config.cue:51", value: &shape{op: object, see: "schema/config.cue:51", obj: &structure{
@@ -922,23 +935,23 @@ var language = Schema{defs: []*definition{
 		},
 	}}},
 	{name: "#PublicKey", doc: "A minisign public key.", see: "schema/runtime.cue:19", value: &shape{op: matches, text: "^RW[Q-T][A-Za-z0-9+/]{53}$", see: "schema/runtime.cue:19"}},
-	{name: "#Queue", doc: "Bounds of the queues between stages.", see: "schema/pipelines.cue:411", value: &shape{op: object, see: "schema/pipelines.cue:411", obj: &structure{
+	{name: "#Queue", doc: "Bounds of the queues between stages.", see: "schema/pipelines.cue:453", value: &shape{op: object, see: "schema/pipelines.cue:453", obj: &structure{
 		fields: []*member{
-			{name: "capacity", required: false, doc: "Frames a queue holds.", see: "schema/pipelines.cue:413", value: &shape{op: all, see: "schema/pipelines.cue:413", parts: []*shape{
-				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:413"},
-				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:413", number: 1},
-				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:413", number: 1024},
+			{name: "capacity", required: false, doc: "Frames a queue holds.", see: "schema/pipelines.cue:455", value: &shape{op: all, see: "schema/pipelines.cue:455", parts: []*shape{
+				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:455"},
+				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:455", number: 1},
+				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:455", number: 1024},
 			}}},
-			{name: "policy", required: false, doc: "What happens when it is full.", see: "schema/pipelines.cue:416", value: &shape{op: either, see: "schema/pipelines.cue:416", parts: []*shape{
-				&shape{op: exactly, see: "schema/pipelines.cue:416", literal: &load.Node{Kind: load.String, Text: "block", True: false}},
-				&shape{op: exactly, see: "schema/pipelines.cue:416", literal: &load.Node{Kind: load.String, Text: "drop-oldest", True: false}},
-				&shape{op: exactly, see: "schema/pipelines.cue:416", literal: &load.Node{Kind: load.String, Text: "drop-newest", True: false}},
+			{name: "policy", required: false, doc: "What happens when it is full.", see: "schema/pipelines.cue:458", value: &shape{op: either, see: "schema/pipelines.cue:458", parts: []*shape{
+				&shape{op: exactly, see: "schema/pipelines.cue:458", literal: &load.Node{Kind: load.String, Text: "block", True: false}},
+				&shape{op: exactly, see: "schema/pipelines.cue:458", literal: &load.Node{Kind: load.String, Text: "drop-oldest", True: false}},
+				&shape{op: exactly, see: "schema/pipelines.cue:458", literal: &load.Node{Kind: load.String, Text: "drop-newest", True: false}},
 			}}},
-			{name: "maxAge", required: false, doc: "Frames that are older, since their capture, are dropped.", see: "schema/pipelines.cue:419", value: &shape{op: named, def: "#Duration", see: "schema/pipelines.cue:419"}},
-			{name: "inFlight", required: false, doc: "Frames in work at once; the rest wait, or are dropped, before any work.", see: "schema/pipelines.cue:422", value: &shape{op: all, see: "schema/pipelines.cue:422", parts: []*shape{
-				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:422"},
-				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:422", number: 1},
-				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:422", number: 1024},
+			{name: "maxAge", required: false, doc: "Frames that are older, since their capture, are dropped.", see: "schema/pipelines.cue:461", value: &shape{op: named, def: "#Duration", see: "schema/pipelines.cue:461"}},
+			{name: "inFlight", required: false, doc: "Frames in work at once; the rest wait, or are dropped, before any work.", see: "schema/pipelines.cue:464", value: &shape{op: all, see: "schema/pipelines.cue:464", parts: []*shape{
+				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:464"},
+				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:464", number: 1},
+				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:464", number: 1024},
 			}}},
 		},
 	}}},
@@ -960,13 +973,13 @@ var language = Schema{defs: []*definition{
 			}}},
 		},
 	}}},
-	{name: "#Rotate", doc: "Files of a sink.", see: "schema/pipelines.cue:402", value: &shape{op: object, see: "schema/pipelines.cue:402", obj: &structure{
+	{name: "#Rotate", doc: "Files of a sink.", see: "schema/pipelines.cue:444", value: &shape{op: object, see: "schema/pipelines.cue:444", obj: &structure{
 		fields: []*member{
-			{name: "size", required: true, doc: "Size at which a new file is begun.", see: "schema/pipelines.cue:404", value: &shape{op: named, def: "#Size", see: "schema/pipelines.cue:404"}},
-			{name: "keep", required: true, doc: "Files that are kept besides the current one.", see: "schema/pipelines.cue:407", value: &shape{op: all, see: "schema/pipelines.cue:407", parts: []*shape{
-				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:407"},
-				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:407", number: 1},
-				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:407", number: 1000},
+			{name: "size", required: true, doc: "Size at which a new file is begun.", see: "schema/pipelines.cue:446", value: &shape{op: named, def: "#Size", see: "schema/pipelines.cue:446"}},
+			{name: "keep", required: true, doc: "Files that are kept besides the current one.", see: "schema/pipelines.cue:449", value: &shape{op: all, see: "schema/pipelines.cue:449", parts: []*shape{
+				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:449"},
+				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:449", number: 1},
+				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:449", number: 1000},
 			}}},
 		},
 	}}},
@@ -987,13 +1000,13 @@ var language = Schema{defs: []*definition{
 		},
 	}}},
 	{name: "#SHA256", doc: "a SHA-256 in lower-case hexadecimal", see: "schema/types.cue:93", value: &shape{op: matches, text: "^[0-9a-f]{64}$", see: "schema/types.cue:93"}},
-	{name: "#SLO", doc: "A promise the runtime judges.", see: "schema/pipelines.cue:426", value: &shape{op: object, see: "schema/pipelines.cue:426", obj: &structure{
+	{name: "#SLO", doc: "A promise the runtime judges.", see: "schema/pipelines.cue:468", value: &shape{op: object, see: "schema/pipelines.cue:468", obj: &structure{
 		fields: []*member{
-			{name: "latencyP95", required: false, doc: "95th percentile of the time from capture to sink.", see: "schema/pipelines.cue:428", value: &shape{op: named, def: "#Duration", see: "schema/pipelines.cue:428"}},
-			{name: "minFps", required: false, doc: "Least frames per second.", see: "schema/pipelines.cue:431", value: &shape{op: all, see: "schema/pipelines.cue:431", parts: []*shape{
-				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:431"},
-				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:431", number: 1},
-				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:431", number: 1000},
+			{name: "latencyP95", required: false, doc: "95th percentile of the time from capture to sink.", see: "schema/pipelines.cue:470", value: &shape{op: named, def: "#Duration", see: "schema/pipelines.cue:470"}},
+			{name: "minFps", required: false, doc: "Least frames per second.", see: "schema/pipelines.cue:473", value: &shape{op: all, see: "schema/pipelines.cue:473", parts: []*shape{
+				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:473"},
+				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:473", number: 1},
+				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:473", number: 1000},
 			}}},
 		},
 	}}},
@@ -1071,53 +1084,53 @@ var language = Schema{defs: []*definition{
 		&shape{op: maxRunes, see: "schema/types.cue:24", number: 99},
 		&shape{op: matches, text: "^[A-Za-z0-9][A-Za-z0-9_.-]*\\.service$", see: "schema/types.cue:24"},
 	}}},
-	{name: "#Sink", doc: "A sink of results.", see: "schema/pipelines.cue:358", value: &shape{op: object, see: "schema/pipelines.cue:358", obj: &structure{
+	{name: "#Sink", doc: "A sink of results.", see: "schema/pipelines.cue:400", value: &shape{op: object, see: "schema/pipelines.cue:400", obj: &structure{
 		fields: []*member{
-			{name: "kind", required: true, doc: "JSON lines, HTTP requests, a program's standard input, or a ring in shared memory.", see: "schema/pipelines.cue:360", value: &shape{op: either, see: "schema/pipelines.cue:360", parts: []*shape{
-				&shape{op: exactly, see: "schema/pipelines.cue:360", literal: &load.Node{Kind: load.String, Text: "ndjson", True: false}},
-				&shape{op: exactly, see: "schema/pipelines.cue:360", literal: &load.Node{Kind: load.String, Text: "http", True: false}},
-				&shape{op: exactly, see: "schema/pipelines.cue:360", literal: &load.Node{Kind: load.String, Text: "command", True: false}},
-				&shape{op: exactly, see: "schema/pipelines.cue:360", literal: &load.Node{Kind: load.String, Text: "shm", True: false}},
+			{name: "kind", required: true, doc: "JSON lines, HTTP requests, a program's standard input, or a ring in shared memory.", see: "schema/pipelines.cue:402", value: &shape{op: either, see: "schema/pipelines.cue:402", parts: []*shape{
+				&shape{op: exactly, see: "schema/pipelines.cue:402", literal: &load.Node{Kind: load.String, Text: "ndjson", True: false}},
+				&shape{op: exactly, see: "schema/pipelines.cue:402", literal: &load.Node{Kind: load.String, Text: "http", True: false}},
+				&shape{op: exactly, see: "schema/pipelines.cue:402", literal: &load.Node{Kind: load.String, Text: "command", True: false}},
+				&shape{op: exactly, see: "schema/pipelines.cue:402", literal: &load.Node{Kind: load.String, Text: "shm", True: false}},
 			}}},
-			{name: "capacity", required: false, doc: "Frames that may wait for it; as the other queues when absent.", see: "schema/pipelines.cue:363", value: &shape{op: all, see: "schema/pipelines.cue:363", parts: []*shape{
-				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:363"},
-				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:363", number: 1},
-				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:363", number: 1024},
+			{name: "capacity", required: false, doc: "Frames that may wait for it; as the other queues when absent.", see: "schema/pipelines.cue:405", value: &shape{op: all, see: "schema/pipelines.cue:405", parts: []*shape{
+				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:405"},
+				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:405", number: 1},
+				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:405", number: 1024},
 			}}},
-			{name: "policy", required: false, doc: "What happens when it is slow; as the other queues when absent.", see: "schema/pipelines.cue:366", value: &shape{op: either, see: "schema/pipelines.cue:366", parts: []*shape{
-				&shape{op: exactly, see: "schema/pipelines.cue:366", literal: &load.Node{Kind: load.String, Text: "block", True: false}},
-				&shape{op: exactly, see: "schema/pipelines.cue:366", literal: &load.Node{Kind: load.String, Text: "drop-oldest", True: false}},
-				&shape{op: exactly, see: "schema/pipelines.cue:366", literal: &load.Node{Kind: load.String, Text: "drop-newest", True: false}},
+			{name: "policy", required: false, doc: "What happens when it is slow; as the other queues when absent.", see: "schema/pipelines.cue:408", value: &shape{op: either, see: "schema/pipelines.cue:408", parts: []*shape{
+				&shape{op: exactly, see: "schema/pipelines.cue:408", literal: &load.Node{Kind: load.String, Text: "block", True: false}},
+				&shape{op: exactly, see: "schema/pipelines.cue:408", literal: &load.Node{Kind: load.String, Text: "drop-oldest", True: false}},
+				&shape{op: exactly, see: "schema/pipelines.cue:408", literal: &load.Node{Kind: load.String, Text: "drop-newest", True: false}},
 			}}},
 		},
 		branches: []branch{
 			{field: "kind", value: "ndjson", then: &structure{
 				fields: []*member{
-					{name: "path", required: false, doc: "File to write; standard output when absent.", see: "schema/pipelines.cue:370", value: &shape{op: named, def: "#AbsPath", see: "schema/pipelines.cue:370"}},
-					{name: "rotate", required: false, doc: "When a new file is begun.", see: "schema/pipelines.cue:373", value: &shape{op: named, def: "#Rotate", see: "schema/pipelines.cue:373"}},
+					{name: "path", required: false, doc: "File to write; standard output when absent.", see: "schema/pipelines.cue:412", value: &shape{op: named, def: "#AbsPath", see: "schema/pipelines.cue:412"}},
+					{name: "rotate", required: false, doc: "When a new file is begun.", see: "schema/pipelines.cue:415", value: &shape{op: named, def: "#Rotate", see: "schema/pipelines.cue:415"}},
 				},
 			}},
 			{field: "kind", value: "http", then: &structure{
 				fields: []*member{
-					{name: "url", required: true, doc: "Where each result is posted, http only; for https give a command, such as curl.", see: "schema/pipelines.cue:377", value: &shape{op: matches, text: "^http://[A-Za-z0-9._~:/?#@\\[\\]!&'()*+,=%-]+$", see: "schema/pipelines.cue:377"}},
-					{name: "timeout", required: false, doc: "Longest time for one result, 2 s when absent.", see: "schema/pipelines.cue:380", value: &shape{op: named, def: "#Duration", see: "schema/pipelines.cue:380"}},
+					{name: "url", required: true, doc: "Where each result is posted, http only; for https give a command, such as curl.", see: "schema/pipelines.cue:419", value: &shape{op: matches, text: "^http://[A-Za-z0-9._~:/?#@\\[\\]!&'()*+,=%-]+$", see: "schema/pipelines.cue:419"}},
+					{name: "timeout", required: false, doc: "Longest time for one result, 2 s when absent.", see: "schema/pipelines.cue:422", value: &shape{op: named, def: "#Duration", see: "schema/pipelines.cue:422"}},
 				},
 			}},
 			{field: "kind", value: "command", then: &structure{
 				fields: []*member{
-					{name: "exec", required: true, doc: "Program and arguments; each result is a line on its standard input.", see: "schema/pipelines.cue:384", value: &shape{op: list, see: "schema/pipelines.cue:384", elem: &shape{op: named, def: "#Word", see: "schema/pipelines.cue:384"}}},
-					{name: "timeout", required: false, doc: "Longest time for one result, 2 s when absent.", see: "schema/pipelines.cue:387", value: &shape{op: named, def: "#Duration", see: "schema/pipelines.cue:387"}},
+					{name: "exec", required: true, doc: "Program and arguments; each result is a line on its standard input.", see: "schema/pipelines.cue:426", value: &shape{op: list, see: "schema/pipelines.cue:426", elem: &shape{op: named, def: "#Word", see: "schema/pipelines.cue:426"}}},
+					{name: "timeout", required: false, doc: "Longest time for one result, 2 s when absent.", see: "schema/pipelines.cue:429", value: &shape{op: named, def: "#Duration", see: "schema/pipelines.cue:429"}},
 				},
 			}},
 			{field: "kind", value: "shm", then: &structure{
 				fields: []*member{
-					{name: "path", required: true, doc: "File of the ring, such as /dev/shm/door.", see: "schema/pipelines.cue:391", value: &shape{op: named, def: "#AbsPath", see: "schema/pipelines.cue:391"}},
-					{name: "slots", required: false, doc: "Results it holds, 64 when absent.", see: "schema/pipelines.cue:394", value: &shape{op: all, see: "schema/pipelines.cue:394", parts: []*shape{
-						&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:394"},
-						&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:394", number: 1},
-						&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:394", number: 65536},
+					{name: "path", required: true, doc: "File of the ring, such as /dev/shm/door.", see: "schema/pipelines.cue:433", value: &shape{op: named, def: "#AbsPath", see: "schema/pipelines.cue:433"}},
+					{name: "slots", required: false, doc: "Results it holds, 64 when absent.", see: "schema/pipelines.cue:436", value: &shape{op: all, see: "schema/pipelines.cue:436", parts: []*shape{
+						&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:436"},
+						&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:436", number: 1},
+						&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:436", number: 65536},
 					}}},
-					{name: "slotSize", required: false, doc: "Room for one result, 4 KiB when absent.", see: "schema/pipelines.cue:397", value: &shape{op: named, def: "#Size", see: "schema/pipelines.cue:397"}},
+					{name: "slotSize", required: false, doc: "Room for one result, 4 KiB when absent.", see: "schema/pipelines.cue:439", value: &shape{op: named, def: "#Size", see: "schema/pipelines.cue:439"}},
 				},
 			}},
 		},
@@ -1135,15 +1148,23 @@ var language = Schema{defs: []*definition{
 	}}},
 	{name: "#Source", doc: "A source of frames.", see: "schema/pipelines.cue:127", value: &shape{op: object, see: "schema/pipelines.cue:127", obj: &structure{
 		fields: []*member{
-			{name: "kind", required: true, doc: "What it is: a file, a synthetic picture, a V4L2 device, or a command that writes frames.", see: "schema/pipelines.cue:129", value: &shape{op: either, see: "schema/pipelines.cue:129", parts: []*shape{
+			{name: "kind", required: true, doc: "What it is: a file, a synthetic picture, a camera (V4L2), a command that writes frames, a stream of the network, or a ring in shared memory.", see: "schema/pipelines.cue:129", value: &shape{op: either, see: "schema/pipelines.cue:129", parts: []*shape{
 				&shape{op: exactly, see: "schema/pipelines.cue:129", literal: &load.Node{Kind: load.String, Text: "file", True: false}},
 				&shape{op: exactly, see: "schema/pipelines.cue:129", literal: &load.Node{Kind: load.String, Text: "synthetic", True: false}},
 				&shape{op: exactly, see: "schema/pipelines.cue:129", literal: &load.Node{Kind: load.String, Text: "v4l2", True: false}},
 				&shape{op: exactly, see: "schema/pipelines.cue:129", literal: &load.Node{Kind: load.String, Text: "command", True: false}},
+				&shape{op: exactly, see: "schema/pipelines.cue:129", literal: &load.Node{Kind: load.String, Text: "rtsp", True: false}},
+				&shape{op: exactly, see: "schema/pipelines.cue:129", literal: &load.Node{Kind: load.String, Text: "shm", True: false}},
 			}}},
-			{name: "format", required: true, doc: "Pixel format. A y4m stream says its own size.", see: "schema/pipelines.cue:132", value: &shape{op: either, see: "schema/pipelines.cue:132", parts: []*shape{
+			{name: "format", required: true, doc: "Pixel format. A y4m or mjpeg stream says its own size.", see: "schema/pipelines.cue:132", value: &shape{op: either, see: "schema/pipelines.cue:132", parts: []*shape{
 				&shape{op: exactly, see: "schema/pipelines.cue:132", literal: &load.Node{Kind: load.String, Text: "nv12", True: false}},
 				&shape{op: exactly, see: "schema/pipelines.cue:132", literal: &load.Node{Kind: load.String, Text: "i420", True: false}},
+				&shape{op: exactly, see: "schema/pipelines.cue:132", literal: &load.Node{Kind: load.String, Text: "yuyv", True: false}},
+				&shape{op: exactly, see: "schema/pipelines.cue:132", literal: &load.Node{Kind: load.String, Text: "uyvy", True: false}},
+				&shape{op: exactly, see: "schema/pipelines.cue:132", literal: &load.Node{Kind: load.String, Text: "grey", True: false}},
+				&shape{op: exactly, see: "schema/pipelines.cue:132", literal: &load.Node{Kind: load.String, Text: "rgb", True: false}},
+				&shape{op: exactly, see: "schema/pipelines.cue:132", literal: &load.Node{Kind: load.String, Text: "bgr", True: false}},
+				&shape{op: exactly, see: "schema/pipelines.cue:132", literal: &load.Node{Kind: load.String, Text: "mjpeg", True: false}},
 				&shape{op: exactly, see: "schema/pipelines.cue:132", literal: &load.Node{Kind: load.String, Text: "y4m", True: false}},
 			}}},
 			{name: "width", required: false, doc: "Width in pixels.", see: "schema/pipelines.cue:135", value: &shape{op: all, see: "schema/pipelines.cue:135", parts: []*shape{
@@ -1164,48 +1185,75 @@ var language = Schema{defs: []*definition{
 				}},
 				&shape{op: matches, text: "^[0-9]{1,6}(/[0-9]{1,6})?$", see: "schema/pipelines.cue:141"},
 			}}},
-			{name: "live", required: false, doc: "Frames are dropped when late; otherwise the source waits.", see: "schema/pipelines.cue:144", value: &shape{op: basic, kind: load.Bool, see: "schema/pipelines.cue:144"}},
+			{name: "live", required: false, doc: "Frames are dropped when late; otherwise the source waits. Cameras, streams of the network and rings are live when absent.", see: "schema/pipelines.cue:144", value: &shape{op: basic, kind: load.Bool, see: "schema/pipelines.cue:144"}},
+			{name: "timeout", required: false, doc: "How long a live source may give no frame before it counts as stopped, 2 s when absent.", see: "schema/pipelines.cue:147", value: &shape{op: named, def: "#Duration", see: "schema/pipelines.cue:147"}},
+			{name: "restart", required: false, doc: "What is done when it has stopped or ended: it is opened again, only after a failure, or never; always when live, otherwise never.", see: "schema/pipelines.cue:150", value: &shape{op: either, see: "schema/pipelines.cue:150", parts: []*shape{
+				&shape{op: exactly, see: "schema/pipelines.cue:150", literal: &load.Node{Kind: load.String, Text: "always", True: false}},
+				&shape{op: exactly, see: "schema/pipelines.cue:150", literal: &load.Node{Kind: load.String, Text: "on-failure", True: false}},
+				&shape{op: exactly, see: "schema/pipelines.cue:150", literal: &load.Node{Kind: load.String, Text: "never", True: false}},
+			}}},
+			{name: "decoders", required: false, doc: "Frames of mjpeg that are decoded at once, 1 when absent.", see: "schema/pipelines.cue:153", value: &shape{op: all, see: "schema/pipelines.cue:153", parts: []*shape{
+				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:153"},
+				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:153", number: 1},
+				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:153", number: 16},
+			}}},
 		},
 		branches: []branch{
 			{field: "kind", value: "file", then: &structure{
 				fields: []*member{
-					{name: "path", required: true, doc: "File with the frames.", see: "schema/pipelines.cue:148", value: &shape{op: named, def: "#Path", see: "schema/pipelines.cue:148"}},
+					{name: "path", required: true, doc: "File with the frames.", see: "schema/pipelines.cue:157", value: &shape{op: named, def: "#Path", see: "schema/pipelines.cue:157"}},
 				},
 			}},
 			{field: "kind", value: "v4l2", then: &structure{
 				fields: []*member{
-					{name: "path", required: true, doc: "Device node.", see: "schema/pipelines.cue:152", value: &shape{op: named, def: "#AbsPath", see: "schema/pipelines.cue:152"}},
+					{name: "path", required: true, doc: "Device, by its socket: a name below /dev/v4l/by-path.", see: "schema/pipelines.cue:161", value: &shape{op: named, def: "#AbsPath", see: "schema/pipelines.cue:161"}},
+				},
+			}},
+			{field: "kind", value: "rtsp", then: &structure{
+				fields: []*member{
+					{name: "url", required: true, doc: "Address of the stream. Who may see the device's processes sees a password in it.", see: "schema/pipelines.cue:165", value: &shape{op: matches, text: "^rtsps?://[A-Za-z0-9._~:/?&=%@+-]+$", see: "schema/pipelines.cue:165"}},
+					{name: "via", required: false, doc: "Program that receives and decodes it, GStreamer with the module's decoder when absent.", see: "schema/pipelines.cue:168", value: &shape{op: either, see: "schema/pipelines.cue:168", parts: []*shape{
+						&shape{op: exactly, see: "schema/pipelines.cue:168", literal: &load.Node{Kind: load.String, Text: "gstreamer", True: false}},
+						&shape{op: exactly, see: "schema/pipelines.cue:168", literal: &load.Node{Kind: load.String, Text: "ffmpeg", True: false}},
+					}}},
+					{name: "latency", required: false, doc: "How long GStreamer waits for packets that come late, 100 ms when absent.", see: "schema/pipelines.cue:171", value: &shape{op: named, def: "#Duration", see: "schema/pipelines.cue:171"}},
+				},
+			}},
+			{field: "kind", value: "shm", then: &structure{
+				fields: []*member{
+					{name: "path", required: true, doc: "File of the ring, such as /dev/shm/frames.", see: "schema/pipelines.cue:175", value: &shape{op: named, def: "#AbsPath", see: "schema/pipelines.cue:175"}},
 				},
 			}},
 			{field: "kind", value: "command", then: &structure{
 				fields: []*member{
-					{name: "exec", required: true, doc: "Program and arguments; it writes frames to its standard output.", see: "schema/pipelines.cue:156", value: &shape{op: list, see: "schema/pipelines.cue:156", elem: &shape{op: named, def: "#Word", see: "schema/pipelines.cue:156"}}},
+					{name: "exec", required: true, doc: "Program and arguments; it writes frames to its standard output.", see: "schema/pipelines.cue:179", value: &shape{op: list, see: "schema/pipelines.cue:179", elem: &shape{op: named, def: "#Word", see: "schema/pipelines.cue:179"}}},
 				},
 			}},
 		},
 	}}},
-	{name: "#Stage", doc: "A step of a pipeline.", see: "schema/pipelines.cue:161", value: &shape{op: object, see: "schema/pipelines.cue:161", obj: &structure{
+	{name: "#Stage", doc: "A step of a pipeline.", see: "schema/pipelines.cue:184", value: &shape{op: object, see: "schema/pipelines.cue:184", obj: &structure{
 		fields: []*member{
-			{name: "kind", required: true, doc: "What it does.", see: "schema/pipelines.cue:163", value: &shape{op: either, see: "schema/pipelines.cue:163", parts: []*shape{
-				&shape{op: exactly, see: "schema/pipelines.cue:163", literal: &load.Node{Kind: load.String, Text: "preprocess", True: false}},
-				&shape{op: exactly, see: "schema/pipelines.cue:163", literal: &load.Node{Kind: load.String, Text: "model", True: false}},
-				&shape{op: exactly, see: "schema/pipelines.cue:163", literal: &load.Node{Kind: load.String, Text: "postprocess", True: false}},
-				&shape{op: exactly, see: "schema/pipelines.cue:163", literal: &load.Node{Kind: load.String, Text: "track", True: false}},
+			{name: "kind", required: true, doc: "What it does.", see: "schema/pipelines.cue:186", value: &shape{op: either, see: "schema/pipelines.cue:186", parts: []*shape{
+				&shape{op: exactly, see: "schema/pipelines.cue:186", literal: &load.Node{Kind: load.String, Text: "preprocess", True: false}},
+				&shape{op: exactly, see: "schema/pipelines.cue:186", literal: &load.Node{Kind: load.String, Text: "model", True: false}},
+				&shape{op: exactly, see: "schema/pipelines.cue:186", literal: &load.Node{Kind: load.String, Text: "postprocess", True: false}},
+				&shape{op: exactly, see: "schema/pipelines.cue:186", literal: &load.Node{Kind: load.String, Text: "track", True: false}},
+				&shape{op: exactly, see: "schema/pipelines.cue:186", literal: &load.Node{Kind: load.String, Text: "custom", True: false}},
 			}}},
-			{name: "input", required: true, doc: "\"source\", or the name of another stage.", see: "schema/pipelines.cue:166", value: &shape{op: named, def: "#Name", see: "schema/pipelines.cue:166"}},
-			{name: "instances", required: false, doc: "How many work side by side; the order of frames is kept.", see: "schema/pipelines.cue:169", value: &shape{op: all, see: "schema/pipelines.cue:169", parts: []*shape{
-				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:169"},
-				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:169", number: 1},
-				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:169", number: 64},
+			{name: "input", required: true, doc: "\"source\", or the name of another stage.", see: "schema/pipelines.cue:189", value: &shape{op: named, def: "#Name", see: "schema/pipelines.cue:189"}},
+			{name: "instances", required: false, doc: "How many work side by side; the order of frames is kept.", see: "schema/pipelines.cue:192", value: &shape{op: all, see: "schema/pipelines.cue:192", parts: []*shape{
+				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:192"},
+				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:192", number: 1},
+				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:192", number: 64},
 			}}},
-			{name: "deadline", required: false, doc: "Longest time for one run; then its frames are dropped, or with a fallback done by the CPU, and the run is stopped.", see: "schema/pipelines.cue:172", value: &shape{op: named, def: "#Duration", see: "schema/pipelines.cue:172"}},
-			{name: "device", required: false, doc: "What does the work of preprocess and model stages, the CPU when absent.", see: "schema/pipelines.cue:175", value: &shape{op: either, see: "schema/pipelines.cue:175", parts: []*shape{
-				&shape{op: exactly, see: "schema/pipelines.cue:175", literal: &load.Node{Kind: load.String, Text: "cpu", True: false}},
-				&shape{op: exactly, see: "schema/pipelines.cue:175", literal: &load.Node{Kind: load.String, Text: "gpu", True: false}},
+			{name: "deadline", required: false, doc: "Longest time for one run; then its frames are dropped, or with a fallback done by the CPU, and the run is stopped.", see: "schema/pipelines.cue:195", value: &shape{op: named, def: "#Duration", see: "schema/pipelines.cue:195"}},
+			{name: "device", required: false, doc: "What does the work of preprocess and model stages, the CPU when absent.", see: "schema/pipelines.cue:198", value: &shape{op: either, see: "schema/pipelines.cue:198", parts: []*shape{
+				&shape{op: exactly, see: "schema/pipelines.cue:198", literal: &load.Node{Kind: load.String, Text: "cpu", True: false}},
+				&shape{op: exactly, see: "schema/pipelines.cue:198", literal: &load.Node{Kind: load.String, Text: "gpu", True: false}},
 			}}},
-			{name: "fallback", required: false, doc: "What becomes of frames that the GPU cannot do in time: the CPU does them, or they are dropped; the CPU when absent.", see: "schema/pipelines.cue:178", value: &shape{op: either, see: "schema/pipelines.cue:178", parts: []*shape{
-				&shape{op: exactly, see: "schema/pipelines.cue:178", literal: &load.Node{Kind: load.String, Text: "cpu", True: false}},
-				&shape{op: exactly, see: "schema/pipelines.cue:178", literal: &load.Node{Kind: load.String, Text: "drop", True: false}},
+			{name: "fallback", required: false, doc: "What becomes of frames that the GPU cannot do in time: the CPU does them, or they are dropped; the CPU when absent.", see: "schema/pipelines.cue:201", value: &shape{op: either, see: "schema/pipelines.cue:201", parts: []*shape{
+				&shape{op: exactly, see: "schema/pipelines.cue:201", literal: &load.Node{Kind: load.String, Text: "cpu", True: false}},
+				&shape{op: exactly, see: "schema/pipelines.cue:201", literal: &load.Node{Kind: load.String, Text: "drop", True: false}},
 			}}},
 		},
 		branches: []branch{
@@ -1220,6 +1268,9 @@ var language = Schema{defs: []*definition{
 			}},
 			{field: "kind", value: "track", then: &structure{
 				embeds: []string{"#TrackStage"},
+			}},
+			{field: "kind", value: "custom", then: &structure{
+				embeds: []string{"#CustomStage"},
 			}},
 		},
 	}}},
@@ -1282,19 +1333,19 @@ var language = Schema{defs: []*definition{
 			{name: "benchmark", required: false, doc: "Latency and load: rt-tests (cyclictest, hackbench) and stress-ng; the compute core: yoctuned-bench, where the layer brings yoctuned.", see: "schema/config.cue:113", value: &shape{op: basic, kind: load.Bool, see: "schema/config.cue:113"}},
 		},
 	}}},
-	{name: "#TrackStage", doc: "Follow boxes from frame to frame: each gets a number it keeps.", see: "schema/pipelines.cue:343", value: &shape{op: object, see: "schema/pipelines.cue:343", obj: &structure{
+	{name: "#TrackStage", doc: "Follow boxes from frame to frame: each gets a number it keeps.", see: "schema/pipelines.cue:367", value: &shape{op: object, see: "schema/pipelines.cue:367", obj: &structure{
 		fields: []*member{
-			{name: "iou", required: false, doc: "Least overlap, 0 to 1, of a box with where its track is expected; 0.3 when absent.", see: "schema/pipelines.cue:345", value: &shape{op: named, def: "#Decimal", see: "schema/pipelines.cue:345"}},
-			{name: "hits", required: false, doc: "Frames that must show something before it has a number; 2 when absent.", see: "schema/pipelines.cue:348", value: &shape{op: all, see: "schema/pipelines.cue:348", parts: []*shape{
-				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:348"},
-				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:348", number: 1},
-				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:348", number: 100},
+			{name: "iou", required: false, doc: "Least overlap, 0 to 1, of a box with where its track is expected; 0.3 when absent.", see: "schema/pipelines.cue:369", value: &shape{op: named, def: "#Decimal", see: "schema/pipelines.cue:369"}},
+			{name: "hits", required: false, doc: "Frames that must show something before it has a number; 2 when absent.", see: "schema/pipelines.cue:372", value: &shape{op: all, see: "schema/pipelines.cue:372", parts: []*shape{
+				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:372"},
+				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:372", number: 1},
+				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:372", number: 100},
 			}}},
-			{name: "maxLost", required: false, doc: "How long a track waits for its box to come back, 1 s when absent.", see: "schema/pipelines.cue:351", value: &shape{op: named, def: "#Duration", see: "schema/pipelines.cue:351"}},
-			{name: "max", required: false, doc: "Most tracks at once, 256 when absent.", see: "schema/pipelines.cue:354", value: &shape{op: all, see: "schema/pipelines.cue:354", parts: []*shape{
-				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:354"},
-				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:354", number: 1},
-				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:354", number: 1024},
+			{name: "maxLost", required: false, doc: "How long a track waits for its box to come back, 1 s when absent.", see: "schema/pipelines.cue:375", value: &shape{op: named, def: "#Duration", see: "schema/pipelines.cue:375"}},
+			{name: "max", required: false, doc: "Most tracks at once, 256 when absent.", see: "schema/pipelines.cue:378", value: &shape{op: all, see: "schema/pipelines.cue:378", parts: []*shape{
+				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:378"},
+				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:378", number: 1},
+				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:378", number: 1024},
 			}}},
 		},
 	}}},

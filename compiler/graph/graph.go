@@ -3,6 +3,7 @@ package graph
 import (
 	"fmt"
 	"maps"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -69,6 +70,10 @@ func pipeline(name string, p plan.Pipeline, nodes *[]node, edges *[]edge) {
 			if s.Model.Path != "" {
 				detail = s.Model.Path[strings.LastIndexByte(s.Model.Path, '/')+1:]
 			}
+		case s.Custom != nil:
+			detail = strings.Join(append([]string{s.Custom.Plugin}, s.Custom.Exec...), " ")
+			title = strings.TrimSpace(detail)
+			detail = path.Base(strings.Fields(title + " custom")[0])
 		case s.Post != nil:
 			detail = s.Post.Kind
 			if s.Post.Threshold != "" {

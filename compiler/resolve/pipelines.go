@@ -2,6 +2,7 @@ package resolve
 
 import (
 	"cmp"
+	"fmt"
 	"path"
 	"slices"
 	"strconv"
@@ -15,6 +16,7 @@ import (
 // Defaults of pipelines.
 const (
 	queueCapacity = 4
+	liveCapacity  = 1 // a longer queue of a live source only makes results older
 	defaultFPS    = 30
 )
 
@@ -67,7 +69,7 @@ func (r *resolver) fetched(id, name string, uri, sum *load.Node) {
 func (r *resolver) pipeline(f load.Field) plan.Pipeline {
 	n, path := f.Value, load.PathOf("pipelines", f.Name)
 	p := plan.Pipeline{
-		Source: r.source(n.Get("source")),
+		Source: r.source(n.Get("source"), path+".source"),
 		Stages: r.stages(n.Get("stages"), path+".stages"),
 		Sink:   r.sink(n.Get("sink"), path+".sink"),
 		CPUs:   CPUList(Cores(n.Get("cpus"))),
@@ -76,12 +78,12 @@ func (r *resolver) pipeline(f load.Field) plan.Pipeline {
 	}
 	// A live source must not wait for a slow stage; a recorded one must not
 	// lose frames.
-	policy := "block"
+	policy, capacity := "block", int64(queueCapacity)
 	if p.Source.Live {
-		policy = "drop-oldest"
+		policy, capacity = "drop-oldest", liveCapacity
 	}
 	p.Queue = plan.PipelineQueue{
-		Capacity: int(integer(n.At("queue", "capacity"), queueCapacity)),
+		Capacity: int(integer(n.At("queue", "capacity"), capacity)),
 		Policy:   textOr(n.At("queue", "policy"), policy),
 		MaxAge:   r.duration(path+".queue.maxAge", n.At("queue", "maxAge"), 0),
 		InFlight: int(integer(n.At("queue", "inFlight"), 0)),
@@ -148,13 +150,20 @@ func (r *resolver) sink(n *load.Node, path string) plan.PipelineSink {
 	return s
 }
 
-func (r *resolver) source(n *load.Node) plan.PipelineSource {
+func (r *resolver) source(n *load.Node, path string) plan.PipelineSource {
 	s := plan.PipelineSource{
 		Kind: text(n.Get("kind")), Path: text(n.Get("path")), Format: text(n.Get("format")),
 		Width: int(integer(n.Get("width"), 0)), Height: int(integer(n.Get("height"), 0)), Exec: texts(n.Get("exec")),
 	}
-	s.Live = boolean(n.Get("live"), s.Kind == "v4l2")
-	if s.Format == "y4m" && n.Get("fps") == nil {
+	s.Live = boolean(n.Get("live"), slices.Contains([]string{"v4l2", "rtsp", "shm"}, s.Kind))
+	s.Timeout, s.Restart = r.duration(path+".timeout", n.Get("timeout"), 0), text(n.Get("restart"))
+	s.Decoders = int(integer(n.Get("decoders"), 0))
+	if s.Kind == "rtsp" {
+		// On the device it is the command that receives the stream.
+		s.Kind = "command"
+		s.Exec = receiver(n, s, r.duration(path+".latency", n.Get("latency"), rtspLatency))
+	}
+	if (s.Format == "y4m" || s.Format == "mjpeg" && !s.Live) && n.Get("fps") == nil {
 		return s // its header says
 	}
 	s.FPSNum, s.FPSDen = defaultFPS, 1
@@ -166,6 +175,41 @@ func (r *resolver) source(n *load.Node) plan.PipelineSource {
 		}
 	}
 	return s
+}
+
+// rtspLatency is how long packets that are late are waited for, in ns. GStreamer's
+// own two seconds are for players.
+const rtspLatency = 100_000_000
+
+// gstFormats are GStreamer's names of pixel formats.
+func gstFormats(format string) string {
+	return map[string]string{
+		"nv12": "NV12", "i420": "I420", "yuyv": "YUY2", "uyvy": "UYVY", "grey": "GRAY8",
+	}[format]
+}
+
+// ffmpegFormats are FFmpeg's names of pixel formats.
+func ffmpegFormats(format string) string {
+	return map[string]string{
+		"nv12": "nv12", "i420": "yuv420p", "yuyv": "yuyv422", "uyvy": "uyvy422", "grey": "gray", "rgb": "rgb24", "bgr": "bgr24",
+	}[format]
+}
+
+// receiver is the program that writes the frames of an RTSP stream to its standard
+// output. Nothing of it goes through a shell.
+func receiver(n *load.Node, s plan.PipelineSource, latency int64) []string {
+	url, size := text(n.Get("url")), func(f string) string { return fmt.Sprintf(f, s.Width, s.Height) }
+	if text(n.Get("via")) == "ffmpeg" {
+		return []string{
+			"ffmpeg", "-nostdin", "-loglevel", "error", "-rtsp_transport", "tcp", "-i", url, "-an",
+			"-vf", size("scale=%d:%d"), "-pix_fmt", ffmpegFormats(s.Format), "-f", "rawvideo", "pipe:1",
+		}
+	}
+	// nvvidconv takes what the module's decoder leaves in its own memory, and scales.
+	return []string{
+		"gst-launch-1.0", "-q", "rtspsrc", "location=" + url, "protocols=tcp", "latency=" + strconv.FormatInt(latency/1_000_000, 10), "drop-on-latency=true",
+		"!", "decodebin", "!", "nvvidconv", "!", "video/x-raw,format=" + gstFormats(s.Format) + size(",width=%d,height=%d"), "!", "fdsink", "sync=false",
+	}
 }
 
 // stages orders the stages so that each comes after its input; those that could
@@ -264,6 +308,13 @@ func (r *resolver) stage(f load.Field, path string) plan.PipelineStage {
 			Kind: text(n.Get("decode")), Labels: text(n.Get("labels")), Top: int(integer(n.Get("top"), 0)),
 			Threshold: optionalDecimal(n.Get("threshold")), Head: text(n.Get("head")), IoU: optionalDecimal(n.Get("iou")),
 			Agnostic: boolean(n.Get("agnostic"), false), Classes: int(integer(n.Get("classes"), 0)), Prototypes: text(n.Get("prototypes")),
+		}
+	case "custom":
+		s.Custom = &plan.Custom{
+			Plugin: text(n.Get("plugin")), Exec: texts(n.Get("exec")), Options: text(n.Get("options")), Inside: boolean(n.Get("inside"), false),
+		}
+		for _, d := range items(n.Get("shape")) {
+			s.Custom.Shape = append(s.Custom.Shape, integer(d, 0))
 		}
 	case "track":
 		s.Track = &plan.Track{

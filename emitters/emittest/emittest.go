@@ -182,7 +182,7 @@ func Vision(t testing.TB) *plan.Layer {
 			{ID: 3, Name: "INFER_20W", From: "25W", Params: stock(t, "orin-nano-8gb", "scarthgap", "25W")},
 		}},
 		Pipelines: map[string]plan.Pipeline{"door": {
-			Source: plan.PipelineSource{Kind: "synthetic", Format: "nv12", Width: 640, Height: 480, FPSNum: 30, FPSDen: 1},
+			Source: plan.PipelineSource{Kind: "v4l2", Path: "/dev/v4l/by-path/platform-3610000.usb-usb-0:2.1:1.0-video-index0", Format: "mjpeg", Width: 640, Height: 480, FPSNum: 30, FPSDen: 1, Live: true},
 			Stages: []plan.PipelineStage{}, Sink: plan.PipelineSink{Kind: "ndjson"},
 			Queue: plan.PipelineQueue{Capacity: 4, Policy: "drop-oldest"}, CPUs: "4-5",
 		}},

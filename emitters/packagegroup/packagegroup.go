@@ -4,6 +4,8 @@ package packagegroup
 
 import (
 	_ "embed"
+	"maps"
+	"slices"
 	"sort"
 
 	"github.com/yoctune/yoctune/emitters"
@@ -39,9 +41,26 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 			Packages []string
 			Fan      string
 			Serves   func(*plan.Target) bool
-		}{l, packages, turns, func(t *plan.Target) bool { return l.Runtime.Form != "" && yoctuned.Serves(t) }})
+			JPEG     func(*plan.Target) string
+		}{l, packages, turns, func(t *plan.Target) bool { return l.Runtime.Form != "" && yoctuned.Serves(t) }, func(t *plan.Target) string {
+			if l.Runtime.Form == "" {
+				return ""
+			}
+			return readsJPEG(t.Plan)
+		}})
 	if err != nil {
 		return nil, err
 	}
 	return []emitters.File{f}, nil
+}
+
+// readsJPEG names the first pipeline whose source is decoded by libjpeg-turbo, ""
+// for none. yoctuned loads that library when it is wanted, and does not depend on it.
+func readsJPEG(p *plan.Plan) string {
+	for _, name := range slices.Sorted(maps.Keys(p.Pipelines)) {
+		if p.Pipelines[name].Source.Format == "mjpeg" {
+			return "pipelines." + name
+		}
+	}
+	return ""
 }

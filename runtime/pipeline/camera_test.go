@@ -1,12 +1,15 @@
 package pipeline
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"os"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/yoctune/yoctune/runtime/jpeg"
 	"github.com/yoctune/yoctune/runtime/v4l2"
 	"github.com/yoctune/yoctune/runtime/v4l2/v4l2test"
 	"github.com/yoctune/yoctune/schema/plan"
@@ -310,5 +313,39 @@ func TestAStopEndsTheWaitForACamera(t *testing.T) {
 		if err = errors.Join(err, p.Close()); err != nil || sum.Ended != reasonStopped {
 			t.Errorf("fault %d: %s %v", fault, sum.Ended, err)
 		}
+	}
+}
+
+// What webcams send at full size: a damaged image costs itself.
+func TestACameraOfMotionJPEGIsDecoded(t *testing.T) {
+	_, err := jpeg.Open("")
+	needs(t, err)
+	clip, err := os.ReadFile("../jpeg/testdata/labels422.avi")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := jpeg.NewMotion(bytes.NewReader(clip))
+	if err != nil {
+		t.Fatal(err)
+	}
+	image, err := m.Next()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cam := &v4l2test.Camera{
+		Formats: []v4l2test.Format{{Pixels: "MJPG", Width: 192, Height: 48, Size: 1 << 16}},
+		Fill: func(n, _ int, b []byte) {
+			clear(b)
+			copy(b, image)
+			if n == 4 {
+				clear(b[len(image)/2:])
+			}
+		},
+	}
+	pl := cameraPlan(formatMJPEG)
+	pl.Source.Width, pl.Source.Height = 192, 48
+	sum, _, err := runCamera(t, cam, pl, 10)
+	if !errors.Is(err, ErrFrames) || sum.Frames.Done != 9 || sum.Failures[idSource] != 1 || sum.Copies[copyRead] != 0 {
+		t.Errorf("%+v %v %v", sum.Frames, sum.Copies, err)
 	}
 }

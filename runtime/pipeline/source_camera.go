@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/yoctune/yoctune/runtime/core"
+	"github.com/yoctune/yoctune/runtime/jpeg"
 	"github.com/yoctune/yoctune/runtime/v4l2"
 )
 
@@ -29,8 +30,9 @@ type cameraSource struct {
 	at     format
 	after  revival
 	clock  clock
-	frames int  // that hold buffers, 0: frames are copied
-	began  bool // frames were asked for
+	frames int           // that hold buffers, 0: frames are copied
+	began  bool          // frames were asked for
+	jpeg   *jpeg.Decoder // nil: frames come as pixels
 
 	now    *shot // nil while there is none
 	old    []*shot
@@ -62,14 +64,14 @@ type loan struct {
 func cameraFormats(name string) []v4l2.FourCC {
 	return map[string][]v4l2.FourCC{
 		"nv12": {v4l2.NV12, v4l2.NV12M}, "": {v4l2.NV12, v4l2.NV12M}, "i420": {v4l2.I420, v4l2.I420M},
-		"yuyv": {v4l2.YUYV}, "uyvy": {v4l2.UYVY}, "grey": {v4l2.Grey},
+		"yuyv": {v4l2.YUYV}, "uyvy": {v4l2.UYVY}, "grey": {v4l2.Grey}, formatMJPEG: {v4l2.MJPEG, v4l2.JPEG},
 	}[name]
 }
 
 func openCamera(sys v4l2.System, path string, f format, name string, after revival) (source, error) {
 	formats := cameraFormats(name)
 	if formats == nil {
-		return nil, fmt.Errorf("%w: cameras are not read as %s; it is one of nv12, i420, yuyv, uyvy, grey", ErrPlan, name)
+		return nil, fmt.Errorf("%w: cameras are not read as %s; it is one of nv12, i420, yuyv, uyvy, grey, mjpeg", ErrPlan, name)
 	}
 	if path == "" {
 		return nil, fmt.Errorf("%w: no camera is named", ErrPlan)
@@ -85,8 +87,19 @@ func openCamera(sys v4l2.System, path string, f format, name string, after reviv
 		sys: sys, path: path, at: f, after: after, clock: k, stop: make(chan struct{}),
 		want: v4l2.Want{Formats: formats, Width: f.width, Height: f.height, Num: f.rate.num, Den: f.rate.den},
 	}
+	if name == formatMJPEG {
+		lib, err := jpeg.Open("")
+		if err != nil {
+			return nil, err
+		}
+		if c.jpeg, err = lib.NewDecoder(); err != nil {
+			return nil, err
+		}
+		c.at.pixels = core.I420
+	}
 	d, err := v4l2.Open(sys, path, c.want)
 	if err != nil {
+		c.free()
 		return nil, err
 	}
 	got := d.Format()
@@ -108,6 +121,7 @@ func openCamera(sys v4l2.System, path string, f format, name string, after reviv
 		c.at.matrix = core.BT601Limited
 	}
 	if err := checkSize(got.Width, got.Height); err != nil {
+		c.free()
 		return nil, errors.Join(fmt.Errorf("%w: %w", ErrFormat, err), d.Close())
 	}
 	return c, nil
@@ -141,7 +155,7 @@ func (c *cameraSource) lend(frames int) (bool, error) {
 // it, without room between its rows.
 func (c *cameraSource) fits(f v4l2.Format) bool {
 	row := c.at.rows()[0]
-	return f.Planes == 1 && f.Pitch[0] == row.bytes && c.at.width%2 == 0 && f.Size[0] >= c.at.bytes()
+	return c.jpeg == nil && f.Planes == 1 && f.Pitch[0] == row.bytes && c.at.width%2 == 0 && f.Size[0] >= c.at.bytes()
 }
 
 func (s *shot) loan() {
@@ -218,17 +232,39 @@ func (c *cameraSource) take(f *frame, got *v4l2.Frame) error {
 		f.copies = 0
 		return nil
 	}
-	form := c.now.dev.Format()
-	planes, pitch, err := form.Image(got)
-	if err == nil {
-		pack(f.pixels, c.at, planes, pitch)
-		f.copies = 1
-	}
+	err := c.convert(f, got)
 	if qerr := c.now.dev.Queue(got.Index); qerr != nil {
 		// The frame is good; the next one will find out what is wrong.
 		c.after.event("a buffer was not taken back: %v", qerr)
 	}
 	return err
+}
+
+// convert makes a frame of the driver's one of the pipeline, in memory of its own.
+func (c *cameraSource) convert(f *frame, got *v4l2.Frame) error {
+	if c.jpeg != nil {
+		f.copies = 0
+		if err := c.jpeg.Decode(got.Planes[0], f.pixels, c.at.width, c.at.height); err != nil {
+			return fmt.Errorf("%w: %w", errFrame, err)
+		}
+		return nil
+	}
+	form := c.now.dev.Format()
+	planes, pitch, err := form.Image(got)
+	if err != nil {
+		return fmt.Errorf("%w: %w", errFrame, err)
+	}
+	pack(f.pixels, c.at, planes, pitch)
+	f.copies = 1
+	return nil
+}
+
+// free gives back what is not of a stream.
+func (c *cameraSource) free() {
+	if c.jpeg != nil {
+		c.jpeg.Close()
+		c.jpeg = nil
+	}
 }
 
 // pack copies the rows of a picture without the room between them.
@@ -385,6 +421,7 @@ func (c *cameraSource) connect() (*shot, error) {
 }
 
 func (c *cameraSource) close() error {
+	c.free()
 	c.mu.Lock()
 	c.dev = nil
 	c.mu.Unlock()
