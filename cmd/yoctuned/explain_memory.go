@@ -4,10 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/spf13/cobra"
 
 	"github.com/yoctune/yoctune/runtime/core"
+	"github.com/yoctune/yoctune/runtime/worker"
 )
 
 // devices that explain-memory can speak of without having one.
@@ -24,8 +26,10 @@ func newExplainMemoryCommand() *cobra.Command {
 		Use:   "explain-memory",
 		Short: "Say which memory is chosen for what, and why",
 		Long: `explain-memory asks the device that pipelines would use what each mode of memory
-becomes on it: automatic for the uses there are, then explicit, mapped and
-unified. A mode that the device does not have is refused, with the reason.
+becomes on it: automatic for the uses there are, then explicit, pinned, mapped,
+unified, registered (foreign pages) and ordinary. A mode that the device does not have
+is refused, with the reason. The last line is how the process that works on the GPU gets
+at the frames of a pipeline (docs/core.md, Isolation).
 
 --assume answers for a kind of GPU instead of this machine's:
 
@@ -44,7 +48,7 @@ Exit codes: 0 explained · 1 failed · 2 usage.`,
 				if !ok {
 					return usage(fmt.Errorf("--assume is shared, shared-coherent or discrete, not %q", assume))
 				}
-				return explainMemory(cmd, "assumed: "+assume, "cuda", at.Choose)
+				return explainMemory(cmd, "assumed: "+assume, core.CUDA, at.Integrated, at.Choose)
 			}
 			return explainMemoryOf(cmd, open)
 		},
@@ -71,7 +75,7 @@ func explainMemoryOf(cmd *cobra.Command, open core.Options) (err error) {
 	if err != nil {
 		return err
 	}
-	return explainMemory(cmd, info.Name, info.Backend, d.ChooseMemory)
+	return explainMemory(cmd, info.Name, info.Backend, info.Integrated, d.ChooseMemory)
 }
 
 // memoryLine is one answer.
@@ -90,9 +94,11 @@ type memorySummary struct {
 	Backend string   `json:"backend"`
 	Device  string   `json:"device"`
 	Allowed []string `json:"allowed"` // kinds of memory the device has
+
+	Worker worker.Access `json:"worker"` // how the process for the GPU gets at frames
 }
 
-func explainMemory(cmd *cobra.Command, device, backend string, choose func(core.Mode, core.Touch) (core.Choice, error)) error {
+func explainMemory(cmd *cobra.Command, device, backend string, integrated bool, choose func(core.Mode, core.Touch) (core.Choice, error)) error {
 	asked := []struct {
 		name  string
 		mode  core.Mode
@@ -102,8 +108,11 @@ func explainMemory(cmd *cobra.Command, device, backend string, choose func(core.
 		{"automatic", core.MemAuto, core.TouchWrite},
 		{"automatic", core.MemAuto, core.TouchRead},
 		{"explicit", core.MemDevice, core.TouchBoth},
+		{"pinned", core.MemPinned, core.TouchBoth},
 		{"mapped", core.MemMapped, core.TouchBoth},
 		{"unified", core.MemManaged, core.TouchBoth},
+		{"registered", core.MemRegistered, core.TouchBoth},
+		{"ordinary", core.MemHost, core.TouchBoth},
 	}
 	w := cmd.OutOrStdout()
 	asJSON := globalFlags(cmd).Format == "json"
@@ -134,10 +143,12 @@ func explainMemory(cmd *cobra.Command, device, backend string, choose func(core.
 			return err
 		}
 	}
+	summary.Worker = worker.AccessFor(backend, integrated, slices.Contains(summary.Allowed, core.MemRegistered.String()))
 	if asJSON {
 		return enc.Encode(summary)
 	}
-	return nil
+	_, err := fmt.Fprintf(w, "%-10s %-21s %-8s %s\n", "isolation", "", summary.Worker, summary.Worker.Text())
+	return err
 }
 
 func writeMemory(w io.Writer, l memoryLine) error {

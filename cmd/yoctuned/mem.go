@@ -25,8 +25,12 @@ blocks by size (what tegrastats calls lfb) and the kernel's caches.
 Other users' processes, the caches and GPU allocations can be read by root only;
 what cannot be read is said.
 
-Exit codes: 0 done · 1 failed · 2 usage.`,
+--phases looks at the pipelines that run instead: what each held while it loaded, warmed
+up and ran, its pool of frames and tensors, and the memory of the GPU's process.
+
+Exit codes: 0 done · 1 failed, with --phases also: no pipeline runs · 2 usage.`,
 		Example: `  yoctuned mem
+  yoctuned mem --phases
   yoctuned mem --all --format json | jq 'select(.type == "process")'`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -34,6 +38,9 @@ Exit codes: 0 done · 1 failed · 2 usage.`,
 			dev, err := device.Open(g.Root)
 			if err != nil {
 				return err
+			}
+			if phases, _ := cmd.Flags().GetBool("phases"); phases {
+				return memPhases(cmd, dev)
 			}
 			most := 10
 			if all, _ := cmd.Flags().GetBool("all"); all {
@@ -49,6 +56,7 @@ Exit codes: 0 done · 1 failed · 2 usage.`,
 			return w.Flush()
 		},
 	}
+	cmd.Flags().Bool("phases", false, "show the memory of running pipelines by phase")
 	cmd.Flags().Bool("all", false, "list all processes and caches, not the ten largest")
 	return cmd
 }

@@ -38,7 +38,7 @@ type Choice struct {
 
 // Words of Choice.Reason and of advice, in the order of the ABI's YT_WHY_*.
 var reasons = [...]string{"asked", "integrated", "discrete", "cpu-never", "no-concurrent-managed", "no-managed",
-	"not-managed", "host", "staging", "no-map"}
+	"not-managed", "host", "staging", "no-map", "no-register"}
 
 func reason(why uint32) string {
 	if int(why) < len(reasons) {

@@ -114,9 +114,13 @@ func (b *builder) stages() error {
 			return err
 		}
 	}
+	if b.gpu != nil {
+		b.p.memory.Begin("start of the GPU's process")
+	}
 	if err := b.startGPU(); err != nil {
 		return err
 	}
+	b.p.memory.Begin("warm up")
 	return b.warm()
 }
 

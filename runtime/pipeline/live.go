@@ -87,6 +87,8 @@ func (p *Pipeline) Snapshot() *live.Snapshot {
 		s.Events = append(s.Events, live.Event{At: v.At, Kind: v.Kind, Why: why})
 	}
 	e.mu.Unlock()
+	s.Pool = p.info.Bytes
+	s.Phases, s.Timeline = p.memory.Take()
 	s.Fallbacks, s.Worker = p.fallbacks(), p.worker()
 	s.Counts = p.look.counters.Read().Since(p.look.before)
 	if p.look.throttled != nil {

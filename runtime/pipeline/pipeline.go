@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/yoctune/yoctune/runtime/core"
+	"github.com/yoctune/yoctune/runtime/memory"
 	"github.com/yoctune/yoctune/runtime/ort"
 	"github.com/yoctune/yoctune/runtime/perf"
 	"github.com/yoctune/yoctune/runtime/trace"
@@ -72,11 +73,12 @@ const (
 // its memory is allocated, its source and sink are open.
 type Pipeline struct {
 	engine
-	slo   *plan.PipelineSLO
-	info  RuntimeInfo
-	stuck bool
-	look  look
-	gpu   *gpu // nil: none in a process of its own
+	slo    *plan.PipelineSLO
+	info   RuntimeInfo
+	stuck  bool
+	look   look
+	gpu    *gpu // nil: none in a process of its own
+	memory memory.Phases
 	// what to release, in order
 	closers []func() error
 }
@@ -86,6 +88,7 @@ type Pipeline struct {
 // file system said.
 func New(o Options) (_ *Pipeline, err error) {
 	p := &Pipeline{slo: o.Plan.SLO}
+	p.memory.Begin("load")
 	p.name, p.limit, p.drain = o.Name, o.Frames, o.Drain
 	if p.drain <= 0 {
 		p.drain = 5 * time.Second
@@ -137,12 +140,15 @@ func (p *Pipeline) Run(ctx context.Context) (*Summary, error) {
 	p.look.counters = perf.Open()
 	p.look.before = p.look.counters.Read()
 	p.begun = func() { p.begin(ctx) }
+	p.memory.Begin("run")
+	defer p.watchMemory()()
 	s, stuck, err := p.run(ctx)
 	p.stuck = stuck
 	counts, lerr := p.look.end()
 	err = errors.Join(err, lerr)
 	if s != nil {
 		s.Runtime, s.Counters = p.info, counts
+		s.Memory, _ = p.memory.Take()
 		s.Fallbacks, s.Runtime.Worker = p.fallbacks(), p.worker()
 		s.SLO = judge(p.slo, s)
 	}
@@ -150,6 +156,23 @@ func (p *Pipeline) Run(ctx context.Context) (*Summary, error) {
 		err = fmt.Errorf("pipeline %s: %w", p.name, err)
 	}
 	return s, err
+}
+
+// watchMemory looks at the process's memory every second, until the function it returns
+// is called.
+func (p *Pipeline) watchMemory() (stop func()) {
+	tick, done := time.NewTicker(time.Second), make(chan struct{})
+	go func() {
+		for {
+			select {
+			case <-tick.C:
+				p.memory.Look()
+			case <-done:
+				return
+			}
+		}
+	}()
+	return func() { tick.Stop(); close(done) }
 }
 
 // Close releases what New opened. It frees nothing that a stage which did not

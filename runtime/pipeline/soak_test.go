@@ -62,7 +62,7 @@ func (f *faulty) run(ctx context.Context, instance int, frames []*frame) error {
 }
 
 // memory is this process's resident set in KiB.
-func memory(t *testing.T) int {
+func resident(t *testing.T) int {
 	b, err := os.ReadFile("/proc/self/status")
 	if err != nil {
 		t.Fatal(err)
@@ -117,7 +117,7 @@ func TestNoFrameIsUnaccountedFor(t *testing.T) {
 			}
 			var rss, routines []int
 			src := &probe{counted: counted{n: frames / 3}, every: frames / 30, look: func() {
-				rss, routines = append(rss, memory(t)), append(routines, runtime.NumGoroutine())
+				rss, routines = append(rss, resident(t)), append(routines, runtime.NumGoroutine())
 			}}
 			trouble := 0
 			sink := sinkFunc(func(r *Record) error {

@@ -3,6 +3,7 @@ package pipeline
 import (
 	"math"
 
+	"github.com/yoctune/yoctune/runtime/memory"
 	"github.com/yoctune/yoctune/runtime/ort"
 	"github.com/yoctune/yoctune/runtime/perf"
 	"github.com/yoctune/yoctune/runtime/worker"
@@ -34,6 +35,7 @@ type Summary struct {
 
 	Fallbacks map[string]uint64 `json:"fallbacks,omitempty"` // frames that the CPU did for the GPU, by stage
 	Runtime   RuntimeInfo       `json:"runtime"`
+	Memory    []memory.Phase    `json:"memory"`   // of the process, by phase
 	Counters  perf.Counts       `json:"counters"` // of the process over the run
 
 	Order []string `json:"-"` // stage ids from source to sink

@@ -24,6 +24,30 @@ const (
 	AccessCopied Access = "copied" // copies by the CPU, where foreign pages cannot be registered
 )
 
+// AccessFor is the best access that a device has.
+func AccessFor(backend string, integrated, register bool) Access {
+	switch {
+	case !register:
+		return AccessCopied
+	case integrated || backend == core.CPU:
+		return AccessDirect
+	}
+	return AccessStaged
+}
+
+// Text says what an access is.
+func (a Access) Text() string {
+	switch a {
+	case AccessDirect:
+		return "frames are used in place"
+	case AccessStaged:
+		return "frames are copied to the device's own memory and back, by the device"
+	case AccessCopied:
+		return "frames are copied by the CPU: foreign pages cannot be registered"
+	}
+	return "not known"
+}
+
 // Buffers as lists name them.
 const (
 	idShared  = 1
@@ -159,6 +183,7 @@ type Status struct {
 	Refused  uint64           `json:"refused"` // calls there was no worker for
 	Access   Access           `json:"access,omitempty"`
 	Models   []ModelState     `json:"models,omitempty"`
+	Memory   *core.Memory     `json:"memory,omitempty"` // of its device, when it was ready
 	Device   *core.Info       `json:"device,omitempty"`
 	LastLoss time.Time        `json:"last_loss,omitzero"`
 }

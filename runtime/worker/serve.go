@@ -59,6 +59,7 @@ type hello struct {
 	Device core.Info
 	Access Access
 	Models []ModelState
+	Memory core.Memory
 	Error  string
 }
 
@@ -208,7 +209,10 @@ func (s *server) start() (hi hello, err error) {
 	}
 	s.dev.Phase("run")
 	hi.Access = s.access
-	hi.Device, err = s.dev.Info()
+	if hi.Device, err = s.dev.Info(); err != nil {
+		return hi, err
+	}
+	hi.Memory, err = s.dev.Memory()
 	return hi, err
 }
 
@@ -248,13 +252,8 @@ func (s *server) register() error {
 	switch {
 	case s.access != "" && s.access != AccessCopied && s.shared == nil:
 		return fmt.Errorf("access %s: %w", s.access, err)
-	case s.access != "":
-	case s.shared == nil:
-		s.access = AccessCopied
-	case info.Integrated || info.Backend == core.CPU:
-		s.access = AccessDirect
-	default:
-		s.access = AccessStaged
+	case s.access == "":
+		s.access = AccessFor(info.Backend, info.Integrated, s.shared != nil)
 	}
 	switch s.access {
 	case AccessDirect:

@@ -508,7 +508,9 @@ func (in *incarnation) started(limit time.Duration, closing <-chan struct{}) str
 			if hi.Error != "" {
 				return plain(hi.Error)
 			}
-			in.c.set(func(st *Status) { st.Device, st.Access, st.Models = &hi.Device, hi.Access, hi.Models })
+			in.c.set(func(st *Status) {
+				st.Device, st.Access, st.Models, st.Memory = &hi.Device, hi.Access, hi.Models, &hi.Memory
+			})
 			return in.warmUp()
 		default:
 			return fmt.Sprintf("%s: state %d", errWire, state)

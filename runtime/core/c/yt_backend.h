@@ -527,7 +527,8 @@ enum {
 	YT_WHY_NOT_MANAGED = 6,    /* the buffer's pages do not move              */
 	YT_WHY_HOST = 7,           /* the CPU backend: memory is memory           */
 	YT_WHY_STAGING = 8,        /* streamed once: pinned for the copy engine   */
-	YT_WHY_NO_MAP = 9          /* the device cannot map host memory           */
+	YT_WHY_NO_MAP = 9,         /* the device cannot map host memory           */
+	YT_WHY_NO_REGISTER = 10    /* the device cannot use foreign pages         */
 };
 enum { YT_CPU_NEVER = 0, YT_CPU_READS = 1, YT_CPU_WRITES = 2, YT_CPU_BOTH = 3 };
 

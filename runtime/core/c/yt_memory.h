@@ -57,8 +57,19 @@ static inline yt_status yt_choose(const yt_device_info *info, uint32_t mode, uin
 			      "runs; use mapped");
 	} else if (mode == YT_MEM_MAPPED && !info->map_host) {
 		yt_choose_say(out, mode, YT_WHY_NO_MAP, "mapped memory is refused: this device cannot map host memory");
+	} else if (mode == YT_MEM_REGISTERED && !info->host_register) {
+		yt_choose_say(out, mode, YT_WHY_NO_REGISTER,
+			      "foreign pages are refused: hostRegisterSupported is 0; copy them to pinned or mapped memory");
 	} else {
-		yt_choose_say(out, mode, YT_WHY_ASKED, "as asked");
+		static const char *const words[] = {
+			"", "device memory: copies both ways are the program's, and the CPU cannot touch it",
+			"pinned host memory: the copy engine reads and writes it without staging",
+			"mapped: one memory with both addresses, no copies", "",
+			"unified memory: the driver moves pages; prefetch and advice are given to it",
+			"foreign pages (cameras, shared memory) are registered and used in place"
+		};
+
+		yt_choose_say(out, mode, YT_WHY_ASKED, mode < sizeof words / sizeof *words ? words[mode] : "as asked");
 		return yt_ok(err);
 	}
 	return yt_fail(err, YT_E_NOT_SUPPORTED, "%s", out->text);

@@ -512,7 +512,7 @@ yt_status cuda_mem_choose(yt_device *d, uint32_t mode, uint32_t cpu, yt_mem_choi
 {
 	yt_mem_choice full = {};
 
-	if (d == NULL || mode > YT_MEM_MANAGED || cpu > YT_CPU_BOTH || out == NULL || out->size < sizeof out->size)
+	if (d == NULL || mode > YT_MEM_REGISTERED || cpu > YT_CPU_BOTH || out == NULL || out->size < sizeof out->size)
 		return yt_fail(err, YT_E_INVALID, "mem_choose: device, known mode and use, out and out.size are required");
 	yt_status rc = yt_choose(&d->info, mode, cpu, &full, err);
 	full.size = out->size < sizeof full ? out->size : (uint32_t)sizeof full;

@@ -3,6 +3,7 @@ package live
 import (
 	"math"
 
+	"github.com/yoctune/yoctune/runtime/memory"
 	"github.com/yoctune/yoctune/runtime/perf"
 	"github.com/yoctune/yoctune/runtime/worker"
 )
@@ -31,6 +32,10 @@ type Snapshot struct {
 
 	Fallbacks map[string]uint64 `json:"fallbacks,omitempty"` // frames that the CPU did for the GPU, by stage
 	Worker    *worker.Status    `json:"worker,omitempty"`    // the process for the GPU
+
+	Pool     int64          `json:"pool_bytes"` // of frames and tensors, allocated at start
+	Phases   []memory.Phase `json:"phases"`     // of the process's memory
+	Timeline []memory.Point `json:"timeline"`
 
 	// Throttled names what heat or power slows down now; null: it cannot be known.
 	Throttled []string `json:"throttled"`

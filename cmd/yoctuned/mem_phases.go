@@ -1,0 +1,105 @@
+package main
+
+import (
+	"bufio"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/yoctune/yoctune/runtime/core"
+	"github.com/yoctune/yoctune/runtime/device"
+	"github.com/yoctune/yoctune/runtime/memory"
+	"github.com/yoctune/yoctune/runtime/pipeline/live"
+)
+
+// pipelineMemory is the memory of one running pipeline.
+type pipelineMemory struct {
+	Type     string         `json:"type"` // "pipeline"
+	Pipeline string         `json:"pipeline"`
+	PID      int            `json:"pid"`
+	Pool     int64          `json:"pool_bytes"`
+	Phases   []memory.Phase `json:"phases"`
+	Timeline []memory.Point `json:"timeline"`
+	Worker   *workerMemory  `json:"worker"` // null: it has none
+}
+
+// workerMemory is that of its GPU's process.
+type workerMemory struct {
+	PID    int          `json:"pid"`    // 0: it does not run now
+	Held   *int64       `json:"held"`   // resident bytes; null: not known
+	Peak   *int64       `json:"peak"`   //
+	Device *core.Memory `json:"device"` // of its device, when it was ready
+}
+
+func memPhases(cmd *cobra.Command, dev *device.Root) error {
+	var all []*live.Snapshot
+	var errs []error
+	for _, dir := range liveDirs(dev) {
+		found, e := live.All(dir)
+		all, errs = append(all, found...), append(errs, e...)
+	}
+	if len(all) == 0 {
+		return errors.Join(append(errs, errors.New("no pipeline runs on this machine"))...)
+	}
+	slices.SortFunc(all, func(a, b *live.Snapshot) int { return cmp.Or(strings.Compare(a.Pipeline, b.Pipeline), a.PID-b.PID) })
+	w := bufio.NewWriter(cmd.OutOrStdout())
+	asJSON := globalFlags(cmd).Format == "json"
+	enc := lines(w) // the buffer keeps its error for Flush
+	for _, s := range all {
+		m := pipelineMemory{Type: "pipeline", Pipeline: s.Pipeline, PID: s.PID, Pool: s.Pool, Phases: s.Phases, Timeline: s.Timeline}
+		if s.Worker != nil {
+			m.Worker = &workerMemory{PID: s.Worker.PID, Device: s.Worker.Memory}
+			if b, err := dev.ReadFile(fmt.Sprintf("/proc/%d/status", m.Worker.PID), 64<<10); err == nil {
+				if held, most, ok := memory.Resident(string(b)); ok {
+					m.Worker.Held, m.Worker.Peak = &held, &most
+				}
+			}
+		}
+		if asJSON {
+			_ = enc.Encode(m)
+		} else {
+			writePhases(w, &m)
+		}
+	}
+	for _, err := range errs {
+		fmt.Fprintln(cmd.ErrOrStderr(), "yoctuned: "+printable(err.Error()))
+	}
+	if asJSON {
+		_ = enc.Encode(summaryLine{Type: "summary", Command: "mem"})
+	}
+	return w.Flush()
+}
+
+func writePhases(w io.Writer, m *pipelineMemory) {
+	fmt.Fprintf(w, "%s (process %d): %s of frames and tensors\n", printable(m.Pipeline), m.PID, size(&m.Pool))
+	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(tw, "from\tlasted\tat first\tat last\tpeak\t  phase\t")
+	for _, p := range m.Phases {
+		peak := size(p.Peak)
+		if !p.Exact && p.Peak != nil { // an earlier phase held more
+			peak = "~" + peak
+		}
+		fmt.Fprintf(tw, "%v\t%v\t%s\t%s\t%s\t  %s\t\n", p.At.Round(time.Millisecond), p.Lasted.Round(time.Millisecond), size(p.Start), size(p.End), peak, printable(p.Name))
+	}
+	_ = tw.Flush()
+	if m.Worker == nil {
+		return
+	}
+	if m.Worker.PID == 0 {
+		fmt.Fprintln(w, "  the GPU's process does not run now")
+		return
+	}
+	fmt.Fprintf(w, "  the GPU's process (%d): %s resident, %s at most\n", m.Worker.PID, size(m.Worker.Held), size(m.Worker.Peak))
+	if d := m.Worker.Device; d != nil {
+		for _, p := range d.Phases {
+			fmt.Fprintf(w, "    its device, %s: %s at most, %d allocations\n", printable(p.Name), size(new(int64(p.Peak))), p.Allocs)
+		}
+	}
+}
