@@ -57,7 +57,7 @@ func diffLayers(cmd *cobra.Command, dir, out string, o buildOptions) (changed bo
 	}
 	files := 0
 	for _, l := range layers {
-		c, err := tree.Compare(filepath.Join(out, l.Folder), l.Files)
+		c, err := earlier(filepath.Join(out, l.Folder), l)
 		if err != nil {
 			return changed, err
 		}

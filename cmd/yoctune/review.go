@@ -135,11 +135,21 @@ func reviewed(cmd *cobra.Command, args []string, format string, o reviewOptions)
 		}
 		return review.Compare(sideOf(was, "target "+o.against), sideOf(now, "target "+o.Target), true)
 	}
-	c, err := tree.Compare(args[1], now.Files)
+	c, err := earlier(args[1], now)
 	if err != nil {
 		return nil, err
 	}
 	return review.Compare(committed(c, now), sideOf(now, args[0]), false)
+}
+
+// earlier compares a layer with the folder of an earlier one. A folder of something
+// else, such as the configuration's, would look like a layer that is all new.
+func earlier(dir string, now compiler.Layer) (*tree.Comparison, error) {
+	c, err := tree.Compare(dir, now.Files)
+	if err == nil && c.Strange {
+		err = fmt.Errorf("%s holds no %s, so no layer of yoctune; name the folder that `yoctune build` wrote, or one that is not there yet", dir, tree.ManifestName)
+	}
+	return c, err
 }
 
 // openOne makes the one layer of a selection.

@@ -78,7 +78,8 @@ type Comparison struct {
 	Out       string
 	Actions   []Action // by path
 	Conflicts []Conflict
-	Same      int // files that are as they should be
+	Same      int  // files that are as they should be
+	Strange   bool // the folder has files and no manifest: no layer was written to it
 
 	manifest []byte
 	files    []emitters.File
@@ -131,6 +132,13 @@ func Compare(out string, files []emitters.File) (*Comparison, error) {
 	owned, err := readManifest(root)
 	if err != nil {
 		return nil, folder(out, err)
+	}
+	if owned == nil {
+		entries, err := fs.ReadDir(root.FS(), ".")
+		if err != nil {
+			return nil, folder(out, err)
+		}
+		c.Strange = len(entries) > 0
 	}
 	wanted := map[string]bool{}
 	for _, f := range files {
