@@ -3,6 +3,7 @@ package checklayer
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -84,6 +85,9 @@ func (g *rig) otherMachines(ctx context.Context, log string) outcome {
 	}
 	o := compareSignatures(with, without, func(pn string) bool {
 		return g.layer.owns(pn) || strings.HasPrefix(pn, "yoctune-stand-in") || pn == "meta-world-pkgdata"
+	}, func(pn string) bool {
+		_, err := os.Stat(s.file(pn))
+		return err == nil && !slices.Contains(g.layer.appended(), pn)
 	})
 	o.notes = append(o.notes, "machine "+machine+", which is no target")
 	return o
@@ -188,9 +192,11 @@ func lockedSignatures(text string) map[string]string {
 }
 
 // compareSignatures names the tasks that differ or are on one side only, but for
-// recipes that are left out.
-func compareSignatures(with, without map[string]string, leftOut func(pn string) bool) outcome {
+// recipes that are left out. A stand-in is built only when something needs it: one
+// that comes with the layer is what the layer's own recipes need.
+func compareSignatures(with, without map[string]string, leftOut, standIn func(pn string) bool) outcome {
 	var o outcome
+	needed := map[string]bool{}
 	same := 0
 	recipes := map[string]bool{}
 	for task, hash := range without {
@@ -208,7 +214,12 @@ func compareSignatures(with, without map[string]string, leftOut func(pn string) 
 	}
 	for task := range with {
 		pn, _, _ := strings.Cut(task, ":")
-		if _, ok := without[task]; !ok && !leftOut(pn) {
+		if _, ok := without[task]; ok || leftOut(pn) {
+			continue
+		}
+		if standIn(pn) {
+			needed[pn] = true
+		} else {
 			o.errors = append(o.errors, task+" comes with the layer")
 		}
 	}
@@ -220,5 +231,8 @@ func compareSignatures(with, without map[string]string, leftOut func(pn string) 
 		o.errors = []string{"no signatures were compared"}
 	}
 	o.notes = []string{fmt.Sprintf("%d tasks of %d recipes have the same signature", same, len(recipes))}
+	if len(needed) > 0 {
+		o.notes = append(o.notes, "only the layer's own recipes need the stand-ins for "+strings.Join(slices.Sorted(maps.Keys(needed)), ", "))
+	}
 	return o
 }
