@@ -7,8 +7,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/yoctune/yoctune/runtime/pipeline/custom"
 	"github.com/yoctune/yoctune/runtime/nvtx"
+	"github.com/yoctune/yoctune/runtime/pipeline/custom"
 	"github.com/yoctune/yoctune/runtime/trace"
 )
 

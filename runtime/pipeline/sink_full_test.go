@@ -1,0 +1,175 @@
+package pipeline
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	ossignal "os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/yoctune/yoctune/schema/plan"
+)
+
+// The environment variable with which a test runs itself where files have a limit.
+const limited = "YOCTUNE_TEST_LIMITED"
+
+// underALimit runs the calling test once more, in a process whose files may have so
+// many bytes: a disk that fills up. It reports whether this is that process.
+func underALimit(t *testing.T, bytes uint64) bool {
+	t.Helper()
+	if os.Getenv(limited) == t.Name() {
+		// The kernel also sends a signal, which would end a Go program.
+		ossignal.Ignore(syscall.SIGXFSZ)
+		if err := unix.Setrlimit(unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: bytes, Max: bytes}); err != nil {
+			t.Fatal(err)
+		}
+		return true
+	}
+	cmd := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
+	cmd.Env = append(os.Environ(), limited+"="+t.Name())
+	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "--- PASS: "+t.Name()) {
+		t.Errorf("%v\n%s", err, out)
+	}
+	return false
+}
+
+// A disk that fills up in the middle of a line leaves no part of it, and the next line
+// is whole when there is room again.
+func TestADiskThatFillsUpLeavesWholeLines(t *testing.T) {
+	one := len(record(10).AppendJSON(nil)) + 1
+	room := uint64(3*one + one/2)
+	if !underALimit(t, room) {
+		return
+	}
+	path := filepath.Join(t.TempDir(), "out.ndjson")
+	s, err := OpenNDJSON(path, plan.Rotate{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for n := range uint64(3) {
+		if err := s.Write(record(10 + n)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 2 {
+		if err := s.Write(record(13)); !errors.Is(err, ErrSinkDegraded) || !errors.Is(err, syscall.EFBIG) {
+			t.Errorf("%v", err)
+		}
+		s.rest.next = time.Time{}
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ids := framesOf(t, b); len(b) != 3*one || len(ids) != 3 {
+		t.Errorf("%d bytes, frames %v", len(b), ids)
+	}
+	// Somebody makes room.
+	if err := os.Truncate(path, 0); err != nil {
+		t.Fatal(err)
+	}
+	s.rest.next = time.Time{}
+	if err := s.Write(record(14)); err != nil {
+		t.Fatal(err)
+	}
+	if b, err := os.ReadFile(path); err != nil || len(framesOf(t, b)) != 1 {
+		t.Errorf("%q %v", b, err)
+	}
+}
+
+// A ring takes its memory when it is made, so that a full tmpfs is an error and not a
+// SIGBUS, and leaves nothing.
+func TestARingThatDoesNotFitIsRefused(t *testing.T) {
+	if !underALimit(t, 64<<10) {
+		return
+	}
+	dir := t.TempDir()
+	if _, err := openRing(filepath.Join(dir, "ring"), 64, 4096); !errors.Is(err, ErrSink) || !errors.Is(err, syscall.EFBIG) {
+		t.Errorf("%v", err)
+	}
+	if left, _ := os.ReadDir(dir); len(left) != 0 {
+		t.Errorf("%v is left", left)
+	}
+}
+
+// Whoever reads standard output and stops costs a live pipeline frames, by the queue's
+// policy, and no memory; a stop is not held up by him.
+func TestAStalledReaderHoldsNothingUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, w := io.Pipe()
+		e := newEngine(&counted{n: 1 << 30, rate: rate{100, 1}}, NewNDJSON(w), 1, dropOldest, step{id: "a", run: nothing})
+		e.live = true
+		ctx, stop := context.WithTimeout(t.Context(), 10*time.Second)
+		defer stop()
+		began := time.Now()
+		sum, stuck, err := e.run(ctx)
+		if took := time.Since(began); !stuck || !errors.Is(err, ErrFrames) || took > 10*time.Second+e.drain+grace+time.Second {
+			t.Errorf("stuck %v after %v: %v", stuck, took, err)
+		}
+		balanced(t, sum)
+		if sum.Frames.Done != 0 || sum.Drops["queue-full:sink"]+sum.Drops["queue-full:a"] < 900 {
+			t.Errorf("%+v %v", sum.Frames, sum.Drops)
+		}
+		_ = r.Close() // lets the writer go
+	})
+}
+
+// A server may be slow, silent, endless or talk something else: each costs a timeout at
+// most, and some hundred bytes.
+func TestHTTPSinkBoundsWhatAServerDoes(t *testing.T) {
+	for name, serve := range map[string]func(net.Conn){
+		"never answers": func(c net.Conn) { _, _ = io.Copy(io.Discard, c) },
+		"never reads":   func(net.Conn) {},
+		"endless line": func(c net.Conn) {
+			for {
+				if _, err := c.Write(bytes.Repeat([]byte("x"), 1<<16)); err != nil {
+					return
+				}
+			}
+		},
+		"hangs up":     func(c net.Conn) { _ = c.Close() },
+		"no HTTP":      func(c net.Conn) { _, _ = c.Write([]byte("220 smtp ready\r\n")) },
+		"redirects":    func(c net.Conn) { _, _ = c.Write([]byte("HTTP/1.1 302 Found\r\nLocation: http://elsewhere/\r\n\r\n")) },
+		"has no reply": func(c net.Conn) { _, _ = c.Write([]byte("HTTP/1.1\r\n\r\n")) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer l.Close()
+			go func() {
+				for {
+					c, err := l.Accept()
+					if err != nil {
+						return
+					}
+					go func() {
+						defer c.Close()
+						serve(c)
+						_, _ = io.Copy(io.Discard, c)
+					}()
+				}
+			}()
+			s, err := openHTTP("http://"+l.Addr().String()+"/", 100*time.Millisecond)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := s.Write(record(1)); !errors.Is(err, ErrSinkDegraded) {
+				t.Errorf("%v", err)
+			}
+		})
+	}
+}
