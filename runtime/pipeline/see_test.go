@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/image/font"
 	"golang.org/x/image/font/gofont/goregular"
@@ -150,7 +151,7 @@ func (*records) Close() error { return nil }
 func see(t testing.TB, p plan.Pipeline) (*records, *pipeline.Summary) {
 	t.Helper()
 	s := &records{t: t}
-	run, err := pipeline.New(pipeline.Options{Name: "see", Plan: p, Models: models.Dir(t), Library: models.Library(t), Sink: s})
+	run, err := pipeline.New(pipeline.Options{Name: "see", Plan: p, Models: models.Dir(t), Library: models.Library(t), Sink: s, GPU: standIn("")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -333,24 +334,28 @@ func TestATrainedClassifierSaysWhichWayUpAPageIs(t *testing.T) {
 	p.Preprocess.Mean, p.Preprocess.Std = []string{"0.485", "0.456", "0.406"}, []string{"0.229", "0.224", "0.225"}
 	source := clip(t, 1000, 1000, frames...)
 	var alone []float64
-	for _, ensemble := range []*plan.Ensemble{nil, {Models: []plan.StageModel{{Stage: "again", Path: models.Orientation}}, Vote: "mean"}} {
+	twice := &plan.Ensemble{Models: []plan.StageModel{{Stage: "again", Path: models.Orientation}}, Vote: "mean"}
+	for _, tc := range []struct {
+		ensemble *plan.Ensemble
+		device   string
+	}{{nil, ""}, {twice, ""}, {twice, "gpu"}} {
 		s, sum := see(t, plan.Pipeline{
 			Source: source,
 			Stages: []plan.PipelineStage{
 				p,
-				{ID: "way", Kind: "model", Input: "pre", Model: &plan.Model{Path: models.Orientation, Ensemble: ensemble}},
+				{ID: "way", Kind: "model", Input: "pre", Device: tc.device, Deadline: int64(time.Minute), Model: &plan.Model{Path: models.Orientation, Ensemble: tc.ensemble}},
 				{ID: "class", Kind: "postprocess", Input: "way", Post: &plan.Post{Kind: "argmax"}},
 			},
 		})
-		if sum.Frames.Done != 4 {
-			t.Fatalf("%+v", sum.Frames)
+		if sum.Frames.Done != 4 || sum.Fallbacks["way"] != 0 {
+			t.Fatalf("%+v, %d on the CPU", sum.Frames, sum.Fallbacks["way"])
 		}
 		for n, f := range s.all {
 			r := f.Results[0]
 			if r.Class != n || r.Score < 0.8 { // classes are quarter turns
 				t.Errorf("turned by %d degrees it is class %d with %.3f", n*90, r.Class, r.Score)
 			}
-			if ensemble == nil {
+			if tc.ensemble == nil {
 				alone = append(alone, r.Score)
 			} else if math.Abs(alone[n]-r.Score) > 1e-5 {
 				t.Errorf("a model that votes with itself gives %v, alone %v", r.Score, alone[n])

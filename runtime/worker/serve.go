@@ -213,6 +213,7 @@ func (s *server) start() (hi hello, err error) {
 		return hi, err
 	}
 	hi.Memory, err = s.dev.Memory()
+	hi.Memory.Timeline = nil // of the start only, and as long as it likes
 	return hi, err
 }
 
@@ -267,8 +268,9 @@ func (s *server) register() error {
 	return err
 }
 
-// Limits of one wait for the device; the parent has no patience for as long.
-const patience = time.Minute
+// patience is how long the worker waits for the device when its parent does not any more,
+// and has not killed it.
+const patience = time.Second
 
 // serving is what one lane's thread has.
 type serving struct {
@@ -281,6 +283,7 @@ type serving struct {
 	out     []core.Use // what the list writes of the shared memory
 	tensors map[tensorKey]*ort.Tensor
 	bound   map[inferMessage]*ort.Binding
+	until   deadline
 }
 
 func (s *server) serve(n int) {
@@ -301,7 +304,7 @@ func (s *server) serve(n int) {
 		req := &v.lane.ownReq
 		*req = *v.lane.req
 		if req.bytes > uint32(len(v.lane.room)) || req.crc != req.sum(v.lane.room[:req.bytes]) || uint32(req.seq) != bell {
-			s.exit <- exitWire
+			s.end(exitWire)
 			return
 		}
 		var out []byte
@@ -316,7 +319,7 @@ func (s *server) serve(n int) {
 			}
 			// The parent reads the answer and ends it; else it ends itself.
 			time.Sleep(100 * time.Millisecond)
-			s.exit <- code
+			s.end(code)
 			return
 		}
 		if v.stream != nil {
@@ -400,10 +403,38 @@ func (v *serving) do(o op, room []byte) ([]byte, error) {
 	return nil, fmt.Errorf("message %d is unknown: %w", o, core.ErrInvalid)
 }
 
+// wait waits for the device. Work that does not end is never left behind for the next
+// list.
 func (v *serving) wait() error {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	return v.stream.Wait(ctx)
+	v.until = deadline{context.Background(), time.Now().Add(time.Duration(v.lane.ownReq.limit) + patience)}
+	err := v.stream.Wait(&v.until)
+	if errors.Is(err, core.ErrTimeout) {
+		v.s.end(exitSticky)
+	}
+	return err
+}
+
+// deadline is a context that ends at a time, and costs no timer.
+type deadline struct {
+	context.Context
+	at time.Time
+}
+
+func (d *deadline) Deadline() (time.Time, bool) { return d.at, true }
+
+func (d *deadline) Err() error {
+	if time.Now().Before(d.at) {
+		return nil
+	}
+	return context.DeadlineExceeded
+}
+
+// end lets the process end; the first reason counts.
+func (s *server) end(code int) {
+	select {
+	case s.exit <- code:
+	default:
+	}
 }
 
 // run does a list, with copies where the device does not use the shared memory.

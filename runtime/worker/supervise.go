@@ -123,7 +123,7 @@ func (in *incarnation) unuse() {
 // is valid until the next call on the lane.
 func (in *incarnation) call(n int, o op, payload []byte, limit time.Duration) ([]byte, error) {
 	if n < 0 || n >= len(in.lanes) || len(payload) > roomBytes {
-		return nil, fmt.Errorf("worker: lane %d of %d, %d bytes: %w", n, len(in.lanes), len(payload), ErrUnavailable)
+		return nil, fmt.Errorf("worker: lane %d of %d, %d bytes: %w", n, len(in.lanes), len(payload), core.ErrInvalid)
 	}
 	if !in.use() {
 		return nil, in.lost()
@@ -136,7 +136,7 @@ func (in *incarnation) call(n int, o op, payload []byte, limit time.Duration) ([
 	seq := nextBell(in.seqs[n])
 	in.seqs[n] = seq
 	copy(l.room, payload)
-	l.ownReq = request{op: o, seq: seq, bytes: uint32(len(payload)), bell: before}
+	l.ownReq = request{op: o, seq: seq, bytes: uint32(len(payload)), bell: before, limit: int64(limit)}
 	l.ownReq.crc = l.ownReq.sum(l.room[:len(payload)])
 	*l.req = l.ownReq
 	until := time.Now().Add(limit)

@@ -64,6 +64,7 @@ type request struct {
 	bell  uint32
 	op    op
 	seq   uint64
+	limit int64  // ns that the parent waits
 	bytes uint32 // in the lane's room
 	crc   uint32 // of the rest and of the room
 }
