@@ -46,11 +46,11 @@ const marker = "YOCTUNE_EVALUATES"
 
 // Limits of an evaluation.
 const (
-	maxMemory  = 2 << 30          // address space, in bytes
-	maxCPU     = 5                // seconds of processor time
-	maxStack   = 64 << 20         // of one goroutine, in bytes
-	maxClock   = 10 * time.Second // from start to end
-	maxReply   = 256 << 20        // bytes from the child
+	maxMemory  = 2 << 30     // address space, in bytes
+	maxCPU     = 5           // seconds of processor time
+	maxStack   = 64 << 20    // of one goroutine, in bytes
+	maxClock   = time.Minute // from start to end; a busy machine gives processor time slowly
+	maxReply   = 256 << 20   // bytes from the child
 	maxImports = 1000
 )
 

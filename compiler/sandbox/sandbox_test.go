@@ -60,7 +60,7 @@ func TestNoProgramCrashesOrHangs(t *testing.T) {
 			t.Parallel()
 			started := time.Now()
 			e := FrontEnd{}.Load(map[string][]byte{c.file: []byte(c.text)})
-			if took := time.Since(started); took > maxClock+5*time.Second {
+			if took := time.Since(started); took > maxClock+time.Minute {
 				t.Errorf("it took %s", took)
 			}
 			if len(e.Roots) > 0 || len(e.Diagnostics) != 1 {
