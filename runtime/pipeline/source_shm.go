@@ -27,7 +27,6 @@ type ringSource struct {
 	after revival
 	clock clock
 	ring  *RingReader
-	buf   []byte
 	stop  chan struct{}
 	once  sync.Once
 }

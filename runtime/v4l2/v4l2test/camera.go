@@ -53,7 +53,6 @@ type Camera struct {
 
 	mu       sync.Mutex
 	now      Format
-	num, den uint32
 	open     map[int]bool // by file descriptor: false after it was unplugged
 	next     int          // file descriptor
 	buffers  [][][]byte
