@@ -2,7 +2,7 @@
 # Long checks, and checks against outside material. Each part writes a dated record
 # to bench/results/ or says why it could not run. docs/prove.md explains them.
 #
-#   scripts/prove.sh [PART...]     parts: layers tasks kconfig fuzz soak worker dist nvpmodel runtime systemd camera tuned casestudy
+#   scripts/prove.sh [PART...]     parts: layers tasks kconfig fuzz soak worker dist nvpmodel runtime systemd camera tuned casestudy bench
 #
 #   YOCTUNE_CHECKOUTS   folder with RELEASE/{bitbake,openembedded-core,meta-tegra}  (layers)
 #   YOCTUNE_META_TEGRA  clone of meta-tegra with all branches                        (layers)
@@ -159,8 +159,19 @@ dashboards() {
 	grep -E '^ *--- |saw:|^ok' build/dashboards.log | sed 's/^ *//' | tee "$results/$day-dashboards.txt"
 }
 
+bench() {
+	title "bench: every kernel beside what others wrote, on this machine"
+	make -s build
+	local ort
+	ort=build/models/$(uname -m)/libonnxruntime.so.1.30.0
+	[ ! -e "$ort" ] || export YOCTUNE_ORT_LIBRARY=$PWD/$ort
+	run build/bin/yoctuned bench all --backend cpu -q -o "$results/$day-bench.txt"
+	run build/bin/yoctuned tune --backend cpu --cache "$PWD/build/tuned" >>"$results/$day-bench.txt"
+	uptime | sed 's/.*load/load/' | tee -a "$results/$day-bench.txt"
+}
+
 mkdir -p build
-[ $# -gt 0 ] || set -- layers tasks kconfig fuzz soak worker dist nvpmodel runtime systemd camera tuned casestudy
+[ $# -gt 0 ] || set -- layers tasks kconfig fuzz soak worker dist nvpmodel runtime systemd camera tuned casestudy bench
 for part; do
 	case $part in
 	layers) layers ;;
@@ -178,6 +189,7 @@ for part; do
 	browser) browser ;;
 	dashboards) dashboards ;;
 	casestudy) casestudy ;;
+	bench) bench ;;
 	*) echo "prove: unknown part $part" >&2; exit 2 ;;
 	esac
 done

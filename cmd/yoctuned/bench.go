@@ -51,8 +51,9 @@ share of the one that stops a kernel first.
 
 --save-baseline keeps every sample; --baseline compares with such a file. A
 benchmark is slower when a Mann-Whitney test says so (p below 0.001), its median
-is --min-effect percent longer, and so is its time beside the reference. Runs of
-another device, driver, clock limit or power mode are not compared.
+is --min-effect percent longer, so is its time beside the reference, and every
+round of this run is slower than every one of the other. Runs of another device,
+driver, clock limit or power mode are not compared.
 
 The backend is chosen as pipelines choose it: CUDA where its library, a driver
 and a device are there, else the CPU. Progress goes to standard error.

@@ -43,7 +43,7 @@ func TestBenchComparesWithABaselineAndAnswersWithItsExitCode(t *testing.T) {
 	base, out := filepath.Join(dir, "base.json"), filepath.Join(dir, "out.json")
 	common := []string{"latency", "--backend", "cpu", "--samples", "12", "--format", "json"}
 	code, stdout, stderr := benchRun(t, append(common, "--save-baseline", base, "-o", out)...)
-	if code != exitYes || stdout != "" || !strings.Contains(stderr, "1 of 6: submit a list of 1") {
+	if code != exitYes || stdout != "" || !strings.Contains(stderr, "1 of 12: submit a list of 1") {
 		t.Fatalf("exit %d\n%s%s", code, stdout, stderr)
 	}
 	written, err := os.ReadFile(out)

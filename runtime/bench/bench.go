@@ -47,7 +47,8 @@ type Measurement struct {
 	Bytes     *int64     `json:"bytes"` // read and written at least once, per run
 	Flops     *int64     `json:"flops"` // per run
 	Samples   int        `json:"samples"`
-	Clock     string     `json:"clock"` // what the times are of: "thread" (processor time), "wall" or "device"
+	Rounds    int        `json:"rounds"` // the samples were taken in so many parts of the run
+	Clock     string     `json:"clock"`  // what the times are of: "thread" (processor time), "wall" or "device"
 	P50       int64      `json:"p50_ns"`
 	P95       int64      `json:"p95_ns"`
 	P99       int64      `json:"p99_ns"`
@@ -94,7 +95,7 @@ type Report struct {
 // Options of Run.
 type Options struct {
 	Suite       string
-	Samples     int          // runs of each benchmark, after two to warm up; 0: 30
+	Samples     int          // runs of each benchmark, beside those to warm up; 0: 30
 	ONNXRuntime string       // library to measure against; "": where ort.Find finds it
 	Library     string       // of d's backend, to open another device of it
 	State       func() State // of the device; nil: nothing is known
@@ -181,62 +182,78 @@ func (r *rig) measureAll(ctx context.Context, suites []string, o Options, report
 			return fmt.Errorf("measure the ceilings: %w", err)
 		}
 	}
-	for i, b := range all {
-		if o.Progress != nil {
-			o.Progress(i+1, len(all), b.name)
-		}
-		if b.clock == "" {
-			b.clock = deviceClock
-			if r.onCPU() {
-				b.clock = threadClock
+	rounds := roundsOf(o.Samples)
+	own, other := make([][]int64, len(all)), make([][]int64, len(all))
+	for round := range rounds {
+		for i, b := range all {
+			if o.Progress != nil {
+				o.Progress(round*len(all)+i+1, rounds*len(all), b.name)
 			}
-		}
-		m, err := measure(ctx, b, o.Samples)
-		if err != nil {
-			return fmt.Errorf("measure %s: %w", b.name, err)
-		}
-		m.Backend, m.Device = report.Device.Backend, report.Device.Name
-		m.Roofline = report.Ceilings.of(b, m.P50)
-		m.State = o.State()
-		report.Measurements = append(report.Measurements, m)
-		if o.Each != nil {
-			m.Times, m.ReferenceTimes = nil, nil
-			if err := o.Each(m); err != nil {
-				return err
+			n := o.Samples*(round+1)/rounds - len(own[i])
+			if err := sample(ctx, b, n, &own[i], &other[i]); err != nil {
+				return fmt.Errorf("measure %s: %w", b.name, err)
+			}
+			if round < rounds-1 {
+				continue
+			}
+			m := r.measurement(b, own[i], other[i], report)
+			m.Rounds, m.State = rounds, o.State()
+			report.Measurements = append(report.Measurements, m)
+			if o.Each != nil {
+				m.Times, m.ReferenceTimes = nil, nil
+				if err := o.Each(m); err != nil {
+					return err
+				}
 			}
 		}
 	}
 	return nil
 }
 
+// roundsOf is how often a run goes through all benchmarks. What a machine does beside
+// changes within minutes; samples of one moment would all share it, and two runs would
+// seem to differ.
+func roundsOf(samples int) int { return max(1, min(6, samples/5)) }
+
 const warmUp = 2
 
-func measure(ctx context.Context, b benchmark, samples int) (Measurement, error) {
-	var own, other []int64
-	for i := range warmUp + samples {
+// sample measures a benchmark n times, its reference in turn.
+func sample(ctx context.Context, b benchmark, n int, own, other *[]int64) error {
+	for i := range warmUp + n {
 		if err := ctx.Err(); err != nil {
-			return Measurement{}, err
+			return err
 		}
 		took, err := b.run(ctx)
 		if err != nil {
-			return Measurement{}, err
+			return err
 		}
 		if i >= warmUp {
-			own = append(own, took.Nanoseconds())
+			*own = append(*own, took.Nanoseconds())
 		}
 		if b.reference == nil {
 			continue
 		}
 		if took, err = b.reference.run(); err != nil {
-			return Measurement{}, fmt.Errorf("its reference, %s: %w", b.reference.name, err)
+			return fmt.Errorf("its reference, %s: %w", b.reference.name, err)
 		}
 		if i >= warmUp {
-			other = append(other, took.Nanoseconds())
+			*other = append(*other, took.Nanoseconds())
 		}
 	}
+	return nil
+}
+
+func (r *rig) measurement(b benchmark, own, other []int64, report *Report) Measurement {
 	m := Measurement{
-		Type: "measurement", Suite: b.suite, Name: b.name, Bytes: b.bytes, Flops: b.flops, Samples: samples, Clock: b.clock,
+		Type: "measurement", Suite: b.suite, Name: b.name, Bytes: b.bytes, Flops: b.flops, Samples: len(own), Clock: b.clock,
+		Backend: report.Device.Backend, Device: report.Device.Name,
 		P50: percentile(own, 50), P95: percentile(own, 95), P99: percentile(own, 99), Times: own, ReferenceTimes: other,
+	}
+	if m.Clock == "" {
+		m.Clock = deviceClock
+		if r.onCPU() {
+			m.Clock = threadClock
+		}
 	}
 	if b.kernel != "" {
 		m.Kernel = &b.kernel
@@ -248,7 +265,8 @@ func measure(ctx context.Context, b benchmark, samples int) (Measurement, error)
 			m.Ratio = &ratio
 		}
 	}
-	return m, nil
+	m.Roofline = report.Ceilings.of(b, m.P50)
+	return m
 }
 
 // percentile is the nearest rank: the smallest value that p percent of the

@@ -39,7 +39,7 @@ func TestEveryItemIsDoneOnceAndTheSlowDeviceDoesFewer(t *testing.T) {
 
 func TestTheItemOfALostDeviceIsDoneByAnother(t *testing.T) {
 	const n = 40
-	shares, err := Balance(context.Background(), virtual(t, "", "launch:fault@n=3", ""), n)
+	shares, err := Balance(context.Background(), virtual(t, "", "launch:fault@n=1", ""), n)
 	if err != nil {
 		t.Fatal(err)
 	}

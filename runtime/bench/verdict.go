@@ -76,7 +76,7 @@ func compare(base, now Measurement, rule Rule) Verdict {
 		v.Verdict, v.Why = Unclear, fmt.Sprintf("the baseline's times are of another clock: %s, here %s", base.Clock, now.Clock)
 		return v
 	}
-	time, ok := judge(floats(base.Times), floats(now.Times), rule)
+	time, ok := judge(floats(base.Times), floats(now.Times), base.Rounds, now.Rounds, rule)
 	if !ok {
 		v.Verdict, v.Why = Unclear, fmt.Sprintf("%d and %d samples are too few, or all the same", len(base.Times), len(now.Times))
 		return v
@@ -86,7 +86,7 @@ func compare(base, now Measurement, rule Rule) Verdict {
 	if base.Reference == nil || now.Reference == nil || base.Reference.Name != now.Reference.Name {
 		return v
 	}
-	beside, ok := judge(ratios(base), ratios(now), rule)
+	beside, ok := judge(ratios(base), ratios(now), base.Rounds, now.Rounds, rule)
 	if !ok {
 		return v
 	}
@@ -102,12 +102,15 @@ func compare(base, now Measurement, rule Rule) Verdict {
 type judged struct {
 	verdict   string
 	change, p float64
+	overlap   bool // of the rounds of the two runs
 }
 
 func (j judged) why(rule Rule) string {
 	switch {
 	case j.verdict != Same:
 		return fmt.Sprintf("the median changed by %+.1f %%, p = %.2g", 100*j.change, j.p)
+	case j.overlap:
+		return fmt.Sprintf("a change of %+.1f %%, p = %.2g, no larger than between rounds of one run", 100*j.change, j.p)
 	case j.p >= rule.Alpha:
 		return fmt.Sprintf("no difference that is not chance, p = %.2g", j.p)
 	}
@@ -115,8 +118,10 @@ func (j judged) why(rule Rule) string {
 }
 
 // judge tests whether now is larger or smaller than base: by the Mann-Whitney test,
-// which asks nothing of the shape of the samples, and by enough.
-func judge(base, now []float64, rule Rule) (judged, bool) {
+// which asks nothing of the shape of the samples, and by enough. Samples of one round
+// share the moment's state of the machine, which the test takes for a difference: so
+// every round of one run must also lie beyond every round of the other.
+func judge(base, now []float64, baseRounds, nowRounds int, rule Rule) (judged, bool) {
 	before, after := percentile(base, 50), percentile(now, 50)
 	if before <= 0 || after <= 0 || fewest(len(base), len(now)) > rule.Alpha {
 		return judged{}, false
@@ -133,8 +138,25 @@ func judge(base, now []float64, rule Rule) (judged, bool) {
 	j.p = test.P
 	if effect := max(after/before, before/after) - 1; j.p < rule.Alpha && effect >= rule.MinEffect {
 		j.verdict = verdict
+		least, most := rounds(now, nowRounds), rounds(base, baseRounds)
+		if verdict == Faster {
+			least, most = most, least
+		}
+		if j.overlap = slices.Min(least) <= slices.Max(most); j.overlap {
+			j.verdict = Same
+		}
 	}
 	return j, true
+}
+
+// rounds are the medians of n parts of the samples, in their order.
+func rounds(x []float64, n int) []float64 {
+	n = max(1, min(n, len(x)))
+	out := make([]float64, n)
+	for i := range out {
+		out[i] = percentile(x[len(x)*i/n:len(x)*(i+1)/n], 50)
+	}
+	return out
 }
 
 // fewest is the smallest p that samples of these sizes can give: one order of all.

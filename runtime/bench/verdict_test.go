@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// sample is what a benchmark looks like: most runs near one time, a tail of slower
+// sampled is what a benchmark looks like: most runs near one time, a tail of slower
 // ones, times in whole nanoseconds.
-func sample(r *rand.Rand, n int, median float64) []int64 {
+func sampled(r *rand.Rand, n int, median float64) []int64 {
 	out := make([]int64, n)
 	for i := range out {
 		out[i] = int64(median * (1 + 0.02*math.Abs(r.NormFloat64()) + 0.05*math.Pow(r.Float64(), 8)*r.ExpFloat64()))
@@ -33,7 +33,7 @@ func TestEqualRunsAreSeldomCalledDifferent(t *testing.T) {
 	const draws = 3000
 	bare, ruled := 0, 0
 	for range draws {
-		base, now := measured(sample(r, 20, 1e6), nil), measured(sample(r, 20, 1e6), nil)
+		base, now := measured(sampled(r, 20, 1e6), nil), measured(sampled(r, 20, 1e6), nil)
 		if compare(base, now, Rule{MinEffect: 0, Alpha: 0.01}).Verdict != Same {
 			bare++
 		}
@@ -56,8 +56,8 @@ func TestASlowdownOfTenPercentIsFound(t *testing.T) {
 	const draws = 500
 	found := map[string]int{}
 	for range draws {
-		reference := sample(r, 30, 2e6)
-		base, slow, quick := measured(sample(r, 30, 1e6), reference), measured(sample(r, 30, 1.1e6), sample(r, 30, 2e6)), measured(sample(r, 30, 0.9e6), sample(r, 30, 2e6))
+		reference := sampled(r, 30, 2e6)
+		base, slow, quick := measured(sampled(r, 30, 1e6), reference), measured(sampled(r, 30, 1.1e6), sampled(r, 30, 2e6)), measured(sampled(r, 30, 0.9e6), sampled(r, 30, 2e6))
 		found[compare(base, slow, DefaultRule()).Verdict]++
 		found["back "+compare(base, quick, DefaultRule()).Verdict]++
 	}
@@ -69,7 +69,7 @@ func TestASlowdownOfTenPercentIsFound(t *testing.T) {
 func TestADifferenceThatIsRealButSmallIsNoVerdict(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 8))
 	for range 200 {
-		v := compare(measured(sample(r, 200, 1e6), nil), measured(sample(r, 200, 1.02e6), nil), DefaultRule())
+		v := compare(measured(sampled(r, 200, 1e6), nil), measured(sampled(r, 200, 1.02e6), nil), DefaultRule())
 		if v.Verdict != Same || !(*v.P < 0.001) || !strings.Contains(v.Why, "less than counts") {
 			t.Fatalf("%+v: 2 %% are certain and do not count", v)
 		}
@@ -81,21 +81,57 @@ func TestASlowerMachineIsNoRegression(t *testing.T) {
 	r := rand.New(rand.NewPCG(9, 10))
 	for range 200 {
 		load := 1.3
-		base := measured(sample(r, 30, 1e6), sample(r, 30, 2e6))
-		v := compare(base, measured(sample(r, 30, 1e6*load), sample(r, 30, 2e6*load)), DefaultRule())
+		base := measured(sampled(r, 30, 1e6), sampled(r, 30, 2e6))
+		v := compare(base, measured(sampled(r, 30, 1e6*load), sampled(r, 30, 2e6*load)), DefaultRule())
 		if v.Verdict != Same || !strings.Contains(v.Why, "the machine changed") {
 			t.Fatalf("%+v", v)
 		}
-		v = compare(base, measured(sample(r, 30, 1e6*load*1.2), sample(r, 30, 2e6*load)), DefaultRule())
+		v = compare(base, measured(sampled(r, 30, 1e6*load*1.2), sampled(r, 30, 2e6*load)), DefaultRule())
 		if v.Verdict != Slower {
 			t.Fatalf("20 %% slower on a slower machine: %+v", v)
 		}
 	}
 }
 
+// A machine whose speed changes between the rounds of a run, by a third and more: the
+// plain test would call every other pair of equal runs different.
+func TestRunsOfAnUnquietMachineAreSeldomCalledDifferent(t *testing.T) {
+	r := rand.New(rand.NewPCG(13, 14))
+	run := func(speed float64) Measurement {
+		var own, reference []int64
+		for range 6 {
+			state, apart := 1+0.4*r.Float64(), 1+0.2*r.Float64() // of the machine, and of ours alone
+			own = append(own, sampled(r, 5, 1e6*speed*state*apart)...)
+			reference = append(reference, sampled(r, 5, 2e6*state)...)
+		}
+		m := measured(own, reference)
+		m.Rounds = 6
+		return m
+	}
+	const draws = 600
+	different, plain, found := 0, 0, 0
+	for range draws {
+		base, now := run(1), run(1)
+		if compare(base, now, DefaultRule()).Verdict != Same {
+			different++
+		}
+		base.Rounds, now.Rounds = 1, 1
+		if compare(base, now, DefaultRule()).Verdict != Same {
+			plain++
+		}
+		if compare(run(1), run(2), DefaultRule()).Verdict == Slower {
+			found++
+		}
+	}
+	t.Logf("of %d equal pairs %d are called different, without rounds %d; twice as slow: %d found", draws, different, plain, found)
+	if different > draws/200 || found < draws*9/10 {
+		t.Errorf("%d of %d equal pairs, %d of as many slowdowns", different, draws, found)
+	}
+}
+
 func TestFewOrEqualSamplesDecideNothing(t *testing.T) {
 	r := rand.New(rand.NewPCG(11, 12))
-	if v := compare(measured(sample(r, 4, 1e6), nil), measured(sample(r, 4, 9e6), nil), DefaultRule()); v.Verdict != Unclear {
+	if v := compare(measured(sampled(r, 4, 1e6), nil), measured(sampled(r, 4, 9e6), nil), DefaultRule()); v.Verdict != Unclear {
 		t.Errorf("four samples: %+v", v)
 	}
 	same := make([]int64, 30)
