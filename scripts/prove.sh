@@ -2,7 +2,7 @@
 # Long checks, and checks against outside material. Each part writes a dated record
 # to bench/results/ or says why it could not run. docs/prove.md explains them.
 #
-#   scripts/prove.sh [PART...]     parts: layers tasks kconfig fuzz soak worker dist nvpmodel runtime systemd camera tuned casestudy bench
+#   scripts/prove.sh [PART...]     parts: layers tasks kconfig fuzz soak worker dist nvpmodel runtime systemd camera tuned casestudy bench browser dashboards profiler
 #
 #   YOCTUNE_CHECKOUTS   folder with RELEASE/{bitbake,openembedded-core,meta-tegra}  (layers)
 #   YOCTUNE_META_TEGRA  clone of meta-tegra with all branches                        (layers)
@@ -148,6 +148,12 @@ browser() {
 	echo "look at build/screenshots"
 }
 
+profiler() {
+	title "profiler: what being recorded and looked at costs a pipeline"
+	{ uptime; go test ./runtime/pipeline -run '^$' -bench 'Profiler|TraceCost' -benchtime 7x; } >build/profiler.log 2>&1 || { failed=1; cat build/profiler.log >&2; }
+	grep -E 'load average|^cpu:|^Benchmark' build/profiler.log | sed 's/^ *//' | tee "$results/$day-profiler.txt"
+}
+
 dashboards() {
 	title "dashboards: Grafana's own types, Prometheus and promtool"
 	(cd tests/grafana && go test -v -count=1 ./...) >build/dashboards.log 2>&1 || { failed=1; cat build/dashboards.log >&2; }
@@ -171,7 +177,7 @@ bench() {
 }
 
 mkdir -p build
-[ $# -gt 0 ] || set -- layers tasks kconfig fuzz soak worker dist nvpmodel runtime systemd camera tuned casestudy bench
+[ $# -gt 0 ] || set -- layers tasks kconfig fuzz soak worker dist nvpmodel runtime systemd camera tuned casestudy bench browser dashboards profiler
 for part; do
 	case $part in
 	layers) layers ;;
@@ -188,6 +194,7 @@ for part; do
 	tuned) tuned ;;
 	browser) browser ;;
 	dashboards) dashboards ;;
+	profiler) profiler ;;
 	casestudy) casestudy ;;
 	bench) bench ;;
 	*) echo "prove: unknown part $part" >&2; exit 2 ;;
