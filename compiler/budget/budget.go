@@ -20,6 +20,8 @@ type Budget struct {
 	Copies    int   // of a frame or tensor, from memory to memory, for each frame
 	Unbounded string
 	Worst     time.Duration // from capture until the sink has the result, when Unbounded is ""
+
+	slots int // frames that have tensors
 }
 
 // Total is the bytes a pipeline takes while it runs.
@@ -39,13 +41,14 @@ func Of(p plan.Pipeline, models Models) Budget {
 	} else {
 		b.Known = false
 	}
+	b.slots = b.Frames + spares(p)
 	seen := map[string]bool{}
 	for n, level := range Levels(p) {
 		for k, s := range level {
 			if n > 0 && same(s, Levels(p)[n-1][k]) {
 				continue
 			}
-			b.stage(s, models, seen, shapeBefore(level, k, models))
+			b.stage(s, isolated(p, s), models, seen, shapeBefore(level, k, models))
 		}
 	}
 	gpu := false
@@ -62,10 +65,27 @@ func Of(p plan.Pipeline, models Models) Budget {
 	return b
 }
 
-func (b *Budget) stage(s plan.PipelineStage, models Models, seen map[string]bool, in []onnx.Dim) {
+// isolated reports whether a process of its own does a stage's work.
+func isolated(p plan.Pipeline, s plan.PipelineStage) bool {
+	return s.Device == "gpu" && p.Isolation == ""
+}
+
+// spares is how many frames more have tensors, because a process that was given up may
+// still write to those of a frame: one for each instance of a preprocess stage.
+func spares(p plan.Pipeline) int {
+	n := 0
+	for _, s := range p.Stages {
+		if s.Preprocess != nil && isolated(p, s) {
+			n += max(s.Instances, 1)
+		}
+	}
+	return n
+}
+
+func (b *Budget) stage(s plan.PipelineStage, away bool, models Models, seen map[string]bool, in []onnx.Dim) {
 	switch {
 	case s.Preprocess != nil:
-		b.Pool += int64(b.Frames) * 4 * 3 * int64(s.Preprocess.Width) * int64(s.Preprocess.Height)
+		b.Pool += int64(b.slots) * 4 * 3 * int64(s.Preprocess.Width) * int64(s.Preprocess.Height)
 	case s.Model != nil:
 		for _, m := range Members(s.Model) {
 			found := lookup(models, m)
@@ -77,16 +97,25 @@ func (b *Budget) stage(s plan.PipelineStage, models Models, seen map[string]bool
 				continue
 			}
 			seen[key] = true
-			b.Weights += found.Weights * int64(max(s.Instances, 1))
+			weights := found.Weights * int64(max(s.Instances, 1))
+			if away { // there, and here for when it is gone
+				weights *= 2
+			}
+			b.Weights += weights
 		}
 		b.Workspace = max(b.Workspace, s.Model.Workspace)
 		if elements, known := volume(After(s, in, lookup(models, Members(s.Model)[0]))); known {
 			// For each frame, and once for each larger batch and instance.
-			b.Pool += 4 * elements * int64(b.Frames)
+			b.Pool += 4 * elements * int64(b.slots)
+			times := int64(max(s.Instances, 1)) // and in the other process, which has its own
+			if away {
+				b.Pool += 4 * elements * times
+				times *= 2
+			}
 			if s.Model.Batch != nil {
 				for _, size := range s.Model.Batch.Buckets {
 					if before, ok := volume(in); size > 1 && ok {
-						b.Pool += 4 * (elements + before) * int64(size) * int64(max(s.Instances, 1))
+						b.Pool += 4 * (elements + before) * int64(size) * times
 					}
 				}
 			}
