@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/yoctune/yoctune/runtime/core"
 	"github.com/yoctune/yoctune/runtime/device"
+	"github.com/yoctune/yoctune/runtime/engines"
 	"github.com/yoctune/yoctune/runtime/monitor"
 	"github.com/yoctune/yoctune/runtime/pipeline"
 	"github.com/yoctune/yoctune/runtime/planfile"
@@ -118,6 +119,8 @@ func runPipeline(cmd *cobra.Command, args []string, o pipeline.Options, traced s
 		return err
 	}
 	o.Dir = filepath.Dir(args[0])
+	o.Engines = engines.Store{Dir: filepath.Join(g.Root, engines.Dir)}
+	o.Host = engines.Look(g.Root, device.Identify(dev).Compatible)
 	o.Stdout = stdout
 	if g.Format == "text" && o.Plan.Sink.Path == "" {
 		o.Sink = pipeline.NewText(stdout)

@@ -31,6 +31,7 @@ func commands() []func() *cobra.Command {
 		newServeCommand,
 		newProbeCommand,
 		newPipelineCommand,
+		newEnginesCommand,
 		newWorkerCommand,
 		newStageHostCommand,
 		newTraceCommand,

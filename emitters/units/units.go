@@ -26,6 +26,8 @@ var (
 	slice string
 	//go:embed pipeline.tmpl
 	pipeline string
+	//go:embed engines.tmpl
+	engines string
 	//go:embed scheduling.tmpl
 	scheduling string
 )
@@ -35,10 +37,10 @@ const unitDir = "${systemd_system_unitdir}/"
 // reserved are units this layer or the system owns: a service of the
 // configuration with one of these names and a command of its own would replace
 // it.
-var reserved = []string{"yoctuned.service", "yoctuned-serve.service", "yoctune-zram.service", "nvpmodel.service", "dbus.service", "systemd-udevd.service"}
+var reserved = []string{"yoctuned.service", "yoctuned-serve.service", enginesUnit, "yoctune-zram.service", "nvpmodel.service", "dbus.service", "systemd-udevd.service"}
 
 type templates struct {
-	service, dropin, slice, pipeline, scheduling *emitters.Template
+	service, dropin, slice, pipeline, scheduling, engines *emitters.Template
 }
 
 func parse() (*templates, error) {
@@ -46,7 +48,7 @@ func parse() (*templates, error) {
 	for _, p := range []struct {
 		to   **emitters.Template
 		text string
-	}{{&t.service, service}, {&t.dropin, dropin}, {&t.slice, slice}, {&t.pipeline, pipeline}, {&t.scheduling, scheduling}} {
+	}{{&t.service, service}, {&t.dropin, dropin}, {&t.slice, slice}, {&t.pipeline, pipeline}, {&t.scheduling, scheduling}, {&t.engines, engines}} {
 		var err error
 		*p.to, err = emitters.Parse("units", p.text+`{{define "resources"}}`+strings.TrimSuffix(resources, "\n")+"{{end}}")
 		if err != nil {
@@ -96,20 +98,31 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 			files = append(files, f)
 		}
 		names := make([]string, 0, len(target.Plan.Pipelines))
+		builds := false
 		for name, p := range target.Plan.Pipelines {
-			if p.CPUs != "" {
+			if p.CPUs != "" || locks(p) || p.WantsTensorRT() {
 				names = append(names, name)
 			}
+			builds = builds || p.WantsTensorRT()
+		}
+		if builds {
+			f, err := t.engines.Fill(emitters.OnDevice(l, target, enginesUnit, unitDir+enginesUnit), struct{ Layer string }{l.Name})
+			if err != nil {
+				return nil, err
+			}
+			files = append(files, f)
 		}
 		sort.Strings(names)
 		for _, name := range names {
+			p := target.Plan.Pipelines[name]
 			unit := "yoctuned-pipeline@" + name + ".service"
 			if _, err := quote.SystemdUnit(unit); err != nil {
 				return nil, refuse(target, "pipelines."+name, err)
 			}
 			f, err := t.pipeline.Fill(emitters.OnDevice(l, target, unit+".d-50-yoctune.conf", unitDir+unit+".d/50-yoctune.conf"), struct {
 				Layer, Target, Name, CPUs string
-			}{l.Name, target.Name, name, target.Plan.Pipelines[name].CPUs})
+				Engines, Lock             bool
+			}{l.Name, target.Name, name, p.CPUs, p.WantsTensorRT(), locks(p)})
 			if err != nil {
 				return nil, err
 			}
@@ -118,6 +131,11 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 	}
 	return files, nil
 }
+
+// enginesUnit builds the engines of a target's pipelines before they start.
+const enginesUnit = "yoctuned-engines.service"
+
+func locks(p plan.Pipeline) bool { return p.Memory != nil && p.Memory.Lock }
 
 func (t *templates) emitService(l *plan.Layer, target *plan.Target, s plan.Service) (emitters.File, error) {
 	id := "services." + s.Name

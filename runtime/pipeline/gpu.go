@@ -378,9 +378,16 @@ func (b *builder) modelOnGPU(k int, s *plan.PipelineStage, models []member, o []
 	for i := range st.workers() {
 		for n, m := range models {
 			g.models = append(g.models, workerModel{s.ID, m.path})
+			var engine, without string
+			if path, err := b.engine(s, m.path); err != nil {
+				without = err.Error()
+			} else {
+				engine = path
+			}
 			numbers[i] = append(numbers[i], g.client.AddModel(worker.Model{
 				Path: m.path, SHA256: m.sum, Input: o[n].Input, Output: o[n].Output, More: o[n].More,
 				Threads: o[n].Threads, Spinning: o[n].Spinning, NoArena: o[n].NoArena, Providers: b.workerProviders(s),
+				Engine: engine, NoEngine: without,
 			}))
 		}
 		runs[i] = map[int]*workerRun{}

@@ -312,14 +312,8 @@ func (b *builder) providers(s *plan.PipelineStage) []string {
 	switch {
 	case b.gpu != nil && onGPU(s): // the others run it in the worker
 		return []string{ort.CPU}
-	case len(s.Model.Providers) > 0:
-		return s.Model.Providers
-	case s.Device != "gpu":
-		return []string{ort.CPU}
-	case s.Fallback == "drop":
-		return []string{ort.TensorRT, ort.CUDA}
 	}
-	return []string{ort.TensorRT, ort.CUDA, ort.CPU}
+	return s.ModelProviders()
 }
 
 // tune sets how a stage's models run.
@@ -343,6 +337,7 @@ func (b *builder) open(k int, s *plan.PipelineStage, path string, o ort.Options)
 		return all, nil
 	}
 	st := &b.p.steps[k]
+	o.Engine = func() (string, error) { return b.engine(s, path) }
 	var all []*ort.Session
 	for range st.workers() {
 		session, err := b.rt.NewSession(path, o)

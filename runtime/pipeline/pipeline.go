@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/yoctune/yoctune/runtime/core"
+	"github.com/yoctune/yoctune/runtime/engines"
 	"github.com/yoctune/yoctune/runtime/memory"
 	"github.com/yoctune/yoctune/runtime/ort"
 	"github.com/yoctune/yoctune/runtime/perf"
@@ -32,6 +33,9 @@ type Options struct {
 	Sink    Sink          // instead of the plan's
 	Stdout  io.Writer     // of a sink without a path
 	Drain   time.Duration // for frames in flight after a stop, 0: 5 s
+
+	Engines engines.Store // of TensorRT
+	Host    engines.Host  // what engines are for here
 
 	Trace   *trace.Recorder // to record in; nil: the flight recorder's own
 	Flight  string          // folder for the traces of windows that miss the objective, "": none

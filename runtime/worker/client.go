@@ -65,6 +65,8 @@ type Model struct {
 	Spinning  bool     //
 	NoArena   bool     //
 	Providers []string //
+	Engine    string   // file of its TensorRT engine
+	NoEngine  string   // why there is none
 }
 
 // ModelState says what runs a model in the worker.

@@ -200,6 +200,12 @@ func (s *server) start() (hi hello, err error) {
 			}
 			return nil
 		}
+		o.Engine = func() (string, error) {
+			if m.Engine == "" {
+				return "", errors.New(m.NoEngine)
+			}
+			return m.Engine, nil
+		}
 		session, err := s.rt.NewSession(m.Path, o)
 		if err != nil {
 			return hi, err

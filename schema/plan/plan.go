@@ -11,6 +11,8 @@
 // milli-degrees Celsius, power in milliwatts.
 package plan
 
+import "slices"
+
 // Schema identifies the format of plan.json. A reader refuses another major.
 const Schema = "yoctune.plan/1"
 
@@ -285,6 +287,27 @@ type Custom struct {
 	Shape   []int64  `json:"shape,omitempty"`   // of the tensor it gives; nil: it gives results
 	Options string   `json:"options,omitempty"` // passed to it
 	Inside  bool     `json:"inside,omitempty"`  // the plug-in runs in the pipeline's own process
+}
+
+// ModelProviders is what may run a model stage, best first: tensorrt, cuda, cpu.
+func (s *PipelineStage) ModelProviders() []string {
+	switch {
+	case s.Model == nil:
+		return nil
+	case len(s.Model.Providers) > 0:
+		return s.Model.Providers
+	case s.Device != "gpu":
+		return []string{"cpu"}
+	case s.Fallback == "drop":
+		return []string{"tensorrt", "cuda"}
+	}
+	return []string{"tensorrt", "cuda", "cpu"}
+}
+
+// WantsTensorRT tells whether a model of the pipeline may run on TensorRT, for which
+// an engine is built first.
+func (p *Pipeline) WantsTensorRT() bool {
+	return slices.ContainsFunc(p.Stages, func(s PipelineStage) bool { return slices.Contains(s.ModelProviders(), "tensorrt") })
 }
 
 // Preprocess makes a tensor of a frame in one pass.
