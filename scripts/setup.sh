@@ -11,9 +11,11 @@
 set -eu
 cd "$(dirname "$0")/.."
 
+# need PROGRAM PACKAGE: the package is wanted where the program is not
+need() { command -v "$1" >/dev/null 2>&1 || want="$want $2"; }
+
 system() {
 	want=""
-	need() { command -v "$1" >/dev/null 2>&1 || want="$want $2"; }
 	need gcc gcc
 	need g++ g++
 	need python3 python3
@@ -99,7 +101,7 @@ kernel() { tests/qemu/fetch-kernel.sh build/cache/qemu; }
 [ $# -gt 0 ] || { sed -n 2,11p "$0" >&2; exit 2; }
 for part; do
 	case $part in
-	system | python | models | kernel | peer) "$part" ;;
+	system | python | models | kernel | peer | browser) "$part" ;;
 	*) echo "setup: unknown part $part" >&2; exit 2 ;;
 	esac
 done
