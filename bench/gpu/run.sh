@@ -79,7 +79,7 @@ objects=()
 kernels=()
 for f in runtime/core/cuda/*.cu; do
 	case $(basename "$f") in
-	backend.cu | memory.cu | stream.cu | module.cu | faults.cu) ;;
+	backend.cu | memory.cu | stream.cu | module.cu | faults.cu | lt.cu) ;; # the host side
 	*) kernels+=("$f") ;;
 	esac
 done
