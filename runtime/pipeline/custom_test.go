@@ -31,7 +31,7 @@ func TestStageHost(t *testing.T) {
 }
 
 // compile makes a plug-in of C source.
-func compile(t *testing.T, name, source string) string {
+func compile(t testing.TB, name, source string) string {
 	t.Helper()
 	dir := t.TempDir()
 	if source != "" {
@@ -259,4 +259,38 @@ func TestCustomStagesThatCannotBe(t *testing.T) {
 			t.Errorf("%s: %v", c.name, err)
 		}
 	}
+}
+
+// What a process of its own costs, beside the same plug-in inside: two copies and the
+// way there and back.
+func BenchmarkCustomStage(b *testing.B) {
+	so := compile(b, "bad.c", misbehaving)
+	in := custom.Port{Kind: custom.Frame, Width: 1280, Height: 720, Bytes: 1280 * 720 * 3 / 2}
+	out := custom.Port{Kind: custom.Tensor, Shape: []int64{1, 3}, Bytes: 12}
+	frame := make([]byte, in.Bytes)
+	b.Run("process", func(b *testing.B) {
+		c, err := custom.Start(custom.Options{Argv: append(host(), so), In: in, Out: out, Options: "tensor"})
+		if err != nil {
+			b.Fatal(err)
+		}
+		defer c.Close()
+		for b.Loop() {
+			if _, err := c.Run(1, 0, frame); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("inside", func(b *testing.B) {
+		p, err := custom.LoadPlugin(so, in, out, "tensor", nil)
+		if err != nil {
+			b.Fatal(err)
+		}
+		defer p.Close()
+		made := make([]byte, out.Bytes)
+		for b.Loop() {
+			if _, err := p.Run(1, 0, frame, made); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
 }

@@ -3,12 +3,14 @@ package pipeline_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"flag"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/yoctune/yoctune/runtime/jpeg"
 	"github.com/yoctune/yoctune/runtime/pipeline"
 	"github.com/yoctune/yoctune/schema/plan"
 	"github.com/yoctune/yoctune/tests/models"
@@ -120,6 +122,34 @@ func TestEveryLabelOfTheExampleClipIsRead(t *testing.T) {
 	for n, score := range seen.score {
 		if score < 0.9 {
 			t.Errorf("frame %d: score %.3f", n, score)
+		}
+	}
+}
+
+// The same labels through ffmpeg's Motion JPEG, both samplings of webcams and files:
+// colour, range and the order of frames survive.
+func TestLabelsOfMotionJPEGAreRead(t *testing.T) {
+	if _, err := jpeg.Open(""); err != nil {
+		if os.Getenv("YOCTUNE_REQUIRE_SOURCES") != "" {
+			t.Fatal(err)
+		}
+		t.Skip(err)
+	}
+	for _, clip := range []string{"labels420.avi", "labels422.avi", "labels444.mjpeg"} {
+		seen := &lines{}
+		p, err := pipeline.New(pipeline.Options{
+			Name: "labels", Plan: labelReader(), Dir: "testdata", Models: models.Dir(t), Library: models.Library(t), Sink: seen,
+			Source: filepath.Join("../jpeg/testdata", clip),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = p.Run(context.Background())
+		if err = errors.Join(err, p.Close()); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(seen.text, " "); got != "YT-48207 YT-48213 BX-90154" {
+			t.Errorf("%s: read %q", clip, got)
 		}
 	}
 }
