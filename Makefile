@@ -72,6 +72,7 @@ arm64-check: ## the device program for arm64, run under qemu-user
 bench: build $(BUILD)/tools/cue ## benchmarks, each beside its reference
 	CUE=$(CURDIR)/$(BUILD)/tools/cue $(GO) test ./bench -run '^$$' -bench . -benchtime 7x -v
 	$(GO) test ./runtime/core -run '^$$' -bench Submit
+	$(GO) test ./runtime/worker -run '^$$' -bench Message
 	YOCTUNE_ORT_LIBRARY=$(CURDIR)/$(BUILD)/models/$(shell uname -m)/libonnxruntime.so.1.30.0 $(BIN)/yoctuned bench all
 
 .PHONY: prove

@@ -90,7 +90,8 @@ worker() {
 	title "worker: a thousand restarts of the GPU's process, and what isolation costs"
 	YOCTUNE_FIGURES=$PWD/$results/$day-worker.md run go test ./runtime/worker -run TestFigures -count 1
 	YOCTUNE_RESTARTS=${YOCTUNE_RESTARTS:-1000} go test ./runtime/worker -run TestRestartsLeakNothing -count 1 -v -timeout 60m >build/worker.log 2>&1 || { failed=1; cat build/worker.log >&2; }
-	grep -E 'restarts:' build/worker.log | sed 's/^[^:]*:[0-9]*: /\nRestarts after SIGKILL: /' | tee -a "$results/$day-worker.md"
+	YOCTUNE_GPU_FRAMES=${YOCTUNE_GPU_FRAMES:-20000} go test ./runtime/pipeline -run TestLossesInALongRun -count 1 -v -timeout 60m >>build/worker.log 2>&1 || { failed=1; cat build/worker.log >&2; }
+	grep -E 'restarts:|frames,' build/worker.log | sed 's/^[^:]*:[0-9]*: /\n/; s/restarts:/restarts after SIGKILL:/; s/frames,/frames through a pipeline, no frame lost,/' | tee -a "$results/$day-worker.md"
 }
 
 dist() {

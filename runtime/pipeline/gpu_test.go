@@ -3,8 +3,10 @@ package pipeline_test
 import (
 	"context"
 	"encoding/json"
+	"math/rand/v2"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -238,4 +240,49 @@ func TestAStopDoesNotWaitForTheGPU(t *testing.T) {
 	if err := p.Close(); err != nil {
 		t.Error(err)
 	}
+}
+
+// TestLossesInALongRun has workers that hang and are killed at random, in 400 frames or as many as
+// YOCTUNE_GPU_FRAMES says.
+func TestLossesInALongRun(t *testing.T) {
+	frames := uint64(400)
+	if v := os.Getenv("YOCTUNE_GPU_FRAMES"); v != "" {
+		var err error
+		if frames, err = strconv.ParseUint(v, 10, 32); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, got := &dumps{}, &dumps{}
+	run(t, pipeline.Options{Plan: tensorDump(), Frames: frames, Sink: want})
+	pl := onGPU(tensorDump(), 50*time.Millisecond, "", "pre")
+	pl.Stages[0].Instances = 3
+	o := pipeline.Options{
+		Plan: pl, Frames: frames, Sink: got, Backoff: soon,
+		GPU: standIn("launch:hang=2s@n=60,launch:fault@n=80"),
+	}
+	p, err := pipeline.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	rng := rand.New(rand.NewPCG(7, 7))
+	got.at = func(n int) {
+		// The GPU has to have its share: the CPU alone is through before a worker is back.
+		time.Sleep(500 * time.Microsecond)
+		if pid := p.Snapshot().Worker.PID; (rng.IntN(100) == 0 || n == 20) && pid != 0 {
+			_ = unix.Kill(pid, unix.SIGKILL) // it may have ended by itself
+		}
+	}
+	sum, err := p.Run(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if sum.Frames.Done != frames || !slices.Equal(got.all, want.all) {
+		t.Errorf("%+v, and the tensors are the same: %v", sum.Frames, slices.Equal(got.all, want.all))
+	}
+	w := sum.Runtime.Worker
+	if len(w.Losses) == 0 {
+		t.Errorf("%+v", w)
+	}
+	t.Logf("%d frames, %d by the CPU; %d workers, lost %v", frames, sum.Fallbacks["pre"], w.Starts, w.Losses)
 }
