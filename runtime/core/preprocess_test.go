@@ -476,3 +476,63 @@ func BenchmarkPreprocess1080pTo640(b *testing.B) {
 		})
 	}
 }
+
+// A batch of frames of several sizes and formats in one list gives each tensor the bits
+// that the frame alone gives.
+func TestABatchOfMixedFramesEqualsEachAlone(t *testing.T) {
+	d := openCPU(t)
+	s, err := d.NewStream(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		first := genFrame(t)
+		frames := []*core.Preprocess{first}
+		for range rapid.IntRange(1, 5).Draw(t, "more") {
+			p := genFrame(t)
+			p.OutW, p.OutH = first.OutW, first.OutH
+			if first.Color == core.Gray || p.Color == core.Gray {
+				p.Color = first.Color
+			}
+			frames = append(frames, p)
+		}
+		size := 4 * first.OutLen()
+		tensor, err := d.Alloc(size*len(frames), core.MemHost)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer tensor.Release()
+		l := s.List()
+		for i, p := range frames {
+			var planes [3]core.Region
+			for j, plane := range p.Planes {
+				if len(plane) == 0 {
+					continue
+				}
+				b, err := d.Alloc(len(plane), core.MemHost)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer b.Release()
+				copy(b.Bytes(), plane)
+				planes[j] = b.All()
+			}
+			l.Preprocess(tensor.At(i*size, size), planes, p)
+		}
+		if err := errors.Join(l.Submit(), s.Wait(context.Background())); err != nil {
+			t.Fatal(err)
+		}
+		for i, p := range frames {
+			out, _ := poisoned(p.OutLen())
+			p.Out = out
+			if err := d.Preprocess(context.Background(), *p); err != nil {
+				t.Fatal(err)
+			}
+			for k, v := range tensor.Float32s()[i*first.OutLen() : (i+1)*first.OutLen()] {
+				if math.Float32bits(v) != math.Float32bits(out[k]) {
+					t.Fatalf("frame %d, value %d: %g in the batch, %g alone", i, k, v, out[k])
+				}
+			}
+		}
+	})
+}

@@ -1,6 +1,7 @@
 package core_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -132,5 +133,50 @@ func TestReduceOfNothingAndOfNaN(t *testing.T) {
 	}
 	if _, err := d.Reduce(context.Background(), 4, []float32{1}); !errors.Is(err, core.ErrInvalid) {
 		t.Errorf("unknown reduction: %v", err)
+	}
+}
+
+// However many threads the device has, and in whichever of them a list runs, a sum has
+// the same bits; an order that is free comes near.
+func TestAReductionDoesNotDependOnWhoComputesIt(t *testing.T) {
+	const n = 100_003
+	x := make([]float32, n)
+	for i := range x {
+		x[i] = float32(math.Sin(float64(i))) * 1000
+	}
+	var first []byte
+	for _, threads := range []int{1, 2, 4} {
+		d, err := core.Open(core.Options{Backend: core.CPU, Threads: threads})
+		if err != nil {
+			t.Fatal(err)
+		}
+		buf, err := d.Alloc(4*n+256, core.MemHost)
+		if err != nil {
+			t.Fatal(err)
+		}
+		copy(buf.Float32s()[64:], x)
+		for _, queued := range []bool{false, true} {
+			s, err := d.OpenStream(core.StreamOptions{Queued: queued})
+			if err != nil {
+				t.Fatal(err)
+			}
+			l := s.List().Reduce(buf.At(0, 4), buf.At(256, 4*n), core.Sum).ReduceOf(buf.At(4, 4), buf.At(256, 4*n), core.Sum, core.F32, true)
+			if err := errors.Join(l.Submit(), s.Wait(context.Background())); err != nil {
+				t.Fatal(err)
+			}
+			if first == nil {
+				first = bytes.Clone(buf.Bytes()[:4])
+			}
+			if !bytes.Equal(buf.Bytes()[:4], first) {
+				t.Errorf("%d threads, queued %v: other bits", threads, queued)
+			}
+			exact, fast := float64(buf.Float32s()[0]), float64(buf.Float32s()[1])
+			if !(math.Abs(exact-fast) <= 1e-6*1000*n) {
+				t.Errorf("in any order %g, in the fixed one %g", fast, exact)
+			}
+		}
+		if err := d.Close(); err != nil {
+			t.Fatal(err)
+		}
 	}
 }

@@ -727,6 +727,97 @@ void hostile_chains(int rounds)
 		fail("the random chains are one-sided");
 }
 
+// The fast reduction, in any grid: exact for minimum and maximum, near for sums.
+void emulate_fast(yt_cpu_scratch *scratch)
+{
+	trial t;
+	yt_reduce &r = t.c.reduce;
+	uint64_t n = below(2) ? below(40) : below(60000), threads = YT_REDUCE_THREADS * (1 + below(9));
+	float want = 0, got, most = 0;
+
+	t.c.op = YT_OP_REDUCE;
+	t.c.value = below(3);
+	r.type = below(3);
+	r.flags = YT_REDUCE_FAST;
+	uint8_t *x = t.src(0, n * yt_type_bytes(r.type), yt_type_bytes(r.type));
+	for (uint64_t i = 0; i < n; i++) {
+		yt_store(r.type, x, i, ((float)below(4000) - 2000) / 64);
+		most += yt_abs(yt_load(r.type, x, i));
+	}
+	t.dst(4, 4);
+	t.same(
+		"", scratch,
+		[&](uint8_t *const q[]) {
+			float v = yt_reduce_identity(t.c.value);
+
+			for (uint64_t i = threads; i-- > 0;) // any order
+				v = yt_reduce_combine(t.c.value, v, yt_reduce_part(t.c.value, r.type, q[1], n, i, threads, yt_wide(r.type, q[1])));
+			memcpy(q[0], &v, 4);
+		},
+		false);
+	memcpy(&want, t.want[0], 4);
+	memcpy(&got, t.got[0], 4);
+	if (t.c.value == YT_REDUCE_SUM ? !(fabsf(want - got) <= 1e-5f * most) : yt_bits(want) != yt_bits(got))
+		fail("the fast reduction is wrong");
+}
+
+// Frames of many sizes and formats as one launch: the table, with the grid of the first.
+void emulate_batch(yt_cpu_scratch *scratch)
+{
+	std::vector<trial> frames(2 + below(YT_BATCH_FRAMES - 1));
+	static const uint8_t types[] = {YT_F32, YT_F16, YT_BF16, YT_I8, YT_U8};
+	uint32_t w = 1 + below(40), h = 1 + below(20), color = below(3);
+	uint8_t type = types[below(5)], layout = (uint8_t)below(2);
+	yt_batch b = {};
+
+	for (uint32_t i = 0; i < frames.size(); i++) {
+		trial &t = frames[i];
+		yt_preprocess &p = t.c.pre;
+		yt_error err;
+
+		t.c.op = YT_OP_PREPROCESS;
+		p.format = below(7);
+		p.width = 1 + below(60);
+		p.height = 1 + below(40);
+		p.fit = below(2);
+		p.color = color == YT_COLOR_GRAY ? color : below(2);
+		p.chroma = below(2);
+		p.matrix = below(3);
+		p.pad = below(256);
+		p.out_w = w;
+		p.out_h = h;
+		p.type = type;
+		p.layout = layout;
+		p.std[0] = p.std[1] = p.std[2] = type >= YT_I8 ? 0.01f : 0.5f;
+		uint32_t cw = (p.width + 1) / 2, ch = (p.height + 1) / 2;
+		t.src(0, (uint64_t)(p.format >= YT_FORMAT_RGB && p.format <= YT_FORMAT_BGR ? 3 * p.width
+				    : p.format == YT_FORMAT_YUYV || p.format == YT_FORMAT_UYVY ? 4 * cw
+												: p.width) * p.height, 1);
+		if (p.format <= YT_FORMAT_I420)
+			t.src(1, (uint64_t)(p.format == YT_FORMAT_NV12 ? 2 : 1) * cw * ch, 1);
+		if (p.format == YT_FORMAT_I420)
+			t.src(2, (uint64_t)cw * ch, 1);
+		t.dst((uint64_t)w * h * (color == YT_COLOR_GRAY ? 1 : 3) * yt_type_bytes(type), yt_type_bytes(type));
+		if (yt_check_cmd(&t.c, 0, &err) != YT_OK || yt_cpu_run(&t.c, 0, t.want, nullptr, scratch, &err) != YT_OK) {
+			fail(err.msg);
+			return;
+		}
+		b.plan[i] = yt_plan_preprocess(&p);
+		b.in[i] = {t.got[1], t.got[2], t.got[3]};
+		b.out[i] = t.got[0];
+	}
+	for (uint32_t z = 0; z < frames.size(); z++)
+		for (uint32_t y = 0; y < (h + 7) / 8 * 8; y++)
+			for (uint32_t x = 0; x < (w + 127) / 128 * 128; x += 4)
+				if (x < b.plan[z].out_w && y < b.plan[z].out_h)
+					yt_tensor_body(b.plan[z], b.in[z], b.out[z], x, y, yt_tensor_wide(b.plan[z], b.out[z]));
+	for (const trial &t : frames)
+		if (memcmp(t.want[0], t.got[0], t.c.dst.len) != 0) {
+			fail("batch kernel: differs from the CPU backend, frame by frame");
+			return;
+		}
+}
+
 void emulate_operations(int rounds)
 {
 	yt_cpu_scratch scratch = {};
@@ -736,6 +827,8 @@ void emulate_operations(int rounds)
 
 		scratch.plain = i / 2 % 2; // with and without vectors
 		emulate_tensor(&scratch, backwards);
+		emulate_batch(&scratch);
+		emulate_fast(&scratch);
 		emulate_roi(&scratch);
 		emulate_decode(&scratch, backwards);
 		emulate_nms(&scratch);

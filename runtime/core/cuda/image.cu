@@ -25,6 +25,28 @@ cudaError_t yt_launch_tensor(const yt_pre_plan &plan, const uint8_t *const plane
 	return cudaGetLastError();
 }
 
+static_assert(sizeof(yt_batch) <= 4000, "the arguments of a kernel");
+
+// As tensor_kernel, a frame of the table for each z.
+static __global__ void __launch_bounds__(256) batch_kernel(const __grid_constant__ yt_batch b)
+{
+	const yt_pre_plan &plan = b.plan[blockIdx.z];
+	uint32_t x = 4 * (blockIdx.x * blockDim.x + threadIdx.x);
+	uint32_t y = blockIdx.y * blockDim.y + threadIdx.y;
+
+	if (x < plan.out_w && y < plan.out_h)
+		yt_tensor_body(plan, b.in[blockIdx.z], b.out[blockIdx.z], x, y, yt_tensor_wide(plan, b.out[blockIdx.z]));
+}
+
+cudaError_t yt_launch_batch(const yt_batch &b, uint32_t n, uint32_t threads, cudaStream_t stream)
+{
+	dim3 block(32, threads / 32);
+	dim3 grid((b.plan[0].out_w + 4 * block.x - 1) / (4 * block.x), (b.plan[0].out_h + block.y - 1) / block.y, n);
+
+	batch_kernel<<<grid, block, 0, stream>>>(b);
+	return cudaGetLastError();
+}
+
 // A block of threads for rows of one box's tensor. What is beyond the list is 0.
 static __global__ void __launch_bounds__(256) roi_kernel(yt_roi r, const yt_boxes *boxes, yt_planes in, uint8_t *out)
 {

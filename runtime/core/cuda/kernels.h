@@ -23,6 +23,9 @@ cudaError_t yt_launch_preprocess(const yt_pre_plan &plan, const uint8_t *const p
 
 // Any type, layout and number of channels.
 cudaError_t yt_launch_tensor(const yt_pre_plan &plan, const uint8_t *const plane[3], void *out, uint32_t block, cudaStream_t stream);
+// n frames of the table, whose tensors have one size, as one kernel.
+struct yt_batch;
+cudaError_t yt_launch_batch(const yt_batch &b, uint32_t n, uint32_t block, cudaStream_t stream);
 cudaError_t yt_launch_roi(const yt_roi &r, const void *boxes, const uint8_t *const plane[3], void *out, uint32_t block,
 			  cudaStream_t stream);
 cudaError_t yt_launch_diff(const yt_diff &d, const uint8_t *a, const uint8_t *b, void *out, cudaStream_t stream);
@@ -47,5 +50,9 @@ uint64_t yt_reduce_scratch(uint64_t n);
 
 cudaError_t yt_launch_reduce(uint32_t op, const void *x, uint32_t type, uint64_t n, float *out, float *scratch,
 			     cudaStream_t stream);
+
+// The same in any order, as one kernel; scratch has yt_reduce_fast_scratch() bytes.
+uint64_t yt_reduce_fast_scratch(void);
+cudaError_t yt_launch_reduce_fast(uint32_t op, const void *x, uint32_t type, uint64_t n, float *out, float *scratch, cudaStream_t stream);
 
 #endif // YT_KERNELS_H

@@ -153,6 +153,36 @@ YT_FN void yt_reduce_gather_any(uint32_t op, uint32_t type, const void *x, uint6
 	*(yt_f4 *)(lanes + 4 * t) = acc;
 }
 
+// The fast reduction: thread i of `threads` combines every threads-th group of four. A
+// block's threads are then combined with each other, and blocks with each other.
+YT_FN float yt_reduce_part(uint32_t op, uint32_t type, const void *x, uint64_t n, uint64_t i, uint64_t threads, bool wide)
+{
+	float identity = yt_reduce_identity(op);
+	yt_f4 acc = {{identity, identity, identity, identity}};
+
+	for (uint64_t at = 4 * i; at < n; at += 4 * threads) {
+		yt_f4 v = yt_load4(type, x, at, n, wide && at + 4 <= n);
+
+		YT_UNROLL
+		for (uint32_t j = 0; j < 4; j++)
+			if (at + j < n)
+				acc.v[j] = yt_reduce_combine(op, acc.v[j], v.v[j]);
+	}
+	return yt_reduce_combine(op, yt_reduce_combine(op, acc.v[0], acc.v[1]), yt_reduce_combine(op, acc.v[2], acc.v[3]));
+}
+
+// ---- batches of preprocess -------------------------------------------------
+
+// Frames of one launch, each its own size and format; as many as a kernel's arguments
+// hold (4096 bytes), so that nothing is uploaded and graphs may replay it.
+#define YT_BATCH_FRAMES 16u
+
+struct yt_batch {
+	yt_pre_plan plan[YT_BATCH_FRAMES];
+	yt_planes in[YT_BATCH_FRAMES];
+	void *out[YT_BATCH_FRAMES];
+};
+
 // ---- decode ----------------------------------------------------------------
 
 // The key of an anchor that scores enough, else 0. Larger is better; keys differ.

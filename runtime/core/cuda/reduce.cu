@@ -3,10 +3,15 @@
 // reduce.cu - sum, mean, minimum or maximum of n values in the tree of yt_math.h.
 //
 // Reads 4n bytes (2n of halves), n operations; each level after the first has 1/16384 of the
-// elements. Deterministic: the tree is fixed by n, there are no atomics. A block
+// elements. Deterministic: the tree is fixed by n, there are no atomics, and no launch
+// configuration changes a bit. YT_REDUCE_FAST is the last part of this file. A block
 // reduces one chunk, so n up to 2^31 chunks (2^45 values) is one launch a level.
 #include "kernels.h"
 #include "ops.h"
+
+#include <cooperative_groups.h>
+
+namespace cg = cooperative_groups;
 
 template <uint32_t op>
 static __global__ void __launch_bounds__(YT_REDUCE_THREADS)
@@ -90,4 +95,75 @@ cudaError_t yt_launch_reduce(uint32_t op, const void *values, uint32_t type, uin
 		n = blocks;
 		scratch += (blocks + 3) / 4 * 4;
 	}
+}
+
+// ---- any order -------------------------------------------------------------
+
+#define FAST_BLOCKS 1024u
+
+static __device__ float reduce_warp(uint32_t op, const cg::thread_block_tile<32> &warp, float v)
+{
+#pragma unroll
+	for (uint32_t half = 16; half > 0; half /= 2)
+		v = yt_reduce_combine(op, v, warp.shfl_down(v, half));
+	return v;
+}
+
+// Of a block; the result is that of thread 0.
+static __device__ float reduce_block(uint32_t op, const cg::thread_block &block, float v, float *lane)
+{
+	cg::thread_block_tile<32> warp = cg::tiled_partition<32>(block);
+
+	v = reduce_warp(op, warp, v);
+	if (warp.thread_rank() == 0)
+		lane[warp.meta_group_rank()] = v;
+	block.sync();
+	v = warp.thread_rank() < warp.meta_group_size() ? lane[warp.thread_rank()] : yt_reduce_identity(op);
+	return reduce_warp(op, warp, v); // of every warp; the first one's counts
+}
+
+// Each block leaves its part; the one that finds all others done combines the parts.
+static __global__ void __launch_bounds__(YT_REDUCE_THREADS)
+	reduce_fast_kernel(uint32_t op, uint32_t type, const void *x, uint64_t n, float *part, uint32_t *done, float *out, bool wide, float divide)
+{
+	__shared__ float lane[32];
+	__shared__ bool last;
+	cg::thread_block block = cg::this_thread_block();
+	uint64_t i = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x;
+	float v = reduce_block(op, block, yt_reduce_part(op, type, x, n, i, (uint64_t)gridDim.x * blockDim.x, wide), lane);
+
+	if (block.thread_rank() == 0) {
+		part[blockIdx.x] = v;
+		__threadfence(); // the part before the count
+		last = atomicAdd(done, 1) == gridDim.x - 1;
+	}
+	block.sync();
+	if (!last)
+		return;
+	__threadfence();
+	v = yt_reduce_identity(op);
+	for (uint32_t b = block.thread_rank(); b < gridDim.x; b += blockDim.x)
+		v = yt_reduce_combine(op, v, ((volatile float *)part)[b]);
+	v = reduce_block(op, block, v, lane);
+	if (block.thread_rank() == 0)
+		*out = divide != 0 ? v / divide : v;
+}
+
+uint64_t yt_reduce_fast_scratch(void)
+{
+	return 4 * (FAST_BLOCKS + 4);
+}
+
+cudaError_t yt_launch_reduce_fast(uint32_t op, const void *x, uint32_t type, uint64_t n, float *out, float *scratch, cudaStream_t stream)
+{
+	uint64_t blocks = (n + 16 * YT_REDUCE_THREADS - 1) / (16 * YT_REDUCE_THREADS);
+	uint32_t *done = (uint32_t *)(scratch + FAST_BLOCKS);
+	cudaError_t e = cudaMemsetAsync(done, 0, sizeof *done, stream);
+
+	if (e != cudaSuccess)
+		return e;
+	blocks = blocks == 0 ? 1 : blocks > FAST_BLOCKS ? FAST_BLOCKS : blocks;
+	reduce_fast_kernel<<<(unsigned)blocks, YT_REDUCE_THREADS, 0, stream>>>(op == YT_REDUCE_MEAN ? (uint32_t)YT_REDUCE_SUM : op, type, x, n, scratch,
+										done, out, yt_wide(type, x), op == YT_REDUCE_MEAN ? (float)n : 0);
+	return cudaGetLastError();
 }

@@ -2,6 +2,7 @@
 //
 // stream.cu - streams, lists, events and graphs.
 #include "device.h"
+#include "ops.h"
 
 // All there are.
 const uint64_t yt_cuda_ops = (2ull << YT_OP_LAST) - 2;
@@ -183,7 +184,9 @@ static yt_status grow_scratch(yt_stream *s, const yt_cmd *cmds, uint32_t n, yt_e
 
 	for (uint32_t i = 0; i < n; i++) {
 		const yt_cmd *c = &cmds[i];
-		uint64_t bytes = c->op == YT_OP_REDUCE	 ? yt_reduce_scratch(c->src[0].len / yt_type_bytes(c->reduce.type))
+		bool fast = c->op == YT_OP_REDUCE && (c->reduce.flags & YT_REDUCE_FAST) != 0;
+		uint64_t bytes = fast			 ? yt_reduce_fast_scratch()
+				 : c->op == YT_OP_REDUCE ? yt_reduce_scratch(c->src[0].len / yt_type_bytes(c->reduce.type))
 				 : c->op == YT_OP_DECODE ? yt_decode_scratch(c->decode)
 				 : c->op == YT_OP_NMS	 ? yt_nms_scratch(c->nms)
 				 : c->op == YT_OP_GEMM && (c->gemm.flags & YT_GEMM_OWN) == 0 && yt_lt_there(&s->dev->lt, NULL) ? YT_LT_ROOM
@@ -309,6 +312,9 @@ static cudaError_t run(yt_stream *s, const yt_cmd *c, const resolved *r)
 		return yt_launch_roi(c->roi, r->p[1 + yt_format_planes(c->roi.format)], plane, r->p[0], yt_block_of(c, d->block[YT_OP_ROI]), s->handle);
 	}
 	case YT_OP_REDUCE:
+		if ((c->reduce.flags & YT_REDUCE_FAST) != 0)
+			return yt_launch_reduce_fast(c->value, r->p[1], c->reduce.type, c->src[0].len / yt_type_bytes(c->reduce.type), (float *)r->p[0],
+						     s->scratch, s->handle);
 		return yt_launch_reduce(c->value, r->p[1], c->reduce.type, c->src[0].len / yt_type_bytes(c->reduce.type), (float *)r->p[0],
 					s->scratch, s->handle);
 	case YT_OP_DECODE:
@@ -349,6 +355,51 @@ static cudaError_t run(yt_stream *s, const yt_cmd *c, const resolved *r)
 	}
 }
 
+// Whether two ranges of device memory meet.
+static bool meet(const uint8_t *a, uint64_t n, const uint8_t *b, uint64_t m)
+{
+	return n != 0 && m != 0 && (uintptr_t)a < (uintptr_t)b + m && (uintptr_t)b < (uintptr_t)a + n;
+}
+
+// How many commands from this one are preprocesses into tensors of one kind that one
+// kernel may do: none writes what another reads or writes.
+static uint32_t frames_of(const yt_cmd *cmds, const resolved *where, uint32_t n)
+{
+	const yt_preprocess *first = &cmds[0].pre;
+	uint32_t k = 1;
+
+	if (cmds[0].op != YT_OP_PREPROCESS)
+		return 0;
+	for (; k < n && k < YT_BATCH_FRAMES; k++) {
+		const yt_preprocess *p = &cmds[k].pre;
+
+		if (cmds[k].op != YT_OP_PREPROCESS || p->out_w != first->out_w || p->out_h != first->out_h || p->type != first->type ||
+		    p->layout != first->layout || (p->color == YT_COLOR_GRAY) != (first->color == YT_COLOR_GRAY))
+			return k;
+		for (uint32_t j = 0; j < k; j++) {
+			if (meet(where[k].p[0], cmds[k].dst.len, where[j].p[0], cmds[j].dst.len))
+				return k;
+			for (uint32_t i = 0; i < 3; i++)
+				if (meet(where[k].p[0], cmds[k].dst.len, where[j].p[1 + i], cmds[j].src[i].len) ||
+				    meet(where[j].p[0], cmds[j].dst.len, where[k].p[1 + i], cmds[k].src[i].len))
+					return k;
+		}
+	}
+	return k;
+}
+
+static cudaError_t run_batch(yt_stream *s, const yt_cmd *cmds, const resolved *where, uint32_t n)
+{
+	yt_batch b = {};
+
+	for (uint32_t i = 0; i < n; i++) {
+		b.plan[i] = yt_plan_preprocess(&cmds[i].pre);
+		b.in[i] = {where[i].p[1], where[i].p[2], where[i].p[3]};
+		b.out[i] = where[i].p[0];
+	}
+	return yt_launch_batch(b, n, s->dev->block[YT_OP_PREPROCESS], s->handle);
+}
+
 yt_status cuda_submit(yt_stream *s, const yt_cmd *cmds, uint32_t n, yt_error *err)
 {
 	resolved where[YT_MAX_CMDS];
@@ -371,6 +422,19 @@ yt_status cuda_submit(yt_stream *s, const yt_cmd *cmds, uint32_t n, yt_error *er
 	if (s->recording == NULL)
 		s->submitted++;
 	for (uint32_t i = 0; i < n; i++) {
+		// Faults are for single commands.
+		uint32_t frames = s->dev->faults.n == 0 ? frames_of(&cmds[i], &where[i], n - i) : 0;
+
+		if (frames > 1) {
+			cudaError_t e = run_batch(s, &cmds[i], &where[i], frames);
+
+			if (e != cudaSuccess) {
+				snprintf(what, sizeof what, "submit: command %u", i);
+				return yt_fail_cuda(s->dev, err, e, what);
+			}
+			i += frames - 1;
+			continue;
+		}
 		rc = yt_fault_before(s, &cmds[i], err);
 		if (rc != YT_OK)
 			return rc;
