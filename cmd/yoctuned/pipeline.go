@@ -146,6 +146,10 @@ func runPipeline(cmd *cobra.Command, args []string, o pipeline.Options, traced s
 		}
 	}
 	o.Throttled = func() []string { return monitor.Throttling(dev) }
+	o.Hot = watchStrain(ctx, dev, o.Plan.Degrade)
+	if o.Plan.Lease {
+		defer holdLease(g, o.Note)()
+	}
 	p, err := pipeline.New(o)
 	if err != nil {
 		return err

@@ -131,6 +131,11 @@ func New(o Options) (_ *Pipeline, err error) {
 		return nil, fmt.Errorf("sink: %w", err)
 	}
 	p.closers = append(p.closers, p.sink.Close)
+	for _, err := range holdMemory(o.Plan.Memory, &p.info) {
+		if o.Note != nil {
+			o.Note(err)
+		}
+	}
 	return p, nil
 }
 

@@ -104,6 +104,9 @@ type RuntimeInfo struct {
 
 	Worker *worker.Status `json:"worker,omitempty"` // the process for the GPU, at the end
 
+	Locked *int64 `json:"locked_bytes,omitempty"`   // of the process, that the kernel keeps in memory; with memory of the plan
+	Huge   *int64 `json:"hugepage_bytes,omitempty"` // on large pages
+
 	Models []ModelInfo `json:"models,omitempty"` // each once, those of all levels
 }
 

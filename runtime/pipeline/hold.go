@@ -1,0 +1,107 @@
+package pipeline
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/yoctune/yoctune/schema/plan"
+)
+
+// Of madvise(2) and mlockall(2), which package unix lacks or names by version.
+const (
+	madvHugePage = 14
+	madvCollapse = 25 // Linux 6.1
+	lockOnFault  = 4  // MCL_ONFAULT
+	hugePage     = 2 << 20
+)
+
+// holdMemory asks the kernel for what the plan wants of the memory that a warm
+// pipeline has, and says what became of it.
+func holdMemory(m *plan.PipelineMemory, info *RuntimeInfo) []error {
+	if m == nil {
+		return nil
+	}
+	var errs []error
+	if m.HugePages {
+		if err := largePages(); err != nil {
+			errs = append(errs, fmt.Errorf("memory.hugepages: %w", err))
+		}
+	}
+	if m.Lock {
+		// What is there is read in; what comes is locked when it is touched, for
+		// Go reserves far more than it uses.
+		err := unix.Mlockall(unix.MCL_CURRENT | lockOnFault)
+		if err == nil {
+			err = unix.Mlockall(unix.MCL_CURRENT | unix.MCL_FUTURE | lockOnFault)
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("memory.lock: %w: the unit's LimitMEMLOCK, or ulimit -l, allows too little", err))
+		}
+	}
+	info.Locked, info.Huge = heldMemory()
+	return errs
+}
+
+// largePages asks for them in every mapping of data that has room for one. The kernel
+// may have none to give, or be told never to.
+func largePages() error {
+	f, err := os.Open("/proc/self/maps")
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	asked := false
+	var last error
+	for in := bufio.NewScanner(f); in.Scan(); {
+		// START-END rw-p OFFSET DEVICE INODE
+		w := strings.Fields(in.Text())
+		if len(w) < 5 || w[1] != "rw-p" || w[4] != "0" {
+			continue
+		}
+		low, high, _ := strings.Cut(w[0], "-")
+		start, err := strconv.ParseUint(low, 16, 64)
+		end, err2 := strconv.ParseUint(high, 16, 64)
+		if err != nil || err2 != nil || end-start < hugePage {
+			continue
+		}
+		if _, _, errno := unix.Syscall(unix.SYS_MADVISE, uintptr(start), uintptr(end-start), madvHugePage); errno != 0 {
+			last = errno
+			continue
+		}
+		asked = true
+		// Now rather than when khugepaged comes by; older kernels cannot.
+		_, _, _ = unix.Syscall(unix.SYS_MADVISE, uintptr(start), uintptr(end-start), madvCollapse)
+	}
+	if !asked && last != nil {
+		return last
+	}
+	return nil
+}
+
+// heldMemory is how much of this process is locked and on large pages, in bytes; nil
+// where the kernel does not say.
+func heldMemory() (locked, huge *int64) {
+	return procBytes("/proc/self/status", "VmLck:"), procBytes("/proc/self/smaps_rollup", "AnonHugePages:")
+}
+
+// procBytes reads a line "Name:  123 kB".
+func procBytes(file, name string) *int64 {
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return nil
+	}
+	for line := range strings.Lines(string(b)) {
+		if w := strings.Fields(line); len(w) == 3 && w[0] == name {
+			if n, err := strconv.ParseInt(w[1], 10, 53); err == nil {
+				n <<= 10
+				return &n
+			}
+		}
+	}
+	return nil
+}
