@@ -308,6 +308,9 @@ func (b *builder) warm() error {
 	for k := range b.p.others {
 		b.p.others[k].Store(0)
 	}
+	if err := b.utilisation(); err != nil {
+		return err
+	}
 	if len(b.levels) == 1 {
 		b.p.levels = nil
 		return nil
@@ -317,6 +320,26 @@ func (b *builder) warm() error {
 		Levels: b.p.levels, Source: b.p.source.format().rate.period(), SLO: time.Duration(b.p.target),
 		UpDwell: time.Duration(d.UpDwell), MaxDwell: time.Duration(d.MaxDwell),
 	})
+	return nil
+}
+
+// utilisation sets up the controller of how much is done at once.
+func (b *builder) utilisation() error {
+	if b.o.Plan.Utilisation == "" {
+		return nil
+	}
+	target, err := fraction("utilisation", b.o.Plan.Utilisation)
+	if err != nil {
+		return err
+	}
+	most := 1
+	for k := range b.p.steps {
+		most = max(most, b.p.steps[k].largest())
+	}
+	if most == 1 {
+		return fmt.Errorf("%w: utilisation is kept by the size of batches, and no stage has any: give a model batch.buckets", ErrPlan)
+	}
+	b.p.use = &degrade.Utilisation{Target: float64(target), Max: most}
 	return nil
 }
 

@@ -40,11 +40,12 @@ type engine struct {
 	abort        func()        // makes work in progress return, nil where nothing can
 	target       int64         // ns from capture to sink that the plan wants, 0: none
 	levels       []degrade.Level
-	ladder       *degrade.Controller // nil: always level 0
-	hot          func() string       // why the device wants less, nil: it never does
-	trace        *trace.Recorder     // nil: none
-	breach       func(now int64)     // called in the window that misses the target
-	begun        func()              // called when everything is there, before the first frame; nil: nobody
+	ladder       *degrade.Controller  // nil: always level 0
+	use          *degrade.Utilisation // nil: batches are as full as they come
+	hot          func() string        // why the device wants less, nil: it never does
+	trace        *trace.Recorder      // nil: none
+	breach       func(now int64)      // called in the window that misses the target
+	begun        func()               // called when everything is there, before the first frame; nil: nobody
 
 	clock    clock
 	hard     context.Context
@@ -60,7 +61,9 @@ type engine struct {
 	filled   atomic.Uint64   // frames that the source copied
 	others   []atomic.Uint64 // frames that the CPU did for the GPU, by step
 	level    atomic.Int32
-	waits    []histogram // by step, then the sink
+	portion  atomic.Int32   // most frames at once that the utilisation wants, 0: no matter
+	busy     []atomic.Int64 // ns of work by step, since the utilisation was last looked at
+	waits    []histogram    // by step, then the sink
 	services []histogram
 	reads    histogram
 	totals   histogram
@@ -171,6 +174,7 @@ func (e *engine) prepare() {
 	n := len(e.steps) + 1
 	e.ledger = newLedger()
 	e.waits, e.services = make([]histogram, n), make([]histogram, n)
+	e.busy = make([]atomic.Int64, n)
 	e.queues, e.reasons, e.cost = make([]*queue, n), make([]reasons, n), make([]*cost, n)
 	for k := range e.queues {
 		id, c, p := idSink, e.capacity, e.policy
@@ -481,7 +485,7 @@ func (e *engine) watch(finished <-chan struct{}, hard context.Context, stop func
 // control looks at each window of the run: it moves along the ladder, and keeps
 // the trace of a window that missed the target.
 func (e *engine) control(finished <-chan struct{}, hard context.Context) {
-	if e.ladder == nil && (e.breach == nil || e.target == 0) {
+	if e.ladder == nil && e.use == nil && (e.breach == nil || e.target == 0) {
 		return
 	}
 	tick := time.NewTicker(degrade.Window)
@@ -495,6 +499,7 @@ func (e *engine) control(finished <-chan struct{}, hard context.Context) {
 		depth[k] = e.trace.Counter("queue " + id)
 	}
 	start := e.clock.now()
+	looked := start
 	levels.Set(start, 0)
 	for {
 		select {
@@ -515,6 +520,10 @@ func (e *engine) control(finished <-chan struct{}, hard context.Context) {
 		if e.breach != nil && e.target > 0 && in.Done > 0 && int64(in.P95) > e.target {
 			e.breach(now)
 		}
+		if e.use != nil && now-looked >= int64(degrade.Interval) {
+			e.utilise(now, time.Duration(now-looked))
+			looked = now
+		}
 		if e.ladder == nil {
 			continue
 		}
@@ -531,6 +540,23 @@ func (e *engine) control(finished <-chan struct{}, hard context.Context) {
 			levels.Set(now, int64(d.Level))
 			e.event(Event{At: now, Kind: EventLevel, From: int(was), To: d.Level, Why: d.Why})
 		}
+	}
+}
+
+// utilise sets how many frames are taken at once by how busy the busiest stage was. It
+// rests while the ladder is in use: two loops on one pipeline swing.
+func (e *engine) utilise(now int64, window time.Duration) {
+	most, which := 0.0, 0
+	for k := range e.steps {
+		part := float64(e.busy[k].Swap(0)) / float64(window) / float64(e.steps[k].workers())
+		if part > most {
+			most, which = part, k
+		}
+	}
+	n := e.use.Step(min(most, 1), e.level.Load() > 0)
+	was := int(e.portion.Swap(int32(n)))
+	if was != n && was != 0 {
+		e.event(Event{At: now, Kind: EventBatch, Stage: e.steps[which].id, From: was, To: n, Why: fmt.Sprintf("busy for %.0f %% of the time", 100*most)})
 	}
 }
 

@@ -82,12 +82,22 @@ func newInstance(e *engine, hard context.Context, k, n int, o *order) *instance 
 	}
 }
 
+// most is the largest batch to take now: as fits in memory, and as the utilisation
+// asks for.
+func (in *instance) most() int {
+	if n := int(in.e.portion.Load()); n > 0 {
+		return min(in.limit, bucketFor(in.s.buckets, n))
+	}
+	return in.limit
+}
+
 // choose takes the largest full bucket. A smaller one waits for more frames as
 // long as the stage's delay and the oldest frame's deadline leave time: a run
 // that is expected to take s must start s before it.
 func (in *instance) choose(q *queue) (take int, wait time.Duration) {
 	e := in.e
-	n := min(q.n, in.limit)
+	limit := in.most()
+	n := min(q.n, limit)
 	if e.hard.Err() != nil {
 		n = min(q.n, len(in.ids))
 	} else if in.k == 0 && e.credits > 0 {
@@ -107,7 +117,7 @@ func (in *instance) choose(q *queue) (take int, wait time.Duration) {
 		}
 	}
 	take = bucketFor(in.s.buckets, n)
-	full := take == in.limit || n < q.n
+	full := take == limit || n < q.n
 	if !full && !q.closed && in.s.delay > 0 && e.hard.Err() == nil {
 		oldest := &e.frames[q.at(0)]
 		start := oldest.entered + int64(in.s.delay)
@@ -211,6 +221,7 @@ func (in *instance) one(from, size int) {
 	}
 	in.mu.Unlock()
 	in.memory(end)
+	e.busy[in.k].Add(end - began)
 	if err == nil && !late {
 		e.cost[in.k].add(size, end-began)
 	}
