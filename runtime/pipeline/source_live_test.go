@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -133,13 +134,16 @@ func TestDamagedVideoCostsItsFrames(t *testing.T) {
 func TestALiveProgramIsStartedAgain(t *testing.T) {
 	mark := filepath.Join(t.TempDir(), "ran")
 	frame := strings.Repeat("a", 64*32)
-	for name, c := range map[string]struct{ script, says string }{
-		"ends":  {"printf " + frame + frame + "; echo no signal >&2; exit 3", "no signal; it is started again"},
-		"hangs": {"if [ -e " + mark + " ]; then while :; do printf " + frame + "; done; fi; : >" + mark + "; printf " + frame + "; exec sleep 1000", "it wrote no frame for 200ms; it is started again"},
+	for name, c := range map[string]struct {
+		script, says string
+		timeout      time.Duration
+	}{
+		"ends":  {"printf " + frame + frame + "; echo no signal >&2; exit 3", "no signal; it is started again", 30 * time.Second},
+		"hangs": {"if [ -e " + mark + " ]; then while :; do printf " + frame + "; done; fi; : >" + mark + "; printf " + frame + "; exec sleep 1000", "it wrote no frame for 200ms; it is started again", 200 * time.Millisecond},
 	} {
 		src := plan.PipelineSource{
 			Kind: "command", Exec: []string{"sh", "-c", c.script}, Format: "grey", Width: 64, Height: 32, FPSNum: 30, Live: true,
-			Timeout: int64(200 * time.Millisecond),
+			Timeout: int64(c.timeout),
 		}
 		sum, _, err := runDump(t, dump(src), 6)
 		if err != nil {
@@ -241,38 +245,32 @@ func TestARingInSharedMemoryIsASource(t *testing.T) {
 	frame := func(v byte) []byte { return bytes.Repeat([]byte{v}, 64*32) }
 	seen := &records{}
 	seen.each = func(n int) {
-		switch n {
-		case 1:
-			for v := byte(2); v <= 8; v++ { // 7 into 4 slots: 3 are overwritten
-				w.write(frame(v))
-			}
-		case 5:
-			w = newRingWriter(t, path, 4, 64*32)
-			go func() { // the source begins with what comes after it looked
-				for v := byte(100); ; v++ {
-					time.Sleep(5 * time.Millisecond)
-					select {
-					case <-t.Context().Done():
-						return
-					default:
-						w.write(frame(v))
-					}
-				}
-			}()
+		if n != 4 {
+			return
 		}
+		w := newRingWriter(t, path, 4, 64*32)
+		var writing sync.WaitGroup
+		t.Cleanup(writing.Wait) // before the ring goes
+		writing.Go(func() {
+			// The source begins with what comes after it looked.
+			for v := byte(100); t.Context().Err() == nil; v++ {
+				w.write(frame(v))
+				time.Sleep(time.Millisecond)
+			}
+		})
 	}
-	pl := dump(src)
-	pl.Queue.Capacity = 1
-	p, err := New(Options{Name: "ring", Plan: pl, Frames: 10, Sink: seen})
+	p, err := New(Options{Name: "ring", Plan: dump(src), Frames: 12, Sink: seen})
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.write(frame(1))
+	for v := byte(1); v <= 8; v++ { // into 4 slots: the first 4 are overwritten
+		w.write(frame(v))
+	}
 	sum, err := p.Run(context.Background())
 	if err = errors.Join(err, p.Close()); err != nil {
 		t.Fatal(err)
 	}
-	if sum.Drops[reasonLost] < 3 || sum.Frames.Done+sum.Drops[reasonLost] != 10 || !strings.Contains(whys(sum), "it is opened again") {
+	if sum.Drops[reasonLost] < 4 || sum.Frames.Done+sum.Drops[reasonLost] != 12 || !strings.Contains(whys(sum), "it is opened again") {
 		t.Errorf("%+v %v %s", sum.Frames, sum.Drops, whys(sum))
 	}
 	if _, err := New(Options{Name: "ring", Plan: dump(plan.PipelineSource{Kind: "shm", Path: path, Format: "rgb", Width: 64, Height: 32, FPSNum: 30}), Sink: seen}); !errors.Is(err, ErrFormat) {

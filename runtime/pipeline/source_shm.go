@@ -63,7 +63,8 @@ func (s *ringSource) interrupt()             { s.once.Do(func() { close(s.stop) 
 func (s *ringSource) capture(f *frame) (int, error) {
 	t := time.NewTimer(0)
 	defer t.Stop()
-	since, said := time.Now(), false
+	began, said := time.Now(), false
+	since := began // when the ring was opened, if that is later
 	for {
 		select {
 		case <-t.C:
@@ -78,7 +79,7 @@ func (s *ringSource) capture(f *frame) (int, error) {
 				return int(lost), fmt.Errorf("%w: it has %d of %d bytes", errFrame, len(got), len(f.pixels))
 			}
 			if said {
-				s.after.event("frames come again after %v", time.Since(since).Round(time.Millisecond))
+				s.after.event("frames come again after %v", time.Since(began).Round(time.Millisecond))
 			}
 			return int(lost), nil
 		}
@@ -103,7 +104,7 @@ func (s *ringSource) capture(f *frame) (int, error) {
 		s.after.pause = 0
 		_ = old.Close()
 		t.Reset(ringPoll)
-		since = since.Add(s.after.timeout)
+		since = time.Now()
 	}
 }
 
