@@ -56,7 +56,8 @@ def measured(oecore, folder, found):
         recipe, _, task = node.rpartition(".")
         for name in (task, task + "_setscene"):
             entry = stats.get(recipe)
-            if entry and name in entry.tasks:
+            # A task that did not come to an end has no figures but those of the build.
+            if entry and name in entry.tasks and entry.tasks[name]["status"]:
                 took[node], cpu[node] = entry.tasks[name].walltime, entry.tasks[name].cputime
                 break
     return took, cpu
