@@ -68,15 +68,11 @@ func (r *rig) product(t core.Type, m, n, k int) (benchmark, error) {
 	case t == core.I8:
 		g := &graph{}
 		g.node("Cast", []string{"x"}, []string{"a"}, "to", onnxInt8)
-		g.constant("b", onnxInt8, []int64{int64(k), int64(n)}, encode(t, y))
+		g.bytes("b", []int64{int64(k), int64(n)}, signed(encode(t, y))...)
 		g.node("MatMulInteger", []string{"a", "b"}, []string{"p"})
 		g.node("Cast", []string{"p"}, []string{"y"}, "to", onnxFloat)
-		small := make([]float32, len(x))
-		for i, v := range encode(t, x) {
-			small[i] = float32(int8(v))
-		}
 		otherwise := r.plain("float32 product in plain C", func() { refGemm(x, y, z, m, n, k) })
-		result.reference, err = r.network("Cast, MatMulInteger, Cast", g, []int64{int64(m), int64(k)}, small, otherwise)
+		result.reference, err = r.network("Cast, MatMulInteger, Cast", g, []int64{int64(m), int64(k)}, signed(encode(t, x)), otherwise)
 		return result, err
 	case r.others.blas != nil:
 		name := "cblas_sgemm of " + r.others.blas.name()
@@ -89,6 +85,15 @@ func (r *rig) product(t core.Type, m, n, k int) (benchmark, error) {
 	}
 	result.numbers = "f32"
 	return result, nil
+}
+
+// signed are bytes as the integers they stand for.
+func signed(x []byte) []float32 {
+	out := make([]float32, len(x))
+	for i, v := range x {
+		out[i] = float32(int8(v))
+	}
+	return out
 }
 
 // encode writes values from 0 to 1 as elements of a type; integers to 0 … 127.

@@ -261,15 +261,15 @@ func detector(r *rig) ([]benchmark, error) {
 	g.ints("k", most)
 	g.node("Slice", []string{"x", "four", "end", "zero"}, []string{"scores"})
 	g.node("Slice", []string{"x", "zero", "four", "zero"}, []string{"boxes"})
-	g.node("ReduceMax", []string{"scores"}, []string{"best"}, "axes", []int64{0}, "keepdims", 0)
-	g.node("ArgMax", []string{"scores"}, []string{"cls"}, "axis", 0, "keepdims", 0)
+	g.node("ReduceMax", []string{"scores"}, []string{"best"}, "axes", []int64{0}, "keepdims", int64(0))
+	g.node("ArgMax", []string{"scores"}, []string{"cls"}, "axis", int64(0), "keepdims", int64(0))
 	g.node("TopK", []string{"best", "k"}, []string{"top", "at"})
-	g.node("Gather", []string{"boxes", "at"}, []string{"kept"}, "axis", 1)
+	g.node("Gather", []string{"boxes", "at"}, []string{"kept"}, "axis", int64(1))
 	g.node("Gather", []string{"cls", "at"}, []string{"which"})
 	g.node("Cast", []string{"which"}, []string{"class"}, "to", onnxFloat)
 	g.node("Unsqueeze", []string{"top", "zero"}, []string{"top2"})
 	g.node("Unsqueeze", []string{"class", "zero"}, []string{"class2"})
-	g.node("Concat", []string{"kept", "top2", "class2"}, []string{"y"}, "axis", 0)
+	g.node("Concat", []string{"kept", "top2", "class2"}, []string{"y"}, "axis", int64(0))
 	otherwise := r.plain("plain C, one pass, not ranked", func() { refDecode(x, found, anchors, classes, threshold, most) })
 	if b.reference, err = r.network("ReduceMax, ArgMax, TopK, Gather", g, []int64{4 + classes, anchors}, x, otherwise); err != nil {
 		return nil, err
@@ -324,7 +324,7 @@ func (r *rig) nms(n int) (benchmark, error) {
 	g.ints("one", 1)
 	g.ints("four", 4)
 	g.ints("five", 5)
-	g.constant("most", onnxInt64, []int64{1}, bytesOf([]int64{int64(n)}))
+	g.ints("most", int64(n))
 	g.floats("iou", []int64{1}, iou)
 	g.node("Slice", []string{"x", "zero", "four", "zero"}, []string{"edges"})
 	g.node("Transpose", []string{"edges"}, []string{"rows"}, "perm", []int64{1, 0})
@@ -361,7 +361,7 @@ func rows(r *rig) ([]benchmark, error) {
 		run: r.timed(func(l *core.List) { l.Softmax(dst.All(), src.All(), args) }),
 	}
 	g := &graph{}
-	g.node("Softmax", []string{"x"}, []string{"y"}, "axis", 1)
+	g.node("Softmax", []string{"x"}, []string{"y"}, "axis", int64(1))
 	softmax.reference, err = r.network("Softmax", g, shape, x, r.plain("plain C with expf of libm", func() { refSoftmax(x, y, n, cols) }))
 	if err != nil {
 		return nil, err
@@ -371,7 +371,7 @@ func rows(r *rig) ([]benchmark, error) {
 		run: r.timed(func(l *core.List) { l.Argmax(dst.At(0, 4*n), src.All(), args) }),
 	}
 	g = &graph{}
-	g.node("ArgMax", []string{"x"}, []string{"at"}, "axis", 1)
+	g.node("ArgMax", []string{"x"}, []string{"at"}, "axis", int64(1))
 	g.node("Cast", []string{"at"}, []string{"y"}, "to", onnxFloat)
 	argmax.reference, err = r.network("ArgMax", g, shape, x, r.plain("plain C", func() { refTopK(x, y, n, cols, 1) }))
 	if err != nil {
@@ -419,7 +419,7 @@ func reductions(r *rig) ([]benchmark, error) {
 			otherwise = r.foreign("cblas_sasum of "+r.others.blas.name(), func() { r.others.blas.sum(x) })
 		}
 		g := &graph{}
-		g.node(v.onnx, []string{"x"}, []string{"y"}, "keepdims", 1)
+		g.node(v.onnx, []string{"x"}, []string{"y"}, "keepdims", int64(1))
 		if b.reference, err = r.network(v.onnx, g, []int64{int64(n)}, x, otherwise); err != nil {
 			return nil, err
 		}
@@ -524,7 +524,7 @@ func layouts(r *rig) ([]benchmark, error) {
 	}
 	g = &graph{}
 	g.floats("scale", nil, scale)
-	g.constant("zero", onnxInt8, nil, []byte{0})
+	g.bytes("zero", nil, 0)
 	g.node("QuantizeLinear", []string{"x", "scale", "zero"}, []string{"q"})
 	g.node("DequantizeLinear", []string{"q", "scale", "zero"}, []string{"y"})
 	q := make([]byte, n)
