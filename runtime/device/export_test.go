@@ -2,6 +2,26 @@ package device
 
 // Parts for tests.
 var (
-	UnitOf    = unitOf
-	MountedAt = mountedAt
+	UnitOf     = unitOf
+	MountedAt  = mountedAt
+	Quota      = quota
+	ParseSetup = parseSetup
 )
+
+// CPUsAgain gives a list systemd's form and reads that.
+func CPUsAgain(text string) (string, bool) {
+	v, ok := parseCPUs(text)
+	if !ok {
+		return "", false
+	}
+	return textOfCPUs(v)
+}
+
+// NumberAgain does so with a number.
+func NumberAgain(text string) (string, bool) {
+	v, ok := parseNumber(text)
+	if !ok {
+		return "", false
+	}
+	return textOfNumber(v)
+}

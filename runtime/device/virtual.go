@@ -20,6 +20,9 @@ type virtual interface {
 // virtualNode splits the name of a node that is no file, resolved or not: dir is
 // the folder that it belongs to.
 func virtualNode(name string) (dir, rest string, node virtual, ok bool) {
+	if name == BannedIRQs {
+		return "/proc/irq", "/irqbalance/banned", irqbalanceNode{}, true
+	}
 	if !strings.HasPrefix(name, "/sys/") || path.Clean(name) != name {
 		return "", "", nil, false
 	}
@@ -80,8 +83,15 @@ func (r *Root) resolveVirtual(name string) (real string, ok bool, err error) {
 	if !ok {
 		return "", false, nil
 	}
-	if _, unit := node.(unitNode); unit && !booted() {
-		return "", true, &PathError{Op: "find", Path: name, Err: fs.ErrNotExist}
+	switch node.(type) {
+	case unitNode:
+		if !booted() {
+			return "", true, &PathError{Op: "find", Path: name, Err: fs.ErrNotExist}
+		}
+	case irqbalanceNode:
+		if _, err := irqbalancePID(r); err != nil {
+			return "", true, &PathError{Op: "find", Path: name, Err: fs.ErrNotExist}
+		}
 	}
 	real, err = r.Resolve(dir)
 	return real + rest, true, err

@@ -13,26 +13,53 @@ import (
 
 // irqbalance moves every interrupt that it was not told to leave alone, some ten
 // seconds after anybody else has placed it. What it was told is on its command
-// line; its socket takes a list too, but forgets it when it is started again, and
-// the list that it replaces cannot be put back.
+// line; its socket takes a list too, which it forgets when it is started again, and
+// is told anew then.
 
-// balancerResult says whether a running irqbalance leaves the plan's interrupts
-// alone, nil when none runs or the plan places no interrupt.
-func balancerResult(dev device.FS, all []*target) []Result {
+// banSettings has the plan's interrupts put on the list of a running irqbalance, in
+// addition to what is there.
+func banSettings(dev device.FS, all []*target) []plan.Setting {
+	mine := placed(all)
+	if len(mine) == 0 {
+		return nil
+	}
+	c, err := dev.Read(device.BannedIRQs)
+	if err != nil {
+		return nil // none runs, or none that could be told
+	}
+	return []plan.Setting{{
+		ID: "interrupts.irqbalance", Domain: plan.DomainIRQ, Select: plan.Select{Path: device.BannedIRQs}, Type: plan.TypeString,
+		Want: device.BanIRQs(strings.TrimSpace(c.Text), mine...), Compare: plan.Exact, Policy: plan.Enforce, Needs: plan.NeedsNothing, Optional: true,
+	}}
+}
+
+// placed are the interrupts that a plan places.
+func placed(all []*target) []string {
 	var mine []string
 	for _, t := range all {
 		number, ok := strings.CutPrefix(t.real, "/proc/irq/")
 		number, _, below := strings.Cut(number, "/")
-		if ok && below && t.setting.Policy != plan.Report && !slices.Contains(mine, number) {
+		if ok && below && t.real != device.BannedIRQs && t.setting.Policy != plan.Report && !slices.Contains(mine, number) {
 			mine = append(mine, number)
 		}
 	}
+	return mine
+}
+
+// balancerResult says whether a running irqbalance leaves the plan's interrupts
+// alone, nil when none runs or the plan places no interrupt.
+func balancerResult(dev device.FS, all []*target) []Result {
+	mine := placed(all)
 	if len(mine) == 0 {
 		return nil
 	}
+	var told []string
+	if c, err := dev.Read(device.BannedIRQs); err == nil {
+		told = strings.Fields(c.Text)
+	}
 	var out []Result
 	for _, p := range running(dev, []string{"irqbalance"}) {
-		banned := bannedIRQs(dev, p)
+		banned := append(bannedIRQs(dev, p), told...)
 		var moved []string
 		for _, number := range mine {
 			if !slices.Contains(banned, number) {

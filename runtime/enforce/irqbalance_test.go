@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/yoctune/yoctune/runtime/device"
 	"github.com/yoctune/yoctune/runtime/enforce"
 	"github.com/yoctune/yoctune/runtime/knob"
 )
@@ -37,6 +38,26 @@ func TestIrqbalanceIsFoundAndToldFromOneThatLeavesThePlansInterruptsAlone(t *tes
 			}
 		})
 	}
+	t.Run("told over its socket, beside what it was told before", func(t *testing.T) {
+		dev, dir := board(t)
+		place(t, dir, "proc/701/comm", "irqbalance\n")
+		place(t, dir, "proc/701/cmdline", "/usr/sbin/irqbalance\x00")
+		place(t, dir, device.BannedIRQs, "7\n")
+		p := planOf(tuned().Settings[5])
+		apply(t, dev, p)
+		if results := enforce.Verify(dev, p, options()); !enforce.Satisfied(results) {
+			t.Errorf("%+v", results)
+		}
+		if c, err := dev.Read(device.BannedIRQs); err != nil || strings.TrimSpace(c.Text) != "7 44" {
+			t.Errorf("%q %v", c.Text, err)
+		}
+		if _, err := enforce.Rollback(dev, options()); err != nil {
+			t.Fatal(err)
+		}
+		if c, err := dev.Read(device.BannedIRQs); err != nil || strings.TrimSpace(c.Text) != "7" {
+			t.Errorf("after rollback %q %v", c.Text, err)
+		}
+	})
 	t.Run("no interrupt in the plan", func(t *testing.T) {
 		dev, dir := board(t)
 		place(t, dir, "proc/701/comm", "irqbalance\n")

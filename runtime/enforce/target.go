@@ -61,12 +61,12 @@ func targets(dev device.FS, settings []plan.Setting) []*target {
 	return newSelector(dev).all(settings)
 }
 
-// planned are the targets of a plan: those of its settings, and of what is set of
-// its units.
+// planned are the targets of a plan: those of its settings, what is set of its units,
+// and what irqbalance is told.
 func planned(sel *selector, p *plan.Plan) []*target {
 	out := sel.all(p.Settings)
-	for _, t := range sel.all(unitSettings(p.Units)) {
-		if t.real != "" { // systemd keeps the unit, and it runs
+	for _, t := range sel.all(append(unitSettings(p.Units), banSettings(sel.dev, out)...)) {
+		if t.real != "" { // the unit, or irqbalance, runs
 			out = append(out, t)
 		}
 	}

@@ -183,6 +183,8 @@ func Name(name string) string {
 	}
 	parts := strings.Split(strings.TrimPrefix(name, "/"), "/")
 	switch {
+	case name == device.BannedIRQs:
+		return "irqbalance's list"
 	case device.IsVirtual(name) && strings.HasPrefix(name, device.CgroupDir):
 		return parts[len(parts)-3] + " " + parts[len(parts)-1]
 	case len(parts) >= 4 && parts[0] == "sys" && parts[1] == "block":

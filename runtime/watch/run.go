@@ -113,6 +113,7 @@ func Run(ctx context.Context, s Settings) (err error) {
 	// What starting took is garbage now, and an idle process has no other
 	// occasion to give it back.
 	debug.FreeOSMemory()
+	release()
 
 	for ctx.Err() == nil {
 		if err := d.step(); err != nil {
