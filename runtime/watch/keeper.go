@@ -26,7 +26,7 @@ const (
 	settleGap   = time.Second     // between selections, however many devices come
 	settleLast  = 2 * time.Second // udev and drivers are done by then
 	flushEvery  = time.Second     // history is written at most so often
-	maxCauses   = 4               // of one return that are named
+	maxCauses   = 6               // of one return that are named
 )
 
 // Marker is who tells of writes.
@@ -284,7 +284,7 @@ func (k *Keeper) Rescan(now time.Duration, why string) { k.rescan(now, why, why)
 
 func (k *Keeper) rescan(now time.Duration, why, cause string) {
 	k.why = why
-	if !slices.Contains(k.causes, cause) && len(k.causes) < maxCauses {
+	if cause != "" && !slices.Contains(k.causes, cause) && len(k.causes) < maxCauses {
 		k.causes = append(k.causes, cause)
 	}
 	if len(k.scanAt) < 2 {
@@ -351,13 +351,17 @@ func (k *Keeper) returned(settings int) {
 	if settings == 0 {
 		return
 	}
+	cause := strings.Join(k.causes, ", ")
+	if cause == "" {
+		cause = k.why
+	}
 	noun := "knobs"
 	if settings == 1 {
 		noun = "knob"
 	}
 	k.tell(Event{
 		Type: Returned, Time: k.wall().UTC(), Outcome: knob.OK, Count: settings,
-		Message: fmt.Sprintf("%s: re-applied %d %s", strings.Join(k.causes, ", "), settings, noun),
+		Message: fmt.Sprintf("%s: re-applied %d %s", cause, settings, noun),
 	})
 }
 

@@ -50,9 +50,12 @@ func (u Uevent) moves() bool {
 	return false
 }
 
-// phrase says for people what the event means.
+// phrase says for people what the event means, "" of what comes along with a device.
 func (u Uevent) phrase() string {
 	name := path.Base(u.DevPath)
+	if u.Subsystem == "queues" || u.Subsystem == "bdi" {
+		return ""
+	}
 	switch u.Action {
 	case "online":
 		return name + " back online"
