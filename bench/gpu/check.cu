@@ -149,8 +149,10 @@ static void rows()
 		m.step[0] = {YT_MAP_SCALE, 1.5f, 0.25f};
 		m.step[1] = {YT_MAP_SILU, 0, 0};
 		ok(yt_launch_map(m, n, floats(n), nullptr, nullptr, floats(n), 128, 0), "map");
-		for (uint32_t op : {YT_REDUCE_SUM, YT_REDUCE_MIN, YT_REDUCE_MAX})
+		for (uint32_t op : {YT_REDUCE_SUM, YT_REDUCE_MIN, YT_REDUCE_MAX}) {
 			ok(yt_launch_reduce(op, floats(n), YT_F32, n, (float *)device(4), (float *)device(yt_reduce_scratch(n) + 1), 0), "reduce");
+			ok(yt_launch_reduce_fast(op, floats(n), YT_F32, n, (float *)device(4), (float *)device(yt_reduce_fast_scratch(), 1), 0), "reduce, any order");
+		}
 		uint8_t *from = device(n), *to = device(n);
 		if (yt_copy_fits(to, from))
 			ok(yt_launch_copy(to, from, n, 96, 0), "copy");

@@ -159,6 +159,9 @@ def reductions():
         print(json.dumps({"name": "CuPy", "error": str(e)[:300]}), flush=True)
     row("K7", "sum of float32, fixed tree", lambda: call("shim_sum", x, size(n), out, scratch), references,
         lambda: abs(out.item() - x.double().sum().item()) <= 1e-6 * x.abs().double().sum().item(), 4 * n, n)
+    fast = torch.zeros(max(lib.shim_scratch_fast(), 16), dtype=torch.uint8, device=device)
+    row("K7", "sum of float32, any order", lambda: call("shim_sum_fast", x, size(n), out, fast), references,
+        lambda: abs(out.item() - x.double().sum().item()) <= 1e-6 * x.abs().double().sum().item(), 4 * n, n)
 
 
 def maps():

@@ -3,6 +3,7 @@
 // shim.cu - the kernels' launches as C functions on raw device pointers, for
 // compare.py: it runs them on the memory and stream of another library.
 #include "kernels.h"
+#include "ops.h"
 #include "yt_check.h"
 
 #define EXPORT extern "C" __attribute__((visibility("default"))) int
@@ -23,7 +24,7 @@ static yt_preprocess frame_of(uint32_t w, uint32_t h, uint32_t side)
 	return p;
 }
 
-// Frames lie one after another, each tight.
+// Frames lie one after another, each tight; several are one kernel, as in a list.
 EXPORT shim_preprocess(const uint8_t *frames, void *out, uint32_t n, uint32_t w, uint32_t h, uint32_t side, uint32_t type, cudaStream_t s)
 {
 	yt_preprocess p = frame_of(w, h, side);
@@ -31,12 +32,23 @@ EXPORT shim_preprocess(const uint8_t *frames, void *out, uint32_t n, uint32_t w,
 
 	p.type = (uint8_t)type;
 	yt_pre_plan plan = yt_plan_preprocess(&p);
-	for (uint32_t i = 0; i < n; i++) {
-		const uint8_t *f = frames + i * bytes, *plane[3] = {f, f + (uint64_t)w * h, nullptr};
-		uint8_t *to = (uint8_t *)out + (uint64_t)i * 3 * side * side * yt_type_bytes(type);
-		cudaError_t e = type == YT_F32 ? yt_launch_preprocess(plan, plane, (float *)to, 256, s)
-					       : yt_launch_tensor(plan, plane, to, 256, s);
+	if (n == 1 && type == YT_F32) {
+		const uint8_t *plane[3] = {frames, frames + (uint64_t)w * h, nullptr};
 
+		return yt_launch_preprocess(plan, plane, (float *)out, 256, s);
+	}
+	for (uint32_t first = 0; first < n; first += YT_BATCH_FRAMES) {
+		uint32_t count = n - first < YT_BATCH_FRAMES ? n - first : YT_BATCH_FRAMES;
+		yt_batch b = {};
+
+		for (uint32_t i = 0; i < count; i++) {
+			const uint8_t *f = frames + (first + i) * bytes;
+
+			b.plan[i] = plan;
+			b.in[i] = {f, f + (uint64_t)w * h, nullptr};
+			b.out[i] = (uint8_t *)out + (uint64_t)(first + i) * 3 * side * side * yt_type_bytes(type);
+		}
+		cudaError_t e = yt_launch_batch(b, count, 256, s);
 		if (e != cudaSuccess)
 			return e;
 	}
@@ -56,6 +68,16 @@ EXPORT shim_memcpy(void *dst, const void *src, uint64_t n, cudaStream_t s)
 EXPORT shim_sum(const void *x, uint64_t n, float *out, float *scratch, cudaStream_t s)
 {
 	return yt_launch_reduce(YT_REDUCE_SUM, x, YT_F32, n, out, scratch, s);
+}
+
+EXPORT shim_sum_fast(const void *x, uint64_t n, float *out, float *scratch, cudaStream_t s)
+{
+	return yt_launch_reduce_fast(YT_REDUCE_SUM, x, YT_F32, n, out, scratch, s);
+}
+
+EXPORT shim_scratch_fast(void)
+{
+	return (int)yt_reduce_fast_scratch();
 }
 
 EXPORT shim_scratch(uint64_t n)
