@@ -85,7 +85,11 @@ func spares(p plan.Pipeline) int {
 func (b *Budget) stage(s plan.PipelineStage, away bool, models Models, seen map[string]bool, in []onnx.Dim) {
 	switch {
 	case s.Preprocess != nil:
-		b.Pool += int64(b.slots) * 4 * 3 * int64(s.Preprocess.Width) * int64(s.Preprocess.Height)
+		slots := int64(b.slots)
+		if away { // one to warm up with
+			slots++
+		}
+		b.Pool += slots * 4 * 3 * int64(s.Preprocess.Width) * int64(s.Preprocess.Height)
 	case s.Model != nil:
 		for _, m := range Members(s.Model) {
 			found := lookup(models, m)
@@ -109,7 +113,7 @@ func (b *Budget) stage(s plan.PipelineStage, away bool, models Models, seen map[
 			b.Pool += 4 * elements * int64(b.slots)
 			times := int64(max(s.Instances, 1)) // and in the other process, which has its own
 			if away {
-				b.Pool += 4 * elements * times
+				b.Pool += 4 * elements * (times + int64(largest(s))) // and to warm up with
 				times *= 2
 			}
 			if s.Model.Batch != nil {

@@ -491,7 +491,11 @@ func (b *builder) preprocess(k int, s *plan.PipelineStage) (work, error) {
 		return work, nil
 	}
 	b.p.info.Backend = b.backend()
-	return b.gpuStage(k, s, work, b.preprocessOnGPU(k, args, f)), nil
+	do, err := b.preprocessOnGPU(k, args, f)
+	if err != nil {
+		return nil, err
+	}
+	return b.gpuStage(k, s, work, do), nil
 }
 
 // core is the CPU's backend.

@@ -330,7 +330,7 @@ func (b *builder) warmFallback(n int, f *frame) error {
 }
 
 // preprocessOnGPU is the work of a preprocess stage in the worker.
-func (b *builder) preprocessOnGPU(k int, args core.Preprocess, f format) work {
+func (b *builder) preprocessOnGPU(k int, args core.Preprocess, f format) (work, error) {
 	g, level, limit, lane := b.gpu, b.now, b.p.steps[k].limit, b.gpu.lanes[k]
 	said := slices.ContainsFunc(b.o.Plan.Kernels, func(l plan.KernelLaunch) bool { return l.Kernel == "preprocess" })
 	if level == 0 && !said {
@@ -340,24 +340,48 @@ func (b *builder) preprocessOnGPU(k int, args core.Preprocess, f format) work {
 	for n := range lists {
 		lists[n] = g.client.Draft().List()
 	}
+	add := func(list *core.List, pixels, to []byte) error {
+		planes, err := core.SplitPlanes(f.pixels, f.width, f.height, pixels)
+		if err != nil {
+			return err
+		}
+		var at [3]core.Region
+		for n, p := range planes {
+			if len(p) > 0 {
+				at[n] = g.region(p)
+			}
+		}
+		a := args
+		list.Preprocess(g.region(to), at, &a)
+		return nil
+	}
+	warm, err := b.warmTensor(b.shape)
+	if err != nil {
+		return nil, err
+	}
+	first := g.client.Draft().List()
+	if err := add(first, b.p.frames[0].pixels, warm.bytes()); err != nil {
+		return nil, err
+	}
+	g.client.Warm(first)
 	return func(_ context.Context, instance int, batch []*frame) error {
 		list := lists[instance].Reset()
 		for _, fr := range batch {
-			planes, err := core.SplitPlanes(f.pixels, f.width, f.height, fr.pixels)
-			if err != nil {
+			if err := add(list, fr.pixels, fr.tensors[level][k].bytes()); err != nil {
 				return err
 			}
-			var at [3]core.Region
-			for n, p := range planes {
-				if len(p) > 0 {
-					at[n] = g.region(p)
-				}
-			}
-			a := args
-			list.Preprocess(g.region(fr.tensors[level][k].bytes()), at, &a)
 		}
 		return g.client.Run(lane+instance, list, limit)
+	}, nil
+}
+
+// warmTensor is an output of what workers do before they count as ready. It is nobody
+// else's: they start while frames are in work.
+func (b *builder) warmTensor(shape []int64) (tensor, error) {
+	if err := b.account(1, 4*volume(shape)); err != nil {
+		return tensor{}, err
 	}
+	return b.sharedTensor(shape, false)
 }
 
 // workerRun is one run of a stage's models in the worker, on memory of an instance.
@@ -403,6 +427,9 @@ func (b *builder) modelOnGPU(k int, s *plan.PipelineStage, models []member, o []
 		}
 	}
 	at := func(t *tensor) worker.Tensor { return worker.Tensor{Off: g.offset(t.bytes()), Shape: t.shape} }
+	if err := b.warmModels(k, shapes, numbers, runs, at); err != nil {
+		return nil, err
+	}
 	copies := &b.p.copies
 	return func(_ context.Context, instance int, f []*frame) error {
 		r := runs[instance][len(f)]
@@ -435,6 +462,41 @@ func (b *builder) modelOnGPU(k int, s *plan.PipelineStage, models []member, o []
 		copies.Add(uint64(len(r.outs) * len(f)))
 		return nil
 	}, nil
+}
+
+// warmModels lets every worker run each model in each of its batch sizes before it
+// counts as ready.
+func (b *builder) warmModels(k int, shapes [][]int64, numbers [][]int, runs []map[int]*workerRun, at func(*tensor) worker.Tensor) error {
+	g, st := b.gpu, &b.p.steps[k]
+	var room []tensor // for outputs of the largest batch
+	for _, shape := range shapes {
+		wide := slices.Clone(shape)
+		wide[0] *= int64(st.largest())
+		t, err := b.warmTensor(wide)
+		if err != nil {
+			return err
+		}
+		room = append(room, t)
+	}
+	for i, models := range numbers {
+		for size, r := range runs[i] {
+			in := &b.p.frames[0].tensors[b.now][k-1]
+			if size > 1 {
+				in = &r.in
+			}
+			for n, number := range models {
+				var outs []worker.Tensor
+				for m := range room {
+					if n > 0 && m > 0 { // those that vote have one output
+						break
+					}
+					outs = append(outs, worker.Tensor{Off: at(&room[m]).Off, Shape: r.outs[m].shape})
+				}
+				g.client.WarmModel(g.lanes[k]+i, number, at(in), outs)
+			}
+		}
+	}
+	return nil
 }
 
 // workerProviders is what runs a model in the worker.
