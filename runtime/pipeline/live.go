@@ -45,12 +45,16 @@ func (p *Pipeline) begin(ctx context.Context) {
 
 // end closes what begin opened, and returns what was counted over the run.
 func (l *look) end() (perf.Counts, error) {
-	var err error
-	if l.server != nil {
-		err = l.server.Close()
-	}
 	counts := l.counters.Read().Since(l.before)
-	return counts, errors.Join(err, l.counters.Close())
+	if l.server != nil {
+		err := l.server.Close()
+		if errors.Is(err, live.ErrAnswering) {
+			return counts, nil // it has the counters, and ends with the process
+		} else if err != nil {
+			return counts, err
+		}
+	}
+	return counts, l.counters.Close()
 }
 
 // Snapshot is the pipeline now; it may be asked for while Run runs.

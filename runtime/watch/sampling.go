@@ -54,7 +54,7 @@ func (s *sampling) begin() {
 	if s.busy {
 		return
 	}
-	s.busy = true
+	s.busy, s.rest = true, 0
 	go func() {
 		sample := s.take()
 		var one [8]byte
@@ -76,7 +76,7 @@ func (s *sampling) finish() {
 // tidy gives back what sampling took when nobody has asked for a while: an idle
 // process has no other occasion.
 func (s *sampling) tidy(now time.Duration) {
-	if s.rest > 0 && now >= s.rest && !s.busy {
+	if s.rest > 0 && now >= s.rest {
 		s.rest, s.last = 0, nil
 		debug.FreeOSMemory()
 	}

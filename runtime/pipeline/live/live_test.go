@@ -168,6 +168,32 @@ func TestEverybodyWhoAsksIsAnswered(t *testing.T) {
 	}
 }
 
+// An answer that hangs in a sensor keeps nobody from ending, and others from asking no
+// longer than they are patient.
+func TestAnAnswerThatHangsHoldsNothingUp(t *testing.T) {
+	dir := t.TempDir()
+	let := make(chan bool)
+	defer close(let)
+	hung, err := live.Serve(t.Context(), live.Path(dir, "hung"), func() *live.Snapshot { <-let; return snapshot("hung") })
+	if err != nil {
+		t.Fatal(err)
+	}
+	well, err := live.Serve(t.Context(), live.Path(dir, "well"), func() *live.Snapshot { return snapshot("well") })
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, errs := live.All(dir)
+	if len(list) != 1 || list[0].Pipeline != "well" || len(errs) != 1 {
+		t.Errorf("%+v %v", list, errs)
+	}
+	if err := hung.Close(); !errors.Is(err, live.ErrAnswering) {
+		t.Errorf("%v", err)
+	}
+	if err := well.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
 func FuzzDecode(f *testing.F) {
 	b, err := json.Marshal(snapshot("door"))
 	if err != nil {

@@ -77,7 +77,12 @@ func Serve(ctx context.Context, path string, take func() *Snapshot) (*Server, er
 				time.Sleep(patience / 10)
 				continue
 			}
-			room <- true
+			select {
+			case room <- true:
+			default: // they do not come back, or somebody floods: the next may be luckier
+				_ = conn.Close()
+				continue
+			}
 			s.serving.Go(func() {
 				defer func() { <-room }()
 				answer(conn, take)
@@ -95,11 +100,23 @@ func answer(conn net.Conn, take func() *Snapshot) {
 	}
 }
 
-// Close ends the service and removes the socket.
+// ErrAnswering says that somebody was still being answered when a server was closed: a
+// sensor that is part of the answer does not return.
+var ErrAnswering = errors.New("an answer is still being made")
+
+// Close ends the service and removes the socket. It does not wait for ever.
 func (s *Server) Close() error {
 	err := s.l.Close()
-	s.serving.Wait()
-	return err
+	done := make(chan struct{})
+	go func() { s.serving.Wait(); close(done) }()
+	late := time.NewTimer(patience)
+	defer late.Stop()
+	select {
+	case <-done:
+		return err
+	case <-late.C:
+		return errors.Join(err, ErrAnswering)
+	}
 }
 
 // Read asks the pipeline behind a socket.
@@ -150,18 +167,27 @@ func All(dir string) (list []*Snapshot, errs []error) {
 	} else if err != nil {
 		return nil, []error{err}
 	}
-	for _, n := range names {
+	// At once: one that does not answer costs the others nothing.
+	type answer struct {
+		s   *Snapshot
+		err error
+	}
+	answers := make([]answer, len(names))
+	var asking sync.WaitGroup
+	for i, n := range names {
 		path := filepath.Join(dir, n.Name(), Socket)
-		if _, err := os.Lstat(path); err != nil {
-			continue
+		if _, err := os.Lstat(path); err == nil {
+			asking.Go(func() { answers[i].s, answers[i].err = Read(path) })
 		}
-		s, err := Read(path)
+	}
+	asking.Wait()
+	for _, a := range answers {
 		switch {
-		case errors.Is(err, ErrNotRunning):
-		case err != nil:
-			errs = append(errs, err)
-		default:
-			list = append(list, s)
+		case errors.Is(a.err, ErrNotRunning):
+		case a.err != nil:
+			errs = append(errs, a.err)
+		case a.s != nil:
+			list = append(list, a.s)
 		}
 	}
 	return list, errs
