@@ -17,8 +17,8 @@ func TestEveryPartOfBothProgramsSaysItsLicence(t *testing.T) {
 		want          []string
 		parts         map[string][]string // read by a person
 	}{
-		{"yoctuned", "", []string{"Apache-2.0", "BSD-3-Clause", "MIT"}, map[string][]string{
-			"aead.dev/minisign": {"MIT"}, "github.com/spf13/cobra": {"Apache-2.0"}, "github.com/spf13/pflag": {"BSD-3-Clause"},
+		{"yoctuned", "", []string{"Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "MIT"}, map[string][]string{
+			"aead.dev/minisign": {"MIT"}, "github.com/godbus/dbus/v5": {"BSD-2-Clause"}, "github.com/spf13/cobra": {"Apache-2.0"}, "github.com/spf13/pflag": {"BSD-3-Clause"},
 			"github.com/yoctune/yoctune": {"Apache-2.0"}, "golang.org/x/sys": {"BSD-3-Clause"}, "std": {"BSD-3-Clause"},
 		}},
 		{"yoctuned-serve", "serve", []string{"Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "MIT", "blessing"}, map[string][]string{
