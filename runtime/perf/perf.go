@@ -58,7 +58,8 @@ func events() []event {
 	}
 }
 
-// Counters are open counters of this process. They are for one goroutine at a time.
+// Counters are open counters of this process. Several goroutines may read them, none
+// while they are closed.
 type Counters struct {
 	fds map[string][]int // by event, one for each thread there was
 	why []string
