@@ -36,24 +36,14 @@ func table(rec *record, today checksums) string {
 		b.WriteString(" " + c[1] + " |")
 	}
 	b.WriteString(" layer | time |\n|---|---|---|---|" + strings.Repeat("---|", len(columns())) + "---|---|\n")
-	var older []string
-	earlier := func(r result) {
-		if len(r.Steps) == 0 || r.Layer == today[r.layer()] {
-			return
-		}
-		what := "parse, appends, values"
-		if r.Deep {
-			what = "the other steps"
-		}
-		older = append(older, fmt.Sprintf("%s %s (%s; %s)", r.Release, r.Machine, what, r.Date))
-	}
+	var old earlier
 	for i := 0; i < len(rec.Results); {
 		r := rec.Results[i]
-		earlier(r)
+		old.add(r, today)
 		of := []string{short(r.Layer)}
 		for i++; i < len(rec.Results) && rec.Results[i].Release == r.Release && rec.Results[i].Machine == r.Machine; i++ {
 			more := rec.Results[i]
-			earlier(more)
+			old.add(more, today)
 			of = append(of, short(more.Layer))
 			r.Steps = slices.Concat(r.Steps, more.Steps)
 			r.Seconds += more.Seconds
@@ -73,10 +63,45 @@ func table(rec *record, today checksums) string {
 		fmt.Fprintf(&b, " %s | %.0f s |\n", strings.Join(of, ", "), r.Seconds)
 	}
 	b.WriteString("\nThe column layer has the first digits of the checksum of the layer's files, of the one with every machine first.\n")
-	if len(older) == 0 {
-		b.WriteString("All are the layers that this state of the program makes.\n")
-	} else {
-		b.WriteString("Made of an earlier state of the layers: " + strings.Join(older, ", ") + ".\n")
+	b.WriteString(old.String())
+	return b.String()
+}
+
+// earlier is what was made of layers that the program no longer makes.
+type earlier struct {
+	releases []string // of results for every machine, in order
+	machines map[string]int
+	deep     []string
+}
+
+func (e *earlier) add(r result, today checksums) {
+	switch {
+	case len(r.Steps) == 0 || r.Layer == today[r.layer()]:
+	case r.Deep:
+		e.deep = append(e.deep, r.Release+" "+r.Machine)
+	default:
+		if e.machines == nil {
+			e.machines = map[string]int{}
+		}
+		if e.machines[r.Release]++; e.machines[r.Release] == 1 {
+			e.releases = append(e.releases, r.Release)
+		}
+	}
+}
+
+func (e *earlier) String() string {
+	if len(e.releases)+len(e.deep) == 0 {
+		return "All are the layers that this state of the program makes.\n"
+	}
+	var b strings.Builder
+	for i, name := range e.releases {
+		e.releases[i] = fmt.Sprintf("%s (%d machines)", name, e.machines[name])
+	}
+	if len(e.releases) > 0 {
+		b.WriteString("Parsed, attached and compared in values with an earlier state of the layers: " + strings.Join(e.releases, ", ") + ".\n")
+	}
+	if len(e.deep) > 0 {
+		b.WriteString("Taken through the other steps with an earlier state of the layers: " + strings.Join(e.deep, ", ") + ".\n")
 	}
 	return b.String()
 }

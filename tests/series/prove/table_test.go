@@ -52,8 +52,12 @@ func TestTheTableNamesWhatWasMadeOfEarlierLayers(t *testing.T) {
 	if text := table(rec, today); !strings.Contains(text, "| 01234567, abcdefgh |") || !strings.Contains(text, "All are the layers") {
 		t.Errorf("%s", text)
 	}
-	today[layer{"kirkstone", false}] = "x"
-	if text := table(rec, today); !strings.Contains(text, "earlier state of the layers: kirkstone m1 (parse, appends, values; 2026-01-02).") {
+	today[layer{"kirkstone", true}] = "x"
+	if text := table(rec, today); !strings.Contains(text, "other steps with an earlier state of the layers: kirkstone m1.") {
+		t.Errorf("%s", text)
+	}
+	today = checksums{{"kirkstone", true}: "abcdefghij"}
+	if text := table(rec, today); !strings.Contains(text, "values with an earlier state of the layers: kirkstone (1 machines).") || strings.Contains(text, "other steps") {
 		t.Errorf("%s", text)
 	}
 }
