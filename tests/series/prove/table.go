@@ -36,7 +36,7 @@ func table(rec *record, today checksums) string {
 		b.WriteString(" " + c[1] + " |")
 	}
 	b.WriteString(" layer | time |\n|---|---|---|---|" + strings.Repeat("---|", len(columns())) + "---|---|\n")
-	var old earlier
+	var old staleRows
 	for i := 0; i < len(rec.Results); {
 		r := rec.Results[i]
 		old.add(r, today)
@@ -67,14 +67,14 @@ func table(rec *record, today checksums) string {
 	return b.String()
 }
 
-// earlier is what was made of layers that the program no longer makes.
-type earlier struct {
+// staleRows is what was made of layers that the program no longer makes.
+type staleRows struct {
 	releases []string // of results for every machine, in order
 	machines map[string]int
 	deep     []string
 }
 
-func (e *earlier) add(r result, today checksums) {
+func (e *staleRows) add(r result, today checksums) {
 	switch {
 	case len(r.Steps) == 0 || r.Layer == today[r.layer()]:
 	case r.Deep:
@@ -89,7 +89,7 @@ func (e *earlier) add(r result, today checksums) {
 	}
 }
 
-func (e *earlier) String() string {
+func (e *staleRows) String() string {
 	if len(e.releases)+len(e.deep) == 0 {
 		return "All are the layers that this state of the program makes.\n"
 	}
