@@ -144,7 +144,7 @@ func (b *builder) step(k int, s *plan.PipelineStage) (step, error) {
 	if s.Deadline < 0 {
 		return st, fmt.Errorf("%w: deadline of %v", ErrPlan, st.deadline)
 	}
-	if onGPU(s) {
+	if onGPU(s) && b.o.Plan.Isolation != isolationNone {
 		// The GPU may not take longer; who does its work then has its own time.
 		if st.limit, st.deadline = st.deadline, 0; st.limit == 0 {
 			st.limit = gpuLimit
