@@ -12,6 +12,13 @@ var language = Schema{defs: []*definition{
 			{name: "up", required: true, doc: "When to climb the ladder.", see: "schema/power.cue:62", value: &shape{op: named, def: "#LoadStep", see: "schema/power.cue:62"}},
 			{name: "down", required: true, doc: "When to go down the ladder.", see: "schema/power.cue:65", value: &shape{op: named, def: "#LoadStep", see: "schema/power.cue:65"}},
 			{name: "ladder", required: true, doc: "Modes from the lowest to the highest.", see: "schema/power.cue:68", value: &shape{op: list, see: "schema/power.cue:68", elem: &shape{op: named, def: "#ModeName", see: "schema/power.cue:68"}}},
+			{name: "dwell", required: false, doc: "Least time in a mode before the load moves it, 5 s when absent.", see: "schema/power.cue:71", value: &shape{op: named, def: "#Duration", see: "schema/power.cue:71"}},
+			{name: "cool", required: false, doc: "How long it must be cool before it climbs again, 30 s when absent.", see: "schema/power.cue:74", value: &shape{op: named, def: "#Duration", see: "schema/power.cue:74"}},
+			{name: "budget", required: false, doc: "Switches by load within an hour, 30 when absent.", see: "schema/power.cue:77", value: &shape{op: all, see: "schema/power.cue:77", parts: []*shape{
+				&shape{op: basic, kind: load.Int, see: "schema/power.cue:77"},
+				&shape{op: bound, rel: ">=", see: "schema/power.cue:77", number: 1},
+				&shape{op: bound, rel: "<=", see: "schema/power.cue:77", number: 3600},
+			}}},
 		},
 	}}},
 	{name: "#ArgName", doc: "a kernel argument's name, such as \"isolcpus\"", see: "schema/types.cue:42", value: &shape{op: all, see: "schema/types.cue:42", parts: []*shape{
@@ -585,14 +592,14 @@ var language = Schema{defs: []*definition{
 		&shape{op: maxRunes, see: "schema/types.cue:9", number: 40},
 		&shape{op: matches, text: "^[a-z][a-z0-9-]*$", see: "schema/types.cue:9"},
 	}}},
-	{name: "#LoadStep", doc: "A load that lasted for a time.", see: "schema/power.cue:72", value: &shape{op: object, see: "schema/power.cue:72", obj: &structure{
+	{name: "#LoadStep", doc: "A load that lasted for a time.", see: "schema/power.cue:81", value: &shape{op: object, see: "schema/power.cue:81", obj: &structure{
 		fields: []*member{
-			{name: "load", required: true, doc: "Load in percent.", see: "schema/power.cue:74", value: &shape{op: all, see: "schema/power.cue:74", parts: []*shape{
-				&shape{op: basic, kind: load.Int, see: "schema/power.cue:74"},
-				&shape{op: bound, rel: ">=", see: "schema/power.cue:74"},
-				&shape{op: bound, rel: "<=", see: "schema/power.cue:74", number: 100},
+			{name: "load", required: true, doc: "Load in percent.", see: "schema/power.cue:83", value: &shape{op: all, see: "schema/power.cue:83", parts: []*shape{
+				&shape{op: basic, kind: load.Int, see: "schema/power.cue:83"},
+				&shape{op: bound, rel: ">=", see: "schema/power.cue:83"},
+				&shape{op: bound, rel: "<=", see: "schema/power.cue:83", number: 100},
 			}}},
-			{name: "for", required: true, doc: "For how long.", see: "schema/power.cue:77", value: &shape{op: named, def: "#Duration", see: "schema/power.cue:77"}},
+			{name: "for", required: true, doc: "For how long.", see: "schema/power.cue:86", value: &shape{op: named, def: "#Duration", see: "schema/power.cue:86"}},
 		},
 	}}},
 	{name: "#MachineName", doc: "a bitbake machine name: letters, digits, \".\", \"_\", \"+\" and \"-\"", see: "schema/types.cue:12", value: &shape{op: all, see: "schema/types.cue:12", parts: []*shape{

@@ -43,6 +43,9 @@ func (r *resolver) power() {
 			DownLoad: int(integer(a.At("down", "load"), 0)),
 			DownFor:  r.duration("power.adaptive.down.for", a.At("down", "for"), 0),
 			Ladder:   texts(a.Get("ladder")),
+			Dwell:    r.duration("power.adaptive.dwell", a.Get("dwell"), 0),
+			Cool:     r.duration("power.adaptive.cool", a.Get("cool"), 0),
+			Budget:   int(integer(a.Get("budget"), 0)),
 		}
 		r.origins["power.adaptive"] = a.Pos
 	}

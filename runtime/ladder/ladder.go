@@ -31,6 +31,10 @@ type Config struct {
 	UpFor    time.Duration
 	DownLoad int
 	DownFor  time.Duration
+
+	Dwell  time.Duration // zero values are the constants of these names
+	Cool   time.Duration
+	Budget int
 }
 
 // Input is what was measured.
@@ -79,7 +83,16 @@ type Ladder struct {
 
 // New begins on a step.
 func New(c Config, step int, now time.Duration) *Ladder {
-	return &Ladder{config: c, step: min(max(step, 0), c.Steps-1), moved: now - Dwell}
+	if c.Dwell <= 0 {
+		c.Dwell = Dwell
+	}
+	if c.Cool <= 0 {
+		c.Cool = Cool
+	}
+	if c.Budget <= 0 {
+		c.Budget = Budget
+	}
+	return &Ladder{config: c, step: min(max(step, 0), c.Steps-1), moved: now - c.Dwell}
 }
 
 // Step is where it is.
@@ -94,13 +107,13 @@ func (l *Ladder) Decide(now time.Duration, in Input) Decision {
 	if in.Hot {
 		l.cooled, l.heated = now, true
 	}
-	rested := now-l.moved >= Dwell
+	rested := now-l.moved >= c.Dwell
 	switch {
 	case in.Hot:
 		if l.hot.lasted(now, Scald) && l.step > 0 && rested {
 			return l.move(now, l.step-1, "heat holds a clock down")
 		}
-	case l.heated && now-l.cooled < Cool:
+	case l.heated && now-l.cooled < c.Cool:
 		// Climbing into the heat again would only go up and down.
 	case in.Lease:
 		if top := c.Steps - 1; l.step < top {
@@ -118,11 +131,11 @@ func (l *Ladder) Decide(now time.Duration, in Input) Decision {
 // byLoad moves while the hour's budget lasts.
 func (l *Ladder) byLoad(now time.Duration, to int, why string) Decision {
 	l.spent = slices.DeleteFunc(l.spent, func(at time.Duration) bool { return now-at >= time.Hour })
-	if len(l.spent) >= Budget {
+	if len(l.spent) >= l.config.Budget {
 		d := Decision{Step: l.step}
 		if !l.held {
 			l.held = true
-			d.Why = fmt.Sprintf("%d switches within an hour: the load moves it no more until some are an hour old", Budget)
+			d.Why = fmt.Sprintf("%d switches within an hour: the load moves it no more until some are an hour old", l.config.Budget)
 		}
 		return d
 	}

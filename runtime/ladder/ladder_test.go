@@ -49,6 +49,19 @@ func TestLoadClimbsAfterItHasLastedAndEachStepRests(t *testing.T) {
 	same(t, "idle", run(l, 200, 300, load(10)), map[int]int{230: 1, 261: 0})
 }
 
+func TestDwellCoolAndBudgetAreTheConfigurations(t *testing.T) {
+	c := config()
+	c.Dwell, c.Cool, c.Budget = 20*time.Second, 10*time.Second, 2
+	l := ladder.New(c, 0, 0)
+	same(t, "busy", run(l, 0, 100, load(95)), map[int]int{2: 1, 22: 2})
+	same(t, "the budget is spent", run(l, 100, 300, load(10)), nil)
+	l = ladder.New(c, 0, 0)
+	hot := load(95)
+	hot.Hot = true
+	run(l, 0, 50, hot)
+	same(t, "cooled", run(l, 50, 75, load(95)), map[int]int{59: 1})
+}
+
 func TestALoadThatComesAndGoesMovesNothing(t *testing.T) {
 	l := ladder.New(config(), 0, 0)
 	for s := range 600 {

@@ -55,8 +55,9 @@ func (d *daemon) climb(now time.Duration) {
 	}
 	up, down := time.Duration(a.UpFor), time.Duration(a.DownFor)
 	d.adaptive = &adaptive{
-		ladder: ladder.New(ladder.Config{Steps: len(modes), UpLoad: a.UpLoad, UpFor: up, DownLoad: a.DownLoad, DownFor: down}, start, now),
-		meter:  ladder.NewMeter(d.Root), modes: modes, every: min(max(min(up, down)/4, sampleLeast), sampleMost), at: now,
+		ladder: ladder.New(ladder.Config{Steps: len(modes), UpLoad: a.UpLoad, UpFor: up, DownLoad: a.DownLoad, DownFor: down,
+			Dwell: time.Duration(a.Dwell), Cool: time.Duration(a.Cool), Budget: a.Budget}, start, now),
+		meter: ladder.NewMeter(d.Root), modes: modes, every: min(max(min(up, down)/4, sampleLeast), sampleMost), at: now,
 	}
 }
 

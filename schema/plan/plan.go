@@ -146,6 +146,10 @@ type Adaptive struct {
 	DownLoad int      `json:"down_load"`
 	DownFor  int64    `json:"down_for"` // ns
 	Ladder   []string `json:"ladder"`
+
+	Dwell  int64 `json:"dwell,omitempty"`  // ns in a mode before load moves it, 0: 5 s
+	Cool   int64 `json:"cool,omitempty"`   // ns without heat before it climbs again, 0: 30 s
+	Budget int   `json:"budget,omitempty"` // switches by load within an hour, 0: 30
 }
 
 // Fan is what nvfancontrol must be doing. Its own file says it to the daemon;
