@@ -1,6 +1,7 @@
 package licence
 
 import (
+	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
@@ -36,6 +37,9 @@ func TestEveryPartOfBothProgramsSaysItsLicence(t *testing.T) {
 		if got := IDs(parts); !slices.Equal(got, tc.want) {
 			t.Errorf("%s is under %v, want %v", tc.program, got, tc.want)
 		}
+		if got := example(t, tc.program+"-licenses"); !slices.Equal(got, tc.want) {
+			t.Errorf("the manifest of the example names %v for %s, want %v", got, tc.program, tc.want)
+		}
 		text := string(Text(tc.program, parts))
 		for path, want := range tc.parts {
 			i := slices.IndexFunc(parts, func(p Part) bool { return p.Path == path })
@@ -53,6 +57,30 @@ func TestEveryPartOfBothProgramsSaysItsLicence(t *testing.T) {
 			}
 		}
 	}
+}
+
+// example is what the manifest of an example names as the licences of a program.
+func example(t *testing.T, file string) []string {
+	t.Helper()
+	raw, err := os.ReadFile("../../examples/video-analytics/dist-manifest.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var m struct {
+		Files []struct {
+			Name     string
+			Licenses []string
+		}
+	}
+	if err := json.Unmarshal(raw, &m); err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range m.Files {
+		if f.Name == file {
+			return f.Licenses
+		}
+	}
+	return nil
 }
 
 func TestATextThatNobodyKnowsIsRefused(t *testing.T) {

@@ -6,7 +6,7 @@ HOMEPAGE = "https://github.com/yoctune/yoctune"
 BUGTRACKER = "https://github.com/yoctune/yoctune/issues"
 SECTION = "base"
 # What is linked into the program, and the texts of it all.
-LICENSE = "Apache-2.0 & BSD-3-Clause & MIT"
+LICENSE = "Apache-2.0 & BSD-2-Clause & BSD-3-Clause & MIT"
 LIC_FILES_CHKSUM = "file://yoctuned-0.1.0-licenses.txt;md5=00000000000000000000000000000006"
 
 SRC_URI = "\
