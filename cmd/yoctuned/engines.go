@@ -239,8 +239,9 @@ func (r *engineReport) end(c engineCounts) {
 func newEnginesListCommand() *cobra.Command {
 	var o engineFlags
 	cmd := &cobra.Command{
-		Use:   "list",
-		Short: "List the engines that are kept",
+		Use:     "list",
+		Short:   "List the engines that are kept",
+		Example: "  yoctuned engines list --format json",
 		Long: `list shows each engine, what it was built from, and what is wrong with it.
 
 Exit codes: 0 all are whole · 1 the folder cannot be read · 3 one is damaged, or
@@ -298,8 +299,9 @@ its build was cut short.`,
 func newEnginesPruneCommand() *cobra.Command {
 	var o engineFlags
 	cmd := &cobra.Command{
-		Use:   "prune PLAN",
-		Short: "Remove the engines that a plan does not want here",
+		Use:     "prune PLAN",
+		Short:   "Remove the engines that a plan does not want here",
+		Example: "  yoctuned engines prune plan.json",
 		Long: `prune removes engines of other models, TensorRTs, GPUs and precisions than those the
 plan wants on this machine, damaged ones, and what is left of builds that were cut
 short.`,
