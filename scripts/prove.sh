@@ -2,7 +2,7 @@
 # Long checks, and checks against outside material. Each part writes a dated record
 # to bench/results/ or says why it could not run. docs/prove.md explains them.
 #
-#   scripts/prove.sh [PART...]     parts: layers tasks kconfig fuzz soak worker dist nvpmodel runtime systemd camera tuned casestudy bench browser dashboards profiler
+#   scripts/prove.sh [PART...]     parts: layers tasks kconfig fuzz soak worker dist nvpmodel cuda12 runtime systemd camera tuned casestudy bench browser dashboards profiler
 #
 #   YOCTUNE_CHECKOUTS   folder with RELEASE/{bitbake,openembedded-core,meta-tegra}  (layers)
 #   YOCTUNE_META_TEGRA  clone of meta-tegra with all branches                        (layers)
@@ -112,6 +112,17 @@ nvpmodel() {
 	run go test ./compiler/importer -run Real -v -count=1
 }
 
+cuda12() {
+	title "cuda12: the kernels for the GPUs of old Jetsons"
+	local venv=build/cache/cuda12
+	if ! cmp -s tests/cuda/requirements-12.txt "$venv/requirements.installed"; then
+		python3 -m venv "$venv"
+		"$venv/bin/pip" install --quiet --disable-pip-version-check --no-deps -r tests/cuda/requirements-12.txt
+		cp tests/cuda/requirements-12.txt "$venv/requirements.installed"
+	fi
+	python3 tests/cuda/old.py "$venv"/lib/python3*/site-packages | tee "$results/$day-cuda12.txt" || failed=1
+}
+
 runtime() {
 	title "runtime: this machine's kernel, as root"
 	[ "$(id -u)" = 0 ] || { skip "needs root: it tunes and restores this machine"; return; }
@@ -178,7 +189,7 @@ bench() {
 }
 
 mkdir -p build
-[ $# -gt 0 ] || set -- layers tasks kconfig fuzz soak worker dist nvpmodel runtime systemd camera tuned casestudy bench browser dashboards profiler
+[ $# -gt 0 ] || set -- layers tasks kconfig fuzz soak worker dist nvpmodel cuda12 runtime systemd camera tuned casestudy bench browser dashboards profiler
 for part; do
 	case $part in
 	layers) layers ;;
@@ -190,6 +201,7 @@ for part; do
 	dist) dist ;;
 	nvpmodel) nvpmodel ;;
 	runtime) runtime ;;
+	cuda12) cuda12 ;;
 	systemd) systemd ;;
 	camera) camera ;;
 	tuned) tuned ;;

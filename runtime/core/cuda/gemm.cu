@@ -2,10 +2,10 @@
 //
 // gemm.cu - products of matrices of any size, 2 m n k operations.
 //
-// With tensor cores (wmma; float16 from 7.0, int8 from 7.5 to 9.x, bfloat16 from 8.0): a block of
+// With tensor cores (wmma; float16 from 7.0, int8 from 7.2 to 9.x, bfloat16 from 8.0): a block of
 // 256 threads makes 128 by 128 results, a warp 64 by 32 of them. Two stages of A and B
 // lie in shared memory; the next is fetched to registers while one is computed.
-// Without (float32; bfloat16 before 8.0; int8 from 10.0, whose tensor cores have none of
+// Without (float32; bfloat16 before 8.0; all before 7.0; int8 from 10.0, whose tensor cores have none of
 // the old kind): 64 by 64 results, 4 by 4 a thread.
 #include "kernels.h"
 #include "ops.h"
@@ -63,7 +63,6 @@ static __global__ void __launch_bounds__(YT_GEMM_THREADS)
 
 // ---- tensor cores ------------------------------------------------------------
 
-namespace wm = nvcuda::wmma;
 
 #define SIDE 128u // results of a block of threads, both ways
 #define WIDE 16u  // bytes of one access
@@ -115,6 +114,15 @@ static __device__ piece fetch(const T *p, uint64_t row_step, uint64_t col_step, 
 	out.v = {word[0], word[1], word[2], word[3]};
 	return out;
 }
+
+// Without tensor cores the header has no fragments; this kernel is not launched then.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 700
+template <typename T, typename Sum>
+static __global__ void gemm_tensor_kernel(yt_gemm, const void *, const void *, const float *, void *, uint32_t, bool, bool)
+{
+}
+#else
+namespace wm = nvcuda::wmma;
 
 template <typename T, typename Sum>
 static __global__ void __launch_bounds__(256)
@@ -197,8 +205,10 @@ static __global__ void __launch_bounds__(256)
 		}
 }
 
+#endif
+
 // Which compute capability has what it takes is known where kernels are launched.
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 700 && __CUDA_ARCH__ < 800
 template <>
 __global__ void gemm_tensor_kernel<__nv_bfloat16, float>(yt_gemm, const void *, const void *, const float *, void *, uint32_t, bool, bool)
 {
@@ -238,11 +248,11 @@ cudaError_t yt_launch_gemm(const yt_gemm &g, const void *a, const void *b, const
 		uint32_t n = batch - first < 65535 ? batch - first : 65535;
 
 		grid.z = n;
-		if (g.type == YT_F16) {
+		if (g.type == YT_F16 && cc_major >= 7) {
 			e = launch_tensor<__half, float>(g, a, b, bias, c, first, n, stream);
 		} else if (g.type == YT_BF16 && cc_major >= 8) {
 			e = launch_tensor<__nv_bfloat16, float>(g, a, b, bias, c, first, n, stream);
-		} else if (g.type == YT_I8 && cc_major < 10) {
+		} else if (g.type == YT_I8 && cc_major >= 7 && cc_major < 10) {
 			e = launch_tensor<signed char, int>(g, a, b, bias, c, first, n, stream);
 		} else if (g.type == YT_I8) {
 			gemm_int8_kernel<<<grid, YT_GEMM_THREADS, 0, stream>>>(g, a, b, bias, c, first);

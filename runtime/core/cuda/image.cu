@@ -28,7 +28,7 @@ cudaError_t yt_launch_tensor(const yt_pre_plan &plan, const uint8_t *const plane
 static_assert(sizeof(yt_batch) <= 4000, "the arguments of a kernel");
 
 // As tensor_kernel, a frame of the table for each z.
-static __global__ void __launch_bounds__(256) batch_kernel(const __grid_constant__ yt_batch b)
+static __global__ void __launch_bounds__(256) batch_kernel(const YT_GRID_CONSTANT yt_batch b)
 {
 	const yt_pre_plan &plan = b.plan[blockIdx.z];
 	uint32_t x = 4 * (blockIdx.x * blockDim.x + threadIdx.x);

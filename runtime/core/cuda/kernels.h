@@ -12,6 +12,13 @@
 
 #include <cuda_runtime_api.h>
 
+// Arguments that a kernel indexes stay where they are; old devices copy them.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 700
+#define YT_GRID_CONSTANT
+#else
+#define YT_GRID_CONSTANT __grid_constant__
+#endif
+
 // `block`: threads a block, from kernel_config.
 cudaError_t yt_launch_copy(void *dst, const void *src, uint64_t n, uint32_t block, cudaStream_t stream);
 

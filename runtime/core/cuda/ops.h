@@ -458,7 +458,7 @@ YT_FN void yt_gemm_fetch8(const yt_gemm &g, const yt_gemm_view &v, uint32_t row0
 
 YT_FN int32_t yt_dot4(uint32_t a, uint32_t b, int32_t sum)
 {
-#if defined(__CUDA_ARCH__)
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 610
 	return __dp4a((int)a, (int)b, sum);
 #else
 	uint32_t s = (uint32_t)sum; // wraps

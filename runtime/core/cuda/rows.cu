@@ -86,7 +86,7 @@ cudaError_t yt_launch_topk(const yt_rows &r, const void *src, void *ranked, void
 }
 
 static __global__ void __launch_bounds__(256, 4)
-	map_kernel(const __grid_constant__ yt_map m, uint64_t n, const void *src, const void *with, const float *bias, void *dst, bool wide)
+	map_kernel(const YT_GRID_CONSTANT yt_map m, uint64_t n, const void *src, const void *with, const float *bias, void *dst, bool wide)
 {
 	uint64_t step = 4 * (uint64_t)gridDim.x * blockDim.x;
 
