@@ -39,7 +39,7 @@ setup: ## everything the tests need
 	@scripts/setup.sh system python models kernel
 
 .PHONY: test
-test: setup lint unit cuda-check arm64-check ## every fast test
+test: setup lint unit fuzz-check cuda-check arm64-check ## every fast test
 
 .PHONY: lint
 lint:
@@ -52,6 +52,14 @@ lint:
 unit: $(BUILD)/tools/cue
 	PATH=$(CURDIR)/$(BUILD)/tools:$$PATH $(REQUIRE) $(GO) test -timeout 20m ./...
 	$(GO) test -tags serve ./cmd/yoctuned -run TestScripts/serve
+
+# What a device reads that others wrote: plans, signatures, state, sockets, netlink,
+# nodes. `make prove` runs every target of the tree, and longer.
+FUZZED := internal/signature schema/plan $(addprefix runtime/,api device doctor enforce journal knob planfile power watch)
+
+.PHONY: fuzz-check
+fuzz-check: ## the parsers of the device, each fed a few hundred inputs
+	scripts/fuzz.sh 200x $(FUZZED)
 
 # The reference of benchmarks, and the judge of what `yoctune init` writes.
 $(BUILD)/tools/cue: go.mod

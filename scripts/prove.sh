@@ -2,7 +2,7 @@
 # Long checks, and checks against outside material. Each part writes a dated record
 # to bench/results/ or says why it could not run. docs/prove.md explains them.
 #
-#   scripts/prove.sh [PART...]     parts: layers tasks kconfig fuzz soak worker dist nvpmodel cuda12 runtime systemd camera tuned casestudy bench browser dashboards profiler
+#   scripts/prove.sh [PART...]     parts: layers tasks kconfig fuzz soak worker dist nvpmodel cuda12 runtime systemd camera arm64 tuned casestudy bench browser dashboards profiler
 #
 #   YOCTUNE_CHECKOUTS   folder with RELEASE/{bitbake,openembedded-core,meta-tegra}  (layers)
 #   YOCTUNE_META_TEGRA  clone of meta-tegra with all branches                        (layers)
@@ -58,18 +58,7 @@ kconfig() {
 
 fuzz() {
 	title "fuzz: each target for ${FUZZTIME:-60s}"
-	local pkg target log="$results/$day-fuzz.txt"
-	: >"$log"
-	while IFS=: read -r pkg target; do
-		printf '%s %s ' "$pkg" "$target" | tee -a "$log"
-		if go test "$pkg" -run '^$' -fuzz "^$target\$" -fuzztime "${FUZZTIME:-60s}" >build/fuzz.log 2>&1; then
-			grep -o 'execs: [0-9]*' build/fuzz.log | tail -n 1 | tee -a "$log"
-		else
-			failed=1
-			echo "FAILED" | tee -a "$log"
-			cat build/fuzz.log >&2
-		fi
-	done < <(grep -rHoE '^func Fuzz[A-Za-z0-9_]+' --include='*_test.go' . | sed -E 's#^(.*)/[^/]*_test\.go:func (Fuzz.*)#\1:\2#' | sort -u)
+	scripts/fuzz.sh "${FUZZTIME:-60s}" . | tee "$results/$day-fuzz.txt" || failed=1
 }
 
 casestudy() {
@@ -143,6 +132,14 @@ camera() {
 	grep -E 'guest ran|KERNEL|CAMERA|SUMMARY|^ *--- |^ok' build/camera.log | sed 's/^ *//' >"$results/$day-camera.txt"
 }
 
+arm64() {
+	title "arm64: Debian's kernel for the devices' processor, in qemu"
+	command -v qemu-system-aarch64 >/dev/null || { skip "needs qemu-system-arm"; return; }
+	run tests/qemu/fetch-kernel.sh build/cache/qemu-arm64 arm64
+	YOCTUNE_QEMU_ARM64=$PWD/build/cache/qemu-arm64 go test ./tests/qemu -run OnARealARM64Kernel -v -count=1 -timeout 60m >build/arm64.log 2>&1 || { failed=1; cat build/arm64.log >&2; }
+	grep -E 'guest ran|KERNEL|KILLED|REPAIRED|IDLE|^ *--- |^ok' build/arm64.log | sed 's/^ *//' >"$results/$day-arm64-kernel.txt"
+}
+
 tuned() {
 	title "tuned: the same knobs by tuned and by yoctuned, on this machine"
 	[ "$(id -u)" = 0 ] || { skip "needs root: it tunes and restores this machine"; return; }
@@ -189,7 +186,7 @@ bench() {
 }
 
 mkdir -p build
-[ $# -gt 0 ] || set -- layers tasks kconfig fuzz soak worker dist nvpmodel cuda12 runtime systemd camera tuned casestudy bench browser dashboards profiler
+[ $# -gt 0 ] || set -- layers tasks kconfig fuzz soak worker dist nvpmodel cuda12 runtime systemd camera arm64 tuned casestudy bench browser dashboards profiler
 for part; do
 	case $part in
 	layers) layers ;;
@@ -204,6 +201,7 @@ for part; do
 	cuda12) cuda12 ;;
 	systemd) systemd ;;
 	camera) camera ;;
+	arm64) arm64 ;;
 	tuned) tuned ;;
 	browser) browser ;;
 	dashboards) dashboards ;;

@@ -34,6 +34,7 @@ system() {
 	need strace strace
 	need sysctl procps
 	need ethtool ethtool
+	need irqbalance irqbalance
 	need ip iproute2
 	need objdump binutils
 	need gst-launch-1.0 gstreamer1.0-tools

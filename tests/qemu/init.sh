@@ -130,7 +130,7 @@ expect_code nor-to-roll-back 0 yoctuned rollback
 as_before and-it-restores-everything
 
 expect_code another-boards-plan-is-refused 1 yoctuned apply /orin.json
-says and-says-why 'it is for orin-nano-8gb, and this machine has no device tree'
+says and-says-why 'it is for orin-nano-8gb, and this machine'
 as_before and-nothing-was-written
 expect_code an-edited-plan-is-refused 1 yoctuned apply /edited.json
 says by-its-digest 'digest'
@@ -190,6 +190,29 @@ await a-disk-that-comes-back-is-set-again node_offers /sys/block/vda/queue/sched
 await with-all-its-settings grep -q '^vda read_ahead_kb: 512, was' /tmp/enforce
 as_wanted and-nothing-else-moved
 
+# A module brings a node that the plan has been waiting for.
+expect_code status-says-what-is-waited-for 0 yoctuned status /plan.json
+says and-for-which-module 'module nf_conntrack'
+# The kernel would load the first itself, by /sbin/modprobe.
+modprobe crc32c_generic
+modprobe nf_conntrack
+await a-modules-node-is-set node_says /proc/sys/net/netfilter/nf_conntrack_max 65536
+await and-the-log-says-so grep -q '^net.netfilter.nf_conntrack_max: 65536, was' /tmp/enforce
+
+# An interface comes, and then somebody changes its driver's settings: no file tells.
+modprobe veth
+ip link add left type veth
+await a-new-interface-is-set node_says /sys/class/net/left/tx_queue_len 500
+await and-the-log-names-it grep -q '^left tx_queue_len: 500, was 1000 after' /tmp/enforce
+if [ -x /bin/ethtool ]; then
+	channels() { ethtool -l left 2>&1 | sed -n '/^Current/,$s/^RX:[^0-9]*//p'; }
+	two_channels() { [ "$(channels)" = 2 ]; }
+	await its-channels-too two_channels
+	ethtool -L left rx 1 >/tmp/out 2>&1
+	await a-drivers-drift-is-repaired grep -q '^left ethtool/channels/rx: set to 1 by' /tmp/enforce
+	await as-ethtool-sees two_channels
+fi
+
 kill -9 $enforcer
 wait $enforcer 2>/dev/null
 sh -c 'echo 78 >/proc/sys/vm/swappiness'
@@ -219,6 +242,22 @@ wait $trier 2>/dev/null
 await a-killed-trial-is-reverted same
 expect_code the-plan-that-was-not-confirmed-is-not-enforced 1 yoctuned enforce /plan.json
 says and-it-says-so 'tried and never confirmed'
+
+# irqbalance is told, over its socket, which interrupts are not its to move.
+if [ -x /bin/irqbalance ]; then
+	mkdir -p /run/irqbalance
+	irqbalance --debug --interval=1 >/tmp/irqbalance 2>&1 &
+	balancer=$!
+	await irqbalance-listens test -S /run/irqbalance/irqbalance$balancer.sock
+	expect_code apply-places-an-interrupt-and-tells-irqbalance 0 yoctuned apply /irq.json
+	says and-counts-both 'apply: 3 ok'
+	await irqbalance-has-taken-it grep -q 'IRQ 9 was BANNED' /tmp/irqbalance
+	expect_code rollback-gives-it-back 0 yoctuned rollback
+	yoctuned verify /irq.json --format json >/tmp/out 2>/tmp/err
+	says and-the-list-is-as-before '"path":"/proc/irq/irqbalance/banned","wanted":"9","found":"none"'
+	kill $balancer
+	wait $balancer 2>/dev/null
+fi
 
 echo DONE
 poweroff -f

@@ -33,10 +33,44 @@ func TestYoctunedOnARealKernel(t *testing.T) {
 	for name, host := range binary(t, t.TempDir()) {
 		archive.host(name, host)
 	}
+	for _, tool := range []string{"ethtool", "irqbalance"} {
+		host := need(t, tool)
+		archive.host("bin/"+tool, host)
+		for _, l := range libraries(host) {
+			archive.host(strings.TrimPrefix(l, "/"), l)
+		}
+	}
 	for name, data := range plans(t) {
 		archive.file(name, 0o644, data)
 	}
-	report(t, archive.boot(t, cache, "yoctune_test=4-5"), 60)
+	report(t, archive.boot(t, cache, "yoctune_test=4-5"), 70)
+}
+
+// TestYoctunedOnARealARM64Kernel is the same on the processor that the devices have,
+// with Debian's kernel for it. It takes minutes: `make prove` runs it.
+func TestYoctunedOnARealARM64Kernel(t *testing.T) {
+	cache := os.Getenv("YOCTUNE_QEMU_ARM64")
+	if cache == "" {
+		t.Skip("YOCTUNE_QEMU_ARM64 names no folder with an arm64 kernel; run `scripts/prove.sh arm64`")
+	}
+	archive := newGuest(t, cache, initScript)
+	exe := filepath.Join(t.TempDir(), "yoctuned")
+	build := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", exe, "github.com/yoctune/yoctune/cmd/yoctuned")
+	build.Env = append(os.Environ(), "GOARCH=arm64", "CGO_ENABLED=0") // the enforcing half needs no C
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	archive.host("bin/yoctuned", exe)
+	for name, data := range plans(t) {
+		archive.file(name, 0o644, data)
+	}
+	report(t, archive.boot(t, cache, "yoctune_test=4-5"), 65)
+}
+
+// isARM64 reports whether a folder's kernel is one for arm64.
+func isARM64(cache string) bool {
+	b, err := os.ReadFile(filepath.Join(cache, "architecture"))
+	return err == nil && strings.TrimSpace(string(b)) == "arm64"
 }
 
 // guestKernel is the folder of the kernel to boot.
@@ -58,8 +92,12 @@ func newGuest(t *testing.T, cache string, init []byte) *cpio {
 	}
 	archive := newCPIO()
 	archive.file("init", 0o755, init)
-	archive.host("bin/busybox", need(t, "busybox"))
-	for _, applet := range []string{"sh", "mount", "mkdir", "modprobe", "usleep", "cat", "grep", "cmp", "diff", "tr", "su", "tail", "head", "wc", "uname", "poweroff", "kill", "readlink", "sed"} {
+	if isARM64(cache) {
+		archive.host("bin/busybox", filepath.Join(cache, "busybox"))
+	} else {
+		archive.host("bin/busybox", need(t, "busybox"))
+	}
+	for _, applet := range []string{"sh", "mount", "mkdir", "modprobe", "usleep", "cat", "grep", "cmp", "diff", "tr", "su", "tail", "head", "wc", "uname", "poweroff", "kill", "readlink", "sed", "ip", "test", "umount"} {
 		archive.symlink("bin/"+applet, "busybox")
 	}
 	archive.tree("lib/modules/"+strings.TrimSpace(string(release)), filepath.Join(cache, "lib/modules"))
@@ -69,7 +107,13 @@ func newGuest(t *testing.T, cache string, init []byte) *cpio {
 // boot runs the guest until it powers off and returns what it printed.
 func (c *cpio) boot(t *testing.T, cache, arguments string) string {
 	t.Helper()
-	qemu := need(t, "qemu-system-x86_64")
+	// no_timer_check: on a busy host the emulated timer fails the kernel's own test of
+	// it, which is a panic.
+	qemu, machine, console := "qemu-system-x86_64", "q35", "ttyS0 mitigations=off no_timer_check"
+	if isARM64(cache) {
+		qemu, machine, console = "qemu-system-aarch64", "virt", "ttyAMA0"
+	}
+	qemu = need(t, qemu)
 	dir := t.TempDir()
 	initrd := filepath.Join(dir, "initrd")
 	if err := c.write(initrd); err != nil {
@@ -82,25 +126,23 @@ func (c *cpio) boot(t *testing.T, cache, arguments string) string {
 	if err := os.Truncate(disk, 16<<20); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 8*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Minute)
 	defer cancel()
-	// no_timer_check: on a busy host the emulated timer fails the kernel's own test of
-	// it, which is a panic.
-	cmd := exec.CommandContext(ctx, qemu, "-M", "q35", "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "2", "-m", "768",
+	cmd := exec.CommandContext(ctx, qemu, "-M", machine, "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "2", "-m", "768",
 		"-nographic", "-no-reboot", "-net", "none",
 		"-kernel", filepath.Join(cache, "vmlinuz"), "-initrd", initrd,
 		"-drive", "file="+disk+",format=raw,if=virtio",
-		"-append", "console=ttyS0 quiet panic=-1 mitigations=off no_timer_check "+arguments)
-	console, err := os.Create(filepath.Join(dir, "console")) // to be looked at meanwhile
+		"-append", "console="+console+" quiet panic=-1 "+arguments)
+	log, err := os.Create(filepath.Join(dir, "console")) // to be looked at meanwhile
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = console.Close() }()
-	cmd.Stdout, cmd.Stderr = console, console
+	defer func() { _ = log.Close() }()
+	cmd.Stdout, cmd.Stderr = log, log
 	start := time.Now()
 	err = cmd.Run()
 	t.Logf("guest ran for %.1f s, and took %.1f s of processor time", time.Since(start).Seconds(), cmd.ProcessState.UserTime().Seconds())
-	out, readErr := os.ReadFile(console.Name())
+	out, readErr := os.ReadFile(log.Name())
 	if err != nil || readErr != nil {
 		t.Fatalf("qemu: %v\n%s", errors.Join(err, readErr), out)
 	}
@@ -152,17 +194,16 @@ func binary(t *testing.T, dir string) map[string]string {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	files := map[string]string{"bin/yoctuned": exe}
-	// ldd fails on a static program, which needs nothing else.
-	out, err := exec.Command("ldd", exe).Output()
-	if err != nil {
-		return files
-	}
-	for word := range strings.FieldsSeq(string(out)) {
-		if strings.HasPrefix(word, "/") {
-			files[strings.TrimPrefix(word, "/")] = word
-		}
+	for _, l := range libraries(exe) {
+		files[strings.TrimPrefix(l, "/")] = l
 	}
 	return files
+}
+
+// libraries lists what a program loads; nothing for a static one, on which ldd fails.
+func libraries(exe string) []string {
+	out, _ := exec.Command("ldd", exe).Output()
+	return slices.DeleteFunc(strings.Fields(string(out)), func(word string) bool { return !strings.HasPrefix(word, "/") })
 }
 
 // plans returns the plans of the guest and what its observer expects.
@@ -233,7 +274,19 @@ func plans(t *testing.T) map[string][]byte {
 		}
 		files[name] = b
 	}
-	put("plan.json", "generic", append(good, arg))
+	// What is not there at first.
+	late := func(s plan.Setting) plan.Setting { s.Optional = true; return s }
+	left := func(attr, want string) plan.Setting {
+		s := knob("network.left."+attr, "", plan.TypeInt, want)
+		s.Select = plan.Select{Class: "net", Name: "left", Attr: attr}
+		return late(s)
+	}
+	put("plan.json", "generic", slices.Concat(good, []plan.Setting{
+		arg, late(sysctl("net.netfilter.nf_conntrack_max", "65536")), left("tx_queue_len", "500"), left("ethtool/channels/rx", "2"),
+	}))
+	interrupt := knob("irq.acpi", "", plan.TypeCPUList, "1")
+	interrupt.Select = plan.Select{Class: "irq", Name: "acpi", Attr: "smp_affinity_list"}
+	put("irq.json", "generic", []plan.Setting{interrupt})
 	put("hard.json", "generic", hard)
 	put("orin.json", "orin-nano-8gb", good)
 	files["edited.json"] = bytes.Replace(files["plan.json"], []byte(`"want": "10"`), []byte(`"want": "11"`), 1)

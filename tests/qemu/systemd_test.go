@@ -142,7 +142,7 @@ func (c *cpio) debianSystemd(t *testing.T) {
 	}
 	// Not about a device, or for hardware that the guest has not.
 	skip := []string{"/man/", "/doc/", "/locale/", "/bash-completion/", "/zsh/", "/catalog/", "/system-generators/", "/user/", "getty", "networkd", "timesync", "remount-fs", "/lib/modprobe.d"}
-	libraries := map[string]bool{}
+	added := map[string]bool{}
 	var programs []string
 	for name := range strings.Lines(string(out)) {
 		name = strings.TrimSpace(name)
@@ -170,11 +170,10 @@ func (c *cpio) debianSystemd(t *testing.T) {
 		}
 	}
 	for _, p := range append(programs, "/bin/kmod") {
-		out, _ := exec.Command("ldd", p).Output() // fails on what is static
-		for word := range strings.FieldsSeq(string(out)) {
-			if strings.HasPrefix(word, "/") && !libraries[word] {
-				libraries[word] = true
-				c.host(strings.TrimPrefix(word, "/"), word)
+		for _, l := range libraries(p) {
+			if !added[l] {
+				added[l] = true
+				c.host(strings.TrimPrefix(l, "/"), l)
 			}
 		}
 	}
