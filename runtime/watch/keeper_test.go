@@ -82,7 +82,7 @@ func broken(t *testing.T, dir string, harm func(*rig), p plan.Plan) *rig {
 		t.Fatal(err)
 	}
 	session, err := enforce.Open(r.dev, &p, enforce.Options{
-		Root: true, Backoff: []time.Duration{0}, ReadTimeout: 250 * time.Millisecond, Lacks: []string{"CAP_SYS_ADMIN"},
+		Root: true, Backoff: []time.Duration{0}, ReadTimeout: time.Second, Lacks: []string{"CAP_SYS_ADMIN"},
 	})
 	if err != nil {
 		t.Fatal(err)
