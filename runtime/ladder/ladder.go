@@ -6,7 +6,8 @@
 //
 //	heat     a step down, whatever else is wanted, and none up until it has cooled
 //	a lease  the top step at once, and none down
-//	load     one step at a time, after it has lasted, has rested, and within a budget
+//	load     one step at a time, after it has lasted, has rested, and within a budget;
+//	         a pipeline that misses its latency counts as load
 package ladder
 
 import (
@@ -39,10 +40,11 @@ type Config struct {
 
 // Input is what was measured.
 type Input struct {
-	Load  int  // percent
-	Known bool // Load could be measured
-	Hot   bool // a cooling device holds a clock down
-	Lease bool // somebody holds a lease
+	Load  int    // percent
+	Known bool   // Load could be measured
+	Late  string // the pipeline that misses its latency objective, "" when none does
+	Hot   bool   // a cooling device holds a clock down
+	Lease bool   // somebody holds a lease
 }
 
 // Decision is the step to be on.
@@ -73,6 +75,7 @@ type Ladder struct {
 	step   int
 	moved  time.Duration // when it last did
 	busy   span
+	late   span
 	idle   span
 	hot    span
 	cooled time.Duration   // when heat was last seen
@@ -102,7 +105,8 @@ func (l *Ladder) Step() int { return l.step }
 func (l *Ladder) Decide(now time.Duration, in Input) Decision {
 	c := l.config
 	l.busy.set(now, in.Known && in.Load >= c.UpLoad)
-	l.idle.set(now, in.Known && in.Load <= c.DownLoad && in.Load < c.UpLoad && !in.Lease)
+	l.late.set(now, in.Late != "")
+	l.idle.set(now, in.Known && in.Load <= c.DownLoad && in.Load < c.UpLoad && !in.Lease && in.Late == "")
 	l.hot.set(now, in.Hot)
 	if in.Hot {
 		l.cooled, l.heated = now, true
@@ -122,6 +126,8 @@ func (l *Ladder) Decide(now time.Duration, in Input) Decision {
 	case !rested:
 	case l.busy.lasted(now, c.UpFor) && l.step < c.Steps-1:
 		return l.byLoad(now, l.step+1, fmt.Sprintf("load was %d %% or more for %v", c.UpLoad, c.UpFor))
+	case l.late.lasted(now, c.UpFor) && l.step < c.Steps-1:
+		return l.byLoad(now, l.step+1, fmt.Sprintf("pipeline %q missed its latency for %v", in.Late, c.UpFor))
 	case l.idle.lasted(now, c.DownFor) && l.step > 0:
 		return l.byLoad(now, l.step-1, fmt.Sprintf("load was %d %% or less for %v", c.DownLoad, c.DownFor))
 	}
@@ -147,7 +153,7 @@ func (l *Ladder) byLoad(now time.Duration, to int, why string) Decision {
 func (l *Ladder) move(now time.Duration, to int, why string) Decision {
 	l.step, l.moved = to, now
 	// What lasted on one step says nothing about the next.
-	l.busy, l.idle = span{}, span{}
+	l.busy, l.late, l.idle = span{}, span{}, span{}
 	l.hot.since = now
 	return Decision{Step: to, Moved: true, Why: why}
 }

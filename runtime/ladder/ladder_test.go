@@ -49,6 +49,16 @@ func TestLoadClimbsAfterItHasLastedAndEachStepRests(t *testing.T) {
 	same(t, "idle", run(l, 200, 300, load(10)), map[int]int{230: 1, 261: 0})
 }
 
+func TestAPipelineThatIsLateClimbsAndKeepsTheStep(t *testing.T) {
+	l := ladder.New(config(), 0, 0)
+	late := load(10) // little load, and yet too slow: it waits for one core
+	late.Late = "door"
+	same(t, "late", run(l, 0, 100, late), map[int]int{2: 1, 7: 2})
+	same(t, "in time", run(l, 100, 200, load(10)), map[int]int{130: 1, 161: 0})
+	late.Hot = true
+	same(t, "hot", run(l, 200, 300, late), nil)
+}
+
 func TestDwellCoolAndBudgetAreTheConfigurations(t *testing.T) {
 	c := config()
 	c.Dwell, c.Cool, c.Budget = 20*time.Second, 10*time.Second, 2

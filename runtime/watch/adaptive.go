@@ -3,12 +3,15 @@ package watch
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/yoctune/yoctune/runtime/enforce"
 	"github.com/yoctune/yoctune/runtime/knob"
 	"github.com/yoctune/yoctune/runtime/ladder"
+	"github.com/yoctune/yoctune/runtime/pipeline/live"
 	"github.com/yoctune/yoctune/runtime/power"
 )
 
@@ -19,13 +22,15 @@ const (
 	sampleMost  = 2 * time.Second
 )
 
-// adaptive makes the power mode follow the load.
+// adaptive makes the power mode follow the load and the latency of pipelines.
 type adaptive struct {
 	ladder *ladder.Ladder
 	meter  *ladder.Meter
 	modes  []string // reachable without a reboot, lowest first
 	every  time.Duration
 	at     time.Duration // of the next sample
+
+	lateness *lateness // nil: no pipeline has an objective
 }
 
 // climb begins the ladder that the plan asks for. A step that needs a reboot is
@@ -53,11 +58,18 @@ func (d *daemon) climb(now time.Duration) {
 		start = 0
 		d.enter(modes[0], "the ladder begins on its lowest mode")
 	}
+	var late *lateness
+	for _, pl := range d.File.Plan.Pipelines {
+		if pl.SLO != nil && pl.SLO.LatencyP95 > 0 {
+			late = &lateness{dir: filepath.Join(d.Root.Dir(), live.Dir)}
+		}
+	}
 	up, down := time.Duration(a.UpFor), time.Duration(a.DownFor)
 	d.adaptive = &adaptive{
 		ladder: ladder.New(ladder.Config{Steps: len(modes), UpLoad: a.UpLoad, UpFor: up, DownLoad: a.DownLoad, DownFor: down,
 			Dwell: time.Duration(a.Dwell), Cool: time.Duration(a.Cool), Budget: a.Budget}, start, now),
 		meter: ladder.NewMeter(d.Root), modes: modes, every: min(max(min(up, down)/4, sampleLeast), sampleMost), at: now,
+		lateness: late,
 	}
 }
 
@@ -76,7 +88,7 @@ func (d *daemon) sample(now time.Duration) {
 		hot = enforce.Throttled(d.Root) != ""
 	}
 	decision := a.ladder.Decide(now, ladder.Input{
-		Load: load, Known: known, Hot: hot, Lease: len(d.ledger.All()) > 0,
+		Load: load, Known: known, Late: a.lateness.look(), Hot: hot, Lease: len(d.ledger.All()) > 0,
 	})
 	switch {
 	case decision.Moved:
@@ -84,6 +96,50 @@ func (d *daemon) sample(now time.Duration) {
 	case decision.Why != "":
 		d.Report.Problem(fmt.Errorf("power ladder: %s", decision.Why))
 	}
+}
+
+// lateness is what running pipelines say of their latency. They are asked beside
+// the daemon's own work: one that does not answer holds nothing up.
+type lateness struct {
+	dir    string
+	asking atomic.Bool
+	before map[string]*live.Snapshot // of whoever asks
+	late   atomic.Pointer[string]
+}
+
+// look is the name of a pipeline that missed its objective when they were asked
+// last, "" when none did, and asks again.
+func (l *lateness) look() string {
+	if l == nil {
+		return ""
+	}
+	if l.asking.CompareAndSwap(false, true) {
+		go func() {
+			defer l.asking.Store(false)
+			l.ask()
+		}()
+	}
+	if name := l.late.Load(); name != nil {
+		return *name
+	}
+	return ""
+}
+
+func (l *lateness) ask() {
+	list, _ := live.All(l.dir) // who does not answer has nothing to say
+	late, now := "", make(map[string]*live.Snapshot, len(list))
+	for _, s := range list {
+		r := s.Since(l.before[s.Pipeline])
+		now[s.Pipeline] = s
+		if s.Target == nil || l.before[s.Pipeline] == nil {
+			continue
+		}
+		if r.P95 != nil && *r.P95 > *s.Target || r.P95 == nil && r.Frames.Dropped > 0 {
+			late = s.Pipeline
+		}
+	}
+	l.before = now
+	l.late.Store(&late)
 }
 
 // enter switches the mode and tells of it.

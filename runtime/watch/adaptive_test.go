@@ -4,12 +4,14 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/yoctune/yoctune/runtime/device"
 	"github.com/yoctune/yoctune/runtime/enforce"
 	"github.com/yoctune/yoctune/runtime/knob"
+	"github.com/yoctune/yoctune/runtime/pipeline/live"
 	"github.com/yoctune/yoctune/runtime/watch"
 	"github.com/yoctune/yoctune/schema/plan"
 )
@@ -81,6 +83,31 @@ func TestThePowerModeFollowsTheLoadAndHeatOutranksIt(t *testing.T) {
 	set(t, root, cooler, "0\n")
 	if c, err := root.Read(gpuMax); err != nil || strings.TrimSpace(c.Text) != "612000000" {
 		t.Errorf("afterwards: %q %v", c.Text, err)
+	}
+}
+
+func TestAPipelineThatIsLateRaisesTheMode(t *testing.T) {
+	root := tree(t)
+	set(t, root, gpuLoad, "0\n")
+	p := following("15W", "25W")
+	p.Pipelines = map[string]plan.Pipeline{"door": {SLO: &plan.PipelineSLO{LatencyP95: 33e6}}}
+	// Each time it is asked it has done ten frames more, each of 50 ms.
+	var asked atomic.Uint64
+	s, err := live.Serve(t.Context(), live.Path(filepath.Join(root.Dir(), live.Dir), "door"), func() *live.Snapshot {
+		n := asked.Add(1)
+		return &live.Snapshot{
+			Type: "pipeline", Pipeline: "door", PID: 7, At: int64(n) * 1e9, Up: int64(n) * 1e9, Target: new(int64(33e6)),
+			Frames:  live.Frames{Read: 10 * n, Done: 10 * n},
+			Latency: live.Latency{Count: 10 * n, Sum: int64(n) * 500e6, Buckets: [][2]uint64{{uint64(live.Bucket(50e6)), 10 * n}}},
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	h := obeying(t, root, p)
+	if e := h.switched(t); e.Wanted != "25W" || !strings.Contains(e.Message, `pipeline "door" missed its latency`) {
+		t.Errorf("%+v", e)
 	}
 }
 
