@@ -27,12 +27,13 @@ nvcc=${NVCC:-}
 lib=()
 if [ -z "$nvcc" ]; then
 	venv=build/cuda-venv
-	# The stamp is the list that was installed: a changed pin installs anew.
-	if ! cmp -s tests/cuda/requirements.txt "$venv/requirements.installed"; then
+	# The stamp, which scripts/setup.sh shares, is the list that was installed: a changed
+	# pin installs anew.
+	if ! cmp -s tests/cuda/requirements.txt "$venv/.requirements"; then
 		echo "installing the CUDA compiler from PyPI into $venv"
 		python3 -m venv "$venv"
 		"$venv/bin/pip" install --quiet --disable-pip-version-check --no-deps -r tests/cuda/requirements.txt
-		cp tests/cuda/requirements.txt "$venv/requirements.installed"
+		cp tests/cuda/requirements.txt "$venv/.requirements"
 	fi
 	nvcc=$(echo "$venv"/lib/python3*/site-packages/nvidia/cu13/bin/nvcc)
 	lib=(-L"${nvcc%/bin/nvcc}/lib")
