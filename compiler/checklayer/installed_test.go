@@ -64,7 +64,7 @@ func TestInstalledFilesAreThoseOfTheLayer(t *testing.T) {
 			tc.change(image)
 			put(t, filepath.Join(files, "licenses.txt"), "the terms", 0o644)
 			g := rig{layer: &layer{Plans: []*plan.Plan{p}}, values: map[string]map[string]string{"yoctune-edge-config": {
-				"SRC_URI": " file://95-yoctune.conf  file://plan.json;subdir=x file://licenses.txt ", "LIC_FILES_CHKSUM": "file:///work/licenses.txt;md5=0", "D": image, "FILESPATH": "/nonexistent:" + files, "FILESOVERRIDES": "aarch64:jetson-a",
+				"SRC_URI": " file://95-yoctune.conf  file://plan.json;subdir=x file://licenses.txt ", "LIC_FILES_CHKSUM": "file:///srv/licenses.txt;md5=0", "D": image, "FILESPATH": "/nonexistent:" + files, "FILESOVERRIDES": "aarch64:jetson-a",
 			}}}
 			got := strings.Join(g.installed(t.Context(), "", recipe{Name: "yoctune-edge-config"}).errors, "\n")
 			if (tc.want == "") != (got == "") || !strings.Contains(got, tc.want) {

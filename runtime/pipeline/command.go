@@ -6,17 +6,18 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/yoctune/yoctune/internal/tail"
 )
 
 // command is a child process that writes frames to its standard output.
 type command struct {
 	cmd  *exec.Cmd
 	r    *os.File
-	said tail // its standard error
+	said tail.Buffer // its standard error
 	once sync.Once
 	err  error
 }
@@ -83,28 +84,4 @@ func (c *command) Close() error {
 		<-ended
 	}
 	return c.r.Close()
-}
-
-// tail keeps the end of what is written to it.
-type tail struct {
-	mu sync.Mutex
-	b  []byte
-}
-
-const tailSize = 512
-
-func (t *tail) Write(b []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.b = append(t.b, b...)
-	if over := len(t.b) - tailSize; over > 0 {
-		t.b = append(t.b[:0], t.b[over:]...)
-	}
-	return len(b), nil
-}
-
-func (t *tail) String() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return strings.TrimSpace(strings.ToValidUTF8(string(t.b), ""))
 }

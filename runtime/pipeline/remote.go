@@ -15,6 +15,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/yoctune/yoctune/internal/tail"
 )
 
 // defaultTimeout is how long the other end may take for one record.
@@ -107,7 +109,7 @@ type commandSink struct {
 	timeout time.Duration
 	cmd     *exec.Cmd
 	in      *os.File
-	said    *tail
+	said    *tail.Buffer
 	buf     []byte
 	rest    backoff
 }
@@ -129,7 +131,7 @@ func (s *commandSink) start() error {
 		return err
 	}
 	defer r.Close()
-	s.said = &tail{}
+	s.said = &tail.Buffer{}
 	cmd := exec.Command(s.argv[0], s.argv[1:]...)
 	cmd.Stdin, cmd.Stderr = r, s.said
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}

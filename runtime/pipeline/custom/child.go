@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/yoctune/yoctune/internal/tail"
 )
 
 // Options of a stage's program.
@@ -63,7 +65,7 @@ type process struct {
 	cmd  *exec.Cmd
 	to   *os.File
 	from *os.File
-	said *tail
+	said *tail.Buffer
 	wire wire
 	once sync.Once
 	end  error
@@ -102,7 +104,7 @@ func Start(o Options) (*Child, error) {
 }
 
 func (c *Child) start() (_ *process, err error) {
-	p := &process{said: &tail{}}
+	p := &process{said: &tail.Buffer{}}
 	defer func() {
 		if err != nil {
 			err = fmt.Errorf("%w: %s: %w", ErrStart, c.name(), err)
@@ -336,28 +338,4 @@ func (c *Child) Close() error {
 		c.mem = nil
 	}
 	return errors.Join(errs...)
-}
-
-// tail keeps the end of what is written to it.
-type tail struct {
-	mu sync.Mutex
-	b  []byte
-}
-
-const tailSize = 512
-
-func (t *tail) Write(b []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.b = append(t.b, b...)
-	if over := len(t.b) - tailSize; over > 0 {
-		t.b = append(t.b[:0], t.b[over:]...)
-	}
-	return len(b), nil
-}
-
-func (t *tail) String() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return strings.TrimSpace(strings.ToValidUTF8(string(t.b), ""))
 }
