@@ -68,7 +68,7 @@ func (o Options) improve(dir string, files map[string][]byte, p *Project) (map[s
 		tried := maps.Clone(files)
 		maps.Copy(tried, changed)
 		after := o.reopen(dir, tried)
-		if better(p, after) {
+		if better(p, after, d) {
 			return changed, after
 		}
 	}
@@ -89,8 +89,9 @@ func (o Options) reopen(dir string, files map[string][]byte) *Project {
 }
 
 // better tells whether a change leaves less to complain about, and nothing that
-// was not complained of before.
-func better(before, after *Project) bool {
+// was not complained of before, but for the price of a kernel option: what else
+// changes with it is worth a warning, and less than the error that it mends.
+func better(before, after *Project, mended diag.Diagnostic) bool {
 	// The rules judge a target only once its language is right: what they say
 	// then is not the change's doing.
 	language := func(d diag.Diagnostic) bool { return strings.HasPrefix(d.ID, "YT") }
@@ -110,7 +111,8 @@ func better(before, after *Project) bool {
 		if !count(d) || d.Severity <= diag.Info {
 			continue
 		}
-		if !old[[2]string{d.ID, d.Path}] {
+		price := d.ID == "kconfig-effect" && d.Severity < mended.Severity
+		if !old[[2]string{d.ID, d.Path}] && !price {
 			return false
 		}
 		is += int(d.Severity)

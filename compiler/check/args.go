@@ -272,6 +272,8 @@ func argValue(s *subject) {
 // argOption is the option without which the kernel passes over an argument.
 func argOption(name string) string {
 	switch name {
+	case "isolcpus":
+		return "CPU_ISOLATION"
 	case "nohz_full":
 		return "NO_HZ_FULL"
 	case "rcu_nocbs", "rcu_nocb_poll":
@@ -299,18 +301,13 @@ func argOption(name string) string {
 func argConfig(s *subject) {
 	eachArg(s, func(name string, n *load.Node, path []string) {
 		symbol := argOption(name)
-		if symbol == "" || symbol == "HUGETLBFS" || !s.lacks(symbol) {
-			return
+		if symbol == "" || symbol == "HUGETLBFS" || symbol == "CPU_ISOLATION" && s.Release.Kernel == "4.9" || !s.lacks(symbol) {
+			return // 4.9 isolates without an option
 		}
 		d := s.diagnostic(n, path, "the kernel ignores %s: %s is off", name, symbol)
 		d.Got = n.Show()
-		if _, known := s.kernel.Value(symbol); known && !s.off(symbol) {
-			add := symbol + `: "y"`
-			if symbol == "RCU_NOCB_CPU" && !s.on("NO_HZ_FULL") {
-				add = `{NO_HZ_FULL: "y", RCU_NOCB_CPU: "y"}` // alone, its prompt is not offered
-			}
-			d.Help = "add kernel: config: " + add
-			d.Edits = []diag.Edit{{Kind: diag.AddField, Pos: n.Pos, Up: 1, Text: "config: " + add}}
+		if !s.off(symbol) {
+			s.enable(&d, symbol, "config: ", n.Pos, 1)
 		}
 		s.report.Add(d)
 	})

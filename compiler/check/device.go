@@ -84,9 +84,25 @@ func (s *subject) hugepages() int64 {
 			total += kib << 10 * pages
 		}
 	}
-	// The sysctl counts pages of the default size, 2 MiB on arm64 with 4 KiB pages.
-	if pages, ok := s.Node.At("sysctl", "vm.nr_hugepages").Int64(); ok && pages > 0 && pages < 1<<20 {
-		total += pages * 2 << 20
+	// The sysctl and the argument count pages of the default size, 2 MiB on arm64
+	// with 4 KiB pages; of the two, the sysctl is written later.
+	size := int64(2 << 20)
+	switch s.Node.At("kernel", "args", "default_hugepagesz").Word() {
+	case "64K", "64k":
+		size = 64 << 10
+	case "32M", "32m":
+		size = 32 << 20
+	case "1G", "1g":
+		size = 1 << 30
+	}
+	for _, n := range []*load.Node{s.Node.At("sysctl", "vm.nr_hugepages"), s.Node.At("kernel", "args", "hugepages")} {
+		if n == nil || s.Node.At("kernel", "args", "hugepagesz") != nil {
+			continue // kernel-arg-order: of which size they are is open
+		}
+		if pages, ok := decimalText(n.Text); ok && pages > 0 && pages < 1<<20 {
+			total += int64(pages) * size
+			break
+		}
 	}
 	return total
 }
@@ -95,6 +111,9 @@ func hugepagesMemory(s *subject) {
 	n, path := s.Node.At("memory", "hugepages"), at("memory", "hugepages")
 	if n == nil {
 		n, path = s.Node.At("sysctl", "vm.nr_hugepages"), at("sysctl", "vm.nr_hugepages")
+	}
+	if n == nil {
+		n, path = s.Node.At("kernel", "args", "hugepages"), at("kernel", "args", "hugepages")
 	}
 	if n == nil {
 		return

@@ -227,8 +227,8 @@ func fanPolicy(s *subject) {
 	if own := s.Node.At("power", "modes", n.Text, "from"); own != nil {
 		return // its limits are its author's
 	}
-	if !strings.HasPrefix(from, "MAXN") {
-		return
+	if _, ok := s.Stock.Mode(from); !ok || !strings.HasPrefix(from, "MAXN") {
+		return // power-default speaks of a mode that does not exist
 	}
 	what := ""
 	if s.Board.Fan.Default != "" {

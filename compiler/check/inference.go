@@ -146,7 +146,7 @@ func trtWorkspace(s *subject) {
 		}
 	}
 	room := (s.Board.RAMBytes - reserve - s.hugepages()) / 2
-	if total > room {
+	if last.node != nil && total > room { // huge pages alone may leave no room: hugepages-memory says so
 		s.finding(last.node, last.path, last.node.Show(), "", "workspaces of %d MiB, of %d MiB that %s has", total>>20, s.Board.RAMBytes>>20, s.Board.ID)
 	}
 }

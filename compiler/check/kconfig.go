@@ -148,12 +148,18 @@ func (s *subject) missed(p kconfig.Prediction, n *load.Node, path []string, form
 	switch {
 	case len(p.Fix) > 0:
 		d.Help = "add " + fixWords(p.Fix)
-		if symbol, _ := lineParts(p.Fix[0]); len(p.Fix) == 1 && symbol == p.Symbol {
+		if l, _ := kconfig.ParseLine(p.Fix[0]); len(p.Fix) == 1 && l.Symbol == p.Symbol {
 			d.Help = "write " + fixWords(p.Fix)
 		}
 		if n != nil {
 			d.Edits = fixEdits(n, p)
 		}
+	case s.member(p) != nil:
+		m := s.member(p)
+		d.Help = "keep one of " + p.Symbol + " and " + m.Name
+		d.Related = []diag.Related{{Pos: m.Value.Pos, Message: "the other member of the choice"}}
+	case p.Got == nil && strings.HasPrefix(p.Cause, "no such symbol") && len(p.Nearest) == 0:
+		d.Help = "remove the line"
 	case p.Got != nil && p.Outcome == kconfig.Changed:
 		d.Help = "ask for " + fieldOf(d.Got) + ", or change what decides it"
 	case len(p.Nearest) > 0:
@@ -163,6 +169,22 @@ func (s *subject) missed(p kconfig.Prediction, n *load.Node, path []string, form
 		d.See = s.kernel.Set.Caveat
 	}
 	s.report.Add(d)
+}
+
+// member is the option of the configuration that takes the place of another of
+// its choice; nil when that is not why the other is lost.
+func (s *subject) member(p kconfig.Prediction) *load.Field {
+	rest, ok := strings.CutPrefix(p.Cause, "choice: the later line ")
+	if !ok {
+		return nil
+	}
+	name, _, _ := strings.Cut(rest, " ")
+	for _, f := range s.Node.At("kernel", "config").Members() {
+		if f.Name == name {
+			return &f
+		}
+	}
+	return nil
 }
 
 // fixWords writes lines of a fragment as fields of the configuration.
@@ -176,34 +198,31 @@ func fixWords(lines []string) string {
 
 // fieldOf writes a line of a fragment as a field under kernel.config.
 func fieldOf(line string) string {
-	symbol, value := lineParts(line)
+	l, _ := kconfig.ParseLine(line)
+	value := l.Value
 	if text, ok := strings.CutPrefix(value, `"`); ok {
 		value = strings.TrimSuffix(text, `"`)
 	}
-	return fmt.Sprintf("%s: %q", symbol, value)
-}
-
-func lineParts(line string) (symbol, value string) {
-	if off, ok := strings.CutPrefix(line, "# CONFIG_"); ok {
-		return strings.TrimSuffix(off, " is not set"), "n"
-	}
-	symbol, value, _ = strings.Cut(strings.TrimPrefix(line, "CONFIG_"), "=")
-	return symbol, value
+	return fmt.Sprintf("%s: %q", l.Symbol, value)
 }
 
 // fixEdits makes edits of the lines that make a request hold: the request's own
 // line is respelt, others are added beside it.
 func fixEdits(n *load.Node, p kconfig.Prediction) []diag.Edit {
 	var edits []diag.Edit
-	for _, l := range p.Fix {
-		symbol, _ := lineParts(l)
-		field := fieldOf(l)
-		if symbol == p.Symbol {
+	var more []string // one edit: each would put braces of its own around the field
+	for _, text := range p.Fix {
+		l, _ := kconfig.ParseLine(text)
+		field := fieldOf(text)
+		if l.Symbol == p.Symbol {
 			_, value, _ := strings.Cut(field, ": ")
 			edits = append(edits, diag.Edit{Kind: diag.ReplaceText, Pos: n.Pos, Text: value})
 			continue
 		}
-		edits = append(edits, diag.Edit{Kind: diag.AddField, Pos: n.Pos, Text: field})
+		more = append(more, field)
+	}
+	if len(more) > 0 {
+		edits = append(edits, diag.Edit{Kind: diag.AddField, Pos: n.Pos, Text: strings.Join(more, ", ")})
 	}
 	return edits
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/yoctune/yoctune/compiler/diag"
 	"github.com/yoctune/yoctune/compiler/kconfig"
 	"github.com/yoctune/yoctune/compiler/load"
+	"github.com/yoctune/yoctune/schema/plan"
 )
 
 // The rules of this file hold what the configuration sets while the device runs
@@ -178,6 +179,16 @@ func needRules() []Rule {
 			run:   processorControl,
 		},
 		{
+			ID: "psi", Severity: diag.Error,
+			Title: "the kernel does not measure pressure",
+			Cause: "systemd-oomd decides by /proc/pressure and ends at once without it: its unit has ConditionPathExists for it. No base configuration of a Jetson kernel has PSI.",
+			Fix:   `set PSI: "y"`,
+			Wrong: `packages: "systemd-oomd": "install"`,
+			Right: `{packages: "systemd-oomd": "install", kernel: config: PSI: "y"}`,
+			See:   "systemd-oomd.service(8); init/Kconfig: PSI",
+			run:   pressure,
+		},
+		{
 			ID: "cgroup-v2", Severity: diag.Error,
 			Title: "the kernel's control groups are too old",
 			Cause: "Limits and slices of services use the unified hierarchy. Linux 4.9 has no cpu and cpuset controllers there (4.15 and 5.0), and containers fail on it for want of device programs.",
@@ -270,6 +281,32 @@ func (s *subject) qdisc() []knob {
 	return s.named("net.core.default_qdisc", "NET_SCH_", "sch_", "pfifo_fast", "pfifo", "bfifo", "noqueue", "mq")
 }
 
+// enable completes a diagnostic about an option that the kernel lacks with what
+// brings it, as kconfig judges it: the option alone is often not enough, and
+// some kernels have no way there. The field goes up levels above pos, behind a
+// prefix such as "kernel: config: ".
+func (s *subject) enable(d *diag.Diagnostic, symbol, prefix string, pos plan.Position, up int) {
+	lines := s.kernel.Enable(symbol, "y")
+	fields := make([]string, 0, len(lines))
+	for _, l := range lines {
+		fields = append(fields, fieldOf(l.String()))
+	}
+	switch len(fields) {
+	case 0:
+		d.Help = "nothing in kernel.config brings " + symbol + " to kernel " + s.Release.Kernel + ": remove the setting"
+		return
+	case 1:
+		prefix += fields[0]
+	default:
+		prefix += "{" + strings.Join(fields, ", ") + "}"
+	}
+	d.Help = "add " + prefix
+	if !strings.HasPrefix(prefix, "kernel:") {
+		d.Help = "add kernel: " + prefix
+	}
+	d.Edits = []diag.Edit{{Kind: diag.AddField, Pos: pos, Up: up, Text: prefix}}
+}
+
 // require reports a knob whose option the kernel lacks.
 func (s *subject) require(k knob, format string, args ...any) {
 	if !s.lacks(k.symbol) {
@@ -280,11 +317,8 @@ func (s *subject) require(k knob, format string, args ...any) {
 	if s.off(k.symbol) {
 		d.Related = []diag.Related{{Pos: s.Pos("kernel", "config", k.symbol), Message: "switched off here"}}
 		d.Help = "remove it, or choose another"
-	} else if _, known := s.kernel.Value(k.symbol); known {
-		d.Help = "add kernel: config: " + k.symbol + `: "y"`
-		d.Edits = []diag.Edit{{Kind: diag.AddField, Pos: k.n.Pos, Up: k.up, Text: "kernel: config: " + k.symbol + `: "y"`}}
 	} else {
-		d.Help = "kernel " + s.Release.Kernel + " has no such option"
+		s.enable(&d, k.symbol, "kernel: config: ", k.n.Pos, k.up)
 	}
 	s.report.Add(d)
 }
@@ -372,7 +406,8 @@ func (s *subject) loads(module string) bool {
 func thpConfig(s *subject) {
 	for _, field := range []string{"thp", "thpDefrag"} {
 		n := s.Node.At("memory", field)
-		if n == nil || !s.lacks("TRANSPARENT_HUGEPAGE") {
+		// Every PREEMPT_RT kernel is without, whatever the facts are of.
+		if n == nil || n.Text == "never" || !s.realtime() && !s.lacks("TRANSPARENT_HUGEPAGE") {
 			continue
 		}
 		message := "the kernel has no transparent huge pages"
@@ -491,6 +526,25 @@ func processorControl(s *subject) {
 			return
 		}
 	}
+}
+
+func pressure(s *subject) {
+	n, path := s.Node.At("packages", "systemd-oomd"), at("packages", "systemd-oomd")
+	if n == nil || n.Text != "install" {
+		n, path = s.Node.At("services", "systemd-oomd.service", "enable"), at("services", "systemd-oomd.service", "enable")
+		if n == nil || !n.True {
+			return
+		}
+	}
+	if !s.lacks("PSI") {
+		return
+	}
+	d := s.diagnostic(n, path, "systemd-oomd needs PSI, which is off")
+	d.Got = n.Show()
+	if !s.off("PSI") {
+		s.enable(&d, "PSI", "kernel: config: ", n.Pos, len(path)-1)
+	}
+	s.report.Add(d)
 }
 
 func cgroupV2(s *subject) {

@@ -338,6 +338,11 @@ func powerFrequency(s *subject) {
 func nearest(table []int64, hz, unit int64) string {
 	lowest, highest := table[0]*unit, table[len(table)-1]*unit
 	switch {
+	case hz < lowest/10 && hz*1000 >= lowest && hz*1000 <= highest:
+		if slices.Contains(table, hz*1000/unit) {
+			return fmt.Sprintf("a number without a unit counts Hz: did you mean %q?", resolve.ShowHz(hz*1000))
+		}
+		return "a number without a unit counts Hz; for a thousand times as much, the " + nearest(table, hz*1000, unit)
 	case hz < lowest/10:
 		return fmt.Sprintf("the table runs from %s to %s: is the unit right?", resolve.ShowHz(lowest), resolve.ShowHz(highest))
 	case hz > highest:

@@ -565,10 +565,8 @@ func sysctlConfig(s *subject) {
 				continue
 			}
 			d := s.diagnostic(n, path, "%s needs %s, which is off", f.Key, symbol)
-			if _, known := s.kernel.Value(symbol); known && !s.off(symbol) {
-				field := "kernel: config: " + symbol + `: "y"`
-				d.Help = "add " + field
-				d.Edits = []diag.Edit{{Kind: diag.AddField, Pos: n.Pos, Up: 1, Text: field}}
+			if !s.off(symbol) {
+				s.enable(&d, symbol, "kernel: config: ", n.Pos, 1)
 			}
 			s.report.Add(d)
 			return

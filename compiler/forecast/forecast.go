@@ -12,6 +12,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/yoctune/yoctune/compiler/kconfig"
@@ -154,6 +155,39 @@ func (k *Kernel) On(symbol string) bool {
 func (k *Kernel) Off(symbol string) bool {
 	_, known := k.Value(symbol)
 	return known && !k.On(symbol)
+}
+
+// Enable finds the lines under which an option would have a value, its own line
+// first, on top of what is asked for already; none when nothing leads there, or
+// only at the price of another request.
+func (k *Kernel) Enable(symbol, value string) []kconfig.Line {
+	own := kconfig.Line{Symbol: symbol, Value: value}
+	asked := slices.DeleteFunc(slices.Clone(k.lines), func(l kconfig.Line) bool { return l.Symbol == symbol })
+	with, err := k.book.Open(k.Set.Name, append(asked, own))
+	if err != nil {
+		return nil
+	}
+	for _, p := range with.Predictions() {
+		if p.Symbol != symbol {
+			continue
+		}
+		if p.Outcome == kconfig.Kept {
+			return []kconfig.Line{own}
+		}
+		if len(p.Fix) == 0 {
+			return nil
+		}
+		lines := []kconfig.Line{own}
+		for _, text := range p.Fix {
+			if l, _ := kconfig.ParseLine(text); l.Symbol == symbol {
+				lines[0] = l
+			} else {
+				lines = append(lines, l)
+			}
+		}
+		return lines
+	}
+	return nil
 }
 
 func (k *Kernel) look() {

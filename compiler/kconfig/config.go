@@ -100,6 +100,10 @@ func Contradictions(fragments ...*Config) []Problem {
 	return problems
 }
 
+// ParseLine reads one assignment, as [Line.String] writes it; false for any other
+// text.
+func ParseLine(text string) (Line, bool) { return readLine(text, func(int, string, ...any) {}) }
+
 // readLine reads one assignment; bad is told of what looks like one and is not.
 func readLine(text string, bad func(col int, format string, args ...any)) (Line, bool) {
 	trimmed := strings.TrimLeft(text, " \t\ufeff")

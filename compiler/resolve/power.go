@@ -119,7 +119,9 @@ func (r *resolver) clock(path string, n *load.Node, hz int64) string {
 		return ""
 	}
 	if v%hz != 0 {
-		r.inexact(path, n, ErrInexact)
+		if len(r.t.Board.CPUkHz) == 0 {
+			r.inexact(path, n, ErrInexact)
+		} // else the rules say that it is no step
 		return ""
 	}
 	return strconv.FormatInt(v/hz, 10)

@@ -84,7 +84,7 @@ func (r *resolver) memory() {
 	}
 	if v := n.Get("thp"); v != nil {
 		r.set(plan.Setting{ID: "memory.thp", Domain: plan.DomainMemory, Type: plan.TypeChoice, Want: v.Text,
-			Select: plan.Select{Path: thpDir + "enabled"}}, v.Pos)
+			Select: plan.Select{Path: thpDir + "enabled"}, Optional: v.Text == "never"}, v.Pos)
 	}
 	if v := n.Get("thpDefrag"); v != nil {
 		r.set(plan.Setting{ID: "memory.thpDefrag", Domain: plan.DomainMemory, Type: plan.TypeChoice, Want: v.Text,
@@ -96,7 +96,7 @@ func (r *resolver) memory() {
 			want = "1"
 		}
 		r.set(plan.Setting{ID: "memory.ksm", Domain: plan.DomainMemory, Type: plan.TypeInt, Want: want,
-			Select: plan.Select{Path: "/sys/kernel/mm/ksm/run"}}, v.Pos)
+			Select: plan.Select{Path: "/sys/kernel/mm/ksm/run"}, Optional: !v.True}, v.Pos)
 	}
 	if v := n.Get("mglru"); v != nil {
 		s := plan.Setting{ID: "memory.mglru", Domain: plan.DomainMemory, Type: plan.TypeInt, Want: digit(v.True),
