@@ -446,7 +446,7 @@ Exit codes: 0 done · 1 it is not a recording · 2 usage.`,
 					Duration  float64   `json:"duration_s"`
 					First     time.Time `json:"first"`
 					Last      time.Time `json:"last"`
-					Throttled float64   `json:"throttled_share"`
+					Throttled *float64  `json:"throttled_share"`
 				}{summaryLine{Type: "summary", Command: "summary"}, sum.Samples, sum.Duration.Seconds(), sum.First, sum.Last, sum.Throttled()})
 				return w.Flush()
 			}
@@ -468,7 +468,11 @@ func summaryText(w io.Writer, sum *monitor.Summary) {
 			"  "+printable(s.Name)+known)
 	}
 	_ = tw.Flush()
-	fmt.Fprintf(w, "%d samples in %s; something was throttled in %.1f %% of them\n", sum.Samples, sum.Duration.Round(time.Second), 100*sum.Throttled())
+	throttled := "whether something was throttled is not known"
+	if share := sum.Throttled(); share != nil {
+		throttled = fmt.Sprintf("something was throttled in %.1f %% of them", 100**share)
+	}
+	fmt.Fprintf(w, "%d samples in %s; %s\n", sum.Samples, sum.Duration.Round(time.Second), throttled)
 }
 
 // decimal drops the fraction where it says nothing.

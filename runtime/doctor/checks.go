@@ -208,7 +208,7 @@ func checkThrottling(in *Input) answer {
 	known, slow := 0, 0
 	names := map[string]bool{}
 	for _, s := range in.Samples {
-		if !slices.ContainsFunc(s.Cooling, func(c monitor.Cooling) bool { return c.State != nil && !c.Fan() }) {
+		if !s.KnowsThrottling() {
 			continue
 		}
 		known++
@@ -421,7 +421,7 @@ func checkBandwidth(in *Input) answer {
 		return s.EMC.Load
 	})
 	if !ok {
-		return answer{Unknown, "", "the memory controller's activity is in debugfs: run it as root"}
+		return answer{Unknown, "", "there is no memory controller to ask; as another user than root none can be seen, as it is in debugfs"}
 	}
 	return over(load/10, 90, 101, "%", "smaller data (fp16, int8), zero-copy buffers, or a mode with a faster memory clock")
 }

@@ -97,6 +97,7 @@ type Summary struct {
 	values      map[string][]float64
 	unit        map[string]string
 	throttled   int
+	unthrottled int // neither is a sample that does not say
 }
 
 // NewSummary returns an empty one.
@@ -118,8 +119,11 @@ func (s *Summary) Add(sample *Sample) error {
 	s.Samples++
 	s.Last = sample.Time
 	s.Duration = time.Duration(sample.Monotonic - s.start)
-	if len(sample.Throttled()) > 0 {
+	switch {
+	case len(sample.Throttled()) > 0:
 		s.throttled++
+	case sample.KnowsThrottling():
+		s.unthrottled++
 	}
 	for _, v := range sample.Values() {
 		if _, ok := s.values[v.Name]; !ok {
@@ -131,12 +135,14 @@ func (s *Summary) Add(sample *Sample) error {
 	return nil
 }
 
-// Throttled is the share of samples in which something was slowed down, 0 to 1.
-func (s *Summary) Throttled() float64 {
-	if s.Samples == 0 {
-		return 0
+// Throttled is the share of samples in which something was slowed down, 0 to 1, of
+// those that say; nil when none does.
+func (s *Summary) Throttled() *float64 {
+	known := s.throttled + s.unthrottled
+	if known == 0 {
+		return nil
 	}
-	return float64(s.throttled) / float64(s.Samples)
+	return new(float64(s.throttled) / float64(known))
 }
 
 // Series returns the statistics, in the order in which names first occurred.

@@ -1,6 +1,9 @@
 package monitor
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Sample is everything at one moment, in base units. A nil pointer is a value
 // that is unknown.
@@ -153,6 +156,11 @@ func (s *Sample) Throttled() []Cooling {
 		}
 	}
 	return out
+}
+
+// KnowsThrottling reports whether any cooling device that slows something down answers.
+func (s *Sample) KnowsThrottling() bool {
+	return slices.ContainsFunc(s.Cooling, func(c Cooling) bool { return c.State != nil && !c.Fan() })
 }
 
 // Load is in percent: the processors' together, or the GPU's where that is more.

@@ -90,12 +90,10 @@ func (s *Sample) Values() []Value {
 // throttled is how many cooling devices slow something down; nil where there are
 // none to ask.
 func (s *Sample) throttled() *int64 {
-	for _, c := range s.Cooling {
-		if c.State != nil && !c.Fan() {
-			return new(int64(len(s.Throttled())))
-		}
+	if !s.KnowsThrottling() {
+		return nil
 	}
-	return nil
+	return new(int64(len(s.Throttled())))
 }
 
 // unique numbers names that occur twice, such as those of two like zones.

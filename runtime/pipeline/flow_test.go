@@ -163,27 +163,29 @@ func TestOldFramesGoWhileTheStageIsBusy(t *testing.T) {
 		e := newEngine(&counted{n: 10, rate: rate{100, 1}}, &kept{}, 16, block,
 			step{id: "slow", run: takes(10 * time.Second)})
 		e.live, e.maxAge = true, int64(200*time.Millisecond)
-		var at time.Duration
-		start := time.Now()
-		go func() {
-			for e.ledger == nil || func() bool {
-				e.ledger.mu.Lock()
-				defer e.ledger.mu.Unlock()
-				return e.ledger.drops["too-old:slow"] < 9
-			}() {
-				time.Sleep(5 * time.Millisecond)
-			}
-			at = time.Since(start)
-		}()
+		start, gone := time.Now(), make(chan time.Duration)
+		e.begun = func() {
+			go func() {
+				for tooOld := uint64(0); tooOld < 9; {
+					time.Sleep(5 * time.Millisecond)
+					e.ledger.mu.Lock()
+					tooOld = e.ledger.drops["too-old:slow"]
+					e.ledger.mu.Unlock()
+				}
+				gone <- time.Since(start)
+			}()
+		}
 		s, _, err := e.run(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
 		balanced(t, s)
-		if s.Drops["too-old:slow"] != 9 || at > 400*time.Millisecond {
-			t.Errorf("%v, after %v", s.Drops, at)
+		if n := s.Drops["too-old:slow"]; n != 9 {
+			t.Fatalf("%d of 9 frames were dropped as too old: %v", n, s.Drops)
 		}
-		synctest.Wait()
+		if at := <-gone; at > 400*time.Millisecond {
+			t.Errorf("the last was dropped after %v", at)
+		}
 	})
 }
 

@@ -2,7 +2,7 @@
  *
  * A plug-in is a shared library that has one function, yoctune_stage_entry. It is
  * loaded into a process of its own, which is ended when the stage is past its
- * deadline and started again when it dies; with isolation "none" into the pipeline
+ * deadline and started again when it dies; with "inside: true" into the pipeline
  * itself, which it then can take along.
  *
  * Rules: sizes come first, so that either side may be newer. Nothing that is passed
