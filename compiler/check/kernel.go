@@ -66,6 +66,15 @@ func kernelRules() []Rule {
 			run: configValue,
 		},
 		{
+			ID: "kernel-localversion", Severity: diag.Error,
+			Title: "the kernel's recipe writes LOCALVERSION itself",
+			Cause: "After all fragments, do_kernel_configme writes LINUX_VERSION_EXTENSION of the recipe as LOCALVERSION, and every kernel recipe of meta-tegra sets that. The layer's own check would then stop the build.",
+			Fix:   "set LINUX_VERSION_EXTENSION in an append of your own, and SRCBRANCH where the recipe makes it of that",
+			Wrong: `kernel: config: LOCALVERSION: "-edge"`, Right: `kernel: config: LOCALVERSION_AUTO: "n"`,
+			See: "openembedded-core kernel-yocto.bbclass",
+			run: localVersion,
+		},
+		{
 			ID: "kernel-arg-unsafe", Severity: diag.Error, Firm: true,
 			Title: "a kernel argument decides what runs as the first program",
 			Cause: "init= and rdinit= replace the system's first program, and others turn off the protection of the running kernel. A tuning layer must not be a way to do that.",
@@ -182,6 +191,13 @@ func (s *subject) only(symbol string) bool {
 		}
 	}
 	return true
+}
+
+func localVersion(s *subject) {
+	if n := s.Node.At("kernel", "config", "LOCALVERSION"); n != nil {
+		s.tell("LOCALVERSION")
+		s.finding(n, at("kernel", "config", "LOCALVERSION"), n.Show(), "", "the kernel's recipe overwrites LOCALVERSION")
+	}
 }
 
 func preemptKVM(s *subject) {

@@ -45,6 +45,19 @@ type bbappend struct {
 	Unused bool   // this machine builds no recipe it applies to (known after the appends step)
 }
 
+// namesHashServer tells whether the layer names a hash equivalence server that
+// runs somewhere, so that bitbake starts none.
+func (l *layer) namesHashServer() bool {
+	for _, lines := range l.SettingLines {
+		for _, s := range lines {
+			if s.Variable == "BB_HASHSERVE" && s.Value != "auto" {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // word is what may stand in a name that is written into a configuration file.
 var word = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9+._-]*$`)
 

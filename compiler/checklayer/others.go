@@ -39,16 +39,8 @@ func (g *rig) otherMachines(ctx context.Context, log string) outcome {
 	if err != nil {
 		return broke(err)
 	}
-	s := newStandIns(filepath.Join(g.work, "stand-ins", otherCase))
-	// The same recipes as for yocto-check-layer, so mostly the same names.
-	for _, build := range []string{unusedCase, quickBuild} {
-		if q := g.standIns[build]; q != nil && q.Providers != nil {
-			s.Providers, s.Recipes, s.Packages, s.Tasks = q.Providers, slices.Clone(q.Recipes), slices.Clone(q.Packages), slices.Clone(q.Tasks)
-			break
-		}
-	}
-	g.standIns[otherCase] = s
-	if err := s.write(g.src.Series); err != nil {
+	s, err := g.sampleStandIns(otherCase)
+	if err != nil {
 		return broke(err)
 	}
 	lines := slices.Concat(common, g.layer.enableLines(g.src.Fragments), rig, mask)
@@ -105,7 +97,7 @@ var machineInclude = lazyregexp.New(`(?m)^\s*(?:require|include)\s+conf/machine/
 func (g *rig) stranger() string {
 	inherits := false
 	includes := func(machine string) []string {
-		b, err := os.ReadFile(filepath.Join(g.src.MetaTegra, "conf", "machine", machine+".conf"))
+		b, err := os.ReadFile(g.src.machineFile(machine))
 		if err != nil {
 			return nil
 		}

@@ -77,3 +77,55 @@ func TestTheMachineMostLikeTheTargetStandsForAllOthers(t *testing.T) {
 		t.Errorf("with every machine of the module a target, got %q", got)
 	}
 }
+
+// A machine of the user's own is in a layer of the user's own.
+func TestAMachineMayComeFromAFurtherLayer(t *testing.T) {
+	tegra, own := t.TempDir(), t.TempDir()
+	put(t, filepath.Join(tegra, "conf", "machine", "devkit.conf"), "require conf/machine/include/orin-nano.inc\n", 0o644)
+	put(t, filepath.Join(tegra, "conf", "machine", "sibling.conf"), "require conf/machine/include/orin-nano.inc\n", 0o644)
+	put(t, filepath.Join(own, "conf", "machine", "carrier.conf"), "require conf/machine/include/orin-nano.inc\n", 0o644)
+	s := sources{MetaTegra: tegra, Series: []string{"scarthgap"}}
+	if err := s.fits("scarthgap", "carrier"); err == nil || !strings.Contains(err.Error(), "--extra-layer") {
+		t.Errorf("without its layer: %v", err)
+	}
+	s.Extra = []string{own}
+	if err := s.fits("scarthgap", "carrier"); err != nil {
+		t.Errorf("with its layer: %v", err)
+	}
+	g := rig{opt: Options{Machine: "carrier"}, src: s, layer: &layer{Machines: []string{"carrier", "devkit"}}}
+	if got := g.stranger(); got != "sibling" {
+		t.Errorf("most like it is %q", got)
+	}
+}
+
+// What stood in for a recipe that the next build folder has would be a second
+// provider of it.
+func TestNoStandInTakesThePlaceOfASample(t *testing.T) {
+	g := rig{work: t.TempDir(), standIns: map[string]*standIns{quickBuild: {
+		Providers: map[string]string{},
+		Recipes:   []string{"virtual/kernel", "tegra-nvpower"},
+		Packages:  []string{"bash", "tegra-nvpower", "tegra-nvpower-dbg"},
+	}}}
+	s, err := g.sampleStandIns(unusedCase)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(append(s.Recipes, s.Packages...), " "); got != "virtual/kernel bash" {
+		t.Errorf("stand-ins for %s", got)
+	}
+	if len(g.standIns[quickBuild].Packages) != 3 {
+		t.Error("those of the other build folder changed")
+	}
+}
+
+func TestOnlyAHashServerThatRunsSomewhereIsLeftToBitBake(t *testing.T) {
+	for value, want := range map[string]bool{"auto": false, "hash.example.com:8686": true, "": false} {
+		var l layer
+		if value != "" {
+			l.SettingLines = map[string][]line{"edge": {{Variable: "BB_HASHSERVE", Value: value}}}
+		}
+		if got := l.namesHashServer(); got != want {
+			t.Errorf("BB_HASHSERVE = %q: %t", value, got)
+		}
+	}
+}

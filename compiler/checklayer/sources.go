@@ -124,10 +124,24 @@ func (s sources) fits(release, machine string) error {
 	if !word.MatchString(machine) {
 		return fmt.Errorf("machine %q: give a machine of meta-tegra, for example --machine jetson-orin-nano-devkit", machine)
 	}
-	if _, err := os.Stat(filepath.Join(s.MetaTegra, "conf", "machine", machine+".conf")); err != nil {
-		return fmt.Errorf("machine %q is unknown to meta-tegra in %s (it has: %s)", machine, s.MetaTegra, strings.Join(s.machines(), ", "))
+	if _, err := os.Stat(s.machineFile(machine)); err != nil {
+		return fmt.Errorf("machine %q is unknown to meta-tegra in %s (it has: %s); give the layer of a machine of your own with --extra-layer",
+			machine, s.MetaTegra, strings.Join(s.machines(), ", "))
 	}
 	return nil
+}
+
+// machineFile is the configuration of a machine: meta-tegra's, or of a further
+// layer that has it.
+func (s sources) machineFile(machine string) string {
+	name := filepath.Join("conf", "machine", machine+".conf")
+	for _, dir := range s.Extra {
+		file := filepath.Join(dir, name)
+		if _, err := os.Stat(file); err == nil {
+			return file
+		}
+	}
+	return filepath.Join(s.MetaTegra, name)
 }
 
 func (s sources) machines() []string {

@@ -188,6 +188,28 @@ func (s *standIns) learn(out string, l *layer, src sources) (bool, error) {
 	return len(s.Recipes)+len(s.Packages)+len(s.Tasks) > before, nil
 }
 
+// sampleStandIns are those of a world that has the samples. They begin with what an
+// earlier build folder lacked, which is mostly the same: a round less.
+func (g *rig) sampleStandIns(build string) (*standIns, error) {
+	s := newStandIns(filepath.Join(g.work, "stand-ins", build))
+	sample := func(name string) bool {
+		return slices.ContainsFunc(samples(), func(s string) bool { return name == s || strings.HasPrefix(name, s+"-") })
+	}
+	for _, earlier := range []string{unusedCase, quickBuild} {
+		q := g.standIns[earlier]
+		if q == nil || q.Providers == nil {
+			continue
+		}
+		s.Providers, s.Tasks = q.Providers, slices.Clone(q.Tasks)
+		// Here the samples are real: two recipes of one name are an error.
+		s.Recipes = slices.DeleteFunc(slices.Clone(q.Recipes), sample)
+		s.Packages = slices.DeleteFunc(slices.Clone(q.Packages), sample)
+		break
+	}
+	g.standIns[build] = s
+	return s, s.write(g.src.Series)
+}
+
 // maxRounds bounds the growing; two are the rule.
 const maxRounds = 12
 

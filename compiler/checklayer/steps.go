@@ -17,7 +17,7 @@ import (
 // Build folders.
 const (
 	quickBuild = "quick" // masked, layer enabled, tasks can run
-	plainBuild = "plain" // masked, layer enabled, nothing else touched
+	plainBuild = "plain" // masked, layer enabled, all its settings in force
 	unusedCase = "unused"
 	worldBuild = "world"
 	worldCheck = "world-check"
@@ -187,7 +187,12 @@ func (g *rig) variables(ctx context.Context, log string) outcome {
 // compare holds the configuration, in a build folder where all the layer's
 // settings are in force, and what was said of recipes against the promises.
 func (g *rig) compare(ctx context.Context, log string, said reading) outcome {
-	if err := g.enabled(plainBuild, nil); err != nil {
+	var extra []string
+	if !g.layer.namesHashServer() {
+		// bitbake would start a server, in the folder that the user's builds have.
+		extra = []string{`BB_HASHSERVE:forcevariable = ""`}
+	}
+	if err := g.enabled(plainBuild, extra); err != nil {
 		return broke(err)
 	}
 	out, err := g.bitbake(ctx, plainBuild, log, "bitbake", "-e")
@@ -439,13 +444,8 @@ func (g *rig) yoctoCheckLayer(ctx context.Context, log string) outcome {
 	if err != nil {
 		return broke(err)
 	}
-	s := newStandIns(filepath.Join(g.work, "stand-ins", unusedCase))
-	if q := g.standIns[quickBuild]; q.Providers != nil {
-		// Mostly the same names: a round less.
-		s.Providers, s.Recipes, s.Packages, s.Tasks = q.Providers, slices.Clone(q.Recipes), slices.Clone(q.Packages), slices.Clone(q.Tasks)
-	}
-	g.standIns[unusedCase] = s
-	if err := s.write(g.src.Series); err != nil {
+	s, err := g.sampleStandIns(unusedCase)
+	if err != nil {
 		return broke(err)
 	}
 	c := conf{Layers: append(g.src.layers(), g.layer.Dir, s.Dir), Lines: slices.Concat(common, mask)}

@@ -517,7 +517,7 @@ var language = Schema{defs: []*definition{
 	{name: "#Kas", doc: "A configuration for kas.", see: "schema/build.cue:147", value: &shape{op: object, see: "schema/build.cue:147", obj: &structure{
 		fields: []*member{
 			{name: "image", required: false, doc: "What to build.", see: "schema/build.cue:149", value: &shape{op: named, def: "#PackageName", see: "schema/build.cue:149"}},
-			{name: "distro", required: false, doc: "DISTRO.", see: "schema/build.cue:152", value: &shape{op: named, def: "#Name", see: "schema/build.cue:152"}},
+			{name: "distro", required: false, doc: "DISTRO, \"nodistro\" when absent. Those of meta-poky are checked out; another's layer goes into a file of your own.", see: "schema/build.cue:152", value: &shape{op: named, def: "#Name", see: "schema/build.cue:152"}},
 			{name: "folder", required: false, doc: "Folder of the layer inside its repository; its top when absent.", see: "schema/build.cue:155", value: &shape{op: named, def: "#Path", see: "schema/build.cue:155"}},
 		},
 	}}},

@@ -35,6 +35,7 @@ func Emit(l *plan.Layer, files []emitters.File) ([]emitters.File, error) {
 		Machines []machine
 		Folders  []string
 		Signed   bool // the device obeys signed plans only
+		Enabled  bool // some unit is started at boot
 	}{Layer: l, Signed: len(l.Runtime.Keys) > 0}
 	for _, target := range l.Targets {
 		m := machine{Machine: target.Machine}
@@ -62,6 +63,7 @@ func Emit(l *plan.Layer, files []emitters.File) ([]emitters.File, error) {
 			}
 		}
 		sort.Strings(m.Units)
+		data.Enabled = data.Enabled || len(m.Units) > 0
 		data.Machines = append(data.Machines, m)
 	}
 	t, err := emitters.Parse("config", recipe)

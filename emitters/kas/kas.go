@@ -8,6 +8,7 @@ import (
 	_ "embed"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/yoctune/yoctune/emitters"
 	"github.com/yoctune/yoctune/emitters/quote"
@@ -27,7 +28,7 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if slices.Contains([]string{"bitbake", "openembedded-core", "meta-tegra"}, l.Name) {
+	if slices.Contains([]string{"bitbake", "openembedded-core", "meta-tegra", "meta-yocto"}, l.Name) {
 		return nil, &emitters.Error{Emitter: "kas", Ref: emitters.Ref{ID: "layer.name"},
 			Err: fmt.Errorf("in a configuration for kas %q is the name of another repository; choose another", l.Name)}
 	}
@@ -52,7 +53,8 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 			Kas     *plan.Kas
 			File    string
 			Core    string // branch of openembedded-core
-		}{l, r, target, l.Build.Kas, name, core})
+			Poky    bool   // the distribution is one of meta-poky's
+		}{l, r, target, l.Build.Kas, name, core, l.Build.Kas.Distro == "poky" || strings.HasPrefix(l.Build.Kas.Distro, "poky-")})
 		if err != nil {
 			return nil, err
 		}

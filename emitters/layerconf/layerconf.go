@@ -28,7 +28,13 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 	data := struct {
 		Layer   *plan.Layer
 		Release release.Release
-	}{l, r}
+		Dynamic []string // collections that a build may lack, and something depends on
+	}{Layer: l, Release: r}
+	for _, o := range l.Build.Optional {
+		if len(o.Packages)+len(o.Recommended) > 0 {
+			data.Dynamic = append(data.Dynamic, o.Collection)
+		}
+	}
 	var files []emitters.File
 	for _, f := range []struct{ path, text string }{
 		{"conf/layer.conf", layerConf},

@@ -6,7 +6,7 @@ import (
 	_ "embed"
 	"maps"
 	"slices"
-	"sort"
+	"strings"
 
 	"github.com/yoctune/yoctune/emitters"
 	"github.com/yoctune/yoctune/emitters/fan"
@@ -30,28 +30,86 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 			packages = append(packages, "yoctune-cuda")
 		}
 	}
-	sort.Strings(packages)
+	slices.Sort(packages)
 	turns, err := fan.Package(l)
 	if err != nil {
 		return nil, err
 	}
+	var required, recommended []group
+	for _, t := range l.Targets {
+		r, m := wanted(l, t, turns)
+		if len(r) > 0 {
+			required = append(required, group{t.Machine, r})
+		}
+		if len(m) > 0 {
+			recommended = append(recommended, group{t.Machine, m})
+		}
+	}
 	f, err := t.Fill(emitters.File{Path: "recipes-yoctune/packagegroups/packagegroup-yoctune-" + l.Name + ".bb"},
 		struct {
-			Layer    *plan.Layer
-			Packages []string
-			Fan      string
-			Serves   func(*plan.Target) bool
-			JPEG     func(*plan.Target) string
-		}{l, packages, turns, func(t *plan.Target) bool { return l.Runtime.Form != "" && yoctuned.Serves(t) }, func(t *plan.Target) string {
-			if l.Runtime.Form == "" {
-				return ""
-			}
-			return readsJPEG(t.Plan)
-		}})
+			Layer                 *plan.Layer
+			Packages              []string
+			Required, Recommended []group
+		}{l, packages, required, recommended})
 	if err != nil {
 		return nil, err
 	}
 	return []emitters.File{f}, nil
+}
+
+// group is what one machine adds.
+type group struct {
+	Machine  string
+	Packages []pkg
+}
+
+// pkg is a package and what in the configuration asks for it.
+type pkg struct{ Name, Target, ID string }
+
+// wanted are the packages that a target requires and those it recommends, by name.
+func wanted(l *plan.Layer, t *plan.Target, fan string) (required, recommended []pkg) {
+	need := func(id string, names ...string) {
+		for _, name := range names {
+			required = append(required, pkg{name, t.Name, id})
+		}
+	}
+	module := func(id, name string) {
+		name = "kernel-module-" + strings.ReplaceAll(strings.ToLower(name), "_", "-")
+		recommended = append(recommended, pkg{name, t.Name, id})
+	}
+	for _, p := range t.Packages {
+		if p.Action == "install" {
+			need("packages."+p.Name, p.Name)
+		}
+	}
+	if len(t.Models) > 0 {
+		need(t.Models[0].ID, "yoctune-"+l.Name+"-models")
+	}
+	if l.Runtime.Form != "" {
+		if yoctuned.Serves(t) {
+			need("monitor", "yoctuned-serve")
+		}
+		if id := readsJPEG(t.Plan); id != "" {
+			need(id, "libturbojpeg")
+		}
+	}
+	if t.Fan != nil && fan != "" {
+		need("fan", fan)
+	}
+	for _, m := range t.Modules {
+		if m.Action == "load" {
+			module("modules."+m.Name, m.Name)
+		}
+	}
+	if t.ZRAM != nil {
+		need("memory.zram", "kmod", "util-linux-mkswap", "util-linux-swapoff", "util-linux-swapon", "util-linux-zramctl")
+		module("memory.zram", "zram")
+	}
+	for _, list := range [][]pkg{required, recommended} {
+		slices.SortStableFunc(list, func(a, b pkg) int { return strings.Compare(a.Name, b.Name) })
+	}
+	same := func(a, b pkg) bool { return a.Name == b.Name }
+	return slices.CompactFunc(required, same), slices.CompactFunc(recommended, same)
 }
 
 // readsJPEG names the first pipeline whose source is decoded by libjpeg-turbo, ""

@@ -165,7 +165,7 @@ type Suppression struct {
 type Build struct {
 	Threads         int  // BB_NUMBER_THREADS, 0: unset
 	MakeJobs        int  // PARALLEL_MAKE, 0: unset
-	DownloadThreads int  // BB_NUMBER_DOWNLOAD_THREADS, 0: unset (not a bitbake variable everywhere: see facts)
+	DownloadThreads int  // number_threads of do_fetch, 0: unset
 	RmWork          bool // INHERIT += "rm_work"
 	SStateMirrors   []Mirror
 	Premirrors      []Mirror

@@ -14,5 +14,13 @@ RDEPENDS:${PN} = "\
     yoctune-low-power-edge-config \
     yoctuned \
 "
-RDEPENDS:${PN}:append:yoctune-on-jetson-orin-nano-devkit-nvme = " kmod util-linux-mkswap util-linux-swapoff util-linux-swapon util-linux-zramctl"
-RRECOMMENDS:${PN}:append:yoctune-on-jetson-orin-nano-devkit-nvme = " kernel-module-zram"
+RDEPENDS:${PN}:append:yoctune-on-jetson-orin-nano-devkit-nvme = " \
+    kmod \
+    util-linux-mkswap \
+    util-linux-swapoff \
+    util-linux-swapon \
+    util-linux-zramctl \
+"
+RRECOMMENDS:${PN}:append:yoctune-on-jetson-orin-nano-devkit-nvme = " \
+    kernel-module-zram \
+"

@@ -14,7 +14,11 @@ RDEPENDS:${PN} = "\
     yoctune-realtime-control-config \
     yoctuned \
 "
-RDEPENDS:${PN}:append:yoctune-on-jetson-agx-orin-devkit = " iproute2"
-RDEPENDS:${PN}:append:yoctune-on-jetson-agx-orin-devkit = " rt-tests"
-RRECOMMENDS:${PN}:append:yoctune-on-jetson-agx-orin-devkit = " kernel-module-can-raw"
-RRECOMMENDS:${PN}:append:yoctune-on-jetson-agx-orin-devkit = " kernel-module-mttcan"
+RDEPENDS:${PN}:append:yoctune-on-jetson-agx-orin-devkit = " \
+    iproute2 \
+    rt-tests \
+"
+RRECOMMENDS:${PN}:append:yoctune-on-jetson-agx-orin-devkit = " \
+    kernel-module-can-raw \
+    kernel-module-mttcan \
+"

@@ -15,9 +15,17 @@ RDEPENDS:${PN} = "\
     yoctune-vision-tuning-config \
     yoctuned \
 "
-RDEPENDS:${PN}:append:yoctune-on-jetson-orin-nano-devkit = " perf"
-RDEPENDS:${PN}:append:yoctune-on-jetson-orin-nano-devkit = " yoctuned-serve"
-RDEPENDS:${PN}:append:yoctune-on-jetson-orin-nano-devkit = " kmod util-linux-mkswap util-linux-swapoff util-linux-swapon util-linux-zramctl"
-RRECOMMENDS:${PN}:append:yoctune-on-jetson-orin-nano-devkit = " kernel-module-sch-fq"
-RRECOMMENDS:${PN}:append:yoctune-on-jetson-orin-nano-devkit = " kernel-module-tcp-bbr"
-RRECOMMENDS:${PN}:append:yoctune-on-jetson-orin-nano-devkit = " kernel-module-zram"
+RDEPENDS:${PN}:append:yoctune-on-jetson-orin-nano-devkit = " \
+    kmod \
+    perf \
+    util-linux-mkswap \
+    util-linux-swapoff \
+    util-linux-swapon \
+    util-linux-zramctl \
+    yoctuned-serve \
+"
+RRECOMMENDS:${PN}:append:yoctune-on-jetson-orin-nano-devkit = " \
+    kernel-module-sch-fq \
+    kernel-module-tcp-bbr \
+    kernel-module-zram \
+"
