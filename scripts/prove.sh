@@ -128,7 +128,7 @@ systemd() {
 camera() {
 	title "camera: the kernel's own test driver, single- and multi-planar, unplugged while it streams, in qemu"
 	tests/qemu/fetch-kernel.sh build/cache/qemu || { skip "no kernel: scripts/setup.sh kernel"; return; }
-	YOCTUNE_QEMU_CAMERA=1 YOCTUNE_QEMU=$PWD/build/cache/qemu go test ./tests/qemu -run CamerasOfARealDriver -v -count=1 >build/camera.log 2>&1 || { failed=1; cat build/camera.log >&2; }
+	YOCTUNE_QEMU_CAMERA=1 YOCTUNE_QEMU=$PWD/build/cache/qemu go test ./tests/qemu -run CamerasOfARealDriver -v -count=1 -timeout 60m >build/camera.log 2>&1 || { failed=1; cat build/camera.log >&2; }
 	grep -E 'guest ran|KERNEL|CAMERA|SUMMARY|^ *--- |^ok' build/camera.log | sed 's/^ *//' >"$results/$day-camera.txt"
 }
 

@@ -5,7 +5,7 @@
 //	lib, err := jpeg.Open("") // libturbojpeg.so.0 of the system
 //	d, err := lib.NewDecoder()
 //	width, height, err := d.Size(data)
-//	err = d.Decode(data, frame, width, height) // I420, tightly packed
+//	err = d.Decode(data, frame, width, height, 1) // I420, tightly packed
 //
 // It also finds the frames of Motion JPEG: in AVI files, and one after another.
 package jpeg
@@ -31,6 +31,10 @@ const missing = "install libturbojpeg0 (Debian) or libturbojpeg (Yocto; a layer 
 func I420Bytes(width, height int) int {
 	return width*height + 2*((width+1)/2)*((height+1)/2)
 }
+
+// Shrinks are the parts of a frame's width and height that can be decoded instead of
+// all: those that libjpeg-turbo has vector code for.
+var Shrinks = [...]int{1, 2, 4, 8}
 
 // MaxSide bounds frames, in pixels.
 const MaxSide = 16384

@@ -17,6 +17,7 @@ import "C"
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"unsafe"
 )
 
@@ -72,22 +73,27 @@ func (d *Decoder) Size(data []byte) (width, height int, err error) {
 }
 
 // Decode writes the frame in data to out: luma, then both chromas at half its
-// resolution, tightly packed. It fails with [ErrSize] when the frame is not as large
-// as it is to be, and with [ErrData] when part of it is missing or damaged.
-func (d *Decoder) Decode(data, out []byte, width, height int) error {
+// resolution, tightly packed. The frame in data is shrink times as wide and as high as
+// the one that is made, 1, 2, 4 or 8: what is not wanted is not decoded. Decode fails
+// with [ErrSize] when the frame is not as large as it is to be, and with [ErrData] when
+// part of it is missing or damaged.
+func (d *Decoder) Decode(data, out []byte, width, height, shrink int) error {
 	if len(data) == 0 {
 		return fmt.Errorf("%w: it is empty", ErrData)
 	}
 	if width < 1 || height < 1 || width > MaxSide || height > MaxSide || len(out) < I420Bytes(width, height) {
 		return fmt.Errorf("%w: %d bytes for %dx%d pixels", ErrSize, len(out), width, height)
 	}
-	switch C.jpeg_decode(d.c, (*C.uchar)(&data[0]), C.size_t(len(data)), (*C.uchar)(&out[0]), C.int(width), C.int(height)) {
+	if !slices.Contains(Shrinks[:], shrink) {
+		return fmt.Errorf("%w: shrunk %d times; it is one of %v", ErrSize, shrink, Shrinks)
+	}
+	switch C.jpeg_decode(d.c, (*C.uchar)(&data[0]), C.size_t(len(data)), (*C.uchar)(&out[0]), C.int(width), C.int(height), C.int(shrink)) {
 	case C.JPEG_OK:
 		return nil
 	case C.JPEG_DAMAGED:
 		return fmt.Errorf("%w: %s", ErrData, C.GoString(&d.c.msg[0]))
 	}
-	return fmt.Errorf("%w: %s, not %dx%d", ErrSize, C.GoString(&d.c.msg[0]), width, height)
+	return fmt.Errorf("%w: %s, not %dx%d", ErrSize, C.GoString(&d.c.msg[0]), width*shrink, height*shrink)
 }
 
 // Close frees the decoder.

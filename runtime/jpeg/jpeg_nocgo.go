@@ -22,7 +22,7 @@ func (*Library) NewDecoder() (*Decoder, error) { return nil, errNoCgo }
 func (*Decoder) Size([]byte) (width, height int, err error) { return 0, 0, errNoCgo }
 
 // Decode always fails: see Open.
-func (*Decoder) Decode(data, out []byte, width, height int) error { return errNoCgo }
+func (*Decoder) Decode(data, out []byte, width, height, shrink int) error { return errNoCgo }
 
 // Close does nothing without cgo.
 func (*Decoder) Close() {}

@@ -3,9 +3,11 @@ package jpeg_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"image"
 	gojpeg "image/jpeg"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -69,7 +71,7 @@ func TestPlanesAreThoseOfAnotherDecoder(t *testing.T) {
 				t.Fatal(err)
 			}
 			got := make([]byte, jpeg.I420Bytes(w, h))
-			if err := d.Decode(f, got, w, h); err != nil {
+			if err := d.Decode(f, got, w, h, 1); err != nil {
 				t.Fatal(err)
 			}
 			i, err := gojpeg.Decode(bytes.NewReader(f))
@@ -134,7 +136,7 @@ func TestAnySizeAndSamplingIsDecoded(t *testing.T) {
 			for n := range out {
 				out[n] = 0xa5
 			}
-			if err := d.Decode(b.Bytes(), out[:len(out)-64], size[0], size[1]); err != nil {
+			if err := d.Decode(b.Bytes(), out[:len(out)-64], size[0], size[1], 1); err != nil {
 				t.Fatalf("%v: %v", size, err)
 			}
 			if !bytes.Equal(out[len(out)-64:], bytes.Repeat([]byte{0xa5}, 64)) {
@@ -150,6 +152,98 @@ func TestAnySizeAndSamplingIsDecoded(t *testing.T) {
 				t.Errorf("%v: grey has chroma %d", size, out[size[0]*size[1]])
 			}
 		}
+	}
+}
+
+// A frame that is decoded at a part of its size is the whole one made smaller, whatever
+// its size and sampling.
+func TestAShrunkFrameIsTheWholeOneMadeSmaller(t *testing.T) {
+	d := decoder(t)
+	for _, shrink := range jpeg.Shrinks {
+		for _, size := range [][2]int{{1, 1}, {3, 5}, {12, 7}, {40, 30}} {
+			w, h := size[0], size[1]
+			// Slow waves, which averaging keeps.
+			i := image.NewYCbCr(image.Rect(0, 0, w*shrink, h*shrink), image.YCbCrSubsampleRatio420)
+			wave := func(x, y, n int) byte {
+				return byte(128 + 90*math.Sin(float64(x*n)/float64(6*shrink))*math.Cos(float64(y)/float64(9*shrink)))
+			}
+			for y := range h * shrink {
+				for x := range w * shrink {
+					i.Y[i.YOffset(x, y)] = wave(x, y, 1)
+					i.Cb[i.COffset(x, y)], i.Cr[i.COffset(x, y)] = wave(y, x, 1), wave(x, y, 1)
+				}
+			}
+			var b bytes.Buffer
+			if err := gojpeg.Encode(&b, i, &gojpeg.Options{Quality: 95}); err != nil {
+				t.Fatal(err)
+			}
+			shrunk(t, d, b.Bytes(), w, h, shrink)
+		}
+	}
+	for _, name := range []string{"labels420.avi", "labels422.avi", "labels444.mjpeg"} {
+		f := frames(t, name)[0]
+		w, h, err := d.Size(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, shrink := range jpeg.Shrinks {
+			if w%shrink == 0 && h%shrink == 0 {
+				shrunk(t, d, f, w/shrink, h/shrink, shrink)
+			}
+		}
+	}
+	f := frames(t, "labels420.avi")[0]
+	out := make([]byte, jpeg.I420Bytes(192, 48))
+	for _, c := range [][3]int{{95, 24, 2}, {64, 16, 3}, {192, 48, 0}, {192, 48, -1}} {
+		if err := d.Decode(f, out, c[0], c[1], c[2]); !errors.Is(err, jpeg.ErrSize) {
+			t.Errorf("%v: %v", c, err)
+		}
+	}
+}
+
+// shrunk compares a frame that is decoded at a part of its size with the means of what
+// Go's decoder makes of all of it.
+func shrunk(t *testing.T, d *jpeg.Decoder, data []byte, w, h, shrink int) {
+	t.Helper()
+	out := bytes.Repeat([]byte{0xa5}, jpeg.I420Bytes(w, h)+64)
+	if err := d.Decode(data, out[:len(out)-64], w, h, shrink); err != nil {
+		t.Fatalf("%dx%d of 1/%d: %v", w, h, shrink, err)
+	}
+	if !bytes.Equal(out[len(out)-64:], bytes.Repeat([]byte{0xa5}, 64)) {
+		t.Fatalf("%dx%d of 1/%d: written outside of the frame", w, h, shrink)
+	}
+	i, err := gojpeg.Decode(bytes.NewReader(data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole := i.(*image.YCbCr)
+	at := out
+	for n, plane := range [][]byte{whole.Y, whole.Cb, whole.Cr} {
+		pw, ph, side := w, h, shrink
+		if n > 0 {
+			pw, ph, side = (w+1)/2, (h+1)/2, 2*shrink
+		}
+		off := 0
+		for y := range ph {
+			for x := range pw {
+				sum, count := 0, 0
+				for v := y * side; v < min((y+1)*side, h*shrink); v++ {
+					for u := x * side; u < min((x+1)*side, w*shrink); u++ {
+						o := whole.YOffset(u, v)
+						if n > 0 {
+							o = whole.COffset(u, v)
+						}
+						sum, count = sum+int(plane[o]), count+1
+					}
+				}
+				diff := int(at[y*pw+x]) - sum/count
+				off += max(diff, -diff)
+			}
+		}
+		if mean := float64(off) / float64(pw*ph); mean > 4 {
+			t.Errorf("%dx%d of 1/%d, plane %d: it differs by %.1f", w, h, shrink, n, mean)
+		}
+		at = at[pw*ph:]
 	}
 }
 
@@ -176,14 +270,14 @@ func TestDamageIsOfOneFrame(t *testing.T) {
 		if name == "another size" {
 			width, c.want = 190, jpeg.ErrSize
 		}
-		if err := d.Decode(c.data, out, width, 48); !errors.Is(err, c.want) {
+		if err := d.Decode(c.data, out, width, 48, 1); !errors.Is(err, c.want) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if err := d.Decode(f, out, 192, 48); err != nil {
+	if err := d.Decode(f, out, 192, 48, 1); err != nil {
 		t.Errorf("after damaged frames a good one: %v", err)
 	}
-	if err := d.Decode(f, out[:10], 192, 48); !errors.Is(err, jpeg.ErrSize) {
+	if err := d.Decode(f, out[:10], 192, 48, 1); !errors.Is(err, jpeg.ErrSize) {
 		t.Errorf("into a small frame: %v", err)
 	}
 }
@@ -283,20 +377,23 @@ func BenchmarkDecode(b *testing.B) {
 	d := decoder(b)
 	i := image.NewYCbCr(image.Rect(0, 0, 1920, 1080), image.YCbCrSubsampleRatio420)
 	for n := range i.Y {
-		i.Y[n] = byte(n/1920*3 + n%1920*5 + n*n>>9)
+		x, y := float64(n%1920), float64(n/1920) // waves, and as much noise as a camera has
+		i.Y[n] = byte(128+60*math.Sin(x/40)*math.Cos(y/25)) + byte(n*n>>9)&7
 	}
 	var data bytes.Buffer
 	if err := gojpeg.Encode(&data, i, &gojpeg.Options{Quality: 85}); err != nil {
 		b.Fatal(err)
 	}
 	out := make([]byte, jpeg.I420Bytes(1920, 1080))
-	b.Run("planes", func(b *testing.B) {
-		for b.Loop() {
-			if err := d.Decode(data.Bytes(), out, 1920, 1080); err != nil {
-				b.Fatal(err)
+	for _, shrink := range []int{1, 2, 4, 8} {
+		b.Run(fmt.Sprintf("planes/1-%d", shrink), func(b *testing.B) {
+			for b.Loop() {
+				if err := d.Decode(data.Bytes(), out, 1920/shrink, 1080/shrink, shrink); err != nil {
+					b.Fatal(err)
+				}
 			}
-		}
-	})
+		})
+	}
 	b.Run("go", func(b *testing.B) { // the reference
 		for b.Loop() {
 			if _, err := gojpeg.Decode(bytes.NewReader(data.Bytes())); err != nil {

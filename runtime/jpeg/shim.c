@@ -98,16 +98,17 @@ static void resample(unsigned char *dst, int dw, int dh, const unsigned char *sr
 		}
 }
 
-int jpeg_decode(jpeg_decoder *d, const unsigned char *data, size_t length, unsigned char *out, int width, int height)
+int jpeg_decode(jpeg_decoder *d, const unsigned char *data, size_t length, unsigned char *out, int width, int height, int shrink)
 {
 	int w, h, sampling;
 	int code = header(d, data, length, &w, &h, &sampling);
 	if (code)
 		return code;
-	if (w != width || h != height) {
+	if (w != width * shrink || h != height * shrink) {
 		snprintf(d->msg, sizeof d->msg, "it is %dx%d", w, h);
 		return JPEG_FAILED;
 	}
+	w = width, h = height;
 	/* The library writes whole MCUs' worth of luma, and chroma as it is sampled. */
 	int mw = mcu_width[sampling] / 8, mh = mcu_height[sampling] / 8;
 	int lw = (w + mw - 1) / mw * mw, lh = (h + mh - 1) / mh * mh;
@@ -135,7 +136,7 @@ int jpeg_decode(jpeg_decoder *d, const unsigned char *data, size_t length, unsig
 		planes[2] = planes[1] + (size_t)sw * sh;
 		strides[1] = strides[2] = sw;
 	}
-	int failed = d->lib->planes(d->handle, data, length, planes, 0, strides, 0, 0);
+	int failed = d->lib->planes(d->handle, data, length, planes, w, strides, h, 0);
 	/* Cameras put a byte too many before a marker now and then; anything else
 	 * means that part of the picture is not what it was. */
 	if (failed && !strstr(d->lib->error(), "extraneous bytes before marker"))

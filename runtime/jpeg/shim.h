@@ -29,7 +29,8 @@ int jpeg_load(jpeg_library *lib, const char *path, char *msg, size_t size);
 int jpeg_start(jpeg_decoder *d, const jpeg_library *lib);
 void jpeg_stop(jpeg_decoder *d);
 int jpeg_size(jpeg_decoder *d, const unsigned char *data, size_t length, int *width, int *height);
-/* out has the planes of a width x height frame, 4:2:0, one after another. */
-int jpeg_decode(jpeg_decoder *d, const unsigned char *data, size_t length, unsigned char *out, int width, int height);
+/* out has the planes of a width x height frame, 4:2:0, one after another; the image is
+ * shrink times as wide and as high: 1, 2, 4 or 8. */
+int jpeg_decode(jpeg_decoder *d, const unsigned char *data, size_t length, unsigned char *out, int width, int height, int shrink);
 
 #endif

@@ -461,6 +461,7 @@ func (b *builder) preprocess(k int, s *plan.PipelineStage) (work, error) {
 		return nil, fmt.Errorf("%w: %w", ErrPlan, err)
 	}
 	b.at = picture{g, args.OutW, args.OutH}
+	args = f.part(args)
 	dev, err := b.core()
 	if err != nil {
 		return nil, err
@@ -522,8 +523,9 @@ func launches(p *plan.Pipeline) []core.KernelConfig {
 }
 
 func preprocessArgs(p *plan.Preprocess, f format) (core.Preprocess, error) {
+	width, height := f.whole()
 	a := core.Preprocess{
-		Format: f.pixels, Width: f.width, Height: f.height, Matrix: f.matrix,
+		Format: f.pixels, Width: width, Height: height, Matrix: f.matrix,
 		OutW: p.Width, OutH: p.Height, Pad: uint8(p.Pad),
 	}
 	bad := func(field string, value any, want string) error {
@@ -555,9 +557,9 @@ func preprocessArgs(p *plan.Preprocess, f format) (core.Preprocess, error) {
 		return a, bad("pad", p.Pad, "0 to 255")
 	}
 	if c := p.Crop; c != nil {
-		if c.Width < 1 || c.Height < 1 || c.X < 0 || c.Y < 0 || c.X > f.width-c.Width || c.Y > f.height-c.Height {
+		if c.Width < 1 || c.Height < 1 || c.X < 0 || c.Y < 0 || c.X > width-c.Width || c.Y > height-c.Height {
 			return a, fmt.Errorf("%w: crop %dx%d at %d,%d is not inside the frame of %dx%d",
-				ErrPlan, c.Width, c.Height, c.X, c.Y, f.width, f.height)
+				ErrPlan, c.Width, c.Height, c.X, c.Y, width, height)
 		}
 		a.Crop = core.Rect{X: c.X, Y: c.Y, Width: c.Width, Height: c.Height}
 	}
@@ -574,6 +576,14 @@ func preprocessArgs(p *plan.Preprocess, f format) (core.Preprocess, error) {
 		}
 	}
 	return a, nil
+}
+
+// part is a in the pixels of the part that was decoded.
+func (f format) part(a core.Preprocess) core.Preprocess {
+	k := max(f.shrunk, 1)
+	a.Width, a.Height = f.width, f.height
+	a.Crop = core.Rect{X: a.Crop.X / k, Y: a.Crop.Y / k, Width: a.Crop.Width / k, Height: a.Crop.Height / k}
+	return a
 }
 
 // channels reads the three values of mean or std, or one for all.

@@ -201,6 +201,46 @@ func TestACameraThatStopsIsNoticedInTime(t *testing.T) {
 	}
 }
 
+// An HDMI input whose source was off for a while goes on when it is back.
+func TestALostSignalIsWaitedFor(t *testing.T) {
+	cam := greyCamera()
+	cam.HDMI = &v4l2test.HDMI{Lost: 2}
+	cam.Script = changesAt(10)
+	sum, _, err := runCamera(t, cam, cameraPlan("grey"), 30)
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := whys(sum)
+	if sum.Frames.Done != 30 || strings.Count(said, "nothing is connected to Test Camera, or it is off") != 1 ||
+		!strings.Contains(said, "the signal of the input has changed") || !strings.Contains(said, "is back after") {
+		t.Errorf("%+v\n%s", sum.Frames, said)
+	}
+}
+
+func changesAt(frame int) func(_, n int) v4l2test.Fault {
+	return func(_, n int) v4l2test.Fault {
+		if n == frame {
+			return v4l2test.Changed
+		}
+		return v4l2test.None
+	}
+}
+
+// A signal of another size is not what the tensors were made for: what came before is
+// kept, and the reason says what has to be done.
+func TestASignalOfAnotherSizeEndsTheRunWithTheReason(t *testing.T) {
+	cam := greyCamera()
+	cam.HDMI = &v4l2test.HDMI{Then: []v4l2test.Format{{Pixels: "GREY", Width: 128, Height: 64, Size: 128 * 64}}}
+	cam.Script = changesAt(10)
+	sum, _, err := runCamera(t, cam, cameraPlan("grey"), 30)
+	if !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), "now gives frames of 128x64, not 64x32") || !strings.Contains(err.Error(), "has to be started again") {
+		t.Errorf("%v", err)
+	}
+	if sum.Frames.Done != 10 || sum.Ended != reasonError {
+		t.Errorf("%+v %s", sum.Frames, sum.Ended)
+	}
+}
+
 func TestACameraIsNotOpenedAgainWhenThePlanSaysSo(t *testing.T) {
 	cam := greyCamera()
 	cam.Script = func(_, n int) v4l2test.Fault {

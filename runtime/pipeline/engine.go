@@ -600,6 +600,7 @@ func (e *engine) release(i int) {
 			signal(e.queues[0].ready)
 		}
 	}
+	e.frames[i].loan.settled()
 	e.free <- i
 }
 

@@ -120,6 +120,9 @@ func New(o Options) (_ *Pipeline, err error) {
 		return nil, fmt.Errorf("source: %w", err)
 	}
 	p.closers = append(p.closers, p.source.close)
+	if f := p.source.format(); f.shrunk > 1 {
+		p.info.Decoded = &Size{f.width, f.height}
+	}
 	if p.live = o.Plan.Source.Live; p.live && p.source.format().rate.period() == 0 {
 		return nil, fmt.Errorf("%w: source: a live source needs a frame rate: set fps_num and fps_den", ErrPlan)
 	}

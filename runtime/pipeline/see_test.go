@@ -1,11 +1,13 @@
 package pipeline_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"image"
 	"image/color"
 	"image/draw"
+	"image/jpeg"
 	"math"
 	"os"
 	"path/filepath"
@@ -282,16 +284,42 @@ func budgetHolds(t *testing.T, device string) {
 	}
 }
 
-// PP-OCRv4's detector finds the lines of the page.
+// PP-OCRv4's detector finds the lines of the page: in frames of pixels, and where they
+// are in a JPEG image twice as large, of which only half the width and height is decoded.
 func TestATrainedDetectorFindsEveryLineOfText(t *testing.T) {
 	page := newPage(t)
-	// The upper part, at three quarters of its size.
-	part := image.Rect(0, 64, pageW, 704)
+	large := image.NewGray(image.Rect(0, 0, 2*pageW, 2*pageH))
+	for y := range 2 * pageH {
+		for x := range 2 * pageW {
+			large.Pix[y*large.Stride+x] = page.GrayAt(x/2, y/2).Y
+		}
+	}
+	var b bytes.Buffer
+	if err := jpeg.Encode(&b, large, &jpeg.Options{Quality: 90}); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "page.jpg")
+	if err := os.WriteFile(file, b.Bytes(), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	linesOf(t, page, clip(t, pageW, pageH, nv12(page.Gray)), 1)
+	info := linesOf(t, page, plan.PipelineSource{Kind: "file", Path: file, Format: "mjpeg", FPSNum: 10, FPSDen: 1}, 2)
+	if d := info.Decoded; d == nil || d.Width != pageW || d.Height != pageH {
+		t.Errorf("decoded at %+v", d)
+	}
+}
+
+// linesOf finds the lines of the upper part of the page, which is drawn scale times as
+// large as it is, at three quarters of its size.
+func linesOf(t *testing.T, page *page, source plan.PipelineSource, scale int) pipeline.RuntimeInfo {
+	t.Helper()
+	times := func(r image.Rectangle) image.Rectangle { return image.Rectangle{r.Min.Mul(scale), r.Max.Mul(scale)} }
+	part := times(image.Rect(0, 64, pageW, 704))
 	p := pre("pre", 960, 480, "stretch")
-	p.Preprocess.Color, p.Preprocess.Crop = "bgr", &plan.Crop{X: part.Min.X, Y: part.Min.Y, Width: part.Dx(), Height: part.Dy()}
+	p.Preprocess.Crop = &plan.Crop{Y: part.Min.Y, Width: part.Dx(), Height: part.Dy()}
 	p.Preprocess.Mean, p.Preprocess.Std = []string{"0.485", "0.456", "0.406"}, []string{"0.229", "0.224", "0.225"}
-	s, _ := see(t, plan.Pipeline{
-		Source: clip(t, pageW, pageH, nv12(page.Gray)),
+	s, sum := see(t, plan.Pipeline{
+		Source: source,
 		Stages: []plan.PipelineStage{
 			p,
 			{ID: "find", Kind: "model", Input: "pre", Model: &plan.Model{Path: models.TextDetector}},
@@ -301,7 +329,7 @@ func TestATrainedDetectorFindsEveryLineOfText(t *testing.T) {
 	var missed []image.Rectangle
 	lines := 0
 	for _, l := range page.lines {
-		if !l.In(part) {
+		if l = times(l); !l.In(part) {
 			continue
 		}
 		lines++
@@ -319,6 +347,7 @@ func TestATrainedDetectorFindsEveryLineOfText(t *testing.T) {
 	if len(missed) > 0 || len(s.all[0].Results) != lines || lines < 10 {
 		t.Errorf("of %d lines %d are missed: %v; %d regions", lines, len(missed), missed, len(s.all[0].Results))
 	}
+	return sum.Runtime
 }
 
 // A trained classifier says which way up each picture is, alone and with a second

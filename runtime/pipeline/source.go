@@ -17,6 +17,19 @@ type format struct {
 	width, height int
 	matrix        core.Matrix
 	rate          rate
+	shrunk        int // the picture was so many times as wide and as high before it was decoded; 0: it was not
+}
+
+// whole is the size of the picture, in whose pixels the plan and results are.
+func (f format) whole() (width, height int) {
+	k := max(f.shrunk, 1)
+	return f.width * k, f.height * k
+}
+
+// shrink is a frame of which only a part of the width and height is decoded.
+func (f format) shrink(k int) format {
+	f.shrunk, f.width, f.height = k, f.width/k, f.height/k
+	return f
 }
 
 func (f format) bytes() int { return core.FrameBytes(f.pixels, f.width, f.height) }

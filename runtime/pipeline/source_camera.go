@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/yoctune/yoctune/runtime/core"
@@ -22,7 +23,9 @@ const driverBuffers = 3
 // wants them, a frame's memory is the driver's, and is given back when the frame is
 // used again; otherwise each frame is copied once.
 //
-// A camera that is unplugged or stops is opened again, by a name that survives it.
+// A camera that is unplugged or stops is opened again, by a name that survives it; so is
+// an input whose signal changed. One whose frames are of another size then ends the
+// run: whoever starts it again gets a pipeline for those.
 type cameraSource struct {
 	sys    v4l2.System
 	path   string
@@ -54,10 +57,19 @@ type shot struct {
 	ended bool
 }
 
-// loan is a buffer of the driver in a frame.
+// loan is a buffer of the driver, and whether a frame has it.
 type loan struct {
 	of    *shot
 	index int
+	lent  bool
+	idle  atomic.Bool // the frame that has it is settled
+}
+
+// settled says that nobody reads the frame any more.
+func (l *loan) settled() {
+	if l != nil {
+		l.idle.Store(true)
+	}
 }
 
 // cameraFormats are the kernel's names for the formats of plans.
@@ -68,7 +80,7 @@ func cameraFormats(name string) []v4l2.FourCC {
 	}[name]
 }
 
-func openCamera(sys v4l2.System, path string, f format, name string, after revival) (source, error) {
+func openCamera(sys v4l2.System, path string, f format, name string, after revival, spare shrinking) (source, error) {
 	formats := cameraFormats(name)
 	if formats == nil {
 		return nil, fmt.Errorf("%w: cameras are not read as %s; it is one of nv12, i420, yuyv, uyvy, grey, mjpeg", ErrPlan, name)
@@ -124,6 +136,9 @@ func openCamera(sys v4l2.System, path string, f format, name string, after reviv
 		c.free()
 		return nil, errors.Join(fmt.Errorf("%w: %w", ErrFormat, err), d.Close())
 	}
+	if c.jpeg != nil {
+		c.at = c.at.shrink(spare(got.Width, got.Height))
+	}
 	return c, nil
 }
 
@@ -161,7 +176,7 @@ func (c *cameraSource) fits(f v4l2.Format) bool {
 func (s *shot) loan() {
 	s.loans = make([]loan, s.dev.Buffers())
 	for i := range s.loans {
-		s.loans[i] = loan{of: s, index: i}
+		s.loans[i].of, s.loans[i].index = s, i
 	}
 }
 
@@ -228,6 +243,8 @@ func (c *cameraSource) take(f *frame, got *v4l2.Frame) error {
 	if c.frames > 0 {
 		f.pixels = got.Planes[0][:c.at.bytes()]
 		f.loan = &c.now.loans[got.Index]
+		f.loan.lent = true
+		f.loan.idle.Store(false)
 		c.now.out++
 		f.copies = 0
 		return nil
@@ -244,7 +261,7 @@ func (c *cameraSource) take(f *frame, got *v4l2.Frame) error {
 func (c *cameraSource) convert(f *frame, got *v4l2.Frame) error {
 	if c.jpeg != nil {
 		f.copies = 0
-		if err := c.jpeg.Decode(got.Planes[0], f.pixels, c.at.width, c.at.height); err != nil {
+		if err := c.jpeg.Decode(got.Planes[0], f.pixels, c.at.width, c.at.height, c.at.shrunk); err != nil {
 			return fmt.Errorf("%w: %w", errFrame, err)
 		}
 		return nil
@@ -315,6 +332,10 @@ func (c *cameraSource) giveBack(f *frame) {
 		return
 	}
 	f.loan = nil
+	if !l.lent { // reclaimed
+		return
+	}
+	l.lent = false
 	l.of.out--
 	switch {
 	case !l.of.ended:
@@ -323,6 +344,22 @@ func (c *cameraSource) giveBack(f *frame) {
 		}
 	case l.of.out == 0:
 		c.forget(l.of)
+	}
+}
+
+// reclaim takes the memory of streams that ended from frames that nobody reads: as long
+// as any of it is there, the driver takes the camera to be in use.
+func (c *cameraSource) reclaim() {
+	for _, s := range slices.Clone(c.old) {
+		for i := range s.loans {
+			if l := &s.loans[i]; l.lent && l.idle.Load() {
+				l.lent = false
+				s.out--
+			}
+		}
+		if s.out == 0 {
+			c.forget(s)
+		}
 	}
 }
 
@@ -344,9 +381,6 @@ func (c *cameraSource) end(err error) error {
 	c.mu.Unlock()
 	serr := s.dev.Stop()
 	c.old = append(c.old, s)
-	if s.out == 0 {
-		c.forget(s)
-	}
 	if c.after.restart == restartNever {
 		return errors.Join(fmt.Errorf("camera %s: %w", c.path, err), serr)
 	}
@@ -354,7 +388,8 @@ func (c *cameraSource) end(err error) error {
 	return nil
 }
 
-// reopen tries until there is a camera that gives what the pipeline was built for.
+// reopen tries until there is a camera. It fails when that gives other frames than the
+// pipeline was built for.
 func (c *cameraSource) reopen() error {
 	began := c.clock.now()
 	said := ""
@@ -366,6 +401,7 @@ func (c *cameraSource) reopen() error {
 			t.Stop()
 			return context.Canceled
 		}
+		c.reclaim()
 		s, err := c.connect()
 		if err == nil {
 			c.mu.Lock()
@@ -380,6 +416,9 @@ func (c *cameraSource) reopen() error {
 			c.after.event("camera %s is back after %v", c.path, time.Duration(c.clock.now()-began).Round(time.Millisecond))
 			return nil
 		}
+		if errors.Is(err, errAnother) {
+			return err
+		}
 		// Once, not at each attempt.
 		if text := err.Error(); text != said && !errors.Is(err, v4l2.ErrGone) {
 			said = text
@@ -387,6 +426,10 @@ func (c *cameraSource) reopen() error {
 		}
 	}
 }
+
+// errAnother is of a camera whose frames are no longer those that the pipeline was
+// built for.
+var errAnother = errors.New("the pipeline was built for other frames and has to be started again")
 
 func (c *cameraSource) connect() (*shot, error) {
 	d, err := v4l2.Open(c.sys, c.path, c.want)
@@ -399,10 +442,10 @@ func (c *cameraSource) connect() (*shot, error) {
 		n = c.frames + driverBuffers
 	}
 	switch {
-	case f.Width != c.at.width || f.Height != c.at.height:
-		err = fmt.Errorf("%w: it now gives frames of %dx%d, not %dx%d", ErrFormat, f.Width, f.Height, c.at.width, c.at.height)
+	case f.Width != c.want.Width || f.Height != c.want.Height:
+		err = fmt.Errorf("%w: camera %s now gives frames of %dx%d, not %dx%d: %w", ErrFormat, c.path, f.Width, f.Height, c.want.Width, c.want.Height, errAnother)
 	case c.frames > 0 && !c.fits(f):
-		err = fmt.Errorf("%w: it now has rows of %d bytes", ErrFormat, f.Pitch[0])
+		err = fmt.Errorf("%w: camera %s now has rows of %d bytes: %w", ErrFormat, c.path, f.Pitch[0], errAnother)
 	default:
 		err = d.Allocate(n)
 	}

@@ -185,9 +185,11 @@ func (s *commandSource) again() error {
 			return context.Canceled
 		}
 		child, inner, err := s.start()
-		if err == nil && (inner.format().width != s.at.width || inner.format().height != s.at.height) {
-			err = errors.Join(fmt.Errorf("%w: frames are now of %dx%d, not %dx%d", ErrFormat,
-				inner.format().width, inner.format().height, s.at.width, s.at.height), inner.close())
+		if err == nil {
+			w, h := inner.format().whole()
+			if wasW, wasH := s.at.whole(); w != wasW || h != wasH {
+				err = errors.Join(fmt.Errorf("%w: frames are now of %dx%d, not %dx%d", ErrFormat, w, h, wasW, wasH), inner.close())
+			}
 		}
 		if err == nil {
 			s.child, s.inner, s.begun = child, inner, false

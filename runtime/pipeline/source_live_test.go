@@ -56,6 +56,41 @@ func runDump(t *testing.T, pl plan.Pipeline, frames uint64) (*Summary, *records,
 	return sum, seen, err
 }
 
+// A frame is decoded no larger than the largest tensor of any level wants it, and only
+// where sizes and crops come out even.
+func TestWhatNoTensorWantsIsNotDecoded(t *testing.T) {
+	to := func(w, h int, fit string, crop *plan.Crop) plan.Pipeline {
+		return plan.Pipeline{Stages: []plan.PipelineStage{{ID: "pre", Kind: "preprocess", Preprocess: &plan.Preprocess{Width: w, Height: h, Fit: fit, Crop: crop}}}}
+	}
+	ladder := to(640, 640, "letterbox", nil)
+	ladder.Source.Live, ladder.Degrade = true, &plan.PipelineDegrade{Ladder: []plan.DegradeStep{{Sizes: []plan.StageSize{{Stage: "pre", Width: 320, Height: 320}}}}}
+	own := plan.Pipeline{Stages: []plan.PipelineStage{{ID: "own", Kind: "custom", Custom: &plan.Custom{}}}}
+	for _, c := range []struct {
+		name          string
+		p             plan.Pipeline
+		width, height int
+		want          int
+	}{
+		{"nothing to spare", to(1920, 1080, "stretch", nil), 1920, 1080, 1},
+		{"not quite half", to(961, 540, "stretch", nil), 1920, 1080, 1},
+		{"a third", to(640, 640, "letterbox", nil), 1920, 1080, 2},
+		{"one side is nearly whole", to(640, 1080, "stretch", nil), 1920, 1080, 1},
+		{"an eighth", to(224, 128, "stretch", nil), 1920, 1080, 8},
+		{"an eighth that does not come out even", to(10, 10, "stretch", nil), 1284, 724, 4},
+		{"an odd size", to(10, 10, "stretch", nil), 1281, 721, 1},
+		{"a crop", to(100, 100, "stretch", &plan.Crop{X: 8, Y: 8, Width: 400, Height: 400}), 1920, 1080, 4},
+		{"a crop at odd pixels", to(100, 100, "stretch", &plan.Crop{X: 9, Y: 8, Width: 400, Height: 400}), 1920, 1080, 1},
+		{"the larger level decides", ladder, 1920, 1080, 2},
+		{"a stage that takes frames", own, 1920, 1080, 1},
+		{"no stage", plan.Pipeline{}, 1920, 1080, 1},
+		{"a crop outside", to(10, 10, "stretch", &plan.Crop{Width: 4000, Height: 10}), 1920, 1080, 1},
+	} {
+		if got := shrinkFor(c.p, c.width, c.height); got != c.want {
+			t.Errorf("%s: %d, not %d", c.name, got, c.want)
+		}
+	}
+}
+
 // One decoder or several, ahead of the pipeline: the same frames in the same order.
 func TestMotionJPEGIsDecodedAheadInOrder(t *testing.T) {
 	_, err := jpeg.Open("")

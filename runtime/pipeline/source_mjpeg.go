@@ -47,8 +47,12 @@ type coded struct {
 // maxDecoders bounds how many frames are decoded at once.
 const maxDecoders = 16
 
+// shrinking says how much of a compressed frame of a size need not be decoded, see
+// [jpeg.Shrinks].
+type shrinking func(width, height int) int
+
 // openMJPEG reads the first frame: its size is that of all.
-func openMJPEG(in input, f format, decoders int) (_ source, err error) {
+func openMJPEG(in input, f format, decoders int, spare shrinking) (_ source, err error) {
 	if decoders < 0 || decoders > maxDecoders {
 		return nil, fmt.Errorf("%w: %d decoders; there are 1 to %d", ErrPlan, decoders, maxDecoders)
 	}
@@ -80,6 +84,7 @@ func openMJPEG(in input, f format, decoders int) (_ source, err error) {
 		return nil, fmt.Errorf("%w: its first frame: %w", ErrFormat, err)
 	}
 	s.at.pixels, s.at.matrix = core.I420, core.BT601Full
+	s.at = s.at.shrink(spare(s.at.width, s.at.height))
 	if s.m.Num > 0 && s.at.rate.num == 0 {
 		s.at.rate = rate{s.m.Num, s.m.Den}
 	}
@@ -107,7 +112,7 @@ func (s *mjpegSource) begin() {
 	for _, d := range s.decoders {
 		s.all.Go(func() {
 			for p := range s.work {
-				p.err = d.Decode(p.data, p.pixels, s.at.width, s.at.height)
+				p.err = d.Decode(p.data, p.pixels, s.at.width, s.at.height, s.at.shrunk)
 				if p.err != nil {
 					p.err = fmt.Errorf("%w: %w", errFrame, p.err)
 				}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/yoctune/yoctune/runtime/core"
+	"github.com/yoctune/yoctune/runtime/jpeg"
 	"github.com/yoctune/yoctune/runtime/v4l2"
 	"github.com/yoctune/yoctune/schema/plan"
 )
@@ -61,6 +62,7 @@ func openSource(o Options, say func(Event)) (source, error) {
 	if err != nil {
 		return nil, err
 	}
+	spare := func(width, height int) int { return shrinkFor(o.Plan, width, height) }
 	switch kind {
 	case "synthetic":
 		if !known && s.Format != "" {
@@ -75,7 +77,7 @@ func openSource(o Options, say func(Event)) (source, error) {
 		if err != nil {
 			return nil, err
 		}
-		src, err := openStream(file, s, f)
+		src, err := openStream(file, s, f, spare)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", path, err)
 		}
@@ -89,9 +91,9 @@ func openSource(o Options, say func(Event)) (source, error) {
 			if err != nil {
 				return nil, err
 			}
-			return openStream(c, s, f)
+			return openStream(c, s, f, spare)
 		}
-		return openCommand(s.Exec, after, func(in input) (source, error) { return openStream(in, s, f) })
+		return openCommand(s.Exec, after, func(in input) (source, error) { return openStream(in, s, f, spare) })
 	case "shm":
 		if !known {
 			return nil, fmt.Errorf("%w: format %q; rings hold frames of pixels", ErrPlan, s.Format)
@@ -102,18 +104,48 @@ func openSource(o Options, say func(Event)) (source, error) {
 		if sys == nil {
 			sys = v4l2.Kernel{}
 		}
-		return openCamera(sys, path, f, s.Format, after)
+		return openCamera(sys, path, f, s.Format, after, spare)
 	}
 	return nil, fmt.Errorf("%w: kind %q; it is one of file, command, synthetic, v4l2, shm", ErrPlan, s.Kind)
 }
 
+// shrinkFor is how far frames of a size can be decoded smaller, because every tensor
+// that is made of them is smaller still: on no level of the ladder is a pixel of it
+// less than a pixel of the frame, and crops fall on whole pixels.
+func shrinkFor(p plan.Pipeline, width, height int) int {
+	levels, err := planLevels(p)
+	if err != nil {
+		return 1 // it is said when the stages are built
+	}
+	best := 1
+	for _, k := range jpeg.Shrinks {
+		fits := width%k == 0 && height%k == 0
+		for _, l := range levels {
+			if len(l.stages) == 0 || l.stages[0].Preprocess == nil {
+				return 1 // it takes the frame as it is
+			}
+			a, err := preprocessArgs(l.stages[0].Preprocess, format{pixels: core.I420, width: width, height: height})
+			if err != nil {
+				return 1
+			}
+			g, err := a.Geometry()
+			fits = fits && err == nil && g.ScaleX >= float64(k) && g.ScaleY >= float64(k) &&
+				g.Crop.X%k == 0 && g.Crop.Y%k == 0 && g.Crop.Width%k == 0 && g.Crop.Height%k == 0
+		}
+		if fits {
+			best = k
+		}
+	}
+	return best
+}
+
 // openStream reads frames from in, which it closes when it cannot.
-func openStream(in input, s plan.PipelineSource, f format) (src source, err error) {
+func openStream(in input, s plan.PipelineSource, f format, spare shrinking) (src source, err error) {
 	switch s.Format {
 	case formatY4M:
 		src, err = openY4M(in, f.rate)
 	case formatMJPEG:
-		src, err = openMJPEG(in, f, s.Decoders)
+		src, err = openMJPEG(in, f, s.Decoders, spare)
 	default:
 		src, err = openRaw(in, f)
 	}

@@ -102,12 +102,20 @@ type RuntimeInfo struct {
 	Frames      int    `json:"frames"`                // in the pool
 	Bytes       int64  `json:"bytes"`                 // of frames and tensors, allocated at start
 
+	Decoded *Size `json:"decoded,omitempty"` // of frames of which only a part of the width and height is decoded
+
 	Worker *worker.Status `json:"worker,omitempty"` // the process for the GPU, at the end
 
 	Locked *int64 `json:"locked_bytes,omitempty"`   // of the process, that the kernel keeps in memory; with memory of the plan
 	Huge   *int64 `json:"hugepage_bytes,omitempty"` // on large pages
 
 	Models []ModelInfo `json:"models,omitempty"` // each once, those of all levels
+}
+
+// Size of a picture in pixels.
+type Size struct {
+	Width  int `json:"width"`
+	Height int `json:"height"`
 }
 
 // ModelInfo says what runs a model.

@@ -190,6 +190,31 @@ type frmSizeEnum struct {
 	reserved    [2]uint32
 }
 
+// Events: V4L2_EVENT_*.
+const eventSourceChange = 5
+
+type eventSubscription struct {
+	typ      uint32
+	id       uint32
+	flags    uint32
+	reserved [5]uint32
+}
+
+type event struct {
+	typ       uint32
+	_         uint32
+	u         [8]uint64
+	pending   uint32
+	sequence  uint32
+	timestamp struct{ sec, nsec int64 }
+	id        uint32
+	reserved  [8]uint32
+	_         uint32
+}
+
+// dvTimings is v4l2_dv_timings, which is only handed back.
+type dvTimings [33]uint32
+
 // Request numbers: VIDIOC_*.
 const (
 	reqQueryCap      = 0x80685600
@@ -205,6 +230,10 @@ const (
 	reqGetParm       = 0xc0cc5615
 	reqSetParm       = 0xc0cc5616
 	reqEnumFrameSize = 0xc02c564a
+	reqSetTimings    = 0xc0845657
+	reqDQEvent       = 0x80885659
+	reqSubscribe     = 0x4020565a
+	reqQueryTimings  = 0x80845663
 )
 
 // FourCC is a pixel format of the kernel.

@@ -36,6 +36,9 @@ func layouts() []layout {
 		e    exportBuffer
 		sp   streamParm
 		fs   frmSizeEnum
+		es   eventSubscription
+		ev   event
+		dt   dvTimings
 	)
 	return []layout{
 		{"struct v4l2_capability", unsafe.Sizeof(capa), []field{
@@ -85,6 +88,12 @@ func layouts() []layout {
 			{"index", unsafe.Offsetof(fs.index)}, {"pixel_format", unsafe.Offsetof(fs.pixelFormat)}, {"type", unsafe.Offsetof(fs.typ)}, {"discrete.width", unsafe.Offsetof(fs.size)},
 			{"stepwise.max_width", unsafe.Offsetof(fs.size) + 4}, {"stepwise.min_height", unsafe.Offsetof(fs.size) + 12}, {"stepwise.max_height", unsafe.Offsetof(fs.size) + 16},
 		}},
+		{"struct v4l2_event_subscription", unsafe.Sizeof(es), []field{{"type", unsafe.Offsetof(es.typ)}, {"id", unsafe.Offsetof(es.id)}, {"flags", unsafe.Offsetof(es.flags)}}},
+		{"struct v4l2_event", unsafe.Sizeof(ev), []field{
+			{"type", unsafe.Offsetof(ev.typ)}, {"u", unsafe.Offsetof(ev.u)}, {"pending", unsafe.Offsetof(ev.pending)}, {"sequence", unsafe.Offsetof(ev.sequence)},
+			{"timestamp", unsafe.Offsetof(ev.timestamp)}, {"id", unsafe.Offsetof(ev.id)},
+		}},
+		{"struct v4l2_dv_timings", unsafe.Sizeof(dt), nil},
 	}
 }
 
@@ -94,7 +103,9 @@ func numbers() map[string]uint64 {
 		"VIDIOC_QUERYCAP": reqQueryCap, "VIDIOC_ENUM_FMT": reqEnumFmt, "VIDIOC_S_FMT": reqSetFmt, "VIDIOC_REQBUFS": reqReqBufs,
 		"VIDIOC_QUERYBUF": reqQueryBuf, "VIDIOC_QBUF": reqQBuf, "VIDIOC_EXPBUF": reqExpBuf, "VIDIOC_DQBUF": reqDQBuf,
 		"VIDIOC_STREAMON": reqStreamOn, "VIDIOC_STREAMOFF": reqStreamOff, "VIDIOC_G_PARM": reqGetParm, "VIDIOC_S_PARM": reqSetParm,
-		"VIDIOC_ENUM_FRAMESIZES":      reqEnumFrameSize,
+		"VIDIOC_ENUM_FRAMESIZES": reqEnumFrameSize,
+		"VIDIOC_SUBSCRIBE_EVENT": reqSubscribe, "VIDIOC_DQEVENT": reqDQEvent, "V4L2_EVENT_SOURCE_CHANGE": eventSourceChange,
+		"VIDIOC_QUERY_DV_TIMINGS": reqQueryTimings, "VIDIOC_S_DV_TIMINGS": reqSetTimings,
 		"V4L2_BUF_TYPE_VIDEO_CAPTURE": bufCapture, "V4L2_BUF_TYPE_VIDEO_CAPTURE_MPLANE": bufCaptureMPlane, "V4L2_MEMORY_MMAP": memoryMMAP,
 		"V4L2_FIELD_NONE": fieldNone, "V4L2_FIELD_ANY": fieldAny, "VIDEO_MAX_PLANES": maxPlanes, "VIDEO_MAX_FRAME": maxBuffers,
 		"V4L2_CAP_TIMEPERFRAME": capPerFrame, "V4L2_CAP_VIDEO_CAPTURE": capVideoCapture, "V4L2_CAP_VIDEO_CAPTURE_MPLANE": capVideoCaptureMPlane,

@@ -14,7 +14,9 @@
 //
 // A camera fails in ways a file does not, and each has an error of its own: it is
 // unplugged ([ErrGone]), it stops giving frames ([ErrStalled]), a frame arrives
-// damaged ([ErrFrame]), the driver has no buffer and loses frames ([Frame.Lost]).
+// damaged ([ErrFrame]), the driver has no buffer and loses frames ([Frame.Lost]). An
+// input for HDMI or SDI has no signal ([ErrNoSignal]), or one of another size or rate
+// than before ([ErrChanged]).
 //
 // Reference: Linux Media Subsystem Documentation, Video for Linux API.
 package v4l2
@@ -39,6 +41,8 @@ var (
 	ErrGone        = errors.New("the camera is gone")
 	ErrStalled     = errors.New("the camera gives no frames")
 	ErrFrame       = errors.New("a frame arrived damaged")
+	ErrNoSignal    = errors.New("the input has no signal")
+	ErrChanged     = errors.New("the signal of the input has changed")
 	ErrInterrupted = errors.New("interrupted")
 )
 
@@ -128,6 +132,9 @@ func Open(sys System, path string, want Want) (_ *Device, err error) {
 	if err := d.query(); err != nil {
 		return nil, err
 	}
+	if err := d.lock(); err != nil {
+		return nil, err
+	}
 	if err := d.negotiate(want); err != nil {
 		return nil, err
 	}
@@ -173,6 +180,30 @@ func (d *Device) query() error {
 			return gone(err)
 		}
 		d.offered = append(d.offered, FourCC(f.pixelFormat))
+	}
+	return nil
+}
+
+// lock has an input for a signal of its own size and rate, HDMI or SDI, take the one
+// that is there, and asks to be told when it changes. Cameras have neither.
+func (d *Device) lock() error {
+	// Refused by most drivers, which have nothing to tell.
+	_ = d.sys.Ioctl(d.fd, reqSubscribe, unsafe.Pointer(&eventSubscription{typ: eventSourceChange}))
+	var t dvTimings
+	switch err := call(d.sys, d.fd, reqQueryTimings, "QUERY_DV_TIMINGS", unsafe.Pointer(&t)); {
+	case err == nil:
+	case errors.Is(err, unix.ENOLINK):
+		return fmt.Errorf("%w: nothing is connected to %s, or it is off: %w", ErrNoSignal, d.card, err)
+	case errors.Is(err, unix.ENOLCK), errors.Is(err, unix.ERANGE):
+		return fmt.Errorf("%w that %s can take: %w", ErrNoSignal, d.card, err)
+	default: // ENOTTY, ENODATA: it is no such input
+		return nil
+	}
+	if err := call(d.sys, d.fd, reqSetTimings, "S_DV_TIMINGS", unsafe.Pointer(&t)); err != nil {
+		if errors.Is(err, unix.EBUSY) {
+			return fmt.Errorf("%w: %w", ErrBusy, err)
+		}
+		return gone(err)
 	}
 	return nil
 }
@@ -455,7 +486,7 @@ func (d *Device) Queue(i int) error {
 
 // Next waits for a frame, at most for d. A damaged one is given back and is an
 // [ErrFrame]: the next may be good. [ErrStalled] is for the caller to judge;
-// after [ErrGone] the device has to be closed.
+// after [ErrGone] and [ErrChanged] the device has to be closed.
 func (d *Device) Next(timeout time.Duration) (f Frame, err error) {
 	end := time.Now().Add(timeout)
 	for {
@@ -467,6 +498,8 @@ func (d *Device) Next(timeout time.Duration) (f Frame, err error) {
 			return f, ErrInterrupted
 		case events == 0:
 			return f, fmt.Errorf("%w: none for %v", ErrStalled, timeout)
+		case events&unix.POLLPRI != 0 && d.changed():
+			return f, ErrChanged
 		}
 		// The API reports errors of the device with POLLERR; what it is, DQBUF says.
 		d.prepare(0)
@@ -492,6 +525,20 @@ func (d *Device) Next(timeout time.Duration) (f Frame, err error) {
 		}
 		return f, gone(fmt.Errorf("VIDIOC_DQBUF: %w", err))
 	}
+}
+
+// changed takes the events that wait, and says whether one of them is that the signal
+// is another: its size, or whether there is any.
+func (d *Device) changed() bool {
+	found := false
+	for range maxBuffers { // a driver that always has one more is not listened to
+		var e event
+		if d.sys.Ioctl(d.fd, reqDQEvent, unsafe.Pointer(&e)) != nil {
+			break
+		}
+		found = found || e.typ == eventSourceChange
+	}
+	return found
 }
 
 // frame reads what the driver says of the buffer it gave.
@@ -583,13 +630,8 @@ func (d *Device) Stop() error {
 			errs = append(errs, err)
 		}
 	}
-	for _, fds := range d.fds {
-		for _, fd := range fds {
-			errs = append(errs, d.sys.Close(fd))
-		}
-	}
 	errs = append(errs, d.sys.Close(d.fd))
-	d.fd, d.streaming, d.fds = -1, false, nil
+	d.fd, d.streaming = -1, false
 	return errors.Join(errs...)
 }
 
@@ -597,6 +639,12 @@ func (d *Device) Stop() error {
 // to be called any more.
 func (d *Device) Close() error {
 	errs := []error{d.Stop()}
+	for _, fds := range d.fds {
+		for _, fd := range fds {
+			errs = append(errs, d.sys.Close(fd))
+		}
+	}
+	d.fds = nil
 	for _, mem := range d.mem {
 		if mem != nil {
 			errs = append(errs, d.sys.Unmap(mem))

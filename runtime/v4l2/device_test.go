@@ -235,6 +235,43 @@ func TestFramesThatTheDriverLostAreCounted(t *testing.T) {
 	}
 }
 
+// An input that lost its signal, or has one of another size, gives no frames that are
+// half of the one and half of the other: it says so, and is to be opened anew.
+func TestASignalThatChangesIsSaid(t *testing.T) {
+	c := &v4l2test.Camera{
+		Formats: []v4l2test.Format{nv12(64, 32, 0, 1)}, HDMI: &v4l2test.HDMI{Lost: 1, Then: []v4l2test.Format{nv12(128, 64, 0, 1)}},
+		Script: func(_, n int) v4l2test.Fault {
+			if n == 2 {
+				return v4l2test.Changed
+			}
+			return v4l2test.None
+		},
+	}
+	d := started(t, c)
+	for range 2 {
+		f, err := d.Next(long)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := d.Queue(f.Index); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := d.Next(long); !errors.Is(err, v4l2.ErrChanged) {
+		t.Fatalf("%v", err)
+	}
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := v4l2.Open(c, "/dev/video9", want(64, 32)); !errors.Is(err, v4l2.ErrNoSignal) || !strings.Contains(err.Error(), "nothing is connected to Test Camera, or it is off") {
+		t.Errorf("%v", err)
+	}
+	again := open(t, c, want(64, 32))
+	if f := again.Format(); f.Width != 128 || f.Height != 64 {
+		t.Errorf("%+v", f)
+	}
+}
+
 func TestAStampOfAnotherClockIsNone(t *testing.T) {
 	d := started(t, &v4l2test.Camera{Formats: []v4l2test.Format{nv12(64, 32, 0, 1)}, Script: func(_, _ int) v4l2test.Fault { return v4l2test.NoClock }})
 	if f, err := d.Next(long); err != nil || f.Captured != 0 {

@@ -2,6 +2,7 @@ package v4l2_test
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -203,6 +205,138 @@ func TestRealDriverIsBusyForASecondReader(t *testing.T) {
 	if _, err := v4l2.Open(v4l2.Kernel{}, path, want); !errors.Is(err, v4l2.ErrBusy) {
 		t.Errorf("%v", err)
 	}
+}
+
+// controls sets vivid's own controls, by the names that the driver has for them.
+type controls struct{ fd int }
+
+func (c controls) ioctl(t *testing.T, request uintptr, b []byte) error {
+	t.Helper()
+	if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(c.fd), request, uintptr(unsafe.Pointer(&b[0]))); errno != 0 {
+		return errno
+	}
+	return nil
+}
+
+// set gives a control the value of the menu item of that name.
+func (c controls) set(t *testing.T, name, item string) {
+	t.Helper()
+	const next, queryControl, queryMenu, setControl = 1 << 31, 0xc0445624, 0xc02c5625, 0xc008561c
+	query := make([]byte, 68)
+	named := func(b []byte) string { s, _, _ := strings.Cut(string(b), "\x00"); return s }
+	for id := uint32(next); ; id = binary.NativeEndian.Uint32(query) | next {
+		binary.NativeEndian.PutUint32(query, id)
+		if err := c.ioctl(t, queryControl, query); err != nil {
+			t.Fatalf("no control %q: %v", name, err)
+		}
+		if named(query[8:40]) == name {
+			break
+		}
+	}
+	for n := range binary.NativeEndian.Uint32(query[44:]) + 1 {
+		menu, value := make([]byte, 44), make([]byte, 8)
+		copy(menu, query[:4])
+		binary.NativeEndian.PutUint32(menu[4:], n)
+		if c.ioctl(t, queryMenu, menu) != nil || named(menu[8:40]) != item {
+			continue
+		}
+		copy(value, query[:4])
+		binary.NativeEndian.PutUint32(value[4:], n)
+		if err := c.ioctl(t, setControl, value); err != nil {
+			t.Fatalf("set %q: %v", name, err)
+		}
+		return
+	}
+	t.Fatalf("%q has no %q", name, item)
+}
+
+// setControls opens the camera once more, to set what it has.
+func setControls(t *testing.T, path string) controls {
+	t.Helper()
+	fd, err := unix.Open(path, unix.O_RDWR|unix.O_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { unix.Close(fd) })
+	return controls{fd}
+}
+
+// An HDMI input whose source is switched off, on, and to another size.
+func TestRealDriverTellsThatItsSignalChanged(t *testing.T) {
+	path := os.Getenv("YOCTUNE_CAMERA_HDMI")
+	if path == "" {
+		t.Skip("YOCTUNE_CAMERA_HDMI names no HDMI input; scripts/prove.sh camera boots a kernel with one")
+	}
+	c := setControls(t, path)
+	want := v4l2.Want{Formats: []v4l2.FourCC{v4l2.YUYV}, Width: 320, Height: 180}
+	sys, done := record(t, "hdmi-changed")
+	defer done()
+	for _, step := range []struct {
+		width, height int
+		mode, size    string // what the source does then
+	}{
+		{1280, 720, "No Signal", ""},
+		{1280, 720, "Selected DV Timings", "1920x1080p60"},
+		{1920, 1080, "", ""},
+	} {
+		d, err := v4l2.Open(sys, path, want)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := d.Format()
+		fmt.Printf("CAMERA hdmi: frames of %dx%d\n", f.Width, f.Height)
+		if f.Width != step.width || f.Height != step.height {
+			t.Errorf("frames of %dx%d, not %dx%d", f.Width, f.Height, step.width, step.height)
+		}
+		if err := errors.Join(d.Allocate(4), d.Start()); err != nil {
+			t.Fatal(err)
+		}
+		for range 4 {
+			f, err := d.Next(long)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := d.Queue(f.Index); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if step.size != "" {
+			c.set(t, "DV Timings", step.size)
+		}
+		if step.mode != "" {
+			c.set(t, "DV Timings Signal Mode", step.mode)
+			began := time.Now()
+			for err = nil; err == nil; {
+				var f v4l2.Frame
+				if f, err = d.Next(long); err == nil {
+					err = d.Queue(f.Index)
+				}
+			}
+			fmt.Printf("CAMERA hdmi: %s, noticed after %v: %v\n", step.mode, time.Since(began).Round(time.Millisecond), err)
+			if !errors.Is(err, v4l2.ErrChanged) {
+				t.Error(err)
+			}
+		}
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+		sys = v4l2.Kernel{} // one life is recorded
+		if step.mode == "No Signal" {
+			if _, err := v4l2.Open(sys, path, want); !errors.Is(err, v4l2.ErrNoSignal) {
+				t.Errorf("%v", err)
+			}
+			c.set(t, "DV Timings Signal Mode", "Current DV Timings")
+		}
+	}
+}
+
+// TestSwitchOfAnHDMISource is no test but the switch of an HDMI source, for a script.
+func TestSwitchOfAnHDMISource(t *testing.T) {
+	path, mode, _ := strings.Cut(os.Getenv("YOCTUNE_CAMERA_SIGNAL"), ",")
+	if path == "" {
+		t.Skip("YOCTUNE_CAMERA_SIGNAL says neither input nor signal")
+	}
+	setControls(t, path).set(t, "DV Timings Signal Mode", mode)
 }
 
 // The driver is taken away while it streams, as a cable that is pulled.

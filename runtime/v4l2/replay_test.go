@@ -28,12 +28,19 @@ func TestRecordedDriversGiveTheirFrames(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			formats := []v4l2.FourCC{v4l2.NV12, v4l2.NV12M}
-			if _, pixels, _ := strings.Cut(name, "-"); pixels != "unplugged" {
-				formats = []v4l2.FourCC{v4l2.FourCC(uint32(pixels[0]) | uint32(pixels[1])<<8 | uint32(pixels[2])<<16 | uint32(pixels[3])<<24)}
+			want := v4l2.Want{Formats: []v4l2.FourCC{v4l2.NV12, v4l2.NV12M}, Width: 320, Height: 180, Num: 30, Den: 1}
+			ends := v4l2.ErrStalled
+			switch _, what, _ := strings.Cut(name, "-"); what {
+			case "unplugged":
+				ends = v4l2.ErrGone
+			case "changed":
+				want.Formats, want.Num, want.Den = []v4l2.FourCC{v4l2.YUYV}, 0, 0
+				ends = v4l2.ErrChanged
+			default:
+				want.Formats = []v4l2.FourCC{v4l2.FourCC(uint32(what[0]) | uint32(what[1])<<8 | uint32(what[2])<<16 | uint32(what[3])<<24)}
 			}
-			frames, end := replay(t, bytes.NewReader(b), formats)
-			if unplugged := strings.HasSuffix(name, "unplugged"); unplugged != errors.Is(end, v4l2.ErrGone) {
+			frames, end := replay(t, bytes.NewReader(b), want, ends)
+			if !errors.Is(end, ends) {
 				t.Errorf("%d frames, then %v", len(frames), end)
 			}
 			if len(frames) < 4 {
@@ -50,13 +57,13 @@ func TestRecordedDriversGiveTheirFrames(t *testing.T) {
 }
 
 // replay makes the calls of the tests above until the recording ends.
-func replay(t *testing.T, r io.Reader, formats []v4l2.FourCC) (frames []v4l2.Frame, end error) {
+func replay(t *testing.T, r io.Reader, want v4l2.Want, ends error) (frames []v4l2.Frame, end error) {
 	t.Helper()
 	p, err := v4l2test.NewReplay(r)
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, err := v4l2.Open(p, "/dev/video0", v4l2.Want{Formats: formats, Width: 320, Height: 180, Num: 30, Den: 1})
+	d, err := v4l2.Open(p, "/dev/video0", want)
 	if err != nil {
 		t.Fatal(err, p.Err())
 	}
@@ -70,12 +77,12 @@ func replay(t *testing.T, r io.Reader, formats []v4l2.FourCC) (frames []v4l2.Fra
 			break
 		}
 		frames = append(frames, f)
-		if n := len(frames); n == 4 && len(formats) == 1 {
+		if n := len(frames); n == 4 && errors.Is(ends, v4l2.ErrStalled) {
 			if _, err := d.Export(f.Index); err != nil {
 				t.Fatal(err, p.Err())
 			}
 		}
-		if p.Left() > 0 && !(len(formats) == 2 && len(frames) == 5) {
+		if p.Left() > 0 && !(errors.Is(ends, v4l2.ErrGone) && len(frames) == 5) {
 			if err := d.Queue(f.Index); err != nil {
 				t.Fatal(err, p.Err())
 			}

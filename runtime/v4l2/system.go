@@ -22,8 +22,8 @@ type System interface {
 	Ioctl(fd int, request uint, arg unsafe.Pointer) error
 	Map(fd int, offset int64, length int) ([]byte, error)
 	Unmap(mem []byte) error
-	// Poll waits until fd has a frame or an error, wake is readable, or the time
-	// has passed. It gives the events of both.
+	// Poll waits until fd has a frame, an event or an error, wake is readable, or the
+	// time has passed. It gives the events of both.
 	Poll(fd, wake int, d time.Duration) (events, woken int16, err error)
 	// Stable is a name of the device that survives it being plugged in again, or
 	// the path itself.
@@ -67,7 +67,7 @@ func (Kernel) Unmap(mem []byte) error { return unix.Munmap(mem) }
 func (Kernel) Poll(fd, wake int, d time.Duration) (events, woken int16, err error) {
 	end := time.Now().Add(d)
 	for {
-		fds := [2]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}, {Fd: int32(wake), Events: unix.POLLIN}}
+		fds := [2]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN | unix.POLLPRI}, {Fd: int32(wake), Events: unix.POLLIN}}
 		_, err := unix.Poll(fds[:], max(int(time.Until(end).Milliseconds()), 0))
 		if errors.Is(err, unix.EINTR) {
 			continue

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Cameras of the kernel's own vivid driver: the first speaks the single-planar half
-# of the API, the second the multi-planar one. Nobody of this project wrote it, and
-# it draws a picture that is known.
+# of the API, the second the multi-planar one, the third is an HDMI input. Nobody of
+# this project wrote it, and it draws a picture that is known.
 #
 #   CHECK <name> ok
 #   CHECK <name> FAIL <why>
@@ -12,7 +12,7 @@ mount -t devtmpfs dev /dev
 mkdir -p /run /var/lib /tmp /tmp/rec
 mount -t tmpfs tmpfs /run
 echo 1 >/proc/sys/kernel/printk
-modprobe vivid n_devs=2 multiplanar=1,2 node_types=0x1,0x1
+modprobe vivid n_devs=3 multiplanar=1,2,1 node_types=0x1,0x1,0x1 num_inputs=4,4,1 input_types=0xe4,0xe4,0x3 ccs_cap_mode=-1,-1,0
 
 ok() { echo "CHECK $1 ok"; }
 fail() { echo "CHECK $1 FAIL $2"; }
@@ -27,25 +27,45 @@ await() {
 	done
 	fail "$name" "$* never came true: $(tail -n 3 /tmp/out | tr '\n' ' ')"
 }
-both() { [ -e /dev/video0 ] && [ -e /dev/video1 ]; }
+all() { [ -e /dev/video0 ] && [ -e /dev/video1 ] && [ -e /dev/video2 ]; }
 
 echo
 echo "KERNEL $(uname -r)"
-await the-driver-has-two-cameras both
+await the-driver-has-two-cameras-and-an-input all
 
-export YOCTUNE_CAMERAS=/dev/video0,/dev/video1 YOCTUNE_CAMERA_UNBIND='/sys/bus/platform/drivers/vivid vivid.0' YOCTUNE_CAMERA_RECORD=/tmp/rec
+export YOCTUNE_CAMERAS=/dev/video0,/dev/video1 YOCTUNE_CAMERA_HDMI=/dev/video2 YOCTUNE_CAMERA_UNBIND='/sys/bus/platform/drivers/vivid vivid.0' YOCTUNE_CAMERA_RECORD=/tmp/rec
 v4l2.test -test.v -test.run RealDriver >/tmp/log 2>&1
 grep '^CAMERA' /tmp/log
 sed -n 's/^ *--- PASS: \([^ ]*\).*/CHECK \1 ok/p; s/^ *--- \(FAIL\|SKIP\): \([^ ]*\).*/CHECK \2 FAIL \1/p' /tmp/log
 if grep -q 'FAIL\|panic\|SKIP' /tmp/log; then grep -v '^=== ' /tmp/log; fi
+# A pipeline whose HDMI source is switched off and on again.
+signal() { YOCTUNE_CAMERA_SIGNAL="/dev/video2,$1" v4l2.test -test.run SwitchOfAnHDMISource >>/tmp/log 2>&1; }
+stop() {
+	kill -TERM $reader
+	wait $reader
+	code=$?
+	tail -n 1 /tmp/out | sed 's/^/SUMMARY /'
+}
+saw() { [ "$(grep -c '"type":"result"' /tmp/out)" -ge "$1" ]; }
+yoctuned pipeline run /camera.json hdmi --format json >/tmp/out 2>&1 &
+reader=$!
+await the-pipeline-sees-its-input saw 3
+signal 'No Signal' || fail signal 'it cannot be switched off'
+signal 'Current DV Timings' || fail signal 'it cannot be switched on'
+seen=$(grep -c '"type":"result"' /tmp/out)
+await and-goes-on-when-the-signal-is-back saw $((seen + 5))
+stop
+for s in 'the signal of the input has changed' 'is back after'; do
+	if tail -n 1 /tmp/out | grep -qF "$s"; then ok "of-the-signal-it-says-$(echo "$s" | tr -cd 'a-z0-9')"; else fail "of-the-signal" "no $s"; fi
+done
+
 for f in /tmp/rec/*; do sed "s|^|RECORDED ${f#/tmp/rec/} |" "$f"; done
 
 # A pipeline that reads a camera by its socket, which is pulled and put back.
 mkdir -p /dev/v4l/by-path
 ln -s ../../video0 /dev/v4l/by-path/platform-vivid.0-video-index0
-yoctuned pipeline run /camera.json bars --format json --frames 60 >/tmp/out 2>&1 &
+yoctuned pipeline run /camera.json bars --format json >/tmp/out 2>&1 &
 reader=$!
-saw() { [ "$(grep -c '"type":"result"' /tmp/out)" -ge "$1" ]; }
 await the-pipeline-sees-the-bars saw 5
 echo vivid.0 >/sys/bus/platform/drivers/vivid/unbind
 usleep 500000
@@ -62,10 +82,9 @@ linked() {
 	return 1
 }
 await it-is-plugged-in-again linked
-await and-goes-on-after-the-camera-is-back saw 20
-wait $reader
-code=$?
-tail -n 1 /tmp/out | sed 's/^/SUMMARY /'
+seen=$(grep -c '"type":"result"' /tmp/out)
+await and-goes-on-after-the-camera-is-back saw $((seen + 5))
+stop
 if [ $code = 0 ]; then ok and-ends-well; else fail and-ends-well "exit $code: $(tail -n 2 /tmp/out | tr '\n' ' ')"; fi
 for s in 'the camera is gone' 'is back after' 'platform-vivid.0-video-index0' '"source":0'; do
 	if tail -n 1 /tmp/out | grep -qF "$s"; then ok "the-summary-says-$(echo "$s" | tr -cd 'a-z0-9')"; else fail "the-summary-says" "no $s"; fi

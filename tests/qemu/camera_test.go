@@ -38,13 +38,18 @@ func TestCamerasOfARealDriver(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	archive.host("bin/v4l2.test", tests)
-	p := &plan.Plan{Layer: "qemu", Target: "camera", Board: "generic", Pipelines: map[string]plan.Pipeline{"bars": {
-		Source: plan.PipelineSource{Kind: "v4l2", Path: "/dev/video0", Format: "nv12", Width: 320, Height: 180, FPSNum: 30, FPSDen: 1, Live: true},
-		Stages: []plan.PipelineStage{
-			{ID: "pre", Kind: "preprocess", Input: "source", Preprocess: &plan.Preprocess{Width: 8, Height: 1, Fit: "stretch", Crop: &plan.Crop{Y: 120, Width: 320, Height: 60}}},
-			{ID: "dump", Kind: "postprocess", Input: "pre", Post: &plan.Post{Kind: "raw"}},
-		},
-	}}}
+	bars := func(path, format string, width, height int) plan.Pipeline {
+		return plan.Pipeline{
+			Source: plan.PipelineSource{Kind: "v4l2", Path: path, Format: format, Width: width, Height: height, FPSNum: 30, FPSDen: 1, Live: true},
+			Stages: []plan.PipelineStage{
+				{ID: "pre", Kind: "preprocess", Input: "source", Preprocess: &plan.Preprocess{Width: 8, Height: 1, Fit: "stretch", Crop: &plan.Crop{Y: 2 * height / 3, Width: width, Height: height / 3}}},
+				{ID: "dump", Kind: "postprocess", Input: "pre", Post: &plan.Post{Kind: "raw"}},
+			},
+		}
+	}
+	p := &plan.Plan{Layer: "qemu", Target: "camera", Board: "generic", Pipelines: map[string]plan.Pipeline{
+		"bars": bars("/dev/video0", "nv12", 320, 180), "hdmi": bars("/dev/video2", "yuyv", 1280, 720),
+	}}
 	if err := p.Seal(); err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +67,7 @@ func TestCamerasOfARealDriver(t *testing.T) {
 	if to := os.Getenv("YOCTUNE_CAMERA_RECORD"); to != "" {
 		keep(t, to, console)
 	}
-	report(t, console, 32)
+	report(t, console, 38)
 }
 
 // keep writes what the guest printed of its recordings to files.

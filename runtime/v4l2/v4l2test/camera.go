@@ -29,7 +29,7 @@ const (
 	Skip          // the driver loses two frames before this one
 	NoClock       // stamped with an unknown clock
 	Future        // stamped an hour ahead
-
+	Changed       // the signal is another: see HDMI
 )
 
 // Format is one that the camera offers.
@@ -41,6 +41,14 @@ type Format struct {
 	Size          int // bytes of all memories
 }
 
+// HDMI is an input for a signal that has a size of its own.
+type HDMI struct {
+	Lost int      // times that there is no signal when it is opened
+	Then []Format // what it gives after the signal has changed, nil: the same
+
+	subscribed, event bool
+}
+
 // Camera is a scripted camera; the zero value offers nothing.
 type Camera struct {
 	Multi   bool // speaks the multi-planar half of the API
@@ -50,6 +58,7 @@ type Camera struct {
 	Fill    func(n, memory int, b []byte) // writes frame n; nil: every byte is n
 	Period  time.Duration                 // between frames, 0: as fast as buffers come
 	Absent  int                           // times that opening fails after it was unplugged
+	HDMI    *HDMI                         // nil: it is a camera
 
 	mu       sync.Mutex
 	now      Format
@@ -66,6 +75,7 @@ type Camera struct {
 	paths    []string
 	exports  int
 	mapped   int
+	held     map[*byte]bool // mappings of the device as it is plugged in now
 }
 
 // Opened lists the paths that were opened, in order; Frames counts what was given
@@ -127,13 +137,18 @@ func (c *Camera) Map(_ int, offset int64, length int) ([]byte, error) {
 		return nil, unix.EINVAL
 	}
 	c.mapped++
+	if c.held == nil {
+		c.held = map[*byte]bool{}
+	}
+	c.held[&c.buffers[i][n][0]] = true
 	return c.buffers[i][n], nil
 }
 
 // Unmap is a System's.
-func (c *Camera) Unmap([]byte) error {
+func (c *Camera) Unmap(mem []byte) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	delete(c.held, &mem[0])
 	c.mapped--
 	return nil
 }
@@ -156,10 +171,17 @@ func (c *Camera) Poll(fd, wake int, d time.Duration) (events, woken int16, err e
 		c.mu.Lock()
 		ready, here := c.on && len(c.queued) > 0 && !time.Now().Before(c.due), c.open[fd]
 		f := c.fault()
+		if f == Changed {
+			c.frame++
+			c.change()
+		}
+		event := c.HDMI != nil && c.HDMI.event
 		c.mu.Unlock()
 		switch {
 		case !here || f == Gone:
 			return unix.POLLERR | unix.POLLHUP, 0, nil
+		case event:
+			return unix.POLLPRI, 0, nil
 		case ready && f != Stall:
 			return unix.POLLIN, 0, nil
 		case time.Now().After(end):
@@ -168,6 +190,14 @@ func (c *Camera) Poll(fd, wake int, d time.Duration) (events, woken int16, err e
 		if n, _ := unix.Poll(w, 1); n > 0 {
 			return 0, w[0].Revents, nil
 		}
+	}
+}
+
+// change is what a source does that is switched to another size, or off.
+func (c *Camera) change() {
+	c.HDMI.event = c.HDMI.subscribed
+	if c.HDMI.Then != nil {
+		c.Formats = c.HDMI.Then
 	}
 }
 
@@ -217,6 +247,9 @@ func (c *Camera) Ioctl(fd int, request uint, arg unsafe.Pointer) error {
 		}
 		v.set(44, fourCC(c.Formats[v.u32(0)].Pixels))
 	case 5: // S_FMT
+		if len(c.held) > 0 { // who closed it still has its memory
+			return unix.EBUSY
+		}
 		return c.setFormat(v)
 	case 21: // G_PARM
 		v.set(4, 0x1000)
@@ -278,6 +311,35 @@ func (c *Camera) Ioctl(fd int, request uint, arg unsafe.Pointer) error {
 		c.on, c.sequence = true, 0
 	case 19: // STREAMOFF
 		c.on, c.queued = false, nil
+	case 90: // SUBSCRIBE_EVENT
+		if c.HDMI == nil {
+			return unix.ENOTTY
+		}
+		c.HDMI.subscribed = v.u32(0) == 5 // SOURCE_CHANGE
+	case 89: // DQEVENT
+		if c.HDMI == nil || !c.HDMI.event {
+			return unix.ENOENT
+		}
+		c.HDMI.event = false
+		v.set(0, 5)
+		v.set(8, 1) // the resolution
+	case 99: // QUERY_DV_TIMINGS
+		switch {
+		case c.HDMI == nil:
+			return unix.ENOTTY
+		case c.HDMI.Lost > 0 && c.frame > 0:
+			c.HDMI.Lost--
+			return unix.ENOLINK
+		}
+		v.set(4, uint32(c.Formats[0].Width))
+		v.set(8, uint32(c.Formats[0].Height))
+	case 87: // S_DV_TIMINGS
+		if c.buffers != nil {
+			return unix.EBUSY
+		}
+		if v.u32(4) != uint32(c.Formats[0].Width) || v.u32(8) != uint32(c.Formats[0].Height) {
+			return unix.EINVAL
+		}
 	default:
 		return unix.ENOTTY
 	}
@@ -326,6 +388,7 @@ func (c *Camera) dequeue(v view) error {
 			c.open[fd] = false
 		}
 		c.absent = c.Absent
+		c.held = nil
 		c.frame++
 		return unix.ENODEV
 	}

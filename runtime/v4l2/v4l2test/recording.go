@@ -133,7 +133,14 @@ func (p *Replay) Unmap([]byte) error { return nil }
 func (p *Replay) Poll(int, int, time.Duration) (events, woken int16, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.next == len(p.lines) || p.lines[p.next].request&0xff != 17 {
+	if p.next == len(p.lines) {
+		return 0, 0, nil
+	}
+	switch p.lines[p.next].request & 0xff {
+	case 17: // DQBUF
+	case 89: // DQEVENT
+		return unix.POLLPRI, 0, nil
+	default:
 		return 0, 0, nil
 	}
 	switch p.lines[p.next].errno {
