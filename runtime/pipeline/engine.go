@@ -55,7 +55,10 @@ type engine struct {
 	reasons  []reasons
 	shutdown dropReason
 	workers  []*instance
-	cost     []*cost // by step
+	takers   []taker // by step, then the sink, see direct; nil: frames are always handed over
+	pull     bool    // whoever reads a frame may go on with it
+	reading  *cost   // of a frame by the source
+	cost     []*cost // by step, then the sink
 	inflight atomic.Int64
 	copies   atomic.Uint64
 	filled   atomic.Uint64   // frames that the source copied
@@ -140,11 +143,12 @@ func (e *engine) run(ctx context.Context) (sum *Summary, stuck bool, err error) 
 
 	start := e.clock.now()
 	var wg sync.WaitGroup
-	wg.Go(func() { e.runSource(soft, hard) })
+	out := newOutlet(e, hard, stop)
 	for k := range e.steps {
 		e.startStep(&wg, hard, k)
 	}
-	wg.Go(func() { e.runSink(hard, stop) })
+	wg.Go(out.work)
+	wg.Go(func() { e.runSource(soft, hard) })
 	finished := make(chan struct{})
 	go func() { wg.Wait(); close(finished) }()
 	var aside sync.WaitGroup
@@ -176,18 +180,22 @@ func (e *engine) prepare() {
 	e.waits, e.services = make([]histogram, n), make([]histogram, n)
 	e.busy = make([]atomic.Int64, n)
 	e.queues, e.reasons, e.cost = make([]*queue, n), make([]reasons, n), make([]*cost, n)
+	e.takers, e.reading = make([]taker, n), newCost(nil)
+	_, camera := e.source.(selfPaced)
+	e.pull = !e.live && !camera && e.credits == 0 && e.policy == block && (e.sinkPolicy == "" || e.sinkPolicy == block)
 	for k := range e.queues {
-		id, c, p := idSink, e.capacity, e.policy
+		id, c, p := e.id(k), e.capacity, e.policy
+		var buckets []int
 		switch {
 		case k < len(e.steps):
-			id = e.steps[k].id
-			e.cost[k] = newCost(e.steps[k].buckets)
+			buckets = e.steps[k].buckets
 		case e.sinkCapacity > 0:
 			c = e.sinkCapacity
 		}
 		if k == len(e.steps) && e.sinkPolicy != "" {
 			p = e.sinkPolicy
 		}
+		e.cost[k] = newCost(buckets)
 		e.queues[k] = newQueue(c, p)
 		e.reasons[k] = reasons{
 			full: e.reasonFor("queue-full:" + id), old: e.reasonFor("too-old:" + id), late: e.reasonFor("deadline:" + id),
@@ -200,6 +208,14 @@ func (e *engine) prepare() {
 	for i := range len(e.frames) - e.spares {
 		e.free <- i
 	}
+}
+
+// id names step k, or the sink after the last of them.
+func (e *engine) id(k int) string {
+	if k < len(e.steps) {
+		return e.steps[k].id
+	}
+	return idSink
 }
 
 func (e *engine) reasonFor(text string) dropReason {
@@ -232,7 +248,7 @@ func (e *engine) startStep(wg *sync.WaitGroup, hard context.Context, k int) {
 					return
 				}
 				if i != none {
-					e.hand(hard, k+1, i)
+					e.hand(hard, k+1, i, k)
 				}
 				signal(e.queues[k].ready)
 			}
@@ -241,6 +257,9 @@ func (e *engine) startStep(wg *sync.WaitGroup, hard context.Context, k int) {
 	for n := range s.workers() {
 		in := newInstance(e, hard, k, n, o)
 		e.workers = append(e.workers, in)
+		if o == nil && s.largest() == 1 {
+			e.takers[k] = in
+		}
 		wg.Go(in.work)
 	}
 }
@@ -265,10 +284,14 @@ func (e *engine) runSource(soft, hard context.Context) {
 				return
 			}
 		}
-		var i int
-		select {
-		case i = <-e.free:
-		case <-soft.Done():
+		i := none
+		if soft.Err() == nil {
+			select {
+			case i = <-e.free:
+			case <-soft.Done():
+			}
+		}
+		if i == none {
 			e.ended(reasonStopped)
 			return
 		}
@@ -313,6 +336,7 @@ func (e *engine) runSource(soft, hard context.Context) {
 		}
 		e.ledger.read()
 		e.reads.add(now - began)
+		e.reading.add(1, now-began)
 		e.filled.Add(uint64(f.copies))
 		switch {
 		case camera != nil:
@@ -338,94 +362,10 @@ func (e *engine) runSource(soft, hard context.Context) {
 			}
 		}
 		kept = due
-		e.hand(hard, 0, i)
+		e.hand(hard, 0, i, fromSource)
 	}
 	e.ended(reasonLimit)
 }
-
-// runSink gives each frame's results to the sink. A sink that fails for good is
-// not tried again: the rest of the frames fail with it, and the source is
-// stopped. One that fails for now costs the frame, and the rest goes on.
-func (e *engine) runSink(hard context.Context, stop func()) {
-	k := len(e.steps)
-	rec := Record{Pipeline: e.name}
-	rec.Latency.Stages = make([]StageLatency, k+1)
-	for n := range e.steps {
-		rec.Latency.Stages[n].ID = e.steps[n].id
-	}
-	rec.Latency.Stages[k].ID = idSink
-	track := e.trace.Track(idSink, 0, "")
-	degraded := e.reasonFor(reasonSinkDown)
-	t := time.NewTimer(time.Hour)
-	defer t.Stop()
-	var broken, trouble error
-	var id [1]int
-	for e.queues[k].pop(oneByOne{}, id[:], t, hard.Done()) > 0 {
-		i := id[0]
-		f := &e.frames[i]
-		began := e.clock.now()
-		switch {
-		case hard.Err() != nil:
-			e.drop(i, e.shutdown)
-			continue
-		case broken != nil:
-			e.settled(f, trace.Failed, e.reasons[k].failed.n)
-			e.ledger.failed(f.id, idSink, broken)
-			e.release(i)
-			continue
-		case e.maxAge > 0 && began-f.capture > e.maxAge:
-			e.drop(i, e.reasons[k].old)
-			continue
-		}
-		rec.Frame, rec.Capture, rec.Results = f.id, f.capture, f.results
-		rec.Latency.Total = began - f.capture
-		waited := began - f.entered
-		f.spent[k] = span{queue: waited}
-		for n, s := range f.spent {
-			rec.Latency.Stages[n].Queue, rec.Latency.Stages[n].Service = s.queue, s.service
-		}
-		err := e.sink.Write(&rec)
-		end := e.clock.now()
-		e.spend(f, k, began, end)
-		track.Span(f.id, began, end, waited, false)
-		switch {
-		case err == nil:
-			if trouble != nil {
-				trouble = nil
-				e.event(Event{Kind: EventSink, Stage: idSink, Why: "results are written again"})
-			}
-			e.totals.add(end - f.capture)
-			e.recent.done(end - f.capture)
-			e.mu.Lock()
-			e.last = end
-			e.mu.Unlock()
-			e.settled(f, trace.Done, 0)
-			e.ledger.done()
-			e.release(i)
-		case errors.Is(err, ErrSinkDegraded):
-			if trouble == nil {
-				trouble = err
-				e.event(Event{Kind: EventSink, Stage: idSink, Why: err.Error()})
-			}
-			e.drop(i, degraded)
-		default:
-			broken = fmt.Errorf("%w: %w", ErrSink, err)
-			e.fail(broken)
-			e.settled(f, trace.Failed, e.reasons[k].failed.n)
-			e.ledger.failed(f.id, idSink, broken)
-			e.release(i)
-			stop()
-		}
-	}
-	if broken == nil && trouble != nil && hard.Err() == nil {
-		e.fail(fmt.Errorf("%w: it did not recover: %w", ErrSink, trouble))
-	}
-}
-
-// oneByOne takes the oldest frame.
-type oneByOne struct{}
-
-func (oneByOne) choose(*queue) (int, time.Duration) { return 1, 0 }
 
 // watch drops frames that grew too old while they wait, and settles those whose
 // stage is past its deadline, whatever the workers do meanwhile.
@@ -492,11 +432,7 @@ func (e *engine) control(finished <-chan struct{}, hard context.Context) {
 	defer tick.Stop()
 	levels, depth := e.trace.Counter("degrade level"), make([]*trace.Counter, len(e.queues))
 	for k := range depth {
-		id := idSink
-		if k < len(e.steps) {
-			id = e.steps[k].id
-		}
-		depth[k] = e.trace.Counter("queue " + id)
+		depth[k] = e.trace.Counter("queue " + e.id(k))
 	}
 	start := e.clock.now()
 	looked := start
@@ -566,17 +502,6 @@ func (e *engine) spend(f *frame, k int, began, end int64) {
 	f.entered = end
 	e.waits[k].add(f.spent[k].queue)
 	e.services[k].add(f.spent[k].service)
-}
-
-// hand puts frame i in queue k, and settles the frame that has to go for it.
-func (e *engine) hand(hard context.Context, k, i int) {
-	gone, err := e.queues[k].push(hard, i)
-	if err != nil {
-		e.drop(i, e.shutdown)
-	} else if gone != none {
-		e.recent.lost()
-		e.drop(gone, e.reasons[k].full)
-	}
 }
 
 // drop settles frame i as dropped, and gives it back.

@@ -225,7 +225,7 @@ func (b *builder) gpuStage(k int, s *plan.PipelineStage, cpu, do work) work {
 	if !g.drop {
 		b.levels[b.now].fallbacks[k] = cpu
 	}
-	b.p.steps[k].backend = b.backend() + " in a process of its own"
+	b.p.steps[k].backend, b.p.steps[k].aside = b.backend()+" in a process of its own", true
 	return g.run
 }
 

@@ -74,11 +74,11 @@ func (p *Pipeline) Snapshot() *live.Snapshot {
 	s.Stages = append(s.Stages, live.Stage{ID: idSource, Instances: 1, Service: e.reads.live(), Wait: live.Latency{Buckets: [][2]uint64{}}})
 	for k, q := range e.queues {
 		st := live.Stage{
-			ID: idSink, Instances: 1, Queue: &live.Queue{Depth: q.len(), Capacity: len(q.ring)},
+			ID: e.id(k), Instances: 1, Queue: &live.Queue{Depth: q.len(), Capacity: len(q.ring)},
 			Wait: e.waits[k].live(), Service: e.services[k].live(),
 		}
 		if k < len(e.steps) {
-			st.ID, st.Backend, st.Instances = e.steps[k].id, e.steps[k].backend, e.steps[k].workers()
+			st.Backend, st.Instances = e.steps[k].backend, e.steps[k].workers()
 		}
 		s.Stages = append(s.Stages, st)
 	}

@@ -24,16 +24,18 @@ const none = -1
 // A lock is enough: a hand-over costs tens of nanoseconds, a wake-up
 // microseconds, and what decides latency is the capacity and the policy. Whoever
 // is woken looks again and wakes the next one if there is more, so that a signal
-// which is already there may be dropped.
+// which is already there may be dropped. Several take frames out, one puts them in.
 type queue struct {
 	policy policy
 	ready  chan struct{} // something was put in, or may be taken now, or there will be no more
-	room   chan struct{} // something was taken out
+	room   chan struct{} // something was taken out, or what claim waits for is there
 
 	mu     sync.Mutex
 	ring   []int
 	head   int
 	n      int
+	busy   int  // who work on frames of this queue
+	claims bool // claim waits
 	closed bool
 }
 
@@ -84,12 +86,8 @@ func (q *queue) push(ctx context.Context, i int) (dropped int, err error) {
 		}
 		if !full {
 			q.put(i)
-			more := q.n < len(q.ring)
 			q.mu.Unlock()
 			signal(q.ready)
-			if more {
-				signal(q.room)
-			}
 			return dropped, nil
 		}
 		q.mu.Unlock()
@@ -109,8 +107,42 @@ func (q *queue) close() {
 	signal(q.ready)
 }
 
-// taker decides how many of the waiting frames one worker takes.
-type taker interface {
+// claim is how whoever puts frames in becomes the one that works on the next, which is
+// not put in: it succeeds when none waits and nobody works. With wait it waits for that,
+// unless ctx ends. done is called afterwards.
+func (q *queue) claim(ctx context.Context, wait bool) bool {
+	for {
+		q.mu.Lock()
+		free := q.n == 0 && q.busy == 0
+		if free {
+			q.busy++
+		}
+		q.claims = wait && !free
+		q.mu.Unlock()
+		if free || !wait {
+			return free
+		}
+		select {
+		case <-q.room:
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+// done says that the work on what pop returned, or claim stands for, has ended.
+func (q *queue) done() {
+	q.mu.Lock()
+	q.busy--
+	free := q.claims && q.n == 0 && q.busy == 0
+	q.mu.Unlock()
+	if free {
+		signal(q.room)
+	}
+}
+
+// chooser decides how many of the waiting frames one worker takes.
+type chooser interface {
 	// choose is asked, with the queue locked and not empty, how many of the
 	// oldest frames to take. With 0 it is asked again when something changes or
 	// wait has passed; a wait of 0 is until something changes.
@@ -119,7 +151,7 @@ type taker interface {
 
 // pop moves the frames that t chooses to dst. It returns 0 when the queue is
 // closed and empty. urgent makes it ask again.
-func (q *queue) pop(t taker, dst []int, timer *time.Timer, urgent <-chan struct{}) int {
+func (q *queue) pop(t chooser, dst []int, timer *time.Timer, urgent <-chan struct{}) int {
 	for {
 		q.mu.Lock()
 		if q.n == 0 {
@@ -137,9 +169,15 @@ func (q *queue) pop(t taker, dst []int, timer *time.Timer, urgent <-chan struct{
 			dst[n] = q.take()
 		}
 		more := q.n > 0 || q.closed
+		if take > 0 {
+			q.busy++
+		}
+		claims := q.claims
 		q.mu.Unlock()
 		if take > 0 {
-			signal(q.room)
+			if !claims {
+				signal(q.room)
+			}
 			if more {
 				signal(q.ready)
 			}

@@ -27,6 +27,7 @@ type step struct {
 	cancel    func(instance int)
 	resume    func(instance int) // takes cancel back
 	backend   string             // what it runs on, for traces
+	aside     bool               // another process does the work, and may hang
 	marks     *nvtx.Range        // of each run, for NVIDIA's profilers; nil: none
 }
 
@@ -59,6 +60,7 @@ type instance struct {
 	ids    []int
 	frames []*frame
 	ticket uint64
+	from   int // the stage whose goroutine works, see direct
 
 	limit int   // batch size that fits in memory
 	until int64 // when a larger one is tried again
@@ -153,49 +155,67 @@ func bucketFor(buckets []int, n int) int {
 
 // work takes frames until there are no more.
 func (in *instance) work() {
-	e := in.e
+	q := in.e.queues[in.k]
 	if in.order != nil {
 		defer in.order.left()
 	} else {
-		defer e.queues[in.k+1].close()
+		defer in.e.queues[in.k+1].close()
 	}
 	for {
-		got := e.queues[in.k].pop(in, in.ids, in.timer, in.hard.Done())
+		got := q.pop(in, in.ids, in.timer, in.hard.Done())
 		if got == 0 {
 			return
 		}
-		began := e.clock.now()
-		fresh := 0
-		for _, i := range in.ids[:got] {
-			f := &e.frames[i]
-			switch {
-			case in.hard.Err() != nil:
-				e.drop(i, e.shutdown)
-			case e.maxAge > 0 && began-f.capture > e.maxAge:
-				e.recent.lost()
-				e.drop(i, e.reasons[in.k].old)
-			default:
-				// Tickets go with frames in order: those of the lost ones
-				// are the last.
-				in.ids[fresh], in.frames[fresh] = i, f
-				fresh++
-				continue
-			}
-		}
+		in.from = in.k
+		in.do(got)
+		q.done()
 		if in.order != nil {
-			for n := fresh; n < got; n++ {
-				in.order.settle(in.ticket+uint64(n), none)
-			}
+			signal(q.ready)
 		}
-		// What is left after a drop need not be a bucket.
-		for done := 0; done < fresh; {
-			size := bucketFor(in.s.buckets, min(fresh-done, in.limit))
-			in.one(done, size)
-			done += size
+	}
+}
+
+// take works on a frame that somebody else has.
+func (in *instance) take(i, from int) {
+	in.ids[0], in.from = i, from
+	if in.k == 0 {
+		in.e.inflight.Add(1)
+		in.e.frames[i].admitted = true
+	}
+	in.do(1)
+}
+
+// do works on the frames that were taken.
+func (in *instance) do(got int) {
+	e := in.e
+	began := e.clock.now()
+	fresh := 0
+	for _, i := range in.ids[:got] {
+		f := &e.frames[i]
+		switch {
+		case in.hard.Err() != nil:
+			e.drop(i, e.shutdown)
+		case e.maxAge > 0 && began-f.capture > e.maxAge:
+			e.recent.lost()
+			e.drop(i, e.reasons[in.k].old)
+		default:
+			// Tickets go with frames in order: those of the lost ones
+			// are the last.
+			in.ids[fresh], in.frames[fresh] = i, f
+			fresh++
+			continue
 		}
-		if in.order != nil {
-			signal(e.queues[in.k].ready)
+	}
+	if in.order != nil {
+		for n := fresh; n < got; n++ {
+			in.order.settle(in.ticket+uint64(n), none)
 		}
+	}
+	// What is left after a drop need not be a bucket.
+	for done := 0; done < fresh; {
+		size := bucketFor(in.s.buckets, min(fresh-done, in.limit))
+		in.one(done, size)
+		done += size
 	}
 }
 
@@ -259,7 +279,7 @@ func (in *instance) one(from, size int) {
 		case in.order != nil && !late:
 			in.order.settle(in.ticket+uint64(from+n), next)
 		case next != none:
-			e.hand(in.hard, in.k+1, next)
+			e.hand(in.hard, in.k+1, next, in.from)
 		}
 	}
 }
@@ -355,6 +375,7 @@ func (c *cost) add(size int, ns int64) {
 		if s != size {
 			continue
 		}
+		ns = max(ns, 1)
 		d := float64(ns) - c.mean[n]
 		if c.mean[n] == 0 {
 			c.mean[n] = float64(ns)

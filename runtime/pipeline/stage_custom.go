@@ -43,7 +43,7 @@ func (b *builder) custom(k int, s *plan.PipelineStage) (work, error) {
 			return nil, err
 		}
 	}
-	st.backend = map[bool]string{true: "plugin", false: "process"}[c.Inside]
+	st.backend, st.aside = map[bool]string{true: "plugin", false: "process"}[c.Inside], true
 	cancel := st.cancel
 	st.cancel = func(n int) {
 		lanes[n].kill()

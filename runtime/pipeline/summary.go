@@ -146,10 +146,7 @@ func (e *engine) summary(duration int64) *Summary {
 	}
 	s.Latency.Stages[idSource] = StageSummary{Service: e.reads.quantiles()}
 	for k := range e.waits {
-		id := idSink
-		if k < len(e.steps) {
-			id = e.steps[k].id
-		}
+		id := e.id(k)
 		s.Order = append(s.Order, id)
 		s.Latency.Stages[id] = StageSummary{Queue: e.waits[k].quantiles(), Service: e.services[k].quantiles()}
 	}
