@@ -51,6 +51,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		err = fmt.Errorf("the output is not whole: %w", lost)
 	}
 	var usage usageError
+	code := exitFailed
 	switch {
 	case err == nil:
 		return exitDone
@@ -60,10 +61,22 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return exitNegative
 	case errors.As(err, &usage):
 		fmt.Fprintf(stderr, "yoctune: %v\nRun '%s --help' for usage.\n", err, cmd.CommandPath())
-		return exitUsage
+		code = exitUsage
+	default:
+		fmt.Fprintf(stderr, "yoctune: %v\n", err)
 	}
-	fmt.Fprintf(stderr, "yoctune: %v\n", err)
-	return exitFailed
+	if format, _ := cmd.Flags().GetString("format"); format == "json" {
+		writeJSONLine(stdout, struct {
+			Type    string `json:"type"`
+			Message string `json:"message"`
+		}{"error", err.Error()})
+		writeJSONLine(stdout, struct {
+			Type    string `json:"type"`
+			Command string `json:"command"`
+			Exit    int    `json:"exit"`
+		}{"summary", cmd.Name(), code})
+	}
+	return code
 }
 
 func newRootCommand() *cobra.Command {

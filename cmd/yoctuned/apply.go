@@ -71,14 +71,17 @@ board, or the originals cannot be journalled: nothing was written · 2 usage ·
 			if err := planfile.ForgetTrial(dev); err != nil {
 				return err
 			}
-			// A plan that was obeyed once is the oldest that will be from now on.
-			confirmErr := planfile.ProveBoot(dev, file.Plan)
-			quiet, _ := cmd.Flags().GetBool("quiet")
-			answer := report{"apply", results, file.Origins, quiet}.write(cmd.OutOrStdout(), g.Format)
-			if confirmErr != nil {
-				return fmt.Errorf("the settings were written, and: %w", confirmErr)
+			// A plan that was obeyed once is the oldest that will be from now on. On a
+			// root that cannot be written it is obeyed all the same.
+			if err := planfile.ProveBoot(dev, file.Plan); err != nil {
+				err = fmt.Errorf("an older plan is not refused later: %w", err)
+				fmt.Fprintln(cmd.ErrOrStderr(), "yoctuned: "+printable(err.Error()))
+				if g.Format == "json" {
+					_ = lines(cmd.OutOrStdout()).Encode(errorLine{"error", err.Error()})
+				}
 			}
-			return answer
+			quiet, _ := cmd.Flags().GetBool("quiet")
+			return report{"apply", results, file.Origins, quiet}.write(cmd.OutOrStdout(), g.Format)
 		},
 	}
 	planFlags(cmd)

@@ -22,13 +22,8 @@ import (
 )
 
 func newEnginesCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "engines",
-		Short: "Build and keep the TensorRT engines of a plan's models",
-		Args:  cobra.NoArgs,
-	}
-	cmd.AddCommand(newEnginesBuildCommand(), newEnginesListCommand(), newEnginesPruneCommand())
-	return cmd
+	return group("engines", "Build and keep the TensorRT engines of a plan's models",
+		newEnginesBuildCommand(), newEnginesListCommand(), newEnginesPruneCommand())
 }
 
 // engineFlags are those of all engine commands.

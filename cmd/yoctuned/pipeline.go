@@ -27,13 +27,8 @@ import (
 )
 
 func newPipelineCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "pipeline",
-		Short: "Run the inference pipelines of a plan",
-		Args:  cobra.NoArgs,
-	}
-	cmd.AddCommand(newPipelineRunCommand(), newPipelineTopCommand(), newPipelineHeaderCommand())
-	return cmd
+	return group("pipeline", "Run the inference pipelines of a plan",
+		newPipelineRunCommand(), newPipelineTopCommand(), newPipelineHeaderCommand())
 }
 
 func newPipelineRunCommand() *cobra.Command {

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -149,11 +151,33 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		}
 	}
 	fmt.Fprintln(stderr, "yoctuned: "+printable(err.Error()))
-	switch {
-	case code == exitUsage:
+	if code == exitUsage {
 		fmt.Fprintf(stderr, "Run '%s --help' for its flags.\n", cmd.CommandPath())
-	case globalFlags(cmd).Format == "json":
+	}
+	if asksForJSON(cmd, args) {
 		writeFailure(stdout, cmd.Name(), err, code)
 	}
 	return code
+}
+
+// asksForJSON reports whether the answer shall be JSON, also where the flags could
+// not be read because one of them is wrong.
+func asksForJSON(cmd *cobra.Command, args []string) bool {
+	if end := slices.Index(args, "--"); end >= 0 {
+		args = args[:end]
+	}
+	line := " " + strings.Join(args, " ") + " "
+	return globalFlags(cmd).Format == "json" || strings.Contains(line, " --format=json ") || strings.Contains(line, " --format json ")
+}
+
+// group is a command that only has others below it.
+func group(use, short string, below ...*cobra.Command) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   use,
+		Short: short,
+		Args:  cobra.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(below...)
+	return cmd
 }

@@ -14,13 +14,8 @@ import (
 )
 
 func newTraceCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "trace",
-		Short: "Look at traces of pipelines",
-		Args:  cobra.NoArgs,
-	}
-	cmd.AddCommand(newTraceViewCommand())
-	return cmd
+	return group("trace", "Look at traces of pipelines",
+		newTraceViewCommand())
 }
 
 func newTraceViewCommand() *cobra.Command {

@@ -73,16 +73,28 @@ const openFlags = unix.O_CLOEXEC | unix.O_NOFOLLOW | unix.O_NONBLOCK
 
 // openReal opens the resolved name.
 func (r *Root) openReal(op, real string, flags int) (int, error) {
+	return openHost(op, real, r.dir+real, flags)
+}
+
+// openHost opens a file of this host, which is name below the root.
+func openHost(op, name, host string, flags int) (int, error) {
 	for {
-		fd, err := unix.Open(r.dir+real, flags|openFlags, 0)
+		fd, err := unix.Open(host, flags|openFlags, 0o644)
 		if errors.Is(err, unix.EINTR) {
 			continue
 		}
 		if err != nil {
-			return -1, &PathError{Op: op, Path: real, Err: err}
+			return -1, &PathError{Op: op, Path: name, Err: err}
 		}
-		return regular(op, real, fd)
+		return regular(op, name, fd)
 	}
+}
+
+// newFile is the file of a descriptor from openHost. os would start its poller for one
+// that does not block, and a regular file has no use for it.
+func newFile(fd int, host string) *os.File {
+	_ = unix.SetNonblock(fd, false)
+	return os.NewFile(uintptr(fd), host)
 }
 
 // regular returns fd when it is a regular file, and closes it otherwise.
@@ -112,14 +124,18 @@ func (r *Root) Read(name string) (Content, error) {
 	return Content{Text: string(buf[:n]), Truncated: n == len(buf)}, nil
 }
 
-// read fills buf as far as the file goes. Most attributes answer in one
-// read(2); seq_file ones may need more.
 func (r *Root) read(name string, buf []byte) (int, error) {
 	fd, err := r.open(name)
 	if err != nil {
 		return 0, err
 	}
 	defer func() { _ = unix.Close(fd) }()
+	return readAll(fd, name, buf)
+}
+
+// readAll fills buf as far as the file goes. Most attributes answer in one
+// read(2); seq_file ones may need more.
+func readAll(fd int, name string, buf []byte) (int, error) {
 	total := 0
 	for total < len(buf) {
 		n, err := unix.Read(fd, buf[total:])
@@ -238,11 +254,15 @@ func (r *Root) Mode(name string) (fs.FileMode, error) {
 	return st.Mode(), nil
 }
 
-// cause strips os.PathError, whose path is the host's.
+// cause strips what names paths of the host.
 func cause(err error) error {
 	var pe *fs.PathError
-	if errors.As(err, &pe) {
+	var le *os.LinkError
+	switch {
+	case errors.As(err, &pe):
 		return pe.Err
+	case errors.As(err, &le):
+		return le.Err
 	}
 	return err
 }
@@ -286,12 +306,26 @@ func (r *Root) ReadState(name string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	b, err := os.ReadFile(host)
+	// Whatever has been put there in its place must neither hang nor fill memory.
+	fd, err := openHost("read", name, host, unix.O_RDONLY)
 	if err != nil {
-		return nil, &PathError{Op: "read", Path: name, Err: cause(err)}
+		return nil, err
 	}
-	return b, nil
+	defer func() { _ = unix.Close(fd) }()
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return nil, &PathError{Op: "read", Path: name, Err: err}
+	}
+	if st.Size > maxState {
+		return nil, &PathError{Op: "read", Path: name, Err: ErrTooLarge}
+	}
+	buf := make([]byte, st.Size)
+	n, err := readAll(fd, name, buf)
+	return buf[:n], err
 }
+
+// maxState bounds a state file, in bytes: the journal of ten thousand nodes is some 3 MB.
+const maxState = 64 << 20
 
 // WriteState implements [State].
 func (r *Root) WriteState(name string, data []byte) error {
@@ -329,16 +363,17 @@ func (r *Root) AppendState(name string, data []byte) error {
 	if err != nil {
 		return err
 	}
-	const flags = os.O_WRONLY | os.O_APPEND | unix.O_NOFOLLOW
+	const flags = unix.O_WRONLY | unix.O_APPEND
 	// A file that is there has its name on the disk already.
-	f, err := os.OpenFile(host, flags, 0)
+	fd, err := openHost("append to", name, host, flags)
 	created := errors.Is(err, fs.ErrNotExist)
 	if created {
-		f, err = os.OpenFile(host, flags|os.O_CREATE, 0o644)
+		fd, err = openHost("append to", name, host, flags|unix.O_CREAT)
 	}
 	if err != nil {
-		return &PathError{Op: "append to", Path: name, Err: cause(err)}
+		return err
 	}
+	f := newFile(fd, host)
 	_, err = f.Write(data)
 	if err == nil {
 		err = f.Sync()
@@ -397,10 +432,11 @@ func (r *Root) Lock(command string) (unlock func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	f, err := os.OpenFile(host, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o644)
+	fd, err := openHost("open", LockFile, host, unix.O_RDWR|unix.O_CREAT)
 	if err != nil {
-		return nil, &PathError{Op: "open", Path: LockFile, Err: cause(err)}
+		return nil, err
 	}
+	f := newFile(fd, host)
 	for try := 0; ; try++ {
 		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 		if err == nil {
@@ -433,10 +469,11 @@ func (r *Root) Holder() *HeldError {
 	if err != nil {
 		return nil
 	}
-	f, err := os.OpenFile(host, os.O_RDONLY|unix.O_NOFOLLOW, 0)
+	fd, err := openHost("open", LockFile, host, unix.O_RDONLY)
 	if err != nil {
 		return nil
 	}
+	f := newFile(fd, host)
 	defer func() { _ = f.Close() }()
 	if unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB) == nil {
 		return nil

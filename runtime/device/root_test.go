@@ -149,6 +149,43 @@ func TestNothingButFilesIsOpened(t *testing.T) {
 	}
 }
 
+// What somebody has put in the place of a state file must not hang a command.
+func TestNothingButFilesIsState(t *testing.T) {
+	dev, dir := nano(t)
+	if err := os.MkdirAll(dir+"/run/yoctune", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Mkfifo(dir+"/run/yoctune/journal", 0o644); err != nil {
+		t.Fatal(err)
+	}
+	symlink(t, "/dev/zero", dir+"/run/yoctune/watch.json")
+	symlink(t, "journal", dir+device.LockFile)
+	if _, err := dev.ReadState("/run/yoctune/journal"); !errors.Is(err, device.ErrNotFile) {
+		t.Errorf("pipe: %v", err)
+	}
+	if err := dev.AppendState("/run/yoctune/journal", []byte("x")); err == nil {
+		t.Error("a pipe was appended to")
+	}
+	if _, err := dev.ReadState("/run/yoctune/watch.json"); !errors.Is(err, unix.ELOOP) {
+		t.Errorf("link: %v", err)
+	}
+	if h := dev.Holder(); h != nil {
+		t.Errorf("a pipe holds the lock: %v", h)
+	}
+	if _, err := dev.Lock("test"); err == nil {
+		t.Error("a link was locked")
+	}
+	if err := os.WriteFile(dir+"/run/yoctune/huge", nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(dir+"/run/yoctune/huge", 1<<40); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := dev.ReadState("/run/yoctune/huge"); !errors.Is(err, device.ErrTooLarge) {
+		t.Errorf("a terabyte: %v", err)
+	}
+}
+
 func TestReadsAreBounded(t *testing.T) {
 	dev, dir := nano(t)
 	for size, truncated := range map[int]bool{0: false, 4095: false, 4096: true, 9000: true} {

@@ -1,6 +1,7 @@
 package enforce_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -722,6 +723,29 @@ func TestADamagedLineOfTheJournalLosesNothingElse(t *testing.T) {
 		t.Fatal(err)
 	}
 	sameState(t, before, state(t, dir))
+}
+
+func TestRollbackSaysThatOriginalsAreLost(t *testing.T) {
+	dev, dir := board(t)
+	apply(t, dev, planOf(sysctl("vm.swappiness", "10"), sysctl("vm.vfs_cache_pressure", "50")))
+	name := filepath.Join(dir, journal.File)
+	b, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(name, bytes.Replace(b, []byte(`"value":"60"`), []byte(`"value":"61"`), 1), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	results, err := enforce.Rollback(dev, options())
+	if err != nil || len(results) != 2 || enforce.Satisfied(results) || results[0].Outcome != knob.OK {
+		t.Fatalf("%v %+v", err, results)
+	}
+	if last := results[1]; last.Path != journal.File || !strings.Contains(last.Message, "damaged records: 1") {
+		t.Errorf("%+v", last)
+	}
+	if results, err := enforce.Rollback(dev, options()); err != nil || len(results) != 0 {
+		t.Errorf("again: %v %+v", err, results)
+	}
 }
 
 func TestANodeThatIsGoneIsNotAFailedRollback(t *testing.T) {

@@ -37,7 +37,7 @@ func Rollback(dev device.Device, o Options) ([]Result, error) {
 		all[i] = &original{Original: rec}
 	}
 	results := restore(r, o, all)
-	mode := forgetMode(dev)
+	others := append(damaged(j), forgetMode(dev)...)
 	var kept []journal.Original
 	for i, t := range all {
 		if !results[i].Satisfied() && t.Lost == "" {
@@ -47,7 +47,18 @@ func Rollback(dev device.Device, o Options) ([]Result, error) {
 	if err := j.Keep(kept); err != nil {
 		return results, err
 	}
-	return append(results, mode...), nil
+	return append(results, others...), nil
+}
+
+// damaged says that the journal has lost originals; nobody knows whose.
+func damaged(j *journal.Journal) []Result {
+	if j.Damaged == 0 {
+		return nil
+	}
+	return []Result{{
+		ID: "journal", Path: journal.File, Outcome: knob.Stale,
+		Message: fmt.Sprintf("%s: damaged records: %d; what they held cannot be put back before a reboot does", journal.File, j.Damaged),
+	}}
 }
 
 // restore writes originals until they hold, and says what became of each.

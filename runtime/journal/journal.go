@@ -10,8 +10,9 @@
 //
 //	<crc32c, 8 hex digits> <JSON> \n
 //
-// A torn last line is what a power loss leaves, and is ignored: its knob was not
-// written yet. Every record names the boot it belongs to; a record of another
+// A torn last line is what a crash leaves, and is ignored: its knob was not
+// written yet. Any other damaged line held something that is lost; they are counted
+// until a rollback has said so. Every record names the boot it belongs to; a record of another
 // boot is ignored too, for the kernel itself has forgotten what it was told.
 package journal
 
@@ -70,6 +71,7 @@ type record struct {
 	Original *Original `json:"original,omitempty"`
 	Note     *Note     `json:"note,omitempty"`
 	Cover    *Original `json:"cover,omitempty"`
+	Damaged  int       `json:"damaged,omitempty"` // lines that were, when the file was written anew
 }
 
 // Journal is the records of this boot.
@@ -77,13 +79,14 @@ type Journal struct {
 	Plan      *Plan      // the last one applied, nil when none was
 	Originals []Original // in the order of writing
 	Covered   []Original // what nodes held before the leases in force changed them
-	Damaged   int        // lines whose checksum was wrong
+	Damaged   int        // records of which nothing is known but that they were
 	Foreign   int        // records of another boot
 
-	store device.State
-	boot  string
-	notes map[string]Note
-	known map[string]bool
+	store   device.State
+	boot    string
+	notes   map[string]Note
+	known   map[string]bool
+	unclean bool // the file has lines that must not stay
 }
 
 // Load reads the journal of this boot; an absent one is empty.
@@ -98,18 +101,27 @@ func Load(store device.State, boot string) (*Journal, error) {
 	} else if err != nil {
 		return nil, fmt.Errorf("load journal: %w", err)
 	}
+	own := false
 	for line := range bytes.Lines(data) {
 		r, ok := decode(line)
 		switch {
 		case !ok:
-			j.Damaged++
+			j.unclean = true
+			if bytes.HasSuffix(line, []byte("\n")) {
+				j.Damaged++
+			}
 		case r.Version != version:
 			return nil, fmt.Errorf("load journal: %w (format %d, this program knows %d)", ErrVersion, r.Version, version)
 		case r.Boot != boot:
 			j.Foreign++
+			j.unclean = true
 		default:
+			own = true
 			j.take(r)
 		}
+	}
+	if j.Foreign > 0 && !own {
+		j.Damaged = 0 // the kernel has forgotten what they were about
 	}
 	return j, nil
 }
@@ -129,6 +141,8 @@ func (j *Journal) take(r record) {
 		if !slices.ContainsFunc(j.Covered, func(c Original) bool { return c.Path == r.Cover.Path }) {
 			j.Covered = append(j.Covered, *r.Cover)
 		}
+	default:
+		j.Damaged += max(r.Damaged, 0)
 	}
 }
 
@@ -194,7 +208,7 @@ func (j *Journal) add(records []record) error {
 	}
 	// Appending to a torn line would lose the new record with it, and what
 	// another boot left need not stay: start from what is valid.
-	if j.Damaged > 0 || j.Foreign > 0 {
+	if j.unclean {
 		if err := j.rewrite(); err != nil {
 			return err
 		}
@@ -226,6 +240,9 @@ func (j *Journal) records() []record {
 	for i := range j.Covered {
 		records = append(records, record{Cover: &j.Covered[i]})
 	}
+	if j.Damaged > 0 {
+		records = append(records, record{Damaged: j.Damaged})
+	}
 	return records
 }
 
@@ -238,7 +255,7 @@ func (j *Journal) Keep(originals []Original) error {
 		}
 		return nil
 	}
-	j.Originals, j.Covered = originals, nil
+	j.Originals, j.Covered, j.Damaged = originals, nil, 0
 	j.notes = map[string]Note{}
 	return j.rewrite()
 }
@@ -252,7 +269,7 @@ func (j *Journal) rewrite() error {
 	if err := j.store.WriteState(File, b); err != nil {
 		return fmt.Errorf("write journal: %w", err)
 	}
-	j.Damaged, j.Foreign = 0, 0
+	j.Foreign, j.unclean = 0, false
 	return nil
 }
 

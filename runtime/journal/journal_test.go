@@ -86,6 +86,31 @@ func TestATornTailLosesNothingBeforeIt(t *testing.T) {
 	}
 }
 
+// What a damaged line held is lost, and that is known until a rollback has said so.
+func TestADamagedRecordIsCountedUntilTheJournalEnds(t *testing.T) {
+	st := &memory{}
+	if err := load(t, st).Begin(journal.Plan{}, []journal.Original{original(1), original(2)}); err != nil {
+		t.Fatal(err)
+	}
+	st.data = bytes.Replace(st.data, []byte(original(1).Path), []byte("/proc/sys/other"), 1)
+	for n := range 2 { // loaded as it is, and written anew
+		j := load(t, st)
+		if j.Damaged != 1 || len(j.Originals) != n+1 || !j.Knows(original(2).Path) {
+			t.Fatalf("round %d: %+v", n, j)
+		}
+		if err := j.Begin(journal.Plan{}, []journal.Original{original(3)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	j := load(t, st)
+	if err := j.Keep(j.Originals); err != nil {
+		t.Fatal(err)
+	}
+	if j := load(t, st); j.Damaged != 0 || len(j.Originals) != 2 {
+		t.Errorf("%+v", j)
+	}
+}
+
 func TestRecordsOfAnotherBootAreIgnoredAndThenRemoved(t *testing.T) {
 	st := root(t, t.TempDir())
 	old, err := journal.Load(st, "boot-before")
