@@ -79,11 +79,14 @@ func runPredict(w io.Writer, o predictOptions) error {
 		return err
 	}
 	if o.base != "" {
-		base, _, err := readFragment(o.base)
+		base, problems, err := readFragment(o.base)
 		if err != nil {
 			return err
 		}
 		own := *facts
+		if len(base.Lines) == 0 && len(problems) > 0 {
+			return fmt.Errorf("--base %s: holds no line of a kernel configuration", o.base)
+		}
 		own.Base = base
 		own.Set.Base = o.base
 		facts = &own

@@ -159,7 +159,7 @@ func (s *subject) missed(p kconfig.Prediction, n *load.Node, path []string, form
 		d.Help = "keep one of " + p.Symbol + " and " + m.Name
 		d.Related = []diag.Related{{Pos: m.Value.Pos, Message: "the other member of the choice"}}
 	case p.Got == nil && strings.HasPrefix(p.Cause, "no such symbol") && len(p.Nearest) == 0:
-		d.Help = "remove the line"
+		d.Help = "check the name, or remove the line"
 	case p.Got != nil && p.Outcome == kconfig.Changed:
 		d.Help = "ask for " + fieldOf(d.Got) + ", or change what decides it"
 	case len(p.Nearest) > 0:

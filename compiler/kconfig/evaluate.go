@@ -218,7 +218,7 @@ func accept(t kernel.Type, v string) (value, problem string) {
 		}
 		return "", "a bool takes y or n, in lower case"
 	case kernel.String:
-		s, ok := unquote(v)
+		s, _, ok := unquote(v)
 		if !ok {
 			return "", "a string must stand in double quotes"
 		}
@@ -237,24 +237,26 @@ func accept(t kernel.Type, v string) (value, problem string) {
 	return "", "the symbol has no type"
 }
 
-func unquote(v string) (string, bool) {
+// unquote reads a quoted string as conf does; the rest behind the closing quote is
+// dropped by it.
+func unquote(v string) (text, rest string, ok bool) {
 	if !strings.HasPrefix(v, `"`) {
-		return "", false
+		return "", "", false
 	}
 	var b strings.Builder
 	for i := 1; i < len(v); i++ {
 		switch v[i] {
 		case '"':
-			return b.String(), true
+			return b.String(), v[i+1:], true
 		case '\\':
 			i++
 			if i == len(v) {
-				return "", false
+				return "", "", false
 			}
 		}
 		b.WriteByte(v[i])
 	}
-	return "", false
+	return "", "", false
 }
 
 func validInt(v string) bool {

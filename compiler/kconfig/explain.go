@@ -29,6 +29,9 @@ func (a *analysis) cause(i int32, l Line) string {
 	if !hasPrompt(sym) {
 		return a.noPrompt(i)
 	}
+	if _, rest, ok := unquote(l.Value); ok && sym.Type == kernel.String && rest != "" && s.visible > N {
+		return fmt.Sprintf("%s is read as %s: a quote inside is written \\\"", l.Value, quote(v))
+	}
 	if sym.Type.Logical() {
 		want := parseTri(v)
 		if !validTri(l.Value) {

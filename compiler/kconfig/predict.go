@@ -275,7 +275,8 @@ func (a *analysis) holds(r *Result, i int32, wanted string) bool {
 	}
 	switch typ {
 	case kernel.String:
-		return got == quote(v)
+		_, rest, _ := unquote(wanted)
+		return got == quote(v) && strings.TrimSpace(rest) == ""
 	case kernel.Hex:
 		return strings.EqualFold(trimHex(got), trimHex(v))
 	case kernel.Bool, kernel.Tristate:

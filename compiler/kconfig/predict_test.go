@@ -55,6 +55,7 @@ func TestCausesAreChainsToSomethingThatCanBeSet(t *testing.T) {
 		{"5.15", "CONFIG_LOG_BUF_SHIFT=99\n", kconfig.Changed, "out of range 12 to 25", ""},
 		{"5.15", "CONFIG_NR_CPUS=abc\n", kconfig.Changed, "an int takes a decimal number", ""},
 		{"5.15", "CONFIG_CMDLINE=nohz_full=1-3\n", kconfig.Changed, "a string must stand in double quotes", `CONFIG_CMDLINE="nohz_full=1-3"`},
+		{"5.15", "CONFIG_CMDLINE=\"a\"b\"\n", kconfig.Changed, `is read as "a": a quote inside is written \"`, ""},
 		{"5.15", "CONFIG_NET_SCH_FQ=Y\n", kconfig.Lost, "in lower case", "CONFIG_NET_SCH_FQ=y"},
 		{"5.15", "CONFIG_HZ_1000=y\nCONFIG_HZ_250=y\n", kconfig.Kept, "", ""},
 		{"5.15", "# CONFIG_KVM is not set \n", kconfig.Kept, "", ""},
