@@ -211,7 +211,7 @@ func pipelineShape(s *subject) {
 			fits := map[string]string{"preprocess": "source", "model": "preprocess", "postprocess": "model", "track": "postprocess"}[st.Kind]
 			chain := st.Kind == "model" && from == "model"
 			raw := st.Post != nil && st.Post.Kind == "raw" && from == "preprocess"
-			own := st.Kind == "custom" && (from == "source" || from == "preprocess" || from == "model" || from == "custom")
+			own := st.Kind == "custom" // takes whatever there is
 			after := from == "custom" && (st.Kind == "model" || st.Kind == "postprocess")
 			if from != fits && !chain && !raw && !own && !after {
 				s.finding(nil, at("pipelines", name, "stages", st.ID, "input"), st.Input, "", "%s stage %s takes its input from a %s", st.Kind, st.ID, from)

@@ -310,7 +310,7 @@ var language = Schema{defs: []*definition{
 			}}},
 		},
 	}}},
-	{name: "#CustomStage", doc: "A stage of one's own, by a plug-in or by a program; it takes frames, or the tensor of the stage before.", see: "schema/pipelines.cue:382", value: &shape{op: object, see: "schema/pipelines.cue:382", obj: &structure{
+	{name: "#CustomStage", doc: "A stage of one's own, by a plug-in or by a program; it takes frames, or the tensor or the results of the stage before.", see: "schema/pipelines.cue:382", value: &shape{op: object, see: "schema/pipelines.cue:382", obj: &structure{
 		fields: []*member{
 			{name: "plugin", required: false, doc: "Shared library on the device, written against yoctune_stage.h.", see: "schema/pipelines.cue:384", value: &shape{op: named, def: "#AbsPath", see: "schema/pipelines.cue:384"}},
 			{name: "exec", required: false, doc: "Program and arguments, which speaks the protocol of stages.", see: "schema/pipelines.cue:387", value: &shape{op: list, see: "schema/pipelines.cue:387", elem: &shape{op: named, def: "#Word", see: "schema/pipelines.cue:387"}}},

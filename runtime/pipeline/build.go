@@ -375,7 +375,7 @@ func (b *builder) allocate() error {
 		if b.gpu != nil {
 			want = math.MaxInt16 // no driver has so many: the worker sees only memory that it shares
 		}
-		lends, err := s.lend(want)
+		lends, err := s.lend(want, b.o.Plan.Stages[0].Custom != nil)
 		if err != nil {
 			return err
 		}
@@ -432,9 +432,7 @@ func (b *builder) stage(k int, s *plan.PipelineStage) (work, error) {
 	case "track":
 		takes, build, has = carriesResults, b.follow, s.Track != nil
 	case "custom":
-		if build, has = b.custom, s.Custom != nil; b.carries == carriesFrame {
-			takes = carriesFrame
-		}
+		takes, build, has = b.carries, b.custom, s.Custom != nil
 	default:
 		return nil, fmt.Errorf("%w: kind %q; it is one of preprocess, model, postprocess, track, custom", ErrPlan, s.Kind)
 	}

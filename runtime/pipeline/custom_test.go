@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/yoctune/yoctune/runtime/pipeline/custom"
+	"github.com/yoctune/yoctune/runtime/v4l2/v4l2test"
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
@@ -60,11 +61,12 @@ const misbehaving = `
 #include <unistd.h>
 static const char *plan;
 static uint64_t elements;
+static int takes_results;
 static int open_stage(void **s, const yoctune_port *in, const yoctune_port *out, const char *o, const yoctune_host *h, char *e, size_t n)
 {
-	(void)h; (void)in;
+	(void)h;
 	if (!strcmp(o, "refuse")) { snprintf(e, n, "no licence"); return 1; }
-	plan = strdup(o); elements = out->bytes / sizeof(float); *s = (void *)plan;
+	plan = strdup(o); elements = out->bytes / sizeof(float); takes_results = in->kind == YOCTUNE_RESULTS; *s = (void *)plan;
 	return 0;
 }
 static int is(const char *what, uint64_t frame)
@@ -82,6 +84,10 @@ static int run(void *s, yoctune_item *i, char *e, size_t n)
 	if (is("junk", i->frame)) { i->out_bytes = (uint64_t)sprintf(i->out, "[oops"); return 0; }
 	if (is("vast", i->frame)) { i->out_bytes = 1ull << 40; return 0; }
 	if (strstr(plan, "tensor")) { float *out = i->out; for (uint64_t k = 0; k < elements; k++) out[k] = (float)i->frame; return 0; }
+	if (takes_results) {
+		i->out_bytes = (uint64_t)sprintf(i->out, "[{\"frame\": %llu, \"took\": %.*s}]", (unsigned long long)i->frame, (int)i->in_bytes, (const char *)i->in);
+		return 0;
+	}
 	printf("this does not disturb the messages\n");
 	i->out_bytes = (uint64_t)sprintf(i->out, "[ {\"n\": %llu},\n {\"n\": 0} ]", (unsigned long long)i->frame);
 	return 0;
@@ -224,6 +230,90 @@ func TestACustomStageMakesATensor(t *testing.T) {
 	}
 }
 
+// Results go through a stage of one's own as well, which may be followed by another.
+func TestACustomStageTakesResults(t *testing.T) {
+	so := compile(t, "bad.c", misbehaving)
+	for _, inside := range []bool{false, true} {
+		pl := customPlan(plan.Custom{Plugin: so, Inside: inside})
+		own := pl.Stages[0]
+		own.Input = "dump"
+		twice := plan.PipelineStage{ID: "twice", Kind: "custom", Input: "own", Custom: &plan.Custom{Plugin: so, Inside: inside}}
+		pl.Stages = []plan.PipelineStage{
+			{ID: "pre", Kind: "preprocess", Input: "source", Preprocess: &plan.Preprocess{Width: 1, Height: 1, Fit: "stretch"}},
+			{ID: "dump", Kind: "postprocess", Input: "pre", Post: &plan.Post{Kind: "raw"}}, own, twice,
+		}
+		sum, lines, _, err := runCustom(t, pl, 3)
+		if err != nil || sum.Frames.Done != 3 || sum.Copies[copyBatch] != 0 {
+			t.Fatalf("%+v %v %v", sum.Frames, sum.Copies, err)
+		}
+		if !strings.Contains(lines[2], `"results":[{"frame":2,"took":[{"frame":2,"took":[{"shape":[1,3,1,1],"values":[0.`) {
+			t.Errorf("%s", lines[2])
+		}
+		pl.Stages[3] = plan.PipelineStage{ID: "follow", Kind: "track", Input: "own", Track: &plan.Track{}}
+		if _, _, _, err := runCustom(t, pl, 1); !errors.Is(err, ErrPlan) || !strings.Contains(err.Error(), "no boxes to follow") {
+			t.Errorf("a tracker of what it gives: %v", err)
+		}
+	}
+}
+
+// A camera's frame is not copied for a stage in a process of its own: the descriptor of
+// the driver's memory is passed on, also after the camera was away and has other memory.
+// A program that does not say that it takes those is given a copy.
+func TestACamerasMemoryIsPassedToAStage(t *testing.T) {
+	so := compile(t, "../../examples/custom-stage/brightness.c", "")
+	python, err := exec.LookPath("python3")
+	needs(t, err)
+	script, err := filepath.Abs("../../examples/custom-stage/brightness.py")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name   string
+		c      plan.Custom
+		copies uint64
+	}{
+		{"plug-in", plan.Custom{Plugin: so}, 0},
+		{"inside", plan.Custom{Plugin: so, Inside: true}, 0},
+		{"program", plan.Custom{Exec: []string{python, script}}, 20},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			cam := greyCamera()
+			cam.Script = func(_, n int) v4l2test.Fault {
+				if n == 10 {
+					return v4l2test.Gone
+				}
+				return v4l2test.None
+			}
+			pl := cameraPlan("grey")
+			pl.Stages = []plan.PipelineStage{{ID: "own", Kind: "custom", Input: "source", Custom: &c.c}}
+			var got []string
+			p, err := New(Options{Name: "cam", Plan: pl, Frames: 20, system: cam, host: host(), Sink: sinkFunc(func(r *Record) error {
+				got = append(got, string(r.Results[0].JSON))
+				return nil
+			})})
+			if err != nil {
+				t.Fatal(err)
+			}
+			sum, err := p.Run(context.Background())
+			if err = errors.Join(err, p.Close()); err != nil {
+				t.Fatal(err)
+			}
+			if sum.Frames.Done != 20 || sum.Copies[copyRead] != 0 || sum.Copies[copyBatch] != c.copies {
+				t.Errorf("%+v, copies %v, %s", sum.Frames, sum.Copies, whys(sum))
+			}
+			for n, text := range got {
+				shown := n // the fake writes the frame's number into every byte
+				if n >= 10 {
+					shown++
+				}
+				if text = strings.ReplaceAll(text, " ", ""); !strings.HasPrefix(text, fmt.Sprintf(`{"brightness":%d,`, shown)) {
+					t.Errorf("frame %d: %s", n, text)
+				}
+			}
+		})
+	}
+}
+
 func TestCustomStagesThatCannotBe(t *testing.T) {
 	old := compile(t, "old.c", strings.Replace(misbehaving, "sizeof st, YOCTUNE_STAGE_ABI", "sizeof st, 7", 1))
 	newer := compile(t, "new.c", strings.Replace(misbehaving, "abi == YOCTUNE_STAGE_ABI ? &st : NULL", "abi == 9 ? &st : NULL", 1))
@@ -275,7 +365,7 @@ func BenchmarkCustomStage(b *testing.B) {
 		}
 		defer c.Close()
 		for b.Loop() {
-			if _, err := c.Run(1, 0, frame); err != nil {
+			if _, _, err := c.Run(custom.Item{Frame: 1, In: frame}); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -288,7 +378,7 @@ func BenchmarkCustomStage(b *testing.B) {
 		defer p.Close()
 		made := make([]byte, out.Bytes)
 		for b.Loop() {
-			if _, err := p.Run(1, 0, frame, made); err != nil {
+			if _, err := p.Run(custom.Item{Frame: 1, In: frame}, made); err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -15,6 +15,9 @@ func (b *builder) follow(k int, s *plan.PipelineStage) (work, error) {
 	if n := b.p.steps[k].workers(); n > 1 {
 		return nil, fmt.Errorf("%w: %d instances; a tracker sees every frame, so there is one", ErrPlan, n)
 	}
+	if b.o.Plan.Stages[k-1].Custom != nil {
+		return nil, fmt.Errorf("%w: what a custom stage gives has no boxes to follow", ErrPlan)
+	}
 	if t := b.trackers[s.ID]; t != nil {
 		return t, nil
 	}

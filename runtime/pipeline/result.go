@@ -59,12 +59,7 @@ func (r *Record) AppendJSON(b []byte) []byte {
 	b = append(b, `,"capture_ns":`...)
 	b = strconv.AppendInt(b, r.Capture, 10)
 	b = append(b, `,"results":[`...)
-	for i := range r.Results {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = r.Results[i].appendJSON(b)
-	}
+	b = appendResults(b, r.Results)
 	b = append(b, `],"latency_ns":{"total":`...)
 	b = strconv.AppendInt(b, r.Latency.Total, 10)
 	b = append(b, `,"stages":{`...)
@@ -80,6 +75,17 @@ func (r *Record) AppendJSON(b []byte) []byte {
 		b = append(b, '}')
 	}
 	return append(b, "}}}"...)
+}
+
+// appendResults writes the elements of an array.
+func appendResults(b []byte, all []Result) []byte {
+	for i := range all {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = all[i].appendJSON(b)
+	}
+	return b
 }
 
 func (r *Result) appendJSON(b []byte) []byte {

@@ -92,9 +92,10 @@ type selfPaced interface {
 	// capture fills f, with the time it was taken, and says how many frames were
 	// lost before it. It fails as read does.
 	capture(f *frame) (lost int, err error)
-	// lend is told how many frames there are. When the source puts memory of its
-	// own into them, it says so, and none is allocated.
-	lend(frames int) (bool, error)
+	// lend is told how many frames there are, and whether a stage takes them as DMA
+	// buffers. When the source puts memory of its own into them, it says so, and
+	// none is allocated.
+	lend(frames int, share bool) (bool, error)
 }
 
 // checkSize bounds a geometry that comes from a plan or from a file.

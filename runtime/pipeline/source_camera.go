@@ -12,6 +12,7 @@ import (
 
 	"github.com/yoctune/yoctune/runtime/core"
 	"github.com/yoctune/yoctune/runtime/jpeg"
+	"github.com/yoctune/yoctune/runtime/pipeline/custom"
 	"github.com/yoctune/yoctune/runtime/v4l2"
 )
 
@@ -34,6 +35,8 @@ type cameraSource struct {
 	after  revival
 	clock  clock
 	frames int           // that hold buffers, 0: frames are copied
+	share  bool          // they are exported as DMA buffers
+	shared uint64        // so many were, ever
 	began  bool          // frames were asked for
 	jpeg   *jpeg.Decoder // nil: frames come as pixels
 
@@ -63,6 +66,8 @@ type loan struct {
 	index int
 	lent  bool
 	idle  atomic.Bool // the frame that has it is settled
+
+	buffer *custom.Buffer // nil: it is not exported
 }
 
 // settled says that nobody reads the frame any more.
@@ -149,7 +154,7 @@ func (c *cameraSource) read([]byte) error { return errors.ErrUnsupported }
 
 // lend gives frames the driver's memory when it is laid out as theirs is, and the
 // driver has a buffer for each.
-func (c *cameraSource) lend(frames int) (bool, error) {
+func (c *cameraSource) lend(frames int, share bool) (bool, error) {
 	d := c.now.dev
 	lends := c.fits(d.Format()) && frames+driverBuffers <= 32
 	n := driverBuffers + 1
@@ -160,9 +165,9 @@ func (c *cameraSource) lend(frames int) (bool, error) {
 		return false, err
 	}
 	if lends && d.Buffers() >= n {
-		c.frames = frames
+		c.frames, c.share = frames, share
 	}
-	c.now.loan()
+	c.loan(c.now)
 	return c.frames > 0, nil
 }
 
@@ -173,10 +178,22 @@ func (c *cameraSource) fits(f v4l2.Format) bool {
 	return c.jpeg == nil && f.Planes == 1 && f.Pitch[0] == row.bytes && c.at.width%2 == 0 && f.Size[0] >= c.at.bytes()
 }
 
-func (s *shot) loan() {
+func (c *cameraSource) loan(s *shot) {
 	s.loans = make([]loan, s.dev.Buffers())
 	for i := range s.loans {
-		s.loans[i].of, s.loans[i].index = s, i
+		l := &s.loans[i]
+		l.of, l.index = s, i
+		if !c.share {
+			continue
+		}
+		fds, err := s.dev.Export(i)
+		if err != nil {
+			c.share = false
+			c.after.event("frames are copied for their stage, the driver exports none: %v", err)
+			continue
+		}
+		c.shared++
+		l.buffer = &custom.Buffer{ID: c.shared, Number: i + 1, FD: fds[0], Bytes: c.at.bytes()}
 	}
 }
 
@@ -459,7 +476,7 @@ func (c *cameraSource) connect() (*shot, error) {
 		return nil, errors.Join(err, d.Close())
 	}
 	s := &shot{dev: d}
-	s.loan()
+	c.loan(s)
 	return s, nil
 }
 

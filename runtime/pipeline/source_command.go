@@ -83,9 +83,9 @@ const startTime = 10 * time.Second
 
 func (s *commandSource) name() string { return filepath.Base(s.argv[0]) }
 
-func (s *commandSource) format() format         { return s.at }
-func (s *commandSource) lend(int) (bool, error) { return false, nil }
-func (s *commandSource) read([]byte) error      { return errors.ErrUnsupported }
+func (s *commandSource) format() format               { return s.at }
+func (s *commandSource) lend(int, bool) (bool, error) { return false, nil }
+func (s *commandSource) read([]byte) error            { return errors.ErrUnsupported }
 
 func (s *commandSource) interrupt() {
 	s.mu.Lock()

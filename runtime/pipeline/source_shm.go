@@ -55,10 +55,10 @@ func (s *ringSource) open() error {
 	return nil
 }
 
-func (s *ringSource) format() format         { return s.at }
-func (s *ringSource) lend(int) (bool, error) { return false, nil }
-func (s *ringSource) read([]byte) error      { return errors.ErrUnsupported }
-func (s *ringSource) interrupt()             { s.once.Do(func() { close(s.stop) }) }
+func (s *ringSource) format() format               { return s.at }
+func (s *ringSource) lend(int, bool) (bool, error) { return false, nil }
+func (s *ringSource) read([]byte) error            { return errors.ErrUnsupported }
+func (s *ringSource) interrupt()                   { s.once.Do(func() { close(s.stop) }) }
 
 func (s *ringSource) capture(f *frame) (int, error) {
 	t := time.NewTimer(0)

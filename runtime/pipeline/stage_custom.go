@@ -58,21 +58,32 @@ func (b *builder) custom(k int, s *plan.PipelineStage) (work, error) {
 		}
 		call(abort)
 	}
-	level, tensors := b.now, in.Kind == custom.Tensor
+	level := b.now
+	text := make([][]byte, len(lanes)) // of the results that each takes
 	copies := &b.p.copies
 	return func(_ context.Context, n int, batch []*frame) error {
 		for _, f := range batch {
-			from := f.pixels
-			if tensors {
-				from = f.tensors[level][k-1].bytes()
+			item := custom.Item{Frame: f.id, Capture: f.capture}
+			switch in.Kind {
+			case custom.Tensor:
+				item.In = f.tensors[level][k-1].bytes()
+			case custom.Results:
+				text[n] = append(appendResults(append(text[n][:0], '['), f.results), ']')
+				item.In = text[n]
+			default:
+				item.In = f.pixels
+				if f.loan != nil {
+					item.Buffer = f.loan.buffer
+				}
 			}
-			made, err := lanes[n].run(f.id, f.capture, from)
+			made, copied, err := lanes[n].run(item)
+			copies.Add(uint64(copied))
 			if err != nil {
 				return err
 			}
-			copies.Add(lanes[n].copies())
 			if out.Kind == custom.Tensor {
 				copy(f.tensors[level][k].bytes(), made)
+				copies.Add(1)
 				continue
 			}
 			if f.results, err = readResults(f.results, made); err != nil {
@@ -85,10 +96,13 @@ func (b *builder) custom(k int, s *plan.PipelineStage) (work, error) {
 
 // ports are what stage k takes and gives.
 func (b *builder) ports(c *plan.Custom) (in, out custom.Port, err error) {
-	if f := b.p.source.format(); b.carries == carriesFrame {
+	switch f := b.p.source.format(); b.carries {
+	case carriesFrame:
 		in = custom.Port{Kind: custom.Frame, Format: uint32(f.pixels), Width: uint32(f.width), Height: uint32(f.height), Bytes: f.bytes()}
-	} else {
+	case carriesTensor:
 		in = custom.Port{Kind: custom.Tensor, Shape: b.shape, Bytes: int(4 * volume(b.shape))}
+	default:
+		in = custom.Port{Kind: custom.Results, Bytes: customRoom}
 	}
 	out = custom.Port{Kind: custom.Results, Bytes: customRoom}
 	if len(c.Shape) > 0 {
@@ -109,8 +123,7 @@ func (b *builder) ports(c *plan.Custom) (in, out custom.Port, err error) {
 
 // customLane does the work of one instance.
 type customLane interface {
-	run(frame uint64, capture int64, in []byte) ([]byte, error)
-	copies() uint64 // that a frame costs
+	run(custom.Item) (made []byte, copies int, err error)
 	kill()
 }
 
@@ -164,23 +177,19 @@ func (b *builder) lane(s *plan.PipelineStage, in, out custom.Port, n int) (custo
 
 type childLane custom.Child
 
-func (l *childLane) run(frame uint64, capture int64, in []byte) ([]byte, error) {
-	return (*custom.Child)(l).Run(frame, capture, in)
-}
-func (*childLane) copies() uint64 { return 2 }
-func (l *childLane) kill()        { (*custom.Child)(l).Kill() }
+func (l *childLane) run(i custom.Item) ([]byte, int, error) { return (*custom.Child)(l).Run(i) }
+func (l *childLane) kill()                                  { (*custom.Child)(l).Kill() }
 
 type insideLane struct {
 	p   *custom.Plugin
 	out []byte
 }
 
-func (l *insideLane) run(frame uint64, capture int64, in []byte) ([]byte, error) {
-	n, err := l.p.Run(frame, capture, in, l.out)
-	return l.out[:n], err
+func (l *insideLane) run(i custom.Item) ([]byte, int, error) {
+	n, err := l.p.Run(i, l.out)
+	return l.out[:n], 0, err
 }
-func (*insideLane) copies() uint64 { return 1 }
-func (*insideLane) kill()          {} // nothing can
+func (*insideLane) kill() {} // nothing can
 
 // readResults makes results of a JSON array.
 func readResults(into []Result, b []byte) ([]Result, error) {

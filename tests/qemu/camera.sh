@@ -59,6 +59,15 @@ for s in 'the signal of the input has changed' 'is back after'; do
 	if tail -n 1 /tmp/out | grep -qF "$s"; then ok "of-the-signal-it-says-$(echo "$s" | tr -cd 'a-z0-9')"; else fail "of-the-signal" "no $s"; fi
 done
 
+# A stage in a process of its own is given the driver's memory, not a copy.
+yoctuned pipeline run /camera.json own --format json --frames 10 >/tmp/out 2>&1
+code=$?
+grep -m 1 brightness /tmp/out | sed 's/^/CAMERA stage: /'
+if [ $code = 0 ]; then ok a-stage-of-ones-own-sees-the-camera; else fail a-stage-of-ones-own "exit $code: $(tail -n 2 /tmp/out | tr '\n' ' ')"; fi
+# The bars have a mean that is theirs; what is not mapped or not written is 0.
+if grep -q '"brightness":[1-9][0-9]' /tmp/out; then ok and-what-the-driver-wrote; else fail and-what-the-driver-wrote "$(head -n 1 /tmp/out)"; fi
+if tail -n 1 /tmp/out | grep -qF '"copies":{"batch":0,"source":0}'; then ok without-a-copy; else fail without-a-copy "$(tail -n 1 /tmp/out)"; fi
+
 for f in /tmp/rec/*; do sed "s|^|RECORDED ${f#/tmp/rec/} |" "$f"; done
 
 # A pipeline that reads a camera by its socket, which is pulled and put back.

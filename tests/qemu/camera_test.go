@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/yoctune/yoctune/runtime/pipeline/custom"
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
@@ -47,8 +48,20 @@ func TestCamerasOfARealDriver(t *testing.T) {
 			},
 		}
 	}
+	// A plug-in in a process of its own, to which the driver's memory is passed.
+	own := bars("/dev/video1", "nv12", 320, 180)
+	own.Stages = []plan.PipelineStage{{ID: "light", Kind: "custom", Input: "source", Custom: &plan.Custom{Plugin: "/lib/brightness.so", Options: "1"}}}
+	header := filepath.Join(dir, "yoctune_stage.h")
+	if err := os.WriteFile(header, []byte(custom.Header), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	so := filepath.Join(dir, "brightness.so")
+	if out, err := exec.Command("gcc", "-std=c11", "-shared", "-fPIC", "-O2", "-I", dir, "-o", so, "../../examples/custom-stage/brightness.c").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	archive.host("lib/brightness.so", so)
 	p := &plan.Plan{Layer: "qemu", Target: "camera", Board: "generic", Pipelines: map[string]plan.Pipeline{
-		"bars": bars("/dev/video0", "nv12", 320, 180), "hdmi": bars("/dev/video2", "yuyv", 1280, 720),
+		"bars": bars("/dev/video0", "nv12", 320, 180), "hdmi": bars("/dev/video2", "yuyv", 1280, 720), "own": own,
 	}}
 	if err := p.Seal(); err != nil {
 		t.Fatal(err)
@@ -67,7 +80,7 @@ func TestCamerasOfARealDriver(t *testing.T) {
 	if to := os.Getenv("YOCTUNE_CAMERA_RECORD"); to != "" {
 		keep(t, to, console)
 	}
-	report(t, console, 38)
+	report(t, console, 40)
 }
 
 // keep writes what the guest printed of its recordings to files.

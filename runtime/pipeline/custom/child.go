@@ -44,7 +44,7 @@ type Child struct {
 	shm   int
 	mem   []byte
 	outAt int
-	in    [8]byte
+	in    [24]byte
 
 	mu     sync.Mutex
 	now    *process
@@ -69,6 +69,9 @@ type process struct {
 	wire wire
 	once sync.Once
 	end  error
+
+	buffers bool                   // it takes them
+	given   [MaxBuffers + 1]uint64 // by number, the ID of what it has
 }
 
 // Start runs the program and waits until it is ready. The error wraps [ErrStart].
@@ -110,7 +113,7 @@ func (c *Child) start() (_ *process, err error) {
 			err = fmt.Errorf("%w: %s: %w", ErrStart, c.name(), err)
 		}
 	}()
-	childIn, to, err := os.Pipe()
+	childIn, to, err := socketPair()
 	if err != nil {
 		return nil, err
 	}
@@ -143,7 +146,9 @@ func (c *Child) start() (_ *process, err error) {
 	_ = from.SetReadDeadline(end)
 	_ = to.SetWriteDeadline(end)
 	if err = p.wire.send(typeOpen, 0, 0, o.append(nil)); err == nil {
-		err = p.await(typeReady, 0, c.o.Metric, nil)
+		var ready []byte
+		ready, err = p.await(typeReady, 0, c.o.Metric)
+		p.buffers = len(ready) >= 4 && native.Uint32(ready)&takesBuffers != 0
 	}
 	if err != nil {
 		return nil, p.kill(err)
@@ -151,29 +156,80 @@ func (c *Child) start() (_ *process, err error) {
 	return p, nil
 }
 
+// socketPair is the program's standard input and this side of it: a socket, for the
+// descriptors that come beside messages.
+func socketPair() (theirs, ours *os.File, err error) {
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	_ = unix.SetNonblock(fds[1], true) // for deadlines
+	return os.NewFile(uintptr(fds[0]), "input"), os.NewFile(uintptr(fds[1]), "input"), nil
+}
+
+// give has the program know a buffer.
+func (p *process) give(b *Buffer) error {
+	if b.Number < 1 || b.Number > MaxBuffers || p.given[b.Number] == b.ID {
+		return nil
+	}
+	payload := native.AppendUint32(make([]byte, 0, 16), uint32(b.Number))
+	payload = native.AppendUint64(native.AppendUint32(payload, 0), uint64(b.Bytes))
+	m := p.wire.compose(typeBuffer, 0, 0, payload)
+	raw, err := p.to.SyscallConn()
+	if err != nil {
+		return err
+	}
+	sent, serr := 0, error(nil)
+	err = raw.Write(func(fd uintptr) bool {
+		sent, serr = unix.SendmsgN(int(fd), m, unix.UnixRights(b.FD), nil, unix.MSG_NOSIGNAL)
+		return !errors.Is(serr, unix.EAGAIN) && !errors.Is(serr, unix.EINTR)
+	})
+	if err = errors.Join(err, serr); err == nil && sent < len(m) {
+		_, err = p.to.Write(m[sent:])
+	}
+	p.given[b.Number] = b.ID
+	return err
+}
+
 func (c *Child) name() string { return filepath.Base(c.o.Argv[0]) }
 
-// await reads messages up to the one of a type.
-func (p *process) await(typ uint32, frame uint64, metric Metric, bytes *int) error {
+// await reads messages up to the one of a type, and gives its payload.
+func (p *process) await(typ uint32, frame uint64, metric Metric) ([]byte, error) {
 	for {
 		m, err := p.wire.receive()
 		switch {
 		case err != nil:
-			return err
+			return nil, err
 		case m.typ == typeMetric:
 			m.metric(metric)
 			continue
 		case m.typ != typ || m.frame != frame:
-			return fmt.Errorf("%w: it answered with message %d of frame %d, not %d of %d", ErrFailed, m.typ, m.frame, typ, frame)
+			return nil, fmt.Errorf("%w: it answered with message %d of frame %d, not %d of %d", ErrFailed, m.typ, m.frame, typ, frame)
 		case m.status != 0:
-			return &answer{strings.ToValidUTF8(string(m.payload[:min(len(m.payload), 512)]), "?")}
-		case bytes != nil && len(m.payload) < 8:
-			return fmt.Errorf("%w: DONE has %d bytes", ErrFailed, len(m.payload))
-		case bytes != nil:
-			*bytes = int(min(native.Uint64(m.payload), 1<<40))
+			return nil, &answer{strings.ToValidUTF8(string(m.payload[:min(len(m.payload), 512)]), "?")}
 		}
-		return nil
+		return m.payload, nil
 	}
+}
+
+// does has the program do a frame, and says how much it made.
+func (p *process) does(i *Item, r run, metric Metric, scratch []byte) (int, error) {
+	if r.buffer > 0 {
+		if err := p.give(i.Buffer); err != nil {
+			return 0, err
+		}
+	}
+	if err := p.wire.send(typeRun, i.Frame, 0, r.append(scratch)); err != nil {
+		return 0, err
+	}
+	done, err := p.await(typeDone, i.Frame, metric)
+	switch {
+	case err != nil:
+		return 0, err
+	case len(done) < 8:
+		return 0, fmt.Errorf("%w: DONE has %d bytes", ErrFailed, len(done))
+	}
+	return int(min(native.Uint64(done), 1<<40)), nil
 }
 
 // answer is an error that the stage reported in good order.
@@ -214,36 +270,40 @@ func orElse(err, other error) error {
 	return err
 }
 
-// Run has a frame done: in, which is copied to where the program sees it; what it
+// Run has a frame done, and says how often that copied what it takes or gives. What it
 // made is valid until the next call. The error wraps [ErrFailed] for this frame's
 // failure, and [ErrDown] while there is no program.
-func (c *Child) Run(frame uint64, capture int64, in []byte) ([]byte, error) {
+func (c *Child) Run(i Item) (made []byte, copies int, err error) {
 	p, err := c.process()
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	copy(c.mem[:c.o.In.Bytes], in)
+	if err := c.o.In.fits(i.In); err != nil {
+		return nil, 0, err
+	}
+	r := run{capture: i.Capture, bytes: len(i.In)}
+	if p.buffers && i.Buffer != nil {
+		r.buffer = i.Buffer.Number
+	} else if copy(c.mem[:c.o.In.Bytes], i.In); c.o.In.Kind != Results {
+		copies = 1
+	}
 	end := time.Now().Add(c.o.Timeout)
 	_ = p.from.SetReadDeadline(end)
 	_ = p.to.SetWriteDeadline(end)
-	n := 0
-	native.PutUint64(c.in[:], uint64(capture))
-	if err = p.wire.send(typeRun, frame, 0, c.in[:]); err == nil {
-		err = p.await(typeDone, frame, c.o.Metric, &n)
-	}
+	n, err := p.does(&i, r, c.o.Metric, c.in[:0])
 	var said *answer
 	switch {
 	case errors.As(err, &said):
-		return nil, said
+		return nil, copies, said
 	case err == nil && (n > c.o.Out.Bytes || c.o.Out.Kind == Tensor && n != c.o.Out.Bytes):
 		err = fmt.Errorf("it made %d bytes of %d", n, c.o.Out.Bytes)
 	case err == nil:
 		c.pause = 0
-		return c.mem[c.outAt : c.outAt+n], nil
+		return c.mem[c.outAt : c.outAt+n], copies, nil
 	}
 	err = p.kill(err)
 	c.restart(err)
-	return nil, fmt.Errorf("%w: %s: %w", ErrFailed, c.name(), err)
+	return nil, copies, fmt.Errorf("%w: %s: %w", ErrFailed, c.name(), err)
 }
 
 // process is the program that works, or the one that was started since.

@@ -55,9 +55,9 @@ int plugin_open(plugin *p, const yoctune_port *in, const yoctune_port *out, cons
 	return p->stage->open(&p->state, in, out, options, &p->host, p->error, sizeof p->error);
 }
 
-int plugin_run(plugin *p, uint64_t frame, int64_t capture, const void *in, void *out, uint64_t *bytes)
+int plugin_run(plugin *p, uint64_t frame, int64_t capture, const void *in, uint64_t in_bytes, int in_fd, void *out, uint64_t *bytes)
 {
-	yoctune_item item = { .size = sizeof item, .frame = frame, .capture_ns = capture, .in = in, .out = out };
+	yoctune_item item = { .size = sizeof item, .frame = frame, .capture_ns = capture, .in = in, .out = out, .in_bytes = in_bytes, .in_fd = in_fd };
 	p->error[0] = 0;
 	p->count = 0;
 	int code = p->stage->run(p->state, &item, p->error, sizeof p->error);

@@ -59,12 +59,20 @@ func port(p Port) C.yoctune_port {
 }
 
 // Run does a frame. The error wraps [ErrFailed].
-func (p *Plugin) Run(frame uint64, capture int64, in, out []byte) (int, error) {
-	if len(in) < p.in.Bytes || len(out) < p.out.Bytes || len(in) == 0 || len(out) == 0 {
-		return 0, fmt.Errorf("%w: %d and %d bytes for %d and %d", ErrFailed, len(in), len(out), p.in.Bytes, p.out.Bytes)
+func (p *Plugin) Run(i Item, out []byte) (int, error) {
+	if err := p.in.fits(i.In); err != nil {
+		return 0, err
+	}
+	if len(out) < p.out.Bytes || len(i.In) == 0 || len(out) == 0 {
+		return 0, fmt.Errorf("%w: room for %d of %d bytes", ErrFailed, len(out), p.out.Bytes)
+	}
+	fd := -1
+	if i.Buffer != nil {
+		fd = i.Buffer.FD
 	}
 	var n C.uint64_t
-	code := C.plugin_run(p.c, C.uint64_t(frame), C.int64_t(capture), unsafe.Pointer(&in[0]), unsafe.Pointer(&out[0]), &n)
+	code := C.plugin_run(p.c, C.uint64_t(i.Frame), C.int64_t(i.Capture), unsafe.Pointer(&i.In[0]), C.uint64_t(len(i.In)), C.int(fd),
+		unsafe.Pointer(&out[0]), &n)
 	if p.metric != nil {
 		for _, m := range p.c.metrics[:p.c.count] {
 			p.metric(C.GoString(&m.name[0]), float64(m.value), m.counter != 0)

@@ -13,7 +13,7 @@ func LoadPlugin(path string, _, _ Port, _ string, _ Metric) (*Plugin, error) {
 }
 
 // Run always fails: see LoadPlugin.
-func (*Plugin) Run(uint64, int64, []byte, []byte) (int, error) { return 0, ErrPlugin }
+func (*Plugin) Run(Item, []byte) (int, error) { return 0, ErrPlugin }
 
 // Close does nothing without cgo.
 func (*Plugin) Close() {}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -31,7 +32,8 @@ func Serve(path string) error {
 	if err != nil {
 		return err
 	}
-	c := wire{r: os.Stdin, w: os.NewFile(uintptr(fd), "messages")}
+	in := &descriptors{fd: int(os.Stdin.Fd())}
+	c := wire{r: in, w: os.NewFile(uintptr(fd), "messages")}
 	m, err := c.receive()
 	if err != nil || m.typ != typeOpen {
 		return fmt.Errorf("%w: this command is what yoctuned starts for a plug-in: %w", ErrFailed, orElse(err, errors.New("no OPEN")))
@@ -59,9 +61,10 @@ func Serve(path string) error {
 	}
 	defer p.Close()
 	diePlainly()
-	if err := c.send(typeReady, 0, 0, nil); err != nil {
+	if err := c.send(typeReady, 0, 0, native.AppendUint32(nil, takesBuffers)); err != nil {
 		return err
 	}
+	var held [MaxBuffers + 1]mapped
 	for {
 		m, err := c.receive()
 		switch {
@@ -69,12 +72,29 @@ func Serve(path string) error {
 			return nil
 		case err != nil:
 			return err
-		case m.typ != typeRun || len(m.payload) < 8:
+		case m.typ == typeBuffer:
+			if err := in.take(&held, m.payload); err != nil {
+				return err
+			}
+			continue
+		case m.typ != typeRun:
 			return fmt.Errorf("%w: message %d", ErrFailed, m.typ)
 		}
 		frame = m.frame
-		capture := int64(native.Uint64(m.payload))
-		n, err := p.Run(frame, capture, mem[o.inAt:][:o.in.Bytes], mem[o.outAt:][:o.out.Bytes])
+		r, err := readRun(m.payload)
+		if err != nil {
+			return err
+		}
+		if r.bytes < 0 || r.bytes > o.in.Bytes || r.buffer > MaxBuffers {
+			return fmt.Errorf("%w: RUN of %d bytes in buffer %d", ErrFailed, r.bytes, r.buffer)
+		}
+		item := Item{Frame: frame, Capture: r.capture, In: mem[o.inAt:][:r.bytes]}
+		n := 0
+		if r.buffer > 0 {
+			n, err = held[r.buffer].run(p, item, mem[o.outAt:][:o.out.Bytes])
+		} else {
+			n, err = p.Run(item, mem[o.outAt:][:o.out.Bytes])
+		}
 		switch {
 		case failed != nil:
 			return failed
@@ -87,4 +107,91 @@ func Serve(path string) error {
 			return err
 		}
 	}
+}
+
+// descriptors reads standard input, and keeps the descriptors that come beside it.
+type descriptors struct {
+	fd  int
+	oob [64]byte
+	got []int
+}
+
+func (d *descriptors) Read(b []byte) (int, error) {
+	for {
+		n, beside, _, _, err := unix.Recvmsg(d.fd, b, d.oob[:], unix.MSG_CMSG_CLOEXEC)
+		switch {
+		case errors.Is(err, unix.EINTR):
+			continue
+		case err != nil:
+			return 0, fmt.Errorf("read messages: %w", err)
+		case n == 0 && len(b) > 0:
+			return 0, io.EOF
+		}
+		if beside > 0 {
+			all, err := unix.ParseSocketControlMessage(d.oob[:beside])
+			if err != nil {
+				return 0, err
+			}
+			for _, m := range all {
+				fds, err := unix.ParseUnixRights(&m)
+				if err != nil {
+					return 0, err
+				}
+				d.got = append(d.got, fds...)
+			}
+		}
+		return n, nil
+	}
+}
+
+// mapped is a buffer of a driver in this process.
+type mapped struct {
+	Buffer
+	mem []byte
+	err error // why it could not be mapped
+}
+
+// take maps the buffer that came with BUFFER.
+func (d *descriptors) take(held *[MaxBuffers + 1]mapped, payload []byte) error {
+	if len(payload) < 16 || len(d.got) == 0 {
+		return fmt.Errorf("%w: BUFFER has %d bytes and %d descriptors", ErrFailed, len(payload), len(d.got))
+	}
+	b := Buffer{Number: int(native.Uint32(payload)), FD: d.got[0], Bytes: int(native.Uint64(payload[8:]))}
+	d.got = d.got[1:]
+	if b.Number < 1 || b.Number > MaxBuffers {
+		return errors.Join(fmt.Errorf("%w: buffer %d", ErrFailed, b.Number), unix.Close(b.FD))
+	}
+	was := held[b.Number]
+	if was.mem != nil {
+		_ = unix.Munmap(was.mem)
+	}
+	if was.FD > 0 {
+		_ = unix.Close(was.FD)
+	}
+	now := mapped{Buffer: b}
+	if now.mem, now.err = unix.Mmap(b.FD, 0, b.Bytes, unix.PROT_READ, unix.MAP_SHARED); now.err != nil {
+		now.err = fmt.Errorf("%w: map the camera's memory: %w", ErrFailed, now.err)
+	}
+	held[b.Number] = now
+	return nil
+}
+
+// run does a frame in the buffer. What the driver wrote is made visible to the
+// processor before: DMA_BUF_IOCTL_SYNC of <linux/dma-buf.h>, which is not for memory of
+// other kinds.
+func (b *mapped) run(p *Plugin, item Item, out []byte) (int, error) {
+	switch {
+	case b.err != nil:
+		return 0, b.err
+	case len(item.In) > len(b.mem):
+		return 0, fmt.Errorf("%w: %d bytes in a buffer of %d", ErrFailed, len(item.In), len(b.mem))
+	}
+	const sync, read, end = 0x40086200, 1, 4
+	item.In, item.Buffer = b.mem[:len(item.In)], &b.Buffer
+	flags := uint64(read)
+	_, _, _ = unix.Syscall(unix.SYS_IOCTL, uintptr(b.FD), sync, uintptr(unsafe.Pointer(&flags)))
+	n, err := p.Run(item, out)
+	flags |= end
+	_, _, _ = unix.Syscall(unix.SYS_IOCTL, uintptr(b.FD), sync, uintptr(unsafe.Pointer(&flags)))
+	return n, err
 }

@@ -14,7 +14,11 @@ const (
 	typeRun    = 3
 	typeDone   = 4
 	typeMetric = 5
+	typeBuffer = 6
 )
+
+// takesBuffers is what a program says in READY.
+const takesBuffers = 1
 
 const (
 	magic      = "YTS1"
@@ -43,14 +47,19 @@ type wire struct {
 var native = binary.NativeEndian
 
 func (c *wire) send(typ uint32, frame uint64, status uint32, payload []byte) error {
+	_, err := c.w.Write(c.compose(typ, frame, status, payload))
+	return err
+}
+
+// compose is a message, valid until the next.
+func (c *wire) compose(typ uint32, frame uint64, status uint32, payload []byte) []byte {
 	b := append(c.out[:0], magic...)
 	b = native.AppendUint32(b, typ)
 	b = native.AppendUint64(b, frame)
 	b = native.AppendUint32(b, status)
 	b = native.AppendUint32(b, uint32(len(payload)))
 	c.out = append(b, payload...)
-	_, err := c.w.Write(c.out)
-	return err
+	return c.out
 }
 
 func (c *wire) receive() (message, error) {
@@ -68,6 +77,27 @@ func (c *wire) receive() (message, error) {
 	m.payload = c.payload[:n]
 	_, err := io.ReadFull(c.r, m.payload)
 	return m, err
+}
+
+// run is the payload of RUN.
+type run struct {
+	capture int64
+	bytes   int
+	buffer  int // its number, 0: in the memory
+}
+
+func (r run) append(b []byte) []byte {
+	b = native.AppendUint64(b, uint64(r.capture))
+	b = native.AppendUint64(b, uint64(r.bytes))
+	b = native.AppendUint32(b, uint32(r.buffer))
+	return native.AppendUint32(b, 0)
+}
+
+func readRun(b []byte) (r run, err error) {
+	if len(b) < 24 {
+		return r, fmt.Errorf("%w: RUN has %d bytes", ErrFailed, len(b))
+	}
+	return run{int64(native.Uint64(b)), int(native.Uint64(b[8:])), int(native.Uint32(b[16:]))}, nil
 }
 
 func (p *Port) append(b []byte) []byte {

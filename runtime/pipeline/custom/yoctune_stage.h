@@ -50,9 +50,12 @@ typedef struct yoctune_item {
 	uint32_t reserved;
 	uint64_t frame;     /* its number; gaps are frames that were dropped */
 	int64_t capture_ns; /* CLOCK_MONOTONIC */
-	const void *in;     /* of bytes as the port says */
+	const void *in;     /* of bytes as the port says; not to be written */
 	void *out;
 	uint64_t out_bytes; /* set by the stage, for results: bytes of the JSON */
+	uint64_t in_bytes;  /* of in; of results as many as there are */
+	int32_t in_fd;      /* in as a DMA buffer, for other drivers; -1: it is none */
+	uint32_t reserved2;
 } yoctune_item;
 
 /* What the host offers, for as long as the state lives. */

@@ -7,6 +7,7 @@ package v4l2test
 
 import (
 	"encoding/binary"
+	"os"
 	"slices"
 	"sync"
 	"time"
@@ -64,7 +65,7 @@ type Camera struct {
 	now      Format
 	open     map[int]bool // by file descriptor: false after it was unplugged
 	next     int          // file descriptor
-	buffers  [][][]byte
+	buffers  [][]memory
 	queued   []int
 	on       bool
 	frame    int
@@ -73,9 +74,37 @@ type Camera struct {
 	due      time.Time
 	absent   int
 	paths    []string
-	exports  int
 	mapped   int
 	held     map[*byte]bool // mappings of the device as it is plugged in now
+}
+
+// memory is one of a buffer: what is exported is a file in memory.
+type memory struct {
+	file *os.File
+	b    []byte // as the driver sees it
+}
+
+func newMemory(size int) (memory, error) {
+	fd, err := unix.MemfdCreate("camera", unix.MFD_CLOEXEC)
+	if err != nil {
+		return memory{}, err
+	}
+	m := memory{file: os.NewFile(uintptr(fd), "camera")}
+	if err = m.file.Truncate(int64(size)); err == nil {
+		m.b, err = unix.Mmap(fd, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	}
+	return m, err
+}
+
+// drop is what the driver does with its buffers: mappings and exports of others stay.
+func (c *Camera) drop() {
+	for _, b := range c.buffers {
+		for _, m := range b {
+			_ = m.file.Close()
+			_ = unix.Munmap(m.b)
+		}
+	}
+	c.buffers = nil
 }
 
 // Opened lists the paths that were opened, in order; Frames counts what was given
@@ -96,7 +125,7 @@ func (c *Camera) Open(path string) (int, error) {
 	}
 	if c.open == nil {
 		c.open = map[int]bool{}
-		c.next = 1000
+		c.next = 1 << 20 // no file has it
 	}
 	c.next++
 	c.open[c.next] = true
@@ -107,16 +136,13 @@ func (c *Camera) Open(path string) (int, error) {
 func (c *Camera) Close(fd int) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.exports > 0 && fd >= 5000 {
-		c.exports--
-		return nil
-	}
-	if _, ok := c.open[fd]; !ok {
-		return unix.EBADF
+	if _, ok := c.open[fd]; !ok { // it was exported
+		return unix.Close(fd)
 	}
 	delete(c.open, fd)
 	c.streams++
-	c.on, c.buffers, c.queued = false, nil, nil
+	c.drop()
+	c.on, c.queued = false, nil
 	return nil
 }
 
@@ -133,15 +159,19 @@ func (c *Camera) Map(_ int, offset int64, length int) ([]byte, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	i, n := int(offset>>12)/8, int(offset>>12)%8
-	if i >= len(c.buffers) || n >= len(c.buffers[i]) || length != len(c.buffers[i][n]) {
+	if i >= len(c.buffers) || n >= len(c.buffers[i]) || length != len(c.buffers[i][n].b) {
 		return nil, unix.EINVAL
+	}
+	mem, err := unix.Mmap(int(c.buffers[i][n].file.Fd()), 0, length, unix.PROT_READ, unix.MAP_SHARED)
+	if err != nil {
+		return nil, err
 	}
 	c.mapped++
 	if c.held == nil {
 		c.held = map[*byte]bool{}
 	}
-	c.held[&c.buffers[i][n][0]] = true
-	return c.buffers[i][n], nil
+	c.held[&mem[0]] = true
+	return mem, nil
 }
 
 // Unmap is a System's.
@@ -150,7 +180,7 @@ func (c *Camera) Unmap(mem []byte) error {
 	defer c.mu.Unlock()
 	delete(c.held, &mem[0])
 	c.mapped--
-	return nil
+	return unix.Munmap(mem)
 }
 
 func (c *Camera) fault() Fault {
@@ -274,13 +304,17 @@ func (c *Camera) Ioctl(fd int, request uint, arg unsafe.Pointer) error {
 		v.set(12, uint32(of[v.u32(0)].Width))
 		v.set(16, uint32(of[v.u32(0)].Height))
 	case 8: // REQBUFS
-		c.buffers = nil
+		c.drop()
 		for range v.u32(0) {
-			var mem [][]byte
+			var all []memory
 			for range c.now.Memories {
-				mem = append(mem, make([]byte, c.now.Size/c.now.Memories))
+				m, err := newMemory(c.now.Size / c.now.Memories)
+				if err != nil {
+					return err
+				}
+				all = append(all, m)
 			}
-			c.buffers = append(c.buffers, mem)
+			c.buffers = append(c.buffers, all)
 		}
 	case 9: // QUERYBUF
 		i := int(v.u32(0))
@@ -289,11 +323,11 @@ func (c *Camera) Ioctl(fd int, request uint, arg unsafe.Pointer) error {
 		}
 		if !c.Multi {
 			v.set(64, uint32(i*8)<<12)
-			v.set(72, uint32(len(c.buffers[i][0])))
+			v.set(72, uint32(len(c.buffers[i][0].b)))
 			break
 		}
 		for n, p := range v.planes(c.now.Memories) {
-			p.set(4, uint32(len(c.buffers[i][n])))
+			p.set(4, uint32(len(c.buffers[i][n].b)))
 			p.set(8, uint32(i*8+n)<<12)
 		}
 	case 15: // QBUF
@@ -303,8 +337,15 @@ func (c *Camera) Ioctl(fd int, request uint, arg unsafe.Pointer) error {
 		}
 		c.queued = append(c.queued, i)
 	case 16: // EXPBUF
-		c.exports++
-		v.set(16, uint32(5000+c.exports))
+		i, n := int(v.u32(4)), int(v.u32(8))
+		if i >= len(c.buffers) || n >= len(c.buffers[i]) {
+			return unix.EINVAL
+		}
+		fd, err := unix.FcntlInt(c.buffers[i][n].file.Fd(), unix.F_DUPFD_CLOEXEC, 0)
+		if err != nil {
+			return err
+		}
+		v.set(16, uint32(fd))
 	case 17: // DQBUF
 		return c.dequeue(v)
 	case 18: // STREAMON
@@ -426,7 +467,8 @@ func (c *Camera) dequeue(v view) error {
 	v.set(12, flags)
 	v.set64(24, uint64(ts.Sec))
 	v.set64(32, uint64(ts.Nsec/1000))
-	for m, mem := range c.buffers[i] {
+	for m, of := range c.buffers[i] {
+		mem := of.b
 		if c.Fill != nil {
 			c.Fill(n, m, mem)
 		} else {
