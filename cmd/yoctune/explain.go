@@ -43,7 +43,11 @@ Fields and lines are looked up in the configuration of --dir.`,
 				return showPage(cmd.OutOrStdout(), format, page)
 			}
 			if looksLikeID(args[0]) {
-				return fmt.Errorf("nothing is called %q; %s", args[0], diag.DidYouMean(args[0], compiler.PageIDs()))
+				hint := diag.DidYouMean(args[0], compiler.PageIDs())
+				if hint == "" {
+					hint = "docs/rules.md lists what there is"
+				}
+				return fmt.Errorf("nothing is called %q; %s", args[0], hint)
 			}
 			return explainField(cmd, format, dir, args[0])
 		},

@@ -28,8 +28,6 @@ their clocks and stock power modes, meta-tegra branches, and kernel parameters.
 Every fact of a board has a source and is marked "verified" when a public file,
 log or source shows it. What is not verified is never used to refuse a
 configuration; what nobody has seen is absent, not zero.`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(newFactsListCommand(), newFactsShowCommand(), newFactsCheckCommand(), newFactsRefreshCommand())
 	return cmd

@@ -26,8 +26,6 @@ func newKernelCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "kernel",
 		Short: "Predict what a kernel will keep of a configuration fragment",
-		Args:  cobra.NoArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(newKernelPredictCommand(), newKernelIndexCommand())
 	return cmd

@@ -7,11 +7,13 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/yoctune/yoctune/compiler/sandbox"
 	"github.com/yoctune/yoctune/internal/sticky"
+	"github.com/yoctune/yoctune/internal/strict"
 )
 
 // Exit codes.
@@ -60,7 +62,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	case errors.Is(err, errDifferent), errors.Is(err, errCheckFailed):
 		return exitNegative
 	case errors.As(err, &usage):
-		fmt.Fprintf(stderr, "yoctune: %v\nRun '%s --help' for usage.\n", err, cmd.CommandPath())
+		fmt.Fprintf(stderr, "yoctune: %v\n%s\n", err, strict.Usage(cmd))
 		code = exitUsage
 	default:
 		fmt.Fprintf(stderr, "yoctune: %v\n", err)
@@ -92,10 +94,6 @@ Exit status: 0 done, 1 the request is wrong or failed, 2 usage, 3 it ran and the
 answer is no (differences, a failed check).`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args:          cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return cmd.Help()
-		},
 	}
 	root.PersistentFlags().String("format", "text", "text, or json: one object a line, a summary last")
 	for _, newCommand := range []func() *cobra.Command{
@@ -122,6 +120,7 @@ answer is no (differences, a failed check).`,
 	} {
 		root.AddCommand(newCommand())
 	}
+	strict.Commands(root, func(err error) error { return usageError{err} })
 	usageErrors(root)
 	return root
 }
@@ -157,7 +156,7 @@ func formatOf(cmd *cobra.Command, more ...string) (string, error) {
 	}
 	offered := append([]string{"text", "json"}, more...)
 	if !slices.Contains(offered, format) {
-		return "", usageError{fmt.Errorf("--format %s: this command offers %v", format, offered)}
+		return "", usageError{fmt.Errorf("--format %s: this command offers %s", format, strings.Join(offered, ", "))}
 	}
 	return format, nil
 }

@@ -38,6 +38,9 @@ Exit codes: 0 everything is as it was · 1 the journal cannot be read or written
 				return err
 			}
 			results, err := enforce.Rollback(dev, enforce.DefaultOptions())
+			if err != nil && len(results) == 0 {
+				return err
+			}
 			quiet, _ := cmd.Flags().GetBool("quiet")
 			answer := report{"rollback", results, nil, quiet}.write(cmd.OutOrStdout(), g.Format)
 			if err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/yoctune/yoctune/internal/sticky"
+	"github.com/yoctune/yoctune/internal/strict"
 )
 
 // commands lists the subcommands. A new one is a file with a constructor, and a
@@ -113,6 +114,7 @@ Exit codes: 0 done, the answer is yes · 1 the request is wrong or failed ·
 	for _, c := range commands() {
 		root.AddCommand(c())
 	}
+	strict.Commands(root, usage)
 	return root
 }
 
@@ -152,7 +154,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	}
 	fmt.Fprintln(stderr, "yoctuned: "+printable(err.Error()))
 	if code == exitUsage {
-		fmt.Fprintf(stderr, "Run '%s --help' for its flags.\n", cmd.CommandPath())
+		fmt.Fprintln(stderr, strict.Usage(cmd))
 	}
 	if asksForJSON(cmd, args) {
 		writeFailure(stdout, cmd.Name(), err, code)
@@ -175,8 +177,6 @@ func group(use, short string, below ...*cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   use,
 		Short: short,
-		Args:  cobra.NoArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(below...)
 	return cmd

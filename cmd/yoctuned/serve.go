@@ -78,6 +78,9 @@ func runServe(cmd *cobra.Command, _ []string) error {
 	log := func(format string, args ...any) {
 		_, _ = fmt.Fprintln(cmd.OutOrStdout(), printable(fmt.Sprintf(format, args...))) // a log that cannot be written has nowhere to say so
 	}
+	if size, _ := cmd.Flags().GetInt64("history-size"); size < 1 || size > 1<<16 {
+		return usage(fmt.Errorf("--history-size is 1 to %d MiB, not %d", 1<<16, size))
+	}
 	ctx, stop := signal.NotifyContext(cmd.Context(), unix.SIGTERM, unix.SIGINT)
 	defer stop()
 	addresses, _ := cmd.Flags().GetStringSlice("listen")
@@ -216,9 +219,6 @@ func reachesOnlyHere(address string) bool {
 func openHistory(cmd *cobra.Command, dev *device.Root, log func(string, ...any)) (*history.Store, error) {
 	file, _ := cmd.Flags().GetString("history")
 	size, _ := cmd.Flags().GetInt64("history-size")
-	if size < 1 || size > 1<<16 {
-		return nil, fmt.Errorf("--history-size is 1 to %d MiB", 1<<16)
-	}
 	if file == "" {
 		var err error
 		if file, err = dev.StatePath(history.File); err != nil {

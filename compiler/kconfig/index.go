@@ -112,6 +112,9 @@ func index(roots []fs.FS, dir string, o Options) (*Indexed, error) {
 		p.macros.shell = probes.shell
 		p.macros.probes = probes.macros()
 	}
+	if _, err := fs.Stat(roots[0], "Kconfig"); err != nil {
+		return nil, fmt.Errorf("no kernel source: %w", err)
+	}
 	err := p.source("Kconfig", 1, 1, false)
 	if err != nil && !errors.Is(err, errStop) {
 		p.note(err)

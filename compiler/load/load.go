@@ -86,7 +86,7 @@ func Dir(dir string, ends ...FrontEnd) (*Config, *diag.Report, error) {
 		files[name] = text
 	}
 	if len(files) == 0 {
-		return nil, nil, fmt.Errorf("no configuration in %s: it holds no .cue%s file", dir, others(ends))
+		return nil, nil, fmt.Errorf("no configuration in %s: it holds no regular .cue%s file", dir, others(ends))
 	}
 	cfg, r := Files(files, ends...)
 	if cfg != nil {

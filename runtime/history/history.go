@@ -17,7 +17,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	_ "modernc.org/sqlite" // registers the driver
+	"modernc.org/sqlite" // also registers the driver
+	sqlite3 "modernc.org/sqlite/lib"
 
 	"github.com/yoctune/yoctune/runtime/monitor"
 )
@@ -48,13 +49,16 @@ type entry struct {
 }
 
 // Open opens or creates a history of at most size bytes. The note says what
-// became of a file that was damaged; "" when there was none.
+// became of a file that was damaged; "" when there was none. A file that is only in
+// use, or is somebody else's database, is left as it is and an error.
 func Open(ctx context.Context, file string, size int64) (s *Store, note string, err error) {
-	s, err = open(ctx, file, size)
-	if err == nil {
+	if file, err = filepath.Abs(file); err != nil { // a URI has no relative path
+		return nil, "", fmt.Errorf("open history: %w", err)
+	}
+	if s, err = open(ctx, file, size); err == nil {
 		return s, "", nil
 	}
-	if !errors.Is(err, errDamaged) {
+	if !damaged(err) {
 		return nil, "", fmt.Errorf("open history: %w", err)
 	}
 	// One damaged file is kept for whoever wants to look; more would fill the disk.
@@ -74,15 +78,25 @@ func Open(ctx context.Context, file string, size int64) (s *Store, note string, 
 	return s, note, nil
 }
 
-var errDamaged = errors.New("damaged")
+// errUnsound wraps what SQLite's own check found.
+var errUnsound = errors.New("unsound")
+
+func damaged(err error) bool {
+	var e *sqlite.Error
+	return errors.Is(err, errUnsound) ||
+		errors.As(err, &e) && (e.Code()&0xff == sqlite3.SQLITE_CORRUPT || e.Code()&0xff == sqlite3.SQLITE_NOTADB)
+}
 
 func open(ctx context.Context, file string, size int64) (*Store, error) {
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		return nil, err
 	}
 	fresh := true
-	if st, err := os.Stat(file); err == nil && st.Size() > 0 {
-		fresh = false
+	if st, err := os.Stat(file); err == nil {
+		if !st.Mode().IsRegular() {
+			return nil, fmt.Errorf("%s is no regular file", file)
+		}
+		fresh = st.Size() == 0
 	}
 	name := (&url.URL{Scheme: "file", Path: file, RawQuery: "_pragma=busy_timeout(2000)&_pragma=synchronous(normal)&_pragma=cache_size(-512)"}).String()
 	db, err := sql.Open("sqlite", name)
@@ -93,9 +107,6 @@ func open(ctx context.Context, file string, size int64) (*Store, error) {
 	s := &Store{db: db, limit: max(size/pageSize, 64), ids: map[string]int64{}}
 	if err := s.prepare(ctx, fresh); err != nil {
 		_ = db.Close()
-		if !fresh && ctx.Err() == nil {
-			return nil, fmt.Errorf("%w: %v", errDamaged, err)
-		}
 		return nil, err
 	}
 	return s, nil
@@ -112,7 +123,7 @@ func (s *Store) prepare(ctx context.Context, fresh bool) error {
 			return err
 		}
 		if verdict != "ok" {
-			return errors.New(verdict)
+			return fmt.Errorf("%w: %s", errUnsound, verdict)
 		}
 	}
 	for _, statement := range []string{

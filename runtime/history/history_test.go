@@ -2,6 +2,7 @@ package history_test
 
 import (
 	"bytes"
+	"database/sql"
 	"os"
 	"path/filepath"
 	"strings"
@@ -86,6 +87,38 @@ func TestTheFileStaysBoundedAndKeepsTheNewest(t *testing.T) {
 	st, err := os.Stat(file)
 	if err != nil || st.Size() > size*5/4 {
 		t.Errorf("%d bytes, bound %d (%v)", st.Size(), size, err)
+	}
+}
+
+func TestWhatIsNotDamagedIsLeftAlone(t *testing.T) {
+	dir := t.TempDir()
+	if _, note, err := history.Open(t.Context(), dir, 1<<20); err == nil || note != "" {
+		t.Errorf("a folder: %q, %v", note, err)
+	}
+	t.Chdir(dir)
+	s, note, err := history.Open(t.Context(), "history.db", 1<<20)
+	if err != nil || note != "" {
+		t.Fatalf("a relative path: %q, %v", note, err)
+	}
+	if err := s.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	other, err := sql.Open("sqlite", "file:"+filepath.Join(dir, "other.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := other.ExecContext(t.Context(), "CREATE TABLE series(of TEXT)"); err != nil {
+		t.Fatal(err)
+	}
+	if err := other.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, note, err := history.Open(t.Context(), "other.db", 1<<20); err == nil || note != "" {
+		t.Errorf("somebody else's database: %q, %v", note, err)
+	}
+	left, err := filepath.Glob(filepath.Join(dir, "*.damaged"))
+	if err != nil || len(left) != 0 {
+		t.Errorf("set aside: %v, %v", left, err)
 	}
 }
 

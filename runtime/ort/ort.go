@@ -180,7 +180,8 @@ func Find(explicit string, dirs ...string) (string, error) {
 		if _, err := os.Stat(named.path); err != nil {
 			return "", fmt.Errorf("%w: %s %s: %w", ErrNoLibrary, named.path, named.by, errors.Unwrap(err))
 		}
-		return named.path, nil
+		// Of a name without a slash dlopen looks in the system's folders.
+		return filepath.Abs(named.path)
 	}
 	if len(dirs) == 0 {
 		dirs = []string{

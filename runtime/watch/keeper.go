@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"maps"
 	"math/rand/v2"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -96,6 +97,9 @@ func NewKeeper(dev device.Device, session *enforce.Session, c Config) *Keeper {
 	}
 	k.state.Boot, k.state.PID = boot, c.PID
 	k.state.Plan, k.state.Digest = c.File.Path, c.File.Plan.Digest
+	if path, err := filepath.Abs(c.File.Path); err == nil {
+		k.state.Plan = path // for those who ask from another folder
+	}
 	k.state.Contested, k.state.Leases, k.state.Waiting = []Contested{}, []Lease{}, []Waiting{}
 	k.index()
 	return k
