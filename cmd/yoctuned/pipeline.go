@@ -116,7 +116,7 @@ func runPipeline(cmd *cobra.Command, args []string, o pipeline.Options, traced s
 	o.Dir = filepath.Dir(args[0])
 	o.Engines = engines.Store{Dir: filepath.Join(g.Root, engines.Dir)}
 	o.Host = engines.Look(g.Root, device.Identify(dev).Compatible)
-	o.Stdout = stdout
+	o.Stdout, o.Device = stdout, dev
 	if g.Format == "text" && o.Plan.Sink.Path == "" {
 		o.Sink = pipeline.NewText(stdout)
 	}
@@ -124,6 +124,9 @@ func runPipeline(cmd *cobra.Command, args []string, o pipeline.Options, traced s
 		if err := pipeline.Pin(o.Plan.CPUs); err != nil {
 			fmt.Fprintf(stderr, "yoctuned: warning: %s; the pipeline runs on any processor\n", printable(err.Error()))
 		}
+	}
+	if err := pipeline.Schedule(o.Plan.Scheduling, o.Plan.Priority, o.Plan.Nice); err != nil {
+		fmt.Fprintf(stderr, "yoctuned: warning: %s; the pipeline runs as any other program\n", printable(err.Error()))
 	}
 
 	ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM, syscall.SIGINT)

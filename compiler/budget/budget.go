@@ -1,11 +1,10 @@
-// Package budget adds up what a pipeline takes before it runs: memory, copies, and
-// how late a result can be. What is not known - the output of a model that is not
-// there to read, the time of a stage without a deadline - is left out and said to be.
+// Package budget adds up what a pipeline takes before it runs: memory, copies, what it
+// reads and writes, and how late a result can be. What is not known - the output of a
+// model that is not there to read, the time of a stage that nobody measured - is left
+// out and said to be.
 package budget
 
 import (
-	"time"
-
 	"github.com/yoctune/yoctune/internal/onnx"
 	"github.com/yoctune/yoctune/schema/plan"
 )
@@ -16,12 +15,12 @@ type Budget struct {
 	Pool      int64 // bytes of their pixels and tensors, on all levels
 	Weights   int64 // bytes of all models and instances
 	Workspace int64 // bytes that TensorRT may take while it builds the largest engine
+	GPU       int64 // bytes of Pool and Weights that the process of the GPU has as well, or alone
 	Known     bool  // of every tensor and model
 	Copies    int   // of a frame or tensor, from memory to memory, for each frame
-	Unbounded string
-	Worst     time.Duration // from capture until the sink has the result, when Unbounded is ""
 
 	slots int // frames that have tensors
+	away  int64
 }
 
 // Total is the bytes a pipeline takes while it runs.
@@ -30,14 +29,11 @@ func (b Budget) Total() int64 { return b.Pool + b.Weights }
 // Models finds what a model says of itself, nil where it cannot be read.
 type Models func(path, sha256 string) *onnx.Model
 
-// Queues that the plan leaves open; they are those of the runtime.
-const sinkTimeout = 2 * time.Second
-
 // Of adds up a pipeline.
 func Of(p plan.Pipeline, models Models) Budget {
 	b := Budget{Frames: frames(p), Known: true, Copies: 1} // from the kernel or the file into the frame
-	if s := p.Source; s.Width > 0 && s.Height > 0 {
-		b.Pool = int64(b.Frames) * int64(s.Width) * int64(s.Height) * 3 / 2
+	if each := frameBytes(p.Source); each > 0 {
+		b.Pool = int64(b.Frames) * each
 	} else {
 		b.Known = false
 	}
@@ -48,8 +44,11 @@ func Of(p plan.Pipeline, models Models) Budget {
 			if n > 0 && same(s, Levels(p)[n-1][k]) {
 				continue
 			}
-			b.stage(s, isolated(p, s), models, seen, shapeBefore(level, k, models))
+			b.stage(level, k, isolated(p, s), models, seen)
 		}
+	}
+	if b.away > 0 { // frames and tensors are the memory that both processes see
+		b.GPU = b.Pool + b.away
 	}
 	gpu := false
 	for _, s := range p.Stages {
@@ -61,7 +60,6 @@ func Of(p plan.Pipeline, models Models) Budget {
 			gpu = here
 		}
 	}
-	b.latency(p)
 	return b
 }
 
@@ -82,7 +80,8 @@ func spares(p plan.Pipeline) int {
 	return n
 }
 
-func (b *Budget) stage(s plan.PipelineStage, away bool, models Models, seen map[string]bool, in []onnx.Dim) {
+func (b *Budget) stage(level []plan.PipelineStage, k int, away bool, models Models, seen map[string]bool) {
+	s := level[k]
 	switch {
 	case s.Preprocess != nil:
 		slots := int64(b.slots)
@@ -91,73 +90,82 @@ func (b *Budget) stage(s plan.PipelineStage, away bool, models Models, seen map[
 		}
 		b.Pool += slots * 4 * 3 * int64(s.Preprocess.Width) * int64(s.Preprocess.Height)
 	case s.Model != nil:
-		for _, m := range Members(s.Model) {
-			found := lookup(models, m)
-			if found == nil || found.External {
+		b.weights(s, away, models, seen)
+		b.Workspace = max(b.Workspace, s.Model.Workspace)
+		in := shapeBefore(level, k, models)
+		first := lookup(models, Members(s.Model)[0])
+		main, known := volume(After(s, in, first))
+		if !known {
+			b.Known = false
+			return
+		}
+		outs := main
+		if second, ok := besides(level, k, first); ok {
+			if more, known := volume(second); known {
+				outs += more
+			} else {
 				b.Known = false
 			}
-			key := s.ID + "\x00" + m.Path + "\x00" + m.SHA256
-			if found == nil || seen[key] {
-				continue
-			}
-			seen[key] = true
-			weights := found.Weights * int64(max(s.Instances, 1))
-			if away { // there, and here for when it is gone
-				weights *= 2
-			}
-			b.Weights += weights
 		}
-		b.Workspace = max(b.Workspace, s.Model.Workspace)
-		if elements, known := volume(After(s, in, lookup(models, Members(s.Model)[0]))); known {
-			// For each frame, and once for each larger batch and instance.
-			b.Pool += 4 * elements * int64(b.slots)
-			times := int64(max(s.Instances, 1)) // and in the other process, which has its own
-			if away {
-				b.Pool += 4 * elements * (times + int64(largest(s))) // and to warm up with
-				times *= 2
+		// Each model that votes writes beside the first, once for each instance.
+		made := outs + main*int64(len(Members(s.Model))-1)
+		times := int64(max(s.Instances, 1))
+		// For each frame, and once for each larger batch and instance.
+		b.Pool += 4 * (outs*int64(b.slots) + (made-outs)*times)
+		if away { // which has its own of an instance, and something to warm up with
+			b.Pool += 4 * (made*times + outs*int64(largest(s)))
+			times *= 2
+		}
+		if s.Model.Batch == nil {
+			return
+		}
+		for _, size := range s.Model.Batch.Buckets {
+			if before, ok := volume(in); size > 1 && ok {
+				b.Pool += 4 * (made + before) * int64(size) * times
 			}
-			if s.Model.Batch != nil {
-				for _, size := range s.Model.Batch.Buckets {
-					if before, ok := volume(in); size > 1 && ok {
-						b.Pool += 4 * (elements + before) * int64(size) * times
-					}
-				}
-			}
-		} else {
-			b.Known = false
 		}
 	}
 }
 
-// latency bounds the time a frame takes by the deadlines of what it goes through and
-// of what may be before it in each queue.
-func (b *Budget) latency(p plan.Pipeline) {
-	sink := sinkTimeout
-	if p.Sink.Timeout > 0 {
-		sink = time.Duration(p.Sink.Timeout)
-	}
-	if p.Queue.MaxAge > 0 {
-		// It is dropped where it waits, up to the sink.
-		b.Worst = time.Duration(p.Queue.MaxAge) + sink
-		return
-	}
-	for _, s := range p.Stages {
-		if s.Deadline == 0 {
-			b.Unbounded = "stage " + s.ID + " has no deadline, and the queues no maxAge"
-			return
+// weights adds the models of a stage, one for each instance.
+func (b *Budget) weights(s plan.PipelineStage, away bool, models Models, seen map[string]bool) {
+	for _, m := range Members(s.Model) {
+		found := lookup(models, m)
+		if found == nil || found.External {
+			b.Known = false
 		}
-		d := time.Duration(s.Deadline)
-		rounds := (p.Queue.Capacity + max(s.Instances, 1) - 1) / max(s.Instances, 1)
-		b.Worst += time.Duration(rounds+1)*d + d
-		if s.Model != nil && s.Model.Batch != nil {
-			b.Worst += time.Duration(s.Model.Batch.Delay)
+		key := s.ID + "\x00" + m.Path + "\x00" + m.SHA256
+		if found == nil || seen[key] {
+			continue
+		}
+		seen[key] = true
+		all := found.Weights * int64(max(s.Instances, 1))
+		b.Weights += all
+		if away { // there, and here for when it is gone
+			b.Weights += all
+			b.away += all
 		}
 	}
-	waiting := p.Queue.Capacity
-	if p.Sink.Capacity > 0 {
-		waiting = p.Sink.Capacity
+}
+
+// besides is the second output of the model of stage k, which the stage after it reads.
+func besides(level []plan.PipelineStage, k int, m *onnx.Model) ([]onnx.Dim, bool) {
+	if m == nil || k+1 >= len(level) || level[k+1].Post == nil || level[k+1].Post.Kind != "segment" {
+		return nil, false
 	}
-	b.Worst += time.Duration(waiting+1) * sink
+	name := level[k+1].Post.Prototypes
+	if name == "" && len(m.Outputs) > 1 {
+		name = m.Outputs[1].Name
+	}
+	out, ok := Pick(m.Outputs, name)
+	if !ok || !out.Ranked {
+		return nil, true
+	}
+	shape := append([]onnx.Dim{}, out.Shape...)
+	if len(shape) > 0 && shape[0].Free() {
+		shape[0] = onnx.Dim{Size: 1} // of one frame
+	}
+	return shape, true
 }
 
 // frames is how many the runtime's pool has: every queue full, every worker at work,

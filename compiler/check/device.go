@@ -157,6 +157,12 @@ func memoryBudget(s *subject) {
 			add(svc.Name, svc.MemoryMax)
 		}
 	}
+	s.promised(func(name string, n *load.Node, p plan.Pipeline) {
+		if v := n.At("budget", "memory"); v != nil && p.Budget != nil {
+			at1, path = v, at("pipelines", name, "budget", "memory")
+			add("pipeline "+name, p.Budget.Memory)
+		}
+	})
 	if total == 0 || at1 == nil || total+reserve <= s.Board.RAMBytes {
 		return
 	}

@@ -390,7 +390,7 @@ func ladderModel(s *subject) {
 const poolLimit = 2 << 30
 
 func pipelineMemory(s *subject) {
-	var total, workspace int64
+	var total, workspace, free int64
 	var parts []string
 	last := ""
 	for _, f := range s.Node.Get("pipelines").Members() {
@@ -405,15 +405,22 @@ func pipelineMemory(s *subject) {
 		}
 		total += b.Total()
 		workspace = max(workspace, b.Workspace)
+		if p.Budget != nil {
+			free = max(free, p.Budget.FreeMemory)
+		}
 		parts = append(parts, fmt.Sprintf("%s: %d frames and tensors %d MiB, weights %d MiB", f.Name, b.Frames, b.Pool>>20, b.Weights>>20))
 		last = f.Name
 	}
-	room := s.Board.RAMBytes - reserve - s.hugepages()
+	room := s.Board.RAMBytes - reserve - s.hugepages() - free
 	if last == "" || total+workspace <= room {
 		return
 	}
-	s.finding(nil, at("pipelines", last), "", "", "at least %d MiB (%s; TensorRT's workspace %d MiB), and %s has %d MiB of which the system needs %d",
-		(total+workspace)>>20, strings.Join(parts, "; "), workspace>>20, s.Board.ID, s.Board.RAMBytes>>20, (reserve+s.hugepages())>>20)
+	kept := ""
+	if free > 0 {
+		kept = fmt.Sprintf(" and %d are to be kept free", free>>20)
+	}
+	s.finding(nil, at("pipelines", last), "", "", "at least %d MiB (%s; TensorRT's workspace %d MiB), and %s has %d MiB of which the system needs %d%s",
+		(total+workspace)>>20, strings.Join(parts, "; "), workspace>>20, s.Board.ID, s.Board.RAMBytes>>20, (reserve+s.hugepages())>>20, kept)
 }
 
 func atLeast(bytes int64, b budget.Budget) string {
@@ -429,6 +436,9 @@ func pipelineLatency(s *subject) {
 		p, ok := s.Plan.Pipelines[f.Name]
 		if !ok || p.SLO == nil || p.SLO.LatencyP95 == 0 {
 			continue
+		}
+		if _, why := late(p); why != "" {
+			continue // said already
 		}
 		objective := time.Duration(p.SLO.LatencyP95)
 		if age := time.Duration(p.Queue.MaxAge); age > objective {

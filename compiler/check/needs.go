@@ -494,15 +494,16 @@ func rtGroupSched(s *subject) {
 	if s.kernel == nil || s.off("RT_GROUP_SCHED") {
 		return
 	}
-	for _, svc := range s.Services {
-		if svc.Scheduling != "fifo" && svc.Scheduling != "rr" {
+	for _, t := range s.tasks() {
+		if !realtime(t.policy) {
 			continue
 		}
 		if !s.on("RT_GROUP_SCHED") && (!s.kernel.Exact() || !s.kernel.On("RT_GROUP_SCHED")) {
 			return
 		}
-		n := s.Node.At("services", svc.Name, "scheduling")
-		d := s.diagnostic(n, at("services", svc.Name, "scheduling"), "the kernel refuses %s to services: RT_GROUP_SCHED is on", svc.Scheduling)
+		where := append(t.at, "scheduling")
+		n := s.Node.At(where...)
+		d := s.diagnostic(n, where, "the kernel refuses %s to services: RT_GROUP_SCHED is on", t.policy)
 		d.Help = `add kernel: config: RT_GROUP_SCHED: "n"`
 		d.Edits = []diag.Edit{{Kind: diag.AddField, Pos: n.Pos, Up: 2, Text: `kernel: config: RT_GROUP_SCHED: "n"`}}
 		s.report.Add(d)

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/yoctune/yoctune/compiler/diag"
+	"github.com/yoctune/yoctune/compiler/load"
+	"github.com/yoctune/yoctune/schema/plan"
 )
 
 func serviceRules() []Rule {
@@ -103,20 +105,56 @@ func serviceReserved(s *subject) {
 }
 
 func servicePriority(s *subject) {
-	for _, svc := range s.Services {
-		realtime := svc.Scheduling == "fifo" || svc.Scheduling == "rr"
+	for _, t := range s.tasks() {
+		realtime := realtime(t.policy)
 		switch {
-		case svc.Priority != 0 && !realtime:
-			s.finding(nil, at("services", svc.Name, "priority"), "", "", "service %s has a real-time priority without a real-time policy", svc.Name)
-		case svc.Priority == 0 && realtime:
-			s.finding(nil, at("services", svc.Name, "scheduling"), svc.Scheduling, "", "service %s has policy %s without a priority", svc.Name, svc.Scheduling)
+		case t.priority != 0 && !realtime:
+			s.finding(nil, append(t.at, "priority"), "", "", "%s %s has a real-time priority without a real-time policy", t.kind, t.name)
+		case t.priority == 0 && realtime:
+			s.finding(nil, append(t.at, "scheduling"), t.policy, "", "%s %s has policy %s without a priority", t.kind, t.name, t.policy)
 		}
 	}
 }
 
+// task is what has a scheduling policy: a service, or a pipeline.
+type task struct {
+	kind, name, policy string
+	priority           int
+	at                 []string
+}
+
+func (s *subject) tasks() []task {
+	var all []task
+	for _, svc := range s.Services {
+		all = append(all, task{"service", svc.Name, svc.Scheduling, svc.Priority, at("services", svc.Name)})
+	}
+	s.promised(func(name string, _ *load.Node, p plan.Pipeline) {
+		all = append(all, task{"pipeline", name, p.Scheduling, p.Priority, at("pipelines", name)})
+	})
+	return all
+}
+
+func realtime(policy string) bool { return policy == "fifo" || policy == "rr" }
+
 func rtThrottle(s *subject) {
-	if n := s.Node.At("sysctl", "kernel.sched_rt_runtime_us"); n != nil && n.Text == "-1" && len(s.Isolated()) == 0 {
-		s.finding(n, at("sysctl", "kernel.sched_rt_runtime_us"), n.Text, "", "no limit for real-time tasks, and no isolated core")
+	n := s.Node.At("sysctl", "kernel.sched_rt_runtime_us")
+	if n == nil || n.Text != "-1" {
+		return
+	}
+	where := at("sysctl", "kernel.sched_rt_runtime_us")
+	// The threads of a pipeline never rest while there are frames.
+	for _, t := range s.tasks() {
+		if t.kind == "pipeline" && realtime(t.policy) {
+			d := s.diagnostic(n, where, "nothing holds pipeline %s back from taking its cores for ever", t.name)
+			d.Severity, d.Got = diag.Error, n.Text
+			d.Help = "leave the default of 950000"
+			d.Related = []diag.Related{{Pos: s.Pos(append(t.at, "scheduling")...), Message: "its threads have policy " + t.policy}}
+			s.report.Add(d)
+			return
+		}
+	}
+	if len(s.Isolated()) == 0 {
+		s.finding(n, where, n.Text, "", "no limit for real-time tasks, and no isolated core")
 	}
 }
 

@@ -107,8 +107,11 @@ func pipeline(name string, p plan.Pipeline, nodes *[]node, edges *[]edge) {
 func takes(p plan.Pipeline) string {
 	b := budget.Of(p, nil)
 	text := fmt.Sprintf("%d frames, ≥ %d MiB", b.Frames, b.Pool>>20)
-	if b.Unbounded == "" {
-		text += ", ≤ " + b.Worst.String()
+	switch l := budget.LatencyOf(p, true); {
+	case len(l.Missing) == 0:
+		text += ", ≤ " + l.Worst.String()
+	case l.Own > 0:
+		text += ", latency ≥ " + l.Own.String()
 	}
 	return text
 }

@@ -74,7 +74,13 @@ func (r *resolver) pipeline(f load.Field) plan.Pipeline {
 		Sink:   r.sink(n.Get("sink"), path+".sink"),
 		CPUs:   CPUList(Cores(n.Get("cpus"))),
 
+		Scheduling: text(n.Get("scheduling")), Priority: int(integer(n.Get("priority"), 0)),
+		Budget: r.budget(n.Get("budget"), path+".budget"),
+
 		Isolation: unless("process", n.Get("isolation")),
+	}
+	if nice := n.Get("nice"); nice != nil {
+		p.Nice = new(int(integer(nice, 0)))
 	}
 	// A live source must not wait for a slow stage; a recorded one must not
 	// lose frames.
@@ -104,6 +110,32 @@ func (r *resolver) pipeline(f load.Field) plan.Pipeline {
 		}
 	}
 	return p
+}
+
+// budget reads what a pipeline may take, nil when nothing is said.
+func (r *resolver) budget(n *load.Node, path string) *plan.PipelineBudget {
+	if n == nil {
+		return nil
+	}
+	b := &plan.PipelineBudget{}
+	for _, f := range []struct {
+		to   *int64
+		read func(string, *load.Node) (int64, bool)
+		at   []string
+	}{
+		{&b.Memory, r.size, []string{"memory"}}, {&b.GPUMemory, r.size, []string{"gpuMemory"}},
+		{&b.DiskRead, r.rate, []string{"diskRead"}}, {&b.DiskWrite, r.rate, []string{"diskWrite"}},
+		{&b.NetIn, r.rate, []string{"netIn"}}, {&b.NetOut, r.rate, []string{"netOut"}},
+		{&b.FreeMemory, r.size, []string{"keepFree", "memory"}}, {&b.FreeDisk, r.size, []string{"keepFree", "disk"}},
+	} {
+		if v := n.At(f.at...); v != nil {
+			*f.to, _ = f.read(path+"."+strings.Join(f.at, "."), v)
+		}
+	}
+	if *b == (plan.PipelineBudget{}) {
+		return nil
+	}
+	return b
 }
 
 // degrade writes the ladder; models and sizes by the name of their stage.
@@ -138,6 +170,7 @@ func (r *resolver) sink(n *load.Node, path string) plan.PipelineSink {
 		Kind: textOr(n.Get("kind"), "ndjson"), Path: text(n.Get("path")), URL: text(n.Get("url")), Exec: texts(n.Get("exec")),
 		Timeout: r.duration(path+".timeout", n.Get("timeout"), 0), Slots: int(integer(n.Get("slots"), 0)),
 		Capacity: int(integer(n.Get("capacity"), 0)), Policy: text(n.Get("policy")),
+		Time: r.duration(path+".time", n.Get("time"), 0),
 	}
 	if size := n.Get("slotSize"); size != nil {
 		bytes, _ := r.size(path+".slotSize", size)
@@ -157,7 +190,7 @@ func (r *resolver) source(n *load.Node, path string) plan.PipelineSource {
 	}
 	s.Live = boolean(n.Get("live"), slices.Contains([]string{"v4l2", "rtsp", "shm"}, s.Kind))
 	s.Timeout, s.Restart = r.duration(path+".timeout", n.Get("timeout"), 0), text(n.Get("restart"))
-	s.Decoders = int(integer(n.Get("decoders"), 0))
+	s.Decoders, s.Time = int(integer(n.Get("decoders"), 0)), r.duration(path+".time", n.Get("time"), 0)
 	if s.Kind == "rtsp" {
 		// On the device it is the command that receives the stream.
 		s.Kind = "command"
@@ -263,6 +296,7 @@ func (r *resolver) stage(f load.Field, path string) plan.PipelineStage {
 	n := f.Value
 	s := plan.PipelineStage{ID: f.Name, Kind: text(n.Get("kind")), Input: text(n.Get("input"))}
 	s.Instances, s.Deadline = int(integer(n.Get("instances"), 0)), r.duration(path+".deadline", n.Get("deadline"), 0)
+	s.Time = r.duration(path+".time", n.Get("time"), 0)
 	s.Device, s.Fallback = unless("cpu", n.Get("device")), unless("cpu", n.Get("fallback"))
 	switch s.Kind {
 	case "preprocess":

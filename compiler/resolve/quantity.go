@@ -30,6 +30,14 @@ func sizes() []unit {
 	}
 }
 
+func rates() []unit {
+	units := []unit{{"kbit/s", 125}, {"Mbit/s", 125e3}, {"Gbit/s", 125e6}}
+	for _, u := range sizes() {
+		units = append(units, unit{u.suffix + "/s", u.factor})
+	}
+	return units
+}
+
 func durations() []unit {
 	return []unit{{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"min", 60e9}, {"s", 1e9}, {"h", 3600e9}}
 }
@@ -39,6 +47,9 @@ func Frequency(n *load.Node) (int64, error) { return quantity(n, frequencies(), 
 
 // Size reads "2GiB" or an integer as bytes.
 func Size(n *load.Node) (int64, error) { return quantity(n, sizes(), "bytes") }
+
+// Rate reads "20MB/s", "100Mbit/s" or an integer as bytes a second.
+func Rate(n *load.Node) (int64, error) { return quantity(n, rates(), "bytes a second") }
 
 // Duration reads "5ms" or an integer as nanoseconds.
 func Duration(n *load.Node) (int64, error) { return quantity(n, durations(), "ns") }

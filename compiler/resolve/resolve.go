@@ -348,6 +348,14 @@ func (r *resolver) size(path string, n *load.Node) (int64, bool) {
 	return v, err == nil
 }
 
+func (r *resolver) rate(path string, n *load.Node) (int64, bool) {
+	v, err := Rate(n)
+	if err != nil {
+		r.inexact(path, n, err)
+	}
+	return v, err == nil
+}
+
 func (r *resolver) duration(path string, n *load.Node, otherwise int64) int64 {
 	if n == nil {
 		return otherwise

@@ -6,6 +6,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"path"
 	"slices"
 	"sort"
 	"strings"
@@ -100,7 +101,8 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 		names := make([]string, 0, len(target.Plan.Pipelines))
 		builds := false
 		for name, p := range target.Plan.Pipelines {
-			if p.CPUs != "" || locks(p) || p.WantsTensorRT() {
+			bounded := p.Budget != nil && (p.Budget.Memory > 0 || len(disks(p)) > 0)
+			if p.CPUs != "" || p.Scheduling != "" || p.Nice != nil || bounded || locks(p) || p.WantsTensorRT() {
 				names = append(names, name)
 			}
 			builds = builds || p.WantsTensorRT()
@@ -120,9 +122,11 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 				return nil, refuse(target, "pipelines."+name, err)
 			}
 			f, err := t.pipeline.Fill(emitters.OnDevice(l, target, unit+".d-50-yoctune.conf", unitDir+unit+".d/50-yoctune.conf"), struct {
-				Layer, Target, Name, CPUs string
-				Engines, Lock             bool
-			}{l.Name, target.Name, name, p.CPUs, p.WantsTensorRT(), locks(p)})
+				plan.Pipeline
+				Layer, Target, Name string
+				Engines, Lock       bool
+				Disks               []disk
+			}{p, l.Name, target.Name, name, p.WantsTensorRT(), locks(p), disks(p)})
 			if err != nil {
 				return nil, err
 			}
@@ -134,6 +138,38 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 
 // enginesUnit builds the engines of a target's pipelines before they start.
 const enginesUnit = "yoctuned-engines.service"
+
+// disk is a bound for the disk that a folder is on, in bytes a second.
+type disk struct {
+	Limit, Path string
+	Rate        int64
+}
+
+// disks are the bounds of what a pipeline reads and writes. What is in memory has none.
+func disks(p plan.Pipeline) []disk {
+	if p.Budget == nil {
+		return nil
+	}
+	folder := func(file, otherwise string) string {
+		if !path.IsAbs(file) {
+			return otherwise
+		}
+		return path.Dir(file)
+	}
+	var all []disk
+	for _, d := range []disk{
+		{"IOReadBandwidthMax", folder(p.Source.Path, "/usr/lib/yoctune"), p.Budget.DiskRead},
+		{"IOWriteBandwidthMax", folder(p.Sink.Path, "/var/lib"), p.Budget.DiskWrite},
+	} {
+		memory := slices.ContainsFunc([]string{"/dev", "/run", "/tmp", "/proc", "/sys"}, func(root string) bool {
+			return d.Path == root || strings.HasPrefix(d.Path, root+"/")
+		})
+		if d.Rate > 0 && !memory {
+			all = append(all, d)
+		}
+	}
+	return all
+}
 
 func locks(p plan.Pipeline) bool { return p.Memory != nil && p.Memory.Lock }
 

@@ -150,6 +150,8 @@ type Options struct {
 	Spinning bool     // idle threads spin
 	NoArena  bool     // memory is given back after each run
 
+	GPUMemory int64 // bytes that the CUDA provider may take of the GPU's memory, 0: no bound
+
 	// Providers in order of preference; the first that can be had runs the model.
 	// Nil is the CPU; without the CPU in the list the last one's absence is
 	// [ErrProvider].

@@ -20,6 +20,7 @@ import (
 	"os"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -170,7 +171,7 @@ func (r *Runtime) session(model []byte, provider string, o Options) (*Session, e
 	if C.ort_options_new(r.c, &set, &options, &e) != 0 {
 		return nil, goError(&e)
 	}
-	if err := r.appendProvider(options, provider); err != nil {
+	if err := r.appendProvider(options, provider, o); err != nil {
 		return nil, err
 	}
 	c := (*C.ort_session)(C.calloc(1, C.sizeof_ort_session))
@@ -195,7 +196,7 @@ func flag(on bool) C.int32_t {
 // by key and value; the structures before it are partly uninitialised.
 const gpuAPI = 11
 
-func (r *Runtime) appendProvider(options unsafe.Pointer, provider string) error {
+func (r *Runtime) appendProvider(options unsafe.Pointer, provider string, o Options) error {
 	number, known := map[string]C.int{CPU: 0, CUDA: C.ORT_CUDA, TensorRT: C.ORT_TENSORRT}[provider]
 	switch {
 	case !known:
@@ -206,7 +207,16 @@ func (r *Runtime) appendProvider(options unsafe.Pointer, provider string) error 
 		return fmt.Errorf("ONNX Runtime %s is older than 1.%d", r.Version(), gpuAPI)
 	}
 	var e C.ort_error
-	if C.ort_append(r.c, options, number, nil, nil, 0, &e) != 0 {
+	if provider != CUDA || o.GPUMemory <= 0 {
+		if C.ort_append(r.c, options, number, nil, nil, 0, &e) != 0 {
+			return goError(&e)
+		}
+		return nil
+	}
+	key, value := C.CString("gpu_mem_limit"), C.CString(strconv.FormatInt(o.GPUMemory, 10))
+	defer C.free(unsafe.Pointer(key))
+	defer C.free(unsafe.Pointer(value))
+	if C.ort_append(r.c, options, number, &key, &value, 1, &e) != 0 {
 		return goError(&e)
 	}
 	return nil

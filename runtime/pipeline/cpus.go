@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"runtime"
@@ -47,8 +48,18 @@ func Pin(list string) error {
 	if err != nil {
 		return err
 	}
-	// A thread that starts while the list is read inherits from one that is
-	// pinned already or is seen in the second pass.
+	return eachThread(func(tid int) error {
+		if err := unix.SchedSetaffinity(tid, set); err != nil {
+			return fmt.Errorf("pin to processors %s: %w", list, err)
+		}
+		return nil
+	})
+}
+
+// eachThread does something to every thread of this process.
+func eachThread(do func(tid int) error) error {
+	// A thread that starts while the list is read inherits from one that has been seen
+	// already or is seen in the second pass.
 	for range 2 {
 		tasks, err := os.ReadDir("/proc/self/task")
 		if err != nil {
@@ -59,10 +70,42 @@ func Pin(list string) error {
 			if err != nil {
 				continue
 			}
-			if err := unix.SchedSetaffinity(tid, set); err != nil && err != unix.ESRCH {
-				return fmt.Errorf("pin to processors %s: %w", list, err)
+			if err := do(tid); err != nil && !errors.Is(err, unix.ESRCH) {
+				return err
 			}
 		}
 	}
 	return nil
+}
+
+// Schedule gives every thread of this process, and so those it makes later, a policy of
+// the kernel's scheduler, or a nice level; what they have already is not set again, for
+// a unit that has it may not be allowed to. An empty policy is the system's, a nil nice
+// whatever it is.
+func Schedule(policy string, priority int, nice *int) error {
+	if policy == "" && nice == nil {
+		return nil
+	}
+	policies := map[string]uint32{"": unix.SCHED_NORMAL, "other": unix.SCHED_NORMAL, "batch": unix.SCHED_BATCH, "idle": unix.SCHED_IDLE, "fifo": unix.SCHED_FIFO, "rr": unix.SCHED_RR}
+	want, ok := policies[policy]
+	if !ok {
+		return fmt.Errorf("%w: scheduling %q; it is one of other, batch, idle, fifo, rr", ErrPlan, policy)
+	}
+	return eachThread(func(tid int) error {
+		attr, err := unix.SchedGetAttr(tid, 0)
+		if err != nil {
+			return fmt.Errorf("scheduling: %w", err)
+		}
+		if attr.Policy == want && attr.Priority == uint32(priority) && (nice == nil || attr.Nice == int32(*nice)) {
+			return nil
+		}
+		attr.Policy, attr.Priority = want, uint32(priority)
+		if nice != nil {
+			attr.Nice = int32(*nice)
+		}
+		if err := unix.SchedSetAttr(tid, attr, 0); err != nil {
+			return fmt.Errorf("scheduling %s, priority %d, nice %d: %w", policy, priority, attr.Nice, err)
+		}
+		return nil
+	})
 }

@@ -43,6 +43,7 @@ type engine struct {
 	ladder       *degrade.Controller  // nil: always level 0
 	use          *degrade.Utilisation // nil: batches are as full as they come
 	hot          func() string        // why the device wants less, nil: it never does
+	reserve      func() string        // why memory that is to be kept free is not, nil: it always is
 	trace        *trace.Recorder      // nil: none
 	breach       func(now int64)      // called in the window that misses the target
 	begun        func()               // called when everything is there, before the first frame; nil: nobody
@@ -95,6 +96,7 @@ const (
 	reasonLost     = "lost-by-source" // the driver had no room for it
 	reasonLevel    = "degraded:fps"   // the level has a lower rate
 	reasonSinkDown = "sink-degraded"  // results cannot be written for now
+	reasonReserve  = "keep-free"      // the memory that is to be kept free is not
 )
 
 // framesFor is the number of frames that keeps every queue full and every
@@ -271,7 +273,7 @@ func (e *engine) runSource(soft, hard context.Context) {
 	defer context.AfterFunc(soft, e.source.interrupt)()
 	pace := newPacer(e.source.format().rate.period(), e.clock)
 	track := e.trace.Track(idSource, 0, "")
-	leftOut := e.reasonFor(reasonLevel)
+	leftOut, short := e.reasonFor(reasonLevel), e.reasonFor(reasonReserve)
 	kept := int64(-1 << 62) // capture of the last frame that was not left out
 	camera, _ := e.source.(selfPaced)
 	begun := false
@@ -292,6 +294,11 @@ func (e *engine) runSource(soft, hard context.Context) {
 			}
 		}
 		if i == none {
+			e.ended(reasonStopped)
+			return
+		}
+		if !e.live && !e.enough(soft) {
+			e.free <- i
 			e.ended(reasonStopped)
 			return
 		}
@@ -361,10 +368,31 @@ func (e *engine) runSource(soft, hard context.Context) {
 				continue
 			}
 		}
+		if e.live && e.lacks() && int(f.level) >= len(e.levels)-1 {
+			e.drop(i, short)
+			continue
+		}
 		kept = due
 		e.hand(hard, 0, i, fromSource)
 	}
 	e.ended(reasonLimit)
+}
+
+// lacks tells whether memory that is to be kept free is not.
+func (e *engine) lacks() bool { return e.reserve != nil && e.reserve() != "" }
+
+// enough waits until it is. It is false when soft ends before.
+func (e *engine) enough(soft context.Context) bool {
+	for e.lacks() {
+		t := time.NewTimer(50 * time.Millisecond)
+		select {
+		case <-t.C:
+		case <-soft.Done():
+			t.Stop()
+			return false
+		}
+	}
+	return true
 }
 
 // watch drops frames that grew too old while they wait, and settles those whose
@@ -452,6 +480,9 @@ func (e *engine) control(finished <-chan struct{}, hard context.Context) {
 		in := e.recent.take()
 		if e.hot != nil {
 			in.Hot = e.hot()
+		}
+		if in.Hot == "" && e.reserve != nil {
+			in.Hot = e.reserve()
 		}
 		if e.breach != nil && e.target > 0 && in.Done > 0 && int64(in.P95) > e.target {
 			e.breach(now)

@@ -410,7 +410,7 @@ func (b *builder) modelOnGPU(k int, s *plan.PipelineStage, models []member, o []
 			}
 			numbers[i] = append(numbers[i], g.client.AddModel(worker.Model{
 				Path: m.path, SHA256: m.sum, Input: o[n].Input, Output: o[n].Output, More: o[n].More,
-				Threads: o[n].Threads, Spinning: o[n].Spinning, NoArena: o[n].NoArena, Providers: b.workerProviders(s),
+				Threads: o[n].Threads, Spinning: o[n].Spinning, NoArena: o[n].NoArena, GPUMemory: b.gpuShare(), Providers: b.workerProviders(s),
 				Engine: engine, NoEngine: without,
 			}))
 		}
@@ -497,6 +497,23 @@ func (b *builder) warmModels(k int, shapes [][]int64, numbers [][]int, runs []ma
 		}
 	}
 	return nil
+}
+
+// gpuShare is what each session on the GPU may take of the budget, 0: no bound.
+func (b *builder) gpuShare() int64 {
+	if b.o.Plan.Budget == nil || b.o.Plan.Budget.GPUMemory == 0 {
+		return 0
+	}
+	sessions := 0
+	for n := range b.levels {
+		for k := range b.levels[n].stages {
+			s := &b.levels[n].stages[k]
+			if s.Model != nil && onGPU(s) && (n == 0 || s.Model != b.levels[n-1].stages[k].Model) {
+				sessions += b.p.steps[k].workers() * len(members(s.Model))
+			}
+		}
+	}
+	return max(b.o.Plan.Budget.GPUMemory/int64(max(sessions, 1)), 1)
 }
 
 // workerProviders is what runs a model in the worker.

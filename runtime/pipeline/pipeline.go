@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/yoctune/yoctune/runtime/core"
+	"github.com/yoctune/yoctune/runtime/device"
 	"github.com/yoctune/yoctune/runtime/engines"
 	"github.com/yoctune/yoctune/runtime/memory"
 	"github.com/yoctune/yoctune/runtime/ort"
@@ -46,11 +47,15 @@ type Options struct {
 	Worker  []string        // program and arguments of the process that works on it; nil: this one
 	Backoff worker.Backoff  // of that process
 
+	Device device.FS // what the budget is held against; nil: this machine
+
 	Hot func() string // why the device itself wants less, "" when it does not; nil: it never does
 	// Throttled names what heat or power slows down now; nil, or a nil result: it cannot be known.
 	Throttled func() []string
 	system    v4l2.System // of cameras, nil: the kernel
 	host      []string    // program that keeps a plug-in, nil: this one
+
+	room func(dir string) (int64, error) // free bytes of a folder's file system, nil: the kernel's answer
 }
 
 // Limits of what a plan may ask for.
@@ -83,6 +88,7 @@ type Pipeline struct {
 	look   look
 	gpu    *gpu // nil: none in a process of its own
 	memory memory.Phases
+	within *reserve // nil: there is no budget
 	// what to release, in order
 	closers []func() error
 }
@@ -116,7 +122,11 @@ func New(o Options) (_ *Pipeline, err error) {
 		p.breach = f.dump
 		p.closers = append(p.closers, f.close)
 	}
-	if p.source, err = openSource(o, p.event); err != nil {
+	if p.within, err = newReserve(o, p.event); err != nil {
+		return nil, err
+	}
+	p.reserve = p.within.short
+	if p.source, err = openSource(o, p.event, p.within); err != nil {
 		return nil, fmt.Errorf("source: %w", err)
 	}
 	p.closers = append(p.closers, p.source.close)
@@ -134,12 +144,30 @@ func New(o Options) (_ *Pipeline, err error) {
 		return nil, fmt.Errorf("sink: %w", err)
 	}
 	p.closers = append(p.closers, p.sink.Close)
+	if p.within != nil {
+		if err := p.bounded(o); err != nil {
+			return nil, err
+		}
+	}
 	for _, err := range holdMemory(o.Plan.Memory, &p.info) {
 		if o.Note != nil {
 			o.Note(err)
 		}
 	}
 	return p, nil
+}
+
+// bounded holds the pipeline to its budget.
+func (p *Pipeline) bounded(o Options) error {
+	if err := p.within.check(o.Plan, o.Note); err != nil {
+		return err
+	}
+	if s, ok := p.within.sink(p.sink, o.Plan.Sink).(*boundedSink); ok {
+		p.sink = s
+		abort := p.abort
+		p.abort = func() { s.b.end(); call(abort) }
+	}
+	return nil
 }
 
 // Info says what the pipeline will run on.
@@ -154,6 +182,7 @@ func (p *Pipeline) Run(ctx context.Context) (*Summary, error) {
 	p.begun = func() { p.begin(ctx) }
 	p.memory.Begin("run")
 	defer p.watchMemory()()
+	defer p.within.watch()()
 	s, stuck, err := p.run(ctx)
 	p.stuck = stuck
 	counts, lerr := p.look.end()
@@ -162,7 +191,7 @@ func (p *Pipeline) Run(ctx context.Context) (*Summary, error) {
 		s.Runtime, s.Counters = p.info, counts
 		s.Memory, _ = p.memory.Take()
 		s.Fallbacks, s.Runtime.Worker = p.fallbacks(), p.worker()
-		s.SLO = judge(p.slo, s)
+		s.SLO, s.Budget = judge(p.slo, s), p.within.answer()
 	}
 	if err != nil {
 		err = fmt.Errorf("pipeline %s: %w", p.name, err)

@@ -243,17 +243,18 @@ func TestATrainedDetectorFindsWhatWasDrawnAndTheTrackerKnowsItAgain(t *testing.T
 // The compiler adds up what the runtime allocates.
 func TestTheBudgetOfThePlanIsWhatTheRuntimeTakes(t *testing.T) {
 	for _, device := range []string{"", "gpu"} {
-		budgetHolds(t, device)
+		budgetHolds(t, device, nil)
+		budgetHolds(t, device, &plan.Ensemble{Models: []plan.StageModel{{Stage: "again", Path: models.Orientation}}})
 	}
 }
 
-func budgetHolds(t *testing.T, device string) {
+func budgetHolds(t *testing.T, device string, also *plan.Ensemble) {
 	t.Helper()
 	p := plan.Pipeline{
 		Source: plan.PipelineSource{Kind: "synthetic", Format: "nv12", Width: 640, Height: 480, FPSNum: 30, FPSDen: 1},
 		Stages: []plan.PipelineStage{
 			pre("pre", 224, 224, "stretch"),
-			{ID: "way", Kind: "model", Input: "pre", Instances: 2, Model: &plan.Model{Path: models.Orientation, Threads: 1, Batch: &plan.ModelBatch{Buckets: []int{1, 2}}}},
+			{ID: "way", Kind: "model", Input: "pre", Instances: 2, Model: &plan.Model{Path: models.Orientation, Threads: 1, Ensemble: also, Batch: &plan.ModelBatch{Buckets: []int{1, 2}}}},
 			{ID: "class", Kind: "postprocess", Input: "way", Post: &plan.Post{Kind: "argmax"}},
 		},
 		Queue: plan.PipelineQueue{Capacity: 3}, Sink: plan.PipelineSink{Capacity: 5},
@@ -275,9 +276,12 @@ func budgetHolds(t *testing.T, device string) {
 	if !b.Known || b.Frames != info.Frames || b.Pool != info.Bytes || device == "" && b.Copies != 3 {
 		t.Errorf("device %q: %d frames, %d bytes, %d copies (known: %t); the runtime has %d and %d", device, b.Frames, b.Pool, b.Copies, b.Known, info.Frames, info.Bytes)
 	}
-	copies := int64(1)
+	copies := int64(1) // a file that votes with itself is there once
+	if (b.GPU > 0) != (device == "gpu") || device == "gpu" && b.GPU != b.Pool+b.Weights/2 {
+		t.Errorf("device %q: %d bytes in the GPU's process, of %d and weights of %d", device, b.GPU, b.Pool, b.Weights)
+	}
 	if device == "gpu" { // and in the GPU's process
-		copies = 2
+		copies *= 2
 	}
 	if st, err := os.Stat(filepath.Join(models.Dir(t), models.Orientation)); err != nil || b.Weights < copies*st.Size() || b.Weights > 2*copies*st.Size() {
 		t.Errorf("device %q: %d bytes of weights for two instances of a file of %d", device, b.Weights, st.Size())

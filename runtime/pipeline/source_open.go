@@ -36,7 +36,7 @@ const (
 // that has stopped, when the plan does not say.
 const stopped = 2 * time.Second
 
-func openSource(o Options, say func(Event)) (source, error) {
+func openSource(o Options, say func(Event), within *reserve) (source, error) {
 	s := o.Plan.Source
 	f := format{width: s.Width, height: s.Height, rate: rate{s.FPSNum, s.FPSDen}}
 	if s.FPSNum > 0 && s.FPSDen == 0 {
@@ -77,7 +77,7 @@ func openSource(o Options, say func(Event)) (source, error) {
 		if err != nil {
 			return nil, err
 		}
-		src, err := openStream(file, s, f, spare)
+		src, err := openStream(within.input(file), s, f, spare)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", path, err)
 		}

@@ -33,6 +33,7 @@ type Summary struct {
 	Copies   map[string]uint64 `json:"copies"`           // of frames and tensors from memory to memory, by where
 	SLO      *SLOSummary       `json:"slo,omitempty"`
 
+	Budget    *BudgetInfo       `json:"budget,omitempty"`    // what the plan's was held against
 	Fallbacks map[string]uint64 `json:"fallbacks,omitempty"` // frames that the CPU did for the GPU, by stage
 	Runtime   RuntimeInfo       `json:"runtime"`
 	Memory    []memory.Phase    `json:"memory"`   // of the process, by phase

@@ -64,6 +64,7 @@ type Model struct {
 	Threads   int      //
 	Spinning  bool     //
 	NoArena   bool     //
+	GPUMemory int64    // bytes of the GPU that its CUDA provider may take, 0: no bound
 	Providers []string //
 	Engine    string   // file of its TensorRT engine
 	NoEngine  string   // why there is none

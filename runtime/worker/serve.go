@@ -192,7 +192,7 @@ func (s *server) start() (hi hello, err error) {
 	}
 	for _, m := range s.config.Models {
 		o := ort.Options{
-			Threads: m.Threads, Input: m.Input, Output: m.Output, More: m.More, Spinning: m.Spinning, NoArena: m.NoArena, Providers: m.Providers,
+			Threads: m.Threads, Input: m.Input, Output: m.Output, More: m.More, Spinning: m.Spinning, NoArena: m.NoArena, GPUMemory: m.GPUMemory, Providers: m.Providers,
 		}
 		o.Check = func(b []byte) error {
 			if sum := sha256.Sum256(b); m.SHA256 != "" && hex.EncodeToString(sum[:]) != m.SHA256 {

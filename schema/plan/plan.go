@@ -194,6 +194,11 @@ type Pipeline struct {
 	SLO    *PipelineSLO    `json:"slo,omitempty"`
 	CPUs   string          `json:"cpus,omitempty"` // cpu list the pipeline may use
 
+	Scheduling string          `json:"scheduling,omitempty"` // of all threads: other, batch, idle, fifo, rr; "": the system's
+	Priority   int             `json:"priority,omitempty"`   // 1 to 99 with fifo and rr
+	Nice       *int            `json:"nice,omitempty"`
+	Budget     *PipelineBudget `json:"budget,omitempty"` // what it may take, and leaves free
+
 	Isolation string `json:"isolation,omitempty"` // of work on the GPU: "": a process of its own, none
 
 	Kernels []KernelLaunch `json:"kernels,omitempty"` // of the core, on the GPU; others as the tuner finds
@@ -215,6 +220,19 @@ type KernelLaunch struct {
 type PipelineMemory struct {
 	Lock      bool `json:"lock,omitempty"`
 	HugePages bool `json:"hugepages,omitempty"`
+}
+
+// PipelineBudget is what a pipeline may take, and what it leaves free; 0: no bound.
+type PipelineBudget struct {
+	Memory    int64 `json:"memory,omitempty"`     // bytes of the pipeline and of the programs it starts
+	GPUMemory int64 `json:"gpu_memory,omitempty"` // bytes of the process of the GPU
+	DiskRead  int64 `json:"disk_read,omitempty"`  // bytes a second
+	DiskWrite int64 `json:"disk_write,omitempty"` // bytes a second
+	NetIn     int64 `json:"net_in,omitempty"`     // bytes a second
+	NetOut    int64 `json:"net_out,omitempty"`    // bytes a second
+
+	FreeMemory int64 `json:"free_memory,omitempty"` // bytes that stay available to others
+	FreeDisk   int64 `json:"free_disk,omitempty"`   // bytes that stay free where the sink writes
 }
 
 // PipelineDegrade is a ladder: level n applies the first n steps.
@@ -263,6 +281,8 @@ type PipelineSource struct {
 
 	Timeout int64  `json:"timeout,omitempty"` // v4l2 and live commands: ns without a frame after which it has stopped, 0: 2 s
 	Restart string `json:"restart,omitempty"` // what then: always, on-failure, never; "": always where live, otherwise never
+
+	Time int64 `json:"time,omitempty"` // longest from capture until the stages have the frame, ns; as declared, 0: not known
 }
 
 // PipelineStage is one step.
@@ -278,6 +298,7 @@ type PipelineStage struct {
 
 	Instances int   `json:"instances,omitempty"` // that work side by side, 0: 1; the order of frames is kept
 	Deadline  int64 `json:"deadline,omitempty"`  // ns of one run, 0: none
+	Time      int64 `json:"time,omitempty"`      // longest of one run, ns; as declared, 0: not known
 
 	Device   string `json:"device,omitempty"`   // gpu; "": cpu
 	Fallback string `json:"fallback,omitempty"` // of gpu: drop; "": cpu
@@ -401,6 +422,7 @@ type PipelineSink struct {
 	SlotSize int      `json:"slot_size,omitempty"` // shm: bytes of a record, 0: 4096
 	Capacity int      `json:"capacity,omitempty"`  // of its queue, 0: as the others
 	Policy   string   `json:"policy,omitempty"`    // of its queue, "": as the others
+	Time     int64    `json:"time,omitempty"`      // longest of one result, ns; as declared, 0: not known
 }
 
 // Rotate bounds the files of a sink.

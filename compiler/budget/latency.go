@@ -1,0 +1,189 @@
+package budget
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/yoctune/yoctune/schema/plan"
+)
+
+// Latency is how late the result of a frame can be, by what the plan declares.
+type Latency struct {
+	Own     time.Duration // of a frame that waits for nothing: the longest times added up
+	Worst   time.Duration // of a frame before which everything waits that can
+	Parts   []Part        // of Worst, in the order of the frame
+	Missing []string      // whose time is not declared, and is in neither
+
+	Pace    time.Duration // between two results at best, by the slowest stage
+	Slowest string        // that stage
+}
+
+// Part is what one stage adds to the worst case.
+type Part struct {
+	Name  string
+	Ahead int           // frames that go before
+	Wait  time.Duration // for them
+	Batch time.Duration // for a fuller batch
+	Own   time.Duration
+}
+
+// String shows the sum: "read 4 ahead 80ms + 20ms".
+func (p Part) String() string {
+	var all []string
+	if p.Wait > 0 {
+		all = append(all, fmt.Sprintf("%d ahead %v", p.Ahead, p.Wait))
+	}
+	if p.Batch > 0 {
+		all = append(all, fmt.Sprintf("batch %v", p.Batch))
+	}
+	return p.Name + " " + strings.Join(append(all, p.Own.String()), " + ")
+}
+
+// Sum shows how Worst comes about.
+func (l Latency) Sum() string {
+	var all []string
+	for _, p := range l.Parts {
+		if p.Own > 0 || p.Wait > 0 {
+			all = append(all, p.String())
+		}
+	}
+	return strings.Join(all, ", ")
+}
+
+// place is one stage, or the sink, as the queue before it sees it.
+type place struct {
+	name     string
+	time     time.Duration // of one run, 0: not known
+	workers  int
+	batch    int // frames of a run
+	capacity int // of the queue before it
+	blocks   bool
+	delay    time.Duration
+}
+
+// pace is the time between two frames that leave a place which is never idle.
+func (p place) pace() time.Duration { return p.time / time.Duration(p.workers*p.batch) }
+
+// LatencyOf computes the latency by what is declared. With bounds a deadline stands
+// for a time that is not: no result comes from a run that took longer.
+//
+// A frame that enters a queue waits for the run in progress and for those ahead of it.
+// How many those are is bounded by the queue, and, where frames come at a rate that
+// every stage keeps up with, by how many can come while the frame's own way until
+// there differs from another's. In a queue that blocks, frames move no faster than the
+// slowest place behind.
+func LatencyOf(p plan.Pipeline, bounds bool) Latency {
+	var l Latency
+	if t := time.Duration(p.Source.Time); p.Source.Live && t > 0 {
+		l.add(Part{Name: "source", Own: t})
+	} else if p.Source.Live && p.Source.Format == "mjpeg" {
+		l.Missing = append(l.Missing, "the source, which decodes")
+	}
+	places := placesOf(p, bounds)
+	known := true
+	whole := time.Duration(0)
+	for _, pl := range places {
+		whole += pl.time
+		if pl.time == 0 {
+			known = false
+			l.Missing = append(l.Missing, pl.name)
+		}
+		if pl.pace() > l.Pace {
+			l.Pace, l.Slowest = pl.pace(), pl.name
+		}
+	}
+	if credits := p.Queue.InFlight; credits > 0 && whole/time.Duration(credits) > l.Pace {
+		l.Pace, l.Slowest = whole/time.Duration(credits), fmt.Sprintf("inFlight %d", credits)
+	}
+	period := time.Duration(0)
+	if s := p.Source; s.Live && s.FPSNum > 0 && s.FPSDen > 0 {
+		period = time.Duration(int64(time.Second) * int64(s.FPSDen) / int64(s.FPSNum))
+	}
+	// What is not known is taken to keep up: the sum is then one of what is.
+	steady := period > 0 && l.Pace <= period
+	behind := make([]time.Duration, len(places)) // the slowest pace from there on
+	slowest := time.Duration(0)
+	for k := len(places) - 1; k >= 0; k-- {
+		slowest = max(slowest, places[k].pace())
+		if behind[k] = places[k].pace(); places[k].blocks {
+			behind[k] = slowest
+		}
+	}
+	outside := 1 // of the source
+	for k, pl := range places {
+		ahead := pl.capacity - 1 + pl.workers*pl.batch // in the queue, and in work
+		if pl.blocks {
+			ahead += outside // and what waits for room in it
+		}
+		if outside = pl.batch; pl.workers > 1 {
+			outside = 2 * pl.workers * pl.batch // and for its turn: order is kept
+		}
+		if steady {
+			ahead = min(ahead, int(l.Worst/period))
+		}
+		if credits := p.Queue.InFlight; credits > 0 && k > 0 {
+			ahead = min(ahead, credits-1)
+		}
+		round := max(pl.time, behind[k]*time.Duration(pl.workers*pl.batch))
+		if p.Queue.InFlight > 0 && k == 0 {
+			// It waits until one of those in work is done.
+			round = max(round, l.Pace*time.Duration(pl.workers*pl.batch))
+		}
+		rounds := (ahead + pl.workers*pl.batch - 1) / (pl.workers * pl.batch)
+		l.add(Part{Name: pl.name, Ahead: ahead, Wait: round * time.Duration(rounds), Batch: pl.delay, Own: pl.time})
+	}
+	if age := time.Duration(p.Queue.MaxAge); age > 0 {
+		// It is dropped where it waits, up to the sink. That bounds what is not known.
+		last := places[len(places)-1]
+		if most := age + last.time; most < l.Worst || bounds && !known {
+			l.Worst = most
+			l.Parts = []Part{{Name: "maxAge", Own: age}, {Name: last.name, Own: last.time}}
+			l.Missing = nil
+			if last.time == 0 {
+				l.Missing = []string{last.name}
+			}
+		}
+	}
+	return l
+}
+
+func (l *Latency) add(p Part) {
+	l.Parts = append(l.Parts, p)
+	l.Own += p.Own
+	l.Worst += p.Wait + p.Batch + p.Own
+}
+
+func placesOf(p plan.Pipeline, bounds bool) []place {
+	var all []place
+	for _, s := range p.Stages {
+		pl := place{
+			name: s.ID, time: time.Duration(s.Time), workers: max(s.Instances, 1), batch: largest(s),
+			capacity: max(p.Queue.Capacity, 1), blocks: p.Queue.Policy == "block",
+		}
+		if s.Model != nil && s.Model.Batch != nil {
+			pl.delay = time.Duration(s.Model.Batch.Delay)
+		}
+		// What the CPU does after the GPU's deadline has no bound.
+		if limit := time.Duration(s.Deadline); bounds && limit > 0 && (pl.time == 0 || limit < pl.time) && (s.Device == "" || s.Fallback == "drop") {
+			pl.time = limit
+		}
+		all = append(all, pl)
+	}
+	sink := place{name: "the sink", time: time.Duration(p.Sink.Time), workers: 1, batch: 1, capacity: max(p.Queue.Capacity, 1), blocks: p.Queue.Policy == "block"}
+	if p.Sink.Capacity > 0 {
+		sink.capacity = p.Sink.Capacity
+	}
+	if p.Sink.Policy != "" {
+		sink.blocks = p.Sink.Policy == "block"
+	}
+	if bounds && sink.time == 0 && (p.Sink.Kind == "http" || p.Sink.Kind == "command") {
+		if sink.time = time.Duration(p.Sink.Timeout); sink.time == 0 {
+			sink.time = sinkTimeout
+		}
+	}
+	return append(all, sink)
+}
+
+// sinkTimeout is how long the runtime lets another program take one result.
+const sinkTimeout = 2 * time.Second

@@ -1,0 +1,74 @@
+package budget
+
+import (
+	"github.com/yoctune/yoctune/schema/plan"
+)
+
+// Rates are bytes a second of a pipeline at work, 0 where they are not known.
+type Rates struct {
+	Frames   float64 // a second; 0: as fast as they are read
+	Source   int64   // bytes of pixels that come into memory
+	DiskRead int64   // from a file of raw frames
+	// A result is at least a line without anything seen: what the sink takes then.
+	DiskWrite, NetOut int64
+}
+
+// emptyResult is the shortest line of a frame's result, and what each stage adds to it:
+// the names of the fields, and times of one digit.
+const (
+	emptyResult = len(`{"type":"result","pipeline":"","frame":0,"capture_ns":0,"results":[],"latency_ns":{"total":0,"stages":{}}}`) + 1
+	emptyStage  = len(`"":{"queue":0,"service":0},`)
+)
+
+// RatesOf computes what the plan alone tells. Frames that are dropped are none that the
+// sink takes: its rates are those of an objective, where there is one, and of a source
+// that nothing drops from otherwise.
+func RatesOf(name string, p plan.Pipeline) Rates {
+	var r Rates
+	s := p.Source
+	if s.Live && s.FPSNum > 0 && s.FPSDen > 0 {
+		r.Frames = float64(s.FPSNum) / float64(s.FPSDen)
+	}
+	r.Source = int64(r.Frames * float64(frameBytes(s)))
+	if s.Kind == "file" && s.Format != "mjpeg" && s.Format != "y4m" {
+		r.DiskRead = r.Source
+	}
+	results := 0.0
+	switch {
+	case p.SLO != nil && p.SLO.MinFPS > 0:
+		results = float64(p.SLO.MinFPS)
+	case p.Queue.Policy == "block" && p.Queue.MaxAge == 0:
+		results = r.Frames
+	}
+	line := emptyResult + len(name)
+	for _, st := range p.Stages {
+		line += emptyStage + len(st.ID)
+	}
+	out := int64(results * float64(line))
+	switch p.Sink.Kind {
+	case "ndjson", "":
+		if p.Sink.Path != "" {
+			r.DiskWrite = out
+		}
+	case "http":
+		r.NetOut = out
+	}
+	return r
+}
+
+// frameBytes is the size of a frame in memory, 0 where it is not known: what JPEG is
+// decoded to has a chroma sample for four pixels.
+func frameBytes(s plan.PipelineSource) int64 {
+	pixels := int64(s.Width) * int64(s.Height)
+	switch s.Format {
+	case "nv12", "i420", "mjpeg", "y4m":
+		return pixels * 3 / 2
+	case "yuyv", "uyvy":
+		return pixels * 2
+	case "rgb", "bgr":
+		return pixels * 3
+	case "grey":
+		return pixels
+	}
+	return 0
+}

@@ -1,0 +1,227 @@
+package check
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/yoctune/yoctune/compiler/budget"
+	"github.com/yoctune/yoctune/compiler/diag"
+	"github.com/yoctune/yoctune/compiler/load"
+	"github.com/yoctune/yoctune/schema/plan"
+)
+
+// What a pipeline promises: how late its results are, and what it takes.
+
+// exampleTimes is a pipeline that needs 52 ms for a frame, without its end.
+const exampleTimes = `pipelines: p: {source: {kind: "v4l2", path: "/dev/v4l/by-path/a", format: "nv12", width: 1280, height: 720, fps: 15}, stages: {f: {kind: "preprocess", input: "source", width: 640, height: 640, time: "2ms"}, m: {kind: "model", input: "f", path: "yolo.onnx", time: "45ms"}, b: {kind: "postprocess", input: "m", decode: "detect", time: "4ms"}}, sink: {kind: "ndjson", time: "1ms"}, `
+
+func promiseRules() []Rule {
+	return []Rule{
+		{
+			ID: "latency-objective", Severity: diag.Error,
+			Title: "the pipeline cannot keep its objective",
+			Cause: "With the times that are declared, a frame that finds the queues full is later than slo.latencyP95 allows, or the slowest stage gives fewer results than slo.minFps. A file is read as fast as the stages take it, so its queues are always full; of a live source they are when a stage is slower than the frames come.",
+			Fix:   "lower queue.capacity or inFlight, set queue.maxAge, make the slowest stage faster (instances, a smaller model or size), or change the objective",
+			Wrong: exampleTimes + `slo: latencyP95: "50ms"}`,
+			Right: exampleTimes + `slo: latencyP95: "60ms"}`,
+			See:   "docs/pipelines.md: How late a result can be",
+			run:   latencyObjective,
+		},
+		{
+			ID: "latency-unknown", Severity: diag.Info,
+			Title: "whether the objective can be kept is not known",
+			Cause: "The worst case is added up from the longest time of each stage on the module, which nobody but a run there knows.",
+			Fix:   `run the pipeline on the module and declare what the summary says as service max: time: "21ms"; or bound it with queue.maxAge`,
+			Wrong: examplePipeline + `f: {kind: "preprocess", input: "source", width: 640, height: 640}, m: {kind: "model", input: "f", path: "yolo.onnx"}, b: {kind: "postprocess", input: "m", decode: "detect"}}, slo: latencyP95: "60ms"}`,
+			Right: exampleTimes + `slo: latencyP95: "60ms"}`,
+			See:   "docs/pipelines.md: How late a result can be",
+			run:   latencyUnknown,
+		},
+		{
+			ID: "pipeline-budget", Severity: diag.Error,
+			Title: "the pipeline takes more than its budget",
+			Cause: "What is known before it runs - frames, tensors, weights, raw frames of a file, a line for each result - is more than the bound that the pipeline has: it would be refused, or held back, when it starts.",
+			Fix:   "raise the bound, or let the pipeline take less",
+			Wrong: examplePipeline + `f: {kind: "preprocess", input: "source", width: 640, height: 640}, m: {kind: "model", input: "f", path: "yolo.onnx"}, b: {kind: "postprocess", input: "m", decode: "detect"}}, budget: memory: "64MiB"}`,
+			Right: examplePipeline + `f: {kind: "preprocess", input: "source", width: 640, height: 640}, m: {kind: "model", input: "f", path: "yolo.onnx"}, b: {kind: "postprocess", input: "m", decode: "detect"}}, budget: memory: "512MiB"}`,
+			See:   "docs/pipelines.md: Budget",
+			run:   pipelineBudget,
+		},
+		{
+			ID: "budget-unused", Severity: diag.Warning,
+			Title: "the bound is for something that the pipeline does not do",
+			Cause: "A bound of the network holds for what the sink sends or a stream receives, one of disks for files of frames and results, gpuMemory for the process of the GPU, keepFree.disk for where results are written.",
+			Fix:   "remove it",
+			Wrong: examplePipeline + `f: {kind: "preprocess", input: "source", width: 640, height: 640}, m: {kind: "model", input: "f", path: "yolo.onnx"}, b: {kind: "postprocess", input: "m", decode: "detect"}}, budget: netOut: "1MB/s"}`,
+			Right: examplePipeline + `f: {kind: "preprocess", input: "source", width: 640, height: 640}, m: {kind: "model", input: "f", path: "yolo.onnx"}, b: {kind: "postprocess", input: "m", decode: "detect"}}, sink: {kind: "http", url: "http://192.0.2.7/"}, budget: netOut: "1MB/s"}`,
+			See:   "docs/pipelines.md: Budget",
+			run:   budgetUnused,
+		},
+		{
+			ID: "budget-config", Severity: diag.Warning,
+			Title: "the kernel does not hold the pipeline to its bound",
+			Cause: "Bounds of memory need MEMCG, those of disks BLK_CGROUP and BLK_DEV_THROTTLING, which NVIDIA's kernels do not have on. Without them systemd says once in the log that it does not enforce the limit; a pipeline still keeps to what it may read and write itself, the programs that it starts do not.",
+			Fix:   "switch the options on in kernel.config",
+			Wrong: `{kernel: config: BLK_DEV_THROTTLING: "n", ` + examplePipeline + `f: {kind: "preprocess", input: "source", width: 640, height: 640}, m: {kind: "model", input: "f", path: "yolo.onnx"}, b: {kind: "postprocess", input: "m", decode: "detect"}}, budget: diskRead: "40MB/s"}}`,
+			Right: `{kernel: config: {BLK_CGROUP: "y", BLK_DEV_THROTTLING: "y"}, ` + examplePipeline + `f: {kind: "preprocess", input: "source", width: 640, height: 640}, m: {kind: "model", input: "f", path: "yolo.onnx"}, b: {kind: "postprocess", input: "m", decode: "detect"}}, budget: diskRead: "40MB/s"}}`,
+			See:   "Documentation/admin-guide/cgroup-v2.rst: io.max, memory.max",
+			run:   budgetConfig,
+		},
+	}
+}
+
+// promised calls f for each pipeline of the target, with its node.
+func (s *subject) promised(f func(name string, n *load.Node, p plan.Pipeline)) {
+	for _, m := range s.Node.Get("pipelines").Members() {
+		if p, ok := s.Plan.Pipelines[m.Name]; ok {
+			f(m.Name, m.Value, p)
+		}
+	}
+}
+
+// late says why a pipeline cannot keep an objective, and which; "" when it can, or
+// nobody knows. A ladder is there for a whole that is too slow: it only has to be
+// possible for a frame that waits for nothing.
+func late(p plan.Pipeline) (objective, why string) {
+	if p.SLO == nil {
+		return "", ""
+	}
+	l := budget.LatencyOf(p, false)
+	most, age := time.Duration(p.SLO.LatencyP95), time.Duration(p.Queue.MaxAge)
+	ends := l.Own - time.Duration(p.Sink.Time)
+	switch {
+	case most > 0 && l.Own > most:
+		return "latencyP95", fmt.Sprintf("a frame that waits for nothing takes %v (%s), and the objective is %v", l.Own, own(l), most)
+	case most > 0 && age > 0 && ends > age:
+		return "latencyP95", fmt.Sprintf("a frame that waits for nothing takes %v (%s), and one older than %v is dropped", ends, own(l), age)
+	case most > 0 && l.Worst > most && p.Degrade == nil:
+		return "latencyP95", fmt.Sprintf("a frame that finds the queues as full as they get takes %v (%s), and the objective is %v", l.Worst, l.Sum(), most)
+	case p.SLO.MinFPS > 0 && l.Pace > 0 && l.Pace > time.Second/time.Duration(p.SLO.MinFPS) && p.Degrade == nil:
+		return "minFps", fmt.Sprintf("%s gives a result every %v, %.1f a second, and the objective is %d", l.Slowest, l.Pace, float64(time.Second)/float64(l.Pace), p.SLO.MinFPS)
+	}
+	return "", ""
+}
+
+// own shows the times of a frame that waits for nothing.
+func own(l budget.Latency) string {
+	var all []string
+	for _, p := range l.Parts {
+		if p.Own > 0 && p.Name != "maxAge" {
+			all = append(all, p.Name+" "+p.Own.String())
+		}
+	}
+	return strings.Join(all, " + ")
+}
+
+func latencyObjective(s *subject) {
+	s.promised(func(name string, n *load.Node, p plan.Pipeline) {
+		if objective, why := late(p); why != "" {
+			v := n.At("slo", objective)
+			s.finding(v, at("pipelines", name, "slo", objective), v.Show(), "", "pipeline %s: %s", name, why)
+		}
+	})
+}
+
+func latencyUnknown(s *subject) {
+	s.promised(func(name string, n *load.Node, p plan.Pipeline) {
+		if p.SLO == nil || p.SLO.LatencyP95 == 0 {
+			return
+		}
+		l := budget.LatencyOf(p, true)
+		if _, why := late(p); why != "" || len(l.Missing) == 0 {
+			return
+		}
+		v := n.At("slo", "latencyP95")
+		s.finding(v, at("pipelines", name, "slo", "latencyP95"), v.Show(), "", "pipeline %s: no time is declared for %s", name, strings.Join(l.Missing, ", "))
+	})
+}
+
+func pipelineBudget(s *subject) {
+	s.promised(func(name string, n *load.Node, p plan.Pipeline) {
+		if p.Budget == nil {
+			return
+		}
+		b, r := budget.Of(p, s.known), budget.RatesOf(name, p)
+		over := func(field string, found, bound int64, format string, args ...any) {
+			if v := n.At("budget", field); bound > 0 && found > bound {
+				s.finding(v, at("pipelines", name, "budget", field), v.Show(), "", "pipeline %s: %s", name, fmt.Sprintf(format, args...))
+			}
+		}
+		over("memory", b.Total(), p.Budget.Memory, "at least %d MiB (%d frames and tensors %d MiB, weights %d MiB) of %d MiB",
+			mib(b.Total()), b.Frames, mib(b.Pool), mib(b.Weights), p.Budget.Memory>>20)
+		over("gpuMemory", b.GPU, p.Budget.GPUMemory, "the process of the GPU has at least %d MiB of %d MiB", mib(b.GPU), p.Budget.GPUMemory>>20)
+		over("diskRead", r.DiskRead, p.Budget.DiskRead, "%.4g frames a second of %s are %s a second, of %s", r.Frames, show(r.DiskRead, r.Frames), show(r.DiskRead, 1), show(p.Budget.DiskRead, 1))
+		over("diskWrite", r.DiskWrite, p.Budget.DiskWrite, "results without anything seen are %s a second, of %s", show(r.DiskWrite, 1), show(p.Budget.DiskWrite, 1))
+		over("netOut", r.NetOut, p.Budget.NetOut, "results without anything seen are %s a second, of %s", show(r.NetOut, 1), show(p.Budget.NetOut, 1))
+	})
+}
+
+// mib rounds up.
+func mib(bytes int64) int64 { return (bytes + 1<<20 - 1) >> 20 }
+
+// show writes the n-th part of a number of bytes for people.
+func show(bytes int64, n float64) string {
+	v := float64(bytes) / max(n, 1)
+	for _, u := range []string{"B", "kB", "MB"} {
+		if v < 1000 {
+			return fmt.Sprintf("%.4g %s", v, u)
+		}
+		v /= 1000
+	}
+	return fmt.Sprintf("%.4g GB", v)
+}
+
+func budgetUnused(s *subject) {
+	s.promised(func(name string, n *load.Node, p plan.Pipeline) {
+		if p.Budget == nil {
+			return
+		}
+		gpu := false
+		for _, st := range p.Stages {
+			gpu = gpu || st.Device == "gpu"
+		}
+		file := p.Sink.Path != "" && (p.Sink.Kind == "ndjson" || p.Sink.Kind == "")
+		program := p.Sink.Kind == "command"
+		rtsp := n.At("source", "kind").Word() == "rtsp"
+		for _, b := range []struct {
+			used  bool
+			why   string
+			field []string
+		}{
+			{gpu && p.Isolation == "", "no stage works on the GPU in a process of its own", at("gpuMemory")},
+			{p.Source.Kind == "file" || program || p.Source.Kind == "command", "no frames come from a disk", at("diskRead")},
+			{file || program, "no results go to a disk", at("diskWrite")},
+			{rtsp || p.Source.Kind == "command", "nothing comes from the network", at("netIn")},
+			{p.Sink.Kind == "http" || program, "no results go to the network", at("netOut")},
+			{file, "no results go to a disk", at("keepFree", "disk")},
+		} {
+			where := append(at("budget"), b.field...)
+			if v := n.At(where...); v != nil && !b.used {
+				s.finding(v, append(at("pipelines", name), where...), v.Show(), "", "pipeline %s: %s", name, b.why)
+			}
+		}
+	})
+}
+
+func budgetConfig(s *subject) {
+	s.promised(func(name string, n *load.Node, _ plan.Pipeline) {
+		for _, b := range []struct {
+			field   string
+			symbols []string
+		}{{"memory", []string{"MEMCG"}}, {"diskRead", []string{"BLK_CGROUP", "BLK_DEV_THROTTLING"}}, {"diskWrite", []string{"BLK_CGROUP", "BLK_DEV_THROTTLING"}}} {
+			v := n.At("budget", b.field)
+			for _, symbol := range b.symbols {
+				if v != nil && s.lacks(symbol) && s.tell(symbol) {
+					d := s.diagnostic(v, at("pipelines", name, "budget", b.field), "pipeline %s: %s is off in the kernel", name, symbol)
+					d.Got = v.Show()
+					d.Help = fmt.Sprintf("add kernel: config: %s: \"y\"", symbol)
+					if !s.off(symbol) {
+						d.Edits = []diag.Edit{{Kind: diag.AddField, Pos: v.Pos, Up: 3, Text: fmt.Sprintf("kernel: config: %s: \"y\"", symbol)}}
+					}
+					s.report.Add(d)
+				}
+			}
+		}
+	})
+}
