@@ -149,11 +149,11 @@ tuned() {
 }
 
 browser() {
-	title "browser: the page of serve in headless Chromium"
+	title "browser: the page of serve, and the reports of review and tasks, in headless Chromium"
 	scripts/setup.sh browser || { skip "needs Debian's chromium and nodejs"; return; }
 	mkdir -p build/screenshots
 	YOCTUNE_REQUIRE_BROWSER=1 YOCTUNE_SCREENSHOTS=$PWD/build/screenshots go test ./tests/browser -v -count=1 >build/browser.log 2>&1 || { failed=1; cat build/browser.log >&2; }
-	{ chromium --version 2>/dev/null; grep -E '^ *--- |saw:|^ok' build/browser.log | sed 's/^ *//'; } | tee "$results/$day-browser.txt"
+	{ chromium --version 2>/dev/null; uptime; grep -E '^ *--- |saw:|^ok' build/browser.log | sed 's/^ *//'; } | tee "$results/$day-browser.txt"
 	echo "look at build/screenshots"
 }
 

@@ -95,30 +95,15 @@ var machineInclude = lazyregexp.New(`(?m)^\s*(?:require|include)\s+conf/machine/
 // and no target: it shares the SoC's and mostly the module's files. "" if there is
 // none.
 func (g *rig) stranger() string {
-	inherits := false
-	includes := func(machine string) []string {
-		b, err := os.ReadFile(g.src.machineFile(machine))
-		if err != nil {
-			return nil
-		}
-		inherits = false
-		for _, m := range takesAlso.FindAllSubmatch(b, -1) {
-			inherits = inherits || slices.ContainsFunc(strings.Split(string(m[1]), ":"), func(name string) bool { return slices.Contains(g.layer.Machines, name) })
-		}
-		var names []string
-		for _, m := range machineInclude.FindAllSubmatch(b, -1) {
-			names = append(names, string(m[1]))
-		}
-		return names
-	}
-	mine := includes(g.opt.Machine)
+	mine, _ := g.parts(g.opt.Machine, 3)
 	best, most := "", 0
 	for _, m := range g.src.machines() {
 		if slices.Contains(g.layer.Machines, m) {
 			continue
 		}
+		names, inherits := g.parts(m, 3)
 		shared := 0
-		for _, name := range includes(m) {
+		for _, name := range names {
 			if slices.Contains(mine, name) {
 				shared++
 			}
@@ -128,6 +113,26 @@ func (g *rig) stranger() string {
 		}
 	}
 	return best
+}
+
+// parts are the files that a machine's file takes in, those of the machine it is
+// made of with them, and whether it has the name of a target among its overrides.
+func (g *rig) parts(machine string, depth int) (names []string, inherits bool) {
+	b, err := os.ReadFile(g.src.machineFile(machine))
+	if err != nil {
+		return nil, false
+	}
+	for _, m := range takesAlso.FindAllSubmatch(b, -1) {
+		inherits = inherits || slices.ContainsFunc(strings.Split(string(m[1]), ":"), func(name string) bool { return slices.Contains(g.layer.Machines, name) })
+	}
+	for _, m := range machineInclude.FindAllSubmatch(b, -1) {
+		names = append(names, string(m[1]))
+		if base, ok := strings.CutSuffix(string(m[1]), ".conf"); ok && depth > 0 {
+			more, also := g.parts(base, depth-1)
+			names, inherits = append(names, more...), inherits || also
+		}
+	}
+	return names, inherits
 }
 
 // unpackDir is the layer's own definition of UNPACKDIR, which counts as soon as

@@ -83,7 +83,7 @@ func TestAMachineMayComeFromAFurtherLayer(t *testing.T) {
 	tegra, own := t.TempDir(), t.TempDir()
 	put(t, filepath.Join(tegra, "conf", "machine", "devkit.conf"), "require conf/machine/include/orin-nano.inc\n", 0o644)
 	put(t, filepath.Join(tegra, "conf", "machine", "sibling.conf"), "require conf/machine/include/orin-nano.inc\n", 0o644)
-	put(t, filepath.Join(own, "conf", "machine", "carrier.conf"), "require conf/machine/include/orin-nano.inc\n", 0o644)
+	put(t, filepath.Join(own, "conf", "machine", "carrier.conf"), "require conf/machine/devkit.conf\n", 0o644)
 	s := sources{MetaTegra: tegra, Series: []string{"scarthgap"}}
 	if err := s.fits("scarthgap", "carrier"); err == nil || !strings.Contains(err.Error(), "--extra-layer") {
 		t.Errorf("without its layer: %v", err)

@@ -189,8 +189,9 @@ func (g *rig) variables(ctx context.Context, log string) outcome {
 func (g *rig) compare(ctx context.Context, log string, said reading) outcome {
 	var extra []string
 	if !g.layer.namesHashServer() {
-		// bitbake would start a server, in the folder that the user's builds have.
-		extra = []string{`BB_HASHSERVE:forcevariable = ""`}
+		// bitbake would start a server, in the folder that the user's builds have; one
+		// that has an address it asks only about tasks, and none runs here.
+		extra = []string{`BB_HASHSERVE:forcevariable = "localhost:1"`}
 	}
 	if err := g.enabled(plainBuild, extra); err != nil {
 		return broke(err)

@@ -43,10 +43,10 @@ func Columns(title, axis string, counts []int) *Drawing {
 	const most = 380
 	n := min(len(counts), most)
 	top := max(slices.Max(counts), 1)
-	for _, part := range []float64{0, 0.5, 1} {
-		y := margin + height*(1-part)
+	for _, v := range slices.Compact([]int{0, top / 2, top}) {
+		y := margin + height*(1-float64(v)/float64(top))
 		d.line("rule", left, y, left+width, y)
-		d.text("soft small", "end", left-6, y+4, strconv.Itoa(int(float64(top)*part)))
+		d.text("soft small", "end", left-6, y+4, strconv.Itoa(v))
 	}
 	w := width / float64(n)
 	for i := range n {

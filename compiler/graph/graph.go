@@ -55,7 +55,7 @@ func pipeline(name string, p plan.Pipeline, nodes *[]node, edges *[]edge) {
 	}
 	first := name
 	if p.CPUs != "" {
-		first += " (cores " + p.CPUs + ")"
+		first += " (" + cores(p.CPUs) + ")"
 	}
 	add("source", "good", p.Source.Path, first, strings.Join(about, ", "))
 	used := map[string]bool{}
@@ -116,6 +116,14 @@ func takes(p plan.Pipeline) string {
 	return text
 }
 
+// cores writes a list of processors.
+func cores(list string) string {
+	if strings.ContainsAny(list, ",- ") {
+		return "cores " + list
+	}
+	return "core " + list
+}
+
 // Units draws which units start after which. Solid lines are for those that a
 // unit requires or wants, dashed ones for order alone; units of others have
 // dashed boxes.
@@ -130,7 +138,7 @@ func Units(units []Unit) *Drawing {
 			detail = append(detail, u.Slice)
 		}
 		if u.CPUs != "" {
-			detail = append(detail, "cores "+u.CPUs)
+			detail = append(detail, cores(u.CPUs))
 		}
 		lines := []string{short(u.Name, 34)}
 		if len(detail) > 0 {

@@ -5,7 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -123,4 +126,24 @@ func FuzzDrawings(f *testing.F) {
 			}
 		}
 	})
+}
+
+// A line of the scale stands where its number says.
+func TestTheScaleOfColumnsIsWhereItsNumbersSay(t *testing.T) {
+	svg := Columns("levels", "level", []int{3, 1}).Inline()
+	height := func(pattern string) float64 {
+		m := regexp.MustCompile(pattern).FindStringSubmatch(svg)
+		if m == nil {
+			t.Fatalf("no %s in %s", pattern, svg)
+		}
+		y, err := strconv.ParseFloat(m[1], 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return y
+	}
+	// The number stands 4 below its line, and the column of height 1 ends at it.
+	if number, column := height(`y="([0-9.]+)"[^>]*>1</text>`), height(`y="([0-9.]+)"[^>]*><title>level 1: 1<`); math.Abs(number-4-column) > 0.11 {
+		t.Errorf("1 is written at %g, and a column of 1 ends at %g", number-4, column)
+	}
 }

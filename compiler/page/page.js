@@ -11,7 +11,7 @@
 			if (stops[at]) {
 				var stop = stops[at];
 				stop.scrollIntoView({block: "start"});
-				(stop.querySelector("summary") || stop).focus({preventScroll: true});
+				(stop.tagName === "DETAILS" ? stop.querySelector("summary") : stop).focus({preventScroll: true});
 			}
 		} else if (event.key === "e") {
 			var files = Array.prototype.slice.call(document.querySelectorAll("main details"));

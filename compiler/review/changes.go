@@ -1,9 +1,12 @@
 package review
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math/big"
+	"path"
 	"regexp"
 	"slices"
 	"strconv"
@@ -22,7 +25,9 @@ func compare(was, now *target) []Change {
 	c.kernel()
 	c.settings()
 	c.services()
+	c.programs()
 	c.packages()
+	c.models()
 	c.pipelines()
 	c.rest()
 	return c.out
@@ -40,10 +45,14 @@ func (c *comparison) config() string { return "yoctune-" + c.now.Layer + "-confi
 // that of the new configuration, or of the old one for what is gone.
 func (c *comparison) add(ch Change) {
 	ch.Kind = kindOf(ch.Was, ch.Now)
+	from := []*target{c.now, c.was}
 	if ch.Kind == Removed {
-		ch.Origin = origin(c.was.origins, ch.ID)
-	} else {
-		ch.Origin = origin(c.now.origins, ch.ID)
+		slices.Reverse(from)
+	}
+	for _, t := range from {
+		if ch.Origin == nil {
+			ch.Origin = cmp.Or(origin(t.origins, ch.ID), origin(t.in.origins, ch.ID))
+		}
 	}
 	ch.Risk, ch.Why = risk(ch)
 	c.out = append(c.out, ch)
@@ -133,9 +142,12 @@ func (c *comparison) settings() {
 		switch {
 		case strings.HasPrefix(id, "kernel.args."):
 			ch.Name = strings.TrimPrefix(ch.Name, "args.")
-			ch.Rebuild = append(ch.Rebuild, "the image's boot configuration")
+			ch.Rebuild = append(ch.Rebuild, "the boot image, which no package carries")
 		case s.Domain == plan.DomainKernel:
 			ch.Area = "kernel"
+			if id == "kernel.preempt" {
+				ch.Name = "preemption"
+			}
 			ch.Rebuild = append(ch.Rebuild, c.now.recipes...)
 		}
 		if old {
@@ -145,10 +157,8 @@ func (c *comparison) settings() {
 			ch.Now = wanted(b)
 		}
 		switch {
-		case s.Needs == plan.NeedsReflash:
-			ch.Need = Reflash
-		case s.Needs == plan.NeedsReboot:
-			ch.Need = Reboot
+		case s.Needs != plan.NeedsNothing:
+			ch.Need = Reboot // a new kernel is among the new files
 		case !new && c.now.Rollback != "on-stop":
 			ch.Need = Reboot // nothing puts the kernel's own value back while it runs
 		}
@@ -166,15 +176,68 @@ func (c *comparison) settings() {
 	})
 }
 
-// wanted writes the value of a setting; an argument without one is there.
+// wanted writes the value of a setting as people do; an argument without one is
+// there.
 func wanted(s plan.Setting) string {
-	if s.Type == plan.TypePresent && s.Want == "1" {
+	switch {
+	case s.Type == plan.TypePresent && s.Want == "1":
 		return "present"
-	}
-	if s.Want == "" {
+	case s.Want == "":
 		return `""`
+	case s.ID == "kernel.preempt":
+		return "real time"
+	case s.Type == plan.TypeCPUMask:
+		return cores(s.Want)
+	}
+	n, err := strconv.ParseInt(s.Want, 10, 64)
+	if err != nil {
+		return s.Want
+	}
+	switch s.ID[strings.LastIndexByte(s.ID, '.')+1:] {
+	case "zram":
+		return size(n)
+	case "readahead":
+		return size(n << 10)
+	case "maxIdleLatency":
+		return (time.Duration(n) * time.Microsecond).String()
+	case "mglruMinTTL":
+		return (time.Duration(n) * time.Millisecond).String()
+	case "groFlushTimeout":
+		return time.Duration(n).String()
+	case "min", "max":
+		switch s.Domain {
+		case plan.DomainCPU:
+			return hertz(1000 * float64(n))
+		case plan.DomainGPU:
+			return hertz(float64(n))
+		}
 	}
 	return s.Want
+}
+
+// cores writes the kernel's mask of processors as their numbers.
+func cores(mask string) string {
+	n, ok := new(big.Int).SetString(strings.ReplaceAll(mask, ",", ""), 16)
+	if !ok || n.Sign() <= 0 || n.BitLen() > 1024 {
+		return mask
+	}
+	var list []int
+	for i := range n.BitLen() {
+		if n.Bit(i) == 1 {
+			list = append(list, i)
+		}
+	}
+	return "cores " + ranges(list)
+}
+
+// size writes bytes in the largest unit that leaves nothing over.
+func size(n int64) string {
+	units := []string{"B", "KiB", "MiB", "GiB", "TiB"}
+	i := 0
+	for i+1 < len(units) && n != 0 && n%1024 == 0 {
+		n, i = n/1024, i+1
+	}
+	return fmt.Sprintf("%d %s", n, units[i])
 }
 
 func node(s plan.Select) string {
@@ -277,6 +340,10 @@ func clock(p plan.PowerParam) string {
 	if strings.HasPrefix(p.Param, "CPU") {
 		hz *= 1000
 	}
+	return hertz(hz)
+}
+
+func hertz(hz float64) string {
 	if hz >= 1e9 {
 		return strconv.FormatFloat(hz/1e9, 'f', -1, 64) + " GHz"
 	}
@@ -386,12 +453,22 @@ func or(a, b string) string {
 }
 
 func (c *comparison) services() {
-	both(c.was.units, c.now.units, func(name string) {
-		a, old := c.was.units[name]
-		b, new := c.now.units[name]
+	c.units(c.was.units, c.now.units, func(name string) Change {
+		if strings.HasSuffix(name, ".slice") {
+			return Change{Area: "slice", ID: "cpu.isolate", Rebuild: []string{c.config()}}
+		}
+		return Change{Area: "service", ID: "services." + name, Rebuild: []string{c.config()}}
+	})
+}
+
+// units compares units; about says whose a unit is.
+func (c *comparison) units(was, now map[string]unit, about func(name string) Change) {
+	both(was, now, func(name string) {
+		a, old := was[name]
+		b, new := now[name]
 		var details []Detail
 		for _, key := range append(slices.Clone(b.keys), a.keys...) {
-			d := Detail{key, strings.Join(a.values[key], "; "), strings.Join(b.values[key], "; ")}
+			d := Detail{key, limit(key, strings.Join(a.values[key], "; ")), limit(key, strings.Join(b.values[key], "; "))}
 			if d.Was != d.Now && !slices.Contains(details, d) {
 				details = append(details, d)
 			}
@@ -399,10 +476,8 @@ func (c *comparison) services() {
 		if len(details) == 0 {
 			return
 		}
-		ch := Change{Area: "service", ID: "services." + name, Name: name, Details: details, Need: Restart, Rebuild: []string{c.config()}}
-		if strings.HasSuffix(name, ".slice") {
-			ch.Area, ch.ID = "slice", "cpu.isolate"
-		}
+		ch := about(name)
+		ch.Name, ch.Details, ch.Need = addition(name), details, Restart
 		switch {
 		case !old:
 			ch.Now = unitSummary(b)
@@ -413,6 +488,14 @@ func (c *comparison) services() {
 	})
 }
 
+// limit writes the memory limits of units as people do.
+func limit(key, value string) string {
+	if n, err := strconv.ParseInt(value, 10, 64); err == nil && strings.HasPrefix(key, "Service.Memory") {
+		return size(n)
+	}
+	return value
+}
+
 func unitSummary(u unit) string {
 	for _, key := range []string{"Service.ExecStart", "Slice.AllowedCPUs", "Service.AllowedCPUs"} {
 		if v := u.get(key); v != "" {
@@ -420,6 +503,69 @@ func unitSummary(u unit) string {
 		}
 	}
 	return "a drop-in"
+}
+
+// programs compares yoctune's own programs that both layers bring, and their units.
+// One that comes or goes is a package.
+func (c *comparison) programs() {
+	was, now := c.was.in, c.now.in
+	both(was.program, now.program, func(name string) {
+		a, old := was.program[name]
+		b, new := now.program[name]
+		if !old || !new || a == b {
+			return
+		}
+		ch := Change{Area: "program", ID: "runtime.manifest", Name: name, Was: a.version, Now: b.version, Need: Restart, Rebuild: []string{name}}
+		if a.version == b.version {
+			ch.Details = []Detail{{"sha256", a.sums, b.sums}}
+		}
+		c.add(ch)
+	})
+	both(was.service, now.service, func(name string) {
+		if len(was.service[name].keys) == 0 || len(now.service[name].keys) == 0 {
+			return
+		}
+		one := func(u unit) map[string]unit { return map[string]unit{name: u} }
+		c.units(one(was.service[name]), one(now.service[name]), func(string) Change {
+			return Change{Area: "program", ID: "runtime.manifest", Rebuild: []string{"yoctuned"}}
+		})
+	})
+}
+
+// models compares what the layer fetches for pipelines.
+func (c *comparison) models() {
+	recipe := []string{"yoctune-" + c.now.Layer + "-models"}
+	moved := map[string]string{} // addresses by digest
+	for address, sum := range c.was.models {
+		if c.now.models[address] == "" {
+			moved[sum] = address
+		}
+	}
+	both(c.was.models, c.now.models, func(address string) {
+		a, b := c.was.models[address], c.now.models[address]
+		ch := Change{Area: "model", ID: c.now.user(b), Name: path.Base(address), Was: a, Now: b, Need: Restart, Rebuild: recipe}
+		switch {
+		case a == b:
+			return
+		case a == "" && moved[b] != "": // the same file from elsewhere
+			ch.Was, ch.Now, ch.Need = moved[b], address, Build
+		case b == "" && slices.Contains(slices.Collect(maps.Values(c.now.models)), a):
+			return
+		}
+		c.add(ch)
+	})
+}
+
+// user is the pipeline that runs the model of a digest, or the first: labels go by
+// their name.
+func (t *target) user(sum string) string {
+	names := slices.Sorted(maps.Keys(t.Pipelines))
+	for _, name := range names {
+		if raw, err := json.Marshal(t.Pipelines[name]); err == nil && sum != "" && strings.Contains(string(raw), sum) {
+			return "pipelines." + name
+		}
+	}
+	return "pipelines." + strings.Join(names[:min(1, len(names))], "")
 }
 
 func (c *comparison) packages() {
@@ -432,7 +578,25 @@ func (c *comparison) packages() {
 		if m, ok := strings.CutPrefix(name, "kernel-module-"); ok {
 			ch.ID = "modules." + strings.ReplaceAll(m, "-", "_")
 		}
+		_, collection, _ := strings.Cut(cmp.Or(b, a), where)
+		switch {
+		case collection != "":
+			ch.ID = "build.optional." + collection
+		case name == "yoctune-cuda":
+			ch.ID = "runtime.cuda"
+		case name == "yoctuned":
+			ch.ID = "runtime"
+		case name == "yoctuned-serve":
+			ch.ID = "monitor.metrics"
+		case name == "yoctune-"+c.now.Layer+"-models":
+			ch.ID = "pipelines"
+		}
 		c.add(ch)
+	})
+	both(c.was.blocked, c.now.blocked, func(name string) {
+		if a, b := c.was.blocked[name], c.now.blocked[name]; a != b {
+			c.add(Change{Area: "module", ID: "modules." + name, Name: name, Was: a, Now: b, Need: Reboot, Rebuild: []string{c.config()}})
+		}
 	})
 }
 
@@ -471,6 +635,10 @@ func human(key, value string) string {
 	case "latency_p95", "max_age", "deadline", "delay", "up_dwell", "max_dwell", "timeout":
 		if ns, err := strconv.ParseInt(value, 10, 64); err == nil {
 			return time.Duration(ns).String()
+		}
+	case "workspace", "slot_size", "rotate_size":
+		if n, err := strconv.ParseInt(value, 10, 64); err == nil {
+			return size(n)
 		}
 	}
 	return value
@@ -550,7 +718,7 @@ func (c *comparison) rest() {
 		c.add(Change{Area: "monitor", ID: "monitor", Name: "sampling", Was: was, Now: now, Need: Restart, Rebuild: []string{c.config()}})
 	}
 	if was, now := fanSummary(c.was.Fan), fanSummary(c.now.Fan); was != now {
-		c.add(Change{Area: "fan", ID: "fan", Name: "fan", Was: was, Now: now, Need: Reboot, Rebuild: []string{"tegra-nvfancontrol", c.config()}})
+		c.add(Change{Area: "fan", ID: "fan", Name: "nvfancontrol", Was: was, Now: now, Need: Reboot, Rebuild: []string{"tegra-nvfancontrol", c.config()}})
 	}
 	partitions := func(p *plan.Plan) map[string]string {
 		out := map[string]string{}
@@ -572,7 +740,10 @@ func (c *comparison) rest() {
 		if was[name] == now[name] {
 			return
 		}
-		ch := Change{Area: "image", ID: "packages", Name: name, Was: was[name], Now: now[name], Rebuild: []string{"the image"}}
+		ch := Change{Area: "image", ID: "packages", Name: name, Was: was[name], Now: now[name], Need: Reflash, Rebuild: []string{"the image"}}
+		for _, p := range strings.Fields(cmp.Or(now[name], was[name])) {
+			ch.ID = "packages." + p // of the last: they mostly have one
+		}
 		c.add(ch)
 	})
 }
@@ -623,14 +794,21 @@ func buildChanges(was, now []variable, wasAt, nowAt plan.Origins) []Change {
 		if a[name] == b[name] {
 			return
 		}
-		ch := Change{Area: "build", ID: buildID(name), Name: name, Kind: kindOf(a[name], b[name]), Was: a[name], Now: b[name], Need: Build}
+		id := buildID(name)
+		if name == "INHERIT" && strings.Contains(a[name], "rm_work") == strings.Contains(b[name], "rm_work") {
+			id = "build.downloads.own"
+		}
+		ch := Change{Area: "build", ID: id, Name: name, Kind: kindOf(a[name], b[name]), Was: a[name], Now: b[name], Need: Build}
 		from := nowAt
 		if ch.Kind == Removed {
 			from = wasAt
 		}
 		ch.Origin = origin(from, ch.ID)
-		if strings.HasPrefix(name, "EXTRA_IMAGE_FEATURES") || strings.HasPrefix(name, "BAD_RECOMMENDATIONS") || strings.HasPrefix(name, "DISTRO_FEATURES") {
+		switch {
+		case strings.HasPrefix(name, "EXTRA_IMAGE_FEATURES"), strings.HasPrefix(name, "BAD_RECOMMENDATIONS"), strings.HasPrefix(name, "DISTRO_FEATURES"):
 			ch.Need, ch.Rebuild = Reflash, []string{"the image"}
+		case strings.HasPrefix(ch.ID, "build.variables.") && !strings.HasPrefix(name, "BB_"):
+			ch.Need, ch.Rebuild = Reflash, []string{"whatever reads it"}
 		}
 		ch.Risk, ch.Why = risk(ch)
 		out = append(out, ch)
@@ -641,7 +819,7 @@ func buildChanges(was, now []variable, wasAt, nowAt plan.Origins) []Change {
 // buildIDs maps variables of the settings file to the fields they come from.
 var buildIDs = map[string]string{
 	"BB_NUMBER_THREADS": "build.parallel.tasks", "PARALLEL_MAKE": "build.parallel.make", "do_fetch[number_threads]": "build.parallel.downloads",
-	"BB_LOADFACTOR_MAX": "build.parallel.load", "BB_PRESSURE_MAX_CPU": "build.pressure.cpu", "BB_PRESSURE_MAX_IO": "build.pressure.io",
+	"INHERIT": "build.rmWork", "BB_LOADFACTOR_MAX": "build.parallel.load", "BB_PRESSURE_MAX_CPU": "build.pressure.cpu", "BB_PRESSURE_MAX_IO": "build.pressure.io",
 	"BB_PRESSURE_MAX_MEMORY": "build.pressure.memory", "RM_WORK_EXCLUDE": "build.rmWorkExclude", "PACKAGE_CLASSES": "build.format",
 	"EXTRA_IMAGE_FEATURES:append": "build.image", "BAD_RECOMMENDATIONS:append": "build.image.badRecommendations", "SSTATE_DIR": "build.sstate.dir", "DL_DIR": "build.downloads.dir",
 	"SSTATE_MIRRORS:append": "build.sstate.mirrors", "PREMIRRORS:prepend": "build.downloads.mirrors", "BB_HASHSERVE": "build.hashserve.address",

@@ -1,6 +1,7 @@
 package review
 
 import (
+	"crypto/sha256"
 	_ "embed"
 	"fmt"
 	"html/template"
@@ -24,7 +25,7 @@ func (r *Review) WriteHTML(w io.Writer) error {
 		Title: fmt.Sprintf("Review of %s: %s", r.Layer, count(r.Changes(), "change")),
 		Parts: parts,
 		Funcs: template.FuncMap{
-			"count": count, "place": Place, "pictures": pictures, "visible": visible,
+			"count": count, "place": Place, "pictures": r.pictures(), "visible": visible, "gravest": r.gravest,
 			"sides": sides, "side": func(c cell, class string) sided { return sided{c, class} }, "folders": folders, "sign": Kind.sign, "open": open,
 		},
 		Data: r,
@@ -34,7 +35,7 @@ func (r *Review) WriteHTML(w io.Writer) error {
 // open tells whether a file is shown open: those that say what the others say,
 // and long ones, are a key away.
 func open(f File) bool {
-	return f.Path != "README.md" && path.Base(f.Path) != "plan.origins.json" && len(f.Was)+len(f.Now) < 24<<10
+	return f.Path != "README.md" && !strings.HasSuffix(f.Path, "origins.json") && len(f.Was)+len(f.Now) < 24<<10
 }
 
 // figure is a picture of a target before and after.
@@ -42,6 +43,50 @@ type figure struct {
 	Caption  string
 	Was, Now template.HTML // Was is empty where nothing changed
 	Wide     bool          // too wide for two beside each other
+}
+
+// album are the pictures of a target, or the name of an earlier one that has the
+// same.
+type album struct {
+	Figures []figure
+	As      string
+}
+
+func (r *Review) pictures() func(Target) album {
+	first := map[[sha256.Size]byte]string{}
+	return func(t Target) album {
+		a := album{Figures: pictures(t)}
+		key := sha256.Sum256(fmt.Append(nil, a.Figures))
+		if name, ok := first[key]; ok && len(a.Figures) > 0 {
+			return album{As: name}
+		}
+		first[key] = t.Name
+		return a
+	}
+}
+
+// grave is a change of high risk and the section that it is in.
+type grave struct {
+	Change
+	Anchor, Where string
+}
+
+// gravest are the changes to look at first.
+func (r *Review) gravest() []grave {
+	var out []grave
+	from := func(list []Change, anchor, where string) {
+		for _, c := range list {
+			if c.Risk == High {
+				out = append(out, grave{c, anchor, where})
+			}
+		}
+	}
+	from(r.Build, "build", "build settings")
+	from(r.Shared, "shared", "every target")
+	for i, t := range r.Targets {
+		from(t.Own, fmt.Sprintf("target-%d", i), t.Name)
+	}
+	return out
 }
 
 // pictures draws what helps to see a target's changes.
@@ -74,7 +119,8 @@ func pictures(t Target) []figure {
 	return out
 }
 
-// graphUnits are the units of a target as the drawings take them.
+// graphUnits are the units of a target as the drawings take them. What is added to
+// a unit of somebody else's counts where it says something of order or cores.
 func (t *target) graphUnits() []graph.Unit {
 	var out []graph.Unit
 	both(t.units, nil, func(name string) {
@@ -83,16 +129,24 @@ func (t *target) graphUnits() []graph.Unit {
 		if cpus == "" {
 			cpus = u.get("Slice.AllowedCPUs")
 		}
-		out = append(out, graph.Unit{Name: name, Slice: u.get("Service.Slice"), CPUs: cpus,
-			After: strings.Fields(u.get("Unit.After")), Wants: strings.Fields(u.get("Unit.Wants")), Requires: strings.Fields(u.get("Unit.Requires"))})
+		unit := graph.Unit{Name: name, Slice: u.get("Service.Slice"), CPUs: cpus,
+			After: strings.Fields(u.get("Unit.After")), Wants: strings.Fields(u.get("Unit.Wants")), Requires: strings.Fields(u.get("Unit.Requires"))}
+		if base, _, ok := strings.Cut(name, ".d-"); ok {
+			if unit.Name = base; unit.Slice+unit.CPUs == "" && len(unit.After)+len(unit.Wants)+len(unit.Requires) == 0 {
+				return
+			}
+		}
+		out = append(out, unit)
 	})
 	return out
 }
 
-// folder is a part of the tree of files.
+// folder is a part of the tree of files. One that holds nothing but another is one
+// with it.
 type folder struct {
-	Path  string
-	Files []entry
+	Name    string
+	Folders []*folder
+	Files   []entry
 }
 
 type entry struct {
@@ -101,17 +155,43 @@ type entry struct {
 	Name   string
 }
 
-func folders(files []File) []folder {
-	var out []folder
+// folders makes the tree of files that are sorted by path.
+func folders(files []File) *folder {
+	root := &folder{}
 	for i, f := range files {
-		dir := path.Dir(f.Path)
-		if n := len(out) - 1; n < 0 || out[n].Path != dir {
-			out = append(out, folder{Path: dir})
+		at := root
+		dir, name := path.Split(f.Path)
+		for part := range strings.SplitSeq(strings.TrimSuffix(dir, "/"), "/") {
+			if part == "" {
+				continue
+			}
+			at = at.child(part)
 		}
-		last := &out[len(out)-1]
-		last.Files = append(last.Files, entry{f, i, path.Base(f.Path)})
+		at.Files = append(at.Files, entry{f, i, name})
 	}
-	return out
+	root.join()
+	return root
+}
+
+func (f *folder) child(name string) *folder {
+	for _, c := range f.Folders {
+		if c.Name == name {
+			return c
+		}
+	}
+	c := &folder{Name: name}
+	f.Folders = append(f.Folders, c)
+	return c
+}
+
+func (f *folder) join() {
+	for _, c := range f.Folders {
+		c.join()
+		for len(c.Folders) == 1 && len(c.Files) == 0 {
+			only := c.Folders[0]
+			c.Name, c.Folders, c.Files = c.Name+"/"+only.Name, only.Folders, only.Files
+		}
+	}
 }
 
 // row is a line of both sides; a Gap stands for lines left out.

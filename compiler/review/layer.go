@@ -30,6 +30,16 @@ type layer struct {
 	name    string
 	vars    []variable // of the settings file that are for every machine
 	targets map[string]*target
+	common  map[string]string  // packages of every target, as those of one
+	program map[string]program // recipes of yoctune's own programs, by name
+	service map[string]unit    // units that come with them
+	origins plan.Origins       // of what is the layer's and not a target's
+}
+
+// program is what a recipe of one of yoctune's programs builds.
+type program struct {
+	version string
+	sums    string // of what it fetches
 }
 
 // target is one machine of a layer.
@@ -37,11 +47,14 @@ type target struct {
 	*plan.Plan
 	origins  plan.Origins
 	machine  string
+	in       *layer
 	kernel   map[string]string // symbol to value
 	recipes  []string          // kernel recipes that the layer appends to
 	provider string
 	units    map[string]unit
-	packages map[string]string // name to "install" or "recommend"
+	packages map[string]string // name to "install" or "recommend", and where
+	blocked  map[string]string // modules that are not loaded by their alias
+	models   map[string]string // digest by address
 	keys     map[string]string // public keys that the device accepts, by name
 	vars     []variable
 }
@@ -52,7 +65,7 @@ type variable struct{ name, value string }
 // parse reads a layer. A file that cannot be read is an error: a review that
 // leaves something out is worse than none.
 func parse(files Files) (*layer, error) {
-	l := &layer{targets: map[string]*target{}}
+	l := &layer{targets: map[string]*target{}, common: map[string]string{}, program: map[string]program{}, service: map[string]unit{}}
 	for _, name := range files.paths() {
 		if path.Base(name) != "plan.json" {
 			continue
@@ -62,7 +75,8 @@ func parse(files Files) (*layer, error) {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 		machine := machineOf(name)
-		t := &target{Plan: p, machine: machine, kernel: map[string]string{}, units: map[string]unit{}, packages: map[string]string{}, keys: map[string]string{}}
+		t := &target{Plan: p, machine: machine, in: l, kernel: map[string]string{}, units: map[string]unit{}, packages: map[string]string{},
+			blocked: map[string]string{}, models: map[string]string{}, keys: map[string]string{}}
 		if raw, ok := files[strings.TrimSuffix(name, ".json")+".origins.json"]; ok {
 			if err := json.Unmarshal(raw, &t.origins); err != nil {
 				return nil, fmt.Errorf("%s: %w", strings.TrimSuffix(name, ".json")+".origins.json", err)
@@ -76,6 +90,11 @@ func parse(files Files) (*layer, error) {
 	}
 	for _, t := range l.targets {
 		t.recipes = t.kernelRecipes(files)
+		for name, how := range l.common {
+			if t.packages[name] == "" {
+				t.packages[name] = how
+			}
+		}
 	}
 	return l, nil
 }
@@ -124,7 +143,51 @@ func (l *layer) file(name string, data []byte) {
 	case strings.HasPrefix(name, "conf/yoctune/") && strings.HasSuffix(name, ".conf"):
 		l.settings(string(data))
 	case strings.HasPrefix(base, "packagegroup-") && strings.HasSuffix(base, ".bb"):
-		l.packages(string(data))
+		l.packages(string(data), "")
+	case strings.HasPrefix(name, "dynamic-layers/") && strings.HasSuffix(base, ".bbappend"):
+		l.packages(string(data), strings.Split(name, "/")[1])
+	case base == "yoctune-modprobe.conf" && t != nil:
+		for line := range strings.Lines(string(data)) {
+			if module, ok := strings.CutPrefix(strings.TrimSpace(line), "blacklist "); ok {
+				t.blocked[module] = "blacklist"
+			}
+		}
+	case strings.HasSuffix(path.Dir(name), "-models") && strings.HasSuffix(base, ".bb"):
+		l.models(string(data))
+	case slices.Contains(programs, path.Base(path.Dir(name))) && strings.HasSuffix(base, ".bb"):
+		l.recipe(strings.TrimSuffix(base, ".bb"), string(data))
+	case strings.HasPrefix(name, "recipes-yoctune/yoctuned/files/") && strings.HasSuffix(base, ".service"):
+		l.service[base] = parseUnit(string(data))
+	}
+}
+
+// programs are the folders of the recipes of yoctune's own programs.
+var programs = []string{"yoctuned", "yoctune-cuda"}
+
+// recipe reads what a program's recipe fetches.
+func (l *layer) recipe(name, text string) {
+	pn, version, _ := strings.Cut(name, "_")
+	p := program{version: version}
+	for v := range assignments(text) {
+		if strings.HasPrefix(v.name, "SRC_URI[") {
+			p.sums += v.value
+		}
+	}
+	l.program[pn] = p
+}
+
+// models reads the addresses and digests of the models recipe.
+func (l *layer) models(text string) {
+	for v := range assignments(text) {
+		t := l.override(v.name)
+		if t == nil || !strings.HasPrefix(v.name, "SRC_URI:append:") {
+			continue
+		}
+		for _, uri := range strings.Fields(v.value) {
+			address, rest, _ := strings.Cut(uri, ";downloadfilename=yoctune-")
+			sum, _, _ := strings.Cut(rest, ";")
+			t.models[address] = sum
+		}
 	}
 }
 
@@ -156,21 +219,35 @@ func (l *layer) override(name string) *target {
 	return l.targets[strings.TrimPrefix(name[i+1:], quote.OverridePrefix)]
 }
 
-func (l *layer) packages(text string) {
+// packages reads a package group, or the append to it that is read where a
+// collection is present.
+func (l *layer) packages(text, collection string) {
 	for v := range assignments(text) {
-		t := l.override(v.name)
-		if t == nil {
+		into := l.common
+		if t := l.override(v.name); t != nil {
+			into = t.packages
+		}
+		how := ""
+		switch {
+		case strings.HasPrefix(v.name, "RDEPENDS:"):
+			how = "install"
+		case strings.HasPrefix(v.name, "RRECOMMENDS:"):
+			how = "recommend"
+		default:
 			continue
 		}
-		how := "install"
-		if strings.HasPrefix(v.name, "RRECOMMENDS") {
-			how = "recommend"
+		if collection != "" {
+			how += where + collection
 		}
 		for _, p := range strings.Fields(v.value) {
-			t.packages[p] = how
+			into[p] = how
 		}
 	}
 }
+
+// where stands between what is done with a package and the collection that must be
+// present for it.
+const where = " with the layer "
 
 // assignments reads `NAME = "value"` and `NAME[flag] = "value"` in any of
 // bitbake's operators, with the lines a backslash joins.
@@ -250,6 +327,15 @@ func parseUnit(text string) unit {
 		}
 	}
 	return u
+}
+
+// addition is the name of a unit as people call it: what is added to one of somebody
+// else's lies in a file of another name.
+func addition(name string) string {
+	if base, _, ok := strings.Cut(name, ".d-"); ok {
+		return base + ", drop-in"
+	}
+	return name
 }
 
 func (u unit) get(key string) string { return strings.Join(u.values[key], " ") }

@@ -26,7 +26,7 @@ type Need int
 
 // What a device can need.
 const (
-	NoNeed  Need = iota // yoctuned applies it while the device runs
+	NoNeed  Need = iota // it is in force as soon as the new files are there
 	Build               // only the build changes; the device has nothing to do
 	Restart             // a service or pipeline starts again
 	Reboot
@@ -88,6 +88,7 @@ type Target struct {
 	Release string
 	Kind    Kind // Added and Removed targets have no changes of their own
 	Changes []Change
+	Own     []Change // those of Changes that are not among the review's Shared
 
 	was, now *target
 }
@@ -135,6 +136,7 @@ type Review struct {
 	Old, New string // labels of the sides
 	Build    []Change
 	Targets  []Target // by name; only those that differ
+	Shared   []Change // of each of several targets that change
 	Files    []File   // by path
 	Same     int      // targets without a difference
 }
@@ -153,6 +155,7 @@ func Compare(was, now Side, across bool) (*Review, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", now.Label, err)
 	}
+	before.origins, after.origins = was.Origins, now.Origins
 	r := &Review{Layer: after.name, Old: was.Label, New: now.Label}
 	oldFiles := was.Files
 	if across {
@@ -164,7 +167,32 @@ func Compare(was, now Side, across bool) (*Review, error) {
 		r.target(p[0], p[1])
 	}
 	slices.SortFunc(r.Targets, func(a, b Target) int { return strings.Compare(a.Name, b.Name) })
+	r.share()
 	return r, nil
+}
+
+// share finds what is the same in each of several targets, which is said once.
+func (r *Review) share() {
+	same := func(c Change) string {
+		return fmt.Sprintf("%q%q%q%q%q%q", c.ID, c.Area, c.Name, c.Was, c.Now, c.Details)
+	}
+	times, targets := map[string]int{}, 0
+	for _, t := range r.Targets {
+		if t.Kind == Changed {
+			targets++
+		}
+		for _, c := range t.Changes {
+			times[same(c)]++
+		}
+	}
+	shared := func(c Change) bool { return targets > 1 && times[same(c)] == targets }
+	for i := range r.Targets {
+		t := &r.Targets[i]
+		if t.Kind == Changed && r.Shared == nil {
+			r.Shared = slices.DeleteFunc(slices.Clone(t.Changes), func(c Change) bool { return !shared(c) })
+		}
+		t.Own = slices.DeleteFunc(slices.Clone(t.Changes), shared)
+	}
 }
 
 // moved gives the files of one machine the paths they would have for the other,
@@ -261,16 +289,19 @@ func (r *Review) target(was, now *target) {
 	r.Targets = append(r.Targets, t)
 }
 
-// Need is the most that any target needs.
+// Need is the most that any change needs.
 func (r *Review) Need() Need {
 	n := NoNeed
 	for _, t := range r.Targets {
 		n = max(n, t.Need())
 	}
+	for _, c := range r.Build {
+		n = max(n, c.Need)
+	}
 	return n
 }
 
-// Risk is the greatest of any target.
+// Risk is the greatest of any change.
 func (r *Review) Risk() Risk {
 	risk := Low
 	for _, t := range r.Targets {

@@ -3,6 +3,7 @@ package review
 import (
 	"bytes"
 	"encoding/xml"
+	"errors"
 	"fmt"
 	"regexp"
 	"strings"
@@ -64,6 +65,10 @@ func TestNeedsAndRisks(t *testing.T) {
 	conf := "conf/yoctune/box.conf"
 	unit := "recipes-yoctune/yoctune-box-config/files/" + machine + "/cam.service"
 	kernel := "recipes-kernel/linux/files/" + machine + "/yoctune-box.cfg"
+	group := "recipes-yoctune/packagegroups/packagegroup-yoctune-box.bb"
+	models := func(address, sum string) Files {
+		return Files{"recipes-yoctune/yoctune-box-models/yoctune-box-models_1.0.bb": fmt.Appendf(nil, "SRC_URI:append:yoctune-on-%s = \" \\\n    %s;downloadfilename=yoctune-%s;unpack=0 \\\n\"\n", machine, address, sum)}
+	}
 	mode := func(value, mask string) plan.Plan {
 		return plan.Plan{Power: &plan.Power{Table: "extend", Default: "BOX", Modes: []plan.PowerMode{{ID: 3, Name: "BOX", From: "25W",
 			Params: []plan.PowerParam{{Param: "TPC_POWER_GATING", Arg: "TPC_PG_MASK", Value: mask}, {Param: "CPU_A78_0", Arg: "MAX_FREQ", Value: value}}}}}}
@@ -99,8 +104,27 @@ func TestNeedsAndRisks(t *testing.T) {
 			made(t, plan.Plan{}, Files{unit: []byte("[Service]\n")}), Restart, High, "Service.NoNewPrivileges: yes → gone"},
 		{"a serial that goes back", made(t, plan.Plan{Serial: 10}, nil), made(t, plan.Plan{Serial: 9}, nil), NoNeed, High, "plan serial: 10 → 9"},
 		{"a read-only root", made(t, plan.Plan{}, nil), made(t, plan.Plan{}, Files{conf: []byte("EXTRA_IMAGE_FEATURES:append = \" read-only-rootfs\"\n")}),
-			NoNeed, High, "+ build EXTRA_IMAGE_FEATURES:append: read-only-rootfs"},
-		{"threads of the build", made(t, plan.Plan{}, nil), made(t, plan.Plan{}, Files{conf: []byte("BB_NUMBER_THREADS = \"8\"\n")}), NoNeed, Low, "BB_NUMBER_THREADS: 8"},
+			Reflash, High, "+ build EXTRA_IMAGE_FEATURES:append: read-only-rootfs"},
+		{"threads of the build", made(t, plan.Plan{}, nil), made(t, plan.Plan{}, Files{conf: []byte("BB_NUMBER_THREADS = \"8\"\n")}), Build, Low, "BB_NUMBER_THREADS: 8"},
+		{"a variable of one's own", made(t, plan.Plan{}, nil), made(t, plan.Plan{}, Files{conf: []byte("EXTRA_USERS_PARAMS = \"x\"\n")}), Reflash, Medium, "EXTRA_USERS_PARAMS: x"},
+		{"a module that is kept out", made(t, plan.Plan{}, nil), made(t, plan.Plan{}, Files{"recipes-yoctune/yoctune-box-config/files/" + machine + "/yoctune-modprobe.conf": []byte("# x\nblacklist nouveau\n")}),
+			Reboot, Low, "+ module nouveau: blacklist"},
+		{"a package of every target", made(t, plan.Plan{}, Files{group: []byte("RDEPENDS:${PN} = \"\\\n    yoctune-cuda \\\n\"\n")}), made(t, plan.Plan{}, nil),
+			NoNeed, Low, "- package yoctune-cuda: install → gone"},
+		{"a package of a layer that may be absent", made(t, plan.Plan{}, nil), made(t, plan.Plan{}, Files{"dynamic-layers/meta-python/recipes-yoctune/packagegroups/packagegroup-yoctune-box.bbappend": []byte("RDEPENDS:${PN}:append = \" \\\n    python3-x \\\n\"\n")}),
+			NoNeed, Low, "+ package python3-x: install with the layer meta-python"},
+		{"a newer program", made(t, plan.Plan{}, Files{"recipes-yoctune/yoctuned/yoctuned_0.1.0.bb": []byte("SRC_URI[sha256sum] = \"aa\"\n")}),
+			made(t, plan.Plan{}, Files{"recipes-yoctune/yoctuned/yoctuned_0.2.0.bb": []byte("SRC_URI[sha256sum] = \"bb\"\n")}), Restart, Medium, "~ program yoctuned: 0.1.0 → 0.2.0"},
+		{"another program of the same version", made(t, plan.Plan{}, Files{"recipes-yoctune/yoctuned/yoctuned_0.1.0.bb": []byte("SRC_URI[sha256sum] = \"aa\"\n")}),
+			made(t, plan.Plan{}, Files{"recipes-yoctune/yoctuned/yoctuned_0.1.0.bb": []byte("SRC_URI[sha256sum] = \"bb\"\n")}), Restart, Medium, "sha256: aa → bb"},
+		{"a unit of the program", made(t, plan.Plan{}, Files{"recipes-yoctune/yoctuned/files/yoctuned.service": []byte("[Service]\nNice=1\n")}),
+			made(t, plan.Plan{}, Files{"recipes-yoctune/yoctuned/files/yoctuned.service": []byte("[Service]\nNice=2\n")}), Restart, Medium, "~ program yoctuned.service"},
+		{"another model at the same address", made(t, plan.Plan{}, models("https://h/a.onnx", "aa")), made(t, plan.Plan{}, models("https://h/a.onnx", "bb")), Restart, Low, "~ model a.onnx: aa → bb"},
+		{"the same model from elsewhere", made(t, plan.Plan{}, models("https://h/a.onnx", "aa")), made(t, plan.Plan{}, models("https://g/a.onnx", "aa")), Build, Low, "model a.onnx: https://h/a.onnx → https://g/a.onnx"},
+		{"memory in units", made(t, plan.Plan{Settings: []plan.Setting{{ID: "memory.zram", Domain: plan.DomainMemory, Type: plan.TypeInt, Want: "2147483648", Needs: plan.NeedsReboot}}}, nil),
+			made(t, plan.Plan{Settings: []plan.Setting{{ID: "memory.zram", Domain: plan.DomainMemory, Type: plan.TypeInt, Want: "3221225472", Needs: plan.NeedsReboot}}}, nil), Reboot, Low, "zram: 2 GiB → 3 GiB"},
+		{"cores by number", made(t, plan.Plan{Settings: []plan.Setting{{ID: "irq.default", Domain: plan.DomainIRQ, Type: plan.TypeCPUMask, Want: "3f", Needs: plan.NeedsNothing}}}, nil),
+			made(t, plan.Plan{Settings: []plan.Setting{{ID: "irq.default", Domain: plan.DomainIRQ, Type: plan.TypeCPUMask, Want: "1,0000000f", Needs: plan.NeedsNothing}}}, nil), NoNeed, Low, "cores 0–5 → cores 0–3,32"},
 	} {
 		r := compared(t, c.was, c.now)
 		var b strings.Builder
@@ -141,6 +165,34 @@ func TestTargetsComeAndGo(t *testing.T) {
 	}
 	if r := compared(t, one, one); !r.Clean() || r.Changes() != 0 || r.Same != 1 {
 		t.Errorf("equal layers: %+v", r)
+	}
+}
+
+// What is the same in each target is said once; a target says what it has besides.
+func TestWhatEveryTargetHasIsSaidOnce(t *testing.T) {
+	side := func(values ...string) Side {
+		s := Side{Files: Files{}}
+		for i, v := range values {
+			one := made(t, plan.Plan{Target: fmt.Sprint("t", i), Settings: []plan.Setting{sysctlOf("vm.swappiness", values[0]), sysctlOf("vm.dirty_ratio", v)}}, nil)
+			for name, data := range one.Files {
+				s.Files[strings.ReplaceAll(name, machine, fmt.Sprint("m", i))] = data
+			}
+		}
+		return s
+	}
+	r := compared(t, side("1", "2", "2"), side("3", "2", "4"))
+	var text, md, html strings.Builder
+	if err := errors.Join(r.WriteText(&text), r.WriteMarkdown(&md), r.WriteHTML(&html)); err != nil {
+		t.Fatal(err)
+	}
+	for name, out := range map[string]string{"text": text.String(), "markdown": md.String()} {
+		if strings.Count(out, "vm.swappiness") != 1 || strings.Count(out, "vm.dirty_ratio") != 2 {
+			t.Errorf("%s:\n%s", name, out)
+		}
+	}
+	if len(r.Shared) != 1 || r.Changes() != 5 || !strings.Contains(text.String(), "target t1 (m1, orin-nano-8gb, scarthgap): what changes in every target; needs") ||
+		!strings.Contains(text.String(), "what changes in every target, and 1 more") || !strings.Contains(html.String(), `href="#shared"`) {
+		t.Errorf("%d changes, shared %+v\n%s", r.Changes(), r.Shared, text.String())
 	}
 }
 

@@ -34,8 +34,10 @@ func risk(c Change) (Risk, string) {
 		return kernelOption(strings.TrimPrefix(c.Name, "CONFIG_"))
 	case "kernel argument":
 		return kernelArgument(c.Name)
+	case "program":
+		return Medium, "the program that holds the plan: try it on one device first"
 	case "module":
-		if c.Kind == Removed {
+		if c.Was != "" && c.Was != "blacklist" && c.Kind == Removed {
 			return Medium, "a module that is no longer loaded takes its devices with it"
 		}
 	case "sysctl":
@@ -47,6 +49,9 @@ func risk(c Change) (Risk, string) {
 	case "service", "slice":
 		return service(c)
 	case "build":
+		if strings.HasPrefix(c.ID, "build.variables.") && c.Need == Reflash {
+			return Medium, "what a variable of your own changes on the device is not known here"
+		}
 		if strings.HasPrefix(c.Name, "EXTRA_IMAGE_FEATURES") && (strings.Contains(c.Was, "read-only-rootfs") != strings.Contains(c.Now, "read-only-rootfs")) {
 			return High, "what programs write outside /var/lib and /run is no longer kept, or kept again"
 		}
@@ -118,7 +123,7 @@ func service(c Change) (Risk, string) {
 			return Medium, "another user: see who owns its files"
 		}
 	}
-	if c.Kind == Removed {
+	if c.Kind == Removed && c.Area == "service" {
 		return Medium, "nothing starts it any more"
 	}
 	return Low, ""

@@ -11,7 +11,7 @@ import (
 
 // needWords says what a device needs, as a sentence's end.
 var needWords = map[Need]string{
-	NoNeed: "no restart: yoctuned applies it while the device runs", Build: "nothing on the device: only the build changes",
+	NoNeed: "no restart: it takes effect while the device runs", Build: "nothing on the device: only the build changes",
 	Restart: "services to start again", Reboot: "a reboot", Reflash: "a new image (reflash)",
 }
 
@@ -22,6 +22,9 @@ func (n Need) Words() string { return needWords[n] }
 func (r *Review) Headline() string {
 	if r.Clean() {
 		return fmt.Sprintf("%s: no difference between %s and %s", r.Layer, r.Old, r.New)
+	}
+	if r.Changes() == 0 {
+		return fmt.Sprintf("%s: nothing changes on a device; %s", r.Layer, count(len(r.Files), "file")+" of other text")
 	}
 	parts := []string{count(r.Changes(), "change"), count(len(r.Targets), "target") + " affected", count(len(r.Files), "file")}
 	return fmt.Sprintf("%s: %s; needs %s; risk %s", r.Layer, strings.Join(parts, ", "), r.Need().Words(), r.Risk())
@@ -75,9 +78,15 @@ func (r *Review) WriteText(w io.Writer) error {
 			c.text(&b)
 		}
 	}
+	if len(r.Shared) > 0 {
+		fmt.Fprintf(&b, "\nevery target that changes: %s\n", count(len(r.Shared), "change"))
+		for _, c := range r.Shared {
+			c.text(&b)
+		}
+	}
 	for _, t := range r.Targets {
 		fmt.Fprintf(&b, "\n%s\n", visible(t.headline()))
-		for _, c := range t.Changes {
+		for _, c := range t.Own {
 			c.text(&b)
 		}
 		if recipes := t.Rebuild(); len(recipes) > 0 {
@@ -85,7 +94,7 @@ func (r *Review) WriteText(w io.Writer) error {
 		}
 	}
 	if r.Changes() == 0 && !r.Clean() {
-		b.WriteString("\nnothing changes on a device; the text of these files does:\n")
+		b.WriteByte('\n')
 		for _, f := range r.Files {
 			fmt.Fprintf(&b, "  %s %s\n", f.Kind.sign(), visible(f.Path))
 		}
@@ -102,7 +111,19 @@ func (t Target) headline() string {
 	case Removed:
 		return about + ": no longer in the layer"
 	}
-	return fmt.Sprintf("%s: %s; needs %s; risk %s", about, count(len(t.Changes), "change"), t.Need().Words(), t.Risk())
+	return fmt.Sprintf("%s: %s; needs %s; risk %s", about, t.Count(), t.Need().Words(), t.Risk())
+}
+
+// Count says how many changes there are, and how many of them in every target.
+func (t Target) Count() string {
+	switch n := len(t.Changes) - len(t.Own); {
+	case n == 0:
+		return count(len(t.Changes), "change")
+	case len(t.Own) == 0:
+		return "what changes in every target"
+	default:
+		return fmt.Sprintf("what changes in every target, and %d more", len(t.Own))
+	}
 }
 
 func (c Change) text(b *strings.Builder) {
@@ -234,6 +255,10 @@ func (r *Review) WriteMarkdown(w io.Writer) error {
 		b.WriteString("\n### Build settings\n\n")
 		table(&b, r.Build)
 	}
+	if len(r.Shared) > 0 {
+		b.WriteString("\n### Every target that changes\n\n")
+		table(&b, r.Shared)
+	}
 	for _, t := range r.Targets {
 		fmt.Fprintf(&b, "\n### Target %s\n\n%s, board %s, release %s: ", code(t.Name), code(t.Machine), code(t.Board), code(t.Release))
 		switch t.Kind {
@@ -244,8 +269,11 @@ func (r *Review) WriteMarkdown(w io.Writer) error {
 			b.WriteString("**no longer in the layer**.\n")
 			continue
 		}
-		fmt.Fprintf(&b, "needs **%s**, risk **%s**.\n\n", t.Need().Words(), t.Risk())
-		table(&b, t.Changes)
+		fmt.Fprintf(&b, "%s; needs **%s**, risk **%s**.\n", t.Count(), t.Need().Words(), t.Risk())
+		if len(t.Own) > 0 {
+			b.WriteByte('\n')
+			table(&b, t.Own)
+		}
 		if recipes := t.Rebuild(); len(recipes) > 0 {
 			b.WriteString("\nRebuild:")
 			for i, x := range recipes {

@@ -1,5 +1,6 @@
-// Package browser looks at the page of `yoctuned serve` as a person does: in
-// Chromium, with a mouse and a keyboard, light and dark, wide and narrow.
+// Package browser looks at the page of `yoctuned serve`, and at the pages that
+// `yoctune review` and `tasks` write, as a person does: in Chromium, with a mouse
+// and a keyboard, light and dark, wide and narrow.
 package browser
 
 import (
@@ -34,6 +35,37 @@ func need(t *testing.T, missing bool, what string) {
 		t.Fatal(what)
 	default:
 		t.Skip(what)
+	}
+}
+
+// screenshots is the folder for pictures that people look at.
+func screenshots(t *testing.T) string {
+	if dir := os.Getenv("YOCTUNE_SCREENSHOTS"); dir != "" {
+		return dir
+	}
+	return t.TempDir()
+}
+
+// drive runs a script that uses Chromium, and reads what it saw.
+func drive(t *testing.T, saw any, script string, args ...string) {
+	t.Helper()
+	program, err := exec.LookPath("chromium")
+	need(t, err != nil, "no chromium: scripts/setup.sh browser")
+	modules, err := filepath.Abs("../../build/browser/node_modules")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = os.Stat(filepath.Join(modules, "playwright-core"))
+	need(t, err != nil, "no playwright-core: scripts/setup.sh browser")
+	cmd := exec.CommandContext(t.Context(), "node", append([]string{script, program}, args...)...)
+	cmd.Env = append(os.Environ(), "NODE_PATH="+modules)
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("%v\n%s", err, errs.String())
+	}
+	if err := json.Unmarshal(out.Bytes(), saw); err != nil {
+		t.Fatalf("%v in %s", err, out.String())
 	}
 }
 
@@ -104,30 +136,8 @@ type seen struct {
 }
 
 func TestThePageIsAsItShouldBeInChromium(t *testing.T) {
-	program, err := exec.LookPath("chromium")
-	need(t, err != nil, "no chromium: scripts/setup.sh browser")
-	modules, err := filepath.Abs("../../build/browser/node_modules")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = os.Stat(filepath.Join(modules, "playwright-core"))
-	need(t, err != nil, "no playwright-core: scripts/setup.sh browser")
-
-	shots := os.Getenv("YOCTUNE_SCREENSHOTS")
-	if shots == "" {
-		shots = t.TempDir()
-	}
-	cmd := exec.CommandContext(t.Context(), "node", "page.cjs", program, site(t, time.Hour).URL+"/", site(t, 200*time.Millisecond).URL+"/", shots)
-	cmd.Env = append(os.Environ(), "NODE_PATH="+modules)
-	var out, errs bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &errs
-	if err := cmd.Run(); err != nil {
-		t.Fatalf("%v\n%s", err, errs.String())
-	}
 	var s seen
-	if err := json.Unmarshal(out.Bytes(), &s); err != nil {
-		t.Fatalf("%v in %s", err, out.String())
-	}
+	drive(t, &s, "page.cjs", site(t, time.Hour).URL+"/", site(t, 200*time.Millisecond).URL+"/", screenshots(t))
 	if len(s.Complaints) > 0 || len(s.Elsewhere) > 0 {
 		t.Errorf("Chromium complains of %q; asked elsewhere: %q", s.Complaints, s.Elsewhere)
 	}
