@@ -2,7 +2,7 @@
 # Long checks, and checks against outside material. Each part writes a dated record
 # to bench/results/ or says why it could not run. docs/prove.md explains them.
 #
-#   scripts/prove.sh [PART...]     parts: layers tasks kconfig fuzz soak worker dist nvpmodel cuda12 runtime systemd camera arm64 tuned casestudy bench browser dashboards profiler
+#   scripts/prove.sh [PART...]     parts: layers tasks kconfig fuzz soak worker dist nvpmodel cuda12 runtime systemd camera rtsp arm64 tuned casestudy bench browser dashboards profiler
 #
 #   YOCTUNE_CHECKOUTS   folder with RELEASE/{bitbake,openembedded-core,meta-tegra}  (layers)
 #   YOCTUNE_META_TEGRA  clone of meta-tegra with all branches                        (layers)
@@ -132,6 +132,13 @@ camera() {
 	grep -E 'guest ran|KERNEL|CAMERA|SUMMARY|^ *--- |^ok' build/camera.log | sed 's/^ *//' >"$results/$day-camera.txt"
 }
 
+rtsp() {
+	title "rtsp: GStreamer's RTSP server, read by GStreamer and by FFmpeg, gone in the middle, with a wrong password"
+	scripts/setup.sh rtsp models || { skip "needs GStreamer's RTSP server and FFmpeg"; return; }
+	YOCTUNE_RTSP=1 YOCTUNE_REQUIRE_MODELS=1 go test ./tests/rtsp -v -count=1 -timeout 30m >build/rtsp.log 2>&1 || { failed=1; cat build/rtsp.log >&2; }
+	{ uptime | sed 's/.*load/load/'; ffmpeg -version | head -n 1; gst-launch-1.0 --version | head -n 1; grep -E '^ *--- |saw:|^ok' build/rtsp.log | sed 's/^ *//; s/rtsp_test.go:[0-9]*: //'; } | tee "$results/$day-rtsp.txt"
+}
+
 arm64() {
 	title "arm64: Debian's kernel for the devices' processor, in qemu"
 	command -v qemu-system-aarch64 >/dev/null || { skip "needs qemu-system-arm"; return; }
@@ -186,7 +193,7 @@ bench() {
 }
 
 mkdir -p build
-[ $# -gt 0 ] || set -- layers tasks kconfig fuzz soak worker dist nvpmodel cuda12 runtime systemd camera arm64 tuned casestudy bench browser dashboards profiler
+[ $# -gt 0 ] || set -- layers tasks kconfig fuzz soak worker dist nvpmodel cuda12 runtime systemd camera rtsp arm64 tuned casestudy bench browser dashboards profiler
 for part; do
 	case $part in
 	layers) layers ;;
@@ -201,6 +208,7 @@ for part; do
 	cuda12) cuda12 ;;
 	systemd) systemd ;;
 	camera) camera ;;
+	rtsp) rtsp ;;
 	arm64) arm64 ;;
 	tuned) tuned ;;
 	browser) browser ;;

@@ -7,12 +7,15 @@
 #   scripts/setup.sh models   ONNX Runtime and the models of the examples
 #   scripts/setup.sh kernel   a Debian kernel to boot in qemu
 #   scripts/setup.sh browser  headless Chromium and what drives it, for prove.sh browser
+#   scripts/setup.sh rtsp     GStreamer's RTSP server and FFmpeg, for prove.sh rtsp
 #   scripts/setup.sh peer     OpenCV and ONNX Runtime for Python, for the case study
 set -eu
 cd "$(dirname "$0")/.."
 
 # need PROGRAM PACKAGE: the package is wanted where the program is not
 need() { command -v "$1" >/dev/null 2>&1 || want="$want $2"; }
+# installed PACKAGE
+installed() { dpkg -s "$1" >/dev/null 2>&1 || want="$want $1"; }
 
 system() {
 	want=""
@@ -41,7 +44,6 @@ system() {
 	[ -e /usr/aarch64-linux-gnu/include/stdio.h ] || want="$want libc6-dev-arm64-cross"
 	[ -x /bin/busybox ] || [ -x /usr/bin/busybox ] || want="$want busybox-static"
 	# Libraries, which have no program to ask for.
-	installed() { dpkg -s "$1" >/dev/null 2>&1 || want="$want $1"; }
 	installed libturbojpeg0
 	installed gstreamer1.0-plugins-base
 	python3 -c 'import venv, ensurepip' 2>/dev/null || want="$want python3-venv"
@@ -97,12 +99,22 @@ browser() {
 	npm ci --prefix build/browser --no-audit --no-fund --silent || { rm build/browser/package-lock.json; exit 1; }
 }
 
+rtsp() {
+	want=""
+	need gst-launch-1.0 gstreamer1.0-tools
+	need ffmpeg ffmpeg
+	for package in gir1.2-gst-rtsp-server-1.0 python3-gi gstreamer1.0-plugins-base gstreamer1.0-plugins-good gstreamer1.0-plugins-bad; do
+		installed $package
+	done
+	install
+}
+
 kernel() { tests/qemu/fetch-kernel.sh build/cache/qemu; }
 
-[ $# -gt 0 ] || { sed -n 2,11p "$0" >&2; exit 2; }
+[ $# -gt 0 ] || { sed -n 2,12p "$0" >&2; exit 2; }
 for part; do
 	case $part in
-	system | python | models | kernel | peer | browser) "$part" ;;
+	system | python | models | kernel | peer | browser | rtsp) "$part" ;;
 	*) echo "setup: unknown part $part" >&2; exit 2 ;;
 	esac
 done

@@ -143,6 +143,8 @@ func runPipeline(cmd *cobra.Command, args []string, o pipeline.Options, traced s
 			fmt.Fprintf(stderr, "yoctuned: warning: %s\n", printable(err.Error()))
 		}
 	}
+	// A journal has what happens when it does; the summary comes at the end, if it comes.
+	o.Tell = func(e pipeline.Event) { fmt.Fprintf(stderr, "yoctuned: %s: %s\n", o.Name, happened(e)) }
 	o.Throttled = func() []string { return monitor.Throttling(dev) }
 	o.Hot = watchStrain(ctx, dev, o.Plan.Degrade)
 	if o.Plan.Lease {
@@ -161,6 +163,14 @@ func runPipeline(cmd *cobra.Command, args []string, o pipeline.Options, traced s
 		return runErr
 	}
 	return pipelineAnswer(stdout, stderr, g.Format, sum, runErr, check)
+}
+
+// happened is an event in words.
+func happened(e pipeline.Event) string {
+	if e.Kind == pipeline.EventLevel {
+		return fmt.Sprintf("%s: level %d to %d: %s", e.Kind, e.From, e.To, printable(e.Why))
+	}
+	return fmt.Sprintf("%s: %s", e.Kind, printable(e.Why))
 }
 
 // traceEvents is what --trace keeps for each worker: 2.6 MiB, half an hour at 30
@@ -237,11 +247,7 @@ func pipelineText(w io.Writer, s *pipeline.Summary) error {
 		fmt.Fprintf(w, "  by the CPU for the GPU %d: stage %s\n", s.Fallbacks[stage], printable(stage))
 	}
 	for _, e := range s.Events {
-		change := printable(e.Why)
-		if e.Kind == pipeline.EventLevel {
-			change = fmt.Sprintf("level %d to %d: %s", e.From, e.To, change)
-		}
-		fmt.Fprintf(w, "  %s: %s\n", e.Kind, change)
+		fmt.Fprintf(w, "  %s\n", happened(e))
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprint(t, "ms\tqueue p50\tp95\tservice p50\tp95\tp99\tmax\t\n")

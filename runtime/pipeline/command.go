@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -64,13 +65,27 @@ func (c *command) SetReadDeadline(t time.Time) error { return c.r.SetReadDeadlin
 func (c *command) wait() error {
 	c.once.Do(func() {
 		if err := c.cmd.Wait(); err != nil {
-			c.err = fmt.Errorf("%s: %w", c.cmd.Path, err)
-			if s := c.said.String(); s != "" {
-				c.err = fmt.Errorf("%w: %s", c.err, s)
-			}
+			c.err = c.saying(fmt.Errorf("%s: %w", c.cmd.Path, err))
 		}
 	})
 	return c.err
+}
+
+// saying adds to err what the child said last. Programs name the address that they
+// cannot read: its user and password are for nobody else.
+func (c *command) saying(err error) error {
+	said := c.said.String()
+	for _, a := range c.cmd.Args {
+		_, address, _ := strings.Cut(a, "://")
+		address, _, _ = strings.Cut(address, "/")
+		if at := strings.LastIndexByte(address, '@'); at > 0 {
+			said = strings.ReplaceAll(said, address[:at], "…")
+		}
+	}
+	if said == "" {
+		return err
+	}
+	return fmt.Errorf("%w: %s", err, said)
 }
 
 // Close ends the child and everything in its process group. How a child ends

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -46,6 +47,7 @@ type engine struct {
 	reserve      func() string        // why memory that is to be kept free is not, nil: it always is
 	trace        *trace.Recorder      // nil: none
 	breach       func(now int64)      // called in the window that misses the target
+	tell         func(Event)          // told of each event as it happens; nil: nobody is
 	begun        func()               // called when everything is there, before the first frame; nil: nobody
 
 	clock    clock
@@ -575,7 +577,8 @@ func (e *engine) fail(err error) {
 	e.errs = append(e.errs, err)
 }
 
-// keptEvents bounds the events of a summary; the trace has the latest.
+// keptEvents bounds the events of a summary: the first half of them are the first, the
+// others the latest.
 const keptEvents = 256
 
 // event records a change of how the pipeline works.
@@ -584,11 +587,15 @@ func (e *engine) event(v Event) {
 		v.At = e.clock.now()
 	}
 	e.trace.Instant(v.At, v.Kind, v.Why)
+	if e.tell != nil {
+		e.tell(v)
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if len(e.events) < keptEvents {
-		e.events = append(e.events, v)
+	if len(e.events) == keptEvents {
+		e.events = slices.Delete(e.events, keptEvents/2, keptEvents/2+1)
 	}
+	e.events = append(e.events, v)
 }
 
 // err is what made the run a failure, nil when every frame was done or dropped.

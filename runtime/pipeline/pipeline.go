@@ -43,6 +43,7 @@ type Options struct {
 	Live    string          // socket for those who want to see how it does, see [live.Path]; "": none
 	NVTX    string          // library that marks stages for NVIDIA's profilers, "": the system's, if there is one
 	Note    func(error)     // told of what the pipeline does without; nil: nobody
+	Tell    func(Event)     // told of each event as it happens, from any goroutine; nil: nobody
 	GPU     core.Options    // what stages with device gpu run on; Backend "": cuda
 	Worker  []string        // program and arguments of the process that works on it; nil: this one
 	Backoff worker.Backoff  // of that process
@@ -112,7 +113,7 @@ func New(o Options) (_ *Pipeline, err error) {
 	if err := p.setQueues(o.Plan); err != nil {
 		return nil, err
 	}
-	p.hot = o.Hot
+	p.hot, p.tell = o.Hot, o.Tell
 	p.look = look{path: o.Live, throttled: o.Throttled, note: o.Note}
 	if p.trace = o.Trace; p.trace == nil {
 		p.trace = trace.New(0)

@@ -160,7 +160,7 @@ func (s *commandSource) ended(err error, wait time.Duration) error {
 	case well:
 		err = errors.New("it ended")
 	case errors.Is(err, context.Canceled):
-		err = fmt.Errorf("it wrote no frame for %v", wait)
+		err = s.child.saying(fmt.Errorf("it wrote no frame for %v", wait))
 	}
 	cerr := s.inner.close()
 	s.inner = nil
