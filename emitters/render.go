@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"text/template"
+	"unicode"
 
 	"github.com/Masterminds/sprig/v3"
 
@@ -98,19 +99,25 @@ func Parse(emitter, text string) (*Template, error) {
 }
 
 func (t *Template) parse() error {
-	own, err := blank().Clone()
-	if err != nil {
-		return err
+	// Only what the text names: to take in all functions costs more than to parse
+	// most templates.
+	all, own := functions(), template.FuncMap{}
+	for _, action := range strings.Split(t.text, "{{")[1:] {
+		action, _, _ = strings.Cut(action, "}}")
+		for word := range strings.FieldsFuncSeq(action, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }) {
+			if f, known := all[word]; known {
+				own[word] = f
+			}
+		}
 	}
-	t.t, err = own.New(t.emitter).Funcs(template.FuncMap{"cause": t.cause}).Parse(t.text)
+	own["cause"] = t.cause
+	var err error
+	t.t, err = template.New(t.emitter).Option("missingkey=error").Funcs(own).Parse(t.text)
 	return err
 }
 
-// blank is a template without text that knows every function: copying it is
-// cheaper than making the table anew for each template.
-var blank = sync.OnceValue(func() *template.Template {
-	return template.New("").Option("missingkey=error").Funcs(Funcs())
-})
+// functions are made once: sprig builds its whole table each time.
+var functions = sync.OnceValue(Funcs)
 
 // cause writes nothing: it notes on whose behalf the following text is written.
 func (t *Template) cause(target, id string) string {
@@ -131,7 +138,7 @@ func Funcs() template.FuncMap {
 	for _, name := range []string{"default", "has", "hasPrefix", "hasSuffix", "list", "lower", "replace", "reverse", "ternary"} {
 		m[name] = all[name]
 	}
-	// Parse puts the template's own in its place.
+	// parse puts the template's own in its place.
 	m["cause"] = func(string, string) string { return "" }
 	return m
 }
