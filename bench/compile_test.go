@@ -48,7 +48,7 @@ func BenchmarkVet100Targets(b *testing.B) { many(b, "vet", 100) }
 
 func BenchmarkVet1000Targets(b *testing.B) { many(b, "vet", 1000) }
 
-// BenchmarkBuild100Targets also writes the layer, some 2,000 files.
+// BenchmarkBuild100Targets also writes the layer.
 func BenchmarkBuild100Targets(b *testing.B) { many(b, "build", 100) }
 
 func many(b *testing.B, command string, n int) {

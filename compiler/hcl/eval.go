@@ -252,7 +252,7 @@ func (e *evaluator) report(diags hcl.Diagnostics, parsing bool) {
 			d.Message = fmt.Sprintf("%q is given twice", name)
 		case "Call to unknown function":
 			d.ID = "YT0005"
-			if d.Help == "" {
+			if d.Help == "" || asksOutside(h.Detail) {
 				d.Help = "functions here compute from their arguments alone; there is none that reads files, the environment or the clock"
 			}
 		case "Unsupported attribute", "Unknown variable", "Invalid index":
@@ -262,6 +262,17 @@ func (e *evaluator) report(diags hcl.Diagnostics, parsing bool) {
 		}
 		e.add(d)
 	}
+}
+
+// asksOutside tells whether a message is about a function of Terraform that reads
+// what is outside the program: a similar name is no help there.
+func asksOutside(detail string) bool {
+	for _, name := range []string{"file", "fileexists", "fileset", "filebase64", "templatefile", "abspath", "pathexpand", "env", "get_env", "timestamp", "plantimestamp", "uuid", "bcrypt"} {
+		if strings.Contains(detail, `function named "`+name+`"`) {
+			return true
+		}
+	}
+	return false
 }
 
 // lower begins a sentence of HCL in small letters, as messages here do.

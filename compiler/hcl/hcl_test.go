@@ -266,6 +266,7 @@ func TestMistakesOfTheLanguageNameTheirPlace(t *testing.T) {
 		{"unquoted text", "target \"a\" {\n  board = orin\n}\n", "YT0005", "2:11", `"orin" is not defined`, "quote it"},
 		{"local misspelt", "locals {\n  cores = 1\n}\nlayer {\n  serial = local.core\n}\n", "YT0005", "5:12", "local.core is not defined", `did you mean "cores"?`},
 		{"function unknown", "layer {\n  name = uper(\"a\")\n}\n", "YT0005", "2:10", "unknown function", ""},
+		{"function that reads a file", "layer {\n  name = file(\"a\")\n}\n", "YT0005", "2:10", "unknown function", "none that reads files"},
 		{"wrong argument", "layer {\n  name = upper([1])\n}\n", "YT0100", "2:16", "invalid function argument", ""},
 		{"circle", "locals {\n  a = local.b\n  b = local.c\n  c = local.a\n}\n", "YT0108", "", "depends on itself", "a value of its own"},
 		{"variable without a value", "variable \"x\" {}\nlayer {\n  name = var.x\n}\n", "YT0107", "1:1", "var.x has no value", "--var x=VALUE"},

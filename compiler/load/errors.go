@@ -15,10 +15,17 @@ import (
 // their grouping change between versions; this file alone knows them, and a
 // golden test pins what people see.
 func (l *loader) cueErrors(err error, files []*ast.File) {
+	circles := map[plan.Position]bool{} // one circle comes up on every turn
 	for _, e := range cueerrors.Errors(err) {
 		d := classify(e)
 		if d.Pos.File == "" {
 			d.Pos = placeOf(files, e.Path())
+		}
+		if d.ID == "YT0108" {
+			if circles[d.Pos] {
+				continue
+			}
+			circles[d.Pos] = true
 		}
 		l.report.Add(d)
 	}
@@ -88,7 +95,7 @@ func classify(e cueerrors.Error) diag.Diagnostic {
 		d.Help = "define it, or quote it if it is meant as text"
 	case strings.Contains(text, "undefined field"):
 		d.ID = "YT0005"
-	case strings.Contains(text, "cycle"):
+	case strings.Contains(text, "cycle"), strings.Contains(text, "cyclic"):
 		d.ID = "YT0108"
 		d.Message = "the value depends on itself"
 		d.Help = "give one of the fields in the circle a value of its own"

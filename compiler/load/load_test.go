@@ -188,3 +188,15 @@ layer: {for a in list.Range(0, 250, 1) for b in list.Range(0, 250, 1) {"x\(a)": 
 		t.Errorf("it took %s", took)
 	}
 }
+
+func TestACircleIsReportedOnce(t *testing.T) {
+	for _, text := range []string{
+		"package a\nx: [for i in [1, 2] {x}]\n",
+		"package a\ny: b\nlet b = c\nlet c = b\n",
+	} {
+		_, report := Files(map[string][]byte{"a.cue": []byte(text)})
+		if all := report.All(); len(all) != 1 || all[0].ID != "YT0108" {
+			t.Errorf("%s: %+v", text, all)
+		}
+	}
+}
