@@ -52,6 +52,8 @@ func TestOneFaultGivesOneMessage(t *testing.T) {
 		{r36 + `cpu: max: 1728000}`, "power-frequency", `did you mean "1.728GHz"?`},
 		{r36 + `cpu: max: 1510400}`, "power-frequency", "nearest steps: 1.4976GHz and 1.5744GHz"},
 		{r36 + `power: default: "MAXN"}`, "power-default", "MAXN_SUPER"},
+		{r36 + `services: "nvpmodel.service": exec: ["/usr/sbin/nvpmodel", "-m", "0"]}`, "service-reserved", ""},
+		{r36 + `kernel: config: SLAB_TYPO: "n"}`, "kconfig-selected", "remove the line"},
 		{r36 + `kernel: args: isolcpus: "4-5", kernel: config: CPU_ISOLATION: "n"}`, "kernel-arg-config", ""},
 		{r36 + `kernel: config: {HZ_250: "y", HZ_1000: "y"}}`, "kconfig-lost", "keep one of HZ_1000 and HZ_250"},
 		{`{board: "agx-orin-64gb", release: "wrynose", kernel: preempt: "rt", memory: thp: "always"}`, "thp-config", ""},

@@ -269,6 +269,9 @@ func kconfigSelected(s *subject) {
 			return
 		}
 		d := s.diagnostic(n, path, "the line for %s counts for nothing: %s", p.Symbol, p.Note)
+		if strings.HasPrefix(p.Note, "no such symbol") {
+			d.Severity, d.Help = diag.Info, "remove the line" // what was asked for holds all the same
+		}
 		s.report.Add(d)
 	})
 }

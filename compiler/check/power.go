@@ -371,11 +371,11 @@ modes:
 				low[p.Param] = v
 			case "MAX_FREQ":
 				if l := low[p.Param]; l > v {
-					domain := "gpu"
+					domain, unit := "gpu", int64(1)
 					if strings.HasPrefix(p.Param, "CPU") {
-						domain = "cpu"
+						domain, unit = "cpu", 1000
 					}
-					s.finding(nil, at("power", "modes", m.Name, domain), "", "", "mode %s: %s has min %d above max %d", m.Name, p.Param, l, v)
+					s.finding(nil, at("power", "modes", m.Name, domain), "", "", "mode %s: %s has min %s above max %s", m.Name, p.Param, resolve.ShowHz(l*unit), resolve.ShowHz(v*unit))
 					continue modes
 				}
 			}
@@ -503,7 +503,7 @@ func ownerTool(exec *load.Node) *load.Node {
 
 func powerOwner(s *subject) {
 	for _, f := range s.Node.Get("services").Members() {
-		if w := ownerTool(f.Value.Get("exec")); w != nil {
+		if w := ownerTool(f.Value.Get("exec")); w != nil && !reserved(f.Name) { // service-reserved says so
 			s.finding(w, at("services", f.Name, "exec"), w.Show(), "", "service %s is a second owner of the clocks", f.Name)
 		}
 	}

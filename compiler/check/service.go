@@ -87,18 +87,19 @@ func serviceExec(s *subject) {
 	}
 }
 
+// reserved tells whether a service is one of the system's or of yoctune's.
+func reserved(service string) bool {
+	name := strings.TrimSuffix(service, ".service")
+	switch name {
+	case "dbus", "getty", "serial-getty", "nvpmodel", "nvfancontrol", "nvpower", "nvstartup", "emergency", "rescue", "user", "init":
+		return true
+	}
+	return strings.HasPrefix(name, "systemd-") || strings.HasPrefix(name, "yoctuned") || strings.HasPrefix(name, "yoctune-")
+}
+
 func serviceReserved(s *subject) {
 	for _, svc := range s.Services {
-		if len(svc.Exec) == 0 {
-			continue
-		}
-		name := strings.TrimSuffix(svc.Name, ".service")
-		reserved := strings.HasPrefix(name, "systemd-") || strings.HasPrefix(name, "yoctuned") || strings.HasPrefix(name, "yoctune-")
-		switch name {
-		case "dbus", "getty", "serial-getty", "nvpmodel", "nvfancontrol", "nvpower", "nvstartup", "emergency", "rescue", "user", "init":
-			reserved = true
-		}
-		if reserved {
+		if len(svc.Exec) > 0 && reserved(svc.Name) {
 			s.finding(s.Node.At("services", svc.Name, "exec"), at("services", svc.Name), svc.Name, "", "%s is a unit of the system", svc.Name)
 		}
 	}

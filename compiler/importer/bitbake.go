@@ -306,6 +306,10 @@ func (r *recipe) assign(l *Line, a assignment) {
 	case a.base == "FILESEXTRAPATHS":
 		l.understood("yoctune writes its own")
 		return
+	case a.base == "BB_DANGLINGAPPENDS_WARNONLY":
+		l.trap(HiddenAppends)
+		l.leftf("%s still takes it; newer releases stop the build", im.release.Name)
+		return
 	case set == nil || a.flag != "":
 		l.leftf("yoctune has no field for %s", clean(a.name))
 		return

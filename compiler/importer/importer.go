@@ -239,6 +239,9 @@ func (l *Line) part(what, format string, args ...any) {
 
 // lose takes a field from a line that set it.
 func (l *Line) lose(where, why string) {
+	if l.partial && !contains(l.paths, where) {
+		return // the first reason was enough
+	}
 	l.paths = slices.DeleteFunc(l.paths, func(p string) bool { return p == where })
 	if len(l.paths) == 0 && !l.partial {
 		l.left(why)

@@ -28,6 +28,7 @@ const (
 	OldOperator      Trap = "old-operator"
 	FusedAppend      Trap = "fused-append"
 	RenamedVariable  Trap = "renamed-variable"
+	HiddenAppends    Trap = "hidden-appends"
 	RefusedFeature   Trap = "refused-feature"
 	MirrorURL        Trap = "mirror-url"
 	EnvironmentOnly  Trap = "expansion"
@@ -64,6 +65,7 @@ func Traps() map[Trap]string {
 		OldOperator:      "since honister the operator is :append, :prepend or :remove; the underscore form stops the build or, worse, names a new variable",
 		FusedAppend:      ":append adds no blank; without a leading one the words melt together",
 		RenamedVariable:  "the release refuses the old name: the build stops",
+		HiddenAppends:    "appends whose recipe is gone are passed over in every layer of the build; newer releases refuse the variable",
 		RefusedFeature:   "the release refuses the feature",
 		MirrorURL:        "mirrors are pairs of a pattern and a URL with a scheme; anything else is ignored or malformed",
 		EnvironmentOnly:  "the value is computed by bitbake; yoctune takes what is written out",
