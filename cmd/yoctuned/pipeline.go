@@ -135,6 +135,10 @@ func runPipeline(cmd *cobra.Command, args []string, o pipeline.Options, traced s
 	defer context.AfterFunc(ctx, stop)()
 
 	if traced != "" {
+		// Found out now, not after hours.
+		if err := pipeline.CheckTrace(traced); err != nil {
+			return err
+		}
 		o.Trace = trace.New(traceEvents)
 	}
 	o.Live, o.NVTX = liveSocket(dev, o.Name), os.Getenv("YOCTUNE_NVTX_LIBRARY")
@@ -234,6 +238,12 @@ func pipelineAnswer(stdout, stderr io.Writer, format string, sum *pipeline.Summa
 
 func pipelineText(w io.Writer, s *pipeline.Summary) error {
 	ms := func(ns int64) string { return fmt.Sprintf("%.2f", float64(ns)/1e6) }
+	row := func(q *pipeline.Quantiles) [4]string {
+		if q == nil {
+			return [4]string{"-", "-", "-", "-"}
+		}
+		return [4]string{ms(q.P50), ms(q.P95), ms(q.P99), ms(q.Max)}
+	}
 	f := s.Frames
 	fmt.Fprintf(w, "\n%s: %d frames read: %d done, %d dropped, %d failed; %.1f fps over %.2f s (%s)\n",
 		printable(s.Pipeline), f.Read, f.Done, f.Dropped, f.Failed, s.FPS, float64(s.Duration)/1e9, s.Ended)
@@ -252,27 +262,33 @@ func pipelineText(w io.Writer, s *pipeline.Summary) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprint(t, "ms\tqueue p50\tp95\tservice p50\tp95\tp99\tmax\t\n")
 	for _, id := range s.Order {
-		q, v := s.Latency.Stages[id].Queue, s.Latency.Stages[id].Service
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t\n", printable(id), ms(q.P50), ms(q.P95), ms(v.P50), ms(v.P95), ms(v.P99), ms(v.Max))
+		q, v := row(s.Latency.Stages[id].Queue), row(s.Latency.Stages[id].Service)
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t\n", printable(id), q[0], q[1], v[0], v[1], v[2], v[3])
 	}
-	q := s.Latency.Total
-	fmt.Fprintf(t, "end to end\t\t\t%s\t%s\t%s\t%s\t\n", ms(q.P50), ms(q.P95), ms(q.P99), ms(q.Max))
+	q := row(s.Latency.Total)
+	fmt.Fprintf(t, "end to end\t\t\t%s\t%s\t%s\t%s\t\n", q[0], q[1], q[2], q[3])
 	if err := t.Flush(); err != nil {
 		return err
 	}
 	if s.SLO != nil {
 		verdict := map[bool]string{true: "met", false: "missed"}
 		if o := s.SLO.LatencyP95; o != nil {
-			fmt.Fprintf(w, "slo latency p95: %s, %s ms of %s ms\n", verdict[o.Met], ms(int64(o.Found)), ms(int64(o.Wanted)))
+			found := "no frame was done"
+			if o.Found != nil {
+				found = ms(int64(*o.Found)) + " ms found"
+			}
+			fmt.Fprintf(w, "slo latency p95: %s, %s ms wanted, %s\n", verdict[o.Met], ms(int64(o.Wanted)), found)
 		}
 		if o := s.SLO.MinFPS; o != nil {
-			fmt.Fprintf(w, "slo rate: %s, %.1f fps of %.0f\n", verdict[o.Met], o.Found, o.Wanted)
+			fmt.Fprintf(w, "slo rate: %s, %.1f fps of %.0f\n", verdict[o.Met], s.FPS, o.Wanted)
 		}
 	}
-	on := "preprocessing on " + s.Runtime.Backend
-	if s.Runtime.ONNXRuntime != "" {
-		on += fmt.Sprintf(", ONNX Runtime %s on %s", s.Runtime.ONNXRuntime, s.Runtime.Provider)
+	if s.Runtime.Backend != "" {
+		fmt.Fprintf(w, "preprocessing on %s; ", printable(s.Runtime.Backend))
 	}
-	_, err := fmt.Fprintf(w, "%s; %d frames in %.1f MiB\n", on, s.Runtime.Frames, float64(s.Runtime.Bytes)/(1<<20))
+	if s.Runtime.ONNXRuntime != "" {
+		fmt.Fprintf(w, "ONNX Runtime %s on %s; ", printable(s.Runtime.ONNXRuntime), printable(s.Runtime.Provider))
+	}
+	_, err := fmt.Fprintf(w, "%d frames in %.1f MiB\n", s.Runtime.Frames, float64(s.Runtime.Bytes)/(1<<20))
 	return err
 }

@@ -133,12 +133,37 @@ func TestPipelineRunRefusals(t *testing.T) {
 		{"unknown name", []string{one, "door\x1b[2J"}, exitFailed, `no pipeline "door\x1b[2J"; it has dump`},
 		{"absent source", []string{one, "--source", "absent.nv12"}, exitFailed, "absent.nv12"},
 		{"negative frames", []string{one, "--frames", "-1"}, exitUsage, "invalid argument"},
+		{"a trace without a folder", []string{one, "--trace", "/absent/t.json"}, exitFailed, "write trace: open /absent/"},
+		{"a trace in place of a device", []string{one, "--trace", os.DevNull}, exitFailed, "is not a regular file"},
 	} {
 		var stdout, stderr bytes.Buffer
 		code := run(context.Background(), append([]string{"pipeline", "run"}, c.args...), &stdout, &stderr)
 		if code != c.code || !strings.Contains(stderr.String(), c.says) {
 			t.Errorf("%s: exit %d, %s", c.name, code, stderr.String())
 		}
+	}
+}
+
+// A run without frames has no latency: it is not the best of all.
+func TestARunWithoutFramesHasNoLatency(t *testing.T) {
+	clip := filepath.Join(t.TempDir(), "empty.nv12")
+	if err := os.WriteFile(clip, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	pl := dumpPipeline()
+	pl.SLO = &plan.PipelineSLO{LatencyP95: 1e9}
+	path := pipelinePlan(t, map[string]plan.Pipeline{"dump": pl})
+	var stdout, stderr bytes.Buffer
+	args := []string{"pipeline", "run", path, "--source", clip, "--check"}
+	if code := run(context.Background(), append(args, "--format", "json"), &stdout, &stderr); code != exitNo || stderr.String() != "" {
+		t.Errorf("exit %d, %s", code, stderr.String())
+	}
+	if out := stdout.String(); !strings.Contains(out, `"latency_ns":{"total":null,`) || !strings.Contains(out, `"found":null,"met":false`) {
+		t.Errorf("%s", out)
+	}
+	stdout.Reset()
+	if code := run(context.Background(), args, &stdout, &stderr); code != exitNo || !strings.Contains(stdout.String(), "slo latency p95: missed, 1000.00 ms wanted, no frame was done") {
+		t.Errorf("exit %d, %s", code, stdout.String())
 	}
 }
 

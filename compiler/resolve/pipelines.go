@@ -102,7 +102,7 @@ func (r *resolver) pipeline(f load.Field) plan.Pipeline {
 		p.Memory = &plan.PipelineMemory{Lock: boolean(m.Get("lock"), false), HugePages: boolean(m.Get("hugepages"), false)}
 	}
 	p.Utilisation = optionalDecimal(n.Get("utilisation"))
-	p.Lease = boolean(n.Get("lease"), false)
+	p.Lease, p.Counters = boolean(n.Get("lease"), false), boolean(n.Get("counters"), false)
 	if slo := n.Get("slo"); slo != nil {
 		p.SLO = &plan.PipelineSLO{
 			LatencyP95: r.duration(path+".slo.latencyP95", slo.Get("latencyP95"), 0),

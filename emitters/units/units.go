@@ -102,7 +102,7 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 		builds := false
 		for name, p := range target.Plan.Pipelines {
 			bounded := p.Budget != nil && (p.Budget.Memory > 0 || len(disks(p)) > 0)
-			if p.CPUs != "" || p.Scheduling != "" || p.Nice != nil || bounded || locks(p) || p.WantsTensorRT() {
+			if p.CPUs != "" || p.Counters || p.Scheduling != "" || p.Nice != nil || bounded || locks(p) || p.WantsTensorRT() {
 				names = append(names, name)
 			}
 			builds = builds || p.WantsTensorRT()

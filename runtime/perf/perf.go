@@ -116,8 +116,10 @@ func explain(err error) string {
 	switch {
 	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENODEV), errors.Is(err, unix.EOPNOTSUPP):
 		return "this processor, or virtual machine, has no such counter"
-	case errors.Is(err, unix.EACCES), errors.Is(err, unix.EPERM):
-		return "not permitted: see kernel.perf_event_paranoid, and the unit's SystemCallFilter="
+	case errors.Is(err, unix.EACCES):
+		return "not permitted by kernel.perf_event_paranoid"
+	case errors.Is(err, unix.EPERM):
+		return "not permitted: a pipeline's unit lets it where the pipeline says counters: true"
 	case errors.Is(err, unix.ENOSYS):
 		return "the kernel is built without CONFIG_PERF_EVENTS"
 	}

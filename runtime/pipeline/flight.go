@@ -1,12 +1,15 @@
 package pipeline
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/google/renameio/v2"
 
 	"github.com/yoctune/yoctune/runtime/pipeline/live"
 	"github.com/yoctune/yoctune/runtime/trace"
@@ -58,25 +61,39 @@ func (f *flight) close() error {
 	return nil
 }
 
+// CheckTrace finds out whether there can be a trace at path, before there is one.
+func CheckTrace(path string) error {
+	f, err := pendingTrace(path)
+	if err != nil {
+		return err
+	}
+	return f.Cleanup()
+}
+
 // WriteTrace writes a recorder's events to a file, whole or not at all.
-func WriteTrace(path, name string, r *trace.Recorder) (err error) {
-	t, err := os.CreateTemp(filepath.Dir(path), ".trace-*")
+func WriteTrace(path, name string, r *trace.Recorder) error {
+	f, err := pendingTrace(path)
 	if err != nil {
-		return fmt.Errorf("write trace: %w", err)
+		return err
 	}
-	defer os.Remove(t.Name())
-	err = r.WriteChrome(t, name)
-	if e := t.Close(); err == nil {
-		err = e
+	if err = r.WriteChrome(f, name); err == nil {
+		err = f.CloseAtomicallyReplace()
 	}
-	if err == nil {
-		err = os.Chmod(t.Name(), 0o644)
-	}
-	if err == nil {
-		err = os.Rename(t.Name(), path)
-	}
-	if err != nil {
+	if err = errors.Join(err, f.Cleanup()); err != nil {
 		return fmt.Errorf("write trace: %w", err)
 	}
 	return nil
+}
+
+// pendingTrace refuses something else than a file, such as a device, which would be
+// replaced by one.
+func pendingTrace(path string) (*renameio.PendingFile, error) {
+	if st, err := os.Stat(path); err == nil && !st.Mode().IsRegular() {
+		return nil, fmt.Errorf("write trace: %s is not a regular file", path)
+	}
+	f, err := renameio.NewPendingFile(path, renameio.WithStaticPermissions(0o644))
+	if err != nil {
+		return nil, fmt.Errorf("write trace: %w", err)
+	}
+	return f, nil
 }

@@ -271,15 +271,15 @@ func judge(slo *plan.PipelineSLO, s *Summary) *SLOSummary {
 	}
 	j := &SLOSummary{Met: true}
 	if slo.LatencyP95 > 0 {
-		found := s.Latency.Total.P95
-		j.LatencyP95 = &Objective{
-			Wanted: float64(slo.LatencyP95), Found: float64(found),
-			Met: s.Frames.Done > 0 && found <= slo.LatencyP95,
+		j.LatencyP95 = &Objective{Wanted: float64(slo.LatencyP95)}
+		if t := s.Latency.Total; t != nil {
+			found := float64(t.P95)
+			j.LatencyP95.Found, j.LatencyP95.Met = &found, t.P95 <= slo.LatencyP95
 		}
 		j.Met = j.Met && j.LatencyP95.Met
 	}
 	if slo.MinFPS > 0 {
-		j.MinFPS = &Objective{Wanted: float64(slo.MinFPS), Found: s.FPS, Met: s.FPS >= float64(slo.MinFPS)}
+		j.MinFPS = &Objective{Wanted: float64(slo.MinFPS), Found: &s.FPS, Met: s.FPS >= float64(slo.MinFPS)}
 		j.Met = j.Met && j.MinFPS.Met
 	}
 	return j

@@ -41,7 +41,7 @@ func (h *histogram) live() live.Latency {
 	return out
 }
 
-// Quantiles describe a set of durations, in ns. All are 0 when there were none.
+// Quantiles describe a set of durations, in ns.
 type Quantiles struct {
 	P50 int64 `json:"p50"`
 	P95 int64 `json:"p95"`
@@ -49,10 +49,14 @@ type Quantiles struct {
 	Max int64 `json:"max"`
 }
 
-func (h *histogram) quantiles() Quantiles {
+// quantiles is nil when there were no durations.
+func (h *histogram) quantiles() *Quantiles {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return Quantiles{P50: h.at(50), P95: h.at(95), P99: h.at(99), Max: h.max}
+	if h.total == 0 {
+		return nil
+	}
+	return &Quantiles{P50: h.at(50), P95: h.at(95), P99: h.at(99), Max: h.max}
 }
 
 // at is the nearest-rank percentile.

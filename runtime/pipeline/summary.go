@@ -68,16 +68,17 @@ const (
 	copyBatch = "batch"  // between frames and the tensors of a batch
 )
 
-// LatencySummary is the latency of the frames that were done, and of each stage.
+// LatencySummary is the latency of the frames that were done, and of each stage; nil
+// where there were none.
 type LatencySummary struct {
-	Total  Quantiles               `json:"total"` // capture until the sink has written
+	Total  *Quantiles              `json:"total"` // capture until the sink has written
 	Stages map[string]StageSummary `json:"stages"`
 }
 
 // StageSummary is one stage over the run.
 type StageSummary struct {
-	Queue   Quantiles `json:"queue"`
-	Service Quantiles `json:"service"`
+	Queue   *Quantiles `json:"queue"` // nil for the source
+	Service *Quantiles `json:"service"`
 }
 
 // SLOSummary compares the plan's objectives with the run; a part is nil when the
@@ -90,9 +91,9 @@ type SLOSummary struct {
 
 // Objective is one figure of an SLO.
 type Objective struct {
-	Wanted float64 `json:"wanted"`
-	Found  float64 `json:"found"`
-	Met    bool    `json:"met"`
+	Wanted float64  `json:"wanted"`
+	Found  *float64 `json:"found"` // nil: there were no frames to find it of
+	Met    bool     `json:"met"`
 }
 
 // RuntimeInfo says what the pipeline ran on.

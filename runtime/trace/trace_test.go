@@ -138,6 +138,36 @@ func TestNilRecordsNothingAndAllIsWell(t *testing.T) {
 	r.Instant(1, "a", "b")
 }
 
+func TestWhatIsNoTraceIsNotShownAsAnEmptyOne(t *testing.T) {
+	for text, says := range map[string]string{
+		`{}`:                                     "no traceEvents",
+		`null`:                                   "no traceEvents",
+		`{"traceEvents":null}`:                   "no traceEvents",
+		`[]`:                                     "at byte 1",
+		`{"traceEvents":{}}`:                     `"traceEvents" is of another type`,
+		`{"traceEvents":[{"ph":"X","dur":"x"}]}`: `"traceEvents.dur" is of another type`,
+	} {
+		_, err := trace.Read(strings.NewReader(text), trace.Filter{})
+		if !errors.Is(err, trace.ErrTrace) || !strings.Contains(err.Error(), says) || strings.Contains(err.Error(), "struct") {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	if _, err := trace.Read(strings.NewReader(`{"traceEvents":[]}`), trace.Filter{}); err != nil {
+		t.Errorf("a trace without events: %v", err)
+	}
+}
+
+func TestAStageThatIsNotThereIsNamedWithThoseThatAre(t *testing.T) {
+	var b bytes.Buffer
+	if err := recorded().WriteChrome(&b, "p"); err != nil {
+		t.Fatal(err)
+	}
+	_, err := trace.Read(&b, trace.Filter{Stage: "nope"})
+	if !errors.Is(err, trace.ErrStage) || !strings.Contains(err.Error(), `"nope"; it has infer, pre`) {
+		t.Error(err)
+	}
+}
+
 func FuzzRead(f *testing.F) {
 	f.Add([]byte(`{"traceEvents":[{"name":"a","ph":"X","ts":1e300,"dur":-1}]}`))
 	f.Add([]byte(`[]`))

@@ -9,11 +9,15 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 	"time"
 )
 
 // ErrTrace is wrapped by errors about a file that is no trace.
 var ErrTrace = errors.New("not a trace")
+
+// ErrStage is wrapped by errors about a stage that a trace does not have.
+var ErrStage = errors.New("the trace has no such stage")
 
 // Filter selects spans; the zero value selects all.
 type Filter struct {
@@ -72,7 +76,7 @@ type EventView struct {
 
 // read is a trace file as far as it is looked at.
 type read struct {
-	Events []struct {
+	Events *[]struct {
 		Name  string  `json:"name"`
 		Cat   string  `json:"cat"`
 		Phase string  `json:"ph"`
@@ -92,12 +96,18 @@ type read struct {
 	} `json:"otherData"`
 }
 
-// Read looks at a trace that [Recorder.WriteChrome] wrote. Errors wrap
-// [ErrTrace], or are the reader's.
+// Read looks at a trace that [Recorder.WriteChrome] wrote. Errors wrap [ErrTrace] or
+// [ErrStage], or are the reader's.
 func Read(in io.Reader, f Filter) (*View, error) {
 	var file read
-	if err := json.NewDecoder(in).Decode(&file); err != nil {
+	var odd *json.UnmarshalTypeError
+	switch err := json.NewDecoder(in).Decode(&file); {
+	case errors.As(err, &odd):
+		return nil, fmt.Errorf("%w: at byte %d, %q is of another type", ErrTrace, odd.Offset, odd.Field)
+	case err != nil:
 		return nil, fmt.Errorf("%w: %w", ErrTrace, err)
+	case file.Events == nil:
+		return nil, fmt.Errorf("%w: it has no traceEvents", ErrTrace)
 	}
 	v := &View{
 		Stages: []StageView{}, Backends: []BackendView{}, Slowest: []SpanView{}, Events: []EventView{},
@@ -106,8 +116,12 @@ func Read(in io.Reader, f Filter) (*View, error) {
 	type sums struct{ took, waited []int64 }
 	stages, backends := map[string]*sums{}, map[string]*BackendView{}
 	first, last := int64(math.MaxInt64), int64(0)
-	for _, e := range file.Events {
+	known := map[string]bool{}
+	for _, e := range *file.Events {
 		at, dur := ns(e.Time), ns(e.Dur)
+		if e.Phase == phaseComplete {
+			known[e.Name] = true
+		}
 		if at < int64(f.Start) || f.End > 0 && at > int64(f.End) {
 			continue
 		}
@@ -138,6 +152,9 @@ func Read(in io.Reader, f Filter) (*View, error) {
 		case e.Phase == phaseInstant:
 			v.Events = append(v.Events, EventView{At: at, Name: e.Name, Why: e.Args.Why})
 		}
+	}
+	if f.Stage != "" && !known[f.Stage] {
+		return nil, fmt.Errorf("%w: %q; it has %s", ErrStage, f.Stage, strings.Join(slices.Sorted(maps.Keys(known)), ", "))
 	}
 	v.Span = max(last-first, 0)
 	for name, s := range stages {

@@ -101,6 +101,17 @@ echo "EXPOSURE $exposure"
 if [ -n "$exposure" ] && [ "$(echo "$exposure" | tr -d .)" -le 25 ]; then ok exposure-is-at-most-2.5; else fail exposure-is-at-most-2.5 "$exposure"; fi
 if systemd-analyze verify /lib/systemd/system/yoctuned.service /lib/systemd/system/yoctuned-pipeline@.service >/tmp/verify 2>&1 && ! grep -q yoctuned /tmp/verify; then ok verify-is-clean; else fail verify-is-clean "$(tr '\n' ' ' </tmp/verify)"; fi
 
+# The processor's counters are for pipelines that ask for them. Where there are none
+# the kernel says so to those that may ask.
+unknown() { yoctuned pipeline top "$1" --once --interval 200ms --format json 2>&1 | grep -q "$2"; }
+asked() { unknown counted '"pipeline"' && ! unknown counted 'cycles: not permitted'; }
+systemctl start yoctuned-pipeline@counted.service yoctuned-pipeline@plain.service
+await a-pipeline-may-not-count-for-nothing unknown plain 'cycles: not permitted'
+await one-that-asks-for-counters-may asked
+is counting-costs-no-capability "$(property CapabilityBoundingSet yoctuned-pipeline@counted.service)" "$(property CapabilityBoundingSet yoctuned-pipeline@plain.service)"
+systemctl stop yoctuned-pipeline@counted.service yoctuned-pipeline@plain.service
+is stopped-pipelines-end-well "$(property Result yoctuned-pipeline@counted.service)" success
+
 sh -c 'echo 77 >/proc/sys/vm/swappiness; usleep 300000; :' &
 stranger=$!
 await drift-is-repaired node_says /proc/sys/vm/swappiness 10

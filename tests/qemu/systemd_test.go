@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	unitfiles "github.com/yoctune/yoctune/emitters/units"
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
@@ -67,7 +68,35 @@ func TestTheUnitUnderARealSystemd(t *testing.T) {
 		archive.file(name, 0o644, data)
 	}
 	console := archive.boot(t, cache, "systemd.unit=multi-user.target systemd.show_status=0")
-	report(t, console, 40)
+	report(t, console, 44)
+}
+
+// ramp is a pipeline that runs anywhere.
+func ramp(counters bool) plan.Pipeline {
+	return plan.Pipeline{
+		Source: plan.PipelineSource{Kind: "synthetic", Format: "nv12", Width: 32, Height: 16, FPSNum: 20, FPSDen: 1, Live: true},
+		Stages: []plan.PipelineStage{
+			{ID: "pre", Kind: "preprocess", Input: "source", Preprocess: &plan.Preprocess{Width: 4, Height: 1}},
+			{ID: "dump", Kind: "postprocess", Input: "pre", Post: &plan.Post{Kind: "raw"}},
+		},
+		Counters: counters,
+	}
+}
+
+// pipelineDropIns is what a layer installs for the pipelines of p beside their unit.
+func pipelineDropIns(t *testing.T, p *plan.Plan) map[string][]byte {
+	t.Helper()
+	made, err := unitfiles.Emit(&plan.Layer{Name: p.Layer, Targets: []*plan.Target{{Name: p.Target, Plan: p}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := map[string][]byte{}
+	for _, f := range made {
+		if at := strings.Index(f.Install.Dest, "/yoctuned-pipeline@"); at >= 0 {
+			files["lib/systemd/system"+f.Install.Dest[at:]] = f.Data
+		}
+	}
+	return files
 }
 
 // signedPlan returns the plan as it is installed, its signature by Debian's
@@ -95,7 +124,7 @@ func signedPlan(t *testing.T, dir string) map[string][]byte {
 		knob("/sys/kernel/mm/ksm/pages_to_scan", plan.TypeInt, "150"),
 		knob("/sys/module/kernel/parameters/panic_on_warn", plan.TypeInt, "0"),
 		knob("/proc/irq/default_smp_affinity", plan.TypeCPUMask, "1"),
-	}, Units: []plan.Unit{
+	}, Pipelines: map[string]plan.Pipeline{"counted": ramp(true), "plain": ramp(false)}, Units: []plan.Unit{
 		{Name: "inference.slice", CPUs: "1"},
 		{Name: "vision.service", Slice: "inference.slice", CPUWeight: 200, MemoryMax: 64 << 20, CPUQuota: 150, Scheduling: "rr", Priority: 10},
 	}}
@@ -116,7 +145,7 @@ func signedPlan(t *testing.T, dir string) map[string][]byte {
 			t.Fatalf("minisign %s: %v\n%s", args[0], err, out)
 		}
 	}
-	files := map[string][]byte{}
+	files := pipelineDropIns(t, p)
 	for name, host := range map[string]string{
 		"usr/lib/yoctune/plan.json": file, "usr/lib/yoctune/plan.json.minisig": file + ".minisig", "etc/yoctune/keys/fleet.pub": pub,
 	} {
