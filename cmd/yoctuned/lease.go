@@ -99,6 +99,15 @@ func runLeased(cmd *cobra.Command, client *api.Client, ttl time.Duration, args [
 	go func() { done <- child.Wait() }()
 	renew := time.NewTicker(ttl / 3)
 	defer renew.Stop()
+	lost := make(chan error, 1)
+	go func() { // a yoctuned that hangs must not keep the command's end or a signal waiting
+		for range renew.C {
+			if _, err := client.Renew(); err != nil {
+				lost <- err
+				return
+			}
+		}
+	}()
 	for {
 		select {
 		case err := <-done:
@@ -110,11 +119,8 @@ func runLeased(cmd *cobra.Command, client *api.Client, ttl time.Duration, args [
 		case s := <-signals:
 			// A terminal sends these to the command too; twice does no harm.
 			_ = child.Process.Signal(s)
-		case <-renew.C:
-			if _, err := client.Renew(); err != nil {
-				cmd.PrintErrln("yoctuned: the lease is lost, the command goes on: " + printable(err.Error()))
-				renew.Stop()
-			}
+		case err := <-lost:
+			cmd.PrintErrln("yoctuned: the lease is lost, the command goes on: " + printable(err.Error()))
 		}
 	}
 }

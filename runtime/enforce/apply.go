@@ -273,14 +273,19 @@ func (w *writer) again(all, written []*target) {
 	for _, t := range undone {
 		w.write(t)
 	}
+	was := make(map[*target]bool, len(written))
+	for _, t := range written {
+		was[t] = true
+	}
 	for _, t := range all {
 		if !mine(t) {
 			continue
 		}
-		if t.err == nil {
+		// What holds was looked at after the last write, unless there was another.
+		if t.err == nil && (len(undone) > 0 || !t.held) {
 			t.observe(w.reader)
 		}
-		w.settle(t, slices.Contains(written, t))
+		w.settle(t, was[t])
 	}
 }
 

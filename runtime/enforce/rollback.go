@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
+	"sync/atomic"
 
 	"github.com/yoctune/yoctune/runtime/device"
 	"github.com/yoctune/yoctune/runtime/journal"
@@ -64,14 +65,19 @@ func damaged(j *journal.Journal) []Result {
 // restore writes originals until they hold, and says what became of each.
 func restore(r *reader, o Options, all []*original) []Result {
 	for pass := range passes {
+		var wrote atomic.Bool
 		inLanes(all, (*original).node, func(t *original) {
 			// The kernel zeroes an inactive member when the active one is written.
 			// Where it did not (a tree of plain files), the next pass does.
 			if t.restored(r) || pass == 0 && t.inactive(all) {
 				return
 			}
+			wrote.Store(true)
 			t.err = r.write(t.Path, t.Value)
 		})
+		if pass > 0 && !wrote.Load() {
+			break
+		}
 	}
 	results := make([]Result, len(all))
 	for i, t := range all {
