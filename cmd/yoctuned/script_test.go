@@ -39,6 +39,7 @@ func TestMain(m *testing.M) {
 //	exits CODE COMMAND...   run a command that must end with that code
 //	awaits FILE [TEXT]      wait until a file is there, and has the text in it
 //	quiet DIR               the watching process of a tree must not wake while nothing happens
+//	rests DIR               the watching process of a tree must soon hold less memory than now
 //	fetches SOCKET PATH TEXT  ask what is served on a socket; the answer has the text in it
 //	hold DIR                hold the lock of a device until the script ends
 func TestScripts(t *testing.T) {
@@ -47,7 +48,7 @@ func TestScripts(t *testing.T) {
 		// go test -tags serve ./cmd/yoctuned
 		Condition: func(cond string) (bool, error) { return cond == "serve" && serving, nil },
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"synthtree": cmdSynthtree, "seal": cmdSeal, "digest": cmdDigest, "flash": cmdFlash, "sign": cmdSign, "exits": cmdExits, "hold": cmdHold, "awaits": cmdAwaits, "quiet": cmdQuiet, "fetches": cmdFetches,
+			"synthtree": cmdSynthtree, "seal": cmdSeal, "digest": cmdDigest, "flash": cmdFlash, "sign": cmdSign, "exits": cmdExits, "hold": cmdHold, "awaits": cmdAwaits, "quiet": cmdQuiet, "rests": cmdRests, "fetches": cmdFetches,
 		},
 	})
 }
@@ -130,13 +131,37 @@ func cmdAwaits(ts *testscript.TestScript, _ bool, args []string) {
 }
 
 // cmdQuiet lets time pass on purpose: a stray ticker shows in two seconds.
-func cmdQuiet(ts *testscript.TestScript, _ bool, args []string) {
+// watcher is the process that watches a tree.
+func watcher(ts *testscript.TestScript, tree string) int {
 	var state struct {
 		PID int `json:"pid"`
 	}
-	ts.Check(json.Unmarshal([]byte(ts.ReadFile(filepath.Join(args[0], "run/yoctune/watch.json"))), &state))
+	ts.Check(json.Unmarshal([]byte(ts.ReadFile(filepath.Join(tree, "run/yoctune/watch.json"))), &state))
+	return state.PID
+}
+
+func cmdRests(ts *testscript.TestScript, _ bool, args []string) {
+	pid := watcher(ts, args[0])
+	held := func() (kB int) {
+		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", pid))
+		ts.Check(err)
+		_, rest, _ := strings.Cut(string(b), "\nRss:")
+		_, _ = fmt.Sscan(rest, &kB)
+		return kB
+	}
+	before := held()
+	const less = 1024 // kB; what a sample loads is some 4 MB
+	for late := time.Now().Add(time.Minute); held() > before-less; time.Sleep(100 * time.Millisecond) {
+		if time.Now().After(late) {
+			ts.Fatalf("%d kB, and %d kB a minute later", before, held())
+		}
+	}
+}
+
+func cmdQuiet(ts *testscript.TestScript, _ bool, args []string) {
+	pid := watcher(ts, args[0])
 	wakeups := func() (n int) {
-		tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", state.PID))
+		tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", pid))
 		ts.Check(err)
 		for _, name := range tasks {
 			b, err := os.ReadFile(name)

@@ -76,10 +76,13 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 		}
 		if scheduled := slices.DeleteFunc(slices.Clone(target.Services), func(s plan.Service) bool { return s.Scheduling == "" && s.Nice == nil }); len(scheduled) > 0 {
 			realtime := slices.ContainsFunc(scheduled, func(s plan.Service) bool { return s.Priority > 0 })
+			network := slices.ContainsFunc(target.Plan.Settings, func(s plan.Setting) bool {
+				return s.Select.Class == "net" || strings.HasPrefix(s.Select.Path, "/proc/sys/net/") || strings.HasPrefix(s.Select.Path, "/sys/class/net/")
+			})
 			f, err := t.scheduling.Fill(emitters.OnDevice(l, target, "yoctuned.service.d-40-scheduling.conf", unitDir+"yoctuned.service.d/40-scheduling.conf"), struct {
-				Layer    string
-				Realtime bool
-			}{l.Name, realtime})
+				Layer             string
+				Realtime, Network bool
+			}{l.Name, realtime, network})
 			if err != nil {
 				return nil, err
 			}

@@ -25,3 +25,6 @@ func NumberAgain(text string) (string, bool) {
 	}
 	return textOfNumber(v)
 }
+
+// LockedBy is what somebody who may not open the lock's file learns.
+func LockedBy(host string) *HeldError { return lockedBy(host) }

@@ -9,6 +9,7 @@ import (
 	"path"
 	"path/filepath"
 	"sort"
+	"strconv"
 	"strings"
 	"time"
 
@@ -290,7 +291,11 @@ func (r *Root) statePath(name string, mk bool) (string, error) {
 // already may be a link that leads nowhere inside the root, and creating through
 // it would leave the root.
 func (r *Root) makeDir(name string) (string, error) {
-	if err := os.Mkdir(r.dir+name, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+	err := os.Mkdir(r.dir+name, 0o755)
+	if err == nil {
+		err = os.Chmod(r.dir+name, 0o755) // also where the process's own files are private
+	}
+	if err != nil && !errors.Is(err, fs.ErrExist) {
 		return "", &PathError{Op: "create", Path: name, Err: cause(err)}
 	}
 	real, err := r.follow(name)
@@ -375,6 +380,9 @@ func (r *Root) AppendState(name string, data []byte) error {
 	}
 	f := newFile(fd, host)
 	_, err = f.Write(data)
+	if err == nil && created {
+		err = f.Chmod(0o644) // also where the process's own files are private
+	}
 	if err == nil {
 		err = f.Sync()
 	}
@@ -437,6 +445,11 @@ func (r *Root) Lock(command string) (unlock func(), err error) {
 		return nil, err
 	}
 	f := newFile(fd, host)
+	// Whoever may read a file may lock it, and keep root from doing so.
+	if err := f.Chmod(0o600); err != nil {
+		_ = f.Close()
+		return nil, &PathError{Op: "open", Path: LockFile, Err: cause(err)}
+	}
 	for try := 0; ; try++ {
 		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 		if err == nil {
@@ -470,7 +483,9 @@ func (r *Root) Holder() *HeldError {
 		return nil
 	}
 	fd, err := openHost("open", LockFile, host, unix.O_RDONLY)
-	if err != nil {
+	if errors.Is(err, fs.ErrPermission) {
+		return lockedBy(host)
+	} else if err != nil {
 		return nil
 	}
 	f := newFile(fd, host)
@@ -487,4 +502,30 @@ func readHolder(f *os.File) *HeldError {
 	n, _ := f.ReadAt(buf, 0)
 	_ = json.Unmarshal(buf[:n], &h)
 	return &HeldError{PID: h.PID, Command: h.Command}
+}
+
+// lockedBy finds the holder of a lock in the kernel's list, for those who may not
+// open the file (proc_locks(5)).
+func lockedBy(host string) *HeldError {
+	var st unix.Stat_t
+	if err := unix.Stat(host, &st); err != nil {
+		return nil
+	}
+	b, err := os.ReadFile("/proc/locks")
+	if err != nil {
+		return nil
+	}
+	file := fmt.Sprintf("%02x:%02x:%d", unix.Major(st.Dev), unix.Minor(st.Dev), st.Ino)
+	for line := range strings.Lines(string(b)) {
+		f := strings.Fields(line)
+		if len(f) < 6 || f[1] != "FLOCK" || f[3] != "WRITE" || f[5] != file {
+			continue
+		}
+		pid, err := strconv.Atoi(f[4])
+		if err != nil {
+			continue
+		}
+		return &HeldError{PID: pid, Command: NameProcess(pid).Command}
+	}
+	return nil
 }

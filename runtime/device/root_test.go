@@ -270,6 +270,23 @@ func TestStateIsReplacedWholeAndLeavesNoTemporaryFile(t *testing.T) {
 	}
 }
 
+// The unit's own files are private (UMask=0077); the status is everybody's.
+func TestWhatIsForEverybodyIsReadableWhateverTheUmask(t *testing.T) {
+	dev, dir := nano(t)
+	defer unix.Umask(unix.Umask(0o077))
+	if err := dev.AppendState("/run/yoctune/journal", []byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	if err := dev.WriteState("/run/yoctune/watch.json", []byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]os.FileMode{"/run/yoctune": 0o755, "/run/yoctune/journal": 0o644, "/run/yoctune/watch.json": 0o644} {
+		if st, err := os.Stat(dir + name); err != nil || st.Mode().Perm() != want {
+			t.Errorf("%s: %v, %v", name, st.Mode(), err)
+		}
+	}
+}
+
 func TestTheSecondProcessIsToldWhoHoldsTheLock(t *testing.T) {
 	dev, dir := nano(t)
 	unlock, err := dev.Lock("yoctuned apply")
@@ -288,7 +305,17 @@ func TestTheSecondProcessIsToldWhoHoldsTheLock(t *testing.T) {
 	if h := other.Holder(); h == nil || h.PID != os.Getpid() {
 		t.Errorf("holder %+v", h)
 	}
+	// Nobody else may lock the file, and so keep the device from being tuned.
+	if st, err := os.Stat(dir + device.LockFile); err != nil || st.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v", st.Mode(), err)
+	}
+	if h := device.LockedBy(dir + device.LockFile); h == nil || h.PID != os.Getpid() || h.Command == "" {
+		t.Errorf("those who may not read it are told %+v", h)
+	}
 	unlock()
+	if h := device.LockedBy(dir + device.LockFile); h != nil {
+		t.Errorf("still held, for those who may not read it: %+v", h)
+	}
 	if h := other.Holder(); h != nil {
 		t.Errorf("still held: %+v", h)
 	}

@@ -70,11 +70,34 @@ func balancerResult(dev device.FS, all []*target) []Result {
 		if r.Found = r.Wanted; len(moved) > 0 {
 			r.Found = fmt.Sprintf("%d of %d left alone", len(mine)-len(moved), len(mine))
 			r.Outcome = knob.Contested
-			r.Message = fmt.Sprintf("%s moves interrupts that the plan places: start it with %s, or stop it: `systemctl disable --now irqbalance`", p, strings.Join(moved, " "))
+			r.Message = fmt.Sprintf("%s moves interrupts that the plan places%s: start it with %s, or stop it: `systemctl disable --now irqbalance`", p, sparedCPUs(dev), strings.Join(moved, " "))
 		}
 		out = append(out, r)
 	}
 	return out
+}
+
+// sparedCPUs says onto which CPUs irqbalance moves nothing, "" where it may use all:
+// those of the file that its unit takes its environment from (irqbalance(1); Debian,
+// Fedora, upstream). They do not keep a placed interrupt where it is, only off them.
+func sparedCPUs(dev device.FS) string {
+	types := map[string]string{"IRQBALANCE_BANNED_CPULIST": plan.TypeCPUList, "IRQBALANCE_BANNED_CPUS": plan.TypeCPUMask}
+	for _, file := range []string{"/etc/default/irqbalance", "/etc/sysconfig/irqbalance", "/etc/irqbalance.env"} {
+		c, err := dev.Read(file)
+		if err != nil {
+			continue
+		}
+		for line := range strings.Lines(c.Text) {
+			name, value, _ := strings.Cut(strings.TrimSpace(line), "=")
+			if types[name] == "" {
+				continue
+			}
+			if cpus, err := knob.Canonical(types[name], strings.Trim(value, `"'`)); err == nil && cpus != "" {
+				return fmt.Sprintf(", though none onto cpus %s (%s in %s)", cpus, name, file)
+			}
+		}
+	}
+	return ""
 }
 
 // bannedIRQs reads irqbalance's own command line: --banirq=N, --banirq N, -i N, -iN

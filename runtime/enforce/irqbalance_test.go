@@ -38,6 +38,22 @@ func TestIrqbalanceIsFoundAndToldFromOneThatLeavesThePlansInterruptsAlone(t *tes
 			}
 		})
 	}
+	t.Run("kept off some CPUs by its environment", func(t *testing.T) {
+		dev, dir := board(t)
+		place(t, dir, "proc/701/comm", "irqbalance\n")
+		place(t, dir, "proc/701/cmdline", "/usr/sbin/irqbalance\x00")
+		for _, c := range []struct{ file, text, want string }{
+			{"etc/irqbalance.env", "# IRQBALANCE_BANNED_CPULIST=1\nIRQBALANCE_BANNED_CPULIST=rubbish\n", "places: start it"},
+			{"etc/sysconfig/irqbalance", "IRQBALANCE_BANNED_CPUS=00000000,0000000c\n", "though none onto cpus 2-3 (IRQBALANCE_BANNED_CPUS in /etc/sysconfig/irqbalance): start it with --banirq=44"},
+			{"etc/default/irqbalance", "IRQBALANCE_ARGS=\nIRQBALANCE_BANNED_CPULIST=\"4-5\"\n", "none onto cpus 4-5 (IRQBALANCE_BANNED_CPULIST in /etc/default/irqbalance)"},
+		} {
+			place(t, dir, c.file, c.text)
+			r := find(t, enforce.Verify(dev, planOf(tuned().Settings[5]), options()), "interrupts.irqbalance")
+			if r.Outcome != knob.Contested || !strings.Contains(r.Message, c.want) {
+				t.Errorf("%s: %+v", c.file, r)
+			}
+		}
+	})
 	t.Run("told over its socket, beside what it was told before", func(t *testing.T) {
 		dev, dir := board(t)
 		place(t, dir, "proc/701/comm", "irqbalance\n")

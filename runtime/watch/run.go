@@ -26,6 +26,9 @@ import (
 // take one lease after the other must not make the clocks jump each time.
 const linger = 200 * time.Millisecond
 
+// unasked is how long after the last event what events took is given back.
+const unasked = 10 * time.Second
+
 // Reporter is told what a run does, as it happens.
 type Reporter interface {
 	Applied(results []enforce.Result)
@@ -110,11 +113,7 @@ func Run(ctx context.Context, s Settings) (err error) {
 	if err := d.keeper.Flush(boottime()); err != nil {
 		s.Report.Problem(err)
 	}
-	// What starting took is garbage now, and an idle process has no other
-	// occasion to give it back.
-	debug.FreeOSMemory()
-	release()
-
+	d.rest()
 	for ctx.Err() == nil {
 		if err := d.step(); err != nil {
 			return err
@@ -150,6 +149,18 @@ type daemon struct {
 	aliveAt   time.Duration // when systemd is told that this process lives
 	proveAt   time.Duration // when the plan has lasted; 0: it has, or nobody asks
 	uncoverAt time.Duration // when the settings of ended leases go; 0: nothing to go
+	restAt    time.Duration // when to give back what the last events took; 0: it was
+}
+
+// rest gives back what was needed for a moment: an idle process has no other
+// occasion.
+func (d *daemon) rest() {
+	d.restAt = 0
+	if d.sampling != nil {
+		d.sampling.last = nil
+	}
+	debug.FreeOSMemory()
+	release()
 }
 
 // openSources opens what tells of changes. Each may be missing: in a container,
@@ -284,8 +295,8 @@ func (d *daemon) step() error {
 	if d.adaptive != nil {
 		next = min(next, d.adaptive.at)
 	}
-	if d.sampling != nil && d.sampling.rest > 0 {
-		next = min(next, d.sampling.rest)
+	if d.restAt > 0 {
+		next = min(next, d.restAt)
 	}
 	if d.Systemd.Watchdog > 0 {
 		next = min(next, d.aliveAt)
@@ -299,6 +310,9 @@ func (d *daemon) step() error {
 		return err
 	}
 	now = boottime()
+	if len(fds) > 0 {
+		d.restAt = now + unasked
+	}
 	for _, fd := range fds {
 		d.ready(now, fd)
 	}
@@ -317,8 +331,8 @@ func (d *daemon) step() error {
 	if d.adaptive != nil && now >= d.adaptive.at {
 		d.sample(now)
 	}
-	if d.sampling != nil {
-		d.sampling.tidy(now)
+	if d.restAt > 0 && now >= d.restAt {
+		d.rest()
 	}
 	if err := d.keeper.Tick(now); err != nil {
 		d.Report.Problem(err)

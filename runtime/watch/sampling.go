@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
-	"runtime/debug"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -18,9 +17,6 @@ import (
 // reading them costs milliseconds of processor time.
 const leastAge = 100 * time.Millisecond
 
-// unasked is how long after the last sample what sampling took is given back.
-const unasked = 10 * time.Second
-
 // sampling shares one reading of the device's sensors among all who ask. It reads
 // when somebody does, on a goroutine of its own: a sensor may take long, and drift
 // must not wait for it.
@@ -30,7 +26,6 @@ type sampling struct {
 	taken chan *monitor.Sample
 	busy  bool
 	last  *monitor.Sample
-	rest  time.Duration // when to give back what it took; 0: nothing to give
 }
 
 func openSampling(dev device.FS) (*sampling, error) {
@@ -54,7 +49,7 @@ func (s *sampling) begin() {
 	if s.busy {
 		return
 	}
-	s.busy, s.rest = true, 0
+	s.busy = true
 	go func() {
 		sample := s.take()
 		var one [8]byte
@@ -70,15 +65,6 @@ func (s *sampling) finish() {
 	_, _ = unix.Read(s.fd, buf[:])
 	if s.busy {
 		s.last, s.busy = <-s.taken, false
-	}
-}
-
-// tidy gives back what sampling took when nobody has asked for a while: an idle
-// process has no other occasion.
-func (s *sampling) tidy(now time.Duration) {
-	if s.rest > 0 && now >= s.rest {
-		s.rest, s.last = 0, nil
-		debug.FreeOSMemory()
 	}
 }
 
@@ -119,7 +105,6 @@ func (d *daemon) ask(now time.Duration, c *client, age time.Duration) api.Answer
 // share gives a new sample to all who wait for one.
 func (d *daemon) share(now time.Duration) {
 	d.sampling.finish()
-	d.sampling.rest = now + unasked
 	if d.server == nil || d.sampling.last == nil {
 		return
 	}
