@@ -2,7 +2,7 @@
 # Long checks, and checks against outside material. Each part writes a dated record
 # to bench/results/ or says why it could not run. docs/prove.md explains them.
 #
-#   scripts/prove.sh [PART...]     parts: layers tasks kconfig fuzz soak worker dist nvpmodel cuda12 runtime systemd camera rtsp arm64 tuned casestudy bench browser dashboards profiler
+#   scripts/prove.sh [PART...]     parts: layers parse tasks kconfig fuzz soak worker dist nvpmodel cuda12 runtime systemd camera rtsp arm64 tuned casestudy bench browser dashboards profiler
 #
 #   YOCTUNE_CHECKOUTS   folder with RELEASE/{bitbake,openembedded-core,meta-tegra}  (layers)
 #   YOCTUNE_META_TEGRA  clone of meta-tegra with all branches                        (layers)
@@ -34,6 +34,48 @@ layers() {
 	run go test ./tests/series -run 'AreRecipesOf|HashServer' -count 1
 	[ -n "${YOCTUNE_META_OE-}" ] || skip "recipes that layers recommend of meta-oe: set YOCTUNE_META_OE"
 	run go run ./tests/series/prove -src "$YOCTUNE_CHECKOUTS" -o "$results/$day-layers.json" -doc docs/compatibility.md
+}
+
+parse() {
+	title "parse: yoctune build beside bitbake -p of the same layer"
+	[ -n "${YOCTUNE_CHECKOUTS-}" ] || { skip "set YOCTUNE_CHECKOUTS"; return; }
+	local as=() example release machine src work
+	[ "$(id -u)" != 0 ] || as=(runuser -u "${YOCTUNE_USER:-nobody}" --)
+	make -s build
+	{
+		echo "yoctune build, best of five, and bitbake -p from nothing, of openembedded-core, meta-tegra and the layer; seconds on the clock; $(nproc) cores,$(uptime | sed 's/.*load/ load/')"
+		for example in video-analytics realtime-control low-power-edge; do
+			build/bin/yoctune plan "examples/$example" >"build/parse.json" 2>/dev/null
+			release=$(sed -n 's/^  "release": "\(.*\)",$/\1/p' build/parse.json)
+			machine=$(sed -n 's/^  "machine": "\(.*\)",$/\1/p' build/parse.json)
+			src=$YOCTUNE_CHECKOUTS/$release
+			[ -d "$src" ] || { echo "$example: no checkouts of $release"; continue; }
+			work=$(mktemp -d)
+			mkdir -p "$work/build/conf"
+			local best=999999999 began took
+			for _ in 1 2 3 4 5; do
+				rm -rf "$work/layer"
+				began=$(date +%s%N)
+				build/bin/yoctune build "examples/$example" -o "$work/layer" >/dev/null 2>&1 || { failed=1; echo "FAILED: yoctune build $example" >&2; }
+				took=$(($(date +%s%N) - began))
+				[ "$took" -ge "$best" ] || best=$took
+			done
+			printf 'BBPATH = "%s"\nBBFILES ?= ""\nBBLAYERS = "%s %s %s"\n' "$work/build" "$src/openembedded-core/meta" "$src/meta-tegra" "$work/layer" >"$work/build/conf/bblayers.conf"
+			{
+				printf 'MACHINE = "%s"\nDISTRO = "nodistro"\nBB_NO_NETWORK = "1"\nCONNECTIVITY_CHECK_URIS = ""\n' "$machine"
+				echo "CONF_VERSION = \"$(sed -n 's/^LOCALCONF_VERSION *?*= *"\([0-9]*\)".*/\1/p' "$src/openembedded-core/meta/conf/sanity.conf")\""
+				echo "require $(cd "$work/layer" && ls -d "$PWD"/conf/yoctune/*.conf)"
+			} >"$work/build/conf/local.conf"
+			[ ${#as[@]} = 0 ] || chown -R "${YOCTUNE_USER:-nobody}" "$work"
+			chmod 755 "$work"
+			began=$(date +%s%N)
+			(cd "$work/build" && "${as[@]}" env -i PATH="$src/bitbake/bin:$src/openembedded-core/scripts:$PATH" HOME="$work" LANG=en_US.UTF-8 BBPATH="$PWD" BUILDDIR="$PWD" \
+				PYTHONDONTWRITEBYTECODE=1 bitbake -p) >"$work/log" 2>&1 || { failed=1; tail -5 "$work/log" >&2; }
+			took=$(($(date +%s%N) - began))
+			echo "$example, $release, $machine: yoctune build $(awk "BEGIN {printf \"%.3f\", $best/1e9}"), bitbake -p $(awk "BEGIN {printf \"%.1f\", $took/1e9}"); $(sed -n 's/^Parsing of //p' "$work/log")"
+			rm -rf "$work"
+		done
+	} | tee "$results/$day-parse.txt"
 }
 
 tasks() {
@@ -193,10 +235,11 @@ bench() {
 }
 
 mkdir -p build
-[ $# -gt 0 ] || set -- layers tasks kconfig fuzz soak worker dist nvpmodel cuda12 runtime systemd camera rtsp arm64 tuned casestudy bench browser dashboards profiler
+[ $# -gt 0 ] || set -- layers parse tasks kconfig fuzz soak worker dist nvpmodel cuda12 runtime systemd camera rtsp arm64 tuned casestudy bench browser dashboards profiler
 for part; do
 	case $part in
 	layers) layers ;;
+	parse) parse ;;
 	tasks) tasks ;;
 	kconfig) kconfig ;;
 	fuzz) fuzz ;;

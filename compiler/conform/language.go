@@ -151,7 +151,7 @@ var language = Schema{defs: []*definition{
 				fields: []*member{
 					{name: "features", required: false, doc: "Added to IMAGE_FEATURES, such as \"ssh-server-openssh\".", see: "schema/build.cue:100", value: &shape{op: list, see: "schema/build.cue:100", elem: &shape{op: named, def: "#PackageName", see: "schema/build.cue:100"}}},
 					{name: "badRecommendations", required: false, doc: "Packages that are left out where others only recommend them (BAD_RECOMMENDATIONS), with format \"ipk\" or \"rpm\".", see: "schema/build.cue:103", value: &shape{op: list, see: "schema/build.cue:103", elem: &shape{op: named, def: "#PackageName", see: "schema/build.cue:103"}}},
-					{name: "readOnly", required: false, doc: "Mount the root file system read-only. What yoctuned keeps in /var/lib then lasts until the next boot.", see: "schema/build.cue:106", value: &shape{op: basic, kind: load.Bool, see: "schema/build.cue:106"}},
+					{name: "readOnly", required: false, doc: "Mount the root file system read-only. What yoctuned keeps in /var/lib then lasts until the next boot; TensorRT engines are built again after it.", see: "schema/build.cue:106", value: &shape{op: basic, kind: load.Bool, see: "schema/build.cue:106"}},
 				},
 			}}},
 			{name: "optional", required: false, doc: "Packages of layers that a build may lack, by the layer's collection: they are installed where the layer is present.", see: "schema/build.cue:110", value: &shape{op: object, see: "schema/build.cue:110", obj: &structure{

@@ -129,6 +129,9 @@ func (p *parser) graph() error {
 	if p.tok.kind != end {
 		return p.fail("%s after the end of the graph", p.tok)
 	}
+	if len(p.ids) == 0 {
+		return p.fail("the graph has no task; give the task-depends.dot that bitbake -g wrote")
+	}
 	return nil
 }
 

@@ -106,6 +106,7 @@ func TestBuildstatsOfAnotherBuildAreRefused(t *testing.T) {
 func TestBrokenFilesAreRefusedAtTheirPlace(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{
 		{"empty", "", `1:1: the end of the file instead of "digraph" at the start; give the task-depends.dot that bitbake -g wrote`},
+		{"no task", "digraph depends {\n}\n", "3:1: the graph has no task; give the task-depends.dot that bitbake -g wrote"},
 		{"not dot", "BBFILES += \"x\"\n", `1:1: "BBFILES" instead of "digraph" at the start; give the task-depends.dot that bitbake -g wrote`},
 		{"undirected", "graph g {\n}", `1:1: "graph" instead of "digraph" at the start; give the task-depends.dot that bitbake -g wrote`},
 		{"cut short", "digraph depends {\n\"a.do_x\" -> \"b.do_x\"\n", "3:1: the file ends inside the graph; it was cut short, run bitbake -g again"},

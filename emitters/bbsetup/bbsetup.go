@@ -64,11 +64,10 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 	if _, err := quote.LayerName(l.Name); err != nil {
 		return nil, refuse("", "layer.name", err)
 	}
-	core := r.Series
-	if r.Name == "master" {
-		core = r.Name // its series has no branch yet
+	sources := map[string]source{}
+	for _, c := range r.Checkouts() {
+		sources[c.Name] = source{remote{c.URI, c.Branch, c.Branch}}
 	}
-	git := func(uri, branch string) source { return source{remote{uri, branch, branch}} }
 	var files []emitters.File
 	for _, t := range l.Targets {
 		name := "bitbake-setup-" + t.Name + ".conf.json"
@@ -85,11 +84,7 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 		if err := enc.Encode(setup{
 			Description: "Written by yoctune for target " + t.Name + " of the layer " + l.Name,
 			Version:     "1.0",
-			Sources: map[string]source{
-				"bitbake":           git("https://git.openembedded.org/bitbake", r.BitBake),
-				"openembedded-core": git("https://git.openembedded.org/openembedded-core", core),
-				"meta-tegra":        git("https://github.com/OE4T/meta-tegra", r.Name),
-			},
+			Sources:     sources,
 			Setup: configurations{[]configuration{{
 				Name: t.Name, Description: t.Machine + " with the layer " + l.Name, Dir: l.Name + "-" + t.Name,
 				Layers: []string{"openembedded-core/meta", "meta-tegra"}, Beside: []string{"."},

@@ -32,10 +32,6 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 		return nil, &emitters.Error{Emitter: "kas", Ref: emitters.Ref{ID: "layer.name"},
 			Err: fmt.Errorf("in a configuration for kas %q is the name of another repository; choose another", l.Name)}
 	}
-	core := r.Series
-	if r.Name == "master" {
-		core = r.Name // its series has no branch yet
-	}
 	t, err := emitters.Parse("kas", text)
 	if err != nil {
 		return nil, err
@@ -52,9 +48,8 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 			Target  *plan.Target
 			Kas     *plan.Kas
 			File    string
-			Core    string // branch of openembedded-core
-			Poky    bool   // the distribution is one of meta-poky's
-		}{l, r, target, l.Build.Kas, name, core, l.Build.Kas.Distro == "poky" || strings.HasPrefix(l.Build.Kas.Distro, "poky-")})
+			Poky    bool // the distribution is one of meta-poky's
+		}{l, r, target, l.Build.Kas, name, l.Build.Kas.Distro == "poky" || strings.HasPrefix(l.Build.Kas.Distro, "poky-")})
 		if err != nil {
 			return nil, err
 		}

@@ -239,3 +239,24 @@ func (r Release) HasImageFeature(name string) bool {
 	}
 	return false
 }
+
+// Checkout is a repository that a build of the release takes.
+type Checkout struct{ Name, URI, Branch string }
+
+// Checkouts are the repositories that every build takes: bitbake, openembedded-core
+// and meta-tegra.
+func (r Release) Checkouts() []Checkout {
+	return []Checkout{
+		{"bitbake", "https://git.openembedded.org/bitbake", r.BitBake},
+		{"openembedded-core", "https://git.openembedded.org/openembedded-core", r.CoreBranch()},
+		{"meta-tegra", "https://github.com/OE4T/meta-tegra", r.Name},
+	}
+}
+
+// CoreBranch is the branch of openembedded-core, and of layers that go with it.
+func (r Release) CoreBranch() string {
+	if r.Name == "master" {
+		return r.Name // its series has no branch yet
+	}
+	return r.Series
+}
