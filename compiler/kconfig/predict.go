@@ -102,13 +102,6 @@ func FromTree(t *kernel.Tree, base *Config) *Facts {
 	return &Facts{Kernel: Prepare(t), Base: base, Set: kernel.Set{Name: t.Name, Release: t.Release, Source: "the kernel source that was indexed"}}
 }
 
-// Predict says what the kernel will have of requests made on top of its base
-// configuration. A symbol requested several times is answered once, for the last
-// line.
-func (f *Facts) Predict(requests []Line) []Prediction {
-	return f.PredictFragments(&Config{Lines: requests}).Predictions
-}
-
 // PredictFragments merges fragments over the base in order, evaluates, and
 // explains.
 func (f *Facts) PredictFragments(fragments ...*Config) *Report {
