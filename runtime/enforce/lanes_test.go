@@ -29,7 +29,7 @@ func (m *meeting) Write(name, value string) error {
 		go func() { m.all.Wait(); close(met) }()
 		select {
 		case <-met:
-		case <-time.After(10 * time.Second):
+		case <-time.After(time.Minute):
 			m.late.Store(true)
 		}
 	}

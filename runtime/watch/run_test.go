@@ -33,7 +33,7 @@ import (
 )
 
 // patience is for a machine that is busy with other things.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // heard is a Reporter that passes on what it is told.
 type heard struct {
