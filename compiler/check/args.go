@@ -8,7 +8,7 @@ import (
 
 	"github.com/yoctune/yoctune/compiler/diag"
 	"github.com/yoctune/yoctune/compiler/load"
-	"github.com/yoctune/yoctune/compiler/resolve"
+	"github.com/yoctune/yoctune/internal/cpulist"
 )
 
 // The rules of this file read kernel arguments as the kernel does.
@@ -108,40 +108,21 @@ func argRules() []Rule {
 	}
 }
 
-// cores reads the kernel's cpu list; flags before it, as isolcpus has, are
+// cpuArg reads the kernel's cpu list; flags before it, as isolcpus has, are
 // returned apart.
 func cpuArg(text string) (flags []string, cores []int, ok bool) {
-	for part := range strings.SplitSeq(text, ",") {
-		if part == "" {
-			return nil, nil, false
+	for {
+		flag, rest, more := strings.Cut(text, ",")
+		if flag == "" || flag[0] >= '0' && flag[0] <= '9' {
+			break
 		}
-		if part[0] < '0' || part[0] > '9' {
-			if len(cores) > 0 || part == "all" {
-				return nil, nil, false
-			}
-			flags = append(flags, part)
-			continue
+		if !more {
+			return nil, nil, false // a word such as all
 		}
-		span, stride, strided := strings.Cut(part, ":") // 0-31:2/4: groups, rare
-		low, high, ranged := strings.Cut(span, "-")
-		a, err := strconv.Atoi(low)
-		if err != nil {
-			return nil, nil, false
-		}
-		z := a
-		if ranged {
-			if z, err = strconv.Atoi(high); err != nil || z < a {
-				return nil, nil, false
-			}
-		}
-		if strided && !strings.Contains(stride, "/") || z-a > 1<<12 {
-			return nil, nil, false
-		}
-		for c := a; c <= z; c++ {
-			cores = append(cores, c)
-		}
+		flags, text = append(flags, flag), rest
 	}
-	return flags, cores, len(cores) > 0
+	cores, err := cpulist.Parse(text)
+	return flags, cores, err == nil && len(cores) > 0
 }
 
 // eachArg visits the arguments that the configuration writes itself.
@@ -201,7 +182,7 @@ func (s *subject) agrees(name string, cores []int, n *load.Node, path []string) 
 	if slices.Equal(cores, want) {
 		return
 	}
-	d := s.diagnostic(n, path, "%s=%s contradicts cpu.isolate, which makes it %s", name, n.Text, resolve.CPUList(want))
+	d := s.diagnostic(n, path, "%s=%s contradicts cpu.isolate, which makes it %s", name, n.Text, cpulist.Format(want))
 	d.Help = "remove the argument: cpu.isolate sets it"
 	d.Related = []diag.Related{{Pos: s.Pos("cpu", "isolate"), Message: "the cores that are isolated"}}
 	s.report.Add(d)

@@ -8,6 +8,7 @@ import (
 	"github.com/yoctune/yoctune/compiler/diag"
 	"github.com/yoctune/yoctune/compiler/load"
 	"github.com/yoctune/yoctune/compiler/resolve"
+	"github.com/yoctune/yoctune/internal/cpulist"
 )
 
 func cpuRules() []Rule {
@@ -125,7 +126,7 @@ func isolcpusAffinity(s *subject) {
 		if where == nil {
 			where, path = n.Get("slice"), at("services", svc.Name, "slice")
 		}
-		s.finding(where, path, "cores "+resolve.CPUList(cores), "", "service %s may use isolated cores %s, and all its threads start on core %d", svc.Name, resolve.CPUList(cores), cores[0])
+		s.finding(where, path, "cores "+cpulist.Format(cores), "", "service %s may use isolated cores %s, and all its threads start on core %d", svc.Name, cpulist.Format(cores), cores[0])
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/yoctune/yoctune/compiler/diag"
 	"github.com/yoctune/yoctune/compiler/load"
 	"github.com/yoctune/yoctune/compiler/resolve"
+	"github.com/yoctune/yoctune/internal/cpulist"
 )
 
 // Isolation is one plan in many places: arguments, interrupts, slices, services
@@ -81,7 +82,7 @@ func isolateCluster(s *subject) {
 	}
 	for _, p := range s.Board.Policies {
 		var in, out []int
-		for _, c := range resolve.ParseCPUList(p.CPUs) {
+		for _, c := range resolve.PolicyCores(p) {
 			if slices.Contains(isolated, c) {
 				in = append(in, c)
 			} else {
@@ -89,7 +90,7 @@ func isolateCluster(s *subject) {
 			}
 		}
 		if len(in) > 0 && len(out) > 0 {
-			s.finding(s.Node.At("cpu", "isolate"), at("cpu", "isolate"), "cluster "+p.CPUs, "", "cores %s share a clock with %s, which are not isolated", resolve.CPUList(in), resolve.CPUList(out))
+			s.finding(s.Node.At("cpu", "isolate"), at("cpu", "isolate"), "cluster "+p.CPUs, "", "cores %s share a clock with %s, which are not isolated", cpulist.Format(in), cpulist.Format(out))
 		}
 	}
 }
@@ -125,7 +126,7 @@ func housekeepingLeft(s *subject) {
 		if len(on) == 0 || slices.ContainsFunc(on, func(c int) bool { return !slices.Contains(taken, c) }) {
 			return
 		}
-		s.finding(n, at("power", "modes", name), "cores "+resolve.CPUList(on)+" are on", "", "mode %s leaves no core for the system: all that are on are isolated", name)
+		s.finding(n, at("power", "modes", name), "cores "+cpulist.Format(on)+" are on", "", "mode %s leaves no core for the system: all that are on are isolated", name)
 	})
 }
 
@@ -142,7 +143,7 @@ func affinityOffline(s *subject) {
 		if path[0] == "cpu" || len(cores) == 0 || slices.ContainsFunc(cores, func(c int) bool { return slices.Contains(on, c) || c >= s.Board.Cores }) {
 			return // power-cores speaks for cpu.isolate, core-exists for the rest
 		}
-		s.finding(n, path, "cores "+resolve.CPUList(cores), "mode "+s.Plan.Power.Default+" keeps cores "+resolve.CPUList(on)+" on", "all of these cores are off in the default power mode %s", s.Plan.Power.Default)
+		s.finding(n, path, "cores "+cpulist.Format(cores), "mode "+s.Plan.Power.Default+" keeps cores "+cpulist.Format(on)+" on", "all of these cores are off in the default power mode %s", s.Plan.Power.Default)
 	})
 }
 

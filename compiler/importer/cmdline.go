@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/yoctune/yoctune/internal/cpulist"
 	"github.com/yoctune/yoctune/schema/facts/release"
 )
 
@@ -151,8 +152,8 @@ func (im *importer) isolation(words []string) (cores []int, implied []string) {
 		if name != "isolcpus" && name != "nohz_full" && name != "rcu_nocbs" {
 			continue
 		}
-		these, ok := cpuList(list(value))
-		if !ok || cores != nil && !slices.Equal(cores, these) {
+		these, err := cpulist.Parse(list(value))
+		if err != nil || len(these) == 0 || cores != nil && !slices.Equal(cores, these) {
 			return nil, nil
 		}
 		cores = these
@@ -164,7 +165,7 @@ func (im *importer) isolation(words []string) (cores []int, implied []string) {
 	}
 	for _, w := range words {
 		value, ok := strings.CutPrefix(w, "irqaffinity=")
-		if these, valid := cpuList(value); ok && valid && im.complement(cores, these) {
+		if these, err := cpulist.Parse(value); ok && err == nil && im.complement(cores, these) {
 			implied = append(implied, w)
 		}
 	}
@@ -177,25 +178,4 @@ func (im *importer) complement(cores, rest []int) bool {
 		return false
 	}
 	return !slices.ContainsFunc(rest, func(c int) bool { return slices.Contains(cores, c) })
-}
-
-// cpuList reads a list of cores such as 2,4-7; cores beyond 255 are refused.
-func cpuList(s string) ([]int, bool) {
-	var out []int
-	for part := range strings.SplitSeq(s, ",") {
-		low, high, ranged := strings.Cut(part, "-")
-		if !ranged {
-			high = low
-		}
-		a, ok1 := number(low)
-		b, ok2 := number(high)
-		if !ok1 || !ok2 || a < 0 || b > 255 || a > b || len(out) > 256 {
-			return nil, false
-		}
-		for c := a; c <= b; c++ {
-			out = append(out, int(c))
-		}
-	}
-	slices.Sort(out)
-	return slices.Compact(out), true
 }

@@ -4,6 +4,7 @@ import (
 	"path"
 	"strings"
 
+	"github.com/yoctune/yoctune/internal/cpulist"
 	"github.com/yoctune/yoctune/internal/lazyregexp"
 )
 
@@ -214,9 +215,9 @@ func (im *importer) directive(d *directive, unit string) {
 	case "Service/Nice", "Service/CPUSchedulingPriority":
 		d.set, d.tuning = set(scalar(d.value), map[string]string{"Nice": "nice", "CPUSchedulingPriority": "priority"}[d.name]), true
 	case "Service/CPUAffinity":
-		cores, ok := cpuList(strings.Join(strings.FieldsFunc(d.value, func(r rune) bool { return r == ' ' || r == ',' }), ","))
+		cores, err := cpulist.Parse(strings.Join(strings.FieldsFunc(d.value, func(r rune) bool { return r == ' ' || r == ',' }), ","))
 		d.set, d.tuning = set(coreList(cores), "cpus"), true
-		if !ok {
+		if err != nil || len(cores) == 0 {
 			d.inexpressible = "not a list of cores"
 		}
 	case "Service/MemoryMax", "Service/MemoryLimit":

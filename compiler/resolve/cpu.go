@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/yoctune/yoctune/compiler/load"
+	"github.com/yoctune/yoctune/internal/cpulist"
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
@@ -136,7 +137,7 @@ func (r *resolver) gpu() {
 
 func (r *resolver) irq() {
 	for _, f := range sortedFields(r.n.At("irq", "affinity")) {
-		r.set(plan.Setting{ID: "irq.affinity." + f.Name, Domain: plan.DomainIRQ, Type: plan.TypeCPUList, Want: CPUList(Cores(f.Value)),
+		r.set(plan.Setting{ID: "irq.affinity." + f.Name, Domain: plan.DomainIRQ, Type: plan.TypeCPUList, Want: cpulist.Format(Cores(f.Value)),
 			Select: plan.Select{Class: "irq", Name: f.Name, Attr: "smp_affinity_list"}}, f.Value.Pos)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/yoctune/yoctune/compiler/load"
+	"github.com/yoctune/yoctune/internal/cpulist"
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
@@ -105,7 +106,7 @@ func (r *resolver) isolation() {
 	if list == nil || len(list.Items) == 0 {
 		return
 	}
-	cores := CPUList(r.t.Isolated())
+	cores := cpulist.Format(r.t.Isolated())
 	flags := "managed_irq,domain,"
 	if r.t.Release.Kernel == "4.9" {
 		flags = "" // it would read them as a broken list (kernel/sched/core.c)
@@ -114,7 +115,7 @@ func (r *resolver) isolation() {
 	r.implyArg("nohz_full", cores, list.Pos)
 	r.implyArg("rcu_nocbs", cores, list.Pos)
 	if rest := r.t.Housekeeping(); len(rest) > 0 {
-		r.implyArg("irqaffinity", CPUList(rest), list.Pos)
+		r.implyArg("irqaffinity", cpulist.Format(rest), list.Pos)
 	}
 	// Without them the kernel ignores nohz_full= and rcu_nocbs=, and no Jetson
 	// configuration has them.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/yoctune/yoctune/compiler/diag"
 	"github.com/yoctune/yoctune/compiler/load"
+	"github.com/yoctune/yoctune/internal/cpulist"
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
@@ -72,7 +73,7 @@ func (r *resolver) pipeline(f load.Field) plan.Pipeline {
 		Source: r.source(n.Get("source"), path+".source"),
 		Stages: r.stages(n.Get("stages"), path+".stages"),
 		Sink:   r.sink(n.Get("sink"), path+".sink"),
-		CPUs:   CPUList(Cores(n.Get("cpus"))),
+		CPUs:   cpulist.Format(Cores(n.Get("cpus"))),
 
 		Scheduling: text(n.Get("scheduling")), Priority: int(integer(n.Get("priority"), 0)),
 		Budget: r.budget(n.Get("budget"), path+".budget"),

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/yoctune/yoctune/compiler/load"
+	"github.com/yoctune/yoctune/internal/cpulist"
 	"github.com/yoctune/yoctune/schema/facts/board"
 	"github.com/yoctune/yoctune/schema/plan"
 )
@@ -173,7 +174,7 @@ func newClocks(b *board.Board, t board.Table, from board.Mode) clocks {
 		} else if len(c.labels) == b.Cores {
 			c.cores[label] = []int{i}
 		} else if i < len(b.Policies) {
-			c.cores[label] = ParseCPUList(b.Policies[i].CPUs)
+			c.cores[label] = PolicyCores(b.Policies[i])
 		}
 	}
 	for _, s := range from.Settings {
@@ -265,24 +266,9 @@ func masks(params []plan.PowerParam) string {
 	return b.String()
 }
 
-// ParseCPUList reads a cpu list of the facts: 0-3,5.
-func ParseCPUList(s string) []int {
-	var out []int
-	for part := range strings.SplitSeq(s, ",") {
-		low, high, ranged := strings.Cut(part, "-")
-		a, err := strconv.Atoi(low)
-		if err != nil {
-			continue
-		}
-		b := a
-		if ranged {
-			if b, err = strconv.Atoi(high); err != nil {
-				continue
-			}
-		}
-		for ; a <= b; a++ {
-			out = append(out, a)
-		}
-	}
-	return out
+// PolicyCores are the cores that share a clock. A test of the facts reads every
+// list of them.
+func PolicyCores(p board.Policy) []int {
+	cores, _ := cpulist.Parse(p.CPUs)
+	return cores
 }

@@ -435,24 +435,6 @@ func Cores(n *load.Node) []int {
 	return slices.Compact(out)
 }
 
-// CPUList writes sorted cores as the kernel's cpu list: 0-3,5.
-func CPUList(cores []int) string {
-	var parts []string
-	for i := 0; i < len(cores); {
-		j := i
-		for j+1 < len(cores) && cores[j+1] == cores[j]+1 {
-			j++
-		}
-		if i == j {
-			parts = append(parts, fmt.Sprint(cores[i]))
-		} else {
-			parts = append(parts, fmt.Sprintf("%d-%d", cores[i], cores[j]))
-		}
-		i = j + 1
-	}
-	return strings.Join(parts, ",")
-}
-
 // sortedFields gives the members of a struct by name: the order that every
 // front end can reproduce.
 func sortedFields(n *load.Node) []load.Field {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/yoctune/yoctune/compiler/load"
+	"github.com/yoctune/yoctune/internal/cpulist"
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
@@ -229,7 +230,7 @@ func (r *resolver) services() {
 			Name: f.Name, Description: textOr(n.Get("description"), strings.TrimSuffix(f.Name, ".service")),
 			Exec: texts(n.Get("exec")), Type: text(n.Get("type")), User: text(n.Get("user")),
 			After: texts(n.Get("after")), Wants: texts(n.Get("wants")), Requires: texts(n.Get("requires")),
-			CPUs: CPUList(Cores(n.Get("cpus"))), Scheduling: text(n.Get("scheduling")), Priority: int(integer(n.Get("priority"), 0)),
+			CPUs: cpulist.Format(Cores(n.Get("cpus"))), Scheduling: text(n.Get("scheduling")), Priority: int(integer(n.Get("priority"), 0)),
 			MemoryLock: boolean(n.Get("memoryLock"), false), CPUQuota: int(integer(n.Get("cpuQuota"), 0)), Restart: text(n.Get("restart")),
 			CPUWeight: int(integer(n.Get("cpuWeight"), 0)), IOWeight: int(integer(n.Get("ioWeight"), 0)),
 		}
@@ -280,7 +281,7 @@ func (r *resolver) services() {
 			IOWeight: s.IOWeight, CPUWeight: s.CPUWeight, CPUQuota: s.CPUQuota,
 			MemoryMax: s.MemoryMax, MemoryHigh: s.MemoryHigh, Scheduling: s.Scheduling, Priority: s.Priority, Nice: s.Nice})
 	}
-	cpus := CPUList(r.t.Isolated())
+	cpus := cpulist.Format(r.t.Isolated())
 	for name := range named {
 		r.t.Slices = append(r.t.Slices, plan.Slice{Name: name, CPUs: cpus})
 		r.plan.Units = append(r.plan.Units, plan.Unit{Name: name, CPUs: cpus, CPUPartition: partition[name]})

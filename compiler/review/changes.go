@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/yoctune/yoctune/internal/cpulist"
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
@@ -227,7 +228,7 @@ func cores(mask string) string {
 			list = append(list, i)
 		}
 	}
-	return "cores " + ranges(list)
+	return "cores " + cpulist.Format(list)
 }
 
 // size writes bytes in the largest unit that leaves nothing over.
@@ -408,27 +409,9 @@ func alike(in []Detail) []Detail {
 			continue // longer than any core's number
 		}
 		numbers[i] = append(numbers[i], n)
-		out[i].Name = m[1] + ranges(numbers[i]) + m[3]
+		out[i].Name = m[1] + cpulist.Format(numbers[i]) + m[3]
 	}
 	return out
-}
-
-// ranges writes ascending numbers as 0–3,6.
-func ranges(n []int) string {
-	var parts []string
-	for i := 0; i < len(n); {
-		j := i
-		for j+1 < len(n) && n[j+1] == n[j]+1 {
-			j++
-		}
-		if j == i {
-			parts = append(parts, strconv.Itoa(n[i]))
-		} else {
-			parts = append(parts, fmt.Sprintf("%d–%d", n[i], n[j]))
-		}
-		i = j + 1
-	}
-	return strings.Join(parts, ",")
 }
 
 func (c *comparison) kernel() {

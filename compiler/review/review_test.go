@@ -124,7 +124,7 @@ func TestNeedsAndRisks(t *testing.T) {
 		{"memory in units", made(t, plan.Plan{Settings: []plan.Setting{{ID: "memory.zram", Domain: plan.DomainMemory, Type: plan.TypeInt, Want: "2147483648", Needs: plan.NeedsReboot}}}, nil),
 			made(t, plan.Plan{Settings: []plan.Setting{{ID: "memory.zram", Domain: plan.DomainMemory, Type: plan.TypeInt, Want: "3221225472", Needs: plan.NeedsReboot}}}, nil), Reboot, Low, "zram: 2 GiB → 3 GiB"},
 		{"cores by number", made(t, plan.Plan{Settings: []plan.Setting{{ID: "irq.default", Domain: plan.DomainIRQ, Type: plan.TypeCPUMask, Want: "3f", Needs: plan.NeedsNothing}}}, nil),
-			made(t, plan.Plan{Settings: []plan.Setting{{ID: "irq.default", Domain: plan.DomainIRQ, Type: plan.TypeCPUMask, Want: "1,0000000f", Needs: plan.NeedsNothing}}}, nil), NoNeed, Low, "cores 0–5 → cores 0–3,32"},
+			made(t, plan.Plan{Settings: []plan.Setting{{ID: "irq.default", Domain: plan.DomainIRQ, Type: plan.TypeCPUMask, Want: "1,0000000f", Needs: plan.NeedsNothing}}}, nil), NoNeed, Low, "cores 0-5 → cores 0-3,32"},
 	} {
 		r := compared(t, c.was, c.now)
 		var b strings.Builder

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/yoctune/yoctune/internal/cpulist"
 )
 
 // MaxLen is the longest value, in bytes, that any sink takes. It is far above
@@ -121,23 +123,8 @@ func CPUList(v string) (string, error) {
 	}); err != nil {
 		return "", err
 	}
-	for part := range strings.SplitSeq(v, ",") {
-		first, last, ranged := strings.Cut(part, "-")
-		if first == "" || ranged && (last == "" || strings.Contains(last, "-")) || len(first) > 4 || len(last) > 4 {
-			return "", refuse(sink, v, fmt.Sprintf("%q is no CPU or range", part), "write numbers and ranges, such as 0-3,5")
-		}
-		if ranged && atoi(first) > atoi(last) {
-			return "", refuse(sink, v, fmt.Sprintf("the range %q runs backwards", part), "")
-		}
+	if cpus, err := cpulist.Parse(v); err != nil || len(cpus) == 0 {
+		return "", refuse(sink, v, "it is no list of CPUs and ascending ranges", "write numbers and ranges, such as 0-3,5")
 	}
 	return v, nil
-}
-
-// atoi reads at most four digits, which the caller has checked.
-func atoi(s string) int {
-	n := 0
-	for _, r := range s {
-		n = n*10 + int(r-'0')
-	}
-	return n
 }

@@ -1,5 +1,5 @@
-// Package cpulist reads the kernel's lists of processors: "0-3,5", and the strided
-// form "0-7:2/4" (Documentation/admin-guide/kernel-parameters.rst, "cpu lists").
+// Package cpulist reads and writes the kernel's lists of processors: "0-3,5", and
+// reads the strided form "0-7:2/4" (Documentation/admin-guide/kernel-parameters.rst, "cpu lists").
 package cpulist
 
 import (
@@ -61,4 +61,22 @@ func Parse(text string) ([]int, error) {
 func number(text string) (int, bool) {
 	n, err := strconv.ParseUint(text, 10, 16)
 	return int(n), err == nil && n < Max
+}
+
+// Format writes processors, ascending, as the kernel does: 0-3,5.
+func Format(cpus []int) string {
+	var parts []string
+	for i := 0; i < len(cpus); {
+		j := i
+		for j+1 < len(cpus) && cpus[j+1] == cpus[j]+1 {
+			j++
+		}
+		if i == j {
+			parts = append(parts, strconv.Itoa(cpus[i]))
+		} else {
+			parts = append(parts, strconv.Itoa(cpus[i])+"-"+strconv.Itoa(cpus[j]))
+		}
+		i = j + 1
+	}
+	return strings.Join(parts, ",")
 }

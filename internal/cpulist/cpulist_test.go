@@ -24,6 +24,14 @@ func TestListsAsTheKernelWritesThem(t *testing.T) {
 	}
 }
 
+func TestListsAreWrittenAsTheKernelDoes(t *testing.T) {
+	for want, cpus := range map[string][]int{"": nil, "0": {0}, "0-3,5": {0, 1, 2, 3, 5}, "4-5": {4, 5}, "1,3,5": {1, 3, 5}} {
+		if got := cpulist.Format(cpus); got != want {
+			t.Errorf("%v: %q, want %q", cpus, got, want)
+		}
+	}
+}
+
 func FuzzParse(f *testing.F) {
 	f.Add("0-7:2/4,9")
 	f.Add(strings.Repeat("0-8191,", 100) + "1")
@@ -34,6 +42,9 @@ func FuzzParse(f *testing.F) {
 		}
 		if len(got) > cpulist.Max || !slices.IsSorted(got) {
 			t.Fatalf("%d processors", len(got))
+		}
+		if again, err := cpulist.Parse(cpulist.Format(got)); err != nil || !slices.Equal(again, got) {
+			t.Fatalf("%v is written as %s", got, cpulist.Format(got))
 		}
 	})
 }

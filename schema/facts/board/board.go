@@ -14,6 +14,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/yoctune/yoctune/internal/cpulist"
 )
 
 //go:embed data/*.json
@@ -313,7 +315,7 @@ func (b *Board) CoresOf(t Table, param string) []int {
 		return nil
 	}
 	for _, p := range b.Policies {
-		list, err := cpuList(p.CPUs)
+		list, err := cpulist.Parse(p.CPUs)
 		if err != nil || !slices.Contains(list, core) {
 			continue
 		}

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/yoctune/yoctune/internal/cpulist"
 	"github.com/yoctune/yoctune/internal/lazyregexp"
 )
 
@@ -95,7 +96,7 @@ func (b *Board) checkEvidence(report func(string, ...any)) {
 func (b *Board) checkPolicies(report func(string, ...any)) (cores int) {
 	seen := map[int]bool{}
 	for _, p := range b.Policies {
-		list, err := cpuList(p.CPUs)
+		list, err := cpulist.Parse(p.CPUs)
 		if err != nil {
 			report("policy %d: %v", p.First, err)
 			continue
@@ -199,27 +200,4 @@ func ascending(table []int64) bool {
 		}
 	}
 	return true
-}
-
-// cpuList reads the kernel's list format: "0,3-5".
-func cpuList(s string) ([]int, error) {
-	var list []int
-	for part := range strings.SplitSeq(s, ",") {
-		low, high, ok := strings.Cut(part, "-")
-		if !ok {
-			high = low
-		}
-		a, err := strconv.Atoi(low)
-		if err != nil {
-			return nil, fmt.Errorf("cpu list %q: %w", s, err)
-		}
-		z, err := strconv.Atoi(high)
-		if err != nil || z < a || z > 1023 {
-			return nil, fmt.Errorf("cpu list %q: %q is no range", s, part)
-		}
-		for ; a <= z; a++ {
-			list = append(list, a)
-		}
-	}
-	return list, nil
 }

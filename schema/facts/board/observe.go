@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/yoctune/yoctune/internal/cpulist"
 )
 
 // Observation is what one device said of itself. It is no fact: a probe may have
@@ -97,7 +99,7 @@ func policyCPUs(b *Board) []string {
 func normal(lists []string) []string {
 	var out []string
 	for _, l := range lists {
-		cores, err := cpuList(l)
+		cores, err := cpulist.Parse(l)
 		if err != nil {
 			out = append(out, l)
 			continue
