@@ -43,7 +43,7 @@ test: setup lint unit fuzz-check cuda-check arm64-check ## every fast test
 
 .PHONY: lint
 lint:
-	@test -z "$$(gofmt -l cmd compiler emitters runtime schema internal bench golden tests)" || { gofmt -l .; echo 'gofmt would change these'; exit 1; }
+	@test -z "$$(gofmt -l bench cmd compiler docs emitters examples golden internal runtime schema tests)" || { gofmt -l .; echo 'gofmt would change these'; exit 1; }
 	$(GO) vet ./...
 	$(GO) vet -tags serve ./cmd/yoctuned
 	shellcheck scripts/*.sh tests/*.sh tests/*/*.sh bench/*/*.sh .ci/run
