@@ -178,7 +178,7 @@ rtsp() {
 	title "rtsp: GStreamer's RTSP server, read by GStreamer and by FFmpeg, gone in the middle, with a wrong password"
 	scripts/setup.sh rtsp models || { skip "needs GStreamer's RTSP server and FFmpeg"; return; }
 	YOCTUNE_RTSP=1 YOCTUNE_REQUIRE_MODELS=1 go test ./tests/rtsp -v -count=1 -timeout 30m >build/rtsp.log 2>&1 || { failed=1; cat build/rtsp.log >&2; }
-	{ uptime | sed 's/.*load/load/'; ffmpeg -version | head -n 1; gst-launch-1.0 --version | head -n 1; grep -E '^ *--- |saw:|^ok' build/rtsp.log | sed 's/^ *//; s/rtsp_test.go:[0-9]*: //'; } | tee "$results/$day-rtsp.txt"
+	{ uptime | sed 's/.*load/load/'; ffmpeg -version | sed -n 1p; gst-launch-1.0 --version | sed -n 1p; grep -E '^ *--- |saw:|^ok' build/rtsp.log | sed 's/^ *//; s/rtsp_test.go:[0-9]*: //'; } | tee "$results/$day-rtsp.txt"
 }
 
 arm64() {
