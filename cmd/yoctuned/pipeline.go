@@ -133,6 +133,7 @@ func runPipeline(cmd *cobra.Command, args []string, o pipeline.Options, traced s
 	defer stop()
 	// A second signal ends the program at once.
 	defer context.AfterFunc(ctx, stop)()
+	o.Start = ctx
 
 	if traced != "" {
 		// Found out now, not after hours.
@@ -155,7 +156,11 @@ func runPipeline(cmd *cobra.Command, args []string, o pipeline.Options, traced s
 		defer holdLease(g, o.Note)()
 	}
 	p, err := pipeline.New(o)
-	if err != nil {
+	switch {
+	case err != nil && ctx.Err() != nil && errors.Is(err, context.Canceled): // it was told to
+		fmt.Fprintf(stderr, "yoctuned: %s\n", printable(err.Error()))
+		return nil
+	case err != nil:
 		return err
 	}
 	sum, runErr := p.Run(ctx)

@@ -23,7 +23,10 @@ type Node struct {
 	Attributes map[string]any
 }
 
-// Weight is an initialiser; its data is []float32 or []int64.
+// External is data of a weight that is in another file: its location.
+type External string
+
+// Weight is an initialiser; its data is []float32, []int64 or External.
 type Weight struct {
 	Name string
 	Dims []int64
@@ -140,6 +143,9 @@ func (w *Weight) encode() message {
 		for _, x := range v {
 			raw = binary.LittleEndian.AppendUint64(raw, uint64(x))
 		}
+	case External:
+		entry := message{}.text(1, "location").text(2, string(v))
+		return m.number(2, uint64(kind)).text(8, w.Name).bytes(13, entry).number(14, 1)
 	}
 	return m.number(2, uint64(kind)).text(8, w.Name).bytes(9, raw)
 }

@@ -2,6 +2,7 @@ package ort_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -130,6 +131,51 @@ func TestModelsThatCannotBeRun(t *testing.T) {
 		if !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: %v", c.name, err)
 		}
+	}
+}
+
+// The oldest and the current library refuse the same models, and the reason is in words:
+// weights are read from no other file, wherever that is.
+func TestModelsOfAnotherKindAreRefusedByEachLibrary(t *testing.T) {
+	libraries := []string{models.OldLibrary(t), models.Library(t)}
+	t.Chdir(t.TempDir())
+	if err := os.WriteFile("weights.bin", make([]byte, 12), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	three := func(name string) onnx.Value { return onnx.Tensor(name, onnx.Float32, 3) }
+	one := func(op string, in ...string) onnx.Graph {
+		return onnx.Graph{Nodes: []onnx.Node{{Op: op, In: in, Out: []string{"y"}}}, Inputs: []onnx.Value{three("x")}, Outputs: []onnx.Value{three("y")}}
+	}
+	for _, path := range libraries {
+		rt, err := ort.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		refused := func(name string, g onnx.Graph, want error, says string) {
+			s, err := rt.NewSessionFromBytes(g.Encode(), ort.Options{})
+			if err == nil {
+				s.Close()
+			}
+			if !errors.Is(err, want) || !strings.Contains(err.Error(), says) {
+				t.Errorf("%s, %s: %v", rt.Version(), name, err)
+			}
+		}
+		for _, opset := range []int64{1, 999} {
+			g := one("Abs", "x")
+			g.Opsets = map[string]int64{"": opset}
+			refused("opset", g, ort.ErrModel, fmt.Sprintf("it is of IR version 8 and opset %d", opset))
+		}
+		g := one("Abs", "x")
+		g.IR = 99
+		refused("IR", g, ort.ErrModel, "it is of IR version 99")
+		g = one("Add", "x", "w")
+		g.Weights = []onnx.Weight{{Name: "w", Dims: []int64{300}, Data: []float32{1}}}
+		refused("weights that are not there", g, ort.ErrModel, "Incompatible dimensions")
+		for _, file := range []string{"weights.bin", "absent.bin", "../../../../../../etc/passwd", "/etc/passwd"} {
+			g.Weights = []onnx.Weight{{Name: "w", Dims: []int64{3}, Data: onnx.External(file)}}
+			refused(file, g, ort.ErrUnsupported, "its weights are in another file, save it with them inside")
+		}
+		rt.Close()
 	}
 }
 

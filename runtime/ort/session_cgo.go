@@ -15,6 +15,7 @@ package ort
 import "C"
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -27,6 +28,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/yoctune/yoctune/internal/onnx"
 )
 
 // Runtime is a loaded ONNX Runtime. It may be used from several goroutines.
@@ -140,11 +143,23 @@ func (r *Runtime) NewSessionFromBytes(model []byte, o Options) (*Session, error)
 			return s, nil
 		}
 		if p == CPU {
-			return nil, err
+			return nil, explain(model, err)
 		}
 		missing = append(missing, Missing{Provider: p, Why: err.Error()})
 	}
 	return nil, fmt.Errorf("%w: %s", ErrProvider, why(missing))
+}
+
+// explain names what the library has no plain words for.
+func explain(model []byte, err error) error {
+	m, rerr := onnx.Read(bytes.NewReader(model), int64(len(model)))
+	switch {
+	case rerr != nil:
+		return err
+	case m.External:
+		return fmt.Errorf("%w: its weights are in another file, save it with them inside: %w", ErrUnsupported, err)
+	}
+	return fmt.Errorf("%w; it is of IR version %d and opset %d", err, m.IR, m.Opsets[""])
 }
 
 // session loads the model for one provider.

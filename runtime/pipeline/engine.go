@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -311,11 +312,14 @@ func (e *engine) runSource(soft, hard context.Context) {
 			var lost int
 			lost, err = camera.capture(f)
 			began = f.arrived // not since when it was waited for
-			for ; lost > 0 && (e.limit == 0 || n+1 < e.limit); lost-- {
-				e.ledger.read()
-				e.ledger.dropped(reasonLost)
-				e.recent.lost()
-				n++
+			if lost > 0 {
+				gone := uint64(min(lost, math.MaxInt32)) // more is a source that cannot count
+				if e.limit > 0 {
+					gone = min(gone, e.limit-n-1)
+				}
+				e.ledger.lost(gone)
+				e.recent.lose(int(gone))
+				n += gone
 			}
 		} else {
 			err = readInto(e.source, f)

@@ -40,16 +40,37 @@ func OpenNDJSON(path string, r plan.Rotate) (*NDJSON, error) {
 }
 
 func (s *NDJSON) open() error {
+	if st, err := os.Stat(s.path); err == nil && st.Mode()&os.ModeNamedPipe != 0 {
+		return fmt.Errorf("%s is a pipe, whose reader would hold everything up: give a sink of kind command", s.path)
+	}
 	f, err := os.OpenFile(s.path, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o644)
 	if err != nil {
 		return err
 	}
 	st, err := f.Stat()
+	if err == nil && st.Mode().IsRegular() && cut(s.path, st.Size()) {
+		if _, err = f.WriteString("\n"); err == nil || passing(err) { // the first result will say so
+			st, err = f.Stat()
+		}
+	}
 	if err != nil {
 		return errors.Join(err, f.Close())
 	}
 	s.file, s.w, s.size = f, f, st.Size()
 	return nil
+}
+
+// cut says whether a file of results ends inside a line, as it may when the power went
+// off: what is added would be part of that line.
+func cut(path string, size int64) bool {
+	f, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	last := make([]byte, 1)
+	_, err = f.ReadAt(last, size-1)
+	return err == nil && last[0] != '\n'
 }
 
 // Write writes the record as a line. A file on a full disk loses the record, not

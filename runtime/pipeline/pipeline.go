@@ -35,6 +35,8 @@ type Options struct {
 	Stdout  io.Writer     // of a sink without a path
 	Drain   time.Duration // for frames in flight after a stop, 0: 5 s
 
+	Start context.Context // ends the wait for a source that does not begin; nil: nothing does
+
 	Engines engines.Store // of TensorRT
 	Host    engines.Host  // what engines are for here
 
@@ -114,6 +116,9 @@ func New(o Options) (_ *Pipeline, err error) {
 		return nil, err
 	}
 	p.hot, p.tell = o.Hot, o.Tell
+	if o.Start == nil {
+		o.Start = context.Background()
+	}
 	p.look = look{path: o.Live, throttled: o.Throttled, note: o.Note}
 	if p.trace = o.Trace; p.trace == nil {
 		p.trace = trace.New(0)
@@ -128,6 +133,9 @@ func New(o Options) (_ *Pipeline, err error) {
 	}
 	p.reserve = p.within.short
 	if p.source, err = openSource(o, p.event, p.within); err != nil {
+		if o.Start.Err() != nil {
+			err = fmt.Errorf("it was stopped before its source began: %w", context.Cause(o.Start))
+		}
 		return nil, fmt.Errorf("source: %w", err)
 	}
 	p.closers = append(p.closers, p.source.close)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"sync/atomic"
 	"unsafe"
 
@@ -49,8 +50,10 @@ type ring struct {
 // ringSink writes records to a ring.
 type ringSink struct {
 	ring
-	n   uint64
-	buf []byte
+	n    uint64
+	buf  []byte
+	path string
+	rest backoff
 }
 
 // openRing makes the ring anew: readers of an old one keep what they have.
@@ -95,7 +98,23 @@ func openRing(path string, slots, size int) (_ *ringSink, err error) {
 	if err != nil {
 		return nil, errors.Join(err, unix.Munmap(mem))
 	}
-	return &ringSink{ring: ring{mem: mem, slots: uint64(slots), size: uint64(size)}}, nil
+	return &ringSink{ring: ring{mem: mem, slots: uint64(slots), size: uint64(size)}, path: path}, nil
+}
+
+// errCut is what is left of a ring whose file somebody made shorter.
+var errCut = errors.New("somebody made its file shorter")
+
+// guard has the caller's access to a ring fail with errCut, not with the signal that
+// the kernel has for memory without a file behind it. It is deferred.
+func guard(was bool, err *error) {
+	debug.SetPanicOnFault(was)
+	switch e := recover().(type) {
+	case nil:
+	case interface{ Addr() uintptr }:
+		*err = errCut
+	default:
+		panic(e)
+	}
 }
 
 // stride is the distance of two slots.
@@ -108,12 +127,42 @@ func (r *ring) word(offset int) *atomic.Uint64 {
 func (r *ring) slot(n uint64) int { return ringHeader + int(n%r.slots)*stride(r.size) }
 
 // Write puts the record in the ring. One that does not fit is lost, with
-// [ErrSinkDegraded].
+// [ErrSinkDegraded]; so are those before a ring that was cut could be made anew.
 func (s *ringSink) Write(r *Record) error {
 	s.buf = r.AppendJSON(s.buf[:0])
 	if uint64(len(s.buf)) > s.size {
 		return fmt.Errorf("%w: a record of %d bytes does not fit in a slot of %d", ErrSinkDegraded, len(s.buf), s.size)
 	}
+	if !s.rest.over() {
+		return s.rest.error()
+	}
+	err := error(nil)
+	if s.rest.err != nil {
+		err = s.again()
+	}
+	if err == nil {
+		err = s.put()
+	}
+	if err != nil {
+		return s.rest.failed(fmt.Errorf("%s: %w", s.path, err))
+	}
+	s.rest.worked()
+	return nil
+}
+
+// again makes another ring in the place of one that was cut.
+func (s *ringSink) again() error {
+	next, err := openRing(s.path, int(s.slots), int(s.size))
+	if err != nil {
+		return err
+	}
+	err = s.Close()
+	s.mem, s.n = next.mem, 0
+	return err
+}
+
+func (s *ringSink) put() (err error) {
+	defer guard(debug.SetPanicOnFault(true), &err)
 	at := s.slot(s.n)
 	s.word(at).Store(2*s.n + 1)
 	binary.NativeEndian.PutUint32(s.mem[at+8:], uint32(len(s.buf)))
@@ -143,8 +192,9 @@ type RingReader struct {
 // [ErrFormat] when the file is no ring.
 func OpenRing(path string) (*RingReader, error) { return openRingOf(path, maxSlotSize, maxRing) }
 
-func openRingOf(path string, slot uint64, total int64) (*RingReader, error) {
-	f, err := os.Open(path)
+func openRingOf(path string, slot uint64, total int64) (_ *RingReader, err error) {
+	defer guard(debug.SetPanicOnFault(true), &err)
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0) // a pipe is not waited for
 	if err != nil {
 		return nil, err
 	}
@@ -172,8 +222,11 @@ func openRingOf(path string, slot uint64, total int64) (*RingReader, error) {
 }
 
 // Next appends the next record to b, when there is one, and says how many were
-// lost before it.
+// lost before it. A ring whose file was made shorter has no more.
 func (r *RingReader) Next(b []byte) (record []byte, lost uint64, ok bool) {
+	var err error
+	record = b
+	defer guard(debug.SetPanicOnFault(true), &err)
 	for {
 		written := r.word(16).Load()
 		if r.next >= written {

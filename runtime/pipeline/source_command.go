@@ -55,7 +55,7 @@ func openCommand(argv []string, after revival, open func(input) (source, error))
 	if s.child, s.inner, err = s.start(); err != nil {
 		return nil, err
 	}
-	s.now, s.at = s.child, s.inner.format()
+	s.at = s.inner.format()
 	return s, nil
 }
 
@@ -65,12 +65,28 @@ func (s *commandSource) start() (*child, source, error) {
 		return nil, nil, err
 	}
 	ch := &child{command: c, clock: s.clock}
+	s.mu.Lock()
+	s.now = ch
 	// Formats with a header wait for it here.
-	_ = c.SetReadDeadline(time.Now().Add(max(s.after.timeout, startTime)))
+	wait := max(s.after.timeout, startTime)
+	if s.stopped() {
+		wait = 0
+	}
+	_ = c.SetReadDeadline(time.Now().Add(wait))
+	s.mu.Unlock()
 	inner, err := s.open(ch)
+	if s.stopped() {
+		err = errors.Join(err, context.Canceled)
+	}
 	if err != nil {
+		s.mu.Lock()
+		s.now = nil
+		s.mu.Unlock()
+		if inner != nil {
+			err = errors.Join(err, inner.close())
+		}
 		if errors.Is(err, os.ErrDeadlineExceeded) {
-			err = fmt.Errorf("%w: %s wrote nothing in %v", ErrFormat, s.name(), max(s.after.timeout, startTime))
+			err = ch.saying(fmt.Errorf("%w: %s wrote nothing in %v", ErrFormat, s.name(), wait))
 		}
 		return nil, nil, err
 	}
@@ -193,9 +209,6 @@ func (s *commandSource) again() error {
 		}
 		if err == nil {
 			s.child, s.inner, s.begun = child, inner, false
-			s.mu.Lock()
-			s.now = child
-			s.mu.Unlock()
 			return nil
 		}
 		if text := err.Error(); text != said {

@@ -1,11 +1,15 @@
 package pipeline
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/yoctune/yoctune/runtime/core"
 	"github.com/yoctune/yoctune/runtime/jpeg"
@@ -42,6 +46,9 @@ func openSource(o Options, say func(Event), within *reserve) (source, error) {
 	if s.FPSNum > 0 && s.FPSDen == 0 {
 		f.rate.den = 1
 	}
+	if r := f.rate; r.num < 0 || r.den < 0 || r.num > math.MaxInt32 || r.den > math.MaxInt32 {
+		return nil, fmt.Errorf("%w: a rate of %d/%d", ErrPlan, r.num, r.den)
+	}
 	f.matrix = matrixFor(s.Height, false)
 	kind, path := s.Kind, locate(o.Dir, s.Path)
 	if o.Source != "" {
@@ -73,11 +80,11 @@ func openSource(o Options, say func(Event), within *reserve) (source, error) {
 		if path == "" {
 			return nil, fmt.Errorf("%w: no file is named", ErrPlan)
 		}
-		file, err := os.Open(path)
+		file, err := openFile(o.Start, path)
 		if err != nil {
 			return nil, err
 		}
-		src, err := openStream(within.input(file), s, f, spare)
+		src, err := openStream(o.Start, within.input(file), s, f, spare)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", path, err)
 		}
@@ -91,9 +98,9 @@ func openSource(o Options, say func(Event), within *reserve) (source, error) {
 			if err != nil {
 				return nil, err
 			}
-			return openStream(c, s, f, spare)
+			return openStream(o.Start, c, s, f, spare)
 		}
-		return openCommand(s.Exec, after, func(in input) (source, error) { return openStream(in, s, f, spare) })
+		return openCommand(s.Exec, after, func(in input) (source, error) { return openStream(o.Start, in, s, f, spare) })
 	case "shm":
 		if !known {
 			return nil, fmt.Errorf("%w: format %q; rings hold frames of pixels", ErrPlan, s.Format)
@@ -139,8 +146,42 @@ func shrinkFor(p plan.Pipeline, width, height int) int {
 	return best
 }
 
-// openStream reads frames from in, which it closes when it cannot.
-func openStream(in input, s plan.PipelineSource, f format, spare shrinking) (src source, err error) {
+// openFile opens a file of frames. A pipe is there when somebody comes to write to it:
+// the wait for that ends with ctx.
+func openFile(ctx context.Context, path string) (*os.File, error) {
+	st, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return nil, err
+	case st.Mode().IsRegular() && st.Size() == 0:
+		return nil, fmt.Errorf("%w: %s is empty", ErrFormat, path)
+	case st.Mode()&os.ModeNamedPipe == 0:
+		return os.Open(path)
+	}
+	var f *os.File
+	opened := make(chan struct{})
+	go func() {
+		defer close(opened)
+		f, err = os.Open(path)
+	}()
+	select {
+	case <-opened:
+		return f, err
+	case <-ctx.Done():
+	}
+	// Somebody comes: this process.
+	if fd, err := unix.Open(path, unix.O_WRONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0); err == nil {
+		<-opened
+		_ = unix.Close(fd)
+		_ = f.Close()
+	}
+	return nil, ctx.Err()
+}
+
+// openStream reads frames from in, which it closes when it cannot. The wait for a header
+// ends with ctx.
+func openStream(ctx context.Context, in input, s plan.PipelineSource, f format, spare shrinking) (src source, err error) {
+	defer context.AfterFunc(ctx, func() { interruptRead(in) })()
 	switch s.Format {
 	case formatY4M:
 		src, err = openY4M(in, f.rate)

@@ -266,7 +266,7 @@ func TestCommandGivesFramesAndItsEndCounts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		src, err := openStream(cmd, plan.PipelineSource{Format: "nv12"}, format{width: 4, height: 2}, nil)
+		src, err := openStream(t.Context(), cmd, plan.PipelineSource{Format: "nv12"}, format{width: 4, height: 2}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -112,6 +112,17 @@ func (l *ledger) read() {
 	}
 }
 
+// lost books frames that the source says there were.
+func (l *ledger) lost(n uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.closed {
+		l.fates.Read += n
+		l.fates.Dropped += n
+		l.drops[reasonLost] += n
+	}
+}
+
 func (l *ledger) done() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -172,9 +183,11 @@ type window struct {
 
 func (w *window) done(ns int64) { w.latency.add(ns) }
 
-func (w *window) lost() {
+func (w *window) lost() { w.lose(1) }
+
+func (w *window) lose(n int) {
 	w.mu.Lock()
-	w.gone++
+	w.gone += n
 	w.mu.Unlock()
 }
 
