@@ -16,7 +16,7 @@ import (
 	"github.com/yoctune/yoctune/schema/facts/release"
 )
 
-var target = regexp.MustCompile(`\{board: "([^"]+)", machine: "([^"]+)", release: "([^"]+)", use: (\[[^\]]*\])`)
+var target = regexp.MustCompile(`\{board: "([^"]+)", machine: "([^"]+)", release: "([^"]+)", use: (\[[^\]]*\](?:, memory: thp: "[a-z]+")?)`)
 
 // Config returns the files of the configuration in dir with the targets that it
 // lacks added to those it has: machines of a release that it has no target for,
