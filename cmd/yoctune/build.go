@@ -32,8 +32,8 @@ type buildOptions struct {
 // selectionFlags are the flags that choose what to build.
 func selectionFlags(cmd *cobra.Command, o *compiler.Selection) {
 	f := cmd.Flags()
-	f.StringVar(&o.Target, "target", "", "only this target")
-	f.StringVar(&o.Release, "release", "", "only the targets of this release")
+	f.StringVar(&o.Target, "target", "", "only this `TARGET`")
+	f.StringVar(&o.Release, "release", "", "only the targets of this `RELEASE`")
 	f.BoolVar(&o.All, "all", false, "every release, each in OUT/<layer>-<release>")
 	variables(cmd)
 	cmd.MarkFlagsMutuallyExclusive("release", "all")
@@ -65,7 +65,7 @@ meant for CI.`,
 	}
 	selectionFlags(cmd, &o.Selection)
 	f := cmd.Flags()
-	f.StringVarP(&o.out, "output", "o", "", "folder of the layer")
+	f.StringVarP(&o.out, "output", "o", "", "`DIR` of the layer")
 	f.BoolVar(&o.check, "check", false, "write nothing; exit with 3 when the folder is not up to date")
 	f.BoolVar(&o.force, "force", false, "overwrite generated files that were edited by hand")
 	return cmd

@@ -45,17 +45,17 @@ Exit status: 0 all passed, 1 the check could not be run, 3 a check failed.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.Release, "release", "", "meta-tegra branch the layer is for, e.g. scarthgap")
-	f.StringVar(&o.Machine, "machine", "", "machine to check for, e.g. jetson-orin-nano-devkit")
-	f.StringVar(&o.BitBake, "bitbake", "", "checkout of bitbake")
-	f.StringVar(&o.OECore, "oe-core", "", "checkout of openembedded-core or poky")
-	f.StringVar(&o.MetaTegra, "meta-tegra", "", "checkout of meta-tegra")
-	f.StringArrayVar(&o.Extra, "extra-layer", nil, "further layer that this one depends on (may be repeated)")
-	f.StringVar(&o.WorkDir, "workdir", "", "keep build folders and logs here (default: temporary, kept when a check fails)")
-	f.StringVar(&o.User, "user", "", "account to run bitbake as when root (default: nobody)")
+	f.StringVar(&o.Release, "release", "", "`RELEASE` the layer is for: a branch of meta-tegra, e.g. scarthgap")
+	f.StringVar(&o.Machine, "machine", "", "`MACHINE` to check for, e.g. jetson-orin-nano-devkit")
+	f.StringVar(&o.BitBake, "bitbake", "", "`DIR` with a checkout of bitbake")
+	f.StringVar(&o.OECore, "oe-core", "", "`DIR` with a checkout of openembedded-core or poky")
+	f.StringVar(&o.MetaTegra, "meta-tegra", "", "`DIR` with a checkout of meta-tegra")
+	f.StringArrayVar(&o.Extra, "extra-layer", nil, "`DIR` of a further layer that this one depends on (may be repeated)")
+	f.StringVar(&o.WorkDir, "workdir", "", "`DIR` to keep build folders and logs in (default: temporary, kept when a check fails)")
+	f.StringVar(&o.User, "user", "", "`ACCOUNT` to run bitbake as when root (default: nobody)")
 	f.BoolVar(&o.Full, "full", false, "also parse and check with nothing masked")
-	f.DurationVar(&o.Timeout, "timeout", 0, "limit of one step (default: 15m, 6h for the steps of --full)")
-	f.IntVar(&o.Threads, "threads", 0, "threads of bitbake (default: one per CPU)")
+	f.DurationVar(&o.Timeout, "timeout", 0, "`TIME` that one step may take (default: 15m, 6h for the steps of --full)")
+	f.IntVar(&o.Threads, "threads", 0, "`N` threads of bitbake (default: one per CPU)")
 	return cmd
 }
 

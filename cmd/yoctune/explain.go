@@ -53,7 +53,7 @@ Fields and lines are looked up in the configuration of --dir.`,
 		},
 	}
 	variables(cmd)
-	cmd.Flags().StringVar(&dir, "dir", ".", "folder of the configuration")
+	cmd.Flags().StringVar(&dir, "dir", ".", "`DIR` of the configuration")
 	return cmd
 }
 

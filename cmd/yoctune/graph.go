@@ -13,9 +13,11 @@ import (
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
+// drawings are what --kind takes.
+func drawings() []string { return []string{"pipeline", "units", "cores", "power"} }
+
 func newGraphCommand() *cobra.Command {
 	var target, kind, out string
-	kinds := []string{"pipeline", "units", "cores", "power"}
 	cmd := &cobra.Command{
 		Use:   "graph DIR",
 		Short: "Draw the pipelines, units, cores or power modes of a target",
@@ -45,7 +47,7 @@ func newGraphCommand() *cobra.Command {
 			}
 			d, err := draw(layers[0].Targets[0], kind)
 			if err != nil {
-				return usageError{fmt.Errorf("--kind %s: %w; choose one of %s", kind, err, strings.Join(kinds, ", "))}
+				return usageError{fmt.Errorf("--kind %s: %w; choose one of %s", kind, err, strings.Join(drawings(), ", "))}
 			}
 			if d.Empty() {
 				return fmt.Errorf("target %s has nothing to draw as %s", layers[0].Targets[0].Name, kind)
@@ -58,9 +60,9 @@ func newGraphCommand() *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&target, "target", "", "the target to draw; may be left out when there is one")
-	f.StringVar(&kind, "kind", "pipeline", strings.Join(kinds, ", "))
-	f.StringVarP(&out, "output", "o", "", "file to write; standard output when left out")
+	f.StringVar(&target, "target", "", "`TARGET` to draw; may be left out when there is one")
+	f.StringVar(&kind, "kind", "pipeline", "`KIND`: "+strings.Join(drawings(), ", "))
+	f.StringVarP(&out, "output", "o", "", "`FILE` to write; standard output when left out")
 	variables(cmd)
 	return cmd
 }

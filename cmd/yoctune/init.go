@@ -37,11 +37,11 @@ Exit status: 0 done, 1 the folder is not empty, 2 usage.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.Board, "board", "orin-nano-8gb", "module")
-	f.StringVar(&o.Release, "release", "scarthgap", "meta-tegra branch")
-	f.StringVar(&o.Name, "name", "", "layer.name; the folder's name when absent")
-	f.StringVar(&o.Maintainer, "maintainer", importer.Nobody, `layer.maintainer, as "Name <mail>"`)
-	f.StringVar(&o.Language, "language", "cue", "cue, hcl or jsonnet")
+	f.StringVar(&o.Board, "board", "orin-nano-8gb", "`BOARD`: a module")
+	f.StringVar(&o.Release, "release", "scarthgap", "`RELEASE`: a meta-tegra branch")
+	f.StringVar(&o.Name, "name", "", "`NAME` for layer.name; the folder's when absent")
+	f.StringVar(&o.Maintainer, "maintainer", importer.Nobody, "layer.maintainer: `PERSON`, as \"Name <mail>\"")
+	f.StringVar(&o.Language, "language", "cue", "`LANGUAGE`: cue, hcl or jsonnet")
 	cobra.CheckErr(cmd.RegisterFlagCompletionFunc("language", cobra.FixedCompletions(scaffold.Languages(), cobra.ShellCompDirectiveNoFileComp)))
 	f.BoolVar(&force, "force", false, "write into a folder that is not empty")
 	return cmd

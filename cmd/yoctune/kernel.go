@@ -58,8 +58,8 @@ Exit status: 0 every request is kept, 1 the request is wrong, 3 one is not kept.
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.kernel, "kernel", "", "kernel version, or a file written by kernel index")
-	f.StringVar(&o.base, "base", "", "configuration to start from instead of the recipe's defconfig")
+	f.StringVar(&o.kernel, "kernel", "", "`KERNEL` version, or a file written by kernel index")
+	f.StringVar(&o.base, "base", "", "`FILE` to start from instead of the recipe's defconfig")
 	f.BoolVar(&o.fix, "fix", false, "append the lines that are missing to the last fragment")
 	cobra.CheckErr(cmd.MarkFlagRequired("kernel"))
 	return cmd
@@ -345,13 +345,13 @@ of every file it came from, and used again as long as all of them are the same.`
 		},
 	}
 	f := cmd.Flags()
-	f.StringVarP(&o.out, "output", "o", "", "file to write")
-	f.StringVar(&o.base, "base", "", "configuration to keep as the base: a defconfig or .config")
-	f.StringVar(&o.Name, "name", "", "what to call it (default: the kernel's version)")
-	f.StringVar(&o.Arch, "arch", "arm64", "ARCH of the kernel's build")
-	f.StringArrayVar(&o.Overlays, "overlay", nil, "further tree of KERNEL_OVERLAYS, in order (L4T r32 and r35)")
-	f.StringVar(&o.Toolchain.GCC, "gcc", "", "version of the compiler to declare (default 12.2.0)")
-	f.StringVar(&o.Toolchain.Binutils, "binutils", "", "version of binutils to declare (default 2.40)")
+	f.StringVarP(&o.out, "output", "o", "", "`FILE` to write")
+	f.StringVar(&o.base, "base", "", "`FILE` to keep as the base: a defconfig or .config")
+	f.StringVar(&o.Name, "name", "", "`NAME` to call it (default: the kernel's version)")
+	f.StringVar(&o.Arch, "arch", "arm64", "`ARCH` of the kernel's build")
+	f.StringArrayVar(&o.Overlays, "overlay", nil, "`DIR` of a further tree of KERNEL_OVERLAYS, in order (L4T r32 and r35)")
+	f.StringVar(&o.Toolchain.GCC, "gcc", "", "`VERSION` of the compiler to declare (default 12.2.0)")
+	f.StringVar(&o.Toolchain.Binutils, "binutils", "", "`VERSION` of binutils to declare (default 2.40)")
 	f.BoolVar(&runProbes, "run-probes", false, "run the source's own compiler probes, which executes commands it names")
 	f.BoolVar(&noCache, "no-cache", false, "read the source even if it is as it was at an earlier run, and keep nothing")
 	cobra.CheckErr(cmd.MarkFlagRequired("output"))

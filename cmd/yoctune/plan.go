@@ -53,9 +53,9 @@ Without -o the plan is written to the standard output.`,
 	}
 	variables(cmd)
 	f := cmd.Flags()
-	f.StringVar(&target, "target", "", "target of the configuration; may be left out when there is one")
-	f.StringVarP(&out, "output", "o", "", "file to write")
-	f.StringVar(&knobs, "knobs", "", "table of paths and values")
+	f.StringVar(&target, "target", "", "`TARGET` of the configuration; may be left out when there is one")
+	f.StringVarP(&out, "output", "o", "", "`FILE` to write")
+	f.StringVar(&knobs, "knobs", "", "`FILE` with a table of paths and values")
 	return cmd
 }
 

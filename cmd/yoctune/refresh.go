@@ -52,13 +52,13 @@ verified fact; the file is written all the same.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runRefresh(cmd, o) },
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.from, "from", "", `what the device wrote; "-" is standard input`)
-	f.StringVar(&o.board, "board", "", "module; found by the device tree when absent")
-	f.StringVar(&o.release, "release", "", "meta-tegra branch; found by the device's L4T when absent")
-	f.StringVar(&o.name, "name", "", "name under boards; the module's with -observed when absent")
-	f.StringSliceVar(&o.machines, "machine", nil, "MACHINE of the board; those of the module when absent")
-	f.StringVar(&o.pkg, "package", "", "package of the CUE file: that of the configuration")
-	f.StringVarP(&o.out, "output", "o", "", "file to write; standard output when absent")
+	f.StringVar(&o.from, "from", "", "`FILE` that the device wrote; \"-\" is standard input")
+	f.StringVar(&o.board, "board", "", "`BOARD`, a module; found by the device tree when absent")
+	f.StringVar(&o.release, "release", "", "`RELEASE`, a meta-tegra branch; found by the device's L4T when absent")
+	f.StringVar(&o.name, "name", "", "`NAME` under boards; the module's with -observed when absent")
+	f.StringSliceVar(&o.machines, "machine", nil, "`MACHINE` of the board; those of the module when absent")
+	f.StringVar(&o.pkg, "package", "", "`PACKAGE` of the CUE file: that of the configuration")
+	f.StringVarP(&o.out, "output", "o", "", "`FILE` to write; standard output when absent")
 	cobra.CheckErr(cmd.MarkFlagRequired("from"))
 	return cmd
 }

@@ -29,8 +29,9 @@ type reviewOptions struct {
 func newReviewCommand() *cobra.Command {
 	var o reviewOptions
 	cmd := &cobra.Command{
-		Use:   "review DIR [LAYER]",
-		Short: "Explain what a change of the configuration means for the devices",
+		Use:         "review DIR [LAYER]",
+		Annotations: map[string]string{moreFormats: "markdown"},
+		Short:       "Explain what a change of the configuration means for the devices",
 		Long: `Compare the layer that the configuration in DIR gives with an earlier one, and
 say for each target what changes on the device, which recipes are built again,
 whether the device needs a reboot or a new image, what can go wrong, and which
@@ -43,7 +44,7 @@ revision of git, or --against, another target of the same configuration.`,
   yoctune review . --target lab --against factory --html review.html`,
 		Args: cobra.RangeArgs(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			format, err := formatOf(cmd, "markdown")
+			format, err := formatOf(cmd)
 			if err != nil {
 				return err
 			}
@@ -55,10 +56,10 @@ revision of git, or --against, another target of the same configuration.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.Target, "target", "", "only this target")
-	f.StringVar(&o.Release, "release", "", "only the targets of this release")
+	f.StringVar(&o.Target, "target", "", "only this `TARGET`")
+	f.StringVar(&o.Release, "release", "", "only the targets of this `RELEASE`")
 	variables(cmd)
-	f.StringVar(&o.html, "html", "", "write one page with everything to this file")
+	f.StringVar(&o.html, "html", "", "write one page with everything to `FILE`")
 	comparisonFlags(cmd, &o)
 	return cmd
 }
@@ -66,8 +67,8 @@ revision of git, or --against, another target of the same configuration.`,
 // comparisonFlags say what to compare with.
 func comparisonFlags(cmd *cobra.Command, o *reviewOptions) {
 	f := cmd.Flags()
-	f.StringVar(&o.rev, "rev", "", "compare with the configuration in this revision of git")
-	f.StringVar(&o.against, "against", "", "compare with this target of the same configuration")
+	f.StringVar(&o.rev, "rev", "", "compare with the configuration in `REVISION` of git")
+	f.StringVar(&o.against, "against", "", "compare with `TARGET` of the same configuration")
 	f.BoolVar(&o.exitCode, "exit-code", false, "exit with 3 when there are differences")
 }
 

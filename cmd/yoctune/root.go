@@ -95,7 +95,7 @@ answer is no (differences, a failed check).`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	root.PersistentFlags().String("format", "text", "text, or json: one object a line, a summary last")
+	root.PersistentFlags().String("format", "text", "`FORMAT`: text, or json: one object a line, a summary last")
 	for _, newCommand := range []func() *cobra.Command{
 		newVetCommand,
 		newBuildCommand,
@@ -120,6 +120,7 @@ answer is no (differences, a failed check).`,
 	} {
 		root.AddCommand(newCommand())
 	}
+	completions(root)
 	strict.Commands(root, func(err error) error { return usageError{err} })
 	usageErrors(root)
 	return root
@@ -148,14 +149,20 @@ func usageErrors(cmd *cobra.Command) {
 	}
 }
 
+// moreFormats is the annotation of a command that has formats beyond text and json.
+const moreFormats = "formats"
+
+func formatsOf(cmd *cobra.Command) []string {
+	return append([]string{"text", "json"}, strings.Fields(cmd.Annotations[moreFormats])...)
+}
+
 // formatOf reads --format and refuses what the command does not offer.
-func formatOf(cmd *cobra.Command, more ...string) (string, error) {
+func formatOf(cmd *cobra.Command) (string, error) {
 	format, err := cmd.Flags().GetString("format")
 	if err != nil {
 		return "", err
 	}
-	offered := append([]string{"text", "json"}, more...)
-	if !slices.Contains(offered, format) {
+	if offered := formatsOf(cmd); !slices.Contains(offered, format) {
 		return "", usageError{fmt.Errorf("--format %s: this command offers %s", format, strings.Join(offered, ", "))}
 	}
 	return format, nil

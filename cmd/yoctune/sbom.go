@@ -53,8 +53,8 @@ SOURCE_DATE_EPOCH, or 1 January 1970.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&sel.Target, "target", "", "only this target")
-	f.StringVar(&sel.Release, "release", "", "only the targets of this release")
-	f.StringVarP(&out, "output", "o", "", "file to write")
+	f.StringVar(&sel.Target, "target", "", "only this `TARGET`")
+	f.StringVar(&sel.Release, "release", "", "only the targets of this `RELEASE`")
+	f.StringVarP(&out, "output", "o", "", "`FILE` to write")
 	return variables(cmd)
 }

@@ -8,8 +8,9 @@ import (
 
 func newSchemaCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "schema",
-		Short: "Print the language: as a reference, as JSON Schema, or as CUE",
+		Use:         "schema",
+		Annotations: map[string]string{moreFormats: "markdown jsonschema cue"},
+		Short:       "Print the language: as a reference, as JSON Schema, or as CUE",
 		Long: `Print the language that a configuration is written in.
 
 --format is markdown, the reference for people and what text means here; jsonschema,
@@ -19,7 +20,7 @@ the definitions themselves.`,
   yoctune schema --format jsonschema > config.schema.json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			format, err := formatOf(cmd, "markdown", "jsonschema", "cue")
+			format, err := formatOf(cmd)
 			if err != nil {
 				return err
 			}

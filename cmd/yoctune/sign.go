@@ -70,8 +70,8 @@ The password of the key is read from ` + passwordVariable + ` or asked for.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVarP(&o.key, "key", "k", "", "secret key; with --generate, where to write it")
-	f.StringArrayVar(&o.public, "public", nil, "public key to verify by: a file, or the key itself; can be given several times")
+	f.StringVarP(&o.key, "key", "k", "", "`FILE` of the secret key; with --generate, where to write it")
+	f.StringArrayVar(&o.public, "public", nil, "public `KEY` to verify by: a file, or the key itself; can be given several times")
 	f.BoolVar(&o.generate, "generate", false, "make a key pair")
 	f.BoolVar(&o.noPassword, "no-password", false, "with --generate: leave the secret key unencrypted")
 	f.BoolVar(&o.verify, "verify", false, "check signatures instead of making them")

@@ -40,10 +40,10 @@ They leave out that tasks which run together slow each other down.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return runTasks(cmd, args[0], o) },
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.buildstats, "buildstats", "", "folder with bitbake's measurements")
-	f.StringVar(&o.html, "html", "", "write a page with pictures to this file")
-	f.IntVar(&o.threads, "threads", runtime.NumCPU(), "BB_NUMBER_THREADS of your build; the default is the cores of this machine")
-	f.IntVar(&o.steps, "steps", 20, "rows of the longest path to show, 0 for all")
+	f.StringVar(&o.buildstats, "buildstats", "", "`DIR` with bitbake's measurements")
+	f.StringVar(&o.html, "html", "", "write a page with pictures to `FILE`")
+	f.IntVar(&o.threads, "threads", runtime.NumCPU(), "`N` of BB_NUMBER_THREADS in your build; the default is the cores of this machine")
+	f.IntVar(&o.steps, "steps", 20, "`N` rows of the longest path to show, 0 for all")
 	return cmd
 }
 

@@ -14,7 +14,7 @@ import (
 // variables adds the flag for a configuration's variables to a command that
 // reads one.
 func variables(cmd *cobra.Command) *cobra.Command {
-	cmd.Flags().StringArray("var", nil, "NAME=VALUE of a variable: var.NAME in HCL, std.extVar('NAME') in Jsonnet; may be repeated")
+	cmd.Flags().StringArray("var", nil, "`NAME=VALUE` of a variable: var.NAME in HCL, std.extVar('NAME') in Jsonnet; may be repeated")
 	return cmd
 }
 

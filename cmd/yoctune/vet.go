@@ -20,8 +20,9 @@ import (
 func newVetCommand() *cobra.Command {
 	var fix bool
 	cmd := variables(&cobra.Command{
-		Use:   "vet [DIR]",
-		Short: "Check a configuration without writing anything",
+		Use:         "vet [DIR]",
+		Annotations: map[string]string{moreFormats: "sarif github"},
+		Short:       "Check a configuration without writing anything",
 		Long: `Check the configuration in a folder, this one when none is named: the language, the facts of boards and
 releases, what the kernel will keep of the options asked for, the rules, and that
 every value can be written safely into the files it goes to.
@@ -50,7 +51,7 @@ GitHub workflow).`,
 
 func vet(cmd *cobra.Command, dir string, fix bool) error {
 	started := time.Now()
-	format, err := formatOf(cmd, "sarif", "github")
+	format, err := formatOf(cmd)
 	if err != nil {
 		return err
 	}
