@@ -155,6 +155,9 @@ type modelUse struct {
 func (s *subject) uses() []modelUse {
 	var all []modelUse
 	for name, p := range s.Plan.Pipelines {
+		if one, _ := fork(p); one != "" {
+			continue // what each is given is not known
+		}
 		levels := budget.Levels(p)
 		for n, level := range levels {
 			var shape []onnx.Dim

@@ -8,6 +8,7 @@ import (
 
 	"github.com/yoctune/yoctune/compiler/budget"
 	"github.com/yoctune/yoctune/compiler/diag"
+	"github.com/yoctune/yoctune/schema/plan"
 )
 
 func pipelineRules() []Rule {
@@ -34,10 +35,10 @@ func pipelineRules() []Rule {
 		{
 			ID: "pipeline-shape", Severity: diag.Error, Firm: true,
 			Title: "the stages do not fit each other",
-			Cause: "Frames become tensors in preprocess, a model takes a tensor and gives one, postprocess takes a model's tensor.",
+			Cause: "Stages form one line. Frames become tensors in preprocess, a model takes a tensor and gives one, postprocess takes a model's tensor and gives results, which the sink takes.",
 			Fix:   "connect source, preprocess, model and postprocess in that order",
 			Wrong: `pipelines: p: {source: {kind: "file", path: "clip.y4m", format: "y4m"}, stages: {f: {kind: "preprocess", input: "source", width: 64, height: 64}, m: {kind: "model", input: "source", path: "model.onnx"}}}`,
-			Right: `pipelines: p: {source: {kind: "file", path: "clip.y4m", format: "y4m"}, stages: {f: {kind: "preprocess", input: "source", width: 64, height: 64}, m: {kind: "model", input: "f", path: "model.onnx"}}}`,
+			Right: `pipelines: p: {source: {kind: "file", path: "clip.y4m", format: "y4m"}, stages: {f: {kind: "preprocess", input: "source", width: 64, height: 64}, m: {kind: "model", input: "f", path: "model.onnx"}, b: {kind: "postprocess", input: "m", decode: "detect"}}}`,
 			run:   pipelineShape,
 		},
 		{
@@ -128,13 +129,13 @@ func pipelineSource(s *subject) {
 	for name, p := range s.Plan.Pipelines {
 		src, path := p.Source, at("pipelines", name, "source")
 		if slices.Contains(sourceFormats(src.Kind), src.Format) {
-			s.finding(nil, path, src.Format, "", "pipeline %s: a source of kind %s does not give %s", name, src.Kind, src.Format)
+			s.finding(nil, append(path, "format"), src.Format, "", "pipeline %s: a source of kind %s does not give %s", name, src.Kind, src.Format)
 		}
 		if src.Decoders > 0 && src.Format != "mjpeg" {
-			s.finding(nil, path, "", "", "pipeline %s: decoders are for mjpeg, and frames are %s", name, src.Format)
+			s.finding(nil, append(path, "decoders"), "", "", "pipeline %s: decoders are for mjpeg, and frames are %s", name, src.Format)
 		}
 		if n := s.Node.Get("pipelines").Get(name).At("source", "kind"); n.Word() == "rtsp" && slices.Contains([]string{"rgb", "bgr", "mjpeg", "y4m"}, src.Format) {
-			s.finding(nil, path, src.Format, "choose nv12", "pipeline %s: a stream of the network is decoded to nv12, i420, yuyv, uyvy or grey", name)
+			s.finding(nil, append(path, "format"), src.Format, "choose nv12", "pipeline %s: a stream of the network is decoded to nv12, i420, yuyv, uyvy or grey", name)
 		}
 	}
 }
@@ -202,6 +203,9 @@ func pipelineDevice(s *subject) {
 
 func pipelineShape(s *subject) {
 	for name, p := range s.Plan.Pipelines {
+		if !s.line(name, p) {
+			continue
+		}
 		kinds := map[string]string{"source": "source"}
 		for _, st := range p.Stages {
 			kinds[st.ID] = st.Kind
@@ -217,10 +221,55 @@ func pipelineShape(s *subject) {
 				s.finding(nil, at("pipelines", name, "stages", st.ID, "input"), st.Input, "", "%s stage %s takes its input from a %s", st.Kind, st.ID, from)
 			}
 			if p := st.Preprocess; p != nil && (len(p.Mean) != 3 || len(p.Std) != 3) {
-				s.finding(nil, at("pipelines", name, "stages", st.ID), "", "write one value for each of the three channels", "stage %s: mean and std have three values", st.ID)
+				field := "mean"
+				if len(p.Mean) == 3 {
+					field = "std"
+				}
+				s.finding(nil, at("pipelines", name, "stages", st.ID, field), "", "write one value for each of the three channels", "stage %s: mean and std have three values", st.ID)
 			}
 		}
 	}
+}
+
+// line checks that the stages form one line from the source to results. It is false
+// where that is so wrong that nothing can be said of single stages.
+func (s *subject) line(name string, p plan.Pipeline) bool {
+	stages := at("pipelines", name, "stages")
+	if declared := s.Node.At(stages...); len(declared.Members()) != len(p.Stages) {
+		return false // they have no order, which is said
+	}
+	if len(p.Stages) == 0 {
+		s.finding(nil, stages, "", "add a preprocess, a model and a postprocess stage", "pipeline %s has no stages", name)
+		return false
+	}
+	for _, st := range p.Stages {
+		if st.ID == "source" || st.ID == "sink" {
+			s.finding(nil, append(stages, st.ID), st.ID, "give the stage another name", "pipeline %s: %s is the name of an end, no stage's", name, st.ID)
+			return false
+		}
+	}
+	if one, other := fork(p); one != "" {
+		input := at("pipelines", name, "stages", other, "input")
+		s.finding(nil, input, s.Node.At(input...).Show(), "let one take its input from the other, or declare two pipelines", "stages %s and %s take the same input: stages form one line", one, other)
+		return false
+	}
+	last := p.Stages[len(p.Stages)-1]
+	if results := last.Post != nil || last.Track != nil || last.Custom != nil && len(last.Custom.Shape) == 0; !results {
+		s.finding(nil, append(stages, last.ID), last.Kind, "add a postprocess stage that takes its input from "+last.ID, "pipeline %s ends with a %s stage, which gives no results", name, last.Kind)
+	}
+	return true
+}
+
+// fork finds two stages that take the same input, "" when there are none.
+func fork(p plan.Pipeline) (one, other string) {
+	takers := map[string]string{}
+	for _, st := range p.Stages {
+		if first := takers[st.Input]; first != "" {
+			return first, st.ID
+		}
+		takers[st.Input] = st.ID
+	}
+	return "", ""
 }
 
 func pipelineFrame(s *subject) {
@@ -229,8 +278,11 @@ func pipelineFrame(s *subject) {
 		if says := src.Format == "y4m" || src.Format == "mjpeg" && src.Kind != "v4l2"; !says && (src.Width == 0 || src.Height == 0) {
 			s.finding(nil, at("pipelines", name, "source"), "", "", "pipeline %s: frames of format %s have no size of their own", name, src.Format)
 		}
-		if src.Width%2 != 0 || src.Height%2 != 0 {
-			s.finding(nil, at("pipelines", name, "source"), "", "", "pipeline %s: width and height of %s frames are even", name, src.Format)
+		for field, size := range map[string]int{"width": src.Width, "height": src.Height} {
+			if size%2 != 0 {
+				s.finding(nil, at("pipelines", name, "source", field), strconv.Itoa(size), "", "pipeline %s: width and height of %s frames are even", name, src.Format)
+				break
+			}
 		}
 	}
 }

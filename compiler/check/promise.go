@@ -125,7 +125,7 @@ func latencyObjective(s *subject) {
 
 func latencyUnknown(s *subject) {
 	s.promised(func(name string, n *load.Node, p plan.Pipeline) {
-		if p.SLO == nil || p.SLO.LatencyP95 == 0 {
+		if p.SLO == nil || p.SLO.LatencyP95 == 0 || p.Degrade != nil { // a ladder measures
 			return
 		}
 		l := budget.LatencyOf(p, true)

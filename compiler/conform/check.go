@@ -271,14 +271,31 @@ func (s *Schema) gather(st *structure, n *load.Node, v *view) {
 	}
 }
 
+// undecided are the fields of the branches among which a value chooses by a field that is
+// wrong itself: nothing more is wrong with them.
+func (c *Checker) undecided(st *structure, n *load.Node, has *view, path string) *view {
+	v := &view{}
+	for _, b := range st.branches {
+		tag, m := n.Get(b.field), has.member(b.field)
+		if m != nil && m.required && (tag == nil || len(c.examine(tag, m.value, path, true)) > 0) {
+			c.schema.gather(b.then, n, v)
+		}
+	}
+	return v
+}
+
 func (c *Checker) object(n *load.Node, sh *shape, path string, partial bool) []diag.Diagnostic {
 	var v view
 	c.schema.gather(sh.obj, n, &v)
 	var found []diag.Diagnostic
+	open := c.undecided(sh.obj, n, &v, path)
 	for _, f := range n.Fields {
 		sub := load.PathOf(path, f.Name)
 		if m := v.member(f.Name); m != nil {
 			found = append(found, c.value(f.Value, m.value, sub, partial)...)
+			continue
+		}
+		if open.member(f.Name) != nil {
 			continue
 		}
 		found = append(found, c.byPattern(n, f, &v, sh, path, sub, partial)...)

@@ -278,18 +278,37 @@ func (r *resolver) stages(n *load.Node, path string) []plan.PipelineStage {
 	return out
 }
 
+// misplaced says once what keeps the stages from having an order: an input that is no
+// stage, or a circle. Those that only come after have nothing wrong with them.
 func (r *resolver) misplaced(stages []load.Field, names []string, path string) {
+	report := func(f load.Field, message, help string) {
+		r.report.Add(diag.Diagnostic{
+			ID: "YT0205", Severity: diag.Error, Pos: f.Value.Get("input").Pos, Path: r.path + "." + load.PathOf(path, f.Name) + ".input",
+			Message: message, Help: help,
+		})
+	}
+	inputs := map[string]string{}
 	for _, f := range stages {
-		input := f.Value.Get("input")
-		d := diag.Diagnostic{ID: "YT0205", Severity: diag.Error, Pos: input.Pos, Path: r.path + "." + load.PathOf(path, f.Name) + ".input"}
-		if slices.Contains(names, input.Text) {
-			d.Message = "stage " + f.Name + " is part of a circle, or takes its input from one"
-			d.Help = "let one of them take its input from \"source\""
+		if input := text(f.Value.Get("input")); slices.Contains(names, input) {
+			inputs[f.Name] = input
 		} else {
-			d.Message = "stage " + f.Name + " takes its input from " + strconv.Quote(input.Text) + ", which is no stage"
-			d.Help = diag.DidYouMean(input.Text, names)
+			report(f, "stage "+f.Name+" takes its input from "+strconv.Quote(input)+", which is no stage", diag.DidYouMean(input, names))
 		}
-		r.report.Add(d)
+	}
+	told := map[string]bool{}
+	for _, f := range stages {
+		circle := []string{f.Name}
+		at := inputs[f.Name]
+		for ; at != "" && at != f.Name && !slices.Contains(circle, at); at = inputs[at] {
+			circle = append(circle, at)
+		}
+		if at != f.Name || told[f.Name] {
+			continue
+		}
+		for _, name := range circle {
+			told[name] = true
+		}
+		report(f, "stages go in a circle: "+strings.Join(append(circle, f.Name), " takes from "), `let one of them take its input from "source"`)
 	}
 }
 

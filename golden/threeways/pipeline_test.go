@@ -143,3 +143,112 @@ target "cam" {
 		}
 	}
 }
+
+// Budgets, times and places of pipelines are one plan in every language.
+func TestBudgetsAndTimesAreOnePlanInEveryLanguage(t *testing.T) {
+	const cue = `package box
+import "github.com/yoctune/yoctune/schema"
+schema.#Config & {
+layer: {name: "box", maintainer: "x"}
+targets: cam: {board: "orin-nano-8gb", release: "scarthgap", pipelines: door: {
+	source: {kind: "file", path: "a.nv12", format: "nv12", width: 64, height: 64, live: true, fps: 5, time: "1ms"}
+	stages: {
+		pre: {kind: "preprocess", input: "source", width: 64, height: 64, time: 2000000}
+		dump: {kind: "postprocess", input: "pre", decode: "raw", time: "500us"}
+	}
+	sink: {kind: "ndjson", path: "/var/log/r", time: "1ms"}
+	scheduling: "rr", priority: 10, nice: -3
+	budget: {memory: "64MiB", diskRead: "8Mbit/s", diskWrite: 1000000, keepFree: {memory: "1GiB", disk: "2GB"}}
+}}}
+`
+	const hcl = `layer {
+  name       = "box"
+  maintainer = "x"
+}
+target "cam" {
+  board   = "orin-nano-8gb"
+  release = "scarthgap"
+  pipeline "door" {
+    source {
+      kind   = "file"
+      path   = "a.nv12"
+      format = "nv12"
+      width  = 64
+      height = 64
+      live   = true
+      fps    = 5
+      time   = "1000us"
+    }
+    stage "pre" {
+      kind   = "preprocess"
+      input  = "source"
+      width  = 64
+      height = 64
+      time   = "2ms"
+    }
+    stage "dump" {
+      kind   = "postprocess"
+      input  = "pre"
+      decode = "raw"
+      time   = "0.5ms"
+    }
+    sink {
+      kind = "ndjson"
+      path = "/var/log/r"
+      time = "1ms"
+    }
+    scheduling = "rr"
+    priority   = 10
+    nice       = -3
+    budget {
+      memory     = "65536KiB"
+      disk_read  = "1MB/s"
+      disk_write = "1MB/s"
+      keep_free {
+        memory = "1024MiB"
+        disk   = 2000000000
+      }
+    }
+  }
+}
+`
+	const jsonnet = `{
+  layer: { name: 'box', maintainer: 'x' },
+  targets: { cam: { board: 'orin-nano-8gb', release: 'scarthgap', pipelines: { door: {
+    source: { kind: 'file', path: 'a.nv12', format: 'nv12', width: 64, height: 64, live: true, fps: 5, time: '1ms' },
+    stages: {
+      pre: { kind: 'preprocess', input: 'source', width: 64, height: 64, time: '2ms' },
+      dump: { kind: 'postprocess', input: 'pre', decode: 'raw', time: '500us' },
+    },
+    sink: { kind: 'ndjson', path: '/var/log/r', time: '1ms' },
+    scheduling: 'rr', priority: 10, nice: -3,
+    budget: { memory: '64MiB', diskRead: '1000kB/s', diskWrite: '8000kbit/s', keepFree: { memory: '1GiB', disk: '2GB' } },
+  } } } },
+}
+`
+	want := ""
+	for name, text := range map[string]string{"config.cue": cue, "config.hcl": hcl, "config.jsonnet": jsonnet} {
+		p := compiler.OpenFiles(map[string][]byte{name: []byte(text)})
+		p.Verify()
+		for _, d := range p.Report.All() {
+			if d.ID != "budget-config" {
+				t.Fatalf("%s: %s: %s", name, d.ID, d.Message)
+			}
+		}
+		got, err := p.Targets[0].Plan.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want == "" {
+			want = string(got)
+		}
+		if string(got) != want {
+			t.Errorf("%s:\n%s\nand\n%s", name, got, want)
+		}
+	}
+	for _, part := range []string{`"time": 500000`, `"disk_read": 1000000`, `"free_disk": 2000000000`, `"nice": -3`} {
+		if !strings.Contains(want, part) {
+			t.Errorf("no %s in\n%s", part, want)
+		}
+	}
+}

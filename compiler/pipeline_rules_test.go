@@ -1,0 +1,117 @@
+package compiler
+
+import (
+	"strings"
+	"testing"
+)
+
+// Each mistake in a pipeline is one message, at the line that has to change.
+func TestAMistakeInAPipelineIsOneMessageAtItsLine(t *testing.T) {
+	const sound = `pipelines: p: {
+	source: {
+		kind: "v4l2", path: "/dev/v4l/by-path/a"
+		format: "nv12"
+		width: 1280
+		height: 720
+		fps: 30
+	}
+	stages: {
+		pre: {
+			kind: "preprocess"
+			input: "source"
+			width: 640
+			height: 640
+		}
+		find: {
+			kind: "model"
+			input: "pre"
+			path: "yolo.onnx"
+		}
+		boxes: {
+			kind: "postprocess"
+			input: "find"
+			decode: "detect"
+		}
+	}
+}`
+	times := []string{`height: 640`, "height: 640\n\t\t\ttime: \"2ms\"", `path: "yolo.onnx"`, "path: \"yolo.onnx\"\n\t\t\ttime: \"45ms\"", `decode: "detect"`, "decode: \"detect\"\n\t\t\ttime: \"4ms\"", "fps: 30", "fps: 15"}
+	end := func(more string) []string { return []string{"\n\t}\n}", "\n\t}\n" + more + "\n}"} }
+	ladder := func(steps string) []string { return end("\tslo: latencyP95: \"1s\"\n\tdegrade: ladder: " + steps) }
+	for _, c := range []struct {
+		name    string
+		replace []string
+		id      string // "": nothing is wrong
+		line    string // what the line that is named says
+		says    string
+	}{
+		{"sound", nil, "", "", ""},
+		{"format of a camera", []string{`"nv12"`, `"y4m"`}, "pipeline-source", "format", "v4l2 does not give y4m"},
+		{"odd size", []string{"1280", "1281"}, "pipeline-frame", "width", "even"},
+		{"no size", []string{"\t\twidth: 1280\n\t\theight: 720\n", ""}, "pipeline-frame", "source", "no size of their own"},
+		{"no rate", []string{"fps: 30", `fps: "0/1"`}, "pipeline-range", "fps", "0/1 is no rate"},
+		{"a circle", []string{`input: "source"`, `input: "boxes"`}, "YT0205", "input", "boxes takes from find takes from pre takes from boxes"},
+		{"a circle of one", []string{`input: "pre"`, `input: "find"`}, "YT0205", "input", "find takes from find"},
+		{"an unknown stage", []string{`input: "pre"`, `input: "pree"`}, "YT0205", `"pree"`, "which is no stage"},
+		{"an unknown kind", []string{`"model"`, `"modell"`}, "YT0103", `"modell"`, `"kind"`},
+		{"a fork", []string{"\t\tboxes:", "\t\tmore: {\n\t\t\tkind: \"postprocess\", decode: \"raw\"\n\t\t\tinput: \"find\"\n\t\t}\n\t\tboxes:"}, "pipeline-shape", "input", "boxes and more take the same input"},
+		{"no results", []string{"\t\tboxes: {\n\t\t\tkind: \"postprocess\"\n\t\t\tinput: \"find\"\n\t\t\tdecode: \"detect\"\n\t\t}\n", ""}, "pipeline-shape", "find: {", "ends with a model stage"},
+		{"the name of an end", []string{"boxes:", "sink:"}, "pipeline-shape", "sink: {", "the name of an end"},
+		{"dtype", []string{"height: 640", "height: 640\n\t\t\tdtype: \"f16\""}, "YT0103", "dtype", ""},
+		{"a region outside", []string{"height: 640", "height: 640\n\t\t\tcrop: {x: 1000, y: 0, width: 640, height: 640}"}, "pipeline-range", "crop", "not inside a frame of 1280x720"},
+		{"division by 0", []string{"height: 640", "height: 640\n\t\t\tstd: [1, 0, 1]"}, "pipeline-range", "std", "divided by 0"},
+		{"two channels", []string{"height: 640", "height: 640\n\t\t\tmean: [0.5, 0.5]"}, "pipeline-shape", "mean", "three values"},
+		{"percent", []string{`"detect"`, "\"detect\"\n\t\t\tthreshold: 40"}, "pipeline-range", "threshold", "from 0 to 1"},
+		{"negative overlap", []string{`"detect"`, "\"detect\"\n\t\t\tiou: -0.2"}, "pipeline-range", "iou", "from 0 to 1"},
+		{"a DLA", []string{`"yolo.onnx"`, "\"yolo.onnx\"\n\t\t\tdevice: \"dla\""}, "YT0103", "device", ""},
+		{"nothing runs it", []string{`"yolo.onnx"`, "\"yolo.onnx\"\n\t\t\tproviders: []"}, "pipeline-range", "providers", "nothing may run the model"},
+		{"tried twice", []string{`"yolo.onnx"`, "\"yolo.onnx\"\n\t\t\tproviders: [\"cpu\", \"cpu\"]"}, "pipeline-range", "providers", "tried once"},
+		{"batches without 1", []string{`"yolo.onnx"`, "\"other.onnx\"\n\t\t\tbatch: buckets: [2, 4]"}, "model-buckets", "buckets", "[2 4]"},
+		{"batches that descend", []string{`"yolo.onnx"`, "\"other.onnx\"\n\t\t\tbatch: buckets: [1, 4, 2]"}, "model-buckets", "buckets", "[1 4 2]"},
+		{"a model that was cut", []string{`"yolo.onnx"`, `"broken.onnx"`}, "model-file", "path", "not an ONNX model"},
+		{"an engine", []string{`"yolo.onnx"`, `"yolo.engine"`}, "model-format", "path", "one TensorRT"},
+		{"a core that is not there", end("\tcpus: [4, 9]"), "core-exists", "cpus", "core 9"},
+		{"no queue", end("\tqueue: capacity: 0"), "YT0106", "capacity", ""},
+		{"utilisation in percent", end("\tutilisation: 90"), "pipeline-range", "utilisation", "from 0 to 1"},
+		{"utilisation of nothing", end("\tutilisation: 0.9"), "pipeline-range", "utilisation", "no stage has any"},
+		{"a ladder that is not late", end("\tdegrade: ladder: [{fps: 15}]"), "degrade-ladder", "ladder", "without slo.latencyP95"},
+		{"a ladder of a file", append(end("\tslo: latencyP95: \"1s\"\n\tqueue: maxAge: \"1s\"\n\tdegrade: ladder: [{fps: 15}]"), "fps: 30", "fps: 30\n\t\tlive: false"), "degrade-ladder", "ladder", "only a live source"},
+		{"a ladder without steps", ladder("[]"), "degrade-ladder", "ladder", "no steps"},
+		{"a step that does nothing", ladder("[\n{fps: 15},\n{}]"), "degrade-ladder", "{}", "step 2 of the ladder does nothing"},
+		{"a step up", ladder("[\n{fps: 15},\n{fps: 20}]"), "degrade-ladder", "20", "before it there are 15"},
+		{"a step of nobody", ladder("[{sizes: prex: {width: 320, height: 320}}]"), "degrade-ladder", "prex", "no preprocess stage"},
+		{"a step of another kind", ladder("[{models: pre: path: \"yolo.onnx\"}]"), "degrade-ladder", "pre", "no model stage"},
+		{"memory", append(end("\tqueue: capacity: 1000"), "1280", "3840", "720", "2160"), "pipeline-memory", "pipelines", "a pipeline has at most 2048 MiB"},
+		{"times that fit", append(end("\tsink: {kind: \"ndjson\", time: \"1ms\"}\n\tslo: latencyP95: \"60ms\""), times...), "", "", ""},
+		{"times that do not", append(end("\tsink: {kind: \"ndjson\", time: \"1ms\"}\n\tslo: latencyP95: \"50ms\""), times...), "latency-objective", "latencyP95", "takes 52ms (pre 2ms + find 45ms + boxes 4ms + the sink 1ms)"},
+		{"a rate that is too high", append(end("\tslo: minFps: 30"), times...), "latency-objective", "minFps", "22.2 a second, and the objective is 30"},
+		{"nothing would be young enough", append(end("\tqueue: maxAge: \"40ms\"\n\tslo: latencyP95: \"80ms\""), times...), "latency-objective", "latencyP95", "one older than 40ms is dropped"},
+		{"a time that nobody knows", end("\tslo: latencyP95: \"50ms\""), "latency-unknown", "latencyP95", "for pre, find, boxes, the sink"},
+		{"a bound that is exceeded", end("\tbudget: memory: \"20MiB\""), "pipeline-budget", "memory", "of 20 MiB"},
+		{"a bound of nothing", end("\tbudget: netOut: \"1Mbit/s\""), "budget-unused", "netOut", "no results go to the network"},
+		{"a unit that is none", append(end("\tsink: {kind: \"http\", url: \"http://192.0.2.1/\"}\n\tbudget: netOut: \"5MBps\"")), "YT0109", "netOut", ""},
+		{"a bound of memory and what is kept free", end("\tbudget: keepFree: memory: \"7936MiB\""), "pipeline-memory", "pipelines", "and 7936 are to be kept free"},
+		{"a priority of nothing", end("\tpriority: 20"), "service-priority", "priority", "without a real-time policy"},
+	} {
+		text := inTarget(strings.NewReplacer(c.replace...).Replace(sound))
+		p := OpenFiles(map[string][]byte{"config.cue": []byte(text), "yolo.onnx": yolo(), "broken.onnx": []byte("version https://git-lfs")})
+		p.Verify()
+		all := p.Report.All()
+		if c.id == "" && len(all) == 0 {
+			continue
+		}
+		if len(all) != 1 {
+			t.Errorf("%s: %d messages", c.name, len(all))
+			for _, d := range all {
+				t.Logf("    %s line %d: %s", d.ID, d.Pos.Line, d.Message)
+			}
+			continue
+		}
+		d, line := all[0], ""
+		if lines := strings.Split(text, "\n"); d.Pos.Line > 0 && d.Pos.Line <= len(lines) {
+			line = lines[d.Pos.Line-1]
+		}
+		if d.ID != c.id || !strings.Contains(line, c.line) || !strings.Contains(d.Message, c.says) || d.Help == "" && !strings.HasPrefix(d.ID, "YT") {
+			t.Errorf("%s: %s at %q: %s (%s)", c.name, d.ID, line, d.Message, d.Help)
+		}
+	}
+}
