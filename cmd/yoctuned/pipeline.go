@@ -261,6 +261,11 @@ func pipelineText(w io.Writer, s *pipeline.Summary) error {
 	for _, stage := range slices.Sorted(maps.Keys(s.Fallbacks)) {
 		fmt.Fprintf(w, "  by the CPU for the GPU %d: stage %s\n", s.Fallbacks[stage], printable(stage))
 	}
+	for _, g := range s.Runtime.GPUs {
+		for _, stage := range slices.Sorted(maps.Keys(g.Frames)) {
+			fmt.Fprintf(w, "  by GPU %d %d: stage %s\n", g.GPU, g.Frames[stage], printable(stage))
+		}
+	}
 	for _, e := range s.Events {
 		fmt.Fprintf(w, "  %s\n", happened(e))
 	}

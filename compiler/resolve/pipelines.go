@@ -104,6 +104,9 @@ func (r *resolver) pipeline(f load.Field) plan.Pipeline {
 	}
 	p.Utilisation = optionalDecimal(n.Get("utilisation"))
 	p.Lease, p.Counters = boolean(n.Get("lease"), false), boolean(n.Get("counters"), false)
+	for _, g := range items(n.Get("gpus")) {
+		p.GPUs = append(p.GPUs, int(integer(g, 0)))
+	}
 	if slo := n.Get("slo"); slo != nil {
 		p.SLO = &plan.PipelineSLO{
 			LatencyP95: r.duration(path+".slo.latencyP95", slo.Get("latencyP95"), 0),

@@ -184,8 +184,7 @@ func (b *Balancer) Done(i int, took time.Duration, err error) {
 	d.pending = max(d.pending-1, 0)
 	var e *Error
 	if errors.As(err, &e) && e.Sticky {
-		d.lost = true
-		b.forget()
+		b.lose(i)
 		return
 	}
 	if err != nil || took <= 0 {
@@ -199,6 +198,18 @@ func (b *Balancer) Done(i int, took time.Duration, err error) {
 		return
 	}
 	d.rate += newest * (rate - d.rate)
+}
+
+// Lose takes a device out until Restore; its share goes to the others.
+func (b *Balancer) Lose(i int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.lose(i)
+}
+
+func (b *Balancer) lose(i int) {
+	b.devices[i].lost = true
+	b.forget()
 }
 
 // forget starts the shares anew.

@@ -138,6 +138,9 @@ func (b *builder) mark() {
 // step is stage k of every level, without its work.
 func (b *builder) step(k int, s *plan.PipelineStage) (step, error) {
 	st := step{id: s.ID, instances: s.Instances, deadline: time.Duration(s.Deadline)}
+	if onGPU(s) && st.instances == 0 {
+		st.instances = len(b.o.Plan.GPUs)
+	}
 	if s.Instances < 0 || s.Instances > maxInstances {
 		return st, fmt.Errorf("%w: %d instances; there are 1 to %d", ErrPlan, s.Instances, maxInstances)
 	}
@@ -307,6 +310,13 @@ func (b *builder) warm() error {
 	b.p.copies.Store(0)
 	for k := range b.p.others {
 		b.p.others[k].Store(0)
+	}
+	if b.gpu != nil {
+		for _, s := range b.gpu.shares {
+			for n := range s.frames {
+				s.frames[n].Store(0)
+			}
+		}
 	}
 	if err := b.utilisation(); err != nil {
 		return err
@@ -490,11 +500,15 @@ func (b *builder) preprocess(k int, s *plan.PipelineStage) (work, error) {
 		return work, nil
 	}
 	b.p.info.Backend = b.backend()
-	do, err := b.preprocessOnGPU(k, args, f)
+	by, err := b.gpu.share(b.p.steps[k].workers())
 	if err != nil {
 		return nil, err
 	}
-	return b.gpuStage(k, s, work, do), nil
+	do, err := b.preprocessOnGPU(k, args, f, by)
+	if err != nil {
+		return nil, err
+	}
+	return b.gpuStage(k, s, work, do, by), nil
 }
 
 // core is the CPU's backend.

@@ -34,24 +34,28 @@ var (
 	errLate     = errors.New("the GPU did not answer in time")
 )
 
-// gpu is the GPU of a pipeline: a worker process, or with isolation none a device of
-// this one.
+// gpu is the GPUs of a pipeline, each with a worker process. All see the memory of the
+// first.
 type gpu struct {
-	client *worker.Client
-	clock  clock
-	lanes  map[int]int // the first one of each stage
-	stages []*gpuStage
-	models []workerModel // by number in the worker
+	clients []*worker.Client
+	numbers []int // of the GPUs in the plan; nil: it names none
+	shares  []*share
+	clock   clock
+	lanes   map[int]int // the first one of each stage
+	stages  []*gpuStage
+	models  []workerModel // by number in the worker
 }
 
 type workerModel struct{ stage, path string }
 
 // gpuStage is one stage on the GPU, for one level of the ladder.
 type gpuStage struct {
+	id     string
 	drop   bool // nobody else does its work
 	gpu    work
 	cpu    work
-	spare  []*frame // for each instance of a preprocess stage, see quarantine
+	share  *share
+	spare  []*frame // for each GPU and instance of a preprocess stage, see quarantine
 	others *atomic.Uint64
 }
 
@@ -77,6 +81,9 @@ func (b *builder) openGPU() error {
 		first[k] = lanes
 		lanes += b.p.steps[k].workers()
 	}
+	if err := b.checkGPUs(lanes); err != nil {
+		return err
+	}
 	if lanes == 0 {
 		return nil
 	}
@@ -94,25 +101,123 @@ func (b *builder) openGPU() error {
 	if err != nil {
 		return err
 	}
-	g := &gpu{clock: c, lanes: first}
-	o := worker.Options{
-		Device: b.o.GPU, Bytes: maxPool, Lanes: lanes, Library: b.o.Library, Command: b.o.Worker, Backoff: b.o.Backoff,
-		Tell: func(e worker.Event) { b.p.event(Event{At: g.clock.now(), Kind: EventWorker, Why: describe(e)}) },
-	}
-	if o.Device.Backend == "" {
-		o.Device.Backend = core.CUDA
-	}
-	if g.client, err = worker.New(o); err != nil {
-		return err
+	g := &gpu{clock: c, lanes: first, numbers: b.o.Plan.GPUs}
+	for n := range max(len(g.numbers), 1) {
+		o := worker.Options{
+			Device: b.o.GPU, Bytes: maxPool, Lanes: lanes, Library: b.o.Library, Command: b.o.Worker, Backoff: b.o.Backoff,
+			Tell: func(e worker.Event) { b.p.event(Event{At: g.clock.now(), Kind: EventWorker, Why: g.tell(n, e)}) },
+		}
+		if o.Device.Backend == "" {
+			o.Device.Backend = core.CUDA
+		}
+		if n < len(g.numbers) {
+			o.Device.Index = g.numbers[n]
+		}
+		if n < len(b.o.faults) {
+			o.Device.Faults = b.o.faults[n]
+		}
+		if n > 0 {
+			o.Share = g.clients[0]
+		}
+		client, err := worker.New(o)
+		if err != nil {
+			return err
+		}
+		g.clients = append(g.clients, client)
+		b.p.closers = append(b.p.closers, client.Close)
 	}
 	b.p.gpu, b.gpu = g, g
-	b.p.closers = append(b.p.closers, g.client.Close)
 	abort := b.p.abort
 	b.p.abort = func() {
-		g.client.Stop()
+		for _, c := range g.clients {
+			c.Stop()
+		}
 		call(abort)
 	}
 	return nil
+}
+
+// checkGPUs refuses a choice of GPUs that cannot be.
+func (b *builder) checkGPUs(lanes int) error {
+	gpus := b.o.Plan.GPUs
+	for n, i := range gpus {
+		if i < 0 || i >= maxGPUs || slices.Contains(gpus[:n], i) {
+			return fmt.Errorf("%w: gpus %v; each is named once, 0 to %d", ErrPlan, gpus, maxGPUs-1)
+		}
+	}
+	switch {
+	case len(gpus) > 0 && lanes == 0:
+		return fmt.Errorf(`%w: gpus %v, and no stage has device "gpu"`, ErrPlan, gpus)
+	case len(gpus) > 1 && b.o.Plan.Isolation == isolationNone:
+		return fmt.Errorf("%w: gpus %v; with isolation none there is one", ErrPlan, gpus)
+	}
+	return nil
+}
+
+// tell says what happened to the worker of a GPU, and has work go where it is done.
+func (g *gpu) tell(n int, e worker.Event) string {
+	for _, s := range g.shares {
+		switch e.Kind {
+		case worker.EventStarted, worker.EventTrusted:
+			s.balance.Restore(n)
+		case worker.EventLost, worker.EventStuck, worker.EventFailed:
+			s.balance.Lose(n)
+		}
+	}
+	if len(g.numbers) < 2 {
+		return describe(e)
+	}
+	return fmt.Sprintf("GPU %d: %s", g.numbers[n], describe(e))
+}
+
+// share is how the GPUs share the work of a stage: by how quick each proves to be.
+type share struct {
+	clients []*worker.Client
+	balance *core.Balancer
+	last    []int           // GPU that each instance gave work to
+	frames  []atomic.Uint64 // done by each GPU
+}
+
+func (g *gpu) share(instances int) (*share, error) {
+	b, err := core.NewBalancer(core.BalanceThroughput, len(g.clients))
+	if err != nil {
+		return nil, err
+	}
+	s := &share{clients: g.clients, balance: b, last: make([]int, instances), frames: make([]atomic.Uint64, len(g.clients))}
+	g.shares = append(g.shares, s)
+	return s, nil
+}
+
+// errNoGPU is what share gives where no GPU is left to ask.
+var errNoGPU = fmt.Errorf("%w: of any GPU", worker.ErrUnavailable)
+
+// on has one of the GPUs do n frames of an instance. One that has no worker is passed
+// over; work that was begun is not begun again elsewhere.
+func (s *share) on(instance, n int, do func(c *worker.Client) error) error {
+	if len(s.clients) == 1 {
+		return do(s.clients[0])
+	}
+	for range s.clients {
+		i, err := s.balance.Next()
+		if err != nil {
+			break
+		}
+		began := time.Now()
+		err = do(s.clients[i])
+		s.balance.Done(i, time.Since(began), err)
+		s.last[instance] = i
+		if worker.Elsewhere(err) {
+			s.balance.Lose(i)
+		}
+		if errors.Is(err, worker.ErrUnavailable) {
+			continue
+		}
+		if err == nil {
+			s.frames[i].Add(uint64(n))
+		}
+		return err
+	}
+	return errNoGPU
 }
 
 // openHere opens the GPU in this process, as isolation none asks for. What spoils it
@@ -121,6 +226,9 @@ func (b *builder) openHere() error {
 	o := b.o.GPU
 	if o.Backend == "" {
 		o.Backend = core.CUDA
+	}
+	if len(b.o.Plan.GPUs) > 0 {
+		o.Index = b.o.Plan.GPUs[0]
 	}
 	var err error
 	if b.here, err = core.Open(o); err != nil {
@@ -164,18 +272,18 @@ func (b *builder) frameMemory(bytes int) ([]byte, error) {
 }
 
 func (g *gpu) alloc(bytes int) ([]byte, error) {
-	off, err := g.client.Alloc(bytes)
+	off, err := g.clients[0].Alloc(bytes)
 	if err != nil {
 		return nil, err
 	}
-	return g.client.Memory()[off:][:bytes:bytes], nil
+	return g.clients[0].Memory()[off:][:bytes:bytes], nil
 }
 
 // region names memory that alloc gave.
-func (g *gpu) region(p []byte) core.Region { return g.client.Region(g.offset(p), len(p)) }
+func (g *gpu) region(p []byte) core.Region { return g.clients[0].Region(g.offset(p), len(p)) }
 
 func (g *gpu) offset(p []byte) int {
-	return int(uintptr(unsafe.Pointer(unsafe.SliceData(p))) - uintptr(unsafe.Pointer(unsafe.SliceData(g.client.Memory()))))
+	return int(uintptr(unsafe.Pointer(unsafe.SliceData(p))) - uintptr(unsafe.Pointer(unsafe.SliceData(g.clients[0].Memory()))))
 }
 
 func (t *tensor) bytes() []byte {
@@ -201,21 +309,21 @@ func (b *builder) sharedTensor(shape []int64, model bool) (tensor, error) {
 	return tensor{shape: t.Shape(), data: t.Data(), ort: t}, nil
 }
 
-// spares is how many frames are there for quarantine: one for each instance of a
-// preprocess stage on the GPU.
+// spares is how many frames are there for quarantine: one for each GPU and instance of a
+// preprocess stage there.
 func (b *builder) spares() int {
 	n := 0
 	for k := range b.o.Plan.Stages {
 		if s := &b.o.Plan.Stages[k]; b.gpu != nil && onGPU(s) && s.Kind == "preprocess" {
-			n += b.p.steps[k].workers()
+			n += b.p.steps[k].workers() * len(b.gpu.clients)
 		}
 	}
 	return n
 }
 
 // gpuStage lets stage k be done by do on the GPU, and by cpu where that fails.
-func (b *builder) gpuStage(k int, s *plan.PipelineStage, cpu, do work) work {
-	g := &gpuStage{drop: s.Fallback == fallbackDrop, gpu: do, cpu: cpu, others: &b.p.others[k]}
+func (b *builder) gpuStage(k int, s *plan.PipelineStage, cpu, do work, by *share) work {
+	g := &gpuStage{id: s.ID, drop: s.Fallback == fallbackDrop, gpu: do, cpu: cpu, share: by, others: &b.p.others[k]}
 	if s.Kind == "preprocess" { // of which there is one in a line
 		for i := range b.p.spares {
 			g.spare = append(g.spare, &b.p.frames[len(b.p.frames)-b.p.spares+i])
@@ -267,34 +375,46 @@ func (g *gpuStage) run(ctx context.Context, instance int, f []*frame) error {
 
 // quarantine gives a frame the tensors of another one: a worker that was given up may
 // still write to those it had. The next worker starts only when the last one has ended,
-// so one spare for each instance is enough. What models make in the worker is copied
+// so one spare for each instance and GPU is enough. What models make in the worker is copied
 // from memory of their instance, and needs none.
 func (g *gpuStage) quarantine(instance int, f []*frame) {
 	if len(g.spare) > 0 {
-		a, b := f[0], g.spare[instance]
+		a, b := f[0], g.spare[instance*len(g.share.clients)+g.share.last[instance]]
 		a.tensors, b.tensors = b.tensors, a.tensors
 		a.slot, b.slot = b.slot, a.slot
 	}
 }
 
-// startGPU starts the worker and waits until it is ready. A stage that can do without
-// does.
+// startGPU starts the workers and waits until they are ready. A stage that can do without
+// does, and one of several GPUs is not missed.
 func (b *builder) startGPU() error {
 	if b.gpu == nil {
 		return nil
 	}
 	g := b.gpu
-	g.client.Start()
-	err := g.client.WaitReady(context.Background())
-	if err == nil {
-		b.modelsOnGPU(g.client.Status().Models)
-		return nil
+	for _, c := range g.clients {
+		c.Start()
 	}
-	if slices.ContainsFunc(g.stages, func(s *gpuStage) bool { return s.drop }) {
-		return err
+	var missing []error
+	for n, c := range g.clients {
+		if err := c.WaitReady(context.Background()); err != nil {
+			missing = append(missing, err)
+			for _, s := range g.shares {
+				s.balance.Lose(n)
+			}
+			continue
+		}
+		b.modelsOnGPU(c.Status().Models)
 	}
-	if b.o.Note != nil {
-		b.o.Note(fmt.Errorf("the CPU does the work of the GPU: %w", err))
+	err := errors.Join(missing...)
+	if len(missing) == len(g.clients) {
+		if slices.ContainsFunc(g.stages, func(s *gpuStage) bool { return s.drop }) {
+			return err
+		}
+		err = fmt.Errorf("the CPU does the work of the GPU: %w", err)
+	}
+	if err != nil && b.o.Note != nil {
+		b.o.Note(err)
 	}
 	return nil
 }
@@ -330,15 +450,17 @@ func (b *builder) warmFallback(n int, f *frame) error {
 }
 
 // preprocessOnGPU is the work of a preprocess stage in the worker.
-func (b *builder) preprocessOnGPU(k int, args core.Preprocess, f format) (work, error) {
+func (b *builder) preprocessOnGPU(k int, args core.Preprocess, f format, by *share) (work, error) {
 	g, level, limit, lane := b.gpu, b.now, b.p.steps[k].limit, b.gpu.lanes[k]
 	said := slices.ContainsFunc(b.o.Plan.Kernels, func(l plan.KernelLaunch) bool { return l.Kernel == "preprocess" })
 	if level == 0 && !said {
-		g.client.Tune(args)
+		for _, c := range g.clients {
+			c.Tune(args)
+		}
 	}
 	lists := make([]*core.List, b.p.steps[k].workers())
 	for n := range lists {
-		lists[n] = g.client.Draft().List()
+		lists[n] = g.clients[0].Draft().List()
 	}
 	add := func(list *core.List, pixels, to []byte) error {
 		planes, err := core.SplitPlanes(f.pixels, f.width, f.height, pixels)
@@ -359,11 +481,13 @@ func (b *builder) preprocessOnGPU(k int, args core.Preprocess, f format) (work, 
 	if err != nil {
 		return nil, err
 	}
-	first := g.client.Draft().List()
+	first := g.clients[0].Draft().List()
 	if err := add(first, b.p.frames[0].pixels, warm.bytes()); err != nil {
 		return nil, err
 	}
-	g.client.Warm(first)
+	for _, c := range g.clients {
+		c.Warm(first)
+	}
 	return func(_ context.Context, instance int, batch []*frame) error {
 		list := lists[instance].Reset()
 		for _, fr := range batch {
@@ -371,7 +495,7 @@ func (b *builder) preprocessOnGPU(k int, args core.Preprocess, f format) (work, 
 				return err
 			}
 		}
-		return g.client.Run(lane+instance, list, limit)
+		return by.on(instance, len(batch), func(c *worker.Client) error { return c.Run(lane+instance, list, limit) })
 	}, nil
 }
 
@@ -393,7 +517,7 @@ type workerRun struct {
 }
 
 // modelOnGPU is the work of a model stage in the worker.
-func (b *builder) modelOnGPU(k int, s *plan.PipelineStage, models []member, o []ort.Options, shapes [][]int64, v vote) (work, error) {
+func (b *builder) modelOnGPU(k int, s *plan.PipelineStage, models []member, o []ort.Options, shapes [][]int64, v vote, by *share) (work, error) {
 	g, st, level := b.gpu, &b.p.steps[k], b.now
 	lane, limit := g.lanes[k], st.limit
 	in := b.p.frames[0].tensors[level][k-1].shape
@@ -408,11 +532,16 @@ func (b *builder) modelOnGPU(k int, s *plan.PipelineStage, models []member, o []
 			} else {
 				engine = path
 			}
-			numbers[i] = append(numbers[i], g.client.AddModel(worker.Model{
+			model := worker.Model{
 				Path: m.path, SHA256: m.sum, Input: o[n].Input, Output: o[n].Output, More: o[n].More,
 				Threads: o[n].Threads, Spinning: o[n].Spinning, NoArena: o[n].NoArena, GPUMemory: b.gpuShare(), Providers: b.workerProviders(s),
 				Engine: engine, NoEngine: without,
-			}))
+			}
+			number := 0
+			for _, c := range g.clients {
+				number = c.AddModel(model) // the same for all
+			}
+			numbers[i] = append(numbers[i], number)
 		}
 		runs[i] = map[int]*workerRun{}
 		for _, size := range append([]int{1}, st.buckets...) {
@@ -442,18 +571,23 @@ func (b *builder) modelOnGPU(k int, s *plan.PipelineStage, models []member, o []
 			gather(f, level, k-1, in.data)
 			copies.Add(uint64(len(f)))
 		}
-		var outs [worker.MaxOutputs]worker.Tensor
-		for n, number := range numbers[instance] {
-			made := r.outs
-			if n > 0 {
-				made = r.votes[n-1 : n]
+		if err := by.on(instance, len(f), func(c *worker.Client) error {
+			var outs [worker.MaxOutputs]worker.Tensor
+			for n, number := range numbers[instance] {
+				made := r.outs
+				if n > 0 {
+					made = r.votes[n-1 : n]
+				}
+				for m := range made {
+					outs[m] = at(&made[m])
+				}
+				if err := c.Infer(lane+instance, number, at(in), outs[:len(made)], limit); err != nil {
+					return err
+				}
 			}
-			for m := range made {
-				outs[m] = at(&made[m])
-			}
-			if err := g.client.Infer(lane+instance, number, at(in), outs[:len(made)], limit); err != nil {
-				return err
-			}
+			return nil
+		}); err != nil {
+			return err
 		}
 		if len(r.data) > 0 {
 			v(r.outs[0].data, r.data, int(r.outs[0].shape[len(r.outs[0].shape)-1]))
@@ -492,7 +626,9 @@ func (b *builder) warmModels(k int, shapes [][]int64, numbers [][]int, runs []ma
 					}
 					outs = append(outs, worker.Tensor{Off: at(&room[m]).Off, Shape: r.outs[m].shape})
 				}
-				g.client.WarmModel(g.lanes[k]+i, number, at(in), outs)
+				for _, c := range g.clients {
+					c.WarmModel(g.lanes[k]+i, number, at(in), outs)
+				}
 			}
 		}
 	}
@@ -576,10 +712,36 @@ func (p *Pipeline) fallbacks() map[string]uint64 {
 	return out
 }
 
-// worker is the process for the GPU, nil: there is none.
+// worker is the process for the first GPU, nil: there is none.
 func (p *Pipeline) worker() *worker.Status {
 	if p.gpu == nil {
 		return nil
 	}
-	return new(p.gpu.client.Status())
+	return new(p.gpu.clients[0].Status())
+}
+
+// GPUShare is what one of several GPUs did.
+type GPUShare struct {
+	GPU    int                `json:"gpu"`           // its number
+	Frames map[string]uint64  `json:"frames"`        // by stage
+	Rates  map[string]float64 `json:"batches_per_s"` // by stage, as measured last; of what was measured
+	Worker worker.Status      `json:"worker"`        // its process
+}
+
+// gpuShares is what each GPU did; nil where there is one, or none.
+func (p *Pipeline) gpuShares() []GPUShare {
+	if p.gpu == nil || len(p.gpu.clients) < 2 {
+		return nil
+	}
+	out := make([]GPUShare, len(p.gpu.clients))
+	for n, c := range p.gpu.clients {
+		out[n] = GPUShare{GPU: p.gpu.numbers[n], Frames: map[string]uint64{}, Rates: map[string]float64{}, Worker: c.Status()}
+		for _, s := range p.gpu.stages {
+			out[n].Frames[s.id] += s.share.frames[n].Load()
+			if r := s.share.balance.Rates()[n]; r > 0 {
+				out[n].Rates[s.id] = r
+			}
+		}
+	}
+	return out
 }

@@ -128,11 +128,15 @@ func (b *builder) model(k int, s *plan.PipelineStage) (work, error) {
 	if b.gpu == nil || !onGPU(s) {
 		return work, nil
 	}
-	do, err := b.modelOnGPU(k, s, models, options, shapes, v)
+	by, err := b.gpu.share(st.workers())
 	if err != nil {
 		return nil, err
 	}
-	return b.gpuStage(k, s, work, do), nil
+	do, err := b.modelOnGPU(k, s, models, options, shapes, v, by)
+	if err != nil {
+		return nil, err
+	}
+	return b.gpuStage(k, s, work, do, by), nil
 }
 
 // gather copies the tensors of a batch's frames into one.

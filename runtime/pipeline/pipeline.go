@@ -55,6 +55,7 @@ type Options struct {
 	Hot func() string // why the device itself wants less, "" when it does not; nil: it never does
 	// Throttled names what heat or power slows down now; nil, or a nil result: it cannot be known.
 	Throttled func() []string
+	faults    []string    // of each GPU, instead of those of GPU
 	system    v4l2.System // of cameras, nil: the kernel
 	host      []string    // program that keeps a plug-in, nil: this one
 
@@ -68,6 +69,7 @@ const (
 	maxStages   = 32
 
 	maxInstances = 64
+	maxGPUs      = 16
 	maxBatch     = 256
 	maxLadder    = 16
 	maxKeep      = 1000 // files of a sink
@@ -85,11 +87,11 @@ const (
 // its memory is allocated, its source and sink are open.
 type Pipeline struct {
 	engine
-	slo    *plan.PipelineSLO
-	info   RuntimeInfo
-	stuck  bool
-	look   look
-	gpu    *gpu // nil: none in a process of its own
+	slo   *plan.PipelineSLO
+	info  RuntimeInfo
+	stuck bool
+	look  look
+	gpu   *gpu // nil: none in a process of its own
 	memory memory.Phases
 	within *reserve // nil: there is no budget
 	// what to release, in order
@@ -200,6 +202,7 @@ func (p *Pipeline) Run(ctx context.Context) (*Summary, error) {
 		s.Runtime, s.Counters = p.info, counts
 		s.Memory, _ = p.memory.Take()
 		s.Fallbacks, s.Runtime.Worker = p.fallbacks(), p.worker()
+		s.Runtime.GPUs = p.gpuShares()
 		s.SLO, s.Budget = judge(p.slo, s), p.within.answer()
 	}
 	if err != nil {

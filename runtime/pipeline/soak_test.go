@@ -109,14 +109,19 @@ func TestNoFrameIsUnaccountedFor(t *testing.T) {
 		}
 		frames = n
 	}
-	for _, p := range []policy{block, dropOldest, dropNewest} {
-		t.Run(string(p), func(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		policy policy
+		wide   bool // three instances, batches and few credits; else one goroutine may do all
+	}{{"block", block, true}, {"drop-oldest", dropOldest, true}, {"drop-newest", dropNewest, true}, {"direct", block, false}} {
+		t.Run(c.name, func(t *testing.T) {
+			p, frames := c.policy, frames/4
 			bad := &faulty{seed: 42}
 			for range 3 {
 				bad.stop = append(bad.stop, make(chan struct{}, 1))
 			}
 			var rss, routines []int
-			src := &probe{counted: counted{n: frames / 3}, every: frames / 30, look: func() {
+			src := &probe{counted: counted{n: frames}, every: frames / 10, look: func() {
 				rss, routines = append(rss, resident(t)), append(routines, runtime.NumGoroutine())
 			}}
 			trouble := 0
@@ -132,21 +137,26 @@ func TestNoFrameIsUnaccountedFor(t *testing.T) {
 					runtime.Gosched()
 				}
 			}
-			e = newEngine(src, sink, 2, p,
-				step{id: "pre", run: nothing},
-				step{
-					id: "model", batch: bad.run, buckets: []int{1, 2, 4}, instances: 3, deadline: 2 * time.Millisecond, delay: 5 * time.Microsecond,
-					cancel: func(i int) { bad.stop[i] <- struct{}{} },
-					resume: func(i int) {
-						select { // the run may have ended by itself meanwhile
-						case <-bad.stop[i]:
-						default:
-						}
-					},
+			model := step{
+				id: "model", batch: bad.run, deadline: 2 * time.Millisecond,
+				cancel: func(i int) { bad.stop[i] <- struct{}{} },
+				resume: func(i int) {
+					select { // the run may have ended by itself meanwhile
+					case <-bad.stop[i]:
+					default:
+					}
 				},
-				step{id: "post", run: nothing, instances: 2})
+			}
+			post := step{id: "post", run: nothing}
+			if c.wide {
+				model.buckets, model.instances, model.delay = []int{1, 2, 4}, 3, 5*time.Microsecond
+				post.instances = 2
+			}
+			e = newEngine(src, sink, 2, p, step{id: "pre", run: nothing}, model, post)
 			e.maxAge = int64(500 * time.Millisecond)
-			e.credits = 12
+			if c.wide {
+				e.credits = 12
+			}
 			s, stuck, err := e.run(t.Context())
 			if stuck || errors.Is(err, io.ErrUnexpectedEOF) {
 				t.Fatalf("%v, stuck %t", err, stuck)
@@ -158,7 +168,7 @@ func TestNoFrameIsUnaccountedFor(t *testing.T) {
 			if got := e.inflight.Load(); got != 0 {
 				t.Errorf("%d credits are missing", got)
 			}
-			if s.Frames.Read != uint64(frames/3) {
+			if s.Frames.Read != uint64(frames) {
 				t.Errorf("%d frames read", s.Frames.Read)
 			}
 			if p == block && (s.Frames.Failed == 0 || s.Drops["sink-degraded"] == 0) {

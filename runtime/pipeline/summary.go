@@ -106,7 +106,8 @@ type RuntimeInfo struct {
 
 	Decoded *Size `json:"decoded,omitempty"` // of frames of which only a part of the width and height is decoded
 
-	Worker *worker.Status `json:"worker,omitempty"` // the process for the GPU, at the end
+	Worker *worker.Status `json:"worker,omitempty"` // the process for the first GPU, at the end
+	GPUs   []GPUShare     `json:"gpus,omitempty"`   // where there are several
 
 	Locked *int64 `json:"locked_bytes,omitempty"`   // of the process, that the kernel keeps in memory; with memory of the plan
 	Huge   *int64 `json:"hugepage_bytes,omitempty"` // on large pages

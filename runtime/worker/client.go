@@ -80,6 +80,7 @@ type ModelState struct {
 type Options struct {
 	Device  core.Options // what the worker opens
 	Bytes   int          // that Alloc may give in all; what it does not give is not used
+	Share   *Client      // whose memory this one's worker has as well, instead of Bytes: it gives it, and is closed last
 	Lanes   int          // calls that may be in progress at once, 1 to MaxLanes
 	Scratch []int        // bytes of memory that only the device sees, for what is between two commands
 	Library string       // ONNX Runtime library of the models, see ort.Find
@@ -237,6 +238,9 @@ type Client struct {
 
 // New makes the shared memory. Start starts the worker.
 func New(o Options) (*Client, error) {
+	if o.Share != nil {
+		o.Bytes = o.Share.o.Bytes
+	}
 	if o.Bytes < 1 || o.Lanes < 1 || o.Lanes > MaxLanes {
 		return nil, fmt.Errorf("worker: %d bytes and %d lanes; at least 1, and at most %d lanes: %w", o.Bytes, o.Lanes, MaxLanes, core.ErrInvalid)
 	}
@@ -247,9 +251,14 @@ func New(o Options) (*Client, error) {
 	if err := core.CheckFaults(o.Device.Faults); err != nil {
 		return nil, err
 	}
-	shared, err := newMemory("yoctune-frames", o.Bytes)
-	if err != nil {
-		return nil, err
+	var shared *memory
+	if o.Share != nil {
+		shared = o.Share.shared
+	} else {
+		var err error
+		if shared, err = newMemory("yoctune-frames", o.Bytes); err != nil {
+			return nil, err
+		}
 	}
 	c := &Client{
 		o: o, shared: shared, draft: core.NewDraft(), launch: (*Client).spawn,
@@ -266,6 +275,14 @@ func New(o Options) (*Client, error) {
 
 // Memory is what both processes see, once it was given by Alloc.
 func (c *Client) Memory() []byte { return c.shared.data }
+
+// given is how much of the memory Alloc gave, which is what workers see.
+func (c *Client) given() int {
+	if c.o.Share != nil {
+		return c.o.Share.used
+	}
+	return c.used
+}
 
 // Alloc gives n bytes of the shared memory, with their pages in place, before Start. They start at a
 // multiple of 4096 and are there until Close.
@@ -513,7 +530,9 @@ func (c *Client) Close() error {
 		}
 		c.gate.Lock()
 		defer c.gate.Unlock()
-		c.closed = c.shared.close()
+		if c.o.Share == nil {
+			c.closed = c.shared.close()
+		}
 	})
 	return c.closed
 }

@@ -207,7 +207,7 @@ func (c *Client) spawnWith(as func(process) process) (*incarnation, error) {
 
 func (c *Client) attach(control *memory, as func(process) process) (*incarnation, error) {
 	text, err := json.Marshal(config{
-		Device: c.o.Device, Bytes: c.used, Lanes: c.o.Lanes, Scratch: c.o.Scratch,
+		Device: c.o.Device, Bytes: c.given(), Lanes: c.o.Lanes, Scratch: c.o.Scratch,
 		Library: c.o.Library, Models: c.o.Models, Access: c.o.Access, Tune: c.tune, Cache: c.o.Cache,
 	})
 	if err != nil {

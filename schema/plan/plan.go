@@ -208,6 +208,7 @@ type Pipeline struct {
 
 	Utilisation string `json:"utilisation,omitempty"` // decimal text, 0–1: how busy the slowest stage is to be; "": no matter
 	Lease       bool   `json:"lease,omitempty"`       // hold a lease while running
+	GPUs        []int  `json:"gpus,omitempty"`        // that stages with device gpu share, by their numbers; nil: the first one
 	Counters    bool   `json:"counters,omitempty"`    // the unit may ask the kernel for the processor's counters
 }
 
