@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -142,12 +141,4 @@ func writeCheckSummary(w io.Writer, s checklayer.Summary) {
 	if s.WorkDir != "" {
 		fmt.Fprintf(w, "build folders and logs: %s\n", s.WorkDir)
 	}
-}
-
-// writeJSONLine writes one object of an NDJSON stream. The types written have no
-// value that JSON cannot hold; a broken pipe ends the program on the next write.
-func writeJSONLine(w io.Writer, v any) {
-	enc := json.NewEncoder(w)
-	enc.SetEscapeHTML(false)
-	cobra.CheckErr(enc.Encode(v))
 }

@@ -40,7 +40,7 @@ Fields and lines are looked up in the configuration of --dir.`,
 				return err
 			}
 			if page, ok := compiler.Page(args[0]); ok {
-				return showPage(cmd.OutOrStdout(), format, page)
+				return showPage(cmd, format, page)
 			}
 			if looksLikeID(args[0]) {
 				hint := diag.DidYouMean(args[0], compiler.PageIDs())
@@ -62,12 +62,14 @@ func looksLikeID(s string) bool {
 	return regexp.MustCompile(`^(YT[0-9]*|[a-z0-9]+(-[a-z0-9]+)+)$`).MatchString(s)
 }
 
-func showPage(w io.Writer, format string, page diag.Explanation) error {
+func showPage(cmd *cobra.Command, format string, page diag.Explanation) error {
+	w := cmd.OutOrStdout()
 	if format == "json" {
 		writeJSONLine(w, struct {
 			Type string `json:"type"`
 			diag.Explanation
 		}{"explanation", page})
+		endJSON(cmd)
 		return nil
 	}
 	fmt.Fprintf(w, "%s: %s\n", page.ID, page.Title)
@@ -115,6 +117,9 @@ func explainField(cmd *cobra.Command, format, dir, what string) error {
 			fmt.Fprintln(w)
 		}
 		showAccount(w, a)
+	}
+	if format == "json" {
+		endJSON(cmd)
 	}
 	return nil
 }

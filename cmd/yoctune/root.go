@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -92,6 +93,10 @@ the line that caused it.
 
 Exit status: 0 done, 1 the request is wrong or failed, 2 usage, 3 it ran and the
 answer is no (differences, a failed check).`,
+		Example: `  yoctune init meta-camera --board orin-nano-8gb --release scarthgap
+  yoctune vet meta-camera
+  yoctune build meta-camera -o meta-camera/layer
+  yoctune review meta-camera meta-camera/layer`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
@@ -166,4 +171,20 @@ func formatOf(cmd *cobra.Command) (string, error) {
 		return "", usageError{fmt.Errorf("--format %s: this command offers %s", format, strings.Join(offered, ", "))}
 	}
 	return format, nil
+}
+
+// writeJSONLine writes one object of an NDJSON stream. The types written have no
+// value that JSON cannot hold; a broken pipe ends the program on the next write.
+func writeJSONLine(w io.Writer, v any) {
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	cobra.CheckErr(enc.Encode(v))
+}
+
+// endJSON writes the last line of JSON of a command that has nothing to count.
+func endJSON(cmd *cobra.Command) {
+	writeJSONLine(cmd.OutOrStdout(), struct {
+		Type    string `json:"type"`
+		Command string `json:"command"`
+	}{"summary", cmd.Name()})
 }

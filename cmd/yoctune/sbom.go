@@ -49,7 +49,13 @@ SOURCE_DATE_EPOCH, or 1 January 1970.`,
 				_, err = cmd.OutOrStdout().Write(text)
 				return err
 			}
-			return tree.WriteFile(out, text)
+			if err := tree.WriteFile(out, text); err != nil {
+				return err
+			}
+			if format == "json" {
+				endJSON(cmd)
+			}
+			return nil
 		},
 	}
 	f := cmd.Flags()

@@ -14,9 +14,10 @@ import (
 
 func newVersionCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "version",
-		Short: "Show the version, the plan format, and the boards and releases known",
-		Args:  cobra.NoArgs,
+		Use:     "version",
+		Short:   "Show the version, the plan format, and the boards and releases known",
+		Example: `  yoctune version --format json`,
+		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			format, err := formatOf(cmd)
 			if err != nil {
@@ -32,6 +33,7 @@ func newVersionCommand() *cobra.Command {
 					Boards   []string `json:"boards"`
 					Releases []string `json:"releases"`
 				}{"version", version.Version, runtime.Version(), plan.Schema, board.IDs(), release.Names()})
+				endJSON(cmd)
 				return nil
 			}
 			_, err = fmt.Fprintf(w, "yoctune %s (%s, %s/%s)\nplan format %s\nboards %v\nreleases %v\n",

@@ -23,9 +23,9 @@ func newVetCommand() *cobra.Command {
 		Use:         "vet [DIR]",
 		Annotations: map[string]string{moreFormats: "sarif github"},
 		Short:       "Check a configuration without writing anything",
-		Long: `Check the configuration in a folder, this one when none is named: the language, the facts of boards and
-releases, what the kernel will keep of the options asked for, the rules, and that
-every value can be written safely into the files it goes to.
+		Long: `Check the configuration in a folder, this one when none is named: the language,
+the facts of boards and releases, what the kernel will keep of the options asked
+for, the rules, and that every value can be written safely into the files it goes to.
 
 With --fix the changes that messages propose are made in the .cue files, as far as
 they leave no doubt: each is tried, kept only when nothing new is wrong with it,

@@ -66,7 +66,8 @@ Pipelines load engines and never build one: without it a model runs on what its 
 names next. Interrupting build leaves nothing behind.
 
 Exit codes: 0 every engine is there, or this machine has no TensorRT and the plan
-has something else for each model · 1 one cannot be built.`,
+has something else for each model · 1 one cannot be built ·
+2 usage.`,
 		Example: "  yoctuned engines build plan.json\n  yoctuned engines build plan.json --format json --timeout 1h",
 		Args:    cobra.ExactArgs(1),
 		RunE:    func(cmd *cobra.Command, args []string) error { return buildEngines(cmd, args[0], o) },
@@ -239,8 +240,8 @@ func newEnginesListCommand() *cobra.Command {
 		Example: "  yoctuned engines list --format json",
 		Long: `list shows each engine, what it was built from, and what is wrong with it.
 
-Exit codes: 0 all are whole · 1 the folder cannot be read · 3 one is damaged, or
-its build was cut short.`,
+Exit codes: 0 all are whole · 1 the folder cannot be read · 2 usage · 3 one is
+damaged, or its build was cut short.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			g := globalFlags(cmd)
@@ -299,7 +300,9 @@ func newEnginesPruneCommand() *cobra.Command {
 		Example: "  yoctuned engines prune plan.json",
 		Long: `prune removes engines of other models, TensorRTs, GPUs and precisions than those the
 plan wants on this machine, damaged ones, and what is left of builds that were cut
-short.`,
+short.
+
+Exit codes: 0 they are gone · 1 failed, or this machine has no TensorRT · 2 usage.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			g := globalFlags(cmd)

@@ -29,8 +29,8 @@ func newProbeCommand() *cobra.Command {
 devfreq devices, network interfaces, interrupts by name, kernel arguments and
 power modes: the names that a plan can select by. As JSON it also has the clocks'
 steps, memory and thermal zones, which "yoctune facts refresh" compares with what
-is known of the board. It reads only. What cannot be
-read is said, and does not hide the rest.`,
+is known of the board. It reads only. What cannot be read is said, and does not hide
+the rest.`,
 		Example: `  yoctuned probe
   yoctuned probe --format json | jq 'select(.class == "irq")'`,
 		Args: cobra.NoArgs,
