@@ -157,7 +157,7 @@ func runPipeline(cmd *cobra.Command, args []string, o pipeline.Options, traced s
 	}
 	p, err := pipeline.New(o)
 	switch {
-	case err != nil && ctx.Err() != nil && errors.Is(err, context.Canceled): // it was told to
+	case err != nil && ctx.Err() != nil: // it was told to
 		fmt.Fprintf(stderr, "yoctuned: %s\n", printable(err.Error()))
 		return nil
 	case err != nil:

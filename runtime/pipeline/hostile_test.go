@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/yoctune/yoctune/internal/pause"
 	"github.com/yoctune/yoctune/runtime/jpeg"
 	"github.com/yoctune/yoctune/schema/plan"
 )
@@ -47,17 +48,27 @@ func TestASourceThatDoesNotBeginEndsWithTheStop(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			ctx, stop := context.WithCancel(t.Context())
-			done := make(chan error, 1)
-			go func() {
-				_, err := New(Options{Name: "late", Plan: dump(s), Sink: &records{}, Start: ctx})
-				done <- err
-			}()
-			stop()
-			if err := <-done; !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "stopped before its source began") {
-				t.Errorf("%v", err)
-			}
+			isStopped(t, dump(s))
 		})
+	}
+	t.Run("a stage that is never ready", func(t *testing.T) {
+		t.Parallel()
+		isStopped(t, customPlan(plan.Custom{Exec: []string{"sleep", "1000"}}))
+	})
+}
+
+// isStopped has a pipeline stopped while it is being made.
+func isStopped(t *testing.T, pl plan.Pipeline) {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() {
+		_, err := New(Options{Name: "late", Plan: pl, Sink: &records{}, Start: ctx})
+		done <- err
+	}()
+	time.AfterFunc(50*time.Millisecond, stop) // in the middle, or before
+	if err := <-done; !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "stopped before it began") {
+		t.Errorf("%v", err)
 	}
 }
 
@@ -71,7 +82,7 @@ func TestAStopEndsTheWaitForAProgramThatIsStartedAgain(t *testing.T) {
 	p, err := New(Options{
 		Name: "again", Sink: &records{}, Tell: func(e Event) {
 			if strings.Contains(e.Why, "started again") {
-				time.AfterFunc(2*firstPause, stop) // whether it has been by then or not
+				time.AfterFunc(2*pause.First, stop) // whether it has been by then or not
 			}
 		},
 		Plan: dump(plan.PipelineSource{Kind: "command", Exec: []string{"sh", "-c", script}, Format: "y4m", Live: true, FPSNum: 10, Restart: "always"}),

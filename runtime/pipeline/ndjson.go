@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/yoctune/yoctune/internal/pause"
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
@@ -147,14 +148,8 @@ func passing(err error) bool {
 type backoff struct {
 	err   error
 	next  time.Time
-	pause time.Duration
+	pause pause.Pause
 }
-
-// Bounds of a backoff.
-const (
-	firstPause   = 100 * time.Millisecond
-	longestPause = 10 * time.Second
-)
 
 func (b *backoff) over() bool { return b.err == nil || !time.Now().Before(b.next) }
 
@@ -162,8 +157,7 @@ func (b *backoff) over() bool { return b.err == nil || !time.Now().Before(b.next
 func (b *backoff) error() error { return b.err }
 
 func (b *backoff) failed(err error) error {
-	b.pause = min(max(2*b.pause, firstPause), longestPause)
-	b.next = time.Now().Add(b.pause)
+	b.next = time.Now().Add(b.pause.Next())
 	b.err = fmt.Errorf("%w: %w", ErrSinkDegraded, err)
 	return b.err
 }

@@ -35,7 +35,7 @@ type Options struct {
 	Stdout  io.Writer     // of a sink without a path
 	Drain   time.Duration // for frames in flight after a stop, 0: 5 s
 
-	Start context.Context // ends the wait for a source that does not begin; nil: nothing does
+	Start context.Context // ends the wait for a source or stage that does not begin; nil: nothing does
 
 	Engines engines.Store // of TensorRT
 	Host    engines.Host  // what engines are for here
@@ -103,6 +103,9 @@ type Pipeline struct {
 // file system said.
 func New(o Options) (_ *Pipeline, err error) {
 	p := &Pipeline{slo: o.Plan.SLO}
+	if o.Start == nil {
+		o.Start = context.Background()
+	}
 	p.memory.Begin("load")
 	p.name, p.limit, p.drain = o.Name, o.Frames, o.Drain
 	if p.drain <= 0 {
@@ -111,6 +114,9 @@ func New(o Options) (_ *Pipeline, err error) {
 	defer func() {
 		if err != nil {
 			_ = p.Close()
+			if o.Start.Err() != nil {
+				err = fmt.Errorf("it was stopped before it began: %w: %w", context.Cause(o.Start), err)
+			}
 			err = fmt.Errorf("pipeline %s: %w", o.Name, err)
 		}
 	}()
@@ -118,9 +124,6 @@ func New(o Options) (_ *Pipeline, err error) {
 		return nil, err
 	}
 	p.hot, p.tell = o.Hot, o.Tell
-	if o.Start == nil {
-		o.Start = context.Background()
-	}
 	p.look = look{path: o.Live, throttled: o.Throttled, note: o.Note}
 	if p.trace = o.Trace; p.trace == nil {
 		p.trace = trace.New(0)
@@ -135,9 +138,6 @@ func New(o Options) (_ *Pipeline, err error) {
 	}
 	p.reserve = p.within.short
 	if p.source, err = openSource(o, p.event, p.within); err != nil {
-		if o.Start.Err() != nil {
-			err = fmt.Errorf("it was stopped before its source began: %w", context.Cause(o.Start))
-		}
 		return nil, fmt.Errorf("source: %w", err)
 	}
 	p.closers = append(p.closers, p.source.close)

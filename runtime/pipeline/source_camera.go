@@ -411,7 +411,7 @@ func (c *cameraSource) reopen() error {
 	began := c.clock.now()
 	said := ""
 	for {
-		t := time.NewTimer(c.after.rest())
+		t := time.NewTimer(c.after.pause.Next())
 		select {
 		case <-t.C:
 		case <-c.stop:

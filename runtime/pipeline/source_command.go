@@ -193,7 +193,7 @@ func (s *commandSource) ended(err error, wait time.Duration) error {
 func (s *commandSource) again() error {
 	said := ""
 	for {
-		t := time.NewTimer(s.after.rest())
+		t := time.NewTimer(s.after.pause.Next())
 		select {
 		case <-t.C:
 		case <-s.stop:

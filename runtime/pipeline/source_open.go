@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/yoctune/yoctune/internal/pause"
 	"github.com/yoctune/yoctune/runtime/core"
 	"github.com/yoctune/yoctune/runtime/jpeg"
 	"github.com/yoctune/yoctune/runtime/v4l2"
@@ -200,7 +201,7 @@ func openStream(ctx context.Context, in input, s plan.PipelineSource, f format, 
 type revival struct {
 	timeout time.Duration
 	restart string
-	pause   time.Duration // before the next attempt
+	pause   pause.Pause // before the next attempt
 	say     func(Event)
 }
 
@@ -222,12 +223,6 @@ func newRevival(s plan.PipelineSource, say func(Event)) (revival, error) {
 		return r, fmt.Errorf("%w: restart %q; it is one of %s, %s, %s", ErrPlan, r.restart, restartAlways, restartOnFailure, restartNever)
 	}
 	return r, nil
-}
-
-// rest is the pause before the next attempt; each doubles it.
-func (r *revival) rest() time.Duration {
-	r.pause = min(max(2*r.pause, firstPause), longestPause)
-	return r.pause
 }
 
 func (r *revival) event(format string, a ...any) {

@@ -98,7 +98,7 @@ func (s *ringSource) capture(f *frame) (int, error) {
 		old := s.ring
 		if err := s.open(); err != nil {
 			s.ring = old
-			t.Reset(s.after.rest())
+			t.Reset(s.after.pause.Next())
 			continue
 		}
 		s.after.pause = 0

@@ -163,7 +163,7 @@ func (b *builder) lane(s *plan.PipelineStage, in, out custom.Port, n int) (custo
 	// The watchdog of the stage kills it at the deadline; without one there is
 	// still an end to waiting.
 	c, err := custom.Start(custom.Options{
-		Argv: argv, In: in, Out: out, Options: s.Custom.Options, Timeout: 2 * time.Duration(s.Deadline), Metric: metric,
+		Argv: argv, In: in, Out: out, Options: s.Custom.Options, Timeout: 2 * time.Duration(s.Deadline), Metric: metric, Start: b.o.Start,
 		Say: func(why string) {
 			b.p.event(Event{Kind: EventStage, Stage: s.ID, From: n, To: n, Why: why})
 		},

@@ -1,6 +1,7 @@
 package custom
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -15,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/yoctune/yoctune/internal/pause"
 	"github.com/yoctune/yoctune/internal/tail"
 )
 
@@ -22,19 +24,18 @@ import (
 type Options struct {
 	Argv    []string
 	In, Out Port
-	Options string        // as the plan has them
-	Timeout time.Duration // of one frame, 0: 10 s
-	Metric  Metric        // nil: nobody wants them
-	Say     func(string)  // told when the program is started again, and why; nil: nobody is
+	Options string          // as the plan has them
+	Timeout time.Duration   // of one frame, 0: 10 s
+	Metric  Metric          // nil: nobody wants them
+	Start   context.Context // ends the wait for a program to be ready; nil: nothing does
+	Say     func(string)    // told when the program is started again, and why; nil: nobody is
 }
 
 // Times of a program.
 const (
-	startTime    = 30 * time.Second // to be ready: it may load a model
-	runTime      = 10 * time.Second // for a frame, where the plan sets none
-	endTime      = 2 * time.Second  // to end after the end of its input
-	firstPause   = 100 * time.Millisecond
-	longestPause = 10 * time.Second
+	startTime = 30 * time.Second // to be ready: it may load a model
+	runTime   = 10 * time.Second // for a frame, where the plan sets none
+	endTime   = 2 * time.Second  // to end after the end of its input
 )
 
 // Child is a stage's program: one, or the next after one that died. Run is for one
@@ -51,7 +52,7 @@ type Child struct {
 	coming chan started // the next one is being started
 	stop   chan struct{}
 	begun  atomic.Pointer[process] // being started
-	pause  time.Duration
+	pause  pause.Pause
 	closed bool
 }
 
@@ -141,6 +142,9 @@ func (c *Child) start() (_ *process, err error) {
 	}
 	c.begun.Store(p)
 	defer c.begun.Store(nil)
+	if c.o.Start != nil {
+		defer context.AfterFunc(c.o.Start, func() { _ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL) })()
+	}
 	o := open{in: c.o.In, out: c.o.Out, outAt: c.outAt, size: len(c.mem), options: c.o.Options}
 	end := time.Now().Add(startTime)
 	_ = from.SetReadDeadline(end)
@@ -339,14 +343,13 @@ func (c *Child) next(why error) {
 	if c.closed || c.coming != nil {
 		return
 	}
-	c.pause = min(max(2*c.pause, firstPause), longestPause)
 	if c.o.Say != nil {
 		c.o.Say(fmt.Sprintf("%s: %v; it is started again", c.name(), why))
 	}
-	coming, pause := make(chan started, 1), c.pause
+	coming, wait := make(chan started, 1), c.pause.Next()
 	c.coming = coming
 	go func() {
-		t := time.NewTimer(pause)
+		t := time.NewTimer(wait)
 		defer t.Stop()
 		select {
 		case <-t.C:
