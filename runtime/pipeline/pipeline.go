@@ -87,11 +87,11 @@ const (
 // its memory is allocated, its source and sink are open.
 type Pipeline struct {
 	engine
-	slo   *plan.PipelineSLO
-	info  RuntimeInfo
-	stuck bool
-	look  look
-	gpu   *gpu // nil: none in a process of its own
+	slo    *plan.PipelineSLO
+	info   RuntimeInfo
+	stuck  bool
+	look   look
+	gpu    *gpu // nil: none in a process of its own
 	memory memory.Phases
 	within *reserve // nil: there is no budget
 	// what to release, in order
