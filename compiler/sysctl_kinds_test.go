@@ -33,7 +33,10 @@ func TestEachKindOfSysctlIsJudged(t *testing.T) {
 		{"two units of one limit", r36 + `sysctl: {"vm.dirty_ratio": 5, "vm.dirty_bytes": 1048576}`, "error dirty-pair"},
 		{"set later by another file", r36 + `sysctl: "net.ipv4.tcp_syncookies": 2`, "warning sysctl-later"},
 		{"set later to the same", r36 + `sysctl: "net.ipv4.tcp_syncookies": 1`, ""},
-		{"reset by another", r36 + `sysctl: {"net.ipv4.ip_forward": 1, "net.ipv4.conf.all.rp_filter": 2}`, "warning sysctl-ipforward"},
+		{"undone by another", r36 + `sysctl: {"net.ipv4.ip_forward": 1, "net.ipv4.conf.default.forwarding": 0, "net.ipv4.conf.all.rp_filter": 2}`, "warning sysctl-ipforward"},
+		{"undone by another, inverted", r36 + `sysctl: {"net.ipv4.ip_forward": true, "net.ipv4.conf.all.accept_redirects": true}`, "warning sysctl-ipforward"},
+		{"what another does anyway", r36 + `sysctl: {"net.ipv4.ip_forward": 1, "net.ipv4.conf.default.forwarding": 1}`, "info sysctl-ipforward"},
+		{"documented to be reset", r36 + `sysctl: {"net.ipv4.ip_forward": 1, "net.ipv4.conf.all.rp_filter": 2}`, "info sysctl-ipforward"},
 		{"of an interface", r36 + `sysctl: "net.ipv4.conf.eth0.rp_filter": 2`, "warning sysctl-device"},
 		{"beyond the facts", r36 + `sysctl: "vendor.knob": 1`, "warning sysctl-unknown"},
 	} {

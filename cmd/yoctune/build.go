@@ -101,7 +101,7 @@ func build(cmd *cobra.Command, dir string, o buildOptions) error {
 			}
 			// They stop a build, and may be all that differs.
 			if report := conflicts(c, o.force); report.Failed() {
-				if err := showReport(cmd, format, report, nil); err != nil {
+				if err := showReport(cmd, format, "", report, nil); err != nil {
 					return err
 				}
 			}
@@ -134,7 +134,7 @@ func open(cmd *cobra.Command, dir, format string, sel compiler.Selection) (*comp
 		return nil, nil, err
 	}
 	layers := p.Layers(sel)
-	if err := showProject(cmd, format, p); err != nil {
+	if err := showProject(cmd, format, dir, p); err != nil {
 		return nil, nil, err
 	}
 	return p, layers, nil
@@ -160,7 +160,7 @@ func conflicts(c *tree.Comparison, force bool) *diag.Report {
 func write(cmd *cobra.Command, format string, c *tree.Comparison, force bool) error {
 	report := conflicts(c, force)
 	if report.Failed() {
-		if err := showReport(cmd, format, report, nil); err != nil {
+		if err := showReport(cmd, format, "", report, nil); err != nil {
 			return err
 		}
 		return errReported

@@ -65,7 +65,7 @@ func planOfTable(cmd *cobra.Command, format, file string) (*plan.Plan, plan.Orig
 		return nil, nil, err
 	}
 	if report.Failed() {
-		if err := showReport(cmd, format, report, src); err != nil {
+		if err := showReport(cmd, format, "", report, src); err != nil {
 			return nil, nil, err
 		}
 		return nil, nil, errReported
@@ -79,7 +79,7 @@ func planOfTarget(cmd *cobra.Command, format, dir, target string) (*plan.Plan, p
 		return nil, nil, err
 	}
 	doc, origins := p.Document(target)
-	if err := showProject(cmd, format, p); err != nil {
+	if err := showProject(cmd, format, dir, p); err != nil {
 		return nil, nil, err
 	}
 	return doc, origins, nil

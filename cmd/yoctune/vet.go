@@ -69,7 +69,7 @@ func vet(cmd *cobra.Command, dir string, fix bool) error {
 			return err
 		}
 	}
-	failed := showProject(cmd, format, p)
+	failed := showProject(cmd, format, dir, p)
 	targets := 0
 	if p.Project != nil {
 		targets = len(p.Targets)

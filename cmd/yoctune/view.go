@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/fatih/color"
@@ -23,14 +24,14 @@ func colourful(w io.Writer) bool {
 
 // showReport writes diagnostics: to the error stream as text, otherwise to the
 // output, where programs look.
-func showReport(cmd *cobra.Command, format string, report *diag.Report, src *diag.Sources) error {
+func showReport(cmd *cobra.Command, format, dir string, report *diag.Report, src *diag.Sources) error {
 	switch format {
 	case "json":
 		return diag.WriteJSON(cmd.OutOrStdout(), report)
 	case "sarif":
-		return diag.WriteSARIF(cmd.OutOrStdout(), report, version.Version, compiler.Page)
+		return diag.WriteSARIF(cmd.OutOrStdout(), report, fromHere(dir), version.Version, compiler.Page)
 	case "github":
-		return diag.WriteGitHub(cmd.OutOrStdout(), report)
+		return diag.WriteGitHub(cmd.OutOrStdout(), report, fromHere(dir))
 	}
 	w := cmd.ErrOrStderr()
 	return diag.WriteText(w, report, src, colourful(w))
@@ -38,14 +39,24 @@ func showReport(cmd *cobra.Command, format string, report *diag.Report, src *dia
 
 // showProject is showReport for a configuration; it returns errReported when
 // there are errors.
-func showProject(cmd *cobra.Command, format string, p *compiler.Project) error {
-	if err := showReport(cmd, format, p.Report, sources(p)); err != nil {
+func showProject(cmd *cobra.Command, format, dir string, p *compiler.Project) error {
+	if err := showReport(cmd, format, dir, p.Report, sources(p)); err != nil {
 		return err
 	}
 	if p.Report.Failed() {
 		return errReported
 	}
 	return nil
+}
+
+// fromHere is a folder's path from the current one, with slashes.
+func fromHere(dir string) string {
+	if here, err := os.Getwd(); err == nil && filepath.IsAbs(dir) {
+		if rel, err := filepath.Rel(here, dir); err == nil && filepath.IsLocal(rel) {
+			dir = rel
+		}
+	}
+	return filepath.ToSlash(dir)
 }
 
 func sources(p *compiler.Project) *diag.Sources {

@@ -1,6 +1,7 @@
 package check
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -90,9 +91,17 @@ func isolateCluster(s *subject) {
 			}
 		}
 		if len(in) > 0 && len(out) > 0 {
-			s.finding(s.Node.At("cpu", "isolate"), at("cpu", "isolate"), "cluster "+p.CPUs, "", "cores %s share a clock with %s, which are not isolated", cpulist.Format(in), cpulist.Format(out))
+			s.finding(s.Node.At("cpu", "isolate"), at("cpu", "isolate"), "cluster "+p.CPUs, "", "%s a clock with %s not isolated", number(in, "core %s shares", "cores %s share"), number(out, "core %s, which is", "cores %s, which are"))
 		}
 	}
+}
+
+// number puts cores into a phrase for one of them, or into one for several.
+func number(cores []int, one, several string) string {
+	if len(cores) == 1 {
+		return fmt.Sprintf(one, cpulist.Format(cores))
+	}
+	return fmt.Sprintf(several, cpulist.Format(cores))
 }
 
 // online lists the cores that a mode of the target keeps on; nil when that is

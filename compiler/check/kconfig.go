@@ -341,8 +341,8 @@ func (s *subject) expected(e kconfig.Effect) bool {
 		// away preemption from people who wanted more of it.
 		return s.Node.At("kernel", "preempt") != nil || strings.HasPrefix(e.Cause, "choice: the group falls back")
 	}
-	if e.Before == "m" && e.After == "y" {
-		return true // nothing is lost
+	if e.Before == "m" && e.After == "y" || e.Before == "y" && e.After == "m" && strings.HasSuffix(e.Cause, " no longer selects it") {
+		return true // nothing is lost; what served one option alone is a module along with it
 	}
 	if strings.Contains(e.Cause, "which a requested line turns off") {
 		return true // goes with what is switched off by name

@@ -146,11 +146,11 @@ func sysctlRules() []Rule {
 		{
 			ID: "sysctl-ipforward", Severity: diag.Warning,
 			Title: "forwarding resets other settings of the interfaces",
-			Cause: "Writing net.ipv4.ip_forward resets net.ipv4.conf.* to the defaults of a router or a host; sysctl.d is written by name, so that it comes after them.",
-			Fix:   `use "net.ipv4.conf.all.forwarding" instead`,
-			Wrong: `sysctl: {"net.ipv4.ip_forward": 1, "net.ipv4.conf.all.rp_filter": 2}`,
-			Right: `sysctl: {"net.ipv4.conf.all.forwarding": 1, "net.ipv4.conf.all.rp_filter": 2}`,
-			See:   "Documentation/networking/ip-sysctl.rst",
+			Cause: "A change of net.ipv4.ip_forward sets the forwarding of every interface, and net.ipv4.conf.all.accept_redirects to the opposite; sysctl.d is written by name, so that it comes after them. It is documented to reset all of net.ipv4.conf, which no kernel that was read does: for the others this is a note.",
+			Fix:   "remove one of the two",
+			Wrong: `sysctl: {"net.ipv4.ip_forward": 1, "net.ipv4.conf.default.forwarding": 0}`,
+			Right: `sysctl: "net.ipv4.ip_forward": 1`,
+			See:   "Documentation/networking/ip-sysctl.rst; net/ipv4/devinet.c: inet_forward_change",
 			run:   sysctlForward,
 		},
 		{
@@ -629,15 +629,29 @@ func sysctlForward(s *subject) {
 	if n == nil {
 		return
 	}
+	on := func(n *load.Node) bool { return n.True || n.Kind != load.Bool && n.Text != "0" }
+	var note *diag.Diagnostic
+	said := false
 	eachSysctl(s, func(name string, other *load.Node, _ []string) {
-		if !strings.HasPrefix(name, "net.ipv4.conf.") || n == nil {
+		rest, ok := strings.CutPrefix(name, "net.ipv4.conf.")
+		if !ok || said {
 			return
 		}
-		d := s.diagnostic(n, at("sysctl", "net.ipv4.ip_forward"), "ip_forward resets %s, which is written before it", name)
+		d := s.diagnostic(n, at("sysctl", "net.ipv4.ip_forward"), "ip_forward, which is written after it, undoes %s", name)
 		d.Related = []diag.Related{{Pos: other.Pos, Message: "set here"}}
-		s.report.Add(d)
-		n = nil
+		switch {
+		case strings.HasSuffix(rest, ".forwarding") && on(other) != on(n), rest == "all.accept_redirects" && on(other) == on(n):
+			s.report.Add(d)
+			said = true
+		case note == nil:
+			d.Severity, d.Help = diag.Info, "nothing needs to be done: the kernels that were read reset accept_redirects and forwarding alone"
+			d.Message = "ip_forward is documented to reset " + name + ", and is written after it"
+			note = &d
+		}
 	})
+	if note != nil && !said {
+		s.report.Add(*note)
+	}
 }
 
 func overcommitCUDA(s *subject) {

@@ -17,7 +17,7 @@ func TestASARIFLogHasEachRuleOnceAndEachFindingAtItsLine(t *testing.T) {
 		Related: []Related{{Pos: at, Message: "first here"}}})
 	r.Add(Diagnostic{ID: "rule", Severity: Info, Message: "nowhere"})
 	var b strings.Builder
-	if err := WriteSARIF(&b, r, "1.2", func(id string) (Explanation, bool) {
+	if err := WriteSARIF(&b, r, "my box", "1.2", func(id string) (Explanation, bool) {
 		return Explanation{Title: "Title", Cause: "Cause", Fix: "Fix"}, id == "rule"
 	}); err != nil {
 		t.Fatal(err)
@@ -52,8 +52,8 @@ func TestASARIFLogHasEachRuleOnceAndEachFindingAtItsLine(t *testing.T) {
 		t.Fatalf("%d results", len(results))
 	}
 	for i, want := range []string{
-		`{"level":"error","locations":[{"physicalLocation":{"artifactLocation":{"uri":"config.cue"},"region":{"startColumn":5,"startLine":3}}}],"message":{"text":"unknown field. did you mean \"x\"?"},"ruleId":"YT0102","ruleIndex":0}`,
-		`{"level":"warning","locations":[{"physicalLocation":{"artifactLocation":{"uri":"config.cue"}}}],"message":{"text":"again"},"relatedLocations":[{"message":{"text":"first here"},"physicalLocation":{"artifactLocation":{"uri":"config.cue"},"region":{"startColumn":5,"startLine":3}}}],"ruleId":"YT0102","ruleIndex":0}`,
+		`{"level":"error","locations":[{"physicalLocation":{"artifactLocation":{"uri":"my%20box/config.cue"},"region":{"startColumn":5,"startLine":3}}}],"message":{"text":"unknown field. did you mean \"x\"?"},"ruleId":"YT0102","ruleIndex":0}`,
+		`{"level":"warning","locations":[{"physicalLocation":{"artifactLocation":{"uri":"my%20box/config.cue"}}}],"message":{"text":"again"},"relatedLocations":[{"message":{"text":"first here"},"physicalLocation":{"artifactLocation":{"uri":"my%20box/config.cue"},"region":{"startColumn":5,"startLine":3}}}],"ruleId":"YT0102","ruleIndex":0}`,
 		`{"level":"note","message":{"text":"nowhere"},"ruleId":"rule","ruleIndex":1}`,
 	} {
 		got, err := json.Marshal(results[i])
