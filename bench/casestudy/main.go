@@ -59,6 +59,8 @@ type row struct {
 
 	fps, p50, p95, cpu, busy []float64
 	right                    int
+	held                     string // what the kernel gave of locked memory and large pages
+	doubts                   []string
 }
 
 // figures of one run.
@@ -68,6 +70,9 @@ type figures struct {
 	cpu      time.Duration // of the process, loading included
 	p50, p95 time.Duration // of a frame, from its capture to its result
 	texts    []string
+
+	locked, huge *int64 // bytes, nil: not asked for, or not known
+	doubts       string // what the program could not do
 }
 
 func main() {
@@ -191,6 +196,9 @@ func (s *study) rows() []row {
 			model(p).Instances = runtime.NumCPU()
 		}},
 		{"+ placement on all processors", func(p *plan.Pipeline) { p.CPUs = fmt.Sprintf("0-%d", runtime.NumCPU()-1) }},
+		{"+ memory locked", func(p *plan.Pipeline) { p.Memory = &plan.PipelineMemory{Lock: true} }},
+		{"+ large pages", func(p *plan.Pipeline) { p.Memory = &plan.PipelineMemory{Lock: true, HugePages: true} }},
+		{"+ scheduled before others (nice -10)", func(p *plan.Pipeline) { p.Nice = new(-10) }},
 	}
 	rows := []row{
 		{name: "Python, one after another", run: s.python3("sequential", 1)},
@@ -251,10 +259,15 @@ func (s *study) ours(p plan.Pipeline) func(int) (figures, error) {
 			Frames   struct{ Done int }
 			Duration int64                                    `json:"duration_ns"`
 			Latency  struct{ Total struct{ P50, P95 int64 } } `json:"latency_ns"`
+			Runtime  struct {
+				Locked *int64 `json:"locked_bytes"`
+				Huge   *int64 `json:"hugepage_bytes"`
+			}
 		}
 		f, err := s.process(&sum, s.yoctuned, "pipeline", "run", path, "--models", s.models, "--frames", strconv.Itoa(frames), "--format", "json")
 		f.frames, f.duration = sum.Frames.Done, time.Duration(sum.Duration)
 		f.p50, f.p95 = time.Duration(sum.Latency.Total.P50), time.Duration(sum.Latency.Total.P95)
+		f.locked, f.huge = sum.Runtime.Locked, sum.Runtime.Huge
 		return f, err
 	}
 }
@@ -287,6 +300,7 @@ func (s *study) process(summary any, name string, args ...string) (figures, erro
 	if err := cmd.Run(); err != nil {
 		return f, fmt.Errorf("%w: %s", err, errs.String())
 	}
+	f.doubts = strings.TrimSpace(errs.String())
 	f.cpu = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
 	lines := bufio.NewScanner(&out)
 	lines.Buffer(nil, 1<<20)
@@ -329,6 +343,12 @@ func (s *study) measure(r *row) error {
 		if text == s.truth[n%len(s.truth)] {
 			r.right++
 		}
+	}
+	if f.locked != nil && f.huge != nil {
+		r.held = fmt.Sprintf("%d MiB locked, %d MiB of it on large pages", *f.locked>>20, *f.huge>>20)
+	}
+	if f.doubts != "" && !slices.Contains(r.doubts, f.doubts) {
+		r.doubts = append(r.doubts, f.doubts)
 	}
 	cpu := float64(f.cpu - load.cpu)
 	r.fps = append(r.fps, float64(f.frames)/f.duration.Seconds())

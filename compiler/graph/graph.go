@@ -80,7 +80,11 @@ func pipeline(name string, p plan.Pipeline, nodes *[]node, edges *[]edge) {
 				detail += " ≥ " + s.Post.Threshold
 			}
 		}
-		n := add(s.ID, class, title, s.ID, detail)
+		lines := []string{s.ID, detail}
+		if more := how(s); more != "" {
+			lines = append(lines, more)
+		}
+		n := add(s.ID, class, title, lines...)
 		if from, ok := at[s.Input]; ok && from != n {
 			*edges = append(*edges, edge{from, n, "edge"})
 		}
@@ -100,6 +104,27 @@ func pipeline(name string, p plan.Pipeline, nodes *[]node, edges *[]edge) {
 			*edges = append(*edges, edge{at[s.ID], n, "edge"})
 		}
 	}
+}
+
+// how says what does a stage's work, "" for one worker of the CPU whose time nobody knows.
+func how(s plan.PipelineStage) string {
+	var all []string
+	if s.Device != "" {
+		all = append(all, "on the "+strings.ToUpper(s.Device))
+	}
+	if s.Instances > 1 {
+		all = append(all, fmt.Sprintf("%d×", s.Instances))
+	}
+	if s.Model != nil && s.Model.Ensemble != nil {
+		all = append(all, fmt.Sprintf("%s of %d", s.Model.Ensemble.Vote, len(budget.Members(s.Model))))
+	}
+	if s.Model != nil && s.Model.Batch != nil {
+		all = append(all, "batch "+strings.Trim(fmt.Sprint(s.Model.Batch.Buckets), "[]"))
+	}
+	if s.Time > 0 {
+		all = append(all, "≤ "+time.Duration(s.Time).String())
+	}
+	return strings.Join(all, ", ")
 }
 
 // takes says what the pipeline holds and how late it may be, as far as the plan alone

@@ -147,3 +147,24 @@ func TestTheScaleOfColumnsIsWhereItsNumbersSay(t *testing.T) {
 		t.Errorf("1 is written at %g, and a column of 1 ends at %g", number-4, column)
 	}
 }
+
+func TestAPipelineShowsWhatDoesItsWorkAndHowLateItMayBe(t *testing.T) {
+	d := Pipelines(&plan.Plan{Pipelines: map[string]plan.Pipeline{"door": {
+		Source: plan.PipelineSource{Kind: "v4l2", Format: "yuyv", Width: 64, Height: 64, FPSNum: 15, FPSDen: 1, Live: true},
+		Stages: []plan.PipelineStage{
+			{ID: "pre", Kind: "preprocess", Input: "source", Device: "gpu", Time: 2e6, Preprocess: &plan.Preprocess{Width: 32, Height: 32, Fit: "stretch", Color: "rgb"}},
+			{ID: "find", Kind: "model", Input: "pre", Instances: 2, Time: 45e6, Model: &plan.Model{Path: "/m/yolo.onnx", Batch: &plan.ModelBatch{Buckets: []int{1, 2}}, Ensemble: &plan.Ensemble{Vote: "mean", Models: []plan.StageModel{{Path: "b"}}}}},
+			{ID: "boxes", Kind: "postprocess", Input: "find", Post: &plan.Post{Kind: "detect"}, Time: 4e6},
+		},
+		Queue: plan.PipelineQueue{Capacity: 1, Policy: "drop-oldest"}, Sink: plan.PipelineSink{Kind: "ndjson", Time: 1e6},
+	}}})
+	texts, _ := parts(t, d)
+	for _, want := range []string{"on the GPU, ≤ 2ms", "2×, mean of 2, batch 1 2, ≤ 45ms", "≤ 4ms"} {
+		if !slices.Contains(texts, want) {
+			t.Errorf("%q is not in %q", want, texts)
+		}
+	}
+	if last := texts[len(texts)-1]; !strings.Contains(last, "≤ 52ms") {
+		t.Errorf("the end says %q", last)
+	}
+}

@@ -26,10 +26,12 @@ type edge struct {
 }
 
 const (
-	boxHeight = 40.0
-	rowGap    = 18.0
-	rankGap   = 56.0
-	margin    = 8.0
+	boxHeight = 40.0 // of a name and a line below it
+
+	lineHeight = 15.0 // of each further line
+	rowGap     = 18.0
+	rankGap    = 56.0
+	margin     = 8.0
 )
 
 // layered draws nodes in columns so that edges run from left to right
@@ -189,17 +191,19 @@ func (n node) height() float64 {
 	if n.virtual {
 		return 10
 	}
-	return boxHeight
+	return boxHeight + lineHeight*float64(max(len(n.lines)-2, 0))
 }
 
 func (d *Drawing) node(n node) {
-	d.rect(n.class, n.x, n.y, n.w, boxHeight, 6, n.title)
+	d.rect(n.class, n.x, n.y, n.w, n.height(), 6, n.title)
 	if len(n.lines) == 1 {
 		d.text("strong", "middle", n.x+n.w/2, n.y+boxHeight/2+4, n.lines[0])
 		return
 	}
 	d.text("strong", "middle", n.x+n.w/2, n.y+17, n.lines[0])
-	d.text("soft small", "middle", n.x+n.w/2, n.y+32, n.lines[1])
+	for i, l := range n.lines[1:] {
+		d.text("soft small", "middle", n.x+n.w/2, n.y+32+lineHeight*float64(i), l)
+	}
 }
 
 // curve draws an edge through its bends, with a head at its end.
