@@ -117,6 +117,7 @@ type load struct {
 	weight  float64 // BalanceManual
 	rate    float64 // items a second, a moving average; 0: not measured
 	given   float64 // items, for the share
+	passed  int     // items that others got since it got one
 	pending int
 	lost    bool
 }
@@ -141,6 +142,10 @@ func NewBalancer(by Balance, n int, weights ...float64) (*Balancer, error) {
 	return b, nil
 }
 
+// passedMost is after how many items of others a device gets one whatever its rate was:
+// it may have been measured at a bad moment.
+const passedMost = 100
+
 // Next takes an item and returns the device for it, or ErrDeviceLost when none is
 // left. Call Done when it has finished.
 func (b *Balancer) Next() (int, error) {
@@ -156,6 +161,8 @@ func (b *Balancer) Next() (int, error) {
 		switch {
 		case b.by == BalanceManual:
 			cost = (d.given + 1) / d.weight
+		case d.passed >= passedMost && d.pending == 0:
+			cost = -float64(d.passed)
 		case d.rate == 0: // unknown: try it, but with one item at a time
 			cost = float64(d.pending) * 1e9
 		case b.by == BalanceLatency:
@@ -170,6 +177,10 @@ func (b *Balancer) Next() (int, error) {
 	if best < 0 {
 		return 0, fmt.Errorf("balance: no device is left: %w", ErrDeviceLost)
 	}
+	for i := range b.devices {
+		b.devices[i].passed++
+	}
+	b.devices[best].passed = 0
 	b.devices[best].pending++
 	b.devices[best].given++
 	return best, nil

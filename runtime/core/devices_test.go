@@ -218,3 +218,26 @@ func TestOperationsThatAreNotThereAreRefused(t *testing.T) {
 		t.Errorf("no room: %v", err)
 	}
 }
+
+func TestADeviceThatWasSlowOnceIsAskedAgain(t *testing.T) {
+	b, err := core.NewBalancer(core.BalanceThroughput, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := make([]int, 2)
+	for range 400 {
+		i, err := b.Next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		took := time.Millisecond
+		if i == 1 && got[i] == 0 {
+			took = time.Hour // the machine was suspended
+		}
+		got[i]++
+		b.Done(i, took, nil)
+	}
+	if got[1] < 3 {
+		t.Errorf("as quick as the other one but once, it got %d items of 400", got[1])
+	}
+}
