@@ -1,5 +1,5 @@
-// Package guide holds docs/guide.md to its word: its commands are run, and what it
-// shows is compared with what they print.
+// Package guide holds docs/guide.md and docs/pipelines.md to their word: their commands
+// are run, and what they show is compared with what is printed.
 package guide
 
 import (
@@ -16,9 +16,8 @@ import (
 	"time"
 
 	"github.com/yoctune/yoctune/runtime/device/devicetest"
+	"github.com/yoctune/yoctune/tests/models"
 )
-
-const page = "../../docs/guide.md"
 
 // step is a block of the page: a file to write, or commands to run.
 type step struct {
@@ -103,8 +102,21 @@ func matches(want []string, got string) bool {
 	return regexp.MustCompile(b.String()).MatchString(got)
 }
 
-func TestTheGuideIsTrue(t *testing.T) {
-	text, err := os.ReadFile(page)
+func TestTheGuideIsTrue(t *testing.T) { follow(t, "guide.md", 15) }
+
+func TestThePipelinesPageIsTrue(t *testing.T) {
+	models.Dir(t) // which says what is missing without them
+	follow(t, "pipelines.md", 8, "YOCTUNE_ORT_LIBRARY="+models.Library(t))
+}
+
+// follow does what a page of the documentation says, which has so many commands.
+func follow(t *testing.T, page string, least int, variables ...string) {
+	t.Helper()
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(root, "docs", page))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,10 +132,14 @@ func TestTheGuideIsTrue(t *testing.T) {
 	if err := devicetest.Build(filepath.Join(dir, "device"), "orin-nano-8gb"); err != nil {
 		t.Fatal(err)
 	}
+	variables = append(variables, "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"), "NO_COLOR=1", "YOCTUNE="+root)
 	ran := 0
 	for _, s := range all {
 		if s.file != "" {
 			name := filepath.Join(dir, s.file)
+			if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+				t.Fatal(err)
+			}
 			if err := os.WriteFile(name, []byte(s.text), 0o644); err != nil {
 				t.Fatal(err)
 			}
@@ -134,28 +150,28 @@ func TestTheGuideIsTrue(t *testing.T) {
 			if i == len(s.commands)-1 {
 				want = s.exit
 			}
-			got, code := run(t, dir, bin, c.text)
+			got, code := run(t, dir, variables, c.text)
 			ran++
 			if code != want {
-				t.Fatalf("guide.md:%d: %s\nexit code %d, want %d\n%s", c.line, c.text, code, want, got)
+				t.Fatalf("%s:%d: %s\nexit code %d, want %d\n%s", page, c.line, c.text, code, want, got)
 			}
 			if !matches(c.want, got) {
-				t.Fatalf("guide.md:%d: %s\nprints\n%s\nand the page shows\n%s", c.line, c.text, got, strings.Join(c.want, "\n"))
+				t.Fatalf("%s:%d: %s\nprints\n%s\nand the page shows\n%s", page, c.line, c.text, got, strings.Join(c.want, "\n"))
 			}
 		}
 	}
-	if ran < 15 {
+	if ran < least {
 		t.Errorf("only %d commands were found in the page", ran)
 	}
 }
 
-func run(t *testing.T, dir, bin, command string) (output string, code int) {
+func run(t *testing.T, dir string, variables []string, command string) (output string, code int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", command)
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"), "NO_COLOR=1")
+	cmd.Env = append(os.Environ(), variables...)
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	err := cmd.Run()
