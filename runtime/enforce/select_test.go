@@ -184,3 +184,17 @@ func TestKnobsThatABoardMayNotHaveAreSetWhereItDoesAndPutBack(t *testing.T) {
 		})
 	}
 }
+
+// A newer yoctune may mean by an unknown word that nothing is to be written.
+func TestAWordThatIsNotKnownIsNotObeyed(t *testing.T) {
+	dev, dir := board(t)
+	before := state(t, dir)
+	policy, needs := sysctl("vm.swappiness", "10"), sysctl("vm.vfs_cache_pressure", "50")
+	policy.Policy, needs.Needs = "advise", "a restart of the network"
+	for n, r := range apply(t, dev, planOf(policy, needs)) {
+		if r.Outcome != knob.Refused || !strings.Contains(r.Message, []string{`policy "advise"`, `need "a restart of the network"`}[n]) {
+			t.Errorf("%+v", r)
+		}
+	}
+	sameState(t, before, state(t, dir))
+}

@@ -1,6 +1,7 @@
 package enforce
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -82,6 +83,11 @@ func (sel *selector) all(settings []plan.Setting) []*target {
 }
 
 func (sel *selector) targets(s plan.Setting) []*target {
+	if err := understood(s); err != nil {
+		t := &target{setting: s, path: cmp.Or(s.Select.Path, describe(s.Select))}
+		t.finish(knob.Refused, fmt.Sprintf("%s: %v", knob.Name(t.path), err))
+		return []*target{t}
+	}
 	switch {
 	case s.Select.Class == device.ClassCmdline:
 		return []*target{sel.argument(s)}
@@ -120,6 +126,18 @@ func (sel *selector) targets(s plan.Setting) []*target {
 		t.finish(knob.Unsupported, msg)
 	}
 	return []*target{t}
+}
+
+// understood refuses words of a plan that this program does not know: what a newer
+// one means by them may be that nothing is to be written.
+func understood(s plan.Setting) error {
+	if !slices.Contains([]string{plan.Enforce, plan.Once, plan.Report}, s.Policy) {
+		return fmt.Errorf("this program does not know the policy %q", s.Policy)
+	}
+	if !slices.Contains([]string{plan.NeedsNothing, plan.NeedsReboot, plan.NeedsReflash}, s.Needs) {
+		return fmt.Errorf("this program does not know what it means to need %q", s.Needs)
+	}
+	return nil
 }
 
 // attributes makes the targets of one device: one, unless the attribute has a

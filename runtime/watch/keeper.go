@@ -284,7 +284,14 @@ func (k *Keeper) Changed(now time.Duration, iface string) {
 // Rescan selects the plan's nodes again, soon, and once more when what follows
 // a device's appearance is over. Kernels before 4.17 tell of a module before
 // its sysctls exist.
-func (k *Keeper) Rescan(now time.Duration, why string) { k.rescan(now, why, why) }
+func (k *Keeper) Rescan(now time.Duration, why string) {
+	// The machine's sleep says more than the devices that come back with it.
+	if !slices.Contains(k.causes, why) {
+		k.causes = slices.Insert(k.causes, 0, why)
+		k.causes = k.causes[:min(len(k.causes), maxCauses)]
+	}
+	k.rescan(now, why, "")
+}
 
 func (k *Keeper) rescan(now time.Duration, why, cause string) {
 	k.why = why

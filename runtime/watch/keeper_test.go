@@ -340,6 +340,20 @@ func TestADeviceThatComesBackGetsItsSettingsAndNoBlameFalls(t *testing.T) {
 	}
 }
 
+func TestAResumeIsNamedBeforeTheDevicesThatComeBackWithIt(t *testing.T) {
+	r := start(t, sysctl("vm.swappiness", "10", plan.Enforce))
+	for n := range 9 {
+		r.keeper.Uevent(r.now, watch.Uevent{Action: "add", DevPath: fmt.Sprintf("/devices/virtual/vc/vcs%d", n), Subsystem: "vc"})
+	}
+	r.keeper.Rescan(r.now, "resume from sleep")
+	r.silently("/proc/sys/vm/swappiness", "60")
+	r.after(5 * time.Second)
+	r.says("/proc/sys/vm/swappiness", "10")
+	if told := r.told(watch.Reapplied, watch.Returned); !strings.HasPrefix(told[1].Message, "resume from sleep, vcs0 added, ") {
+		t.Errorf("%q", told[1].Message)
+	}
+}
+
 func TestANodeThatAppearsWithItsModuleIsSetAndMarked(t *testing.T) {
 	const conntrack = "/proc/sys/net/netfilter/nf_conntrack_max"
 	r := start(t, sysctl("net.netfilter.nf_conntrack_max", "65536", plan.Once))

@@ -43,7 +43,7 @@ func TestYoctunedOnARealKernel(t *testing.T) {
 	for name, data := range plans(t) {
 		archive.file(name, 0o644, data)
 	}
-	report(t, archive.boot(t, cache, "yoctune_test=4-5"), 70)
+	report(t, archive.boot(t, cache, "yoctune_test=4-5"), 80)
 }
 
 // TestYoctunedOnARealARM64Kernel is the same on the processor that the devices have,
