@@ -84,6 +84,12 @@ func (p *Project) Explain(path string) (Account, error) {
 			if t.Name == names[1] {
 				n = t.Node.At(names[2:]...)
 				p.account(&a, t, names[2:], n)
+				if n == nil && len(a.Settings) > 0 {
+					if pos, ok := t.Origins[a.Settings[0].ID]; ok {
+						a.Pos = &pos
+						a.Notes = append([]string{"the field that is written there implies it"}, a.Notes...)
+					}
+				}
 			}
 		}
 	}
@@ -100,7 +106,30 @@ func (p *Project) Explain(path string) (Account, error) {
 	if n == nil && !known {
 		return a, fmt.Errorf("%q is neither in the configuration nor in the language", path)
 	}
+	if n == nil {
+		return a, p.stranger(names)
+	}
 	return a, nil
+}
+
+// stranger is an error when a path begins with a target, a profile or a board
+// that the configuration does not have.
+func (p *Project) stranger(names []string) error {
+	if len(names) < 2 || !slices.Contains([]string{"targets", "profiles", "boards"}, names[0]) {
+		return nil
+	}
+	var have []string
+	for _, f := range p.Root.Get(names[0]).Members() {
+		if f.Name == names[1] {
+			return nil
+		}
+		have = append(have, f.Name)
+	}
+	err := fmt.Errorf("the configuration has no %s called %q", strings.TrimSuffix(names[0], "s"), names[1])
+	if hint := diag.DidYouMean(names[1], have); hint != "" {
+		err = fmt.Errorf("%w; %s", err, hint)
+	}
+	return err
 }
 
 // split divides a path into names. A name in quotes is taken as it is; others

@@ -140,6 +140,8 @@ func showAccount(w io.Writer, a compiler.Account) {
 			at += ", profile " + a.Profile
 		}
 		line("written", at)
+	} else {
+		line("written", "nowhere in this configuration")
 	}
 	for _, r := range a.Replaced {
 		line("replaces", r)

@@ -181,7 +181,7 @@ func needRules() []Rule {
 		{
 			ID: "psi", Severity: diag.Error,
 			Title: "the kernel does not measure pressure",
-			Cause: "systemd-oomd decides by /proc/pressure and ends at once without it: its unit has ConditionPathExists for it. No base configuration of a Jetson kernel has PSI.",
+			Cause: "systemd-oomd decides by /proc/pressure; without it its unit is not even started (ConditionPathExists). No base configuration of a Jetson kernel has PSI.",
 			Fix:   `set PSI: "y"`,
 			Wrong: `packages: "systemd-oomd": "install"`,
 			Right: `{packages: "systemd-oomd": "install", kernel: config: PSI: "y"}`,
