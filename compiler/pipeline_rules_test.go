@@ -89,7 +89,7 @@ func TestAMistakeInAPipelineIsOneMessageAtItsLine(t *testing.T) {
 		{"a bound that is exceeded", end("\tbudget: memory: \"20MiB\""), "pipeline-budget", "memory", "of 20 MiB"},
 		{"a bound of nothing", end("\tbudget: netOut: \"1Mbit/s\""), "budget-unused", "netOut", "no results go to the network"},
 		{"a unit that is none", end("\tsink: {kind: \"http\", url: \"http://192.0.2.1/\"}\n\tbudget: netOut: \"5MBps\""), "YT0109", "netOut", ""},
-		{"a bound of memory and what is kept free", end("\tbudget: keepFree: memory: \"7936MiB\""), "pipeline-memory", "pipelines", "and 7936 are to be kept free"},
+		{"a bound of memory and what is kept free", end("\tbudget: keepFree: memory: \"7936MiB\""), "pipeline-memory", "keepFree", "and 7936 are to be kept free"},
 		{"a priority of nothing", end("\tpriority: 20"), "service-priority", "priority", "without a real-time policy"},
 	} {
 		text := inTarget(strings.NewReplacer(c.replace...).Replace(sound))

@@ -395,7 +395,7 @@ const poolLimit = 2 << 30
 func pipelineMemory(s *subject) {
 	var total, workspace, free int64
 	var parts []string
-	last := ""
+	last, freed := "", ""
 	for _, f := range s.Node.Get("pipelines").Members() {
 		p, ok := s.Plan.Pipelines[f.Name]
 		if !ok {
@@ -408,8 +408,8 @@ func pipelineMemory(s *subject) {
 		}
 		total += b.Total()
 		workspace = max(workspace, b.Workspace)
-		if p.Budget != nil {
-			free = max(free, p.Budget.FreeMemory)
+		if p.Budget != nil && p.Budget.FreeMemory > free {
+			free, freed = p.Budget.FreeMemory, f.Name
 		}
 		parts = append(parts, fmt.Sprintf("%s: %d frames and tensors %d MiB, weights %d MiB", f.Name, b.Frames, b.Pool>>20, b.Weights>>20))
 		last = f.Name
@@ -418,11 +418,14 @@ func pipelineMemory(s *subject) {
 	if last == "" || total+workspace <= room {
 		return
 	}
-	kept := ""
+	kept, where := "", at("pipelines", last)
 	if free > 0 {
 		kept = fmt.Sprintf(" and %d are to be kept free", free>>20)
+		if total+workspace <= room+free {
+			where = append(at("pipelines", freed), "budget", "keepFree", "memory")
+		}
 	}
-	s.finding(nil, at("pipelines", last), "", "", "at least %d MiB (%s; TensorRT's workspace %d MiB), and %s has %d MiB of which the system needs %d%s",
+	s.finding(nil, where, "", "", "at least %d MiB (%s; TensorRT's workspace %d MiB), and %s has %d MiB of which the system needs %d%s",
 		(total+workspace)>>20, strings.Join(parts, "; "), workspace>>20, s.Board.ID, s.Board.RAMBytes>>20, (reserve+s.hugepages())>>20, kept)
 }
 

@@ -84,9 +84,11 @@ func largePages() error {
 }
 
 // heldMemory is how much of this process is locked and on large pages, in bytes; nil
-// where the kernel does not say.
+// where the kernel does not say. VmLck has what would be locked if it were there, which
+// Go's reserve is not.
 func heldMemory() (locked, huge *int64) {
-	return procBytes("/proc/self/status", "VmLck:"), procBytes("/proc/self/smaps_rollup", "AnonHugePages:")
+	const file = "/proc/self/smaps_rollup"
+	return procBytes(file, "Locked:"), procBytes(file, "AnonHugePages:")
 }
 
 // procBytes reads a line "Name:  123 kB".

@@ -24,7 +24,9 @@ func TestMemoryIsLockedAndOnLargePagesWhenAsked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b[0] = 1
+	for i := range b {
+		b[i] = 1
+	}
 	var info RuntimeInfo
 	errs := holdMemory(&plan.PipelineMemory{Lock: true, HugePages: true}, &info)
 	switch {
