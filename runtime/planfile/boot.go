@@ -36,17 +36,26 @@ type Boot struct {
 
 // ReadBoot returns the record, nil when there is none.
 func ReadBoot(st device.State) (*Boot, error) {
-	data, err := st.ReadState(BootFile)
+	b, err := decoded[Boot](st, BootFile)
+	if err != nil {
+		return nil, fmt.Errorf("read boots: %w", err)
+	}
+	return b, nil
+}
+
+// decoded is what a state file holds, nil without one.
+func decoded[T any](st device.State, file string) (*T, error) {
+	data, err := st.ReadState(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	} else if err != nil {
-		return nil, fmt.Errorf("read boots: %w", err)
+		return nil, err
 	}
-	var b Boot
-	if err := json.Unmarshal(data, &b); err != nil {
-		return nil, fmt.Errorf("read boots: %s: %w", BootFile, err)
+	v := new(T)
+	if err := json.Unmarshal(data, v); err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
 	}
-	return &b, nil
+	return v, nil
 }
 
 // BeginBoot is called before a plan's first write and returns when the boot is

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"time"
 
 	"github.com/yoctune/yoctune/runtime/device"
@@ -36,17 +35,11 @@ type Trial struct {
 // ReadTrial returns the last trial, nil when none was begun since the last
 // confirmed plan.
 func ReadTrial(st device.State) (*Trial, error) {
-	b, err := st.ReadState(TrialFile)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	} else if err != nil {
-		return nil, fmt.Errorf("read trial: %w", err)
+	t, err := decoded[Trial](st, TrialFile)
+	if err != nil {
+		return nil, fmt.Errorf("read trial: %w; remove the file to forget which plan was tried", err)
 	}
-	var t Trial
-	if err := json.Unmarshal(b, &t); err != nil {
-		return nil, fmt.Errorf("read trial: %s: %w; remove the file to forget which plan was tried", TrialFile, err)
-	}
-	return &t, nil
+	return t, nil
 }
 
 // Write records a trial, and returns when it is on the disk.

@@ -349,7 +349,7 @@ func (k *Keeper) Tick(now time.Duration) error {
 			k.mark(real)
 			k.regain(real, "quiet for "+Truce.String()+": tried again")
 		}
-		k.repair(now, due, nil, Drift, "")
+		k.repair(due, nil, Drift, "")
 	}
 	if k.dirty && now >= k.flushAt {
 		return k.Flush(now)
@@ -467,7 +467,7 @@ func (k *Keeper) examine(now time.Duration, reals []string, by map[string]*devic
 		}
 		k.last[real] = event
 	}
-	k.repair(now, fix, by, kind, why)
+	k.repair(fix, by, kind, why)
 }
 
 // settled reports whether a node needs nothing: it is as wanted, or as near as
@@ -481,7 +481,7 @@ func repairable(r enforce.Result) bool {
 	return r.Outcome == knob.Differs || r.Outcome == knob.Partial
 }
 
-func (k *Keeper) repair(now time.Duration, reals []string, by map[string]*device.Process, kind, why string) {
+func (k *Keeper) repair(reals []string, by map[string]*device.Process, kind, why string) {
 	if len(reals) == 0 {
 		return
 	}
