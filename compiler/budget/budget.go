@@ -50,11 +50,20 @@ func Of(p plan.Pipeline, models Models) Budget {
 	if b.away > 0 { // frames and tensors are the memory that both processes see
 		b.GPU = b.Pool + b.away
 	}
-	gpu := false
+	gpu, results := false, false
 	for _, s := range p.Stages {
 		if largest(s) > 1 {
 			b.Copies += 2 // into the batch, and out of it
 		}
+		if c := s.Custom; c != nil {
+			if !c.Inside && !results {
+				b.Copies++ // to its process; none where that takes a camera's memory
+			}
+			if len(c.Shape) > 0 {
+				b.Copies++ // the tensor it gives
+			}
+		}
+		results = s.Post != nil || s.Track != nil || s.Custom != nil && len(s.Custom.Shape) == 0
 		if here := s.Device == "gpu"; here != gpu {
 			b.Copies++ // from one memory to the other
 			gpu = here

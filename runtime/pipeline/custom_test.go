@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/yoctune/yoctune/compiler/budget"
+	"github.com/yoctune/yoctune/internal/onnx"
 	"github.com/yoctune/yoctune/runtime/pipeline/custom"
 	"github.com/yoctune/yoctune/runtime/v4l2/v4l2test"
 	"github.com/yoctune/yoctune/schema/plan"
@@ -226,6 +228,11 @@ func TestACustomStageMakesATensor(t *testing.T) {
 		}
 		if sum.Frames.Done != 3 || !strings.Contains(lines[2], `"shape":[1,3],"values":[2,2,2]`) {
 			t.Errorf("%+v %v", sum.Frames, lines)
+		}
+		// The compiler counts what the runtime does, for each frame.
+		want := budget.Of(pl, func(string, string) *onnx.Model { return nil }).Copies
+		if got := sum.Copies[copyRead] + sum.Copies[copyBatch]; got != 3*uint64(want) {
+			t.Errorf("inside %v: %d copies of 3 frames, the compiler says %d of each", inside, got, want)
 		}
 	}
 }
