@@ -44,7 +44,8 @@ known is null in JSON and a dash in text.
   compute    products of matrices, by type of numbers and shape
   kernels    every kernel of the core, on what pipelines give it
   latency    what a call, a list, a graph and an allocation cost
-  all        these four
+  profiler   what it costs a pipeline to be recorded and looked at
+  all        these five
 
 The ceilings of memory and arithmetic are measured in the same run; "roof" is the
 share of the one that stops a kernel first.

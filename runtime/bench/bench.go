@@ -27,11 +27,12 @@ const (
 	Compute   = "compute"   // products of matrices, by type and size
 	Kernels   = "kernels"   // every kernel of the core, on what pipelines give it
 	Latency   = "latency"   // what a call, a list, a graph and an allocation cost
-	All       = "all"       // these four
+	Profiler  = "profiler"  // what it costs a pipeline to be recorded and looked at
+	All       = "all"       // these five
 )
 
 // Suites lists them in the order in which All runs them.
-func Suites() []string { return []string{Bandwidth, Compute, Kernels, Latency} }
+func Suites() []string { return []string{Bandwidth, Compute, Kernels, Latency, Profiler} }
 
 // ErrSuite is an unknown suite.
 var ErrSuite = errors.New("unknown benchmark suite")
@@ -48,7 +49,7 @@ type Measurement struct {
 	Flops     *int64     `json:"flops"` // per run
 	Samples   int        `json:"samples"`
 	Rounds    int        `json:"rounds"` // the samples were taken in so many parts of the run
-	Clock     string     `json:"clock"`  // what the times are of: "thread" (processor time), "wall" or "device"
+	Clock     string     `json:"clock"`  // what the times are of: "thread" or "process" (processor time), "wall" or "device"
 	P50       int64      `json:"p50_ns"`
 	P95       int64      `json:"p95_ns"`
 	P99       int64      `json:"p99_ns"`
@@ -164,7 +165,7 @@ func Run(ctx context.Context, d *core.Device, o Options) (*Report, error) {
 }
 
 func (r *rig) measureAll(ctx context.Context, suites []string, o Options, report *Report) error {
-	lists := map[string]func(*rig) ([]benchmark, error){Bandwidth: bandwidth, Compute: compute, Kernels: kernels, Latency: latency}
+	lists := map[string]func(*rig) ([]benchmark, error){Bandwidth: bandwidth, Compute: compute, Kernels: kernels, Latency: latency, Profiler: profiler}
 	var all []benchmark
 	for _, suite := range suites {
 		list, err := lists[suite](r)

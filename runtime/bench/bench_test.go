@@ -186,7 +186,7 @@ func TestUnknownIsNullInJSON(t *testing.T) {
 func TestRunRefusesWhatItCannotDo(t *testing.T) {
 	d := openCPU(t)
 	run := func(ctx context.Context, o Options) error { _, err := Run(ctx, d, o); return err }
-	if err := run(context.Background(), Options{Suite: "speed"}); !errors.Is(err, ErrSuite) || !strings.Contains(err.Error(), "use bandwidth, compute, kernels, latency or all") {
+	if err := run(context.Background(), Options{Suite: "speed"}); !errors.Is(err, ErrSuite) || !strings.Contains(err.Error(), "use bandwidth, compute, kernels, latency, profiler or all") {
 		t.Errorf("unknown suite: %v", err)
 	}
 	if err := run(context.Background(), Options{Suite: Latency, Samples: -1}); !errors.Is(err, core.ErrInvalid) {

@@ -33,6 +33,8 @@ const (
 	wallClock   = "wall"
 	threadClock = "thread" // processor time of the calling thread: other programs do not count
 	deviceClock = "device" // between two events of the device
+
+	processClock = "process" // processor time of all threads: other programs do not count
 )
 
 func byWall(f func() error) (time.Duration, error) {

@@ -3,19 +3,12 @@ package pipeline
 import (
 	"context"
 	"errors"
-	"io"
-	"net"
 	"os"
-	"slices"
 	"strings"
 	"testing"
-	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/yoctune/yoctune/runtime/nvtx/nvtxtest"
 	"github.com/yoctune/yoctune/runtime/pipeline/live"
-	"github.com/yoctune/yoctune/runtime/trace"
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
@@ -132,79 +125,22 @@ func TestStagesAreMarkedForProfilers(t *testing.T) {
 	}
 }
 
-// BenchmarkProfiler is a pipeline whose frames take a millisecond of work, plain and
-// with all that looks at it: the recorder, the kernel's counters, and somebody who asks
-// once a second, as pipeline top and Prometheus do. share-% is what that adds to the
-// processor's time, the median of pairs.
+// BenchmarkProfiler says what being looked at adds to the processor's time of a pipeline
+// whose frames take a millisecond: share-% is the median of pairs.
 func BenchmarkProfiler(b *testing.B) {
-	spin := func(context.Context, *frame) error {
-		x := uint64(1)
-		for range 600_000 {
-			x = x*6364136223846793005 + 1442695040888963407
-		}
-		if x == 0 {
-			return errors.New("unlikely")
-		}
-		return nil
-	}
-	const frames = 2000
-	cpu := func() int64 {
-		var u unix.Rusage
-		if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
+	measure := func(looked bool) float64 {
+		took, err := Observed(b.Context(), 2000, looked)
+		if err != nil {
 			b.Fatal(err)
 		}
-		return u.Utime.Nano() + u.Stime.Nano()
+		return float64(took.Nanoseconds())
 	}
-	run := func(looked bool) float64 {
-		var began, ended int64 // without what starting takes
-		e := newEngine(&counted{n: frames}, sinkFunc(func(r *Record) error {
-			if r.Frame == 50 {
-				began = cpu()
-			}
-			ended = cpu()
-			return nil
-		}), 2, block, step{id: "a", run: nothing}, step{id: "b", run: spin})
-		if !looked {
-			e.trace = nil
-			if _, _, err := e.run(b.Context()); err != nil {
-				b.Fatal(err)
-			}
-			return float64(ended - began)
-		}
-		p := &Pipeline{look: look{path: live.Path(b.TempDir(), "p")}, slo: &plan.PipelineSLO{}}
-		p.name, p.source, p.sink, p.steps, p.frames = "p", e.source, e.sink, e.steps, e.frames
-		p.capacity, p.policy, p.drain, p.trace = e.capacity, e.policy, e.drain, trace.New(0)
-		asking, stop := context.WithCancel(b.Context())
-		gone := make(chan bool)
-		go func() {
-			defer close(gone)
-			for asking.Err() == nil {
-				// What the answer costs who reads it is not the pipeline's.
-				if c, err := net.Dial("unix", p.look.path); err == nil {
-					_, _ = io.Copy(io.Discard, c)
-					_ = c.Close()
-				}
-				select {
-				case <-asking.Done():
-				case <-time.After(time.Second):
-				}
-			}
-		}()
-		if _, err := p.Run(b.Context()); err != nil {
-			b.Fatal(err)
-		}
-		stop()
-		<-gone
-		return float64(ended - began)
-	}
-	run(false)
+	measure(false)
 	var plain, shares []float64
 	for b.Loop() {
-		p := run(false)
-		plain, shares = append(plain, p), append(shares, 100*(run(true)/p-1))
+		p := measure(false)
+		plain, shares = append(plain, p), append(shares, 100*(measure(true)/p-1))
 	}
-	slices.Sort(plain)
-	slices.Sort(shares)
-	b.ReportMetric(plain[len(plain)/2]/(frames-50)/1e3, "cpu-µs/frame")
-	b.ReportMetric(shares[len(shares)/2], "share-%")
+	b.ReportMetric(quantile(plain, 50)/1e3, "cpu-µs/frame")
+	b.ReportMetric(quantile(shares, 50), "share-%")
 }

@@ -6,8 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/yoctune/yoctune/runtime/ort"
 	"github.com/yoctune/yoctune/runtime/trace"
 	"github.com/yoctune/yoctune/tests/models"
@@ -86,22 +84,15 @@ func BenchmarkOverRawRuntime(b *testing.B) {
 
 // spent is how much processor time do takes.
 func spent(do func() error) (time.Duration, error) {
-	c0, err := processorTime()
+	c0, err := processTime()
 	if err != nil {
 		return 0, err
 	}
 	if err := do(); err != nil {
 		return 0, err
 	}
-	c1, err := processorTime()
+	c1, err := processTime()
 	return c1 - c0, err
-}
-
-// processorTime is what this process has used so far.
-func processorTime() (time.Duration, error) {
-	var u unix.Rusage
-	err := unix.Getrusage(unix.RUSAGE_SELF, &u)
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano()), err
 }
 
 func quantile(x []float64, percent int) float64 {
@@ -124,7 +115,7 @@ func BenchmarkTraceCost(b *testing.B) {
 		return time.Duration(sum.Duration)
 	}
 	cpu := func() time.Duration {
-		d, err := processorTime()
+		d, err := processTime()
 		if err != nil {
 			b.Fatal(err)
 		}
