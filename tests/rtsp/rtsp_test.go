@@ -220,7 +220,7 @@ func TestLabelsOfAStreamAreRead(t *testing.T) {
 			s.kill()
 			// What was on its way arrives; then there is nothing to see.
 			before := r.count()
-			s = start(t, clip, s.port)
+			start(t, clip, s.port)
 			began := time.Now()
 			r.await(t, "after the server was away", before+15)
 			t.Logf("saw: results again %v after the server was back", time.Since(began).Round(100*time.Millisecond))
