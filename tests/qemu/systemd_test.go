@@ -68,7 +68,7 @@ func TestTheUnitUnderARealSystemd(t *testing.T) {
 		archive.file(name, 0o644, data)
 	}
 	console := archive.boot(t, cache, "systemd.unit=multi-user.target systemd.show_status=0")
-	report(t, console, 44)
+	report(t, console, 45)
 }
 
 // ramp is a pipeline that runs anywhere.
