@@ -31,13 +31,12 @@ const long = 2 * time.Minute
 type server struct {
 	cmd  *exec.Cmd
 	port string
-	clip string
 }
 
 // start starts the server, on a port of its own when port is "0".
 func start(t *testing.T, clip, port string) *server {
 	t.Helper()
-	s := &server{clip: clip, cmd: exec.Command("/usr/bin/python3", "server.py", port, "192", "48", "10", clip, "cam", "se%cret")}
+	s := &server{cmd: exec.Command("/usr/bin/python3", "server.py", port, "192", "48", "10", clip, "cam", "se%cret")}
 	var said bytes.Buffer
 	s.cmd.Stderr = &said
 	out, err := s.cmd.StdoutPipe()
