@@ -65,7 +65,7 @@ func TestABuildSettingThatAReleaseLacksIsAnErrorAtItsLine(t *testing.T) {
 		{"kirkstone", "\tbuild: hashserve: server: {bitbake: \"/srv/bitbake\", listen: \"ws://:8686\"}", 8, "host:port"},
 		{"scarthgap", "\ttargets: one: pipelines: p: {\n\t\tsource: {kind: \"synthetic\", format: \"nv12\", width: 64, height: 64}\n" +
 			"\t\tstages: {f: {kind: \"preprocess\", input: \"source\", width: 64, height: 64}\n" +
-			"\t\t\tm: {kind: \"model\", input: \"f\", path: \"m.onnx\", uri: \"https://m.example.com/m.onnx\"}}\n\t}", 11, "sha256"},
+			"\t\t\tm: {kind: \"model\", input: \"f\", path: \"m.onnx\", uri: \"https://m.example.com/m.onnx\"}, r: {kind: \"postprocess\", input: \"m\", decode: \"raw\"}}\n\t}", 11, "sha256"},
 	} {
 		p := open(tc.release, tc.more)
 		p.Verify()
@@ -117,7 +117,7 @@ func TestToolsBecomePackages(t *testing.T) {
 	}
 	group := find(layers[0].Files, "packagegroups/packagegroup-yoctune-x.bb")
 	for _, name := range []string{"jq", "perf", "rt-tests", "valgrind"} {
-		if !strings.Contains(group, `= " `+name+`"`) {
+		if !strings.Contains(group, "\n    "+name+" \\\n") {
 			t.Errorf("the package group lacks %s:\n%s", name, group)
 		}
 	}
@@ -138,7 +138,7 @@ func TestToolsBecomePackages(t *testing.T) {
 func TestMeasurementsOfYoctunedComeWithItsPrograms(t *testing.T) {
 	for _, l := range layers(t) {
 		group := find(l.Files, "packagegroups/packagegroup-yoctune-series.bb")
-		if !strings.Contains(group, `= " yoctuned-bench"`) {
+		if !strings.Contains(group, "\n    yoctuned-bench \\\n") {
 			t.Errorf("%s: the package group lacks yoctuned-bench:\n%s", l.Release, group)
 		}
 		if recipe := find(l.Files, "yoctuned/yoctuned_0.1.0.bb"); !strings.Contains(recipe, `PACKAGE_BEFORE_PN = "${PN}-bench"`) {
