@@ -2,7 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The CUDA kernels beside torch, torch.compile, CuPy and torchvision, in one run.
 
-    compare.py SHIM.so [--small]
+    compare.py SHIM.so [--small] [PART...]
+
+The parts run in another process. One that hangs, or spoils the driver's state, takes that
+process with it: this is recorded, and a new one goes on with the next part.
 
 Each row: the result is compared first, with outputs poisoned before; then both are
 timed turn by turn with events, each in a graph where it can be captured. One JSON
@@ -11,20 +14,26 @@ ratio (reference p50 / p50), correct. --small: small shapes, results only.
 """
 import ctypes
 import json
+import os
 import statistics
+import subprocess
 import sys
+import threading
 import time
-
-import torch
 
 F32, F16, BF16, I8, I32 = 0, 1, 2, 3, 5
 NAN = float("nan")
-lib = ctypes.CDLL(sys.argv[1])
 small = "--small" in sys.argv
-device = torch.device("cuda")
-cc = torch.cuda.get_device_capability()[0]
 started = time.monotonic()
 failed = False
+PART_SECONDS = float(os.environ.get("YT_PART_SECONDS", "100"))  # the slowest, with torch.compile, takes half of it
+CHILD = "YT_COMPARE_CHILD"
+if CHILD in os.environ:
+    import torch
+
+    lib = ctypes.CDLL(sys.argv[1])
+    device = torch.device("cuda")
+    cc = torch.cuda.get_device_capability()[0]
 
 
 def call(name, *args):
@@ -365,21 +374,78 @@ def gemm():
         row("K12", f"own GEMM int8 {m}x{n}x{k}", lambda: call("shim_gemm", a, b, c, m, n, k, I8, I32, cc), refs, exact, flops=2 * m * n * k, rounds=50)
 
 
-def main():
+PARTS = (copies, reductions, maps, rows, more_rows, layouts, preprocess, regions, nms, decode, motion, gemm)
+
+
+def child(names):
+    """Runs parts, and says on standard error where it is."""
+    global failed
     torch.manual_seed(1)
-    if not small:
+    if not small and len(names) == len(PARTS):
         print(json.dumps({"type": "machine", "device": torch.cuda.get_device_name(), "capability": torch.cuda.get_device_capability(),
                           "torch": torch.__version__, "cuda": torch.version.cuda}), flush=True)
-    for part in (copies, reductions, maps, rows, more_rows, layouts, preprocess, regions, nms, decode, motion, gemm):
+    for part in PARTS:
+        if part.__name__ not in names:
+            continue
+        print(f"part {part.__name__}", file=sys.stderr, flush=True)
         try:
             part()
+            torch.cuda.synchronize()
         except Exception as e:  # one part that fails leaves the others
-            global failed
             failed = True
             print(json.dumps({"name": part.__name__, "error": str(e)[:300]}), flush=True)
-        print(f"{part.__name__}: {time.monotonic() - started:.0f} s", file=sys.stderr)
+            try:
+                torch.cuda.synchronize()
+            except Exception:  # the state is spoiled until the process ends
+                os._exit(1)
+        print(f"done {part.__name__}: {time.monotonic() - started:.0f} s", file=sys.stderr, flush=True)
     return 1 if failed else 0
 
 
+class Limit:
+    """Ends a process unless it is set again in time."""
+
+    def __init__(self, process):
+        self.process, self.timer = process, None
+        self.set()
+
+    def set(self):
+        self.end()
+        self.timer = threading.Timer(PART_SECONDS, self.process.kill)
+        self.timer.start()
+
+    def end(self):
+        if self.timer is not None:
+            self.timer.cancel()
+
+
+def parent():
+    """Keeps a child running until every part was tried once."""
+    left = [a for a in sys.argv[2:] if not a.startswith("--")] or [p.__name__ for p in PARTS]
+    well = True
+    while left:
+        arguments = [sys.executable, sys.argv[0], sys.argv[1], *(["--small"] if small else []), *left]
+        p = subprocess.Popen(arguments, env=os.environ | {CHILD: "1"}, stderr=subprocess.PIPE, text=True)
+        limit, part, begun = Limit(p), None, False
+        for line in p.stderr:
+            sys.stderr.write(line)
+            word, _, name = line.strip().partition(" ")
+            if word == "part" and name in left:
+                left.remove(name)
+                part, begun = name, True
+                limit.set()
+            elif word == "done":
+                part = None
+        code = p.wait()
+        limit.end()
+        well = well and code == 0
+        if part is not None or not begun:
+            print(json.dumps({"name": part or "compare", "error": f"its process ended with {code}; -9 is what {PART_SECONDS:.0f} s without end come to"}),
+                  flush=True)
+        if not begun:
+            break
+    return 0 if well else 1
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(child([a for a in sys.argv[2:] if not a.startswith("--")]) if CHILD in os.environ else parent())

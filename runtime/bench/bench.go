@@ -184,7 +184,7 @@ func (r *rig) measureAll(ctx context.Context, suites []string, o Options, report
 		}
 	}
 	rounds := roundsOf(o.Samples)
-	own, other := make([][]int64, len(all)), make([][]int64, len(all))
+	own, other, states := make([][]int64, len(all)), make([][]int64, len(all)), make([]State, len(all))
 	for round := range rounds {
 		for i, b := range all {
 			if o.Progress != nil {
@@ -194,17 +194,22 @@ func (r *rig) measureAll(ctx context.Context, suites []string, o Options, report
 			if err := sample(ctx, b, n, &own[i], &other[i]); err != nil {
 				return fmt.Errorf("measure %s: %w", b.name, err)
 			}
-			if round < rounds-1 {
-				continue
+			if round == rounds-1 {
+				states[i] = o.State()
 			}
-			m := r.measurement(b, own[i], other[i], report)
-			m.Rounds, m.State = rounds, o.State()
-			report.Measurements = append(report.Measurements, m)
-			if o.Each != nil {
-				m.Times, m.ReferenceTimes = nil, nil
-				if err := o.Each(m); err != nil {
-					return err
-				}
+		}
+	}
+	for i, b := range all {
+		report.Ceilings.raise(b, percentile(own[i], 50))
+	}
+	for i, b := range all {
+		m := r.measurement(b, own[i], other[i], report)
+		m.Rounds, m.State = rounds, states[i]
+		report.Measurements = append(report.Measurements, m)
+		if o.Each != nil {
+			m.Times, m.ReferenceTimes = nil, nil
+			if err := o.Each(m); err != nil {
+				return err
 			}
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -71,7 +72,7 @@ func TestEverySuiteMeasuresItselfBesideAReference(t *testing.T) {
 	if told != 0 || len(report.Measurements) != len(names) || report.Measurements[0].Times == nil {
 		t.Errorf("progress stopped %d short, %d of %d reported", told, len(report.Measurements), len(names))
 	}
-	if c := report.Ceilings; len(c.Memory) != 5 || len(c.Compute) == 0 || c.Memory[0].Rate < c.Memory[4].Rate || c.Compute[0].Rate <= 0 {
+	if c := report.Ceilings; len(c.Memory) != 6 || len(c.Compute) == 0 || c.Memory[0].Rate < c.Memory[5].Rate || c.Compute[0].Rate <= 0 {
 		t.Errorf("ceilings %+v", c)
 	}
 }
@@ -168,6 +169,29 @@ func TestARooflineIsTheCeilingThatStopsAKernelFirst(t *testing.T) {
 		if r == nil || r.Bound != tc.bound || math.Abs(r.Share-tc.share) > 1e-9 {
 			t.Errorf("%+v: %+v, want %s %g", tc.b, r, tc.bound, tc.share)
 		}
+	}
+}
+
+// Whatever was quickest is the ceiling: nothing is above it.
+func TestNoKernelIsAboveItsCeiling(t *testing.T) {
+	c := Ceilings{
+		Memory:  []MemoryCeiling{{WorkingSet: 1000, Rate: 3e9}, {WorkingSet: 10000, Rate: 2e9}, {WorkingSet: 100000, Rate: 1e9}},
+		Compute: []ComputeCeiling{{Numbers: "f32", Rate: 4e9}, {Numbers: "i8", Rate: 4e9}},
+	}
+	for _, b := range []benchmark{
+		{name: "quick", bytes: count(20000)}, {name: "product", bytes: count(10), flops: count(50000), numbers: "i8"}, {name: "slow", bytes: count(100)}, {},
+	} {
+		c.raise(b, 8000)
+		if r := c.of(b, 8000); r != nil && r.Share > 1 {
+			t.Errorf("%s: %+v", b.name, r)
+		}
+	}
+	want := Ceilings{
+		Memory:  []MemoryCeiling{{1000, 3e9, ""}, {10000, 2.5e9, "quick"}, {100000, 2.5e9, "quick"}},
+		Compute: []ComputeCeiling{{"f32", 4e9, ""}, {"i8", 6.25e9, "product"}},
+	}
+	if !reflect.DeepEqual(c, want) {
+		t.Errorf("%+v, want %+v", c, want)
 	}
 }
 

@@ -286,6 +286,54 @@ func TestStreamsAndBuffersInManyGoroutines(t *testing.T) {
 	group.Wait()
 }
 
+// However many there are: which a list uses is known exactly, not by a few bits.
+func TestWhatNoListUsesIsReleasedWhileOthersRun(t *testing.T) {
+	d := openCPU(t)
+	used, err := d.Alloc(1<<20, core.MemAuto)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop, ended := make(chan struct{}), make(chan error, 1)
+	s, err := d.NewStream(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		l := s.List().Memset(used.All(), 1)
+		for {
+			select {
+			case <-stop:
+				ended <- nil
+				return
+			default:
+			}
+			if err := l.Submit(); err != nil {
+				ended <- err
+				return
+			}
+		}
+	}()
+	for range 20 {
+		var idle []*core.Buffer
+		for range 130 {
+			b, err := d.Alloc(16, core.MemAuto)
+			if err != nil {
+				t.Fatal(err)
+			}
+			idle = append(idle, b)
+		}
+		for i, b := range idle {
+			if err := b.Release(); err != nil {
+				t.Fatalf("buffer %d: %v", i, err)
+			}
+		}
+	}
+	close(stop)
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestCloseWaitsForACallInProgressAndEndsLaterOnes(t *testing.T) {
 	for range 20 {
 		d, err := core.Open(core.Options{Backend: core.CPU})

@@ -349,6 +349,7 @@ int cpu_slot_unused(yt_device *d, uint64_t id)
 {
 	yt_slot *slot = yt_table_at(&d->table, (uint32_t)id - 1);
 	yt_stream *s;
+	uint32_t i, n;
 	int unused = 1;
 
 	__atomic_store_n(&slot->id, 0, __ATOMIC_RELEASE);
@@ -356,10 +357,13 @@ int cpu_slot_unused(yt_device *d, uint64_t id)
 	for (s = d->streams; s != NULL; s = s->next) {
 		uint64_t active;
 
-		while ((active = __atomic_load_n(&s->active, __ATOMIC_ACQUIRE)) == ACTIVE_ALL)
-			sched_yield(); /* a list is being checked, which is short */
-		if (active != 0 && (active & slot_bit(id)) != 0)
-			unused = 0;
+		while ((active = __atomic_load_n(&s->active, __ATOMIC_ACQUIRE)) == CHECKING)
+			sched_yield(); /* which is short */
+		/* When the names are another list's by now, this one has ended, and that
+		 * one was checked without the id. */
+		n = active == CHECKED ? __atomic_load_n(&s->names, __ATOMIC_RELAXED) : 0;
+		for (i = 0; i < n; i++)
+			unused &= __atomic_load_n(&s->name_of[i], __ATOMIC_RELAXED) != id;
 	}
 	__atomic_store_n(&slot->id, id, __ATOMIC_RELEASE);
 	return unused;

@@ -3,7 +3,7 @@
  * What detectors find: decoding their output, and dropping boxes that overlap.
  *
  * Decode reads each score once and keeps the best `max` in a heap. NMS compares
- * each box, best first, with those kept so far.
+ * each box, best first, with those kept so far, 64 at a time.
  */
 #include "yt_cpu.h"
 #include "yt_clones.h"
@@ -147,21 +147,58 @@ static int by_rank(const void *a, const void *b)
 	return p->place < q->place ? -1 : 1;
 }
 
+/* The boxes that were kept, a column for each figure, so that a vector holds many. */
+typedef struct column {
+	float *x0, *y0, *x1, *y1, *area;
+	int32_t *cls;
+} column;
+
+#define COLUMNS 6u
+
+static column columns_of(float *p, uint32_t most)
+{
+	column k = {p, p + most, p + 2 * (size_t)most, p + 3 * (size_t)most, p + 4 * (size_t)most, (int32_t *)(void *)(p + 5 * (size_t)most)};
+
+	return k;
+}
+
+/* Whether one of the kept boxes `from` to `to` suppresses b: as yt_suppressed. */
+YT_CLONES
+static int suppressed(const yt_nms *n, const column *k, uint32_t from, uint32_t to, const yt_box *b)
+{
+	const float *restrict kx0 = k->x0, *restrict ky0 = k->y0, *restrict kx1 = k->x1, *restrict ky1 = k->y1, *restrict ka = k->area;
+	const int32_t *restrict cls = k->cls;
+	const float bx0 = b->x0, by0 = b->y0, bx1 = b->x1, by1 = b->y1, iou = n->iou, area = yt_extent(bx0, bx1) * yt_extent(by0, by1);
+	const int32_t all = (n->flags & YT_NMS_AGNOSTIC) != 0, own = b->cls;
+	int32_t hit = 0;
+	uint32_t j;
+
+	for (j = from; j < to; j++) {
+		float x0 = kx0[j] > bx0 ? kx0[j] : bx0, y0 = ky0[j] > by0 ? ky0[j] : by0;
+		float x1 = kx1[j] < bx1 ? kx1[j] : bx1, y1 = ky1[j] < by1 ? ky1[j] : by1;
+		float inter = yt_extent(x0, x1) * yt_extent(y0, y1);
+
+		hit |= ((cls[j] == own) | all) & (inter > iou * (ka[j] + area - inter));
+	}
+	return hit;
+}
+
 int yt_cpu_nms(const yt_nms *n, const uint8_t *src, uint8_t *dst, yt_cpu_scratch *scratch)
 {
 	size_t order_bytes = ((size_t)n->in_max * sizeof(ranked) + 63) / 64 * 64;
-	char *p = yt_cpu_room(scratch, order_bytes + (size_t)n->in_max * sizeof(yt_box));
+	char *p = yt_cpu_room(scratch, order_bytes + (size_t)n->in_max * COLUMNS * sizeof(float));
 	ranked *order = (ranked *)(void *)p;
-	yt_box *kept;
+	column kept;
 	uint32_t b, i, j;
 
 	if (p == NULL)
 		return -1;
-	kept = (yt_box *)(void *)(p + order_bytes);
+	kept = columns_of((float *)(void *)(p + order_bytes), n->in_max);
 	for (b = 0; b < n->batch; b++) {
 		const yt_boxes *in = (const yt_boxes *)(const void *)(src + b * YT_BOXES_BYTES(n->in_max));
 		const yt_box *box = (const yt_box *)(const void *)(in + 1);
 		yt_boxes *out = (yt_boxes *)(void *)(dst + b * YT_BOXES_BYTES(n->max));
+		yt_box *best = (yt_box *)(void *)(out + 1);
 		uint32_t count = in->count < n->in_max ? in->count : n->in_max, m = 0;
 
 		for (i = 0; i < count; i++) {
@@ -170,17 +207,25 @@ int yt_cpu_nms(const yt_nms *n, const uint8_t *src, uint8_t *dst, yt_cpu_scratch
 		}
 		qsort(order, count, sizeof *order, by_rank);
 		for (i = 0; i < count; i++) {
-			const yt_box *candidate = &box[order[i].place];
+			const yt_box *c = &box[order[i].place];
 
-			for (j = 0; j < m && !yt_suppressed(n, &kept[j], candidate); j++)
+			for (j = 0; j < m && !suppressed(n, &kept, j, j + 64 < m ? j + 64 : m, c); j += 64)
 				;
-			if (j == m)
-				kept[m++] = *candidate;
+			if (j < m)
+				continue;
+			kept.x0[m] = c->x0;
+			kept.y0[m] = c->y0;
+			kept.x1[m] = c->x1;
+			kept.y1[m] = c->y1;
+			kept.area[m] = yt_extent(c->x0, c->x1) * yt_extent(c->y0, c->y1);
+			kept.cls[m] = c->cls;
+			if (m < n->max)
+				best[m] = *c;
+			m++;
 		}
 		memset(out, 0, sizeof *out);
 		out->found = m;
 		out->count = m < n->max ? m : n->max;
-		memcpy(out + 1, kept, out->count * sizeof *kept);
 	}
 	return 0;
 }

@@ -49,9 +49,10 @@ struct yt_stream {
 	char name[16];
 	yt_graph *recording;
 
-	/* The list that runs in the caller's thread: 0 none, ALL while it is being
-	 * checked, else the bits of the slots it names. */
+	/* The list that runs in the caller's thread, and the ids it names. */
 	uint64_t active;
+	uint32_t names;
+	uint64_t name_of[YT_MAX_CMDS * YT_MAX_OPERANDS];
 
 	uint64_t submitted, done; /* jobs; done is read without the lock */
 
@@ -63,7 +64,7 @@ struct yt_stream {
 	uint32_t has_failed; /* read without the lock */
 };
 
-#define ACTIVE_ALL UINT64_MAX
+enum { NO_LIST, CHECKING, CHECKED }; /* of active */
 
 struct yt_graph {
 	yt_device *dev;
@@ -111,11 +112,6 @@ static inline uint64_t cpu_now(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &t);
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
-static inline uint64_t slot_bit(uint64_t id)
-{
-	return 1ull << (((uint32_t)id - 1) % 63);
 }
 
 /* The device answers with what killed it, or is alive. Locks when in doubt. */

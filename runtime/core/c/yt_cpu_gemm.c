@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Products of matrices. A block of B is brought to one type, row by row, and stays in
- * the second-level cache while every row of A runs over it. 2 m n k operations.
+ * Products of matrices. A block of B is brought to one type, in panels of NR columns,
+ * and stays in the second-level cache while every row of A runs over it: MR by NR sums
+ * at a time, in registers. 2 m n k operations.
+ *
+ * Fewer rows than MR read B once, so it is not brought anywhere: they are as quick as
+ * memory is.
  */
 #include "yt_cpu.h"
 #include "yt_clones.h"
@@ -10,6 +14,7 @@
 #include <string.h>
 
 #define MR 4u
+#define NR 16u
 #define MAX_DEPTH 256u
 
 /* The block of B that stays in the cache: depth rows of width elements. */
@@ -23,52 +28,121 @@ typedef struct matrix {
 	uint32_t type;
 } matrix;
 
-static float at(const matrix *m, uint64_t r, uint64_t c)
-{
-	return yt_load(m->type, m->p, r * m->row + c * m->col);
-}
+/* What is summed: float32, or int32 as uint32, whose sums wrap as two's complement does,
+ * beyond 133 000 products of extremes. */
+typedef union number {
+	float f;
+	uint32_t u;
+} number;
 
-static int32_t at8(const matrix *m, uint64_t r, uint64_t c)
-{
-	return ((const int8_t *)m->p)[r * m->row + c * m->col];
-}
+/* GNU's vectors: compilers keep them in registers, of whatever size there are. */
+typedef float eight_f __attribute__((vector_size(32), aligned(4), may_alias));
+typedef uint32_t eight_u __attribute__((vector_size(32), aligned(4), may_alias));
 
-/* acc[r][j] += sum over p of a[r][p] * b[p][j], for MR rows. */
+/* sums[r][j] += sum over p of a[r][p] * b[p][j], in rising order of p. */
+#define PANEL(name, eight, type) \
+	YT_CLONES \
+	static void name(type *sums, size_t row, const type *a, size_t depth, const type *b, uint32_t kc) \
+	{ \
+		eight *s0 = (eight *)sums, *s1 = (eight *)(sums + row), *s2 = (eight *)(sums + 2 * row), *s3 = (eight *)(sums + 3 * row); \
+		eight c00 = s0[0], c01 = s0[1], c10 = s1[0], c11 = s1[1], c20 = s2[0], c21 = s2[1], c30 = s3[0], c31 = s3[1]; \
+		uint32_t p; \
+\
+		for (p = 0; p < kc; p++, b += NR) { \
+			const eight b0 = ((const eight *)b)[0], b1 = ((const eight *)b)[1]; \
+\
+			c00 += a[p] * b0, c01 += a[p] * b1; \
+			c10 += a[depth + p] * b0, c11 += a[depth + p] * b1; \
+			c20 += a[2 * depth + p] * b0, c21 += a[2 * depth + p] * b1; \
+			c30 += a[3 * depth + p] * b0, c31 += a[3 * depth + p] * b1; \
+		} \
+		s0[0] = c00, s0[1] = c01, s1[0] = c10, s1[1] = c11, s2[0] = c20, s2[1] = c21, s3[0] = c30, s3[1] = c31; \
+	}
+
+PANEL(panel_float, eight_f, float)
+PANEL(panel_int, eight_u, uint32_t)
+
+/* sums[j] += sum over p of a[p] * b[p][j], in rising order of p, which are 4 but at the end. */
 YT_CLONES
-static void inner_float(float *restrict acc, const float *restrict a, const float *restrict b, cut k, uint32_t kc)
+static void add_rows(float *restrict sums, const float *restrict a, const float *const b[4], uint32_t kc, uint32_t n)
 {
-	const size_t n = k.width & ~31u;
-	uint32_t p;
-	size_t j;
+	const float *b0 = b[0], *b1 = b[1], *b2 = b[2], *b3 = b[3];
+	uint32_t p, j;
 
-	for (p = 0; p < kc; p++) {
-		const float *row = b + p * n;
-		float a0 = a[p], a1 = a[k.depth + p], a2 = a[2 * k.depth + p], a3 = a[3 * k.depth + p];
+	if (kc == 4) {
+		for (j = 0; j < n; j++)
+			sums[j] = (((sums[j] + a[0] * b0[j]) + a[1] * b1[j]) + a[2] * b2[j]) + a[3] * b3[j];
+		return;
+	}
+	for (p = 0; p < kc; p++)
+		for (j = 0; j < n; j++)
+			sums[j] += a[p] * b[p][j];
+}
 
-		for (j = 0; j < n; j++) {
-			acc[j] += a0 * row[j];
-			acc[n + j] += a1 * row[j];
-			acc[2 * n + j] += a2 * row[j];
-			acc[3 * n + j] += a3 * row[j];
+YT_CLONES
+static void int8_row(const int8_t *restrict q, number *restrict x, uint32_t n)
+{
+	uint32_t i;
+
+	for (i = 0; i < n; i++)
+		x[i].u = (uint32_t)q[i];
+}
+
+/* n elements of row r from column c on, which lie together, in the type of the sums. */
+static void row_of(const matrix *m, uint64_t r, uint64_t c, number *x, uint32_t n)
+{
+	uint64_t first = r * m->row + c;
+
+	if (m->type == YT_I8)
+		int8_row((const int8_t *)m->p + first, x, n);
+	else
+		yt_cpu_widen(m->type, m->p, first, &x->f, n);
+}
+
+static matrix transposed(const matrix *m)
+{
+	matrix t = {m->p, m->col, m->row, m->type};
+
+	return t;
+}
+
+/* kc rows and n columns of B as panels, the last filled up with 0. line: room for a row. */
+static void pack(const matrix *b, uint32_t k0, uint32_t kc, uint32_t j0, uint32_t n, cut k, number *block, number *line)
+{
+	const matrix t = transposed(b);
+	uint32_t p, j;
+
+	memset(line, 0, k.width * sizeof *line);
+	if (b->col == 1) {
+		for (p = 0; p < kc; p++) {
+			row_of(b, k0 + p, j0, line, n);
+			for (j = 0; j < n; j += NR)
+				memcpy(block + (size_t)j * k.depth + p * NR, line + j, NR * sizeof *line);
 		}
+		return;
+	}
+	for (j = 0; j < (n + NR - 1) / NR * NR; j++) {
+		if (j < n)
+			row_of(&t, j0 + j, k0, line, kc);
+		for (p = 0; p < kc; p++)
+			block[(size_t)(j / NR * NR) * k.depth + p * NR + j % NR].u = j < n ? line[p].u : 0;
 	}
 }
 
-/* Sums wrap as two's complement does, beyond 133 000 products of extremes. */
-YT_CLONES
-static void inner_int(uint32_t *restrict acc, const int32_t *restrict a, const int32_t *restrict b, cut k, uint32_t kc)
+/* Rows i to i + rows of A from column k0 on. */
+static void strip_of(const matrix *a, uint32_t i, uint32_t rows, uint32_t k0, uint32_t kc, uint32_t depth, number *strip)
 {
-	const size_t n = k.width & ~31u;
-	uint32_t p, r;
-	size_t j;
+	const matrix t = transposed(a);
+	number four[MR];
+	uint32_t r, p;
 
-	for (p = 0; p < kc; p++)
-		for (r = 0; r < MR; r++) {
-			int32_t v = a[r * k.depth + p];
-
-			for (j = 0; j < n; j++)
-				acc[r * n + j] += (uint32_t)(v * b[p * n + j]);
-		}
+	for (r = 0; r < rows && a->col == 1; r++)
+		row_of(a, i + r, k0, strip + r * depth, kc);
+	for (p = 0; p < kc && a->col != 1; p++) {
+		row_of(&t, k0 + p, i, four, rows);
+		for (r = 0; r < rows; r++)
+			strip[r * depth + p] = four[r];
+	}
 }
 
 /* One row of results. */
@@ -95,43 +169,53 @@ static void finish(const yt_gemm *g, const void *acc, const float *bias, void *c
 	}
 }
 
-/* acc: m rows of k.width sums of this block of columns. */
-static void columns(const yt_gemm *g, const matrix *a, const matrix *b, const float *bias, void *c, uint64_t ldc, cut k, uint32_t j0,
-		    uint32_t n, float *block, float *acc)
+/* acc: m rows of k.width sums of this block of columns. line: room for a row of B. */
+static void columns(const yt_gemm *g, const matrix *a, const matrix *b, cut k, uint32_t j0, uint32_t n, number *block, number *line, number *acc)
 {
-	float strip[MR * MAX_DEPTH];
-	uint32_t k0, i, r, p, j;
+	number strip[MR * MAX_DEPTH];
+	uint32_t k0, i, j;
 
-	memset(acc, 0, (size_t)(g->m + MR) * k.width * sizeof *acc);
-	memset(block, 0, (size_t)k.depth * k.width * sizeof *block);
+	memset(strip, 0, sizeof strip);
 	for (k0 = 0; k0 < g->k; k0 += k.depth) {
 		uint32_t kc = g->k - k0 < k.depth ? g->k - k0 : k.depth;
 
-		for (p = 0; p < kc; p++)
-			for (j = 0; j < n; j++) {
-				if (g->type == YT_I8)
-					((int32_t *)(void *)block)[(size_t)p * k.width + j] = at8(b, k0 + p, j0 + j);
-				else
-					block[(size_t)p * k.width + j] = at(b, k0 + p, j0 + j);
-			}
+		pack(b, k0, kc, j0, n, k, block, line);
 		for (i = 0; i < g->m; i += MR) {
-			memset(strip, 0, sizeof strip);
-			for (r = 0; r < MR && i + r < g->m; r++)
-				for (p = 0; p < kc; p++) {
-					if (g->type == YT_I8)
-						((int32_t *)(void *)strip)[r * k.depth + p] = at8(a, i + r, k0 + p);
-					else
-						strip[r * k.depth + p] = at(a, i + r, k0 + p);
-				}
-			if (g->type == YT_I8)
-				inner_int((uint32_t *)(void *)(acc + (size_t)i * k.width), (const int32_t *)(const void *)strip,
-					  (const int32_t *)(const void *)block, k, kc);
-			else
-				inner_float(acc + (size_t)i * k.width, strip, block, k, kc);
+			strip_of(a, i, g->m - i < MR ? g->m - i : MR, k0, kc, k.depth, strip);
+			for (j = 0; j < n; j += NR) {
+				number *sums = acc + (size_t)i * k.width + j, *panel = block + (size_t)j * k.depth;
+
+				if (g->type == YT_I8)
+					panel_int(&sums->u, k.width, &strip->u, k.depth, &panel->u, kc);
+				else
+					panel_float(&sums->f, k.width, &strip->f, k.depth, &panel->f, kc);
+			}
 		}
 	}
-	for (i = 0; i < g->m; i++)
-		finish(g, acc + (size_t)i * k.width, bias, c, i * ldc + j0, j0, n);
+}
+
+/* The same of few rows, whose B is not transposed, and of floats. line: room for four
+ * rows of B. */
+static void few_rows(const yt_gemm *g, const matrix *a, const matrix *b, cut k, uint32_t j0, uint32_t n, number *line, number *acc)
+{
+	number strip[MR * 4];
+	uint32_t p, q, i;
+
+	for (p = 0; p < g->k; p += 4) {
+		uint32_t kc = g->k - p < 4 ? g->k - p : 4;
+		const float *row[4] = {NULL};
+
+		strip_of(a, 0, g->m, p, kc, 4, strip);
+		for (q = 0; q < kc; q++) {
+			row[q] = (const float *)b->p + (p + q) * b->row + j0;
+			if (b->type != YT_F32) {
+				row[q] = &line[q * k.width].f;
+				row_of(b, p + q, j0, line + q * k.width, n);
+			}
+		}
+		for (i = 0; i < g->m; i++)
+			add_rows(&acc[i * k.width].f, &strip[4 * i].f, row, kc, n);
+	}
 }
 
 int yt_cpu_gemm(const yt_gemm *g, const void *a, const void *b, const float *bias, void *c, uint32_t depth, uint32_t width,
@@ -139,14 +223,15 @@ int yt_cpu_gemm(const yt_gemm *g, const void *a, const void *b, const float *bia
 {
 	/* Not wider and deeper than the matrix: what lies beyond would be computed for nobody. */
 	const uint32_t wide = (g->n + 31) / 32 * 32;
-	const cut k = {depth < MAX_DEPTH ? depth : MAX_DEPTH, width < wide ? width : wide};
-	uint32_t batch = g->batch != 0 ? g->batch : 1, in = g->type == YT_F32 ? 4 : g->type == YT_I8 ? 1 : 2, i, j0;
+	const cut k = {depth < MAX_DEPTH ? depth : MAX_DEPTH, (width < wide ? width : wide) & ~(NR - 1)};
+	uint32_t batch = g->batch != 0 ? g->batch : 1, in = g->type == YT_F32 ? 4 : g->type == YT_I8 ? 1 : 2, i, j0, r;
 	uint32_t out = g->out == YT_F32 || g->out == YT_I32 ? 4 : 2;
 	int ta = (g->flags & YT_GEMM_TRANS_A) != 0, tb = (g->flags & YT_GEMM_TRANS_B) != 0;
 	uint64_t lda = g->lda != 0 ? g->lda : ta ? g->m : g->k, ldb = g->ldb != 0 ? g->ldb : tb ? g->k : g->n;
 	uint64_t ldc = g->ldc != 0 ? g->ldc : g->n;
-	size_t block = (size_t)k.depth * k.width * sizeof(float);
-	char *p = yt_cpu_room(scratch, block + (size_t)(g->m + MR) * k.width * sizeof(float));
+	/* A block of B, a row of it, which has at least MAX_DEPTH, and the sums. */
+	size_t block = (size_t)k.depth * k.width, line = k.width < MAX_DEPTH ? MAX_DEPTH : k.width, sums = (size_t)(g->m + MR) * k.width;
+	number *p = yt_cpu_room(scratch, (block + 4 * line + sums) * sizeof *p), *acc = p + block + 4 * line;
 
 	if (p == NULL)
 		return -1;
@@ -154,9 +239,17 @@ int yt_cpu_gemm(const yt_gemm *g, const void *a, const void *b, const float *bia
 		matrix ma = {(const char *)a + i * g->stride_a * in, ta ? 1 : lda, ta ? lda : 1, g->type};
 		matrix mb = {(const char *)b + i * g->stride_b * in, tb ? 1 : ldb, tb ? ldb : 1, g->type};
 
-		for (j0 = 0; j0 < g->n; j0 += k.width)
-			columns(g, &ma, &mb, bias, (char *)c + i * g->stride_c * out, ldc, k, j0, g->n - j0 < k.width ? g->n - j0 : k.width,
-				(float *)(void *)p, (float *)(void *)(p + block));
+		for (j0 = 0; j0 < g->n; j0 += k.width) {
+			uint32_t n = g->n - j0 < k.width ? g->n - j0 : k.width;
+
+			memset(acc, 0, sums * sizeof *acc);
+			if (g->m < MR && !tb && g->type != YT_I8)
+				few_rows(g, &ma, &mb, k, j0, n, p + block, acc);
+			else
+				columns(g, &ma, &mb, k, j0, n, p, p + block, acc);
+			for (r = 0; r < g->m; r++)
+				finish(g, acc + (size_t)r * k.width, bias, (char *)c + i * g->stride_c * out, r * ldc + j0, j0, n);
+		}
 	}
 	return 0;
 }

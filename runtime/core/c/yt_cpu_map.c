@@ -5,8 +5,12 @@
  * and written once, however many steps there are.
  */
 #include "yt_cpu.h"
+#include "yt_check.h"
 #include "yt_clones.h"
 #include "yt_ops.h"
+#include "yt_simd.h"
+
+#include <string.h>
 
 #define PIECE 1024u
 
@@ -42,50 +46,128 @@ static void step_alone(uint32_t op, float a, float b, float *restrict x, uint32_
 	}
 }
 
-YT_CLONES
-void yt_cpu_widen(uint32_t type, const void *src, uint64_t first, float *restrict x, uint32_t n)
+#if defined(YT_SIMD)
+
+YT_SIMD_FN static uint32_t widen_halves(const uint16_t *h, float *x, uint32_t n)
 {
-	const uint16_t *h = (const uint16_t *)src + first;
-	const float *f = (const float *)src + first;
 	uint32_t i;
 
-	if (type == YT_F32)
-		for (i = 0; i < n; i++)
-			x[i] = f[i];
-	else if (type == YT_F16)
-		for (i = 0; i < n; i++)
+	for (i = 0; i + 8 <= n; i += 8)
+		yt_v8_store(x + i, yt_v8_load_halves(h + i));
+	return i;
+}
+
+YT_SIMD_FN static uint32_t narrow_halves(const float *x, uint16_t *h, uint32_t n)
+{
+	uint32_t i;
+
+	for (i = 0; i + 8 <= n; i += 8)
+		yt_v8_store_halves(h + i, yt_v8_load(x + i));
+	return i;
+}
+
+#endif
+
+/* Elements `from` to n, where there are no instructions for halves or they are few. */
+YT_CLONES
+static void widen_each(uint32_t type, const uint16_t *restrict h, float *restrict x, uint32_t from, uint32_t n)
+{
+	uint32_t i;
+
+	if (type == YT_F16)
+		for (i = from; i < n; i++)
 			x[i] = yt_half_to_float(h[i]);
 	else
-		for (i = 0; i < n; i++)
+		for (i = from; i < n; i++)
 			x[i] = yt_bf16_to_float(h[i]);
 }
 
+void yt_cpu_widen(uint32_t type, const void *src, uint64_t first, float *restrict x, uint32_t n)
+{
+	const uint16_t *h = (const uint16_t *)src + first;
+	uint32_t done = 0;
+
+	if (type == YT_F32) {
+		memcpy(x, (const float *)src + first, n * sizeof *x);
+		return;
+	}
+#if defined(YT_SIMD)
+	if (type == YT_F16 && yt_simd_here())
+		done = widen_halves(h, x, n);
+#endif
+	widen_each(type, h, x, done, n);
+}
+
 YT_CLONES
-void yt_cpu_narrow(uint32_t type, const float *restrict x, void *dst, uint64_t first, uint32_t n)
+static void narrow_each(uint32_t type, const float *restrict x, void *dst, uint64_t first, uint32_t from, uint32_t n)
 {
 	uint16_t *h = (uint16_t *)dst + first;
-	float *f = (float *)dst + first;
+	uint8_t *u = (uint8_t *)dst + first;
+	int8_t *s = (int8_t *)dst + first;
 	uint32_t i;
 
-	if (type == YT_F32)
-		for (i = 0; i < n; i++)
-			f[i] = x[i];
-	else if (type == YT_F16)
-		for (i = 0; i < n; i++)
+	if (type == YT_F16)
+		for (i = from; i < n; i++)
 			h[i] = yt_half_of(x[i]);
 	else if (type == YT_BF16)
-		for (i = 0; i < n; i++)
+		for (i = from; i < n; i++)
 			h[i] = yt_bf16_of(x[i]);
+	else if (type == YT_I8)
+		for (i = from; i < n; i++)
+			s[i] = (int8_t)yt_saturate(x[i], -128.0f, 127.0f);
+	else
+		for (i = from; i < n; i++)
+			u[i] = (uint8_t)yt_saturate(x[i], 0.0f, 255.0f);
+}
+
+void yt_cpu_narrow(uint32_t type, const float *restrict x, void *dst, uint64_t first, uint32_t n)
+{
+	uint32_t done = 0;
+
+	if (type == YT_F32) {
+		memcpy((float *)dst + first, x, n * sizeof *x);
+		return;
+	}
+#if defined(YT_SIMD)
+	if (type == YT_F16 && yt_simd_here())
+		done = narrow_halves(x, (uint16_t *)dst + first, n);
+#endif
+	narrow_each(type, x, dst, first, done, n);
+}
+
+/* The values of elements `first` to first + n, whose channels change every `inner`. */
+static void by_channel(float *y, const float *by, uint64_t first, uint32_t n, uint64_t inner, uint32_t channels)
+{
+	uint32_t channel = (uint32_t)(first / inner % channels), i;
+	uint64_t left = inner - first % inner;
+
+	for (i = 0; i < n; i++) {
+		y[i] = by[channel];
+		if (--left == 0) {
+			left = inner;
+			channel = channel + 1 == channels ? 0 : channel + 1;
+		}
+	}
+}
+
+YT_CLONES
+static void step_with(uint32_t op, const float *restrict y, float *restrict x, uint32_t n)
+{
+	uint32_t i;
+
+	if (op == YT_MAP_CH_MUL || op == YT_MAP_MUL_SRC)
+		for (i = 0; i < n; i++)
+			x[i] = yt_map_one(YT_MAP_CH_MUL, x[i], 0.0f, 0.0f, y[i]);
 	else
 		for (i = 0; i < n; i++)
-			yt_store(type, dst, first + i, x[i]);
+			x[i] = yt_map_one(YT_MAP_CH_ADD, x[i], 0.0f, 0.0f, y[i]);
 }
 
 void yt_cpu_map(const yt_map *m, uint64_t n, const void *src, const void *with, const float *bias, void *dst)
 {
 	float x[PIECE], y[PIECE];
 	uint64_t at;
-	uint32_t s, i;
+	uint32_t s;
 
 	for (at = 0; at < n; at += PIECE) {
 		uint32_t k = n - at < PIECE ? (uint32_t)(n - at) : PIECE;
@@ -103,29 +185,163 @@ void yt_cpu_map(const yt_map *m, uint64_t n, const void *src, const void *with, 
 			} else {
 				const float *by = step->op == YT_MAP_CH_MUL ? (const float *)with : bias;
 
-				for (i = 0; i < k; i++)
-					y[i] = by[(at + i) / m->inner % m->channels];
+				by_channel(y, by, at, k, m->inner, m->channels);
 			}
-			for (i = 0; i < k; i++)
-				x[i] = yt_map_one(step->op, x[i], step->a, step->b, y[i]);
+			step_with(step->op, y, x, k);
 		}
 		yt_cpu_narrow(m->out, x, dst, at, k);
 	}
 }
 
+/* ---- conversion ---------------------------------------------------------- */
+
+/* With a zero up to this all of yt_quantise is exact in float32 and int32. */
+#define NEAR_ZERO (1 << 22)
+
+/* As yt_quantise, in 32 bits. */
+YT_CLONES
+static void quantise(const float *restrict x, const float *restrict scale, int32_t zero, int32_t low, int32_t *restrict q, uint32_t n)
+{
+	const float least = (float)(low - zero), most = (float)(low + 255 - zero);
+	uint32_t i;
+
+	for (i = 0; i < n; i++) {
+		float r = yt_round(x[i] / scale[i]), c = r > least ? (r < most ? r : most) : least;
+		int32_t v = (int32_t)c + zero;
+
+		q[i] = r == r ? v : 0;
+	}
+}
+
+YT_CLONES
+static void bytes_of(const int32_t *restrict q, uint8_t *restrict out, uint32_t n)
+{
+	uint32_t i;
+
+	for (i = 0; i < n; i++)
+		out[i] = (uint8_t)q[i]; /* of two's complement */
+}
+
+YT_CLONES
+static void dequantise(int sign, const uint8_t *restrict q, const float *restrict scale, int32_t zero, float *restrict x, uint32_t n)
+{
+	uint32_t i;
+
+	if (sign)
+		for (i = 0; i < n; i++)
+			x[i] = (float)((int8_t)q[i] - zero) * scale[i];
+	else
+		for (i = 0; i < n; i++)
+			x[i] = (float)(q[i] - zero) * scale[i];
+}
+
+/* At most PIECE elements that lie together on both sides; scale: of each. */
+static void convert_piece(const yt_convert *v, const void *src, uint64_t from, void *dst, uint64_t to, const float *scale, uint32_t n)
+{
+	int near = v->zero >= -NEAR_ZERO && v->zero <= NEAR_ZERO;
+	float x[PIECE];
+	int32_t q[PIECE];
+	uint32_t i;
+
+	if (v->in == v->out) {
+		uint32_t size = yt_type_bytes(v->in);
+
+		memcpy((char *)dst + to * size, (const char *)src + from * size, (size_t)n * size);
+	} else if (v->in <= YT_BF16 && v->out <= YT_BF16) {
+		yt_cpu_widen(v->in, src, from, x, n);
+		yt_cpu_narrow(v->out, x, dst, to, n);
+	} else if (near && v->in <= YT_BF16 && v->out != YT_I32) {
+		yt_cpu_widen(v->in, src, from, x, n);
+		quantise(x, scale, v->zero, v->out == YT_I8 ? -128 : 0, q, n);
+		bytes_of(q, (uint8_t *)dst + to, n);
+	} else if (near && v->out <= YT_BF16 && v->in != YT_I32) {
+		dequantise(v->in == YT_I8, (const uint8_t *)src + from, scale, v->zero, x, n);
+		yt_cpu_narrow(v->out, x, dst, to, n);
+	} else {
+		for (i = 0; i < n; i++)
+			yt_convert_one(v, src, from + i, dst, to + i, scale[i]);
+	}
+}
+
+/* dst[i * step + j * row] = src[i + j * pitch] for i < n, j < rows, in elements. */
+static void spread(uint32_t size, const void *src, uint64_t from_step, uint64_t from_row, void *dst, uint64_t to_step, uint64_t to_row,
+		   uint32_t n, uint32_t rows)
+{
+	uint32_t i, j;
+
+#define SPREAD(type) \
+	for (j = 0; j < rows; j++) \
+		for (i = 0; i < n; i++) \
+			((type *)dst)[i * to_step + j * to_row] = ((const type *)src)[i * from_step + j * from_row]
+
+	if (size == 4)
+		SPREAD(uint32_t);
+	else if (size == 2)
+		SPREAD(uint16_t);
+	else
+		SPREAD(uint8_t);
+}
+
+static void everywhere(float *y, float v, uint32_t n)
+{
+	uint32_t i;
+
+	for (i = 0; i < n; i++)
+		y[i] = v;
+}
+
+/* One image from one layout to the other, a block of at most PIECE elements at a time:
+ * `deep` channels of `wide` pixels. */
+static void relayout(const yt_convert *v, const void *src, uint64_t first, const float *scales, char *dst)
+{
+	const uint32_t size = yt_type_bytes(v->out), deep = v->c < 64 ? v->c : 64, wide = PIECE / deep;
+	const uint64_t hw = (uint64_t)v->h * v->w;
+	uint32_t block[PIECE], c, i;
+	float scale[PIECE];
+	uint64_t p;
+
+	everywhere(scale, v->scale, PIECE);
+	for (c = 0; c < v->c; c += deep) {
+		uint32_t d = v->c - c < deep ? v->c - c : deep, together = d == v->c ? wide : 1; /* pixels in one piece */
+
+		if (scales != NULL && v->in_layout == YT_LAYOUT_NHWC)
+			by_channel(scale, scales + c, 0, d * together, 1, d);
+		for (p = 0; p < hw; p += wide) {
+			uint32_t w = hw - p < wide ? (uint32_t)(hw - p) : wide;
+
+			if (v->in_layout == YT_LAYOUT_NHWC) {
+				for (i = 0; i < w; i += together)
+					convert_piece(v, src, first + (p + i) * v->c + c, block, (uint64_t)i * d, scale, d * (together < w ? together : w));
+				spread(size, block, d, 1, dst + (c * hw + p) * size, 1, hw, w, d);
+				continue;
+			}
+			for (i = 0; i < d; i++) {
+				if (scales != NULL)
+					everywhere(scale, scales[c + i], w);
+				convert_piece(v, src, first + (c + i) * hw + p, block, (uint64_t)i * w, scale, w);
+			}
+			spread(size, block, 1, w, dst + (p * v->c + c) * size, v->c, 1, w, d);
+		}
+	}
+}
+
 void yt_cpu_convert(const yt_convert *v, const void *src, const float *scales, void *dst)
 {
-	uint64_t n = (uint64_t)v->n * v->c * v->h * v->w, j;
+	uint64_t hw = (uint64_t)v->h * v->w, image = hw * v->c, at;
+	float scale[PIECE];
+	uint32_t i;
 
-	if (v->in_layout == v->out_layout && scales == NULL) {
-		for (j = 0; j < n; j++)
-			yt_convert_one(v, src, j, dst, j, v->scale);
+	if (v->in_layout != v->out_layout && v->c != 1 && hw != 1) {
+		for (i = 0; i < v->n; i++)
+			relayout(v, src, i * image, scales, (char *)dst + i * image * yt_type_bytes(v->out));
 		return;
 	}
-	for (j = 0; j < n; j++) {
-		uint32_t channel;
-		uint64_t i = yt_convert_from(v, j, &channel);
+	everywhere(scale, v->scale, PIECE);
+	for (at = 0; at < v->n * image; at += PIECE) {
+		uint32_t n = v->n * image - at < PIECE ? (uint32_t)(v->n * image - at) : PIECE;
 
-		yt_convert_one(v, src, i, dst, j, scales != NULL ? scales[channel] : v->scale);
+		if (scales != NULL)
+			by_channel(scale, scales, at, n, v->in_layout == YT_LAYOUT_NCHW ? hw : 1, v->c);
+		convert_piece(v, src, at, dst, at, scale, n);
 	}
 }

@@ -485,27 +485,26 @@ static void planes_tensor(const yt_pre_plan *k, const rows *s, float *out)
 #endif
 }
 
-/* One row of a tensor of any type and layout. */
-YT_CLONES
-static void store_row(const yt_pre_plan *k, void *out, uint32_t y, float *const line[3])
+/* One row of a tensor of any type and layout. mixed: room for it as floats. */
+static void store_row(const yt_pre_plan *k, void *out, uint32_t y, float *const line[3], float *restrict mixed)
 {
 	uint64_t plane = (uint64_t)k->out_w * k->out_h, at = (uint64_t)y * k->out_w;
-	uint32_t n = k->channels, type = k->type, c, x;
+	uint32_t n = k->channels, c, x;
 
-	for (c = 0; c < n; c++) {
-		const float *from = line[c];
-		uint64_t first = k->layout == YT_LAYOUT_NHWC ? at * n + c : c * plane + at, step = k->layout == YT_LAYOUT_NHWC ? n : 1;
-
-		if (type == YT_F16)
-			for (x = 0; x < k->out_w; x++)
-				((uint16_t *)out)[first + x * step] = yt_half_of(from[x]);
-		else
-			for (x = 0; x < k->out_w; x++)
-				yt_store(type, out, first + x * step, from[x]);
+	if (k->layout == YT_LAYOUT_NCHW || n == 1) {
+		for (c = 0; c < n; c++)
+			yt_cpu_narrow(k->type, line[c], out, c * plane + at, k->out_w);
+		return;
 	}
+	for (x = 0; x < k->out_w; x++) {
+		mixed[3 * x] = line[0][x];
+		mixed[3 * x + 1] = line[1][x];
+		mixed[3 * x + 2] = line[2][x];
+	}
+	yt_cpu_narrow(k->type, mixed, out, 3 * at, 3 * k->out_w);
 }
 
-/* room: for three rows of the tensor. */
+/* room: for six rows of the tensor. */
 static void any_tensor(const yt_pre_plan *k, const rows *s, void *out, char *room)
 {
 	float *line[3], *inner[3];
@@ -524,14 +523,14 @@ static void any_tensor(const yt_pre_plan *k, const rows *s, void *out, char *roo
 		else if (iy == k->y.out)
 			for (c = 0; c < k->channels; c++)
 				fill(inner[c], k->x.out, k->border[c], 0);
-		store_row(k, out, y, line);
+		store_row(k, out, y, line, (float *)(void *)(room + 3 * ROW_BYTES(k->out_w)));
 	}
 }
 
 int yt_cpu_preprocess(const yt_pre_plan *k, const uint8_t *const plane[3], void *out, yt_cpu_scratch *scratch)
 {
 	size_t frame = 2 * TAPS_BYTES(k->x.out) + 3 * ROW_BYTES(k->x.out);
-	char *room = yt_cpu_room(scratch, frame + 3 * ROW_BYTES(k->out_w));
+	char *room = yt_cpu_room(scratch, frame + 6 * ROW_BYTES(k->out_w));
 	rows s;
 
 	if (room == NULL)

@@ -98,19 +98,6 @@ static void push(uint32_t op, level *l, float v)
 	}
 }
 
-YT_CLONES
-static void widen(uint32_t type, float *restrict out, const uint16_t *restrict x, uint32_t n)
-{
-	uint32_t j;
-
-	if (type == YT_F16)
-		for (j = 0; j < n; j++)
-			out[j] = yt_half_to_float(x[j]);
-	else
-		for (j = 0; j < n; j++)
-			out[j] = yt_bf16_to_float(x[j]);
-}
-
 /* One chunk of the source, of whatever type. */
 static float source_chunk(uint32_t op, const void *x, uint32_t type, uint64_t first, uint64_t n)
 {
@@ -118,7 +105,7 @@ static float source_chunk(uint32_t op, const void *x, uint32_t type, uint64_t fi
 
 	if (type == YT_F32)
 		return chunk(op, lane, (const float *)x + first, n);
-	widen(type, row, (const uint16_t *)x + first, (uint32_t)n);
+	yt_cpu_widen(type, x, first, row, (uint32_t)n);
 	return chunk(op, lane, row, n);
 }
 

@@ -7,25 +7,23 @@
 #include "yt_clones.h"
 #include "yt_ops.h"
 
-/* Adds exp(x - top) to the lanes and keeps it in e. */
+/* x and e are the same, or apart. */
 YT_CLONES
-static void exp_row(float *restrict lane, float *restrict e, float top, uint32_t n)
-{
-	uint32_t j;
-
-	for (j = 0; j < n; j++) {
-		e[j] = yt_exp(e[j] - top);
-		lane[j] += e[j];
-	}
-}
-
-YT_CLONES
-static void load_row(uint32_t type, const void *src, uint64_t first, float *restrict out, uint32_t n)
+static void exp_row(const float *x, float top, float *e, uint32_t n)
 {
 	uint32_t j;
 
 	for (j = 0; j < n; j++)
-		out[j] = yt_load(type, src, first + j);
+		e[j] = yt_exp(x[j] - top);
+}
+
+YT_CLONES
+static void add_row(float *restrict lane, const float *restrict x, uint32_t n)
+{
+	uint32_t j;
+
+	for (j = 0; j < n; j++)
+		lane[j] += x[j];
 }
 
 YT_CLONES
@@ -37,14 +35,49 @@ static void max_row(float *restrict lane, const float *restrict x, uint32_t n)
 		lane[j] = yt_reduce_max(lane[j], x[j]);
 }
 
-static float fold(uint32_t op, float *lane)
+YT_CLONES
+static void divide_row(float *x, float by, uint32_t n)
 {
-	uint32_t half, j;
+	uint32_t j;
+
+	for (j = 0; j < n; j++)
+		x[j] /= by;
+}
+
+/* What orders each of n elements, and the largest of that. */
+YT_CLONES
+static uint32_t order_row(const float *restrict x, uint32_t *restrict order, uint32_t n)
+{
+	uint32_t top = 0, j;
+
+	for (j = 0; j < n; j++)
+		order[j] = yt_rank_order(x[j]);
+	for (j = 0; j < n; j++)
+		top = order[j] > top ? order[j] : top;
+	return top;
+}
+
+static float fold(void combine(float *restrict, const float *restrict, uint32_t), float *lane)
+{
+	uint32_t half;
 
 	for (half = YT_ROW_LANES / 2; half > 0; half /= 2)
-		for (j = 0; j < half; j++)
-			lane[j] = yt_reduce_combine(op, lane[j], lane[j + half]);
+		combine(lane, lane + half, half);
 	return lane[0];
+}
+
+static uint32_t piece(const yt_rows *r, uint32_t at)
+{
+	return r->cols - at < YT_ROW_LANES ? r->cols - at : YT_ROW_LANES;
+}
+
+/* A piece of a row as floats, in `room` where they are none yet. */
+static const float *floats(const yt_rows *r, const void *src, uint64_t first, float *room, uint32_t n)
+{
+	if (r->in == YT_F32)
+		return (const float *)src + first;
+	yt_cpu_widen(r->in, src, first, room, n);
+	return room;
 }
 
 static void softmax_row(const yt_rows *r, const void *src, void *dst, uint64_t first)
@@ -54,29 +87,26 @@ static void softmax_row(const yt_rows *r, const void *src, void *dst, uint64_t f
 
 	for (j = 0; j < YT_ROW_LANES; j++)
 		lane[j] = yt_reduce_identity(YT_REDUCE_MAX);
-	for (at = 0; at < r->cols; at += YT_ROW_LANES) {
-		uint32_t n = r->cols - at < YT_ROW_LANES ? r->cols - at : YT_ROW_LANES;
-
-		load_row(r->in, src, first + at, x, n);
-		max_row(lane, x, n);
-	}
-	top = fold(YT_REDUCE_MAX, lane);
+	for (at = 0; at < r->cols; at += YT_ROW_LANES)
+		max_row(lane, floats(r, src, first + at, x, piece(r, at)), piece(r, at));
+	top = fold(max_row, lane);
 	for (j = 0; j < YT_ROW_LANES; j++)
 		lane[j] = 0.0f;
 	for (at = 0; at < r->cols; at += YT_ROW_LANES) {
-		uint32_t n = r->cols - at < YT_ROW_LANES ? r->cols - at : YT_ROW_LANES;
+		float *e = r->out == YT_F32 ? (float *)dst + first + at : x; /* kept for the last pass */
 
-		load_row(r->in, src, first + at, x, n);
-		exp_row(lane, x, top, n);
-		if (r->out == YT_F32) /* kept for the last pass */
-			for (j = 0; j < n; j++)
-				((float *)dst)[first + at + j] = x[j];
+		exp_row(floats(r, src, first + at, x, piece(r, at)), top, e, piece(r, at));
+		add_row(lane, e, piece(r, at));
 	}
-	sum = fold(YT_REDUCE_SUM, lane);
-	for (at = 0; at < r->cols; at++) {
-		float e = r->out == YT_F32 ? ((float *)dst)[first + at] : yt_exp(yt_load(r->in, src, first + at) - top);
-
-		yt_store(r->out, dst, first + at, e / sum);
+	sum = fold(add_row, lane);
+	if (r->out == YT_F32) {
+		divide_row((float *)dst + first, sum, r->cols);
+		return;
+	}
+	for (at = 0; at < r->cols; at += YT_ROW_LANES) {
+		exp_row(floats(r, src, first + at, x, piece(r, at)), top, x, piece(r, at));
+		divide_row(x, sum, piece(r, at));
+		yt_cpu_narrow(r->out, x, dst, first + at, piece(r, at));
 	}
 }
 
@@ -96,41 +126,57 @@ void yt_cpu_softmax(const yt_rows *r, const void *src, void *dst)
 
 void yt_cpu_argmax(const yt_rows *r, const void *src, int32_t *dst)
 {
-	uint64_t stride = stride_of(r);
-	uint32_t i, j;
+	float x[YT_ROW_LANES];
+	uint32_t order[YT_ROW_LANES], i, at, j, top, best;
 
 	for (i = 0; i < r->rows; i++) {
-		uint64_t best = 0;
-
-		for (j = 0; j < r->cols; j++) {
-			uint64_t key = yt_rank_key(yt_load(r->in, src, i * stride + j), j);
-
-			best = key > best ? key : best;
+		best = 0; /* below every element's */
+		for (at = 0; at < r->cols; at += YT_ROW_LANES) {
+			top = order_row(floats(r, src, i * stride_of(r) + at, x, piece(r, at)), order, piece(r, at));
+			if (top <= best)
+				continue;
+			best = top;
+			for (j = 0; order[j] != top; j++)
+				;
+			dst[i] = (int32_t)(at + j);
 		}
-		dst[i] = (int32_t)yt_rank_index(best);
 	}
+}
+
+/* Puts key among the n largest of at most k; returns how many there are now. */
+static uint32_t insert(uint64_t *top, uint32_t n, uint32_t k, uint64_t key)
+{
+	uint32_t at;
+
+	if (n == k && key < top[n - 1])
+		return n;
+	for (at = n < k ? n++ : n - 1; at > 0 && top[at - 1] < key; at--)
+		top[at] = top[at - 1];
+	top[at] = key;
+	return n;
 }
 
 void yt_cpu_topk(const yt_rows *r, const void *src, yt_ranked *dst)
 {
-	uint64_t stride = stride_of(r), top[32];
-	uint32_t i, j, n, at;
+	float x[YT_ROW_LANES];
+	uint32_t order[YT_ROW_LANES], i, at, j, n;
+	uint64_t top[32];
 
 	for (i = 0; i < r->rows; i++, dst += r->k) {
-		n = 0;
-		for (j = 0; j < r->cols; j++) {
-			uint64_t key = yt_rank_key(yt_load(r->in, src, i * stride + j), j);
+		uint64_t row = i * stride_of(r);
 
-			if (n == r->k && key < top[n - 1])
+		n = 0;
+		for (at = 0; at < r->cols; at += YT_ROW_LANES) {
+			/* Of equals those before are better. */
+			if (order_row(floats(r, src, row + at, x, piece(r, at)), order, piece(r, at)) <= (n == r->k ? (uint32_t)(top[n - 1] >> 32) : 0))
 				continue;
-			for (at = n < r->k ? n++ : n - 1; at > 0 && top[at - 1] < key; at--)
-				top[at] = top[at - 1];
-			top[at] = key;
+			for (j = 0; j < piece(r, at); j++)
+				n = insert(top, n, r->k, yt_rank_of(order[j], at + j));
 		}
 		for (j = 0; j < r->k; j++) {
 			uint32_t index = yt_rank_index(top[j]);
 
-			dst[j].value = yt_load(r->in, src, i * stride + index);
+			dst[j].value = yt_load(r->in, src, row + index);
 			dst[j].index = (int32_t)index;
 		}
 	}

@@ -35,7 +35,14 @@ static void injected_delay(yt_device *d, uint64_t ns)
 
 /* ---- checking ----------------------------------------------------------- */
 
-static yt_status resolve(yt_device *d, const yt_range *r, uint32_t at, uint32_t i, resolved *out, uint64_t *mask, yt_error *err)
+/* Who frees something may read the names at any time. */
+static void name(yt_stream *s, uint64_t id)
+{
+	__atomic_store_n(&s->name_of[s->names], id, __ATOMIC_RELAXED);
+	__atomic_store_n(&s->names, s->names + 1, __ATOMIC_RELAXED);
+}
+
+static yt_status resolve(yt_stream *stream, const yt_range *r, uint32_t at, uint32_t i, resolved *out, yt_error *err)
 {
 	const char *what = i == 0 ? "destination" : "source";
 	yt_slot *s;
@@ -48,7 +55,7 @@ static yt_status resolve(yt_device *d, const yt_range *r, uint32_t at, uint32_t 
 		out->pageable |= 1u << i;
 		return YT_OK;
 	}
-	s = yt_table_get(&d->table, r->buf, YT_SLOT_BUFFER);
+	s = yt_table_get(&stream->dev->table, r->buf, YT_SLOT_BUFFER);
 	if (s == NULL)
 		return yt_fail(err, YT_E_INVALID, "command %u: %s: %#llx is not a buffer, or was freed", at, what,
 			       (unsigned long long)r->buf);
@@ -59,12 +66,13 @@ static yt_status resolve(yt_device *d, const yt_range *r, uint32_t at, uint32_t 
 	out->p[i] = (uint8_t *)s->device + r->off;
 	out->pageable |= (uint32_t)(s->mode == YT_MEM_HOST) << i;
 	out->device_side |= (uint32_t)(s->mode == YT_MEM_DEVICE) << i;
-	*mask |= slot_bit(r->buf);
+	name(stream, r->buf);
 	return YT_OK;
 }
 
-static yt_status check(yt_device *d, const yt_cmd *c, uint32_t at, resolved *r, uint64_t *mask, yt_error *err)
+static yt_status check(yt_stream *s, const yt_cmd *c, uint32_t at, resolved *r, yt_error *err)
 {
+	const yt_table *table = &s->dev->table;
 	yt_operands o;
 	uint32_t i;
 	yt_status rc = yt_check_cmd(c, at, err);
@@ -78,22 +86,22 @@ static yt_status check(yt_device *d, const yt_cmd *c, uint32_t at, resolved *r, 
 	r->pageable = r->device_side = 0;
 	r->event = r->kernel = NULL;
 	if (c->op == YT_OP_RECORD || c->op == YT_OP_WAIT) {
-		r->event = yt_table_get(&d->table, c->event, YT_SLOT_EVENT);
+		r->event = yt_table_get(table, c->event, YT_SLOT_EVENT);
 		if (r->event == NULL)
 			return yt_fail(err, YT_E_INVALID, "command %u: %s: %#llx is not an event, or was destroyed", at,
 				       yt_op_name(c->op), (unsigned long long)c->event);
-		*mask |= slot_bit(c->event);
+		name(s, c->event);
 		return YT_OK;
 	}
 	o = yt_operands_of(c);
 	for (i = 0; rc == YT_OK && i < o.n; i++)
-		rc = resolve(d, o.range[i], at, i, r, mask, err);
+		rc = resolve(s, o.range[i], at, i, r, err);
 	if (rc == YT_OK && c->op == YT_OP_LAUNCH) {
-		r->kernel = yt_table_get(&d->table, c->launch.kernel, YT_SLOT_KERNEL);
+		r->kernel = yt_table_get(table, c->launch.kernel, YT_SLOT_KERNEL);
 		if (r->kernel == NULL)
 			return yt_fail(err, YT_E_INVALID, "command %u: launch: %#llx is not a kernel, or was unloaded", at,
 				       (unsigned long long)c->launch.kernel);
-		*mask |= slot_bit(c->launch.kernel);
+		name(s, c->launch.kernel);
 		r->p[YT_CPU_KERNEL] = (uint8_t *)r->kernel->host;
 		rc = yt_cpu_chain_check((const yt_chain *)r->kernel->host, c, at, err);
 	}
@@ -532,7 +540,6 @@ yt_status cpu_submit(yt_stream *s, const yt_cmd *cmds, uint32_t n, yt_error *err
 {
 	resolved where[YT_MAX_CMDS];
 	yt_status rc = YT_OK;
-	uint64_t mask = 0;
 	uint32_t i, here;
 
 	if (s == NULL || (cmds == NULL && n != 0))
@@ -540,15 +547,16 @@ yt_status cpu_submit(yt_stream *s, const yt_cmd *cmds, uint32_t n, yt_error *err
 	if (n > YT_MAX_CMDS)
 		return yt_fail(err, YT_E_INVALID, "submit: %u commands; a list has at most %u", n, YT_MAX_CMDS);
 	here = s->recording == NULL && runs_here(s);
-	yt_guard_enter(&s->active, ACTIVE_ALL);
+	yt_guard_enter(&s->active, CHECKING);
+	__atomic_store_n(&s->names, 0, __ATOMIC_RELAXED);
 	for (i = 0; i < n && rc == YT_OK; i++) {
-		rc = check(s->dev, &cmds[i], i, &where[i], &mask, err);
+		rc = check(s, &cmds[i], i, &where[i], err);
 		if (rc == YT_OK && cmds[i].op == YT_OP_WAIT && must_wait(where[i].event))
 			here = 0;
 	}
-	/* Fewer bits than before: no barrier is needed. Before any lock: who frees
-	 * holds it and waits for the check to end. */
-	__atomic_store_n(&s->active, mask | 1ull << 63, __ATOMIC_RELEASE);
+	/* Says less than before: no barrier is needed. Before any lock: who frees holds
+	 * it and waits for the check to end. */
+	__atomic_store_n(&s->active, CHECKED, __ATOMIC_RELEASE);
 	if (rc == YT_OK && here) {
 		rc = run_here(s, cmds, where, n, err);
 	} else if (rc == YT_OK) {

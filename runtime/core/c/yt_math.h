@@ -15,6 +15,10 @@
 
 #if defined(__clang__)
 #pragma STDC FP_CONTRACT OFF
+#elif defined(__GNUC__) && !defined(__CUDACC__)
+/* Nobody asks which exceptions were raised, or for errno: while somebody might, a choice
+ * is a branch and a root is a call. */
+#pragma GCC optimize("no-trapping-math", "no-math-errno")
 #endif
 
 #if defined(__CUDACC__)

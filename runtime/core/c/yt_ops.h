@@ -4,6 +4,9 @@
  * element, row or box at a time, for every backend. As in yt_math.h all floating
  * point is float32 in a fixed order, and functions like exp are written here, so
  * that backends agree bit for bit. GEMM is the exception: its order is free.
+ *
+ * What is chosen between is computed first and then chosen, so that compilers make
+ * vectors of it: a return in the middle would have a CPU go element by element.
  */
 #ifndef YT_OPS_H
 #define YT_OPS_H
@@ -42,25 +45,23 @@ YT_FN float yt_abs(float x)
 YT_FN float yt_half_to_float(uint16_t h)
 {
 	uint32_t sign = (uint32_t)(h & 0x8000u) << 16, m = h & 0x7fffu;
-
-	if (m >= 0x7c00u)
-		return yt_from_bits(sign | 0x7f800000u | (m & 0x3ffu) << 13);
 	/* The same digits with an exponent that is 112 too small. */
-	return yt_from_bits(sign | yt_bits(yt_from_bits(m << 13) * 5192296858534827628530496329220096.0f));
+	uint32_t number = yt_bits(yt_from_bits(m << 13) * 5192296858534827628530496329220096.0f);
+
+	uint32_t other = (m > 0x7c00u ? 0x7fc00000u : 0x7f800000u) | (m & 0x3ffu) << 13; /* a NaN is a quiet one, as processors' is */
+
+	return yt_from_bits(sign | (m < 0x7c00u ? number : other));
 }
 
 YT_FN uint16_t yt_half_of(float f)
 {
 	uint32_t x = yt_bits(f), sign = x >> 16 & 0x8000u, a = x & 0x7fffffffu;
+	uint32_t small = yt_bits(yt_from_bits(a) + 0.5f) - 0x3f000000u; /* steps of 2^-24, those of floats from 0.5 */
+	uint32_t b = a < 0x47800000u ? a : 0x47800000u, h;              /* 65536 and more are infinity, as is 65520 rounded */
 
-	if (a > 0x7f800000u)
-		return (uint16_t)(sign | 0x7e00u);
-	if (a >= 0x477ff000u) /* 65520 and more round to infinity */
-		return (uint16_t)(sign | 0x7c00u);
-	if (a < 0x38800000u) /* below 2^-14: steps of 2^-24, those of floats from 0.5 */
-		return (uint16_t)(sign | (yt_bits(yt_from_bits(a) + 0.5f) - 0x3f000000u));
-	a += 0xfffu + (a >> 13 & 1u);
-	return (uint16_t)(sign | (a - 0x38000000u) >> 13);
+	h = (b + 0xfffu + (b >> 13 & 1u) - 0x38000000u) >> 13;
+	h = a < 0x38800000u ? small : h; /* below 2^-14 */
+	return (uint16_t)(sign | (a > 0x7f800000u ? 0x7e00u : h));
 }
 
 YT_FN float yt_bf16_to_float(uint16_t h)
@@ -80,20 +81,17 @@ YT_FN uint16_t yt_bf16_of(float f)
 /* To the nearest integer, ties to even. */
 YT_FN float yt_round(float x)
 {
-	float a = yt_abs(x);
+	float a = yt_abs(x), r = (a + 8388608.0f) - 8388608.0f;
 
-	if (!(a < 8388608.0f)) /* has no fraction, or is no number */
-		return x;
-	a = (a + 8388608.0f) - 8388608.0f;
-	return yt_from_bits(yt_bits(a) | (yt_bits(x) & 0x80000000u));
+	r = yt_from_bits(yt_bits(r) | (yt_bits(x) & 0x80000000u));
+	return a < 8388608.0f ? r : x; /* else it has no fraction, or is no number */
 }
 
 YT_FN int32_t yt_saturate(float x, float low, float high)
 {
-	if (x != x)
-		return 0;
-	x = x < low ? low : x > high ? high : x;
-	return (int32_t)yt_round(x);
+	float c = x > low ? (x < high ? x : high) : low;
+
+	return (int32_t)(x == x ? yt_round(c) : 0.0f);
 }
 
 /* Elements of the float types. */
@@ -138,17 +136,11 @@ YT_FN uint32_t yt_ordered(float x)
 /* Relative error below 2e-7: x = n ln 2 + r with |r| <= ln 2 / 2, then Taylor. */
 YT_FN float yt_exp(float x)
 {
-	float n, r, p;
+	float c = x > -104.0f ? (x < 88.8f ? x : 88.8f) : -104.0f, n, r, p;
 	int32_t k, half;
 
-	if (x != x)
-		return x;
-	if (x > 88.8f)
-		return yt_from_bits(0x7f800000u);
-	if (x < -104.0f)
-		return 0.0f;
-	n = yt_round(x * 1.44269504f);
-	r = (x - n * 0.693359375f) + n * 2.12194440e-4f; /* ln 2 in two parts, the first exact */
+	n = (c * 1.44269504f + 12582912.0f) - 12582912.0f; /* rounded: 1.5 * 2^23 has no room for a fraction */
+	r = (c - n * 0.693359375f) + n * 2.12194440e-4f; /* ln 2 in two parts, the first exact */
 	p = 1.0f / 5040.0f;
 	p = p * r + 1.0f / 720.0f;
 	p = p * r + 1.0f / 120.0f;
@@ -160,32 +152,24 @@ YT_FN float yt_exp(float x)
 	k = (int32_t)n;
 	half = k / 2; /* 2^k may need two factors */
 	p *= yt_from_bits((uint32_t)(half + 127) << 23);
-	return p * yt_from_bits((uint32_t)(k - half + 127) << 23);
+	p *= yt_from_bits((uint32_t)(k - half + 127) << 23);
+	p = x > 88.8f ? yt_from_bits(0x7f800000u) : p;
+	p = x < -104.0f ? 0.0f : p;
+	return x == x ? p : x;
 }
 
 /* x = 2^e m with m from sqrt(1/2) to sqrt(2); log m = 2 artanh((m-1)/(m+1)). */
 YT_FN float yt_log(float x)
 {
-	int32_t e = 0;
-	uint32_t u;
-	float s, t, p;
+	int small = x < 1.17549435e-38f, large;
+	uint32_t u = yt_bits(small ? x * 16777216.0f : x);
+	int32_t e = (int32_t)(u >> 23) - (small ? 151 : 127);
+	float m = yt_from_bits((u & 0x7fffffu) | 0x3f800000u), s, t, p;
 
-	if (!(x > 0.0f))
-		return x == 0.0f ? yt_from_bits(0xff800000u) : yt_from_bits(0x7fc00000u);
-	if (yt_bits(x) == 0x7f800000u)
-		return x;
-	if (x < 1.17549435e-38f) {
-		x *= 16777216.0f;
-		e = -24;
-	}
-	u = yt_bits(x);
-	e += (int32_t)(u >> 23) - 127;
-	x = yt_from_bits((u & 0x7fffffu) | 0x3f800000u);
-	if (x > 1.41421356f) {
-		x *= 0.5f;
-		e++;
-	}
-	s = (x - 1.0f) / (x + 1.0f);
+	large = m > 1.41421356f;
+	m = large ? m * 0.5f : m;
+	e += large;
+	s = (m - 1.0f) / (m + 1.0f);
 	t = s * s;
 	p = 1.0f / 9.0f;
 	p = p * t + 1.0f / 7.0f;
@@ -193,25 +177,27 @@ YT_FN float yt_log(float x)
 	p = p * t + 1.0f / 3.0f;
 	p = p * t;
 	s = 2.0f * s;
-	return (float)e * 0.693359375f + ((s + s * p) - (float)e * 2.12194440e-4f);
+	p = (float)e * 0.693359375f + ((s + s * p) - (float)e * 2.12194440e-4f);
+	p = yt_bits(x) == 0x7f800000u ? x : p;
+	p = x == 0.0f ? yt_from_bits(0xff800000u) : p;
+	return x >= 0.0f ? p : yt_from_bits(0x7fc00000u);
 }
 
 YT_FN float yt_sigmoid(float x)
 {
 	float e = yt_exp(-yt_abs(x));
 
-	return x < 0.0f ? e / (1.0f + e) : 1.0f / (1.0f + e);
+	return (x < 0.0f ? e : 1.0f) / (1.0f + e);
 }
 
 YT_FN float yt_tanh(float x)
 {
-	float a = yt_abs(x), t = x * x, e;
+	float a = yt_abs(x), t = x * x, e = yt_exp(-2.0f * a), small;
 
-	if (a < 0.2f)
-		return x * (1.0f + t * (-1.0f / 3.0f + t * (2.0f / 15.0f + t * (-17.0f / 315.0f + t * (62.0f / 2835.0f)))));
-	e = yt_exp(-2.0f * a);
+	small = x * (1.0f + t * (-1.0f / 3.0f + t * (2.0f / 15.0f + t * (-17.0f / 315.0f + t * (62.0f / 2835.0f)))));
 	e = (1.0f - e) / (1.0f + e);
-	return x < 0.0f ? -e : e;
+	e = x < 0.0f ? -e : e;
+	return a < 0.2f ? small : e;
 }
 
 /* Abramowitz and Stegun 7.1.26: absolute error of erf below 2e-7. */
@@ -221,16 +207,15 @@ YT_FN float yt_gelu(float x)
 
 	q = t * (0.254829592f + t * (-0.284496736f + t * (1.421413741f + t * (-1.453152027f + t * 1.061405429f))));
 	q = 0.5f * (q * yt_exp(-z * z)); /* half of 1 - erf(z) */
-	if (yt_bits(yt_abs(x)) == 0x7f800000u)
-		return x < 0.0f ? 0.0f : x;
-	return x < 0.0f ? x * q : x * (1.0f - q);
+	q = x * (x < 0.0f ? q : 1.0f - q);
+	return yt_bits(yt_abs(x)) == 0x7f800000u ? (x < 0.0f ? 0.0f : x) : q;
 }
 
 YT_FN float yt_silu(float x)
 {
-	if (yt_bits(x) == 0xff800000u)
-		return 0.0f;
-	return x * yt_sigmoid(x);
+	float v = x * yt_sigmoid(x);
+
+	return yt_bits(x) == 0xff800000u ? 0.0f : v;
 }
 
 #if defined(__CUDA_ARCH__)
@@ -360,11 +345,19 @@ YT_FN uint64_t yt_convert_from(const yt_convert *v, uint64_t j, uint32_t *channe
 #define YT_ROW_LANES 256u
 
 /* Larger is better: NaN above all numbers, then the value, then the lower index. */
+YT_FN uint32_t yt_rank_order(float x)
+{
+	return x == x ? yt_ordered(x) : 0xffffffffu; /* never 0 */
+}
+
+YT_FN uint64_t yt_rank_of(uint32_t order, uint32_t index)
+{
+	return (uint64_t)order << 32 | (0xffffffffu - index);
+}
+
 YT_FN uint64_t yt_rank_key(float x, uint32_t index)
 {
-	uint32_t high = x != x ? 0xffffffffu : yt_ordered(x);
-
-	return (uint64_t)high << 32 | (0xffffffffu - index);
+	return yt_rank_of(yt_rank_order(x), index);
 }
 
 YT_FN uint32_t yt_rank_index(uint64_t key)

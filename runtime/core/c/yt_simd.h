@@ -2,8 +2,8 @@
  *
  * yt_simd.h - eight floats at a time: AVX2 where the processor says it has it, NEON
  * on arm64. Only what compilers do not find by themselves is here: bytes picked from
- * anywhere in a window, and stores that leave the cache alone. Each operation rounds
- * once and as the scalar one does, so results do not depend on it.
+ * anywhere in a window, stores that leave the cache alone, and halves. Each operation
+ * rounds once and as the scalar one does, so results do not depend on it.
  */
 #ifndef YT_SIMD_H
 #define YT_SIMD_H
@@ -15,15 +15,15 @@
 #include <immintrin.h>
 
 #define YT_SIMD 1
-#define YT_SIMD_FN __attribute__((target("avx2")))
-#define YT_SIMD_INLINE static inline __attribute__((always_inline, target("avx2")))
+#define YT_SIMD_FN __attribute__((target("avx2,f16c")))
+#define YT_SIMD_INLINE static inline __attribute__((always_inline, target("avx2,f16c")))
 
 typedef __m256 yt_v8;
 typedef __m256i yt_pick8; /* for each float: which byte of its window; 0xff in the other three */
 
 static inline int yt_simd_here(void)
 {
-	return __builtin_cpu_supports("avx2");
+	return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c");
 }
 
 YT_SIMD_INLINE yt_v8 yt_v8_all(float v) { return _mm256_set1_ps(v); }
@@ -36,6 +36,17 @@ YT_SIMD_INLINE yt_v8 yt_v8_sub(yt_v8 a, yt_v8 b) { return _mm256_sub_ps(a, b); }
 YT_SIMD_INLINE yt_v8 yt_v8_mul(yt_v8 a, yt_v8 b) { return _mm256_mul_ps(a, b); }
 /* v < low ? low : v, then v > high ? high : v */
 YT_SIMD_INLINE yt_v8 yt_v8_clamp(yt_v8 v, yt_v8 low, yt_v8 high) { return _mm256_min_ps(high, _mm256_max_ps(low, v)); }
+
+YT_SIMD_INLINE yt_v8 yt_v8_load_halves(const uint16_t *p) { return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)p)); }
+
+/* As yt_half_of: of a NaN only the sign is left. */
+YT_SIMD_INLINE void yt_v8_store_halves(uint16_t *p, yt_v8 v)
+{
+	__m256 nan = _mm256_or_ps(_mm256_and_ps(v, _mm256_set1_ps(-0.0f)), _mm256_castsi256_ps(_mm256_set1_epi32(0x7fc00000)));
+
+	v = _mm256_blendv_ps(v, nan, _mm256_cmp_ps(v, v, _CMP_UNORD_Q));
+	_mm_storeu_si128((__m128i *)(void *)p, _mm256_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT));
+}
 
 YT_SIMD_INLINE yt_pick8 yt_pick8_load(const uint8_t *p) { return _mm256_loadu_si256((const __m256i *)(const void *)p); }
 
@@ -108,6 +119,26 @@ YT_SIMD_INLINE yt_v8 yt_v8_mul(yt_v8 x, yt_v8 y) { return (yt_v8){vmulq_f32(x.a,
 YT_SIMD_INLINE yt_v8 yt_v8_clamp(yt_v8 v, yt_v8 low, yt_v8 high)
 {
 	return (yt_v8){vminq_f32(high.a, vmaxq_f32(low.a, v.a)), vminq_f32(high.b, vmaxq_f32(low.b, v.b))};
+}
+
+YT_SIMD_INLINE yt_v8 yt_v8_load_halves(const uint16_t *p)
+{
+	float16x8_t h = vreinterpretq_f16_u16(vld1q_u16(p));
+
+	return (yt_v8){vcvt_f32_f16(vget_low_f16(h)), vcvt_high_f32_f16(h)};
+}
+
+/* As yt_half_of: of a NaN only the sign is left. */
+YT_SIMD_INLINE float32x4_t yt_one_nan(float32x4_t v)
+{
+	uint32x4_t sign = vandq_u32(vreinterpretq_u32_f32(v), vdupq_n_u32(0x80000000u));
+
+	return vbslq_f32(vceqq_f32(v, v), v, vreinterpretq_f32_u32(vorrq_u32(sign, vdupq_n_u32(0x7fc00000u))));
+}
+
+YT_SIMD_INLINE void yt_v8_store_halves(uint16_t *p, yt_v8 v)
+{
+	vst1q_u16(p, vreinterpretq_u16_f16(vcvt_high_f16_f32(vcvt_f16_f32(yt_one_nan(v.a)), yt_one_nan(v.b))));
 }
 
 YT_SIMD_INLINE yt_pick8 yt_pick8_load(const uint8_t *p) { return (yt_pick8){vld1q_u8(p), vld1q_u8(p + 16)}; }
