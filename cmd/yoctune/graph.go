@@ -9,7 +9,7 @@ import (
 
 	"github.com/yoctune/yoctune/compiler"
 	"github.com/yoctune/yoctune/compiler/graph"
-	"github.com/yoctune/yoctune/compiler/tree"
+	"github.com/yoctune/yoctune/internal/outfile"
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
@@ -53,7 +53,7 @@ func newGraphCommand() *cobra.Command {
 				return fmt.Errorf("target %s has nothing to draw as %s", layers[0].Targets[0].Name, kind)
 			}
 			if out != "" {
-				return tree.WriteFile(out, d.SVG())
+				return outfile.Write(out, d.SVG())
 			}
 			_, err = cmd.OutOrStdout().Write(d.SVG())
 			return err

@@ -14,7 +14,7 @@ import (
 	"github.com/yoctune/yoctune/compiler"
 	"github.com/yoctune/yoctune/compiler/diag"
 	"github.com/yoctune/yoctune/compiler/importer"
-	"github.com/yoctune/yoctune/compiler/tree"
+	"github.com/yoctune/yoctune/internal/outfile"
 )
 
 // importOptions are the flags of import.
@@ -96,7 +96,7 @@ func runImport(cmd *cobra.Command, names []string, o importOptions) error {
 		if err := os.MkdirAll(filepath.Dir(o.out), 0o755); err != nil {
 			return fmt.Errorf("writing the configuration: %w", err)
 		}
-		if err := tree.WriteFile(o.out, result.Config); err != nil {
+		if err := outfile.Write(o.out, result.Config); err != nil {
 			return err
 		}
 	}

@@ -13,11 +13,11 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/google/renameio/v2"
 	"github.com/spf13/cobra"
 
 	"github.com/yoctune/yoctune/compiler/kconfig"
 	"github.com/yoctune/yoctune/internal/cache"
+	"github.com/yoctune/yoctune/internal/outfile"
 	"github.com/yoctune/yoctune/schema/facts/kernel"
 )
 
@@ -184,7 +184,7 @@ func appendLines(path string, lines []kconfig.Line) error {
 	for _, l := range lines {
 		b.WriteString(l.String() + "\n")
 	}
-	if err := renameio.WriteFile(path, []byte(b.String()), 0o644); err != nil {
+	if err := outfile.Write(path, []byte(b.String())); err != nil {
 		return fmt.Errorf("--fix: %w", err)
 	}
 	return nil
@@ -387,8 +387,8 @@ func runIndex(w io.Writer, o indexOptions) error {
 	if err != nil {
 		return err
 	}
-	if err := renameio.WriteFile(o.out, x.Data, 0o644); err != nil {
-		return fmt.Errorf("kernel index: writing %s: %w", o.out, err)
+	if err := outfile.Write(o.out, x.Data); err != nil {
+		return fmt.Errorf("kernel index: %w", err)
 	}
 	if o.format == "json" {
 		writeJSONLine(w, struct {

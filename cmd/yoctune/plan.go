@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/yoctune/yoctune/compiler"
-	"github.com/yoctune/yoctune/compiler/tree"
+	"github.com/yoctune/yoctune/internal/outfile"
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
@@ -98,9 +98,15 @@ func writePlan(cmd *cobra.Command, format, out string, doc *plan.Plan, origins p
 	if err != nil {
 		return err
 	}
-	beside := compiler.OriginsFile(out)
 	// The origins first: a plan without them still works, wrong ones mislead.
-	if err := errors.Join(tree.WriteFile(beside, places), tree.WriteFile(out, text)); err != nil {
+	var beside string
+	if outfile.IsFile(out) {
+		beside = compiler.OriginsFile(out)
+		if err := outfile.Write(beside, places); err != nil {
+			return err
+		}
+	}
+	if err := outfile.Write(out, text); err != nil {
 		return err
 	}
 	if format == "json" {
@@ -108,7 +114,7 @@ func writePlan(cmd *cobra.Command, format, out string, doc *plan.Plan, origins p
 			Type     string `json:"type"`
 			Command  string `json:"command"`
 			File     string `json:"file"`
-			Origins  string `json:"origins"`
+			Origins  string `json:"origins,omitempty"`
 			Settings int    `json:"settings"`
 			Digest   string `json:"digest"`
 		}{"summary", "plan", out, beside, len(doc.Settings), doc.Digest})

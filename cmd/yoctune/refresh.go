@@ -17,7 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/yoctune/yoctune/compiler/diag"
-	"github.com/yoctune/yoctune/compiler/tree"
+	"github.com/yoctune/yoctune/internal/outfile"
 	"github.com/yoctune/yoctune/schema/facts/board"
 	"github.com/yoctune/yoctune/schema/facts/release"
 )
@@ -173,7 +173,7 @@ func runRefresh(cmd *cobra.Command, o refreshOptions) error {
 	}
 	out := cmd.OutOrStdout()
 	if o.out != "" {
-		if err := tree.WriteFile(o.out, text); err != nil {
+		if err := outfile.Write(o.out, text); err != nil {
 			return err
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/yoctune/yoctune/compiler/review"
 	"github.com/yoctune/yoctune/compiler/tree"
 	"github.com/yoctune/yoctune/emitters"
+	"github.com/yoctune/yoctune/internal/outfile"
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
@@ -80,7 +81,7 @@ func showReview(cmd *cobra.Command, r *review.Review, format string, o reviewOpt
 		if err := r.WriteHTML(&page); err != nil {
 			return err
 		}
-		if err := tree.WriteFile(o.html, page.Bytes()); err != nil {
+		if err := outfile.Write(o.html, page.Bytes()); err != nil {
 			return err
 		}
 	}

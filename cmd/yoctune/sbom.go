@@ -7,7 +7,7 @@ import (
 
 	"github.com/yoctune/yoctune/compiler"
 	"github.com/yoctune/yoctune/compiler/bill"
-	"github.com/yoctune/yoctune/compiler/tree"
+	"github.com/yoctune/yoctune/internal/outfile"
 	"github.com/yoctune/yoctune/internal/sbom"
 )
 
@@ -49,7 +49,7 @@ SOURCE_DATE_EPOCH, or 1 January 1970.`,
 				_, err = cmd.OutOrStdout().Write(text)
 				return err
 			}
-			if err := tree.WriteFile(out, text); err != nil {
+			if err := outfile.Write(out, text); err != nil {
 				return err
 			}
 			if format == "json" {

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/yoctune/yoctune/compiler/tasks"
-	"github.com/yoctune/yoctune/compiler/tree"
+	"github.com/yoctune/yoctune/internal/outfile"
 )
 
 type tasksOptions struct {
@@ -79,7 +79,7 @@ func runTasks(cmd *cobra.Command, name string, o tasksOptions) error {
 		if err := a.WriteHTML(&page, name); err != nil {
 			return err
 		}
-		if err := tree.WriteFile(o.html, page.Bytes()); err != nil {
+		if err := outfile.Write(o.html, page.Bytes()); err != nil {
 			return err
 		}
 	}

@@ -9,9 +9,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/renameio/v2"
 	"github.com/spf13/cobra"
 
+	"github.com/yoctune/yoctune/internal/outfile"
 	"github.com/yoctune/yoctune/runtime/bench"
 	"github.com/yoctune/yoctune/runtime/core"
 	"github.com/yoctune/yoctune/runtime/device"
@@ -166,8 +166,8 @@ func runBench(cmd *cobra.Command, f benchFlags) (err error) {
 		return err
 	}
 	if f.output != "" {
-		if err := renameio.WriteFile(f.output, kept.Bytes(), 0o644); err != nil {
-			return fmt.Errorf("write the results: %w", err)
+		if err := outfile.Write(f.output, kept.Bytes()); err != nil {
+			return fmt.Errorf("the results: %w", err)
 		}
 	}
 	return answer

@@ -9,7 +9,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/google/renameio/v2"
+	"github.com/yoctune/yoctune/internal/outfile"
 )
 
 // Schema of baselines.
@@ -35,8 +35,8 @@ func Save(path string, r *Report) error {
 	if err != nil {
 		return fmt.Errorf("baseline: %w", err)
 	}
-	if err := renameio.WriteFile(path, append(data, '\n'), 0o644); err != nil {
-		return fmt.Errorf("write the baseline: %w", err)
+	if err := outfile.Write(path, append(data, '\n')); err != nil {
+		return fmt.Errorf("baseline: %w", err)
 	}
 	return nil
 }

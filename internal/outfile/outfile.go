@@ -1,0 +1,57 @@
+// Package outfile writes what a user asked to have at a path of his choice: a file whole
+// or not at all, a device or a pipe as it is. Files of a layer are not for it: there, a
+// link is replaced and not followed.
+package outfile
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/google/renameio/v2"
+)
+
+// Write writes data at path. A link is followed; a file is replaced by a rename, so that
+// no reader sees a part; what is no file, such as /dev/null or the pipe that /dev/stdout
+// names, is written to and stays what it is. A folder is an error.
+func Write(path string, data []byte) error {
+	if err := write(path, data); err != nil {
+		return fmt.Errorf("writing %s: %w", path, err)
+	}
+	return nil
+}
+
+// IsFile reports whether a file is, or would be made, at path: no device, pipe or folder.
+func IsFile(path string) bool {
+	st, err := os.Stat(path)
+	return err != nil || st.Mode().IsRegular()
+}
+
+func write(path string, data []byte) error {
+	st, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist): // or a link to what is not there yet
+	case err != nil:
+		return err
+	case st.IsDir():
+		return errors.New("it is a folder")
+	case !st.Mode().IsRegular():
+		return writeTo(path, data)
+	default:
+		if path, err = filepath.EvalSymlinks(path); err != nil {
+			return err
+		}
+	}
+	return renameio.WriteFile(path, data, 0o644)
+}
+
+func writeTo(path string, data []byte) error {
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	return errors.Join(err, f.Close())
+}
