@@ -13,6 +13,9 @@ import (
 
 // What a pipeline promises: how late its results are, and what it takes.
 
+// exampleStages is a pipeline of a camera that finds things, without its end.
+const exampleStages = examplePipeline + `f: {kind: "preprocess", input: "source", width: 640, height: 640}, m: {kind: "model", input: "f", path: "yolo.onnx"}, b: {kind: "postprocess", input: "m", decode: "detect"}}, `
+
 // exampleTimes is a pipeline that needs 52 ms for a frame, without its end.
 const exampleTimes = `pipelines: p: {source: {kind: "v4l2", path: "/dev/v4l/by-path/a", format: "nv12", width: 1280, height: 720, fps: 15}, stages: {f: {kind: "preprocess", input: "source", width: 640, height: 640, time: "2ms"}, m: {kind: "model", input: "f", path: "yolo.onnx", time: "45ms"}, b: {kind: "postprocess", input: "m", decode: "detect", time: "4ms"}}, sink: {kind: "ndjson", time: "1ms"}, `
 
@@ -33,7 +36,7 @@ func promiseRules() []Rule {
 			Title: "whether the objective can be kept is not known",
 			Cause: "The worst case is added up from the longest time of each stage on the module, which nobody but a run there knows.",
 			Fix:   `run the pipeline on the module and declare what the summary says as service max: time: "21ms"; or bound it with queue.maxAge`,
-			Wrong: examplePipeline + `f: {kind: "preprocess", input: "source", width: 640, height: 640}, m: {kind: "model", input: "f", path: "yolo.onnx"}, b: {kind: "postprocess", input: "m", decode: "detect"}}, slo: latencyP95: "60ms"}`,
+			Wrong: exampleStages + `slo: latencyP95: "60ms"}`,
 			Right: exampleTimes + `slo: latencyP95: "60ms"}`,
 			See:   "docs/pipelines.md: How late a result can be",
 			run:   latencyUnknown,
@@ -43,8 +46,8 @@ func promiseRules() []Rule {
 			Title: "the pipeline takes more than its budget",
 			Cause: "What is known before it runs - frames, tensors, weights, raw frames of a file, a line for each result - is more than the bound that the pipeline has: it would be refused, or held back, when it starts.",
 			Fix:   "raise the bound, or let the pipeline take less",
-			Wrong: examplePipeline + `f: {kind: "preprocess", input: "source", width: 640, height: 640}, m: {kind: "model", input: "f", path: "yolo.onnx"}, b: {kind: "postprocess", input: "m", decode: "detect"}}, budget: memory: "64MiB"}`,
-			Right: examplePipeline + `f: {kind: "preprocess", input: "source", width: 640, height: 640}, m: {kind: "model", input: "f", path: "yolo.onnx"}, b: {kind: "postprocess", input: "m", decode: "detect"}}, budget: memory: "512MiB"}`,
+			Wrong: exampleStages + `budget: memory: "64MiB"}`,
+			Right: exampleStages + `budget: memory: "512MiB"}`,
 			See:   "docs/pipelines.md: Budget",
 			run:   pipelineBudget,
 		},
@@ -53,8 +56,8 @@ func promiseRules() []Rule {
 			Title: "the bound is for something that the pipeline does not do",
 			Cause: "A bound of the network holds for what the sink sends or a stream receives, one of disks for files of frames and results, gpuMemory for the process of the GPU, keepFree.disk for where results are written.",
 			Fix:   "remove it",
-			Wrong: examplePipeline + `f: {kind: "preprocess", input: "source", width: 640, height: 640}, m: {kind: "model", input: "f", path: "yolo.onnx"}, b: {kind: "postprocess", input: "m", decode: "detect"}}, budget: netOut: "1MB/s"}`,
-			Right: examplePipeline + `f: {kind: "preprocess", input: "source", width: 640, height: 640}, m: {kind: "model", input: "f", path: "yolo.onnx"}, b: {kind: "postprocess", input: "m", decode: "detect"}}, sink: {kind: "http", url: "http://192.0.2.7/"}, budget: netOut: "1MB/s"}`,
+			Wrong: exampleStages + `budget: netOut: "1MB/s"}`,
+			Right: exampleStages + `sink: {kind: "http", url: "http://192.0.2.7/"}, budget: netOut: "1MB/s"}`,
 			See:   "docs/pipelines.md: Budget",
 			run:   budgetUnused,
 		},
@@ -63,8 +66,8 @@ func promiseRules() []Rule {
 			Title: "the kernel does not hold the pipeline to its bound",
 			Cause: "Bounds of memory need MEMCG, those of disks BLK_CGROUP and BLK_DEV_THROTTLING, which NVIDIA's kernels do not have on. Without them systemd says once in the log that it does not enforce the limit; a pipeline still keeps to what it may read and write itself, the programs that it starts do not.",
 			Fix:   "switch the options on in kernel.config",
-			Wrong: `{kernel: config: BLK_DEV_THROTTLING: "n", ` + examplePipeline + `f: {kind: "preprocess", input: "source", width: 640, height: 640}, m: {kind: "model", input: "f", path: "yolo.onnx"}, b: {kind: "postprocess", input: "m", decode: "detect"}}, budget: diskRead: "40MB/s"}}`,
-			Right: `{kernel: config: {BLK_CGROUP: "y", BLK_DEV_THROTTLING: "y"}, ` + examplePipeline + `f: {kind: "preprocess", input: "source", width: 640, height: 640}, m: {kind: "model", input: "f", path: "yolo.onnx"}, b: {kind: "postprocess", input: "m", decode: "detect"}}, budget: diskRead: "40MB/s"}}`,
+			Wrong: `{kernel: config: BLK_DEV_THROTTLING: "n", ` + exampleStages + `budget: diskRead: "40MB/s"}}`,
+			Right: `{kernel: config: {BLK_CGROUP: "y", BLK_DEV_THROTTLING: "y"}, ` + exampleStages + `budget: diskRead: "40MB/s"}}`,
 			See:   "Documentation/admin-guide/cgroup-v2.rst: io.max, memory.max",
 			run:   budgetConfig,
 		},
