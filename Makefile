@@ -55,7 +55,7 @@ unit: $(BUILD)/tools/cue
 
 # What a device reads that others wrote: plans, signatures, state, sockets, netlink,
 # nodes. `make prove` runs every target of the tree, and longer.
-FUZZED := internal/signature schema/plan $(addprefix runtime/,api device doctor enforce journal knob planfile power watch)
+FUZZED := internal/signature schema/plan $(addprefix runtime/device/,api rootfs doctor enforce journal knob planfile power watch)
 
 .PHONY: fuzz-check
 fuzz-check: ## the parsers of the device, each fed a few hundred inputs
@@ -79,8 +79,8 @@ arm64-check: ## the device program for arm64, run under qemu-user
 .PHONY: bench
 bench: build $(BUILD)/tools/cue ## benchmarks, each beside its reference
 	CUE=$(CURDIR)/$(BUILD)/tools/cue $(GO) test ./bench -run '^$$' -bench . -benchtime 7x -v
-	$(GO) test ./runtime/core -run '^$$' -bench Submit
-	$(GO) test ./runtime/worker -run '^$$' -bench Message
+	$(GO) test ./runtime/engine/core -run '^$$' -bench Submit
+	$(GO) test ./runtime/engine/worker -run '^$$' -bench Message
 	YOCTUNE_ORT_LIBRARY=$(CURDIR)/$(BUILD)/models/$(shell uname -m)/libonnxruntime.so.1.30.0 $(BIN)/yoctuned bench all
 
 .PHONY: prove

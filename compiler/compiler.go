@@ -14,15 +14,15 @@ import (
 	"strings"
 
 	"github.com/yoctune/yoctune/compiler/check"
-	"github.com/yoctune/yoctune/compiler/conform"
 	"github.com/yoctune/yoctune/compiler/diag"
-	"github.com/yoctune/yoctune/compiler/forecast"
-	"github.com/yoctune/yoctune/compiler/hcl"
-	"github.com/yoctune/yoctune/compiler/load"
+	"github.com/yoctune/yoctune/compiler/kconfig/forecast"
+	"github.com/yoctune/yoctune/compiler/language/conform"
+	"github.com/yoctune/yoctune/compiler/language/hcl"
+	"github.com/yoctune/yoctune/compiler/language/load"
+	"github.com/yoctune/yoctune/compiler/language/sandbox"
 	"github.com/yoctune/yoctune/compiler/resolve"
-	"github.com/yoctune/yoctune/compiler/sandbox"
 	"github.com/yoctune/yoctune/emitters"
-	"github.com/yoctune/yoctune/emitters/all"
+	"github.com/yoctune/yoctune/emitters/assemble"
 	"github.com/yoctune/yoctune/emitters/quote"
 	"github.com/yoctune/yoctune/internal/onnx"
 	"github.com/yoctune/yoctune/schema/plan"
@@ -312,7 +312,7 @@ func (p *Project) layer(targets []*resolve.Target) (Layer, bool) {
 	if p.Report.Failed() {
 		return l, false
 	}
-	files, err := all.Emit(l.Layer)
+	files, err := assemble.Emit(l.Layer)
 	if err != nil {
 		p.Report.Add(refusal(l.Layer, err))
 		return l, false

@@ -7,9 +7,9 @@ import (
 	"strings"
 
 	"github.com/yoctune/yoctune/compiler/diag"
-	"github.com/yoctune/yoctune/compiler/fix"
-	"github.com/yoctune/yoctune/compiler/load"
-	"github.com/yoctune/yoctune/compiler/sandbox"
+	"github.com/yoctune/yoctune/compiler/diag/fix"
+	"github.com/yoctune/yoctune/compiler/language/load"
+	"github.com/yoctune/yoctune/compiler/language/sandbox"
 )
 
 // Fixed is a configuration with the changes that its diagnostics propose.

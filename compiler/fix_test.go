@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/yoctune/yoctune/compiler/diag"
-	"github.com/yoctune/yoctune/compiler/review"
+	"github.com/yoctune/yoctune/compiler/report/review"
 )
 
 // inFolder is a configuration in a folder of its own.

@@ -11,8 +11,8 @@ import (
 
 	"github.com/yoctune/yoctune/compiler/check"
 	"github.com/yoctune/yoctune/compiler/diag"
-	"github.com/yoctune/yoctune/compiler/load"
-	"github.com/yoctune/yoctune/compiler/sandbox"
+	"github.com/yoctune/yoctune/compiler/language/load"
+	"github.com/yoctune/yoctune/compiler/language/sandbox"
 )
 
 // seeds are configurations to make broken ones of.

@@ -33,7 +33,7 @@ func TestTheReasonForEachDependencyIsGiven(t *testing.T) {
 	}
 }
 
-// A package is named by its path, or behind one that is: "`runtime/enforce`, `planfile`".
+// A package is named by its path, or behind one that is: "`runtime/device/enforce`, `planfile`".
 func TestTheMapShowsEveryPackage(t *testing.T) {
 	page := read(t, "architecture.md")
 	for _, top := range []string{"cmd", "schema", "compiler", "emitters", "runtime", "internal", "bench"} {

@@ -12,8 +12,8 @@ import (
 
 	"github.com/yoctune/yoctune/compiler"
 	"github.com/yoctune/yoctune/compiler/diag"
-	"github.com/yoctune/yoctune/compiler/review"
-	"github.com/yoctune/yoctune/compiler/tree"
+	"github.com/yoctune/yoctune/compiler/layer/tree"
+	"github.com/yoctune/yoctune/compiler/report/review"
 	"github.com/yoctune/yoctune/emitters"
 )
 

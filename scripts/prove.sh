@@ -113,15 +113,15 @@ casestudy() {
 soak() {
 	title "soak: a million frames with faults"
 	export YOCTUNE_SOAK_FRAMES=${YOCTUNE_SOAK_FRAMES:-1000000}
-	go test ./runtime/pipeline -run TestNoFrameIsUnaccountedFor -count 1 -v -timeout 60m >build/soak.log 2>&1 || { failed=1; cat build/soak.log >&2; }
+	go test ./runtime/engine/pipeline -run TestNoFrameIsUnaccountedFor -count 1 -v -timeout 60m >build/soak.log 2>&1 || { failed=1; cat build/soak.log >&2; }
 	grep -E 'frames:|^ok' build/soak.log | sed 's/^ *//' | tee "$results/$day-soak.txt"
 }
 
 worker() {
 	title "worker: a thousand restarts of the GPU's process, and what isolation costs"
-	YOCTUNE_FIGURES=$PWD/$results/$day-worker.md run go test ./runtime/worker -run TestFigures -count 1
-	YOCTUNE_RESTARTS=${YOCTUNE_RESTARTS:-1000} go test ./runtime/worker -run TestRestartsLeakNothing -count 1 -v -timeout 60m >build/worker.log 2>&1 || { failed=1; cat build/worker.log >&2; }
-	YOCTUNE_GPU_FRAMES=${YOCTUNE_GPU_FRAMES:-20000} go test ./runtime/pipeline -run TestLossesInALongRun -count 1 -v -timeout 60m >>build/worker.log 2>&1 || { failed=1; cat build/worker.log >&2; }
+	YOCTUNE_FIGURES=$PWD/$results/$day-worker.md run go test ./runtime/engine/worker -run TestFigures -count 1
+	YOCTUNE_RESTARTS=${YOCTUNE_RESTARTS:-1000} go test ./runtime/engine/worker -run TestRestartsLeakNothing -count 1 -v -timeout 60m >build/worker.log 2>&1 || { failed=1; cat build/worker.log >&2; }
+	YOCTUNE_GPU_FRAMES=${YOCTUNE_GPU_FRAMES:-20000} go test ./runtime/engine/pipeline -run TestLossesInALongRun -count 1 -v -timeout 60m >>build/worker.log 2>&1 || { failed=1; cat build/worker.log >&2; }
 	grep -E 'restarts:|frames,' build/worker.log | sed 's/^[^:]*:[0-9]*: /\n/; s/restarts:/restarts after SIGKILL:/; s/frames,/frames through a pipeline, no frame lost,/' | tee -a "$results/$day-worker.md"
 }
 
@@ -208,7 +208,7 @@ browser() {
 
 profiler() {
 	title "profiler: what being recorded and looked at costs a pipeline"
-	{ uptime; go test ./runtime/pipeline -run '^$' -bench 'Profiler|TraceCost' -benchtime 7x; } >build/profiler.log 2>&1 || { failed=1; cat build/profiler.log >&2; }
+	{ uptime; go test ./runtime/engine/pipeline -run '^$' -bench 'Profiler|TraceCost' -benchtime 7x; } >build/profiler.log 2>&1 || { failed=1; cat build/profiler.log >&2; }
 	grep -E 'load average|^cpu:|^Benchmark' build/profiler.log | sed 's/^ *//' | tee "$results/$day-profiler.txt"
 }
 
@@ -216,7 +216,7 @@ dashboards() {
 	title "dashboards: Grafana's own types, Prometheus and promtool"
 	(cd tests/grafana && go test -v -count=1 ./...) >build/dashboards.log 2>&1 || { failed=1; cat build/dashboards.log >&2; }
 	if command -v prometheus >/dev/null; then
-		YOCTUNE_REQUIRE_PROMTOOL=1 go test -v -count=1 -run 'Prometheus|Pipeline' ./runtime/metrics ./tests/prometheus >>build/dashboards.log 2>&1 || { failed=1; cat build/dashboards.log >&2; }
+		YOCTUNE_REQUIRE_PROMTOOL=1 go test -v -count=1 -run 'Prometheus|Pipeline' ./runtime/serve/metrics ./tests/prometheus >>build/dashboards.log 2>&1 || { failed=1; cat build/dashboards.log >&2; }
 	else
 		skip "the rules and the queries: needs Debian's prometheus"
 	fi

@@ -77,10 +77,10 @@ venv() {
 
 python() {
 	venv build/bb-venv tests/bitbake/requirements.txt
-	venv build/oelint-venv emitters/all/testdata/oelint/requirements.txt
+	venv build/oelint-venv emitters/assemble/testdata/oelint/requirements.txt
 	venv build/kas-venv tests/series/requirements.txt
 	venv build/cuda-venv tests/cuda/requirements.txt
-	venv build/spdx-venv compiler/bill/testdata/spdx/requirements.txt
+	venv build/spdx-venv compiler/layer/bom/testdata/spdx/requirements.txt
 }
 
 models() { sh tests/models/fetch.sh; }

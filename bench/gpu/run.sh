@@ -68,7 +68,7 @@ find_nvcc() {
 nvcc=$(find_nvcc)
 arch=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | head -n 1 | tr -d . || true)
 arch=${arch:-90}
-flags=(-std=c++17 -O3 --fmad=false -Iruntime/core/c -Iruntime/core/cuda "-gencode=arch=compute_$arch,code=sm_$arch" -Xcompiler=-fPIC)
+flags=(-std=c++17 -O3 --fmad=false -Iruntime/engine/core/c -Iruntime/engine/core/cuda "-gencode=arch=compute_$arch,code=sm_$arch" -Xcompiler=-fPIC)
 for lib in "${nvcc%/bin/nvcc}"/{lib64,lib,targets/x86_64-linux/lib}; do
 	[ ! -d "$lib" ] || flags+=("-L$lib")
 done
@@ -80,7 +80,7 @@ library=$!
 pids=()
 objects=()
 kernels=()
-for f in runtime/core/cuda/*.cu; do
+for f in runtime/engine/core/cuda/*.cu; do
 	case $(basename "$f") in
 	backend.cu | memory.cu | stream.cu | module.cu | faults.cu | lt.cu) ;; # the host side
 	*) kernels+=("$f") ;;
@@ -141,7 +141,7 @@ if [ "$code" != 0 ]; then # another compiler's warning, or a tool that is not th
 	mkdir -p "$out/lib"
 	code=0
 	within 150 "$nvcc" "${flags[@]}" --threads 0 "-DYT_CUDA_ARCHS=\"sm_$arch\"" -Xcompiler=-fvisibility=hidden -shared -cudart static \
-		runtime/core/cuda/*.cu -o "$out/lib/libyoctune_cuda.so" -Xlinker --version-script=runtime/core/cuda/exports.map || code=$?
+		runtime/engine/core/cuda/*.cu -o "$out/lib/libyoctune_cuda.so" -Xlinker --version-script=runtime/engine/core/cuda/exports.map || code=$?
 	verdict "library built, not checked" "$code"
 fi
 if [ "$code" = 0 ] && [ -x "$yoctuned" ]; then

@@ -32,7 +32,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/yoctune/yoctune/runtime/device"
+	"github.com/yoctune/yoctune/runtime/device/rootfs"
 )
 
 // knobsTable is what both are given; swappiness is first, as the kill in the
@@ -131,7 +131,7 @@ func run(o options) error {
 		// This process puts everything back when the measuring one and, with it,
 		// what that has started, are gone: also when it was interrupted.
 		// The lock of the host's yoctuned keeps tests and others away meanwhile.
-		host, err := device.Open("/")
+		host, err := rootfs.Open("/")
 		if err != nil {
 			return err
 		}

@@ -15,9 +15,9 @@ import (
 
 	"github.com/yoctune/yoctune/compiler"
 	"github.com/yoctune/yoctune/compiler/diag"
-	"github.com/yoctune/yoctune/compiler/review"
-	"github.com/yoctune/yoctune/compiler/sign"
-	"github.com/yoctune/yoctune/compiler/tree"
+	"github.com/yoctune/yoctune/compiler/layer/sign"
+	"github.com/yoctune/yoctune/compiler/layer/tree"
+	"github.com/yoctune/yoctune/compiler/report/review"
 	"github.com/yoctune/yoctune/internal/signature"
 )
 

@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/yoctune/yoctune/compiler/checklayer"
+	"github.com/yoctune/yoctune/compiler/layer/checklayer"
 )
 
 // newCheckLayerCommand returns `yoctune check-layer`.

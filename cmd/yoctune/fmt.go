@@ -14,9 +14,9 @@ import (
 	"github.com/hashicorp/hcl/v2/hclwrite"
 	"github.com/spf13/cobra"
 
-	"github.com/yoctune/yoctune/compiler/load"
-	"github.com/yoctune/yoctune/compiler/review"
-	"github.com/yoctune/yoctune/compiler/tree"
+	"github.com/yoctune/yoctune/compiler/language/load"
+	"github.com/yoctune/yoctune/compiler/layer/tree"
+	"github.com/yoctune/yoctune/compiler/report/review"
 )
 
 func newFmtCommand() *cobra.Command {

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/yoctune/yoctune/compiler"
-	"github.com/yoctune/yoctune/compiler/graph"
+	"github.com/yoctune/yoctune/compiler/report/graph"
 	"github.com/yoctune/yoctune/internal/outfile"
 	"github.com/yoctune/yoctune/schema/plan"
 )

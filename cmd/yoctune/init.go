@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/yoctune/yoctune/compiler/importer"
-	"github.com/yoctune/yoctune/compiler/scaffold"
+	"github.com/yoctune/yoctune/compiler/language/scaffold"
 	"github.com/yoctune/yoctune/internal/version"
 )
 

@@ -11,15 +11,15 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/yoctune/yoctune/compiler/artifact"
-	"github.com/yoctune/yoctune/compiler/sign"
-	"github.com/yoctune/yoctune/compiler/tree"
+	"github.com/yoctune/yoctune/compiler/layer/oci"
+	"github.com/yoctune/yoctune/compiler/layer/sign"
+	"github.com/yoctune/yoctune/compiler/layer/tree"
 	"github.com/yoctune/yoctune/emitters"
 	"github.com/yoctune/yoctune/internal/signature"
 )
 
 func newPushCommand() *cobra.Command {
-	var o artifact.Options
+	var o oci.Options
 	cmd := &cobra.Command{
 		Use:   "push LAYER REFERENCE",
 		Short: "Publish a layer in an OCI registry",
@@ -54,7 +54,7 @@ Logins are those of docker (docker login, or $DOCKER_CONFIG/config.json).`,
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
 			doc := plans[0].Doc
-			pinned, err := artifact.Push(ctx, artifact.Layer{Name: doc.Layer, Release: doc.Release, Files: files}, args[1], o)
+			pinned, err := oci.Push(ctx, oci.Layer{Name: doc.Layer, Release: doc.Release, Files: files}, args[1], o)
 			if err != nil {
 				return err
 			}
@@ -66,7 +66,7 @@ Logins are those of docker (docker login, or $DOCKER_CONFIG/config.json).`,
 }
 
 func newPullCommand() *cobra.Command {
-	var o artifact.Options
+	var o oci.Options
 	cmd := &cobra.Command{
 		Use:   "pull REFERENCE DIR",
 		Short: "Fetch a layer from an OCI registry",
@@ -87,7 +87,7 @@ yoctune sign DIR --verify --public KEY.`,
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
-			l, pinned, err := artifact.Pull(ctx, args[0], o)
+			l, pinned, err := oci.Pull(ctx, args[0], o)
 			if err != nil {
 				return err
 			}

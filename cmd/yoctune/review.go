@@ -14,8 +14,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/yoctune/yoctune/compiler"
-	"github.com/yoctune/yoctune/compiler/review"
-	"github.com/yoctune/yoctune/compiler/tree"
+	"github.com/yoctune/yoctune/compiler/layer/tree"
+	"github.com/yoctune/yoctune/compiler/report/review"
 	"github.com/yoctune/yoctune/emitters"
 	"github.com/yoctune/yoctune/internal/outfile"
 	"github.com/yoctune/yoctune/schema/plan"

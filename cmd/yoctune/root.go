@@ -12,7 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/yoctune/yoctune/compiler/sandbox"
+	"github.com/yoctune/yoctune/compiler/language/sandbox"
 	"github.com/yoctune/yoctune/internal/sticky"
 	"github.com/yoctune/yoctune/internal/strict"
 )

@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/yoctune/yoctune/compiler"
-	"github.com/yoctune/yoctune/compiler/bill"
+	"github.com/yoctune/yoctune/compiler/layer/bom"
 	"github.com/yoctune/yoctune/internal/outfile"
 	"github.com/yoctune/yoctune/internal/sbom"
 )
@@ -41,7 +41,7 @@ SOURCE_DATE_EPOCH, or 1 January 1970.`,
 			if len(layers) != 1 {
 				return usageError{errors.New("one bill is of one layer: choose with --release")}
 			}
-			text, err := bill.Of(layers[0], created)
+			text, err := bom.Of(layers[0], created)
 			if err != nil {
 				return err
 			}

@@ -3,7 +3,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/yoctune/yoctune/compiler/reference"
+	"github.com/yoctune/yoctune/compiler/language/reference"
 )
 
 func newSchemaCommand() *cobra.Command {

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"github.com/yoctune/yoctune/compiler/sign"
+	"github.com/yoctune/yoctune/compiler/layer/sign"
 	"github.com/yoctune/yoctune/internal/signature"
 )
 

@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/yoctune/yoctune/compiler/tasks"
+	"github.com/yoctune/yoctune/compiler/report/tasks"
 	"github.com/yoctune/yoctune/internal/outfile"
 )
 

@@ -13,8 +13,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/yoctune/yoctune/compiler"
-	"github.com/yoctune/yoctune/compiler/review"
-	"github.com/yoctune/yoctune/compiler/tree"
+	"github.com/yoctune/yoctune/compiler/layer/tree"
+	"github.com/yoctune/yoctune/compiler/report/review"
 )
 
 func newVetCommand() *cobra.Command {

@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/yoctune/yoctune/runtime/device"
-	"github.com/yoctune/yoctune/runtime/enforce"
-	"github.com/yoctune/yoctune/runtime/planfile"
+	"github.com/yoctune/yoctune/runtime/device/enforce"
+	"github.com/yoctune/yoctune/runtime/device/planfile"
+	"github.com/yoctune/yoctune/runtime/device/rootfs"
 )
 
 func newApplyCommand() *cobra.Command {
@@ -104,8 +104,8 @@ func planFlags(cmd *cobra.Command) {
 }
 
 // openPlan opens the device and the plan, and refuses one that is not for it.
-func openPlan(cmd *cobra.Command, args []string) (*device.Root, *planfile.File, error) {
-	dev, err := device.Open(globalFlags(cmd).Root)
+func openPlan(cmd *cobra.Command, args []string) (*rootfs.Root, *planfile.File, error) {
+	dev, err := rootfs.Open(globalFlags(cmd).Root)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -119,7 +119,7 @@ func openPlan(cmd *cobra.Command, args []string) (*device.Root, *planfile.File, 
 		return nil, nil, err
 	}
 	if anyBoard, _ := cmd.Flags().GetBool("any-board"); !anyBoard {
-		if err := planfile.CheckDevice(file.Plan, device.Identify(dev)); err != nil {
+		if err := planfile.CheckDevice(file.Plan, rootfs.Identify(dev)); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -127,7 +127,7 @@ func openPlan(cmd *cobra.Command, args []string) (*device.Root, *planfile.File, 
 }
 
 // lock makes this process the only one that changes the device.
-func lock(dev *device.Root, command string) (func(), error) {
+func lock(dev *rootfs.Root, command string) (func(), error) {
 	unlock, err := dev.Lock("yoctuned " + command)
 	switch {
 	case errors.Is(err, fs.ErrPermission):

@@ -12,10 +12,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/yoctune/yoctune/internal/outfile"
-	"github.com/yoctune/yoctune/runtime/bench"
-	"github.com/yoctune/yoctune/runtime/core"
-	"github.com/yoctune/yoctune/runtime/device"
-	"github.com/yoctune/yoctune/runtime/monitor"
+	"github.com/yoctune/yoctune/runtime/device/monitor"
+	"github.com/yoctune/yoctune/runtime/device/rootfs"
+	"github.com/yoctune/yoctune/runtime/engine/bench"
+	"github.com/yoctune/yoctune/runtime/engine/core"
 )
 
 // benchFlags are what bench is told beside the suite.
@@ -112,7 +112,7 @@ func runBench(cmd *cobra.Command, f benchFlags) (err error) {
 			return err
 		}
 	}
-	root, err := device.Open(globalFlags(cmd).Root)
+	root, err := rootfs.Open(globalFlags(cmd).Root)
 	if err != nil {
 		return err
 	}

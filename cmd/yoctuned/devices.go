@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/yoctune/yoctune/runtime/bench"
-	"github.com/yoctune/yoctune/runtime/core"
+	"github.com/yoctune/yoctune/runtime/engine/bench"
+	"github.com/yoctune/yoctune/runtime/engine/core"
 )
 
 func newDevicesCommand() *cobra.Command {

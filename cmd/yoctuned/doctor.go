@@ -12,13 +12,13 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
-	"github.com/yoctune/yoctune/runtime/device"
-	"github.com/yoctune/yoctune/runtime/doctor"
-	"github.com/yoctune/yoctune/runtime/enforce"
-	"github.com/yoctune/yoctune/runtime/monitor"
-	"github.com/yoctune/yoctune/runtime/planfile"
-	"github.com/yoctune/yoctune/runtime/power"
-	"github.com/yoctune/yoctune/runtime/watch"
+	"github.com/yoctune/yoctune/runtime/device/doctor"
+	"github.com/yoctune/yoctune/runtime/device/enforce"
+	"github.com/yoctune/yoctune/runtime/device/monitor"
+	"github.com/yoctune/yoctune/runtime/device/planfile"
+	"github.com/yoctune/yoctune/runtime/device/power"
+	"github.com/yoctune/yoctune/runtime/device/rootfs"
+	"github.com/yoctune/yoctune/runtime/device/watch"
 )
 
 func newDoctorCommand() *cobra.Command {
@@ -43,7 +43,7 @@ not count).`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			g := globalFlags(cmd)
-			dev, err := device.Open(g.Root)
+			dev, err := rootfs.Open(g.Root)
 			if err != nil {
 				return err
 			}
@@ -79,8 +79,8 @@ not count).`,
 
 // examinePlan reads the plan and what became of it. Without an installed one
 // the device is judged by itself.
-func examinePlan(in *doctor.Input, dev *device.Root, src planfile.Source) error {
-	id := device.Identify(dev)
+func examinePlan(in *doctor.Input, dev *rootfs.Root, src planfile.Source) error {
+	id := rootfs.Identify(dev)
 	file, err := planfile.Load(dev, src)
 	switch {
 	case err == nil:
@@ -106,7 +106,7 @@ func examinePlan(in *doctor.Input, dev *device.Root, src planfile.Source) error 
 }
 
 // watchFor samples the device.
-func watchFor(cmd *cobra.Command, in *doctor.Input, dev *device.Root, duration time.Duration) error {
+func watchFor(cmd *cobra.Command, in *doctor.Input, dev *rootfs.Root, duration time.Duration) error {
 	ctx, stop := signal.NotifyContext(cmd.Context(), unix.SIGINT, unix.SIGTERM)
 	defer stop()
 	sampler := monitor.New(dev)

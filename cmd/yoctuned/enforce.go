@@ -14,12 +14,12 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
-	"github.com/yoctune/yoctune/runtime/device"
-	"github.com/yoctune/yoctune/runtime/enforce"
-	"github.com/yoctune/yoctune/runtime/knob"
-	"github.com/yoctune/yoctune/runtime/notify"
-	"github.com/yoctune/yoctune/runtime/planfile"
-	"github.com/yoctune/yoctune/runtime/watch"
+	"github.com/yoctune/yoctune/runtime/device/enforce"
+	"github.com/yoctune/yoctune/runtime/device/knob"
+	"github.com/yoctune/yoctune/runtime/device/notify"
+	"github.com/yoctune/yoctune/runtime/device/planfile"
+	"github.com/yoctune/yoctune/runtime/device/rootfs"
+	"github.com/yoctune/yoctune/runtime/device/watch"
 )
 
 // memoryLimit is what Go may take before it collects garbage, in bytes. There is
@@ -77,7 +77,7 @@ and some settings could not be rolled back.`,
 				return err
 			}
 			log := &enforceLog{w: cmd.OutOrStdout(), json: globalFlags(cmd).Format == "json", file: file}
-			boot := device.Identify(dev).BootID
+			boot := rootfs.Identify(dev).BootID
 			if err := planfile.BeginBoot(dev, boot, file.Plan); errors.Is(err, planfile.ErrUnproven) {
 				return err
 			} else if err != nil {

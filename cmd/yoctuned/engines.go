@@ -15,10 +15,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/yoctune/yoctune/runtime/device"
-	"github.com/yoctune/yoctune/runtime/engines"
-	"github.com/yoctune/yoctune/runtime/pipeline"
-	"github.com/yoctune/yoctune/runtime/planfile"
+	"github.com/yoctune/yoctune/runtime/device/planfile"
+	"github.com/yoctune/yoctune/runtime/device/rootfs"
+	"github.com/yoctune/yoctune/runtime/engine/pipeline"
+	"github.com/yoctune/yoctune/runtime/engine/tensorrt"
 )
 
 func newEnginesCommand() *cobra.Command {
@@ -35,7 +35,7 @@ type engineFlags struct {
 }
 
 func (o *engineFlags) add(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&o.dir, "engines", "", "`DIR` of engines, default "+engines.Dir)
+	cmd.Flags().StringVar(&o.dir, "engines", "", "`DIR` of engines, default "+tensorrt.Dir)
 	_ = cmd.MarkFlagDirname("engines")
 }
 
@@ -45,11 +45,11 @@ func (o *engineFlags) addModels(cmd *cobra.Command) {
 }
 
 // store is the folder of engines below the root.
-func (o *engineFlags) store(g globals) engines.Store {
+func (o *engineFlags) store(g globals) tensorrt.Store {
 	if o.dir != "" {
-		return engines.Store{Dir: o.dir}
+		return tensorrt.Store{Dir: o.dir}
 	}
-	return engines.Store{Dir: filepath.Join(g.Root, engines.Dir)}
+	return tensorrt.Store{Dir: filepath.Join(g.Root, tensorrt.Dir)}
 }
 
 func newEnginesBuildCommand() *cobra.Command {
@@ -79,12 +79,12 @@ has something else for each model · 1 one cannot be built ·
 }
 
 // planEngines lists the engines of every pipeline of a plan.
-func planEngines(g globals, path string, o engineFlags) (map[string][]pipeline.EngineJob, engines.Host, error) {
-	dev, err := device.Open(g.Root)
+func planEngines(g globals, path string, o engineFlags) (map[string][]pipeline.EngineJob, tensorrt.Host, error) {
+	dev, err := rootfs.Open(g.Root)
 	if err != nil {
-		return nil, engines.Host{}, err
+		return nil, tensorrt.Host{}, err
 	}
-	host := engines.Look(g.Root, device.Identify(dev).Compatible)
+	host := tensorrt.Look(g.Root, rootfs.Identify(dev).Compatible)
 	file, err := planfile.Load(dev, planfile.Source{Path: path})
 	if err != nil {
 		return nil, host, err
@@ -102,16 +102,16 @@ func planEngines(g globals, path string, o engineFlags) (map[string][]pipeline.E
 
 // engineLine is one engine in JSON.
 type engineLine struct {
-	Type     string       `json:"type"` // engine, progress
-	Pipeline string       `json:"pipeline"`
-	Stage    string       `json:"stage"`
-	Model    string       `json:"model"`
-	ID       string       `json:"id"`
-	State    string       `json:"state"` // building, built, present, skipped, failed
-	Elapsed  float64      `json:"elapsed_s,omitempty"`
-	Line     string       `json:"line,omitempty"` // of the builder
-	Why      string       `json:"why,omitempty"`
-	Key      *engines.Key `json:"key,omitempty"`
+	Type     string        `json:"type"` // engine, progress
+	Pipeline string        `json:"pipeline"`
+	Stage    string        `json:"stage"`
+	Model    string        `json:"model"`
+	ID       string        `json:"id"`
+	State    string        `json:"state"` // building, built, present, skipped, failed
+	Elapsed  float64       `json:"elapsed_s,omitempty"`
+	Line     string        `json:"line,omitempty"` // of the builder
+	Why      string        `json:"why,omitempty"`
+	Key      *tensorrt.Key `json:"key,omitempty"`
 }
 
 // engineCounts sums up a build by state.
@@ -135,7 +135,7 @@ func buildEngines(cmd *cobra.Command, path string, o engineFlags) error {
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		for _, j := range all[name] {
 			l := engineLine{Type: "engine", Pipeline: name, Stage: j.Stage, Model: j.Model, ID: j.Key.String(), Key: &j.Key}
-			l.State, l.Why = buildEngine(ctx, store, host, j, o.timeout, func(p engines.Progress) {
+			l.State, l.Why = buildEngine(ctx, store, host, j, o.timeout, func(p tensorrt.Progress) {
 				out.write(engineLine{
 					Type: "progress", Pipeline: name, Stage: j.Stage, Model: j.Model, ID: l.ID, State: "building",
 					Elapsed: p.Elapsed.Seconds(), Line: p.Line,
@@ -159,7 +159,7 @@ func buildEngines(cmd *cobra.Command, path string, o engineFlags) error {
 }
 
 // buildEngine builds one, and says what became of it.
-func buildEngine(ctx context.Context, s engines.Store, h engines.Host, j pipeline.EngineJob, limit time.Duration, tell func(engines.Progress)) (state, why string) {
+func buildEngine(ctx context.Context, s tensorrt.Store, h tensorrt.Host, j pipeline.EngineJob, limit time.Duration, tell func(tensorrt.Progress)) (state, why string) {
 	if why := h.Why(); why != "" {
 		return "skipped", why
 	}
@@ -260,7 +260,7 @@ damaged, or its build was cut short.`,
 					err = errors.Join(err, lines(w).Encode(struct {
 						Type string `json:"type"`
 						ID   string `json:"id"`
-						engines.About
+						tensorrt.About
 						Why string `json:"why,omitempty"`
 					}{"engine", e.Name, e.About, why}))
 					continue
@@ -313,7 +313,7 @@ Exit codes: 0 they are gone · 1 failed, or this machine has no TensorRT · 2 us
 			if why := host.Why(); why != "" {
 				return fmt.Errorf("%s: which engines are wanted here is not known, so none is removed", why)
 			}
-			var keys []engines.Key
+			var keys []tensorrt.Key
 			for _, jobs := range all {
 				for _, j := range jobs {
 					keys = append(keys, j.Key)

@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/yoctune/yoctune/runtime/core"
-	"github.com/yoctune/yoctune/runtime/worker"
+	"github.com/yoctune/yoctune/runtime/engine/core"
+	"github.com/yoctune/yoctune/runtime/engine/worker"
 )
 
 // devices that explain-memory can speak of without having one.

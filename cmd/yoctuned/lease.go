@@ -15,10 +15,10 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
-	"github.com/yoctune/yoctune/runtime/api"
-	"github.com/yoctune/yoctune/runtime/device"
-	"github.com/yoctune/yoctune/runtime/knob"
-	"github.com/yoctune/yoctune/runtime/lease"
+	"github.com/yoctune/yoctune/runtime/device/api"
+	"github.com/yoctune/yoctune/runtime/device/knob"
+	"github.com/yoctune/yoctune/runtime/device/lease"
+	"github.com/yoctune/yoctune/runtime/device/rootfs"
 )
 
 func newLeaseCommand() *cobra.Command {
@@ -46,7 +46,7 @@ Exit code: that of COMMAND; 1 when the lease was refused and COMMAND not run.`,
 			if ttl < lease.MinTTL || ttl > lease.MaxTTL {
 				return usage(fmt.Errorf("--ttl is %v to %v, not %v", lease.MinTTL, lease.MaxTTL, ttl))
 			}
-			dev, err := device.Open(globalFlags(cmd).Root)
+			dev, err := rootfs.Open(globalFlags(cmd).Root)
 			if err != nil {
 				return err
 			}

@@ -9,9 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/yoctune/yoctune/runtime/device"
-	"github.com/yoctune/yoctune/runtime/memory"
-	"github.com/yoctune/yoctune/runtime/monitor"
+	"github.com/yoctune/yoctune/runtime/device/memory"
+	"github.com/yoctune/yoctune/runtime/device/monitor"
+	"github.com/yoctune/yoctune/runtime/device/rootfs"
 )
 
 func newMemCommand() *cobra.Command {
@@ -35,7 +35,7 @@ Exit codes: 0 done · 1 failed, with --phases also: no pipeline runs · 2 usage.
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			g := globalFlags(cmd)
-			dev, err := device.Open(g.Root)
+			dev, err := rootfs.Open(g.Root)
 			if err != nil {
 				return err
 			}

@@ -13,10 +13,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/yoctune/yoctune/runtime/core"
-	"github.com/yoctune/yoctune/runtime/device"
-	"github.com/yoctune/yoctune/runtime/memory"
-	"github.com/yoctune/yoctune/runtime/pipeline/live"
+	"github.com/yoctune/yoctune/runtime/device/memory"
+	"github.com/yoctune/yoctune/runtime/device/rootfs"
+	"github.com/yoctune/yoctune/runtime/engine/core"
+	"github.com/yoctune/yoctune/runtime/engine/pipeline/live"
 )
 
 // pipelineMemory is the memory of one running pipeline.
@@ -38,7 +38,7 @@ type workerMemory struct {
 	Device *core.Memory `json:"device"` // of its device, when it was ready
 }
 
-func memPhases(cmd *cobra.Command, dev *device.Root) error {
+func memPhases(cmd *cobra.Command, dev *rootfs.Root) error {
 	var all []*live.Snapshot
 	var errs []error
 	for _, dir := range liveDirs(dev) {

@@ -19,13 +19,13 @@ import (
 	"golang.org/x/sys/unix"
 	"golang.org/x/term"
 
-	"github.com/yoctune/yoctune/runtime/api"
-	"github.com/yoctune/yoctune/runtime/device"
-	"github.com/yoctune/yoctune/runtime/knob"
-	"github.com/yoctune/yoctune/runtime/monitor"
-	"github.com/yoctune/yoctune/runtime/planfile"
-	"github.com/yoctune/yoctune/runtime/tegrastats"
-	"github.com/yoctune/yoctune/runtime/watch"
+	"github.com/yoctune/yoctune/runtime/device/api"
+	"github.com/yoctune/yoctune/runtime/device/knob"
+	"github.com/yoctune/yoctune/runtime/device/monitor"
+	"github.com/yoctune/yoctune/runtime/device/planfile"
+	"github.com/yoctune/yoctune/runtime/device/rootfs"
+	"github.com/yoctune/yoctune/runtime/device/tegrastats"
+	"github.com/yoctune/yoctune/runtime/device/watch"
 )
 
 // Bounds of the time between samples.
@@ -79,7 +79,7 @@ understood in full.`,
 
 // monitorRun is one run of monitor.
 type monitorRun struct {
-	dev      *device.Root
+	dev      *rootfs.Root
 	boot     string
 	model    string
 	interval time.Duration
@@ -98,7 +98,7 @@ type monitorRun struct {
 
 func openMonitor(cmd *cobra.Command) (*monitorRun, error) {
 	g := globalFlags(cmd)
-	dev, err := device.Open(g.Root)
+	dev, err := rootfs.Open(g.Root)
 	if err != nil {
 		return nil, err
 	}
@@ -119,7 +119,7 @@ func openMonitor(cmd *cobra.Command) (*monitorRun, error) {
 	if m.interval == 0 {
 		m.interval = planInterval(dev)
 	}
-	id := device.Identify(dev)
+	id := rootfs.Identify(dev)
 	m.boot, m.model = id.BootID, id.Model
 	m.drift = driftReader{dev: dev, boot: id.BootID, seen: time.Now()}
 	m.drift.watch()
@@ -136,7 +136,7 @@ func openMonitor(cmd *cobra.Command) (*monitorRun, error) {
 
 // planInterval is what the installed plan asks for. A plan that is missing or
 // would be refused is not the monitor's business.
-func planInterval(dev device.FS) time.Duration {
+func planInterval(dev rootfs.FS) time.Duration {
 	file, err := planfile.Load(dev, planfile.Source{})
 	if err != nil || file.Plan.Monitor == nil || file.Plan.Monitor.Interval < int64(minInterval) {
 		return defaultInterval
@@ -325,7 +325,7 @@ func (m *monitorRun) show(s *monitor.Sample) error {
 // writes for everybody to read: the file has what happened before, and everything
 // where the socket does not answer, but is written at leisure.
 type driftReader struct {
-	dev  *device.Root
+	dev  *rootfs.Root
 	boot string
 	raw  []byte
 	list []watch.Event

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/yoctune/yoctune/runtime/api"
-	"github.com/yoctune/yoctune/runtime/device"
+	"github.com/yoctune/yoctune/runtime/device/api"
+	"github.com/yoctune/yoctune/runtime/device/rootfs"
 )
 
 // What the enforcer tells is shown before it is in the file that it writes at leisure.
@@ -43,7 +43,7 @@ func TestMonitorShowsAnEventThatIsOnlyOnTheSocket(t *testing.T) {
 		_, _ = conn.Write(append(api.Answer{Type: api.Watching}.Encode(),
 			api.Answer{Type: api.Happened, Event: &api.Event{Kind: "drift", Time: time.Now(), Path: "/proc/sys/vm/swappiness", Found: "77", By: &api.Process{PID: 812}}}.Encode()...))
 	}()
-	dev, err := device.Open(dir)
+	dev, err := rootfs.Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}

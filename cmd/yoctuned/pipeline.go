@@ -16,13 +16,13 @@ import (
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
-	"github.com/yoctune/yoctune/runtime/core"
-	"github.com/yoctune/yoctune/runtime/device"
-	"github.com/yoctune/yoctune/runtime/engines"
-	"github.com/yoctune/yoctune/runtime/monitor"
-	"github.com/yoctune/yoctune/runtime/pipeline"
-	"github.com/yoctune/yoctune/runtime/planfile"
-	"github.com/yoctune/yoctune/runtime/trace"
+	"github.com/yoctune/yoctune/runtime/device/monitor"
+	"github.com/yoctune/yoctune/runtime/device/planfile"
+	"github.com/yoctune/yoctune/runtime/device/rootfs"
+	"github.com/yoctune/yoctune/runtime/engine/core"
+	"github.com/yoctune/yoctune/runtime/engine/pipeline"
+	"github.com/yoctune/yoctune/runtime/engine/tensorrt"
+	"github.com/yoctune/yoctune/runtime/engine/trace"
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
@@ -94,7 +94,7 @@ func runPipeline(cmd *cobra.Command, args []string, o pipeline.Options, traced s
 	if err := core.CheckFaults(o.GPU.Faults); err != nil {
 		return usage(fmt.Errorf("--gpu-faults: %w", err))
 	}
-	dev, err := device.Open(g.Root)
+	dev, err := rootfs.Open(g.Root)
 	if err != nil {
 		return err
 	}
@@ -104,7 +104,7 @@ func runPipeline(cmd *cobra.Command, args []string, o pipeline.Options, traced s
 	}
 	// A pipeline changes nothing on the device, so another board's plan may be
 	// tried anywhere; on a module that knows better, say so.
-	if id := device.Identify(dev); len(id.Compatible) > 0 {
+	if id := rootfs.Identify(dev); len(id.Compatible) > 0 {
 		if err := planfile.CheckDevice(file.Plan, id); errors.Is(err, planfile.ErrBoard) {
 			fmt.Fprintf(stderr, "yoctuned: warning: the plan is for %s, this machine is %s\n",
 				printable(file.Plan.Board), printable(strings.Join(id.Compatible, " ")))
@@ -114,8 +114,8 @@ func runPipeline(cmd *cobra.Command, args []string, o pipeline.Options, traced s
 		return err
 	}
 	o.Dir = filepath.Dir(args[0])
-	o.Engines = engines.Store{Dir: filepath.Join(g.Root, engines.Dir)}
-	o.Host = engines.Look(g.Root, device.Identify(dev).Compatible)
+	o.Engines = tensorrt.Store{Dir: filepath.Join(g.Root, tensorrt.Dir)}
+	o.Host = tensorrt.Look(g.Root, rootfs.Identify(dev).Compatible)
 	o.Stdout, o.Device = stdout, dev
 	if g.Format == "text" && o.Plan.Sink.Path == "" {
 		o.Sink = pipeline.NewText(stdout)

@@ -8,10 +8,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/yoctune/yoctune/runtime/api"
-	"github.com/yoctune/yoctune/runtime/device"
-	"github.com/yoctune/yoctune/runtime/lease"
-	"github.com/yoctune/yoctune/runtime/monitor"
+	"github.com/yoctune/yoctune/runtime/device/api"
+	"github.com/yoctune/yoctune/runtime/device/lease"
+	"github.com/yoctune/yoctune/runtime/device/monitor"
+	"github.com/yoctune/yoctune/runtime/device/rootfs"
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
@@ -20,7 +20,7 @@ const strainInterval = time.Second
 
 // watchStrain tells why the device wants a pipeline to do less, "" when it does not.
 // Sensors are read beside the pipeline: one that hangs delays no frame.
-func watchStrain(ctx context.Context, dev device.FS, d *plan.PipelineDegrade) func() string {
+func watchStrain(ctx context.Context, dev rootfs.FS, d *plan.PipelineDegrade) func() string {
 	if d == nil {
 		return nil
 	}

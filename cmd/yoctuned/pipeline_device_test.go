@@ -12,9 +12,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/yoctune/yoctune/runtime/api"
-	"github.com/yoctune/yoctune/runtime/lease"
-	"github.com/yoctune/yoctune/runtime/monitor"
+	"github.com/yoctune/yoctune/runtime/device/api"
+	"github.com/yoctune/yoctune/runtime/device/lease"
+	"github.com/yoctune/yoctune/runtime/device/monitor"
 	"github.com/yoctune/yoctune/schema/plan"
 )
 

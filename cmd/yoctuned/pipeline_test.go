@@ -13,7 +13,7 @@ import (
 	"github.com/yoctune/yoctune/tests/models"
 )
 
-const labelsPlan = "../../runtime/pipeline/testdata/labels.plan.json"
+const labelsPlan = "../../runtime/engine/pipeline/testdata/labels.plan.json"
 
 // ownSocket keeps a test's pipelines apart from those of the same name that run on this
 // machine.

@@ -6,15 +6,15 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/yoctune/yoctune/runtime/device"
-	"github.com/yoctune/yoctune/runtime/power"
+	"github.com/yoctune/yoctune/runtime/device/power"
+	"github.com/yoctune/yoctune/runtime/device/rootfs"
 )
 
 // inventory is what probe finds.
 type inventory struct {
-	Identity device.Identity
-	Hardware device.Hardware
-	Nodes    []device.Node
+	Identity rootfs.Identity
+	Hardware rootfs.Hardware
+	Nodes    []rootfs.Node
 	Args     []string
 	Modes    []string // power modes, by id
 	Mode     string   // the one in force
@@ -36,7 +36,7 @@ the rest.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			g := globalFlags(cmd)
-			dev, err := device.Open(g.Root)
+			dev, err := rootfs.Open(g.Root)
 			if err != nil {
 				return err
 			}
@@ -52,21 +52,21 @@ the rest.`,
 	}
 }
 
-func probe(dev device.FS) inventory {
-	inv := inventory{Identity: device.Identify(dev), Hardware: device.Survey(dev)}
+func probe(dev rootfs.FS) inventory {
+	inv := inventory{Identity: rootfs.Identify(dev), Hardware: rootfs.Survey(dev)}
 	problem := func(err error) {
 		if err != nil {
 			inv.Problems = append(inv.Problems, err.Error())
 		}
 	}
-	for _, class := range device.Classes() {
-		nodes, err := device.Nodes(dev, class)
+	for _, class := range rootfs.Classes() {
+		nodes, err := rootfs.Nodes(dev, class)
 		problem(err)
 		for _, n := range nodes {
-			inv.Nodes = append(inv.Nodes, device.Describe(dev, n))
+			inv.Nodes = append(inv.Nodes, rootfs.Describe(dev, n))
 		}
 	}
-	args, err := device.Args(dev)
+	args, err := rootfs.Args(dev)
 	problem(err)
 	for _, a := range args {
 		if a.Flag {
@@ -94,19 +94,19 @@ func (inv inventory) json(w *bufio.Writer) {
 	enc := lines(w) // the buffer keeps its error for Flush
 	_ = enc.Encode(struct {
 		Type string `json:"type"`
-		device.Identity
+		rootfs.Identity
 		Args  []string `json:"args"`
 		Modes []string `json:"power_modes"`
 		Mode  string   `json:"power_mode,omitempty"`
 	}{"device", inv.Identity, inv.Args, inv.Modes, inv.Mode})
 	_ = enc.Encode(struct {
 		Type string `json:"type"`
-		device.Hardware
+		rootfs.Hardware
 	}{"hardware", inv.Hardware})
 	for _, n := range inv.Nodes {
 		_ = enc.Encode(struct {
 			Type string `json:"type"`
-			device.Node
+			rootfs.Node
 		}{"node", n})
 	}
 	for _, p := range inv.Problems {

@@ -11,8 +11,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/yoctune/yoctune/runtime/enforce"
-	"github.com/yoctune/yoctune/runtime/knob"
+	"github.com/yoctune/yoctune/runtime/device/enforce"
+	"github.com/yoctune/yoctune/runtime/device/knob"
 	"github.com/yoctune/yoctune/schema/plan"
 	"golang.org/x/sys/unix"
 )

@@ -2,8 +2,8 @@ package main
 
 import (
 	"github.com/spf13/cobra"
-	"github.com/yoctune/yoctune/runtime/device"
-	"github.com/yoctune/yoctune/runtime/enforce"
+	"github.com/yoctune/yoctune/runtime/device/enforce"
+	"github.com/yoctune/yoctune/runtime/device/rootfs"
 )
 
 func newRollbackCommand() *cobra.Command {
@@ -24,7 +24,7 @@ Exit codes: 0 everything is as it was · 1 the journal cannot be read or written
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			g := globalFlags(cmd)
-			dev, err := device.Open(g.Root)
+			dev, err := rootfs.Open(g.Root)
 			if err != nil {
 				return err
 			}

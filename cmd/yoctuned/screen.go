@@ -16,8 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 	"golang.org/x/term"
 
-	"github.com/yoctune/yoctune/runtime/monitor"
-	"github.com/yoctune/yoctune/runtime/watch"
+	"github.com/yoctune/yoctune/runtime/device/monitor"
+	"github.com/yoctune/yoctune/runtime/device/watch"
 )
 
 // screen is the terminal while monitor or pipeline top has it. Only lines that change are

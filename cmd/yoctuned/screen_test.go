@@ -14,9 +14,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/yoctune/yoctune/runtime/device"
 	"github.com/yoctune/yoctune/runtime/device/devicetest"
-	"github.com/yoctune/yoctune/runtime/monitor"
+	"github.com/yoctune/yoctune/runtime/device/monitor"
+	"github.com/yoctune/yoctune/runtime/device/rootfs"
 )
 
 // terminal is a pseudo terminal: what a user sees and types.
@@ -102,7 +102,7 @@ func sampleOf(t *testing.T, board string) *monitor.Sample {
 	if err := devicetest.Build(dir, board); err != nil {
 		t.Fatal(err)
 	}
-	dev, err := device.Open(dir)
+	dev, err := rootfs.Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,8 +20,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/yoctune/yoctune/internal/signature"
-	"github.com/yoctune/yoctune/runtime/device"
 	"github.com/yoctune/yoctune/runtime/device/devicetest"
+	"github.com/yoctune/yoctune/runtime/device/rootfs"
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
@@ -216,7 +216,7 @@ func cmdFetches(ts *testscript.TestScript, _ bool, args []string) {
 }
 
 func cmdHold(ts *testscript.TestScript, _ bool, args []string) {
-	dev, err := device.Open(ts.MkAbs(args[0]))
+	dev, err := rootfs.Open(ts.MkAbs(args[0]))
 	ts.Check(err)
 	unlock, err := dev.Lock("yoctuned apply")
 	ts.Check(err)

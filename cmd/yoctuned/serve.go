@@ -17,15 +17,15 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/yoctune/yoctune/internal/socket"
-	"github.com/yoctune/yoctune/runtime/api"
-	"github.com/yoctune/yoctune/runtime/device"
-	"github.com/yoctune/yoctune/runtime/history"
-	"github.com/yoctune/yoctune/runtime/metrics"
-	"github.com/yoctune/yoctune/runtime/monitor"
-	"github.com/yoctune/yoctune/runtime/pipeline/live"
-	"github.com/yoctune/yoctune/runtime/planfile"
-	"github.com/yoctune/yoctune/runtime/watch"
-	"github.com/yoctune/yoctune/runtime/web"
+	"github.com/yoctune/yoctune/runtime/device/api"
+	"github.com/yoctune/yoctune/runtime/device/monitor"
+	"github.com/yoctune/yoctune/runtime/device/planfile"
+	"github.com/yoctune/yoctune/runtime/device/rootfs"
+	"github.com/yoctune/yoctune/runtime/device/watch"
+	"github.com/yoctune/yoctune/runtime/engine/pipeline/live"
+	"github.com/yoctune/yoctune/runtime/serve/history"
+	"github.com/yoctune/yoctune/runtime/serve/metrics"
+	"github.com/yoctune/yoctune/runtime/serve/web"
 )
 
 // Defaults of serve.
@@ -71,7 +71,7 @@ Exit codes: 0 ended by a signal · 1 failed · 2 usage.`,
 }
 
 func runServe(cmd *cobra.Command, _ []string) error {
-	dev, err := device.Open(globalFlags(cmd).Root)
+	dev, err := rootfs.Open(globalFlags(cmd).Root)
 	if err != nil {
 		return err
 	}
@@ -94,7 +94,7 @@ func runServe(cmd *cobra.Command, _ []string) error {
 			_ = l.Close()
 		}
 	}()
-	id := device.Identify(dev)
+	id := rootfs.Identify(dev)
 	wantMetrics, _ := cmd.Flags().GetBool("metrics")
 	planned := false
 	if file, err := planfile.Load(dev, planfile.Source{}); err == nil {
@@ -216,7 +216,7 @@ func reachesOnlyHere(address string) bool {
 	return err == nil && name != "" && web.Loopback(name)
 }
 
-func openHistory(cmd *cobra.Command, dev *device.Root, log func(string, ...any)) (*history.Store, error) {
+func openHistory(cmd *cobra.Command, dev *rootfs.Root, log func(string, ...any)) (*history.Store, error) {
 	file, _ := cmd.Flags().GetString("history")
 	size, _ := cmd.Flags().GetInt64("history-size")
 	if file == "" {

@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/yoctune/yoctune/runtime/pipeline/custom"
+	"github.com/yoctune/yoctune/runtime/engine/pipeline/custom"
 )
 
 func newStageHostCommand() *cobra.Command {

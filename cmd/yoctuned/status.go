@@ -6,11 +6,11 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/yoctune/yoctune/runtime/device"
-	"github.com/yoctune/yoctune/runtime/journal"
-	"github.com/yoctune/yoctune/runtime/knob"
-	"github.com/yoctune/yoctune/runtime/planfile"
-	"github.com/yoctune/yoctune/runtime/watch"
+	"github.com/yoctune/yoctune/runtime/device/journal"
+	"github.com/yoctune/yoctune/runtime/device/knob"
+	"github.com/yoctune/yoctune/runtime/device/planfile"
+	"github.com/yoctune/yoctune/runtime/device/rootfs"
+	"github.com/yoctune/yoctune/runtime/device/watch"
 )
 
 // deviceStatus is what status says. Refused and JournalError hold reasons.
@@ -52,7 +52,7 @@ or it would be refused.`,
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			g := globalFlags(cmd)
-			dev, err := device.Open(g.Root)
+			dev, err := rootfs.Open(g.Root)
 			if err != nil {
 				return err
 			}
@@ -87,8 +87,8 @@ or it would be refused.`,
 	return cmd
 }
 
-func readStatus(dev *device.Root, src planfile.Source) deviceStatus {
-	id := device.Identify(dev)
+func readStatus(dev *rootfs.Root, src planfile.Source) deviceStatus {
+	id := rootfs.Identify(dev)
 	s := deviceStatus{Type: "status", Model: id.Model, Signature: signatureRule(dev)}
 	file, err := planfile.Load(dev, src)
 	if err == nil {
@@ -126,7 +126,7 @@ func readStatus(dev *device.Root, src planfile.Source) deviceStatus {
 }
 
 // signatureRule says which plans the device takes.
-func signatureRule(dev device.FS) string {
+func signatureRule(dev rootfs.FS) string {
 	keys, err := planfile.Keys(dev)
 	switch {
 	case err != nil:

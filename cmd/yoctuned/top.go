@@ -16,8 +16,8 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
-	"github.com/yoctune/yoctune/runtime/device"
-	"github.com/yoctune/yoctune/runtime/pipeline/live"
+	"github.com/yoctune/yoctune/runtime/device/rootfs"
+	"github.com/yoctune/yoctune/runtime/engine/pipeline/live"
 )
 
 func newPipelineTopCommand() *cobra.Command {
@@ -63,7 +63,7 @@ type topRun struct {
 
 func runTop(cmd *cobra.Command, args []string) error {
 	g := globalFlags(cmd)
-	dev, err := device.Open(g.Root)
+	dev, err := rootfs.Open(g.Root)
 	if err != nil {
 		return err
 	}
@@ -367,7 +367,7 @@ func millis(ns *int64) string {
 
 // liveDirs are where pipelines have their sockets: the services', and those of the
 // user who asks.
-func liveDirs(dev *device.Root) []string {
+func liveDirs(dev *rootfs.Root) []string {
 	dirs := []string{filepath.Join(dev.Dir(), live.Dir)}
 	if own := os.Getenv("XDG_RUNTIME_DIR"); dev.Running() && own != "" {
 		dirs = append(dirs, filepath.Join(own, filepath.Base(live.Dir)))
@@ -376,7 +376,7 @@ func liveDirs(dev *device.Root) []string {
 }
 
 // liveSocket is where a pipeline of this process has its own.
-func liveSocket(dev *device.Root, name string) string {
+func liveSocket(dev *rootfs.Root, name string) string {
 	if own := os.Getenv("RUNTIME_DIRECTORY"); dev.Running() && own != "" && !strings.Contains(own, ":") { // systemd
 		return filepath.Join(own, live.Socket)
 	}

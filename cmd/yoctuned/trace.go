@@ -10,7 +10,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
-	"github.com/yoctune/yoctune/runtime/trace"
+	"github.com/yoctune/yoctune/runtime/engine/trace"
 )
 
 func newTraceCommand() *cobra.Command {

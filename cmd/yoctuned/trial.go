@@ -14,9 +14,9 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
-	"github.com/yoctune/yoctune/runtime/device"
-	"github.com/yoctune/yoctune/runtime/enforce"
-	"github.com/yoctune/yoctune/runtime/planfile"
+	"github.com/yoctune/yoctune/runtime/device/enforce"
+	"github.com/yoctune/yoctune/runtime/device/planfile"
+	"github.com/yoctune/yoctune/runtime/device/rootfs"
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
@@ -31,7 +31,7 @@ Exit codes: 0 confirmed · 1 no plan is being tried, or its time was over · 2 u
 		Example: `  yoctuned confirm`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			dev, err := device.Open(globalFlags(cmd).Root)
+			dev, err := rootfs.Open(globalFlags(cmd).Root)
 			if err != nil {
 				return err
 			}
@@ -45,7 +45,7 @@ Exit codes: 0 confirmed · 1 no plan is being tried, or its time was over · 2 u
 				return err
 			}
 			switch {
-			case !t.Running(device.Identify(dev).BootID):
+			case !t.Running(rootfs.Identify(dev).BootID):
 				return fmt.Errorf("confirm: %w", planfile.ErrNoTrial)
 			case t.Over(boottime()):
 				return fmt.Errorf("confirm: %w: its time was over, and it is being reverted", planfile.ErrNoTrial)
@@ -72,13 +72,13 @@ func newRevertCommand() *cobra.Command {
 		Hidden:  true,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			dev, err := device.Open(globalFlags(cmd).Root)
+			dev, err := rootfs.Open(globalFlags(cmd).Root)
 			if err != nil {
 				return err
 			}
 			signal.Ignore(unix.SIGHUP, unix.SIGINT)
 			t, err := planfile.ReadTrial(dev)
-			if err != nil || !t.Running(device.Identify(dev).BootID) {
+			if err != nil || !t.Running(rootfs.Identify(dev).BootID) {
 				return err
 			}
 			if err := await(cmd.Context(), dev, t); err != nil {
@@ -92,8 +92,8 @@ func newRevertCommand() *cobra.Command {
 
 // tryPlan applies a plan, waits for its confirmation, and reverts it when none
 // comes. The caller holds the lock, which is given up to wait.
-func tryPlan(cmd *cobra.Command, dev *device.Root, file *planfile.File, d time.Duration, unlock func()) error {
-	boot := device.Identify(dev).BootID
+func tryPlan(cmd *cobra.Command, dev *rootfs.Root, file *planfile.File, d time.Duration, unlock func()) error {
+	boot := rootfs.Identify(dev).BootID
 	p := file.Plan
 	t := &planfile.Trial{Boot: boot, Layer: p.Layer, Target: p.Target, Serial: p.Serial, Digest: p.Digest, Deadline: int64(boottime() + d)}
 	session, err := enforce.Open(dev, p, enforce.DefaultOptions())
@@ -199,7 +199,7 @@ func startGuard(root string) error {
 
 // await returns when the trial is over: its time, or its record, whichever is
 // first.
-func await(ctx context.Context, dev *device.Root, t *planfile.Trial) error {
+func await(ctx context.Context, dev *rootfs.Root, t *planfile.Trial) error {
 	file, err := dev.StatePath(planfile.TrialFile)
 	if err != nil {
 		return err
@@ -235,11 +235,11 @@ func await(ctx context.Context, dev *device.Root, t *planfile.Trial) error {
 }
 
 // settleTrial reverts a trial whose time is over, whoever comes first.
-func settleTrial(dev *device.Root) (confirmed bool, reverted []enforce.Result, err error) {
+func settleTrial(dev *rootfs.Root) (confirmed bool, reverted []enforce.Result, err error) {
 	return settleTrialNow(dev, false)
 }
 
-func settleTrialNow(dev *device.Root, now bool) (confirmed bool, reverted []enforce.Result, err error) {
+func settleTrialNow(dev *rootfs.Root, now bool) (confirmed bool, reverted []enforce.Result, err error) {
 	unlock, err := patientLock(dev, "revert")
 	if err != nil {
 		return false, nil, err
@@ -249,14 +249,14 @@ func settleTrialNow(dev *device.Root, now bool) (confirmed bool, reverted []enfo
 }
 
 // revertTrial does it for one who holds the lock. now: also before its time.
-func revertTrial(dev *device.Root, now bool) (confirmed bool, reverted []enforce.Result, err error) {
+func revertTrial(dev *rootfs.Root, now bool) (confirmed bool, reverted []enforce.Result, err error) {
 	t, err := planfile.ReadTrial(dev)
 	switch {
 	case err != nil:
 		return false, nil, err
 	case t == nil:
 		return true, nil, nil
-	case !t.Running(device.Identify(dev).BootID), !now && !t.Over(boottime()):
+	case !t.Running(rootfs.Identify(dev).BootID), !now && !t.Over(boottime()):
 		return false, nil, nil
 	}
 	if reverted, err = enforce.Revert(dev, enforce.DefaultOptions()); err != nil {
@@ -267,11 +267,11 @@ func revertTrial(dev *device.Root, now bool) (confirmed bool, reverted []enforce
 }
 
 // patientLock waits a while for the lock: the other reverter may hold it.
-func patientLock(dev *device.Root, command string) (func(), error) {
+func patientLock(dev *rootfs.Root, command string) (func(), error) {
 	const tries = 50
 	for n := 0; ; n++ {
 		unlock, err := lock(dev, command)
-		var held *device.HeldError
+		var held *rootfs.HeldError
 		if err == nil || n == tries || !errors.As(err, &held) {
 			return unlock, err
 		}
@@ -281,7 +281,7 @@ func patientLock(dev *device.Root, command string) (func(), error) {
 
 // refuseTried reverts a trial that is over, and refuses to put a plan into force
 // while one is running, or when it is the one that was never confirmed.
-func refuseTried(dev *device.Root, p *plan.Plan) error {
+func refuseTried(dev *rootfs.Root, p *plan.Plan) error {
 	if _, _, err := revertTrial(dev, false); err != nil {
 		return err
 	}
@@ -289,7 +289,7 @@ func refuseTried(dev *device.Root, p *plan.Plan) error {
 	if err != nil {
 		return err
 	}
-	if t.Running(device.Identify(dev).BootID) {
+	if t.Running(rootfs.Identify(dev).BootID) {
 		left := (time.Duration(t.Deadline) - boottime()).Round(time.Second)
 		return fmt.Errorf("%w: %s serial %d, for another %s; confirm it or wait", planfile.ErrTrying, t.Target, t.Serial, left)
 	}

@@ -7,9 +7,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/yoctune/yoctune/internal/cache"
-	"github.com/yoctune/yoctune/runtime/bench"
-	"github.com/yoctune/yoctune/runtime/core"
-	"github.com/yoctune/yoctune/runtime/core/tune"
+	"github.com/yoctune/yoctune/runtime/engine/bench"
+	"github.com/yoctune/yoctune/runtime/engine/core"
+	"github.com/yoctune/yoctune/runtime/engine/core/tune"
 )
 
 func newTuneCommand() *cobra.Command {

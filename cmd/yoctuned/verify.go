@@ -2,7 +2,7 @@ package main
 
 import (
 	"github.com/spf13/cobra"
-	"github.com/yoctune/yoctune/runtime/enforce"
+	"github.com/yoctune/yoctune/runtime/device/enforce"
 )
 
 func newVerifyCommand() *cobra.Command {

@@ -9,11 +9,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/yoctune/yoctune/runtime/device"
-	"github.com/yoctune/yoctune/runtime/enforce"
-	"github.com/yoctune/yoctune/runtime/journal"
-	"github.com/yoctune/yoctune/runtime/planfile"
-	"github.com/yoctune/yoctune/runtime/watch"
+	"github.com/yoctune/yoctune/runtime/device/enforce"
+	"github.com/yoctune/yoctune/runtime/device/journal"
+	"github.com/yoctune/yoctune/runtime/device/planfile"
+	"github.com/yoctune/yoctune/runtime/device/rootfs"
+	"github.com/yoctune/yoctune/runtime/device/watch"
 )
 
 // explanation is why a node has the value that it has.
@@ -52,7 +52,7 @@ as wanted.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			g := globalFlags(cmd)
-			dev, err := device.Open(g.Root)
+			dev, err := rootfs.Open(g.Root)
 			if err != nil {
 				return err
 			}
@@ -91,8 +91,8 @@ as wanted.`,
 	return cmd
 }
 
-func explain(dev *device.Root, planName, node string) ([]explanation, error) {
-	boot := device.Identify(dev).BootID
+func explain(dev *rootfs.Root, planName, node string) ([]explanation, error) {
+	boot := rootfs.Identify(dev).BootID
 	// Neither may hide the plan's answer: why is asked when things are broken.
 	state, stateErr := watch.ReadState(dev, boot)
 	if state == nil {
@@ -209,7 +209,7 @@ func (e explanation) text(w io.Writer) error {
 	return err
 }
 
-func who(p *device.Process) string {
+func who(p *rootfs.Process) string {
 	if p == nil {
 		return "the kernel, or somebody unseen"
 	}

@@ -3,7 +3,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/yoctune/yoctune/runtime/worker"
+	"github.com/yoctune/yoctune/runtime/engine/worker"
 )
 
 func newWorkerCommand() *cobra.Command {

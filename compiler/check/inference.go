@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/yoctune/yoctune/compiler/diag"
-	"github.com/yoctune/yoctune/compiler/load"
+	"github.com/yoctune/yoctune/compiler/language/load"
 )
 
 // Programs that use TensorRT are services of the target. What they ask of the

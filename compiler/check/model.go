@@ -8,9 +8,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/yoctune/yoctune/compiler/budget"
+	"github.com/yoctune/yoctune/compiler/check/budget"
 	"github.com/yoctune/yoctune/compiler/diag"
-	"github.com/yoctune/yoctune/compiler/load"
+	"github.com/yoctune/yoctune/compiler/language/load"
 	"github.com/yoctune/yoctune/internal/onnx"
 	"github.com/yoctune/yoctune/schema/plan"
 )

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/yoctune/yoctune/compiler/budget"
+	"github.com/yoctune/yoctune/compiler/check/budget"
 	"github.com/yoctune/yoctune/compiler/diag"
 	"github.com/yoctune/yoctune/schema/plan"
 )

@@ -12,7 +12,7 @@ import (
 	"cuelang.org/go/cue/parser"
 
 	"github.com/yoctune/yoctune/compiler/diag"
-	"github.com/yoctune/yoctune/compiler/load"
+	"github.com/yoctune/yoctune/compiler/language/load"
 	"github.com/yoctune/yoctune/schema"
 )
 

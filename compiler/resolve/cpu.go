@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/yoctune/yoctune/compiler/load"
+	"github.com/yoctune/yoctune/compiler/language/load"
 	"github.com/yoctune/yoctune/internal/cpulist"
 	"github.com/yoctune/yoctune/schema/plan"
 )

@@ -6,7 +6,7 @@ import (
 	"math/big"
 	"strings"
 
-	"github.com/yoctune/yoctune/compiler/load"
+	"github.com/yoctune/yoctune/compiler/language/load"
 )
 
 // ErrInexact says that a quantity is no whole number of base units.

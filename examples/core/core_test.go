@@ -17,13 +17,13 @@ func TestBothExamplesBuildAndRun(t *testing.T) {
 	if cc == "" {
 		cc = "cc"
 	}
-	sources, err := filepath.Glob("../../runtime/core/c/yt_*.c")
+	sources, err := filepath.Glob("../../runtime/engine/core/c/yt_*.c")
 	if err != nil || len(sources) < 6 {
 		t.Fatalf("sources %v, %v", sources, err)
 	}
 	dir := t.TempDir()
 	for name, build := range map[string][]string{
-		"c": append(append(strings.Fields(cc), "-std=c11", "-O2", "-Wall", "-Wextra", "-Werror", "-I../../runtime/core/c", "c/main.c"),
+		"c": append(append(strings.Fields(cc), "-std=c11", "-O2", "-Wall", "-Wextra", "-Werror", "-I../../runtime/engine/core/c", "c/main.c"),
 			append(sources, "-lpthread", "-ldl", "-lm", "-o", filepath.Join(dir, "c"))...),
 		"go": {"go", "build", "-o", filepath.Join(dir, "go"), "./go"},
 	} {

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/yoctune/yoctune/runtime/api"
+	"github.com/yoctune/yoctune/runtime/device/api"
 	"github.com/yoctune/yoctune/runtime/device/devicetest"
 	"github.com/yoctune/yoctune/schema/plan"
 )

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/yoctune/yoctune/runtime/api"
+	"github.com/yoctune/yoctune/runtime/device/api"
 )
 
 func main() {

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/yoctune/yoctune/compiler/review"
+	"github.com/yoctune/yoctune/compiler/report/review"
 )
 
 // sources is a configuration with every kind of live source and of custom stage.

@@ -13,8 +13,8 @@ import (
 
 	"github.com/yoctune/yoctune/compiler"
 	"github.com/yoctune/yoctune/compiler/diag"
-	"github.com/yoctune/yoctune/compiler/review"
-	"github.com/yoctune/yoctune/compiler/sandbox"
+	"github.com/yoctune/yoctune/compiler/language/sandbox"
+	"github.com/yoctune/yoctune/compiler/report/review"
 	"github.com/yoctune/yoctune/schema/plan"
 )
 

@@ -9,7 +9,7 @@ type Limits struct {
 }
 
 // Launchable are the kernels that take more than one block size. A test compares them
-// with the core's own table, runtime/core/c/yt_names.h.
+// with the core's own table, runtime/engine/core/c/yt_names.h.
 func Launchable() []Limits {
 	return []Limits{
 		{"convert", 32, 256, 32}, {"copy", 32, 256, 32}, {"map", 32, 256, 32}, {"preprocess", 32, 256, 32}, {"roi", 32, 256, 32},

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/yoctune/yoctune/internal/onnx"
-	"github.com/yoctune/yoctune/runtime/ort"
+	"github.com/yoctune/yoctune/runtime/engine/ort"
 	"github.com/yoctune/yoctune/tests/models"
 )
 

@@ -52,4 +52,4 @@ wait $server || { cat "$work/serve.log"; exit 1; }
 [ -s "$work/device/var/lib/yoctune/history.db" ] || { echo "arm64: serve kept no history" >&2; cat "$work/serve.log" >&2; exit 1; }
 
 echo "== the core's tests on arm64"
-GOARCH=arm64 CC=$cc go test -exec "$qemu -L /usr/aarch64-linux-gnu" ./runtime/core/ -rapid.checks=30
+GOARCH=arm64 CC=$cc go test -exec "$qemu -L /usr/aarch64-linux-gnu" ./runtime/engine/core/ -rapid.checks=30

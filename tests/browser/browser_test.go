@@ -17,13 +17,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/yoctune/yoctune/runtime/device"
 	"github.com/yoctune/yoctune/runtime/device/devicetest"
-	"github.com/yoctune/yoctune/runtime/history"
-	"github.com/yoctune/yoctune/runtime/monitor"
-	"github.com/yoctune/yoctune/runtime/pipeline/live"
-	"github.com/yoctune/yoctune/runtime/watch"
-	"github.com/yoctune/yoctune/runtime/web"
+	"github.com/yoctune/yoctune/runtime/device/monitor"
+	"github.com/yoctune/yoctune/runtime/device/rootfs"
+	"github.com/yoctune/yoctune/runtime/device/watch"
+	"github.com/yoctune/yoctune/runtime/engine/pipeline/live"
+	"github.com/yoctune/yoctune/runtime/serve/history"
+	"github.com/yoctune/yoctune/runtime/serve/web"
 )
 
 // need skips without what `scripts/setup.sh browser` installs, or fails.
@@ -76,7 +76,7 @@ func site(t *testing.T, interval time.Duration) *httptest.Server {
 	if err := devicetest.Build(dir, "agx-orin-64gb"); err != nil {
 		t.Fatal(err)
 	}
-	dev, err := device.Open(dir)
+	dev, err := rootfs.Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,10 +94,10 @@ func site(t *testing.T, interval time.Duration) *httptest.Server {
 	t.Cleanup(func() { _ = store.Close(t.Context()) })
 	frames := atomic.Uint64{}
 	h, err := (&web.Site{
-		Device: device.Identify(dev), Hub: hub, History: store,
+		Device: rootfs.Identify(dev), Hub: hub, History: store,
 		Watch: func() *watch.State {
 			return &watch.State{PID: 7, History: []watch.Event{{
-				Type: watch.Drift, Path: "/proc/sys/vm/swappiness", Found: "<b>77</b>", Outcome: "ok", Time: time.Now(), By: &device.Process{PID: 812, Command: "sh"},
+				Type: watch.Drift, Path: "/proc/sys/vm/swappiness", Found: "<b>77</b>", Outcome: "ok", Time: time.Now(), By: &rootfs.Process{PID: 812, Command: "sh"},
 			}}}
 		},
 		Pipelines: func() []*live.Snapshot {

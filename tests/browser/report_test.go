@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"github.com/yoctune/yoctune/compiler"
-	"github.com/yoctune/yoctune/compiler/review"
-	"github.com/yoctune/yoctune/compiler/tasks"
+	"github.com/yoctune/yoctune/compiler/report/review"
+	"github.com/yoctune/yoctune/compiler/report/tasks"
 )
 
 // layer is what the example gives with some of its lines changed, once with a
@@ -81,7 +81,7 @@ func reviewPage(t *testing.T) []byte {
 }
 
 func tasksPage(t *testing.T) []byte {
-	f, err := os.Open("../../compiler/tasks/testdata/task-depends.dot")
+	f, err := os.Open("../../compiler/report/tasks/testdata/task-depends.dot")
 	if err != nil {
 		t.Fatal(err)
 	}

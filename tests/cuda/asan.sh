@@ -8,16 +8,16 @@ cd "$(dirname "$0")/../.."
 
 out=build/cuda
 mkdir -p "$out"
-common=(-O1 -g -Wall -Wextra -Iruntime/core/c -Iruntime/core/cuda -Itests/cuda
+common=(-O1 -g -Wall -Wextra -Iruntime/engine/core/c -Iruntime/engine/core/cuda -Itests/cuda
 	"-fsanitize=address,undefined" -fno-sanitize-recover=all -fno-omit-frame-pointer)
 sources=(yt_guard)
-for f in runtime/core/c/yt_cpu*.c; do
+for f in runtime/engine/core/c/yt_cpu*.c; do
 	f=${f##*/}
 	sources+=("${f%.c}")
 done
 objects=()
 for f in "${sources[@]}"; do
-	"${CC:-gcc}" -std=c11 "${common[@]}" -c "runtime/core/c/$f.c" -o "$out/asan_$f.o"
+	"${CC:-gcc}" -std=c11 "${common[@]}" -c "runtime/engine/core/c/$f.c" -o "$out/asan_$f.o"
 	objects+=("$out/asan_$f.o")
 done
 # -ffp-contract=off: C++ has no ISO mode that implies it.
@@ -26,16 +26,16 @@ done
 
 # Products by cuBLASLt's ways, with a library of the tests that computes on the CPU.
 "${CXX:-g++}" -std=c++17 -ffp-contract=off "${common[@]}" -shared -fPIC tests/cuda/fake_lt.cc -o "$out/fake_lt.so"
-"${CXX:-g++}" -std=c++17 -ffp-contract=off "${common[@]}" tests/cuda/lt_check.cc -x c++ runtime/core/cuda/lt.cu -x none "${objects[@]}" \
+"${CXX:-g++}" -std=c++17 -ffp-contract=off "${common[@]}" tests/cuda/lt_check.cc -x c++ runtime/engine/core/cuda/lt.cu -x none "${objects[@]}" \
 	-o "$out/lt_check" -ldl
 "$out/lt_check" "$PWD/$out/fake_lt.so" "${1:-1}"
 
 # ThreadSanitizer knows no fences, which yt_guard.h is made of where the kernel has no
 # membarrier; the threads meet in locks and atomics otherwise.
-tsan=(-O1 -g -Wall -Wextra -Iruntime/core/c -Iruntime/core/cuda -Itests/cuda -fsanitize=thread -Wno-tsan)
+tsan=(-O1 -g -Wall -Wextra -Iruntime/engine/core/c -Iruntime/engine/core/cuda -Itests/cuda -fsanitize=thread -Wno-tsan)
 objects=()
 for f in "${sources[@]}"; do
-	"${CC:-gcc}" -std=c11 "${tsan[@]}" -c "runtime/core/c/$f.c" -o "$out/tsan_$f.o"
+	"${CC:-gcc}" -std=c11 "${tsan[@]}" -c "runtime/engine/core/c/$f.c" -o "$out/tsan_$f.o"
 	objects+=("$out/tsan_$f.o")
 done
 "${CXX:-g++}" -std=c++17 -ffp-contract=off "${tsan[@]}" tests/cuda/core_check.cc "${objects[@]}" -o "$out/core_check_tsan"

@@ -19,7 +19,7 @@ update=
 [ "${1:-}" != --update ] || { update=1 && shift; }
 out=${1:-build/cuda}
 read -ra archs <<<"${CUDA_ARCHS:-75 87 90 110}"
-src=runtime/core/cuda
+src=runtime/engine/core/cuda
 files=(backend memory stream module faults copy preprocess reduce image boxes rows gemm lt)
 cc=${CC:-gcc}
 
@@ -50,7 +50,7 @@ done
 newest=${archs[-1]}
 gencode+=(-gencode "arch=compute_$newest,code=compute_$newest")
 # --fmad=false: backends agree bit for bit (yt_math.h).
-flags=(-std=c++17 -O3 --fmad=false -Iruntime/core/c -I"$src" "-DYT_CUDA_ARCHS=\"${names% }\""
+flags=(-std=c++17 -O3 --fmad=false -Iruntime/engine/core/c -I"$src" "-DYT_CUDA_ARCHS=\"${names% }\""
 	"-Xcompiler=-fPIC,-fvisibility=hidden,-Wall,-Wextra" -Werror=all-warnings)
 
 report=$out/ptxas.txt
@@ -119,7 +119,7 @@ if [ "$exported" != yt_get_api ]; then
 	exit 1
 fi
 
-"$cc" -std=c11 -Wall -Wextra -Iruntime/core/c tests/cuda/open.c -o "$out/open" -ldl
+"$cc" -std=c11 -Wall -Wextra -Iruntime/engine/core/c tests/cuda/open.c -o "$out/open" -ldl
 if "$out/open" "$so"; then
 	echo "compiled and assembled for ${names% }; exports yt_get_api only; opens"
 	[ -e /dev/nvidia0 ] || echo "no GPU on this machine: the kernels were not run"

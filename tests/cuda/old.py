@@ -47,7 +47,7 @@ def main():
     ctypes.CDLL(second)
     nvrtc = ctypes.CDLL(library)
     includes = [site + "/nvidia/cuda_runtime/include", site + "/nvidia/cuda_nvcc/include", site + "/nvidia/cuda_cccl/include"]
-    with open("runtime/core/cuda/kernels.h", encoding="utf-8") as f:
+    with open("runtime/engine/core/cuda/kernels.h", encoding="utf-8") as f:
         kernels = f.read()
     kernels = kernels.replace("#include <cuda_runtime_api.h>", "")
     kernels = re.sub(r"^(cudaError_t|uint64_t|bool) \w+\([^;]*;", "", kernels, flags=re.M)
@@ -61,13 +61,13 @@ def main():
     failed = False
     for arch in archs:
         for name in FILES:
-            with open(f"runtime/core/cuda/{name}.cu", encoding="utf-8") as f:
+            with open(f"runtime/engine/core/cuda/{name}.cu", encoding="utf-8") as f:
                 source = device_code(f.read()).replace("static __global__", "__global__") + USED.get(name, "")
             program, size = ctypes.c_void_p(), ctypes.c_size_t()
             texts = (ctypes.c_char_p * len(headers))(*[t.encode() for t in headers.values()])
             names = (ctypes.c_char_p * len(headers))(*[t.encode() for t in headers])
-            options = ["--std=c++17", "--fmad=false", f"--gpu-architecture={arch}", "--ptxas-options=--verbose", "-Iruntime/core/c"]
-            options += ["-Iruntime/core/cuda"] + ["-I" + i for i in includes]
+            options = ["--std=c++17", "--fmad=false", f"--gpu-architecture={arch}", "--ptxas-options=--verbose", "-Iruntime/engine/core/c"]
+            options += ["-Iruntime/engine/core/cuda"] + ["-I" + i for i in includes]
             argv = (ctypes.c_char_p * len(options))(*[o.encode() for o in options])
             nvrtc.nvrtcCreateProgram(ctypes.byref(program), source.encode(), f"{name}.cu".encode(), len(headers), texts, names)
             rc = nvrtc.nvrtcCompileProgram(program, len(options), argv)

@@ -19,12 +19,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/yoctune/yoctune/runtime/device"
 	"github.com/yoctune/yoctune/runtime/device/devicetest"
-	"github.com/yoctune/yoctune/runtime/metrics"
-	"github.com/yoctune/yoctune/runtime/monitor"
-	"github.com/yoctune/yoctune/runtime/pipeline/live"
-	"github.com/yoctune/yoctune/runtime/watch"
+	"github.com/yoctune/yoctune/runtime/device/monitor"
+	"github.com/yoctune/yoctune/runtime/device/rootfs"
+	"github.com/yoctune/yoctune/runtime/device/watch"
+	"github.com/yoctune/yoctune/runtime/engine/pipeline/live"
+	"github.com/yoctune/yoctune/runtime/serve/metrics"
 )
 
 // served is what a device with a pipeline serves to Prometheus.
@@ -34,7 +34,7 @@ func served(t *testing.T) *httptest.Server {
 	if err := devicetest.Build(dir, "agx-orin-64gb"); err != nil {
 		t.Fatal(err)
 	}
-	dev, err := device.Open(dir)
+	dev, err := rootfs.Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/yoctune/yoctune/runtime/pipeline/custom"
+	"github.com/yoctune/yoctune/runtime/engine/pipeline/custom"
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
@@ -21,7 +21,7 @@ var cameraScript []byte
 func TestCamerasOfARealDriver(t *testing.T) {
 	cache := guestKernel(t)
 	if os.Getenv("YOCTUNE_QEMU_CAMERA") == "" {
-		t.Skip("YOCTUNE_QEMU_CAMERA is not set; scripts/prove.sh camera sets it, and what the driver answered is replayed by runtime/v4l2")
+		t.Skip("YOCTUNE_QEMU_CAMERA is not set; scripts/prove.sh camera sets it, and what the driver answered is replayed by runtime/engine/v4l2")
 	}
 	if found, _ := filepath.Glob(filepath.Join(cache, "lib/modules/*/kernel/drivers/media/test-drivers/vivid/vivid.ko*")); len(found) == 0 {
 		t.Skip("the kernel was fetched without its camera driver; scripts/setup.sh kernel fetches it")
@@ -33,7 +33,7 @@ func TestCamerasOfARealDriver(t *testing.T) {
 		archive.host(name, host)
 	}
 	tests := filepath.Join(dir, "v4l2.test")
-	build := exec.Command("go", "test", "-c", "-o", tests, "github.com/yoctune/yoctune/runtime/v4l2")
+	build := exec.Command("go", "test", "-c", "-o", tests, "github.com/yoctune/yoctune/runtime/engine/v4l2")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/yoctune/yoctune/compiler"
-	"github.com/yoctune/yoctune/emitters/all"
+	"github.com/yoctune/yoctune/emitters/assemble"
 )
 
 // The real bitbake-setup takes the file, offline, with folders in place of the
@@ -46,7 +46,7 @@ func setUp(t *testing.T, target string) {
 	}
 	l := layers[0]
 	l.Targets[0].Name = target
-	if l.Files, err = all.Emit(l.Layer); err != nil {
+	if l.Files, err = assemble.Emit(l.Layer); err != nil {
 		t.Fatal(err)
 	}
 	layer, work := written(t, l), t.TempDir()

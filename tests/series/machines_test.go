@@ -10,13 +10,13 @@ import (
 	"github.com/yoctune/yoctune/compiler/diag"
 	"github.com/yoctune/yoctune/schema/facts/release"
 	"github.com/yoctune/yoctune/tests/bitbake/bbref"
-	"github.com/yoctune/yoctune/tests/series/every"
+	"github.com/yoctune/yoctune/tests/series/machines"
 )
 
 // Every machine of every release is built, and bitbake's parser reads a layer of
 // all machines of a release.
 func TestEveryMachineOfEveryReleaseBuilds(t *testing.T) {
-	files, missing, err := every.Config("config")
+	files, missing, err := machines.Config("config")
 	if err != nil {
 		t.Fatal(err)
 	}

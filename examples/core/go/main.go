@@ -10,7 +10,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/yoctune/yoctune/runtime/core"
+	"github.com/yoctune/yoctune/runtime/engine/core"
 )
 
 func main() {

@@ -312,7 +312,7 @@ func cudaSource(out string, when time.Time) error {
 		return err
 	}
 	defer os.RemoveAll(tmp)
-	for _, dir := range []string{"runtime/core/c", "runtime/core/cuda"} {
+	for _, dir := range []string{"runtime/engine/core/c", "runtime/engine/core/cuda"} {
 		if err := copyTree(".", tmp, dir); err != nil {
 			return err
 		}

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/yoctune/yoctune/runtime/device"
+	"github.com/yoctune/yoctune/runtime/device/rootfs"
 	"golang.org/x/sys/unix"
 )
 
@@ -18,7 +18,7 @@ var ErrKilled = errors.New("killed")
 // Kernel makes a synthetic tree answer like a kernel, as far as tests need it,
 // and lets them break it: fail a node, or die at any step that changes something.
 type Kernel struct {
-	device.Device
+	rootfs.Device
 
 	lock sync.Mutex // devices are written side by side
 
@@ -43,7 +43,7 @@ type Kernel struct {
 }
 
 // NewKernel wraps a tree.
-func NewKernel(dev device.Device) *Kernel {
+func NewKernel(dev rootfs.Device) *Kernel {
 	return &Kernel{Device: dev, ReadFault: map[string]error{}, WriteFault: map[string]error{}}
 }
 
@@ -58,23 +58,23 @@ func (k *Kernel) step() (whole, half bool) {
 	return !k.dead(), k.dead() && k.Torn
 }
 
-// Read implements [device.FS].
-func (k *Kernel) Read(name string) (device.Content, error) {
+// Read implements [rootfs.FS].
+func (k *Kernel) Read(name string) (rootfs.Content, error) {
 	if c := k.Hung[name]; c != nil {
 		<-c // without the lock: the others answer
 	}
 	k.lock.Lock()
 	defer k.lock.Unlock()
 	if k.dead() {
-		return device.Content{}, ErrKilled
+		return rootfs.Content{}, ErrKilled
 	}
 	if err := k.ReadFault[name]; err != nil {
-		return device.Content{}, &device.PathError{Op: "read", Path: name, Err: err}
+		return rootfs.Content{}, &rootfs.PathError{Op: "read", Path: name, Err: err}
 	}
 	return k.Device.Read(name)
 }
 
-// Write implements [device.FS].
+// Write implements [rootfs.FS].
 func (k *Kernel) Write(name, value string) error {
 	k.lock.Lock()
 	defer k.lock.Unlock()
@@ -83,7 +83,7 @@ func (k *Kernel) Write(name, value string) error {
 		return ErrKilled
 	}
 	if err := k.WriteFault[name]; err != nil {
-		return &device.PathError{Op: "write", Path: name, Err: err}
+		return &rootfs.PathError{Op: "write", Path: name, Err: err}
 	}
 	k.Writes = append(k.Writes, name+"="+value)
 	err := k.behave(name, value)
@@ -94,7 +94,7 @@ func (k *Kernel) Write(name, value string) error {
 }
 
 func (k *Kernel) behave(name, value string) error {
-	refuse := func(e error) error { return &device.PathError{Op: "write", Path: name, Err: e} }
+	refuse := func(e error) error { return &rootfs.PathError{Op: "write", Path: name, Err: e} }
 	old, err := k.Device.Read(name)
 	if err != nil {
 		return err
@@ -160,7 +160,7 @@ func (k *Kernel) behave(name, value string) error {
 	return k.Device.Write(name, value+"\n")
 }
 
-// ReadState implements [device.State].
+// ReadState implements [rootfs.State].
 func (k *Kernel) ReadState(name string) ([]byte, error) {
 	k.lock.Lock()
 	defer k.lock.Unlock()
@@ -170,7 +170,7 @@ func (k *Kernel) ReadState(name string) ([]byte, error) {
 	return k.Device.ReadState(name)
 }
 
-// WriteState implements [device.State].
+// WriteState implements [rootfs.State].
 func (k *Kernel) WriteState(name string, data []byte) error {
 	k.lock.Lock()
 	defer k.lock.Unlock()
@@ -180,7 +180,7 @@ func (k *Kernel) WriteState(name string, data []byte) error {
 	return k.Device.WriteState(name, data)
 }
 
-// AppendState implements [device.State].
+// AppendState implements [rootfs.State].
 func (k *Kernel) AppendState(name string, data []byte) error {
 	k.lock.Lock()
 	defer k.lock.Unlock()
@@ -194,7 +194,7 @@ func (k *Kernel) AppendState(name string, data []byte) error {
 	return k.Device.AppendState(name, data)
 }
 
-// RemoveState implements [device.State].
+// RemoveState implements [rootfs.State].
 func (k *Kernel) RemoveState(name string) error {
 	k.lock.Lock()
 	defer k.lock.Unlock()

@@ -10,8 +10,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/yoctune/yoctune/runtime/device"
-	"github.com/yoctune/yoctune/runtime/power"
+	"github.com/yoctune/yoctune/runtime/device/power"
+	"github.com/yoctune/yoctune/runtime/device/rootfs"
 	"github.com/yoctune/yoctune/schema/facts/board"
 	"github.com/yoctune/yoctune/schema/plan"
 )
@@ -125,7 +125,7 @@ func (t *tree) settle(id int) {
 	if t.err != nil {
 		return
 	}
-	dev, err := device.Open(t.dir)
+	dev, err := rootfs.Open(t.dir)
 	if err != nil {
 		t.err = err
 		return

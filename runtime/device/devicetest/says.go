@@ -4,46 +4,46 @@ import (
 	"io/fs"
 	"strings"
 
-	"github.com/yoctune/yoctune/runtime/device"
+	"github.com/yoctune/yoctune/runtime/device/rootfs"
 )
 
 // Says is a device whose every file holds the same text, and whose folders hold what
 // that text could be read as names: hostile input for all who read a device.
 type Says string
 
-var _ device.Device = Says("")
+var _ rootfs.Device = Says("")
 
-// Resolve implements [device.FS].
+// Resolve implements [rootfs.FS].
 func (Says) Resolve(name string) (string, error) { return name, nil }
 
-// Read implements [device.FS].
-func (s Says) Read(string) (device.Content, error) {
-	return device.Content{Text: string(s[:min(len(s), device.PageSize)]), Truncated: len(s) >= device.PageSize}, nil
+// Read implements [rootfs.FS].
+func (s Says) Read(string) (rootfs.Content, error) {
+	return rootfs.Content{Text: string(s[:min(len(s), rootfs.PageSize)]), Truncated: len(s) >= rootfs.PageSize}, nil
 }
 
-// ReadFile implements [device.FS].
+// ReadFile implements [rootfs.FS].
 func (s Says) ReadFile(string, int) ([]byte, error) { return []byte(s), nil }
 
-// Write implements [device.FS].
+// Write implements [rootfs.FS].
 func (Says) Write(string, string) error { return nil }
 
-// List implements [device.FS].
+// List implements [rootfs.FS].
 func (s Says) List(string) ([]string, error) {
 	names := strings.FieldsFunc(string(s), func(c rune) bool { return c == '/' || c <= ' ' })
 	return append([]string{"1", "cpu0", "policy0", "thermal_zone0", "cooling_device0"}, names[:min(len(names), 3)]...), nil
 }
 
-// Mode implements [device.FS].
+// Mode implements [rootfs.FS].
 func (Says) Mode(string) (fs.FileMode, error) { return 0o644, nil }
 
-// ReadState implements [device.State].
+// ReadState implements [rootfs.State].
 func (s Says) ReadState(string) ([]byte, error) { return []byte(s), nil }
 
-// WriteState implements [device.State].
+// WriteState implements [rootfs.State].
 func (Says) WriteState(string, []byte) error { return nil }
 
-// AppendState implements [device.State].
+// AppendState implements [rootfs.State].
 func (Says) AppendState(string, []byte) error { return nil }
 
-// RemoveState implements [device.State].
+// RemoveState implements [rootfs.State].
 func (Says) RemoveState(string) error { return nil }

@@ -40,13 +40,13 @@ import (
 	"time"
 
 	"github.com/yoctune/yoctune/compiler"
-	"github.com/yoctune/yoctune/compiler/checklayer"
 	"github.com/yoctune/yoctune/compiler/diag"
-	"github.com/yoctune/yoctune/compiler/tree"
+	"github.com/yoctune/yoctune/compiler/layer/checklayer"
+	"github.com/yoctune/yoctune/compiler/layer/tree"
 	"github.com/yoctune/yoctune/schema/facts/board"
 	"github.com/yoctune/yoctune/schema/facts/release"
 	"github.com/yoctune/yoctune/schema/plan"
-	"github.com/yoctune/yoctune/tests/series/every"
+	"github.com/yoctune/yoctune/tests/series/machines"
 )
 
 type words []string
@@ -148,7 +148,7 @@ func check(ctx context.Context, o options, rec *record) error {
 		return run(job{options: o, rec: rec, release: l.Release, src: filepath.Join(o.src, l.Release), dir: dir, digest: digest(l)}, ctx, chosen)
 	}
 	for _, l := range wide {
-		if err := do(l, "machines", job.machines); err != nil {
+		if err := do(l, "machines", job.checkMachines); err != nil {
 			return err
 		}
 	}
@@ -198,7 +198,7 @@ func layersNow(config string) (checksums, error) {
 
 // everyMachine returns the layer of each release with a target for every machine.
 func everyMachine(dir string) (_ []compiler.Layer, err error) {
-	files, missing, err := every.Config(dir)
+	files, missing, err := machines.Config(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -255,8 +255,8 @@ func (j job) absent(chosen []*plan.Target) bool {
 	return true
 }
 
-// machines reads the layer for each machine.
-func (j job) machines(ctx context.Context, chosen []*plan.Target) error {
+// checkMachines reads the layer for each machine.
+func (j job) checkMachines(ctx context.Context, chosen []*plan.Target) error {
 	if j.absent(chosen) {
 		return nil
 	}

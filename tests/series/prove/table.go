@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/yoctune/yoctune/compiler/checklayer"
+	"github.com/yoctune/yoctune/compiler/layer/checklayer"
 	"github.com/yoctune/yoctune/schema/facts/release"
 )
 

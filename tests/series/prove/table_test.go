@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/yoctune/yoctune/compiler/checklayer"
+	"github.com/yoctune/yoctune/compiler/layer/checklayer"
 )
 
 func steps(s ...string) []checklayer.Step {

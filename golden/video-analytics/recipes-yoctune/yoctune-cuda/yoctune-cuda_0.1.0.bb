@@ -23,14 +23,14 @@ CUDA_DEPENDS = "cuda-cudart cuda-driver ${CUDA_NATIVEDEPS}"
 do_configure[noexec] = "1"
 
 do_compile() {
-    for source in ${S}/runtime/core/cuda/*.cu; do
+    for source in ${S}/runtime/engine/core/cuda/*.cu; do
         object=$(basename $source .cu).o
         # --fmad=false: the GPU gives the CPU's results to the bit.
         ${CUDA_NVCC_EXECUTABLE} -ccbin ${CUDAHOSTCXX} ${CUDAFLAGS} -std=c++17 -O3 --fmad=false \
             -Xcompiler -fPIC,-fvisibility=hidden -DYT_CUDA_ARCHS="\"sm_${TEGRA_CUDA_ARCHITECTURE}\"" \
-            -I${S}/runtime/core/c -I${S}/runtime/core/cuda -c $source -o $object
+            -I${S}/runtime/engine/core/c -I${S}/runtime/engine/core/cuda -c $source -o $object
     done
-    ${CXX} -shared -Wl,-soname,libyoctune_cuda.so -Wl,--version-script=${S}/runtime/core/cuda/exports.map \
+    ${CXX} -shared -Wl,-soname,libyoctune_cuda.so -Wl,--version-script=${S}/runtime/engine/core/cuda/exports.map \
         -o libyoctune_cuda.so *.o ${LDFLAGS} -lcudart -lpthread -ldl
 }
 

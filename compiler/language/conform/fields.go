@@ -1,0 +1,110 @@
+package conform
+
+import (
+	"slices"
+
+	"github.com/yoctune/yoctune/compiler/language/load"
+)
+
+// Shape is what the language accepts at one place, as far as a front end needs
+// to know it: which names are the language's own and which are the user's. The
+// zero value accepts anything. Shapes can be compared and used as keys.
+type Shape struct {
+	s  *Schema
+	sh *shape
+}
+
+// FieldShape is a field of a struct of the language.
+type FieldShape struct {
+	Name  string
+	Shape Shape
+}
+
+// Root is the shape of a whole configuration.
+func (s *Schema) Root() Shape {
+	d := s.def("#Config")
+	if d == nil {
+		return Shape{}
+	}
+	return Shape{s, d.value}
+}
+
+// Fields lists the fields of a struct, those of every branch included; none for
+// a map or a scalar.
+func (x Shape) Fields() []FieldShape {
+	v, ok := x.view()
+	if !ok {
+		return nil
+	}
+	fields := make([]FieldShape, 0, len(v.fields))
+	for _, m := range v.fields {
+		fields = append(fields, FieldShape{m.name, Shape{x.s, m.value}})
+	}
+	return fields
+}
+
+// Values is the shape of a map's values; false when the shape is not a map.
+func (x Shape) Values() (Shape, bool) {
+	v, ok := x.view()
+	if !ok || len(v.fields) > 0 || len(v.patterns) == 0 {
+		return Shape{}, false
+	}
+	return Shape{x.s, v.patterns[0].value}, true
+}
+
+// IsStruct tells whether a struct or a map is accepted.
+func (x Shape) IsStruct() bool {
+	_, ok := x.view()
+	return ok
+}
+
+// Items is the shape of a list's elements; the zero value when the shape is not
+// a list.
+func (x Shape) Items() Shape {
+	for sh := x.sh; sh != nil; {
+		switch sh.op {
+		case named:
+			sh = x.s.def(sh.def).value
+		case list:
+			return Shape{x.s, sh.elem}
+		default:
+			return Shape{}
+		}
+	}
+	return Shape{}
+}
+
+// TakesText tells whether text of some form is accepted.
+func (x Shape) TakesText() bool { return x.sh != nil && x.s.takesText(x.sh) }
+
+func (s *Schema) takesText(sh *shape) bool {
+	switch sh.op {
+	case anything, matches, maxRunes, minRunes:
+		return true
+	case basic:
+		return sh.kind == load.String
+	case exactly:
+		return sh.literal.Kind == load.String
+	case named:
+		d := s.def(sh.def)
+		return d != nil && s.takesText(d.value)
+	case either:
+		return slices.ContainsFunc(sh.parts, s.takesText)
+	case all:
+		return !slices.ContainsFunc(sh.parts, func(p *shape) bool { return !s.takesText(p) })
+	}
+	return false
+}
+
+func (x Shape) view() (view, bool) {
+	if x.sh == nil {
+		return view{}, false
+	}
+	st := x.s.structOf(x.sh)
+	if st == nil {
+		return view{}, false
+	}
+	v := view{}
+	x.s.gatherAll(st, &v)
+	return v, true
+}

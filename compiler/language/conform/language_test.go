@@ -1,0 +1,140 @@
+package conform
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"go/format"
+	"os"
+	"testing"
+
+	"github.com/yoctune/yoctune/compiler/language/load"
+	"github.com/yoctune/yoctune/schema"
+)
+
+var update = flag.Bool("update", false, "rewrite language.go")
+
+// language.go is what reading schema/*.cue gives, as Go data.
+func TestTheCarriedLanguageIsTheSchema(t *testing.T) {
+	s, err := Read(schema.FS)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := source(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const file = "language.go"
+	if *update {
+		if err := os.WriteFile(file, want, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	got, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, want) {
+		t.Errorf("%s is not what schema/*.cue says; write it with: go test ./compiler/language/conform -run Carried -update", file)
+	}
+}
+
+// source writes a schema as a Go file.
+func source(s *Schema) ([]byte, error) {
+	p := &printer{}
+	p.f("// Code generated from schema/*.cue by go test ./compiler/language/conform -run Carried -update. DO NOT EDIT.\n\n")
+	p.f("package conform\n\nimport \"github.com/yoctune/yoctune/compiler/language/load\"\n\n")
+	p.f("// language is data that the linker lays out: it costs a start nothing.\nvar language = Schema{defs: []*definition{\n")
+	for _, d := range s.defs {
+		p.f("{name: %q, doc: %q, see: %q, value: ", d.name, d.doc, d.see)
+		p.shape(d.value)
+		p.f("},\n")
+	}
+	p.f("}}\n")
+	return format.Source(p.Bytes())
+}
+
+type printer struct{ bytes.Buffer }
+
+func (p *printer) f(format string, args ...any) { fmt.Fprintf(&p.Buffer, format, args...) }
+
+func (p *printer) shape(s *shape) {
+	ops := [...]string{"anything", "basic", "exactly", "bound", "matches", "maxRunes", "minRunes", "all", "either", "list", "object", "named"}
+	kinds := [...]string{"Null", "Bool", "Int", "Number", "String", "List", "Struct"}
+	p.f("&shape{op: %s", ops[s.op])
+	if s.kind != load.Null {
+		p.f(", kind: load.%s", kinds[s.kind])
+	}
+	if s.any {
+		p.f(", any: true")
+	}
+	if s.invert {
+		p.f(", invert: true")
+	}
+	for _, field := range []struct{ name, value string }{{"text", s.text}, {"rel", s.rel}, {"def", s.def}, {"see", s.see}} {
+		if field.value != "" {
+			p.f(", %s: %q", field.name, field.value)
+		}
+	}
+	if s.number != 0 {
+		p.f(", number: %d", s.number)
+	}
+	if l := s.literal; l != nil {
+		p.f(", literal: &load.Node{Kind: load.%s, Text: %q, True: %t}", kinds[l.Kind], l.Text, l.True)
+	}
+	if s.elem != nil {
+		p.f(", elem: ")
+		p.shape(s.elem)
+	}
+	if len(s.parts) > 0 {
+		p.f(", parts: []*shape{\n")
+		for _, part := range s.parts {
+			p.shape(part)
+			p.f(",\n")
+		}
+		p.f("}")
+	}
+	if s.obj != nil {
+		p.f(", obj: ")
+		p.structure(s.obj)
+	}
+	p.f("}")
+}
+
+func (p *printer) structure(st *structure) {
+	p.f("&structure{\n")
+	if len(st.fields) > 0 {
+		p.f("fields: []*member{\n")
+		for _, m := range st.fields {
+			p.f("{name: %q, required: %t, doc: %q, see: %q, value: ", m.name, m.required, m.doc, m.see)
+			p.shape(m.value)
+			p.f("},\n")
+		}
+		p.f("},\n")
+	}
+	if len(st.patterns) > 0 {
+		p.f("patterns: []pattern{\n")
+		for _, pt := range st.patterns {
+			p.f("{key: ")
+			p.shape(pt.key)
+			p.f(", value: ")
+			p.shape(pt.value)
+			p.f("},\n")
+		}
+		p.f("},\n")
+	}
+	if len(st.embeds) > 0 {
+		p.f("embeds: %#v,\n", st.embeds)
+	}
+	if len(st.branches) > 0 {
+		p.f("branches: []branch{\n")
+		for _, b := range st.branches {
+			p.f("{field: %q, value: %q, then: ", b.field, b.value)
+			p.structure(b.then)
+			p.f("},\n")
+		}
+		p.f("},\n")
+	}
+	p.f("}")
+}

@@ -1,0 +1,185 @@
+package conform
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/yoctune/yoctune/compiler/language/load"
+)
+
+// prose says what a shape accepts, in words.
+func (s *Schema) prose(sh *shape) string {
+	switch sh.op {
+	case basic:
+		switch sh.kind {
+		case load.String:
+			return "text"
+		case load.Int:
+			return "an integer"
+		case load.Number:
+			return "a number"
+		case load.Bool:
+			return "true or false"
+		}
+	case exactly:
+		return sh.literal.Show()
+	case bound:
+		return fmt.Sprintf("a number %s %d", sh.rel, sh.number)
+	case matches:
+		return "text that matches " + sh.text
+	case maxRunes:
+		return fmt.Sprintf("text of at most %d characters", sh.number)
+	case minRunes:
+		return fmt.Sprintf("text of at least %d characters", sh.number)
+	case all:
+		return s.proseAll(sh)
+	case either:
+		parts := make([]string, 0, len(sh.parts))
+		literals := true
+		for _, p := range sh.parts {
+			literals = literals && p.op == exactly
+			parts = append(parts, s.prose(p))
+		}
+		if literals {
+			return strings.Join(parts, " | ")
+		}
+		return strings.Join(parts, ", or ")
+	case list:
+		return "a list, each element " + s.prose(sh.elem)
+	case object:
+		return "a struct"
+	case named:
+		d := s.def(sh.def)
+		if d.value.op == object {
+			return "a struct, " + sh.def
+		}
+		if d.doc != "" {
+			return d.doc
+		}
+		return s.prose(d.value)
+	}
+	return "any value"
+}
+
+// proseAll joins a kind and its bounds: "an integer from 0 to 99".
+func (s *Schema) proseAll(sh *shape) string {
+	low, high, kind := "", "", ""
+	var rest []string
+	for _, p := range sh.parts {
+		switch {
+		case p.op == bound && p.rel == ">=":
+			low = fmt.Sprint(p.number)
+		case p.op == bound && p.rel == "<=":
+			high = fmt.Sprint(p.number)
+		case p.op == basic:
+			kind = s.prose(p)
+		default:
+			rest = append(rest, s.prose(p))
+		}
+	}
+	switch {
+	case low != "" && high != "":
+		kind += " from " + low + " to " + high
+	case low != "":
+		kind += ", at least " + low
+	case high != "":
+		kind += ", at most " + high
+	}
+	if kind != "" {
+		rest = append([]string{kind}, rest...)
+	}
+	return strings.TrimSpace(strings.Join(rest, ", "))
+}
+
+// Doc describes a field of the language.
+type Doc struct {
+	Path     string   `json:"path"`
+	Text     string   `json:"text"`
+	Expected string   `json:"expected"`
+	See      string   `json:"see"`
+	Fields   []string `json:"fields,omitempty"` // of a struct
+}
+
+// Describe finds the field that a path of the configuration is about, such as
+// targets, line-camera, cpu, governor.
+func (s *Schema) Describe(path []string) (Doc, bool) {
+	sh := &shape{op: named, def: "#Config"}
+	doc := Doc{}
+	for _, name := range path {
+		obj := s.structOf(sh)
+		if obj == nil {
+			return doc, false
+		}
+		v := view{}
+		s.gatherAll(obj, &v)
+		if m := v.member(name); m != nil {
+			sh, doc.Text, doc.See = m.value, m.doc, m.see
+			continue
+		}
+		if len(v.patterns) == 0 {
+			return doc, false
+		}
+		sh = v.patterns[0].value
+		if sh.op == named {
+			doc.Text, doc.See = s.def(sh.def).doc, s.def(sh.def).see
+		}
+	}
+	doc.Path = strings.Join(path, ".")
+	doc.Expected = s.prose(sh)
+	if obj := s.structOf(sh); obj != nil {
+		v := view{}
+		s.gatherAll(obj, &v)
+		for _, m := range v.fields {
+			doc.Fields = append(doc.Fields, m.name)
+		}
+	}
+	return doc, true
+}
+
+func (s *Schema) structOf(sh *shape) *structure {
+	switch sh.op {
+	case named:
+		return s.structOf(s.def(sh.def).value)
+	case object:
+		return sh.obj
+	case either, all:
+		for _, p := range sh.parts {
+			if st := s.structOf(p); st != nil {
+				return st
+			}
+		}
+	}
+	return nil
+}
+
+// gatherAll is gather with every branch taken.
+func (s *Schema) gatherAll(st *structure, v *view) {
+	v.fields = append(v.fields, st.fields...)
+	v.patterns = append(v.patterns, st.patterns...)
+	for _, e := range st.embeds {
+		s.gatherAll(s.def(e).value.obj, v)
+	}
+	for _, b := range st.branches {
+		s.gatherAll(b.then, v)
+	}
+}
+
+// FieldsOf lists the fields of a definition such as "#CPU", with every branch
+// taken. open tells that it takes fields of any name that fits a pattern.
+func (s *Schema) FieldsOf(def string) (fields map[string]bool, open, known bool) {
+	d := s.def(def)
+	if d == nil {
+		return nil, false, false
+	}
+	obj := s.structOf(d.value)
+	if obj == nil {
+		return nil, false, false
+	}
+	v := view{}
+	s.gatherAll(obj, &v)
+	fields = map[string]bool{}
+	for _, m := range v.fields {
+		fields[m.name] = true
+	}
+	return fields, len(v.patterns) > 0, true
+}

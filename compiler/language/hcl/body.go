@@ -1,0 +1,304 @@
+package hcl
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/convert"
+
+	"github.com/yoctune/yoctune/compiler/diag"
+	"github.com/yoctune/yoctune/compiler/language/conform"
+	"github.com/yoctune/yoctune/compiler/language/load"
+)
+
+// body turns the attributes and blocks of a file or a block into a struct.
+func (m *module) body(b *hclsyntax.Body, sh conform.Shape, path string, top bool) *load.Node {
+	e := m.ev
+	t := e.table(sh)
+	n := &load.Node{Kind: load.Struct, Pos: e.place(b.SrcRange)}
+	if top {
+		n.Pos.Line, n.Pos.Column = 1, 1
+	}
+	for _, part := range parts(b) {
+		if a := part.attribute; a != nil {
+			m.attribute(n, a, t, path)
+			continue
+		}
+		if top && slices.Contains([]string{"locals", "variable", "output", "module"}, part.block.Type) {
+			continue // taken by declare
+		}
+		m.block(n, part.block, t, path)
+	}
+	return n
+}
+
+// part is an attribute or a block of a body.
+type part struct {
+	attribute *hclsyntax.Attribute
+	block     *hclsyntax.Block
+	at        int
+}
+
+// parts lists what a body holds as it is written.
+func parts(b *hclsyntax.Body) []part {
+	list := make([]part, 0, len(b.Attributes)+len(b.Blocks))
+	for _, a := range b.Attributes {
+		list = append(list, part{attribute: a, at: a.SrcRange.Start.Byte})
+	}
+	for _, k := range b.Blocks {
+		list = append(list, part{block: k, at: k.TypeRange.Start.Byte})
+	}
+	slices.SortFunc(list, func(a, b part) int { return a.at - b.at })
+	return list
+}
+
+func (m *module) attribute(n *load.Node, a *hclsyntax.Attribute, t *table, path string) {
+	e := m.ev
+	f, ok := t.field(a.Name)
+	if !ok {
+		e.soft(misspelt(e.place(a.NameRange), path, a.Name))
+		return
+	}
+	v, ok := m.eval(a.Expr)
+	if !ok {
+		return
+	}
+	value := e.node(v, source{a.Expr, m}, f.shape, load.PathOf(path, f.name), 0)
+	if value == nil {
+		return // null is the same as not written
+	}
+	m.enter(n, load.Field{Name: f.name, Pos: e.place(a.NameRange), Value: value}, a.Name)
+}
+
+// field finds the field that a name of the configuration means.
+func (t *table) field(name string) (field, bool) {
+	switch {
+	case t.verbatim:
+		return field{name, t.values}, true
+	case strings.ToLower(name) != name:
+		return field{}, false
+	}
+	if f, ok := t.fields[name]; ok {
+		return f, true
+	}
+	return field{name: camel(name)}, true
+}
+
+func misspelt(pos position, path, name string) diag.Diagnostic {
+	return diag.Diagnostic{ID: "YT0102", Pos: pos, Path: load.PathOf(path, name), Message: fmt.Sprintf("unknown field %q", diag.Visible(name)),
+		Help: fmt.Sprintf("names are written in small letters here: %q", snake(name))}
+}
+
+func (m *module) block(n *load.Node, b *hclsyntax.Block, t *table, path string) {
+	e := m.ev
+	k, ok := t.blocks[b.Type]
+	if !ok && b.Type == "dynamic" {
+		e.soft(t.dynamic(e.place(b.TypeRange), path, b.Labels))
+		return
+	}
+	if !ok {
+		e.soft(t.unknown(e.place(b.TypeRange), path, b.Type, len(b.Labels) > 0))
+		return
+	}
+	want := 0
+	if k.labelled {
+		want = 1
+	}
+	if !m.labels(b, want) {
+		return
+	}
+	sub := load.PathOf(path, k.field)
+	if !k.labelled {
+		value := m.body(b.Body, k.shape, sub, false)
+		value.Pos = e.place(b.TypeRange)
+		m.enter(n, load.Field{Name: k.field, Pos: value.Pos, Value: value}, b.Type)
+		return
+	}
+	value := m.body(b.Body, k.shape, load.PathOf(sub, b.Labels[0]), false)
+	value.Pos = e.place(b.TypeRange)
+	all := n.Get(k.field)
+	if all == nil {
+		all = &load.Node{Kind: load.Struct, Pos: value.Pos}
+		n.Fields = append(n.Fields, load.Field{Name: k.field, Pos: value.Pos, Value: all})
+	}
+	entry := load.Field{Name: b.Labels[0], Pos: e.place(b.LabelRanges[0]), Value: value}
+	if all.Kind != load.Struct {
+		m.clash(entry.Pos, all.Pos, k.field)
+		return
+	}
+	m.enter(all, entry, fmt.Sprintf("%s %q", b.Type, b.Labels[0]))
+}
+
+// unknown explains a block that the language does not have at this place.
+func (t *table) unknown(pos position, path, kind string, labelled bool) diag.Diagnostic {
+	d := diag.Diagnostic{ID: "YT0102", Pos: pos, Path: load.PathOf(path, kind), Message: fmt.Sprintf("unknown block %q", kind)}
+	for name, k := range t.blocks {
+		if snake(k.field) == kind {
+			d.Help = fmt.Sprintf("write one block for each: %s \"NAME\" { … }", name)
+			return d
+		}
+	}
+	if _, ok := t.fields[kind]; ok {
+		d.Help = fmt.Sprintf("it is a value: %s = …", kind)
+		return d
+	}
+	if t.verbatim {
+		d.Help = fmt.Sprintf("names here are your own, with values: %s = …", kind)
+		return d
+	}
+	candidates := t.kinds()
+	if !labelled {
+		for name := range t.fields {
+			candidates = append(candidates, name)
+		}
+		slices.Sort(candidates)
+	}
+	if d.Help = diag.DidYouMean(kind, candidates); d.Help == "" {
+		d.Help = "blocks here: " + strings.Join(t.kinds(), ", ")
+	}
+	return d
+}
+
+// dynamic explains what Terraform's dynamic blocks are here: every labelled block
+// is an entry of a map, and a map can be computed as a value.
+func (t *table) dynamic(pos position, path string, labels []string) diag.Diagnostic {
+	d := diag.Diagnostic{ID: "YT0102", Pos: pos, Path: path, Message: "there are no dynamic blocks in this language"}
+	plural := "services"
+	if len(labels) == 1 {
+		if k, ok := t.blocks[labels[0]]; ok && k.labelled {
+			plural = snake(k.field)
+		}
+	}
+	d.Help = fmt.Sprintf("compute the map as a value: %s = { for name in local.names : name => { … } }", plural)
+	return d
+}
+
+// enter adds a member to a struct. Within one file a name may appear once, as
+// HCL has it; members of a map may come from an attribute and from blocks.
+func (m *module) enter(n *load.Node, f load.Field, written string) {
+	for i := range n.Fields {
+		old := &n.Fields[i]
+		if old.Name != f.Name {
+			continue
+		}
+		m.clash(f.Pos, old.Pos, written)
+		return
+	}
+	n.Fields = append(n.Fields, f)
+}
+
+func (m *module) clash(here, there position, written string) {
+	m.ev.add(diag.Diagnostic{ID: "YT0105", Pos: here, Message: written + " is given twice",
+		Related: []diag.Related{{Pos: there, Message: "the other one"}}, Help: "keep one of them, or bring them together"})
+}
+
+// source is where a value comes from: an expression and whose names it uses.
+type source struct {
+	expr hclsyntax.Expression
+	m    *module
+}
+
+// node turns a value into a tree. The value decides what the tree holds, its
+// source only the places.
+func (e *evaluator) node(v cty.Value, at source, sh conform.Shape, path string, depth int) *load.Node {
+	if v.IsNull() {
+		return nil
+	}
+	n := &load.Node{Pos: e.place(e.chosen(at).expr.Range())}
+	if e.values++; depth > load.MaxDepth || e.values > maxValues {
+		if e.values <= maxValues+1 || depth == load.MaxDepth+1 {
+			e.errorf("YT0006", n.Pos, path, "the configuration holds more than %d values, or nests them more than %d deep", maxValues, load.MaxDepth)
+		}
+		return nil
+	}
+	if _, quoted := at.expr.(*hclsyntax.TemplateWrapExpr); quoted && v.Type().IsPrimitiveType() && sh.TakesText() {
+		// HCL gives "${number}" as the number; who writes quotes means text.
+		if s, err := convert.Convert(v, cty.String); err == nil {
+			v = s
+		}
+	}
+	t := v.Type()
+	switch {
+	case t == cty.Bool:
+		n.Kind, n.True = load.Bool, v.True()
+	case t == cty.String:
+		n.Kind, n.Text = load.String, v.AsString()
+	case t == cty.Number:
+		return e.number(n, v, path)
+	case t.IsTupleType() || t.IsListType() || t.IsSetType():
+		n.Kind = load.List
+		at = e.origin(at)
+		tuple, _ := at.expr.(*hclsyntax.TupleConsExpr)
+		i := 0
+		for it := v.ElementIterator(); it.Next(); i++ {
+			_, item := it.Element()
+			from := e.made(at, n.Pos).source
+			if tuple != nil && len(tuple.Exprs) == v.LengthInt() {
+				from.expr = tuple.Exprs[i]
+			}
+			sub := e.node(item, from, sh.Items(), fmt.Sprintf("%s[%d]", path, i), depth+1)
+			if sub == nil {
+				sub = &load.Node{Kind: load.Null, Pos: e.place(from.expr.Range())}
+			}
+			n.Items = append(n.Items, sub)
+		}
+	case t.IsObjectType() || t.IsMapType():
+		n.Kind = load.Struct
+		e.members(n, v, at, sh, path, depth)
+	default:
+		e.errorf("YT0101", n.Pos, path, "wrong type for %q: %s", path, t.FriendlyName())
+		return nil
+	}
+	return n
+}
+
+func (e *evaluator) members(n *load.Node, v cty.Value, at source, sh conform.Shape, path string, depth int) {
+	t := e.table(sh)
+	from := e.written(at)
+	for it := v.ElementIterator(); it.Next(); {
+		key, item := it.Element()
+		name := key.AsString()
+		origin, ok := from[name]
+		if !ok {
+			origin = e.made(at, n.Pos)
+		}
+		f, ok := t.field(name)
+		if !ok {
+			e.soft(misspelt(origin.pos, path, name))
+			continue
+		}
+		sub := load.PathOf(path, f.name)
+		if value := e.node(item, origin.source, f.shape, sub, depth+1); value != nil {
+			if n.Get(f.name) != nil {
+				e.errorf("YT0105", origin.pos, sub, "%q is given twice", name)
+				continue
+			}
+			n.Fields = append(n.Fields, load.Field{Name: f.name, Pos: origin.pos, Value: value})
+		}
+	}
+}
+
+// maxDigits bounds numbers, in bits: beyond it HCL's own arithmetic is not
+// exact, and writing the number down could take all memory.
+const maxDigits = 512
+
+func (e *evaluator) number(n *load.Node, v cty.Value, path string) *load.Node {
+	b := v.AsBigFloat()
+	if b.IsInf() || b.MantExp(nil) > maxDigits {
+		e.errorf("YT0106", n.Pos, path, "the number is too large")
+		return nil
+	}
+	switch {
+	case b.Sign() == 0:
+		n.Kind, n.Text = load.Int, "0"
+	case b.IsInt():
+		n.Kind, n.Text = load.Int, b.Text('f', 0)
+	default:
+		f, _ := b.Float64()
+		n.Kind, n.Text = load.Number, load.Decimal(f)
+	}
+	return n
+}

@@ -1,0 +1,299 @@
+package hcl
+
+import (
+	"fmt"
+	"io/fs"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/ext/typeexpr"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
+
+	"github.com/yoctune/yoctune/compiler/diag"
+	"github.com/yoctune/yoctune/compiler/language/load"
+	"github.com/yoctune/yoctune/schema/plan"
+)
+
+// module is a folder of HCL files with its own names.
+type module struct {
+	ev      *evaluator
+	dir     string // below the project's folder
+	parent  *module
+	bodies  []*hclsyntax.Body
+	vars    map[string]*variable
+	locals  map[string]*value
+	outputs map[string]*value
+	calls   map[string]*call
+}
+
+// value is an expression that is computed when something needs it.
+type value struct {
+	name  string // as a configuration writes it: local.quiet
+	expr  hclsyntax.Expression
+	in    *module // whose names the expression uses
+	state state
+	v     cty.Value
+}
+
+type state int
+
+const (
+	untouched state = iota
+	computing
+	computed
+	failed
+)
+
+// variable is declared by a module and given by who uses the module.
+type variable struct {
+	value          // the default, or what the caller gave
+	pos   position // of the declaration
+	typ   cty.Type
+	text  *string // given on the command line
+}
+
+type position = plan.Position
+
+// call is a module block.
+type call struct {
+	name   string
+	block  *hclsyntax.Block
+	source hclsyntax.Expression
+	module *module // once opened
+	state  state
+}
+
+// declare collects the names that a file defines.
+func (m *module) declare(body *hclsyntax.Body) bool {
+	ok := true
+	for _, b := range body.Blocks {
+		switch b.Type {
+		case "locals":
+			ok = m.labels(b, 0) && ok
+			for _, a := range attributes(b.Body) {
+				if old := m.locals[a.Name]; old != nil {
+					ok = m.twice("local."+a.Name, a.NameRange, old.expr.Range())
+					continue
+				}
+				m.locals[a.Name] = &value{name: "local." + a.Name, expr: a.Expr, in: m}
+			}
+			ok = m.plain(b) && ok
+		case "variable":
+			ok = m.labels(b, 1) && m.variable(b) && ok
+		case "output":
+			ok = m.labels(b, 1) && m.output(b) && ok
+		case "module":
+			ok = m.labels(b, 1) && m.call(b) && ok
+		}
+	}
+	return ok
+}
+
+func (m *module) labels(b *hclsyntax.Block, want int) bool {
+	if len(b.Labels) == want {
+		return true
+	}
+	message, help := "has no label", "write "+b.Type+" { … }"
+	if want == 1 {
+		message, help = "has one label, its name", "write "+b.Type+" \"NAME\" { … }"
+	}
+	m.ev.add(diag.Diagnostic{ID: "YT0001", Pos: m.ev.place(b.TypeRange), Message: fmt.Sprintf("block %q %s", b.Type, message), Help: help})
+	return false
+}
+
+// plain refuses blocks inside a block that holds none.
+func (m *module) plain(b *hclsyntax.Block) bool {
+	for _, inner := range b.Body.Blocks {
+		m.ev.add(diag.Diagnostic{ID: "YT0102", Pos: m.ev.place(inner.TypeRange), Message: fmt.Sprintf("block %q does not belong into %s", inner.Type, b.Type),
+			Help: "write it as an attribute: " + inner.Type + " = { … }"})
+	}
+	return len(b.Body.Blocks) == 0
+}
+
+func (m *module) twice(name string, here, there hcl.Range) bool {
+	m.ev.add(diag.Diagnostic{ID: "YT0105", Pos: m.ev.place(here), Message: name + " is defined twice",
+		Related: []diag.Related{{Pos: m.ev.place(there), Message: "the other definition"}}, Help: "keep one of them"})
+	return false
+}
+
+// only refuses attributes of a block that are not among the allowed.
+func (m *module) only(b *hclsyntax.Block, allowed ...string) bool {
+	ok := m.plain(b)
+	for _, a := range attributes(b.Body) {
+		if !slices.Contains(allowed, a.Name) {
+			m.ev.add(diag.Diagnostic{ID: "YT0102", Pos: m.ev.place(a.NameRange), Message: fmt.Sprintf("unknown field %q of a %s", a.Name, b.Type), Help: diag.DidYouMean(a.Name, allowed)})
+			ok = false
+		}
+	}
+	return ok
+}
+
+func (m *module) variable(b *hclsyntax.Block) bool {
+	name := b.Labels[0]
+	if old := m.vars[name]; old != nil {
+		m.ev.add(diag.Diagnostic{ID: "YT0105", Pos: m.ev.place(b.LabelRanges[0]), Message: "variable " + name + " is declared twice",
+			Related: []diag.Related{{Pos: old.pos, Message: "the other declaration"}}, Help: "keep one of them"})
+		return false
+	}
+	v := &variable{pos: m.ev.place(b.TypeRange), typ: cty.DynamicPseudoType, value: value{name: "var." + name, in: m}}
+	m.vars[name] = v
+	ok := m.only(b, "type", "default", "description")
+	if a := b.Body.Attributes["type"]; a != nil {
+		typ, diags := typeexpr.TypeConstraint(a.Expr)
+		m.ev.report(diags, true)
+		if diags.HasErrors() {
+			return false
+		}
+		v.typ = typ
+	}
+	if a := b.Body.Attributes["default"]; a != nil {
+		v.expr = a.Expr
+	}
+	return ok
+}
+
+func (m *module) output(b *hclsyntax.Block) bool {
+	name := b.Labels[0]
+	ok := m.only(b, "value", "description")
+	a := b.Body.Attributes["value"]
+	if a == nil {
+		m.ev.add(diag.Diagnostic{ID: "YT0104", Pos: m.ev.place(b.TypeRange), Message: `"value" is missing`, Help: "an output gives a value to who uses the module"})
+		return false
+	}
+	if old := m.outputs[name]; old != nil {
+		return m.twice("output "+name, b.LabelRanges[0], old.expr.Range())
+	}
+	m.outputs[name] = &value{name: "output " + name, expr: a.Expr, in: m}
+	return ok
+}
+
+func (m *module) call(b *hclsyntax.Block) bool {
+	name := b.Labels[0]
+	ok := m.plain(b)
+	if old := m.calls[name]; old != nil {
+		return m.twice("module "+name, b.LabelRanges[0], old.block.LabelRanges[0])
+	}
+	a := b.Body.Attributes["source"]
+	if a == nil {
+		m.ev.add(diag.Diagnostic{ID: "YT0104", Pos: m.ev.place(b.TypeRange), Message: `"source" is missing`, Help: "name the module's folder: source = \"./modules/network\""})
+		return false
+	}
+	m.calls[name] = &call{name: name, block: b, source: a.Expr}
+	return ok
+}
+
+// given takes the variables of the command line.
+func (m *module) given(vars map[string]string, shared bool) {
+	for _, name := range slices.Sorted(maps.Keys(vars)) {
+		text := vars[name]
+		if v := m.vars[name]; v != nil {
+			v.text = &text
+			continue
+		}
+		if shared {
+			continue
+		}
+		m.ev.add(diag.Diagnostic{ID: "YT0005", Message: fmt.Sprintf("no variable is called %q", name), Help: diag.DidYouMean(name, slices.Sorted(maps.Keys(m.vars)))})
+	}
+}
+
+// roots evaluates the files of a module and of the modules it calls.
+func (m *module) roots() []*load.Node {
+	var roots []*load.Node
+	for _, b := range m.bodies {
+		roots = append(roots, m.body(b, m.ev.lang.Root(), "", true))
+	}
+	for _, name := range slices.Sorted(maps.Keys(m.calls)) {
+		if inner := m.open(m.calls[name]); inner != nil {
+			roots = append(roots, inner.roots()...)
+		}
+	}
+	// Everything that was written is computed, used or not: a mistake in a local
+	// shows when it is made, not when it is first used.
+	for _, name := range slices.Sorted(maps.Keys(m.locals)) {
+		m.ev.compute(m.locals[name])
+	}
+	return roots
+}
+
+// open parses the module of a call, once.
+func (m *module) open(c *call) *module {
+	e := m.ev
+	switch c.state {
+	case computed:
+		return c.module
+	case failed:
+		return nil
+	}
+	c.state = failed
+	at := e.place(c.source.Range())
+	refuse := func(id, message, help string) *module {
+		e.incomplete = true
+		e.add(diag.Diagnostic{ID: id, Pos: at, Message: message, Help: help})
+		return nil
+	}
+	src, ok := m.eval(c.source)
+	if !ok {
+		return nil
+	}
+	if src.IsNull() || src.Type() != cty.String {
+		return refuse("YT0101", `wrong type for "source"`, "name the module's folder: source = \"./modules/network\"")
+	}
+	source := src.AsString()
+	const help = "a module is a folder below the project: source = \"./modules/network\""
+	if !strings.HasPrefix(source, "./") && !strings.HasPrefix(source, "../") {
+		return refuse("YT0003", fmt.Sprintf("module source %q is not allowed", diag.Visible(source)), help)
+	}
+	dir := path.Join(m.dir, source)
+	if !fs.ValidPath(dir) {
+		return refuse("YT0003", fmt.Sprintf("module source %q leads out of the project", diag.Visible(source)), help)
+	}
+	for up := m; up != nil; up = up.parent {
+		if up.dir == dir {
+			return refuse("YT0108", fmt.Sprintf("module %q contains itself", diag.Visible(source)), "let one of the modules in the circle do without the other")
+		}
+	}
+	if e.modules++; e.modules > maxModules {
+		return refuse("YT0006", fmt.Sprintf("the configuration calls more than %d modules", maxModules), "")
+	}
+	if e.prog.Root == nil {
+		return refuse("YT0003", "modules need a folder, and this configuration has none", "")
+	}
+	files, err := e.folder(dir)
+	if err != nil {
+		return refuse("YT0003", fmt.Sprintf("module %q cannot be read: %s", diag.Visible(source), reason(err)), help)
+	}
+	if len(files) == 0 {
+		return refuse("YT0003", fmt.Sprintf("module %q has no %s file", diag.Visible(source), Extension), help)
+	}
+	inner := e.module(dir, files)
+	if inner == nil {
+		return nil
+	}
+	inner.parent = m
+	for _, a := range attributes(c.block.Body) {
+		if a.Name == "source" {
+			continue
+		}
+		v := inner.vars[a.Name]
+		if v == nil {
+			e.add(diag.Diagnostic{ID: "YT0102", Pos: e.place(a.NameRange), Message: fmt.Sprintf("module %q has no variable %q", c.name, a.Name),
+				Help: diag.DidYouMean(a.Name, slices.Sorted(maps.Keys(inner.vars)))})
+			continue
+		}
+		v.expr, v.in = a.Expr, m
+	}
+	c.module, c.state = inner, computed
+	return inner
+}
+
+// attributes lists the attributes of a body as they are written.
+func attributes(b *hclsyntax.Body) []*hclsyntax.Attribute {
+	list := slices.Collect(maps.Values(b.Attributes))
+	slices.SortFunc(list, func(a, b *hclsyntax.Attribute) int { return a.SrcRange.Start.Byte - b.SrcRange.Start.Byte })
+	return list
+}

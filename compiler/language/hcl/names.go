@@ -1,0 +1,164 @@
+package hcl
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/yoctune/yoctune/compiler/diag"
+	"github.com/yoctune/yoctune/compiler/language/conform"
+)
+
+// table says how the names of one struct of the language are written in HCL. It
+// follows from the shape of the schema alone, so a field added there needs
+// nothing here.
+type table struct {
+	verbatim bool          // a map: its keys belong to the user
+	values   conform.Shape // of a map
+	fields   map[string]field
+	blocks   map[string]block
+}
+
+// field is an attribute: name = value.
+type field struct {
+	name  string // in the schema
+	shape conform.Shape
+}
+
+// block is a block: kind { … }, or kind "label" { … } for an entry of a map.
+type block struct {
+	field    string // in the schema
+	labelled bool
+	shape    conform.Shape // of the block's body
+}
+
+func (e *evaluator) table(sh conform.Shape) *table {
+	if t := e.tables[sh]; t != nil {
+		return t
+	}
+	t := &table{fields: map[string]field{}, blocks: map[string]block{}}
+	e.tables[sh] = t
+	fields := sh.Fields()
+	if len(fields) == 0 {
+		t.verbatim = true
+		t.values, _ = sh.Values()
+		return t
+	}
+	for _, f := range fields {
+		name := snake(f.Name)
+		t.fields[name] = field{f.Name, f.Shape}
+		values, isMap := f.Shape.Values()
+		switch {
+		case isMap && values.IsStruct():
+			t.blocks[singular(name)] = block{f.Name, true, values}
+		case f.Shape.IsStruct():
+			t.blocks[name] = block{f.Name, false, f.Shape}
+		}
+	}
+	return t
+}
+
+// kinds lists the blocks of a struct.
+func (t *table) kinds() []string {
+	kinds := make([]string, 0, len(t.blocks))
+	for k := range t.blocks {
+		kinds = append(kinds, k)
+	}
+	slices.Sort(kinds)
+	return kinds
+}
+
+// singular names one entry of a map: service for services. Names that are not
+// plurals stay: storage, network, suppress.
+func singular(name string) string {
+	if strings.HasSuffix(name, "ss") {
+		return name
+	}
+	return strings.TrimSuffix(name, "s")
+}
+
+// snake writes a name of the schema as HCL does: groFlushTimeout becomes
+// gro_flush_timeout, napiDeferHardIRQs napi_defer_hard_irqs.
+func snake(name string) string {
+	var b strings.Builder
+	upper := func(i int) bool { return i >= 0 && i < len(name) && name[i] >= 'A' && name[i] <= 'Z' }
+	for i := range len(name) {
+		if !upper(i) {
+			b.WriteByte(name[i])
+			continue
+		}
+		// A word starts where capitals start, or at the last capital of a run
+		// that small letters follow; the s of a plural does not count.
+		starts := !upper(i-1) || i+1 < len(name) && !upper(i+1) && name[i+1:] != "s"
+		if i > 0 && starts {
+			b.WriteByte('_')
+		}
+		b.WriteByte(name[i] - 'A' + 'a')
+	}
+	return b.String()
+}
+
+// camel guesses the schema's form of a name that the schema does not have.
+func camel(name string) string {
+	var b strings.Builder
+	up := false
+	for i := range len(name) {
+		c := name[i]
+		switch {
+		case c == '_' && i > 0:
+			up = true
+			continue
+		case up && c >= 'a' && c <= 'z':
+			c -= 'a' - 'A'
+		}
+		up = false
+		b.WriteByte(c)
+	}
+	return b.String()
+}
+
+// Words puts the names of the language in a diagnostic about an HCL file into
+// the form that HCL has for them.
+func Words(lang *conform.Schema) func(*diag.Diagnostic) {
+	rewrite := sync.OnceValue(func() func(string) string { return rewriter(lang) })
+	return func(d *diag.Diagnostic) {
+		if !strings.HasSuffix(d.Pos.File, Extension) {
+			return
+		}
+		if name, ok := strings.CutPrefix(d.Message, "unknown field "); ok {
+			d.Message = "unknown field " + snake(name)
+		}
+		d.Message, d.Help = rewrite()(d.Message), rewrite()(d.Help)
+	}
+}
+
+// rewriter replaces the language's names in a text, and no other words.
+func rewriter(lang *conform.Schema) func(string) string {
+	known := map[string]bool{}
+	seen := map[conform.Shape]bool{}
+	var collect func(sh conform.Shape)
+	collect = func(sh conform.Shape) {
+		if seen[sh] {
+			return
+		}
+		seen[sh] = true
+		for _, f := range sh.Fields() {
+			known[f.Name] = true
+			collect(f.Shape)
+		}
+		if values, ok := sh.Values(); ok {
+			collect(values)
+		}
+	}
+	collect(lang.Root())
+	word := regexp.MustCompile(`\b[a-z][a-z0-9]*[A-Z][A-Za-z0-9]*\b`)
+	return func(text string) string {
+		return word.ReplaceAllStringFunc(text, func(w string) string {
+			if known[w] {
+				return snake(w)
+			}
+			return w
+		})
+	}
+}

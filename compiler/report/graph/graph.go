@@ -1,0 +1,347 @@
+package graph
+
+import (
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/yoctune/yoctune/compiler/check/budget"
+	"github.com/yoctune/yoctune/schema/facts/board"
+	"github.com/yoctune/yoctune/schema/plan"
+)
+
+// Unit is a systemd unit and what it asks of others.
+type Unit struct {
+	Name     string
+	Slice    string
+	CPUs     string
+	After    []string
+	Wants    []string
+	Requires []string
+}
+
+// Pipelines draws every pipeline of a plan.
+func Pipelines(p *plan.Plan) *Drawing {
+	d := &Drawing{Title: "Pipelines"}
+	var nodes []node
+	var edges []edge
+	for _, name := range slices.Sorted(maps.Keys(p.Pipelines)) {
+		pipeline(name, p.Pipelines[name], &nodes, &edges)
+	}
+	d.layered(nodes, edges)
+	return d
+}
+
+func pipeline(name string, p plan.Pipeline, nodes *[]node, edges *[]edge) {
+	at := map[string]int{}
+	add := func(id, class, title string, lines ...string) int {
+		for i, l := range lines {
+			lines[i] = short(l, 34)
+		}
+		*nodes = append(*nodes, node{id: id, lines: lines, class: class, title: title})
+		at[id] = len(*nodes) - 1
+		return len(*nodes) - 1
+	}
+	about := []string{p.Source.Kind, p.Source.Format}
+	if p.Source.Width > 0 {
+		about = append(about, fmt.Sprintf("%d×%d", p.Source.Width, p.Source.Height))
+	}
+	if p.Source.FPSNum > 0 && p.Source.FPSDen > 0 {
+		about = append(about, strconv.FormatFloat(float64(p.Source.FPSNum)/float64(p.Source.FPSDen), 'f', -1, 64)+" fps")
+	}
+	first := name
+	if p.CPUs != "" {
+		first += " (" + cores(p.CPUs) + ")"
+	}
+	add("source", "good", p.Source.Path, first, strings.Join(about, ", "))
+	used := map[string]bool{}
+	for _, s := range p.Stages {
+		class, title, detail := "box", "", s.Kind
+		switch {
+		case s.Preprocess != nil:
+			detail = fmt.Sprintf("%s %d×%d %s", s.Preprocess.Fit, s.Preprocess.Width, s.Preprocess.Height, s.Preprocess.Color)
+		case s.Model != nil:
+			class, title = "accent", s.Model.Path
+			detail = "model"
+			if s.Model.Path != "" {
+				detail = s.Model.Path[strings.LastIndexByte(s.Model.Path, '/')+1:]
+			}
+		case s.Custom != nil:
+			detail = strings.Join(append([]string{s.Custom.Plugin}, s.Custom.Exec...), " ")
+			title = strings.TrimSpace(detail)
+			detail = path.Base(strings.Fields(title + " custom")[0])
+		case s.Post != nil:
+			detail = s.Post.Kind
+			if s.Post.Threshold != "" {
+				detail += " ≥ " + s.Post.Threshold
+			}
+		}
+		lines := []string{s.ID, detail}
+		if more := how(s); more != "" {
+			lines = append(lines, more)
+		}
+		n := add(s.ID, class, title, lines...)
+		if from, ok := at[s.Input]; ok && from != n {
+			*edges = append(*edges, edge{from, n, "edge"})
+		}
+		used[s.Input] = true
+	}
+	about = []string{p.Sink.Kind}
+	if p.SLO != nil && p.SLO.LatencyP95 > 0 {
+		about = append(about, "p95 ≤ "+time.Duration(p.SLO.LatencyP95).String())
+	}
+	if p.SLO != nil && p.SLO.MinFPS > 0 {
+		about = append(about, fmt.Sprintf("≥ %d fps", p.SLO.MinFPS))
+	}
+	stages := slices.Clone(p.Stages)
+	n := add("\x00sink", "good", p.Sink.Path, "results", strings.Join(about, ", "), takes(p))
+	for _, s := range stages {
+		if !used[s.ID] {
+			*edges = append(*edges, edge{at[s.ID], n, "edge"})
+		}
+	}
+}
+
+// how says what does a stage's work, "" for one worker of the CPU whose time nobody knows.
+func how(s plan.PipelineStage) string {
+	var all []string
+	if s.Device != "" {
+		all = append(all, "on the "+strings.ToUpper(s.Device))
+	}
+	if s.Instances > 1 {
+		all = append(all, fmt.Sprintf("%d×", s.Instances))
+	}
+	if s.Model != nil && s.Model.Ensemble != nil {
+		all = append(all, fmt.Sprintf("%s of %d", s.Model.Ensemble.Vote, len(budget.Members(s.Model))))
+	}
+	if s.Model != nil && s.Model.Batch != nil {
+		all = append(all, "batch "+strings.Trim(fmt.Sprint(s.Model.Batch.Buckets), "[]"))
+	}
+	if s.Time > 0 {
+		all = append(all, "≤ "+time.Duration(s.Time).String())
+	}
+	return strings.Join(all, ", ")
+}
+
+// takes says what the pipeline holds and how late it may be, as far as the plan alone
+// tells: models are not opened here.
+func takes(p plan.Pipeline) string {
+	b := budget.Of(p, nil)
+	text := fmt.Sprintf("%d frames, ≥ %d MiB", b.Frames, b.Pool>>20)
+	switch l := budget.LatencyOf(p, true); {
+	case len(l.Missing) == 0:
+		text += ", ≤ " + l.Worst.String()
+	case l.Own > 0:
+		text += ", latency ≥ " + l.Own.String()
+	}
+	return text
+}
+
+// cores writes a list of processors.
+func cores(list string) string {
+	if strings.ContainsAny(list, ",- ") {
+		return "cores " + list
+	}
+	return "core " + list
+}
+
+// Units draws which units start after which. Solid lines are for those that a
+// unit requires or wants, dashed ones for order alone; units of others have
+// dashed boxes.
+func Units(units []Unit) *Drawing {
+	d := &Drawing{Title: "Order of the units"}
+	var nodes []node
+	var edges []edge
+	at := map[string]int{}
+	for _, u := range units {
+		detail := []string{}
+		if u.Slice != "" {
+			detail = append(detail, u.Slice)
+		}
+		if u.CPUs != "" {
+			detail = append(detail, cores(u.CPUs))
+		}
+		lines := []string{short(u.Name, 34)}
+		if len(detail) > 0 {
+			lines = append(lines, short(strings.Join(detail, ", "), 34))
+		}
+		at[u.Name] = len(nodes)
+		nodes = append(nodes, node{id: u.Name, lines: lines, class: "accent", title: u.Name})
+	}
+	for _, u := range units {
+		others := map[string]string{}
+		for _, o := range u.After {
+			others[o] = "weak"
+		}
+		for _, o := range slices.Concat(u.Wants, u.Requires) {
+			others[o] = "edge"
+		}
+		if u.Slice != "" {
+			if _, ok := at[u.Slice]; ok {
+				others[u.Slice] = "weak"
+			}
+		}
+		for _, o := range slices.Sorted(maps.Keys(others)) {
+			if o == u.Name {
+				continue
+			}
+			if _, ok := at[o]; !ok {
+				at[o] = len(nodes)
+				nodes = append(nodes, node{id: o, lines: []string{short(o, 34)}, class: "outside", title: o})
+			}
+			edges = append(edges, edge{at[o], at[u.Name], others[o]})
+		}
+	}
+	d.layered(nodes, edges)
+	return d
+}
+
+// Cores draws who may run on which core: lanes for the scheduler, interrupts,
+// slices, units and pipelines, below the cores grouped by the clock they share.
+func Cores(p *plan.Plan, units []Unit) *Drawing {
+	d := &Drawing{Title: "Use of the cores"}
+	b, ok := board.Lookup(p.Board)
+	if !ok || b.Cores == 0 {
+		return d
+	}
+	const label, cell, lane = 170.0, 46.0, 26.0
+	x := make([]float64, b.Cores)
+	at := margin + label
+	ends := map[int]bool{}
+	for _, pol := range b.Policies {
+		if cpus := list(pol.CPUs, b.Cores); len(cpus) > 0 {
+			ends[cpus[len(cpus)-1]] = true
+		}
+	}
+	for i := range b.Cores {
+		x[i] = at
+		at += cell
+		if ends[i] {
+			at += 10
+		}
+	}
+	isolated := map[int]bool{}
+	lanes := []struct {
+		name, class string
+		cpus        []int
+	}{}
+	addLane := func(name, class string, cpus []int) {
+		lanes = append(lanes, struct {
+			name, class string
+			cpus        []int
+		}{name, class, cpus})
+	}
+	irqs := ""
+	for _, s := range p.Settings {
+		if s.ID == "kernel.args.isolcpus" {
+			parts := strings.Split(s.Want, ",")
+			for _, part := range parts {
+				for _, c := range list(part, b.Cores) {
+					isolated[c] = true
+				}
+			}
+		}
+		if s.ID == "irq.default" {
+			irqs = s.Want
+		}
+	}
+	var rest, kept []int
+	for i := range b.Cores {
+		if isolated[i] {
+			kept = append(kept, i)
+		} else {
+			rest = append(rest, i)
+		}
+	}
+	addLane("everything else", "past", rest)
+	if irqs != "" {
+		addLane("interrupts", "bar3", mask(irqs, b.Cores))
+	}
+	if len(kept) > 0 {
+		addLane("isolated", "area2", kept)
+	}
+	for _, u := range units {
+		if u.CPUs != "" {
+			addLane(u.Name, "bar", list(u.CPUs, b.Cores))
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(p.Pipelines)) {
+		if c := p.Pipelines[name].CPUs; c != "" {
+			addLane("pipeline "+name, "bar2", list(c, b.Cores))
+		}
+	}
+	y := margin
+	for i := range b.Cores {
+		class := "box"
+		if isolated[i] {
+			class = "accent"
+		}
+		d.rect(class, x[i]+2, y, cell-4, 30, 5, "")
+		d.text("strong", "middle", x[i]+cell/2, y+19, strconv.Itoa(i))
+	}
+	d.text("soft", "start", margin, y+19, "core")
+	y += 40
+	for _, l := range lanes {
+		d.text("small", "start", margin, y+16, short(l.name, 24))
+		for i := range b.Cores {
+			d.rect("track", x[i]+2, y+3, cell-4, lane-8, 3, "")
+		}
+		for _, c := range l.cpus {
+			d.rect(l.class, x[c]+2, y+3, cell-4, lane-8, 3, l.name)
+		}
+		y += lane
+	}
+	d.grow(at+margin, y+margin)
+	return d
+}
+
+// list reads a cpu list, leaving out what the board does not have.
+func list(text string, cores int) []int {
+	var out []int
+	for part := range strings.SplitSeq(text, ",") {
+		from, to, isRange := strings.Cut(strings.TrimSpace(part), "-")
+		a, err := strconv.Atoi(from)
+		if err != nil {
+			continue // isolcpus has words among the numbers
+		}
+		z := a
+		if isRange {
+			if z, err = strconv.Atoi(to); err != nil {
+				continue
+			}
+		}
+		for c := max(a, 0); c <= z && c < cores; c++ {
+			out = append(out, c)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// mask reads a cpu mask of hexadecimal words.
+func mask(text string, cores int) []int {
+	digits := strings.ReplaceAll(strings.TrimPrefix(text, "0x"), ",", "")
+	var out []int
+	for i, r := range []byte(reversed(digits)) {
+		v, err := strconv.ParseUint(string(rune(r)), 16, 8)
+		if err != nil {
+			return nil
+		}
+		for bit := range 4 {
+			if c := 4*i + bit; v>>bit&1 == 1 && c < cores {
+				out = append(out, c)
+			}
+		}
+	}
+	return out
+}
+
+func reversed(s string) string {
+	b := []byte(s)
+	slices.Reverse(b)
+	return string(b)
+}

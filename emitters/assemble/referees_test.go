@@ -1,0 +1,191 @@
+package assemble_test
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/yoctune/yoctune/emitters"
+	"github.com/yoctune/yoctune/emitters/assemble"
+	"github.com/yoctune/yoctune/emitters/emittest"
+	"github.com/yoctune/yoctune/emitters/hashserv"
+	"github.com/yoctune/yoctune/schema/plan"
+	"github.com/yoctune/yoctune/tests/bitbake/bbref"
+	"github.com/yoctune/yoctune/tests/oelint"
+)
+
+func emit(t *testing.T, l *plan.Layer) []emitters.File {
+	t.Helper()
+	files, err := assemble.Emit(l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+// tool finds a program whose judgement a test needs.
+func tool(t *testing.T, name string) string {
+	t.Helper()
+	path, err := exec.LookPath(name)
+	if err != nil {
+		t.Skipf("%v: its judgement of the generated files is missing", err)
+	}
+	return path
+}
+
+// installed writes the files of one machine where the image has them, below dir.
+func installed(t *testing.T, dir, machine string, files []emitters.File) {
+	t.Helper()
+	vars := strings.NewReplacer(
+		"${sysconfdir}", "etc", "${nonarch_libdir}", "usr/lib", "${nonarch_base_libdir}", "usr/lib",
+		"${systemd_system_unitdir}", "usr/lib/systemd/system")
+	for _, f := range files {
+		switch {
+		case f.Install != nil && f.Install.Machine == machine:
+			f.Path = vars.Replace(f.Install.Dest)
+		case strings.HasPrefix(f.Path, "recipes-yoctune/yoctuned/files/") && filepath.Ext(f.Path) == ".service":
+			f.Path = "usr/lib/systemd/system/" + filepath.Base(f.Path)
+		case strings.HasPrefix(f.Path, hashserv.Dir): // of another machine, but units all the same
+			f.Path = "usr/lib/systemd/system/" + filepath.Base(f.Path)
+		default:
+			continue
+		}
+		emittest.Write(t, dir, []emitters.File{f})
+	}
+}
+
+// systemd reads every unit without a word. It exits with 0 also after warnings,
+// so that any output is a failure.
+func TestSystemdHasNothingToSayAboutTheUnits(t *testing.T) {
+	analyze := tool(t, "systemd-analyze")
+	for _, l := range []*plan.Layer{emittest.Vision(t), emittest.Control(t)} {
+		files := emit(t, l)
+		for _, target := range l.Targets {
+			root := t.TempDir()
+			installed(t, root, target.Machine, files)
+			dir := filepath.Join(root, "usr/lib/systemd/system")
+			// Their programs are not on this machine.
+			program := regexp.MustCompile(`(?m)^(Exec\w+=)/(usr/bin|usr/lib|srv/bitbake)/[\w/-]+`)
+			var units []string
+			err := filepath.WalkDir(dir, func(p string, d os.DirEntry, err error) error {
+				if err != nil || d.IsDir() {
+					return err
+				}
+				raw, err := os.ReadFile(p)
+				if err != nil {
+					return err
+				}
+				if filepath.Dir(p) == dir {
+					units = append(units, strings.Replace(p, "@.service", "@door.service", 1))
+				}
+				return os.WriteFile(p, program.ReplaceAll(raw, []byte("$1/bin/true")), 0o644)
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, s := range target.Services {
+				if len(s.Exec) == 0 {
+					stub := filepath.Join(dir, s.Name)
+					if err := os.WriteFile(stub, []byte("[Service]\nExecStart=/bin/true\n"), 0o644); err != nil {
+						t.Fatal(err)
+					}
+					units = append(units, stub)
+				}
+			}
+			cmd := exec.Command(analyze, append([]string{"verify", "--man=no"}, units...)...)
+			cmd.Env = append(os.Environ(), "SYSTEMD_UNIT_PATH="+dir+":")
+			out, err := cmd.CombinedOutput()
+			if err != nil || len(bytes.TrimSpace(out)) > 0 {
+				t.Errorf("%s: %v\n%s", target.Machine, err, out)
+			}
+		}
+	}
+}
+
+func TestShellcheckHasNothingToSayAboutTheScript(t *testing.T) {
+	check := tool(t, "shellcheck")
+	found := 0
+	for _, f := range emit(t, emittest.Vision(t)) {
+		if !strings.HasSuffix(f.Path, ".sh") {
+			continue
+		}
+		found++
+		cmd := exec.Command(check, "--shell=sh", "-")
+		cmd.Stdin = bytes.NewReader(f.Data)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("%s: %v\n%s", f.Path, err, out)
+		}
+	}
+	if found != 1 {
+		t.Errorf("%d scripts, want 1", found)
+	}
+}
+
+// systemd-tmpfiles makes the folders in an empty root.
+func TestTmpfilesMakesTheFolders(t *testing.T) {
+	create := tool(t, "systemd-tmpfiles")
+	if os.Geteuid() != 0 {
+		t.Skip("systemd-tmpfiles changes owners: needs root")
+	}
+	root := t.TempDir()
+	// A root without users cannot resolve "root".
+	emittest.Write(t, root, []emitters.File{
+		{Path: "etc/passwd", Mode: 0o644, Data: []byte("root:x:0:0::/root:/bin/sh\n")},
+		{Path: "etc/group", Mode: 0o644, Data: []byte("root:x:0:\n")},
+	})
+	installed(t, root, "jetson-orin-nano-devkit", emit(t, emittest.Vision(t)))
+	out, err := exec.Command(create, "--root="+root, "--create", filepath.Join(root, "usr/lib/tmpfiles.d/yoctune.conf")).CombinedOutput()
+	if err != nil || len(bytes.TrimSpace(out)) > 0 {
+		t.Errorf("%v\n%s", err, out)
+	}
+	for _, d := range []string{"run/yoctune", "var/lib/yoctune"} {
+		if s, err := os.Stat(filepath.Join(root, d)); err != nil || !s.IsDir() {
+			t.Errorf("%s: %v", d, err)
+		}
+	}
+}
+
+// oelint-adv finds no fault with recipes and appends beyond what the layer means
+// to do.
+func TestOelintHasNothingToSayAboutTheRecipes(t *testing.T) {
+	small := emittest.Control(t)
+	small.Name = "small"
+	small.Runtime = plan.Runtime{}
+	for _, t := range small.Targets {
+		t.Services, t.Slices, t.Packages, t.ZRAM = nil, nil, nil, nil
+	}
+	for _, l := range []*plan.Layer{emittest.Vision(t), emittest.Control(t), small} {
+		oelint.Check(t, l.Release, emit(t, l))
+	}
+}
+
+// bitbake's own parser reads every file, switched on and off, without an error
+// or a warning.
+func TestBitBakeParsesBothLayers(t *testing.T) {
+	for _, l := range []*plan.Layer{emittest.Vision(t), emittest.Control(t)} {
+		dir := t.TempDir()
+		emittest.Write(t, dir, emit(t, l))
+		r, err := emitters.Release(l)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, target := range l.Targets {
+			for _, on := range []bool{true, false} {
+				layer := bbref.ParseLayer(t, bbref.Request{
+					Dir: dir, Machine: target.Machine, Overrides: "cuda:tegra:aarch64:tegra234",
+					UnpackDir: r.UnpackDir, Fragments: r.Fragments, Enable: on,
+				})
+				for _, p := range layer.Problems {
+					t.Errorf("%s, switched on %t: %s", target.Machine, on, p)
+				}
+				if on && !strings.Contains(layer.Config["KERNEL_ARGS"], "isolcpus="+target.Kernel.Args[0].Value) {
+					t.Errorf("%s: KERNEL_ARGS is %q", target.Machine, layer.Config["KERNEL_ARGS"])
+				}
+			}
+		}
+	}
+}

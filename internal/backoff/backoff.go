@@ -1,0 +1,21 @@
+// Package backoff implements exponential backoff: 0.1 s after the first failure, twice
+// as long after each further one, at most 10 s.
+package backoff
+
+import "time"
+
+// Bounds of a delay.
+const (
+	First   = 100 * time.Millisecond
+	Longest = 10 * time.Second
+)
+
+// Delay is the delay before the most recent attempt. Its zero value means that no
+// attempt has failed since the last success.
+type Delay time.Duration
+
+// Next doubles the delay within its bounds and returns it.
+func (d *Delay) Next() time.Duration {
+	*d = Delay(min(max(2*time.Duration(*d), First), Longest))
+	return time.Duration(*d)
+}

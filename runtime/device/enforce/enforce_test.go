@@ -1,0 +1,916 @@
+package enforce_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/yoctune/yoctune/runtime/device/devicetest"
+	"github.com/yoctune/yoctune/runtime/device/enforce"
+	"github.com/yoctune/yoctune/runtime/device/journal"
+	"github.com/yoctune/yoctune/runtime/device/knob"
+	"github.com/yoctune/yoctune/runtime/device/rootfs"
+	"github.com/yoctune/yoctune/schema/plan"
+	"golang.org/x/sys/unix"
+)
+
+// board returns an Orin Nano whose kernel behaves, and the folder it lives in.
+func board(t *testing.T) (*devicetest.Kernel, string) {
+	t.Helper()
+	dir := t.TempDir()
+	if err := devicetest.Build(dir, "orin-nano-8gb"); err != nil {
+		t.Fatal(err)
+	}
+	return devicetest.NewKernel(open(t, dir)), dir
+}
+
+func open(t *testing.T, dir string) *rootfs.Root {
+	t.Helper()
+	dev, err := rootfs.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dev
+}
+
+// options do not wait for busy nodes, and are root's whoever runs the test.
+func options() enforce.Options {
+	return enforce.Options{Root: true, Backoff: []time.Duration{0, 0}}
+}
+
+func sysctl(name, want string) plan.Setting {
+	return plan.Setting{
+		ID: "sysctl." + name, Domain: plan.DomainSysctl, Type: plan.TypeInt, Want: want,
+		Select:  plan.Select{Path: "/proc/sys/" + strings.ReplaceAll(name, ".", "/")},
+		Compare: plan.Exact, Policy: plan.Enforce, Needs: plan.NeedsNothing,
+	}
+}
+
+func block(glob, attr, typ, want string) plan.Setting {
+	return plan.Setting{
+		ID: "storage." + glob + "." + attr, Domain: plan.DomainStorage, Type: typ, Want: want,
+		Select:  plan.Select{Class: "block", Name: glob, Attr: "queue/" + attr},
+		Compare: plan.Exact, Policy: plan.Enforce, Needs: plan.NeedsNothing,
+	}
+}
+
+// with changes a copy of a setting.
+func with(s plan.Setting, change func(*plan.Setting)) plan.Setting {
+	change(&s)
+	return s
+}
+
+func planOf(settings ...plan.Setting) *plan.Plan {
+	p := &plan.Plan{Layer: "vision", Target: "line-camera", Board: "orin-nano-8gb", Serial: 1, Settings: settings}
+	if err := p.Seal(); err != nil {
+		panic(err) // only on a float in a plan, which these have not
+	}
+	return p
+}
+
+// tuned is a plan that uses every way of selecting and most types.
+func tuned() *plan.Plan {
+	irq := plan.Setting{
+		ID: "irq.affinity.eth0", Domain: plan.DomainIRQ, Type: plan.TypeCPUList, Want: "0-1",
+		Select:  plan.Select{Class: "irq", Name: "eth0", Attr: "smp_affinity_list"},
+		Compare: plan.Exact, Policy: plan.Enforce, Needs: plan.NeedsNothing,
+	}
+	governor := plan.Setting{
+		ID: "cpu.governor", Domain: plan.DomainCPU, Type: plan.TypeString, Want: "performance",
+		Select:  plan.Select{Class: "cpufreq", Attr: "scaling_governor"},
+		Compare: plan.Exact, Policy: plan.Enforce, Needs: plan.NeedsNothing,
+	}
+	gpu := plan.Setting{
+		ID: "gpu.max", Domain: plan.DomainGPU, Type: plan.TypeInt, Want: "918000000",
+		Select:  plan.Select{Class: "devfreq", OFNode: "gpu", Attr: "max_freq"},
+		Compare: plan.Exact, Policy: plan.Enforce, Needs: plan.NeedsNothing,
+	}
+	thp := plan.Setting{
+		ID: "memory.thp", Domain: plan.DomainMemory, Type: plan.TypeChoice, Want: "madvise",
+		Select:  plan.Select{Path: "/sys/kernel/mm/transparent_hugepage/enabled"},
+		Compare: plan.Exact, Policy: plan.Enforce, Needs: plan.NeedsNothing,
+	}
+	mask := plan.Setting{
+		ID: "network.eth0.rps", Domain: plan.DomainNetwork, Type: plan.TypeCPUMask, Want: "0f",
+		Select:  plan.Select{Class: "net", Name: "eth*", Attr: "queues/rx-0/rps_cpus"},
+		Compare: plan.Exact, Policy: plan.Enforce, Needs: plan.NeedsNothing,
+	}
+	return planOf(
+		block("*", "scheduler", plan.TypeChoice, "kyber"),
+		block("nvme*", "nr_requests", plan.TypeInt, "512"),
+		block("nvme*", "read_ahead_kb", plan.TypeInt, "4096"),
+		governor, gpu, irq, mask, thp,
+		with(sysctl("net.ipv4.tcp_rmem", "4096 262144 16777216"), func(s *plan.Setting) { s.Type = plan.TypeVector }),
+		sysctl("vm.dirty_bytes", "268435456"),
+		sysctl("vm.dirty_background_bytes", "67108864"),
+		sysctl("vm.swappiness", "10"),
+		sysctl("vm.vfs_cache_pressure", "50"),
+	)
+}
+
+// state returns what every kernel file of the tree says, blanks normalised.
+func state(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	m := map[string]string{}
+	for _, top := range []string{"proc", "sys"} {
+		err := filepath.WalkDir(filepath.Join(dir, top), func(name string, e fs.DirEntry, err error) error {
+			if err != nil || !e.Type().IsRegular() {
+				return err
+			}
+			b, err := os.ReadFile(name)
+			m[strings.TrimPrefix(name, dir)] = strings.Join(strings.Fields(string(b)), " ")
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return m
+}
+
+func sameState(t *testing.T, want, got map[string]string) {
+	t.Helper()
+	for name, w := range want {
+		if g := got[name]; g != w {
+			t.Errorf("%s is %q, was %q", name, g, w)
+		}
+	}
+}
+
+func find(t *testing.T, results []enforce.Result, id string) enforce.Result {
+	t.Helper()
+	i := slices.IndexFunc(results, func(r enforce.Result) bool { return r.ID == id })
+	if i < 0 {
+		t.Fatalf("no result for %s in %+v", id, results)
+	}
+	return results[i]
+}
+
+func apply(t *testing.T, dev rootfs.Device, p *plan.Plan) []enforce.Result {
+	t.Helper()
+	results, err := enforce.Apply(dev, p, options())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return results
+}
+
+func TestAnAppliedPlanVerifiesAndRollbackRestoresEveryFile(t *testing.T) {
+	dev, dir := board(t)
+	before := state(t, dir)
+	p := tuned()
+
+	if enforce.Satisfied(enforce.Verify(dev, p, options())) {
+		t.Error("the plan is satisfied before it was applied")
+	}
+	for _, r := range apply(t, dev, p) {
+		if r.Outcome != knob.OK {
+			t.Errorf("%s %s: %s: %s", r.ID, r.Path, r.Outcome, r.Message)
+		}
+	}
+	for _, r := range enforce.Verify(dev, p, options()) {
+		if r.Outcome != knob.OK {
+			t.Errorf("verify: %s %s: %s: %s", r.ID, r.Path, r.Outcome, r.Message)
+		}
+	}
+	results, err := enforce.Rollback(dev, options())
+	if err != nil || !enforce.Satisfied(results) {
+		t.Fatalf("rollback: %v, %+v", err, results)
+	}
+	sameState(t, before, state(t, dir))
+	if again, err := enforce.Rollback(dev, options()); err != nil || len(again) != 0 {
+		t.Errorf("a second rollback found %+v, %v", again, err)
+	}
+}
+
+func TestVerifyChangesNothing(t *testing.T) {
+	dev, dir := board(t)
+	before := state(t, dir)
+	enforce.Verify(dev, tuned(), options())
+	if dev.Clock != 0 {
+		t.Errorf("verify made %d changes", dev.Clock)
+	}
+	sameState(t, before, state(t, dir))
+}
+
+func TestApplyWritesOnlyWhatDiffers(t *testing.T) {
+	dev, _ := board(t)
+	p := tuned()
+	apply(t, dev, p)
+	dev.Writes = nil
+	apply(t, dev, p)
+	if len(dev.Writes) != 0 {
+		t.Errorf("a second apply wrote %q", dev.Writes)
+	}
+}
+
+func TestNoNewlineIsWritten(t *testing.T) {
+	dev, _ := board(t)
+	apply(t, dev, tuned())
+	for _, w := range dev.Writes {
+		if strings.ContainsAny(w, "\n") {
+			t.Errorf("wrote %q", w)
+		}
+	}
+}
+
+// The process may die at any change it makes, before it or in the middle of it.
+func TestRollbackRestoresEverythingAfterAKillAtAnyStep(t *testing.T) {
+	counting, _ := board(t)
+	apply(t, counting, tuned())
+	steps := counting.Clock
+	if steps < 15 {
+		t.Fatalf("only %d steps to die at", steps)
+	}
+	// One tree serves all rounds: each must leave it as it was.
+	dev, dir := board(t)
+	before := state(t, dir)
+	for _, torn := range []bool{false, true} {
+		for at := 1; at <= steps && !t.Failed(); at++ {
+			t.Run(fmt.Sprintf("torn=%t/step=%d", torn, at), func(t *testing.T) {
+				dying := devicetest.NewKernel(dev.Device)
+				dying.KillAt, dying.Torn = at, torn
+				_, _ = enforce.Apply(dying, tuned(), options())
+
+				alive := devicetest.NewKernel(dev.Device)
+				results, err := enforce.Rollback(alive, options())
+				if err != nil || !enforce.Satisfied(results) {
+					t.Fatalf("rollback: %v, %+v", err, results)
+				}
+				sameState(t, before, state(t, dir))
+			})
+		}
+	}
+}
+
+func TestAKilledRollbackCanBeRepeated(t *testing.T) {
+	dev, dir := board(t)
+	apply(t, dev, tuned())
+	dev.Clock = 0
+	if _, err := enforce.Rollback(dev, options()); err != nil {
+		t.Fatal(err)
+	}
+	steps := dev.Clock
+	before := state(t, dir)
+	for at := 1; at <= steps && !t.Failed(); at++ {
+		t.Run(fmt.Sprintf("step=%d", at), func(t *testing.T) {
+			dying := devicetest.NewKernel(dev.Device)
+			apply(t, dying, tuned())
+			dying.Clock, dying.KillAt, dying.Torn = 0, at, at%2 == 0
+			_, _ = enforce.Rollback(dying, options())
+			if _, err := enforce.Rollback(devicetest.NewKernel(dev.Device), options()); err != nil {
+				t.Fatal(err)
+			}
+			sameState(t, before, state(t, dir))
+		})
+	}
+}
+
+func TestTheFirstOriginalSurvivesLaterApplies(t *testing.T) {
+	dev, dir := board(t)
+	before := state(t, dir)
+	apply(t, dev, planOf(sysctl("vm.swappiness", "10")))
+	apply(t, dev, planOf(sysctl("vm.swappiness", "20"), sysctl("vm.vfs_cache_pressure", "50")))
+	apply(t, dev, planOf(sysctl("vm.swappiness", "30")))
+	results, err := enforce.Rollback(dev, options())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := find(t, results, "sysctl.vm.swappiness"); r.Wanted != "60" || r.Outcome != knob.OK {
+		t.Errorf("restored %+v, want the value before the first apply, 60", r)
+	}
+	sameState(t, before, state(t, dir))
+}
+
+func TestAJournalOfAnotherBootIsDiscarded(t *testing.T) {
+	dev, dir := board(t)
+	apply(t, dev, planOf(sysctl("vm.swappiness", "10")))
+	bootID := filepath.Join(dir, "proc/sys/kernel/random/boot_id")
+	if err := os.WriteFile(bootID, []byte("11111111-2222-3333-4444-555555555555\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	results, err := enforce.Rollback(dev, options())
+	if err != nil || len(results) != 0 {
+		t.Errorf("rollback after a reboot did %+v, %v; the kernel has forgotten, and so must we", results, err)
+	}
+}
+
+func TestWithoutABootIDNothingIsWritten(t *testing.T) {
+	dev, dir := board(t)
+	if err := os.Remove(filepath.Join(dir, "proc/sys/kernel/random/boot_id")); err != nil {
+		t.Fatal(err)
+	}
+	_, err := enforce.Apply(dev, tuned(), options())
+	if !errors.Is(err, enforce.ErrJournal) {
+		t.Errorf("error %v, want ErrJournal", err)
+	}
+	if len(dev.Writes) != 0 {
+		t.Errorf("wrote %q", dev.Writes)
+	}
+}
+
+// fullDisk is a device whose journal cannot be written.
+type fullDisk struct{ *devicetest.Kernel }
+
+func (fullDisk) AppendState(name string, _ []byte) error {
+	return &rootfs.PathError{Op: "append to", Path: name, Err: unix.ENOSPC}
+}
+
+func TestNothingIsWrittenWhenTheJournalCannotBe(t *testing.T) {
+	dev, _ := board(t)
+	_, err := enforce.Apply(fullDisk{dev}, tuned(), options())
+	if !errors.Is(err, enforce.ErrJournal) || !errors.Is(err, unix.ENOSPC) {
+		t.Errorf("error %v, want ErrJournal for ENOSPC", err)
+	}
+	if len(dev.Writes) != 0 {
+		t.Errorf("wrote %q", dev.Writes)
+	}
+}
+
+// One row for each way the kernel answers; the rest of the plan is applied.
+func TestWhatTheKernelAnswersBecomesAnOutcomeAndAMessage(t *testing.T) {
+	shared, dir := board(t)
+	before := state(t, dir)
+	const swappiness = "/proc/sys/vm/swappiness"
+	const secret = "/proc/sys/kernel/secret" // like stable_secret, it reads EIO before its first write
+	for _, c := range []struct {
+		name    string
+		setting plan.Setting
+		break_  func(t *testing.T, dev *devicetest.Kernel, dir string)
+		outcome knob.Outcome
+		message string // a part of it
+	}{
+		{"a choice that is not offered", block("nvme*", "scheduler", plan.TypeChoice, "cfq"), nil,
+			knob.Refused, `nvme0n1 scheduler: "cfq" not offered (none, mq-deadline, kyber)`},
+		{"a governor that is not offered", with(tuned().Settings[3], func(s *plan.Setting) { s.Want = "turbo" }), nil,
+			knob.Refused, `policy0 scaling_governor: "turbo" not offered (conservative, ondemand`},
+		{"out of range", sysctl("vm.swappiness", "9999"), nil,
+			knob.Refused, "vm.swappiness: kernel refused 9999"},
+		{"a hexadecimal value is normalised", sysctl("vm.swappiness", "0x2a"), nil,
+			knob.OK, ""},
+		{"rounded", block("nvme*", "read_ahead_kb", plan.TypeInt, "130"), nil,
+			knob.Adjusted, "nvme0n1 read_ahead_kb: asked 130, kernel uses 128"},
+		{"some huge pages", sysctl("vm.nr_hugepages", "2048"), func(_ *testing.T, dev *devicetest.Kernel, _ string) {
+			dev.Quirk = func(name, value string) string {
+				if strings.HasSuffix(name, "nr_hugepages") {
+					return "1730"
+				}
+				return value
+			}
+		}, knob.Partial, "1,730 of 2,048 pages"},
+		{"absent", sysctl("kernel.no_such_thing", "1"), nil,
+			knob.Unsupported, "kernel.no_such_thing: no such node"},
+		{"absent until a module is loaded", sysctl("net.netfilter.nf_conntrack_max", "262144"), nil,
+			knob.Pending, "waits for module nf_conntrack"},
+		{"ENOENT from the write: unknown value", with(sysctl("net.ipv4.tcp_congestion_control", "bbr"), func(s *plan.Setting) { s.Type = plan.TypeString }),
+			fails("/proc/sys/net/ipv4/tcp_congestion_control", unix.ENOENT),
+			knob.Refused, `the kernel does not know "bbr"; load module tcp_bbr`},
+		{"EACCES on a file nobody may write", sysctl("vm.swappiness", "10"), func(t *testing.T, dev *devicetest.Kernel, dir string) {
+			dev.WriteFault[swappiness] = unix.EACCES
+			name := filepath.Join(dir, swappiness)
+			if err := os.Chmod(name, 0o444); err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = os.Chmod(name, 0o644) })
+		}, knob.Forbidden, "read-only by nature"},
+		{"EACCES in a network namespace", sysctl("net.core.rmem_max", "999999"), fails("/proc/sys/net/core/rmem_max", unix.EACCES),
+			knob.Forbidden, "read-only in this network namespace"},
+		{"EPERM", sysctl("vm.swappiness", "10"), fails(swappiness, unix.EPERM),
+			knob.Forbidden, "capability, lockdown or a seccomp filter"},
+		{"EROFS", sysctl("vm.swappiness", "10"), fails(swappiness, unix.EROFS),
+			knob.Forbidden, "mounted read-only"},
+		{"EBUSY that stays", sysctl("vm.swappiness", "10"), fails(swappiness, unix.EBUSY),
+			knob.Busy, "in use by something else"},
+		{"an interrupt that cannot move", with(tuned().Settings[5], func(s *plan.Setting) { s.Select.Name = "nvme0q3" }), fails("/proc/irq/48/smp_affinity_list", unix.EIO),
+			knob.Refused, "irq 48: affinity is kernel-managed"},
+		{"wider than the machine", with(tuned().Settings[5], func(s *plan.Setting) { s.Want = "0-63" }), fails("/proc/irq/44/smp_affinity_list", unix.EOVERFLOW),
+			knob.Refused, "more than this machine has"},
+		{"EAGAIN on read", sysctl("vm.swappiness", "10"), readFails(swappiness, unix.EAGAIN),
+			knob.Stale, "has no value"},
+		{"the device went away", sysctl("vm.swappiness", "10"), fails(swappiness, unix.ENODEV),
+			knob.Unsupported, "no such node"},
+		{"an action, not a setting", sysctl("vm.drop_caches", "3"), readFails("/proc/sys/vm/drop_caches", unix.EACCES),
+			knob.Forbidden, "write-only: an action, not a setting"},
+		{"an original that cannot be read is no reason not to write", sysctl("kernel.secret", "1"), func(t *testing.T, dev *devicetest.Kernel, dir string) {
+			if err := os.WriteFile(filepath.Join(dir, secret), nil, 0o644); err != nil {
+				t.Fatal(err)
+			}
+			dev.ReadFault[secret] = unix.EIO
+			dev.Quirk = func(name, value string) string { delete(dev.ReadFault, name); return value }
+		}, knob.OK, ""},
+		{"an empty value", sysctl("vm.swappiness", ""), nil,
+			knob.Refused, "vm.swappiness"},
+		{"a value of another type", sysctl("vm.swappiness", "much"), nil,
+			knob.Refused, `"much" is not an integer`},
+		{"a value with a second line", with(sysctl("kernel.core_pattern", "core\nx"), func(s *plan.Setting) { s.Type = plan.TypeString }), nil,
+			knob.Refused, "line break"},
+		{"more than a page", sysctl("kernel.too_long", "10"), func(t *testing.T, _ *devicetest.Kernel, dir string) {
+			if err := os.WriteFile(filepath.Join(dir, "proc/sys/kernel/too_long"), []byte(strings.Repeat("9", 4096)), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}, knob.Unsupported, "more than one page"},
+		{"a path outside the kernel's files", with(sysctl("x", "1"), func(s *plan.Setting) { s.Select.Path = "/etc/passwd" }), nil,
+			knob.Forbidden, "not one that yoctuned touches"},
+		{"a path that climbs", with(sysctl("x", "1"), func(s *plan.Setting) { s.Select.Path = "/proc/sys/../../etc/passwd" }), nil,
+			knob.Forbidden, "not one that yoctuned touches"},
+		{"an attribute that climbs", with(block("nvme*", "x", plan.TypeInt, "1"), func(s *plan.Setting) { s.Select.Attr = "../../../etc/passwd" }), nil,
+			knob.Forbidden, "not one that yoctuned touches"},
+		{"a link that leads out of the kernel's files", with(sysctl("x", "1"), func(s *plan.Setting) { s.Select.Path = "/sys/kernel/evil" }), func(t *testing.T, _ *devicetest.Kernel, dir string) {
+			if err := os.Symlink("/etc/nvpmodel.conf.bak", filepath.Join(dir, "sys/kernel/evil")); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(filepath.Join(dir, "etc/nvpmodel.conf.bak"), []byte("1"), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}, knob.Forbidden, "leads to /etc/nvpmodel.conf.bak"},
+		{"a program for the kernel to run", with(sysctl("kernel.core_pattern", "|/bin/sh"), func(s *plan.Setting) { s.Type = plan.TypeString }), nil,
+			knob.Forbidden, "run programs"},
+		{"the module loader", with(sysctl("kernel.modprobe", "/data/x"), func(s *plan.Setting) { s.Type = plan.TypeString }), nil,
+			knob.Forbidden, "run programs"},
+		{"no device matches", block("sd*", "scheduler", plan.TypeChoice, "none"), nil,
+			knob.Unsupported, `this machine has no block device named "sd*"`},
+		{"a class nobody knows", with(block("x", "y", plan.TypeInt, "1"), func(s *plan.Setting) { s.Select.Class = "toaster" }), nil,
+			knob.Unsupported, `unknown device class "toaster"`},
+		{"the first available of two", with(block("nvme*", "scheduler", plan.TypeChoice, "bfq|kyber|none"), func(s *plan.Setting) { s.Compare = plan.FirstAvailable }), nil,
+			knob.OK, ""},
+		{"more than asked is enough", with(sysctl("vm.swappiness", "50"), func(s *plan.Setting) { s.Compare = plan.AtLeast }), nil,
+			knob.OK, ""},
+		{"an unknown comparison", with(sysctl("vm.swappiness", "50"), func(s *plan.Setting) { s.Compare = "about" }), nil,
+			knob.Refused, `unknown comparison "about"`},
+		{"an unknown type", with(sysctl("vm.swappiness", "50"), func(s *plan.Setting) { s.Type = "colour" }), nil,
+			knob.Refused, `unknown value type "colour"`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dev := devicetest.NewKernel(shared.Device)
+			if c.break_ != nil {
+				c.break_(t, dev, dir)
+			}
+			results := apply(t, dev, planOf(c.setting, sysctl("vm.vfs_cache_pressure", "50")))
+			r := find(t, results, c.setting.ID)
+			if r.Outcome != c.outcome || !strings.Contains(r.Message, c.message) {
+				t.Errorf("%s: %q\nwant %s: … %s …", r.Outcome, r.Message, c.outcome, c.message)
+			}
+			if c.outcome != knob.OK && r.Satisfied() {
+				t.Error("and it does not count against the answer")
+			}
+			if other := find(t, results, "sysctl.vm.vfs_cache_pressure"); other.Outcome != knob.OK {
+				t.Errorf("the next setting was not applied: %+v", other)
+			}
+			if _, err := enforce.Rollback(devicetest.NewKernel(dev.Device), options()); err != nil {
+				t.Error(err)
+			}
+			sameState(t, before, state(t, dir))
+		})
+	}
+}
+
+func fails(name string, err error) func(*testing.T, *devicetest.Kernel, string) {
+	return func(_ *testing.T, dev *devicetest.Kernel, _ string) { dev.WriteFault[name] = err }
+}
+
+func readFails(name string, err error) func(*testing.T, *devicetest.Kernel, string) {
+	return func(_ *testing.T, dev *devicetest.Kernel, _ string) { dev.ReadFault[name] = err }
+}
+
+func TestAnOriginalThatCouldNotBeReadIsSaidToBeLost(t *testing.T) {
+	dev, _ := board(t)
+	const node = "/proc/sys/kernel/core_uses_pid"
+	dev.ReadFault[node] = unix.EIO
+	apply(t, dev, planOf(sysctl("kernel.core_uses_pid", "1")))
+	results, err := enforce.Rollback(dev, options())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := find(t, results, "sysctl.kernel.core_uses_pid")
+	if r.Outcome != knob.Refused || !strings.Contains(r.Message, "the original is not known") || enforce.Satisfied(results) {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestAnOptionalAbsentNodeDoesNotCount(t *testing.T) {
+	dev, _ := board(t)
+	s := with(block("sd*", "scheduler", plan.TypeChoice, "none"), func(s *plan.Setting) { s.Optional = true })
+	for _, results := range [][]enforce.Result{apply(t, dev, planOf(s)), enforce.Verify(dev, planOf(s), options())} {
+		if r := results[0]; r.Outcome != knob.Unsupported || !r.Satisfied() {
+			t.Errorf("%+v", r)
+		}
+	}
+}
+
+func TestARefusalThatDependsOnOrderIsTriedAgain(t *testing.T) {
+	dev, _ := board(t)
+	freq := func(attr, want string) plan.Setting {
+		return plan.Setting{
+			ID: "cpu." + attr, Domain: plan.DomainCPU, Type: plan.TypeInt, Want: want,
+			Select:  plan.Select{Class: "cpufreq", Name: "policy0", Attr: attr},
+			Compare: plan.Exact, Policy: plan.Enforce, Needs: plan.NeedsNothing,
+		}
+	}
+	// max 200000 is below the present min of 729600 and refused until min is written.
+	results := apply(t, dev, planOf(freq("scaling_max_freq", "200000"), freq("scaling_min_freq", "115200")))
+	if !enforce.Satisfied(results) {
+		t.Errorf("%+v", results)
+	}
+	if results, err := enforce.Rollback(dev, options()); err != nil || !enforce.Satisfied(results) {
+		t.Errorf("rollback: %v %+v", err, results)
+	}
+}
+
+func TestSettingsThatUndoEachOtherAreContested(t *testing.T) {
+	dev, dir := board(t)
+	before := state(t, dir)
+	results := apply(t, dev, planOf(sysctl("vm.dirty_bytes", "268435456"), sysctl("vm.dirty_ratio", "15")))
+	contested := 0
+	for _, r := range results {
+		if r.Outcome == knob.Contested {
+			contested++
+		}
+	}
+	if contested != 1 || enforce.Satisfied(results) {
+		t.Errorf("%d contested in %+v", contested, results)
+	}
+	if _, err := enforce.Rollback(dev, options()); err != nil {
+		t.Fatal(err)
+	}
+	sameState(t, before, state(t, dir))
+}
+
+func TestTwoSettingsThatWantDifferentValuesOfOneNodeAreContested(t *testing.T) {
+	dev, _ := board(t)
+	results := apply(t, dev, planOf(
+		block("nvme*", "nr_requests", plan.TypeInt, "512"),
+		with(block("*", "nr_requests", plan.TypeInt, "256"), func(s *plan.Setting) { s.ID = "storage.all.nr_requests" })))
+	var got []string
+	for _, r := range results {
+		got = append(got, r.Path+" "+string(r.Outcome))
+	}
+	want := []string{"/sys/block/nvme0n1/queue/nr_requests ok", "/sys/block/mmcblk0/queue/nr_requests ok", "/sys/block/nvme0n1/queue/nr_requests contested"}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q\nwant %q", got, want)
+	}
+}
+
+func TestDriftIsNamedAndRepaired(t *testing.T) {
+	dev, dir := board(t)
+	p := planOf(sysctl("vm.swappiness", "10"))
+	apply(t, dev, p)
+	if err := os.WriteFile(filepath.Join(dir, "proc/sys/vm/swappiness"), []byte("33\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	r := find(t, enforce.Verify(dev, p, options()), "sysctl.vm.swappiness")
+	if r.Outcome != knob.Differs || r.Found != "33" || r.Message != "vm.swappiness: found 33, wanted 10" {
+		t.Errorf("%+v", r)
+	}
+	apply(t, dev, p)
+	if !enforce.Satisfied(enforce.Verify(dev, p, options())) {
+		t.Error("not repaired")
+	}
+}
+
+func TestVerifyTellsAKernelThatRoundsFromDrift(t *testing.T) {
+	dev, dir := board(t)
+	p := planOf(block("nvme*", "read_ahead_kb", plan.TypeInt, "130"))
+	apply(t, dev, p)
+	if r := enforce.Verify(dev, p, options())[0]; r.Outcome != knob.Adjusted || r.Satisfied() {
+		t.Errorf("%+v", r)
+	}
+	real, err := dev.Resolve("/sys/block/nvme0n1/queue/read_ahead_kb")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(dir+real, []byte("64\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if r := enforce.Verify(dev, p, options())[0]; r.Outcome != knob.Differs {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestReportOnlySettingsAreComparedAndNeverWritten(t *testing.T) {
+	dev, _ := board(t)
+	p := planOf(with(sysctl("vm.swappiness", "10"), func(s *plan.Setting) { s.Policy = plan.Report }))
+	if r := apply(t, dev, p)[0]; r.Outcome != knob.Differs || !r.Satisfied() {
+		t.Errorf("apply: %+v", r)
+	}
+	if len(dev.Writes) != 0 {
+		t.Errorf("wrote %q", dev.Writes)
+	}
+	if r := enforce.Verify(dev, p, options())[0]; r.Satisfied() {
+		t.Errorf("verify: %+v", r)
+	}
+}
+
+func TestKernelArgumentsArePendingUntilTheRunningKernelHasThem(t *testing.T) {
+	dev, dir := board(t)
+	arg := func(name, typ, want, needs string) plan.Setting {
+		return plan.Setting{
+			ID: "kernel.args." + name, Domain: plan.DomainKernel, Type: typ, Want: want,
+			Select:  plan.Select{Class: "cmdline", Name: name},
+			Compare: plan.Exact, Policy: plan.Enforce, Needs: needs,
+		}
+	}
+	p := planOf(
+		arg("isolcpus", plan.TypeCPUList, "4-5", plan.NeedsReboot),
+		arg("nohz_full", plan.TypeCPUList, "4,5", plan.NeedsReflash),
+		arg("quiet", plan.TypePresent, "1", plan.NeedsReboot),
+		arg("rootwait", plan.TypePresent, "1", plan.NeedsReboot),
+		with(arg("rt", plan.TypeInt, "1", plan.NeedsReflash), func(s *plan.Setting) { s.Select = plan.Select{Path: "/sys/kernel/realtime"} }),
+		with(arg("bbr", plan.TypePresent, "1", plan.NeedsReboot), func(s *plan.Setting) {
+			s.Domain, s.Select = plan.DomainModule, plan.Select{Path: "/sys/module/tcp_bbr"}
+		}))
+	results := apply(t, dev, p)
+	if !enforce.Satisfied(results) {
+		t.Error("apply answers for what it cannot write")
+	}
+	for id, want := range map[string]string{
+		"kernel.args.isolcpus":  "the running kernel was not given isolcpus: in force after a reboot",
+		"kernel.args.nohz_full": "the running kernel was not given nohz_full: needs an image built from this plan's layer",
+		"kernel.args.quiet":     "kernel argument quiet is not there: in force after a reboot",
+		"kernel.args.rootwait":  "",
+		"kernel.args.rt":        "/sys/kernel/realtime is not there: needs an image built from this plan's layer",
+		"kernel.args.bbr":       "/sys/module/tcp_bbr is not there: in force after a reboot",
+	} {
+		if r := find(t, results, id); r.Message != want {
+			t.Errorf("%s: %s: %q, want %q", id, r.Outcome, r.Message, want)
+		}
+	}
+	if enforce.Satisfied(enforce.Verify(dev, p, options())) {
+		t.Error("verify is satisfied without the arguments")
+	}
+	if err := devicetest.Flash(dir, p); err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range enforce.Verify(dev, p, options()) {
+		if r.Outcome != knob.OK {
+			t.Errorf("after flashing: %+v", r)
+		}
+	}
+}
+
+func TestWhatOnlyAnImageCanBringIsPending(t *testing.T) {
+	dev, dir := board(t)
+	p := planOf(with(block("zram0", "disksize", plan.TypeInt, "2147483648"), func(s *plan.Setting) {
+		s.Select.Attr, s.Policy, s.Needs = "disksize", plan.Report, plan.NeedsReboot
+	}))
+	if r := enforce.Verify(dev, p, options())[0]; r.Outcome != knob.Pending || r.Satisfied() {
+		t.Errorf("%+v", r)
+	}
+	if err := devicetest.Flash(dir, p); err != nil {
+		t.Fatal(err)
+	}
+	if r := enforce.Verify(dev, p, options())[0]; r.Outcome != knob.OK {
+		t.Errorf("%+v", r)
+	}
+}
+
+// hung is a device of which one node never answers.
+type hung struct {
+	*devicetest.Kernel
+	path    string
+	release chan struct{}
+}
+
+func (h hung) Read(name string) (rootfs.Content, error) {
+	if name == h.path {
+		<-h.release
+	}
+	return h.Kernel.Read(name)
+}
+
+func TestANodeThatHangsCostsOneSetting(t *testing.T) {
+	dev, _ := board(t)
+	const node = "/sys/kernel/mm/ksm/pages_to_scan"
+	h := hung{dev, node, make(chan struct{})}
+	defer close(h.release)
+	o := options()
+	o.ReadTimeout = 20 * time.Millisecond
+	results := enforce.Verify(h, planOf(
+		with(sysctl("x", "100"), func(s *plan.Setting) { s.Select.Path = node }),
+		sysctl("vm.vfs_cache_pressure", "100")), o)
+	if r := results[0]; r.Outcome != knob.Stale || r.Satisfied() {
+		t.Errorf("%+v", r)
+	}
+	if r := results[1]; r.Outcome != knob.OK {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestADamagedLineOfTheJournalLosesNothingElse(t *testing.T) {
+	dev, dir := board(t)
+	before := state(t, dir)
+	apply(t, dev, planOf(sysctl("vm.swappiness", "10")))
+	name := filepath.Join(dir, journal.File)
+	f, err := os.OpenFile(name, os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.WriteString("deadbeef {\"v\":1,\"boo"); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	apply(t, dev, planOf(sysctl("vm.vfs_cache_pressure", "50")))
+	if _, err := enforce.Rollback(dev, options()); err != nil {
+		t.Fatal(err)
+	}
+	sameState(t, before, state(t, dir))
+}
+
+func TestRollbackSaysThatOriginalsAreLost(t *testing.T) {
+	dev, dir := board(t)
+	apply(t, dev, planOf(sysctl("vm.swappiness", "10"), sysctl("vm.vfs_cache_pressure", "50")))
+	name := filepath.Join(dir, journal.File)
+	b, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(name, bytes.Replace(b, []byte(`"value":"60"`), []byte(`"value":"61"`), 1), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	results, err := enforce.Rollback(dev, options())
+	if err != nil || len(results) != 2 || enforce.Satisfied(results) || results[0].Outcome != knob.OK {
+		t.Fatalf("%v %+v", err, results)
+	}
+	if last := results[1]; last.Path != journal.File || !strings.Contains(last.Message, "damaged records: 1") {
+		t.Errorf("%+v", last)
+	}
+	if results, err := enforce.Rollback(dev, options()); err != nil || len(results) != 0 {
+		t.Errorf("again: %v %+v", err, results)
+	}
+}
+
+func TestANodeThatIsGoneIsNotAFailedRollback(t *testing.T) {
+	dev, dir := board(t)
+	apply(t, dev, planOf(sysctl("vm.swappiness", "10")))
+	if err := os.Remove(filepath.Join(dir, "proc/sys/vm/swappiness")); err != nil {
+		t.Fatal(err)
+	}
+	results, err := enforce.Rollback(dev, options())
+	if err != nil || !enforce.Satisfied(results) || results[0].Outcome != knob.Stale {
+		t.Errorf("%v %+v", err, results)
+	}
+}
+
+// A trial ends where it began, not where the machine booted, whatever instant
+// the process dies at.
+func TestATrialIsRevertedAfterAKillAtAnyStep(t *testing.T) {
+	dev, dir := board(t)
+	apply(t, dev, planOf(sysctl("vm.swappiness", "20"), sysctl("vm.dirty_ratio", "15")))
+	before := state(t, dir)
+	trial := planOf(sysctl("vm.swappiness", "30"), sysctl("vm.dirty_bytes", "268435456"), block("nvme*", "scheduler", plan.TypeChoice, "kyber"))
+	for at := 1; ; at++ {
+		dying := devicetest.NewKernel(dev.Device)
+		dying.KillAt, dying.Torn = at, at%2 == 0
+		s, err := enforce.Open(dying, trial, options())
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = s.Try()
+		results, err := enforce.Revert(devicetest.NewKernel(dev.Device), options())
+		if err != nil || !enforce.Satisfied(results) {
+			t.Fatalf("step %d: %v %+v", at, err, results)
+		}
+		sameState(t, before, state(t, dir))
+		if t.Failed() {
+			t.Fatalf("step %d", at)
+		}
+		if dying.Clock < at {
+			break
+		}
+	}
+	results, err := enforce.Rollback(dev, options())
+	if err != nil || find(t, results, "sysctl.vm.swappiness").Wanted != "60" {
+		t.Errorf("rollback goes back to the boot: %v %+v", err, results)
+	}
+}
+
+func TestAConfirmedTrialHasNothingToRevert(t *testing.T) {
+	dev, dir := board(t)
+	s, err := enforce.Open(dev, planOf(sysctl("vm.swappiness", "30")), options())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Try(); err != nil {
+		t.Fatal(err)
+	}
+	if err := enforce.Keep(dev); err != nil {
+		t.Fatal(err)
+	}
+	after := state(t, dir)
+	if results, err := enforce.Revert(dev, options()); err != nil || len(results) != 0 {
+		t.Errorf("%v %+v", err, results)
+	}
+	sameState(t, after, state(t, dir))
+}
+
+// A node that hangs is asked once: every look would cost a thread more.
+func TestAHungNodeIsLeftAloneUntilItAnswers(t *testing.T) {
+	dev, _ := board(t)
+	const node = "/sys/kernel/mm/ksm/pages_to_scan"
+	h := &counted{Kernel: dev, path: node, release: make(chan struct{})}
+	o := options()
+	o.ReadTimeout = 5 * time.Millisecond
+	s, err := enforce.Open(h, planOf(with(sysctl("x", "100"), func(s *plan.Setting) { s.Select.Path = node })), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 5 {
+		if r := s.Look([]string{node})[node]; r.Outcome != knob.Stale {
+			t.Errorf("%+v", r)
+		}
+	}
+	if n := h.calls.Load(); n != 1 {
+		t.Errorf("asked %d times", n)
+	}
+	close(h.release)
+	for late := time.Now().Add(20 * time.Second); ; {
+		if r := s.Look([]string{node})[node]; r.Outcome == knob.OK {
+			break
+		} else if time.Now().After(late) {
+			t.Fatalf("it answers, and is %+v", r)
+		}
+	}
+}
+
+// counted is a device of which one node hangs until it is released.
+type counted struct {
+	*devicetest.Kernel
+	path    string
+	release chan struct{}
+	calls   atomic.Int32
+}
+
+func (c *counted) Read(name string) (rootfs.Content, error) {
+	if name == c.path {
+		c.calls.Add(1)
+		<-c.release
+	}
+	return c.Kernel.Read(name)
+}
+
+func TestHeatIsCappedAndExcusedAndNoNoteOfRounding(t *testing.T) {
+	dev, dir := board(t)
+	p := planOf(tuned().Settings[4], plan.Setting{
+		ID: "cpu.max", Domain: plan.DomainCPU, Type: plan.TypeInt, Want: "1510400",
+		Select:  plan.Select{Class: "cpufreq", Name: "policy0", Attr: "scaling_max_freq"},
+		Compare: plan.Exact, Policy: plan.Enforce, Needs: plan.NeedsNothing,
+	})
+	apply(t, dev, p)
+	for name, text := range map[string]string{
+		"sys/class/thermal/cooling_device0/type":                  "thermal-cpufreq-0\n", // as kernels before 5.12 call it
+		"sys/class/thermal/cooling_device0/cur_state":             "2\n",
+		"sys/class/thermal/cooling_device0/max_state":             "9\n",
+		"sys/devices/system/cpu/cpufreq/policy0/scaling_max_freq": "1190400\n",
+	} {
+		host := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(host), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(host, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := find(t, enforce.Verify(dev, p, options()), "cpu.max")
+	if r.Outcome != knob.Capped || !r.Satisfied() || !strings.Contains(r.Message, "policy0 scaling_max_freq: 1190400 of 1510400: capped by thermal-cpufreq-0 (step 2 of 9)") {
+		t.Errorf("%+v", r)
+	}
+	if r := find(t, enforce.Verify(dev, p, options()), "gpu.max"); r.Outcome != knob.OK {
+		t.Errorf("the GPU is not the CPU's: %+v", r)
+	}
+}
+
+func TestAThousandKnobsAreAppliedAndPutBack(t *testing.T) {
+	dev, dir := board(t)
+	var settings []plan.Setting
+	for n := range 1000 {
+		name := fmt.Sprintf("bulk.k%d", n)
+		host := filepath.Join(dir, "proc/sys/bulk", fmt.Sprintf("k%d", n))
+		if err := os.MkdirAll(filepath.Dir(host), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(host, []byte("1\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		settings = append(settings, sysctl(name, "2"))
+	}
+	before := state(t, dir)
+	start := time.Now()
+	results := apply(t, dev, planOf(settings...))
+	t.Logf("applied in %v", time.Since(start).Round(time.Millisecond))
+	if len(results) != 1000 || !enforce.Satisfied(results) {
+		t.Errorf("%d results", len(results))
+	}
+	if _, err := enforce.Rollback(dev, options()); err != nil {
+		t.Fatal(err)
+	}
+	sameState(t, before, state(t, dir))
+}

@@ -1,0 +1,62 @@
+package enforce_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/yoctune/yoctune/runtime/device/enforce"
+	"github.com/yoctune/yoctune/runtime/device/knob"
+	"github.com/yoctune/yoctune/schema/plan"
+)
+
+// fanFile is in the form of nvfancontrol.conf, with values of our own.
+func fanFile(margin, curve string) string {
+	return "FAN 1 {\n\tTMARGIN " + margin + "\n\tFAN_GOVERNOR cont {\n\t\tSTEP_SIZE 10\n\t}\n\tFAN_PROFILE lab {\n\t\t#TEMP\tHYST\tPWM\tRPM\n" + curve +
+		"\t}\n\tTHERMAL_GROUP 0 {\n\t\tGROUP_MAX_TEMP 105\n\t}\n\tFAN_DEFAULT_CONTROL close_loop\n\tFAN_DEFAULT_PROFILE lab\n\tFAN_DEFAULT_GOVERNOR cont\n}\n"
+}
+
+const (
+	rising  = "\t\t0 0 60 1000\n\t\t60 0 180 3000\n\t\t95 0 255 5000\n"
+	falling = "\t\t0 0 255 5000\n\t\t40 0 180 3000\n\t\t95 0 60 1000\n"
+)
+
+func TestTheFansOwnerIsAskedAndNamed(t *testing.T) {
+	for _, c := range []struct {
+		name, file string
+		running    []string
+		want       plan.Fan
+		outcome    knob.Outcome
+		message    string
+	}{
+		{"as wanted, with margins", fanFile("ENABLED", falling), []string{"nvfancontrol"}, plan.Fan{Profile: "lab", Governor: "cont"}, knob.OK, ""},
+		{"as wanted, with degrees", fanFile("DISABLED", rising), []string{"nvfancontrol"}, plan.Fan{Profile: "lab"}, knob.OK, ""},
+		{"backwards, with margins", fanFile("ENABLED", rising), []string{"nvfancontrol"}, plan.Fan{Profile: "lab"}, knob.Pending, "cools less when it is hotter"},
+		{"backwards, with degrees", fanFile("DISABLED", falling), []string{"nvfancontrol"}, plan.Fan{Profile: "lab"}, knob.Pending, "cools less when it is hotter"},
+		{"another profile", fanFile("ENABLED", falling), []string{"nvfancontrol"}, plan.Fan{Profile: "cool"}, knob.Pending, `profile is "lab", wanted "cool"; no profile "cool" is defined`},
+		{"two owners", fanFile("ENABLED", falling), []string{"nvfancontrol", "jtop"}, plan.Fan{Profile: "lab"}, knob.Contested, "jtop (pid 901) runs and writes its speed too"},
+		{"nobody", fanFile("ENABLED", falling), nil, plan.Fan{Profile: "lab"}, knob.Differs, "nvfancontrol does not run"},
+		{"no such file", "", nil, plan.Fan{Profile: "lab"}, knob.Unsupported, "is not in this image"},
+		{"garbage", "}{\x00", []string{"nvfancontrol"}, plan.Fan{Profile: "lab"}, knob.Pending, "no profile"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dev, dir := board(t)
+			if c.file != "" {
+				place(t, dir, "/etc/nvfancontrol.conf", c.file)
+			}
+			for i, name := range c.running {
+				place(t, dir, "/proc/90"+string(rune('0'+i))+"/comm", name+"\n")
+			}
+			p := planOf()
+			p.Fan = &c.want
+			before := state(t, dir)
+			r := find(t, apply(t, dev, p), "fan")
+			if r.Outcome != c.outcome || !strings.Contains(r.Message, c.message) {
+				t.Errorf("%+v", r)
+			}
+			if r := find(t, enforce.Verify(dev, p, options()), "fan"); r.Outcome != c.outcome || r.Satisfied() != (c.outcome == knob.OK) {
+				t.Errorf("verify: %+v", r)
+			}
+			sameState(t, before, state(t, dir)) // its speed is not ours to write
+		})
+	}
+}

@@ -1,0 +1,196 @@
+package enforce_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/yoctune/yoctune/runtime/device/devicetest"
+	"github.com/yoctune/yoctune/runtime/device/enforce"
+	"github.com/yoctune/yoctune/runtime/device/journal"
+	"github.com/yoctune/yoctune/runtime/device/knob"
+	"github.com/yoctune/yoctune/runtime/device/rootfs"
+	"github.com/yoctune/yoctune/schema/plan"
+)
+
+// kernelSays reads a node without the code under test.
+func kernelSays(t *testing.T, name string) string {
+	t.Helper()
+	b, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(string(b))
+}
+
+// hostKernel returns the running system, if this test may change it.
+func hostKernel(t *testing.T) *rootfs.Root {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("not root: the kernel of this machine cannot be changed")
+	}
+	f, err := os.OpenFile("/proc/sys/vm/swappiness", os.O_WRONLY, 0)
+	if err != nil {
+		t.Skipf("/proc/sys is not writable here: %v", err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	devicetest.AloneOnThisMachine(t)
+	dev, err := rootfs.Open("/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	unlock, err := dev.Lock("go test")
+	if err != nil {
+		t.Skipf("this machine is being tuned: %v", err)
+	}
+	t.Cleanup(unlock)
+	if _, err := dev.ReadState(journal.File); err == nil {
+		t.Skipf("this machine is tuned: %s exists", journal.File)
+	}
+	return dev
+}
+
+// idleDisk returns a block device with a choice of schedulers, rather a loop
+// device that nobody uses than the disk below this test.
+func idleDisk(t *testing.T) (name string, schedulers []string) {
+	t.Helper()
+	names, err := filepath.Glob("/sys/block/*/queue/scheduler")
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.SortStableFunc(names, func(a, b string) int {
+		loop := func(s string) int {
+			if strings.HasPrefix(s, "/sys/block/loop") {
+				return 0
+			}
+			return 1
+		}
+		return loop(a) - loop(b)
+	})
+	for _, n := range names {
+		f, err := knob.Parse(plan.TypeChoice, kernelSays(t, n))
+		if err == nil && len(f.Offered) > 1 {
+			return filepath.Base(strings.TrimSuffix(n, "/queue/scheduler")), f.Offered
+		}
+	}
+	return "", nil
+}
+
+// A few harmless settings of the machine that runs this test are changed and put
+// back, so that the kernel's own behaviour is the judge.
+func TestTheKernelOfThisMachineIsTunedAndPutBack(t *testing.T) {
+	dev := hostKernel(t)
+	settings := []plan.Setting{
+		sysctl("vm.swappiness", other(t, "/proc/sys/vm/swappiness", "11", "12")),
+		sysctl("vm.vfs_cache_pressure", other(t, "/proc/sys/vm/vfs_cache_pressure", "111", "112")),
+		sysctl("vm.dirty_bytes", "268435456"),
+		sysctl("vm.dirty_background_bytes", "67108864"),
+	}
+	if disk, schedulers := idleDisk(t); disk != "" {
+		dir := "/sys/block/" + disk + "/queue/"
+		now, err := knob.Parse(plan.TypeChoice, kernelSays(t, dir+"scheduler"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		i := slices.IndexFunc(schedulers, func(s string) bool { return s != now.Value })
+		settings = append(settings,
+			block(disk, "scheduler", plan.TypeChoice, schedulers[i]),
+			block(disk, "read_ahead_kb", plan.TypeInt, other(t, dir+"read_ahead_kb", "256", "512")))
+		t.Logf("with block device %s", disk)
+	} else {
+		t.Log("without a block device: none here has a choice of schedulers")
+	}
+	p := planOf(settings...)
+
+	nodes := []string{"/proc/sys/vm/dirty_ratio", "/proc/sys/vm/dirty_background_ratio"}
+	for _, r := range enforce.Verify(dev, p, options()) {
+		nodes = append(nodes, r.Path)
+	}
+	if i := slices.IndexFunc(nodes, func(n string) bool { return strings.HasSuffix(n, "/scheduler") }); i >= 0 {
+		nodes = append(nodes, filepath.Dir(nodes[i])+"/nr_requests")
+	}
+	before := map[string]string{}
+	for _, n := range nodes {
+		before[n] = kernelSays(t, n)
+	}
+	t.Cleanup(func() {
+		if _, err := enforce.Rollback(dev, options()); err != nil {
+			t.Error(err)
+		}
+	})
+
+	for _, r := range apply(t, dev, p) {
+		if r.Outcome != knob.OK {
+			t.Errorf("%s: %s: %s", r.Path, r.Outcome, r.Message)
+		}
+		if says := kernelSays(t, r.Path); says != r.Wanted && !strings.Contains(says, "["+r.Wanted+"]") {
+			t.Errorf("%s says %q, wanted %q", r.Path, says, r.Wanted)
+		}
+	}
+	if err := os.WriteFile("/proc/sys/vm/swappiness", []byte("33"), 0); err != nil {
+		t.Fatal(err)
+	}
+	if r := find(t, enforce.Verify(dev, p, options()), "sysctl.vm.swappiness"); r.Outcome != knob.Differs || r.Found != "33" {
+		t.Errorf("drift: %+v", r)
+	}
+	apply(t, dev, p)
+	if r := find(t, enforce.Verify(dev, p, options()), "sysctl.vm.swappiness"); r.Outcome != knob.OK {
+		t.Errorf("repair: %+v", r)
+	}
+	results, err := enforce.Rollback(dev, options())
+	if err != nil || !enforce.Satisfied(results) {
+		t.Errorf("rollback: %v %+v", err, results)
+	}
+	for n, was := range before {
+		if is := kernelSays(t, n); is != was {
+			t.Errorf("%s is %q, was %q", n, is, was)
+		}
+	}
+}
+
+// other returns a value that the node does not have now.
+func other(t *testing.T, name, a, b string) string {
+	t.Helper()
+	if kernelSays(t, name) == a {
+		return b
+	}
+	return a
+}
+
+func TestTheKernelOfThisMachineRefusesAndTheRestIsApplied(t *testing.T) {
+	dev := hostKernel(t)
+	const pressure = "/proc/sys/vm/vfs_cache_pressure"
+	before := kernelSays(t, pressure)
+	n, err := strconv.Atoi(before)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if _, err := enforce.Rollback(dev, options()); err != nil {
+			t.Error(err)
+		}
+		if is := kernelSays(t, pressure); is != before {
+			t.Errorf("%s is %s, was %s", pressure, is, before)
+		}
+	})
+	results := apply(t, dev, planOf(
+		sysctl("vm.swappiness", "9999"),
+		sysctl("kernel.no_such_thing", "1"),
+		sysctl("vm.drop_caches", "3"),
+		sysctl("vm.vfs_cache_pressure", strconv.Itoa(n+1))))
+	for id, want := range map[string]knob.Outcome{
+		"sysctl.vm.swappiness":         knob.Refused,
+		"sysctl.kernel.no_such_thing":  knob.Unsupported,
+		"sysctl.vm.drop_caches":        knob.Forbidden,
+		"sysctl.vm.vfs_cache_pressure": knob.OK,
+	} {
+		if r := find(t, results, id); r.Outcome != want {
+			t.Errorf("%s: %s: %s; want %s", id, r.Outcome, r.Message, want)
+		}
+	}
+}

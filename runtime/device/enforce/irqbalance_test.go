@@ -1,0 +1,85 @@
+package enforce_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/yoctune/yoctune/runtime/device/enforce"
+	"github.com/yoctune/yoctune/runtime/device/knob"
+	"github.com/yoctune/yoctune/runtime/device/rootfs"
+)
+
+func TestIrqbalanceIsFoundAndToldFromOneThatLeavesThePlansInterruptsAlone(t *testing.T) {
+	for _, c := range []struct {
+		name, cmdline string
+		outcome       knob.Outcome
+		message       string
+	}{
+		{"not told", "/usr/sbin/irqbalance\x00", knob.Contested, "irqbalance (pid 701) moves interrupts that the plan places: start it with --banirq=44, or stop it"},
+		{"told another", "/usr/sbin/irqbalance\x00--banirq=4\x00-i\x0045\x00", knob.Contested, "--banirq=44"},
+		{"told", "/usr/sbin/irqbalance\x00--banirq=44\x00", knob.OK, ""},
+		{"told in two words", "/usr/sbin/irqbalance\x00-i\x0044\x00", knob.OK, ""},
+		{"told in short", "/usr/sbin/irqbalance\x00-i44\x00", knob.OK, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dev, dir := board(t)
+			place(t, dir, "proc/701/comm", "irqbalance\n")
+			place(t, dir, "proc/701/cmdline", c.cmdline)
+			p := planOf(tuned().Settings[5])
+			apply(t, dev, p)
+			results := enforce.Verify(dev, p, options())
+			r := find(t, results, "interrupts.irqbalance")
+			if r.Outcome != c.outcome || !strings.Contains(r.Message, c.message) {
+				t.Errorf("%+v", r)
+			}
+			if enforce.Satisfied(results) != (c.outcome == knob.OK) {
+				t.Errorf("answer %t of %+v", enforce.Satisfied(results), results)
+			}
+		})
+	}
+	t.Run("kept off some CPUs by its environment", func(t *testing.T) {
+		dev, dir := board(t)
+		place(t, dir, "proc/701/comm", "irqbalance\n")
+		place(t, dir, "proc/701/cmdline", "/usr/sbin/irqbalance\x00")
+		for _, c := range []struct{ file, text, want string }{
+			{"etc/irqbalance.env", "# IRQBALANCE_BANNED_CPULIST=1\nIRQBALANCE_BANNED_CPULIST=rubbish\n", "places: start it"},
+			{"etc/sysconfig/irqbalance", "IRQBALANCE_BANNED_CPUS=00000000,0000000c\n", "though none onto cpus 2-3 (IRQBALANCE_BANNED_CPUS in /etc/sysconfig/irqbalance): start it with --banirq=44"},
+			{"etc/default/irqbalance", "IRQBALANCE_ARGS=\nIRQBALANCE_BANNED_CPULIST=\"4-5\"\n", "none onto cpus 4-5 (IRQBALANCE_BANNED_CPULIST in /etc/default/irqbalance)"},
+		} {
+			place(t, dir, c.file, c.text)
+			r := find(t, enforce.Verify(dev, planOf(tuned().Settings[5]), options()), "interrupts.irqbalance")
+			if r.Outcome != knob.Contested || !strings.Contains(r.Message, c.want) {
+				t.Errorf("%s: %+v", c.file, r)
+			}
+		}
+	})
+	t.Run("told over its socket, beside what it was told before", func(t *testing.T) {
+		dev, dir := board(t)
+		place(t, dir, "proc/701/comm", "irqbalance\n")
+		place(t, dir, "proc/701/cmdline", "/usr/sbin/irqbalance\x00")
+		place(t, dir, rootfs.BannedIRQs, "7\n")
+		p := planOf(tuned().Settings[5])
+		apply(t, dev, p)
+		if results := enforce.Verify(dev, p, options()); !enforce.Satisfied(results) {
+			t.Errorf("%+v", results)
+		}
+		if c, err := dev.Read(rootfs.BannedIRQs); err != nil || strings.TrimSpace(c.Text) != "7 44" {
+			t.Errorf("%q %v", c.Text, err)
+		}
+		if _, err := enforce.Rollback(dev, options()); err != nil {
+			t.Fatal(err)
+		}
+		if c, err := dev.Read(rootfs.BannedIRQs); err != nil || strings.TrimSpace(c.Text) != "7" {
+			t.Errorf("after rollback %q %v", c.Text, err)
+		}
+	})
+	t.Run("no interrupt in the plan", func(t *testing.T) {
+		dev, dir := board(t)
+		place(t, dir, "proc/701/comm", "irqbalance\n")
+		results := enforce.Verify(dev, planOf(sysctl("vm.swappiness", "60")), options())
+		if slices.ContainsFunc(results, func(r enforce.Result) bool { return r.ID == "interrupts.irqbalance" }) {
+			t.Errorf("%+v", results)
+		}
+	})
+}

@@ -1,0 +1,63 @@
+package enforce
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/yoctune/yoctune/runtime/device/knob"
+	"github.com/yoctune/yoctune/runtime/device/rootfs"
+	"github.com/yoctune/yoctune/schema/plan"
+)
+
+// option makes a target of a kernel option. Nothing changes one while the kernel
+// runs, so that it is judged here and not looked at again.
+func (sel *selector) option(s plan.Setting) *target {
+	if t := sel.judged[s.ID]; t != nil {
+		return t
+	}
+	if sel.options == nil && sel.optionErr == nil {
+		sel.options, sel.optionErr = rootfs.ReadKernelOptions(sel.dev)
+	}
+	name := "CONFIG_" + s.Select.Name
+	t := &target{setting: s, path: name}
+	if sel.optionErr != nil {
+		t.finish(knob.Unsupported, fmt.Sprintf("%s cannot be compared: %v", name, sel.optionErr))
+		return t
+	}
+	t.path, t.known = sel.options.Path, true
+	t.found.Value = sel.options.Get(s.Select.Name)
+	if sameOption(s.Want, t.found.Value) {
+		t.finish(knob.OK, "")
+	} else {
+		t.pending(fmt.Sprintf("the kernel was built with %s=%s", name, t.found.Value))
+	}
+	return t
+}
+
+// options are the targets that [selector.option] made, by the id of the setting.
+func options(all []*target) map[string]*target {
+	m := map[string]*target{}
+	for _, t := range all {
+		if t.setting.Select.Class == rootfs.ClassConfig {
+			m[t.setting.ID] = t
+		}
+	}
+	return m
+}
+
+// sameOption compares values as .config writes them: numbers by what they are,
+// as kconfig keeps the spelling it was given, and text with its quotes.
+func sameOption(want, found string) bool {
+	if want == found {
+		return true
+	}
+	base, digits := 10, found
+	if hex, ok := strings.CutPrefix(strings.ToLower(found), "0x"); ok {
+		base, digits = 16, hex
+		want = strings.TrimPrefix(strings.ToLower(want), "0x")
+	}
+	a, err := strconv.ParseInt(want, base, 64)
+	b, err2 := strconv.ParseInt(digits, base, 64)
+	return err == nil && err2 == nil && a == b
+}

@@ -1,0 +1,92 @@
+package enforce
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/yoctune/yoctune/runtime/device/knob"
+	"github.com/yoctune/yoctune/runtime/device/power"
+	"github.com/yoctune/yoctune/runtime/device/rootfs"
+	"github.com/yoctune/yoctune/schema/plan"
+)
+
+// powerResults compares the power modes that the plan's layer defines with those
+// installed: only an image changes them.
+func powerResults(dev rootfs.FS, p *plan.Power) []Result {
+	if p == nil {
+		return nil
+	}
+	config, err := power.Read(dev)
+	if err == nil && config == nil {
+		err = fmt.Errorf("no %s: this system has no power modes", power.ConfigFile)
+	}
+	var out []Result
+	for _, m := range p.Modes {
+		r := Result{ID: "power.modes." + m.Name, Path: power.ConfigFile, Wanted: m.Name}
+		if err != nil {
+			r.Outcome, r.Message = knob.Unsupported, err.Error()
+		} else {
+			r.Outcome, r.Found, r.Message = compareMode(m, config.Mode(m.Name))
+			r.Known = r.Found != ""
+		}
+		out = append(out, r)
+	}
+	return out
+}
+
+// defaultResults answer for the mode that shall be in force: m, whose lines were
+// judged, or else why there is none.
+func defaultResults(dev rootfs.FS, p *plan.Power, m *mode, err error) []Result {
+	switch {
+	case p == nil || p.Default == "" && m == nil:
+		return nil
+	case m != nil:
+		return append([]Result{modeResult(dev, p, m)}, m.faults()...)
+	}
+	r := Result{ID: modeID, Path: power.StatusFile, Wanted: p.Default, Outcome: knob.Unsupported, Message: err.Error()}
+	if config, cerr := power.Read(dev); cerr == nil && config != nil {
+		if id, cerr := power.Current(dev, config); cerr == nil {
+			r.Found, r.Known = config.Name(id), true
+		}
+	}
+	if errors.Is(err, errNoMode) {
+		r.Outcome, r.Excused = knob.Pending, false
+	}
+	return []Result{r}
+}
+
+// compareMode compares one authored mode with the installed one.
+func compareMode(want plan.PowerMode, have *power.Mode) (knob.Outcome, string, string) {
+	const image = ": needs an image built from this plan's layer"
+	if have == nil {
+		return knob.Pending, "", power.ConfigFile + " does not define " + want.Name + image
+	}
+	if have.ID != want.ID {
+		return knob.Pending, have.Name, fmt.Sprintf("%s has id %d in %s, the plan has %d%s", want.Name, have.ID, power.ConfigFile, want.ID, image)
+	}
+	installed := map[string]string{}
+	for _, p := range have.Params {
+		installed[p.Name+" "+p.Arg] = p.Value
+	}
+	var diff []string
+	for _, p := range want.Params {
+		key := p.Param + " " + p.Arg
+		v, ok := installed[key]
+		delete(installed, key)
+		if !ok {
+			diff = append(diff, key+" is missing")
+		} else if v != p.Value {
+			diff = append(diff, fmt.Sprintf("%s is %s, wanted %s", key, v, p.Value))
+		}
+	}
+	for _, p := range have.Params {
+		if _, extra := installed[p.Name+" "+p.Arg]; extra {
+			diff = append(diff, p.Name+" "+p.Arg+" is not in the plan")
+		}
+	}
+	if len(diff) > 0 {
+		return knob.Pending, have.Name, strings.Join(diff, "; ") + image
+	}
+	return knob.OK, have.Name, ""
+}

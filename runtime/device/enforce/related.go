@@ -1,0 +1,186 @@
+package enforce
+
+import (
+	"fmt"
+	"path"
+	"strconv"
+	"strings"
+
+	"github.com/yoctune/yoctune/runtime/device/knob"
+	"github.com/yoctune/yoctune/runtime/device/rootfs"
+	"github.com/yoctune/yoctune/schema/facts/sysctl"
+	"github.com/yoctune/yoctune/schema/plan"
+)
+
+// relation says what the kernel rewrites by itself when a node is written.
+type relation struct {
+	group  string   // members exclude each other: one is active, the others read 0
+	others []string // resolved paths
+	typ    string   // their value type
+}
+
+// related returns the neighbours whose originals must be journalled together
+// with path, a resolved name. All are read in the kernel's source:
+//
+//   - mm/page-writeback.c and mm/util.c: each of a ratio and its absolute form
+//     zeroes the other, and 0 is refused for dirty_bytes;
+//   - block/blk-mq-sched.c: changing the scheduler sets nr_requests anew;
+//   - mm/khugepaged.c: changing transparent huge pages raises min_free_kbytes.
+func related(name string) relation {
+	const vm = "/proc/sys/vm/"
+	switch name {
+	case vm + "dirty_ratio", vm + "dirty_bytes":
+		return exclusive(name, vm+"dirty_ratio", vm+"dirty_bytes")
+	case vm + "dirty_background_ratio", vm + "dirty_background_bytes":
+		return exclusive(name, vm+"dirty_background_ratio", vm+"dirty_background_bytes")
+	case vm + "overcommit_ratio", vm + "overcommit_kbytes":
+		return exclusive(name, vm+"overcommit_ratio", vm+"overcommit_kbytes")
+	case "/sys/kernel/mm/transparent_hugepage/enabled":
+		return relation{others: []string{vm + "min_free_kbytes"}, typ: plan.TypeInt}
+	}
+	if dir, ok := strings.CutSuffix(name, "/queue/scheduler"); ok {
+		return relation{others: []string{dir + "/queue/nr_requests"}, typ: plan.TypeInt}
+	}
+	return relation{}
+}
+
+func exclusive(name string, members ...string) relation {
+	r := relation{group: members[0], typ: plan.TypeInt}
+	for _, m := range members {
+		if m != name {
+			r.others = append(r.others, m)
+		}
+	}
+	return r
+}
+
+// Ranks of writes: what brings others into being or resets them comes before
+// them, and power goes back to automatic last.
+const (
+	rankCores = iota
+	rankMasks
+	rankChoices
+	rankClocks
+	rankSleep
+)
+
+// rank orders writes.
+func rank(name string) int {
+	dir, base := path.Split(name)
+	switch base {
+	case "online":
+		if strings.HasPrefix(dir, "/sys/devices/system/cpu/cpu") {
+			return rankCores
+		}
+	case "tpc_pg_mask", "fbp_pg_mask", "gpc_pg_mask":
+		return rankMasks
+	case "scheduler", "scaling_governor", "governor":
+		return rankChoices
+	case "control":
+		if path.Base(path.Clean(dir)) == "power" {
+			return rankSleep
+		}
+	}
+	return rankClocks
+}
+
+// against says what else decides whether the kernel takes a value of a node, and
+// how that is now; "" where nothing else is known to. Sources: drivers/cpufreq/freq_table.c
+// and drivers/devfreq/devfreq.c (an empty window), kernel/sched/rt.c (a runtime
+// beyond its period), net/ipv4/sysctl_net_ipv4.c (a range that reaches into the
+// privileged ports), block/blk-mq.c (a queue without scheduler is as long as the
+// hardware's).
+func against(dev rootfs.FS, real string) string {
+	dir, base := path.Split(real)
+	other := ""
+	switch base {
+	case "sched_rt_runtime_us":
+		other = dir + "sched_rt_period_us"
+	case "sched_rt_period_us":
+		other = dir + "sched_rt_runtime_us"
+	case "ip_local_port_range":
+		other = dir + "ip_unprivileged_port_start"
+	case "ip_unprivileged_port_start":
+		other = dir + "ip_local_port_range"
+	case "nr_requests":
+		other = dir + "scheduler"
+	default:
+		other, _, _ = limitPair(real)
+	}
+	if other == "" {
+		return ""
+	}
+	c, err := dev.Read(other)
+	if err != nil {
+		return ""
+	}
+	return knob.Name(other) + " is " + strings.Join(strings.Fields(c.Text), " ")
+}
+
+// takes says which numbers the running kernel's table of a sysctl takes, "" when
+// that is not known, and whether a wanted one is outside.
+func takes(dev rootfs.FS, name, want string) (text string, outside bool) {
+	key, ok := strings.CutPrefix(name, "/proc/sys/")
+	n, err := strconv.ParseInt(want, 0, 64)
+	if !ok || err != nil {
+		return "", false
+	}
+	fact, ok := sysctl.Lookup(knob.Name("/proc/sys/" + key))
+	if !ok {
+		return "", false
+	}
+	low, high := fact.In(rootfs.Identify(dev).Kernel).Range()
+	switch {
+	case low != nil && high != nil:
+		return fmt.Sprintf("%d to %d", *low, *high), n < *low || n > *high
+	case low != nil:
+		return fmt.Sprintf("%d and more", *low), n < *low
+	}
+	return "", false
+}
+
+// lockdown is the kernel's mode of it, "" for none
+// (security/lockdown/lockdown.c: "none [integrity] confidentiality").
+func lockdown(dev rootfs.FS) string {
+	c, err := dev.Read("/sys/kernel/security/lockdown")
+	if err != nil {
+		return ""
+	}
+	f, err := knob.Parse(plan.TypeChoice, c.Text)
+	if err != nil || f.Value == "none" {
+		return ""
+	}
+	return f.Value
+}
+
+// holder says what keeps a node in use, "" where that is not known.
+func holder(dev rootfs.FS, real string) string {
+	disk, ok := strings.CutPrefix(real, "/sys/devices/virtual/block/")
+	disk, _, below := strings.Cut(disk, "/")
+	if !ok || !below {
+		return ""
+	}
+	c, err := dev.Read("/proc/swaps")
+	if err != nil {
+		return ""
+	}
+	for line := range strings.Lines(c.Text) {
+		if f := strings.Fields(line); len(f) > 0 && f[0] == "/dev/"+disk {
+			return "as swap: `swapoff /dev/" + disk + "` first"
+		}
+	}
+	return ""
+}
+
+// offers returns where the kernel lists the values that a plain node accepts, ""
+// when it does not.
+func offers(name string) string {
+	dir, base := path.Split(name)
+	switch base {
+	case "scaling_governor":
+		return dir + "scaling_available_governors"
+	case "governor":
+		return dir + "available_governors"
+	}
+	return ""
+}

@@ -1,0 +1,200 @@
+package enforce_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/yoctune/yoctune/runtime/device/enforce"
+	"github.com/yoctune/yoctune/runtime/device/knob"
+	"github.com/yoctune/yoctune/schema/plan"
+	"golang.org/x/sys/unix"
+)
+
+func selected(class, name, attr, typ, want string) plan.Setting {
+	return plan.Setting{
+		ID: class + "." + attr, Domain: plan.DomainCPU, Type: typ, Want: want,
+		Select:  plan.Select{Class: class, Name: name, Attr: attr},
+		Compare: plan.Exact, Policy: plan.Enforce, Needs: plan.NeedsNothing,
+	}
+}
+
+func TestEachOnlineCoreIsSetAndAnOfflineOneWaits(t *testing.T) {
+	dev, dir := boardOf(t, "agx-xavier") // its default mode has four of eight cores
+	const attr = "power/pm_qos_resume_latency_us"
+	p := planOf(selected("cpu", "cpu*", attr, plan.TypeInt, "20"))
+	results := apply(t, dev, p)
+	if !enforce.Satisfied(results) || len(results) != 8 {
+		t.Errorf("%d results: %+v", len(results), results)
+	}
+	if r := results[6]; r.Outcome != knob.Pending || !strings.Contains(r.Message, "cpu6 is offline") {
+		t.Errorf("%+v", r)
+	}
+	for n, want := range map[string]string{"0": "20", "3": "20", "6": "0"} {
+		if got := says(t, dir, "/sys/devices/system/cpu/cpu"+n+"/"+attr); got != want {
+			t.Errorf("cpu%s: %s, want %s", n, got, want)
+		}
+	}
+	s, err := enforce.Open(dev, p, options())
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(t, dir, "/sys/devices/system/cpu/cpu6/online", "1\n")
+	appeared := s.Rescan()
+	if len(appeared) != 1 || !strings.Contains(appeared[0], "/cpu6/") {
+		t.Errorf("came online: %v", appeared)
+	}
+	if fixed, err := s.Repair(appeared); err != nil || fixed[appeared[0]].Outcome != knob.OK {
+		t.Errorf("%v %+v", err, fixed)
+	}
+}
+
+func TestAPatternSelectsEveryQueue(t *testing.T) {
+	dev, dir := board(t)
+	queue := filepath.Join(dir, "/sys/class/net/eth0/queues")
+	for _, n := range []string{"rx-1", "rx-2"} {
+		if err := os.MkdirAll(filepath.Join(queue, n), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(queue, n, "rps_cpus"), []byte("00\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	results := apply(t, dev, planOf(selected("net", "eth*", "queues/rx-*/rps_cpus", plan.TypeCPUMask, "0f")))
+	if len(results) != 3 || !enforce.Satisfied(results) {
+		t.Errorf("%+v", results)
+	}
+	if got := says(t, dir, "/sys/class/net/eth0/queues/rx-2/rps_cpus"); got != "0f" {
+		t.Error(got)
+	}
+	r := apply(t, dev, planOf(selected("net", "lo", "queues/rx-*/rps_cpus", plan.TypeCPUMask, "0f")))[0]
+	if r.Outcome != knob.Unsupported || !strings.Contains(r.Message, "lo has no queues/rx-*/rps_cpus") {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestAPatternDoesNotLeaveItsDevice(t *testing.T) {
+	dev, _ := board(t)
+	for _, attr := range []string{"../*/mtu", "queues/../../../../kernel/*", "*/../../lo/mtu"} {
+		for _, r := range apply(t, dev, planOf(selected("net", "eth0", attr, plan.TypeInt, "1"))) {
+			if r.Outcome == knob.OK || r.Outcome == knob.Adjusted {
+				t.Errorf("%s: %+v", attr, r)
+			}
+		}
+	}
+}
+
+func TestDriversKnobsAreFilesOfATree(t *testing.T) {
+	dev, dir := board(t)
+	const node = "/sys/class/net/eth0/ethtool/ring/rx"
+	if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, node)), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	put(t, dir, node, "256\n")
+	results := apply(t, dev, planOf(selected("net", "eth0", "ethtool/ring/rx", plan.TypeInt, "1024"), selected("net", "eth0", "ethtool/channels/combined", plan.TypeInt, "4")))
+	if r := results[0]; r.Outcome != knob.OK || says(t, dir, node) != "1024" {
+		t.Errorf("%+v", r)
+	}
+	if r := results[1]; r.Outcome != knob.Unsupported || !strings.Contains(r.Message, "eth0 ethtool/channels/combined") {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestHugePagesAreAskedForAgainAfterCompactionWhileThatHelps(t *testing.T) {
+	dev, _ := board(t)
+	got := []string{"100", "400", "512"}
+	compacted := 0
+	dev.Quirk = func(name, value string) string {
+		switch filepath.Base(name) {
+		case "compact_memory":
+			compacted++
+		case "nr_hugepages":
+			value = got[0]
+			got = append(got[1:], got[len(got)-1])
+		}
+		return value
+	}
+	r := find(t, apply(t, dev, planOf(sysctl("vm.nr_hugepages", "512"))), "sysctl.vm.nr_hugepages")
+	if r.Outcome != knob.OK || compacted != 2 {
+		t.Errorf("%+v after %d compactions", r, compacted)
+	}
+}
+
+func TestTheEndsOfAWindowAreWrittenInTheLegalOrder(t *testing.T) {
+	for _, c := range []struct{ low, high, first string }{
+		{"1728000", "1728000", "scaling_max_freq"}, // up: the maximum first
+		{"115200", "499200", "scaling_min_freq"},   // down: the minimum first
+		{"800000", "1000000", "scaling_max_freq"},  // both orders are legal
+	} {
+		for _, swapped := range []bool{false, true} {
+			dev, _ := board(t) // 729600 to 1344000
+			settings := []plan.Setting{selected("cpufreq", "policy0", "scaling_min_freq", plan.TypeInt, c.low), selected("cpufreq", "policy0", "scaling_max_freq", plan.TypeInt, c.high)}
+			if swapped {
+				settings[0], settings[1] = settings[1], settings[0]
+			}
+			if results := apply(t, dev, planOf(settings...)); !enforce.Satisfied(results) {
+				t.Errorf("%+v", results)
+			}
+			if len(dev.Writes) != 2 || !strings.Contains(dev.Writes[0], c.first) {
+				t.Errorf("%s–%s: %v, want %s first", c.low, c.high, dev.Writes, c.first)
+			}
+		}
+	}
+}
+
+// The values before are spelled as kernels print them; the nodes are plain files, so
+// that this says nothing about what a kernel makes of a write.
+func TestKnobsThatABoardMayNotHaveAreSetWhereItDoesAndPutBack(t *testing.T) {
+	for _, c := range []struct{ path, before, typ, want, after string }{
+		{"/sys/devices/system/cpu/cpufreq/boost", "1", plan.TypeBool, "0", "0"},
+		{"/sys/devices/system/cpu/smt/control", "on", plan.TypeString, "off", "off"},
+		{"/sys/devices/system/cpu/cpufreq/policy0/energy_performance_preference", "balance_performance", plan.TypeString, "performance", "performance"},
+		{"/sys/devices/virtual/workqueue/cpumask", "3f", plan.TypeCPUMask, "03", "03"},
+		{"/sys/kernel/mm/lru_gen/enabled", "0x0000", plan.TypeInt, "7", "7"},
+		{"/sys/kernel/mm/lru_gen/min_ttl_ms", "0", plan.TypeInt, "1000", "1000"},
+		{"/sys/kernel/mm/ksm/run", "0", plan.TypeInt, "1", "1"},
+		{"/sys/block/nvme0n1/queue/rq_affinity", "1", plan.TypeInt, "2", "2"},
+		{"/sys/devices/platform/bus@0/17000000.gpu/railgate_enable", "1", plan.TypeInt, "0", "0"},
+		{"/sys/kernel/debug/bpmp/debug/clk/emc/mrq_rate_locked", "0", plan.TypeInt, "1", "1"},
+	} {
+		t.Run(c.path, func(t *testing.T) {
+			dev, dir := board(t)
+			place(t, dir, strings.TrimPrefix(c.path, "/"), c.before+"\n")
+			p := planOf(with(sysctl("x", c.want), func(s *plan.Setting) { s.Select.Path, s.Type = c.path, c.typ }))
+			if r := apply(t, dev, p)[0]; r.Outcome != knob.OK {
+				t.Errorf("%+v", r)
+			}
+			if got := says(t, dir, strings.TrimPrefix(c.path, "/")); got != c.after {
+				t.Errorf("%s is %q, want %q", c.path, got, c.after)
+			}
+			if results, err := enforce.Rollback(dev, options()); err != nil || !enforce.Satisfied(results) {
+				t.Errorf("rollback: %v %+v", err, results)
+			}
+			if got := says(t, dir, strings.TrimPrefix(c.path, "/")); got != c.before && !(c.before == "0x0000" && got == "0") { // the same number
+				t.Errorf("%s is %q, was %q", c.path, got, c.before)
+			}
+			dev.WriteFault[c.path] = unix.EOPNOTSUPP
+			if real, err := dev.Resolve(c.path); err == nil {
+				dev.WriteFault[real] = unix.EOPNOTSUPP
+			}
+			if r := apply(t, dev, p)[0]; r.Outcome != knob.Unsupported || !strings.Contains(r.Message, "the driver does not support it") {
+				t.Errorf("%+v", r)
+			}
+		})
+	}
+}
+
+// A newer yoctune may mean by an unknown word that nothing is to be written.
+func TestAWordThatIsNotKnownIsNotObeyed(t *testing.T) {
+	dev, dir := board(t)
+	before := state(t, dir)
+	policy, needs := sysctl("vm.swappiness", "10"), sysctl("vm.vfs_cache_pressure", "50")
+	policy.Policy, needs.Needs = "advise", "a restart of the network"
+	for n, r := range apply(t, dev, planOf(policy, needs)) {
+		if r.Outcome != knob.Refused || !strings.Contains(r.Message, []string{`policy "advise"`, `need "a restart of the network"`}[n]) {
+			t.Errorf("%+v", r)
+		}
+	}
+	sameState(t, before, state(t, dir))
+}

@@ -1,0 +1,392 @@
+package enforce
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/yoctune/yoctune/runtime/device/knob"
+	"github.com/yoctune/yoctune/runtime/device/rootfs"
+	"github.com/yoctune/yoctune/schema/plan"
+	"golang.org/x/sys/unix"
+)
+
+// target is one setting on one node.
+type target struct {
+	setting plan.Setting
+	path    string // as selected
+	real    string // resolved: one node has one, "" when absent
+
+	found knob.Found
+	known bool  // found holds what the node said
+	err   error // why it does not
+	held  bool  // it was as wanted at some time of this run
+
+	// Of a power mode's line: what is written instead of what is wanted, what else
+	// will do, and whether it takes a reboot once the GPU was used.
+	write string
+	also  []string
+	mask  bool
+
+	result Result
+	done   bool // result is final
+}
+
+// node is the resolved name of what is written.
+func (t *target) node() string { return t.real }
+
+// selector turns selections into nodes, listing each class once.
+type selector struct {
+	dev       rootfs.FS
+	nodes     map[string][]rootfs.Node
+	described map[string]rootfs.Node
+	args      []plan.Arg
+	argsErr   error
+	argsRead  bool
+	options   *rootfs.KernelOptions // nil until a setting asks for one
+	optionErr error
+	judged    map[string]*target // options of an earlier selection
+}
+
+func newSelector(dev rootfs.FS) *selector {
+	return &selector{dev: dev, nodes: map[string][]rootfs.Node{}, described: map[string]rootfs.Node{}}
+}
+
+// targets returns one target per node of each setting, in the plan's order. A
+// setting without any node yields one target that says so.
+func targets(dev rootfs.FS, settings []plan.Setting) []*target {
+	return newSelector(dev).all(settings)
+}
+
+// planned are the targets of a plan: those of its settings, what is set of its units,
+// and what irqbalance is told.
+func planned(sel *selector, p *plan.Plan) []*target {
+	out := sel.all(p.Settings)
+	for _, t := range sel.all(append(unitSettings(p.Units), banSettings(sel.dev, out)...)) {
+		if t.real != "" { // the unit, or irqbalance, runs
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+func (sel *selector) all(settings []plan.Setting) []*target {
+	var out []*target
+	for _, s := range settings {
+		out = append(out, sel.targets(s)...)
+	}
+	return out
+}
+
+func (sel *selector) targets(s plan.Setting) []*target {
+	if err := understood(s); err != nil {
+		t := &target{setting: s, path: cmp.Or(s.Select.Path, describe(s.Select))}
+		t.finish(knob.Refused, fmt.Sprintf("%s: %v", knob.Name(t.path), err))
+		return []*target{t}
+	}
+	switch {
+	case s.Select.Class == rootfs.ClassCmdline:
+		return []*target{sel.argument(s)}
+	case s.Select.Class == rootfs.ClassConfig:
+		return []*target{sel.option(s)}
+	case s.Select.Path != "":
+		return []*target{sel.node(s, s.Select.Path)}
+	}
+	nodes, err := sel.class(s.Select.Class)
+	if err != nil {
+		t := &target{setting: s, path: describe(s.Select)}
+		t.finish(knob.Unsupported, err.Error())
+		return []*target{t}
+	}
+	var out []*target
+	for _, n := range nodes {
+		if s.Select.OFNode != "" || s.Select.Driver != "" {
+			n = sel.describe(n)
+		}
+		if rootfs.Matches(s.Select, n) {
+			out = append(out, sel.attributes(s, n)...)
+		}
+	}
+	if len(out) > 0 {
+		return out
+	}
+	t := &target{setting: s, path: describe(s.Select)}
+	kind := s.Select.Class + " device"
+	if s.Select.Class == rootfs.ClassIRQ {
+		kind = "interrupt"
+	}
+	msg := fmt.Sprintf("this machine has no %s%s; `yoctuned probe` lists what it has", kind, matcher(s.Select))
+	if verifyOnly(s) {
+		t.pending(msg)
+	} else {
+		t.finish(knob.Unsupported, msg)
+	}
+	return []*target{t}
+}
+
+// understood refuses words of a plan that this program does not know: what a newer
+// one means by them may be that nothing is to be written.
+func understood(s plan.Setting) error {
+	if !slices.Contains([]string{plan.Enforce, plan.Once, plan.Report}, s.Policy) {
+		return fmt.Errorf("this program does not know the policy %q", s.Policy)
+	}
+	if !slices.Contains([]string{plan.NeedsNothing, plan.NeedsReboot, plan.NeedsReflash}, s.Needs) {
+		return fmt.Errorf("this program does not know what it means to need %q", s.Needs)
+	}
+	return nil
+}
+
+// attributes makes the targets of one device: one, unless the attribute has a
+// pattern, as a queue's has ("queues/rx-*/rps_cpus").
+func (sel *selector) attributes(s plan.Setting, n rootfs.Node) []*target {
+	name := path.Join(n.Path, s.Select.Attr)
+	// Another device is another selection's: "../lo/mtu" would slip past the name.
+	if slices.Contains(strings.Split(s.Select.Attr, "/"), "..") {
+		return []*target{{setting: s, path: name, err: fmt.Errorf("%w: %s", rootfs.ErrPath, s.Select.Attr)}}
+	}
+	if n.Class == rootfs.ClassCPU && sel.offline(n) {
+		t := &target{setting: s, path: name}
+		t.finish(knob.Pending, n.Name+" is offline: it gets its settings when it comes online")
+		t.result.Excused = true
+		return []*target{t}
+	}
+	if !strings.ContainsAny(s.Select.Attr, "*?[") {
+		return []*target{sel.node(s, name)}
+	}
+	var out []*target
+	for _, found := range sel.expand(n.Path, strings.Split(s.Select.Attr, "/")) {
+		out = append(out, sel.node(s, found))
+	}
+	if len(out) == 0 {
+		t := &target{setting: s, path: name}
+		t.finish(knob.Unsupported, fmt.Sprintf("%s: %s has no %s", knob.Name(name), n.Name, s.Select.Attr))
+		out = append(out, t)
+	}
+	return out
+}
+
+// expand lists the files below dir that match a pattern, part by part.
+func (sel *selector) expand(dir string, pattern []string) []string {
+	first := pattern[0]
+	names := []string{first}
+	if strings.ContainsAny(first, "*?[") {
+		all, err := sel.dev.List(dir)
+		if err != nil {
+			return nil // the device has no such folder
+		}
+		names = nil
+		for _, n := range all {
+			if rootfs.Glob(first, n) {
+				names = append(names, n)
+			}
+		}
+	}
+	var out []string
+	for _, n := range names {
+		at := path.Join(dir, n)
+		if len(pattern) > 1 {
+			out = append(out, sel.expand(at, pattern[1:])...)
+		} else {
+			out = append(out, at)
+		}
+	}
+	return out
+}
+
+// offline reports whether a core is off; one without a switch is on.
+func (sel *selector) offline(n rootfs.Node) bool {
+	c, err := sel.dev.Read(n.Path + "/online")
+	return err == nil && strings.TrimSpace(c.Text) == "0"
+}
+
+func (sel *selector) class(class string) ([]rootfs.Node, error) {
+	if nodes, ok := sel.nodes[class]; ok {
+		return nodes, nil
+	}
+	nodes, err := rootfs.Nodes(sel.dev, class)
+	if err == nil {
+		sel.nodes[class] = nodes
+	}
+	return nodes, err
+}
+
+func (sel *selector) describe(n rootfs.Node) rootfs.Node {
+	if d, ok := sel.described[n.Path]; ok {
+		return d
+	}
+	d := rootfs.Describe(sel.dev, n)
+	sel.described[n.Path] = d
+	return d
+}
+
+// node makes a target of a path. Only the path is looked at; reading is later.
+func (sel *selector) node(s plan.Setting, name string) *target {
+	t := &target{setting: s, path: name}
+	if !strings.HasPrefix(name, "/proc/") && !strings.HasPrefix(name, "/sys/") {
+		t.err = fmt.Errorf("%w: %s", rootfs.ErrPath, name)
+		return t
+	}
+	t.real, t.err = sel.dev.Resolve(name)
+	return t
+}
+
+// argument makes a target of a kernel argument of the running kernel. Of one
+// given twice the last wins, except consoles, which add up.
+func (sel *selector) argument(s plan.Setting) *target {
+	if !sel.argsRead {
+		sel.args, sel.argsErr = rootfs.Args(sel.dev)
+		sel.argsRead = true
+	}
+	t := &target{setting: s, path: "/proc/cmdline"}
+	if sel.argsErr != nil {
+		t.err = sel.argsErr
+		return t
+	}
+	t.real, t.known = t.path, true
+	present := false
+	for _, a := range sel.args {
+		if a.Name != s.Select.Name {
+			continue
+		}
+		present = true
+		t.found.Value = a.Value
+		if a.Value == s.Want && a.Name == "console" {
+			break
+		}
+	}
+	if s.Type == plan.TypePresent {
+		t.found.Value = bit(present)
+	} else if !present {
+		t.known = false
+	} else if v, err := knob.Canonical(s.Type, t.found.Value); err == nil {
+		t.found.Value = v
+	}
+	return t
+}
+
+// reset forgets the last look, and keeps what the selection found.
+func (t *target) reset() {
+	if t.real == "" || t.setting.Select.Class == rootfs.ClassCmdline {
+		return // nothing to look at again before the next selection
+	}
+	t.found, t.known, t.err, t.held = knob.Found{}, false, nil, false
+	t.result, t.done = Result{}, false
+}
+
+// observe reads the node.
+func (t *target) observe(r *reader) {
+	if t.done || t.setting.Select.Class == rootfs.ClassCmdline {
+		return
+	}
+	if t.setting.Type == plan.TypePresent && (t.err == nil || t.absent()) {
+		t.known, t.err = true, nil
+		t.found = knob.Found{Value: bit(t.real != "")}
+		return
+	}
+	if t.real == "" {
+		return
+	}
+	var content rootfs.Content
+	t.known = false
+	if content, t.err = r.read(t.real); t.err != nil {
+		return
+	}
+	if content.Truncated {
+		t.err = errTruncated
+		return
+	}
+	t.found, t.err = knob.Parse(t.setting.Type, content.Text)
+	t.known = t.err == nil
+}
+
+var errTruncated = errors.New("the node says more than one page, which cannot be compared")
+
+func bit(b bool) string {
+	if b {
+		return "1"
+	}
+	return "0"
+}
+
+// absent reports whether there is no node to talk to.
+func (t *target) absent() bool {
+	return errors.Is(t.err, fs.ErrNotExist) || errors.Is(t.err, unix.ENODEV) || errors.Is(t.err, unix.ENXIO) || errors.Is(t.err, unix.ENOTDIR)
+}
+
+// finish sets the result.
+func (t *target) finish(outcome knob.Outcome, message string) {
+	t.done = true
+	t.result = Result{
+		ID: t.setting.ID, Path: t.path, Wanted: t.setting.Want,
+		Found: t.found.Value, Known: t.known,
+		Outcome: outcome, Message: message,
+	}
+	// Optional forgives a missing node, whatever it is waiting for.
+	if t.setting.Optional && (outcome == knob.Unsupported || outcome == knob.Pending) && !t.known {
+		t.result.Excused = true
+	}
+}
+
+// fault sets the result from an error.
+func (t *target) fault(dev rootfs.FS, o Options, write bool, err error) {
+	f := knob.Fault{Path: t.path, Write: write, Want: t.setting.Want, Offered: t.found.Offered, Root: o.Root, Lacks: o.Lacks, Err: err}
+	if errors.Is(err, errTruncated) || errors.Is(err, knob.ErrValue) || errors.Is(err, knob.ErrType) {
+		t.finish(knob.Unsupported, fmt.Sprintf("%s: %v", knob.Name(t.path), err))
+		return
+	}
+	switch {
+	case errors.Is(err, unix.EINVAL):
+		var outside bool
+		if f.Range, outside = takes(dev, t.path, t.setting.Want); !outside {
+			f.Range, f.Against = "", against(dev, t.real)
+		}
+	case errors.Is(err, unix.EPERM):
+		f.Lockdown = lockdown(dev)
+	case errors.Is(err, unix.EBUSY):
+		f.Holder = holder(dev, t.real)
+	}
+	if t.real != "" {
+		f.Mode, _ = dev.Mode(t.real) // unknown is a value the explanation knows
+	}
+	t.finish(knob.Explain(f))
+}
+
+// describe names a selection without nodes, as a path where there is one.
+func describe(s plan.Select) string {
+	name := s.Name
+	if name == "" {
+		name = "*"
+	}
+	switch s.Class {
+	case rootfs.ClassBlock:
+		return path.Join("/sys/block", name, s.Attr)
+	case rootfs.ClassCPU:
+		return path.Join("/sys/devices/system/cpu", name, s.Attr)
+	case rootfs.ClassCPUFreq:
+		return path.Join("/sys/devices/system/cpu/cpufreq", name, s.Attr)
+	case rootfs.ClassDevFreq, rootfs.ClassNet:
+		return path.Join("/sys/class", s.Class, name, s.Attr)
+	case rootfs.ClassIRQ:
+		return path.Join("/proc/irq", name, s.Attr)
+	}
+	return strings.TrimSpace(s.Class + " " + name)
+}
+
+// matcher says what a selection asks of a device, to follow its name.
+func matcher(s plan.Select) string {
+	var b strings.Builder
+	if s.Name != "" {
+		fmt.Fprintf(&b, " named %q", s.Name)
+	}
+	if s.OFNode != "" {
+		fmt.Fprintf(&b, " with device tree node %q", s.OFNode)
+	}
+	if s.Driver != "" {
+		fmt.Fprintf(&b, " bound to driver %q", s.Driver)
+	}
+	return b.String()
+}

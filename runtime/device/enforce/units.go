@@ -1,0 +1,282 @@
+package enforce
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"strconv"
+	"strings"
+
+	"github.com/yoctune/yoctune/runtime/device/knob"
+	"github.com/yoctune/yoctune/runtime/device/rootfs"
+	"github.com/yoctune/yoctune/schema/plan"
+)
+
+// Units are systemd's: their files say what they shall be, and systemd makes them
+// so when they start. A service that was running before its drop-in came, that was
+// given other properties since, or that changed its own threads is not what its
+// file says: what systemd can change of a unit that runs is set through it, the
+// scheduling of its processes here, and then it is looked at what came of it, in
+// the cgroups and in the tasks themselves.
+
+const cgroups = rootfs.CgroupDir
+
+// unitSettings are what of units can be set while they run.
+func unitSettings(units []plan.Unit) []plan.Setting {
+	var out []plan.Setting
+	for _, u := range units {
+		add := func(node, want string) {
+			out = append(out, plan.Setting{
+				ID: "services." + u.Name, Domain: plan.DomainUnit, Select: plan.Select{Path: cgroupOf(u) + node}, Type: plan.TypeString, Want: want,
+				Compare: plan.Exact, Policy: plan.Enforce, Needs: plan.NeedsNothing, Optional: true,
+			})
+		}
+		number := func(property string, n int64) {
+			if n > 0 {
+				add("/systemd/"+property, strconv.FormatInt(n, 10))
+			}
+		}
+		if strings.Contains(u.Name, "/") || strings.Contains(u.Slice, "/") {
+			continue // judged as such
+		}
+		if cpus, err := knob.Canonical(plan.TypeCPUList, u.CPUs); err == nil && cpus != "" {
+			add("/systemd/AllowedCPUs", cpus)
+		}
+		number("CPUWeight", int64(u.CPUWeight))
+		number("IOWeight", int64(u.IOWeight))
+		number("CPUQuotaPerSecUSec", int64(u.CPUQuota)*10_000)
+		number("MemoryMax", u.MemoryMax)
+		number("MemoryHigh", u.MemoryHigh)
+		if u.Scheduling != "" {
+			add("/tasks/scheduling", policyText(u.Scheduling, u.Priority))
+		}
+		if u.Nice != nil && !realtime(u) {
+			add("/tasks/nice", strconv.Itoa(*u.Nice))
+		}
+	}
+	return out
+}
+
+func realtime(u plan.Unit) bool { return u.Scheduling == "fifo" || u.Scheduling == "rr" }
+
+// unitResults compares units that run with the plan.
+func unitResults(dev rootfs.FS, units []plan.Unit) []Result {
+	var out []Result
+	for _, u := range units {
+		out = append(out, unitResult(dev, u))
+	}
+	return out
+}
+
+// cgroupOf is where systemd puts a unit: the name of a slice holds its parents'.
+func cgroupOf(u plan.Unit) string {
+	if strings.HasSuffix(u.Name, ".slice") {
+		return sliceDir(u.Name)
+	}
+	slice := u.Slice
+	if slice == "" {
+		slice = "system"
+	}
+	return path.Join(sliceDir(strings.TrimSuffix(slice, ".slice")+".slice"), u.Name)
+}
+
+func sliceDir(name string) string {
+	dir, so := cgroups, ""
+	for _, part := range strings.Split(strings.TrimSuffix(name, ".slice"), "-") {
+		so += part
+		dir += "/" + so + ".slice"
+		so += "-"
+	}
+	return dir
+}
+
+func unitResult(dev rootfs.FS, u plan.Unit) Result {
+	dir := cgroupOf(u)
+	r := Result{ID: "services." + u.Name, Path: dir, Wanted: unitWish(u), Outcome: knob.OK}
+	if strings.Contains(u.Name, "/") || strings.Contains(u.Slice, "/") {
+		r.Outcome, r.Message = knob.Forbidden, u.Name+": not the name of a unit"
+		return r
+	}
+	if _, err := dev.Read(cgroups + "/cgroup.controllers"); err != nil {
+		// What cannot be seen says nothing against systemd.
+		r.Outcome, r.Message, r.Excused = knob.Unsupported, u.Name+": this system has no unified cgroups (v2) to see it in", true
+		return r
+	}
+	if _, err := dev.Resolve(dir); errors.Is(err, fs.ErrNotExist) {
+		r.Outcome, r.Message, r.Excused = knob.Pending, u.Name+" does not run in "+strings.TrimPrefix(dir, cgroups+"/")+" now", true
+		return r
+	}
+	found, faults := unitGroup(dev, u, dir)
+	if !strings.HasSuffix(u.Name, ".slice") {
+		tasks, wrong := unitTasks(dev, u, dir)
+		found = append(found, tasks)
+		faults = append(faults, wrong...)
+		if starved := starved(dev, u); starved != "" {
+			faults = append(faults, starved)
+		}
+	}
+	r.Found, r.Known = strings.Join(found, ", "), true
+	if len(faults) > 0 {
+		r.Outcome = knob.Differs
+		r.Message = fmt.Sprintf("%s: %s; systemd sets it when the unit starts: `systemctl restart %s`", u.Name, strings.Join(faults, "; "), u.Name)
+	} else {
+		r.Found = r.Wanted
+	}
+	return r
+}
+
+// unitWish is what a plan says of a unit, in a line.
+func unitWish(u plan.Unit) string {
+	var w []string
+	add := func(format string, args ...any) { w = append(w, fmt.Sprintf(format, args...)) }
+	if u.CPUs != "" {
+		add("cpus %s", u.CPUs)
+	}
+	if u.CPUPartition != "" {
+		add("partition %s", u.CPUPartition)
+	}
+	if u.IOWeight > 0 {
+		add("io weight %d", u.IOWeight)
+	}
+	if u.Scheduling != "" {
+		add("%s", policyText(u.Scheduling, u.Priority))
+	}
+	if u.Nice != nil {
+		add("nice %d", *u.Nice)
+	}
+	if len(w) == 0 {
+		return "in its slice"
+	}
+	return strings.Join(w, ", ")
+}
+
+// starved says that the kernel gives real-time tasks no time, "" when it does
+// (kernel/sched/rt.c).
+func starved(dev rootfs.FS, u plan.Unit) string {
+	c, err := dev.Read("/proc/sys/kernel/sched_rt_runtime_us")
+	if err != nil || !realtime(u) || strings.TrimSpace(c.Text) != "0" {
+		return ""
+	}
+	return "kernel.sched_rt_runtime_us is 0: real-time tasks get no time"
+}
+
+func policyText(policy string, priority int) string {
+	if priority > 0 {
+		return fmt.Sprintf("%s %d", policy, priority)
+	}
+	return policy
+}
+
+// unitGroup compares the files of a cgroup. A controller that is not on for it has
+// no file, and then only the tasks can tell.
+func unitGroup(dev rootfs.FS, u plan.Unit, dir string) (found, faults []string) {
+	look := func(file, what, typ, want string, value func(string) string) {
+		c, err := dev.Read(dir + "/" + file)
+		if err != nil || want == "" {
+			return
+		}
+		text := strings.TrimSpace(c.Text)
+		if value != nil {
+			text = value(text)
+		}
+		a, err1 := knob.Canonical(typ, text)
+		b, err2 := knob.Canonical(typ, want)
+		found = append(found, what+" "+text)
+		if err1 != nil || err2 != nil || a != b {
+			faults = append(faults, fmt.Sprintf("%s is %s, wanted %s", what, text, want))
+		}
+	}
+	weight := ""
+	if u.IOWeight > 0 {
+		weight = strconv.Itoa(u.IOWeight)
+	}
+	look("cpuset.cpus.effective", "cpus", plan.TypeCPUList, u.CPUs, nil)
+	// A partition that the kernel could not make says "isolated invalid (why)".
+	look("cpuset.cpus.partition", "partition", plan.TypeString, u.CPUPartition, nil)
+	look("io.weight", "io weight", plan.TypeInt, weight, func(text string) string {
+		line, _, _ := strings.Cut(text, "\n")
+		return strings.TrimPrefix(line, "default ")
+	})
+	return found, faults
+}
+
+// unitTasks compares the processes of a unit.
+func unitTasks(dev rootfs.FS, u plan.Unit, dir string) (found string, faults []string) {
+	c, err := dev.Read(dir + "/cgroup.procs")
+	if err != nil {
+		return "no tasks seen", nil
+	}
+	seen := 0
+	wrong := map[string][]string{}
+	var order []string
+	for pid := range strings.FieldsSeq(c.Text) {
+		t, ok := readTask(dev, pid)
+		if !ok {
+			continue // it has ended since it was listed
+		}
+		seen++
+		for _, w := range t.against(u) {
+			if wrong[w] == nil {
+				order = append(order, w)
+			}
+			wrong[w] = append(wrong[w], pid)
+		}
+	}
+	for _, w := range order {
+		faults = append(faults, fmt.Sprintf("%d of %d processes %s (pid %s)", len(wrong[w]), seen, w, wrong[w][0]))
+	}
+	return fmt.Sprintf("%d processes", seen), faults
+}
+
+// task is what the kernel says of one.
+type task struct {
+	policy, priority, nice int
+	cpus                   string
+}
+
+// readTask reads /proc/PID/stat and status (proc(5)).
+func readTask(dev rootfs.FS, pid string) (task, bool) {
+	c, err := dev.Read("/proc/" + pid + "/stat")
+	if err != nil {
+		return task{}, false
+	}
+	// The command, in parentheses, may hold blanks and parentheses itself.
+	f := strings.Fields(c.Text[strings.LastIndexByte(c.Text, ')')+1:])
+	if len(f) < 39 {
+		return task{}, false
+	}
+	var t task
+	for at, into := range map[int]*int{16: &t.nice, 37: &t.priority, 38: &t.policy} {
+		n, err := strconv.Atoi(f[at])
+		if err != nil {
+			return task{}, false
+		}
+		*into = n
+	}
+	if c, err := dev.Read("/proc/" + pid + "/status"); err == nil {
+		_, rest, _ := strings.Cut(c.Text, "\nCpus_allowed_list:")
+		line, _, _ := strings.Cut(rest, "\n")
+		t.cpus = strings.TrimSpace(line)
+	}
+	return t, true
+}
+
+// against says what of a task is not as the unit wants it.
+func (t task) against(u plan.Unit) (faults []string) {
+	policies := map[int]string{0: "other", 1: "fifo", 2: "rr", 3: "batch", 5: "idle", 6: "deadline"}
+	if want, have := policyText(u.Scheduling, u.Priority), policyText(policies[t.policy], t.priority); u.Scheduling != "" && want != have {
+		faults = append(faults, fmt.Sprintf("run as %s, wanted %s", have, want))
+	}
+	if u.Nice != nil && t.policy != 1 && t.policy != 2 && t.nice != *u.Nice {
+		faults = append(faults, fmt.Sprintf("have nice %d, wanted %d", t.nice, *u.Nice))
+	}
+	if u.CPUs != "" && t.cpus != "" {
+		a, err1 := knob.Canonical(plan.TypeCPUList, t.cpus)
+		b, err2 := knob.Canonical(plan.TypeCPUList, u.CPUs)
+		if err1 != nil || err2 != nil || a != b {
+			faults = append(faults, fmt.Sprintf("may use cpus %s, wanted %s", t.cpus, u.CPUs))
+		}
+	}
+	return faults
+}

@@ -1,0 +1,90 @@
+package enforce_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/yoctune/yoctune/runtime/device/enforce"
+	"github.com/yoctune/yoctune/runtime/device/knob"
+	"github.com/yoctune/yoctune/schema/plan"
+)
+
+// process puts one into a tree: stat as the kernel writes it, with a command that
+// tries to be read as fields.
+func process(t *testing.T, dir string, pid, policy, priority, nice int, cpus string) {
+	t.Helper()
+	stat := fmt.Sprintf("%d (a) b) S 1 1 1 0 -1 4194560 0 0 0 0 0 0 0 0 20 %d 1 0 100 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 17 0 %d %d 0 0 0\n", pid, nice, priority, policy)
+	place(t, dir, fmt.Sprintf("/proc/%d/stat", pid), stat)
+	place(t, dir, fmt.Sprintf("/proc/%d/status", pid), "Name:\tvision\nCpus_allowed:\tff\nCpus_allowed_list:\t"+cpus+"\nMems_allowed:\t1\n")
+}
+
+func place(t *testing.T, dir, name, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	put(t, dir, name, text)
+}
+
+func TestAUnitIsWhatItsTasksAre(t *testing.T) {
+	dev, dir := board(t)
+	const slice = "/sys/fs/cgroup/inference.slice/inference-fast.slice"
+	place(t, dir, "/sys/fs/cgroup/cgroup.controllers", "cpuset cpu io memory pids\n")
+	place(t, dir, slice+"/cpuset.cpus.effective", "4-5\n")
+	place(t, dir, slice+"/cpuset.cpus.partition", "isolated invalid (Cpu list in cpuset.cpus not exclusive)\n")
+	place(t, dir, slice+"/vision.service/cgroup.procs", "812\n813\n99999\n")
+	place(t, dir, slice+"/vision.service/io.weight", "default 100\n8:0 50\n")
+	process(t, dir, 812, 1, 50, 0, "4-5")
+	process(t, dir, 813, 0, 0, 0, "0-5")
+
+	p := planOf()
+	p.Units = []plan.Unit{
+		{Name: "vision.service", Slice: "inference-fast.slice", CPUs: "4,5", Scheduling: "fifo", Priority: 50, IOWeight: 500},
+		{Name: "inference-fast.slice", CPUs: "4-5", CPUPartition: "isolated"},
+		{Name: "gone.service"},
+		{Name: "../../etc/passwd"},
+	}
+	results := enforce.Verify(dev, p, options())
+	vision := find(t, results, "services.vision.service")
+	for _, part := range []string{"io weight is 100, wanted 500", "1 of 2 processes run as other, wanted fifo 50 (pid 813)", "1 of 2 processes may use cpus 0-5, wanted 4,5 (pid 813)", "systemctl restart vision.service"} {
+		if !strings.Contains(vision.Message, part) {
+			t.Errorf("%q is not in %q", part, vision.Message)
+		}
+	}
+	if vision.Outcome != knob.Differs || vision.Satisfied() {
+		t.Errorf("%+v", vision)
+	}
+	if r := find(t, results, "services.inference-fast.slice"); r.Outcome != knob.Differs || !strings.Contains(r.Message, "isolated invalid (Cpu list") || strings.Contains(r.Message, "cpus is") {
+		t.Errorf("%+v", r)
+	}
+	if r := find(t, results, "services.gone.service"); r.Outcome != knob.Pending || !r.Satisfied() || !strings.Contains(r.Message, "does not run in system.slice/gone.service now") {
+		t.Errorf("%+v", r)
+	}
+	if r := find(t, results, "services.../../etc/passwd"); r.Outcome != knob.Forbidden {
+		t.Errorf("%+v", r)
+	}
+
+	process(t, dir, 813, 1, 50, 0, "4-5")
+	put(t, dir, slice+"/vision.service/io.weight", "default 500\n")
+	put(t, dir, slice+"/cpuset.cpus.partition", "isolated\n")
+	for _, id := range []string{"services.vision.service", "services.inference-fast.slice"} {
+		if r := find(t, enforce.Verify(dev, p, options()), id); r.Outcome != knob.OK || r.Found != r.Wanted {
+			t.Errorf("%+v", r)
+		}
+	}
+}
+
+func TestWithoutUnifiedCgroupsAUnitCannotBeSeen(t *testing.T) {
+	dev, dir := board(t)
+	if err := os.Remove(filepath.Join(dir, "/sys/fs/cgroup/cgroup.controllers")); err != nil {
+		t.Fatal(err)
+	}
+	p := planOf()
+	p.Units = []plan.Unit{{Name: "vision.service", CPUs: "4"}}
+	if r := find(t, enforce.Verify(dev, p, options()), "services.vision.service"); r.Outcome != knob.Unsupported || !strings.Contains(r.Message, "cgroups (v2)") {
+		t.Errorf("%+v", r)
+	}
+}

@@ -1,0 +1,256 @@
+package journal_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/yoctune/yoctune/runtime/device/journal"
+	"github.com/yoctune/yoctune/runtime/device/rootfs"
+	"pgregory.net/rapid"
+)
+
+func load(t testing.TB, st rootfs.State) *journal.Journal {
+	t.Helper()
+	j, err := journal.Load(st, "boot-a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return j
+}
+
+func root(t testing.TB, dir string) *rootfs.Root {
+	t.Helper()
+	dev, err := rootfs.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dev
+}
+
+func original(n int) journal.Original {
+	p := fmt.Sprintf("/proc/sys/vm/k%d", n)
+	return journal.Original{ID: fmt.Sprintf("sysctl.vm.k%d", n), Path: p, Name: p, Type: "int", Value: fmt.Sprint(n)}
+}
+
+func TestWhatWasBegunIsThereAfterARestart(t *testing.T) {
+	st := root(t, t.TempDir())
+	want := []journal.Original{original(1), original(2)}
+	if err := load(t, st).Begin(journal.Plan{Target: "a", Serial: 7}, want); err != nil {
+		t.Fatal(err)
+	}
+	j := load(t, st)
+	if !slices.Equal(j.Originals, want) || j.Plan == nil || j.Plan.Serial != 7 || !j.Knows(want[0].Path) {
+		t.Errorf("%+v", j)
+	}
+}
+
+// Whatever prefix of the file a power loss leaves, its whole records are read
+// and appending goes on from there.
+func TestATornTailLosesNothingBeforeIt(t *testing.T) {
+	full := root(t, t.TempDir())
+	for n := range 4 {
+		if err := load(t, full).Begin(journal.Plan{Target: "a", Serial: int64(n)}, []journal.Original{original(n)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	data, err := full.ReadState(journal.File)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for cut := range data {
+		st := &memory{}
+		if err := st.WriteState(journal.File, bytes.Clone(data[:cut])); err != nil {
+			t.Fatal(err)
+		}
+		j := load(t, st)
+		whole := slices.Clone(j.Originals)
+		// Each Begin wrote a line for the plan and one for its original.
+		if lines := bytes.Count(data[:cut], []byte("\n")); len(whole) != lines/2 {
+			t.Fatalf("cut at %d: %d of %d originals", cut, len(whole), lines/2)
+		}
+		for n, o := range whole {
+			if o != original(n) {
+				t.Fatalf("cut at %d: record %d is %+v", cut, n, o)
+			}
+		}
+		if err := j.Begin(journal.Plan{Target: "b"}, []journal.Original{original(9)}); err != nil {
+			t.Fatal(err)
+		}
+		after := load(t, st)
+		if after.Damaged != 0 || !slices.Equal(after.Originals, append(whole, original(9))) {
+			t.Fatalf("cut at %d: %+v", cut, after)
+		}
+	}
+}
+
+// What a damaged line held is lost, and that is known until a rollback has said so.
+func TestADamagedRecordIsCountedUntilTheJournalEnds(t *testing.T) {
+	st := &memory{}
+	if err := load(t, st).Begin(journal.Plan{}, []journal.Original{original(1), original(2)}); err != nil {
+		t.Fatal(err)
+	}
+	st.data = bytes.Replace(st.data, []byte(original(1).Path), []byte("/proc/sys/other"), 1)
+	for n := range 2 { // loaded as it is, and written anew
+		j := load(t, st)
+		if j.Damaged != 1 || len(j.Originals) != n+1 || !j.Knows(original(2).Path) {
+			t.Fatalf("round %d: %+v", n, j)
+		}
+		if err := j.Begin(journal.Plan{}, []journal.Original{original(3)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	j := load(t, st)
+	if err := j.Keep(j.Originals); err != nil {
+		t.Fatal(err)
+	}
+	if j := load(t, st); j.Damaged != 0 || len(j.Originals) != 2 {
+		t.Errorf("%+v", j)
+	}
+}
+
+func TestRecordsOfAnotherBootAreIgnoredAndThenRemoved(t *testing.T) {
+	st := root(t, t.TempDir())
+	old, err := journal.Load(st, "boot-before")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := old.Begin(journal.Plan{Target: "a"}, []journal.Original{original(1)}); err != nil {
+		t.Fatal(err)
+	}
+	j := load(t, st)
+	if len(j.Originals) != 0 || j.Plan != nil || j.Foreign != 2 {
+		t.Fatalf("%+v", j)
+	}
+	if err := j.Begin(journal.Plan{Target: "a"}, []journal.Original{original(2)}); err != nil {
+		t.Fatal(err)
+	}
+	if j := load(t, st); j.Foreign != 0 || len(j.Originals) != 1 {
+		t.Errorf("%+v", j)
+	}
+}
+
+func TestAJournalOfANewerVersionIsNotGuessedAt(t *testing.T) {
+	st := root(t, t.TempDir())
+	if err := st.WriteState(journal.File, []byte("dc441264 {\"v\":2}\n")); err != nil {
+		t.Fatal(err)
+	}
+	j, err := journal.Load(st, "boot-a")
+	if err == nil && j.Damaged == 1 {
+		t.Fatal("the checksum of the test is wrong")
+	}
+	if !errors.Is(err, journal.ErrVersion) {
+		t.Errorf("%v, want ErrVersion", err)
+	}
+}
+
+func TestNotesSurviveTheRemovalOfForeignRecords(t *testing.T) {
+	st := root(t, t.TempDir())
+	j := load(t, st)
+	if err := j.Remember([]journal.Note{{Path: "/p", Want: "130", Found: "128"}}); err != nil {
+		t.Fatal(err)
+	}
+	if j := load(t, st); !j.Explains("/p", "130", "128") || j.Explains("/p", "130", "64") {
+		t.Errorf("%+v", j)
+	}
+}
+
+func TestBeginningAgainWithNothingNewWritesNothing(t *testing.T) {
+	st := &memory{}
+	j := load(t, st)
+	for range 3 {
+		if err := j.Begin(journal.Plan{Target: "a"}, []journal.Original{original(1)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := bytes.Count(st.data, []byte("\n")); n != 2 {
+		t.Errorf("%d records, want a plan and an original: a year of repairs must not fill /run", n)
+	}
+}
+
+func TestWhatALeaseCoveredIsKnownUntilItIsUncovered(t *testing.T) {
+	st := root(t, t.TempDir())
+	j := load(t, st)
+	if err := j.Begin(journal.Plan{Target: "a"}, []journal.Original{original(1)}); err != nil {
+		t.Fatal(err)
+	}
+	second := original(2)
+	second.Value = "changed meanwhile"
+	for _, before := range [][]journal.Original{{original(2)}, {second, original(3)}} {
+		if err := j.Cover(before); err != nil {
+			t.Fatal(err)
+		}
+	}
+	again := load(t, st)
+	if !slices.Equal(again.Covered, []journal.Original{original(2), original(3)}) {
+		t.Errorf("%+v", again.Covered)
+	}
+	if err := again.Uncover(); err != nil {
+		t.Fatal(err)
+	}
+	if end := load(t, st); len(end.Covered) != 0 || len(end.Originals) != 1 || end.Plan == nil {
+		t.Errorf("%+v", end)
+	}
+}
+
+func TestAnySequenceKeepsTheFirstOriginal(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		st := &memory{}
+		first := map[string]string{}
+		for range rapid.IntRange(1, 8).Draw(rt, "applies") {
+			var batch []journal.Original
+			for range rapid.IntRange(0, 4).Draw(rt, "knobs") {
+				o := original(rapid.IntRange(0, 5).Draw(rt, "knob"))
+				o.Value = rapid.StringN(0, 12, -1).Draw(rt, "value")
+				batch = append(batch, o)
+				if _, ok := first[o.Path]; !ok {
+					first[o.Path] = o.Value
+				}
+			}
+			if err := load(t, st).Begin(journal.Plan{}, batch); err != nil {
+				rt.Fatal(err)
+			}
+		}
+		got := map[string]string{}
+		for _, o := range load(t, st).Originals {
+			got[o.Path] = o.Value
+		}
+		for p, v := range first {
+			if got[p] != v {
+				rt.Fatalf("%s: %q, first was %q", p, got[p], v)
+			}
+		}
+	})
+}
+
+func FuzzLoad(f *testing.F) {
+	f.Add([]byte("dc441264 {\"v\":2}\n"))
+	f.Add([]byte("00000000 {}\n\n \nx"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		st := memory{data: data}
+		j, err := journal.Load(&st, "boot-a")
+		if err != nil {
+			return
+		}
+		if err := j.Begin(journal.Plan{}, []journal.Original{original(1)}); err != nil {
+			t.Fatal(err)
+		}
+		again, err := journal.Load(&st, "boot-a")
+		if err != nil || !again.Knows(original(1).Path) || again.Damaged > 0 && j.Damaged == 0 {
+			t.Fatalf("%v %+v", err, again)
+		}
+	})
+}
+
+// memory is a state of one file.
+type memory struct{ data []byte }
+
+func (m *memory) ReadState(string) ([]byte, error)       { return m.data, nil }
+func (m *memory) WriteState(_ string, data []byte) error { m.data = data; return nil }
+func (m *memory) AppendState(_ string, data []byte) error {
+	m.data = append(m.data, data...)
+	return nil
+}
+func (m *memory) RemoveState(string) error { m.data = nil; return nil }

@@ -1,0 +1,141 @@
+// Package memory reports who holds a device's memory: the kernel's own account,
+// the share of each process, GPU allocations, the contiguous area, the free
+// blocks by size, and the kernel's caches.
+package memory
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/yoctune/yoctune/runtime/device/monitor"
+	"github.com/yoctune/yoctune/runtime/device/rootfs"
+)
+
+// Report is everything, in bytes. What could not be read is in Problems and
+// stays empty.
+type Report struct {
+	Info      map[string]int64 // /proc/meminfo by its names
+	Processes []Process        // largest share first
+	Hidden    int              // processes that may not be looked at
+	GPU       monitor.NVMap
+	Blocks    []monitor.Blocks
+	Slabs     []Slab // largest first
+	Problems  []string
+}
+
+// Process is a process's share. PSS counts a page that several share in parts,
+// so that the sum over all processes is what they use together.
+type Process struct {
+	PID  int    `json:"pid"`
+	Name string `json:"comm"`
+	PSS  int64  `json:"pss"`
+	RSS  int64  `json:"rss"`
+	Swap int64  `json:"swap"`
+	GPU  *int64 `json:"gpu"` // nil: not known
+}
+
+// Slab is a cache of the kernel.
+type Slab struct {
+	Name    string `json:"name"`
+	Objects int64  `json:"objects"`
+	Bytes   int64  `json:"bytes"`
+}
+
+// Take reads the report.
+func Take(dev rootfs.FS) *Report {
+	r := &Report{Info: map[string]int64{}}
+	read := func(name string, limit int) (string, bool) {
+		b, err := dev.ReadFile(name, limit)
+		if err != nil {
+			r.Problems = append(r.Problems, fmt.Sprintf("%s: %v", name, err))
+			return "", false
+		}
+		return string(b), true
+	}
+	if t, ok := read("/proc/meminfo", 64<<10); ok {
+		r.Info = rootfs.Meminfo(t)
+	}
+	if t, ok := read("/proc/buddyinfo", 64<<10); ok {
+		r.Blocks = monitor.Buddyinfo(t)
+	}
+	if t, ok := read("/proc/slabinfo", 1<<20); ok {
+		r.Slabs = Slabs(t)
+	}
+	// Only Jetsons have it.
+	if b, err := dev.ReadFile("/sys/kernel/debug/nvmap/iovmm/clients", 1<<20); err == nil {
+		r.GPU = monitor.ParseNVMap(string(b))
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		r.Problems = append(r.Problems, err.Error())
+	}
+	r.processes(dev)
+	return r
+}
+
+func (r *Report) processes(dev rootfs.FS) {
+	names, err := dev.List("/proc")
+	if err != nil {
+		r.Problems = append(r.Problems, err.Error())
+		return
+	}
+	gpu := map[int]int64{}
+	for _, c := range r.GPU.Clients {
+		gpu[c.PID] += c.Bytes
+	}
+	for _, name := range names {
+		pid, err := strconv.ParseUint(name, 10, 31)
+		if err != nil {
+			continue
+		}
+		dir := "/proc/" + name
+		// Kernel threads have none, and one that ended is gone.
+		c, err := dev.Read(dir + "/smaps_rollup")
+		if err != nil {
+			if errors.Is(err, fs.ErrPermission) {
+				r.Hidden++
+			}
+			continue
+		}
+		p := Process{PID: int(pid)}
+		sizes := rootfs.Meminfo(c.Text)
+		if _, ok := sizes["Pss"]; !ok {
+			continue
+		}
+		p.PSS, p.RSS, p.Swap = sizes["Pss"], sizes["Rss"], sizes["SwapPss"]
+		if c, err := dev.Read(dir + "/comm"); err == nil {
+			p.Name = strings.TrimSpace(c.Text)
+		}
+		if r.GPU.Total != nil {
+			p.GPU = new(gpu[p.PID])
+		}
+		r.Processes = append(r.Processes, p)
+	}
+	slices.SortFunc(r.Processes, func(a, b Process) int {
+		return cmp.Or(cmp.Compare(b.PSS, a.PSS), cmp.Compare(a.PID, b.PID))
+	})
+}
+
+// Slabs parses /proc/slabinfo, "name active total size …", largest first.
+func Slabs(text string) []Slab {
+	var out []Slab
+	for line := range strings.Lines(text) {
+		f := strings.Fields(line)
+		if len(f) < 4 || strings.HasPrefix(f[0], "#") || f[0] == "slabinfo" {
+			continue
+		}
+		n, err1 := strconv.ParseUint(f[2], 10, 40)
+		size, err2 := strconv.ParseUint(f[3], 10, 22)
+		if errors.Join(err1, err2) != nil || n == 0 {
+			continue
+		}
+		out = append(out, Slab{f[0], int64(n), int64(n * size)})
+	}
+	slices.SortStableFunc(out, func(a, b Slab) int {
+		return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(a.Name, b.Name))
+	})
+	return out
+}

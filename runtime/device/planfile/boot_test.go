@@ -1,0 +1,98 @@
+package planfile_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/yoctune/yoctune/runtime/device/devicetest"
+	"github.com/yoctune/yoctune/runtime/device/planfile"
+	"github.com/yoctune/yoctune/runtime/device/rootfs"
+	"github.com/yoctune/yoctune/schema/plan"
+)
+
+// boots begins a plan at so many boots, each of which ends before it is proven.
+func boots(t *testing.T, dev rootfs.State, p *plan.Plan, from, count int) {
+	t.Helper()
+	for n := range count {
+		if err := planfile.BeginBoot(dev, fmt.Sprint("boot-", from+n), p); err != nil {
+			t.Fatalf("boot %d: %v", from+n, err)
+		}
+	}
+}
+
+func TestAPlanThatNeverLastsIsNotUsedForEver(t *testing.T) {
+	dev, _ := tree(t)
+	bad, next := &plan.Plan{Digest: "sha256:a", Serial: 8}, &plan.Plan{Digest: "sha256:b", Serial: 9}
+	boots(t, dev, bad, 1, planfile.MaxBoots)
+	// A restart of the service is no boot.
+	if err := planfile.BeginBoot(dev, "boot-3", bad); err != nil {
+		t.Errorf("restarted: %v", err)
+	}
+	if err := planfile.BeginBoot(dev, "boot-4", bad); !errors.Is(err, planfile.ErrUnproven) {
+		t.Errorf("at its fourth boot: %v", err)
+	}
+	boots(t, dev, next, 5, 1)
+	if b, err := planfile.ReadBoot(dev); err != nil || b.Digest != next.Digest || len(b.Boots) != 1 {
+		t.Errorf("%+v %v", b, err)
+	}
+}
+
+func TestAnOldPlanIsObeyedUntilTheNewOneIsProven(t *testing.T) {
+	dev, _ := tree(t)
+	old, updated := &plan.Plan{Digest: "sha256:a", Serial: 1}, &plan.Plan{Digest: "sha256:b", Serial: 2}
+	if err := planfile.ProveBoot(dev, old); err != nil {
+		t.Fatal(err)
+	}
+	// The update's slot does not come up, and the boot loader goes back.
+	boots(t, dev, updated, 1, 1)
+	if err := planfile.CheckSerial(dev, old); err != nil {
+		t.Errorf("the slot that worked: %v", err)
+	}
+	if err := planfile.ProveBoot(dev, updated); err != nil {
+		t.Fatal(err)
+	}
+	if err := planfile.CheckSerial(dev, old); !errors.Is(err, planfile.ErrSerial) {
+		t.Errorf("replayed: %v", err)
+	}
+}
+
+func TestAProvenPlanIsNotCountedAndWritesNothing(t *testing.T) {
+	dev, _ := tree(t)
+	p := &plan.Plan{Digest: "sha256:a", Serial: 1}
+	if err := planfile.ProveBoot(dev, p); err != nil {
+		t.Fatal(err)
+	}
+	flash := devicetest.NewKernel(dev)
+	boots(t, flash, p, 1, 20)
+	if err := planfile.ProveBoot(flash, p); err != nil || flash.Clock != 0 {
+		t.Errorf("%d writes to the flash, %v", flash.Clock, err)
+	}
+}
+
+func TestAnOrderlyEndSaysNothingAgainstAPlan(t *testing.T) {
+	dev, _ := tree(t)
+	p := &plan.Plan{Digest: "sha256:a", Serial: 1}
+	for n := range 10 {
+		boots(t, dev, p, n, 1)
+		if err := planfile.EndBoot(dev, fmt.Sprint("boot-", n), p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if b, err := planfile.ReadBoot(dev); err != nil || len(b.Boots) != 0 || b.Proven {
+		t.Errorf("%+v %v", b, err)
+	}
+}
+
+func TestADamagedRecordOfBootsIsReplaced(t *testing.T) {
+	dev, dir := tree(t)
+	p := &plan.Plan{Digest: "sha256:a", Serial: 1}
+	put(t, dir+planfile.BootFile, []byte("rubbish"))
+	if _, err := planfile.ReadBoot(dev); err == nil {
+		t.Error("rubbish is read")
+	}
+	boots(t, dev, p, 1, 1)
+	if b, err := planfile.ReadBoot(dev); err != nil || len(b.Boots) != 1 {
+		t.Errorf("%+v %v", b, err)
+	}
+}

@@ -1,0 +1,131 @@
+package rootfs
+
+import (
+	"errors"
+	"io/fs"
+	"runtime"
+	"strconv"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// A network driver's rings, interrupt coalescing and channels:
+//
+//	/sys/class/net/eth0/ethtool/ring/rx
+//	/sys/class/net/eth0/ethtool/coalesce/rx-usecs
+//	/sys/class/net/eth0/ethtool/channels/combined
+//
+// They are asked for by ioctl (include/uapi/linux/ethtool.h), which kernels have
+// from L4T R32's 4.9 on and serve by the same code as the netlink family of 5.6.
+
+// ethtoolKnob is one field of one of ethtool's structures: all are words of 32
+// bits, of which the first is the command.
+type ethtoolKnob struct {
+	get, set uint32
+	words    int // of the structure
+	field    int // index of the word
+	most     int // index of the word that holds the highest value, 0: none
+}
+
+// ethtoolKnobs has the structures ethtool_ringparam, ethtool_coalesce and
+// ethtool_channels.
+func ethtoolKnobs(name string) (ethtoolKnob, bool) {
+	ring := func(field, most int) ethtoolKnob { return ethtoolKnob{0x10, 0x11, 9, field, most} }
+	coalesce := func(field int) ethtoolKnob { return ethtoolKnob{0x0e, 0x0f, 23, field, 0} }
+	channels := func(field, most int) ethtoolKnob { return ethtoolKnob{0x3c, 0x3d, 9, field, most} }
+	switch name {
+	case "ring/rx":
+		return ring(5, 1), true
+	case "ring/tx":
+		return ring(8, 4), true
+	case "coalesce/rx-usecs":
+		return coalesce(1), true
+	case "coalesce/rx-frames":
+		return coalesce(2), true
+	case "coalesce/tx-usecs":
+		return coalesce(5), true
+	case "coalesce/tx-frames":
+		return coalesce(6), true
+	case "coalesce/adaptive-rx":
+		return coalesce(10), true
+	case "coalesce/adaptive-tx":
+		return coalesce(11), true
+	case "channels/rx":
+		return channels(5, 1), true
+	case "channels/tx":
+		return channels(6, 2), true
+	case "channels/combined":
+		return channels(8, 4), true
+	}
+	return ethtoolKnob{}, false
+}
+
+// ethtoolNode is a knob of an interface.
+type ethtoolNode struct {
+	iface string
+	knob  ethtoolKnob
+}
+
+func (n ethtoolNode) read(*Root) (string, error) {
+	words, err := n.knob.ask(n.iface)
+	if err != nil {
+		return "", err
+	}
+	return strconv.FormatUint(uint64(words[n.knob.field]), 10), nil
+}
+
+// write changes one field and leaves the others of the structure as they are.
+func (n ethtoolNode) write(_ *Root, value string) error {
+	k := n.knob
+	v, err := strconv.ParseUint(value, 10, 32)
+	if err != nil {
+		return unix.EINVAL
+	}
+	words, err := k.ask(n.iface)
+	if err != nil {
+		return err
+	}
+	if k.most > 0 && v > uint64(words[k.most]) {
+		return unix.ERANGE
+	}
+	words[0], words[k.field] = k.set, uint32(v)
+	return ethtoolCall(n.iface, words)
+}
+
+func (k ethtoolKnob) ask(iface string) ([]uint32, error) {
+	words := make([]uint32, k.words)
+	words[0] = k.get
+	err := ethtoolCall(iface, words)
+	// An interface that has gone is an absent node, whatever it is called here.
+	if errors.Is(err, unix.ENODEV) {
+		err = fs.ErrNotExist
+	}
+	return words, err
+}
+
+// ethtoolCall hands a structure to the driver of an interface.
+func ethtoolCall(iface string, words []uint32) error {
+	if len(iface) >= unix.IFNAMSIZ {
+		return unix.ENODEV
+	}
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = unix.Close(fd) }()
+	// struct ifreq: the name, and a union of 24 bytes whose first is a pointer.
+	var request struct {
+		name [unix.IFNAMSIZ]byte
+		data unsafe.Pointer
+		_    [16]byte
+	}
+	copy(request.name[:], iface)
+	request.data = unsafe.Pointer(&words[0])
+	_, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.SIOCETHTOOL, uintptr(unsafe.Pointer(&request)))
+	runtime.KeepAlive(words)
+	if errno != 0 {
+		return errno
+	}
+	return nil
+}

@@ -1,0 +1,30 @@
+package rootfs
+
+// Parts for tests.
+var (
+	UnitOf     = unitOf
+	MountedAt  = mountedAt
+	Quota      = quota
+	ParseSetup = parseSetup
+)
+
+// CPUsAgain gives a list systemd's form and reads that.
+func CPUsAgain(text string) (string, bool) {
+	v, ok := parseCPUs(text)
+	if !ok {
+		return "", false
+	}
+	return textOfCPUs(v)
+}
+
+// NumberAgain does so with a number.
+func NumberAgain(text string) (string, bool) {
+	v, ok := parseNumber(text)
+	if !ok {
+		return "", false
+	}
+	return textOfNumber(v)
+}
+
+// LockedBy is what somebody who may not open the lock's file learns.
+func LockedBy(host string) *HeldError { return lockedBy(host) }

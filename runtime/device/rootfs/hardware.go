@@ -1,0 +1,118 @@
+package rootfs
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/yoctune/yoctune/internal/cpulist"
+)
+
+// Hardware is what the kernel says the machine is made of. What it does not say
+// is absent.
+type Hardware struct {
+	Cores    int      `json:"cores,omitempty"`    // present, online or not
+	Policies []string `json:"policies,omitempty"` // the cores of each cpufreq policy, as lists
+	// Steps of the CPU clock in kHz, ascending, where all policies have the same.
+	CPUkHz  []int64 `json:"cpu_khz,omitempty"`
+	DevFreq []Clock `json:"devfreq,omitempty"`
+	// MemTotal in bytes: less than the module has, by what firmware and kernel keep.
+	MemTotal     int64    `json:"mem_total,omitempty"`
+	ThermalZones []string `json:"thermal_zones,omitempty"` // thermal_zone*/type
+}
+
+// Clock is a devfreq device and its steps.
+type Clock struct {
+	Name   string  `json:"name"`
+	OFNode string  `json:"of_node,omitempty"`
+	Hz     []int64 `json:"hz,omitempty"` // ascending
+}
+
+// Survey reads it. It never fails: a file that is not there leaves its field
+// absent.
+func Survey(dev FS) Hardware {
+	text := func(name string) string {
+		c, err := dev.Read(name)
+		if err != nil {
+			return ""
+		}
+		return strings.TrimSpace(c.Text)
+	}
+	var h Hardware
+	if present, err := cpulist.Parse(text("/sys/devices/system/cpu/present")); err == nil {
+		h.Cores = len(present)
+	}
+	policies, _ := Nodes(dev, ClassCPUFreq)
+	slices.SortFunc(policies, func(a, b Node) int { return policyNumber(a) - policyNumber(b) })
+	for i, p := range policies {
+		if own := strings.Fields(text(p.Path + "/related_cpus")); len(own) > 0 {
+			h.Policies = append(h.Policies, strings.Join(own, ","))
+		}
+		steps := ascending(text(p.Path + "/scaling_available_frequencies"))
+		if i == 0 {
+			h.CPUkHz = steps
+		} else if !slices.Equal(h.CPUkHz, steps) {
+			h.CPUkHz = nil
+		}
+	}
+	clocks, _ := Nodes(dev, ClassDevFreq)
+	for _, n := range clocks {
+		n = Describe(dev, n)
+		h.DevFreq = append(h.DevFreq, Clock{Name: n.Name, OFNode: n.OFNode, Hz: ascending(text(n.Path + "/available_frequencies"))})
+	}
+	if info, err := dev.ReadFile("/proc/meminfo", 64<<10); err == nil {
+		h.MemTotal = Meminfo(string(info))["MemTotal"]
+	}
+	const zones = "/sys/class/thermal"
+	names, _ := dev.List(zones)
+	for _, name := range names {
+		if strings.HasPrefix(name, "thermal_zone") {
+			if kind := text(zones + "/" + name + "/type"); kind != "" {
+				h.ThermalZones = append(h.ThermalZones, kind)
+			}
+		}
+	}
+	slices.Sort(h.ThermalZones)
+	return h
+}
+
+func policyNumber(n Node) int {
+	number, _ := strconv.Atoi(strings.TrimPrefix(n.Name, "policy"))
+	return number
+}
+
+// Meminfo parses /proc/meminfo into bytes. Lines that are not "Name: n kB" or
+// "Name: n" are left out.
+func Meminfo(text string) map[string]int64 {
+	m := map[string]int64{}
+	for line := range strings.Lines(text) {
+		name, rest, ok := strings.Cut(line, ":")
+		f := strings.Fields(rest)
+		if !ok || len(f) == 0 {
+			continue
+		}
+		n, err := strconv.ParseUint(f[0], 10, 52)
+		if err != nil {
+			continue
+		}
+		if len(f) > 1 && f[1] == "kB" {
+			n <<= 10
+		}
+		m[name] = int64(n)
+	}
+	return m
+}
+
+// ascending reads numbers between blanks; nil when one of them is none.
+func ascending(text string) []int64 {
+	var steps []int64
+	for f := range strings.FieldsSeq(text) {
+		n, err := strconv.ParseInt(f, 10, 63)
+		if err != nil {
+			return nil
+		}
+		steps = append(steps, n)
+	}
+	slices.Sort(steps)
+	return slices.Compact(steps)
+}

@@ -1,0 +1,201 @@
+package rootfs
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// readable lists what may be read; a directory includes what is below it.
+var readable = [...]string{
+	"/proc/sys", "/proc/irq", "/proc/cmdline", "/proc/config.gz", "/proc/interrupts",
+	"/proc/device-tree", "/sys", "/boot", "/lib/modules", "/usr/lib/modules",
+	"/etc/nvpmodel.conf", "/etc/nvpmodel", "/etc/nv_tegra_release", "/var/lib/nvpmodel",
+	"/proc/stat", "/proc/meminfo", "/proc/vmstat", "/proc/swaps", "/proc/pressure", "/proc/buddyinfo", "/proc/slabinfo",
+	"/proc/diskstats", "/proc/modules",
+	"/etc/sysctl.conf", "/etc/sysctl.d", "/run/sysctl.d", "/usr/local/lib/sysctl.d", "/usr/lib/sysctl.d", "/lib/sysctl.d",
+	"/etc/nvfancontrol.conf", "/etc/systemd/journald.conf", "/etc/systemd/journald.conf.d", "/usr/lib/systemd/journald.conf.d",
+	"/etc/default/irqbalance", "/etc/sysconfig/irqbalance", "/etc/irqbalance.env",
+	"/var/log/journal", "/etc/group", "/etc/yoctune", "/usr/lib/yoctune", "/usr/share/yoctune", "/run/yoctune", "/var/lib/yoctune",
+}
+
+// processFiles are what may be read of every process.
+var processFiles = [...]string{"cmdline", "comm", "smaps_rollup", "stat", "status"}
+
+// processFile reports whether name is one of those.
+func processFile(name string) bool {
+	rest, ok := strings.CutPrefix(name, "/proc/")
+	if !ok {
+		return false
+	}
+	pid, file, ok := strings.Cut(rest, "/")
+	return ok && pid != "" && strings.Trim(pid, "0123456789") == "" && slices.Contains(processFiles[:], file)
+}
+
+// writable lists the kernel files that may be written.
+var writable = [...]string{"/proc/sys", "/proc/irq", "/sys"}
+
+// state lists the folders of files that yoctuned replaces: its own, and that of
+// nvpmodel's status, which decides about the next boot.
+var state = [...]string{"/run/yoctune", "/var/lib/yoctune", "/var/lib/nvpmodel"}
+
+// maxLinks is the kernel's own limit on symbolic links in one path.
+const maxLinks = 40
+
+func mayWrite(name string) bool { return below(name, writable[:]) }
+
+func ours(name string) bool { return below(name, state[:]) }
+
+func below(name string, dirs []string) bool {
+	for _, d := range dirs {
+		if name == d || strings.HasPrefix(name, d) && name[len(d)] == '/' {
+			return true
+		}
+	}
+	return false
+}
+
+// mayRead reports whether a name is one that may be read.
+func mayRead(name string) bool { return below(name, readable[:]) || processFile(name) }
+
+// mayList also allows the folder in which processes are found.
+func mayList(name string) bool { return name == "/proc" || mayRead(name) }
+
+// check refuses a name that is not a clean absolute path, or not allowed.
+func check(name string, allowed func(string) bool) error {
+	switch {
+	case !strings.HasPrefix(name, "/"), strings.ContainsRune(name, 0), path.Clean(name) != name:
+		return fmt.Errorf("%w: %q is not a clean absolute path", ErrPath, name)
+	case !allowed(name):
+		return fmt.Errorf("%w: %s", ErrPath, name)
+	}
+	return nil
+}
+
+// runsPrograms reports whether writing value to the resolved node name makes the
+// kernel start a program, suspend or stop. A plan is data: it must not be able
+// to do any of that, signed or not.
+func runsPrograms(name, value string) bool {
+	switch name {
+	case "/proc/sys/kernel/modprobe", "/proc/sys/kernel/hotplug", "/proc/sys/kernel/poweroff_cmd",
+		"/sys/kernel/uevent_helper":
+		return true
+	case "/proc/sys/kernel/core_pattern":
+		return strings.HasPrefix(strings.TrimSpace(value), "|")
+	}
+	if below(name, []string{"/proc/sys/fs/binfmt_misc", "/sys/power", "/sys/firmware"}) {
+		return true
+	}
+	switch path.Base(name) {
+	case "release_agent", "uevent", "bind", "unbind", "new_id", "remove_id", "driver_override":
+		return strings.HasPrefix(name, "/sys/")
+	}
+	return false
+}
+
+// Resolve follows symbolic links inside the root: an absolute target starts
+// again at the root, and ".." stops there. The result is the node's one true
+// name, the same through whichever link it was found. openat2 with
+// RESOLVE_IN_ROOT would open it in one call, but would not tell that name, and
+// L4T R32 runs 4.9.
+func (r *Root) Resolve(name string) (string, error) {
+	if err := check(name, mayList); err != nil {
+		return "", err
+	}
+	if real, ok, err := r.resolveVirtual(name); ok {
+		return real, err
+	}
+	real, err := r.follow(name)
+	if err != nil {
+		return "", err
+	}
+	// /proc and /sys are kernel files and may only lead to kernel files.
+	if strings.HasPrefix(name, "/proc/") || strings.HasPrefix(name, "/sys/") {
+		if !mayRead(real) {
+			return "", fmt.Errorf("%w: %s leads to %s", ErrPath, name, real)
+		}
+	}
+	return real, nil
+}
+
+func (r *Root) follow(name string) (string, error) {
+	if r.plain(name) {
+		return name, nil
+	}
+	todo := strings.Split(strings.TrimPrefix(name, "/"), "/")
+	done := ""
+	links := 0
+	var buf [unix.PathMax]byte
+	for len(todo) > 0 {
+		part := todo[0]
+		todo = todo[1:]
+		switch part {
+		case "", ".":
+			continue
+		case "..":
+			done = done[:max(strings.LastIndexByte(done, '/'), 0)]
+			continue
+		}
+		next := done + "/" + part
+		n, err := readlink(r.dir+next, buf[:])
+		switch {
+		case errors.Is(err, unix.EINVAL): // not a link
+			done = next
+			continue
+		case err != nil:
+			return "", &PathError{Op: "find", Path: next, Err: err}
+		}
+		if links++; links > maxLinks {
+			return "", &PathError{Op: "find", Path: name, Err: unix.ELOOP}
+		}
+		target := string(buf[:n])
+		if strings.HasPrefix(target, "/") {
+			done = ""
+		}
+		todo = append(strings.Split(target, "/"), todo...)
+	}
+	if done == "" {
+		done = "/"
+	}
+	return done, nil
+}
+
+// plain reports whether a clean name exists and has no symbolic link in it; false
+// also where the kernel cannot tell.
+func (r *Root) plain(name string) bool {
+	if path.Clean(name) != name {
+		return false
+	}
+	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS}
+	fd, err := unix.Openat2(unix.AT_FDCWD, r.dir+name, &how)
+	if err != nil {
+		return false
+	}
+	_ = unix.Close(fd)
+	return true
+}
+
+func readlink(name string, buf []byte) (int, error) {
+	for {
+		n, err := unix.Readlink(name, buf)
+		if !errors.Is(err, unix.EINTR) {
+			return n, err
+		}
+	}
+}
+
+// PathError is a failed operation on a device path, relative to the root.
+type PathError struct {
+	Op   string
+	Path string
+	Err  error // a unix.Errno, or a sentinel of this package
+}
+
+func (e *PathError) Error() string { return e.Op + " " + e.Path + ": " + e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *PathError) Unwrap() error { return e.Err }

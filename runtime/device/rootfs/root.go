@@ -1,0 +1,531 @@
+package rootfs
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"sort"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Root is a directory that stands for "/".
+type Root struct {
+	dir     string // "" for the running system
+	systemd systemd
+}
+
+var _ Device = (*Root)(nil)
+
+// Open returns the device below dir, "/" being the running system.
+func Open(dir string) (*Root, error) {
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, fmt.Errorf("open device tree: %w", err)
+	}
+	// The folder itself may be reached through a link; only what is below must
+	// not lead out of it.
+	abs, err = filepath.EvalSymlinks(abs)
+	if err != nil {
+		return nil, fmt.Errorf("open device tree: %w", err)
+	}
+	if st, err := os.Stat(abs); err != nil {
+		return nil, fmt.Errorf("open device tree: %w", err)
+	} else if !st.IsDir() {
+		return nil, fmt.Errorf("open device tree: %s is not a folder", dir)
+	}
+	return &Root{dir: strings.TrimSuffix(abs, "/")}, nil
+}
+
+// Dir is the folder on this host; "/" for the running system.
+func (r *Root) Dir() string { return r.dir + "/" }
+
+// Running reports whether this is the running system and not a tree.
+func (r *Root) Running() bool { return r.dir == "" }
+
+// open opens a name to be read. Most names have no symbolic link in them, and the
+// kernel can say so in one call; what it says otherwise, or on kernels before
+// 5.6, the long way finds out.
+func (r *Root) open(name string) (int, error) {
+	if err := check(name, mayRead); err != nil {
+		return -1, err
+	}
+	how := unix.OpenHow{Flags: unix.O_RDONLY | openFlags, Resolve: unix.RESOLVE_NO_SYMLINKS}
+	if fd, err := unix.Openat2(unix.AT_FDCWD, r.dir+name, &how); err == nil {
+		return regular("read", name, fd)
+	}
+	real, err := r.Resolve(name)
+	if err != nil {
+		return -1, err
+	}
+	return r.openReal("read", real, unix.O_RDONLY)
+}
+
+// openFlags: O_NONBLOCK keeps a named pipe in a hostile tree from blocking for
+// ever; kernel attributes ignore it.
+const openFlags = unix.O_CLOEXEC | unix.O_NOFOLLOW | unix.O_NONBLOCK
+
+// openReal opens the resolved name.
+func (r *Root) openReal(op, real string, flags int) (int, error) {
+	return openHost(op, real, r.dir+real, flags)
+}
+
+// openHost opens a file of this host, which is name below the root.
+func openHost(op, name, host string, flags int) (int, error) {
+	for {
+		fd, err := unix.Open(host, flags|openFlags, 0o644)
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if err != nil {
+			return -1, &PathError{Op: op, Path: name, Err: err}
+		}
+		return regular(op, name, fd)
+	}
+}
+
+// newFile is the file of a descriptor from openHost. os would start its poller for one
+// that does not block, and a regular file has no use for it.
+func newFile(fd int, host string) *os.File {
+	_ = unix.SetNonblock(fd, false)
+	return os.NewFile(uintptr(fd), host)
+}
+
+// regular returns fd when it is a regular file, and closes it otherwise.
+func regular(op, name string, fd int) (int, error) {
+	var st unix.Stat_t
+	err := unix.Fstat(fd, &st)
+	if err == nil && st.Mode&unix.S_IFMT != unix.S_IFREG {
+		err = ErrNotFile
+	}
+	if err != nil {
+		_ = unix.Close(fd)
+		return -1, &PathError{Op: op, Path: name, Err: err}
+	}
+	return fd, nil
+}
+
+// Read implements [FS].
+func (r *Root) Read(name string) (Content, error) {
+	if node, ok := r.virtual(name); ok {
+		return r.readVirtual(name, node)
+	}
+	var buf [PageSize]byte
+	n, err := r.read(name, buf[:])
+	if err != nil {
+		return Content{}, err
+	}
+	return Content{Text: string(buf[:n]), Truncated: n == len(buf)}, nil
+}
+
+func (r *Root) read(name string, buf []byte) (int, error) {
+	fd, err := r.open(name)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = unix.Close(fd) }()
+	return readAll(fd, name, buf)
+}
+
+// readAll fills buf as far as the file goes. Most attributes answer in one
+// read(2); seq_file ones may need more.
+func readAll(fd int, name string, buf []byte) (int, error) {
+	total := 0
+	for total < len(buf) {
+		n, err := unix.Read(fd, buf[total:])
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if err != nil {
+			return 0, &PathError{Op: "read", Path: name, Err: err}
+		}
+		if n == 0 {
+			break
+		}
+		total += n
+	}
+	return total, nil
+}
+
+// ReadFile implements [FS].
+func (r *Root) ReadFile(name string, limit int) ([]byte, error) {
+	buf := make([]byte, min(limit+1, PageSize))
+	for {
+		n, err := r.read(name, buf)
+		if err != nil {
+			return nil, err
+		}
+		if n < len(buf) {
+			return buf[:n], nil
+		}
+		if len(buf) > limit {
+			return nil, &PathError{Op: "read", Path: name, Err: ErrTooLarge}
+		}
+		buf = make([]byte, min(limit+1, len(buf)*8))
+	}
+}
+
+// Write implements [FS].
+func (r *Root) Write(name, value string) error {
+	if err := check(name, mayWrite); err != nil {
+		return err
+	}
+	if strings.TrimSpace(value) == "" {
+		return &PathError{Op: "write", Path: name, Err: ErrEmpty}
+	}
+	if node, ok := r.virtual(name); ok {
+		return r.writeVirtual(name, value, node)
+	}
+	real, err := r.Resolve(name)
+	if err != nil {
+		return err
+	}
+	if !mayWrite(real) {
+		return fmt.Errorf("%w: %s leads to %s", ErrPath, name, real)
+	}
+	if runsPrograms(real, value) {
+		return &PathError{Op: "write", Path: real, Err: ErrForbidden}
+	}
+	// The kernel's files ignore O_TRUNC; a file of a tree needs it, or the tail
+	// of a longer old value would stay.
+	fd, err := r.openReal("write", real, unix.O_WRONLY|unix.O_TRUNC)
+	if err != nil {
+		return err
+	}
+	for {
+		var n int
+		n, err = unix.Write(fd, []byte(value))
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if err == nil && n != len(value) {
+			err = fmt.Errorf("kernel took %d of %d bytes: %w", n, len(value), unix.EINVAL)
+		}
+		break
+	}
+	// A late error counts: it is the last chance to learn of one.
+	if cerr := unix.Close(fd); err == nil {
+		err = cerr
+	}
+	if err != nil {
+		return &PathError{Op: "write", Path: real, Err: err}
+	}
+	return nil
+}
+
+// List implements [FS].
+func (r *Root) List(name string) ([]string, error) {
+	real, err := r.Resolve(name)
+	if err != nil {
+		return nil, err
+	}
+	f, err := os.Open(r.dir + real)
+	if err != nil {
+		return nil, &PathError{Op: "list", Path: real, Err: cause(err)}
+	}
+	defer func() { _ = f.Close() }()
+	names, err := f.Readdirnames(-1)
+	if err != nil {
+		return nil, &PathError{Op: "list", Path: real, Err: cause(err)}
+	}
+	sort.Strings(names)
+	return names, nil
+}
+
+// Mode implements [FS].
+func (r *Root) Mode(name string) (fs.FileMode, error) {
+	if _, ok := r.virtual(name); ok {
+		return 0o644, nil
+	}
+	real, err := r.Resolve(name)
+	if err != nil {
+		return 0, err
+	}
+	st, err := os.Lstat(r.dir + real)
+	if err != nil {
+		return 0, &PathError{Op: "stat", Path: real, Err: cause(err)}
+	}
+	return st.Mode(), nil
+}
+
+// cause strips what names paths of the host.
+func cause(err error) error {
+	var pe *fs.PathError
+	var le *os.LinkError
+	switch {
+	case errors.As(err, &pe):
+		return pe.Err
+	case errors.As(err, &le):
+		return le.Err
+	}
+	return err
+}
+
+// statePath resolves the folder of a state file, creating it when mk is set.
+func (r *Root) statePath(name string, mk bool) (string, error) {
+	if err := check(name, ours); err != nil {
+		return "", err
+	}
+	dir := ""
+	for _, part := range strings.Split(strings.TrimPrefix(path.Dir(name), "/"), "/") {
+		next, err := r.follow(dir + "/" + part)
+		if errors.Is(err, fs.ErrNotExist) && mk {
+			next, err = r.makeDir(path.Join("/", dir, part))
+		}
+		if err != nil {
+			return "", err
+		}
+		dir = next
+	}
+	return r.dir + path.Join(dir, path.Base(name)), nil
+}
+
+// makeDir creates one folder. It resolves the name again afterwards: what exists
+// already may be a link that leads nowhere inside the root, and creating through
+// it would leave the root.
+func (r *Root) makeDir(name string) (string, error) {
+	err := os.Mkdir(r.dir+name, 0o755)
+	if err == nil {
+		err = os.Chmod(r.dir+name, 0o755) // also where the process's own files are private
+	}
+	if err != nil && !errors.Is(err, fs.ErrExist) {
+		return "", &PathError{Op: "create", Path: name, Err: cause(err)}
+	}
+	real, err := r.follow(name)
+	if err != nil {
+		return "", err
+	}
+	return real, syncDir(r.dir + path.Dir(real))
+}
+
+// ReadState implements [State].
+func (r *Root) ReadState(name string) ([]byte, error) {
+	host, err := r.statePath(name, false)
+	if err != nil {
+		return nil, err
+	}
+	// Whatever has been put there in its place must neither hang nor fill memory.
+	fd, err := openHost("read", name, host, unix.O_RDONLY)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = unix.Close(fd) }()
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return nil, &PathError{Op: "read", Path: name, Err: err}
+	}
+	if st.Size > maxState {
+		return nil, &PathError{Op: "read", Path: name, Err: ErrTooLarge}
+	}
+	buf := make([]byte, st.Size)
+	n, err := readAll(fd, name, buf)
+	return buf[:n], err
+}
+
+// maxState bounds a state file, in bytes: the journal of ten thousand nodes is some 3 MB.
+const maxState = 64 << 20
+
+// WriteState implements [State].
+func (r *Root) WriteState(name string, data []byte) error {
+	host, err := r.statePath(name, true)
+	if err != nil {
+		return err
+	}
+	tmp, err := os.CreateTemp(filepath.Dir(host), "."+filepath.Base(host)+".")
+	if err != nil {
+		return &PathError{Op: "create", Path: name, Err: cause(err)}
+	}
+	_, err = tmp.Write(data)
+	if err == nil {
+		err = tmp.Sync()
+	}
+	if cerr := tmp.Close(); err == nil {
+		err = cerr
+	}
+	if err == nil {
+		err = os.Chmod(tmp.Name(), 0o644)
+	}
+	if err == nil {
+		err = os.Rename(tmp.Name(), host)
+	}
+	if err != nil {
+		_ = os.Remove(tmp.Name())
+		return &PathError{Op: "write", Path: name, Err: cause(err)}
+	}
+	return syncDir(filepath.Dir(host))
+}
+
+// AppendState implements [State].
+func (r *Root) AppendState(name string, data []byte) error {
+	host, err := r.statePath(name, true)
+	if err != nil {
+		return err
+	}
+	const flags = unix.O_WRONLY | unix.O_APPEND
+	// A file that is there has its name on the disk already.
+	fd, err := openHost("append to", name, host, flags)
+	created := errors.Is(err, fs.ErrNotExist)
+	if created {
+		fd, err = openHost("append to", name, host, flags|unix.O_CREAT)
+	}
+	if err != nil {
+		return err
+	}
+	f := newFile(fd, host)
+	_, err = f.Write(data)
+	if err == nil && created {
+		err = f.Chmod(0o644) // also where the process's own files are private
+	}
+	if err == nil {
+		err = f.Sync()
+	}
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	if err != nil {
+		return &PathError{Op: "append to", Path: name, Err: cause(err)}
+	}
+	if created {
+		return syncDir(filepath.Dir(host))
+	}
+	return nil
+}
+
+// RemoveState implements [State].
+func (r *Root) RemoveState(name string) error {
+	host, err := r.statePath(name, false)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	if err := os.Remove(host); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return &PathError{Op: "remove", Path: name, Err: cause(err)}
+	}
+	return syncDir(filepath.Dir(host))
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return fmt.Errorf("sync folder: %w", err)
+	}
+	err = d.Sync()
+	_ = d.Close()
+	if err != nil {
+		return fmt.Errorf("sync folder: %w", err)
+	}
+	return nil
+}
+
+// LockFile is held by the process that changes the device.
+const LockFile = "/run/yoctune/lock"
+
+type holder struct {
+	PID     int    `json:"pid"`
+	Command string `json:"command"`
+}
+
+// Lock makes this process the only one that changes the device until unlock is
+// called or the process ends. When another one is, the error is a [*HeldError].
+func (r *Root) Lock(command string) (unlock func(), err error) {
+	host, err := r.statePath(LockFile, true)
+	if err != nil {
+		return nil, err
+	}
+	fd, err := openHost("open", LockFile, host, unix.O_RDWR|unix.O_CREAT)
+	if err != nil {
+		return nil, err
+	}
+	f := newFile(fd, host)
+	// Whoever may read a file may lock it, and keep root from doing so.
+	if err := f.Chmod(0o600); err != nil {
+		_ = f.Close()
+		return nil, &PathError{Op: "open", Path: LockFile, Err: cause(err)}
+	}
+	for try := 0; ; try++ {
+		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if err == nil {
+			break
+		}
+		held := readHolder(f)
+		if errors.Is(err, unix.EWOULDBLOCK) && held.PID == 0 && try < 5 {
+			// Nobody signed: a `status` is just looking, or a holder just started.
+			time.Sleep(10 * time.Millisecond)
+			continue
+		}
+		_ = f.Close()
+		if errors.Is(err, unix.EWOULDBLOCK) {
+			return nil, held
+		}
+		return nil, &PathError{Op: "lock", Path: LockFile, Err: err}
+	}
+	// Who holds it is a courtesy to the other process: not worth failing for.
+	if b, err := json.Marshal(holder{os.Getpid(), command}); err == nil {
+		_ = f.Truncate(0)
+		_, _ = f.WriteAt(b, 0)
+	}
+	// The file stays: removing it would let two processes lock two inodes.
+	return func() { _ = f.Truncate(0); _ = f.Close() }, nil
+}
+
+// Holder returns who holds the lock, nil when nobody does.
+func (r *Root) Holder() *HeldError {
+	host, err := r.statePath(LockFile, false)
+	if err != nil {
+		return nil
+	}
+	fd, err := openHost("open", LockFile, host, unix.O_RDONLY)
+	if errors.Is(err, fs.ErrPermission) {
+		return lockedBy(host)
+	} else if err != nil {
+		return nil
+	}
+	f := newFile(fd, host)
+	defer func() { _ = f.Close() }()
+	if unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB) == nil {
+		return nil
+	}
+	return readHolder(f)
+}
+
+func readHolder(f *os.File) *HeldError {
+	var h holder
+	buf := make([]byte, PageSize)
+	n, _ := f.ReadAt(buf, 0)
+	_ = json.Unmarshal(buf[:n], &h)
+	return &HeldError{PID: h.PID, Command: h.Command}
+}
+
+// lockedBy finds the holder of a lock in the kernel's list, for those who may not
+// open the file (proc_locks(5)).
+func lockedBy(host string) *HeldError {
+	var st unix.Stat_t
+	if err := unix.Stat(host, &st); err != nil {
+		return nil
+	}
+	b, err := os.ReadFile("/proc/locks")
+	if err != nil {
+		return nil
+	}
+	file := fmt.Sprintf("%02x:%02x:%d", unix.Major(st.Dev), unix.Minor(st.Dev), st.Ino)
+	for line := range strings.Lines(string(b)) {
+		f := strings.Fields(line)
+		if len(f) < 6 || f[1] != "FLOCK" || f[3] != "WRITE" || f[5] != file {
+			continue
+		}
+		pid, err := strconv.Atoi(f[4])
+		if err != nil {
+			continue
+		}
+		return &HeldError{PID: pid, Command: NameProcess(pid).Command}
+	}
+	return nil
+}

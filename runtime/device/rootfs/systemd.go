@@ -1,0 +1,362 @@
+package rootfs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/godbus/dbus/v5"
+	"golang.org/x/sys/unix"
+
+	"github.com/yoctune/yoctune/internal/cpulist"
+)
+
+// A cgroup of a unit is systemd's: what others write there it writes over when it
+// next has a reason to. Its own word for it is a property of the unit, which is
+// asked for and set by D-Bus, for as long as the machine runs (systemctl
+// set-property --runtime):
+//
+//	/sys/fs/cgroup/inference.slice/systemd/AllowedCPUs
+//	/sys/fs/cgroup/inference.slice/vision.service/systemd/MemoryMax
+//
+// What the kernel was given counts more than the property: when somebody has
+// written the file of the cgroup behind systemd's back, that is what is read, and
+// setting the property puts both right.
+
+// CgroupDir is where the unified hierarchy is.
+const CgroupDir = "/sys/fs/cgroup"
+
+// Unset is the text of a property that has no value.
+const Unset = "unset"
+
+// unitProperty is a property and the file that it becomes.
+type unitProperty struct {
+	name  string
+	file  string
+	parse func(text string) (any, bool)
+	text  func(value any) (string, bool)
+	given func(file string) string // what the file says, in the property's words
+}
+
+func unitProperties(name string) (unitProperty, bool) {
+	weight := func(line string) string {
+		line, _, _ = strings.Cut(line, "\n")
+		return strings.TrimPrefix(line, "default ")
+	}
+	number := func(file string, given func(string) string) (unitProperty, bool) {
+		return unitProperty{name, file, parseNumber, textOfNumber, given}, true
+	}
+	switch name {
+	case "AllowedCPUs":
+		return unitProperty{name, "cpuset.cpus", parseCPUs, textOfCPUs, func(file string) string { return file }}, true
+	case "CPUWeight":
+		return number("cpu.weight", weight)
+	case "IOWeight":
+		return number("io.weight", weight)
+	case "MemoryMax":
+		return number("memory.max", strings.TrimSpace)
+	case "MemoryHigh":
+		return number("memory.high", strings.TrimSpace)
+	case "CPUQuotaPerSecUSec": // µs of processor time in a second
+		return number("cpu.max", quota)
+	}
+	return unitProperty{}, false
+}
+
+func parseNumber(text string) (any, bool) {
+	if text == Unset {
+		return uint64(math.MaxUint64), true
+	}
+	n, err := strconv.ParseUint(text, 10, 63)
+	return n, err == nil
+}
+
+func textOfNumber(value any) (string, bool) {
+	n, ok := value.(uint64)
+	if n == math.MaxUint64 {
+		return Unset, ok
+	}
+	return strconv.FormatUint(n, 10), ok
+}
+
+// parseCPUs gives a list the form of systemd's: a bit for each CPU, the lowest
+// first.
+func parseCPUs(text string) (any, bool) {
+	if text == Unset {
+		return []byte{}, true
+	}
+	cpus, err := cpulist.Parse(text)
+	if err != nil || len(cpus) == 0 {
+		return nil, false
+	}
+	mask := make([]byte, slices.Max(cpus)/8+1)
+	for _, c := range cpus {
+		mask[c/8] |= 1 << (c % 8)
+	}
+	return mask, true
+}
+
+func textOfCPUs(value any) (string, bool) {
+	mask, ok := value.([]byte)
+	var parts []string
+	has := func(n int) bool { return n < 8*len(mask) && mask[n/8]>>(n%8)&1 == 1 }
+	for n := 0; n < 8*len(mask); n++ {
+		if !has(n) {
+			continue
+		}
+		first := n
+		for has(n + 1) {
+			n++
+		}
+		part := strconv.Itoa(first)
+		if n > first {
+			part += "-" + strconv.Itoa(n)
+		}
+		parts = append(parts, part)
+	}
+	if len(parts) == 0 {
+		return Unset, ok
+	}
+	return strings.Join(parts, ","), ok
+}
+
+// quota reads cpu.max, "MAX PERIOD" in µs; systemd chooses the period.
+func quota(file string) string {
+	f := strings.Fields(file)
+	if len(f) != 2 {
+		return ""
+	}
+	limit, err := strconv.ParseUint(f[0], 10, 40)
+	period, err2 := strconv.ParseUint(f[1], 10, 40)
+	if err != nil || err2 != nil || period == 0 {
+		return f[0]
+	}
+	return strconv.FormatUint(limit*1_000_000/period, 10)
+}
+
+// asGiven reports whether a cgroup's file says what a property says. systemd and
+// the kernel round: memory to pages, and quotas to what a period allows.
+func (p unitProperty) asGiven(property, file string) bool {
+	if property == file {
+		return true
+	}
+	a, err := strconv.ParseUint(property, 10, 63)
+	b, err2 := strconv.ParseUint(file, 10, 63)
+	if err != nil || err2 != nil {
+		return false
+	}
+	step := uint64(0)
+	switch p.name {
+	case "MemoryMax", "MemoryHigh":
+		step = uint64(os.Getpagesize())
+	case "CPUQuotaPerSecUSec":
+		step = a/1000 + 1
+	}
+	return max(a, b)-min(a, b) < step
+}
+
+// isUnit reports whether a cgroup's folder is that of a unit.
+func isUnit(name string) bool { return unitInterface(name) != "" }
+
+// unitInterface is the D-Bus interface that has a unit's resources.
+func unitInterface(name string) string {
+	for suffix, kind := range map[string]string{".service": "Service", ".slice": "Slice", ".scope": "Scope"} {
+		if len(name) > len(suffix) && strings.HasSuffix(name, suffix) {
+			return systemdName + "." + kind
+		}
+	}
+	return ""
+}
+
+const (
+	systemdName = "org.freedesktop.systemd1"
+	systemdPath = "/org/freedesktop/systemd1"
+	// systemdSocket is systemd's own, for root; it is there before the bus is.
+	systemdSocket  = "unix:path=/run/systemd/private"
+	systemdTimeout = 10 * time.Second // while it starts a system it has other work
+	systemdIdle    = time.Second
+)
+
+// booted is sd_booted(3).
+func booted() bool {
+	st, err := os.Lstat("/run/systemd/system")
+	return err == nil && st.IsDir()
+}
+
+// unitNode is a property of a unit.
+type unitNode struct {
+	unit, dir string
+	property  unitProperty
+}
+
+func (n unitNode) read(r *Root) (string, error) {
+	var value dbus.Variant
+	err := r.systemd.ask(func(ctx context.Context, conn *dbus.Conn) error {
+		return conn.Object(systemdName, unitPath(n.unit)).
+			CallWithContext(ctx, "org.freedesktop.DBus.Properties.Get", 0, unitInterface(n.unit), n.property.name).Store(&value)
+	})
+	if err != nil {
+		return "", err
+	}
+	text, ok := n.property.text(value.Value())
+	if !ok {
+		return "", fmt.Errorf("systemd says %s, of which this program knows nothing: %w", value, unix.EOPNOTSUPP)
+	}
+	if text == Unset {
+		return text, nil
+	}
+	// Without its controller the cgroup has no such file.
+	if c, err := r.Read(n.dir + "/" + n.property.file); err == nil {
+		if given := n.property.given(strings.TrimSpace(c.Text)); given != "" && !n.property.asGiven(text, given) {
+			return given, nil
+		}
+	}
+	return text, nil
+}
+
+func (n unitNode) write(r *Root, text string) error {
+	value, ok := n.property.parse(text)
+	if !ok {
+		return unix.EINVAL
+	}
+	type property struct {
+		Name  string
+		Value dbus.Variant
+	}
+	return r.systemd.ask(func(ctx context.Context, conn *dbus.Conn) error {
+		set := []property{{n.property.name, dbus.MakeVariant(value)}}
+		const runtime = true // gone at the next boot, as everything this program sets
+		return conn.Object(systemdName, systemdPath).
+			CallWithContext(ctx, systemdName+".Manager.SetUnitProperties", 0, n.unit, runtime, set).Err
+	})
+}
+
+// UnitState is how systemd says that a unit is.
+type UnitState struct {
+	Load   string `json:"load"`   // loaded, not-found, masked, ...
+	Active string `json:"active"` // active, inactive, failed, activating, ...
+}
+
+// UnitStates asks for units by name; a tree has no systemd to ask.
+func (r *Root) UnitStates(names []string) (map[string]UnitState, error) {
+	if !r.Running() || !booted() {
+		return nil, fmt.Errorf("no systemd here: %w", fs.ErrNotExist)
+	}
+	// Name, description, load, active, sub, following, path, job, its type and path.
+	var rows [][]any
+	err := r.systemd.ask(func(ctx context.Context, conn *dbus.Conn) error {
+		return conn.Object(systemdName, systemdPath).CallWithContext(ctx, systemdName+".Manager.ListUnitsByNames", 0, names).Store(&rows)
+	})
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]UnitState{}
+	for _, row := range rows {
+		if len(row) < 4 {
+			continue
+		}
+		name, _ := row[0].(string)
+		load, _ := row[2].(string)
+		active, _ := row[3].(string)
+		out[name] = UnitState{load, active}
+	}
+	return out, nil
+}
+
+// unitPath is the object of a unit: what is no letter or digit is escaped, and a
+// digit at the start too.
+func unitPath(unit string) dbus.ObjectPath {
+	var b strings.Builder
+	for i, c := range []byte(unit) {
+		if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || i > 0 && c >= '0' && c <= '9' {
+			b.WriteByte(c)
+		} else {
+			fmt.Fprintf(&b, "_%02x", c)
+		}
+	}
+	return dbus.ObjectPath(systemdPath + "/unit/" + b.String())
+}
+
+// systemd is the connection to it, open while it is used: one that stays would
+// cost an enforcer that waits a thread and its memory.
+type systemd struct {
+	lock sync.Mutex
+	conn *dbus.Conn
+	idle *time.Timer
+}
+
+func (s *systemd) ask(question func(context.Context, *dbus.Conn) error) error {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	ctx, cancel := context.WithTimeout(context.Background(), systemdTimeout)
+	defer cancel()
+	if s.conn == nil {
+		conn, err := dialSystemd()
+		if err != nil {
+			return err
+		}
+		s.conn, s.idle = conn, time.AfterFunc(systemdIdle, s.close)
+	}
+	s.idle.Reset(systemdIdle)
+	err := question(ctx, s.conn)
+	if !s.conn.Connected() {
+		_ = s.conn.Close()
+		s.conn = nil
+	}
+	return asErrno(err)
+}
+
+func (s *systemd) close() {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	if s.conn != nil {
+		_ = s.conn.Close()
+		s.conn = nil
+	}
+}
+
+func dialSystemd() (*dbus.Conn, error) {
+	conn, err := dbus.Dial(systemdSocket)
+	if err == nil {
+		if err = conn.Auth([]dbus.Auth{dbus.AuthExternal(strconv.Itoa(os.Geteuid()))}); err == nil {
+			return conn, nil
+		}
+		_ = conn.Close()
+	}
+	// Not root, or a systemd without that socket: the bus.
+	conn, err2 := dbus.ConnectSystemBus()
+	if err2 != nil {
+		return nil, fmt.Errorf("systemd does not answer (%w; %w): %w", err, err2, fs.ErrNotExist)
+	}
+	return conn, nil
+}
+
+// asErrno gives systemd's refusals the words that the kernel has for its own.
+func asErrno(err error) error {
+	var refused dbus.Error
+	if !errors.As(err, &refused) {
+		return err
+	}
+	var errno error
+	switch refused.Name {
+	case systemdName + ".NoSuchUnit":
+		errno = fs.ErrNotExist
+	case "org.freedesktop.DBus.Error.AccessDenied", "org.freedesktop.DBus.Error.InteractiveAuthorizationRequired":
+		errno = unix.EACCES
+	case "org.freedesktop.DBus.Error.InvalidArgs":
+		errno = unix.EINVAL
+	case "org.freedesktop.DBus.Error.UnknownProperty", "org.freedesktop.DBus.Error.PropertyReadOnly", "org.freedesktop.DBus.Error.UnknownInterface":
+		errno = unix.EOPNOTSUPP
+	default:
+		return fmt.Errorf("systemd: %w", err)
+	}
+	return fmt.Errorf("systemd: %w: %w", err, errno)
+}

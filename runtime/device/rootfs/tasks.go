@@ -1,0 +1,168 @@
+package rootfs
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// taskNode is how the processes of a unit are scheduled. systemd can set that only
+// when it starts one; what runs is asked and told itself (sched(7)).
+type taskNode struct{ dir, what string }
+
+// reset is SCHED_RESET_ON_FORK, a flag in the policy's word.
+const reset = 0x40000000
+
+func (n taskNode) read(r *Root) (string, error) {
+	var all []string
+	err := n.each(r, func(pid int) error {
+		text, err := n.of(pid)
+		if err == nil && !slices.Contains(all, text) {
+			all = append(all, text)
+		}
+		return err
+	})
+	if err == nil && len(all) == 0 {
+		err = fs.ErrNotExist // no process, nothing to set
+	}
+	return strings.Join(all, ", "), err
+}
+
+// each calls do with the processes of the unit; one that has ended is none.
+func (n taskNode) each(r *Root, do func(pid int) error) error {
+	b, err := r.ReadFile(n.dir+"/cgroup.procs", 1<<20)
+	if err != nil {
+		return err
+	}
+	for field := range strings.FieldsSeq(string(b)) {
+		pid, err := strconv.ParseUint(field, 10, 31)
+		if err != nil || pid == 0 {
+			continue // another namespace's
+		}
+		if err := do(int(pid)); err != nil && !errors.Is(err, unix.ESRCH) {
+			return err
+		}
+	}
+	return nil
+}
+
+// of says how one task is scheduled: "fifo 50", "other"; or its nice level.
+func (n taskNode) of(tid int) (string, error) {
+	if n.what == "nice" {
+		raw, err := unix.Getpriority(unix.PRIO_PROCESS, tid)
+		return strconv.Itoa(20 - raw), err // the kernel's answer is never negative
+	}
+	policy, err := policyOf(tid)
+	if err != nil {
+		return "", err
+	}
+	for name, number := range policies() {
+		if number != policy&^reset {
+			continue
+		}
+		priority, err := priorityOf(tid)
+		if err != nil || priority == 0 {
+			return name, err
+		}
+		return name + " " + strconv.Itoa(priority), nil
+	}
+	return "policy " + strconv.Itoa(policy), nil
+}
+
+func policies() map[string]int {
+	return map[string]int{"other": 0, "fifo": 1, "rr": 2, "batch": 3, "idle": 5}
+}
+
+func (n taskNode) write(r *Root, text string) error {
+	set, err := n.setter(text)
+	if err != nil {
+		return err
+	}
+	return n.each(r, func(pid int) error {
+		before, err := n.of(pid)
+		if err != nil {
+			return err
+		}
+		names, err := os.ReadDir("/proc/" + strconv.Itoa(pid) + "/task")
+		if err != nil {
+			return unix.ESRCH
+		}
+		for _, e := range names {
+			tid, err := strconv.Atoi(e.Name())
+			if err != nil {
+				continue
+			}
+			// A thread that is not as its process has chosen so itself.
+			if now, err := n.of(tid); err != nil || now != before {
+				continue
+			}
+			if err := set(tid); err != nil && !errors.Is(err, unix.ESRCH) {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func (n taskNode) setter(text string) (func(tid int) error, error) {
+	if n.what == "nice" {
+		level, err := strconv.Atoi(text)
+		if err != nil || level < -20 || level > 19 {
+			return nil, unix.EINVAL
+		}
+		return func(tid int) error { return unix.Setpriority(unix.PRIO_PROCESS, tid, level) }, nil
+	}
+	name, level, _ := strings.Cut(text, " ")
+	policy, ok := policies()[name]
+	priority := 0
+	if level != "" {
+		var err error
+		if priority, err = strconv.Atoi(level); err != nil {
+			return nil, unix.EINVAL
+		}
+	}
+	if realtime := policy == 1 || policy == 2; !ok || realtime != (priority > 0) {
+		return nil, unix.EINVAL
+	}
+	return func(tid int) error {
+		now, err := policyOf(tid)
+		if err != nil {
+			return err
+		}
+		return setPolicy(tid, policy|now&reset, priority)
+	}, nil
+}
+
+// The system calls that keep a task's nice level, unlike sched_setattr(2).
+
+func policyOf(tid int) (int, error) {
+	n, _, errno := unix.Syscall(unix.SYS_SCHED_GETSCHEDULER, uintptr(tid), 0, 0)
+	if errno != 0 {
+		return 0, errno
+	}
+	return int(n), nil
+}
+
+func priorityOf(tid int) (int, error) {
+	var priority int32 // struct sched_param
+	_, _, errno := unix.Syscall(unix.SYS_SCHED_GETPARAM, uintptr(tid), uintptr(unsafe.Pointer(&priority)), 0)
+	if errno != 0 {
+		return 0, errno
+	}
+	return int(priority), nil
+}
+
+func setPolicy(tid, policy, priority int) error {
+	param := int32(priority)
+	_, _, errno := unix.Syscall(unix.SYS_SCHED_SETSCHEDULER, uintptr(tid), uintptr(policy), uintptr(unsafe.Pointer(&param)))
+	if errno != 0 {
+		return errno
+	}
+	return nil
+}

@@ -1,0 +1,168 @@
+package watch
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/yoctune/yoctune/runtime/device/enforce"
+	"github.com/yoctune/yoctune/runtime/device/knob"
+	"github.com/yoctune/yoctune/runtime/device/ladder"
+	"github.com/yoctune/yoctune/runtime/device/power"
+	"github.com/yoctune/yoctune/runtime/engine/pipeline/live"
+)
+
+// Samples of load are a quarter of the shorter of the plan's two times apart,
+// within these bounds: with a ladder, an idle device wakes that often.
+const (
+	sampleLeast = 250 * time.Millisecond
+	sampleMost  = 2 * time.Second
+)
+
+// adaptive makes the power mode follow the load and the latency of pipelines.
+type adaptive struct {
+	ladder *ladder.Ladder
+	meter  *ladder.Meter
+	modes  []string // reachable without a reboot, lowest first
+	every  time.Duration
+	at     time.Duration // of the next sample
+
+	lateness *lateness // nil: no pipeline has an objective
+}
+
+// climb begins the ladder that the plan asks for. A step that needs a reboot is
+// left out; with fewer than two there is nothing to climb.
+func (d *daemon) climb(now time.Duration) {
+	p := d.File.Plan.Power
+	if p == nil || p.Adaptive == nil {
+		return
+	}
+	a := p.Adaptive
+	var modes []string
+	for _, name := range a.Ladder {
+		if err := d.session.CanEnter(name); err != nil {
+			d.Report.Problem(fmt.Errorf("power ladder: left out: %w", err))
+			continue
+		}
+		modes = append(modes, name)
+	}
+	if len(modes) < 2 {
+		d.Report.Problem(errors.New("power ladder: fewer than two modes can be entered, so that the mode does not follow the load"))
+		return
+	}
+	start := slices.Index(modes, d.session.Mode())
+	if start < 0 {
+		start = 0
+		d.enter(modes[0], "the ladder begins on its lowest mode")
+	}
+	var late *lateness
+	for _, pl := range d.File.Plan.Pipelines {
+		if pl.SLO != nil && pl.SLO.LatencyP95 > 0 {
+			late = &lateness{dir: filepath.Join(d.Root.Dir(), live.Dir)}
+		}
+	}
+	up, down := time.Duration(a.UpFor), time.Duration(a.DownFor)
+	d.adaptive = &adaptive{
+		ladder: ladder.New(ladder.Config{Steps: len(modes), UpLoad: a.UpLoad, UpFor: up, DownLoad: a.DownLoad, DownFor: down,
+			Dwell: time.Duration(a.Dwell), Cool: time.Duration(a.Cool), Budget: a.Budget}, start, now),
+		meter: ladder.NewMeter(d.Root), modes: modes, every: min(max(min(up, down)/4, sampleLeast), sampleMost), at: now,
+		lateness: late,
+	}
+}
+
+// sample measures, and switches when the ladder says so.
+func (d *daemon) sample(now time.Duration) {
+	a := d.adaptive
+	a.at = now + a.every
+	var load int
+	var known, hot bool
+	if s := d.sampling.recent(now, a.every); s != nil {
+		// Somebody watches: what he was told will do.
+		load, known = s.Load()
+		hot = len(s.Throttled()) > 0
+	} else {
+		load, known = a.meter.Load()
+		hot = enforce.Throttled(d.Root) != ""
+	}
+	decision := a.ladder.Decide(now, ladder.Input{
+		Load: load, Known: known, Late: a.lateness.look(), Hot: hot, Lease: len(d.ledger.All()) > 0,
+	})
+	switch {
+	case decision.Moved:
+		d.enter(a.modes[decision.Step], decision.Why)
+	case decision.Why != "":
+		d.Report.Problem(fmt.Errorf("power ladder: %s", decision.Why))
+	}
+}
+
+// lateness is what running pipelines say of their latency. They are asked beside
+// the daemon's own work: one that does not answer holds nothing up.
+type lateness struct {
+	dir    string
+	asking atomic.Bool
+	before map[string]*live.Snapshot // of whoever asks
+	late   atomic.Pointer[string]
+}
+
+// look is the name of a pipeline that missed its objective when they were asked
+// last, "" when none did, and asks again.
+func (l *lateness) look() string {
+	if l == nil {
+		return ""
+	}
+	if l.asking.CompareAndSwap(false, true) {
+		go func() {
+			defer l.asking.Store(false)
+			l.ask()
+		}()
+	}
+	if name := l.late.Load(); name != nil {
+		return *name
+	}
+	return ""
+}
+
+func (l *lateness) ask() {
+	list, _ := live.All(l.dir) // who does not answer has nothing to say
+	late, now := "", make(map[string]*live.Snapshot, len(list))
+	for _, s := range list {
+		r := s.Since(l.before[s.Pipeline])
+		now[s.Pipeline] = s
+		if s.Target == nil || l.before[s.Pipeline] == nil {
+			continue
+		}
+		if r.P95 != nil && *r.P95 > *s.Target || r.P95 == nil && r.Frames.Dropped > 0 {
+			late = s.Pipeline
+		}
+	}
+	l.before = now
+	l.late.Store(&late)
+}
+
+// enter switches the mode and tells of it.
+func (d *daemon) enter(name, why string) {
+	if err := d.keeper.Switch(name, why); err != nil {
+		d.Report.Problem(fmt.Errorf("power ladder: %w", err))
+	}
+}
+
+// Switch enters a power mode in place of the one that is kept.
+func (k *Keeper) Switch(name, why string) error {
+	was := k.session.Mode()
+	results, err := k.session.SetMode(name)
+	k.index()
+	if err != nil {
+		return err
+	}
+	e := Event{Type: Switched, Time: k.wall().UTC(), ID: "power.default", Path: power.StatusFile, Wanted: name, Found: was, Outcome: knob.OK, Message: why}
+	// The first result sums the mode up; that the next boot starts in the plan's own
+	// mode is as it should be.
+	if r := results[0]; r.Outcome != knob.OK {
+		e.Outcome, e.Message = r.Outcome, why+"; "+r.Message
+	}
+	k.tell(e)
+	return nil
+}

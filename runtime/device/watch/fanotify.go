@@ -1,0 +1,194 @@
+package watch
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/yoctune/yoctune/runtime/device/rootfs"
+)
+
+// fanotify(7) inode marks are the only interface that tells who wrote a file of
+// /proc or /sys. They see writes to the same instance of these file systems;
+// a process that mounted its own /proc is found by the sweep, unnamed. Closing is not
+// asked for: it comes when somebody else may have written since, who would go by the
+// name of the one who closed.
+const mask = unix.FAN_MODIFY
+
+// Write is one process's writes to one node.
+type Write struct {
+	Path  string // resolved name, as it was marked
+	PID   int
+	Count int
+}
+
+// inode identifies a marked file: an event brings an open file, not a name.
+// A mark pins its inode, so the number stays while the mark does.
+type inode struct{ dev, ino uint64 }
+
+// marked is a node and an open descriptor of it. The mark alone is not enough:
+// when memory is short the kernel forgets names, and a sysctl that is looked up
+// anew gets another inode, without the mark (fs/proc/proc_sysctl.c). A
+// descriptor keeps the name.
+type marked struct {
+	path string
+	fd   int
+}
+
+// marks is the set of marked nodes.
+type marks struct {
+	fd    int
+	root  *rootfs.Root
+	self  int32
+	nodes map[inode]marked
+	at    map[string]inode // by resolved name
+	buf   []byte
+}
+
+func openMarks(root *rootfs.Root) (*marks, error) {
+	fd, err := unix.FanotifyInit(unix.FAN_CLASS_NOTIF|unix.FAN_CLOEXEC|unix.FAN_NONBLOCK, unix.O_RDONLY|unix.O_LARGEFILE|unix.O_CLOEXEC)
+	if err != nil {
+		return nil, fmt.Errorf("watch writes: %w", err)
+	}
+	return &marks{fd: fd, root: root, self: int32(os.Getpid()), nodes: map[inode]marked{}, at: map[string]inode{}, buf: make([]byte, 4096)}, nil
+}
+
+// Mark asks for the writes to a node. Marking one twice, or one that was created
+// anew under its old name, is right.
+func (m *marks) Mark(real string) error {
+	fail := func(err error) error { return fmt.Errorf("watch %s: %w", real, err) }
+	host, err := m.root.HostPath(real)
+	if err != nil {
+		return fail(err)
+	}
+	fd, err := unix.Open(host, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return fail(err)
+	}
+	var st unix.Stat_t
+	if err = unix.Fstat(fd, &st); err == nil {
+		err = unix.FanotifyMark(m.fd, unix.FAN_MARK_ADD, mask, unix.AT_FDCWD, host)
+	}
+	if err != nil {
+		_ = unix.Close(fd)
+		return fail(err)
+	}
+	at := inode{st.Dev, st.Ino}
+	if _, again := m.nodes[at]; again {
+		_ = unix.Close(fd)
+		return nil
+	}
+	m.forget(real) // it was created anew: what it was is gone
+	m.nodes[at], m.at[real] = marked{real, fd}, at
+	return nil
+}
+
+// Unmark ends it; a node that is gone has no mark to remove.
+func (m *marks) Unmark(real string) {
+	m.forget(real)
+	if host, err := m.root.HostPath(real); err == nil {
+		_ = unix.FanotifyMark(m.fd, unix.FAN_MARK_REMOVE, mask, unix.AT_FDCWD, host)
+	}
+}
+
+func (m *marks) forget(real string) {
+	if at, ok := m.at[real]; ok {
+		_ = unix.Close(m.nodes[at].fd)
+		delete(m.nodes, at)
+		delete(m.at, real)
+	}
+}
+
+// read returns the writes that wait in the queue: of others, merged by node and
+// process, and of this process's own the file systems they were on. lost says that the
+// queue overflowed and that more was written than is told. A bounded number is
+// read at a time: a burst must not keep the caller from repairing.
+func (m *marks) read() (writes []Write, own map[string]bool, lost bool) {
+	own = map[string]bool{}
+	at := map[Write]int{}
+	for range 16 {
+		n, err := unix.Read(m.fd, m.buf)
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if err != nil || n <= 0 {
+			break
+		}
+		for _, e := range parseFanotify(m.buf[:n]) {
+			if e.mask&unix.FAN_Q_OVERFLOW != 0 {
+				lost = true
+			}
+			path, ok := m.path(e.fd)
+			switch {
+			case !ok:
+			case e.pid == m.self:
+				own[fileSystem(path)] = true
+			default:
+				key := Write{Path: path, PID: int(e.pid)}
+				i, seen := at[key]
+				if !seen {
+					i = len(writes)
+					at[key] = i
+					writes = append(writes, key)
+				}
+				writes[i].Count++
+			}
+		}
+	}
+	return writes, own, lost
+}
+
+// path returns the name of an event's file and closes it.
+func (m *marks) path(fd int32) (string, bool) {
+	if fd < 0 {
+		return "", false
+	}
+	var st unix.Stat_t
+	err := unix.Fstat(int(fd), &st)
+	_ = unix.Close(int(fd))
+	if err != nil {
+		return "", false
+	}
+	n, ok := m.nodes[inode{st.Dev, st.Ino}]
+	return n.path, ok
+}
+
+type fanotifyEvent struct {
+	mask uint64
+	fd   int32
+	pid  int32
+}
+
+// parseFanotify reads struct fanotify_event_metadata (include/uapi/linux/fanotify.h):
+// event_len u32, vers u8, reserved u8, metadata_len u16, mask u64, fd s32, pid s32.
+func parseFanotify(b []byte) []fanotifyEvent {
+	const size = 24
+	var out []fanotifyEvent
+	for len(b) >= size {
+		n := binary.NativeEndian.Uint32(b)
+		if b[4] != unix.FANOTIFY_METADATA_VERSION || n < size || uint64(n) > uint64(len(b)) {
+			break
+		}
+		out = append(out, fanotifyEvent{
+			mask: binary.NativeEndian.Uint64(b[8:]),
+			fd:   int32(binary.NativeEndian.Uint32(b[16:])),
+			pid:  int32(binary.NativeEndian.Uint32(b[20:])),
+		})
+		b = b[n:]
+	}
+	return out
+}
+
+// flush removes all marks. The kernel needs a grace period of some 20 ms to free
+// them and makes close wait for it; flushed early, it passes beside other work.
+func (m *marks) flush() { _ = unix.FanotifyMark(m.fd, unix.FAN_MARK_FLUSH, 0, unix.AT_FDCWD, "") }
+
+func (m *marks) close() {
+	_ = unix.Close(m.fd)
+	for _, n := range m.nodes {
+		_ = unix.Close(n.fd)
+	}
+}

@@ -1,0 +1,642 @@
+package watch_test
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/yoctune/yoctune/runtime/device/devicetest"
+	"github.com/yoctune/yoctune/runtime/device/enforce"
+	"github.com/yoctune/yoctune/runtime/device/journal"
+	"github.com/yoctune/yoctune/runtime/device/knob"
+	"github.com/yoctune/yoctune/runtime/device/planfile"
+	"github.com/yoctune/yoctune/runtime/device/rootfs"
+	"github.com/yoctune/yoctune/runtime/device/watch"
+	"github.com/yoctune/yoctune/schema/plan"
+)
+
+// rig is an Orin Nano in a folder, a keeper of a plan on it, and everybody else:
+// who writes, what the kernel tells, and the clock.
+type rig struct {
+	t      *testing.T
+	dir    string
+	dev    *devicetest.Kernel
+	keeper *watch.Keeper
+
+	session *enforce.Session
+	results []enforce.Result // of the first time the plan was applied
+	tried   *tries           // writes that are counted
+
+	events []watch.Event
+	marked map[string]bool
+	now    time.Duration
+	step   time.Duration // by which somebody has set the wall clock
+
+	noMarks error // what marking answers
+}
+
+// Mark and Unmark make the rig the keeper's Marker.
+func (r *rig) Mark(real string) error {
+	if r.noMarks != nil {
+		return r.noMarks
+	}
+	r.marked[real] = true
+	return nil
+}
+func (r *rig) Unmark(real string) { delete(r.marked, real) }
+
+func start(t *testing.T, settings ...plan.Setting) *rig {
+	t.Helper()
+	dir := t.TempDir()
+	if err := devicetest.Build(dir, "orin-nano-8gb"); err != nil {
+		t.Fatal(err)
+	}
+	return resumeIn(t, dir, settings...)
+}
+
+// resumeIn starts a keeper on a device that may have had one before.
+func resumeIn(t *testing.T, dir string, settings ...plan.Setting) *rig {
+	t.Helper()
+	return broken(t, dir, func(*rig) {}, plan.Plan{Settings: settings})
+}
+
+// broken starts a keeper after something was done to its device.
+func broken(t *testing.T, dir string, harm func(*rig), p plan.Plan) *rig {
+	t.Helper()
+	root, err := rootfs.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &rig{t: t, dir: dir, dev: devicetest.NewKernel(root), marked: map[string]bool{}}
+	harm(r)
+	p.Layer, p.Target, p.Board = "vision", "line-camera", "orin-nano-8gb"
+	if err := p.Seal(); err != nil {
+		t.Fatal(err)
+	}
+	session, err := enforce.Open(r.dev, &p, enforce.Options{
+		Root: true, Backoff: []time.Duration{0}, ReadTimeout: time.Second, Lacks: []string{"CAP_SYS_ADMIN"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.keeper = watch.NewKeeper(r.dev, session, watch.Config{
+		File: &planfile.File{Plan: &p, Path: "plan.json"}, Marker: r, PID: 1,
+		Wall: func() time.Time { return time.Unix(1_800_000_000, 0).Add(r.now + r.step) },
+		Name: func(pid int) rootfs.Process { return rootfs.Process{PID: pid, Command: fmt.Sprintf("tool%d", pid)} },
+		Emit: func(e watch.Event) { r.events = append(r.events, e) },
+	})
+	r.session = session
+	if r.results, err = session.Apply(); err != nil {
+		t.Fatal(err)
+	}
+	r.keeper.Sources(0, []watch.Source{{Name: "/proc", Delivered: true}, {Name: "/sys", Delivered: true}})
+	return r
+}
+
+// changes lets somebody write a node, and the kernel tell of it.
+func (r *rig) changes(pid int, path, value string) {
+	r.t.Helper()
+	r.silently(path, value)
+	real, err := r.dev.Resolve(path)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	if r.marked[real] {
+		r.keeper.Written(r.now, []watch.Write{{Path: real, PID: pid, Count: 1}})
+	}
+}
+
+// silently changes a node as the kernel does: nobody is told.
+func (r *rig) silently(path, value string) {
+	r.t.Helper()
+	if err := r.dev.Device.Write(path, value); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+func (r *rig) says(path, want string) {
+	r.t.Helper()
+	c, err := r.dev.Read(path)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	if got := strings.TrimSpace(c.Text); got != want && !strings.Contains(got, "["+want+"]") {
+		r.t.Errorf("%s is %s, want %s", path, got, want)
+	}
+}
+
+// after lets time pass and the keeper do what is due on the way.
+func (r *rig) after(d time.Duration) {
+	r.t.Helper()
+	end := r.now + d
+	for n := 0; ; n++ {
+		next := max(r.keeper.Next(), r.now)
+		if next > end {
+			break
+		}
+		if n > 1000 {
+			r.t.Fatalf("the keeper is not done at %v", next)
+		}
+		r.now = next
+		if err := r.keeper.Tick(r.now); err != nil {
+			r.t.Fatal(err)
+		}
+	}
+	r.now = end
+}
+
+func (r *rig) told(types ...string) []watch.Event {
+	r.t.Helper()
+	var got []string
+	for _, e := range r.events {
+		got = append(got, e.Type)
+	}
+	if !slices.Equal(got, types) {
+		r.t.Errorf("told %v, want %v:\n%+v", got, types, r.events)
+	}
+	defer func() { r.events = nil }()
+	return r.events
+}
+
+func sysctl(name, want, policy string) plan.Setting {
+	return plan.Setting{
+		ID: "sysctl." + name, Domain: plan.DomainSysctl, Type: plan.TypeInt, Want: want,
+		Select:  plan.Select{Path: "/proc/sys/" + strings.ReplaceAll(name, ".", "/")},
+		Compare: plan.Exact, Policy: policy, Needs: plan.NeedsNothing,
+	}
+}
+
+func select_(class, name, attr, typ, want string) plan.Setting {
+	return plan.Setting{
+		ID: class + "." + name + "." + attr, Domain: plan.DomainStorage, Type: typ, Want: want,
+		Select:  plan.Select{Class: class, Name: name, Attr: attr},
+		Compare: plan.Exact, Policy: plan.Enforce, Needs: plan.NeedsNothing,
+	}
+}
+
+const swappiness = "/proc/sys/vm/swappiness"
+
+func TestDriftIsRepairedAndItsAuthorNamed(t *testing.T) {
+	r := start(t, sysctl("vm.swappiness", "10", plan.Enforce))
+	r.changes(812, swappiness, "77")
+	r.says(swappiness, "10")
+	e := r.told(watch.Drift)[0]
+	if e.By == nil || e.By.PID != 812 || e.By.Command != "tool812" || e.Found != "77" || e.Outcome != knob.OK || e.Repair == 0 {
+		t.Errorf("%+v", e)
+	}
+	r.changes(812, swappiness, "10")
+	r.told()
+}
+
+func TestPoliciesReportAndOnceAreObeyed(t *testing.T) {
+	r := start(t, sysctl("vm.swappiness", "10", plan.Report), sysctl("vm.vfs_cache_pressure", "50", plan.Once))
+	r.says(swappiness, "60")
+	r.says("/proc/sys/vm/vfs_cache_pressure", "50")
+	r.changes(1, swappiness, "77")
+	r.changes(1, "/proc/sys/vm/vfs_cache_pressure", "99")
+	r.says(swappiness, "77")
+	r.says("/proc/sys/vm/vfs_cache_pressure", "99")
+	for _, e := range r.told(watch.Drift, watch.Drift) {
+		if !strings.Contains(e.Message, "left alone, as its policy is") || e.Repair != 0 {
+			t.Errorf("%+v", e)
+		}
+	}
+	r.after(2 * watch.SweepEvery)
+	r.told() // said once
+	r.says("/proc/sys/vm/vfs_cache_pressure", "99")
+}
+
+func TestSomebodyWhoInsistsIsYieldedToAndNamed(t *testing.T) {
+	r := start(t, sysctl("vm.swappiness", "10", plan.Enforce))
+	for n := range 4 {
+		r.changes(812, swappiness, fmt.Sprint(70+n))
+	}
+	r.says(swappiness, "73")
+	events := r.told(watch.Drift, watch.Drift, watch.Drift, watch.Contest)
+	if alarm := events[3]; !strings.Contains(alarm.Message, "contested by tool812 (pid 812)") || alarm.Outcome != knob.Contested {
+		t.Errorf("%+v", alarm)
+	}
+	if c := r.keeper.State().Contested; len(c) != 1 || c[0].By.PID != 812 || c[0].Path != swappiness {
+		t.Errorf("%+v", c)
+	}
+	if r.marked[swappiness] {
+		t.Error("a contested node's writes must not keep waking this program")
+	}
+	// Sweeps leave it alone, the truce tries once.
+	r.after(watch.Truce - time.Second)
+	r.says(swappiness, "73")
+	r.told()
+	r.after(time.Second)
+	r.says(swappiness, "10")
+	r.told(watch.Regained, watch.Drift)
+	r.changes(812, swappiness, "70")
+	r.says(swappiness, "70")
+	r.told(watch.Contest)
+}
+
+// Somebody sets the clock, back and forth, while two fight over a node.
+func TestTheWallClockDecidesNothing(t *testing.T) {
+	r := start(t, sysctl("vm.swappiness", "10", plan.Enforce))
+	for n := range watch.Repairs {
+		r.step = []time.Duration{-48 * time.Hour, 0, 300 * time.Hour}[n%3]
+		r.changes(400, swappiness, "60")
+		r.says(swappiness, "10")
+	}
+	r.step = 1000 * time.Hour
+	r.changes(400, swappiness, "61")
+	r.says(swappiness, "61") // the fourth within a minute, whatever the calendar says
+	r.step = 5000 * time.Hour
+	r.after(watch.Truce / 2)
+	r.says(swappiness, "61") // the truce is ten minutes of time that passed
+	for _, e := range r.events {
+		if e.Repair < 0 {
+			t.Errorf("%+v", e)
+		}
+	}
+}
+
+func TestAContestEndsWhenTheNodeIsFoundAsWanted(t *testing.T) {
+	r := start(t, sysctl("vm.swappiness", "10", plan.Enforce))
+	for range 4 {
+		r.changes(812, swappiness, "77")
+	}
+	r.events = nil
+	r.changes(1, swappiness, "10") // an administrator stopped the other
+	r.after(2 * watch.SweepEvery)
+	r.told(watch.Regained)
+	if len(r.keeper.State().Contested) != 0 || !r.marked[swappiness] {
+		t.Errorf("%+v", r.keeper.State().Contested)
+	}
+}
+
+func TestWhatTheKernelChangesByItselfIsFoundByTheSweep(t *testing.T) {
+	r := start(t, sysctl("vm.swappiness", "10", plan.Enforce))
+	r.silently(swappiness, "60")
+	r.after(2 * watch.SweepEvery)
+	r.says(swappiness, "10")
+	if e := r.told(watch.Drift)[0]; e.By != nil {
+		t.Errorf("nobody was seen: %+v", e)
+	}
+}
+
+func TestWithoutEventsTheSweepIsQuick(t *testing.T) {
+	r := start(t, sysctl("vm.swappiness", "10", plan.Enforce))
+	r.keeper.Sources(0, []watch.Source{{Name: "/proc", Why: "no CAP_SYS_ADMIN"}})
+	r.silently(swappiness, "60")
+	r.after(2 * watch.SweepBlind)
+	r.says(swappiness, "10")
+	if s := r.keeper.State(); s.Sweep != int64(watch.SweepBlind/time.Second) {
+		t.Errorf("status says %d s", s.Sweep)
+	}
+}
+
+func TestANodeThatCannotBeMarkedIsFoundByAQuickSweep(t *testing.T) {
+	r := start(t, sysctl("vm.swappiness", "10", plan.Enforce))
+	r.noMarks = unix.ENOSPC // more marks than fs.fanotify.max_user_marks
+	r.after(2 * watch.SweepEvery)
+	if err := r.keeper.Unmarkable(); !errors.Is(err, unix.ENOSPC) {
+		t.Errorf("%v", err)
+	}
+	delete(r.marked, swappiness)
+	r.changes(1, swappiness, "77")
+	r.after(2 * watch.SweepBlind)
+	r.says(swappiness, "10")
+}
+
+// Writing dirty_ratio zeroes dirty_bytes, and only the first is told.
+func TestAWriteToANeighbourThatMovesANodeIsSeen(t *testing.T) {
+	r := start(t, sysctl("vm.dirty_bytes", "268435456", plan.Enforce))
+	const ratio = "/proc/sys/vm/dirty_ratio"
+	if !r.marked[ratio] {
+		t.Fatalf("marked: %v", slices.Sorted(maps.Keys(r.marked)))
+	}
+	r.silently("/proc/sys/vm/dirty_bytes", "0")
+	r.changes(812, ratio, "20")
+	r.says("/proc/sys/vm/dirty_bytes", "268435456")
+	if e := r.told(watch.Drift)[0]; e.By == nil || e.By.PID != 812 {
+		t.Errorf("%+v", e)
+	}
+}
+
+func TestADeviceThatComesBackGetsItsSettingsAndNoBlameFalls(t *testing.T) {
+	const scheduler = "/sys/block/nvme0n1/queue/scheduler"
+	r := start(t, select_("block", "nvme*", "queue/scheduler", plan.TypeChoice, "kyber"))
+	for n := range 6 { // more often than a contest would allow
+		r.silently(scheduler, "[none] mq-deadline kyber")
+		r.keeper.Uevent(r.now, watch.Uevent{Action: "add", DevPath: "/devices/pci0000:00/nvme0n1", Subsystem: "block"})
+		r.after(5 * time.Second)
+		r.says(scheduler, "kyber")
+		if e := r.told(watch.Reapplied, watch.Returned)[0]; e.By != nil || !strings.Contains(e.Message, "add of pci0000:00/nvme0n1") {
+			t.Errorf("time %d: %+v", n, e)
+		}
+	}
+}
+
+func TestAResumeIsNamedBeforeTheDevicesThatComeBackWithIt(t *testing.T) {
+	r := start(t, sysctl("vm.swappiness", "10", plan.Enforce))
+	for n := range 9 {
+		r.keeper.Uevent(r.now, watch.Uevent{Action: "add", DevPath: fmt.Sprintf("/devices/virtual/vc/vcs%d", n), Subsystem: "vc"})
+	}
+	r.keeper.Rescan(r.now, "resume from sleep")
+	r.silently("/proc/sys/vm/swappiness", "60")
+	r.after(5 * time.Second)
+	r.says("/proc/sys/vm/swappiness", "10")
+	if told := r.told(watch.Reapplied, watch.Returned); !strings.HasPrefix(told[1].Message, "resume from sleep, vcs0 added, ") {
+		t.Errorf("%q", told[1].Message)
+	}
+}
+
+func TestANodeThatAppearsWithItsModuleIsSetAndMarked(t *testing.T) {
+	const conntrack = "/proc/sys/net/netfilter/nf_conntrack_max"
+	r := start(t, sysctl("net.netfilter.nf_conntrack_max", "65536", plan.Once))
+	if r.marked[conntrack] {
+		t.Fatal("marked before it is there")
+	}
+	host := filepath.Join(r.dir, conntrack)
+	if err := os.MkdirAll(filepath.Dir(host), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	// Kernels before 4.17 tell of the module before its sysctls are there.
+	r.keeper.Uevent(r.now, watch.Uevent{Action: "add", DevPath: "/module/nf_conntrack", Subsystem: "module"})
+	r.after(100 * time.Millisecond)
+	if err := os.WriteFile(host, []byte("262144\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	r.after(3 * time.Second)
+	r.says(conntrack, "65536")
+	if !r.marked[conntrack] {
+		t.Error("not marked")
+	}
+	r.told(watch.Reapplied, watch.Returned)
+	r.changes(7, conntrack, "1000")
+	r.says(conntrack, "1000") // once is once
+}
+
+func TestAStormOfUeventsCostsAFewLooks(t *testing.T) {
+	r := start(t, sysctl("vm.swappiness", "10", plan.Enforce))
+	looks := 0
+	r.dev.Quirk = nil
+	for range 10_000 {
+		r.keeper.Uevent(r.now, watch.Uevent{Action: "add", DevPath: "/devices/x", Subsystem: "net"})
+		r.now += time.Millisecond
+		if r.keeper.Next() <= r.now {
+			looks++
+			if err := r.keeper.Tick(r.now); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if looks > 25 {
+		t.Errorf("%d looks in ten seconds of storm", looks)
+	}
+}
+
+func TestIrrelevantUeventsWakeNothing(t *testing.T) {
+	r := start(t, sysctl("vm.swappiness", "10", plan.Enforce))
+	r.after(2 * time.Second)
+	before := r.keeper.Next()
+	r.keeper.Uevent(r.now, watch.Uevent{Action: "change", DevPath: "/devices/virtual/thermal/thermal_zone0", Subsystem: "thermal"})
+	if r.keeper.Next() != before {
+		t.Error("a thermal change made work")
+	}
+}
+
+func TestHeatIsRecognisedAndNotFought(t *testing.T) {
+	const limit = "/sys/devices/system/cpu/cpufreq/policy0/scaling_max_freq"
+	r := start(t, select_("cpufreq", "policy0", "scaling_max_freq", plan.TypeInt, "1510400"))
+	r.says(limit, "1510400")
+	cooling := filepath.Join(r.dir, "sys/class/thermal/cooling_device0")
+	if err := os.MkdirAll(cooling, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for attr, text := range map[string]string{"type": "cpufreq-cpu0", "cur_state": "3", "max_state": "10"} {
+		if err := os.WriteFile(filepath.Join(cooling, attr), []byte(text+"\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.silently(limit, "1190400")
+	writes := len(r.dev.Writes)
+	r.after(3 * watch.SweepEvery)
+	if len(r.dev.Writes) != writes {
+		t.Errorf("wrote %q against the heat", r.dev.Writes[writes:])
+	}
+	r.told()
+	// Cool again, and somebody, not the heat, holds it down.
+	if err := os.WriteFile(filepath.Join(cooling, "cur_state"), []byte("0\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	r.after(2 * watch.SweepEvery)
+	r.says(limit, "1510400")
+}
+
+func TestABurstOfDriftsIsBoundedInHistoryAndWrites(t *testing.T) {
+	var settings []plan.Setting
+	for _, name := range []string{"swappiness", "vfs_cache_pressure", "dirty_expire_centisecs", "page-cluster"} {
+		settings = append(settings, sysctl("vm."+name, "3", plan.Enforce))
+	}
+	r := start(t, settings...)
+	writes := len(r.dev.Writes)
+	for batch := range 240 {
+		var burst []watch.Write
+		for n := range 100 {
+			path := settings[n%len(settings)].Select.Path
+			if n < len(settings) {
+				r.silently(path, fmt.Sprint(4+batch%90))
+			}
+			burst = append(burst, watch.Write{Path: path, PID: n%3 + 1, Count: 1})
+		}
+		r.keeper.Written(r.now, burst)
+	}
+	if got := len(r.dev.Writes) - writes; got > watch.Repairs*len(settings) {
+		t.Errorf("%d repairs", got)
+	}
+	if n := len(r.keeper.State().History); n > 256 {
+		t.Errorf("%d events remembered", n)
+	}
+	r.after(2 * time.Second)
+	b, err := r.dev.ReadState(watch.File)
+	if err != nil || len(b) > 256<<10 {
+		t.Errorf("history is %d bytes, %v", len(b), err)
+	}
+}
+
+func TestHistorySurvivesAKilledProcessAndNotABoot(t *testing.T) {
+	s := sysctl("vm.swappiness", "10", plan.Enforce)
+	r := start(t, s)
+	r.changes(812, swappiness, "77")
+	r.after(time.Second)
+	again := resumeIn(t, r.dir, s)
+	if h := again.keeper.State().History; len(h) != 1 || h[0].By.PID != 812 {
+		t.Errorf("%+v", h)
+	}
+	if err := os.WriteFile(filepath.Join(r.dir, "proc/sys/kernel/random/boot_id"), []byte("other\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if h := resumeIn(t, r.dir, s).keeper.State().History; len(h) != 0 {
+		t.Errorf("%+v", h)
+	}
+}
+
+func TestADamagedHistoryIsNoReasonNotToWatch(t *testing.T) {
+	s := sysctl("vm.swappiness", "10", plan.Enforce)
+	r := start(t, s)
+	if err := r.dev.WriteState(watch.File, []byte(`{"boot":`)); err != nil {
+		t.Fatal(err)
+	}
+	again := resumeIn(t, r.dir, s)
+	again.changes(1, swappiness, "77")
+	again.says(swappiness, "10")
+}
+
+func TestARefusedRepairIsSaidOnceAndNotRepeatedByTheSweep(t *testing.T) {
+	r := start(t, sysctl("vm.swappiness", "10", plan.Enforce), sysctl("vm.vfs_cache_pressure", "50", plan.Enforce))
+	r.dev.WriteFault[swappiness] = unix.EPERM
+	r.changes(1, swappiness, "77")
+	if e := r.told(watch.Drift)[0]; e.Outcome != knob.Forbidden {
+		t.Errorf("%+v", e)
+	}
+	r.after(5 * watch.SweepEvery)
+	r.told()
+	// The others are kept all the same.
+	r.changes(1, "/proc/sys/vm/vfs_cache_pressure", "99")
+	r.says("/proc/sys/vm/vfs_cache_pressure", "50")
+}
+
+// A lease lays its settings over the plan's, and both come back.
+func TestALeaseIsKeptAndThenUndone(t *testing.T) {
+	const policy = "/sys/devices/system/cpu/cpufreq/policy0/"
+	r := start(t, select_("cpufreq", "policy0", "scaling_governor", plan.TypeString, "schedutil"))
+	before, err := r.dev.Read(policy + "scaling_min_freq")
+	if err != nil {
+		t.Fatal(err)
+	}
+	over := []plan.Setting{
+		select_("cpufreq", "policy0", "scaling_governor", plan.TypeString, "performance"),
+		select_("cpufreq", "policy0", "scaling_min_freq", plan.TypeInt, "1510400"),
+	}
+	if _, err := r.keeper.Cover(over); err != nil {
+		t.Fatal(err)
+	}
+	r.says(policy+"scaling_governor", "performance")
+	r.changes(1, policy+"scaling_governor", "schedutil")
+	r.says(policy+"scaling_governor", "performance")
+	if failed, err := r.keeper.Uncover(); err != nil || len(failed) > 0 {
+		t.Fatalf("%v %+v", err, failed)
+	}
+	r.says(policy+"scaling_governor", "schedutil")
+	r.says(policy+"scaling_min_freq", strings.TrimSpace(before.Text))
+	r.changes(1, policy+"scaling_governor", "performance")
+	r.says(policy+"scaling_governor", "schedutil")
+}
+
+// Whatever instant the process dies at while a lease is in force, the next one
+// undoes the lease, and rollback everything.
+func TestALeaseIsUndoneAfterAKillAtAnyStep(t *testing.T) {
+	const policy = "/sys/devices/system/cpu/cpufreq/policy0/"
+	p := &plan.Plan{Layer: "vision", Target: "line-camera", Settings: []plan.Setting{
+		select_("cpufreq", "policy0", "scaling_governor", plan.TypeString, "conservative"),
+	}}
+	if err := p.Seal(); err != nil {
+		t.Fatal(err)
+	}
+	over := []plan.Setting{
+		select_("cpufreq", "policy0", "scaling_governor", plan.TypeString, "performance"),
+		select_("cpufreq", "policy0", "scaling_min_freq", plan.TypeInt, "1510400"),
+	}
+	dir := t.TempDir()
+	if err := devicetest.Build(dir, "orin-nano-8gb"); err != nil {
+		t.Fatal(err)
+	}
+	root, err := rootfs.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	options := enforce.Options{Root: true, Backoff: []time.Duration{0}}
+	values := func() string {
+		var out []string
+		for _, n := range []string{"scaling_governor", "scaling_min_freq"} {
+			c, err := root.Read(policy + n)
+			if err != nil {
+				t.Fatal(err)
+			}
+			out = append(out, strings.TrimSpace(c.Text))
+		}
+		return strings.Join(out, " ")
+	}
+	atBoot := values()
+	min := strings.Fields(atBoot)[1]
+	for at := 1; ; at++ {
+		dying := devicetest.NewKernel(root)
+		dying.KillAt, dying.Torn = at, at%2 == 0
+		life := func() error {
+			s, err := enforce.Open(dying, p, options)
+			if err != nil {
+				return err
+			}
+			if _, err := s.Apply(); err != nil {
+				return err
+			}
+			if _, err := s.Overlay(over); err != nil {
+				return err
+			}
+			_, err = s.Uncover()
+			return err
+		}
+		_ = life()
+		done := dying.Clock < at
+		s, err := enforce.Open(devicetest.NewKernel(root), p, options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if failed, err := s.Uncover(); err != nil || len(failed) > 0 {
+			t.Fatalf("step %d: %v %+v", at, err, failed)
+		}
+		if _, err := s.Apply(); err != nil {
+			t.Fatal(err)
+		}
+		if got := values(); got != "conservative "+min {
+			t.Fatalf("step %d: after the restart %q", at, got)
+		}
+		if _, err := enforce.Rollback(root, options); err != nil {
+			t.Fatal(err)
+		}
+		if got := values(); got != atBoot {
+			t.Fatalf("step %d: after rollback %q, at boot %q", at, got, atBoot)
+		}
+		if done {
+			break
+		}
+	}
+	if _, err := root.ReadState(journal.File); err == nil {
+		t.Error("a journal is left")
+	}
+}
+
+func TestParseUevent(t *testing.T) {
+	u, ok := watch.ParseUevent([]byte("add@/module/nf_conntrack\x00ACTION=add\x00DEVPATH=/module/nf_conntrack\x00SUBSYSTEM=module\x00SEQNUM=4\x00"))
+	if !ok || u != (watch.Uevent{Action: "add", DevPath: "/module/nf_conntrack", Subsystem: "module"}) {
+		t.Errorf("%+v %v", u, ok)
+	}
+	for _, bad := range []string{"", "libudev\x00\xfe\xed", "add@", "@/x\x00", "add@relative\x00"} {
+		if u, ok := watch.ParseUevent([]byte(bad)); ok {
+			t.Errorf("%q: %+v", bad, u)
+		}
+	}
+}
+
+func FuzzParseUevent(f *testing.F) {
+	f.Add([]byte("change@/devices/x\x00SUBSYSTEM=block\x00"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if u, ok := watch.ParseUevent(b); ok && (u.Action == "" || u.DevPath == "") {
+			t.Fatalf("%+v", u)
+		}
+	})
+}

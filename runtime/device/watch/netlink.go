@@ -1,0 +1,265 @@
+package watch
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/yoctune/yoctune/runtime/device/rootfs"
+	"github.com/yoctune/yoctune/schema/plan"
+)
+
+// A network interface tells by netlink what no file does: that it came, was renamed
+// or went up (rtnetlink(7)), after which many drivers have their defaults again, and
+// that somebody changed its rings, coalescing or channels (the monitor group of the
+// generic family "ethtool", Documentation/networking/ethtool-netlink.rst).
+
+// netlink is a socket that listens to one of the two.
+type netlink struct {
+	fd  int
+	buf []byte
+
+	family uint16            // of ethtool's messages; 0 for links
+	links  map[int32]netLink // what is known of links
+}
+
+// netLink is an interface.
+type netLink struct {
+	name string
+	up   bool
+}
+
+// wantsNetwork reports whether a plan has nodes of network interfaces.
+func wantsNetwork(p *plan.Plan) bool {
+	for _, s := range p.Settings {
+		if s.Select.Class == rootfs.ClassNet || strings.Contains(s.Select.Path, "/net/") {
+			return true
+		}
+	}
+	return false
+}
+
+func openNetlink(protocol int, groups uint32) (*netlink, error) {
+	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, protocol)
+	if err == nil {
+		if err = unix.Bind(fd, &unix.SockaddrNetlink{Family: unix.AF_NETLINK, Groups: groups}); err != nil {
+			_ = unix.Close(fd)
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("listen for network interfaces: %w", err)
+	}
+	return &netlink{fd: fd, buf: make([]byte, 2*os.Getpagesize()), links: map[int32]netLink{}}, nil
+}
+
+// openLinks listens to interfaces, and asks which there are.
+func openLinks() (*netlink, error) {
+	n, err := openNetlink(unix.NETLINK_ROUTE, 1<<(unix.RTNLGRP_LINK-1))
+	if err != nil {
+		return nil, err
+	}
+	b, err := syscall.NetlinkRIB(unix.RTM_GETLINK, unix.AF_UNSPEC)
+	if err != nil {
+		_ = unix.Close(n.fd)
+		return nil, fmt.Errorf("list network interfaces: %w", err)
+	}
+	n.changes(b)
+	return n, nil
+}
+
+// openEthtool listens to drivers' settings; kernels before 5.6 do not tell.
+func openEthtool() (*netlink, error) {
+	n, err := openNetlink(unix.NETLINK_GENERIC, 0)
+	if err != nil {
+		return nil, err
+	}
+	group, err := n.ethtoolGroup()
+	if err == nil {
+		err = unix.SetsockoptInt(n.fd, unix.SOL_NETLINK, unix.NETLINK_ADD_MEMBERSHIP, group)
+	}
+	if err != nil {
+		_ = unix.Close(n.fd)
+		return nil, fmt.Errorf("listen for network drivers: %w", err)
+	}
+	return n, nil
+}
+
+// Of include/uapi/linux/genetlink.h and ethtool_netlink.h.
+const (
+	genlHeader     = 4
+	monitorGroup   = "monitor"
+	ethtoolHeader  = 1 // ETHTOOL_A_*_HEADER of every message
+	ethtoolDevName = 2 // ETHTOOL_A_HEADER_DEV_NAME
+)
+
+// ethtoolGroup asks for the numbers of the family "ethtool" and of its group.
+func (n *netlink) ethtoolGroup() (group int, err error) {
+	name := append([]byte(unix.ETHTOOL_GENL_NAME), 0)
+	attr := append(binary.NativeEndian.AppendUint16(binary.NativeEndian.AppendUint16(nil, uint16(4+len(name))), unix.CTRL_ATTR_FAMILY_NAME), name...)
+	request := binary.NativeEndian.AppendUint32(nil, uint32(unix.NLMSG_HDRLEN+genlHeader+len(attr)))
+	request = binary.NativeEndian.AppendUint16(request, unix.GENL_ID_CTRL)
+	request = binary.NativeEndian.AppendUint16(request, unix.NLM_F_REQUEST)
+	request = append(request, make([]byte, 8)...) // sequence, port
+	request = append(request, unix.CTRL_CMD_GETFAMILY, 1, 0, 0)
+	request = append(request, attr...)
+	if err := unix.Sendto(n.fd, request, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
+		return 0, err
+	}
+	// The kernel answers a request before its sendto returns.
+	size, _, err := unix.Recvfrom(n.fd, n.buf, 0)
+	if err != nil {
+		return 0, err
+	}
+	n.family, group = parseFamily(n.buf[:size])
+	if n.family == 0 || group == 0 {
+		return 0, errors.New("the kernel does not tell of changes of drivers' settings")
+	}
+	return group, nil
+}
+
+// parseFamily reads the answer to CTRL_CMD_GETFAMILY; zero is what it does not say.
+func parseFamily(b []byte) (family uint16, group int) {
+	messages, err := syscall.ParseNetlinkMessage(b)
+	if err != nil {
+		return 0, 0
+	}
+	for _, m := range messages {
+		if m.Header.Type != unix.GENL_ID_CTRL || len(m.Data) < genlHeader {
+			continue
+		}
+		attributes(m.Data[genlHeader:], func(typ uint16, value []byte) {
+			switch {
+			case typ == unix.CTRL_ATTR_FAMILY_ID && len(value) >= 2:
+				family = binary.NativeEndian.Uint16(value)
+			case typ == unix.CTRL_ATTR_MCAST_GROUPS:
+				attributes(value, func(_ uint16, one []byte) {
+					name, id := "", 0
+					attributes(one, func(typ uint16, value []byte) {
+						switch {
+						case typ == unix.CTRL_ATTR_MCAST_GRP_NAME:
+							name = text(value)
+						case typ == unix.CTRL_ATTR_MCAST_GRP_ID && len(value) >= 4:
+							id = int(binary.NativeEndian.Uint32(value))
+						}
+					})
+					if name == monitorGroup {
+						group = id
+					}
+				})
+			}
+		})
+	}
+	return family, group
+}
+
+// attributes calls do with each of a message (struct nlattr: length and type of 16
+// bits, the value, padded to four bytes).
+func attributes(b []byte, do func(typ uint16, value []byte)) {
+	for len(b) >= 4 {
+		n := int(binary.NativeEndian.Uint16(b))
+		if n < 4 || n > len(b) {
+			return
+		}
+		do(binary.NativeEndian.Uint16(b[2:])&^(unix.NLA_F_NESTED|unix.NLA_F_NET_BYTEORDER), b[4:n])
+		b = b[min((n+3)&^3, len(b)):]
+	}
+}
+
+// text is a value that ends with a zero byte.
+func text(value []byte) string {
+	value, _, _ = bytes.Cut(value, []byte{0})
+	return string(value)
+}
+
+// parseEthtool returns the interfaces whose settings a datagram says to have changed.
+func parseEthtool(b []byte, family uint16) []string {
+	messages, err := syscall.ParseNetlinkMessage(b)
+	if err != nil {
+		return nil
+	}
+	var out []string
+	for _, m := range messages {
+		if m.Header.Type != family || len(m.Data) < genlHeader {
+			continue
+		}
+		attributes(m.Data[genlHeader:], func(typ uint16, value []byte) {
+			if typ != ethtoolHeader {
+				return
+			}
+			attributes(value, func(typ uint16, value []byte) {
+				if name := text(value); typ == ethtoolDevName && name != "" && !strings.Contains(name, "/") {
+					out = append(out, name)
+				}
+			})
+		})
+	}
+	return out
+}
+
+// changes takes a datagram of links and says, for people, which came, have another
+// name or went up.
+func (n *netlink) changes(b []byte) []string {
+	messages, err := syscall.ParseNetlinkMessage(b)
+	if err != nil {
+		return nil
+	}
+	var out []string
+	for _, m := range messages {
+		if len(m.Data) < unix.SizeofIfInfomsg {
+			continue
+		}
+		index := int32(binary.NativeEndian.Uint32(m.Data[4:]))
+		if m.Header.Type == unix.RTM_DELLINK {
+			delete(n.links, index)
+			continue
+		}
+		if m.Header.Type != unix.RTM_NEWLINK {
+			continue
+		}
+		now := netLink{up: binary.NativeEndian.Uint32(m.Data[8:])&unix.IFF_RUNNING != 0}
+		attributes(m.Data[unix.SizeofIfInfomsg:], func(typ uint16, value []byte) {
+			if typ == unix.IFLA_IFNAME {
+				now.name = text(value)
+			}
+		})
+		switch was, known := n.links[index]; {
+		case now.name == "":
+			continue
+		case !known:
+			out = append(out, now.name+" added")
+		case was.name != now.name:
+			out = append(out, now.name+" renamed")
+		case now.up && !was.up:
+			out = append(out, now.name+" up")
+		}
+		n.links[index] = now
+	}
+	return out
+}
+
+// read hands what waits to do, a bounded number of datagrams, and reports whether
+// some were lost because they came faster than they were read.
+func (n *netlink) read(do func([]byte)) (lost bool) {
+	for range 64 {
+		size, from, err := unix.Recvfrom(n.fd, n.buf, 0)
+		switch {
+		case errors.Is(err, unix.EINTR):
+			continue
+		case errors.Is(err, unix.ENOBUFS):
+			lost = true
+			continue
+		case err != nil:
+			return lost
+		}
+		if nl, ok := from.(*unix.SockaddrNetlink); ok && nl.Pid == 0 { // the kernel's
+			do(n.buf[:size])
+		}
+	}
+	return lost
+}

@@ -1,0 +1,259 @@
+package watch
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/yoctune/yoctune/runtime/device/api"
+	"github.com/yoctune/yoctune/runtime/device/devicetest"
+	"github.com/yoctune/yoctune/runtime/device/enforce"
+	"github.com/yoctune/yoctune/runtime/device/notify"
+	"github.com/yoctune/yoctune/runtime/device/planfile"
+	"github.com/yoctune/yoctune/runtime/device/rootfs"
+	"github.com/yoctune/yoctune/schema/plan"
+)
+
+// silent is a Reporter that nobody listens to.
+type silent struct{}
+
+func (silent) Applied([]enforce.Result)              {}
+func (silent) Watching([]Source, int, time.Duration) {}
+func (silent) Event(Event)                           {}
+func (silent) Leased(string, Lease)                  {}
+func (silent) Restored(string, []enforce.Result)     {}
+func (silent) Problem(error)                         {}
+
+// serving is a daemon without its loop: a test sends and steps.
+func serving(t testing.TB) *daemon {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "yt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	if err := devicetest.Build(dir, "orin-nano-8gb"); err != nil {
+		t.Fatal(err)
+	}
+	root, err := rootfs.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &plan.Plan{Layer: "vision", Target: "a"}
+	if err := p.Seal(); err != nil {
+		t.Fatal(err)
+	}
+	file := &planfile.File{Plan: p, Path: "plan.json"}
+	d := &daemon{Settings: Settings{Root: root, File: file, Systemd: &notify.Systemd{}, Report: silent{}}, shown: map[uint64]Lease{}}
+	if d.session, err = enforce.Open(root, p, enforce.Options{Root: true}); err != nil {
+		t.Fatal(err)
+	}
+	if d.poll, err = openPoll(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(d.poll.close)
+	d.keeper = NewKeeper(root, d.session, Config{File: file, Wall: time.Now, Name: rootfs.NameProcess, Emit: d.happened})
+	if d.server, err = listen(root); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(d.server.close)
+	return d
+}
+
+// connected adds a client of the given right and returns its other end.
+func (d *daemon) connected(t testing.TB, r right) (*client, int) {
+	t.Helper()
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &client{fd: fds[0], holder: -1, uid: 1000, pid: os.Getpid(), right: r}
+	d.server.clients[c.fd] = c
+	return c, fds[1]
+}
+
+// Whatever comes, in whichever pieces: one answer for each line or an end of the
+// connection, bounded memory, and no lease that outlives it or that the right
+// forbids.
+func FuzzServer(f *testing.F) {
+	const acquire = `{"type":"acquire","profile":"high-performance","ttl_ms":60000}` + "\n"
+	f.Add([]byte(acquire+`{"type":"renew"}`+"\n"+`{"type":"release"}`+"\n"), uint8(1), uint8(255))
+	f.Add([]byte(acquire+acquire+`{"type":"revoke","lease":1}`+"\n"), uint8(0), uint8(3))
+	f.Add(bytes.Repeat([]byte("\n"), 300), uint8(2), uint8(200))
+	f.Add(bytes.Repeat([]byte("x"), 5000), uint8(1), uint8(90))
+	f.Add([]byte("{\"type\":\"acquire\",\"profile\":\"\x00\xff\u2028\"}\n"), uint8(1), uint8(7))
+	f.Add([]byte(`{"type":"watch"}`+"\n"+acquire), uint8(1), uint8(255))
+	d := serving(f)
+	f.Fuzz(func(t *testing.T, sent []byte, r, piece uint8) {
+		c, far := d.connected(t, right(r%3))
+		defer func() { _ = unix.Close(far) }()
+		open := true
+		var answers []byte
+		drain := func() {
+			var buf [65536]byte
+			for {
+				n, err := unix.Read(far, buf[:])
+				if err != nil || n <= 0 {
+					return
+				}
+				answers = append(answers, buf[:n]...)
+			}
+		}
+		lines := bytes.Count(sent, []byte("\n"))
+		for rest := sent; len(rest) > 0 && open; {
+			n, err := unix.Write(far, rest[:min(len(rest), int(piece)+1)])
+			if err != nil {
+				t.Fatal(err)
+			}
+			rest = rest[n:]
+			open = d.server.receive(c) && d.serve(0, c)
+			for open && c.more() {
+				open = d.serve(0, c)
+				drain()
+			}
+			drain()
+			if len(c.buf) > 2*api.MaxMessage {
+				t.Fatalf("%d bytes are kept", len(c.buf))
+			}
+		}
+		if c.right < mayLease && c.lease != 0 {
+			t.Fatal("a lease for one who may only read")
+		}
+		d.hangUp(0, c)
+		if held := d.ledger.All(); len(held) != 0 || len(d.shown) != 0 {
+			t.Fatalf("%+v outlives its connection", held)
+		}
+		got := 0
+		for line := range bytes.Lines(answers) {
+			var a api.Answer
+			if err := json.Unmarshal(line, &a); err != nil || !bytes.HasPrefix(line, []byte(`{"type":"`)) {
+				t.Fatalf("%q: %v", line, err)
+			}
+			if a.Type != api.Happened {
+				got++
+			}
+		}
+		if open && got != lines || got > lines+1 {
+			t.Fatalf("%d answers for %d lines", got, lines)
+		}
+	})
+}
+
+// Somebody who takes every connection, or never reads, keeps nobody else out.
+func TestAHostileUserKeepsOnlyHimselfOut(t *testing.T) {
+	d := serving(t)
+	var ends []int
+	for range perUser {
+		_, far := d.connected(t, mayRead)
+		ends = append(ends, far)
+	}
+	defer func() {
+		for _, fd := range ends {
+			_ = unix.Close(fd)
+		}
+	}()
+	if why := d.server.full(&client{uid: 1000, right: mayLease}); why == "" {
+		t.Error("one user may have any number of connections")
+	}
+	if why := d.server.full(&client{uid: 1001, right: mayRead}); why != "" {
+		t.Error("another user: ", why)
+	}
+	for len(d.server.clients) < maxClients {
+		c, far := d.connected(t, mayRead)
+		c.uid = uint32(2000 + far)
+		ends = append(ends, far)
+	}
+	if why := d.server.full(&client{uid: 1001, right: mayRead}); why == "" {
+		t.Error("any number of users may connect")
+	}
+	if why := d.server.full(&client{right: mayAdmin}); why != "" {
+		t.Error("root is kept out: ", why)
+	}
+
+	// One who asks and never reads is dropped when his answers no longer fit.
+	c, far := d.connected(t, mayRead)
+	ends = append(ends, far)
+	request := []byte(`{"type":"leases"}` + "\n")
+	dropped := false
+	for range 1 << 20 {
+		c.buf = append(c.buf, request...)
+		if !d.serve(0, c) {
+			dropped = true
+			break
+		}
+	}
+	if !dropped {
+		t.Error("answers are kept for somebody who never reads")
+	}
+}
+
+// A burst of events costs a watcher who does not read events, and he is told; one
+// who reads has them all, and nobody who has not asked is sent any.
+func TestWatchersAreSentEventsAndSlowOnesAreToldWhatTheyLost(t *testing.T) {
+	d := serving(t)
+	slow, slowEnd := d.connected(t, mayRead)
+	quick, quickEnd := d.connected(t, mayRead)
+	_, idleEnd := d.connected(t, mayRead)
+	defer func() {
+		for _, fd := range []int{slowEnd, quickEnd, idleEnd} {
+			_ = unix.Close(fd)
+		}
+	}()
+	read := func(fd int) (out []api.Answer) {
+		buf := make([]byte, 1<<20)
+		for {
+			n, err := unix.Read(fd, buf)
+			if err != nil || n <= 0 {
+				return out
+			}
+			for line := range bytes.Lines(buf[:n]) {
+				var a api.Answer
+				if err := json.Unmarshal(line, &a); err != nil {
+					t.Fatalf("%q: %v", line, err)
+				}
+				out = append(out, a)
+			}
+		}
+	}
+	for _, c := range []*client{slow, quick} {
+		c.buf = []byte(`{"type":"watch"}` + "\n")
+		if !d.serve(0, c) {
+			t.Fatal("not served")
+		}
+	}
+	if got := read(quickEnd); len(got) != 1 || got[0].Type != api.Watching {
+		t.Fatalf("%+v", got)
+	}
+	const burst = 5000
+	e := Event{Type: Drift, Path: "/proc/sys/vm/swappiness", Found: strings.Repeat("7", 5000), By: &rootfs.Process{PID: 812, Command: "sh"}}
+	for i := range burst {
+		d.happened(e)
+		if got := read(quickEnd); len(got) != 1 || got[0].Event.By.PID != 812 || got[0].Event.Lost != 0 || len(got[0].Event.Found) > maxText {
+			t.Fatalf("event %d: %+v", i, got)
+		}
+	}
+	taken := len(read(slowEnd)) - 1
+	if taken < 1 || taken >= burst {
+		t.Fatalf("a watcher who does not read was sent %d of %d", taken, burst)
+	}
+	d.happened(e)
+	if got := read(slowEnd); len(got) != 1 || got[0].Event.Lost != burst-taken {
+		t.Fatalf("%d are lost, told: %+v", burst-taken, got)
+	}
+	if got := read(idleEnd); got != nil {
+		t.Fatalf("one who does not watch was sent %+v", got)
+	}
+
+	// One who leaves costs nobody anything.
+	_ = unix.Close(quickEnd)
+	quickEnd = -1
+	d.happened(e)
+	if quick.watches {
+		t.Error("events are sent to somebody who has left")
+	}
+}

@@ -1,0 +1,243 @@
+package core_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/yoctune/yoctune/runtime/engine/core"
+)
+
+func TestVirtualDevicesAreListed(t *testing.T) {
+	if n, err := core.Count(core.Options{Backend: core.CPU}); n != 1 || err != nil {
+		t.Errorf("%d devices, %v", n, err)
+	}
+	all, err := core.Devices(core.Options{Backend: core.CPU, Devices: 3})
+	if err != nil || len(all) != 3 {
+		t.Errorf("%v, %v", all, err)
+	}
+	t.Setenv("YT_CPU_DEVICES", "2")
+	if n, err := core.Count(core.Options{Backend: core.CPU}); n != 2 || err != nil {
+		t.Errorf("%d devices, %v", n, err)
+	}
+	for _, v := range []string{"0", "17", "-1", "two", "1 "} {
+		t.Setenv("YT_CPU_DEVICES", v)
+		if _, err := core.Count(core.Options{Backend: core.CPU}); !errors.Is(err, core.ErrInvalid) {
+			t.Errorf("YT_CPU_DEVICES=%q: %v", v, err)
+		}
+	}
+}
+
+func TestAPeerThatDeliversRubbishIsNotUsedDirectly(t *testing.T) {
+	for _, tc := range []struct {
+		faults string
+		direct bool
+	}{{"", true}, {"copy:corrupt", false}} {
+		from := openWith(t, core.Options{Devices: 2})
+		to := openWith(t, core.Options{Devices: 2, Index: 1, Faults: tc.faults})
+		p, err := core.CanPeer(from, to)
+		if err != nil || p.Same || !p.Direct || p.Checked != tc.direct {
+			t.Errorf("faults %q: %+v, %v", tc.faults, p, err)
+		}
+		a, b := alloc(t, from, 1<<20, core.MemDevice), alloc(t, to, 1<<20, core.MemAuto)
+		s := stream(t, to)
+		fill := stream(t, from)
+		submit(t, fill.List().Memset(a.All(), 0x5a))
+		wait(t, fill)
+		direct, err := core.CopyPeer(s, b.All(), a.All())
+		if err != nil || direct != tc.direct {
+			t.Errorf("faults %q: direct %v, %v", tc.faults, direct, err)
+		}
+		wait(t, s)
+		if !bytes.Equal(b.Bytes(), bytes.Repeat([]byte{0x5a}, 1<<20)) {
+			t.Errorf("faults %q: the data did not arrive", tc.faults)
+		}
+		if _, err := core.CopyPeer(s, b.At(0, 2), a.At(0, 1)); !errors.Is(err, core.ErrInvalid) {
+			t.Errorf("lengths differ: %v", err)
+		}
+		m, err := to.Memory()
+		if err != nil || m.Copies.Peer < 1<<20 {
+			t.Errorf("%+v, %v", m.Copies, err)
+		}
+	}
+}
+
+// A device that takes three times as long gets a quarter of the work; when the
+// other is lost it gets all.
+func TestWorkIsSharedByMeasuredRateAndALostDeviceGetsNone(t *testing.T) {
+	b, err := core.NewBalancer(core.BalanceThroughput, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	took := [2]time.Duration{time.Millisecond, 3 * time.Millisecond}
+	var got [2]int
+	for range 1000 {
+		i, err := b.Next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		got[i]++
+		b.Done(i, took[i], nil)
+	}
+	if got[0] < 740 || got[0] > 760 {
+		t.Errorf("shares %v, want 750 and 250", got)
+	}
+	i, err := b.Next()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Done(i, 0, &core.Error{Code: 5, Sticky: true})
+	for range 10 {
+		j, err := b.Next()
+		if err != nil || j == i {
+			t.Fatalf("device %d, %v; %d is lost", j, err, i)
+		}
+		b.Done(j, took[j], nil)
+	}
+	b.Done(1-i, 0, &core.Error{Code: 5, Sticky: true})
+	if _, err := b.Next(); !errors.Is(err, core.ErrDeviceLost) {
+		t.Errorf("none is left: %v", err)
+	}
+	b.Restore(i)
+	if j, err := b.Next(); err != nil || j != i {
+		t.Errorf("restored: %d, %v", j, err)
+	}
+}
+
+func TestManualAndLatencyBalance(t *testing.T) {
+	b, err := core.NewBalancer(core.BalanceManual, 3, 1, 2, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got [3]int
+	for range 300 {
+		i, _ := b.Next()
+		got[i]++
+		b.Done(i, time.Millisecond, nil)
+	}
+	if got != [3]int{100, 200, 0} {
+		t.Errorf("weights 1, 2, 0 gave %v", got)
+	}
+	l, err := core.NewBalancer(core.BalanceLatency, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, took := range []time.Duration{time.Millisecond, 10 * time.Millisecond} {
+		for {
+			j, _ := l.Next()
+			if j == i {
+				l.Done(j, took, nil)
+				break
+			}
+			l.Done(j, 0, nil)
+		}
+	}
+	var order []int
+	for range 10 { // nothing ends: the quick one fills up first
+		i, _ := l.Next()
+		order = append(order, i)
+	}
+	for k, i := range order[:9] {
+		if i != 0 {
+			t.Errorf("item %d went to %d; nine on the quick device are done before one on the slow", k, i)
+		}
+	}
+	for _, w := range [][]float64{{1}, {0, 0}, {-1, 2}} {
+		if _, err := core.NewBalancer(core.BalanceManual, 2, w...); !errors.Is(err, core.ErrInvalid) {
+			t.Errorf("weights %v: %v", w, err)
+		}
+	}
+}
+
+// The same on devices: one of them is slowed down and later lost.
+func TestTwoVirtualDevicesShareRealWork(t *testing.T) {
+	devices := []*core.Device{openWith(t, core.Options{Devices: 2}), openWith(t, core.Options{Devices: 2, Index: 1, Faults: "slow:x50"})}
+	b, err := core.NewBalancer(core.BalanceThroughput, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := make([]float32, 1<<18)
+	run := func() int {
+		i, err := b.Next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		least := time.Duration(math.MaxInt64) // what other programs take is not the device's
+		for range 3 {
+			start := time.Now()
+			if _, err = devices[i].Reduce(context.Background(), core.Sum, x); err != nil {
+				break
+			}
+			least = min(least, time.Since(start))
+		}
+		b.Done(i, least, err)
+		return i
+	}
+	var got [2]int
+	for range 150 {
+		got[run()]++
+	}
+	if got[0] <= got[1] || got[1] == 0 {
+		t.Errorf("shares %v: the slow device should have the smaller one, but one", got)
+	}
+	if err := devices[1].InjectFaults("device:lost@t=0s"); err != nil {
+		t.Fatal(err)
+	}
+	// In turn, so that the lost one is tried for certain, once.
+	if b, err = core.NewBalancer(core.BalanceManual, 2, 1, 1); err != nil {
+		t.Fatal(err)
+	}
+	after := [2]int{}
+	for range 100 {
+		after[run()]++
+	}
+	if after[1] != 1 || b.Rates()[1] != 0 {
+		t.Errorf("a lost device was given %d items, rates %v", after[1], b.Rates())
+	}
+}
+
+func TestOperationsThatAreNotThereAreRefused(t *testing.T) {
+	d := openCPU(t)
+	s, b := stream(t, d), alloc(t, d, 4096, core.MemAuto)
+	for name, l := range map[string]*core.List{
+		"softmax": s.List().Softmax(b.At(0, 400), b.At(512, 400), core.RowsArgs{Rows: 10, Cols: 10}),
+		"nms":     s.List().NMS(b.At(0, core.BoxesBytes(4)), b.At(1024, core.BoxesBytes(8)), core.NMSArgs{InMax: 8, Max: 4, Batch: 1, IoU: 0.5}),
+		"gemm": s.List().Gemm(b.At(0, 64), b.At(512, 64), b.At(1024, 64), core.Region{},
+			core.GemmArgs{M: 4, N: 4, K: 4, Alpha: 1}),
+	} {
+		err := l.Submit()
+		if d.Has(name) != (err == nil) || (err != nil && !errors.Is(err, core.ErrNotSupported)) {
+			t.Errorf("%s: has it: %v, %v", name, d.Has(name), err)
+		}
+	}
+	l := s.List().Softmax(b.At(0, 100), b.At(512, 400), core.RowsArgs{Rows: 10, Cols: 10})
+	if err := l.Submit(); !errors.Is(err, core.ErrInvalid) {
+		t.Errorf("no room: %v", err)
+	}
+}
+
+func TestADeviceThatWasSlowOnceIsAskedAgain(t *testing.T) {
+	b, err := core.NewBalancer(core.BalanceThroughput, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := make([]int, 2)
+	for range 400 {
+		i, err := b.Next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		took := time.Millisecond
+		if i == 1 && got[i] == 0 {
+			took = time.Hour // the machine was suspended
+		}
+		got[i]++
+		b.Done(i, took, nil)
+	}
+	if got[1] < 3 {
+		t.Errorf("as quick as the other one but once, it got %d items of 400", got[1])
+	}
+}

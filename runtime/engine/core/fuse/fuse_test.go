@@ -1,0 +1,127 @@
+package fuse_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/yoctune/yoctune/runtime/engine/core/fuse"
+)
+
+func TestMistakesAreNamedWithTheirPlace(t *testing.T) {
+	for _, tc := range []struct {
+		exprs     []string
+		expr      int
+		line, col int
+		says      string
+	}{
+		{[]string{""}, 0, 1, 1, "the end where a number, a name or a bracket is needed"},
+		{nil, 0, 1, 1, "needs an expression"},
+		{[]string{"x +"}, 0, 1, 4, "the end where"},
+		{[]string{"x x"}, 0, 1, 3, `"x" where the expression should end`},
+		{[]string{"x", "(x * 2"}, 1, 1, 7, "bracket of column 1 should close"},
+		{[]string{"x +\n  relo(x)"}, 0, 2, 3, `no function "relo"; there are abs, bf16, clamp, exp`},
+		{[]string{"x + z"}, 0, 1, 5, `no value "z"; there are x, in, y, p and q`},
+		{[]string{"relu x"}, 0, 1, 6, "arguments of relu should begin"},
+		{[]string{"clamp(x, 1)"}, 0, 1, 1, "clamp takes 3, not 2"},
+		{[]string{"min(x 1)"}, 0, 1, 7, "argument of min should end"},
+		{[]string{"min(1, 2) + x"}, 0, 1, 1, "write the number it gives"},
+		{[]string{"x * 1e50"}, 0, 1, 5, `"1e50" is no number that fits`},
+		{[]string{"x * 1.2.3"}, 0, 1, 5, `"1.2.3" is no number`},
+		{[]string{"x", "2 * 3"}, 1, 1, 1, "the result is 6 for every element"},
+		{[]string{"x + y + p + q"}, 0, 1, 13, "at most two"},
+		{[]string{"x + é"}, 0, 1, 5, `"é" where a number`},
+		{[]string{strings.Repeat("(", 100) + "x" + strings.Repeat(")", 100)}, 0, 1, 65, "more than 64 brackets"},
+		{[]string{strings.Repeat("x + ", 2000) + "x"}, 0, 1, 1, "at most 4096"},
+	} {
+		_, err := fuse.Parse(fuse.F32, fuse.F32, tc.exprs...)
+		var at *fuse.Error
+		if !errors.As(err, &at) {
+			t.Errorf("%q: %v is no *Error", tc.exprs, err)
+			continue
+		}
+		if at.Expr != tc.expr || at.Line != tc.line || at.Col != tc.col || !strings.Contains(at.Msg, tc.says) {
+			t.Errorf("%q: %v; want expression %d, line %d, column %d, %q", tc.exprs, err, tc.expr+1, tc.line, tc.col, tc.says)
+		}
+	}
+}
+
+func TestTypesThatAChainDoesNotTakeAreRefused(t *testing.T) {
+	for _, tc := range [][2]fuse.Type{{fuse.I8, fuse.F32}, {fuse.F32, 5}, {9, 9}} {
+		if _, err := fuse.Parse(tc[0], tc[1], "x"); err == nil {
+			t.Errorf("from %d to %d was taken", tc[0], tc[1])
+		}
+	}
+}
+
+// What is written twice is computed once, and what nothing needs not at all.
+func TestRepeatedAndUnusedStepsAreLeftOut(t *testing.T) {
+	parse := func(exprs ...string) int {
+		t.Helper()
+		c, err := fuse.Parse(fuse.F32, fuse.F32, exprs...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Count(c.Source(), "\tfloat v")
+	}
+	if n := parse("exp(x) / (1 + exp(x))"); n != 4 {
+		t.Errorf("%d steps, want a load, exp, add and div", n)
+	}
+	if n := parse("exp(x)", "in * 2"); n != 2 {
+		t.Errorf("%d steps, want a load and mul", n)
+	}
+	if n := parse("x / 0 + x / -0"); n != 4 {
+		t.Errorf("%d steps: 0 and -0 are two numbers", n)
+	}
+}
+
+func TestAChainThatNeedsTooManyValuesAtOnceIsRefused(t *testing.T) {
+	// A balanced tree of d levels needs about d values.
+	tree := func(depth int) string {
+		n := 0
+		var build func(int) string
+		build = func(d int) string {
+			if d == 0 {
+				n++
+				return "exp(x * " + strings.Repeat("1", 1+n%5) + "." + strings.Repeat("3", n%7) + "1)"
+			}
+			return "(" + build(d-1) + " - " + build(d-1) + " * " + build(d-1) + ")"
+		}
+		return build(depth)
+	}
+	if _, err := fuse.Parse(fuse.F32, fuse.F32, tree(3)); err != nil {
+		t.Error(err)
+	}
+	var wide []string
+	for i := range 20 {
+		wide = append(wide, "exp(x + "+strings.Repeat("1", 1+i/2)+strings.Repeat("0", i%2)+")")
+	}
+	sum := strings.Join(wide, " - ")
+	product := strings.Join(wide, " * ")
+	if _, err := fuse.Parse(fuse.F32, fuse.F32, "("+sum+") / ("+product+")"); err == nil || !strings.Contains(err.Error(), "at one time") {
+		t.Errorf("%v", err)
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	for _, s := range []string{"x", "(x - p) * q", "clamp(silu(x), -6, 6) + y", "-.5e-3*leaky(x,1)/in", "x\n+ 2", "u8(x*255)"} {
+		f.Add(s, s)
+	}
+	f.Fuzz(func(t *testing.T, a, b string) {
+		c, err := fuse.Parse(fuse.F16, fuse.U8, a, b)
+		if err != nil {
+			var at *fuse.Error
+			if !errors.As(err, &at) || at.Line < 1 || at.Col < 1 || at.Msg == "" {
+				t.Fatalf("%v", err)
+			}
+			return
+		}
+		image := c.Image()
+		if len(image) < 20 || (len(image)-12)%8 != 0 {
+			t.Fatalf("an image of %d bytes", len(image))
+		}
+		if c.Source() == "" {
+			t.Fatal("no source")
+		}
+	})
+}

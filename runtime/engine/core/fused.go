@@ -1,0 +1,129 @@
+package core
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"strings"
+
+	"github.com/yoctune/yoctune/runtime/engine/core/c"
+	"github.com/yoctune/yoctune/runtime/engine/core/cuda"
+	"github.com/yoctune/yoctune/runtime/engine/core/fuse"
+)
+
+// Fused is a chain of expressions (package fuse) as one kernel of a device.
+type Fused struct {
+	chain *fuse.Chain
+	m     *Module
+	k     *Kernel
+}
+
+// Fuse makes a chain a kernel of the device. The CPU backend takes it as it is. For a
+// GPU it is written as CUDA and compiled by NVIDIA's run-time compiler (libnvrtc), with
+// a cache once for a device and driver; without that compiler it is ErrNotSupported.
+func (d *Device) Fuse(chain *fuse.Chain, kept *Cache) (*Fused, error) {
+	const op = "fuse"
+	if chain == nil {
+		return nil, fmt.Errorf("%s: no chain: %w", op, ErrInvalid)
+	}
+	image := chain.Image()
+	if d.api == nil || d.api.Caps()&c.CapChains == 0 {
+		info, err := d.Info()
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", op, err)
+		}
+		if info.Capability == nil || info.Driver == nil {
+			return nil, fmt.Errorf("%s: the device does not say what it is: %w", op, ErrNotSupported)
+		}
+		arch := "sm_" + strings.ReplaceAll(*info.Capability, ".", "")
+		build := func() ([]byte, error) {
+			image, _, err := CompileChain(chain, "", arch)
+			return image, err
+		}
+		if kept == nil {
+			image, err = build()
+		} else {
+			image, _, err = kept.Get(CacheKey{Source: []byte(chain.Source()), Capability: arch, Driver: *info.Driver, Options: "chain"}.ID(), build)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", op, err)
+		}
+	}
+	m, _, err := d.LoadModule(image, "", nil)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", op, err)
+	}
+	k, err := m.Kernel(fuse.KernelName)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: %w", op, err), m.Release())
+	}
+	return &Fused{chain: chain, m: m, k: k}, nil
+}
+
+// CompileChain compiles a chain with NVIDIA's run-time compiler, the library at a path
+// or, if "", the one that is installed: for "sm_87" to a cubin, for "compute_87" to PTX.
+// It needs no GPU. compiler is the version that did it.
+func CompileChain(chain *fuse.Chain, library, arch string) (image []byte, compiler string, err error) {
+	headers := map[string]string{
+		// What the compiler has built in, and what of the C library the headers name.
+		"stddef.h": "#pragma once\n#ifndef NULL\n#define NULL 0\n#endif\n",
+		"stdint.h": "#pragma once\ntypedef signed char int8_t;\ntypedef short int16_t;\ntypedef int int32_t;\ntypedef long long int64_t;\n" +
+			"typedef unsigned char uint8_t;\ntypedef unsigned short uint16_t;\ntypedef unsigned int uint32_t;\n" +
+			"typedef unsigned long long uint64_t;\ntypedef unsigned long long uintptr_t;\n" +
+			"#define INT32_MIN (-2147483647 - 1)\n#define INT32_MAX 2147483647\n#define UINT32_MAX 4294967295u\n#define UINT64_MAX 18446744073709551615ull\n",
+	}
+	for _, dir := range []fs.FS{c.Headers, cuda.Headers} {
+		names, err := fs.Glob(dir, "*.h")
+		if err != nil {
+			return nil, "", fmt.Errorf("compile chain: %w", err)
+		}
+		for _, name := range names {
+			body, err := fs.ReadFile(dir, name)
+			if err != nil {
+				return nil, "", fmt.Errorf("compile chain: %w", err)
+			}
+			headers[name] = string(body)
+		}
+	}
+	cubin := len(arch) > 3 && arch[:3] == "sm_"
+	// Contraction would make backends differ (yt_math.h).
+	image, compiler, f := c.Compile(library, chain.Source(), headers, []string{"--gpu-architecture=" + arch, "--std=c++17", "--fmad=false"}, cubin)
+	return image, compiler, failed("compile chain", f)
+}
+
+// Release unloads the kernel; it must not be running.
+func (f *Fused) Release() error { return f.m.Release() }
+
+// Channels says where the numbers of a chain's channels go: the channel of element i is
+// i/Inner mod Count. The zero value is for chains without p and q.
+type Channels struct {
+	Inner, Count int
+}
+
+// Fused runs a chain on each element of src. operands are the chain's (Chain.Operands),
+// in their order: for y a region as long as src, for p and q a float32 a channel.
+func (l *List) Fused(f *Fused, dst, src Region, ch Channels, operands ...Region) *List {
+	if f == nil || len(operands) != len(f.chain.Operands()) {
+		return l.fail(fmt.Errorf("chain: a chain and as many regions as it has operands: %w", ErrInvalid))
+	}
+	size, out := Type(f.chain.In()).Bytes(), Type(f.chain.Out()).Bytes()
+	n := src.Len / size
+	if src.Len != n*size || dst.Len != n*out || ch.Inner < 0 || ch.Count < 0 || ch.Count > math.MaxInt32 {
+		return l.fail(fmt.Errorf("chain: %d bytes of %d-byte elements to %d of %d: %w", src.Len, size, dst.Len, out, ErrInvalid))
+	}
+	for i, o := range f.chain.Operands() {
+		want := n * size
+		if o.Channel {
+			want = 4 * ch.Count
+		}
+		if operands[i].Len != want || o.Channel && (ch.Count == 0 || ch.Inner == 0) {
+			return l.fail(fmt.Errorf("chain: %s has %d bytes, should have %d: %w", o.Name, operands[i].Len, want, ErrInvalid))
+		}
+	}
+	if n == 0 {
+		return l
+	}
+	g := Grid{Blocks: [3]int{min((n+4*fuse.Threads-1)/(4*fuse.Threads), 1<<20)}, Threads: [3]int{fuse.Threads}}
+	return l.Launch(f.k, g, append([]Region{dst, src}, operands...), uint64(n), uint64(max(ch.Inner, 1)), uint64(max(ch.Count, 1)))
+}

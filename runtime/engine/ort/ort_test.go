@@ -1,0 +1,294 @@
+package ort_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/yoctune/yoctune/internal/onnx"
+	"github.com/yoctune/yoctune/runtime/engine/ort"
+	"github.com/yoctune/yoctune/tests/models"
+)
+
+func open(t testing.TB) *ort.Runtime {
+	t.Helper()
+	rt, err := ort.Open(models.Library(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(rt.Close)
+	return rt
+}
+
+// abs gives the absolute value of x, [n 3].
+func abs() []byte {
+	return model("Abs", onnx.Tensor("y", onnx.Float32, 0, 3), onnx.Tensor("x", onnx.Float32, 0, 3))
+}
+
+// model has one node that takes all inputs and gives y.
+func model(op string, output onnx.Value, inputs ...onnx.Value) []byte {
+	n := onnx.Node{Op: op, Out: []string{"y"}}
+	for _, in := range inputs {
+		n.In = append(n.In, in.Name)
+	}
+	g := onnx.Graph{Nodes: []onnx.Node{n}, Inputs: inputs, Outputs: []onnx.Value{output}}
+	return g.Encode()
+}
+
+func TestModelComputesIntoTensorsThatStay(t *testing.T) {
+	rt := open(t)
+	s, err := rt.NewSessionFromBytes(abs(), ort.Options{Threads: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if got := s.Input().String(); got != `"x" float32 [n 3]` {
+		t.Errorf("input is %s", got)
+	}
+	in, err := rt.NewTensor([]int64{2, 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	out, err := s.NewOutput(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	data := out.Data()
+	for round := range 3 {
+		for i := range in.Data() {
+			in.Data()[i] = float32(-i * (round + 1))
+		}
+		if err := s.Run(in, out); err != nil {
+			t.Fatal(err)
+		}
+		for i, v := range data {
+			if v != float32(i*(round+1)) {
+				t.Fatalf("round %d: |%v| = %v", round, in.Data()[i], v)
+			}
+		}
+	}
+	if !slices.Equal(out.Shape(), []int64{2, 3}) {
+		t.Errorf("output shape %v", out.Shape())
+	}
+	if n := testing.AllocsPerRun(100, func() { _ = s.Run(in, out) }); n != 0 {
+		t.Errorf("a run allocates %v times", n)
+	}
+}
+
+func TestWrongShapeNamesWhatIsExpected(t *testing.T) {
+	rt := open(t)
+	s, err := rt.NewSessionFromBytes(abs(), ort.Options{Threads: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for _, shape := range [][]int64{{2, 4}, {3}, {1, 2, 3}} {
+		in, err := rt.NewTensor(shape)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer in.Close()
+		_, err = s.NewOutput(in)
+		if !errors.Is(err, ort.ErrShape) || !strings.Contains(err.Error(), `"x" expects [n 3], got [`) {
+			t.Errorf("%v: %v", shape, err)
+		}
+	}
+}
+
+func TestModelsThatCannotBeRun(t *testing.T) {
+	rt := open(t)
+	whole, err := os.ReadFile(filepath.Join(models.Dir(t), models.Recogniser))
+	if err != nil {
+		t.Fatal(err)
+	}
+	three := func(name string) onnx.Value { return onnx.Tensor(name, onnx.Float32, 3) }
+	for _, c := range []struct {
+		name  string
+		model []byte
+		opt   ort.Options
+		want  error
+		says  string
+	}{
+		{"empty", nil, ort.Options{}, ort.ErrModel, "empty"},
+		{"noise", []byte("this is no model at all"), ort.Options{}, ort.ErrModel, "protobuf"},
+		{"half a model", whole[:len(whole)/2], ort.Options{}, ort.ErrModel, "protobuf"},
+		{"unknown operator", model("Frobnicate", three("y"), three("x")), ort.Options{}, ort.ErrModel, "Frobnicate"},
+		{"two inputs", model("Add", three("y"), three("a"), three("b")), ort.Options{}, ort.ErrUnsupported, "2 inputs"},
+		{"no such output", abs(), ort.Options{Output: "z"}, ort.ErrModel, `no output named "z"; it has "y"`},
+		{"no such input", abs(), ort.Options{Input: "z"}, ort.ErrModel, `no input named "z"; it has "x"`},
+		{"refused by the check", abs(), ort.Options{Check: func([]byte) error { return os.ErrPermission }}, os.ErrPermission, ""},
+	} {
+		s, err := rt.NewSessionFromBytes(c.model, c.opt)
+		if err == nil {
+			s.Close()
+		}
+		if !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: %v", c.name, err)
+		}
+	}
+}
+
+// The oldest and the current library refuse the same models, and the reason is in words:
+// weights are read from no other file, wherever that is.
+func TestModelsOfAnotherKindAreRefusedByEachLibrary(t *testing.T) {
+	libraries := []string{models.OldLibrary(t), models.Library(t)}
+	t.Chdir(t.TempDir())
+	if err := os.WriteFile("weights.bin", make([]byte, 12), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	three := func(name string) onnx.Value { return onnx.Tensor(name, onnx.Float32, 3) }
+	one := func(op string, in ...string) onnx.Graph {
+		return onnx.Graph{Nodes: []onnx.Node{{Op: op, In: in, Out: []string{"y"}}}, Inputs: []onnx.Value{three("x")}, Outputs: []onnx.Value{three("y")}}
+	}
+	for _, path := range libraries {
+		rt, err := ort.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		refused := func(name string, g onnx.Graph, want error, says string) {
+			s, err := rt.NewSessionFromBytes(g.Encode(), ort.Options{})
+			if err == nil {
+				s.Close()
+			}
+			if !errors.Is(err, want) || !strings.Contains(err.Error(), says) {
+				t.Errorf("%s, %s: %v", rt.Version(), name, err)
+			}
+		}
+		for _, opset := range []int64{1, 999} {
+			g := one("Abs", "x")
+			g.Opsets = map[string]int64{"": opset}
+			refused("opset", g, ort.ErrModel, fmt.Sprintf("it is of IR version 8 and opset %d", opset))
+		}
+		g := one("Abs", "x")
+		g.IR = 99
+		refused("IR", g, ort.ErrModel, "it is of IR version 99")
+		g = one("Add", "x", "w")
+		g.Weights = []onnx.Weight{{Name: "w", Dims: []int64{300}, Data: []float32{1}}}
+		refused("weights that are not there", g, ort.ErrModel, "Incompatible dimensions")
+		for _, file := range []string{"weights.bin", "absent.bin", "../../../../../../etc/passwd", "/etc/passwd"} {
+			g.Weights = []onnx.Weight{{Name: "w", Dims: []int64{3}, Data: onnx.External(file)}}
+			refused(file, g, ort.ErrUnsupported, "its weights are in another file, save it with them inside")
+		}
+		rt.Close()
+	}
+}
+
+func TestOnlyFloatTensorsAreFed(t *testing.T) {
+	rt := open(t)
+	s, err := rt.NewSessionFromBytes(model("Abs", onnx.Tensor("y", onnx.Int32, 3), onnx.Tensor("x", onnx.Int32, 3)), ort.Options{Threads: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	in, err := rt.NewTensor([]int64{3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	if _, err := s.NewOutput(in); !errors.Is(err, ort.ErrUnsupported) || !strings.Contains(err.Error(), "int32") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestTerminatedSessionRefusesToRun(t *testing.T) {
+	rt := open(t)
+	s, err := rt.NewSessionFromBytes(abs(), ort.Options{Threads: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	in, err := rt.NewTensor([]int64{1, 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	out, err := s.NewOutput(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	s.Terminate()
+	if err := s.Run(in, out); !errors.Is(err, ort.ErrTerminated) {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestHostileShapesAreRefused(t *testing.T) {
+	rt := open(t)
+	for _, shape := range [][]int64{{0}, {-1}, {1 << 31}, {1 << 20, 1 << 20}, {1 << 62, 4}} {
+		if _, err := rt.NewTensor(shape); !errors.Is(err, ort.ErrShape) {
+			t.Errorf("%v: %v", shape, err)
+		}
+	}
+}
+
+func TestLibrariesThatAreNone(t *testing.T) {
+	dir := t.TempDir()
+	text := filepath.Join(dir, "libonnxruntime.so.1.2.3")
+	if err := os.WriteFile(text, []byte("not a library"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{text, filepath.Join(dir, "absent.so"), "libm.so.6"} {
+		if _, err := ort.Open(path); !errors.Is(err, ort.ErrNoLibrary) || !strings.Contains(err.Error(), path) {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+}
+
+func TestLibraryIsFound(t *testing.T) {
+	t.Setenv(ort.EnvLibrary, "")
+	dir, empty := t.TempDir(), t.TempDir()
+	for _, name := range []string{"libonnxruntime.so.1.9.0", "libonnxruntime.so.1.22.2", "libonnxruntime.so.1.10.0", "libonnxruntime_providers_shared.so"} {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, err := ort.Find("", empty, dir); err != nil || filepath.Base(got) != "libonnxruntime.so.1.22.2" {
+		t.Errorf("the newest is %s, %v", got, err)
+	}
+	if _, err := ort.Find("", empty); !errors.Is(err, ort.ErrNoLibrary) || !strings.Contains(err.Error(), empty) || !strings.Contains(err.Error(), "--library") {
+		t.Errorf("nothing there: %v", err)
+	}
+	named := filepath.Join(dir, "libonnxruntime.so.1.9.0")
+	if got, err := ort.Find(named, empty); err != nil || got != named {
+		t.Errorf("given: %s, %v", got, err)
+	}
+	if _, err := ort.Find(filepath.Join(empty, "x.so"), dir); !errors.Is(err, ort.ErrNoLibrary) {
+		t.Errorf("given and absent: %v", err)
+	}
+	t.Setenv(ort.EnvLibrary, named)
+	if got, err := ort.Find("", empty); err != nil || got != named {
+		t.Errorf("from the environment: %s, %v", got, err)
+	}
+}
+
+func BenchmarkRunOverhead(b *testing.B) {
+	rt := open(b)
+	s, err := rt.NewSessionFromBytes(abs(), ort.Options{Threads: 1})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer s.Close()
+	in, err := rt.NewTensor([]int64{1, 3})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer in.Close()
+	out, err := s.NewOutput(in)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer out.Close()
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := s.Run(in, out); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

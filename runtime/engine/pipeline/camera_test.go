@@ -1,0 +1,399 @@
+package pipeline
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/yoctune/yoctune/runtime/engine/jpeg"
+	"github.com/yoctune/yoctune/runtime/engine/v4l2"
+	"github.com/yoctune/yoctune/runtime/engine/v4l2/v4l2test"
+	"github.com/yoctune/yoctune/schema/plan"
+)
+
+// records keeps what a pipeline saw: the mean of the tensor's values tells frames
+// apart.
+type records struct {
+	values []float32
+	total  []int64
+	each   func(n int)
+}
+
+func (r *records) Write(rec *Record) error {
+	r.values = append(r.values, rec.Results[0].Values[0])
+	r.total = append(r.total, rec.Latency.Total)
+	if r.each != nil {
+		r.each(len(r.values))
+	}
+	return nil
+}
+
+func (*records) Close() error { return nil }
+
+// cameraPlan is a pipeline without a model: frames of a camera become tensors that
+// are written as they are.
+func cameraPlan(format string) plan.Pipeline {
+	return plan.Pipeline{
+		Source: plan.PipelineSource{Kind: "v4l2", Path: "/dev/video0", Format: format, Width: 64, Height: 32, FPSNum: 30, FPSDen: 1, Live: true, Timeout: int64(50 * time.Millisecond)},
+		Queue:  plan.PipelineQueue{Policy: "block"}, // a test counts every frame
+		Stages: []plan.PipelineStage{
+			{ID: "pre", Kind: "preprocess", Input: "source", Preprocess: &plan.Preprocess{Width: 4, Height: 2, Fit: "stretch"}},
+			{ID: "dump", Kind: "postprocess", Input: "pre", Post: &plan.Post{Kind: "raw"}},
+		},
+	}
+}
+
+func greyCamera() *v4l2test.Camera {
+	return &v4l2test.Camera{Formats: []v4l2test.Format{{Pixels: "GREY", Width: 64, Height: 32, Size: 64 * 32}}}
+}
+
+func runCamera(t *testing.T, c *v4l2test.Camera, pl plan.Pipeline, frames uint64) (*Summary, *records, error) {
+	t.Helper()
+	seen := &records{}
+	p, err := New(Options{Name: "cam", Plan: pl, Frames: frames, Sink: seen, system: c})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum, err := p.Run(context.Background())
+	if cerr := p.Close(); cerr != nil {
+		t.Error(cerr)
+	}
+	if n := c.Mapped(); n != 0 {
+		t.Errorf("%d buffers are still mapped", n)
+	}
+	if f := sum.Frames; f.Read != f.Done+f.Dropped+f.Failed {
+		t.Errorf("unaccounted: %+v", f)
+	}
+	return sum, seen, err
+}
+
+func whys(s *Summary) string {
+	var all []string
+	for _, e := range s.Events {
+		all = append(all, e.Kind+": "+e.Why)
+	}
+	return strings.Join(all, "\n")
+}
+
+// The memory that the driver wrote is the memory that is preprocessed, where rows
+// have no room between them; otherwise there is one copy.
+func TestACamerasFramesAreCopiedOnlyWhereTheyMustBe(t *testing.T) {
+	for _, c := range []struct {
+		name, format string
+		camera       *v4l2test.Camera
+		copies       uint64
+	}{
+		{"grey", "grey", &v4l2test.Camera{Formats: []v4l2test.Format{{Pixels: "GREY", Width: 64, Height: 32, Size: 2048}}}, 0},
+		{"nv12", "nv12", &v4l2test.Camera{Formats: []v4l2test.Format{{Pixels: "NV12", Width: 64, Height: 32, Size: 3072}}}, 0},
+		{"multi-planar", "nv12", &v4l2test.Camera{Multi: true, Formats: []v4l2test.Format{{Pixels: "NV12", Width: 64, Height: 32, Size: 3072}}}, 0},
+		{"planes apart", "nv12", &v4l2test.Camera{Multi: true, Formats: []v4l2test.Format{{Pixels: "NM12", Width: 64, Height: 32, Memories: 2, Size: 4096}}}, 20},
+		{"padded rows", "yuyv", &v4l2test.Camera{Formats: []v4l2test.Format{{Pixels: "YUYV", Width: 64, Height: 32, Pitch: 192, Size: 192 * 32}}}, 20},
+		{"planar, padded rows", "i420", &v4l2test.Camera{Formats: []v4l2test.Format{{Pixels: "YU12", Width: 64, Height: 32, Pitch: 96, Size: 96 * 48}}}, 20},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			c.camera.Fill = func(n, _ int, b []byte) {
+				for i := range b {
+					b[i] = byte(100 + 2*n)
+				}
+			}
+			sum, seen, err := runCamera(t, c.camera, cameraPlan(c.format), 20)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if sum.Frames.Done != 20 || sum.Copies[copyRead] != c.copies {
+				t.Errorf("%+v, copies %v, %s", sum.Frames, sum.Copies, whys(sum))
+			}
+			if seen.values[19] == seen.values[0] {
+				t.Errorf("frames are all the same: %v", seen.values)
+			}
+		})
+	}
+}
+
+// Every pixel arrives where it belongs, whatever the driver puts between rows.
+func TestPaddedRowsArePacked(t *testing.T) {
+	pl := cameraPlan("grey")
+	pl.Source.Height = 16
+	pl.Stages[0].Preprocess.Width, pl.Stages[0].Preprocess.Height = 64, 16
+	for _, pitch := range []int{64, 100} {
+		cam := &v4l2test.Camera{
+			Formats: []v4l2test.Format{{Pixels: "GREY", Width: 64, Height: 16, Pitch: pitch, Size: pitch * 16}},
+			Fill: func(_, _ int, b []byte) {
+				for i := range b {
+					b[i] = 0xff // what is between rows
+					if x, y := i%pitch, i/pitch; x < 64 {
+						b[i] = byte(x + 2*y)
+					}
+				}
+			},
+		}
+		var got []float32
+		p, err := New(Options{Name: "cam", Plan: pl, Frames: 1, system: cam, Sink: sinkFunc(func(r *Record) error {
+			got = append(got, r.Results[0].Values...)
+			return nil
+		})})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = p.Run(context.Background())
+		if err = errors.Join(err, p.Close()); err != nil {
+			t.Fatal(err)
+		}
+		for y := range 16 {
+			for x := range 64 {
+				if v := got[y*64+x] * 255; v < float32(x+2*y)-0.01 || v > float32(x+2*y)+0.01 {
+					t.Fatalf("pitch %d: pixel %d,%d is %v", pitch, x, y, v)
+				}
+			}
+		}
+	}
+}
+
+// Unplugged in the middle of the run, absent for two attempts, and back: the run
+// goes on, and says how long there was nothing.
+func TestACameraThatIsUnpluggedIsOpenedAgainByItsSocket(t *testing.T) {
+	cam := greyCamera()
+	cam.Absent = 2
+	cam.Script = func(_, n int) v4l2test.Fault {
+		if n == 10 {
+			return v4l2test.Gone
+		}
+		return v4l2test.None
+	}
+	sum, _, err := runCamera(t, cam, cameraPlan("grey"), 30)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if sum.Frames.Done != 30 {
+		t.Errorf("%+v", sum.Frames)
+	}
+	said := whys(sum)
+	for _, s := range []string{"the camera is gone", "it is opened again", "is back after"} {
+		if !strings.Contains(said, s) {
+			t.Errorf("no %q in %s", s, said)
+		}
+	}
+	paths := cam.Opened()
+	if len(paths) != 4 || paths[0] != "/dev/video0" || paths[3] != "/dev/v4l/by-path/platform-test-video-index0" {
+		t.Errorf("opened %v", paths)
+	}
+}
+
+// A camera that hangs gives no error: the time without a frame tells.
+func TestACameraThatStopsIsNoticedInTime(t *testing.T) {
+	cam := greyCamera()
+	cam.Script = func(stream, n int) v4l2test.Fault {
+		if n == 5 && stream == 0 {
+			return v4l2test.Stall
+		}
+		return v4l2test.None
+	}
+	sum, _, err := runCamera(t, cam, cameraPlan("grey"), 20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if said := whys(sum); sum.Frames.Done != 20 || !strings.Contains(said, "the camera gives no frames: none for 50ms") {
+		t.Errorf("%+v %s", sum.Frames, said)
+	}
+}
+
+// An HDMI input whose source was off for a while goes on when it is back.
+func TestALostSignalIsWaitedFor(t *testing.T) {
+	cam := greyCamera()
+	cam.HDMI = &v4l2test.HDMI{Lost: 2}
+	cam.Script = changesAt(10)
+	sum, _, err := runCamera(t, cam, cameraPlan("grey"), 30)
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := whys(sum)
+	if sum.Frames.Done != 30 || strings.Count(said, "nothing is connected to Test Camera, or it is off") != 1 ||
+		!strings.Contains(said, "the signal of the input has changed") || !strings.Contains(said, "is back after") {
+		t.Errorf("%+v\n%s", sum.Frames, said)
+	}
+}
+
+func changesAt(frame int) func(_, n int) v4l2test.Fault {
+	return func(_, n int) v4l2test.Fault {
+		if n == frame {
+			return v4l2test.Changed
+		}
+		return v4l2test.None
+	}
+}
+
+// A signal of another size is not what the tensors were made for: what came before is
+// kept, and the reason says what has to be done.
+func TestASignalOfAnotherSizeEndsTheRunWithTheReason(t *testing.T) {
+	cam := greyCamera()
+	cam.HDMI = &v4l2test.HDMI{Then: []v4l2test.Format{{Pixels: "GREY", Width: 128, Height: 64, Size: 128 * 64}}}
+	cam.Script = changesAt(10)
+	sum, _, err := runCamera(t, cam, cameraPlan("grey"), 30)
+	if !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), "now gives frames of 128x64, not 64x32") || !strings.Contains(err.Error(), "has to be started again") {
+		t.Errorf("%v", err)
+	}
+	if sum.Frames.Done != 10 || sum.Ended != reasonError {
+		t.Errorf("%+v %s", sum.Frames, sum.Ended)
+	}
+}
+
+func TestACameraIsNotOpenedAgainWhenThePlanSaysSo(t *testing.T) {
+	cam := greyCamera()
+	cam.Script = func(_, n int) v4l2test.Fault {
+		if n == 5 {
+			return v4l2test.Gone
+		}
+		return v4l2test.None
+	}
+	pl := cameraPlan("grey")
+	pl.Source.Restart = restartNever
+	sum, _, err := runCamera(t, cam, pl, 20)
+	if !errors.Is(err, v4l2.ErrGone) || sum.Frames.Done != 5 || sum.Ended != reasonError {
+		t.Errorf("%+v %s: %v", sum.Frames, sum.Ended, err)
+	}
+}
+
+// What is damaged costs itself, what the driver lost is accounted for.
+func TestDamagedAndLostFramesAreAccountedFor(t *testing.T) {
+	cam := greyCamera()
+	cam.Script = func(_, n int) v4l2test.Fault {
+		return map[int]v4l2test.Fault{3: v4l2test.Flagged, 5: v4l2test.Short, 7: v4l2test.EIO, 9: v4l2test.Skip, 12: v4l2test.Skip}[n]
+	}
+	sum, _, err := runCamera(t, cam, cameraPlan("grey"), 30)
+	if !errors.Is(err, ErrFrames) {
+		t.Errorf("%v", err)
+	}
+	if f := sum.Frames; f.Read != 30 || f.Failed != 3 || sum.Failures[idSource] != 3 || sum.Drops[reasonLost] != 4 || f.Done != 23 {
+		t.Errorf("%+v %v %v", f, sum.Drops, sum.Failures)
+	}
+}
+
+// A stamp that cannot be is not believed: latency stays what a user would see.
+func TestStampsOfAClockThatWasSetAreNotUsed(t *testing.T) {
+	for fault, says := range map[v4l2test.Fault]string{
+		v4l2test.Future:  "ahead of time: latency counts from their arrival",
+		v4l2test.NoClock: "does not stamp frames with the monotonic clock: latency counts from their arrival",
+	} {
+		cam := greyCamera()
+		cam.Script = func(_, n int) v4l2test.Fault {
+			if n >= 5 {
+				return fault
+			}
+			return v4l2test.None
+		}
+		sum, seen, err := runCamera(t, cam, cameraPlan("grey"), 20)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if said := whys(sum); strings.Count(said, says) != 1 {
+			t.Errorf("%s", said)
+		}
+		for n, ns := range seen.total {
+			if ns < 0 || ns > int64(time.Minute) {
+				t.Errorf("frame %d took %v", n, time.Duration(ns))
+			}
+		}
+	}
+}
+
+func TestWhatACameraGivesInsteadIsSaid(t *testing.T) {
+	cam := &v4l2test.Camera{Num: 15, Formats: []v4l2test.Format{{Pixels: "GREY", Width: 32, Height: 16, Size: 512}}}
+	sum, _, err := runCamera(t, cam, cameraPlan("grey"), 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := whys(sum)
+	if !strings.Contains(said, "frames of 64x32 were asked for, Test Camera gives 32x16; it offers 32x16") ||
+		!strings.Contains(said, "30 frames a second were asked for, Test Camera gives 15") {
+		t.Error(said)
+	}
+}
+
+// With a live camera's own policy a slow sink costs frames, not freshness; nobody
+// waits for a stop.
+func TestALiveCameraDropsTheOldest(t *testing.T) {
+	cam := greyCamera()
+	pl := cameraPlan("grey")
+	pl.Queue = plan.PipelineQueue{}
+	p, err := New(Options{Name: "cam", Plan: pl, Frames: 5000, system: cam, Sink: &records{each: func(n int) {
+		if n < 20 {
+			time.Sleep(time.Millisecond) // it is slow
+		}
+	}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum, err := p.Run(context.Background())
+	if err = errors.Join(err, p.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if sum.Frames.Done == 0 || sum.Frames.Done == 5000 {
+		t.Errorf("%+v", sum.Frames)
+	}
+}
+
+func TestAStopEndsTheWaitForACamera(t *testing.T) {
+	for _, fault := range []v4l2test.Fault{v4l2test.Stall, v4l2test.Gone} {
+		cam := greyCamera()
+		cam.Absent = 1 << 30
+		cam.Script = func(_, n int) v4l2test.Fault {
+			if n >= 3 {
+				return fault
+			}
+			return v4l2test.None
+		}
+		pl := cameraPlan("grey")
+		pl.Source.Timeout = int64(time.Hour)
+		ctx, cancel := context.WithCancel(context.Background())
+		p, err := New(Options{Name: "cam", Plan: pl, system: cam, Sink: &records{each: func(n int) {
+			if n == 3 {
+				cancel()
+			}
+		}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum, err := p.Run(ctx)
+		if err = errors.Join(err, p.Close()); err != nil || sum.Ended != reasonStopped {
+			t.Errorf("fault %d: %s %v", fault, sum.Ended, err)
+		}
+	}
+}
+
+// What webcams send at full size: a damaged image costs itself.
+func TestACameraOfMotionJPEGIsDecoded(t *testing.T) {
+	_, err := jpeg.Open("")
+	needs(t, err)
+	clip, err := os.ReadFile("../jpeg/testdata/labels422.avi")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := jpeg.NewMotion(bytes.NewReader(clip))
+	if err != nil {
+		t.Fatal(err)
+	}
+	image, err := m.Next()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cam := &v4l2test.Camera{
+		Formats: []v4l2test.Format{{Pixels: "MJPG", Width: 192, Height: 48, Size: 1 << 16}},
+		Fill: func(n, _ int, b []byte) {
+			clear(b)
+			copy(b, image)
+			if n == 4 {
+				clear(b[len(image)/2:])
+			}
+		},
+	}
+	pl := cameraPlan(formatMJPEG)
+	pl.Source.Width, pl.Source.Height = 192, 48
+	sum, _, err := runCamera(t, cam, pl, 10)
+	if !errors.Is(err, ErrFrames) || sum.Frames.Done != 9 || sum.Failures[idSource] != 1 || sum.Copies[copyRead] != 0 {
+		t.Errorf("%+v %v %v", sum.Frames, sum.Copies, err)
+	}
+}

@@ -1,0 +1,102 @@
+package pipeline
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/yoctune/yoctune/internal/tailbuf"
+)
+
+// command is a child process that writes frames to its standard output.
+type command struct {
+	cmd  *exec.Cmd
+	r    *os.File
+	said tailbuf.Buffer // its standard error
+	once sync.Once
+	err  error
+}
+
+// stopTime is how long a child has to end after it was asked to.
+const stopTime = 2 * time.Second
+
+// startCommand runs argv in a process group of its own, so that what it starts
+// ends with it, and a terminal's interrupt reaches the pipeline first.
+func startCommand(argv []string) (*command, error) {
+	if len(argv) == 0 || argv[0] == "" {
+		return nil, fmt.Errorf("%w: no command is named", ErrPlan)
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer w.Close()
+	c := &command{r: r, cmd: exec.Command(argv[0], argv[1:]...)}
+	c.cmd.Stdout, c.cmd.Stderr = w, &c.said
+	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	c.cmd.WaitDelay = stopTime
+	if err := c.cmd.Start(); err != nil {
+		r.Close()
+		return nil, fmt.Errorf("start source: %w", err)
+	}
+	return c, nil
+}
+
+// Read ends with io.EOF only after the child has ended well.
+func (c *command) Read(b []byte) (int, error) {
+	n, err := c.r.Read(b)
+	if errors.Is(err, io.EOF) {
+		if werr := c.wait(); werr != nil {
+			err = werr
+		}
+	}
+	return n, err
+}
+
+// SetReadDeadline bounds the wait for the child.
+func (c *command) SetReadDeadline(t time.Time) error { return c.r.SetReadDeadline(t) }
+
+func (c *command) wait() error {
+	c.once.Do(func() {
+		if err := c.cmd.Wait(); err != nil {
+			c.err = c.saying(fmt.Errorf("%s: %w", c.cmd.Path, err))
+		}
+	})
+	return c.err
+}
+
+// saying adds to err what the child said last. Programs name the address that they
+// cannot read: its user and password are for nobody else.
+func (c *command) saying(err error) error {
+	said := c.said.String()
+	for _, a := range c.cmd.Args {
+		_, address, _ := strings.Cut(a, "://")
+		address, _, _ = strings.Cut(address, "/")
+		if at := strings.LastIndexByte(address, '@'); at > 0 {
+			said = strings.ReplaceAll(said, address[:at], "…")
+		}
+	}
+	if said == "" {
+		return err
+	}
+	return fmt.Errorf("%w: %s", err, said)
+}
+
+// Close ends the child and everything in its process group. How a child ends
+// that was stopped says nothing.
+func (c *command) Close() error {
+	ended := make(chan struct{})
+	_ = syscall.Kill(-c.cmd.Process.Pid, syscall.SIGTERM)
+	go func() { _ = c.wait(); close(ended) }()
+	if !wait(ended, stopTime) {
+		_ = syscall.Kill(-c.cmd.Process.Pid, syscall.SIGKILL)
+		<-ended
+	}
+	return c.r.Close()
+}

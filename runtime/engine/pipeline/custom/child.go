@@ -1,0 +1,404 @@
+package custom
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/yoctune/yoctune/internal/backoff"
+	"github.com/yoctune/yoctune/internal/tailbuf"
+)
+
+// Options of a stage's program.
+type Options struct {
+	Argv    []string
+	In, Out Port
+	Options string          // as the plan has them
+	Timeout time.Duration   // of one frame, 0: 10 s
+	Metric  Metric          // nil: nobody wants them
+	Start   context.Context // ends the wait for a program to be ready; nil: nothing does
+	Say     func(string)    // told when the program is started again, and why; nil: nobody is
+}
+
+// Times of a program.
+const (
+	startTime = 30 * time.Second // to be ready: it may load a model
+	runTime   = 10 * time.Second // for a frame, where the plan sets none
+	endTime   = 2 * time.Second  // to end after the end of its input
+)
+
+// Child is a stage's program: one, or the next after one that died. Run is for one
+// goroutine; Kill may be called beside it.
+type Child struct {
+	o     Options
+	shm   int
+	mem   []byte
+	outAt int
+	in    [24]byte
+
+	mu     sync.Mutex
+	now    *process
+	coming chan started // the next one is being started
+	stop   chan struct{}
+	begun  atomic.Pointer[process] // being started
+	pause  backoff.Delay
+	closed bool
+}
+
+type started struct {
+	p   *process
+	err error
+}
+
+// process is one run of the program.
+type process struct {
+	cmd  *exec.Cmd
+	to   *os.File
+	from *os.File
+	said *tailbuf.Buffer
+	wire wire
+	once sync.Once
+	end  error
+
+	buffers bool                   // it takes them
+	given   [MaxBuffers + 1]uint64 // by number, the ID of what it has
+}
+
+// Start runs the program and waits until it is ready. The error wraps [ErrStart].
+func Start(o Options) (*Child, error) {
+	if len(o.Argv) == 0 || o.Argv[0] == "" {
+		return nil, fmt.Errorf("%w: no program is named", ErrStart)
+	}
+	if o.Timeout <= 0 {
+		o.Timeout = runTime
+	}
+	c := &Child{o: o, stop: make(chan struct{}), outAt: (o.In.Bytes + 4095) &^ 4095}
+	size := c.outAt + o.Out.Bytes
+	var err error
+	if c.shm, err = unix.MemfdCreate("yoctune-stage", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrStart, err)
+	}
+	// Sealed, so that the program cannot make it shorter under this process.
+	err = unix.Ftruncate(c.shm, int64(size))
+	if err == nil {
+		_, err = unix.FcntlInt(uintptr(c.shm), unix.F_ADD_SEALS, unix.F_SEAL_SHRINK|unix.F_SEAL_GROW|unix.F_SEAL_SEAL)
+	}
+	if err == nil {
+		c.mem, err = unix.Mmap(c.shm, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_POPULATE)
+	}
+	if err != nil {
+		_ = unix.Close(c.shm)
+		return nil, fmt.Errorf("%w: %d bytes of shared memory: %w", ErrStart, size, err)
+	}
+	if c.now, err = c.start(); err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	return c, nil
+}
+
+func (c *Child) start() (_ *process, err error) {
+	p := &process{said: &tailbuf.Buffer{}}
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("%w: %s: %w", ErrStart, c.name(), err)
+		}
+	}()
+	childIn, to, err := socketPair()
+	if err != nil {
+		return nil, err
+	}
+	from, childOut, err := os.Pipe()
+	if err != nil {
+		return nil, errors.Join(err, to.Close(), childIn.Close())
+	}
+	fd, err := unix.FcntlInt(uintptr(c.shm), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return nil, errors.Join(err, to.Close(), from.Close(), childIn.Close(), childOut.Close())
+	}
+	shm := os.NewFile(uintptr(fd), "yoctune-stage")
+	p.to, p.from = to, from
+	p.wire = wire{r: from, w: to}
+	p.cmd = exec.Command(c.o.Argv[0], c.o.Argv[1:]...)
+	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = childIn, childOut, p.said
+	p.cmd.ExtraFiles = []*os.File{shm}
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	p.cmd.WaitDelay = endTime
+	err = p.cmd.Start()
+	// Its ends of the pipes are only its own, so that they end with it.
+	_, _, _ = childIn.Close(), childOut.Close(), shm.Close()
+	if err != nil {
+		return nil, errors.Join(err, to.Close(), from.Close())
+	}
+	c.begun.Store(p)
+	defer c.begun.Store(nil)
+	if c.o.Start != nil {
+		defer context.AfterFunc(c.o.Start, func() { _ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL) })()
+	}
+	o := open{in: c.o.In, out: c.o.Out, outAt: c.outAt, size: len(c.mem), options: c.o.Options}
+	end := time.Now().Add(startTime)
+	_ = from.SetReadDeadline(end)
+	_ = to.SetWriteDeadline(end)
+	if err = p.wire.send(typeOpen, 0, 0, o.append(nil)); err == nil {
+		var ready []byte
+		ready, err = p.await(typeReady, 0, c.o.Metric)
+		p.buffers = len(ready) >= 4 && native.Uint32(ready)&takesBuffers != 0
+	}
+	if err != nil {
+		return nil, p.kill(err)
+	}
+	return p, nil
+}
+
+// socketPair is the program's standard input and this side of it: a socket, for the
+// descriptors that come beside messages.
+func socketPair() (theirs, ours *os.File, err error) {
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	_ = unix.SetNonblock(fds[1], true) // for deadlines
+	return os.NewFile(uintptr(fds[0]), "input"), os.NewFile(uintptr(fds[1]), "input"), nil
+}
+
+// give has the program know a buffer.
+func (p *process) give(b *Buffer) error {
+	if b.Number < 1 || b.Number > MaxBuffers || p.given[b.Number] == b.ID {
+		return nil
+	}
+	payload := native.AppendUint32(make([]byte, 0, 16), uint32(b.Number))
+	payload = native.AppendUint64(native.AppendUint32(payload, 0), uint64(b.Bytes))
+	m := p.wire.compose(typeBuffer, 0, 0, payload)
+	raw, err := p.to.SyscallConn()
+	if err != nil {
+		return err
+	}
+	sent, serr := 0, error(nil)
+	err = raw.Write(func(fd uintptr) bool {
+		sent, serr = unix.SendmsgN(int(fd), m, unix.UnixRights(b.FD), nil, unix.MSG_NOSIGNAL)
+		return !errors.Is(serr, unix.EAGAIN) && !errors.Is(serr, unix.EINTR)
+	})
+	if err = errors.Join(err, serr); err == nil && sent < len(m) {
+		_, err = p.to.Write(m[sent:])
+	}
+	p.given[b.Number] = b.ID
+	return err
+}
+
+func (c *Child) name() string { return filepath.Base(c.o.Argv[0]) }
+
+// await reads messages up to the one of a type, and gives its payload.
+func (p *process) await(typ uint32, frame uint64, metric Metric) ([]byte, error) {
+	for {
+		m, err := p.wire.receive()
+		switch {
+		case err != nil:
+			return nil, err
+		case m.typ == typeMetric:
+			m.metric(metric)
+			continue
+		case m.typ != typ || m.frame != frame:
+			return nil, fmt.Errorf("%w: it answered with message %d of frame %d, not %d of %d", ErrFailed, m.typ, m.frame, typ, frame)
+		case m.status != 0:
+			return nil, &answer{strings.ToValidUTF8(string(m.payload[:min(len(m.payload), 512)]), "?")}
+		}
+		return m.payload, nil
+	}
+}
+
+// does has the program do a frame, and says how much it made.
+func (p *process) does(i *Item, r run, metric Metric, scratch []byte) (int, error) {
+	if r.buffer > 0 {
+		if err := p.give(i.Buffer); err != nil {
+			return 0, err
+		}
+	}
+	if err := p.wire.send(typeRun, i.Frame, 0, r.append(scratch)); err != nil {
+		return 0, err
+	}
+	done, err := p.await(typeDone, i.Frame, metric)
+	switch {
+	case err != nil:
+		return 0, err
+	case len(done) < 8:
+		return 0, fmt.Errorf("%w: DONE has %d bytes", ErrFailed, len(done))
+	}
+	return int(min(native.Uint64(done), 1<<40)), nil
+}
+
+// answer is an error that the stage reported in good order.
+type answer struct{ text string }
+
+func (a *answer) Error() string { return a.text }
+func (a *answer) Unwrap() error { return ErrFailed }
+
+// kill ends the process with everything it started, and says what it said.
+func (p *process) kill(why error) error {
+	_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL)
+	return p.ended(why)
+}
+
+func (p *process) ended(why error) error {
+	p.once.Do(func() {
+		err := p.cmd.Wait()
+		_ = p.to.Close()
+		_ = p.from.Close()
+		switch {
+		case errors.Is(why, os.ErrDeadlineExceeded):
+			why = errors.New("it did not answer in time")
+		case errors.Is(why, io.EOF) || errors.Is(why, io.ErrUnexpectedEOF) || errors.Is(why, syscall.EPIPE):
+			why = fmt.Errorf("it ended: %w", orElse(err, errors.New("exit status 0")))
+		}
+		if s := p.said.String(); s != "" {
+			why = fmt.Errorf("%w: %s", why, s)
+		}
+		p.end = why
+	})
+	return p.end
+}
+
+func orElse(err, other error) error {
+	if err == nil {
+		return other
+	}
+	return err
+}
+
+// Run has a frame done, and says how often that copied what it takes or gives. What it
+// made is valid until the next call. The error wraps [ErrFailed] for this frame's
+// failure, and [ErrDown] while there is no program.
+func (c *Child) Run(i Item) (made []byte, copies int, err error) {
+	p, err := c.process()
+	if err != nil {
+		return nil, 0, err
+	}
+	if err := c.o.In.fits(i.In); err != nil {
+		return nil, 0, err
+	}
+	r := run{capture: i.Capture, bytes: len(i.In)}
+	if p.buffers && i.Buffer != nil {
+		r.buffer = i.Buffer.Number
+	} else if copy(c.mem[:c.o.In.Bytes], i.In); c.o.In.Kind != Results {
+		copies = 1
+	}
+	end := time.Now().Add(c.o.Timeout)
+	_ = p.from.SetReadDeadline(end)
+	_ = p.to.SetWriteDeadline(end)
+	n, err := p.does(&i, r, c.o.Metric, c.in[:0])
+	var said *answer
+	switch {
+	case errors.As(err, &said):
+		return nil, copies, said
+	case err == nil && (n > c.o.Out.Bytes || c.o.Out.Kind == Tensor && n != c.o.Out.Bytes):
+		err = fmt.Errorf("it made %d bytes of %d", n, c.o.Out.Bytes)
+	case err == nil:
+		c.pause = 0
+		return c.mem[c.outAt : c.outAt+n], copies, nil
+	}
+	err = p.kill(err)
+	c.restart(err)
+	return nil, copies, fmt.Errorf("%w: %s: %w", ErrFailed, c.name(), err)
+}
+
+// process is the program that works, or the one that was started since.
+func (c *Child) process() (*process, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.now != nil {
+		return c.now, nil
+	}
+	select {
+	case s := <-c.coming:
+		c.coming = nil
+		if s.err != nil {
+			c.next(s.err)
+			return nil, ErrDown
+		}
+		c.now = s.p
+		return s.p, nil
+	default:
+		return nil, ErrDown
+	}
+}
+
+func (c *Child) restart(why error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = nil
+	c.next(why)
+}
+
+// next starts another one aside, after a pause that doubles each time.
+func (c *Child) next(why error) {
+	if c.closed || c.coming != nil {
+		return
+	}
+	if c.o.Say != nil {
+		c.o.Say(fmt.Sprintf("%s: %v; it is started again", c.name(), why))
+	}
+	coming, wait := make(chan started, 1), c.pause.Next()
+	c.coming = coming
+	go func() {
+		t := time.NewTimer(wait)
+		defer t.Stop()
+		select {
+		case <-t.C:
+			p, err := c.start()
+			coming <- started{p, err}
+		case <-c.stop:
+			coming <- started{}
+		}
+	}()
+}
+
+// Kill ends the program that works now: Run returns.
+func (c *Child) Kill() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.now != nil {
+		_ = syscall.Kill(-c.now.cmd.Process.Pid, syscall.SIGKILL)
+	}
+}
+
+// Close ends the program: its input ends, and when it does not, it is killed.
+func (c *Child) Close() error {
+	c.mu.Lock()
+	if !c.closed {
+		c.closed = true
+		close(c.stop)
+	}
+	p, coming := c.now, c.coming
+	c.now, c.coming = nil, nil
+	c.mu.Unlock()
+	if coming != nil {
+		// One that is on its way is not waited for.
+		if b := c.begun.Load(); b != nil {
+			_ = syscall.Kill(-b.cmd.Process.Pid, syscall.SIGKILL)
+		}
+		if s := <-coming; s.p != nil {
+			p = s.p
+		}
+	}
+	if p != nil {
+		_ = p.to.Close()
+		t := time.AfterFunc(endTime, func() { _ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL) })
+		_ = p.ended(io.EOF)
+		t.Stop()
+	}
+	var errs []error
+	if c.mem != nil {
+		errs = append(errs, unix.Munmap(c.mem), unix.Close(c.shm))
+		c.mem = nil
+	}
+	return errors.Join(errs...)
+}

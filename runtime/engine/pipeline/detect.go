@@ -1,0 +1,331 @@
+package pipeline
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"unsafe"
+
+	"github.com/yoctune/yoctune/runtime/engine/core"
+	"github.com/yoctune/yoctune/schema/plan"
+)
+
+// Defaults of detectors.
+const (
+	detectThreshold = 0.25
+	detectIoU       = 0.45
+	detectTop       = 100
+	maxCandidates   = 4096 // boxes over the threshold that suppress each other, the best of them
+)
+
+// picture is how the tensor of a stage lies in the frame.
+type picture struct {
+	core.Geometry
+	width, height int // of the tensor
+}
+
+// detector reads boxes from the output of a YOLO. All but its last step is the
+// core's: decode and non-maximum suppression.
+type detector struct {
+	p       *plan.Post
+	at      picture
+	labels  []string
+	head    string
+	anchors int
+	classes int
+	rows    bool // an anchor's values lie together
+	first   int  // channel of the first class
+	extra   int  // channels after the classes: coefficients of a mask, or points
+	top     int
+	score   float32
+
+	args   core.DecodeArgs
+	nms    core.NMSArgs
+	stream *core.Stream
+	lists  map[*core.Buffer]*core.List // by the output they read: making one allocates
+	cand   *core.Buffer
+	kept   *core.Buffer
+	found  []core.Box
+	boxes  []core.Box
+
+	mask *masks
+}
+
+// newDetector checks that the tensor is what the head says. More is the shape of the
+// prototypes of masks, nil without.
+func newDetector(dev *core.Device, p *plan.Post, shape, more []int64, at picture, labels []string, score float32) (*detector, error) {
+	d := &detector{p: p, at: at, labels: labels, head: p.Head, top: p.Top, score: score}
+	if d.head == "" {
+		d.head = "v8"
+	}
+	if d.top == 0 {
+		d.top = detectTop
+	}
+	if p.Threshold == "" {
+		d.score = detectThreshold
+	}
+	iou := float32(detectIoU)
+	if p.IoU != "" {
+		var err error
+		if iou, err = fraction("iou", p.IoU); err != nil {
+			return nil, err
+		}
+	}
+	if err := d.layout(shape, more); err != nil {
+		return nil, err
+	}
+	if len(labels) > 0 && d.head != "v10" && len(labels) != d.classes {
+		return nil, fmt.Errorf("%w: the labels file has %d lines, the model knows %d classes", ErrPlan, len(labels), d.classes)
+	}
+	most := min(d.anchors, maxCandidates)
+	d.args = core.DecodeArgs{
+		Anchors: uint32(d.anchors), Classes: uint32(d.classes), Max: uint32(most), Batch: 1, Threshold: d.score,
+		ScaleX: float32(at.ScaleX), ScaleY: float32(at.ScaleY),
+		ShiftX: float32(float64(at.Crop.X) - float64(at.Inner.X)*at.ScaleX), ShiftY: float32(float64(at.Crop.Y) - float64(at.Inner.Y)*at.ScaleY),
+		LimitX: float32(at.Crop.X + at.Crop.Width), LimitY: float32(at.Crop.Y + at.Crop.Height),
+	}
+	switch {
+	case d.head == "v5":
+		d.args.Head = core.HeadObjectness
+	case d.rows:
+		d.args.Head = core.HeadRows
+	default:
+		d.args.Head = core.HeadPlanes
+	}
+	d.nms = core.NMSArgs{InMax: uint32(most), Max: uint32(min(d.top, most)), Batch: 1, IoU: iou}
+	if p.Agnostic {
+		d.nms.Flags = core.NMSAgnostic
+	}
+	d.found = make([]core.Box, 0, d.anchors)
+	d.boxes = make([]core.Box, 0, most)
+	var err error
+	if d.stream, err = dev.NewStream(0); err != nil {
+		return nil, err
+	}
+	d.lists = map[*core.Buffer]*core.List{}
+	if d.cand, err = dev.Alloc(core.BoxesBytes(most), core.MemHost); err != nil {
+		return nil, err
+	}
+	if d.kept, err = dev.Alloc(core.BoxesBytes(int(d.nms.Max)), core.MemHost); err != nil {
+		return nil, err
+	}
+	if more != nil {
+		d.mask = newMasks(more, at)
+	}
+	return d, nil
+}
+
+// release gives back what newDetector took.
+func (d *detector) release() error {
+	return errors.Join(d.cand.Release(), d.kept.Release(), d.stream.Release())
+}
+
+// layout finds out where the tensor has what.
+func (d *detector) layout(shape, more []int64) error {
+	bad := func(want string) error {
+		return fmt.Errorf("%w: %s with a %s head reads a tensor %s, the model gives %v", ErrPlan, d.p.Kind, d.head, want, shape)
+	}
+	if len(shape) != 3 || shape[0] != 1 || shape[1] < 5 && shape[2] < 5 || shape[1] > math.MaxInt32 || shape[2] > math.MaxInt32 {
+		return bad("of three dimensions for one frame")
+	}
+	a, b := int(shape[1]), int(shape[2])
+	if more != nil && (len(more) != 4 || more[0] != 1) {
+		return fmt.Errorf("%w: prototypes of masks are a tensor [1 masks height width], the model gives %v", ErrPlan, more)
+	}
+	d.first = 4
+	channels := 0
+	switch d.head {
+	case "v10":
+		if b != 6 || d.p.Kind != kindDetect {
+			return bad("[1 boxes 6], for detect only")
+		}
+		d.anchors, d.rows = a, true
+		return nil
+	case "v5":
+		d.first, d.rows, d.anchors, channels = 5, true, a, b
+	case "v8", "v11":
+		// Exporters write channels first; some graphs are turned.
+		if d.rows, d.anchors, channels = a > b, b, a; d.rows {
+			d.anchors, channels = a, b
+		}
+	default:
+		return fmt.Errorf("%w: head %q; it is one of v5, v8, v10, v11", ErrPlan, d.head)
+	}
+	switch d.classes = channels - d.first; d.p.Kind {
+	case kindSegment:
+		d.extra = int(more[1])
+		d.classes -= d.extra
+	case kindKeypoints:
+		known := max(d.p.Classes, 1)
+		d.extra = d.classes - known
+		if d.classes = known; d.extra < 3 || d.extra%3 != 0 {
+			return fmt.Errorf("%w: of the %d values of a box %d are left for points, which take three each: set classes", ErrPlan, channels, d.extra)
+		}
+	}
+	if d.classes < 1 || d.anchors < 1 {
+		return bad("with at least one class")
+	}
+	return nil
+}
+
+// value is channel c of anchor a.
+func (d *detector) value(data []float32, a, c int) float32 {
+	if d.rows {
+		return data[a*(d.first+d.classes+d.extra)+c]
+	}
+	return data[c*d.anchors+a]
+}
+
+// read finds the boxes of a frame, best first.
+func (d *detector) read(t tensor) ([]core.Box, error) {
+	if d.head == "v10" {
+		return d.readSorted(t.data), nil
+	}
+	rest := d.rows && d.extra > 0 // the core's heads end with the classes
+	if rest {
+		if err := d.decode(t.data); err != nil {
+			return nil, err
+		}
+	}
+	l := d.lists[t.buf]
+	if l == nil {
+		if l = d.stream.List(); !rest {
+			l.Decode(d.cand.All(), t.buf.At(0, 4*d.anchors*(d.first+d.classes)), d.args)
+		}
+		l.NMS(d.kept.All(), d.cand.All(), d.nms)
+		d.lists[t.buf] = l
+	}
+	if err := l.Submit(); err != nil {
+		return nil, err
+	}
+	if err := d.stream.Wait(context.Background()); err != nil {
+		return nil, err
+	}
+	var err error
+	d.boxes, err = core.AppendBoxes(d.boxes[:0], d.kept.Bytes())
+	return d.boxes, err
+}
+
+// decode is the core's for rows that go on after the classes.
+func (d *detector) decode(data []float32) error {
+	d.found = d.found[:0]
+	for a := range d.anchors {
+		best, score := 0, float32(math.Inf(-1))
+		for c := range d.classes {
+			if v := d.value(data, a, d.first+c); v > score {
+				best, score = c, v
+			}
+		}
+		if d.head == "v5" {
+			score *= d.value(data, a, 4)
+		}
+		if !(score >= d.score) {
+			continue
+		}
+		x, y := d.value(data, a, 0), d.value(data, a, 1)
+		w, h := d.value(data, a, 2)/2, d.value(data, a, 3)/2
+		b := core.Box{Score: score, Class: int32(best), Anchor: int32(a)}
+		b.X0, b.Y0 = d.frame(x-w, y-h)
+		b.X1, b.Y1 = d.frame(x+w, y+h)
+		d.found = append(d.found, b)
+	}
+	most := int(d.args.Max)
+	if len(d.found) > most {
+		slices.SortFunc(d.found, better)
+	}
+	return core.PutBoxes(d.cand.Bytes(), d.found[:min(len(d.found), most)])
+}
+
+// readSorted takes boxes that the model has chosen itself: edges, score and class.
+func (d *detector) readSorted(data []float32) []core.Box {
+	d.found = d.found[:0]
+	for a := range d.anchors {
+		v := data[6*a:][:6]
+		if !(v[4] >= d.score && v[5] >= 0 && v[5] <= math.MaxInt32/2) { // NaN is neither
+			continue
+		}
+		b := core.Box{Score: v[4], Class: int32(v[5]), Anchor: int32(a)}
+		b.X0, b.Y0 = d.frame(v[0], v[1])
+		b.X1, b.Y1 = d.frame(v[2], v[3])
+		d.found = append(d.found, b)
+	}
+	slices.SortFunc(d.found, better)
+	return d.found[:min(len(d.found), d.top)]
+}
+
+func better(a, b core.Box) int {
+	return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.Anchor, b.Anchor))
+}
+
+// frame brings a point of the tensor to the frame.
+func (d *detector) frame(x, y float32) (fx, fy float32) {
+	a, b := d.at.ToFrame(float64(x), float64(y))
+	return float32(a), float32(b)
+}
+
+// results is the [post] of detectors.
+func (d *detector) results(t tensor, into []Result) ([]Result, error) {
+	boxes, err := d.read(t)
+	if err != nil {
+		return into[:0], err
+	}
+	into = into[:0]
+	for _, b := range boxes {
+		// What was outside the part that is used is not in the picture.
+		x0, y0 := max(b.X0, float32(d.at.Crop.X)), max(b.Y0, float32(d.at.Crop.Y))
+		if !(b.X1 > x0 && b.Y1 > y0) {
+			continue
+		}
+		var r *Result
+		into, r = another(into, d.p.Kind)
+		r.Class, r.Score, r.Box = int(b.Class), b.Score, [4]float32{x0, y0, b.X1, b.Y1}
+		if r.Class < len(d.labels) {
+			r.Label = d.labels[r.Class]
+		}
+		switch d.p.Kind {
+		case kindKeypoints:
+			for k := 0; k < d.extra; k += 3 {
+				at := d.first + d.classes + k
+				x, y := d.frame(d.value(t.data, int(b.Anchor), at), d.value(t.data, int(b.Anchor), at+1))
+				r.Points = append(r.Points, Point{x, y, d.value(t.data, int(b.Anchor), at+2)})
+			}
+		case kindSegment:
+			for j := range d.extra {
+				d.mask.weights[j] = d.value(t.data, int(b.Anchor), d.first+d.classes+j)
+			}
+			d.mask.draw(t.more.data, r.Box, &r.Mask)
+		}
+	}
+	return into, nil
+}
+
+// another appends an empty result that has the memory of the one that was there
+// in an earlier frame.
+func another(into []Result, kind string) ([]Result, *Result) {
+	n := len(into)
+	if n == cap(into) {
+		into = append(into, Result{})
+	} else {
+		into = into[:n+1]
+	}
+	r := &into[n]
+	*r = Result{Kind: kind, Points: r.Points[:0], Mask: Mask{Counts: r.Mask.Counts[:0]}}
+	return into, r
+}
+
+// fraction reads a decimal text from 0 to 1.
+func fraction(field, text string) (float32, error) {
+	v, err := decimal(text)
+	if err != nil || v < 0 || v > 1 {
+		return 0, fmt.Errorf("%w: %s %q is not a decimal number from 0 to 1", ErrPlan, field, text)
+	}
+	return v, nil
+}
+
+// bytesOf is the memory of a tensor outside the Go heap.
+func bytesOf(data []float32) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(data))), 4*len(data))
+}

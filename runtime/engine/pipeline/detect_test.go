@@ -1,0 +1,631 @@
+package pipeline
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/yoctune/yoctune/internal/onnx"
+	"github.com/yoctune/yoctune/runtime/engine/core"
+	"github.com/yoctune/yoctune/runtime/engine/ort"
+	"github.com/yoctune/yoctune/schema/plan"
+	"github.com/yoctune/yoctune/tests/models"
+)
+
+// referee runs graphs of ONNX Runtime's own operators: what post-processing does
+// here, they do as others wrote it.
+type referee struct{ rt *ort.Runtime }
+
+func newReferee(t *testing.T) referee {
+	t.Helper()
+	rt, err := ort.Open(models.Library(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(rt.Close)
+	return referee{rt}
+}
+
+// run feeds data to a graph of one input x and one output y.
+func (r referee) run(t *testing.T, g *onnx.Graph, data []float32, dims ...int64) ([]float32, []int64) {
+	t.Helper()
+	g.Inputs = []onnx.Value{onnx.Tensor("x", onnx.Float32, dims...)}
+	g.Outputs = []onnx.Value{{Name: "y", Type: onnx.Float32}}
+	s, err := r.rt.NewSessionFromBytes(g.Encode(), ort.Options{Threads: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	in, err := r.rt.NewTensor(dims)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	copy(in.Data(), data)
+	out, err := s.NewOutput(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	if err := s.Run(in, out); err != nil {
+		t.Fatal(err)
+	}
+	return slices.Clone(out.Data()), out.Shape()
+}
+
+func node(op string, in, out string, attributes map[string]any) onnx.Node {
+	return onnx.Node{Op: op, In: strings.Fields(in), Out: strings.Fields(out), Attributes: attributes}
+}
+
+// suppress is ONNX's NonMaxSuppression over boxes by centre, [anchors 4], and the
+// score of each class, [classes anchors]: class and anchor of those it keeps.
+func (r referee) suppress(t *testing.T, boxes, scores []float32, classes, anchors int, iou, score float32) [][2]int {
+	t.Helper()
+	n, c := int64(anchors), int64(classes)
+	g := &onnx.Graph{
+		Weights: []onnx.Weight{
+			{Name: "most", Dims: []int64{1}, Data: []int64{n}},
+			{Name: "iou", Dims: []int64{1}, Data: []float32{iou}}, {Name: "score", Dims: []int64{1}, Data: []float32{score}},
+			{Name: "b", Dims: []int64{3}, Data: []int64{1, n, 4}}, {Name: "s", Dims: []int64{3}, Data: []int64{1, c, n}},
+			{Name: "cut", Dims: []int64{2}, Data: []int64{4 * n, c * n}},
+		},
+		Nodes: []onnx.Node{
+			node("Split", "x cut", "flat points", map[string]any{"axis": int64(0)}),
+			node("Reshape", "flat b", "boxes", nil), node("Reshape", "points s", "scores", nil),
+			node("NonMaxSuppression", "boxes scores most iou score", "kept", map[string]any{"center_point_box": int64(1)}),
+			node("Cast", "kept", "y", map[string]any{"to": int64(onnx.Float32)}),
+		},
+	}
+	out, _ := r.run(t, g, append(slices.Clone(boxes), scores...), int64(4*anchors+classes*anchors))
+	var kept [][2]int
+	for i := 0; i < len(out); i += 3 {
+		kept = append(kept, [2]int{int(out[i+1]), int(out[i+2])})
+	}
+	slices.SortFunc(kept, func(a, b [2]int) int { return slices.Compare(a[:], b[:]) })
+	return kept
+}
+
+// output is a detector's, of boxes that lie in heaps so that many overlap.
+func output(rng *rand.Rand, anchors, classes, extra int, objectness bool) (rows []float32, width int) {
+	first := 4
+	if objectness {
+		first = 5
+	}
+	width = first + classes + extra
+	rows = make([]float32, anchors*width)
+	for a := range anchors {
+		v := rows[a*width:][:width]
+		heap := float32(rng.IntN(12))
+		v[0], v[1] = 60+heap*45+rng.Float32()*20, 80+heap*40+rng.Float32()*20
+		v[2], v[3] = 20+rng.Float32()*60, 20+rng.Float32()*60
+		for c := 4; c < width; c++ {
+			v[c] = rng.Float32()
+		}
+	}
+	return rows, width
+}
+
+// planes turns rows of anchors into planes of channels.
+func planes(rows []float32, width int) []float32 {
+	n := len(rows) / width
+	out := make([]float32, len(rows))
+	for a := range n {
+		for c := range width {
+			out[c*n+a] = rows[a*width+c]
+		}
+	}
+	return out
+}
+
+// whole is a tensor that is the frame.
+func whole(w, h int) picture {
+	return pictureOf(core.Preprocess{Format: core.NV12, Width: w, Height: h, OutW: w, OutH: h})
+}
+
+func pictureOf(p core.Preprocess) picture {
+	g, err := p.Geometry()
+	if err != nil {
+		panic(err)
+	}
+	return picture{g, p.OutW, p.OutH}
+}
+
+// bench is what a detector needs around it.
+type bench struct {
+	dev *core.Device
+	t   *testing.T
+}
+
+func newBench(t *testing.T) bench {
+	t.Helper()
+	dev, err := core.Open(core.Options{Backend: "cpu"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = dev.Close() })
+	return bench{dev, t}
+}
+
+// tensor has memory that the core takes.
+func (b bench) tensor(data []float32, shape ...int64) tensor {
+	b.t.Helper()
+	buf, err := b.dev.Alloc(4*len(data), core.MemHost)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	copy(buf.Float32s(), data)
+	return tensor{shape: shape, data: buf.Float32s(), buf: buf}
+}
+
+// few is the planes of some anchors, and of enough empty ones that there are more
+// anchors than channels, as with every model.
+func (b bench) few(rows []float32, width int) tensor {
+	const anchors = 64
+	rows = append(slices.Clone(rows), make([]float32, anchors*width-len(rows))...)
+	return b.tensor(planes(rows, width), 1, int64(width), anchors)
+}
+
+func (b bench) detector(p plan.Post, in tensor, at picture) *detector {
+	b.t.Helper()
+	var more []int64
+	if in.more != nil {
+		more = in.more.shape
+	}
+	score := float32(0)
+	if p.Threshold != "" {
+		var err error
+		if score, err = fraction("threshold", p.Threshold); err != nil {
+			b.t.Fatal(err)
+		}
+	}
+	d, err := newDetector(b.dev, &p, in.shape, more, at, nil, score)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return d
+}
+
+func TestTheBoxesOfEveryHeadAreThoseOfONNXRuntime(t *testing.T) {
+	r, b := newReferee(t), newBench(t)
+	rng := rand.New(rand.NewPCG(1, 1))
+	at := whole(640, 640)
+	for _, c := range []struct {
+		head, kind string
+		turned     bool
+		extra      int
+	}{
+		{"v8", kindDetect, false, 0}, {"v11", kindDetect, true, 0}, {"v5", kindDetect, false, 0},
+		{"v8", kindSegment, false, 32}, {"v5", kindSegment, false, 32}, {"v8", kindKeypoints, false, 51}, {"v8", kindKeypoints, true, 51},
+	} {
+		for _, agnostic := range []bool{false, true} {
+			name := fmt.Sprintf("%s %s turned %t agnostic %t", c.head, c.kind, c.turned, agnostic)
+			const anchors, score, iou = 900, 0.6, 0.5
+			classes := 5
+			if c.kind == kindKeypoints {
+				classes = 2
+			}
+			v5 := c.head == "v5"
+			rows, width := output(rng, anchors, classes, c.extra, v5)
+			first := width - classes - c.extra
+			data, shape := planes(rows, width), []int64{1, int64(width), anchors}
+			if v5 || c.turned {
+				data, shape = rows, []int64{1, anchors, int64(width)}
+			}
+			in := b.tensor(data, shape...)
+			if c.kind == kindSegment {
+				more := b.tensor(make([]float32, 32*4*4), 1, 32, 4, 4)
+				in.more = &more
+			}
+			d := b.detector(plan.Post{Kind: c.kind, Head: c.head, Threshold: "0.6", IoU: "0.5", Agnostic: agnostic, Classes: 2, Top: 1000}, in, at)
+			got, err := d.results(in, nil)
+			if err != nil {
+				t.Fatal(name, err)
+			}
+
+			// One box has one class, its best; the referee is told only that.
+			boxes, scores := make([]float32, 4*anchors), make([]float32, classes*anchors)
+			best := make([]int, anchors)
+			for a := range anchors {
+				v := rows[a*width:][:width]
+				copy(boxes[4*a:], v[:4])
+				class, value := top(v[first:][:classes])
+				if v5 {
+					value *= v[4]
+				}
+				best[a] = class
+				if agnostic {
+					class = 0
+				}
+				scores[class*anchors+a] = value
+			}
+			want := r.suppress(t, boxes, scores, classes, anchors, iou, score)
+			var have [][2]int
+			last := float32(math.Inf(1))
+			for _, x := range got {
+				if x.Score > last {
+					t.Fatalf("%s: %v after %v", name, x.Score, last)
+				}
+				last = x.Score
+				a := -1
+				for i := range anchors {
+					cx, cy := (x.Box[0]+x.Box[2])/2, (x.Box[1]+x.Box[3])/2
+					if x.Class == best[i] && near(cx, boxes[4*i]) && near(cy, boxes[4*i+1]) && near(x.Box[2]-x.Box[0], boxes[4*i+2]) {
+						a = i
+					}
+				}
+				class := x.Class
+				if agnostic {
+					class = 0
+				}
+				have = append(have, [2]int{class, a})
+			}
+			slices.SortFunc(have, func(a, b [2]int) int { return slices.Compare(a[:], b[:]) })
+			if !slices.Equal(have, want) || len(want) < 10 {
+				t.Errorf("%s: %d boxes, ONNX Runtime has %d", name, len(have), len(want))
+			}
+		}
+	}
+}
+
+func near(a, b float32) bool { return math.Abs(float64(a-b)) < 1e-3 }
+
+func TestBoxesAndPointsAreInSourcePixels(t *testing.T) {
+	b := newBench(t)
+	for _, c := range []struct {
+		name string
+		p    core.Preprocess
+		want [4]float32 // of the box 100…300, 200…400 of the tensor
+	}{
+		{"stretched", core.Preprocess{Width: 1920, Height: 1080, OutW: 640, OutH: 640}, [4]float32{300, 337.5, 900, 675}},
+		// 640 wide are 1920: three times; 360 high, 140 above and below.
+		{"letterbox", core.Preprocess{Width: 1920, Height: 1080, OutW: 640, OutH: 640, Fit: core.Letterbox}, [4]float32{300, 180, 900, 780}},
+		{"part of a frame", core.Preprocess{Width: 1920, Height: 1080, OutW: 640, OutH: 640, Fit: core.Letterbox, Crop: core.Rect{X: 1000, Y: 100, Width: 640, Height: 320}}, [4]float32{1100, 140, 1300, 340}},
+	} {
+		c.p.Format = core.NV12
+		at := pictureOf(c.p)
+		// Box, class, two points.
+		in := b.few([]float32{200, 300, 200, 200, 0.9, 100, 200, 0.8, 300, 400, 0.7}, 11)
+		d := b.detector(plan.Post{Kind: kindKeypoints, Classes: 1}, in, at)
+		got, err := d.results(in, nil)
+		if err != nil || len(got) != 1 {
+			t.Fatalf("%s: %v, %v", c.name, got, err)
+		}
+		r := got[0]
+		for i := range c.want {
+			if !near(r.Box[i], c.want[i]) {
+				t.Errorf("%s: box %v, want %v", c.name, r.Box, c.want)
+				break
+			}
+		}
+		p := r.Points
+		if len(p) != 2 || !near(p[0].X, c.want[0]) || !near(p[0].Y, c.want[1]) || !near(p[1].X, c.want[2]) || !near(p[1].Y, c.want[3]) || p[1].Score != 0.7 {
+			t.Errorf("%s: points %v", c.name, p)
+		}
+		if line := string(r.appendJSON(nil)); !strings.Contains(line, `"class":0,"score":0.9,"box":[`) || !strings.Contains(line, `],"points":[[`) || !json.Valid([]byte(line)) {
+			t.Errorf("%s: %s", c.name, line)
+		}
+	}
+}
+
+func TestABoxOutsideThePictureIsNone(t *testing.T) {
+	b := newBench(t)
+	at := pictureOf(core.Preprocess{Format: core.NV12, Width: 1280, Height: 720, OutW: 640, OutH: 640, Fit: core.Letterbox})
+	in := b.few([]float32{
+		320, 40, 100, 60, 0.9, // on the letterbox's border
+		320, 140, 100, 40, 0.8, // half on it: of 120 to 160, 20 rows are picture
+		320, 300, 0, 0, 0.95, // nothing
+		float32(math.NaN()), 300, 10, 10, 0.95,
+	}, 5)
+	got, err := b.detector(plan.Post{Kind: kindDetect}, in, at).results(in, nil)
+	if err != nil || len(got) != 1 || got[0].Box != [4]float32{540, 0, 740, 40} {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+func TestAHeadThatChoosesItselfIsTakenAsItIs(t *testing.T) {
+	b := newBench(t)
+	in := b.tensor([]float32{
+		10, 20, 30, 40, 0.5, 2,
+		11, 21, 31, 41, 0.9, 2, // overlaps the first: both stay
+		0, 0, 9, 9, 0.1, 1,
+		5, 5, 8, 8, 0.9, -1,
+		5, 5, 8, 8, 0.9, float32(math.Inf(1)),
+	}, 1, 5, 6)
+	d := b.detector(plan.Post{Kind: kindDetect, Head: "v10", Threshold: "0.25"}, in, whole(100, 100))
+	got, err := d.results(in, nil)
+	if err != nil || len(got) != 2 || got[0].Score != 0.9 || got[0].Box != [4]float32{11, 21, 31, 41} || got[1].Class != 2 {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+func TestMasksAreThoseOfONNXRuntime(t *testing.T) {
+	r, b := newReferee(t), newBench(t)
+	rng := rand.New(rand.NewPCG(2, 2))
+	const n, side, w, h = 8, 40, 320, 240
+	at := pictureOf(core.Preprocess{Format: core.NV12, Width: w, Height: h, OutW: 160, OutH: 160})
+	prototypes := make([]float32, n*side*side)
+	for k := range n {
+		fx, fy, ph := rng.Float64()/3, rng.Float64()/3, rng.Float64()*6
+		for i := range side * side {
+			prototypes[k*side*side+i] = float32(math.Sin(fx*float64(i%side) + fy*float64(i/side) + ph))
+		}
+	}
+	row := []float32{80, 80, 100, 120, 0.9}
+	weights := make([]float32, n)
+	for k := range weights {
+		weights[k] = rng.Float32()*2 - 1
+	}
+	row = append(row, weights...)
+	in := b.few(row, len(row))
+	more := b.tensor(prototypes, 1, n, side, side)
+	in.more = &more
+	d := b.detector(plan.Post{Kind: kindSegment}, in, at)
+	got, err := d.results(in, nil)
+	if err != nil || len(got) != 1 {
+		t.Fatalf("%v, %v", got, err)
+	}
+	m := got[0].Mask
+
+	want, _ := r.run(t, &onnx.Graph{
+		Weights: []onnx.Weight{{Name: "w", Dims: []int64{1, n, 1, 1}, Data: weights}, {Name: "size", Dims: []int64{4}, Data: []int64{1, 1, h, w}}},
+		Nodes: []onnx.Node{
+			node("Conv", "x w", "sum", nil),
+			{Op: "Resize", In: []string{"sum", "", "", "size"}, Out: []string{"y"}, Attributes: map[string]any{"mode": "linear", "coordinate_transformation_mode": "half_pixel"}},
+		},
+	}, prototypes, 1, n, side, side)
+
+	if m.X != 60 || m.Y != 30 || m.Width != 200 || m.Height != 180 || m.Step != 1 {
+		t.Fatalf("mask at %d,%d of %dx%d by %d", m.X, m.Y, m.Width, m.Height, m.Step)
+	}
+	in1, cell, inside := false, 0, 0
+	for _, c := range m.Counts {
+		for range c {
+			x, y := m.X+cell%m.Width, m.Y+cell/m.Width
+			if v := want[y*w+x]; in1 != (v > 0) && math.Abs(float64(v)) > 1e-4 {
+				t.Fatalf("pixel %d,%d is inside: %t, ONNX Runtime's value is %v", x, y, in1, v)
+			}
+			if in1 {
+				inside++
+			}
+			cell++
+		}
+		in1 = !in1
+	}
+	if cell != m.Width*m.Height || inside < 1000 || inside > cell-1000 {
+		t.Errorf("%d cells, %d inside", cell, inside)
+	}
+	if line := string(got[0].appendJSON(nil)); !strings.Contains(line, `"mask":{"x":60,"y":30,"width":200,"height":180,"step":1,"counts":[`) || !json.Valid([]byte(line)) {
+		t.Errorf("%.200s", line)
+	}
+	// A box as large as a camera's frame has a mask that is no larger.
+	d.mask.at = pictureOf(core.Preprocess{Format: core.NV12, Width: 4096, Height: 2160, OutW: 160, OutH: 160})
+	var big Mask
+	d.mask.draw(prototypes, [4]float32{0, 0, 4096, 2160}, &big)
+	if big.Step != 8 || big.Width != 512 || big.Height != 270 {
+		t.Errorf("%d by %d cells of %d", big.Width, big.Height, big.Step)
+	}
+}
+
+func TestBestClassesAreThoseOfONNXRuntime(t *testing.T) {
+	r := newReferee(t)
+	rng := rand.New(rand.NewPCG(3, 3))
+	const n, k = 1000, 7
+	data := make([]float32, n)
+	for i := range data {
+		data[i] = rng.Float32()*20 - 10
+	}
+	want, _ := r.run(t, &onnx.Graph{
+		Weights: []onnx.Weight{{Name: "k", Dims: []int64{1}, Data: []int64{k}}},
+		Nodes: []onnx.Node{
+			node("Softmax", "x", "p", map[string]any{"axis": int64(-1)}), node("TopK", "p k", "values at", nil),
+			node("Cast", "at", "index", map[string]any{"to": int64(onnx.Float32)}),
+			node("Concat", "values index", "y", map[string]any{"axis": int64(0)}),
+		},
+	}, data, 1, n)
+	decode, err := argmax([]int64{1, n}, nil, 0, k)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := decoded(t, decode, tensor{shape: []int64{1, n}, data: data})
+	for i := range k {
+		if got[i].Class != int(want[k+i]) || math.Abs(float64(got[i].Score-want[i])) > 1e-6 {
+			t.Errorf("%d: class %d with %v, ONNX Runtime has %v with %v", i, got[i].Class, got[i].Score, want[k+i], want[i])
+		}
+	}
+}
+
+func TestVotesAreThoseOfONNXRuntime(t *testing.T) {
+	r := newReferee(t)
+	rng := rand.New(rand.NewPCG(4, 4))
+	const n = 40
+	data := make([]float32, 3*n)
+	for i := range data {
+		data[i] = rng.Float32()
+	}
+	for kind, op := range map[string]string{"mean": "Mean", "max": "Max"} {
+		v, err := parseVote(kind)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, _ := r.run(t, &onnx.Graph{Nodes: []onnx.Node{
+			node("Split", "x", "a b c", map[string]any{"axis": int64(0)}), node(op, "a b c", "y", nil),
+		}}, data, 3, n)
+		got := slices.Clone(data[:n])
+		v(got, [][]float32{data[n : 2*n], data[2*n:]}, n)
+		for i := range got {
+			if math.Abs(float64(got[i]-want[i])) > 1e-6 {
+				t.Fatalf("%s: %v, ONNX Runtime has %v", kind, got[i], want[i])
+			}
+		}
+	}
+	got := []float32{0.1, 0.9, 0, 0.5, 0.4, 0.1}
+	majority(got, [][]float32{{0.6, 0.4, 0, 0, 0, 1}, {0.2, 0.8, 0, 0, 0, 1}}, 3)
+	for i, want := range []float32{1. / 3, 2. / 3, 0, 1. / 3, 0, 2. / 3} {
+		if !near(got[i], want) {
+			t.Errorf("majority %v", got)
+			break
+		}
+	}
+	if _, err := parseVote("loudest"); !errors.Is(err, ErrPlan) {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestTextThatIsTurnedIsARegionThatIsTurned(t *testing.T) {
+	const w, h = 200, 160
+	at := whole(w, h)
+	r, err := newRegions([]int64{1, 1, h, w}, at, 0, true, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data := make([]float32, w*h)
+	// A bar of 80 by 12 about 90,80, turned by 30 degrees; a square; noise; and faint ink.
+	sin, cos := math.Sincos(math.Pi / 6)
+	for y := range h {
+		for x := range w {
+			dx, dy := float64(x)-90, float64(y)-80
+			if along, across := dx*cos+dy*sin, dy*cos-dx*sin; math.Abs(along) <= 40 && math.Abs(across) <= 6 {
+				data[y*w+x] = 0.95
+			}
+			if x >= 10 && x < 30 && y >= 10 && y < 30 {
+				data[y*w+x] = 0.8
+			}
+			if x >= 150 && x < 180 && y >= 10 && y < 30 {
+				data[y*w+x] = 0.4
+			}
+		}
+	}
+	data[150*w+190] = 1
+	got, err := r.results(tensor{data: data}, nil)
+	if err != nil || len(got) != 2 {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	if got[0].Score < 0.9 || !near(got[1].Score, 0.8) {
+		t.Errorf("scores %v, %v", got[0].Score, got[1].Score)
+	}
+	p := got[0].Points
+	side := func(a, b Point) float64 { return math.Hypot(float64(b.X-a.X), float64(b.Y-a.Y)) }
+	// Grown by 80·12·1.5/(2·92) = 7.8 to each side.
+	if long, short := side(p[0], p[1]), side(p[1], p[2]); math.Abs(long-95.6) > 3 || math.Abs(short-27.6) > 3 {
+		t.Errorf("sides %v and %v", long, short)
+	}
+	if angle := math.Atan2(float64(p[1].Y-p[0].Y), float64(p[1].X-p[0].X)); math.Abs(angle-math.Pi/6) > 0.05 {
+		t.Errorf("turned by %v", angle)
+	}
+	if cx, cy := (p[0].X+p[2].X)/2, (p[0].Y+p[2].Y)/2; math.Abs(float64(cx)-90.5) > 1 || math.Abs(float64(cy)-80.5) > 1 {
+		t.Errorf("about %v,%v", cx, cy)
+	}
+}
+
+func TestDetectorsRefuseWhatTheyDoNotRead(t *testing.T) {
+	b := newBench(t)
+	for _, c := range []struct {
+		post        plan.Post
+		shape, more []int64
+		labels      []string
+		says        string
+	}{
+		{plan.Post{Kind: kindDetect}, []int64{1, 1000}, nil, nil, "[1 1000]"},
+		{plan.Post{Kind: kindDetect}, []int64{2, 84, 8400}, nil, nil, "one frame"},
+		{plan.Post{Kind: kindDetect}, []int64{1, 3, 8400}, nil, nil, "at least one class"},
+		{plan.Post{Kind: kindDetect, Head: "v10"}, []int64{1, 84, 8400}, nil, nil, "[1 boxes 6]"},
+		{plan.Post{Kind: kindDetect, Head: "v3"}, []int64{1, 84, 8400}, nil, nil, "one of v5, v8, v10, v11"},
+		{plan.Post{Kind: kindDetect}, []int64{1, 84, 8400}, nil, []string{"cat"}, "1 lines, the model knows 80"},
+		{plan.Post{Kind: kindDetect, IoU: "2"}, []int64{1, 84, 8400}, nil, nil, "iou"},
+		{plan.Post{Kind: kindSegment}, []int64{1, 116, 8400}, []int64{1, 32}, nil, "[1 32]"},
+		{plan.Post{Kind: kindSegment}, []int64{1, 20, 8400}, []int64{1, 32, 4, 4}, nil, "at least one class"},
+		{plan.Post{Kind: kindKeypoints}, []int64{1, 57, 8400}, nil, nil, "52 are left for points"},
+	} {
+		if _, err := newDetector(b.dev, &c.post, c.shape, c.more, whole(640, 640), c.labels, 0); !errors.Is(err, ErrPlan) || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%+v of %v: %v", c.post, c.shape, err)
+		}
+	}
+	if _, err := newRegions([]int64{1, 3, 10, 10}, whole(10, 10), 0, true, 0); !errors.Is(err, ErrPlan) {
+		t.Errorf("%v", err)
+	}
+}
+
+// What a model gives may be anything; a result is always one that JSON has.
+func TestGarbageIsDecodedWithoutHarm(t *testing.T) {
+	b := newBench(t)
+	rng := rand.New(rand.NewPCG(5, 5))
+	nan, inf := float32(math.NaN()), float32(math.Inf(1))
+	odd := []float32{nan, inf, -inf, math.MaxFloat32, -math.MaxFloat32, 0, 1, -1, 1e30, 0.5}
+	fill := func(n int) []float32 {
+		v := make([]float32, n)
+		for i := range v {
+			if v[i] = odd[rng.IntN(len(odd))]; rng.IntN(2) == 0 {
+				v[i] = rng.Float32() * 200
+			}
+		}
+		return v
+	}
+	for range 200 {
+		for _, p := range []plan.Post{{Kind: kindDetect}, {Kind: kindDetect, Head: "v5"}, {Kind: kindDetect, Head: "v10"}, {Kind: kindSegment}, {Kind: kindSegment, Head: "v5"}, {Kind: kindKeypoints}} {
+			shape := []int64{1, 11, 20}
+			switch p.Head {
+			case "v5":
+				shape = []int64{1, 20, 11}
+			case "v10":
+				shape = []int64{1, 20, 6}
+			}
+			in := b.tensor(fill(int(volume(shape))), shape...)
+			if p.Kind == kindSegment {
+				more := b.tensor(fill(4*5*5), 1, 4, 5, 5)
+				in.more = &more
+			}
+			got, err := b.detector(p, in, whole(100, 80)).results(in, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range got {
+				if line := got[i].appendJSON(nil); !json.Valid(line) {
+					t.Fatalf("%s", line)
+				}
+			}
+		}
+		r, err := newRegions([]int64{1, 1, 8, 10}, whole(100, 80), 0, true, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := r.results(tensor{data: fill(80)}, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestDecodersAllocateNothingFrameByFrame(t *testing.T) {
+	b := newBench(t)
+	rng := rand.New(rand.NewPCG(6, 6))
+	rows, width := output(rng, 300, 3, 8, false)
+	in := b.tensor(planes(rows, width), 1, int64(width), 300)
+	more := b.tensor(make([]float32, 8*20*20), 1, 8, 20, 20)
+	in.more = &more
+	d := b.detector(plan.Post{Kind: kindSegment, Threshold: "0.5"}, in, whole(640, 640))
+	r, err := newRegions([]int64{1, 1, 20, 20}, whole(640, 640), 0, true, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ink := make([]float32, 400)
+	for i := range ink {
+		ink[i] = float32(i/5%2) * 0.9
+	}
+	var boxes, text []Result
+	run := func() {
+		var err, err2 error
+		boxes, err = d.results(in, boxes)
+		text, err2 = r.results(tensor{data: ink}, text)
+		if err != nil || err2 != nil || len(boxes) == 0 || len(text) == 0 {
+			t.Fatal(len(boxes), err, len(text), err2)
+		}
+	}
+	run()
+	if n := testing.AllocsPerRun(50, run); n != 0 {
+		t.Errorf("a frame allocates %v times", n)
+	}
+}

@@ -1,0 +1,658 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/yoctune/yoctune/runtime/engine/pipeline/degrade"
+	"github.com/yoctune/yoctune/runtime/engine/trace"
+)
+
+// Ids of the two ends, which no stage may have.
+const (
+	idSource = "source"
+	idSink   = "sink"
+)
+
+// engine moves frames through steps.
+type engine struct {
+	name   string
+	source source
+	steps  []step
+	sink   Sink
+	frames []frame // see framesFor
+	spares int     // the last of them, which are never filled
+
+	capacity     int // of each queue
+	policy       policy
+	sinkCapacity int           // of the queue before the sink, 0: as the others
+	sinkPolicy   policy        // "": as the others
+	maxAge       int64         // ns since capture after which a frame is dropped, 0: never
+	credits      int           // frames that may be in work at once, 0: as many as there are
+	live         bool          // the source is paced by its rate
+	limit        uint64        // frames to read, 0: all
+	drain        time.Duration // time for frames in flight after a stop
+	abort        func()        // makes work in progress return, nil where nothing can
+	target       int64         // ns from capture to sink that the plan wants, 0: none
+	levels       []degrade.Level
+	ladder       *degrade.Controller  // nil: always level 0
+	use          *degrade.Utilisation // nil: batches are as full as they come
+	hot          func() string        // why the device wants less, nil: it never does
+	reserve      func() string        // why memory that is to be kept free is not, nil: it always is
+	trace        *trace.Recorder      // nil: none
+	breach       func(now int64)      // called in the window that misses the target
+	tell         func(Event)          // told of each event as it happens; nil: nobody is
+	begun        func()               // called when everything is there, before the first frame; nil: nobody
+
+	clock    clock
+	hard     context.Context
+	ledger   *ledger
+	free     chan int
+	queues   []*queue // before each step, and before the sink
+	reasons  []reasons
+	shutdown dropReason
+	workers  []*instance
+	takers   []taker // by step, then the sink, see direct; nil: frames are always handed over
+	pull     bool    // whoever reads a frame may go on with it
+	reading  *cost   // of a frame by the source
+	cost     []*cost // by step, then the sink
+	inflight atomic.Int64
+	copies   atomic.Uint64
+	filled   atomic.Uint64   // frames that the source copied
+	others   []atomic.Uint64 // frames that the CPU did for the GPU, by step
+	level    atomic.Int32
+	portion  atomic.Int32   // most frames at once that the utilisation wants, 0: no matter
+	busy     []atomic.Int64 // ns of work by step, since the utilisation was last looked at
+	waits    []histogram    // by step, then the sink
+	services []histogram
+	reads    histogram
+	totals   histogram
+	recent   window
+
+	mu     sync.Mutex
+	reason string // why the source ended
+	errs   []error
+	events []Event
+	first  int64 // capture of the first frame, ns
+	last   int64 // end of the last frame done, ns
+}
+
+// dropReason is why a frame was dropped, with its number in the trace.
+type dropReason struct {
+	text string
+	n    uint16
+}
+
+// reasons of one queue and the stage behind it.
+type reasons struct{ full, old, late, device, memory, down, failed dropReason }
+
+// Reasons that are of no queue.
+const (
+	reasonShutdown = "shutdown"       // a stop leaves no time for the frame
+	reasonLost     = "lost-by-source" // the driver had no room for it
+	reasonLevel    = "degraded:fps"   // the level has a lower rate
+	reasonSinkDown = "sink-degraded"  // results cannot be written for now
+	reasonReserve  = "keep-free"      // the memory that is to be kept free is not
+)
+
+// framesFor is the number of frames that keeps every queue full and every
+// worker at work, and one for the source to fill meanwhile.
+func framesFor(steps []step, capacity, sinkCapacity int) int {
+	if sinkCapacity == 0 {
+		sinkCapacity = capacity
+	}
+	n := len(steps)*capacity + sinkCapacity + 2 + 1
+	for i := range steps {
+		s := &steps[i]
+		n += s.workers() * s.largest()
+		if s.workers() > 1 {
+			n += unsettled(s) // results that wait for their turn
+		}
+	}
+	return n
+}
+
+// unsettled is how many frames of a stage may be unsettled or undelivered.
+func unsettled(s *step) int { return 2 * s.workers() * s.largest() }
+
+// grace is how long work gets to return after it was aborted.
+const grace = time.Second
+
+// run moves every frame of the source, or those until ctx ends. The summary is
+// complete either way; the error says what failed, not that ctx ended. With
+// stuck set a stage did not return, and its memory must stay.
+func (e *engine) run(ctx context.Context) (sum *Summary, stuck bool, err error) {
+	if e.clock, err = newClock(); err != nil {
+		return nil, false, err
+	}
+	e.prepare()
+	if e.begun != nil {
+		e.begun()
+	}
+
+	// Two stops: the soft one ends the source, and what is in flight drains by
+	// itself as each goroutine closes the queue behind it. The hard one ends
+	// everything.
+	soft, stop := context.WithCancel(ctx)
+	defer stop()
+	hard, kill := context.WithCancel(context.WithoutCancel(ctx))
+	defer kill()
+	e.hard = hard
+
+	start := e.clock.now()
+	var wg sync.WaitGroup
+	out := newOutlet(e, hard, stop)
+	for k := range e.steps {
+		e.startStep(&wg, hard, k)
+	}
+	wg.Go(out.work)
+	wg.Go(func() { e.runSource(soft, hard) })
+	finished := make(chan struct{})
+	go func() { wg.Wait(); close(finished) }()
+	var aside sync.WaitGroup
+	aside.Go(func() { e.watch(finished, hard, stop) })
+	aside.Go(func() { e.control(finished, hard) })
+
+	select {
+	case <-finished:
+	case <-soft.Done():
+		if !wait(finished, e.drain) {
+			kill()
+			if e.abort != nil {
+				e.abort()
+			}
+			stuck = !wait(finished, grace)
+		}
+	}
+	e.ledger.close()
+	sum, err = e.summary(e.clock.now()-start), e.err(stuck)
+	kill()
+	aside.Wait()
+	return sum, stuck, err
+}
+
+// prepare makes everything that a run needs, so that frames need no more.
+func (e *engine) prepare() {
+	n := len(e.steps) + 1
+	e.ledger = newLedger()
+	e.waits, e.services = make([]histogram, n), make([]histogram, n)
+	e.busy = make([]atomic.Int64, n)
+	e.queues, e.reasons, e.cost = make([]*queue, n), make([]reasons, n), make([]*cost, n)
+	e.takers, e.reading = make([]taker, n), newCost(nil)
+	_, camera := e.source.(selfPaced)
+	e.pull = !e.live && !camera && e.credits == 0 && e.policy == block && (e.sinkPolicy == "" || e.sinkPolicy == block)
+	for k := range e.queues {
+		id, c, p := e.id(k), e.capacity, e.policy
+		var buckets []int
+		switch {
+		case k < len(e.steps):
+			buckets = e.steps[k].buckets
+		case e.sinkCapacity > 0:
+			c = e.sinkCapacity
+		}
+		if k == len(e.steps) && e.sinkPolicy != "" {
+			p = e.sinkPolicy
+		}
+		e.cost[k] = newCost(buckets)
+		e.queues[k] = newQueue(c, p)
+		e.reasons[k] = reasons{
+			full: e.reasonFor("queue-full:" + id), old: e.reasonFor("too-old:" + id), late: e.reasonFor("deadline:" + id),
+			failed: e.reasonFor("failed:" + id), device: e.reasonFor("no-device:" + id), memory: e.reasonFor("no-memory:" + id),
+			down: e.reasonFor("restarting:" + id),
+		}
+	}
+	e.shutdown = e.reasonFor(reasonShutdown)
+	e.free = make(chan int, len(e.frames))
+	for i := range len(e.frames) - e.spares {
+		e.free <- i
+	}
+}
+
+// id names step k, or the sink after the last of them.
+func (e *engine) id(k int) string {
+	if k < len(e.steps) {
+		return e.steps[k].id
+	}
+	return idSink
+}
+
+func (e *engine) reasonFor(text string) dropReason {
+	return dropReason{text, e.trace.Reason(text)}
+}
+
+// wait waits until c is closed or d has passed.
+func wait(c <-chan struct{}, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-c:
+		return true
+	case <-t.C:
+		return false
+	}
+}
+
+// startStep starts the workers of step k, and what puts their frames in order.
+func (e *engine) startStep(wg *sync.WaitGroup, hard context.Context, k int) {
+	s := &e.steps[k]
+	var o *order
+	if s.workers() > 1 {
+		o = newOrder(unsettled(s), s.workers())
+		wg.Go(func() {
+			defer e.queues[k+1].close()
+			for {
+				i, ok := o.next()
+				if !ok {
+					return
+				}
+				if i != none {
+					e.hand(hard, k+1, i, k)
+				}
+				signal(e.queues[k].ready)
+			}
+		})
+	}
+	for n := range s.workers() {
+		in := newInstance(e, hard, k, n, o)
+		e.workers = append(e.workers, in)
+		if o == nil && s.largest() == 1 {
+			e.takers[k] = in
+		}
+		wg.Go(in.work)
+	}
+}
+
+// runSource fills free frames until there are no more, soft ends, or reading
+// fails.
+func (e *engine) runSource(soft, hard context.Context) {
+	defer e.queues[0].close()
+	defer context.AfterFunc(soft, e.source.interrupt)()
+	pace := newPacer(e.source.format().rate.period(), e.clock)
+	track := e.trace.Track(idSource, 0, "")
+	leftOut, short := e.reasonFor(reasonLevel), e.reasonFor(reasonReserve)
+	kept := int64(-1 << 62) // capture of the last frame that was not left out
+	camera, _ := e.source.(selfPaced)
+	begun := false
+	for n := uint64(0); e.limit == 0 || n < e.limit; n++ {
+		var due int64
+		if e.live && camera == nil {
+			var ok bool
+			if due, ok = pace.wait(soft); !ok {
+				e.ended(reasonStopped)
+				return
+			}
+		}
+		i := none
+		if soft.Err() == nil {
+			select {
+			case i = <-e.free:
+			case <-soft.Done():
+			}
+		}
+		if i == none {
+			e.ended(reasonStopped)
+			return
+		}
+		if !e.live && !e.enough(soft) {
+			e.free <- i
+			e.ended(reasonStopped)
+			return
+		}
+		f := &e.frames[i]
+		began := e.clock.now()
+		var err error
+		if camera != nil {
+			var lost int
+			lost, err = camera.capture(f)
+			began = f.arrived // not since when it was waited for
+			if lost > 0 {
+				gone := uint64(min(lost, math.MaxInt32)) // more is a source that cannot count
+				if e.limit > 0 {
+					gone = min(gone, e.limit-n-1)
+				}
+				e.ledger.lost(gone)
+				e.recent.lose(int(gone))
+				n += gone
+			}
+		} else {
+			err = readInto(e.source, f)
+		}
+		now := e.clock.now()
+		switch {
+		case errors.Is(err, io.EOF):
+			e.free <- i
+			e.ended(reasonEnd)
+			return
+		case err != nil && soft.Err() != nil:
+			e.free <- i
+			e.ended(reasonStopped)
+			return
+		case errors.Is(err, errFrame):
+			e.free <- i
+			e.ledger.read()
+			e.ledger.failed(n, idSource, err)
+			continue
+		case err != nil:
+			e.free <- i
+			e.ledger.read()
+			e.ledger.failed(n, idSource, err)
+			e.fail(fmt.Errorf("source, frame %d: %w", n, err))
+			e.ended(reasonError)
+			return
+		}
+		e.ledger.read()
+		e.reads.add(now - began)
+		e.reading.add(1, now-began)
+		e.filled.Add(uint64(f.copies))
+		switch {
+		case camera != nil:
+			due = f.capture
+		case !e.live:
+			due = now
+		}
+		f.id, f.capture, f.entered = n, due, due
+		f.level, f.admitted = e.level.Load(), false
+		if !begun {
+			begun = true
+			e.mu.Lock()
+			e.first = due
+			e.mu.Unlock()
+		}
+		track.Span(n, began, now, 0, false)
+		// A source gives frames at its rate; a level below wants fewer, and
+		// leaves them out before any work.
+		if len(e.levels) > 0 {
+			if p := int64(e.levels[f.level].Period); p > 0 && due-kept < p-int64(pace.period)/2 {
+				e.drop(i, leftOut)
+				continue
+			}
+		}
+		if e.live && e.lacks() && int(f.level) >= len(e.levels)-1 {
+			e.drop(i, short)
+			continue
+		}
+		kept = due
+		e.hand(hard, 0, i, fromSource)
+	}
+	e.ended(reasonLimit)
+}
+
+// lacks tells whether memory that is to be kept free is not.
+func (e *engine) lacks() bool { return e.reserve != nil && e.reserve() != "" }
+
+// enough waits until it is. It is false when soft ends before.
+func (e *engine) enough(soft context.Context) bool {
+	for e.lacks() {
+		t := time.NewTimer(50 * time.Millisecond)
+		select {
+		case <-t.C:
+		case <-soft.Done():
+			t.Stop()
+			return false
+		}
+	}
+	return true
+}
+
+// watch drops frames that grew too old while they wait, and settles those whose
+// stage is past its deadline, whatever the workers do meanwhile.
+func (e *engine) watch(finished <-chan struct{}, hard context.Context, stop func()) {
+	period := time.Duration(0)
+	shorter := func(d time.Duration) {
+		if d = min(max(d/8, time.Millisecond), 50*time.Millisecond); period == 0 || d < period {
+			period = d
+		}
+	}
+	if e.maxAge > 0 {
+		shorter(time.Duration(e.maxAge))
+	}
+	for k := range e.steps {
+		if d := e.steps[k].deadline; d > 0 {
+			shorter(d)
+		}
+	}
+	if period == 0 {
+		return
+	}
+	tick := time.NewTicker(period)
+	defer tick.Stop()
+	old := make([]int, 16)
+	for {
+		select {
+		case <-finished:
+			return
+		case <-hard.Done():
+			return
+		case <-tick.C:
+		}
+		now := e.clock.now()
+		for k, q := range e.queues {
+			for e.maxAge > 0 {
+				n := q.expire(old, func(i int) bool { return now-e.frames[i].capture > e.maxAge })
+				for _, i := range old[:n] {
+					e.drop(i, e.reasons[k].old)
+				}
+				if n < len(old) {
+					break
+				}
+			}
+		}
+		for _, in := range e.workers {
+			if in.s.deadline == 0 {
+				continue
+			}
+			if err := in.check(now); err != nil {
+				e.fail(err)
+				stop()
+			}
+		}
+	}
+}
+
+// control looks at each window of the run: it moves along the ladder, and keeps
+// the trace of a window that missed the target.
+func (e *engine) control(finished <-chan struct{}, hard context.Context) {
+	if e.ladder == nil && e.use == nil && (e.breach == nil || e.target == 0) {
+		return
+	}
+	tick := time.NewTicker(degrade.Window)
+	defer tick.Stop()
+	levels, depth := e.trace.Counter("degrade level"), make([]*trace.Counter, len(e.queues))
+	for k := range depth {
+		depth[k] = e.trace.Counter("queue " + e.id(k))
+	}
+	start := e.clock.now()
+	looked := start
+	levels.Set(start, 0)
+	for {
+		select {
+		case <-finished:
+			return
+		case <-hard.Done():
+			return
+		case <-tick.C:
+		}
+		now := e.clock.now()
+		for k, q := range e.queues {
+			depth[k].Set(now, int64(q.len()))
+		}
+		in := e.recent.take()
+		if e.hot != nil {
+			in.Hot = e.hot()
+		}
+		if in.Hot == "" && e.reserve != nil {
+			in.Hot = e.reserve()
+		}
+		if e.breach != nil && e.target > 0 && in.Done > 0 && int64(in.P95) > e.target {
+			e.breach(now)
+		}
+		if e.use != nil && now-looked >= int64(degrade.Interval) {
+			e.utilise(now, time.Duration(now-looked))
+			looked = now
+		}
+		if e.ladder == nil {
+			continue
+		}
+		for k := range e.steps {
+			in.Bottleneck = max(in.Bottleneck, time.Duration(e.cost[k].perFrame()))
+		}
+		was := e.level.Load()
+		d := e.ladder.Step(time.Duration(now-start), in)
+		if d.Moved {
+			e.level.Store(int32(d.Level))
+			for k := range e.steps {
+				e.cost[k].reset()
+			}
+			levels.Set(now, int64(d.Level))
+			e.event(Event{At: now, Kind: EventLevel, From: int(was), To: d.Level, Why: d.Why})
+		}
+	}
+}
+
+// utilise sets how many frames are taken at once by how busy the busiest stage was. It
+// rests while the ladder is in use: two loops on one pipeline swing.
+func (e *engine) utilise(now int64, window time.Duration) {
+	most, which := 0.0, 0
+	for k := range e.steps {
+		part := float64(e.busy[k].Swap(0)) / float64(window) / float64(e.steps[k].workers())
+		if part > most {
+			most, which = part, k
+		}
+	}
+	n := e.use.Step(min(most, 1), e.level.Load() > 0)
+	was := int(e.portion.Swap(int32(n)))
+	if was != n && was != 0 {
+		e.event(Event{At: now, Kind: EventBatch, Stage: e.steps[which].id, From: was, To: n, Why: fmt.Sprintf("busy for %.0f %% of the time", 100*most)})
+	}
+}
+
+// spend books the time frame f spent waiting for stage k and in it.
+func (e *engine) spend(f *frame, k int, began, end int64) {
+	f.spent[k] = span{queue: began - f.entered, service: end - began}
+	f.entered = end
+	e.waits[k].add(f.spent[k].queue)
+	e.services[k].add(f.spent[k].service)
+}
+
+// drop settles frame i as dropped, and gives it back.
+func (e *engine) drop(i int, why dropReason) {
+	e.settled(&e.frames[i], trace.Dropped, why.n)
+	e.ledger.dropped(why.text)
+	e.release(i)
+}
+
+// settled puts the end of a frame in the trace.
+func (e *engine) settled(f *frame, fate trace.Fate, reason uint16) {
+	e.trace.Frame(f.id, f.capture, e.clock.now(), fate, reason)
+}
+
+// release gives a settled frame back to the source.
+func (e *engine) release(i int) {
+	if f := &e.frames[i]; f.admitted {
+		f.admitted = false
+		e.inflight.Add(-1)
+		if e.credits > 0 {
+			signal(e.queues[0].ready)
+		}
+	}
+	e.frames[i].loan.settled()
+	e.free <- i
+}
+
+func (e *engine) ended(reason string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if len(e.errs) > 0 {
+		reason = reasonError
+	}
+	e.reason = reason
+}
+
+func (e *engine) fail(err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.errs = append(e.errs, err)
+}
+
+// keptEvents bounds the events of a summary: the first half of them are the first, the
+// others the latest.
+const keptEvents = 256
+
+// event records a change of how the pipeline works.
+func (e *engine) event(v Event) {
+	if v.At == 0 {
+		v.At = e.clock.now()
+	}
+	e.trace.Instant(v.At, v.Kind, v.Why)
+	if e.tell != nil {
+		e.tell(v)
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if len(e.events) == keptEvents {
+		e.events = slices.Delete(e.events, keptEvents/2, keptEvents/2+1)
+	}
+	e.events = append(e.events, v)
+}
+
+// err is what made the run a failure, nil when every frame was done or dropped.
+func (e *engine) err(stuck bool) error {
+	e.mu.Lock()
+	errs := e.errs
+	e.mu.Unlock()
+	if stuck {
+		errs = append(errs, fmt.Errorf("%w: a stage did not return within %v of being stopped", ErrFrames, e.drain+grace))
+	}
+	if len(errs) > 0 {
+		return errors.Join(errs...)
+	}
+	if n := e.ledger.fates.Failed; n > 0 {
+		first := e.ledger.errors[0]
+		return fmt.Errorf("%w: %d of %d; the first is frame %d, stage %s: %w",
+			ErrFrames, n, e.ledger.fates.Read, first.Frame, first.Stage, first.Err)
+	}
+	return nil
+}
+
+// pacer releases a frame each period, as a camera does.
+type pacer struct {
+	period time.Duration
+	clock  clock
+	next   int64
+	timer  *time.Timer
+}
+
+func newPacer(period time.Duration, c clock) *pacer {
+	t := time.NewTimer(time.Hour)
+	t.Stop()
+	return &pacer{period: period, clock: c, timer: t}
+}
+
+// wait returns the time the frame was due. A source that has fallen behind by a
+// whole period starts counting anew: a camera does not deliver late frames in a
+// burst.
+func (p *pacer) wait(ctx context.Context) (due int64, ok bool) {
+	now := p.clock.now()
+	if p.next == 0 || now-p.next > int64(p.period) {
+		p.next = now
+	}
+	due = p.next
+	p.next += int64(p.period)
+	if d := time.Duration(due - now); d > 0 {
+		p.timer.Reset(d)
+		select {
+		case <-p.timer.C:
+		case <-ctx.Done():
+			p.timer.Stop()
+			return 0, false
+		}
+	}
+	return due, ctx.Err() == nil
+}

@@ -1,0 +1,132 @@
+package pipeline
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/yoctune/yoctune/internal/onnx"
+	"github.com/yoctune/yoctune/runtime/engine/ort"
+	"github.com/yoctune/yoctune/runtime/engine/tensorrt"
+	"github.com/yoctune/yoctune/schema/plan"
+)
+
+// EngineJob is an engine that a pipeline can use.
+type EngineJob struct {
+	Stage string
+	Must  bool // the plan allows nothing else
+	tensorrt.Job
+}
+
+// EngineJobs lists the engines that TensorRT needs for a pipeline's models, those of
+// all levels, each once. Errors are as of [New].
+func EngineJobs(o Options) ([]EngineJob, error) {
+	b := builder{o: o}
+	levels, err := planLevels(o.Plan)
+	if err != nil {
+		return nil, err
+	}
+	var all []EngineJob
+	for _, l := range levels {
+		for k := range l.stages {
+			s := &l.stages[k]
+			if s.Model == nil || !slices.Contains(s.ModelProviders(), ort.TensorRT) {
+				continue
+			}
+			for _, m := range members(s.Model) {
+				j, err := b.engineJob(l.stages, k, m)
+				if err != nil {
+					return nil, fmt.Errorf("stage %s: %w", s.ID, err)
+				}
+				same := func(o EngineJob) bool { return o.Stage == j.Stage && o.Model == j.Model }
+				if i := slices.IndexFunc(all, same); i >= 0 {
+					widen(all[i].Key.Shapes, j.Key.Shapes)
+				} else {
+					all = append(all, j)
+				}
+			}
+		}
+	}
+	return all, nil
+}
+
+func (b *builder) engineJob(stages []plan.PipelineStage, k int, m plan.StageModel) (EngineJob, error) {
+	s := &stages[k]
+	path, err := b.find(m.Path, m.SHA256)
+	if err != nil {
+		return EngineJob{}, err
+	}
+	sum := m.SHA256
+	if sum == "" {
+		if sum, err = tensorrt.Digest(path); err != nil {
+			return EngineJob{}, err
+		}
+	}
+	about, err := onnx.ReadFile(path)
+	if err != nil {
+		return EngineJob{}, fmt.Errorf("%w: %s: %w", ErrModelFile, path, err)
+	}
+	key := tensorrt.Key{
+		Model: sum, TensorRT: b.o.Host.TensorRT, GPU: b.o.Host.GPU,
+		Precision: s.Model.Precision, Workspace: s.Model.Workspace,
+	}
+	if key.Precision == "" {
+		key.Precision = "fp32"
+	}
+	if key.Shapes, err = engineShapes(stages, k, about); err != nil {
+		return EngineJob{}, fmt.Errorf("model %s: %w", path, err)
+	}
+	return EngineJob{
+		Stage: s.ID, Must: !slices.ContainsFunc(s.ModelProviders(), func(p string) bool { return p != ort.TensorRT }),
+		Job: tensorrt.Job{Key: key, Model: path, Builder: b.o.Host.Builder},
+	}, nil
+}
+
+// engineShapes are those that stage k feeds its model, nil for a model that leaves
+// nothing open.
+func engineShapes(stages []plan.PipelineStage, k int, about *onnx.Model) (map[string]tensorrt.Range, error) {
+	if len(about.Inputs) != 1 {
+		return nil, fmt.Errorf("%w: %d inputs, one can be fed", ErrPlan, len(about.Inputs))
+	}
+	in := about.Inputs[0]
+	if in.Ranked && !slices.ContainsFunc(in.Shape, onnx.Dim.Free) {
+		return nil, nil
+	}
+	if k == 0 || stages[k-1].Preprocess == nil {
+		return nil, fmt.Errorf("%w: its input %s is open, and no preprocess stage before it says what it is fed: give the model fixed sizes", ErrPlan, in)
+	}
+	p := stages[k-1].Preprocess
+	one := []int64{1, 3, int64(p.Height), int64(p.Width)}
+	most := slices.Clone(one)
+	if b := stages[k].Model.Batch; b != nil && len(b.Buckets) > 0 {
+		most[0] = int64(b.Buckets[len(b.Buckets)-1])
+	}
+	return map[string]tensorrt.Range{in.Name: {Min: one, Opt: most, Max: slices.Clone(most)}}, nil
+}
+
+// widen lets the shapes of one level take those of another.
+func widen(into, other map[string]tensorrt.Range) {
+	for name, r := range into {
+		for i := range r.Min {
+			if o, ok := other[name]; ok {
+				r.Min[i], r.Max[i] = min(r.Min[i], o.Min[i]), max(r.Max[i], o.Max[i])
+			}
+		}
+	}
+}
+
+// engine finds the engine of a stage's model, or says why there is none.
+func (b *builder) engine(s *plan.PipelineStage, path string) (string, error) {
+	if why := b.o.Host.Why(); why != "" {
+		return "", fmt.Errorf("%w: %s", tensorrt.ErrNone, why)
+	}
+	jobs, err := EngineJobs(b.o)
+	if err != nil {
+		return "", err
+	}
+	for _, j := range jobs {
+		if j.Stage == s.ID && j.Model == path {
+			return b.o.Engines.Find(j.Key)
+		}
+	}
+	return "", tensorrt.ErrNone
+}

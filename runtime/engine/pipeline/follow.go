@@ -1,0 +1,60 @@
+package pipeline
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/yoctune/yoctune/runtime/engine/pipeline/track"
+	"github.com/yoctune/yoctune/schema/plan"
+)
+
+// follow gives the boxes of a frame the numbers of what they show. There is one
+// tracker for all levels of a ladder: boxes are in source pixels on each.
+func (b *builder) follow(k int, s *plan.PipelineStage) (work, error) {
+	if n := b.p.steps[k].workers(); n > 1 {
+		return nil, fmt.Errorf("%w: %d instances; a tracker sees every frame, so there is one", ErrPlan, n)
+	}
+	if b.o.Plan.Stages[k-1].Custom != nil {
+		return nil, fmt.Errorf("%w: what a custom stage gives has no boxes to follow", ErrPlan)
+	}
+	if t := b.trackers[s.ID]; t != nil {
+		return t, nil
+	}
+	p := s.Track
+	if p.Hits < 0 || p.MaxLost < 0 || p.Max < 0 || p.Max > track.MaxBoxes {
+		return nil, fmt.Errorf("%w: hits %d, max lost %v and max %d are not negative, and there are at most %d tracks",
+			ErrPlan, p.Hits, time.Duration(p.MaxLost), p.Max, track.MaxBoxes)
+	}
+	c := track.Config{Hits: p.Hits, MaxLost: time.Duration(p.MaxLost), Max: p.Max}
+	if p.IoU != "" {
+		var err error
+		if c.IoU, err = fraction("iou", p.IoU); err != nil {
+			return nil, err
+		}
+	}
+	t := track.New(c)
+	boxes, ids := make([]track.Box, 0, track.MaxBoxes), make([]uint64, track.MaxBoxes)
+	w := func(_ context.Context, _ int, batch []*frame) error {
+		for _, f := range batch {
+			boxes = boxes[:0]
+			for i := range f.results {
+				if len(boxes) == cap(boxes) {
+					break
+				}
+				r := &f.results[i]
+				boxes = append(boxes, track.Box{X0: r.Box[0], Y0: r.Box[1], X1: r.Box[2], Y1: r.Box[3], Class: r.Class})
+			}
+			t.Update(f.capture, boxes, ids[:len(boxes)])
+			for i := range boxes {
+				f.results[i].ID = ids[i]
+			}
+		}
+		return nil
+	}
+	if b.trackers == nil {
+		b.trackers = map[string]work{}
+	}
+	b.trackers[s.ID] = w
+	return w, nil
+}

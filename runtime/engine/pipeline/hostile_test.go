@@ -1,0 +1,226 @@
+package pipeline
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/yoctune/yoctune/internal/backoff"
+	"github.com/yoctune/yoctune/runtime/engine/jpeg"
+	"github.com/yoctune/yoctune/schema/plan"
+)
+
+// pipe is a pipe with a name; nobody writes to it.
+func pipe(t *testing.T) string {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "pipe")
+	if err := unix.Mkfifo(name, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+// A pipe that nobody writes to, a program that says nothing: a stop ends the wait.
+func TestASourceThatDoesNotBeginEndsWithTheStop(t *testing.T) {
+	_, err := jpeg.Open("")
+	needs(t, err)
+	silent := pipe(t)
+	w, err := os.OpenFile(silent, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	for name, s := range map[string]plan.PipelineSource{
+		"a pipe without a writer":              {Kind: "file", Path: pipe(t), Format: "nv12", Width: 32, Height: 16},
+		"a pipe without a header":              {Kind: "file", Path: silent, Format: "y4m"},
+		"a program that says nothing":          {Kind: "command", Exec: []string{"sleep", "1000"}, Format: "y4m"},
+		"one that only complains":              {Kind: "command", Exec: []string{"sh", "-c", "yes >&2"}, Format: "mjpeg"},
+		"one that does not want to end":        {Kind: "command", Exec: []string{"sh", "-c", "trap '' TERM; while :; do sleep 1; done"}, Format: "y4m"},
+		"one that leaves something behind":     {Kind: "command", Exec: []string{"sh", "-c", "(trap '' TERM; sleep 1000) & exit 0"}, Format: "mjpeg"},
+		"one that would be started once again": {Kind: "command", Exec: []string{"sleep", "1000"}, Format: "y4m", Live: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			isStopped(t, dump(s))
+		})
+	}
+	t.Run("a stage that is never ready", func(t *testing.T) {
+		t.Parallel()
+		isStopped(t, customPlan(plan.Custom{Exec: []string{"sleep", "1000"}}))
+	})
+}
+
+// isStopped has a pipeline stopped while it is being made.
+func isStopped(t *testing.T, pl plan.Pipeline) {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() {
+		_, err := New(Options{Name: "late", Plan: pl, Sink: &records{}, Start: ctx})
+		done <- err
+	}()
+	time.AfterFunc(50*time.Millisecond, stop) // in the middle, or before
+	if err := <-done; !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "stopped before it began") {
+		t.Errorf("%v", err)
+	}
+}
+
+// So does one that does not begin again.
+func TestAStopEndsTheWaitForAProgramThatIsStartedAgain(t *testing.T) {
+	state := filepath.Join(t.TempDir(), "was here")
+	// A frame the first time, nothing the second.
+	script := "test -e '" + state + "' && exec sleep 1000; : >'" + state + "'; printf 'YUV4MPEG2 W4 H2\\nFRAME\\nabcdefghijkl'"
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	p, err := New(Options{
+		Name: "again", Sink: &records{}, Tell: func(e Event) {
+			if strings.Contains(e.Why, "started again") {
+				time.AfterFunc(2*backoff.First, stop) // whether it has been by then or not
+			}
+		},
+		Plan: dump(plan.PipelineSource{Kind: "command", Exec: []string{"sh", "-c", script}, Format: "y4m", Live: true, FPSNum: 10, Restart: "always"}),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum, err := p.Run(ctx)
+	if err = errors.Join(err, p.Close()); err != nil || sum.Ended != reasonStopped || sum.Frames.Done != 1 {
+		t.Errorf("%+v %s: %v", sum.Frames, sum.Ended, err)
+	}
+}
+
+func TestAnEmptyFileAndAnImpossibleRateAreRefused(t *testing.T) {
+	empty := filepath.Join(t.TempDir(), "empty")
+	if err := os.WriteFile(empty, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		s    plan.PipelineSource
+		want error
+		says string
+	}{
+		"empty":     {plan.PipelineSource{Kind: "file", Path: empty, Format: "nv12", Width: 32, Height: 16}, ErrFormat, "is empty"},
+		"too slow":  {plan.PipelineSource{Kind: "synthetic", Width: 32, Height: 16, Live: true, FPSNum: 1, FPSDen: 1 << 40}, ErrPlan, "a rate of 1/1099511627776"},
+		"too fast":  {plan.PipelineSource{Kind: "synthetic", Width: 32, Height: 16, Live: true, FPSNum: 1 << 40}, ErrPlan, "a rate of 1099511627776/1"},
+		"backwards": {plan.PipelineSource{Kind: "synthetic", Width: 32, Height: 16, Live: true, FPSNum: -1}, ErrPlan, "a rate of -1/0"},
+	} {
+		if _, err := New(Options{Name: "x", Plan: dump(c.s), Sink: &records{}}); !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// Whoever may write the file of a ring may also make it shorter, which the kernel tells
+// with a signal that ends programs.
+func TestARingThatIsMadeShorterEndsNobody(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "ring")
+	s, err := openRing(name, 4, 1024)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	r, err := OpenRing(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	rec := &Record{Pipeline: "p"}
+	if err := s.Write(rec); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(name, 0); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, ok := r.Next(nil); ok {
+		t.Error("a record of a ring that has none")
+	}
+	if err := s.Write(rec); !errors.Is(err, ErrSinkDegraded) || !strings.Contains(err.Error(), "made its file shorter") {
+		t.Errorf("%v", err)
+	}
+	if _, err := OpenRing(name); !errors.Is(err, ErrFormat) {
+		t.Errorf("the rest of it: %v", err)
+	}
+	// It is made anew, and whoever opens it again goes on.
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		if err = s.Write(rec); err == nil {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal(err)
+		}
+	}
+	again, err := OpenRing(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.Close()
+	if err := s.Write(rec); err != nil {
+		t.Fatal(err)
+	}
+	if got, lost, ok := again.Next(nil); !ok || lost != 0 || !strings.Contains(string(got), `"pipeline":"p"`) {
+		t.Errorf("%s %d %v", got, lost, ok)
+	}
+	if _, err := OpenRing(pipe(t)); !errors.Is(err, ErrFormat) {
+		t.Errorf("a pipe: %v", err)
+	}
+}
+
+// What a ring says of the frames that were lost is not believed without bound.
+func TestALossThatCannotBeCostsNoTime(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "ring")
+	w, err := openRing(name, 4, 32*16)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	put := func(n uint64) {
+		at := w.slot(n)
+		binary.NativeEndian.PutUint32(w.mem[at+8:], 32*16)
+		w.word(at).Store(2*n + 2)
+		w.word(16).Store(n + 1)
+	}
+	pl := dump(plan.PipelineSource{Kind: "shm", Path: name, Format: "grey", Width: 32, Height: 16, Live: true, FPSNum: 10})
+	p, err := New(Options{Name: "ring", Plan: pl, Sink: &records{}, Frames: 1 << 40})
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(1 << 50)
+	ctx, stop := context.WithCancel(t.Context())
+	p.tell = func(e Event) { stop() } // no more frames come
+	sum, err := p.Run(ctx)
+	if err = errors.Join(err, p.Close()); err != nil || sum.Frames.Done != 1 || sum.Drops[reasonLost] == 0 || sum.Frames.Read != sum.Frames.Done+sum.Frames.Dropped {
+		t.Errorf("%+v %v: %v", sum.Frames, sum.Drops, err)
+	}
+}
+
+// After the power went off in the middle of a line the next one is whole.
+func TestResultsAfterACutLineAreOnALineOfTheirOwn(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "results")
+	if err := os.WriteFile(name, []byte("{\"whole\":1}\n{\"ha"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		s, err := OpenNDJSON(name, plan.Rotate{})
+		if err == nil {
+			err = errors.Join(s.Write(&Record{Pipeline: "p"}), s.Close())
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	b, err := os.ReadFile(name)
+	lines := strings.Split(string(b), "\n")
+	if err != nil || len(lines) != 5 || lines[1] != `{"ha` || lines[2] != lines[3] || !strings.HasPrefix(lines[2], `{"type":"result","pipeline":"p"`) || lines[4] != "" {
+		t.Errorf("%v %q", err, lines)
+	}
+	if _, err := OpenNDJSON(pipe(t), plan.Rotate{}); !errors.Is(err, ErrSink) || !strings.Contains(err.Error(), "is a pipe") {
+		t.Errorf("%v", err)
+	}
+}

@@ -1,0 +1,102 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/yoctune/yoctune/runtime/engine/perf"
+	"github.com/yoctune/yoctune/runtime/engine/pipeline/live"
+)
+
+// shownEvents is how many of the latest events a snapshot has.
+const shownEvents = 8
+
+// look is what lets others look at a pipeline while it runs.
+type look struct {
+	path      string // of the socket, "": nobody may
+	throttled func() []string
+	note      func(error)
+
+	counts   live.Registry // what stages count for themselves, by their ids
+	counters *perf.Counters
+	before   perf.Counts
+	start    int64
+	server   *live.Server
+}
+
+// Metrics is where the stages of the pipeline count for themselves, by their ids.
+func (p *Pipeline) Metrics() *live.Registry { return &p.look.counts }
+
+// begin is called when the engine has all that a snapshot shows.
+func (p *Pipeline) begin(ctx context.Context) {
+	l := &p.look
+	l.start = p.clock.now()
+	if l.path == "" {
+		return
+	}
+	var err error
+	if l.server, err = live.Serve(ctx, l.path, p.Snapshot); err != nil && l.note != nil {
+		// It runs as well when nobody sees it.
+		l.note(fmt.Errorf("pipeline top and metrics do not see it: %w", err))
+	}
+}
+
+// end closes what begin opened, and returns what was counted over the run.
+func (l *look) end() (perf.Counts, error) {
+	counts := l.counters.Read().Since(l.before)
+	if l.server != nil {
+		err := l.server.Close()
+		if errors.Is(err, live.ErrAnswering) {
+			return counts, nil // it has the counters, and ends with the process
+		} else if err != nil {
+			return counts, err
+		}
+	}
+	return counts, l.counters.Close()
+}
+
+// Snapshot is the pipeline now; it may be asked for while Run runs.
+func (p *Pipeline) Snapshot() *live.Snapshot {
+	e, now := &p.engine, p.clock.now()
+	s := &live.Snapshot{
+		Type: "pipeline", Pipeline: p.name, PID: os.Getpid(), At: now, Up: now - p.look.start,
+		Copies: map[string]uint64{copyBatch: e.copies.Load()}, InFlight: int(e.inflight.Load()),
+		Level: int(e.level.Load()), Levels: max(len(e.levels), 1), Latency: e.totals.live(),
+		Events: []live.Event{}, Numbers: p.look.counts.Numbers(),
+	}
+	s.Frames, s.Drops, s.Failures = e.ledger.live()
+	s.Copies[copyRead] = s.Frames.Read
+	if e.target > 0 {
+		s.Target = &e.target
+	}
+	s.Stages = append(s.Stages, live.Stage{ID: idSource, Instances: 1, Service: e.reads.live(), Wait: live.Latency{Buckets: [][2]uint64{}}})
+	for k, q := range e.queues {
+		st := live.Stage{
+			ID: e.id(k), Instances: 1, Queue: &live.Queue{Depth: q.len(), Capacity: len(q.ring)},
+			Wait: e.waits[k].live(), Service: e.services[k].live(),
+		}
+		if k < len(e.steps) {
+			st.Backend, st.Instances = e.steps[k].backend, e.steps[k].workers()
+		}
+		s.Stages = append(s.Stages, st)
+	}
+	e.mu.Lock()
+	for _, v := range e.events[max(len(e.events)-shownEvents, 0):] {
+		why := v.Why
+		if v.Kind == EventLevel {
+			why = fmt.Sprintf("level %d to %d: %s", v.From, v.To, v.Why)
+		}
+		s.Events = append(s.Events, live.Event{At: v.At, Kind: v.Kind, Why: why})
+	}
+	e.mu.Unlock()
+	s.Pool = p.info.Bytes
+	s.Phases, s.Timeline = p.memory.Take()
+	s.Fallbacks, s.Worker = p.fallbacks(), p.worker()
+	s.Counts = p.look.counters.Read().Since(p.look.before)
+	if p.look.throttled != nil {
+		s.Throttled = p.look.throttled()
+	}
+	return s
+}

@@ -1,0 +1,218 @@
+package live_test
+
+import (
+	"encoding/json"
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/yoctune/yoctune/runtime/engine/perf"
+	"github.com/yoctune/yoctune/runtime/engine/pipeline/live"
+)
+
+func TestABucketTellsADurationWithinThreePercent(t *testing.T) {
+	last := -1
+	for v := uint64(0); v < 1<<62; v += 1 + v/100 {
+		b := live.Bucket(v)
+		if d := live.Middle(b) - int64(v); d > int64(v)/32 || -d > int64(v)/32 {
+			t.Fatalf("%d is told as %d", v, live.Middle(b))
+		}
+		if b < last || b >= live.Buckets {
+			t.Fatalf("%d is in bucket %d after %d", v, b, last)
+		}
+		last = b
+	}
+}
+
+// latency is what these durations are as they are shown.
+func latency(ns ...uint64) live.Latency {
+	var counts [live.Buckets]uint64
+	out := live.Latency{Buckets: [][2]uint64{}}
+	for _, v := range ns {
+		counts[live.Bucket(v)]++
+		out.Count++
+		out.Sum += int64(v)
+	}
+	for b, n := range counts {
+		if n > 0 {
+			out.Buckets = append(out.Buckets, [2]uint64{uint64(b), n})
+		}
+	}
+	return out
+}
+
+func TestWhatWasAddedSinceHasItsOwnQuantiles(t *testing.T) {
+	before := latency(1e6, 1e6, 1e6)
+	now := latency(1e6, 1e6, 1e6, 50e6, 60e6)
+	d := now.Since(before)
+	if p := d.Quantile(50); d.Count != 2 || d.Sum != 110e6 || p == nil || *p < 49e6 || *p > 51e6 {
+		t.Errorf("%+v, p50 %v", d, p)
+	}
+	if p := (live.Latency{}).Quantile(95); p != nil {
+		t.Errorf("of nothing the quantile is %d", *p)
+	}
+	if d := before.Since(now); d.Count != 3 {
+		t.Errorf("of another run: %+v", d)
+	}
+}
+
+func TestCoarseBoundsCountExactly(t *testing.T) {
+	bounds := []uint64{1 << 14, 1 << 20, 1 << 34}
+	got := latency(1, 1<<14-1, 1<<14, 1<<20-1, 1<<20, 1<<35).Cumulative(bounds)
+	if !reflect.DeepEqual(got, []uint64{2, 4, 5}) {
+		t.Errorf("%v", got)
+	}
+	for _, b := range live.Bounds(4) {
+		if live.Bucket(b-1) == live.Bucket(b) {
+			t.Errorf("no bucket ends at %d", b)
+		}
+	}
+	if n := len(live.Bounds(1)); n != 21 {
+		t.Errorf("%d bounds", n)
+	}
+}
+
+func snapshot(name string) *live.Snapshot {
+	return &live.Snapshot{
+		Type: "pipeline", Pipeline: name, PID: 7, At: 10e9, Up: 5e9, Frames: live.Frames{Read: 100, Done: 90, Dropped: 10},
+		Drops: map[string]uint64{"queue-full:a": 10}, Latency: latency(1e6, 2e6), Levels: 1,
+		Stages: []live.Stage{{ID: "a", Instances: 1, Queue: &live.Queue{Depth: 1, Capacity: 4}, Service: latency(1e6)}},
+	}
+}
+
+func TestTwoSnapshotsGiveRates(t *testing.T) {
+	before, now := snapshot("door"), snapshot("door")
+	now.At, now.Up = 12e9, 7e9
+	now.Frames = live.Frames{Read: 160, Done: 149, Dropped: 11}
+	now.Drops = map[string]uint64{"queue-full:a": 10, "deadline:a": 1}
+	now.Stages[0].Service = latency(1e6, 500e6, 500e6)
+	before.Counts, now.Counts = perf.Counts{MinorFaults: new(int64(3))}, perf.Counts{MinorFaults: new(int64(5))}
+	r := now.Since(before)
+	if *r.FPS != 29.5 || r.Frames.Dropped != 1 || len(r.Drops) != 1 || r.Drops["deadline:a"] != 1 || *r.Stages[0].Busy != 0.5 || *r.Counts.MinorFaults != 2 || r.P50 != nil {
+		t.Errorf("%+v", r)
+	}
+	// Another run of the same pipeline: since its start.
+	before.At = 1e9
+	if r := now.Since(before); r.Seconds != 7 || r.Frames.Done != 149 {
+		t.Errorf("%+v", r)
+	}
+	if r := now.Since(nil); r.Seconds != 7 {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestEverybodyWhoAsksIsAnswered(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"door", "../b é"} {
+		s, err := live.Serve(t.Context(), live.Path(dir, name), func() *live.Snapshot { return snapshot(name) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+	}
+	if st, err := os.Stat(live.Path(dir, "door")); err != nil || st.Mode().Perm() != 0o666 {
+		t.Errorf("%v %v", st, err)
+	}
+	// One that was killed, one that hangs up, one that talks nonsense, and files that are none.
+	dead := live.Path(dir, "dead")
+	if err := os.MkdirAll(filepath.Dir(dead), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: dead})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.SetUnlinkOnClose(false)
+	_ = l.Close()
+	nonsense := live.Path(dir, "nonsense")
+	if err := os.MkdirAll(filepath.Dir(nonsense), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if l, err = net.ListenUnix("unix", &net.UnixAddr{Name: nonsense}); err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = c.Write([]byte(`{"type":"sample"}`))
+			_ = c.Close()
+		}
+	}()
+	if err := os.WriteFile(filepath.Join(dir, "file"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	list, errs := live.All(dir)
+	if len(list) != 2 || list[0].Pipeline != "../b é" || list[1].Frames.Done != 90 {
+		t.Errorf("%+v", list)
+	}
+	if len(errs) != 1 || !errors.Is(errs[0], live.ErrSnapshot) || !strings.Contains(errs[0].Error(), "nonsense") {
+		t.Errorf("%v", errs)
+	}
+	if _, err := live.Read(dead); !errors.Is(err, live.ErrNotRunning) {
+		t.Errorf("%v", err)
+	}
+	if list, errs := live.All(filepath.Join(dir, "none")); list != nil || errs != nil {
+		t.Errorf("%v %v", list, errs)
+	}
+	// The same name twice: the second is told.
+	if _, err := live.Serve(t.Context(), live.Path(dir, "door"), nil); err == nil {
+		t.Error("two serve one pipeline")
+	}
+}
+
+// An answer that hangs in a sensor keeps nobody from ending, and others from asking no
+// longer than they are patient.
+func TestAnAnswerThatHangsHoldsNothingUp(t *testing.T) {
+	dir := t.TempDir()
+	let := make(chan bool)
+	defer close(let)
+	hung, err := live.Serve(t.Context(), live.Path(dir, "hung"), func() *live.Snapshot { <-let; return snapshot("hung") })
+	if err != nil {
+		t.Fatal(err)
+	}
+	well, err := live.Serve(t.Context(), live.Path(dir, "well"), func() *live.Snapshot { return snapshot("well") })
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, errs := live.All(dir)
+	if len(list) != 1 || list[0].Pipeline != "well" || len(errs) != 1 {
+		t.Errorf("%+v %v", list, errs)
+	}
+	if err := hung.Close(); !errors.Is(err, live.ErrAnswering) {
+		t.Errorf("%v", err)
+	}
+	if err := well.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func FuzzDecode(f *testing.F) {
+	b, err := json.Marshal(snapshot("door"))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(b)
+	f.Add([]byte(`{"type":"pipeline","latency_ns":{"count":1,"buckets":[[99999999,1],[3,18446744073709551615]]}}`))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		s, err := live.Decode(b)
+		if err != nil {
+			if !errors.Is(err, live.ErrSnapshot) {
+				t.Fatal(err)
+			}
+			return
+		}
+		// Whatever another process says, looking at it does no harm.
+		s.Since(nil)
+		s.Since(snapshot("door"))
+		snapshot("door").Since(s)
+		s.Latency.Cumulative(live.Bounds(4))
+	})
+}

@@ -1,0 +1,138 @@
+package live
+
+import (
+	"math"
+
+	"github.com/yoctune/yoctune/runtime/device/memory"
+	"github.com/yoctune/yoctune/runtime/engine/perf"
+	"github.com/yoctune/yoctune/runtime/engine/worker"
+)
+
+// Snapshot is a running pipeline at one moment. Counts are since its start.
+type Snapshot struct {
+	Type     string `json:"type"` // "pipeline"
+	Pipeline string `json:"pipeline"`
+	PID      int    `json:"pid"`
+	At       int64  `json:"at_ns"` // CLOCK_MONOTONIC
+	Up       int64  `json:"up_ns"` // since the start
+
+	Frames   Frames            `json:"frames"`
+	Drops    map[string]uint64 `json:"drops"`    // by reason
+	Failures map[string]uint64 `json:"failures"` // by stage
+	Copies   map[string]uint64 `json:"copies"`   // by where
+	InFlight int               `json:"in_flight"`
+	Level    int               `json:"level"`  // of the ladder, 0: everything
+	Levels   int               `json:"levels"` // there are, 1 without a ladder
+	Target   *int64            `json:"target_ns"`
+	Latency  Latency           `json:"latency_ns"` // of frames that were done, capture to sink
+	Stages   []Stage           `json:"stages"`     // from source to sink
+	Events   []Event           `json:"events"`     // the latest, oldest first
+	Numbers  []Number          `json:"metrics"`    // of the stages' own
+	Counts   perf.Counts       `json:"counters"`
+
+	Fallbacks map[string]uint64 `json:"fallbacks,omitempty"` // frames that the CPU did for the GPU, by stage
+	Worker    *worker.Status    `json:"worker,omitempty"`    // the process for the GPU
+
+	Pool     int64          `json:"pool_bytes"` // of frames and tensors, allocated at start
+	Phases   []memory.Phase `json:"phases"`     // of the process's memory
+	Timeline []memory.Point `json:"timeline"`
+
+	// Throttled names what heat or power slows down now; null: it cannot be known.
+	Throttled []string `json:"throttled"`
+}
+
+// Frames counts them by fate; what is neither is on its way.
+type Frames struct {
+	Read    uint64 `json:"read"`
+	Done    uint64 `json:"done"`
+	Dropped uint64 `json:"dropped"`
+	Failed  uint64 `json:"failed"`
+}
+
+// Stage is one stage, or an end.
+type Stage struct {
+	ID        string  `json:"id"`
+	Backend   string  `json:"backend,omitempty"`
+	Instances int     `json:"instances"`
+	Queue     *Queue  `json:"queue"` // before it; null for the source
+	Wait      Latency `json:"wait_ns"`
+	Service   Latency `json:"service_ns"`
+}
+
+// Queue is a queue of frames.
+type Queue struct {
+	Depth    int `json:"depth"`
+	Capacity int `json:"capacity"`
+}
+
+// Event is a change of how the pipeline works.
+type Event struct {
+	At   int64  `json:"at_ns"`
+	Kind string `json:"kind"`
+	Why  string `json:"why"`
+}
+
+// Rates is what happened between two snapshots of one run.
+type Rates struct {
+	Seconds float64           `json:"seconds"`
+	FPS     *float64          `json:"fps"` // frames done; null: no time has passed
+	Frames  Frames            `json:"frames"`
+	Drops   map[string]uint64 `json:"drops"`
+	Latency Latency           `json:"-"`
+	P50     *int64            `json:"p50_ns"`
+	P95     *int64            `json:"p95_ns"`
+	Stages  []StageRates      `json:"stages"`
+	Counts  perf.Counts       `json:"counters"`
+}
+
+// StageRates is one stage between two snapshots.
+type StageRates struct {
+	ID         string   `json:"id"`
+	Busy       *float64 `json:"busy"` // part of the time that it worked, instances added
+	WaitP50    *int64   `json:"wait_p50_ns"`
+	WaitP95    *int64   `json:"wait_p95_ns"`
+	ServiceP50 *int64   `json:"service_p50_ns"`
+	ServiceP95 *int64   `json:"service_p95_ns"`
+}
+
+// Since is what happened since another snapshot of the same run; of another run,
+// or of nil, since the start.
+func (s *Snapshot) Since(before *Snapshot) Rates {
+	if before == nil || before.PID != s.PID || before.At-before.Up != s.At-s.Up {
+		before = &Snapshot{At: s.At - s.Up}
+	}
+	less := func(a, b uint64) uint64 { return a - min(a, b) }
+	r := Rates{
+		Seconds: float64(s.At-before.At) / 1e9,
+		Frames: Frames{
+			Read: less(s.Frames.Read, before.Frames.Read), Done: less(s.Frames.Done, before.Frames.Done),
+			Dropped: less(s.Frames.Dropped, before.Frames.Dropped), Failed: less(s.Frames.Failed, before.Frames.Failed),
+		},
+		Drops: map[string]uint64{}, Latency: s.Latency.Since(before.Latency), Counts: s.Counts.Since(before.Counts),
+	}
+	if r.Seconds > 0 {
+		r.FPS = new(math.Round(float64(r.Frames.Done)/r.Seconds*100) / 100)
+	}
+	for reason, n := range s.Drops {
+		if n = less(n, before.Drops[reason]); n > 0 {
+			r.Drops[reason] = n
+		}
+	}
+	r.P50, r.P95 = r.Latency.Quantile(50), r.Latency.Quantile(95)
+	for i, st := range s.Stages {
+		var was Stage
+		if i < len(before.Stages) && before.Stages[i].ID == st.ID {
+			was = before.Stages[i]
+		}
+		wait, service := st.Wait.Since(was.Wait), st.Service.Since(was.Service)
+		out := StageRates{
+			ID: st.ID, WaitP50: wait.Quantile(50), WaitP95: wait.Quantile(95),
+			ServiceP50: service.Quantile(50), ServiceP95: service.Quantile(95),
+		}
+		if r.Seconds > 0 {
+			out.Busy = new(float64(service.Sum) / 1e9 / r.Seconds)
+		}
+		r.Stages = append(r.Stages, out)
+	}
+	return r
+}

@@ -1,0 +1,165 @@
+package pipeline
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/yoctune/yoctune/internal/backoff"
+	"github.com/yoctune/yoctune/schema/plan"
+)
+
+// NDJSON writes one JSON object a line.
+type NDJSON struct {
+	w   io.Writer
+	buf []byte
+
+	file   *os.File // nil: w is the caller's
+	path   string
+	size   int64 // of the file
+	rotate plan.Rotate
+	rest   retry
+}
+
+// NewNDJSON writes to w, one call of Write for each line.
+func NewNDJSON(w io.Writer) *NDJSON { return &NDJSON{w: w} }
+
+// OpenNDJSON appends to a file, so that a pipeline which starts again keeps the
+// results it has. When r has a size, a file that has reached it becomes path.1,
+// that one path.2, and so on.
+func OpenNDJSON(path string, r plan.Rotate) (*NDJSON, error) {
+	s := &NDJSON{path: path, rotate: r}
+	if err := s.open(); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrSink, err)
+	}
+	return s, nil
+}
+
+func (s *NDJSON) open() error {
+	if st, err := os.Stat(s.path); err == nil && st.Mode()&os.ModeNamedPipe != 0 {
+		return fmt.Errorf("%s is a pipe, whose reader would hold everything up: give a sink of kind command", s.path)
+	}
+	f, err := os.OpenFile(s.path, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o644)
+	if err != nil {
+		return err
+	}
+	st, err := f.Stat()
+	if err == nil && st.Mode().IsRegular() && cut(s.path, st.Size()) {
+		if _, err = f.WriteString("\n"); err == nil || passing(err) { // the first result will say so
+			st, err = f.Stat()
+		}
+	}
+	if err != nil {
+		return errors.Join(err, f.Close())
+	}
+	s.file, s.w, s.size = f, f, st.Size()
+	return nil
+}
+
+// cut says whether a file of results ends inside a line, as it may when the power went
+// off: what is added would be part of that line.
+func cut(path string, size int64) bool {
+	f, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	last := make([]byte, 1)
+	_, err = f.ReadAt(last, size-1)
+	return err == nil && last[0] != '\n'
+}
+
+// Write writes the record as a line. A file on a full disk loses the record, not
+// the pipeline: the error wraps [ErrSinkDegraded], no part of the line is left,
+// and the next records try again, ever more rarely.
+func (s *NDJSON) Write(r *Record) error {
+	if !s.rest.over() {
+		return s.rest.error()
+	}
+	s.buf = append(r.AppendJSON(s.buf[:0]), '\n')
+	if s.path != "" && s.rotate.Size > 0 && s.size > 0 && s.size+int64(len(s.buf)) > s.rotate.Size || s.path != "" && s.file == nil {
+		if err := s.next(); err != nil {
+			return s.rest.failed(err)
+		}
+	}
+	n, err := s.w.Write(s.buf)
+	if err == nil {
+		s.size += int64(n)
+		s.rest.worked()
+		return nil
+	}
+	if s.file == nil || !passing(err) {
+		return err
+	}
+	if n > 0 {
+		if terr := s.file.Truncate(s.size); terr != nil {
+			return errors.Join(err, terr)
+		}
+	}
+	return s.rest.failed(err)
+}
+
+// next moves the files on and begins a new one.
+func (s *NDJSON) next() error {
+	if s.file != nil {
+		err := s.file.Close()
+		s.file = nil
+		if err != nil {
+			return err
+		}
+		name := func(n int) string { return s.path + "." + strconv.Itoa(n) }
+		for n := max(s.rotate.Keep, 1); n > 0; n-- {
+			from := s.path
+			if n > 1 {
+				from = name(n - 1)
+			}
+			if err := os.Rename(from, name(n)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
+		}
+	}
+	return s.open()
+}
+
+// Close closes the file, when there is one.
+func (s *NDJSON) Close() error {
+	if s.file == nil {
+		return nil
+	}
+	return s.file.Close()
+}
+
+// passing reports whether a file that cannot be written now may be later.
+func passing(err error) bool {
+	for _, e := range []error{syscall.ENOSPC, syscall.EDQUOT, syscall.EFBIG, syscall.EIO, syscall.EAGAIN, syscall.ENOMEM} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
+}
+
+// retry delays the next attempt of a sink whose other end failed.
+type retry struct {
+	err   error
+	next  time.Time
+	pause backoff.Delay
+}
+
+func (b *retry) over() bool { return b.err == nil || !time.Now().Before(b.next) }
+
+// error is that of the last attempt.
+func (b *retry) error() error { return b.err }
+
+func (b *retry) failed(err error) error {
+	b.next = time.Now().Add(b.pause.Next())
+	b.err = fmt.Errorf("%w: %w", ErrSinkDegraded, err)
+	return b.err
+}
+
+func (b *retry) worked() { b.err, b.pause = nil, 0 }

@@ -1,0 +1,124 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/yoctune/yoctune/runtime/engine/pipeline/live"
+	"github.com/yoctune/yoctune/runtime/engine/trace"
+)
+
+// Observed measures what it costs a pipeline to be looked at. It is the processor time
+// of this process for a frame that takes about a millisecond of work: plain, or with the
+// recorder, the kernel's counters, and somebody who asks how it does, as pipeline top
+// and Prometheus do, once a second and at least once. Nothing else may run meanwhile.
+func Observed(ctx context.Context, frames int, looked bool) (perFrame time.Duration, err error) {
+	const warm = 20 // frames that are not counted: starting is not what is measured
+	if frames <= warm {
+		return 0, fmt.Errorf("%d frames; more than %d are needed", frames, warm)
+	}
+	var began, ended time.Duration
+	p := &Pipeline{}
+	p.name, p.source, p.drain = "observed", &blank{left: frames}, time.Second
+	p.capacity, p.policy = fileCapacity, block
+	p.steps = []step{
+		{id: "pre", run: func(context.Context, *frame) error { return nil }},
+		{id: "work", run: func(context.Context, *frame) error { return busy() }},
+	}
+	p.frames = make([]frame, framesFor(p.steps, p.capacity, 0))
+	for i := range p.frames {
+		p.frames[i].spent = make([]span, len(p.steps)+1)
+	}
+	p.sink = clocked(func(r *Record) error {
+		now, err := processTime()
+		if r.Frame == warm {
+			began = now
+		}
+		ended = now
+		return err
+	})
+	if !looked {
+		_, _, err = p.run(ctx)
+		return (ended - began) / time.Duration(frames-1-warm), err
+	}
+	dir, err := os.MkdirTemp("", "yoctune-observed-")
+	if err != nil {
+		return 0, err
+	}
+	defer os.RemoveAll(dir)
+	p.trace, p.look.path = trace.New(0), filepath.Join(dir, live.Socket)
+	asking, stop := context.WithCancel(ctx)
+	gone := make(chan struct{})
+	go func() {
+		defer close(gone)
+		ask(asking, p.look.path)
+	}()
+	_, err = p.Run(ctx)
+	stop()
+	<-gone
+	return (ended - began) / time.Duration(frames-1-warm), err
+}
+
+// ask asks a pipeline how it does, once a second. What the answer costs who reads it is
+// not the pipeline's.
+func ask(ctx context.Context, path string) {
+	wait := 10 * time.Millisecond
+	for ctx.Err() == nil {
+		if c, err := net.Dial("unix", path); err == nil {
+			_, _ = io.Copy(io.Discard, c)
+			_ = c.Close()
+			wait = time.Second
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(wait):
+		}
+	}
+}
+
+// busy is about a millisecond of work that no compiler leaves out.
+func busy() error {
+	x := uint64(1)
+	for range 600_000 {
+		x = x*6364136223846793005 + 1442695040888963407
+	}
+	if x == 0 {
+		return errors.New("unlikely")
+	}
+	return nil
+}
+
+// processTime is the processor time of this process.
+func processTime() (time.Duration, error) {
+	var u unix.Rusage
+	err := unix.Getrusage(unix.RUSAGE_SELF, &u)
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano()), err
+}
+
+// blank is a source of so many frames without pixels.
+type blank struct{ left int }
+
+func (*blank) format() format { return format{width: 2, height: 2} }
+func (*blank) interrupt()     {}
+func (*blank) close() error   { return nil }
+func (b *blank) read([]byte) error {
+	if b.left == 0 {
+		return io.EOF
+	}
+	b.left--
+	return nil
+}
+
+// clocked is a sink that only looks at the clock.
+type clocked func(*Record) error
+
+func (c clocked) Write(r *Record) error { return c(r) }
+func (clocked) Close() error            { return nil }

@@ -1,0 +1,120 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/yoctune/yoctune/runtime/engine/trace"
+)
+
+// outlet gives each frame's results to the sink. A sink that fails for good is not
+// tried again: the rest of the frames fail with it, and the source is stopped. One that
+// fails for now costs the frame, and the rest goes on.
+type outlet struct {
+	e        *engine
+	k        int // of its queue
+	hard     context.Context
+	stop     func()
+	rec      Record
+	track    *trace.Track
+	degraded dropReason
+
+	broken, trouble error
+}
+
+func newOutlet(e *engine, hard context.Context, stop func()) *outlet {
+	k := len(e.steps)
+	o := &outlet{
+		e: e, k: k, hard: hard, stop: stop, rec: Record{Pipeline: e.name},
+		track: e.trace.Track(idSink, 0, ""), degraded: e.reasonFor(reasonSinkDown),
+	}
+	o.rec.Latency.Stages = make([]StageLatency, k+1)
+	for n := range o.rec.Latency.Stages {
+		o.rec.Latency.Stages[n].ID = e.id(n)
+	}
+	e.takers[k] = o
+	return o
+}
+
+// oneByOne takes the oldest frame.
+type oneByOne struct{}
+
+func (oneByOne) choose(*queue) (int, time.Duration) { return 1, 0 }
+
+// work takes frames until there are no more.
+func (o *outlet) work() {
+	e, q := o.e, o.e.queues[o.k]
+	var id [1]int
+	for q.pop(oneByOne{}, id[:], nil, nil) > 0 {
+		o.take(id[0], o.k)
+		q.done()
+	}
+	if o.broken == nil && o.trouble != nil && o.hard.Err() == nil {
+		e.fail(fmt.Errorf("%w: it did not recover: %w", ErrSink, o.trouble))
+	}
+}
+
+func (o *outlet) take(i, _ int) {
+	e, k := o.e, o.k
+	f := &e.frames[i]
+	began := e.clock.now()
+	switch {
+	case o.hard.Err() != nil:
+		e.drop(i, e.shutdown)
+		return
+	case o.broken != nil:
+		o.failed(i)
+		return
+	case e.maxAge > 0 && began-f.capture > e.maxAge:
+		e.drop(i, e.reasons[k].old)
+		return
+	}
+	rec, waited := &o.rec, began-f.entered
+	rec.Frame, rec.Capture, rec.Results = f.id, f.capture, f.results
+	rec.Latency.Total = began - f.capture
+	f.spent[k] = span{queue: waited}
+	for n, s := range f.spent {
+		rec.Latency.Stages[n].Queue, rec.Latency.Stages[n].Service = s.queue, s.service
+	}
+	err := e.sink.Write(rec)
+	end := e.clock.now()
+	e.spend(f, k, began, end)
+	e.cost[k].add(1, end-began)
+	o.track.Span(f.id, began, end, waited, false)
+	switch {
+	case err == nil:
+		if o.trouble != nil {
+			o.trouble = nil
+			e.event(Event{Kind: EventSink, Stage: idSink, Why: "results are written again"})
+		}
+		e.totals.add(end - f.capture)
+		e.recent.done(end - f.capture)
+		e.mu.Lock()
+		e.last = end
+		e.mu.Unlock()
+		e.settled(f, trace.Done, 0)
+		e.ledger.done()
+		e.release(i)
+	case errors.Is(err, ErrSinkDegraded):
+		if o.trouble == nil {
+			o.trouble = err
+			e.event(Event{Kind: EventSink, Stage: idSink, Why: err.Error()})
+		}
+		e.drop(i, o.degraded)
+	default:
+		o.broken = fmt.Errorf("%w: %w", ErrSink, err)
+		e.fail(o.broken)
+		o.failed(i)
+		o.stop()
+	}
+}
+
+// failed settles a frame that the sink cannot have.
+func (o *outlet) failed(i int) {
+	e, f := o.e, &o.e.frames[i]
+	e.settled(f, trace.Failed, e.reasons[o.k].failed.n)
+	e.ledger.failed(f.id, idSink, o.broken)
+	e.release(i)
+}

@@ -1,0 +1,359 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/yoctune/yoctune/runtime/device/memory"
+	"github.com/yoctune/yoctune/runtime/device/rootfs"
+	"github.com/yoctune/yoctune/runtime/engine/core"
+	"github.com/yoctune/yoctune/runtime/engine/ort"
+	"github.com/yoctune/yoctune/runtime/engine/perf"
+	"github.com/yoctune/yoctune/runtime/engine/tensorrt"
+	"github.com/yoctune/yoctune/runtime/engine/trace"
+	"github.com/yoctune/yoctune/runtime/engine/v4l2"
+	"github.com/yoctune/yoctune/runtime/engine/worker"
+	"github.com/yoctune/yoctune/schema/plan"
+)
+
+// Options of a pipeline.
+type Options struct {
+	Name    string // in records
+	Plan    plan.Pipeline
+	Dir     string        // what relative paths of the plan are relative to: its folder
+	Models  string        // folder to look for models and labels in first
+	Library string        // ONNX Runtime library, see [ort.Find]
+	Source  string        // file to read instead of the plan's; relative to the working directory
+	Frames  uint64        // frames to read, 0: all
+	Sink    Sink          // instead of the plan's
+	Stdout  io.Writer     // of a sink without a path
+	Drain   time.Duration // for frames in flight after a stop, 0: 5 s
+
+	Start context.Context // ends the wait for a source or stage that does not begin; nil: nothing does
+
+	Engines tensorrt.Store // of TensorRT
+	Host    tensorrt.Host  // what engines are for here
+
+	Trace   *trace.Recorder // to record in; nil: the flight recorder's own
+	Flight  string          // folder for the traces of windows that miss the objective, "": none
+	Live    string          // socket for those who want to see how it does, see [live.Path]; "": none
+	NVTX    string          // library that marks stages for NVIDIA's profilers, "": the system's, if there is one
+	Note    func(error)     // told of what the pipeline does without; nil: nobody
+	Tell    func(Event)     // told of each event as it happens, from any goroutine; nil: nobody
+	GPU     core.Options    // what stages with device gpu run on; Backend "": cuda
+	Worker  []string        // program and arguments of the process that works on it; nil: this one
+	Backoff worker.Backoff  // of that process
+
+	Device rootfs.FS // what the budget is held against; nil: this machine
+
+	Hot func() string // why the device itself wants less, "" when it does not; nil: it never does
+	// Throttled names what heat or power slows down now; nil, or a nil result: it cannot be known.
+	Throttled func() []string
+	faults    []string    // of each GPU, instead of those of GPU
+	system    v4l2.System // of cameras, nil: the kernel
+	host      []string    // program that keeps a plug-in, nil: this one
+
+	room func(dir string) (int64, error) // free bytes of a folder's file system, nil: the kernel's answer
+}
+
+// Limits of what a plan may ask for.
+const (
+	maxCapacity = 1024    // of a queue
+	maxPool     = 2 << 30 // bytes of frames and tensors
+	maxStages   = 32
+
+	maxInstances = 64
+	maxGPUs      = 16
+	maxBatch     = 256
+	maxLadder    = 16
+	maxKeep      = 1000 // files of a sink
+	warmRuns     = 3    // of each stage and level, before the first frame
+)
+
+// Capacities of queues when the plan has none. A live source wants the newest
+// frame, and a longer queue only adds latency; a file wants its stages busy.
+const (
+	liveCapacity = 1
+	fileCapacity = 4
+)
+
+// Pipeline is a pipeline that is ready to run: its models are loaded and warm,
+// its memory is allocated, its source and sink are open.
+type Pipeline struct {
+	engine
+	slo    *plan.PipelineSLO
+	info   RuntimeInfo
+	stuck  bool
+	look   look
+	gpu    *gpu // nil: none in a process of its own
+	memory memory.Phases
+	within *reserve // nil: there is no budget
+	// what to release, in order
+	closers []func() error
+}
+
+// New prepares a pipeline. Errors wrap [ErrPlan] where the plan asks for what
+// cannot be, [ErrFormat], [ErrModelFile], a sentinel of package ort, or what the
+// file system said.
+func New(o Options) (_ *Pipeline, err error) {
+	p := &Pipeline{slo: o.Plan.SLO}
+	if o.Start == nil {
+		o.Start = context.Background()
+	}
+	p.memory.Begin("load")
+	p.name, p.limit, p.drain = o.Name, o.Frames, o.Drain
+	if p.drain <= 0 {
+		p.drain = 5 * time.Second
+	}
+	defer func() {
+		if err != nil {
+			_ = p.Close()
+			if o.Start.Err() != nil {
+				err = fmt.Errorf("it was stopped before it began: %w: %w", context.Cause(o.Start), err)
+			}
+			err = fmt.Errorf("pipeline %s: %w", o.Name, err)
+		}
+	}()
+	if err := p.setQueues(o.Plan); err != nil {
+		return nil, err
+	}
+	p.hot, p.tell = o.Hot, o.Tell
+	p.look = look{path: o.Live, throttled: o.Throttled, note: o.Note}
+	if p.trace = o.Trace; p.trace == nil {
+		p.trace = trace.New(0)
+	}
+	if o.Flight != "" {
+		f := newFlight(o.Flight, o.Name, p.trace, p.event)
+		p.breach = f.dump
+		p.closers = append(p.closers, f.close)
+	}
+	if p.within, err = newReserve(o, p.event); err != nil {
+		return nil, err
+	}
+	p.reserve = p.within.short
+	if p.source, err = openSource(o, p.event, p.within); err != nil {
+		return nil, fmt.Errorf("source: %w", err)
+	}
+	p.closers = append(p.closers, p.source.close)
+	if f := p.source.format(); f.shrunk > 1 {
+		p.info.Decoded = &Size{f.width, f.height}
+	}
+	if p.live = o.Plan.Source.Live; p.live && p.source.format().rate.period() == 0 {
+		return nil, fmt.Errorf("%w: source: a live source needs a frame rate: set fps_num and fps_den", ErrPlan)
+	}
+	b := builder{o: o, p: p}
+	if err := b.stages(); err != nil {
+		return nil, err
+	}
+	if p.sink, err = openSink(o); err != nil {
+		return nil, fmt.Errorf("sink: %w", err)
+	}
+	p.closers = append(p.closers, p.sink.Close)
+	if p.within != nil {
+		if err := p.bounded(o); err != nil {
+			return nil, err
+		}
+	}
+	for _, err := range holdMemory(o.Plan.Memory, &p.info) {
+		if o.Note != nil {
+			o.Note(err)
+		}
+	}
+	return p, nil
+}
+
+// bounded holds the pipeline to its budget.
+func (p *Pipeline) bounded(o Options) error {
+	if err := p.within.check(o.Plan, o.Note); err != nil {
+		return err
+	}
+	if s, ok := p.within.sink(p.sink, o.Plan.Sink).(*boundedSink); ok {
+		p.sink = s
+		abort := p.abort
+		p.abort = func() { s.b.end(); call(abort) }
+	}
+	return nil
+}
+
+// Info says what the pipeline will run on.
+func (p *Pipeline) Info() RuntimeInfo { return p.info }
+
+// Run moves frames until the source ends, the limit is reached, or ctx ends; a
+// pipeline runs once. The summary is there unless the clock cannot be read; the
+// error wraps [ErrFrames], [ErrTruncated], [ErrFormat] or [ErrSink].
+func (p *Pipeline) Run(ctx context.Context) (*Summary, error) {
+	p.look.counters = perf.Open()
+	p.look.before = p.look.counters.Read()
+	p.begun = func() { p.begin(ctx) }
+	p.memory.Begin("run")
+	defer p.watchMemory()()
+	defer p.within.watch()()
+	s, stuck, err := p.run(ctx)
+	p.stuck = stuck
+	counts, lerr := p.look.end()
+	err = errors.Join(err, lerr)
+	if s != nil {
+		s.Runtime, s.Counters = p.info, counts
+		s.Memory, _ = p.memory.Take()
+		s.Fallbacks, s.Runtime.Worker = p.fallbacks(), p.worker()
+		s.Runtime.GPUs = p.gpuShares()
+		s.SLO, s.Budget = judge(p.slo, s), p.within.answer()
+	}
+	if err != nil {
+		err = fmt.Errorf("pipeline %s: %w", p.name, err)
+	}
+	return s, err
+}
+
+// watchMemory looks at the process's memory every second, until the function it returns
+// is called.
+func (p *Pipeline) watchMemory() (stop func()) {
+	tick, done := time.NewTicker(time.Second), make(chan struct{})
+	go func() {
+		for {
+			select {
+			case <-tick.C:
+				p.memory.Look()
+			case <-done:
+				return
+			}
+		}
+	}()
+	return func() { tick.Stop(); close(done) }
+}
+
+// Close releases what New opened. It frees nothing that a stage which did not
+// return may still use.
+func (p *Pipeline) Close() error {
+	var errs []error
+	if !p.stuck {
+		for _, c := range slices.Backward(p.closers) {
+			errs = append(errs, c())
+		}
+	}
+	p.closers = nil
+	return errors.Join(errs...)
+}
+
+func (p *Pipeline) setQueues(pl plan.Pipeline) error {
+	var err error
+	if p.policy, err = parsePolicy(pl.Queue.Policy, pl.Source.Live); err != nil {
+		return err
+	}
+	switch p.capacity = pl.Queue.Capacity; {
+	case p.capacity == 0 && pl.Source.Live:
+		p.capacity = liveCapacity
+	case p.capacity == 0:
+		p.capacity = fileCapacity
+	case p.capacity < 0 || p.capacity > maxCapacity:
+		return fmt.Errorf("%w: queue capacity %d; it is 1 to %d", ErrPlan, p.capacity, maxCapacity)
+	}
+	switch q := pl.Queue; {
+	case q.MaxAge < 0:
+		return fmt.Errorf("%w: max age of %v", ErrPlan, time.Duration(q.MaxAge))
+	case q.InFlight < 0:
+		return fmt.Errorf("%w: %d frames in flight", ErrPlan, q.InFlight)
+	}
+	p.maxAge, p.credits = pl.Queue.MaxAge, pl.Queue.InFlight
+	if pl.SLO != nil {
+		p.target = pl.SLO.LatencyP95
+	}
+	if p.sinkCapacity = pl.Sink.Capacity; p.sinkCapacity < 0 || p.sinkCapacity > maxCapacity {
+		return fmt.Errorf("%w: sink queue capacity %d; it is 1 to %d", ErrPlan, p.sinkCapacity, maxCapacity)
+	}
+	if pl.Sink.Policy != "" {
+		if p.sinkPolicy, err = parsePolicy(pl.Sink.Policy, pl.Source.Live); err != nil {
+			return fmt.Errorf("sink: %w", err)
+		}
+	}
+	return nil
+}
+
+// judge compares a run with the plan's objectives; nil when there are none.
+func judge(slo *plan.PipelineSLO, s *Summary) *SLOSummary {
+	if slo == nil || slo.LatencyP95 <= 0 && slo.MinFPS <= 0 {
+		return nil
+	}
+	j := &SLOSummary{Met: true}
+	if slo.LatencyP95 > 0 {
+		j.LatencyP95 = &Objective{Wanted: float64(slo.LatencyP95)}
+		if t := s.Latency.Total; t != nil {
+			found := float64(t.P95)
+			j.LatencyP95.Found, j.LatencyP95.Met = &found, t.P95 <= slo.LatencyP95
+		}
+		j.Met = j.Met && j.LatencyP95.Met
+	}
+	if slo.MinFPS > 0 {
+		j.MinFPS = &Objective{Wanted: float64(slo.MinFPS), Found: &s.FPS, Met: s.FPS >= float64(slo.MinFPS)}
+		j.Met = j.Met && j.MinFPS.Met
+	}
+	return j
+}
+
+func openSink(o Options) (Sink, error) {
+	s := o.Plan.Sink
+	timeout := time.Duration(s.Timeout)
+	if timeout == 0 {
+		timeout = defaultTimeout
+	}
+	switch {
+	case timeout < 0:
+		return nil, fmt.Errorf("%w: timeout of %v", ErrPlan, timeout)
+	case s.Rotate != nil && (s.Rotate.Size < 1 || s.Rotate.Keep < 1 || s.Rotate.Keep > maxKeep):
+		return nil, fmt.Errorf("%w: rotate at %d bytes and keep %d files; both are at least 1, and files at most %d",
+			ErrPlan, s.Rotate.Size, s.Rotate.Keep, maxKeep)
+	}
+	switch s.Kind {
+	case "ndjson", "":
+	case "http":
+		return openHTTP(s.URL, timeout)
+	case "command":
+		return openCommandSink(s.Exec, timeout)
+	case "shm":
+		return openRing(s.Path, s.Slots, s.SlotSize)
+	default:
+		return nil, fmt.Errorf("%w: kind %q; it is one of ndjson, http, command, shm", ErrPlan, s.Kind)
+	}
+	switch {
+	case o.Sink != nil:
+		return o.Sink, nil
+	case s.Path != "":
+		var r plan.Rotate
+		if s.Rotate != nil {
+			r = *s.Rotate
+		}
+		return OpenNDJSON(locate(o.Dir, s.Path), r)
+	case o.Stdout != nil:
+		return NewNDJSON(o.Stdout), nil
+	}
+	return NewNDJSON(os.Stdout), nil
+}
+
+// locate makes a path of the plan absolute or relative to the plan's folder.
+func locate(dir, path string) string {
+	if path == "" || filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(dir, path)
+}
+
+// openRuntime loads ONNX Runtime once for all models of the pipeline.
+func (p *Pipeline) openRuntime(library string) (*ort.Runtime, error) {
+	path, err := ort.Find(library)
+	if err != nil {
+		return nil, err
+	}
+	rt, err := ort.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	p.closers = append(p.closers, func() error { rt.Close(); return nil })
+	p.info.ONNXRuntime = rt.Version()
+	return rt, nil
+}

@@ -1,0 +1,195 @@
+package pipeline
+
+import (
+	"bufio"
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/yoctune/yoctune/internal/tailbuf"
+)
+
+// defaultTimeout is how long the other end may take for one record.
+const defaultTimeout = 2 * time.Second
+
+// httpSink posts each record as application/json, on a connection of its own. It
+// has one record at a time: while the server is slow, frames wait in the queue
+// before the sink and its policy decides.
+//
+// It speaks HTTP/1.1 itself, the part that one request needs: net/http would
+// bring TLS, HTTP/2 and a megabyte to a program that is to be small. For https a
+// command does it.
+type httpSink struct {
+	host    string // to dial
+	head    string // of the request, up to the length
+	timeout time.Duration
+	body    []byte
+	request []byte
+	rest    retry
+}
+
+func openHTTP(target string, timeout time.Duration) (*httpSink, error) {
+	u, err := url.Parse(target)
+	if err != nil || u.Host == "" || u.Scheme != "http" {
+		return nil, fmt.Errorf("%w: url is not http://HOST/…; for https use a sink of kind command, such as curl", ErrPlan)
+	}
+	host := u.Host
+	if u.Port() == "" {
+		host = net.JoinHostPort(u.Hostname(), "80")
+	}
+	head := "POST " + u.RequestURI() + " HTTP/1.1\r\nHost: " + u.Host +
+		"\r\nUser-Agent: yoctuned\r\nConnection: close\r\nContent-Type: application/json\r\n"
+	if u.User != nil {
+		password, _ := u.User.Password()
+		head += "Authorization: Basic " + base64.StdEncoding.EncodeToString([]byte(u.User.Username()+":"+password)) + "\r\n"
+	}
+	return &httpSink{host: host, head: head + "Content-Length: ", timeout: timeout}, nil
+}
+
+// Write fails with [ErrSinkDegraded] when the server cannot be reached, is too
+// slow, or does not answer with 2xx.
+func (s *httpSink) Write(r *Record) error {
+	if !s.rest.over() {
+		return s.rest.error()
+	}
+	s.body = r.AppendJSON(s.body[:0])
+	s.request = strconv.AppendInt(append(s.request[:0], s.head...), int64(len(s.body)), 10)
+	s.request = append(append(s.request, "\r\n\r\n"...), s.body...)
+	if err := s.post(); err != nil {
+		return s.rest.failed(fmt.Errorf("post results: %w", err))
+	}
+	s.rest.worked()
+	return nil
+}
+
+// post sends the request and reads the first line of the answer.
+func (s *httpSink) post() error {
+	end := time.Now().Add(s.timeout)
+	c, err := (&net.Dialer{Deadline: end}).Dial("tcp", s.host)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if err := c.SetDeadline(end); err != nil {
+		return err
+	}
+	if _, err := c.Write(s.request); err != nil {
+		return err
+	}
+	line, err := bufio.NewReader(io.LimitReader(c, 1024)).ReadString('\n')
+	if err != nil {
+		return fmt.Errorf("read the answer: %w", err)
+	}
+	version, status, _ := strings.Cut(strings.TrimSpace(line), " ")
+	switch {
+	case !strings.HasPrefix(version, "HTTP/1."):
+		return fmt.Errorf("the answer is %.40q, which is not HTTP", line)
+	case !strings.HasPrefix(status, "2"):
+		return fmt.Errorf("the server answered %.60q", status)
+	}
+	return nil
+}
+
+func (s *httpSink) Close() error { return nil }
+
+// commandSink writes each record as a line to the standard input of a program,
+// which it starts, and starts again when it ends.
+type commandSink struct {
+	argv    []string
+	timeout time.Duration
+	cmd     *exec.Cmd
+	in      *os.File
+	said    *tailbuf.Buffer
+	buf     []byte
+	rest    retry
+}
+
+func openCommandSink(argv []string, timeout time.Duration) (*commandSink, error) {
+	if len(argv) == 0 || argv[0] == "" {
+		return nil, fmt.Errorf("%w: no command is named", ErrPlan)
+	}
+	s := &commandSink{argv: argv, timeout: timeout}
+	if err := s.start(); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *commandSink) start() error {
+	r, w, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	s.said = &tailbuf.Buffer{}
+	cmd := exec.Command(s.argv[0], s.argv[1:]...)
+	cmd.Stdin, cmd.Stderr = r, s.said
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.WaitDelay = stopTime
+	if err := cmd.Start(); err != nil {
+		return errors.Join(fmt.Errorf("start sink: %w", err), w.Close())
+	}
+	s.cmd, s.in = cmd, w
+	return nil
+}
+
+// Write fails with [ErrSinkDegraded] when the program does not take the line in
+// time or has ended. A program that may have half a line is ended.
+func (s *commandSink) Write(r *Record) error {
+	if !s.rest.over() {
+		return s.rest.error()
+	}
+	if s.cmd == nil {
+		if err := s.start(); err != nil {
+			return s.rest.failed(err)
+		}
+	}
+	s.buf = append(r.AppendJSON(s.buf[:0]), '\n')
+	err := s.in.SetWriteDeadline(time.Now().Add(s.timeout))
+	if err == nil {
+		_, err = s.in.Write(s.buf)
+	}
+	if err == nil {
+		s.rest.worked()
+		return nil
+	}
+	return s.rest.failed(errors.Join(fmt.Errorf("%s does not take results: %w", s.argv[0], err), s.end(true)))
+}
+
+// end ends the program: by the end of its input, or at once.
+func (s *commandSink) end(now bool) error {
+	if s.cmd == nil {
+		return nil
+	}
+	cmd := s.cmd
+	s.cmd = nil
+	_ = s.in.Close()
+	if !now {
+		ctx, cancel := context.WithTimeout(context.Background(), stopTime)
+		defer cancel()
+		defer context.AfterFunc(ctx, func() {
+			if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+				_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+			}
+		})()
+	} else {
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+	}
+	err := cmd.Wait()
+	if err != nil && !now {
+		return fmt.Errorf("%s: %w %s", s.argv[0], err, s.said.String())
+	}
+	return nil
+}
+
+func (s *commandSink) Close() error { return s.end(false) }

@@ -1,0 +1,439 @@
+package pipeline
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/yoctune/yoctune/runtime/device/rootfs"
+	"github.com/yoctune/yoctune/schema/plan"
+)
+
+// ErrBudget is wrapped by the error of a pipeline whose budget cannot be kept here.
+var ErrBudget = errors.New("the budget cannot be kept")
+
+// EventBudget is the kind of events of what is kept free or held back.
+const EventBudget = "budget"
+
+// BudgetInfo is what a budget was held against. What is not known is nil.
+type BudgetInfo struct {
+	Memory    *int64 `json:"memory_bytes"`           // of the process, with everything loaded
+	Available *int64 `json:"least_available_bytes"`  // to other programs, the least that was seen
+	FreeDisk  *int64 `json:"least_free_disk_bytes"`  // where the sink writes, the least that was seen
+	Disk      string `json:"disk,omitempty"`         // block device of the sink's file; "": it has none
+	Link      string `json:"link,omitempty"`         // interface towards the other end
+	LinkRate  *int64 `json:"link_bytes_per_second"`  // that it was negotiated to
+	HeldBack  int64  `json:"held_back_ns,omitempty"` // that reading and writing waited for their bounds
+}
+
+// reserve keeps a pipeline to its budget: it is asked before the first frame, and looks
+// after what is to stay free while frames are in work.
+type reserve struct {
+	budget plan.PipelineBudget
+	dev    rootfs.FS
+	room   func(dir string) (int64, error) // free bytes of a folder's file system
+	say    func(Event)
+	dir    string // of the sink's file, "": it writes none
+
+	memory, disk atomic.Value // strings: why there is too little, "" when there is enough
+	held         atomic.Int64 // ns
+
+	mu   sync.Mutex
+	info BudgetInfo
+}
+
+// newReserve is nil without a budget.
+func newReserve(o Options, say func(Event)) (*reserve, error) {
+	if o.Plan.Budget == nil {
+		return nil, nil
+	}
+	r := &reserve{budget: *o.Plan.Budget, dev: o.Device, room: freeBytes, say: say}
+	if o.room != nil {
+		r.room = o.room
+	}
+	if r.dev == nil {
+		dev, err := rootfs.Open("/")
+		if err != nil {
+			return nil, err
+		}
+		r.dev = dev
+	}
+	if s := o.Plan.Sink; s.Path != "" && (s.Kind == "" || s.Kind == "ndjson") {
+		r.dir = filepath.Dir(locate(o.Dir, s.Path))
+	}
+	r.memory.Store("")
+	r.disk.Store("")
+	return r, nil
+}
+
+// freeBytes is the room that a user without privileges has in a file system.
+func freeBytes(dir string) (int64, error) {
+	var st unix.Statfs_t
+	if err := unix.Statfs(dir, &st); err != nil {
+		return 0, fmt.Errorf("free room of %s: %w", dir, err)
+	}
+	return int64(min(st.Bavail, math.MaxInt64/uint64(st.Bsize)) * uint64(st.Bsize)), nil
+}
+
+// check holds the budget against a device on which everything is loaded, and refuses
+// what cannot be kept. What is not known is told to note.
+func (r *reserve) check(p plan.Pipeline, note func(error)) error {
+	if note == nil {
+		note = func(error) {}
+	}
+	r.info.Memory = procBytes("/proc/self/status", "VmRSS:")
+	if m := r.info.Memory; m != nil && r.budget.Memory > 0 && *m > r.budget.Memory {
+		return fmt.Errorf("%w: budget.memory is %s, and the process has %s with everything loaded", ErrBudget, bytesText(r.budget.Memory), bytesText(*m))
+	}
+	r.look()
+	if why := r.memory.Load().(string); why != "" {
+		return fmt.Errorf("%w: %s", ErrBudget, why)
+	}
+	if err := r.checkDisk(p.Sink, note); err != nil {
+		return err
+	}
+	return r.checkLink(p, note)
+}
+
+func (r *reserve) checkDisk(s plan.PipelineSink, note func(error)) error {
+	if r.dir == "" {
+		return nil
+	}
+	r.info.Disk = blockDevice(r.dir)
+	if r.info.Disk == "" && r.budget.DiskWrite > 0 {
+		note(fmt.Errorf("budget.diskWrite: %s is on no disk", r.dir))
+	}
+	if why := r.disk.Load().(string); why != "" {
+		return fmt.Errorf("%w: %s", ErrBudget, why)
+	}
+	if s.Rotate == nil || r.budget.FreeDisk == 0 || r.info.FreeDisk == nil {
+		return nil
+	}
+	// The files grow to their bound and no further.
+	grow := s.Rotate.Size * int64(s.Rotate.Keep+1)
+	if names, err := filepath.Glob(filepath.Join(r.dir, filepath.Base(s.Path)) + "*"); err == nil {
+		for _, name := range names {
+			if st, err := os.Stat(name); err == nil {
+				grow -= st.Size()
+			}
+		}
+	}
+	if free := *r.info.FreeDisk; free-max(grow, 0) < r.budget.FreeDisk {
+		return fmt.Errorf("%w: the sink's files may grow by %s, %s has %s, and budget.keepFree.disk is %s", ErrBudget, bytesText(grow), r.dir, bytesText(free), bytesText(r.budget.FreeDisk))
+	}
+	return nil
+}
+
+// blockDevice is the name of the disk or partition that a folder is on, "" for none.
+func blockDevice(dir string) string {
+	var st unix.Stat_t
+	if err := unix.Stat(dir, &st); err != nil {
+		return ""
+	}
+	link, err := os.Readlink(fmt.Sprintf("/sys/dev/block/%d:%d", unix.Major(st.Dev), unix.Minor(st.Dev)))
+	if err != nil {
+		return ""
+	}
+	return filepath.Base(link)
+}
+
+// checkLink holds the bounds of the network against what its link was negotiated to.
+func (r *reserve) checkLink(p plan.Pipeline, note func(error)) error {
+	for _, d := range []struct {
+		field string
+		bound int64
+		host  string
+	}{{"netOut", r.budget.NetOut, sinkHost(p.Sink)}, {"netIn", r.budget.NetIn, sourceHost(p.Source)}} {
+		if d.bound == 0 || d.host == "" {
+			continue
+		}
+		name, err := linkTo(d.host)
+		if err != nil {
+			note(fmt.Errorf("budget.%s: no way to %s is known yet: %w", d.field, d.host, err))
+			continue
+		}
+		r.info.Link = name
+		speed, ok := linkRate(r.dev, name)
+		if !ok {
+			note(fmt.Errorf("budget.%s: the speed of %s is not known", d.field, name))
+			continue
+		}
+		r.info.LinkRate = &speed
+		if d.bound > speed {
+			return fmt.Errorf("%w: budget.%s is %s/s, and %s carries %s/s (%d Mbit/s)", ErrBudget, d.field, bytesText(d.bound), name, bytesText(speed), speed/125_000)
+		}
+	}
+	return nil
+}
+
+func sinkHost(s plan.PipelineSink) string {
+	if u, err := url.Parse(s.URL); s.Kind == "http" && err == nil {
+		return u.Hostname()
+	}
+	return ""
+}
+
+// sourceHost finds the address of a stream among the arguments of its receiver.
+func sourceHost(s plan.PipelineSource) string {
+	for _, arg := range s.Exec {
+		if at := strings.Index(arg, "rtsp"); at >= 0 {
+			if u, err := url.Parse(arg[at:]); err == nil && u.Host != "" {
+				return u.Hostname()
+			}
+		}
+	}
+	return ""
+}
+
+// linkTo is the interface by which packets for a host leave. Nothing is sent, but for
+// the question of a name.
+func linkTo(host string) (string, error) {
+	c, err := (&net.Dialer{Timeout: time.Second}).Dial("udp", net.JoinHostPort(host, "9"))
+	if err != nil {
+		return "", err
+	}
+	defer c.Close()
+	own, _, err := net.SplitHostPort(c.LocalAddr().String())
+	if err != nil {
+		return "", err
+	}
+	all, err := net.Interfaces()
+	if err != nil {
+		return "", err
+	}
+	for _, i := range all {
+		addresses, err := i.Addrs()
+		if err != nil {
+			continue
+		}
+		for _, a := range addresses {
+			if n, ok := a.(*net.IPNet); ok && n.IP.Equal(net.ParseIP(own)) {
+				return i.Name, nil
+			}
+		}
+	}
+	return "", fmt.Errorf("no interface has the address %s", own)
+}
+
+// linkRate is the speed of an interface in bytes a second; wireless and virtual ones
+// have none.
+func linkRate(dev rootfs.FS, name string) (int64, bool) {
+	c, err := dev.Read("/sys/class/net/" + name + "/speed")
+	if err != nil {
+		return 0, false
+	}
+	mbit, err := strconv.ParseInt(strings.TrimSpace(c.Text), 10, 32)
+	return mbit * 125_000, err == nil && mbit > 0
+}
+
+// watch looks every second until the function it returns is called.
+func (r *reserve) watch() (stop func()) {
+	if r == nil {
+		return func() {}
+	}
+	tick, done := time.NewTicker(time.Second), make(chan struct{})
+	go func() {
+		for {
+			select {
+			case <-tick.C:
+				r.look()
+			case <-done:
+				return
+			}
+		}
+	}()
+	return func() { tick.Stop(); close(done) }
+}
+
+// look compares what is free with what is to be.
+func (r *reserve) look() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if b, err := r.dev.ReadFile("/proc/meminfo", 64<<10); err == nil {
+		if free, ok := rootfs.Meminfo(string(b))["MemAvailable"]; ok {
+			r.keep(&r.memory, &r.info.Available, free, r.budget.FreeMemory, "budget.keepFree.memory", "there are %s available")
+		}
+	}
+	if r.dir == "" {
+		return
+	}
+	if free, err := r.room(r.dir); err == nil {
+		r.keep(&r.disk, &r.info.FreeDisk, free, r.budget.FreeDisk, "budget.keepFree.disk", r.dir+" has %s free")
+	}
+}
+
+// keep notes what is free, and says when it has become too little and is enough again.
+func (r *reserve) keep(short *atomic.Value, least **int64, free, want int64, field, has string) {
+	if *least == nil || free < **least {
+		*least = &free
+	}
+	why := ""
+	if free < want {
+		why = fmt.Sprintf("%s is %s, and "+has, field, bytesText(want), bytesText(free))
+	}
+	if was := short.Swap(why).(string); r.say != nil && (was == "") != (why == "") {
+		e := Event{Kind: EventBudget, Why: why}
+		if why == "" {
+			e.Why = "there is enough again for " + field
+		}
+		r.say(e)
+	}
+}
+
+// short says why there is less memory than is to be kept free, "" when there is not.
+func (r *reserve) short() string {
+	if r == nil {
+		return ""
+	}
+	return r.memory.Load().(string)
+}
+
+// answer is what the run amounted to, nil without a budget.
+func (r *reserve) answer() *BudgetInfo {
+	if r == nil {
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	info := r.info
+	info.HeldBack = r.held.Load()
+	return &info
+}
+
+// bytesText writes bytes for people.
+func bytesText(n int64) string {
+	switch {
+	case n >= 10<<20:
+		return strconv.FormatInt(n>>20, 10) + " MiB"
+	case n >= 10<<10:
+		return strconv.FormatInt(n>>10, 10) + " KiB"
+	}
+	return strconv.FormatInt(n, 10) + " bytes"
+}
+
+// bucket is a bound of bytes a second: what was not used of one second may be used in
+// the next.
+type bucket struct {
+	rate  float64
+	held  *atomic.Int64 // ns of waiting are added here
+	ended chan struct{}
+	once  sync.Once
+
+	left float64 // bytes
+	at   time.Time
+}
+
+// bound is nil for no bound.
+func (r *reserve) bound(rate int64) *bucket {
+	if r == nil || rate <= 0 {
+		return nil
+	}
+	return &bucket{rate: float64(rate), held: &r.held, ended: make(chan struct{}), left: float64(rate), at: time.Now()}
+}
+
+// pay waits until n bytes more are within the bound, or the bucket is ended.
+func (b *bucket) pay(n int) {
+	if b == nil {
+		return
+	}
+	now := time.Now()
+	b.left = min(b.left+b.rate*now.Sub(b.at).Seconds(), b.rate)
+	b.at = now
+	if b.left -= float64(n); b.left >= 0 {
+		return
+	}
+	t := time.NewTimer(time.Duration(-b.left / b.rate * float64(time.Second)))
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-b.ended:
+	}
+	b.held.Add(int64(time.Since(now)))
+}
+
+// end lets whoever waits go on.
+func (b *bucket) end() {
+	if b != nil {
+		b.once.Do(func() { close(b.ended) })
+	}
+}
+
+// boundedInput is a file that is read no faster than its bound.
+type boundedInput struct {
+	input
+	b *bucket
+}
+
+func (r *reserve) input(in input) input {
+	if r == nil || r.budget.DiskRead == 0 {
+		return in
+	}
+	return boundedInput{in, r.bound(r.budget.DiskRead)}
+}
+
+func (i boundedInput) Read(p []byte) (int, error) {
+	n, err := i.input.Read(p)
+	i.b.pay(n)
+	return n, err
+}
+
+// SetReadDeadline ends the wait for a read as well.
+func (i boundedInput) SetReadDeadline(t time.Time) error {
+	if !t.IsZero() && time.Until(t) <= 0 {
+		i.b.end()
+	}
+	return i.input.SetReadDeadline(t)
+}
+
+// boundedSink takes results no faster than its bound, and none that would take the room
+// which is to be kept free.
+type boundedSink struct {
+	Sink
+	r    *reserve
+	b    *bucket
+	line []byte
+}
+
+// sink is s within the budget.
+func (r *reserve) sink(s Sink, p plan.PipelineSink) Sink {
+	if r == nil {
+		return s
+	}
+	rate := int64(0)
+	switch {
+	case r.dir != "":
+		rate = r.budget.DiskWrite
+	case p.Kind == "http":
+		rate = r.budget.NetOut
+	case p.Kind == "command":
+		if rate = r.budget.NetOut; rate == 0 || r.budget.DiskWrite > 0 && r.budget.DiskWrite < rate {
+			rate = r.budget.DiskWrite
+		}
+	}
+	if rate == 0 && (r.dir == "" || r.budget.FreeDisk == 0) {
+		return s
+	}
+	return &boundedSink{Sink: s, r: r, b: r.bound(rate)}
+}
+
+func (s *boundedSink) Write(rec *Record) error {
+	if why := s.r.disk.Load().(string); why != "" {
+		return fmt.Errorf("%w: %s", ErrSinkDegraded, why)
+	}
+	if s.b != nil {
+		s.line = rec.AppendJSON(s.line[:0])
+		s.b.pay(len(s.line) + 1)
+	}
+	return s.Sink.Write(rec)
+}

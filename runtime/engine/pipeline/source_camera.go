@@ -1,0 +1,498 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/yoctune/yoctune/runtime/engine/core"
+	"github.com/yoctune/yoctune/runtime/engine/jpeg"
+	"github.com/yoctune/yoctune/runtime/engine/pipeline/custom"
+	"github.com/yoctune/yoctune/runtime/engine/v4l2"
+)
+
+// Buffers that the driver has at any time while every frame holds one: one is
+// filled, the next waits for it, one is being handed over.
+const driverBuffers = 3
+
+// cameraSource reads a V4L2 device. Where the driver writes frames as the pipeline
+// wants them, a frame's memory is the driver's, and is given back when the frame is
+// used again; otherwise each frame is copied once.
+//
+// A camera that is unplugged or stops is opened again, by a name that survives it; so is
+// an input whose signal changed. One whose frames are of another size then ends the
+// run: whoever starts it again gets a pipeline for those.
+type cameraSource struct {
+	sys    v4l2.System
+	path   string
+	want   v4l2.Want
+	at     format
+	after  revival
+	clock  clock
+	frames int           // that hold buffers, 0: frames are copied
+	share  bool          // they are exported as DMA buffers
+	shared uint64        // so many were, ever
+	began  bool          // frames were asked for
+	jpeg   *jpeg.Decoder // nil: frames come as pixels
+
+	now    *shot // nil while there is none
+	old    []*shot
+	lost   int
+	last   int64 // stamp of the frame before, ns
+	doubts bool  // stamps of this camera are not used
+
+	mu   sync.Mutex // of what interrupt sees
+	dev  *v4l2.Device
+	stop chan struct{}
+	once sync.Once
+}
+
+// shot is a camera from being opened to being closed.
+type shot struct {
+	dev   *v4l2.Device
+	loans []loan
+	out   int // of them
+	ended bool
+}
+
+// loan is a buffer of the driver, and whether a frame has it.
+type loan struct {
+	of    *shot
+	index int
+	lent  bool
+	idle  atomic.Bool // the frame that has it is settled
+
+	buffer *custom.Buffer // nil: it is not exported
+}
+
+// settled says that nobody reads the frame any more.
+func (l *loan) settled() {
+	if l != nil {
+		l.idle.Store(true)
+	}
+}
+
+// cameraFormats are the kernel's names for the formats of plans.
+func cameraFormats(name string) []v4l2.FourCC {
+	return map[string][]v4l2.FourCC{
+		"nv12": {v4l2.NV12, v4l2.NV12M}, "": {v4l2.NV12, v4l2.NV12M}, "i420": {v4l2.I420, v4l2.I420M},
+		"yuyv": {v4l2.YUYV}, "uyvy": {v4l2.UYVY}, "grey": {v4l2.Grey}, formatMJPEG: {v4l2.MJPEG, v4l2.JPEG},
+	}[name]
+}
+
+func openCamera(sys v4l2.System, path string, f format, name string, after revival, spare shrinking) (source, error) {
+	formats := cameraFormats(name)
+	if formats == nil {
+		return nil, fmt.Errorf("%w: cameras are not read as %s; it is one of nv12, i420, yuyv, uyvy, grey, mjpeg", ErrPlan, name)
+	}
+	if path == "" {
+		return nil, fmt.Errorf("%w: no camera is named", ErrPlan)
+	}
+	if err := checkSize(f.width, f.height); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrPlan, err)
+	}
+	k, err := newClock()
+	if err != nil {
+		return nil, err
+	}
+	c := &cameraSource{
+		sys: sys, path: path, at: f, after: after, clock: k, stop: make(chan struct{}),
+		want: v4l2.Want{Formats: formats, Width: f.width, Height: f.height, Num: f.rate.num, Den: f.rate.den},
+	}
+	if name == formatMJPEG {
+		lib, err := jpeg.Open("")
+		if err != nil {
+			return nil, err
+		}
+		if c.jpeg, err = lib.NewDecoder(); err != nil {
+			return nil, err
+		}
+		c.at.pixels = core.I420
+	}
+	d, err := v4l2.Open(sys, path, c.want)
+	if err != nil {
+		c.free()
+		return nil, err
+	}
+	got := d.Format()
+	c.now = &shot{dev: d}
+	c.dev = d
+	c.path = sys.Stable(path)
+	// What the pipeline was built for is what every later stream has to give.
+	c.at.width, c.at.height = got.Width, got.Height
+	c.want.Width, c.want.Height = got.Width, got.Height
+	if got.Num > 0 {
+		c.at.rate = rate{got.Num, got.Den}
+	}
+	switch {
+	case got.Full:
+		c.at.matrix = core.BT601Full
+	case got.HD:
+		c.at.matrix = core.BT709Limited
+	default:
+		c.at.matrix = core.BT601Limited
+	}
+	if err := checkSize(got.Width, got.Height); err != nil {
+		c.free()
+		return nil, errors.Join(fmt.Errorf("%w: %w", ErrFormat, err), d.Close())
+	}
+	if c.jpeg != nil {
+		c.at = c.at.shrink(spare(got.Width, got.Height))
+	}
+	return c, nil
+}
+
+func (c *cameraSource) format() format { return c.at }
+
+// read is for a source that is paced by the engine.
+func (c *cameraSource) read([]byte) error { return errors.ErrUnsupported }
+
+// lend gives frames the driver's memory when it is laid out as theirs is, and the
+// driver has a buffer for each.
+func (c *cameraSource) lend(frames int, share bool) (bool, error) {
+	d := c.now.dev
+	lends := c.fits(d.Format()) && frames+driverBuffers <= 32
+	n := driverBuffers + 1
+	if lends {
+		n = frames + driverBuffers
+	}
+	if err := d.Allocate(n); err != nil {
+		return false, err
+	}
+	if lends && d.Buffers() >= n {
+		c.frames, c.share = frames, share
+	}
+	c.loan(c.now)
+	return c.frames > 0, nil
+}
+
+// fits says whether a frame in one memory of the driver is one as pipelines have
+// it, without room between its rows.
+func (c *cameraSource) fits(f v4l2.Format) bool {
+	row := c.at.rows()[0]
+	return c.jpeg == nil && f.Planes == 1 && f.Pitch[0] == row.bytes && c.at.width%2 == 0 && f.Size[0] >= c.at.bytes()
+}
+
+func (c *cameraSource) loan(s *shot) {
+	s.loans = make([]loan, s.dev.Buffers())
+	for i := range s.loans {
+		l := &s.loans[i]
+		l.of, l.index = s, i
+		if !c.share {
+			continue
+		}
+		fds, err := s.dev.Export(i)
+		if err != nil {
+			c.share = false
+			c.after.event("frames are copied for their stage, the driver exports none: %v", err)
+			continue
+		}
+		c.shared++
+		l.buffer = &custom.Buffer{ID: c.shared, Number: i + 1, FD: fds[0], Bytes: c.at.bytes()}
+	}
+}
+
+func (c *cameraSource) interrupt() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.once.Do(func() { close(c.stop) })
+	if c.dev != nil {
+		c.dev.Interrupt()
+	}
+}
+
+// capture waits for a frame. While there is no camera it waits for that.
+func (c *cameraSource) capture(f *frame) (lost int, err error) {
+	if err := c.begin(); err != nil {
+		return 0, err
+	}
+	c.giveBack(f)
+	for {
+		if c.now == nil {
+			if err := c.reopen(); err != nil {
+				return 0, err
+			}
+		}
+		got, err := c.now.dev.Next(c.after.timeout)
+		c.lost += int(got.Lost)
+		lost := c.lost
+		switch {
+		case err == nil:
+			c.lost, c.after.pause = 0, 0
+			return lost, c.take(f, &got)
+		case errors.Is(err, v4l2.ErrInterrupted):
+			return 0, context.Canceled
+		case errors.Is(err, v4l2.ErrFrame):
+			c.lost = 0
+			return lost, fmt.Errorf("%w: %w", errFrame, err)
+		}
+		if err := c.end(err); err != nil {
+			return 0, err
+		}
+	}
+}
+
+// begin starts the camera when the first frame is wanted: one that streams while
+// models are loaded only fills its buffers with what is old by then.
+func (c *cameraSource) begin() error {
+	if c.began {
+		return nil
+	}
+	c.began = true
+	for _, s := range c.now.dev.Format().Adjusted {
+		c.after.event("%s", s)
+	}
+	if err := c.now.dev.Start(); err != nil {
+		return c.end(err)
+	}
+	return nil
+}
+
+// take makes the driver's frame f's, by its memory or by a copy.
+func (c *cameraSource) take(f *frame, got *v4l2.Frame) error {
+	f.arrived = c.clock.now()
+	f.capture = c.stamp(got, f.arrived)
+	if c.frames > 0 {
+		f.pixels = got.Planes[0][:c.at.bytes()]
+		f.loan = &c.now.loans[got.Index]
+		f.loan.lent = true
+		f.loan.idle.Store(false)
+		c.now.out++
+		f.copies = 0
+		return nil
+	}
+	err := c.convert(f, got)
+	if qerr := c.now.dev.Queue(got.Index); qerr != nil {
+		// The frame is good; the next one will find out what is wrong.
+		c.after.event("a buffer was not taken back: %v", qerr)
+	}
+	return err
+}
+
+// convert makes a frame of the driver's one of the pipeline, in memory of its own.
+func (c *cameraSource) convert(f *frame, got *v4l2.Frame) error {
+	if c.jpeg != nil {
+		f.copies = 0
+		if err := c.jpeg.Decode(got.Planes[0], f.pixels, c.at.width, c.at.height, c.at.shrunk); err != nil {
+			return fmt.Errorf("%w: %w", errFrame, err)
+		}
+		return nil
+	}
+	form := c.now.dev.Format()
+	planes, pitch, err := form.Image(got)
+	if err != nil {
+		return fmt.Errorf("%w: %w", errFrame, err)
+	}
+	pack(f.pixels, c.at, planes, pitch)
+	f.copies = 1
+	return nil
+}
+
+// free gives back what is not of a stream.
+func (c *cameraSource) free() {
+	if c.jpeg != nil {
+		c.jpeg.Close()
+		c.jpeg = nil
+	}
+}
+
+// pack copies the rows of a picture without the room between them.
+func pack(to []byte, f format, planes [3][]byte, pitch [3]int) {
+	for n, r := range f.rows() {
+		if pitch[n] == r.bytes {
+			to = to[copy(to, planes[n][:r.bytes*r.count]):]
+			continue
+		}
+		for y := range r.count {
+			to = to[copy(to, planes[n][y*pitch[n]:][:r.bytes]):]
+		}
+	}
+}
+
+// maxAhead is how far ahead of its arrival a frame may be stamped. The kernel's vivid
+// stamps the end of a frame when it begins it; that is no clock that was set.
+const maxAhead = time.Second
+
+// stamp is when the frame was taken: the driver's time as long as that can be. A
+// clock that was set does not move this one; a driver that uses such a clock shows
+// by stamps ahead of time or out of order.
+func (c *cameraSource) stamp(f *v4l2.Frame, arrived int64) int64 {
+	if c.doubts {
+		return arrived
+	}
+	why := ""
+	switch {
+	case f.Captured == 0:
+		why = "the driver does not stamp frames with the monotonic clock"
+	case f.Captured > arrived+int64(maxAhead):
+		why = fmt.Sprintf("a frame is stamped %v ahead of time", time.Duration(f.Captured-arrived))
+	case f.Captured < c.last:
+		why = fmt.Sprintf("a frame is stamped %v before the one that came first", time.Duration(c.last-f.Captured))
+	default:
+		c.last = f.Captured
+		return min(f.Captured, arrived)
+	}
+	c.doubts = true
+	c.after.event("%s: latency counts from their arrival", why)
+	return arrived
+}
+
+// giveBack returns the buffer in f to the driver it is of.
+func (c *cameraSource) giveBack(f *frame) {
+	l := f.loan
+	if l == nil {
+		return
+	}
+	f.loan = nil
+	if !l.lent { // reclaimed
+		return
+	}
+	l.lent = false
+	l.of.out--
+	switch {
+	case !l.of.ended:
+		if err := l.of.dev.Queue(l.index); err != nil {
+			c.after.event("a buffer was not taken back: %v", err)
+		}
+	case l.of.out == 0:
+		c.forget(l.of)
+	}
+}
+
+// reclaim takes the memory of streams that ended from frames that nobody reads: as long
+// as any of it is there, the driver takes the camera to be in use.
+func (c *cameraSource) reclaim() {
+	for _, s := range slices.Clone(c.old) {
+		for i := range s.loans {
+			if l := &s.loans[i]; l.lent && l.idle.Load() {
+				l.lent = false
+				s.out--
+			}
+		}
+		if s.out == 0 {
+			c.forget(s)
+		}
+	}
+}
+
+// forget releases the memory of a stream that ended.
+func (c *cameraSource) forget(s *shot) {
+	c.old = slices.DeleteFunc(c.old, func(o *shot) bool { return o == s })
+	if err := s.dev.Close(); err != nil {
+		c.after.event("%v", err)
+	}
+}
+
+// end closes a camera that failed with err, which is returned when it is not to be
+// opened again. Its memory stays as long as a frame has it.
+func (c *cameraSource) end(err error) error {
+	s := c.now
+	c.now, s.ended, c.doubts, c.last = nil, true, false, 0
+	c.mu.Lock()
+	c.dev = nil
+	c.mu.Unlock()
+	serr := s.dev.Stop()
+	c.old = append(c.old, s)
+	if c.after.restart == restartNever {
+		return errors.Join(fmt.Errorf("camera %s: %w", c.path, err), serr)
+	}
+	c.after.event("camera %s: %v; it is opened again", c.path, err)
+	return nil
+}
+
+// reopen tries until there is a camera. It fails when that gives other frames than the
+// pipeline was built for.
+func (c *cameraSource) reopen() error {
+	began := c.clock.now()
+	said := ""
+	for {
+		t := time.NewTimer(c.after.pause.Next())
+		select {
+		case <-t.C:
+		case <-c.stop:
+			t.Stop()
+			return context.Canceled
+		}
+		c.reclaim()
+		s, err := c.connect()
+		if err == nil {
+			c.mu.Lock()
+			c.dev = s.dev
+			c.mu.Unlock()
+			select {
+			case <-c.stop: // between
+				s.dev.Interrupt()
+			default:
+			}
+			c.now = s
+			c.after.event("camera %s is back after %v", c.path, time.Duration(c.clock.now()-began).Round(time.Millisecond))
+			return nil
+		}
+		if errors.Is(err, errAnother) {
+			return err
+		}
+		// Once, not at each attempt.
+		if text := err.Error(); text != said && !errors.Is(err, v4l2.ErrGone) {
+			said = text
+			c.after.event("%s", strings.TrimSpace(text))
+		}
+	}
+}
+
+// errAnother is of a camera whose frames are no longer those that the pipeline was
+// built for.
+var errAnother = errors.New("the pipeline was built for other frames and has to be started again")
+
+func (c *cameraSource) connect() (*shot, error) {
+	d, err := v4l2.Open(c.sys, c.path, c.want)
+	if err != nil {
+		return nil, err
+	}
+	f := d.Format()
+	n := driverBuffers + 1
+	if c.frames > 0 {
+		n = c.frames + driverBuffers
+	}
+	switch {
+	case f.Width != c.want.Width || f.Height != c.want.Height:
+		err = fmt.Errorf("%w: camera %s now gives frames of %dx%d, not %dx%d: %w", ErrFormat, c.path, f.Width, f.Height, c.want.Width, c.want.Height, errAnother)
+	case c.frames > 0 && !c.fits(f):
+		err = fmt.Errorf("%w: camera %s now has rows of %d bytes: %w", ErrFormat, c.path, f.Pitch[0], errAnother)
+	default:
+		err = d.Allocate(n)
+	}
+	if err == nil && c.frames > 0 && d.Buffers() < n {
+		err = fmt.Errorf("the driver now gives %d buffers, not %d", d.Buffers(), n)
+	}
+	if err == nil {
+		err = d.Start()
+	}
+	if err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
+	s := &shot{dev: d}
+	c.loan(s)
+	return s, nil
+}
+
+func (c *cameraSource) close() error {
+	c.free()
+	c.mu.Lock()
+	c.dev = nil
+	c.mu.Unlock()
+	all := c.old
+	if c.now != nil {
+		all = append(all, c.now)
+	}
+	c.now, c.old = nil, nil
+	var errs []error
+	for _, s := range all {
+		errs = append(errs, s.dev.Close())
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,205 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/yoctune/yoctune/runtime/engine/core"
+	"github.com/yoctune/yoctune/runtime/engine/jpeg"
+)
+
+// mjpegSource decodes Motion JPEG: ahead of the pipeline, and several frames at once
+// where the plan says so. A frame that is damaged fails by itself.
+//
+//	file ─▶ next ─▶ ┬─ decode ─┬ ─▶ read, in order
+//	                └─ decode ─┘
+type mjpegSource struct {
+	f  input
+	m  *jpeg.Motion
+	at format
+
+	decoders []*jpeg.Decoder
+	memory   []byte
+	free     chan *coded
+	work     chan *coded
+	order    chan *coded
+	stop     chan struct{}
+	once     sync.Once
+	all      sync.WaitGroup
+	began    bool
+	end      error // after the last picture
+}
+
+// coded is one frame, as it was read and as it is decoded.
+type coded struct {
+	data   []byte
+	pixels []byte
+	err    error
+	ready  chan struct{}
+}
+
+// maxDecoders bounds how many frames are decoded at once.
+const maxDecoders = 16
+
+// shrinking says how much of a compressed frame of a size need not be decoded, see
+// [jpeg.Shrinks].
+type shrinking func(width, height int) int
+
+// openMJPEG reads the first frame: its size is that of all.
+func openMJPEG(in input, f format, decoders int, spare shrinking) (_ source, err error) {
+	if decoders < 0 || decoders > maxDecoders {
+		return nil, fmt.Errorf("%w: %d decoders; there are 1 to %d", ErrPlan, decoders, maxDecoders)
+	}
+	lib, err := jpeg.Open("")
+	if err != nil {
+		return nil, err
+	}
+	s := &mjpegSource{f: in, at: f, stop: make(chan struct{})}
+	defer func() {
+		if err != nil {
+			s.release()
+		}
+	}()
+	for range max(decoders, 1) {
+		d, err := lib.NewDecoder()
+		if err != nil {
+			return nil, err
+		}
+		s.decoders = append(s.decoders, d)
+	}
+	if s.m, err = jpeg.NewMotion(in); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrFormat, err)
+	}
+	first, err := s.m.Next()
+	if err != nil {
+		return nil, fmt.Errorf("%w: its first frame: %w", ErrFormat, err)
+	}
+	if s.at.width, s.at.height, err = s.decoders[0].Size(first); err != nil {
+		return nil, fmt.Errorf("%w: its first frame: %w", ErrFormat, err)
+	}
+	s.at.pixels, s.at.matrix = core.I420, core.BT601Full
+	s.at = s.at.shrink(spare(s.at.width, s.at.height))
+	if s.m.Num > 0 && s.at.rate.num == 0 {
+		s.at.rate = rate{s.m.Num, s.m.Den}
+	}
+	// One is read, one waits to be taken.
+	n, size := len(s.decoders)+2, s.at.bytes()
+	if s.memory, err = mapMemory(n * size); err != nil {
+		return nil, err
+	}
+	s.free, s.work, s.order = make(chan *coded, n), make(chan *coded, n), make(chan *coded, n)
+	for i := range n {
+		s.free <- &coded{pixels: s.memory[i*size : (i+1)*size : (i+1)*size], ready: make(chan struct{}, 1)}
+	}
+	p := <-s.free
+	p.data = append(p.data, first...)
+	s.work <- p
+	s.order <- p
+	return s, nil
+}
+
+func (s *mjpegSource) format() format { return s.at }
+
+// begin starts to read ahead when the first frame is wanted.
+func (s *mjpegSource) begin() {
+	s.began = true
+	for _, d := range s.decoders {
+		s.all.Go(func() {
+			for p := range s.work {
+				p.err = d.Decode(p.data, p.pixels, s.at.width, s.at.height, s.at.shrunk)
+				if p.err != nil {
+					p.err = fmt.Errorf("%w: %w", errFrame, p.err)
+				}
+				p.ready <- struct{}{}
+			}
+		})
+	}
+	s.all.Go(func() {
+		defer close(s.order)
+		defer close(s.work)
+		for {
+			data, err := s.m.Next()
+			if err != nil {
+				s.end = err
+				return
+			}
+			select {
+			case p := <-s.free:
+				p.data = append(p.data[:0], data...)
+				s.work <- p
+				s.order <- p
+			case <-s.stop:
+				s.end = context.Canceled
+				return
+			}
+		}
+	})
+}
+
+// put gives f the memory of a decoded frame for its own.
+func (s *mjpegSource) put(f *frame) error {
+	if !s.began {
+		s.begin()
+	}
+	p, ok := <-s.order
+	if !ok {
+		switch {
+		case errors.Is(s.end, io.EOF):
+			return io.EOF
+		case errors.Is(s.end, os.ErrDeadlineExceeded):
+			return context.Canceled
+		case errors.Is(s.end, jpeg.ErrTruncated):
+			return fmt.Errorf("%w: %w", ErrTruncated, s.end)
+		case errors.Is(s.end, jpeg.ErrFormat):
+			return fmt.Errorf("%w: %w", ErrFormat, s.end)
+		}
+		return s.end
+	}
+	<-p.ready
+	err := p.err
+	switch {
+	case err != nil:
+	case f.fixed:
+		f.copies = copy(f.pixels, p.pixels) / len(p.pixels)
+	default:
+		p.pixels, f.pixels = f.pixels, p.pixels
+		f.copies = 0
+	}
+	s.free <- p
+	return err
+}
+
+// read copies, for whoever has no frame.
+func (s *mjpegSource) read(pixels []byte) error {
+	return s.put(&frame{pixels: pixels, fixed: true})
+}
+
+func (s *mjpegSource) interrupt() {
+	s.once.Do(func() { close(s.stop) })
+	interruptRead(s.f)
+}
+
+func (s *mjpegSource) close() error {
+	s.interrupt()
+	err := s.f.Close()
+	s.all.Wait()
+	s.release()
+	return err
+}
+
+func (s *mjpegSource) release() {
+	for _, d := range s.decoders {
+		d.Close()
+	}
+	s.decoders = nil
+	if s.memory != nil {
+		_ = unix.Munmap(s.memory)
+		s.memory = nil
+	}
+}

@@ -1,0 +1,421 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/yoctune/yoctune/runtime/engine/nvtx"
+	"github.com/yoctune/yoctune/runtime/engine/pipeline/custom"
+	"github.com/yoctune/yoctune/runtime/engine/trace"
+)
+
+// step is one stage between source and sink. Work is done on frames in place and
+// returns early, with any error, when ctx ends.
+type step struct {
+	id    string
+	run   func(ctx context.Context, f *frame) error
+	batch func(ctx context.Context, instance int, f []*frame) error // instead of run
+
+	instances int           // that work side by side, 0: 1
+	buckets   []int         // batch sizes it takes, ascending from 1; nil: 1
+	delay     time.Duration // longest wait for a fuller batch
+	deadline  time.Duration // of one run, 0: none
+	limit     time.Duration // of one run on the GPU
+	cancel    func(instance int)
+	resume    func(instance int) // takes cancel back
+	backend   string             // what it runs on, for traces
+	aside     bool               // another process does the work, and may hang
+	marks     *nvtx.Range        // of each run, for NVIDIA's profilers; nil: none
+}
+
+func (s *step) workers() int { return max(s.instances, 1) }
+
+func (s *step) largest() int {
+	if len(s.buckets) == 0 {
+		return 1
+	}
+	return s.buckets[len(s.buckets)-1]
+}
+
+// errNoMemory is in the error of a batch for which there was not enough memory;
+// it is run again in parts.
+var errNoMemory = errors.New("not enough memory")
+
+// memoryRest is how long batches stay small after memory ran out.
+const memoryRest = 60 * time.Second
+
+// instance is one worker of a stage.
+type instance struct {
+	e     *engine
+	s     *step
+	k, n  int
+	hard  context.Context
+	order *order // nil with one instance
+	timer *time.Timer
+	track *trace.Track
+
+	ids    []int
+	frames []*frame
+	ticket uint64
+	from   int // the stage whose goroutine works, see direct
+
+	limit int   // batch size that fits in memory
+	until int64 // when a larger one is tried again
+
+	mu      sync.Mutex // of what the watchdog reads
+	began   int64      // 0: not working
+	held    []*frame   // being worked on
+	first   uint64     // the ticket of the first of them
+	overdue bool       // and they are settled
+	gaveUp  bool
+}
+
+func newInstance(e *engine, hard context.Context, k, n int, o *order) *instance {
+	s := &e.steps[k]
+	t := time.NewTimer(time.Hour)
+	t.Stop()
+	return &instance{
+		e: e, s: s, k: k, n: n, hard: hard, order: o, timer: t,
+		ids: make([]int, s.largest()), frames: make([]*frame, s.largest()), limit: s.largest(),
+		track: e.trace.Track(s.id, n, s.backend),
+	}
+}
+
+// most is the largest batch to take now: as fits in memory, and as the utilisation
+// asks for.
+func (in *instance) most() int {
+	if n := int(in.e.portion.Load()); n > 0 {
+		return min(in.limit, bucketFor(in.s.buckets, n))
+	}
+	return in.limit
+}
+
+// choose takes the largest full bucket. A smaller one waits for more frames as
+// long as the stage's delay and the oldest frame's deadline leave time: a run
+// that is expected to take s must start s before it.
+func (in *instance) choose(q *queue) (take int, wait time.Duration) {
+	e := in.e
+	limit := in.most()
+	n := min(q.n, limit)
+	if e.hard.Err() != nil {
+		n = min(q.n, len(in.ids))
+	} else if in.k == 0 && e.credits > 0 {
+		// Whoever settles a frame signals the first queue.
+		n = min(n, e.credits-int(e.inflight.Load()))
+	}
+	if in.order != nil {
+		n = min(n, in.order.free())
+	}
+	if n <= 0 {
+		return 0, 0
+	}
+	level := e.frames[q.at(0)].level
+	for m := 1; m < n; m++ {
+		if e.frames[q.at(m)].level != level {
+			n = m
+		}
+	}
+	take = bucketFor(in.s.buckets, n)
+	full := take == limit || n < q.n
+	if !full && !q.closed && in.s.delay > 0 && e.hard.Err() == nil {
+		oldest := &e.frames[q.at(0)]
+		start := oldest.entered + int64(in.s.delay)
+		if e.target > 0 {
+			start = min(start, oldest.capture+e.target-e.cost[in.k].predict(take))
+		}
+		if d := time.Duration(start - e.clock.now()); d > 0 {
+			return 0, d
+		}
+	}
+	if in.k == 0 {
+		e.inflight.Add(int64(take))
+		for m := range take {
+			e.frames[q.at(m)].admitted = true
+		}
+	}
+	if in.order != nil {
+		in.ticket = in.order.issue(take)
+	}
+	return take, 0
+}
+
+// bucketFor is the largest batch size of at most n frames.
+func bucketFor(buckets []int, n int) int {
+	best := 1
+	for _, b := range buckets {
+		if b <= n {
+			best = b
+		}
+	}
+	return best
+}
+
+// work takes frames until there are no more.
+func (in *instance) work() {
+	q := in.e.queues[in.k]
+	if in.order != nil {
+		defer in.order.left()
+	} else {
+		defer in.e.queues[in.k+1].close()
+	}
+	for {
+		got := q.pop(in, in.ids, in.timer, in.hard.Done())
+		if got == 0 {
+			return
+		}
+		in.from = in.k
+		in.do(got)
+		q.done()
+		if in.order != nil {
+			signal(q.ready)
+		}
+	}
+}
+
+// take works on a frame that somebody else has.
+func (in *instance) take(i, from int) {
+	in.ids[0], in.from = i, from
+	if in.k == 0 {
+		in.e.inflight.Add(1)
+		in.e.frames[i].admitted = true
+	}
+	in.do(1)
+}
+
+// do works on the frames that were taken.
+func (in *instance) do(got int) {
+	e := in.e
+	began := e.clock.now()
+	fresh := 0
+	for _, i := range in.ids[:got] {
+		f := &e.frames[i]
+		switch {
+		case in.hard.Err() != nil:
+			e.drop(i, e.shutdown)
+		case e.maxAge > 0 && began-f.capture > e.maxAge:
+			e.recent.lost()
+			e.drop(i, e.reasons[in.k].old)
+		default:
+			// Tickets go with frames in order: those of the lost ones
+			// are the last.
+			in.ids[fresh], in.frames[fresh] = i, f
+			fresh++
+			continue
+		}
+	}
+	if in.order != nil {
+		for n := fresh; n < got; n++ {
+			in.order.settle(in.ticket+uint64(n), none)
+		}
+	}
+	// What is left after a drop need not be a bucket.
+	for done := 0; done < fresh; {
+		size := bucketFor(in.s.buckets, min(fresh-done, in.limit))
+		in.one(done, size)
+		done += size
+	}
+}
+
+// one runs the stage on frames from..from+size of what was taken.
+func (in *instance) one(from, size int) {
+	e, s := in.e, in.s
+	ids, frames := in.ids[from:from+size], in.frames[from:from+size]
+	began := e.clock.now()
+	in.mu.Lock()
+	in.began, in.held, in.overdue = began, frames, false
+	in.first = in.ticket + uint64(from)
+	in.mu.Unlock()
+	mark := s.marks.Start()
+	err := in.call(frames)
+	s.marks.End(mark)
+	end := e.clock.now()
+
+	in.mu.Lock()
+	late := in.overdue
+	in.began, in.held = 0, nil
+	if late && s.resume != nil && in.hard.Err() == nil {
+		s.resume(in.n)
+	}
+	in.mu.Unlock()
+	in.memory(end)
+	e.busy[in.k].Add(end - began)
+	if err == nil && !late {
+		e.cost[in.k].add(size, end-began)
+	}
+	for n, i := range ids {
+		f := frames[n]
+		wait := began - f.entered
+		e.spend(f, in.k, began, end)
+		in.track.Span(f.id, began, end, wait, n > 0)
+		next := none
+		switch {
+		case late:
+			e.release(i)
+		case err == nil:
+			next = i
+		case in.hard.Err() != nil:
+			e.drop(i, e.shutdown)
+		case errors.Is(err, errLate):
+			e.recent.lost()
+			e.drop(i, e.reasons[in.k].late)
+		case errors.Is(err, errNoDevice):
+			e.recent.lost()
+			e.drop(i, e.reasons[in.k].device)
+		case errors.Is(err, custom.ErrDown):
+			e.recent.lost()
+			e.drop(i, e.reasons[in.k].down)
+		case errors.Is(err, errNoMemory):
+			e.recent.lost()
+			e.drop(i, e.reasons[in.k].memory)
+		default:
+			e.settled(f, trace.Failed, e.reasons[in.k].failed.n)
+			e.ledger.failed(f.id, s.id, err)
+			e.release(i)
+		}
+		switch {
+		case in.order != nil && !late:
+			in.order.settle(in.ticket+uint64(from+n), next)
+		case next != none:
+			e.hand(in.hard, in.k+1, next, in.from)
+		}
+	}
+}
+
+// call does the work. A batch that does not fit in memory is halved until it
+// does, and batches stay that small for a while.
+func (in *instance) call(frames []*frame) error {
+	s := in.s
+	if s.batch == nil {
+		for _, f := range frames {
+			if err := s.run(in.hard, f); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	err := s.batch(in.hard, in.n, frames)
+	if len(frames) == 1 || !errors.Is(err, errNoMemory) {
+		return err
+	}
+	half := bucketFor(s.buckets, len(frames)/2)
+	in.limit = half
+	in.until = in.e.clock.now() + int64(memoryRest)
+	in.e.event(Event{Kind: EventBatch, Stage: s.id, To: half, Why: "memory ran out"})
+	for len(frames) > 0 {
+		n := bucketFor(s.buckets, min(in.limit, len(frames)))
+		if err := in.call(frames[:n]); err != nil {
+			return err
+		}
+		frames = frames[n:]
+	}
+	return nil
+}
+
+// memory tries larger batches again after a rest.
+func (in *instance) memory(now int64) {
+	if in.limit < in.s.largest() && now > in.until {
+		in.limit = in.s.largest()
+	}
+}
+
+// check settles frames that are past the stage's deadline, while the stage still
+// works on them, and asks it to stop. It reports an error when it does not.
+func (in *instance) check(now int64) error {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if in.began == 0 || now-in.began < int64(in.s.deadline) {
+		return nil
+	}
+	if !in.overdue {
+		in.overdue = true
+		for n, f := range in.held {
+			late := in.e.reasons[in.k].late
+			in.e.recent.lost()
+			in.e.settled(f, trace.Dropped, late.n)
+			in.e.ledger.dropped(late.text)
+			if in.order != nil {
+				in.order.settle(in.first+uint64(n), none)
+			}
+		}
+		if in.s.cancel != nil {
+			in.s.cancel(in.n)
+		}
+		return nil
+	}
+	if now-in.began < int64(in.s.deadline+grace) || in.gaveUp {
+		return nil
+	}
+	in.gaveUp = true
+	return fmt.Errorf("%w: stage %s did not return %v after its deadline of %v", ErrFrames, in.s.id, grace, in.s.deadline)
+}
+
+// cost predicts how long a run takes by its batch size: the mean and twice the
+// mean deviation, both with a memory of some ten runs.
+type cost struct {
+	mu    sync.Mutex
+	sizes []int
+	mean  []float64
+	dev   []float64
+}
+
+func newCost(buckets []int) *cost {
+	if len(buckets) == 0 {
+		buckets = []int{1}
+	}
+	return &cost{sizes: buckets, mean: make([]float64, len(buckets)), dev: make([]float64, len(buckets))}
+}
+
+func (c *cost) add(size int, ns int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for n, s := range c.sizes {
+		if s != size {
+			continue
+		}
+		ns = max(ns, 1)
+		d := float64(ns) - c.mean[n]
+		if c.mean[n] == 0 {
+			c.mean[n] = float64(ns)
+			return
+		}
+		c.mean[n] += d / 8
+		c.dev[n] += (max(d, -d) - c.dev[n]) / 8
+		return
+	}
+}
+
+// predict is 0 for a size that has not run.
+func (c *cost) predict(size int) int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for n, s := range c.sizes {
+		if s == size {
+			return int64(c.mean[n] + 2*c.dev[n])
+		}
+	}
+	return 0
+}
+
+// perFrame is the mean time for a frame in the batches that ran, 0: none did.
+func (c *cost) perFrame() int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	least := int64(0)
+	for n, s := range c.sizes {
+		if per := int64(c.mean[n]) / int64(s); per > 0 && (least == 0 || per < least) {
+			least = per
+		}
+	}
+	return least
+}
+
+// reset forgets what was measured of another level.
+func (c *cost) reset() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	clear(c.mean)
+	clear(c.dev)
+}

@@ -1,0 +1,205 @@
+package pipeline
+
+import (
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/yoctune/yoctune/runtime/engine/pipeline/degrade"
+	"github.com/yoctune/yoctune/runtime/engine/pipeline/live"
+)
+
+// histogram counts durations, see [live.Bucket]. It may be read while it is written.
+type histogram struct {
+	mu     sync.Mutex
+	counts [live.Buckets]uint64
+	total  uint64
+	sum    int64
+	max    int64
+}
+
+func (h *histogram) add(ns int64) {
+	ns = max(ns, 0)
+	h.mu.Lock()
+	h.counts[live.Bucket(uint64(ns))]++
+	h.total++
+	h.sum += ns
+	h.max = max(h.max, ns)
+	h.mu.Unlock()
+}
+
+// live is the set as it is shown to others.
+func (h *histogram) live() live.Latency {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	out := live.Latency{Count: h.total, Sum: h.sum, Buckets: [][2]uint64{}}
+	for b, n := range h.counts {
+		if n > 0 {
+			out.Buckets = append(out.Buckets, [2]uint64{uint64(b), n})
+		}
+	}
+	return out
+}
+
+// Quantiles describe a set of durations, in ns.
+type Quantiles struct {
+	P50 int64 `json:"p50"`
+	P95 int64 `json:"p95"`
+	P99 int64 `json:"p99"`
+	Max int64 `json:"max"`
+}
+
+// quantiles is nil when there were no durations.
+func (h *histogram) quantiles() *Quantiles {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.total == 0 {
+		return nil
+	}
+	return &Quantiles{P50: h.at(50), P95: h.at(95), P99: h.at(99), Max: h.max}
+}
+
+// at is the nearest-rank percentile.
+func (h *histogram) at(percent uint64) int64 {
+	rank := (h.total*percent + 99) / 100
+	var seen uint64
+	for b, n := range h.counts {
+		if seen += n; n > 0 && seen >= rank {
+			return min(live.Middle(b), h.max)
+		}
+	}
+	return 0
+}
+
+// Fates counts frames by how they ended.
+type Fates struct {
+	Read    uint64 `json:"read"` // given by the source; the sum of the others
+	Done    uint64 `json:"done"`
+	Dropped uint64 `json:"dropped"`
+	Failed  uint64 `json:"failed"`
+}
+
+// FrameError is a frame that failed.
+type FrameError struct {
+	Frame uint64 `json:"frame"`
+	Stage string `json:"stage"`
+	Err   error  `json:"-"`
+	Text  string `json:"error"`
+}
+
+// keptErrors bounds how many failures the summary shows; all are counted.
+const keptErrors = 10
+
+// ledger holds the fate of every frame.
+type ledger struct {
+	mu       sync.Mutex
+	closed   bool
+	fates    Fates
+	drops    map[string]uint64
+	failures map[string]uint64
+	errors   []FrameError
+}
+
+func newLedger() *ledger {
+	return &ledger{drops: map[string]uint64{}, failures: map[string]uint64{}}
+}
+
+func (l *ledger) read() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.closed {
+		l.fates.Read++
+	}
+}
+
+// lost books frames that the source says there were.
+func (l *ledger) lost(n uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.closed {
+		l.fates.Read += n
+		l.fates.Dropped += n
+		l.drops[reasonLost] += n
+	}
+}
+
+func (l *ledger) done() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.closed {
+		l.fates.Done++
+	}
+}
+
+func (l *ledger) dropped(reason string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.closed {
+		l.fates.Dropped++
+		l.drops[reason]++
+	}
+}
+
+func (l *ledger) failed(id uint64, stage string, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return
+	}
+	l.fates.Failed++
+	l.failures[stage]++
+	if len(l.errors) < keptErrors {
+		l.errors = append(l.errors, FrameError{Frame: id, Stage: stage, Err: err, Text: err.Error()})
+	}
+}
+
+// live is what became of frames up to now.
+func (l *ledger) live() (f live.Frames, drops, failures map[string]uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return live.Frames(l.fates), maps.Clone(l.drops), maps.Clone(l.failures)
+}
+
+// close settles what is still on its way, in a stage that does not come back,
+// and ends the books.
+func (l *ledger) close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	lost := l.fates.Read - l.fates.Done - l.fates.Dropped - l.fates.Failed
+	if lost > 0 {
+		l.fates.Dropped += lost
+		l.drops[reasonShutdown] += lost
+	}
+	l.closed = true
+}
+
+// window collects what happened since it was last taken.
+type window struct {
+	latency histogram
+
+	mu   sync.Mutex
+	gone int
+}
+
+func (w *window) done(ns int64) { w.latency.add(ns) }
+
+func (w *window) lost() { w.lose(1) }
+
+func (w *window) lose(n int) {
+	w.mu.Lock()
+	w.gone += n
+	w.mu.Unlock()
+}
+
+// take returns the window and begins the next.
+func (w *window) take() degrade.Input {
+	w.latency.mu.Lock()
+	in := degrade.Input{Done: int(w.latency.total), P95: time.Duration(w.latency.at(95))}
+	clear(w.latency.counts[:])
+	w.latency.total, w.latency.sum, w.latency.max = 0, 0, 0
+	w.latency.mu.Unlock()
+	w.mu.Lock()
+	in.Lost, w.gone = w.gone, 0
+	w.mu.Unlock()
+	return in
+}

@@ -1,0 +1,157 @@
+package pipeline
+
+import (
+	"math"
+
+	"github.com/yoctune/yoctune/runtime/device/memory"
+	"github.com/yoctune/yoctune/runtime/engine/ort"
+	"github.com/yoctune/yoctune/runtime/engine/perf"
+	"github.com/yoctune/yoctune/runtime/engine/worker"
+)
+
+// Why a run ended.
+const (
+	reasonEnd     = "end-of-source"
+	reasonLimit   = "frame-limit"
+	reasonStopped = "stopped"
+	reasonError   = "error"
+)
+
+// Summary is what a run amounted to.
+type Summary struct {
+	Type     string            `json:"type"` // "summary"
+	Pipeline string            `json:"pipeline"`
+	Ended    string            `json:"ended"` // end-of-source, frame-limit, stopped, error
+	Frames   Fates             `json:"frames"`
+	FPS      float64           `json:"fps"`         // frames done per second, first capture to last result
+	Duration int64             `json:"duration_ns"` // of the run, without loading
+	Latency  LatencySummary    `json:"latency_ns"`
+	Drops    map[string]uint64 `json:"drops"`            // by reason: shutdown, queue-full:<stage>
+	Failures map[string]uint64 `json:"failures"`         // by stage
+	Errors   []FrameError      `json:"errors,omitempty"` // the first ten
+	Events   []Event           `json:"events"`           // changes of level, batch and sink; the first 256
+	Copies   map[string]uint64 `json:"copies"`           // of frames and tensors from memory to memory, by where
+	SLO      *SLOSummary       `json:"slo,omitempty"`
+
+	Budget    *BudgetInfo       `json:"budget,omitempty"`    // what the plan's was held against
+	Fallbacks map[string]uint64 `json:"fallbacks,omitempty"` // frames that the CPU did for the GPU, by stage
+	Runtime   RuntimeInfo       `json:"runtime"`
+	Memory    []memory.Phase    `json:"memory"`   // of the process, by phase
+	Counters  perf.Counts       `json:"counters"` // of the process over the run
+
+	Order []string `json:"-"` // stage ids from source to sink
+}
+
+// Event is a change of how a pipeline works.
+type Event struct {
+	At    int64  `json:"at_ns"` // CLOCK_MONOTONIC
+	Kind  string `json:"kind"`  // one of the Event constants
+	Stage string `json:"stage,omitempty"`
+	From  int    `json:"from"` // level or batch size, where it has one
+	To    int    `json:"to"`
+	Why   string `json:"why"`
+}
+
+// Kinds of events.
+const (
+	EventLevel  = "degrade" // the ladder moved
+	EventBatch  = "batch"   // the largest batch changed
+	EventSource = "source"  // the source stopped, is back, or gives something else than it was asked for
+	EventStage  = "stage"   // the program of a custom stage is started again
+	EventSink   = "sink"    // results are no longer or again written
+	EventFlight = "flight"  // the objective was missed, and a trace of it was kept
+)
+
+// Where copies are made. A preprocess makes something new and is none.
+const (
+	copyRead  = "source" // from the kernel or the generator into the frame
+	copyBatch = "batch"  // between frames and the tensors of a batch
+)
+
+// LatencySummary is the latency of the frames that were done, and of each stage; nil
+// where there were none.
+type LatencySummary struct {
+	Total  *Quantiles              `json:"total"` // capture until the sink has written
+	Stages map[string]StageSummary `json:"stages"`
+}
+
+// StageSummary is one stage over the run.
+type StageSummary struct {
+	Queue   *Quantiles `json:"queue"` // nil for the source
+	Service *Quantiles `json:"service"`
+}
+
+// SLOSummary compares the plan's objectives with the run; a part is nil when the
+// plan does not ask for it.
+type SLOSummary struct {
+	Met        bool       `json:"met"`
+	LatencyP95 *Objective `json:"latency_p95,omitempty"` // ns
+	MinFPS     *Objective `json:"min_fps,omitempty"`
+}
+
+// Objective is one figure of an SLO.
+type Objective struct {
+	Wanted float64  `json:"wanted"`
+	Found  *float64 `json:"found"` // nil: there were no frames to find it of
+	Met    bool     `json:"met"`
+}
+
+// RuntimeInfo says what the pipeline ran on.
+type RuntimeInfo struct {
+	Backend     string `json:"backend,omitempty"`     // of preprocessing
+	ONNXRuntime string `json:"onnxruntime,omitempty"` // version; empty without a model
+	Provider    string `json:"provider,omitempty"`    // of the first model
+	Frames      int    `json:"frames"`                // in the pool
+	Bytes       int64  `json:"bytes"`                 // of frames and tensors, allocated at start
+
+	Decoded *Size `json:"decoded,omitempty"` // of frames of which only a part of the width and height is decoded
+
+	Worker *worker.Status `json:"worker,omitempty"` // the process for the first GPU, at the end
+	GPUs   []GPUShare     `json:"gpus,omitempty"`   // where there are several
+
+	Locked *int64 `json:"locked_bytes,omitempty"`   // of the process, that the kernel keeps in memory; with memory of the plan
+	Huge   *int64 `json:"hugepage_bytes,omitempty"` // on large pages
+
+	Models []ModelInfo `json:"models,omitempty"` // each once, those of all levels
+}
+
+// Size of a picture in pixels.
+type Size struct {
+	Width  int `json:"width"`
+	Height int `json:"height"`
+}
+
+// ModelInfo says what runs a model.
+type ModelInfo struct {
+	Stage    string        `json:"stage"`
+	Path     string        `json:"path"`
+	Provider string        `json:"provider"`
+	Threads  int           `json:"threads"`
+	Missing  []ort.Missing `json:"missing,omitempty"` // what the plan would rather have, and why it is not there
+}
+
+func (e *engine) summary(duration int64) *Summary {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	l := e.ledger
+	s := &Summary{
+		Type: "summary", Pipeline: e.name, Ended: e.reason, Duration: duration,
+		Frames: l.fates, Drops: l.drops, Failures: l.failures, Errors: l.errors,
+		Latency: LatencySummary{Total: e.totals.quantiles(), Stages: map[string]StageSummary{}},
+		Order:   []string{idSource}, Events: append([]Event{}, e.events...),
+	}
+	s.Copies = map[string]uint64{copyRead: e.filled.Load(), copyBatch: e.copies.Load()}
+	if s.Ended == "" { // the source has not come back
+		s.Ended = reasonStopped
+	}
+	if l.fates.Done > 0 && e.last > e.first {
+		s.FPS = math.Round(float64(l.fates.Done)*1e11/float64(e.last-e.first)) / 100
+	}
+	s.Latency.Stages[idSource] = StageSummary{Service: e.reads.quantiles()}
+	for k := range e.waits {
+		id := e.id(k)
+		s.Order = append(s.Order, id)
+		s.Latency.Stages[id] = StageSummary{Queue: e.waits[k].quantiles(), Service: e.services[k].quantiles()}
+	}
+	return s
+}

@@ -1,0 +1,152 @@
+package pipeline
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/yoctune/yoctune/runtime/engine/core"
+)
+
+// YUV4MPEG2: one header line, then per frame a line that begins with FRAME and
+// the planes Y, U, V. Parameters are one letter and a value, separated by
+// blanks. Reference: the yuv4mpeg(5) manual page of mjpegtools.
+const (
+	y4mMagic     = "YUV4MPEG2"
+	y4mFrame     = "FRAME"
+	y4mMaxHeader = 1024 // bytes of a line; the tools write fewer than 128
+)
+
+type y4mSource struct {
+	stream
+	b *bufio.Reader
+}
+
+// openY4M reads the header; otherwise is the rate of a stream that does not say.
+func openY4M(in input, otherwise rate) (source, error) {
+	b := bufio.NewReaderSize(in, 64<<10)
+	f, err := readY4MHeader(b)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrFormat, err)
+	}
+	if f.rate.period() == 0 {
+		f.rate = otherwise
+	}
+	return &y4mSource{stream: stream{f: in, r: b, at: f}, b: b}, nil
+}
+
+func (s *y4mSource) read(frame []byte) error {
+	line, err := readLine(s.b)
+	switch {
+	case errors.Is(err, io.EOF):
+		return io.EOF
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return s.fill(frame[:0])
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return fmt.Errorf("%w: its %s line is not complete", ErrTruncated, y4mFrame)
+	case err != nil:
+		return err
+	}
+	if word, _, _ := strings.Cut(line, " "); word != y4mFrame {
+		return fmt.Errorf("%w: a frame begins with %.16q, not %s", ErrFormat, line, y4mFrame)
+	}
+	if err := s.fill(frame); err != nil {
+		if errors.Is(err, io.EOF) {
+			return fmt.Errorf("%w: it has 0 of %d bytes", ErrTruncated, len(frame))
+		}
+		return err
+	}
+	return nil
+}
+
+// readLine reads up to a newline, which it drops, and at most y4mMaxHeader
+// bytes. At the end of the input it gives io.EOF before a line and
+// io.ErrUnexpectedEOF inside one.
+func readLine(b *bufio.Reader) (string, error) {
+	var line []byte
+	for len(line) <= y4mMaxHeader {
+		c, err := b.ReadByte()
+		if errors.Is(err, io.EOF) && len(line) > 0 {
+			return "", io.ErrUnexpectedEOF
+		}
+		if err != nil {
+			return "", err
+		}
+		if c == '\n' {
+			return string(line), nil
+		}
+		line = append(line, c)
+	}
+	return "", fmt.Errorf("%w: a line of more than %d bytes", ErrFormat, y4mMaxHeader)
+}
+
+func readY4MHeader(b *bufio.Reader) (format, error) {
+	line, err := readLine(b)
+	if err != nil {
+		return format{}, fmt.Errorf("no %s header: %w", y4mMagic, err)
+	}
+	fields := strings.Fields(line)
+	if len(fields) == 0 || fields[0] != y4mMagic {
+		return format{}, fmt.Errorf("it begins with %.16q, not %s", line, y4mMagic)
+	}
+	f := format{pixels: core.I420}
+	full := false
+	for _, p := range fields[1:] {
+		switch tag, v := p[0], p[1:]; tag {
+		case 'W':
+			f.width, err = strconv.Atoi(v)
+		case 'H':
+			f.height, err = strconv.Atoi(v)
+		case 'F':
+			f.rate, err = parseRate(v)
+		case 'I':
+			if v != "p" && v != "?" {
+				err = errors.New("interlaced video; only progressive is read")
+			}
+		case 'C':
+			if !strings.HasPrefix(v, "420") || strings.HasPrefix(v, "420p1") {
+				err = errors.New("only 8-bit 4:2:0 is read: 420, 420jpeg, 420mpeg2, 420paldv")
+			}
+		case 'X':
+			full = full || v == "COLORRANGE=FULL"
+		}
+		if err != nil {
+			return format{}, fmt.Errorf("header parameter %.32q: %w", p, err)
+		}
+	}
+	if err := checkSize(f.width, f.height); err != nil {
+		return format{}, err
+	}
+	f.matrix = matrixFor(f.height, full)
+	return f, nil
+}
+
+// parseRate reads "30000:1001"; "0:0" is unknown.
+func parseRate(s string) (rate, error) {
+	a, b, _ := strings.Cut(s, ":")
+	num, err := strconv.ParseUint(a, 10, 31)
+	if err != nil {
+		return rate{}, err
+	}
+	den, err := strconv.ParseUint(b, 10, 31)
+	if err != nil {
+		return rate{}, err
+	}
+	return rate{int(num), int(den)}, nil
+}
+
+// matrixFor guesses the colour matrix as players do for video that does not say:
+// BT.709 from 720 lines on, BT.601 below.
+func matrixFor(height int, full bool) core.Matrix {
+	switch {
+	case full:
+		return core.BT601Full
+	case height >= 720:
+		return core.BT709Limited
+	}
+	return core.BT601Limited
+}

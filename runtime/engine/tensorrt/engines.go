@@ -1,0 +1,321 @@
+// Package tensorrt keeps TensorRT engines: it builds one for each model, TensorRT,
+// GPU and set of flags, as a job that says how far it is, and finds them again. A
+// pipeline never builds one: what takes minutes is not done while frames wait.
+//
+// A store is a folder with a folder for each engine, named by its key:
+//
+//	<key>/engine.onnx  a model with one node, which holds the engine; ONNX Runtime's
+//	                   TensorRT provider loads it as any model
+//	<key>/about.json   what it was built from, and the digest of engine.onnx
+//	.building-<key>/   a build in progress, or one that was cut short
+//
+// An engine appears by a rename, so that half of one is never found.
+//
+// Reference: NVIDIA's trtexec; ONNX Runtime, "EPContext design".
+package tensorrt
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/yoctune/yoctune/internal/onnx"
+)
+
+// Dir is where engines are kept on a device.
+const Dir = "/var/lib/yoctune/engines"
+
+// Errors to test with errors.Is.
+var (
+	ErrNone    = errors.New("no engine was built")
+	ErrDamaged = errors.New("engine is damaged")
+	ErrBuild   = errors.New("engine cannot be built")
+)
+
+// Key is what an engine is good for; with another of any of these it does not load,
+// or computes something else.
+type Key struct {
+	Model     string           `json:"model"`     // SHA-256 of the ONNX file
+	TensorRT  string           `json:"tensorrt"`  // 10.3.0
+	GPU       string           `json:"gpu"`       // nvidia,tegra234
+	Precision string           `json:"precision"` // fp32, fp16
+	Workspace int64            `json:"workspace"` // bytes, 0: TensorRT's choice
+	Shapes    map[string]Range `json:"shapes,omitempty"`
+}
+
+// Range is the shapes of an input whose axes are free.
+type Range struct {
+	Min []int64 `json:"min"`
+	Opt []int64 `json:"opt"`
+	Max []int64 `json:"max"`
+}
+
+// String names the key's folder.
+func (k Key) String() string {
+	b, err := json.Marshal(k)
+	if err != nil {
+		return "" // strings and numbers always are JSON
+	}
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:16])
+}
+
+// About is what a store knows of an engine.
+type About struct {
+	Key    Key       `json:"key"`
+	Digest string    `json:"digest"` // SHA-256 of engine.onnx
+	Bytes  int64     `json:"bytes"`
+	Built  time.Time `json:"built"`
+	Took   float64   `json:"took_s"`
+}
+
+// Files of an engine, and how a build in progress begins.
+const (
+	fileEngine = "engine.onnx"
+	fileAbout  = "about.json"
+	building   = ".building-"
+)
+
+// Store is a folder of engines.
+type Store struct{ Dir string }
+
+// Find returns the file of an engine, as large as it was when it was built. The
+// error wraps [ErrNone] or [ErrDamaged].
+func (s Store) Find(k Key) (string, error) {
+	a, err := s.about(k.String())
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("%w for this model with TensorRT %s on %s: build it with: yoctuned engines build", ErrNone, k.TensorRT, k.GPU)
+	}
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(s.Dir, k.String(), fileEngine)
+	st, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("%w: %w", ErrDamaged, err)
+	case st.Size() != a.Bytes:
+		return "", fmt.Errorf("%w: %s has %d bytes, %d were written", ErrDamaged, path, st.Size(), a.Bytes)
+	}
+	return path, nil
+}
+
+func (s Store) about(name string) (About, error) {
+	var a About
+	b, err := os.ReadFile(filepath.Join(s.Dir, name, fileAbout))
+	if err != nil {
+		return a, err
+	}
+	if err := json.Unmarshal(b, &a); err != nil {
+		return a, fmt.Errorf("%w: %s: %w", ErrDamaged, name, err)
+	}
+	if a.Key.String() != name {
+		return a, fmt.Errorf("%w: %s holds the engine of another key", ErrDamaged, name)
+	}
+	return a, nil
+}
+
+// Entry is one folder of a store.
+type Entry struct {
+	Name string
+	About
+	Err error // what is wrong with it; nil: nothing
+}
+
+// List reads the store, sorted by name; builds that were cut short are among its
+// entries. With whole set the digest of every engine is checked.
+func (s Store) List(whole bool) ([]Entry, error) {
+	dirs, err := os.ReadDir(s.Dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var all []Entry
+	for _, d := range dirs {
+		e := Entry{Name: d.Name()}
+		switch {
+		case !d.IsDir():
+			continue
+		case strings.HasPrefix(e.Name, building):
+			e.Err = fmt.Errorf("%w: it is being built, or its build was cut short", ErrNone)
+		default:
+			if e.About, e.Err = s.about(e.Name); e.Err == nil {
+				_, e.Err = s.Find(e.Key)
+			}
+			if e.Err == nil && whole {
+				e.Err = s.check(e)
+			}
+		}
+		all = append(all, e)
+	}
+	return all, nil
+}
+
+func (s Store) check(e Entry) error {
+	sum, err := Digest(filepath.Join(s.Dir, e.Name, fileEngine))
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrDamaged, err)
+	}
+	if sum != e.Digest {
+		return fmt.Errorf("%w: its sha256 is %s, %s was written", ErrDamaged, sum, e.Digest)
+	}
+	return nil
+}
+
+// Prune removes every engine that none of the keys wants, those that are damaged,
+// and builds that were cut short. It returns what it removed. Nothing is built
+// meanwhile: it takes the lock of builds.
+func (s Store) Prune(wanted []Key) ([]string, error) {
+	unlock, err := s.lock()
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil // no store, no engines
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	all, err := s.List(false)
+	if err != nil {
+		return nil, err
+	}
+	keep := map[string]bool{}
+	for _, k := range wanted {
+		keep[k.String()] = true
+	}
+	var gone []string
+	for _, e := range all {
+		if e.Err == nil && keep[e.Name] {
+			continue
+		}
+		if err := os.RemoveAll(filepath.Join(s.Dir, e.Name)); err != nil {
+			return gone, err
+		}
+		gone = append(gone, e.Name)
+	}
+	return gone, nil
+}
+
+// Digest is the SHA-256 of a file.
+func Digest(path string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	h := sha256.New()
+	if _, err := io.Copy(h, f); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// wrap makes a model of an engine: one node with the engine in it, and the inputs and
+// outputs of the model it was built from.
+func wrap(m *onnx.Model, plan []byte, k Key) []byte {
+	n := onnx.Node{Op: "EPContext", Domain: "com.microsoft", Attributes: map[string]any{
+		"main_context": int64(1), "embed_mode": int64(1), "ep_cache_context": string(plan),
+		"ep_sdk_version": k.TensorRT, "source": "TensorrtExecutionProvider",
+	}}
+	for _, v := range m.Inputs {
+		n.In = append(n.In, v.Name)
+	}
+	for _, v := range m.Outputs {
+		n.Out = append(n.Out, v.Name)
+	}
+	g := onnx.Graph{
+		Opsets: map[string]int64{"": 17, "com.microsoft": 1},
+		Nodes:  []onnx.Node{n}, Inputs: m.Inputs, Outputs: m.Outputs,
+	}
+	return g.Encode()
+}
+
+// Host is what engines are built for on a machine.
+type Host struct {
+	TensorRT string // version of the library; "": there is none
+	GPU      string // "": there is none
+	Builder  string // path of trtexec; "": there is none
+}
+
+// Why says why no engine can be used here, "" where one can.
+func (h Host) Why() string {
+	switch {
+	case h.GPU == "":
+		return "this machine has no NVIDIA GPU that it names"
+	case h.TensorRT == "":
+		return "TensorRT is not installed: there is no libnvinfer.so"
+	}
+	return ""
+}
+
+// Look finds out what a machine has; root is "/" but in tests. Compatible is what
+// the device tree calls it.
+func Look(root string, compatible []string) Host {
+	var h Host
+	for _, c := range compatible {
+		if strings.HasPrefix(c, "nvidia,tegra") {
+			h.GPU = c
+		}
+	}
+	if h.GPU == "" {
+		h.GPU = discrete(root)
+	}
+	for _, dir := range []string{"usr/lib", "usr/lib64", "usr/lib/aarch64-linux-gnu", "usr/lib/x86_64-linux-gnu", "usr/local/lib"} {
+		found, err := filepath.Glob(filepath.Join(root, dir, "libnvinfer.so.*"))
+		if err != nil {
+			continue
+		}
+		for _, f := range found {
+			_, v, _ := strings.Cut(filepath.Base(f), ".so.")
+			if strings.Count(v, ".") >= 2 && (h.TensorRT == "" || newer(v, h.TensorRT)) {
+				h.TensorRT = v
+			}
+		}
+	}
+	for _, name := range []string{"usr/bin/trtexec", "usr/src/tensorrt/bin/trtexec", "usr/local/bin/trtexec"} {
+		if st, err := os.Stat(filepath.Join(root, name)); err == nil && st.Mode().IsRegular() {
+			h.Builder = filepath.Join(root, name)
+			break
+		}
+	}
+	return h
+}
+
+// newer compares versions of numbers.
+func newer(a, b string) bool {
+	x, y := strings.Split(a, "."), strings.Split(b, ".")
+	return slices.CompareFunc(x, y, func(p, q string) int {
+		if len(p) != len(q) {
+			return len(p) - len(q)
+		}
+		return strings.Compare(p, q)
+	}) > 0
+}
+
+// discrete is the name of a GPU on a card.
+func discrete(root string) string {
+	found, err := filepath.Glob(filepath.Join(root, "proc/driver/nvidia/gpus/*/information"))
+	if err != nil || len(found) == 0 {
+		return ""
+	}
+	b, err := os.ReadFile(found[0])
+	if err != nil {
+		return ""
+	}
+	for line := range strings.Lines(string(b)) {
+		if name, ok := strings.CutPrefix(line, "Model:"); ok {
+			return strings.TrimSpace(name)
+		}
+	}
+	return ""
+}

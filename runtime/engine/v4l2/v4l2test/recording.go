@@ -1,0 +1,193 @@
+package v4l2test
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/yoctune/yoctune/runtime/engine/v4l2"
+)
+
+// A recording is what a driver was asked and answered, a call a line: the number of
+// the request, the error, the structure before and after, and the planes before and
+// after where it points to some. Numbers are hexadecimal, without zeros at the end;
+// what the camera saw is not in it.
+
+// Recorder writes down what happens between a program and a real driver.
+type Recorder struct {
+	v4l2.System
+	W  io.Writer
+	mu sync.Mutex
+}
+
+// Ioctl is a System's.
+func (r *Recorder) Ioctl(fd int, request uint, arg unsafe.Pointer) error {
+	s, planes := parts(request, arg)
+	before, planesBefore := show(request, s), show(0, planes)
+	err := r.System.Ioctl(fd, request, arg)
+	var errno unix.Errno
+	errors.As(err, &errno)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	fmt.Fprintf(r.W, "%08x %d %s %s %s %s\n", request, int(errno), before, show(request, s), planesBefore, show(0, planes))
+	return err
+}
+
+// parts are the structure of a request, and the planes it points to.
+func parts(request uint, arg unsafe.Pointer) (s view, planes view) {
+	s = unsafe.Slice((*byte)(arg), request>>16&0x3fff)
+	// Buffers of the multi-planar kind: QUERYBUF, QBUF, DQBUF.
+	if n := request & 0xff; (n == 9 || n == 15 || n == 17) && s.u32(4) == 9 {
+		p := *(*unsafe.Pointer)(unsafe.Pointer(&s[64]))
+		planes = unsafe.Slice((*byte)(p), 64*int(s.u32(72)))
+	}
+	return s, planes
+}
+
+// show is a structure in hexadecimal; the address of planes is left out.
+func show(request uint, s view) string {
+	b := slices.Clone([]byte(s))
+	if n := request & 0xff; (n == 9 || n == 15 || n == 17) && s.u32(4) == 9 {
+		clear(b[64:72])
+	}
+	b = bytes.TrimRight(b, "\x00")
+	if len(b) == 0 {
+		return "-"
+	}
+	return hex.EncodeToString(b)
+}
+
+type exchange struct {
+	request                   uint
+	errno                     unix.Errno
+	before, after             string
+	planesBefore, planesAfter string
+}
+
+// Replay is a driver that answers as a recorded one did, as long as it is asked the
+// same.
+type Replay struct {
+	mu    sync.Mutex
+	lines []exchange
+	next  int
+	wrong error
+}
+
+// NewReplay reads a recording.
+func NewReplay(r io.Reader) (*Replay, error) {
+	p := &Replay{}
+	in := bufio.NewScanner(r)
+	in.Buffer(nil, 1<<20)
+	for in.Scan() {
+		f := strings.Fields(in.Text())
+		if len(f) != 6 {
+			return nil, fmt.Errorf("line %d of the recording has %d fields", len(p.lines)+1, len(f))
+		}
+		request, err := strconv.ParseUint(f[0], 16, 32)
+		if err != nil {
+			return nil, err
+		}
+		errno, err := strconv.Atoi(f[1])
+		if err != nil {
+			return nil, err
+		}
+		p.lines = append(p.lines, exchange{uint(request), unix.Errno(errno), f[2], f[3], f[4], f[5]})
+	}
+	return p, in.Err()
+}
+
+// Err says where the program asked something else than was recorded, and Left how
+// many calls it did not make.
+func (p *Replay) Err() error { p.mu.Lock(); defer p.mu.Unlock(); return p.wrong }
+
+// Left is how many recorded calls were not made.
+func (p *Replay) Left() int { p.mu.Lock(); defer p.mu.Unlock(); return len(p.lines) - p.next }
+
+// Open is a System's.
+func (p *Replay) Open(string) (int, error) { return 1000, nil }
+
+// Close is a System's.
+func (p *Replay) Close(int) error { return nil }
+
+// Stable is a System's.
+func (p *Replay) Stable(path string) string { return path }
+
+// Map is a System's.
+func (p *Replay) Map(_ int, _ int64, length int) ([]byte, error) { return make([]byte, length), nil }
+
+// Unmap is a System's.
+func (p *Replay) Unmap([]byte) error { return nil }
+
+// Poll is a System's: it waits for nothing.
+func (p *Replay) Poll(int, int, time.Duration) (events, woken int16, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.next == len(p.lines) {
+		return 0, 0, nil
+	}
+	switch p.lines[p.next].request & 0xff {
+	case 17: // DQBUF
+	case 89: // DQEVENT
+		return unix.POLLPRI, 0, nil
+	default:
+		return 0, 0, nil
+	}
+	switch p.lines[p.next].errno {
+	case 0, unix.EAGAIN:
+		return unix.POLLIN, 0, nil
+	}
+	return unix.POLLERR, 0, nil
+}
+
+// Ioctl is a System's.
+func (p *Replay) Ioctl(_ int, request uint, arg unsafe.Pointer) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s, planes := parts(request, arg)
+	if p.next == len(p.lines) {
+		p.wrong = errors.Join(p.wrong, fmt.Errorf("request %08x after the end of the recording", request))
+		return unix.EPROTO
+	}
+	x := p.lines[p.next]
+	if x.request != request || x.before != show(request, s) || x.planesBefore != show(0, planes) {
+		p.wrong = errors.Join(p.wrong, fmt.Errorf("line %d: asked %08x %s %s, recorded %08x %s %s",
+			p.next+1, request, show(request, s), show(0, planes), x.request, x.before, x.planesBefore))
+		return unix.EPROTO
+	}
+	p.next++
+	pointer := slices.Clone(s[min(64, len(s)):min(72, len(s))])
+	if err := fill(s, x.after); err != nil {
+		return err
+	}
+	if planes != nil {
+		copy(s[64:], pointer)
+		if err := fill(planes, x.planesAfter); err != nil {
+			return err
+		}
+	}
+	if x.errno != 0 {
+		return x.errno
+	}
+	return nil
+}
+
+func fill(s view, text string) error {
+	clear(s)
+	if text == "-" {
+		return nil
+	}
+	b, err := hex.DecodeString(text)
+	copy(s, b)
+	return err
+}

@@ -1,0 +1,586 @@
+package worker
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"runtime"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/yoctune/yoctune/runtime/engine/core"
+	"github.com/yoctune/yoctune/runtime/engine/core/tune"
+	"github.com/yoctune/yoctune/runtime/engine/ort"
+)
+
+// Files that a worker starts with.
+const (
+	fdControl = 3 + iota
+	fdMemory
+	fdAlive // a pipe whose other end only the parent has
+)
+
+// Exit codes of a worker.
+const (
+	exitParent = 0  // the parent is gone or wants no worker
+	exitStart  = 70 // the text says why
+	exitSticky = 71 // the device answers no more
+	exitLost   = 72 // the device is gone
+	exitWire   = 73 // a message that no parent of this version sends
+)
+
+// OOMScore makes the kernel end the worker before the pipeline when memory is out:
+// the one can be started again.
+const OOMScore = 800
+
+// config is what a worker does at start.
+type config struct {
+	Device  core.Options
+	Bytes   int
+	Lanes   int
+	Scratch []int
+	Library string
+	Models  []Model
+	Access  Access
+	Tune    []core.Preprocess
+	Cache   string
+}
+
+// hello is what a worker says of itself.
+type hello struct {
+	Device core.Info
+	Access Access
+	Models []ModelState
+	Memory core.Memory
+	Error  string
+}
+
+// server is a worker.
+type server struct {
+	config  config
+	control []byte
+	memory  []byte
+	dev     *core.Device
+	shared  *core.Buffer // nil where shadow stands for it with copies by the CPU
+	shadow  *core.Buffer // nil where the device uses the shared memory in place
+	scratch []*core.Buffer
+	access  Access
+	rt      *ort.Runtime
+	models  []*ort.Session
+	exit    chan int
+}
+
+var errNoParent = errors.New("yoctuned starts this itself; by hand there is no memory to work on")
+
+// Serve is the worker. It does not return while the parent lives.
+func Serve() int {
+	// Ctrl-C and systemd's SIGTERM go to parent and worker; the parent decides.
+	signal.Ignore(unix.SIGINT, unix.SIGTERM, unix.SIGHUP)
+	s := &server{exit: make(chan int, 1)}
+	if err := s.attach(); err != nil {
+		fmt.Fprintf(os.Stderr, "worker: %v\n", err)
+		return 1
+	}
+	go s.untilParentEnds()
+	h := headOf(s.control)
+	hi, err := s.start()
+	if err != nil {
+		s.say(hello{Error: err.Error()})
+		ring(&h.state, stateFailed)
+		// The parent kills it when it has read that; an exit could come first.
+		time.Sleep(5 * time.Second)
+		return exitStart
+	}
+	for n := range s.config.Lanes {
+		go s.serve(n)
+	}
+	s.say(hi)
+	ring(&h.state, stateReady)
+	// No cleaning up: the device may not answer, and the kernel does it.
+	return <-s.exit
+}
+
+// untilParentEnds waits for the end of the pipe.
+func (s *server) untilParentEnds() {
+	var b [1]byte
+	for {
+		n, err := unix.Read(fdAlive, b[:])
+		if err == unix.EINTR || n > 0 {
+			continue
+		}
+		os.Exit(exitParent)
+	}
+}
+
+// attach limits the process and maps the memory.
+func (s *server) attach() error {
+	// A dump of a process with a GPU's memory mapped would keep it from being
+	// reaped for seconds.
+	if err := unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{}); err != nil {
+		return fmt.Errorf("limit core dumps: %w", err)
+	}
+	_ = os.WriteFile("/proc/self/oom_score_adj", []byte(strconv.Itoa(OOMScore)), 0) // without proc it is as killable as others
+	for fd := fdControl; fd <= fdAlive; fd++ {
+		unix.CloseOnExec(fd)
+	}
+	var pipe, st unix.Stat_t
+	err := errors.Join(unix.Fstat(fdAlive, &pipe), unix.Fstat(fdControl, &st))
+	if err != nil || pipe.Mode&unix.S_IFMT != unix.S_IFIFO || st.Size < int64(controlBytes(1)) || st.Size > int64(controlBytes(MaxLanes)) {
+		return errNoParent
+	}
+	if s.control, err = mapShared(fdControl, int(st.Size), unix.MAP_POPULATE); err != nil {
+		return fmt.Errorf("control memory: %w", err)
+	}
+	h := headOf(s.control)
+	if h.magic != wireMagic || h.version != wireVersion || h.config > textBytes || controlBytes(int(h.lanes)) != len(s.control) {
+		return errNoParent
+	}
+	if err := json.Unmarshal(configOf(s.control)[:h.config], &s.config); err != nil {
+		return fmt.Errorf("what to do: %w", err)
+	}
+	if s.memory, err = mapShared(fdMemory, s.config.Bytes, unix.MAP_POPULATE); err != nil {
+		return fmt.Errorf("memory of frames: %w", err)
+	}
+	return nil
+}
+
+func (s *server) say(h hello) {
+	b, err := json.Marshal(h)
+	if err != nil || len(b) > textBytes {
+		b = []byte(`{"Error":"it cannot say why"}`)
+	}
+	copy(answerOf(s.control), b)
+	atomic.StoreUint32(&headOf(s.control).answer, uint32(len(b)))
+}
+
+// start opens the device and what is on it.
+func (s *server) start() (hi hello, err error) {
+	// The context is of this thread for as long as it lives.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if s.dev, err = core.Open(s.config.Device); err != nil {
+		return hi, err
+	}
+	s.tune()
+	s.dev.Phase("load")
+	if err := s.register(); err != nil {
+		return hi, err
+	}
+	for _, n := range s.config.Scratch {
+		b, err := s.dev.Alloc(n, core.MemDevice)
+		if err != nil {
+			return hi, err
+		}
+		s.scratch = append(s.scratch, b)
+	}
+	if len(s.config.Models) > 0 {
+		path, err := ort.Find(s.config.Library)
+		if err != nil {
+			return hi, err
+		}
+		if s.rt, err = ort.Open(path); err != nil {
+			return hi, err
+		}
+	}
+	for _, m := range s.config.Models {
+		o := ort.Options{
+			Threads: m.Threads, Input: m.Input, Output: m.Output, More: m.More, Spinning: m.Spinning, NoArena: m.NoArena, GPUMemory: m.GPUMemory, Providers: m.Providers,
+		}
+		o.Check = func(b []byte) error {
+			if sum := sha256.Sum256(b); m.SHA256 != "" && hex.EncodeToString(sum[:]) != m.SHA256 {
+				return errors.New("it is another file than it was")
+			}
+			return nil
+		}
+		o.Engine = func() (string, error) {
+			if m.Engine == "" {
+				return "", errors.New(m.NoEngine)
+			}
+			return m.Engine, nil
+		}
+		session, err := s.rt.NewSession(m.Path, o)
+		if err != nil {
+			return hi, err
+		}
+		s.models = append(s.models, session)
+		hi.Models = append(hi.Models, ModelState{session.Provider(), session.Missing()})
+	}
+	s.dev.Phase("run")
+	hi.Access = s.access
+	if hi.Device, err = s.dev.Info(); err != nil {
+		return hi, err
+	}
+	hi.Memory, err = s.dev.Memory()
+	hi.Memory.Timeline = nil // of the start only, and as long as it likes
+	return hi, err
+}
+
+// tune finds how the kernels are launched best. What fails here costs speed alone.
+func (s *server) tune() {
+	if len(s.config.Tune) == 0 {
+		return
+	}
+	dir := s.config.Cache
+	if dir == "" {
+		dir = core.CacheDir
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	t, err := tune.New(s.dev, core.OpenCache(dir))
+	for i := 0; err == nil && i < len(s.config.Tune); i++ {
+		_, err = t.Preprocess(ctx, s.config.Tune[i])
+	}
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "worker: kernels are launched as built in: %v\n", err)
+	}
+}
+
+// register makes the shared memory the device's, in the best way it has.
+func (s *server) register() error {
+	info, err := s.dev.Info()
+	if err != nil {
+		return err
+	}
+	s.access = s.config.Access
+	if s.access != AccessCopied {
+		s.shared, err = s.dev.Register(s.memory)
+		if err != nil && !errors.Is(err, core.ErrNotSupported) {
+			return err
+		}
+	}
+	switch {
+	case s.access != "" && s.access != AccessCopied && s.shared == nil:
+		return fmt.Errorf("access %s: %w", s.access, err)
+	case s.access == "":
+		s.access = AccessFor(info.Backend, info.Integrated, s.shared != nil)
+	}
+	switch s.access {
+	case AccessDirect:
+	case AccessStaged:
+		s.shadow, err = s.dev.Alloc(len(s.memory), core.MemDevice)
+	case AccessCopied:
+		s.shadow, err = s.dev.Alloc(len(s.memory), core.MemMapped)
+	default:
+		err = fmt.Errorf("access %q: %w", s.access, core.ErrInvalid)
+	}
+	return err
+}
+
+// patience is how long the worker waits for the device when its parent does not any more,
+// and has not killed it.
+const patience = time.Second
+
+// serving is what one lane's thread has.
+type serving struct {
+	s       *server
+	lane    *lane
+	stream  *core.Stream
+	list    *core.List
+	before  *core.List // copies in
+	after   *core.List // copies out
+	out     []core.Use // what the list writes of the shared memory
+	tensors map[tensorKey]*ort.Tensor
+	bound   map[inferMessage]*ort.Binding
+	until   deadline
+}
+
+func (s *server) serve(n int) {
+	runtime.LockOSThread()
+	stream, err := s.dev.OpenStream(core.StreamOptions{Name: "lane" + strconv.Itoa(n)})
+	v := &serving{s: s, lane: laneOf(s.control, n), tensors: map[tensorKey]*ort.Tensor{}, bound: map[inferMessage]*ort.Binding{}}
+	if err == nil {
+		v.stream, v.list, v.before, v.after = stream, stream.List(), stream.List(), stream.List()
+	}
+	last := uint32(0)
+	for {
+		bell := atomic.LoadUint32(&v.lane.req.bell)
+		if bell == last {
+			futexWait(&v.lane.req.bell, last, -1)
+			continue
+		}
+		last = bell
+		req := &v.lane.ownReq
+		*req = *v.lane.req
+		if req.bytes > uint32(len(v.lane.room)) || req.crc != req.sum(v.lane.room[:req.bytes]) || uint32(req.seq) != bell {
+			s.end(exitWire)
+			return
+		}
+		var out []byte
+		began := time.Now()
+		if err == nil {
+			out, err = v.do(req.op, v.lane.room[:req.bytes])
+		}
+		if sticky := v.answer(req, bell, out, err, time.Since(began)); sticky {
+			code := exitSticky
+			if core.Code(v.lane.ownAns.code) == codeLost {
+				code = exitLost
+			}
+			// The parent reads the answer and ends it; else it ends itself.
+			time.Sleep(100 * time.Millisecond)
+			s.end(code)
+			return
+		}
+		if v.stream != nil {
+			err = nil
+		}
+	}
+}
+
+// answer writes what became of a message, and tells whether the device is lost.
+func (v *serving) answer(req *request, bell uint32, out []byte, err error, took time.Duration) (sticky bool) {
+	a := &v.lane.ownAns
+	*a = answer{seq: req.seq, service: int64(took)}
+	var ce *core.Error
+	switch {
+	case err == nil:
+		a.bytes = uint32(copy(v.lane.room, out))
+	case errors.As(err, &ce):
+		a.code, a.native = int32(ce.Code), int32(ce.Native)
+		sticky = ce.Sticky
+		copy(a.msg[:len(a.msg)-1], ce.Msg)
+	default:
+		a.code = codeOf(err)
+		copy(a.msg[:len(a.msg)-1], err.Error())
+	}
+	if health := v.s.dev.Health(); errors.As(health, &ce) && ce.Sticky {
+		sticky = true
+		if a.code == 0 {
+			a.code, a.bytes = int32(ce.Code), 0
+			copy(a.msg[:len(a.msg)-1], ce.Msg)
+		}
+	}
+	if sticky {
+		a.sticky = 1
+	}
+	a.crc = a.sum(v.lane.room[:a.bytes])
+	to := v.lane.ans
+	a.bell = atomic.LoadUint32(&to.bell)
+	*to = *a
+	ring(&to.bell, bell)
+	return sticky
+}
+
+// codeLost is YT_E_DEVICE_LOST.
+const codeLost = core.Code(5)
+
+// codeOf gives the code of errors that are no *core.Error.
+func codeOf(err error) int32 {
+	const invalid, oom, timeout, internal = 1, 2, 4, 13
+	switch {
+	case errors.Is(err, core.ErrInvalid), errors.Is(err, ort.ErrShape):
+		return invalid
+	case errors.Is(err, core.ErrOOM), ort.OutOfMemory(err):
+		return oom
+	case errors.Is(err, core.ErrTimeout):
+		return timeout
+	}
+	return internal
+}
+
+func (v *serving) do(o op, room []byte) ([]byte, error) {
+	switch o {
+	case opRun:
+		return nil, v.run(room)
+	case opInfer:
+		return nil, v.infer(room)
+	case opInject:
+		return nil, v.s.dev.InjectFaults(string(room))
+	case opMemory:
+		m, err := v.s.dev.Memory()
+		if err != nil {
+			return nil, err
+		}
+		b, err := json.Marshal(m)
+		for err == nil && len(b) > len(v.lane.room) && len(m.Timeline) > 0 {
+			half := (len(m.Timeline) + 1) / 2
+			m.Timeline, m.Dropped = m.Timeline[half:], m.Dropped+uint64(half)
+			b, err = json.Marshal(m)
+		}
+		return b, err
+	}
+	return nil, fmt.Errorf("message %d is unknown: %w", o, core.ErrInvalid)
+}
+
+// wait waits for the device. Work that does not end is never left behind for the next
+// list.
+func (v *serving) wait() error {
+	v.until = deadline{context.Background(), time.Now().Add(time.Duration(v.lane.ownReq.limit) + patience)}
+	err := v.stream.Wait(&v.until)
+	if errors.Is(err, core.ErrTimeout) {
+		v.s.end(exitSticky)
+	}
+	return err
+}
+
+// deadline is a context that ends at a time, and costs no timer.
+type deadline struct {
+	context.Context
+	at time.Time
+}
+
+func (d *deadline) Deadline() (time.Time, bool) { return d.at, true }
+
+func (d *deadline) Err() error {
+	if time.Now().Before(d.at) {
+		return nil
+	}
+	return context.DeadlineExceeded
+}
+
+// end lets the process end; the first reason counts.
+func (s *server) end(code int) {
+	select {
+	case s.exit <- code:
+	default:
+	}
+}
+
+// run does a list, with copies where the device does not use the shared memory.
+func (v *serving) run(encoded []byte) error {
+	v.before.Reset()
+	v.after.Reset()
+	v.out = v.out[:0]
+	if err := v.list.Replay(encoded, v.name); err != nil {
+		return err
+	}
+	for _, l := range [...]*core.List{v.before, v.list, v.after} {
+		if l.Len() == 0 {
+			continue
+		}
+		if err := l.Submit(); err != nil {
+			return err
+		}
+	}
+	if err := v.wait(); err != nil {
+		return err
+	}
+	for _, u := range v.out {
+		if v.s.access != AccessCopied {
+			break
+		}
+		copy(v.s.memory[u.Off:u.Off+u.Len], v.s.shadow.Bytes()[u.Off:])
+	}
+	return nil
+}
+
+// name gives the buffers of a list: 1 is the shared memory, then scratch.
+func (v *serving) name(id uint64, u core.Use) (core.Region, error) {
+	s := v.s
+	if id != idShared {
+		if id-idScratch >= uint64(len(s.scratch)) { // also below: it wraps
+			return core.Region{}, fmt.Errorf("buffer %d is unknown: %w", id, core.ErrInvalid)
+		}
+		return s.scratch[id-idScratch].At(u.Off, u.Len), nil
+	}
+	if s.access == AccessDirect {
+		return s.shared.At(u.Off, u.Len), nil
+	}
+	if u.Off > len(s.memory) || u.Len > len(s.memory)-u.Off {
+		return core.Region{}, fmt.Errorf("bytes %d to %d of %d: %w", u.Off, u.Off+u.Len, len(s.memory), core.ErrInvalid)
+	}
+	shadow := s.shadow.At(u.Off, u.Len)
+	if s.access == AccessStaged {
+		if u.Read && !v.made(u) {
+			v.before.Copy(shadow, s.shared.At(u.Off, u.Len))
+		}
+		if u.Write {
+			v.after.Copy(s.shared.At(u.Off, u.Len), shadow)
+		}
+	} else if u.Read && !v.made(u) {
+		copy(s.shadow.Bytes()[u.Off:u.Off+u.Len], s.memory[u.Off:])
+	}
+	if u.Write {
+		v.out = append(v.out, u)
+	}
+	return shadow, nil
+}
+
+// made tells whether a command before wrote what is read now, so that the shared
+// memory has an older state of it.
+func (v *serving) made(u core.Use) bool {
+	for _, o := range v.out {
+		if u.Off >= o.Off && u.Off+u.Len <= o.Off+o.Len {
+			return true
+		}
+	}
+	return false
+}
+
+// tensorKey is where a tensor is, and its shape.
+type tensorKey struct {
+	off   uint64
+	dims  uint64
+	shape [maxDims]int64
+}
+
+// maxTensors bounds what one lane remembers; a pool of frames has fewer.
+const maxTensors = 8192
+
+func (v *serving) tensor(k tensorKey) (*ort.Tensor, error) {
+	if t := v.tensors[k]; t != nil {
+		return t, nil
+	}
+	if k.dims > maxDims || len(v.tensors) >= maxTensors {
+		return nil, fmt.Errorf("a tensor of %d dimensions, beside %d others: %w", k.dims, len(v.tensors), core.ErrInvalid)
+	}
+	n := uint64(4)
+	for _, d := range k.shape[:k.dims] {
+		if d < 1 || uint64(d) > uint64(len(v.s.memory)) || n > uint64(len(v.s.memory)) {
+			return nil, fmt.Errorf("a tensor of %v: %w", k.shape[:k.dims], core.ErrInvalid)
+		}
+		n *= uint64(d)
+	}
+	if k.off > uint64(len(v.s.memory)) || n > uint64(len(v.s.memory))-k.off {
+		return nil, fmt.Errorf("a tensor of %d bytes at %d of %d: %w", n, k.off, len(v.s.memory), core.ErrInvalid)
+	}
+	t, err := v.s.rt.NewTensorOver(k.shape[:k.dims], v.s.memory[k.off:][:n:n])
+	if err == nil {
+		v.tensors[k] = t
+	}
+	return t, err
+}
+
+func (v *serving) infer(room []byte) error {
+	var m inferMessage
+	if len(room) != len(bytesOf(&m)) {
+		return fmt.Errorf("run of a model in %d bytes: %w", len(room), core.ErrInvalid)
+	}
+	copy(bytesOf(&m), room)
+	b := v.bound[m]
+	if b == nil {
+		var err error
+		if b, err = v.bind(m); err != nil {
+			return err
+		}
+		v.bound[m] = b
+	}
+	return b.Run()
+}
+
+// bind ties a model to the tensors of a message, for it and all that are alike.
+func (v *serving) bind(m inferMessage) (*ort.Binding, error) {
+	if int64(m.model) >= int64(len(v.s.models)) || m.outputs < 1 || m.outputs > MaxOutputs || len(v.bound) >= maxTensors {
+		return nil, fmt.Errorf("model %d of %d with %d outputs: %w", m.model, len(v.s.models), m.outputs, core.ErrInvalid)
+	}
+	in, err := v.tensor(m.in)
+	if err != nil {
+		return nil, err
+	}
+	var outs []*ort.Tensor
+	for _, k := range m.outs[:m.outputs] {
+		t, err := v.tensor(k)
+		if err != nil {
+			return nil, err
+		}
+		outs = append(outs, t)
+	}
+	return v.s.models[m.model].Bind(in, outs...)
+}

@@ -1,0 +1,308 @@
+// Package history keeps samples in an SQLite file of bounded size.
+//
+// Two tables: series(id, name, unit) and value(time, series, value), time in
+// milliseconds since 1970. Values are collected in memory and written about once
+// a minute, as flash wears. When the file has reached its size the oldest tenth
+// goes. A file that is damaged is set aside and a new one begun.
+package history
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"time"
+
+	"modernc.org/sqlite" // also registers the driver
+	sqlite3 "modernc.org/sqlite/lib"
+
+	"github.com/yoctune/yoctune/runtime/device/monitor"
+)
+
+// File is where the history lies on a device.
+const File = "/var/lib/yoctune/history.db"
+
+// DefaultSize bounds the file, in bytes.
+const DefaultSize = 32 << 20
+
+// pageSize is SQLite's, in bytes.
+const pageSize = 4096
+
+// Store is an open history. It is for one goroutine, but Query may be called
+// from others.
+type Store struct {
+	db    *sql.DB
+	limit int64 // pages
+	ids   map[string]int64
+	batch []entry
+
+	failed atomic.Pointer[string] // why the last write failed; nil when it did not
+}
+
+type entry struct {
+	at     int64
+	values []monitor.Value
+}
+
+// Open opens or creates a history of at most size bytes. The note says what
+// became of a file that was damaged; "" when there was none. A file that is only in
+// use, or is somebody else's database, is left as it is and an error.
+func Open(ctx context.Context, file string, size int64) (s *Store, note string, err error) {
+	if file, err = filepath.Abs(file); err != nil { // a URI has no relative path
+		return nil, "", fmt.Errorf("open history: %w", err)
+	}
+	if s, err = open(ctx, file, size); err == nil {
+		return s, "", nil
+	}
+	if !damaged(err) {
+		return nil, "", fmt.Errorf("open history: %w", err)
+	}
+	// One damaged file is kept for whoever wants to look; more would fill the disk.
+	aside := file + ".damaged"
+	if err := os.Rename(file, aside); err != nil {
+		return nil, "", fmt.Errorf("set the damaged history aside: %w", err)
+	}
+	for _, suffix := range []string{"-wal", "-shm", "-journal"} {
+		if err := os.Remove(file + suffix); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return nil, "", fmt.Errorf("set the damaged history aside: %w", err)
+		}
+	}
+	note = fmt.Sprintf("the history was damaged (%v): it is now %s, and a new one is begun", err, aside)
+	if s, err = open(ctx, file, size); err != nil {
+		return nil, note, fmt.Errorf("open history: %w", err)
+	}
+	return s, note, nil
+}
+
+// errUnsound wraps what SQLite's own check found.
+var errUnsound = errors.New("unsound")
+
+func damaged(err error) bool {
+	var e *sqlite.Error
+	return errors.Is(err, errUnsound) ||
+		errors.As(err, &e) && (e.Code()&0xff == sqlite3.SQLITE_CORRUPT || e.Code()&0xff == sqlite3.SQLITE_NOTADB)
+}
+
+func open(ctx context.Context, file string, size int64) (*Store, error) {
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		return nil, err
+	}
+	fresh := true
+	if st, err := os.Stat(file); err == nil {
+		if !st.Mode().IsRegular() {
+			return nil, fmt.Errorf("%s is no regular file", file)
+		}
+		fresh = st.Size() == 0
+	}
+	name := (&url.URL{Scheme: "file", Path: file, RawQuery: "_pragma=busy_timeout(2000)&_pragma=synchronous(normal)&_pragma=cache_size(-512)"}).String()
+	db, err := sql.Open("sqlite", name)
+	if err != nil {
+		return nil, err
+	}
+	db.SetMaxOpenConns(1) // memory; nothing here is worth a second one
+	s := &Store{db: db, limit: max(size/pageSize, 64), ids: map[string]int64{}}
+	if err := s.prepare(ctx, fresh); err != nil {
+		_ = db.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *Store) prepare(ctx context.Context, fresh bool) error {
+	if fresh {
+		if _, err := s.db.ExecContext(ctx, "PRAGMA auto_vacuum = incremental"); err != nil {
+			return err
+		}
+	} else {
+		var verdict string
+		if err := s.db.QueryRowContext(ctx, "PRAGMA quick_check(1)").Scan(&verdict); err != nil {
+			return err
+		}
+		if verdict != "ok" {
+			return fmt.Errorf("%w: %s", errUnsound, verdict)
+		}
+	}
+	for _, statement := range []string{
+		"CREATE TABLE IF NOT EXISTS series(id INTEGER PRIMARY KEY, name TEXT UNIQUE NOT NULL, unit TEXT NOT NULL)",
+		"CREATE TABLE IF NOT EXISTS value(time INTEGER NOT NULL, series INTEGER NOT NULL, value REAL NOT NULL, PRIMARY KEY(time, series)) WITHOUT ROWID",
+		// The last word on the size, whatever the rest does.
+		fmt.Sprintf("PRAGMA max_page_count = %d", s.limit+s.limit/8+16),
+	} {
+		if _, err := s.db.ExecContext(ctx, statement); err != nil {
+			return err
+		}
+	}
+	rows, err := s.db.QueryContext(ctx, "SELECT id, name FROM series")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		var id int64
+		var name string
+		if err := rows.Scan(&id, &name); err != nil {
+			return err
+		}
+		s.ids[name] = id
+	}
+	return rows.Err()
+}
+
+// Add keeps a sample in memory until Flush.
+func (s *Store) Add(sample *monitor.Sample) {
+	s.batch = append(s.batch, entry{sample.Time.UnixMilli(), sample.Values()})
+}
+
+// Pending is how many samples wait for Flush.
+func (s *Store) Pending() int { return len(s.batch) }
+
+// Problem says why the last write failed, "" when it did not. Any goroutine may ask.
+func (s *Store) Problem() string {
+	if why := s.failed.Load(); why != nil {
+		return *why
+	}
+	return ""
+}
+
+// Flush writes what was added in one transaction, and makes room first. What
+// could not be written is dropped: memory is bounded too. The next one is tried
+// anew: a disk that was full may not be any more.
+func (s *Store) Flush(ctx context.Context) error {
+	err := s.flush(ctx)
+	if err == nil {
+		s.failed.Store(nil)
+	} else if ctx.Err() == nil {
+		why := err.Error()
+		s.failed.Store(&why)
+	}
+	return err
+}
+
+func (s *Store) flush(ctx context.Context) error {
+	batch := s.batch
+	s.batch = nil
+	if len(batch) == 0 {
+		return nil
+	}
+	if err := s.trim(ctx); err != nil {
+		return fmt.Errorf("make room in the history: %w", err)
+	}
+	tx, err := s.db.BeginTx(ctx, nil)
+	if err != nil {
+		return fmt.Errorf("write history: %w", err)
+	}
+	defer func() { _ = tx.Rollback() }()
+	fresh := map[string]int64{}
+	for _, e := range batch {
+		for _, v := range e.values {
+			id, ok := s.ids[v.Name]
+			if !ok {
+				id, ok = fresh[v.Name]
+			}
+			if !ok {
+				if err := tx.QueryRowContext(ctx, "INSERT INTO series(name, unit) VALUES(?, ?) RETURNING id", v.Name, v.Unit).Scan(&id); err != nil {
+					return fmt.Errorf("write history: %w", err)
+				}
+				fresh[v.Name] = id
+			}
+			// A clock that was set back may come to the same time again.
+			if _, err := tx.ExecContext(ctx, "INSERT OR REPLACE INTO value(time, series, value) VALUES(?, ?, ?)", e.at, id, v.Value); err != nil {
+				return fmt.Errorf("write history: %w", err)
+			}
+		}
+	}
+	if err := tx.Commit(); err != nil {
+		return fmt.Errorf("write history: %w", err)
+	}
+	for name, id := range fresh {
+		s.ids[name] = id
+	}
+	return nil
+}
+
+// trim removes the oldest tenth when the file is full.
+func (s *Store) trim(ctx context.Context) error {
+	var pages, free int64
+	if err := s.db.QueryRowContext(ctx, "PRAGMA page_count").Scan(&pages); err != nil {
+		return err
+	}
+	if err := s.db.QueryRowContext(ctx, "PRAGMA freelist_count").Scan(&free); err != nil {
+		return err
+	}
+	if pages-free < s.limit {
+		return nil
+	}
+	_, err := s.db.ExecContext(ctx, `DELETE FROM value WHERE time <= (
+		SELECT time FROM value ORDER BY time LIMIT 1 OFFSET (SELECT count(*) / 10 FROM value))`)
+	return err
+}
+
+// Point is one value at one time.
+type Point struct {
+	Time  int64   `json:"t"` // ms since 1970
+	Value float64 `json:"v"`
+}
+
+// maxPoints is the most that a query returns: a chart has no more columns.
+const maxPoints = 2000
+
+// Query returns a series between two times, thinned to at most points averages.
+func (s *Store) Query(ctx context.Context, name string, from, to time.Time, points int) ([]Point, error) {
+	points = min(max(points, 1), maxPoints)
+	step := max((to.UnixMilli()-from.UnixMilli())/int64(points), 1)
+	rows, err := s.db.QueryContext(ctx, `SELECT avg(time), avg(value) FROM value
+		WHERE series = (SELECT id FROM series WHERE name = ?) AND time BETWEEN ? AND ? GROUP BY (time - ?) / ? ORDER BY 1 LIMIT ?`,
+		name, from.UnixMilli(), to.UnixMilli(), from.UnixMilli(), step, maxPoints+1)
+	if err != nil {
+		return nil, fmt.Errorf("read history: %w", err)
+	}
+	defer func() { _ = rows.Close() }()
+	out := []Point{}
+	for rows.Next() {
+		var at float64
+		var p Point
+		if err := rows.Scan(&at, &p.Value); err != nil {
+			return nil, fmt.Errorf("read history: %w", err)
+		}
+		p.Time = int64(at)
+		out = append(out, p)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, fmt.Errorf("read history: %w", err)
+	}
+	return out, nil
+}
+
+// Names are the names that the history has.
+func (s *Store) Names(ctx context.Context) ([]string, error) {
+	rows, err := s.db.QueryContext(ctx, "SELECT name FROM series ORDER BY id")
+	if err != nil {
+		return nil, fmt.Errorf("read history: %w", err)
+	}
+	defer func() { _ = rows.Close() }()
+	out := []string{}
+	for rows.Next() {
+		var name string
+		if err := rows.Scan(&name); err != nil {
+			return nil, fmt.Errorf("read history: %w", err)
+		}
+		out = append(out, name)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, fmt.Errorf("read history: %w", err)
+	}
+	return out, nil
+}
+
+// Close writes what waits, and closes the file.
+func (s *Store) Close(ctx context.Context) error {
+	err := s.Flush(ctx)
+	if cerr := s.db.Close(); err == nil && cerr != nil {
+		err = fmt.Errorf("close history: %w", cerr)
+	}
+	return err
+}

@@ -1,0 +1,161 @@
+package history_test
+
+import (
+	"bytes"
+	"database/sql"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/yoctune/yoctune/runtime/device/monitor"
+	"github.com/yoctune/yoctune/runtime/serve/history"
+)
+
+func sample(at time.Time, watts int64) *monitor.Sample {
+	return &monitor.Sample{Time: at, Rails: []monitor.Rail{{Label: "VDD_IN", Power: &watts}}}
+}
+
+func open(t *testing.T, file string, size int64) (*history.Store, string) {
+	t.Helper()
+	s, note, err := history.Open(t.Context(), file, size)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, note
+}
+
+func TestWhatWasAddedIsThereAfterARestart(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "new", "history.db")
+	s, note := open(t, file, 1<<20)
+	if note != "" {
+		t.Error(note)
+	}
+	begin := time.Unix(1_800_000_000, 0)
+	for n := range 10 {
+		s.Add(sample(begin.Add(time.Duration(n)*time.Second), int64(n)))
+	}
+	s.Add(sample(begin, 5)) // the clock was set back
+	if err := s.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s, _ = open(t, file, 1<<20)
+	points, err := s.Query(t.Context(), "rail VDD_IN", begin, begin.Add(time.Minute), 1000)
+	if err != nil || len(points) != 10 || points[0].Value != 5 || points[9].Value != 9 || points[9].Time != begin.Add(9*time.Second).UnixMilli() {
+		t.Errorf("%v %v", points, err)
+	}
+	// Thinned: averages.
+	points, err = s.Query(t.Context(), "rail VDD_IN", begin, begin.Add(10*time.Second), 2)
+	if err != nil || len(points) != 2 || points[1].Value != 7 {
+		t.Errorf("%v %v", points, err)
+	}
+	if points, err := s.Query(t.Context(), "no such", begin, begin.Add(time.Hour), 10); err != nil || len(points) != 0 {
+		t.Errorf("%v %v", points, err)
+	}
+	if err := s.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestTheFileStaysBoundedAndKeepsTheNewest(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "history.db")
+	const size = 512 << 10
+	s, _ := open(t, file, size)
+	begin := time.Unix(1_800_000_000, 0)
+	const samples = 60_000
+	for n := range samples {
+		s.Add(sample(begin.Add(time.Duration(n)*time.Second), int64(n)))
+		if s.Pending() == 1000 {
+			if err := s.Flush(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	end := begin.Add(samples * time.Second)
+	points, err := s.Query(t.Context(), "rail VDD_IN", end.Add(-10*time.Second), end, 1000)
+	if err != nil || len(points) == 0 || points[len(points)-1].Value != samples-1 {
+		t.Errorf("the newest are gone: %v %v", points, err)
+	}
+	old, err := s.Query(t.Context(), "rail VDD_IN", begin, begin.Add(10*time.Second), 1000)
+	if err != nil || len(old) != 0 {
+		t.Errorf("the oldest are still there: %v %v", old, err)
+	}
+	if err := s.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	st, err := os.Stat(file)
+	if err != nil || st.Size() > size*5/4 {
+		t.Errorf("%d bytes, bound %d (%v)", st.Size(), size, err)
+	}
+}
+
+func TestWhatIsNotDamagedIsLeftAlone(t *testing.T) {
+	dir := t.TempDir()
+	if _, note, err := history.Open(t.Context(), dir, 1<<20); err == nil || note != "" {
+		t.Errorf("a folder: %q, %v", note, err)
+	}
+	t.Chdir(dir)
+	s, note, err := history.Open(t.Context(), "history.db", 1<<20)
+	if err != nil || note != "" {
+		t.Fatalf("a relative path: %q, %v", note, err)
+	}
+	if err := s.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	other, err := sql.Open("sqlite", "file:"+filepath.Join(dir, "other.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := other.ExecContext(t.Context(), "CREATE TABLE series(of TEXT)"); err != nil {
+		t.Fatal(err)
+	}
+	if err := other.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, note, err := history.Open(t.Context(), "other.db", 1<<20); err == nil || note != "" {
+		t.Errorf("somebody else's database: %q, %v", note, err)
+	}
+	left, err := filepath.Glob(filepath.Join(dir, "*.damaged"))
+	if err != nil || len(left) != 0 {
+		t.Errorf("set aside: %v, %v", left, err)
+	}
+}
+
+func TestADamagedFileIsSetAsideAndANewOneBegun(t *testing.T) {
+	for name, damage := range map[string]func([]byte) []byte{
+		"no database":     func([]byte) []byte { return []byte("hello, this is not a database at all") },
+		"cut in half":     func(b []byte) []byte { return b[:len(b)/2] },
+		"a page of noise": func(b []byte) []byte { copy(b[4096:], bytes.Repeat([]byte{0xff}, 4096)); return b },
+	} {
+		t.Run(name, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "history.db")
+			s, _ := open(t, file, 1<<20)
+			for n := range 2000 {
+				s.Add(sample(time.Unix(1_800_000_000+int64(n), 0), 1))
+			}
+			if err := s.Close(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			b, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			bad := damage(b)
+			if err := os.WriteFile(file, bad, 0o644); err != nil {
+				t.Fatal(err)
+			}
+			s, note := open(t, file, 1<<20)
+			if !strings.Contains(note, "damaged") || !strings.Contains(note, file+".damaged") {
+				t.Errorf("note %q", note)
+			}
+			if kept, err := os.ReadFile(file + ".damaged"); err != nil || !bytes.Equal(kept, bad) {
+				t.Errorf("what was damaged was not kept: %v", err)
+			}
+			s.Add(sample(time.Now(), 1))
+			if err := s.Close(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}

@@ -1,0 +1,202 @@
+// Package metrics gives samples, drift and running pipelines to Prometheus. Names and labels are a
+// contract with dashboards: docs/monitoring.md lists them. What is unknown has no
+// series; nothing is ever reported as 0 for want of knowing.
+package metrics
+
+import (
+	"fmt"
+	"net/http"
+	"strconv"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/yoctune/yoctune/internal/version"
+	"github.com/yoctune/yoctune/runtime/device/monitor"
+	"github.com/yoctune/yoctune/runtime/device/watch"
+	"github.com/yoctune/yoctune/runtime/engine/pipeline/live"
+)
+
+// Source is where a scrape gets its numbers.
+type Source struct {
+	Sample func() *monitor.Sample
+	Watch  func() *watch.State // nil result: nobody watches
+	// Pipelines that run now; nil: none are looked for.
+	Pipelines func() []*live.Snapshot
+}
+
+// Collector is a Prometheus collector of one device.
+type Collector struct {
+	source Source
+	descs  map[string]*prometheus.Desc
+}
+
+// metric describes one name.
+type metric struct {
+	name, help string
+	labels     []string
+}
+
+func metrics() []metric {
+	return append([]metric{
+		{"build_info", "Version of yoctuned; always 1.", []string{"version"}},
+		{"power_mode_info", "The nvpmodel mode in force; always 1.", []string{"mode"}},
+		{"cpu_online", "1 when the core is online.", []string{"cpu"}},
+		{"cpu_load_ratio", "Share of the time since the sample before in which the core worked.", []string{"cpu"}},
+		{"cpu_frequency_hertz", "Clock of the core.", []string{"cpu"}},
+		{"gpu_load_ratio", "Load of the GPU as its driver says.", []string{"gpu"}},
+		{"gpu_frequency_hertz", "Clock of the GPU.", []string{"gpu"}},
+		{"memory_controller_load_ratio", "Share of the memory bandwidth in use.", nil},
+		{"memory_controller_frequency_hertz", "Clock of the memory controller.", nil},
+		{"rail_power_watts", "Power drawn through a rail.", []string{"rail"}},
+		{"temperature_celsius", "Temperature of a thermal zone.", []string{"zone"}},
+		{"temperature_limit_celsius", "Where the kernel slows the device (passive) or switches it off (critical).", []string{"zone", "kind"}},
+		{"fan_speed_rpm", "Speed of a fan in revolutions per minute.", []string{"fan"}},
+		{"fan_pwm_ratio", "Drive of a fan.", []string{"fan"}},
+		{"cooling_state", "Step of a cooling device; 0 does nothing.", []string{"device"}},
+		{"throttled", "1 when a cooling device other than a fan is active.", nil},
+		{"over_current_events_total", "Over-current events since boot.", []string{"counter"}},
+		{"memory_bytes", "Memory by kind: total, available, cached, slab, cma_total, cma_free, gpu, swap_total, swap_used, largest_free_block.", []string{"kind"}},
+		{"pressure_ratio", "Share of the last ten seconds in which some task waited.", []string{"resource"}},
+		{"sensor_stale_seconds", "How long a sensor has not answered; no series when it does.", []string{"sensor"}},
+		{"enforcer_up", "1 while a process keeps the plan true.", nil},
+		{"drift_events_total", "Changes by others since the enforcer started.", nil},
+		{"drift_repairs_total", "Of those, put right.", nil},
+		{"contested_nodes", "Nodes that somebody keeps changing and the enforcer has yielded.", nil},
+	}, pipelineMetrics()...)
+}
+
+// Names lists the names of all metrics.
+func Names() []string {
+	var out []string
+	for _, m := range metrics() {
+		out = append(out, prefix+m.name)
+	}
+	return out
+}
+
+const prefix = "yoctuned_"
+
+// New returns a collector.
+func New(source Source) *Collector {
+	c := &Collector{source: source, descs: map[string]*prometheus.Desc{}}
+	for _, m := range metrics() {
+		c.descs[m.name] = prometheus.NewDesc(prefix+m.name, m.help, m.labels, nil)
+	}
+	return c
+}
+
+// Describe implements prometheus.Collector.
+func (c *Collector) Describe(out chan<- *prometheus.Desc) {
+	for _, m := range metrics() {
+		out <- c.descs[m.name]
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (c *Collector) Collect(out chan<- prometheus.Metric) {
+	to := &sender{c: c, out: out, seen: map[string]bool{}}
+	to.send("build_info", prometheus.GaugeValue, 1, version.Version)
+	to.sample(c.source.Sample())
+	to.drift(c.source.Watch())
+	if c.source.Pipelines != nil {
+		for _, p := range c.source.Pipelines() {
+			to.pipeline(p)
+		}
+	}
+}
+
+func (to *sender) sample(s *monitor.Sample) {
+	if s.PowerMode != nil {
+		to.send("power_mode_info", prometheus.GaugeValue, 1, *s.PowerMode)
+	}
+	for _, p := range s.CPUs {
+		n := strconv.Itoa(p.Number)
+		online := int64(0)
+		if p.Online {
+			online = 1
+		}
+		to.gauge("cpu_online", &online, 1, n)
+		to.gauge("cpu_load_ratio", p.Load, 1000, n)
+		to.gauge("cpu_frequency_hertz", p.Freq, 1, n)
+	}
+	for _, g := range s.GPUs {
+		to.gauge("gpu_load_ratio", g.Load, 1000, g.Name)
+		to.gauge("gpu_frequency_hertz", g.Freq, 1, g.Name)
+	}
+	if s.EMC != nil {
+		to.gauge("memory_controller_load_ratio", s.EMC.Load, 1000)
+		to.gauge("memory_controller_frequency_hertz", s.EMC.Freq, 1)
+	}
+	for _, r := range s.Rails {
+		to.gauge("rail_power_watts", r.Power, 1000, r.Label)
+	}
+	for _, z := range s.Zones {
+		if z.Placeholder {
+			continue
+		}
+		to.gauge("temperature_celsius", z.Temp, 1000, z.Name)
+		to.gauge("temperature_limit_celsius", z.Passive, 1000, z.Name, "passive")
+		to.gauge("temperature_limit_celsius", z.Critical, 1000, z.Name, "critical")
+	}
+	for _, f := range s.Fans {
+		to.gauge("fan_speed_rpm", f.RPM, 1, f.Name)
+		to.gauge("fan_pwm_ratio", f.PWM, 255, f.Name)
+	}
+	known := false
+	for _, d := range s.Cooling {
+		to.gauge("cooling_state", d.State, 1, d.Name)
+		known = known || d.State != nil && !d.Fan()
+	}
+	if known {
+		hot := int64(0)
+		if len(s.Throttled()) > 0 {
+			hot = 1
+		}
+		to.gauge("throttled", &hot, 1)
+	}
+	for _, a := range s.Alarms {
+		if a.Events != nil {
+			to.send("over_current_events_total", prometheus.CounterValue, float64(*a.Events), a.Name)
+		}
+	}
+	m := s.Memory
+	for kind, v := range map[string]*int64{
+		"total": m.Total, "available": m.Available, "cached": m.Cached, "slab": m.Slab, "cma_total": m.CMATotal, "cma_free": m.CMAFree,
+		"gpu": m.NVMap, "swap_total": m.SwapTotal, "swap_used": m.SwapUsed, "largest_free_block": m.Largest,
+	} {
+		to.gauge("memory_bytes", v, 1, kind)
+	}
+	for resource, v := range map[string]*float64{"cpu": s.Pressure.CPU, "memory": s.Pressure.Memory, "io": s.Pressure.IO} {
+		if v != nil {
+			to.send("pressure_ratio", prometheus.GaugeValue, *v/100, resource)
+		}
+	}
+	for _, st := range s.Stale {
+		to.send("sensor_stale_seconds", prometheus.GaugeValue, float64(st.For)/1000, st.Sensor)
+	}
+}
+
+func (to *sender) drift(w *watch.State) {
+	if w == nil {
+		to.send("enforcer_up", prometheus.GaugeValue, 0)
+		return
+	}
+	up := 0.0
+	if w.PID != 0 {
+		up = 1
+	}
+	to.send("enforcer_up", prometheus.GaugeValue, up)
+	to.send("drift_events_total", prometheus.CounterValue, float64(w.Drifts))
+	to.send("drift_repairs_total", prometheus.CounterValue, float64(w.Repairs))
+	to.send("contested_nodes", prometheus.GaugeValue, float64(len(w.Contested)))
+}
+
+// Handler serves the metrics of one source, and nothing of this program itself.
+func Handler(source Source) (http.Handler, error) {
+	reg := prometheus.NewPedanticRegistry()
+	if err := reg.Register(New(source)); err != nil {
+		return nil, fmt.Errorf("register metrics: %w", err)
+	}
+	return promhttp.HandlerFor(reg, promhttp.HandlerOpts{MaxRequestsInFlight: 4, ErrorHandling: promhttp.ContinueOnError}), nil
+}

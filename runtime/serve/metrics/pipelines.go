@@ -1,0 +1,163 @@
+package metrics
+
+import (
+	"fmt"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/yoctune/yoctune/runtime/engine/pipeline/live"
+)
+
+func pipelineMetrics() []metric {
+	return []metric{
+		{"pipeline_up_seconds", "How long the pipeline has been running.", []string{"pipeline"}},
+		{"pipeline_frames_total", "Frames of a pipeline by what became of them: done, dropped, failed.", []string{"pipeline", "fate"}},
+		{"pipeline_dropped_frames_total", "Dropped frames by reason.", []string{"pipeline", "reason"}},
+		{"pipeline_failed_frames_total", "Failed frames by stage.", []string{"pipeline", "stage"}},
+		{"pipeline_copies_total", "Copies of frames and tensors from memory to memory.", []string{"pipeline", "where"}},
+		{"pipeline_in_flight_frames", "Frames in work.", []string{"pipeline"}},
+		{"pipeline_latency_seconds", "From capture until the results are written, of frames that were done.", []string{"pipeline"}},
+		{"pipeline_latency_target_seconds", "What the plan wants of the 95th percentile.", []string{"pipeline"}},
+		{"pipeline_stage_seconds", "Time of a frame in a stage: waiting for it (queue), or its work (service).", []string{"pipeline", "stage", "kind"}},
+		{"pipeline_stage_instances", "Workers of a stage.", []string{"pipeline", "stage"}},
+		{"pipeline_queue_depth_frames", "Frames that wait before a stage.", []string{"pipeline", "stage"}},
+		{"pipeline_queue_capacity_frames", "Frames that may wait before a stage.", []string{"pipeline", "stage"}},
+		{"pipeline_degrade_level", "Level of the ladder; 0: nothing is left out.", []string{"pipeline"}},
+		{"pipeline_throttled", "1 while heat or power slows the device down.", []string{"pipeline"}},
+		{"pipeline_cpu_seconds_total", "Processor time of the pipeline's process.", []string{"pipeline"}},
+		{"pipeline_page_faults_total", "Page faults of the process: minor, or major with a wait for the disk.", []string{"pipeline", "kind"}},
+		{"pipeline_context_switches_total", "Context switches of the process: voluntary, or involuntary.", []string{"pipeline", "kind"}},
+		{"pipeline_cpu_migrations_total", "Times that a thread of the process moved to another core.", []string{"pipeline"}},
+		{"pipeline_cpu_events_total", "What the processor counted in user space: cycles, instructions, cache_misses, branch_misses.", []string{"pipeline", "event"}},
+		{"pipeline_fallback_frames_total", "Frames that the CPU did for the GPU, by stage.", []string{"pipeline", "stage"}},
+		{"pipeline_worker_state", "1 for the state of the process that works on the GPU: ready, starting, trial, resting, stuck, failed.", []string{"pipeline", "state"}},
+		{"pipeline_worker_starts_total", "Processes for the GPU that became ready.", []string{"pipeline"}},
+		{"pipeline_worker_losses_total", "Processes for the GPU that were lost, by cause: hang, sticky, lost, exit, signal, garbage, start.", []string{"pipeline", "cause"}},
+		{"pipeline_custom_total", "Counters of the stages' own.", []string{"pipeline", "stage", "metric"}},
+		{"pipeline_custom_value", "Gauges of the stages' own.", []string{"pipeline", "stage", "metric"}},
+	}
+}
+
+// sender sends metrics, each series once.
+type sender struct {
+	c    *Collector
+	out  chan<- prometheus.Metric
+	seen map[string]bool
+}
+
+// once reports whether a series is new: of two zones of one name the first counts.
+func (s *sender) once(name string, labels []string) bool {
+	key := fmt.Sprint(name, labels)
+	was := s.seen[key]
+	s.seen[key] = true
+	return !was
+}
+
+func (s *sender) put(name string, m prometheus.Metric, err error) {
+	if err != nil { // a label that is not UTF-8
+		m = prometheus.NewInvalidMetric(s.c.descs[name], err)
+	}
+	s.out <- m
+}
+
+func (s *sender) send(name string, kind prometheus.ValueType, v float64, labels ...string) {
+	if s.once(name, labels) {
+		m, err := prometheus.NewConstMetric(s.c.descs[name], kind, v, labels...)
+		s.put(name, m, err)
+	}
+}
+
+// gauge sends a value that is known.
+func (s *sender) gauge(name string, v *int64, scale float64, labels ...string) {
+	if v != nil {
+		s.send(name, prometheus.GaugeValue, float64(*v)/scale, labels...)
+	}
+}
+
+func (s *sender) counter(name string, v *int64, scale float64, labels ...string) {
+	if v != nil {
+		s.send(name, prometheus.CounterValue, float64(*v)/scale, labels...)
+	}
+}
+
+// Steps of each power of two in histograms: the whole latency is what alerts compare
+// with an objective; stages have many series.
+const (
+	wholeSteps = 4
+	stageSteps = 1
+)
+
+func (s *sender) latency(name string, steps uint64, l live.Latency, labels ...string) {
+	if !s.once(name, labels) {
+		return
+	}
+	bounds, buckets := live.Bounds(steps), map[float64]uint64{}
+	for i, n := range l.Cumulative(bounds) {
+		buckets[float64(bounds[i])/1e9] = n
+	}
+	m, err := prometheus.NewConstHistogram(s.c.descs[name], l.Count, float64(l.Sum)/1e9, buckets, labels...)
+	s.put(name, m, err)
+}
+
+func (s *sender) pipeline(p *live.Snapshot) {
+	name := p.Pipeline
+	count := func(metric string, n uint64, labels ...string) {
+		s.send(metric, prometheus.CounterValue, float64(n), append([]string{name}, labels...)...)
+	}
+	s.gauge("pipeline_up_seconds", &p.Up, 1e9, name)
+	count("pipeline_frames_total", p.Frames.Done, "done")
+	count("pipeline_frames_total", p.Frames.Dropped, "dropped")
+	count("pipeline_frames_total", p.Frames.Failed, "failed")
+	for metric, counts := range map[string]map[string]uint64{
+		"pipeline_dropped_frames_total": p.Drops, "pipeline_failed_frames_total": p.Failures, "pipeline_copies_total": p.Copies,
+	} {
+		for what, n := range counts {
+			count(metric, n, what)
+		}
+	}
+	s.send("pipeline_in_flight_frames", prometheus.GaugeValue, float64(p.InFlight), name)
+	s.send("pipeline_degrade_level", prometheus.GaugeValue, float64(p.Level), name)
+	s.gauge("pipeline_latency_target_seconds", p.Target, 1e9, name)
+	s.latency("pipeline_latency_seconds", wholeSteps, p.Latency, name)
+	for _, st := range p.Stages {
+		s.latency("pipeline_stage_seconds", stageSteps, st.Service, name, st.ID, "service")
+		s.send("pipeline_stage_instances", prometheus.GaugeValue, float64(st.Instances), name, st.ID)
+		if st.Queue != nil {
+			s.latency("pipeline_stage_seconds", stageSteps, st.Wait, name, st.ID, "queue")
+			s.send("pipeline_queue_depth_frames", prometheus.GaugeValue, float64(st.Queue.Depth), name, st.ID)
+			s.send("pipeline_queue_capacity_frames", prometheus.GaugeValue, float64(st.Queue.Capacity), name, st.ID)
+		}
+	}
+	if p.Throttled != nil {
+		s.send("pipeline_throttled", prometheus.GaugeValue, float64(min(len(p.Throttled), 1)), name)
+	}
+	k := p.Counts
+	s.counter("pipeline_cpu_seconds_total", k.CPU, 1e9, name)
+	s.counter("pipeline_page_faults_total", k.MinorFaults, 1, name, "minor")
+	s.counter("pipeline_page_faults_total", k.MajorFaults, 1, name, "major")
+	s.counter("pipeline_context_switches_total", k.Switches, 1, name, "voluntary")
+	s.counter("pipeline_context_switches_total", k.Preemptions, 1, name, "involuntary")
+	s.counter("pipeline_cpu_migrations_total", k.Migrations, 1, name)
+	for event, v := range map[string]*int64{"cycles": k.Cycles, "instructions": k.Instructions, "cache_misses": k.CacheMisses, "branch_misses": k.BranchMisses} {
+		s.counter("pipeline_cpu_events_total", v, 1, name, event)
+	}
+	for stage, n := range p.Fallbacks {
+		count("pipeline_fallback_frames_total", n, stage)
+	}
+	if w := p.Worker; w != nil {
+		s.send("pipeline_worker_state", prometheus.GaugeValue, 1, name, string(w.State))
+		count("pipeline_worker_starts_total", w.Starts)
+		for cause, n := range w.Losses {
+			count("pipeline_worker_losses_total", n, string(cause))
+		}
+	}
+	for _, n := range p.Numbers {
+		switch {
+		case n.Value == nil:
+		case n.Kind == live.KindCounter:
+			s.send("pipeline_custom_total", prometheus.CounterValue, *n.Value, name, n.Stage, n.Name)
+		default:
+			s.send("pipeline_custom_value", prometheus.GaugeValue, *n.Value, name, n.Stage, n.Name)
+		}
+	}
+}
