@@ -40,7 +40,7 @@ func TestGeneratedPagesAreUpToDate(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, want := range map[string][]byte{"reference.md": r.Markdown(), "config.schema.json": js} {
-		path := filepath.Join("..", "..", "docs", name)
+		path := filepath.Join("..", "..", "..", "docs", name)
 		if *update {
 			if err := os.WriteFile(path, want, 0o644); err != nil {
 				t.Fatal(err)

@@ -17,7 +17,7 @@ import (
 
 func example(t *testing.T) compiler.Layer {
 	t.Helper()
-	p, err := compiler.Open(filepath.Join("..", "..", "examples", "video-analytics"))
+	p, err := compiler.Open(filepath.Join("..", "..", "..", "examples", "video-analytics"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +44,7 @@ func of(t *testing.T, l compiler.Layer) []byte {
 // validate runs SPDX's own validator.
 func validate(t *testing.T, text []byte) (string, error) {
 	t.Helper()
-	tool := filepath.Join("..", "..", "build", "spdx-venv", "bin", "pyspdxtools")
+	tool := filepath.Join("..", "..", "..", "build", "spdx-venv", "bin", "pyspdxtools")
 	if _, err := os.Stat(tool); err != nil {
 		if os.Getenv("YOCTUNE_REQUIRE_SPDX") != "" {
 			t.Fatal(err)
