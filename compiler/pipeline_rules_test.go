@@ -57,6 +57,8 @@ func TestAMistakeInAPipelineIsOneMessageAtItsLine(t *testing.T) {
 		{"no results", []string{"\t\tboxes: {\n\t\t\tkind: \"postprocess\"\n\t\t\tinput: \"find\"\n\t\t\tdecode: \"detect\"\n\t\t}\n", ""}, "pipeline-shape", "find: {", "ends with a model stage"},
 		{"the name of an end", []string{"boxes:", "sink:"}, "pipeline-shape", "sink: {", "the name of an end"},
 		{"dtype", []string{"height: 640", "height: 640\n\t\t\tdtype: \"f16\""}, "YT0103", "dtype", ""},
+		{"a kernel that no stage launches", end("\tkernels: {\n\t\tpreprocess: block: 128\n\t\troi: block: 128\n\t}"), "YT0102", "roi", "no effect in this version: no stage of a pipeline launches this kernel"},
+		{"the copy kernel", end("\tkernels: copy: block: 128"), "YT0102", "copy", "with the copy engine"},
 		{"a region outside", []string{"height: 640", "height: 640\n\t\t\tcrop: {x: 1000, y: 0, width: 640, height: 640}"}, "pipeline-range", "crop", "not inside a frame of 1280x720"},
 		{"division by 0", []string{"height: 640", "height: 640\n\t\t\tstd: [1, 0, 1]"}, "pipeline-range", "std", "divided by 0"},
 		{"two channels", []string{"height: 640", "height: 640\n\t\t\tmean: [0.5, 0.5]"}, "pipeline-shape", "mean", "three values"},

@@ -212,9 +212,9 @@ type Pipeline struct {
 	Counters    bool   `json:"counters,omitempty"`    // the unit may ask the kernel for the processor's counters
 }
 
-// KernelLaunch says how a kernel of the core is launched.
+// KernelLaunch is the launch configuration of a GPU kernel.
 type KernelLaunch struct {
-	Kernel string `json:"kernel"` // copy, preprocess, map, convert, roi
+	Kernel string `json:"kernel"` // preprocess
 	Block  int    `json:"block"`  // threads
 }
 

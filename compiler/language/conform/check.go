@@ -331,6 +331,13 @@ func (c *Checker) byPattern(n *load.Node, f load.Field, v *view, sh *shape, path
 		}
 		return d[:1]
 	}
+	if reason, ok := removed(sub); ok {
+		return []diag.Diagnostic{{
+			ID: "YT0102", Severity: diag.Error, Pos: f.Pos, Path: sub, See: sh.see,
+			Message: fmt.Sprintf("field %q has no effect in this version: %s", diag.Visible(f.Name), reason),
+			Help:    "remove it",
+		}}
+	}
 	names := make([]string, 0, len(v.fields))
 	for _, m := range v.fields {
 		if n.Get(m.name) == nil {

@@ -25,14 +25,14 @@ var language = Schema{defs: []*definition{
 		&shape{op: maxRunes, see: "schema/types.cue:42", number: 64},
 		&shape{op: matches, text: "^[A-Za-z0-9][A-Za-z0-9_.-]*$", see: "schema/types.cue:42"},
 	}}},
-	{name: "#Batch", doc: "How frames are batched.", see: "schema/pipelines.cue:379", value: &shape{op: object, see: "schema/pipelines.cue:379", obj: &structure{
+	{name: "#Batch", doc: "How frames are batched.", see: "schema/pipelines.cue:367", value: &shape{op: object, see: "schema/pipelines.cue:367", obj: &structure{
 		fields: []*member{
-			{name: "buckets", required: true, doc: "Sizes that are run, ascending from 1; no other ever is.", see: "schema/pipelines.cue:381", value: &shape{op: list, see: "schema/pipelines.cue:381", elem: &shape{op: all, see: "schema/pipelines.cue:381", parts: []*shape{
-				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:381"},
-				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:381", number: 1},
-				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:381", number: 256},
+			{name: "buckets", required: true, doc: "Sizes that are run, ascending from 1; no other ever is.", see: "schema/pipelines.cue:369", value: &shape{op: list, see: "schema/pipelines.cue:369", elem: &shape{op: all, see: "schema/pipelines.cue:369", parts: []*shape{
+				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:369"},
+				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:369", number: 1},
+				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:369", number: 256},
 			}}}},
-			{name: "delay", required: false, doc: "Longest wait for a fuller batch, as far as the latency objective allows.", see: "schema/pipelines.cue:384", value: &shape{op: named, def: "#Duration", see: "schema/pipelines.cue:384"}},
+			{name: "delay", required: false, doc: "Longest wait for a fuller batch, as far as the latency objective allows.", see: "schema/pipelines.cue:372", value: &shape{op: named, def: "#Duration", see: "schema/pipelines.cue:372"}},
 		},
 	}}},
 	{name: "#Board", doc: "A carrier board of your own around a known module.", see: "schema/config.cue:134", value: &shape{op: object, see: "schema/config.cue:134", obj: &structure{
@@ -286,100 +286,100 @@ var language = Schema{defs: []*definition{
 		&shape{op: bound, rel: ">=", see: "schema/types.cue:69"},
 		&shape{op: bound, rel: "<=", see: "schema/types.cue:69", number: 255},
 	}}},
-	{name: "#Crop", doc: "A region of a frame, in pixels.", see: "schema/pipelines.cue:301", value: &shape{op: object, see: "schema/pipelines.cue:301", obj: &structure{
+	{name: "#Crop", doc: "A region of a frame, in pixels.", see: "schema/pipelines.cue:289", value: &shape{op: object, see: "schema/pipelines.cue:289", obj: &structure{
 		fields: []*member{
-			{name: "x", required: true, doc: "Left edge.", see: "schema/pipelines.cue:303", value: &shape{op: all, see: "schema/pipelines.cue:303", parts: []*shape{
-				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:303"},
-				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:303"},
-				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:303", number: 16384},
+			{name: "x", required: true, doc: "Left edge.", see: "schema/pipelines.cue:291", value: &shape{op: all, see: "schema/pipelines.cue:291", parts: []*shape{
+				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:291"},
+				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:291"},
+				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:291", number: 16384},
 			}}},
-			{name: "y", required: true, doc: "Upper edge.", see: "schema/pipelines.cue:306", value: &shape{op: all, see: "schema/pipelines.cue:306", parts: []*shape{
-				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:306"},
-				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:306"},
-				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:306", number: 16384},
+			{name: "y", required: true, doc: "Upper edge.", see: "schema/pipelines.cue:294", value: &shape{op: all, see: "schema/pipelines.cue:294", parts: []*shape{
+				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:294"},
+				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:294"},
+				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:294", number: 16384},
 			}}},
-			{name: "width", required: true, doc: "Width.", see: "schema/pipelines.cue:309", value: &shape{op: all, see: "schema/pipelines.cue:309", parts: []*shape{
-				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:309"},
-				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:309", number: 1},
-				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:309", number: 16384},
+			{name: "width", required: true, doc: "Width.", see: "schema/pipelines.cue:297", value: &shape{op: all, see: "schema/pipelines.cue:297", parts: []*shape{
+				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:297"},
+				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:297", number: 1},
+				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:297", number: 16384},
 			}}},
-			{name: "height", required: true, doc: "Height.", see: "schema/pipelines.cue:312", value: &shape{op: all, see: "schema/pipelines.cue:312", parts: []*shape{
-				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:312"},
-				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:312", number: 1},
-				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:312", number: 16384},
+			{name: "height", required: true, doc: "Height.", see: "schema/pipelines.cue:300", value: &shape{op: all, see: "schema/pipelines.cue:300", parts: []*shape{
+				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:300"},
+				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:300", number: 1},
+				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:300", number: 16384},
 			}}},
 		},
 	}}},
-	{name: "#CustomStage", doc: "A stage of one's own, by a plug-in or by a program; it takes frames, or the tensor or the results of the stage before.", see: "schema/pipelines.cue:439", value: &shape{op: object, see: "schema/pipelines.cue:439", obj: &structure{
+	{name: "#CustomStage", doc: "A stage of one's own, by a plug-in or by a program; it takes frames, or the tensor or the results of the stage before.", see: "schema/pipelines.cue:427", value: &shape{op: object, see: "schema/pipelines.cue:427", obj: &structure{
 		fields: []*member{
-			{name: "plugin", required: false, doc: "Shared library on the device, written against yoctune_stage.h.", see: "schema/pipelines.cue:441", value: &shape{op: named, def: "#AbsPath", see: "schema/pipelines.cue:441"}},
-			{name: "exec", required: false, doc: "Program and arguments, which speaks the protocol of stages.", see: "schema/pipelines.cue:444", value: &shape{op: list, see: "schema/pipelines.cue:444", elem: &shape{op: named, def: "#Word", see: "schema/pipelines.cue:444"}}},
-			{name: "shape", required: false, doc: "Shape of the tensor it gives; it gives results when absent.", see: "schema/pipelines.cue:447", value: &shape{op: list, see: "schema/pipelines.cue:447", elem: &shape{op: all, see: "schema/pipelines.cue:447", parts: []*shape{
-				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:447"},
-				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:447", number: 1},
-				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:447", number: 1048576},
+			{name: "plugin", required: false, doc: "Shared library on the device, written against yoctune_stage.h.", see: "schema/pipelines.cue:429", value: &shape{op: named, def: "#AbsPath", see: "schema/pipelines.cue:429"}},
+			{name: "exec", required: false, doc: "Program and arguments, which speaks the protocol of stages.", see: "schema/pipelines.cue:432", value: &shape{op: list, see: "schema/pipelines.cue:432", elem: &shape{op: named, def: "#Word", see: "schema/pipelines.cue:432"}}},
+			{name: "shape", required: false, doc: "Shape of the tensor it gives; it gives results when absent.", see: "schema/pipelines.cue:435", value: &shape{op: list, see: "schema/pipelines.cue:435", elem: &shape{op: all, see: "schema/pipelines.cue:435", parts: []*shape{
+				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:435"},
+				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:435", number: 1},
+				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:435", number: 1048576},
 			}}}},
-			{name: "options", required: false, doc: "Passed to it as it is.", see: "schema/pipelines.cue:450", value: &shape{op: named, def: "#Text", see: "schema/pipelines.cue:450"}},
-			{name: "inside", required: false, doc: "Run the plug-in in the pipeline's own process: faster, and what crashes in it ends the pipeline.", see: "schema/pipelines.cue:453", value: &shape{op: basic, kind: load.Bool, see: "schema/pipelines.cue:453"}},
+			{name: "options", required: false, doc: "Passed to it as it is.", see: "schema/pipelines.cue:438", value: &shape{op: named, def: "#Text", see: "schema/pipelines.cue:438"}},
+			{name: "inside", required: false, doc: "Run the plug-in in the pipeline's own process: faster, and what crashes in it ends the pipeline.", see: "schema/pipelines.cue:441", value: &shape{op: basic, kind: load.Bool, see: "schema/pipelines.cue:441"}},
 		},
 	}}},
 	{name: "#Decimal", doc: "a decimal number, as a number or as text such as \"0.485\"", see: "schema/types.cue:87", value: &shape{op: either, see: "schema/types.cue:87", parts: []*shape{
 		&shape{op: basic, kind: load.Number, any: true, see: "schema/types.cue:87"},
 		&shape{op: matches, text: "^-?[0-9]+(\\.[0-9]+)?$", see: "schema/types.cue:87"},
 	}}},
-	{name: "#Degrade", doc: "A ladder of doing less.", see: "schema/pipelines.cue:127", value: &shape{op: object, see: "schema/pipelines.cue:127", obj: &structure{
+	{name: "#Degrade", doc: "A ladder of doing less.", see: "schema/pipelines.cue:115", value: &shape{op: object, see: "schema/pipelines.cue:115", obj: &structure{
 		fields: []*member{
-			{name: "ladder", required: true, doc: "Steps; each level keeps what the ones before changed.", see: "schema/pipelines.cue:129", value: &shape{op: list, see: "schema/pipelines.cue:129", elem: &shape{op: named, def: "#DegradeStep", see: "schema/pipelines.cue:129"}}},
-			{name: "upDwell", required: false, doc: "Calm before a step up, 3 s when absent.", see: "schema/pipelines.cue:132", value: &shape{op: named, def: "#Duration", see: "schema/pipelines.cue:132"}},
-			{name: "maxDwell", required: false, doc: "How long that grows when steps up fail, 48 s when absent.", see: "schema/pipelines.cue:135", value: &shape{op: named, def: "#Duration", see: "schema/pipelines.cue:135"}},
-			{name: "headroom", required: false, doc: "Degrees Celsius below the point at which the kernel slows the device down, from which on the device is too hot; 0 when absent.", see: "schema/pipelines.cue:138", value: &shape{op: all, see: "schema/pipelines.cue:138", parts: []*shape{
-				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:138"},
-				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:138"},
-				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:138", number: 60},
+			{name: "ladder", required: true, doc: "Steps; each level keeps what the ones before changed.", see: "schema/pipelines.cue:117", value: &shape{op: list, see: "schema/pipelines.cue:117", elem: &shape{op: named, def: "#DegradeStep", see: "schema/pipelines.cue:117"}}},
+			{name: "upDwell", required: false, doc: "Calm before a step up, 3 s when absent.", see: "schema/pipelines.cue:120", value: &shape{op: named, def: "#Duration", see: "schema/pipelines.cue:120"}},
+			{name: "maxDwell", required: false, doc: "How long that grows when steps up fail, 48 s when absent.", see: "schema/pipelines.cue:123", value: &shape{op: named, def: "#Duration", see: "schema/pipelines.cue:123"}},
+			{name: "headroom", required: false, doc: "Degrees Celsius below the point at which the kernel slows the device down, from which on the device is too hot; 0 when absent.", see: "schema/pipelines.cue:126", value: &shape{op: all, see: "schema/pipelines.cue:126", parts: []*shape{
+				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:126"},
+				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:126"},
+				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:126", number: 60},
 			}}},
-			{name: "power", required: false, doc: "Power of the whole module, in milliwatts, from which on it is too much.", see: "schema/pipelines.cue:141", value: &shape{op: all, see: "schema/pipelines.cue:141", parts: []*shape{
-				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:141"},
-				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:141", number: 1000},
-				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:141", number: 200000},
+			{name: "power", required: false, doc: "Power of the whole module, in milliwatts, from which on it is too much.", see: "schema/pipelines.cue:129", value: &shape{op: all, see: "schema/pipelines.cue:129", parts: []*shape{
+				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:129"},
+				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:129", number: 1000},
+				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:129", number: 200000},
 			}}},
 		},
 	}}},
-	{name: "#DegradeModel", doc: "A model to run instead.", see: "schema/pipelines.cue:157", value: &shape{op: object, see: "schema/pipelines.cue:157", obj: &structure{
+	{name: "#DegradeModel", doc: "A model to run instead.", see: "schema/pipelines.cue:145", value: &shape{op: object, see: "schema/pipelines.cue:145", obj: &structure{
 		fields: []*member{
-			{name: "path", required: false, doc: "Model file on the device, or relative to the plan.", see: "schema/pipelines.cue:159", value: &shape{op: named, def: "#Path", see: "schema/pipelines.cue:159"}},
-			{name: "sha256", required: false, doc: "Digest of the model.", see: "schema/pipelines.cue:162", value: &shape{op: named, def: "#SHA256", see: "schema/pipelines.cue:162"}},
-			{name: "uri", required: false, doc: "Where the build fetches the model from, with its sha256; the layer then installs it.", see: "schema/pipelines.cue:165", value: &shape{op: named, def: "#URL", see: "schema/pipelines.cue:165"}},
+			{name: "path", required: false, doc: "Model file on the device, or relative to the plan.", see: "schema/pipelines.cue:147", value: &shape{op: named, def: "#Path", see: "schema/pipelines.cue:147"}},
+			{name: "sha256", required: false, doc: "Digest of the model.", see: "schema/pipelines.cue:150", value: &shape{op: named, def: "#SHA256", see: "schema/pipelines.cue:150"}},
+			{name: "uri", required: false, doc: "Where the build fetches the model from, with its sha256; the layer then installs it.", see: "schema/pipelines.cue:153", value: &shape{op: named, def: "#URL", see: "schema/pipelines.cue:153"}},
 		},
 	}}},
-	{name: "#DegradeSize", doc: "A tensor to make instead.", see: "schema/pipelines.cue:169", value: &shape{op: object, see: "schema/pipelines.cue:169", obj: &structure{
+	{name: "#DegradeSize", doc: "A tensor to make instead.", see: "schema/pipelines.cue:157", value: &shape{op: object, see: "schema/pipelines.cue:157", obj: &structure{
 		fields: []*member{
-			{name: "width", required: true, doc: "Width in pixels.", see: "schema/pipelines.cue:171", value: &shape{op: all, see: "schema/pipelines.cue:171", parts: []*shape{
-				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:171"},
-				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:171", number: 1},
-				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:171", number: 8192},
+			{name: "width", required: true, doc: "Width in pixels.", see: "schema/pipelines.cue:159", value: &shape{op: all, see: "schema/pipelines.cue:159", parts: []*shape{
+				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:159"},
+				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:159", number: 1},
+				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:159", number: 8192},
 			}}},
-			{name: "height", required: true, doc: "Height in pixels.", see: "schema/pipelines.cue:174", value: &shape{op: all, see: "schema/pipelines.cue:174", parts: []*shape{
-				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:174"},
-				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:174", number: 1},
-				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:174", number: 8192},
+			{name: "height", required: true, doc: "Height in pixels.", see: "schema/pipelines.cue:162", value: &shape{op: all, see: "schema/pipelines.cue:162", parts: []*shape{
+				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:162"},
+				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:162", number: 1},
+				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:162", number: 8192},
 			}}},
 		},
 	}}},
-	{name: "#DegradeStep", doc: "One step of the ladder: any of the three.", see: "schema/pipelines.cue:145", value: &shape{op: object, see: "schema/pipelines.cue:145", obj: &structure{
+	{name: "#DegradeStep", doc: "One step of the ladder: any of the three.", see: "schema/pipelines.cue:133", value: &shape{op: object, see: "schema/pipelines.cue:133", obj: &structure{
 		fields: []*member{
-			{name: "fps", required: false, doc: "Frames per second.", see: "schema/pipelines.cue:147", value: &shape{op: all, see: "schema/pipelines.cue:147", parts: []*shape{
-				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:147"},
-				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:147", number: 1},
-				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:147", number: 1000},
+			{name: "fps", required: false, doc: "Frames per second.", see: "schema/pipelines.cue:135", value: &shape{op: all, see: "schema/pipelines.cue:135", parts: []*shape{
+				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:135"},
+				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:135", number: 1},
+				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:135", number: 1000},
 			}}},
-			{name: "models", required: false, doc: "Other models, by model stage.", see: "schema/pipelines.cue:150", value: &shape{op: object, see: "schema/pipelines.cue:150", obj: &structure{
+			{name: "models", required: false, doc: "Other models, by model stage.", see: "schema/pipelines.cue:138", value: &shape{op: object, see: "schema/pipelines.cue:138", obj: &structure{
 				patterns: []pattern{
-					{key: &shape{op: named, def: "#Name", see: "schema/pipelines.cue:150"}, value: &shape{op: named, def: "#DegradeModel", see: "schema/pipelines.cue:150"}},
+					{key: &shape{op: named, def: "#Name", see: "schema/pipelines.cue:138"}, value: &shape{op: named, def: "#DegradeModel", see: "schema/pipelines.cue:138"}},
 				},
 			}}},
-			{name: "sizes", required: false, doc: "Other sizes of the tensor, by preprocess stage; the model must take them.", see: "schema/pipelines.cue:153", value: &shape{op: object, see: "schema/pipelines.cue:153", obj: &structure{
+			{name: "sizes", required: false, doc: "Other sizes of the tensor, by preprocess stage; the model must take them.", see: "schema/pipelines.cue:141", value: &shape{op: object, see: "schema/pipelines.cue:141", obj: &structure{
 				patterns: []pattern{
-					{key: &shape{op: named, def: "#Name", see: "schema/pipelines.cue:153"}, value: &shape{op: named, def: "#DegradeSize", see: "schema/pipelines.cue:153"}},
+					{key: &shape{op: named, def: "#Name", see: "schema/pipelines.cue:141"}, value: &shape{op: named, def: "#DegradeSize", see: "schema/pipelines.cue:141"}},
 				},
 			}}},
 		},
@@ -395,25 +395,25 @@ var language = Schema{defs: []*definition{
 		}},
 		&shape{op: matches, text: "^[0-9]+(\\.[0-9]+)?(ns|us|ms|s|min|h)$", see: "schema/types.cue:84"},
 	}}},
-	{name: "#Ensemble", doc: "Models that vote.", see: "schema/pipelines.cue:358", value: &shape{op: object, see: "schema/pipelines.cue:358", obj: &structure{
+	{name: "#Ensemble", doc: "Models that vote.", see: "schema/pipelines.cue:346", value: &shape{op: object, see: "schema/pipelines.cue:346", obj: &structure{
 		fields: []*member{
-			{name: "models", required: true, doc: "Further models, by name; their output has the shape of the first model's.", see: "schema/pipelines.cue:360", value: &shape{op: object, see: "schema/pipelines.cue:360", obj: &structure{
+			{name: "models", required: true, doc: "Further models, by name; their output has the shape of the first model's.", see: "schema/pipelines.cue:348", value: &shape{op: object, see: "schema/pipelines.cue:348", obj: &structure{
 				patterns: []pattern{
-					{key: &shape{op: named, def: "#Name", see: "schema/pipelines.cue:360"}, value: &shape{op: named, def: "#EnsembleModel", see: "schema/pipelines.cue:360"}},
+					{key: &shape{op: named, def: "#Name", see: "schema/pipelines.cue:348"}, value: &shape{op: named, def: "#EnsembleModel", see: "schema/pipelines.cue:348"}},
 				},
 			}}},
-			{name: "vote", required: false, doc: "How the outputs become one: their mean, the most votes for a class, or the largest value. Mean when absent.", see: "schema/pipelines.cue:363", value: &shape{op: either, see: "schema/pipelines.cue:363", parts: []*shape{
-				&shape{op: exactly, see: "schema/pipelines.cue:363", literal: &load.Node{Kind: load.String, Text: "mean", True: false}},
-				&shape{op: exactly, see: "schema/pipelines.cue:363", literal: &load.Node{Kind: load.String, Text: "majority", True: false}},
-				&shape{op: exactly, see: "schema/pipelines.cue:363", literal: &load.Node{Kind: load.String, Text: "max", True: false}},
+			{name: "vote", required: false, doc: "How the outputs become one: their mean, the most votes for a class, or the largest value. Mean when absent.", see: "schema/pipelines.cue:351", value: &shape{op: either, see: "schema/pipelines.cue:351", parts: []*shape{
+				&shape{op: exactly, see: "schema/pipelines.cue:351", literal: &load.Node{Kind: load.String, Text: "mean", True: false}},
+				&shape{op: exactly, see: "schema/pipelines.cue:351", literal: &load.Node{Kind: load.String, Text: "majority", True: false}},
+				&shape{op: exactly, see: "schema/pipelines.cue:351", literal: &load.Node{Kind: load.String, Text: "max", True: false}},
 			}}},
 		},
 	}}},
-	{name: "#EnsembleModel", doc: "A model that votes.", see: "schema/pipelines.cue:367", value: &shape{op: object, see: "schema/pipelines.cue:367", obj: &structure{
+	{name: "#EnsembleModel", doc: "A model that votes.", see: "schema/pipelines.cue:355", value: &shape{op: object, see: "schema/pipelines.cue:355", obj: &structure{
 		fields: []*member{
-			{name: "path", required: false, doc: "Model file on the device, or relative to the plan.", see: "schema/pipelines.cue:369", value: &shape{op: named, def: "#Path", see: "schema/pipelines.cue:369"}},
-			{name: "sha256", required: false, doc: "Digest of the model; it is installed under this name.", see: "schema/pipelines.cue:372", value: &shape{op: named, def: "#SHA256", see: "schema/pipelines.cue:372"}},
-			{name: "uri", required: false, doc: "Where the build fetches the model from, with its sha256.", see: "schema/pipelines.cue:375", value: &shape{op: named, def: "#URL", see: "schema/pipelines.cue:375"}},
+			{name: "path", required: false, doc: "Model file on the device, or relative to the plan.", see: "schema/pipelines.cue:357", value: &shape{op: named, def: "#Path", see: "schema/pipelines.cue:357"}},
+			{name: "sha256", required: false, doc: "Digest of the model; it is installed under this name.", see: "schema/pipelines.cue:360", value: &shape{op: named, def: "#SHA256", see: "schema/pipelines.cue:360"}},
+			{name: "uri", required: false, doc: "Where the build fetches the model from, with its sha256.", see: "schema/pipelines.cue:363", value: &shape{op: named, def: "#URL", see: "schema/pipelines.cue:363"}},
 		},
 	}}},
 	{name: "#EnvironmentName", doc: "the name of an environment variable: letters, digits and \"_\"", see: "schema/types.cue:54", value: &shape{op: all, see: "schema/types.cue:54", parts: []*shape{
@@ -521,10 +521,10 @@ var language = Schema{defs: []*definition{
 			{name: "folder", required: false, doc: "Folder of the layer inside its repository; its top when absent.", see: "schema/build.cue:155", value: &shape{op: named, def: "#Path", see: "schema/build.cue:155"}},
 		},
 	}}},
-	{name: "#KeepFree", doc: "What is left free. Below it the pipeline does less, then nothing, until there is more.", see: "schema/pipelines.cue:118", value: &shape{op: object, see: "schema/pipelines.cue:118", obj: &structure{
+	{name: "#KeepFree", doc: "What is left free. Below it the pipeline does less, then nothing, until there is more.", see: "schema/pipelines.cue:106", value: &shape{op: object, see: "schema/pipelines.cue:106", obj: &structure{
 		fields: []*member{
-			{name: "memory", required: false, doc: "Memory that is available to other programs.", see: "schema/pipelines.cue:120", value: &shape{op: named, def: "#Size", see: "schema/pipelines.cue:120"}},
-			{name: "disk", required: false, doc: "Room on the disk of the sink.", see: "schema/pipelines.cue:123", value: &shape{op: named, def: "#Size", see: "schema/pipelines.cue:123"}},
+			{name: "memory", required: false, doc: "Memory that is available to other programs.", see: "schema/pipelines.cue:108", value: &shape{op: named, def: "#Size", see: "schema/pipelines.cue:108"}},
+			{name: "disk", required: false, doc: "Room on the disk of the sink.", see: "schema/pipelines.cue:111", value: &shape{op: named, def: "#Size", see: "schema/pipelines.cue:111"}},
 		},
 	}}},
 	{name: "#Kernel", doc: "The kernel's configuration, command line and preemption model.", see: "schema/kernel.cue:4", value: &shape{op: object, see: "schema/kernel.cue:4", obj: &structure{
@@ -554,22 +554,18 @@ var language = Schema{defs: []*definition{
 			}}},
 		},
 	}}},
-	{name: "#KernelLaunch", doc: "How one kernel is launched.", see: "schema/pipelines.cue:79", value: &shape{op: object, see: "schema/pipelines.cue:79", obj: &structure{
+	{name: "#KernelLaunch", doc: "How one kernel is launched.", see: "schema/pipelines.cue:67", value: &shape{op: object, see: "schema/pipelines.cue:67", obj: &structure{
 		fields: []*member{
-			{name: "block", required: true, doc: "Threads of a block: a multiple of 32 that the kernel takes and the module's GPU can hold.", see: "schema/pipelines.cue:81", value: &shape{op: all, see: "schema/pipelines.cue:81", parts: []*shape{
-				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:81"},
-				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:81", number: 1},
-				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:81", number: 1024},
+			{name: "block", required: true, doc: "Threads of a block: a multiple of 32 that the kernel takes and the module's GPU can hold.", see: "schema/pipelines.cue:69", value: &shape{op: all, see: "schema/pipelines.cue:69", parts: []*shape{
+				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:69"},
+				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:69", number: 1},
+				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:69", number: 1024},
 			}}},
 		},
 	}}},
-	{name: "#KernelLaunches", doc: "The kernels that may be launched in more than one way.", see: "schema/pipelines.cue:61", value: &shape{op: object, see: "schema/pipelines.cue:61", obj: &structure{
+	{name: "#KernelLaunches", doc: "Kernels whose launch can be configured.", see: "schema/pipelines.cue:61", value: &shape{op: object, see: "schema/pipelines.cue:61", obj: &structure{
 		fields: []*member{
-			{name: "preprocess", required: false, doc: "Frames to tensors.", see: "schema/pipelines.cue:63", value: &shape{op: named, def: "#KernelLaunch", see: "schema/pipelines.cue:63"}},
-			{name: "roi", required: false, doc: "Regions of a frame to tensors.", see: "schema/pipelines.cue:66", value: &shape{op: named, def: "#KernelLaunch", see: "schema/pipelines.cue:66"}},
-			{name: "map", required: false, doc: "Chains of operations on each element.", see: "schema/pipelines.cue:69", value: &shape{op: named, def: "#KernelLaunch", see: "schema/pipelines.cue:69"}},
-			{name: "convert", required: false, doc: "Types and layouts.", see: "schema/pipelines.cue:72", value: &shape{op: named, def: "#KernelLaunch", see: "schema/pipelines.cue:72"}},
-			{name: "copy", required: false, doc: "Copies within the GPU's memory.", see: "schema/pipelines.cue:75", value: &shape{op: named, def: "#KernelLaunch", see: "schema/pipelines.cue:75"}},
+			{name: "preprocess", required: false, doc: "The kernel that turns frames into tensors.", see: "schema/pipelines.cue:63", value: &shape{op: named, def: "#KernelLaunch", see: "schema/pipelines.cue:63"}},
 		},
 	}}},
 	{name: "#Layer", doc: "The layer's identity.", see: "schema/config.cue:30", value: &shape{op: object, see: "schema/config.cue:30", obj: &structure{
@@ -662,32 +658,32 @@ var language = Schema{defs: []*definition{
 		&shape{op: maxRunes, see: "schema/power.cue:21", number: 32},
 		&shape{op: matches, text: "^[A-Za-z0-9_]+$", see: "schema/power.cue:21"},
 	}}},
-	{name: "#ModelStage", doc: "Run an ONNX model.", see: "schema/pipelines.cue:316", value: &shape{op: object, see: "schema/pipelines.cue:316", obj: &structure{
+	{name: "#ModelStage", doc: "Run an ONNX model.", see: "schema/pipelines.cue:304", value: &shape{op: object, see: "schema/pipelines.cue:304", obj: &structure{
 		fields: []*member{
-			{name: "path", required: false, doc: "Model file on the device, or relative to the plan.", see: "schema/pipelines.cue:318", value: &shape{op: named, def: "#Path", see: "schema/pipelines.cue:318"}},
-			{name: "sha256", required: false, doc: "Digest of the model; it is installed under this name.", see: "schema/pipelines.cue:321", value: &shape{op: named, def: "#SHA256", see: "schema/pipelines.cue:321"}},
-			{name: "uri", required: false, doc: "Where the build fetches the model from, with its sha256; the layer then installs it.", see: "schema/pipelines.cue:324", value: &shape{op: named, def: "#URL", see: "schema/pipelines.cue:324"}},
-			{name: "inputTensor", required: false, doc: "Name of the input tensor; the model's first when absent.", see: "schema/pipelines.cue:327", value: &shape{op: named, def: "#Text", see: "schema/pipelines.cue:327"}},
-			{name: "outputTensor", required: false, doc: "Name of the output tensor; the model's first when absent.", see: "schema/pipelines.cue:330", value: &shape{op: named, def: "#Text", see: "schema/pipelines.cue:330"}},
-			{name: "threads", required: false, doc: "Threads inside an operator; one a core of the pipeline when absent.", see: "schema/pipelines.cue:333", value: &shape{op: all, see: "schema/pipelines.cue:333", parts: []*shape{
-				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:333"},
-				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:333"},
-				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:333", number: 256},
+			{name: "path", required: false, doc: "Model file on the device, or relative to the plan.", see: "schema/pipelines.cue:306", value: &shape{op: named, def: "#Path", see: "schema/pipelines.cue:306"}},
+			{name: "sha256", required: false, doc: "Digest of the model; it is installed under this name.", see: "schema/pipelines.cue:309", value: &shape{op: named, def: "#SHA256", see: "schema/pipelines.cue:309"}},
+			{name: "uri", required: false, doc: "Where the build fetches the model from, with its sha256; the layer then installs it.", see: "schema/pipelines.cue:312", value: &shape{op: named, def: "#URL", see: "schema/pipelines.cue:312"}},
+			{name: "inputTensor", required: false, doc: "Name of the input tensor; the model's first when absent.", see: "schema/pipelines.cue:315", value: &shape{op: named, def: "#Text", see: "schema/pipelines.cue:315"}},
+			{name: "outputTensor", required: false, doc: "Name of the output tensor; the model's first when absent.", see: "schema/pipelines.cue:318", value: &shape{op: named, def: "#Text", see: "schema/pipelines.cue:318"}},
+			{name: "threads", required: false, doc: "Threads inside an operator; one a core of the pipeline when absent.", see: "schema/pipelines.cue:321", value: &shape{op: all, see: "schema/pipelines.cue:321", parts: []*shape{
+				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:321"},
+				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:321"},
+				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:321", number: 256},
 			}}},
-			{name: "batch", required: false, doc: "Several frames in one run; the first axis of the model must be free.", see: "schema/pipelines.cue:336", value: &shape{op: named, def: "#Batch", see: "schema/pipelines.cue:336"}},
-			{name: "providers", required: false, doc: "What runs the model, best first: what the device does not have is passed over, and the summary says why. Without \"cpu\" its absence is an error. The CPU when absent, with device \"gpu\" all three; TensorRT only with an engine that was built before.", see: "schema/pipelines.cue:339", value: &shape{op: list, see: "schema/pipelines.cue:339", elem: &shape{op: either, see: "schema/pipelines.cue:339", parts: []*shape{
-				&shape{op: exactly, see: "schema/pipelines.cue:339", literal: &load.Node{Kind: load.String, Text: "tensorrt", True: false}},
-				&shape{op: exactly, see: "schema/pipelines.cue:339", literal: &load.Node{Kind: load.String, Text: "cuda", True: false}},
-				&shape{op: exactly, see: "schema/pipelines.cue:339", literal: &load.Node{Kind: load.String, Text: "cpu", True: false}},
+			{name: "batch", required: false, doc: "Several frames in one run; the first axis of the model must be free.", see: "schema/pipelines.cue:324", value: &shape{op: named, def: "#Batch", see: "schema/pipelines.cue:324"}},
+			{name: "providers", required: false, doc: "What runs the model, best first: what the device does not have is passed over, and the summary says why. Without \"cpu\" its absence is an error. The CPU when absent, with device \"gpu\" all three; TensorRT only with an engine that was built before.", see: "schema/pipelines.cue:327", value: &shape{op: list, see: "schema/pipelines.cue:327", elem: &shape{op: either, see: "schema/pipelines.cue:327", parts: []*shape{
+				&shape{op: exactly, see: "schema/pipelines.cue:327", literal: &load.Node{Kind: load.String, Text: "tensorrt", True: false}},
+				&shape{op: exactly, see: "schema/pipelines.cue:327", literal: &load.Node{Kind: load.String, Text: "cuda", True: false}},
+				&shape{op: exactly, see: "schema/pipelines.cue:327", literal: &load.Node{Kind: load.String, Text: "cpu", True: false}},
 			}}}},
-			{name: "precision", required: false, doc: "Precision of a TensorRT engine, fp32 when absent.", see: "schema/pipelines.cue:342", value: &shape{op: either, see: "schema/pipelines.cue:342", parts: []*shape{
-				&shape{op: exactly, see: "schema/pipelines.cue:342", literal: &load.Node{Kind: load.String, Text: "fp32", True: false}},
-				&shape{op: exactly, see: "schema/pipelines.cue:342", literal: &load.Node{Kind: load.String, Text: "fp16", True: false}},
+			{name: "precision", required: false, doc: "Precision of a TensorRT engine, fp32 when absent.", see: "schema/pipelines.cue:330", value: &shape{op: either, see: "schema/pipelines.cue:330", parts: []*shape{
+				&shape{op: exactly, see: "schema/pipelines.cue:330", literal: &load.Node{Kind: load.String, Text: "fp32", True: false}},
+				&shape{op: exactly, see: "schema/pipelines.cue:330", literal: &load.Node{Kind: load.String, Text: "fp16", True: false}},
 			}}},
-			{name: "workspace", required: false, doc: "Memory TensorRT may use while it builds an engine.", see: "schema/pipelines.cue:345", value: &shape{op: named, def: "#Size", see: "schema/pipelines.cue:345"}},
-			{name: "spinning", required: false, doc: "Whether idle threads of the model spin: an answer a little earlier for a core each. Off when absent.", see: "schema/pipelines.cue:348", value: &shape{op: basic, kind: load.Bool, see: "schema/pipelines.cue:348"}},
-			{name: "arena", required: false, doc: "Whether the model keeps an arena of memory, on when absent; off gives memory back after each run.", see: "schema/pipelines.cue:351", value: &shape{op: basic, kind: load.Bool, see: "schema/pipelines.cue:351"}},
-			{name: "ensemble", required: false, doc: "Other models that run on the same tensor and have a say in the result.", see: "schema/pipelines.cue:354", value: &shape{op: named, def: "#Ensemble", see: "schema/pipelines.cue:354"}},
+			{name: "workspace", required: false, doc: "Memory TensorRT may use while it builds an engine.", see: "schema/pipelines.cue:333", value: &shape{op: named, def: "#Size", see: "schema/pipelines.cue:333"}},
+			{name: "spinning", required: false, doc: "Whether idle threads of the model spin: an answer a little earlier for a core each. Off when absent.", see: "schema/pipelines.cue:336", value: &shape{op: basic, kind: load.Bool, see: "schema/pipelines.cue:336"}},
+			{name: "arena", required: false, doc: "Whether the model keeps an arena of memory, on when absent; off gives memory back after each run.", see: "schema/pipelines.cue:339", value: &shape{op: basic, kind: load.Bool, see: "schema/pipelines.cue:339"}},
+			{name: "ensemble", required: false, doc: "Other models that run on the same tensor and have a say in the result.", see: "schema/pipelines.cue:342", value: &shape{op: named, def: "#Ensemble", see: "schema/pipelines.cue:342"}},
 		},
 	}}},
 	{name: "#ModuleName", doc: "a kernel module name: letters, digits, \"_\" and \"-\"", see: "schema/types.cue:21", value: &shape{op: all, see: "schema/types.cue:21", parts: []*shape{
@@ -790,7 +786,7 @@ var language = Schema{defs: []*definition{
 				&shape{op: exactly, see: "schema/pipelines.cue:36", literal: &load.Node{Kind: load.String, Text: "process", True: false}},
 				&shape{op: exactly, see: "schema/pipelines.cue:36", literal: &load.Node{Kind: load.String, Text: "none", True: false}},
 			}}},
-			{name: "kernels", required: false, doc: "How the core's kernels are launched on the GPU; what is not said here the device finds out by measuring.", see: "schema/pipelines.cue:39", value: &shape{op: named, def: "#KernelLaunches", see: "schema/pipelines.cue:39"}},
+			{name: "kernels", required: false, doc: "How kernels are launched on the GPU. The device measures the fastest launch of those left out.", see: "schema/pipelines.cue:39", value: &shape{op: named, def: "#KernelLaunches", see: "schema/pipelines.cue:39"}},
 			{name: "degrade", required: false, doc: "What a live pipeline does without when it is too slow or the device too hot.", see: "schema/pipelines.cue:42", value: &shape{op: named, def: "#Degrade", see: "schema/pipelines.cue:42"}},
 			{name: "memory", required: false, doc: "How the pipeline's memory is held.", see: "schema/pipelines.cue:45", value: &shape{op: named, def: "#PipelineMemory", see: "schema/pipelines.cue:45"}},
 			{name: "utilisation", required: false, doc: "Part of the time, 0 to 1, that the slowest stage is to be busy: batches grow and shrink for it, and rest while the pipeline is degraded. Without it batches are as full as they come.", see: "schema/pipelines.cue:48", value: &shape{op: named, def: "#Decimal", see: "schema/pipelines.cue:48"}},
@@ -803,57 +799,57 @@ var language = Schema{defs: []*definition{
 			{name: "lease", required: false, doc: "While it runs, the pipeline holds a lease: the CPU's clocks are up, and an adaptive power mode is on its top step.", see: "schema/pipelines.cue:57", value: &shape{op: basic, kind: load.Bool, see: "schema/pipelines.cue:57"}},
 		},
 	}}},
-	{name: "#PipelineBudget", doc: "What a pipeline may take of the device. What can be added up is held against it before anything is built, all of it when the pipeline starts and while it runs.", see: "schema/pipelines.cue:94", value: &shape{op: object, see: "schema/pipelines.cue:94", obj: &structure{
+	{name: "#PipelineBudget", doc: "What a pipeline may take of the device. What can be added up is held against it before anything is built, all of it when the pipeline starts and while it runs.", see: "schema/pipelines.cue:82", value: &shape{op: object, see: "schema/pipelines.cue:82", obj: &structure{
 		fields: []*member{
-			{name: "memory", required: false, doc: "Memory of the pipeline and of the programs it starts.", see: "schema/pipelines.cue:96", value: &shape{op: named, def: "#Size", see: "schema/pipelines.cue:96"}},
-			{name: "gpuMemory", required: false, doc: "The part of it that the process of the GPU has.", see: "schema/pipelines.cue:99", value: &shape{op: named, def: "#Size", see: "schema/pipelines.cue:99"}},
-			{name: "diskRead", required: false, doc: "What it reads from disks.", see: "schema/pipelines.cue:102", value: &shape{op: named, def: "#Rate", see: "schema/pipelines.cue:102"}},
-			{name: "diskWrite", required: false, doc: "What it writes to disks.", see: "schema/pipelines.cue:105", value: &shape{op: named, def: "#Rate", see: "schema/pipelines.cue:105"}},
-			{name: "netIn", required: false, doc: "What it receives from the network. The sender decides: only held against the link.", see: "schema/pipelines.cue:108", value: &shape{op: named, def: "#Rate", see: "schema/pipelines.cue:108"}},
-			{name: "netOut", required: false, doc: "What it sends to the network.", see: "schema/pipelines.cue:111", value: &shape{op: named, def: "#Rate", see: "schema/pipelines.cue:111"}},
-			{name: "keepFree", required: false, doc: "What it leaves free for others.", see: "schema/pipelines.cue:114", value: &shape{op: named, def: "#KeepFree", see: "schema/pipelines.cue:114"}},
+			{name: "memory", required: false, doc: "Memory of the pipeline and of the programs it starts.", see: "schema/pipelines.cue:84", value: &shape{op: named, def: "#Size", see: "schema/pipelines.cue:84"}},
+			{name: "gpuMemory", required: false, doc: "The part of it that the process of the GPU has.", see: "schema/pipelines.cue:87", value: &shape{op: named, def: "#Size", see: "schema/pipelines.cue:87"}},
+			{name: "diskRead", required: false, doc: "What it reads from disks.", see: "schema/pipelines.cue:90", value: &shape{op: named, def: "#Rate", see: "schema/pipelines.cue:90"}},
+			{name: "diskWrite", required: false, doc: "What it writes to disks.", see: "schema/pipelines.cue:93", value: &shape{op: named, def: "#Rate", see: "schema/pipelines.cue:93"}},
+			{name: "netIn", required: false, doc: "What it receives from the network. The sender decides: only held against the link.", see: "schema/pipelines.cue:96", value: &shape{op: named, def: "#Rate", see: "schema/pipelines.cue:96"}},
+			{name: "netOut", required: false, doc: "What it sends to the network.", see: "schema/pipelines.cue:99", value: &shape{op: named, def: "#Rate", see: "schema/pipelines.cue:99"}},
+			{name: "keepFree", required: false, doc: "What it leaves free for others.", see: "schema/pipelines.cue:102", value: &shape{op: named, def: "#KeepFree", see: "schema/pipelines.cue:102"}},
 		},
 	}}},
-	{name: "#PipelineMemory", doc: "What is asked of the kernel for the pipeline's memory: models, frames and tensors.", see: "schema/pipelines.cue:85", value: &shape{op: object, see: "schema/pipelines.cue:85", obj: &structure{
+	{name: "#PipelineMemory", doc: "What is asked of the kernel for the pipeline's memory: models, frames and tensors.", see: "schema/pipelines.cue:73", value: &shape{op: object, see: "schema/pipelines.cue:73", obj: &structure{
 		fields: []*member{
-			{name: "lock", required: false, doc: "Nothing of it is ever swapped or read again from disk.", see: "schema/pipelines.cue:87", value: &shape{op: basic, kind: load.Bool, see: "schema/pipelines.cue:87"}},
-			{name: "hugepages", required: false, doc: "Large pages, where the kernel has them to give.", see: "schema/pipelines.cue:90", value: &shape{op: basic, kind: load.Bool, see: "schema/pipelines.cue:90"}},
+			{name: "lock", required: false, doc: "Nothing of it is ever swapped or read again from disk.", see: "schema/pipelines.cue:75", value: &shape{op: basic, kind: load.Bool, see: "schema/pipelines.cue:75"}},
+			{name: "hugepages", required: false, doc: "Large pages, where the kernel has them to give.", see: "schema/pipelines.cue:78", value: &shape{op: basic, kind: load.Bool, see: "schema/pipelines.cue:78"}},
 		},
 	}}},
-	{name: "#PostprocessStage", doc: "Turn an output tensor into results.", see: "schema/pipelines.cue:388", value: &shape{op: object, see: "schema/pipelines.cue:388", obj: &structure{
+	{name: "#PostprocessStage", doc: "Turn an output tensor into results.", see: "schema/pipelines.cue:376", value: &shape{op: object, see: "schema/pipelines.cue:376", obj: &structure{
 		fields: []*member{
-			{name: "decode", required: true, doc: "What the tensor means: text (ctc), classes (argmax), boxes of a YOLO detector (detect), boxes with masks (segment) or with points (keypoints), regions of text (regions), or nothing (raw).", see: "schema/pipelines.cue:390", value: &shape{op: either, see: "schema/pipelines.cue:390", parts: []*shape{
-				&shape{op: exactly, see: "schema/pipelines.cue:390", literal: &load.Node{Kind: load.String, Text: "ctc", True: false}},
-				&shape{op: exactly, see: "schema/pipelines.cue:390", literal: &load.Node{Kind: load.String, Text: "argmax", True: false}},
-				&shape{op: exactly, see: "schema/pipelines.cue:390", literal: &load.Node{Kind: load.String, Text: "detect", True: false}},
-				&shape{op: exactly, see: "schema/pipelines.cue:390", literal: &load.Node{Kind: load.String, Text: "segment", True: false}},
-				&shape{op: exactly, see: "schema/pipelines.cue:390", literal: &load.Node{Kind: load.String, Text: "keypoints", True: false}},
-				&shape{op: exactly, see: "schema/pipelines.cue:390", literal: &load.Node{Kind: load.String, Text: "regions", True: false}},
-				&shape{op: exactly, see: "schema/pipelines.cue:390", literal: &load.Node{Kind: load.String, Text: "raw", True: false}},
+			{name: "decode", required: true, doc: "What the tensor means: text (ctc), classes (argmax), boxes of a YOLO detector (detect), boxes with masks (segment) or with points (keypoints), regions of text (regions), or nothing (raw).", see: "schema/pipelines.cue:378", value: &shape{op: either, see: "schema/pipelines.cue:378", parts: []*shape{
+				&shape{op: exactly, see: "schema/pipelines.cue:378", literal: &load.Node{Kind: load.String, Text: "ctc", True: false}},
+				&shape{op: exactly, see: "schema/pipelines.cue:378", literal: &load.Node{Kind: load.String, Text: "argmax", True: false}},
+				&shape{op: exactly, see: "schema/pipelines.cue:378", literal: &load.Node{Kind: load.String, Text: "detect", True: false}},
+				&shape{op: exactly, see: "schema/pipelines.cue:378", literal: &load.Node{Kind: load.String, Text: "segment", True: false}},
+				&shape{op: exactly, see: "schema/pipelines.cue:378", literal: &load.Node{Kind: load.String, Text: "keypoints", True: false}},
+				&shape{op: exactly, see: "schema/pipelines.cue:378", literal: &load.Node{Kind: load.String, Text: "regions", True: false}},
+				&shape{op: exactly, see: "schema/pipelines.cue:378", literal: &load.Node{Kind: load.String, Text: "raw", True: false}},
 			}}},
-			{name: "labels", required: false, doc: "File with one label a line.", see: "schema/pipelines.cue:393", value: &shape{op: named, def: "#Path", see: "schema/pipelines.cue:393"}},
-			{name: "labelsUri", required: false, doc: "Where the build fetches that file from, with its digest; the layer then installs it beside the models.", see: "schema/pipelines.cue:396", value: &shape{op: named, def: "#URL", see: "schema/pipelines.cue:396"}},
-			{name: "labelsSha256", required: false, doc: "Digest of that file.", see: "schema/pipelines.cue:399", value: &shape{op: named, def: "#SHA256", see: "schema/pipelines.cue:399"}},
-			{name: "threshold", required: false, doc: "Results below this confidence, 0 to 1, are dropped.", see: "schema/pipelines.cue:402", value: &shape{op: named, def: "#Decimal", see: "schema/pipelines.cue:402"}},
-			{name: "top", required: false, doc: "At most this many results a frame: 1 class, 100 boxes or 300 regions when absent.", see: "schema/pipelines.cue:405", value: &shape{op: all, see: "schema/pipelines.cue:405", parts: []*shape{
+			{name: "labels", required: false, doc: "File with one label a line.", see: "schema/pipelines.cue:381", value: &shape{op: named, def: "#Path", see: "schema/pipelines.cue:381"}},
+			{name: "labelsUri", required: false, doc: "Where the build fetches that file from, with its digest; the layer then installs it beside the models.", see: "schema/pipelines.cue:384", value: &shape{op: named, def: "#URL", see: "schema/pipelines.cue:384"}},
+			{name: "labelsSha256", required: false, doc: "Digest of that file.", see: "schema/pipelines.cue:387", value: &shape{op: named, def: "#SHA256", see: "schema/pipelines.cue:387"}},
+			{name: "threshold", required: false, doc: "Results below this confidence, 0 to 1, are dropped.", see: "schema/pipelines.cue:390", value: &shape{op: named, def: "#Decimal", see: "schema/pipelines.cue:390"}},
+			{name: "top", required: false, doc: "At most this many results a frame: 1 class, 100 boxes or 300 regions when absent.", see: "schema/pipelines.cue:393", value: &shape{op: all, see: "schema/pipelines.cue:393", parts: []*shape{
+				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:393"},
+				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:393", number: 1},
+				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:393", number: 1000},
+			}}},
+			{name: "head", required: false, doc: "How the detector writes its boxes, by the YOLO that did so first; v8 when absent.", see: "schema/pipelines.cue:396", value: &shape{op: either, see: "schema/pipelines.cue:396", parts: []*shape{
+				&shape{op: exactly, see: "schema/pipelines.cue:396", literal: &load.Node{Kind: load.String, Text: "v5", True: false}},
+				&shape{op: exactly, see: "schema/pipelines.cue:396", literal: &load.Node{Kind: load.String, Text: "v8", True: false}},
+				&shape{op: exactly, see: "schema/pipelines.cue:396", literal: &load.Node{Kind: load.String, Text: "v10", True: false}},
+				&shape{op: exactly, see: "schema/pipelines.cue:396", literal: &load.Node{Kind: load.String, Text: "v11", True: false}},
+			}}},
+			{name: "iou", required: false, doc: "Boxes that overlap a better one more than this, 0 to 1, are dropped; 0.45 when absent. A v10 head has none that do.", see: "schema/pipelines.cue:399", value: &shape{op: named, def: "#Decimal", see: "schema/pipelines.cue:399"}},
+			{name: "agnostic", required: false, doc: "Boxes of different classes suppress each other too.", see: "schema/pipelines.cue:402", value: &shape{op: basic, kind: load.Bool, see: "schema/pipelines.cue:402"}},
+			{name: "classes", required: false, doc: "Classes of a detector with points, 1 when absent.", see: "schema/pipelines.cue:405", value: &shape{op: all, see: "schema/pipelines.cue:405", parts: []*shape{
 				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:405"},
 				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:405", number: 1},
 				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:405", number: 1000},
 			}}},
-			{name: "head", required: false, doc: "How the detector writes its boxes, by the YOLO that did so first; v8 when absent.", see: "schema/pipelines.cue:408", value: &shape{op: either, see: "schema/pipelines.cue:408", parts: []*shape{
-				&shape{op: exactly, see: "schema/pipelines.cue:408", literal: &load.Node{Kind: load.String, Text: "v5", True: false}},
-				&shape{op: exactly, see: "schema/pipelines.cue:408", literal: &load.Node{Kind: load.String, Text: "v8", True: false}},
-				&shape{op: exactly, see: "schema/pipelines.cue:408", literal: &load.Node{Kind: load.String, Text: "v10", True: false}},
-				&shape{op: exactly, see: "schema/pipelines.cue:408", literal: &load.Node{Kind: load.String, Text: "v11", True: false}},
-			}}},
-			{name: "iou", required: false, doc: "Boxes that overlap a better one more than this, 0 to 1, are dropped; 0.45 when absent. A v10 head has none that do.", see: "schema/pipelines.cue:411", value: &shape{op: named, def: "#Decimal", see: "schema/pipelines.cue:411"}},
-			{name: "agnostic", required: false, doc: "Boxes of different classes suppress each other too.", see: "schema/pipelines.cue:414", value: &shape{op: basic, kind: load.Bool, see: "schema/pipelines.cue:414"}},
-			{name: "classes", required: false, doc: "Classes of a detector with points, 1 when absent.", see: "schema/pipelines.cue:417", value: &shape{op: all, see: "schema/pipelines.cue:417", parts: []*shape{
-				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:417"},
-				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:417", number: 1},
-				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:417", number: 1000},
-			}}},
-			{name: "prototypes", required: false, doc: "The model's output with the prototypes of masks, its second when absent.", see: "schema/pipelines.cue:420", value: &shape{op: named, def: "#Text", see: "schema/pipelines.cue:420"}},
+			{name: "prototypes", required: false, doc: "The model's output with the prototypes of masks, its second when absent.", see: "schema/pipelines.cue:408", value: &shape{op: named, def: "#Text", see: "schema/pipelines.cue:408"}},
 		},
 	}}},
 	{name: "#Power", doc: "Power modes of the module (nvpmodel).", see: "schema/power.cue:6", value: &shape{op: object, see: "schema/power.cue:6", obj: &structure{
@@ -899,36 +895,36 @@ var language = Schema{defs: []*definition{
 			}}},
 		},
 	}}},
-	{name: "#PreprocessStage", doc: "Make a tensor of a frame in one pass.", see: "schema/pipelines.cue:268", value: &shape{op: object, see: "schema/pipelines.cue:268", obj: &structure{
+	{name: "#PreprocessStage", doc: "Make a tensor of a frame in one pass.", see: "schema/pipelines.cue:256", value: &shape{op: object, see: "schema/pipelines.cue:256", obj: &structure{
 		fields: []*member{
-			{name: "width", required: true, doc: "Width of the tensor in pixels.", see: "schema/pipelines.cue:270", value: &shape{op: all, see: "schema/pipelines.cue:270", parts: []*shape{
-				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:270"},
-				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:270", number: 1},
-				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:270", number: 8192},
+			{name: "width", required: true, doc: "Width of the tensor in pixels.", see: "schema/pipelines.cue:258", value: &shape{op: all, see: "schema/pipelines.cue:258", parts: []*shape{
+				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:258"},
+				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:258", number: 1},
+				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:258", number: 8192},
 			}}},
-			{name: "height", required: true, doc: "Height of the tensor in pixels.", see: "schema/pipelines.cue:273", value: &shape{op: all, see: "schema/pipelines.cue:273", parts: []*shape{
-				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:273"},
-				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:273", number: 1},
-				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:273", number: 8192},
+			{name: "height", required: true, doc: "Height of the tensor in pixels.", see: "schema/pipelines.cue:261", value: &shape{op: all, see: "schema/pipelines.cue:261", parts: []*shape{
+				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:261"},
+				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:261", number: 1},
+				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:261", number: 8192},
 			}}},
-			{name: "fit", required: false, doc: "How a frame of another shape is fitted.", see: "schema/pipelines.cue:276", value: &shape{op: either, see: "schema/pipelines.cue:276", parts: []*shape{
-				&shape{op: exactly, see: "schema/pipelines.cue:276", literal: &load.Node{Kind: load.String, Text: "stretch", True: false}},
-				&shape{op: exactly, see: "schema/pipelines.cue:276", literal: &load.Node{Kind: load.String, Text: "letterbox", True: false}},
+			{name: "fit", required: false, doc: "How a frame of another shape is fitted.", see: "schema/pipelines.cue:264", value: &shape{op: either, see: "schema/pipelines.cue:264", parts: []*shape{
+				&shape{op: exactly, see: "schema/pipelines.cue:264", literal: &load.Node{Kind: load.String, Text: "stretch", True: false}},
+				&shape{op: exactly, see: "schema/pipelines.cue:264", literal: &load.Node{Kind: load.String, Text: "letterbox", True: false}},
 			}}},
-			{name: "layout", required: false, doc: "Order of the tensor's dimensions.", see: "schema/pipelines.cue:279", value: &shape{op: exactly, see: "schema/pipelines.cue:279", literal: &load.Node{Kind: load.String, Text: "nchw", True: false}}},
-			{name: "color", required: false, doc: "Order of the colour channels.", see: "schema/pipelines.cue:282", value: &shape{op: either, see: "schema/pipelines.cue:282", parts: []*shape{
-				&shape{op: exactly, see: "schema/pipelines.cue:282", literal: &load.Node{Kind: load.String, Text: "rgb", True: false}},
-				&shape{op: exactly, see: "schema/pipelines.cue:282", literal: &load.Node{Kind: load.String, Text: "bgr", True: false}},
+			{name: "layout", required: false, doc: "Order of the tensor's dimensions.", see: "schema/pipelines.cue:267", value: &shape{op: exactly, see: "schema/pipelines.cue:267", literal: &load.Node{Kind: load.String, Text: "nchw", True: false}}},
+			{name: "color", required: false, doc: "Order of the colour channels.", see: "schema/pipelines.cue:270", value: &shape{op: either, see: "schema/pipelines.cue:270", parts: []*shape{
+				&shape{op: exactly, see: "schema/pipelines.cue:270", literal: &load.Node{Kind: load.String, Text: "rgb", True: false}},
+				&shape{op: exactly, see: "schema/pipelines.cue:270", literal: &load.Node{Kind: load.String, Text: "bgr", True: false}},
 			}}},
-			{name: "dtype", required: false, doc: "Element type of the tensor.", see: "schema/pipelines.cue:285", value: &shape{op: exactly, see: "schema/pipelines.cue:285", literal: &load.Node{Kind: load.String, Text: "f32", True: false}}},
-			{name: "pad", required: false, doc: "Border of a letterbox, 0 to 255.", see: "schema/pipelines.cue:288", value: &shape{op: all, see: "schema/pipelines.cue:288", parts: []*shape{
-				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:288"},
-				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:288"},
-				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:288", number: 255},
+			{name: "dtype", required: false, doc: "Element type of the tensor.", see: "schema/pipelines.cue:273", value: &shape{op: exactly, see: "schema/pipelines.cue:273", literal: &load.Node{Kind: load.String, Text: "f32", True: false}}},
+			{name: "pad", required: false, doc: "Border of a letterbox, 0 to 255.", see: "schema/pipelines.cue:276", value: &shape{op: all, see: "schema/pipelines.cue:276", parts: []*shape{
+				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:276"},
+				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:276"},
+				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:276", number: 255},
 			}}},
-			{name: "mean", required: false, doc: "Subtracted from each channel, in units of 0 to 1.", see: "schema/pipelines.cue:291", value: &shape{op: list, see: "schema/pipelines.cue:291", elem: &shape{op: named, def: "#Decimal", see: "schema/pipelines.cue:291"}}},
-			{name: "std", required: false, doc: "Each channel is divided by this, in units of 0 to 1.", see: "schema/pipelines.cue:294", value: &shape{op: list, see: "schema/pipelines.cue:294", elem: &shape{op: named, def: "#Decimal", see: "schema/pipelines.cue:294"}}},
-			{name: "crop", required: false, doc: "Part of the frame to use.", see: "schema/pipelines.cue:297", value: &shape{op: named, def: "#Crop", see: "schema/pipelines.cue:297"}},
+			{name: "mean", required: false, doc: "Subtracted from each channel, in units of 0 to 1.", see: "schema/pipelines.cue:279", value: &shape{op: list, see: "schema/pipelines.cue:279", elem: &shape{op: named, def: "#Decimal", see: "schema/pipelines.cue:279"}}},
+			{name: "std", required: false, doc: "Each channel is divided by this, in units of 0 to 1.", see: "schema/pipelines.cue:282", value: &shape{op: list, see: "schema/pipelines.cue:282", elem: &shape{op: named, def: "#Decimal", see: "schema/pipelines.cue:282"}}},
+			{name: "crop", required: false, doc: "Part of the frame to use.", see: "schema/pipelines.cue:285", value: &shape{op: named, def: "#Crop", see: "schema/pipelines.cue:285"}},
 		},
 	}}},
 	{name: "#Profile", doc: "Settings that belong together, usable by several targets.", see: "schema/config.cue:51", value: &shape{op: object, see: "schema/config.cue:51", obj: &structure{
@@ -983,23 +979,23 @@ var language = Schema{defs: []*definition{
 		},
 	}}},
 	{name: "#PublicKey", doc: "A minisign public key.", see: "schema/runtime.cue:19", value: &shape{op: matches, text: "^RW[Q-T][A-Za-z0-9+/]{53}$", see: "schema/runtime.cue:19"}},
-	{name: "#Queue", doc: "Bounds of the queues between stages.", see: "schema/pipelines.cue:513", value: &shape{op: object, see: "schema/pipelines.cue:513", obj: &structure{
+	{name: "#Queue", doc: "Bounds of the queues between stages.", see: "schema/pipelines.cue:501", value: &shape{op: object, see: "schema/pipelines.cue:501", obj: &structure{
 		fields: []*member{
-			{name: "capacity", required: false, doc: "Frames a queue holds.", see: "schema/pipelines.cue:515", value: &shape{op: all, see: "schema/pipelines.cue:515", parts: []*shape{
-				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:515"},
-				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:515", number: 1},
-				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:515", number: 1024},
+			{name: "capacity", required: false, doc: "Frames a queue holds.", see: "schema/pipelines.cue:503", value: &shape{op: all, see: "schema/pipelines.cue:503", parts: []*shape{
+				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:503"},
+				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:503", number: 1},
+				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:503", number: 1024},
 			}}},
-			{name: "policy", required: false, doc: "What happens when it is full.", see: "schema/pipelines.cue:518", value: &shape{op: either, see: "schema/pipelines.cue:518", parts: []*shape{
-				&shape{op: exactly, see: "schema/pipelines.cue:518", literal: &load.Node{Kind: load.String, Text: "block", True: false}},
-				&shape{op: exactly, see: "schema/pipelines.cue:518", literal: &load.Node{Kind: load.String, Text: "drop-oldest", True: false}},
-				&shape{op: exactly, see: "schema/pipelines.cue:518", literal: &load.Node{Kind: load.String, Text: "drop-newest", True: false}},
+			{name: "policy", required: false, doc: "What happens when it is full.", see: "schema/pipelines.cue:506", value: &shape{op: either, see: "schema/pipelines.cue:506", parts: []*shape{
+				&shape{op: exactly, see: "schema/pipelines.cue:506", literal: &load.Node{Kind: load.String, Text: "block", True: false}},
+				&shape{op: exactly, see: "schema/pipelines.cue:506", literal: &load.Node{Kind: load.String, Text: "drop-oldest", True: false}},
+				&shape{op: exactly, see: "schema/pipelines.cue:506", literal: &load.Node{Kind: load.String, Text: "drop-newest", True: false}},
 			}}},
-			{name: "maxAge", required: false, doc: "Frames that are older, since their capture, are dropped.", see: "schema/pipelines.cue:521", value: &shape{op: named, def: "#Duration", see: "schema/pipelines.cue:521"}},
-			{name: "inFlight", required: false, doc: "Frames in work at once; the rest wait, or are dropped, before any work.", see: "schema/pipelines.cue:524", value: &shape{op: all, see: "schema/pipelines.cue:524", parts: []*shape{
-				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:524"},
-				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:524", number: 1},
-				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:524", number: 1024},
+			{name: "maxAge", required: false, doc: "Frames that are older, since their capture, are dropped.", see: "schema/pipelines.cue:509", value: &shape{op: named, def: "#Duration", see: "schema/pipelines.cue:509"}},
+			{name: "inFlight", required: false, doc: "Frames in work at once; the rest wait, or are dropped, before any work.", see: "schema/pipelines.cue:512", value: &shape{op: all, see: "schema/pipelines.cue:512", parts: []*shape{
+				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:512"},
+				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:512", number: 1},
+				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:512", number: 1024},
 			}}},
 		},
 	}}},
@@ -1028,13 +1024,13 @@ var language = Schema{defs: []*definition{
 			}}},
 		},
 	}}},
-	{name: "#Rotate", doc: "Files of a sink.", see: "schema/pipelines.cue:504", value: &shape{op: object, see: "schema/pipelines.cue:504", obj: &structure{
+	{name: "#Rotate", doc: "Files of a sink.", see: "schema/pipelines.cue:492", value: &shape{op: object, see: "schema/pipelines.cue:492", obj: &structure{
 		fields: []*member{
-			{name: "size", required: true, doc: "Size at which a new file is begun.", see: "schema/pipelines.cue:506", value: &shape{op: named, def: "#Size", see: "schema/pipelines.cue:506"}},
-			{name: "keep", required: true, doc: "Files that are kept besides the current one.", see: "schema/pipelines.cue:509", value: &shape{op: all, see: "schema/pipelines.cue:509", parts: []*shape{
-				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:509"},
-				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:509", number: 1},
-				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:509", number: 1000},
+			{name: "size", required: true, doc: "Size at which a new file is begun.", see: "schema/pipelines.cue:494", value: &shape{op: named, def: "#Size", see: "schema/pipelines.cue:494"}},
+			{name: "keep", required: true, doc: "Files that are kept besides the current one.", see: "schema/pipelines.cue:497", value: &shape{op: all, see: "schema/pipelines.cue:497", parts: []*shape{
+				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:497"},
+				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:497", number: 1},
+				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:497", number: 1000},
 			}}},
 		},
 	}}},
@@ -1055,13 +1051,13 @@ var language = Schema{defs: []*definition{
 		},
 	}}},
 	{name: "#SHA256", doc: "a SHA-256 in lower-case hexadecimal", see: "schema/types.cue:96", value: &shape{op: matches, text: "^[0-9a-f]{64}$", see: "schema/types.cue:96"}},
-	{name: "#SLO", doc: "A promise the runtime judges.", see: "schema/pipelines.cue:528", value: &shape{op: object, see: "schema/pipelines.cue:528", obj: &structure{
+	{name: "#SLO", doc: "A promise the runtime judges.", see: "schema/pipelines.cue:516", value: &shape{op: object, see: "schema/pipelines.cue:516", obj: &structure{
 		fields: []*member{
-			{name: "latencyP95", required: false, doc: "95th percentile of the time from capture to sink.", see: "schema/pipelines.cue:530", value: &shape{op: named, def: "#Duration", see: "schema/pipelines.cue:530"}},
-			{name: "minFps", required: false, doc: "Least frames per second.", see: "schema/pipelines.cue:533", value: &shape{op: all, see: "schema/pipelines.cue:533", parts: []*shape{
-				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:533"},
-				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:533", number: 1},
-				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:533", number: 1000},
+			{name: "latencyP95", required: false, doc: "95th percentile of the time from capture to sink.", see: "schema/pipelines.cue:518", value: &shape{op: named, def: "#Duration", see: "schema/pipelines.cue:518"}},
+			{name: "minFps", required: false, doc: "Least frames per second.", see: "schema/pipelines.cue:521", value: &shape{op: all, see: "schema/pipelines.cue:521", parts: []*shape{
+				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:521"},
+				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:521", number: 1},
+				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:521", number: 1000},
 			}}},
 		},
 	}}},
@@ -1139,54 +1135,54 @@ var language = Schema{defs: []*definition{
 		&shape{op: maxRunes, see: "schema/types.cue:24", number: 99},
 		&shape{op: matches, text: "^[A-Za-z0-9][A-Za-z0-9_.-]*\\.service$", see: "schema/types.cue:24"},
 	}}},
-	{name: "#Sink", doc: "A sink of results.", see: "schema/pipelines.cue:457", value: &shape{op: object, see: "schema/pipelines.cue:457", obj: &structure{
+	{name: "#Sink", doc: "A sink of results.", see: "schema/pipelines.cue:445", value: &shape{op: object, see: "schema/pipelines.cue:445", obj: &structure{
 		fields: []*member{
-			{name: "kind", required: true, doc: "JSON lines, HTTP requests, a program's standard input, or a ring in shared memory.", see: "schema/pipelines.cue:459", value: &shape{op: either, see: "schema/pipelines.cue:459", parts: []*shape{
-				&shape{op: exactly, see: "schema/pipelines.cue:459", literal: &load.Node{Kind: load.String, Text: "ndjson", True: false}},
-				&shape{op: exactly, see: "schema/pipelines.cue:459", literal: &load.Node{Kind: load.String, Text: "http", True: false}},
-				&shape{op: exactly, see: "schema/pipelines.cue:459", literal: &load.Node{Kind: load.String, Text: "command", True: false}},
-				&shape{op: exactly, see: "schema/pipelines.cue:459", literal: &load.Node{Kind: load.String, Text: "shm", True: false}},
+			{name: "kind", required: true, doc: "JSON lines, HTTP requests, a program's standard input, or a ring in shared memory.", see: "schema/pipelines.cue:447", value: &shape{op: either, see: "schema/pipelines.cue:447", parts: []*shape{
+				&shape{op: exactly, see: "schema/pipelines.cue:447", literal: &load.Node{Kind: load.String, Text: "ndjson", True: false}},
+				&shape{op: exactly, see: "schema/pipelines.cue:447", literal: &load.Node{Kind: load.String, Text: "http", True: false}},
+				&shape{op: exactly, see: "schema/pipelines.cue:447", literal: &load.Node{Kind: load.String, Text: "command", True: false}},
+				&shape{op: exactly, see: "schema/pipelines.cue:447", literal: &load.Node{Kind: load.String, Text: "shm", True: false}},
 			}}},
-			{name: "capacity", required: false, doc: "Frames that may wait for it; as the other queues when absent.", see: "schema/pipelines.cue:462", value: &shape{op: all, see: "schema/pipelines.cue:462", parts: []*shape{
-				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:462"},
-				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:462", number: 1},
-				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:462", number: 1024},
+			{name: "capacity", required: false, doc: "Frames that may wait for it; as the other queues when absent.", see: "schema/pipelines.cue:450", value: &shape{op: all, see: "schema/pipelines.cue:450", parts: []*shape{
+				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:450"},
+				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:450", number: 1},
+				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:450", number: 1024},
 			}}},
-			{name: "policy", required: false, doc: "What happens when it is slow; as the other queues when absent.", see: "schema/pipelines.cue:465", value: &shape{op: either, see: "schema/pipelines.cue:465", parts: []*shape{
-				&shape{op: exactly, see: "schema/pipelines.cue:465", literal: &load.Node{Kind: load.String, Text: "block", True: false}},
-				&shape{op: exactly, see: "schema/pipelines.cue:465", literal: &load.Node{Kind: load.String, Text: "drop-oldest", True: false}},
-				&shape{op: exactly, see: "schema/pipelines.cue:465", literal: &load.Node{Kind: load.String, Text: "drop-newest", True: false}},
+			{name: "policy", required: false, doc: "What happens when it is slow; as the other queues when absent.", see: "schema/pipelines.cue:453", value: &shape{op: either, see: "schema/pipelines.cue:453", parts: []*shape{
+				&shape{op: exactly, see: "schema/pipelines.cue:453", literal: &load.Node{Kind: load.String, Text: "block", True: false}},
+				&shape{op: exactly, see: "schema/pipelines.cue:453", literal: &load.Node{Kind: load.String, Text: "drop-oldest", True: false}},
+				&shape{op: exactly, see: "schema/pipelines.cue:453", literal: &load.Node{Kind: load.String, Text: "drop-newest", True: false}},
 			}}},
-			{name: "time", required: false, doc: "Longest time that one result takes, as measured. Latencies are computed from it.", see: "schema/pipelines.cue:468", value: &shape{op: named, def: "#Duration", see: "schema/pipelines.cue:468"}},
+			{name: "time", required: false, doc: "Longest time that one result takes, as measured. Latencies are computed from it.", see: "schema/pipelines.cue:456", value: &shape{op: named, def: "#Duration", see: "schema/pipelines.cue:456"}},
 		},
 		branches: []branch{
 			{field: "kind", value: "ndjson", then: &structure{
 				fields: []*member{
-					{name: "path", required: false, doc: "File to write; standard output when absent.", see: "schema/pipelines.cue:472", value: &shape{op: named, def: "#AbsPath", see: "schema/pipelines.cue:472"}},
-					{name: "rotate", required: false, doc: "When a new file is begun.", see: "schema/pipelines.cue:475", value: &shape{op: named, def: "#Rotate", see: "schema/pipelines.cue:475"}},
+					{name: "path", required: false, doc: "File to write; standard output when absent.", see: "schema/pipelines.cue:460", value: &shape{op: named, def: "#AbsPath", see: "schema/pipelines.cue:460"}},
+					{name: "rotate", required: false, doc: "When a new file is begun.", see: "schema/pipelines.cue:463", value: &shape{op: named, def: "#Rotate", see: "schema/pipelines.cue:463"}},
 				},
 			}},
 			{field: "kind", value: "http", then: &structure{
 				fields: []*member{
-					{name: "url", required: true, doc: "Where each result is posted, http only; for https give a command, such as curl.", see: "schema/pipelines.cue:479", value: &shape{op: matches, text: "^http://[A-Za-z0-9._~:/?#@\\[\\]!&'()*+,=%-]+$", see: "schema/pipelines.cue:479"}},
-					{name: "timeout", required: false, doc: "Longest time for one result, 2 s when absent.", see: "schema/pipelines.cue:482", value: &shape{op: named, def: "#Duration", see: "schema/pipelines.cue:482"}},
+					{name: "url", required: true, doc: "Where each result is posted, http only; for https give a command, such as curl.", see: "schema/pipelines.cue:467", value: &shape{op: matches, text: "^http://[A-Za-z0-9._~:/?#@\\[\\]!&'()*+,=%-]+$", see: "schema/pipelines.cue:467"}},
+					{name: "timeout", required: false, doc: "Longest time for one result, 2 s when absent.", see: "schema/pipelines.cue:470", value: &shape{op: named, def: "#Duration", see: "schema/pipelines.cue:470"}},
 				},
 			}},
 			{field: "kind", value: "command", then: &structure{
 				fields: []*member{
-					{name: "exec", required: true, doc: "Program and arguments; each result is a line on its standard input.", see: "schema/pipelines.cue:486", value: &shape{op: list, see: "schema/pipelines.cue:486", elem: &shape{op: named, def: "#Word", see: "schema/pipelines.cue:486"}}},
-					{name: "timeout", required: false, doc: "Longest time for one result, 2 s when absent.", see: "schema/pipelines.cue:489", value: &shape{op: named, def: "#Duration", see: "schema/pipelines.cue:489"}},
+					{name: "exec", required: true, doc: "Program and arguments; each result is a line on its standard input.", see: "schema/pipelines.cue:474", value: &shape{op: list, see: "schema/pipelines.cue:474", elem: &shape{op: named, def: "#Word", see: "schema/pipelines.cue:474"}}},
+					{name: "timeout", required: false, doc: "Longest time for one result, 2 s when absent.", see: "schema/pipelines.cue:477", value: &shape{op: named, def: "#Duration", see: "schema/pipelines.cue:477"}},
 				},
 			}},
 			{field: "kind", value: "shm", then: &structure{
 				fields: []*member{
-					{name: "path", required: true, doc: "File of the ring, such as /dev/shm/door.", see: "schema/pipelines.cue:493", value: &shape{op: named, def: "#AbsPath", see: "schema/pipelines.cue:493"}},
-					{name: "slots", required: false, doc: "Results it holds, 64 when absent.", see: "schema/pipelines.cue:496", value: &shape{op: all, see: "schema/pipelines.cue:496", parts: []*shape{
-						&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:496"},
-						&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:496", number: 1},
-						&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:496", number: 65536},
+					{name: "path", required: true, doc: "File of the ring, such as /dev/shm/door.", see: "schema/pipelines.cue:481", value: &shape{op: named, def: "#AbsPath", see: "schema/pipelines.cue:481"}},
+					{name: "slots", required: false, doc: "Results it holds, 64 when absent.", see: "schema/pipelines.cue:484", value: &shape{op: all, see: "schema/pipelines.cue:484", parts: []*shape{
+						&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:484"},
+						&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:484", number: 1},
+						&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:484", number: 65536},
 					}}},
-					{name: "slotSize", required: false, doc: "Room for one result, 4 KiB when absent.", see: "schema/pipelines.cue:499", value: &shape{op: named, def: "#Size", see: "schema/pipelines.cue:499"}},
+					{name: "slotSize", required: false, doc: "Room for one result, 4 KiB when absent.", see: "schema/pipelines.cue:487", value: &shape{op: named, def: "#Size", see: "schema/pipelines.cue:487"}},
 				},
 			}},
 		},
@@ -1202,116 +1198,116 @@ var language = Schema{defs: []*definition{
 		&shape{op: maxRunes, see: "schema/types.cue:51", number: 40},
 		&shape{op: matches, text: "^[a-z][a-z0-9]*$", see: "schema/types.cue:51"},
 	}}},
-	{name: "#Source", doc: "A source of frames.", see: "schema/pipelines.cue:178", value: &shape{op: object, see: "schema/pipelines.cue:178", obj: &structure{
+	{name: "#Source", doc: "A source of frames.", see: "schema/pipelines.cue:166", value: &shape{op: object, see: "schema/pipelines.cue:166", obj: &structure{
 		fields: []*member{
-			{name: "kind", required: true, doc: "What it is: a file, a synthetic picture, a camera (V4L2), a command that writes frames, a stream of the network, or a ring in shared memory.", see: "schema/pipelines.cue:180", value: &shape{op: either, see: "schema/pipelines.cue:180", parts: []*shape{
-				&shape{op: exactly, see: "schema/pipelines.cue:180", literal: &load.Node{Kind: load.String, Text: "file", True: false}},
-				&shape{op: exactly, see: "schema/pipelines.cue:180", literal: &load.Node{Kind: load.String, Text: "synthetic", True: false}},
-				&shape{op: exactly, see: "schema/pipelines.cue:180", literal: &load.Node{Kind: load.String, Text: "v4l2", True: false}},
-				&shape{op: exactly, see: "schema/pipelines.cue:180", literal: &load.Node{Kind: load.String, Text: "command", True: false}},
-				&shape{op: exactly, see: "schema/pipelines.cue:180", literal: &load.Node{Kind: load.String, Text: "rtsp", True: false}},
-				&shape{op: exactly, see: "schema/pipelines.cue:180", literal: &load.Node{Kind: load.String, Text: "shm", True: false}},
+			{name: "kind", required: true, doc: "What it is: a file, a synthetic picture, a camera (V4L2), a command that writes frames, a stream of the network, or a ring in shared memory.", see: "schema/pipelines.cue:168", value: &shape{op: either, see: "schema/pipelines.cue:168", parts: []*shape{
+				&shape{op: exactly, see: "schema/pipelines.cue:168", literal: &load.Node{Kind: load.String, Text: "file", True: false}},
+				&shape{op: exactly, see: "schema/pipelines.cue:168", literal: &load.Node{Kind: load.String, Text: "synthetic", True: false}},
+				&shape{op: exactly, see: "schema/pipelines.cue:168", literal: &load.Node{Kind: load.String, Text: "v4l2", True: false}},
+				&shape{op: exactly, see: "schema/pipelines.cue:168", literal: &load.Node{Kind: load.String, Text: "command", True: false}},
+				&shape{op: exactly, see: "schema/pipelines.cue:168", literal: &load.Node{Kind: load.String, Text: "rtsp", True: false}},
+				&shape{op: exactly, see: "schema/pipelines.cue:168", literal: &load.Node{Kind: load.String, Text: "shm", True: false}},
 			}}},
-			{name: "format", required: true, doc: "Pixel format. A y4m or mjpeg stream says its own size.", see: "schema/pipelines.cue:183", value: &shape{op: either, see: "schema/pipelines.cue:183", parts: []*shape{
-				&shape{op: exactly, see: "schema/pipelines.cue:183", literal: &load.Node{Kind: load.String, Text: "nv12", True: false}},
-				&shape{op: exactly, see: "schema/pipelines.cue:183", literal: &load.Node{Kind: load.String, Text: "i420", True: false}},
-				&shape{op: exactly, see: "schema/pipelines.cue:183", literal: &load.Node{Kind: load.String, Text: "yuyv", True: false}},
-				&shape{op: exactly, see: "schema/pipelines.cue:183", literal: &load.Node{Kind: load.String, Text: "uyvy", True: false}},
-				&shape{op: exactly, see: "schema/pipelines.cue:183", literal: &load.Node{Kind: load.String, Text: "grey", True: false}},
-				&shape{op: exactly, see: "schema/pipelines.cue:183", literal: &load.Node{Kind: load.String, Text: "rgb", True: false}},
-				&shape{op: exactly, see: "schema/pipelines.cue:183", literal: &load.Node{Kind: load.String, Text: "bgr", True: false}},
-				&shape{op: exactly, see: "schema/pipelines.cue:183", literal: &load.Node{Kind: load.String, Text: "mjpeg", True: false}},
-				&shape{op: exactly, see: "schema/pipelines.cue:183", literal: &load.Node{Kind: load.String, Text: "y4m", True: false}},
+			{name: "format", required: true, doc: "Pixel format. A y4m or mjpeg stream says its own size.", see: "schema/pipelines.cue:171", value: &shape{op: either, see: "schema/pipelines.cue:171", parts: []*shape{
+				&shape{op: exactly, see: "schema/pipelines.cue:171", literal: &load.Node{Kind: load.String, Text: "nv12", True: false}},
+				&shape{op: exactly, see: "schema/pipelines.cue:171", literal: &load.Node{Kind: load.String, Text: "i420", True: false}},
+				&shape{op: exactly, see: "schema/pipelines.cue:171", literal: &load.Node{Kind: load.String, Text: "yuyv", True: false}},
+				&shape{op: exactly, see: "schema/pipelines.cue:171", literal: &load.Node{Kind: load.String, Text: "uyvy", True: false}},
+				&shape{op: exactly, see: "schema/pipelines.cue:171", literal: &load.Node{Kind: load.String, Text: "grey", True: false}},
+				&shape{op: exactly, see: "schema/pipelines.cue:171", literal: &load.Node{Kind: load.String, Text: "rgb", True: false}},
+				&shape{op: exactly, see: "schema/pipelines.cue:171", literal: &load.Node{Kind: load.String, Text: "bgr", True: false}},
+				&shape{op: exactly, see: "schema/pipelines.cue:171", literal: &load.Node{Kind: load.String, Text: "mjpeg", True: false}},
+				&shape{op: exactly, see: "schema/pipelines.cue:171", literal: &load.Node{Kind: load.String, Text: "y4m", True: false}},
 			}}},
-			{name: "width", required: false, doc: "Width in pixels.", see: "schema/pipelines.cue:186", value: &shape{op: all, see: "schema/pipelines.cue:186", parts: []*shape{
-				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:186"},
-				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:186", number: 2},
-				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:186", number: 16384},
+			{name: "width", required: false, doc: "Width in pixels.", see: "schema/pipelines.cue:174", value: &shape{op: all, see: "schema/pipelines.cue:174", parts: []*shape{
+				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:174"},
+				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:174", number: 2},
+				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:174", number: 16384},
 			}}},
-			{name: "height", required: false, doc: "Height in pixels.", see: "schema/pipelines.cue:189", value: &shape{op: all, see: "schema/pipelines.cue:189", parts: []*shape{
-				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:189"},
-				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:189", number: 2},
-				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:189", number: 16384},
+			{name: "height", required: false, doc: "Height in pixels.", see: "schema/pipelines.cue:177", value: &shape{op: all, see: "schema/pipelines.cue:177", parts: []*shape{
+				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:177"},
+				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:177", number: 2},
+				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:177", number: 16384},
 			}}},
-			{name: "fps", required: false, doc: "Frames per second, such as 30 or \"30000/1001\".", see: "schema/pipelines.cue:192", value: &shape{op: either, see: "schema/pipelines.cue:192", parts: []*shape{
-				&shape{op: all, see: "schema/pipelines.cue:192", parts: []*shape{
-					&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:192"},
-					&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:192", number: 1},
-					&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:192", number: 1000},
+			{name: "fps", required: false, doc: "Frames per second, such as 30 or \"30000/1001\".", see: "schema/pipelines.cue:180", value: &shape{op: either, see: "schema/pipelines.cue:180", parts: []*shape{
+				&shape{op: all, see: "schema/pipelines.cue:180", parts: []*shape{
+					&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:180"},
+					&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:180", number: 1},
+					&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:180", number: 1000},
 				}},
-				&shape{op: matches, text: "^[0-9]{1,6}(/[0-9]{1,6})?$", see: "schema/pipelines.cue:192"},
+				&shape{op: matches, text: "^[0-9]{1,6}(/[0-9]{1,6})?$", see: "schema/pipelines.cue:180"},
 			}}},
-			{name: "live", required: false, doc: "Frames are dropped when late; otherwise the source waits. Cameras, streams of the network and rings are live when absent.", see: "schema/pipelines.cue:195", value: &shape{op: basic, kind: load.Bool, see: "schema/pipelines.cue:195"}},
-			{name: "timeout", required: false, doc: "How long a live source may give no frame before it counts as stopped, 2 s when absent.", see: "schema/pipelines.cue:198", value: &shape{op: named, def: "#Duration", see: "schema/pipelines.cue:198"}},
-			{name: "restart", required: false, doc: "What is done when it has stopped or ended: it is opened again, only after a failure, or never; always when live, otherwise never.", see: "schema/pipelines.cue:201", value: &shape{op: either, see: "schema/pipelines.cue:201", parts: []*shape{
-				&shape{op: exactly, see: "schema/pipelines.cue:201", literal: &load.Node{Kind: load.String, Text: "always", True: false}},
-				&shape{op: exactly, see: "schema/pipelines.cue:201", literal: &load.Node{Kind: load.String, Text: "on-failure", True: false}},
-				&shape{op: exactly, see: "schema/pipelines.cue:201", literal: &load.Node{Kind: load.String, Text: "never", True: false}},
+			{name: "live", required: false, doc: "Frames are dropped when late; otherwise the source waits. Cameras, streams of the network and rings are live when absent.", see: "schema/pipelines.cue:183", value: &shape{op: basic, kind: load.Bool, see: "schema/pipelines.cue:183"}},
+			{name: "timeout", required: false, doc: "How long a live source may give no frame before it counts as stopped, 2 s when absent.", see: "schema/pipelines.cue:186", value: &shape{op: named, def: "#Duration", see: "schema/pipelines.cue:186"}},
+			{name: "restart", required: false, doc: "What is done when it has stopped or ended: it is opened again, only after a failure, or never; always when live, otherwise never.", see: "schema/pipelines.cue:189", value: &shape{op: either, see: "schema/pipelines.cue:189", parts: []*shape{
+				&shape{op: exactly, see: "schema/pipelines.cue:189", literal: &load.Node{Kind: load.String, Text: "always", True: false}},
+				&shape{op: exactly, see: "schema/pipelines.cue:189", literal: &load.Node{Kind: load.String, Text: "on-failure", True: false}},
+				&shape{op: exactly, see: "schema/pipelines.cue:189", literal: &load.Node{Kind: load.String, Text: "never", True: false}},
 			}}},
-			{name: "decoders", required: false, doc: "Frames of mjpeg that are decoded at once, 1 when absent.", see: "schema/pipelines.cue:204", value: &shape{op: all, see: "schema/pipelines.cue:204", parts: []*shape{
-				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:204"},
-				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:204", number: 1},
-				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:204", number: 16},
+			{name: "decoders", required: false, doc: "Frames of mjpeg that are decoded at once, 1 when absent.", see: "schema/pipelines.cue:192", value: &shape{op: all, see: "schema/pipelines.cue:192", parts: []*shape{
+				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:192"},
+				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:192", number: 1},
+				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:192", number: 16},
 			}}},
-			{name: "time", required: false, doc: "Longest time from the capture of a frame until the stages may have it, as measured on the module. Latencies are computed from it.", see: "schema/pipelines.cue:207", value: &shape{op: named, def: "#Duration", see: "schema/pipelines.cue:207"}},
+			{name: "time", required: false, doc: "Longest time from the capture of a frame until the stages may have it, as measured on the module. Latencies are computed from it.", see: "schema/pipelines.cue:195", value: &shape{op: named, def: "#Duration", see: "schema/pipelines.cue:195"}},
 		},
 		branches: []branch{
 			{field: "kind", value: "file", then: &structure{
 				fields: []*member{
-					{name: "path", required: true, doc: "File with the frames.", see: "schema/pipelines.cue:211", value: &shape{op: named, def: "#Path", see: "schema/pipelines.cue:211"}},
+					{name: "path", required: true, doc: "File with the frames.", see: "schema/pipelines.cue:199", value: &shape{op: named, def: "#Path", see: "schema/pipelines.cue:199"}},
 				},
 			}},
 			{field: "kind", value: "v4l2", then: &structure{
 				fields: []*member{
-					{name: "path", required: true, doc: "Device, by its socket: a name below /dev/v4l/by-path.", see: "schema/pipelines.cue:215", value: &shape{op: named, def: "#AbsPath", see: "schema/pipelines.cue:215"}},
+					{name: "path", required: true, doc: "Device, by its socket: a name below /dev/v4l/by-path.", see: "schema/pipelines.cue:203", value: &shape{op: named, def: "#AbsPath", see: "schema/pipelines.cue:203"}},
 				},
 			}},
 			{field: "kind", value: "rtsp", then: &structure{
 				fields: []*member{
-					{name: "url", required: true, doc: "Address of the stream. Who may see the device's processes sees a password in it.", see: "schema/pipelines.cue:219", value: &shape{op: matches, text: "^rtsps?://[A-Za-z0-9._~:/?&=%@+-]+$", see: "schema/pipelines.cue:219"}},
-					{name: "via", required: false, doc: "Program that receives and decodes it, GStreamer with the module's decoder when absent.", see: "schema/pipelines.cue:222", value: &shape{op: either, see: "schema/pipelines.cue:222", parts: []*shape{
-						&shape{op: exactly, see: "schema/pipelines.cue:222", literal: &load.Node{Kind: load.String, Text: "gstreamer", True: false}},
-						&shape{op: exactly, see: "schema/pipelines.cue:222", literal: &load.Node{Kind: load.String, Text: "ffmpeg", True: false}},
+					{name: "url", required: true, doc: "Address of the stream. Who may see the device's processes sees a password in it.", see: "schema/pipelines.cue:207", value: &shape{op: matches, text: "^rtsps?://[A-Za-z0-9._~:/?&=%@+-]+$", see: "schema/pipelines.cue:207"}},
+					{name: "via", required: false, doc: "Program that receives and decodes it, GStreamer with the module's decoder when absent.", see: "schema/pipelines.cue:210", value: &shape{op: either, see: "schema/pipelines.cue:210", parts: []*shape{
+						&shape{op: exactly, see: "schema/pipelines.cue:210", literal: &load.Node{Kind: load.String, Text: "gstreamer", True: false}},
+						&shape{op: exactly, see: "schema/pipelines.cue:210", literal: &load.Node{Kind: load.String, Text: "ffmpeg", True: false}},
 					}}},
-					{name: "latency", required: false, doc: "How long GStreamer waits for packets that come late, 100 ms when absent.", see: "schema/pipelines.cue:225", value: &shape{op: named, def: "#Duration", see: "schema/pipelines.cue:225"}},
+					{name: "latency", required: false, doc: "How long GStreamer waits for packets that come late, 100 ms when absent.", see: "schema/pipelines.cue:213", value: &shape{op: named, def: "#Duration", see: "schema/pipelines.cue:213"}},
 				},
 			}},
 			{field: "kind", value: "shm", then: &structure{
 				fields: []*member{
-					{name: "path", required: true, doc: "File of the ring, such as /dev/shm/frames.", see: "schema/pipelines.cue:229", value: &shape{op: named, def: "#AbsPath", see: "schema/pipelines.cue:229"}},
+					{name: "path", required: true, doc: "File of the ring, such as /dev/shm/frames.", see: "schema/pipelines.cue:217", value: &shape{op: named, def: "#AbsPath", see: "schema/pipelines.cue:217"}},
 				},
 			}},
 			{field: "kind", value: "command", then: &structure{
 				fields: []*member{
-					{name: "exec", required: true, doc: "Program and arguments; it writes frames to its standard output.", see: "schema/pipelines.cue:233", value: &shape{op: list, see: "schema/pipelines.cue:233", elem: &shape{op: named, def: "#Word", see: "schema/pipelines.cue:233"}}},
+					{name: "exec", required: true, doc: "Program and arguments; it writes frames to its standard output.", see: "schema/pipelines.cue:221", value: &shape{op: list, see: "schema/pipelines.cue:221", elem: &shape{op: named, def: "#Word", see: "schema/pipelines.cue:221"}}},
 				},
 			}},
 		},
 	}}},
-	{name: "#Stage", doc: "A step of a pipeline.", see: "schema/pipelines.cue:238", value: &shape{op: object, see: "schema/pipelines.cue:238", obj: &structure{
+	{name: "#Stage", doc: "A step of a pipeline.", see: "schema/pipelines.cue:226", value: &shape{op: object, see: "schema/pipelines.cue:226", obj: &structure{
 		fields: []*member{
-			{name: "kind", required: true, doc: "What it does.", see: "schema/pipelines.cue:240", value: &shape{op: either, see: "schema/pipelines.cue:240", parts: []*shape{
-				&shape{op: exactly, see: "schema/pipelines.cue:240", literal: &load.Node{Kind: load.String, Text: "preprocess", True: false}},
-				&shape{op: exactly, see: "schema/pipelines.cue:240", literal: &load.Node{Kind: load.String, Text: "model", True: false}},
-				&shape{op: exactly, see: "schema/pipelines.cue:240", literal: &load.Node{Kind: load.String, Text: "postprocess", True: false}},
-				&shape{op: exactly, see: "schema/pipelines.cue:240", literal: &load.Node{Kind: load.String, Text: "track", True: false}},
-				&shape{op: exactly, see: "schema/pipelines.cue:240", literal: &load.Node{Kind: load.String, Text: "custom", True: false}},
+			{name: "kind", required: true, doc: "What it does.", see: "schema/pipelines.cue:228", value: &shape{op: either, see: "schema/pipelines.cue:228", parts: []*shape{
+				&shape{op: exactly, see: "schema/pipelines.cue:228", literal: &load.Node{Kind: load.String, Text: "preprocess", True: false}},
+				&shape{op: exactly, see: "schema/pipelines.cue:228", literal: &load.Node{Kind: load.String, Text: "model", True: false}},
+				&shape{op: exactly, see: "schema/pipelines.cue:228", literal: &load.Node{Kind: load.String, Text: "postprocess", True: false}},
+				&shape{op: exactly, see: "schema/pipelines.cue:228", literal: &load.Node{Kind: load.String, Text: "track", True: false}},
+				&shape{op: exactly, see: "schema/pipelines.cue:228", literal: &load.Node{Kind: load.String, Text: "custom", True: false}},
 			}}},
-			{name: "input", required: true, doc: "\"source\", or the name of another stage.", see: "schema/pipelines.cue:243", value: &shape{op: named, def: "#Name", see: "schema/pipelines.cue:243"}},
-			{name: "instances", required: false, doc: "How many work side by side; the order of frames is kept.", see: "schema/pipelines.cue:246", value: &shape{op: all, see: "schema/pipelines.cue:246", parts: []*shape{
-				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:246"},
-				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:246", number: 1},
-				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:246", number: 64},
+			{name: "input", required: true, doc: "\"source\", or the name of another stage.", see: "schema/pipelines.cue:231", value: &shape{op: named, def: "#Name", see: "schema/pipelines.cue:231"}},
+			{name: "instances", required: false, doc: "How many work side by side; the order of frames is kept.", see: "schema/pipelines.cue:234", value: &shape{op: all, see: "schema/pipelines.cue:234", parts: []*shape{
+				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:234"},
+				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:234", number: 1},
+				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:234", number: 64},
 			}}},
-			{name: "deadline", required: false, doc: "Longest time for one run; then its frames are dropped, or with a fallback done by the CPU, and the run is stopped.", see: "schema/pipelines.cue:249", value: &shape{op: named, def: "#Duration", see: "schema/pipelines.cue:249"}},
-			{name: "time", required: false, doc: "Longest time that one run takes, of the largest batch, as measured on the module. Latencies are computed from it.", see: "schema/pipelines.cue:252", value: &shape{op: named, def: "#Duration", see: "schema/pipelines.cue:252"}},
-			{name: "device", required: false, doc: "What does the work of preprocess and model stages, the CPU when absent.", see: "schema/pipelines.cue:255", value: &shape{op: either, see: "schema/pipelines.cue:255", parts: []*shape{
-				&shape{op: exactly, see: "schema/pipelines.cue:255", literal: &load.Node{Kind: load.String, Text: "cpu", True: false}},
-				&shape{op: exactly, see: "schema/pipelines.cue:255", literal: &load.Node{Kind: load.String, Text: "gpu", True: false}},
+			{name: "deadline", required: false, doc: "Longest time for one run; then its frames are dropped, or with a fallback done by the CPU, and the run is stopped.", see: "schema/pipelines.cue:237", value: &shape{op: named, def: "#Duration", see: "schema/pipelines.cue:237"}},
+			{name: "time", required: false, doc: "Longest time that one run takes, of the largest batch, as measured on the module. Latencies are computed from it.", see: "schema/pipelines.cue:240", value: &shape{op: named, def: "#Duration", see: "schema/pipelines.cue:240"}},
+			{name: "device", required: false, doc: "What does the work of preprocess and model stages, the CPU when absent.", see: "schema/pipelines.cue:243", value: &shape{op: either, see: "schema/pipelines.cue:243", parts: []*shape{
+				&shape{op: exactly, see: "schema/pipelines.cue:243", literal: &load.Node{Kind: load.String, Text: "cpu", True: false}},
+				&shape{op: exactly, see: "schema/pipelines.cue:243", literal: &load.Node{Kind: load.String, Text: "gpu", True: false}},
 			}}},
-			{name: "fallback", required: false, doc: "What becomes of frames that the GPU cannot do in time: the CPU does them, or they are dropped; the CPU when absent.", see: "schema/pipelines.cue:258", value: &shape{op: either, see: "schema/pipelines.cue:258", parts: []*shape{
-				&shape{op: exactly, see: "schema/pipelines.cue:258", literal: &load.Node{Kind: load.String, Text: "cpu", True: false}},
-				&shape{op: exactly, see: "schema/pipelines.cue:258", literal: &load.Node{Kind: load.String, Text: "drop", True: false}},
+			{name: "fallback", required: false, doc: "What becomes of frames that the GPU cannot do in time: the CPU does them, or they are dropped; the CPU when absent.", see: "schema/pipelines.cue:246", value: &shape{op: either, see: "schema/pipelines.cue:246", parts: []*shape{
+				&shape{op: exactly, see: "schema/pipelines.cue:246", literal: &load.Node{Kind: load.String, Text: "cpu", True: false}},
+				&shape{op: exactly, see: "schema/pipelines.cue:246", literal: &load.Node{Kind: load.String, Text: "drop", True: false}},
 			}}},
 		},
 		branches: []branch{
@@ -1391,19 +1387,19 @@ var language = Schema{defs: []*definition{
 			{name: "benchmark", required: false, doc: "Latency and load: rt-tests (cyclictest, hackbench) and stress-ng; the compute core: yoctuned-bench, where the layer brings yoctuned.", see: "schema/config.cue:113", value: &shape{op: basic, kind: load.Bool, see: "schema/config.cue:113"}},
 		},
 	}}},
-	{name: "#TrackStage", doc: "Follow boxes from frame to frame: each gets a number it keeps.", see: "schema/pipelines.cue:424", value: &shape{op: object, see: "schema/pipelines.cue:424", obj: &structure{
+	{name: "#TrackStage", doc: "Follow boxes from frame to frame: each gets a number it keeps.", see: "schema/pipelines.cue:412", value: &shape{op: object, see: "schema/pipelines.cue:412", obj: &structure{
 		fields: []*member{
-			{name: "iou", required: false, doc: "Least overlap, 0 to 1, of a box with where its track is expected; 0.3 when absent.", see: "schema/pipelines.cue:426", value: &shape{op: named, def: "#Decimal", see: "schema/pipelines.cue:426"}},
-			{name: "hits", required: false, doc: "Frames that must show something before it has a number; 2 when absent.", see: "schema/pipelines.cue:429", value: &shape{op: all, see: "schema/pipelines.cue:429", parts: []*shape{
-				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:429"},
-				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:429", number: 1},
-				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:429", number: 100},
+			{name: "iou", required: false, doc: "Least overlap, 0 to 1, of a box with where its track is expected; 0.3 when absent.", see: "schema/pipelines.cue:414", value: &shape{op: named, def: "#Decimal", see: "schema/pipelines.cue:414"}},
+			{name: "hits", required: false, doc: "Frames that must show something before it has a number; 2 when absent.", see: "schema/pipelines.cue:417", value: &shape{op: all, see: "schema/pipelines.cue:417", parts: []*shape{
+				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:417"},
+				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:417", number: 1},
+				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:417", number: 100},
 			}}},
-			{name: "maxLost", required: false, doc: "How long a track waits for its box to come back, 1 s when absent.", see: "schema/pipelines.cue:432", value: &shape{op: named, def: "#Duration", see: "schema/pipelines.cue:432"}},
-			{name: "max", required: false, doc: "Most tracks at once, 256 when absent.", see: "schema/pipelines.cue:435", value: &shape{op: all, see: "schema/pipelines.cue:435", parts: []*shape{
-				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:435"},
-				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:435", number: 1},
-				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:435", number: 1024},
+			{name: "maxLost", required: false, doc: "How long a track waits for its box to come back, 1 s when absent.", see: "schema/pipelines.cue:420", value: &shape{op: named, def: "#Duration", see: "schema/pipelines.cue:420"}},
+			{name: "max", required: false, doc: "Most tracks at once, 256 when absent.", see: "schema/pipelines.cue:423", value: &shape{op: all, see: "schema/pipelines.cue:423", parts: []*shape{
+				&shape{op: basic, kind: load.Int, see: "schema/pipelines.cue:423"},
+				&shape{op: bound, rel: ">=", see: "schema/pipelines.cue:423", number: 1},
+				&shape{op: bound, rel: "<=", see: "schema/pipelines.cue:423", number: 1024},
 			}}},
 		},
 	}}},
