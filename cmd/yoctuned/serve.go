@@ -19,6 +19,7 @@ import (
 	"github.com/yoctune/yoctune/internal/socket"
 	"github.com/yoctune/yoctune/runtime/device/api"
 	"github.com/yoctune/yoctune/runtime/device/monitor"
+	"github.com/yoctune/yoctune/runtime/device/pipelines"
 	"github.com/yoctune/yoctune/runtime/device/planfile"
 	"github.com/yoctune/yoctune/runtime/device/rootfs"
 	"github.com/yoctune/yoctune/runtime/device/watch"
@@ -114,7 +115,7 @@ func runServe(cmd *cobra.Command, _ []string) error {
 		return st
 	}, Pipelines: func() []*live.Snapshot {
 		// One that cannot be asked is one that is not seen.
-		list, _ := live.All(filepath.Join(dev.Dir(), live.Dir))
+		list, _ := live.All(filepath.Join(dev.Dir(), pipelines.Dir))
 		return list
 	}}
 	if wantMetrics {

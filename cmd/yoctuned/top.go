@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
+	"github.com/yoctune/yoctune/runtime/device/pipelines"
 	"github.com/yoctune/yoctune/runtime/device/rootfs"
 	"github.com/yoctune/yoctune/runtime/engine/pipeline/live"
 )
@@ -368,9 +369,9 @@ func millis(ns *int64) string {
 // liveDirs are where pipelines have their sockets: the services', and those of the
 // user who asks.
 func liveDirs(dev *rootfs.Root) []string {
-	dirs := []string{filepath.Join(dev.Dir(), live.Dir)}
+	dirs := []string{filepath.Join(dev.Dir(), pipelines.Dir)}
 	if own := os.Getenv("XDG_RUNTIME_DIR"); dev.Running() && own != "" {
-		dirs = append(dirs, filepath.Join(own, filepath.Base(live.Dir)))
+		dirs = append(dirs, filepath.Join(own, filepath.Base(pipelines.Dir)))
 	}
 	return dirs
 }
@@ -378,11 +379,11 @@ func liveDirs(dev *rootfs.Root) []string {
 // liveSocket is where a pipeline of this process has its own.
 func liveSocket(dev *rootfs.Root, name string) string {
 	if own := os.Getenv("RUNTIME_DIRECTORY"); dev.Running() && own != "" && !strings.Contains(own, ":") { // systemd
-		return filepath.Join(own, live.Socket)
+		return filepath.Join(own, pipelines.Socket)
 	}
 	dirs := liveDirs(dev)
 	if dev.Running() && os.Geteuid() != 0 {
-		return live.Path(dirs[len(dirs)-1], name)
+		return pipelines.Path(dirs[len(dirs)-1], name)
 	}
-	return live.Path(dirs[0], name)
+	return pipelines.Path(dirs[0], name)
 }

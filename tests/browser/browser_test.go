@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/yoctune/yoctune/runtime/device/devicetest"
+	"github.com/yoctune/yoctune/runtime/device/histogram"
 	"github.com/yoctune/yoctune/runtime/device/monitor"
 	"github.com/yoctune/yoctune/runtime/device/rootfs"
 	"github.com/yoctune/yoctune/runtime/device/watch"
@@ -104,8 +105,8 @@ func site(t *testing.T, interval time.Duration) *httptest.Server {
 			f := frames.Add(6)
 			return []*live.Snapshot{{
 				Type: "pipeline", Pipeline: "door", At: int64(f) * 33e6, Up: int64(f) * 33e6, Levels: 3, Level: 1, Target: new(int64(100e6)),
-				Frames: live.Frames{Read: f, Done: f}, Stages: []live.Stage{{ID: "infer", Service: live.Latency{Count: f, Sum: int64(f) * 20e6}}},
-				Latency: live.Latency{Count: f, Sum: int64(f) * 40e6, Buckets: [][2]uint64{{uint64(live.Bucket(40e6)), f}}},
+				Frames: live.Frames{Read: f, Done: f}, Stages: []live.Stage{{ID: "infer", Service: histogram.Histogram{Count: f, Sum: int64(f) * 20e6}}},
+				Latency: histogram.Histogram{Count: f, Sum: int64(f) * 40e6, Buckets: [][2]uint64{{uint64(histogram.Bucket(40e6)), f}}},
 			}}
 		},
 	}).Handler()

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/yoctune/yoctune/runtime/device/devicetest"
+	"github.com/yoctune/yoctune/runtime/device/histogram"
 	"github.com/yoctune/yoctune/runtime/device/monitor"
 	"github.com/yoctune/yoctune/runtime/device/rootfs"
 	"github.com/yoctune/yoctune/runtime/device/watch"
@@ -49,7 +50,7 @@ func served(t *testing.T) *httptest.Server {
 		Sample: hub.Now, Watch: func() *watch.State { return &watch.State{PID: 7, Drifts: 3, Repairs: 3} },
 		Pipelines: func() []*live.Snapshot {
 			f := frames.Add(30)
-			took := live.Latency{Count: f, Sum: int64(f) * 40e6, Buckets: [][2]uint64{{uint64(live.Bucket(40e6)), f}}}
+			took := histogram.Histogram{Count: f, Sum: int64(f) * 40e6, Buckets: [][2]uint64{{uint64(histogram.Bucket(40e6)), f}}}
 			return []*live.Snapshot{{
 				Type: "pipeline", Pipeline: "door", Up: int64(f) * 33e6, Frames: live.Frames{Read: f + 2, Done: f, Dropped: 1, Failed: 1}, Target: new(int64(50e6)),
 				Drops: map[string]uint64{"queue-full:infer": f / 30}, Failures: map[string]uint64{"infer": f / 30}, Latency: took,

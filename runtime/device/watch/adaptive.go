@@ -11,8 +11,8 @@ import (
 	"github.com/yoctune/yoctune/runtime/device/enforce"
 	"github.com/yoctune/yoctune/runtime/device/knob"
 	"github.com/yoctune/yoctune/runtime/device/ladder"
+	"github.com/yoctune/yoctune/runtime/device/pipelines"
 	"github.com/yoctune/yoctune/runtime/device/power"
-	"github.com/yoctune/yoctune/runtime/engine/pipeline/live"
 )
 
 // Samples of load are a quarter of the shorter of the plan's two times apart,
@@ -61,7 +61,7 @@ func (d *daemon) climb(now time.Duration) {
 	var late *lateness
 	for _, pl := range d.File.Plan.Pipelines {
 		if pl.SLO != nil && pl.SLO.LatencyP95 > 0 {
-			late = &lateness{dir: filepath.Join(d.Root.Dir(), live.Dir)}
+			late = &lateness{dir: filepath.Join(d.Root.Dir(), pipelines.Dir)}
 		}
 	}
 	up, down := time.Duration(a.UpFor), time.Duration(a.DownFor)
@@ -88,7 +88,7 @@ func (d *daemon) sample(now time.Duration) {
 		hot = enforce.Throttled(d.Root) != ""
 	}
 	decision := a.ladder.Decide(now, ladder.Input{
-		Load: load, Known: known, Late: a.lateness.look(), Hot: hot, Lease: len(d.ledger.All()) > 0,
+		Load: load, Known: known, Late: a.lateness.poll(), Hot: hot, Lease: len(d.ledger.All()) > 0,
 	})
 	switch {
 	case decision.Moved:
@@ -98,25 +98,25 @@ func (d *daemon) sample(now time.Duration) {
 	}
 }
 
-// lateness is what running pipelines say of their latency. They are asked beside
-// the daemon's own work: one that does not answer holds nothing up.
+// lateness finds pipelines that miss their latency objective. It reads them in a
+// goroutine of its own, so that a pipeline that hangs does not delay the daemon.
 type lateness struct {
-	dir    string
-	asking atomic.Bool
-	before map[string]*live.Snapshot // of whoever asks
-	late   atomic.Pointer[string]
+	dir     string
+	reading atomic.Bool
+	before  map[string]*pipelines.Progress // used by the reading goroutine only
+	late    atomic.Pointer[string]
 }
 
-// look is the name of a pipeline that missed its objective when they were asked
-// last, "" when none did, and asks again.
-func (l *lateness) look() string {
+// poll returns the name of a pipeline that missed its objective at the last reading, ""
+// when none did, and starts the next reading.
+func (l *lateness) poll() string {
 	if l == nil {
 		return ""
 	}
-	if l.asking.CompareAndSwap(false, true) {
+	if l.reading.CompareAndSwap(false, true) {
 		go func() {
-			defer l.asking.Store(false)
-			l.ask()
+			defer l.reading.Store(false)
+			l.read()
 		}()
 	}
 	if name := l.late.Load(); name != nil {
@@ -125,17 +125,13 @@ func (l *lateness) look() string {
 	return ""
 }
 
-func (l *lateness) ask() {
-	list, _ := live.All(l.dir) // who does not answer has nothing to say
-	late, now := "", make(map[string]*live.Snapshot, len(list))
-	for _, s := range list {
-		r := s.Since(l.before[s.Pipeline])
-		now[s.Pipeline] = s
-		if s.Target == nil || l.before[s.Pipeline] == nil {
-			continue
-		}
-		if r.P95 != nil && *r.P95 > *s.Target || r.P95 == nil && r.Frames.Dropped > 0 {
-			late = s.Pipeline
+func (l *lateness) read() {
+	list, _ := pipelines.ReadAll(l.dir, pipelines.DecodeProgress) // a pipeline that does not answer cannot be late
+	late, now := "", make(map[string]*pipelines.Progress, len(list))
+	for _, p := range list {
+		now[p.Pipeline] = p
+		if p.MissedTarget(l.before[p.Pipeline]) {
+			late = p.Pipeline
 		}
 	}
 	l.before = now

@@ -1,18 +1,20 @@
 package watch_test
 
 import (
+	"encoding/json"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/yoctune/yoctune/runtime/device/enforce"
+	"github.com/yoctune/yoctune/runtime/device/histogram"
 	"github.com/yoctune/yoctune/runtime/device/knob"
+	"github.com/yoctune/yoctune/runtime/device/pipelines"
 	"github.com/yoctune/yoctune/runtime/device/rootfs"
 	"github.com/yoctune/yoctune/runtime/device/watch"
-	"github.com/yoctune/yoctune/runtime/engine/pipeline/live"
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
@@ -91,24 +93,40 @@ func TestAPipelineThatIsLateRaisesTheMode(t *testing.T) {
 	set(t, root, gpuLoad, "0\n")
 	p := following("15W", "25W")
 	p.Pipelines = map[string]plan.Pipeline{"door": {SLO: &plan.PipelineSLO{LatencyP95: 33e6}}}
-	// Each time it is asked it has done ten frames more, each of 50 ms.
-	var asked atomic.Uint64
-	s, err := live.Serve(t.Context(), live.Path(filepath.Join(root.Dir(), live.Dir), "door"), func() *live.Snapshot {
-		n := asked.Add(1)
-		return &live.Snapshot{
+	// At every reading the pipeline has finished ten more frames, each after 50 ms.
+	serveProgress(t, pipelines.Path(filepath.Join(root.Dir(), pipelines.Dir), "door"), func(n uint64) pipelines.Progress {
+		return pipelines.Progress{
 			Type: "pipeline", Pipeline: "door", PID: 7, At: int64(n) * 1e9, Up: int64(n) * 1e9, Target: new(int64(33e6)),
-			Frames:  live.Frames{Read: 10 * n, Done: 10 * n},
-			Latency: live.Latency{Count: 10 * n, Sum: int64(n) * 500e6, Buckets: [][2]uint64{{uint64(live.Bucket(50e6)), 10 * n}}},
+			Latency: histogram.Histogram{Count: 10 * n, Sum: int64(n) * 500e6, Buckets: [][2]uint64{{uint64(histogram.Bucket(50e6)), 10 * n}}},
 		}
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
 	h := obeying(t, root, p)
 	if e := h.switched(t); e.Wanted != "25W" || !strings.Contains(e.Message, `pipeline "door" missed its latency`) {
 		t.Errorf("%+v", e)
 	}
+}
+
+// serveProgress answers each connection to a socket, the n-th with make(n).
+func serveProgress(t *testing.T, path string, make func(n uint64) pipelines.Progress) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for n := uint64(1); ; n++ {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			_ = json.NewEncoder(conn).Encode(make(n))
+			_ = conn.Close()
+		}
+	}()
 }
 
 func TestAStepThatNeedsARebootIsLeftOut(t *testing.T) {

@@ -70,10 +70,10 @@ type engine struct {
 	level    atomic.Int32
 	portion  atomic.Int32   // most frames at once that the utilisation wants, 0: no matter
 	busy     []atomic.Int64 // ns of work by step, since the utilisation was last looked at
-	waits    []histogram    // by step, then the sink
-	services []histogram
-	reads    histogram
-	totals   histogram
+	waits    []durations    // by step, then the sink
+	services []durations
+	reads    durations
+	totals   durations
 	recent   window
 
 	mu     sync.Mutex
@@ -182,7 +182,7 @@ func (e *engine) run(ctx context.Context) (sum *Summary, stuck bool, err error) 
 func (e *engine) prepare() {
 	n := len(e.steps) + 1
 	e.ledger = newLedger()
-	e.waits, e.services = make([]histogram, n), make([]histogram, n)
+	e.waits, e.services = make([]durations, n), make([]durations, n)
 	e.busy = make([]atomic.Int64, n)
 	e.queues, e.reasons, e.cost = make([]*queue, n), make([]reasons, n), make([]*cost, n)
 	e.takers, e.reading = make([]taker, n), newCost(nil)

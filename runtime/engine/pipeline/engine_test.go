@@ -369,7 +369,7 @@ func TestRecordsAreValidJSONWhateverTheyHold(t *testing.T) {
 }
 
 func TestQuantilesAreWithinTwoPercent(t *testing.T) {
-	var h histogram
+	var h durations
 	for v := int64(1); v <= 100000; v++ {
 		h.add(v * 1000)
 	}

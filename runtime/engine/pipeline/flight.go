@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/renameio/v2"
 
-	"github.com/yoctune/yoctune/runtime/engine/pipeline/live"
+	"github.com/yoctune/yoctune/runtime/device/pipelines"
 	"github.com/yoctune/yoctune/runtime/engine/trace"
 )
 
@@ -34,7 +34,7 @@ type flight struct {
 }
 
 func newFlight(dir, name string, r *trace.Recorder, tell func(Event)) *flight {
-	return &flight{dir: dir, name: live.FileName(name), recorder: r, tell: tell}
+	return &flight{dir: dir, name: pipelines.FileName(name), recorder: r, tell: tell}
 }
 
 // dump writes a file, beside the frames.

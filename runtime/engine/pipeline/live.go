@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/yoctune/yoctune/runtime/device/histogram"
 	"github.com/yoctune/yoctune/runtime/engine/perf"
 	"github.com/yoctune/yoctune/runtime/engine/pipeline/live"
 )
@@ -71,7 +72,7 @@ func (p *Pipeline) Snapshot() *live.Snapshot {
 	if e.target > 0 {
 		s.Target = &e.target
 	}
-	s.Stages = append(s.Stages, live.Stage{ID: idSource, Instances: 1, Service: e.reads.live(), Wait: live.Latency{Buckets: [][2]uint64{}}})
+	s.Stages = append(s.Stages, live.Stage{ID: idSource, Instances: 1, Service: e.reads.live(), Wait: histogram.Histogram{Buckets: [][2]uint64{}}})
 	for k, q := range e.queues {
 		st := live.Stage{
 			ID: e.id(k), Instances: 1, Queue: &live.Queue{Depth: q.len(), Capacity: len(q.ring)},

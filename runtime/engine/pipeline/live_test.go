@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/yoctune/yoctune/runtime/device/pipelines"
 	"github.com/yoctune/yoctune/runtime/engine/nvtx/nvtxtest"
 	"github.com/yoctune/yoctune/runtime/engine/pipeline/live"
 	"github.com/yoctune/yoctune/schema/plan"
@@ -16,7 +17,7 @@ import (
 // its summary has in the end.
 func TestARunningPipelineIsSeen(t *testing.T) {
 	dir := t.TempDir()
-	p, seen := watched(t, live.Path(dir, "door"))
+	p, seen := watched(t, pipelines.Path(dir, "door"))
 	faces, err := p.Metrics().Counter("a", "faces")
 	if err != nil {
 		t.Fatal(err)
@@ -48,7 +49,7 @@ func TestARunningPipelineIsSeen(t *testing.T) {
 	if sum.Frames.Done != 9 || sum.Counters.CPU == nil {
 		t.Errorf("%+v", sum)
 	}
-	if _, err := os.Stat(live.Path(dir, "door")); !errors.Is(err, os.ErrNotExist) {
+	if _, err := os.Stat(pipelines.Path(dir, "door")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the socket is still there: %v", err)
 	}
 }
@@ -83,7 +84,7 @@ func TestAPipelineThatCannotBeSeenRunsAllTheSame(t *testing.T) {
 	}
 	p, _ := watched(t, "")
 	var notes []string
-	p.look.path, p.look.note = live.Path(file, "door"), func(err error) { notes = append(notes, err.Error()) }
+	p.look.path, p.look.note = pipelines.Path(file, "door"), func(err error) { notes = append(notes, err.Error()) }
 	sum, err := p.Run(t.Context())
 	if err != nil || sum.Frames.Done != 10 || len(notes) != 1 || !strings.Contains(notes[0], "do not see it") {
 		t.Errorf("%+v, %v, %q", sum, err, notes)

@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/yoctune/yoctune/runtime/engine/pipeline/live"
+	"github.com/yoctune/yoctune/runtime/device/pipelines"
 	"github.com/yoctune/yoctune/runtime/engine/trace"
 )
 
@@ -54,7 +54,7 @@ func Observed(ctx context.Context, frames int, looked bool) (perFrame time.Durat
 		return 0, err
 	}
 	defer os.RemoveAll(dir)
-	p.trace, p.look.path = trace.New(0), filepath.Join(dir, live.Socket)
+	p.trace, p.look.path = trace.New(0), filepath.Join(dir, pipelines.Socket)
 	asking, stop := context.WithCancel(ctx)
 	gone := make(chan struct{})
 	go func() {

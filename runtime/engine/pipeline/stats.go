@@ -5,23 +5,24 @@ import (
 	"sync"
 	"time"
 
+	"github.com/yoctune/yoctune/runtime/device/histogram"
 	"github.com/yoctune/yoctune/runtime/engine/pipeline/degrade"
 	"github.com/yoctune/yoctune/runtime/engine/pipeline/live"
 )
 
-// histogram counts durations, see [live.Bucket]. It may be read while it is written.
-type histogram struct {
+// durations is a histogram that may be read while it is written, see [histogram.Bucket].
+type durations struct {
 	mu     sync.Mutex
-	counts [live.Buckets]uint64
+	counts [histogram.Buckets]uint64
 	total  uint64
 	sum    int64
 	max    int64
 }
 
-func (h *histogram) add(ns int64) {
+func (h *durations) add(ns int64) {
 	ns = max(ns, 0)
 	h.mu.Lock()
-	h.counts[live.Bucket(uint64(ns))]++
+	h.counts[histogram.Bucket(uint64(ns))]++
 	h.total++
 	h.sum += ns
 	h.max = max(h.max, ns)
@@ -29,10 +30,10 @@ func (h *histogram) add(ns int64) {
 }
 
 // live is the set as it is shown to others.
-func (h *histogram) live() live.Latency {
+func (h *durations) live() histogram.Histogram {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	out := live.Latency{Count: h.total, Sum: h.sum, Buckets: [][2]uint64{}}
+	out := histogram.Histogram{Count: h.total, Sum: h.sum, Buckets: [][2]uint64{}}
 	for b, n := range h.counts {
 		if n > 0 {
 			out.Buckets = append(out.Buckets, [2]uint64{uint64(b), n})
@@ -50,7 +51,7 @@ type Quantiles struct {
 }
 
 // quantiles is nil when there were no durations.
-func (h *histogram) quantiles() *Quantiles {
+func (h *durations) quantiles() *Quantiles {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.total == 0 {
@@ -60,12 +61,12 @@ func (h *histogram) quantiles() *Quantiles {
 }
 
 // at is the nearest-rank percentile.
-func (h *histogram) at(percent uint64) int64 {
+func (h *durations) at(percent uint64) int64 {
 	rank := (h.total*percent + 99) / 100
 	var seen uint64
 	for b, n := range h.counts {
 		if seen += n; n > 0 && seen >= rank {
-			return min(live.Middle(b), h.max)
+			return min(histogram.Midpoint(b), h.max)
 		}
 	}
 	return 0
@@ -175,7 +176,7 @@ func (l *ledger) close() {
 
 // window collects what happened since it was last taken.
 type window struct {
-	latency histogram
+	latency durations
 
 	mu   sync.Mutex
 	gone int

@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 
 	"github.com/yoctune/yoctune/runtime/device/devicetest"
+	"github.com/yoctune/yoctune/runtime/device/histogram"
 	"github.com/yoctune/yoctune/runtime/device/monitor"
 	"github.com/yoctune/yoctune/runtime/device/rootfs"
 	"github.com/yoctune/yoctune/runtime/device/watch"
@@ -74,8 +75,8 @@ func TestPrometheusAcceptsTheMetrics(t *testing.T) {
 
 // door is a pipeline that two frames went through.
 func door() *live.Snapshot {
-	once := func(ns int64) live.Latency {
-		return live.Latency{Count: 1, Sum: ns, Buckets: [][2]uint64{{uint64(live.Bucket(uint64(ns))), 1}}}
+	once := func(ns int64) histogram.Histogram {
+		return histogram.Histogram{Count: 1, Sum: ns, Buckets: [][2]uint64{{uint64(histogram.Bucket(uint64(ns))), 1}}}
 	}
 	return &live.Snapshot{
 		Type: "pipeline", Pipeline: "door", Up: 2e9, Frames: live.Frames{Read: 3, Done: 1, Dropped: 1, Failed: 1},

@@ -5,6 +5,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/yoctune/yoctune/runtime/device/histogram"
 	"github.com/yoctune/yoctune/runtime/engine/pipeline/live"
 )
 
@@ -87,11 +88,11 @@ const (
 	stageSteps = 1
 )
 
-func (s *sender) latency(name string, steps uint64, l live.Latency, labels ...string) {
+func (s *sender) latency(name string, steps uint64, l histogram.Histogram, labels ...string) {
 	if !s.once(name, labels) {
 		return
 	}
-	bounds, buckets := live.Bounds(steps), map[float64]uint64{}
+	bounds, buckets := histogram.Bounds(steps), map[float64]uint64{}
 	for i, n := range l.Cumulative(bounds) {
 		buckets[float64(bounds[i])/1e9] = n
 	}

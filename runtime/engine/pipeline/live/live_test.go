@@ -10,30 +10,18 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/yoctune/yoctune/runtime/device/histogram"
+	"github.com/yoctune/yoctune/runtime/device/pipelines"
 	"github.com/yoctune/yoctune/runtime/engine/perf"
 	"github.com/yoctune/yoctune/runtime/engine/pipeline/live"
 )
 
-func TestABucketTellsADurationWithinThreePercent(t *testing.T) {
-	last := -1
-	for v := uint64(0); v < 1<<62; v += 1 + v/100 {
-		b := live.Bucket(v)
-		if d := live.Middle(b) - int64(v); d > int64(v)/32 || -d > int64(v)/32 {
-			t.Fatalf("%d is told as %d", v, live.Middle(b))
-		}
-		if b < last || b >= live.Buckets {
-			t.Fatalf("%d is in bucket %d after %d", v, b, last)
-		}
-		last = b
-	}
-}
-
 // latency is what these durations are as they are shown.
-func latency(ns ...uint64) live.Latency {
-	var counts [live.Buckets]uint64
-	out := live.Latency{Buckets: [][2]uint64{}}
+func latency(ns ...uint64) histogram.Histogram {
+	var counts [histogram.Buckets]uint64
+	out := histogram.Histogram{Buckets: [][2]uint64{}}
 	for _, v := range ns {
-		counts[live.Bucket(v)]++
+		counts[histogram.Bucket(v)]++
 		out.Count++
 		out.Sum += int64(v)
 	}
@@ -45,42 +33,30 @@ func latency(ns ...uint64) live.Latency {
 	return out
 }
 
-func TestWhatWasAddedSinceHasItsOwnQuantiles(t *testing.T) {
-	before := latency(1e6, 1e6, 1e6)
-	now := latency(1e6, 1e6, 1e6, 50e6, 60e6)
-	d := now.Since(before)
-	if p := d.Quantile(50); d.Count != 2 || d.Sum != 110e6 || p == nil || *p < 49e6 || *p > 51e6 {
-		t.Errorf("%+v, p50 %v", d, p)
-	}
-	if p := (live.Latency{}).Quantile(95); p != nil {
-		t.Errorf("of nothing the quantile is %d", *p)
-	}
-	if d := before.Since(now); d.Count != 3 {
-		t.Errorf("of another run: %+v", d)
-	}
-}
-
-func TestCoarseBoundsCountExactly(t *testing.T) {
-	bounds := []uint64{1 << 14, 1 << 20, 1 << 34}
-	got := latency(1, 1<<14-1, 1<<14, 1<<20-1, 1<<20, 1<<35).Cumulative(bounds)
-	if !reflect.DeepEqual(got, []uint64{2, 4, 5}) {
-		t.Errorf("%v", got)
-	}
-	for _, b := range live.Bounds(4) {
-		if live.Bucket(b-1) == live.Bucket(b) {
-			t.Errorf("no bucket ends at %d", b)
-		}
-	}
-	if n := len(live.Bounds(1)); n != 21 {
-		t.Errorf("%d bounds", n)
-	}
-}
-
 func snapshot(name string) *live.Snapshot {
 	return &live.Snapshot{
 		Type: "pipeline", Pipeline: name, PID: 7, At: 10e9, Up: 5e9, Frames: live.Frames{Read: 100, Done: 90, Dropped: 10},
 		Drops: map[string]uint64{"queue-full:a": 10}, Latency: latency(1e6, 2e6), Levels: 1,
 		Stages: []live.Stage{{ID: "a", Instances: 1, Queue: &live.Queue{Depth: 1, Capacity: 4}, Service: latency(1e6)}},
+	}
+}
+
+// The enforcer links no engine and reads a document of its own from the same socket.
+func TestTheEnforcerReadsTheSameDocument(t *testing.T) {
+	s := snapshot("door")
+	s.Target = new(int64(33e6))
+	b, err := json.Marshal(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := pipelines.DecodeProgress(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := pipelines.Progress{Type: s.Type, Pipeline: s.Pipeline, PID: s.PID, At: s.At, Up: s.Up, Target: s.Target, Latency: s.Latency}
+	want.Frames.Dropped = s.Frames.Dropped
+	if !reflect.DeepEqual(*p, want) {
+		t.Errorf("%+v, want %+v", *p, want)
 	}
 }
 
@@ -108,17 +84,17 @@ func TestTwoSnapshotsGiveRates(t *testing.T) {
 func TestEverybodyWhoAsksIsAnswered(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"door", "../b é"} {
-		s, err := live.Serve(t.Context(), live.Path(dir, name), func() *live.Snapshot { return snapshot(name) })
+		s, err := live.Serve(t.Context(), pipelines.Path(dir, name), func() *live.Snapshot { return snapshot(name) })
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer s.Close()
 	}
-	if st, err := os.Stat(live.Path(dir, "door")); err != nil || st.Mode().Perm() != 0o666 {
+	if st, err := os.Stat(pipelines.Path(dir, "door")); err != nil || st.Mode().Perm() != 0o666 {
 		t.Errorf("%v %v", st, err)
 	}
 	// One that was killed, one that hangs up, one that talks nonsense, and files that are none.
-	dead := live.Path(dir, "dead")
+	dead := pipelines.Path(dir, "dead")
 	if err := os.MkdirAll(filepath.Dir(dead), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +104,7 @@ func TestEverybodyWhoAsksIsAnswered(t *testing.T) {
 	}
 	l.SetUnlinkOnClose(false)
 	_ = l.Close()
-	nonsense := live.Path(dir, "nonsense")
+	nonsense := pipelines.Path(dir, "nonsense")
 	if err := os.MkdirAll(filepath.Dir(nonsense), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -153,17 +129,17 @@ func TestEverybodyWhoAsksIsAnswered(t *testing.T) {
 	if len(list) != 2 || list[0].Pipeline != "../b é" || list[1].Frames.Done != 90 {
 		t.Errorf("%+v", list)
 	}
-	if len(errs) != 1 || !errors.Is(errs[0], live.ErrSnapshot) || !strings.Contains(errs[0].Error(), "nonsense") {
+	if len(errs) != 1 || !errors.Is(errs[0], pipelines.ErrAnswer) || !strings.Contains(errs[0].Error(), "nonsense") {
 		t.Errorf("%v", errs)
 	}
-	if _, err := live.Read(dead); !errors.Is(err, live.ErrNotRunning) {
+	if _, err := live.Read(dead); !errors.Is(err, pipelines.ErrNotRunning) {
 		t.Errorf("%v", err)
 	}
 	if list, errs := live.All(filepath.Join(dir, "none")); list != nil || errs != nil {
 		t.Errorf("%v %v", list, errs)
 	}
 	// The same name twice: the second is told.
-	if _, err := live.Serve(t.Context(), live.Path(dir, "door"), nil); err == nil {
+	if _, err := live.Serve(t.Context(), pipelines.Path(dir, "door"), nil); err == nil {
 		t.Error("two serve one pipeline")
 	}
 }
@@ -174,11 +150,11 @@ func TestAnAnswerThatHangsHoldsNothingUp(t *testing.T) {
 	dir := t.TempDir()
 	let := make(chan bool)
 	defer close(let)
-	hung, err := live.Serve(t.Context(), live.Path(dir, "hung"), func() *live.Snapshot { <-let; return snapshot("hung") })
+	hung, err := live.Serve(t.Context(), pipelines.Path(dir, "hung"), func() *live.Snapshot { <-let; return snapshot("hung") })
 	if err != nil {
 		t.Fatal(err)
 	}
-	well, err := live.Serve(t.Context(), live.Path(dir, "well"), func() *live.Snapshot { return snapshot("well") })
+	well, err := live.Serve(t.Context(), pipelines.Path(dir, "well"), func() *live.Snapshot { return snapshot("well") })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -204,7 +180,7 @@ func FuzzDecode(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		s, err := live.Decode(b)
 		if err != nil {
-			if !errors.Is(err, live.ErrSnapshot) {
+			if !errors.Is(err, pipelines.ErrAnswer) {
 				t.Fatal(err)
 			}
 			return
@@ -213,6 +189,6 @@ func FuzzDecode(f *testing.F) {
 		s.Since(nil)
 		s.Since(snapshot("door"))
 		snapshot("door").Since(s)
-		s.Latency.Cumulative(live.Bounds(4))
+		s.Latency.Cumulative(histogram.Bounds(4))
 	})
 }

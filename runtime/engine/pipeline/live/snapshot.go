@@ -3,6 +3,7 @@ package live
 import (
 	"math"
 
+	"github.com/yoctune/yoctune/runtime/device/histogram"
 	"github.com/yoctune/yoctune/runtime/device/memory"
 	"github.com/yoctune/yoctune/runtime/engine/perf"
 	"github.com/yoctune/yoctune/runtime/engine/worker"
@@ -16,19 +17,19 @@ type Snapshot struct {
 	At       int64  `json:"at_ns"` // CLOCK_MONOTONIC
 	Up       int64  `json:"up_ns"` // since the start
 
-	Frames   Frames            `json:"frames"`
-	Drops    map[string]uint64 `json:"drops"`    // by reason
-	Failures map[string]uint64 `json:"failures"` // by stage
-	Copies   map[string]uint64 `json:"copies"`   // by where
-	InFlight int               `json:"in_flight"`
-	Level    int               `json:"level"`  // of the ladder, 0: everything
-	Levels   int               `json:"levels"` // there are, 1 without a ladder
-	Target   *int64            `json:"target_ns"`
-	Latency  Latency           `json:"latency_ns"` // of frames that were done, capture to sink
-	Stages   []Stage           `json:"stages"`     // from source to sink
-	Events   []Event           `json:"events"`     // the latest, oldest first
-	Numbers  []Number          `json:"metrics"`    // of the stages' own
-	Counts   perf.Counts       `json:"counters"`
+	Frames   Frames              `json:"frames"`
+	Drops    map[string]uint64   `json:"drops"`    // by reason
+	Failures map[string]uint64   `json:"failures"` // by stage
+	Copies   map[string]uint64   `json:"copies"`   // by where
+	InFlight int                 `json:"in_flight"`
+	Level    int                 `json:"level"`  // of the ladder, 0: everything
+	Levels   int                 `json:"levels"` // there are, 1 without a ladder
+	Target   *int64              `json:"target_ns"`
+	Latency  histogram.Histogram `json:"latency_ns"` // of frames that were done, capture to sink
+	Stages   []Stage             `json:"stages"`     // from source to sink
+	Events   []Event             `json:"events"`     // the latest, oldest first
+	Numbers  []Number            `json:"metrics"`    // of the stages' own
+	Counts   perf.Counts         `json:"counters"`
 
 	Fallbacks map[string]uint64 `json:"fallbacks,omitempty"` // frames that the CPU did for the GPU, by stage
 	Worker    *worker.Status    `json:"worker,omitempty"`    // the process for the GPU
@@ -51,12 +52,12 @@ type Frames struct {
 
 // Stage is one stage, or an end.
 type Stage struct {
-	ID        string  `json:"id"`
-	Backend   string  `json:"backend,omitempty"`
-	Instances int     `json:"instances"`
-	Queue     *Queue  `json:"queue"` // before it; null for the source
-	Wait      Latency `json:"wait_ns"`
-	Service   Latency `json:"service_ns"`
+	ID        string              `json:"id"`
+	Backend   string              `json:"backend,omitempty"`
+	Instances int                 `json:"instances"`
+	Queue     *Queue              `json:"queue"` // before it; null for the source
+	Wait      histogram.Histogram `json:"wait_ns"`
+	Service   histogram.Histogram `json:"service_ns"`
 }
 
 // Queue is a queue of frames.
@@ -74,15 +75,15 @@ type Event struct {
 
 // Rates is what happened between two snapshots of one run.
 type Rates struct {
-	Seconds float64           `json:"seconds"`
-	FPS     *float64          `json:"fps"` // frames done; null: no time has passed
-	Frames  Frames            `json:"frames"`
-	Drops   map[string]uint64 `json:"drops"`
-	Latency Latency           `json:"-"`
-	P50     *int64            `json:"p50_ns"`
-	P95     *int64            `json:"p95_ns"`
-	Stages  []StageRates      `json:"stages"`
-	Counts  perf.Counts       `json:"counters"`
+	Seconds float64             `json:"seconds"`
+	FPS     *float64            `json:"fps"` // frames done; null: no time has passed
+	Frames  Frames              `json:"frames"`
+	Drops   map[string]uint64   `json:"drops"`
+	Latency histogram.Histogram `json:"-"`
+	P50     *int64              `json:"p50_ns"`
+	P95     *int64              `json:"p95_ns"`
+	Stages  []StageRates        `json:"stages"`
+	Counts  perf.Counts         `json:"counters"`
 }
 
 // StageRates is one stage between two snapshots.
