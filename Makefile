@@ -55,7 +55,7 @@ unit: $(BUILD)/tools/cue
 
 # What a device reads that others wrote: plans, signatures, state, sockets, netlink,
 # nodes. `make prove` runs every target of the tree, and longer.
-FUZZED := internal/signature schema/plan $(addprefix runtime/device/,api rootfs doctor enforce journal knob planfile power watch)
+FUZZED := internal/signature schema/knob schema/plan $(addprefix runtime/device/,api rootfs doctor enforce journal planfile power watch)
 
 .PHONY: fuzz-check
 fuzz-check: ## the parsers of the device, each fed a few hundred inputs

@@ -15,8 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/yoctune/yoctune/runtime/device/enforce"
-	"github.com/yoctune/yoctune/runtime/device/knob"
 	"github.com/yoctune/yoctune/runtime/device/notify"
+	"github.com/yoctune/yoctune/runtime/device/outcome"
 	"github.com/yoctune/yoctune/runtime/device/planfile"
 	"github.com/yoctune/yoctune/runtime/device/rootfs"
 	"github.com/yoctune/yoctune/runtime/device/watch"
@@ -188,7 +188,7 @@ func (l *enforceLog) Watching(sources []watch.Source, nodes int, sweep time.Dura
 }
 
 func (l *enforceLog) Event(e watch.Event) {
-	name := knob.Name(e.Path)
+	name := outcome.Name(e.Path)
 	switch {
 	case e.Type == watch.Contest:
 		l.line(e, "ALARM: %s", e.Message)
@@ -200,7 +200,7 @@ func (l *enforceLog) Event(e watch.Event) {
 		l.line(e, "%s: no longer contested: %s", name, e.Message)
 	case e.Repair > 0 && e.Type == watch.Reapplied:
 		l.line(e, "%s: %s, was %s after %s", name, e.Wanted, e.Found, e.Message)
-	case e.Repair > 0 && e.Outcome == knob.OK:
+	case e.Repair > 0 && e.Outcome == outcome.OK:
 		l.line(e, "%s: set to %s by %s; %s again after %.1f ms", name, e.Found, who(e.By), e.Wanted, float64(e.Repair)/1000)
 	default:
 		l.line(e, "%s: set to %s by %s; %s", name, e.Found, who(e.By), e.Message)

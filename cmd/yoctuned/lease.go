@@ -16,8 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/yoctune/yoctune/runtime/device/api"
-	"github.com/yoctune/yoctune/runtime/device/knob"
 	"github.com/yoctune/yoctune/runtime/device/lease"
+	"github.com/yoctune/yoctune/runtime/device/outcome"
 	"github.com/yoctune/yoctune/runtime/device/rootfs"
 )
 
@@ -66,7 +66,7 @@ Exit code: that of COMMAND; 1 when the lease was refused and COMMAND not run.`,
 			if !quiet {
 				// Standard output is the command's.
 				for _, s := range granted.Settings {
-					if s.Outcome != string(knob.OK) {
+					if s.Outcome != string(outcome.OK) {
 						cmd.PrintErrln("yoctuned: " + printable(s.Outcome+": "+s.Message))
 					}
 				}

@@ -20,8 +20,8 @@ import (
 	"golang.org/x/term"
 
 	"github.com/yoctune/yoctune/runtime/device/api"
-	"github.com/yoctune/yoctune/runtime/device/knob"
 	"github.com/yoctune/yoctune/runtime/device/monitor"
+	"github.com/yoctune/yoctune/runtime/device/outcome"
 	"github.com/yoctune/yoctune/runtime/device/planfile"
 	"github.com/yoctune/yoctune/runtime/device/rootfs"
 	"github.com/yoctune/yoctune/runtime/device/tegrastats"
@@ -398,7 +398,7 @@ func (d *driftReader) fresh() []watch.Event {
 }
 
 func eventText(e watch.Event) string {
-	text := fmt.Sprintf("%s %s %s %s by %s", e.Time.Local().Format("15:04:05"), e.Type, knob.Name(e.Path), e.Found, who(e.By))
+	text := fmt.Sprintf("%s %s %s %s by %s", e.Time.Local().Format("15:04:05"), e.Type, outcome.Name(e.Path), e.Found, who(e.By))
 	if e.Repair > 0 {
 		text += fmt.Sprintf(", %s after %.1f ms", e.Outcome, float64(e.Repair)/1000)
 	}

@@ -12,22 +12,22 @@ import (
 	"unicode/utf8"
 
 	"github.com/yoctune/yoctune/runtime/device/enforce"
-	"github.com/yoctune/yoctune/runtime/device/knob"
+	"github.com/yoctune/yoctune/runtime/device/outcome"
 	"github.com/yoctune/yoctune/schema/plan"
 	"golang.org/x/sys/unix"
 )
 
 // settingLine is one result in JSON.
 type settingLine struct {
-	Type    string       `json:"type"` // "setting"
-	ID      string       `json:"id"`
-	Path    string       `json:"path"`
-	Wanted  string       `json:"wanted"`
-	Found   *string      `json:"found"` // null: it could not be read
-	Outcome knob.Outcome `json:"outcome"`
-	Counts  bool         `json:"counts"` // it makes the answer "no"
-	Origin  *string      `json:"origin"` // "file:line:column" of the configuration
-	Message string       `json:"message"`
+	Type    string          `json:"type"` // "setting"
+	ID      string          `json:"id"`
+	Path    string          `json:"path"`
+	Wanted  string          `json:"wanted"`
+	Found   *string         `json:"found"` // null: it could not be read
+	Outcome outcome.Outcome `json:"outcome"`
+	Counts  bool            `json:"counts"` // it makes the answer "no"
+	Origin  *string         `json:"origin"` // "file:line:column" of the configuration
+	Message string          `json:"message"`
 }
 
 // summaryLine is the last line of every JSON output.
@@ -92,7 +92,7 @@ func (r report) counts() map[string]int {
 
 // cause is a result's message without the node that it is about.
 func (report) cause(res enforce.Result) string {
-	_, rest, ok := strings.Cut(res.Message, knob.Name(res.Path)+": ")
+	_, rest, ok := strings.Cut(res.Message, outcome.Name(res.Path)+": ")
 	if !ok {
 		return ""
 	}
@@ -104,7 +104,7 @@ func (report) cause(res enforce.Result) string {
 func (r report) sharing(res enforce.Result) int {
 	n := 0
 	for _, other := range r.Results {
-		if other.Outcome == knob.Forbidden && res.Outcome == knob.Forbidden && r.cause(res) != "" && r.cause(other) == r.cause(res) {
+		if other.Outcome == outcome.Forbidden && res.Outcome == outcome.Forbidden && r.cause(res) != "" && r.cause(other) == r.cause(res) {
 			n++
 		}
 	}
@@ -156,7 +156,7 @@ func (r report) text(w io.Writer, colour bool) {
 	rows := [][]string{{"outcome", "setting", "wanted", "found", "asked for at"}}
 	shown := []enforce.Result{{}}
 	for _, res := range r.Results {
-		if r.Quiet && res.Outcome == knob.OK {
+		if r.Quiet && res.Outcome == outcome.OK {
 			continue
 		}
 		found := "–"
@@ -210,7 +210,7 @@ func (r report) text(w io.Writer, colour bool) {
 func (r report) summary() string {
 	counts := r.counts()
 	var parts []string
-	for _, o := range knob.Outcomes() {
+	for _, o := range outcome.Outcomes() {
 		if n := counts[string(o)]; n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", n, o))
 		}
@@ -234,22 +234,22 @@ func (r report) summary() string {
 // label is how people call the node; where that says less than the id, the id.
 func label(res enforce.Result) string {
 	if strings.HasPrefix(res.Path, "/proc/sys/") || strings.HasPrefix(res.Path, "/sys/") || strings.HasPrefix(res.Path, "/proc/irq/") {
-		return knob.Name(res.Path)
+		return outcome.Name(res.Path)
 	}
 	return res.ID
 }
 
-func paint(line, outcome string, head bool, res enforce.Result) string {
+func paint(line, prefix string, head bool, res enforce.Result) string {
 	const bold, green, yellow, red, reset = "\x1b[1m", "\x1b[32m", "\x1b[33m", "\x1b[31m", "\x1b[0m"
 	switch {
 	case head:
 		return bold + line + reset
-	case res.Outcome == knob.OK:
-		return green + outcome + reset + line[len(outcome):]
+	case res.Outcome == outcome.OK:
+		return green + prefix + reset + line[len(prefix):]
 	case res.Satisfied():
-		return yellow + outcome + reset + line[len(outcome):]
+		return yellow + prefix + reset + line[len(prefix):]
 	}
-	return red + outcome + reset + line[len(outcome):]
+	return red + prefix + reset + line[len(prefix):]
 }
 
 // short keeps a column readable; JSON has the whole value.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/yoctune/yoctune/runtime/device/journal"
-	"github.com/yoctune/yoctune/runtime/device/knob"
+	"github.com/yoctune/yoctune/runtime/device/outcome"
 	"github.com/yoctune/yoctune/runtime/device/planfile"
 	"github.com/yoctune/yoctune/runtime/device/rootfs"
 	"github.com/yoctune/yoctune/runtime/device/watch"
@@ -216,7 +216,7 @@ func (s deviceStatus) watched(row func(key, value string)) {
 			row("contested", fmt.Sprintf("and %d more", len(w.Contested)-n))
 			break
 		}
-		row("contested", fmt.Sprintf("%s is %s, wanted %s, by %s since %s", knob.Name(c.Path), c.Found, c.Wanted, who(c.By), c.Since.Format(time.RFC3339)))
+		row("contested", fmt.Sprintf("%s is %s, wanted %s, by %s since %s", outcome.Name(c.Path), c.Found, c.Wanted, who(c.By), c.Since.Format(time.RFC3339)))
 	}
 	for n, p := range w.Waiting {
 		if n == recent {
@@ -237,7 +237,7 @@ func (s deviceStatus) watched(row func(key, value string)) {
 			row(e.Type, fmt.Sprintf("%s power mode %s, was %s: %s", e.Time.Format("15:04:05"), e.Wanted, e.Found, e.Message))
 			continue
 		}
-		line := fmt.Sprintf("%s %s %s by %s", e.Time.Format("15:04:05"), knob.Name(e.Path), e.Found, who(e.By))
+		line := fmt.Sprintf("%s %s %s by %s", e.Time.Format("15:04:05"), outcome.Name(e.Path), e.Found, who(e.By))
 		if e.Repair > 0 {
 			line += fmt.Sprintf(", %s after %.1f ms", e.Outcome, float64(e.Repair)/1000)
 		}

@@ -4,8 +4,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/yoctune/yoctune/internal/cpulist"
 	"github.com/yoctune/yoctune/schema/facts/release"
+	"github.com/yoctune/yoctune/schema/formats/cpulist"
 )
 
 // cmdlineFile reads a kernel command line: the whole file, or the APPEND lines of

@@ -4,8 +4,8 @@ import (
 	"path"
 	"strings"
 
-	"github.com/yoctune/yoctune/internal/cpulist"
 	"github.com/yoctune/yoctune/internal/lazyregexp"
+	"github.com/yoctune/yoctune/schema/formats/cpulist"
 )
 
 // directive is a line of a unit file.

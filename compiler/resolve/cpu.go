@@ -5,7 +5,7 @@ import (
 	"strconv"
 
 	"github.com/yoctune/yoctune/compiler/language/load"
-	"github.com/yoctune/yoctune/internal/cpulist"
+	"github.com/yoctune/yoctune/schema/formats/cpulist"
 	"github.com/yoctune/yoctune/schema/plan"
 )
 

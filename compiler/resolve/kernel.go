@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/yoctune/yoctune/compiler/language/load"
-	"github.com/yoctune/yoctune/internal/cpulist"
+	"github.com/yoctune/yoctune/schema/formats/cpulist"
 	"github.com/yoctune/yoctune/schema/plan"
 )
 

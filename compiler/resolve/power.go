@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"github.com/yoctune/yoctune/compiler/language/load"
-	"github.com/yoctune/yoctune/internal/cpulist"
 	"github.com/yoctune/yoctune/schema/facts/board"
+	"github.com/yoctune/yoctune/schema/formats/cpulist"
 	"github.com/yoctune/yoctune/schema/plan"
 )
 

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/yoctune/yoctune/runtime/device/knob"
 	"github.com/yoctune/yoctune/runtime/device/monitor"
+	"github.com/yoctune/yoctune/runtime/device/outcome"
 	"github.com/yoctune/yoctune/runtime/device/rootfs"
 	"github.com/yoctune/yoctune/schema/plan"
 )
@@ -119,7 +119,7 @@ func checkTrue(in *Input) answer {
 	var bad []string
 	for _, r := range in.Results {
 		if !r.Satisfied() {
-			bad = append(bad, fmt.Sprintf("%s (%s)", knob.Name(r.Path), r.Outcome))
+			bad = append(bad, fmt.Sprintf("%s (%s)", outcome.Name(r.Path), r.Outcome))
 		}
 	}
 	if len(bad) > 0 {
@@ -182,8 +182,8 @@ func checkOwners(in *Input) answer {
 				who = c.By.String()
 			}
 			verdict = Fail
-			found = append(found, knob.Name(c.Path)+" by "+who)
-			advice = append(advice, "stop what insists on "+knob.Name(c.Path))
+			found = append(found, outcome.Name(c.Path)+" by "+who)
+			advice = append(advice, "stop what insists on "+outcome.Name(c.Path))
 		}
 	}
 	for _, o := range owners() {

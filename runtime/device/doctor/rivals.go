@@ -8,10 +8,11 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/yoctune/yoctune/runtime/device/knob"
+	"github.com/yoctune/yoctune/runtime/device/outcome"
 	"github.com/yoctune/yoctune/runtime/device/power"
 	"github.com/yoctune/yoctune/runtime/device/rootfs"
 	"github.com/yoctune/yoctune/schema/facts/board"
+	"github.com/yoctune/yoctune/schema/knob"
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
@@ -110,7 +111,7 @@ func checkSysctls(in *Input) answer {
 				if !rootfs.Glob(set.node, node) || agrees(s, set.value) {
 					continue
 				}
-				found = append(found, fmt.Sprintf("%s=%s in %s:%d", knob.Name(node), set.value, file, set.line))
+				found = append(found, fmt.Sprintf("%s=%s in %s:%d", outcome.Name(node), set.value, file, set.line))
 			}
 		}
 	}

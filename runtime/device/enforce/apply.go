@@ -8,9 +8,10 @@ import (
 	"time"
 
 	"github.com/yoctune/yoctune/runtime/device/journal"
-	"github.com/yoctune/yoctune/runtime/device/knob"
+	"github.com/yoctune/yoctune/runtime/device/outcome"
 	"github.com/yoctune/yoctune/runtime/device/power"
 	"github.com/yoctune/yoctune/runtime/device/rootfs"
+	"github.com/yoctune/yoctune/schema/knob"
 	"github.com/yoctune/yoctune/schema/plan"
 	"golang.org/x/sys/unix"
 )
@@ -52,12 +53,12 @@ func writable(dev rootfs.FS, all []*target, o Options) []*target {
 			continue
 		}
 		if err := writes(dev, t); err != nil {
-			t.finish(knob.Refused, fmt.Sprintf("%s: %v", knob.Name(t.path), err))
+			t.finish(outcome.Refused, fmt.Sprintf("%s: %v", outcome.Name(t.path), err))
 			continue
 		}
 		if c := claimed[t.real]; c != nil {
 			if c.setting.Want != t.setting.Want || c.setting.Compare != t.setting.Compare {
-				t.finish(knob.Contested, fmt.Sprintf("%s: %s of the same plan wants %s", knob.Name(t.path), c.setting.ID, c.setting.Want))
+				t.finish(outcome.Contested, fmt.Sprintf("%s: %s of the same plan wants %s", outcome.Name(t.path), c.setting.ID, c.setting.Want))
 			}
 			continue
 		}
@@ -217,7 +218,7 @@ func (w *writer) write(t *target) {
 			return !slices.Contains(t.found.Offered, strings.TrimSpace(a))
 		})
 		if len(offered) == 0 {
-			t.finish(knob.Refused, knob.NotOffered(t.path, s.Want, t.found.Offered))
+			t.finish(outcome.Refused, outcome.NotOffered(t.path, s.Want, t.found.Offered))
 			return
 		}
 		alternatives = offered
@@ -296,7 +297,7 @@ const gatherings = 3
 // memory was compacted, and only while that brings more.
 func (w *writer) gather(t *target) {
 	short := func() bool {
-		return !t.done && t.err == nil && t.known && knob.IsPages(t.path) && fewer(t.setting, t.found)
+		return !t.done && t.err == nil && t.known && outcome.IsPages(t.path) && fewer(t.setting, t.found)
 	}
 	for try := 0; try < gatherings && short(); try++ {
 		before := t.found.Value
@@ -360,14 +361,14 @@ func (w *writer) settle(t *target, written bool) {
 	case t.err != nil:
 		t.fault(w.dev, w.options, true, t.err)
 	case t.satisfied():
-		t.finish(knob.OK, "")
+		t.finish(outcome.OK, "")
 	case t.held:
-		t.finish(knob.Contested, fmt.Sprintf("%s: another setting of this plan undoes it", knob.Name(t.path)))
+		t.finish(outcome.Contested, fmt.Sprintf("%s: another setting of this plan undoes it", outcome.Name(t.path)))
 	case t.capped(w.dev):
-	case written && knob.IsPages(t.path) && fewer(t.setting, t.found):
-		t.finish(knob.Partial, knob.Short(t.path, t.setting.Want, t.found.Value))
+	case written && outcome.IsPages(t.path) && fewer(t.setting, t.found):
+		t.finish(outcome.Partial, outcome.Short(t.path, t.setting.Want, t.found.Value))
 	case written:
-		t.finish(knob.Adjusted, knob.Changed(t.path, t.setting.Want, t.found.Value))
+		t.finish(outcome.Adjusted, outcome.Changed(t.path, t.setting.Want, t.found.Value))
 	default:
 		t.judge(w.dev, w.options)
 	}

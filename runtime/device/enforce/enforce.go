@@ -21,7 +21,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/yoctune/yoctune/runtime/device/knob"
+	"github.com/yoctune/yoctune/runtime/device/outcome"
 	"github.com/yoctune/yoctune/runtime/device/rootfs"
 	"github.com/yoctune/yoctune/schema/plan"
 	"golang.org/x/sys/unix"
@@ -34,7 +34,7 @@ type Result struct {
 	Wanted  string
 	Found   string // canonical; "" when Known is false
 	Known   bool   // the node could be read
-	Outcome knob.Outcome
+	Outcome outcome.Outcome
 	Message string // "" when there is nothing to add
 
 	// Excused: the difference was not this run's to remove. An optional node
@@ -44,7 +44,7 @@ type Result struct {
 }
 
 // Satisfied reports whether the result does not make the answer "no".
-func (r Result) Satisfied() bool { return r.Outcome == knob.OK || r.Excused }
+func (r Result) Satisfied() bool { return r.Outcome == outcome.OK || r.Excused }
 
 // Satisfied reports whether all results are.
 func Satisfied(results []Result) bool {

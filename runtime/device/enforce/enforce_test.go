@@ -16,7 +16,7 @@ import (
 	"github.com/yoctune/yoctune/runtime/device/devicetest"
 	"github.com/yoctune/yoctune/runtime/device/enforce"
 	"github.com/yoctune/yoctune/runtime/device/journal"
-	"github.com/yoctune/yoctune/runtime/device/knob"
+	"github.com/yoctune/yoctune/runtime/device/outcome"
 	"github.com/yoctune/yoctune/runtime/device/rootfs"
 	"github.com/yoctune/yoctune/schema/plan"
 	"golang.org/x/sys/unix"
@@ -172,12 +172,12 @@ func TestAnAppliedPlanVerifiesAndRollbackRestoresEveryFile(t *testing.T) {
 		t.Error("the plan is satisfied before it was applied")
 	}
 	for _, r := range apply(t, dev, p) {
-		if r.Outcome != knob.OK {
+		if r.Outcome != outcome.OK {
 			t.Errorf("%s %s: %s: %s", r.ID, r.Path, r.Outcome, r.Message)
 		}
 	}
 	for _, r := range enforce.Verify(dev, p, options()) {
-		if r.Outcome != knob.OK {
+		if r.Outcome != outcome.OK {
 			t.Errorf("verify: %s %s: %s: %s", r.ID, r.Path, r.Outcome, r.Message)
 		}
 	}
@@ -284,7 +284,7 @@ func TestTheFirstOriginalSurvivesLaterApplies(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r := find(t, results, "sysctl.vm.swappiness"); r.Wanted != "60" || r.Outcome != knob.OK {
+	if r := find(t, results, "sysctl.vm.swappiness"); r.Wanted != "60" || r.Outcome != outcome.OK {
 		t.Errorf("restored %+v, want the value before the first apply, 60", r)
 	}
 	sameState(t, before, state(t, dir))
@@ -345,19 +345,19 @@ func TestWhatTheKernelAnswersBecomesAnOutcomeAndAMessage(t *testing.T) {
 		name    string
 		setting plan.Setting
 		break_  func(t *testing.T, dev *devicetest.Kernel, dir string)
-		outcome knob.Outcome
+		outcome outcome.Outcome
 		message string // a part of it
 	}{
 		{"a choice that is not offered", block("nvme*", "scheduler", plan.TypeChoice, "cfq"), nil,
-			knob.Refused, `nvme0n1 scheduler: "cfq" not offered (none, mq-deadline, kyber)`},
+			outcome.Refused, `nvme0n1 scheduler: "cfq" not offered (none, mq-deadline, kyber)`},
 		{"a governor that is not offered", with(tuned().Settings[3], func(s *plan.Setting) { s.Want = "turbo" }), nil,
-			knob.Refused, `policy0 scaling_governor: "turbo" not offered (conservative, ondemand`},
+			outcome.Refused, `policy0 scaling_governor: "turbo" not offered (conservative, ondemand`},
 		{"out of range", sysctl("vm.swappiness", "9999"), nil,
-			knob.Refused, "vm.swappiness: kernel refused 9999"},
+			outcome.Refused, "vm.swappiness: kernel refused 9999"},
 		{"a hexadecimal value is normalised", sysctl("vm.swappiness", "0x2a"), nil,
-			knob.OK, ""},
+			outcome.OK, ""},
 		{"rounded", block("nvme*", "read_ahead_kb", plan.TypeInt, "130"), nil,
-			knob.Adjusted, "nvme0n1 read_ahead_kb: asked 130, kernel uses 128"},
+			outcome.Adjusted, "nvme0n1 read_ahead_kb: asked 130, kernel uses 128"},
 		{"some huge pages", sysctl("vm.nr_hugepages", "2048"), func(_ *testing.T, dev *devicetest.Kernel, _ string) {
 			dev.Quirk = func(name, value string) string {
 				if strings.HasSuffix(name, "nr_hugepages") {
@@ -365,14 +365,14 @@ func TestWhatTheKernelAnswersBecomesAnOutcomeAndAMessage(t *testing.T) {
 				}
 				return value
 			}
-		}, knob.Partial, "1,730 of 2,048 pages"},
+		}, outcome.Partial, "1,730 of 2,048 pages"},
 		{"absent", sysctl("kernel.no_such_thing", "1"), nil,
-			knob.Unsupported, "kernel.no_such_thing: no such node"},
+			outcome.Unsupported, "kernel.no_such_thing: no such node"},
 		{"absent until a module is loaded", sysctl("net.netfilter.nf_conntrack_max", "262144"), nil,
-			knob.Pending, "waits for module nf_conntrack"},
+			outcome.Pending, "waits for module nf_conntrack"},
 		{"ENOENT from the write: unknown value", with(sysctl("net.ipv4.tcp_congestion_control", "bbr"), func(s *plan.Setting) { s.Type = plan.TypeString }),
 			fails("/proc/sys/net/ipv4/tcp_congestion_control", unix.ENOENT),
-			knob.Refused, `the kernel does not know "bbr"; load module tcp_bbr`},
+			outcome.Refused, `the kernel does not know "bbr"; load module tcp_bbr`},
 		{"EACCES on a file nobody may write", sysctl("vm.swappiness", "10"), func(t *testing.T, dev *devicetest.Kernel, dir string) {
 			dev.WriteFault[swappiness] = unix.EACCES
 			name := filepath.Join(dir, swappiness)
@@ -380,49 +380,49 @@ func TestWhatTheKernelAnswersBecomesAnOutcomeAndAMessage(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { _ = os.Chmod(name, 0o644) })
-		}, knob.Forbidden, "read-only by nature"},
+		}, outcome.Forbidden, "read-only by nature"},
 		{"EACCES in a network namespace", sysctl("net.core.rmem_max", "999999"), fails("/proc/sys/net/core/rmem_max", unix.EACCES),
-			knob.Forbidden, "read-only in this network namespace"},
+			outcome.Forbidden, "read-only in this network namespace"},
 		{"EPERM", sysctl("vm.swappiness", "10"), fails(swappiness, unix.EPERM),
-			knob.Forbidden, "capability, lockdown or a seccomp filter"},
+			outcome.Forbidden, "capability, lockdown or a seccomp filter"},
 		{"EROFS", sysctl("vm.swappiness", "10"), fails(swappiness, unix.EROFS),
-			knob.Forbidden, "mounted read-only"},
+			outcome.Forbidden, "mounted read-only"},
 		{"EBUSY that stays", sysctl("vm.swappiness", "10"), fails(swappiness, unix.EBUSY),
-			knob.Busy, "in use by something else"},
+			outcome.Busy, "in use by something else"},
 		{"an interrupt that cannot move", with(tuned().Settings[5], func(s *plan.Setting) { s.Select.Name = "nvme0q3" }), fails("/proc/irq/48/smp_affinity_list", unix.EIO),
-			knob.Refused, "irq 48: affinity is kernel-managed"},
+			outcome.Refused, "irq 48: affinity is kernel-managed"},
 		{"wider than the machine", with(tuned().Settings[5], func(s *plan.Setting) { s.Want = "0-63" }), fails("/proc/irq/44/smp_affinity_list", unix.EOVERFLOW),
-			knob.Refused, "more than this machine has"},
+			outcome.Refused, "more than this machine has"},
 		{"EAGAIN on read", sysctl("vm.swappiness", "10"), readFails(swappiness, unix.EAGAIN),
-			knob.Stale, "has no value"},
+			outcome.Stale, "has no value"},
 		{"the device went away", sysctl("vm.swappiness", "10"), fails(swappiness, unix.ENODEV),
-			knob.Unsupported, "no such node"},
+			outcome.Unsupported, "no such node"},
 		{"an action, not a setting", sysctl("vm.drop_caches", "3"), readFails("/proc/sys/vm/drop_caches", unix.EACCES),
-			knob.Forbidden, "write-only: an action, not a setting"},
+			outcome.Forbidden, "write-only: an action, not a setting"},
 		{"an original that cannot be read is no reason not to write", sysctl("kernel.secret", "1"), func(t *testing.T, dev *devicetest.Kernel, dir string) {
 			if err := os.WriteFile(filepath.Join(dir, secret), nil, 0o644); err != nil {
 				t.Fatal(err)
 			}
 			dev.ReadFault[secret] = unix.EIO
 			dev.Quirk = func(name, value string) string { delete(dev.ReadFault, name); return value }
-		}, knob.OK, ""},
+		}, outcome.OK, ""},
 		{"an empty value", sysctl("vm.swappiness", ""), nil,
-			knob.Refused, "vm.swappiness"},
+			outcome.Refused, "vm.swappiness"},
 		{"a value of another type", sysctl("vm.swappiness", "much"), nil,
-			knob.Refused, `"much" is not an integer`},
+			outcome.Refused, `"much" is not an integer`},
 		{"a value with a second line", with(sysctl("kernel.core_pattern", "core\nx"), func(s *plan.Setting) { s.Type = plan.TypeString }), nil,
-			knob.Refused, "line break"},
+			outcome.Refused, "line break"},
 		{"more than a page", sysctl("kernel.too_long", "10"), func(t *testing.T, _ *devicetest.Kernel, dir string) {
 			if err := os.WriteFile(filepath.Join(dir, "proc/sys/kernel/too_long"), []byte(strings.Repeat("9", 4096)), 0o644); err != nil {
 				t.Fatal(err)
 			}
-		}, knob.Unsupported, "more than one page"},
+		}, outcome.Unsupported, "more than one page"},
 		{"a path outside the kernel's files", with(sysctl("x", "1"), func(s *plan.Setting) { s.Select.Path = "/etc/passwd" }), nil,
-			knob.Forbidden, "not one that yoctuned touches"},
+			outcome.Forbidden, "not one that yoctuned touches"},
 		{"a path that climbs", with(sysctl("x", "1"), func(s *plan.Setting) { s.Select.Path = "/proc/sys/../../etc/passwd" }), nil,
-			knob.Forbidden, "not one that yoctuned touches"},
+			outcome.Forbidden, "not one that yoctuned touches"},
 		{"an attribute that climbs", with(block("nvme*", "x", plan.TypeInt, "1"), func(s *plan.Setting) { s.Select.Attr = "../../../etc/passwd" }), nil,
-			knob.Forbidden, "not one that yoctuned touches"},
+			outcome.Forbidden, "not one that yoctuned touches"},
 		{"a link that leads out of the kernel's files", with(sysctl("x", "1"), func(s *plan.Setting) { s.Select.Path = "/sys/kernel/evil" }), func(t *testing.T, _ *devicetest.Kernel, dir string) {
 			if err := os.Symlink("/etc/nvpmodel.conf.bak", filepath.Join(dir, "sys/kernel/evil")); err != nil {
 				t.Fatal(err)
@@ -430,23 +430,23 @@ func TestWhatTheKernelAnswersBecomesAnOutcomeAndAMessage(t *testing.T) {
 			if err := os.WriteFile(filepath.Join(dir, "etc/nvpmodel.conf.bak"), []byte("1"), 0o644); err != nil {
 				t.Fatal(err)
 			}
-		}, knob.Forbidden, "leads to /etc/nvpmodel.conf.bak"},
+		}, outcome.Forbidden, "leads to /etc/nvpmodel.conf.bak"},
 		{"a program for the kernel to run", with(sysctl("kernel.core_pattern", "|/bin/sh"), func(s *plan.Setting) { s.Type = plan.TypeString }), nil,
-			knob.Forbidden, "run programs"},
+			outcome.Forbidden, "run programs"},
 		{"the module loader", with(sysctl("kernel.modprobe", "/data/x"), func(s *plan.Setting) { s.Type = plan.TypeString }), nil,
-			knob.Forbidden, "run programs"},
+			outcome.Forbidden, "run programs"},
 		{"no device matches", block("sd*", "scheduler", plan.TypeChoice, "none"), nil,
-			knob.Unsupported, `this machine has no block device named "sd*"`},
+			outcome.Unsupported, `this machine has no block device named "sd*"`},
 		{"a class nobody knows", with(block("x", "y", plan.TypeInt, "1"), func(s *plan.Setting) { s.Select.Class = "toaster" }), nil,
-			knob.Unsupported, `unknown device class "toaster"`},
+			outcome.Unsupported, `unknown device class "toaster"`},
 		{"the first available of two", with(block("nvme*", "scheduler", plan.TypeChoice, "bfq|kyber|none"), func(s *plan.Setting) { s.Compare = plan.FirstAvailable }), nil,
-			knob.OK, ""},
+			outcome.OK, ""},
 		{"more than asked is enough", with(sysctl("vm.swappiness", "50"), func(s *plan.Setting) { s.Compare = plan.AtLeast }), nil,
-			knob.OK, ""},
+			outcome.OK, ""},
 		{"an unknown comparison", with(sysctl("vm.swappiness", "50"), func(s *plan.Setting) { s.Compare = "about" }), nil,
-			knob.Refused, `unknown comparison "about"`},
+			outcome.Refused, `unknown comparison "about"`},
 		{"an unknown type", with(sysctl("vm.swappiness", "50"), func(s *plan.Setting) { s.Type = "colour" }), nil,
-			knob.Refused, `unknown value type "colour"`},
+			outcome.Refused, `unknown value type "colour"`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dev := devicetest.NewKernel(shared.Device)
@@ -458,10 +458,10 @@ func TestWhatTheKernelAnswersBecomesAnOutcomeAndAMessage(t *testing.T) {
 			if r.Outcome != c.outcome || !strings.Contains(r.Message, c.message) {
 				t.Errorf("%s: %q\nwant %s: … %s …", r.Outcome, r.Message, c.outcome, c.message)
 			}
-			if c.outcome != knob.OK && r.Satisfied() {
+			if c.outcome != outcome.OK && r.Satisfied() {
 				t.Error("and it does not count against the answer")
 			}
-			if other := find(t, results, "sysctl.vm.vfs_cache_pressure"); other.Outcome != knob.OK {
+			if other := find(t, results, "sysctl.vm.vfs_cache_pressure"); other.Outcome != outcome.OK {
 				t.Errorf("the next setting was not applied: %+v", other)
 			}
 			if _, err := enforce.Rollback(devicetest.NewKernel(dev.Device), options()); err != nil {
@@ -490,7 +490,7 @@ func TestAnOriginalThatCouldNotBeReadIsSaidToBeLost(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := find(t, results, "sysctl.kernel.core_uses_pid")
-	if r.Outcome != knob.Refused || !strings.Contains(r.Message, "the original is not known") || enforce.Satisfied(results) {
+	if r.Outcome != outcome.Refused || !strings.Contains(r.Message, "the original is not known") || enforce.Satisfied(results) {
 		t.Errorf("%+v", r)
 	}
 }
@@ -499,7 +499,7 @@ func TestAnOptionalAbsentNodeDoesNotCount(t *testing.T) {
 	dev, _ := board(t)
 	s := with(block("sd*", "scheduler", plan.TypeChoice, "none"), func(s *plan.Setting) { s.Optional = true })
 	for _, results := range [][]enforce.Result{apply(t, dev, planOf(s)), enforce.Verify(dev, planOf(s), options())} {
-		if r := results[0]; r.Outcome != knob.Unsupported || !r.Satisfied() {
+		if r := results[0]; r.Outcome != outcome.Unsupported || !r.Satisfied() {
 			t.Errorf("%+v", r)
 		}
 	}
@@ -530,7 +530,7 @@ func TestSettingsThatUndoEachOtherAreContested(t *testing.T) {
 	results := apply(t, dev, planOf(sysctl("vm.dirty_bytes", "268435456"), sysctl("vm.dirty_ratio", "15")))
 	contested := 0
 	for _, r := range results {
-		if r.Outcome == knob.Contested {
+		if r.Outcome == outcome.Contested {
 			contested++
 		}
 	}
@@ -566,7 +566,7 @@ func TestDriftIsNamedAndRepaired(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := find(t, enforce.Verify(dev, p, options()), "sysctl.vm.swappiness")
-	if r.Outcome != knob.Differs || r.Found != "33" || r.Message != "vm.swappiness: found 33, wanted 10" {
+	if r.Outcome != outcome.Differs || r.Found != "33" || r.Message != "vm.swappiness: found 33, wanted 10" {
 		t.Errorf("%+v", r)
 	}
 	apply(t, dev, p)
@@ -579,7 +579,7 @@ func TestVerifyTellsAKernelThatRoundsFromDrift(t *testing.T) {
 	dev, dir := board(t)
 	p := planOf(block("nvme*", "read_ahead_kb", plan.TypeInt, "130"))
 	apply(t, dev, p)
-	if r := enforce.Verify(dev, p, options())[0]; r.Outcome != knob.Adjusted || r.Satisfied() {
+	if r := enforce.Verify(dev, p, options())[0]; r.Outcome != outcome.Adjusted || r.Satisfied() {
 		t.Errorf("%+v", r)
 	}
 	real, err := dev.Resolve("/sys/block/nvme0n1/queue/read_ahead_kb")
@@ -589,7 +589,7 @@ func TestVerifyTellsAKernelThatRoundsFromDrift(t *testing.T) {
 	if err := os.WriteFile(dir+real, []byte("64\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if r := enforce.Verify(dev, p, options())[0]; r.Outcome != knob.Differs {
+	if r := enforce.Verify(dev, p, options())[0]; r.Outcome != outcome.Differs {
 		t.Errorf("%+v", r)
 	}
 }
@@ -597,7 +597,7 @@ func TestVerifyTellsAKernelThatRoundsFromDrift(t *testing.T) {
 func TestReportOnlySettingsAreComparedAndNeverWritten(t *testing.T) {
 	dev, _ := board(t)
 	p := planOf(with(sysctl("vm.swappiness", "10"), func(s *plan.Setting) { s.Policy = plan.Report }))
-	if r := apply(t, dev, p)[0]; r.Outcome != knob.Differs || !r.Satisfied() {
+	if r := apply(t, dev, p)[0]; r.Outcome != outcome.Differs || !r.Satisfied() {
 		t.Errorf("apply: %+v", r)
 	}
 	if len(dev.Writes) != 0 {
@@ -649,7 +649,7 @@ func TestKernelArgumentsArePendingUntilTheRunningKernelHasThem(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, r := range enforce.Verify(dev, p, options()) {
-		if r.Outcome != knob.OK {
+		if r.Outcome != outcome.OK {
 			t.Errorf("after flashing: %+v", r)
 		}
 	}
@@ -660,13 +660,13 @@ func TestWhatOnlyAnImageCanBringIsPending(t *testing.T) {
 	p := planOf(with(block("zram0", "disksize", plan.TypeInt, "2147483648"), func(s *plan.Setting) {
 		s.Select.Attr, s.Policy, s.Needs = "disksize", plan.Report, plan.NeedsReboot
 	}))
-	if r := enforce.Verify(dev, p, options())[0]; r.Outcome != knob.Pending || r.Satisfied() {
+	if r := enforce.Verify(dev, p, options())[0]; r.Outcome != outcome.Pending || r.Satisfied() {
 		t.Errorf("%+v", r)
 	}
 	if err := devicetest.Flash(dir, p); err != nil {
 		t.Fatal(err)
 	}
-	if r := enforce.Verify(dev, p, options())[0]; r.Outcome != knob.OK {
+	if r := enforce.Verify(dev, p, options())[0]; r.Outcome != outcome.OK {
 		t.Errorf("%+v", r)
 	}
 }
@@ -695,10 +695,10 @@ func TestANodeThatHangsCostsOneSetting(t *testing.T) {
 	results := enforce.Verify(h, planOf(
 		with(sysctl("x", "100"), func(s *plan.Setting) { s.Select.Path = node }),
 		sysctl("vm.vfs_cache_pressure", "100")), o)
-	if r := results[0]; r.Outcome != knob.Stale || r.Satisfied() {
+	if r := results[0]; r.Outcome != outcome.Stale || r.Satisfied() {
 		t.Errorf("%+v", r)
 	}
-	if r := results[1]; r.Outcome != knob.OK {
+	if r := results[1]; r.Outcome != outcome.OK {
 		t.Errorf("%+v", r)
 	}
 }
@@ -737,7 +737,7 @@ func TestRollbackSaysThatOriginalsAreLost(t *testing.T) {
 		t.Fatal(err)
 	}
 	results, err := enforce.Rollback(dev, options())
-	if err != nil || len(results) != 2 || enforce.Satisfied(results) || results[0].Outcome != knob.OK {
+	if err != nil || len(results) != 2 || enforce.Satisfied(results) || results[0].Outcome != outcome.OK {
 		t.Fatalf("%v %+v", err, results)
 	}
 	if last := results[1]; last.Path != journal.File || !strings.Contains(last.Message, "damaged records: 1") {
@@ -755,7 +755,7 @@ func TestANodeThatIsGoneIsNotAFailedRollback(t *testing.T) {
 		t.Fatal(err)
 	}
 	results, err := enforce.Rollback(dev, options())
-	if err != nil || !enforce.Satisfied(results) || results[0].Outcome != knob.Stale {
+	if err != nil || !enforce.Satisfied(results) || results[0].Outcome != outcome.Stale {
 		t.Errorf("%v %+v", err, results)
 	}
 }
@@ -824,7 +824,7 @@ func TestAHungNodeIsLeftAloneUntilItAnswers(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 5 {
-		if r := s.Look([]string{node})[node]; r.Outcome != knob.Stale {
+		if r := s.Look([]string{node})[node]; r.Outcome != outcome.Stale {
 			t.Errorf("%+v", r)
 		}
 	}
@@ -833,7 +833,7 @@ func TestAHungNodeIsLeftAloneUntilItAnswers(t *testing.T) {
 	}
 	close(h.release)
 	for late := time.Now().Add(20 * time.Second); ; {
-		if r := s.Look([]string{node})[node]; r.Outcome == knob.OK {
+		if r := s.Look([]string{node})[node]; r.Outcome == outcome.OK {
 			break
 		} else if time.Now().After(late) {
 			t.Fatalf("it answers, and is %+v", r)
@@ -880,10 +880,10 @@ func TestHeatIsCappedAndExcusedAndNoNoteOfRounding(t *testing.T) {
 		}
 	}
 	r := find(t, enforce.Verify(dev, p, options()), "cpu.max")
-	if r.Outcome != knob.Capped || !r.Satisfied() || !strings.Contains(r.Message, "policy0 scaling_max_freq: 1190400 of 1510400: capped by thermal-cpufreq-0 (step 2 of 9)") {
+	if r.Outcome != outcome.Capped || !r.Satisfied() || !strings.Contains(r.Message, "policy0 scaling_max_freq: 1190400 of 1510400: capped by thermal-cpufreq-0 (step 2 of 9)") {
 		t.Errorf("%+v", r)
 	}
-	if r := find(t, enforce.Verify(dev, p, options()), "gpu.max"); r.Outcome != knob.OK {
+	if r := find(t, enforce.Verify(dev, p, options()), "gpu.max"); r.Outcome != outcome.OK {
 		t.Errorf("the GPU is not the CPU's: %+v", r)
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/yoctune/yoctune/runtime/device/knob"
+	"github.com/yoctune/yoctune/runtime/device/outcome"
 	"github.com/yoctune/yoctune/runtime/device/rootfs"
 	"github.com/yoctune/yoctune/schema/plan"
 )
@@ -29,10 +29,10 @@ func fanResult(dev rootfs.FS, f *plan.Fan) []Result {
 	if f == nil {
 		return nil
 	}
-	r := Result{ID: fanID, Path: fanConfig, Wanted: fanWish(f), Outcome: knob.OK}
+	r := Result{ID: fanID, Path: fanConfig, Wanted: fanWish(f), Outcome: outcome.OK}
 	b, err := dev.ReadFile(fanConfig, 1<<20)
 	if err != nil {
-		r.Outcome, r.Message = knob.Unsupported, fmt.Sprintf("fan: %s cannot be read: nvfancontrol is not in this image", fanConfig)
+		r.Outcome, r.Message = outcome.Unsupported, fmt.Sprintf("fan: %s cannot be read: nvfancontrol is not in this image", fanConfig)
 		return []Result{r}
 	}
 	has := parseFan(string(b))
@@ -62,11 +62,11 @@ func fanResult(dev rootfs.FS, f *plan.Fan) []Result {
 	owners := fanOwners(dev)
 	switch i := slices.IndexFunc(owners, func(o string) bool { return !strings.HasPrefix(o, "nvfancontrol ") }); {
 	case len(faults) > 0:
-		r.Outcome, r.Message = knob.Pending, "fan: "+strings.Join(faults, "; ")+": needs an image built from this plan's layer"
+		r.Outcome, r.Message = outcome.Pending, "fan: "+strings.Join(faults, "; ")+": needs an image built from this plan's layer"
 	case i >= 0:
-		r.Outcome, r.Message = knob.Contested, fmt.Sprintf("fan: %s runs and writes its speed too: stop it, or leave the fan to nvfancontrol", owners[i])
+		r.Outcome, r.Message = outcome.Contested, fmt.Sprintf("fan: %s runs and writes its speed too: stop it, or leave the fan to nvfancontrol", owners[i])
 	case len(owners) == 0:
-		r.Outcome, r.Message = knob.Differs, "fan: nvfancontrol does not run: `systemctl restart nvfancontrol`"
+		r.Outcome, r.Message = outcome.Differs, "fan: nvfancontrol does not run: `systemctl restart nvfancontrol`"
 	}
 	return []Result{r}
 }

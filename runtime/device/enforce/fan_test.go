@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/yoctune/yoctune/runtime/device/enforce"
-	"github.com/yoctune/yoctune/runtime/device/knob"
+	"github.com/yoctune/yoctune/runtime/device/outcome"
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
@@ -25,18 +25,18 @@ func TestTheFansOwnerIsAskedAndNamed(t *testing.T) {
 		name, file string
 		running    []string
 		want       plan.Fan
-		outcome    knob.Outcome
+		outcome    outcome.Outcome
 		message    string
 	}{
-		{"as wanted, with margins", fanFile("ENABLED", falling), []string{"nvfancontrol"}, plan.Fan{Profile: "lab", Governor: "cont"}, knob.OK, ""},
-		{"as wanted, with degrees", fanFile("DISABLED", rising), []string{"nvfancontrol"}, plan.Fan{Profile: "lab"}, knob.OK, ""},
-		{"backwards, with margins", fanFile("ENABLED", rising), []string{"nvfancontrol"}, plan.Fan{Profile: "lab"}, knob.Pending, "cools less when it is hotter"},
-		{"backwards, with degrees", fanFile("DISABLED", falling), []string{"nvfancontrol"}, plan.Fan{Profile: "lab"}, knob.Pending, "cools less when it is hotter"},
-		{"another profile", fanFile("ENABLED", falling), []string{"nvfancontrol"}, plan.Fan{Profile: "cool"}, knob.Pending, `profile is "lab", wanted "cool"; no profile "cool" is defined`},
-		{"two owners", fanFile("ENABLED", falling), []string{"nvfancontrol", "jtop"}, plan.Fan{Profile: "lab"}, knob.Contested, "jtop (pid 901) runs and writes its speed too"},
-		{"nobody", fanFile("ENABLED", falling), nil, plan.Fan{Profile: "lab"}, knob.Differs, "nvfancontrol does not run"},
-		{"no such file", "", nil, plan.Fan{Profile: "lab"}, knob.Unsupported, "is not in this image"},
-		{"garbage", "}{\x00", []string{"nvfancontrol"}, plan.Fan{Profile: "lab"}, knob.Pending, "no profile"},
+		{"as wanted, with margins", fanFile("ENABLED", falling), []string{"nvfancontrol"}, plan.Fan{Profile: "lab", Governor: "cont"}, outcome.OK, ""},
+		{"as wanted, with degrees", fanFile("DISABLED", rising), []string{"nvfancontrol"}, plan.Fan{Profile: "lab"}, outcome.OK, ""},
+		{"backwards, with margins", fanFile("ENABLED", rising), []string{"nvfancontrol"}, plan.Fan{Profile: "lab"}, outcome.Pending, "cools less when it is hotter"},
+		{"backwards, with degrees", fanFile("DISABLED", falling), []string{"nvfancontrol"}, plan.Fan{Profile: "lab"}, outcome.Pending, "cools less when it is hotter"},
+		{"another profile", fanFile("ENABLED", falling), []string{"nvfancontrol"}, plan.Fan{Profile: "cool"}, outcome.Pending, `profile is "lab", wanted "cool"; no profile "cool" is defined`},
+		{"two owners", fanFile("ENABLED", falling), []string{"nvfancontrol", "jtop"}, plan.Fan{Profile: "lab"}, outcome.Contested, "jtop (pid 901) runs and writes its speed too"},
+		{"nobody", fanFile("ENABLED", falling), nil, plan.Fan{Profile: "lab"}, outcome.Differs, "nvfancontrol does not run"},
+		{"no such file", "", nil, plan.Fan{Profile: "lab"}, outcome.Unsupported, "is not in this image"},
+		{"garbage", "}{\x00", []string{"nvfancontrol"}, plan.Fan{Profile: "lab"}, outcome.Pending, "no profile"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dev, dir := board(t)
@@ -53,7 +53,7 @@ func TestTheFansOwnerIsAskedAndNamed(t *testing.T) {
 			if r.Outcome != c.outcome || !strings.Contains(r.Message, c.message) {
 				t.Errorf("%+v", r)
 			}
-			if r := find(t, enforce.Verify(dev, p, options()), "fan"); r.Outcome != c.outcome || r.Satisfied() != (c.outcome == knob.OK) {
+			if r := find(t, enforce.Verify(dev, p, options()), "fan"); r.Outcome != c.outcome || r.Satisfied() != (c.outcome == outcome.OK) {
 				t.Errorf("verify: %+v", r)
 			}
 			sameState(t, before, state(t, dir)) // its speed is not ours to write

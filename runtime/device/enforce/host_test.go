@@ -11,8 +11,9 @@ import (
 	"github.com/yoctune/yoctune/runtime/device/devicetest"
 	"github.com/yoctune/yoctune/runtime/device/enforce"
 	"github.com/yoctune/yoctune/runtime/device/journal"
-	"github.com/yoctune/yoctune/runtime/device/knob"
+	"github.com/yoctune/yoctune/runtime/device/outcome"
 	"github.com/yoctune/yoctune/runtime/device/rootfs"
+	"github.com/yoctune/yoctune/schema/knob"
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
@@ -125,7 +126,7 @@ func TestTheKernelOfThisMachineIsTunedAndPutBack(t *testing.T) {
 	})
 
 	for _, r := range apply(t, dev, p) {
-		if r.Outcome != knob.OK {
+		if r.Outcome != outcome.OK {
 			t.Errorf("%s: %s: %s", r.Path, r.Outcome, r.Message)
 		}
 		if says := kernelSays(t, r.Path); says != r.Wanted && !strings.Contains(says, "["+r.Wanted+"]") {
@@ -135,11 +136,11 @@ func TestTheKernelOfThisMachineIsTunedAndPutBack(t *testing.T) {
 	if err := os.WriteFile("/proc/sys/vm/swappiness", []byte("33"), 0); err != nil {
 		t.Fatal(err)
 	}
-	if r := find(t, enforce.Verify(dev, p, options()), "sysctl.vm.swappiness"); r.Outcome != knob.Differs || r.Found != "33" {
+	if r := find(t, enforce.Verify(dev, p, options()), "sysctl.vm.swappiness"); r.Outcome != outcome.Differs || r.Found != "33" {
 		t.Errorf("drift: %+v", r)
 	}
 	apply(t, dev, p)
-	if r := find(t, enforce.Verify(dev, p, options()), "sysctl.vm.swappiness"); r.Outcome != knob.OK {
+	if r := find(t, enforce.Verify(dev, p, options()), "sysctl.vm.swappiness"); r.Outcome != outcome.OK {
 		t.Errorf("repair: %+v", r)
 	}
 	results, err := enforce.Rollback(dev, options())
@@ -183,11 +184,11 @@ func TestTheKernelOfThisMachineRefusesAndTheRestIsApplied(t *testing.T) {
 		sysctl("kernel.no_such_thing", "1"),
 		sysctl("vm.drop_caches", "3"),
 		sysctl("vm.vfs_cache_pressure", strconv.Itoa(n+1))))
-	for id, want := range map[string]knob.Outcome{
-		"sysctl.vm.swappiness":         knob.Refused,
-		"sysctl.kernel.no_such_thing":  knob.Unsupported,
-		"sysctl.vm.drop_caches":        knob.Forbidden,
-		"sysctl.vm.vfs_cache_pressure": knob.OK,
+	for id, want := range map[string]outcome.Outcome{
+		"sysctl.vm.swappiness":         outcome.Refused,
+		"sysctl.kernel.no_such_thing":  outcome.Unsupported,
+		"sysctl.vm.drop_caches":        outcome.Forbidden,
+		"sysctl.vm.vfs_cache_pressure": outcome.OK,
 	} {
 		if r := find(t, results, id); r.Outcome != want {
 			t.Errorf("%s: %s: %s; want %s", id, r.Outcome, r.Message, want)

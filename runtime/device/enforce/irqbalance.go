@@ -6,8 +6,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/yoctune/yoctune/runtime/device/knob"
+	"github.com/yoctune/yoctune/runtime/device/outcome"
 	"github.com/yoctune/yoctune/runtime/device/rootfs"
+	"github.com/yoctune/yoctune/schema/knob"
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
@@ -66,10 +67,10 @@ func balancerResult(dev rootfs.FS, all []*target) []Result {
 				moved = append(moved, "--banirq="+number)
 			}
 		}
-		r := Result{ID: "interrupts.irqbalance", Path: "/proc/irq", Wanted: "the plan's interrupts left alone", Known: true, Outcome: knob.OK}
+		r := Result{ID: "interrupts.irqbalance", Path: "/proc/irq", Wanted: "the plan's interrupts left alone", Known: true, Outcome: outcome.OK}
 		if r.Found = r.Wanted; len(moved) > 0 {
 			r.Found = fmt.Sprintf("%d of %d left alone", len(mine)-len(moved), len(mine))
-			r.Outcome = knob.Contested
+			r.Outcome = outcome.Contested
 			r.Message = fmt.Sprintf("%s moves interrupts that the plan places%s: start it with %s, or stop it: `systemctl disable --now irqbalance`", p, sparedCPUs(dev), strings.Join(moved, " "))
 		}
 		out = append(out, r)

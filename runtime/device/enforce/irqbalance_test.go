@@ -6,21 +6,21 @@ import (
 	"testing"
 
 	"github.com/yoctune/yoctune/runtime/device/enforce"
-	"github.com/yoctune/yoctune/runtime/device/knob"
+	"github.com/yoctune/yoctune/runtime/device/outcome"
 	"github.com/yoctune/yoctune/runtime/device/rootfs"
 )
 
 func TestIrqbalanceIsFoundAndToldFromOneThatLeavesThePlansInterruptsAlone(t *testing.T) {
 	for _, c := range []struct {
 		name, cmdline string
-		outcome       knob.Outcome
+		outcome       outcome.Outcome
 		message       string
 	}{
-		{"not told", "/usr/sbin/irqbalance\x00", knob.Contested, "irqbalance (pid 701) moves interrupts that the plan places: start it with --banirq=44, or stop it"},
-		{"told another", "/usr/sbin/irqbalance\x00--banirq=4\x00-i\x0045\x00", knob.Contested, "--banirq=44"},
-		{"told", "/usr/sbin/irqbalance\x00--banirq=44\x00", knob.OK, ""},
-		{"told in two words", "/usr/sbin/irqbalance\x00-i\x0044\x00", knob.OK, ""},
-		{"told in short", "/usr/sbin/irqbalance\x00-i44\x00", knob.OK, ""},
+		{"not told", "/usr/sbin/irqbalance\x00", outcome.Contested, "irqbalance (pid 701) moves interrupts that the plan places: start it with --banirq=44, or stop it"},
+		{"told another", "/usr/sbin/irqbalance\x00--banirq=4\x00-i\x0045\x00", outcome.Contested, "--banirq=44"},
+		{"told", "/usr/sbin/irqbalance\x00--banirq=44\x00", outcome.OK, ""},
+		{"told in two words", "/usr/sbin/irqbalance\x00-i\x0044\x00", outcome.OK, ""},
+		{"told in short", "/usr/sbin/irqbalance\x00-i44\x00", outcome.OK, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dev, dir := board(t)
@@ -33,7 +33,7 @@ func TestIrqbalanceIsFoundAndToldFromOneThatLeavesThePlansInterruptsAlone(t *tes
 			if r.Outcome != c.outcome || !strings.Contains(r.Message, c.message) {
 				t.Errorf("%+v", r)
 			}
-			if enforce.Satisfied(results) != (c.outcome == knob.OK) {
+			if enforce.Satisfied(results) != (c.outcome == outcome.OK) {
 				t.Errorf("answer %t of %+v", enforce.Satisfied(results), results)
 			}
 		})
@@ -49,7 +49,7 @@ func TestIrqbalanceIsFoundAndToldFromOneThatLeavesThePlansInterruptsAlone(t *tes
 		} {
 			place(t, dir, c.file, c.text)
 			r := find(t, enforce.Verify(dev, planOf(tuned().Settings[5]), options()), "interrupts.irqbalance")
-			if r.Outcome != knob.Contested || !strings.Contains(r.Message, c.want) {
+			if r.Outcome != outcome.Contested || !strings.Contains(r.Message, c.want) {
 				t.Errorf("%s: %+v", c.file, r)
 			}
 		}

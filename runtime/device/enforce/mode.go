@@ -8,9 +8,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/yoctune/yoctune/runtime/device/knob"
+	"github.com/yoctune/yoctune/runtime/device/outcome"
 	"github.com/yoctune/yoctune/runtime/device/power"
 	"github.com/yoctune/yoctune/runtime/device/rootfs"
+	"github.com/yoctune/yoctune/schema/knob"
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
@@ -87,7 +88,7 @@ func line(sel *selector, step power.Step) *target {
 	}
 	if step.Missing != "" {
 		t := &target{setting: s, path: step.Param + " " + step.Arg}
-		t.finish(knob.Unsupported, t.path+": "+step.Missing)
+		t.finish(outcome.Unsupported, t.path+": "+step.Missing)
 		return t
 	}
 	t := sel.node(s, step.Path)
@@ -97,11 +98,11 @@ func line(sel *selector, step power.Step) *target {
 
 // staged finishes a mask of the GPU that differs: only a boot changes it.
 func (t *target) staged() {
-	msg := fmt.Sprintf("%s: in force after a reboot", knob.Name(t.path))
+	msg := fmt.Sprintf("%s: in force after a reboot", outcome.Name(t.path))
 	if t.known {
-		msg = fmt.Sprintf("%s is %s, wanted %s: in force after a reboot, as the GPU has been used", knob.Name(t.path), t.found.Value, t.setting.Want)
+		msg = fmt.Sprintf("%s is %s, wanted %s: in force after a reboot, as the GPU has been used", outcome.Name(t.path), t.found.Value, t.setting.Want)
 	}
-	t.finish(knob.Pending, msg)
+	t.finish(outcome.Pending, msg)
 }
 
 // meets reports whether what was found will do.
@@ -177,7 +178,7 @@ func (s *Session) enter(config *power.Config, def *power.Mode) error {
 func (m *mode) faults() []Result {
 	var out []Result
 	for _, t := range m.lines {
-		if t.result.Outcome != knob.OK {
+		if t.result.Outcome != outcome.OK {
 			r := t.result
 			r.Excused = true
 			out = append(out, r)
@@ -188,20 +189,20 @@ func (m *mode) faults() []Result {
 
 // modeResult sums the lines of a mode up, after they were judged.
 func modeResult(dev rootfs.FS, p *plan.Power, m *mode) Result {
-	r := Result{ID: modeID, Path: power.StatusFile, Wanted: m.def.Name, Outcome: knob.OK}
-	worst := knob.OK
-	count := map[knob.Outcome]int{}
-	first := map[knob.Outcome]string{}
+	r := Result{ID: modeID, Path: power.StatusFile, Wanted: m.def.Name, Outcome: outcome.OK}
+	worst := outcome.OK
+	count := map[outcome.Outcome]int{}
+	first := map[outcome.Outcome]string{}
 	for _, t := range m.lines {
 		o := t.result.Outcome
-		if o == knob.Adjusted {
-			o = knob.OK // a clock between two steps of the table: the kernel chose
+		if o == outcome.Adjusted {
+			o = outcome.OK // a clock between two steps of the table: the kernel chose
 		}
 		if count[o]++; first[o] == "" {
 			first[o] = t.result.Message
 		}
 	}
-	for _, o := range []knob.Outcome{knob.Capped, knob.Pending, knob.Unsupported, knob.Differs, knob.Contested, knob.Busy, knob.Stale, knob.Forbidden, knob.Refused} {
+	for _, o := range []outcome.Outcome{outcome.Capped, outcome.Pending, outcome.Unsupported, outcome.Differs, outcome.Contested, outcome.Busy, outcome.Stale, outcome.Forbidden, outcome.Refused} {
 		if count[o] > 0 {
 			worst = o
 		}
@@ -215,17 +216,17 @@ func modeResult(dev rootfs.FS, p *plan.Power, m *mode) Result {
 			}
 		}
 	}
-	held := fmt.Sprintf("%d of %d lines of %s hold", count[knob.OK]+count[knob.Capped], len(m.lines), m.def.Name)
+	held := fmt.Sprintf("%d of %d lines of %s hold", count[outcome.OK]+count[outcome.Capped], len(m.lines), m.def.Name)
 	switch {
-	case worst == knob.Unsupported && count[knob.OK] > 0:
-		r.Outcome, r.Message = knob.Partial, held+"; "+first[worst]
-	case worst != knob.OK:
+	case worst == outcome.Unsupported && count[outcome.OK] > 0:
+		r.Outcome, r.Message = outcome.Partial, held+"; "+first[worst]
+	case worst != outcome.OK:
 		r.Outcome, r.Message = worst, held+"; "+first[worst]
-		r.Excused = worst == knob.Capped
+		r.Excused = worst == outcome.Capped
 	case err != nil:
-		r.Outcome, r.Message = knob.Differs, fmt.Sprintf("%s holds, but what the next boot starts in is not known: %v", m.def.Name, err)
+		r.Outcome, r.Message = outcome.Differs, fmt.Sprintf("%s holds, but what the next boot starts in is not known: %v", m.def.Name, err)
 	case p.Default != "" && r.Found != p.Default:
-		r.Outcome, r.Message = knob.Differs, fmt.Sprintf("%s holds, but the next boot starts in %s", m.def.Name, r.Found)
+		r.Outcome, r.Message = outcome.Differs, fmt.Sprintf("%s holds, but the next boot starts in %s", m.def.Name, r.Found)
 	default:
 		r.Found = m.def.Name
 	}
@@ -302,13 +303,13 @@ func forgetMode(dev rootfs.Device) []Result {
 	_ = dev.RemoveState(modeFile) // of this boot only, and stale from now on
 	switch {
 	case err != nil:
-		return []Result{{ID: modeID, Path: power.StatusFile, Outcome: knob.Refused, Message: err.Error()}}
+		return []Result{{ID: modeID, Path: power.StatusFile, Outcome: outcome.Refused, Message: err.Error()}}
 	case !changed:
 		return nil
 	case was == "":
 		was = "absent"
 	}
-	return []Result{{ID: modeID, Path: power.StatusFile, Wanted: was, Found: was, Known: true, Outcome: knob.OK}}
+	return []Result{{ID: modeID, Path: power.StatusFile, Wanted: was, Found: was, Known: true, Outcome: outcome.OK}}
 }
 
 // CanEnter returns why a power mode cannot be entered without a reboot from what is

@@ -9,7 +9,7 @@ import (
 
 	"github.com/yoctune/yoctune/runtime/device/devicetest"
 	"github.com/yoctune/yoctune/runtime/device/enforce"
-	"github.com/yoctune/yoctune/runtime/device/knob"
+	"github.com/yoctune/yoctune/runtime/device/outcome"
 	facts "github.com/yoctune/yoctune/schema/facts/board"
 	"github.com/yoctune/yoctune/schema/plan"
 	"golang.org/x/sys/unix"
@@ -87,7 +87,7 @@ func TestAModeIsEnteredByNameAndItsNodesHold(t *testing.T) {
 			before := state(t, dir)
 			status := says(t, dir, "var/lib/nvpmodel/status")
 			r := find(t, apply(t, dev, inMode(c.mode)), "power.default")
-			if r.Outcome != knob.OK || r.Found != c.mode {
+			if r.Outcome != outcome.OK || r.Found != c.mode {
 				t.Errorf("%+v", r)
 			}
 			for name, want := range c.nodes {
@@ -123,7 +123,7 @@ func TestEveryStockModeCanBeEnteredFromEveryOther(t *testing.T) {
 		for i, a := range table.Modes {
 			for _, b := range table.Modes[i:] {
 				for _, m := range []facts.Mode{b, a} {
-					if r := find(t, apply(t, dev, inMode(m.Name)), "power.default"); r.Outcome != knob.OK {
+					if r := find(t, apply(t, dev, inMode(m.Name)), "power.default"); r.Outcome != outcome.OK {
 						t.Fatalf("%s, %s and %s: %s: %+v", id, a.Name, b.Name, m.Name, r)
 					}
 				}
@@ -162,14 +162,14 @@ func TestAMissingNodeCostsItsLineOnly(t *testing.T) {
 	}
 	results := apply(t, dev, inMode("15W"))
 	r := find(t, results, "power.default")
-	if r.Outcome != knob.Partial || r.Satisfied() || !strings.Contains(r.Message, "lines of 15W hold; ") {
+	if r.Outcome != outcome.Partial || r.Satisfied() || !strings.Contains(r.Message, "lines of 15W hold; ") {
 		t.Errorf("%+v", r)
 	}
 	if got := says(t, dir, nanoGPU+"/devfreq/17000000.gpu/max_freq"); got != "612000000" {
 		t.Errorf("the rest was given up: %s", got)
 	}
 	if !slices.ContainsFunc(results, func(r enforce.Result) bool {
-		return r.Outcome == knob.Unsupported && strings.Contains(r.Path, "nvpmodel_emc_cap")
+		return r.Outcome == outcome.Unsupported && strings.Contains(r.Path, "nvpmodel_emc_cap")
 	}) {
 		t.Error("the missing node is not named")
 	}
@@ -187,7 +187,7 @@ func TestAMaskThatNeedsARebootIsStagedAndTheRestHolds(t *testing.T) {
 			dev, dir := boardOf(t, "agx-orin-64gb")
 			hinder(t, dev, dir)
 			r := find(t, apply(t, dev, inMode("MODE_15W")), "power.default")
-			if r.Outcome != knob.Pending || r.Satisfied() || !strings.Contains(r.Message, "in force after a reboot") {
+			if r.Outcome != outcome.Pending || r.Satisfied() || !strings.Contains(r.Message, "in force after a reboot") {
 				t.Errorf("%+v", r)
 			}
 			if got := says(t, dir, nanoGPU+"/tpc_pg_mask"); got != "240" {
@@ -199,7 +199,7 @@ func TestAMaskThatNeedsARebootIsStagedAndTheRestHolds(t *testing.T) {
 			if got := says(t, dir, "/sys/devices/system/cpu/cpu4/online"); got != "0" {
 				t.Error("the rest was given up")
 			}
-			if r := find(t, enforce.Verify(dev, inMode("MODE_15W"), options()), "power.default"); r.Outcome != knob.Pending {
+			if r := find(t, enforce.Verify(dev, inMode("MODE_15W"), options()), "power.default"); r.Outcome != outcome.Pending {
 				t.Errorf("verify: %+v", r)
 			}
 		})
@@ -211,7 +211,7 @@ func TestAModeThatIsNotThereIsData(t *testing.T) {
 		dev, dir := board(t)
 		before := state(t, dir)
 		r := find(t, apply(t, dev, inMode(name)), "power.default")
-		if r.Outcome != knob.Pending || r.Found != "25W" || !strings.Contains(r.Message, "does not define "+name) {
+		if r.Outcome != outcome.Pending || r.Found != "25W" || !strings.Contains(r.Message, "does not define "+name) {
 			t.Errorf("%+v", r)
 		}
 		sameState(t, before, state(t, dir))
@@ -225,21 +225,21 @@ func TestABrokenStatusOrConfigurationCostsTheModeOnly(t *testing.T) {
 	dev, dir := board(t)
 	put(t, dir, "var/lib/nvpmodel/status", "NVPM ERROR: what?\n")
 	r := find(t, apply(t, dev, inMode("15W")), "power.default")
-	if r.Outcome != knob.Differs || !strings.Contains(r.Message, "the next boot starts in is not known") {
+	if r.Outcome != outcome.Differs || !strings.Contains(r.Message, "the next boot starts in is not known") {
 		t.Errorf("%+v", r)
 	}
 	put(t, dir, "etc/nvpmodel.conf", "garbage")
 	results := apply(t, dev, inMode("15W", sysctl("vm.swappiness", "10")))
-	if r := find(t, results, "power.default"); r.Outcome != knob.Unsupported || !strings.Contains(r.Message, "not an nvpmodel configuration") {
+	if r := find(t, results, "power.default"); r.Outcome != outcome.Unsupported || !strings.Contains(r.Message, "not an nvpmodel configuration") {
 		t.Errorf("%+v", r)
 	}
-	if r := find(t, results, "sysctl.vm.swappiness"); r.Outcome != knob.OK {
+	if r := find(t, results, "sysctl.vm.swappiness"); r.Outcome != outcome.OK {
 		t.Errorf("%+v", r)
 	}
 	if err := os.Remove(filepath.Join(dir, "etc/nvpmodel.conf")); err != nil {
 		t.Fatal(err)
 	}
-	if r := find(t, apply(t, dev, inMode("15W")), "power.default"); r.Outcome != knob.Unsupported {
+	if r := find(t, apply(t, dev, inMode("15W")), "power.default"); r.Outcome != outcome.Unsupported {
 		t.Errorf("%+v", r)
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/yoctune/yoctune/runtime/device/knob"
+	"github.com/yoctune/yoctune/runtime/device/outcome"
 	"github.com/yoctune/yoctune/runtime/device/rootfs"
 	"github.com/yoctune/yoctune/schema/plan"
 )
@@ -22,13 +22,13 @@ func (sel *selector) option(s plan.Setting) *target {
 	name := "CONFIG_" + s.Select.Name
 	t := &target{setting: s, path: name}
 	if sel.optionErr != nil {
-		t.finish(knob.Unsupported, fmt.Sprintf("%s cannot be compared: %v", name, sel.optionErr))
+		t.finish(outcome.Unsupported, fmt.Sprintf("%s cannot be compared: %v", name, sel.optionErr))
 		return t
 	}
 	t.path, t.known = sel.options.Path, true
 	t.found.Value = sel.options.Get(s.Select.Name)
 	if sameOption(s.Want, t.found.Value) {
-		t.finish(knob.OK, "")
+		t.finish(outcome.OK, "")
 	} else {
 		t.pending(fmt.Sprintf("the kernel was built with %s=%s", name, t.found.Value))
 	}

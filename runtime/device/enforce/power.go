@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/yoctune/yoctune/runtime/device/knob"
+	"github.com/yoctune/yoctune/runtime/device/outcome"
 	"github.com/yoctune/yoctune/runtime/device/power"
 	"github.com/yoctune/yoctune/runtime/device/rootfs"
 	"github.com/yoctune/yoctune/schema/plan"
@@ -25,7 +25,7 @@ func powerResults(dev rootfs.FS, p *plan.Power) []Result {
 	for _, m := range p.Modes {
 		r := Result{ID: "power.modes." + m.Name, Path: power.ConfigFile, Wanted: m.Name}
 		if err != nil {
-			r.Outcome, r.Message = knob.Unsupported, err.Error()
+			r.Outcome, r.Message = outcome.Unsupported, err.Error()
 		} else {
 			r.Outcome, r.Found, r.Message = compareMode(m, config.Mode(m.Name))
 			r.Known = r.Found != ""
@@ -44,26 +44,26 @@ func defaultResults(dev rootfs.FS, p *plan.Power, m *mode, err error) []Result {
 	case m != nil:
 		return append([]Result{modeResult(dev, p, m)}, m.faults()...)
 	}
-	r := Result{ID: modeID, Path: power.StatusFile, Wanted: p.Default, Outcome: knob.Unsupported, Message: err.Error()}
+	r := Result{ID: modeID, Path: power.StatusFile, Wanted: p.Default, Outcome: outcome.Unsupported, Message: err.Error()}
 	if config, cerr := power.Read(dev); cerr == nil && config != nil {
 		if id, cerr := power.Current(dev, config); cerr == nil {
 			r.Found, r.Known = config.Name(id), true
 		}
 	}
 	if errors.Is(err, errNoMode) {
-		r.Outcome, r.Excused = knob.Pending, false
+		r.Outcome, r.Excused = outcome.Pending, false
 	}
 	return []Result{r}
 }
 
 // compareMode compares one authored mode with the installed one.
-func compareMode(want plan.PowerMode, have *power.Mode) (knob.Outcome, string, string) {
+func compareMode(want plan.PowerMode, have *power.Mode) (outcome.Outcome, string, string) {
 	const image = ": needs an image built from this plan's layer"
 	if have == nil {
-		return knob.Pending, "", power.ConfigFile + " does not define " + want.Name + image
+		return outcome.Pending, "", power.ConfigFile + " does not define " + want.Name + image
 	}
 	if have.ID != want.ID {
-		return knob.Pending, have.Name, fmt.Sprintf("%s has id %d in %s, the plan has %d%s", want.Name, have.ID, power.ConfigFile, want.ID, image)
+		return outcome.Pending, have.Name, fmt.Sprintf("%s has id %d in %s, the plan has %d%s", want.Name, have.ID, power.ConfigFile, want.ID, image)
 	}
 	installed := map[string]string{}
 	for _, p := range have.Params {
@@ -86,7 +86,7 @@ func compareMode(want plan.PowerMode, have *power.Mode) (knob.Outcome, string, s
 		}
 	}
 	if len(diff) > 0 {
-		return knob.Pending, have.Name, strings.Join(diff, "; ") + image
+		return outcome.Pending, have.Name, strings.Join(diff, "; ") + image
 	}
-	return knob.OK, have.Name, ""
+	return outcome.OK, have.Name, ""
 }

@@ -6,9 +6,10 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/yoctune/yoctune/runtime/device/knob"
+	"github.com/yoctune/yoctune/runtime/device/outcome"
 	"github.com/yoctune/yoctune/runtime/device/rootfs"
 	"github.com/yoctune/yoctune/schema/facts/sysctl"
+	"github.com/yoctune/yoctune/schema/knob"
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
@@ -114,7 +115,7 @@ func against(dev rootfs.FS, real string) string {
 	if err != nil {
 		return ""
 	}
-	return knob.Name(other) + " is " + strings.Join(strings.Fields(c.Text), " ")
+	return outcome.Name(other) + " is " + strings.Join(strings.Fields(c.Text), " ")
 }
 
 // takes says which numbers the running kernel's table of a sysctl takes, "" when
@@ -125,7 +126,7 @@ func takes(dev rootfs.FS, name, want string) (text string, outside bool) {
 	if !ok || err != nil {
 		return "", false
 	}
-	fact, ok := sysctl.Lookup(knob.Name("/proc/sys/" + key))
+	fact, ok := sysctl.Lookup(outcome.Name("/proc/sys/" + key))
 	if !ok {
 		return "", false
 	}

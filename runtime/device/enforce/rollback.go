@@ -8,8 +8,9 @@ import (
 	"sync/atomic"
 
 	"github.com/yoctune/yoctune/runtime/device/journal"
-	"github.com/yoctune/yoctune/runtime/device/knob"
+	"github.com/yoctune/yoctune/runtime/device/outcome"
 	"github.com/yoctune/yoctune/runtime/device/rootfs"
+	"github.com/yoctune/yoctune/schema/knob"
 	"golang.org/x/sys/unix"
 )
 
@@ -57,7 +58,7 @@ func damaged(j *journal.Journal) []Result {
 		return nil
 	}
 	return []Result{{
-		ID: "journal", Path: journal.File, Outcome: knob.Stale,
+		ID: "journal", Path: journal.File, Outcome: outcome.Stale,
 		Message: fmt.Sprintf("%s: damaged records: %d; what they held cannot be put back before a reboot does", journal.File, j.Damaged),
 	}}
 }
@@ -138,19 +139,19 @@ func (t *original) result(r *reader, o Options) Result {
 	res := Result{ID: t.ID, Path: t.Name, Wanted: t.Value, Found: t.found.Value, Known: t.known}
 	switch {
 	case t.Lost != "":
-		res.Outcome = knob.Refused
-		res.Message = fmt.Sprintf("%s: the original is not known: %s", knob.Name(t.Name), t.Lost)
+		res.Outcome = outcome.Refused
+		res.Message = fmt.Sprintf("%s: the original is not known: %s", outcome.Name(t.Name), t.Lost)
 	case t.known && done:
-		res.Outcome = knob.OK
+		res.Outcome = outcome.OK
 	case !t.known && gone(t.err):
 		// A device that comes back starts with the kernel's defaults.
-		res.Outcome, res.Excused = knob.Stale, true
-		res.Message = fmt.Sprintf("%s: the node is gone, there is nothing to put back", knob.Name(t.Name))
+		res.Outcome, res.Excused = outcome.Stale, true
+		res.Message = fmt.Sprintf("%s: the node is gone, there is nothing to put back", outcome.Name(t.Name))
 	case t.err != nil:
-		res.Outcome, res.Message = knob.Explain(knob.Fault{Path: t.Name, Write: true, Want: t.Value, Root: o.Root, Err: t.err})
+		res.Outcome, res.Message = outcome.Explain(outcome.Fault{Path: t.Name, Write: true, Want: t.Value, Root: o.Root, Err: t.err})
 	default:
-		res.Outcome = knob.Adjusted
-		res.Message = knob.Changed(t.Name, t.Value, t.found.Value)
+		res.Outcome = outcome.Adjusted
+		res.Message = outcome.Changed(t.Name, t.Value, t.found.Value)
 	}
 	return res
 }

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/yoctune/yoctune/runtime/device/enforce"
-	"github.com/yoctune/yoctune/runtime/device/knob"
+	"github.com/yoctune/yoctune/runtime/device/outcome"
 	"github.com/yoctune/yoctune/schema/plan"
 	"golang.org/x/sys/unix"
 )
@@ -28,7 +28,7 @@ func TestEachOnlineCoreIsSetAndAnOfflineOneWaits(t *testing.T) {
 	if !enforce.Satisfied(results) || len(results) != 8 {
 		t.Errorf("%d results: %+v", len(results), results)
 	}
-	if r := results[6]; r.Outcome != knob.Pending || !strings.Contains(r.Message, "cpu6 is offline") {
+	if r := results[6]; r.Outcome != outcome.Pending || !strings.Contains(r.Message, "cpu6 is offline") {
 		t.Errorf("%+v", r)
 	}
 	for n, want := range map[string]string{"0": "20", "3": "20", "6": "0"} {
@@ -45,7 +45,7 @@ func TestEachOnlineCoreIsSetAndAnOfflineOneWaits(t *testing.T) {
 	if len(appeared) != 1 || !strings.Contains(appeared[0], "/cpu6/") {
 		t.Errorf("came online: %v", appeared)
 	}
-	if fixed, err := s.Repair(appeared); err != nil || fixed[appeared[0]].Outcome != knob.OK {
+	if fixed, err := s.Repair(appeared); err != nil || fixed[appeared[0]].Outcome != outcome.OK {
 		t.Errorf("%v %+v", err, fixed)
 	}
 }
@@ -69,7 +69,7 @@ func TestAPatternSelectsEveryQueue(t *testing.T) {
 		t.Error(got)
 	}
 	r := apply(t, dev, planOf(selected("net", "lo", "queues/rx-*/rps_cpus", plan.TypeCPUMask, "0f")))[0]
-	if r.Outcome != knob.Unsupported || !strings.Contains(r.Message, "lo has no queues/rx-*/rps_cpus") {
+	if r.Outcome != outcome.Unsupported || !strings.Contains(r.Message, "lo has no queues/rx-*/rps_cpus") {
 		t.Errorf("%+v", r)
 	}
 }
@@ -78,7 +78,7 @@ func TestAPatternDoesNotLeaveItsDevice(t *testing.T) {
 	dev, _ := board(t)
 	for _, attr := range []string{"../*/mtu", "queues/../../../../kernel/*", "*/../../lo/mtu"} {
 		for _, r := range apply(t, dev, planOf(selected("net", "eth0", attr, plan.TypeInt, "1"))) {
-			if r.Outcome == knob.OK || r.Outcome == knob.Adjusted {
+			if r.Outcome == outcome.OK || r.Outcome == outcome.Adjusted {
 				t.Errorf("%s: %+v", attr, r)
 			}
 		}
@@ -93,10 +93,10 @@ func TestDriversKnobsAreFilesOfATree(t *testing.T) {
 	}
 	put(t, dir, node, "256\n")
 	results := apply(t, dev, planOf(selected("net", "eth0", "ethtool/ring/rx", plan.TypeInt, "1024"), selected("net", "eth0", "ethtool/channels/combined", plan.TypeInt, "4")))
-	if r := results[0]; r.Outcome != knob.OK || says(t, dir, node) != "1024" {
+	if r := results[0]; r.Outcome != outcome.OK || says(t, dir, node) != "1024" {
 		t.Errorf("%+v", r)
 	}
-	if r := results[1]; r.Outcome != knob.Unsupported || !strings.Contains(r.Message, "eth0 ethtool/channels/combined") {
+	if r := results[1]; r.Outcome != outcome.Unsupported || !strings.Contains(r.Message, "eth0 ethtool/channels/combined") {
 		t.Errorf("%+v", r)
 	}
 }
@@ -116,7 +116,7 @@ func TestHugePagesAreAskedForAgainAfterCompactionWhileThatHelps(t *testing.T) {
 		return value
 	}
 	r := find(t, apply(t, dev, planOf(sysctl("vm.nr_hugepages", "512"))), "sysctl.vm.nr_hugepages")
-	if r.Outcome != knob.OK || compacted != 2 {
+	if r.Outcome != outcome.OK || compacted != 2 {
 		t.Errorf("%+v after %d compactions", r, compacted)
 	}
 }
@@ -162,7 +162,7 @@ func TestKnobsThatABoardMayNotHaveAreSetWhereItDoesAndPutBack(t *testing.T) {
 			dev, dir := board(t)
 			place(t, dir, strings.TrimPrefix(c.path, "/"), c.before+"\n")
 			p := planOf(with(sysctl("x", c.want), func(s *plan.Setting) { s.Select.Path, s.Type = c.path, c.typ }))
-			if r := apply(t, dev, p)[0]; r.Outcome != knob.OK {
+			if r := apply(t, dev, p)[0]; r.Outcome != outcome.OK {
 				t.Errorf("%+v", r)
 			}
 			if got := says(t, dir, strings.TrimPrefix(c.path, "/")); got != c.after {
@@ -178,7 +178,7 @@ func TestKnobsThatABoardMayNotHaveAreSetWhereItDoesAndPutBack(t *testing.T) {
 			if real, err := dev.Resolve(c.path); err == nil {
 				dev.WriteFault[real] = unix.EOPNOTSUPP
 			}
-			if r := apply(t, dev, p)[0]; r.Outcome != knob.Unsupported || !strings.Contains(r.Message, "the driver does not support it") {
+			if r := apply(t, dev, p)[0]; r.Outcome != outcome.Unsupported || !strings.Contains(r.Message, "the driver does not support it") {
 				t.Errorf("%+v", r)
 			}
 		})
@@ -192,7 +192,7 @@ func TestAWordThatIsNotKnownIsNotObeyed(t *testing.T) {
 	policy, needs := sysctl("vm.swappiness", "10"), sysctl("vm.vfs_cache_pressure", "50")
 	policy.Policy, needs.Needs = "advise", "a restart of the network"
 	for n, r := range apply(t, dev, planOf(policy, needs)) {
-		if r.Outcome != knob.Refused || !strings.Contains(r.Message, []string{`policy "advise"`, `need "a restart of the network"`}[n]) {
+		if r.Outcome != outcome.Refused || !strings.Contains(r.Message, []string{`policy "advise"`, `need "a restart of the network"`}[n]) {
 			t.Errorf("%+v", r)
 		}
 	}

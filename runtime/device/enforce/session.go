@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"github.com/yoctune/yoctune/runtime/device/journal"
-	"github.com/yoctune/yoctune/runtime/device/knob"
+	"github.com/yoctune/yoctune/runtime/device/outcome"
 	"github.com/yoctune/yoctune/runtime/device/rootfs"
 	"github.com/yoctune/yoctune/schema/plan"
 )
@@ -68,10 +68,10 @@ func (s *Session) Apply() ([]Result, error) {
 		results = append(results, ur)
 	}
 	for _, pr := range defaultResults(s.dev, s.plan.Power, s.mode, modeErr) {
-		if s.trial && s.mode != nil && pr.Outcome == knob.Differs || errors.Is(modeErr, errNoMode) {
+		if s.trial && s.mode != nil && pr.Outcome == outcome.Differs || errors.Is(modeErr, errNoMode) {
 			pr.Excused = true // a trial leaves the next boot alone; an image brings modes
 		}
-		if s.notRemembered != nil && pr.Outcome == knob.Differs {
+		if s.notRemembered != nil && pr.Outcome == outcome.Differs {
 			pr.Message += ": " + s.notRemembered.Error()
 		}
 		results = append(results, pr)
@@ -116,7 +116,7 @@ func (s *Session) run(all []*target) error {
 		if !t.done {
 			t.guarded(func() { t.judge(s.dev, s.options) })
 		}
-		if t.result.Outcome == knob.Adjusted {
+		if t.result.Outcome == outcome.Adjusted {
 			notes = append(notes, journal.Note{Path: t.real, Want: t.setting.Want, Found: t.found.Value})
 		}
 		if verifyOnly(t.setting) || t.setting.Policy == plan.Report {
@@ -170,7 +170,7 @@ func (s *Session) Nodes() []Node {
 func (s *Session) Waiting() []Node {
 	var out []Node
 	for _, t := range s.targets {
-		if t.real == "" && t.absent() && knob.ModuleFor(t.path) != "" {
+		if t.real == "" && t.absent() && outcome.ModuleFor(t.path) != "" {
 			out = append(out, Node{ID: t.setting.ID, Path: t.path, Want: t.setting.Want, Policy: t.setting.Policy})
 		}
 	}
@@ -181,7 +181,7 @@ func (s *Session) Waiting() []Node {
 func (s *Session) Lacks() []string {
 	count := map[string]int{}
 	for _, n := range s.Nodes() {
-		if c := knob.Capability(n.Path); n.Policy != plan.Report && slices.Contains(s.options.Lacks, c) {
+		if c := outcome.Capability(n.Path); n.Policy != plan.Report && slices.Contains(s.options.Lacks, c) {
 			count[c]++
 		}
 	}

@@ -9,8 +9,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/yoctune/yoctune/runtime/device/knob"
+	"github.com/yoctune/yoctune/runtime/device/outcome"
 	"github.com/yoctune/yoctune/runtime/device/rootfs"
+	"github.com/yoctune/yoctune/schema/knob"
 	"github.com/yoctune/yoctune/schema/plan"
 	"golang.org/x/sys/unix"
 )
@@ -85,7 +86,7 @@ func (sel *selector) all(settings []plan.Setting) []*target {
 func (sel *selector) targets(s plan.Setting) []*target {
 	if err := understood(s); err != nil {
 		t := &target{setting: s, path: cmp.Or(s.Select.Path, describe(s.Select))}
-		t.finish(knob.Refused, fmt.Sprintf("%s: %v", knob.Name(t.path), err))
+		t.finish(outcome.Refused, fmt.Sprintf("%s: %v", outcome.Name(t.path), err))
 		return []*target{t}
 	}
 	switch {
@@ -99,7 +100,7 @@ func (sel *selector) targets(s plan.Setting) []*target {
 	nodes, err := sel.class(s.Select.Class)
 	if err != nil {
 		t := &target{setting: s, path: describe(s.Select)}
-		t.finish(knob.Unsupported, err.Error())
+		t.finish(outcome.Unsupported, err.Error())
 		return []*target{t}
 	}
 	var out []*target
@@ -123,7 +124,7 @@ func (sel *selector) targets(s plan.Setting) []*target {
 	if verifyOnly(s) {
 		t.pending(msg)
 	} else {
-		t.finish(knob.Unsupported, msg)
+		t.finish(outcome.Unsupported, msg)
 	}
 	return []*target{t}
 }
@@ -150,7 +151,7 @@ func (sel *selector) attributes(s plan.Setting, n rootfs.Node) []*target {
 	}
 	if n.Class == rootfs.ClassCPU && sel.offline(n) {
 		t := &target{setting: s, path: name}
-		t.finish(knob.Pending, n.Name+" is offline: it gets its settings when it comes online")
+		t.finish(outcome.Pending, n.Name+" is offline: it gets its settings when it comes online")
 		t.result.Excused = true
 		return []*target{t}
 	}
@@ -163,7 +164,7 @@ func (sel *selector) attributes(s plan.Setting, n rootfs.Node) []*target {
 	}
 	if len(out) == 0 {
 		t := &target{setting: s, path: name}
-		t.finish(knob.Unsupported, fmt.Sprintf("%s: %s has no %s", knob.Name(name), n.Name, s.Select.Attr))
+		t.finish(outcome.Unsupported, fmt.Sprintf("%s: %s has no %s", outcome.Name(name), n.Name, s.Select.Attr))
 		out = append(out, t)
 	}
 	return out
@@ -318,24 +319,24 @@ func (t *target) absent() bool {
 }
 
 // finish sets the result.
-func (t *target) finish(outcome knob.Outcome, message string) {
+func (t *target) finish(result outcome.Outcome, message string) {
 	t.done = true
 	t.result = Result{
 		ID: t.setting.ID, Path: t.path, Wanted: t.setting.Want,
 		Found: t.found.Value, Known: t.known,
-		Outcome: outcome, Message: message,
+		Outcome: result, Message: message,
 	}
 	// Optional forgives a missing node, whatever it is waiting for.
-	if t.setting.Optional && (outcome == knob.Unsupported || outcome == knob.Pending) && !t.known {
+	if t.setting.Optional && (result == outcome.Unsupported || result == outcome.Pending) && !t.known {
 		t.result.Excused = true
 	}
 }
 
 // fault sets the result from an error.
 func (t *target) fault(dev rootfs.FS, o Options, write bool, err error) {
-	f := knob.Fault{Path: t.path, Write: write, Want: t.setting.Want, Offered: t.found.Offered, Root: o.Root, Lacks: o.Lacks, Err: err}
+	f := outcome.Fault{Path: t.path, Write: write, Want: t.setting.Want, Offered: t.found.Offered, Root: o.Root, Lacks: o.Lacks, Err: err}
 	if errors.Is(err, errTruncated) || errors.Is(err, knob.ErrValue) || errors.Is(err, knob.ErrType) {
-		t.finish(knob.Unsupported, fmt.Sprintf("%s: %v", knob.Name(t.path), err))
+		t.finish(outcome.Unsupported, fmt.Sprintf("%s: %v", outcome.Name(t.path), err))
 		return
 	}
 	switch {
@@ -352,7 +353,7 @@ func (t *target) fault(dev rootfs.FS, o Options, write bool, err error) {
 	if t.real != "" {
 		f.Mode, _ = dev.Mode(t.real) // unknown is a value the explanation knows
 	}
-	t.finish(knob.Explain(f))
+	t.finish(outcome.Explain(f))
 }
 
 // describe names a selection without nodes, as a path where there is one.

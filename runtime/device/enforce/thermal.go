@@ -5,7 +5,7 @@ import (
 	"path"
 	"strings"
 
-	"github.com/yoctune/yoctune/runtime/device/knob"
+	"github.com/yoctune/yoctune/runtime/device/outcome"
 	"github.com/yoctune/yoctune/runtime/device/rootfs"
 	"github.com/yoctune/yoctune/schema/plan"
 )
@@ -35,7 +35,7 @@ func (t *target) capped(dev rootfs.FS) bool {
 	if cooler == "" {
 		return false
 	}
-	t.finish(knob.Capped, fmt.Sprintf("%s: %s of %s: capped by %s", knob.Name(t.path), t.found.Value, t.setting.Want, cooler))
+	t.finish(outcome.Capped, fmt.Sprintf("%s: %s of %s: capped by %s", outcome.Name(t.path), t.found.Value, t.setting.Want, cooler))
 	t.result.Excused = true
 	return true
 }

@@ -8,8 +8,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/yoctune/yoctune/runtime/device/knob"
+	"github.com/yoctune/yoctune/runtime/device/outcome"
 	"github.com/yoctune/yoctune/runtime/device/rootfs"
+	"github.com/yoctune/yoctune/schema/knob"
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
@@ -93,18 +94,18 @@ func sliceDir(name string) string {
 
 func unitResult(dev rootfs.FS, u plan.Unit) Result {
 	dir := cgroupOf(u)
-	r := Result{ID: "services." + u.Name, Path: dir, Wanted: unitWish(u), Outcome: knob.OK}
+	r := Result{ID: "services." + u.Name, Path: dir, Wanted: unitWish(u), Outcome: outcome.OK}
 	if strings.Contains(u.Name, "/") || strings.Contains(u.Slice, "/") {
-		r.Outcome, r.Message = knob.Forbidden, u.Name+": not the name of a unit"
+		r.Outcome, r.Message = outcome.Forbidden, u.Name+": not the name of a unit"
 		return r
 	}
 	if _, err := dev.Read(cgroups + "/cgroup.controllers"); err != nil {
 		// What cannot be seen says nothing against systemd.
-		r.Outcome, r.Message, r.Excused = knob.Unsupported, u.Name+": this system has no unified cgroups (v2) to see it in", true
+		r.Outcome, r.Message, r.Excused = outcome.Unsupported, u.Name+": this system has no unified cgroups (v2) to see it in", true
 		return r
 	}
 	if _, err := dev.Resolve(dir); errors.Is(err, fs.ErrNotExist) {
-		r.Outcome, r.Message, r.Excused = knob.Pending, u.Name+" does not run in "+strings.TrimPrefix(dir, cgroups+"/")+" now", true
+		r.Outcome, r.Message, r.Excused = outcome.Pending, u.Name+" does not run in "+strings.TrimPrefix(dir, cgroups+"/")+" now", true
 		return r
 	}
 	found, faults := unitGroup(dev, u, dir)
@@ -118,7 +119,7 @@ func unitResult(dev rootfs.FS, u plan.Unit) Result {
 	}
 	r.Found, r.Known = strings.Join(found, ", "), true
 	if len(faults) > 0 {
-		r.Outcome = knob.Differs
+		r.Outcome = outcome.Differs
 		r.Message = fmt.Sprintf("%s: %s; systemd sets it when the unit starts: `systemctl restart %s`", u.Name, strings.Join(faults, "; "), u.Name)
 	} else {
 		r.Found = r.Wanted

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/yoctune/yoctune/runtime/device/enforce"
-	"github.com/yoctune/yoctune/runtime/device/knob"
+	"github.com/yoctune/yoctune/runtime/device/outcome"
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
@@ -54,16 +54,16 @@ func TestAUnitIsWhatItsTasksAre(t *testing.T) {
 			t.Errorf("%q is not in %q", part, vision.Message)
 		}
 	}
-	if vision.Outcome != knob.Differs || vision.Satisfied() {
+	if vision.Outcome != outcome.Differs || vision.Satisfied() {
 		t.Errorf("%+v", vision)
 	}
-	if r := find(t, results, "services.inference-fast.slice"); r.Outcome != knob.Differs || !strings.Contains(r.Message, "isolated invalid (Cpu list") || strings.Contains(r.Message, "cpus is") {
+	if r := find(t, results, "services.inference-fast.slice"); r.Outcome != outcome.Differs || !strings.Contains(r.Message, "isolated invalid (Cpu list") || strings.Contains(r.Message, "cpus is") {
 		t.Errorf("%+v", r)
 	}
-	if r := find(t, results, "services.gone.service"); r.Outcome != knob.Pending || !r.Satisfied() || !strings.Contains(r.Message, "does not run in system.slice/gone.service now") {
+	if r := find(t, results, "services.gone.service"); r.Outcome != outcome.Pending || !r.Satisfied() || !strings.Contains(r.Message, "does not run in system.slice/gone.service now") {
 		t.Errorf("%+v", r)
 	}
-	if r := find(t, results, "services.../../etc/passwd"); r.Outcome != knob.Forbidden {
+	if r := find(t, results, "services.../../etc/passwd"); r.Outcome != outcome.Forbidden {
 		t.Errorf("%+v", r)
 	}
 
@@ -71,7 +71,7 @@ func TestAUnitIsWhatItsTasksAre(t *testing.T) {
 	put(t, dir, slice+"/vision.service/io.weight", "default 500\n")
 	put(t, dir, slice+"/cpuset.cpus.partition", "isolated\n")
 	for _, id := range []string{"services.vision.service", "services.inference-fast.slice"} {
-		if r := find(t, enforce.Verify(dev, p, options()), id); r.Outcome != knob.OK || r.Found != r.Wanted {
+		if r := find(t, enforce.Verify(dev, p, options()), id); r.Outcome != outcome.OK || r.Found != r.Wanted {
 			t.Errorf("%+v", r)
 		}
 	}
@@ -84,7 +84,7 @@ func TestWithoutUnifiedCgroupsAUnitCannotBeSeen(t *testing.T) {
 	}
 	p := planOf()
 	p.Units = []plan.Unit{{Name: "vision.service", CPUs: "4"}}
-	if r := find(t, enforce.Verify(dev, p, options()), "services.vision.service"); r.Outcome != knob.Unsupported || !strings.Contains(r.Message, "cgroups (v2)") {
+	if r := find(t, enforce.Verify(dev, p, options()), "services.vision.service"); r.Outcome != outcome.Unsupported || !strings.Contains(r.Message, "cgroups (v2)") {
 		t.Errorf("%+v", r)
 	}
 }

@@ -6,8 +6,9 @@ import (
 	"slices"
 
 	"github.com/yoctune/yoctune/runtime/device/journal"
-	"github.com/yoctune/yoctune/runtime/device/knob"
+	"github.com/yoctune/yoctune/runtime/device/outcome"
 	"github.com/yoctune/yoctune/runtime/device/rootfs"
+	"github.com/yoctune/yoctune/schema/knob"
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
@@ -62,8 +63,8 @@ func verifiedMode(dev rootfs.Device, p *plan.Power, settings []*target) (*mode, 
 func (t *target) look(dev rootfs.FS, r *reader, o Options, j *journal.Journal) {
 	t.observe(r)
 	t.judge(dev, o)
-	if t.result.Outcome == knob.Differs && j != nil && j.Explains(t.real, t.setting.Want, t.found.Value) {
-		t.finish(knob.Adjusted, knob.Changed(t.path, t.setting.Want, t.found.Value))
+	if t.result.Outcome == outcome.Differs && j != nil && j.Explains(t.real, t.setting.Want, t.found.Value) {
+		t.finish(outcome.Adjusted, outcome.Changed(t.path, t.setting.Want, t.found.Value))
 	}
 }
 
@@ -72,7 +73,7 @@ func (t *target) look(dev rootfs.FS, r *reader, o Options, j *journal.Journal) {
 func (t *target) guarded(step func()) {
 	defer func() {
 		if cause := recover(); cause != nil {
-			t.finish(knob.Stale, fmt.Sprintf("%s: internal error: %v", knob.Name(t.path), cause))
+			t.finish(outcome.Stale, fmt.Sprintf("%s: internal error: %v", outcome.Name(t.path), cause))
 		}
 	}()
 	step()
@@ -93,13 +94,13 @@ func (t *target) judge(dev rootfs.FS, o Options) {
 		ok, err := t.meets()
 		switch {
 		case err != nil:
-			t.finish(knob.Refused, fmt.Sprintf("%s: %v", knob.Name(t.path), err))
+			t.finish(outcome.Refused, fmt.Sprintf("%s: %v", outcome.Name(t.path), err))
 		case ok:
-			t.finish(knob.OK, "")
+			t.finish(outcome.OK, "")
 		case t.mask:
 			t.staged()
 		case verifyOnly(s):
-			what := fmt.Sprintf("%s is %s", knob.Name(t.path), t.found.Value)
+			what := fmt.Sprintf("%s is %s", outcome.Name(t.path), t.found.Value)
 			if s.Select.Class == rootfs.ClassCmdline {
 				what = fmt.Sprintf("the running kernel was given %s=%s", s.Select.Name, t.found.Value)
 			}
@@ -108,10 +109,10 @@ func (t *target) judge(dev rootfs.FS, o Options) {
 			}
 			t.pending(what)
 		case t.capped(dev):
-		case knob.IsPages(t.path) && fewer(s, t.found):
-			t.finish(knob.Partial, knob.Short(t.path, s.Want, t.found.Value))
+		case outcome.IsPages(t.path) && fewer(s, t.found):
+			t.finish(outcome.Partial, outcome.Short(t.path, s.Want, t.found.Value))
 		default:
-			t.finish(knob.Differs, fmt.Sprintf("%s: found %s, wanted %s", knob.Name(t.path), t.found.Value, wording(s)))
+			t.finish(outcome.Differs, fmt.Sprintf("%s: found %s, wanted %s", outcome.Name(t.path), t.found.Value, wording(s)))
 		}
 	}
 }
@@ -121,11 +122,11 @@ func (t *target) judge(dev rootfs.FS, o Options) {
 func (t *target) pending(what string) {
 	switch t.setting.Needs {
 	case plan.NeedsReboot:
-		t.finish(knob.Pending, what+": in force after a reboot")
+		t.finish(outcome.Pending, what+": in force after a reboot")
 	case plan.NeedsReflash:
-		t.finish(knob.Pending, what+": needs an image built from this plan's layer")
+		t.finish(outcome.Pending, what+": needs an image built from this plan's layer")
 	default:
-		t.finish(knob.Differs, what)
+		t.finish(outcome.Differs, what)
 	}
 }
 

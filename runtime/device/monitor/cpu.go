@@ -5,8 +5,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/yoctune/yoctune/internal/cpulist"
 	"github.com/yoctune/yoctune/runtime/device/rootfs"
+	"github.com/yoctune/yoctune/schema/formats/cpulist"
 )
 
 const cpuDir = "/sys/devices/system/cpu"

@@ -16,7 +16,7 @@ import (
 	"github.com/godbus/dbus/v5"
 	"golang.org/x/sys/unix"
 
-	"github.com/yoctune/yoctune/internal/cpulist"
+	"github.com/yoctune/yoctune/schema/formats/cpulist"
 )
 
 // A cgroup of a unit is systemd's: what others write there it writes over when it

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/yoctune/yoctune/runtime/device/enforce"
-	"github.com/yoctune/yoctune/runtime/device/knob"
 	"github.com/yoctune/yoctune/runtime/device/ladder"
+	"github.com/yoctune/yoctune/runtime/device/outcome"
 	"github.com/yoctune/yoctune/runtime/device/pipelines"
 	"github.com/yoctune/yoctune/runtime/device/power"
 )
@@ -153,10 +153,10 @@ func (k *Keeper) Switch(name, why string) error {
 	if err != nil {
 		return err
 	}
-	e := Event{Type: Switched, Time: k.wall().UTC(), ID: "power.default", Path: power.StatusFile, Wanted: name, Found: was, Outcome: knob.OK, Message: why}
+	e := Event{Type: Switched, Time: k.wall().UTC(), ID: "power.default", Path: power.StatusFile, Wanted: name, Found: was, Outcome: outcome.OK, Message: why}
 	// The first result sums the mode up; that the next boot starts in the plan's own
 	// mode is as it should be.
-	if r := results[0]; r.Outcome != knob.OK {
+	if r := results[0]; r.Outcome != outcome.OK {
 		e.Outcome, e.Message = r.Outcome, why+"; "+r.Message
 	}
 	k.tell(e)

@@ -11,7 +11,7 @@ import (
 
 	"github.com/yoctune/yoctune/runtime/device/enforce"
 	"github.com/yoctune/yoctune/runtime/device/histogram"
-	"github.com/yoctune/yoctune/runtime/device/knob"
+	"github.com/yoctune/yoctune/runtime/device/outcome"
 	"github.com/yoctune/yoctune/runtime/device/pipelines"
 	"github.com/yoctune/yoctune/runtime/device/rootfs"
 	"github.com/yoctune/yoctune/runtime/device/watch"
@@ -64,7 +64,7 @@ func TestThePowerModeFollowsTheLoadAndHeatOutranksIt(t *testing.T) {
 	p := following("15W", "25W")
 	t.Run("enforced", func(t *testing.T) {
 		h := obeying(t, root, p)
-		if e := h.switched(t); e.Wanted != "25W" || e.Found != "15W" || e.Outcome != knob.OK || !strings.Contains(e.Message, "load was 80 % or more") {
+		if e := h.switched(t); e.Wanted != "25W" || e.Found != "15W" || e.Outcome != outcome.OK || !strings.Contains(e.Message, "load was 80 % or more") {
 			t.Errorf("%+v", e)
 		}
 		if c, err := root.Read(gpuMax); err != nil || strings.TrimSpace(c.Text) != "918000000" {

@@ -15,7 +15,7 @@ import (
 
 	"github.com/yoctune/yoctune/runtime/device/devicetest"
 	"github.com/yoctune/yoctune/runtime/device/enforce"
-	"github.com/yoctune/yoctune/runtime/device/knob"
+	"github.com/yoctune/yoctune/runtime/device/outcome"
 	"github.com/yoctune/yoctune/runtime/device/rootfs"
 	"github.com/yoctune/yoctune/runtime/device/watch"
 	"github.com/yoctune/yoctune/schema/plan"
@@ -39,9 +39,9 @@ type fault struct {
 	unit *plan.Unit
 	harm func(*rig)
 
-	outcome knob.Outcome // of the first setting
-	message string       // a part of its message
-	then    func(*rig)   // what is to be seen after the plan was applied
+	outcome outcome.Outcome // of the first setting
+	message string          // a part of its message
+	then    func(*rig)      // what is to be seen after the plan was applied
 }
 
 func text(s plan.Setting) plan.Setting { s.Type = plan.TypeString; return s }
@@ -129,34 +129,34 @@ func (r *rig) counting(path string, err ...error) *tries {
 func faultModel() []fault {
 	return []fault{
 		{row: 1, what: "EINVAL: not in the offered list", want: []plan.Setting{disk("scheduler", plan.TypeChoice, "cfq")},
-			outcome: knob.Refused, message: `nvme0n1 scheduler: "cfq" not offered (none, mq-deadline, kyber)`,
+			outcome: outcome.Refused, message: `nvme0n1 scheduler: "cfq" not offered (none, mq-deadline, kyber)`,
 			then: func(r *rig) {
 				if len(r.dev.Writes) != 1 { // the neighbour
 					r.t.Errorf("the list was not read first: %v", r.dev.Writes)
 				}
 			}},
 		{row: 2, what: "EINVAL: out of range", want: []plan.Setting{enforced("vm.swappiness", "9999")},
-			outcome: knob.Refused, message: "vm.swappiness: kernel refused 9999: it takes 0 to 200",
+			outcome: outcome.Refused, message: "vm.swappiness: kernel refused 9999: it takes 0 to 200",
 			then: func(r *rig) {
 				if tries := slices.DeleteFunc(slices.Clone(r.dev.Writes), func(w string) bool { return w != swappiness+"=9999" }); len(tries) != 1 {
 					r.t.Errorf("final, and written %d times", len(tries))
 				}
 			}},
 		{row: 3, what: "EINVAL from another knob's state", want: []plan.Setting{select_("cpufreq", "policy0", "scaling_max_freq", plan.TypeInt, "200000")},
-			outcome: knob.Refused, message: "refused while policy0 scaling_min_freq is "},
+			outcome: outcome.Refused, message: "refused while policy0 scaling_min_freq is "},
 		{row: 3, what: "and the order of a pair is no reason", want: []plan.Setting{
 			select_("cpufreq", "policy0", "scaling_max_freq", plan.TypeInt, "200000"),
-			select_("cpufreq", "policy0", "scaling_min_freq", plan.TypeInt, "115200")}, outcome: knob.OK},
-		{row: 4, what: "EINVAL on restore: the ratio is restored, not the zero", want: []plan.Setting{enforced("vm.dirty_bytes", "268435456")}, outcome: knob.OK,
+			select_("cpufreq", "policy0", "scaling_min_freq", plan.TypeInt, "115200")}, outcome: outcome.OK},
+		{row: 4, what: "EINVAL on restore: the ratio is restored, not the zero", want: []plan.Setting{enforced("vm.dirty_bytes", "268435456")}, outcome: outcome.OK,
 			then: func(r *rig) {
 				r.rollsBack()
 				r.says("/proc/sys/vm/dirty_bytes", "0")
 				r.says("/proc/sys/vm/dirty_ratio", "20")
 			}},
-		{row: 5, what: "ok, value normalised", want: []plan.Setting{enforced("vm.swappiness", "0x2a")}, outcome: knob.OK,
+		{row: 5, what: "ok, value normalised", want: []plan.Setting{enforced("vm.swappiness", "0x2a")}, outcome: outcome.OK,
 			then: func(r *rig) { r.says(swappiness, "42") }},
 		{row: 6, what: "ok, value rounded: said, and not written again", want: []plan.Setting{disk("read_ahead_kb", plan.TypeInt, "130")},
-			outcome: knob.Adjusted, message: "read_ahead_kb: asked 130, kernel uses 128",
+			outcome: outcome.Adjusted, message: "read_ahead_kb: asked 130, kernel uses 128",
 			then: func(r *rig) {
 				n := len(r.dev.Writes)
 				r.after(2 * watch.SweepEvery)
@@ -164,7 +164,7 @@ func faultModel() []fault {
 					r.t.Errorf("written again: %v", r.dev.Writes[n:])
 				}
 			}},
-		{row: 7, what: "bracketed lists", want: []plan.Setting{at("/sys/kernel/mm/transparent_hugepage/enabled", plan.TypeChoice, "madvise")}, outcome: knob.OK,
+		{row: 7, what: "bracketed lists", want: []plan.Setting{at("/sys/kernel/mm/transparent_hugepage/enabled", plan.TypeChoice, "madvise")}, outcome: outcome.OK,
 			then: func(r *rig) { r.says("/sys/kernel/mm/transparent_hugepage/enabled", "madvise") }},
 		{row: 8, what: "ok, partial", want: []plan.Setting{enforced("vm.nr_hugepages", "2048")},
 			harm: func(r *rig) {
@@ -174,7 +174,7 @@ func faultModel() []fault {
 					}
 					return value
 				}
-			}, outcome: knob.Partial, message: "1,730 of 2,048 pages",
+			}, outcome: outcome.Partial, message: "1,730 of 2,048 pages",
 			then: func(r *rig) {
 				n := 0
 				for _, w := range r.dev.Writes {
@@ -187,7 +187,7 @@ func faultModel() []fault {
 				}
 			}},
 		{row: 9, what: "ENOENT: file absent until a module comes", want: []plan.Setting{enforced("net.netfilter.nf_conntrack_max", "65536")},
-			outcome: knob.Pending, message: "waits for module nf_conntrack",
+			outcome: outcome.Pending, message: "waits for module nf_conntrack",
 			then: func(r *rig) {
 				r.after(15 * time.Second)
 				w := r.keeper.State().Waiting
@@ -208,18 +208,18 @@ func faultModel() []fault {
 				}
 			}},
 		{row: 10, what: "ENOENT from write, file present", want: []plan.Setting{text(enforced("net.ipv4.tcp_congestion_control", "bbr"))},
-			harm: answers("/proc/sys/net/ipv4/tcp_congestion_control", unix.ENOENT), outcome: knob.Refused, message: `the kernel does not know "bbr"; load module tcp_bbr`},
+			harm: answers("/proc/sys/net/ipv4/tcp_congestion_control", unix.ENOENT), outcome: outcome.Refused, message: `the kernel does not know "bbr"; load module tcp_bbr`},
 		{row: 11, what: "EACCES as root: the namespace's", want: []plan.Setting{enforced("net.core.rmem_max", "999999")},
-			harm: answers("/proc/sys/net/core/rmem_max", unix.EACCES), outcome: knob.Forbidden, message: "read-only in this network namespace"},
+			harm: answers("/proc/sys/net/core/rmem_max", unix.EACCES), outcome: outcome.Forbidden, message: "read-only in this network namespace"},
 		{row: 11, what: "EACCES as root: the node's nature", want: []plan.Setting{enforced("vm.swappiness", "10")},
 			harm: func(r *rig) {
 				r.dev.WriteFault[swappiness] = unix.EACCES
 				if err := os.Chmod(filepath.Join(r.dir, swappiness), 0o444); err != nil {
 					r.t.Fatal(err)
 				}
-			}, outcome: knob.Forbidden, message: "read-only by nature"},
+			}, outcome: outcome.Forbidden, message: "read-only by nature"},
 		{row: 12, what: "EPERM", want: []plan.Setting{enforced("vm.swappiness", "10")},
-			harm: answers(swappiness, unix.EPERM), outcome: knob.Forbidden, message: "needs CAP_SYS_ADMIN",
+			harm: answers(swappiness, unix.EPERM), outcome: outcome.Forbidden, message: "needs CAP_SYS_ADMIN",
 			then: func(r *rig) {
 				if got := r.session.Lacks(); len(got) != 1 || got[0] != "this process has no CAP_SYS_ADMIN, which 2 of the plan's nodes may need" {
 					r.t.Errorf("%q", got)
@@ -229,22 +229,22 @@ func faultModel() []fault {
 			harm: func(r *rig) {
 				r.place("/sys/kernel/security/lockdown", "none [integrity] confidentiality\n", 0o444)
 				r.dev.WriteFault[r.real(rxCPUs)] = unix.EPERM
-			}, outcome: knob.Forbidden, message: "the kernel's lockdown (integrity) forbids it"},
+			}, outcome: outcome.Forbidden, message: "the kernel's lockdown (integrity) forbids it"},
 		{row: 13, what: "EROFS", want: []plan.Setting{enforced("vm.swappiness", "10")},
-			harm: answers(swappiness, unix.EROFS), outcome: knob.Forbidden, message: "mounted read-only (container?)"},
+			harm: answers(swappiness, unix.EROFS), outcome: outcome.Forbidden, message: "mounted read-only (container?)"},
 		{row: 14, what: "EBUSY that passes", want: []plan.Setting{enforced("vm.swappiness", "10")},
-			harm: func(r *rig) { r.tried = r.counting(swappiness, unix.EBUSY, unix.EBUSY, nil) }, outcome: knob.OK},
+			harm: func(r *rig) { r.tried = r.counting(swappiness, unix.EBUSY, unix.EBUSY, nil) }, outcome: outcome.OK},
 		{row: 14, what: "EBUSY that stays, and its holder", want: []plan.Setting{at(zramSize, plan.TypeInt, "1073741824")},
 			harm: func(r *rig) {
 				r.place(zramSize, "0\n", 0o644)
 				r.place("/proc/swaps", "Filename\t\t\t\tType\t\tSize\n/dev/zram0                              partition\t1000\n", 0o444)
 				r.dev.WriteFault[zramSize] = unix.EBUSY
-			}, outcome: knob.Busy, message: "in use as swap: `swapoff /dev/zram0` first"},
+			}, outcome: outcome.Busy, message: "in use as swap: `swapoff /dev/zram0` first"},
 		{row: 15, what: "EIO: a managed interrupt, asked once", want: []plan.Setting{at(irq48, plan.TypeCPUList, "0-1")},
-			harm: func(r *rig) { r.tried = r.counting(irq48, unix.EIO) }, outcome: knob.Refused, message: "irq 48: affinity is kernel-managed",
+			harm: func(r *rig) { r.tried = r.counting(irq48, unix.EIO) }, outcome: outcome.Refused, message: "irq 48: affinity is kernel-managed",
 			then: func(r *rig) {
 				for range 3 {
-					if got, err := r.session.Repair([]string{irq48}); err != nil || got[irq48].Outcome != knob.Refused {
+					if got, err := r.session.Repair([]string{irq48}); err != nil || got[irq48].Outcome != outcome.Refused {
 						r.t.Errorf("%v %+v", err, got)
 					}
 				}
@@ -258,9 +258,9 @@ func faultModel() []fault {
 				}
 			}},
 		{row: 15, what: "EIO: the CPU is offline", want: []plan.Setting{at(minFreq, plan.TypeInt, "115200")},
-			harm: answers(minFreq, unix.EIO), outcome: knob.Unsupported, message: "the CPU is offline"},
+			harm: answers(minFreq, unix.EIO), outcome: outcome.Unsupported, message: "the CPU is offline"},
 		{row: 16, what: "a list wider than the machine", want: []plan.Setting{at(irq48, plan.TypeCPUList, "1-63")},
-			outcome: knob.Adjusted, message: "irq 48: asked 1-63, kernel uses 1-",
+			outcome: outcome.Adjusted, message: "irq 48: asked 1-63, kernel uses 1-",
 			then: func(r *rig) {
 				n := len(r.dev.Writes)
 				r.after(2 * watch.SweepEvery)
@@ -269,22 +269,22 @@ func faultModel() []fault {
 				}
 			}},
 		{row: 16, what: "a mask without a CPU of the machine", want: []plan.Setting{at(rxCPUs, plan.TypeCPUMask, "ff,00000000")},
-			outcome: knob.Refused, message: "this machine has none of the CPUs"},
+			outcome: outcome.Refused, message: "this machine has none of the CPUs"},
 		{row: 16, what: "EOVERFLOW all the same", want: []plan.Setting{at(irq48, plan.TypeCPUList, "0-1")},
-			harm: answers(irq48, unix.EOVERFLOW), outcome: knob.Refused, message: "more than this machine has"},
+			harm: answers(irq48, unix.EOVERFLOW), outcome: outcome.Refused, message: "more than this machine has"},
 		{row: 17, what: "EAGAIN on read", want: []plan.Setting{enforced("vm.swappiness", "10")},
-			harm: func(r *rig) { r.dev.ReadFault[swappiness] = unix.EAGAIN }, outcome: knob.Stale, message: "the node has no value (EAGAIN)"},
+			harm: func(r *rig) { r.dev.ReadFault[swappiness] = unix.EAGAIN }, outcome: outcome.Stale, message: "the node has no value (EAGAIN)"},
 		{row: 17, what: "EAGAIN on read, for a moment", want: []plan.Setting{enforced("vm.swappiness", "10")},
-			harm: func(r *rig) { r.dev.Device = &hesitant{Device: r.dev.Device, path: swappiness, times: 3} }, outcome: knob.OK},
+			harm: func(r *rig) { r.dev.Device = &hesitant{Device: r.dev.Device, path: swappiness, times: 3} }, outcome: outcome.OK},
 		{row: 18, what: "a read that blocks", want: []plan.Setting{at("/sys/kernel/mm/ksm/pages_to_scan", plan.TypeInt, "200")},
 			harm: func(r *rig) {
 				c := make(chan struct{})
 				r.dev.Hung = map[string]chan struct{}{"/sys/kernel/mm/ksm/pages_to_scan": c}
 				r.t.Cleanup(func() { close(c) })
-			}, outcome: knob.Stale, message: "the kernel did not answer in time"},
+			}, outcome: outcome.Stale, message: "the kernel did not answer in time"},
 		{row: 19, what: "ENODEV half-way, and the device comes back", want: []plan.Setting{disk("nr_requests", plan.TypeInt, "512")},
 			harm:    func(r *rig) { r.dev.WriteFault[r.real("/sys/block/nvme0n1/queue/nr_requests")] = unix.ENODEV },
-			outcome: knob.Unsupported, message: "no such node on this device",
+			outcome: outcome.Unsupported, message: "no such node on this device",
 			then: func(r *rig) {
 				clear(r.dev.WriteFault)
 				r.keeper.Uevent(r.now, watch.Uevent{Action: "add", DevPath: "/devices/x/nvme0n1", Subsystem: "block"})
@@ -292,27 +292,27 @@ func faultModel() []fault {
 				r.says("/sys/block/nvme0n1/queue/nr_requests", "512")
 			}},
 		{row: 20, what: "write-only", want: []plan.Setting{enforced("vm.drop_caches", "3")},
-			harm: func(r *rig) { r.dev.ReadFault["/proc/sys/vm/drop_caches"] = unix.EACCES }, outcome: knob.Forbidden, message: "write-only: an action, not a setting"},
+			harm: func(r *rig) { r.dev.ReadFault["/proc/sys/vm/drop_caches"] = unix.EACCES }, outcome: outcome.Forbidden, message: "write-only: an action, not a setting"},
 		{row: 21, what: "unreadable original", want: []plan.Setting{enforced("kernel.secret", "1")},
 			harm: func(r *rig) {
 				r.place(secret, "", 0o644)
 				r.dev.ReadFault[secret] = unix.EIO
 				r.dev.Quirk = func(_, value string) string { delete(r.dev.ReadFault, secret); return value }
-			}, outcome: knob.OK,
+			}, outcome: outcome.OK,
 			then: func(r *rig) {
 				results, err := enforce.Rollback(r.dev, enforce.Options{Root: true})
 				if err != nil || len(results) == 0 || !strings.Contains(results[0].Message, "the original is not known") {
 					r.t.Errorf("%v %+v", err, results)
 				}
 			}},
-		{row: 22, what: "one write(2), no newline", want: []plan.Setting{enforced("vm.swappiness", "10")}, outcome: knob.OK,
+		{row: 22, what: "one write(2), no newline", want: []plan.Setting{enforced("vm.swappiness", "10")}, outcome: outcome.OK,
 			then: func(r *rig) {
 				if !slices.Contains(r.dev.Writes, swappiness+"=10") {
 					r.t.Errorf("%q", r.dev.Writes)
 				}
 			}},
 		{row: 23, what: "empty write is accepted, changes nothing", want: []plan.Setting{text(enforced("kernel.core_pattern", ""))},
-			outcome: knob.Refused, message: rootfs.ErrEmpty.Error(),
+			outcome: outcome.Refused, message: rootfs.ErrEmpty.Error(),
 			then: func(r *rig) {
 				if err := r.dev.Device.Write("/proc/sys/kernel/core_pattern", " "); !errors.Is(err, rootfs.ErrEmpty) {
 					r.t.Errorf("%v", err)
@@ -322,7 +322,7 @@ func faultModel() []fault {
 			s := select_("devfreq", "", "governor", plan.TypeString, "performance")
 			s.Select.Driver = "gk20a"
 			return s
-		}()}, outcome: knob.OK,
+		}()}, outcome: outcome.OK,
 			then: func(r *rig) {
 				class := filepath.Join(r.dir, "/sys/class/devfreq")
 				names, err := os.ReadDir(class)
@@ -337,7 +337,7 @@ func faultModel() []fault {
 				r.after(5 * time.Second)
 				r.says("/sys/class/devfreq/devfreq7/governor", "performance")
 			}},
-		{row: 25, what: "re-created at its default: no drift by somebody", want: []plan.Setting{at(minFreq, plan.TypeInt, "115200")}, outcome: knob.OK,
+		{row: 25, what: "re-created at its default: no drift by somebody", want: []plan.Setting{at(minFreq, plan.TypeInt, "115200")}, outcome: outcome.OK,
 			then: func(r *rig) {
 				r.silently(minFreq, "729600")
 				r.keeper.Uevent(r.now, watch.Uevent{Action: "online", DevPath: "/devices/system/cpu/cpu0", Subsystem: "cpu"})
@@ -351,7 +351,7 @@ func faultModel() []fault {
 					r.t.Error(got)
 				}
 			}},
-		{row: 26, what: "udev, sysctl.d, networkd re-apply: the writer is named", want: []plan.Setting{enforced("vm.swappiness", "10")}, outcome: knob.OK,
+		{row: 26, what: "udev, sysctl.d, networkd re-apply: the writer is named", want: []plan.Setting{enforced("vm.swappiness", "10")}, outcome: outcome.OK,
 			then: func(r *rig) {
 				r.changes(312, swappiness, "60")
 				r.says(swappiness, "10")
@@ -359,7 +359,7 @@ func faultModel() []fault {
 					r.t.Errorf("%+v", e)
 				}
 			}},
-		{row: 27, what: "another daemon fights: yielded to after three repairs", want: []plan.Setting{enforced("vm.swappiness", "10")}, outcome: knob.OK,
+		{row: 27, what: "another daemon fights: yielded to after three repairs", want: []plan.Setting{enforced("vm.swappiness", "10")}, outcome: outcome.OK,
 			then: func(r *rig) {
 				for n := range 4 {
 					r.changes(812, swappiness, strconv.Itoa(70+n))
@@ -369,13 +369,13 @@ func faultModel() []fault {
 					r.t.Errorf("%+v", e)
 				}
 			}},
-		{row: 28, what: "the kernel clamps later: not fought", want: []plan.Setting{at(maxFreq, plan.TypeInt, "1510400")}, outcome: knob.OK,
+		{row: 28, what: "the kernel clamps later: not fought", want: []plan.Setting{at(maxFreq, plan.TypeInt, "1510400")}, outcome: outcome.OK,
 			then: func(r *rig) {
 				r.place("/sys/class/thermal/cooling_device9/type", "cpufreq-cpu0\n", 0o644)
 				r.place("/sys/class/thermal/cooling_device9/cur_state", "3\n", 0o644)
 				r.place("/sys/class/thermal/cooling_device9/max_state", "9\n", 0o644)
 				r.silently(maxFreq, "1190400")
-				if got := r.session.Look([]string{maxFreq})[maxFreq]; got.Outcome != knob.Capped || !strings.Contains(got.Message, "capped by cpufreq-cpu0 (step 3 of 9)") {
+				if got := r.session.Look([]string{maxFreq})[maxFreq]; got.Outcome != outcome.Capped || !strings.Contains(got.Message, "capped by cpufreq-cpu0 (step 3 of 9)") {
 					r.t.Errorf("%+v", got)
 				}
 				r.after(2 * watch.SweepEvery)
@@ -386,9 +386,9 @@ func faultModel() []fault {
 				if err := os.Remove(filepath.Join(r.dir, "/proc/sys/net/core/rmem_max")); err != nil {
 					r.t.Fatal(err)
 				}
-			}, outcome: knob.Unsupported, message: "net.core.rmem_max: no such node"},
+			}, outcome: outcome.Unsupported, message: "net.core.rmem_max: no such node"},
 		{row: 30, what: "side effects on others: undone and put right", want: []plan.Setting{
-			disk("nr_requests", plan.TypeInt, "512"), disk("scheduler", plan.TypeChoice, "kyber")}, outcome: knob.OK,
+			disk("nr_requests", plan.TypeInt, "512"), disk("scheduler", plan.TypeChoice, "kyber")}, outcome: outcome.OK,
 			then: func(r *rig) {
 				r.says("/sys/block/nvme0n1/queue/nr_requests", "512")
 				r.rollsBack()
@@ -398,7 +398,7 @@ func faultModel() []fault {
 		{row: 31, what: "needs reboot: staged, never rebooted", want: []plan.Setting{{
 			ID: "memory.gigantic", Domain: plan.DomainKernel, Type: plan.TypeString, Want: "1G",
 			Select: plan.Select{Class: rootfs.ClassCmdline, Name: "hugepagesz"}, Compare: plan.Exact, Policy: plan.Report, Needs: plan.NeedsReboot,
-		}}, outcome: knob.Pending, message: "in force after a reboot"},
+		}}, outcome: outcome.Pending, message: "in force after a reboot"},
 		{row: 32, what: "task gone: nothing is said of it", unit: &plan.Unit{Name: "inference.service", Scheduling: "fifo", Priority: 50},
 			harm: func(r *rig) {
 				r.place("/sys/fs/cgroup/system.slice/inference.service/cgroup.procs", "4242\n4243\n", 0o644)
@@ -407,10 +407,10 @@ func faultModel() []fault {
 					r.place("/proc/"+pid+"/status", "Name:\tinfer\nCpus_allowed_list:\t0-3\n", 0o444)
 				}
 				r.dev.ReadFault["/proc/4242/stat"] = unix.ESRCH
-			}, outcome: knob.OK},
+			}, outcome: outcome.OK},
 		{row: 33, what: "truncated read at a page: nothing is concluded", want: []plan.Setting{enforced("kernel.too_long", "10")},
 			harm:    func(r *rig) { r.place("/proc/sys/kernel/too_long", strings.Repeat("9", rootfs.PageSize), 0o644) },
-			outcome: knob.Unsupported, message: "more than one page",
+			outcome: outcome.Unsupported, message: "more than one page",
 			then: func(r *rig) {
 				if len(r.dev.Writes) != 1 { // the neighbour
 					r.t.Errorf("written: %v", r.dev.Writes)
@@ -464,9 +464,9 @@ func TestEveryRowOfTheFaultModelOnEveryBoard(t *testing.T) {
 				r := broken(t, dir, f.harm, p)
 				for _, want := range []struct {
 					id      string
-					outcome knob.Outcome
+					outcome outcome.Outcome
 					message string
-				}{{id, f.outcome, f.message}, {"sysctl." + beside, knob.OK, ""}} {
+				}{{id, f.outcome, f.message}, {"sysctl." + beside, outcome.OK, ""}} {
 					i := slices.IndexFunc(r.results, func(got enforce.Result) bool { return got.ID == want.id })
 					if i < 0 {
 						t.Fatalf("%s has no result", want.id)

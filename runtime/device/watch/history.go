@@ -7,7 +7,7 @@ import (
 	"io/fs"
 	"time"
 
-	"github.com/yoctune/yoctune/runtime/device/knob"
+	"github.com/yoctune/yoctune/runtime/device/outcome"
 	"github.com/yoctune/yoctune/runtime/device/rootfs"
 )
 
@@ -38,7 +38,7 @@ type Event struct {
 	Wanted  string          `json:"wanted"`
 	Found   string          `json:"found"`           // before it was repaired
 	By      *rootfs.Process `json:"by"`              // null: the kernel, or somebody who was not seen
-	Outcome knob.Outcome    `json:"outcome"`         // after the repair, if there was one
+	Outcome outcome.Outcome `json:"outcome"`         // after the repair, if there was one
 	Repair  int64           `json:"repair_us"`       // from the event's arrival to the value read back; 0: not repaired
 	Count   int             `json:"count,omitempty"` // of equal events in a row, when more than one
 	Message string          `json:"message"`
@@ -66,9 +66,9 @@ type Waiting struct {
 func (w Waiting) Text(now time.Time) string {
 	left := w.Until.Sub(now).Round(time.Second)
 	if left <= 0 {
-		return fmt.Sprintf("%s: module %s has not come; it is set when it does", knob.Name(w.Path), w.Module)
+		return fmt.Sprintf("%s: module %s has not come; it is set when it does", outcome.Name(w.Path), w.Module)
 	}
-	return fmt.Sprintf("%s: waits for module %s (%d:%02d left)", knob.Name(w.Path), w.Module, int(left.Minutes()), int(left.Seconds())%60)
+	return fmt.Sprintf("%s: waits for module %s (%d:%02d left)", outcome.Name(w.Path), w.Module, int(left.Minutes()), int(left.Seconds())%60)
 }
 
 // Lease is a lease in force, as status shows it.

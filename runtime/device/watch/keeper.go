@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/yoctune/yoctune/runtime/device/enforce"
-	"github.com/yoctune/yoctune/runtime/device/knob"
+	"github.com/yoctune/yoctune/runtime/device/outcome"
 	"github.com/yoctune/yoctune/runtime/device/planfile"
 	"github.com/yoctune/yoctune/runtime/device/rootfs"
 	"github.com/yoctune/yoctune/schema/plan"
@@ -124,7 +124,7 @@ func (k *Keeper) index() {
 	}
 	k.state.Waiting = k.state.Waiting[:0]
 	for _, w := range k.session.Waiting() {
-		k.state.Waiting = append(k.state.Waiting, Waiting{ID: w.ID, Path: w.Path, Module: knob.ModuleFor(w.Path), Until: k.until})
+		k.state.Waiting = append(k.state.Waiting, Waiting{ID: w.ID, Path: w.Path, Module: outcome.ModuleFor(w.Path), Until: k.until})
 	}
 	for real := range k.last {
 		if _, ok := k.nodes[real]; !ok {
@@ -220,7 +220,7 @@ func (k *Keeper) Touch(name string) error {
 	slices.Sort(reals)
 	looked := k.session.Look(reals)
 	for _, real := range reals {
-		if looked[real].Outcome == knob.OK && k.session.Touch(real) == nil {
+		if looked[real].Outcome == outcome.OK && k.session.Touch(real) == nil {
 			return nil
 		}
 	}
@@ -371,7 +371,7 @@ func (k *Keeper) returned(settings int) {
 		noun = "knob"
 	}
 	k.tell(Event{
-		Type: Returned, Time: k.wall().UTC(), Outcome: knob.OK, Count: settings,
+		Type: Returned, Time: k.wall().UTC(), Outcome: outcome.OK, Count: settings,
 		Message: fmt.Sprintf("%s: re-applied %d %s", cause, settings, noun),
 	})
 }
@@ -379,7 +379,7 @@ func (k *Keeper) returned(settings int) {
 // overdue says what has not come in time. It is still set when it comes.
 func (k *Keeper) overdue() {
 	for _, w := range k.state.Waiting {
-		k.tell(Event{Type: Overdue, Time: k.wall().UTC(), ID: w.ID, Path: w.Path, Outcome: knob.Pending, Message: w.Text(k.wall())})
+		k.tell(Event{Type: Overdue, Time: k.wall().UTC(), ID: w.ID, Path: w.Path, Outcome: outcome.Pending, Message: w.Text(k.wall())})
 	}
 }
 
@@ -453,7 +453,7 @@ func (k *Keeper) examine(now time.Duration, reals []string, by map[string]*rootf
 			if !stuck {
 				k.tell(event)
 			}
-		case stuck && old.Outcome != knob.OK:
+		case stuck && old.Outcome != outcome.OK:
 			// Tried, and it did not help.
 		case kind == Reapplied && by[real] == nil && !k.guard.Contested(real):
 			fix = append(fix, real)
@@ -473,12 +473,12 @@ func (k *Keeper) examine(now time.Duration, reals []string, by map[string]*rootf
 // settled reports whether a node needs nothing: it is as wanted, or as near as
 // the kernel lets it be.
 func settled(r enforce.Result) bool {
-	return r.Outcome == knob.OK || r.Outcome == knob.Adjusted || r.Outcome == knob.Capped
+	return r.Outcome == outcome.OK || r.Outcome == outcome.Adjusted || r.Outcome == outcome.Capped
 }
 
 // repairable reports whether writing may help.
 func repairable(r enforce.Result) bool {
-	return r.Outcome == knob.Differs || r.Outcome == knob.Partial
+	return r.Outcome == outcome.Differs || r.Outcome == outcome.Partial
 }
 
 func (k *Keeper) repair(reals []string, by map[string]*rootfs.Process, kind, why string) {
@@ -496,7 +496,7 @@ func (k *Keeper) repair(reals []string, by map[string]*rootfs.Process, kind, why
 	for _, real := range reals {
 		r, ok := results[real]
 		if err != nil {
-			r, ok = enforce.Result{Outcome: knob.Stale, Message: err.Error()}, true
+			r, ok = enforce.Result{Outcome: outcome.Stale, Message: err.Error()}, true
 		}
 		if !ok {
 			continue // its device went away in between
@@ -559,12 +559,12 @@ func (k *Keeper) event(kind string, n enforce.Node, r enforce.Result, by *rootfs
 // keep this program busy.
 func (k *Keeper) yield(real string, e Event) {
 	k.unmark(real)
-	e.Type, e.Outcome = Contest, knob.Contested
+	e.Type, e.Outcome = Contest, outcome.Contested
 	who := "somebody who was not seen"
 	if e.By != nil {
 		who = e.By.String()
 	}
-	e.Message = fmt.Sprintf("%s: contested by %s, yielding after %d repairs in a minute: stop one of the two", knob.Name(e.Path), who, Repairs)
+	e.Message = fmt.Sprintf("%s: contested by %s, yielding after %d repairs in a minute: stop one of the two", outcome.Name(e.Path), who, Repairs)
 	k.state.Contested = append(k.state.Contested, Contested{ID: e.ID, Path: e.Path, Wanted: e.Wanted, Found: e.Found, By: e.By, Since: e.Time})
 	k.tell(e)
 }
@@ -577,7 +577,7 @@ func (k *Keeper) regain(real, why string) {
 	}
 	c := k.state.Contested[i]
 	k.state.Contested = slices.Delete(k.state.Contested, i, i+1)
-	k.tell(Event{Type: Regained, Time: k.wall().UTC(), ID: c.ID, Path: c.Path, Wanted: c.Wanted, Found: c.Found, By: c.By, Outcome: knob.Contested, Message: why})
+	k.tell(Event{Type: Regained, Time: k.wall().UTC(), ID: c.ID, Path: c.Path, Wanted: c.Wanted, Found: c.Found, By: c.By, Outcome: outcome.Contested, Message: why})
 }
 
 func (k *Keeper) tell(e Event) {

@@ -16,7 +16,7 @@ import (
 	"github.com/yoctune/yoctune/runtime/device/devicetest"
 	"github.com/yoctune/yoctune/runtime/device/enforce"
 	"github.com/yoctune/yoctune/runtime/device/journal"
-	"github.com/yoctune/yoctune/runtime/device/knob"
+	"github.com/yoctune/yoctune/runtime/device/outcome"
 	"github.com/yoctune/yoctune/runtime/device/planfile"
 	"github.com/yoctune/yoctune/runtime/device/rootfs"
 	"github.com/yoctune/yoctune/runtime/device/watch"
@@ -189,7 +189,7 @@ func TestDriftIsRepairedAndItsAuthorNamed(t *testing.T) {
 	r.changes(812, swappiness, "77")
 	r.says(swappiness, "10")
 	e := r.told(watch.Drift)[0]
-	if e.By == nil || e.By.PID != 812 || e.By.Command != "tool812" || e.Found != "77" || e.Outcome != knob.OK || e.Repair == 0 {
+	if e.By == nil || e.By.PID != 812 || e.By.Command != "tool812" || e.Found != "77" || e.Outcome != outcome.OK || e.Repair == 0 {
 		t.Errorf("%+v", e)
 	}
 	r.changes(812, swappiness, "10")
@@ -221,7 +221,7 @@ func TestSomebodyWhoInsistsIsYieldedToAndNamed(t *testing.T) {
 	}
 	r.says(swappiness, "73")
 	events := r.told(watch.Drift, watch.Drift, watch.Drift, watch.Contest)
-	if alarm := events[3]; !strings.Contains(alarm.Message, "contested by tool812 (pid 812)") || alarm.Outcome != knob.Contested {
+	if alarm := events[3]; !strings.Contains(alarm.Message, "contested by tool812 (pid 812)") || alarm.Outcome != outcome.Contested {
 		t.Errorf("%+v", alarm)
 	}
 	if c := r.keeper.State().Contested; len(c) != 1 || c[0].By.PID != 812 || c[0].Path != swappiness {
@@ -500,7 +500,7 @@ func TestARefusedRepairIsSaidOnceAndNotRepeatedByTheSweep(t *testing.T) {
 	r := start(t, sysctl("vm.swappiness", "10", plan.Enforce), sysctl("vm.vfs_cache_pressure", "50", plan.Enforce))
 	r.dev.WriteFault[swappiness] = unix.EPERM
 	r.changes(1, swappiness, "77")
-	if e := r.told(watch.Drift)[0]; e.Outcome != knob.Forbidden {
+	if e := r.told(watch.Drift)[0]; e.Outcome != outcome.Forbidden {
 		t.Errorf("%+v", e)
 	}
 	r.after(5 * watch.SweepEvery)

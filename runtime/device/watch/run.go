@@ -14,9 +14,9 @@ import (
 
 	"github.com/yoctune/yoctune/runtime/device/api"
 	"github.com/yoctune/yoctune/runtime/device/enforce"
-	"github.com/yoctune/yoctune/runtime/device/knob"
 	"github.com/yoctune/yoctune/runtime/device/lease"
 	"github.com/yoctune/yoctune/runtime/device/notify"
+	"github.com/yoctune/yoctune/runtime/device/outcome"
 	"github.com/yoctune/yoctune/runtime/device/planfile"
 	"github.com/yoctune/yoctune/runtime/device/rootfs"
 	"github.com/yoctune/yoctune/schema/plan"
@@ -638,12 +638,12 @@ func (d *daemon) tell(states ...string) {
 
 // summary counts outcomes for a status line: "66 ok, 1 refused".
 func summary(results []enforce.Result) string {
-	counts := map[knob.Outcome]int{}
+	counts := map[outcome.Outcome]int{}
 	for _, r := range results {
 		counts[r.Outcome]++
 	}
 	var parts []string
-	for _, o := range knob.Outcomes() {
+	for _, o := range outcome.Outcomes() {
 		if n := counts[o]; n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", n, o))
 		}

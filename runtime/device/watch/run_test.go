@@ -22,10 +22,10 @@ import (
 	"github.com/yoctune/yoctune/runtime/device/devicetest"
 	"github.com/yoctune/yoctune/runtime/device/enforce"
 	"github.com/yoctune/yoctune/runtime/device/journal"
-	"github.com/yoctune/yoctune/runtime/device/knob"
 	"github.com/yoctune/yoctune/runtime/device/lease"
 	"github.com/yoctune/yoctune/runtime/device/monitor"
 	"github.com/yoctune/yoctune/runtime/device/notify"
+	"github.com/yoctune/yoctune/runtime/device/outcome"
 	"github.com/yoctune/yoctune/runtime/device/planfile"
 	"github.com/yoctune/yoctune/runtime/device/rootfs"
 	"github.com/yoctune/yoctune/runtime/device/watch"
@@ -164,7 +164,7 @@ func TestAnotherProcessIsSeenAndNamed(t *testing.T) {
 	h.needsEvents(t)
 	other := outsider(t, filepath.Join(root.Dir(), swappiness), "77")
 	e := h.repaired(t, swappiness)
-	if e.By == nil || e.By.PID != other.Process.Pid || e.By.Command != "sh" || e.Outcome != knob.OK {
+	if e.By == nil || e.By.PID != other.Process.Pid || e.By.Command != "sh" || e.Outcome != outcome.OK {
 		t.Errorf("%+v by %+v", e, e.By)
 	}
 }
@@ -205,7 +205,7 @@ func TestTheKernelOfThisMachineIsKeptTuned(t *testing.T) {
 	for n := range watch.Repairs {
 		other := outsider(t, swappiness, fmt.Sprint(70+n))
 		e := h.repaired(t, swappiness)
-		if e.By == nil || e.By.PID != other.Process.Pid || e.Outcome != knob.OK || e.Found != fmt.Sprint(70+n) {
+		if e.By == nil || e.By.PID != other.Process.Pid || e.Outcome != outcome.OK || e.Found != fmt.Sprint(70+n) {
 			t.Errorf("%+v by %+v", e, e.By)
 		}
 		if now, err := root.Read(swappiness); err != nil || strings.TrimSpace(now.Text) != "11" {

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/yoctune/yoctune/runtime/device/api"
-	"github.com/yoctune/yoctune/runtime/device/knob"
+	"github.com/yoctune/yoctune/runtime/device/outcome"
 	"github.com/yoctune/yoctune/runtime/device/rootfs"
 )
 
@@ -269,7 +269,7 @@ func (e Event) api(lost int) *api.Event {
 func FromAPI(e api.Event) Event {
 	out := Event{
 		Type: e.Kind, Time: e.Time, ID: e.ID, Path: e.Path, Wanted: e.Wanted, Found: e.Found,
-		Outcome: knob.Outcome(e.Outcome), Repair: e.Repair, Message: e.Message,
+		Outcome: outcome.Outcome(e.Outcome), Repair: e.Repair, Message: e.Message,
 	}
 	if e.By != nil {
 		out.By = &rootfs.Process{PID: e.By.PID, Command: e.By.Command, Args: e.By.Args, Unit: e.By.Unit}

@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/yoctune/yoctune/internal/cpulist"
+	"github.com/yoctune/yoctune/schema/formats/cpulist"
 )
 
 // parseCPUs reads a kernel CPU list, "0-3,5".

@@ -15,7 +15,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/yoctune/yoctune/internal/cpulist"
+	"github.com/yoctune/yoctune/schema/formats/cpulist"
 )
 
 //go:embed data/*.json

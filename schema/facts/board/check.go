@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/yoctune/yoctune/internal/cpulist"
 	"github.com/yoctune/yoctune/internal/lazyregexp"
+	"github.com/yoctune/yoctune/schema/formats/cpulist"
 )
 
 // Check tests the facts of a board against each other: every field has its

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/yoctune/yoctune/internal/cpulist"
+	"github.com/yoctune/yoctune/schema/formats/cpulist"
 )
 
 // Observation is what one device said of itself. It is no fact: a probe may have

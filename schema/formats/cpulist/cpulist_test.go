@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/yoctune/yoctune/internal/cpulist"
+	"github.com/yoctune/yoctune/schema/formats/cpulist"
 )
 
 func TestListsAsTheKernelWritesThem(t *testing.T) {

@@ -1,4 +1,6 @@
-package knob
+// Package outcome classifies what happened to a setting on a node and explains
+// failed reads and writes of kernel files. Nothing here touches a file.
+package outcome
 
 // Outcome is what became of one setting on one node.
 type Outcome string

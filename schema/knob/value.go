@@ -14,7 +14,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/yoctune/yoctune/internal/cpulist"
+	"github.com/yoctune/yoctune/schema/formats/cpulist"
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
@@ -47,7 +47,7 @@ func Parse(typ, text string) (Found, error) {
 	for _, w := range words {
 		if strings.HasPrefix(w, "[") && strings.HasSuffix(w, "]") && len(w) > 2 {
 			if f.Value != "" {
-				return Found{}, fmt.Errorf("%w: two choices are marked in %q", ErrValue, clip(text))
+				return Found{}, fmt.Errorf("%w: two choices are marked in %q", ErrValue, Clip(text))
 			}
 			w = w[1 : len(w)-1]
 			f.Value = w
@@ -55,7 +55,7 @@ func Parse(typ, text string) (Found, error) {
 		f.Offered = append(f.Offered, w)
 	}
 	if f.Value == "" {
-		return Found{}, fmt.Errorf("%w: no choice is marked in %q", ErrValue, clip(text))
+		return Found{}, fmt.Errorf("%w: no choice is marked in %q", ErrValue, Clip(text))
 	}
 	return f, nil
 }
@@ -80,15 +80,15 @@ func Canonical(typ, text string) (string, error) {
 		return strings.Join(words, " "), nil
 	case plan.TypeChoice:
 		if text == "" || strings.ContainsAny(text, "[] \t\n") {
-			return "", fmt.Errorf("%w: %q is not one choice", ErrValue, clip(text))
+			return "", fmt.Errorf("%w: %q is not one choice", ErrValue, Clip(text))
 		}
 		return text, nil
 	case plan.TypeCPUList:
-		set, err := parseCPUList(text)
-		return set.String(), err
+		cpus, err := parseCPUList(text)
+		return cpulist.Format(cpus), err
 	case plan.TypeCPUMask:
-		set, err := parseCPUMask(text)
-		return set.String(), err
+		cpus, err := parseCPUMask(text)
+		return cpulist.Format(cpus), err
 	case plan.TypeBool:
 		switch strings.ToLower(text) {
 		case "1", "y", "yes", "on", "true", "enabled":
@@ -96,7 +96,7 @@ func Canonical(typ, text string) (string, error) {
 		case "0", "n", "no", "off", "false", "disabled":
 			return "0", nil
 		}
-		return "", fmt.Errorf("%w: %q is neither 0 nor 1", ErrValue, clip(text))
+		return "", fmt.Errorf("%w: %q is neither 0 nor 1", ErrValue, Clip(text))
 	case plan.TypeString, plan.TypePresent:
 		return text, nil
 	}
@@ -128,7 +128,7 @@ func Satisfies(typ, compare, want string, found Found) (bool, error) {
 	case plan.FirstAvailable:
 		alternatives := Alternatives(compare, want)
 		if len(alternatives) == 0 {
-			return false, fmt.Errorf("%w: no alternative in %q", ErrValue, clip(want))
+			return false, fmt.Errorf("%w: no alternative in %q", ErrValue, Clip(want))
 		}
 		for _, a := range alternatives {
 			w, err := Canonical(typ, a)
@@ -207,14 +207,14 @@ func (n integer) cmp(m integer) int {
 }
 
 func parseInt(text string) (integer, error) {
-	bad := fmt.Errorf("%w: %q is not an integer", ErrValue, clip(text))
+	bad := fmt.Errorf("%w: %q is not an integer", ErrValue, Clip(text))
 	digits, negative := strings.CutPrefix(text, "-")
 	base := 10
 	if hex, ok := strings.CutPrefix(strings.ToLower(digits), "0x"); ok {
 		digits, base = hex, 16
 	} else if len(digits) > 1 && digits[0] == '0' && strings.Trim(digits, "0") != "" {
 		// Some kernel parsers would read it as octal, others as decimal.
-		return integer{}, fmt.Errorf("%w: leading zero in %q", ErrValue, clip(text))
+		return integer{}, fmt.Errorf("%w: leading zero in %q", ErrValue, Clip(text))
 	}
 	if digits == "" || digits[0] == '+' || digits[0] == '-' {
 		return integer{}, bad
@@ -242,124 +242,84 @@ func parseVector(text string) ([]integer, error) {
 	return v, nil
 }
 
-// cpuSet has one bit per CPU, without trailing zero words.
-type cpuSet []uint64
-
-func (s *cpuSet) add(cpu int) {
-	for len(*s) <= cpu/64 {
-		*s = append(*s, 0)
-	}
-	(*s)[cpu/64] |= 1 << (cpu % 64)
-}
-
-func (s cpuSet) has(cpu int) bool { return cpu/64 < len(s) && s[cpu/64]>>(cpu%64)&1 == 1 }
-
-// String is the shortest cpu list: "0-3,5".
-func (s cpuSet) String() string {
-	var b strings.Builder
-	for cpu := 0; cpu < 64*len(s); cpu++ {
-		if !s.has(cpu) {
-			continue
-		}
-		last := cpu
-		for s.has(last + 1) {
-			last++
-		}
-		if b.Len() > 0 {
-			b.WriteByte(',')
-		}
-		b.WriteString(strconv.Itoa(cpu))
-		if last > cpu {
-			b.WriteByte('-')
-			b.WriteString(strconv.Itoa(last))
-		}
-		cpu = last
-	}
-	return b.String()
-}
-
-func parseCPUList(text string) (cpuSet, error) {
-	list, err := cpulist.Parse(text)
+func parseCPUList(text string) ([]int, error) {
+	cpus, err := cpulist.Parse(text)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrValue, err)
 	}
-	var s cpuSet
-	for _, cpu := range list {
-		s.add(cpu)
-	}
-	return s, nil
+	return cpus, nil
 }
 
-// parseCPUMask reads hexadecimal words of 32 bits, most significant first.
-func parseCPUMask(text string) (cpuSet, error) {
-	var s cpuSet
+// parseCPUMask reads hexadecimal words of 32 bits, most significant first, and
+// returns the processors in ascending order.
+func parseCPUMask(text string) ([]int, error) {
 	words := strings.Split(strings.TrimPrefix(text, "0x"), ",")
 	if len(words) > cpulist.Max/32 {
-		return nil, fmt.Errorf("%w: cpu mask %q is too wide", ErrValue, clip(text))
+		return nil, fmt.Errorf("%w: cpu mask %q is too wide", ErrValue, Clip(text))
 	}
+	slices.Reverse(words)
+	var cpus []int
 	for i, w := range words {
 		v, err := strconv.ParseUint(w, 16, 64)
 		// Only a mask without commas may have a word of more than 32 bits.
 		if err != nil || len(words) > 1 && v>>32 != 0 || strings.ContainsAny(w, "+-_") {
-			return nil, fmt.Errorf("%w: %q is not a cpu mask", ErrValue, clip(text))
+			return nil, fmt.Errorf("%w: %q is not a cpu mask", ErrValue, Clip(text))
 		}
-		base := 32 * (len(words) - 1 - i)
 		for bit := range 64 {
 			if v>>bit&1 == 1 {
-				s.add(base + bit)
+				cpus = append(cpus, 32*i+bit)
 			}
 		}
 	}
-	return s, nil
+	return cpus, nil
 }
 
-// Within returns the CPUs of a list or mask that are also in a list, in a form that
-// the kernel reads for the type; changed is false where all are. Other types, and
-// what cannot be read, are left as they are.
+// formatCPUMask is the inverse of parseCPUMask.
+func formatCPUMask(cpus []int) string {
+	if len(cpus) == 0 {
+		return ""
+	}
+	words := make([]uint32, 2*(cpus[len(cpus)-1]/64+1))
+	for _, cpu := range cpus {
+		words[len(words)-1-cpu/32] |= 1 << (cpu % 32)
+	}
+	text := make([]string, len(words))
+	for i, w := range words {
+		text[i] = fmt.Sprintf("%08x", w)
+	}
+	return strings.Join(text, ",")
+}
+
+// Within removes from a CPU list or mask the processors that are not in list. The
+// result has a form that the kernel reads for the type; changed is false where no
+// processor was removed. Values of other types, and values that cannot be parsed,
+// are returned unchanged.
 func Within(typ, text, list string) (kept string, changed bool) {
-	parse := parseCPUList
+	parse, format := parseCPUList, cpulist.Format
 	switch typ {
 	case plan.TypeCPUList:
 	case plan.TypeCPUMask:
-		parse = parseCPUMask
+		parse, format = parseCPUMask, formatCPUMask
 	default:
 		return text, false
 	}
 	wanted, err1 := parse(strings.TrimSpace(text))
-	there, err2 := parseCPUList(strings.TrimSpace(list))
-	if err1 != nil || err2 != nil || len(there) == 0 {
+	present, err2 := parseCPUList(list)
+	if err1 != nil || err2 != nil || len(present) == 0 {
 		return text, false
 	}
-	var both cpuSet
-	for cpu := range 64 * len(wanted) {
-		switch {
-		case !wanted.has(cpu):
-		case there.has(cpu):
-			both.add(cpu)
-		default:
-			changed = true
-		}
-	}
-	if !changed {
+	both := slices.DeleteFunc(slices.Clone(wanted), func(cpu int) bool {
+		_, found := slices.BinarySearch(present, cpu)
+		return !found
+	})
+	if len(both) == len(wanted) {
 		return text, false
 	}
-	if typ == plan.TypeCPUMask {
-		return both.mask(), true
-	}
-	return both.String(), true
+	return format(both), true
 }
 
-// mask is hexadecimal words of 32 bits, most significant first.
-func (s cpuSet) mask() string {
-	var words []string
-	for i := len(s) - 1; i >= 0; i-- {
-		words = append(words, fmt.Sprintf("%08x", s[i]>>32), fmt.Sprintf("%08x", s[i]&0xffffffff))
-	}
-	return strings.Join(words, ",")
-}
-
-// clip keeps a hostile value from filling the screen.
-func clip(s string) string {
+// Clip shortens a value for a message to about 80 bytes.
+func Clip(s string) string {
 	const most = 80
 	if len(s) <= most {
 		return s

@@ -1,4 +1,4 @@
-package knob
+package outcome
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/yoctune/yoctune/runtime/device/rootfs"
+	"github.com/yoctune/yoctune/schema/knob"
 	"golang.org/x/sys/unix"
 )
 
@@ -48,7 +49,7 @@ func Explain(f Fault) (Outcome, string) {
 	case is(unix.EAGAIN):
 		return Stale, name + ": the node has no value (EAGAIN), asked again and again"
 	case is(unix.ENOENT) && f.Write && !missing(f.Err):
-		msg := fmt.Sprintf("%s: the kernel does not know %q", name, clip(f.Want))
+		msg := fmt.Sprintf("%s: the kernel does not know %q", name, knob.Clip(f.Want))
 		if m := providerOf(f.Path, f.Want); m != "" {
 			msg += "; load module " + m
 		}
@@ -65,13 +66,13 @@ func Explain(f Fault) (Outcome, string) {
 	case is(unix.EINVAL) && len(f.Offered) > 0 && !contains(f.Offered, f.Want):
 		return Refused, NotOffered(f.Path, f.Want, f.Offered)
 	case is(unix.EINVAL) && f.Range != "":
-		return Refused, fmt.Sprintf("%s: kernel refused %s: it takes %s", name, clip(f.Want), f.Range)
+		return Refused, fmt.Sprintf("%s: kernel refused %s: it takes %s", name, knob.Clip(f.Want), f.Range)
 	case is(unix.EINVAL) && f.Against != "":
-		return Refused, fmt.Sprintf("%s: kernel refused %s: out of range, or refused while %s; see that setting", name, clip(f.Want), f.Against)
+		return Refused, fmt.Sprintf("%s: kernel refused %s: out of range, or refused while %s; see that setting", name, knob.Clip(f.Want), f.Against)
 	case is(unix.EINVAL):
-		return Refused, fmt.Sprintf("%s: kernel refused %s: out of range, or against another setting", name, clip(f.Want))
+		return Refused, fmt.Sprintf("%s: kernel refused %s: out of range, or against another setting", name, knob.Clip(f.Want))
 	case is(unix.EOVERFLOW), is(unix.ERANGE), is(unix.ENOSPC), is(unix.E2BIG):
-		return Refused, fmt.Sprintf("%s: %s is more than this machine has", name, clip(f.Want))
+		return Refused, fmt.Sprintf("%s: %s is more than this machine has", name, knob.Clip(f.Want))
 	case is(unix.EACCES) && !f.Root, is(unix.EPERM) && !f.Root:
 		return Forbidden, name + ": needs root"
 	case is(unix.EACCES) && f.Write && f.Mode != 0 && f.Mode.Perm()&0o222 == 0:
@@ -120,12 +121,12 @@ func Capability(name string) string {
 
 // NotOffered is the message for a choice that the kernel does not list.
 func NotOffered(path, want string, offered []string) string {
-	return fmt.Sprintf("%s: %q not offered (%s)", Name(path), clip(want), strings.Join(offered, ", "))
+	return fmt.Sprintf("%s: %q not offered (%s)", Name(path), knob.Clip(want), strings.Join(offered, ", "))
 }
 
 // Changed is the message for a write that the kernel accepted and changed.
 func Changed(path, want, found string) string {
-	return fmt.Sprintf("%s: asked %s, kernel uses %s", Name(path), clip(want), clip(found))
+	return fmt.Sprintf("%s: asked %s, kernel uses %s", Name(path), knob.Clip(want), knob.Clip(found))
 }
 
 // Short is the message for pages of which the kernel could give only some.

@@ -127,24 +127,6 @@ func TestComparisons(t *testing.T) {
 	}
 }
 
-func TestNodesAreNamedAsPeopleCallThem(t *testing.T) {
-	for path, want := range map[string]string{
-		"/proc/sys/vm/swappiness":                                  "vm.swappiness",
-		"/proc/sys/net/ipv4/conf/eth0.100/rp_filter":               "net.ipv4.conf.eth0/100.rp_filter",
-		"/sys/block/nvme0n1/queue/scheduler":                       "nvme0n1 scheduler",
-		"/sys/devices/system/cpu/cpufreq/policy4/scaling_governor": "policy4 scaling_governor",
-		"/sys/class/devfreq/17000000.gpu/max_freq":                 "17000000.gpu max_freq",
-		"/proc/irq/44/smp_affinity_list":                           "irq 44",
-		"/sys/kernel/mm/transparent_hugepage/enabled":              "/sys/kernel/mm/transparent_hugepage/enabled",
-		"/": "/",
-		"":  "",
-	} {
-		if got := Name(path); got != want {
-			t.Errorf("Name(%q) = %q, want %q", path, got, want)
-		}
-	}
-}
-
 func FuzzCanonical(f *testing.F) {
 	types := []string{plan.TypeInt, plan.TypeVector, plan.TypeChoice, plan.TypeCPUList, plan.TypeCPUMask, plan.TypeBool, plan.TypeString}
 	for _, s := range []string{"42", "0x2a", "-1", "4096\t131072", "always [madvise] never", "0-3,5", "0-7:2/4", "00000000,0000003f", "Y", "010", "8191", "0-8191:1/2"} {
