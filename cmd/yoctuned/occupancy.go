@@ -102,7 +102,7 @@ func compareOccupancy(cmd *cobra.Command, path string) error {
 			return fmt.Errorf("%s: answer %d: %w", path, asked+1, err)
 		}
 		k := occupancy.Kernel{Registers: r.Registers, Shared: r.Shared, MaxThreads: r.MaxThreads, MaxDynamic: r.MaxDynamic, Carveout: -1, Barriers: 1}
-		o, err := dev.Of(k, r.Block, r.Dynamic)
+		o, err := dev.Occupancy(k, r.Block, r.Dynamic)
 		if err != nil {
 			return fmt.Errorf("%s: answer %d: %w", path, asked+1, err)
 		}
@@ -192,7 +192,7 @@ func (f occupancyFlags) of(d occupancy.Device, name string, k occupancy.Kernel, 
 	}
 	var rows []occupancyRow
 	for _, b := range sizes {
-		o, err := d.Of(k, b, f.dynamic)
+		o, err := d.Occupancy(k, b, f.dynamic)
 		if err != nil {
 			return nil, usage(err)
 		}

@@ -60,7 +60,7 @@ func (s *subject) fit(k plan.KernelLaunch) (occupancy.Device, occupancy.Kernel, 
 	if !ok {
 		return d, need, occupancy.Occupancy{}, false
 	}
-	o, err := d.Of(need, k.Block, 0)
+	o, err := d.Occupancy(need, k.Block, 0)
 	return d, need, o, err == nil
 }
 

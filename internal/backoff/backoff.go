@@ -7,7 +7,7 @@ import "time"
 // Bounds of a delay.
 const (
 	First   = 100 * time.Millisecond
-	Longest = 10 * time.Second
+	longest = 10 * time.Second
 )
 
 // Delay is the delay before the most recent attempt. Its zero value means that no
@@ -16,6 +16,6 @@ type Delay time.Duration
 
 // Next doubles the delay within its bounds and returns it.
 func (d *Delay) Next() time.Duration {
-	*d = Delay(min(max(2*time.Duration(*d), First), Longest))
+	*d = Delay(min(max(2*time.Duration(*d), First), longest))
 	return time.Duration(*d)
 }

@@ -124,5 +124,5 @@ func (c *Cache) Drop(key string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.memory, key)
-	c.store.Drop(key)
+	c.store.drop(key)
 }

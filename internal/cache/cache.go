@@ -48,8 +48,8 @@ func Key(parts ...string) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// File is where the answer of a key is kept.
-func (s Store) File(key string) string { return filepath.Join(s.Dir, key+ending) }
+// file is where the answer of a key is kept.
+func (s Store) file(key string) string { return filepath.Join(s.Dir, key+ending) }
 
 var errDamaged = errors.New("damaged answer")
 
@@ -59,14 +59,14 @@ func (s Store) Get(key string) ([]byte, error) {
 	if s.Dir == "" {
 		return nil, fs.ErrNotExist
 	}
-	info, err := os.Lstat(s.File(key))
+	info, err := os.Lstat(s.file(key))
 	if err != nil {
 		return nil, err
 	}
 	if !info.Mode().IsRegular() || info.Size() > Limit {
 		return nil, errDamaged
 	}
-	raw, err := os.ReadFile(s.File(key))
+	raw, err := os.ReadFile(s.file(key))
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +85,7 @@ func (s Store) Put(key string, body []byte) error {
 	if err := os.MkdirAll(s.Dir, 0o755); err != nil {
 		return err
 	}
-	if err := renameio.WriteFile(s.File(key), Seal(key, body), 0o644); err != nil {
+	if err := renameio.WriteFile(s.file(key), Seal(key, body), 0o644); err != nil {
 		return err
 	}
 	s.prune(key)
@@ -93,7 +93,7 @@ func (s Store) Put(key string, body []byte) error {
 }
 
 // Drop forgets an answer.
-func (s Store) Drop(key string) { _ = os.Remove(s.File(key)) } // gone or unwritable: whoever asks decides again
+func (s Store) drop(key string) { _ = os.Remove(s.file(key)) } // gone or unwritable: whoever asks decides again
 
 // Seal is an answer as it is kept.
 func Seal(key string, body []byte) []byte { return append([]byte(seal(key, body)+"\n"), body...) }

@@ -32,12 +32,12 @@ func TestWhatIsDamagedIsNotKept(t *testing.T) {
 	if got, err := s.Get("k"); err != nil || string(got) != "answer\n" {
 		t.Fatalf("kept %q, %v", got, err)
 	}
-	raw, err := os.ReadFile(s.File("k"))
+	raw, err := os.ReadFile(s.file("k"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	raw[len(raw)-2] ^= 1
-	if err := os.WriteFile(s.File("k"), raw, 0o600); err != nil {
+	if err := os.WriteFile(s.file("k"), raw, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if got, err := s.Get("k"); !errors.Is(err, errDamaged) {

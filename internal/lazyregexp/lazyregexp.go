@@ -35,11 +35,6 @@ func (r *Regexp) FindAllStringSubmatch(s string, n int) [][]string {
 	return r.compile().FindAllStringSubmatch(s, n)
 }
 
-// ReplaceAllString is [regexp.Regexp.ReplaceAllString].
-func (r *Regexp) ReplaceAllString(s, with string) string {
-	return r.compile().ReplaceAllString(s, with)
-}
-
 // FindSubmatch is [regexp.Regexp.FindSubmatch].
 func (r *Regexp) FindSubmatch(b []byte) [][]byte { return r.compile().FindSubmatch(b) }
 
@@ -47,9 +42,6 @@ func (r *Regexp) FindSubmatch(b []byte) [][]byte { return r.compile().FindSubmat
 func (r *Regexp) FindAllSubmatch(b []byte, n int) [][][]byte {
 	return r.compile().FindAllSubmatch(b, n)
 }
-
-// Match is [regexp.Regexp.Match].
-func (r *Regexp) Match(b []byte) bool { return r.compile().Match(b) }
 
 // String is the text of the expression.
 func (r *Regexp) String() string { return r.compile().String() }

@@ -13,24 +13,24 @@ import (
 //go:embed kernels.tsv
 var figures string
 
-// Figure is one kernel compiled for one architecture.
-type Figure struct {
+// figure is one kernel compiled for one architecture.
+type figure struct {
 	SM                int
 	Op                string // as launch configurations name it: "preprocess"
 	Name              string // the kernel's own
 	Registers, Shared int
 }
 
-// Figures are those of an architecture; none: it was not compiled for.
-func Figures(sm int) []Figure {
-	var out []Figure
+// figuresOf are those of an architecture; none: it was not compiled for.
+func figuresOf(sm int) []figure {
+	var out []figure
 	for line := range strings.Lines(figures) {
 		f := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
 		if len(f) != 5 || f[0] != strconv.Itoa(sm) {
 			continue
 		}
 		number := func(i int) int { n, _ := strconv.Atoi(f[i]); return n } // a test reads every line
-		out = append(out, Figure{SM: sm, Op: f[1], Name: f[2], Registers: number(3), Shared: number(4)})
+		out = append(out, figure{SM: sm, Op: f[1], Name: f[2], Registers: number(3), Shared: number(4)})
 	}
 	return out
 }
@@ -39,7 +39,7 @@ func Figures(sm int) []Figure {
 // not compiled for.
 func BuiltIn(sm int, op string) (Kernel, bool) {
 	k, found := Kernel{MaxDynamic: -1, Carveout: -1}, false
-	for _, f := range Figures(sm) {
+	for _, f := range figuresOf(sm) {
 		if f.Op == op {
 			k.Registers, k.Shared, found = max(k.Registers, f.Registers), max(k.Shared, f.Shared), true
 		}

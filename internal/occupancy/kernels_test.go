@@ -15,9 +15,9 @@ func TestEveryFigureOfACompiledKernelIsReadAndFits(t *testing.T) {
 	}
 	seen := 0
 	for _, d := range Devices() {
-		for _, f := range Figures(d.SM()) {
+		for _, f := range figuresOf(d.SM()) {
 			seen++
-			o, err := d.Of(Kernel{Registers: f.Registers, Shared: f.Shared, MaxDynamic: -1, Carveout: -1}, 256, 0)
+			o, err := d.Occupancy(Kernel{Registers: f.Registers, Shared: f.Shared, MaxDynamic: -1, Carveout: -1}, 256, 0)
 			if err != nil || o.Blocks == 0 || f.Registers == 0 {
 				t.Errorf("%+v in blocks of 256: %+v, %v", f, o, err)
 			}

@@ -33,7 +33,7 @@ func (l Limits) Takes(block int) bool { return block >= l.Min && block <= l.Max 
 // device, the largest of equals.
 func (l Limits) Fullest(d Device, k Kernel) (block int, o Occupancy, err error) {
 	for b := l.Max; b >= l.Min; b -= l.Step {
-		got, err := d.Of(k, b, 0)
+		got, err := d.Occupancy(k, b, 0)
 		if err != nil {
 			return 0, o, err
 		}

@@ -15,10 +15,10 @@ import (
 	"slices"
 )
 
-// Errors of Device.Of and Lookup.
+// Errors of Device.Occupancy and Lookup.
 var (
-	ErrUnknown = errors.New("compute capability is not known")
-	ErrInvalid = errors.New("invalid launch")
+	errUnknown = errors.New("compute capability is not known")
+	errInvalid = errors.New("invalid launch")
 )
 
 // Kernel is what a compiled kernel needs; ptxas -v and Module.Kernel say it.
@@ -47,9 +47,9 @@ const (
 	Barriers  Limit = "barriers"
 )
 
-// Unlimited is a limit that does not apply: a kernel without shared memory has no
+// unlimited is a limit that does not apply: a kernel without shared memory has no
 // limit by it.
-const Unlimited = math.MaxInt32
+const unlimited = math.MaxInt32
 
 // Occupancy is how many blocks one multiprocessor holds, and why not more.
 type Occupancy struct {
@@ -63,15 +63,15 @@ type Occupancy struct {
 	RegistersPerBlock, SharedPerBlock int
 }
 
-// Of calculates the occupancy of blocks of `threads` threads with `dynamic` bytes of
+// Occupancy calculates the occupancy of blocks of `threads` threads with `dynamic` bytes of
 // dynamic shared memory. A kernel that cannot be launched so has 0 blocks.
-func (d Device) Of(k Kernel, threads, dynamic int) (Occupancy, error) {
+func (d Device) Occupancy(k Kernel, threads, dynamic int) (Occupancy, error) {
 	if threads < 1 || dynamic < 0 || dynamic > math.MaxInt32 || k.Registers < 0 || k.Shared < 0 || k.Shared > math.MaxInt32 ||
 		k.MaxThreads < 0 || k.MaxDynamic < -1 || k.Barriers < 0 || k.Carveout < -1 || k.Carveout > 100 {
-		return Occupancy{}, fmt.Errorf("occupancy of %d threads with %d bytes: %w", threads, dynamic, ErrInvalid)
+		return Occupancy{}, fmt.Errorf("occupancy of %d threads with %d bytes: %w", threads, dynamic, errInvalid)
 	}
 	warps := ceil(threads, d.Warp)
-	o := Occupancy{By: map[Limit]int{Blocks: d.BlocksPerSM, Barriers: Unlimited}}
+	o := Occupancy{By: map[Limit]int{Blocks: d.BlocksPerSM, Barriers: unlimited}}
 	o.By[Registers], o.RegistersPerBlock = d.byRegisters(k, warps)
 	o.By[Warps] = 0
 	if threads <= d.ThreadsPerBlock {
@@ -85,7 +85,7 @@ func (d Device) Of(k Kernel, threads, dynamic int) (Occupancy, error) {
 	if d.Major >= 9 && k.Barriers > 0 {
 		o.By[Barriers] = d.barriers() / k.Barriers
 	}
-	o.Blocks = Unlimited
+	o.Blocks = unlimited
 	for _, n := range o.By {
 		o.Blocks = min(o.Blocks, n)
 	}
@@ -109,7 +109,7 @@ func (d Device) byRegisters(k Kernel, warps int) (blocks, taken int) {
 		return 0, taken
 	}
 	if aWarp == 0 {
-		return Unlimited, taken
+		return unlimited, taken
 	}
 	return d.RegistersPerSM / d.Parts / aWarp * d.Parts / warps, taken
 }
@@ -140,11 +140,11 @@ func (d Device) byShared(k Kernel, dynamic int) (blocks, taken int, err error) {
 			have = d.carveout(taken)
 		}
 		if have < 0 {
-			return 0, taken, fmt.Errorf("%d bytes of shared memory: %w", max(prefer, taken), ErrInvalid)
+			return 0, taken, fmt.Errorf("%d bytes of shared memory: %w", max(prefer, taken), errInvalid)
 		}
 	}
 	if taken == 0 {
-		return Unlimited, taken, nil
+		return unlimited, taken, nil
 	}
 	return have / taken, taken, nil
 }
@@ -168,38 +168,13 @@ func (d Device) barriers() int {
 	return 2 * d.BlocksPerSM
 }
 
-// Best is the block size with the most threads at once, the largest of equals, for a
-// kernel whose dynamic shared memory depends on the block size (nil: none). 0 blocks:
-// the kernel cannot run.
-func (d Device) Best(k Kernel, dynamic func(threads int) int) (threads int, o Occupancy, err error) {
-	limit := d.ThreadsPerBlock
-	if k.MaxThreads > 0 {
-		limit = min(limit, k.MaxThreads)
-	}
-	most := 0
-	for step := roundUp(limit, d.Warp); step > 0 && most < d.ThreadsPerSM; step -= d.Warp {
-		t, bytes := min(limit, step), 0
-		if dynamic != nil {
-			bytes = dynamic(t)
-		}
-		got, err := d.Of(k, t, bytes)
-		if err != nil {
-			return 0, Occupancy{}, err
-		}
-		if n := t * got.Blocks; n > most {
-			most, threads, o = n, t, got
-		}
-	}
-	return threads, o, nil
-}
-
 // Lookup finds the device of a compute capability: "8.7", or of the name of an
 // architecture: 87 for sm_87.
 func Lookup(sm int) (Device, error) {
 	all := Devices()
 	i := slices.IndexFunc(all, func(d Device) bool { return d.SM() == sm })
 	if i < 0 {
-		return Device{}, fmt.Errorf("sm_%d: %w", sm, ErrUnknown)
+		return Device{}, fmt.Errorf("sm_%d: %w", sm, errUnknown)
 	}
 	return all[i], nil
 }

@@ -36,9 +36,9 @@ func referee(t *testing.T) string {
 }
 
 type launch struct {
-	d                         Device
-	k                         Kernel
-	threads, dynamic, aThread int
+	d                Device
+	k                Kernel
+	threads, dynamic int
 }
 
 // ask is the referee's line of a launch.
@@ -52,18 +52,14 @@ func (l launch) ask() string {
 	}
 	return fmt.Sprintln(l.d.Major, l.d.Minor, l.d.ThreadsPerBlock, l.d.ThreadsPerSM, l.d.RegistersPerBlock, l.d.RegistersPerSM, l.d.Warp,
 		l.d.SharedPerBlock, l.d.SharedPerSM, l.d.SharedPerBlockOptIn, l.d.SharedReserved,
-		maxThreads, l.k.Registers, l.k.Shared, optIn, maxDynamic, l.k.Barriers, l.k.Carveout, l.threads, l.dynamic, l.aThread)
+		maxThreads, l.k.Registers, l.k.Shared, optIn, maxDynamic, l.k.Barriers, l.k.Carveout, l.threads, l.dynamic)
 }
 
 // answer is what the referee should say.
 func (l launch) answer() string {
-	o, err := l.d.Of(l.k, l.threads, l.dynamic)
+	o, err := l.d.Occupancy(l.k, l.threads, l.dynamic)
 	if err != nil {
 		return "error"
-	}
-	best, _, err := l.d.Best(l.k, func(threads int) int { return l.aThread * threads })
-	if err != nil {
-		best = -1
 	}
 	// NVIDIA also names what would limit if there were no barriers.
 	bits, others := 0, min(o.By[Warps], o.By[Registers], o.By[Shared], o.By[Blocks])
@@ -75,8 +71,8 @@ func (l launch) answer() string {
 	if slices.Contains(o.Limits, Barriers) {
 		bits |= 16
 	}
-	return fmt.Sprintf("%d %d %d %d %d %d %d %d %d %d", o.Blocks, bits, o.By[Warps], o.By[Registers], o.By[Shared], o.By[Blocks], o.By[Barriers],
-		o.RegistersPerBlock, o.SharedPerBlock, best)
+	return fmt.Sprintf("%d %d %d %d %d %d %d %d %d", o.Blocks, bits, o.By[Warps], o.By[Registers], o.By[Shared], o.By[Blocks], o.By[Barriers],
+		o.RegistersPerBlock, o.SharedPerBlock)
 }
 
 func TestEveryAnswerIsThatOfNVIDIAsCalculator(t *testing.T) {
@@ -98,8 +94,6 @@ func TestEveryAnswerIsThatOfNVIDIAsCalculator(t *testing.T) {
 				l.dynamic = r.IntN(l.k.MaxDynamic + 512)
 			case 1:
 				l.dynamic = r.IntN(60 << 10)
-			case 2:
-				l.aThread = r.IntN(200)
 			}
 			if r.IntN(4) == 0 {
 				l.k.Carveout = r.IntN(101)
@@ -147,17 +141,17 @@ func TestAFullOrinHoldsSixBlocksOf256Threads(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o, err := d.Of(Kernel{Registers: 40, MaxDynamic: -1, Carveout: -1}, 256, 0)
+	o, err := d.Occupancy(Kernel{Registers: 40, MaxDynamic: -1, Carveout: -1}, 256, 0)
 	if err != nil || o.Blocks != 6 || o.Warps != 48 || o.Share != 1 {
 		t.Errorf("%+v, %v", o, err)
 	}
-	if o, err = d.Of(Kernel{Registers: 64, MaxDynamic: -1, Carveout: -1}, 256, 0); err != nil || o.Blocks != 4 || len(o.Limits) != 1 || o.Limits[0] != Registers {
+	if o, err = d.Occupancy(Kernel{Registers: 64, MaxDynamic: -1, Carveout: -1}, 256, 0); err != nil || o.Blocks != 4 || len(o.Limits) != 1 || o.Limits[0] != Registers {
 		t.Errorf("%+v, %v", o, err)
 	}
 }
 
 func TestWhatIsNotKnownOrNotALaunchIsAnError(t *testing.T) {
-	if _, err := Lookup(42); !errors.Is(err, ErrUnknown) {
+	if _, err := Lookup(42); !errors.Is(err, errUnknown) {
 		t.Errorf("%v", err)
 	}
 	d, err := Lookup(90)
@@ -165,11 +159,11 @@ func TestWhatIsNotKnownOrNotALaunchIsAnError(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, k := range []Kernel{{Registers: -1}, {Shared: -1}, {MaxDynamic: -2}, {Carveout: 101}} {
-		if _, err := d.Of(k, 128, 0); !errors.Is(err, ErrInvalid) {
+		if _, err := d.Occupancy(k, 128, 0); !errors.Is(err, errInvalid) {
 			t.Errorf("%+v: %v", k, err)
 		}
 	}
-	if _, err := d.Of(Kernel{}, 0, 0); !errors.Is(err, ErrInvalid) {
+	if _, err := d.Occupancy(Kernel{}, 0, 0); !errors.Is(err, errInvalid) {
 		t.Errorf("no threads: %v", err)
 	}
 }

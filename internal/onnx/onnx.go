@@ -90,16 +90,14 @@ func (v Value) String() string { return fmt.Sprintf("%q %s %s", v.Name, v.Type, 
 
 // Model is what a model says of itself.
 type Model struct {
-	IR       int64
-	Producer string
+	IR       int64            // version of the format
 	Opsets   map[string]int64 // by domain, "" is ONNX's own
 	Inputs   []Value          // what is fed; not the weights
 	Outputs  []Value
 	Nodes    int
-	Ops      map[string]int    // nodes by operator
-	Weights  int64             // bytes of the weights
-	External bool              // some of them are in other files
-	Metadata map[string]string // what the exporter added
+	Ops      map[string]int // nodes by operator
+	Weights  int64          // bytes of the weights
+	External bool           // some of them are in other files
 }
 
 // ReadFile reads the model in a file. The error wraps [ErrFormat] or what opening
@@ -122,7 +120,7 @@ func ReadFile(path string) (*Model, error) {
 
 // Read reads a model of size bytes.
 func Read(r io.ReaderAt, size int64) (*Model, error) {
-	m := &Model{Opsets: map[string]int64{}, Ops: map[string]int{}, Metadata: map[string]string{}}
+	m := &Model{Opsets: map[string]int64{}, Ops: map[string]int{}}
 	weights := map[string]bool{}
 	d := &decoder{r: r, end: size}
 	graph := false
@@ -130,15 +128,11 @@ func Read(r io.ReaderAt, size int64) (*Model, error) {
 		switch f.number {
 		case 1:
 			m.IR = int64(f.varint)
-		case 2:
-			return d.text(f, &m.Producer)
 		case 7:
 			graph = true
 			return m.graph(d, f, weights)
 		case 8:
 			return m.opset(d, f)
-		case 14:
-			return m.entry(d, f)
 		}
 		return nil
 	})
@@ -172,21 +166,6 @@ func (m *Model) opset(d *decoder, f field) error {
 		return nil
 	})
 	m.Opsets[domain] = version
-	return err
-}
-
-func (m *Model) entry(d *decoder, f field) error {
-	var key, value string
-	err := d.within(f, func(f field) error {
-		switch f.number {
-		case 1:
-			return d.text(f, &key)
-		case 2:
-			return d.text(f, &value)
-		}
-		return nil
-	})
-	m.Metadata[key] = value
 	return err
 }
 

@@ -30,7 +30,7 @@ func TestWhatIsWrittenIsRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := &onnx.Model{
-		IR: 8, Producer: "yoctune", Opsets: map[string]int64{"": 13, "com.example": 1}, Metadata: map[string]string{},
+		IR: 8, Opsets: map[string]int64{"": 13, "com.example": 1},
 		Inputs: []onnx.Value{onnx.Tensor("x", onnx.Float32, 0, 2)}, Outputs: []onnx.Value{onnx.Tensor("y", onnx.Float32, 0, 3)},
 		Nodes: 1, Ops: map[string]int{"MatMul": 1}, Weights: 24,
 	}

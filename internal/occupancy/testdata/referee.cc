@@ -5,13 +5,6 @@
 
 #include <stdio.h>
 
-static size_t a_thread; // bytes of dynamic shared memory a thread
-
-static size_t dynamic_of(int threads)
-{
-	return a_thread * (size_t)threads;
-}
-
 int main()
 {
 	cudaOccDeviceProp d;
@@ -20,13 +13,12 @@ int main()
 	int threads, opt_in, carveout;
 	size_t dynamic;
 
-	while (scanf("%d %d %d %d %d %d %d %zu %zu %zu %zu %d %d %zu %d %zu %d %d %d %zu %zu", &d.computeMajor, &d.computeMinor,
+	while (scanf("%d %d %d %d %d %d %d %zu %zu %zu %zu %d %d %zu %d %zu %d %d %d %zu", &d.computeMajor, &d.computeMinor,
 		     &d.maxThreadsPerBlock, &d.maxThreadsPerMultiprocessor, &d.regsPerBlock, &d.regsPerMultiprocessor, &d.warpSize,
 		     &d.sharedMemPerBlock, &d.sharedMemPerMultiprocessor, &d.sharedMemPerBlockOptin, &d.reservedSharedMemPerBlock,
 		     &f.maxThreadsPerBlock, &f.numRegs, &f.sharedSizeBytes, &opt_in, &f.maxDynamicSharedSizeBytes, &f.numBlockBarriers,
-		     &carveout, &threads, &dynamic, &a_thread) == 21) {
+		     &carveout, &threads, &dynamic) == 20) {
 		cudaOccResult r;
-		int grid = 0, best = 0;
 
 		d.numSms = 8;
 		f.shmemLimitConfig = opt_in ? FUNC_SHMEM_LIMIT_OPTIN : FUNC_SHMEM_LIMIT_DEFAULT;
@@ -36,12 +28,9 @@ int main()
 			printf("error\n");
 			continue;
 		}
-		e = cudaOccMaxPotentialOccupancyBlockSize(&grid, &best, &d, &f, &s, dynamic_of, 0);
-		if (e != CUDA_OCC_SUCCESS)
-			best = -1;
-		printf("%d %u %d %d %d %d %d %d %zu %d\n", r.activeBlocksPerMultiprocessor, r.limitingFactors & 31u, r.blockLimitWarps,
+		printf("%d %u %d %d %d %d %d %d %zu\n", r.activeBlocksPerMultiprocessor, r.limitingFactors & 31u, r.blockLimitWarps,
 		       r.blockLimitRegs, r.blockLimitSharedMem, r.blockLimitBlocks, r.blockLimitBarriers, r.allocatedRegistersPerBlock,
-		       r.allocatedSharedMemPerBlock, best);
+		       r.allocatedSharedMemPerBlock);
 	}
 	return 0;
 }

@@ -12,14 +12,14 @@ import (
 	"github.com/yoctune/yoctune/internal/outfile"
 )
 
-// Schema of baselines.
-const Schema = "yoctune.bench/1"
+// schema is the $schema of baselines.
+const schema = "yoctune.bench/1"
 
 // maxBaseline is how much of a file is read, in bytes.
 const maxBaseline = 64 << 20
 
-// ErrBaseline is a file that is no baseline.
-var ErrBaseline = errors.New("not a baseline")
+// errBaseline is a file that is no baseline.
+var errBaseline = errors.New("not a baseline")
 
 // baseline is a report with every sample.
 type baseline struct {
@@ -31,7 +31,7 @@ type baseline struct {
 
 // Save writes a report as a baseline, whole or not at all.
 func Save(path string, r *Report) error {
-	data, err := json.MarshalIndent(baseline{Schema: Schema, Created: time.Now().UTC(), Report: *r, Measurements: r.Measurements}, "", " ")
+	data, err := json.MarshalIndent(baseline{Schema: schema, Created: time.Now().UTC(), Report: *r, Measurements: r.Measurements}, "", " ")
 	if err != nil {
 		return fmt.Errorf("baseline: %w", err)
 	}
@@ -53,7 +53,7 @@ func Load(path string) (*Report, error) {
 		return nil, fmt.Errorf("read the baseline %s: %w", path, err)
 	}
 	if len(data) > maxBaseline {
-		return nil, fmt.Errorf("%s: more than %d bytes: %w", path, maxBaseline, ErrBaseline)
+		return nil, fmt.Errorf("%s: more than %d bytes: %w", path, maxBaseline, errBaseline)
 	}
 	r, err := parse(data)
 	if err != nil {
@@ -66,15 +66,15 @@ func parse(data []byte) (*Report, error) {
 	var b baseline
 	d := json.NewDecoder(bytes.NewReader(data))
 	if err := d.Decode(&b); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrBaseline, err)
+		return nil, fmt.Errorf("%w: %w", errBaseline, err)
 	}
-	if b.Schema != Schema {
-		return nil, fmt.Errorf("%w: $schema is %q, this program reads %s: save one with --save-baseline", ErrBaseline, b.Schema, Schema)
+	if b.Schema != schema {
+		return nil, fmt.Errorf("%w: $schema is %q, this program reads %s: save one with --save-baseline", errBaseline, b.Schema, schema)
 	}
 	for _, m := range b.Measurements {
 		for _, t := range append(append([]int64{m.P50}, m.Times...), m.ReferenceTimes...) {
 			if t < 0 {
-				return nil, fmt.Errorf("%w: %s took %d ns", ErrBaseline, m.Name, t)
+				return nil, fmt.Errorf("%w: %s took %d ns", errBaseline, m.Name, t)
 			}
 		}
 	}

@@ -38,7 +38,7 @@ func TestAFileThatIsNoBaselineIsRefused(t *testing.T) {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Load(path); !errors.Is(err, ErrBaseline) || !strings.Contains(err.Error(), name) {
+		if _, err := Load(path); !errors.Is(err, errBaseline) || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -79,7 +79,7 @@ func FuzzBaseline(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		r, err := parse(data)
 		if err != nil {
-			if !errors.Is(err, ErrBaseline) {
+			if !errors.Is(err, errBaseline) {
 				t.Errorf("%v", err)
 			}
 			return

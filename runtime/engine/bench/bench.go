@@ -34,8 +34,8 @@ const (
 // Suites lists them in the order in which All runs them.
 func Suites() []string { return []string{Bandwidth, Compute, Kernels, Latency, Profiler} }
 
-// ErrSuite is an unknown suite.
-var ErrSuite = errors.New("unknown benchmark suite")
+// errSuite is an unknown suite.
+var errSuite = errors.New("unknown benchmark suite")
 
 // Measurement is one benchmark's result.
 type Measurement struct {
@@ -131,7 +131,7 @@ func Run(ctx context.Context, d *core.Device, o Options) (*Report, error) {
 	suites := Suites()
 	if o.Suite != All {
 		if !slices.Contains(suites, o.Suite) {
-			return nil, fmt.Errorf("%w %q: use %s or %s", ErrSuite, o.Suite, strings.Join(suites, ", "), All)
+			return nil, fmt.Errorf("%w %q: use %s or %s", errSuite, o.Suite, strings.Join(suites, ", "), All)
 		}
 		suites = []string{o.Suite}
 	}

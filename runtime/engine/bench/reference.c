@@ -6,12 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#if defined(__GNUC__) && !defined(__clang__)
-#define SCALAR __attribute__((optimize("no-tree-vectorize", "no-tree-slp-vectorize")))
-#else
-#define SCALAR
-#endif
-
 /* The core rounds after each operation, so as to be the same everywhere; what the
  * machine could do does not. */
 #if defined(__GNUC__) && !defined(__clang__)
@@ -40,46 +34,6 @@ static struct box letterbox(int w, int h, int ow, int oh)
 static float clampf(float v, float lo, float hi)
 {
 	return v < lo ? lo : v > hi ? hi : v;
-}
-
-SCALAR
-void ref_scalar(const uint8_t *nv12, int w, int h, float *out, int ow, int oh, float pad)
-{
-	struct box b = letterbox(w, h, ow, oh);
-	const uint8_t *uv = nv12 + (size_t)w * h;
-	size_t plane = (size_t)ow * oh;
-	int x, y;
-
-	for (y = 0; y < oh; y++) {
-		for (x = 0; x < ow; x++) {
-			float *o = out + (size_t)y * ow + x;
-			float sx, sy, fx, fy, l, u, v;
-			int x0, y0, x1, y1;
-			const uint8_t *c;
-
-			if (x < b.x || x >= b.x + b.w || y < b.y || y >= b.y + b.h) {
-				o[0] = o[plane] = o[2 * plane] = pad;
-				continue;
-			}
-			sx = clampf((x - b.x + 0.5f) * w / b.w - 0.5f, 0, (float)(w - 1));
-			sy = clampf((y - b.y + 0.5f) * h / b.h - 0.5f, 0, (float)(h - 1));
-			x0 = (int)sx;
-			y0 = (int)sy;
-			fx = sx - x0;
-			fy = sy - y0;
-			x1 = x0 + 1 < w ? x0 + 1 : x0;
-			y1 = y0 + 1 < h ? y0 + 1 : y0;
-			l = (nv12[(size_t)y0 * w + x0] * (1 - fx) + nv12[(size_t)y0 * w + x1] * fx) * (1 - fy) +
-			    (nv12[(size_t)y1 * w + x0] * (1 - fx) + nv12[(size_t)y1 * w + x1] * fx) * fy;
-			c = uv + (size_t)((int)(sy + 0.5f) / 2) * w + ((int)(sx + 0.5f) / 2) * 2;
-			l = (l - 16) * 1.164383f;
-			u = c[0] - 128.0f;
-			v = c[1] - 128.0f;
-			o[0] = clampf(l + 1.596027f * v, 0, 255) / 255;
-			o[plane] = clampf(l - 0.391762f * u - 0.812968f * v, 0, 255) / 255;
-			o[2 * plane] = clampf(l + 2.017232f * u, 0, 255) / 255;
-		}
-	}
 }
 
 static uint8_t clamp8(int v)

@@ -9,9 +9,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* One output pixel at a time, positions in floating point, no vectors. */
-void ref_scalar(const uint8_t *nv12, int w, int h, float *out, int ow, int oh, float pad);
-
 /* The usual chain of image libraries: the whole frame to 8-bit RGB, then a
  * bilinear resize into the tensor. rgb has room for w * h * 3 bytes. */
 void ref_two_pass(const uint8_t *nv12, int w, int h, uint8_t *rgb, float *out, int ow, int oh, float pad);

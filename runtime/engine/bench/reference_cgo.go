@@ -33,10 +33,6 @@ func refMemset(dst []byte, v byte) {
 	}
 }
 
-func refScalar(p *core.Preprocess, nv12 []byte, out []float32) {
-	C.ref_scalar(u8(nv12), C.int(p.Width), C.int(p.Height), f32(out), C.int(p.OutW), C.int(p.OutH), C.float(p.Pad)/255)
-}
-
 // refTwoPass uses rgb, 3 bytes a frame pixel, between its passes.
 func refTwoPass(p *core.Preprocess, nv12, rgb []byte, out []float32) {
 	C.ref_two_pass(u8(nv12), C.int(p.Width), C.int(p.Height), u8(rgb), f32(out), C.int(p.OutW), C.int(p.OutH), C.float(p.Pad)/255)

@@ -9,7 +9,6 @@ const haveReferences = false
 
 func refMemcpy(_, _ []byte)                                     {}
 func refMemset(_ []byte, _ byte)                                {}
-func refScalar(*core.Preprocess, []byte, []float32)             {}
 func refTwoPass(_ *core.Preprocess, _, _ []byte, _ []float32)   {}
 func refSum([]float32) float32                                  { return 0 }
 func refMin([]float32) float32                                  { return 0 }

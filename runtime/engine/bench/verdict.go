@@ -12,7 +12,7 @@ const (
 	Slower  = "slower" // the answer is no
 	Faster  = "faster"
 	Same    = "same"
-	Unclear = "unclear" // too few samples to tell
+	unclear = "unclear" // too few samples to tell
 	New     = "new"     // not in the baseline
 	Gone    = "gone"    // in the baseline only
 )
@@ -73,12 +73,12 @@ func Compare(base, now []Measurement, rule Rule) []Verdict {
 func compare(base, now Measurement, rule Rule) Verdict {
 	v := Verdict{Type: "verdict", Suite: now.Suite, Name: now.Name, Base: &base.P50, Now: &now.P50}
 	if base.Clock != now.Clock {
-		v.Verdict, v.Why = Unclear, fmt.Sprintf("the baseline's times are of another clock: %s, here %s", base.Clock, now.Clock)
+		v.Verdict, v.Why = unclear, fmt.Sprintf("the baseline's times are of another clock: %s, here %s", base.Clock, now.Clock)
 		return v
 	}
 	time, ok := judge(floats(base.Times), floats(now.Times), base.Rounds, now.Rounds, rule)
 	if !ok {
-		v.Verdict, v.Why = Unclear, fmt.Sprintf("%d and %d samples are too few, or all the same", len(base.Times), len(now.Times))
+		v.Verdict, v.Why = unclear, fmt.Sprintf("%d and %d samples are too few, or all the same", len(base.Times), len(now.Times))
 		return v
 	}
 	v.Verdict, v.Change, v.P = time.verdict, &time.change, &time.p

@@ -131,14 +131,14 @@ func TestRunsOfAnUnquietMachineAreSeldomCalledDifferent(t *testing.T) {
 
 func TestFewOrEqualSamplesDecideNothing(t *testing.T) {
 	r := rand.New(rand.NewPCG(11, 12))
-	if v := compare(measured(sampled(r, 4, 1e6), nil), measured(sampled(r, 4, 9e6), nil), DefaultRule()); v.Verdict != Unclear {
+	if v := compare(measured(sampled(r, 4, 1e6), nil), measured(sampled(r, 4, 9e6), nil), DefaultRule()); v.Verdict != unclear {
 		t.Errorf("four samples: %+v", v)
 	}
 	same := make([]int64, 30)
 	for i := range same {
 		same[i] = 100
 	}
-	if v := compare(measured(same, nil), measured(same, nil), DefaultRule()); v.Verdict != Unclear {
+	if v := compare(measured(same, nil), measured(same, nil), DefaultRule()); v.Verdict != unclear {
 		t.Errorf("samples without a spread: %+v", v)
 	}
 	if p := fewest(6, 6); math.Abs(p-1.0/924) > 1e-12 {

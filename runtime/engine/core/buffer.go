@@ -111,20 +111,7 @@ func (b *Buffer) At(off, n int) Region { return Region{Buf: b, Off: off, Len: n}
 
 // Release frees the buffer. It fails with ErrBusy while submitted work uses it,
 // and with ErrClosed the second time.
-func (b *Buffer) Release() error {
-	if err := b.d.enter("release buffer"); err != nil {
-		return err
-	}
-	defer b.d.gate.RUnlock()
-	if !b.d.disown(b) {
-		return fmt.Errorf("release buffer: %w", ErrClosed)
-	}
-	err := b.release()
-	if err != nil {
-		b.d.adopt(b)
-	}
-	return err
-}
+func (b *Buffer) Release() error { return b.d.releaseChild("release buffer", b) }
 
 func (b *Buffer) release() error {
 	err := failed("release buffer", b.d.api.BufFree(b.d.dev, b.id))

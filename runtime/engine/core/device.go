@@ -361,6 +361,23 @@ func (d *Device) disown(ch child) bool {
 	return ok
 }
 
+// releaseChild releases ch, which stays the device's when that fails. It returns
+// ErrClosed when ch was released before.
+func (d *Device) releaseChild(op string, ch child) error {
+	if err := d.enter(op); err != nil {
+		return err
+	}
+	defer d.gate.RUnlock()
+	if !d.disown(ch) {
+		return fmt.Errorf("%s: %w", op, ErrClosed)
+	}
+	err := ch.release()
+	if err != nil {
+		d.adopt(ch)
+	}
+	return err
+}
+
 func failed(op string, f c.Failure) error {
 	if f.Code == 0 {
 		return nil

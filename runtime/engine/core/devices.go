@@ -9,32 +9,6 @@ import (
 	"github.com/yoctune/yoctune/runtime/engine/core/c"
 )
 
-// Devices describes every device of o's backend, opening each for a moment. A device
-// that does not open is in the error, and the others in the list all the same.
-func Devices(o Options) ([]Info, error) {
-	n, err := Count(o)
-	if err != nil {
-		return nil, err
-	}
-	var out []Info
-	var errs []error
-	for i := range n {
-		o.Index = i
-		d, err := Open(o)
-		if err != nil {
-			errs = append(errs, fmt.Errorf("device %d: %w", i, err))
-			continue
-		}
-		info, err := d.Info()
-		if err = errors.Join(err, d.Close()); err != nil {
-			errs = append(errs, fmt.Errorf("device %d: %w", i, err))
-			continue
-		}
-		out = append(out, info)
-	}
-	return out, errors.Join(errs...)
-}
-
 // Peer says how data gets from one device to another.
 type Peer struct {
 	Same    bool `json:"same"`

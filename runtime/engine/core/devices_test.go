@@ -11,13 +11,17 @@ import (
 	"github.com/yoctune/yoctune/runtime/engine/core"
 )
 
-func TestVirtualDevicesAreListed(t *testing.T) {
+func TestVirtualDevicesAreCountedAndOpened(t *testing.T) {
 	if n, err := core.Count(core.Options{Backend: core.CPU}); n != 1 || err != nil {
 		t.Errorf("%d devices, %v", n, err)
 	}
-	all, err := core.Devices(core.Options{Backend: core.CPU, Devices: 3})
-	if err != nil || len(all) != 3 {
-		t.Errorf("%v, %v", all, err)
+	for i := range 3 {
+		if info, err := openWith(t, core.Options{Devices: 3, Index: i}).Info(); err != nil || info.Backend != core.CPU {
+			t.Errorf("device %d: %+v, %v", i, info, err)
+		}
+	}
+	if _, err := core.Open(core.Options{Backend: core.CPU, Devices: 3, Index: 3}); !errors.Is(err, core.ErrInvalid) {
+		t.Errorf("device 3 of 3: %v", err)
 	}
 	t.Setenv("YT_CPU_DEVICES", "2")
 	if n, err := core.Count(core.Options{Backend: core.CPU}); n != 2 || err != nil {

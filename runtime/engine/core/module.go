@@ -191,20 +191,7 @@ func (l *List) Launch(k *Kernel, g Grid, regions []Region, params ...uint64) *Li
 }
 
 // Release unloads the module; its kernels must not be running.
-func (m *Module) Release() error {
-	if err := m.d.enter("release module"); err != nil {
-		return err
-	}
-	defer m.d.gate.RUnlock()
-	if !m.d.disown(m) {
-		return fmt.Errorf("release module: %w", ErrClosed)
-	}
-	err := m.release()
-	if err != nil {
-		m.d.adopt(m)
-	}
-	return err
-}
+func (m *Module) Release() error { return m.d.releaseChild("release module", m) }
 
 func (m *Module) release() error { return failed("release module", m.d.api.ModuleUnload(m.m)) }
 func (m *Module) rank() int      { return lastRank }

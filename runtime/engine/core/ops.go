@@ -126,15 +126,6 @@ type Box struct {
 	Anchor         int32 // index in the detector's output
 }
 
-// Boxes reads a list of boxes as Decode and NMS write it, and how many there were
-// before it was cut to its room.
-func Boxes(b []byte) (boxes []Box, found int, err error) {
-	if boxes, err = AppendBoxes(nil, b); err != nil {
-		return nil, 0, err
-	}
-	return boxes, int(binary.NativeEndian.Uint32(b[4:])), nil
-}
-
 // AppendBoxes appends the boxes of a list to those that are there.
 func AppendBoxes(boxes []Box, b []byte) ([]Box, error) {
 	if len(b) < BoxesBytes(0) {

@@ -299,7 +299,7 @@ func TestDecodeFindsWhatTheReferenceFinds(t *testing.T) {
 				}
 				return int(p.Anchor - q.Anchor)
 			})
-			got, found, err := core.Boxes(dst.Buf.Bytes()[image*core.BoxesBytes(int(a.Max)):])
+			got, found, err := readBoxes(dst.Buf.Bytes()[image*core.BoxesBytes(int(a.Max)):])
 			if err != nil || found != len(want) || len(got) != min(len(want), int(a.Max)) {
 				t.Fatalf("%d boxes of %d (%v), reference %d", len(got), found, err, len(want))
 			}
@@ -350,7 +350,7 @@ func (b *bench) nms(t rapid.TB, in []core.Box, a core.NMSArgs) ([]core.Box, int)
 		t.Fatal(err)
 	}
 	b.run(t, b.s.List().NMS(dst, src, a))
-	out, found, err := core.Boxes(dst.Buf.Bytes())
+	out, found, err := readBoxes(dst.Buf.Bytes())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -957,4 +957,13 @@ func TestReductionsOfHalvesAreThoseOfTheirValues(t *testing.T) {
 			}
 		}
 	}
+}
+
+// readBoxes reads a list of boxes and the number of boxes found before the list was cut
+// to its capacity.
+func readBoxes(b []byte) (boxes []core.Box, found int, err error) {
+	if boxes, err = core.AppendBoxes(nil, b); err != nil {
+		return nil, 0, err
+	}
+	return boxes, int(binary.NativeEndian.Uint32(b[4:])), nil
 }

@@ -156,20 +156,7 @@ func (p *Pool) Trim(keep int) error {
 }
 
 // Release destroys the pool. It fails with ErrBusy while buffers of it exist.
-func (p *Pool) Release() error {
-	if err := p.d.enter("release pool"); err != nil {
-		return err
-	}
-	defer p.d.gate.RUnlock()
-	if !p.d.disown(p) {
-		return fmt.Errorf("release pool: %w", ErrClosed)
-	}
-	err := p.release()
-	if err != nil {
-		p.d.adopt(p)
-	}
-	return err
-}
+func (p *Pool) Release() error { return p.d.releaseChild("release pool", p) }
 
 func (p *Pool) release() error {
 	err := failed("release pool", p.d.api.PoolDestroy(p.p))

@@ -46,20 +46,7 @@ func (e *Event) Since(start *Event) (time.Duration, error) {
 }
 
 // Release frees the event.
-func (e *Event) Release() error {
-	if err := e.d.enter("release event"); err != nil {
-		return err
-	}
-	defer e.d.gate.RUnlock()
-	if !e.d.disown(e) {
-		return fmt.Errorf("release event: %w", ErrClosed)
-	}
-	err := e.release()
-	if err != nil {
-		e.d.adopt(e)
-	}
-	return err
-}
+func (e *Event) Release() error { return e.d.releaseChild("release event", e) }
 
 func (e *Event) release() error {
 	return failed("release event", e.d.api.EventDestroy(e.d.dev, e.id))
@@ -205,20 +192,7 @@ func ended(ctx context.Context, op string) error {
 
 // Release waits up to two seconds for the stream's work and destroys it. A
 // stream whose work does not end stays open and Release returns ErrTimeout.
-func (s *Stream) Release() error {
-	if err := s.d.enter("release stream"); err != nil {
-		return err
-	}
-	defer s.d.gate.RUnlock()
-	if !s.d.disown(s) {
-		return fmt.Errorf("release stream: %w", ErrClosed)
-	}
-	err := s.release()
-	if err != nil {
-		s.d.adopt(s)
-	}
-	return err
-}
+func (s *Stream) Release() error { return s.d.releaseChild("release stream", s) }
 
 func (s *Stream) release() error {
 	until := time.Now().Add(closeWait)
@@ -289,20 +263,7 @@ func (g *Graph) Launch(s *Stream) error {
 }
 
 // Release frees the graph. It fails with ErrBusy while it runs.
-func (g *Graph) Release() error {
-	if err := g.d.enter("release graph"); err != nil {
-		return err
-	}
-	defer g.d.gate.RUnlock()
-	if !g.d.disown(g) {
-		return fmt.Errorf("release graph: %w", ErrClosed)
-	}
-	err := g.release()
-	if err != nil {
-		g.d.adopt(g)
-	}
-	return err
-}
+func (g *Graph) Release() error { return g.d.releaseChild("release graph", g) }
 
 func (g *Graph) release() error {
 	err := failed("release graph", g.d.api.GraphDestroy(g.g))

@@ -36,5 +36,5 @@ func I420Bytes(width, height int) int {
 // all: those that libjpeg-turbo has vector code for.
 var Shrinks = [...]int{1, 2, 4, 8}
 
-// MaxSide bounds frames, in pixels.
-const MaxSide = 16384
+// maxSide bounds frames, in pixels.
+const maxSide = 16384

@@ -66,8 +66,8 @@ func (d *Decoder) Size(data []byte) (width, height int, err error) {
 	if C.jpeg_size(d.c, (*C.uchar)(&data[0]), C.size_t(len(data)), &w, &h) != C.JPEG_OK {
 		return 0, 0, fmt.Errorf("%w: %s", ErrData, C.GoString(&d.c.msg[0]))
 	}
-	if w > MaxSide || h > MaxSide {
-		return 0, 0, fmt.Errorf("%w: %dx%d pixels; a side has at most %d", ErrSize, w, h, MaxSide)
+	if w > maxSide || h > maxSide {
+		return 0, 0, fmt.Errorf("%w: %dx%d pixels; a side has at most %d", ErrSize, w, h, maxSide)
 	}
 	return int(w), int(h), nil
 }
@@ -81,7 +81,7 @@ func (d *Decoder) Decode(data, out []byte, width, height, shrink int) error {
 	if len(data) == 0 {
 		return fmt.Errorf("%w: it is empty", ErrData)
 	}
-	if width < 1 || height < 1 || width > MaxSide || height > MaxSide || len(out) < I420Bytes(width, height) {
+	if width < 1 || height < 1 || width > maxSide || height > maxSide || len(out) < I420Bytes(width, height) {
 		return fmt.Errorf("%w: %d bytes for %dx%d pixels", ErrSize, len(out), width, height)
 	}
 	if !slices.Contains(Shrinks[:], shrink) {

@@ -3,7 +3,7 @@
 // The library is found when a session is made, not when the program is linked,
 // so one binary runs on every release whichever ONNX Runtime it ships, and runs
 // without one as long as no model is asked for. Only functions of API version 8
-// and before are used, and the version asked for is at most [MaxAPI]: releases
+// and before are used, and the version asked for is at most [maxAPI]: releases
 // from 1.8 to the current one work.
 //
 // Tensors live in memory of the C heap that is allocated once and bound to the
@@ -30,8 +30,8 @@ import (
 // API versions of ONNX Runtime's function table. Release 1.N has version N and
 // hands out every table up to it; all are prefixes of the newest.
 const (
-	MinAPI = 8
-	MaxAPI = 17
+	minAPI = 8
+	maxAPI = 17
 )
 
 // EnvLibrary names the library when neither an option nor the plan does. It is
@@ -112,9 +112,9 @@ func (i Info) shape() string {
 	return "[" + strings.Join(parts, " ") + "]"
 }
 
-// Accepts reports whether a float32 tensor of the given shape can be bound to
+// checkFed returns nil if a float32 tensor of the given shape can be bound to
 // the input; the error names what the model expects and what it got.
-func (i Info) Accepts(shape []int64) error {
+func (i Info) checkFed(shape []int64) error {
 	if i.DType != Float32 {
 		return fmt.Errorf("%w: input %s, only float32 can be fed", ErrUnsupported, i)
 	}
@@ -224,12 +224,12 @@ func apiFor(version string) (int, error) {
 	minor, _, _ := strings.Cut(rest, ".")
 	n, err := strconv.Atoi(minor)
 	if err != nil || major != "1" {
-		return 0, fmt.Errorf("%w: it calls itself version %q, this program knows 1.%d and later", ErrNoLibrary, version, MinAPI)
+		return 0, fmt.Errorf("%w: it calls itself version %q, this program knows 1.%d and later", ErrNoLibrary, version, minAPI)
 	}
-	if n < MinAPI {
-		return 0, fmt.Errorf("%w: version %s is older than 1.%d", ErrNoLibrary, version, MinAPI)
+	if n < minAPI {
+		return 0, fmt.Errorf("%w: version %s is older than 1.%d", ErrNoLibrary, version, minAPI)
 	}
-	return min(n, MaxAPI), nil
+	return min(n, maxAPI), nil
 }
 
 // elements returns the number of elements of a shape that is fully known.

@@ -46,7 +46,7 @@ func TestModelComputesIntoTensorsThatStay(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	if got := s.Input().String(); got != `"x" float32 [n 3]` {
+	if got := s.Inputs()[0].String(); got != `"x" float32 [n 3]` {
 		t.Errorf("input is %s", got)
 	}
 	in, err := rt.NewTensor([]int64{2, 3})

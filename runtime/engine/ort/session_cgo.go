@@ -34,9 +34,8 @@ import (
 
 // Runtime is a loaded ONNX Runtime. It may be used from several goroutines.
 type Runtime struct {
-	c    *C.ort_runtime
-	path string
-	api  int
+	c   *C.ort_runtime
+	api int
 }
 
 // Open loads the library at path. The error wraps [ErrNoLibrary]. The library
@@ -53,7 +52,7 @@ func Open(path string) (*Runtime, error) {
 		C.free(unsafe.Pointer(c))
 		return nil, fmt.Errorf("%w: %s: %s", ErrNoLibrary, path, C.GoString(&e.msg[0]))
 	}
-	r := &Runtime{c: c, path: path}
+	r := &Runtime{c: c}
 	var err error
 	if r.api, err = apiFor(r.Version()); err != nil {
 		C.free(unsafe.Pointer(c))
@@ -69,12 +68,6 @@ func Open(path string) (*Runtime, error) {
 
 // Version is the release of the library, "1.24.2".
 func (r *Runtime) Version() string { return C.GoString(&r.c.version[0]) }
-
-// API is the version of the function table in use, [MinAPI] to [MaxAPI].
-func (r *Runtime) API() int { return r.api }
-
-// Path is the file the library was loaded from.
-func (r *Runtime) Path() string { return r.path }
 
 // Close releases what Open made, after every session and tensor is closed.
 func (r *Runtime) Close() {
@@ -319,12 +312,6 @@ func (s *Session) Inputs() []Info { return s.inputs }
 // Outputs lists what the model gives.
 func (s *Session) Outputs() []Info { return s.outputs }
 
-// Input is the one Run feeds.
-func (s *Session) Input() Info { return s.in }
-
-// Output is the one Run reads.
-func (s *Session) Output() Info { return s.outs[0] }
-
 // NewOutput runs the model once on in and allocates a tensor of the shape that
 // came out, for [Session.Run] to fill. It also warms the session up.
 func (s *Session) NewOutput(in *Tensor) (*Tensor, error) {
@@ -341,7 +328,7 @@ func (s *Session) Probe(in *Tensor) ([][]int64, error) {
 	if s.c == nil {
 		return nil, ErrClosed
 	}
-	if err := s.in.Accepts(in.shape); err != nil {
+	if err := s.in.checkFed(in.shape); err != nil {
 		return nil, err
 	}
 	var e C.ort_error
@@ -373,7 +360,7 @@ func (s *Session) Bind(in *Tensor, outs ...*Tensor) (*Binding, error) {
 	if s.c == nil {
 		return nil, ErrClosed
 	}
-	if err := s.in.Accepts(in.shape); err != nil {
+	if err := s.in.checkFed(in.shape); err != nil {
 		return nil, err
 	}
 	if len(outs) != len(s.outs) {
@@ -422,7 +409,7 @@ func (s *Session) Run(in, out *Tensor) error {
 	if s.c == nil {
 		return ErrClosed
 	}
-	if err := s.in.Accepts(in.shape); err != nil {
+	if err := s.in.checkFed(in.shape); err != nil {
 		return err
 	}
 	if C.ort_run(s.c, in.c, out.c) != 0 {

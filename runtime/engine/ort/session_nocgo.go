@@ -15,12 +15,6 @@ func Open(string) (*Runtime, error) { return nil, errNoCgo }
 // Version is empty without cgo.
 func (*Runtime) Version() string { return "" }
 
-// API is 0 without cgo.
-func (*Runtime) API() int { return 0 }
-
-// Path is empty without cgo.
-func (*Runtime) Path() string { return "" }
-
 // Close does nothing without cgo.
 func (*Runtime) Close() {}
 
@@ -44,12 +38,6 @@ func (*Session) Inputs() []Info { return nil }
 
 // Outputs is empty without cgo.
 func (*Session) Outputs() []Info { return nil }
-
-// Input is empty without cgo.
-func (*Session) Input() Info { return Info{} }
-
-// Output is empty without cgo.
-func (*Session) Output() Info { return Info{} }
 
 // Provider is empty without cgo.
 func (*Session) Provider() string { return "" }

@@ -30,7 +30,7 @@ type Job struct {
 }
 
 // Progress is told while an engine is built: with each line of the builder, and at
-// least every Beat.
+// least every beatInterval.
 type Progress struct {
 	Elapsed time.Duration
 	Line    string // "": nothing new, and it still works
@@ -38,10 +38,10 @@ type Progress struct {
 
 // Bounds of a build.
 const (
-	Beat      = 10 * time.Second // between signs of life
-	stopTime  = 5 * time.Second  // from the request to end to the end
-	keptLines = 12               // of the builder, for the error
-	maxLine   = 4096
+	beatInterval = 10 * time.Second // between signs of life
+	stopTime     = 5 * time.Second  // from the request to end to the end
+	keptLines    = 12               // of the builder, for the error
+	maxLine      = 4096
 )
 
 // Build makes an engine and puts it in the store, unless it is there. One is built at
@@ -232,7 +232,7 @@ func listen(r io.Reader, tell func(string)) []string {
 	var beat sync.WaitGroup
 	heard := make(chan struct{}, 1)
 	beat.Go(func() {
-		t := time.NewTimer(Beat)
+		t := time.NewTimer(beatInterval)
 		defer t.Stop()
 		for {
 			select {
@@ -244,7 +244,7 @@ func listen(r io.Reader, tell func(string)) []string {
 				tell("")
 				mu.Unlock()
 			}
-			t.Reset(Beat)
+			t.Reset(beatInterval)
 		}
 	})
 	var last []string
@@ -277,10 +277,10 @@ func listen(r io.Reader, tell func(string)) []string {
 	return last
 }
 
-// ErrBusy is in the error while another program builds.
-var ErrBusy = errors.New("engines are being built by another program")
+// errBusy is in the error while another program builds.
+var errBusy = errors.New("engines are being built by another program")
 
-// lock takes the lock of builds, or fails with ErrBusy.
+// lock takes the lock of builds, or fails with errBusy.
 func (s Store) lock() (unlock func(), err error) {
 	f, err := os.OpenFile(filepath.Join(s.Dir, ".lock"), os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {
@@ -289,7 +289,7 @@ func (s Store) lock() (unlock func(), err error) {
 	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		_ = f.Close()
 		if errors.Is(err, unix.EWOULDBLOCK) {
-			return nil, ErrBusy
+			return nil, errBusy
 		}
 		return nil, err
 	}
@@ -300,14 +300,14 @@ func (s Store) lock() (unlock func(), err error) {
 func (s Store) wait(ctx context.Context) (func(), error) {
 	for {
 		unlock, err := s.lock()
-		if !errors.Is(err, ErrBusy) {
+		if !errors.Is(err, errBusy) {
 			return unlock, err
 		}
 		t := time.NewTimer(200 * time.Millisecond)
 		select {
 		case <-ctx.Done():
 			t.Stop()
-			return nil, fmt.Errorf("%w: %w", ErrBusy, ctx.Err())
+			return nil, fmt.Errorf("%w: %w", errBusy, ctx.Err())
 		case <-t.C:
 		}
 	}

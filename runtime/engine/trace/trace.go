@@ -16,9 +16,9 @@ import (
 	"sync"
 )
 
-// DefaultEvents is how many events a track keeps: at 30 frames a second two
+// defaultEvents is how many events a track keeps: at 30 frames a second two
 // minutes, at 40 bytes each some 160 KiB a track.
-const DefaultEvents = 4096
+const defaultEvents = 4096
 
 // Fate is what became of a frame.
 type Fate uint8
@@ -66,10 +66,10 @@ type instant struct {
 const keptInstants = 1024
 
 // New makes a recorder that keeps so many events for each track, 0:
-// [DefaultEvents].
+// [defaultEvents].
 func New(events int) *Recorder {
 	if events <= 0 {
-		events = DefaultEvents
+		events = defaultEvents
 	}
 	r := &Recorder{events: events}
 	r.frames = &Track{name: "frames", ring: make([]span, events)}

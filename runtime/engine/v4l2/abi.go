@@ -263,5 +263,5 @@ func (f FourCC) String() string {
 	return string(b)
 }
 
-// Compressed says whether frames differ in size.
-func (f FourCC) Compressed() bool { return f == MJPEG || f == JPEG }
+// compressed says whether frames differ in size.
+func (f FourCC) compressed() bool { return f == MJPEG || f == JPEG }

@@ -144,9 +144,6 @@ func Open(sys System, path string, want Want) (_ *Device, err error) {
 // Format is what was agreed on.
 func (d *Device) Format() Format { return d.format }
 
-// Card is the camera's own name.
-func (d *Device) Card() string { return d.card }
-
 func (d *Device) query() error {
 	var c capability
 	if err := call(d.sys, d.fd, reqQueryCap, "QUERYCAP", unsafe.Pointer(&c)); err != nil {
@@ -259,7 +256,7 @@ func (d *Device) negotiate(want Want) error {
 	// The defaults of the kernel: V4L2_MAP_YCBCR_ENC_DEFAULT and
 	// V4L2_MAP_QUANTIZATION_DEFAULT.
 	got.HD = encoding == encoding709 || encoding == 0 && (space == colorREC709 || space == colorDCIP3)
-	got.Full = quant == quantFull || quant != quantLimited && space == colorJPEG || pixels == Grey || pixels.Compressed()
+	got.Full = quant == quantFull || quant != quantLimited && space == colorJPEG || pixels == Grey || pixels.compressed()
 	if got.Width != want.Width || got.Height != want.Height {
 		got.Adjusted = append(got.Adjusted, fmt.Sprintf("frames of %dx%d were asked for, %s gives %dx%d%s",
 			want.Width, want.Height, d.card, got.Width, got.Height, d.sizes(pixels)))
@@ -272,7 +269,7 @@ func (f *Format) check() error {
 	if f.Width < 1 || f.Height < 1 || f.Width > 1<<15 || f.Height > 1<<15 {
 		return fmt.Errorf("%w: the driver says frames of %dx%d", ErrFormat, f.Width, f.Height)
 	}
-	if f.Pixels.Compressed() {
+	if f.Pixels.compressed() {
 		return nil
 	}
 	rows := f.rows()
@@ -572,7 +569,7 @@ func (d *Device) frame() (Frame, error) {
 	switch {
 	case b.flags&flagError != 0:
 		err = fmt.Errorf("%w: the driver says so of frame %d", ErrFrame, b.sequence)
-	case d.format.Pixels.Compressed():
+	case d.format.Pixels.compressed():
 		if len(f.Planes[0]) == 0 {
 			err = fmt.Errorf("%w: frame %d is empty", ErrFrame, b.sequence)
 		}

@@ -15,7 +15,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/yoctune/yoctune/runtime/engine/v4l2"
-	"github.com/yoctune/yoctune/runtime/engine/v4l2/v4l2test"
 )
 
 // realCameras are devices of the kernel's vivid driver, one of each half of the API:
@@ -40,7 +39,7 @@ func record(t *testing.T, name string) (v4l2.System, func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &v4l2test.Recorder{System: v4l2.Kernel{}, W: f}, func() { f.Close() }
+	return &recorder{System: v4l2.Kernel{}, w: f}, func() { f.Close() }
 }
 
 // The driver draws eight bars, each darker than the one to its left: a picture whose

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/yoctune/yoctune/runtime/engine/v4l2"
-	"github.com/yoctune/yoctune/runtime/engine/v4l2/v4l2test"
 )
 
 // What a real driver answered, single- and multi-planar: asked the same, it gives
@@ -59,16 +58,16 @@ func TestRecordedDriversGiveTheirFrames(t *testing.T) {
 // replay makes the calls of the tests above until the recording ends.
 func replay(t *testing.T, r io.Reader, want v4l2.Want, ends error) (frames []v4l2.Frame, end error) {
 	t.Helper()
-	p, err := v4l2test.NewReplay(r)
+	p, err := newReplayer(r)
 	if err != nil {
 		t.Fatal(err)
 	}
 	d, err := v4l2.Open(p, "/dev/video0", want)
 	if err != nil {
-		t.Fatal(err, p.Err())
+		t.Fatal(err, p.err())
 	}
 	if err := errors.Join(d.Allocate(4), d.Start()); err != nil {
-		t.Fatal(err, p.Err())
+		t.Fatal(err, p.err())
 	}
 	for len(frames) < 100 {
 		f, err := d.Next(0)
@@ -79,16 +78,16 @@ func replay(t *testing.T, r io.Reader, want v4l2.Want, ends error) (frames []v4l
 		frames = append(frames, f)
 		if n := len(frames); n == 4 && errors.Is(ends, v4l2.ErrStalled) {
 			if _, err := d.Export(f.Index); err != nil {
-				t.Fatal(err, p.Err())
+				t.Fatal(err, p.err())
 			}
 		}
-		if p.Left() > 0 && !(errors.Is(ends, v4l2.ErrGone) && len(frames) == 5) {
+		if p.left() > 0 && !(errors.Is(ends, v4l2.ErrGone) && len(frames) == 5) {
 			if err := d.Queue(f.Index); err != nil {
-				t.Fatal(err, p.Err())
+				t.Fatal(err, p.err())
 			}
 		}
 	}
-	if err := errors.Join(d.Close(), p.Err()); err != nil {
+	if err := errors.Join(d.Close(), p.err()); err != nil {
 		t.Error(err)
 	}
 	return frames, end

@@ -2,7 +2,6 @@ package worker
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"sync"
@@ -219,7 +218,6 @@ type Client struct {
 	absent  atomic.Pointer[error]       // why
 	answers atomic.Uint64
 	refused atomic.Uint64
-	dead    atomic.Int64 // workers that were given up and may still write
 
 	gate    sync.RWMutex // held for reading by calls, for writing to unmap
 	closing chan struct{}
@@ -366,10 +364,6 @@ func (c *Client) Status() Status {
 	return st
 }
 
-// Settled reports whether no worker that was given up may still write to the shared
-// memory.
-func (c *Client) Settled() bool { return c.dead.Load() == 0 }
-
 // set changes the status and wakes who waits for that.
 func (c *Client) set(change func(*Status)) {
 	c.mu.Lock()
@@ -460,31 +454,6 @@ func (c *Client) inferOn(w *incarnation, lane, n int, in Tensor, outs []Tensor, 
 	}
 	_, err = w.call(lane, opInfer, bytesOf(&m), limit)
 	return err
-}
-
-// InjectFaults replaces the faults of the worker's device, for tests; the next worker
-// has those of Options.Device again.
-func (c *Client) InjectFaults(lane int, spec string, limit time.Duration) error {
-	return c.on(func(in *incarnation) error {
-		_, err := in.call(lane, opInject, []byte(spec), limit)
-		return err
-	})
-}
-
-// DeviceMemory asks what the memory of the worker's device holds and held.
-func (c *Client) DeviceMemory(lane int, limit time.Duration) (m core.Memory, err error) {
-	err = c.on(func(in *incarnation) error {
-		b, err := in.call(lane, opMemory, nil, limit)
-		if err != nil {
-			return err
-		}
-		if err := json.Unmarshal(b, &m); err != nil {
-			in.fail(CauseGarbage, "its account of memory is none: "+err.Error())
-			return in.lost()
-		}
-		return nil
-	})
-	return m, err
 }
 
 var errTried = fmt.Errorf("%w: a new one is being tried", ErrUnavailable)

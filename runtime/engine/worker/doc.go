@@ -22,8 +22,9 @@
 // waiting. The breaker (see [Backoff]) makes each start in a row wait longer, and after
 // too many there is none any more.
 //
-// Nothing that the worker writes is believed: an answer is copied once and checked,
-// and what is wrong with it costs the worker its life. Memory that it may still write
-// to after it was given up is quarantined by the caller until [Client.Settled] says
-// that no dead worker is left.
+// The parent trusts nothing that a worker writes. It copies each answer once, checks the
+// copy, and kills a worker whose answer is malformed. A worker that was given up may still
+// write to the shared memory until it is reaped, and no other worker starts before that.
+// Until the next worker is ready the caller must not reuse the memory that the lost call
+// named.
 package worker

@@ -37,9 +37,9 @@ const (
 	exitWire   = 73 // a message that no parent of this version sends
 )
 
-// OOMScore makes the kernel end the worker before the pipeline when memory is out:
+// oomScore makes the kernel end the worker before the pipeline when memory is out:
 // the one can be started again.
-const OOMScore = 800
+const oomScore = 800
 
 // config is what a worker does at start.
 type config struct {
@@ -127,7 +127,7 @@ func (s *server) attach() error {
 	if err := unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{}); err != nil {
 		return fmt.Errorf("limit core dumps: %w", err)
 	}
-	_ = os.WriteFile("/proc/self/oom_score_adj", []byte(strconv.Itoa(OOMScore)), 0) // without proc it is as killable as others
+	_ = os.WriteFile("/proc/self/oom_score_adj", []byte(strconv.Itoa(oomScore)), 0) // without proc it is as killable as others
 	for fd := fdControl; fd <= fdAlive; fd++ {
 		unix.CloseOnExec(fd)
 	}
@@ -393,18 +393,6 @@ func (v *serving) do(o op, room []byte) ([]byte, error) {
 		return nil, v.infer(room)
 	case opInject:
 		return nil, v.s.dev.InjectFaults(string(room))
-	case opMemory:
-		m, err := v.s.dev.Memory()
-		if err != nil {
-			return nil, err
-		}
-		b, err := json.Marshal(m)
-		for err == nil && len(b) > len(v.lane.room) && len(m.Timeline) > 0 {
-			half := (len(m.Timeline) + 1) / 2
-			m.Timeline, m.Dropped = m.Timeline[half:], m.Dropped+uint64(half)
-			b, err = json.Marshal(m)
-		}
-		return b, err
 	}
 	return nil, fmt.Errorf("message %d is unknown: %w", o, core.ErrInvalid)
 }

@@ -60,7 +60,6 @@ type incarnation struct {
 func (in *incarnation) fail(cause Cause, why string) {
 	in.once.Do(func() {
 		in.cause, in.why, in.killed = cause, why, time.Now()
-		in.c.dead.Add(1)
 		in.c.now.CompareAndSwap(in, nil)
 		close(in.gone)
 		if cause != causeClosed {
@@ -234,7 +233,6 @@ func (c *Client) attach(control *memory, as func(process) process) (*incarnation
 	go func() {
 		in.fail(proc.wait())
 		close(in.reaped)
-		c.dead.Add(-1)
 	}()
 	return in, nil
 }

@@ -56,7 +56,6 @@ const (
 	opRun    op = 1 + iota // a list of commands
 	opInfer                // a run of a model
 	opInject               // faults for tests
-	opMemory               // what the device's memory holds, as JSON
 )
 
 // request is written by the parent, then bell, a futex, rings.

@@ -270,7 +270,6 @@ func TestALostWorkerIsReplaced(t *testing.T) {
 			}
 			want := fmt.Sprintf("started lost:%s started trusted", tc.cause)
 			until(t, want, func() bool { return r.kinds() == want })
-			until(t, "no dead worker is left", c.Settled)
 		})
 	}
 }
@@ -479,16 +478,12 @@ func TestAWorkerThatDoesNotEndIsNotWaitedFor(t *testing.T) {
 	if err := c.Run(0, list, time.Hour); !errors.Is(err, ErrUnavailable) {
 		t.Fatal(err)
 	}
-	if c.Settled() {
-		t.Error("memory that a worker may still write to counts as settled")
-	}
 	until(t, "it is stuck", func() bool { return c.Status().State == StateStuck })
 	if st := c.Status(); st.Healthy() || st.Starts != 1 {
 		t.Errorf("status %+v", st)
 	}
 	close(end)
 	works(t, c)
-	until(t, "it is settled", c.Settled)
 }
 
 // hostile is a worker that attaches as a good one does and then writes what it should
@@ -672,7 +667,7 @@ func TestAWorkerHasFewRightsAndGoesFirst(t *testing.T) {
 	c := start(t, Options{})
 	proc := fmt.Sprintf("/proc/%d/", c.Status().PID)
 	for file, want := range map[string]string{
-		"status": "NoNewPrivs:\t1\n", "oom_score_adj": strconv.Itoa(OOMScore) + "\n", "limits": "Max core file size        0                    0 ",
+		"status": "NoNewPrivs:\t1\n", "oom_score_adj": strconv.Itoa(oomScore) + "\n", "limits": "Max core file size        0                    0 ",
 	} {
 		b, err := os.ReadFile(proc + file)
 		if err != nil || !strings.Contains(string(b), want) {
@@ -748,11 +743,11 @@ func TestAMessageAllocatesNothing(t *testing.T) {
 	}
 }
 
-func TestTheWorkersMemoryCanBeAsked(t *testing.T) {
-	c := start(t, Options{Scratch: []int{4096}})
-	m, err := c.DeviceMemory(0, limit)
-	if err != nil {
-		t.Fatal(err)
+// The report that a worker makes at start counts its memory by phase.
+func TestAWorkerReportsItsMemory(t *testing.T) {
+	m := start(t, Options{Scratch: []int{4096}}).Status().Memory
+	if m == nil {
+		t.Fatal("no memory in the status")
 	}
 	var names []string
 	for _, p := range m.Phases {
@@ -761,6 +756,15 @@ func TestTheWorkersMemoryCanBeAsked(t *testing.T) {
 	if fmt.Sprint(names) != "[start load run]" || m.Phases[1].Peak != 1<<16+4096 {
 		t.Errorf("%+v", m.Phases)
 	}
+}
+
+// InjectFaults replaces the faults of the worker's device. The next worker starts with
+// those of Options.Device again.
+func (c *Client) InjectFaults(lane int, spec string, limit time.Duration) error {
+	return c.on(func(in *incarnation) error {
+		_, err := in.call(lane, opInject, []byte(spec), limit)
+		return err
+	})
 }
 
 func TestEveryWorkerIsWarmedUp(t *testing.T) {

@@ -53,12 +53,12 @@ type Task struct {
 	Run func(context.Context, core.KernelConfig) (time.Duration, error)
 }
 
-// Rounds is how often each candidate is measured.
-const Rounds = 5
+// rounds is how often each candidate is measured.
+const rounds = 5
 
-// Margin is how much quicker than what is built in a candidate must be, so that noise
+// margin is how much quicker than what is built in a candidate must be, so that noise
 // does not choose.
-const Margin = 0.03
+const margin = 0.03
 
 // Tuner chooses configurations for one device. It may be used from several goroutines.
 type Tuner struct {
@@ -247,7 +247,7 @@ func byOccupancy(d occupancy.Device, kernel string, all []core.KernelConfig) []c
 	warps := map[core.KernelConfig]int{}
 	most := 0
 	for _, c := range all {
-		o, err := d.Of(need, c.Block, 0)
+		o, err := d.Occupancy(need, c.Block, 0)
 		if err != nil {
 			return all
 		}
@@ -276,16 +276,16 @@ func capability(info core.Info) int {
 	return 10*major + minor
 }
 
-// measure runs what is left in turn, Rounds times after one to warm up, and takes the
+// measure runs what is left in turn, rounds times after one to warm up, and takes the
 // quickest by its quickest run: what slows a run down is never the kernel. What is built
-// in stays unless another is quicker by Margin.
+// in stays unless another is quicker by margin.
 func (t *Tuner) measure(ctx context.Context, task Task, left []core.KernelConfig, choice *Choice) (core.KernelConfig, error) {
 	first := candidates(t.limits(task.Kernel))[0]
 	if !slices.Contains(left, first) {
 		left = append([]core.KernelConfig{first}, left...)
 	}
 	best := make([]time.Duration, len(left))
-	for round := range Rounds + 1 {
+	for round := range rounds + 1 {
 		for i, c := range left {
 			if err := ctx.Err(); err != nil {
 				return core.KernelConfig{}, err
@@ -304,7 +304,7 @@ func (t *Tuner) measure(ctx context.Context, task Task, left []core.KernelConfig
 	at := slices.Index(left, first)
 	choice.BuiltIn = best[at]
 	for i, took := range best {
-		if float64(took) < float64(choice.BuiltIn)*(1-Margin) && took < best[at] {
+		if float64(took) < float64(choice.BuiltIn)*(1-margin) && took < best[at] {
 			at = i
 		}
 	}

@@ -82,7 +82,7 @@ func TestASecondStartMeasuresNothing(t *testing.T) {
 	first := start(t, d, dir)
 	c := choose(t, first, task)
 	left := c.Candidates - c.Pruned
-	if c.From != Measured || c.Runs < left*(Rounds+1) || first.Runs() != c.Runs || c.Pruned == 0 || left < 2 {
+	if c.From != Measured || c.Runs < left*(rounds+1) || first.Runs() != c.Runs || c.Pruned == 0 || left < 2 {
 		t.Fatalf("%+v, %d runs", c, first.Runs())
 	}
 	second := start(t, d, dir)

@@ -1,8 +1,9 @@
-package v4l2test
+package v4l2_test
 
 import (
 	"bufio"
 	"bytes"
+	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -24,15 +25,15 @@ import (
 // after where it points to some. Numbers are hexadecimal, without zeros at the end;
 // what the camera saw is not in it.
 
-// Recorder writes down what happens between a program and a real driver.
-type Recorder struct {
+// recorder writes down what happens between a program and a real driver.
+type recorder struct {
 	v4l2.System
-	W  io.Writer
+	w  io.Writer
 	mu sync.Mutex
 }
 
 // Ioctl is a System's.
-func (r *Recorder) Ioctl(fd int, request uint, arg unsafe.Pointer) error {
+func (r *recorder) Ioctl(fd int, request uint, arg unsafe.Pointer) error {
 	s, planes := parts(request, arg)
 	before, planesBefore := show(request, s), show(0, planes)
 	err := r.System.Ioctl(fd, request, arg)
@@ -40,7 +41,7 @@ func (r *Recorder) Ioctl(fd int, request uint, arg unsafe.Pointer) error {
 	errors.As(err, &errno)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	fmt.Fprintf(r.W, "%08x %d %s %s %s %s\n", request, int(errno), before, show(request, s), planesBefore, show(0, planes))
+	fmt.Fprintf(r.w, "%08x %d %s %s %s %s\n", request, int(errno), before, show(request, s), planesBefore, show(0, planes))
 	return err
 }
 
@@ -75,18 +76,18 @@ type exchange struct {
 	planesBefore, planesAfter string
 }
 
-// Replay is a driver that answers as a recorded one did, as long as it is asked the
+// replayer is a driver that answers as a recorded one did, as long as it is asked the
 // same.
-type Replay struct {
+type replayer struct {
 	mu    sync.Mutex
 	lines []exchange
 	next  int
 	wrong error
 }
 
-// NewReplay reads a recording.
-func NewReplay(r io.Reader) (*Replay, error) {
-	p := &Replay{}
+// newReplayer reads a recording.
+func newReplayer(r io.Reader) (*replayer, error) {
+	p := &replayer{}
 	in := bufio.NewScanner(r)
 	in.Buffer(nil, 1<<20)
 	for in.Scan() {
@@ -109,28 +110,28 @@ func NewReplay(r io.Reader) (*Replay, error) {
 
 // Err says where the program asked something else than was recorded, and Left how
 // many calls it did not make.
-func (p *Replay) Err() error { p.mu.Lock(); defer p.mu.Unlock(); return p.wrong }
+func (p *replayer) err() error { p.mu.Lock(); defer p.mu.Unlock(); return p.wrong }
 
 // Left is how many recorded calls were not made.
-func (p *Replay) Left() int { p.mu.Lock(); defer p.mu.Unlock(); return len(p.lines) - p.next }
+func (p *replayer) left() int { p.mu.Lock(); defer p.mu.Unlock(); return len(p.lines) - p.next }
 
 // Open is a System's.
-func (p *Replay) Open(string) (int, error) { return 1000, nil }
+func (p *replayer) Open(string) (int, error) { return 1000, nil }
 
 // Close is a System's.
-func (p *Replay) Close(int) error { return nil }
+func (p *replayer) Close(int) error { return nil }
 
 // Stable is a System's.
-func (p *Replay) Stable(path string) string { return path }
+func (p *replayer) Stable(path string) string { return path }
 
 // Map is a System's.
-func (p *Replay) Map(_ int, _ int64, length int) ([]byte, error) { return make([]byte, length), nil }
+func (p *replayer) Map(_ int, _ int64, length int) ([]byte, error) { return make([]byte, length), nil }
 
 // Unmap is a System's.
-func (p *Replay) Unmap([]byte) error { return nil }
+func (p *replayer) Unmap([]byte) error { return nil }
 
 // Poll is a System's: it waits for nothing.
-func (p *Replay) Poll(int, int, time.Duration) (events, woken int16, err error) {
+func (p *replayer) Poll(int, int, time.Duration) (events, woken int16, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.next == len(p.lines) {
@@ -151,7 +152,7 @@ func (p *Replay) Poll(int, int, time.Duration) (events, woken int16, err error) 
 }
 
 // Ioctl is a System's.
-func (p *Replay) Ioctl(_ int, request uint, arg unsafe.Pointer) error {
+func (p *replayer) Ioctl(_ int, request uint, arg unsafe.Pointer) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s, planes := parts(request, arg)
@@ -191,3 +192,8 @@ func fill(s view, text string) error {
 	copy(s, b)
 	return err
 }
+
+// view is a structure of the kernel as bytes.
+type view []byte
+
+func (v view) u32(at int) uint32 { return binary.NativeEndian.Uint32(v[at:]) }
