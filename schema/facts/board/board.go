@@ -62,6 +62,11 @@ type Board struct {
 	KitCompatible []string `json:"kit_compatible,omitempty"`
 	// Evidence has the source of each field above, by its JSON name.
 	Evidence map[string]Evidence `json:"evidence"`
+
+	// What Releases and the identities are derived from (internal/cmd/facts).
+	IdentifiedBy   string   `json:"identified_by,omitempty"`   // "module" (Compatible) or "kit" (KitCompatible); empty: a device cannot be recognised
+	DeviceTrees    []string `json:"device_trees,omitempty"`    // parts of device tree file names that name the module
+	DefaultMachine string   `json:"default_machine,omitempty"` // where a machine called jetson-* is not the default
 }
 
 // Evidence says where a fact comes from and whether a file, log or source shows
@@ -162,7 +167,15 @@ type Table struct {
 	Params []Param `json:"params,omitempty"`
 	Modes  []Mode  `json:"modes"`         // in id order
 	L4T    string  `json:"l4t,omitempty"` // version the file was read for
-	Source string  `json:"source,omitempty"`
+	// Files are the values of NVPMODEL that install the file. Holds are the L4T
+	// versions that it is known to hold for, Lines those it may be used for: all, when
+	// empty. Own is its name where NVIDIA made it for this module and no machine
+	// installs it.
+	Files  []string `json:"files,omitempty"`
+	Holds  []string `json:"holds,omitempty"`
+	Lines  []string `json:"lines,omitempty"`
+	Own    string   `json:"own,omitempty"`
+	Source string   `json:"source,omitempty"`
 	// Partial: only names and ids of the modes are known.
 	Partial bool `json:"partial,omitempty"`
 	// ParamsByUse: the PARAM sections were not read; what the modes use is what is

@@ -63,7 +63,7 @@ func (b *Board) Check() []error {
 }
 
 // Fields that need no source of their own.
-var selfEvident = []string{"id", "name", "modules", "soc", "supply", "quirks", "evidence"}
+var selfEvident = []string{"id", "name", "modules", "soc", "supply", "quirks", "evidence", "identified_by", "device_trees", "default_machine"}
 
 func (b *Board) checkEvidence(report func(string, ...any)) {
 	v := reflect.ValueOf(*b)

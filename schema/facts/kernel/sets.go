@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-//go:generate go run ../../../internal/cmd/kernelfacts -o facts.bin
+//go:generate go run ../../../internal/cmd/facts kernels -root ../../..
 
 //go:embed facts.bin
 var embedded []byte

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"os/exec"
 	"path"
@@ -121,15 +120,7 @@ func writeMachines(repo repository, out string) error {
 		}
 		sort.Slice(all[branch], func(i, j int) bool { return all[branch][i].Name < all[branch][j].Name })
 	}
-	raw, err := json.Marshal(all)
-	if err != nil {
-		return err
-	}
-	text, err := layOut(raw)
-	if err != nil {
-		return err
-	}
-	return writeFile(out, text)
+	return writeJSON(out, all)
 }
 
 var unitFile = regexp.MustCompile(`^(.*/)([^/]+\.(?:service|mount|target|socket|timer|path))(?:\.in)?$`)
@@ -168,15 +159,7 @@ func writeUnits(repo repository, out string) error {
 		}
 		sort.Slice(all[branch], func(i, j int) bool { return all[branch][i].Name < all[branch][j].Name })
 	}
-	raw, err := json.Marshal(all)
-	if err != nil {
-		return err
-	}
-	text, err := layOut(raw)
-	if err != nil {
-		return err
-	}
-	return writeFile(out, text)
+	return writeJSON(out, all)
 }
 
 var (
@@ -218,15 +201,7 @@ func writeVariables(oeCore, bitbake repository, out string) error {
 		}
 		all[coreBranch(r)] = found
 	}
-	raw, err := json.Marshal(all)
-	if err != nil {
-		return err
-	}
-	text, err := layOut(raw)
-	if err != nil {
-		return err
-	}
-	return writeFile(out, text)
+	return writeJSON(out, all)
 }
 
 func coreBranch(r release.Release) string {

@@ -3,11 +3,10 @@ package main
 import (
 	"bytes"
 	"encoding/json"
-	"maps"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"testing"
 
 	"github.com/yoctune/yoctune/schema/facts/board"
@@ -29,37 +28,77 @@ func TestLayOutKeepsTheDataAndItsOrder(t *testing.T) {
 	}
 }
 
-// Whoever edits a data file by hand keeps the generator's layout, so that the
-// next run shows only what changed.
-func TestDataFilesHaveTheGeneratorsLayout(t *testing.T) {
-	files, err := filepath.Glob("../../../schema/facts/board/data/*.json")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("%d board files, %v", len(files), err)
+// What `facts update` writes is what is committed, so that the next change shows only
+// what it changes.
+func TestTheDataFilesAreUpToDate(t *testing.T) {
+	root := t.TempDir()
+	facts := filepath.Join(root, "schema", "facts")
+	if err := os.CopyFS(facts, os.DirFS("../../../schema/facts")); err != nil {
+		t.Fatal(err)
 	}
+	for _, command := range []string{"update", "kernels"} {
+		if err := run([]string{command, "-root", root}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	err := filepath.WalkDir(facts, func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		got, err := os.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(root, name)
+		if err != nil {
+			return err
+		}
+		want, err := os.ReadFile(filepath.Join("../../..", rel))
+		if err != nil {
+			return err
+		}
+		if !bytes.Equal(got, want) {
+			t.Errorf("%s is not up to date: make update", rel)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestFilesOfAReleaseHaveTheGeneratorsLayout(t *testing.T) {
 	for _, name := range []string{"machines.json", "units.json", "variables.json"} {
-		files = append(files, "../../../schema/facts/release/data/"+name)
-	}
-	for _, file := range files {
-		raw, err := os.ReadFile(file)
+		raw, err := os.ReadFile("../../../schema/facts/release/data/" + name)
 		if err != nil {
 			t.Fatal(err)
 		}
 		want, err := layOut(raw)
 		if err != nil {
-			t.Errorf("%s: %v", file, err)
+			t.Errorf("%s: %v", name, err)
 		} else if !bytes.Equal(raw, want) {
-			t.Errorf("%s is laid out in another way than the generator writes it", file)
+			t.Errorf("%s is laid out in another way than facts writes it", name)
 		}
 	}
 }
 
-func TestOverlayKnowsTheBoardsThatAreEmbedded(t *testing.T) {
-	var o overlay
-	if err := json.Unmarshal(overlayFile, &o); err != nil {
+func TestExclusionsBecomeMutualAndRowsAreSorted(t *testing.T) {
+	row := func(key, excludes string) string {
+		return `{"key":"` + key + `",` + excludes + `"source":"s","variants":null}`
+	}
+	file := func(rows string) string { return "{\"kernels\": [],\n \"facts\": [" + rows + "\n ]}\n" }
+	got, err := layOutSysctls([]byte(file(row("b.x", `"excludes":["a.y"],`) + "," + row("a.y", ""))))
+	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := slices.Sorted(maps.Keys(o.Boards)), board.IDs(); !slices.Equal(got, want) {
-		t.Errorf("overlay.json has %v, embedded are %v", got, want)
+	want := file("\n  " + row("a.y", `"excludes":["b.x"],`) + ",\n  " + row("b.x", `"excludes":["a.y"],`))
+	if string(got) != want {
+		t.Errorf("got %s\nwant %s", got, want)
+	}
+	for _, rows := range []string{row("a", "") + "," + row("a", ""), row("a", `"excludes":["b"],`), `{"name":"a"}`} {
+		if _, err := layOutSysctls([]byte(file(rows))); err == nil {
+			t.Errorf("%s is accepted", rows)
+		}
 	}
 }
 
@@ -104,10 +143,10 @@ func TestMachineFilesResolveThroughWhatTheyRequire(t *testing.T) {
 }
 
 func TestATableIsOnlyVerifiedForTheL4TItWasReadFor(t *testing.T) {
-	g := generator{over: boardOverlay{Tables: []tableOverlay{
-		{Key: "new", L4T: "36.4", Holds: []string{"36.4"}, Files: []string{"f"}},
-		{Key: "old", L4T: "32", Files: []string{"f"}, Lines: []string{"R32"}},
-	}}}
+	b := &board.Board{Tables: map[string]board.Table{
+		"new": {L4T: "36.4", Holds: []string{"36.4"}, Files: []string{"f"}},
+		"old": {L4T: "32", Files: []string{"f"}, Lines: []string{"R32"}},
+	}}
 	for _, c := range []struct {
 		release, key, basis string
 		verified            bool
@@ -118,25 +157,12 @@ func TestATableIsOnlyVerifiedForTheL4TItWasReadFor(t *testing.T) {
 		{"kirkstone-l4t-r32.7.x", "old", "32", false},
 	} {
 		r, _ := release.Lookup(c.release)
-		key, verified, basis := g.tableFor("f", r)
+		key, verified, basis := nearestTable(b, "f", r)
 		if key != c.key || verified != c.verified || basis != c.basis {
 			t.Errorf("%s: %q, verified %t, basis %q; want %q, %t, %q", c.release, key, verified, basis, c.key, c.verified, c.basis)
 		}
 	}
-	if key, _, _ := g.tableFor("other", release.Release{L4T: "36.4.3"}); key != "" {
+	if key, _, _ := nearestTable(b, "other", release.Release{L4T: "36.4.3"}); key != "" {
 		t.Errorf("a file nobody read has table %q", key)
-	}
-}
-
-func TestKernelLinesSortByNumber(t *testing.T) {
-	lines := []string{"6.12", "4.9", "6.8", "5.10", "6.1"}
-	slices.SortFunc(lines, func(a, b string) int {
-		if lineLess(a, b) {
-			return -1
-		}
-		return 1
-	})
-	if want := []string{"4.9", "5.10", "6.1", "6.8", "6.12"}; !slices.Equal(lines, want) {
-		t.Errorf("got %v, want %v", lines, want)
 	}
 }

@@ -1,0 +1,93 @@
+// Command facts keeps the data files of schema/facts in order.
+//
+//	facts update                                        # after editing a board or a sysctl
+//	facts machines  -meta-tegra REPO                    # of every branch in release.go
+//	facts units     -meta-tegra REPO
+//	facts variables -oe-core REPO -bitbake REPO
+//	facts kernels   [-index NAME=FILE]...               # from `yoctune kernel index`
+//
+// update lays the files out, sorts them, and derives what follows from them: which
+// machines carry a board, which stock table a release installs, and how a device is
+// recognised. machines, units and variables read branches of a git repository with
+// "git show"; a bare one serves. -root is the top of this repository.
+package main
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/google/renameio/v2"
+)
+
+func main() {
+	if err := run(os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "facts:", err)
+		os.Exit(1)
+	}
+}
+
+func run(args []string) error {
+	if len(args) == 0 {
+		return fmt.Errorf("missing command: update, machines, units, variables or kernels")
+	}
+	flags := flag.NewFlagSet(args[0], flag.ContinueOnError)
+	var (
+		root      = flags.String("root", ".", "top `folder` of the yoctune repository")
+		metaTegra = flags.String("meta-tegra", "", "git `repository` of OE4T/meta-tegra")
+		oeCore    = flags.String("oe-core", "", "git `repository` of openembedded-core")
+		bitbake   = flags.String("bitbake", "", "git `repository` of bitbake")
+		indexes   []string
+	)
+	flags.Func("index", "replace kernel `NAME=FILE` by an index that yoctune kernel index wrote", func(s string) error {
+		indexes = append(indexes, s)
+		return nil
+	})
+	if err := flags.Parse(args[1:]); err != nil {
+		return err
+	}
+	if flags.NArg() > 0 {
+		return fmt.Errorf("%s: unexpected argument %q", args[0], flags.Arg(0))
+	}
+	facts := filepath.Join(*root, "schema", "facts")
+	data := filepath.Join(facts, "release", "data")
+	switch args[0] {
+	case "update":
+		if err := updateBoards(filepath.Join(facts, "board")); err != nil {
+			return err
+		}
+		return updateSysctls(filepath.Join(facts, "sysctl", "data", "sysctls.json"))
+	case "machines":
+		return writeMachines(repository(*metaTegra), filepath.Join(data, "machines.json"))
+	case "units":
+		return writeUnits(repository(*metaTegra), filepath.Join(data, "units.json"))
+	case "variables":
+		return writeVariables(repository(*oeCore), repository(*bitbake), filepath.Join(data, "variables.json"))
+	case "kernels":
+		return updateKernels(filepath.Join(facts, "kernel", "facts.bin"), indexes)
+	}
+	return fmt.Errorf("unknown command %q: want update, machines, units, variables or kernels", args[0])
+}
+
+// writeJSON writes v so that a change of one fact is a change of one line.
+func writeJSON(file string, v any) error {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	text, err := layOut(raw)
+	if err != nil {
+		return err
+	}
+	return writeFile(file, text)
+}
+
+// writeFile leaves a file alone that has these bytes already.
+func writeFile(path string, data []byte) error {
+	if old, err := os.ReadFile(path); err == nil && string(old) == string(data) {
+		return nil
+	}
+	return renameio.WriteFile(path, data, 0o644)
+}
