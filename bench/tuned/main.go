@@ -223,10 +223,10 @@ func private(work string) error {
 	return os.MkdirAll(work, 0o755)
 }
 
-// knob is a node, what is wanted, and what it was.
-type knob struct{ path, want, was string }
+// tunable is a node, what is wanted, and what it was.
+type tunable struct{ path, want, was string }
 
-type knobs []knob
+type knobs []tunable
 
 func readKnobs() knobs {
 	var ks knobs
@@ -240,7 +240,7 @@ func readKnobs() knobs {
 			continue
 		}
 		_ = f.Close()
-		ks = append(ks, knob{path, want, value(path)})
+		ks = append(ks, tunable{path, want, value(path)})
 	}
 	return ks
 }
@@ -255,7 +255,7 @@ func value(path string) string {
 }
 
 func (ks knobs) without(name string) knobs {
-	return slices.DeleteFunc(slices.Clone(ks), func(k knob) bool { return filepath.Base(k.path) == name })
+	return slices.DeleteFunc(slices.Clone(ks), func(k tunable) bool { return filepath.Base(k.path) == name })
 }
 
 func (ks knobs) restore() {
@@ -267,11 +267,13 @@ func (ks knobs) restore() {
 }
 
 func (ks knobs) notAsWanted() int {
-	return ks.count(func(k knob) bool { return value(k.path) != k.want })
+	return ks.count(func(k tunable) bool { return value(k.path) != k.want })
 }
-func (ks knobs) notBack() int { return ks.count(func(k knob) bool { return value(k.path) != k.was }) }
+func (ks knobs) notBack() int {
+	return ks.count(func(k tunable) bool { return value(k.path) != k.was })
+}
 
-func (ks knobs) count(is func(knob) bool) int {
+func (ks knobs) count(is func(tunable) bool) int {
 	n := 0
 	for _, k := range ks {
 		if is(k) {
@@ -283,7 +285,7 @@ func (ks knobs) count(is func(knob) bool) int {
 
 // slowest times the kernel's own write of the slowest knob.
 func (ks knobs) slowest(runs int) Stat {
-	i := slices.IndexFunc(ks, func(k knob) bool { return strings.HasSuffix(k.path, "nr_requests") })
+	i := slices.IndexFunc(ks, func(k tunable) bool { return strings.HasSuffix(k.path, "nr_requests") })
 	if i < 0 {
 		return Stat{}
 	}
@@ -393,7 +395,7 @@ func measure(p program, ks knobs, o options) (Figures, error) {
 	time.Sleep(5 * time.Second)
 	f.Idle = idle(cmd.Process.Pid, o.idle)
 	for _, k := range []string{"/proc/sys/vm/swappiness", "/sys/block/loop2/queue/rq_affinity"} {
-		if i := slices.IndexFunc(ks, func(e knob) bool { return e.path == k }); i >= 0 {
+		if i := slices.IndexFunc(ks, func(e tunable) bool { return e.path == k }); i >= 0 {
 			f.Drift[k] = drift(ks[i])
 		}
 	}
@@ -418,7 +420,7 @@ func measure(p program, ks knobs, o options) (Figures, error) {
 }
 
 // killMidway kills the command as soon as the first knob has changed.
-func killMidway(cmd *exec.Cmd, first knob) {
+func killMidway(cmd *exec.Cmd, first tunable) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: unix.SIGKILL}
 	if cmd.Start() != nil {
 		return
@@ -437,7 +439,7 @@ func killMidway(cmd *exec.Cmd, first knob) {
 }
 
 // drift changes a knob behind the program's back and waits for it to come back.
-func drift(k knob) any {
+func drift(k tunable) any {
 	other := "1"
 	if k.want == other {
 		other = "2"

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/yoctune/yoctune/schema/knob"
 	"golang.org/x/sys/unix"
 )
 
@@ -74,8 +75,8 @@ func (t *tuned) log() string { return filepath.Join(t.work, "tuned.log") }
 func (t *tuned) prepare(ks knobs) error {
 	var sysctl, sysfs strings.Builder
 	for _, k := range ks {
-		if name, ok := strings.CutPrefix(k.path, "/proc/sys/"); ok {
-			fmt.Fprintf(&sysctl, "%s=%s\n", strings.ReplaceAll(name, "/", "."), k.want)
+		if key, ok := knob.SysctlKey(k.path); ok {
+			fmt.Fprintf(&sysctl, "%s=%s\n", key, k.want)
 		} else {
 			fmt.Fprintf(&sysfs, "%s=%s\n", k.path, k.want)
 		}

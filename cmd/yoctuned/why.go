@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -14,6 +13,7 @@ import (
 	"github.com/yoctune/yoctune/runtime/device/planfile"
 	"github.com/yoctune/yoctune/runtime/device/rootfs"
 	"github.com/yoctune/yoctune/runtime/device/watch"
+	"github.com/yoctune/yoctune/schema/knob"
 )
 
 // explanation is why a node has the value that it has.
@@ -156,7 +156,7 @@ func explain(dev *rootfs.Root, planName, node string) ([]explanation, error) {
 // names reports whether the user's word for a node means the result's.
 func names(node string, r enforce.Result) bool {
 	return node == r.ID || node == r.Path || "sysctl."+node == r.ID || node == label(r) ||
-		"/proc/sys/"+strings.ReplaceAll(node, ".", "/") == r.Path
+		knob.SysctlPath(knob.DottedSysctl(node)) == r.Path
 }
 
 func (e explanation) text(w io.Writer) error {

@@ -224,8 +224,8 @@ func (s *subject) lacks(symbol string) bool {
 	return s.kernel.Exact() && !s.kernel.On(symbol)
 }
 
-// knob is a choice among things that the kernel may have.
-type knob struct {
+// choice is a value that the kernel accepts only with an option or a module.
+type choice struct {
 	n      *load.Node
 	path   []string
 	symbol string // option that brings it
@@ -233,22 +233,22 @@ type knob struct {
 	up     int    // levels from n to the target's own fields
 }
 
-func (s *subject) governor() []knob {
+func (s *subject) governor() []choice {
 	g := s.Node.At("cpu", "governor")
 	if g == nil {
 		return nil
 	}
-	return []knob{{g, at("cpu", "governor"), "CPU_FREQ_GOV_" + strings.ToUpper(g.Text), "cpufreq_" + g.Text, 1}}
+	return []choice{{g, at("cpu", "governor"), "CPU_FREQ_GOV_" + strings.ToUpper(g.Text), "cpufreq_" + g.Text, 1}}
 }
 
-func (s *subject) schedulers() []knob {
-	var all []knob
+func (s *subject) schedulers() []choice {
+	var all []choice
 	for _, f := range s.Node.Get("storage").Members() {
 		n := f.Value.Get("scheduler")
 		if n == nil {
 			continue
 		}
-		k := knob{n: n, path: at("storage", f.Name, "scheduler"), up: 2}
+		k := choice{n: n, path: at("storage", f.Name, "scheduler"), up: 2}
 		switch n.Text {
 		case "mq-deadline":
 			k.symbol, k.module = "MQ_IOSCHED_DEADLINE", "mq-deadline"
@@ -265,19 +265,19 @@ func (s *subject) schedulers() []knob {
 }
 
 // named is a knob whose value names an option below a prefix.
-func (s *subject) named(key, prefix, module string, always ...string) []knob {
+func (s *subject) named(key, prefix, module string, always ...string) []choice {
 	n := s.Node.At("sysctl", key)
 	if n == nil || n.Kind != load.String || slices.Contains(always, n.Text) {
 		return nil
 	}
-	return []knob{{n, at("sysctl", key), prefix + strings.ToUpper(n.Text), module + n.Text, 1}}
+	return []choice{{n, at("sysctl", key), prefix + strings.ToUpper(n.Text), module + n.Text, 1}}
 }
 
-func (s *subject) congestion() []knob {
+func (s *subject) congestion() []choice {
 	return s.named("net.ipv4.tcp_congestion_control", "TCP_CONG_", "tcp_", "reno")
 }
 
-func (s *subject) qdisc() []knob {
+func (s *subject) qdisc() []choice {
 	return s.named("net.core.default_qdisc", "NET_SCH_", "sch_", "pfifo_fast", "pfifo", "bfifo", "noqueue", "mq")
 }
 
@@ -307,8 +307,8 @@ func (s *subject) enable(d *diag.Diagnostic, symbol, prefix string, pos plan.Pos
 	d.Edits = []diag.Edit{{Kind: diag.AddField, Pos: pos, Up: up, Text: prefix}}
 }
 
-// require reports a knob whose option the kernel lacks.
-func (s *subject) require(k knob, format string, args ...any) {
+// require reports a choice whose option the kernel lacks.
+func (s *subject) require(k choice, format string, args ...any) {
 	if !s.lacks(k.symbol) {
 		return
 	}

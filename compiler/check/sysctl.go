@@ -10,6 +10,7 @@ import (
 	"github.com/yoctune/yoctune/compiler/resolve"
 	"github.com/yoctune/yoctune/schema/facts/release"
 	"github.com/yoctune/yoctune/schema/facts/sysctl"
+	"github.com/yoctune/yoctune/schema/knob"
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
@@ -215,18 +216,16 @@ func sysctlRules() []Rule {
 
 func dirtyPair(s *subject) {
 	n := s.Node.Get("sysctl")
-	for _, pair := range [][2]string{
-		{"vm.dirty_ratio", "vm.dirty_bytes"},
-		{"vm.dirty_background_ratio", "vm.dirty_background_bytes"},
-		{"vm.overcommit_ratio", "vm.overcommit_kbytes"},
-	} {
-		a, b := n.Get(pair[0]), n.Get(pair[1])
-		if a == nil || b == nil {
-			continue
+	for _, m := range n.Members() {
+		for _, other := range sysctl.Excludes(m.Name) {
+			twin := n.Get(other)
+			if twin == nil || m.Name > other {
+				continue // a pair is reported once
+			}
+			d := s.diagnostic(m.Value, at("sysctl", m.Name), "%s and %s clear each other", other, m.Name)
+			d.Related = []diag.Related{{Pos: twin.Pos, Message: "the other of the pair"}}
+			s.report.Add(d)
 		}
-		d := s.diagnostic(b, at("sysctl", pair[1]), "%s and %s clear each other", pair[0], pair[1])
-		d.Related = []diag.Related{{Pos: a.Pos, Message: "the other of the pair"}}
-		s.report.Add(d)
 	}
 }
 
@@ -348,23 +347,13 @@ func oneshot(s *subject) {
 
 func executes(s *subject) {
 	eachSysctl(s, func(name string, n *load.Node, path []string) {
-		switch name {
-		case "kernel.core_pattern", "kernel.modprobe", "kernel.hotplug", "kernel.poweroff_cmd", "kernel.usermodehelper.bset", "kernel.usermodehelper.inheritable", "kernel.modules_disabled", "kernel.kexec_load_disabled":
+		switch {
+		case strings.HasPrefix(name, "fs.binfmt_misc."):
+			s.finding(n, path, n.Show(), "", "%s registers a program to run", name)
+		case knob.ForbiddenSysctl(name):
 			s.finding(n, path, n.Show(), "", "%s is not a tuning layer's to set", name)
 		}
-		if strings.HasPrefix(name, "fs.binfmt_misc.") {
-			s.finding(n, path, n.Show(), "", "%s registers a program to run", name)
-		}
 	})
-}
-
-// executable tells whether sysctl-executes speaks for a parameter.
-func executable(name string) bool {
-	switch name {
-	case "kernel.core_pattern", "kernel.modprobe", "kernel.modules_disabled", "kernel.kexec_load_disabled":
-		return true
-	}
-	return false
 }
 
 func schedMoved(s *subject) {
@@ -403,8 +392,7 @@ func template(name string) bool {
 
 func sysctlUnknown(s *subject) {
 	eachSysctl(s, func(name string, n *load.Node, path []string) {
-		if s.fact(name).Key != "" || template(name) || unlisted(name) || name == "kernel.sysrq-trigger" ||
-			name == "kernel.hotplug" || name == "kernel.poweroff_cmd" || strings.HasPrefix(name, "kernel.usermodehelper.") {
+		if s.fact(name).Key != "" || template(name) || unlisted(name) || name == "kernel.sysrq-trigger" || knob.ForbiddenSysctl(name) {
 			return
 		}
 		d := s.diagnostic(n, path, "%s is not among the sysctls that are known", name)
@@ -421,7 +409,7 @@ func sysctlUnknown(s *subject) {
 
 func sysctlAbsent(s *subject) {
 	eachFact(s, func(f *sysctl.Fact, in *sysctl.Presence, n *load.Node, path []string) {
-		if in.State != sysctl.Absent || f.Has(sysctl.Moved) || executable(f.Key) {
+		if in.State != sysctl.Absent || f.Has(sysctl.Moved) || knob.ForbiddenSysctl(f.Key) {
 			return
 		}
 		d := s.diagnostic(n, path, "%s is not in kernel %s", f.Key, s.Release.Kernel)
@@ -436,7 +424,7 @@ func sysctlAbsent(s *subject) {
 
 func sysctlValue(s *subject) {
 	eachFact(s, func(f *sysctl.Fact, in *sysctl.Presence, n *load.Node, path []string) {
-		if in.State != sysctl.Present || executable(f.Key) || f.Has(sysctl.WriteOnly) || f.Key == "net.core.bpf_jit_enable" {
+		if in.State != sysctl.Present || knob.ForbiddenSysctl(f.Key) || f.Has(sysctl.WriteOnly) || f.Key == "net.core.bpf_jit_enable" {
 			return // bpf-jit knows when the last one takes 0
 		}
 		expected, got, ok := accepts(f, in, n)
@@ -577,16 +565,7 @@ func sysctlConfig(s *subject) {
 func sysctlModule(s *subject) {
 	told := map[string]bool{}
 	eachSysctl(s, func(name string, n *load.Node, path []string) {
-		f := s.fact(name)
-		module := ""
-		switch {
-		case f.Has(sysctl.FromMod):
-			module = f.Module
-		case strings.HasPrefix(name, "net.bridge.bridge-nf-"):
-			module = "br_netfilter"
-		case strings.HasPrefix(name, "net.netfilter.nf_conntrack_"):
-			module = "nf_conntrack"
-		}
+		module := knob.ProvidingModule(knob.SysctlPath(name))
 		if module == "" || s.loads(module) || told[module] {
 			return
 		}
@@ -604,7 +583,7 @@ func sysctlModule(s *subject) {
 
 func sysctlSticky(s *subject) {
 	eachFact(s, func(f *sysctl.Fact, _ *sysctl.Presence, n *load.Node, path []string) {
-		if f.Has(sysctl.Sticky) && !executable(f.Key) && n.Text != "0" {
+		if f.Has(sysctl.Sticky) && !knob.ForbiddenSysctl(f.Key) && n.Text != "0" {
 			s.finding(n, path, n.Show(), "", "%s stays until the next boot", f.Key)
 		}
 	})

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/yoctune/yoctune/internal/lazyregexp"
+	"github.com/yoctune/yoctune/schema/knob"
 )
 
 // Writing a kernel file from a shell: `echo V > F`, `printf V > F`, `sysctl -w
@@ -59,7 +60,7 @@ func (im *importer) shell(l *Line, command string) bool {
 			return false
 		}
 		l.trap(SysfsScript)
-		im.sysctlValue(l, strings.TrimSpace(key), strings.Trim(value, `"' `))
+		im.sysctlValue(l, knob.DottedSysctl(strings.TrimSpace(key)), strings.Trim(value, `"' `))
 		return true
 	}
 	m := redirect.FindStringSubmatch(command)

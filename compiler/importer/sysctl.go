@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	facts "github.com/yoctune/yoctune/schema/facts/sysctl"
+	"github.com/yoctune/yoctune/schema/formats/sysctld"
 )
 
 // sysctl reads sysctl.d(5): key = value; "-" in front ignores errors; "/" may
@@ -14,33 +15,28 @@ func (im *importer) sysctl(lines []*Line, _ Source) {
 		if l.Verdict != "" {
 			continue
 		}
-		key, value, ok := strings.Cut(l.Text, "=")
-		if !ok {
-			if strings.HasPrefix(l.Text, "-") {
-				l.left("it takes keys out of a glob, and yoctune writes no globs")
-			} else {
-				l.left("no key = value")
+		switch set := sysctld.ParseLine(l.Text); set.Kind {
+		case sysctld.Exclusion:
+			l.left("it takes keys out of a glob, and yoctune writes no globs")
+		case sysctld.Other:
+			l.left("no key = value")
+		default:
+			if set.Lenient {
+				l.adjusted("a value that cannot be written is reported, not ignored: the - goes")
 			}
-			continue
+			im.sysctlValue(l, set.Key, set.Value)
 		}
-		key, value = strings.TrimSpace(key), strings.TrimSpace(value)
-		if k, ok := strings.CutPrefix(key, "-"); ok {
-			key = strings.TrimSpace(k)
-			l.adjusted("a value that cannot be written is reported, not ignored: the - goes")
-		}
-		im.sysctlValue(l, key, value)
 	}
 }
 
 // sysctlValue puts one kernel parameter into the configuration.
-func (im *importer) sysctlValue(l *Line, key, value string) {
-	if strings.ContainsAny(key, "*?[") {
-		l.part(key, "yoctune writes no globs: name the interfaces or devices")
+func (im *importer) sysctlValue(l *Line, name, value string) {
+	if sysctld.IsGlob(name) {
+		l.part(name, "yoctune writes no globs: name the interfaces or devices")
 		return
 	}
-	name := dotted(key)
-	if name == "" {
-		l.part(clean(key), "not a kernel parameter's name")
+	if !word(name) || !strings.Contains(name, ".") {
+		l.part(clean(name), "not a kernel parameter's name")
 		return
 	}
 	if cut, comment, ok := behind(value); ok {
@@ -79,26 +75,6 @@ func (im *importer) sysctlValue(l *Line, key, value string) {
 		l.note("nothing is known about %s; did you mean %s?", name, near)
 	}
 	im.set(l, scalar(value), "sysctl", name)
-}
-
-// dotted writes a key with dots: the first separator says which one is meant
-// (sysctl.d(5)). "" when it is no key.
-func dotted(key string) string {
-	if i := strings.IndexAny(key, "./"); i >= 0 && key[i] == '/' {
-		key = strings.Map(func(r rune) rune {
-			switch r {
-			case '/':
-				return '.'
-			case '.':
-				return '/'
-			}
-			return r
-		}, key)
-	}
-	if !word(key) || !strings.Contains(key, ".") {
-		return ""
-	}
-	return key
 }
 
 // behind cuts a comment off a value: text after a blank and a # or ;.

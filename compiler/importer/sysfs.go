@@ -4,6 +4,8 @@ import (
 	"path"
 	"strconv"
 	"strings"
+
+	"github.com/yoctune/yoctune/schema/knob"
 )
 
 // file puts the value of a file of the kernel into the configuration, where a
@@ -20,8 +22,9 @@ func (im *importer) file(l *Line, name, value string) {
 		return
 	}
 	switch {
-	case strings.HasPrefix(name, "/proc/sys/"):
-		im.sysctlValue(l, strings.TrimPrefix(name, "/proc/sys/"), value)
+	case strings.HasPrefix(name, knob.SysctlDir):
+		key := knob.DottedSysctl(strings.TrimPrefix(name, knob.SysctlDir))
+		im.sysctlValue(l, key, value)
 	case strings.HasPrefix(name, "/sys/devices/system/cpu/") && path.Base(name) == "scaling_governor":
 		im.set(l, quoted(value), "cpu", "governor")
 		everyCore(l, name)

@@ -6,42 +6,17 @@ import (
 	"strings"
 
 	"github.com/yoctune/yoctune/compiler/language/load"
+	"github.com/yoctune/yoctune/schema/facts/sysctl"
 	"github.com/yoctune/yoctune/schema/formats/cpulist"
+	"github.com/yoctune/yoctune/schema/knob"
 	"github.com/yoctune/yoctune/schema/plan"
 )
-
-// group names the sysctls that rewrite each other: writing one clears the other.
-func group(key string) string {
-	switch key {
-	case "vm.dirty_bytes", "vm.dirty_ratio":
-		return "vm.dirty"
-	case "vm.dirty_background_bytes", "vm.dirty_background_ratio":
-		return "vm.dirty_background"
-	case "vm.overcommit_kbytes", "vm.overcommit_ratio":
-		return "vm.overcommit"
-	}
-	return ""
-}
-
-// SysctlPath is the file of a sysctl (sysctl.d(5): the first separator decides;
-// here it is always the dot, and "/" inside a component stands for a dot).
-func SysctlPath(key string) string {
-	return "/proc/sys/" + strings.Map(func(c rune) rune {
-		switch c {
-		case '.':
-			return '/'
-		case '/':
-			return '.'
-		}
-		return c
-	}, key)
-}
 
 func (r *resolver) sysctl() {
 	for _, f := range sortedFields(r.n.Get("sysctl")) {
 		want, kind := sysctlValue(f.Value)
 		r.set(plan.Setting{ID: "sysctl." + f.Name, Domain: plan.DomainSysctl, Type: kind, Want: want,
-			Select: plan.Select{Path: SysctlPath(f.Name)}, Group: group(f.Name)}, f.Value.Pos)
+			Select: plan.Select{Path: knob.SysctlPath(f.Name)}, Group: sysctl.Exclusive(f.Name)}, f.Value.Pos)
 	}
 }
 

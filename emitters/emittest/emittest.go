@@ -14,6 +14,7 @@ import (
 
 	"github.com/yoctune/yoctune/emitters"
 	"github.com/yoctune/yoctune/schema/facts/board"
+	"github.com/yoctune/yoctune/schema/knob"
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
@@ -96,9 +97,9 @@ func runtime(form string) plan.Runtime {
 
 func at(line int) plan.Position { return plan.Position{File: "config.cue", Line: line, Column: 3} }
 
-func sysctl(key, path, typ, want string) plan.Setting {
+func sysctl(key, typ, want string) plan.Setting {
 	return plan.Setting{
-		ID: "sysctl." + key, Domain: plan.DomainSysctl, Select: plan.Select{Path: "/proc/sys/" + path},
+		ID: "sysctl." + key, Domain: plan.DomainSysctl, Select: plan.Select{Path: knob.SysctlPath(key)},
 		Type: typ, Want: want, Compare: plan.Exact, Policy: plan.Enforce, Needs: plan.NeedsNothing,
 	}
 }
@@ -166,16 +167,16 @@ func Vision(t testing.TB) *plan.Layer {
 		},
 		Overrides: []plan.Override{{ID: "sysctl.vm.swappiness", Profile: "quiet-box", Position: at(5)}},
 	}
-	first := sysctl("net.ipv4.tcp_congestion_control", "net/ipv4/tcp_congestion_control", plan.TypeString, "bbr|cubic")
+	first := sysctl("net.ipv4.tcp_congestion_control", plan.TypeString, "bbr|cubic")
 	first.Compare = plan.FirstAvailable
-	floor := sysctl("vm.min_free_kbytes", "vm/min_free_kbytes", plan.TypeInt, "65536")
+	floor := sysctl("vm.min_free_kbytes", plan.TypeInt, "65536")
 	floor.Compare = plan.AtLeast
-	vlan := sysctl("net.ipv4.conf.eth0/100.rp_filter", "net/ipv4/conf/eth0.100/rp_filter", plan.TypeInt, "1")
+	vlan := sysctl("net.ipv4.conf.eth0/100.rp_filter", plan.TypeInt, "1")
 	vlan.Optional = true
 	target.Plan = &plan.Plan{
 		Monitor: &plan.Monitor{Interval: 1e9, Metrics: true},
 		Layer:   "vision", Target: target.Name, Board: target.Board, Machine: target.Machine, Release: "scarthgap", L4T: "36.5.0", Serial: 7,
-		Settings: []plan.Setting{first, vlan, floor, sysctl("vm.swappiness", "vm/swappiness", plan.TypeInt, "10"),
+		Settings: []plan.Setting{first, vlan, floor, sysctl("vm.swappiness", plan.TypeInt, "10"),
 			{ID: "memory.thp", Domain: plan.DomainMemory, Select: plan.Select{Path: "/sys/kernel/mm/transparent_hugepage/enabled"},
 				Type: plan.TypeChoice, Want: "madvise", Compare: plan.Exact, Policy: plan.Enforce, Needs: plan.NeedsNothing}},
 		Power: &plan.Power{Table: "extend", Default: "INFER_20W", Modes: []plan.PowerMode{
@@ -238,7 +239,7 @@ func Control(t testing.TB) *plan.Layer {
 			Plan: &plan.Plan{
 				Monitor: &plan.Monitor{Interval: 1e9, Metrics: true},
 				Layer:   "control", Target: m.name, Board: "agx-orin-64gb", Machine: m.machine, Release: "wrynose", L4T: "39.2.0", Serial: 1,
-				Settings: []plan.Setting{sysctl("kernel.sched_rt_runtime_us", "kernel/sched_rt_runtime_us", plan.TypeInt, "-1")},
+				Settings: []plan.Setting{sysctl("kernel.sched_rt_runtime_us", plan.TypeInt, "-1")},
 				Power:    &plan.Power{Table: "stock", Default: "MODE_30W"},
 			},
 		}

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/yoctune/yoctune/schema/knob"
 )
 
 // UdevValue writes the right side of an assignment in a udev rule (udev(7)),
@@ -59,7 +61,6 @@ func UdevGlob(v string) (string, error) {
 func Sysctl(path, value string) (string, error) {
 	const sink = "sysctl key"
 	parts := strings.Split(path, "/")
-	dotted := true
 	for _, p := range parts {
 		if err := charset(sink, p, "write the key as the kernel does, such as vm.swappiness", func(i int, r rune) bool {
 			return alnum(r) || i > 0 && among("_.:@-", r)
@@ -73,7 +74,6 @@ func Sysctl(path, value string) (string, error) {
 		if p == ".." || strings.HasPrefix(p, ".") {
 			return "", refuse(sink, path, "it climbs out of /proc/sys", "")
 		}
-		dotted = dotted && !strings.Contains(p, ".")
 	}
 	if len(parts) < 2 {
 		return "", refuse(sink, path, "it names no node below /proc/sys", "write at least two parts, such as vm.swappiness")
@@ -84,11 +84,11 @@ func Sysctl(path, value string) (string, error) {
 	if err := text("sysctl value", value, ""); err != nil {
 		return "", err
 	}
-	sep := "/"
-	if dotted {
-		sep = "."
+	key := path // with slashes, dots belong to the components
+	if !strings.Contains(path, ".") {
+		key, _ = knob.SysctlKey(knob.SysctlDir + path)
 	}
-	return strings.Join(parts, sep) + " = " + value, nil
+	return key + " = " + value, nil
 }
 
 // Module writes the name of a kernel module for modules-load.d and modprobe.d,

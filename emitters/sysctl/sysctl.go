@@ -8,13 +8,12 @@ import (
 	"strings"
 
 	"github.com/yoctune/yoctune/emitters"
+	"github.com/yoctune/yoctune/schema/knob"
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
 //go:embed sysctl.conf.tmpl
 var text string
-
-const root = "/proc/sys/"
 
 type entry struct {
 	plan.Setting
@@ -38,10 +37,10 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 			if s.Domain != plan.DomainSysctl || s.Policy == plan.Report {
 				continue
 			}
-			node, ok := strings.CutPrefix(s.Select.Path, root)
+			node, ok := strings.CutPrefix(s.Select.Path, knob.SysctlDir)
 			if !ok {
 				return nil, &emitters.Error{Emitter: "sysctl", Ref: emitters.Ref{Target: target.Name, ID: s.ID},
-					Err: fmt.Errorf("the node %q is not below %s", s.Select.Path, root)}
+					Err: fmt.Errorf("the node %q is not below %s", s.Select.Path, knob.SysctlDir)}
 			}
 			// sysctl.d only knows "write this": a floor or a list of
 			// alternatives written so could make things worse.

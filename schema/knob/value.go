@@ -1,5 +1,6 @@
-// Package knob holds what is known about a single kernel value: how its text is
-// normalised and compared, and what an answer of the kernel means.
+// Package knob parses, normalises and compares the values of kernel files, and maps
+// sysctl names to files. It also holds what both programs must agree on about single
+// nodes: which must not be written, and which module provides one.
 //
 // The kernel rarely prints what it was told: it marks a choice with brackets,
 // separates vectors with tabs, turns 0x2a into 42 and pads CPU masks. Comparing

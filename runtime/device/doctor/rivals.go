@@ -12,6 +12,7 @@ import (
 	"github.com/yoctune/yoctune/runtime/device/power"
 	"github.com/yoctune/yoctune/runtime/device/rootfs"
 	"github.com/yoctune/yoctune/schema/facts/board"
+	"github.com/yoctune/yoctune/schema/formats/sysctld"
 	"github.com/yoctune/yoctune/schema/knob"
 	"github.com/yoctune/yoctune/schema/plan"
 )
@@ -92,7 +93,7 @@ func checkSysctls(in *Input) answer {
 	want := map[string]plan.Setting{}
 	if in.Plan != nil {
 		for _, s := range in.Plan.Settings {
-			if strings.HasPrefix(s.Select.Path, "/proc/sys/") {
+			if _, ok := knob.SysctlKey(s.Select.Path); ok {
 				want[s.Select.Path] = s
 			}
 		}
@@ -106,12 +107,15 @@ func checkSysctls(in *Input) answer {
 		if err != nil {
 			continue
 		}
-		for _, set := range parseSysctls(string(b)) {
+		for i, text := range strings.Split(string(b), "\n") {
+			line := sysctld.ParseLine(text)
+			if line.Kind != sysctld.Assignment {
+				continue
+			}
 			for node, s := range want {
-				if !rootfs.Glob(set.node, node) || agrees(s, set.value) {
-					continue
+				if rootfs.Glob(knob.SysctlPath(line.Key), node) && !agrees(s, line.Value) {
+					found = append(found, fmt.Sprintf("%s=%s in %s:%d", outcome.Name(node), line.Value, file, i+1))
 				}
-				found = append(found, fmt.Sprintf("%s=%s in %s:%d", outcome.Name(node), set.value, file, set.line))
 			}
 		}
 	}
@@ -152,36 +156,6 @@ func sysctlFiles(dev rootfs.FS) []string {
 	}
 	// procps reads this one last; systemd reads it by a link in /etc/sysctl.d.
 	return append(out, "/etc/sysctl.conf")
-}
-
-// sysctlLine is an assignment: the node, maybe a pattern, and the value.
-type sysctlLine struct {
-	node, value string
-	line        int
-}
-
-// parseSysctls reads sysctl.d(5): "key = value", a "-" before a key that may fail,
-// comments with "#" or ";". The first of "." and "/" in a key separates its parts.
-func parseSysctls(text string) []sysctlLine {
-	var out []sysctlLine
-	n := 0
-	for line := range strings.Lines(text) {
-		n++
-		line = strings.TrimSpace(line)
-		if line == "" || line[0] == '#' || line[0] == ';' {
-			continue
-		}
-		key, value, ok := strings.Cut(line, "=")
-		key = strings.TrimSpace(strings.TrimPrefix(key, "-"))
-		if !ok || key == "" {
-			continue // "-key" alone takes one out
-		}
-		if i := strings.IndexAny(key, "./"); i >= 0 && key[i] == '.' {
-			key = strings.NewReplacer(".", "/", "/", ".").Replace(key)
-		}
-		out = append(out, sysctlLine{"/proc/sys/" + key, strings.TrimSpace(value), n})
-	}
-	return out
 }
 
 // checkSuper holds what a table of Super modes asks for against what the firmware

@@ -28,31 +28,20 @@ type relation struct {
 //   - block/blk-mq-sched.c: changing the scheduler sets nr_requests anew;
 //   - mm/khugepaged.c: changing transparent huge pages raises min_free_kbytes.
 func related(name string) relation {
-	const vm = "/proc/sys/vm/"
-	switch name {
-	case vm + "dirty_ratio", vm + "dirty_bytes":
-		return exclusive(name, vm+"dirty_ratio", vm+"dirty_bytes")
-	case vm + "dirty_background_ratio", vm + "dirty_background_bytes":
-		return exclusive(name, vm+"dirty_background_ratio", vm+"dirty_background_bytes")
-	case vm + "overcommit_ratio", vm + "overcommit_kbytes":
-		return exclusive(name, vm+"overcommit_ratio", vm+"overcommit_kbytes")
-	case "/sys/kernel/mm/transparent_hugepage/enabled":
-		return relation{others: []string{vm + "min_free_kbytes"}, typ: plan.TypeInt}
+	if key, ok := knob.SysctlKey(name); ok {
+		r := relation{group: sysctl.Exclusive(key), typ: plan.TypeInt}
+		for _, other := range sysctl.Excludes(key) {
+			r.others = append(r.others, knob.SysctlPath(other))
+		}
+		return r
+	}
+	if name == "/sys/kernel/mm/transparent_hugepage/enabled" {
+		return relation{others: []string{"/proc/sys/vm/min_free_kbytes"}, typ: plan.TypeInt}
 	}
 	if dir, ok := strings.CutSuffix(name, "/queue/scheduler"); ok {
 		return relation{others: []string{dir + "/queue/nr_requests"}, typ: plan.TypeInt}
 	}
 	return relation{}
-}
-
-func exclusive(name string, members ...string) relation {
-	r := relation{group: members[0], typ: plan.TypeInt}
-	for _, m := range members {
-		if m != name {
-			r.others = append(r.others, m)
-		}
-	}
-	return r
 }
 
 // Ranks of writes: what brings others into being or resets them comes before
@@ -121,12 +110,12 @@ func against(dev rootfs.FS, real string) string {
 // takes says which numbers the running kernel's table of a sysctl takes, "" when
 // that is not known, and whether a wanted one is outside.
 func takes(dev rootfs.FS, name, want string) (text string, outside bool) {
-	key, ok := strings.CutPrefix(name, "/proc/sys/")
+	key, ok := knob.SysctlKey(name)
 	n, err := strconv.ParseInt(want, 0, 64)
 	if !ok || err != nil {
 		return "", false
 	}
-	fact, ok := sysctl.Lookup(outcome.Name("/proc/sys/" + key))
+	fact, ok := sysctl.Lookup(key)
 	if !ok {
 		return "", false
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/yoctune/yoctune/runtime/device/journal"
 	"github.com/yoctune/yoctune/runtime/device/outcome"
 	"github.com/yoctune/yoctune/runtime/device/rootfs"
+	"github.com/yoctune/yoctune/schema/knob"
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
@@ -170,7 +171,7 @@ func (s *Session) Nodes() []Node {
 func (s *Session) Waiting() []Node {
 	var out []Node
 	for _, t := range s.targets {
-		if t.real == "" && t.absent() && outcome.ModuleFor(t.path) != "" {
+		if t.real == "" && t.absent() && knob.ProvidingModule(t.path) != "" {
 			out = append(out, Node{ID: t.setting.ID, Path: t.path, Want: t.setting.Want, Policy: t.setting.Policy})
 		}
 	}

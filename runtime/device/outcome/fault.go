@@ -50,14 +50,14 @@ func Explain(f Fault) (Outcome, string) {
 		return Stale, name + ": the node has no value (EAGAIN), asked again and again"
 	case is(unix.ENOENT) && f.Write && !missing(f.Err):
 		msg := fmt.Sprintf("%s: the kernel does not know %q", name, knob.Clip(f.Want))
-		if m := providerOf(f.Path, f.Want); m != "" {
+		if m := knob.ModuleOfValue(f.Path, f.Want); m != "" {
 			msg += "; load module " + m
 		}
 		return Refused, msg
 	case is(unix.ENOENT) && path.Base(f.Path) == "xps_cpus" && !missing(f.Err):
 		return Unsupported, name + ": the interface has a single transmit queue, which every CPU uses"
 	case is(unix.ENOENT), is(unix.ENOTDIR), is(unix.ENODEV), is(unix.ENXIO):
-		if m := ModuleFor(f.Path); m != "" {
+		if m := knob.ProvidingModule(f.Path); m != "" {
 			return Pending, fmt.Sprintf("%s: waits for module %s", name, m)
 		}
 		return Unsupported, name + ": no such node on this device"
@@ -174,13 +174,8 @@ func Name(name string) string {
 	if path.Clean(name) != name {
 		return name
 	}
-	if rest, ok := strings.CutPrefix(name, "/proc/sys/"); ok {
-		// A dot inside a component (eth0.100) becomes a slash, as sysctl(8) has it.
-		parts := strings.Split(rest, "/")
-		for i, p := range parts {
-			parts[i] = strings.ReplaceAll(p, ".", "/")
-		}
-		return strings.Join(parts, ".")
+	if key, ok := knob.SysctlKey(name); ok {
+		return key
 	}
 	parts := strings.Split(strings.TrimPrefix(name, "/"), "/")
 	switch {
@@ -202,30 +197,6 @@ func Name(name string) string {
 		return parts[len(parts)-2] + " " + parts[len(parts)-1]
 	}
 	return name
-}
-
-// ModuleFor names the module whose loading creates the node, "" when none is
-// known. These appear with the first rule or bridge, long after boot.
-func ModuleFor(name string) string {
-	switch {
-	case strings.HasPrefix(name, "/proc/sys/net/netfilter/nf_conntrack"), name == "/proc/sys/net/nf_conntrack_max":
-		return "nf_conntrack"
-	case strings.HasPrefix(name, "/proc/sys/net/bridge/"):
-		return "br_netfilter"
-	case strings.HasPrefix(name, "/sys/block/zram"):
-		return "zram"
-	}
-	return ""
-}
-
-func providerOf(name, want string) string {
-	switch path.Base(name) {
-	case "tcp_congestion_control":
-		return "tcp_" + want
-	case "default_qdisc":
-		return "sch_" + want
-	}
-	return ""
 }
 
 // thousands groups digits: 2048 → 2,048.

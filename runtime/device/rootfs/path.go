@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/yoctune/yoctune/schema/knob"
 	"golang.org/x/sys/unix"
 )
 
@@ -80,14 +81,11 @@ func check(name string, allowed func(string) bool) error {
 // kernel start a program, suspend or stop. A plan is data: it must not be able
 // to do any of that, signed or not.
 func runsPrograms(name, value string) bool {
-	switch name {
-	case "/proc/sys/kernel/modprobe", "/proc/sys/kernel/hotplug", "/proc/sys/kernel/poweroff_cmd",
-		"/sys/kernel/uevent_helper":
-		return true
-	case "/proc/sys/kernel/core_pattern":
-		return strings.HasPrefix(strings.TrimSpace(value), "|")
+	if key, ok := knob.SysctlKey(name); ok {
+		// The file name of a core dump is a setting; a program to pipe it to is not.
+		return knob.ForbiddenSysctl(key) && (key != "kernel.core_pattern" || strings.HasPrefix(strings.TrimSpace(value), "|"))
 	}
-	if below(name, []string{"/proc/sys/fs/binfmt_misc", "/sys/power", "/sys/firmware"}) {
+	if below(name, []string{"/sys/kernel/uevent_helper", "/sys/power", "/sys/firmware"}) {
 		return true
 	}
 	switch path.Base(name) {

@@ -219,15 +219,20 @@ func TestAWriteReplacesTheWholeValue(t *testing.T) {
 func TestNoPlanCanMakeTheKernelRunAProgramOrStop(t *testing.T) {
 	dev, dir := nano(t)
 	for name, value := range map[string]string{
-		"/proc/sys/kernel/core_pattern":     "|/tmp/x",
-		"/proc/sys/kernel/modprobe":         "/tmp/x",
-		"/proc/sys/fs/binfmt_misc/register": ":x:M::MZ::/tmp/x:",
-		"/sys/kernel/uevent_helper":         "/tmp/x",
-		"/sys/power/state":                  "mem",
-		"/sys/fs/cgroup/release_agent":      "/tmp/x",
-		"/sys/bus/pci/drivers/r8168/unbind": "0008:01:00.0",
-		"/sys/bus/pci/drivers/r8168/new_id": "10ec 8168",
-		"/sys/firmware/efi/vars/new_var":    "x",
+		"/proc/sys/kernel/core_pattern":        "|/tmp/x",
+		"/proc/sys/kernel/modprobe":            "/tmp/x",
+		"/proc/sys/kernel/poweroff_cmd":        "/tmp/x",
+		"/proc/sys/kernel/hotplug":             "/tmp/x",
+		"/proc/sys/kernel/usermodehelper/bset": "4294967295	511",
+		"/proc/sys/kernel/modules_disabled":    "1",
+		"/proc/sys/kernel/kexec_load_disabled": "1",
+		"/proc/sys/fs/binfmt_misc/register":    ":x:M::MZ::/tmp/x:",
+		"/sys/kernel/uevent_helper":            "/tmp/x",
+		"/sys/power/state":                     "mem",
+		"/sys/fs/cgroup/release_agent":         "/tmp/x",
+		"/sys/bus/pci/drivers/r8168/unbind":    "0008:01:00.0",
+		"/sys/bus/pci/drivers/r8168/new_id":    "10ec 8168",
+		"/sys/firmware/efi/vars/new_var":       "x",
 	} {
 		write(t, dir+name, "old")
 		if err := dev.Write(name, value); !errors.Is(err, rootfs.ErrForbidden) {

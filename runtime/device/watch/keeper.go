@@ -15,6 +15,7 @@ import (
 	"github.com/yoctune/yoctune/runtime/device/outcome"
 	"github.com/yoctune/yoctune/runtime/device/planfile"
 	"github.com/yoctune/yoctune/runtime/device/rootfs"
+	"github.com/yoctune/yoctune/schema/knob"
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
@@ -124,7 +125,7 @@ func (k *Keeper) index() {
 	}
 	k.state.Waiting = k.state.Waiting[:0]
 	for _, w := range k.session.Waiting() {
-		k.state.Waiting = append(k.state.Waiting, Waiting{ID: w.ID, Path: w.Path, Module: outcome.ModuleFor(w.Path), Until: k.until})
+		k.state.Waiting = append(k.state.Waiting, Waiting{ID: w.ID, Path: w.Path, Module: knob.ProvidingModule(w.Path), Until: k.until})
 	}
 	for real := range k.last {
 		if _, ok := k.nodes[real]; !ok {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+
+	"github.com/yoctune/yoctune/schema/knob"
 )
 
 // Check tests the facts against each other.
@@ -39,6 +41,12 @@ func Check() []error {
 			if !ok || !slices.Contains(o.Excludes, f.Key) {
 				report("%s excludes %s, not the other way round", f.Key, other)
 			}
+		}
+		if module := knob.ProvidingModule(knob.SysctlPath(f.Key)); f.Has(FromMod) && f.Module != module {
+			report("%s: the fact names module %q, knob.ProvidingModule %q", f.Key, f.Module, module)
+		}
+		if !slices.Equal(Excludes(f.Key), f.Excludes) {
+			report("%s: Excludes returns %v, the fact has %v", f.Key, Excludes(f.Key), f.Excludes)
 		}
 		if f.Has(Moved) && f.Note == "" {
 			report("%s moved, nobody says where", f.Key)

@@ -152,6 +152,44 @@ func Lookup(key string) (f Fact, ok bool) {
 	return f, err == nil // a test looks every key up
 }
 
+// exclusions maps each parameter to those that it excludes, without decoding the
+// other facts.
+var exclusions = sync.OnceValue(func() map[string][]string {
+	m := map[string][]string{}
+	for line := range bytes.Lines(embedded) {
+		if !bytes.Contains(line, []byte(`"excludes":`)) {
+			continue
+		}
+		var f Fact
+		line = bytes.TrimSuffix(bytes.TrimRight(line, "\n"), []byte(","))
+		if json.Unmarshal(line, &f) == nil { // a test compares with the decoded facts
+			m[f.Key] = f.Excludes
+		}
+	}
+	return m
+})
+
+// Excludes lists the parameters that the kernel sets to 0 when key is written: they
+// express the same limit in another unit.
+func Excludes(key string) []string { return exclusions()[key] }
+
+// Exclusive names the group of parameters that exclude each other and of which key
+// is one, by what their names have in common ("vm.dirty" for vm.dirty_bytes and
+// vm.dirty_ratio). It is "" for other parameters.
+func Exclusive(key string) string {
+	others := Excludes(key)
+	if len(others) == 0 {
+		return ""
+	}
+	common := key
+	for _, other := range others {
+		for !strings.HasPrefix(other, common) {
+			common = common[:len(common)-1]
+		}
+	}
+	return strings.TrimRight(common, "._")
+}
+
 // In answers for a kernel, given as a line ("5.15") or a version ("5.15.185").
 func (f Fact) In(kernel string) Presence {
 	line := lineOf(kernel)
