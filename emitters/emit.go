@@ -23,15 +23,19 @@ type File struct {
 	Path    string      // relative, slash separated, inside the layer
 	Mode    fs.FileMode // 0644 or 0755
 	Data    []byte
-	Origins []Ref    // what in the configuration caused it, for the layer's README
-	Install *Install // set on files that the config recipe installs on the device
+	Machine string    // MACHINE that it is for, "" for all
+	Means   []Meaning // what it does
+	Origins []Ref     // parts of the configuration that caused it
+	From    []string  // FILE:LINE of those that no meaning has; see [Complete]
+	Install *Install  // set on files that the config recipe installs on the device
+
+	causes []cause
 }
 
-// Install says where the config recipe puts a file on the device.
+// Install is where the config recipe puts a file on the device.
 type Install struct {
-	Machine string // MACHINE whose image gets it
-	Dest    string // path in bitbake's directory variables, e.g. ${sysconfdir}/sysctl.d/95-yoctune.conf
-	Unit    string // systemd unit to enable at boot, or ""
+	Dest string // path in bitbake's directory variables, e.g. ${sysconfdir}/sysctl.d/95-yoctune.conf
+	Unit string // systemd unit to enable at boot, or ""
 }
 
 // Ref names a part of a target ("" for the layer itself) by its id.
@@ -97,7 +101,8 @@ func OnDevice(l *plan.Layer, t *plan.Target, name, dest string) File {
 	return File{
 		Path:    path.Join(ConfigDir(l), "files", t.Machine, name),
 		Mode:    0o644,
-		Install: &Install{Machine: t.Machine, Dest: dest},
+		Machine: t.Machine,
+		Install: &Install{Dest: dest},
 	}
 }
 

@@ -85,10 +85,18 @@ type Template struct {
 	emitter, text string
 	t             *template.Template // nil until it is needed: most layers lack most artefacts
 
-	// What the run at hand has said with cause.
-	refs []Ref
-	seen map[Ref]bool
-	last Ref
+	// Of the run at hand.
+	out    bytes.Buffer
+	refs   []Ref
+	causes []cause
+	seen   map[Ref]bool
+	last   Ref
+}
+
+// cause is where in the text of a file a part of the configuration begins.
+type cause struct {
+	offset int
+	ref    Ref
 }
 
 // Parse takes a template, to be read when it is first rendered. The error of one
@@ -122,6 +130,7 @@ var functions = sync.OnceValue(Funcs)
 // cause writes nothing: it notes on whose behalf the following text is written.
 func (t *Template) cause(target, id string) string {
 	t.last = Ref{Target: target, ID: id}
+	t.causes = append(t.causes, cause{t.out.Len(), t.last})
 	if !t.seen[t.last] {
 		t.seen[t.last] = true
 		t.refs = append(t.refs, t.last)
@@ -152,9 +161,9 @@ func (t *Template) Render(data any) ([]byte, []Ref, error) {
 			return nil, nil, &Error{Emitter: t.emitter, Err: err}
 		}
 	}
-	var buf bytes.Buffer
-	t.refs, t.seen, t.last = nil, map[Ref]bool{}, Ref{}
-	if err := t.t.Execute(&buf, data); err != nil {
+	t.out.Reset()
+	t.refs, t.causes, t.seen, t.last = nil, nil, map[Ref]bool{}, Ref{}
+	if err := t.t.Execute(&t.out, data); err != nil {
 		var refused *quote.Error
 		if errors.As(err, &refused) {
 			// The template's line is of no use to whoever wrote the value.
@@ -162,7 +171,7 @@ func (t *Template) Render(data any) ([]byte, []Ref, error) {
 		}
 		return nil, nil, &Error{Emitter: t.emitter, Ref: t.last, Err: err}
 	}
-	return buf.Bytes(), t.refs, nil
+	return bytes.Clone(t.out.Bytes()), t.refs, nil
 }
 
 // Fill renders the template into f.
@@ -174,7 +183,7 @@ func (t *Template) Fill(f File, data any) (File, error) {
 	if f.Mode == 0 {
 		f.Mode = 0o644
 	}
-	f.Data, f.Origins = b, refs
+	f.Data, f.Origins, f.causes = b, refs, t.causes
 	return f, nil
 }
 

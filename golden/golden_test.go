@@ -12,6 +12,7 @@ import (
 
 	"github.com/yoctune/yoctune/compiler"
 	"github.com/yoctune/yoctune/compiler/diag"
+	"github.com/yoctune/yoctune/compiler/layer/manifest"
 	"github.com/yoctune/yoctune/compiler/layer/tree"
 	"github.com/yoctune/yoctune/compiler/report/review"
 	"github.com/yoctune/yoctune/emitters"
@@ -98,7 +99,7 @@ func compare(t *testing.T, dir string, files []emitters.File) {
 		}
 		t.Errorf("%s is not what it was; if that is meant: go test ./golden -update\n%s", a.Path, diff)
 	}
-	owned := map[string]bool{tree.ManifestName: true}
+	owned := map[string]bool{manifest.Name: true}
 	for _, f := range files {
 		owned[f.Path] = true
 	}

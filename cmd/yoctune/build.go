@@ -15,6 +15,7 @@ import (
 
 	"github.com/yoctune/yoctune/compiler"
 	"github.com/yoctune/yoctune/compiler/diag"
+	"github.com/yoctune/yoctune/compiler/layer/manifest"
 	"github.com/yoctune/yoctune/compiler/layer/sign"
 	"github.com/yoctune/yoctune/compiler/layer/tree"
 	"github.com/yoctune/yoctune/compiler/report/review"
@@ -184,7 +185,7 @@ func explainDifferences(cmd *cobra.Command, format string, l compiler.Layer, c *
 	if c.Clean() {
 		return nil
 	}
-	r, err := review.Compare(committed(c, l), sideOf(l, "the configuration"), false)
+	r, err := review.Compare(committed(c), sideOf(l, "the configuration"), false)
 	if err != nil {
 		fmt.Fprintf(cmd.ErrOrStderr(), "yoctune: no review: %v; the differences of the files follow\n", err)
 		return nil
@@ -214,7 +215,7 @@ func showDifferences(w io.Writer, format string, c *tree.Comparison) error {
 			}{"difference", a.Kind, a.Path, differences(c.Out, a)})
 			continue
 		}
-		if a.Path == tree.ManifestName {
+		if a.Path == manifest.Name {
 			continue // it says the same as the files it lists
 		}
 		diff := differences(c.Out, a)
@@ -295,7 +296,7 @@ func summarise(l compiler.Layer, c *tree.Comparison, p *compiler.Project, took t
 	}
 	for _, a := range c.Actions {
 		switch {
-		case a.Path == tree.ManifestName:
+		case a.Path == manifest.Name:
 		case strings.HasSuffix(a.Path, signature.Extension):
 			s.Stale = append(s.Stale, a.Path)
 		case a.Kind == tree.Add:

@@ -93,11 +93,9 @@ yoctune sign DIR --verify --public KEY.`,
 			}
 			var files, signatures []emitters.File
 			for _, f := range l.Files {
-				switch {
-				case f.Path == tree.ManifestName:
-				case strings.HasSuffix(f.Path, signature.Extension):
+				if strings.HasSuffix(f.Path, signature.Extension) {
 					signatures = append(signatures, f)
-				default:
+				} else {
 					files = append(files, f)
 				}
 			}

@@ -14,11 +14,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/yoctune/yoctune/compiler"
+	"github.com/yoctune/yoctune/compiler/layer/manifest"
 	"github.com/yoctune/yoctune/compiler/layer/tree"
 	"github.com/yoctune/yoctune/compiler/report/review"
-	"github.com/yoctune/yoctune/emitters"
 	"github.com/yoctune/yoctune/internal/outfile"
-	"github.com/yoctune/yoctune/schema/plan"
 )
 
 type reviewOptions struct {
@@ -141,7 +140,7 @@ func reviewed(cmd *cobra.Command, args []string, format string, o reviewOptions)
 	if err != nil {
 		return nil, err
 	}
-	return review.Compare(committed(c, now), sideOf(now, args[0]), false)
+	return review.Compare(committed(c), sideOf(now, args[0]), false)
 }
 
 // earlier compares a layer with the folder of an earlier one. A folder of something
@@ -149,7 +148,7 @@ func reviewed(cmd *cobra.Command, args []string, format string, o reviewOptions)
 func earlier(dir string, now compiler.Layer) (*tree.Comparison, error) {
 	c, err := tree.Compare(dir, now.Files)
 	if err == nil && c.Strange {
-		err = fmt.Errorf("%s holds no %s, so no layer of yoctune; name the folder that `yoctune build` wrote, or one that is not there yet", dir, tree.ManifestName)
+		err = fmt.Errorf("%s holds no %s, so no layer of yoctune; name the folder that `yoctune build` wrote, or one that is not there yet", dir, manifest.Name)
 	}
 	return c, err
 }
@@ -164,31 +163,12 @@ func openOne(cmd *cobra.Command, dir, format string, sel compiler.Selection) (co
 }
 
 func sideOf(l compiler.Layer, label string) review.Side {
-	return review.Side{Label: label, Files: filesOf(l.Files), Origins: l.Origins}
+	return review.Side{Label: label, Files: l.Files, Origins: l.Origins}
 }
 
-func filesOf(list []emitters.File) review.Files {
-	files := review.Files{}
-	for _, f := range list {
-		files[f.Path] = f.Data
-	}
-	return files
-}
-
-// committed is the layer as it lies in a folder: what building would leave alone
-// and what it would change.
-func committed(c *tree.Comparison, now compiler.Layer) review.Side {
-	files := filesOf(now.Files)
-	for _, a := range c.Actions {
-		switch {
-		case a.Path == tree.ManifestName:
-		case a.Kind == tree.Add:
-			delete(files, a.Path)
-		default:
-			files[a.Path] = a.Was
-		}
-	}
-	return review.Side{Label: c.Out, Files: files, Origins: plan.Origins{}}
+// committed is the layer as it lies in a folder.
+func committed(c *tree.Comparison) review.Side {
+	return review.Side{Label: c.Out, Files: c.Before()}
 }
 
 // maxSnapshot bounds what a revision's configuration may hold, in bytes.

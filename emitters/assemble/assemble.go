@@ -83,6 +83,7 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 		}
 		files = append(files, fs...)
 	}
+	emitters.Complete(l, files)
 	sort.Slice(files, func(i, j int) bool { return files[i].Path < files[j].Path })
 	return files, check(files)
 }

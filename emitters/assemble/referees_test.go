@@ -45,7 +45,7 @@ func installed(t *testing.T, dir, machine string, files []emitters.File) {
 		"${systemd_system_unitdir}", "usr/lib/systemd/system")
 	for _, f := range files {
 		switch {
-		case f.Install != nil && f.Install.Machine == machine:
+		case f.Install != nil && f.Machine == machine:
 			f.Path = vars.Replace(f.Install.Dest)
 		case strings.HasPrefix(f.Path, "recipes-yoctune/yoctuned/files/") && filepath.Ext(f.Path) == ".service":
 			f.Path = "usr/lib/systemd/system/" + filepath.Base(f.Path)

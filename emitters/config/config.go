@@ -40,7 +40,7 @@ func Emit(l *plan.Layer, files []emitters.File) ([]emitters.File, error) {
 	for _, target := range l.Targets {
 		m := machine{Machine: target.Machine}
 		for _, f := range files {
-			if f.Install == nil || f.Install.Machine != target.Machine {
+			if f.Install == nil || f.Machine != target.Machine {
 				continue
 			}
 			one := file{Source: path.Base(f.Path), Dest: f.Install.Dest, Exec: f.Mode&0o100 != 0}

@@ -40,7 +40,9 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	f, err := t.Fill(emitters.File{Path: "recipes-yoctune/yoctune-cuda/yoctune-cuda_" + l.Runtime.Version + ".bb"},
+	f, err := t.Fill(emitters.File{Path: "recipes-yoctune/yoctune-cuda/yoctune-cuda_" + l.Runtime.Version + ".bb", Means: []emitters.Meaning{
+		{Kind: emitters.Program, Name: "yoctune-cuda", Value: l.Runtime.Version, SHA256: artefact.SHA256, ID: "runtime.cuda"},
+	}},
 		struct{ Artefact plan.RuntimeFile }{artefact})
 	if err != nil {
 		return nil, err

@@ -39,6 +39,15 @@ func Package(l *plan.Layer) (string, error) {
 	return "tegra-nvfancontrol", nil
 }
 
+// added are the profiles that the target adds to the file.
+func added(t *plan.Target) []emitters.Meaning {
+	var out []emitters.Meaning
+	for _, p := range t.Fan.Profiles {
+		out = append(out, emitters.Meaning{Kind: emitters.Profile, Name: p.Name, ID: "fan.curves." + p.Name})
+	}
+	return out
+}
+
 // Emit returns nothing when no target says anything about its fan.
 func Emit(l *plan.Layer) ([]emitters.File, error) {
 	var (
@@ -77,7 +86,8 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 		machines = append(machines, t.Machine)
 		if len(t.Fan.Profiles) > 0 {
 			f, err := parsed["profiles"].Fill(emitters.File{
-				Path: fmt.Sprintf("%sfiles/%s/yoctune-%s-fan-profiles.conf", folder, t.Machine, l.Name),
+				Path:    fmt.Sprintf("%sfiles/%s/yoctune-%s-fan-profiles.conf", folder, t.Machine, l.Name),
+				Machine: t.Machine, Means: added(t),
 			}, struct {
 				Layer  string
 				Target *plan.Target
@@ -95,6 +105,7 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 		if err != nil {
 			return nil, err
 		}
+		f.Means = []emitters.Meaning{{Kind: emitters.Unit, Name: "nvfancontrol.service", Value: "drop-in", ID: "fan.profile"}}
 		files = append(files, f)
 	}
 	name := "tegra-nvfancontrol-yoctune-" + l.Name + ".inc"

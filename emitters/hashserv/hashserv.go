@@ -70,15 +70,20 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 		if err != nil {
 			return nil, err
 		}
-		f, err := t.Fill(emitters.File{Path: path.Join(Dir, u.name)}, data)
+		f, err := t.Fill(unit(u.name), data)
 		if err != nil {
 			return nil, err
 		}
 		files = append(files, f)
 	}
-	return append(files,
-		emitters.File{Path: path.Join(Dir, "yoctune-hashserv-check.timer"), Mode: 0o644, Data: []byte(timer)},
-		emitters.File{Path: path.Join(Dir, "yoctune-hashserv-restart.service"), Mode: 0o644, Data: []byte(restart)}), nil
+	check, again := unit("yoctune-hashserv-check.timer"), unit("yoctune-hashserv-restart.service")
+	check.Data, again.Data = []byte(timer), []byte(restart)
+	return append(files, check, again), nil
+}
+
+func unit(name string) emitters.File {
+	return emitters.File{Path: path.Join(Dir, name), Mode: 0o644,
+		Means: []emitters.Meaning{{Kind: emitters.Unit, Name: name, Value: "unit", ID: "build.hashserve.server"}}}
 }
 
 // local is the address under which the machine itself reaches a server that

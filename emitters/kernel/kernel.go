@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"slices"
 	"sort"
+	"strings"
 
 	"github.com/yoctune/yoctune/emitters"
 	"github.com/yoctune/yoctune/emitters/quote"
@@ -52,7 +53,7 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 		targets, machines = append(targets, t), append(machines, t.Machine)
 		// A name of its own for each layer: two layers' files/ folders end up in
 		// one search path.
-		f, err := ft.Fill(emitters.File{Path: fmt.Sprintf("recipes-kernel/linux/files/%s/yoctune-%s.cfg", t.Machine, l.Name)},
+		f, err := ft.Fill(emitters.File{Path: fmt.Sprintf("recipes-kernel/linux/files/%s/yoctune-%s.cfg", t.Machine, l.Name), Machine: t.Machine, Means: options(t)},
 			struct {
 				Layer  string
 				Target *plan.Target
@@ -66,7 +67,7 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 		}
 		files = append(files, f, emitters.File{
 			// Not below files/: kernel-yocto puts all of that into the signature.
-			Path: fmt.Sprintf("recipes-kernel/linux/origins/%s/yoctune-%s.cfg.origins.json", t.Machine, l.Name), Mode: 0o644, Data: where,
+			Path: fmt.Sprintf("recipes-kernel/linux/origins/%s/yoctune-%s.cfg.origins.json", t.Machine, l.Name), Mode: 0o644, Machine: t.Machine, Data: where,
 		})
 		// An append without its recipe stops every build, so only what the
 		// release has.
@@ -112,8 +113,22 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 	return files, nil
 }
 
-// origins says where the configuration asks for each option, as the message of a
-// build that stops has it.
+// options are the options of a target's fragment, with the values as they stand
+// there.
+func options(t *plan.Target) []emitters.Meaning {
+	out := make([]emitters.Meaning, 0, len(t.Kernel.Config))
+	for _, o := range t.Kernel.Config {
+		value := o.Value
+		if line, err := quote.Kconfig(o.Symbol, o.Value, o.Quoted); err == nil && o.Quoted {
+			_, value, _ = strings.Cut(line, "=")
+		}
+		out = append(out, emitters.Meaning{Kind: emitters.Option, Name: o.Symbol, Value: value, ID: "kernel.config." + o.Symbol})
+	}
+	return out
+}
+
+// origins maps each option to its place in the configuration, for the message of
+// a build that stops.
 func origins(l *plan.Layer, t *plan.Target) ([]byte, error) {
 	where := map[string]string{}
 	for _, o := range t.Kernel.Config {

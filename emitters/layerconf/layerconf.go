@@ -4,6 +4,7 @@ package layerconf
 
 import (
 	_ "embed"
+	"strconv"
 
 	"github.com/yoctune/yoctune/emitters"
 	"github.com/yoctune/yoctune/schema/facts/release"
@@ -48,6 +49,9 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 		file, err := t.Fill(emitters.File{Path: f.path}, data)
 		if err != nil {
 			return nil, err
+		}
+		if f.path == "conf/layer.conf" {
+			file.Means = []emitters.Meaning{{Kind: emitters.Layer, Name: l.Name, Value: strconv.Itoa(l.Version), ID: "layer"}}
 		}
 		files = append(files, file)
 	}

@@ -46,6 +46,7 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 	if r, ok := release.Lookup(l.Release); ok {
 		data.LicenseRefs = r.LicenseRefs
 	}
+	var means []emitters.Meaning
 	seen := map[string]bool{}
 	for _, t := range l.Targets {
 		if len(t.Models) == 0 {
@@ -76,6 +77,7 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 			}
 			installed[name] = model.SHA256
 			m.Files = append(m.Files, f)
+			means = append(means, emitters.Meaning{Kind: emitters.Model, Name: name, Value: model.URI, SHA256: model.SHA256, Machine: t.Machine, ID: model.ID})
 			if !seen[model.SHA256] {
 				seen[model.SHA256] = true
 				data.All = append(data.All, f)
@@ -92,7 +94,7 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	f, err := t.Fill(emitters.File{Path: fmt.Sprintf("recipes-yoctune/%s/%s_%d.0.bb", Recipe(l), Recipe(l), l.Version)}, data)
+	f, err := t.Fill(emitters.File{Path: fmt.Sprintf("recipes-yoctune/%s/%s_%d.0.bb", Recipe(l), Recipe(l), l.Version), Means: means}, data)
 	if err != nil {
 		return nil, err
 	}

@@ -53,6 +53,9 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 			if err != nil {
 				return nil, err
 			}
+			for _, m := range chosen[k.action] {
+				f.Means = append(f.Means, emitters.Meaning{Kind: emitters.Module, Name: m.Name, Value: m.Action, ID: "modules." + m.Name})
+			}
 			files = append(files, f)
 		}
 	}

@@ -35,6 +35,12 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 		if err != nil {
 			return nil, err
 		}
+		for _, p := range o.Packages {
+			f.Means = append(f.Means, emitters.Meaning{Kind: emitters.Package, Name: p, Value: "install", With: o.Collection, ID: "build.optional." + o.Collection})
+		}
+		for _, r := range o.Recommended {
+			f.Means = append(f.Means, emitters.Meaning{Kind: emitters.Package, Name: r.Package, Value: "recommend", Machine: r.Machine, With: o.Collection, ID: r.ID})
+		}
 		files = append(files, f)
 	}
 	return files, nil

@@ -45,7 +45,7 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 			recommended = append(recommended, group{t.Machine, m})
 		}
 	}
-	f, err := t.Fill(emitters.File{Path: "recipes-yoctune/packagegroups/packagegroup-yoctune-" + l.Name + ".bb"},
+	f, err := t.Fill(emitters.File{Path: "recipes-yoctune/packagegroups/packagegroup-yoctune-" + l.Name + ".bb", Means: meanings(packages, required, recommended)},
 		struct {
 			Layer                 *plan.Layer
 			Packages              []string
@@ -55,6 +55,32 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 		return nil, err
 	}
 	return []emitters.File{f}, nil
+}
+
+// meanings are the packages of every machine and those of one.
+func meanings(every []string, required, recommended []group) []emitters.Meaning {
+	var out []emitters.Meaning
+	for _, name := range every {
+		m := emitters.Meaning{Kind: emitters.Package, Name: name, Value: "install"}
+		switch name {
+		case "yoctuned":
+			m.ID = "runtime"
+		case "yoctune-cuda":
+			m.ID = "runtime.cuda"
+		}
+		out = append(out, m)
+	}
+	for _, set := range []struct {
+		action string
+		groups []group
+	}{{"install", required}, {"recommend", recommended}} {
+		for _, g := range set.groups {
+			for _, p := range g.Packages {
+				out = append(out, emitters.Meaning{Kind: emitters.Package, Name: p.Name, Value: set.action, Machine: g.Machine, ID: p.ID})
+			}
+		}
+	}
+	return out
 }
 
 // group is what one machine adds.

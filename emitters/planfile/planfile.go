@@ -10,6 +10,9 @@ package planfile
 
 import (
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 
 	"github.com/yoctune/yoctune/emitters"
 	"github.com/yoctune/yoctune/emitters/quote"
@@ -42,7 +45,7 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 			return nil, fmt.Errorf("encoding the origins of target %s: %w", target.Name, err)
 		}
 		p := emitters.OnDevice(l, target, Folder+"/plan.json", dir+"plan.json")
-		p.Data = doc
+		p.Data, p.Means = doc, meanings(target)
 		o := emitters.OnDevice(l, target, Folder+"/plan.origins.json", dir+"plan.origins.json")
 		o.Data = where
 		files = append(files, p, o)
@@ -69,5 +72,29 @@ func key(l *plan.Layer, t *plan.Target, k plan.PublicKey) (emitters.File, error)
 	f := emitters.OnDevice(l, t, Keys+"/"+name, "${sysconfdir}/yoctune/keys/"+name)
 	f.Data = public.File()
 	f.Origins = []emitters.Ref{{ID: "runtime.keys." + k.Name}}
+	f.Means = []emitters.Meaning{{Kind: emitters.Key, Name: k.Name, Value: public.ID(), ID: "runtime.keys." + k.Name}}
 	return f, nil
+}
+
+// meanings are the parts of a plan; the plan itself has them in full.
+func meanings(t *plan.Target) []emitters.Meaning {
+	out := []emitters.Meaning{{Kind: emitters.Plan, Name: t.Name, Value: t.Plan.Digest}}
+	for _, s := range t.Plan.Settings {
+		if arg, ok := strings.CutPrefix(s.ID, "kernel.args."); ok {
+			m := emitters.Meaning{Kind: emitters.Argument, Name: arg, ID: s.ID}
+			if s.Type != plan.TypePresent {
+				m.Value = s.Want
+			}
+			out = append(out, m)
+			continue
+		}
+		out = append(out, emitters.Meaning{Kind: emitters.Setting, Name: s.ID, Value: s.Want})
+	}
+	if p := t.Plan.Power; p != nil && p.Default != "" {
+		out = append(out, emitters.Meaning{Kind: emitters.Mode, Name: p.Default, Value: "default", ID: "power.default"})
+	}
+	for _, name := range slices.Sorted(maps.Keys(t.Plan.Pipelines)) {
+		out = append(out, emitters.Meaning{Kind: emitters.Pipeline, Name: name, Value: t.Plan.Pipelines[name].Source.Kind, ID: "pipelines." + name})
+	}
+	return out
 }

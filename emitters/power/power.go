@@ -10,6 +10,7 @@ package power
 import (
 	_ "embed"
 	"fmt"
+	"strconv"
 
 	"github.com/yoctune/yoctune/emitters"
 	"github.com/yoctune/yoctune/emitters/fan"
@@ -66,6 +67,15 @@ func verified(l *plan.Layer, t *plan.Target) (board.Table, bool) {
 	}
 	table, sure, err := b.Stock(l.Release)
 	return table, err == nil && sure
+}
+
+// added are the modes that the target adds to the table.
+func added(t *plan.Target) []emitters.Meaning {
+	var out []emitters.Meaning
+	for _, m := range t.Plan.Power.Modes {
+		out = append(out, emitters.Meaning{Kind: emitters.Mode, Name: m.Name, Value: strconv.Itoa(m.ID), ID: "power.modes." + m.Name})
+	}
+	return out
 }
 
 type target struct {
@@ -129,7 +139,8 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 			continue
 		}
 		f, err := mt.Fill(emitters.File{
-			Path: fmt.Sprintf("recipes-bsp/tegra-nvpmodel/files/%s/yoctune-%s-power-modes.conf", t.Machine, l.Name),
+			Path:    fmt.Sprintf("recipes-bsp/tegra-nvpmodel/files/%s/yoctune-%s-power-modes.conf", t.Machine, l.Name),
+			Machine: t.Machine, Means: added(t),
 		}, struct {
 			Layer  string
 			Target *plan.Target

@@ -9,7 +9,6 @@ package readme
 
 import (
 	_ "embed"
-	"fmt"
 	"sort"
 
 	"github.com/yoctune/yoctune/emitters"
@@ -76,11 +75,11 @@ func Emit(l *plan.Layer, files []emitters.File) ([]emitters.File, error) {
 		}
 		for _, s := range t.Plan.Settings {
 			where, _ := emitters.Position(l, emitters.Ref{Target: t.Name, ID: s.ID})
-			tt.Rows = append(tt.Rows, row{s, rules[s.Compare], when[s.Needs], place(where)})
+			tt.Rows = append(tt.Rows, row{s, rules[s.Compare], when[s.Needs], emitters.Line(where)})
 		}
 		for _, o := range t.Overrides {
 			by, _ := emitters.Position(l, emitters.Ref{Target: t.Name, ID: o.ID})
-			tt.Overrides = append(tt.Overrides, override{o.ID, o.Profile, place(o.Position), place(by)})
+			tt.Overrides = append(tt.Overrides, override{o.ID, o.Profile, emitters.Line(o.Position), emitters.Line(by)})
 		}
 		data.Targets = append(data.Targets, tt)
 	}
@@ -100,40 +99,14 @@ func Emit(l *plan.Layer, files []emitters.File) ([]emitters.File, error) {
 }
 
 func describe(l *plan.Layer, f emitters.File) file {
-	d := file{Path: f.Path, Why: "the layer itself"}
+	d := file{Path: f.Path, Why: "the layer itself", Where: emitters.Lines(l, f.Origins)}
 	if f.Install != nil {
 		d.Why = "every target"
 		for _, t := range l.Targets {
-			if t.Machine == f.Install.Machine {
+			if t.Machine == f.Machine {
 				d.Why = "all of target " + t.Name
 			}
 		}
 	}
-	var places []plan.Position
-	seen := map[plan.Position]bool{}
-	for _, ref := range f.Origins {
-		p, ok := emitters.Position(l, ref)
-		p.Column = 0
-		if ok && !seen[p] {
-			seen[p] = true
-			places = append(places, p)
-		}
-	}
-	sort.Slice(places, func(i, j int) bool {
-		if places[i].File != places[j].File {
-			return places[i].File < places[j].File
-		}
-		return places[i].Line < places[j].Line
-	})
-	for _, p := range places {
-		d.Where = append(d.Where, place(p))
-	}
 	return d
-}
-
-func place(p plan.Position) string {
-	if p.File == "" {
-		return ""
-	}
-	return fmt.Sprintf("%s:%d", p.File, p.Line)
 }

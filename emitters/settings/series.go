@@ -104,7 +104,7 @@ func variable(name string, r release.Release) error {
 		}
 		return fmt.Errorf("nothing in bitbake or openembedded-core reads %s; %s", name, a.Instead)
 	}
-	if field, ok := fields()[name]; ok {
+	if field := Field(name); field != "" {
 		return fmt.Errorf("%s is %s in a configuration", name, field)
 	}
 	if reason, ok := forbidden()[name]; ok {
@@ -113,8 +113,9 @@ func variable(name string, r release.Release) error {
 	return nil
 }
 
-// fields names the field of the language that stands for a variable.
-func fields() map[string]string {
+// Field is the field of the language that stands for a variable, "" if there is
+// none.
+func Field(variable string) string {
 	return map[string]string{
 		"BB_NUMBER_THREADS": "build.parallel.tasks", "PARALLEL_MAKE": "build.parallel.make",
 		"BB_PRESSURE_MAX_CPU": "build.pressure.cpu", "BB_PRESSURE_MAX_IO": "build.pressure.io",
@@ -128,7 +129,7 @@ func fields() map[string]string {
 		"BB_HASHSERVE_DB_DIR": "build.hashserve.database", "BAD_RECOMMENDATIONS": "build.image.badRecommendations",
 		"IMAGE_FEATURES": "build.image.features", "EXTRA_IMAGE_FEATURES": "build.image.features",
 		"PACKAGE_EXCLUDE": "packages", "KERNEL_ARGS": "kernel.args", "NVPMODEL_CONFIG_DEFAULT": "power.default",
-	}
+	}[variable]
 }
 
 // forbidden are variables that decide what a build is, or run something.

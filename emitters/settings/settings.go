@@ -60,7 +60,7 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	f, err := st.Fill(emitters.File{Path: "conf/yoctune/" + l.Name + ".conf"}, data)
+	f, err := st.Fill(emitters.File{Path: "conf/yoctune/" + l.Name + ".conf", Means: excluded(l)}, data)
 	if err != nil {
 		return nil, err
 	}
@@ -77,6 +77,19 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 		files = append(files, f)
 	}
 	return files, nil
+}
+
+// excluded are the packages that images must not have.
+func excluded(l *plan.Layer) []emitters.Meaning {
+	var out []emitters.Meaning
+	for _, t := range l.Targets {
+		for _, p := range t.Packages {
+			if p.Action == "exclude" {
+				out = append(out, emitters.Meaning{Kind: emitters.Package, Name: p.Name, Value: p.Action, Machine: t.Machine, ID: "packages." + p.Name})
+			}
+		}
+	}
+	return out
 }
 
 // stockIsolation returns what meta-tegra's conf/machine/include/tegra186.inc

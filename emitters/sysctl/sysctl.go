@@ -58,10 +58,15 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 		if len(data.Now)+len(data.Later) == 0 {
 			continue
 		}
+		var means []emitters.Meaning
+		for _, s := range data.Now {
+			means = append(means, emitters.Meaning{Kind: emitters.Setting, Name: s.ID, Value: s.Want})
+		}
 		f, err := t.Fill(emitters.OnDevice(l, target, "95-yoctune.conf", "${sysconfdir}/sysctl.d/95-yoctune.conf"), data)
 		if err != nil {
 			return nil, err
 		}
+		f.Means = means
 		files = append(files, f)
 	}
 	return files, nil

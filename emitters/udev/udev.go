@@ -4,6 +4,7 @@ package udev
 
 import (
 	_ "embed"
+	"strconv"
 
 	"github.com/yoctune/yoctune/emitters"
 	"github.com/yoctune/yoctune/schema/plan"
@@ -31,7 +32,25 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 		if err != nil {
 			return nil, err
 		}
+		for _, s := range target.Storage {
+			f.Means = append(f.Means, settings(s)...)
+		}
 		files = append(files, f)
 	}
 	return files, nil
+}
+
+// settings are the values that the rules of one entry write.
+func settings(s plan.Storage) []emitters.Meaning {
+	var out []emitters.Meaning
+	set := func(field, value string, set bool) {
+		if set {
+			out = append(out, emitters.Meaning{Kind: emitters.Setting, Name: "storage." + s.ID + "." + field, Value: value})
+		}
+	}
+	set("scheduler", s.Scheduler, s.Scheduler != "")
+	set("readahead", strconv.Itoa(s.ReadKiB), s.ReadKiB >= 0)
+	set("requests", strconv.Itoa(s.Requests), s.Requests != 0)
+	set("rqAffinity", strconv.Itoa(s.RQ), s.RQ >= 0)
+	return out
 }

@@ -86,7 +86,7 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 			if err != nil {
 				return nil, err
 			}
-			files = append(files, f)
+			files = append(files, unit(f, "yoctuned.service", "drop-in", "services"))
 		}
 		for _, s := range target.Slices {
 			if _, err := quote.SystemdUnit(s.Name); err != nil || !strings.HasSuffix(s.Name, ".slice") {
@@ -99,7 +99,7 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 			if err != nil {
 				return nil, err
 			}
-			files = append(files, f)
+			files = append(files, unit(f, s.Name, "unit", "cpu.isolate"))
 		}
 		names := make([]string, 0, len(target.Plan.Pipelines))
 		builds := false
@@ -115,16 +115,16 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 			if err != nil {
 				return nil, err
 			}
-			files = append(files, f)
+			files = append(files, unit(f, enginesUnit, "unit", "pipelines"))
 		}
 		sort.Strings(names)
 		for _, name := range names {
 			p := target.Plan.Pipelines[name]
-			unit := "yoctuned-pipeline@" + name + ".service"
-			if _, err := quote.SystemdUnit(unit); err != nil {
+			instance := "yoctuned-pipeline@" + name + ".service"
+			if _, err := quote.SystemdUnit(instance); err != nil {
 				return nil, refuse(target, "pipelines."+name, err)
 			}
-			f, err := t.pipeline.Fill(emitters.OnDevice(l, target, unit+".d-50-yoctune.conf", unitDir+unit+".d/50-yoctune.conf"), struct {
+			f, err := t.pipeline.Fill(emitters.OnDevice(l, target, instance+".d-50-yoctune.conf", unitDir+instance+".d/50-yoctune.conf"), struct {
 				plan.Pipeline
 				Layer, Target, Name string
 				Engines, Lock       bool
@@ -133,7 +133,7 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 			if err != nil {
 				return nil, err
 			}
-			files = append(files, f)
+			files = append(files, unit(f, instance, "drop-in", "pipelines."+name))
 		}
 	}
 	return files, nil
@@ -192,7 +192,8 @@ func (t *templates) emitService(l *plan.Layer, target *plan.Target, s plan.Servi
 		Service       plan.Service
 	}{l.Name, target.Name, s}
 	if len(s.Exec) == 0 {
-		return t.dropin.Fill(emitters.OnDevice(l, target, s.Name+".d-50-yoctune.conf", unitDir+s.Name+".d/50-yoctune.conf"), data)
+		f, err := t.dropin.Fill(emitters.OnDevice(l, target, s.Name+".d-50-yoctune.conf", unitDir+s.Name+".d/50-yoctune.conf"), data)
+		return unit(f, s.Name, "drop-in", id), err
 	}
 	for _, r := range reserved {
 		if s.Name == r {
@@ -203,7 +204,14 @@ func (t *templates) emitService(l *plan.Layer, target *plan.Target, s plan.Servi
 	if err == nil && s.Enable {
 		f.Install.Unit = s.Name
 	}
-	return f, err
+	return unit(f, s.Name, "unit", id), err
+}
+
+// unit states that f is a unit, or a drop-in for one, that a part of the
+// configuration asks for.
+func unit(f emitters.File, name, what, id string) emitters.File {
+	f.Means = []emitters.Meaning{{Kind: emitters.Unit, Name: name, Value: what, ID: id}}
+	return f
 }
 
 func refuse(t *plan.Target, id string, err error) error {

@@ -71,15 +71,15 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 	}
 	files := []emitters.File{
 		f,
-		{Path: dir + "files/yoctuned.service", Mode: 0o644, Data: []byte(service)},
-		{Path: dir + "files/yoctuned-pipeline@.service", Mode: 0o644, Data: []byte(pipelineService)},
-		{Path: dir + "files/yoctuned-bench.service", Mode: 0o644, Data: []byte(benchService)},
+		unit("yoctuned.service", service),
+		unit("yoctuned-pipeline@.service", pipelineService),
+		unit("yoctuned-bench.service", benchService),
 	}
 	if slices.ContainsFunc(l.Targets, Serves) {
 		if f, err = recipe(l, Server); err != nil {
 			return nil, err
 		}
-		files = append(files, f, emitters.File{Path: dir + "files/yoctuned-serve.service", Mode: 0o644, Data: []byte(serveService)})
+		files = append(files, f, unit("yoctuned-serve.service", serveService))
 		for _, d := range dashboards() {
 			name := path.Join(d.Folder, d.Name)
 			data, err := examples.Monitoring.ReadFile(name)
@@ -115,6 +115,11 @@ func Terms(program string) string { return program + "-licenses" }
 
 const dir = "recipes-yoctune/yoctuned/"
 
+func unit(name, text string) emitters.File {
+	return emitters.File{Path: dir + "files/" + name, Mode: 0o644, Data: []byte(text),
+		Means: []emitters.Meaning{{Kind: emitters.Unit, Name: name, Value: "unit", ID: "runtime"}}}
+}
+
 func recipe(l *plan.Layer, program string) (emitters.File, error) {
 	r, err := emitters.Release(l)
 	if err != nil {
@@ -139,7 +144,14 @@ func recipe(l *plan.Layer, program string) (emitters.File, error) {
 	if err != nil {
 		return emitters.File{}, err
 	}
-	return t.Fill(emitters.File{Path: dir + program + "_" + l.Runtime.Version + ".bb"}, struct {
+	fetched := terms.SHA256
+	if l.Runtime.Form == Source {
+		fetched = "" // the texts are in the archive of the sources
+	}
+	return t.Fill(emitters.File{Path: dir + program + "_" + l.Runtime.Version + ".bb", Means: []emitters.Meaning{
+		{Kind: emitters.Program, Name: program, Value: l.Runtime.Version, SHA256: artefact.SHA256, ID: "runtime.manifest"},
+		{Kind: emitters.Licences, Name: program, Value: strings.Join(terms.Licences, " AND "), SHA256: fetched, ID: "runtime.manifest"},
+	}}, struct {
 		Name, Version     string
 		Local, LocalTerms string
 		Serve, SPDX       bool

@@ -53,6 +53,7 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 			return nil, err
 		}
 		f.Install.Unit = Unit
+		f.Means = []emitters.Meaning{{Kind: emitters.Unit, Name: Unit, Value: "unit", ID: "memory.zram"}}
 		s := emitters.OnDevice(l, target, "yoctune-zram.sh", "${nonarch_libdir}/yoctune/yoctune-zram")
 		s.Mode, s.Data, s.Origins = 0o755, []byte(script), []emitters.Ref{ref}
 		files = append(files, f, s)

@@ -9,10 +9,11 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/yoctune/yoctune/compiler/layer/manifest"
+	"github.com/yoctune/yoctune/emitters"
 	"github.com/yoctune/yoctune/internal/lazyregexp"
 	"github.com/yoctune/yoctune/schema/plan"
 )
@@ -25,6 +26,7 @@ type layer struct {
 	Settings   []string // names of conf/yoctune/<name>.conf
 	Fragments  []string // names of conf/fragments/<name>.conf
 	Recipes    []recipe
+	Packages   []string // that images get
 	Appends    []bbappend
 	Plans      []*plan.Plan // of the machine being checked
 	Machines   []string     // of all its plans
@@ -33,15 +35,16 @@ type layer struct {
 }
 
 type recipe struct {
-	Name string // PN
-	File string // relative to the layer
-	Text string
+	Name    string // PN
+	File    string // relative to the layer
+	Classes []string
+	Lines   []line
 }
 
 type bbappend struct {
 	Name   string // PN it is for
 	File   string // relative to the layer
-	Lines  []line // of itself and of the files it may require
+	Lines  []line // of itself and of the file it requires
 	Unused bool   // this machine builds no recipe it applies to (known after the appends step)
 }
 
@@ -105,90 +108,99 @@ func copyFile(from, to string, mode fs.FileMode) (err error) {
 	return err
 }
 
-// readLayer reads what the checks need to know of the layer in dir.
+// readLayer reads the layer in dir as its manifest describes it.
 func readLayer(dir, origin, machine string) (*layer, error) {
-	l := &layer{Origin: origin, Dir: dir}
-	conf, err := os.ReadFile(filepath.Join(dir, "conf", "layer.conf"))
+	files, err := readFiles(dir)
 	if err != nil {
 		return nil, err
 	}
-	for _, a := range assignments(string(conf)) {
-		if a.Variable == "BBFILE_COLLECTIONS" {
-			l.Collection = strings.TrimSpace(a.Value)
-		}
+	l := &layer{Origin: origin, Dir: dir, SettingLines: map[string][]line{}}
+	byPath := map[string]emitters.File{}
+	for _, f := range files {
+		byPath[f.Path] = f
 	}
-	if !word.MatchString(l.Collection) {
-		return nil, fmt.Errorf("%s/conf/layer.conf: BBFILE_COLLECTIONS is %q, want one name", origin, l.Collection)
-	}
-	for _, group := range []struct {
-		folder string
-		into   *[]string
-	}{{"yoctune", &l.Settings}, {"fragments", &l.Fragments}} {
-		files, err := filepath.Glob(filepath.Join(dir, "conf", group.folder, "*.conf"))
-		if err != nil {
-			return nil, err
-		}
-		for _, f := range files {
-			name := strings.TrimSuffix(filepath.Base(f), ".conf")
-			if !word.MatchString(name) {
-				return nil, fmt.Errorf("%s/conf/%s: %q is no name for a configuration file", origin, group.folder, name)
+	for _, f := range files {
+		switch base := path.Base(f.Path); {
+		case f.Path == "conf/layer.conf":
+			for _, a := range linesOf(f) {
+				if a.Variable == "BBFILE_COLLECTIONS" {
+					l.Collection = strings.TrimSpace(a.Value)
+				}
 			}
-			*group.into = append(*group.into, name)
-		}
-	}
-	if l.SettingLines, err = settingLines(dir, l.Settings); err != nil {
-		return nil, err
-	}
-	if len(l.Settings)+len(l.Fragments) == 0 {
-		return nil, fmt.Errorf("%s has neither conf/yoctune/*.conf nor conf/fragments/*.conf: there is nothing to switch on (is it a layer made by yoctune build?)", origin)
-	}
-	err = filepath.WalkDir(dir, func(p string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
-		}
-		rel := filepath.ToSlash(strings.TrimPrefix(p, dir+string(filepath.Separator)))
-		pn, _, _ := strings.Cut(strings.TrimSuffix(d.Name(), path.Ext(d.Name())), "_")
-		switch {
-		case !strings.HasPrefix(rel, "recipes-"):
-		case path.Ext(rel) == ".bb" && word.MatchString(pn):
-			text, err := os.ReadFile(p)
+		case path.Dir(f.Path) == "conf/yoctune" && path.Ext(base) == ".conf":
+			name := strings.TrimSuffix(base, ".conf")
+			l.Settings, l.SettingLines[name] = append(l.Settings, name), linesOf(f)
+		case path.Dir(f.Path) == "conf/fragments" && path.Ext(base) == ".conf":
+			l.Fragments = append(l.Fragments, strings.TrimSuffix(base, ".conf"))
+		case !strings.HasPrefix(f.Path, "recipes-"):
+		case base == "plan.json":
+			doc, err := plan.Decode(bytes.NewReader(f.Data))
 			if err != nil {
-				return err
-			}
-			l.Recipes = append(l.Recipes, recipe{Name: pn, File: rel, Text: string(text)})
-		case path.Ext(rel) == ".bbappend" && word.MatchString(pn):
-			a := bbappend{Name: pn, File: rel}
-			if a.Lines, err = appendLines(p, rel); err != nil {
-				return err
-			}
-			l.Appends = append(l.Appends, a)
-		case d.Name() == "plan.json":
-			doc, err := readPlan(p)
-			if err != nil {
-				return fmt.Errorf("%s: %w", rel, err)
+				return nil, fmt.Errorf("%s: %w", f.Path, err)
 			}
 			l.Machines = append(l.Machines, doc.Machine)
 			if doc.Machine == machine {
 				l.Plans = append(l.Plans, doc)
 			}
+		default:
+			l.recipes(f, byPath)
 		}
-		return nil
-	})
-	return l, err
+	}
+	if !word.MatchString(l.Collection) {
+		return nil, fmt.Errorf("%s/conf/layer.conf: BBFILE_COLLECTIONS is %q, want one name", origin, l.Collection)
+	}
+	for _, name := range slices.Concat(l.Settings, l.Fragments) {
+		if !word.MatchString(name) {
+			return nil, fmt.Errorf("%s/conf: %q is not a valid name for a configuration file", origin, name)
+		}
+	}
+	if len(l.Settings)+len(l.Fragments) == 0 {
+		return nil, fmt.Errorf("%s has neither conf/yoctune/*.conf nor conf/fragments/*.conf, so nothing can switch it on; name a folder that yoctune build wrote", origin)
+	}
+	return l, nil
 }
 
-// settingLines reads the assignments of the layer's settings files.
-func settingLines(dir string, names []string) (map[string][]line, error) {
-	found := map[string][]line{}
-	for _, name := range names {
-		file := "conf/yoctune/" + name + ".conf"
-		text, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(file)))
-		if err != nil {
-			return nil, err
+// readFiles reads the files of a layer, by path, with what they mean.
+func readFiles(dir string) ([]emitters.File, error) {
+	var files []emitters.File
+	var listing *manifest.Manifest
+	err := filepath.WalkDir(dir, func(p string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
 		}
-		found[name] = named(assignments(string(text)), file)
+		b, err := os.ReadFile(p)
+		if err != nil {
+			return err
+		}
+		rel := filepath.ToSlash(strings.TrimPrefix(p, dir+string(filepath.Separator)))
+		if rel == manifest.Name {
+			listing, err = manifest.Decode(b)
+			return err
+		}
+		files = append(files, emitters.File{Path: rel, Data: b})
+		return nil
+	})
+	return manifest.Describe(files, listing), err
+}
+
+// recipes takes in the recipes and appends that a file is, and the packages that
+// it names.
+func (l *layer) recipes(f emitters.File, all map[string]emitters.File) {
+	for _, m := range f.Means {
+		switch {
+		case m.Kind == emitters.Package:
+			l.Packages = append(l.Packages, m.Name)
+		case !word.MatchString(m.Name):
+		case m.Kind == emitters.Recipe:
+			l.Recipes = append(l.Recipes, recipe{Name: m.Name, File: f.Path, Classes: strings.Fields(m.Value), Lines: linesOf(f)})
+		case m.Kind == emitters.Append:
+			lines := linesOf(f)
+			if inc, ok := all[path.Join(path.Dir(f.Path), m.Value)]; ok && m.Value != "" {
+				lines = append(lines, linesOf(inc)...)
+			}
+			l.Appends = append(l.Appends, bbappend{Name: m.Name, File: f.Path, Lines: lines})
+		}
 	}
-	return found, nil
 }
 
 func readPlan(file string) (*plan.Plan, error) {
@@ -197,31 +209,6 @@ func readPlan(file string) (*plan.Plan, error) {
 		return nil, err
 	}
 	return plan.Decode(bytes.NewReader(b))
-}
-
-// appendLines returns the assignments of an append and of each file beside it
-// that it names: the gate is one line with the name of the real content in it.
-func appendLines(file, rel string) ([]line, error) {
-	text, err := os.ReadFile(file)
-	if err != nil {
-		return nil, err
-	}
-	lines := named(assignments(string(text)), rel)
-	includes, err := filepath.Glob(filepath.Join(filepath.Dir(file), "*.inc"))
-	if err != nil {
-		return nil, err
-	}
-	for _, inc := range includes {
-		if !bytes.Contains(text, []byte(filepath.Base(inc))) {
-			continue
-		}
-		body, err := os.ReadFile(inc)
-		if err != nil {
-			return nil, err
-		}
-		lines = append(lines, named(assignments(string(body)), path.Join(path.Dir(rel), filepath.Base(inc)))...)
-	}
-	return lines, nil
 }
 
 // enableLines switch the layer on, as its README tells its users to.
@@ -256,8 +243,9 @@ func (l *layer) owns(name string) bool {
 	})
 }
 
-// names reports whether the layer's own recipes spell the name out.
+// names reports whether the layer itself asks for a package or recipe.
 func (l *layer) names(name string) bool {
-	spelt := regexp.MustCompile(`(^|[\s"'])` + regexp.QuoteMeta(name) + `($|[\s"'])`)
-	return slices.ContainsFunc(l.Recipes, func(r recipe) bool { return spelt.MatchString(r.Text) })
+	return slices.Contains(l.Packages, name) || slices.ContainsFunc(l.Recipes, func(r recipe) bool {
+		return slices.ContainsFunc(r.Lines, func(a line) bool { return slices.Contains(strings.Fields(a.Value), name) })
+	})
 }

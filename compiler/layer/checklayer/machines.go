@@ -111,7 +111,7 @@ func (g *rig) read(ctx context.Context, log string) (reading, outcome) {
 		wanted[a.Name] = append(wanted[a.Name], variablesOf(a.Lines)...)
 	}
 	for _, r := range g.layer.Recipes {
-		wanted[r.Name] = append(wanted[r.Name], variablesOf(assignments(r.Text))...)
+		wanted[r.Name] = append(wanted[r.Name], variablesOf(r.Lines)...)
 	}
 	raw, err := json.Marshal(wanted)
 	if err != nil {

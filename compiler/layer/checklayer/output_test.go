@@ -6,6 +6,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/yoctune/yoctune/emitters"
 )
 
 func recorded(t *testing.T, name string) string {
@@ -141,7 +143,7 @@ func FuzzOutputReaders(f *testing.F) {
 		if n := len(errorsIn(out)); n > maxErrorLines+1 {
 			t.Errorf("%d error lines", n)
 		}
-		for _, a := range assignments(out) {
+		for _, a := range linesOf(emitters.File{Means: emitters.ReadBitBake("conf/x.conf", []byte(out), nil)}) {
 			if a.Variable == "" || a.Number < 1 {
 				t.Errorf("assignment %+v", a)
 			}

@@ -1,11 +1,12 @@
 package checklayer
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 
-	"github.com/yoctune/yoctune/internal/lazyregexp"
+	"github.com/yoctune/yoctune/emitters"
 	"github.com/yoctune/yoctune/schema/facts/board"
 	"github.com/yoctune/yoctune/schema/facts/release"
 	"github.com/yoctune/yoctune/schema/plan"
@@ -17,35 +18,26 @@ type line struct {
 	Number   int    // from 1
 	Variable string
 	Over     []string // overrides, without append, prepend and remove
-	Op       string   // = ?= ??= := += =+ .= =. append prepend remove
+	Op       string   // = := += =+ .= =. append prepend remove
 	Value    string
 }
 
 func (l line) position() string { return fmt.Sprintf("%s:%d", l.File, l.Number) }
 
-var assignment = lazyregexp.New(`^([A-Za-z0-9_.+/-]+)((?::[A-Za-z0-9_.+-]+)*)\s*(\?\?=|\?=|:=|\+=|=\+|\.=|=\.|=)\s*(?:"(.*)"|'(.*)')$`)
-
-// assignments reads the plain assignments of a file; function bodies, includes
-// and assignments to flags are passed over. It serves to find out what a file
-// promises, not to judge it: that is bitbake's part.
-func assignments(text string) []line {
+// linesOf are the assignments of a file, apart from those to flags and to
+// variables whose name bitbake has yet to expand.
+func linesOf(f emitters.File) []line {
 	var out []line
-	lines := strings.Split(text, "\n")
-	for i := 0; i < len(lines); i++ {
-		number, s := i+1, strings.TrimRight(lines[i], " \t\r")
-		for strings.HasSuffix(s, `\`) && !strings.HasPrefix(s, "#") && i+1 < len(lines) {
-			i++
-			s = strings.TrimSuffix(s, `\`) + strings.TrimRight(lines[i], " \t\r")
-		}
-		m := assignment.FindStringSubmatch(s)
-		if m == nil {
+	for _, m := range f.Means {
+		if m.Kind != emitters.Variable || strings.ContainsAny(m.Name, "[$") {
 			continue
 		}
-		a := line{Number: number, Variable: m[1], Op: m[3], Value: m[4] + m[5]}
-		for _, o := range strings.Split(strings.TrimPrefix(m[2], ":"), ":") {
-			switch o {
-			case "":
-			case "append", "prepend", "remove":
+		a := line{File: f.Path, Number: m.Line, Op: cmp.Or(m.Op, "="), Value: m.Value}
+		for i, o := range strings.Split(m.Name, ":") {
+			switch {
+			case i == 0:
+				a.Variable = o
+			case o == "append", o == "prepend", o == "remove":
 				a.Op = o
 			default:
 				a.Over = append(a.Over, o)
@@ -54,13 +46,6 @@ func assignments(text string) []line {
 		out = append(out, a)
 	}
 	return out
-}
-
-func named(lines []line, file string) []line {
-	for i := range lines {
-		lines[i].File = file
-	}
-	return lines
 }
 
 // A promise is something the layer says of a variable's final value.
@@ -178,8 +163,6 @@ func applyLine(out []promise, l line) []promise {
 				p.Words = append(p.Words, w)
 			}
 		}
-	default: // ?= and ??= give way to anyone
-		return out
 	}
 	if len(p.Words) > 0 {
 		out = append(out, p)

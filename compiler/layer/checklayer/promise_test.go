@@ -1,14 +1,19 @@
 package checklayer
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/yoctune/yoctune/compiler/layer/manifest"
+	"github.com/yoctune/yoctune/emitters"
+	"github.com/yoctune/yoctune/emitters/emittest"
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
 func TestPromisesOfASettingsFile(t *testing.T) {
+	const conf = "conf/yoctune/edge.conf"
 	text := `# comment
 DISTRO_FEATURES:append = " yoctune-edge"
 BB_NUMBER_THREADS = "8"
@@ -25,7 +30,7 @@ do_install() {
     X = "not an assignment of the file"
 }
 `
-	got := promises(named(assignments(text), "conf/yoctune/edge.conf"), []string{"linux", "jetson-a"})
+	got := promises(linesOf(emitters.File{Path: conf, Means: emitters.ReadBitBake(conf, []byte(text), nil)}), []string{"linux", "jetson-a"})
 	for _, tc := range []struct {
 		name  string
 		value map[string]string
@@ -91,5 +96,37 @@ func TestPlanPromisesItsKernelArguments(t *testing.T) {
 	}
 	if len(o.errors) != 2 {
 		t.Errorf("%d complaints, want 2:\n%s", len(o.errors), text)
+	}
+}
+
+// The manifest states what bitbake is held to, with the line of the file.
+func TestTheManifestDecidesWhatIsExpected(t *testing.T) {
+	dir := t.TempDir()
+	files := []emitters.File{
+		{Path: "conf/layer.conf", Data: []byte("\n"), Means: []emitters.Meaning{{Kind: emitters.Variable, Name: "BBFILE_COLLECTIONS", Op: "+=", Value: "edge"}}},
+		{Path: "conf/yoctune/edge.conf", Data: []byte("A = \"text\"\n"), Means: []emitters.Meaning{
+			{Kind: emitters.Variable, Name: "A:append:jetson-a", Value: " stated", Line: 7},
+		}},
+		{Path: "recipes-x/x/y_1.0.bb", Data: []byte("\n"), Means: []emitters.Meaning{{Kind: emitters.Recipe, Name: "y", Value: "cuda systemd"}}},
+	}
+	listing, err := manifest.Of(files).Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	emittest.Write(t, dir, append(files, emitters.File{Path: manifest.Name, Data: listing, Mode: 0o644}))
+	l, err := readLayer(dir, dir, "jetson-a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := promises(l.SettingLines["edge"], []string{"jetson-a"})
+	if len(got) != 1 || got[0].Variable != "A" || got[0].Words[0] != "stated" || got[0].Source != "conf/yoctune/edge.conf:7" {
+		t.Errorf("promises %+v", got)
+	}
+	if len(l.Recipes) != 1 || !slices.Equal(l.Recipes[0].Classes, []string{"cuda", "systemd"}) {
+		t.Errorf("recipes %+v", l.Recipes)
+	}
+	emittest.Write(t, dir, []emitters.File{{Path: manifest.Name, Data: []byte(`{"$schema":"yoctune.manifest/9"}`), Mode: 0o644}})
+	if _, err := readLayer(dir, dir, "jetson-a"); !errors.Is(err, manifest.ErrFormat) {
+		t.Errorf("an unknown version: %v", err)
 	}
 }

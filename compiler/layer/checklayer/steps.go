@@ -225,10 +225,9 @@ func (g *rig) compare(ctx context.Context, log string, said reading) outcome {
 		}
 		o.keep(promises(own, strings.Split(values["OVERRIDES"], ":")), values, pn)
 	}
-	for i := range g.layer.Recipes {
-		r := &g.layer.Recipes[i]
+	for _, r := range g.layer.Recipes {
 		values := said.of(r.Name, &o)
-		o.keep(promises(named(assignments(r.Text), r.File), strings.Split(values["OVERRIDES"], ":")), values, r.Name)
+		o.keep(promises(r.Lines, strings.Split(values["OVERRIDES"], ":")), values, r.Name)
 	}
 	return o
 }
@@ -281,18 +280,19 @@ func (o *outcome) keep(want []promise, values map[string]string, where string) {
 }
 
 var (
-	needsMore = lazyregexp.New(`(?m)^\s*inherit\s+.*\b(cuda|go|go-mod|go-vendor|cmake|kernel|module|image|core-image|packagegroup)\b`)
+	// Classes whose tasks need more than this check builds.
+	needsMore = []string{"cuda", "go", "go-mod", "go-vendor", "cmake", "kernel", "module", "image", "core-image"}
 	remoteURI = lazyregexp.New(`\b(https?|git|ftp|ssh|gitsm|npm|crate|gomod)://`)
 )
 
 // task really runs do_package_qa, and so everything before it, of a recipe, and
 // do_populate_lic, which looks for its licences and their texts.
 func (g *rig) task(ctx context.Context, log string, r recipe) outcome {
-	if m := needsMore.FindStringSubmatch(r.Text); m != nil {
-		if m[1] == "packagegroup" {
-			return outcome{skip: "a package group installs nothing; its dependencies were resolved"}
-		}
-		return outcome{skip: fmt.Sprintf("it inherits %s, whose compiler would have to be built first", m[1])}
+	if slices.Contains(r.Classes, "packagegroup") {
+		return outcome{skip: "a package group installs nothing; its dependencies were resolved"}
+	}
+	if i := slices.IndexFunc(r.Classes, func(class string) bool { return slices.Contains(needsMore, class) }); i >= 0 {
+		return outcome{skip: fmt.Sprintf("it inherits %s, whose compiler would have to be built first", r.Classes[i])}
 	}
 	if g.pseudo == "" {
 		return outcome{skip: "the host has no pseudo, without which no file can be installed (on Debian: apt-get install pseudo)"}

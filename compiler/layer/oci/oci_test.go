@@ -217,7 +217,7 @@ func TestAnArchiveThatIsNoLayerIsRefused(t *testing.T) {
 	if blob, err = l.Pack(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := oci.Unpack(blob); !errors.Is(err, oci.ErrContent) || !strings.Contains(err.Error(), "not what the manifest says") {
+	if _, err := oci.Unpack(blob); !errors.Is(err, oci.ErrContent) || !strings.Contains(err.Error(), "differs from the manifest") {
 		t.Errorf("a changed file: %v", err)
 	}
 }

@@ -1,15 +1,12 @@
 package tree
 
 import (
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 
+	"github.com/yoctune/yoctune/compiler/layer/manifest"
 	"github.com/yoctune/yoctune/emitters"
 	"github.com/yoctune/yoctune/internal/signature"
 )
@@ -24,27 +21,27 @@ func Read(dir string) ([]emitters.File, error) {
 		return nil, folder(dir, err)
 	}
 	defer root.Close()
-	raw, state, err := existing(root, ManifestName)
+	raw, _, err := existing(root, manifest.Name)
 	if err != nil {
 		return nil, folder(dir, err)
 	}
-	owned, err := readManifest(root)
+	m, err := readManifest(root)
 	if err != nil {
 		return nil, folder(dir, err)
 	}
-	if state != regular {
-		return nil, fmt.Errorf("%w: %s holds no %s; name a folder that yoctune build wrote", ErrFolder, dir, ManifestName)
+	if m == nil {
+		return nil, fmt.Errorf("%w: %s holds no %s; name a folder that yoctune build wrote", ErrFolder, dir, manifest.Name)
 	}
-	files := []emitters.File{{Path: ManifestName, Data: raw, Mode: 0o644}}
-	for name, e := range owned {
+	files := []emitters.File{{Path: manifest.Name, Data: raw, Mode: 0o644}}
+	for name, e := range m.Files {
 		data, state, err := existing(root, name)
 		switch {
 		case err != nil:
 			return nil, folder(dir, err)
-		case state != regular || digest(data) != e.SHA256:
+		case state != regular || manifest.Digest(data) != e.SHA256:
 			return nil, fmt.Errorf("%s: %w", dir, Conflict{name, ErrEdited})
 		}
-		files = append(files, emitters.File{Path: name, Data: data, Mode: e.mode()})
+		files = append(files, emitters.File{Path: name, Data: data, Mode: e.FileMode()})
 		switch sig, state, err := existing(root, name+signature.Extension); {
 		case err != nil:
 			return nil, folder(dir, err)
@@ -58,32 +55,29 @@ func Read(dir string) ([]emitters.File, error) {
 	return files, nil
 }
 
-func (e entry) mode() fs.FileMode {
-	if n, err := strconv.ParseUint(e.Mode, 8, 32); err == nil && n&0o111 != 0 {
-		return 0o755
-	}
-	return 0o644
-}
-
-// Listed tells whether files are what their manifest says: each listed, with its
-// digest, except the manifest and files that are another's name with a suffix.
+// Listed checks files against the manifest among them: each must be listed with its
+// digest, except the manifest and files named after a listed one with the suffix.
 func Listed(files []emitters.File, suffix string) error {
 	by := map[string]emitters.File{}
 	for _, f := range files {
 		by[f.Path] = f
 	}
-	var m manifest
-	if err := json.Unmarshal(by[ManifestName].Data, &m); err != nil || m.Schema != manifestSchema {
-		return errors.New("it has no manifest of this version")
+	list, ok := by[manifest.Name]
+	if !ok {
+		return fmt.Errorf("no manifest (%s)", manifest.Name)
+	}
+	m, err := manifest.Decode(list.Data)
+	if err != nil {
+		return err
 	}
 	for name, e := range m.Files {
-		if f, ok := by[name]; !ok || digest(f.Data) != e.SHA256 {
-			return fmt.Errorf("%s is not what the manifest says", name)
+		if f, ok := by[name]; !ok || manifest.Digest(f.Data) != e.SHA256 {
+			return fmt.Errorf("%s differs from the manifest", name)
 		}
 	}
 	for name := range by {
 		beside, ok := strings.CutSuffix(name, suffix)
-		if _, listed := m.Files[name]; listed || name == ManifestName {
+		if _, listed := m.Files[name]; listed || name == manifest.Name {
 			continue
 		}
 		if _, listed := m.Files[beside]; !ok || !listed {

@@ -1,20 +1,16 @@
 // Package tree puts a layer on disk: all of it or nothing, only inside its
 // folder, and without touching what yoctune does not own.
 //
-// Ownership is written down in .yoctune-manifest.json, which lists every
-// generated file with the digest of its content. A file that is not listed is
-// somebody else's: it is neither deleted nor overwritten. A listed file whose
-// content is not what was written was edited by hand, and only force overwrites
-// it. The signature beside a file of ours (.minisig) is not listed: it stays as
-// long as that file does.
+// The layer's manifest lists the files that yoctune owns, with the digest of each.
+// A file that is not listed belongs to someone else: it is neither deleted nor
+// overwritten. A listed file with another digest was edited by hand, and only
+// force overwrites it. The signature beside a listed file (.minisig) is not
+// listed: it stays as long as that file does.
 package tree
 
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -25,16 +21,10 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/yoctune/yoctune/compiler/layer/manifest"
 	"github.com/yoctune/yoctune/emitters"
 	"github.com/yoctune/yoctune/internal/signature"
-	"github.com/yoctune/yoctune/schema/plan"
 )
-
-// ManifestName is the file that lists what yoctune owns.
-const ManifestName = ".yoctune-manifest.json"
-
-// manifestSchema identifies the format of the manifest.
-const manifestSchema = "yoctune.manifest/1"
 
 // Reasons why a tree cannot be written; test with errors.Is.
 var (
@@ -81,33 +71,20 @@ type Comparison struct {
 	Same      int  // files that are as they should be
 	Strange   bool // the folder has files and no manifest: no layer was written to it
 
-	manifest []byte
-	files    []emitters.File
+	files   []emitters.File
+	listing []byte             // manifest to write
+	was     *manifest.Manifest // manifest in the folder, nil if there is none
 }
 
 // Clean tells that the folder is exactly what would be written.
 func (c *Comparison) Clean() bool { return len(c.Actions) == 0 && len(c.Conflicts) == 0 }
 
-type manifest struct {
-	Schema string           `json:"$schema"`
-	Files  map[string]entry `json:"files"`
-}
-
-type entry struct {
-	SHA256 string `json:"sha256"`
-	Mode   string `json:"mode"`
-}
-
-func digest(b []byte) string {
-	sum := sha256.Sum256(b)
-	return hex.EncodeToString(sum[:])
-}
-
 // maxExisting bounds what is read of a file that is in the way, in bytes.
 const maxExisting = 64 << 20
 
 // Compare finds what writing the files to a folder would do. The folder need
-// not exist. The error wraps [ErrFolder].
+// not exist. A manifest among the files is written as it is; without one, that of
+// the files is made. The error wraps [ErrFolder].
 func Compare(out string, files []emitters.File) (*Comparison, error) {
 	c := &Comparison{Out: out, files: files}
 	if err := c.list(); err != nil {
@@ -119,7 +96,7 @@ func Compare(out string, files []emitters.File) (*Comparison, error) {
 	}
 	root, err := os.OpenRoot(out)
 	if errors.Is(err, fs.ErrNotExist) {
-		for _, f := range files {
+		for _, f := range c.files {
 			c.Actions = append(c.Actions, Action{Kind: Add, Path: f.Path, Now: f.Data, Mode: f.Mode})
 		}
 		c.sort()
@@ -129,11 +106,13 @@ func Compare(out string, files []emitters.File) (*Comparison, error) {
 		return nil, folder(out, err)
 	}
 	defer root.Close()
-	owned, err := readManifest(root)
-	if err != nil {
+	if c.was, err = readManifest(root); err != nil {
 		return nil, folder(out, err)
 	}
-	if owned == nil {
+	var owned map[string]manifest.File
+	if c.was != nil {
+		owned = c.was.Files
+	} else {
 		entries, err := fs.ReadDir(root.FS(), ".")
 		if err != nil {
 			return nil, folder(out, err)
@@ -141,7 +120,7 @@ func Compare(out string, files []emitters.File) (*Comparison, error) {
 		c.Strange = len(entries) > 0
 	}
 	wanted := map[string]bool{}
-	for _, f := range files {
+	for _, f := range c.files {
 		wanted[f.Path] = true
 		if err := c.compare(root, f, owned); err != nil {
 			return nil, folder(out, err)
@@ -158,7 +137,7 @@ func Compare(out string, files []emitters.File) (*Comparison, error) {
 		case state == absent:
 		case state == other:
 			c.Conflicts = append(c.Conflicts, Conflict{name, ErrForeign})
-		case digest(was) != e.SHA256:
+		case manifest.Digest(was) != e.SHA256:
 			c.Conflicts = append(c.Conflicts, Conflict{name, ErrEdited})
 			c.Actions = append(c.Actions, Action{Kind: Remove, Path: name, Was: was})
 		default:
@@ -168,8 +147,8 @@ func Compare(out string, files []emitters.File) (*Comparison, error) {
 	if err := c.dropSignatures(root); err != nil {
 		return nil, folder(out, err)
 	}
-	if was, _, err := existing(root, ManifestName); err != nil || !bytes.Equal(was, c.manifest) {
-		c.Actions = append(c.Actions, Action{Kind: Change, Path: ManifestName, Was: was, Now: c.manifest, Mode: 0o644})
+	if was, _, err := existing(root, manifest.Name); err != nil || !bytes.Equal(was, c.listing) {
+		c.Actions = append(c.Actions, Action{Kind: Change, Path: manifest.Name, Was: was, Now: c.listing, Mode: 0o644})
 	}
 	c.sort()
 	return c, nil
@@ -202,22 +181,60 @@ func (c *Comparison) sort() {
 
 // list makes the manifest and refuses paths that would leave the folder.
 func (c *Comparison) list() error {
-	m := manifest{Schema: manifestSchema, Files: map[string]entry{}}
-	for i, f := range c.files {
-		if !fs.ValidPath(f.Path) || f.Path == "." || f.Path == ManifestName || strings.ContainsRune(f.Path, '\\') {
+	for _, f := range c.files {
+		if !fs.ValidPath(f.Path) || f.Path == "." || strings.ContainsRune(f.Path, '\\') {
 			return fmt.Errorf("%w: %q is not a path inside it", ErrFolder, f.Path)
 		}
+	}
+	isManifest := func(f emitters.File) bool { return f.Path == manifest.Name }
+	if i := slices.IndexFunc(c.files, isManifest); i >= 0 {
+		if err := Listed(c.files, signature.Extension); err != nil {
+			return fmt.Errorf("%w: %w", ErrFolder, err)
+		}
+		c.listing = c.files[i].Data
+	}
+	c.files = slices.DeleteFunc(slices.Clone(c.files), isManifest)
+	for i, f := range c.files {
 		if f.Mode == 0 {
 			c.files[i].Mode = 0o644
 		}
-		m.Files[f.Path] = entry{SHA256: digest(f.Data), Mode: fmt.Sprintf("%04o", c.files[i].Mode.Perm())}
 	}
-	b, err := plan.Canonical(m)
+	if c.listing != nil {
+		return nil
+	}
+	b, err := manifest.Of(c.files).Encode()
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrFolder, err)
 	}
-	c.manifest = b
+	c.listing = b
 	return nil
+}
+
+// Before returns the layer as it lies in the folder, with what is known about its
+// files: those that writing leaves alone, and the earlier content of the others.
+func (c *Comparison) Before() []emitters.File {
+	by := map[string]Action{}
+	for _, a := range c.Actions {
+		by[a.Path] = a
+	}
+	var out []emitters.File
+	keep := func(name string, data []byte, mode fs.FileMode) {
+		out = append(out, emitters.File{Path: name, Data: data, Mode: mode})
+	}
+	for _, f := range c.files {
+		switch a, differs := by[f.Path]; {
+		case !differs:
+			keep(f.Path, f.Data, f.Mode)
+		case a.Kind == Change:
+			keep(f.Path, a.Was, f.Mode)
+		}
+	}
+	for _, a := range c.Actions {
+		if a.Kind == Remove && !strings.HasSuffix(a.Path, signature.Extension) {
+			keep(a.Path, a.Was, 0o644)
+		}
+	}
+	return manifest.Describe(out, c.was)
 }
 
 func folder(out string, err error) error {
@@ -231,24 +248,18 @@ func folder(out string, err error) error {
 	return fmt.Errorf("%w: %s: %w", ErrFolder, out, err)
 }
 
-func readManifest(root *os.Root) (map[string]entry, error) {
-	raw, state, err := existing(root, ManifestName)
+func readManifest(root *os.Root) (*manifest.Manifest, error) {
+	raw, state, err := existing(root, manifest.Name)
 	if err != nil || state == absent {
 		return nil, err
 	}
-	var m manifest
-	if state != regular || json.Unmarshal(raw, &m) != nil || m.Schema != manifestSchema {
-		return nil, fmt.Errorf("%s is not a manifest of this version; move the folder away, or repair the file", ManifestName)
+	if state != regular {
+		return nil, fmt.Errorf("%s is not a file; move the folder away, or repair it", manifest.Name)
 	}
-	for name := range m.Files {
-		if !fs.ValidPath(name) || name == "." {
-			return nil, fmt.Errorf("%s names %q, which is not a path inside the folder", ManifestName, name)
-		}
-	}
-	return m.Files, nil
+	return manifest.Decode(raw)
 }
 
-func (c *Comparison) compare(root *os.Root, f emitters.File, owned map[string]entry) error {
+func (c *Comparison) compare(root *os.Root, f emitters.File, owned map[string]manifest.File) error {
 	was, state, err := existing(root, f.Path)
 	if err != nil {
 		return err
@@ -270,7 +281,7 @@ func (c *Comparison) compare(root *os.Root, f emitters.File, owned map[string]en
 		switch {
 		case !mine && !same:
 			c.Conflicts = append(c.Conflicts, Conflict{f.Path, ErrForeign})
-		case mine && !same && digest(was) != e.SHA256:
+		case mine && !same && manifest.Digest(was) != e.SHA256:
 			c.Conflicts = append(c.Conflicts, Conflict{f.Path, ErrEdited})
 		}
 		// Of a mode, a checkout keeps whether a file may be run; the rest is the
@@ -368,7 +379,7 @@ func (c *Comparison) whole(ctx context.Context, stage string) error {
 			return folder(c.Out, err)
 		}
 	}
-	if err := w.put(ctx, ManifestName, c.manifest, 0o644); err != nil {
+	if err := w.put(ctx, manifest.Name, c.listing, 0o644); err != nil {
 		return folder(c.Out, err)
 	}
 	if err := context.Cause(ctx); err != nil {
@@ -439,7 +450,7 @@ func (c *Comparison) each(ctx context.Context, stage string) error {
 	defer root.Close()
 	w := writer{dir: stage}
 	for _, a := range c.Actions {
-		if a.Kind == Remove || a.Path == ManifestName {
+		if a.Kind == Remove || a.Path == manifest.Name {
 			continue
 		}
 		if err := w.put(ctx, a.Path, a.Now, a.Mode); err != nil {
@@ -447,7 +458,7 @@ func (c *Comparison) each(ctx context.Context, stage string) error {
 		}
 	}
 	for _, a := range c.Actions {
-		if a.Kind == Remove || a.Path == ManifestName {
+		if a.Kind == Remove || a.Path == manifest.Name {
 			continue
 		}
 		if err := root.MkdirAll(path.Dir(a.Path), 0o755); err != nil {
@@ -467,10 +478,10 @@ func (c *Comparison) each(ctx context.Context, stage string) error {
 		}
 		prune(root, path.Dir(a.Path))
 	}
-	if err := w.put(ctx, ManifestName, c.manifest, 0o644); err != nil {
+	if err := w.put(ctx, manifest.Name, c.listing, 0o644); err != nil {
 		return folder(c.Out, err)
 	}
-	if err := os.Rename(filepath.Join(stage, ManifestName), filepath.Join(c.Out, ManifestName)); err != nil {
+	if err := os.Rename(filepath.Join(stage, manifest.Name), filepath.Join(c.Out, manifest.Name)); err != nil {
 		return folder(c.Out, err)
 	}
 	return nil

@@ -3,11 +3,14 @@ package tree
 import (
 	"context"
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 
+	"github.com/yoctune/yoctune/compiler/layer/manifest"
 	"github.com/yoctune/yoctune/emitters"
 )
 
@@ -124,7 +127,7 @@ func TestLinksInTheFolderAreNotFollowed(t *testing.T) {
 }
 
 func TestPathsOutsideTheFolderAreRefused(t *testing.T) {
-	for _, p := range []string{"../x", "/etc/x", "a/../../x", "", "a//b", ManifestName} {
+	for _, p := range []string{"../x", "/etc/x", "a/../../x", "", "a//b", manifest.Name} {
 		if err := write(t, filepath.Join(t.TempDir(), "layer"), true, layer(p, "x")); !errors.Is(err, ErrFolder) {
 			t.Errorf("%q: got %v, want ErrFolder", p, err)
 		}
@@ -138,7 +141,7 @@ func TestAManifestThatReachesOutsideIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := `{"$schema":"yoctune.manifest/1","files":{"../victim":{"sha256":"2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881"}}}`
-	if err := os.WriteFile(filepath.Join(out, ManifestName), []byte(text), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(out, manifest.Name), []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	if err := write(t, out, true, layer("a", "b")); !errors.Is(err, ErrFolder) {
@@ -226,5 +229,74 @@ func TestAnEndedContextLeavesNothingBehind(t *testing.T) {
 		if stage, err := filepath.Glob(filepath.Join(filepath.Dir(out), ".yoctune-*")); err != nil || len(stage) > 0 {
 			t.Errorf("%s: left %v, %v", name, stage, err)
 		}
+	}
+}
+
+// Folders that yoctune 0.1 wrote have a manifest of digests only: they are read,
+// compared and brought up to date.
+func TestAFolderWithAManifestOfVersion1IsKnown(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "layer")
+	files := layer("conf/layer.conf", "x\n", "gone.conf", "y\n")
+	if err := write(t, out, false, files); err != nil {
+		t.Fatal(err)
+	}
+	text := `{"$schema":"yoctune.manifest/1","files":{"conf/layer.conf":{"mode":"0644","sha256":"` + manifest.Digest([]byte("x\n")) +
+		`"},"gone.conf":{"mode":"0644","sha256":"` + manifest.Digest([]byte("y\n")) + `"}}}`
+	if err := os.WriteFile(filepath.Join(out, manifest.Name), []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	back, err := Read(out)
+	if err != nil || len(back) != 3 || string(back[0].Data) != text {
+		t.Fatalf("read as %+v, %v", back, err)
+	}
+	// As it was published it is written again.
+	copied := filepath.Join(t.TempDir(), "copy")
+	if err := write(t, copied, false, back); err != nil {
+		t.Fatal(err)
+	}
+	if got := read(t, filepath.Join(copied, manifest.Name)); got != text {
+		t.Errorf("the copy has the manifest %s", got)
+	}
+	if err := write(t, out, false, layer("conf/layer.conf", "x\n")); err != nil {
+		t.Fatal(err)
+	}
+	if got := read(t, filepath.Join(out, manifest.Name)); !strings.Contains(got, manifest.Schema) || read(t, filepath.Join(out, "gone.conf")) != "absent" {
+		t.Errorf("after a build: %s", got)
+	}
+}
+
+func TestFilesBesideTheirManifestMustBeListed(t *testing.T) {
+	files := layer("a.conf", "1\n")
+	listing, err := manifest.Of(files).Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	files = append(files, emitters.File{Path: manifest.Name, Data: listing}, emitters.File{Path: "b.conf", Data: []byte("2\n")})
+	if _, err := Compare(filepath.Join(t.TempDir(), "x"), files); !errors.Is(err, ErrFolder) || !strings.Contains(err.Error(), "b.conf is not in the manifest") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestBeforeIsTheLayerAsItLies(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "layer")
+	was := layer("kept.conf", "k\n", "changed.conf", "1\n", "gone.conf", "g\n")
+	was[0].Means = []emitters.Meaning{{Kind: emitters.Setting, Name: "kept"}}
+	if err := write(t, out, false, was); err != nil {
+		t.Fatal(err)
+	}
+	c, err := Compare(out, layer("kept.conf", "k\n", "changed.conf", "2\n", "new.conf", "n\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	for _, f := range c.Before() {
+		got[f.Path] = string(f.Data)
+		if f.Path == "kept.conf" && len(f.Means) != 1 {
+			t.Errorf("kept.conf means %+v", f.Means)
+		}
+	}
+	want := map[string]string{"kept.conf": "k\n", "changed.conf": "1\n", "gone.conf": "g\n"}
+	if !maps.Equal(got, want) {
+		t.Errorf("got %v", got)
 	}
 }

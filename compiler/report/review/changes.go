@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/yoctune/yoctune/emitters/settings"
 	"github.com/yoctune/yoctune/schema/formats/cpulist"
 	"github.com/yoctune/yoctune/schema/plan"
 )
@@ -436,16 +437,17 @@ func or(a, b string) string {
 }
 
 func (c *comparison) services() {
-	c.units(c.was.units, c.now.units, func(name string) Change {
-		if strings.HasSuffix(name, ".slice") {
-			return Change{Area: "slice", ID: "cpu.isolate", Rebuild: []string{c.config()}}
+	c.units(c.was.units, c.now.units, func(u unit) Change {
+		area := "service"
+		if strings.HasSuffix(u.name, ".slice") {
+			area = "slice"
 		}
-		return Change{Area: "service", ID: "services." + name, Rebuild: []string{c.config()}}
+		return Change{Area: area, ID: u.id, Rebuild: []string{c.config()}}
 	})
 }
 
-// units compares units; about says whose a unit is.
-func (c *comparison) units(was, now map[string]unit, about func(name string) Change) {
+// units compares units; start makes the change of one.
+func (c *comparison) units(was, now map[string]unit, start func(unit) Change) {
 	both(was, now, func(name string) {
 		a, old := was[name]
 		b, new := now[name]
@@ -459,8 +461,12 @@ func (c *comparison) units(was, now map[string]unit, about func(name string) Cha
 		if len(details) == 0 {
 			return
 		}
-		ch := about(name)
-		ch.Name, ch.Details, ch.Need = addition(name), details, Restart
+		u := b
+		if !new {
+			u = a
+		}
+		ch := start(u)
+		ch.Name, ch.Details, ch.Need = u.name, details, Restart
 		switch {
 		case !old:
 			ch.Now = unitSummary(b)
@@ -509,7 +515,7 @@ func (c *comparison) programs() {
 			return
 		}
 		one := func(u unit) map[string]unit { return map[string]unit{name: u} }
-		c.units(one(was.service[name]), one(now.service[name]), func(string) Change {
+		c.units(one(was.service[name]), one(now.service[name]), func(unit) Change {
 			return Change{Area: "program", ID: "runtime.manifest", Rebuild: []string{"yoctuned"}}
 		})
 	})
@@ -557,24 +563,8 @@ func (c *comparison) packages() {
 		if a == b {
 			return
 		}
-		ch := Change{Area: "package", ID: "packages." + name, Name: name, Was: a, Now: b, Rebuild: []string{"packagegroup-yoctune-" + c.now.Layer}}
-		if m, ok := strings.CutPrefix(name, "kernel-module-"); ok {
-			ch.ID = "modules." + strings.ReplaceAll(m, "-", "_")
-		}
-		_, collection, _ := strings.Cut(cmp.Or(b, a), where)
-		switch {
-		case collection != "":
-			ch.ID = "build.optional." + collection
-		case name == "yoctune-cuda":
-			ch.ID = "runtime.cuda"
-		case name == "yoctuned":
-			ch.ID = "runtime"
-		case name == "yoctuned-serve":
-			ch.ID = "monitor.metrics"
-		case name == "yoctune-"+c.now.Layer+"-models":
-			ch.ID = "pipelines"
-		}
-		c.add(ch)
+		c.add(Change{Area: "package", ID: cmp.Or(c.now.ids[name], c.was.ids[name]), Name: name, Was: a, Now: b,
+			Rebuild: []string{"packagegroup-yoctune-" + c.now.Layer}})
 	})
 	both(c.was.blocked, c.now.blocked, func(name string) {
 		if a, b := c.was.blocked[name], c.now.blocked[name]; a != b {
@@ -718,6 +708,14 @@ func (c *comparison) rest() {
 			c.add(Change{Area: "cpu", ID: "services." + name, Name: "partition of " + name, Was: before[name], Now: after[name], Rebuild: []string{c.config()}})
 		}
 	})
+	// Whatever an emitter adds that has no comparison of its own.
+	both(c.was.other, c.now.other, func(key string) {
+		a, b := c.was.other[key], c.now.other[key]
+		if was, now := cmp.Or(a.Value, a.SHA256, a.Name), cmp.Or(b.Value, b.SHA256, b.Name); was != now {
+			m := cmp.Or(b, a)
+			c.add(Change{Area: string(m.Kind), ID: m.Part(), Name: m.Name, Was: was, Now: now, Rebuild: []string{c.config()}})
+		}
+	})
 	was, now := joined(c.was.vars), joined(c.now.vars)
 	both(was, now, func(name string) {
 		if was[name] == now[name] {
@@ -762,31 +760,28 @@ func fanSummary(f *plan.Fan) string {
 func joined(vars []variable) map[string]string {
 	out := map[string]string{}
 	for _, v := range vars {
-		if out[v.name] != "" {
-			out[v.name] += " "
-		}
-		out[v.name] += v.value
+		out[v.name] = strings.TrimSpace(out[v.name] + " " + strings.TrimSpace(v.value))
 	}
 	return out
 }
 
-func buildChanges(was, now []variable, wasAt, nowAt plan.Origins) []Change {
-	a, b := joined(was), joined(now)
+func buildChanges(was, now *layer) []Change {
+	a, b := joined(was.vars), joined(now.vars)
 	var out []Change
 	both(a, b, func(name string) {
 		if a[name] == b[name] {
 			return
 		}
-		id := buildID(name)
-		if name == "INHERIT" && strings.Contains(a[name], "rm_work") == strings.Contains(b[name], "rm_work") {
-			id = "build.downloads.own"
-		}
-		ch := Change{Area: "build", ID: id, Name: name, Kind: kindOf(a[name], b[name]), Was: a[name], Now: b[name], Need: Build}
-		from := nowAt
+		ch := Change{Area: "build", Name: name, Kind: kindOf(a[name], b[name]), Was: a[name], Now: b[name], Need: Build}
+		from := now
 		if ch.Kind == Removed {
-			from = wasAt
+			from = was
 		}
-		ch.Origin = origin(from, ch.ID)
+		ch.ID = buildID(name, from.vars)
+		if name == "INHERIT" && strings.Contains(a[name], "rm_work") == strings.Contains(b[name], "rm_work") {
+			ch.ID = "build.downloads.own"
+		}
+		ch.Origin = origin(from.origins, ch.ID)
 		switch {
 		case strings.HasPrefix(name, "EXTRA_IMAGE_FEATURES"), strings.HasPrefix(name, "BAD_RECOMMENDATIONS"), strings.HasPrefix(name, "DISTRO_FEATURES"):
 			ch.Need, ch.Rebuild = Reflash, []string{"the image"}
@@ -799,23 +794,29 @@ func buildChanges(was, now []variable, wasAt, nowAt plan.Origins) []Change {
 	return out
 }
 
-// buildIDs maps variables of the settings file to the fields they come from.
-var buildIDs = map[string]string{
-	"BB_NUMBER_THREADS": "build.parallel.tasks", "PARALLEL_MAKE": "build.parallel.make", "do_fetch[number_threads]": "build.parallel.downloads",
-	"INHERIT": "build.rmWork", "BB_LOADFACTOR_MAX": "build.parallel.load", "BB_PRESSURE_MAX_CPU": "build.pressure.cpu", "BB_PRESSURE_MAX_IO": "build.pressure.io",
-	"BB_PRESSURE_MAX_MEMORY": "build.pressure.memory", "RM_WORK_EXCLUDE": "build.rmWorkExclude", "PACKAGE_CLASSES": "build.format",
-	"EXTRA_IMAGE_FEATURES:append": "build.image", "BAD_RECOMMENDATIONS:append": "build.image.badRecommendations", "SSTATE_DIR": "build.sstate.dir", "DL_DIR": "build.downloads.dir",
-	"SSTATE_MIRRORS:append": "build.sstate.mirrors", "PREMIRRORS:prepend": "build.downloads.mirrors", "BB_HASHSERVE": "build.hashserve.address",
-	"BB_HASHSERVE_UPSTREAM": "build.hashserve.upstream", "BB_HASHSERVE_DB_DIR": "build.hashserve.database", "BB_NO_NETWORK": "build.downloads.network",
-	"BB_FETCH_PREMIRRORONLY": "build.downloads.network", "BB_ALLOWED_NETWORKS:append": "build.downloads.hosts", "SOURCE_MIRROR_URL": "build.downloads.own",
-}
-
-func buildID(name string) string {
-	if id, ok := buildIDs[name]; ok {
+// buildID is the field that a variable of the settings file comes from: the one
+// that the manifest has for its assignments, where they have one in common.
+func buildID(name string, vars []variable) string {
+	id := ""
+	for _, v := range vars {
+		if v.name == name && id != "" && v.id != id {
+			id = id[:max(0, strings.LastIndexByte(id, '.'))]
+		} else if v.name == name {
+			id = v.id
+		}
+	}
+	if id != "" {
 		return id
 	}
-	if recipe, ok := strings.CutPrefix(name, "PARALLEL_MAKE:pn-"); ok {
-		return "build.parallel.recipes." + recipe
+	switch base, _, _ := strings.Cut(name, ":"); {
+	case strings.HasPrefix(name, "PARALLEL_MAKE:pn-"):
+		return "build.parallel.recipes." + strings.TrimPrefix(name, "PARALLEL_MAKE:pn-")
+	case name == "INHERIT":
+		return "build.rmWork"
+	case name == "do_fetch[number_threads]":
+		return "build.parallel.downloads"
+	case settings.Field(base) != "":
+		return settings.Field(base)
 	}
 	return "build.variables." + name
 }

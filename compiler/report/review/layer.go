@@ -4,42 +4,40 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 
-	"github.com/yoctune/yoctune/emitters/quote"
-	"github.com/yoctune/yoctune/internal/signature"
+	"github.com/yoctune/yoctune/compiler/layer/manifest"
+	"github.com/yoctune/yoctune/emitters"
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
-// Files is a generated layer: content by path, slash separated.
-type Files map[string][]byte
-
 // Side is one of the two layers that are compared.
 type Side struct {
-	Label   string // how messages call it: a folder, a revision, a target
-	Files   Files
-	Origins plan.Origins // of layer.* and build.*, which no file of the layer keeps
+	Label   string          // how messages call it: a folder, a revision, a target
+	Files   []emitters.File // with what they mean; see [manifest.Describe]
+	Origins plan.Origins    // of layer.* and build.*; nil where only the layer is at hand
 }
 
-// layer is what the files of a layer say, read back from them: a layer that was
-// committed, or edited, is judged by what it holds and not by what it once came
-// from.
+// layer is what the files of a layer mean, target by target. The plan has most of
+// it; the manifest has the rest.
 type layer struct {
 	name    string
 	vars    []variable // of the settings file that are for every machine
 	targets map[string]*target
 	common  map[string]string  // packages of every target, as those of one
-	program map[string]program // recipes of yoctune's own programs, by name
+	program map[string]program // yoctune's own programs, by name
 	service map[string]unit    // units that come with them
 	origins plan.Origins       // of what is the layer's and not a target's
 }
 
-// program is what a recipe of one of yoctune's programs builds.
+// program is one of yoctune's programs, as a recipe brings it.
 type program struct {
 	version string
-	sums    string // of what it fetches
+	sums    string // of what is fetched
 }
 
 // target is one machine of a layer.
@@ -51,45 +49,60 @@ type target struct {
 	kernel   map[string]string // symbol to value
 	recipes  []string          // kernel recipes that the layer appends to
 	provider string
-	units    map[string]unit
+	units    map[string]unit   // by file
 	packages map[string]string // name to "install" or "recommend", and where
+	ids      map[string]string // part of the configuration behind each package
 	blocked  map[string]string // modules that are not loaded by their alias
 	models   map[string]string // digest by address
 	keys     map[string]string // public keys that the device accepts, by name
 	vars     []variable
+	other    map[string]emitters.Meaning // of kinds that have no field here, by kind and name
 }
 
 // variable is an assignment in the settings file.
-type variable struct{ name, value string }
+type variable struct{ name, value, id string }
 
-// parse reads a layer. A file that cannot be read is an error: a review that
-// leaves something out is worse than none.
-func parse(files Files) (*layer, error) {
-	l := &layer{targets: map[string]*target{}, common: map[string]string{}, program: map[string]program{}, service: map[string]unit{}}
-	for _, name := range files.paths() {
-		if path.Base(name) != "plan.json" {
+// read collects what a layer means. A file that cannot be read is an error: a
+// review with gaps would mislead.
+func read(side Side) (*layer, error) {
+	files := manifest.Describe(side.Files, nil)
+	slices.SortFunc(files, func(a, b emitters.File) int { return strings.Compare(a.Path, b.Path) })
+	l := &layer{targets: map[string]*target{}, common: map[string]string{}, program: map[string]program{}, service: map[string]unit{},
+		origins: maps.Clone(side.Origins)}
+	for _, f := range files {
+		if path.Base(f.Path) != "plan.json" {
 			continue
 		}
-		p, err := plan.Decode(bytes.NewReader(files[name]))
+		p, err := plan.Decode(bytes.NewReader(f.Data))
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
+			return nil, fmt.Errorf("%s: %w", f.Path, err)
 		}
-		machine := machineOf(name)
-		t := &target{Plan: p, machine: machine, in: l, kernel: map[string]string{}, units: map[string]unit{}, packages: map[string]string{},
-			blocked: map[string]string{}, models: map[string]string{}, keys: map[string]string{}}
-		if raw, ok := files[strings.TrimSuffix(name, ".json")+".origins.json"]; ok {
-			if err := json.Unmarshal(raw, &t.origins); err != nil {
-				return nil, fmt.Errorf("%s: %w", strings.TrimSuffix(name, ".json")+".origins.json", err)
+		t := &target{Plan: p, machine: f.Machine, in: l, kernel: map[string]string{}, units: map[string]unit{}, packages: map[string]string{},
+			ids: map[string]string{}, blocked: map[string]string{}, models: map[string]string{}, keys: map[string]string{},
+			other: map[string]emitters.Meaning{}}
+		name := strings.TrimSuffix(f.Path, ".json") + ".origins.json"
+		if i := slices.IndexFunc(files, func(f emitters.File) bool { return f.Path == name }); i >= 0 {
+			if err := json.Unmarshal(files[i].Data, &t.origins); err != nil {
+				return nil, fmt.Errorf("%s: %w", name, err)
 			}
 		}
-		l.targets[machine] = t
+		l.targets[f.Machine] = t
 		l.name = p.Layer
 	}
-	for _, name := range files.paths() {
-		l.file(name, files[name])
+	var kernels []string
+	for _, f := range files {
+		for _, m := range f.Means {
+			if m.Machine == "" {
+				m.Machine = f.Machine
+			}
+			l.add(f, m)
+			if m.Kind == emitters.Append && strings.HasPrefix(f.Path, "recipes-kernel/") {
+				kernels = append(kernels, m.Name)
+			}
+		}
 	}
 	for _, t := range l.targets {
-		t.recipes = t.kernelRecipes(files)
+		t.recipes = kernelRecipes(t.provider, kernels)
 		for name, how := range l.common {
 			if t.packages[name] == "" {
 				t.packages[name] = how
@@ -99,149 +112,92 @@ func parse(files Files) (*layer, error) {
 	return l, nil
 }
 
-// machineOf is the folder below files/ that a file lies in, directly or in a
-// folder that is taken whole.
-func machineOf(name string) string {
-	dir := path.Dir(name)
-	if folder := path.Base(dir); (folder == "plan" || folder == "keys") && path.Base(path.Dir(path.Dir(dir))) == "files" {
-		dir = path.Dir(dir)
-	}
-	return path.Base(dir)
-}
-
-// paths lists the files in order.
-func (f Files) paths() []string {
-	out := make([]string, 0, len(f))
-	for name := range f {
-		out = append(out, name)
-	}
-	slices.Sort(out)
-	return out
-}
-
-func (l *layer) file(name string, data []byte) {
-	t := l.targets[machineOf(name)]
-	base := path.Base(name)
+// add takes in one meaning of a file.
+func (l *layer) add(f emitters.File, m emitters.Meaning) {
+	t := l.targets[m.Machine]
+	l.place(t, m)
 	switch {
-	case strings.HasPrefix(name, "recipes-kernel/") && strings.HasSuffix(name, ".cfg") && t != nil:
-		for line := range strings.Lines(string(data)) {
-			line = strings.TrimSpace(line)
-			if symbol, ok := strings.CutSuffix(strings.TrimPrefix(line, "# CONFIG_"), " is not set"); ok && strings.HasPrefix(line, "# CONFIG_") {
-				t.kernel[symbol] = "n"
-			} else if symbol, value, ok := strings.Cut(line, "="); ok && strings.HasPrefix(symbol, "CONFIG_") {
-				t.kernel[strings.TrimPrefix(symbol, "CONFIG_")] = value
-			}
+	case m.Kind == emitters.Unit:
+		l.unit(t, f, m)
+	case m.Kind == emitters.Package:
+		l.pkg(t, m)
+	case m.Kind == emitters.Program, m.Kind == emitters.Licences:
+		p := l.program[m.Name]
+		if m.Kind == emitters.Program {
+			p.version = m.Value
 		}
-	case strings.HasSuffix(base, ".pub") && path.Base(path.Dir(name)) == "keys" && t != nil:
-		if k, err := signature.ParseKey(data); err == nil {
-			t.keys[strings.TrimSuffix(base, ".pub")] = k.ID()
-		} else {
-			t.keys[strings.TrimSuffix(base, ".pub")] = "no key"
+		p.sums += m.SHA256
+		l.program[m.Name] = p
+	case m.Kind == emitters.Variable:
+		if strings.HasPrefix(f.Path, "conf/yoctune/") {
+			l.variable(t, m)
 		}
-	case unitFile(base) && t != nil:
-		t.units[base] = parseUnit(string(data))
-	case strings.HasPrefix(name, "conf/yoctune/") && strings.HasSuffix(name, ".conf"):
-		l.settings(string(data))
-	case strings.HasPrefix(base, "packagegroup-") && strings.HasSuffix(base, ".bb"):
-		l.packages(string(data), "")
-	case strings.HasPrefix(name, "dynamic-layers/") && strings.HasSuffix(base, ".bbappend"):
-		l.packages(string(data), strings.Split(name, "/")[1])
-	case base == "yoctune-modprobe.conf" && t != nil:
-		for line := range strings.Lines(string(data)) {
-			if module, ok := strings.CutPrefix(strings.TrimSpace(line), "blacklist "); ok {
-				t.blocked[module] = "blacklist"
-			}
+	case slices.Contains(elsewhere, m.Kind):
+	case t == nil:
+		for _, t := range l.targets {
+			t.other[string(m.Kind)+" "+m.Name] = m
 		}
-	case strings.HasSuffix(path.Dir(name), "-models") && strings.HasSuffix(base, ".bb"):
-		l.models(string(data))
-	case slices.Contains(programs, path.Base(path.Dir(name))) && strings.HasSuffix(base, ".bb"):
-		l.recipe(strings.TrimSuffix(base, ".bb"), string(data))
-	case strings.HasPrefix(name, "recipes-yoctune/yoctuned/files/") && strings.HasSuffix(base, ".service"):
-		l.service[base] = parseUnit(string(data))
+	case m.Kind == emitters.Option:
+		t.kernel[m.Name] = m.Value
+	case m.Kind == emitters.Key:
+		t.keys[m.Name] = m.Value
+	case m.Kind == emitters.Module:
+		if m.Value == "blacklist" {
+			t.blocked[m.Name] = m.Value
+		}
+	case m.Kind == emitters.Model:
+		t.models[m.Value] = m.SHA256
+	default:
+		t.other[string(m.Kind)+" "+m.Name] = m
 	}
 }
 
-// programs are the folders of the recipes of yoctune's own programs.
-var programs = []string{"yoctuned", "yoctune-cuda"}
+// elsewhere are the kinds whose meaning the plan has in full, or that say how the
+// layer is built and not what it does.
+var elsewhere = []emitters.Kind{emitters.Setting, emitters.Argument, emitters.Mode, emitters.Profile, emitters.Pipeline, emitters.Plan,
+	emitters.Recipe, emitters.Append, emitters.Layer}
 
-// recipe reads what a program's recipe fetches.
-func (l *layer) recipe(name, text string) {
-	pn, version, _ := strings.Cut(name, "_")
-	p := program{version: version}
-	for v := range assignments(text) {
-		if strings.HasPrefix(v.name, "SRC_URI[") {
-			p.sums += v.value
-		}
+// place keeps the line of a meaning whose part has no origin.
+func (l *layer) place(t *target, m emitters.Meaning) {
+	file, number, ok := cutLast(m.From, ":")
+	n, err := strconv.Atoi(number)
+	if !ok || err != nil {
+		return
 	}
-	l.program[pn] = p
-}
-
-// models reads the addresses and digests of the models recipe.
-func (l *layer) models(text string) {
-	for v := range assignments(text) {
-		t := l.override(v.name)
-		if t == nil || !strings.HasPrefix(v.name, "SRC_URI:append:") {
-			continue
-		}
-		for _, uri := range strings.Fields(v.value) {
-			address, rest, _ := strings.Cut(uri, ";downloadfilename=yoctune-")
-			sum, _, _ := strings.Cut(rest, ";")
-			t.models[address] = sum
-		}
+	into := &l.origins
+	if t != nil {
+		into = &t.origins
+	}
+	if *into == nil {
+		*into = plan.Origins{}
+	}
+	if _, known := (*into)[m.Part()]; !known {
+		(*into)[m.Part()] = plan.Position{File: file, Line: n}
 	}
 }
 
-// settings reads the assignments of conf/yoctune/<layer>.conf: of a machine
-// where the last override names one, otherwise of the build.
-func (l *layer) settings(text string) {
-	for v := range assignments(text) {
-		t := l.override(v.name)
-		switch {
-		case t == nil:
-			l.vars = append(l.vars, v)
-		case strings.HasPrefix(v.name, "PREFERRED_PROVIDER_virtual/kernel:"):
-			t.provider = v.value
-		case strings.HasPrefix(v.name, "KERNEL_ARGS:append:"):
-			// the plan has the arguments one by one
-		default:
-			t.vars = append(t.vars, variable{v.name[:strings.LastIndexByte(v.name, ':')], v.value})
-		}
-	}
-}
-
-// override is the target that the last override of a variable means. Layers of
-// before there were overrides of one machine alone name the machine itself.
-func (l *layer) override(name string) *target {
-	i := strings.LastIndexByte(name, ':')
+func cutLast(s, sep string) (before, after string, found bool) {
+	i := strings.LastIndex(s, sep)
 	if i < 0 {
-		return nil
+		return s, "", false
 	}
-	return l.targets[strings.TrimPrefix(name[i+1:], quote.OverridePrefix)]
+	return s[:i], s[i+len(sep):], true
 }
 
-// packages reads a package group, or the append to it that is read where a
-// collection is present.
-func (l *layer) packages(text, collection string) {
-	for v := range assignments(text) {
-		into := l.common
-		if t := l.override(v.name); t != nil {
-			into = t.packages
-		}
-		how := ""
-		switch {
-		case strings.HasPrefix(v.name, "RDEPENDS:"):
-			how = "install"
-		case strings.HasPrefix(v.name, "RRECOMMENDS:"):
-			how = "recommend"
-		default:
-			continue
-		}
-		if collection != "" {
-			how += where + collection
-		}
-		for _, p := range strings.Fields(v.value) {
-			into[p] = how
-		}
+// unit takes in a unit of the configuration, or of one of yoctune's programs. The
+// units that a pipeline or a setting makes are not compared: that is.
+func (l *layer) unit(t *target, f emitters.File, m emitters.Meaning) {
+	base := path.Base(f.Path)
+	u := parseUnit(string(f.Data))
+	u.name, u.id = m.Name, m.ID
+	if m.Value == "drop-in" {
+		u.name += ", drop-in"
+	}
+	switch {
+	case t != nil && !strings.HasPrefix(base, "yoctune-") && !strings.HasPrefix(base, "yoctuned"):
+		t.units[base] = u
+	case t == nil && strings.HasPrefix(f.Path, "recipes-yoctune/yoctuned/files/"):
+		l.service[base] = u
 	}
 }
 
@@ -249,41 +205,45 @@ func (l *layer) packages(text, collection string) {
 // present for it.
 const where = " with the layer "
 
-// assignments reads `NAME = "value"` and `NAME[flag] = "value"` in any of
-// bitbake's operators, with the lines a backslash joins.
-func assignments(text string) func(func(variable) bool) {
-	return func(yield func(variable) bool) {
-		joined := strings.ReplaceAll(text, "\\\n", " ")
-		for line := range strings.Lines(joined) {
-			line = strings.TrimSpace(line)
-			if strings.HasPrefix(line, "#") {
-				continue
-			}
-			left, right, ok := strings.Cut(line, "=")
-			if !ok || len(right) < 2 {
-				continue
-			}
-			name := strings.TrimRight(left, " +?:.")
-			value := strings.TrimSpace(right)
-			value = strings.TrimSuffix(strings.TrimPrefix(value, `"`), `"`)
-			if !yield(variable{name, strings.TrimSpace(value)}) {
-				return
-			}
+func (l *layer) pkg(t *target, m emitters.Meaning) {
+	how := m.Value
+	switch {
+	case how == "exclude": // the variable of the settings file shows it
+		return
+	case m.With != "":
+		how += where + m.With
+	}
+	if t == nil {
+		l.common[m.Name] = how
+		for _, t := range l.targets {
+			t.ids[m.Name] = m.Part()
 		}
+		return
+	}
+	t.packages[m.Name], t.ids[m.Name] = how, m.Part()
+}
+
+// variable takes in an assignment of conf/yoctune/<layer>.conf.
+func (l *layer) variable(t *target, m emitters.Meaning) {
+	switch {
+	case t == nil:
+		l.vars = append(l.vars, variable{m.Name, m.Value, m.ID})
+	case strings.HasPrefix(m.Name, "PREFERRED_PROVIDER_virtual/kernel:"):
+		t.provider = m.Value
+	case strings.HasPrefix(m.Name, "KERNEL_ARGS:append:"):
+		// the plan has the arguments one by one
+	default:
+		t.vars = append(t.vars, variable{m.Name[:strings.LastIndexByte(m.Name, ':')], m.Value, m.ID})
 	}
 }
 
-// kernelRecipes lists the recipes whose appends build this target's kernel.
-func (t *target) kernelRecipes(files Files) []string {
-	if t.provider != "" {
-		return []string{t.provider}
+// kernelRecipes lists the recipes whose appends build a target's kernel.
+func kernelRecipes(provider string, appended []string) []string {
+	if provider != "" {
+		return []string{provider}
 	}
 	var plain, rt []string
-	for _, name := range files.paths() {
-		if !strings.HasPrefix(name, "recipes-kernel/") || !strings.HasSuffix(name, ".bbappend") {
-			continue
-		}
-		pn, _, _ := strings.Cut(strings.TrimSuffix(path.Base(name), ".bbappend"), "_")
+	for _, pn := range appended {
 		if strings.HasSuffix(pn, "-rt") {
 			rt = append(rt, pn)
 		} else {
@@ -291,21 +251,17 @@ func (t *target) kernelRecipes(files Files) []string {
 		}
 	}
 	if len(plain) == 0 {
-		plain = rt
+		return rt
 	}
 	return plain
 }
 
 // unit is a systemd unit: values by section and key, in order of appearance.
 type unit struct {
+	name   string   // as the review calls it
+	id     string   // part of the configuration
 	keys   []string // "Service.Nice"
 	values map[string][]string
-}
-
-func unitFile(name string) bool {
-	// Files of the runtime itself follow from other settings and from pipelines.
-	return !strings.HasPrefix(name, "yoctune-") && !strings.HasPrefix(name, "yoctuned") && (strings.HasSuffix(name, ".service") || strings.HasSuffix(name, ".slice") ||
-		strings.Contains(name, ".service.d-") || strings.Contains(name, ".slice.d-"))
 }
 
 func parseUnit(text string) unit {
@@ -327,15 +283,6 @@ func parseUnit(text string) unit {
 		}
 	}
 	return u
-}
-
-// addition is the name of a unit as people call it: what is added to one of somebody
-// else's lies in a file of another name.
-func addition(name string) string {
-	if base, _, ok := strings.Cut(name, ".d-"); ok {
-		return base + ", drop-in"
-	}
-	return name
 }
 
 func (u unit) get(key string) string { return strings.Join(u.values[key], " ") }

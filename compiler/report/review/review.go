@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/yoctune/yoctune/emitters"
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
@@ -147,22 +148,17 @@ func (r *Review) Clean() bool { return len(r.Files) == 0 }
 // Compare finds what changes. With across, the sides have one target each, which
 // are compared whatever their names.
 func Compare(was, now Side, across bool) (*Review, error) {
-	before, err := parse(was.Files)
+	before, err := read(was)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", was.Label, err)
 	}
-	after, err := parse(now.Files)
+	after, err := read(now)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", now.Label, err)
 	}
-	before.origins, after.origins = was.Origins, now.Origins
 	r := &Review{Layer: after.name, Old: was.Label, New: now.Label}
-	oldFiles := was.Files
-	if across {
-		oldFiles = moved(was.Files, before, after)
-	}
-	r.files(oldFiles, now.Files)
-	r.Build = buildChanges(before.vars, after.vars, was.Origins, now.Origins)
+	r.files(was.Files, now.Files, renamer(before, after, across))
+	r.Build = buildChanges(before, after)
 	for _, p := range pairs(before, after, across) {
 		r.target(p[0], p[1])
 	}
@@ -195,33 +191,27 @@ func (r *Review) share() {
 	}
 }
 
-// moved gives the files of one machine the paths they would have for the other,
+// renamer gives the files of one machine the paths they would have for the other,
 // so that across targets like is compared with like.
-func moved(files Files, before, after *layer) Files {
-	if len(before.targets) != 1 || len(after.targets) != 1 {
-		return files
+func renamer(before, after *layer, across bool) func(string) string {
+	if !across || len(before.targets) != 1 || len(after.targets) != 1 {
+		return func(name string) string { return name }
 	}
-	var from, to string
-	for m := range before.targets {
-		from = m
-	}
-	for m := range after.targets {
-		to = m
-	}
-	out := Files{}
-	for name, data := range files {
-		out[strings.ReplaceAll(name, "/"+from+"/", "/"+to+"/")] = data
-	}
-	return out
+	only := func(l *layer) string { return "/" + slices.Collect(maps.Keys(l.targets))[0] + "/" }
+	return strings.NewReplacer(only(before), only(after)).Replace
 }
 
-func (r *Review) files(was, now Files) {
-	all := Files{}
-	maps.Copy(all, was)
-	maps.Copy(all, now)
-	for _, name := range all.paths() {
-		a, old := was[name]
-		b, new := now[name]
+func (r *Review) files(was, now []emitters.File, rename func(string) string) {
+	before, after := map[string][]byte{}, map[string][]byte{}
+	for _, f := range was {
+		before[rename(f.Path)] = f.Data
+	}
+	for _, f := range now {
+		after[f.Path] = f.Data
+	}
+	both(before, after, func(name string) {
+		a, old := before[name]
+		b, new := after[name]
 		switch {
 		case !old:
 			r.Files = append(r.Files, File{name, Added, nil, b})
@@ -230,7 +220,7 @@ func (r *Review) files(was, now Files) {
 		case !bytes.Equal(a, b):
 			r.Files = append(r.Files, File{name, Changed, a, b})
 		}
-	}
+	})
 }
 
 // pairs matches targets by name, then by machine.

@@ -9,8 +9,21 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/yoctune/yoctune/emitters"
 	"github.com/yoctune/yoctune/schema/plan"
 )
+
+// Files is content by path.
+type Files map[string][]byte
+
+// list is files as they lie in a folder: nothing but their text shows what they mean.
+func (f Files) list() []emitters.File {
+	var out []emitters.File
+	for name, data := range f {
+		out = append(out, emitters.File{Path: name, Data: data})
+	}
+	return out
+}
 
 const machine = "jetson-orin-nano-devkit"
 
@@ -38,7 +51,7 @@ func made(t *testing.T, p plan.Plan, more Files) Side {
 	for name, data := range more {
 		files[name] = data
 	}
-	return Side{Label: "layer", Files: files}
+	return Side{Label: "layer", Files: files.list()}
 }
 
 func compared(t *testing.T, was, now Side) *Review {
@@ -171,14 +184,14 @@ func TestTargetsComeAndGo(t *testing.T) {
 // What is the same in each target is said once; a target says what it has besides.
 func TestWhatEveryTargetHasIsSaidOnce(t *testing.T) {
 	side := func(values ...string) Side {
-		s := Side{Files: Files{}}
+		files := Files{}
 		for i, v := range values {
 			one := made(t, plan.Plan{Target: fmt.Sprint("t", i), Settings: []plan.Setting{sysctlOf("vm.swappiness", values[0]), sysctlOf("vm.dirty_ratio", v)}}, nil)
-			for name, data := range one.Files {
-				s.Files[strings.ReplaceAll(name, machine, fmt.Sprint("m", i))] = data
+			for _, f := range one.Files {
+				files[strings.ReplaceAll(f.Path, machine, fmt.Sprint("m", i))] = f.Data
 			}
 		}
-		return s
+		return Side{Files: files.list()}
 	}
 	r := compared(t, side("1", "2", "2"), side("3", "2", "4"))
 	var text, md, html strings.Builder

@@ -42,6 +42,9 @@ func Place(p *plan.Position) string {
 	if p == nil {
 		return ""
 	}
+	if p.Column == 0 {
+		return fmt.Sprintf("%s:%d", p.File, p.Line)
+	}
 	return fmt.Sprintf("%s:%d:%d", p.File, p.Line, p.Column)
 }
 

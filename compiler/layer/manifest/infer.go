@@ -1,0 +1,182 @@
+package manifest
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/yoctune/yoctune/emitters"
+	"github.com/yoctune/yoctune/internal/signature"
+)
+
+// Describe completes files with what the manifest holds about them. A file that is
+// not as the manifest has it (it was edited, or the manifest is of version 1 or
+// nil) gets what its own text shows, so that what a layer holds decides and not
+// what it once held. Files that have meanings keep them.
+func Describe(files []emitters.File, m *Manifest) []emitters.File {
+	var machines []string
+	for _, f := range files {
+		if path.Base(f.Path) == "plan.json" {
+			machines = append(machines, machineOf(f.Path))
+		}
+	}
+	out := slices.Clone(files)
+	for i := range out {
+		f := &out[i]
+		if f.Means != nil {
+			continue
+		}
+		if m != nil && m.Schema != Schema1 {
+			if e, ok := m.Files[f.Path]; ok && e.SHA256 == Digest(f.Data) {
+				f.Machine, f.Means, f.From = e.Machine, e.Means, e.From
+				if e.Dest != "" {
+					f.Install = &emitters.Install{Dest: e.Dest}
+				}
+				continue
+			}
+		}
+		if machine := machineOf(f.Path); slices.Contains(machines, machine) {
+			f.Machine = machine
+		}
+		f.Means = infer(*f, machines)
+	}
+	return out
+}
+
+// machineOf is the folder below files/ that a file lies in, directly or in a
+// folder that is taken whole.
+func machineOf(name string) string {
+	dir := path.Dir(name)
+	if folder := path.Base(dir); (folder == "plan" || folder == "keys") && path.Base(path.Dir(path.Dir(dir))) == "files" {
+		dir = path.Dir(dir)
+	}
+	return path.Base(dir)
+}
+
+// infer reads the meanings of a file from its text, as yoctune 0.1 wrote it.
+func infer(f emitters.File, machines []string) []emitters.Meaning {
+	base, folder, text := path.Base(f.Path), path.Base(path.Dir(f.Path)), string(f.Data)
+	out := emitters.ReadBitBake(f.Path, f.Data, machines)
+	add := func(m emitters.Meaning) { out = append(out, m) }
+	switch {
+	case strings.HasPrefix(f.Path, "recipes-kernel/") && strings.HasSuffix(base, ".cfg"):
+		for line := range strings.Lines(text) {
+			line = strings.TrimSpace(line)
+			symbol, value, ok := strings.Cut(line, "=")
+			if off, found := strings.CutSuffix(line, " is not set"); found && strings.HasPrefix(off, "# CONFIG_") {
+				symbol, value, ok = off[len("# "):], "n", true
+			}
+			if symbol, config := strings.CutPrefix(symbol, "CONFIG_"); ok && config {
+				add(emitters.Meaning{Kind: emitters.Option, Name: symbol, Value: value, ID: "kernel.config." + symbol})
+			}
+		}
+	case folder == "keys" && strings.HasSuffix(base, ".pub"):
+		m := emitters.Meaning{Kind: emitters.Key, Name: strings.TrimSuffix(base, ".pub"), Value: "no key"}
+		if k, err := signature.ParseKey(f.Data); err == nil {
+			m.Value = k.ID()
+		}
+		m.ID = "runtime.keys." + m.Name
+		add(m)
+	case strings.Contains(base, ".service.d-"), strings.Contains(base, ".slice.d-"):
+		name, _, _ := strings.Cut(base, ".d-")
+		add(emitters.Meaning{Kind: emitters.Unit, Name: name, Value: "drop-in", ID: "services." + name})
+	case strings.HasSuffix(base, ".service"), strings.HasSuffix(base, ".timer"):
+		add(emitters.Meaning{Kind: emitters.Unit, Name: base, Value: "unit", ID: "services." + base})
+	case strings.HasSuffix(base, ".slice"):
+		add(emitters.Meaning{Kind: emitters.Unit, Name: base, Value: "unit", ID: "cpu.isolate"})
+	case base == "yoctune-modprobe.conf":
+		for line := range strings.Lines(text) {
+			if module, ok := strings.CutPrefix(strings.TrimSpace(line), "blacklist "); ok {
+				add(emitters.Meaning{Kind: emitters.Module, Name: module, Value: "blacklist", ID: "modules." + module})
+			}
+		}
+	case strings.HasPrefix(base, "packagegroup-") && strings.HasSuffix(base, ".bb"):
+		out = append(out, packages(text, "", machines)...)
+	case strings.HasPrefix(f.Path, "dynamic-layers/") && strings.HasSuffix(base, ".bbappend"):
+		out = append(out, packages(text, strings.Split(f.Path, "/")[1], machines)...)
+	case strings.HasSuffix(folder, "-models") && strings.HasSuffix(base, ".bb"):
+		out = append(out, models(text, machines)...)
+	case (folder == "yoctuned" || folder == "yoctune-cuda") && strings.HasSuffix(base, ".bb"):
+		out = append(out, program(strings.TrimSuffix(base, ".bb"), text)...)
+	}
+	return out
+}
+
+// packages reads a package group, or the append to it for a collection.
+func packages(text, collection string, machines []string) []emitters.Meaning {
+	var out []emitters.Meaning
+	for _, a := range emitters.Assignments(text) {
+		action := "install"
+		switch {
+		case strings.HasPrefix(a.Name, "RRECOMMENDS:"):
+			action = "recommend"
+		case !strings.HasPrefix(a.Name, "RDEPENDS:"):
+			continue
+		}
+		for _, p := range strings.Fields(a.Value) {
+			m := emitters.Meaning{Kind: emitters.Package, Name: p, Value: action, Machine: emitters.MachineOf(a.Name, machines), With: collection, ID: "packages." + p}
+			if collection != "" {
+				m.ID = "build.optional." + collection
+			} else if module, ok := strings.CutPrefix(p, "kernel-module-"); ok {
+				m.ID = "modules." + strings.ReplaceAll(module, "-", "_")
+			} else if id, ok := owners[p]; ok {
+				m.ID = id
+			} else if strings.HasPrefix(p, "yoctune-") && strings.HasSuffix(p, "-models") {
+				m.ID = "pipelines"
+			}
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+// owners are the parts of a configuration that ask for packages of other names.
+var owners = map[string]string{"yoctuned": "runtime", "yoctune-cuda": "runtime.cuda", "yoctuned-serve": "monitor.metrics"}
+
+// models reads the addresses and digests of the models recipe.
+func models(text string, machines []string) []emitters.Meaning {
+	var out []emitters.Meaning
+	assignments := emitters.Assignments(text)
+	sums := map[string]string{} // by the name parameter of an address
+	for _, a := range assignments {
+		if flag, ok := strings.CutPrefix(a.Name, "SRC_URI["); ok {
+			sums[strings.TrimSuffix(flag, ".sha256sum]")] = a.Value
+		}
+	}
+	for _, a := range assignments {
+		machine := emitters.MachineOf(a.Name, machines)
+		if machine == "" || !strings.HasPrefix(a.Name, "SRC_URI:append:") {
+			continue
+		}
+		for _, uri := range strings.Fields(a.Value) {
+			address, params, _ := strings.Cut(uri, ";")
+			sum := ""
+			for p := range strings.SplitSeq(params, ";") {
+				if digest, ok := strings.CutPrefix(p, "downloadfilename=yoctune-"); ok {
+					sum = digest
+				} else if name, ok := strings.CutPrefix(p, "name="); ok && sum == "" {
+					sum = sums[name]
+				}
+			}
+			out = append(out, emitters.Meaning{Kind: emitters.Model, Name: path.Base(address), Value: address, SHA256: sum, Machine: machine, ID: "pipelines"})
+		}
+	}
+	return out
+}
+
+// program reads the version of a program's recipe and the digests of what it
+// fetches.
+func program(name, text string) []emitters.Meaning {
+	pn, version, _ := strings.Cut(name, "_")
+	p := emitters.Meaning{Kind: emitters.Program, Name: pn, Value: version, ID: "runtime.manifest"}
+	licences := emitters.Meaning{Kind: emitters.Licences, Name: pn, ID: p.ID}
+	for _, a := range emitters.Assignments(text) {
+		switch a.Name {
+		case "SRC_URI[sha256sum]", "SRC_URI[program.sha256sum]":
+			p.SHA256 = a.Value
+		case "SRC_URI[licenses.sha256sum]":
+			licences.SHA256 = a.Value
+		}
+	}
+	return []emitters.Meaning{p, licences}
+}

@@ -1,0 +1,116 @@
+package emitters
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/yoctune/yoctune/schema/plan"
+)
+
+// Meaning is one thing that a file of the layer does to a build or to a device.
+// Emitters state it together with the file; the layer's manifest records it, so
+// that review, check-layer and others need not parse the file.
+type Meaning struct {
+	Kind    Kind   `json:"kind"`
+	Name    string `json:"name"`              // in the terms of the format: a sysctl key, a unit, a package
+	Value   string `json:"value,omitempty"`   // what the file makes of it; see [Kind]
+	Op      string `json:"op,omitempty"`      // of a variable; "" is "="
+	Line    int    `json:"line,omitempty"`    // of a variable: where it stands in the file
+	SHA256  string `json:"sha256,omitempty"`  // of what is fetched under the name
+	Machine string `json:"machine,omitempty"` // "" for the machine of the file, or for every machine
+	With    string `json:"with,omitempty"`    // collection without which it has no effect
+	ID      string `json:"id,omitempty"`      // part of the configuration, as in plan.Origins; "" if it is the name
+	From    string `json:"from,omitempty"`    // FILE:LINE of the configuration, "" where no line stands behind it
+}
+
+// Kind is what a meaning is about. Readers refuse a kind that they do not know.
+type Kind string
+
+// The kinds, with what Value holds.
+const (
+	Setting  Kind = "setting"  // a value that the device enforces: the wanted value
+	Argument Kind = "argument" // kernel argument: its value, "" for a flag
+	Option   Kind = "option"   // kernel option, without CONFIG_: y, m, n or the text after =
+	Mode     Kind = "mode"     // power mode: "default", or its number
+	Profile  Kind = "profile"  // fan profile
+	Module   Kind = "module"   // kernel module: load or blacklist
+	Unit     Kind = "unit"     // systemd unit: "unit", or "drop-in"
+	Pipeline Kind = "pipeline" // inference pipeline: kind of its source
+	Package  Kind = "package"  // install, recommend or exclude
+	Model    Kind = "model"    // file of a pipeline: the address it is fetched from
+	Key      Kind = "key"      // public key that plans are signed with: its minisign id
+	Program  Kind = "program"  // program of the runtime: its version
+	Licences Kind = "licences" // licence texts of a program: SPDX identifiers
+	Plan     Kind = "plan"     // plan of a target: its digest
+	Variable Kind = "variable" // bitbake variable with overrides and flags: the value as written
+	Recipe   Kind = "recipe"   // the classes it inherits
+	Append   Kind = "append"   // bbappend for a recipe: the file beside it that has the content
+	Layer    Kind = "layer"    // collection: LAYERVERSION
+)
+
+// Kinds lists every kind.
+func Kinds() []Kind {
+	return []Kind{Setting, Argument, Option, Mode, Profile, Module, Unit, Pipeline, Package, Model, Key, Program, Licences, Plan, Variable, Recipe, Append, Layer}
+}
+
+// Part is the part of the configuration that a meaning comes from.
+func (m Meaning) Part() string {
+	if m.ID == "" {
+		return m.Name
+	}
+	return m.ID
+}
+
+// Complete adds to each file what only the whole layer can: what the bitbake
+// variables in it are, and the lines of the configuration that caused it.
+func Complete(l *plan.Layer, files []File) {
+	targets := map[string]string{} // by machine
+	var machines []string
+	for _, t := range l.Targets {
+		targets[t.Machine] = t.Name
+		machines = append(machines, t.Machine)
+	}
+	for i := range files {
+		f := &files[i]
+		f.Means = append(f.Means, readBitBake(f.Path, f.Data, machines, f.causes)...)
+		told := map[string]bool{}
+		for j := range f.Means {
+			m := &f.Means[j]
+			machine := cmp.Or(m.Machine, f.Machine)
+			if p, ok := Position(l, Ref{Target: targets[machine], ID: m.Part()}); ok {
+				m.From = Line(p)
+				told[m.From] = true
+			}
+		}
+		f.From = slices.DeleteFunc(Lines(l, f.Origins), func(at string) bool { return told[at] })
+	}
+}
+
+// Lines are the places of parts of the configuration, in order and once each.
+func Lines(l *plan.Layer, refs []Ref) []string {
+	var places []plan.Position
+	for _, ref := range refs {
+		if p, ok := Position(l, ref); ok {
+			p.Column = 0
+			places = append(places, p)
+		}
+	}
+	slices.SortFunc(places, func(a, b plan.Position) int {
+		return cmp.Or(strings.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line))
+	})
+	var out []string
+	for _, p := range slices.Compact(places) {
+		out = append(out, Line(p))
+	}
+	return out
+}
+
+// Line writes a position as FILE:LINE.
+func Line(p plan.Position) string {
+	if p.File == "" {
+		return ""
+	}
+	return fmt.Sprintf("%s:%d", p.File, p.Line)
+}
