@@ -96,16 +96,16 @@ func TestAListWithOneMistakeRunsNothing(t *testing.T) {
 		add  func(*core.List)
 		says string
 	}{
-		{"copy past the end", func(l *core.List) { l.Copy(b.At(0, 33), c.At(32, 33)) }, "bytes 32 to 65 of a buffer of 64"},
-		{"offset that wraps", func(l *core.List) { l.Memset(core.Region{Buf: b, Off: 1 << 62, Len: 1 << 62}, 1) }, "of a buffer of 64"},
+		{"copy past the end", func(l *core.List) { l.Copy(b.At(0, 33), c.At(32, 33)) }, "bytes 32 to 65 are outside a buffer of 64"},
+		{"offset that wraps", func(l *core.List) { l.Memset(core.Region{Buf: b, Off: 1 << 62, Len: 1 << 62}, 1) }, "outside a buffer of 64"},
 		{"negative length", func(l *core.List) { l.Memset(b.At(0, -1), 1) }, "length -1"},
 		{"lengths differ", func(l *core.List) { l.Copy(b.At(0, 8), c.At(0, 4)) }, "source has 4 bytes, destination 8"},
 		{"overlap", func(l *core.List) { l.Copy(b.At(0, 8), b.At(4, 8)) }, "overlap"},
 		{"freed buffer", func(l *core.List) { l.Memset(freed.All(), 1) }, "was freed"},
 		{"another device's buffer", func(l *core.List) { l.Memset(foreign.All(), 1) }, "another device"},
 		{"no buffer", func(l *core.List) { l.Memset(core.Region{}, 1) }, "buffer is nil"},
-		{"half a float", func(l *core.List) { l.Reduce(b.At(0, 4), c.At(0, 6), core.Sum) }, "whole, aligned floats"},
-		{"unaligned float", func(l *core.List) { l.Reduce(b.At(2, 4), c.At(0, 4), core.Sum) }, "whole, aligned floats"},
+		{"half a float", func(l *core.List) { l.Reduce(b.At(0, 4), c.At(0, 6), core.Sum) }, "whole, aligned elements"},
+		{"unaligned float", func(l *core.List) { l.Reduce(b.At(2, 4), c.At(0, 4), core.Sum) }, "whole, aligned elements"},
 		{"no room for the result", func(l *core.List) { l.Reduce(b.At(0, 3), c.At(0, 4), core.Sum) }, "needs 4"},
 		{"tensor without room", func(l *core.List) { l.Preprocess(b.At(0, 8), [3]core.Region{c.At(0, 4), c.At(4, 2)}, p) }, "tensor has 12 bytes"},
 		{"no event", func(l *core.List) { l.Record(nil) }, "event is nil"},
@@ -254,10 +254,10 @@ func TestOpenSaysWhyThereIsNoCUDA(t *testing.T) {
 		{"not a library", text, core.ErrNoBackend, "text.so"},
 		{"relative path", "libyoctune_cuda.so", core.ErrInvalid, "must be an absolute path"},
 		{"NUL in the path", "/a\x00b", core.ErrInvalid, "must be an absolute path"},
-		{"no table", build(t, "no_table", `int other;`), core.ErrABI, "has no symbol yt_get_api"},
+		{"no table", build(t, "no_table", `int other;`), core.ErrABI, "symbol yt_get_api is missing"},
 		{"another major", build(t, "major", `
 			yt_status yt_get_api(uint32_t want, yt_api *out, uint32_t n, yt_error *e) {
-				(void)out; (void)n; snprintf(e->msg, sizeof e->msg, "ABI %u is wanted, this has 2.0", want);
+				(void)out; (void)n; snprintf(e->msg, sizeof e->msg, "ABI %u was requested, this has 2.0", want);
 				return e->code = YT_E_ABI; }`), core.ErrABI, "this has 2.0"},
 		{"a shorter table", build(t, "short", `
 			yt_status yt_get_api(uint32_t want, yt_api *out, uint32_t n, yt_error *e) {

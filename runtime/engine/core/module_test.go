@@ -87,7 +87,7 @@ func TestAModuleIsCompiledOnceAndABadEntryAgain(t *testing.T) {
 
 func TestTheCPUHasNoModulesAndSaysSo(t *testing.T) {
 	d := openCPU(t)
-	if _, _, err := d.LoadModule([]byte(".version 7.4"), "", nil); !errors.Is(err, core.ErrNotSupported) || !strings.Contains(fmt.Sprint(err), "for GPUs") {
+	if _, _, err := d.LoadModule([]byte(".version 7.4"), "", nil); !errors.Is(err, core.ErrNotSupported) || !strings.Contains(fmt.Sprint(err), "need a GPU") {
 		t.Errorf("%v", err)
 	}
 }

@@ -460,8 +460,8 @@ func TestWrongFaultSpecificationsAreRefusedWithTheGrammar(t *testing.T) {
 			t.Errorf("%q: %v", spec, err)
 		}
 	}
-	if err := core.CheckFaults("gpu:melts"); !strings.Contains(fmt.Sprint(err), "write alloc:oom") {
-		t.Errorf("%v does not say what may be written", err)
+	if err := core.CheckFaults("gpu:melts"); !strings.Contains(fmt.Sprint(err), "use alloc:oom") {
+		t.Errorf("%v does not give the grammar", err)
 	}
 	for _, spec := range []string{"alloc:oom@n=7", "alloc:oom@bytes>64M", "launch:hang=2s@kernel=pre", "launch:fault@n=100", "copy:corrupt@p=1e-4",
 		"device:lost@t=5s", "init:fail", "slow:x3@stage=infer", "alloc:oom@n=1,launch:fault@n=2@kernel=reduce"} {

@@ -181,7 +181,7 @@ static inline yt_status yt_check_frame(const yt_cmd *c, uint32_t at, const char 
 
 		if (step < row[i])
 			return yt_fail(err, YT_E_INVALID,
-				       "command %u: %s: plane %u: a pitch of %u bytes is shorter than its row of %u", at, op, i,
+				       "command %u: %s: plane %u: a pitch of %u bytes is shorter than its row of %u bytes", at, op, i,
 				       pitch[i], row[i]);
 		need = yt_plane_bytes(step, row[i], rows[i]);
 		if (c->src[i].len < need)
@@ -283,10 +283,10 @@ static inline yt_status yt_check_reduce(const yt_cmd *c, uint32_t at, yt_error *
 	uint32_t size = yt_type_bytes(c->reduce.type);
 
 	if (c->value > YT_REDUCE_MEAN || c->reduce.type > YT_BF16 || (c->reduce.flags & ~(uint32_t)YT_REDUCE_FAST) != 0)
-		return yt_fail(err, YT_E_INVALID, "command %u: reduce: operation %u, type %u or flags %u is unknown", at, c->value,
+		return yt_fail(err, YT_E_INVALID, "command %u: reduce: unknown operation %u, type %u or flags %u", at, c->value,
 			       c->reduce.type, c->reduce.flags);
 	if (c->src[0].len % size != 0 || c->src[0].off % size != 0 || c->dst.off % 4 != 0)
-		return yt_fail(err, YT_E_INVALID, "command %u: reduce: ranges must be whole, aligned floats", at);
+		return yt_fail(err, YT_E_INVALID, "command %u: reduce: ranges must hold whole, aligned elements", at);
 	if (c->dst.len < 4)
 		return yt_fail(err, YT_E_INVALID, "command %u: reduce: the destination has %llu bytes, needs 4", at,
 			       (unsigned long long)c->dst.len);
@@ -301,8 +301,8 @@ static inline yt_status yt_check_launch(const yt_cmd *c, uint32_t at, yt_error *
 	if (l->kernel == 0 || l->ranges > 4 || l->params > 6 || threads == 0 || threads > 1024 || l->grid[0] == 0 ||
 	    l->grid[1] == 0 || l->grid[2] == 0)
 		return yt_fail(err, YT_E_INVALID,
-			       "command %u: launch: kernel %#llx with grid %ux%ux%u of %ux%ux%u threads, %u ranges, %u params: each "
-			       "side at least 1, 1024 threads, 4 ranges and 6 params at most",
+			       "command %u: launch: invalid configuration of kernel %#llx: grid %ux%ux%u, block %ux%ux%u, %u ranges, %u params; "
+			       "need sizes of at least 1 and at most 1024 threads, 4 ranges and 6 params",
 			       at, (unsigned long long)l->kernel, l->grid[0], l->grid[1], l->grid[2], l->block[0], l->block[1],
 			       l->block[2], l->ranges, l->params);
 	return YT_OK;
@@ -376,24 +376,24 @@ static inline yt_status yt_check_map(const yt_cmd *c, uint32_t at, yt_error *err
 	yt_status rc;
 
 	if (m->steps < 1 || m->steps > YT_MAX_STEPS || m->in > YT_BF16 || m->out > YT_BF16 || m->reserved != 0)
-		return yt_fail(err, YT_E_INVALID, "command %u: map: %u steps from type %u to %u: 1 to %u steps between floats", at,
+		return yt_fail(err, YT_E_INVALID, "command %u: map: %u steps from type %u to type %u; need 1 to %u steps between float types", at,
 			       m->steps, m->in, m->out, YT_MAX_STEPS);
 	for (i = 0; i < m->steps; i++) {
 		uint32_t op = m->step[i].op;
 
 		if (op < YT_MAP_ADD || op > YT_MAP_MUL_SRC)
-			return yt_fail(err, YT_E_INVALID, "command %u: map: step %u: operation %u is unknown", at, i, op);
+			return yt_fail(err, YT_E_INVALID, "command %u: map: step %u: unknown operation %u", at, i, op);
 		mul |= op == YT_MAP_CH_MUL;
 		add |= op == YT_MAP_CH_ADD;
 		whole |= op == YT_MAP_ADD_SRC || op == YT_MAP_MUL_SRC;
 	}
 	if ((mul | add) != 0 && (m->channels < 1 || m->inner < 1))
-		return yt_fail(err, YT_E_INVALID, "command %u: map: %u channels of %u: steps by channel need both", at, m->channels,
+		return yt_fail(err, YT_E_INVALID, "command %u: map: %u channels with inner size %u; steps by channel need both", at, m->channels,
 			       m->inner);
 	if (mul != 0 && whole != 0)
-		return yt_fail(err, YT_E_INVALID, "command %u: map: source 1 is either a scale by channel or a tensor", at);
+		return yt_fail(err, YT_E_INVALID, "command %u: map: source 1 cannot be both a scale per channel and a tensor", at);
 	if (c->dst.len % out != 0)
-		return yt_fail(err, YT_E_INVALID, "command %u: map: the destination of %llu bytes is not whole elements", at,
+		return yt_fail(err, YT_E_INVALID, "command %u: map: the destination of %llu bytes does not hold whole elements", at,
 			       (unsigned long long)c->dst.len);
 	n = c->dst.len / out;
 	if (c->src[0].len != n * in)
@@ -423,9 +423,9 @@ static inline yt_status yt_check_convert(const yt_cmd *c, uint32_t at, yt_error 
 			       "command %u: convert: types %u and %u, layouts %u and %u, flags %u, %ux%ux%ux%u elements: out of range",
 			       at, v->in, v->out, v->in_layout, v->out_layout, v->flags, v->n, v->c, v->h, v->w);
 	if (!yt_is_float(v->in) && !yt_is_float(v->out) && v->in != v->out)
-		return yt_fail(err, YT_E_INVALID, "command %u: convert: from one integer type to another; go through a float", at);
+		return yt_fail(err, YT_E_INVALID, "command %u: convert: no conversion between integer types; convert to a float type first", at);
 	if (!by && (!yt_finite(v->scale) || v->scale == 0.0f))
-		return yt_fail(err, YT_E_INVALID, "command %u: convert: scale %g: finite and not 0", at, (double)v->scale);
+		return yt_fail(err, YT_E_INVALID, "command %u: convert: scale %g must be finite and not 0", at, (double)v->scale);
 	rc = yt_check_room(&c->src[0], yt_mul(n, in), in, at, "convert", "the source", err);
 	if (rc == YT_OK && by)
 		rc = yt_check_room(&c->src[1], (uint64_t)4 * v->c, 4, at, "convert", "the scales", err);
@@ -455,16 +455,16 @@ static inline yt_status yt_check_gemm(const yt_cmd *c, uint32_t at, yt_error *er
 			       "command %u: gemm: %ux%ux%u of type %u to %u, activation %u, flags %u: out of range", at, g->m, g->n,
 			       g->k, g->type, g->out, g->act, g->flags);
 	if (g->type != YT_I8 && g->out == YT_I32)
-		return yt_fail(err, YT_E_INVALID, "command %u: gemm: floats do not add up to int32", at);
+		return yt_fail(err, YT_E_INVALID, "command %u: gemm: only I8 products can be stored as I32", at);
 	if (g->type == YT_I8 && (g->out == YT_F16 || g->out == YT_BF16 || g->alpha != 1.0f || g->beta != 0.0f))
-		return yt_fail(err, YT_E_INVALID, "command %u: gemm: of int8: alpha 1, beta 0, to int32 or float32", at);
+		return yt_fail(err, YT_E_INVALID, "command %u: gemm: I8 products need alpha 1, beta 0, and F32 or I32 output", at);
 	if (!yt_finite(g->alpha) || !yt_finite(g->beta))
 		return yt_fail(err, YT_E_INVALID, "command %u: gemm: alpha and beta must be finite", at);
 	if ((g->lda != 0 && g->lda < ac) || (g->ldb != 0 && g->ldb < bc) || (g->ldc != 0 && g->ldc < g->n))
-		return yt_fail(err, YT_E_INVALID, "command %u: gemm: rows of %u, %u, %u elements every %u, %u, %u", at, ac, bc, g->n,
+		return yt_fail(err, YT_E_INVALID, "command %u: gemm: rows of %u, %u and %u elements exceed lda %u, ldb %u or ldc %u", at, ac, bc, g->n,
 			       g->lda, g->ldb, g->ldc);
 	if (batch > 1 && g->stride_c < yt_matrix_elements(g->m, g->n, g->ldc, 1, 0))
-		return yt_fail(err, YT_E_INVALID, "command %u: gemm: products of a batch would overwrite each other", at);
+		return yt_fail(err, YT_E_INVALID, "command %u: gemm: stride_c is too small: products of the batch overlap", at);
 	rc = yt_check_room(&c->src[0], yt_mul(in, yt_matrix_elements(ta ? g->k : g->m, ac, g->lda, batch, g->stride_a)), in, at,
 			   "gemm", "source 0", err);
 	if (rc == YT_OK)
@@ -544,7 +544,7 @@ static inline yt_status yt_check_cmd(const yt_cmd *c, uint32_t at, yt_error *err
 	case YT_OP_DIFF:
 		return yt_check_diff(c, at, err);
 	default:
-		return yt_fail(err, YT_E_INVALID, "command %u: operation %u is unknown to ABI %u.%u", at, c->op, YT_ABI_MAJOR,
+		return yt_fail(err, YT_E_INVALID, "command %u: unknown operation %u in ABI %u.%u", at, c->op, YT_ABI_MAJOR,
 			       YT_ABI_MINOR);
 	}
 }
@@ -553,7 +553,7 @@ static inline yt_status yt_check_cmd(const yt_cmd *c, uint32_t at, yt_error *err
 static inline yt_status yt_check_there(const yt_cmd *c, uint32_t at, uint64_t ops, const char *backend, yt_error *err)
 {
 	if ((ops >> (c->op & 63) & 1) == 0)
-		return yt_fail(err, YT_E_NOT_SUPPORTED, "command %u: the %s backend does not have operation %u", at, backend, c->op);
+		return yt_fail(err, YT_E_NOT_SUPPORTED, "command %u: the %s backend does not support operation %u", at, backend, c->op);
 	return YT_OK;
 }
 

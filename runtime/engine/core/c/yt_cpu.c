@@ -21,13 +21,13 @@ static yt_status cpu_device_count(uint32_t *n, yt_error *err)
 	unsigned long v;
 
 	if (n == NULL)
-		return yt_fail(err, YT_E_INVALID, "device_count: no place for the result");
+		return yt_fail(err, YT_E_INVALID, "device_count: n is required");
 	*n = 1;
 	if (asked == NULL || *asked == '\0')
 		return yt_ok(err);
 	v = strtoul(asked, &end, 10);
 	if (*asked < '0' || *asked > '9' || *end != '\0' || v < 1 || v > YT_MAX_VIRTUAL)
-		return yt_fail(err, YT_E_INVALID, "device_count: YT_CPU_DEVICES is \"%.20s\": 1 to %u", asked, YT_MAX_VIRTUAL);
+		return yt_fail(err, YT_E_INVALID, "device_count: YT_CPU_DEVICES is \"%.20s\"; it must be 1 to %u", asked, YT_MAX_VIRTUAL);
 	*n = (uint32_t)v;
 	return yt_ok(err);
 }
@@ -61,20 +61,20 @@ static yt_status cpu_device_start(uint32_t index, const yt_open_options *opt, yt
 	uint32_t i;
 
 	if (out == NULL || (opt != NULL && opt->size < sizeof opt->size))
-		return yt_fail(err, YT_E_INVALID, "device_open: options with their size, and out are required");
+		return yt_fail(err, YT_E_INVALID, "device_open: options.size and out are required");
 	*out = NULL;
 	if (opt != NULL)
 		memcpy(&o, opt, opt->size < sizeof o ? opt->size : sizeof o);
 	if (index >= YT_MAX_VIRTUAL)
-		return yt_fail(err, YT_E_INVALID, "device_open: index %u: the CPU backend has %u devices, most of them virtual", index,
+		return yt_fail(err, YT_E_INVALID, "device_open: index %u; the CPU backend has at most %u devices", index,
 			       YT_MAX_VIRTUAL);
 	if (o.threads > 1024)
-		return yt_fail(err, YT_E_INVALID, "device_open: %u threads: at most 1024", o.threads);
+		return yt_fail(err, YT_E_INVALID, "device_open: %u threads; at most 1024", o.threads);
 	rc = yt_faults_parse(o.faults != NULL ? o.faults : "", cpu_now(), &faults, err);
 	if (rc != YT_OK)
 		return rc;
 	if (yt_faults_due(&faults, YT_FAULT_INIT, 0, cpu_now(), "", "") != NULL)
-		return yt_fail(err, YT_E_NO_BACKEND, "device_open: injected: the device does not open");
+		return yt_fail(err, YT_E_NO_BACKEND, "device_open: injected fault: the device does not open");
 	yt_guard_init();
 	d = calloc(1, sizeof *d);
 	if (d == NULL)
@@ -204,7 +204,7 @@ static yt_status cpu_kernel_config(yt_device *d, const char *kernel, const yt_ke
 	yt_status rc;
 
 	if (d == NULL || kernel == NULL || cfg == NULL || cfg->size < sizeof *cfg)
-		return yt_fail(err, YT_E_INVALID, "kernel_config: device, kernel, and a configuration with its size are required");
+		return yt_fail(err, YT_E_INVALID, "kernel_config: device, kernel and config.size are required");
 	rc = yt_check_config(kernel, cfg, &op, &block, &tile, err);
 	if (rc != YT_OK)
 		return rc;
@@ -241,12 +241,12 @@ static uint32_t mode_for(uint32_t mode)
 static yt_status check_alloc(const char *what, uint64_t bytes, uint64_t *align, yt_error *err)
 {
 	if (bytes == 0 || (*align & (*align - 1)) != 0 || *align > YT_ALIGN_MAX)
-		return yt_fail(err, YT_E_INVALID, "%s: %llu bytes aligned to %llu: at least 1 byte, and a power of two up to %u", what,
+		return yt_fail(err, YT_E_INVALID, "%s: %llu bytes aligned to %llu; need at least 1 byte and a power of two up to %u", what,
 			       (unsigned long long)bytes, (unsigned long long)*align, YT_ALIGN_MAX);
 	if (*align < YT_ALIGN_MIN)
 		*align = YT_ALIGN_MIN;
 	if (bytes > SIZE_MAX / 2)
-		return yt_fail(err, YT_E_OOM, "%s: %llu bytes cannot be addressed", what, (unsigned long long)bytes);
+		return yt_fail(err, YT_E_OOM, "%s: %llu bytes exceed the address space", what, (unsigned long long)bytes);
 	return YT_OK;
 }
 
@@ -259,7 +259,7 @@ static yt_status may_alloc(yt_device *d, const char *what, uint64_t bytes, yt_er
 		return YT_OK;
 	rc = cpu_alive_locked(d, err);
 	if (rc == YT_OK && yt_faults_due(&d->faults, YT_FAULT_OOM, bytes, cpu_now(), "", "") != NULL)
-		rc = yt_fail(err, YT_E_OOM, "%s: injected: no memory for %llu bytes", what, (unsigned long long)bytes);
+		rc = yt_fail(err, YT_E_OOM, "%s: injected fault: no memory for %llu bytes", what, (unsigned long long)bytes);
 	return rc;
 }
 
@@ -296,7 +296,7 @@ static yt_status cpu_buf_alloc(yt_device *d, uint32_t mode, uint64_t bytes, uint
 	if (d == NULL || out == NULL || out->size < sizeof *out)
 		return yt_fail(err, YT_E_INVALID, "buf_alloc: device, out and out.size are required");
 	if (mode > YT_MEM_MANAGED)
-		return yt_fail(err, YT_E_INVALID, "buf_alloc: memory mode %u is unknown, or not for allocation", mode);
+		return yt_fail(err, YT_E_INVALID, "buf_alloc: memory mode %u is unknown or cannot be allocated", mode);
 	rc = check_alloc("buf_alloc", bytes, &align, err);
 	if (rc != YT_OK)
 		return rc;
@@ -330,7 +330,7 @@ static yt_status cpu_buf_register(yt_device *d, void *host, uint64_t bytes, yt_b
 	    bytes > UINTPTR_MAX - (uintptr_t)host)
 		return yt_fail(err, YT_E_INVALID, "buf_register: device, memory, out and out.size are required");
 	if ((uintptr_t)host % YT_ALIGN_MIN != 0)
-		return yt_fail(err, YT_E_INVALID, "buf_register: %p is not aligned to %u bytes; mapped pages are", host, YT_ALIGN_MIN);
+		return yt_fail(err, YT_E_INVALID, "buf_register: address %p is not aligned to %u bytes", host, YT_ALIGN_MIN);
 	s.kind = YT_SLOT_BUFFER;
 	s.mode = YT_MEM_REGISTERED;
 	s.bytes = bytes;
@@ -437,11 +437,11 @@ static yt_status cpu_pool_create(yt_device *d, const yt_pool_options *opt, yt_po
 	yt_pool *p;
 
 	if (d == NULL || out == NULL || opt == NULL || opt->size < sizeof opt->size)
-		return yt_fail(err, YT_E_INVALID, "pool_create: device, options with their size, and out are required");
+		return yt_fail(err, YT_E_INVALID, "pool_create: device, options.size and out are required");
 	*out = NULL;
 	memcpy(&o, opt, opt->size < sizeof o ? opt->size : sizeof o);
 	if (o.mode > YT_MEM_MANAGED || (o.flags & ~(uint32_t)YT_POOL_NO_COALESCE) != 0 || o.slab > 1ull << 40)
-		return yt_fail(err, YT_E_INVALID, "pool_create: mode %u, flags %#x or slab of %llu bytes", o.mode, o.flags,
+		return yt_fail(err, YT_E_INVALID, "pool_create: invalid mode %u, flags %#x or slab size of %llu bytes", o.mode, o.flags,
 			       (unsigned long long)o.slab);
 	p = calloc(1, sizeof *p);
 	if (p == NULL)
@@ -552,7 +552,7 @@ static yt_status cpu_pool_destroy(yt_pool *p, yt_error *err)
 	yt_pool_collect(&p->blocks, NULL);
 	if (p->buffers != 0 || p->blocks.deferred != NULL) {
 		pthread_mutex_unlock(&d->lock);
-		return yt_fail(err, YT_E_BUSY, "pool_destroy: %u buffers of it exist, or streams still use some", p->buffers);
+		return yt_fail(err, YT_E_BUSY, "pool_destroy: %u buffers exist or are still used by streams", p->buffers);
 	}
 	for (at = &d->pools; *at != p; at = &(*at)->next)
 		;
@@ -575,7 +575,7 @@ static yt_status check_range(yt_device *d, const char *what, const yt_range *r, 
 	if (s == NULL)
 		rc = yt_fail(err, YT_E_INVALID, "%s: %#llx is not a buffer, or was freed", what, (unsigned long long)r->buf);
 	else if (r->len > s->bytes || r->off > s->bytes - r->len)
-		rc = yt_fail(err, YT_E_INVALID, "%s: bytes %llu to %llu of a buffer of %llu", what, (unsigned long long)r->off,
+		rc = yt_fail(err, YT_E_INVALID, "%s: bytes %llu to %llu are outside a buffer of %llu bytes", what, (unsigned long long)r->off,
 			     (unsigned long long)(r->off + r->len), (unsigned long long)s->bytes);
 	pthread_mutex_unlock(&d->lock);
 	return rc;
@@ -618,8 +618,8 @@ static yt_status cpu_mem_choose(yt_device *d, uint32_t mode, uint32_t cpu, yt_me
 	full.why = mode == YT_MEM_AUTO ? YT_WHY_HOST : YT_WHY_ASKED;
 	full.allowed = (1u << (YT_MEM_REGISTERED + 1)) - 2;
 	snprintf(full.text, sizeof full.text, "%s",
-		 mode == YT_MEM_AUTO ? "the CPU computes: there is one memory, and every mode is host memory"
-				     : "as asked; on the CPU every mode is host memory");
+		 mode == YT_MEM_AUTO ? "the CPU backend has one memory: every mode is host memory"
+				     : "as requested; on the CPU every mode is host memory");
 	memcpy(out, &full, full.size);
 	return yt_ok(err);
 }
@@ -842,9 +842,9 @@ yt_status yt_cpu_get_api(uint32_t want_major, yt_api *out, uint32_t out_size, yt
 	uint32_t size = out_size < sizeof api ? out_size : (uint32_t)sizeof api;
 
 	if (out == NULL || out_size < offsetof(yt_api, name))
-		return yt_fail(err, YT_E_INVALID, "get_api: no place for the table");
+		return yt_fail(err, YT_E_INVALID, "get_api: out is required");
 	if (want_major != YT_ABI_MAJOR)
-		return yt_fail(err, YT_E_ABI, "get_api: ABI %u is wanted, the CPU backend has %u.%u", want_major, YT_ABI_MAJOR,
+		return yt_fail(err, YT_E_ABI, "get_api: ABI %u was requested, the CPU backend has %u.%u", want_major, YT_ABI_MAJOR,
 			       YT_ABI_MINOR);
 	memcpy(out, &api, size);
 	out->struct_size = size;

@@ -27,14 +27,14 @@ yt_status yt_cpu_chain_load(const void *image, uint64_t n, yt_chain **out, yt_er
 
 	*out = NULL;
 	if (n < sizeof head)
-		return yt_fail(err, YT_E_INVALID, "module_load: %llu bytes are no chain", (unsigned long long)n);
+		return yt_fail(err, YT_E_INVALID, "module_load: %llu bytes are not a chain", (unsigned long long)n);
 	memcpy(&head, image, sizeof head);
 	if (head.magic != YT_CHAIN_MAGIC || head.steps == 0 || head.steps > YT_CHAIN_STEPS || head.in > YT_BF16 || head.out > YT_U8 ||
 	    head.operands > YT_CHAIN_OPERANDS || head.result >= YT_CHAIN_ROWS || n != sizeof head + head.steps * sizeof *step)
-		return yt_fail(err, YT_E_INVALID, "module_load: the head of the chain is not right");
+		return yt_fail(err, YT_E_INVALID, "module_load: invalid header of the chain");
 	for (i = 0; i < head.operands; i++)
 		if (head.kind[i] != YT_CHAIN_ELEMENT && head.kind[i] != YT_CHAIN_CHANNEL)
-			return yt_fail(err, YT_E_INVALID, "module_load: operand %u of the chain is of kind %u", i, head.kind[i]);
+			return yt_fail(err, YT_E_INVALID, "module_load: operand %u of the chain has the unknown kind %u", i, head.kind[i]);
 	c = malloc((size_t)n);
 	if (c == NULL)
 		return yt_fail(err, YT_E_OOM, "module_load: no memory for a chain of %u steps", head.steps);
@@ -53,7 +53,7 @@ yt_status yt_cpu_chain_load(const void *image, uint64_t n, yt_chain **out, yt_er
 					(s->x != YT_CHAIN_NUMBER || s->y != YT_CHAIN_NUMBER);
 		}
 		if (!right) {
-			rc = yt_fail(err, YT_E_INVALID, "module_load: step %u of the chain: operation %u to %u from %u and %u", i, s->op, s->to,
+			rc = yt_fail(err, YT_E_INVALID, "module_load: invalid step %u of the chain: operation %u to row %u from %u and %u", i, s->op, s->to,
 				     s->x, s->y);
 			free(c);
 			return rc;
@@ -62,7 +62,7 @@ yt_status yt_cpu_chain_load(const void *image, uint64_t n, yt_chain **out, yt_er
 	}
 	if ((written >> head.result & 1) == 0) {
 		free(c);
-		return yt_fail(err, YT_E_INVALID, "module_load: the chain's result, row %u, is never written", head.result);
+		return yt_fail(err, YT_E_INVALID, "module_load: row %u, the result of the chain, is never written", head.result);
 	}
 	*out = c;
 	return YT_OK;
@@ -75,7 +75,7 @@ yt_status yt_cpu_chain_check(const yt_chain *c, const yt_cmd *cmd, uint32_t at, 
 	uint32_t i;
 
 	if (l->ranges != 2u + c->operands || l->params != 3)
-		return yt_fail(err, YT_E_INVALID, "command %u: chain: %u ranges and %u params; it takes %u and 3", at, l->ranges, l->params,
+		return yt_fail(err, YT_E_INVALID, "command %u: chain: %u ranges and %u params; need %u and 3", at, l->ranges, l->params,
 			       2u + c->operands);
 	if (cmd->dst.len != yt_mul(n, yt_type_bytes(c->out)) || cmd->src[0].len != yt_mul(n, in))
 		return yt_fail(err, YT_E_INVALID, "command %u: chain: %llu elements of %u bytes in %llu bytes, of %u in %llu", at,

@@ -22,7 +22,7 @@ yt_status cpu_module_load(yt_device *d, const void *image, uint64_t n, const cha
 	memcpy(&magic, image, sizeof magic);
 	if (magic != YT_CHAIN_MAGIC)
 		return yt_fail(err, YT_E_NOT_SUPPORTED,
-			       "module_load: PTX and cubin are for GPUs; the CPU backend takes chains (yt_chain.h)");
+			       "module_load: the CPU backend loads only chains (yt_chain.h); PTX and cubin need a GPU");
 	rc = yt_cpu_chain_load(image, n, &chain, err);
 	if (rc != YT_OK)
 		return rc;
@@ -55,7 +55,7 @@ yt_status cpu_module_image(yt_module *m, void *out, uint64_t *n, yt_error *err)
 	pthread_mutex_lock(&m->dev->lock);
 	s = yt_table_get(&m->dev->table, m->kernel, YT_SLOT_KERNEL);
 	if (out != NULL && *n < s->bytes)
-		rc = yt_fail(err, YT_E_INVALID, "module_image: room for %llu bytes, the image has %llu", (unsigned long long)*n,
+		rc = yt_fail(err, YT_E_INVALID, "module_image: capacity is %llu bytes, the image has %llu", (unsigned long long)*n,
 			     (unsigned long long)s->bytes);
 	else if (out != NULL)
 		memcpy(out, s->host, (size_t)s->bytes);

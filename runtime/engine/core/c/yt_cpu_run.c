@@ -33,7 +33,7 @@ void *yt_cpu_room(yt_cpu_scratch *s, size_t bytes)
 
 static yt_status room(int rc, uint32_t at, const char *op, yt_error *err)
 {
-	return rc == 0 ? YT_OK : yt_fail(err, YT_E_OOM, "command %u: %s: no memory to work in", at, op);
+	return rc == 0 ? YT_OK : yt_fail(err, YT_E_OOM, "command %u: %s: no memory for temporary data", at, op);
 }
 
 static void reduce(const yt_cmd *c, uint8_t *const p[])
@@ -128,6 +128,6 @@ yt_status yt_cpu_run(const yt_cmd *c, uint32_t at, uint8_t *const p[], const yt_
 		syscall(SYS_futex, p[0], FUTEX_WAKE, 0x7fffffff, NULL, NULL, 0);
 		return YT_OK;
 	default:
-		return yt_fail(err, YT_E_INTERNAL, "command %u: operation %u was let through", at, c->op);
+		return yt_fail(err, YT_E_INTERNAL, "command %u: operation %u passed the checks but is not implemented", at, c->op);
 	}
 }

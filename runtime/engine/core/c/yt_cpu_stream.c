@@ -60,7 +60,7 @@ static yt_status resolve(yt_stream *stream, const yt_range *r, uint32_t at, uint
 		return yt_fail(err, YT_E_INVALID, "command %u: %s: %#llx is not a buffer, or was freed", at, what,
 			       (unsigned long long)r->buf);
 	if (r->len > s->bytes || r->off > s->bytes - r->len)
-		return yt_fail(err, YT_E_INVALID, "command %u: %s: bytes %llu to %llu of a buffer of %llu", at, what,
+		return yt_fail(err, YT_E_INVALID, "command %u: %s: bytes %llu to %llu are outside a buffer of %llu bytes", at, what,
 			       (unsigned long long)r->off, (unsigned long long)(r->off + r->len),
 			       (unsigned long long)s->bytes);
 	out->p[i] = (uint8_t *)s->device + r->off;
@@ -222,7 +222,7 @@ static void die(yt_device *d, yt_status code, const char *why)
 yt_status cpu_alive_locked(yt_device *d, yt_error *err)
 {
 	if (d->faults.n != 0 && yt_faults_due(&d->faults, YT_FAULT_LOST, 0, cpu_now(), "", "") != NULL)
-		die(d, YT_E_DEVICE_LOST, "injected: the device is gone");
+		die(d, YT_E_DEVICE_LOST, "injected fault: the device is lost");
 	if (d->dead.code != YT_OK && err != NULL)
 		*err = d->dead;
 	return d->dead.code;
@@ -262,7 +262,7 @@ static void run_job_command(yt_stream *s, const job *j, uint32_t i)
 			injected_delay(d, f->hang_ns);
 		f = yt_faults_due(&d->faults, YT_FAULT_LAUNCH, 0, start, name, s->name);
 		if (f != NULL) {
-			die(d, YT_E_KERNEL_FAULT, "injected: an illegal address");
+			die(d, YT_E_KERNEL_FAULT, "injected fault: illegal address");
 			return;
 		}
 		f = yt_faults_due(&d->faults, YT_FAULT_SLOW, 0, start, name, s->name);
@@ -443,7 +443,7 @@ static yt_status enqueue(yt_stream *s, const yt_cmd *cmds, const resolved *where
 	pthread_mutex_lock(&d->lock);
 	rc = cpu_alive_locked(d, err);
 	if (rc == YT_OK && s->submitted - s->done >= YT_MAX_QUEUED)
-		rc = yt_fail(err, YT_E_BUSY, "submit: %u lists wait in the stream already; poll it", YT_MAX_QUEUED);
+		rc = yt_fail(err, YT_E_BUSY, "submit: %u lists are queued in the stream already; poll it first", YT_MAX_QUEUED);
 	if (rc == YT_OK)
 		rc = ensure_thread(d, err);
 	if (rc == YT_OK && s->spare != NULL && s->spare->room >= room) {
@@ -574,11 +574,11 @@ yt_status cpu_stream_open(yt_device *d, const yt_stream_options *opt, yt_stream 
 	yt_stream *s;
 
 	if (d == NULL || out == NULL || opt == NULL || opt->size < offsetof(yt_stream_options, reserved))
-		return yt_fail(err, YT_E_INVALID, "stream_open: device, options with their size, and out are required");
+		return yt_fail(err, YT_E_INVALID, "stream_open: device, options.size and out are required");
 	*out = NULL;
 	memcpy(&o, opt, opt->size < sizeof o ? opt->size : sizeof o);
 	if ((o.flags & ~(uint32_t)YT_STREAM_QUEUED) != 0 || memchr(o.name, 0, sizeof o.name) == NULL)
-		return yt_fail(err, YT_E_INVALID, "stream_open: flags %#x, or a name that does not end", o.flags);
+		return yt_fail(err, YT_E_INVALID, "stream_open: invalid flags %#x, or the name is not NUL-terminated", o.flags);
 	s = calloc(1, sizeof *s);
 	if (s == NULL)
 		return yt_fail(err, YT_E_OOM, "stream_open: no memory for the stream");
@@ -718,13 +718,13 @@ yt_status cpu_event_elapsed(yt_device *d, uint64_t a, uint64_t b, uint64_t *ns, 
 	from = yt_table_get(&d->table, a, YT_SLOT_EVENT);
 	to = yt_table_get(&d->table, b, YT_SLOT_EVENT);
 	if (from == NULL || to == NULL) {
-		rc = yt_fail(err, YT_E_INVALID, "event_elapsed: not an event, or destroyed");
+		rc = yt_fail(err, YT_E_INVALID, "event_elapsed: a or b is not an event, or was destroyed");
 	} else if (from->submitted == 0 || to->submitted == 0) {
-		rc = yt_fail(err, YT_E_NOT_READY, "event_elapsed: an event was not recorded yet");
+		rc = yt_fail(err, YT_E_NOT_READY, "event_elapsed: an event was not recorded");
 	} else if (must_wait(from) || must_wait(to)) {
 		rc = yt_fail(err, YT_E_NOT_READY, "event_elapsed: an event has not passed yet");
 	} else if (to->stamp < from->stamp) {
-		rc = yt_fail(err, YT_E_INVALID, "event_elapsed: the first event is the later one");
+		rc = yt_fail(err, YT_E_INVALID, "event_elapsed: event a is later than event b");
 	} else {
 		*ns = to->stamp - from->stamp;
 		rc = yt_ok(err);
@@ -759,13 +759,13 @@ yt_status cpu_event_poll(yt_device *d, uint64_t event, uint64_t timeout_ns, yt_e
 			break;
 		}
 		if (timeout_ns == 0) {
-			rc = yt_fail(err, YT_E_NOT_READY, "event_poll: not passed");
+			rc = yt_fail(err, YT_E_NOT_READY, "event_poll: the event has not passed");
 			break;
 		}
 		if (pthread_cond_timedwait(&d->done, &d->lock, &until) == ETIMEDOUT) {
 			s = yt_table_get(&d->table, event, YT_SLOT_EVENT);
 			if (s != NULL && must_wait(s)) {
-				rc = yt_fail(err, YT_E_TIMEOUT, "event_poll: not passed after %llu ns", (unsigned long long)timeout_ns);
+				rc = yt_fail(err, YT_E_TIMEOUT, "event_poll: the event has not passed after %llu ns", (unsigned long long)timeout_ns);
 				break;
 			}
 		}
@@ -783,7 +783,7 @@ yt_status cpu_graph_begin(yt_stream *s, yt_error *err)
 	if (s == NULL)
 		return yt_fail(err, YT_E_INVALID, "graph_begin: no stream");
 	if (s->recording != NULL)
-		return yt_fail(err, YT_E_BUSY, "graph_begin: the stream records already");
+		return yt_fail(err, YT_E_BUSY, "graph_begin: the stream is recording a graph already");
 	g = calloc(1, sizeof *g);
 	if (g == NULL)
 		return yt_fail(err, YT_E_OOM, "graph_begin: no memory for the graph");
@@ -801,7 +801,7 @@ yt_status cpu_graph_end(yt_stream *s, yt_graph **out, yt_error *err)
 		return yt_fail(err, YT_E_INVALID, "graph_end: stream and out are required");
 	*out = s->recording;
 	if (*out == NULL)
-		return yt_fail(err, YT_E_INVALID, "graph_end: the stream does not record");
+		return yt_fail(err, YT_E_INVALID, "graph_end: the stream is not recording a graph");
 	pthread_mutex_lock(&s->dev->lock);
 	s->recording = NULL;
 	pthread_mutex_unlock(&s->dev->lock);
@@ -816,7 +816,7 @@ yt_status cpu_graph_launch(yt_graph *g, yt_stream *s, yt_error *err)
 	if (g == NULL || s == NULL || g->dev != s->dev)
 		return yt_fail(err, YT_E_INVALID, "graph_launch: a graph and a stream of one device are required");
 	if (s->recording != NULL)
-		return yt_fail(err, YT_E_INVALID, "graph_launch: the stream records a graph");
+		return yt_fail(err, YT_E_INVALID, "graph_launch: the stream is recording a graph");
 	here = runs_here(s);
 	for (i = 0; i < g->n && here; i++)
 		here = g->cmds[i].op != YT_OP_WAIT || !must_wait(g->where[i].event);
@@ -837,7 +837,7 @@ yt_status cpu_graph_destroy(yt_graph *g, yt_error *err)
 	if (g == NULL)
 		return yt_fail(err, YT_E_INVALID, "graph_destroy: no graph");
 	if (__atomic_load_n(&g->running, __ATOMIC_ACQUIRE) != 0)
-		return yt_fail(err, YT_E_BUSY, "graph_destroy: it runs; poll its streams first");
+		return yt_fail(err, YT_E_BUSY, "graph_destroy: the graph is running; poll its streams first");
 	pthread_mutex_lock(&g->dev->lock);
 	for (i = 0; i < g->n; i++)
 		count_uses(g->dev, &g->cmds[i], &g->where[i], 1, -1);

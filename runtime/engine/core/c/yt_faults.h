@@ -209,7 +209,7 @@ static inline yt_status yt_faults_parse(const char *spec, uint64_t now_ns, yt_fa
 			bad = 1;
 		if (bad)
 			return yt_fail(err, YT_E_INVALID,
-				       "faults: \"%.60s\" is not understood at \"%.40s\": write alloc:oom, launch:hang=DURATION (2s at "
+				       "faults: \"%.60s\": syntax error at \"%.40s\"; use alloc:oom, launch:hang=DURATION (2s at "
 				       "most), launch:fault, copy:corrupt, device:lost, init:fail or slow:xN, then @CONDITION",
 				       start, at);
 	}

@@ -22,7 +22,7 @@ yt_status yt_load(const char *path, yt_api *out, yt_error *err)
 	}
 	symbol = dlsym(lib, YT_GET_API_SYMBOL);
 	if (symbol == NULL)
-		return yt_fail(err, YT_E_ABI, "%s is not a yoctune backend: it has no symbol %s", path, YT_GET_API_SYMBOL);
+		return yt_fail(err, YT_E_ABI, "%s is not a yoctune backend: symbol %s is missing", path, YT_GET_API_SYMBOL);
 	memcpy(&get, &symbol, sizeof get); /* ISO C has no cast from object to function */
 	rc = get(YT_ABI_MAJOR, out, sizeof *out, err);
 	if (rc != YT_OK)

@@ -34,42 +34,42 @@ static inline yt_status yt_choose(const yt_device_info *info, uint32_t mode, uin
 	if (mode == YT_MEM_AUTO) {
 		if (cpu == YT_CPU_NEVER)
 			yt_choose_say(out, YT_MEM_DEVICE, YT_WHY_CPU_NEVER,
-				      "device memory: the CPU never touches it, and it is what kernels read fastest");
+				      "device memory: the CPU never accesses it, and kernels read it fastest");
 		else if (info->integrated && info->map_host)
 			yt_choose_say(out, YT_MEM_MAPPED, YT_WHY_INTEGRATED,
-				      "mapped: CPU and GPU share one memory, so no copy is needed; the CPU's side is cached");
+				      "mapped: CPU and GPU share one memory, so no copy is needed; CPU accesses are cached");
 		else if (info->integrated)
 			yt_choose_say(out, YT_MEM_DEVICE, YT_WHY_NO_MAP,
 				      "device memory with copies: the memory is shared, but this device cannot map host memory");
 		else
 			yt_choose_say(out, YT_MEM_DEVICE, YT_WHY_DISCRETE,
-				      "device memory with copies through pinned memory: the bus is slower than the GPU's own memory");
+				      "device memory with copies through pinned memory: the bus is slower than the GPU's memory");
 		return yt_ok(err);
 	}
 	if (mode == YT_MEM_HOST) {
 		yt_choose_say(out, YT_MEM_HOST, YT_WHY_STAGING,
-			      "ordinary memory is refused: a copy from it waits inside the driver; use pinned or mapped");
+			      "pageable memory is not supported: the driver copies from it synchronously; use pinned or mapped");
 	} else if (mode == YT_MEM_MANAGED && !info->managed) {
-		yt_choose_say(out, mode, YT_WHY_NO_MANAGED, "unified memory is refused: this device has no managed memory");
+		yt_choose_say(out, mode, YT_WHY_NO_MANAGED, "managed memory is not supported by this device");
 	} else if (mode == YT_MEM_MANAGED && !info->concurrent_managed) {
 		yt_choose_say(out, mode, YT_WHY_NO_CONCURRENT,
-			      "unified memory is refused: concurrentManagedAccess is 0, so the CPU would fault on it while any kernel "
+			      "managed memory is not supported: concurrentManagedAccess is 0, so CPU accesses fault while a kernel "
 			      "runs; use mapped");
 	} else if (mode == YT_MEM_MAPPED && !info->map_host) {
-		yt_choose_say(out, mode, YT_WHY_NO_MAP, "mapped memory is refused: this device cannot map host memory");
+		yt_choose_say(out, mode, YT_WHY_NO_MAP, "mapped memory is not supported: this device cannot map host memory");
 	} else if (mode == YT_MEM_REGISTERED && !info->host_register) {
 		yt_choose_say(out, mode, YT_WHY_NO_REGISTER,
-			      "foreign pages are refused: hostRegisterSupported is 0; copy them to pinned or mapped memory");
+			      "host pages cannot be registered: hostRegisterSupported is 0; copy them to pinned or mapped memory");
 	} else {
 		static const char *const words[] = {
-			"", "device memory: copies both ways are the program's, and the CPU cannot touch it",
+			"", "device memory: the program copies in both directions, the CPU cannot access it",
 			"pinned host memory: the copy engine reads and writes it without staging",
-			"mapped: one memory with both addresses, no copies", "",
-			"unified memory: the driver moves pages; prefetch and advice are given to it",
-			"foreign pages (cameras, shared memory) are registered and used in place"
+			"mapped: one memory with a host and a device address, no copies", "",
+			"managed memory: the driver migrates pages, guided by prefetch and advice",
+			"registered host pages (cameras, shared memory), used in place"
 		};
 
-		yt_choose_say(out, mode, YT_WHY_ASKED, mode < sizeof words / sizeof *words ? words[mode] : "as asked");
+		yt_choose_say(out, mode, YT_WHY_ASKED, mode < sizeof words / sizeof *words ? words[mode] : "as requested");
 		return yt_ok(err);
 	}
 	return yt_fail(err, YT_E_NOT_SUPPORTED, "%s", out->text);

@@ -64,7 +64,7 @@ static inline yt_status yt_check_config(const char *kernel, const yt_kernel_conf
 			break;
 	if (i > YT_OP_LAST || yt_kernel_of(i)->block == 0)
 		return yt_fail(err, YT_E_INVALID,
-			       "kernel_config: no built-in kernel \"%.32s\": copy, preprocess, reduce, decode, nms, softmax, argmax, "
+			       "kernel_config: no built-in kernel \"%.32s\"; use copy, preprocess, reduce, decode, nms, softmax, argmax, "
 			       "topk, map, convert, gemm, roi or diff",
 			       kernel);
 	l = yt_kernel_of(i);
@@ -72,12 +72,12 @@ static inline yt_status yt_check_config(const char *kernel, const yt_kernel_conf
 	*block = cfg->block != 0 ? cfg->block : l->block;
 	*tile = cfg->tile != 0 ? cfg->tile : l->tile;
 	if (*block < l->block_min || *block > l->block_max || *block % l->block_step != 0)
-		return yt_fail(err, YT_E_INVALID, "kernel_config: %s with blocks of %u threads: %u to %u in steps of %u", l->name,
+		return yt_fail(err, YT_E_INVALID, "kernel_config: %s: block of %u threads; need %u to %u in steps of %u", l->name,
 			       *block, l->block_min, l->block_max, l->block_step);
 	if (cfg->tile != 0 && l->tile == 0)
-		return yt_fail(err, YT_E_INVALID, "kernel_config: %s has no tile; %u was given", l->name, cfg->tile);
+		return yt_fail(err, YT_E_INVALID, "kernel_config: %s has no tile size; got %u", l->name, cfg->tile);
 	if (cfg->tile != 0 && (cfg->tile < l->tile_min || cfg->tile > l->tile_max || (cfg->tile & (cfg->tile - 1)) != 0))
-		return yt_fail(err, YT_E_INVALID, "kernel_config: %s with a tile of %u: a power of two from %u to %u", l->name,
+		return yt_fail(err, YT_E_INVALID, "kernel_config: %s: tile of %u; need a power of two from %u to %u", l->name,
 			       cfg->tile, l->tile_min, l->tile_max);
 	return YT_OK;
 }

@@ -49,14 +49,14 @@ static yt_status open_library(const char *library, nvrtc *n, yt_error *err)
 		lib = dlopen(usual[i], RTLD_NOW | RTLD_LOCAL);
 	if (lib == NULL)
 		return yt_fail(err, YT_E_NOT_SUPPORTED,
-			       "compile: NVIDIA's run-time compiler is not installed: no libnvrtc.so.13, .12 or .11.2; install cuda-nvrtc");
+			       "compile: NVRTC is not installed (libnvrtc.so.13, .12 or .11.2); install cuda-nvrtc");
 	if (find(lib, "nvrtcVersion", &n->version) && find(lib, "nvrtcGetErrorString", &n->text) &&
 	    find(lib, "nvrtcCreateProgram", &n->create) && find(lib, "nvrtcDestroyProgram", &n->destroy) &&
 	    find(lib, "nvrtcCompileProgram", &n->compile) && find(lib, "nvrtcGetProgramLogSize", &n->log_size) &&
 	    find(lib, "nvrtcGetProgramLog", &n->log) && find(lib, "nvrtcGetPTXSize", &n->ptx_size) && find(lib, "nvrtcGetPTX", &n->ptx) &&
 	    find(lib, "nvrtcGetCUBINSize", &n->cubin_size) && find(lib, "nvrtcGetCUBIN", &n->cubin))
 		return YT_OK;
-	return yt_fail(err, YT_E_NOT_SUPPORTED, "compile: the run-time compiler lacks a function: it is older than CUDA 11.2");
+	return yt_fail(err, YT_E_NOT_SUPPORTED, "compile: NVRTC is older than CUDA 11.2");
 }
 
 /* The compiler opens a second library by its bare name. Beside a library that was given

@@ -121,7 +121,7 @@ static yt_status cuda_device_count(uint32_t *n, yt_error *err)
 	yt_status rc;
 
 	if (n == NULL)
-		return yt_fail(err, YT_E_INVALID, "device_count: no place for the result");
+		return yt_fail(err, YT_E_INVALID, "device_count: n is required");
 	*n = 0;
 	rc = driver_there(err);
 	if (rc != YT_OK)
@@ -207,21 +207,21 @@ static yt_status cuda_device_start(uint32_t index, const yt_open_options *opt, y
 	int mutex;
 
 	if (out == NULL)
-		return yt_fail(err, YT_E_INVALID, "device_open: no place for the result");
+		return yt_fail(err, YT_E_INVALID, "device_open: out is required");
 	*out = NULL;
 	if (opt != NULL && opt->size < sizeof opt->size)
-		return yt_fail(err, YT_E_INVALID, "device_open: options need their size");
+		return yt_fail(err, YT_E_INVALID, "device_open: options.size is required");
 	if (opt != NULL)
 		memcpy(&o, opt, opt->size < sizeof o ? opt->size : sizeof o);
 #ifndef YT_FAULTS
 	if (o.faults != NULL && o.faults[0] != '\0')
-		return yt_fail(err, YT_E_NOT_SUPPORTED, "device_open: this library was built without faults (YT_FAULTS)");
+		return yt_fail(err, YT_E_NOT_SUPPORTED, "device_open: this library was built without fault injection (YT_FAULTS)");
 #endif
 	rc = cuda_device_count(&n, err);
 	if (rc != YT_OK)
 		return rc;
 	if (index >= n)
-		return yt_fail(err, YT_E_INVALID, "device_open: device %u: there are %u", index, n);
+		return yt_fail(err, YT_E_INVALID, "device_open: index %u; there are %u devices", index, n);
 	e = cudaSetDevice((int)index);
 	if (e == cudaSuccess)
 		e = cudaFree(NULL); // creates the context here, not in the first frame
@@ -244,7 +244,7 @@ static yt_status cuda_device_start(uint32_t index, const yt_open_options *opt, y
 	if (rc == YT_OK && o.faults != NULL)
 		rc = cuda_fault_inject(d, o.faults, err);
 	if (rc == YT_OK && yt_faults_due(&d->faults, YT_FAULT_INIT, 0, yt_now_ns(), "", "") != NULL)
-		rc = yt_fail(err, YT_E_NO_BACKEND, "device_open: injected: the device does not open");
+		rc = yt_fail(err, YT_E_NO_BACKEND, "device_open: injected fault: the device does not open");
 #endif
 	if (rc != YT_OK) {
 		yt_fault_end(d);
@@ -319,7 +319,7 @@ static yt_status cuda_kernel_config(yt_device *d, const char *kernel, const yt_k
 	uint32_t op = 0, block = 0, tile = 0;
 
 	if (d == NULL || kernel == NULL || cfg == NULL || cfg->size < sizeof *cfg)
-		return yt_fail(err, YT_E_INVALID, "kernel_config: device, kernel, and a configuration with its size are required");
+		return yt_fail(err, YT_E_INVALID, "kernel_config: device, kernel and config.size are required");
 	yt_status rc = yt_check_config(kernel, cfg, &op, &block, &tile, err);
 	if (rc != YT_OK)
 		return rc;
@@ -338,9 +338,9 @@ extern "C" __attribute__((visibility("default"))) yt_status yt_get_api(uint32_t 
 	uint32_t size = out_size < sizeof api ? out_size : (uint32_t)sizeof api;
 
 	if (out == NULL || out_size < offsetof(yt_api, name))
-		return yt_fail(err, YT_E_INVALID, "get_api: no place for the table");
+		return yt_fail(err, YT_E_INVALID, "get_api: out is required");
 	if (want_major != YT_ABI_MAJOR)
-		return yt_fail(err, YT_E_ABI, "get_api: ABI %u is wanted, the CUDA backend has %u.%u", want_major, YT_ABI_MAJOR,
+		return yt_fail(err, YT_E_ABI, "get_api: ABI %u was requested, the CUDA backend has %u.%u", want_major, YT_ABI_MAJOR,
 			       YT_ABI_MINOR);
 	api.struct_size = size;
 	api.abi_major = YT_ABI_MAJOR;

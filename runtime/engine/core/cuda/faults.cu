@@ -61,7 +61,7 @@ static yt_status alive(yt_device *d, yt_error *err)
 {
 	if (d->faults.n != 0 && d->dead.code == YT_OK &&
 	    yt_faults_due(&d->faults, YT_FAULT_LOST, 0, yt_now_ns(), "", "") != NULL)
-		yt_report(&d->dead, YT_E_DEVICE_LOST, 0, 1, "injected: the device is gone");
+		yt_report(&d->dead, YT_E_DEVICE_LOST, 0, 1, "injected fault: the device is lost");
 	if (d->dead.code != YT_OK && err != NULL)
 		*err = d->dead;
 	return d->dead.code;
@@ -120,7 +120,7 @@ yt_status yt_fault_alloc(yt_device *d, uint64_t bytes, const char *what, yt_erro
 	yt_status rc = alive(d, err);
 
 	if (rc == YT_OK && d->faults.n != 0 && yt_faults_due(&d->faults, YT_FAULT_OOM, bytes, yt_now_ns(), "", "") != NULL)
-		rc = yt_fail(err, YT_E_OOM, "%s: injected: no memory for %llu bytes", what, (unsigned long long)bytes);
+		rc = yt_fail(err, YT_E_OOM, "%s: injected fault: no memory for %llu bytes", what, (unsigned long long)bytes);
 	return rc;
 }
 

@@ -22,10 +22,10 @@ static void account(yt_device *d, uint32_t mode, uint64_t bytes, bool add)
 static yt_status check_alloc(const char *what, uint64_t bytes, uint64_t *align, yt_error *err)
 {
 	if (bytes == 0 || (*align & (*align - 1)) != 0 || *align > YT_ALIGN_MAX)
-		return yt_fail(err, YT_E_INVALID, "%s: %llu bytes aligned to %llu: at least 1 byte, and a power of two up to %u", what,
+		return yt_fail(err, YT_E_INVALID, "%s: %llu bytes aligned to %llu; need at least 1 byte and a power of two up to %u", what,
 			       (unsigned long long)bytes, (unsigned long long)*align, YT_ALIGN_MAX);
 	if (bytes > SIZE_MAX / 2)
-		return yt_fail(err, YT_E_OOM, "%s: %llu bytes cannot be addressed", what, (unsigned long long)bytes);
+		return yt_fail(err, YT_E_OOM, "%s: %llu bytes exceed the address space", what, (unsigned long long)bytes);
 	if (*align < YT_ALIGN_MIN)
 		*align = YT_ALIGN_MIN;
 	return YT_OK;
@@ -101,7 +101,7 @@ yt_status cuda_buf_alloc(yt_device *d, uint32_t mode, uint64_t bytes, uint64_t a
 	if (d == NULL || out == NULL || out->size < sizeof *out)
 		return yt_fail(err, YT_E_INVALID, "buf_alloc: device, out and out.size are required");
 	if (mode > YT_MEM_MANAGED)
-		return yt_fail(err, YT_E_INVALID, "buf_alloc: memory mode %u is unknown, or not for allocation", mode);
+		return yt_fail(err, YT_E_INVALID, "buf_alloc: memory mode %u is unknown or cannot be allocated", mode);
 	yt_status rc = check_alloc("buf_alloc", bytes, &align, err);
 	if (rc != YT_OK)
 		return rc;
@@ -142,19 +142,19 @@ yt_status cuda_buf_register(yt_device *d, void *host, uint64_t bytes, yt_buffer 
 	    bytes > UINTPTR_MAX - (uintptr_t)host)
 		return yt_fail(err, YT_E_INVALID, "buf_register: device, memory, out and out.size are required");
 	if ((uintptr_t)host % YT_ALIGN_MIN != 0)
-		return yt_fail(err, YT_E_INVALID, "buf_register: %p is not aligned to %u bytes; mapped pages are", host, YT_ALIGN_MIN);
+		return yt_fail(err, YT_E_INVALID, "buf_register: address %p is not aligned to %u bytes", host, YT_ALIGN_MIN);
 	locked hold(d);
 	yt_status rc = yt_enter(d, err);
 	if (rc != YT_OK)
 		return rc;
 	if (!d->info.host_register)
 		return yt_fail(err, YT_E_NOT_SUPPORTED,
-			       "buf_register: this device cannot use foreign pages: copy them to a pinned or mapped buffer");
+			       "buf_register: the device cannot register host pages; copy them to a pinned or mapped buffer");
 	e = cudaHostRegister(host, bytes, cudaHostRegisterPortable | cudaHostRegisterMapped);
 	if (e != cudaSuccess) {
 		cudaGetLastError(); // device memory of another driver, I/O pages: not sticky
 		if (e == cudaErrorInvalidValue || e == cudaErrorHostMemoryAlreadyRegistered)
-			return yt_report(err, YT_E_NOT_SUPPORTED, (int32_t)e, 0, "buf_register: the driver does not take these pages: %s",
+			return yt_report(err, YT_E_NOT_SUPPORTED, (int32_t)e, 0, "buf_register: the driver cannot register these pages: %s",
 					 cudaGetErrorString(e));
 		return yt_fail_cuda(d, err, e, "buf_register");
 	}
@@ -266,11 +266,11 @@ yt_status cuda_pool_create(yt_device *d, const yt_pool_options *opt, yt_pool **o
 	yt_pool *p;
 
 	if (d == NULL || out == NULL || opt == NULL || opt->size < sizeof opt->size)
-		return yt_fail(err, YT_E_INVALID, "pool_create: device, options with their size, and out are required");
+		return yt_fail(err, YT_E_INVALID, "pool_create: device, options.size and out are required");
 	*out = NULL;
 	memcpy(&o, opt, opt->size < sizeof o ? opt->size : sizeof o);
 	if (o.mode > YT_MEM_MANAGED || (o.flags & ~(uint32_t)YT_POOL_NO_COALESCE) != 0 || o.slab > 1ull << 40)
-		return yt_fail(err, YT_E_INVALID, "pool_create: mode %u, flags %#x or slab of %llu bytes", o.mode, o.flags,
+		return yt_fail(err, YT_E_INVALID, "pool_create: invalid mode %u, flags %#x or slab size of %llu bytes", o.mode, o.flags,
 			       (unsigned long long)o.slab);
 	locked hold(d);
 	yt_status rc = choose(d, o.mode, &o.mode, err);
@@ -397,7 +397,7 @@ yt_status cuda_pool_destroy(yt_pool *p, yt_error *err)
 		for (yt_stream *s = d->streams; s != NULL && d->dead.code != YT_OK; s = s->next)
 			yt_pool_collect(&p->blocks, &s->done); // nothing runs any more
 		if (p->buffers != 0 || p->blocks.deferred != NULL)
-			return yt_fail(err, YT_E_BUSY, "pool_destroy: %u buffers of it exist, or streams still use some", p->buffers);
+			return yt_fail(err, YT_E_BUSY, "pool_destroy: %u buffers exist or are still used by streams", p->buffers);
 		for (yt_pool **at = &d->pools; *at != NULL; at = &(*at)->next) {
 			if (*at == p) {
 				*at = p->next;
@@ -421,7 +421,7 @@ static yt_slot *find(yt_device *d, const char *what, const yt_range *r, yt_error
 		return NULL;
 	}
 	if (r->len > b->bytes || r->off > b->bytes - r->len) {
-		yt_fail(err, YT_E_INVALID, "%s: bytes %llu to %llu of a buffer of %llu", what, (unsigned long long)r->off,
+		yt_fail(err, YT_E_INVALID, "%s: bytes %llu to %llu are outside a buffer of %llu bytes", what, (unsigned long long)r->off,
 			(unsigned long long)(r->off + r->len), (unsigned long long)b->bytes);
 		return NULL;
 	}

@@ -74,7 +74,7 @@ static yt_status driver_api(driver *d, yt_error *err)
 	    symbol(lib, "cuOccupancyMaxActiveBlocksPerMultiprocessor", &d->occupancy) &&
 	    symbol(lib, "cuLaunchKernel", &d->launch) && symbol(lib, "cuGetErrorString", &d->text))
 		return YT_OK;
-	return yt_fail(err, YT_E_NOT_SUPPORTED, "module: the driver is too old: a function is missing");
+	return yt_fail(err, YT_E_NOT_SUPPORTED, "module: the NVIDIA driver is too old: a function is missing");
 }
 
 // The runtime's error numbers are the driver's (CUDA 10.1 and newer).
@@ -130,7 +130,7 @@ static yt_status link_image(yt_device *d, const driver *api, const void *image, 
 	int more = link_options(opts, names + 2, values + 2, 2);
 
 	if (more < 0)
-		return yt_fail(err, YT_E_INVALID, "module_load: options \"%.60s\": max_registers=0..255 or opt_level=0..4", opts);
+		return yt_fail(err, YT_E_INVALID, "module_load: invalid options \"%.60s\"; use max_registers=0..255 or opt_level=0..4", opts);
 	CUresult r = api->link_create((unsigned)(2 + more), names, values, &link);
 	if (r == CUDA_SUCCESS)
 		r = api->link_add(link, elf ? CU_JIT_INPUT_CUBIN : CU_JIT_INPUT_PTX, (void *)(uintptr_t)image, n, "module", 0, NULL, NULL);
@@ -196,7 +196,7 @@ yt_status cuda_module_image(yt_module *m, void *out, uint64_t *n, yt_error *err)
 	if (m == NULL || n == NULL)
 		return yt_fail(err, YT_E_INVALID, "module_image: module and n are required");
 	if (out != NULL && *n < m->image_bytes)
-		return yt_fail(err, YT_E_INVALID, "module_image: room for %llu bytes, the image has %llu", (unsigned long long)*n,
+		return yt_fail(err, YT_E_INVALID, "module_image: capacity is %llu bytes, the image has %llu", (unsigned long long)*n,
 			       (unsigned long long)m->image_bytes);
 	if (out != NULL)
 		memcpy(out, m->image, m->image_bytes);

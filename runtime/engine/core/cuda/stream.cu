@@ -41,11 +41,11 @@ yt_status cuda_stream_open(yt_device *d, const yt_stream_options *opt, yt_stream
 	cudaError_t e;
 
 	if (d == NULL || out == NULL || opt == NULL || opt->size < offsetof(yt_stream_options, reserved))
-		return yt_fail(err, YT_E_INVALID, "stream_open: device, options with their size, and out are required");
+		return yt_fail(err, YT_E_INVALID, "stream_open: device, options.size and out are required");
 	*out = NULL;
 	memcpy(&o, opt, opt->size < sizeof o ? opt->size : sizeof o);
 	if ((o.flags & ~(uint32_t)YT_STREAM_QUEUED) != 0 || memchr(o.name, 0, sizeof o.name) == NULL)
-		return yt_fail(err, YT_E_INVALID, "stream_open: flags %#x, or a name that does not end", o.flags);
+		return yt_fail(err, YT_E_INVALID, "stream_open: invalid flags %#x, or the name is not NUL-terminated", o.flags);
 	int32_t priority = o.priority;
 	locked hold(d);
 	yt_status rc = yt_enter(d, err);
@@ -133,14 +133,14 @@ static yt_status resolve(yt_device *d, const yt_range *r, uint32_t at, uint32_t 
 	}
 	if (r->buf == 0)
 		return yt_fail(err, YT_E_NOT_SUPPORTED,
-			       "command %u: %s: host memory without a buffer: the CUDA backend takes pinned or mapped buffers", at,
+			       "command %u: %s: host memory without a buffer; the CUDA backend needs a pinned or mapped buffer", at,
 			       what);
 	b = yt_table_get(&d->table, r->buf, YT_SLOT_BUFFER);
 	if (b == NULL)
 		return yt_fail(err, YT_E_INVALID, "command %u: %s: %#llx is not a buffer, or was freed", at, what,
 			       (unsigned long long)r->buf);
 	if (r->len > b->bytes || r->off > b->bytes - r->len)
-		return yt_fail(err, YT_E_INVALID, "command %u: %s: bytes %llu to %llu of a buffer of %llu", at, what,
+		return yt_fail(err, YT_E_INVALID, "command %u: %s: bytes %llu to %llu are outside a buffer of %llu bytes", at, what,
 			       (unsigned long long)r->off, (unsigned long long)(r->off + r->len),
 			       (unsigned long long)b->bytes);
 	out->p[i] = (uint8_t *)b->device + r->off;
@@ -201,7 +201,7 @@ static yt_status grow_scratch(yt_stream *s, const yt_cmd *cmds, uint32_t n, yt_e
 		yt_graph *g = s->recording;
 
 		if (g->scratch_n + 1 >= sizeof g->scratch / sizeof g->scratch[0])
-			return yt_fail(err, YT_E_INVALID, "submit: the graph's reductions grow too often; record the largest first");
+			return yt_fail(err, YT_E_INVALID, "submit: scratch memory of the graph grew too often; record the largest reduction first");
 		g->scratch[g->scratch_n++] = s->scratch;
 		s->scratch = NULL;
 		s->scratch_bytes = 0;
@@ -209,7 +209,7 @@ static yt_status grow_scratch(yt_stream *s, const yt_cmd *cmds, uint32_t n, yt_e
 	if (s->scratch != NULL) {
 		e = yt_drain(s);
 		if (e == cudaErrorNotReady)
-			return yt_fail(err, YT_E_BUSY, "submit: a larger reduction than before needs an idle stream; poll it first");
+			return yt_fail(err, YT_E_BUSY, "submit: more scratch memory for a reduction needs an idle stream; poll it first");
 		if (e == cudaSuccess)
 			e = cudaFree(s->scratch);
 		s->scratch = NULL;
@@ -251,7 +251,7 @@ static yt_status hold_operands(yt_stream *s, const yt_cmd *cmds, const resolved 
 	uint64_t *grown = room(*ids, cap, *count + YT_MAX_OPERANDS * n + 1);
 
 	if (grown == NULL)
-		return yt_fail(err, YT_E_OOM, "submit: no memory to note the buffers in use");
+		return yt_fail(err, YT_E_OOM, "submit: no memory for the list of buffers in use");
 	*ids = grown;
 	for (uint32_t i = 0; i < n; i++) {
 		if (where[i].event != NULL) {
@@ -473,7 +473,7 @@ yt_status cuda_stream_poll(yt_stream *s, uint64_t timeout_ns, yt_error *err)
 		if (rc != YT_OK)
 			return rc;
 		if (s->recording != NULL)
-			return yt_fail(err, YT_E_INVALID, "stream_poll: the stream records a graph");
+			return yt_fail(err, YT_E_INVALID, "stream_poll: the stream is recording a graph");
 		cudaError_t e = yt_drain(s);
 		if (e == cudaErrorNotReady)
 			return YT_E_NOT_READY;
@@ -544,9 +544,9 @@ yt_status cuda_event_elapsed(yt_device *d, uint64_t a, uint64_t b, uint64_t *ns,
 	from = yt_table_get(&d->table, a, YT_SLOT_EVENT);
 	to = yt_table_get(&d->table, b, YT_SLOT_EVENT);
 	if (from == NULL || to == NULL)
-		return yt_fail(err, YT_E_INVALID, "event_elapsed: not an event, or destroyed");
+		return yt_fail(err, YT_E_INVALID, "event_elapsed: a or b is not an event, or was destroyed");
 	if (from->stamp == 0 || to->stamp == 0)
-		return yt_fail(err, YT_E_NOT_READY, "event_elapsed: an event was not recorded yet");
+		return yt_fail(err, YT_E_NOT_READY, "event_elapsed: an event was not recorded");
 	e = cudaEventElapsedTime(&ms, (cudaEvent_t)from->host, (cudaEvent_t)to->host);
 	if (e == cudaErrorNotReady) {
 		cudaGetLastError();
@@ -555,7 +555,7 @@ yt_status cuda_event_elapsed(yt_device *d, uint64_t a, uint64_t b, uint64_t *ns,
 	if (e != cudaSuccess)
 		return yt_fail_cuda(d, err, e, "event_elapsed");
 	if (ms < 0)
-		return yt_fail(err, YT_E_INVALID, "event_elapsed: the first event is the later one");
+		return yt_fail(err, YT_E_INVALID, "event_elapsed: event a is later than event b");
 	*ns = (uint64_t)((double)ms * 1e6);
 	return yt_ok(err);
 }
@@ -598,7 +598,7 @@ yt_status cuda_graph_begin(yt_stream *s, yt_error *err)
 	if (rc != YT_OK)
 		return rc;
 	if (s->recording != NULL)
-		return yt_fail(err, YT_E_BUSY, "graph_begin: the stream records already");
+		return yt_fail(err, YT_E_BUSY, "graph_begin: the stream is recording a graph already");
 	g = (yt_graph *)calloc(1, sizeof *g);
 	if (g == NULL)
 		return yt_fail(err, YT_E_OOM, "graph_begin: no memory for the graph");
@@ -665,7 +665,7 @@ yt_status cuda_graph_end(yt_stream *s, yt_graph **out, yt_error *err)
 	locked hold(d);
 	yt_graph *g = s->recording;
 	if (g == NULL)
-		return yt_fail(err, YT_E_INVALID, "graph_end: the stream does not record");
+		return yt_fail(err, YT_E_INVALID, "graph_end: the stream is not recording a graph");
 	yt_status rc = yt_enter(d, err);
 	if (s->scratch != NULL)
 		g->scratch[g->scratch_n++] = s->scratch;
@@ -706,7 +706,7 @@ yt_status cuda_graph_launch(yt_graph *g, yt_stream *s, yt_error *err)
 	if (rc != YT_OK)
 		return rc;
 	if (s->recording != NULL)
-		return yt_fail(err, YT_E_INVALID, "graph_launch: the stream records a graph");
+		return yt_fail(err, YT_E_INVALID, "graph_launch: the stream is recording a graph");
 	e = cudaGraphLaunch(g->exec, s->handle);
 	if (e == cudaSuccess)
 		e = cudaEventRecord(g->done, s->handle);
@@ -736,7 +736,7 @@ yt_status cuda_graph_destroy(yt_graph *g, yt_error *err)
 		cudaError_t e = g->launched ? cudaEventQuery(g->done) : cudaSuccess;
 		if (e == cudaErrorNotReady) {
 			cudaGetLastError();
-			return yt_fail(err, YT_E_BUSY, "graph_destroy: it runs; poll its streams first");
+			return yt_fail(err, YT_E_BUSY, "graph_destroy: the graph is running; poll its streams first");
 		}
 		if (e != cudaSuccess)
 			return yt_fail_cuda(d, err, e, "graph_destroy: its work");
