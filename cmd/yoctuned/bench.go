@@ -44,7 +44,7 @@ known is null in JSON and a dash in text.
   compute    products of matrices, by type of numbers and shape
   kernels    every kernel of the core, on what pipelines give it
   latency    what a call, a list, a graph and an allocation cost
-  profiler   what it costs a pipeline to be recorded and looked at
+  profiler   the overhead of recording and monitoring a pipeline
   all        these five
 
 The ceilings of memory and arithmetic are measured in the same run; "roof" is the

@@ -15,13 +15,13 @@ import (
 // schema is the $schema of baselines.
 const schema = "yoctune.bench/1"
 
-// maxBaseline is how much of a file is read, in bytes.
+// maxBaseline is the largest accepted file, in bytes.
 const maxBaseline = 64 << 20
 
-// errBaseline is a file that is no baseline.
+// errBaseline means that a file is not a baseline.
 var errBaseline = errors.New("not a baseline")
 
-// baseline is a report with every sample.
+// baseline is a report with all samples.
 type baseline struct {
 	Schema  string    `json:"$schema"`
 	Created time.Time `json:"created"`
@@ -29,7 +29,7 @@ type baseline struct {
 	Measurements []Measurement `json:"measurements"`
 }
 
-// Save writes a report as a baseline, whole or not at all.
+// Save writes a report as a baseline. The file is replaced atomically.
 func Save(path string, r *Report) error {
 	data, err := json.MarshalIndent(baseline{Schema: schema, Created: time.Now().UTC(), Report: *r, Measurements: r.Measurements}, "", " ")
 	if err != nil {
@@ -69,7 +69,7 @@ func parse(data []byte) (*Report, error) {
 		return nil, fmt.Errorf("%w: %w", errBaseline, err)
 	}
 	if b.Schema != schema {
-		return nil, fmt.Errorf("%w: $schema is %q, this program reads %s: save one with --save-baseline", errBaseline, b.Schema, schema)
+		return nil, fmt.Errorf("%w: $schema is %q, want %q; save a new baseline with --save-baseline", errBaseline, b.Schema, schema)
 	}
 	for _, m := range b.Measurements {
 		for _, t := range append(append([]int64{m.P50}, m.Times...), m.ReferenceTimes...) {
@@ -82,28 +82,29 @@ func parse(data []byte) (*Report, error) {
 	return &b.Report, nil
 }
 
-// Differences says why two runs cannot be compared: another device, another driver,
-// other clocks. What one of them does not know is no difference.
+// Differences lists why two runs cannot be compared: a different device, driver or clock
+// setting. A value that is unknown in either run is not compared.
 func Differences(base, now *Report) []string {
 	var out []string
 	differ := func(what, before, after string) {
 		if before != after {
-			out = append(out, fmt.Sprintf("%s: the baseline has %s, this is %s", what, before, after))
+			out = append(out, fmt.Sprintf("%s: %s in the baseline, %s now", what, before, after))
 		}
 	}
 	differ("backend", base.Device.Backend, now.Device.Backend)
 	differ("device", base.Device.Name, now.Device.Name)
-	known(differ, "cores", base.Device.Cores, now.Device.Cores)
-	known(differ, "driver", base.Device.Driver, now.Device.Driver)
-	known(differ, "highest CPU clock in Hz", base.After.CPUMax, now.After.CPUMax)
-	known(differ, "highest GPU clock in Hz", base.After.GPUMax, now.After.GPUMax)
-	known(differ, "memory clock in Hz", base.After.Memory, now.After.Memory)
-	known(differ, "power mode", base.After.PowerMode, now.After.PowerMode)
-	known(differ, "CPU governor", base.After.Governor, now.After.Governor)
+	compareKnown(differ, "cores", base.Device.Cores, now.Device.Cores)
+	compareKnown(differ, "driver", base.Device.Driver, now.Device.Driver)
+	compareKnown(differ, "highest CPU clock in Hz", base.After.CPUMax, now.After.CPUMax)
+	compareKnown(differ, "highest GPU clock in Hz", base.After.GPUMax, now.After.GPUMax)
+	compareKnown(differ, "memory clock in Hz", base.After.Memory, now.After.Memory)
+	compareKnown(differ, "power mode", base.After.PowerMode, now.After.PowerMode)
+	compareKnown(differ, "CPU governor", base.After.Governor, now.After.Governor)
 	return out
 }
 
-func known[T any](differ func(what, before, after string), what string, before, after *T) {
+// compareKnown calls differ if both values are known.
+func compareKnown[T any](differ func(what, before, after string), what string, before, after *T) {
 	if before != nil && after != nil {
 		differ(what, fmt.Sprint(*before), fmt.Sprint(*after))
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/yoctune/yoctune/runtime/engine/core"
 )
 
-func TestABaselineComesBackAsItWasSaved(t *testing.T) {
+func TestABaselineSurvivesSaveAndLoad(t *testing.T) {
 	hz, cores := int64(1_500_000_000), 6
 	r := &Report{
 		Suite: "all", Device: core.Info{Backend: "cpu", Name: "x", Cores: &cores}, Before: State{CPU: &hz},
@@ -28,7 +28,7 @@ func TestABaselineComesBackAsItWasSaved(t *testing.T) {
 	}
 }
 
-func TestAFileThatIsNoBaselineIsRefused(t *testing.T) {
+func TestInvalidBaselinesAreRefused(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{
 		"empty": "", "text": "fast enough", "other": `{"$schema": "yoctune.plan/1"}`, "newer": `{"$schema": "yoctune.bench/2"}`,
@@ -56,14 +56,14 @@ func TestRunsOfAnotherDeviceDriverOrClockAreNotCompared(t *testing.T) {
 	}
 	unknown := &Report{Device: core.Info{Backend: "cuda", Name: "Orin"}}
 	if d := Differences(base, unknown); len(d) != 0 {
-		t.Errorf("what is not known is no difference: %v", d)
+		t.Errorf("an unknown value is compared: %v", d)
 	}
 	for want, change := range map[string]func(*Report){
-		"backend: the baseline has cuda, this is cpu":                             func(r *Report) { r.Device.Backend = "cpu" },
-		"device: the baseline has Orin, this is Thor":                             func(r *Report) { r.Device.Name = "Thor" },
-		"driver: the baseline has 12.6, this is 13.0":                             func(r *Report) { r.Device.Driver = text("13.0") },
-		"highest GPU clock in Hz: the baseline has 918000000, this is 1020000000": func(r *Report) { r.After.GPUMax = number(1_020_000_000) },
-		"power mode: the baseline has 25W, this is MAXN":                          func(r *Report) { r.After.PowerMode = text("MAXN") },
+		"backend: cuda in the baseline, cpu now":                             func(r *Report) { r.Device.Backend = "cpu" },
+		"device: Orin in the baseline, Thor now":                             func(r *Report) { r.Device.Name = "Thor" },
+		"driver: 12.6 in the baseline, 13.0 now":                             func(r *Report) { r.Device.Driver = text("13.0") },
+		"highest GPU clock in Hz: 918000000 in the baseline, 1020000000 now": func(r *Report) { r.After.GPUMax = number(1_020_000_000) },
+		"power mode: 25W in the baseline, MAXN now":                          func(r *Report) { r.After.PowerMode = text("MAXN") },
 	} {
 		now := *base
 		change(&now)

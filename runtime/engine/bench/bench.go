@@ -1,12 +1,11 @@
-// Package bench measures the core on the machine it runs on, each figure beside
-// a reference measured in the same run, turn by turn: on a busy or throttled
-// machine the ratio still means something when the times do not.
+// Package bench measures the compute core on the machine it runs on. Each benchmark
+// alternates with a reference in the same run, so that the ratio stays meaningful on a
+// busy or throttled machine.
 //
-// References are libraries that others wrote, where the machine has them: libc,
-// OpenBLAS, libswscale, ONNX Runtime. Where it has none a plain C loop takes their
-// place, and its name says so.
+// References are installed libraries: libc, OpenBLAS, libswscale, ONNX Runtime. Where one
+// is missing, a plain C loop replaces it; its name contains "plain C".
 //
-// What a machine or backend does not tell is nil, never zero.
+// Unknown values are nil, never zero.
 package bench
 
 import (
@@ -21,18 +20,23 @@ import (
 	"github.com/yoctune/yoctune/runtime/engine/core"
 )
 
-// Suites that Run knows.
+// Suites of Run.
 const (
 	Bandwidth = "bandwidth" // copies, fills and reads, by size and kind of memory
-	Compute   = "compute"   // products of matrices, by type and size
-	Kernels   = "kernels"   // every kernel of the core, on what pipelines give it
-	Latency   = "latency"   // what a call, a list, a graph and an allocation cost
-	Profiler  = "profiler"  // what it costs a pipeline to be recorded and looked at
-	All       = "all"       // these five
+	Compute   = "compute"   // matrix products, by type and size
+	Kernels   = "kernels"   // every kernel of the core, on the shapes of pipelines
+	Latency   = "latency"   // overhead of calls, lists, graphs and allocations
+	Profiler  = "profiler"  // overhead of recording and monitoring a pipeline
+	All       = "all"       // all of these
 )
 
-// Suites lists them in the order in which All runs them.
+// Suites lists the suites in the order in which All runs them.
 func Suites() []string { return []string{Bandwidth, Compute, Kernels, Latency, Profiler} }
+
+// prepareSuite sets up the benchmarks of each suite.
+var prepareSuite = map[string]func(*rig) []benchmark{ // not written to
+	Bandwidth: bandwidthSuite, Compute: computeSuite, Kernels: kernelSuite, Latency: latencySuite, Profiler: profilerSuite,
+}
 
 // errSuite is an unknown suite.
 var errSuite = errors.New("unknown benchmark suite")
@@ -45,34 +49,34 @@ type Measurement struct {
 	Kernel    *string    `json:"kernel"` // "K1" to "K15", as docs/bench.md numbers them
 	Backend   string     `json:"backend"`
 	Device    string     `json:"device"`
-	Bytes     *int64     `json:"bytes"` // read and written at least once, per run
+	Bytes     *int64     `json:"bytes"` // bytes that a run must read and write at least
 	Flops     *int64     `json:"flops"` // per run
 	Samples   int        `json:"samples"`
-	Rounds    int        `json:"rounds"` // the samples were taken in so many parts of the run
-	Clock     string     `json:"clock"`  // what the times are of: "thread" or "process" (processor time), "wall" or "device"
+	Rounds    int        `json:"rounds"` // parts of the run over which the samples are spread
+	Clock     string     `json:"clock"`  // "thread" or "process" (processor time), "wall" or "device"
 	P50       int64      `json:"p50_ns"`
 	P95       int64      `json:"p95_ns"`
 	P99       int64      `json:"p99_ns"`
 	Reference *Reference `json:"reference"` // nil: none on this backend
-	Ratio     *float64   `json:"ratio"`     // reference p50 / p50: above 1 is faster than the reference
-	Roofline  *Roofline  `json:"roofline"`  // nil: no ceiling for what it does
+	Ratio     *float64   `json:"ratio"`     // reference p50 / p50; above 1: faster than the reference
+	Roofline  *Roofline  `json:"roofline"`  // nil: no known ceiling
 	State     State      `json:"state"`     // after the last run
 
 	Times          []int64 `json:"times_ns,omitempty"` // every sample; in baselines only
 	ReferenceTimes []int64 `json:"reference_times_ns,omitempty"`
 }
 
-// Reference is another way to the same result.
+// Reference is another implementation of the same computation.
 type Reference struct {
 	Name    string `json:"name"`
 	P50     int64  `json:"p50_ns"`
-	Foreign bool   `json:"foreign"` // written by others; false: a plain loop of this package
+	Foreign bool   `json:"foreign"` // another library; false: a plain loop of this package
 }
 
-// State is what a device's speed depends on beside its load.
+// State holds the clocks, temperature and modes that determine a device's speed.
 type State struct {
-	CPU         *int64  `json:"cpu_hz"`     // the fastest core, now
-	CPUMax      *int64  `json:"cpu_max_hz"` // the limit in force
+	CPU         *int64  `json:"cpu_hz"`     // current clock of the fastest core
+	CPUMax      *int64  `json:"cpu_max_hz"` // limit in force
 	GPU         *int64  `json:"gpu_hz"`
 	GPUMax      *int64  `json:"gpu_max_hz"`
 	Memory      *int64  `json:"memory_hz"`
@@ -81,49 +85,49 @@ type State struct {
 	Governor    *string `json:"cpu_governor"`
 }
 
-// Report is a whole run.
+// Report is the result of a run.
 type Report struct {
 	Suite        string        `json:"suite"`
 	Device       core.Info     `json:"device"`
 	Before       State         `json:"before"`
 	After        State         `json:"after"`
 	Ceilings     Ceilings      `json:"ceilings"`
-	References   []string      `json:"references"` // libraries that were there to measure against
-	Missing      []string      `json:"missing"`    // and those that were not
+	References   []string      `json:"references"` // libraries that were compared with
+	Missing      []string      `json:"missing"`    // libraries that are not installed
 	Measurements []Measurement `json:"-"`
 }
 
 // Options of Run.
 type Options struct {
 	Suite       string
-	Samples     int          // runs of each benchmark, beside those to warm up; 0: 30
-	ONNXRuntime string       // library to measure against; "": where ort.Find finds it
-	Library     string       // of d's backend, to open another device of it
-	State       func() State // of the device; nil: nothing is known
+	Samples     int          // runs of each benchmark after warming up; 0: 30
+	ONNXRuntime string       // path of the library; "": see ort.Find
+	Library     string       // path of d's backend, for opening another device
+	State       func() State // reads the device's state; nil: unknown
 
-	// Progress, when set, is told what is measured next; total counts all.
+	// Progress, if set, is called before each measurement; number counts from 1.
 	Progress func(number, total int, name string)
-	// Each, when set, gets a measurement as soon as it is there.
+	// Each, if set, receives every measurement when the run has ended.
 	Each func(Measurement) error
 }
 
-// benchmark is one thing to measure.
+// benchmark is one operation to measure.
 type benchmark struct {
 	suite        string
 	kernel, name string
 	bytes, flops *int64
-	numbers      string // of flops: which ceiling of Ceilings.Compute is theirs
+	numbers      string // type of the flops: selects the ceiling in Ceilings.Compute
 	run          func(context.Context) (time.Duration, error)
-	clock        string     // "": the rig's
+	clock        string     // "": the rig's clock
 	reference    *reference // nil: none
 }
 
-// reference is another way to the same result.
+// reference is another implementation to measure in turn with a benchmark.
 type reference struct {
 	name    string
 	foreign bool
 	run     func() (time.Duration, error)
-	do      func() error // one turn, without a clock; nil: it cannot be repeated
+	do      func() error // one execution without timing; nil: it cannot be repeated
 }
 
 // Run measures a suite on d.
@@ -154,10 +158,10 @@ func Run(ctx context.Context, d *core.Device, o Options) (*Report, error) {
 	}
 	r.library = o.Library
 	if r.onCPU() {
-		r.others = findOthers(o.ONNXRuntime)
+		r.libraries = findLibraries(o.ONNXRuntime)
 	}
-	report := &Report{Suite: o.Suite, Device: info, Before: o.State(), References: r.others.names(), Missing: r.others.missing}
-	runtime.LockOSThread() // the CPU's clock is the thread's
+	report := &Report{Suite: o.Suite, Device: info, Before: o.State(), References: r.libraries.names(), Missing: r.libraries.missing}
+	runtime.LockOSThread() // the CPU backend is timed by the thread's clock
 	defer runtime.UnlockOSThread()
 	err = r.measureAll(ctx, suites, o, report)
 	report.After = o.State()
@@ -165,11 +169,10 @@ func Run(ctx context.Context, d *core.Device, o Options) (*Report, error) {
 }
 
 func (r *rig) measureAll(ctx context.Context, suites []string, o Options, report *Report) error {
-	lists := map[string]func(*rig) ([]benchmark, error){Bandwidth: bandwidth, Compute: compute, Kernels: kernels, Latency: latency, Profiler: profiler}
 	var all []benchmark
 	for _, suite := range suites {
-		list, err := lists[suite](r)
-		if err != nil {
+		var list []benchmark
+		if err := r.prepare(func() { list = prepareSuite[suite](r) }); err != nil {
 			return fmt.Errorf("prepare %s: %w", suite, err)
 		}
 		for i := range list {
@@ -178,12 +181,11 @@ func (r *rig) measureAll(ctx context.Context, suites []string, o Options, report
 		all = append(all, list...)
 	}
 	if slices.ContainsFunc(all, func(b benchmark) bool { return b.bytes != nil }) {
-		var err error
-		if report.Ceilings, err = r.ceilings(ctx); err != nil {
+		if err := r.prepare(func() { report.Ceilings = r.measureCeilings(ctx) }); err != nil {
 			return fmt.Errorf("measure the ceilings: %w", err)
 		}
 	}
-	rounds := roundsOf(o.Samples)
+	rounds := roundsFor(o.Samples)
 	own, other, states := make([][]int64, len(all)), make([][]int64, len(all)), make([]State, len(all))
 	for round := range rounds {
 		for i, b := range all {
@@ -191,7 +193,7 @@ func (r *rig) measureAll(ctx context.Context, suites []string, o Options, report
 				o.Progress(round*len(all)+i+1, rounds*len(all), b.name)
 			}
 			n := o.Samples*(round+1)/rounds - len(own[i])
-			if err := sample(ctx, b, n, &own[i], &other[i]); err != nil {
+			if err := takeSamples(ctx, b, n, &own[i], &other[i]); err != nil {
 				return fmt.Errorf("measure %s: %w", b.name, err)
 			}
 			if round == rounds-1 {
@@ -203,7 +205,7 @@ func (r *rig) measureAll(ctx context.Context, suites []string, o Options, report
 		report.Ceilings.raise(b, percentile(own[i], 50))
 	}
 	for i, b := range all {
-		m := r.measurement(b, own[i], other[i], report)
+		m := r.summarise(b, own[i], other[i], report)
 		m.Rounds, m.State = rounds, states[i]
 		report.Measurements = append(report.Measurements, m)
 		if o.Each != nil {
@@ -216,15 +218,15 @@ func (r *rig) measureAll(ctx context.Context, suites []string, o Options, report
 	return nil
 }
 
-// roundsOf is how often a run goes through all benchmarks. What a machine does beside
-// changes within minutes; samples of one moment would all share it, and two runs would
-// seem to differ.
-func roundsOf(samples int) int { return max(1, min(6, samples/5)) }
+// roundsFor returns how many times a run cycles through all benchmarks. Other load on the
+// machine changes within minutes. Spreading the samples over the run keeps a burst of load
+// from affecting all samples of one benchmark.
+func roundsFor(samples int) int { return max(1, min(6, samples/5)) }
 
 const warmUp = 2
 
-// sample measures a benchmark n times, its reference in turn.
-func sample(ctx context.Context, b benchmark, n int, own, other *[]int64) error {
+// takeSamples measures a benchmark n times, alternating with its reference.
+func takeSamples(ctx context.Context, b benchmark, n int, own, other *[]int64) error {
 	for i := range warmUp + n {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -240,7 +242,7 @@ func sample(ctx context.Context, b benchmark, n int, own, other *[]int64) error 
 			continue
 		}
 		if took, err = b.reference.run(); err != nil {
-			return fmt.Errorf("its reference, %s: %w", b.reference.name, err)
+			return fmt.Errorf("reference %s: %w", b.reference.name, err)
 		}
 		if i >= warmUp {
 			*other = append(*other, took.Nanoseconds())
@@ -249,7 +251,8 @@ func sample(ctx context.Context, b benchmark, n int, own, other *[]int64) error 
 	return nil
 }
 
-func (r *rig) measurement(b benchmark, own, other []int64, report *Report) Measurement {
+// summarise turns the samples of a benchmark, in ns, into a measurement.
+func (r *rig) summarise(b benchmark, own, other []int64, report *Report) Measurement {
 	m := Measurement{
 		Type: "measurement", Suite: b.suite, Name: b.name, Bytes: b.bytes, Flops: b.flops, Samples: len(own), Clock: b.clock,
 		Backend: report.Device.Backend, Device: report.Device.Name,
@@ -271,12 +274,12 @@ func (r *rig) measurement(b benchmark, own, other []int64, report *Report) Measu
 			m.Ratio = &ratio
 		}
 	}
-	m.Roofline = report.Ceilings.of(b, m.P50)
+	m.Roofline = report.Ceilings.rooflineOf(b, m.P50)
 	return m
 }
 
-// percentile is the nearest rank: the smallest value that p percent of the
-// values do not exceed.
+// percentile returns the nearest-rank percentile: the smallest value that at least p
+// percent of the values do not exceed.
 func percentile[T int64 | float64 | time.Duration](values []T, p int) T {
 	if len(values) == 0 {
 		return 0

@@ -28,7 +28,7 @@ func openCPU(t *testing.T) *core.Device {
 	return d
 }
 
-func TestEverySuiteMeasuresItselfBesideAReference(t *testing.T) {
+func TestEverySuiteHasReferences(t *testing.T) {
 	d := openCPU(t)
 	names, kernels := map[string]bool{}, map[string]bool{}
 	told := 0
@@ -78,11 +78,11 @@ func TestEverySuiteMeasuresItselfBesideAReference(t *testing.T) {
 }
 
 // What libraries are on the machine differs; what they must not do is differ in results.
-func TestTheLibrariesOfOthersComputeTheSame(t *testing.T) {
+func TestForeignReferencesComputeTheSame(t *testing.T) {
 	if !haveReferences {
 		t.Skip("the references are C; this is a build without cgo")
 	}
-	o := findOthers("")
+	o := findLibraries("")
 	defer o.release()
 	if o.blas == nil && o.sws == nil {
 		t.Skip("neither OpenBLAS nor libswscale is installed")
@@ -99,7 +99,7 @@ func TestTheLibrariesOfOthersComputeTheSame(t *testing.T) {
 		if a, b := refSum(x), o.blas.sum(x); math.Abs(float64(a-b)) > 1e-3*float64(a) {
 			t.Errorf("%s: sum %g, plain C says %g", o.blas.name(), b, a)
 		}
-		if at := o.blas.largest(x); x[at] != refMax(x) {
+		if at := o.blas.indexOfMax(x); x[at] != refMax(x) {
 			t.Errorf("%s: %g is not the largest, %g is", o.blas.name(), x[at], refMax(x))
 		}
 	}
@@ -111,11 +111,8 @@ func TestTheLibrariesOfOthersComputeTheSame(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := preprocess1080(core.ChromaBilinear)
-	planes, _, err := r.frame(p)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := o.sws.scaler("nv12", p, planes)
+	planes, _ := r.frame(p)
+	s := o.sws.newScaler("nv12", p, planes)
 	if s == nil {
 		t.Fatal("libswscale does not take nv12")
 	}
@@ -142,7 +139,7 @@ func TestTheLibrariesOfOthersComputeTheSame(t *testing.T) {
 	}
 }
 
-func TestARooflineIsTheCeilingThatStopsAKernelFirst(t *testing.T) {
+func TestTheRooflineIsTheLowestCeiling(t *testing.T) {
 	c := Ceilings{
 		Memory:  []MemoryCeiling{{WorkingSet: 1000, Rate: 2e9}, {WorkingSet: 10000, Rate: 1e9}},
 		Compute: []ComputeCeiling{{Numbers: "f32", Rate: 4e9}},
@@ -159,7 +156,7 @@ func TestARooflineIsTheCeilingThatStopsAKernelFirst(t *testing.T) {
 		{benchmark{bytes: count(1000), flops: count(4000), numbers: "i8"}, "", 0},         // its ceiling is not known
 		{benchmark{}, "", 0},
 	} {
-		r := c.of(tc.b, 1000)
+		r := c.rooflineOf(tc.b, 1000)
 		if tc.bound == "" {
 			if r != nil {
 				t.Errorf("%+v: %+v", tc.b, r)
@@ -182,7 +179,7 @@ func TestNoKernelIsAboveItsCeiling(t *testing.T) {
 		{name: "quick", bytes: count(20000)}, {name: "product", bytes: count(10), flops: count(50000), numbers: "i8"}, {name: "slow", bytes: count(100)}, {},
 	} {
 		c.raise(b, 8000)
-		if r := c.of(b, 8000); r != nil && r.Share > 1 {
+		if r := c.rooflineOf(b, 8000); r != nil && r.Share > 1 {
 			t.Errorf("%s: %+v", b.name, r)
 		}
 	}
@@ -207,7 +204,7 @@ func TestUnknownIsNullInJSON(t *testing.T) {
 	}
 }
 
-func TestRunRefusesWhatItCannotDo(t *testing.T) {
+func TestRunRefusesInvalidOptions(t *testing.T) {
 	d := openCPU(t)
 	run := func(ctx context.Context, o Options) error { _, err := Run(ctx, d, o); return err }
 	if err := run(context.Background(), Options{Suite: "speed"}); !errors.Is(err, errSuite) || !strings.Contains(err.Error(), "use bandwidth, compute, kernels, latency, profiler or all") {

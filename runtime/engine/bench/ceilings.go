@@ -8,37 +8,37 @@ import (
 	"github.com/yoctune/yoctune/runtime/engine/core"
 )
 
-// Ceilings are the most that this device did in this run: what a kernel is measured
-// against in a roofline.
+// Ceilings are the highest rates that the device reached in this run, the roofs of the
+// roofline model.
 type Ceilings struct {
 	Memory  []MemoryCeiling  `json:"memory"`  // by working set, ascending
 	Compute []ComputeCeiling `json:"compute"` // by type of numbers
 }
 
-// MemoryCeiling holds for working sets of at most that many bytes; the last for all
-// that are larger.
+// MemoryCeiling applies to working sets of at most WorkingSet bytes. The last one applies
+// to all larger ones as well.
 type MemoryCeiling struct {
 	WorkingSet int64  `json:"working_set"`
 	Rate       int64  `json:"bytes_per_s"` // read and written
-	By         string `json:"by"`
+	By         string `json:"by"`          // what reached the rate
 }
 
-// ComputeCeiling is of one type of numbers.
+// ComputeCeiling applies to one type of numbers.
 type ComputeCeiling struct {
 	Numbers string `json:"numbers"` // "f32", "f16", "bf16", "i8"
 	Rate    int64  `json:"flops_per_s"`
-	By      string `json:"by"`
+	By      string `json:"by"` // what reached the rate
 }
 
-// Roofline says how near a kernel comes to the ceiling that stops it first.
+// Roofline compares a kernel with the ceiling that limits it.
 type Roofline struct {
-	Bound string  `json:"bound"` // "memory" or "compute"
-	Floor int64   `json:"floor_ns"`
-	Share float64 `json:"share"` // floor / p50
+	Bound string  `json:"bound"`    // "memory" or "compute"
+	Floor int64   `json:"floor_ns"` // shortest possible time
+	Share float64 `json:"share"`    // floor / p50
 }
 
-// of judges a benchmark; nil when nothing bounds it.
-func (c Ceilings) of(b benchmark, p50 int64) *Roofline {
+// rooflineOf returns the ceiling that limits b, or nil if none does. p50 is in ns.
+func (c Ceilings) rooflineOf(b benchmark, p50 int64) *Roofline {
 	var out *Roofline
 	bound := func(name string, amount *int64, rate int64) {
 		if amount == nil || *amount == 0 || rate == 0 || p50 == 0 {
@@ -50,7 +50,7 @@ func (c Ceilings) of(b benchmark, p50 int64) *Roofline {
 		}
 	}
 	if b.bytes != nil {
-		bound("memory", b.bytes, c.memory(*b.bytes))
+		bound("memory", b.bytes, c.memoryRate(*b.bytes))
 	}
 	if b.flops == nil {
 		return out
@@ -61,18 +61,19 @@ func (c Ceilings) of(b benchmark, p50 int64) *Roofline {
 			return out
 		}
 	}
-	return nil // what memory allows says nothing of a kernel that computes
+	return nil // without a compute ceiling the limit is unknown
 }
 
-func (c Ceilings) memory(bytes int64) int64 {
+// memoryRate returns the bytes per second for a working set of that many bytes.
+func (c Ceilings) memoryRate(bytes int64) int64 {
 	if len(c.Memory) == 0 {
 		return 0
 	}
-	return c.Memory[c.class(bytes)].Rate
+	return c.Memory[c.memoryClass(bytes)].Rate
 }
 
-// class is the memory ceiling of a working set.
-func (c Ceilings) class(bytes int64) int {
+// memoryClass returns the index of the memory ceiling of a working set.
+func (c Ceilings) memoryClass(bytes int64) int {
 	for i, m := range c.Memory {
 		if bytes <= m.WorkingSet {
 			return i
@@ -81,7 +82,7 @@ func (c Ceilings) class(bytes int64) int {
 	return len(c.Memory) - 1
 }
 
-// raise takes what a benchmark did for a ceiling, where that was more.
+// raise raises the ceilings that b exceeded. p50 is in ns.
 func (c Ceilings) raise(b benchmark, p50 int64) {
 	rate := func(amount *int64) int64 {
 		if amount == nil || p50 == 0 {
@@ -91,7 +92,7 @@ func (c Ceilings) raise(b benchmark, p50 int64) {
 	}
 	if v := rate(b.bytes); v != 0 && len(c.Memory) != 0 {
 		// A smaller working set is never slower.
-		for i := c.class(*b.bytes); i >= 0 && v > c.Memory[i].Rate; i-- {
+		for i := c.memoryClass(*b.bytes); i >= 0 && v > c.Memory[i].Rate; i-- {
 			c.Memory[i].Rate, c.Memory[i].By = v, b.name
 		}
 	}
@@ -102,79 +103,56 @@ func (c Ceilings) raise(b benchmark, p50 int64) {
 	}
 }
 
-// ceilings measures them: the quickest of several ways and of several runs.
-func (r *rig) ceilings(ctx context.Context) (Ceilings, error) {
+// measureCeilings measures the ceilings in several ways; the fastest run counts.
+func (r *rig) measureCeilings(ctx context.Context) Ceilings {
 	c := Ceilings{Memory: []MemoryCeiling{}, Compute: []ComputeCeiling{}}
 	for _, n := range []int{16 << 10, 128 << 10, 1 << 20, 4 << 20, 16 << 20, 64 << 20} {
-		m, err := r.memoryCeiling(ctx, n)
-		if err != nil {
-			return c, err
-		}
-		c.Memory = append(c.Memory, m)
+		c.Memory = append(c.Memory, r.memoryCeiling(ctx, n))
 	}
-	// A larger working set is never quicker; that it looks so is noise.
+	// A larger working set is never faster; a higher rate is noise.
 	for i := len(c.Memory) - 2; i >= 0; i-- {
 		if next := c.Memory[i+1]; next.Rate > c.Memory[i].Rate {
 			c.Memory[i].Rate, c.Memory[i].By = next.Rate, next.By
 		}
 	}
-	// A CPU computes halves in float32.
+	// The CPU computes 16-bit floats in float32.
 	types, n := []core.Type{core.F32, core.I8}, 256
 	if !r.onCPU() {
 		types, n = []core.Type{core.F32, core.F16, core.BF16, core.I8}, 4096
 	}
 	for _, t := range types {
-		v, err := r.computeCeiling(ctx, t, n)
-		if err != nil {
-			return c, err
-		}
-		if v.Rate > 0 {
+		if v := r.computeCeiling(ctx, t, n); v.Rate > 0 {
 			c.Compute = append(c.Compute, v)
 		}
 	}
-	return c, nil
+	return c
 }
 
-// quickest of a few runs.
-func quickest(ctx context.Context, run func(context.Context) (time.Duration, error)) (time.Duration, error) {
+// measureRate returns amount per second in the fastest of seven runs.
+func (r *rig) measureRate(ctx context.Context, amount int, run func(context.Context) (time.Duration, error)) int64 {
 	best := time.Duration(math.MaxInt64)
 	for range 7 {
 		took, err := run(ctx)
-		if err != nil {
-			return 0, err
-		}
+		r.check(err)
 		best = min(best, max(took, 1))
 	}
-	return best, nil
+	return int64(float64(amount) / best.Seconds())
 }
 
-func (r *rig) memoryCeiling(ctx context.Context, n int) (MemoryCeiling, error) {
+// memoryCeiling measures the rate at n bytes read and n bytes written.
+func (r *rig) memoryCeiling(ctx context.Context, n int) MemoryCeiling {
 	c := MemoryCeiling{WorkingSet: int64(2 * n)}
-	take := func(by string, bytes int, run func(context.Context) (time.Duration, error)) error {
-		best, err := quickest(ctx, run)
-		if rate := int64(float64(bytes) / best.Seconds()); err == nil && rate > c.Rate {
+	raise := func(by string, bytes int, run func(context.Context) (time.Duration, error)) {
+		if rate := r.measureRate(ctx, bytes, run); rate > c.Rate {
 			c.Rate, c.By = rate, by
 		}
-		return err
 	}
-	src, err := r.alloc(n, core.MemAuto)
-	if err != nil {
-		return c, err
-	}
-	dst, err := r.alloc(n, core.MemAuto)
-	if err != nil {
-		return c, err
-	}
-	host, err := r.filled(src)
-	if err != nil {
-		return c, err
-	}
+	src, dst := r.alloc(n, core.MemAuto), r.alloc(n, core.MemAuto)
+	host := r.fillWithNoise(src)
 	times := max(1, min(64, (8<<20)/n))
-	if err := take("copy of the core", 2*n, r.repeated(times, func(l *core.List) { l.Copy(dst.All(), src.All()) })); err != nil {
-		return c, err
-	}
+	raise("copy of the core", 2*n, r.timeRepeated(times, func(l *core.List) { l.Copy(dst.All(), src.All()) }))
 	if !r.onCPU() || !haveReferences {
-		return c, nil
+		return c
 	}
 	to, values := make([]byte, n), floatsOf(src.Bytes())
 	for _, way := range []struct {
@@ -184,53 +162,36 @@ func (r *rig) memoryCeiling(ctx context.Context, n int) (MemoryCeiling, error) {
 	}{
 		{"memcpy of libc", 2 * n, func() { refMemcpy(to, host) }},
 		{"memset of libc", n, func() { refMemset(to, 0x55) }},
-		{"maximum in plain C, which only reads", n, func() { refMax(values) }},
+		{"maximum in plain C, read only", n, func() { refMax(values) }},
 	} {
-		err := take(way.by, way.bytes*times, func(context.Context) (time.Duration, error) {
-			return r.clock(func() error {
-				for range times {
-					way.run()
-				}
-				return nil
-			})
-		})
-		if err != nil {
-			return c, err
-		}
+		sample := r.timeAverage(times, func() error { way.run(); return nil })
+		raise(way.by, way.bytes, func(context.Context) (time.Duration, error) { return sample() })
 	}
-	return c, nil
+	return c
 }
 
-// computeCeiling is the best product of matrices, and for float32 on the CPU what its
-// vector units do in a loop without memory.
-func (r *rig) computeCeiling(ctx context.Context, t core.Type, n int) (ComputeCeiling, error) {
+// computeCeiling measures the fastest n by n matrix product. For float32 on the CPU it
+// also measures the vector units in a loop that uses only registers.
+func (r *rig) computeCeiling(ctx context.Context, t core.Type, n int) ComputeCeiling {
 	c := ComputeCeiling{Numbers: typeName(t)}
-	take := func(by string, flops float64, run func(context.Context) (time.Duration, error)) error {
-		best, err := quickest(ctx, run)
-		if rate := int64(flops / best.Seconds()); err == nil && rate > c.Rate {
+	raise := func(by string, flops int, run func(context.Context) (time.Duration, error)) {
+		if rate := r.measureRate(ctx, flops, run); rate > c.Rate {
 			c.Rate, c.By = rate, by
 		}
-		return err
 	}
-	b, err := r.product(t, n, n, n)
-	if err != nil {
-		return c, err
-	}
-	flops := 2 * float64(n) * float64(n) * float64(n)
-	if err := take("product of the core", flops, b.run); err != nil || !r.onCPU() {
-		return c, err
+	b, flops := r.product(t, n, n, n), 2*n*n*n
+	raise("matrix product of the core", flops, b.run)
+	if !r.onCPU() {
+		return c
 	}
 	if b.reference != nil && b.reference.foreign {
-		if err := take(b.reference.name, flops, func(context.Context) (time.Duration, error) { return b.reference.run() }); err != nil {
-			return c, err
-		}
+		raise(b.reference.name, flops, func(context.Context) (time.Duration, error) { return b.reference.run() })
 	}
-	if t != core.F32 || !haveReferences {
-		return c, nil
+	if t == core.F32 && haveReferences {
+		const rounds = 1 << 16
+		raise("multiply and add in registers, plain C", 128*rounds, func(context.Context) (time.Duration, error) {
+			return r.clock(func() error { refFlops(rounds); return nil })
+		})
 	}
-	const rounds = 1 << 16
-	err = take("multiply and add in registers, plain C", 128*rounds, func(context.Context) (time.Duration, error) {
-		return r.clock(func() error { refFlops(rounds); return nil })
-	})
-	return c, err
+	return c
 }

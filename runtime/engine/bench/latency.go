@@ -10,98 +10,62 @@ import (
 	"github.com/yoctune/yoctune/runtime/engine/core/c"
 )
 
-// latency is what the core costs beside its work. Calls are counted by the hundred: one
-// is shorter than the clock can tell.
-func latency(r *rig) ([]benchmark, error) {
-	b, err := r.alloc(4096, core.MemAuto)
-	if err != nil {
-		return nil, err
-	}
+// callsPerSample is how many calls one sample times: a single call is shorter than the
+// resolution of the clock.
+const callsPerSample = 200
+
+// latencySuite measures the overhead of the core: submitting, replaying, waiting and
+// allocating.
+func latencySuite(r *rig) []benchmark {
+	b := r.alloc(4096, core.MemAuto)
+	call := &reference{name: "an empty call from Go into C", foreign: true, run: r.timeAverage(callsPerSample, func() error { c.Nothing(); return nil })}
 	var list []benchmark
-	call := r.calls("an empty call from Go into C", func() error { c.Nothing(); return nil })
 	for _, n := range []int{1, 16, 64} {
-		l := r.stream.List()
-		for range n {
-			l.Memset(b.At(0, 1), 1)
-		}
 		list = append(list, benchmark{
-			name: fmt.Sprintf("submit a list of %d", n), run: r.submitting(l.Submit), reference: call,
+			name: fmt.Sprintf("submit a list of %d", n), run: r.timeSubmit(r.listOfFills(b, n).Submit), reference: call,
 		})
 	}
-	graph, err := r.graphOf(b)
-	if err != nil {
-		return nil, err
-	}
-	list = append(list, graph)
-	wait, err := r.waiting(b)
-	if err != nil {
-		return nil, err
-	}
-	pool, err := r.pooled()
-	if err != nil {
-		return nil, err
-	}
-	return append(list, wait, pool), nil
+	return append(list, r.graphBenchmark(b), r.waitBenchmark(b), r.poolBenchmark())
 }
 
-const calls = 200
-
-// calls is a reference in Go, on any backend.
-func (r *rig) calls(name string, one func() error) *reference {
-	return &reference{name: name, foreign: true, run: func() (time.Duration, error) {
-		took, err := r.clock(func() error {
-			for range calls {
-				if err := one(); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-		return took / calls, err
-	}}
-}
-
-// submitting is the time of one submission, without the time of its work on devices
-// that queue it.
-func (r *rig) submitting(submit func() error) func(context.Context) (time.Duration, error) {
-	return func(ctx context.Context) (time.Duration, error) {
-		took, err := r.clock(func() error {
-			for range calls {
-				if err := submit(); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-		return took / calls, errors.Join(err, r.stream.Wait(ctx))
-	}
-}
-
-// graphOf replays 16 commands; the reference submits them.
-func (r *rig) graphOf(b *core.Buffer) (benchmark, error) {
+// listOfFills returns a list of n commands that each set one byte.
+func (r *rig) listOfFills(b *core.Buffer, n int) *core.List {
 	l := r.stream.List()
-	for range 16 {
+	for range n {
 		l.Memset(b.At(0, 1), 1)
 	}
-	g, err := r.stream.Record(l.Submit)
-	if err != nil {
-		return benchmark{}, err
-	}
-	r.cleanup = append(r.cleanup, g.Release)
-	again := r.submitting(l.Submit)
-	return benchmark{
-		name: "replay a graph of 16", run: r.submitting(func() error { return g.Launch(r.stream) }),
-		reference: &reference{name: "submitting the same list", run: func() (time.Duration, error) { return again(context.Background()) }},
-	}, nil
+	return l
 }
 
-// waiting is a list's way through a queued stream and back: two hand-overs between
-// threads, or a kernel's start and end. The reference is a Go channel there and back.
-func (r *rig) waiting(b *core.Buffer) (benchmark, error) {
-	s, err := r.d.OpenStream(core.StreamOptions{Queued: true, Name: "bench"})
-	if err != nil {
-		return benchmark{}, err
+// timeSubmit returns a function that measures one submission. On devices that queue the
+// work, the time of the work itself is not included.
+func (r *rig) timeSubmit(submit func() error) func(context.Context) (time.Duration, error) {
+	sample := r.timeAverage(callsPerSample, submit)
+	return func(ctx context.Context) (time.Duration, error) {
+		took, err := sample()
+		return took, errors.Join(err, r.stream.Wait(ctx))
 	}
+}
+
+// graphBenchmark replays 16 commands. The reference submits the same list.
+func (r *rig) graphBenchmark(b *core.Buffer) benchmark {
+	l := r.listOfFills(b, 16)
+	g, err := r.stream.Record(l.Submit)
+	r.check(err)
+	r.cleanup = append(r.cleanup, g.Release)
+	submit := r.timeSubmit(l.Submit)
+	return benchmark{
+		name: "replay a graph of 16", run: r.timeSubmit(func() error { return g.Launch(r.stream) }),
+		reference: &reference{name: "submitting the same list", run: func() (time.Duration, error) { return submit(context.Background()) }},
+	}
+}
+
+// waitBenchmark measures the round trip of a list through a queued stream: two hand-overs
+// between threads, or the start and end of a kernel. The reference is the round trip of a
+// value through two Go channels.
+func (r *rig) waitBenchmark(b *core.Buffer) benchmark {
+	s, err := r.d.OpenStream(core.StreamOptions{Queued: true, Name: "bench"})
+	r.check(err)
 	there, back := make(chan struct{}), make(chan struct{})
 	go func() {
 		for range there {
@@ -113,47 +77,38 @@ func (r *rig) waiting(b *core.Buffer) (benchmark, error) {
 	return benchmark{
 		name: "submit to a queued stream and wait", clock: wallClock,
 		run: func(ctx context.Context) (time.Duration, error) {
-			return byWall(func() error { return errors.Join(l.Submit(), s.Wait(ctx)) })
+			return timeByWall(func() error { return errors.Join(l.Submit(), s.Wait(ctx)) })
 		},
-		reference: &reference{name: "a Go channel there and back", foreign: true, run: func() (time.Duration, error) {
-			return byWall(func() error {
+		reference: &reference{name: "round trip through Go channels", foreign: true, run: func() (time.Duration, error) {
+			return timeByWall(func() error {
 				there <- struct{}{}
 				<-back
 				return nil
 			})
 		}},
-	}, nil
+	}
 }
 
-// pooled is 1 MiB from a pool and back; the reference takes it from the device.
-func (r *rig) pooled() (benchmark, error) {
+// poolBenchmark allocates and frees 1 MiB from a pool. The reference allocates it from
+// the device.
+func (r *rig) poolBenchmark() benchmark {
 	const n = 1 << 20
 	p, err := r.d.NewPool(core.PoolOptions{})
-	if err != nil {
-		return benchmark{}, err
-	}
+	r.check(err)
 	r.cleanup = append(r.cleanup, p.Release)
-	take := func(alloc func() (*core.Buffer, error)) func() (time.Duration, error) {
-		return func() (time.Duration, error) {
-			took, err := r.clock(func() error {
-				for range calls {
-					b, err := alloc()
-					if err != nil {
-						return err
-					}
-					if err := b.Release(); err != nil {
-						return err
-					}
-				}
-				return nil
-			})
-			return took / calls, err
-		}
+	timeAlloc := func(alloc func() (*core.Buffer, error)) func() (time.Duration, error) {
+		return r.timeAverage(callsPerSample, func() error {
+			b, err := alloc()
+			if err != nil {
+				return err
+			}
+			return b.Release()
+		})
 	}
-	own := take(func() (*core.Buffer, error) { return p.Alloc(n) })
+	fromPool := timeAlloc(func() (*core.Buffer, error) { return p.Alloc(n) })
 	return benchmark{
-		name:      "allocate and free " + size(n) + " of a pool",
-		run:       func(context.Context) (time.Duration, error) { return own() },
-		reference: &reference{name: "the same without a pool", run: take(func() (*core.Buffer, error) { return r.d.Alloc(n, core.MemAuto) })},
-	}, nil
+		name:      "allocate and free " + formatSize(n) + " from a pool",
+		run:       func(context.Context) (time.Duration, error) { return fromPool() },
+		reference: &reference{name: "the same without a pool", run: timeAlloc(func() (*core.Buffer, error) { return r.d.Alloc(n, core.MemAuto) })},
+	}
 }

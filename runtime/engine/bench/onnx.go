@@ -7,18 +7,18 @@ import (
 	"github.com/yoctune/yoctune/runtime/engine/ort"
 )
 
-// graph is a model for ONNX Runtime, which computes most of what the core does and which
-// nobody here wrote: with the float32 input "x" and the float32 output "y".
+// graph is a model for ONNX Runtime with the float32 input "x" and the float32 output "y".
+// ONNX Runtime is the reference for most operations of the core.
 type graph struct{ g onnx.Graph }
 
-// Types to cast to, as ONNX numbers them.
+// Element types of Cast, numbered as in ONNX.
 const (
 	onnxFloat = int64(onnx.Float32)
 	onnxHalf  = int64(onnx.Float16)
 	onnxInt8  = int64(3)
 )
 
-// node adds an operator; attributes are names and values in turn.
+// node adds an operator. attributes alternates names and values.
 func (g *graph) node(op string, in, out []string, attributes ...any) {
 	n := onnx.Node{Op: op, In: in, Out: out, Attributes: map[string]any{}}
 	for i := 0; i+1 < len(attributes); i += 2 {
@@ -27,36 +27,37 @@ func (g *graph) node(op string, in, out []string, attributes ...any) {
 	g.g.Nodes = append(g.g.Nodes, n)
 }
 
-// floats adds a constant.
+// floats adds a float32 constant.
 func (g *graph) floats(name string, shape []int64, x ...float32) {
 	g.g.Weights = append(g.g.Weights, onnx.Weight{Name: name, Dims: shape, Data: x})
 }
 
+// ints adds a one-dimensional int64 constant.
 func (g *graph) ints(name string, x ...int64) {
 	g.g.Weights = append(g.g.Weights, onnx.Weight{Name: name, Dims: []int64{int64(len(x))}, Data: x})
 }
 
-// bytes adds a constant of int8, which the runtime casts when it loads the model.
+// bytes adds an int8 constant, as a cast that the runtime folds when it loads the model.
 func (g *graph) bytes(name string, shape []int64, x ...float32) {
 	g.floats(name+" as float32", shape, x...)
 	g.node("Cast", []string{name + " as float32"}, []string{name}, "to", onnxInt8)
 }
 
-// encode is the bytes of the model; shape is of x. What y has the runtime works out.
+// encode returns the model as bytes. shape is the shape of x; the runtime infers that of y.
 func (g *graph) encode(shape []int64) []byte {
 	g.g.Inputs = []onnx.Value{onnx.Tensor("x", onnx.Float32, shape...)}
 	g.g.Outputs = []onnx.Value{{Name: "y", Type: onnx.Float32}}
 	return g.g.Encode()
 }
 
-// network is a session with its tensors.
+// network is a session with its input and output tensors.
 type network struct {
 	s       *ort.Session
 	in, out *ort.Tensor
 }
 
-// network loads a graph on one thread and runs it once on x.
-func (o *others) network(g *graph, shape []int64, x []float32) (*network, error) {
+// newNetwork loads a graph for one thread and runs it once on x.
+func (o *libraries) newNetwork(g *graph, shape []int64, x []float32) (*network, error) {
 	s, err := o.ort.NewSessionFromBytes(g.encode(shape), ort.Options{Threads: 1})
 	if err != nil {
 		return nil, err

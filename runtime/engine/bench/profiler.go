@@ -7,19 +7,19 @@ import (
 	"github.com/yoctune/yoctune/runtime/engine/pipeline"
 )
 
-// observedFrames is how many frames of a millisecond one sample takes.
+// observedFrames is the number of frames per sample; each takes one millisecond of work.
 const observedFrames = 100
 
-// profiler is what it costs a pipeline to be recorded and looked at; the reference are
-// the same frames without either.
-func profiler(*rig) ([]benchmark, error) {
+// profilerSuite measures what recording and monitoring cost a pipeline. The reference
+// processes the same frames without them.
+func profilerSuite(*rig) []benchmark {
 	return []benchmark{{
-		name: "a frame of a pipeline that is recorded and looked at", clock: processClock,
+		name: "a pipeline frame with recording and monitoring", clock: processClock,
 		run: func(ctx context.Context) (time.Duration, error) {
 			return pipeline.Observed(ctx, observedFrames, true)
 		},
-		reference: &reference{name: "the same frame, not looked at", run: func() (time.Duration, error) {
+		reference: &reference{name: "the same frame without them", run: func() (time.Duration, error) {
 			return pipeline.Observed(context.Background(), observedFrames, false)
 		}},
-	}}, nil
+	}}
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/yoctune/yoctune/runtime/engine/core"
 )
 
-// haveReferences: the references are C, as the core is.
+// haveReferences reports whether the references, which are C, are compiled in.
 const haveReferences = true
 
 func refMemcpy(dst, src []byte) {
@@ -33,7 +33,7 @@ func refMemset(dst []byte, v byte) {
 	}
 }
 
-// refTwoPass uses rgb, 3 bytes a frame pixel, between its passes.
+// refTwoPass uses rgb, 3 bytes per pixel of the frame, as its intermediate image.
 func refTwoPass(p *core.Preprocess, nv12, rgb []byte, out []float32) {
 	C.ref_two_pass(u8(nv12), C.int(p.Width), C.int(p.Height), u8(rgb), f32(out), C.int(p.OutW), C.int(p.OutH), C.float(p.Pad)/255)
 }
@@ -69,7 +69,7 @@ func refDecode(x, out []float32, anchors, classes int, threshold float32, most i
 	return int(C.ref_decode(f32(x), f32(out), C.int(anchors), C.int(classes), C.float(threshold), C.int(most)))
 }
 
-// refNMS keeps boxes of five numbers each, the score first.
+// refNMS returns how many boxes remain. A box has five numbers, the score first.
 func refNMS(boxes []float32, iou float32, rank []float32) int {
 	return int(C.ref_nms(f32(boxes), C.int(len(boxes)/5), C.float(iou), f32(rank)))
 }
@@ -77,7 +77,7 @@ func refNMS(boxes []float32, iou float32, rank []float32) int {
 func u8(b []byte) *C.uint8_t   { return (*C.uint8_t)(unsafe.SliceData(b)) }
 func f32(x []float32) *C.float { return (*C.float)(unsafe.SliceData(x)) }
 
-// blas is OpenBLAS on one thread, nil when the machine has none.
+// blas is OpenBLAS on one thread; nil if it is not installed.
 type blas struct{ b C.foreign_blas }
 
 func openBLAS() *blas {
@@ -94,13 +94,13 @@ func (b *blas) gemm(x, y, z []float32, m, n, k int) {
 	C.foreign_sgemm(&b.b, f32(x), f32(y), f32(z), C.int(m), C.int(n), C.int(k))
 }
 
-// sum is of values that are not negative: the library sums magnitudes.
+// sum adds non-negative values: the library adds magnitudes.
 func (b *blas) sum(x []float32) float32 { return float32(C.foreign_sasum(&b.b, f32(x), C.int(len(x)))) }
 
-// largest is the index of the largest value, of those that are not negative.
-func (b *blas) largest(x []float32) int { return int(C.foreign_isamax(&b.b, f32(x), C.int(len(x)))) }
+// indexOfMax returns the index of the largest of non-negative values.
+func (b *blas) indexOfMax(x []float32) int { return int(C.foreign_isamax(&b.b, f32(x), C.int(len(x)))) }
 
-// sws is libswscale, nil when the machine has none.
+// sws is libswscale; nil if it is not installed.
 type sws struct{ s C.foreign_sws }
 
 func openSws() *sws {
@@ -113,11 +113,11 @@ func openSws() *sws {
 
 func (s *sws) name() string { return C.GoString(&s.s.version[0]) }
 
-// scaler brings frames of one format and size into a tensor.
+// scaler converts frames of one format and size to a tensor.
 type scaler struct {
 	s     *sws
 	p     unsafe.Pointer
-	frame *C.foreign_frame // in C: it holds pointers to the frame
+	frame *C.foreign_frame // C memory, because it holds pointers to the frame
 	inner core.Rect
 	pad   float32
 	outW  int
@@ -125,9 +125,9 @@ type scaler struct {
 	rgb   []byte
 }
 
-// scaler makes one for frames like p's, which lie in memory that is not Go's; format is
-// FFmpeg's name of theirs. nil: the library does not take it.
-func (s *sws) scaler(format string, p *core.Preprocess, planes [3]*core.Buffer) *scaler {
+// newScaler returns a scaler for frames like p's, in memory outside the Go heap. format is
+// FFmpeg's name of their format. The result is nil if the library does not support it.
+func (s *sws) newScaler(format string, p *core.Preprocess, planes [3]*core.Buffer) *scaler {
 	g, err := p.Geometry()
 	if err != nil {
 		return nil
@@ -166,9 +166,10 @@ func (s *scaler) release() error {
 	return nil
 }
 
-// hasSAD: libavutil has its own sum of absolute differences.
+// hasSAD reports whether libavutil offers a sum of absolute differences.
 func (s *sws) hasSAD() bool { return s.s.sad != nil }
 
+// sad returns the sum of absolute differences of two w×h planes.
 func (s *sws) sad(a, b []byte, w, h int) uint64 {
 	return uint64(C.foreign_sad(&s.s, u8(a), u8(b), C.int(w), C.int(h)))
 }

@@ -4,7 +4,7 @@ package bench
 
 import "github.com/yoctune/yoctune/runtime/engine/core"
 
-// Without cgo there is no device to open, so none of these is called.
+// Without cgo no device can be opened, so nothing calls these functions.
 const haveReferences = false
 
 func refMemcpy(_, _ []byte)                                     {}
@@ -30,15 +30,15 @@ func openBLAS() *blas                             { return nil }
 func (*blas) name() string                        { return "" }
 func (*blas) gemm(_, _, _ []float32, _, _, _ int) {}
 func (*blas) sum([]float32) float32               { return 0 }
-func (*blas) largest([]float32) int               { return 0 }
+func (*blas) indexOfMax([]float32) int            { return 0 }
 
 type sws struct{}
 
-func openSws() *sws                                                   { return nil }
-func (*sws) name() string                                             { return "" }
-func (*sws) scaler(string, *core.Preprocess, [3]*core.Buffer) *scaler { return nil }
-func (*sws) hasSAD() bool                                             { return false }
-func (*sws) sad(_, _ []byte, _, _ int) uint64                         { return 0 }
+func openSws() *sws                                                      { return nil }
+func (*sws) name() string                                                { return "" }
+func (*sws) newScaler(string, *core.Preprocess, [3]*core.Buffer) *scaler { return nil }
+func (*sws) hasSAD() bool                                                { return false }
+func (*sws) sad(_, _ []byte, _, _ int) uint64                            { return 0 }
 
 type scaler struct{}
 

@@ -13,38 +13,40 @@ import (
 	"github.com/yoctune/yoctune/runtime/engine/ort"
 )
 
-// rig is a stream with two events around whatever is measured, and what a run holds.
+// rig holds what a run needs: a stream, the two events around a measurement, and the
+// resources of the benchmarks.
 type rig struct {
 	d          *core.Device
 	stream     *core.Stream
 	start, end *core.Event
 	buffers    []*core.Buffer
 	cleanup    []func() error
-	others     *others
-	library    string // of the backend, to open another device of it
+	libraries  *libraries
+	library    string // backend library, for opening another device
 	clock      clock
 }
 
-// clock tells how long a function took.
+// clock measures how long a function takes.
 type clock func(func() error) (time.Duration, error)
 
 // Clocks that Measurement.Clock names.
 const (
 	wallClock   = "wall"
-	threadClock = "thread" // processor time of the calling thread: other programs do not count
+	threadClock = "thread" // processor time of the calling thread, excluding other programs
 	deviceClock = "device" // between two events of the device
 
-	processClock = "process" // processor time of all threads: other programs do not count
+	processClock = "process" // processor time of all threads, excluding other programs
 )
 
-func byWall(f func() error) (time.Duration, error) {
+func timeByWall(f func() error) (time.Duration, error) {
 	t := time.Now()
 	err := f()
 	return time.Since(t), err
 }
 
-// byThread needs runtime.LockOSThread. What it measures must not use other threads.
-func byThread(f func() error) (time.Duration, error) {
+// timeByThread measures processor time. The caller must hold runtime.LockOSThread, and f
+// must not use other threads.
+func timeByThread(f func() error) (time.Duration, error) {
 	start, err := threadTime()
 	if err != nil {
 		return 0, err
@@ -63,9 +65,9 @@ func threadTime() (time.Duration, error) {
 }
 
 func newRig(d *core.Device) (*rig, error) {
-	r := &rig{d: d, others: &others{}, clock: byWall}
+	r := &rig{d: d, libraries: &libraries{}, clock: timeByWall}
 	if r.onCPU() {
-		r.clock = byThread
+		r.clock = timeByThread
 	}
 	var err error
 	if r.stream, err = d.NewStream(0); err != nil {
@@ -87,7 +89,7 @@ func (r *rig) release() error {
 	for _, f := range r.cleanup {
 		errs = append(errs, f())
 	}
-	if r.stream != nil { // before the rest: its work uses it
+	if r.stream != nil { // first, because its work uses the rest
 		errs = append(errs, r.stream.Release())
 	}
 	for _, e := range []*core.Event{r.start, r.end} {
@@ -98,37 +100,62 @@ func (r *rig) release() error {
 	for _, b := range r.buffers {
 		errs = append(errs, b.Release())
 	}
-	r.others.release()
+	r.libraries.release()
 	return errors.Join(errs...)
 }
 
-func (r *rig) alloc(n int, m core.Mode) (*core.Buffer, error) {
+// prepareError carries the error of check to prepare.
+type prepareError struct{ err error }
+
+// prepare runs f, which sets up benchmarks, and returns the error that ended it. Setting
+// up is a long sequence of allocations; check keeps them readable.
+func (r *rig) prepare(f func()) (err error) {
+	defer func() {
+		switch p := recover().(type) {
+		case nil:
+		case prepareError:
+			err = p.err
+		default:
+			panic(p)
+		}
+	}()
+	f()
+	return nil
+}
+
+// check ends the enclosing prepare if err is not nil.
+func (r *rig) check(err error) {
+	if err != nil {
+		panic(prepareError{err})
+	}
+}
+
+// alloc allocates n bytes that release frees. It must be called within prepare.
+func (r *rig) alloc(n int, m core.Mode) *core.Buffer {
 	b, err := r.d.Alloc(n, m)
 	if err != nil {
-		return nil, fmt.Errorf("%s of memory: %w", size(n), err)
+		r.check(fmt.Errorf("allocate %s: %w", formatSize(n), err))
 	}
 	r.buffers = append(r.buffers, b)
-	return b, nil
+	return b
 }
 
-// tensor is device memory with values.
-func (r *rig) tensor(data []byte) (*core.Buffer, error) {
-	b, err := r.alloc(len(data), core.MemAuto)
-	if err != nil {
-		return nil, err
-	}
-	return b, r.upload(b, data)
+// tensor allocates device memory that holds data. It must be called within prepare.
+func (r *rig) tensor(data []byte) *core.Buffer {
+	b := r.alloc(len(data), core.MemAuto)
+	r.check(r.upload(b, data))
+	return b
 }
 
-// timed returns a function that runs the commands and gives the device's time, of a
-// CPU the thread's.
-func (r *rig) timed(add func(*core.List)) func(context.Context) (time.Duration, error) {
-	return r.repeated(1, add)
+// time returns a function that runs the commands and returns their time on the device; on
+// the CPU, the processor time of the thread.
+func (r *rig) time(add func(*core.List)) func(context.Context) (time.Duration, error) {
+	return r.timeRepeated(1, add)
 }
 
-// repeated is timed for what is shorter than the clock can tell: the commands are n
-// times in a list, and the time is divided by n.
-func (r *rig) repeated(n int, add func(*core.List)) func(context.Context) (time.Duration, error) {
+// timeRepeated is time for commands that are too short for the clock: the list holds them
+// n times, and the returned time is divided by n.
+func (r *rig) timeRepeated(n int, add func(*core.List)) func(context.Context) (time.Duration, error) {
 	l := r.stream.List().Record(r.start)
 	for range n {
 		add(l)
@@ -148,11 +175,27 @@ func (r *rig) repeated(n int, add func(*core.List)) func(context.Context) (time.
 	}
 }
 
-// filled writes something to a buffer, so that its pages exist, and returns the
-// same bytes in Go memory.
-func (r *rig) filled(b *core.Buffer) ([]byte, error) {
+// timeAverage returns a function that calls f n times and returns the average time.
+func (r *rig) timeAverage(n int, f func() error) func() (time.Duration, error) {
+	return func() (time.Duration, error) {
+		took, err := r.clock(func() error {
+			for range n {
+				if err := f(); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		return took / time.Duration(n), err
+	}
+}
+
+// fillWithNoise writes to a buffer, so that its pages exist, and returns the same bytes in
+// Go memory. It must be called within prepare.
+func (r *rig) fillWithNoise(b *core.Buffer) []byte {
 	data := noise(b.Len())
-	return data, r.upload(b, data)
+	r.check(r.upload(b, data))
+	return data
 }
 
 func noise(n int) []byte {
@@ -165,7 +208,7 @@ func noise(n int) []byte {
 	return data
 }
 
-// ramp is n values from 0 to nearly 1, in no order.
+// ramp returns n pseudo-random values in [0, 1).
 func ramp(n int) []float32 {
 	x := make([]float32, n)
 	state := uint64(1)
@@ -195,45 +238,41 @@ func (r *rig) upload(b *core.Buffer, data []byte) error {
 	return up.Release()
 }
 
-// plain is a reference of this package, on the CPU only.
-func (r *rig) plain(name string, run func()) *reference {
+// plainReference returns a reference of this package, or nil if the device is not a CPU.
+func (r *rig) plainReference(name string, run func()) *reference {
 	if !r.onCPU() || !haveReferences {
 		return nil
 	}
 	do := func() error { run(); return nil }
-	return &reference{name: name, do: do, run: r.taking(do)}
+	return &reference{name: name, do: do, run: r.timeAverage(1, do)}
 }
 
-// foreign is a reference that others wrote, on the CPU only.
-func (r *rig) foreign(name string, run func()) *reference {
-	ref := r.plain(name, run)
+// foreignReference is plainReference for a function of another library.
+func (r *rig) foreignReference(name string, run func()) *reference {
+	ref := r.plainReference(name, run)
 	if ref != nil {
 		ref.foreign = true
 	}
 	return ref
 }
 
-// network is ONNX Runtime running a graph, or else the reference otherwise.
-func (r *rig) network(name string, g *graph, shape []int64, x []float32, otherwise *reference) (*reference, error) {
-	if r.others.ort == nil {
-		return otherwise, nil
+// networkReference returns ONNX Runtime running a graph, or otherwise if there is no ONNX
+// Runtime. It must be called within prepare.
+func (r *rig) networkReference(name string, g *graph, shape []int64, x []float32, otherwise *reference) *reference {
+	if r.libraries.ort == nil {
+		return otherwise
 	}
-	n, err := r.others.network(g, shape, x)
+	n, err := r.libraries.newNetwork(g, shape, x)
 	if err != nil {
-		return nil, fmt.Errorf("reference %s in ONNX Runtime: %w", name, err)
+		r.check(fmt.Errorf("reference %s in ONNX Runtime: %w", name, err))
 	}
 	r.cleanup = append(r.cleanup, func() error { n.release(); return nil })
-	return &reference{name: name + " of ONNX Runtime " + r.others.ort.Version(), foreign: true, run: r.taking(n.run)}, nil
+	return &reference{name: name + " of ONNX Runtime " + r.libraries.ort.Version(), foreign: true, run: r.timeAverage(1, n.run)}
 }
 
 func count(n int) *int64 {
 	v := int64(n)
 	return &v
-}
-
-// taking is f, timed by the rig's clock.
-func (r *rig) taking(f func() error) func() (time.Duration, error) {
-	return func() (time.Duration, error) { return r.clock(f) }
 }
 
 func bytesOf[T any](x []T) []byte {
@@ -248,7 +287,7 @@ func floatsOf(b []byte) []float32 {
 	return unsafe.Slice((*float32)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/4)
 }
 
-func size(n int) string {
+func formatSize(n int) string {
 	switch {
 	case n >= 1<<20:
 		return fmt.Sprintf("%d MiB", n>>20)
@@ -258,16 +297,16 @@ func size(n int) string {
 	return fmt.Sprintf("%d B", n)
 }
 
-// others are libraries to measure against.
-type others struct {
+// libraries are the installed libraries to compare with.
+type libraries struct {
 	blas    *blas
 	sws     *sws
 	ort     *ort.Runtime
 	missing []string
 }
 
-func findOthers(onnxRuntime string) *others {
-	o := &others{blas: openBLAS(), sws: openSws(), missing: []string{}}
+func findLibraries(onnxRuntime string) *libraries {
+	o := &libraries{blas: openBLAS(), sws: openSws(), missing: []string{}}
 	if o.blas == nil {
 		o.missing = append(o.missing, "libopenblas.so.0")
 	}
@@ -284,7 +323,7 @@ func findOthers(onnxRuntime string) *others {
 	return o
 }
 
-func (o *others) names() []string {
+func (o *libraries) names() []string {
 	names := []string{}
 	if o.blas != nil {
 		names = append(names, o.blas.name())
@@ -298,7 +337,7 @@ func (o *others) names() []string {
 	return names
 }
 
-func (o *others) release() {
+func (o *libraries) release() {
 	if o.ort != nil {
 		o.ort.Close()
 	}

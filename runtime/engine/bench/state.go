@@ -2,7 +2,7 @@ package bench
 
 import "github.com/yoctune/yoctune/runtime/device/monitor"
 
-// StateOf takes from a sample of the device what its speed depends on.
+// StateOf extracts the state from a sample of the device's sensors.
 func StateOf(s *monitor.Sample) State {
 	out := State{PowerMode: s.PowerMode}
 	for _, c := range s.CPUs {
@@ -23,7 +23,7 @@ func StateOf(s *monitor.Sample) State {
 	return out
 }
 
-// larger is the larger of two that may be unknown.
+// larger returns the larger of two values, either of which may be unknown (nil).
 func larger(a, b *int64) *int64 {
 	if a == nil || (b != nil && *b > *a) {
 		return b

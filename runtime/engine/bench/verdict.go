@@ -9,23 +9,23 @@ import (
 
 // Outcomes of a comparison with a baseline.
 const (
-	Slower  = "slower" // the answer is no
+	Slower  = "slower" // a regression
 	Faster  = "faster"
 	Same    = "same"
-	unclear = "unclear" // too few samples to tell
+	unclear = "unclear" // too few samples
 	New     = "new"     // not in the baseline
 	Gone    = "gone"    // in the baseline only
 )
 
-// Rule says when a difference counts.
+// Rule defines which differences are significant.
 type Rule struct {
-	MinEffect float64 // of the medians, 0.05 is five percent
-	Alpha     float64 // chance of calling equal benchmarks different, in each direction
+	MinEffect float64 // relative change of the median; 0.05 is five percent
+	Alpha     float64 // probability of a false alarm, in each direction
 }
 
-// DefaultRule: with a hundred benchmarks that did not change, one run in five would
-// call one of them slower by chance if that were all; but it must also be five percent
-// slower, and so beside its reference.
+// DefaultRule returns the rule of the command line. With a hundred unchanged benchmarks,
+// Alpha alone would report one of them as slower in every tenth run. MinEffect and the
+// comparison with the reference make that much rarer.
 func DefaultRule() Rule { return Rule{MinEffect: 0.05, Alpha: 0.001} }
 
 // Verdict compares one benchmark with the baseline's.
@@ -36,16 +36,17 @@ type Verdict struct {
 	Verdict string   `json:"verdict"`
 	Base    *int64   `json:"base_p50_ns"`
 	Now     *int64   `json:"p50_ns"`
-	Change  *float64 `json:"change"` // of the median: 0.1 is ten percent slower
-	P       *float64 `json:"p"`      // of the Mann-Whitney test, one-sided
-	// Beside is the change of the median of the time divided by the reference's, taken
-	// turn by turn: a machine that is slower as a whole does not change it. Nil where
-	// the runs had no reference in common.
+	Change  *float64 `json:"change"` // relative change of the median; 0.1 is ten percent slower
+	P       *float64 `json:"p"`      // of the one-sided Mann-Whitney test
+	// Beside is the relative change of the median ratio of time to reference time. It does
+	// not change when the whole machine becomes slower. It is nil if the runs have no
+	// common reference.
 	Beside *float64 `json:"beside_reference"`
 	Why    string   `json:"why"`
 }
 
-// Compare judges each benchmark of now by base, and names those that only one has.
+// Compare compares each benchmark of now with base. It also reports benchmarks that exist
+// in only one of the runs.
 func Compare(base, now []Measurement, rule Rule) []Verdict {
 	old := map[string]Measurement{}
 	for _, m := range base {
@@ -73,72 +74,74 @@ func Compare(base, now []Measurement, rule Rule) []Verdict {
 func compare(base, now Measurement, rule Rule) Verdict {
 	v := Verdict{Type: "verdict", Suite: now.Suite, Name: now.Name, Base: &base.P50, Now: &now.P50}
 	if base.Clock != now.Clock {
-		v.Verdict, v.Why = unclear, fmt.Sprintf("the baseline's times are of another clock: %s, here %s", base.Clock, now.Clock)
+		v.Verdict, v.Why = unclear, fmt.Sprintf("different clocks: %s in the baseline, %s now", base.Clock, now.Clock)
 		return v
 	}
-	time, ok := judge(floats(base.Times), floats(now.Times), base.Rounds, now.Rounds, rule)
+	time, ok := testDifference(floats(base.Times), floats(now.Times), base.Rounds, now.Rounds, rule)
 	if !ok {
-		v.Verdict, v.Why = unclear, fmt.Sprintf("%d and %d samples are too few, or all the same", len(base.Times), len(now.Times))
+		v.Verdict, v.Why = unclear, fmt.Sprintf("too few or identical samples (%d and %d)", len(base.Times), len(now.Times))
 		return v
 	}
 	v.Verdict, v.Change, v.P = time.verdict, &time.change, &time.p
-	v.Why = time.why(rule)
+	v.Why = time.explain(rule)
 	if base.Reference == nil || now.Reference == nil || base.Reference.Name != now.Reference.Name {
 		return v
 	}
-	beside, ok := judge(ratios(base), ratios(now), base.Rounds, now.Rounds, rule)
+	beside, ok := testDifference(ratios(base), ratios(now), base.Rounds, now.Rounds, rule)
 	if !ok {
 		return v
 	}
 	v.Beside = &beside.change
 	if time.verdict != Same && beside.verdict != time.verdict {
 		v.Verdict = Same
-		v.Why = fmt.Sprintf("the time changed by %+.1f %%, but not beside %s (%+.1f %%): the machine changed", 100*time.change, now.Reference.Name, 100*beside.change)
+		v.Why = fmt.Sprintf("the time changed by %+.1f %%, relative to %s by only %+.1f %%: the whole machine changed", 100*time.change, now.Reference.Name, 100*beside.change)
 	}
 	return v
 }
 
-// judged is one test of two samples.
-type judged struct {
+// testResult is the result of one test of two sets of samples.
+type testResult struct {
 	verdict   string
 	change, p float64
-	overlap   bool // of the rounds of the two runs
+	overlap   bool // the rounds of the two runs overlap
 }
 
-func (j judged) why(rule Rule) string {
+// explain gives the reason for the verdict.
+func (j testResult) explain(rule Rule) string {
 	switch {
 	case j.verdict != Same:
 		return fmt.Sprintf("the median changed by %+.1f %%, p = %.2g", 100*j.change, j.p)
 	case j.overlap:
-		return fmt.Sprintf("a change of %+.1f %%, p = %.2g, no larger than between rounds of one run", 100*j.change, j.p)
+		return fmt.Sprintf("the median changed by %+.1f %%, p = %.2g, but rounds of one run differ as much", 100*j.change, j.p)
 	case j.p >= rule.Alpha:
-		return fmt.Sprintf("no difference that is not chance, p = %.2g", j.p)
+		return fmt.Sprintf("no significant difference, p = %.2g", j.p)
 	}
-	return fmt.Sprintf("a difference of %+.1f %%, less than counts", 100*j.change)
+	return fmt.Sprintf("the median changed by only %+.1f %%", 100*j.change)
 }
 
-// judge tests whether now is larger or smaller than base: by the Mann-Whitney test,
-// which asks nothing of the shape of the samples, and by enough. Samples of one round
-// share the moment's state of the machine, which the test takes for a difference: so
-// every round of one run must also lie beyond every round of the other.
-func judge(base, now []float64, baseRounds, nowRounds int, rule Rule) (judged, bool) {
+// testDifference tests whether now differs from base. The difference must be significant in
+// the Mann-Whitney test, which assumes no distribution, and at least MinEffect. Samples of
+// one round share the current state of the machine, which the test mistakes for a
+// difference. Therefore the rounds of the two runs must also not overlap. ok is false if
+// the samples allow no conclusion.
+func testDifference(base, now []float64, baseRounds, nowRounds int, rule Rule) (_ testResult, ok bool) {
 	before, after := percentile(base, 50), percentile(now, 50)
-	if before <= 0 || after <= 0 || fewest(len(base), len(now)) > rule.Alpha {
-		return judged{}, false
+	if before <= 0 || after <= 0 || smallestP(len(base), len(now)) > rule.Alpha {
+		return testResult{}, false
 	}
-	j := judged{verdict: Same, change: after/before - 1}
+	j := testResult{verdict: Same, change: after/before - 1}
 	side, verdict := stats.LocationGreater, Slower
 	if after < before {
 		side, verdict = stats.LocationLess, Faster
 	}
 	test, err := stats.MannWhitneyUTest(now, base, side)
 	if err != nil { // all samples are equal
-		return judged{}, false
+		return testResult{}, false
 	}
 	j.p = test.P
 	if effect := max(after/before, before/after) - 1; j.p < rule.Alpha && effect >= rule.MinEffect {
 		j.verdict = verdict
-		least, most := rounds(now, nowRounds), rounds(base, baseRounds)
+		least, most := roundMedians(now, nowRounds), roundMedians(base, baseRounds)
 		if verdict == Faster {
 			least, most = most, least
 		}
@@ -149,8 +152,8 @@ func judge(base, now []float64, baseRounds, nowRounds int, rule Rule) (judged, b
 	return j, true
 }
 
-// rounds are the medians of n parts of the samples, in their order.
-func rounds(x []float64, n int) []float64 {
+// roundMedians returns the medians of n consecutive parts of the samples.
+func roundMedians(x []float64, n int) []float64 {
 	n = max(1, min(n, len(x)))
 	out := make([]float64, n)
 	for i := range out {
@@ -159,8 +162,8 @@ func rounds(x []float64, n int) []float64 {
 	return out
 }
 
-// fewest is the smallest p that samples of these sizes can give: one order of all.
-func fewest(a, b int) float64 {
+// smallestP returns the smallest p value that samples of these sizes can reach.
+func smallestP(a, b int) float64 {
 	orders := 1.0
 	for i := 1; i <= b; i++ {
 		orders *= float64(a+i) / float64(i)
@@ -176,7 +179,7 @@ func floats(x []int64) []float64 {
 	return out
 }
 
-// ratios are times by the reference's, of the same turn.
+// ratios returns each time divided by the reference time of the same turn.
 func ratios(m Measurement) []float64 {
 	var out []float64
 	for i, v := range m.Times {

@@ -204,10 +204,10 @@ type KernelConfig struct {
 	Stages int
 }
 
-// With sets how the last command of the list is launched, in place of what the device
+// Configure sets how the last command of the list is launched, in place of what the device
 // was told. Its kernel is not looked at, stages are the device's. What the kernel does
 // not take Submit refuses with what it takes.
-func (l *List) With(k KernelConfig) *List {
+func (l *List) Configure(k KernelConfig) *List {
 	if l.err != nil {
 		return l
 	}

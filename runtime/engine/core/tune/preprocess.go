@@ -9,7 +9,7 @@ import (
 )
 
 // Preprocess tunes the device for frames and tensors like p's, and tells it so: other
-// shapes are launched so as well, but where List.With says otherwise. On a device whose
+// shapes are launched so as well, but where List.Configure says otherwise. On a device whose
 // preprocess takes only one launch it does nothing.
 func (t *Tuner) Preprocess(ctx context.Context, p core.Preprocess) (Choice, error) {
 	task := Task{Kernel: "preprocess", Shape: []int{p.Width, p.Height, p.OutW, p.OutH, p.Type.Bytes()}}
@@ -71,7 +71,7 @@ func newPreprocess(d *core.Device, p *core.Preprocess) (*preprocess, error) {
 }
 
 func (b *preprocess) run(ctx context.Context, k core.KernelConfig) (time.Duration, error) {
-	l := b.stream.List().Record(b.start).Preprocess(b.out, b.planes, b.p).With(k).Record(b.end)
+	l := b.stream.List().Record(b.start).Preprocess(b.out, b.planes, b.p).Configure(k).Record(b.end)
 	if err := l.Submit(); err != nil {
 		return 0, err
 	}

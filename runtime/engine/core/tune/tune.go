@@ -128,7 +128,7 @@ type entry struct {
 }
 
 // Choose gives the configuration for a task, which it measures when nothing is kept.
-// The device is not changed: use List.With, or Device.Configure.
+// The device is not changed: use List.Configure, or Device.Configure.
 func (t *Tuner) Choose(ctx context.Context, task Task) (Choice, error) {
 	all := t.dev.Tunable()
 	i := slices.IndexFunc(all, func(l core.KernelLimits) bool { return l.Name == task.Kernel })

@@ -62,7 +62,7 @@ func product(t *testing.T, d *core.Device, m, n, k int) (Task, *core.Buffer) {
 	args := core.GemmArgs{M: uint32(m), N: uint32(n), K: uint32(k), Alpha: 1}
 	return Task{Kernel: "gemm", Shape: []int{m, n, k}, Run: func(ctx context.Context, cfg core.KernelConfig) (time.Duration, error) {
 		at := time.Now()
-		err := s.List().Gemm(c.All(), a.All(), b.All(), core.Region{}, args).With(cfg).Submit()
+		err := s.List().Gemm(c.All(), a.All(), b.All(), core.Region{}, args).Configure(cfg).Submit()
 		return time.Since(at), errors.Join(err, s.Wait(ctx))
 	}}, c
 }
@@ -145,7 +145,7 @@ func TestAChoiceChangesNoResult(t *testing.T) {
 			copy(y.Bytes(), b)
 			args := core.GemmArgs{M: 21, N: 77, K: 300, Type: uint8(core.I8), Out: uint8(core.I32), Alpha: 1}
 			task.Run = func(ctx context.Context, cfg core.KernelConfig) (time.Duration, error) {
-				return 1, errors.Join(s.List().Gemm(out.At(0, c), x.All(), y.All(), core.Region{}, args).With(cfg).Submit(), s.Wait(ctx))
+				return 1, errors.Join(s.List().Gemm(out.At(0, c), x.All(), y.All(), core.Region{}, args).Configure(cfg).Submit(), s.Wait(ctx))
 			}
 		}
 		var want []byte
@@ -174,10 +174,10 @@ func TestAChoiceChangesNoResult(t *testing.T) {
 		l    *core.List
 		says string
 	}{
-		{s.List().Gemm(b.At(0, 4), b.At(8, 4), b.At(16, 4), core.Region{}, args).With(core.KernelConfig{Block: 100}), "64 to 256 in steps of 64"},
-		{s.List().Gemm(b.At(0, 4), b.At(8, 4), b.At(16, 4), core.Region{}, args).With(core.KernelConfig{Tile: 48}), "a power of two from 32 to 256"},
-		{s.List().Memset(b.At(0, 4), 1).With(core.KernelConfig{Block: 64}), "takes none"},
-		{s.List().With(core.KernelConfig{Block: 64}), "of a command"},
+		{s.List().Gemm(b.At(0, 4), b.At(8, 4), b.At(16, 4), core.Region{}, args).Configure(core.KernelConfig{Block: 100}), "64 to 256 in steps of 64"},
+		{s.List().Gemm(b.At(0, 4), b.At(8, 4), b.At(16, 4), core.Region{}, args).Configure(core.KernelConfig{Tile: 48}), "a power of two from 32 to 256"},
+		{s.List().Memset(b.At(0, 4), 1).Configure(core.KernelConfig{Block: 64}), "takes none"},
+		{s.List().Configure(core.KernelConfig{Block: 64}), "of a command"},
 	} {
 		if err := tc.l.Submit(); !errors.Is(err, core.ErrInvalid) || !strings.Contains(err.Error(), tc.says) {
 			t.Errorf("%v does not say %q", err, tc.says)

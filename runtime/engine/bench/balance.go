@@ -9,15 +9,16 @@ import (
 	"github.com/yoctune/yoctune/runtime/engine/core"
 )
 
-// Share is what one of several devices did of common work.
+// Share is the part of the work that one device did.
 type Share struct {
 	Items int     `json:"items"`
-	Rate  float64 `json:"items_per_s"` // as the balancer measured it
+	Rate  float64 `json:"items_per_s"` // measured by the balancer
 	Lost  bool    `json:"lost"`
 }
 
-// Balance gives n items of equal work, sums of 1 Mi float32, to devices as they prove to
-// be quick. A device that is lost gets no more; the item it had is done by another.
+// Balance distributes n equal work items, sums of 1 Mi float32 values, among the devices by
+// their measured speed. A lost device gets no further items; another device repeats the
+// item that it lost.
 func Balance(ctx context.Context, devices []*core.Device, n int) ([]Share, error) {
 	b, err := core.NewBalancer(core.BalanceThroughput, len(devices))
 	if err != nil {
@@ -31,7 +32,7 @@ func Balance(ctx context.Context, devices []*core.Device, n int) ([]Share, error
 		first error
 		wg    sync.WaitGroup
 	)
-	// As many workers as devices: each has at most one item at a time.
+	// One worker per device; each has at most one item at a time.
 	for range devices {
 		wg.Go(func() {
 			for {
@@ -58,7 +59,7 @@ func Balance(ctx context.Context, devices []*core.Device, n int) ([]Share, error
 				}
 				if err != nil {
 					mu.Lock()
-					first = fmt.Errorf("share work: %w", err)
+					first = fmt.Errorf("balance work: %w", err)
 					mu.Unlock()
 				}
 			}

@@ -26,7 +26,7 @@ func virtual(t *testing.T, faults ...string) []*core.Device {
 	return all
 }
 
-func TestEveryItemIsDoneOnceAndTheSlowDeviceDoesFewer(t *testing.T) {
+func TestASlowDeviceGetsFewerItems(t *testing.T) {
 	const n = 60
 	shares, err := Balance(context.Background(), virtual(t, "", "slow:x200"), n)
 	if err != nil {
@@ -37,7 +37,7 @@ func TestEveryItemIsDoneOnceAndTheSlowDeviceDoesFewer(t *testing.T) {
 	}
 }
 
-func TestTheItemOfALostDeviceIsDoneByAnother(t *testing.T) {
+func TestAnotherDeviceRepeatsTheItemOfALostDevice(t *testing.T) {
 	const n = 40
 	shares, err := Balance(context.Background(), virtual(t, "", "launch:fault@n=1", ""), n)
 	if err != nil {
