@@ -29,30 +29,30 @@ func Apply(dev rootfs.Device, p *plan.Plan, o Options) ([]Result, error) {
 		return nil, err
 	}
 	// What a lease left behind when its session was killed is nobody's wish now.
-	if _, err := s.Uncover(); err != nil {
+	if _, err := s.RemoveOverlay(); err != nil {
 		return nil, err
 	}
 	return s.Apply()
 }
 
-// writable returns what is to be written, in the order of writing, and finishes
+// selectWritable returns what is to be written, in the order of writing, and finishes
 // what must not be.
-func writable(dev rootfs.FS, all []*target, o Options) []*target {
+func selectWritable(dev rootfs.FS, all []*target, o Options) []*target {
 	var out []*target
 	claimed := map[string]*target{}
 	for _, t := range all {
-		if t.done || verifyOnly(t.setting) || t.setting.Policy == plan.Report {
+		if t.done || isReadOnly(t.setting) || t.setting.Policy == plan.Report {
 			continue
 		}
-		if t.absent() || t.real == "" {
+		if t.isAbsent() || t.real == "" {
 			t.fault(dev, o, false, t.err)
 			continue
 		}
-		if t.mask && !t.satisfied() && power.Used(dev, t.real) {
-			t.staged()
+		if t.needsReboot && !t.isSatisfied() && power.Used(dev, t.real) {
+			t.finishMask()
 			continue
 		}
-		if err := writes(dev, t); err != nil {
+		if err := checkWrite(dev, t); err != nil {
 			t.finish(outcome.Refused, fmt.Sprintf("%s: %v", outcome.Name(t.path), err))
 			continue
 		}
@@ -64,21 +64,21 @@ func writable(dev rootfs.FS, all []*target, o Options) []*target {
 		}
 		claimed[t.real] = t
 		if t.known {
-			if t.satisfied() {
+			if t.isSatisfied() {
 				continue // judged after the writes, which might undo it
 			}
-		} else if blocked(dev, t, o) {
+		} else if finishUnreadable(dev, t, o) {
 			continue
 		}
 		out = append(out, t)
 	}
-	slices.SortStableFunc(out, func(a, b *target) int { return rank(a.real) - rank(b.real) })
+	slices.SortStableFunc(out, func(a, b *target) int { return writeRank(a.real) - writeRank(b.real) })
 	orderLimits(out)
 	return out
 }
 
-// writes refuses a wanted value that cannot be one, before the kernel is asked.
-func writes(dev rootfs.FS, t *target) error {
+// checkWrite refuses a wanted value that cannot be one, before the kernel is asked.
+func checkWrite(dev rootfs.FS, t *target) error {
 	s := t.setting
 	alternatives := knob.Alternatives(s.Compare, s.Want)
 	if len(alternatives) == 0 {
@@ -99,11 +99,11 @@ func writes(dev rootfs.FS, t *target) error {
 	if _, err := knob.Satisfies(s.Type, s.Compare, s.Want, t.found); t.known && err != nil {
 		return err
 	}
-	if err := t.confine(dev); err != nil {
+	if err := t.limitToPossibleCPUs(dev); err != nil {
 		return err
 	}
 	if len(t.found.Offered) == 0 {
-		if list := offers(t.real); list != "" {
+		if list := offeredValuesPath(t.real); list != "" {
 			if c, err := dev.Read(list); err == nil {
 				t.found.Offered = strings.Fields(c.Text)
 			}
@@ -112,9 +112,9 @@ func writes(dev rootfs.FS, t *target) error {
 	return nil
 }
 
-// confine takes CPUs that this machine cannot have out of what is written: the
+// limitToPossibleCPUs takes CPUs that this machine cannot have out of what is written: the
 // kernel refuses a set that is wider than itself, as a whole.
-func (t *target) confine(dev rootfs.FS) error {
+func (t *target) limitToPossibleCPUs(dev rootfs.FS) error {
 	s := t.setting
 	if s.Type != plan.TypeCPUList && s.Type != plan.TypeCPUMask || s.Compare != plan.Exact {
 		return nil
@@ -134,10 +134,10 @@ func (t *target) confine(dev rootfs.FS) error {
 	return nil
 }
 
-// blocked finishes a target whose node cannot be read in a way that makes
+// finishUnreadable finishes a target whose node cannot be read in a way that makes
 // writing it wrong. An original that cannot be read because the node has none
 // yet (EIO of stable_secret) is written, and marked as lost.
-func blocked(dev rootfs.FS, t *target, o Options) bool {
+func finishUnreadable(dev rootfs.FS, t *target, o Options) bool {
 	if errors.Is(t.err, unix.EIO) && !strings.HasPrefix(t.real, "/proc/irq/") {
 		return false
 	}
@@ -145,9 +145,9 @@ func blocked(dev rootfs.FS, t *target, o Options) bool {
 	return true
 }
 
-// originals lists what the journal must hold, and does not know yet, before the
+// recordOriginals lists what the journal must hold, and does not know yet, before the
 // targets are written.
-func originals(r *reader, knows func(path string) bool, pending []*target) ([]journal.Original, error) {
+func recordOriginals(r *reader, knows func(path string) bool, pending []*target) ([]journal.Original, error) {
 	var out []journal.Original
 	listed := map[string]bool{}
 	add := func(o journal.Original) {
@@ -160,7 +160,7 @@ func originals(r *reader, knows func(path string) bool, pending []*target) ([]jo
 		rel := related(t.real)
 		o := journal.Original{ID: t.setting.ID, Path: t.real, Name: t.path, Type: t.setting.Type, Group: rel.group}
 		if t.known {
-			o.Value = restorable(r, t)
+			o.Value = restorableText(r, t)
 		} else {
 			o.Lost = "it could not be read: " + t.err.Error()
 		}
@@ -183,9 +183,9 @@ func originals(r *reader, knows func(path string) bool, pending []*target) ([]jo
 	return out, nil
 }
 
-// restorable is the text that gives the found value again. The canonical form
+// restorableText is the text that gives the found value again. The canonical form
 // is one the kernel reads, except that masks are canonically lists.
-func restorable(r *reader, t *target) string {
+func restorableText(r *reader, t *target) string {
 	if t.setting.Type != plan.TypeCPUMask {
 		return t.found.Value
 	}
@@ -238,25 +238,25 @@ func (w *writer) write(t *target) {
 	}
 }
 
-// retriable reports whether a refusal may be the order's or the moment's fault.
-func retriable(err error) bool { return errors.Is(err, unix.EINVAL) || errors.Is(err, unix.EBUSY) }
+// isRetriable reports whether a refusal may be the order's or the moment's fault.
+func isRetriable(err error) bool { return errors.Is(err, unix.EINVAL) || errors.Is(err, unix.EBUSY) }
 
-// hopeless reports whether no other value of this machine can make the kernel take
+// isOutOfRange reports whether no other value of this machine can make the kernel take
 // what is wanted.
-func (w *writer) hopeless(t *target) bool {
-	_, outside := takes(w.dev, t.path, t.setting.Want)
+func (w *writer) isOutOfRange(t *target) bool {
+	_, outside := acceptedRange(w.dev, t.path, t.setting.Want)
 	return outside && errors.Is(t.err, unix.EINVAL)
 }
 
-// again writes once more what was refused or cut short for a reason that may be
+// retryAndSettle writes once more what was refused or cut short for a reason that may be
 // gone, and what another write of the same plan undid; then it settles all
 // results.
-func (w *writer) again(all, written []*target) {
+func (w *writer) retryAndSettle(all, written []*target) {
 	for _, t := range written {
-		if !t.done && retriable(t.err) && !w.hopeless(t) {
+		if !t.done && isRetriable(t.err) && !w.isOutOfRange(t) {
 			w.write(t)
 		}
-		w.gather(t)
+		w.allocatePages(t)
 	}
 	for _, pause := range w.options.Backoff {
 		busy := slices.DeleteFunc(slices.Clone(written), func(t *target) bool {
@@ -270,7 +270,7 @@ func (w *writer) again(all, written []*target) {
 			w.write(t)
 		}
 	}
-	undone := w.undone(all)
+	undone := w.rewriteUndone(all)
 	for _, t := range undone {
 		w.write(t)
 	}
@@ -279,27 +279,27 @@ func (w *writer) again(all, written []*target) {
 		was[t] = true
 	}
 	for _, t := range all {
-		if !mine(t) {
+		if !isOpen(t) {
 			continue
 		}
 		// What holds was looked at after the last write, unless there was another.
-		if t.err == nil && (len(undone) > 0 || !t.held) {
+		if t.err == nil && (len(undone) > 0 || !t.wasSatisfied) {
 			t.observe(w.reader)
 		}
 		w.settle(t, was[t])
 	}
 }
 
-// gatherings bounds how often huge pages are asked for again.
-const gatherings = 3
+// maxAllocations bounds how often huge pages are asked for again.
+const maxAllocations = 3
 
-// gather asks again for huge pages of which there were too few: each time after
+// allocatePages asks again for huge pages of which there were too few: each time after
 // memory was compacted, and only while that brings more.
-func (w *writer) gather(t *target) {
+func (w *writer) allocatePages(t *target) {
 	short := func() bool {
-		return !t.done && t.err == nil && t.known && outcome.IsPages(t.path) && fewer(t.setting, t.found)
+		return !t.done && t.err == nil && t.known && outcome.IsPages(t.path) && isFewer(t.setting, t.found)
 	}
-	for try := 0; try < gatherings && short(); try++ {
+	for try := 0; try < maxAllocations && short(); try++ {
 		before := t.found.Value
 		// Kernels without compaction have no such node; asking again may help there too.
 		_ = w.reader.write("/proc/sys/vm/compact_memory", "1")
@@ -309,26 +309,26 @@ func (w *writer) gather(t *target) {
 	}
 }
 
-// mine reports whether the target's result is still open and this run's to settle.
-func mine(t *target) bool {
-	return !t.done && !verifyOnly(t.setting) && t.setting.Policy != plan.Report
+// isOpen reports whether the target's result is still open and this run's to settle.
+func isOpen(t *target) bool {
+	return !t.done && !isReadOnly(t.setting) && t.setting.Policy != plan.Report
 }
 
-// undone lists what was as wanted and, after the writes, is no longer. Nothing is
+// rewriteUndone lists what was as wanted and, after the writes, is no longer. Nothing is
 // written that is not journalled, and some of these were not to be written.
-func (w *writer) undone(all []*target) []*target {
+func (w *writer) rewriteUndone(all []*target) []*target {
 	var out []*target
 	var originals []journal.Original
 	for _, t := range all {
-		if !mine(t) || t.err != nil || !t.satisfied() {
+		if !isOpen(t) || t.err != nil || !t.isSatisfied() {
 			continue
 		}
-		t.held = true
+		t.wasSatisfied = true
 		before := journal.Original{
 			ID: t.setting.ID, Path: t.real, Name: t.path, Type: t.setting.Type,
-			Value: restorable(w.reader, t), Group: related(t.real).group,
+			Value: restorableText(w.reader, t), Group: related(t.real).group,
 		}
-		if t.observe(w.reader); t.err == nil && !t.satisfied() {
+		if t.observe(w.reader); t.err == nil && !t.isSatisfied() {
 			if t.setting.Type == plan.TypeCPUMask {
 				before.Value = t.setting.Want // what it was, in a form the kernel reads
 			}
@@ -345,27 +345,27 @@ func (w *writer) undone(all []*target) []*target {
 	return out
 }
 
-func (t *target) satisfied() bool {
-	ok, err := t.meets()
+func (t *target) isSatisfied() bool {
+	ok, err := t.matches()
 	return t.known && err == nil && ok
 }
 
 // settle turns the last observation of a target into its result.
 func (w *writer) settle(t *target, written bool) {
 	switch {
-	case t.mask && !t.satisfied():
-		t.staged()
-	case t.err != nil && !t.known && written && !retriable(t.err):
+	case t.needsReboot && !t.isSatisfied():
+		t.finishMask()
+	case t.err != nil && !t.known && written && !isRetriable(t.err):
 		// Written, and cannot be read back: nothing may be claimed.
 		t.fault(w.dev, w.options, false, t.err)
 	case t.err != nil:
 		t.fault(w.dev, w.options, true, t.err)
-	case t.satisfied():
+	case t.isSatisfied():
 		t.finish(outcome.OK, "")
-	case t.held:
+	case t.wasSatisfied:
 		t.finish(outcome.Contested, fmt.Sprintf("%s: another setting of this plan undoes it", outcome.Name(t.path)))
-	case t.capped(w.dev):
-	case written && outcome.IsPages(t.path) && fewer(t.setting, t.found):
+	case t.finishIfCapped(w.dev):
+	case written && outcome.IsPages(t.path) && isFewer(t.setting, t.found):
 		t.finish(outcome.Partial, outcome.Short(t.path, t.setting.Want, t.found.Value))
 	case written:
 		t.finish(outcome.Adjusted, outcome.Changed(t.path, t.setting.Want, t.found.Value))

@@ -61,15 +61,17 @@ type Options struct {
 	ReadTimeout time.Duration   // of one node; 0 means 2 s
 	Backoff     []time.Duration // pauses before a busy node is tried again; nil means 0.05, 0.2, 0.8 s
 	Root        bool            // this process is root: decides what EACCES means
-	Lacks       []string        // capabilities that this process does not have: what EPERM means
+	MissingCaps []string        // capabilities that this process does not have: what EPERM means
 }
 
 // DefaultOptions are those of the command.
-func DefaultOptions() Options { return Options{Root: os.Geteuid() == 0, Lacks: lacks()} }
+func DefaultOptions() Options {
+	return Options{Root: os.Geteuid() == 0, MissingCaps: missingCapabilities()}
+}
 
-// lacks asks the kernel which of the capabilities that nodes ask for this process
+// missingCapabilities asks the kernel which of the capabilities that nodes ask for this process
 // has not; none where it does not say.
-func lacks() []string {
+func missingCapabilities() []string {
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var data [2]unix.CapUserData // of 32 capabilities each
 	if unix.Capget(&header, &data[0]) != nil {
@@ -84,7 +86,7 @@ func lacks() []string {
 	return out
 }
 
-func (o Options) filled() Options {
+func (o Options) withDefaults() Options {
 	if o.ReadTimeout == 0 {
 		o.ReadTimeout = 2 * time.Second
 	}
@@ -140,26 +142,26 @@ func (r *reader) readOnce(path string) (rootfs.Content, error) {
 	}
 	limit := r.timeout
 	if rootfs.WrittenFor(path) != "" {
-		limit *= slowest // systemd answers when it has nothing more urgent
+		limit *= writeTimeoutFactor // systemd answers when it has nothing more urgent
 	}
-	return r.within(limit, "read", path, func() answer {
+	return r.callWithTimeout(limit, "read", path, func() answer {
 		content, err := r.dev.Read(path)
 		return answer{content, err}
 	})
 }
 
-// slowest is how much longer than a read a write may take: compacting memory
+// writeTimeoutFactor is how much longer than a read a write may take: compacting memory
 // for huge pages is legitimate work of seconds.
-const slowest = 5
+const writeTimeoutFactor = 5
 
 func (r *reader) write(path, value string) error {
 	if strings.HasPrefix(path, "/proc/sys/") {
 		return r.dev.Write(path, value)
 	}
-	if err := r.unmovable(path); err != nil {
+	if err := r.fixedErr(path); err != nil {
 		return err
 	}
-	_, err := r.within(slowest*r.timeout, "write", path, func() answer {
+	_, err := r.callWithTimeout(writeTimeoutFactor*r.timeout, "write", path, func() answer {
 		return answer{err: r.dev.Write(path, value)}
 	})
 	if errors.Is(err, unix.EIO) && strings.HasPrefix(path, "/proc/irq/") {
@@ -170,22 +172,22 @@ func (r *reader) write(path, value string) error {
 	return err
 }
 
-func (r *reader) unmovable(path string) error {
+func (r *reader) fixedErr(path string) error {
 	r.lock.Lock()
 	defer r.lock.Unlock()
 	return r.fixed[path]
 }
 
-// forget is told that devices came or went: an interrupt's number may be another's.
-func (r *reader) forget() {
+// forgetFixed is told that devices came or went: an interrupt's number may be another's.
+func (r *reader) forgetFixed() {
 	r.lock.Lock()
 	defer r.lock.Unlock()
 	clear(r.fixed)
 }
 
-func (r *reader) within(limit time.Duration, op, path string, call func() answer) (rootfs.Content, error) {
+func (r *reader) callWithTimeout(limit time.Duration, op, path string, call func() answer) (rootfs.Content, error) {
 	late := &rootfs.PathError{Op: op, Path: path, Err: context.DeadlineExceeded}
-	if r.hangs(path) {
+	if r.isHung(path) {
 		return rootfs.Content{}, late
 	}
 	c := make(chan answer, 1) // buffered: a late answer may have nobody waiting
@@ -203,8 +205,8 @@ func (r *reader) within(limit time.Duration, op, path string, call func() answer
 	}
 }
 
-// hangs reports whether an earlier call to the node has still not come back.
-func (r *reader) hangs(path string) bool {
+// isHung reports whether an earlier call to the node has still not come back.
+func (r *reader) isHung(path string) bool {
 	r.lock.Lock()
 	defer r.lock.Unlock()
 	c, ok := r.hung[path]
@@ -220,9 +222,9 @@ func (r *reader) hangs(path string) bool {
 	}
 }
 
-// verifyOnly reports whether a setting is never written, because a running
+// isReadOnly reports whether a setting is never written, because a running
 // kernel cannot change it.
-func verifyOnly(s plan.Setting) bool {
+func isReadOnly(s plan.Setting) bool {
 	return s.Select.Class == rootfs.ClassCmdline || s.Domain == plan.DomainKernel ||
 		s.Domain == plan.DomainModule || s.Type == plan.TypePresent ||
 		s.Policy == plan.Report && s.Needs != plan.NeedsNothing

@@ -774,8 +774,8 @@ func TestATrialIsRevertedAfterAKillAtAnyStep(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, _ = s.Try()
-		results, err := enforce.Revert(devicetest.NewKernel(dev.Device), options())
+		_, _ = s.ApplyTrial()
+		results, err := enforce.RevertTrial(devicetest.NewKernel(dev.Device), options())
 		if err != nil || !enforce.Satisfied(results) {
 			t.Fatalf("step %d: %v %+v", at, err, results)
 		}
@@ -799,14 +799,14 @@ func TestAConfirmedTrialHasNothingToRevert(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Try(); err != nil {
+	if _, err := s.ApplyTrial(); err != nil {
 		t.Fatal(err)
 	}
-	if err := enforce.Keep(dev); err != nil {
+	if err := enforce.ConfirmTrial(dev); err != nil {
 		t.Fatal(err)
 	}
 	after := state(t, dir)
-	if results, err := enforce.Revert(dev, options()); err != nil || len(results) != 0 {
+	if results, err := enforce.RevertTrial(dev, options()); err != nil || len(results) != 0 {
 		t.Errorf("%v %+v", err, results)
 	}
 	sameState(t, after, state(t, dir))

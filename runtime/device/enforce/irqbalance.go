@@ -20,7 +20,7 @@ import (
 // banSettings has the plan's interrupts put on the list of a running irqbalance, in
 // addition to what is there.
 func banSettings(dev rootfs.FS, all []*target) []plan.Setting {
-	mine := placed(all)
+	mine := placedIRQs(all)
 	if len(mine) == 0 {
 		return nil
 	}
@@ -34,8 +34,8 @@ func banSettings(dev rootfs.FS, all []*target) []plan.Setting {
 	}}
 }
 
-// placed are the interrupts that a plan places.
-func placed(all []*target) []string {
+// placedIRQs are the interrupts that a plan places.
+func placedIRQs(all []*target) []string {
 	var mine []string
 	for _, t := range all {
 		number, ok := strings.CutPrefix(t.real, "/proc/irq/")
@@ -50,7 +50,7 @@ func placed(all []*target) []string {
 // balancerResult says whether a running irqbalance leaves the plan's interrupts
 // alone, nil when none runs or the plan places no interrupt.
 func balancerResult(dev rootfs.FS, all []*target) []Result {
-	mine := placed(all)
+	mine := placedIRQs(all)
 	if len(mine) == 0 {
 		return nil
 	}
@@ -59,8 +59,8 @@ func balancerResult(dev rootfs.FS, all []*target) []Result {
 		told = strings.Fields(c.Text)
 	}
 	var out []Result
-	for _, p := range running(dev, []string{"irqbalance"}) {
-		banned := append(bannedIRQs(dev, p), told...)
+	for _, p := range findProcesses(dev, []string{"irqbalance"}) {
+		banned := append(readBannedIRQs(dev, p), told...)
 		var moved []string
 		for _, number := range mine {
 			if !slices.Contains(banned, number) {
@@ -71,17 +71,17 @@ func balancerResult(dev rootfs.FS, all []*target) []Result {
 		if r.Found = r.Wanted; len(moved) > 0 {
 			r.Found = fmt.Sprintf("%d of %d left alone", len(mine)-len(moved), len(mine))
 			r.Outcome = outcome.Contested
-			r.Message = fmt.Sprintf("%s moves interrupts that the plan places%s: start it with %s, or stop it: `systemctl disable --now irqbalance`", p, sparedCPUs(dev), strings.Join(moved, " "))
+			r.Message = fmt.Sprintf("%s moves interrupts that the plan places%s: start it with %s, or stop it: `systemctl disable --now irqbalance`", p, describeBannedCPUs(dev), strings.Join(moved, " "))
 		}
 		out = append(out, r)
 	}
 	return out
 }
 
-// sparedCPUs says onto which CPUs irqbalance moves nothing, "" where it may use all:
+// describeBannedCPUs says onto which CPUs irqbalance moves nothing, "" where it may use all:
 // those of the file that its unit takes its environment from (irqbalance(1); Debian,
 // Fedora, upstream). They do not keep a placed interrupt where it is, only off them.
-func sparedCPUs(dev rootfs.FS) string {
+func describeBannedCPUs(dev rootfs.FS) string {
 	types := map[string]string{"IRQBALANCE_BANNED_CPULIST": plan.TypeCPUList, "IRQBALANCE_BANNED_CPUS": plan.TypeCPUMask}
 	for _, file := range []string{"/etc/default/irqbalance", "/etc/sysconfig/irqbalance", "/etc/irqbalance.env"} {
 		c, err := dev.Read(file)
@@ -101,9 +101,9 @@ func sparedCPUs(dev rootfs.FS) string {
 	return ""
 }
 
-// bannedIRQs reads irqbalance's own command line: --banirq=N, --banirq N, -i N, -iN
+// readBannedIRQs reads irqbalance's own command line: --banirq=N, --banirq N, -i N, -iN
 // (irqbalance(1)).
-func bannedIRQs(dev rootfs.FS, p program) []string {
+func readBannedIRQs(dev rootfs.FS, p process) []string {
 	c, err := dev.Read("/proc/" + p.pid + "/cmdline")
 	if err != nil {
 		return nil

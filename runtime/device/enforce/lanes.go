@@ -9,24 +9,24 @@ import (
 // while its driver waits.
 const workers = 8
 
-// lane names what a node must be written in order with; nodes of different lanes
+// laneOf names what a node must be written in order with; nodes of different lanes
 // are independent. A disk's queue is a lane of its own: the kernel freezes it for
 // many of its knobs, and waits some 25 ms for a grace period while nothing else
 // has to. Everything else shares one lane, for what moves what there is not known.
-func lane(name string) string {
+func laneOf(name string) string {
 	if disk, _, ok := strings.Cut(name, "/queue/"); ok && strings.HasPrefix(name, "/sys/devices/") {
 		return disk
 	}
 	return ""
 }
 
-// inLanes calls step for each item, in order within a lane and at the same time
+// runInLanes calls step for each item, in order within a lane and at the same time
 // across lanes, and returns when all are done.
-func inLanes[T any](all []T, name func(T) string, step func(T)) {
+func runInLanes[T any](all []T, name func(T) string, step func(T)) {
 	lanes := map[string][]T{}
 	var disks []string
 	for _, t := range all {
-		l := lane(name(t))
+		l := laneOf(name(t))
 		if _, known := lanes[l]; !known && l != "" {
 			disks = append(disks, l)
 		}

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// limitPair says which end of a frequency window a node is, and what the other
+// oppositeLimit says which end of a frequency window a node is, and what the other
 // end's node is called.
-func limitPair(real string) (other string, upper, ok bool) {
+func oppositeLimit(real string) (other string, upper, ok bool) {
 	dir, base := path.Split(real)
 	switch base {
 	case "scaling_min_freq":
@@ -32,7 +32,7 @@ func orderLimits(out []*target) {
 		at[t.real] = i
 	}
 	for i, t := range out {
-		other, upper, ok := limitPair(t.real)
+		other, upper, ok := oppositeLimit(t.real)
 		j, both := at[other]
 		if !ok || !both || !upper {
 			continue
@@ -40,7 +40,7 @@ func orderLimits(out []*target) {
 		minimum := out[j]
 		// The maximum first, unless it would fall below the minimum in force.
 		minFirst := false
-		if want, now, ok := t.limit().value(), minimum.now(), minimum.known; ok && want < now {
+		if want, now, ok := t.wantedLimit().value(), minimum.currentLimit(), minimum.known; ok && want < now {
 			minFirst = true
 		}
 		if minFirst != (j < i) {
@@ -50,10 +50,10 @@ func orderLimits(out []*target) {
 	}
 }
 
-// hertz is a frequency's text; what is no number is above all.
-type hertz string
+// frequency is a frequency's text; what is no number is above all.
+type frequency string
 
-func (h hertz) value() uint64 {
+func (h frequency) value() uint64 {
 	n, err := strconv.ParseUint(strings.TrimSpace(string(h)), 10, 64)
 	if err != nil {
 		return 1<<64 - 1
@@ -61,11 +61,11 @@ func (h hertz) value() uint64 {
 	return n
 }
 
-func (t *target) limit() hertz {
+func (t *target) wantedLimit() frequency {
 	if t.write != "" {
-		return hertz(t.write)
+		return frequency(t.write)
 	}
-	return hertz(t.setting.Want)
+	return frequency(t.setting.Want)
 }
 
-func (t *target) now() uint64 { return hertz(t.found.Value).value() }
+func (t *target) currentLimit() uint64 { return frequency(t.found.Value).value() }

@@ -26,9 +26,9 @@ const modeID = "power.default"
 
 // mode is a power mode on this device.
 type mode struct {
-	def   *power.Mode
-	lines []*target
-	wake  []*target // what must be on while the clocks are set
+	definition *power.Mode
+	lines      []*target
+	wake       []*target // what must be on while the clocks are set
 }
 
 // readMode finds a mode of this device by name; the error is why there is none.
@@ -54,14 +54,14 @@ var errNoMode = errors.New("no such power mode")
 func newMode(dev rootfs.FS, config *power.Config, def *power.Mode, settings []*target) *mode {
 	claimed := map[string]bool{}
 	for _, t := range settings {
-		if t.real != "" && !verifyOnly(t.setting) && t.setting.Policy != plan.Report {
+		if t.real != "" && !isReadOnly(t.setting) && t.setting.Policy != plan.Report {
 			claimed[t.real] = true
 		}
 	}
-	m := &mode{def: def}
+	m := &mode{definition: def}
 	sel := newSelector(dev)
 	for _, step := range config.Steps(dev, def) {
-		t := line(sel, step)
+		t := newModeTarget(sel, step)
 		switch {
 		case claimed[t.real]:
 		case step.Stage == power.Wake:
@@ -73,8 +73,8 @@ func newMode(dev rootfs.FS, config *power.Config, def *power.Mode, settings []*t
 	return m
 }
 
-// line makes a target of one step.
-func line(sel *selector, step power.Step) *target {
+// newModeTarget makes a target of one step.
+func newModeTarget(sel *selector, step power.Step) *target {
 	s := plan.Setting{
 		ID: modeID, Domain: plan.DomainPower, Type: plan.TypeInt, Want: step.Want,
 		Select:  plan.Select{Path: step.Path},
@@ -92,12 +92,12 @@ func line(sel *selector, step power.Step) *target {
 		return t
 	}
 	t := sel.node(s, step.Path)
-	t.write, t.also, t.mask = step.Write, step.Also, step.Stage == power.Masks
+	t.write, t.accepted, t.needsReboot = step.Write, step.Also, step.Stage == power.Masks
 	return t
 }
 
-// staged finishes a mask of the GPU that differs: only a boot changes it.
-func (t *target) staged() {
+// finishMask finishes a mask of the GPU that differs: only a boot changes it.
+func (t *target) finishMask() {
 	msg := fmt.Sprintf("%s: in force after a reboot", outcome.Name(t.path))
 	if t.known {
 		msg = fmt.Sprintf("%s is %s, wanted %s: in force after a reboot, as the GPU has been used", outcome.Name(t.path), t.found.Value, t.setting.Want)
@@ -105,24 +105,24 @@ func (t *target) staged() {
 	t.finish(outcome.Pending, msg)
 }
 
-// meets reports whether what was found will do.
-func (t *target) meets() (bool, error) {
-	if slices.Contains(t.also, t.found.Value) {
+// matches reports whether what was found will do.
+func (t *target) matches() (bool, error) {
+	if slices.Contains(t.accepted, t.found.Value) {
 		return true, nil
 	}
 	return knob.Satisfies(t.setting.Type, t.setting.Compare, t.setting.Want, t.found)
 }
 
-// claims are the targets that come before a mode's lines.
-func (s *Session) claims() []*target { return slices.Concat(s.overlay, s.targets) }
+// claimingTargets are the targets that come before a mode's lines.
+func (s *Session) claimingTargets() []*target { return slices.Concat(s.overlay, s.targets) }
 
-// remode selects the mode's nodes again.
-func (s *Session) remode() {
+// reselectMode selects the mode's nodes again.
+func (s *Session) reselectMode() {
 	if s.mode == nil {
 		return
 	}
-	if config, def, err := readMode(s.dev, s.mode.def.Name); err == nil {
-		s.mode = newMode(s.dev, config, def, s.claims())
+	if config, def, err := readMode(s.dev, s.mode.definition.Name); err == nil {
+		s.mode = newMode(s.dev, config, def, s.claimingTargets())
 	}
 }
 
@@ -131,7 +131,7 @@ func (s *Session) Mode() string {
 	if s.mode == nil {
 		return ""
 	}
-	return s.mode.def.Name
+	return s.mode.definition.Name
 }
 
 // SetMode makes a power mode of this device true, in place of the plan's own or
@@ -142,35 +142,35 @@ func (s *Session) SetMode(name string) ([]Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := s.enter(config, def); err != nil {
+	if err := s.enterMode(config, def); err != nil {
 		return nil, err
 	}
 	return append([]Result{modeResult(s.dev, s.plan.Power, s.mode)}, s.mode.faults()...), nil
 }
 
-// enter switches: cores and masks, then, with the GPU awake, clocks, then what is
+// enterMode switches: cores and masks, then, with the GPU awake, clocks, then what is
 // left. Policies of cores that come on are there only afterwards.
-func (s *Session) enter(config *power.Config, def *power.Mode) error {
-	m := newMode(s.dev, config, def, s.claims())
-	cores := slices.DeleteFunc(slices.Clone(m.lines), func(t *target) bool { return rank(t.real) >= rankClocks })
-	if err := s.run(cores); err != nil {
+func (s *Session) enterMode(config *power.Config, def *power.Mode) error {
+	m := newMode(s.dev, config, def, s.claimingTargets())
+	cores := slices.DeleteFunc(slices.Clone(m.lines), func(t *target) bool { return writeRank(t.real) >= rankClocks })
+	if err := s.applyTargets(cores); err != nil {
 		return err
 	}
 	s.reselect()
-	m = newMode(s.dev, config, def, s.claims())
+	m = newMode(s.dev, config, def, s.claimingTargets())
 	for _, t := range m.lines {
-		t.guarded(func() { t.observe(s.reader) })
+		t.recoverIn(func() { t.observe(s.reader) })
 	}
-	if slices.ContainsFunc(m.lines, func(t *target) bool { return rank(t.real) >= rankClocks && !t.satisfied() }) {
-		if err := s.run(m.wake); err != nil {
+	if slices.ContainsFunc(m.lines, func(t *target) bool { return writeRank(t.real) >= rankClocks && !t.isSatisfied() }) {
+		if err := s.applyTargets(m.wake); err != nil {
 			return err
 		}
 	}
 	s.mode = m
-	if err := s.run(m.lines); err != nil {
+	if err := s.applyTargets(m.lines); err != nil {
 		return err
 	}
-	return s.inForce(def)
+	return s.recordMode(def)
 }
 
 // faults lists what of the mode does not hold. They are excused, because the
@@ -189,7 +189,7 @@ func (m *mode) faults() []Result {
 
 // modeResult sums the lines of a mode up, after they were judged.
 func modeResult(dev rootfs.FS, p *plan.Power, m *mode) Result {
-	r := Result{ID: modeID, Path: power.StatusFile, Wanted: m.def.Name, Outcome: outcome.OK}
+	r := Result{ID: modeID, Path: power.StatusFile, Wanted: m.definition.Name, Outcome: outcome.OK}
 	worst := outcome.OK
 	count := map[outcome.Outcome]int{}
 	first := map[outcome.Outcome]string{}
@@ -207,7 +207,7 @@ func modeResult(dev rootfs.FS, p *plan.Power, m *mode) Result {
 			worst = o
 		}
 	}
-	config, _, err := readMode(dev, m.def.Name)
+	config, _, err := readMode(dev, m.definition.Name)
 	if err == nil {
 		var id int
 		if id, err = power.Current(dev, config); err == nil {
@@ -216,7 +216,7 @@ func modeResult(dev rootfs.FS, p *plan.Power, m *mode) Result {
 			}
 		}
 	}
-	held := fmt.Sprintf("%d of %d lines of %s hold", count[outcome.OK]+count[outcome.Capped], len(m.lines), m.def.Name)
+	held := fmt.Sprintf("%d of %d lines of %s hold", count[outcome.OK]+count[outcome.Capped], len(m.lines), m.definition.Name)
 	switch {
 	case worst == outcome.Unsupported && count[outcome.OK] > 0:
 		r.Outcome, r.Message = outcome.Partial, held+"; "+first[worst]
@@ -224,11 +224,11 @@ func modeResult(dev rootfs.FS, p *plan.Power, m *mode) Result {
 		r.Outcome, r.Message = worst, held+"; "+first[worst]
 		r.Excused = worst == outcome.Capped
 	case err != nil:
-		r.Outcome, r.Message = outcome.Differs, fmt.Sprintf("%s holds, but what the next boot starts in is not known: %v", m.def.Name, err)
+		r.Outcome, r.Message = outcome.Differs, fmt.Sprintf("%s holds, but what the next boot starts in is not known: %v", m.definition.Name, err)
 	case p.Default != "" && r.Found != p.Default:
-		r.Outcome, r.Message = outcome.Differs, fmt.Sprintf("%s holds, but the next boot starts in %s", m.def.Name, r.Found)
+		r.Outcome, r.Message = outcome.Differs, fmt.Sprintf("%s holds, but the next boot starts in %s", m.definition.Name, r.Found)
 	default:
-		r.Found = m.def.Name
+		r.Found = m.definition.Name
 	}
 	return r
 }
@@ -243,9 +243,9 @@ type inForce struct {
 	Remember int    `json:"remember"` // id to remember when the trial is confirmed; -1: none
 }
 
-// inForce records the mode, and makes the plan's own that of the next boot; in a
+// recordMode records the mode, and makes the plan's own that of the next boot; in a
 // trial only once it is confirmed, so that a reset reverts it.
-func (s *Session) inForce(def *power.Mode) error {
+func (s *Session) recordMode(def *power.Mode) error {
 	config, planned, err := readMode(s.dev, s.plan.Power.Default)
 	if err != nil {
 		return nil // a ladder without a default: nothing to remember
@@ -255,7 +255,7 @@ func (s *Session) inForce(def *power.Mode) error {
 		if s.trial {
 			f.Remember = planned.ID
 		} else if err := power.Remember(s.dev, planned.ID); err != nil {
-			s.notRemembered = err
+			s.rememberErr = err
 		}
 	}
 	if def.Name == s.plan.Power.Default && f.Remember < 0 {
@@ -285,8 +285,8 @@ func readInForce(dev rootfs.Device) *inForce {
 	return &f
 }
 
-// keepMode makes the mode of a confirmed trial that of the next boot.
-func keepMode(dev rootfs.Device) error {
+// confirmMode makes the mode of a confirmed trial that of the next boot.
+func confirmMode(dev rootfs.Device) error {
 	f := readInForce(dev)
 	if f == nil || f.Remember < 0 {
 		return nil
@@ -297,8 +297,8 @@ func keepMode(dev rootfs.Device) error {
 	return dev.RemoveState(modeFile)
 }
 
-// forgetMode puts nvpmodel's status back, and says so in a result.
-func forgetMode(dev rootfs.Device) []Result {
+// restoreBootMode puts nvpmodel's status back, and says so in a result.
+func restoreBootMode(dev rootfs.Device) []Result {
 	was, changed, err := power.Forget(dev)
 	_ = dev.RemoveState(modeFile) // of this boot only, and stale from now on
 	switch {

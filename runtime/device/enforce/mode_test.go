@@ -268,7 +268,7 @@ func TestATrialLeavesTheNextBootAloneUntilItIsConfirmed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		results, err := s.Try()
+		results, err := s.ApplyTrial()
 		if err != nil || !enforce.Satisfied(results) {
 			t.Fatalf("%v %+v", err, results)
 		}
@@ -281,10 +281,10 @@ func TestATrialLeavesTheNextBootAloneUntilItIsConfirmed(t *testing.T) {
 		want := "pmode:0001"
 		if confirmed {
 			want = "pmode:0002"
-			if err := enforce.Keep(dev); err != nil {
+			if err := enforce.ConfirmTrial(dev); err != nil {
 				t.Fatal(err)
 			}
-		} else if results, err := enforce.Revert(dev, options()); err != nil || !enforce.Satisfied(results) {
+		} else if results, err := enforce.RevertTrial(dev, options()); err != nil || !enforce.Satisfied(results) {
 			t.Fatalf("%v %+v", err, results)
 		} else {
 			sameState(t, before, state(t, dir))

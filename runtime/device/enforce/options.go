@@ -10,9 +10,9 @@ import (
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
-// option makes a target of a kernel option. Nothing changes one while the kernel
+// kernelOption makes a target of a kernel option. Nothing changes one while the kernel
 // runs, so that it is judged here and not looked at again.
-func (sel *selector) option(s plan.Setting) *target {
+func (sel *selector) kernelOption(s plan.Setting) *target {
 	if t := sel.judged[s.ID]; t != nil {
 		return t
 	}
@@ -30,13 +30,13 @@ func (sel *selector) option(s plan.Setting) *target {
 	if sameOption(s.Want, t.found.Value) {
 		t.finish(outcome.OK, "")
 	} else {
-		t.pending(fmt.Sprintf("the kernel was built with %s=%s", name, t.found.Value))
+		t.finishPending(fmt.Sprintf("the kernel was built with %s=%s", name, t.found.Value))
 	}
 	return t
 }
 
-// options are the targets that [selector.option] made, by the id of the setting.
-func options(all []*target) map[string]*target {
+// judgedOptions are the targets that [selector.option] made, by the id of the setting.
+func judgedOptions(all []*target) map[string]*target {
 	m := map[string]*target{}
 	for _, t := range all {
 		if t.setting.Select.Class == rootfs.ClassConfig {

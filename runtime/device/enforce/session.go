@@ -18,33 +18,33 @@ import (
 // as a whole, then looked at and repaired node by node. It is not safe for
 // concurrent use; the process that has one also holds the device's lock.
 type Session struct {
-	dev     rootfs.Device
-	plan    *plan.Plan
-	options Options
-	reader  *reader
-	journal *journal.Journal
-	info    journal.Plan
-	targets []*target
-	overlay []*target // of the leases in force; they come before the plan's
+	dev      rootfs.Device
+	plan     *plan.Plan
+	options  Options
+	reader   *reader
+	journal  *journal.Journal
+	planInfo journal.Plan
+	targets  []*target
+	overlay  []*target // of the leases in force; they come before the plan's
 
-	mode          *mode // power mode that is kept, nil for none
-	trial         bool  // nothing may outlive this boot
-	notRemembered error // why the next boot starts in another mode
+	mode        *mode // power mode that is kept, nil for none
+	trial       bool  // nothing may outlive this boot
+	rememberErr error // why the next boot starts in another mode
 }
 
 // Open selects the plan's nodes; nothing is written yet. The error is
 // ErrJournal.
 func Open(dev rootfs.Device, p *plan.Plan, o Options) (*Session, error) {
-	o = o.filled()
+	o = o.withDefaults()
 	j, err := journal.Load(dev, rootfs.Identify(dev).BootID)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrJournal, err)
 	}
 	return &Session{
 		dev: dev, plan: p, options: o, journal: j,
-		reader:  newReader(dev, o.ReadTimeout),
-		info:    journal.Plan{Layer: p.Layer, Target: p.Target, Serial: p.Serial, Digest: p.Digest, Rollback: p.Rollback},
-		targets: planned(newSelector(dev), p),
+		reader:   newReader(dev, o.ReadTimeout),
+		planInfo: journal.Plan{Layer: p.Layer, Target: p.Target, Serial: p.Serial, Digest: p.Digest, Rollback: p.Rollback},
+		targets:  planTargets(newSelector(dev), p),
 	}, nil
 }
 
@@ -56,10 +56,10 @@ func (s *Session) Apply() ([]Result, error) {
 	if errors.Is(modeErr, ErrJournal) {
 		return nil, modeErr
 	}
-	if err := s.run(s.targets); err != nil {
+	if err := s.applyTargets(s.targets); err != nil {
 		return nil, err
 	}
-	results := collect(s.targets)
+	results := results(s.targets)
 	for _, pr := range powerResults(s.dev, s.plan.Power) {
 		pr.Excused = true
 		results = append(results, pr)
@@ -72,8 +72,8 @@ func (s *Session) Apply() ([]Result, error) {
 		if s.trial && s.mode != nil && pr.Outcome == outcome.Differs || errors.Is(modeErr, errNoMode) {
 			pr.Excused = true // a trial leaves the next boot alone; an image brings modes
 		}
-		if s.notRemembered != nil && pr.Outcome == outcome.Differs {
-			pr.Message += ": " + s.notRemembered.Error()
+		if s.rememberErr != nil && pr.Outcome == outcome.Differs {
+			pr.Message += ": " + s.rememberErr.Error()
 		}
 		results = append(results, pr)
 	}
@@ -82,7 +82,7 @@ func (s *Session) Apply() ([]Result, error) {
 
 // applyMode enters the plan's power mode; the error is why that is not possible.
 func (s *Session) applyMode() error {
-	s.mode, s.notRemembered = nil, nil
+	s.mode, s.rememberErr = nil, nil
 	if s.plan.Power == nil || s.plan.Power.Default == "" {
 		return nil
 	}
@@ -90,37 +90,37 @@ func (s *Session) applyMode() error {
 	if err != nil {
 		return err
 	}
-	return s.enter(config, def)
+	return s.enterMode(config, def)
 }
 
-// run writes what differs of some targets and judges all of them.
-func (s *Session) run(all []*target) error {
+// applyTargets writes what differs of some targets and judges all of them.
+func (s *Session) applyTargets(all []*target) error {
 	for _, t := range all {
 		t.reset()
-		t.guarded(func() { t.observe(s.reader) })
+		t.recoverIn(func() { t.observe(s.reader) })
 	}
-	pending := writable(s.dev, all, s.options)
-	originals, err := originals(s.reader, s.journal.Knows, pending)
+	pending := selectWritable(s.dev, all, s.options)
+	originals, err := recordOriginals(s.reader, s.journal.Knows, pending)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrJournal, err)
 	}
-	if err := s.journal.Begin(s.info, originals); err != nil {
+	if err := s.journal.Begin(s.planInfo, originals); err != nil {
 		return fmt.Errorf("%w: %w", ErrJournal, err)
 	}
 
-	w := writer{s.dev, s.reader, s.options, s.journal, s.info}
-	inLanes(pending, (*target).node, func(t *target) { t.guarded(func() { w.write(t) }) })
-	w.again(all, pending)
+	w := writer{s.dev, s.reader, s.options, s.journal, s.planInfo}
+	runInLanes(pending, (*target).node, func(t *target) { t.recoverIn(func() { w.write(t) }) })
+	w.retryAndSettle(all, pending)
 
 	var notes []journal.Note
 	for _, t := range all {
 		if !t.done {
-			t.guarded(func() { t.judge(s.dev, s.options) })
+			t.recoverIn(func() { t.judge(s.dev, s.options) })
 		}
 		if t.result.Outcome == outcome.Adjusted {
 			notes = append(notes, journal.Note{Path: t.real, Want: t.setting.Want, Found: t.found.Value})
 		}
-		if verifyOnly(t.setting) || t.setting.Policy == plan.Report {
+		if isReadOnly(t.setting) || t.setting.Policy == plan.Report {
 			t.result.Excused = true
 		}
 	}
@@ -143,7 +143,7 @@ type Node struct {
 // Nodes lists the nodes that exist and can be written, each once.
 func (s *Session) Nodes() []Node {
 	var out []Node
-	s.each(func(t *target) {
+	s.eachNode(func(t *target) {
 		n := Node{ID: t.setting.ID, Path: t.path, Real: t.real, Want: t.setting.Want, Policy: t.setting.Policy}
 		n.Moved = slices.Clone(related(t.real).others)
 		if file := rootfs.WrittenFor(t.real); file != "" {
@@ -171,18 +171,18 @@ func (s *Session) Nodes() []Node {
 func (s *Session) Waiting() []Node {
 	var out []Node
 	for _, t := range s.targets {
-		if t.real == "" && t.absent() && knob.ProvidingModule(t.path) != "" {
+		if t.real == "" && t.isAbsent() && knob.ProvidingModule(t.path) != "" {
 			out = append(out, Node{ID: t.setting.ID, Path: t.path, Want: t.setting.Want, Policy: t.setting.Policy})
 		}
 	}
 	return out
 }
 
-// Lacks says which capabilities this process would need and has not.
-func (s *Session) Lacks() []string {
+// MissingCapabilities says which capabilities this process would need and has not.
+func (s *Session) MissingCapabilities() []string {
 	count := map[string]int{}
 	for _, n := range s.Nodes() {
-		if c := outcome.Capability(n.Path); n.Policy != plan.Report && slices.Contains(s.options.Lacks, c) {
+		if c := outcome.Capability(n.Path); n.Policy != plan.Report && slices.Contains(s.options.MissingCaps, c) {
 			count[c]++
 		}
 	}
@@ -193,13 +193,13 @@ func (s *Session) Lacks() []string {
 	return out
 }
 
-// each calls step with the target that counts for each node: a lease's before
+// eachNode calls step with the target that counts for each node: a lease's before
 // the plan's, and the first of the plan's that may write.
-func (s *Session) each(step func(*target)) {
+func (s *Session) eachNode(step func(*target)) {
 	seen := map[string]bool{}
 	for _, writes := range []bool{true, false} {
 		for _, t := range slices.Concat(s.overlay, s.targets, s.modeLines()) {
-			if t.real == "" || seen[t.real] || verifyOnly(t.setting) || (t.setting.Policy != plan.Report) != writes {
+			if t.real == "" || seen[t.real] || isReadOnly(t.setting) || (t.setting.Policy != plan.Report) != writes {
 				continue
 			}
 			seen[t.real] = true
@@ -215,13 +215,13 @@ func (s *Session) modeLines() []*target {
 	return s.mode.lines
 }
 
-func (s *Session) at(reals []string) []*target {
+func (s *Session) targetsAt(reals []string) []*target {
 	named := make(map[string]bool, len(reals))
 	for _, r := range reals {
 		named[r] = true
 	}
 	var out []*target
-	s.each(func(t *target) {
+	s.eachNode(func(t *target) {
 		if named[t.real] {
 			out = append(out, t)
 		}
@@ -232,9 +232,9 @@ func (s *Session) at(reals []string) []*target {
 // Look reads the named nodes and says how they are, writing nothing.
 func (s *Session) Look(reals []string) map[string]Result {
 	out := map[string]Result{}
-	for _, t := range s.at(reals) {
+	for _, t := range s.targetsAt(reals) {
 		t.reset()
-		t.guarded(func() { t.look(s.dev, s.reader, s.options, s.journal) })
+		t.recoverIn(func() { t.look(s.dev, s.reader, s.options, s.journal) })
 		out[t.real] = t.result
 	}
 	return out
@@ -242,7 +242,7 @@ func (s *Session) Look(reals []string) map[string]Result {
 
 // Touch writes a node the value that it has.
 func (s *Session) Touch(real string) error {
-	found := s.at([]string{real})
+	found := s.targetsAt([]string{real})
 	if len(found) == 0 {
 		return fmt.Errorf("touch %s: %w", real, fs.ErrNotExist)
 	}
@@ -252,14 +252,14 @@ func (s *Session) Touch(real string) error {
 	if t.err != nil {
 		return t.err
 	}
-	return s.reader.write(real, restorable(s.reader, t))
+	return s.reader.write(real, restorableText(s.reader, t))
 }
 
 // Repair writes the named nodes that differ. The error is ErrJournal, and then
 // nothing was written.
 func (s *Session) Repair(reals []string) (map[string]Result, error) {
-	ts := s.at(reals)
-	if err := s.run(ts); err != nil {
+	ts := s.targetsAt(reals)
+	if err := s.applyTargets(ts); err != nil {
 		return nil, err
 	}
 	out := map[string]Result{}
@@ -276,9 +276,9 @@ func (s *Session) Rescan() (appeared []string) {
 	for _, t := range slices.Concat(s.targets, s.modeLines()) {
 		before[t.real] = true
 	}
-	s.reader.forget()
+	s.reader.forgetFixed()
 	s.reselect()
-	s.remode()
+	s.reselectMode()
 	for _, n := range s.Nodes() {
 		if !before[n.Real] {
 			appeared = append(appeared, n.Real)
@@ -290,33 +290,33 @@ func (s *Session) Rescan() (appeared []string) {
 // reselect finds the plan's nodes again.
 func (s *Session) reselect() {
 	sel := newSelector(s.dev)
-	sel.judged = options(s.targets)
-	s.targets = planned(sel, s.plan)
+	sel.judged = judgedOptions(s.targets)
+	s.targets = planTargets(sel, s.plan)
 }
 
-// Try applies the plan after journalling what all its nodes hold now, so that
+// ApplyTrial applies the plan after journalling what all its nodes hold now, so that
 // [Session.Uncover] of a session without this plan, or [Revert], brings exactly
 // that back: rollback would bring back what they held at boot.
-func (s *Session) Try() ([]Result, error) {
-	if _, err := s.Uncover(); err != nil {
+func (s *Session) ApplyTrial() ([]Result, error) {
+	if _, err := s.RemoveOverlay(); err != nil {
 		return nil, err
 	}
 	for _, t := range s.targets {
 		t.reset()
-		t.guarded(func() { t.observe(s.reader) })
+		t.recoverIn(func() { t.observe(s.reader) })
 	}
 	touched := slices.Clone(s.targets)
 	if p := s.plan.Power; p != nil && p.Default != "" {
 		if config, def, err := readMode(s.dev, p.Default); err == nil {
 			m := newMode(s.dev, config, def, s.targets)
 			for _, t := range append(m.lines, m.wake...) {
-				t.guarded(func() { t.observe(s.reader) })
+				t.recoverIn(func() { t.observe(s.reader) })
 				touched = append(touched, t)
 			}
 		}
 	}
 	s.trial = true
-	before, err := originals(s.reader, func(string) bool { return false }, writable(s.dev, touched, s.options))
+	before, err := recordOriginals(s.reader, func(string) bool { return false }, selectWritable(s.dev, touched, s.options))
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrJournal, err)
 	}
@@ -326,9 +326,9 @@ func (s *Session) Try() ([]Result, error) {
 	return s.Apply()
 }
 
-// Revert brings back what was covered by a trial.
-func Revert(dev rootfs.Device, o Options) ([]Result, error) {
-	o = o.filled()
+// RevertTrial brings back what was covered by a trial.
+func RevertTrial(dev rootfs.Device, o Options) ([]Result, error) {
+	o = o.withDefaults()
 	j, err := journal.Load(dev, rootfs.Identify(dev).BootID)
 	if err != nil {
 		return nil, err
@@ -342,9 +342,9 @@ func Revert(dev rootfs.Device, o Options) ([]Result, error) {
 	return results, j.Uncover()
 }
 
-// Keep makes what a trial changed the state of the device: there is nothing to
+// ConfirmTrial makes what a trial changed the state of the device: there is nothing to
 // revert any more.
-func Keep(dev rootfs.Device) error {
+func ConfirmTrial(dev rootfs.Device) error {
 	j, err := journal.Load(dev, rootfs.Identify(dev).BootID)
 	if err != nil {
 		return err
@@ -352,39 +352,39 @@ func Keep(dev rootfs.Device) error {
 	if err := j.Uncover(); err != nil {
 		return err
 	}
-	return keepMode(dev)
+	return confirmMode(dev)
 }
 
 // Overlay lays a lease's settings over the plan's. What their nodes held before
 // is journalled first, as something to be restored when the lease ends or, after
 // a crash, when the next session begins.
 func (s *Session) Overlay(settings []plan.Setting) ([]Result, error) {
-	over := targets(s.dev, settings)
+	over := newTargets(s.dev, settings)
 	var before []journal.Original
 	for _, t := range over {
-		t.guarded(func() { t.observe(s.reader) })
+		t.recoverIn(func() { t.observe(s.reader) })
 		if t.known && t.real != "" {
-			before = append(before, journal.Original{ID: t.setting.ID, Path: t.real, Name: t.path, Type: t.setting.Type, Value: restorable(s.reader, t)})
+			before = append(before, journal.Original{ID: t.setting.ID, Path: t.real, Name: t.path, Type: t.setting.Type, Value: restorableText(s.reader, t)})
 		}
 	}
 	if err := s.journal.Cover(before); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrJournal, err)
 	}
 	s.overlay = over
-	pending := writable(s.dev, over, s.options)
-	w := writer{s.dev, s.reader, s.options, s.journal, s.info}
-	inLanes(pending, (*target).node, func(t *target) { t.guarded(func() { w.write(t) }) })
-	w.again(over, pending)
-	return collect(over), nil
+	pending := selectWritable(s.dev, over, s.options)
+	w := writer{s.dev, s.reader, s.options, s.journal, s.planInfo}
+	runInLanes(pending, (*target).node, func(t *target) { t.recoverIn(func() { w.write(t) }) })
+	w.retryAndSettle(over, pending)
+	return results(over), nil
 }
 
-// Uncover takes the overlay away: nodes of the plan become the plan's again, the
+// RemoveOverlay takes the overlay away: nodes of the plan become the plan's again, the
 // others what they were before. It also cleans up after a session that was
 // killed while it had one. The result holds what could not be put back.
-func (s *Session) Uncover() ([]Result, error) {
+func (s *Session) RemoveOverlay() ([]Result, error) {
 	covered := s.journal.Covered
 	s.overlay = nil
-	s.remode() // the lines that the overlay covered are the mode's again
+	s.reselectMode() // the lines that the overlay covered are the mode's again
 	if len(covered) == 0 {
 		return nil, nil
 	}

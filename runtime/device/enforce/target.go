@@ -22,16 +22,16 @@ type target struct {
 	path    string // as selected
 	real    string // resolved: one node has one, "" when absent
 
-	found knob.Found
-	known bool  // found holds what the node said
-	err   error // why it does not
-	held  bool  // it was as wanted at some time of this run
+	found        knob.Found
+	known        bool  // found holds what the node said
+	err          error // why it does not
+	wasSatisfied bool  // it was as wanted at some time of this run
 
 	// Of a power mode's line: what is written instead of what is wanted, what else
 	// will do, and whether it takes a reboot once the GPU was used.
-	write string
-	also  []string
-	mask  bool
+	write       string
+	accepted    []string
+	needsReboot bool
 
 	result Result
 	done   bool // result is final
@@ -57,17 +57,17 @@ func newSelector(dev rootfs.FS) *selector {
 	return &selector{dev: dev, nodes: map[string][]rootfs.Node{}, described: map[string]rootfs.Node{}}
 }
 
-// targets returns one target per node of each setting, in the plan's order. A
+// newTargets returns one target per node of each setting, in the plan's order. A
 // setting without any node yields one target that says so.
-func targets(dev rootfs.FS, settings []plan.Setting) []*target {
-	return newSelector(dev).all(settings)
+func newTargets(dev rootfs.FS, settings []plan.Setting) []*target {
+	return newSelector(dev).targetsOf(settings)
 }
 
-// planned are the targets of a plan: those of its settings, what is set of its units,
+// planTargets are the targets of a plan: those of its settings, what is set of its units,
 // and what irqbalance is told.
-func planned(sel *selector, p *plan.Plan) []*target {
-	out := sel.all(p.Settings)
-	for _, t := range sel.all(append(unitSettings(p.Units), banSettings(sel.dev, out)...)) {
+func planTargets(sel *selector, p *plan.Plan) []*target {
+	out := sel.targetsOf(p.Settings)
+	for _, t := range sel.targetsOf(append(unitSettings(p.Units), banSettings(sel.dev, out)...)) {
 		if t.real != "" { // the unit, or irqbalance, runs
 			out = append(out, t)
 		}
@@ -75,7 +75,7 @@ func planned(sel *selector, p *plan.Plan) []*target {
 	return out
 }
 
-func (sel *selector) all(settings []plan.Setting) []*target {
+func (sel *selector) targetsOf(settings []plan.Setting) []*target {
 	var out []*target
 	for _, s := range settings {
 		out = append(out, sel.targets(s)...)
@@ -84,22 +84,22 @@ func (sel *selector) all(settings []plan.Setting) []*target {
 }
 
 func (sel *selector) targets(s plan.Setting) []*target {
-	if err := understood(s); err != nil {
-		t := &target{setting: s, path: cmp.Or(s.Select.Path, describe(s.Select))}
+	if err := checkVocabulary(s); err != nil {
+		t := &target{setting: s, path: cmp.Or(s.Select.Path, describeSelection(s.Select))}
 		t.finish(outcome.Refused, fmt.Sprintf("%s: %v", outcome.Name(t.path), err))
 		return []*target{t}
 	}
 	switch {
 	case s.Select.Class == rootfs.ClassCmdline:
-		return []*target{sel.argument(s)}
+		return []*target{sel.kernelArgument(s)}
 	case s.Select.Class == rootfs.ClassConfig:
-		return []*target{sel.option(s)}
+		return []*target{sel.kernelOption(s)}
 	case s.Select.Path != "":
 		return []*target{sel.node(s, s.Select.Path)}
 	}
 	nodes, err := sel.class(s.Select.Class)
 	if err != nil {
-		t := &target{setting: s, path: describe(s.Select)}
+		t := &target{setting: s, path: describeSelection(s.Select)}
 		t.finish(outcome.Unsupported, err.Error())
 		return []*target{t}
 	}
@@ -115,23 +115,23 @@ func (sel *selector) targets(s plan.Setting) []*target {
 	if len(out) > 0 {
 		return out
 	}
-	t := &target{setting: s, path: describe(s.Select)}
+	t := &target{setting: s, path: describeSelection(s.Select)}
 	kind := s.Select.Class + " device"
 	if s.Select.Class == rootfs.ClassIRQ {
 		kind = "interrupt"
 	}
-	msg := fmt.Sprintf("this machine has no %s%s; `yoctuned probe` lists what it has", kind, matcher(s.Select))
-	if verifyOnly(s) {
-		t.pending(msg)
+	msg := fmt.Sprintf("this machine has no %s%s; `yoctuned probe` lists what it has", kind, describeMatch(s.Select))
+	if isReadOnly(s) {
+		t.finishPending(msg)
 	} else {
 		t.finish(outcome.Unsupported, msg)
 	}
 	return []*target{t}
 }
 
-// understood refuses words of a plan that this program does not know: what a newer
+// checkVocabulary refuses words of a plan that this program does not know: what a newer
 // one means by them may be that nothing is to be written.
-func understood(s plan.Setting) error {
+func checkVocabulary(s plan.Setting) error {
 	if !slices.Contains([]string{plan.Enforce, plan.Once, plan.Report}, s.Policy) {
 		return fmt.Errorf("this program does not know the policy %q", s.Policy)
 	}
@@ -149,7 +149,7 @@ func (sel *selector) attributes(s plan.Setting, n rootfs.Node) []*target {
 	if slices.Contains(strings.Split(s.Select.Attr, "/"), "..") {
 		return []*target{{setting: s, path: name, err: fmt.Errorf("%w: %s", rootfs.ErrPath, s.Select.Attr)}}
 	}
-	if n.Class == rootfs.ClassCPU && sel.offline(n) {
+	if n.Class == rootfs.ClassCPU && sel.isOffline(n) {
 		t := &target{setting: s, path: name}
 		t.finish(outcome.Pending, n.Name+" is offline: it gets its settings when it comes online")
 		t.result.Excused = true
@@ -159,7 +159,7 @@ func (sel *selector) attributes(s plan.Setting, n rootfs.Node) []*target {
 		return []*target{sel.node(s, name)}
 	}
 	var out []*target
-	for _, found := range sel.expand(n.Path, strings.Split(s.Select.Attr, "/")) {
+	for _, found := range sel.expandPattern(n.Path, strings.Split(s.Select.Attr, "/")) {
 		out = append(out, sel.node(s, found))
 	}
 	if len(out) == 0 {
@@ -170,8 +170,8 @@ func (sel *selector) attributes(s plan.Setting, n rootfs.Node) []*target {
 	return out
 }
 
-// expand lists the files below dir that match a pattern, part by part.
-func (sel *selector) expand(dir string, pattern []string) []string {
+// expandPattern lists the files below dir that match a pattern, part by part.
+func (sel *selector) expandPattern(dir string, pattern []string) []string {
 	first := pattern[0]
 	names := []string{first}
 	if strings.ContainsAny(first, "*?[") {
@@ -190,7 +190,7 @@ func (sel *selector) expand(dir string, pattern []string) []string {
 	for _, n := range names {
 		at := path.Join(dir, n)
 		if len(pattern) > 1 {
-			out = append(out, sel.expand(at, pattern[1:])...)
+			out = append(out, sel.expandPattern(at, pattern[1:])...)
 		} else {
 			out = append(out, at)
 		}
@@ -198,8 +198,8 @@ func (sel *selector) expand(dir string, pattern []string) []string {
 	return out
 }
 
-// offline reports whether a core is off; one without a switch is on.
-func (sel *selector) offline(n rootfs.Node) bool {
+// isOffline reports whether a core is off; one without a switch is on.
+func (sel *selector) isOffline(n rootfs.Node) bool {
 	c, err := sel.dev.Read(n.Path + "/online")
 	return err == nil && strings.TrimSpace(c.Text) == "0"
 }
@@ -235,9 +235,9 @@ func (sel *selector) node(s plan.Setting, name string) *target {
 	return t
 }
 
-// argument makes a target of a kernel argument of the running kernel. Of one
+// kernelArgument makes a target of a kernel argument of the running kernel. Of one
 // given twice the last wins, except consoles, which add up.
-func (sel *selector) argument(s plan.Setting) *target {
+func (sel *selector) kernelArgument(s plan.Setting) *target {
 	if !sel.argsRead {
 		sel.args, sel.argsErr = rootfs.Args(sel.dev)
 		sel.argsRead = true
@@ -260,7 +260,7 @@ func (sel *selector) argument(s plan.Setting) *target {
 		}
 	}
 	if s.Type == plan.TypePresent {
-		t.found.Value = bit(present)
+		t.found.Value = formatBool(present)
 	} else if !present {
 		t.known = false
 	} else if v, err := knob.Canonical(s.Type, t.found.Value); err == nil {
@@ -274,7 +274,7 @@ func (t *target) reset() {
 	if t.real == "" || t.setting.Select.Class == rootfs.ClassCmdline {
 		return // nothing to look at again before the next selection
 	}
-	t.found, t.known, t.err, t.held = knob.Found{}, false, nil, false
+	t.found, t.known, t.err, t.wasSatisfied = knob.Found{}, false, nil, false
 	t.result, t.done = Result{}, false
 }
 
@@ -283,9 +283,9 @@ func (t *target) observe(r *reader) {
 	if t.done || t.setting.Select.Class == rootfs.ClassCmdline {
 		return
 	}
-	if t.setting.Type == plan.TypePresent && (t.err == nil || t.absent()) {
+	if t.setting.Type == plan.TypePresent && (t.err == nil || t.isAbsent()) {
 		t.known, t.err = true, nil
-		t.found = knob.Found{Value: bit(t.real != "")}
+		t.found = knob.Found{Value: formatBool(t.real != "")}
 		return
 	}
 	if t.real == "" {
@@ -306,15 +306,15 @@ func (t *target) observe(r *reader) {
 
 var errTruncated = errors.New("the node says more than one page, which cannot be compared")
 
-func bit(b bool) string {
+func formatBool(b bool) string {
 	if b {
 		return "1"
 	}
 	return "0"
 }
 
-// absent reports whether there is no node to talk to.
-func (t *target) absent() bool {
+// isAbsent reports whether there is no node to talk to.
+func (t *target) isAbsent() bool {
 	return errors.Is(t.err, fs.ErrNotExist) || errors.Is(t.err, unix.ENODEV) || errors.Is(t.err, unix.ENXIO) || errors.Is(t.err, unix.ENOTDIR)
 }
 
@@ -334,7 +334,7 @@ func (t *target) finish(result outcome.Outcome, message string) {
 
 // fault sets the result from an error.
 func (t *target) fault(dev rootfs.FS, o Options, write bool, err error) {
-	f := outcome.Fault{Path: t.path, Write: write, Want: t.setting.Want, Offered: t.found.Offered, Root: o.Root, Lacks: o.Lacks, Err: err}
+	f := outcome.Fault{Path: t.path, Write: write, Want: t.setting.Want, Offered: t.found.Offered, Root: o.Root, Lacks: o.MissingCaps, Err: err}
 	if errors.Is(err, errTruncated) || errors.Is(err, knob.ErrValue) || errors.Is(err, knob.ErrType) {
 		t.finish(outcome.Unsupported, fmt.Sprintf("%s: %v", outcome.Name(t.path), err))
 		return
@@ -342,13 +342,13 @@ func (t *target) fault(dev rootfs.FS, o Options, write bool, err error) {
 	switch {
 	case errors.Is(err, unix.EINVAL):
 		var outside bool
-		if f.Range, outside = takes(dev, t.path, t.setting.Want); !outside {
-			f.Range, f.Against = "", against(dev, t.real)
+		if f.Range, outside = acceptedRange(dev, t.path, t.setting.Want); !outside {
+			f.Range, f.Against = "", describeLimitingNode(dev, t.real)
 		}
 	case errors.Is(err, unix.EPERM):
-		f.Lockdown = lockdown(dev)
+		f.Lockdown = lockdownMode(dev)
 	case errors.Is(err, unix.EBUSY):
-		f.Holder = holder(dev, t.real)
+		f.Holder = describeHolder(dev, t.real)
 	}
 	if t.real != "" {
 		f.Mode, _ = dev.Mode(t.real) // unknown is a value the explanation knows
@@ -356,8 +356,8 @@ func (t *target) fault(dev rootfs.FS, o Options, write bool, err error) {
 	t.finish(outcome.Explain(f))
 }
 
-// describe names a selection without nodes, as a path where there is one.
-func describe(s plan.Select) string {
+// describeSelection names a selection without nodes, as a path where there is one.
+func describeSelection(s plan.Select) string {
 	name := s.Name
 	if name == "" {
 		name = "*"
@@ -377,8 +377,8 @@ func describe(s plan.Select) string {
 	return strings.TrimSpace(s.Class + " " + name)
 }
 
-// matcher says what a selection asks of a device, to follow its name.
-func matcher(s plan.Select) string {
+// describeMatch says what a selection asks of a device, to follow its name.
+func describeMatch(s plan.Select) string {
 	var b strings.Builder
 	if s.Name != "" {
 		fmt.Fprintf(&b, " named %q", s.Name)

@@ -18,20 +18,20 @@ import (
 // a fan is none.
 func Throttled(dev rootfs.FS) string {
 	for _, kind := range []string{"cpu", "devfreq"} {
-		if c := coolerOf(dev, kind, ""); c != "" {
+		if c := activeCooler(dev, kind, ""); c != "" {
 			return c
 		}
 	}
 	return ""
 }
 
-// capped finishes a target that heat holds below what is wanted.
-func (t *target) capped(dev rootfs.FS) bool {
+// finishIfCapped finishes a target that heat holds below what is wanted.
+func (t *target) finishIfCapped(dev rootfs.FS) bool {
 	kind, owner, ok := frequencyNode(t.real)
-	if !ok || t.setting.Type != plan.TypeInt || !fewer(t.setting, t.found) {
+	if !ok || t.setting.Type != plan.TypeInt || !isFewer(t.setting, t.found) {
 		return false
 	}
-	cooler := coolerOf(dev, kind, owner)
+	cooler := activeCooler(dev, kind, owner)
 	if cooler == "" {
 		return false
 	}
@@ -55,11 +55,11 @@ func frequencyNode(real string) (kind, owner string, ok bool) {
 	return "", "", false
 }
 
-// coolerOf names an active cooling device that acts on the owner, or on any of the
+// activeCooler names an active cooling device that acts on the owner, or on any of the
 // kind when that is "", and "" when none does. Kernels since 5.12 call it cpufreq-cpu0 or devfreq-17000000.gpu; older
 // ones number it (thermal-cpufreq-0), and NVIDIA's call theirs cpu-balanced or
 // gpu-balanced, so that one of the right kind must do.
-func coolerOf(dev rootfs.FS, kind, owner string) string {
+func activeCooler(dev rootfs.FS, kind, owner string) string {
 	const class = "/sys/class/thermal"
 	names, err := dev.List(class)
 	if err != nil {
@@ -77,7 +77,7 @@ func coolerOf(dev rootfs.FS, kind, owner string) string {
 			continue
 		}
 		typ := read(n, "type")
-		if !coolsOwner(typ, kind, owner) {
+		if !actsOn(typ, kind, owner) {
 			continue
 		}
 		if state := read(n, "cur_state"); state != "" && state != "0" {
@@ -87,7 +87,7 @@ func coolerOf(dev rootfs.FS, kind, owner string) string {
 	return ""
 }
 
-func coolsOwner(typ, kind, owner string) bool {
+func actsOn(typ, kind, owner string) bool {
 	switch {
 	case strings.HasPrefix(typ, "cpufreq-cpu"):
 		return kind == "cpu" && (owner == "" || typ == "cpufreq-cpu"+owner)

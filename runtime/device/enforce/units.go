@@ -52,14 +52,14 @@ func unitSettings(units []plan.Unit) []plan.Setting {
 		if u.Scheduling != "" {
 			add("/tasks/scheduling", policyText(u.Scheduling, u.Priority))
 		}
-		if u.Nice != nil && !realtime(u) {
+		if u.Nice != nil && !isRealtime(u) {
 			add("/tasks/nice", strconv.Itoa(*u.Nice))
 		}
 	}
 	return out
 }
 
-func realtime(u plan.Unit) bool { return u.Scheduling == "fifo" || u.Scheduling == "rr" }
+func isRealtime(u plan.Unit) bool { return u.Scheduling == "fifo" || u.Scheduling == "rr" }
 
 // unitResults compares units that run with the plan.
 func unitResults(dev rootfs.FS, units []plan.Unit) []Result {
@@ -94,7 +94,7 @@ func sliceDir(name string) string {
 
 func unitResult(dev rootfs.FS, u plan.Unit) Result {
 	dir := cgroupOf(u)
-	r := Result{ID: "services." + u.Name, Path: dir, Wanted: unitWish(u), Outcome: outcome.OK}
+	r := Result{ID: "services." + u.Name, Path: dir, Wanted: describeUnit(u), Outcome: outcome.OK}
 	if strings.Contains(u.Name, "/") || strings.Contains(u.Slice, "/") {
 		r.Outcome, r.Message = outcome.Forbidden, u.Name+": not the name of a unit"
 		return r
@@ -108,12 +108,12 @@ func unitResult(dev rootfs.FS, u plan.Unit) Result {
 		r.Outcome, r.Message, r.Excused = outcome.Pending, u.Name+" does not run in "+strings.TrimPrefix(dir, cgroups+"/")+" now", true
 		return r
 	}
-	found, faults := unitGroup(dev, u, dir)
+	found, faults := compareCgroup(dev, u, dir)
 	if !strings.HasSuffix(u.Name, ".slice") {
-		tasks, wrong := unitTasks(dev, u, dir)
+		tasks, wrong := compareTasks(dev, u, dir)
 		found = append(found, tasks)
 		faults = append(faults, wrong...)
-		if starved := starved(dev, u); starved != "" {
+		if starved := realtimeStarved(dev, u); starved != "" {
 			faults = append(faults, starved)
 		}
 	}
@@ -127,8 +127,8 @@ func unitResult(dev rootfs.FS, u plan.Unit) Result {
 	return r
 }
 
-// unitWish is what a plan says of a unit, in a line.
-func unitWish(u plan.Unit) string {
+// describeUnit is what a plan says of a unit, in a line.
+func describeUnit(u plan.Unit) string {
 	var w []string
 	add := func(format string, args ...any) { w = append(w, fmt.Sprintf(format, args...)) }
 	if u.CPUs != "" {
@@ -152,11 +152,11 @@ func unitWish(u plan.Unit) string {
 	return strings.Join(w, ", ")
 }
 
-// starved says that the kernel gives real-time tasks no time, "" when it does
+// realtimeStarved says that the kernel gives real-time tasks no time, "" when it does
 // (kernel/sched/rt.c).
-func starved(dev rootfs.FS, u plan.Unit) string {
+func realtimeStarved(dev rootfs.FS, u plan.Unit) string {
 	c, err := dev.Read("/proc/sys/kernel/sched_rt_runtime_us")
-	if err != nil || !realtime(u) || strings.TrimSpace(c.Text) != "0" {
+	if err != nil || !isRealtime(u) || strings.TrimSpace(c.Text) != "0" {
 		return ""
 	}
 	return "kernel.sched_rt_runtime_us is 0: real-time tasks get no time"
@@ -169,9 +169,9 @@ func policyText(policy string, priority int) string {
 	return policy
 }
 
-// unitGroup compares the files of a cgroup. A controller that is not on for it has
+// compareCgroup compares the files of a cgroup. A controller that is not on for it has
 // no file, and then only the tasks can tell.
-func unitGroup(dev rootfs.FS, u plan.Unit, dir string) (found, faults []string) {
+func compareCgroup(dev rootfs.FS, u plan.Unit, dir string) (found, faults []string) {
 	look := func(file, what, typ, want string, value func(string) string) {
 		c, err := dev.Read(dir + "/" + file)
 		if err != nil || want == "" {
@@ -202,8 +202,8 @@ func unitGroup(dev rootfs.FS, u plan.Unit, dir string) (found, faults []string) 
 	return found, faults
 }
 
-// unitTasks compares the processes of a unit.
-func unitTasks(dev rootfs.FS, u plan.Unit, dir string) (found string, faults []string) {
+// compareTasks compares the processes of a unit.
+func compareTasks(dev rootfs.FS, u plan.Unit, dir string) (found string, faults []string) {
 	c, err := dev.Read(dir + "/cgroup.procs")
 	if err != nil {
 		return "no tasks seen", nil
@@ -217,7 +217,7 @@ func unitTasks(dev rootfs.FS, u plan.Unit, dir string) (found string, faults []s
 			continue // it has ended since it was listed
 		}
 		seen++
-		for _, w := range t.against(u) {
+		for _, w := range t.compareWith(u) {
 			if wrong[w] == nil {
 				order = append(order, w)
 			}
@@ -263,8 +263,8 @@ func readTask(dev rootfs.FS, pid string) (task, bool) {
 	return t, true
 }
 
-// against says what of a task is not as the unit wants it.
-func (t task) against(u plan.Unit) (faults []string) {
+// compareWith says what of a task is not as the unit wants it.
+func (t task) compareWith(u plan.Unit) (faults []string) {
 	policies := map[int]string{0: "other", 1: "fifo", 2: "rr", 3: "batch", 5: "idle", 6: "deadline"}
 	if want, have := policyText(u.Scheduling, u.Priority), policyText(policies[t.policy], t.priority); u.Scheduling != "" && want != have {
 		faults = append(faults, fmt.Sprintf("run as %s, wanted %s", have, want))

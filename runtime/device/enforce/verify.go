@@ -14,23 +14,23 @@ import (
 
 // Verify compares the device with the plan. It reads only.
 func Verify(dev rootfs.Device, p *plan.Plan, o Options) []Result {
-	o = o.filled()
+	o = o.withDefaults()
 	// The journal knows which values the kernel rounds. Without it they are
 	// plain differences, so failing to read it costs a nicer word only.
 	j, err := journal.Load(dev, rootfs.Identify(dev).BootID)
 	if err != nil {
 		j = nil
 	}
-	all := planned(newSelector(dev), p)
+	all := planTargets(newSelector(dev), p)
 	r := newReader(dev, o.ReadTimeout)
 	for _, t := range all {
-		t.guarded(func() { t.look(dev, r, o, j) })
+		t.recoverIn(func() { t.look(dev, r, o, j) })
 	}
-	out := append(collect(all), powerResults(dev, p.Power)...)
-	m, err := verifiedMode(dev, p.Power, all)
+	out := append(results(all), powerResults(dev, p.Power)...)
+	m, err := modeToVerify(dev, p.Power, all)
 	if m != nil {
 		for _, t := range m.lines {
-			t.guarded(func() { t.look(dev, r, o, j) })
+			t.recoverIn(func() { t.look(dev, r, o, j) })
 		}
 	}
 	out = append(out, unitResults(dev, p.Units)...)
@@ -39,9 +39,9 @@ func Verify(dev rootfs.Device, p *plan.Plan, o Options) []Result {
 	return append(out, defaultResults(dev, p.Power, m, err)...)
 }
 
-// verifiedMode is the mode that shall be in force: the plan's, or the one that its
+// modeToVerify is the mode that shall be in force: the plan's, or the one that its
 // ladder has climbed to.
-func verifiedMode(dev rootfs.Device, p *plan.Power, settings []*target) (*mode, error) {
+func modeToVerify(dev rootfs.Device, p *plan.Power, settings []*target) (*mode, error) {
 	if p == nil {
 		return nil, nil
 	}
@@ -68,9 +68,9 @@ func (t *target) look(dev rootfs.FS, r *reader, o Options, j *journal.Journal) {
 	}
 }
 
-// guarded keeps a mistake of this program in one setting from costing the
+// recoverIn keeps a mistake of this program in one setting from costing the
 // others: whatever panics is that setting's outcome.
-func (t *target) guarded(step func()) {
+func (t *target) recoverIn(step func()) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			t.finish(outcome.Stale, fmt.Sprintf("%s: internal error: %v", outcome.Name(t.path), cause))
@@ -84,42 +84,42 @@ func (t *target) judge(dev rootfs.FS, o Options) {
 	s := t.setting
 	switch {
 	case t.done:
-	case verifyOnly(s) && t.absent():
-		t.pending(fmt.Sprintf("%s is not there", t.path))
+	case isReadOnly(s) && t.isAbsent():
+		t.finishPending(fmt.Sprintf("%s is not there", t.path))
 	case !t.known && t.err != nil:
 		t.fault(dev, o, false, t.err)
 	case !t.known: // a kernel argument that is not there
-		t.pending(fmt.Sprintf("the running kernel was not given %s", s.Select.Name))
+		t.finishPending(fmt.Sprintf("the running kernel was not given %s", s.Select.Name))
 	default:
-		ok, err := t.meets()
+		ok, err := t.matches()
 		switch {
 		case err != nil:
 			t.finish(outcome.Refused, fmt.Sprintf("%s: %v", outcome.Name(t.path), err))
 		case ok:
 			t.finish(outcome.OK, "")
-		case t.mask:
-			t.staged()
-		case verifyOnly(s):
+		case t.needsReboot:
+			t.finishMask()
+		case isReadOnly(s):
 			what := fmt.Sprintf("%s is %s", outcome.Name(t.path), t.found.Value)
 			if s.Select.Class == rootfs.ClassCmdline {
 				what = fmt.Sprintf("the running kernel was given %s=%s", s.Select.Name, t.found.Value)
 			}
 			if s.Type == plan.TypePresent {
-				what = presence(s, t.path, t.found.Value == "1")
+				what = describePresence(s, t.path, t.found.Value == "1")
 			}
-			t.pending(what)
-		case t.capped(dev):
-		case outcome.IsPages(t.path) && fewer(s, t.found):
+			t.finishPending(what)
+		case t.finishIfCapped(dev):
+		case outcome.IsPages(t.path) && isFewer(s, t.found):
 			t.finish(outcome.Partial, outcome.Short(t.path, s.Want, t.found.Value))
 		default:
-			t.finish(outcome.Differs, fmt.Sprintf("%s: found %s, wanted %s", outcome.Name(t.path), t.found.Value, wording(s)))
+			t.finish(outcome.Differs, fmt.Sprintf("%s: found %s, wanted %s", outcome.Name(t.path), t.found.Value, describeWanted(s)))
 		}
 	}
 }
 
-// pending finishes a target that this program never writes: with what has to
+// finishPending finishes a target that this program never writes: with what has to
 // happen before it holds.
-func (t *target) pending(what string) {
+func (t *target) finishPending(what string) {
 	switch t.setting.Needs {
 	case plan.NeedsReboot:
 		t.finish(outcome.Pending, what+": in force after a reboot")
@@ -130,7 +130,7 @@ func (t *target) pending(what string) {
 	}
 }
 
-func presence(s plan.Setting, name string, present bool) string {
+func describePresence(s plan.Setting, name string, present bool) string {
 	if s.Select.Class == rootfs.ClassCmdline {
 		name = "kernel argument " + s.Select.Name
 	}
@@ -140,14 +140,14 @@ func presence(s plan.Setting, name string, present bool) string {
 	return name + " is not there"
 }
 
-// fewer reports whether found is a smaller number than wanted.
-func fewer(s plan.Setting, found knob.Found) bool {
+// isFewer reports whether found is a smaller number than wanted.
+func isFewer(s plan.Setting, found knob.Found) bool {
 	enough, err := knob.Satisfies(s.Type, plan.AtLeast, s.Want, found)
 	return err == nil && !enough
 }
 
-// wording says what a comparison asks for.
-func wording(s plan.Setting) string {
+// describeWanted says what a comparison asks for.
+func describeWanted(s plan.Setting) string {
 	switch s.Compare {
 	case plan.AtLeast:
 		return "at least " + s.Want
@@ -159,7 +159,7 @@ func wording(s plan.Setting) string {
 	return s.Want
 }
 
-func collect(all []*target) []Result {
+func results(all []*target) []Result {
 	out := make([]Result, len(all))
 	for i, t := range all {
 		out[i] = t.result
