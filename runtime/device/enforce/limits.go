@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// oppositeLimit says which end of a frequency window a node is, and what the other
-// end's node is called.
+// oppositeLimit returns the node of the other end of a frequency window, and whether the
+// given node is the upper end. ok is false for other nodes.
 func oppositeLimit(real string) (other string, upper, ok bool) {
 	dir, base := path.Split(real)
 	switch base {
@@ -23,9 +23,9 @@ func oppositeLimit(real string) (other string, upper, ok bool) {
 	return "", false, false
 }
 
-// orderLimits puts the two ends of each frequency window into the order in which
-// the window is never empty: kernels before 5.3 refuse a minimum above the maximum
-// (drivers/cpufreq/cpufreq.c), later ones clamp it and say nothing.
+// orderLimits orders the two ends of each frequency window so that the window is never
+// empty in between. Kernels before 5.3 refuse a minimum above the maximum
+// (drivers/cpufreq/cpufreq.c), and later ones clamp it silently.
 func orderLimits(out []*target) {
 	at := map[string]int{}
 	for i, t := range out {
@@ -38,7 +38,7 @@ func orderLimits(out []*target) {
 			continue
 		}
 		minimum := out[j]
-		// The maximum first, unless it would fall below the minimum in force.
+		// The maximum comes first unless it would be below the minimum in force.
 		minFirst := false
 		if want, now, ok := t.wantedLimit().value(), minimum.currentLimit(), minimum.known; ok && want < now {
 			minFirst = true
@@ -50,7 +50,7 @@ func orderLimits(out []*target) {
 	}
 }
 
-// frequency is a frequency's text; what is no number is above all.
+// frequency is the text of a frequency. Text that is not a number counts as the highest.
 type frequency string
 
 func (h frequency) value() uint64 {

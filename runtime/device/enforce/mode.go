@@ -15,23 +15,22 @@ import (
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
-// A power mode is a list of nodes and values, like the settings of a plan, and is
-// made true in the same way: journalled, written, read back, watched. nvpmodel
-// itself is not run: it stops at the first missing node, asks for a reboot on
-// standard input, and cannot be put back.
+// A power mode is a list of nodes and values, which are recorded, written, read back and
+// watched like settings. nvpmodel itself is not run: it stops at the first missing node,
+// prompts for a reboot on standard input, and cannot be rolled back.
 
-// modeID is the id of everything about the power mode in force, as its lines are
-// asked for by one line of the configuration.
+// modeID is the id of all results of the power mode in force: one line of the configuration
+// selects the whole mode.
 const modeID = "power.default"
 
 // mode is a power mode on this device.
 type mode struct {
 	definition *power.Mode
 	lines      []*target
-	wake       []*target // what must be on while the clocks are set
+	wake       []*target // nodes that must be on while clocks are set
 }
 
-// readMode finds a mode of this device by name; the error is why there is none.
+// readMode finds a power mode of this device by name.
 func readMode(dev rootfs.FS, name string) (*power.Config, *power.Mode, error) {
 	config, err := power.Read(dev)
 	if err != nil {
@@ -49,8 +48,8 @@ func readMode(dev rootfs.FS, name string) (*power.Config, *power.Mode, error) {
 
 var errNoMode = errors.New("no such power mode")
 
-// newMode makes targets of a mode's lines. A node that the plan sets itself is the
-// plan's: it is the more particular wish of the same configuration.
+// newMode returns a mode with targets for its lines. Nodes that the plan sets by itself are
+// left out, since the plan's setting is more specific.
 func newMode(dev rootfs.FS, config *power.Config, def *power.Mode, settings []*target) *mode {
 	claimed := map[string]bool{}
 	for _, t := range settings {
@@ -73,7 +72,7 @@ func newMode(dev rootfs.FS, config *power.Config, def *power.Mode, settings []*t
 	return m
 }
 
-// newModeTarget makes a target of one step.
+// newModeTarget returns the target of one step.
 func newModeTarget(sel *selector, step power.Step) *target {
 	s := plan.Setting{
 		ID: modeID, Domain: plan.DomainPower, Type: plan.TypeInt, Want: step.Want,
@@ -96,16 +95,16 @@ func newModeTarget(sel *selector, step power.Step) *target {
 	return t
 }
 
-// finishMask finishes a mask of the GPU that differs: only a boot changes it.
+// finishMask finishes a power-gating mask of the GPU that differs and needs a reboot.
 func (t *target) finishMask() {
 	msg := fmt.Sprintf("%s: in force after a reboot", outcome.Name(t.path))
 	if t.known {
-		msg = fmt.Sprintf("%s is %s, wanted %s: in force after a reboot, as the GPU has been used", outcome.Name(t.path), t.found.Value, t.setting.Want)
+		msg = fmt.Sprintf("%s is %s, wanted %s: in force after a reboot, since the GPU has been used", outcome.Name(t.path), t.found.Value, t.setting.Want)
 	}
 	t.finish(outcome.Pending, msg)
 }
 
-// matches reports whether what was found will do.
+// matches reports whether the value found is accepted.
 func (t *target) matches() (bool, error) {
 	if slices.Contains(t.accepted, t.found.Value) {
 		return true, nil
@@ -113,7 +112,7 @@ func (t *target) matches() (bool, error) {
 	return knob.Satisfies(t.setting.Type, t.setting.Compare, t.setting.Want, t.found)
 }
 
-// claimingTargets are the targets that come before a mode's lines.
+// claimingTargets returns the targets that take precedence over a mode's lines.
 func (s *Session) claimingTargets() []*target { return slices.Concat(s.overlay, s.targets) }
 
 // reselectMode selects the mode's nodes again.
@@ -126,7 +125,7 @@ func (s *Session) reselectMode() {
 	}
 }
 
-// Mode returns the name of the power mode that the session keeps, "" for none.
+// Mode returns the name of the power mode in force, "" for none.
 func (s *Session) Mode() string {
 	if s.mode == nil {
 		return ""
@@ -134,9 +133,9 @@ func (s *Session) Mode() string {
 	return s.mode.definition.Name
 }
 
-// SetMode makes a power mode of this device true, in place of the plan's own or
-// the one set before, until the next boot: the mode that nvpmodel sets at boot
-// stays the plan's. The error is ErrJournal, or that there is no such mode.
+// SetMode enters a power mode of this device until the next boot, in place of the current
+// one. nvpmodel still sets the plan's own mode at boot. The error is ErrJournal or reports
+// that there is no such mode.
 func (s *Session) SetMode(name string) ([]Result, error) {
 	config, def, err := readMode(s.dev, name)
 	if err != nil {
@@ -148,8 +147,8 @@ func (s *Session) SetMode(name string) ([]Result, error) {
 	return append([]Result{modeResult(s.dev, s.plan.Power, s.mode)}, s.mode.faults()...), nil
 }
 
-// enterMode switches: cores and masks, then, with the GPU awake, clocks, then what is
-// left. Policies of cores that come on are there only afterwards.
+// enterMode sets cores and masks first and then, with the GPU awake, clocks and the rest.
+// The cpufreq policies of cores exist only once the cores are online.
 func (s *Session) enterMode(config *power.Config, def *power.Mode) error {
 	m := newMode(s.dev, config, def, s.claimingTargets())
 	cores := slices.DeleteFunc(slices.Clone(m.lines), func(t *target) bool { return writeRank(t.real) >= rankClocks })
@@ -173,8 +172,8 @@ func (s *Session) enterMode(config *power.Config, def *power.Mode) error {
 	return s.recordMode(def)
 }
 
-// faults lists what of the mode does not hold. They are excused, because the
-// mode's own result answers for them.
+// faults returns the lines of the mode that do not hold. They are excused, since the mode's
+// own result covers them.
 func (m *mode) faults() []Result {
 	var out []Result
 	for _, t := range m.lines {
@@ -187,7 +186,7 @@ func (m *mode) faults() []Result {
 	return out
 }
 
-// modeResult sums the lines of a mode up, after they were judged.
+// modeResult summarises the lines of a mode after they were judged.
 func modeResult(dev rootfs.FS, p *plan.Power, m *mode) Result {
 	r := Result{ID: modeID, Path: power.StatusFile, Wanted: m.definition.Name, Outcome: outcome.OK}
 	worst := outcome.OK
@@ -196,7 +195,7 @@ func modeResult(dev rootfs.FS, p *plan.Power, m *mode) Result {
 	for _, t := range m.lines {
 		o := t.result.Outcome
 		if o == outcome.Adjusted {
-			o = outcome.OK // a clock between two steps of the table: the kernel chose
+			o = outcome.OK // the kernel chose another step of the frequency table
 		}
 		if count[o]++; first[o] == "" {
 			first[o] = t.result.Message
@@ -216,7 +215,7 @@ func modeResult(dev rootfs.FS, p *plan.Power, m *mode) Result {
 			}
 		}
 	}
-	held := fmt.Sprintf("%d of %d lines of %s hold", count[outcome.OK]+count[outcome.Capped], len(m.lines), m.definition.Name)
+	held := fmt.Sprintf("%d of %d lines of %s are in force", count[outcome.OK]+count[outcome.Capped], len(m.lines), m.definition.Name)
 	switch {
 	case worst == outcome.Unsupported && count[outcome.OK] > 0:
 		r.Outcome, r.Message = outcome.Partial, held+"; "+first[worst]
@@ -224,17 +223,17 @@ func modeResult(dev rootfs.FS, p *plan.Power, m *mode) Result {
 		r.Outcome, r.Message = worst, held+"; "+first[worst]
 		r.Excused = worst == outcome.Capped
 	case err != nil:
-		r.Outcome, r.Message = outcome.Differs, fmt.Sprintf("%s holds, but what the next boot starts in is not known: %v", m.definition.Name, err)
+		r.Outcome, r.Message = outcome.Differs, fmt.Sprintf("%s is in force, but the mode of the next boot is unknown: %v", m.definition.Name, err)
 	case p.Default != "" && r.Found != p.Default:
-		r.Outcome, r.Message = outcome.Differs, fmt.Sprintf("%s holds, but the next boot starts in %s", m.definition.Name, r.Found)
+		r.Outcome, r.Message = outcome.Differs, fmt.Sprintf("%s is in force, but the next boot starts in %s", m.definition.Name, r.Found)
 	default:
 		r.Found = m.definition.Name
 	}
 	return r
 }
 
-// modeFile says which mode is in force where that is not the one that nvpmodel's
-// status names: while a trial runs, and when the mode follows the load.
+// modeFile records the mode in force if it is not the one in nvpmodel's status: during a
+// trial, and while the mode follows the load.
 const modeFile = "/run/yoctune/mode.json"
 
 type inForce struct {
@@ -243,12 +242,12 @@ type inForce struct {
 	Remember int    `json:"remember"` // id to remember when the trial is confirmed; -1: none
 }
 
-// recordMode records the mode, and makes the plan's own that of the next boot; in a
-// trial only once it is confirmed, so that a reset reverts it.
+// recordMode records the mode in force and sets the plan's own for the next boot. In a trial
+// the latter waits for the confirmation, so that a reset reverts it.
 func (s *Session) recordMode(def *power.Mode) error {
 	config, planned, err := readMode(s.dev, s.plan.Power.Default)
 	if err != nil {
-		return nil // a ladder without a default: nothing to remember
+		return nil // a ladder without a default mode
 	}
 	f := inForce{Boot: rootfs.Identify(s.dev).BootID, Mode: def.Name, Remember: -1}
 	if id, err := power.Current(s.dev, config); err == nil && id != planned.ID {
@@ -272,7 +271,7 @@ func (s *Session) recordMode(def *power.Mode) error {
 	return nil
 }
 
-// readInForce returns what was recorded in this boot, nil when nothing was.
+// readInForce returns the record of this boot, nil if there is none.
 func readInForce(dev rootfs.Device) *inForce {
 	b, err := dev.ReadState(modeFile)
 	if err != nil {
@@ -285,7 +284,7 @@ func readInForce(dev rootfs.Device) *inForce {
 	return &f
 }
 
-// confirmMode makes the mode of a confirmed trial that of the next boot.
+// confirmMode sets the mode of a confirmed trial for the next boot.
 func confirmMode(dev rootfs.Device) error {
 	f := readInForce(dev)
 	if f == nil || f.Remember < 0 {
@@ -297,10 +296,10 @@ func confirmMode(dev rootfs.Device) error {
 	return dev.RemoveState(modeFile)
 }
 
-// restoreBootMode puts nvpmodel's status back, and says so in a result.
+// restoreBootMode restores nvpmodel's status and returns the result.
 func restoreBootMode(dev rootfs.Device) []Result {
 	was, changed, err := power.Forget(dev)
-	_ = dev.RemoveState(modeFile) // of this boot only, and stale from now on
+	_ = dev.RemoveState(modeFile) // no longer valid
 	switch {
 	case err != nil:
 		return []Result{{ID: modeID, Path: power.StatusFile, Outcome: outcome.Refused, Message: err.Error()}}
@@ -312,8 +311,8 @@ func restoreBootMode(dev rootfs.Device) []Result {
 	return []Result{{ID: modeID, Path: power.StatusFile, Wanted: was, Found: was, Known: true, Outcome: outcome.OK}}
 }
 
-// CanEnter returns why a power mode cannot be entered without a reboot from what is
-// in force; nil when it can.
+// CanEnter returns an error that states why a power mode cannot be entered without a reboot,
+// nil if it can.
 func (s *Session) CanEnter(name string) error {
 	config, def, err := readMode(s.dev, name)
 	if err != nil {

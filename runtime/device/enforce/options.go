@@ -10,8 +10,8 @@ import (
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
-// kernelOption makes a target of a kernel option. Nothing changes one while the kernel
-// runs, so that it is judged here and not looked at again.
+// kernelOption returns the finished target of a kernel configuration option, which cannot
+// change while the kernel runs.
 func (sel *selector) kernelOption(s plan.Setting) *target {
 	if t := sel.judged[s.ID]; t != nil {
 		return t
@@ -35,7 +35,7 @@ func (sel *selector) kernelOption(s plan.Setting) *target {
 	return t
 }
 
-// judgedOptions are the targets that [selector.option] made, by the id of the setting.
+// judgedOptions returns the targets of kernel options, by the id of the setting.
 func judgedOptions(all []*target) map[string]*target {
 	m := map[string]*target{}
 	for _, t := range all {
@@ -46,8 +46,8 @@ func judgedOptions(all []*target) map[string]*target {
 	return m
 }
 
-// sameOption compares values as .config writes them: numbers by what they are,
-// as kconfig keeps the spelling it was given, and text with its quotes.
+// sameOption compares values of .config: numbers by value, since kconfig keeps their
+// spelling, and text with its quotes.
 func sameOption(want, found string) bool {
 	if want == found {
 		return true

@@ -20,27 +20,27 @@ import (
 type target struct {
 	setting plan.Setting
 	path    string // as selected
-	real    string // resolved: one node has one, "" when absent
+	real    string // resolved, "" if absent
 
 	found        knob.Found
-	known        bool  // found holds what the node said
-	err          error // why it does not
-	wasSatisfied bool  // it was as wanted at some time of this run
+	known        bool  // found is valid
+	err          error // of the last read or write
+	wasSatisfied bool  // it had the wanted value at some time of this run
 
-	// Of a power mode's line: what is written instead of what is wanted, what else
-	// will do, and whether it takes a reboot once the GPU was used.
+	// For a line of a power mode: the text to write in place of the wanted value, further
+	// accepted values, and whether a change needs a reboot once the GPU has been used.
 	write       string
 	accepted    []string
 	needsReboot bool
 
 	result Result
-	done   bool // result is final
+	done   bool // the result is final
 }
 
-// node is the resolved name of what is written.
+// node returns the resolved name.
 func (t *target) node() string { return t.real }
 
-// selector turns selections into nodes, listing each class once.
+// selector resolves selections to nodes. It lists each class once.
 type selector struct {
 	dev       rootfs.FS
 	nodes     map[string][]rootfs.Node
@@ -48,7 +48,7 @@ type selector struct {
 	args      []plan.Arg
 	argsErr   error
 	argsRead  bool
-	options   *rootfs.KernelOptions // nil until a setting asks for one
+	options   *rootfs.KernelOptions // nil until a setting selects one
 	optionErr error
 	judged    map[string]*target // options of an earlier selection
 }
@@ -57,18 +57,18 @@ func newSelector(dev rootfs.FS) *selector {
 	return &selector{dev: dev, nodes: map[string][]rootfs.Node{}, described: map[string]rootfs.Node{}}
 }
 
-// newTargets returns one target per node of each setting, in the plan's order. A
-// setting without any node yields one target that says so.
+// newTargets returns one target for each node of each setting, in the plan's order. A
+// setting without nodes yields one finished target.
 func newTargets(dev rootfs.FS, settings []plan.Setting) []*target {
 	return newSelector(dev).targetsOf(settings)
 }
 
-// planTargets are the targets of a plan: those of its settings, what is set of its units,
-// and what irqbalance is told.
+// planTargets returns the targets of a plan: its settings, the properties of its units and
+// irqbalance's list of excluded interrupts.
 func planTargets(sel *selector, p *plan.Plan) []*target {
 	out := sel.targetsOf(p.Settings)
 	for _, t := range sel.targetsOf(append(unitSettings(p.Units), banSettings(sel.dev, out)...)) {
-		if t.real != "" { // the unit, or irqbalance, runs
+		if t.real != "" { // the unit or irqbalance is running
 			out = append(out, t)
 		}
 	}
@@ -120,7 +120,7 @@ func (sel *selector) targets(s plan.Setting) []*target {
 	if s.Select.Class == rootfs.ClassIRQ {
 		kind = "interrupt"
 	}
-	msg := fmt.Sprintf("this machine has no %s%s; `yoctuned probe` lists what it has", kind, describeMatch(s.Select))
+	msg := fmt.Sprintf("no %s%s on this device; `yoctuned probe` lists its devices", kind, describeMatch(s.Select))
 	if isReadOnly(s) {
 		t.finishPending(msg)
 	} else {
@@ -129,29 +129,28 @@ func (sel *selector) targets(s plan.Setting) []*target {
 	return []*target{t}
 }
 
-// checkVocabulary refuses words of a plan that this program does not know: what a newer
-// one means by them may be that nothing is to be written.
+// checkVocabulary refuses terms of a newer plan format, which may forbid the write.
 func checkVocabulary(s plan.Setting) error {
 	if !slices.Contains([]string{plan.Enforce, plan.Once, plan.Report}, s.Policy) {
-		return fmt.Errorf("this program does not know the policy %q", s.Policy)
+		return fmt.Errorf("unknown policy %q; this yoctuned is older than the plan", s.Policy)
 	}
 	if !slices.Contains([]string{plan.NeedsNothing, plan.NeedsReboot, plan.NeedsReflash}, s.Needs) {
-		return fmt.Errorf("this program does not know what it means to need %q", s.Needs)
+		return fmt.Errorf("unknown needs %q; this yoctuned is older than the plan", s.Needs)
 	}
 	return nil
 }
 
-// attributes makes the targets of one device: one, unless the attribute has a
-// pattern, as a queue's has ("queues/rx-*/rps_cpus").
+// attributes returns the targets of one device: one, or several for an attribute with a
+// pattern such as "queues/rx-*/rps_cpus".
 func (sel *selector) attributes(s plan.Setting, n rootfs.Node) []*target {
 	name := path.Join(n.Path, s.Select.Attr)
-	// Another device is another selection's: "../lo/mtu" would slip past the name.
+	// "../lo/mtu" would select another device than the one named.
 	if slices.Contains(strings.Split(s.Select.Attr, "/"), "..") {
 		return []*target{{setting: s, path: name, err: fmt.Errorf("%w: %s", rootfs.ErrPath, s.Select.Attr)}}
 	}
 	if n.Class == rootfs.ClassCPU && sel.isOffline(n) {
 		t := &target{setting: s, path: name}
-		t.finish(outcome.Pending, n.Name+" is offline: it gets its settings when it comes online")
+		t.finish(outcome.Pending, n.Name+" is offline; its settings are applied when it comes online")
 		t.result.Excused = true
 		return []*target{t}
 	}
@@ -170,14 +169,14 @@ func (sel *selector) attributes(s plan.Setting, n rootfs.Node) []*target {
 	return out
 }
 
-// expandPattern lists the files below dir that match a pattern, part by part.
+// expandPattern returns the files below dir that match a pattern, element by element.
 func (sel *selector) expandPattern(dir string, pattern []string) []string {
 	first := pattern[0]
 	names := []string{first}
 	if strings.ContainsAny(first, "*?[") {
 		all, err := sel.dev.List(dir)
 		if err != nil {
-			return nil // the device has no such folder
+			return nil // the device has no such directory
 		}
 		names = nil
 		for _, n := range all {
@@ -198,7 +197,7 @@ func (sel *selector) expandPattern(dir string, pattern []string) []string {
 	return out
 }
 
-// isOffline reports whether a core is off; one without a switch is on.
+// isOffline reports whether a core is offline. Cores without an online node never are.
 func (sel *selector) isOffline(n rootfs.Node) bool {
 	c, err := sel.dev.Read(n.Path + "/online")
 	return err == nil && strings.TrimSpace(c.Text) == "0"
@@ -224,7 +223,7 @@ func (sel *selector) describe(n rootfs.Node) rootfs.Node {
 	return d
 }
 
-// node makes a target of a path. Only the path is looked at; reading is later.
+// node returns the target of a path. It resolves the path and does not read the node.
 func (sel *selector) node(s plan.Setting, name string) *target {
 	t := &target{setting: s, path: name}
 	if !strings.HasPrefix(name, "/proc/") && !strings.HasPrefix(name, "/sys/") {
@@ -235,8 +234,8 @@ func (sel *selector) node(s plan.Setting, name string) *target {
 	return t
 }
 
-// kernelArgument makes a target of a kernel argument of the running kernel. Of one
-// given twice the last wins, except consoles, which add up.
+// kernelArgument returns the target of an argument of the running kernel. The last of
+// repeated arguments wins, except for consoles, which accumulate.
 func (sel *selector) kernelArgument(s plan.Setting) *target {
 	if !sel.argsRead {
 		sel.args, sel.argsErr = rootfs.Args(sel.dev)
@@ -269,10 +268,10 @@ func (sel *selector) kernelArgument(s plan.Setting) *target {
 	return t
 }
 
-// reset forgets the last look, and keeps what the selection found.
+// reset discards the last observation and keeps the selection.
 func (t *target) reset() {
 	if t.real == "" || t.setting.Select.Class == rootfs.ClassCmdline {
-		return // nothing to look at again before the next selection
+		return // does not change before the next selection
 	}
 	t.found, t.known, t.err, t.wasSatisfied = knob.Found{}, false, nil, false
 	t.result, t.done = Result{}, false
@@ -304,7 +303,7 @@ func (t *target) observe(r *reader) {
 	t.known = t.err == nil
 }
 
-var errTruncated = errors.New("the node says more than one page, which cannot be compared")
+var errTruncated = errors.New("the node holds more than one page of text, which cannot be compared")
 
 func formatBool(b bool) string {
 	if b {
@@ -313,7 +312,7 @@ func formatBool(b bool) string {
 	return "0"
 }
 
-// isAbsent reports whether there is no node to talk to.
+// isAbsent reports whether the node does not exist.
 func (t *target) isAbsent() bool {
 	return errors.Is(t.err, fs.ErrNotExist) || errors.Is(t.err, unix.ENODEV) || errors.Is(t.err, unix.ENXIO) || errors.Is(t.err, unix.ENOTDIR)
 }
@@ -326,7 +325,7 @@ func (t *target) finish(result outcome.Outcome, message string) {
 		Found: t.found.Value, Known: t.known,
 		Outcome: result, Message: message,
 	}
-	// Optional forgives a missing node, whatever it is waiting for.
+	// Optional excuses a missing node, also one that waits for a module.
 	if t.setting.Optional && (result == outcome.Unsupported || result == outcome.Pending) && !t.known {
 		t.result.Excused = true
 	}
@@ -351,12 +350,12 @@ func (t *target) fault(dev rootfs.FS, o Options, write bool, err error) {
 		f.Holder = describeHolder(dev, t.real)
 	}
 	if t.real != "" {
-		f.Mode, _ = dev.Mode(t.real) // unknown is a value the explanation knows
+		f.Mode, _ = dev.Mode(t.real) // 0 if unknown
 	}
 	t.finish(outcome.Explain(f))
 }
 
-// describeSelection names a selection without nodes, as a path where there is one.
+// describeSelection returns a name for a selection without nodes, a path if possible.
 func describeSelection(s plan.Select) string {
 	name := s.Name
 	if name == "" {
@@ -377,7 +376,7 @@ func describeSelection(s plan.Select) string {
 	return strings.TrimSpace(s.Class + " " + name)
 }
 
-// describeMatch says what a selection asks of a device, to follow its name.
+// describeMatch returns the conditions of a selection, to follow the device class.
 func describeMatch(s plan.Select) string {
 	var b strings.Builder
 	if s.Name != "" {

@@ -15,8 +15,8 @@ import (
 // Verify compares the device with the plan. It reads only.
 func Verify(dev rootfs.Device, p *plan.Plan, o Options) []Result {
 	o = o.withDefaults()
-	// The journal knows which values the kernel rounds. Without it they are
-	// plain differences, so failing to read it costs a nicer word only.
+	// The journal records which values the kernel rounds. Without it these are reported
+	// as "differs" in place of "adjusted", so the error is ignored.
 	j, err := journal.Load(dev, rootfs.Identify(dev).BootID)
 	if err != nil {
 		j = nil
@@ -39,8 +39,7 @@ func Verify(dev rootfs.Device, p *plan.Plan, o Options) []Result {
 	return append(out, defaultResults(dev, p.Power, m, err)...)
 }
 
-// modeToVerify is the mode that shall be in force: the plan's, or the one that its
-// ladder has climbed to.
+// modeToVerify returns the wanted mode: the plan's, or the one that its ladder has entered.
 func modeToVerify(dev rootfs.Device, p *plan.Power, settings []*target) (*mode, error) {
 	if p == nil {
 		return nil, nil
@@ -59,7 +58,7 @@ func modeToVerify(dev rootfs.Device, p *plan.Power, settings []*target) (*mode, 
 	return newMode(dev, config, def, settings), nil
 }
 
-// look reads a target and judges it; j may be nil.
+// look reads a target and judges it. j may be nil.
 func (t *target) look(dev rootfs.FS, r *reader, o Options, j *journal.Journal) {
 	t.observe(r)
 	t.judge(dev, o)
@@ -68,8 +67,8 @@ func (t *target) look(dev rootfs.FS, r *reader, o Options, j *journal.Journal) {
 	}
 }
 
-// recoverIn keeps a mistake of this program in one setting from costing the
-// others: whatever panics is that setting's outcome.
+// recoverIn runs a step and turns a panic into the outcome of this setting, so that a bug
+// does not stop the others.
 func (t *target) recoverIn(step func()) {
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -79,16 +78,16 @@ func (t *target) recoverIn(step func()) {
 	step()
 }
 
-// judge sets the result of a target from what was observed.
+// judge sets the result of a target from its observation.
 func (t *target) judge(dev rootfs.FS, o Options) {
 	s := t.setting
 	switch {
 	case t.done:
 	case isReadOnly(s) && t.isAbsent():
-		t.finishPending(fmt.Sprintf("%s is not there", t.path))
+		t.finishPending(fmt.Sprintf("%s does not exist", t.path))
 	case !t.known && t.err != nil:
 		t.fault(dev, o, false, t.err)
-	case !t.known: // a kernel argument that is not there
+	case !t.known: // a missing kernel argument
 		t.finishPending(fmt.Sprintf("the running kernel was not given %s", s.Select.Name))
 	default:
 		ok, err := t.matches()
@@ -117,8 +116,7 @@ func (t *target) judge(dev rootfs.FS, o Options) {
 	}
 }
 
-// finishPending finishes a target that this program never writes: with what has to
-// happen before it holds.
+// finishPending finishes a target that is never written, with the action that it needs.
 func (t *target) finishPending(what string) {
 	switch t.setting.Needs {
 	case plan.NeedsReboot:
@@ -135,18 +133,18 @@ func describePresence(s plan.Setting, name string, present bool) string {
 		name = "kernel argument " + s.Select.Name
 	}
 	if present {
-		return name + " is there"
+		return name + " is present"
 	}
-	return name + " is not there"
+	return name + " is missing"
 }
 
-// isFewer reports whether found is a smaller number than wanted.
+// isFewer reports whether the number found is smaller than the wanted one.
 func isFewer(s plan.Setting, found knob.Found) bool {
 	enough, err := knob.Satisfies(s.Type, plan.AtLeast, s.Want, found)
 	return err == nil && !enough
 }
 
-// describeWanted says what a comparison asks for.
+// describeWanted returns the wanted value with its comparison.
 func describeWanted(s plan.Setting) string {
 	switch s.Compare {
 	case plan.AtLeast:
@@ -167,5 +165,5 @@ func results(all []*target) []Result {
 	return out
 }
 
-// ErrJournal says that the originals could not be recorded; nothing was written.
-var ErrJournal = errors.New("cannot journal the original values, so nothing was written")
+// ErrJournal reports that the originals could not be recorded. Nothing was written.
+var ErrJournal = errors.New("cannot record the original values in the journal, so nothing was written")

@@ -221,7 +221,7 @@ func faultModel() []fault {
 		{row: 12, what: "EPERM", want: []plan.Setting{enforced("vm.swappiness", "10")},
 			harm: answers(swappiness, unix.EPERM), outcome: outcome.Forbidden, message: "needs CAP_SYS_ADMIN",
 			then: func(r *rig) {
-				if got := r.session.MissingCapabilities(); len(got) != 1 || got[0] != "this process has no CAP_SYS_ADMIN, which 2 of the plan's nodes may need" {
+				if got := r.session.MissingCapabilities(); len(got) != 1 || got[0] != "this process lacks CAP_SYS_ADMIN, which 2 of the plan's nodes may require" {
 					r.t.Errorf("%q", got)
 				}
 			}},
@@ -301,7 +301,7 @@ func faultModel() []fault {
 			}, outcome: outcome.OK,
 			then: func(r *rig) {
 				results, err := enforce.Rollback(r.dev, enforce.Options{Root: true})
-				if err != nil || len(results) == 0 || !strings.Contains(results[0].Message, "the original is not known") {
+				if err != nil || len(results) == 0 || !strings.Contains(results[0].Message, "the original value is unknown") {
 					r.t.Errorf("%v %+v", err, results)
 				}
 			}},
