@@ -37,7 +37,7 @@ func TestNoWayToAnOptionIsSaid(t *testing.T) {
 	} {
 		p := OpenFiles(map[string][]byte{"config.cue": []byte(inTarget(target))})
 		all := p.Report.All()
-		if len(all) != 1 || !strings.HasPrefix(all[0].Help, "nothing in kernel.config brings ") || len(all[0].Edits) > 0 {
+		if len(all) != 1 || !strings.HasPrefix(all[0].Help, "no option of kernel.config brings ") || len(all[0].Edits) > 0 {
 			t.Errorf("%s: %+v", target, all)
 		}
 	}

@@ -338,7 +338,7 @@ func (p *Project) sysctlFacts(a *Account, t *resolve.Target, key string) {
 	}
 	in := f.In(t.Release.Kernel)
 	if in.State == sysctl.Present {
-		a.Expected = check.SysctlTakes(f, in)
+		a.Expected = check.DescribeSysctl(f, in)
 	}
 	a.Doc = ""
 	if f.Note != "" {

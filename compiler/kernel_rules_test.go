@@ -35,7 +35,7 @@ func TestOptionsThatKconfigDropsAreReportedWithTheirCause(t *testing.T) {
 		{r36, `args: nohz_full: "4-5"`, "kernel-arg-config", "NO_HZ_FULL"},
 		{r36, `config: {NO_HZ_FULL: "y", CPU_IDLE_GOV_MENU: "y"}, args: nohz_full: "0-5"`, "kernel-arg-cores", "core 0"},
 		{r36, `args: isolcpus: "4-9"`, "kernel-arg-cores", "does not exist"},
-		{r36, `args: isolcpus: "5-4"`, "kernel-arg-cores", "no list"},
+		{r36, `args: isolcpus: "5-4"`, "kernel-arg-cores", "not a list"},
 	} {
 		p := OpenFiles(map[string][]byte{"config.cue": []byte(inTarget("{" + c.target + ", kernel: {" + c.config + "}}"))})
 		found, other := false, []string{}

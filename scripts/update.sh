@@ -10,6 +10,7 @@ cd "$(dirname "$0")/.."
 rewriters() {
 	cat <<-'END'
 		compiler/language/conform TestTheCarriedLanguageIsTheSchema
+		compiler/language/conform TestTheStructsOfConfigAreTheSchema
 		compiler/language/reference TestGeneratedPagesAreUpToDate
 		compiler TestTheListOfRulesIsUpToDate
 		compiler/importer TestImport

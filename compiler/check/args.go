@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/yoctune/yoctune/compiler/diag"
+	"github.com/yoctune/yoctune/compiler/language/config"
 	"github.com/yoctune/yoctune/compiler/language/load"
 	"github.com/yoctune/yoctune/schema/formats/cpulist"
 )
@@ -108,9 +109,9 @@ func argRules() []Rule {
 	}
 }
 
-// cpuArg reads the kernel's cpu list; flags before it, as isolcpus has, are
+// parseCoreArg reads the kernel's cpu list; flags before it, as isolcpus has, are
 // returned apart.
-func cpuArg(text string) (flags []string, cores []int, ok bool) {
+func parseCoreArg(text string) (flags []string, cores []int, ok bool) {
 	for {
 		flag, rest, more := strings.Cut(text, ",")
 		if flag == "" || flag[0] >= '0' && flag[0] <= '9' {
@@ -125,82 +126,67 @@ func cpuArg(text string) (flags []string, cores []int, ok bool) {
 	return flags, cores, err == nil && len(cores) > 0
 }
 
-// eachArg visits the arguments that the configuration writes itself.
-func eachArg(s *subject, f func(name string, n *load.Node, path []string)) {
-	for _, a := range s.Node.At("kernel", "args").Members() {
-		f(a.Name, a.Value, at("kernel", "args", a.Name))
-	}
-}
-
-func coreArg(name string) bool {
+func isCoreArg(name string) bool {
 	return slices.Contains([]string{"isolcpus", "nohz_full", "rcu_nocbs", "irqaffinity"}, name)
 }
 
 func argCores(s *subject) {
-	eachArg(s, func(name string, n *load.Node, path []string) {
-		if !coreArg(name) {
-			return
+	for _, arg := range s.Config.Kernel.Args.Entries {
+		name, flag := arg.Key(), arg.Kind() == load.Bool
+		if !isCoreArg(name) || name == "rcu_nocbs" && (arg.Text == "all" || flag) {
+			continue
 		}
-		if name == "rcu_nocbs" && (n.Text == "all" || n.Kind == load.Bool) {
-			return
-		}
-		flags, cores, ok := cpuArg(n.Text)
-		if n.Kind == load.Bool || !ok {
-			s.finding(n, path, n.Show(), "", "%s is no list of cores", name)
-			return
+		flags, cores, ok := parseCoreArg(arg.Text)
+		if flag || !ok {
+			s.reportAt(arg, arg.Show(), "", "%s is not a list of cores", name)
+			continue
 		}
 		if len(flags) > 0 && name != "isolcpus" {
-			s.finding(n, path, n.Show(), "", "%s takes no flags", name)
-			return
+			s.reportAt(arg, arg.Show(), "", "%s takes no flags", name)
+			continue
 		}
-		for _, c := range cores {
-			if c >= s.Board.Cores {
-				s.finding(n, path, n.Show(), "the cores of "+s.Board.ID+" are 0 to "+strconv.Itoa(s.Board.Cores-1), "core %d does not exist", c)
-				return
-			}
+		if i := slices.IndexFunc(cores, func(c int) bool { return c >= s.Board.Cores }); i >= 0 {
+			s.reportAt(arg, arg.Show(), "the cores of "+s.Board.ID+" are 0 to "+strconv.Itoa(s.Board.Cores-1), "core %d does not exist", cores[i])
+			continue
 		}
 		if name == "nohz_full" && slices.Contains(cores, 0) {
-			s.finding(n, path, n.Show(), "leave core 0 out", "core 0 keeps the time for the others and cannot be in nohz_full")
+			s.reportAt(arg, arg.Show(), "leave core 0 out", "core 0 keeps the time for the others and cannot be in nohz_full")
 		}
 		if name == "isolcpus" && len(cores) >= s.Board.Cores {
-			s.finding(n, path, n.Show(), "leave core 0 out at least", "isolcpus leaves no core for the system")
+			s.reportAt(arg, arg.Show(), "leave core 0 out at least", "isolcpus leaves no core for the system")
 		}
-		s.agrees(name, cores, n, path)
-	})
+		s.compareWithIsolated(arg, cores)
+	}
 }
 
-// agrees holds an argument against cpu.isolate, which writes the same one.
-func (s *subject) agrees(name string, cores []int, n *load.Node, path []string) {
-	isolated := s.Isolated()
-	if len(isolated) == 0 {
+// compareWithIsolated compares an argument with cpu.isolate, which writes the same one.
+func (s *subject) compareWithIsolated(arg *config.Scalar, cores []int) {
+	isolate := s.Config.CPU.Isolate
+	want := s.Isolated()
+	if len(want) == 0 {
 		return
 	}
-	want := isolated
-	if name == "irqaffinity" {
+	if arg.Key() == "irqaffinity" {
 		want = s.Housekeeping()
 	}
 	if slices.Equal(cores, want) {
 		return
 	}
-	d := s.diagnostic(n, path, "%s=%s contradicts cpu.isolate, which makes it %s", name, n.Text, cpulist.Format(want))
+	d := s.diagnose(arg, "%s=%s contradicts cpu.isolate, which makes it %s", arg.Key(), arg.Text, cpulist.Format(want))
 	d.Help = "remove the argument: cpu.isolate sets it"
-	d.Related = []diag.Related{{Pos: s.Pos("cpu", "isolate"), Message: "the cores that are isolated"}}
+	d.Related = []diag.Related{{Pos: isolate.Pos(), Message: "the cores that are isolated"}}
 	s.report.Add(d)
 }
 
 func isolcpusFlags(s *subject) {
-	n := s.Node.At("kernel", "args", "isolcpus")
-	if n == nil {
-		return
-	}
-	flags, _, ok := cpuArg(n.Text)
+	arg := s.Config.Kernel.Args.Get("isolcpus")
+	flags, _, ok := parseCoreArg(arg.Text)
 	if !ok {
-		return // kernel-arg-cores says so
+		return // kernel-arg-cores reports it
 	}
 	for _, f := range flags {
-		known := s.Release.Kernel != "4.9" && slices.Contains([]string{"domain", "nohz", "managed_irq"}, f)
-		if !known {
-			s.finding(n, at("kernel", "args", "isolcpus"), n.Show(), "", "kernel %s does not know the flag %q of isolcpus", s.Release.Kernel, f)
+		if s.Release.Kernel == "4.9" || !slices.Contains([]string{"domain", "nohz", "managed_irq"}, f) {
+			s.reportAt(arg, arg.Show(), "", "kernel %s does not support the flag %q of isolcpus", s.Release.Kernel, f)
 			return
 		}
 	}
@@ -236,18 +222,18 @@ func argForm(name string) (pattern, words string) {
 }
 
 func argValue(s *subject) {
-	eachArg(s, func(name string, n *load.Node, path []string) {
-		pattern, words := argForm(name)
-		if pattern == "" || n.Kind == load.Bool {
-			return
+	for _, arg := range s.Config.Kernel.Args.Entries {
+		pattern, words := argForm(arg.Key())
+		if pattern == "" || arg.Kind() == load.Bool {
+			continue
 		}
-		if ok, err := regexp.MatchString(pattern, n.Text); err != nil || ok {
-			return
+		if ok, err := regexp.MatchString(pattern, arg.Text); err != nil || ok {
+			continue
 		}
-		d := s.diagnostic(n, path, "%s does not take %s", name, n.Show())
-		d.Expected, d.Got, d.Help = words, n.Show(), "write "+words
+		d := s.diagnose(arg, "%s does not take %s", arg.Key(), arg.Show())
+		d.Expected, d.Got, d.Help = words, arg.Show(), "write "+words
 		s.report.Add(d)
-	})
+	}
 }
 
 // argOption is the option without which the kernel passes over an argument.
@@ -280,37 +266,38 @@ func argOption(name string) string {
 }
 
 func argConfig(s *subject) {
-	eachArg(s, func(name string, n *load.Node, path []string) {
-		symbol := argOption(name)
+	for _, arg := range s.Config.Kernel.Args.Entries {
+		symbol := argOption(arg.Key())
 		if symbol == "" || symbol == "HUGETLBFS" || symbol == "CPU_ISOLATION" && s.Release.Kernel == "4.9" || !s.lacks(symbol) {
-			return // 4.9 isolates without an option
+			continue // 4.9 isolates without an option
 		}
-		d := s.diagnostic(n, path, "the kernel ignores %s: %s is off", name, symbol)
-		d.Got = n.Show()
+		d := s.diagnose(arg, "the kernel ignores %s: %s is off", arg.Key(), symbol)
+		d.Got = arg.Show()
 		if !s.off(symbol) {
-			s.enable(&d, symbol, "config: ", n.Pos, 1)
+			s.enable(&d, symbol, "config: ", arg.Pos(), 1)
 		}
 		s.report.Add(d)
-	})
+	}
 }
 
 func argDead(s *subject) {
-	if n := s.Node.At("kernel", "args", "elevator"); n != nil && s.Release.Kernel != "4.9" {
-		s.finding(n, at("kernel", "args", "elevator"), n.Show(), "", "kernel %s does not read elevator", s.Release.Kernel)
+	if arg := s.Config.Kernel.Args.Get("elevator"); arg.IsSet() && s.Release.Kernel != "4.9" {
+		s.reportAt(arg, arg.Show(), "", "kernel %s does not read elevator", s.Release.Kernel)
 	}
 }
 
 func argOrder(s *subject) {
-	count, size := s.Node.At("kernel", "args", "hugepages"), s.Node.At("kernel", "args", "hugepagesz")
-	if count != nil && size != nil {
-		d := s.diagnostic(count, at("kernel", "args", "hugepages"), "hugepages counts pages of the size before it, and arguments have no order here")
-		d.Related = []diag.Related{{Pos: size.Pos, Message: "the size"}}
+	count, size := s.Config.Kernel.Args.Get("hugepages"), s.Config.Kernel.Args.Get("hugepagesz")
+	if count.IsSet() && size.IsSet() {
+		d := s.diagnose(count, "hugepages counts pages of the size before it, and arguments have no order here")
+		d.Related = []diag.Related{{Pos: size.Pos(), Message: "the size"}}
 		s.report.Add(d)
 	}
 }
 
 func argStock(s *subject) {
-	if len(s.Node.At("kernel", "args").Members()) == 0 {
+	own := &s.Config.Kernel.Args
+	if len(own.Entries) == 0 {
 		return // reading what machines set is not free
 	}
 	m, ok := s.Release.Machine(s.Machine)
@@ -320,67 +307,63 @@ func argStock(s *subject) {
 	stock := map[string]string{}
 	for word := range strings.FieldsSeq(m.KernelArgs) {
 		name, value, _ := strings.Cut(word, "=")
-		stock[oneSpelling(name)] = value
+		stock[normalizeArg(name)] = value
 	}
 	for _, a := range s.Kernel.Args {
-		was, both := stock[oneSpelling(a.Name)]
+		was, both := stock[normalizeArg(a.Name)]
 		// The layer takes a machine's own isolcpus away itself.
 		if !both || a.Name == "isolcpus" || a.Name == "console" || a.Name == "earlycon" {
 			continue
 		}
-		n, path := s.Node.At("kernel", "args", a.Name), at("kernel", "args", a.Name)
-		own, theirs := wordOf(a.Name, a.Value), wordOf(a.Name, was)
+		at, now, before := own.Get(a.Name), formatArg(a.Name, a.Value), formatArg(a.Name, was)
 		switch {
-		case own != theirs:
-			s.finding(n, path, own, "", "%s comes behind %s, which machine %s sets itself", own, theirs, s.Machine)
-		case n != nil:
-			s.finding(n, path, own, "leave it out", "machine %s sets %s itself", s.Machine, theirs)
+		case now != before:
+			s.reportAt(at, now, "", "%s comes behind %s, which machine %s sets itself", now, before, s.Machine)
+		case at.IsSet():
+			s.reportAt(at, now, "leave it out", "machine %s sets %s itself", s.Machine, before)
 		}
 	}
 }
 
-func wordOf(name, value string) string { return strings.TrimSuffix(name+"="+value, "=") }
+func formatArg(name, value string) string { return strings.TrimSuffix(name+"="+value, "=") }
 
 func cmdlineOwner(s *subject) {
 	for _, symbol := range []string{"CMDLINE", "CMDLINE_FORCE", "CMDLINE_EXTEND"} {
-		n := s.Node.At("kernel", "config", symbol)
-		if n == nil || n.Text == "n" || n.Text == "" {
-			continue
+		if o := s.Config.Kernel.Config.Get(symbol); o.Text != "n" && o.Text != "" {
+			s.reportAt(o, o.Show(), "", "%s puts a second command line into the kernel", symbol)
+			return
 		}
-		s.finding(n, at("kernel", "config", symbol), n.Show(), "", "%s puts a second command line into the kernel", symbol)
-		return
 	}
 }
 
-// oneSpelling is a name as the kernel compares it (kernel/params.c: dash2underscore).
-func oneSpelling(name string) string { return strings.ReplaceAll(name, "-", "_") }
+// normalizeArg writes a name as the kernel compares it (kernel/params.c: dash2underscore).
+func normalizeArg(name string) string { return strings.ReplaceAll(name, "-", "_") }
 
 func argTwice(s *subject) {
-	first := map[string]*load.Node{}
-	spelt := map[string]string{}
-	eachArg(s, func(name string, n *load.Node, path []string) {
-		one := oneSpelling(name)
-		if first[one] == nil {
-			first[one], spelt[one] = n, name
-			return
+	first := map[string]*config.Scalar{}
+	for _, arg := range s.Config.Kernel.Args.Entries {
+		other := first[normalizeArg(arg.Key())]
+		if other == nil {
+			first[normalizeArg(arg.Key())] = arg
+			continue
 		}
-		d := s.diagnostic(n, path, "%s and %s are one argument", spelt[one], name)
-		d.Got = n.Show()
-		d.Related = []diag.Related{{Pos: first[one].Pos, Message: "the other spelling"}}
+		d := s.diagnose(arg, "%s and %s are one argument", other.Key(), arg.Key())
+		d.Got = arg.Show()
+		d.Related = []diag.Related{{Pos: other.Pos(), Message: "the other spelling"}}
 		s.report.Add(d)
-	})
+	}
 }
 
 func argRoot(s *subject) {
-	eachArg(s, func(name string, n *load.Node, path []string) {
-		way := s.Release.ArgPath(s.Board.SoC)
-		switch name {
+	way := s.Release.ArgPath(s.Board.SoC)
+	for _, arg := range s.Config.Kernel.Args.Entries {
+		switch arg.Key() {
 		case "root":
-			s.finding(n, path, n.Show(), "", "root does not decide what is mounted: it is %s", way.Root)
+			s.reportAt(arg, arg.Show(), "", "root does not decide what is mounted: it is %s", way.Root)
 		case "rootfstype", "rootflags", "rootdelay", "nfsroot":
-			if !way.Reads(name) {
-				s.finding(n, path, n.Show(), "", "nothing reads %s: the BSP's initial file system mounts the root and reads only %s", name, strings.Join(way.RootArgs, ", "))
+			if !way.Reads(arg.Key()) {
+				s.reportAt(arg, arg.Show(), "", "nothing reads %s: the BSP's initial file system mounts the root and reads only %s", arg.Key(), strings.Join(way.RootArgs, ", "))
 			}
 		}
-	})
+	}
 }

@@ -2,10 +2,12 @@ package check
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	"github.com/yoctune/yoctune/compiler/diag"
+	"github.com/yoctune/yoctune/compiler/language/config"
 	"github.com/yoctune/yoctune/compiler/resolve"
 	"github.com/yoctune/yoctune/schema/facts/board"
 )
@@ -54,94 +56,79 @@ func boardRules() []Rule {
 }
 
 func boardOnRelease(s *subject) {
-	if s.Custom != nil {
-		if len(s.Machines()) == 0 {
-			s.finding(s.Custom.Get("machines"), at("board"), "", "add the MACHINEs of the release under machines", "board %s has no machine for release %s", s.Node.Get("board").Text, s.Release.Name)
-			return
-		}
+	c := s.Config
+	if s.Custom != nil && len(s.Machines()) == 0 {
+		d := s.diagnose(c.Board, "board %s has no machine for release %s", c.Board.Text, s.Release.Name)
+		d.Pos, d.Help = s.Custom.Machines.Pos(), "add the MACHINEs of the release under machines"
+		s.report.Add(d)
+		return
 	}
 	if _, ok := s.Board.Releases[s.Release.Name]; ok {
 		return
 	}
-	have := make([]string, 0, len(s.Board.Releases))
-	for r := range s.Board.Releases {
-		have = append(have, r)
-	}
-	slices.Sort(have)
-	s.finding(s.Node.Get("release"), at("release"), s.Release.Name, "the board is on: "+strings.Join(have, ", "),
+	have := slices.Sorted(maps.Keys(s.Board.Releases))
+	s.reportAt(c.Release, s.Release.Name, "the board is on: "+strings.Join(have, ", "),
 		"board %s is not on release %s", s.Board.ID, s.Release.Name)
 }
 
 func machineOfBoard(s *subject) {
-	m := s.Node.Get("machine")
+	m := s.Config.Machine
 	all := s.Machines()
-	if m == nil || len(all) == 0 || slices.Contains(all, m.Text) {
+	if !m.IsSet() || len(all) == 0 || slices.Contains(all, m.Text) {
 		return
 	}
 	help := "machines of the board: " + strings.Join(all, ", ")
 	if near := diag.Nearest(m.Text, all); near != "" {
 		help = fmt.Sprintf("did you mean %q?", near)
 	}
-	s.finding(m, at("machine"), m.Text, help+"; a carrier of your own goes under boards",
+	s.reportAt(m, m.Text, help+"; a carrier of your own goes under boards",
 		"machine %s is not of board %s on release %s", m.Text, s.Board.ID, s.Release.Name)
 }
 
 func boardObserved(s *subject) {
-	if s.Custom == nil || s.Custom.Get("observed") == nil {
+	if s.Custom == nil || !s.Custom.Observed.IsSet() {
 		return
 	}
-	seen := s.Custom.Get("observed")
-	words := func(field string) (all []string) {
-		if n := seen.Get(field); n != nil {
-			for _, item := range n.Items {
-				all = append(all, item.Text)
-			}
-		}
-		return all
-	}
-	clock := func(field string, unit int64) (all []int64) {
-		if n := seen.Get(field); n != nil {
-			for _, item := range n.Items {
-				if hz, err := resolve.Frequency(item); err == nil {
-					all = append(all, hz/unit)
-				}
+	seen := &s.Custom.Observed
+	clock := func(steps config.List[config.Frequency], unit int64) (all []int64) {
+		for _, step := range steps.Items {
+			if hz, err := resolve.Frequency(step.Node()); err == nil {
+				all = append(all, hz/unit)
 			}
 		}
 		return all
 	}
 	o := board.Observation{
-		Policies: words("policies"), CPUkHz: clock("cpu", 1000), GPUHz: clock("gpu", 1),
-		ThermalZones: words("thermalZones"), Modes: words("modes"),
+		Cores: seen.Cores.Value, Policies: config.Texts(seen.Policies), CPUkHz: clock(seen.CPU, 1000),
+		GPU: seen.GPUDevfreq.Text, GPUHz: clock(seen.GPU, 1),
+		ThermalZones: config.Texts(seen.ThermalZones), Modes: config.Texts(seen.Modes),
 	}
-	if n := seen.Get("cores"); n != nil {
-		cores, _ := n.Int64()
-		o.Cores = int(cores)
-	}
-	if n := seen.Get("gpuDevfreq"); n != nil {
-		o.GPU = n.Text
-	}
-	if n := seen.Get("memory"); n != nil {
-		if size, err := resolve.Size(n); err == nil {
+	if seen.Memory.IsSet() {
+		if size, err := resolve.Size(seen.Memory.Node()); err == nil {
 			o.MemTotal = size
 		}
 	}
 	line := s.Release.Line()
-	if n := seen.Get("l4t"); n != nil {
-		major, _, _ := strings.Cut(n.Text, ".")
+	if seen.L4T.IsSet() {
+		major, _, _ := strings.Cut(seen.L4T.Text, ".")
 		line = "R" + major
 	}
 	// The modes were verified for the release's L4T: another one proves nothing.
 	exact := s.Exact && line == s.Release.Line()
 	for _, d := range s.Board.Compare(o, line, s.Stock, exact) {
 		if d.Verified {
-			s.finding(seen.Get(d.Field), at("board"), d.Observed, "", "a device of this board had other %s than is verified for %s: %s (%s)", d.Field, s.Board.ID, d.Known, d.Source)
+			found := s.diagnose(s.Config.Board, "a device of this board had other %s than is verified for %s: %s (%s)", d.Field, s.Board.ID, d.Known, d.Source)
+			found.Got = d.Observed
+			if n := seen.Node().Get(d.Field); n != nil {
+				found.Pos = n.Pos
+			}
+			s.report.Add(found)
 		}
 	}
 }
 
 func runtimeForm(s *subject) {
-	f := s.Node.At("runtime", "form")
-	if f != nil && f.Text == "source" && !s.Release.GoSource {
-		s.finding(f, at("runtime", "form"), f.Text, "", "release %s carries Go %s, too old to build yoctuned", s.Release.Name, s.Release.Go)
+	if f := s.Config.Runtime.Form; f.Text == "source" && !s.Release.GoSource {
+		s.reportAt(f, f.Text, "", "release %s carries Go %s, too old to build yoctuned", s.Release.Name, s.Release.Go)
 	}
 }

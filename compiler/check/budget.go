@@ -184,7 +184,7 @@ func multiGeneration(s *subject) {
 // containers finds what puts containers into the image.
 func (s *subject) containers() (*load.Node, string) {
 	for _, f := range s.Node.Get("packages").Members() {
-		if f.Value.Text == "install" && container(f.Name) {
+		if f.Value.Text == "install" && isContainerEngine(f.Name) {
 			return f.Value, f.Name
 		}
 	}

@@ -6,10 +6,9 @@ import (
 	"strings"
 
 	"github.com/yoctune/yoctune/compiler/diag"
-	"github.com/yoctune/yoctune/compiler/language/load"
+	"github.com/yoctune/yoctune/compiler/language/config"
 	"github.com/yoctune/yoctune/compiler/resolve"
 	"github.com/yoctune/yoctune/schema/facts/release"
-	"github.com/yoctune/yoctune/schema/plan"
 )
 
 // The rules of this file are about build: what bitbake makes of it on the
@@ -109,34 +108,20 @@ func buildRules() []Rule {
 
 // builder is the build's settings under a rule.
 type builder struct {
+	*config.Build
+	reporter
 	project *resolve.Project
-	n       *load.Node
-	rule    Rule
-	report  *diag.Report
 }
 
-func buildSettings(p *resolve.Project, rules []Rule, off map[string]bool, report *diag.Report) {
-	n := p.Root.Get("build")
-	if n == nil || n.Kind != load.Struct {
+func checkBuild(p *resolve.Project, rules []Rule, off map[string]bool, report *diag.Report) {
+	if !p.Config.Build.IsSet() {
 		return
 	}
 	for _, r := range rules {
 		if r.build != nil && !off[r.ID] {
-			r.build(&builder{p, n, r, report})
+			r.build(&builder{&p.Config.Build, reporter{r, report}, p})
 		}
 	}
-}
-
-func (b *builder) finding(n *load.Node, pos plan.Position, path, help, format string, args ...any) {
-	d := diag.Diagnostic{ID: b.rule.ID, Severity: b.rule.Severity, Pos: pos, Path: "build." + path,
-		Message: fmt.Sprintf(format, args...), Help: b.rule.Fix, See: b.rule.See}
-	if help != "" {
-		d.Help = help
-	}
-	if n != nil {
-		d.Pos, d.Got = n.Pos, n.Show()
-	}
-	b.report.Add(d)
 }
 
 // releases lists the releases of the project's targets.
@@ -150,64 +135,49 @@ func (b *builder) releases() []release.Release {
 	return all
 }
 
-// local tells whether the builds start a hash equivalence server of their own.
-func (b *builder) local(r release.Release) bool {
-	if off := b.n.At("hashserve", "off"); off != nil && off.True {
-		return false
-	}
-	if off := b.n.At("hashserve", "off"); off != nil && off.True {
-		return false
-	}
-	if a := b.n.At("hashserve", "address"); a != nil {
-		return a.Text == "auto"
-	}
-	return r.HashServe == "auto"
+// isServerLocal reports whether the builds of a release start a hash equivalence server
+// of their own.
+func (b *builder) isServerLocal(r release.Release) bool {
+	return !b.Hashserve.Off.On && b.Hashserve.Address.Or(r.HashServe) == "auto"
 }
 
-// rmWorkImage knows the images that variables put into others.
+// rmWorkImage reads the variables that put images into others.
 func rmWorkImage(b *builder) {
-	if on := b.n.Get("rmWork"); on == nil || !on.True {
+	if !b.RmWork.On {
 		return
 	}
-	kept := map[string]bool{}
-	if list := b.n.Get("rmWorkExclude"); list != nil {
-		for _, it := range list.Items {
-			kept[it.Text] = true
-		}
-	}
+	kept := config.Texts(b.RmWorkExclude)
 	for _, name := range []string{"INITRAMFS_IMAGE", "INITRD_IMAGE", "INITRD_IMAGE_LIVE"} {
-		for _, image := range strings.Fields(b.n.At("variables", name).Word()) {
-			if !kept[image] {
-				b.finding(b.n.At("variables", name), plan.Position{}, "variables."+name, "", "%s goes into another image, and rm_work removes what it is made of", image)
+		v := b.Variables.Get(name)
+		for _, image := range strings.Fields(v.Text) {
+			if !slices.Contains(kept, image) {
+				b.reportAt(v, v.Show(), "", "%s goes into another image, and rm_work removes what it is made of", image)
 			}
 		}
 	}
 }
 
 func rmWorkExclude(b *builder) {
-	on, list := b.n.Get("rmWork"), b.n.Get("rmWorkExclude")
-	if list == nil || len(list.Items) == 0 || on != nil && on.True {
-		return
+	if list := b.RmWorkExclude; len(list.Items) > 0 && !b.RmWork.On {
+		b.reportAt(list, list.Show(), "", "rm_work is not switched on, so that the list has no effect")
 	}
-	b.finding(list, plan.Position{}, "rmWorkExclude", "", "rm_work is not switched on, so nothing needs to be kept from it")
 }
 
 func sstateEquivalence(b *builder) {
-	mirrors := b.n.At("sstate", "mirrors")
-	if len(mirrors.Members()) == 0 || b.n.At("hashserve", "upstream") != nil {
+	mirrors := b.SState.Mirrors.Entries
+	if len(mirrors) == 0 || b.Hashserve.Upstream.IsSet() {
 		return
 	}
 	for _, r := range b.releases() {
-		if b.local(r) {
-			m := mirrors.Fields[0]
-			b.finding(nil, m.Pos, "sstate.mirrors."+m.Name, "", "the hash equivalence server is private: little of the mirror will match on %s", r.Name)
+		if b.isServerLocal(r) {
+			b.reportKey(mirrors[0], "", "the hash equivalence server is private: little of the mirror will match on %s", r.Name)
 			return
 		}
 	}
 }
 
-// shared guesses from a path that others see it too.
-func sharedPath(path string) bool {
+// isSharedPath guesses from a path that several machines mount it.
+func isSharedPath(path string) bool {
 	for part := range strings.SplitSeq(strings.ToLower(path), "/") {
 		if part == "net" || part == "efs" || strings.Contains(part, "nfs") {
 			return true
@@ -217,86 +187,75 @@ func sharedPath(path string) bool {
 }
 
 func hashserveDatabase(b *builder) {
-	db := b.n.At("hashserve", "database")
-	if db == nil {
+	db, dir := b.Hashserve.Database, b.SState.Dir
+	if !db.IsSet() {
 		return
 	}
-	dir := b.n.At("sstate", "dir")
-	if sharedPath(db.Text) || dir != nil && sharedPath(dir.Text) && strings.HasPrefix(db.Text+"/", dir.Text+"/") {
-		b.finding(db, db.Pos, "hashserve.database", "", "the equivalence database is on a network file system")
+	if isSharedPath(db.Text) || isSharedPath(dir.Text) && strings.HasPrefix(db.Text+"/", dir.Text+"/") {
+		b.reportAt(db, db.Show(), "", "the equivalence database is on a network file system")
 	}
 }
 
 func sstateDatabase(b *builder) {
-	dir := b.n.At("sstate", "dir")
-	if dir == nil || b.n.At("hashserve", "database") != nil || b.n.At("hashserve", "upstream") != nil {
+	dir := b.SState.Dir
+	if !dir.IsSet() || b.Hashserve.Database.IsSet() || b.Hashserve.Upstream.IsSet() {
 		return
 	}
 	for _, r := range b.releases() {
-		if r.HashServeDBDir && b.local(r) {
-			b.finding(dir, dir.Pos, "sstate.dir", "", "the equivalence database of %s stays in the build folder", r.Name)
+		if r.HashServeDBDir && b.isServerLocal(r) {
+			b.reportAt(dir, dir.Show(), "", "the equivalence database of %s stays in the build folder", r.Name)
 			return
 		}
 	}
 }
 
 func mirrorOnly(b *builder) {
-	n := b.n.At("downloads", "network")
-	if n != nil && n.Text == "mirrors" && b.n.At("downloads", "own") == nil && len(b.n.At("downloads", "mirrors").Members()) == 0 {
-		b.finding(n, n.Pos, "downloads.network", "", "sources may come from mirrors only, and no mirror is named")
-	}
-}
-
-func (b *builder) variables(f func(name string, v load.Field)) {
-	for _, v := range b.n.Get("variables").Members() {
-		f(v.Name, v)
+	network := b.Downloads.Network
+	if network.Text == "mirrors" && !b.Downloads.Own.IsSet() && len(b.Downloads.Mirrors.Entries) == 0 {
+		b.reportAt(network, network.Show(), "", "sources may come from mirrors only, and no mirror is named")
 	}
 }
 
 func variableRenamed(b *builder) {
-	b.variables(func(name string, v load.Field) {
+	for _, v := range b.Variables.Entries {
+		name := v.Key()
 		if name == "BB_DANGLINGAPPENDS_WARNONLY" {
-			b.finding(nil, v.Pos, load.PathOf("variables", name), "name the layers that may be absent in BBFILES_DYNAMIC of the layer with the appends",
+			b.reportKey(v, "name the layers that may be absent in BBFILES_DYNAMIC of the layer with the appends",
 				"%s hides appends without a recipe in every layer of the build, and newer releases refuse it", name)
-			return
+			continue
 		}
 		for _, r := range b.releases() {
 			was, refused := r.Renamed(name)
 			if !refused {
 				continue
 			}
-			help := ""
-			switch {
-			case was.New != "":
+			help := was.Message
+			if was.New != "" {
 				help = "the name is now " + was.New
-			case was.Message != "":
-				help = was.Message
 			}
-			b.finding(nil, v.Pos, load.PathOf("variables", name), help, "%s refuses %s", r.Name, name)
-			return
+			b.reportKey(v, help, "%s refuses %s", r.Name, name)
+			break
 		}
-	})
+	}
 }
 
 func variableCUDA(b *builder) {
-	b.variables(func(name string, v load.Field) {
-		switch name {
+	for _, v := range b.Variables.Entries {
+		switch v.Key() {
 		case "CUDAHOSTCXX", "CUDACXX", "CUDAFLAGS", "CUDA_NVCC_FLAGS", "CUDAARCHS", "CMAKE_CUDA_ARCHITECTURES", "CUDA_ARCHITECTURES", "TEGRA_CUDA_ARCHITECTURE":
-			b.finding(nil, v.Pos, load.PathOf("variables", name), "", "%s is computed from the machine", name)
+			b.reportKey(v, "", "%s is computed from the machine", v.Key())
 		default:
-			if strings.Contains(v.Value.Text, "CMAKE_CUDA_ARCHITECTURES=native") || strings.Contains(v.Value.Text, "CMAKE_CUDA_ARCHITECTURES=all") {
-				b.finding(v.Value, v.Value.Pos, load.PathOf("variables", name), "", "the build machine's GPU says nothing about the device")
+			if strings.Contains(v.Text, "CMAKE_CUDA_ARCHITECTURES=native") || strings.Contains(v.Text, "CMAKE_CUDA_ARCHITECTURES=all") {
+				b.reportAt(v, v.Show(), "", "the build machine's GPU is not the device's")
 			}
 		}
-	})
+	}
 }
 
 func variableMirror(b *builder) {
-	b.variables(func(name string, v load.Field) {
-		if strings.HasSuffix(name, "_MIRROR") || name == "SOURCE_MIRROR_URL" {
-			if strings.HasPrefix(v.Value.Text, "/") {
-				b.finding(v.Value, v.Value.Pos, load.PathOf("variables", name), fmt.Sprintf("did you mean %q?", "file://"+v.Value.Text), "%s is a path, not a URL", name)
-			}
+	for _, v := range b.Variables.Entries {
+		if isMirror := strings.HasSuffix(v.Key(), "_MIRROR") || v.Key() == "SOURCE_MIRROR_URL"; isMirror && strings.HasPrefix(v.Text, "/") {
+			b.reportAt(v, v.Show(), fmt.Sprintf("did you mean %q?", "file://"+v.Text), "%s is a path, not a URL", v.Key())
 		}
-	})
+	}
 }

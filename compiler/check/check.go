@@ -7,12 +7,14 @@
 package check
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/yoctune/yoctune/compiler/diag"
 	"github.com/yoctune/yoctune/compiler/kconfig/forecast"
+	"github.com/yoctune/yoctune/compiler/language/config"
 	"github.com/yoctune/yoctune/compiler/language/load"
 	"github.com/yoctune/yoctune/compiler/resolve"
 	"github.com/yoctune/yoctune/internal/onnx"
@@ -69,28 +71,56 @@ func Find(id string) (Rule, bool) {
 type subject struct {
 	*resolve.Target
 	*findings
-	rule Rule
+	reporter
 }
 
 // findings is what the rules of one target share.
 type findings struct {
-	report *diag.Report
 	kernel *forecast.Kernel // nil when there are no facts of the release's kernel
-	// told holds the options whose fate a rule has explained already: one fault,
+	// explained holds the options whose fate a rule has explained already: one fault,
 	// one message.
-	told map[string]bool
+	explained map[string]bool
 	// sysctls are the target's, with what is known of each.
 	sysctls []sysctlEntry
 	models  Models // nil: none can be opened
 }
 
-// tell marks an option as explained; it is false when it was before.
-func (f *findings) tell(symbol string) bool {
-	if f.told[symbol] {
+// markExplained marks an option as explained; it is false when it was before.
+func (f *findings) markExplained(symbol string) bool {
+	if f.explained[symbol] {
 		return false
 	}
-	f.told[symbol] = true
+	f.explained[symbol] = true
 	return true
+}
+
+// reporter adds what a rule finds to a report.
+type reporter struct {
+	rule   Rule
+	report *diag.Report
+}
+
+// reportAt reports the rule at a part of the configuration.
+func (r reporter) reportAt(part config.Part, got, help, format string, args ...any) {
+	d := r.diagnose(part, format, args...)
+	d.Got, d.Help = got, cmp.Or(help, d.Help)
+	r.report.Add(d)
+}
+
+// reportKey reports the rule at the name of a part.
+func (r reporter) reportKey(part config.Part, help, format string, args ...any) {
+	d := r.diagnose(part, format, args...)
+	d.Pos, d.Help = part.Where().KeyPos(), cmp.Or(help, d.Help)
+	r.report.Add(d)
+}
+
+// diagnose returns the rule at a part of the configuration, to be completed and added.
+func (r reporter) diagnose(part config.Part, format string, args ...any) diag.Diagnostic {
+	at := part.Where()
+	return diag.Diagnostic{
+		ID: r.rule.ID, Severity: r.rule.Severity, Pos: at.Pos(), Path: at.FullPath(),
+		Message: fmt.Sprintf(format, args...), Help: r.rule.Fix, See: r.rule.See,
+	}
 }
 
 // finding reports the rule at a place of the target.
@@ -157,16 +187,16 @@ func Run(p *resolve.Project, report *diag.Report, book *forecast.Book, models Mo
 	off := suppressed(p, rules, report)
 	known := map[string]*sysctl.Fact{}
 	for _, t := range p.Targets {
-		f := &findings{report: report, told: map[string]bool{}, kernel: kernelOf(t, book), sysctls: sysctlsOf(t, known), models: models}
+		f := &findings{explained: map[string]bool{}, kernel: kernelOf(t, book), sysctls: sysctlsOf(t, known), models: models}
 		for _, last := range []bool{false, true} {
 			for _, r := range rules {
 				if r.run != nil && r.last == last && !off[r.ID] {
-					r.run(&subject{Target: t, findings: f, rule: r})
+					r.run(&subject{t, f, reporter{r, report}})
 				}
 			}
 		}
 	}
-	buildSettings(p, rules, off, report)
+	checkBuild(p, rules, off, report)
 	shared(p, report)
 }
 

@@ -6,8 +6,7 @@ import (
 	"strings"
 
 	"github.com/yoctune/yoctune/compiler/diag"
-	"github.com/yoctune/yoctune/compiler/language/load"
-	"github.com/yoctune/yoctune/compiler/resolve"
+	"github.com/yoctune/yoctune/compiler/language/config"
 	"github.com/yoctune/yoctune/schema/formats/cpulist"
 )
 
@@ -53,51 +52,42 @@ func cpuRules() []Rule {
 	}
 }
 
-// coreLists finds every list of cores of the target.
-func coreLists(s *subject, f func(n *load.Node, path []string)) {
-	visit := func(path ...string) {
-		if n := s.Node.At(path...); n != nil {
-			f(n, path)
-		}
+// coreLists lists every list of cores that is set, cpu.isolate first.
+func coreLists(s *subject) []config.List[config.Int] {
+	all := []config.List[config.Int]{s.Config.CPU.Isolate}
+	for _, svc := range s.Config.Services.Entries {
+		all = append(all, svc.CPUs)
 	}
-	visit("cpu", "isolate")
-	for _, section := range []string{"services", "pipelines"} {
-		if all := s.Node.Get(section); all != nil {
-			for _, m := range all.Fields {
-				visit(section, m.Name, "cpus")
-			}
-		}
+	for _, p := range s.Config.Pipelines.Entries {
+		all = append(all, p.CPUs)
 	}
-	for _, m := range s.Node.At("irq", "affinity").Members() {
-		visit("irq", "affinity", m.Name)
+	for _, cores := range s.Config.IRQ.Affinity.Entries {
+		all = append(all, *cores)
 	}
-	for _, m := range s.Node.Get("network").Members() {
-		visit("network", m.Name, "rps")
-		visit("network", m.Name, "xps")
+	for _, n := range s.Config.Network.Entries {
+		all = append(all, n.RPS, n.XPS)
 	}
+	return slices.DeleteFunc(all, func(l config.List[config.Int]) bool { return !l.IsSet() })
 }
 
 func coreExists(s *subject) {
-	coreLists(s, func(n *load.Node, path []string) {
-		for i, it := range n.Items {
-			if c, ok := it.Int64(); ok && c >= int64(s.Board.Cores) {
-				s.finding(n.Items[i], path, it.Text, fmt.Sprintf("the cores of %s are 0 to %d", s.Board.ID, s.Board.Cores-1), "core %d does not exist", c)
+	for _, list := range coreLists(s) {
+		for _, c := range list.Items {
+			if c.Value >= s.Board.Cores {
+				s.reportAt(c, c.Show(), fmt.Sprintf("the cores of %s are 0 to %d", s.Board.ID, s.Board.Cores-1), "core %d does not exist", c.Value)
 			}
 		}
-		if len(n.Items) == 0 && path[0] != "cpu" {
-			s.finding(n, path, "[]", "list at least one core, or leave the field out", "an empty list of cores")
+		if len(list.Items) == 0 && list.ID() != "cpu.isolate" {
+			s.reportAt(list, "[]", "list at least one core, or leave the field out", "an empty list of cores")
 		}
-	})
+	}
 }
 
 func isolateBootCore(s *subject) {
-	list := s.Node.At("cpu", "isolate")
-	if list == nil {
-		return
-	}
-	for _, it := range list.Items {
-		if c, ok := it.Int64(); ok && c == 0 {
-			s.finding(it, at("cpu", "isolate"), list.Show(), "", "core 0 cannot be isolated")
+	list := s.Config.CPU.Isolate
+	for _, c := range list.Items {
+		if c.Value == 0 {
+			s.reportAt(c, list.Show(), "", "core 0 cannot be isolated")
 		}
 	}
 }
@@ -107,11 +97,10 @@ func isolcpusAffinity(s *subject) {
 	if len(isolated) < 2 {
 		return
 	}
-	for _, svc := range s.Services {
-		n := s.Node.At("services", svc.Name)
-		cores := resolve.Cores(n.Get("cpus"))
-		if len(cores) == 0 && svc.Slice != "" {
-			cores = isolated
+	for _, svc := range s.Config.Services.Entries {
+		at, cores := svc.CPUs.Place, config.Cores(svc.CPUs)
+		if len(cores) == 0 && svc.Slice.IsSet() {
+			at, cores = svc.Slice.Place, isolated
 		}
 		several := 0
 		for _, c := range cores {
@@ -119,26 +108,21 @@ func isolcpusAffinity(s *subject) {
 				several++
 			}
 		}
-		if several < 2 {
-			continue
+		if several > 1 {
+			s.reportAt(at, "cores "+cpulist.Format(cores), "", "service %s may use isolated cores %s, and all its threads start on core %d", svc.Key(), cpulist.Format(cores), cores[0])
 		}
-		where, path := n.Get("cpus"), at("services", svc.Name, "cpus")
-		if where == nil {
-			where, path = n.Get("slice"), at("services", svc.Name, "slice")
-		}
-		s.finding(where, path, "cores "+cpulist.Format(cores), "", "service %s may use isolated cores %s, and all its threads start on core %d", svc.Name, cpulist.Format(cores), cores[0])
 	}
 }
 
 func twoWriters(s *subject) {
-	if s.Node.At("power", "modes") == nil && s.Node.At("power", "default") == nil {
+	c := s.Config
+	if !c.Power.Modes.IsSet() && !c.Power.Default.IsSet() {
 		return
 	}
-	for _, domain := range []string{"cpu", "gpu"} {
-		for _, field := range []string{"min", "max"} {
-			if n := s.Node.At(domain, field); n != nil {
-				s.finding(n, at(domain, field), n.Show(), "", "nvpmodel writes the %s clock limits of the power mode as well", strings.ToUpper(domain))
-			}
+	for _, limit := range []config.Frequency{c.CPU.Min, c.CPU.Max, c.GPU.Min, c.GPU.Max} {
+		if limit.IsSet() {
+			domain, _, _ := strings.Cut(limit.ID(), ".")
+			s.reportAt(limit, limit.Show(), "", "nvpmodel writes the %s clock limits of the power mode as well", strings.ToUpper(domain))
 		}
 	}
 }

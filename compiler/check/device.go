@@ -2,10 +2,11 @@ package check
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/yoctune/yoctune/compiler/diag"
-	"github.com/yoctune/yoctune/compiler/language/load"
+	"github.com/yoctune/yoctune/compiler/language/config"
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
@@ -86,8 +87,12 @@ func (s *subject) hugepages() int64 {
 	}
 	// The sysctl and the argument count pages of the default size, 2 MiB on arm64
 	// with 4 KiB pages; of the two, the sysctl is written later.
+	args := &s.Config.Kernel.Args
+	if args.Has("hugepagesz") {
+		return total // kernel-arg-order: their size is open
+	}
 	size := int64(2 << 20)
-	switch s.Node.At("kernel", "args", "default_hugepagesz").Word() {
+	switch args.Get("default_hugepagesz").Text {
 	case "64K", "64k":
 		size = 64 << 10
 	case "32M", "32m":
@@ -95,49 +100,43 @@ func (s *subject) hugepages() int64 {
 	case "1G", "1g":
 		size = 1 << 30
 	}
-	for _, n := range []*load.Node{s.Node.At("sysctl", "vm.nr_hugepages"), s.Node.At("kernel", "args", "hugepages")} {
-		if n == nil || s.Node.At("kernel", "args", "hugepagesz") != nil {
-			continue // kernel-arg-order: of which size they are is open
-		}
-		if pages, ok := decimalText(n.Text); ok && pages > 0 && pages < 1<<20 {
-			total += int64(pages) * size
-			break
+	for _, count := range []*config.Scalar{s.Config.Sysctl.Get("vm.nr_hugepages"), args.Get("hugepages")} {
+		if pages, err := strconv.Atoi(count.Text); err == nil && pages > 0 && pages < 1<<20 {
+			return total + int64(pages)*size
 		}
 	}
 	return total
 }
 
 func hugepagesMemory(s *subject) {
-	n, path := s.Node.At("memory", "hugepages"), at("memory", "hugepages")
-	if n == nil {
-		n, path = s.Node.At("sysctl", "vm.nr_hugepages"), at("sysctl", "vm.nr_hugepages")
-	}
-	if n == nil {
-		n, path = s.Node.At("kernel", "args", "hugepages"), at("kernel", "args", "hugepages")
-	}
-	if n == nil {
+	for _, part := range []config.Place{
+		s.Config.Memory.Hugepages.Place, s.Config.Sysctl.Get("vm.nr_hugepages").Place, s.Config.Kernel.Args.Get("hugepages").Place,
+	} {
+		if !part.IsSet() {
+			continue
+		}
+		if total := s.hugepages(); total > s.Board.RAMBytes/2 {
+			s.reportAt(part, fmt.Sprintf("%d MiB", total>>20), "", "huge pages take %d of %d MiB", total>>20, s.Board.RAMBytes>>20)
+		}
 		return
-	}
-	if total := s.hugepages(); total > s.Board.RAMBytes/2 {
-		s.finding(n, path, fmt.Sprintf("%d MiB", total>>20), "", "huge pages take %d of %d MiB", total>>20, s.Board.RAMBytes>>20)
 	}
 }
 
 func zramSize(s *subject) {
 	if s.ZRAM != nil && s.ZRAM.Bytes > s.Board.RAMBytes {
-		s.finding(nil, at("memory", "zram"), "", "", "zram of %d MiB on %d MiB of memory", s.ZRAM.Bytes>>20, s.Board.RAMBytes>>20)
+		s.reportAt(s.Config.Memory.ZRAM, "", "", "zram of %d MiB on %d MiB of memory", s.ZRAM.Bytes>>20, s.Board.RAMBytes>>20)
 	}
 }
 
 func swapConfig(s *subject) {
-	if n := s.Node.At("sysctl", "vm.swappiness"); n != nil && s.ZRAM == nil {
-		s.finding(n, at("sysctl", "vm.swappiness"), "", "", "vm.swappiness has no effect: the target has no memory.zram")
+	if v := s.Config.Sysctl.Get("vm.swappiness"); v.IsSet() && s.ZRAM == nil {
+		s.reportAt(v, "", "", "vm.swappiness has no effect: the target has no memory.zram")
 	}
 }
 
-// reserve is what the system itself needs, in bytes: kernel, carveouts, desktop
-// of none. Experience, not a fact of NVIDIA's.
-const reserve = 512 << 20
+// systemReserve is what the system itself needs, in bytes: kernel and carveouts, no
+// desktop. It comes from experience, not from NVIDIA's facts.
+const systemReserve = 512 << 20
 
 func memoryBudget(s *subject) {
 	var total int64
@@ -149,46 +148,42 @@ func memoryBudget(s *subject) {
 		}
 	}
 	add("huge pages", s.hugepages())
-	var at1 *load.Node
-	var path []string
+	var last config.Size
 	for _, svc := range s.Services {
 		if svc.MemoryMax > 0 {
-			at1, path = s.Node.At("services", svc.Name, "memoryMax"), at("services", svc.Name, "memoryMax")
+			last = s.Config.Services.Get(svc.Name).MemoryMax
 			add(svc.Name, svc.MemoryMax)
 		}
 	}
-	s.promised(func(name string, n *load.Node, p plan.Pipeline) {
-		if v := n.At("budget", "memory"); v != nil && p.Budget != nil {
-			at1, path = v, at("pipelines", name, "budget", "memory")
-			add("pipeline "+name, p.Budget.Memory)
+	for c, p := range s.pipelines() {
+		if c.Budget.Memory.IsSet() && p.Budget != nil {
+			last = c.Budget.Memory
+			add("pipeline "+c.Key(), p.Budget.Memory)
 		}
-	})
-	if total == 0 || at1 == nil || total+reserve <= s.Board.RAMBytes {
+	}
+	if total == 0 || !last.IsSet() || total+systemReserve <= s.Board.RAMBytes {
 		return
 	}
-	s.finding(at1, path, strings.Join(parts, ", "), "", "%d MiB are promised, of %d MiB that the module has", total>>20, s.Board.RAMBytes>>20)
+	s.reportAt(last, strings.Join(parts, ", "), "", "the limits add up to %d MiB, of %d MiB that the module has", total>>20, s.Board.RAMBytes>>20)
 }
 
 func ksmMadvise(s *subject) {
-	if n := s.Node.At("memory", "ksm"); n != nil && n.True && !s.lacks("KSM") {
-		s.finding(n, at("memory", "ksm"), "", "", "pages are merged only for programs that ask for it")
+	if ksm := s.Config.Memory.KSM; ksm.On && !s.lacks("KSM") {
+		s.reportAt(ksm, "", "", "pages are merged only for programs that ask for it")
 	}
 }
 
 func udevGlob(s *subject) {
-	for _, section := range []string{"storage", "network"} {
-		all := s.Node.Get(section)
-		if all == nil {
-			continue
+	check := func(part config.Part) {
+		glob := part.Where().Key()
+		if !strings.ContainsFunc(glob, func(r rune) bool { return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' }) {
+			s.reportAt(part, glob, "", "glob %q matches every device", glob)
 		}
-		for _, f := range all.Fields {
-			letter := false
-			for _, r := range f.Name {
-				letter = letter || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
-			}
-			if !letter {
-				s.finding(f.Value, at(section, f.Name), f.Name, "", "glob %q matches every device", f.Name)
-			}
-		}
+	}
+	for _, c := range s.Config.Storage.Entries {
+		check(c)
+	}
+	for _, c := range s.Config.Network.Entries {
+		check(c)
 	}
 }

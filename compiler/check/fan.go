@@ -4,10 +4,11 @@ import (
 	"fmt"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/yoctune/yoctune/compiler/diag"
-	"github.com/yoctune/yoctune/compiler/language/load"
+	"github.com/yoctune/yoctune/compiler/language/config"
 	"github.com/yoctune/yoctune/compiler/resolve"
 )
 
@@ -71,37 +72,31 @@ func (s *subject) stockFans() []string {
 }
 
 func fanProfile(s *subject) {
-	n := s.Node.Get("fan")
-	curves := n.Get("curves")
+	fan := &s.Config.Fan
+	own := fan.Curves.Keys()
 	if s.Release.Line() == "R32" {
-		for _, field := range []string{"curves", "governor", "control"} {
-			if v := n.Get(field); v != nil {
-				s.finding(v, at("fan", field), "", "L4T R32 knows fan.profile only: \"quiet\" or \"cool\"", "release %s has no nvfancontrol that could be told", s.Release.Name)
+		for _, part := range []config.Place{fan.Curves.Place, fan.Governor.Place, fan.Control.Place} {
+			if part.IsSet() {
+				s.reportAt(part, "", "L4T R32 has fan.profile only: \"quiet\" or \"cool\"", "release %s has no nvfancontrol to configure", s.Release.Name)
 			}
 		}
-		curves = nil
+		own = nil
 	}
-	p := n.Get("profile")
-	if p == nil || curves.Get(p.Text) != nil {
+	p := fan.Profile
+	known := append(slices.Clone(s.stockFans()), own...)
+	if !p.IsSet() || slices.Contains(known, p.Text) {
 		return
-	}
-	known := slices.Clone(s.stockFans())
-	for _, f := range curves.Members() {
-		known = append(known, f.Name)
 	}
 	slices.Sort(known)
-	if slices.Contains(known, p.Text) {
-		return
-	}
 	help := "it has " + strings.Join(known, ", ")
 	if near := diag.Nearest(p.Text, known); near != "" {
 		help = fmt.Sprintf("did you mean %q? ", near) + help
 	}
-	s.finding(p, at("fan", "profile"), p.Show(), help, "the fan of %s has no profile %s", s.Board.ID, p.Text)
+	s.reportAt(p, p.Show(), help, "the fan of %s has no profile %s", s.Board.ID, p.Text)
 }
 
-// fanLimit is the temperature at which the stock tables end, in degrees; what
-// every file that was read has where the board's own was not.
+// fanLimit is the temperature at which the stock tables end, in degrees; for a board
+// without facts of its own file, the limit that every file read so far has.
 func (s *subject) fanLimit() int64 {
 	if s.Board.Fan != nil && s.Board.Fan.MaxTemp > 0 {
 		return int64(s.Board.Fan.MaxTemp)
@@ -110,100 +105,88 @@ func (s *subject) fanLimit() int64 {
 }
 
 func fanCurve(s *subject) {
-	for _, f := range s.Node.At("fan", "curves").Members() {
-		where := at("fan", "curves", f.Name)
-		curve := resolve.Curve(f.Value)
-		if len(curve) < 2 {
-			s.finding(f.Value, where, "", "", "curve %s has %d points and goes nowhere", f.Name, len(curve))
+	for _, curve := range s.Config.Fan.Curves.Entries {
+		points := resolve.ReadFanCurve(curve)
+		if len(points) < 2 {
+			s.reportAt(curve, "", "", "curve %s has %d points and goes nowhere", curve.Key(), len(points))
 			continue
 		}
-		point := func(milli int64) (*load.Node, string) {
-			for _, p := range f.Value.Members() {
-				if resolve.Celsius(p.Name) == milli {
-					return p.Value, p.Name
-				}
-			}
-			return f.Value, ""
-		}
-		for i, p := range curve {
-			n, name := point(p.Temp)
+		for i, p := range points {
+			at := curve.Entries[slices.IndexFunc(curve.Entries, func(e *config.FanPoint) bool { return resolve.ParseCelsius(e.Key()) == p.Temp })]
 			switch {
 			case p.Temp > s.fanLimit()*1000:
-				s.finding(n, append(where, name), name, "", "the point is above %d C, where the chip's table ends", s.fanLimit())
-			case i > 0 && p.Temp == curve[i-1].Temp:
-				s.finding(n, append(where, name), name, "", "two points of curve %s have one temperature", f.Name)
-			case i > 0 && p.PWM < curve[i-1].PWM:
-				s.finding(n, append(where, name), fmt.Sprintf("%d after %d", p.PWM, curve[i-1].PWM), "", "the fan of curve %s slows down as the chip gets hotter", f.Name)
+				s.reportAt(at, at.Key(), "", "the point is above %d C, where the chip's table ends", s.fanLimit())
+			case i > 0 && p.Temp == points[i-1].Temp:
+				s.reportAt(at, at.Key(), "", "two points of curve %s have one temperature", curve.Key())
+			case i > 0 && p.PWM < points[i-1].PWM:
+				s.reportAt(at, fmt.Sprintf("%d after %d", p.PWM, points[i-1].PWM), "", "the fan of curve %s slows down as the chip gets hotter", curve.Key())
 			}
 		}
 	}
 }
 
 func fanFull(s *subject) {
-	for _, f := range s.Node.At("fan", "curves").Members() {
-		curve := resolve.Curve(f.Value)
-		if len(curve) < 2 {
+	for _, curve := range s.Config.Fan.Curves.Entries {
+		points := resolve.ReadFanCurve(curve)
+		if len(points) < 2 {
 			continue
 		}
-		first, last := curve[0], curve[len(curve)-1]
+		first, last := points[0], points[len(points)-1]
 		if last.PWM < 255 && last.PWM >= first.PWM {
-			s.finding(f.Value, at("fan", "curves", f.Name), fmt.Sprint(last.PWM), "", "curve %s ends at %d of 255", f.Name, last.PWM)
+			s.reportAt(curve, strconv.Itoa(last.PWM), "", "curve %s ends at %d of 255", curve.Key(), last.PWM)
 		}
 	}
 }
 
-// turnsFan finds the word of a command that takes the fan over.
-func turnsFan(exec *load.Node) *load.Node {
-	if exec == nil {
-		return nil
-	}
+// findFanTool finds the word of a command that takes the fan over.
+func findFanTool(exec config.List[config.String]) (config.String, bool) {
 	clocks := false
 	for i, w := range exec.Items {
 		for field := range strings.FieldsFuncSeq(w.Text, func(r rune) bool { return strings.ContainsRune(" \t;&|\"'>", r) }) {
 			base := path.Base(field)
 			switch {
-			case i == 0 && (base == "jtop" || base == "fancontrol"), strings.HasPrefix(base, "jetson_fan"), strings.HasPrefix(base, "jetson-fan"):
-				return w
-			case base == "target_pwm", base == "pwm1" && strings.Contains(field, "hwmon"):
-				return w
+			case i == 0 && (base == "jtop" || base == "fancontrol"), strings.HasPrefix(base, "jetson_fan"), strings.HasPrefix(base, "jetson-fan"),
+				base == "target_pwm", base == "pwm1" && strings.Contains(field, "hwmon"), field == "--fan" && clocks:
+				return w, true
 			case strings.HasPrefix(base, "jetson_clocks"):
 				clocks = true
-			case field == "--fan" && clocks:
-				return w
 			}
 		}
 	}
-	return nil
+	return config.String{}, false
 }
 
 func fanOwner(s *subject) {
-	mine := s.Node.Get("fan")
-	for _, f := range s.Node.Get("services").Members() {
-		if w := turnsFan(f.Value.Get("exec")); w != nil {
-			s.second(mine, w, at("services", f.Name, "exec"), fmt.Sprintf("service %s is a second owner of the fan", f.Name))
+	for _, svc := range s.Config.Services.Entries {
+		if w, ok := findFanTool(svc.Exec); ok {
+			s.reportFanOwner(w, "service %s is a second owner of the fan", svc.Key())
 		}
 	}
-	if mine == nil {
+	if !s.Config.Fan.IsSet() {
 		return
 	}
+	packages := &s.Config.Packages
 	for _, name := range []string{"python3-jetson-stats", "jetson-stats"} {
-		if n := s.Node.At("packages", name); n != nil && n.Text == "install" {
-			s.second(mine, n, at("packages", name), "jtop sets the fan as soon as somebody moves its slider, and stops nvfancontrol")
+		if p := packages.Get(name); p.Text == "install" {
+			s.reportFanOwner(*p, "jtop sets the fan as soon as somebody moves its slider, and stops nvfancontrol")
 		}
 	}
-	for _, name := range []string{"tegra-nvfancontrol", "nvfancontrol"} {
-		if n := s.Node.At("packages", name); n != nil && n.Text == "exclude" {
-			s.second(mine, n, at("packages", name), "fan is set, and what turns the fan is kept out of the image")
+	for _, name := range fanPackages() {
+		if p := packages.Get(name); p.Text == "exclude" {
+			s.reportFanOwner(*p, "fan is set, and the image leaves out what controls the fan")
 		}
 	}
 }
 
-// second reports what stands against the fan's owner.
-func (s *subject) second(mine, other *load.Node, where []string, message string) {
-	d := s.diagnostic(other, where, "%s", message)
+// fanPackages are the names of nvfancontrol's package.
+func fanPackages() []string { return []string{"tegra-nvfancontrol", "nvfancontrol"} }
+
+// reportFanOwner reports what competes with the fan's owner.
+func (s *subject) reportFanOwner(other config.String, format string, args ...any) {
+	d := s.diagnose(other, format, args...)
 	d.Got = other.Show()
-	if mine != nil {
-		d.Related = []diag.Related{{Pos: mine.Pos, Message: "the owner of the fan"}}
+	if fan := &s.Config.Fan; fan.IsSet() {
+		d.Related = []diag.Related{{Pos: fan.Pos(), Message: "the owner of the fan"}}
 	}
 	s.report.Add(d)
 }
@@ -219,20 +202,19 @@ func (s *subject) stockDefault() string {
 }
 
 func fanPolicy(s *subject) {
-	n := s.Node.At("power", "default")
-	if n == nil || s.Node.Get("fan") != nil || s.Board.Fan == nil || s.stockDefault() == n.Text {
+	mode := s.Config.Power.Default
+	if !mode.IsSet() || s.Config.Fan.IsSet() || s.Board.Fan == nil || s.stockDefault() == mode.Text {
 		return
 	}
-	from := n.Text
-	if own := s.Node.At("power", "modes", n.Text, "from"); own != nil {
+	if s.Config.Power.Modes.Has(mode.Text) {
 		return // its limits are its author's
 	}
-	if _, ok := s.Stock.Mode(from); !ok || !strings.HasPrefix(from, "MAXN") {
-		return // power-default speaks of a mode that does not exist
+	if _, ok := s.Stock.Mode(mode.Text); !ok || !strings.HasPrefix(mode.Text, "MAXN") {
+		return // power-default reports a mode that does not exist
 	}
 	what := ""
 	if s.Board.Fan.Default != "" {
 		what = ", whose BSP starts with profile " + s.Board.Fan.Default
 	}
-	s.finding(n, at("power", "default"), n.Show(), "", "mode %s has no limit, and nothing is said of the fan of %s%s", n.Text, s.Board.ID, what)
+	s.reportAt(mode, mode.Show(), "", "mode %s has no limit, and no fan profile is set for %s%s", mode.Text, s.Board.ID, what)
 }

@@ -145,7 +145,7 @@ func trtWorkspace(s *subject) {
 			total, last = total+n, a
 		}
 	}
-	room := (s.Board.RAMBytes - reserve - s.hugepages()) / 2
+	room := (s.Board.RAMBytes - systemReserve - s.hugepages()) / 2
 	if last.node != nil && total > room { // huge pages alone may leave no room: hugepages-memory says so
 		s.finding(last.node, last.path, last.node.Show(), "", "workspaces of %d MiB, of %d MiB that %s has", total>>20, s.Board.RAMBytes>>20, s.Board.ID)
 	}

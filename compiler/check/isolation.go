@@ -1,12 +1,14 @@
 package check
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/yoctune/yoctune/compiler/diag"
-	"github.com/yoctune/yoctune/compiler/language/load"
+	"github.com/yoctune/yoctune/compiler/language/config"
 	"github.com/yoctune/yoctune/compiler/resolve"
 	"github.com/yoctune/yoctune/schema/formats/cpulist"
 )
@@ -91,29 +93,28 @@ func isolateCluster(s *subject) {
 			}
 		}
 		if len(in) > 0 && len(out) > 0 {
-			s.finding(s.Node.At("cpu", "isolate"), at("cpu", "isolate"), "cluster "+p.CPUs, "", "%s a clock with %s not isolated", number(in, "core %s shares", "cores %s share"), number(out, "core %s, which is", "cores %s, which are"))
+			s.reportAt(s.Config.CPU.Isolate, "cluster "+p.CPUs, "", "%s a clock with %s not isolated",
+				formatCores(in, "core %s shares", "cores %s share"), formatCores(out, "core %s, which is", "cores %s, which are"))
 		}
 	}
 }
 
-// number puts cores into a phrase for one of them, or into one for several.
-func number(cores []int, one, several string) string {
+// formatCores puts cores into a phrase for one of them, or into one for several.
+func formatCores(cores []int, one, several string) string {
 	if len(cores) == 1 {
 		return fmt.Sprintf(one, cpulist.Format(cores))
 	}
 	return fmt.Sprintf(several, cpulist.Format(cores))
 }
 
-// online lists the cores that a mode of the target keeps on; nil when that is
-// not known.
-func (s *subject) online(mode string) []int {
-	if n := s.Node.At("power", "modes", mode); n != nil {
-		if list := n.At("cpu", "online"); list != nil {
-			return resolve.Cores(list)
-		}
-		mode = n.Get("from").Word()
+// onlineCores lists the cores that a mode of the target keeps on; nil when they are
+// unknown.
+func (s *subject) onlineCores(mode string) []int {
+	own := s.Config.Power.Modes.Get(mode)
+	if own.CPU.Online.IsSet() {
+		return config.Cores(own.CPU.Online)
 	}
-	m, ok := s.Stock.Mode(mode)
+	m, ok := s.Stock.Mode(own.From.Or(mode))
 	if !ok {
 		return nil
 	}
@@ -122,75 +123,73 @@ func (s *subject) online(mode string) []int {
 
 func housekeepingLeft(s *subject) {
 	taken := s.Isolated()
-	if n := s.Node.At("kernel", "args", "isolcpus"); n != nil {
-		if _, cores, ok := cpuArg(n.Text); ok {
-			taken = append(taken, cores...)
-		}
+	if _, cores, ok := parseCoreArg(s.Config.Kernel.Args.Get("isolcpus").Text); ok {
+		taken = append(taken, cores...)
 	}
 	if len(taken) == 0 {
 		return
 	}
-	eachMode(s, func(name string, n *load.Node) {
-		on := s.online(name)
+	for _, m := range s.Config.Power.Modes.Entries {
+		on := s.onlineCores(m.Key())
 		if len(on) == 0 || slices.ContainsFunc(on, func(c int) bool { return !slices.Contains(taken, c) }) {
-			return
+			continue
 		}
-		s.finding(n, at("power", "modes", name), "cores "+cpulist.Format(on)+" are on", "", "mode %s leaves no core for the system: all that are on are isolated", name)
-	})
+		s.reportAt(m, "cores "+cpulist.Format(on)+" are on", "", "mode %s leaves no core for the system: all that are on are isolated", m.Key())
+	}
 }
 
 func affinityOffline(s *subject) {
 	if s.Plan.Power == nil || s.Plan.Power.Default == "" {
 		return
 	}
-	on := s.online(s.Plan.Power.Default)
+	mode := s.Plan.Power.Default
+	on := s.onlineCores(mode)
 	if len(on) == 0 {
 		return
 	}
-	coreLists(s, func(n *load.Node, path []string) {
-		cores := resolve.Cores(n)
-		if path[0] == "cpu" || len(cores) == 0 || slices.ContainsFunc(cores, func(c int) bool { return slices.Contains(on, c) || c >= s.Board.Cores }) {
-			return // power-cores speaks for cpu.isolate, core-exists for the rest
+	for _, list := range coreLists(s) {
+		cores := config.Cores(list)
+		if list.ID() == "cpu.isolate" || len(cores) == 0 || slices.ContainsFunc(cores, func(c int) bool { return slices.Contains(on, c) || c >= s.Board.Cores }) {
+			continue // power-cores covers cpu.isolate, core-exists the rest
 		}
-		s.finding(n, path, "cores "+cpulist.Format(cores), "mode "+s.Plan.Power.Default+" keeps cores "+cpulist.Format(on)+" on", "all of these cores are off in the default power mode %s", s.Plan.Power.Default)
-	})
+		s.reportAt(list, "cores "+cpulist.Format(cores), "mode "+mode+" keeps cores "+cpulist.Format(on)+" on", "all of these cores are off in the default power mode %s", mode)
+	}
 }
 
 func irqbalance(s *subject) {
-	plan := s.Node.At("irq", "affinity")
-	path := at("irq", "affinity")
-	if plan == nil {
-		plan, path = s.Node.At("cpu", "isolate"), at("cpu", "isolate")
+	c := s.Config
+	owner := c.IRQ.Affinity.Place
+	if !owner.IsSet() {
+		owner = c.CPU.Isolate.Place
 	}
-	if plan == nil {
+	if !owner.IsSet() {
 		return
 	}
-	by := s.Node.At("packages", "irqbalance")
-	if by == nil || by.Text != "install" {
-		svc := s.Node.At("services", "irqbalance.service")
-		if svc == nil || svc.Get("enable") == nil || !svc.Get("enable").True {
-			return
-		}
-		by = svc.Get("enable")
-	}
-	d := s.diagnostic(plan, path, "irqbalance is in the image and moves interrupts back")
-	d.Related = []diag.Related{{Pos: by.Pos, Message: "the other owner"}}
-	if by.Text == "install" {
-		d.Edits = []diag.Edit{{Kind: diag.ReplaceText, Pos: by.Pos, Text: `"exclude"`}}
+	d := s.diagnose(owner, "irqbalance is in the image and moves interrupts back")
+	enable, pkg := c.Services.Get("irqbalance.service").Enable, c.Packages.Get("irqbalance")
+	switch {
+	case pkg.Text == "install":
+		d.Related = []diag.Related{{Pos: pkg.Pos(), Message: "the other owner"}}
+		d.Edits = []diag.Edit{{Kind: diag.ReplaceText, Pos: pkg.Pos(), Text: `"exclude"`}}
+	case enable.On:
+		d.Related = []diag.Related{{Pos: enable.Pos(), Message: "the other owner"}}
+	default:
+		return
 	}
 	s.report.Add(d)
 }
 
 func irqManaged(s *subject) {
-	for _, f := range s.Node.At("irq", "affinity").Members() {
-		if strings.HasPrefix(f.Name, "nvme") || strings.HasPrefix(f.Name, "virtio") {
-			s.finding(f.Value, at("irq", "affinity", f.Name), f.Name, "", "interrupts of %s are placed by the kernel", f.Name)
+	for _, cores := range s.Config.IRQ.Affinity.Entries {
+		if name := cores.Key(); strings.HasPrefix(name, "nvme") || strings.HasPrefix(name, "virtio") {
+			s.reportAt(cores, name, "", "interrupts of %s are placed by the kernel", name)
 		}
 	}
 }
 
-// threadVariables set the number of threads of a library.
-func threadVariable(name string) bool {
+// isThreadVariable reports whether an environment variable sets the number of threads
+// of a library.
+func isThreadVariable(name string) bool {
 	switch name {
 	case "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS", "NUMEXPR_NUM_THREADS":
 		return true
@@ -198,26 +197,25 @@ func threadVariable(name string) bool {
 	return false
 }
 
+// countCores is the number of cores that a list leaves to its owner: all when absent.
+func (s *subject) countCores(list config.List[config.Int]) int {
+	return cmp.Or(len(config.Cores(list)), s.Board.Cores)
+}
+
 func threadCount(s *subject) {
-	for _, f := range s.Node.Get("services").Members() {
-		cores := len(resolve.Cores(f.Value.Get("cpus")))
-		if cores == 0 {
-			cores = s.Board.Cores
-		}
-		for _, e := range f.Value.Get("environment").Members() {
-			if n, ok := decimalText(e.Value.Text); ok && threadVariable(e.Name) && n > cores {
-				s.finding(e.Value, at("services", f.Name, "environment", e.Name), e.Value.Show(), "", "%s=%d on %d cores", e.Name, n, cores)
+	for _, svc := range s.Config.Services.Entries {
+		cores := s.countCores(svc.CPUs)
+		for _, v := range svc.Environment.Entries {
+			if n, err := strconv.Atoi(v.Text); err == nil && isThreadVariable(v.Key()) && n > cores {
+				s.reportAt(v, v.Show(), "", "%s=%d on %d cores", v.Key(), n, cores)
 			}
 		}
 	}
-	for _, f := range s.Node.Get("pipelines").Members() {
-		cores := len(resolve.Cores(f.Value.Get("cpus")))
-		if cores == 0 {
-			cores = s.Board.Cores
-		}
-		for _, st := range f.Value.Get("stages").Members() {
-			if n, ok := st.Value.Get("threads").Int64(); ok && n > int64(cores) {
-				s.finding(st.Value.Get("threads"), at("pipelines", f.Name, "stages", st.Name, "threads"), st.Value.Get("threads").Show(), "", "stage %s has %d threads on %d cores", st.Name, n, cores)
+	for _, p := range s.Config.Pipelines.Entries {
+		cores := s.countCores(p.CPUs)
+		for _, st := range p.Stages.Entries {
+			if st.Threads.Value > cores {
+				s.reportAt(st.Threads, st.Threads.Show(), "", "stage %s has %d threads on %d cores", st.Key(), st.Threads.Value, cores)
 			}
 		}
 	}

@@ -2,12 +2,13 @@ package check
 
 import (
 	"fmt"
+	"iter"
 	"strings"
 
 	"github.com/yoctune/yoctune/compiler/diag"
 	"github.com/yoctune/yoctune/compiler/kconfig"
 	"github.com/yoctune/yoctune/compiler/kconfig/forecast"
-	"github.com/yoctune/yoctune/compiler/language/load"
+	"github.com/yoctune/yoctune/compiler/language/config"
 	"github.com/yoctune/yoctune/compiler/resolve"
 	"github.com/yoctune/yoctune/emitters/quote"
 	"github.com/yoctune/yoctune/schema/plan"
@@ -103,18 +104,23 @@ func lineValue(o plan.ConfigOption) string {
 	return v
 }
 
-// predictions visits what becomes of the options that the target asks for, each
-// with the place that asked, except those that are explained already.
-func (s *subject) predictions(want kconfig.Outcome, f func(p kconfig.Prediction, n *load.Node, path []string)) {
-	if s.kernel == nil || len(s.Kernel.Config) == 0 {
-		return
-	}
-	for _, p := range s.kernel.Predictions() {
-		if p.Outcome != want || s.told[p.Symbol] {
-			continue
+// predictions returns what becomes of the options that the target asks for, with the
+// place that asked, except those that are explained already. The place is not set
+// where another field implies the option.
+func (s *subject) predictions(want kconfig.Outcome) iter.Seq2[kconfig.Prediction, *config.Scalar] {
+	return func(yield func(kconfig.Prediction, *config.Scalar) bool) {
+		if s.kernel == nil || len(s.Kernel.Config) == 0 {
+			return
 		}
-		p.Cause, _, _ = strings.Cut(p.Cause, "; similar names: ") // the help has them
-		f(p, s.Node.At("kernel", "config", p.Symbol), at("kernel", "config", p.Symbol))
+		for _, p := range s.kernel.Predictions() {
+			if p.Outcome != want || s.explained[p.Symbol] {
+				continue
+			}
+			p.Cause, _, _ = strings.Cut(p.Cause, "; similar names: ") // the help has them
+			if !yield(p, s.Config.Kernel.Config.Get(p.Symbol)) {
+				return
+			}
+		}
 	}
 }
 
@@ -127,41 +133,38 @@ func (s *subject) kernelSeverity() diag.Severity {
 	return s.rule.Severity
 }
 
-// missed reports an option that will not be what was asked for.
-func (s *subject) missed(p kconfig.Prediction, n *load.Node, path []string, format string, args ...any) {
-	if !s.tell(p.Symbol) {
+// reportMissed reports an option that will differ from what the configuration asks for.
+func (s *subject) reportMissed(p kconfig.Prediction, asked *config.Scalar, format string, args ...any) {
+	if !s.markExplained(p.Symbol) {
 		return
 	}
-	d := s.diagnostic(n, path, format, args...)
+	d := s.diagnose(asked, format, args...)
 	d.Severity = s.kernelSeverity()
 	d.Expected = kconfig.Line{Symbol: p.Symbol, Value: p.Wanted}.String()
 	d.Got = "not in .config"
 	if p.Got != nil {
 		d.Got = kconfig.Line{Symbol: p.Symbol, Value: *p.Got}.String()
 	}
-	if n == nil {
-		// Another field asked for it; that is where the user wrote something.
-		if pos, ok := s.Origins["kernel.config."+p.Symbol]; ok {
-			d.Pos = pos
-		}
+	if pos, ok := s.Origins["kernel.config."+p.Symbol]; ok && !asked.IsSet() {
+		d.Pos = pos // of the field that implies the option
 	}
+	rival := s.findRival(p)
 	switch {
 	case len(p.Fix) > 0:
-		d.Help = "add " + fixWords(p.Fix)
+		d.Help = "add " + formatFields(p.Fix)
 		if l, _ := kconfig.ParseLine(p.Fix[0]); len(p.Fix) == 1 && l.Symbol == p.Symbol {
-			d.Help = "write " + fixWords(p.Fix)
+			d.Help = "write " + formatFields(p.Fix)
 		}
-		if n != nil {
-			d.Edits = fixEdits(n, p)
+		if asked.IsSet() {
+			d.Edits = makeEdits(asked, p)
 		}
-	case s.member(p) != nil:
-		m := s.member(p)
-		d.Help = "keep one of " + p.Symbol + " and " + m.Name
-		d.Related = []diag.Related{{Pos: m.Value.Pos, Message: "the other member of the choice"}}
+	case rival != nil:
+		d.Help = "keep one of " + p.Symbol + " and " + rival.Key()
+		d.Related = []diag.Related{{Pos: rival.Pos(), Message: "the other member of the choice"}}
 	case p.Got == nil && strings.HasPrefix(p.Cause, "no such symbol") && len(p.Nearest) == 0:
 		d.Help = "check the name, or remove the line"
 	case p.Got != nil && p.Outcome == kconfig.Changed:
-		d.Help = "ask for " + fieldOf(d.Got) + ", or change what decides it"
+		d.Help = "ask for " + formatField(d.Got) + ", or change what decides it"
 	case len(p.Nearest) > 0:
 		d.Help = "similar names: " + strings.Join(p.Nearest, ", ")
 	}
@@ -171,33 +174,28 @@ func (s *subject) missed(p kconfig.Prediction, n *load.Node, path []string, form
 	s.report.Add(d)
 }
 
-// member is the option of the configuration that takes the place of another of
+// findRival finds the option of the configuration that takes the place of another of
 // its choice; nil when that is not why the other is lost.
-func (s *subject) member(p kconfig.Prediction) *load.Field {
+func (s *subject) findRival(p kconfig.Prediction) *config.Scalar {
 	rest, ok := strings.CutPrefix(p.Cause, "choice: the later line ")
-	if !ok {
+	name, _, _ := strings.Cut(rest, " ")
+	if !ok || !s.Config.Kernel.Config.Has(name) {
 		return nil
 	}
-	name, _, _ := strings.Cut(rest, " ")
-	for _, f := range s.Node.At("kernel", "config").Members() {
-		if f.Name == name {
-			return &f
-		}
-	}
-	return nil
+	return s.Config.Kernel.Config.Get(name)
 }
 
-// fixWords writes lines of a fragment as fields of the configuration.
-func fixWords(lines []string) string {
+// formatFields writes lines of a fragment as fields of the configuration.
+func formatFields(lines []string) string {
 	fields := make([]string, 0, len(lines))
 	for _, l := range lines {
-		fields = append(fields, fieldOf(l))
+		fields = append(fields, formatField(l))
 	}
 	return strings.Join(fields, ", ")
 }
 
-// fieldOf writes a line of a fragment as a field under kernel.config.
-func fieldOf(line string) string {
+// formatField writes a line of a fragment as a field under kernel.config.
+func formatField(line string) string {
 	l, _ := kconfig.ParseLine(line)
 	value := l.Value
 	if text, ok := strings.CutPrefix(value, `"`); ok {
@@ -206,40 +204,40 @@ func fieldOf(line string) string {
 	return fmt.Sprintf("%s: %q", l.Symbol, value)
 }
 
-// fixEdits makes edits of the lines that make a request hold: the request's own
+// makeEdits makes edits of the lines that make a request hold: the request's own
 // line is respelt, others are added beside it.
-func fixEdits(n *load.Node, p kconfig.Prediction) []diag.Edit {
+func makeEdits(asked *config.Scalar, p kconfig.Prediction) []diag.Edit {
 	var edits []diag.Edit
 	var more []string // one edit: each would put braces of its own around the field
 	for _, text := range p.Fix {
 		l, _ := kconfig.ParseLine(text)
-		field := fieldOf(text)
+		field := formatField(text)
 		if l.Symbol == p.Symbol {
 			_, value, _ := strings.Cut(field, ": ")
-			edits = append(edits, diag.Edit{Kind: diag.ReplaceText, Pos: n.Pos, Text: value})
+			edits = append(edits, diag.Edit{Kind: diag.ReplaceText, Pos: asked.Pos(), Text: value})
 			continue
 		}
 		more = append(more, field)
 	}
 	if len(more) > 0 {
-		edits = append(edits, diag.Edit{Kind: diag.AddField, Pos: n.Pos, Text: strings.Join(more, ", ")})
+		edits = append(edits, diag.Edit{Kind: diag.AddField, Pos: asked.Pos(), Text: strings.Join(more, ", ")})
 	}
 	return edits
 }
 
 func kconfigLost(s *subject) {
-	s.predictions(kconfig.Lost, func(p kconfig.Prediction, n *load.Node, path []string) {
-		if n == nil {
-			s.missed(p, n, path, "%s=%s, which this field needs, is dropped: %s", p.Symbol, p.Wanted, p.Cause)
-			return
+	for p, asked := range s.predictions(kconfig.Lost) {
+		if asked.IsSet() {
+			s.reportMissed(p, asked, "%s=%s is dropped: %s%s", p.Symbol, p.Wanted, p.Cause, s.describeFallback(p))
+		} else {
+			s.reportMissed(p, asked, "%s=%s, which this field needs, is dropped: %s", p.Symbol, p.Wanted, p.Cause)
 		}
-		s.missed(p, n, path, "%s=%s is dropped: %s%s", p.Symbol, p.Wanted, p.Cause, s.fallsBack(p))
-	})
+	}
 }
 
-// fallsBack says what a lost member of a choice takes along: up to Linux 6.10 the
-// whole choice falls back to its default.
-func (s *subject) fallsBack(p kconfig.Prediction) string {
+// describeFallback describes what a lost member of a choice takes along: up to Linux
+// 6.10 the whole choice falls back to its default.
+func (s *subject) describeFallback(p kconfig.Prediction) string {
 	if !strings.HasPrefix(p.Symbol, "PREEMPT") {
 		return ""
 	}
@@ -252,28 +250,28 @@ func (s *subject) fallsBack(p kconfig.Prediction) string {
 }
 
 func kconfigChanged(s *subject) {
-	s.predictions(kconfig.Changed, func(p kconfig.Prediction, n *load.Node, path []string) {
-		s.missed(p, n, path, "%s will not be %s: %s", p.Symbol, p.Wanted, p.Cause)
-	})
+	for p, asked := range s.predictions(kconfig.Changed) {
+		s.reportMissed(p, asked, "%s will not be %s: %s", p.Symbol, p.Wanted, p.Cause)
+	}
 }
 
 func kconfigUnknown(s *subject) {
-	s.predictions(kconfig.Unknown, func(p kconfig.Prediction, n *load.Node, path []string) {
-		s.missed(p, n, path, "%s is not among the facts of kernel %s", p.Symbol, s.Release.Kernel)
-	})
+	for p, asked := range s.predictions(kconfig.Unknown) {
+		s.reportMissed(p, asked, "%s is not among the facts of kernel %s", p.Symbol, s.Release.Kernel)
+	}
 }
 
 func kconfigSelected(s *subject) {
-	s.predictions(kconfig.Kept, func(p kconfig.Prediction, n *load.Node, path []string) {
-		if p.Note == "" || n == nil {
-			return
+	for p, asked := range s.predictions(kconfig.Kept) {
+		if p.Note == "" || !asked.IsSet() {
+			continue
 		}
-		d := s.diagnostic(n, path, "the line for %s counts for nothing: %s", p.Symbol, p.Note)
+		d := s.diagnose(asked, "the line for %s has no effect: %s", p.Symbol, p.Note)
 		if strings.HasPrefix(p.Note, "no such symbol") {
-			d.Severity, d.Help = diag.Info, "remove the line" // what was asked for holds all the same
+			d.Severity, d.Help = diag.Info, "remove the line" // the kernel has what it asks for all the same
 		}
 		s.report.Add(d)
-	})
+	}
 }
 
 // maxNamed bounds how many side effects a message names.
@@ -286,7 +284,7 @@ func kconfigEffect(s *subject) {
 	var names []string
 	first := ""
 	for _, e := range s.kernel.Effects() {
-		if s.expected(e) {
+		if s.isExpected(e) {
 			continue
 		}
 		if first == "" {
@@ -297,49 +295,46 @@ func kconfigEffect(s *subject) {
 	if len(names) == 0 {
 		return
 	}
-	n, path := s.Node.At("kernel", "config"), at("kernel", "config")
-	severity := s.rule.Severity
-	if s.realtime() {
-		// A real-time kernel is asked for, and this is its price: worth knowing,
-		// nobody's mistake.
-		n, path, severity = s.Node.At("kernel", "preempt"), at("kernel", "preempt"), diag.Info
+	kernel := &s.Config.Kernel
+	part, severity := kernel.Config.Place, s.rule.Severity
+	if s.isRealtime() {
+		// The effects come with the real-time kernel that kernel.preempt chooses.
+		part, severity = kernel.Preempt.Place, diag.Info
 	}
-	if n == nil {
+	if !part.IsSet() {
 		return // another field implies all of it
 	}
 	list := strings.Join(names[:min(len(names), maxNamed)], ", ")
 	if more := len(names) - maxNamed; more > 0 {
 		list += fmt.Sprintf(" and %d more", more)
 	}
-	d := s.diagnostic(n, path, "options change that nobody asked about: %s", list)
+	d := s.diagnose(part, "options change as a side effect: %s", list)
 	d.Severity, d.Got = severity, first
 	if len(names) == 1 {
-		d.Message = "an option changes that nobody asked about: " + first
+		d.Message = "an option changes as a side effect: " + first
 		d.Got = ""
 		// The line that takes its place is where the user can act.
-		for _, f := range s.Node.At("kernel", "config").Members() {
-			if strings.Contains(first, "choice: "+f.Name+" takes its place") {
-				d.Pos, d.Path = f.Value.Pos, s.path(append(path, f.Name))
+		for _, o := range kernel.Config.Entries {
+			if strings.Contains(first, "choice: "+o.Key()+" takes its place") {
+				d.Pos, d.Path = o.Pos(), o.FullPath()
 			}
 		}
 	}
 	s.report.Add(d)
 }
 
-func (s *subject) realtime() bool {
-	p := s.Node.At("kernel", "preempt")
-	return p != nil && p.Text == "rt"
-}
+// isRealtime reports whether kernel.preempt chooses a real-time kernel.
+func (s *subject) isRealtime() bool { return s.Config.Kernel.Preempt.Text == "rt" }
 
-// expected tells whether a side effect is what the request means.
-func (s *subject) expected(e kconfig.Effect) bool {
+// isExpected reports whether a side effect is what the request means.
+func (s *subject) isExpected(e kconfig.Effect) bool {
 	switch e.Symbol {
 	case "NO_HZ_IDLE", "TICK_CPU_ACCOUNTING":
 		return s.on("NO_HZ_FULL") // the same choice, and what full dynticks replace
 	case "PREEMPT", "PREEMPT_VOLUNTARY", "PREEMPT_NONE":
-		// Asked for by name, the model is no surprise. As an option, it takes
-		// away preemption from people who wanted more of it.
-		return s.Node.At("kernel", "preempt") != nil || strings.HasPrefix(e.Cause, "choice: the group falls back")
+		// kernel.preempt names the model. As an option, it takes away preemption from
+		// people who wanted more of it.
+		return s.Config.Kernel.Preempt.IsSet() || strings.HasPrefix(e.Cause, "choice: the group falls back")
 	}
 	if e.Before == "m" && e.After == "y" || e.Before == "y" && e.After == "m" && strings.HasSuffix(e.Cause, " no longer selects it") {
 		return true // nothing is lost; what served one option alone is a module along with it

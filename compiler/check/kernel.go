@@ -1,10 +1,12 @@
 package check
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/yoctune/yoctune/compiler/diag"
+	"github.com/yoctune/yoctune/compiler/language/config"
 	"github.com/yoctune/yoctune/compiler/language/load"
 )
 
@@ -96,25 +98,23 @@ func kernelRules() []Rule {
 }
 
 func bbr(s *subject) {
-	n := s.Node.At("kernel", "config", "TCP_CONG_BBR")
-	path := at("kernel", "config", "TCP_CONG_BBR")
-	asked := n != nil && n.Text != "n"
+	option := s.Config.Kernel.Config.Get("TCP_CONG_BBR")
+	asked := option.IsSet() && option.Text != "n"
 	if asked && !s.on("TCP_CONG_ADVANCED") {
-		s.tell("TCP_CONG_BBR")
-		d := s.diagnostic(n, path, "TCP_CONG_BBR is dropped without TCP_CONG_ADVANCED=y")
-		d.Got, d.Help = n.Show(), `add TCP_CONG_ADVANCED: "y"`
-		if s.Node.At("kernel", "config", "TCP_CONG_ADVANCED") == nil {
-			d.Edits = []diag.Edit{{Kind: diag.AddField, Pos: n.Pos, Text: `TCP_CONG_ADVANCED: "y"`}}
+		s.markExplained("TCP_CONG_BBR")
+		d := s.diagnose(option, "TCP_CONG_BBR is dropped without TCP_CONG_ADVANCED=y")
+		d.Got, d.Help = option.Show(), `add TCP_CONG_ADVANCED: "y"`
+		if !s.Config.Kernel.Config.Has("TCP_CONG_ADVANCED") {
+			d.Edits = []diag.Edit{{Kind: diag.AddField, Pos: option.Pos(), Text: `TCP_CONG_ADVANCED: "y"`}}
 		}
 		s.report.Add(d)
 		return
 	}
-	n = s.Node.At("sysctl", "net.ipv4.tcp_congestion_control")
-	if n != nil && n.Text == "bbr" && !asked {
+	if cc := s.Config.Sysctl.Get("net.ipv4.tcp_congestion_control"); cc.Text == "bbr" && !asked {
 		field := `kernel: config: {TCP_CONG_ADVANCED: "y", TCP_CONG_BBR: "y"}`
-		d := s.diagnostic(n, at("sysctl", "net.ipv4.tcp_congestion_control"), "bbr is not in the kernel of %s", s.Release.Name)
-		d.Got, d.Help = n.Show(), "add "+field
-		d.Edits = []diag.Edit{{Kind: diag.AddField, Pos: n.Pos, Up: 1, Text: field}}
+		d := s.diagnose(cc, "bbr is not in the kernel of %s", s.Release.Name)
+		d.Got, d.Help = cc.Show(), "add "+field
+		d.Edits = []diag.Edit{{Kind: diag.AddField, Pos: cc.Pos(), Up: 1, Text: field}}
 		s.report.Add(d)
 	}
 }
@@ -125,165 +125,141 @@ func nohzFull(s *subject) {
 	}
 	for _, symbol := range []string{"NO_HZ_FULL", "RCU_NOCB_CPU"} {
 		if s.off(symbol) {
-			s.tell("NO_HZ_FULL")
-			s.tell("RCU_NOCB_CPU")
-			d := s.diagnostic(nil, at("kernel", "config", symbol), "%s=n takes away what cpu.isolate needs", symbol)
+			s.markExplained("NO_HZ_FULL")
+			s.markExplained("RCU_NOCB_CPU")
+			d := s.diagnose(s.Config.Kernel.Config.Get(symbol), "%s=n takes away what cpu.isolate needs", symbol)
 			d.Got = "n"
-			d.Related = []diag.Related{{Pos: s.Pos("cpu", "isolate"), Message: "the cores that are isolated"}}
+			d.Related = []diag.Related{{Pos: s.Config.CPU.Isolate.Pos(), Message: "the cores that are isolated"}}
 			s.report.Add(d)
 		}
 	}
 }
 
-// models are the preemption models by the name that kernel.preempt has for them.
-func models() map[string]string {
+// preemptionOptions are the options of the preemption models, by the name that
+// kernel.preempt has for them.
+func preemptionOptions() map[string]string {
 	return map[string]string{"none": "PREEMPT_NONE", "voluntary": "PREEMPT_VOLUNTARY", "full": "PREEMPT", "rt": "PREEMPT_RT"}
 }
 
 func preemptChoice(s *subject) {
-	p := s.Node.At("kernel", "preempt")
-	if p == nil {
-		s.preemptTwice()
+	p := s.Config.Kernel.Preempt
+	if !p.IsSet() {
+		s.reportTwoModels()
 		return
 	}
-	for model, symbol := range models() {
-		n := s.Node.At("kernel", "config", symbol)
-		if n == nil || (n.Text == "y") == (model == p.Text) || n.Text == "n" && model != p.Text {
+	options := preemptionOptions()
+	for model, symbol := range options {
+		o := s.Config.Kernel.Config.Get(symbol)
+		if !o.IsSet() || (o.Text == "y") == (model == p.Text) || o.Text == "n" && model != p.Text {
 			continue
 		}
-		s.tell(symbol)
-		s.tell(models()[p.Text])
-		d := s.diagnostic(n, at("kernel", "config", symbol), "%s=%s contradicts kernel.preempt %q", symbol, n.Text, p.Text)
-		d.Got = n.Show()
-		d.Related = []diag.Related{{Pos: p.Pos, Message: "the model that is asked for"}}
+		s.markExplained(symbol)
+		s.markExplained(options[p.Text])
+		d := s.diagnose(o, "%s=%s contradicts kernel.preempt %q", symbol, o.Text, p.Text)
+		d.Got = o.Show()
+		d.Related = []diag.Related{{Pos: p.Pos(), Message: "the model that kernel.preempt chooses"}}
 		s.report.Add(d)
 	}
 }
 
-// preemptTwice reports two models among the options themselves.
-func (s *subject) preemptTwice() {
-	var first *load.Node
-	name := ""
+// reportTwoModels reports several models among the options themselves. What becomes of
+// a single one is kconfig's to explain.
+func (s *subject) reportTwoModels() {
+	var models []*config.Scalar
 	for _, symbol := range []string{"PREEMPT_NONE", "PREEMPT_VOLUNTARY", "PREEMPT", "PREEMPT_RT"} {
-		n := s.Node.At("kernel", "config", symbol)
-		if n == nil || n.Text != "y" {
-			continue
+		if o := s.Config.Kernel.Config.Get(symbol); o.Text == "y" {
+			models = append(models, o)
 		}
-		s.tell(symbol)
-		if first == nil {
-			first, name = n, symbol
-			continue
-		}
-		d := s.diagnostic(n, at("kernel", "config", symbol), "%s and %s are members of one choice", name, symbol)
-		d.Got = n.Show()
-		d.Related = []diag.Related{{Pos: first.Pos, Message: "the other model"}}
+	}
+	if len(models) < 2 {
+		return
+	}
+	first := models[0]
+	s.markExplained(first.Key())
+	for _, o := range models[1:] {
+		s.markExplained(o.Key())
+		d := s.diagnose(o, "%s and %s are members of one choice", first.Key(), o.Key())
+		d.Got = o.Show()
+		d.Related = []diag.Related{{Pos: first.Pos(), Message: "the other model"}}
 		s.report.Add(d)
 	}
-	if name != "" && len(s.told) > 0 && first != nil && s.only(name) {
-		delete(s.told, name) // alone, its fate is kconfig's to explain
-	}
-}
-
-func (s *subject) only(symbol string) bool {
-	for _, other := range models() {
-		if n := s.Node.At("kernel", "config", other); n != nil && n.Text == "y" && other != symbol {
-			return false
-		}
-	}
-	return true
 }
 
 func localVersion(s *subject) {
-	if n := s.Node.At("kernel", "config", "LOCALVERSION"); n != nil {
-		s.tell("LOCALVERSION")
-		s.finding(n, at("kernel", "config", "LOCALVERSION"), n.Show(), "", "the kernel's recipe overwrites LOCALVERSION")
+	if o := s.Config.Kernel.Config.Get("LOCALVERSION"); o.IsSet() {
+		s.markExplained("LOCALVERSION")
+		s.reportAt(o, o.Show(), "", "the kernel's recipe overwrites LOCALVERSION")
 	}
 }
 
 func preemptKVM(s *subject) {
-	if s.on("KVM") && s.Release.RTByConfig && (s.realtime() || s.on("PREEMPT_RT")) {
-		s.tell("PREEMPT_RT")
-		s.finding(s.Node.At("kernel", "config", "KVM"), at("kernel", "config", "KVM"), "y", "", "KVM=y makes the kernel drop PREEMPT_RT")
+	if s.on("KVM") && s.Release.RTByConfig && (s.isRealtime() || s.on("PREEMPT_RT")) {
+		s.markExplained("PREEMPT_RT")
+		s.reportAt(s.Config.Kernel.Config.Get("KVM"), "y", "", "KVM=y makes the kernel drop PREEMPT_RT")
 	}
 }
 
 func preemptRoute(s *subject) {
-	if s.Release.RTProvider != "" {
-		if n := s.Node.At("kernel", "config", "PREEMPT_RT"); n != nil && n.Text == "y" && !s.realtime() {
-			s.tell("PREEMPT_RT")
-			s.finding(n, at("kernel", "config", "PREEMPT_RT"), n.Show(), `use kernel: preempt: "rt", which chooses the recipe`, "release %s has a recipe of its own for the real-time kernel", s.Release.Name)
+	option, model := s.Config.Kernel.Config.Get("PREEMPT_RT"), s.Config.Kernel.Preempt
+	switch {
+	case s.Release.RTProvider != "":
+		if option.Text == "y" && !s.isRealtime() {
+			s.markExplained("PREEMPT_RT")
+			s.reportAt(option, option.Show(), `use kernel: preempt: "rt", which chooses the recipe`, "release %s has a recipe of its own for the real-time kernel", s.Release.Name)
 		}
-		return
-	}
-	if s.Release.RTByConfig {
-		return
-	}
-	n, path := s.Node.At("kernel", "preempt"), at("kernel", "preempt")
-	if n == nil || n.Text != "rt" {
-		n, path = s.Node.At("kernel", "config", "PREEMPT_RT"), at("kernel", "config", "PREEMPT_RT")
-	}
-	if n != nil && (n.Text == "rt" || n.Text == "y") {
-		s.tell("PREEMPT_RT")
-		s.finding(n, path, n.Show(), "", "release %s has no real-time kernel", s.Release.Name)
+	case s.Release.RTByConfig:
+	case s.isRealtime():
+		s.markExplained("PREEMPT_RT")
+		s.reportAt(model, model.Show(), "", "release %s has no real-time kernel", s.Release.Name)
+	case option.Text == "y":
+		s.markExplained("PREEMPT_RT")
+		s.reportAt(option, option.Show(), "", "release %s has no real-time kernel", s.Release.Name)
 	}
 }
 
 func configValue(s *subject) {
-	n := s.Node.At("kernel", "config")
-	if n == nil {
-		return
-	}
-	for _, f := range n.Fields {
-		path := at("kernel", "config", f.Name)
+	for _, o := range s.Config.Kernel.Config.Entries {
+		short, prefixed := strings.CutPrefix(o.Key(), "CONFIG_")
 		switch {
-		case strings.HasPrefix(f.Name, "CONFIG_"):
-			short := strings.TrimPrefix(f.Name, "CONFIG_")
-			s.tell(f.Name)
-			d := s.diagnostic(f.Value, path, "the name is written without CONFIG_")
-			d.Got, d.Help = f.Name, "write "+short
-			d.Edits = []diag.Edit{{Kind: diag.RenameField, Pos: f.Value.Pos, Text: short}}
+		case prefixed:
+			s.markExplained(o.Key())
+			d := s.diagnose(o, "the name is written without CONFIG_")
+			d.Got, d.Help = o.Key(), "write "+short
+			d.Edits = []diag.Edit{{Kind: diag.RenameField, Pos: o.Pos(), Text: short}}
 			s.report.Add(d)
-		case f.Value.Kind == load.String && (f.Value.Text == "Y" || f.Value.Text == "M" || f.Value.Text == "N" || f.Value.Text == "yes" || f.Value.Text == "no"):
-			right := strconv.Quote(strings.ToLower(f.Value.Text[:1]))
-			s.tell(f.Name)
-			d := s.diagnostic(f.Value, path, "kconfig does not read %q", f.Value.Text)
-			d.Got, d.Help = f.Value.Show(), "write "+right
-			d.Edits = []diag.Edit{{Kind: diag.ReplaceText, Pos: f.Value.Pos, Text: right}}
+		case slices.Contains([]string{"Y", "M", "N", "yes", "no"}, o.Text):
+			right := strconv.Quote(strings.ToLower(o.Text[:1]))
+			s.markExplained(o.Key())
+			d := s.diagnose(o, "kconfig does not read %q", o.Text)
+			d.Got, d.Help = o.Show(), "write "+right
+			d.Edits = []diag.Edit{{Kind: diag.ReplaceText, Pos: o.Pos(), Text: right}}
 			s.report.Add(d)
 		}
 	}
 }
 
 func argUnsafe(s *subject) {
-	n := s.Node.At("kernel", "args")
-	if n == nil {
-		return
-	}
-	for _, f := range n.Fields {
-		switch f.Name {
+	for _, arg := range s.Config.Kernel.Args.Entries {
+		switch arg.Key() {
 		case "init", "rdinit", "module.sig_enforce", "lockdown", "lsm", "apparmor", "selinux", "enforcing", "single", "emergency", "rd.break", "systemd.debug-shell", "systemd.debug_shell":
-			s.finding(f.Value, at("kernel", "args", f.Name), f.Value.Show(), "", "argument %s is not a tuning layer's to set", f.Name)
+			s.reportAt(arg, arg.Show(), "", "a tuning layer must not set argument %s", arg.Key())
 		}
 	}
 }
 
 func argText(s *subject) {
-	n := s.Node.At("kernel", "args")
-	if n == nil {
-		return
-	}
-	for _, f := range n.Fields {
-		if f.Value.Kind != load.String {
+	for _, arg := range s.Config.Kernel.Args.Entries {
+		if arg.Kind() != load.String {
 			continue
 		}
-		bad := strings.IndexFunc(f.Value.Text, func(r rune) bool {
+		bad := strings.IndexFunc(arg.Text, func(r rune) bool {
 			return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._,:/=@%+-", r))
 		})
 		switch {
-		case f.Value.Text == "":
-			s.finding(f.Value, at("kernel", "args", f.Name), `""`, "write true for an argument without a value", "argument %s has an empty value", f.Name)
+		case arg.Text == "":
+			s.reportAt(arg, `""`, "write true for an argument without a value", "argument %s has an empty value", arg.Key())
 		case bad >= 0:
-			s.finding(f.Value, at("kernel", "args", f.Name), f.Value.Show(), "", "argument %s holds %q", f.Name, []rune(f.Value.Text[bad:])[0])
+			s.reportAt(arg, arg.Show(), "", "argument %s holds %q", arg.Key(), []rune(arg.Text[bad:])[0])
 		}
 	}
 }

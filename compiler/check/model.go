@@ -414,7 +414,7 @@ func pipelineMemory(s *subject) {
 		parts = append(parts, fmt.Sprintf("%s: %d frames and tensors %d MiB, weights %d MiB", f.Name, b.Frames, b.Pool>>20, b.Weights>>20))
 		last = f.Name
 	}
-	room := s.Board.RAMBytes - reserve - s.hugepages() - free
+	room := s.Board.RAMBytes - systemReserve - s.hugepages() - free
 	if last == "" || total+workspace <= room {
 		return
 	}
@@ -426,7 +426,7 @@ func pipelineMemory(s *subject) {
 		}
 	}
 	s.finding(nil, where, "", "", "at least %d MiB (%s; TensorRT's workspace %d MiB), and %s has %d MiB of which the system needs %d%s",
-		(total+workspace)>>20, strings.Join(parts, "; "), workspace>>20, s.Board.ID, s.Board.RAMBytes>>20, (reserve+s.hugepages())>>20, kept)
+		(total+workspace)>>20, strings.Join(parts, "; "), workspace>>20, s.Board.ID, s.Board.RAMBytes>>20, (systemReserve+s.hugepages())>>20, kept)
 }
 
 func atLeast(bytes int64, b budget.Budget) string {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/yoctune/yoctune/compiler/diag"
 	"github.com/yoctune/yoctune/compiler/kconfig"
+	"github.com/yoctune/yoctune/compiler/language/config"
 	"github.com/yoctune/yoctune/compiler/language/load"
 	"github.com/yoctune/yoctune/schema/plan"
 )
@@ -224,32 +225,28 @@ func (s *subject) lacks(symbol string) bool {
 	return s.kernel.Exact() && !s.kernel.On(symbol)
 }
 
-// choice is a value that the kernel accepts only with an option or a module.
+// choice is a field that chooses among things that the kernel may have.
 type choice struct {
-	n      *load.Node
-	path   []string
+	config.Part
+	value  string
 	symbol string // option that brings it
 	module string // its name where the option is m
-	up     int    // levels from n to the target's own fields
+	up     int    // levels from the field to the target's own fields
 }
 
 func (s *subject) governor() []choice {
-	g := s.Node.At("cpu", "governor")
-	if g == nil {
+	g := s.Config.CPU.Governor
+	if !g.IsSet() {
 		return nil
 	}
-	return []choice{{g, at("cpu", "governor"), "CPU_FREQ_GOV_" + strings.ToUpper(g.Text), "cpufreq_" + g.Text, 1}}
+	return []choice{{g, g.Text, "CPU_FREQ_GOV_" + strings.ToUpper(g.Text), "cpufreq_" + g.Text, 1}}
 }
 
 func (s *subject) schedulers() []choice {
 	var all []choice
-	for _, f := range s.Node.Get("storage").Members() {
-		n := f.Value.Get("scheduler")
-		if n == nil {
-			continue
-		}
-		k := choice{n: n, path: at("storage", f.Name, "scheduler"), up: 2}
-		switch n.Text {
+	for _, c := range s.Config.Storage.Entries {
+		k := choice{Part: c.Scheduler, value: c.Scheduler.Text, up: 2}
+		switch k.value {
 		case "mq-deadline":
 			k.symbol, k.module = "MQ_IOSCHED_DEADLINE", "mq-deadline"
 		case "kyber":
@@ -264,21 +261,22 @@ func (s *subject) schedulers() []choice {
 	return all
 }
 
-// named is a knob whose value names an option below a prefix.
-func (s *subject) named(key, prefix, module string, always ...string) []choice {
-	n := s.Node.At("sysctl", key)
-	if n == nil || n.Kind != load.String || slices.Contains(always, n.Text) {
+// sysctlChoice is a sysctl whose value names an option below a prefix, except for the
+// values that every kernel has.
+func (s *subject) sysctlChoice(key, prefix, module string, always ...string) []choice {
+	v := s.Config.Sysctl.Get(key)
+	if v.Kind() != load.String || slices.Contains(always, v.Text) {
 		return nil
 	}
-	return []choice{{n, at("sysctl", key), prefix + strings.ToUpper(n.Text), module + n.Text, 1}}
+	return []choice{{v, v.Text, prefix + strings.ToUpper(v.Text), module + v.Text, 1}}
 }
 
 func (s *subject) congestion() []choice {
-	return s.named("net.ipv4.tcp_congestion_control", "TCP_CONG_", "tcp_", "reno")
+	return s.sysctlChoice("net.ipv4.tcp_congestion_control", "TCP_CONG_", "tcp_", "reno")
 }
 
 func (s *subject) qdisc() []choice {
-	return s.named("net.core.default_qdisc", "NET_SCH_", "sch_", "pfifo_fast", "pfifo", "bfifo", "noqueue", "mq")
+	return s.sysctlChoice("net.core.default_qdisc", "NET_SCH_", "sch_", "pfifo_fast", "pfifo", "bfifo", "noqueue", "mq")
 }
 
 // enable completes a diagnostic about an option that the kernel lacks with what
@@ -289,11 +287,11 @@ func (s *subject) enable(d *diag.Diagnostic, symbol, prefix string, pos plan.Pos
 	lines := s.kernel.Enable(symbol, "y")
 	fields := make([]string, 0, len(lines))
 	for _, l := range lines {
-		fields = append(fields, fieldOf(l.String()))
+		fields = append(fields, formatField(l.String()))
 	}
 	switch len(fields) {
 	case 0:
-		d.Help = "nothing in kernel.config brings " + symbol + " to kernel " + s.Release.Kernel + ": remove the setting"
+		d.Help = "no option of kernel.config brings " + symbol + " to kernel " + s.Release.Kernel + ": remove the setting"
 		return
 	case 1:
 		prefix += fields[0]
@@ -308,56 +306,56 @@ func (s *subject) enable(d *diag.Diagnostic, symbol, prefix string, pos plan.Pos
 }
 
 // require reports a choice whose option the kernel lacks.
-func (s *subject) require(k choice, format string, args ...any) {
-	if !s.lacks(k.symbol) {
+func (s *subject) require(c choice, format string, args ...any) {
+	if !s.lacks(c.symbol) {
 		return
 	}
-	d := s.diagnostic(k.n, k.path, format, args...)
-	d.Got = k.n.Show()
-	if s.off(k.symbol) {
-		d.Related = []diag.Related{{Pos: s.Pos("kernel", "config", k.symbol), Message: "switched off here"}}
+	d := s.diagnose(c, format, args...)
+	d.Got = c.Where().Show()
+	if s.off(c.symbol) {
+		d.Related = []diag.Related{{Pos: s.Config.Kernel.Config.Get(c.symbol).Pos(), Message: "switched off here"}}
 		d.Help = "remove it, or choose another"
 	} else {
-		s.enable(&d, k.symbol, "kernel: config: ", k.n.Pos, k.up)
+		s.enable(&d, c.symbol, "kernel: config: ", c.Where().Pos(), c.up)
 	}
 	s.report.Add(d)
 }
 
 func governorConfig(s *subject) {
-	for _, k := range s.governor() {
-		s.require(k, "governor %q is not in the kernel: %s is off", k.n.Text, k.symbol)
+	for _, c := range s.governor() {
+		s.require(c, "governor %q is not in the kernel: %s is off", c.value, c.symbol)
 	}
 }
 
 func ioschedConfig(s *subject) {
-	for _, k := range s.schedulers() {
+	for _, c := range s.schedulers() {
 		if s.Release.Kernel == "4.9" {
-			s.tell(k.symbol)
-			s.finding(k.n, k.path, k.n.Show(), "leave the scheduler to the kernel, whose default there is cfq", "Linux 4.9 has no scheduler %q", k.n.Text)
+			s.markExplained(c.symbol)
+			s.reportAt(c, c.Where().Show(), "leave the scheduler to the kernel, whose default there is cfq", "Linux 4.9 has no scheduler %q", c.value)
 			continue
 		}
-		s.require(k, "scheduler %q is not in the kernel: %s is off", k.n.Text, k.symbol)
+		s.require(c, "scheduler %q is not in the kernel: %s is off", c.value, c.symbol)
 	}
 }
 
 func congestionConfig(s *subject) {
-	for _, k := range s.congestion() {
-		if k.n.Text != "bbr" { // tcp-cc-bbr knows more
-			s.require(k, "congestion control %q is not in the kernel: %s is off", k.n.Text, k.symbol)
+	for _, c := range s.congestion() {
+		if c.value != "bbr" { // tcp-cc-bbr explains it
+			s.require(c, "congestion control %q is not in the kernel: %s is off", c.value, c.symbol)
 		}
 	}
 }
 
 func qdiscConfig(s *subject) {
-	for _, k := range s.qdisc() {
-		s.require(k, "queueing discipline %q is not in the kernel: %s is off", k.n.Text, k.symbol)
+	for _, c := range s.qdisc() {
+		s.require(c, "queueing discipline %q is not in the kernel: %s is off", c.value, c.symbol)
 	}
 }
 
 func bbrNeedsFQ(s *subject) {
-	cc, q := s.Node.At("sysctl", "net.ipv4.tcp_congestion_control"), s.Node.At("sysctl", "net.core.default_qdisc")
-	if s.Release.Kernel == "4.9" && cc != nil && cc.Text == "bbr" && (q == nil || q.Text != "fq") {
-		s.finding(cc, at("sysctl", "net.ipv4.tcp_congestion_control"), cc.Show(), "", "bbr on Linux 4.9 needs the fq queue to pace it")
+	cc, q := s.Config.Sysctl.Get("net.ipv4.tcp_congestion_control"), s.Config.Sysctl.Get("net.core.default_qdisc")
+	if s.Release.Kernel == "4.9" && cc.Text == "bbr" && q.Text != "fq" {
+		s.reportAt(cc, cc.Show(), "", "bbr on Linux 4.9 needs the fq queue to pace it")
 	}
 }
 
@@ -365,82 +363,80 @@ func moduleAutoload(s *subject) {
 	if s.kernel == nil {
 		return
 	}
-	for _, k := range slices.Concat(s.governor(), s.schedulers(), s.congestion(), s.qdisc()) {
-		o, asked := s.config(k.symbol)
+	for _, c := range slices.Concat(s.governor(), s.schedulers(), s.congestion(), s.qdisc()) {
+		o, asked := s.config(c.symbol)
 		v := o.Value
 		if !asked {
 			if !s.kernel.Exact() {
 				continue
 			}
-			v, _ = s.kernel.Value(k.symbol)
+			v, _ = s.kernel.Value(c.symbol)
 		}
-		if v != "m" || s.loads(k.module) {
+		if v != "m" || s.loadsModule(c.module) {
 			continue
 		}
-		field := "modules: " + load.PathOf("", k.module) + `: "load"`
-		d := s.diagnostic(k.n, k.path, "%s is a module, and nothing puts %s into the image", k.symbol, k.module)
-		d.Help = "add " + field
-		d.Edits = []diag.Edit{{Kind: diag.AddField, Pos: k.n.Pos, Up: k.up, Text: field}}
-		s.report.Add(d)
+		s.suggestModule(s.diagnose(c, "%s is a module, and the image does not install %s", c.symbol, c.module), c.module, c.up)
 	}
 }
 
-// loads tells whether a module is loaded at boot, or its package installed.
-func (s *subject) loads(module string) bool {
+// suggestModule completes a diagnostic with the field that loads a module, and adds it
+// to the report. The field goes up levels above the diagnostic's position.
+func (s *subject) suggestModule(d diag.Diagnostic, module string, up int) {
+	field := "modules: " + load.PathOf("", module) + `: "load"`
+	d.Help = "add " + field
+	d.Edits = []diag.Edit{{Kind: diag.AddField, Pos: d.Pos, Up: up, Text: field}}
+	s.report.Add(d)
+}
+
+// loadsModule reports whether a module is loaded at boot, or its package installed.
+func (s *subject) loadsModule(module string) bool {
 	same := func(name string) bool {
 		return strings.ReplaceAll(name, "-", "_") == strings.ReplaceAll(module, "-", "_")
 	}
-	for _, m := range s.Modules {
-		if m.Action == "load" && same(m.Name) {
-			return true
-		}
-	}
-	for _, p := range s.Packages {
-		if p.Action == "install" && (p.Name == "kernel-modules" || same(strings.TrimPrefix(p.Name, "kernel-module-"))) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.Modules, func(m plan.Module) bool { return m.Action == "load" && same(m.Name) }) ||
+		slices.ContainsFunc(s.Packages, func(p plan.Package) bool {
+			return p.Action == "install" && (p.Name == "kernel-modules" || same(strings.TrimPrefix(p.Name, "kernel-module-")))
+		})
 }
 
 func thpConfig(s *subject) {
-	for _, field := range []string{"thp", "thpDefrag"} {
-		n := s.Node.At("memory", field)
-		// Every PREEMPT_RT kernel is without, whatever the facts are of.
-		if n == nil || n.Text == "never" || !s.realtime() && !s.lacks("TRANSPARENT_HUGEPAGE") {
+	for _, v := range []config.String{s.Config.Memory.THP, s.Config.Memory.THPDefrag} {
+		// Every PREEMPT_RT kernel is without, whatever the facts describe.
+		if !v.IsSet() || v.Text == "never" || !s.isRealtime() && !s.lacks("TRANSPARENT_HUGEPAGE") {
 			continue
 		}
 		message := "the kernel has no transparent huge pages"
-		if s.realtime() {
+		if s.isRealtime() {
 			message += ": PREEMPT_RT takes them away"
 		}
-		s.finding(n, at("memory", field), n.Show(), "", "%s", message)
+		s.reportAt(v, v.Show(), "", "%s", message)
 		return
 	}
 }
 
-// smallMemory is where transparent huge pages for all do more harm than good.
+// smallMemory is the size, in bytes, up to which transparent huge pages for every
+// process do more harm than good.
 const smallMemory = 16 << 30
 
 func thpAlways(s *subject) {
-	if n := s.Node.At("memory", "thp"); n != nil && n.Text == "always" && s.Board.RAMBytes <= smallMemory {
-		s.finding(n, at("memory", "thp"), n.Show(), "", "transparent huge pages always, on %d MiB that CPU and GPU share", s.Board.RAMBytes>>20)
+	if v := s.Config.Memory.THP; v.Text == "always" && s.Board.RAMBytes <= smallMemory {
+		s.reportAt(v, v.Show(), "", "transparent huge pages always, on %d MiB that CPU and GPU share", s.Board.RAMBytes>>20)
 	}
 }
 
 func ksmConfig(s *subject) {
-	if n := s.Node.At("memory", "ksm"); n != nil && n.True && s.lacks("KSM") {
-		s.finding(n, at("memory", "ksm"), n.Show(), "", "the kernel cannot merge pages: KSM is off")
+	if v := s.Config.Memory.KSM; v.On && s.lacks("KSM") {
+		s.reportAt(v, v.Show(), "", "the kernel cannot merge pages: KSM is off")
 	}
 }
 
 func hugepagesConfig(s *subject) {
-	n, path := s.Node.At("memory", "hugepages"), at("memory", "hugepages")
-	if n == nil {
-		n, path = s.Node.At("kernel", "args", "hugepages"), at("kernel", "args", "hugepages")
+	part := s.Config.Memory.Hugepages.Place
+	if !part.IsSet() {
+		part = s.Config.Kernel.Args.Get("hugepages").Place
 	}
-	if n != nil && s.lacks("HUGETLBFS") {
-		s.finding(n, path, "", "", "the kernel cannot reserve huge pages: HUGETLBFS is off")
+	if part.IsSet() && s.lacks("HUGETLBFS") {
+		s.reportAt(part, "", "", "the kernel cannot reserve huge pages: HUGETLBFS is off")
 	}
 }
 
@@ -450,43 +446,42 @@ func zramConfig(s *subject) {
 	}
 	for _, symbol := range []string{"ZRAM", "SWAP"} {
 		if s.lacks(symbol) {
-			s.finding(nil, at("memory", "zram"), "", `set `+symbol+`: "y"`, "the kernel has no compressed swap: %s is off", symbol)
+			s.reportAt(s.Config.Memory.ZRAM, "", `set `+symbol+`: "y"`, "the kernel has no compressed swap: %s is off", symbol)
 			return
 		}
 	}
 }
 
 func zramAlgo(s *subject) {
-	if s.ZRAM == nil || s.ZRAM.Algorithm == "" || s.kernel == nil {
+	v := s.Config.Memory.ZRAM.Struct.Algorithm
+	if s.ZRAM == nil || v.Text == "" || s.kernel == nil {
 		return
 	}
-	symbol := s.Compressor(s.ZRAM.Algorithm)
-	n, path := s.Node.At("memory", "zram", "algorithm"), at("memory", "zram", "algorithm")
+	symbol := s.Compressor(v.Text)
 	if s.off(symbol) {
-		s.finding(n, path, n.Show(), "remove "+symbol+": \"n\"", "zram cannot use %s: %s is off", n.Text, symbol)
+		s.reportAt(v, v.Show(), "remove "+symbol+": \"n\"", "zram cannot use %s: %s is off", v.Text, symbol)
 		return
 	}
-	if !s.kernel.Exact() || s.Node.At("kernel", "config", symbol) != nil {
-		return // kconfig-lost says what becomes of it
+	if !s.kernel.Exact() || s.Config.Kernel.Config.Has(symbol) {
+		return // kconfig-lost explains what becomes of it
 	}
 	for _, p := range s.kernel.Predictions() {
-		if p.Symbol == symbol && p.Outcome != kconfig.Kept && s.tell(symbol) {
-			s.finding(n, path, n.Show(), "", "zram cannot use %s: %s", n.Text, p.Cause)
+		if p.Symbol == symbol && p.Outcome != kconfig.Kept && s.markExplained(symbol) {
+			s.reportAt(v, v.Show(), "", "zram cannot use %s: %s", v.Text, p.Cause)
 		}
 	}
 }
 
 func zramZswap(s *subject) {
-	n := s.Node.At("kernel", "args", "zswap.enabled")
-	if s.ZRAM != nil && n != nil && !s.lacks("ZSWAP") && (n.Text == "1" || n.Text == "Y" || n.Text == "y" || n.True) {
-		s.finding(n, at("kernel", "args", "zswap.enabled"), n.Show(), "", "zswap compresses what zram compresses again")
+	arg := s.Config.Kernel.Args.Get("zswap.enabled")
+	if s.ZRAM != nil && !s.lacks("ZSWAP") && (slices.Contains([]string{"1", "Y", "y"}, arg.Text) || arg.IsTrue()) {
+		s.reportAt(arg, arg.Show(), "", "zswap and zram both compress what is swapped")
 	}
 }
 
 func zramNVZRAM(s *subject) {
-	n := s.Node.At("services", "nvzramconfig.service")
-	if s.ZRAM != nil && n != nil && n.Get("enable") != nil && n.Get("enable").True {
-		s.finding(n, at("services", "nvzramconfig.service"), "", "", "nvzramconfig and memory.zram make the same device")
+	if svc := s.Config.Services.Get("nvzramconfig.service"); s.ZRAM != nil && svc.Enable.On {
+		s.reportAt(svc, "", "", "nvzramconfig and memory.zram make the same device")
 	}
 }
 
@@ -495,55 +490,54 @@ func rtGroupSched(s *subject) {
 		return
 	}
 	for _, t := range s.tasks() {
-		if !realtime(t.policy) {
+		if !isRealtimePolicy(t.Scheduling.Text) {
 			continue
 		}
 		if !s.on("RT_GROUP_SCHED") && (!s.kernel.Exact() || !s.kernel.On("RT_GROUP_SCHED")) {
 			return
 		}
-		where := append(t.at, "scheduling")
-		n := s.Node.At(where...)
-		d := s.diagnostic(n, where, "the kernel refuses %s to services: RT_GROUP_SCHED is on", t.policy)
+		d := s.diagnose(t.Scheduling, "the kernel refuses %s to services: RT_GROUP_SCHED is on", t.Scheduling.Text)
 		d.Help = `add kernel: config: RT_GROUP_SCHED: "n"`
-		d.Edits = []diag.Edit{{Kind: diag.AddField, Pos: n.Pos, Up: 2, Text: `kernel: config: RT_GROUP_SCHED: "n"`}}
+		d.Edits = []diag.Edit{{Kind: diag.AddField, Pos: t.Scheduling.Pos(), Up: 2, Text: `kernel: config: RT_GROUP_SCHED: "n"`}}
 		s.report.Add(d)
 		return
 	}
 }
 
 func memoryControl(s *subject) {
-	for _, svc := range s.Services {
-		if n := s.Node.At("services", svc.Name, "memoryMax"); n != nil && s.lacks("MEMCG") {
-			s.finding(n, at("services", svc.Name, "memoryMax"), "", "", "memory limits need MEMCG, which is off")
+	for _, svc := range s.Config.Services.Sorted() {
+		if svc.MemoryMax.IsSet() && s.lacks("MEMCG") {
+			s.reportAt(svc.MemoryMax, "", "", "memory limits need MEMCG, which is off")
 			return
 		}
 	}
 }
 
 func processorControl(s *subject) {
-	for _, svc := range s.Services {
-		if n := s.Node.At("services", svc.Name, "cpuQuota"); n != nil && s.lacks("CFS_BANDWIDTH") {
-			s.finding(n, at("services", svc.Name, "cpuQuota"), n.Show(), "", "limits of processor time need CFS_BANDWIDTH, which is off")
+	for _, svc := range s.Config.Services.Sorted() {
+		if svc.CPUQuota.IsSet() && s.lacks("CFS_BANDWIDTH") {
+			s.reportAt(svc.CPUQuota, svc.CPUQuota.Show(), "", "limits of processor time need CFS_BANDWIDTH, which is off")
 			return
 		}
 	}
 }
 
 func pressure(s *subject) {
-	n, path := s.Node.At("packages", "systemd-oomd"), at("packages", "systemd-oomd")
-	if n == nil || n.Text != "install" {
-		n, path = s.Node.At("services", "systemd-oomd.service", "enable"), at("services", "systemd-oomd.service", "enable")
-		if n == nil || !n.True {
+	pkg, enable := s.Config.Packages.Get("systemd-oomd"), s.Config.Services.Get("systemd-oomd.service").Enable
+	by, up := pkg.Place, 1
+	if pkg.Text != "install" {
+		if !enable.On {
 			return
 		}
+		by, up = enable.Place, 2
 	}
 	if !s.lacks("PSI") {
 		return
 	}
-	d := s.diagnostic(n, path, "systemd-oomd needs PSI, which is off")
-	d.Got = n.Show()
+	d := s.diagnose(by, "systemd-oomd needs PSI, which is off")
+	d.Got = by.Show()
 	if !s.off("PSI") {
-		s.enable(&d, "PSI", "kernel: config: ", n.Pos, len(path)-1)
+		s.enable(&d, "PSI", "kernel: config: ", by.Pos(), up)
 	}
 	s.report.Add(d)
 }
@@ -552,26 +546,26 @@ func cgroupV2(s *subject) {
 	if s.Release.Kernel != "4.9" {
 		return
 	}
-	legacy := s.Node.At("kernel", "args", "systemd.unified_cgroup_hierarchy")
-	isLegacy := legacy != nil && (legacy.Text == "0" || legacy.Text == "no")
+	unified := s.Config.Kernel.Args.Get("systemd.unified_cgroup_hierarchy")
+	legacy := unified.Text == "0" || unified.Text == "no"
 	for _, p := range s.Packages {
-		if n := s.Node.At("packages", p.Name); p.Action == "install" && container(p.Name) && !isLegacy {
-			s.finding(n, at("packages", p.Name), n.Show(), "", "containers do not start on the unified hierarchy of Linux 4.9, and nvidia-container-toolkit %s of %s does not know it", s.Release.ContainerToolkit, s.Release.Name)
+		if p.Action == "install" && isContainerEngine(p.Name) && !legacy {
+			at := s.Config.Packages.Get(p.Name)
+			s.reportAt(at, at.Show(), "", "containers do not start on the unified hierarchy of Linux 4.9, and nvidia-container-toolkit %s of %s does not support it", s.Release.ContainerToolkit, s.Release.Name)
 		}
 	}
-	for _, svc := range s.Services {
-		n := s.Node.At("services", svc.Name)
-		if m := n.Get("memoryMax"); m != nil && !isLegacy {
-			s.finding(m, at("services", svc.Name, "memoryMax"), "", "", "limits of services do not work with the unified hierarchy of Linux 4.9")
+	for _, svc := range s.Config.Services.Entries {
+		if svc.MemoryMax.IsSet() && !legacy {
+			s.reportAt(svc.MemoryMax, "", "", "limits of services do not work with the unified hierarchy of Linux 4.9")
 		}
-		if sl := n.Get("slice"); sl != nil && len(s.Isolated()) > 0 {
-			s.finding(sl, at("services", svc.Name, "slice"), sl.Show(), "give the service its cores with cpus", "Linux 4.9 cannot keep a slice to cores")
+		if svc.Slice.IsSet() && len(s.Isolated()) > 0 {
+			s.reportAt(svc.Slice, svc.Slice.Show(), "give the service its cores with cpus", "Linux 4.9 cannot keep a slice to cores")
 		}
 	}
 }
 
-// container tells whether a package brings a container engine.
-func container(name string) bool {
+// isContainerEngine reports whether a package brings a container engine.
+func isContainerEngine(name string) bool {
 	switch name {
 	case "docker", "docker-ce", "docker-moby", "containerd", "containerd-opencontainers", "podman", "cri-o", "nvidia-container-toolkit", "nvidia-docker", "nvidia-container-runtime":
 		return true
@@ -583,9 +577,9 @@ func cpusetControl(s *subject) {
 	if len(s.Isolated()) == 0 || s.Release.Kernel == "4.9" {
 		return
 	}
-	for _, svc := range s.Services {
-		if n := s.Node.At("services", svc.Name, "slice"); n != nil && s.lacks("CPUSETS") {
-			s.finding(n, at("services", svc.Name, "slice"), n.Show(), "", "the slice cannot be kept to its cores: CPUSETS is off")
+	for _, svc := range s.Config.Services.Sorted() {
+		if svc.Slice.IsSet() && s.lacks("CPUSETS") {
+			s.reportAt(svc.Slice, svc.Slice.Show(), "", "the slice cannot be kept to its cores: CPUSETS is off")
 			return
 		}
 	}

@@ -1,6 +1,7 @@
 package check
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"slices"
@@ -8,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/yoctune/yoctune/compiler/diag"
-	"github.com/yoctune/yoctune/compiler/language/load"
+	"github.com/yoctune/yoctune/compiler/language/config"
 	"github.com/yoctune/yoctune/compiler/resolve"
 )
 
@@ -182,35 +183,22 @@ func modeNames(s *subject) []string {
 	return names
 }
 
-func eachMode(s *subject, f func(name string, n *load.Node)) {
-	modes := s.Node.At("power", "modes")
-	if modes == nil {
-		return
-	}
-	for _, m := range modes.Fields {
-		f(m.Name, m.Value)
-	}
-}
-
 func powerFrom(s *subject) {
-	eachMode(s, func(name string, n *load.Node) {
-		from := n.Get("from")
-		if from == nil || len(s.Stock.Modes) == 0 {
-			return
-		}
-		if _, ok := s.Stock.Mode(from.Text); !ok {
-			s.finding(from, at("power", "modes", name, "from"), from.Text, diag.DidYouMean(from.Text, stockNames(s)),
+	for _, m := range s.Config.Power.Modes.Entries {
+		from := m.From
+		if _, ok := s.Stock.Mode(from.Text); !ok && from.IsSet() && len(s.Stock.Modes) > 0 {
+			s.reportAt(from, from.Text, diag.DidYouMean(from.Text, stockNames(s)),
 				"board %s on %s has no stock mode %q", s.Board.ID, s.Release.Name, from.Text)
 		}
-	})
+	}
 }
 
 func powerNameTaken(s *subject) {
-	eachMode(s, func(name string, n *load.Node) {
-		if slices.ContainsFunc(stockNames(s), func(stock string) bool { return strings.EqualFold(stock, name) }) {
-			s.finding(n, at("power", "modes", name), name, "", "%q is a stock mode of the board", name)
+	for _, m := range s.Config.Power.Modes.Entries {
+		if slices.ContainsFunc(stockNames(s), func(stock string) bool { return strings.EqualFold(stock, m.Key()) }) {
+			s.reportAt(m, m.Key(), "", "%q is a stock mode of the board", m.Key())
 		}
-	})
+	}
 }
 
 // maxDefault is the greatest id a default may have: NVIDIA's indicator and
@@ -218,50 +206,45 @@ func powerNameTaken(s *subject) {
 const maxDefault = 9
 
 func powerDefault(s *subject) {
-	d := s.Node.At("power", "default")
-	if d == nil {
+	d := s.Config.Power.Default
+	if !d.IsSet() {
 		return
 	}
 	names := modeNames(s)
 	i := slices.Index(names, d.Text)
 	switch {
 	case i < 0 && len(names) > 0:
-		s.finding(d, at("power", "default"), d.Text, diag.DidYouMean(d.Text, names), "power mode %q does not exist", d.Text)
+		s.reportAt(d, d.Text, diag.DidYouMean(d.Text, names), "power mode %q does not exist", d.Text)
 	case i > maxDefault:
-		s.finding(d, at("power", "default"), d.Text, "remove modes that are not needed", "power mode %q has id %d; a default has at most %d", d.Text, i, maxDefault)
+		s.reportAt(d, d.Text, "remove modes that are not needed", "power mode %q has id %d; a default has at most %d", d.Text, i, maxDefault)
 	}
 }
 
 func powerLadder(s *subject) {
-	a := s.Node.At("power", "adaptive")
-	if a == nil {
+	a := &s.Config.Power.Adaptive
+	if !a.IsSet() {
 		return
 	}
 	names := modeNames(s)
-	ladder := a.Get("ladder")
-	if len(ladder.Items) < 2 {
-		s.finding(ladder, at("power", "adaptive", "ladder"), ladder.Show(), "", "a ladder has at least two modes")
+	if len(a.Ladder.Items) < 2 {
+		s.reportAt(a.Ladder, a.Ladder.Show(), "", "a ladder has at least two modes")
 	}
 	seen := map[string]bool{}
-	for _, m := range ladder.Items {
+	for _, m := range a.Ladder.Items {
 		if !slices.Contains(names, m.Text) {
-			s.finding(m, at("power", "adaptive", "ladder"), m.Text, diag.DidYouMean(m.Text, names), "power mode %q does not exist", m.Text)
+			s.reportAt(m, m.Text, diag.DidYouMean(m.Text, names), "power mode %q does not exist", m.Text)
 		}
 		if seen[m.Text] {
-			s.finding(m, at("power", "adaptive", "ladder"), m.Text, "", "power mode %q is on the ladder twice", m.Text)
+			s.reportAt(m, m.Text, "", "power mode %q is on the ladder twice", m.Text)
 		}
 		seen[m.Text] = true
 	}
-	if up, down := s.Plan.Power.Adaptive.UpLoad, s.Plan.Power.Adaptive.DownLoad; down >= up {
-		s.finding(a.At("down", "load"), at("power", "adaptive", "down", "load"), fmt.Sprint(down), "", "down.load %d %% is not below up.load %d %%", down, up)
+	if up, down := a.Up.Load.Value, a.Down.Load.Value; down >= up {
+		s.reportAt(a.Down.Load, a.Down.Load.Show(), "", "down.load %d %% is not below up.load %d %%", down, up)
 	}
 }
 
 func powerLadderReboot(s *subject) {
-	a := s.Node.At("power", "adaptive", "ladder")
-	if a == nil {
-		return
-	}
 	mask := map[string]string{}
 	for _, m := range s.Stock.Modes {
 		for _, p := range m.Settings {
@@ -270,17 +253,20 @@ func powerLadderReboot(s *subject) {
 			}
 		}
 	}
-	for _, m := range s.Plan.Power.Modes {
-		for _, p := range m.Params {
-			if strings.HasSuffix(p.Arg, "_PG_MASK") {
-				mask[m.Name] += p.Arg + "=" + p.Value + " "
+	if s.Plan.Power != nil {
+		for _, m := range s.Plan.Power.Modes {
+			for _, p := range m.Params {
+				if strings.HasSuffix(p.Arg, "_PG_MASK") {
+					mask[m.Name] += p.Arg + "=" + p.Value + " "
+				}
 			}
 		}
 	}
-	for i := 1; i < len(a.Items); i++ {
-		low, high := a.Items[i-1].Text, a.Items[i].Text
+	ladder := s.Config.Power.Adaptive.Ladder.Items
+	for i := 1; i < len(ladder); i++ {
+		low, high := ladder[i-1].Text, ladder[i].Text
 		if mask[low] != mask[high] && mask[low] != "" && mask[high] != "" {
-			s.finding(a.Items[i], at("power", "adaptive", "ladder"), strings.TrimSpace(mask[low])+" and "+strings.TrimSpace(mask[high]), "",
+			s.reportAt(ladder[i], strings.TrimSpace(mask[low])+" and "+strings.TrimSpace(mask[high]), "",
 				"switching between %s and %s needs a reboot", low, high)
 		}
 	}
@@ -288,8 +274,7 @@ func powerLadderReboot(s *subject) {
 
 // limit is a frequency of the configuration and the table it must be in.
 type limit struct {
-	n     *load.Node
-	path  []string
+	config.Frequency
 	table []int64
 	unit  int64 // Hz of one step of the table
 	what  string
@@ -297,52 +282,53 @@ type limit struct {
 
 func limits(s *subject) []limit {
 	var all []limit
-	add := func(parent *load.Node, path []string, table []int64, unit int64, what string, fields ...string) {
+	add := func(table []int64, unit int64, what string, fields ...config.Frequency) {
 		for _, f := range fields {
-			if n := parent.Get(f); n != nil {
-				all = append(all, limit{n, append(slices.Clone(path), f), table, unit, what})
+			if f.IsSet() {
+				all = append(all, limit{f, table, unit, what})
 			}
 		}
 	}
-	add(s.Node.Get("cpu"), at("cpu"), s.Board.CPUkHz, 1000, "CPU", "min", "max")
-	add(s.Node.Get("gpu"), at("gpu"), s.Board.GPUHz, 1, "GPU", "min", "max")
-	eachMode(s, func(name string, n *load.Node) {
-		add(n.Get("cpu"), at("power", "modes", name, "cpu"), s.Board.CPUkHz, 1000, "CPU", "min", "max")
-		add(n.Get("gpu"), at("power", "modes", name, "gpu"), s.Board.GPUHz, 1, "GPU", "min", "max")
-		add(n.Get("emc"), at("power", "modes", name, "emc"), s.Board.EMCHz, 1, "memory controller", "max")
-	})
+	c := s.Config
+	add(s.Board.CPUkHz, 1000, "CPU", c.CPU.Min, c.CPU.Max)
+	add(s.Board.GPUHz, 1, "GPU", c.GPU.Min, c.GPU.Max)
+	for _, m := range c.Power.Modes.Entries {
+		add(s.Board.CPUkHz, 1000, "CPU", m.CPU.Min, m.CPU.Max)
+		add(s.Board.GPUHz, 1, "GPU", m.GPU.Min, m.GPU.Max)
+		add(s.Board.EMCHz, 1, "memory controller", m.EMC.Max)
+	}
 	return all
 }
 
 func powerFrequency(s *subject) {
 	for _, l := range limits(s) {
-		if l.n.Text == "unlimited" {
+		if l.Text == "unlimited" {
 			continue
 		}
-		hz, err := resolve.Frequency(l.n)
+		hz, err := resolve.Frequency(l.Node())
 		if err != nil {
 			continue // reported where it was read
 		}
 		if len(l.table) == 0 {
-			continue // power-table-unverified says that the table is not known
+			continue // power-table-unverified reports an unknown table
 		}
 		if hz%l.unit == 0 && slices.Contains(l.table, hz/l.unit) {
 			continue
 		}
-		s.finding(l.n, l.path, l.n.Show(), nearest(l.table, hz, l.unit), "%s is no step of the %s clock of %s", resolve.ShowHz(hz), l.what, s.Board.ID)
+		s.reportAt(l, l.Show(), describeNearest(l.table, hz, l.unit), "%s is not a step of the %s clock of %s", resolve.ShowHz(hz), l.what, s.Board.ID)
 	}
 }
 
-// nearest names the steps around a frequency. A value off by a thousand is a
+// describeNearest names the steps around a frequency. A value off by a thousand is a
 // mistaken unit.
-func nearest(table []int64, hz, unit int64) string {
+func describeNearest(table []int64, hz, unit int64) string {
 	lowest, highest := table[0]*unit, table[len(table)-1]*unit
 	switch {
 	case hz < lowest/10 && hz*1000 >= lowest && hz*1000 <= highest:
 		if slices.Contains(table, hz*1000/unit) {
 			return fmt.Sprintf("a number without a unit counts Hz: did you mean %q?", resolve.ShowHz(hz*1000))
 		}
-		return "a number without a unit counts Hz; for a thousand times as much, the " + nearest(table, hz*1000, unit)
+		return "a number without a unit counts Hz; for a thousand times as much, the " + describeNearest(table, hz*1000, unit)
 	case hz < lowest/10:
 		return fmt.Sprintf("the table runs from %s to %s: is the unit right?", resolve.ShowHz(lowest), resolve.ShowHz(highest))
 	case hz > highest:
@@ -371,11 +357,12 @@ modes:
 				low[p.Param] = v
 			case "MAX_FREQ":
 				if l := low[p.Param]; l > v {
-					domain, unit := "gpu", int64(1)
+					mode := s.Config.Power.Modes.Get(m.Name)
+					at, unit := mode.GPU.Place, int64(1)
 					if strings.HasPrefix(p.Param, "CPU") {
-						domain, unit = "cpu", 1000
+						at, unit = mode.CPU.Place, 1000
 					}
-					s.finding(nil, at("power", "modes", m.Name, domain), "", "", "mode %s: %s has min %s above max %s", m.Name, p.Param, resolve.ShowHz(l*unit), resolve.ShowHz(v*unit))
+					s.reportAt(at, "", "", "mode %s: %s has min %s above max %s", m.Name, p.Param, resolve.ShowHz(l*unit), resolve.ShowHz(v*unit))
 					continue modes
 				}
 			}
@@ -384,51 +371,46 @@ modes:
 }
 
 func powerCores(s *subject) {
-	eachMode(s, func(name string, n *load.Node) {
-		list := n.At("cpu", "online")
-		if list == nil {
-			return
+	for _, m := range s.Config.Power.Modes.Entries {
+		list := m.CPU.Online
+		if !list.IsSet() {
+			continue
 		}
-		path := at("power", "modes", name, "cpu", "online")
-		cores := resolve.Cores(list)
+		cores := config.Cores(list)
 		if !slices.Contains(cores, 0) {
-			s.finding(list, path, list.Show(), "add core 0", "core 0 cannot be off")
+			s.reportAt(list, list.Show(), "add core 0", "core 0 cannot be off")
 		}
 		for _, c := range cores {
 			if c >= s.Board.Cores {
-				s.finding(list, path, list.Show(), fmt.Sprintf("the cores of %s are 0 to %d", s.Board.ID, s.Board.Cores-1), "core %d does not exist", c)
+				s.reportAt(list, list.Show(), fmt.Sprintf("the cores of %s are 0 to %d", s.Board.ID, s.Board.Cores-1), "core %d does not exist", c)
 			}
 		}
-		if s.Plan.Power.Default != name {
-			return
+		if s.Plan.Power.Default != m.Key() {
+			continue
 		}
 		for _, c := range s.Isolated() {
 			if !slices.Contains(cores, c) {
-				s.finding(list, path, list.Show(), "keep the isolated cores on in the default mode", "core %d is isolated and off in the default mode", c)
+				s.reportAt(list, list.Show(), "keep the isolated cores on in the default mode", "core %d is isolated and off in the default mode", c)
 			}
 		}
-	})
+	}
 }
 
 func powerMask(s *subject) {
-	eachMode(s, func(name string, n *load.Node) {
-		m := n.At("gpu", "mask")
-		if m == nil {
-			return
+	for _, m := range s.Config.Power.Modes.Entries {
+		mask := m.GPU.Mask
+		if !mask.IsSet() || slices.Contains(s.Board.GPUMasks, int64(mask.Value)) {
+			continue
 		}
-		v, _ := m.Int64()
-		if slices.Contains(s.Board.GPUMasks, v) {
-			return
-		}
-		help := "masks of the stock modes: " + numbers(s.Board.GPUMasks)
+		help := "masks of the stock modes: " + formatNumbers(s.Board.GPUMasks)
 		if r := s.Board.MaskRule; r != nil && r.File != "" {
 			help = "the mask of this module is in " + r.File + ", not in the power mode"
 		}
-		s.finding(m, at("power", "modes", name, "gpu", "mask"), m.Text, help, "mask %d is not one of the stock modes'", v)
-	})
+		s.reportAt(mask, mask.Show(), help, "mask %d is not one of the stock modes'", mask.Value)
+	}
 }
 
-func numbers(all []int64) string {
+func formatNumbers(all []int64) string {
 	words := make([]string, 0, len(all))
 	for _, v := range all {
 		words = append(words, strconv.FormatInt(v, 10))
@@ -437,14 +419,14 @@ func numbers(all []int64) string {
 }
 
 func powerComplete(s *subject) {
-	if t := s.Node.At("power", "table"); t != nil && t.Text == "complete" {
-		s.finding(t, at("power", "table"), t.Text, "", "no verified whole table is known for %s on %s", s.Board.ID, s.Release.Name)
+	if t := s.Config.Power.Table; t.Text == "complete" {
+		s.reportAt(t, t.Text, "", "no verified whole table is known for %s on %s", s.Board.ID, s.Release.Name)
 	}
 }
 
-// super tells whether the target's machine is flashed with the Super device
+// isSuper reports whether the target's machine is flashed with the Super device
 // tree; known is false for a machine of the user's own.
-func (s *subject) super() (super, known bool) {
+func (s *subject) isSuper() (super, known bool) {
 	r, ok := s.Board.Releases[s.Release.Name]
 	if !ok || s.Custom != nil {
 		return false, false
@@ -460,11 +442,7 @@ func (s *subject) super() (super, known bool) {
 
 func powerSuper(s *subject) {
 	cpu, gpu := s.Board.CPU.MaxNonSuper, s.Board.GPU.MaxNonSuper
-	if cpu == nil && gpu == nil {
-		return
-	}
-	super, known := s.super()
-	if super || !known {
+	if super, known := s.isSuper(); super || !known {
 		return
 	}
 	for _, l := range limits(s) {
@@ -477,51 +455,47 @@ func powerSuper(s *subject) {
 		default:
 			continue
 		}
-		hz, err := resolve.Frequency(l.n)
-		if err != nil || l.n.Text == "unlimited" || hz <= top {
-			continue
+		if hz, err := resolve.Frequency(l.Node()); err == nil && l.Text != "unlimited" && hz > top {
+			s.reportAt(l, l.Show(), "", "machine %s runs the %s at %s at most: its device tree is not a Super one", s.Machine, l.what, resolve.ShowHz(top))
 		}
-		s.finding(l.n, l.path, l.n.Show(), "", "machine %s runs the %s at %s at most: its device tree is not a Super one", s.Machine, l.what, resolve.ShowHz(top))
 	}
 }
 
-// tool finds a program that owns clocks in a command.
-func ownerTool(exec *load.Node) *load.Node {
-	if exec == nil {
-		return nil
-	}
+// findClockTool finds the word of a command that takes the clocks over.
+func findClockTool(exec config.List[config.String]) (config.String, bool) {
 	for _, w := range exec.Items {
 		for field := range strings.FieldsSeq(w.Text) {
 			switch path.Base(field) {
 			case "nvpmodel", "jetson_clocks", "jetson_clocks.sh", "nvpower.sh", "jetson-clocks":
-				return w
+				return w, true
 			}
 		}
 	}
-	return nil
+	return config.String{}, false
 }
 
 func powerOwner(s *subject) {
-	for _, f := range s.Node.Get("services").Members() {
-		if w := ownerTool(f.Value.Get("exec")); w != nil && !reserved(f.Name) { // service-reserved says so
-			s.finding(w, at("services", f.Name, "exec"), w.Show(), "", "service %s is a second owner of the clocks", f.Name)
+	for _, svc := range s.Config.Services.Entries {
+		if w, ok := findClockTool(svc.Exec); ok && !isReserved(svc.Key()) { // service-reserved reports those
+			s.reportAt(w, w.Show(), "", "service %s is a second owner of the clocks", svc.Key())
 		}
 	}
 }
 
 func powerFan(s *subject) {
-	if s.Node.At("power", "default") == nil && s.Node.At("power", "modes") == nil || s.Node.Get("fan") != nil {
-		return // fan-owner speaks of a fan that is set
+	c := s.Config
+	if !c.Power.Default.IsSet() && !c.Power.Modes.IsSet() || c.Fan.IsSet() {
+		return // fan-owner reports it where fan is set
 	}
-	for _, name := range []string{"tegra-nvfancontrol", "nvfancontrol"} {
-		if n := s.Node.At("packages", name); n != nil && n.Text == "exclude" {
-			s.finding(n, at("packages", name), n.Show(), "", "the image has a power mode and nobody who turns the fan")
+	for _, name := range fanPackages() {
+		if p := c.Packages.Get(name); p.Text == "exclude" {
+			s.reportAt(p, p.Show(), "", "the image has a power mode and nothing that controls the fan")
 		}
 	}
 }
 
-// watts reads the label of a mode: 25 of MODE_25W, 0 for one without.
-func watts(name string) int {
+// parseWatts reads the label of a mode: 25 of MODE_25W, 0 for one without.
+func parseWatts(name string) int {
 	for part := range strings.SplitSeq(name, "_") {
 		if digits, ok := strings.CutSuffix(part, "W"); ok {
 			if w, err := strconv.Atoi(digits); err == nil {
@@ -533,37 +507,26 @@ func watts(name string) int {
 }
 
 func powerSupply(s *subject) {
-	if s.Custom == nil || s.Plan.Power == nil || s.Plan.Power.Default == "" {
+	if s.Custom == nil || s.Plan.Power == nil || s.Plan.Power.Default == "" || !s.Custom.Supply.IsSet() {
 		return
 	}
-	supply, ok := s.Custom.Get("supply").Int64()
-	if !ok {
-		return
-	}
-	mode := s.Plan.Power.Default
-	n := s.Node.At("power", "default")
-	from := mode
-	if own := s.Node.At("power", "modes", mode, "from"); own != nil {
-		from = own.Text
-	}
-	label := watts(mode)
-	if label == 0 {
-		label = watts(from)
-	}
-	d := s.diagnostic(n, at("power", "default"), "mode %s wants more than the %d mW that the carrier supplies", mode, supply)
-	d.Related = []diag.Related{{Pos: s.Custom.Get("supply").Pos, Message: "the carrier's supply"}}
+	mode, supply := s.Config.Power.Default, s.Custom.Supply
+	from := s.Config.Power.Modes.Get(mode.Text).From.Or(mode.Text)
+	watts := cmp.Or(parseWatts(mode.Text), parseWatts(from))
+	d := s.diagnose(mode, "mode %s wants more than the %d mW that the carrier supplies", mode.Text, supply.Value)
+	d.Related = []diag.Related{{Pos: supply.Pos(), Message: "the carrier's supply"}}
 	switch {
-	case label == 0 && strings.HasPrefix(from, "MAXN"):
-		d.Message = fmt.Sprintf("mode %s has no limit, and the carrier supplies %d mW", mode, supply)
-	case int64(label)*1000 <= supply:
+	case watts == 0 && strings.HasPrefix(from, "MAXN"):
+		d.Message = fmt.Sprintf("mode %s has no limit, and the carrier supplies %d mW", mode.Text, supply.Value)
+	case watts*1000 <= supply.Value:
 		return
 	}
 	s.report.Add(d)
 }
 
 func gpuGovernorUdev(s *subject) {
-	if n := s.Node.At("gpu", "governor"); n != nil && s.Release.Line() == "R39" {
-		s.finding(n, at("gpu", "governor"), n.Show(), "", "a udev rule of L4T %s sets the governor again", s.Release.L4T)
+	if g := s.Config.GPU.Governor; g.IsSet() && s.Release.Line() == "R39" {
+		s.reportAt(g, g.Show(), "", "a udev rule of L4T %s sets the governor again", s.Release.L4T)
 	}
 }
 
@@ -571,13 +534,12 @@ func powerUnverified(s *subject) {
 	if s.Exact || s.Plan.Power == nil {
 		return
 	}
-	n := s.Node.At("power", "default")
-	if n == nil {
-		n = s.Node.Get("power")
+	d := s.diagnose(s.Config.Power, "the stock modes of %s are not verified for L4T %s", s.Board.ID, s.Release.L4T)
+	if mode := s.Config.Power.Default; mode.IsSet() {
+		d.Pos = mode.Pos()
 	}
-	what := "the stock modes of " + s.Board.ID + " are not verified for L4T " + s.Release.L4T
 	if len(s.Board.GPUHz) == 0 {
-		what += ", and its GPU clock steps are not known"
+		d.Message += ", and its GPU clock steps are not known"
 	}
-	s.finding(n, at("power"), "", "", "%s", what)
+	s.report.Add(d)
 }

@@ -2,11 +2,14 @@ package check
 
 import (
 	"fmt"
+	"iter"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/yoctune/yoctune/compiler/check/budget"
 	"github.com/yoctune/yoctune/compiler/diag"
+	"github.com/yoctune/yoctune/compiler/language/config"
 	"github.com/yoctune/yoctune/compiler/language/load"
 	"github.com/yoctune/yoctune/schema/plan"
 )
@@ -74,12 +77,21 @@ func promiseRules() []Rule {
 	}
 }
 
+// pipelines returns each pipeline of the target as it was written and as it was resolved.
+func (s *subject) pipelines() iter.Seq2[*config.Pipeline, plan.Pipeline] {
+	return func(yield func(*config.Pipeline, plan.Pipeline) bool) {
+		for _, c := range s.Config.Pipelines.Entries {
+			if p, ok := s.Plan.Pipelines[c.Key()]; ok && !yield(c, p) {
+				return
+			}
+		}
+	}
+}
+
 // promised calls f for each pipeline of the target, with its node.
 func (s *subject) promised(f func(name string, n *load.Node, p plan.Pipeline)) {
-	for _, m := range s.Node.Get("pipelines").Members() {
-		if p, ok := s.Plan.Pipelines[m.Name]; ok {
-			f(m.Name, m.Value, p)
-		}
+	for c, p := range s.pipelines() {
+		f(c.Key(), c.Node(), p)
 	}
 }
 
@@ -118,46 +130,47 @@ func own(l budget.Latency) string {
 }
 
 func latencyObjective(s *subject) {
-	s.promised(func(name string, n *load.Node, p plan.Pipeline) {
+	for c, p := range s.pipelines() {
 		if objective, why := late(p); why != "" {
-			v := n.At("slo", objective)
-			s.finding(v, at("pipelines", name, "slo", objective), v.Show(), "", "pipeline %s: %s", name, why)
+			at := c.SLO.LatencyP95.Place
+			if objective == "minFps" {
+				at = c.SLO.MinFPS.Place
+			}
+			s.reportAt(at, at.Show(), "", "pipeline %s: %s", c.Key(), why)
 		}
-	})
+	}
 }
 
 func latencyUnknown(s *subject) {
-	s.promised(func(name string, n *load.Node, p plan.Pipeline) {
+	for c, p := range s.pipelines() {
 		if p.SLO == nil || p.SLO.LatencyP95 == 0 || p.Degrade != nil { // a ladder measures
-			return
+			continue
 		}
 		l := budget.LatencyOf(p, true)
-		if _, why := late(p); why != "" || len(l.Missing) == 0 {
-			return
+		if _, why := late(p); why == "" && len(l.Missing) > 0 {
+			s.reportAt(c.SLO.LatencyP95, c.SLO.LatencyP95.Show(), "", "pipeline %s: no time is declared for %s", c.Key(), strings.Join(l.Missing, ", "))
 		}
-		v := n.At("slo", "latencyP95")
-		s.finding(v, at("pipelines", name, "slo", "latencyP95"), v.Show(), "", "pipeline %s: no time is declared for %s", name, strings.Join(l.Missing, ", "))
-	})
+	}
 }
 
 func pipelineBudget(s *subject) {
-	s.promised(func(name string, n *load.Node, p plan.Pipeline) {
+	for c, p := range s.pipelines() {
 		if p.Budget == nil {
-			return
+			continue
 		}
-		b, r := budget.Of(p, s.known), budget.RatesOf(name, p)
-		over := func(field string, found, bound int64, format string, args ...any) {
-			if v := n.At("budget", field); bound > 0 && found > bound {
-				s.finding(v, at("pipelines", name, "budget", field), v.Show(), "", "pipeline %s: %s", name, fmt.Sprintf(format, args...))
+		b, r := budget.Of(p, s.known), budget.RatesOf(c.Key(), p)
+		compare := func(bound config.Part, found, most int64, format string, args ...any) {
+			if most > 0 && found > most {
+				s.reportAt(bound, bound.Where().Show(), "", "pipeline %s: %s", c.Key(), fmt.Sprintf(format, args...))
 			}
 		}
-		over("memory", b.Total(), p.Budget.Memory, "at least %d MiB (%d frames and tensors %d MiB, weights %d MiB) of %d MiB",
+		compare(c.Budget.Memory, b.Total(), p.Budget.Memory, "at least %d MiB (%d frames and tensors %d MiB, weights %d MiB) of %d MiB",
 			mib(b.Total()), b.Frames, mib(b.Pool), mib(b.Weights), p.Budget.Memory>>20)
-		over("gpuMemory", b.GPU, p.Budget.GPUMemory, "the process of the GPU has at least %d MiB of %d MiB", mib(b.GPU), p.Budget.GPUMemory>>20)
-		over("diskRead", r.DiskRead, p.Budget.DiskRead, "%.4g frames a second of %s are %s a second, of %s", r.Frames, show(r.DiskRead, r.Frames), show(r.DiskRead, 1), show(p.Budget.DiskRead, 1))
-		over("diskWrite", r.DiskWrite, p.Budget.DiskWrite, "results without anything seen are %s a second, of %s", show(r.DiskWrite, 1), show(p.Budget.DiskWrite, 1))
-		over("netOut", r.NetOut, p.Budget.NetOut, "results without anything seen are %s a second, of %s", show(r.NetOut, 1), show(p.Budget.NetOut, 1))
-	})
+		compare(c.Budget.GPUMemory, b.GPU, p.Budget.GPUMemory, "the process of the GPU has at least %d MiB of %d MiB", mib(b.GPU), p.Budget.GPUMemory>>20)
+		compare(c.Budget.DiskRead, r.DiskRead, p.Budget.DiskRead, "%.4g frames a second of %s are %s a second, of %s", r.Frames, show(r.DiskRead, r.Frames), show(r.DiskRead, 1), show(p.Budget.DiskRead, 1))
+		compare(c.Budget.DiskWrite, r.DiskWrite, p.Budget.DiskWrite, "results without anything seen are %s a second, of %s", show(r.DiskWrite, 1), show(p.Budget.DiskWrite, 1))
+		compare(c.Budget.NetOut, r.NetOut, p.Budget.NetOut, "results without anything seen are %s a second, of %s", show(r.NetOut, 1), show(p.Budget.NetOut, 1))
+	}
 }
 
 // mib rounds up.
@@ -176,55 +189,50 @@ func show(bytes int64, n float64) string {
 }
 
 func budgetUnused(s *subject) {
-	s.promised(func(name string, n *load.Node, p plan.Pipeline) {
+	for c, p := range s.pipelines() {
 		if p.Budget == nil {
-			return
+			continue
 		}
-		gpu := false
-		for _, st := range p.Stages {
-			gpu = gpu || st.Device == "gpu"
-		}
+		gpu := slices.ContainsFunc(p.Stages, func(st plan.PipelineStage) bool { return st.Device == "gpu" })
 		file := p.Sink.Path != "" && (p.Sink.Kind == "ndjson" || p.Sink.Kind == "")
-		program := p.Sink.Kind == "command"
-		rtsp := n.At("source", "kind").Word() == "rtsp"
-		for _, b := range []struct {
-			used  bool
-			why   string
-			field []string
-		}{
-			{gpu && p.Isolation == "", "no stage works on the GPU in a process of its own", at("gpuMemory")},
-			{p.Source.Kind == "file" || program || p.Source.Kind == "command", "no frames come from a disk", at("diskRead")},
-			{file || program, "no results go to a disk", at("diskWrite")},
-			{rtsp || p.Source.Kind == "command", "nothing comes from the network", at("netIn")},
-			{p.Sink.Kind == "http" || program, "no results go to the network", at("netOut")},
-			{file, "no results go to a disk", at("keepFree", "disk")},
-		} {
-			where := append(at("budget"), b.field...)
-			if v := n.At(where...); v != nil && !b.used {
-				s.finding(v, append(at("pipelines", name), where...), v.Show(), "", "pipeline %s: %s", name, b.why)
+		program, command := p.Sink.Kind == "command", p.Source.Kind == "command"
+		check := func(bound config.Part, used bool, why string) {
+			if bound.Where().IsSet() && !used {
+				s.reportAt(bound, bound.Where().Show(), "", "pipeline %s: %s", c.Key(), why)
 			}
 		}
-	})
+		check(c.Budget.GPUMemory, gpu && p.Isolation == "", "no stage works on the GPU in a process of its own")
+		check(c.Budget.DiskRead, p.Source.Kind == "file" || program || command, "no frames come from a disk")
+		check(c.Budget.DiskWrite, file || program, "no results go to a disk")
+		check(c.Budget.NetIn, command, "nothing comes from the network") // a stream is received by a command
+		check(c.Budget.NetOut, p.Sink.Kind == "http" || program, "no results go to the network")
+		check(c.Budget.KeepFree.Disk, file, "no results go to a disk")
+	}
 }
 
 func budgetConfig(s *subject) {
-	s.promised(func(name string, n *load.Node, _ plan.Pipeline) {
-		for _, b := range []struct {
-			field   string
-			symbols []string
-		}{{"memory", []string{"MEMCG"}}, {"diskRead", []string{"BLK_CGROUP", "BLK_DEV_THROTTLING"}}, {"diskWrite", []string{"BLK_CGROUP", "BLK_DEV_THROTTLING"}}} {
-			v := n.At("budget", b.field)
-			for _, symbol := range b.symbols {
-				if v != nil && s.lacks(symbol) && s.tell(symbol) {
-					d := s.diagnostic(v, at("pipelines", name, "budget", b.field), "pipeline %s: %s is off in the kernel", name, symbol)
-					d.Got = v.Show()
-					d.Help = fmt.Sprintf("add kernel: config: %s: \"y\"", symbol)
-					if !s.off(symbol) {
-						d.Edits = []diag.Edit{{Kind: diag.AddField, Pos: v.Pos, Up: 3, Text: fmt.Sprintf("kernel: config: %s: \"y\"", symbol)}}
-					}
-					s.report.Add(d)
-				}
-			}
+	for c := range s.pipelines() {
+		disk := []string{"BLK_CGROUP", "BLK_DEV_THROTTLING"}
+		s.requireForBound(c, c.Budget.Memory, "MEMCG")
+		s.requireForBound(c, c.Budget.DiskRead, disk...)
+		s.requireForBound(c, c.Budget.DiskWrite, disk...)
+	}
+}
+
+// requireForBound reports the options that a bound of a pipeline needs and the kernel
+// lacks.
+func (s *subject) requireForBound(c *config.Pipeline, bound config.Part, symbols ...string) {
+	at := bound.Where()
+	for _, symbol := range symbols {
+		if !at.IsSet() || !s.lacks(symbol) || !s.markExplained(symbol) {
+			continue
 		}
-	})
+		field := fmt.Sprintf("kernel: config: %s: \"y\"", symbol)
+		d := s.diagnose(bound, "pipeline %s: %s is off in the kernel", c.Key(), symbol)
+		d.Got, d.Help = at.Show(), "add "+field
+		if !s.off(symbol) {
+			d.Edits = []diag.Edit{{Kind: diag.AddField, Pos: at.Pos(), Up: 3, Text: field}}
+		}
+		s.report.Add(d)
+	}
 }

@@ -6,8 +6,7 @@ import (
 	"strings"
 
 	"github.com/yoctune/yoctune/compiler/diag"
-	"github.com/yoctune/yoctune/compiler/language/load"
-	"github.com/yoctune/yoctune/schema/plan"
+	"github.com/yoctune/yoctune/compiler/language/config"
 )
 
 func serviceRules() []Rule {
@@ -70,25 +69,23 @@ func serviceRules() []Rule {
 }
 
 func serviceExec(s *subject) {
-	for _, svc := range s.Services {
-		exec := s.Node.At("services", svc.Name, "exec")
-		if exec == nil {
-			continue
-		}
-		where := at("services", svc.Name, "exec")
-		if len(exec.Items) == 0 {
-			s.finding(exec, where, "[]", "", "service %s has an empty command", svc.Name)
-			continue
-		}
-		program := exec.Items[0]
-		if !strings.HasPrefix(program.Text, "/") || path.Clean(program.Text) != program.Text {
-			s.finding(program, where, program.Show(), "", "the program of %s is not an absolute path", svc.Name)
+	for _, svc := range s.Config.Services.Entries {
+		exec := svc.Exec
+		switch {
+		case !exec.IsSet():
+		case len(exec.Items) == 0:
+			s.reportAt(exec, "[]", "", "service %s has an empty command", svc.Key())
+		default:
+			program := exec.Items[0]
+			if !strings.HasPrefix(program.Text, "/") || path.Clean(program.Text) != program.Text {
+				s.reportAt(program, program.Show(), "", "the program of %s is not an absolute path", svc.Key())
+			}
 		}
 	}
 }
 
-// reserved tells whether a service is one of the system's or of yoctune's.
-func reserved(service string) bool {
+// isReserved reports whether a service is one of the system's or of yoctune's.
+func isReserved(service string) bool {
 	name := strings.TrimSuffix(service, ".service")
 	switch name {
 	case "dbus", "getty", "serial-getty", "nvpmodel", "nvfancontrol", "nvpower", "nvstartup", "emergency", "rescue", "user", "init":
@@ -98,71 +95,73 @@ func reserved(service string) bool {
 }
 
 func serviceReserved(s *subject) {
-	for _, svc := range s.Services {
-		if len(svc.Exec) > 0 && reserved(svc.Name) {
-			s.finding(s.Node.At("services", svc.Name, "exec"), at("services", svc.Name), svc.Name, "", "%s is a unit of the system", svc.Name)
+	for _, svc := range s.Config.Services.Entries {
+		if len(svc.Exec.Items) > 0 && isReserved(svc.Key()) {
+			d := s.diagnose(svc, "%s is a unit of the system", svc.Key())
+			d.Pos, d.Got = svc.Exec.Pos(), svc.Key()
+			s.report.Add(d)
 		}
 	}
 }
 
 func servicePriority(s *subject) {
 	for _, t := range s.tasks() {
-		realtime := realtime(t.policy)
+		realtime := isRealtimePolicy(t.Scheduling.Text)
 		switch {
-		case t.priority != 0 && !realtime:
-			s.finding(nil, append(t.at, "priority"), "", "", "%s %s has a real-time priority without a real-time policy", t.kind, t.name)
-		case t.priority == 0 && realtime:
-			s.finding(nil, append(t.at, "scheduling"), t.policy, "", "%s %s has policy %s without a priority", t.kind, t.name, t.policy)
+		case t.Priority.Value != 0 && !realtime:
+			s.reportAt(t.Priority, "", "", "%s %s has a real-time priority without a real-time policy", t.kind, t.Key())
+		case t.Priority.Value == 0 && realtime:
+			s.reportAt(t.Scheduling, t.Scheduling.Text, "", "%s %s has policy %s without a priority", t.kind, t.Key(), t.Scheduling.Text)
 		}
 	}
 }
 
 // task is what has a scheduling policy: a service, or a pipeline.
 type task struct {
-	kind, name, policy string
-	priority           int
-	at                 []string
+	config.Place
+	kind       string
+	Scheduling config.String
+	Priority   config.Int
 }
 
 func (s *subject) tasks() []task {
 	var all []task
-	for _, svc := range s.Services {
-		all = append(all, task{"service", svc.Name, svc.Scheduling, svc.Priority, at("services", svc.Name)})
+	for _, svc := range s.Config.Services.Sorted() {
+		all = append(all, task{svc.Place, "service", svc.Scheduling, svc.Priority})
 	}
-	s.promised(func(name string, _ *load.Node, p plan.Pipeline) {
-		all = append(all, task{"pipeline", name, p.Scheduling, p.Priority, at("pipelines", name)})
-	})
+	for _, p := range s.Config.Pipelines.Entries {
+		all = append(all, task{p.Place, "pipeline", p.Scheduling, p.Priority})
+	}
 	return all
 }
 
-func realtime(policy string) bool { return policy == "fifo" || policy == "rr" }
+func isRealtimePolicy(policy string) bool { return policy == "fifo" || policy == "rr" }
 
 func rtThrottle(s *subject) {
-	n := s.Node.At("sysctl", "kernel.sched_rt_runtime_us")
-	if n == nil || n.Text != "-1" {
+	v := s.Config.Sysctl.Get("kernel.sched_rt_runtime_us")
+	if v.Text != "-1" {
 		return
 	}
-	where := at("sysctl", "kernel.sched_rt_runtime_us")
 	// The threads of a pipeline never rest while there are frames.
 	for _, t := range s.tasks() {
-		if t.kind == "pipeline" && realtime(t.policy) {
-			d := s.diagnostic(n, where, "nothing holds pipeline %s back from taking its cores for ever", t.name)
-			d.Severity, d.Got = diag.Error, n.Text
+		if t.kind == "pipeline" && isRealtimePolicy(t.Scheduling.Text) {
+			d := s.diagnose(v, "pipeline %s may take its cores for ever", t.Key())
+			d.Severity, d.Got = diag.Error, v.Text
 			d.Help = "leave the default of 950000"
-			d.Related = []diag.Related{{Pos: s.Pos(append(t.at, "scheduling")...), Message: "its threads have policy " + t.policy}}
+			d.Related = []diag.Related{{Pos: t.Scheduling.Pos(), Message: "its threads have policy " + t.Scheduling.Text}}
 			s.report.Add(d)
 			return
 		}
 	}
 	if len(s.Isolated()) == 0 {
-		s.finding(n, where, n.Text, "", "no limit for real-time tasks, and no isolated core")
+		s.reportAt(v, v.Text, "", "no limit for real-time tasks, and no isolated core")
 	}
 }
 
 func serviceEmpty(s *subject) {
-	for _, svc := range s.Services {
-		if n := s.Node.At("services", svc.Name); len(n.Fields) == 0 || len(n.Fields) == 1 && n.Get("description") != nil {
-			s.finding(n, at("services", svc.Name), "", "", "%s changes nothing", svc.Name)
+	for _, svc := range s.Config.Services.Entries {
+		if fields := len(svc.Node().Fields); fields == 0 || fields == 1 && svc.Description.IsSet() {
+			s.reportAt(svc, "", "", "%s changes nothing", svc.Key())
 		}
 	}
 }
@@ -198,28 +197,23 @@ func unitOrder(s *subject) {
 			after["multi-user.target"] = append(after["multi-user.target"], svc.Name)
 		}
 	}
-	told := map[string]bool{}
-	for _, svc := range s.Services {
-		for i, first := range svc.After {
-			way := route(after, first, svc.Name, map[string]bool{})
-			if way == nil || told[svc.Name] {
+	explained := map[string]bool{}
+	for _, svc := range s.Config.Services.Sorted() {
+		for _, first := range svc.After.Items {
+			way := findRoute(after, first.Text, svc.Key(), map[string]bool{})
+			if way == nil || explained[svc.Key()] {
 				continue
 			}
 			for _, unit := range way {
-				told[unit] = true // one circle, one message
+				explained[unit] = true // one cycle, one message
 			}
-			list := s.Node.At("services", svc.Name, "after")
-			n := list
-			if list != nil && i < len(list.Items) {
-				n = list.Items[i]
-			}
-			s.finding(n, at("services", svc.Name, "after"), strings.Join(append([]string{svc.Name}, way...), " after "), "", "%s waits for itself", svc.Name)
+			s.reportAt(first, strings.Join(append([]string{svc.Key()}, way...), " after "), "", "%s waits for itself", svc.Key())
 		}
 	}
 }
 
-// route finds how one unit comes to wait for another; nil when it does not.
-func route(after map[string][]string, from, to string, seen map[string]bool) []string {
+// findRoute finds how one unit comes to wait for another; nil when it does not.
+func findRoute(after map[string][]string, from, to string, seen map[string]bool) []string {
 	if from == to {
 		return []string{to}
 	}
@@ -228,7 +222,7 @@ func route(after map[string][]string, from, to string, seen map[string]bool) []s
 	}
 	seen[from] = true
 	for _, next := range after[from] {
-		if way := route(after, next, to, seen); way != nil {
+		if way := findRoute(after, next, to, seen); way != nil {
 			return append([]string{from}, way...)
 		}
 	}

@@ -1,17 +1,19 @@
 package check
 
 import (
+	"cmp"
 	"fmt"
+	"iter"
 	"strconv"
 	"strings"
 
 	"github.com/yoctune/yoctune/compiler/diag"
+	"github.com/yoctune/yoctune/compiler/language/config"
 	"github.com/yoctune/yoctune/compiler/language/load"
 	"github.com/yoctune/yoctune/compiler/resolve"
 	"github.com/yoctune/yoctune/schema/facts/release"
 	"github.com/yoctune/yoctune/schema/facts/sysctl"
 	"github.com/yoctune/yoctune/schema/knob"
-	"github.com/yoctune/yoctune/schema/plan"
 )
 
 func sysctlRules() []Rule {
@@ -215,93 +217,74 @@ func sysctlRules() []Rule {
 }
 
 func dirtyPair(s *subject) {
-	n := s.Node.Get("sysctl")
-	for _, m := range n.Members() {
-		for _, other := range sysctl.Excludes(m.Name) {
-			twin := n.Get(other)
-			if twin == nil || m.Name > other {
+	for _, v := range s.Config.Sysctl.Entries {
+		for _, other := range sysctl.Excludes(v.Key()) {
+			twin := s.Config.Sysctl.Get(other)
+			if !twin.IsSet() || v.Key() > other {
 				continue // a pair is reported once
 			}
-			d := s.diagnostic(m.Value, at("sysctl", m.Name), "%s and %s clear each other", other, m.Name)
-			d.Related = []diag.Related{{Pos: twin.Pos, Message: "the other of the pair"}}
+			d := s.diagnose(v, "%s and %s clear each other", other, v.Key())
+			d.Related = []diag.Related{{Pos: twin.Pos(), Message: "the other of the pair"}}
 			s.report.Add(d)
 		}
 	}
 }
 
 func dirtyOrder(s *subject) {
-	n := s.Node.Get("sysctl")
 	for _, unit := range []string{"ratio", "bytes"} {
-		key := "vm.dirty_background_" + unit
-		back, ok1 := n.Get(key).Int64()
-		fore, ok2 := n.Get("vm.dirty_" + unit).Int64()
+		background, foreground := s.Config.Sysctl.Get("vm.dirty_background_"+unit), s.Config.Sysctl.Get("vm.dirty_"+unit)
+		back, ok1 := background.Int()
+		fore, ok2 := foreground.Int()
 		if ok1 && ok2 && back >= fore {
-			d := s.diagnostic(n.Get(key), at("sysctl", key), "background limit %d is not below %d", back, fore)
-			d.Related = []diag.Related{{Pos: n.Get("vm.dirty_" + unit).Pos, Message: "the limit at which processes wait"}}
+			d := s.diagnose(background, "background limit %d is not below %d", back, fore)
+			d.Related = []diag.Related{{Pos: foreground.Pos(), Message: "the limit at which processes wait"}}
 			s.report.Add(d)
 		}
 	}
 }
 
-// sysctlEntry is a sysctl of a target.
+// sysctlEntry is a sysctl of a target with its facts.
 type sysctlEntry struct {
-	name string
-	n    *load.Node
-	fact *sysctl.Fact // nil when none is known
-	in   sysctl.Presence
+	*config.Scalar
+	fact     *sysctl.Fact // nil when there are none
+	presence sysctl.Presence
 }
 
 // sysctlsOf looks the sysctls of a target up, each once for all targets.
 func sysctlsOf(t *resolve.Target, known map[string]*sysctl.Fact) []sysctlEntry {
-	members := t.Node.Get("sysctl").Members()
-	all := make([]sysctlEntry, 0, len(members))
-	for _, m := range members {
-		e := sysctlEntry{name: m.Name, n: m.Value}
-		fact, seen := known[m.Name]
+	all := make([]sysctlEntry, 0, len(t.Config.Sysctl.Entries))
+	for _, v := range t.Config.Sysctl.Entries {
+		e := sysctlEntry{Scalar: v}
+		fact, seen := known[v.Key()]
 		if !seen {
-			if f, ok := sysctl.Lookup(m.Name); ok {
+			if f, ok := sysctl.Lookup(v.Key()); ok {
 				fact = &f
 			}
-			known[m.Name] = fact
+			known[v.Key()] = fact
 		}
 		if e.fact = fact; fact != nil {
-			e.in = fact.In(t.Release.Kernel)
+			e.presence = fact.In(t.Release.Kernel)
 		}
 		all = append(all, e)
 	}
 	return all
 }
 
-// eachSysctl visits the sysctls of the target.
-func eachSysctl(s *subject, f func(name string, n *load.Node, path []string)) {
-	for _, e := range s.sysctls {
-		f(e.name, e.n, at("sysctl", e.name))
-	}
-}
-
-// eachFact visits the sysctls of the target that facts are known of.
-func eachFact(s *subject, f func(fact *sysctl.Fact, in *sysctl.Presence, n *load.Node, path []string)) {
-	for i := range s.sysctls {
-		if e := &s.sysctls[i]; e.fact != nil {
-			f(e.fact, &e.in, e.n, at("sysctl", e.name))
+// knownSysctls returns the sysctls of the target that have facts.
+func (s *subject) knownSysctls() iter.Seq2[sysctlEntry, *sysctl.Fact] {
+	return func(yield func(sysctlEntry, *sysctl.Fact) bool) {
+		for _, e := range s.sysctls {
+			if e.fact != nil && !yield(e, e.fact) {
+				return
+			}
 		}
 	}
 }
 
-// fact is what is known of a sysctl of the target.
-func (s *subject) fact(name string) *sysctl.Fact {
-	for _, e := range s.sysctls {
-		if e.name == name && e.fact != nil {
-			return e.fact
-		}
-	}
-	return &sysctl.Fact{}
-}
-
-// slip tells whether two names differ by a letter too many or too few, or by two
+// isSlip reports whether two names differ by a letter too many or too few, or by two
 // that changed places. One letter in place of another may be another parameter:
 // rmem and wmem.
-func slip(a, b string) bool {
+func isSlip(a, b string) bool {
 	if len(a)-len(b) == 1 || len(b)-len(a) == 1 {
 		if len(a) > len(b) {
 			a, b = b, a
@@ -322,63 +305,53 @@ func slip(a, b string) bool {
 	return i+1 < len(a) && a[i] == b[i+1] && a[i+1] == b[i] && a[i+2:] == b[i+2:]
 }
 
-// sysctlName is where the name of a sysctl is written.
-func (s *subject) sysctlName(name string) plan.Position {
-	for _, m := range s.Node.Get("sysctl").Members() {
-		if m.Name == name {
-			return m.Pos
+func oneshot(s *subject) {
+	for _, e := range s.sysctls {
+		acts := e.fact != nil && e.fact.Has(sysctl.WriteOnly)
+		switch e.Key() {
+		case "net.ipv4.route.flush", "net.ipv6.route.flush", "vm.stat_refresh", "kernel.sysrq-trigger":
+			acts = true
+		}
+		if acts {
+			s.reportAt(e, "", "", "%s acts once and cannot be read back", e.Key())
 		}
 	}
-	return s.Pos("sysctl")
-}
-
-func oneshot(s *subject) {
-	eachSysctl(s, func(name string, n *load.Node, path []string) {
-		act := s.fact(name).Has(sysctl.WriteOnly)
-		switch name {
-		case "net.ipv4.route.flush", "net.ipv6.route.flush", "vm.stat_refresh", "kernel.sysrq-trigger":
-			act = true
-		}
-		if act {
-			s.finding(n, path, "", "", "%s acts once and cannot be read back", name)
-		}
-	})
 }
 
 func executes(s *subject) {
-	eachSysctl(s, func(name string, n *load.Node, path []string) {
+	for _, e := range s.sysctls {
 		switch {
-		case strings.HasPrefix(name, "fs.binfmt_misc."):
-			s.finding(n, path, n.Show(), "", "%s registers a program to run", name)
-		case knob.ForbiddenSysctl(name):
-			s.finding(n, path, n.Show(), "", "%s is not a tuning layer's to set", name)
+		case strings.HasPrefix(e.Key(), "fs.binfmt_misc."):
+			s.reportAt(e, e.Show(), "", "%s registers a program to run", e.Key())
+		case knob.ForbiddenSysctl(e.Key()):
+			s.reportAt(e, e.Show(), "", "a tuning layer must not set %s", e.Key())
 		}
-	})
+	}
 }
 
 func schedMoved(s *subject) {
-	eachFact(s, func(f *sysctl.Fact, in *sysctl.Presence, n *load.Node, path []string) {
-		if f.Has(sysctl.Moved) && in.State == sysctl.Absent {
-			s.finding(n, path, "", "", "%s is not in kernel %s: %s", f.Key, s.Release.Kernel, f.Note)
+	for e, f := range s.knownSysctls() {
+		if f.Has(sysctl.Moved) && e.presence.State == sysctl.Absent {
+			s.reportAt(e, "", "", "%s is not in kernel %s: %s", f.Key, s.Release.Kernel, f.Note)
 		}
-	})
+	}
 }
 
 func sysctlText(s *subject) {
-	eachSysctl(s, func(name string, n *load.Node, path []string) {
+	for _, e := range s.sysctls {
 		switch {
-		case n.Kind != load.String:
-		case n.Text == "" || strings.TrimSpace(n.Text) != n.Text:
-			s.finding(n, path, n.Show(), "", "the value of %s is empty or has blanks at its ends", name)
-		case strings.Contains(n.Text, " #") || strings.Contains(n.Text, " ;"):
-			s.finding(n, path, n.Show(), "", "the value of %s holds a comment, which sysctl.d takes for a part of it", name)
+		case e.Kind() != load.String:
+		case e.Text == "" || strings.TrimSpace(e.Text) != e.Text:
+			s.reportAt(e, e.Show(), "", "the value of %s is empty or has blanks at its ends", e.Key())
+		case strings.Contains(e.Text, " #") || strings.Contains(e.Text, " ;"):
+			s.reportAt(e, e.Show(), "", "the value of %s contains a comment, which sysctl.d reads as part of the value", e.Key())
 		}
-	})
+	}
 }
 
-// template tells whether a parameter is one of those that the kernel registers
+// isTemplate reports whether a parameter is one of those that the kernel registers
 // for each interface or device: they are not in the facts.
-func template(name string) bool {
+func isTemplate(name string) bool {
 	for _, prefix := range []string{
 		"net.ipv4.conf.", "net.ipv6.conf.", "net.ipv4.neigh.", "net.ipv6.neigh.", "dev.", "fs.", "user.", "sunrpc.",
 		"net.bridge.", "net.mptcp.", "net.sctp.", "kernel.sched_domain.", "kernel.keys.", "kernel.yama.", "kernel.apparmor", "net.ipv4.route.", "net.ipv6.route.",
@@ -391,85 +364,69 @@ func template(name string) bool {
 }
 
 func sysctlUnknown(s *subject) {
-	eachSysctl(s, func(name string, n *load.Node, path []string) {
-		if s.fact(name).Key != "" || template(name) || unlisted(name) || name == "kernel.sysrq-trigger" || knob.ForbiddenSysctl(name) {
-			return
+	for _, e := range s.sysctls {
+		name := e.Key()
+		if e.fact != nil || isTemplate(name) || isDocumented(name) || name == "kernel.sysrq-trigger" || knob.ForbiddenSysctl(name) {
+			continue
 		}
-		d := s.diagnostic(n, path, "%s is not among the sysctls that are known", name)
-		d.Pos = s.sysctlName(name)
+		d := s.diagnose(e, "unknown sysctl %s", name)
+		d.Pos = e.KeyPos()
 		if near, ok := sysctl.Nearest(name); ok {
 			d.Help = fmt.Sprintf("did you mean %q?", near)
-			if slip(name, near) {
-				d.Edits = []diag.Edit{{Kind: diag.RenameField, Pos: n.Pos, Text: strconv.Quote(near)}}
+			if isSlip(name, near) {
+				d.Edits = []diag.Edit{{Kind: diag.RenameField, Pos: e.Pos(), Text: strconv.Quote(near)}}
 			}
 		}
 		s.report.Add(d)
-	})
+	}
 }
 
 func sysctlAbsent(s *subject) {
-	eachFact(s, func(f *sysctl.Fact, in *sysctl.Presence, n *load.Node, path []string) {
-		if in.State != sysctl.Absent || f.Has(sysctl.Moved) || knob.ForbiddenSysctl(f.Key) {
-			return
+	for e, f := range s.knownSysctls() {
+		if e.presence.State != sysctl.Absent || f.Has(sysctl.Moved) || knob.ForbiddenSysctl(f.Key) {
+			continue
 		}
-		d := s.diagnostic(n, path, "%s is not in kernel %s", f.Key, s.Release.Kernel)
-		d.Pos = s.sysctlName(f.Key)
-		d.Severity = s.kernelSeverity()
+		d := s.diagnose(e, "%s is not in kernel %s", f.Key, s.Release.Kernel)
+		d.Pos, d.Severity = e.KeyPos(), s.kernelSeverity()
 		if f.Note != "" {
 			d.Message += ": " + f.Note
 		}
 		s.report.Add(d)
-	})
+	}
 }
 
 func sysctlValue(s *subject) {
-	eachFact(s, func(f *sysctl.Fact, in *sysctl.Presence, n *load.Node, path []string) {
-		if in.State != sysctl.Present || knob.ForbiddenSysctl(f.Key) || f.Has(sysctl.WriteOnly) || f.Key == "net.core.bpf_jit_enable" {
-			return // bpf-jit knows when the last one takes 0
+	for e, f := range s.knownSysctls() {
+		if e.presence.State != sysctl.Present || knob.ForbiddenSysctl(f.Key) || f.Has(sysctl.WriteOnly) || f.Key == "net.core.bpf_jit_enable" {
+			continue // bpf-jit covers whether the last one takes 0
 		}
-		expected, got, ok := accepts(f, in, n)
-		if ok {
-			return
+		value := e.Text
+		if e.Kind() == load.Bool {
+			value = resolve.FormatSwitch(e.IsTrue())
 		}
-		d := s.diagnostic(n, path, "%s does not take %s", f.Key, got)
-		d.Expected, d.Got, d.Help = expected, n.Show(), "write "+expected
+		expected, wrong := compareSysctl(f, &e.presence, value)
+		if expected == "" {
+			continue
+		}
+		d := s.diagnose(e, "%s does not take %s", f.Key, cmp.Or(wrong, e.Show()))
+		d.Expected, d.Got, d.Help = expected, e.Show(), "write "+expected
 		if f.Note != "" {
 			d.Help += " (" + f.Note + ")"
 		}
 		s.report.Add(d)
-	})
+	}
 }
 
-// accepts holds a value against the type and range of a parameter.
-func accepts(f *sysctl.Fact, in *sysctl.Presence, n *load.Node) (expected, got string, ok bool) {
-	var words []string
-	switch n.Kind {
-	case load.Bool:
-		words = []string{"0"}
-		if n.True {
-			words[0] = "1"
-		}
-	default:
-		words = strings.Fields(n.Text)
-	}
+// compareSysctl compares a value with the type and range of a parameter. It returns
+// what the parameter takes, "" when it takes the value, and the part of the value that
+// is wrong, "" for all of it.
+func compareSysctl(f *sysctl.Fact, in *sysctl.Presence, value string) (expected, wrong string) {
+	words := strings.Fields(value)
 	switch in.Type {
 	case "string":
-		return "", "", true
+		return "", ""
 	case "vector":
-		want := vectorLength(f)
-		expected = "numbers"
-		if want > 0 {
-			expected = fmt.Sprintf("%d numbers in quotes", want)
-		}
-		for _, w := range words {
-			if _, err := strconv.ParseInt(w, 0, 64); err != nil {
-				return expected, strconv.Quote(w), false
-			}
-		}
-		if want > 0 && len(words) != want {
-			return expected, fmt.Sprintf("%d values", len(words)), false
-		}
-		return "", "", true
+		return compareVector(vectorLength(f), words)
 	}
 	low, high := in.Range()
 	expected = "a number"
@@ -480,32 +437,50 @@ func accepts(f *sysctl.Fact, in *sysctl.Presence, n *load.Node) (expected, got s
 		expected = fmt.Sprintf("a number of at least %d", *low)
 	}
 	if len(words) != 1 {
-		return expected, n.Show(), false
+		return expected, ""
 	}
 	v, err := strconv.ParseInt(words[0], 0, 64)
 	if err != nil {
 		if _, err := strconv.ParseUint(words[0], 0, 64); err == nil && in.Type == "ulong" {
-			return "", "", true
+			return "", ""
 		}
-		return expected, n.Show(), false
+		return expected, ""
 	}
 	// An empty range comes from limits that the kernel keeps in variables.
 	if low != nil && high != nil && *low > *high {
-		return "", "", true
+		return "", ""
 	}
 	if low != nil && v < *low || high != nil && v > *high {
-		return expected, words[0], false
+		return expected, words[0]
 	}
-	return "", "", true
+	return "", ""
 }
 
-// SysctlTakes says what a parameter accepts, in words.
-func SysctlTakes(f sysctl.Fact, in sysctl.Presence) string {
+// compareVector compares the words of a value with a number of integers, of which 0
+// stands for any number.
+func compareVector(length int, words []string) (expected, wrong string) {
+	expected = "numbers"
+	if length > 0 {
+		expected = fmt.Sprintf("%d numbers in quotes", length)
+	}
+	for _, w := range words {
+		if _, err := strconv.ParseInt(w, 0, 64); err != nil {
+			return expected, strconv.Quote(w)
+		}
+	}
+	if length > 0 && len(words) != length {
+		return expected, fmt.Sprintf("%d values", len(words))
+	}
+	return "", ""
+}
+
+// DescribeSysctl returns what a parameter accepts, in words.
+func DescribeSysctl(f sysctl.Fact, in sysctl.Presence) string {
 	if in.Type == "string" {
 		return "text"
 	}
-	// No value of this kind is accepted, so that what is comes back.
-	expected, _, _ := accepts(&f, &in, &load.Node{Kind: load.String, Text: "?"})
+	// No other kind accepts this value, so that what is accepted comes back.
+	expected, _ := compareSysctl(&f, &in, "?")
 	return expected
 }
 
@@ -521,16 +496,16 @@ func vectorLength(f *sysctl.Fact) int {
 }
 
 func sysctlReadOnly(s *subject) {
-	eachFact(s, func(f *sysctl.Fact, in *sysctl.Presence, n *load.Node, path []string) {
-		if f.Has(sysctl.ReadOnly) || in.State == sysctl.Present && strings.HasSuffix(in.Mode, "444") {
-			s.finding(n, path, "", "", "%s can only be read", f.Key)
+	for e, f := range s.knownSysctls() {
+		if f.Has(sysctl.ReadOnly) || e.presence.State == sysctl.Present && strings.HasSuffix(e.presence.Mode, "444") {
+			s.reportAt(e, "", "", "%s can only be read", f.Key)
 		}
-	})
+	}
 }
 
-// options lists the kernel options that a parameter needs, as far as they are
-// named one by one.
-func options(f *sysctl.Fact) []string {
+// requiredOptions lists the kernel options that a parameter needs, as far as the facts
+// name them one by one.
+func requiredOptions(f *sysctl.Fact) []string {
 	words := strings.Fields(f.Config)
 	for _, w := range words {
 		if strings.Trim(w, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") != "" {
@@ -544,166 +519,156 @@ func sysctlConfig(s *subject) {
 	if s.kernel == nil {
 		return
 	}
-	eachFact(s, func(f *sysctl.Fact, in *sysctl.Presence, n *load.Node, path []string) {
-		if in.State != sysctl.Present || f.Module != "" && f.Has(sysctl.AutoLoad) {
-			return
+	for e, f := range s.knownSysctls() {
+		if e.presence.State != sysctl.Present || f.Module != "" && f.Has(sysctl.AutoLoad) {
+			continue
 		}
-		for _, symbol := range options(f) {
-			if !s.lacks(symbol) || s.told[symbol] {
+		for _, symbol := range requiredOptions(f) {
+			if !s.lacks(symbol) || s.explained[symbol] {
 				continue
 			}
-			d := s.diagnostic(n, path, "%s needs %s, which is off", f.Key, symbol)
+			d := s.diagnose(e, "%s needs %s, which is off", f.Key, symbol)
 			if !s.off(symbol) {
-				s.enable(&d, symbol, "kernel: config: ", n.Pos, 1)
+				s.enable(&d, symbol, "kernel: config: ", e.Pos(), 1)
 			}
 			s.report.Add(d)
-			return
+			break
 		}
-	})
+	}
 }
 
 func sysctlModule(s *subject) {
-	told := map[string]bool{}
-	eachSysctl(s, func(name string, n *load.Node, path []string) {
-		module := knob.ProvidingModule(knob.SysctlPath(name))
-		if module == "" || s.loads(module) || told[module] {
-			return
+	explained := map[string]bool{}
+	for _, e := range s.sysctls {
+		module := knob.ProvidingModule(knob.SysctlPath(e.Key()))
+		if module == "" || s.loadsModule(module) || explained[module] {
+			continue
 		}
 		if o, ok := s.config(strings.ToUpper(module)); ok && o.Value == "y" {
-			return // built in
+			continue // built in
 		}
-		told[module] = true
-		field := "modules: " + load.PathOf("", module) + `: "load"`
-		d := s.diagnostic(n, path, "%s appears with module %s, which nothing loads at boot", name, module)
-		d.Help = "add " + field
-		d.Edits = []diag.Edit{{Kind: diag.AddField, Pos: n.Pos, Up: 1, Text: field}}
-		s.report.Add(d)
-	})
+		explained[module] = true
+		s.suggestModule(s.diagnose(e, "%s appears with module %s, which is not loaded at boot", e.Key(), module), module, 1)
+	}
 }
 
 func sysctlSticky(s *subject) {
-	eachFact(s, func(f *sysctl.Fact, _ *sysctl.Presence, n *load.Node, path []string) {
-		if f.Has(sysctl.Sticky) && !knob.ForbiddenSysctl(f.Key) && n.Text != "0" {
-			s.finding(n, path, n.Show(), "", "%s stays until the next boot", f.Key)
+	for e, f := range s.knownSysctls() {
+		if f.Has(sysctl.Sticky) && !knob.ForbiddenSysctl(f.Key) && e.Text != "0" {
+			s.reportAt(e, e.Show(), "", "%s stays until the next boot", f.Key)
 		}
-	})
+	}
 }
 
 func sysctlDevice(s *subject) {
-	eachSysctl(s, func(name string, n *load.Node, path []string) {
-		parts := strings.Split(name, ".")
+	for _, e := range s.sysctls {
+		parts := strings.Split(e.Key(), ".")
 		if len(parts) < 5 || parts[0] != "net" || parts[2] != "conf" && parts[2] != "neigh" {
-			return
+			continue
 		}
 		switch parts[3] {
 		case "all", "default", "lo":
-			return
+			continue
 		}
-		s.finding(n, path, "", "", "%s is written before %s may exist", name, parts[3])
-	})
+		s.reportAt(e, "", "", "%s is written before %s may exist", e.Key(), parts[3])
+	}
 }
 
 func sysctlForward(s *subject) {
-	n := s.Node.At("sysctl", "net.ipv4.ip_forward")
-	if n == nil {
+	forward := s.Config.Sysctl.Get("net.ipv4.ip_forward")
+	if !forward.IsSet() {
 		return
 	}
-	on := func(n *load.Node) bool { return n.True || n.Kind != load.Bool && n.Text != "0" }
+	on := func(v *config.Scalar) bool { return v.IsTrue() || v.Kind() != load.Bool && v.Text != "0" }
 	var note *diag.Diagnostic
-	said := false
-	eachSysctl(s, func(name string, other *load.Node, _ []string) {
-		rest, ok := strings.CutPrefix(name, "net.ipv4.conf.")
-		if !ok || said {
+	for _, other := range s.sysctls {
+		rest, ok := strings.CutPrefix(other.Key(), "net.ipv4.conf.")
+		if !ok {
+			continue
+		}
+		d := s.diagnose(forward, "ip_forward, which is written after it, undoes %s", other.Key())
+		d.Related = []diag.Related{{Pos: other.Pos(), Message: "set here"}}
+		if strings.HasSuffix(rest, ".forwarding") && on(other.Scalar) != on(forward) || rest == "all.accept_redirects" && on(other.Scalar) == on(forward) {
+			s.report.Add(d)
 			return
 		}
-		d := s.diagnostic(n, at("sysctl", "net.ipv4.ip_forward"), "ip_forward, which is written after it, undoes %s", name)
-		d.Related = []diag.Related{{Pos: other.Pos, Message: "set here"}}
-		switch {
-		case strings.HasSuffix(rest, ".forwarding") && on(other) != on(n), rest == "all.accept_redirects" && on(other) == on(n):
-			s.report.Add(d)
-			said = true
-		case note == nil:
-			d.Severity, d.Help = diag.Info, "nothing needs to be done: the kernels that were read reset accept_redirects and forwarding alone"
-			d.Message = "ip_forward is documented to reset " + name + ", and is written after it"
+		if note == nil {
+			d.Severity, d.Help = diag.Info, "no change is needed: the kernels that were read reset accept_redirects and forwarding alone"
+			d.Message = "ip_forward is documented to reset " + other.Key() + ", and is written after it"
 			note = &d
 		}
-	})
-	if note != nil && !said {
+	}
+	if note != nil {
 		s.report.Add(*note)
 	}
 }
 
 func overcommitCUDA(s *subject) {
-	if n := s.Node.At("sysctl", "vm.overcommit_memory"); n != nil && n.Text == "2" {
-		s.finding(n, at("sysctl", "vm.overcommit_memory"), n.Text, "", "strict overcommit makes CUDA programs fail")
+	if v := s.Config.Sysctl.Get("vm.overcommit_memory"); v.Text == "2" {
+		s.reportAt(v, v.Text, "", "strict overcommit makes CUDA programs fail")
 	}
 }
 
 func overcommitDep(s *subject) {
-	if m := s.Node.At("sysctl", "vm.overcommit_memory"); m != nil && m.Text == "2" {
+	if s.Config.Sysctl.Get("vm.overcommit_memory").Text == "2" {
 		return
 	}
 	for _, key := range []string{"vm.overcommit_ratio", "vm.overcommit_kbytes"} {
-		if n := s.Node.At("sysctl", key); n != nil {
-			s.finding(n, at("sysctl", key), "", "", "%s counts only with vm.overcommit_memory at 2", key)
+		if v := s.Config.Sysctl.Get(key); v.IsSet() {
+			s.reportAt(v, "", "", "%s counts only with vm.overcommit_memory at 2", key)
 		}
 	}
 }
 
 func rtPeriod(s *subject) {
-	n := s.Node.At("sysctl", "kernel.sched_rt_runtime_us")
-	runtime, ok := n.Int64()
-	if !ok {
+	runtime, period := s.Config.Sysctl.Get("kernel.sched_rt_runtime_us"), s.Config.Sysctl.Get("kernel.sched_rt_period_us")
+	most := int64(1000000)
+	if v, ok := period.Int(); ok {
+		most = v
+	}
+	v, ok := runtime.Int()
+	if !ok || v <= most {
 		return
 	}
-	period := int64(1000000)
-	p := s.Node.At("sysctl", "kernel.sched_rt_period_us")
-	if v, ok := p.Int64(); ok {
-		period = v
-	}
-	if runtime <= period {
-		return
-	}
-	d := s.diagnostic(n, at("sysctl", "kernel.sched_rt_runtime_us"), "real-time tasks may run %d of %d µs", runtime, period)
-	if p != nil {
-		d.Related = []diag.Related{{Pos: p.Pos, Message: "the period"}}
+	d := s.diagnose(runtime, "real-time tasks may run %d of %d µs", v, most)
+	if period.IsSet() {
+		d.Related = []diag.Related{{Pos: period.Pos(), Message: "the period"}}
 	}
 	s.report.Add(d)
 }
 
 func bpfJIT(s *subject) {
-	n := s.Node.At("sysctl", "net.core.bpf_jit_enable")
-	if n == nil || n.Text != "0" || s.kernel == nil {
+	v := s.Config.Sysctl.Get("net.core.bpf_jit_enable")
+	if v.Text != "0" || s.kernel == nil {
 		return
 	}
 	if s.on("BPF_JIT_ALWAYS_ON") || s.kernel.Exact() && s.kernel.On("BPF_JIT_ALWAYS_ON") {
-		s.finding(n, at("sysctl", "net.core.bpf_jit_enable"), n.Text, "", "the kernel has no BPF interpreter to fall back to")
+		s.reportAt(v, v.Text, "", "the kernel has no BPF interpreter to fall back to")
 	}
 }
 
-// khugepagedReserve is about what khugepaged asks for with 4 KiB pages and three
+// khugepagedReserve is about what khugepaged reserves with 4 KiB pages and three
 // zones: (2 + 9) page blocks of 2 MiB in each, in KiB.
 const khugepagedReserve = 3 * 11 * 2048
 
 func thpMinFree(s *subject) {
-	thp := s.Node.At("memory", "thp")
-	n := s.Node.At("sysctl", "vm.min_free_kbytes")
-	if v, ok := n.Int64(); ok && thp != nil && thp.Text != "never" && v < khugepagedReserve && s.Board.RAMBytes > 4<<30 {
-		d := s.diagnostic(n, at("sysctl", "vm.min_free_kbytes"), "khugepaged raises vm.min_free_kbytes above %d", v)
-		d.Related = []diag.Related{{Pos: thp.Pos, Message: "transparent huge pages are on"}}
+	thp, free := s.Config.Memory.THP, s.Config.Sysctl.Get("vm.min_free_kbytes")
+	if v, ok := free.Int(); ok && thp.IsSet() && thp.Text != "never" && v < khugepagedReserve && s.Board.RAMBytes > 4<<30 {
+		d := s.diagnose(free, "khugepaged raises vm.min_free_kbytes above %d", v)
+		d.Related = []diag.Related{{Pos: thp.Pos(), Message: "transparent huge pages are on"}}
 		s.report.Add(d)
 	}
 }
 
 func sysctlLater(s *subject) {
-	for _, p := range s.Packages {
-		if p.Action == "exclude" && (p.Name == "procps-sysctl" || p.Name == "procps") {
+	for _, name := range []string{"procps-sysctl", "procps"} {
+		if s.Config.Packages.Get(name).Text == "exclude" {
 			return
 		}
 	}
-	eachSysctl(s, func(name string, n *load.Node, path []string) {
-		if value, ok := release.LaterSysctl(name); ok && n.Text != value {
-			s.finding(n, path, n.Show(), `add packages: "procps-sysctl": "exclude"`, "%s of openembedded-core sets %s to %s later", release.LaterSysctlFile, name, value)
+	for _, e := range s.sysctls {
+		if value, ok := release.LaterSysctl(e.Key()); ok && e.Text != value {
+			s.reportAt(e, e.Show(), `add packages: "procps-sysctl": "exclude"`, "%s of openembedded-core sets %s to %s later", release.LaterSysctlFile, e.Key(), value)
 		}
-	})
+	}
 }

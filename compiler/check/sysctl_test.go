@@ -16,8 +16,8 @@ func TestOnlySlipsAreRenamed(t *testing.T) {
 		{"vm.x", "vm.swappiness", false},
 		{"", "a", true},
 	} {
-		if got := slip(c.a, c.b); got != c.want {
-			t.Errorf("slip(%q, %q) = %t", c.a, c.b, got)
+		if got := isSlip(c.a, c.b); got != c.want {
+			t.Errorf("isSlip(%q, %q) = %t", c.a, c.b, got)
 		}
 	}
 }
@@ -26,8 +26,8 @@ func TestKernelListsAreReadAsTheKernelReadsThem(t *testing.T) {
 	for text, want := range map[string]bool{
 		"1-3,5": true, "managed_irq,domain,4-5": true, "0": true, "5-4": false, "": false, "1,,2": false, "4-": false, "all": false, "1-2,domain": false, "0-99999999": false, "0-31:2/4": true, "0-31:2": false,
 	} {
-		if _, _, ok := cpuArg(text); ok != want {
-			t.Errorf("cpuArg(%q) = %t", text, ok)
+		if _, _, ok := parseCoreArg(text); ok != want {
+			t.Errorf("parseCoreArg(%q) = %t", text, ok)
 		}
 	}
 }

@@ -2,83 +2,66 @@ package resolve
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 
-	"github.com/yoctune/yoctune/compiler/language/load"
+	"github.com/yoctune/yoctune/compiler/language/config"
 	"github.com/yoctune/yoctune/schema/formats/cpulist"
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
-// Isolated lists the cores that the target keeps free.
-func (t *Target) Isolated() []int { return Cores(t.Node.At("cpu", "isolate")) }
+// Isolated returns the cores that the target keeps free.
+func (t *Target) Isolated() []int { return config.Cores(t.Config.CPU.Isolate) }
 
-// Housekeeping lists the cores that serve everything else.
+// Housekeeping returns the cores that serve everything else.
 func (t *Target) Housekeeping() []int {
-	free := map[int]bool{}
-	for _, c := range t.Isolated() {
-		free[c] = true
-	}
+	isolated := t.Isolated()
 	var out []int
 	for c := range t.Board.Cores {
-		if !free[c] {
+		if !slices.Contains(isolated, c) {
 			out = append(out, c)
 		}
 	}
 	return out
 }
 
-func (r *resolver) cpu() {
-	n := r.n.Get("cpu")
-	if n == nil {
-		return
+func (r *resolver) resolveCPU() {
+	c := &r.c.CPU
+	r.setText(c.Governor, plan.Setting{Domain: plan.DomainCPU, Type: plan.TypeString, Select: plan.Select{Class: "cpufreq", Attr: "scaling_governor"}})
+	// cpufreq counts in kHz.
+	if khz := r.clock(c.Min, 1000); khz != "" {
+		r.set(c.Min, plan.Setting{Domain: plan.DomainCPU, Type: plan.TypeInt, Want: khz, Select: plan.Select{Class: "cpufreq", Attr: "scaling_min_freq"}})
 	}
-	if g := n.Get("governor"); g != nil {
-		r.set(plan.Setting{ID: "cpu.governor", Domain: plan.DomainCPU, Type: plan.TypeString, Want: g.Text,
-			Select: plan.Select{Class: "cpufreq", Attr: "scaling_governor"}}, g.Pos)
+	if khz := r.clock(c.Max, 1000); khz != "" {
+		r.set(c.Max, plan.Setting{Domain: plan.DomainCPU, Type: plan.TypeInt, Want: khz, Select: plan.Select{Class: "cpufreq", Attr: "scaling_max_freq"}})
 	}
-	for _, limit := range []struct{ field, attr string }{{"min", "scaling_min_freq"}, {"max", "scaling_max_freq"}} {
-		v := n.Get(limit.field)
-		if v == nil {
-			continue
-		}
-		// cpufreq counts in kHz.
-		if khz := r.clock("cpu."+limit.field, v, 1000); khz != "" {
-			r.set(plan.Setting{ID: "cpu." + limit.field, Domain: plan.DomainCPU, Type: plan.TypeInt, Want: khz,
-				Select: plan.Select{Class: "cpufreq", Attr: limit.attr}}, v.Pos)
-		}
-	}
-	if v := n.Get("epp"); v != nil {
-		r.set(plan.Setting{ID: "cpu.epp", Domain: plan.DomainCPU, Type: plan.TypeString, Want: v.Text,
-			Select: plan.Select{Class: "cpufreq", Attr: "energy_performance_preference"}, Optional: true}, v.Pos)
-	}
-	if v := n.Get("boost"); v != nil {
-		r.set(plan.Setting{ID: "cpu.boost", Domain: plan.DomainCPU, Type: plan.TypeBool, Want: digit(v.True),
-			Select: plan.Select{Path: "/sys/devices/system/cpu/cpufreq/boost"}, Optional: true}, v.Pos)
-	}
-	if v := n.Get("smt"); v != nil {
-		r.set(plan.Setting{ID: "cpu.smt", Domain: plan.DomainCPU, Type: plan.TypeString, Want: v.Text,
-			Select: plan.Select{Path: "/sys/devices/system/cpu/smt/control"}, Optional: true}, v.Pos)
-	}
-	r.idle(n.Get("maxIdleLatency"))
-	if list := n.Get("isolate"); list != nil && len(list.Items) > 0 {
-		r.origins["cpu.isolate"] = list.Pos
-		// Work that the kernel may do anywhere does not follow isolcpus= (kernel/workqueue.c).
-		r.set(plan.Setting{ID: "cpu.workqueues", Domain: plan.DomainCPU, Type: plan.TypeCPUMask, Want: mask(r.t.Housekeeping()),
-			Select: plan.Select{Path: "/sys/devices/virtual/workqueue/cpumask"}}, list.Pos)
-		r.set(plan.Setting{ID: "irq.default", Domain: plan.DomainIRQ, Type: plan.TypeCPUMask, Want: mask(r.t.Housekeeping()),
-			Select: plan.Select{Path: "/proc/irq/default_smp_affinity"}}, list.Pos)
+	r.setText(c.EPP, plan.Setting{Domain: plan.DomainCPU, Type: plan.TypeString,
+		Select: plan.Select{Class: "cpufreq", Attr: "energy_performance_preference"}, Optional: true})
+	r.setSwitch(c.Boost, plan.Setting{Domain: plan.DomainCPU, Type: plan.TypeBool,
+		Select: plan.Select{Path: "/sys/devices/system/cpu/cpufreq/boost"}, Optional: true})
+	r.setText(c.SMT, plan.Setting{Domain: plan.DomainCPU, Type: plan.TypeString,
+		Select: plan.Select{Path: "/sys/devices/system/cpu/smt/control"}, Optional: true})
+	r.resolveIdleLatency(c.MaxIdleLatency)
+	if len(c.Isolate.Items) > 0 {
+		r.origins["cpu.isolate"] = c.Isolate.Pos()
+		rest := formatMask(r.t.Housekeeping())
+		// Unbound kernel work does not follow isolcpus= (kernel/workqueue.c).
+		r.set(c.Isolate, plan.Setting{ID: "cpu.workqueues", Domain: plan.DomainCPU, Type: plan.TypeCPUMask, Want: rest,
+			Select: plan.Select{Path: "/sys/devices/virtual/workqueue/cpumask"}})
+		r.set(c.Isolate, plan.Setting{ID: "irq.default", Domain: plan.DomainIRQ, Type: plan.TypeCPUMask, Want: rest,
+			Select: plan.Select{Path: "/proc/irq/default_smp_affinity"}})
 	}
 }
 
-// idle bounds the time that cores take to wake up. The kernel reads 0 as "no
-// bound" and takes "n/a" for a bound of nothing (Documentation/ABI/testing/sysfs-devices-power).
-func (r *resolver) idle(n *load.Node) {
-	if n == nil {
+// resolveIdleLatency bounds the time that cores take to wake up. The kernel reads 0
+// as "no bound" and "n/a" as a bound of zero (Documentation/ABI/testing/sysfs-devices-power).
+func (r *resolver) resolveIdleLatency(latency config.Duration) {
+	if !latency.IsSet() {
 		return
 	}
-	s := plan.Setting{ID: "cpu.maxIdleLatency", Domain: plan.DomainCPU, Type: plan.TypeInt,
+	s := plan.Setting{Domain: plan.DomainCPU, Type: plan.TypeInt,
 		Select: plan.Select{Class: "cpu", Name: "cpu*", Attr: "power/pm_qos_resume_latency_us"}}
-	us, ok := r.whole("cpu.maxIdleLatency", n, 1000)
+	us, ok := r.wholeDuration(latency, 1000)
 	switch {
 	case !ok:
 		return
@@ -87,19 +70,19 @@ func (r *resolver) idle(n *load.Node) {
 	default:
 		s.Want = strconv.FormatInt(us, 10)
 	}
-	r.set(s, n.Pos)
+	r.set(latency, s)
 }
 
-// digit writes a switch as the kernel takes it.
-func digit(on bool) string {
+// FormatSwitch writes a switch as the kernel takes it.
+func FormatSwitch(on bool) string {
 	if on {
 		return "1"
 	}
 	return "0"
 }
 
-// mask writes cores as smp_affinity does: hexadecimal words of 32 bits.
-func mask(cores []int) string {
+// formatMask writes cores as smp_affinity does: hexadecimal words of 32 bits.
+func formatMask(cores []int) string {
 	words := []uint32{0}
 	for _, c := range cores {
 		for c/32 >= len(words) {
@@ -114,80 +97,65 @@ func mask(cores []int) string {
 	return s
 }
 
-func (r *resolver) gpu() {
-	n := r.n.Get("gpu")
-	if n == nil {
-		return
+func (r *resolver) resolveGPU() {
+	g := &r.c.GPU
+	setting := func(attr, kind string) plan.Setting {
+		return plan.Setting{Domain: plan.DomainGPU, Type: kind, Select: plan.Select{Class: "devfreq", OFNode: "gpu", Attr: attr}}
 	}
-	for _, limit := range []struct{ field, attr string }{{"min", "min_freq"}, {"max", "max_freq"}} {
-		v := n.Get(limit.field)
-		if v == nil {
-			continue
-		}
-		if hz, ok := r.frequency("gpu."+limit.field, v); ok {
-			r.set(plan.Setting{ID: "gpu." + limit.field, Domain: plan.DomainGPU, Type: plan.TypeInt, Want: strconv.FormatInt(hz, 10),
-				Select: plan.Select{Class: "devfreq", OFNode: "gpu", Attr: limit.attr}}, v.Pos)
+	setLimit := func(limit config.Frequency, attr string) {
+		if hz, ok := r.hertz(limit); ok {
+			s := setting(attr, plan.TypeInt)
+			s.Want = strconv.FormatInt(hz, 10)
+			r.set(limit, s)
 		}
 	}
-	if g := n.Get("governor"); g != nil {
-		r.set(plan.Setting{ID: "gpu.governor", Domain: plan.DomainGPU, Type: plan.TypeString, Want: g.Text,
-			Select: plan.Select{Class: "devfreq", OFNode: "gpu", Attr: "governor"}}, g.Pos)
+	setLimit(g.Min, "min_freq")
+	setLimit(g.Max, "max_freq")
+	r.setText(g.Governor, setting("governor", plan.TypeString))
+}
+
+func (r *resolver) resolveIRQ() {
+	for _, cores := range r.c.IRQ.Affinity.Sorted() {
+		r.set(cores, plan.Setting{Domain: plan.DomainIRQ, Type: plan.TypeCPUList, Want: cpulist.Format(config.Cores(*cores)),
+			Select: plan.Select{Class: "irq", Name: cores.Key(), Attr: "smp_affinity_list"}})
 	}
 }
 
-func (r *resolver) irq() {
-	for _, f := range sortedFields(r.n.At("irq", "affinity")) {
-		r.set(plan.Setting{ID: "irq.affinity." + f.Name, Domain: plan.DomainIRQ, Type: plan.TypeCPUList, Want: cpulist.Format(Cores(f.Value)),
-			Select: plan.Select{Class: "irq", Name: f.Name, Attr: "smp_affinity_list"}}, f.Value.Pos)
-	}
-}
-
-func (r *resolver) network() {
-	for _, f := range sortedFields(r.n.Get("network")) {
-		for _, k := range []struct{ field, attr string }{
-			{"mtu", "mtu"}, {"txQueueLen", "tx_queue_len"}, {"groFlushTimeout", "gro_flush_timeout"}, {"napiDeferHardIRQs", "napi_defer_hard_irqs"},
-		} {
-			v := f.Value.Get(k.field)
-			if v == nil {
-				continue
+// resolveNetwork sets what interfaces and their queues do. The hardware's own settings
+// have no files: their attributes are named after what ethtool(8) calls them.
+func (r *resolver) resolveNetwork() {
+	for _, n := range r.c.Network.Sorted() {
+		setting := func(attr, kind string) plan.Setting {
+			return plan.Setting{Domain: plan.DomainNetwork, Type: kind, Select: plan.Select{Class: "net", Name: n.Key(), Attr: attr}, Optional: true}
+		}
+		setInt := func(v config.Int, attr string) { r.setInt(v, setting(attr, plan.TypeInt)) }
+		setMask := func(cores config.List[config.Int], attr string) {
+			if cores.IsSet() {
+				s := setting(attr, plan.TypeCPUMask)
+				s.Want = formatMask(config.Cores(cores))
+				r.set(cores, s)
 			}
-			want := v.Text
-			if k.field == "groFlushTimeout" {
-				want = strconv.FormatInt(r.duration(load.PathOf("network", f.Name)+"."+k.field, v, 0), 10)
-			}
-			r.set(plan.Setting{ID: "network." + f.Name + "." + k.field, Domain: plan.DomainNetwork, Type: plan.TypeInt, Want: want,
-				Select: plan.Select{Class: "net", Name: f.Name, Attr: k.attr}, Optional: true}, v.Pos)
 		}
-		r.queues(f.Name, f.Value)
-	}
-}
-
-// queues sets what an interface's queues do. The hardware's own settings have no
-// files: their attributes are named after what ethtool(8) calls them.
-func (r *resolver) queues(glob string, n *load.Node) {
-	set := func(field, attr, kind, want string, pos plan.Position) {
-		r.set(plan.Setting{ID: "network." + glob + "." + field, Domain: plan.DomainNetwork, Type: kind, Want: want,
-			Select: plan.Select{Class: "net", Name: glob, Attr: attr}, Optional: true}, pos)
-	}
-	for _, k := range []struct{ field, attr string }{{"rps", "queues/rx-*/rps_cpus"}, {"xps", "queues/tx-*/xps_cpus"}} {
-		if v := n.Get(k.field); v != nil {
-			set(k.field, k.attr, plan.TypeCPUMask, mask(Cores(v)), v.Pos)
+		setInt(n.MTU, "mtu")
+		setInt(n.TxQueueLen, "tx_queue_len")
+		setInt(n.NapiDeferHardIRQs, "napi_defer_hard_irqs")
+		if n.GroFlushTimeout.IsSet() {
+			s := setting("gro_flush_timeout", plan.TypeInt)
+			s.Want = strconv.FormatInt(r.nanoseconds(n.GroFlushTimeout, 0), 10)
+			r.set(n.GroFlushTimeout, s)
 		}
-	}
-	for _, k := range []struct{ group, field, attr string }{
-		{"channels", "combined", "channels/combined"}, {"channels", "rx", "channels/rx"}, {"channels", "tx", "channels/tx"},
-		{"ring", "rx", "ring/rx"}, {"ring", "tx", "ring/tx"},
-		{"coalesce", "rxUsecs", "coalesce/rx-usecs"}, {"coalesce", "rxFrames", "coalesce/rx-frames"},
-		{"coalesce", "txUsecs", "coalesce/tx-usecs"}, {"coalesce", "txFrames", "coalesce/tx-frames"},
-		{"coalesce", "adaptiveRx", "coalesce/adaptive-rx"}, {"coalesce", "adaptiveTx", "coalesce/adaptive-tx"},
-	} {
-		v := n.At(k.group, k.field)
-		switch {
-		case v == nil:
-		case v.Kind == load.Bool:
-			set(k.group+"."+k.field, "ethtool/"+k.attr, plan.TypeBool, digit(v.True), v.Pos)
-		default:
-			set(k.group+"."+k.field, "ethtool/"+k.attr, plan.TypeInt, v.Text, v.Pos)
-		}
+		setMask(n.RPS, "queues/rx-*/rps_cpus")
+		setMask(n.XPS, "queues/tx-*/xps_cpus")
+		setInt(n.Channels.Combined, "ethtool/channels/combined")
+		setInt(n.Channels.Rx, "ethtool/channels/rx")
+		setInt(n.Channels.Tx, "ethtool/channels/tx")
+		setInt(n.Ring.Rx, "ethtool/ring/rx")
+		setInt(n.Ring.Tx, "ethtool/ring/tx")
+		setInt(n.Coalesce.RxUsecs, "ethtool/coalesce/rx-usecs")
+		setInt(n.Coalesce.RxFrames, "ethtool/coalesce/rx-frames")
+		setInt(n.Coalesce.TxUsecs, "ethtool/coalesce/tx-usecs")
+		setInt(n.Coalesce.TxFrames, "ethtool/coalesce/tx-frames")
+		r.setSwitch(n.Coalesce.AdaptiveRx, setting("ethtool/coalesce/adaptive-rx", plan.TypeBool))
+		r.setSwitch(n.Coalesce.AdaptiveTx, setting("ethtool/coalesce/adaptive-tx", plan.TypeBool))
 	}
 }

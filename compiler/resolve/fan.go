@@ -5,53 +5,51 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/yoctune/yoctune/compiler/language/load"
+	"github.com/yoctune/yoctune/compiler/language/config"
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
 // degree is a degree Celsius in the plan's milli-degrees.
 const degree = 1000
 
-func (r *resolver) fan() {
-	n := r.n.Get("fan")
-	if n == nil {
+func (r *resolver) resolveFan() {
+	f := &r.c.Fan
+	if !f.IsSet() {
 		return
 	}
-	fans := &plan.Fans{Fan: plan.Fan{Profile: text(n.Get("profile")), Governor: text(n.Get("governor")), Control: text(n.Get("control"))}}
+	fans := &plan.Fans{Fan: plan.Fan{Profile: f.Profile.Text, Governor: f.Governor.Text, Control: f.Control.Text}}
 	device := fans.Fan
-	for _, f := range sortedFields(n.Get("curves")) {
-		p := plan.FanProfile{Name: f.Name, Curve: Curve(f.Value)}
+	for _, curve := range f.Curves.Sorted() {
+		p := plan.FanProfile{Name: curve.Key(), Curve: ReadFanCurve(curve)}
 		fans.Profiles = append(fans.Profiles, p)
-		r.origins["fan.curves."+f.Name] = f.Pos
-		if f.Name == device.Profile {
+		r.origins[curve.ID()] = curve.KeyPos()
+		if p.Name == device.Profile {
 			device.Curve = p.Curve
 		}
 	}
-	for _, field := range []string{"profile", "governor", "control"} {
-		if v := n.Get(field); v != nil {
-			r.origins["fan."+field] = v.Pos
+	for _, field := range []config.String{f.Profile, f.Governor, f.Control} {
+		if field.IsSet() {
+			r.origins[field.ID()] = field.Pos()
 		}
 	}
-	r.origins["fan"] = n.Pos
+	r.origins["fan"] = f.Pos()
 	r.t.Fan, r.plan.Fan = fans, &device
 }
 
-// Curve reads the points of a fan's curve, by rising temperature.
-func Curve(n *load.Node) []plan.FanPoint {
+// ReadFanCurve returns the points of a fan's curve, by rising temperature.
+func ReadFanCurve(curve *config.Map[config.FanPoint]) []plan.FanPoint {
 	var out []plan.FanPoint
-	for _, f := range n.Members() {
-		p := plan.FanPoint{Temp: Celsius(f.Name), PWM: int(integer(f.Value.Get("pwm"), 0)), RPM: int(integer(f.Value.Get("rpm"), 0))}
-		if h := f.Value.Get("hysteresis"); h != nil {
-			p.Hysteresis = Celsius(h.Text)
-		}
-		out = append(out, p)
+	for _, point := range curve.Entries {
+		out = append(out, plan.FanPoint{
+			Temp: ParseCelsius(point.Key()), PWM: point.PWM.Value, RPM: point.RPM.Value, Hysteresis: ParseCelsius(point.Hysteresis.Text),
+		})
 	}
 	slices.SortStableFunc(out, func(a, b plan.FanPoint) int { return int(a.Temp - b.Temp) })
 	return out
 }
 
-// Celsius reads "60C" as milli-degrees; the schema has checked its form.
-func Celsius(s string) int64 {
+// ParseCelsius reads "60C" as milli-degrees; anything else is 0.
+func ParseCelsius(s string) int64 {
 	v, err := strconv.ParseInt(strings.TrimSuffix(s, "C"), 10, 64)
 	if err != nil {
 		return 0

@@ -5,41 +5,36 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/yoctune/yoctune/compiler/language/config"
 	"github.com/yoctune/yoctune/compiler/language/load"
 	"github.com/yoctune/yoctune/schema/formats/cpulist"
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
-func (r *resolver) kernel() {
+func (r *resolver) resolveKernel() {
 	k := &r.t.Kernel
 	k.Recipes = slices.Clone(r.t.Release.KernelPNs)
-	n := r.n.Get("kernel")
-	for _, f := range sortedFields(n.Get("config")) {
-		r.option(f.Name, f.Value, f.Value.Pos)
+	for _, option := range r.c.Kernel.Config.Sorted() {
+		r.addOption(option)
 	}
-	for _, f := range sortedFields(n.Get("args")) {
-		arg := plan.Arg{Name: f.Name, Value: f.Value.Text}
-		if f.Value.Kind == load.Bool {
-			arg.Flag = true
-		}
-		r.arg(arg, f.Value.Pos)
+	for _, arg := range r.c.Kernel.Args.Sorted() {
+		r.addArg(plan.Arg{Name: arg.Key(), Value: arg.Text, Flag: arg.Kind() == load.Bool}, arg)
 	}
-	r.isolation()
-	r.preempt(n.Get("preempt"))
+	r.resolveIsolation()
+	r.resolvePreemption(r.c.Kernel.Preempt)
 	slices.SortFunc(k.Args, func(a, b plan.Arg) int { return strings.Compare(a.Name, b.Name) })
 }
 
-func (r *resolver) option(symbol string, n *load.Node, pos plan.Position) {
-	o := plan.ConfigOption{Symbol: symbol, Value: n.Text}
-	if n.Kind == load.String && !bare(n.Text) {
-		o.Quoted = true
-	}
-	r.t.Kernel.Config = append(r.t.Kernel.Config, o)
-	r.origins["kernel.config."+symbol] = pos
+func (r *resolver) addOption(option *config.Scalar) {
+	r.t.Kernel.Config = append(r.t.Kernel.Config, plan.ConfigOption{
+		Symbol: option.Key(), Value: option.Text, Quoted: option.Kind() == load.String && !isBareOption(option.Text),
+	})
+	r.origins[option.ID()] = option.Pos()
 }
 
-// bare tells what a fragment writes without quotes: y, m, n and numbers.
-func bare(s string) bool {
+// isBareOption reports whether a configuration fragment writes the value without
+// quotes: y, m, n and numbers.
+func isBareOption(s string) bool {
 	switch s {
 	case "y", "m", "n":
 		return true
@@ -53,8 +48,8 @@ func bare(s string) bool {
 }
 
 // expectOptions puts the options into the plan, as .config writes them: the device
-// compares them with the kernel that runs. A kernel that keeps its configuration
-// to itself is no fault, hence optional.
+// compares them with the running kernel. They are optional, because a kernel may not
+// expose its configuration.
 func (r *resolver) expectOptions() {
 	for _, o := range r.t.Kernel.Config {
 		id := "kernel.config." + o.Symbol
@@ -62,48 +57,43 @@ func (r *resolver) expectOptions() {
 		if o.Quoted {
 			want = `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(want) + `"`
 		}
-		r.set(plan.Setting{ID: id, Domain: plan.DomainKernel, Type: plan.TypeString, Want: want, Optional: true,
-			Select: plan.Select{Class: "config", Name: o.Symbol}, Policy: plan.Report, Needs: plan.NeedsReflash}, r.origins[id])
+		r.add(plan.Setting{ID: id, Domain: plan.DomainKernel, Type: plan.TypeString, Want: want, Optional: true,
+			Select: plan.Select{Class: "config", Name: o.Symbol}, Policy: plan.Report, Needs: plan.NeedsReflash})
 	}
 }
 
-// imply adds an option that another field needs, unless the configuration
+// implyOption adds an option that another field needs, unless the configuration
 // already sets it; package check compares the two.
-func (r *resolver) imply(symbol, value string, pos plan.Position) {
-	for _, o := range r.t.Kernel.Config {
-		if o.Symbol == symbol {
-			return
-		}
+func (r *resolver) implyOption(symbol, value string, by config.Part) {
+	if slices.ContainsFunc(r.t.Kernel.Config, func(o plan.ConfigOption) bool { return o.Symbol == symbol }) {
+		return
 	}
 	r.t.Kernel.Config = append(r.t.Kernel.Config, plan.ConfigOption{Symbol: symbol, Value: value})
-	r.origins["kernel.config."+symbol] = pos
+	r.origins["kernel.config."+symbol] = by.Where().Pos()
 }
 
-func (r *resolver) arg(a plan.Arg, pos plan.Position) {
+func (r *resolver) addArg(a plan.Arg, by config.Part) {
 	r.t.Kernel.Args = append(r.t.Kernel.Args, a)
 	s := plan.Setting{ID: "kernel.args." + a.Name, Domain: plan.DomainKernel, Type: plan.TypeString, Want: a.Value,
 		Select: plan.Select{Class: "cmdline", Name: a.Name}, Policy: plan.Report, Needs: plan.NeedsReboot}
 	if a.Flag {
 		s.Type, s.Want = plan.TypePresent, "1"
 	}
-	r.set(s, pos)
+	r.set(by, s)
 }
 
-func (r *resolver) implyArg(name, value string, pos plan.Position) {
-	for _, a := range r.t.Kernel.Args {
-		if a.Name == name {
-			return
-		}
+func (r *resolver) implyArg(name, value string, by config.Part) {
+	if !slices.ContainsFunc(r.t.Kernel.Args, func(a plan.Arg) bool { return a.Name == name }) {
+		r.addArg(plan.Arg{Name: name, Value: value}, by)
 	}
-	r.arg(plan.Arg{Name: name, Value: value}, pos)
 }
 
-// isolation writes out what cpu.isolate implies. The scheduler (isolcpus), the
+// resolveIsolation writes out what cpu.isolate implies. The scheduler (isolcpus), the
 // tick (nohz_full), RCU callbacks and interrupts must all leave the cores:
-// any one of them left out disturbs them as before.
-func (r *resolver) isolation() {
-	list := r.n.At("cpu", "isolate")
-	if list == nil || len(list.Items) == 0 {
+// any one of them left out disturbs the cores as before.
+func (r *resolver) resolveIsolation() {
+	by := r.c.CPU.Isolate
+	if len(by.Items) == 0 {
 		return
 	}
 	cores := cpulist.Format(r.t.Isolated())
@@ -111,33 +101,33 @@ func (r *resolver) isolation() {
 	if r.t.Release.Kernel == "4.9" {
 		flags = "" // it would read them as a broken list (kernel/sched/core.c)
 	}
-	r.implyArg("isolcpus", flags+cores, list.Pos)
-	r.implyArg("nohz_full", cores, list.Pos)
-	r.implyArg("rcu_nocbs", cores, list.Pos)
+	r.implyArg("isolcpus", flags+cores, by)
+	r.implyArg("nohz_full", cores, by)
+	r.implyArg("rcu_nocbs", cores, by)
 	if rest := r.t.Housekeeping(); len(rest) > 0 {
-		r.implyArg("irqaffinity", cpulist.Format(rest), list.Pos)
+		r.implyArg("irqaffinity", cpulist.Format(rest), by)
 	}
 	// Without them the kernel ignores nohz_full= and rcu_nocbs=, and no Jetson
 	// configuration has them.
-	r.imply("NO_HZ_FULL", "y", list.Pos)
-	r.imply("RCU_NOCB_CPU", "y", list.Pos)
+	r.implyOption("NO_HZ_FULL", "y", by)
+	r.implyOption("RCU_NOCB_CPU", "y", by)
 	// CPU_IDLE selects the menu governor only along with the tick models that
 	// NO_HZ_FULL replaces: without this line every core would be left with ladder.
-	r.imply("CPU_IDLE_GOV_MENU", "y", list.Pos)
+	r.implyOption("CPU_IDLE_GOV_MENU", "y", by)
 }
 
-func (r *resolver) preempt(n *load.Node) {
-	if n == nil {
+func (r *resolver) resolvePreemption(model config.String) {
+	if !model.IsSet() {
 		return
 	}
-	r.origins["kernel.preempt"] = n.Pos
-	switch n.Text {
+	r.origins[model.ID()] = model.Pos()
+	switch model.Text {
 	case "none":
-		r.imply("PREEMPT_NONE", "y", n.Pos)
+		r.implyOption("PREEMPT_NONE", "y", model)
 	case "voluntary":
-		r.imply("PREEMPT_VOLUNTARY", "y", n.Pos)
+		r.implyOption("PREEMPT_VOLUNTARY", "y", model)
 	case "full":
-		r.imply("PREEMPT", "y", n.Pos)
+		r.implyOption("PREEMPT", "y", model)
 	case "rt":
 		switch {
 		case r.t.Release.RTProvider != "":
@@ -145,40 +135,39 @@ func (r *resolver) preempt(n *load.Node) {
 		case r.t.Release.RTByConfig:
 			// arm64 offers PREEMPT_RT only with EXPERT and without KVM
 			// (arch/arm64/Kconfig: ARCH_SUPPORTS_RT).
-			r.imply("EXPERT", "y", n.Pos)
-			r.imply("PREEMPT_RT", "y", n.Pos)
-			r.imply("KVM", "n", n.Pos)
+			r.implyOption("EXPERT", "y", model)
+			r.implyOption("PREEMPT_RT", "y", model)
+			r.implyOption("KVM", "n", model)
 			// NAMESPACES is on by default only without EXPERT (init/Kconfig); systemd's
 			// sandbox and containers need it.
-			r.imply("NAMESPACES", "y", n.Pos)
+			r.implyOption("NAMESPACES", "y", model)
 		}
-		r.set(plan.Setting{ID: "kernel.preempt", Domain: plan.DomainKernel, Type: plan.TypeInt, Want: "1",
-			Select: plan.Select{Path: "/sys/kernel/realtime"}, Policy: plan.Report, Needs: plan.NeedsReflash}, n.Pos)
+		r.set(model, plan.Setting{Domain: plan.DomainKernel, Type: plan.TypeInt, Want: "1",
+			Select: plan.Select{Path: "/sys/kernel/realtime"}, Policy: plan.Report, Needs: plan.NeedsReflash})
 	}
 }
 
-func (r *resolver) modules() {
-	add := func(name, action string, pos plan.Position) {
+func (r *resolver) resolveModules() {
+	add := func(name, action string, by config.Part) {
 		r.t.Modules = append(r.t.Modules, plan.Module{Name: name, Action: action})
-		r.origins["modules."+name] = pos
+		r.origins["modules."+name] = by.Where().Pos()
 		if action != "load" {
 			return
 		}
 		// The kernel shows modules with underscores.
-		r.set(plan.Setting{ID: "modules." + name, Domain: plan.DomainModule, Type: plan.TypePresent, Want: "1",
+		r.set(by, plan.Setting{ID: "modules." + name, Domain: plan.DomainModule, Type: plan.TypePresent, Want: "1",
 			Select: plan.Select{Path: "/sys/module/" + strings.ReplaceAll(name, "-", "_")},
-			Policy: plan.Report, Needs: plan.NeedsReboot}, pos)
+			Policy: plan.Report, Needs: plan.NeedsReboot})
 	}
-	named := r.n.Get("modules")
-	for _, f := range sortedFields(named) {
-		add(f.Name, f.Value.Text, f.Value.Pos)
+	for _, m := range r.c.Modules.Sorted() {
+		add(m.Key(), m.Text, m)
 	}
-	if cc := r.n.At("sysctl", "net.ipv4.tcp_congestion_control"); cc != nil {
+	if cc := r.c.Sysctl.Get("net.ipv4.tcp_congestion_control"); cc.IsSet() {
 		module, symbol := "tcp_"+cc.Text, "TCP_CONG_"+strings.ToUpper(cc.Text)
-		if v := r.n.At("kernel", "config", symbol); v != nil && v.Text == "m" && named.Get(module) == nil {
-			// The kernel asks modprobe for it on the first write; loading it at boot
+		if r.c.Kernel.Config.Get(symbol).Text == "m" && !r.c.Modules.Has(module) {
+			// The kernel calls modprobe on the first write; loading the module at boot
 			// spares systemd-sysctl the race.
-			add(module, "load", cc.Pos)
+			add(module, "load", cc)
 		}
 	}
 	slices.SortFunc(r.t.Modules, func(a, b plan.Module) int { return strings.Compare(a.Name, b.Name) })

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/yoctune/yoctune/compiler/diag"
+	"github.com/yoctune/yoctune/compiler/language/config"
 	"github.com/yoctune/yoctune/compiler/language/load"
 	"github.com/yoctune/yoctune/schema/plan"
 )
@@ -20,13 +21,13 @@ const (
 
 // Layer assembles the layer of some targets, all of one release.
 func (p *Project) Layer(targets []*Target, report *diag.Report) *plan.Layer {
-	n := p.Root.Get("layer")
+	c := &p.Config.Layer
 	l := &plan.Layer{
-		Name: text(n.Get("name")), Maintainer: text(n.Get("maintainer")), Description: text(n.Get("description")),
-		Priority: int(integer(n.Get("priority"), layerPriority)), Version: int(integer(n.Get("version"), layerVersion)),
+		Name: c.Name.Text, Maintainer: c.Maintainer.Text, Description: c.Description.Text,
+		Priority: c.Priority.Or(layerPriority), Version: c.Version.Or(layerVersion),
 		Release: targets[0].Release.Name, Origins: plan.Origins{},
 	}
-	for _, f := range n.Fields {
+	for _, f := range c.Node().Fields {
 		l.Origins["layer."+f.Name] = f.Value.Pos
 	}
 	for _, t := range targets {
@@ -41,8 +42,8 @@ func (p *Project) Layer(targets []*Target, report *diag.Report) *plan.Layer {
 		recommend(l, onnxCollection, onnxPackage, targets, func(t *Target) string { return firstModel(t.Plan) })
 	}
 	recommend(l, heapCollection, heapProfiler, targets, func(t *Target) string {
-		if boolean(t.Node.At("tools", "memory"), false) && t.Node.At("packages", heapProfiler) == nil {
-			return "tools.memory"
+		if tool := t.Config.Tools.Memory; tool.On && !t.Config.Packages.Has(heapProfiler) {
+			return tool.ID()
 		}
 		return ""
 	})
@@ -97,48 +98,41 @@ func firstModel(p *plan.Plan) string {
 }
 
 func (p *Project) build(origins plan.Origins, report *diag.Report) plan.Build {
-	n := p.Root.Get("build")
+	c := &p.Config.Build
 	b := plan.Build{
-		Threads: int(integer(n.At("parallel", "tasks"), 0)), MakeJobs: int(integer(n.At("parallel", "make"), 0)),
-		DownloadThreads: int(integer(n.At("parallel", "downloads"), 0)), RmWork: boolean(n.Get("rmWork"), false),
-		HashServe: text(n.At("hashserve", "address")), HashUpstream: text(n.At("hashserve", "upstream")),
-		SStateDir: text(n.At("sstate", "dir")), DownloadDir: text(n.At("downloads", "dir")),
-		PressureCPU: int(integer(n.At("pressure", "cpu"), 0)), PressureIO: int(integer(n.At("pressure", "io"), 0)),
-		PressureMemory: int(integer(n.At("pressure", "memory"), 0)),
-		OwnMirror:      text(n.At("downloads", "own")), MirrorTarballs: boolean(n.At("downloads", "archive"), false),
-		Network: text(n.At("downloads", "network")), Hosts: texts(n.At("downloads", "hosts")),
-		HashOff:       boolean(n.At("hashserve", "off"), false),
-		HashDatabase:  text(n.At("hashserve", "database")),
-		RmWorkExclude: texts(n.Get("rmWorkExclude")), PackageFormat: text(n.Get("format")),
-		ImageFeatures: texts(n.At("image", "features")), ReadOnlyRoot: boolean(n.At("image", "readOnly"), false),
+		Threads: c.Parallel.Tasks.Value, MakeJobs: c.Parallel.Make.Value, DownloadThreads: c.Parallel.Downloads.Value,
+		RmWork: c.RmWork.On, RmWorkExclude: config.Texts(c.RmWorkExclude),
+		HashServe: c.Hashserve.Address.Text, HashUpstream: c.Hashserve.Upstream.Text,
+		HashOff: c.Hashserve.Off.On, HashDatabase: c.Hashserve.Database.Text,
+		SStateDir: c.SState.Dir.Text, SStateMirrors: mirrors(&c.SState.Mirrors, "file://.*"),
+		DownloadDir: c.Downloads.Dir.Text, Premirrors: mirrors(&c.Downloads.Mirrors, "(?:git|https?|ftp)://.*/.*"),
+		OwnMirror: c.Downloads.Own.Text, MirrorTarballs: c.Downloads.Archive.On,
+		Network: c.Downloads.Network.Text, Hosts: config.Texts(c.Downloads.Hosts),
+		PressureCPU: c.Pressure.CPU.Value, PressureIO: c.Pressure.IO.Value, PressureMemory: c.Pressure.Memory.Value,
+		PackageFormat: c.Format.Text, BitBakeSetup: c.BitbakeSetup.On,
+		ImageFeatures: config.Texts(c.Image.Features), ReadOnlyRoot: c.Image.ReadOnly.On,
+		NotRecommended: config.Texts(c.Image.BadRecommendations),
 	}
-	b.NotRecommended = texts(n.At("image", "badRecommendations"))
-	b.BitBakeSetup = boolean(n.Get("bitbakeSetup"), false)
-	b.SStateMirrors = mirrors(n.At("sstate", "mirrors"), "file://.*")
-	b.Premirrors = mirrors(n.At("downloads", "mirrors"), "(?:git|https?|ftp)://.*/.*")
-	if load := n.At("parallel", "load"); load != nil {
-		b.LoadFactor = decimal(load)
+	if c.Parallel.Load.IsSet() {
+		b.LoadFactor = decimal(c.Parallel.Load.Node())
 	}
-	for _, f := range sortedFields(n.At("parallel", "recipes")) {
-		b.RecipeJobs = append(b.RecipeJobs, plan.RecipeJobs{Recipe: f.Name, Jobs: int(integer(f.Value, 0))})
+	for _, jobs := range c.Parallel.Recipes.Sorted() {
+		b.RecipeJobs = append(b.RecipeJobs, plan.RecipeJobs{Recipe: jobs.Key(), Jobs: jobs.Value})
 	}
-	for _, f := range sortedFields(n.Get("optional")) {
-		b.Optional = append(b.Optional, plan.Optional{Collection: f.Name, Packages: texts(f.Value)})
+	for _, packages := range c.Optional.Sorted() {
+		b.Optional = append(b.Optional, plan.Optional{Collection: packages.Key(), Packages: config.Texts(*packages)})
 	}
-	for _, f := range sortedFields(n.Get("variables")) {
-		b.Variables = append(b.Variables, plan.Variable{Name: f.Name, Value: f.Value.Text})
+	for _, v := range c.Variables.Sorted() {
+		b.Variables = append(b.Variables, plan.Variable{Name: v.Key(), Value: v.Text})
 	}
-	if s := n.At("hashserve", "server"); s != nil {
-		b.HashServer = &plan.HashServer{
-			BitBake: text(s.Get("bitbake")), Listen: textOr(s.Get("listen"), ":8686"),
-			Upstream: text(s.Get("upstream")), ReadOnly: boolean(s.Get("readOnly"), false),
-		}
+	if s := &c.Hashserve.Server; s.IsSet() {
+		b.HashServer = &plan.HashServer{BitBake: s.Bitbake.Text, Listen: s.Listen.Or(":8686"), Upstream: s.Upstream.Text, ReadOnly: s.ReadOnly.On}
 	}
-	if k := n.Get("kas"); k != nil {
-		b.Kas = &plan.Kas{Image: textOr(k.Get("image"), "core-image-base"), Distro: textOr(k.Get("distro"), "nodistro"), Folder: textOr(k.Get("folder"), ".")}
+	if k := &c.Kas; k.IsSet() {
+		b.Kas = &plan.Kas{Image: k.Image.Or("core-image-base"), Distro: k.Distro.Or("nodistro"), Folder: k.Folder.Or(".")}
 	}
-	parallel(&b, n.At("parallel", "machine"), report)
-	leaves(n, "build", origins)
+	setParallelism(&b, &c.Parallel.Machine, report)
+	recordOrigins(c.Node(), "build", origins)
 	return b
 }
 
@@ -150,18 +144,18 @@ const (
 	memoryPerTask = 4 << 30
 )
 
-// parallel fills in what follows from the build machine.
-func parallel(b *plan.Build, n *load.Node, report *diag.Report) {
-	if n == nil {
+// setParallelism fills in what follows from the build machine.
+func setParallelism(b *plan.Build, m *config.BuildMachine, report *diag.Report) {
+	if !m.IsSet() {
 		return
 	}
-	memory, err := Size(n.Get("memory"))
+	memory, err := Size(m.Memory.Node())
 	if err != nil {
-		report.Add(diag.Diagnostic{ID: "YT0204", Severity: diag.Error, Pos: n.Get("memory").Pos, Path: "build.parallel.machine.memory",
-			Message: err.Error(), Got: n.Get("memory").Show(), Help: "write a size such as \"32GiB\""})
+		report.Add(diag.Diagnostic{ID: "YT0204", Severity: diag.Error, Pos: m.Memory.Pos(), Path: m.Memory.FullPath(),
+			Message: err.Error(), Got: m.Memory.Show(), Help: "write a size such as \"32GiB\""})
 		return
 	}
-	cores := integer(n.Get("cores"), 1)
+	cores := int64(m.Cores.Value)
 	if b.MakeJobs == 0 {
 		b.MakeJobs = int(max(1, min(cores, memory/memoryPerJob)))
 	}
@@ -170,66 +164,64 @@ func parallel(b *plan.Build, n *load.Node, report *diag.Report) {
 	}
 }
 
-// leaves records where each field of the build's settings was written.
-func leaves(n *load.Node, id string, origins plan.Origins) {
+// recordOrigins records where each field below a struct was written.
+func recordOrigins(n *load.Node, id string, origins plan.Origins) {
 	if n == nil {
 		return
 	}
 	origins[id] = n.Pos
 	for _, f := range n.Fields {
-		leaves(f.Value, id+"."+f.Name, origins)
+		recordOrigins(f.Value, id+"."+f.Name, origins)
 	}
 }
 
-func mirrors(n *load.Node, pattern string) []plan.Mirror {
-	fields := sortedFields(n)
-	slices.SortStableFunc(fields, func(a, b load.Field) int {
-		return int(integer(a.Value.Get("order"), 0) - integer(b.Value.Get("order"), 0))
-	})
+func mirrors(all *config.Map[config.Mirror], pattern string) []plan.Mirror {
+	entries := all.Sorted()
+	slices.SortStableFunc(entries, func(a, b *config.Mirror) int { return a.Order.Value - b.Order.Value })
 	var out []plan.Mirror
-	for _, f := range fields {
-		out = append(out, plan.Mirror{ID: f.Name, Pattern: textOr(f.Value.Get("pattern"), pattern), URL: text(f.Value.Get("url"))})
+	for _, m := range entries {
+		out = append(out, plan.Mirror{ID: m.Key(), Pattern: m.Pattern.Or(pattern), URL: m.URL.Text})
 	}
 	return out
 }
 
 // runtime is the same for the whole layer, so its targets must agree.
 func (p *Project) runtime(targets []*Target, origins plan.Origins, report *diag.Report) plan.Runtime {
-	var n *load.Node
+	var c *config.Runtime
 	for _, t := range targets {
-		mine := t.Node.Get("runtime")
-		if mine == nil {
+		own := &t.Config.Runtime
+		if !own.IsSet() {
 			continue
 		}
-		if n != nil && !n.Equal(mine) {
-			report.Add(diag.Diagnostic{ID: "YT0105", Severity: diag.Error, Pos: mine.Pos, Path: t.Path + ".runtime",
-				Message: "targets of one layer disagree about the runtime", Got: mine.Show(),
-				Related: []diag.Related{{Pos: n.Pos, Message: "another target says " + n.Show()}},
+		if c != nil && !c.Equal(own.Place) {
+			report.Add(diag.Diagnostic{ID: "YT0105", Severity: diag.Error, Pos: own.Pos(), Path: own.FullPath(),
+				Message: "targets of one layer disagree about the runtime", Got: own.Show(),
+				Related: []diag.Related{{Pos: c.Pos(), Message: "another target has " + c.Show()}},
 				Help:    "put runtime into a profile that all targets use"})
 		}
-		n = mine
+		c = own
 	}
-	if n == nil {
+	if c == nil {
 		return plan.Runtime{} // files only: the layer brings no program
 	}
-	r := plan.Runtime{Form: "prebuilt", CUDA: boolean(n.Get("cuda"), false)}
+	r := plan.Runtime{Form: "prebuilt", CUDA: c.CUDA.On}
 	if targets[0].Release.GoSource {
 		r.Form = "source"
 	}
-	r.Form = textOr(n.Get("form"), r.Form)
-	for _, f := range sortedFields(n.Get("keys")) {
-		r.Keys = append(r.Keys, plan.PublicKey{Name: f.Name, Key: text(f.Value)})
+	r.Form = c.Form.Or(r.Form)
+	for _, k := range c.Keys.Sorted() {
+		r.Keys = append(r.Keys, plan.PublicKey{Name: k.Key(), Key: k.Text})
 	}
-	leaves(n, "runtime", origins)
-	switch m := n.Get("manifest"); {
-	case m != nil:
-		p.files(&r, m, report)
-	case n.Get("form") == nil && n.Get("cuda") == nil:
+	recordOrigins(c.Node(), "runtime", origins)
+	switch {
+	case c.Manifest.IsSet():
+		p.addFiles(&r, c.Manifest, report)
+	case !c.Form.IsSet() && !c.CUDA.IsSet():
 		r.Form = "" // keys alone: the program comes from elsewhere
 	default:
-		report.Add(diag.Diagnostic{ID: "YT0206", Severity: diag.Error, Pos: n.Pos, Path: "runtime.manifest",
-			Message: "the layer is to bring yoctuned, and no manifest says where its files are",
-			Help:    "add manifest, the path of the manifest.json of a yoctune release; without form and cuda the layer brings no program"})
+		report.Add(diag.Diagnostic{ID: "YT0206", Severity: diag.Error, Pos: c.Pos(), Path: "runtime.manifest",
+			Message: "runtime needs a manifest to install yoctuned",
+			Help:    "add manifest, the path of the manifest.json of a yoctune release; without form and cuda the layer installs no program"})
 	}
 	return r
 }
@@ -249,13 +241,14 @@ type ManifestFile struct {
 	MD5      string   `json:"md5"`      // of PROGRAM-licenses
 }
 
-func (p *Project) files(r *plan.Runtime, n *load.Node, report *diag.Report) {
+// addFiles reads the runtime's manifest.
+func (p *Project) addFiles(r *plan.Runtime, manifest config.String, report *diag.Report) {
 	fail := func(format string, args ...any) {
-		report.Add(diag.Diagnostic{ID: "YT0206", Severity: diag.Error, Pos: n.Pos, Path: "runtime.manifest",
+		report.Add(diag.Diagnostic{ID: "YT0206", Severity: diag.Error, Pos: manifest.Pos(), Path: "runtime.manifest",
 			Message: "runtime manifest: " + fmt.Sprintf(format, args...),
 			Help:    "name a manifest made by `make dist`, by a path relative to the configuration and inside its folder"})
 	}
-	raw, err := p.manifest(n.Text)
+	raw, err := p.manifest(manifest.Text)
 	if err != nil {
 		fail("%v", err)
 		return

@@ -1,11 +1,12 @@
 package resolve
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
 
-	"github.com/yoctune/yoctune/compiler/language/load"
+	"github.com/yoctune/yoctune/compiler/language/config"
 	"github.com/yoctune/yoctune/schema/facts/board"
 	"github.com/yoctune/yoctune/schema/formats/cpulist"
 	"github.com/yoctune/yoctune/schema/plan"
@@ -14,58 +15,52 @@ import (
 // unlimited is nvpmodel's "no cap" on a CLOCK.
 const unlimited = "-1"
 
-func (r *resolver) power() {
-	n := r.n.Get("power")
-	if n == nil {
+func (r *resolver) resolvePower() {
+	c := &r.c.Power
+	if !c.IsSet() {
 		return
 	}
-	p := &plan.Power{Table: "stock", Default: text(n.Get("default"))}
-	if d := n.Get("default"); d != nil {
-		r.origins["power.default"] = d.Pos
+	p := &plan.Power{Table: "stock", Default: c.Default.Text}
+	if c.Default.IsSet() {
+		r.origins[c.Default.ID()] = c.Default.Pos()
 	}
-	modes := sortedFields(n.Get("modes"))
+	modes := c.Modes.Sorted()
 	if len(modes) > 0 {
-		p.Table = textOr(n.Get("table"), "extend")
+		p.Table = c.Table.Or("extend")
 	}
-	for i, f := range modes {
-		from, _ := r.t.Stock.Mode(text(f.Value.Get("from")))
+	for i, m := range modes {
+		from, _ := r.t.Stock.Mode(m.From.Text)
 		p.Modes = append(p.Modes, plan.PowerMode{
-			ID: len(r.t.Stock.Modes) + i, Name: f.Name, From: from.Name, Params: r.mode(f, from),
+			ID: len(r.t.Stock.Modes) + i, Name: m.Key(), From: from.Name, Params: r.modeParams(m, from),
 		})
-		r.origins["power.modes."+f.Name] = f.Pos
+		r.origins[m.ID()] = m.KeyPos()
 	}
 	for i := range p.Modes {
 		p.Modes[i].Reboot = rebootsFrom(p.Modes[i], p.Modes, r.t.Stock)
 	}
-	if a := n.Get("adaptive"); a != nil {
+	if a := &c.Adaptive; a.IsSet() {
 		p.Adaptive = &plan.Adaptive{
-			UpLoad:   int(integer(a.At("up", "load"), 0)),
-			UpFor:    r.duration("power.adaptive.up.for", a.At("up", "for"), 0),
-			DownLoad: int(integer(a.At("down", "load"), 0)),
-			DownFor:  r.duration("power.adaptive.down.for", a.At("down", "for"), 0),
-			Ladder:   texts(a.Get("ladder")),
-			Dwell:    r.duration("power.adaptive.dwell", a.Get("dwell"), 0),
-			Cool:     r.duration("power.adaptive.cool", a.Get("cool"), 0),
-			Budget:   int(integer(a.Get("budget"), 0)),
+			UpLoad: a.Up.Load.Value, UpFor: r.nanoseconds(a.Up.For, 0),
+			DownLoad: a.Down.Load.Value, DownFor: r.nanoseconds(a.Down.For, 0),
+			Ladder: config.Texts(a.Ladder),
+			Dwell:  r.nanoseconds(a.Dwell, 0), Cool: r.nanoseconds(a.Cool, 0),
+			Budget: a.Budget.Value,
 		}
-		r.origins["power.adaptive"] = a.Pos
+		r.origins[a.ID()] = a.Pos()
 	}
 	r.plan.Power = p
 }
 
-// mode derives the parameters of a mode from a stock one, in the order in which
+// modeParams derives the parameters of a mode from a stock one, in the order in which
 // nvpmodel must write them.
-func (r *resolver) mode(f load.Field, from board.Mode) []plan.PowerParam {
-	path := "power.modes." + f.Name
-	cpu, gpu, emc := f.Value.Get("cpu"), f.Value.Get("gpu"), f.Value.Get("emc")
+func (r *resolver) modeParams(m *config.PowerMode, from board.Mode) []plan.PowerParam {
 	online := OnlineCores(from)
-	if list := cpu.Get("online"); list != nil {
-		online = Cores(list)
+	if m.CPU.Online.IsSet() {
+		online = config.Cores(m.CPU.Online)
 	}
 	clocks := newClocks(r.t.Board, r.t.Stock, from)
-	cpuMin, cpuMax := r.clock(path+".cpu.min", cpu.Get("min"), 1000), r.clock(path+".cpu.max", cpu.Get("max"), 1000)
-	gpuMin, gpuMax := r.clock(path+".gpu.min", gpu.Get("min"), 1), r.clock(path+".gpu.max", gpu.Get("max"), 1)
-	emcMax := r.clock(path+".emc.max", emc.Get("max"), 1)
+	cpuMin, cpuMax := r.clock(m.CPU.Min, 1000), r.clock(m.CPU.Max, 1000)
+	gpuMin, gpuMax, emcMax := r.clock(m.GPU.Min, 1), r.clock(m.GPU.Max, 1), r.clock(m.EMC.Max, 1)
 
 	var out []plan.PowerParam
 	cpuDone := false
@@ -78,21 +73,21 @@ func (r *resolver) mode(f load.Field, from board.Mode) []plan.PowerParam {
 			if err == nil && slices.Contains(online, core) {
 				value = "1"
 			}
-		case clocks.is(param):
+		case slices.Contains(clocks.labels, param):
 			if !cpuDone {
 				out = append(out, clocks.lines(online, cpuMin, cpuMax)...)
 				cpuDone = true
 			}
 			continue
 		case param == "GPU" && arg == "MIN_FREQ":
-			value = or(gpuMin, value)
+			value = cmp.Or(gpuMin, value)
 		case param == "GPU" && arg == "MAX_FREQ":
-			value = or(gpuMax, value)
+			value = cmp.Or(gpuMax, value)
 		case param == "EMC" && arg == "MAX_FREQ":
-			value = or(emcMax, value)
+			value = cmp.Or(emcMax, value)
 		case param == "TPC_POWER_GATING" && arg == "TPC_PG_MASK":
-			if mask := gpu.Get("mask"); mask != nil {
-				value = mask.Text
+			if m.GPU.Mask.IsSet() {
+				value = strconv.Itoa(m.GPU.Mask.Value)
 			}
 		}
 		out = append(out, plan.PowerParam{Param: param, Arg: arg, Value: value})
@@ -100,29 +95,19 @@ func (r *resolver) mode(f load.Field, from board.Mode) []plan.PowerParam {
 	return out
 }
 
-func or(value, otherwise string) string {
-	if value == "" {
-		return otherwise
-	}
-	return value
-}
-
 // clock writes a limit in units of hz; "" when there is none.
-func (r *resolver) clock(path string, n *load.Node, hz int64) string {
-	if n == nil {
-		return ""
-	}
-	if n.Kind == load.String && n.Text == "unlimited" {
+func (r *resolver) clock(limit config.Frequency, hz int64) string {
+	if limit.Text == "unlimited" {
 		return unlimited
 	}
-	v, ok := r.frequency(path, n)
+	v, ok := r.hertz(limit)
 	if !ok {
 		return ""
 	}
 	if v%hz != 0 {
 		if len(r.t.Board.CPUkHz) == 0 {
-			r.inexact(path, n, ErrInexact)
-		} // else the rules say that it is no step
+			r.reportQuantity(limit, ErrInexact)
+		} // else a rule reports the unsupported frequency
 		return ""
 	}
 	return strconv.FormatInt(v/hz, 10)
@@ -143,7 +128,7 @@ func OnlineCores(m board.Mode) []int {
 	return out
 }
 
-// clocks knows the labels of a stock table's CPU clocks. A label stands for one
+// clocks are the labels of a stock table's CPU clocks. A label stands for one
 // core in the tables of R36 with Super modes, and for a cluster in older ones.
 type clocks struct {
 	labels []string         // in the order of the table
@@ -202,8 +187,6 @@ func labelIndex(label string) int {
 	return n
 }
 
-func (c clocks) is(param string) bool { return slices.Contains(c.labels, param) }
-
 // lines writes the clocks of the labels that have a core online: nvpmodel
 // abandons a mode half way when it meets a clock whose cores are all off.
 func (c clocks) lines(online []int, low, high string) []plan.PowerParam {
@@ -225,10 +208,10 @@ func (c clocks) lines(online []int, low, high string) []plan.PowerParam {
 		if !ok {
 			v = first
 		}
-		if s := or(low, v[0]); s != "" {
+		if s := cmp.Or(low, v[0]); s != "" {
 			out = append(out, plan.PowerParam{Param: label, Arg: "MIN_FREQ", Value: s})
 		}
-		if s := or(high, v[1]); s != "" {
+		if s := cmp.Or(high, v[1]); s != "" {
 			out = append(out, plan.PowerParam{Param: label, Arg: "MAX_FREQ", Value: s})
 		}
 	}

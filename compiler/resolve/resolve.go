@@ -5,11 +5,14 @@
 package resolve
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/yoctune/yoctune/compiler/diag"
+	"github.com/yoctune/yoctune/compiler/language/config"
 	"github.com/yoctune/yoctune/compiler/language/conform"
 	"github.com/yoctune/yoctune/compiler/language/load"
 	"github.com/yoctune/yoctune/schema/facts/board"
@@ -20,7 +23,8 @@ import (
 // Project is a resolved configuration.
 type Project struct {
 	Root     *load.Node
-	Targets  []*Target // by name
+	Config   *config.Config // of Root
+	Targets  []*Target      // by name
 	Suppress []Suppression
 	manifest func(path string) ([]byte, error)
 }
@@ -34,10 +38,11 @@ type Suppression struct {
 // Target is a target with the facts it stands on.
 type Target struct {
 	*plan.Target
-	Path    string     // in the configuration: targets."line-camera"
-	Node    *load.Node // profiles and own fields merged
+	Path    string         // in the configuration: targets."line-camera"
+	Node    *load.Node     // profiles and own fields merged
+	Config  *config.Target // of Node
 	Board   *board.Board
-	Custom  *load.Node // the entry under boards, when the board is the user's own
+	Custom  *config.Board // the entry under boards; nil for a board of the facts
 	Release release.Release
 	Stock   board.Table
 	Exact   bool // Stock was verified for the release
@@ -49,33 +54,23 @@ type Target struct {
 // manifest reads a file below the configuration's folder. What is wrong goes to
 // the report; targets that could not be resolved are left out.
 func Resolve(root *load.Node, lang *conform.Schema, manifest func(string) ([]byte, error), report *diag.Report) *Project {
-	p := &Project{Root: root, manifest: manifest}
+	p := &Project{Root: root, Config: config.Decode(root), manifest: manifest}
 	checker := conform.NewChecker(lang, report)
 	checkParts(checker, root)
-
-	suppress := root.Get("suppress")
-	if suppress != nil {
-		for _, f := range suppress.Fields {
-			if reason := f.Value.Get("reason"); reason != nil {
-				p.Suppress = append(p.Suppress, Suppression{plan.Suppression{Rule: f.Name, Reason: reason.Text}, f.Pos})
-			}
+	for _, s := range p.Config.Suppress.Sorted() {
+		if s.Reason.IsSet() {
+			p.Suppress = append(p.Suppress, Suppression{plan.Suppression{Rule: s.Key(), Reason: s.Reason.Text}, s.KeyPos()})
 		}
-		slices.SortFunc(p.Suppress, func(a, b Suppression) int { return strings.Compare(a.Rule, b.Rule) })
 	}
-	targets := root.Get("targets")
-	if targets == nil || targets.Kind != load.Struct {
-		return p
-	}
-	before := report.Failed()
-	for _, f := range targets.Fields {
-		if f.Value.Kind != load.Struct {
+	failed := report.Failed()
+	for _, own := range p.Config.Targets.Sorted() {
+		if own.Node().Kind != load.Struct {
 			continue
 		}
-		if t := p.target(f, checker, report, before); t != nil {
+		if t := p.target(own, checker, report, failed); t != nil {
 			p.Targets = append(p.Targets, t)
 		}
 	}
-	slices.SortFunc(p.Targets, func(a, b *Target) int { return strings.Compare(a.Name, b.Name) })
 	return p
 }
 
@@ -117,155 +112,157 @@ func emptied(n *load.Node) *load.Node {
 	return out
 }
 
-func (p *Project) target(f load.Field, checker *conform.Checker, report *diag.Report, failed bool) *Target {
-	path := load.PathOf("targets", f.Name)
-	own := &load.Node{Kind: load.Struct, Pos: f.Value.Pos}
-	for _, m := range f.Value.Fields {
-		if m.Name != "use" {
-			own.Fields = append(own.Fields, m)
+// target resolves a target, of which own holds what it has without its profiles.
+// failed is whether the rest of the configuration has errors already.
+func (p *Project) target(own *config.Target, checker *conform.Checker, report *diag.Report, failed bool) *Target {
+	path := own.FullPath()
+	fields := &load.Node{Kind: load.Struct, Pos: own.Pos()}
+	for _, f := range own.Node().Fields {
+		if f.Name != own.Use.Key() {
+			fields.Fields = append(fields.Fields, f)
 		}
 	}
 	m := &merger{report: report}
-	merged := m.merge(path, "", own, p.profiles(f.Value, path, report))
-	if use := f.Value.Get("use"); use != nil {
-		checker.CheckField(use, path+".use", "#Target", "use", false)
+	merged := m.merge(path, "", fields, p.profiles(own.Use, report))
+	if own.Use.IsSet() {
+		checker.CheckField(own.Use.Node(), own.Use.FullPath(), "#Target", own.Use.Key(), false)
 	}
-	mine := &diag.Report{}
-	checker.Into(mine).Check(merged, path, "#Target", false)
-	report.Merge(mine)
+	checked := &diag.Report{}
+	checker.Into(checked).Check(merged, path, "#Target", false)
+	report.Merge(checked)
 
-	t := &Target{Path: path, Node: merged}
-	if !p.facts(t, merged, path, mine, report) || mine.Failed() || failed {
+	t := &Target{Path: path, Node: merged, Config: config.DecodeTarget(path, merged)}
+	if !p.findFacts(t, checked, report) || checked.Failed() || failed {
 		return nil
 	}
-	t.Target = &plan.Target{Name: f.Name, Board: t.Board.ID, Origins: plan.Origins{}}
+	t.Target = &plan.Target{Name: own.Key(), Board: t.Board.ID, Origins: plan.Origins{}}
 	slices.SortStableFunc(m.overrides, func(a, b Override) int { return strings.Compare(a.ID, b.ID) })
 	t.Replaced = m.overrides
 	for _, o := range m.overrides {
 		t.Overrides = append(t.Overrides, o.Override)
 	}
 	t.Machine = t.machine()
-	r := &resolver{t: t, n: merged, report: report, path: path, origins: t.Origins, plan: &plan.Plan{
-		Layer: text(p.Root.At("layer", "name")), Target: f.Name, Board: t.Board.ID, Machine: t.Machine,
-		Release: t.Release.Name, L4T: t.Release.L4T, Serial: integer(p.Root.At("layer", "serial"), 1), Rollback: "keep",
+	layer := &p.Config.Layer
+	r := &resolver{t: t, c: t.Config, n: merged, report: report, path: path, origins: t.Origins, plan: &plan.Plan{
+		Layer: layer.Name.Text, Target: t.Name, Board: t.Board.ID, Machine: t.Machine,
+		Release: t.Release.Name, L4T: t.Release.L4T, Serial: int64(layer.Serial.Or(1)), Rollback: "keep",
 	}}
 	t.Plan = r.plan
-	r.all()
+	r.resolveAll()
 	if err := t.Plan.Seal(); err != nil {
-		report.Errorf("YT0900", f.Pos, path, "sealing the plan: %v", err)
+		report.Errorf("YT0900", own.KeyPos(), path, "sealing the plan: %v", err)
 		return nil
 	}
 	return t
 }
 
-// profiles lists what `use` names, in order.
-func (p *Project) profiles(target *load.Node, path string, report *diag.Report) []layered {
-	use := target.Get("use")
-	if use == nil || use.Kind != load.List {
-		return nil
+// profiles returns the profiles that a target uses, in order.
+func (p *Project) profiles(use config.List[config.String], report *diag.Report) []layered {
+	if use.IsSet() && use.Node().Kind != load.List {
+		return nil // the schema check reports it
 	}
-	var known []string
-	if all := p.Root.Get("profiles"); all != nil {
-		for _, f := range all.Fields {
-			known = append(known, f.Name)
-		}
-	}
-	slices.Sort(known)
 	var out []layered
-	for i, u := range use.Items {
-		if u.Kind != load.String {
-			continue // the schema check says so
-		}
-		prof := p.Root.At("profiles", u.Text)
-		if prof == nil || prof.Kind != load.Struct {
-			report.Add(diag.Diagnostic{ID: "YT0203", Severity: diag.Error, Pos: u.Pos, Path: fmt.Sprintf("%s.use[%d]", path, i),
-				Message: fmt.Sprintf("profile %q is not defined", diag.Visible(u.Text)), Help: diag.DidYouMean(u.Text, known)})
+	for i, name := range use.Items {
+		if name.Node().Kind != load.String {
 			continue
 		}
-		out = append(out, layered{u.Text, prof})
+		profile := p.Config.Profiles.Get(name.Text)
+		if !profile.IsSet() || profile.Node().Kind != load.Struct {
+			report.Add(diag.Diagnostic{ID: "YT0203", Severity: diag.Error, Pos: name.Pos(), Path: fmt.Sprintf("%s[%d]", use.FullPath(), i),
+				Message: fmt.Sprintf("profile %q is not defined", diag.Visible(name.Text)), Help: diag.DidYouMean(name.Text, sorted(p.Config.Profiles.Keys()))})
+			continue
+		}
+		out = append(out, layered{name.Text, profile.Node()})
 	}
 	return out
 }
 
-// facts finds board and release; false when one of them is unknown. What the
-// schema check said of them already is not said again.
-func (p *Project) facts(t *Target, n *load.Node, path string, said, report *diag.Report) bool {
-	ok := true
-	misspelt := func(field string) bool {
-		return slices.ContainsFunc(said.All(), func(d diag.Diagnostic) bool { return d.Path == path+"."+field })
-	}
-	if b := n.Get("board"); b != nil && b.Kind == load.String {
-		id, pos := b.Text, b.Pos
-		if custom := p.Root.At("boards", id); custom != nil {
-			t.Custom = custom
-			if base := custom.Get("base"); base != nil {
-				id, pos = base.Text, base.Pos
-			}
-		}
-		facts, found := board.Lookup(id)
-		if !found && misspelt("board") {
-			ok = false
-		} else if !found {
-			known := board.IDs()
-			if own := p.Root.Get("boards"); own != nil && t.Custom == nil {
-				for _, f := range own.Fields {
-					known = append(known, f.Name)
-				}
-			}
-			slices.Sort(known)
-			report.Add(diag.Diagnostic{ID: "YT0201", Severity: diag.Error, Pos: pos, Path: path + ".board",
-				Message: fmt.Sprintf("board %q is not known", diag.Visible(id)), Help: diag.DidYouMean(id, known),
-				Expected: "one of " + strings.Join(known, ", ") + ", or a name under boards"})
-			ok = false
-		}
-		t.Board = facts
-	} else {
-		ok = false
-	}
-	if r := n.Get("release"); r != nil && r.Kind == load.String {
-		facts, found := release.Lookup(r.Text)
-		if !found && misspelt("release") {
-			ok = false
-		} else if !found {
-			report.Add(diag.Diagnostic{ID: "YT0202", Severity: diag.Error, Pos: r.Pos, Path: path + ".release",
-				Message: fmt.Sprintf("release %q is not known", diag.Visible(r.Text)), Help: diag.DidYouMean(r.Text, release.Names()),
-				Expected: "one of " + strings.Join(release.Names(), ", ")})
-			ok = false
-		}
-		t.Release = facts
-	} else {
-		ok = false
-	}
-	if ok {
-		if table, exact, err := t.Board.Stock(t.Release.Name); err == nil {
-			t.Stock, t.Exact = table, exact
-		}
-	}
-	return ok
+func sorted(names []string) []string {
+	slices.Sort(names)
+	return names
 }
 
-// Machines lists the MACHINEs that fit the target's board on its release.
+// findFacts finds board and release; false when one of them is unknown.
+func (p *Project) findFacts(t *Target, checked, report *diag.Report) bool {
+	boardFound := p.findBoard(t, checked, report)
+	releaseFound := p.findRelease(t, checked, report)
+	if !boardFound || !releaseFound {
+		return false
+	}
+	if table, exact, err := t.Board.Stock(t.Release.Name); err == nil {
+		t.Stock, t.Exact = table, exact
+	}
+	return true
+}
+
+func (p *Project) findBoard(t *Target, checked, report *diag.Report) bool {
+	name := t.Config.Board
+	if !isText(name) {
+		return false
+	}
+	id := name
+	if p.Config.Boards.Has(name.Text) {
+		t.Custom = p.Config.Boards.Get(name.Text)
+		if t.Custom.Base.IsSet() {
+			id = t.Custom.Base
+		}
+	}
+	facts, found := board.Lookup(id.Text)
+	if !found {
+		known := board.IDs()
+		if t.Custom == nil {
+			known = append(known, p.Config.Boards.Keys()...)
+		}
+		slices.Sort(known)
+		reportUnknown(name, checked, report, diag.Diagnostic{ID: "YT0201", Pos: id.Pos(),
+			Message: fmt.Sprintf("unknown board %q", diag.Visible(id.Text)), Help: diag.DidYouMean(id.Text, known),
+			Expected: "one of " + strings.Join(known, ", ") + ", or a name under boards"})
+	}
+	t.Board = facts
+	return found
+}
+
+func (p *Project) findRelease(t *Target, checked, report *diag.Report) bool {
+	name := t.Config.Release
+	if !isText(name) {
+		return false
+	}
+	facts, found := release.Lookup(name.Text)
+	if !found {
+		reportUnknown(name, checked, report, diag.Diagnostic{ID: "YT0202", Pos: name.Pos(),
+			Message: fmt.Sprintf("unknown release %q", diag.Visible(name.Text)), Help: diag.DidYouMean(name.Text, release.Names()),
+			Expected: "one of " + strings.Join(release.Names(), ", ")})
+	}
+	t.Release = facts
+	return found
+}
+
+// isText reports whether a value is a string; before the schema check it may be
+// anything.
+func isText(s config.String) bool { return s.IsSet() && s.Node().Kind == load.String }
+
+// reportUnknown reports a name without facts, unless the schema check has reported
+// the field already.
+func reportUnknown(field config.String, checked, report *diag.Report, d diag.Diagnostic) {
+	d.Severity, d.Path = diag.Error, field.FullPath()
+	if !slices.ContainsFunc(checked.All(), func(o diag.Diagnostic) bool { return o.Path == d.Path }) {
+		report.Add(d)
+	}
+}
+
+// Machines returns the MACHINEs that fit the target's board on its release.
 func (t *Target) Machines() []string {
 	if t.Custom != nil {
-		var own []string
-		if list := t.Custom.At("machines", t.Release.Name); list != nil {
-			for _, m := range list.Items {
-				own = append(own, m.Text)
-			}
-		}
-		return own
+		return config.Texts(*t.Custom.Machines.Get(t.Release.Name))
 	}
 	return t.Board.Releases[t.Release.Name].Machines
 }
 
 func (t *Target) machine() string {
-	if m := t.Node.Get("machine"); m != nil {
-		return m.Text
-	}
 	if all := t.Machines(); len(all) > 0 {
-		return all[0]
+		return t.Config.Machine.Or(all[0])
 	}
-	return ""
+	return t.Config.Machine.Text
 }
 
 // Pos is where a part of the target was written, by its path below the target;
@@ -285,6 +282,7 @@ func (t *Target) Pos(names ...string) plan.Position {
 // resolver fills one target.
 type resolver struct {
 	t       *Target
+	c       *config.Target
 	n       *load.Node
 	plan    *plan.Plan
 	report  *diag.Report
@@ -292,52 +290,110 @@ type resolver struct {
 	origins plan.Origins
 }
 
-func (r *resolver) all() {
-	r.power()
-	r.cpu()
-	r.gpu()
-	r.kernel()
-	r.fan()
-	r.sysctl()
-	r.memory()
-	r.storage()
-	r.irq()
-	r.network()
-	r.modules()
-	r.services()
-	r.packages()
+func (r *resolver) resolveAll() {
+	r.resolvePower()
+	r.resolveCPU()
+	r.resolveGPU()
+	r.resolveKernel()
+	r.resolveFan()
+	r.resolveSysctl()
+	r.resolveMemory()
+	r.resolveStorage()
+	r.resolveIRQ()
+	r.resolveNetwork()
+	r.resolveModules()
+	r.resolveServices()
+	r.resolvePackages()
 	r.pipelines()
-	r.monitor()
+	r.resolveMonitor()
 	slices.SortFunc(r.t.Kernel.Config, func(a, b plan.ConfigOption) int { return strings.Compare(a.Symbol, b.Symbol) })
 	r.expectOptions()
 	slices.SortStableFunc(r.plan.Settings, func(a, b plan.Setting) int { return strings.Compare(a.ID, b.ID) })
 }
 
-// set adds a setting and remembers who asked for it.
-func (r *resolver) set(s plan.Setting, pos plan.Position) {
-	if s.Compare == "" {
-		s.Compare = plan.Exact
+// set adds a setting that a field causes. A setting without an id has the field's.
+func (r *resolver) set(by config.Part, s plan.Setting) {
+	if s.ID == "" {
+		s.ID = by.Where().ID()
 	}
-	if s.Policy == "" {
-		s.Policy = plan.Enforce
+	r.origins[s.ID] = by.Where().Pos()
+	r.add(s)
+}
+
+// setText adds a setting that has the text of a field, when the field is set.
+func (r *resolver) setText(field config.String, s plan.Setting) {
+	if field.IsSet() {
+		s.Want = field.Text
+		r.set(field, s)
 	}
-	if s.Needs == "" {
-		s.Needs = plan.NeedsNothing
+}
+
+// setInt adds a setting that has the number of a field, when the field is set.
+func (r *resolver) setInt(field config.Int, s plan.Setting) {
+	if field.IsSet() {
+		s.Want = strconv.Itoa(field.Value)
+		r.set(field, s)
 	}
+}
+
+// setSwitch adds a setting that is 1 or 0 as the field is, when the field is set.
+func (r *resolver) setSwitch(field config.Bool, s plan.Setting) {
+	if field.IsSet() {
+		s.Want = FormatSwitch(field.On)
+		r.set(field, s)
+	}
+}
+
+func (r *resolver) add(s plan.Setting) {
+	s.Compare = cmp.Or(s.Compare, plan.Exact)
+	s.Policy = cmp.Or(s.Policy, plan.Enforce)
+	s.Needs = cmp.Or(s.Needs, plan.NeedsNothing)
 	r.plan.Settings = append(r.plan.Settings, s)
-	r.origins[s.ID] = pos
+}
+
+// reportQuantity reports a quantity that cannot be converted.
+func (r *resolver) reportQuantity(field config.Part, err error) {
+	at := field.Where()
+	r.report.Add(diag.Diagnostic{ID: "YT0204", Severity: diag.Error, Pos: at.Pos(), Path: at.FullPath(), Message: err.Error(), Got: at.Show()})
+}
+
+// convert reads a quantity in base units; false when it is absent or wrong.
+func (r *resolver) convert(field config.Part, read func(*load.Node) (int64, error)) (int64, bool) {
+	if !field.Where().IsSet() {
+		return 0, false
+	}
+	v, err := read(field.Where().Node())
+	if err != nil {
+		r.reportQuantity(field, err)
+	}
+	return v, err == nil
+}
+
+func (r *resolver) hertz(field config.Frequency) (int64, bool) { return r.convert(field, Frequency) }
+func (r *resolver) bytes(field config.Size) (int64, bool)      { return r.convert(field, Size) }
+
+// nanoseconds reads a duration; a default stands for an absent one.
+func (r *resolver) nanoseconds(field config.Duration, otherwise int64) int64 {
+	if !field.IsSet() {
+		return otherwise
+	}
+	v, _ := r.convert(field, Duration)
+	return v
+}
+
+// wholeDuration converts a duration to a coarser unit of so many nanoseconds, in which
+// it must be a whole number.
+func (r *resolver) wholeDuration(field config.Duration, unit int64) (int64, bool) {
+	v, ok := r.convert(field, Duration)
+	if ok && v%unit != 0 {
+		r.reportQuantity(field, ErrInexact)
+		return 0, false
+	}
+	return v / unit, ok
 }
 
 func (r *resolver) inexact(path string, n *load.Node, err error) {
 	r.report.Add(diag.Diagnostic{ID: "YT0204", Severity: diag.Error, Pos: n.Pos, Path: r.path + "." + path, Message: err.Error(), Got: n.Show()})
-}
-
-func (r *resolver) frequency(path string, n *load.Node) (int64, bool) {
-	v, err := Frequency(n)
-	if err != nil {
-		r.inexact(path, n, err)
-	}
-	return v, err == nil
 }
 
 func (r *resolver) size(path string, n *load.Node) (int64, bool) {
@@ -365,20 +421,6 @@ func (r *resolver) duration(path string, n *load.Node, otherwise int64) int64 {
 		r.inexact(path, n, err)
 	}
 	return v
-}
-
-// whole converts a duration to a coarser unit of so many nanoseconds, in which it
-// must be a whole number.
-func (r *resolver) whole(path string, n *load.Node, unit int64) (int64, bool) {
-	v, err := Duration(n)
-	if err == nil && v%unit != 0 {
-		err = ErrInexact
-	}
-	if err != nil {
-		r.inexact(path, n, err)
-		return 0, false
-	}
-	return v / unit, true
 }
 
 func text(n *load.Node) string {

@@ -8,8 +8,6 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"cuelang.org/go/cue/token"
-
 	"github.com/yoctune/yoctune/compiler/diag"
 	"github.com/yoctune/yoctune/compiler/language/load"
 )
@@ -370,14 +368,6 @@ func last(path string) string {
 		}
 	}
 	return path[strings.LastIndexByte(path, '.')+1:]
-}
-
-func place(pos token.Pos) string {
-	if !pos.IsValid() {
-		return ""
-	}
-	p := pos.Position()
-	return fmt.Sprintf("%s:%d", p.Filename, p.Line)
 }
 
 // Into returns a checker that shares what this one remembers and adds what it

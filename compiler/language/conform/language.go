@@ -1,4 +1,4 @@
-// Code generated from schema/*.cue by go test ./compiler/language/conform -run Carried -update. DO NOT EDIT.
+// Code generated from schema/*.cue by go test ./compiler/language/conform -update. DO NOT EDIT.
 
 package conform
 

@@ -12,19 +12,30 @@ import (
 	"github.com/yoctune/yoctune/schema"
 )
 
-var update = flag.Bool("update", false, "rewrite language.go")
+var update = flag.Bool("update", false, "rewrite the generated files")
 
-// language.go is what reading schema/*.cue gives, as Go data.
+// language.go is schema/*.cue as Go data.
 func TestTheCarriedLanguageIsTheSchema(t *testing.T) {
-	s, err := Read(schema.FS)
+	want, err := source(readLanguage(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	want, err := source(s)
+	compareGenerated(t, "language.go", want)
+}
+
+func readLanguage(t *testing.T) *Schema {
+	t.Helper()
+	s, err := readSchema(schema.FS)
 	if err != nil {
 		t.Fatal(err)
 	}
-	const file = "language.go"
+	return s
+}
+
+// compareGenerated compares a generated file with what it should be; with -update it
+// writes the file.
+func compareGenerated(t *testing.T, file string, want []byte) {
+	t.Helper()
 	if *update {
 		if err := os.WriteFile(file, want, 0o644); err != nil {
 			t.Fatal(err)
@@ -36,14 +47,14 @@ func TestTheCarriedLanguageIsTheSchema(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(got, want) {
-		t.Errorf("%s is not what schema/*.cue says; write it with: go test ./compiler/language/conform -run Carried -update", file)
+		t.Errorf("%s differs from schema/*.cue; write it with: go test ./compiler/language/conform -update", file)
 	}
 }
 
 // source writes a schema as a Go file.
 func source(s *Schema) ([]byte, error) {
 	p := &printer{}
-	p.f("// Code generated from schema/*.cue by go test ./compiler/language/conform -run Carried -update. DO NOT EDIT.\n\n")
+	p.f("// Code generated from schema/*.cue by go test ./compiler/language/conform -update. DO NOT EDIT.\n\n")
 	p.f("package conform\n\nimport \"github.com/yoctune/yoctune/compiler/language/load\"\n\n")
 	p.f("// language is data that the linker lays out: it costs a start nothing.\nvar language = Schema{defs: []*definition{\n")
 	for _, d := range s.defs {

@@ -44,15 +44,23 @@ type Field struct {
 	Value *Node
 }
 
-// Get returns a member of a struct, or nil.
-func (n *Node) Get(name string) *Node {
+// Field returns a member of a struct with its label, or nil.
+func (n *Node) Field(name string) *Field {
 	if n == nil {
 		return nil
 	}
 	for i := range n.Fields {
 		if n.Fields[i].Name == name {
-			return n.Fields[i].Value
+			return &n.Fields[i]
 		}
+	}
+	return nil
+}
+
+// Get returns the value of a member of a struct, or nil.
+func (n *Node) Get(name string) *Node {
+	if f := n.Field(name); f != nil {
+		return f.Value
 	}
 	return nil
 }

@@ -1,28 +1,24 @@
 package check
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
-// unlisted tells whether a parameter is one that kernels document but that no facts
-// are held of: saying that it is unknown would cry wolf. The names are those of
-// Documentation/admin-guide/sysctl and Documentation/networking/ip-sysctl.rst.
-func unlisted(name string) bool {
+// isDocumented reports whether kernels document a parameter that has no facts. The
+// names are those of Documentation/admin-guide/sysctl and
+// Documentation/networking/ip-sysctl.rst.
+func isDocumented(name string) bool {
 	i := strings.LastIndexByte(name, '.')
-	if i < 0 {
-		return false
-	}
 	for _, group := range documented() {
-		if group[0] == name[:i] {
-			for word := range strings.FieldsSeq(group[1]) {
-				if word == name[i+1:] {
-					return true
-				}
-			}
+		if i >= 0 && group[0] == name[:i] && slices.Contains(strings.Fields(group[1]), name[i+1:]) {
+			return true
 		}
 	}
 	return false
 }
 
-// documented lists the names by what stands before their last part.
+// documented lists the names by what precedes their last part.
 func documented() [][2]string {
 	return [][2]string{
 		{"kernel", `
