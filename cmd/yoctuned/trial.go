@@ -51,7 +51,7 @@ Exit codes: 0 confirmed · 1 no plan is being tried, or its time was over · 2 u
 				return fmt.Errorf("confirm: %w: its time was over, and it is being reverted", planfile.ErrNoTrial)
 			}
 			p := &plan.Plan{Layer: t.Layer, Target: t.Target, Serial: t.Serial, Digest: t.Digest}
-			if err := errors.Join(planfile.ProveBoot(dev, p), planfile.ForgetTrial(dev), enforce.Keep(dev)); err != nil {
+			if err := errors.Join(planfile.ProveBoot(dev, p), planfile.ForgetTrial(dev), enforce.ConfirmTrial(dev)); err != nil {
 				return err
 			}
 			if globalFlags(cmd).Format == "json" {
@@ -108,7 +108,7 @@ func tryPlan(cmd *cobra.Command, dev *rootfs.Root, file *planfile.File, d time.D
 	if err := startGuard(globalFlags(cmd).Root); err != nil {
 		return errors.Join(err, planfile.ForgetTrial(dev))
 	}
-	results, err := session.Try()
+	results, err := session.ApplyTrial()
 	if err != nil {
 		return errors.Join(err, planfile.ForgetTrial(dev))
 	}
@@ -259,7 +259,7 @@ func revertTrial(dev *rootfs.Root, now bool) (confirmed bool, reverted []enforce
 	case !t.Running(rootfs.Identify(dev).BootID), !now && !t.Over(boottime()):
 		return false, nil, nil
 	}
-	if reverted, err = enforce.Revert(dev, enforce.DefaultOptions()); err != nil {
+	if reverted, err = enforce.RevertTrial(dev, enforce.DefaultOptions()); err != nil {
 		return false, reverted, err
 	}
 	t.Reverted = true

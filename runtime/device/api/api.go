@@ -1,5 +1,5 @@
-// Package api is how programs talk to a running yoctuned: NDJSON over the unix
-// socket /run/yoctune/socket, one request and one answer a line.
+// Package api is the protocol of a running yoctuned: NDJSON over the unix socket
+// /run/yoctune/socket, with one request and one answer per line.
 //
 //	> {"type":"acquire","profile":"high-performance","ttl_ms":60000}
 //	< {"type":"granted","lease":7,"ttl_ms":60000,"settings":[…],"notes":[…]}
@@ -8,24 +8,23 @@
 //	> {"type":"release"}
 //	< {"type":"released","lease":7}
 //
-// A watcher is sent what happens to the plan's nodes until it hangs up:
+// A watcher receives the events of the plan's nodes until it closes the connection:
 //
 //	> {"type":"watch"}
 //	< {"type":"watching"}
 //	< {"type":"event","event":{"kind":"drift","path":"/proc/sys/vm/swappiness",…}}
 //
-// The sensors are read once for all who ask, and not while the last sample is young
-// enough. A sample is what `yoctuned monitor --format json` prints:
+// All clients share each reading of the sensors, and a recent sample is returned again. A
+// sample has the format of `yoctuned monitor --format json`:
 //
 //	> {"type":"sample","max_age_ms":900}
 //	< {"type":"sampled","sample":{"type":"sample","cpus":[…],…}}
 //
-// "type" comes first in every answer. A connection holds at most one lease, which
-// ends with it, and with the process that connected even if a child has inherited
-// the connection. Everybody may ask for "leases",
-// "sample" and "watch"; "acquire" is for root and the
-// members of group yoctune; "revoke" is for root. The kernel says who is asking,
-// as of the moment of connecting.
+// "type" comes first in every answer. A connection holds at most one lease. The lease ends
+// with the connection, and with the process that connected even if a child has inherited
+// the connection. Every user may send "leases", "sample" and "watch"; "acquire" requires
+// root or membership of group yoctune, and "revoke" requires root. Peer credentials, as of
+// connect(2), identify the client.
 package api
 
 import (
@@ -37,7 +36,7 @@ import (
 	"time"
 )
 
-// Socket is where yoctuned listens.
+// Socket is the path on which yoctuned listens.
 const Socket = "/run/yoctune/socket"
 
 // MaxMessage bounds one line, in bytes.
@@ -48,10 +47,10 @@ const (
 	Acquire = "acquire"
 	Renew   = "renew"
 	Release = "release"
-	Revoke  = "revoke" // root: end somebody's lease
+	Revoke  = "revoke" // root only: end any lease
 	Leases  = "leases" // list those in force
 	Sample  = "sample" // measure the device
-	Watch   = "watch"  // be sent the events from now on
+	Watch   = "watch"  // receive events from now on
 )
 
 // Types of answers.
@@ -75,25 +74,25 @@ const (
 	CodeDevice    = "device" // the settings could not be journalled
 )
 
-// ErrMalformed says that a line is not a request.
+// ErrMalformed is wrapped by errors about a line that is not a request.
 var ErrMalformed = errors.New("not a request")
 
-// Request is what a client asks.
+// Request is a client's request.
 type Request struct {
 	Type    string `json:"type"`
 	Profile string `json:"profile,omitempty"`    // of acquire
 	TTL     int64  `json:"ttl_ms,omitempty"`     // of acquire; 0: yoctuned's default
 	Lease   uint64 `json:"lease,omitempty"`      // of revoke
-	MaxAge  int64  `json:"max_age_ms,omitempty"` // of sample: how old it may be; at least 100
+	MaxAge  int64  `json:"max_age_ms,omitempty"` // of sample: maximum age; values below 100 count as 100
 }
 
-// Answer is what yoctuned says.
+// Answer is yoctuned's answer to a request, or an event.
 type Answer struct {
 	Type     string          `json:"type"`
 	Lease    uint64          `json:"lease,omitempty"`
 	TTL      int64           `json:"ttl_ms,omitempty"`
-	Settings []Setting       `json:"settings,omitempty"` // what the lease did
-	Notes    []string        `json:"notes,omitempty"`    // what it did not do
+	Settings []Setting       `json:"settings,omitempty"` // changed by the lease
+	Notes    []string        `json:"notes,omitempty"`    // settings of the profile that this device lacks
 	Leases   []Holder        `json:"leases,omitempty"`
 	Event    *Event          `json:"event,omitempty"`
 	Sample   json.RawMessage `json:"sample,omitempty"`
@@ -120,7 +119,7 @@ type Holder struct {
 	Left    int64  `json:"left_ms"` // until it ends, unless renewed
 }
 
-// Event is one thing that happened to a node.
+// Event is a change of a node.
 type Event struct {
 	Kind    string    `json:"kind"` // drift, reapplied, contested, regained, switched
 	Time    time.Time `json:"time"` // UTC
@@ -128,14 +127,14 @@ type Event struct {
 	Path    string    `json:"path"`
 	Wanted  string    `json:"wanted"`
 	Found   string    `json:"found"`          // before it was repaired
-	By      *Process  `json:"by"`             // null: the kernel, or somebody who was not seen
+	By      *Process  `json:"by"`             // null: the kernel or an unknown process
 	Outcome string    `json:"outcome"`        // after the repair, if there was one
 	Repair  int64     `json:"repair_us"`      // from the event's arrival to the value read back; 0: not repaired
-	Lost    int       `json:"lost,omitempty"` // events before this one that the watcher was too slow for
+	Lost    int       `json:"lost,omitempty"` // events before this one that the watcher missed because it read too slowly
 	Message string    `json:"message"`
 }
 
-// Process is who did it.
+// Process is the process that made a change.
 type Process struct {
 	PID     int    `json:"pid"`
 	Command string `json:"comm,omitempty"`
@@ -174,7 +173,7 @@ func Decode(line []byte) (Request, error) {
 
 // Encode writes one answer as a line.
 func (a Answer) Encode() []byte {
-	// Strings, integers and lists of them: there is nothing that cannot be encoded.
+	// An answer consists of strings, integers and lists, which always encode.
 	b, err := json.Marshal(a)
 	if err != nil {
 		return []byte(`{"type":"error","code":"device","message":"the answer cannot be encoded"}` + "\n")

@@ -9,15 +9,15 @@ import (
 	"time"
 )
 
-// answerWithin bounds the wait for yoctuned, which answers in milliseconds
-// unless a node of the device hangs. A sample can be had without it.
+// yoctuned answers in milliseconds unless a node of the device hangs. The timeout for
+// samples is short because a client can also read the sensors itself.
 const (
-	answerWithin = 30 * time.Second
-	sampleWithin = 2 * time.Second
+	answerTimeout = 30 * time.Second
+	sampleTimeout = 2 * time.Second
 )
 
-// Client is a connection to yoctuned. Its lease ends when it is closed, and when
-// its process ends, however that happens.
+// Client is a connection to yoctuned. Its lease ends when the client is closed or its
+// process ends, by whatever cause.
 //
 //	c, err := api.Dial(api.Socket)
 //	if err != nil { … }
@@ -28,7 +28,7 @@ type Client struct {
 	answer *bufio.Reader
 }
 
-// RefusedError is yoctuned's answer to a request that it does not fulfil.
+// RefusedError is yoctuned's answer to a request that it refuses.
 type RefusedError struct {
 	Code    string // one of the Code constants
 	Message string
@@ -38,23 +38,23 @@ func (e *RefusedError) Error() string { return e.Message }
 
 // Dial connects to the socket of a running yoctuned.
 func Dial(socket string) (*Client, error) {
-	conn, err := net.DialTimeout("unix", socket, answerWithin)
+	conn, err := net.DialTimeout("unix", socket, answerTimeout)
 	if err != nil {
 		return nil, fmt.Errorf("connect to yoctuned: %w", err)
 	}
 	return &Client{conn: conn, answer: bufio.NewReaderSize(conn, 64<<10)}, nil
 }
 
-// Acquire asks for a lease. A ttl of 0 leaves it to yoctuned; the answer says
-// when to renew.
+// Acquire requests a lease. With a ttl of 0 yoctuned chooses; the answer holds the time to
+// live, within which the lease must be renewed.
 func (c *Client) Acquire(profile string, ttl time.Duration) (Answer, error) {
 	return c.call(Request{Type: Acquire, Profile: profile, TTL: ttl.Milliseconds()})
 }
 
-// Renew starts the lease's time to live anew.
+// Renew restarts the lease's time to live.
 func (c *Client) Renew() (Answer, error) { return c.call(Request{Type: Renew}) }
 
-// Release ends the lease; closing does it too.
+// Release ends the lease, as Close does.
 func (c *Client) Release() (Answer, error) { return c.call(Request{Type: Release}) }
 
 // Leases lists the leases in force.
@@ -63,22 +63,22 @@ func (c *Client) Leases() ([]Holder, error) {
 	return a.Leases, err
 }
 
-// Revoke ends somebody else's lease. Only root may.
+// Revoke ends the lease of any client. It requires root.
 func (c *Client) Revoke(id uint64) error {
 	_, err := c.call(Request{Type: Revoke, Lease: id})
 	return err
 }
 
-// Sample returns a sample of the device that is not older than that, as JSON. What
-// others were given shortly before is not measured again.
+// Sample returns a sample of the device as JSON. A sample that another client has caused
+// is returned again if it is not older than age.
 func (c *Client) Sample(age time.Duration) ([]byte, error) {
-	a, err := c.within(sampleWithin, Request{Type: Sample, MaxAge: age.Milliseconds()})
+	a, err := c.send(sampleTimeout, Request{Type: Sample, MaxAge: age.Milliseconds()})
 	return a.Sample, err
 }
 
-// Watch calls f with each event from now on, until f fails, yoctuned ends or the
-// client is closed. yoctuned keeps no event for a watcher who does not take it:
-// the next one says how many are lost. Watch on a client of its own.
+// Watch calls f with each event from now on, until f fails, yoctuned ends or the client is
+// closed. yoctuned queues no events: [Event.Lost] counts those that a slow watcher missed.
+// A client that watches cannot be used for other requests.
 func (c *Client) Watch(f func(Event) error) error {
 	if _, err := c.call(Request{Type: Watch}); err != nil {
 		return err
@@ -87,12 +87,12 @@ func (c *Client) Watch(f func(Event) error) error {
 		return fmt.Errorf("watch: %w", err)
 	}
 	for {
-		a, err := c.next()
+		a, err := c.receive()
 		if err != nil {
 			return err
 		}
 		if a.Type != Happened || a.Event == nil {
-			continue // of a newer yoctuned
+			continue // from a newer yoctuned
 		}
 		if err := f(*a.Event); err != nil {
 			return err
@@ -100,33 +100,33 @@ func (c *Client) Watch(f func(Event) error) error {
 	}
 }
 
-// Close ends the connection and the lease that hangs on it.
+// Close ends the connection and its lease.
 func (c *Client) Close() error { return c.conn.Close() }
 
-func (c *Client) call(r Request) (Answer, error) { return c.within(answerWithin, r) }
+func (c *Client) call(r Request) (Answer, error) { return c.send(answerTimeout, r) }
 
-func (c *Client) within(d time.Duration, r Request) (Answer, error) {
+func (c *Client) send(d time.Duration, r Request) (Answer, error) {
 	b, err := json.Marshal(r)
 	if err != nil {
-		return Answer{}, fmt.Errorf("ask yoctuned: %w", err)
+		return Answer{}, fmt.Errorf("send request to yoctuned: %w", err)
 	}
 	if err := c.conn.SetDeadline(time.Now().Add(d)); err != nil {
-		return Answer{}, fmt.Errorf("ask yoctuned: %w", err)
+		return Answer{}, fmt.Errorf("send request to yoctuned: %w", err)
 	}
 	if _, err := c.conn.Write(append(b, '\n')); err != nil {
-		return Answer{}, fmt.Errorf("ask yoctuned: %w", err)
+		return Answer{}, fmt.Errorf("send request to yoctuned: %w", err)
 	}
-	return c.next()
+	return c.receive()
 }
 
-func (c *Client) next() (Answer, error) {
+func (c *Client) receive() (Answer, error) {
 	line, err := c.answer.ReadSlice('\n')
 	if err != nil {
-		return Answer{}, fmt.Errorf("yoctuned does not answer: %w", err)
+		return Answer{}, fmt.Errorf("no answer from yoctuned: %w", err)
 	}
 	var a Answer
 	if err := json.Unmarshal(line, &a); err != nil {
-		return Answer{}, fmt.Errorf("yoctuned's answer: %w", err)
+		return Answer{}, fmt.Errorf("decode answer of yoctuned: %w", err)
 	}
 	if a.Type == Failed {
 		return a, &RefusedError{Code: a.Code, Message: a.Message}
@@ -134,7 +134,7 @@ func (c *Client) next() (Answer, error) {
 	return a, nil
 }
 
-// Refused reports whether err is yoctuned's refusal with the given code.
+// Refused reports whether err is a RefusedError with the given code.
 func Refused(err error, code string) bool {
 	var r *RefusedError
 	return errors.As(err, &r) && r.Code == code

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrKilled is what everything answers after the process "died".
-var ErrKilled = errors.New("killed")
+// errKilled is what everything answers after the process "died".
+var errKilled = errors.New("killed")
 
 // Kernel makes a synthetic tree answer like a kernel, as far as tests need it,
 // and lets them break it: fail a node, or die at any step that changes something.
@@ -66,7 +66,7 @@ func (k *Kernel) Read(name string) (rootfs.Content, error) {
 	k.lock.Lock()
 	defer k.lock.Unlock()
 	if k.dead() {
-		return rootfs.Content{}, ErrKilled
+		return rootfs.Content{}, errKilled
 	}
 	if err := k.ReadFault[name]; err != nil {
 		return rootfs.Content{}, &rootfs.PathError{Op: "read", Path: name, Err: err}
@@ -80,7 +80,7 @@ func (k *Kernel) Write(name, value string) error {
 	defer k.lock.Unlock()
 	whole, half := k.step()
 	if !whole && !half {
-		return ErrKilled
+		return errKilled
 	}
 	if err := k.WriteFault[name]; err != nil {
 		return &rootfs.PathError{Op: "write", Path: name, Err: err}
@@ -88,7 +88,7 @@ func (k *Kernel) Write(name, value string) error {
 	k.Writes = append(k.Writes, name+"="+value)
 	err := k.behave(name, value)
 	if half {
-		return ErrKilled
+		return errKilled
 	}
 	return err
 }
@@ -165,7 +165,7 @@ func (k *Kernel) ReadState(name string) ([]byte, error) {
 	k.lock.Lock()
 	defer k.lock.Unlock()
 	if k.dead() {
-		return nil, ErrKilled
+		return nil, errKilled
 	}
 	return k.Device.ReadState(name)
 }
@@ -175,7 +175,7 @@ func (k *Kernel) WriteState(name string, data []byte) error {
 	k.lock.Lock()
 	defer k.lock.Unlock()
 	if whole, _ := k.step(); !whole { // a rename has no middle
-		return ErrKilled
+		return errKilled
 	}
 	return k.Device.WriteState(name, data)
 }
@@ -189,7 +189,7 @@ func (k *Kernel) AppendState(name string, data []byte) error {
 		_ = k.Device.AppendState(name, data[:len(data)/2])
 	}
 	if !whole {
-		return ErrKilled
+		return errKilled
 	}
 	return k.Device.AppendState(name, data)
 }
@@ -199,7 +199,7 @@ func (k *Kernel) RemoveState(name string) error {
 	k.lock.Lock()
 	defer k.lock.Unlock()
 	if whole, _ := k.step(); !whole {
-		return ErrKilled
+		return errKilled
 	}
 	return k.Device.RemoveState(name)
 }

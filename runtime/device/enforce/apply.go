@@ -16,44 +16,31 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Apply writes what differs and reads it back. An error means that nothing was
-// written, and is ErrJournal; everything else is in the results, one for every
-// setting and node.
+// Apply writes the nodes that differ and reads them back. It returns one result for every
+// setting and node. The error is ErrJournal, and then nothing was written.
 //
-// Apply is excused for what it must not write: kernel arguments, modules, power
-// modes that an image brings, settings whose policy is to report, and what the
-// kernel holds lower for heat.
+// Results of what Apply must not write are excused: kernel arguments, modules, power modes
+// that an image defines, settings with policy report, and frequencies that a thermal limit
+// holds down.
 func Apply(dev rootfs.Device, p *plan.Plan, o Options) ([]Result, error) {
 	s, err := Open(dev, p, o)
 	if err != nil {
 		return nil, err
 	}
-	// What a lease left behind when its session was killed is nobody's wish now.
-	if _, err := s.Uncover(); err != nil {
+	// A session that was killed may have left the settings of a lease.
+	if _, err := s.RemoveOverlay(); err != nil {
 		return nil, err
 	}
 	return s.Apply()
 }
 
-// writable returns what is to be written, in the order of writing, and finishes
-// what must not be.
-func writable(dev rootfs.FS, all []*target, o Options) []*target {
+// selectWritable returns the targets to write, in the order of writing. It finishes those
+// that must not be written.
+func selectWritable(dev rootfs.FS, all []*target, o Options) []*target {
 	var out []*target
 	claimed := map[string]*target{}
 	for _, t := range all {
-		if t.done || verifyOnly(t.setting) || t.setting.Policy == plan.Report {
-			continue
-		}
-		if t.absent() || t.real == "" {
-			t.fault(dev, o, false, t.err)
-			continue
-		}
-		if t.mask && !t.satisfied() && power.Used(dev, t.real) {
-			t.staged()
-			continue
-		}
-		if err := writes(dev, t); err != nil {
-			t.finish(outcome.Refused, fmt.Sprintf("%s: %v", outcome.Name(t.path), err))
+		if !isOpen(t) || finishUnwritable(dev, t, o) {
 			continue
 		}
 		if c := claimed[t.real]; c != nil {
@@ -63,26 +50,35 @@ func writable(dev rootfs.FS, all []*target, o Options) []*target {
 			continue
 		}
 		claimed[t.real] = t
-		if t.known {
-			if t.satisfied() {
-				continue // judged after the writes, which might undo it
-			}
-		} else if blocked(dev, t, o) {
+		// A target that has its value is judged after the writes, which may change it.
+		if t.known && t.isSatisfied() || !t.known && finishUnreadable(dev, t, o) {
 			continue
 		}
 		out = append(out, t)
 	}
-	slices.SortStableFunc(out, func(a, b *target) int { return rank(a.real) - rank(b.real) })
+	slices.SortStableFunc(out, func(a, b *target) int { return writeRank(a.real) - writeRank(b.real) })
 	orderLimits(out)
 	return out
 }
 
-// writes refuses a wanted value that cannot be one, before the kernel is asked.
-func writes(dev rootfs.FS, t *target) error {
+// finishUnwritable finishes a target that cannot be written or must not be.
+func finishUnwritable(dev rootfs.FS, t *target, o Options) bool {
+	if t.isAbsent() || t.real == "" {
+		t.fault(dev, o, false, t.err)
+	} else if t.needsReboot && !t.isSatisfied() && power.Used(dev, t.real) {
+		t.finishMask()
+	} else if err := checkWrite(dev, t); err != nil {
+		t.finish(outcome.Refused, fmt.Sprintf("%s: %v", outcome.Name(t.path), err))
+	}
+	return t.done
+}
+
+// checkWrite refuses invalid values before they reach the kernel.
+func checkWrite(dev rootfs.FS, t *target) error {
 	s := t.setting
 	alternatives := knob.Alternatives(s.Compare, s.Want)
 	if len(alternatives) == 0 {
-		return fmt.Errorf("%w: nothing is wanted", knob.ErrValue)
+		return fmt.Errorf("%w: no value is wanted", knob.ErrValue)
 	}
 	for _, a := range alternatives {
 		v, err := knob.Canonical(s.Type, a)
@@ -93,17 +89,17 @@ func writes(dev rootfs.FS, t *target) error {
 			return rootfs.ErrEmpty
 		}
 		if strings.ContainsAny(a, "\n\x00") {
-			return fmt.Errorf("%w: it has a line break", knob.ErrValue)
+			return fmt.Errorf("%w: it contains a line break", knob.ErrValue)
 		}
 	}
 	if _, err := knob.Satisfies(s.Type, s.Compare, s.Want, t.found); t.known && err != nil {
 		return err
 	}
-	if err := t.confine(dev); err != nil {
+	if err := t.limitToPossibleCPUs(dev); err != nil {
 		return err
 	}
 	if len(t.found.Offered) == 0 {
-		if list := offers(t.real); list != "" {
+		if list := offeredValuesPath(t.real); list != "" {
 			if c, err := dev.Read(list); err == nil {
 				t.found.Offered = strings.Fields(c.Text)
 			}
@@ -112,16 +108,16 @@ func writes(dev rootfs.FS, t *target) error {
 	return nil
 }
 
-// confine takes CPUs that this machine cannot have out of what is written: the
-// kernel refuses a set that is wider than itself, as a whole.
-func (t *target) confine(dev rootfs.FS) error {
+// limitToPossibleCPUs removes CPUs that this machine cannot have from the value to write.
+// The kernel refuses a whole set if it has more CPUs than the kernel supports.
+func (t *target) limitToPossibleCPUs(dev rootfs.FS) error {
 	s := t.setting
 	if s.Type != plan.TypeCPUList && s.Type != plan.TypeCPUMask || s.Compare != plan.Exact {
 		return nil
 	}
 	c, err := dev.Read("/sys/devices/system/cpu/possible")
 	if err != nil {
-		return nil // the kernel will say what it thinks of the set
+		return nil // leave the check to the kernel
 	}
 	kept, changed := knob.Within(s.Type, s.Want, c.Text)
 	if !changed {
@@ -134,10 +130,10 @@ func (t *target) confine(dev rootfs.FS) error {
 	return nil
 }
 
-// blocked finishes a target whose node cannot be read in a way that makes
-// writing it wrong. An original that cannot be read because the node has none
-// yet (EIO of stable_secret) is written, and marked as lost.
-func blocked(dev rootfs.FS, t *target, o Options) bool {
+// finishUnreadable finishes a target that could not be read, and reports false for one that
+// may be written all the same: stable_secret returns EIO until it is first set. Its original
+// is recorded as lost.
+func finishUnreadable(dev rootfs.FS, t *target, o Options) bool {
 	if errors.Is(t.err, unix.EIO) && !strings.HasPrefix(t.real, "/proc/irq/") {
 		return false
 	}
@@ -145,9 +141,9 @@ func blocked(dev rootfs.FS, t *target, o Options) bool {
 	return true
 }
 
-// originals lists what the journal must hold, and does not know yet, before the
-// targets are written.
-func originals(r *reader, knows func(path string) bool, pending []*target) ([]journal.Original, error) {
+// listOriginals returns the originals of targets and their neighbours that the journal does
+// not hold yet. They must be recorded before the targets are written.
+func listOriginals(r *reader, knows func(path string) bool, pending []*target) ([]journal.Original, error) {
 	var out []journal.Original
 	listed := map[string]bool{}
 	add := func(o journal.Original) {
@@ -160,7 +156,7 @@ func originals(r *reader, knows func(path string) bool, pending []*target) ([]jo
 		rel := related(t.real)
 		o := journal.Original{ID: t.setting.ID, Path: t.real, Name: t.path, Type: t.setting.Type, Group: rel.group}
 		if t.known {
-			o.Value = restorable(r, t)
+			o.Value = restorableText(r, t)
 		} else {
 			o.Lost = "it could not be read: " + t.err.Error()
 		}
@@ -171,7 +167,7 @@ func originals(r *reader, knows func(path string) bool, pending []*target) ([]jo
 		for _, other := range rel.others {
 			c, err := r.read(other)
 			if err != nil {
-				continue // this kernel has no such neighbour
+				continue // this kernel has no such node
 			}
 			f, err := knob.Parse(rel.typ, c.Text)
 			if err != nil {
@@ -183,9 +179,9 @@ func originals(r *reader, knows func(path string) bool, pending []*target) ([]jo
 	return out, nil
 }
 
-// restorable is the text that gives the found value again. The canonical form
-// is one the kernel reads, except that masks are canonically lists.
-func restorable(r *reader, t *target) string {
+// restorableText returns the text that restores the value found. The kernel accepts
+// canonical values except for masks, whose canonical form is a list.
+func restorableText(r *reader, t *target) string {
 	if t.setting.Type != plan.TypeCPUMask {
 		return t.found.Value
 	}
@@ -205,8 +201,8 @@ type writer struct {
 	plan    journal.Plan
 }
 
-// write writes one target and reads it back. A target that stays undone after
-// an error is worth another try when the others are written.
+// write writes one target and reads it back. After an error the target stays open, since
+// the write may succeed once the others are written.
 func (w *writer) write(t *target) {
 	s := t.setting
 	alternatives := knob.Alternatives(s.Compare, s.Want)
@@ -224,7 +220,7 @@ func (w *writer) write(t *target) {
 		alternatives = offered
 	}
 	for _, a := range alternatives {
-		// One write(2) of exactly the value: no newline.
+		// Write the value without a newline in one write(2).
 		t.err = w.reader.write(t.real, strings.TrimSpace(a))
 		if !errors.Is(t.err, unix.EINVAL) && !errors.Is(t.err, unix.ENOENT) {
 			break
@@ -238,39 +234,27 @@ func (w *writer) write(t *target) {
 	}
 }
 
-// retriable reports whether a refusal may be the order's or the moment's fault.
-func retriable(err error) bool { return errors.Is(err, unix.EINVAL) || errors.Is(err, unix.EBUSY) }
+// isRetriable reports whether a write may succeed later or in another order.
+func isRetriable(err error) bool { return errors.Is(err, unix.EINVAL) || errors.Is(err, unix.EBUSY) }
 
-// hopeless reports whether no other value of this machine can make the kernel take
-// what is wanted.
-func (w *writer) hopeless(t *target) bool {
-	_, outside := takes(w.dev, t.path, t.setting.Want)
+// isOutOfRange reports whether the kernel refuses the wanted value whatever other nodes
+// hold.
+func (w *writer) isOutOfRange(t *target) bool {
+	_, outside := acceptedRange(w.dev, t.path, t.setting.Want)
 	return outside && errors.Is(t.err, unix.EINVAL)
 }
 
-// again writes once more what was refused or cut short for a reason that may be
-// gone, and what another write of the same plan undid; then it settles all
-// results.
-func (w *writer) again(all, written []*target) {
+// retryAndSettle repeats writes that failed or had less than the full effect, and those
+// that another write of the same plan undid. Then it sets all results.
+func (w *writer) retryAndSettle(all, written []*target) {
 	for _, t := range written {
-		if !t.done && retriable(t.err) && !w.hopeless(t) {
+		if !t.done && isRetriable(t.err) && !w.isOutOfRange(t) {
 			w.write(t)
 		}
-		w.gather(t)
+		w.allocatePages(t)
 	}
-	for _, pause := range w.options.Backoff {
-		busy := slices.DeleteFunc(slices.Clone(written), func(t *target) bool {
-			return t.done || !errors.Is(t.err, unix.EBUSY)
-		})
-		if len(busy) == 0 {
-			break
-		}
-		time.Sleep(pause)
-		for _, t := range busy {
-			w.write(t)
-		}
-	}
-	undone := w.undone(all)
+	w.retryBusy(written)
+	undone := w.findUndone(all)
 	for _, t := range undone {
 		w.write(t)
 	}
@@ -279,29 +263,45 @@ func (w *writer) again(all, written []*target) {
 		was[t] = true
 	}
 	for _, t := range all {
-		if !mine(t) {
+		if !isOpen(t) {
 			continue
 		}
-		// What holds was looked at after the last write, unless there was another.
-		if t.err == nil && (len(undone) > 0 || !t.held) {
+		// findUndone has observed these after the last write, unless it wrote something.
+		if t.err == nil && (len(undone) > 0 || !t.wasSatisfied) {
 			t.observe(w.reader)
 		}
 		w.settle(t, was[t])
 	}
 }
 
-// gatherings bounds how often huge pages are asked for again.
-const gatherings = 3
-
-// gather asks again for huge pages of which there were too few: each time after
-// memory was compacted, and only while that brings more.
-func (w *writer) gather(t *target) {
-	short := func() bool {
-		return !t.done && t.err == nil && t.known && outcome.IsPages(t.path) && fewer(t.setting, t.found)
+// retryBusy writes busy nodes again, after each pause of the options.
+func (w *writer) retryBusy(written []*target) {
+	for _, pause := range w.options.Backoff {
+		busy := slices.DeleteFunc(slices.Clone(written), func(t *target) bool {
+			return t.done || !errors.Is(t.err, unix.EBUSY)
+		})
+		if len(busy) == 0 {
+			return
+		}
+		time.Sleep(pause)
+		for _, t := range busy {
+			w.write(t)
+		}
 	}
-	for try := 0; try < gatherings && short(); try++ {
+}
+
+// maxAllocations bounds how often huge pages are requested again.
+const maxAllocations = 3
+
+// allocatePages compacts memory and requests huge pages again, as long as each attempt
+// yields more of them.
+func (w *writer) allocatePages(t *target) {
+	short := func() bool {
+		return !t.done && t.err == nil && t.known && outcome.IsPages(t.path) && isFewer(t.setting, t.found)
+	}
+	for try := 0; try < maxAllocations && short(); try++ {
 		before := t.found.Value
-		// Kernels without compaction have no such node; asking again may help there too.
+		// Without CONFIG_COMPACTION the node is missing; a second request may help all the same.
 		_ = w.reader.write("/proc/sys/vm/compact_memory", "1")
 		if w.write(t); t.found.Value == before {
 			return
@@ -309,28 +309,28 @@ func (w *writer) gather(t *target) {
 	}
 }
 
-// mine reports whether the target's result is still open and this run's to settle.
-func mine(t *target) bool {
-	return !t.done && !verifyOnly(t.setting) && t.setting.Policy != plan.Report
+// isOpen reports whether the target has no result yet and may be written.
+func isOpen(t *target) bool {
+	return !t.done && !isReadOnly(t.setting) && t.setting.Policy != plan.Report
 }
 
-// undone lists what was as wanted and, after the writes, is no longer. Nothing is
-// written that is not journalled, and some of these were not to be written.
-func (w *writer) undone(all []*target) []*target {
+// findUndone returns targets that had the wanted value before the writes and lost it. It
+// records their originals, which were not recorded as they needed no write.
+func (w *writer) findUndone(all []*target) []*target {
 	var out []*target
 	var originals []journal.Original
 	for _, t := range all {
-		if !mine(t) || t.err != nil || !t.satisfied() {
+		if !isOpen(t) || t.err != nil || !t.isSatisfied() {
 			continue
 		}
-		t.held = true
+		t.wasSatisfied = true
 		before := journal.Original{
 			ID: t.setting.ID, Path: t.real, Name: t.path, Type: t.setting.Type,
-			Value: restorable(w.reader, t), Group: related(t.real).group,
+			Value: restorableText(w.reader, t), Group: related(t.real).group,
 		}
-		if t.observe(w.reader); t.err == nil && !t.satisfied() {
+		if t.observe(w.reader); t.err == nil && !t.isSatisfied() {
 			if t.setting.Type == plan.TypeCPUMask {
-				before.Value = t.setting.Want // what it was, in a form the kernel reads
+				before.Value = t.setting.Want // the same set, in a form that the kernel accepts
 			}
 			out = append(out, t)
 			originals = append(originals, before)
@@ -340,32 +340,32 @@ func (w *writer) undone(all []*target) []*target {
 		return nil
 	}
 	if err := w.journal.Begin(w.plan, originals); err != nil {
-		return nil // judged as differing, and left alone
+		return nil // judged as differing and not written
 	}
 	return out
 }
 
-func (t *target) satisfied() bool {
-	ok, err := t.meets()
+func (t *target) isSatisfied() bool {
+	ok, err := t.matches()
 	return t.known && err == nil && ok
 }
 
-// settle turns the last observation of a target into its result.
+// settle sets the result of a target from its last observation.
 func (w *writer) settle(t *target, written bool) {
 	switch {
-	case t.mask && !t.satisfied():
-		t.staged()
-	case t.err != nil && !t.known && written && !retriable(t.err):
-		// Written, and cannot be read back: nothing may be claimed.
+	case t.needsReboot && !t.isSatisfied():
+		t.finishMask()
+	case t.err != nil && !t.known && written && !isRetriable(t.err):
+		// The value was written but cannot be read back.
 		t.fault(w.dev, w.options, false, t.err)
 	case t.err != nil:
 		t.fault(w.dev, w.options, true, t.err)
-	case t.satisfied():
+	case t.isSatisfied():
 		t.finish(outcome.OK, "")
-	case t.held:
-		t.finish(outcome.Contested, fmt.Sprintf("%s: another setting of this plan undoes it", outcome.Name(t.path)))
-	case t.capped(w.dev):
-	case written && outcome.IsPages(t.path) && fewer(t.setting, t.found):
+	case t.wasSatisfied:
+		t.finish(outcome.Contested, fmt.Sprintf("%s: another setting of this plan overwrites it", outcome.Name(t.path)))
+	case t.finishIfCapped(w.dev):
+	case written && outcome.IsPages(t.path) && isFewer(t.setting, t.found):
 		t.finish(outcome.Partial, outcome.Short(t.path, t.setting.Want, t.found.Value))
 	case written:
 		t.finish(outcome.Adjusted, outcome.Changed(t.path, t.setting.Want, t.found.Value))

@@ -1,16 +1,14 @@
-// Package enforce makes a plan true on a device, says what is not, and takes it
-// back.
+// Package enforce applies a plan to a device, verifies it, and restores the original values.
 //
-// Every setting ends in an outcome, reached by reading the node back: that
-// write(2) succeeded means little, for kernels round, clamp, and rewrite
-// neighbours. One setting's failure never stops the others.
+// Every setting ends in an outcome that is based on reading the node back, because kernels
+// round and clamp values and rewrite other nodes although write(2) succeeds. The failure of
+// one setting does not stop the others.
 //
-//	read all → journal the originals → write → write again what was refused only
-//	because of the order, or undone by a neighbour → read back → outcome
+//	read all → record the originals → write → write again what was refused because
+//	of the order or overwritten by another write → read back → outcome
 //
-// Settings of the kernel itself (arguments, modules) are compared and never
-// written: they need a reboot or a new image. A power mode is its lines, written
-// like settings and before them.
+// Kernel arguments and modules are compared and never written: they need a reboot or a new
+// image. The lines of a power mode are written like settings and before them.
 package enforce
 
 import (
@@ -27,7 +25,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Result is what became of one setting on one node.
+// Result is the outcome of one setting on one node.
 type Result struct {
 	ID      string
 	Path    string // as selected
@@ -35,18 +33,18 @@ type Result struct {
 	Found   string // canonical; "" when Known is false
 	Known   bool   // the node could be read
 	Outcome outcome.Outcome
-	Message string // "" when there is nothing to add
+	Message string // may be ""
 
-	// Excused: the difference was not this run's to remove. An optional node
-	// that is absent and a node capped for heat, always; for Apply also what it
-	// must not write.
+	// Excused: the setting does not hold, but this run was not expected to change that.
+	// True for absent optional nodes and nodes with a thermal cap; for Apply also for what
+	// it must not write.
 	Excused bool
 }
 
-// Satisfied reports whether the result does not make the answer "no".
+// Satisfied reports whether the setting holds or is excused.
 func (r Result) Satisfied() bool { return r.Outcome == outcome.OK || r.Excused }
 
-// Satisfied reports whether all results are.
+// Satisfied reports whether all results are satisfied.
 func Satisfied(results []Result) bool {
 	for _, r := range results {
 		if !r.Satisfied() {
@@ -56,20 +54,22 @@ func Satisfied(results []Result) bool {
 	return true
 }
 
-// Options bound what talking to the kernel may cost.
+// Options configure access to the kernel.
 type Options struct {
 	ReadTimeout time.Duration   // of one node; 0 means 2 s
 	Backoff     []time.Duration // pauses before a busy node is tried again; nil means 0.05, 0.2, 0.8 s
-	Root        bool            // this process is root: decides what EACCES means
-	Lacks       []string        // capabilities that this process does not have: what EPERM means
+	Root        bool            // this process is root; explains EACCES
+	MissingCaps []string        // capabilities that this process lacks; explain EPERM
 }
 
-// DefaultOptions are those of the command.
-func DefaultOptions() Options { return Options{Root: os.Geteuid() == 0, Lacks: lacks()} }
+// DefaultOptions returns the options of the command line.
+func DefaultOptions() Options {
+	return Options{Root: os.Geteuid() == 0, MissingCaps: missingCapabilities()}
+}
 
-// lacks asks the kernel which of the capabilities that nodes ask for this process
-// has not; none where it does not say.
-func lacks() []string {
+// missingCapabilities returns the capabilities that nodes may require and this process
+// lacks.
+func missingCapabilities() []string {
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var data [2]unix.CapUserData // of 32 capabilities each
 	if unix.Capget(&header, &data[0]) != nil {
@@ -84,7 +84,7 @@ func lacks() []string {
 	return out
 }
 
-func (o Options) filled() Options {
+func (o Options) withDefaults() Options {
 	if o.ReadTimeout == 0 {
 		o.ReadTimeout = 2 * time.Second
 	}
@@ -94,22 +94,21 @@ func (o Options) filled() Options {
 	return o
 }
 
-// reader talks to nodes with a deadline: a hung bus or firmware blocks read(2)
-// and write(2), and must cost one setting, not all. Sysctls are answered from
-// memory and need none.
+// reader reads and writes nodes with a timeout, because a bus or firmware that hangs blocks
+// read(2) and write(2). Sysctls are in memory and need none.
 type reader struct {
 	dev     rootfs.FS
 	timeout time.Duration
 
-	// hung holds the calls that have not come back, by path: a node that hangs
-	// is left alone until it answers, or every look would cost a thread more.
+	// hung holds the calls that have not returned, by path. A node is not used again
+	// until its call returns, since each call would block another thread.
 	hung map[string]chan answer
 
-	// fixed holds what an interrupt answered that the kernel keeps where it is
-	// (EIO): it will not move before devices come or go.
+	// fixed holds the errors (EIO) of interrupts whose affinity the kernel manages. They
+	// are not tried again before a device is added or removed.
 	fixed map[string]error
 
-	lock sync.Mutex // of both: devices are written side by side
+	lock sync.Mutex // of both, as devices are written in parallel
 }
 
 type answer struct {
@@ -123,7 +122,7 @@ func newReader(dev rootfs.FS, timeout time.Duration) *reader {
 
 func (r *reader) read(path string) (rootfs.Content, error) {
 	content, err := r.readOnce(path)
-	// A sensor bus that is busy answers so, and other nodes never do.
+	// Only sensors return EAGAIN, while their bus is busy.
 	for _, pause := range []time.Duration{5, 15, 30, 50} {
 		if !errors.Is(err, unix.EAGAIN) {
 			break
@@ -140,26 +139,26 @@ func (r *reader) readOnce(path string) (rootfs.Content, error) {
 	}
 	limit := r.timeout
 	if rootfs.WrittenFor(path) != "" {
-		limit *= slowest // systemd answers when it has nothing more urgent
+		limit *= writeTimeoutFactor // systemd may be slow to answer
 	}
-	return r.within(limit, "read", path, func() answer {
+	return r.callWithTimeout(limit, "read", path, func() answer {
 		content, err := r.dev.Read(path)
 		return answer{content, err}
 	})
 }
 
-// slowest is how much longer than a read a write may take: compacting memory
-// for huge pages is legitimate work of seconds.
-const slowest = 5
+// writeTimeoutFactor is the timeout of writes in units of that of reads. Compacting memory
+// for huge pages takes seconds.
+const writeTimeoutFactor = 5
 
 func (r *reader) write(path, value string) error {
 	if strings.HasPrefix(path, "/proc/sys/") {
 		return r.dev.Write(path, value)
 	}
-	if err := r.unmovable(path); err != nil {
+	if err := r.fixedErr(path); err != nil {
 		return err
 	}
-	_, err := r.within(slowest*r.timeout, "write", path, func() answer {
+	_, err := r.callWithTimeout(writeTimeoutFactor*r.timeout, "write", path, func() answer {
 		return answer{err: r.dev.Write(path, value)}
 	})
 	if errors.Is(err, unix.EIO) && strings.HasPrefix(path, "/proc/irq/") {
@@ -170,25 +169,25 @@ func (r *reader) write(path, value string) error {
 	return err
 }
 
-func (r *reader) unmovable(path string) error {
+func (r *reader) fixedErr(path string) error {
 	r.lock.Lock()
 	defer r.lock.Unlock()
 	return r.fixed[path]
 }
 
-// forget is told that devices came or went: an interrupt's number may be another's.
-func (r *reader) forget() {
+// forgetFixed follows a change of devices, after which interrupt numbers may be reused.
+func (r *reader) forgetFixed() {
 	r.lock.Lock()
 	defer r.lock.Unlock()
 	clear(r.fixed)
 }
 
-func (r *reader) within(limit time.Duration, op, path string, call func() answer) (rootfs.Content, error) {
+func (r *reader) callWithTimeout(limit time.Duration, op, path string, call func() answer) (rootfs.Content, error) {
 	late := &rootfs.PathError{Op: op, Path: path, Err: context.DeadlineExceeded}
-	if r.hangs(path) {
+	if r.isHung(path) {
 		return rootfs.Content{}, late
 	}
-	c := make(chan answer, 1) // buffered: a late answer may have nobody waiting
+	c := make(chan answer, 1) // buffered, so that a late answer does not block
 	go func() { c <- call() }()
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
@@ -203,8 +202,8 @@ func (r *reader) within(limit time.Duration, op, path string, call func() answer
 	}
 }
 
-// hangs reports whether an earlier call to the node has still not come back.
-func (r *reader) hangs(path string) bool {
+// isHung reports whether an earlier call to the node has not returned.
+func (r *reader) isHung(path string) bool {
 	r.lock.Lock()
 	defer r.lock.Unlock()
 	c, ok := r.hung[path]
@@ -220,9 +219,9 @@ func (r *reader) hangs(path string) bool {
 	}
 }
 
-// verifyOnly reports whether a setting is never written, because a running
-// kernel cannot change it.
-func verifyOnly(s plan.Setting) bool {
+// isReadOnly reports whether a setting is never written because a running kernel cannot
+// change it.
+func isReadOnly(s plan.Setting) bool {
 	return s.Select.Class == rootfs.ClassCmdline || s.Domain == plan.DomainKernel ||
 		s.Domain == plan.DomainModule || s.Type == plan.TypePresent ||
 		s.Policy == plan.Report && s.Needs != plan.NeedsNothing

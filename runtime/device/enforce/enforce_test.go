@@ -436,7 +436,7 @@ func TestWhatTheKernelAnswersBecomesAnOutcomeAndAMessage(t *testing.T) {
 		{"the module loader", with(sysctl("kernel.modprobe", "/data/x"), func(s *plan.Setting) { s.Type = plan.TypeString }), nil,
 			outcome.Forbidden, "run programs"},
 		{"no device matches", block("sd*", "scheduler", plan.TypeChoice, "none"), nil,
-			outcome.Unsupported, `this machine has no block device named "sd*"`},
+			outcome.Unsupported, `no block device named "sd*"`},
 		{"a class nobody knows", with(block("x", "y", plan.TypeInt, "1"), func(s *plan.Setting) { s.Select.Class = "toaster" }), nil,
 			outcome.Unsupported, `unknown device class "toaster"`},
 		{"the first available of two", with(block("nvme*", "scheduler", plan.TypeChoice, "bfq|kyber|none"), func(s *plan.Setting) { s.Compare = plan.FirstAvailable }), nil,
@@ -490,7 +490,7 @@ func TestAnOriginalThatCouldNotBeReadIsSaidToBeLost(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := find(t, results, "sysctl.kernel.core_uses_pid")
-	if r.Outcome != outcome.Refused || !strings.Contains(r.Message, "the original is not known") || enforce.Satisfied(results) {
+	if r.Outcome != outcome.Refused || !strings.Contains(r.Message, "the original value is unknown") || enforce.Satisfied(results) {
 		t.Errorf("%+v", r)
 	}
 }
@@ -633,10 +633,10 @@ func TestKernelArgumentsArePendingUntilTheRunningKernelHasThem(t *testing.T) {
 	for id, want := range map[string]string{
 		"kernel.args.isolcpus":  "the running kernel was not given isolcpus: in force after a reboot",
 		"kernel.args.nohz_full": "the running kernel was not given nohz_full: needs an image built from this plan's layer",
-		"kernel.args.quiet":     "kernel argument quiet is not there: in force after a reboot",
+		"kernel.args.quiet":     "kernel argument quiet is missing: in force after a reboot",
 		"kernel.args.rootwait":  "",
-		"kernel.args.rt":        "/sys/kernel/realtime is not there: needs an image built from this plan's layer",
-		"kernel.args.bbr":       "/sys/module/tcp_bbr is not there: in force after a reboot",
+		"kernel.args.rt":        "/sys/kernel/realtime does not exist: needs an image built from this plan's layer",
+		"kernel.args.bbr":       "/sys/module/tcp_bbr is missing: in force after a reboot",
 	} {
 		if r := find(t, results, id); r.Message != want {
 			t.Errorf("%s: %s: %q, want %q", id, r.Outcome, r.Message, want)
@@ -774,8 +774,8 @@ func TestATrialIsRevertedAfterAKillAtAnyStep(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, _ = s.Try()
-		results, err := enforce.Revert(devicetest.NewKernel(dev.Device), options())
+		_, _ = s.ApplyTrial()
+		results, err := enforce.RevertTrial(devicetest.NewKernel(dev.Device), options())
 		if err != nil || !enforce.Satisfied(results) {
 			t.Fatalf("step %d: %v %+v", at, err, results)
 		}
@@ -799,14 +799,14 @@ func TestAConfirmedTrialHasNothingToRevert(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Try(); err != nil {
+	if _, err := s.ApplyTrial(); err != nil {
 		t.Fatal(err)
 	}
-	if err := enforce.Keep(dev); err != nil {
+	if err := enforce.ConfirmTrial(dev); err != nil {
 		t.Fatal(err)
 	}
 	after := state(t, dir)
-	if results, err := enforce.Revert(dev, options()); err != nil || len(results) != 0 {
+	if results, err := enforce.RevertTrial(dev, options()); err != nil || len(results) != 0 {
 		t.Errorf("%v %+v", err, results)
 	}
 	sameState(t, after, state(t, dir))

@@ -29,13 +29,13 @@ func fanResult(dev rootfs.FS, f *plan.Fan) []Result {
 	if f == nil {
 		return nil
 	}
-	r := Result{ID: fanID, Path: fanConfig, Wanted: fanWish(f), Outcome: outcome.OK}
+	r := Result{ID: fanID, Path: fanConfig, Wanted: describeFan(f), Outcome: outcome.OK}
 	b, err := dev.ReadFile(fanConfig, 1<<20)
 	if err != nil {
 		r.Outcome, r.Message = outcome.Unsupported, fmt.Sprintf("fan: %s cannot be read: nvfancontrol is not in this image", fanConfig)
 		return []Result{r}
 	}
-	has := parseFan(string(b))
+	has := parseFanConfig(string(b))
 	var found, faults []string
 	for _, c := range []struct{ what, key, want string }{
 		{"profile", "FAN_DEFAULT_PROFILE", f.Profile},
@@ -54,7 +54,7 @@ func fanResult(dev rootfs.FS, f *plan.Fan) []Result {
 		curve, ok := has.profiles[f.Profile]
 		if !ok {
 			faults = append(faults, fmt.Sprintf("no profile %q is defined", f.Profile))
-		} else if why := curve.wrong(has.margin); why != "" {
+		} else if why := curve.checkMonotonic(has.margin); why != "" {
 			faults = append(faults, fmt.Sprintf("profile %q: %s", f.Profile, why))
 		}
 	}
@@ -71,7 +71,7 @@ func fanResult(dev rootfs.FS, f *plan.Fan) []Result {
 	return []Result{r}
 }
 
-func fanWish(f *plan.Fan) string {
+func describeFan(f *plan.Fan) string {
 	var w []string
 	for _, c := range []struct{ what, want string }{{"profile", f.Profile}, {"governor", f.Governor}, {"control", f.Control}} {
 		if c.want != "" {
@@ -84,24 +84,24 @@ func fanWish(f *plan.Fan) string {
 // fanOwners names the programs that run and are known to write a fan's speed.
 func fanOwners(dev rootfs.FS) []string {
 	var out []string
-	for _, p := range running(dev, fanPrograms()) {
+	for _, p := range findProcesses(dev, fanPrograms()) {
 		out = append(out, p.String())
 	}
 	return out
 }
 
-// program is one that runs.
-type program struct{ name, pid string }
+// process is one that runs.
+type process struct{ name, pid string }
 
-func (p program) String() string { return p.name + " (pid " + p.pid + ")" }
+func (p process) String() string { return p.name + " (pid " + p.pid + ")" }
 
-// running finds the processes that have one of these names.
-func running(dev rootfs.FS, names []string) []program {
+// findProcesses finds the processes that have one of these names.
+func findProcesses(dev rootfs.FS, names []string) []process {
 	pids, err := dev.List("/proc")
 	if err != nil {
 		return nil
 	}
-	var out []program
+	var out []process
 	for _, pid := range pids {
 		if _, err := strconv.ParseUint(pid, 10, 32); err != nil {
 			continue
@@ -111,7 +111,7 @@ func running(dev rootfs.FS, names []string) []program {
 			continue // it has ended
 		}
 		if name := strings.TrimSpace(c.Text); slices.Contains(names, name) {
-			out = append(out, program{name, pid})
+			out = append(out, process{name, pid})
 		}
 	}
 	return out
@@ -126,9 +126,9 @@ type fanFile struct {
 // fanCurve has temperature and PWM of each point, in the file's order.
 type fanCurve [][2]int
 
-// wrong says why a curve would cool less when it is hotter. With margins the file
+// checkMonotonic says why a curve would cool less when it is hotter. With margins the file
 // counts from the limit down, so that PWM falls along it.
-func (c fanCurve) wrong(margin bool) string {
+func (c fanCurve) checkMonotonic(margin bool) string {
 	for i := 1; i < len(c); i++ {
 		hotter := c[i][0] > c[i-1][0]
 		if margin {
@@ -141,8 +141,8 @@ func (c fanCurve) wrong(margin bool) string {
 	return ""
 }
 
-// parseFan reads nvfancontrol.conf: blocks in braces, one thing a line.
-func parseFan(text string) fanFile {
+// parseFanConfig reads nvfancontrol.conf: blocks in braces, one thing a line.
+func parseFanConfig(text string) fanFile {
 	f := fanFile{defaults: map[string]string{}, profiles: map[string]fanCurve{}}
 	profile := regexp.MustCompile(`FAN_PROFILE\s+(\S+)\s*\{`)
 	name := ""

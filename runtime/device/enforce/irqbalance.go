@@ -12,21 +12,20 @@ import (
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
-// irqbalance moves every interrupt that it was not told to leave alone, some ten
-// seconds after anybody else has placed it. What it was told is on its command
-// line; its socket takes a list too, which it forgets when it is started again, and
-// is told anew then.
+// irqbalance moves every interrupt that it does not exclude, some ten seconds after another
+// program has placed it. Exclusions are on its command line, or set through its socket. The
+// latter are lost when irqbalance is restarted, and are set again then.
 
-// banSettings has the plan's interrupts put on the list of a running irqbalance, in
-// addition to what is there.
+// banSettings returns the setting that adds the plan's interrupts to the exclusions of a
+// running irqbalance.
 func banSettings(dev rootfs.FS, all []*target) []plan.Setting {
-	mine := placed(all)
+	mine := placedIRQs(all)
 	if len(mine) == 0 {
 		return nil
 	}
 	c, err := dev.Read(rootfs.BannedIRQs)
 	if err != nil {
-		return nil // none runs, or none that could be told
+		return nil // irqbalance is not running or has no socket
 	}
 	return []plan.Setting{{
 		ID: "interrupts.irqbalance", Domain: plan.DomainIRQ, Select: plan.Select{Path: rootfs.BannedIRQs}, Type: plan.TypeString,
@@ -34,8 +33,8 @@ func banSettings(dev rootfs.FS, all []*target) []plan.Setting {
 	}}
 }
 
-// placed are the interrupts that a plan places.
-func placed(all []*target) []string {
+// placedIRQs returns the interrupts whose affinity a plan sets.
+func placedIRQs(all []*target) []string {
 	var mine []string
 	for _, t := range all {
 		number, ok := strings.CutPrefix(t.real, "/proc/irq/")
@@ -47,10 +46,10 @@ func placed(all []*target) []string {
 	return mine
 }
 
-// balancerResult says whether a running irqbalance leaves the plan's interrupts
-// alone, nil when none runs or the plan places no interrupt.
+// balancerResult reports whether a running irqbalance excludes the plan's interrupts. It is
+// nil if irqbalance is not running or the plan sets no affinity.
 func balancerResult(dev rootfs.FS, all []*target) []Result {
-	mine := placed(all)
+	mine := placedIRQs(all)
 	if len(mine) == 0 {
 		return nil
 	}
@@ -59,29 +58,29 @@ func balancerResult(dev rootfs.FS, all []*target) []Result {
 		told = strings.Fields(c.Text)
 	}
 	var out []Result
-	for _, p := range running(dev, []string{"irqbalance"}) {
-		banned := append(bannedIRQs(dev, p), told...)
+	for _, p := range findProcesses(dev, []string{"irqbalance"}) {
+		banned := append(readBannedIRQs(dev, p), told...)
 		var moved []string
 		for _, number := range mine {
 			if !slices.Contains(banned, number) {
 				moved = append(moved, "--banirq="+number)
 			}
 		}
-		r := Result{ID: "interrupts.irqbalance", Path: "/proc/irq", Wanted: "the plan's interrupts left alone", Known: true, Outcome: outcome.OK}
+		r := Result{ID: "interrupts.irqbalance", Path: "/proc/irq", Wanted: "the plan's interrupts excluded", Known: true, Outcome: outcome.OK}
 		if r.Found = r.Wanted; len(moved) > 0 {
-			r.Found = fmt.Sprintf("%d of %d left alone", len(mine)-len(moved), len(mine))
+			r.Found = fmt.Sprintf("%d of %d excluded", len(mine)-len(moved), len(mine))
 			r.Outcome = outcome.Contested
-			r.Message = fmt.Sprintf("%s moves interrupts that the plan places%s: start it with %s, or stop it: `systemctl disable --now irqbalance`", p, sparedCPUs(dev), strings.Join(moved, " "))
+			r.Message = fmt.Sprintf("%s moves interrupts whose affinity the plan sets%s: start it with %s, or stop it: `systemctl disable --now irqbalance`", p, describeBannedCPUs(dev), strings.Join(moved, " "))
 		}
 		out = append(out, r)
 	}
 	return out
 }
 
-// sparedCPUs says onto which CPUs irqbalance moves nothing, "" where it may use all:
-// those of the file that its unit takes its environment from (irqbalance(1); Debian,
-// Fedora, upstream). They do not keep a placed interrupt where it is, only off them.
-func sparedCPUs(dev rootfs.FS) string {
+// describeBannedCPUs returns a text about the CPUs that irqbalance does not use, "" if it
+// may use all. They are set in the environment file of its unit (irqbalance(1); Debian,
+// Fedora, upstream). Such CPUs receive no interrupts; placed interrupts are still moved.
+func describeBannedCPUs(dev rootfs.FS) string {
 	types := map[string]string{"IRQBALANCE_BANNED_CPULIST": plan.TypeCPUList, "IRQBALANCE_BANNED_CPUS": plan.TypeCPUMask}
 	for _, file := range []string{"/etc/default/irqbalance", "/etc/sysconfig/irqbalance", "/etc/irqbalance.env"} {
 		c, err := dev.Read(file)
@@ -94,16 +93,16 @@ func sparedCPUs(dev rootfs.FS) string {
 				continue
 			}
 			if cpus, err := knob.Canonical(types[name], strings.Trim(value, `"'`)); err == nil && cpus != "" {
-				return fmt.Sprintf(", though none onto cpus %s (%s in %s)", cpus, name, file)
+				return fmt.Sprintf(", though not to cpus %s (%s in %s)", cpus, name, file)
 			}
 		}
 	}
 	return ""
 }
 
-// bannedIRQs reads irqbalance's own command line: --banirq=N, --banirq N, -i N, -iN
-// (irqbalance(1)).
-func bannedIRQs(dev rootfs.FS, p program) []string {
+// readBannedIRQs returns the exclusions on irqbalance's command line: --banirq=N,
+// --banirq N, -i N, -iN (irqbalance(1)).
+func readBannedIRQs(dev rootfs.FS, p process) []string {
 	c, err := dev.Read("/proc/" + p.pid + "/cmdline")
 	if err != nil {
 		return nil

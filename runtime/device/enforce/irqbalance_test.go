@@ -16,7 +16,7 @@ func TestIrqbalanceIsFoundAndToldFromOneThatLeavesThePlansInterruptsAlone(t *tes
 		outcome       outcome.Outcome
 		message       string
 	}{
-		{"not told", "/usr/sbin/irqbalance\x00", outcome.Contested, "irqbalance (pid 701) moves interrupts that the plan places: start it with --banirq=44, or stop it"},
+		{"not told", "/usr/sbin/irqbalance\x00", outcome.Contested, "irqbalance (pid 701) moves interrupts whose affinity the plan sets: start it with --banirq=44, or stop it"},
 		{"told another", "/usr/sbin/irqbalance\x00--banirq=4\x00-i\x0045\x00", outcome.Contested, "--banirq=44"},
 		{"told", "/usr/sbin/irqbalance\x00--banirq=44\x00", outcome.OK, ""},
 		{"told in two words", "/usr/sbin/irqbalance\x00-i\x0044\x00", outcome.OK, ""},
@@ -43,9 +43,9 @@ func TestIrqbalanceIsFoundAndToldFromOneThatLeavesThePlansInterruptsAlone(t *tes
 		place(t, dir, "proc/701/comm", "irqbalance\n")
 		place(t, dir, "proc/701/cmdline", "/usr/sbin/irqbalance\x00")
 		for _, c := range []struct{ file, text, want string }{
-			{"etc/irqbalance.env", "# IRQBALANCE_BANNED_CPULIST=1\nIRQBALANCE_BANNED_CPULIST=rubbish\n", "places: start it"},
-			{"etc/sysconfig/irqbalance", "IRQBALANCE_BANNED_CPUS=00000000,0000000c\n", "though none onto cpus 2-3 (IRQBALANCE_BANNED_CPUS in /etc/sysconfig/irqbalance): start it with --banirq=44"},
-			{"etc/default/irqbalance", "IRQBALANCE_ARGS=\nIRQBALANCE_BANNED_CPULIST=\"4-5\"\n", "none onto cpus 4-5 (IRQBALANCE_BANNED_CPULIST in /etc/default/irqbalance)"},
+			{"etc/irqbalance.env", "# IRQBALANCE_BANNED_CPULIST=1\nIRQBALANCE_BANNED_CPULIST=rubbish\n", "sets: start it"},
+			{"etc/sysconfig/irqbalance", "IRQBALANCE_BANNED_CPUS=00000000,0000000c\n", "though not to cpus 2-3 (IRQBALANCE_BANNED_CPUS in /etc/sysconfig/irqbalance): start it with --banirq=44"},
+			{"etc/default/irqbalance", "IRQBALANCE_ARGS=\nIRQBALANCE_BANNED_CPULIST=\"4-5\"\n", "not to cpus 4-5 (IRQBALANCE_BANNED_CPULIST in /etc/default/irqbalance)"},
 		} {
 			place(t, dir, c.file, c.text)
 			r := find(t, enforce.Verify(dev, planOf(tuned().Settings[5]), options()), "interrupts.irqbalance")

@@ -5,28 +5,28 @@ import (
 	"sync"
 )
 
-// workers bounds how many devices are written at a time: each costs a thread
-// while its driver waits.
+// workers bounds how many devices are written in parallel. Each blocks a thread while its
+// driver waits.
 const workers = 8
 
-// lane names what a node must be written in order with; nodes of different lanes
-// are independent. A disk's queue is a lane of its own: the kernel freezes it for
-// many of its knobs, and waits some 25 ms for a grace period while nothing else
-// has to. Everything else shares one lane, for what moves what there is not known.
-func lane(name string) string {
+// laneOf returns the lane of a node. Nodes of one lane are written in order; lanes are
+// independent. Each disk's queue is a lane: for many of its nodes the kernel freezes the
+// queue and waits some 25 ms for a grace period. All other nodes share one lane, since they
+// may affect each other.
+func laneOf(name string) string {
 	if disk, _, ok := strings.Cut(name, "/queue/"); ok && strings.HasPrefix(name, "/sys/devices/") {
 		return disk
 	}
 	return ""
 }
 
-// inLanes calls step for each item, in order within a lane and at the same time
-// across lanes, and returns when all are done.
-func inLanes[T any](all []T, name func(T) string, step func(T)) {
+// runInLanes calls step for each item, in order within a lane and in parallel across lanes.
+// It returns when all are done.
+func runInLanes[T any](all []T, name func(T) string, step func(T)) {
 	lanes := map[string][]T{}
 	var disks []string
 	for _, t := range all {
-		l := lane(name(t))
+		l := laneOf(name(t))
 		if _, known := lanes[l]; !known && l != "" {
 			disks = append(disks, l)
 		}

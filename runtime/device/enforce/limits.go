@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// limitPair says which end of a frequency window a node is, and what the other
-// end's node is called.
-func limitPair(real string) (other string, upper, ok bool) {
+// oppositeLimit returns the node of the other end of a frequency window, and whether the
+// given node is the upper end. ok is false for other nodes.
+func oppositeLimit(real string) (other string, upper, ok bool) {
 	dir, base := path.Split(real)
 	switch base {
 	case "scaling_min_freq":
@@ -23,24 +23,24 @@ func limitPair(real string) (other string, upper, ok bool) {
 	return "", false, false
 }
 
-// orderLimits puts the two ends of each frequency window into the order in which
-// the window is never empty: kernels before 5.3 refuse a minimum above the maximum
-// (drivers/cpufreq/cpufreq.c), later ones clamp it and say nothing.
+// orderLimits orders the two ends of each frequency window so that the window is never
+// empty in between. Kernels before 5.3 refuse a minimum above the maximum
+// (drivers/cpufreq/cpufreq.c), and later ones clamp it silently.
 func orderLimits(out []*target) {
 	at := map[string]int{}
 	for i, t := range out {
 		at[t.real] = i
 	}
 	for i, t := range out {
-		other, upper, ok := limitPair(t.real)
+		other, upper, ok := oppositeLimit(t.real)
 		j, both := at[other]
 		if !ok || !both || !upper {
 			continue
 		}
 		minimum := out[j]
-		// The maximum first, unless it would fall below the minimum in force.
+		// The maximum comes first unless it would be below the minimum in force.
 		minFirst := false
-		if want, now, ok := t.limit().value(), minimum.now(), minimum.known; ok && want < now {
+		if want, now, ok := t.wantedLimit().value(), minimum.currentLimit(), minimum.known; ok && want < now {
 			minFirst = true
 		}
 		if minFirst != (j < i) {
@@ -50,10 +50,10 @@ func orderLimits(out []*target) {
 	}
 }
 
-// hertz is a frequency's text; what is no number is above all.
-type hertz string
+// frequency is the text of a frequency. Text that is not a number counts as the highest.
+type frequency string
 
-func (h hertz) value() uint64 {
+func (h frequency) value() uint64 {
 	n, err := strconv.ParseUint(strings.TrimSpace(string(h)), 10, 64)
 	if err != nil {
 		return 1<<64 - 1
@@ -61,11 +61,11 @@ func (h hertz) value() uint64 {
 	return n
 }
 
-func (t *target) limit() hertz {
+func (t *target) wantedLimit() frequency {
 	if t.write != "" {
-		return hertz(t.write)
+		return frequency(t.write)
 	}
-	return hertz(t.setting.Want)
+	return frequency(t.setting.Want)
 }
 
-func (t *target) now() uint64 { return hertz(t.found.Value).value() }
+func (t *target) currentLimit() uint64 { return frequency(t.found.Value).value() }

@@ -15,23 +15,22 @@ import (
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
-// A power mode is a list of nodes and values, like the settings of a plan, and is
-// made true in the same way: journalled, written, read back, watched. nvpmodel
-// itself is not run: it stops at the first missing node, asks for a reboot on
-// standard input, and cannot be put back.
+// A power mode is a list of nodes and values, which are recorded, written, read back and
+// watched like settings. nvpmodel itself is not run: it stops at the first missing node,
+// prompts for a reboot on standard input, and cannot be rolled back.
 
-// modeID is the id of everything about the power mode in force, as its lines are
-// asked for by one line of the configuration.
+// modeID is the id of all results of the power mode in force: one line of the configuration
+// selects the whole mode.
 const modeID = "power.default"
 
 // mode is a power mode on this device.
 type mode struct {
-	def   *power.Mode
-	lines []*target
-	wake  []*target // what must be on while the clocks are set
+	definition *power.Mode
+	lines      []*target
+	wake       []*target // nodes that must be on while clocks are set
 }
 
-// readMode finds a mode of this device by name; the error is why there is none.
+// readMode finds a power mode of this device by name.
 func readMode(dev rootfs.FS, name string) (*power.Config, *power.Mode, error) {
 	config, err := power.Read(dev)
 	if err != nil {
@@ -49,19 +48,19 @@ func readMode(dev rootfs.FS, name string) (*power.Config, *power.Mode, error) {
 
 var errNoMode = errors.New("no such power mode")
 
-// newMode makes targets of a mode's lines. A node that the plan sets itself is the
-// plan's: it is the more particular wish of the same configuration.
+// newMode returns a mode with targets for its lines. Nodes that the plan sets by itself are
+// left out, since the plan's setting is more specific.
 func newMode(dev rootfs.FS, config *power.Config, def *power.Mode, settings []*target) *mode {
 	claimed := map[string]bool{}
 	for _, t := range settings {
-		if t.real != "" && !verifyOnly(t.setting) && t.setting.Policy != plan.Report {
+		if t.real != "" && !isReadOnly(t.setting) && t.setting.Policy != plan.Report {
 			claimed[t.real] = true
 		}
 	}
-	m := &mode{def: def}
+	m := &mode{definition: def}
 	sel := newSelector(dev)
 	for _, step := range config.Steps(dev, def) {
-		t := line(sel, step)
+		t := newModeTarget(sel, step)
 		switch {
 		case claimed[t.real]:
 		case step.Stage == power.Wake:
@@ -73,8 +72,8 @@ func newMode(dev rootfs.FS, config *power.Config, def *power.Mode, settings []*t
 	return m
 }
 
-// line makes a target of one step.
-func line(sel *selector, step power.Step) *target {
+// newModeTarget returns the target of one step.
+func newModeTarget(sel *selector, step power.Step) *target {
 	s := plan.Setting{
 		ID: modeID, Domain: plan.DomainPower, Type: plan.TypeInt, Want: step.Want,
 		Select:  plan.Select{Path: step.Path},
@@ -92,89 +91,89 @@ func line(sel *selector, step power.Step) *target {
 		return t
 	}
 	t := sel.node(s, step.Path)
-	t.write, t.also, t.mask = step.Write, step.Also, step.Stage == power.Masks
+	t.write, t.accepted, t.needsReboot = step.Write, step.Also, step.Stage == power.Masks
 	return t
 }
 
-// staged finishes a mask of the GPU that differs: only a boot changes it.
-func (t *target) staged() {
+// finishMask finishes a power-gating mask of the GPU that differs and needs a reboot.
+func (t *target) finishMask() {
 	msg := fmt.Sprintf("%s: in force after a reboot", outcome.Name(t.path))
 	if t.known {
-		msg = fmt.Sprintf("%s is %s, wanted %s: in force after a reboot, as the GPU has been used", outcome.Name(t.path), t.found.Value, t.setting.Want)
+		msg = fmt.Sprintf("%s is %s, wanted %s: in force after a reboot, since the GPU has been used", outcome.Name(t.path), t.found.Value, t.setting.Want)
 	}
 	t.finish(outcome.Pending, msg)
 }
 
-// meets reports whether what was found will do.
-func (t *target) meets() (bool, error) {
-	if slices.Contains(t.also, t.found.Value) {
+// matches reports whether the value found is accepted.
+func (t *target) matches() (bool, error) {
+	if slices.Contains(t.accepted, t.found.Value) {
 		return true, nil
 	}
 	return knob.Satisfies(t.setting.Type, t.setting.Compare, t.setting.Want, t.found)
 }
 
-// claims are the targets that come before a mode's lines.
-func (s *Session) claims() []*target { return slices.Concat(s.overlay, s.targets) }
+// claimingTargets returns the targets that take precedence over a mode's lines.
+func (s *Session) claimingTargets() []*target { return slices.Concat(s.overlay, s.targets) }
 
-// remode selects the mode's nodes again.
-func (s *Session) remode() {
+// reselectMode selects the mode's nodes again.
+func (s *Session) reselectMode() {
 	if s.mode == nil {
 		return
 	}
-	if config, def, err := readMode(s.dev, s.mode.def.Name); err == nil {
-		s.mode = newMode(s.dev, config, def, s.claims())
+	if config, def, err := readMode(s.dev, s.mode.definition.Name); err == nil {
+		s.mode = newMode(s.dev, config, def, s.claimingTargets())
 	}
 }
 
-// Mode returns the name of the power mode that the session keeps, "" for none.
+// Mode returns the name of the power mode in force, "" for none.
 func (s *Session) Mode() string {
 	if s.mode == nil {
 		return ""
 	}
-	return s.mode.def.Name
+	return s.mode.definition.Name
 }
 
-// SetMode makes a power mode of this device true, in place of the plan's own or
-// the one set before, until the next boot: the mode that nvpmodel sets at boot
-// stays the plan's. The error is ErrJournal, or that there is no such mode.
+// SetMode enters a power mode of this device until the next boot, in place of the current
+// one. nvpmodel still sets the plan's own mode at boot. The error is ErrJournal or reports
+// that there is no such mode.
 func (s *Session) SetMode(name string) ([]Result, error) {
 	config, def, err := readMode(s.dev, name)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.enter(config, def); err != nil {
+	if err := s.enterMode(config, def); err != nil {
 		return nil, err
 	}
 	return append([]Result{modeResult(s.dev, s.plan.Power, s.mode)}, s.mode.faults()...), nil
 }
 
-// enter switches: cores and masks, then, with the GPU awake, clocks, then what is
-// left. Policies of cores that come on are there only afterwards.
-func (s *Session) enter(config *power.Config, def *power.Mode) error {
-	m := newMode(s.dev, config, def, s.claims())
-	cores := slices.DeleteFunc(slices.Clone(m.lines), func(t *target) bool { return rank(t.real) >= rankClocks })
-	if err := s.run(cores); err != nil {
+// enterMode sets cores and masks first and then, with the GPU awake, clocks and the rest.
+// The cpufreq policies of cores exist only once the cores are online.
+func (s *Session) enterMode(config *power.Config, def *power.Mode) error {
+	m := newMode(s.dev, config, def, s.claimingTargets())
+	cores := slices.DeleteFunc(slices.Clone(m.lines), func(t *target) bool { return writeRank(t.real) >= rankClocks })
+	if err := s.applyTargets(cores); err != nil {
 		return err
 	}
 	s.reselect()
-	m = newMode(s.dev, config, def, s.claims())
+	m = newMode(s.dev, config, def, s.claimingTargets())
 	for _, t := range m.lines {
-		t.guarded(func() { t.observe(s.reader) })
+		t.recoverIn(func() { t.observe(s.reader) })
 	}
-	if slices.ContainsFunc(m.lines, func(t *target) bool { return rank(t.real) >= rankClocks && !t.satisfied() }) {
-		if err := s.run(m.wake); err != nil {
+	if slices.ContainsFunc(m.lines, func(t *target) bool { return writeRank(t.real) >= rankClocks && !t.isSatisfied() }) {
+		if err := s.applyTargets(m.wake); err != nil {
 			return err
 		}
 	}
 	s.mode = m
-	if err := s.run(m.lines); err != nil {
+	if err := s.applyTargets(m.lines); err != nil {
 		return err
 	}
-	return s.inForce(def)
+	return s.recordMode(def)
 }
 
-// faults lists what of the mode does not hold. They are excused, because the
-// mode's own result answers for them.
+// faults returns the lines of the mode that do not hold. They are excused, since the mode's
+// own result covers them.
 func (m *mode) faults() []Result {
 	var out []Result
 	for _, t := range m.lines {
@@ -187,16 +186,16 @@ func (m *mode) faults() []Result {
 	return out
 }
 
-// modeResult sums the lines of a mode up, after they were judged.
+// modeResult summarises the lines of a mode after they were judged.
 func modeResult(dev rootfs.FS, p *plan.Power, m *mode) Result {
-	r := Result{ID: modeID, Path: power.StatusFile, Wanted: m.def.Name, Outcome: outcome.OK}
+	r := Result{ID: modeID, Path: power.StatusFile, Wanted: m.definition.Name, Outcome: outcome.OK}
 	worst := outcome.OK
 	count := map[outcome.Outcome]int{}
 	first := map[outcome.Outcome]string{}
 	for _, t := range m.lines {
 		o := t.result.Outcome
 		if o == outcome.Adjusted {
-			o = outcome.OK // a clock between two steps of the table: the kernel chose
+			o = outcome.OK // the kernel chose another step of the frequency table
 		}
 		if count[o]++; first[o] == "" {
 			first[o] = t.result.Message
@@ -207,7 +206,7 @@ func modeResult(dev rootfs.FS, p *plan.Power, m *mode) Result {
 			worst = o
 		}
 	}
-	config, _, err := readMode(dev, m.def.Name)
+	config, _, err := readMode(dev, m.definition.Name)
 	if err == nil {
 		var id int
 		if id, err = power.Current(dev, config); err == nil {
@@ -216,7 +215,7 @@ func modeResult(dev rootfs.FS, p *plan.Power, m *mode) Result {
 			}
 		}
 	}
-	held := fmt.Sprintf("%d of %d lines of %s hold", count[outcome.OK]+count[outcome.Capped], len(m.lines), m.def.Name)
+	held := fmt.Sprintf("%d of %d lines of %s are in force", count[outcome.OK]+count[outcome.Capped], len(m.lines), m.definition.Name)
 	switch {
 	case worst == outcome.Unsupported && count[outcome.OK] > 0:
 		r.Outcome, r.Message = outcome.Partial, held+"; "+first[worst]
@@ -224,17 +223,17 @@ func modeResult(dev rootfs.FS, p *plan.Power, m *mode) Result {
 		r.Outcome, r.Message = worst, held+"; "+first[worst]
 		r.Excused = worst == outcome.Capped
 	case err != nil:
-		r.Outcome, r.Message = outcome.Differs, fmt.Sprintf("%s holds, but what the next boot starts in is not known: %v", m.def.Name, err)
+		r.Outcome, r.Message = outcome.Differs, fmt.Sprintf("%s is in force, but the mode of the next boot is unknown: %v", m.definition.Name, err)
 	case p.Default != "" && r.Found != p.Default:
-		r.Outcome, r.Message = outcome.Differs, fmt.Sprintf("%s holds, but the next boot starts in %s", m.def.Name, r.Found)
+		r.Outcome, r.Message = outcome.Differs, fmt.Sprintf("%s is in force, but the next boot starts in %s", m.definition.Name, r.Found)
 	default:
-		r.Found = m.def.Name
+		r.Found = m.definition.Name
 	}
 	return r
 }
 
-// modeFile says which mode is in force where that is not the one that nvpmodel's
-// status names: while a trial runs, and when the mode follows the load.
+// modeFile records the mode in force if it is not the one in nvpmodel's status: during a
+// trial, and while the mode follows the load.
 const modeFile = "/run/yoctune/mode.json"
 
 type inForce struct {
@@ -243,19 +242,19 @@ type inForce struct {
 	Remember int    `json:"remember"` // id to remember when the trial is confirmed; -1: none
 }
 
-// inForce records the mode, and makes the plan's own that of the next boot; in a
-// trial only once it is confirmed, so that a reset reverts it.
-func (s *Session) inForce(def *power.Mode) error {
+// recordMode records the mode in force and sets the plan's own for the next boot. In a trial
+// the latter waits for the confirmation, so that a reset reverts it.
+func (s *Session) recordMode(def *power.Mode) error {
 	config, planned, err := readMode(s.dev, s.plan.Power.Default)
 	if err != nil {
-		return nil // a ladder without a default: nothing to remember
+		return nil // a ladder without a default mode
 	}
 	f := inForce{Boot: rootfs.Identify(s.dev).BootID, Mode: def.Name, Remember: -1}
 	if id, err := power.Current(s.dev, config); err == nil && id != planned.ID {
 		if s.trial {
 			f.Remember = planned.ID
 		} else if err := power.Remember(s.dev, planned.ID); err != nil {
-			s.notRemembered = err
+			s.rememberErr = err
 		}
 	}
 	if def.Name == s.plan.Power.Default && f.Remember < 0 {
@@ -272,7 +271,7 @@ func (s *Session) inForce(def *power.Mode) error {
 	return nil
 }
 
-// readInForce returns what was recorded in this boot, nil when nothing was.
+// readInForce returns the record of this boot, nil if there is none.
 func readInForce(dev rootfs.Device) *inForce {
 	b, err := dev.ReadState(modeFile)
 	if err != nil {
@@ -285,8 +284,8 @@ func readInForce(dev rootfs.Device) *inForce {
 	return &f
 }
 
-// keepMode makes the mode of a confirmed trial that of the next boot.
-func keepMode(dev rootfs.Device) error {
+// confirmMode sets the mode of a confirmed trial for the next boot.
+func confirmMode(dev rootfs.Device) error {
 	f := readInForce(dev)
 	if f == nil || f.Remember < 0 {
 		return nil
@@ -297,10 +296,10 @@ func keepMode(dev rootfs.Device) error {
 	return dev.RemoveState(modeFile)
 }
 
-// forgetMode puts nvpmodel's status back, and says so in a result.
-func forgetMode(dev rootfs.Device) []Result {
+// restoreBootMode restores nvpmodel's status and returns the result.
+func restoreBootMode(dev rootfs.Device) []Result {
 	was, changed, err := power.Forget(dev)
-	_ = dev.RemoveState(modeFile) // of this boot only, and stale from now on
+	_ = dev.RemoveState(modeFile) // no longer valid
 	switch {
 	case err != nil:
 		return []Result{{ID: modeID, Path: power.StatusFile, Outcome: outcome.Refused, Message: err.Error()}}
@@ -312,8 +311,8 @@ func forgetMode(dev rootfs.Device) []Result {
 	return []Result{{ID: modeID, Path: power.StatusFile, Wanted: was, Found: was, Known: true, Outcome: outcome.OK}}
 }
 
-// CanEnter returns why a power mode cannot be entered without a reboot from what is
-// in force; nil when it can.
+// CanEnter returns an error that states why a power mode cannot be entered without a reboot,
+// nil if it can.
 func (s *Session) CanEnter(name string) error {
 	config, def, err := readMode(s.dev, name)
 	if err != nil {

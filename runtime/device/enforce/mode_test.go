@@ -162,7 +162,7 @@ func TestAMissingNodeCostsItsLineOnly(t *testing.T) {
 	}
 	results := apply(t, dev, inMode("15W"))
 	r := find(t, results, "power.default")
-	if r.Outcome != outcome.Partial || r.Satisfied() || !strings.Contains(r.Message, "lines of 15W hold; ") {
+	if r.Outcome != outcome.Partial || r.Satisfied() || !strings.Contains(r.Message, "lines of 15W are in force; ") {
 		t.Errorf("%+v", r)
 	}
 	if got := says(t, dir, nanoGPU+"/devfreq/17000000.gpu/max_freq"); got != "612000000" {
@@ -225,7 +225,7 @@ func TestABrokenStatusOrConfigurationCostsTheModeOnly(t *testing.T) {
 	dev, dir := board(t)
 	put(t, dir, "var/lib/nvpmodel/status", "NVPM ERROR: what?\n")
 	r := find(t, apply(t, dev, inMode("15W")), "power.default")
-	if r.Outcome != outcome.Differs || !strings.Contains(r.Message, "the next boot starts in is not known") {
+	if r.Outcome != outcome.Differs || !strings.Contains(r.Message, "the mode of the next boot is unknown") {
 		t.Errorf("%+v", r)
 	}
 	put(t, dir, "etc/nvpmodel.conf", "garbage")
@@ -268,7 +268,7 @@ func TestATrialLeavesTheNextBootAloneUntilItIsConfirmed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		results, err := s.Try()
+		results, err := s.ApplyTrial()
 		if err != nil || !enforce.Satisfied(results) {
 			t.Fatalf("%v %+v", err, results)
 		}
@@ -281,10 +281,10 @@ func TestATrialLeavesTheNextBootAloneUntilItIsConfirmed(t *testing.T) {
 		want := "pmode:0001"
 		if confirmed {
 			want = "pmode:0002"
-			if err := enforce.Keep(dev); err != nil {
+			if err := enforce.ConfirmTrial(dev); err != nil {
 				t.Fatal(err)
 			}
-		} else if results, err := enforce.Revert(dev, options()); err != nil || !enforce.Satisfied(results) {
+		} else if results, err := enforce.RevertTrial(dev, options()); err != nil || !enforce.Satisfied(results) {
 			t.Fatalf("%v %+v", err, results)
 		} else {
 			sameState(t, before, state(t, dir))

@@ -10,9 +10,9 @@ import (
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
-// option makes a target of a kernel option. Nothing changes one while the kernel
-// runs, so that it is judged here and not looked at again.
-func (sel *selector) option(s plan.Setting) *target {
+// kernelOption returns the finished target of a kernel configuration option, which cannot
+// change while the kernel runs.
+func (sel *selector) kernelOption(s plan.Setting) *target {
 	if t := sel.judged[s.ID]; t != nil {
 		return t
 	}
@@ -30,13 +30,13 @@ func (sel *selector) option(s plan.Setting) *target {
 	if sameOption(s.Want, t.found.Value) {
 		t.finish(outcome.OK, "")
 	} else {
-		t.pending(fmt.Sprintf("the kernel was built with %s=%s", name, t.found.Value))
+		t.finishPending(fmt.Sprintf("the kernel was built with %s=%s", name, t.found.Value))
 	}
 	return t
 }
 
-// options are the targets that [selector.option] made, by the id of the setting.
-func options(all []*target) map[string]*target {
+// judgedOptions returns the targets of kernel options, by the id of the setting.
+func judgedOptions(all []*target) map[string]*target {
 	m := map[string]*target{}
 	for _, t := range all {
 		if t.setting.Select.Class == rootfs.ClassConfig {
@@ -46,8 +46,8 @@ func options(all []*target) map[string]*target {
 	return m
 }
 
-// sameOption compares values as .config writes them: numbers by what they are,
-// as kconfig keeps the spelling it was given, and text with its quotes.
+// sameOption compares values of .config: numbers by value, since kconfig keeps their
+// spelling, and text with its quotes.
 func sameOption(want, found string) bool {
 	if want == found {
 		return true

@@ -11,8 +11,8 @@ import (
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
-// powerResults compares the power modes that the plan's layer defines with those
-// installed: only an image changes them.
+// powerResults compares the power modes that the plan's layer defines with the installed
+// ones, which only a new image changes.
 func powerResults(dev rootfs.FS, p *plan.Power) []Result {
 	if p == nil {
 		return nil
@@ -35,8 +35,8 @@ func powerResults(dev rootfs.FS, p *plan.Power) []Result {
 	return out
 }
 
-// defaultResults answer for the mode that shall be in force: m, whose lines were
-// judged, or else why there is none.
+// defaultResults returns the results of the wanted mode: those of m, whose lines were
+// judged, or of err, the reason why there is none.
 func defaultResults(dev rootfs.FS, p *plan.Power, m *mode, err error) []Result {
 	switch {
 	case p == nil || p.Default == "" && m == nil:
@@ -56,7 +56,7 @@ func defaultResults(dev rootfs.FS, p *plan.Power, m *mode, err error) []Result {
 	return []Result{r}
 }
 
-// compareMode compares one authored mode with the installed one.
+// compareMode compares a mode of the plan with the installed one.
 func compareMode(want plan.PowerMode, have *power.Mode) (outcome.Outcome, string, string) {
 	const image = ": needs an image built from this plan's layer"
 	if have == nil {

@@ -54,8 +54,8 @@ const (
 	rankSleep
 )
 
-// rank orders writes.
-func rank(name string) int {
+// writeRank orders writes.
+func writeRank(name string) int {
 	dir, base := path.Split(name)
 	switch base {
 	case "online":
@@ -74,13 +74,13 @@ func rank(name string) int {
 	return rankClocks
 }
 
-// against says what else decides whether the kernel takes a value of a node, and
+// describeLimitingNode says what else decides whether the kernel takes a value of a node, and
 // how that is now; "" where nothing else is known to. Sources: drivers/cpufreq/freq_table.c
 // and drivers/devfreq/devfreq.c (an empty window), kernel/sched/rt.c (a runtime
 // beyond its period), net/ipv4/sysctl_net_ipv4.c (a range that reaches into the
 // privileged ports), block/blk-mq.c (a queue without scheduler is as long as the
 // hardware's).
-func against(dev rootfs.FS, real string) string {
+func describeLimitingNode(dev rootfs.FS, real string) string {
 	dir, base := path.Split(real)
 	other := ""
 	switch base {
@@ -95,7 +95,7 @@ func against(dev rootfs.FS, real string) string {
 	case "nr_requests":
 		other = dir + "scheduler"
 	default:
-		other, _, _ = limitPair(real)
+		other, _, _ = oppositeLimit(real)
 	}
 	if other == "" {
 		return ""
@@ -107,9 +107,9 @@ func against(dev rootfs.FS, real string) string {
 	return outcome.Name(other) + " is " + strings.Join(strings.Fields(c.Text), " ")
 }
 
-// takes says which numbers the running kernel's table of a sysctl takes, "" when
+// acceptedRange says which numbers the running kernel's table of a sysctl takes, "" when
 // that is not known, and whether a wanted one is outside.
-func takes(dev rootfs.FS, name, want string) (text string, outside bool) {
+func acceptedRange(dev rootfs.FS, name, want string) (text string, outside bool) {
 	key, ok := knob.SysctlKey(name)
 	n, err := strconv.ParseInt(want, 0, 64)
 	if !ok || err != nil {
@@ -129,9 +129,9 @@ func takes(dev rootfs.FS, name, want string) (text string, outside bool) {
 	return "", false
 }
 
-// lockdown is the kernel's mode of it, "" for none
+// lockdownMode is the kernel's mode of it, "" for none
 // (security/lockdown/lockdown.c: "none [integrity] confidentiality").
-func lockdown(dev rootfs.FS) string {
+func lockdownMode(dev rootfs.FS) string {
 	c, err := dev.Read("/sys/kernel/security/lockdown")
 	if err != nil {
 		return ""
@@ -143,8 +143,8 @@ func lockdown(dev rootfs.FS) string {
 	return f.Value
 }
 
-// holder says what keeps a node in use, "" where that is not known.
-func holder(dev rootfs.FS, real string) string {
+// describeHolder says what keeps a node in use, "" where that is not known.
+func describeHolder(dev rootfs.FS, real string) string {
 	disk, ok := strings.CutPrefix(real, "/sys/devices/virtual/block/")
 	disk, _, below := strings.Cut(disk, "/")
 	if !ok || !below {
@@ -162,9 +162,9 @@ func holder(dev rootfs.FS, real string) string {
 	return ""
 }
 
-// offers returns where the kernel lists the values that a plain node accepts, ""
+// offeredValuesPath returns where the kernel lists the values that a plain node accepts, ""
 // when it does not.
-func offers(name string) string {
+func offeredValuesPath(name string) string {
 	dir, base := path.Split(name)
 	switch base {
 	case "scaling_governor":

@@ -14,20 +14,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// passes is how often rollback goes over what is not yet as it was: a refusal
-// may depend on a value that comes later, and a write may move a neighbour.
-const passes = 3
+// maxPasses bounds how often rollback repeats its writes: a refusal may depend on a value
+// that is restored later, and a write may change another node.
+const maxPasses = 3
 
-// Rollback puts back every original of the journal and then removes it. Each
-// result's Wanted is the original. What could not be put back stays journalled.
+// Rollback restores every original of the journal and removes the journal. The Wanted of
+// each result is the original. Originals that could not be restored stay in the journal.
 func Rollback(dev rootfs.Device, o Options) ([]Result, error) {
-	o = o.filled()
+	o = o.withDefaults()
 	r := newReader(dev, o.ReadTimeout)
 	j, err := journal.Load(dev, rootfs.Identify(dev).BootID)
 	if err != nil {
 		return nil, err
 	}
-	// What a lease covered when its session was killed comes back with the rest.
+	// Include the originals under a lease whose session was killed.
 	recorded := slices.Clone(j.Originals)
 	for _, c := range j.Covered {
 		if !j.Knows(c.Path) {
@@ -39,7 +39,7 @@ func Rollback(dev rootfs.Device, o Options) ([]Result, error) {
 		all[i] = &original{Original: rec}
 	}
 	results := restore(r, o, all)
-	others := append(damaged(j), forgetMode(dev)...)
+	others := append(damagedResults(j), restoreBootMode(dev)...)
 	var kept []journal.Original
 	for i, t := range all {
 		if !results[i].Satisfied() && t.Lost == "" {
@@ -52,25 +52,25 @@ func Rollback(dev rootfs.Device, o Options) ([]Result, error) {
 	return append(results, others...), nil
 }
 
-// damaged says that the journal has lost originals; nobody knows whose.
-func damaged(j *journal.Journal) []Result {
+// damagedResults returns a result for records of the journal that cannot be read.
+func damagedResults(j *journal.Journal) []Result {
 	if j.Damaged == 0 {
 		return nil
 	}
 	return []Result{{
 		ID: "journal", Path: journal.File, Outcome: outcome.Stale,
-		Message: fmt.Sprintf("%s: damaged records: %d; what they held cannot be put back before a reboot does", journal.File, j.Damaged),
+		Message: fmt.Sprintf("%s: damaged records: %d; their originals cannot be restored, only a reboot restores the defaults", journal.File, j.Damaged),
 	}}
 }
 
-// restore writes originals until they hold, and says what became of each.
+// restore writes originals until they are in force, and returns their results.
 func restore(r *reader, o Options, all []*original) []Result {
-	for pass := range passes {
+	for pass := range maxPasses {
 		var wrote atomic.Bool
-		inLanes(all, (*original).node, func(t *original) {
-			// The kernel zeroes an inactive member when the active one is written.
-			// Where it did not (a tree of plain files), the next pass does.
-			if t.restored(r) || pass == 0 && t.inactive(all) {
+		runInLanes(all, (*original).node, func(t *original) {
+			// The kernel clears an inactive member when the active one is written. In a
+			// tree of plain files, the next pass does.
+			if t.isRestored(r) || pass == 0 && t.isInactive(all) {
 				return
 			}
 			wrote.Store(true)
@@ -94,59 +94,59 @@ type original struct {
 	err   error
 }
 
-// node is the resolved name of what is written.
+// node returns the resolved name.
 func (t *original) node() string { return t.Path }
 
-// restored reads the node and reports whether there is nothing to write.
-func (t *original) restored(r *reader) bool {
+// isRestored reads the node and reports whether no write is needed.
+func (t *original) isRestored(r *reader) bool {
 	if t.Lost != "" {
 		return true
 	}
 	c, err := r.read(t.Path)
 	if err != nil {
 		t.known, t.err = false, err
-		// Some nodes can be written and not read; absent ones neither.
-		return gone(err)
+		// A node that cannot be read may still accept a write, unless it is gone.
+		return isGone(err)
 	}
 	t.found, err = knob.Parse(t.Type, c.Text)
 	t.known = err == nil
-	if t.same() {
+	if t.hasOriginalValue() {
 		t.err = nil
 		return true
 	}
 	return false
 }
 
-func (t *original) same() bool {
+func (t *original) hasOriginalValue() bool {
 	want, err := knob.Canonical(t.Type, t.Value)
 	return t.known && err == nil && want == t.found.Value
 }
 
-// inactive reports whether t is the zero member of a group whose other member is
-// not zero. The kernel refuses the zero itself, as in dirty_bytes=0.
-func (t *original) inactive(all []*original) bool {
+// isInactive reports whether t is the zero member of a group whose other member is not
+// zero. The kernel refuses to write that zero, as in dirty_bytes=0.
+func (t *original) isInactive(all []*original) bool {
 	return t.Group != "" && t.Value == "0" && slices.ContainsFunc(all, func(m *original) bool {
 		return m.Group == t.Group && m.Value != "0"
 	})
 }
 
-func gone(err error) bool {
+func isGone(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENODEV) || errors.Is(err, unix.ENXIO)
 }
 
 func (t *original) result(r *reader, o Options) Result {
-	done := t.restored(r)
+	done := t.isRestored(r)
 	res := Result{ID: t.ID, Path: t.Name, Wanted: t.Value, Found: t.found.Value, Known: t.known}
 	switch {
 	case t.Lost != "":
 		res.Outcome = outcome.Refused
-		res.Message = fmt.Sprintf("%s: the original is not known: %s", outcome.Name(t.Name), t.Lost)
+		res.Message = fmt.Sprintf("%s: the original value is unknown: %s", outcome.Name(t.Name), t.Lost)
 	case t.known && done:
 		res.Outcome = outcome.OK
-	case !t.known && gone(t.err):
-		// A device that comes back starts with the kernel's defaults.
+	case !t.known && isGone(t.err):
+		// A device that is added again starts with the kernel's defaults.
 		res.Outcome, res.Excused = outcome.Stale, true
-		res.Message = fmt.Sprintf("%s: the node is gone, there is nothing to put back", outcome.Name(t.Name))
+		res.Message = fmt.Sprintf("%s: the node no longer exists, nothing to restore", outcome.Name(t.Name))
 	case t.err != nil:
 		res.Outcome, res.Message = outcome.Explain(outcome.Fault{Path: t.Name, Write: true, Want: t.Value, Root: o.Root, Err: t.err})
 	default:

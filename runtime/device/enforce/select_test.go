@@ -192,7 +192,7 @@ func TestAWordThatIsNotKnownIsNotObeyed(t *testing.T) {
 	policy, needs := sysctl("vm.swappiness", "10"), sysctl("vm.vfs_cache_pressure", "50")
 	policy.Policy, needs.Needs = "advise", "a restart of the network"
 	for n, r := range apply(t, dev, planOf(policy, needs)) {
-		if r.Outcome != outcome.Refused || !strings.Contains(r.Message, []string{`policy "advise"`, `need "a restart of the network"`}[n]) {
+		if r.Outcome != outcome.Refused || !strings.Contains(r.Message, []string{`policy "advise"`, `needs "a restart of the network"`}[n]) {
 			t.Errorf("%+v", r)
 		}
 	}

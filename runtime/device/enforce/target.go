@@ -20,27 +20,27 @@ import (
 type target struct {
 	setting plan.Setting
 	path    string // as selected
-	real    string // resolved: one node has one, "" when absent
+	real    string // resolved, "" if absent
 
-	found knob.Found
-	known bool  // found holds what the node said
-	err   error // why it does not
-	held  bool  // it was as wanted at some time of this run
+	found        knob.Found
+	known        bool  // found is valid
+	err          error // of the last read or write
+	wasSatisfied bool  // it had the wanted value at some time of this run
 
-	// Of a power mode's line: what is written instead of what is wanted, what else
-	// will do, and whether it takes a reboot once the GPU was used.
-	write string
-	also  []string
-	mask  bool
+	// For a line of a power mode: the text to write in place of the wanted value, further
+	// accepted values, and whether a change needs a reboot once the GPU has been used.
+	write       string
+	accepted    []string
+	needsReboot bool
 
 	result Result
-	done   bool // result is final
+	done   bool // the result is final
 }
 
-// node is the resolved name of what is written.
+// node returns the resolved name.
 func (t *target) node() string { return t.real }
 
-// selector turns selections into nodes, listing each class once.
+// selector resolves selections to nodes. It lists each class once.
 type selector struct {
 	dev       rootfs.FS
 	nodes     map[string][]rootfs.Node
@@ -48,7 +48,7 @@ type selector struct {
 	args      []plan.Arg
 	argsErr   error
 	argsRead  bool
-	options   *rootfs.KernelOptions // nil until a setting asks for one
+	options   *rootfs.KernelOptions // nil until a setting selects one
 	optionErr error
 	judged    map[string]*target // options of an earlier selection
 }
@@ -57,25 +57,25 @@ func newSelector(dev rootfs.FS) *selector {
 	return &selector{dev: dev, nodes: map[string][]rootfs.Node{}, described: map[string]rootfs.Node{}}
 }
 
-// targets returns one target per node of each setting, in the plan's order. A
-// setting without any node yields one target that says so.
-func targets(dev rootfs.FS, settings []plan.Setting) []*target {
-	return newSelector(dev).all(settings)
+// newTargets returns one target for each node of each setting, in the plan's order. A
+// setting without nodes yields one finished target.
+func newTargets(dev rootfs.FS, settings []plan.Setting) []*target {
+	return newSelector(dev).targetsOf(settings)
 }
 
-// planned are the targets of a plan: those of its settings, what is set of its units,
-// and what irqbalance is told.
-func planned(sel *selector, p *plan.Plan) []*target {
-	out := sel.all(p.Settings)
-	for _, t := range sel.all(append(unitSettings(p.Units), banSettings(sel.dev, out)...)) {
-		if t.real != "" { // the unit, or irqbalance, runs
+// planTargets returns the targets of a plan: its settings, the properties of its units and
+// irqbalance's list of excluded interrupts.
+func planTargets(sel *selector, p *plan.Plan) []*target {
+	out := sel.targetsOf(p.Settings)
+	for _, t := range sel.targetsOf(append(unitSettings(p.Units), banSettings(sel.dev, out)...)) {
+		if t.real != "" { // the unit or irqbalance is running
 			out = append(out, t)
 		}
 	}
 	return out
 }
 
-func (sel *selector) all(settings []plan.Setting) []*target {
+func (sel *selector) targetsOf(settings []plan.Setting) []*target {
 	var out []*target
 	for _, s := range settings {
 		out = append(out, sel.targets(s)...)
@@ -84,22 +84,22 @@ func (sel *selector) all(settings []plan.Setting) []*target {
 }
 
 func (sel *selector) targets(s plan.Setting) []*target {
-	if err := understood(s); err != nil {
-		t := &target{setting: s, path: cmp.Or(s.Select.Path, describe(s.Select))}
+	if err := checkVocabulary(s); err != nil {
+		t := &target{setting: s, path: cmp.Or(s.Select.Path, describeSelection(s.Select))}
 		t.finish(outcome.Refused, fmt.Sprintf("%s: %v", outcome.Name(t.path), err))
 		return []*target{t}
 	}
 	switch {
 	case s.Select.Class == rootfs.ClassCmdline:
-		return []*target{sel.argument(s)}
+		return []*target{sel.kernelArgument(s)}
 	case s.Select.Class == rootfs.ClassConfig:
-		return []*target{sel.option(s)}
+		return []*target{sel.kernelOption(s)}
 	case s.Select.Path != "":
 		return []*target{sel.node(s, s.Select.Path)}
 	}
 	nodes, err := sel.class(s.Select.Class)
 	if err != nil {
-		t := &target{setting: s, path: describe(s.Select)}
+		t := &target{setting: s, path: describeSelection(s.Select)}
 		t.finish(outcome.Unsupported, err.Error())
 		return []*target{t}
 	}
@@ -115,43 +115,42 @@ func (sel *selector) targets(s plan.Setting) []*target {
 	if len(out) > 0 {
 		return out
 	}
-	t := &target{setting: s, path: describe(s.Select)}
+	t := &target{setting: s, path: describeSelection(s.Select)}
 	kind := s.Select.Class + " device"
 	if s.Select.Class == rootfs.ClassIRQ {
 		kind = "interrupt"
 	}
-	msg := fmt.Sprintf("this machine has no %s%s; `yoctuned probe` lists what it has", kind, matcher(s.Select))
-	if verifyOnly(s) {
-		t.pending(msg)
+	msg := fmt.Sprintf("no %s%s on this device; `yoctuned probe` lists its devices", kind, describeMatch(s.Select))
+	if isReadOnly(s) {
+		t.finishPending(msg)
 	} else {
 		t.finish(outcome.Unsupported, msg)
 	}
 	return []*target{t}
 }
 
-// understood refuses words of a plan that this program does not know: what a newer
-// one means by them may be that nothing is to be written.
-func understood(s plan.Setting) error {
+// checkVocabulary refuses terms of a newer plan format, which may forbid the write.
+func checkVocabulary(s plan.Setting) error {
 	if !slices.Contains([]string{plan.Enforce, plan.Once, plan.Report}, s.Policy) {
-		return fmt.Errorf("this program does not know the policy %q", s.Policy)
+		return fmt.Errorf("unknown policy %q; this yoctuned is older than the plan", s.Policy)
 	}
 	if !slices.Contains([]string{plan.NeedsNothing, plan.NeedsReboot, plan.NeedsReflash}, s.Needs) {
-		return fmt.Errorf("this program does not know what it means to need %q", s.Needs)
+		return fmt.Errorf("unknown needs %q; this yoctuned is older than the plan", s.Needs)
 	}
 	return nil
 }
 
-// attributes makes the targets of one device: one, unless the attribute has a
-// pattern, as a queue's has ("queues/rx-*/rps_cpus").
+// attributes returns the targets of one device: one, or several for an attribute with a
+// pattern such as "queues/rx-*/rps_cpus".
 func (sel *selector) attributes(s plan.Setting, n rootfs.Node) []*target {
 	name := path.Join(n.Path, s.Select.Attr)
-	// Another device is another selection's: "../lo/mtu" would slip past the name.
+	// "../lo/mtu" would select another device than the one named.
 	if slices.Contains(strings.Split(s.Select.Attr, "/"), "..") {
 		return []*target{{setting: s, path: name, err: fmt.Errorf("%w: %s", rootfs.ErrPath, s.Select.Attr)}}
 	}
-	if n.Class == rootfs.ClassCPU && sel.offline(n) {
+	if n.Class == rootfs.ClassCPU && sel.isOffline(n) {
 		t := &target{setting: s, path: name}
-		t.finish(outcome.Pending, n.Name+" is offline: it gets its settings when it comes online")
+		t.finish(outcome.Pending, n.Name+" is offline; its settings are applied when it comes online")
 		t.result.Excused = true
 		return []*target{t}
 	}
@@ -159,7 +158,7 @@ func (sel *selector) attributes(s plan.Setting, n rootfs.Node) []*target {
 		return []*target{sel.node(s, name)}
 	}
 	var out []*target
-	for _, found := range sel.expand(n.Path, strings.Split(s.Select.Attr, "/")) {
+	for _, found := range sel.expandPattern(n.Path, strings.Split(s.Select.Attr, "/")) {
 		out = append(out, sel.node(s, found))
 	}
 	if len(out) == 0 {
@@ -170,14 +169,14 @@ func (sel *selector) attributes(s plan.Setting, n rootfs.Node) []*target {
 	return out
 }
 
-// expand lists the files below dir that match a pattern, part by part.
-func (sel *selector) expand(dir string, pattern []string) []string {
+// expandPattern returns the files below dir that match a pattern, element by element.
+func (sel *selector) expandPattern(dir string, pattern []string) []string {
 	first := pattern[0]
 	names := []string{first}
 	if strings.ContainsAny(first, "*?[") {
 		all, err := sel.dev.List(dir)
 		if err != nil {
-			return nil // the device has no such folder
+			return nil // the device has no such directory
 		}
 		names = nil
 		for _, n := range all {
@@ -190,7 +189,7 @@ func (sel *selector) expand(dir string, pattern []string) []string {
 	for _, n := range names {
 		at := path.Join(dir, n)
 		if len(pattern) > 1 {
-			out = append(out, sel.expand(at, pattern[1:])...)
+			out = append(out, sel.expandPattern(at, pattern[1:])...)
 		} else {
 			out = append(out, at)
 		}
@@ -198,8 +197,8 @@ func (sel *selector) expand(dir string, pattern []string) []string {
 	return out
 }
 
-// offline reports whether a core is off; one without a switch is on.
-func (sel *selector) offline(n rootfs.Node) bool {
+// isOffline reports whether a core is offline. Cores without an online node never are.
+func (sel *selector) isOffline(n rootfs.Node) bool {
 	c, err := sel.dev.Read(n.Path + "/online")
 	return err == nil && strings.TrimSpace(c.Text) == "0"
 }
@@ -224,7 +223,7 @@ func (sel *selector) describe(n rootfs.Node) rootfs.Node {
 	return d
 }
 
-// node makes a target of a path. Only the path is looked at; reading is later.
+// node returns the target of a path. It resolves the path and does not read the node.
 func (sel *selector) node(s plan.Setting, name string) *target {
 	t := &target{setting: s, path: name}
 	if !strings.HasPrefix(name, "/proc/") && !strings.HasPrefix(name, "/sys/") {
@@ -235,9 +234,9 @@ func (sel *selector) node(s plan.Setting, name string) *target {
 	return t
 }
 
-// argument makes a target of a kernel argument of the running kernel. Of one
-// given twice the last wins, except consoles, which add up.
-func (sel *selector) argument(s plan.Setting) *target {
+// kernelArgument returns the target of an argument of the running kernel. The last of
+// repeated arguments wins, except for consoles, which accumulate.
+func (sel *selector) kernelArgument(s plan.Setting) *target {
 	if !sel.argsRead {
 		sel.args, sel.argsErr = rootfs.Args(sel.dev)
 		sel.argsRead = true
@@ -260,7 +259,7 @@ func (sel *selector) argument(s plan.Setting) *target {
 		}
 	}
 	if s.Type == plan.TypePresent {
-		t.found.Value = bit(present)
+		t.found.Value = formatBool(present)
 	} else if !present {
 		t.known = false
 	} else if v, err := knob.Canonical(s.Type, t.found.Value); err == nil {
@@ -269,12 +268,12 @@ func (sel *selector) argument(s plan.Setting) *target {
 	return t
 }
 
-// reset forgets the last look, and keeps what the selection found.
+// reset discards the last observation and keeps the selection.
 func (t *target) reset() {
 	if t.real == "" || t.setting.Select.Class == rootfs.ClassCmdline {
-		return // nothing to look at again before the next selection
+		return // does not change before the next selection
 	}
-	t.found, t.known, t.err, t.held = knob.Found{}, false, nil, false
+	t.found, t.known, t.err, t.wasSatisfied = knob.Found{}, false, nil, false
 	t.result, t.done = Result{}, false
 }
 
@@ -283,9 +282,9 @@ func (t *target) observe(r *reader) {
 	if t.done || t.setting.Select.Class == rootfs.ClassCmdline {
 		return
 	}
-	if t.setting.Type == plan.TypePresent && (t.err == nil || t.absent()) {
+	if t.setting.Type == plan.TypePresent && (t.err == nil || t.isAbsent()) {
 		t.known, t.err = true, nil
-		t.found = knob.Found{Value: bit(t.real != "")}
+		t.found = knob.Found{Value: formatBool(t.real != "")}
 		return
 	}
 	if t.real == "" {
@@ -304,17 +303,17 @@ func (t *target) observe(r *reader) {
 	t.known = t.err == nil
 }
 
-var errTruncated = errors.New("the node says more than one page, which cannot be compared")
+var errTruncated = errors.New("the node holds more than one page of text, which cannot be compared")
 
-func bit(b bool) string {
+func formatBool(b bool) string {
 	if b {
 		return "1"
 	}
 	return "0"
 }
 
-// absent reports whether there is no node to talk to.
-func (t *target) absent() bool {
+// isAbsent reports whether the node does not exist.
+func (t *target) isAbsent() bool {
 	return errors.Is(t.err, fs.ErrNotExist) || errors.Is(t.err, unix.ENODEV) || errors.Is(t.err, unix.ENXIO) || errors.Is(t.err, unix.ENOTDIR)
 }
 
@@ -326,7 +325,7 @@ func (t *target) finish(result outcome.Outcome, message string) {
 		Found: t.found.Value, Known: t.known,
 		Outcome: result, Message: message,
 	}
-	// Optional forgives a missing node, whatever it is waiting for.
+	// Optional excuses a missing node, also one that waits for a module.
 	if t.setting.Optional && (result == outcome.Unsupported || result == outcome.Pending) && !t.known {
 		t.result.Excused = true
 	}
@@ -334,7 +333,7 @@ func (t *target) finish(result outcome.Outcome, message string) {
 
 // fault sets the result from an error.
 func (t *target) fault(dev rootfs.FS, o Options, write bool, err error) {
-	f := outcome.Fault{Path: t.path, Write: write, Want: t.setting.Want, Offered: t.found.Offered, Root: o.Root, Lacks: o.Lacks, Err: err}
+	f := outcome.Fault{Path: t.path, Write: write, Want: t.setting.Want, Offered: t.found.Offered, Root: o.Root, Lacks: o.MissingCaps, Err: err}
 	if errors.Is(err, errTruncated) || errors.Is(err, knob.ErrValue) || errors.Is(err, knob.ErrType) {
 		t.finish(outcome.Unsupported, fmt.Sprintf("%s: %v", outcome.Name(t.path), err))
 		return
@@ -342,22 +341,22 @@ func (t *target) fault(dev rootfs.FS, o Options, write bool, err error) {
 	switch {
 	case errors.Is(err, unix.EINVAL):
 		var outside bool
-		if f.Range, outside = takes(dev, t.path, t.setting.Want); !outside {
-			f.Range, f.Against = "", against(dev, t.real)
+		if f.Range, outside = acceptedRange(dev, t.path, t.setting.Want); !outside {
+			f.Range, f.Against = "", describeLimitingNode(dev, t.real)
 		}
 	case errors.Is(err, unix.EPERM):
-		f.Lockdown = lockdown(dev)
+		f.Lockdown = lockdownMode(dev)
 	case errors.Is(err, unix.EBUSY):
-		f.Holder = holder(dev, t.real)
+		f.Holder = describeHolder(dev, t.real)
 	}
 	if t.real != "" {
-		f.Mode, _ = dev.Mode(t.real) // unknown is a value the explanation knows
+		f.Mode, _ = dev.Mode(t.real) // 0 if unknown
 	}
 	t.finish(outcome.Explain(f))
 }
 
-// describe names a selection without nodes, as a path where there is one.
-func describe(s plan.Select) string {
+// describeSelection returns a name for a selection without nodes, a path if possible.
+func describeSelection(s plan.Select) string {
 	name := s.Name
 	if name == "" {
 		name = "*"
@@ -377,8 +376,8 @@ func describe(s plan.Select) string {
 	return strings.TrimSpace(s.Class + " " + name)
 }
 
-// matcher says what a selection asks of a device, to follow its name.
-func matcher(s plan.Select) string {
+// describeMatch returns the conditions of a selection, to follow the device class.
+func describeMatch(s plan.Select) string {
 	var b strings.Builder
 	if s.Name != "" {
 		fmt.Fprintf(&b, " named %q", s.Name)

@@ -10,28 +10,28 @@ import (
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
-// A cooling device lowers a frequency limit without telling anybody: the node
-// reads less than was written, and writing it again changes nothing until the
-// machine is cool. That is neither drift nor a refusal.
+// A cooling device lowers a frequency limit without an event: the node reads less than was
+// written, and another write has no effect until the device is cool. That is neither drift
+// nor a refusal.
 
-// Throttled names a cooling device that holds a clock down now, "" when none does;
-// a fan is none.
+// Throttled returns the name of a cooling device that lowers a clock now, "" if none does.
+// Fans do not count.
 func Throttled(dev rootfs.FS) string {
 	for _, kind := range []string{"cpu", "devfreq"} {
-		if c := coolerOf(dev, kind, ""); c != "" {
+		if c := activeCooler(dev, kind, ""); c != "" {
 			return c
 		}
 	}
 	return ""
 }
 
-// capped finishes a target that heat holds below what is wanted.
-func (t *target) capped(dev rootfs.FS) bool {
+// finishIfCapped finishes a target that a thermal limit holds below the wanted value.
+func (t *target) finishIfCapped(dev rootfs.FS) bool {
 	kind, owner, ok := frequencyNode(t.real)
-	if !ok || t.setting.Type != plan.TypeInt || !fewer(t.setting, t.found) {
+	if !ok || t.setting.Type != plan.TypeInt || !isFewer(t.setting, t.found) {
 		return false
 	}
-	cooler := coolerOf(dev, kind, owner)
+	cooler := activeCooler(dev, kind, owner)
 	if cooler == "" {
 		return false
 	}
@@ -40,8 +40,8 @@ func (t *target) capped(dev rootfs.FS) bool {
 	return true
 }
 
-// frequencyNode tells the nodes that cooling lowers, and whose they are: a CPU
-// frequency policy's number, or a devfreq device's name.
+// frequencyNode recognises the nodes that cooling lowers. The owner is the number of a
+// cpufreq policy or the name of a devfreq device.
 func frequencyNode(real string) (kind, owner string, ok bool) {
 	dir, base := path.Split(real)
 	dir = path.Clean(dir)
@@ -55,11 +55,12 @@ func frequencyNode(real string) (kind, owner string, ok bool) {
 	return "", "", false
 }
 
-// coolerOf names an active cooling device that acts on the owner, or on any of the
-// kind when that is "", and "" when none does. Kernels since 5.12 call it cpufreq-cpu0 or devfreq-17000000.gpu; older
-// ones number it (thermal-cpufreq-0), and NVIDIA's call theirs cpu-balanced or
-// gpu-balanced, so that one of the right kind must do.
-func coolerOf(dev rootfs.FS, kind, owner string) string {
+// activeCooler returns the name of an active cooling device that acts on the owner, or on
+// any of the kind if owner is "". It returns "" if there is none. Kernels since 5.12 name
+// them cpufreq-cpu0 or devfreq-17000000.gpu. Older kernels number them
+// (thermal-cpufreq-0), and NVIDIA's names are cpu-balanced or gpu-balanced, so that any
+// device of the kind matches.
+func activeCooler(dev rootfs.FS, kind, owner string) string {
 	const class = "/sys/class/thermal"
 	names, err := dev.List(class)
 	if err != nil {
@@ -77,7 +78,7 @@ func coolerOf(dev rootfs.FS, kind, owner string) string {
 			continue
 		}
 		typ := read(n, "type")
-		if !coolsOwner(typ, kind, owner) {
+		if !actsOn(typ, kind, owner) {
 			continue
 		}
 		if state := read(n, "cur_state"); state != "" && state != "0" {
@@ -87,7 +88,7 @@ func coolerOf(dev rootfs.FS, kind, owner string) string {
 	return ""
 }
 
-func coolsOwner(typ, kind, owner string) bool {
+func actsOn(typ, kind, owner string) bool {
 	switch {
 	case strings.HasPrefix(typ, "cpufreq-cpu"):
 		return kind == "cpu" && (owner == "" || typ == "cpufreq-cpu"+owner)

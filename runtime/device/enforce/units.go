@@ -14,16 +14,15 @@ import (
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
-// Units are systemd's: their files say what they shall be, and systemd makes them
-// so when they start. A service that was running before its drop-in came, that was
-// given other properties since, or that changed its own threads is not what its
-// file says: what systemd can change of a unit that runs is set through it, the
-// scheduling of its processes here, and then it is looked at what came of it, in
-// the cgroups and in the tasks themselves.
+// systemd applies the files of a unit when the unit starts. A service differs from its
+// files if it was started before a drop-in was installed, if its properties were changed
+// since, or if it changes its own threads. Properties that systemd can change at run time
+// are set through systemd, and the scheduling of processes is set here. The result is
+// verified in the cgroups and the tasks.
 
 const cgroups = rootfs.CgroupDir
 
-// unitSettings are what of units can be set while they run.
+// unitSettings returns the settings of units that can be changed while they run.
 func unitSettings(units []plan.Unit) []plan.Setting {
 	var out []plan.Setting
 	for _, u := range units {
@@ -39,7 +38,7 @@ func unitSettings(units []plan.Unit) []plan.Setting {
 			}
 		}
 		if strings.Contains(u.Name, "/") || strings.Contains(u.Slice, "/") {
-			continue // judged as such
+			continue // refused by unitResult
 		}
 		if cpus, err := knob.Canonical(plan.TypeCPUList, u.CPUs); err == nil && cpus != "" {
 			add("/systemd/AllowedCPUs", cpus)
@@ -52,16 +51,16 @@ func unitSettings(units []plan.Unit) []plan.Setting {
 		if u.Scheduling != "" {
 			add("/tasks/scheduling", policyText(u.Scheduling, u.Priority))
 		}
-		if u.Nice != nil && !realtime(u) {
+		if u.Nice != nil && !isRealtime(u) {
 			add("/tasks/nice", strconv.Itoa(*u.Nice))
 		}
 	}
 	return out
 }
 
-func realtime(u plan.Unit) bool { return u.Scheduling == "fifo" || u.Scheduling == "rr" }
+func isRealtime(u plan.Unit) bool { return u.Scheduling == "fifo" || u.Scheduling == "rr" }
 
-// unitResults compares units that run with the plan.
+// unitResults compares running units with the plan.
 func unitResults(dev rootfs.FS, units []plan.Unit) []Result {
 	var out []Result
 	for _, u := range units {
@@ -70,7 +69,7 @@ func unitResults(dev rootfs.FS, units []plan.Unit) []Result {
 	return out
 }
 
-// cgroupOf is where systemd puts a unit: the name of a slice holds its parents'.
+// cgroupOf returns the cgroup of a unit. The name of a slice contains those of its parents.
 func cgroupOf(u plan.Unit) string {
 	if strings.HasSuffix(u.Name, ".slice") {
 		return sliceDir(u.Name)
@@ -94,41 +93,41 @@ func sliceDir(name string) string {
 
 func unitResult(dev rootfs.FS, u plan.Unit) Result {
 	dir := cgroupOf(u)
-	r := Result{ID: "services." + u.Name, Path: dir, Wanted: unitWish(u), Outcome: outcome.OK}
+	r := Result{ID: "services." + u.Name, Path: dir, Wanted: describeUnit(u), Outcome: outcome.OK}
 	if strings.Contains(u.Name, "/") || strings.Contains(u.Slice, "/") {
-		r.Outcome, r.Message = outcome.Forbidden, u.Name+": not the name of a unit"
+		r.Outcome, r.Message = outcome.Forbidden, u.Name+": not a valid unit name"
 		return r
 	}
 	if _, err := dev.Read(cgroups + "/cgroup.controllers"); err != nil {
-		// What cannot be seen says nothing against systemd.
-		r.Outcome, r.Message, r.Excused = outcome.Unsupported, u.Name+": this system has no unified cgroups (v2) to see it in", true
+		// Without cgroups v2 the unit cannot be verified.
+		r.Outcome, r.Message, r.Excused = outcome.Unsupported, u.Name+": cannot be verified without the unified cgroup hierarchy (v2)", true
 		return r
 	}
 	if _, err := dev.Resolve(dir); errors.Is(err, fs.ErrNotExist) {
-		r.Outcome, r.Message, r.Excused = outcome.Pending, u.Name+" does not run in "+strings.TrimPrefix(dir, cgroups+"/")+" now", true
+		r.Outcome, r.Message, r.Excused = outcome.Pending, u.Name+" is not running in "+strings.TrimPrefix(dir, cgroups+"/"), true
 		return r
 	}
-	found, faults := unitGroup(dev, u, dir)
+	found, faults := compareCgroup(dev, u, dir)
 	if !strings.HasSuffix(u.Name, ".slice") {
-		tasks, wrong := unitTasks(dev, u, dir)
+		tasks, wrong := compareTasks(dev, u, dir)
 		found = append(found, tasks)
 		faults = append(faults, wrong...)
-		if starved := starved(dev, u); starved != "" {
+		if starved := realtimeStarved(dev, u); starved != "" {
 			faults = append(faults, starved)
 		}
 	}
 	r.Found, r.Known = strings.Join(found, ", "), true
 	if len(faults) > 0 {
 		r.Outcome = outcome.Differs
-		r.Message = fmt.Sprintf("%s: %s; systemd sets it when the unit starts: `systemctl restart %s`", u.Name, strings.Join(faults, "; "), u.Name)
+		r.Message = fmt.Sprintf("%s: %s; systemd applies it when the unit starts: `systemctl restart %s`", u.Name, strings.Join(faults, "; "), u.Name)
 	} else {
 		r.Found = r.Wanted
 	}
 	return r
 }
 
-// unitWish is what a plan says of a unit, in a line.
-func unitWish(u plan.Unit) string {
+// describeUnit returns the wanted properties of a unit as one line.
+func describeUnit(u plan.Unit) string {
 	var w []string
 	add := func(format string, args ...any) { w = append(w, fmt.Sprintf(format, args...)) }
 	if u.CPUs != "" {
@@ -152,11 +151,11 @@ func unitWish(u plan.Unit) string {
 	return strings.Join(w, ", ")
 }
 
-// starved says that the kernel gives real-time tasks no time, "" when it does
+// realtimeStarved returns a fault if the kernel gives real-time tasks no time, else ""
 // (kernel/sched/rt.c).
-func starved(dev rootfs.FS, u plan.Unit) string {
+func realtimeStarved(dev rootfs.FS, u plan.Unit) string {
 	c, err := dev.Read("/proc/sys/kernel/sched_rt_runtime_us")
-	if err != nil || !realtime(u) || strings.TrimSpace(c.Text) != "0" {
+	if err != nil || !isRealtime(u) || strings.TrimSpace(c.Text) != "0" {
 		return ""
 	}
 	return "kernel.sched_rt_runtime_us is 0: real-time tasks get no time"
@@ -169,9 +168,9 @@ func policyText(policy string, priority int) string {
 	return policy
 }
 
-// unitGroup compares the files of a cgroup. A controller that is not on for it has
-// no file, and then only the tasks can tell.
-func unitGroup(dev rootfs.FS, u plan.Unit, dir string) (found, faults []string) {
+// compareCgroup compares the files of a cgroup. Controllers that are not enabled have no
+// files and are skipped.
+func compareCgroup(dev rootfs.FS, u plan.Unit, dir string) (found, faults []string) {
 	look := func(file, what, typ, want string, value func(string) string) {
 		c, err := dev.Read(dir + "/" + file)
 		if err != nil || want == "" {
@@ -193,7 +192,7 @@ func unitGroup(dev rootfs.FS, u plan.Unit, dir string) (found, faults []string) 
 		weight = strconv.Itoa(u.IOWeight)
 	}
 	look("cpuset.cpus.effective", "cpus", plan.TypeCPUList, u.CPUs, nil)
-	// A partition that the kernel could not make says "isolated invalid (why)".
+	// An invalid partition reads "isolated invalid (reason)".
 	look("cpuset.cpus.partition", "partition", plan.TypeString, u.CPUPartition, nil)
 	look("io.weight", "io weight", plan.TypeInt, weight, func(text string) string {
 		line, _, _ := strings.Cut(text, "\n")
@@ -202,11 +201,11 @@ func unitGroup(dev rootfs.FS, u plan.Unit, dir string) (found, faults []string) 
 	return found, faults
 }
 
-// unitTasks compares the processes of a unit.
-func unitTasks(dev rootfs.FS, u plan.Unit, dir string) (found string, faults []string) {
+// compareTasks compares the processes of a unit.
+func compareTasks(dev rootfs.FS, u plan.Unit, dir string) (found string, faults []string) {
 	c, err := dev.Read(dir + "/cgroup.procs")
 	if err != nil {
-		return "no tasks seen", nil
+		return "no processes", nil
 	}
 	seen := 0
 	wrong := map[string][]string{}
@@ -214,10 +213,10 @@ func unitTasks(dev rootfs.FS, u plan.Unit, dir string) (found string, faults []s
 	for pid := range strings.FieldsSeq(c.Text) {
 		t, ok := readTask(dev, pid)
 		if !ok {
-			continue // it has ended since it was listed
+			continue // it has ended meanwhile
 		}
 		seen++
-		for _, w := range t.against(u) {
+		for _, w := range t.compareWith(u) {
 			if wrong[w] == nil {
 				order = append(order, w)
 			}
@@ -230,7 +229,7 @@ func unitTasks(dev rootfs.FS, u plan.Unit, dir string) (found string, faults []s
 	return fmt.Sprintf("%d processes", seen), faults
 }
 
-// task is what the kernel says of one.
+// task is the scheduling state of one task.
 type task struct {
 	policy, priority, nice int
 	cpus                   string
@@ -242,7 +241,7 @@ func readTask(dev rootfs.FS, pid string) (task, bool) {
 	if err != nil {
 		return task{}, false
 	}
-	// The command, in parentheses, may hold blanks and parentheses itself.
+	// The command, in parentheses, may contain blanks and parentheses.
 	f := strings.Fields(c.Text[strings.LastIndexByte(c.Text, ')')+1:])
 	if len(f) < 39 {
 		return task{}, false
@@ -263,8 +262,8 @@ func readTask(dev rootfs.FS, pid string) (task, bool) {
 	return t, true
 }
 
-// against says what of a task is not as the unit wants it.
-func (t task) against(u plan.Unit) (faults []string) {
+// compareWith returns the differences between a task and its unit.
+func (t task) compareWith(u plan.Unit) (faults []string) {
 	policies := map[int]string{0: "other", 1: "fifo", 2: "rr", 3: "batch", 5: "idle", 6: "deadline"}
 	if want, have := policyText(u.Scheduling, u.Priority), policyText(policies[t.policy], t.priority); u.Scheduling != "" && want != have {
 		faults = append(faults, fmt.Sprintf("run as %s, wanted %s", have, want))

@@ -14,23 +14,23 @@ import (
 
 // Verify compares the device with the plan. It reads only.
 func Verify(dev rootfs.Device, p *plan.Plan, o Options) []Result {
-	o = o.filled()
-	// The journal knows which values the kernel rounds. Without it they are
-	// plain differences, so failing to read it costs a nicer word only.
+	o = o.withDefaults()
+	// The journal records which values the kernel rounds. Without it these are reported
+	// as "differs" in place of "adjusted", so the error is ignored.
 	j, err := journal.Load(dev, rootfs.Identify(dev).BootID)
 	if err != nil {
 		j = nil
 	}
-	all := planned(newSelector(dev), p)
+	all := planTargets(newSelector(dev), p)
 	r := newReader(dev, o.ReadTimeout)
 	for _, t := range all {
-		t.guarded(func() { t.look(dev, r, o, j) })
+		t.recoverIn(func() { t.look(dev, r, o, j) })
 	}
-	out := append(collect(all), powerResults(dev, p.Power)...)
-	m, err := verifiedMode(dev, p.Power, all)
+	out := append(results(all), powerResults(dev, p.Power)...)
+	m, err := modeToVerify(dev, p.Power, all)
 	if m != nil {
 		for _, t := range m.lines {
-			t.guarded(func() { t.look(dev, r, o, j) })
+			t.recoverIn(func() { t.look(dev, r, o, j) })
 		}
 	}
 	out = append(out, unitResults(dev, p.Units)...)
@@ -39,9 +39,8 @@ func Verify(dev rootfs.Device, p *plan.Plan, o Options) []Result {
 	return append(out, defaultResults(dev, p.Power, m, err)...)
 }
 
-// verifiedMode is the mode that shall be in force: the plan's, or the one that its
-// ladder has climbed to.
-func verifiedMode(dev rootfs.Device, p *plan.Power, settings []*target) (*mode, error) {
+// modeToVerify returns the wanted mode: the plan's, or the one that its ladder has entered.
+func modeToVerify(dev rootfs.Device, p *plan.Power, settings []*target) (*mode, error) {
 	if p == nil {
 		return nil, nil
 	}
@@ -59,7 +58,7 @@ func verifiedMode(dev rootfs.Device, p *plan.Power, settings []*target) (*mode, 
 	return newMode(dev, config, def, settings), nil
 }
 
-// look reads a target and judges it; j may be nil.
+// look reads a target and judges it. j may be nil.
 func (t *target) look(dev rootfs.FS, r *reader, o Options, j *journal.Journal) {
 	t.observe(r)
 	t.judge(dev, o)
@@ -68,9 +67,9 @@ func (t *target) look(dev rootfs.FS, r *reader, o Options, j *journal.Journal) {
 	}
 }
 
-// guarded keeps a mistake of this program in one setting from costing the
-// others: whatever panics is that setting's outcome.
-func (t *target) guarded(step func()) {
+// recoverIn runs a step and turns a panic into the outcome of this setting, so that a bug
+// does not stop the others.
+func (t *target) recoverIn(step func()) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			t.finish(outcome.Stale, fmt.Sprintf("%s: internal error: %v", outcome.Name(t.path), cause))
@@ -79,47 +78,46 @@ func (t *target) guarded(step func()) {
 	step()
 }
 
-// judge sets the result of a target from what was observed.
+// judge sets the result of a target from its observation.
 func (t *target) judge(dev rootfs.FS, o Options) {
 	s := t.setting
 	switch {
 	case t.done:
-	case verifyOnly(s) && t.absent():
-		t.pending(fmt.Sprintf("%s is not there", t.path))
+	case isReadOnly(s) && t.isAbsent():
+		t.finishPending(fmt.Sprintf("%s does not exist", t.path))
 	case !t.known && t.err != nil:
 		t.fault(dev, o, false, t.err)
-	case !t.known: // a kernel argument that is not there
-		t.pending(fmt.Sprintf("the running kernel was not given %s", s.Select.Name))
+	case !t.known: // a missing kernel argument
+		t.finishPending(fmt.Sprintf("the running kernel was not given %s", s.Select.Name))
 	default:
-		ok, err := t.meets()
+		ok, err := t.matches()
 		switch {
 		case err != nil:
 			t.finish(outcome.Refused, fmt.Sprintf("%s: %v", outcome.Name(t.path), err))
 		case ok:
 			t.finish(outcome.OK, "")
-		case t.mask:
-			t.staged()
-		case verifyOnly(s):
+		case t.needsReboot:
+			t.finishMask()
+		case isReadOnly(s):
 			what := fmt.Sprintf("%s is %s", outcome.Name(t.path), t.found.Value)
 			if s.Select.Class == rootfs.ClassCmdline {
 				what = fmt.Sprintf("the running kernel was given %s=%s", s.Select.Name, t.found.Value)
 			}
 			if s.Type == plan.TypePresent {
-				what = presence(s, t.path, t.found.Value == "1")
+				what = describePresence(s, t.path, t.found.Value == "1")
 			}
-			t.pending(what)
-		case t.capped(dev):
-		case outcome.IsPages(t.path) && fewer(s, t.found):
+			t.finishPending(what)
+		case t.finishIfCapped(dev):
+		case outcome.IsPages(t.path) && isFewer(s, t.found):
 			t.finish(outcome.Partial, outcome.Short(t.path, s.Want, t.found.Value))
 		default:
-			t.finish(outcome.Differs, fmt.Sprintf("%s: found %s, wanted %s", outcome.Name(t.path), t.found.Value, wording(s)))
+			t.finish(outcome.Differs, fmt.Sprintf("%s: found %s, wanted %s", outcome.Name(t.path), t.found.Value, describeWanted(s)))
 		}
 	}
 }
 
-// pending finishes a target that this program never writes: with what has to
-// happen before it holds.
-func (t *target) pending(what string) {
+// finishPending finishes a target that is never written, with the action that it needs.
+func (t *target) finishPending(what string) {
 	switch t.setting.Needs {
 	case plan.NeedsReboot:
 		t.finish(outcome.Pending, what+": in force after a reboot")
@@ -130,24 +128,24 @@ func (t *target) pending(what string) {
 	}
 }
 
-func presence(s plan.Setting, name string, present bool) string {
+func describePresence(s plan.Setting, name string, present bool) string {
 	if s.Select.Class == rootfs.ClassCmdline {
 		name = "kernel argument " + s.Select.Name
 	}
 	if present {
-		return name + " is there"
+		return name + " is present"
 	}
-	return name + " is not there"
+	return name + " is missing"
 }
 
-// fewer reports whether found is a smaller number than wanted.
-func fewer(s plan.Setting, found knob.Found) bool {
+// isFewer reports whether the number found is smaller than the wanted one.
+func isFewer(s plan.Setting, found knob.Found) bool {
 	enough, err := knob.Satisfies(s.Type, plan.AtLeast, s.Want, found)
 	return err == nil && !enough
 }
 
-// wording says what a comparison asks for.
-func wording(s plan.Setting) string {
+// describeWanted returns the wanted value with its comparison.
+func describeWanted(s plan.Setting) string {
 	switch s.Compare {
 	case plan.AtLeast:
 		return "at least " + s.Want
@@ -159,7 +157,7 @@ func wording(s plan.Setting) string {
 	return s.Want
 }
 
-func collect(all []*target) []Result {
+func results(all []*target) []Result {
 	out := make([]Result, len(all))
 	for i, t := range all {
 		out[i] = t.result
@@ -167,5 +165,5 @@ func collect(all []*target) []Result {
 	return out
 }
 
-// ErrJournal says that the originals could not be recorded; nothing was written.
-var ErrJournal = errors.New("cannot journal the original values, so nothing was written")
+// ErrJournal reports that the originals could not be recorded. Nothing was written.
+var ErrJournal = errors.New("cannot record the original values in the journal, so nothing was written")

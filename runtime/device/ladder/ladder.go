@@ -20,8 +20,8 @@ import (
 // are worse for a pipeline than clocks that are low.
 const (
 	Dwell  = 5 * time.Second  // least time on a step before load moves it
-	Cool   = 30 * time.Second // without heat before it climbs again
-	Scald  = 2 * time.Second  // heat that lasts so long costs a step
+	cool   = 30 * time.Second // without heat before it climbs again
+	scald  = 2 * time.Second  // heat that lasts so long costs a step
 	Budget = 30               // switches by load within an hour
 )
 
@@ -90,7 +90,7 @@ func New(c Config, step int, now time.Duration) *Ladder {
 		c.Dwell = Dwell
 	}
 	if c.Cool <= 0 {
-		c.Cool = Cool
+		c.Cool = cool
 	}
 	if c.Budget <= 0 {
 		c.Budget = Budget
@@ -114,7 +114,7 @@ func (l *Ladder) Decide(now time.Duration, in Input) Decision {
 	rested := now-l.moved >= c.Dwell
 	switch {
 	case in.Hot:
-		if l.hot.lasted(now, Scald) && l.step > 0 && rested {
+		if l.hot.lasted(now, scald) && l.step > 0 && rested {
 			return l.move(now, l.step-1, "heat holds a clock down")
 		}
 	case l.heated && now-l.cooled < c.Cool:

@@ -16,8 +16,8 @@ import (
 	"github.com/yoctune/yoctune/runtime/device/rootfs"
 )
 
-// Patience is how long a sample waits for its sensors.
-const Patience = 200 * time.Millisecond
+// patience is how long a sample waits for its sensors.
+const patience = 200 * time.Millisecond
 
 // rediscover is the least time between two looks at what sensors there are.
 const rediscover = 10 * time.Second
@@ -64,7 +64,7 @@ type answer struct {
 
 // New returns a sampler of a device.
 func New(dev rootfs.FS) *Sampler {
-	return &Sampler{dev: dev, clock: uptime, wall: time.Now, patience: Patience}
+	return &Sampler{dev: dev, clock: uptime, wall: time.Now, patience: patience}
 }
 
 // uptime is CLOCK_BOOTTIME: nobody sets it, and it runs through suspend.

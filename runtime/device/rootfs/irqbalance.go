@@ -27,8 +27,8 @@ import (
 // BannedIRQs is that node.
 const BannedIRQs = "/proc/irq/irqbalance/banned"
 
-// NoIRQs is the text of an empty list.
-const NoIRQs = "none"
+// noIRQs is the text of an empty list.
+const noIRQs = "none"
 
 const irqbalanceTimeout = 2 * time.Second
 
@@ -48,7 +48,7 @@ func (irqbalanceNode) read(r *Root) (string, error) {
 
 func (irqbalanceNode) write(r *Root, text string) error {
 	list := "NONE"
-	if text != NoIRQs {
+	if text != noIRQs {
 		for f := range strings.FieldsSeq(text) {
 			if n, err := strconv.ParseUint(f, 10, 31); err != nil || n == 0 {
 				return unix.EINVAL // 0 ends irqbalance's own list
@@ -95,7 +95,7 @@ func BanIRQs(list string, numbers ...string) string {
 
 func textOfIRQs(numbers []int) string {
 	if len(numbers) == 0 {
-		return NoIRQs
+		return noIRQs
 	}
 	words := make([]string, len(numbers))
 	for i, n := range numbers {

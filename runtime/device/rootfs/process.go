@@ -27,8 +27,8 @@ func (r *Root) HostPath(name string) (string, error) {
 // creating the folder: for a socket, which is bound and not written.
 func (r *Root) StatePath(name string) (string, error) { return r.statePath(name, true) }
 
-// ErrOwnProc says that this process sees another /proc than the system does.
-var ErrOwnProc = errors.New("this process has a /proc of its own (a sandbox's), on which the writes of others raise no events")
+// errOwnProc says that this process sees another /proc than the system does.
+var errOwnProc = errors.New("this process has a /proc of its own (a sandbox's), on which the writes of others raise no events")
 
 // SharesProc returns ErrOwnProc when the writes of other processes to /proc/sys
 // cannot be seen: since Linux 5.8 each mount of /proc is a file system of its own,
@@ -46,7 +46,7 @@ func (r *Root) SharesProc() error {
 		return fmt.Errorf("find out which /proc the system has: %w", err)
 	}
 	if at := mountedAt(string(mounts), "/proc"); at != "" && at != fmt.Sprintf("%d:%d", unix.Major(st.Dev), unix.Minor(st.Dev)) {
-		return ErrOwnProc
+		return errOwnProc
 	}
 	return nil
 }

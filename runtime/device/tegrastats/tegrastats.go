@@ -22,8 +22,8 @@ import (
 // ErrLine says that a line is not one of tegrastats.
 var ErrLine = errors.New("not a line of tegrastats")
 
-// MaxLine bounds a line, in bytes.
-const MaxLine = 16 << 10
+// maxLine bounds a line, in bytes.
+const maxLine = 16 << 10
 
 const (
 	mega = 1_000_000
@@ -39,8 +39,8 @@ type Line struct {
 
 // Parse reads one line. The error is ErrLine.
 func Parse(line string) (*Line, error) {
-	if len(line) > MaxLine {
-		return nil, fmt.Errorf("%w: longer than %d bytes", ErrLine, MaxLine)
+	if len(line) > maxLine {
+		return nil, fmt.Errorf("%w: longer than %d bytes", ErrLine, maxLine)
 	}
 	p := &parser{words: strings.Fields(line), out: &Line{Sample: &monitor.Sample{
 		Type: "sample", Source: "tegrastats", CPUs: []monitor.CPU{}, GPUs: []monitor.GPU{}, Engines: []monitor.Engine{},
@@ -64,7 +64,7 @@ func Parse(line string) (*Line, error) {
 // the line's number and either a parsed line or an error.
 func Read(r io.Reader, each func(n int, line *Line, err error) error) error {
 	sc := bufio.NewScanner(r)
-	sc.Buffer(make([]byte, 4096), MaxLine+1)
+	sc.Buffer(make([]byte, 4096), maxLine+1)
 	n := 0
 	for sc.Scan() {
 		n++

@@ -15,27 +15,27 @@ import (
 	"github.com/yoctune/yoctune/runtime/device/power"
 )
 
-// Samples of load are a quarter of the shorter of the plan's two times apart,
-// within these bounds: with a ladder, an idle device wakes that often.
+// The load is sampled four times in the shorter of upFor and downFor, within these bounds.
+// With a power ladder, an idle device wakes up that often.
 const (
-	sampleLeast = 250 * time.Millisecond
-	sampleMost  = 2 * time.Second
+	minLoadInterval = 250 * time.Millisecond
+	maxLoadInterval = 2 * time.Second
 )
 
-// adaptive makes the power mode follow the load and the latency of pipelines.
+// adaptive switches the power mode with the load and the latency of pipelines.
 type adaptive struct {
 	ladder *ladder.Ladder
 	meter  *ladder.Meter
-	modes  []string // reachable without a reboot, lowest first
+	modes  []string // that need no reboot, lowest first
 	every  time.Duration
 	at     time.Duration // of the next sample
 
-	lateness *lateness // nil: no pipeline has an objective
+	lateness *lateness // nil: no pipeline has a latency objective
 }
 
-// climb begins the ladder that the plan asks for. A step that needs a reboot is
-// left out; with fewer than two there is nothing to climb.
-func (d *daemon) climb(now time.Duration) {
+// startLadder starts the plan's power ladder. Modes that need a reboot are skipped, and
+// with fewer than two modes the ladder is off.
+func (d *daemon) startLadder(now time.Duration) {
 	p := d.File.Plan.Power
 	if p == nil || p.Adaptive == nil {
 		return
@@ -44,19 +44,19 @@ func (d *daemon) climb(now time.Duration) {
 	var modes []string
 	for _, name := range a.Ladder {
 		if err := d.session.CanEnter(name); err != nil {
-			d.Report.Problem(fmt.Errorf("power ladder: left out: %w", err))
+			d.Report.Problem(fmt.Errorf("power ladder: mode skipped: %w", err))
 			continue
 		}
 		modes = append(modes, name)
 	}
 	if len(modes) < 2 {
-		d.Report.Problem(errors.New("power ladder: fewer than two modes can be entered, so that the mode does not follow the load"))
+		d.Report.Problem(errors.New("power ladder: fewer than two modes can be entered without a reboot, so the mode will not follow the load"))
 		return
 	}
 	start := slices.Index(modes, d.session.Mode())
 	if start < 0 {
 		start = 0
-		d.enter(modes[0], "the ladder begins on its lowest mode")
+		d.switchMode(modes[0], "the power ladder starts at its lowest mode")
 	}
 	var late *lateness
 	for _, pl := range d.File.Plan.Pipelines {
@@ -68,19 +68,19 @@ func (d *daemon) climb(now time.Duration) {
 	d.adaptive = &adaptive{
 		ladder: ladder.New(ladder.Config{Steps: len(modes), UpLoad: a.UpLoad, UpFor: up, DownLoad: a.DownLoad, DownFor: down,
 			Dwell: time.Duration(a.Dwell), Cool: time.Duration(a.Cool), Budget: a.Budget}, start, now),
-		meter: ladder.NewMeter(d.Root), modes: modes, every: min(max(min(up, down)/4, sampleLeast), sampleMost), at: now,
+		meter: ladder.NewMeter(d.Root), modes: modes, every: min(max(min(up, down)/4, minLoadInterval), maxLoadInterval), at: now,
 		lateness: late,
 	}
 }
 
-// sample measures, and switches when the ladder says so.
-func (d *daemon) sample(now time.Duration) {
+// followLoad takes a sample and switches the mode if the ladder decides to.
+func (d *daemon) followLoad(now time.Duration) {
 	a := d.adaptive
 	a.at = now + a.every
 	var load int
 	var known, hot bool
 	if s := d.sampling.recent(now, a.every); s != nil {
-		// Somebody watches: what he was told will do.
+		// A client has just asked for a sample: use it.
 		load, known = s.Load()
 		hot = len(s.Throttled()) > 0
 	} else {
@@ -92,7 +92,7 @@ func (d *daemon) sample(now time.Duration) {
 	})
 	switch {
 	case decision.Moved:
-		d.enter(a.modes[decision.Step], decision.Why)
+		d.switchMode(a.modes[decision.Step], decision.Why)
 	case decision.Why != "":
 		d.Report.Problem(fmt.Errorf("power ladder: %s", decision.Why))
 	}
@@ -138,27 +138,27 @@ func (l *lateness) read() {
 	l.late.Store(&late)
 }
 
-// enter switches the mode and tells of it.
-func (d *daemon) enter(name, why string) {
-	if err := d.keeper.Switch(name, why); err != nil {
+// switchMode switches the power mode and reports failures.
+func (d *daemon) switchMode(name, why string) {
+	if err := d.keeper.switchMode(name, why); err != nil {
 		d.Report.Problem(fmt.Errorf("power ladder: %w", err))
 	}
 }
 
-// Switch enters a power mode in place of the one that is kept.
-func (k *Keeper) Switch(name, why string) error {
+// switchMode enters a power mode in place of the current one.
+func (k *Keeper) switchMode(name, why string) error {
 	was := k.session.Mode()
 	results, err := k.session.SetMode(name)
-	k.index()
+	k.Reindex()
 	if err != nil {
 		return err
 	}
 	e := Event{Type: Switched, Time: k.wall().UTC(), ID: "power.default", Path: power.StatusFile, Wanted: name, Found: was, Outcome: outcome.OK, Message: why}
-	// The first result sums the mode up; that the next boot starts in the plan's own
-	// mode is as it should be.
+	// The first result summarises the mode. The last one, of the next boot's mode, is
+	// ignored: the device boots in the plan's own mode.
 	if r := results[0]; r.Outcome != outcome.OK {
 		e.Outcome, e.Message = r.Outcome, why+"; "+r.Message
 	}
-	k.tell(e)
+	k.record(e)
 	return nil
 }

@@ -11,28 +11,26 @@ import (
 	"github.com/yoctune/yoctune/runtime/device/rootfs"
 )
 
-// fanotify(7) inode marks are the only interface that tells who wrote a file of
-// /proc or /sys. They see writes to the same instance of these file systems;
-// a process that mounted its own /proc is found by the sweep, unnamed. Closing is not
-// asked for: it comes when somebody else may have written since, who would go by the
-// name of the one who closed.
+// Inode marks of fanotify(7) are the only interface that reports which process wrote a
+// file of /proc or /sys. They cover one instance of these file systems: the sweep finds
+// writes through another mount of /proc, without the process. FAN_CLOSE_WRITE is not used,
+// since another process may have written between the write and the close.
 const mask = unix.FAN_MODIFY
 
-// Write is one process's writes to one node.
+// Write is a process's writes to a node.
 type Write struct {
-	Path  string // resolved name, as it was marked
+	Path  string // resolved name, as marked
 	PID   int
 	Count int
 }
 
-// inode identifies a marked file: an event brings an open file, not a name.
-// A mark pins its inode, so the number stays while the mark does.
+// inode identifies a marked file, since an event carries an open file and no name. A mark
+// pins its inode, so that the number stays valid.
 type inode struct{ dev, ino uint64 }
 
-// marked is a node and an open descriptor of it. The mark alone is not enough:
-// when memory is short the kernel forgets names, and a sysctl that is looked up
-// anew gets another inode, without the mark (fs/proc/proc_sysctl.c). A
-// descriptor keeps the name.
+// marked is a node and an open descriptor of it. When memory is short the kernel drops
+// unused dentries, and the next lookup of a sysctl creates another inode without the mark
+// (fs/proc/proc_sysctl.c). The descriptor keeps the dentry.
 type marked struct {
 	path string
 	fd   int
@@ -56,8 +54,8 @@ func openMarks(root *rootfs.Root) (*marks, error) {
 	return &marks{fd: fd, root: root, self: int32(os.Getpid()), nodes: map[inode]marked{}, at: map[string]inode{}, buf: make([]byte, 4096)}, nil
 }
 
-// Mark asks for the writes to a node. Marking one twice, or one that was created
-// anew under its old name, is right.
+// Mark subscribes to the writes of a node. A node may be marked again, also after it was
+// removed and created under the same name.
 func (m *marks) Mark(real string) error {
 	fail := func(err error) error { return fmt.Errorf("watch %s: %w", real, err) }
 	host, err := m.root.HostPath(real)
@@ -81,12 +79,12 @@ func (m *marks) Mark(real string) error {
 		_ = unix.Close(fd)
 		return nil
 	}
-	m.forget(real) // it was created anew: what it was is gone
+	m.forget(real) // created again under the same name
 	m.nodes[at], m.at[real] = marked{real, fd}, at
 	return nil
 }
 
-// Unmark ends it; a node that is gone has no mark to remove.
+// Unmark removes the mark of a node, if the node still exists.
 func (m *marks) Unmark(real string) {
 	m.forget(real)
 	if host, err := m.root.HostPath(real); err == nil {
@@ -102,10 +100,9 @@ func (m *marks) forget(real string) {
 	}
 }
 
-// read returns the writes that wait in the queue: of others, merged by node and
-// process, and of this process's own the file systems they were on. lost says that the
-// queue overflowed and that more was written than is told. A bounded number is
-// read at a time: a burst must not keep the caller from repairing.
+// read returns the queued writes of other processes, merged by node and process, and the
+// file systems on which this process wrote. lost reports that the queue has overflowed.
+// The number of events per call is bounded, so that a burst does not delay repairs.
 func (m *marks) read() (writes []Write, own map[string]bool, lost bool) {
 	own = map[string]bool{}
 	at := map[Write]int{}
@@ -141,7 +138,7 @@ func (m *marks) read() (writes []Write, own map[string]bool, lost bool) {
 	return writes, own, lost
 }
 
-// path returns the name of an event's file and closes it.
+// path closes an event's file and returns its name.
 func (m *marks) path(fd int32) (string, bool) {
 	if fd < 0 {
 		return "", false
@@ -182,8 +179,8 @@ func parseFanotify(b []byte) []fanotifyEvent {
 	return out
 }
 
-// flush removes all marks. The kernel needs a grace period of some 20 ms to free
-// them and makes close wait for it; flushed early, it passes beside other work.
+// flush removes all marks. The kernel frees them after a grace period of some 20 ms, for
+// which close waits; an early flush lets it pass during other work.
 func (m *marks) flush() { _ = unix.FanotifyMark(m.fd, unix.FAN_MARK_FLUSH, 0, unix.AT_FDCWD, "") }
 
 func (m *marks) close() {

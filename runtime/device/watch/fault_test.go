@@ -195,12 +195,12 @@ func faultModel() []fault {
 					r.t.Errorf("%+v", w)
 				}
 				r.after(watch.Patience)
-				if e := r.told(watch.Overdue)[0]; !strings.Contains(e.Message, "module nf_conntrack has not come; it is set when it does") {
+				if e := r.told(watch.Overdue)[0]; !strings.Contains(e.Message, "module nf_conntrack is not loaded; the setting is applied when it is") {
 					r.t.Errorf("%+v", e)
 				}
 				const node = "/proc/sys/net/netfilter/nf_conntrack_max"
 				r.place(node, "262144\n", 0o644)
-				r.keeper.Uevent(r.now, watch.Uevent{Action: "add", DevPath: "/module/nf_conntrack", Subsystem: "module"})
+				r.keeper.HandleUevent(r.now, watch.Uevent{Action: "add", DevPath: "/module/nf_conntrack", Subsystem: "module"})
 				r.after(5 * time.Second)
 				r.says(node, "65536")
 				if told := r.told(watch.Reapplied, watch.Returned); told[1].Message != "module nf_conntrack loaded: re-applied 1 knob" || len(r.keeper.State().Waiting) != 0 {
@@ -221,7 +221,7 @@ func faultModel() []fault {
 		{row: 12, what: "EPERM", want: []plan.Setting{enforced("vm.swappiness", "10")},
 			harm: answers(swappiness, unix.EPERM), outcome: outcome.Forbidden, message: "needs CAP_SYS_ADMIN",
 			then: func(r *rig) {
-				if got := r.session.Lacks(); len(got) != 1 || got[0] != "this process has no CAP_SYS_ADMIN, which 2 of the plan's nodes may need" {
+				if got := r.session.MissingCapabilities(); len(got) != 1 || got[0] != "this process lacks CAP_SYS_ADMIN, which 2 of the plan's nodes may require" {
 					r.t.Errorf("%q", got)
 				}
 			}},
@@ -251,7 +251,7 @@ func faultModel() []fault {
 				if r.tried.n != 1 {
 					r.t.Errorf("written %d times", r.tried.n)
 				}
-				r.keeper.Uevent(r.now, watch.Uevent{Action: "add", DevPath: "/devices/x/nvme1", Subsystem: "nvme"})
+				r.keeper.HandleUevent(r.now, watch.Uevent{Action: "add", DevPath: "/devices/x/nvme1", Subsystem: "nvme"})
 				r.after(time.Second)
 				if _, err := r.session.Repair([]string{irq48}); err != nil || r.tried.n < 2 {
 					r.t.Errorf("not asked again after a hotplug: %v", err)
@@ -287,7 +287,7 @@ func faultModel() []fault {
 			outcome: outcome.Unsupported, message: "no such node on this device",
 			then: func(r *rig) {
 				clear(r.dev.WriteFault)
-				r.keeper.Uevent(r.now, watch.Uevent{Action: "add", DevPath: "/devices/x/nvme0n1", Subsystem: "block"})
+				r.keeper.HandleUevent(r.now, watch.Uevent{Action: "add", DevPath: "/devices/x/nvme0n1", Subsystem: "block"})
 				r.after(5 * time.Second)
 				r.says("/sys/block/nvme0n1/queue/nr_requests", "512")
 			}},
@@ -301,7 +301,7 @@ func faultModel() []fault {
 			}, outcome: outcome.OK,
 			then: func(r *rig) {
 				results, err := enforce.Rollback(r.dev, enforce.Options{Root: true})
-				if err != nil || len(results) == 0 || !strings.Contains(results[0].Message, "the original is not known") {
+				if err != nil || len(results) == 0 || !strings.Contains(results[0].Message, "the original value is unknown") {
 					r.t.Errorf("%v %+v", err, results)
 				}
 			}},
@@ -332,7 +332,7 @@ func faultModel() []fault {
 				if err := os.Rename(filepath.Join(class, names[0].Name()), filepath.Join(class, "devfreq7")); err != nil {
 					r.t.Fatal(err)
 				}
-				r.keeper.Uevent(r.now, watch.Uevent{Action: "move", DevPath: "/devices/x", Subsystem: "devfreq"})
+				r.keeper.HandleUevent(r.now, watch.Uevent{Action: "move", DevPath: "/devices/x", Subsystem: "devfreq"})
 				r.silently("/sys/class/devfreq/devfreq7/governor", "userspace")
 				r.after(5 * time.Second)
 				r.says("/sys/class/devfreq/devfreq7/governor", "performance")
@@ -340,7 +340,7 @@ func faultModel() []fault {
 		{row: 25, what: "re-created at its default: no drift by somebody", want: []plan.Setting{at(minFreq, plan.TypeInt, "115200")}, outcome: outcome.OK,
 			then: func(r *rig) {
 				r.silently(minFreq, "729600")
-				r.keeper.Uevent(r.now, watch.Uevent{Action: "online", DevPath: "/devices/system/cpu/cpu0", Subsystem: "cpu"})
+				r.keeper.HandleUevent(r.now, watch.Uevent{Action: "online", DevPath: "/devices/system/cpu/cpu0", Subsystem: "cpu"})
 				r.after(5 * time.Second)
 				r.says(minFreq, "115200")
 				told := r.told(watch.Reapplied, watch.Returned)
@@ -365,7 +365,7 @@ func faultModel() []fault {
 					r.changes(812, swappiness, strconv.Itoa(70+n))
 				}
 				r.says(swappiness, "73")
-				if e := r.told(watch.Drift, watch.Drift, watch.Drift, watch.Contest)[3]; !strings.Contains(e.Message, "contested by tool812 (pid 812), yielding") {
+				if e := r.told(watch.Drift, watch.Drift, watch.Drift, watch.Contest)[3]; !strings.Contains(e.Message, "contested by tool812 (pid 812); no longer repaired") {
 					r.t.Errorf("%+v", e)
 				}
 			}},

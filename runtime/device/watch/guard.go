@@ -6,22 +6,22 @@ import "time"
 const (
 	Repairs = 3                // in one Window; the next drift makes the node contested
 	Window  = time.Minute      //
-	Truce   = 10 * time.Minute // without a foreign write, after which a contested node is tried again
+	Truce   = 10 * time.Minute // without a foreign write, after which a contested node is repaired again
 )
 
-// Verdict is what is to be done about a node that is not as wanted.
+// Verdict is what to do with a node that is not as wanted.
 type Verdict int
 
 // Verdicts.
 const (
 	Repair Verdict = iota
-	Yield          // somebody insists: stop, and say so
-	Leave          // already yielded
+	Yield          // another program keeps changing it: stop repairing and report
+	Leave          // already reported
 )
 
-// Guard decides how long to insist on a node. Two programs that each restore
-// their own value would otherwise do so for ever, each time with side effects.
-// Times are since an arbitrary start.
+// Guard limits how often a node is repaired. Two programs that each restore their own
+// value would otherwise do so for ever, each time with side effects. Times count from an
+// arbitrary start.
 type Guard struct {
 	nodes map[string]*budget
 }
@@ -32,12 +32,12 @@ type budget struct {
 	last      time.Duration // of a foreign write or a failed truce, while contested
 }
 
-// NewGuard returns a guard that has seen nothing.
+// NewGuard returns a guard without history.
 func NewGuard() *Guard { return &Guard{nodes: map[string]*budget{}} }
 
-// Drifted is told that somebody changed a node, and answers what to do. Repair
-// counts as done.
-func (g *Guard) Drifted(now time.Duration, node string) Verdict {
+// HandleDrift records that a node was changed and returns what to do. A repair that it
+// returns counts as done.
+func (g *Guard) HandleDrift(now time.Duration, node string) Verdict {
 	b := g.nodes[node]
 	if b == nil {
 		b = &budget{}
@@ -61,8 +61,8 @@ func (g *Guard) Drifted(now time.Duration, node string) Verdict {
 	return Repair
 }
 
-// Kept is told that a node is as wanted. It reports whether that ends a contest.
-func (g *Guard) Kept(node string) bool {
+// EndContest records that a node is as wanted. It reports whether the node was contested.
+func (g *Guard) EndContest(node string) bool {
 	b := g.nodes[node]
 	if b == nil || !b.contested {
 		return false
@@ -71,15 +71,14 @@ func (g *Guard) Kept(node string) bool {
 	return true
 }
 
-// Contested reports whether the node was yielded.
+// Contested reports whether the node is contested.
 func (g *Guard) Contested(node string) bool {
 	b := g.nodes[node]
 	return b != nil && b.contested
 }
 
-// Due returns contested nodes whose truce is over, and starts their next one:
-// each may be repaired once. When the other writer still insists, the next
-// drift yields again.
+// Due returns the contested nodes whose truce is over. Each may be repaired once: at the
+// next drift it is contested again.
 func (g *Guard) Due(now time.Duration) []string {
 	var out []string
 	for node, b := range g.nodes {
@@ -92,8 +91,7 @@ func (g *Guard) Due(now time.Duration) []string {
 	return out
 }
 
-// Next returns when Due has something, and false when it has nothing to wait
-// for.
+// Next returns when Due will return a node, and false if it will not.
 func (g *Guard) Next() (time.Duration, bool) {
 	var next time.Duration
 	found := false

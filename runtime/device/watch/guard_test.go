@@ -13,11 +13,11 @@ const node = "/proc/sys/vm/swappiness"
 func TestTheFourthDriftInAMinuteIsYielded(t *testing.T) {
 	g := watch.NewGuard()
 	for n, want := range []watch.Verdict{watch.Repair, watch.Repair, watch.Repair, watch.Yield, watch.Leave, watch.Leave} {
-		if got := g.Drifted(time.Duration(n)*time.Second, node); got != want {
+		if got := g.HandleDrift(time.Duration(n)*time.Second, node); got != want {
 			t.Errorf("drift %d: %v, want %v", n+1, got, want)
 		}
 	}
-	if got := g.Drifted(9*time.Second, "/proc/sys/vm/page-cluster"); got != watch.Repair {
+	if got := g.HandleDrift(9*time.Second, "/proc/sys/vm/page-cluster"); got != watch.Repair {
 		t.Errorf("another node: %v", got)
 	}
 }
@@ -25,7 +25,7 @@ func TestTheFourthDriftInAMinuteIsYielded(t *testing.T) {
 func TestRareDriftIsRepairedForEver(t *testing.T) {
 	g := watch.NewGuard()
 	for n := range 100 {
-		if got := g.Drifted(time.Duration(n)*21*time.Second, node); got != watch.Repair {
+		if got := g.HandleDrift(time.Duration(n)*21*time.Second, node); got != watch.Repair {
 			t.Fatalf("drift %d: %v", n+1, got)
 		}
 	}
@@ -35,7 +35,7 @@ func contested(t *testing.T) *watch.Guard {
 	t.Helper()
 	g := watch.NewGuard()
 	for range watch.Repairs + 1 {
-		g.Drifted(0, node)
+		g.HandleDrift(0, node)
 	}
 	if !g.Contested(node) {
 		t.Fatal("not contested")
@@ -45,17 +45,17 @@ func contested(t *testing.T) *watch.Guard {
 
 func TestAContestEndsWhenTheOtherComesRound(t *testing.T) {
 	g := contested(t)
-	if !g.Kept(node) || g.Contested(node) || g.Kept(node) {
+	if !g.EndContest(node) || g.Contested(node) || g.EndContest(node) {
 		t.Error("found as wanted, and still contested")
 	}
-	if got := g.Drifted(time.Second, node); got != watch.Repair {
+	if got := g.HandleDrift(time.Second, node); got != watch.Repair {
 		t.Errorf("after the contest: %v", got)
 	}
 }
 
 func TestAContestIsTriedAgainOnceAfterQuiet(t *testing.T) {
 	g := contested(t)
-	g.Drifted(time.Minute, node) // the other is still there
+	g.HandleDrift(time.Minute, node) // the other is still there
 	next, ok := g.Next()
 	if !ok || next != time.Minute+watch.Truce {
 		t.Errorf("next try at %v", next)
@@ -66,7 +66,7 @@ func TestAContestIsTriedAgainOnceAfterQuiet(t *testing.T) {
 	if due := g.Due(next); len(due) != 1 || due[0] != node {
 		t.Errorf("%v", due)
 	}
-	if got := g.Drifted(next+time.Second, node); got != watch.Yield {
+	if got := g.HandleDrift(next+time.Second, node); got != watch.Yield {
 		t.Errorf("the other insists: %v, want to yield at once", got)
 	}
 }
@@ -81,7 +81,7 @@ func TestNoHistoryOfDriftsGetsMoreThanThreeRepairsAMinute(t *testing.T) {
 			for range g.Due(now) {
 				repairs = append(repairs, now)
 			}
-			if g.Drifted(now, node) == watch.Repair {
+			if g.HandleDrift(now, node) == watch.Repair {
 				repairs = append(repairs, now)
 			}
 			recent := 0

@@ -19,19 +19,19 @@ import (
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
-// Times of the keeper.
+// Intervals of the keeper.
 const (
-	SweepEvery  = 5 * time.Minute // every node is looked at, when writes are told
-	SweepBlind  = 5 * time.Second // and when they are not
-	Patience    = time.Minute     // in which what a setting waits for should come
+	SweepEvery  = 5 * time.Minute // between looks at every node, if writes raise events
+	SweepBlind  = 5 * time.Second // and if they do not
+	Patience    = time.Minute     // in which the module that a setting waits for should be loaded
 	settleFirst = 20 * time.Millisecond
-	settleGap   = time.Second     // between selections, however many devices come
+	settleGap   = time.Second     // between selections, however many devices are added
 	settleLast  = 2 * time.Second // udev and drivers are done by then
-	flushEvery  = time.Second     // history is written at most so often
-	maxCauses   = 6               // of one return that are named
+	flushEvery  = time.Second     // between writes of the state file
+	maxCauses   = 6               // named in one message
 )
 
-// Marker is who tells of writes.
+// Marker subscribes to the writes of a node.
 type Marker interface {
 	Mark(real string) error
 	Unmark(real string)
@@ -40,8 +40,8 @@ type Marker interface {
 // Clock is the wall clock, for records only. Decisions use the times given.
 type Clock func() time.Time
 
-// Keeper holds an applied plan against everybody. Its methods are called by one
-// goroutine, with times since an arbitrary start that never go back.
+// Keeper enforces an applied plan. Its methods are called by one goroutine, with times
+// that count from an arbitrary start and never go back.
 type Keeper struct {
 	dev     rootfs.Device
 	session *enforce.Session
@@ -52,66 +52,63 @@ type Keeper struct {
 	emit    func(Event)
 
 	nodes  map[string]enforce.Node // by resolved name
-	moved  map[string][]string     // a written node, and the nodes to look at then
+	moved  map[string][]string     // from a written node to the nodes that its write may change
 	marked map[string]bool
-	last   map[string]Event // of each node that is not as wanted, to say it once
+	last   map[string]Event // of each node that is not as wanted, to report it once
 
-	state   State
-	dirty   bool
-	flushAt time.Duration
-	sweepAt time.Duration
-	scanAt  []time.Duration // when to select nodes again, soonest first
-	why     string          // what the next selection is for
-	causes  []string        // the same for people, each once
-	late    time.Duration   // when what is waited for is overdue; 0: it was said
-	until   time.Time       // the same on the wall clock
-	scanned time.Duration   // when the last one was
-	fresh   map[string]bool // during one: nodes that were not there before
-	began   time.Time       // when what is being dealt with became known
-	blind   map[string]bool // file systems whose writes are not told
+	state       State
+	dirty       bool
+	flushAt     time.Duration
+	sweepAt     time.Duration
+	scanAt      []time.Duration // when to select nodes again, soonest first
+	why         string          // reason of the next selection
+	causes      []string        // of the same, as shown to the user, without duplicates
+	overdueAt   time.Duration   // deadline of waiting settings; 0: reported
+	overdueTime time.Time       // the same on the wall clock
+	scanned     time.Duration   // time of the last selection
+	fresh       map[string]bool // during a selection: nodes that are new
+	began       time.Time       // when the events in hand arrived
+	blind       map[string]bool // file systems whose writes raise no events
 
-	reapplied  int // nodes that were given their settings because something came
-	unmarkable error
+	reapplied int // settings applied to nodes of a device that was added
+	markError error
 }
 
-// Config is what a keeper needs besides its device.
+// Config configures a keeper.
 type Config struct {
 	File   *planfile.File
 	Marker Marker
 	Wall   Clock
 	Name   func(pid int) rootfs.Process // names a writer
-	Emit   func(Event)                  // is told of every event, once
+	Emit   func(Event)                  // receives each event once
 	PID    int
 }
 
-// NewKeeper takes an open session. Nothing is marked or written yet.
+// NewKeeper returns a keeper for an open session. It marks nodes and writes nothing.
 func NewKeeper(dev rootfs.Device, session *enforce.Session, c Config) *Keeper {
 	k := &Keeper{
 		dev: dev, session: session, guard: NewGuard(), marker: c.Marker, wall: c.Wall, name: c.Name, emit: c.Emit,
 		marked: map[string]bool{}, last: map[string]Event{}, blind: map[string]bool{}, fresh: map[string]bool{},
-		scanned: -settleGap, late: Patience, until: c.Wall().Add(Patience).UTC(),
+		scanned: -settleGap, overdueAt: Patience, overdueTime: c.Wall().Add(Patience).UTC(),
 	}
 	boot := rootfs.Identify(dev).BootID
-	// What happened before a crash is part of the story.
+	// Keep what was recorded before a crash.
 	if old, err := ReadState(dev, boot); err == nil && old != nil {
 		k.state.History = old.History
 	}
 	k.state.Boot, k.state.PID = boot, c.PID
 	k.state.Plan, k.state.Digest = c.File.Path, c.File.Plan.Digest
 	if path, err := filepath.Abs(c.File.Path); err == nil {
-		k.state.Plan = path // for those who ask from another folder
+		k.state.Plan = path // `yoctuned status` may run in another directory
 	}
 	k.state.Contested, k.state.Leases, k.state.Waiting = []Contested{}, []Lease{}, []Waiting{}
-	k.index()
+	k.Reindex()
 	return k
 }
 
-// Applied is told that the session has applied its plan: a power mode has brought
-// nodes, and may have taken some away.
-func (k *Keeper) Applied() { k.index() }
-
-// index takes the session's nodes and marks those that are new.
-func (k *Keeper) index() {
+// Reindex takes over the session's nodes and marks the new ones. It follows every change
+// of the session: applying a power mode adds and removes nodes.
+func (k *Keeper) Reindex() {
 	k.nodes, k.moved = map[string]enforce.Node{}, map[string][]string{}
 	wanted := map[string]bool{}
 	for _, n := range k.session.Nodes() {
@@ -125,7 +122,7 @@ func (k *Keeper) index() {
 	}
 	k.state.Waiting = k.state.Waiting[:0]
 	for _, w := range k.session.Waiting() {
-		k.state.Waiting = append(k.state.Waiting, Waiting{ID: w.ID, Path: w.Path, Module: knob.ProvidingModule(w.Path), Until: k.until})
+		k.state.Waiting = append(k.state.Waiting, Waiting{ID: w.ID, Path: w.Path, Module: knob.ProvidingModule(w.Path), Until: k.overdueTime})
 	}
 	for real := range k.last {
 		if _, ok := k.nodes[real]; !ok {
@@ -153,12 +150,12 @@ func (k *Keeper) mark(real string) {
 	case err == nil:
 		k.marked[real] = true
 	case !errors.Is(err, fs.ErrNotExist): // gone since it was selected
-		k.unmarkable = err
+		k.markError = err
 	}
 }
 
-// Unmarkable is why some node's writes are not told, nil when all are.
-func (k *Keeper) Unmarkable() error { return k.unmarkable }
+// MarkError returns why the writes of some node raise no events, nil if all do.
+func (k *Keeper) MarkError() error { return k.markError }
 
 func (k *Keeper) unmark(real string) {
 	if k.marked[real] {
@@ -167,23 +164,23 @@ func (k *Keeper) unmark(real string) {
 	}
 }
 
-// Sources records where events come from; without those of a file system the
-// sweep is all there is, and is quick.
-func (k *Keeper) Sources(now time.Duration, sources []Source) {
+// SetSources records which sources deliver events. If a file system delivers none, nodes
+// are polled every [SweepBlind].
+func (k *Keeper) SetSources(now time.Duration, sources []Source) {
 	k.state.Events = sources
 	for _, s := range sources {
 		k.blind[s.Name] = !s.Delivered
 	}
-	k.sweepAt = now + k.interval()
-	k.late = now + Patience
+	k.sweepAt = now + k.sweepInterval()
+	k.overdueAt = now + Patience
 	k.dirty = true
 }
 
-// interval is the time to the next sweep: spread by a quarter, so that a fleet
-// does not look at the same time.
-func (k *Keeper) interval() time.Duration {
+// sweepInterval returns the time to the next sweep, randomised by a quarter so that the
+// devices of a fleet do not sweep at the same moment.
+func (k *Keeper) sweepInterval() time.Duration {
 	every := SweepEvery
-	if k.marker != nil && k.unmarkable != nil {
+	if k.marker != nil && k.markError != nil {
 		every = SweepBlind
 	}
 	for real := range k.nodes {
@@ -196,8 +193,8 @@ func (k *Keeper) interval() time.Duration {
 	return every - every/4 + rand.N(every/2)
 }
 
-// FileSystems lists those that the plan's nodes are on.
-func (k *Keeper) FileSystems() []string {
+// fileSystems returns the file systems that hold the plan's nodes.
+func (k *Keeper) fileSystems() []string {
 	names := map[string]bool{}
 	for real := range k.nodes {
 		names[fileSystem(real)] = true
@@ -205,13 +202,11 @@ func (k *Keeper) FileSystems() []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// errNoTouch says that no node could be written to find out whether writes are
-// told.
-var errNoTouch = errors.New("no node of the plan could be written to find out")
+var errNoTestNode = errors.New("no node of the plan is writable for a test")
 
-// Touch writes a node of a file system its own value, to see whether that is
-// told. Only nodes that the plan holds and writes are candidates.
-func (k *Keeper) Touch(name string) error {
+// touch writes a node of a file system its own value, to test whether that raises an
+// event. Only nodes that the plan enforces are candidates.
+func (k *Keeper) touch(name string) error {
 	var reals []string
 	for real, n := range k.nodes {
 		if fileSystem(real) == name && n.Policy != plan.Report && !rootfs.IsVirtual(real) {
@@ -225,17 +220,17 @@ func (k *Keeper) Touch(name string) error {
 			return nil
 		}
 	}
-	return errNoTouch
+	return errNoTestNode
 }
 
-// fileSystem names the one a node is on.
+// fileSystem returns the mount point of a node's file system.
 func fileSystem(real string) string {
 	first, _, _ := strings.Cut(strings.TrimPrefix(real, "/"), "/")
 	return "/" + first
 }
 
-// Written is told of writes to marked nodes.
-func (k *Keeper) Written(now time.Duration, writes []Write) {
+// HandleWrites looks at the nodes that some writes may have changed.
+func (k *Keeper) HandleWrites(now time.Duration, writes []Write) {
 	k.began = k.wall()
 	by := map[string]*rootfs.Process{}
 	processes := map[int]*rootfs.Process{}
@@ -257,20 +252,22 @@ func (k *Keeper) Written(now time.Duration, writes []Write) {
 	k.examine(now, look, by, Drift, "")
 }
 
-// Overflowed is told that events were lost.
-func (k *Keeper) Overflowed(now time.Duration) { k.sweep(now, Drift, "more was written than is told") }
-
-// Uevent is told that a device came, went or changed.
-func (k *Keeper) Uevent(now time.Duration, u Uevent) {
-	if !u.moves() {
-		return
-	}
-	k.rescan(now, fmt.Sprintf("%s of %s", u.Action, strings.TrimPrefix(u.DevPath, "/devices/")), u.phrase())
+// handleOverflow looks at every node after events were lost.
+func (k *Keeper) handleOverflow(now time.Duration) {
+	k.sweep(now, Drift, "write events were lost")
 }
 
-// Changed is told that somebody, the kernel does not say who, changed a driver's
-// settings of a network interface.
-func (k *Keeper) Changed(now time.Duration, iface string) {
+// HandleUevent selects nodes again after a device was added, removed or changed.
+func (k *Keeper) HandleUevent(now time.Duration, u Uevent) {
+	if !u.affectsNodes() {
+		return
+	}
+	k.scheduleRescan(now, fmt.Sprintf("%s of %s", u.Action, strings.TrimPrefix(u.DevPath, "/devices/")), u.describe())
+}
+
+// handleDriverChange looks at the nodes of a network interface after its driver's settings
+// changed. The kernel does not report which process changed them.
+func (k *Keeper) handleDriverChange(now time.Duration, iface string) {
 	k.began = k.wall()
 	var look []string
 	for real := range k.nodes {
@@ -282,19 +279,19 @@ func (k *Keeper) Changed(now time.Duration, iface string) {
 	k.examine(now, look, nil, Drift, "")
 }
 
-// Rescan selects the plan's nodes again, soon, and once more when what follows
-// a device's appearance is over. Kernels before 4.17 tell of a module before
-// its sysctls exist.
+// Rescan schedules two selections of the plan's nodes: one soon, and one after the rest of
+// a device's initialisation. Kernels before 4.17 announce a module before its sysctls
+// exist.
 func (k *Keeper) Rescan(now time.Duration, why string) {
-	// The machine's sleep says more than the devices that come back with it.
+	// The reason, such as a resume, explains more than the devices that it brings back.
 	if !slices.Contains(k.causes, why) {
 		k.causes = slices.Insert(k.causes, 0, why)
 		k.causes = k.causes[:min(len(k.causes), maxCauses)]
 	}
-	k.rescan(now, why, "")
+	k.scheduleRescan(now, why, "")
 }
 
-func (k *Keeper) rescan(now time.Duration, why, cause string) {
+func (k *Keeper) scheduleRescan(now time.Duration, why, cause string) {
 	k.why = why
 	if cause != "" && !slices.Contains(k.causes, cause) && len(k.causes) < maxCauses {
 		k.causes = append(k.causes, cause)
@@ -303,11 +300,11 @@ func (k *Keeper) rescan(now time.Duration, why, cause string) {
 		k.scanAt = []time.Duration{max(now+settleFirst, k.scanned+settleGap), now + settleLast}
 		return
 	}
-	// A storm of events is one event that lasts; it only moves the end.
+	// Further events only postpone the last selection.
 	k.scanAt[1] = now + settleLast
 }
 
-// Next is when Tick has something to do.
+// Next returns when Tick has work to do.
 func (k *Keeper) Next() time.Duration {
 	next := k.sweepAt
 	if len(k.scanAt) > 0 {
@@ -316,8 +313,8 @@ func (k *Keeper) Next() time.Duration {
 	if k.dirty {
 		next = min(next, k.flushAt)
 	}
-	if k.late > 0 && len(k.state.Waiting) > 0 {
-		next = min(next, k.late)
+	if k.overdueAt > 0 && len(k.state.Waiting) > 0 {
+		next = min(next, k.overdueAt)
 	}
 	if due, ok := k.guard.Next(); ok {
 		next = min(next, due)
@@ -325,32 +322,32 @@ func (k *Keeper) Next() time.Duration {
 	return next
 }
 
-// Tick does what is due. The error is that of writing the history.
+// Tick does what is due. The error is one of writing the state file.
 func (k *Keeper) Tick(now time.Duration) error {
 	if len(k.scanAt) > 0 && now >= k.scanAt[0] {
 		k.scanAt = k.scanAt[1:]
 		before := k.reapplied
-		k.sweepAgain(now, Reapplied, k.why)
-		k.returned(k.reapplied - before)
+		k.rescanAndSweep(now, Reapplied, k.why)
+		k.reportReturn(k.reapplied - before)
 		if len(k.scanAt) == 0 {
 			k.causes = nil
 		}
 	}
-	if k.late > 0 && now >= k.late {
-		k.late = 0
-		k.overdue()
+	if k.overdueAt > 0 && now >= k.overdueAt {
+		k.overdueAt = 0
+		k.reportOverdue()
 	}
 	if now >= k.sweepAt {
-		// A node may have come or gone without a uevent.
-		k.sweepAgain(now, Drift, "")
+		// A node may be added or removed without a uevent.
+		k.rescanAndSweep(now, Drift, "")
 	}
 	if due := k.guard.Due(now); len(due) > 0 {
 		k.began = k.wall()
 		for _, real := range due {
 			k.mark(real)
-			k.regain(real, "quiet for "+Truce.String()+": tried again")
+			k.endContest(real, "no foreign write for "+Truce.String()+": trying again")
 		}
-		k.repair(due, nil, Drift, "")
+		k.repairNodes(due, nil, Drift, "")
 	}
 	if k.dirty && now >= k.flushAt {
 		return k.Flush(now)
@@ -358,8 +355,8 @@ func (k *Keeper) Tick(now time.Duration) error {
 	return nil
 }
 
-// returned says in one line what came back and what it was given.
-func (k *Keeper) returned(settings int) {
+// reportReturn reports in one event how many settings were applied again, and why.
+func (k *Keeper) reportReturn(settings int) {
 	if settings == 0 {
 		return
 	}
@@ -371,38 +368,39 @@ func (k *Keeper) returned(settings int) {
 	if settings == 1 {
 		noun = "knob"
 	}
-	k.tell(Event{
+	k.record(Event{
 		Type: Returned, Time: k.wall().UTC(), Outcome: outcome.OK, Count: settings,
 		Message: fmt.Sprintf("%s: re-applied %d %s", cause, settings, noun),
 	})
 }
 
-// overdue says what has not come in time. It is still set when it comes.
-func (k *Keeper) overdue() {
+// reportOverdue reports settings whose module was not loaded in time. They are applied if
+// it is loaded later.
+func (k *Keeper) reportOverdue() {
 	for _, w := range k.state.Waiting {
-		k.tell(Event{Type: Overdue, Time: k.wall().UTC(), ID: w.ID, Path: w.Path, Outcome: outcome.Pending, Message: w.Text(k.wall())})
+		k.record(Event{Type: Overdue, Time: k.wall().UTC(), ID: w.ID, Path: w.Path, Outcome: outcome.Pending, Message: w.Text(k.wall())})
 	}
 }
 
-// sweepAgain selects the plan's nodes again and looks at all.
-func (k *Keeper) sweepAgain(now time.Duration, kind, why string) {
+// rescanAndSweep selects the plan's nodes again and looks at all of them.
+func (k *Keeper) rescanAndSweep(now time.Duration, kind, why string) {
 	k.scanned = now
 	for _, real := range k.session.Rescan() {
 		k.fresh[real] = true
 	}
-	k.index()
+	k.Reindex()
 	k.sweep(now, kind, why)
 	clear(k.fresh)
 }
 
-// Flush writes the history.
+// Flush writes the state file.
 func (k *Keeper) Flush(now time.Duration) error {
 	k.dirty = false
 	k.flushAt = now + flushEvery
 	return k.state.write(k.dev)
 }
 
-// Close records that nobody watches any more.
+// Close records that the enforcer has stopped.
 func (k *Keeper) Close(now time.Duration) error {
 	k.state.PID = 0
 	return k.Flush(now)
@@ -410,7 +408,7 @@ func (k *Keeper) Close(now time.Duration) error {
 
 func (k *Keeper) sweep(now time.Duration, kind, why string) {
 	k.began = k.wall()
-	k.sweepAt = now + k.interval()
+	k.sweepAt = now + k.sweepInterval()
 	all := make([]string, 0, len(k.nodes))
 	for real := range k.nodes {
 		all = append(all, real)
@@ -419,7 +417,7 @@ func (k *Keeper) sweep(now time.Duration, kind, why string) {
 	k.examine(now, all, nil, kind, why)
 }
 
-// examine looks at nodes and deals with those that are not as wanted.
+// examine looks at nodes and repairs those that are not as wanted.
 func (k *Keeper) examine(now time.Duration, reals []string, by map[string]*rootfs.Process, kind, why string) {
 	if len(reals) == 0 {
 		return
@@ -431,11 +429,11 @@ func (k *Keeper) examine(now time.Duration, reals []string, by map[string]*rootf
 		if !ok {
 			continue
 		}
-		if settled(r) {
+		if isSettled(r) {
 			delete(k.last, real)
-			if k.guard.Kept(real) {
+			if k.guard.EndContest(real) {
 				k.mark(real)
-				k.regain(real, "found as wanted")
+				k.endContest(real, "the node has the wanted value")
 			}
 			continue
 		}
@@ -447,42 +445,42 @@ func (k *Keeper) examine(now time.Duration, reals []string, by map[string]*rootf
 		switch {
 		case n.Policy == plan.Report, n.Policy == plan.Once && !k.fresh[real]:
 			if !stuck {
-				event.Message = "left alone, as its policy is " + n.Policy + ": " + r.Message
-				k.tell(event)
+				event.Message = "not repaired, policy is " + n.Policy + ": " + r.Message
+				k.record(event)
 			}
-		case !repairable(r):
+		case !canRepair(r):
 			if !stuck {
-				k.tell(event)
+				k.record(event)
 			}
 		case stuck && old.Outcome != outcome.OK:
-			// Tried, and it did not help.
+			// A repair was tried and did not help.
 		case kind == Reapplied && by[real] == nil && !k.guard.Contested(real):
 			fix = append(fix, real)
 		default:
-			switch k.guard.Drifted(now, real) {
+			switch k.guard.HandleDrift(now, real) {
 			case Repair:
 				fix = append(fix, real)
 			case Yield:
-				k.yield(real, event)
+				k.yieldNode(real, event)
 			}
 		}
 		k.last[real] = event
 	}
-	k.repair(fix, by, kind, why)
+	k.repairNodes(fix, by, kind, why)
 }
 
-// settled reports whether a node needs nothing: it is as wanted, or as near as
-// the kernel lets it be.
-func settled(r enforce.Result) bool {
+// isSettled reports whether a node needs no repair: it is as wanted, or as close to it as
+// the kernel allows.
+func isSettled(r enforce.Result) bool {
 	return r.Outcome == outcome.OK || r.Outcome == outcome.Adjusted || r.Outcome == outcome.Capped
 }
 
-// repairable reports whether writing may help.
-func repairable(r enforce.Result) bool {
+// canRepair reports whether a write may help.
+func canRepair(r enforce.Result) bool {
 	return r.Outcome == outcome.Differs || r.Outcome == outcome.Partial
 }
 
-func (k *Keeper) repair(reals []string, by map[string]*rootfs.Process, kind, why string) {
+func (k *Keeper) repairNodes(reals []string, by map[string]*rootfs.Process, kind, why string) {
 	if len(reals) == 0 {
 		return
 	}
@@ -500,7 +498,7 @@ func (k *Keeper) repair(reals []string, by map[string]*rootfs.Process, kind, why
 			r, ok = enforce.Result{Outcome: outcome.Stale, Message: err.Error()}, true
 		}
 		if !ok {
-			continue // its device went away in between
+			continue // its device was removed meanwhile
 		}
 		e, seen := before[real]
 		if !seen {
@@ -508,7 +506,7 @@ func (k *Keeper) repair(reals []string, by map[string]*rootfs.Process, kind, why
 		}
 		e.Outcome, e.Message, e.Repair = r.Outcome, r.Message, max(took.Microseconds(), 1)
 		k.last[real] = e
-		if settled(r) {
+		if isSettled(r) {
 			k.state.Repairs++
 			if kind == Reapplied && by[real] == nil {
 				k.reapplied++
@@ -518,31 +516,31 @@ func (k *Keeper) repair(reals []string, by map[string]*rootfs.Process, kind, why
 		if e.Message == "" && why != "" {
 			e.Message = why
 		}
-		k.tell(e)
+		k.record(e)
 	}
 }
 
-// Cover lays settings of a lease over the plan's.
-func (k *Keeper) Cover(settings []plan.Setting) ([]enforce.Result, error) {
+// Overlay puts the settings of a lease in force over the plan's.
+func (k *Keeper) Overlay(settings []plan.Setting) ([]enforce.Result, error) {
 	results, err := k.session.Overlay(settings)
-	k.index()
+	k.Reindex()
 	return results, err
 }
 
-// Uncover takes them away and returns what could not be put back.
-func (k *Keeper) Uncover() ([]enforce.Result, error) {
-	failed, err := k.session.Uncover()
-	k.index()
+// RemoveOverlay restores the plan's settings and returns the failures.
+func (k *Keeper) RemoveOverlay() ([]enforce.Result, error) {
+	failed, err := k.session.RemoveOverlay()
+	k.Reindex()
 	return failed, err
 }
 
-// Leases records the leases in force.
-func (k *Keeper) Leases(leases []Lease) {
+// setLeases records the leases in force.
+func (k *Keeper) setLeases(leases []Lease) {
 	k.state.Leases = leases
 	k.dirty = true
 }
 
-// State is what is known now; the caller must not change it.
+// State returns the current state, which the caller must not change.
 func (k *Keeper) State() *State { return &k.state }
 
 func (k *Keeper) event(kind string, n enforce.Node, r enforce.Result, by *rootfs.Process, why string) Event {
@@ -556,21 +554,21 @@ func (k *Keeper) event(kind string, n enforce.Node, r enforce.Result, by *rootfs
 	return e
 }
 
-// yield gives a node up: it is no longer marked, or the other's writes would
-// keep this program busy.
-func (k *Keeper) yield(real string, e Event) {
+// yieldNode stops the repair of a contested node. It removes the mark, so that the other
+// program's writes cost nothing.
+func (k *Keeper) yieldNode(real string, e Event) {
 	k.unmark(real)
 	e.Type, e.Outcome = Contest, outcome.Contested
-	who := "somebody who was not seen"
+	who := "an unknown process"
 	if e.By != nil {
 		who = e.By.String()
 	}
-	e.Message = fmt.Sprintf("%s: contested by %s, yielding after %d repairs in a minute: stop one of the two", outcome.Name(e.Path), who, Repairs)
+	e.Message = fmt.Sprintf("%s: contested by %s; no longer repaired after %d repairs in a minute: stop that program or remove the setting", outcome.Name(e.Path), who, Repairs)
 	k.state.Contested = append(k.state.Contested, Contested{ID: e.ID, Path: e.Path, Wanted: e.Wanted, Found: e.Found, By: e.By, Since: e.Time})
-	k.tell(e)
+	k.record(e)
 }
 
-func (k *Keeper) regain(real, why string) {
+func (k *Keeper) endContest(real, why string) {
 	n := k.nodes[real]
 	i := slices.IndexFunc(k.state.Contested, func(c Contested) bool { return c.Path == n.Path })
 	if i < 0 {
@@ -578,17 +576,17 @@ func (k *Keeper) regain(real, why string) {
 	}
 	c := k.state.Contested[i]
 	k.state.Contested = slices.Delete(k.state.Contested, i, i+1)
-	k.tell(Event{Type: Regained, Time: k.wall().UTC(), ID: c.ID, Path: c.Path, Wanted: c.Wanted, Found: c.Found, By: c.By, Outcome: outcome.Contested, Message: why})
+	k.record(Event{Type: Regained, Time: k.wall().UTC(), ID: c.ID, Path: c.Path, Wanted: c.Wanted, Found: c.Found, By: c.By, Outcome: outcome.Contested, Message: why})
 }
 
-func (k *Keeper) tell(e Event) {
+func (k *Keeper) record(e Event) {
 	if e.Type == Drift {
 		k.state.Drifts++
 	}
 	k.state.add(e)
 	k.dirty = true
 	if e.Type == Contest {
-		k.flushAt = 0 // an alarm does not wait
+		k.flushAt = 0 // write alarms at once
 	}
 	k.emit(e)
 }

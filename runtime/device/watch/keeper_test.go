@@ -82,7 +82,7 @@ func broken(t *testing.T, dir string, harm func(*rig), p plan.Plan) *rig {
 		t.Fatal(err)
 	}
 	session, err := enforce.Open(r.dev, &p, enforce.Options{
-		Root: true, Backoff: []time.Duration{0}, ReadTimeout: time.Second, Lacks: []string{"CAP_SYS_ADMIN"},
+		Root: true, Backoff: []time.Duration{0}, ReadTimeout: time.Second, MissingCaps: []string{"CAP_SYS_ADMIN"},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -97,7 +97,7 @@ func broken(t *testing.T, dir string, harm func(*rig), p plan.Plan) *rig {
 	if r.results, err = session.Apply(); err != nil {
 		t.Fatal(err)
 	}
-	r.keeper.Sources(0, []watch.Source{{Name: "/proc", Delivered: true}, {Name: "/sys", Delivered: true}})
+	r.keeper.SetSources(0, []watch.Source{{Name: "/proc", Delivered: true}, {Name: "/sys", Delivered: true}})
 	return r
 }
 
@@ -110,7 +110,7 @@ func (r *rig) changes(pid int, path, value string) {
 		r.t.Fatal(err)
 	}
 	if r.marked[real] {
-		r.keeper.Written(r.now, []watch.Write{{Path: real, PID: pid, Count: 1}})
+		r.keeper.HandleWrites(r.now, []watch.Write{{Path: real, PID: pid, Count: 1}})
 	}
 }
 
@@ -205,7 +205,7 @@ func TestPoliciesReportAndOnceAreObeyed(t *testing.T) {
 	r.says(swappiness, "77")
 	r.says("/proc/sys/vm/vfs_cache_pressure", "99")
 	for _, e := range r.told(watch.Drift, watch.Drift) {
-		if !strings.Contains(e.Message, "left alone, as its policy is") || e.Repair != 0 {
+		if !strings.Contains(e.Message, "not repaired, policy is") || e.Repair != 0 {
 			t.Errorf("%+v", e)
 		}
 	}
@@ -289,7 +289,7 @@ func TestWhatTheKernelChangesByItselfIsFoundByTheSweep(t *testing.T) {
 
 func TestWithoutEventsTheSweepIsQuick(t *testing.T) {
 	r := start(t, sysctl("vm.swappiness", "10", plan.Enforce))
-	r.keeper.Sources(0, []watch.Source{{Name: "/proc", Why: "no CAP_SYS_ADMIN"}})
+	r.keeper.SetSources(0, []watch.Source{{Name: "/proc", Why: "no CAP_SYS_ADMIN"}})
 	r.silently(swappiness, "60")
 	r.after(2 * watch.SweepBlind)
 	r.says(swappiness, "10")
@@ -302,7 +302,7 @@ func TestANodeThatCannotBeMarkedIsFoundByAQuickSweep(t *testing.T) {
 	r := start(t, sysctl("vm.swappiness", "10", plan.Enforce))
 	r.noMarks = unix.ENOSPC // more marks than fs.fanotify.max_user_marks
 	r.after(2 * watch.SweepEvery)
-	if err := r.keeper.Unmarkable(); !errors.Is(err, unix.ENOSPC) {
+	if err := r.keeper.MarkError(); !errors.Is(err, unix.ENOSPC) {
 		t.Errorf("%v", err)
 	}
 	delete(r.marked, swappiness)
@@ -331,7 +331,7 @@ func TestADeviceThatComesBackGetsItsSettingsAndNoBlameFalls(t *testing.T) {
 	r := start(t, select_("block", "nvme*", "queue/scheduler", plan.TypeChoice, "kyber"))
 	for n := range 6 { // more often than a contest would allow
 		r.silently(scheduler, "[none] mq-deadline kyber")
-		r.keeper.Uevent(r.now, watch.Uevent{Action: "add", DevPath: "/devices/pci0000:00/nvme0n1", Subsystem: "block"})
+		r.keeper.HandleUevent(r.now, watch.Uevent{Action: "add", DevPath: "/devices/pci0000:00/nvme0n1", Subsystem: "block"})
 		r.after(5 * time.Second)
 		r.says(scheduler, "kyber")
 		if e := r.told(watch.Reapplied, watch.Returned)[0]; e.By != nil || !strings.Contains(e.Message, "add of pci0000:00/nvme0n1") {
@@ -343,7 +343,7 @@ func TestADeviceThatComesBackGetsItsSettingsAndNoBlameFalls(t *testing.T) {
 func TestAResumeIsNamedBeforeTheDevicesThatComeBackWithIt(t *testing.T) {
 	r := start(t, sysctl("vm.swappiness", "10", plan.Enforce))
 	for n := range 9 {
-		r.keeper.Uevent(r.now, watch.Uevent{Action: "add", DevPath: fmt.Sprintf("/devices/virtual/vc/vcs%d", n), Subsystem: "vc"})
+		r.keeper.HandleUevent(r.now, watch.Uevent{Action: "add", DevPath: fmt.Sprintf("/devices/virtual/vc/vcs%d", n), Subsystem: "vc"})
 	}
 	r.keeper.Rescan(r.now, "resume from sleep")
 	r.silently("/proc/sys/vm/swappiness", "60")
@@ -365,7 +365,7 @@ func TestANodeThatAppearsWithItsModuleIsSetAndMarked(t *testing.T) {
 		t.Fatal(err)
 	}
 	// Kernels before 4.17 tell of the module before its sysctls are there.
-	r.keeper.Uevent(r.now, watch.Uevent{Action: "add", DevPath: "/module/nf_conntrack", Subsystem: "module"})
+	r.keeper.HandleUevent(r.now, watch.Uevent{Action: "add", DevPath: "/module/nf_conntrack", Subsystem: "module"})
 	r.after(100 * time.Millisecond)
 	if err := os.WriteFile(host, []byte("262144\n"), 0o644); err != nil {
 		t.Fatal(err)
@@ -385,7 +385,7 @@ func TestAStormOfUeventsCostsAFewLooks(t *testing.T) {
 	looks := 0
 	r.dev.Quirk = nil
 	for range 10_000 {
-		r.keeper.Uevent(r.now, watch.Uevent{Action: "add", DevPath: "/devices/x", Subsystem: "net"})
+		r.keeper.HandleUevent(r.now, watch.Uevent{Action: "add", DevPath: "/devices/x", Subsystem: "net"})
 		r.now += time.Millisecond
 		if r.keeper.Next() <= r.now {
 			looks++
@@ -403,7 +403,7 @@ func TestIrrelevantUeventsWakeNothing(t *testing.T) {
 	r := start(t, sysctl("vm.swappiness", "10", plan.Enforce))
 	r.after(2 * time.Second)
 	before := r.keeper.Next()
-	r.keeper.Uevent(r.now, watch.Uevent{Action: "change", DevPath: "/devices/virtual/thermal/thermal_zone0", Subsystem: "thermal"})
+	r.keeper.HandleUevent(r.now, watch.Uevent{Action: "change", DevPath: "/devices/virtual/thermal/thermal_zone0", Subsystem: "thermal"})
 	if r.keeper.Next() != before {
 		t.Error("a thermal change made work")
 	}
@@ -453,7 +453,7 @@ func TestABurstOfDriftsIsBoundedInHistoryAndWrites(t *testing.T) {
 			}
 			burst = append(burst, watch.Write{Path: path, PID: n%3 + 1, Count: 1})
 		}
-		r.keeper.Written(r.now, burst)
+		r.keeper.HandleWrites(r.now, burst)
 	}
 	if got := len(r.dev.Writes) - writes; got > watch.Repairs*len(settings) {
 		t.Errorf("%d repairs", got)
@@ -522,13 +522,13 @@ func TestALeaseIsKeptAndThenUndone(t *testing.T) {
 		select_("cpufreq", "policy0", "scaling_governor", plan.TypeString, "performance"),
 		select_("cpufreq", "policy0", "scaling_min_freq", plan.TypeInt, "1510400"),
 	}
-	if _, err := r.keeper.Cover(over); err != nil {
+	if _, err := r.keeper.Overlay(over); err != nil {
 		t.Fatal(err)
 	}
 	r.says(policy+"scaling_governor", "performance")
 	r.changes(1, policy+"scaling_governor", "schedutil")
 	r.says(policy+"scaling_governor", "performance")
-	if failed, err := r.keeper.Uncover(); err != nil || len(failed) > 0 {
+	if failed, err := r.keeper.RemoveOverlay(); err != nil || len(failed) > 0 {
 		t.Fatalf("%v %+v", err, failed)
 	}
 	r.says(policy+"scaling_governor", "schedutil")
@@ -587,7 +587,7 @@ func TestALeaseIsUndoneAfterAKillAtAnyStep(t *testing.T) {
 			if _, err := s.Overlay(over); err != nil {
 				return err
 			}
-			_, err = s.Uncover()
+			_, err = s.RemoveOverlay()
 			return err
 		}
 		_ = life()
@@ -596,7 +596,7 @@ func TestALeaseIsUndoneAfterAKillAtAnyStep(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if failed, err := s.Uncover(); err != nil || len(failed) > 0 {
+		if failed, err := s.RemoveOverlay(); err != nil || len(failed) > 0 {
 			t.Fatalf("step %d: %v %+v", at, err, failed)
 		}
 		if _, err := s.Apply(); err != nil {

@@ -15,18 +15,18 @@ import (
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
-// A network interface tells by netlink what no file does: that it came, was renamed
-// or went up (rtnetlink(7)), after which many drivers have their defaults again, and
-// that somebody changed its rings, coalescing or channels (the monitor group of the
-// generic family "ethtool", Documentation/networking/ethtool-netlink.rst).
+// Two changes of network interfaces are reported by netlink only. One is an interface that
+// is added, renamed or brought up (rtnetlink(7)), after which many drivers have their
+// defaults again. The other is a change of rings, coalescing or channels (the monitor group
+// of the generic family "ethtool", Documentation/networking/ethtool-netlink.rst).
 
-// netlink is a socket that listens to one of the two.
+// netlink is a socket for one of the two.
 type netlink struct {
 	fd  int
 	buf []byte
 
 	family uint16            // of ethtool's messages; 0 for links
-	links  map[int32]netLink // what is known of links
+	links  map[int32]netLink // by index
 }
 
 // netLink is an interface.
@@ -35,8 +35,8 @@ type netLink struct {
 	up   bool
 }
 
-// wantsNetwork reports whether a plan has nodes of network interfaces.
-func wantsNetwork(p *plan.Plan) bool {
+// needsNetwork reports whether a plan has nodes of network interfaces.
+func needsNetwork(p *plan.Plan) bool {
 	for _, s := range p.Settings {
 		if s.Select.Class == rootfs.ClassNet || strings.Contains(s.Select.Path, "/net/") {
 			return true
@@ -58,7 +58,7 @@ func openNetlink(protocol int, groups uint32) (*netlink, error) {
 	return &netlink{fd: fd, buf: make([]byte, 2*os.Getpagesize()), links: map[int32]netLink{}}, nil
 }
 
-// openLinks listens to interfaces, and asks which there are.
+// openLinks subscribes to changes of interfaces and lists the existing ones.
 func openLinks() (*netlink, error) {
 	n, err := openNetlink(unix.NETLINK_ROUTE, 1<<(unix.RTNLGRP_LINK-1))
 	if err != nil {
@@ -69,11 +69,11 @@ func openLinks() (*netlink, error) {
 		_ = unix.Close(n.fd)
 		return nil, fmt.Errorf("list network interfaces: %w", err)
 	}
-	n.changes(b)
+	n.describeLinks(b)
 	return n, nil
 }
 
-// openEthtool listens to drivers' settings; kernels before 5.6 do not tell.
+// openEthtool subscribes to changes of drivers' settings, which kernels report from 5.6 on.
 func openEthtool() (*netlink, error) {
 	n, err := openNetlink(unix.NETLINK_GENERIC, 0)
 	if err != nil {
@@ -98,7 +98,7 @@ const (
 	ethtoolDevName = 2 // ETHTOOL_A_HEADER_DEV_NAME
 )
 
-// ethtoolGroup asks for the numbers of the family "ethtool" and of its group.
+// ethtoolGroup queries the numbers of the family "ethtool" and of its monitor group.
 func (n *netlink) ethtoolGroup() (group int, err error) {
 	name := append([]byte(unix.ETHTOOL_GENL_NAME), 0)
 	attr := append(binary.NativeEndian.AppendUint16(binary.NativeEndian.AppendUint16(nil, uint16(4+len(name))), unix.CTRL_ATTR_FAMILY_NAME), name...)
@@ -118,12 +118,12 @@ func (n *netlink) ethtoolGroup() (group int, err error) {
 	}
 	n.family, group = parseFamily(n.buf[:size])
 	if n.family == 0 || group == 0 {
-		return 0, errors.New("the kernel does not tell of changes of drivers' settings")
+		return 0, errors.New("the kernel does not report changes of drivers' settings")
 	}
 	return group, nil
 }
 
-// parseFamily reads the answer to CTRL_CMD_GETFAMILY; zero is what it does not say.
+// parseFamily parses the answer to CTRL_CMD_GETFAMILY. Missing numbers are 0.
 func parseFamily(b []byte) (family uint16, group int) {
 	messages, err := syscall.ParseNetlinkMessage(b)
 	if err != nil {
@@ -133,17 +133,17 @@ func parseFamily(b []byte) (family uint16, group int) {
 		if m.Header.Type != unix.GENL_ID_CTRL || len(m.Data) < genlHeader {
 			continue
 		}
-		attributes(m.Data[genlHeader:], func(typ uint16, value []byte) {
+		eachAttribute(m.Data[genlHeader:], func(typ uint16, value []byte) {
 			switch {
 			case typ == unix.CTRL_ATTR_FAMILY_ID && len(value) >= 2:
 				family = binary.NativeEndian.Uint16(value)
 			case typ == unix.CTRL_ATTR_MCAST_GROUPS:
-				attributes(value, func(_ uint16, one []byte) {
+				eachAttribute(value, func(_ uint16, one []byte) {
 					name, id := "", 0
-					attributes(one, func(typ uint16, value []byte) {
+					eachAttribute(one, func(typ uint16, value []byte) {
 						switch {
 						case typ == unix.CTRL_ATTR_MCAST_GRP_NAME:
-							name = text(value)
+							name = cString(value)
 						case typ == unix.CTRL_ATTR_MCAST_GRP_ID && len(value) >= 4:
 							id = int(binary.NativeEndian.Uint32(value))
 						}
@@ -158,9 +158,9 @@ func parseFamily(b []byte) (family uint16, group int) {
 	return family, group
 }
 
-// attributes calls do with each of a message (struct nlattr: length and type of 16
-// bits, the value, padded to four bytes).
-func attributes(b []byte, do func(typ uint16, value []byte)) {
+// eachAttribute calls do with each attribute of a message (struct nlattr: length and type
+// of 16 bits, and the value, padded to four bytes).
+func eachAttribute(b []byte, do func(typ uint16, value []byte)) {
 	for len(b) >= 4 {
 		n := int(binary.NativeEndian.Uint16(b))
 		if n < 4 || n > len(b) {
@@ -171,13 +171,13 @@ func attributes(b []byte, do func(typ uint16, value []byte)) {
 	}
 }
 
-// text is a value that ends with a zero byte.
-func text(value []byte) string {
+// cString returns a value up to its zero byte.
+func cString(value []byte) string {
 	value, _, _ = bytes.Cut(value, []byte{0})
 	return string(value)
 }
 
-// parseEthtool returns the interfaces whose settings a datagram says to have changed.
+// parseEthtool returns the interfaces whose change of settings a datagram reports.
 func parseEthtool(b []byte, family uint16) []string {
 	messages, err := syscall.ParseNetlinkMessage(b)
 	if err != nil {
@@ -188,12 +188,12 @@ func parseEthtool(b []byte, family uint16) []string {
 		if m.Header.Type != family || len(m.Data) < genlHeader {
 			continue
 		}
-		attributes(m.Data[genlHeader:], func(typ uint16, value []byte) {
+		eachAttribute(m.Data[genlHeader:], func(typ uint16, value []byte) {
 			if typ != ethtoolHeader {
 				return
 			}
-			attributes(value, func(typ uint16, value []byte) {
-				if name := text(value); typ == ethtoolDevName && name != "" && !strings.Contains(name, "/") {
+			eachAttribute(value, func(typ uint16, value []byte) {
+				if name := cString(value); typ == ethtoolDevName && name != "" && !strings.Contains(name, "/") {
 					out = append(out, name)
 				}
 			})
@@ -202,9 +202,9 @@ func parseEthtool(b []byte, family uint16) []string {
 	return out
 }
 
-// changes takes a datagram of links and says, for people, which came, have another
-// name or went up.
-func (n *netlink) changes(b []byte) []string {
+// describeLinks parses a datagram of links and returns a text for each interface that was
+// added, renamed or brought up.
+func (n *netlink) describeLinks(b []byte) []string {
 	messages, err := syscall.ParseNetlinkMessage(b)
 	if err != nil {
 		return nil
@@ -223,9 +223,9 @@ func (n *netlink) changes(b []byte) []string {
 			continue
 		}
 		now := netLink{up: binary.NativeEndian.Uint32(m.Data[8:])&unix.IFF_RUNNING != 0}
-		attributes(m.Data[unix.SizeofIfInfomsg:], func(typ uint16, value []byte) {
+		eachAttribute(m.Data[unix.SizeofIfInfomsg:], func(typ uint16, value []byte) {
 			if typ == unix.IFLA_IFNAME {
-				now.name = text(value)
+				now.name = cString(value)
 			}
 		})
 		switch was, known := n.links[index]; {
@@ -243,8 +243,8 @@ func (n *netlink) changes(b []byte) []string {
 	return out
 }
 
-// read hands what waits to do, a bounded number of datagrams, and reports whether
-// some were lost because they came faster than they were read.
+// read calls do with each queued datagram, up to a bounded number. It reports whether the
+// queue has overflowed.
 func (n *netlink) read(do func([]byte)) (lost bool) {
 	for range 64 {
 		size, from, err := unix.Recvfrom(n.fd, n.buf, 0)
@@ -257,7 +257,7 @@ func (n *netlink) read(do func([]byte)) (lost bool) {
 		case err != nil:
 			return lost
 		}
-		if nl, ok := from.(*unix.SockaddrNetlink); ok && nl.Pid == 0 { // the kernel's
+		if nl, ok := from.(*unix.SockaddrNetlink); ok && nl.Pid == 0 { // from the kernel
 			do(n.buf[:size])
 		}
 	}

@@ -47,7 +47,7 @@ func TestLinksThatComeAreRenamedOrGoUpAreSaid(t *testing.T) {
 		{link(unix.RTM_NEWLINK, 3, 0, ""), nil},
 		{[]byte{1, 2, 3}, nil},
 	} {
-		if got := n.changes(c.in); !slices.Equal(got, c.want) {
+		if got := n.describeLinks(c.in); !slices.Equal(got, c.want) {
 			t.Errorf("%q, want %q", got, c.want)
 		}
 	}
@@ -104,7 +104,7 @@ func FuzzNetlink(f *testing.F) {
 	f.Add(answerOfFamily())
 	f.Fuzz(func(_ *testing.T, b []byte) {
 		n := &netlink{links: map[int32]netLink{}}
-		n.changes(b)
+		n.describeLinks(b)
 		parseEthtool(b, family)
 		parseFamily(b)
 	})

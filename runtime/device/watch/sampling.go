@@ -13,15 +13,14 @@ import (
 	"github.com/yoctune/yoctune/runtime/device/rootfs"
 )
 
-// leastAge is the least time between two readings of the sensors, however many ask:
-// reading them costs milliseconds of processor time.
-const leastAge = 100 * time.Millisecond
+// minSampleAge is the least time between two readings of the sensors, which cost
+// milliseconds of processor time.
+const minSampleAge = 100 * time.Millisecond
 
-// sampling shares one reading of the device's sensors among all who ask. It reads
-// when somebody does, on a goroutine of its own: a sensor may take long, and drift
-// must not wait for it.
+// sampling shares each reading of the device's sensors among all clients. It reads on
+// demand and in a goroutine of its own, so that a slow sensor does not delay repairs.
 type sampling struct {
-	fd    int // an eventfd, written when a sample is there
+	fd    int // an eventfd, written after a sample
 	take  func() *monitor.Sample
 	taken chan *monitor.Sample
 	busy  bool
@@ -36,15 +35,15 @@ func openSampling(dev rootfs.FS) (*sampling, error) {
 	return &sampling{fd: fd, take: monitor.New(dev).Take, taken: make(chan *monitor.Sample, 1)}, nil
 }
 
-// recent is the last sample unless it is older; nil: it is, or there is none.
+// recent returns the last sample, nil if it is older than age or there is none.
 func (s *sampling) recent(now, age time.Duration) *monitor.Sample {
-	if s == nil || s.last == nil || now-time.Duration(s.last.Monotonic) > max(age, leastAge) {
+	if s == nil || s.last == nil || now-time.Duration(s.last.Monotonic) > max(age, minSampleAge) {
 		return nil
 	}
 	return s.last
 }
 
-// begin takes a sample unless one is being taken.
+// begin starts to take a sample unless one is being taken.
 func (s *sampling) begin() {
 	if s.busy {
 		return
@@ -54,12 +53,12 @@ func (s *sampling) begin() {
 		sample := s.take()
 		var one [8]byte
 		binary.NativeEndian.PutUint64(one[:], 1)
-		_, _ = unix.Write(s.fd, one[:]) // full means that it is awake already
+		_, _ = unix.Write(s.fd, one[:]) // the counter is full only if a wake-up is pending
 		s.taken <- sample
 	}()
 }
 
-// finish takes over the sample that begin began, which is there in a moment.
+// finish takes over the sample that begin has started.
 func (s *sampling) finish() {
 	var buf [8]byte
 	_, _ = unix.Read(s.fd, buf[:])
@@ -68,7 +67,7 @@ func (s *sampling) finish() {
 	}
 }
 
-// close waits for a sample that is being taken: its goroutine has the descriptor.
+// close waits for a sample that is being taken, because its goroutine uses the descriptor.
 func (s *sampling) close() {
 	if s.busy {
 		<-s.taken
@@ -76,8 +75,8 @@ func (s *sampling) close() {
 	_ = unix.Close(s.fd)
 }
 
-// sampled is the answer with a sample.
-func sampled(s *monitor.Sample) api.Answer {
+// sampleAnswer returns the answer that carries a sample.
+func sampleAnswer(s *monitor.Sample) api.Answer {
 	b, err := json.Marshal(s)
 	if err != nil {
 		return api.Answer{Type: api.Failed, Code: api.CodeDevice, Message: err.Error()}
@@ -85,35 +84,35 @@ func sampled(s *monitor.Sample) api.Answer {
 	return api.Answer{Type: api.Sampled, Sample: b}
 }
 
-// ask answers a request for a sample: at once when there is one of that age, else
-// with the zero answer, and again when it is taken.
-func (d *daemon) ask(now time.Duration, c *client, age time.Duration) api.Answer {
+// requestSample answers a request for a sample: at once if there is a recent one, else with
+// the zero answer and later through deliverSample.
+func (d *daemon) requestSample(now time.Duration, c *client, age time.Duration) api.Answer {
 	switch {
 	case d.sampling == nil:
-		return api.Answer{Type: api.Failed, Code: api.CodeDevice, Message: "this yoctuned cannot sample"}
-	case c.asks:
-		return api.Answer{Type: api.Failed, Code: api.CodeQuota, Message: "a sample is being taken for this connection already"}
+		return api.Answer{Type: api.Failed, Code: api.CodeDevice, Message: "the sensors could not be opened"}
+	case c.wantsSample:
+		return api.Answer{Type: api.Failed, Code: api.CodeQuota, Message: "this connection already waits for a sample"}
 	}
 	if s := d.sampling.recent(now, age); s != nil {
-		return sampled(s)
+		return sampleAnswer(s)
 	}
-	c.asks = true
+	c.wantsSample = true
 	d.sampling.begin()
 	return api.Answer{}
 }
 
-// share gives a new sample to all who wait for one.
-func (d *daemon) share(now time.Duration) {
+// deliverSample sends a new sample to every client that waits for one.
+func (d *daemon) deliverSample(now time.Duration) {
 	d.sampling.finish()
 	if d.server == nil || d.sampling.last == nil {
 		return
 	}
-	a := sampled(d.sampling.last)
+	a := sampleAnswer(d.sampling.last)
 	for _, c := range d.server.clients {
-		if !c.asks {
+		if !c.wantsSample {
 			continue
 		}
-		c.asks = false
+		c.wantsSample = false
 		if d.server.send(c, a) != nil {
 			d.hangUp(now, c)
 		}

@@ -18,13 +18,13 @@ import (
 // Bounds of the socket.
 const (
 	maxClients   = 64
-	forRoot      = 4 // connections above that, to see and end what others do
+	extraForRoot = 4 // further connections, for diagnosis
 	perUser      = 16
-	burst        = 16 // requests of one client before others get their turn
-	groupOfLease = "yoctune"
+	burst        = 16 // requests of one client before the others have their turn
+	leaseGroup   = "yoctune"
 )
 
-// right is what the kernel's word for who connected allows.
+// right is what a client may do, as decided by its peer credentials.
 type right int
 
 // Rights; each includes those before it.
@@ -34,7 +34,7 @@ const (
 	mayAdmin
 )
 
-// client is one connection. The kernel says who is at the other end.
+// client is one connection.
 type client struct {
 	fd     int
 	holder int // pidfd of the process that connected; -1 on kernels before 5.3
@@ -44,13 +44,13 @@ type client struct {
 	buf    []byte
 	lease  uint64 // 0: none
 
-	asks    bool // for a sample that is being taken
-	watches bool
-	lost    int // events that it was too slow for, since the last that it took
+	wantsSample bool // waits for a sample that is being taken
+	watches     bool
+	lost        int // events not sent since the last one, because its socket was full
 }
 
-// server speaks the api package's protocol. It never waits: a client that does
-// not take its answers is dropped.
+// server implements the protocol of package api. It never blocks: a client that does not
+// read its answers is disconnected.
 type server struct {
 	fd      int
 	path    string
@@ -69,7 +69,7 @@ func listen(root *rootfs.Root) (*server, error) {
 	if err != nil {
 		return nil, fail(err)
 	}
-	// The lock is held, so a socket that is there belongs to nobody.
+	// The device's lock is held, so that an existing socket is stale.
 	if err = unix.Unlink(path); errors.Is(err, unix.ENOENT) {
 		err = nil
 	}
@@ -77,10 +77,10 @@ func listen(root *rootfs.Root) (*server, error) {
 		err = unix.Bind(fd, &unix.SockaddrUnix{Name: path})
 	}
 	if err == nil {
-		// Everybody may ask; what each may do is decided when he connects.
+		// Every user may connect; peer credentials decide what a client may do.
 		err = os.Chmod(path, 0o666)
 	}
-	// Only now can anybody connect.
+	// Connections are accepted from here on.
 	if err == nil {
 		err = unix.Listen(fd, maxClients)
 	}
@@ -91,25 +91,25 @@ func listen(root *rootfs.Root) (*server, error) {
 	return &server{fd: fd, path: path, root: root, clients: map[int]*client{}, holders: map[int]*client{}}, nil
 }
 
-// rightOf decides by the credentials that the kernel noted when the other side
-// connected. The group is looked up each time: it may be made later.
-func rightOf(fd int, cred *unix.Ucred, root *rootfs.Root) right {
+// clientRight returns what a client may do, by the credentials that the kernel recorded
+// at connect(2). The group is looked up each time because it may be created later.
+func clientRight(fd int, cred *unix.Ucred, root *rootfs.Root) right {
 	if cred.Uid == 0 || int(cred.Uid) == os.Geteuid() {
 		return mayAdmin
 	}
-	gid, ok := rootfs.GroupID(root, groupOfLease)
+	gid, ok := rootfs.GroupID(root, leaseGroup)
 	if !ok {
 		return mayRead
 	}
-	if int(cred.Gid) == gid || slices.Contains(groupsOf(fd), uint32(gid)) {
+	if int(cred.Gid) == gid || slices.Contains(peerGroups(fd), uint32(gid)) {
 		return mayLease
 	}
 	return mayRead
 }
 
-// groupsOf returns the supplementary groups of who connected, none on kernels
-// before 4.13. unix has no wrapper: the answer's length is not fixed.
-func groupsOf(fd int) []uint32 {
+// peerGroups returns the supplementary groups of the peer, none on kernels before 4.13.
+// Package unix has no wrapper because the answer's length varies.
+func peerGroups(fd int) []uint32 {
 	var gids [256]uint32
 	size := uint32(unsafe.Sizeof(gids))
 	_, _, errno := unix.Syscall6(unix.SYS_GETSOCKOPT, uintptr(fd), unix.SOL_SOCKET, unix.SO_PEERGROUPS,
@@ -120,7 +120,7 @@ func groupsOf(fd int) []uint32 {
 	return gids[:min(int(size)/4, len(gids))]
 }
 
-// accept takes the clients that wait, and returns those it keeps.
+// accept accepts waiting connections and returns the new clients.
 func (s *server) accept() []*client {
 	var out []*client
 	for range burst {
@@ -133,8 +133,8 @@ func (s *server) accept() []*client {
 			_ = unix.Close(fd)
 			continue
 		}
-		c := &client{fd: fd, holder: -1, uid: cred.Uid, pid: int(cred.Pid), right: rightOf(fd, cred, s.root)}
-		if why := s.full(c); why != "" {
+		c := &client{fd: fd, holder: -1, uid: cred.Uid, pid: int(cred.Pid), right: clientRight(fd, cred, s.root)}
+		if why := s.rejectReason(c); why != "" {
 			_ = s.send(c, api.Answer{Type: api.Failed, Code: api.CodeQuota, Message: why})
 			_ = unix.Close(fd)
 			continue
@@ -145,7 +145,7 @@ func (s *server) accept() []*client {
 	return out
 }
 
-func (s *server) full(c *client) string {
+func (s *server) rejectReason(c *client) string {
 	own := 0
 	for _, other := range s.clients {
 		if other.uid == c.uid {
@@ -154,7 +154,7 @@ func (s *server) full(c *client) string {
 	}
 	most := maxClients
 	if c.right == mayAdmin {
-		most += forRoot
+		most += extraForRoot
 	}
 	switch {
 	case len(s.clients) >= most:
@@ -165,12 +165,12 @@ func (s *server) full(c *client) string {
 	return ""
 }
 
-// hold opens what tells that the process which connected has ended. Its
-// connection alone does not: a child may have inherited it.
-func (s *server) hold(c *client) (pidfd int) {
+// watchHolder opens a pidfd that is readable when the process that connected has ended.
+// The connection may outlive it in a child. It returns -1 on kernels before 5.3.
+func (s *server) watchHolder(c *client) (pidfd int) {
 	if c.holder < 0 && c.pid > 0 {
 		fd, err := unix.PidfdOpen(c.pid, unix.PIDFD_NONBLOCK)
-		if errors.Is(err, unix.EINVAL) { // before 5.10, which has no such flag
+		if errors.Is(err, unix.EINVAL) { // kernels before 5.10 have no such flag
 			fd, err = unix.PidfdOpen(c.pid, 0)
 		}
 		if err == nil {
@@ -181,7 +181,7 @@ func (s *server) hold(c *client) (pidfd int) {
 	return c.holder
 }
 
-// receive takes what has come, and reports whether the client is still there.
+// receive reads from a client. It reports false at the end of the connection.
 func (s *server) receive(c *client) (open bool) {
 	var chunk [api.MaxMessage]byte
 	n, err := unix.Read(c.fd, chunk[:])
@@ -192,17 +192,16 @@ func (s *server) receive(c *client) (open bool) {
 		return false
 	}
 	c.buf = append(c.buf, chunk[:n]...)
-	// One message and the start of the next is all that a client who waits for
-	// answers sends.
+	// A client that waits for its answers sends one request at a time.
 	if len(c.buf) > 2*api.MaxMessage || len(c.buf) > api.MaxMessage && bytes.IndexByte(c.buf, '\n') < 0 {
-		_ = s.send(c, api.Answer{Type: api.Failed, Code: api.CodeMalformed, Message: fmt.Sprintf("more than %d bytes without an end of line, or too many requests at once", api.MaxMessage)})
+		_ = s.send(c, api.Answer{Type: api.Failed, Code: api.CodeMalformed, Message: fmt.Sprintf("a line exceeds %d bytes, or too many requests were sent without reading answers", api.MaxMessage)})
 		return false
 	}
 	return true
 }
 
-// lines takes the next whole lines out of what has come.
-func (c *client) lines() (lines [][]byte) {
+// takeLines removes the next complete lines from the buffer and returns them.
+func (c *client) takeLines() (lines [][]byte) {
 	for range burst {
 		line, rest, ok := bytes.Cut(c.buf, []byte("\n"))
 		if !ok {
@@ -211,14 +210,14 @@ func (c *client) lines() (lines [][]byte) {
 		lines = append(lines, bytes.Clone(line))
 		c.buf = rest
 	}
-	c.buf = bytes.Clone(c.buf) // of a large one, a small rest
+	c.buf = bytes.Clone(c.buf) // release the larger array
 	return lines
 }
 
-// more reports whether a whole line waits: nothing else would wake for it.
-func (c *client) more() bool { return bytes.IndexByte(c.buf, '\n') >= 0 }
+// hasLine reports whether the buffer holds a complete line.
+func (c *client) hasLine() bool { return bytes.IndexByte(c.buf, '\n') >= 0 }
 
-var errSlow = errors.New("the client does not take its answers")
+var errSlow = errors.New("the client does not read its answers")
 
 func (s *server) send(c *client, a api.Answer) error {
 	b := a.Encode()
@@ -229,8 +228,8 @@ func (s *server) send(c *client, a api.Answer) error {
 	return err
 }
 
-// publish sends an event to those who watch. Nothing is kept for one whose socket
-// is full: a burst of drift costs a slow watcher events, and this process nothing.
+// publish sends an event to the clients that watch. Nothing is queued: if a client's
+// socket is full, that client loses the event.
 func (s *server) publish(e Event) {
 	for _, c := range s.clients {
 		if !c.watches {
@@ -242,18 +241,18 @@ func (s *server) publish(e Event) {
 			c.lost = 0
 		case errors.Is(err, unix.EAGAIN):
 			c.lost++
-		default: // gone, or in the middle of a line: the loop hears of the end, and drops it
+		default: // closed, or stuck within a line: the loop reads the end of the connection and drops it
 			_ = unix.Shutdown(c.fd, unix.SHUT_RDWR)
 			c.watches = false
 		}
 	}
 }
 
-// maxText bounds each text of an event on the socket: a node's content may have
-// a page, and a client's line is 64 KiB.
+// maxText bounds each text of an event, in bytes. A node's content may fill a page, and
+// clients read lines of up to 64 KiB.
 const maxText = 1024
 
-// api is the event as programs are told it.
+// api converts an event to the protocol's type.
 func (e Event) api(lost int) *api.Event {
 	out := &api.Event{
 		Kind: e.Type, Time: e.Time, ID: e.ID, Path: e.Path, Wanted: clip(e.Wanted), Found: clip(e.Found),
@@ -265,7 +264,7 @@ func (e Event) api(lost int) *api.Event {
 	return out
 }
 
-// FromAPI is the event of a watcher.
+// FromAPI converts an event that was received from the socket.
 func FromAPI(e api.Event) Event {
 	out := Event{
 		Type: e.Kind, Time: e.Time, ID: e.ID, Path: e.Path, Wanted: e.Wanted, Found: e.Found,

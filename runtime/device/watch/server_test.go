@@ -57,7 +57,7 @@ func serving(t testing.TB) *daemon {
 		t.Fatal(err)
 	}
 	t.Cleanup(d.poll.close)
-	d.keeper = NewKeeper(root, d.session, Config{File: file, Wall: time.Now, Name: rootfs.NameProcess, Emit: d.happened})
+	d.keeper = NewKeeper(root, d.session, Config{File: file, Wall: time.Now, Name: rootfs.NameProcess, Emit: d.publishEvent})
 	if d.server, err = listen(root); err != nil {
 		t.Fatal(err)
 	}
@@ -111,9 +111,9 @@ func FuzzServer(f *testing.F) {
 				t.Fatal(err)
 			}
 			rest = rest[n:]
-			open = d.server.receive(c) && d.serve(0, c)
-			for open && c.more() {
-				open = d.serve(0, c)
+			open = d.server.receive(c) && d.serveClient(0, c)
+			for open && c.hasLine() {
+				open = d.serveClient(0, c)
 				drain()
 			}
 			drain()
@@ -157,10 +157,10 @@ func TestAHostileUserKeepsOnlyHimselfOut(t *testing.T) {
 			_ = unix.Close(fd)
 		}
 	}()
-	if why := d.server.full(&client{uid: 1000, right: mayLease}); why == "" {
+	if why := d.server.rejectReason(&client{uid: 1000, right: mayLease}); why == "" {
 		t.Error("one user may have any number of connections")
 	}
-	if why := d.server.full(&client{uid: 1001, right: mayRead}); why != "" {
+	if why := d.server.rejectReason(&client{uid: 1001, right: mayRead}); why != "" {
 		t.Error("another user: ", why)
 	}
 	for len(d.server.clients) < maxClients {
@@ -168,10 +168,10 @@ func TestAHostileUserKeepsOnlyHimselfOut(t *testing.T) {
 		c.uid = uint32(2000 + far)
 		ends = append(ends, far)
 	}
-	if why := d.server.full(&client{uid: 1001, right: mayRead}); why == "" {
+	if why := d.server.rejectReason(&client{uid: 1001, right: mayRead}); why == "" {
 		t.Error("any number of users may connect")
 	}
-	if why := d.server.full(&client{right: mayAdmin}); why != "" {
+	if why := d.server.rejectReason(&client{right: mayAdmin}); why != "" {
 		t.Error("root is kept out: ", why)
 	}
 
@@ -182,7 +182,7 @@ func TestAHostileUserKeepsOnlyHimselfOut(t *testing.T) {
 	dropped := false
 	for range 1 << 20 {
 		c.buf = append(c.buf, request...)
-		if !d.serve(0, c) {
+		if !d.serveClient(0, c) {
 			dropped = true
 			break
 		}
@@ -222,7 +222,7 @@ func TestWatchersAreSentEventsAndSlowOnesAreToldWhatTheyLost(t *testing.T) {
 	}
 	for _, c := range []*client{slow, quick} {
 		c.buf = []byte(`{"type":"watch"}` + "\n")
-		if !d.serve(0, c) {
+		if !d.serveClient(0, c) {
 			t.Fatal("not served")
 		}
 	}
@@ -232,7 +232,7 @@ func TestWatchersAreSentEventsAndSlowOnesAreToldWhatTheyLost(t *testing.T) {
 	const burst = 5000
 	e := Event{Type: Drift, Path: "/proc/sys/vm/swappiness", Found: strings.Repeat("7", 5000), By: &rootfs.Process{PID: 812, Command: "sh"}}
 	for i := range burst {
-		d.happened(e)
+		d.publishEvent(e)
 		if got := read(quickEnd); len(got) != 1 || got[0].Event.By.PID != 812 || got[0].Event.Lost != 0 || len(got[0].Event.Found) > maxText {
 			t.Fatalf("event %d: %+v", i, got)
 		}
@@ -241,7 +241,7 @@ func TestWatchersAreSentEventsAndSlowOnesAreToldWhatTheyLost(t *testing.T) {
 	if taken < 1 || taken >= burst {
 		t.Fatalf("a watcher who does not read was sent %d of %d", taken, burst)
 	}
-	d.happened(e)
+	d.publishEvent(e)
 	if got := read(slowEnd); len(got) != 1 || got[0].Event.Lost != burst-taken {
 		t.Fatalf("%d are lost, told: %+v", burst-taken, got)
 	}
@@ -252,7 +252,7 @@ func TestWatchersAreSentEventsAndSlowOnesAreToldWhatTheyLost(t *testing.T) {
 	// One who leaves costs nobody anything.
 	_ = unix.Close(quickEnd)
 	quickEnd = -1
-	d.happened(e)
+	d.publishEvent(e)
 	if quick.watches {
 		t.Error("events are sent to somebody who has left")
 	}

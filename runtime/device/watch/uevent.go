@@ -11,17 +11,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Uevent is what the kernel says when a device changes
-// (lib/kobject_uevent.c).
+// Uevent is the kernel's report of a change of a device (lib/kobject_uevent.c).
 type Uevent struct {
 	Action    string // add, remove, change, online, offline, bind, unbind, move
 	DevPath   string // below /sys
 	Subsystem string
 }
 
-// ParseUevent reads one datagram: "add@/devices/…" and KEY=value strings, each
-// ended by a zero byte. What udevd sends to its listeners looks otherwise and is
-// refused.
+// ParseUevent parses one datagram: "add@/devices/…" and KEY=value strings, each ended by a
+// zero byte. It refuses udevd's own messages, which have another format.
 func ParseUevent(b []byte) (Uevent, bool) {
 	head, rest, ok := bytes.Cut(b, []byte{0})
 	action, devpath, ok2 := strings.Cut(string(head), "@")
@@ -37,10 +35,10 @@ func ParseUevent(b []byte) (Uevent, bool) {
 	return u, true
 }
 
-// moves reports whether the event may give a plan's node back its default, or
-// bring a node that was missing. udev writes its own idea of a disk's settings at
-// every "change", and the driver resets max_sectors_kb at a re-probe.
-func (u Uevent) moves() bool {
+// affectsNodes reports whether the event may reset a node to its default or add a missing
+// node. At every "change" of a disk, udev rules write its settings, and a re-probe resets
+// max_sectors_kb.
+func (u Uevent) affectsNodes() bool {
 	switch u.Action {
 	case "add", "remove", "online", "offline", "bind", "unbind", "move":
 		return true
@@ -50,8 +48,8 @@ func (u Uevent) moves() bool {
 	return false
 }
 
-// phrase says for people what the event means, "" of what comes along with a device.
-func (u Uevent) phrase() string {
+// describe returns a text for the user, "" for events that accompany a device's.
+func (u Uevent) describe() string {
 	name := path.Base(u.DevPath)
 	if u.Subsystem == "queues" || u.Subsystem == "bdi" {
 		return ""
@@ -76,7 +74,7 @@ func (u Uevent) phrase() string {
 	return u.Action + " of " + name
 }
 
-// uevents is the kernel's netlink group of them.
+// uevents is a socket that receives the kernel's uevents.
 type uevents struct {
 	fd  int
 	buf []byte
@@ -87,7 +85,7 @@ func openUevents() (*uevents, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listen for uevents: %w", err)
 	}
-	// Group 1 is the kernel's; group 2 is what udevd sends on.
+	// Group 1 is the kernel's; udevd sends to group 2.
 	if err := unix.Bind(fd, &unix.SockaddrNetlink{Family: unix.AF_NETLINK, Groups: 1}); err != nil {
 		_ = unix.Close(fd)
 		return nil, fmt.Errorf("listen for uevents: %w", err)
@@ -95,8 +93,8 @@ func openUevents() (*uevents, error) {
 	return &uevents{fd: fd, buf: make([]byte, 2*os.Getpagesize())}, nil
 }
 
-// read returns what is waiting, at most a bounded number, and whether some were
-// lost because they came faster than they were read.
+// read returns queued events, up to a bounded number, and whether the queue has
+// overflowed.
 func (u *uevents) read() (out []Uevent, lost bool) {
 	for range 256 {
 		n, from, err := unix.Recvfrom(u.fd, u.buf, 0)
@@ -109,7 +107,7 @@ func (u *uevents) read() (out []Uevent, lost bool) {
 		case err != nil:
 			return out, lost
 		}
-		// Anybody may send to a netlink address; the kernel's is port 0.
+		// Any process may send to a netlink address; port 0 is the kernel.
 		if nl, ok := from.(*unix.SockaddrNetlink); !ok || nl.Pid != 0 {
 			continue
 		}

@@ -11,8 +11,8 @@ import (
 	"github.com/yoctune/yoctune/runtime/device/rootfs"
 )
 
-// File holds what the watching process knows, for `yoctuned status` and `why`.
-// It outlives that process and, lying on a tmpfs, not the boot.
+// File is where the enforcer keeps its state for `yoctuned status` and `why`. It outlives
+// the enforcer but, on a tmpfs, not the boot.
 const File = "/run/yoctune/watch.json"
 
 // maxEvents bounds the history; older events are dropped.
@@ -20,13 +20,13 @@ const maxEvents = 256
 
 // Kinds of events.
 const (
-	Drift     = "drift"     // a node is not as wanted, by somebody's or the kernel's doing
-	Reapplied = "reapplied" // a device came, or came back, and was given its settings
-	Returned  = "returned"  // what came, and how many settings it was given
-	Overdue   = "overdue"   // what a setting waits for has not come in time
-	Contest   = "contested" // somebody insists, and this program has yielded
-	Regained  = "regained"  // a contest is over
-	Switched  = "switched"  // the power mode followed the load, heat or a lease
+	Drift     = "drift"     // a process or the kernel changed a node
+	Reapplied = "reapplied" // a node of a device that was added got its setting
+	Returned  = "returned"  // summary of such settings after one cause
+	Overdue   = "overdue"   // the module of a waiting setting was not loaded in time
+	Contest   = "contested" // another program keeps changing a node, which is not repaired any more
+	Regained  = "regained"  // a contested node is enforced again
+	Switched  = "switched"  // the power mode changed with the load, temperature or a lease
 )
 
 // Event is one thing that happened to a node.
@@ -37,14 +37,15 @@ type Event struct {
 	Path    string          `json:"path"`
 	Wanted  string          `json:"wanted"`
 	Found   string          `json:"found"`           // before it was repaired
-	By      *rootfs.Process `json:"by"`              // null: the kernel, or somebody who was not seen
+	By      *rootfs.Process `json:"by"`              // null: the kernel or an unknown process
 	Outcome outcome.Outcome `json:"outcome"`         // after the repair, if there was one
 	Repair  int64           `json:"repair_us"`       // from the event's arrival to the value read back; 0: not repaired
-	Count   int             `json:"count,omitempty"` // of equal events in a row, when more than one
+	Count   int             `json:"count,omitempty"` // of equal events in a row, if more than one
 	Message string          `json:"message"`
 }
 
-// Contested is a node that was yielded to somebody.
+// Contested is a node that is not repaired any more because another program keeps
+// changing it.
 type Contested struct {
 	ID     string          `json:"id"`
 	Path   string          `json:"path"`
@@ -59,14 +60,14 @@ type Waiting struct {
 	ID     string    `json:"id"`
 	Path   string    `json:"path"`
 	Module string    `json:"module"`
-	Until  time.Time `json:"until"` // after which it is said to be overdue
+	Until  time.Time `json:"until"` // when it is reported as overdue
 }
 
-// Text says what is waited for, and how long still.
+// Text describes what the setting waits for.
 func (w Waiting) Text(now time.Time) string {
 	left := w.Until.Sub(now).Round(time.Second)
 	if left <= 0 {
-		return fmt.Sprintf("%s: module %s has not come; it is set when it does", outcome.Name(w.Path), w.Module)
+		return fmt.Sprintf("%s: module %s is not loaded; the setting is applied when it is", outcome.Name(w.Path), w.Module)
 	}
 	return fmt.Sprintf("%s: waits for module %s (%d:%02d left)", outcome.Name(w.Path), w.Module, int(left.Minutes()), int(left.Seconds())%60)
 }
@@ -84,29 +85,29 @@ type Lease struct {
 // State is the content of File.
 type State struct {
 	Boot      string      `json:"boot"`
-	PID       int         `json:"pid"`     // of the watching process, 0 when it ended orderly
-	Plan      string      `json:"plan"`    // file it obeys
+	PID       int         `json:"pid"`     // of the enforcer, 0 after an orderly end
+	Plan      string      `json:"plan"`    // file
 	Digest    string      `json:"digest"`  // of that plan
-	Events    []Source    `json:"sources"` // where events come from
+	Events    []Source    `json:"sources"` // of events
 	Sweep     int64       `json:"sweep_s"` // seconds between looks at every node
-	Drifts    int         `json:"drifts"`  // since the start, by whomever
-	Repairs   int         `json:"repairs"` // of those, put right
+	Drifts    int         `json:"drifts"`  // since the start
+	Repairs   int         `json:"repairs"` // of those
 	Contested []Contested `json:"contested"`
-	Waiting   []Waiting   `json:"waiting"` // settings whose node a module brings
+	Waiting   []Waiting   `json:"waiting"` // settings whose node a module provides
 	Leases    []Lease     `json:"leases"`
 	History   []Event     `json:"history"` // oldest first, bounded
 }
 
-// Source says whether a file system's events reach this program.
+// Source is a source of events, and whether it delivers them.
 type Source struct {
 	Name      string `json:"name"` // /proc, /sys, uevents
 	Delivered bool   `json:"delivered"`
-	Why       string `json:"why,omitempty"` // when not
+	Why       string `json:"why,omitempty"` // if not
 }
 
-// add appends an event; one that repeats the last is counted instead.
+// add appends an event, or counts it if it repeats the last one.
 func (s *State) add(e Event) {
-	if n := len(s.History); n > 0 && same(s.History[n-1], e) {
+	if n := len(s.History); n > 0 && sameEvent(s.History[n-1], e) {
 		last := &s.History[n-1]
 		last.Time, last.Repair, last.By = e.Time, e.Repair, e.By
 		last.Count = max(last.Count, 1) + 1
@@ -118,23 +119,23 @@ func (s *State) add(e Event) {
 	s.History = append(s.History, e)
 }
 
-func same(a, b Event) bool {
+func sameEvent(a, b Event) bool {
 	return a.Type == b.Type && a.Path == b.Path && a.Found == b.Found && a.Outcome == b.Outcome &&
 		(a.By == nil) == (b.By == nil) && (a.By == nil || a.By.Command == b.By.Command)
 }
 
-// ReadState returns what a watching process of this boot left, nil when none
-// did.
+// ReadState returns the state that an enforcer of this boot has written, nil if there is
+// none.
 func ReadState(st rootfs.State, boot string) (*State, error) {
 	b, err := st.ReadState(File)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	} else if err != nil {
-		return nil, fmt.Errorf("read drift history: %w", err)
+		return nil, fmt.Errorf("read the enforcer's state: %w", err)
 	}
 	var s State
 	if err := json.Unmarshal(b, &s); err != nil {
-		return nil, fmt.Errorf("read drift history: %s: %w", File, err)
+		return nil, fmt.Errorf("read the enforcer's state: %s: %w", File, err)
 	}
 	if s.Boot != boot {
 		return nil, nil
@@ -145,10 +146,10 @@ func ReadState(st rootfs.State, boot string) (*State, error) {
 func (s *State) write(st rootfs.State) error {
 	b, err := json.Marshal(s)
 	if err != nil {
-		return fmt.Errorf("write drift history: %w", err)
+		return fmt.Errorf("write the enforcer's state: %w", err)
 	}
 	if err := st.WriteState(File, append(b, '\n')); err != nil {
-		return fmt.Errorf("write drift history: %w", err)
+		return fmt.Errorf("write the enforcer's state: %w", err)
 	}
 	return nil
 }

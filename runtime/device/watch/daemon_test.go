@@ -406,7 +406,7 @@ func TestWhoConnectsDecidesWhatHeMay(t *testing.T) {
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if got := asked(t, root, 65534, acquire); !strings.Contains(got, "leases are for root and the members of group yoctune, not for user 65534") {
+	if got := asked(t, root, 65534, acquire); !strings.Contains(got, "user 65534 may not take leases: only root and members of group yoctune may") {
 		t.Errorf("a stranger: %s", got)
 	}
 	if got := asked(t, root, 900, acquire); !strings.HasPrefix(got, `{"type":"granted"`) {

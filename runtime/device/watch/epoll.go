@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// poll is the one place where a watching process waits.
+// poll is where the enforcer waits for events.
 type poll struct {
 	fd     int
 	wakeFD int // an eventfd, written by other goroutines
@@ -39,9 +39,9 @@ func (p *poll) add(fd int) error {
 	return nil
 }
 
-// wait returns the descriptors that have something, none when the time is over.
+// wait returns the readable descriptors, none after the timeout.
 func (p *poll) wait(d time.Duration) ([]int, error) {
-	// Rounded up: waking before the deadline would only wait again.
+	// Round up: a wake-up before the deadline would only wait again.
 	ms := min(max((d+time.Millisecond-1)/time.Millisecond, 0), math.MaxInt32)
 	n, err := unix.EpollWait(p.fd, p.events[:], int(ms))
 	if errors.Is(err, unix.EINTR) {
@@ -57,11 +57,11 @@ func (p *poll) wait(d time.Duration) ([]int, error) {
 	return fds, nil
 }
 
-// wake ends a wait, now or the next one.
+// wake ends the current or the next wait.
 func (p *poll) wake() {
 	var one [8]byte
 	binary.NativeEndian.PutUint64(one[:], 1)
-	_, _ = unix.Write(p.wakeFD, one[:]) // full means that it is awake already
+	_, _ = unix.Write(p.wakeFD, one[:]) // the counter is full only if a wake-up is pending
 }
 
 func (p *poll) close() {
@@ -69,31 +69,31 @@ func (p *poll) close() {
 	_ = unix.Close(p.fd)
 }
 
-// boottime counts while the machine sleeps, and is not set by anybody.
+// boottime returns CLOCK_BOOTTIME, which counts during sleep and cannot be set.
 func boottime() time.Duration { return clock(unix.CLOCK_BOOTTIME) }
 
 func clock(id int32) time.Duration {
 	var ts unix.Timespec
 	if err := unix.ClockGettime(id, &ts); err != nil {
-		return 0 // only an unknown clock fails, and these are as old as Go's kernels
+		return 0 // fails for unknown clocks only, and every kernel that runs Go has these
 	}
 	return time.Duration(ts.Nano())
 }
 
-// resume tells that the machine slept: drivers come back with their defaults. A
-// timer on the wall clock that asks to be cancelled when that clock jumps is
-// cancelled at every resume, too (timerfd_create(2)).
-type resume struct {
+// resumeTimer reports that the machine has slept, after which drivers have their defaults
+// again. A timer that is cancelled when the wall clock jumps is also cancelled at every
+// resume (timerfd_create(2)).
+type resumeTimer struct {
 	fd    int
 	slept time.Duration
 }
 
-func openResume() (*resume, error) {
+func openResumeTimer() (*resumeTimer, error) {
 	fd, err := unix.TimerfdCreate(unix.CLOCK_REALTIME, unix.TFD_CLOEXEC|unix.TFD_NONBLOCK)
 	if err != nil {
 		return nil, fmt.Errorf("watch for resume: %w", err)
 	}
-	r := &resume{fd: fd, slept: asleep()}
+	r := &resumeTimer{fd: fd, slept: sleepTime()}
 	if err := r.arm(); err != nil {
 		_ = unix.Close(fd)
 		return nil, err
@@ -101,8 +101,8 @@ func openResume() (*resume, error) {
 	return r, nil
 }
 
-// arm sets the timer to a time that does not come.
-func (r *resume) arm() error {
+// arm sets the timer to a time in the far future.
+func (r *resumeTimer) arm() error {
 	never := unix.ItimerSpec{Value: unix.Timespec{Sec: math.MaxInt32}}
 	if err := unix.TimerfdSettime(r.fd, unix.TFD_TIMER_ABSTIME|unix.TFD_TIMER_CANCEL_ON_SET, &never, nil); err != nil {
 		return fmt.Errorf("watch for resume: %w", err)
@@ -110,15 +110,15 @@ func (r *resume) arm() error {
 	return nil
 }
 
-// happened reads the timer and reports whether the machine slept meanwhile; a
-// clock that was set is no reason to do anything.
-func (r *resume) happened() bool {
+// hasSlept reads the timer and reports whether the machine has slept since the last call.
+// A wall clock that was set also ends the timer, and is ignored.
+func (r *resumeTimer) hasSlept() bool {
 	var buf [8]byte
 	_, _ = unix.Read(r.fd, buf[:])
 	_ = r.arm()
 	before := r.slept
-	r.slept = asleep()
+	r.slept = sleepTime()
 	return r.slept-before > 100*time.Millisecond
 }
 
-func asleep() time.Duration { return clock(unix.CLOCK_BOOTTIME) - clock(unix.CLOCK_MONOTONIC) }
+func sleepTime() time.Duration { return clock(unix.CLOCK_BOOTTIME) - clock(unix.CLOCK_MONOTONIC) }

@@ -8,13 +8,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// release gives back what starting took and waiting does not need: the pages of this
-// program's own file that are mapped and were never changed. The kernel maps a page
-// again when it is next used; most of the program is never used by an enforcer that
-// waits. A mapping of which a page was changed, as the linker's relocations do, is
-// left alone: its contents are nowhere else. Where anything is in the way, nothing is
-// given back.
-func release() {
+// dropCleanPages unmaps the unmodified pages of the program's own file, most of which an
+// idle enforcer never uses again. The kernel maps a page again on its next use. Mappings
+// with modified pages, such as relocated data, are skipped because their contents are not
+// in the file. On any error nothing is unmapped.
+func dropCleanPages() {
 	exe, err := os.Readlink("/proc/self/exe")
 	if err != nil {
 		return
@@ -23,16 +21,16 @@ func release() {
 	if err != nil {
 		return
 	}
-	for _, m := range unchanged(string(b), exe) {
+	for _, m := range cleanMappings(string(b), exe) {
 		_, _, _ = unix.Syscall(unix.SYS_MADVISE, m.start, m.end-m.start, unix.MADV_DONTNEED)
 	}
 }
 
 type mapping struct{ start, end uintptr }
 
-// unchanged lists the mappings of a file that cannot be written and have no page of
-// this process's own (proc_pid_smaps(5)).
-func unchanged(smaps, file string) []mapping {
+// cleanMappings returns the read-only mappings of a file that have no private pages
+// (proc_pid_smaps(5)).
+func cleanMappings(smaps, file string) []mapping {
 	var out []mapping
 	var at mapping
 	candidate := false
@@ -41,7 +39,7 @@ func unchanged(smaps, file string) []mapping {
 		if len(f) < 2 {
 			continue
 		}
-		if !strings.HasSuffix(f[0], ":") { // the head of a mapping
+		if !strings.HasSuffix(f[0], ":") { // a mapping's first line
 			_, err := fmt.Sscanf(f[0], "%x-%x", &at.start, &at.end)
 			candidate = err == nil && len(f) == 6 && f[5] == file && (f[1] == "r-xp" || f[1] == "r--p") && at.end > at.start
 			continue

@@ -13,9 +13,9 @@ func TestOnlyUnchangedPagesOfTheProgramAreGivenBack(t *testing.T) {
 		"7f000000-7f100000 r-xp" + head + "/lib/libc.so.6\nAnonymous:             0 kB\n" +
 		"7f200000-7f300000 r--p 00000000 00:00 0 \nAnonymous:             0 kB\n" +
 		"nonsense r-xp" + head + "/usr/bin/yoctuned\nAnonymous:             0 kB\n"
-	if got, want := unchanged(smaps, "/usr/bin/yoctuned"), []mapping{{0x400000, 0x800000}}; !slices.Equal(got, want) {
+	if got, want := cleanMappings(smaps, "/usr/bin/yoctuned"), []mapping{{0x400000, 0x800000}}; !slices.Equal(got, want) {
 		t.Errorf("%x, want %x", got, want)
 	}
-	release() // and this program goes on
-	release()
+	dropCleanPages() // and this program goes on
+	dropCleanPages()
 }
