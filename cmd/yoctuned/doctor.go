@@ -99,7 +99,7 @@ func examinePlan(in *doctor.Input, dev *rootfs.Root, src planfile.Source) error 
 	in.Watch, _ = watch.ReadState(dev, id.BootID)
 	if in.Modes, _ = power.Read(dev); in.Modes != nil {
 		if mode, err := power.Current(dev, in.Modes); err == nil {
-			in.Mode = in.Modes.Name(mode)
+			in.Mode = in.Modes.ModeName(mode)
 		}
 	}
 	return nil

@@ -84,7 +84,7 @@ func probe(dev rootfs.FS) inventory {
 		id, err := power.Current(dev, config)
 		problem(err)
 		if err == nil {
-			inv.Mode = config.Name(id)
+			inv.Mode = config.ModeName(id)
 		}
 	}
 	return inv

@@ -1,15 +1,14 @@
 package importer
 
 import (
-	"fmt"
 	"path"
 	"slices"
 	"strconv"
 	"strings"
 
-	"github.com/yoctune/yoctune/compiler/importer/nvpmodel"
 	"github.com/yoctune/yoctune/compiler/resolve"
 	"github.com/yoctune/yoctune/schema/facts/board"
+	"github.com/yoctune/yoctune/schema/formats/nvpmodel"
 )
 
 func hertz(hz int64) string { return resolve.ShowHz(hz) }
@@ -460,18 +459,4 @@ func (p *powerFile) config(names map[int]string) {
 			l.leftf("not understood on line %d of %s", i+1, path.Base(l.File))
 		}
 	}
-}
-
-// RoundTrip reads a power mode file and writes it back in the stock form: the
-// same parameters, arguments and values in the same order.
-func RoundTrip(text []byte) ([]byte, []nvpmodel.Problem, error) {
-	f, problems, err := nvpmodel.Parse(text)
-	if err != nil {
-		return nil, nil, fmt.Errorf("reading the power mode file: %w", err)
-	}
-	var b strings.Builder
-	if err := f.Write(&b); err != nil {
-		return nil, nil, err
-	}
-	return []byte(b.String()), problems, nil
 }

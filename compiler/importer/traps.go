@@ -3,7 +3,7 @@ package importer
 import (
 	"strings"
 
-	"github.com/yoctune/yoctune/compiler/importer/nvpmodel"
+	"github.com/yoctune/yoctune/schema/formats/nvpmodel"
 )
 
 // Trap names a mistake that configuration of these formats is known for. The

@@ -51,6 +51,27 @@ func merge(t *testing.T, stock, blocks, mode string) (string, string) {
 // start of Python.
 func mergeAll(t *testing.T, inputs []input) []answer {
 	t.Helper()
+	program := buildFunctions(t) + `
+import json, sys
+out = []
+for i in json.load(sys.stdin):
+    try:
+        out.append({'Text': yoctune_nvpmodel_merge(i['Stock'], i['Blocks'], i['Mode'], 'nvpmodel_x.conf', 'modes.conf', i['Fan'])})
+    except ValueError as e:
+        out.append({'Error': str(e)})
+print(json.dumps(out))
+`
+	var answers []answer
+	runPython(t, program, inputs, &answers)
+	if len(answers) != len(inputs) {
+		t.Fatalf("%d answers to %d inputs", len(answers), len(inputs))
+	}
+	return answers
+}
+
+// buildFunctions returns the Python functions of the .inc file.
+func buildFunctions(t *testing.T) string {
+	t.Helper()
 	files, err := power.Emit(emittest.Vision(t))
 	if err != nil {
 		t.Fatal(err)
@@ -65,36 +86,27 @@ func mergeAll(t *testing.T, inputs []input) []answer {
 	if start < 0 || end < start {
 		t.Fatalf("the .inc holds no function:\n%s", inc)
 	}
-	program := inc[start:end] + `
-import json, sys
-out = []
-for i in json.load(sys.stdin):
-    try:
-        out.append({'Text': yoctune_nvpmodel_merge(i['Stock'], i['Blocks'], i['Mode'], 'nvpmodel_x.conf', 'modes.conf', i['Fan'])})
-    except ValueError as e:
-        out.append({'Error': str(e)})
-print(json.dumps(out))
-`
-	in, err := json.Marshal(inputs)
+	return inc[start:end]
+}
+
+// runPython gives a program JSON and decodes the JSON that it prints.
+func runPython(t *testing.T, program string, in, out any) {
+	t.Helper()
+	text, err := json.Marshal(in)
 	if err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.Command("python3", "-I", "-W", "error", "-c", program)
-	cmd.Stdin = bytes.NewReader(in)
+	cmd.Stdin = bytes.NewReader(text)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
-	out, err := cmd.Output()
+	printed, err := cmd.Output()
 	if err != nil {
 		t.Fatalf("python3: %v\n%s", err, stderr.String())
 	}
-	var answers []answer
-	if err := json.Unmarshal(out, &answers); err != nil {
+	if err := json.Unmarshal(printed, out); err != nil {
 		t.Fatal(err)
 	}
-	if len(answers) != len(inputs) {
-		t.Fatalf("%d answers to %d inputs", len(answers), len(inputs))
-	}
-	return answers
 }
 
 func TestModesGoBeforeTheDefaultAndStockModesStay(t *testing.T) {

@@ -2,6 +2,7 @@ package devicetest
 
 import (
 	"fmt"
+	"github.com/yoctune/yoctune/schema/formats/nvpmodel"
 	"os"
 	"path"
 	"path/filepath"
@@ -135,11 +136,11 @@ func (t *tree) settle(id int) {
 		t.err = err
 		return
 	}
-	i := slices.IndexFunc(config.Modes, func(m power.Mode) bool { return m.ID == id })
+	i := slices.IndexFunc(config.Modes, func(m nvpmodel.Mode) bool { return m.ID == id })
 	if i < 0 {
 		return
 	}
-	for _, step := range config.Steps(dev, &config.Modes[i]) {
+	for _, step := range power.Steps(dev, config, &config.Modes[i]) {
 		if real, err := dev.Resolve(step.Path); err == nil && step.Stage != power.Wake {
 			t.file(real, step.Want+"\n")
 		}

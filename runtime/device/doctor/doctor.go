@@ -10,6 +10,7 @@ package doctor
 import (
 	"errors"
 	"fmt"
+	"github.com/yoctune/yoctune/schema/formats/nvpmodel"
 	"io/fs"
 	"path"
 	"strconv"
@@ -69,7 +70,7 @@ type Input struct {
 	Refused string     // why the installed plan is not obeyed
 	Results []enforce.Result
 	Watch   *watch.State // nil: nobody has watched
-	Modes   *power.Config
+	Modes   *nvpmodel.File
 	Mode    string // in force, "" unknown
 	Samples []*monitor.Sample
 	Before  Counters

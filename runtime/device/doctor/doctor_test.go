@@ -77,7 +77,7 @@ func examine(t *testing.T, before, during func(*patient)) map[string]doctor.Find
 	p.in.After = doctor.Count(dev, 10*time.Second)
 	if p.in.Modes, err = power.Read(dev); err == nil && p.in.Modes != nil {
 		if id, err := power.Current(dev, p.in.Modes); err == nil {
-			p.in.Mode = p.in.Modes.Name(id)
+			p.in.Mode = p.in.Modes.ModeName(id)
 		}
 	}
 	p.in.Procs = doctor.Processes(dev)

@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"fmt"
+	"github.com/yoctune/yoctune/schema/formats/nvpmodel"
 	"maps"
 	"path"
 	"slices"
@@ -9,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/yoctune/yoctune/runtime/device/outcome"
-	"github.com/yoctune/yoctune/runtime/device/power"
 	"github.com/yoctune/yoctune/runtime/device/rootfs"
 	"github.com/yoctune/yoctune/schema/facts/board"
 	"github.com/yoctune/yoctune/schema/formats/sysctld"
@@ -162,7 +162,7 @@ func sysctlFiles(dev rootfs.FS) []string {
 // lets the clocks do: with another device tree than a "-super" one the mode is
 // shown as set, and the clocks stay where they were.
 func checkSuper(in *Input) answer {
-	if in.Modes == nil || !slices.ContainsFunc(in.Modes.Modes, func(m power.Mode) bool { return strings.Contains(m.Name, "SUPER") }) {
+	if in.Modes == nil || !slices.ContainsFunc(in.Modes.Modes, func(m nvpmodel.Mode) bool { return strings.Contains(m.Name, "SUPER") }) {
 		return answer{Skipped, "no Super modes on this device", ""}
 	}
 	facts := known(in.Dev)

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"github.com/yoctune/yoctune/schema/formats/nvpmodel"
 	"io/fs"
 	"slices"
 	"strings"
@@ -25,13 +26,13 @@ const modeID = "power.default"
 
 // mode is a power mode on this device.
 type mode struct {
-	definition *power.Mode
+	definition *nvpmodel.Mode
 	lines      []*target
 	wake       []*target // nodes that must be on while clocks are set
 }
 
 // readMode finds a power mode of this device by name.
-func readMode(dev rootfs.FS, name string) (*power.Config, *power.Mode, error) {
+func readMode(dev rootfs.FS, name string) (*nvpmodel.File, *nvpmodel.Mode, error) {
 	config, err := power.Read(dev)
 	if err != nil {
 		return nil, nil, err
@@ -50,7 +51,7 @@ var errNoMode = errors.New("no such power mode")
 
 // newMode returns a mode with targets for its lines. Nodes that the plan sets by itself are
 // left out, since the plan's setting is more specific.
-func newMode(dev rootfs.FS, config *power.Config, def *power.Mode, settings []*target) *mode {
+func newMode(dev rootfs.FS, config *nvpmodel.File, def *nvpmodel.Mode, settings []*target) *mode {
 	claimed := map[string]bool{}
 	for _, t := range settings {
 		if t.real != "" && !isReadOnly(t.setting) && t.setting.Policy != plan.Report {
@@ -59,7 +60,7 @@ func newMode(dev rootfs.FS, config *power.Config, def *power.Mode, settings []*t
 	}
 	m := &mode{definition: def}
 	sel := newSelector(dev)
-	for _, step := range config.Steps(dev, def) {
+	for _, step := range power.Steps(dev, config, def) {
 		t := newModeTarget(sel, step)
 		switch {
 		case claimed[t.real]:
@@ -149,7 +150,7 @@ func (s *Session) SetMode(name string) ([]Result, error) {
 
 // enterMode sets cores and masks first and then, with the GPU awake, clocks and the rest.
 // The cpufreq policies of cores exist only once the cores are online.
-func (s *Session) enterMode(config *power.Config, def *power.Mode) error {
+func (s *Session) enterMode(config *nvpmodel.File, def *nvpmodel.Mode) error {
 	m := newMode(s.dev, config, def, s.claimingTargets())
 	cores := slices.DeleteFunc(slices.Clone(m.lines), func(t *target) bool { return writeRank(t.real) >= rankClocks })
 	if err := s.applyTargets(cores); err != nil {
@@ -210,7 +211,7 @@ func modeResult(dev rootfs.FS, p *plan.Power, m *mode) Result {
 	if err == nil {
 		var id int
 		if id, err = power.Current(dev, config); err == nil {
-			if r.Found, r.Known = config.Name(id), true; r.Found == "" {
+			if r.Found, r.Known = config.ModeName(id), true; r.Found == "" {
 				r.Found = fmt.Sprintf("mode %d", id)
 			}
 		}
@@ -244,7 +245,7 @@ type inForce struct {
 
 // recordMode records the mode in force and sets the plan's own for the next boot. In a trial
 // the latter waits for the confirmation, so that a reset reverts it.
-func (s *Session) recordMode(def *power.Mode) error {
+func (s *Session) recordMode(def *nvpmodel.Mode) error {
 	config, planned, err := readMode(s.dev, s.plan.Power.Default)
 	if err != nil {
 		return nil // a ladder without a default mode
@@ -318,7 +319,7 @@ func (s *Session) CanEnter(name string) error {
 	if err != nil {
 		return err
 	}
-	for _, step := range config.Steps(s.dev, def) {
+	for _, step := range power.Steps(s.dev, config, def) {
 		if step.Stage != power.Masks || step.Path == "" {
 			continue
 		}

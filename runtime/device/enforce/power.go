@@ -3,6 +3,7 @@ package enforce
 import (
 	"errors"
 	"fmt"
+	"github.com/yoctune/yoctune/schema/formats/nvpmodel"
 	"strings"
 
 	"github.com/yoctune/yoctune/runtime/device/outcome"
@@ -47,7 +48,7 @@ func defaultResults(dev rootfs.FS, p *plan.Power, m *mode, err error) []Result {
 	r := Result{ID: modeID, Path: power.StatusFile, Wanted: p.Default, Outcome: outcome.Unsupported, Message: err.Error()}
 	if config, cerr := power.Read(dev); cerr == nil && config != nil {
 		if id, cerr := power.Current(dev, config); cerr == nil {
-			r.Found, r.Known = config.Name(id), true
+			r.Found, r.Known = config.ModeName(id), true
 		}
 	}
 	if errors.Is(err, errNoMode) {
@@ -57,7 +58,7 @@ func defaultResults(dev rootfs.FS, p *plan.Power, m *mode, err error) []Result {
 }
 
 // compareMode compares a mode of the plan with the installed one.
-func compareMode(want plan.PowerMode, have *power.Mode) (outcome.Outcome, string, string) {
+func compareMode(want plan.PowerMode, have *nvpmodel.Mode) (outcome.Outcome, string, string) {
 	const image = ": needs an image built from this plan's layer"
 	if have == nil {
 		return outcome.Pending, "", power.ConfigFile + " does not define " + want.Name + image
@@ -66,8 +67,8 @@ func compareMode(want plan.PowerMode, have *power.Mode) (outcome.Outcome, string
 		return outcome.Pending, have.Name, fmt.Sprintf("%s has id %d in %s, the plan has %d%s", want.Name, have.ID, power.ConfigFile, want.ID, image)
 	}
 	installed := map[string]string{}
-	for _, p := range have.Params {
-		installed[p.Name+" "+p.Arg] = p.Value
+	for _, p := range have.Settings {
+		installed[p.Param+" "+p.Arg] = p.Value
 	}
 	var diff []string
 	for _, p := range want.Params {
@@ -80,9 +81,9 @@ func compareMode(want plan.PowerMode, have *power.Mode) (outcome.Outcome, string
 			diff = append(diff, fmt.Sprintf("%s is %s, wanted %s", key, v, p.Value))
 		}
 	}
-	for _, p := range have.Params {
-		if _, extra := installed[p.Name+" "+p.Arg]; extra {
-			diff = append(diff, p.Name+" "+p.Arg+" is not in the plan")
+	for _, p := range have.Settings {
+		if _, extra := installed[p.Param+" "+p.Arg]; extra {
+			diff = append(diff, p.Param+" "+p.Arg+" is not in the plan")
 		}
 	}
 	if len(diff) > 0 {

@@ -3,6 +3,7 @@ package monitor
 import (
 	"errors"
 	"fmt"
+	"github.com/yoctune/yoctune/schema/formats/nvpmodel"
 	"io/fs"
 	"path"
 	"slices"
@@ -31,7 +32,7 @@ type Sampler struct {
 	sensors  []*sensor
 	found    time.Duration // when they were looked for
 	missing  bool          // one of them was gone
-	modes    *power.Config
+	modes    *nvpmodel.File
 	cpus     []cpuNode
 	before   counters
 }
@@ -201,7 +202,7 @@ func (s *Sampler) mode(out *Sample) {
 	if err != nil {
 		return
 	}
-	if name := s.modes.Name(id); name != "" {
+	if name := s.modes.ModeName(id); name != "" {
 		out.PowerMode = &name
 	}
 }

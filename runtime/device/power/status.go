@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/yoctune/yoctune/runtime/device/rootfs"
+	"github.com/yoctune/yoctune/schema/formats/nvpmodel"
 )
 
 // originalFile keeps what nvpmodel's status was before it was first changed. It
@@ -21,10 +22,13 @@ type original struct {
 
 // Current returns the id of the mode in force, or that the next boot will set
 // where nvpmodel has not run yet.
-func Current(dev rootfs.FS, c *Config) (int, error) {
+func Current(dev rootfs.FS, file *nvpmodel.File) (int, error) {
 	content, err := dev.Read(StatusFile)
 	if absent(err) {
-		return c.Default, nil
+		if file.Default == nil {
+			return -1, nil
+		}
+		return *file.Default, nil
 	} else if err != nil {
 		return 0, fmt.Errorf("read power mode: %w", err)
 	}

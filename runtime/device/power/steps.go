@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/yoctune/yoctune/runtime/device/rootfs"
+	"github.com/yoctune/yoctune/schema/formats/nvpmodel"
 )
 
 // Step is one line of a mode, as a node of this device and what it shall hold.
@@ -51,19 +52,19 @@ const unlimited = "2147483647"
 // file, except that what is on one node twice is kept where it is last. The
 // snapshot decides which of two paths a kernel has, what the ends of a clock's
 // table are, and which cores exist.
-func (c *Config) Steps(dev rootfs.FS, m *Mode) []Step {
+func Steps(dev rootfs.FS, file *nvpmodel.File, m *nvpmodel.Mode) []Step {
 	var steps []Step
-	for _, p := range m.Params {
-		s := Step{Param: p.Name, Arg: p.Arg, Want: p.Value, Stage: stage(p)}
-		d := c.Params[p.Name]
-		s.Path, s.Missing = d.node(dev, p)
+	for _, p := range m.Settings {
+		s := Step{Param: p.Param, Arg: p.Arg, Want: p.Value, Stage: stage(p)}
+		d := file.Param(p.Param)
+		s.Path, s.Missing = node(dev, d, p)
 		switch {
 		case s.Stage == Cores:
-			if !c.core(dev, &s) {
+			if !core(dev, &s) {
 				continue
 			}
-		case d.Type == "CLOCK" && s.Path != "":
-			c.clock(dev, d, p, &s)
+		case s.Path != "" && d.Type == "CLOCK":
+			clock(dev, file, d, p, &s)
 		}
 		// One policy is several lines, where a file names its clock once a core.
 		if s.Path != "" && s.Stage != Wake {
@@ -79,9 +80,9 @@ func (c *Config) Steps(dev rootfs.FS, m *Mode) []Step {
 	return steps
 }
 
-func stage(p Param) Stage {
+func stage(p nvpmodel.Setting) Stage {
 	switch {
-	case p.Name == "CPU_ONLINE":
+	case p.Param == "CPU_ONLINE":
 		return Cores
 	case strings.HasSuffix(p.Arg, "_PG_MASK"):
 		return Masks
@@ -95,46 +96,41 @@ func stage(p Param) Stage {
 
 // node finds the file of a line: that of the running kernel line where the section
 // has two.
-func (d Declared) node(dev rootfs.FS, p Param) (name, missing string) {
-	first := d.Args[p.Arg]
-	if first == "" {
-		return "", "the configuration does not declare " + p.Name + " " + p.Arg
+func node(dev rootfs.FS, d *nvpmodel.Param, p nvpmodel.Setting) (name, missing string) {
+	first := d.Arg(p.Arg)
+	if first == nil {
+		return "", "the configuration does not declare " + p.Param + " " + p.Arg
 	}
-	for _, candidate := range []string{first, d.Args[p.Arg+"_KNEXT"]} {
-		if candidate == "" {
+	for _, candidate := range []*nvpmodel.Arg{first, d.Arg(p.Arg + "_KNEXT")} {
+		if candidate == nil {
 			continue
 		}
-		if d.Type == "HWMON" {
-			candidate = hwmon(dev, candidate)
-		}
-		if _, err := dev.Resolve(candidate); err == nil {
-			return candidate, ""
-		} else if errors.Is(err, rootfs.ErrPath) {
-			return candidate, "" // said as what it is when it is used
+		name := nodeOf(dev, candidate)
+		if _, err := dev.Resolve(name); err == nil || errors.Is(err, rootfs.ErrPath) {
+			return name, "" // a forbidden path is reported when it is used
 		}
 	}
-	return first, ""
+	return nodeOf(dev, first), ""
 }
 
-// hwmon turns "DIR attr" into the attribute below the one hwmonN that DIR has:
-// the number is another at every boot.
-func hwmon(dev rootfs.FS, text string) string {
-	dir, attr, ok := strings.Cut(text, " ")
-	if !ok {
-		return dir
+// nodeOf returns the path of an argument. That of a HWMON is below the one hwmonN of
+// its folder: the number differs between boots.
+func nodeOf(dev rootfs.FS, a *nvpmodel.Arg) string {
+	if a.Attr == "" {
+		return a.Path
 	}
-	names, _ := dev.List(dir) // absent: the name below does not resolve either
+	names, _ := dev.List(a.Path) // absent: the name below does not resolve either
 	for _, n := range names {
 		if strings.HasPrefix(n, "hwmon") && n != "hwmon" {
-			return path.Join(dir, n, attr)
+			return path.Join(a.Path, n, a.Attr)
 		}
 	}
-	return path.Join(dir, attr)
+	return path.Join(a.Path, a.Attr)
 }
 
 // core reports whether a line about a core has something to do. Kernels give the
 // boot core no switch: it is on.
-func (c *Config) core(dev rootfs.FS, s *Step) bool {
+func core(dev rootfs.FS, s *Step) bool {
 	if _, err := dev.Resolve(s.Path); err == nil || s.Path == "" {
 		return true
 	}
@@ -147,7 +143,7 @@ func (c *Config) core(dev rootfs.FS, s *Step) bool {
 
 // clock resolves nvpmodel's special values. MIN 0 is the lowest of the table, and
 // the kernel says so; -1 is no cap, which reads as the highest.
-func (c *Config) clock(dev rootfs.FS, d Declared, p Param, s *Step) {
+func clock(dev rootfs.FS, file *nvpmodel.File, d *nvpmodel.Param, p nvpmodel.Setting, s *Step) {
 	table := table(dev, d, s.Path)
 	switch {
 	case s.Want == "-1":
@@ -163,7 +159,7 @@ func (c *Config) clock(dev rootfs.FS, d Declared, p Param, s *Step) {
 			s.Write = s.Want
 			return
 		}
-		s.Want, s.AtLeast = strconv.FormatInt(c.highest(p), 10), true
+		s.Want, s.AtLeast = strconv.FormatInt(highest(file, p), 10), true
 	case s.Want == "0" && p.Arg == "MIN_FREQ" && len(table) > 0:
 		s.Want = strconv.FormatInt(table[0], 10)
 	default:
@@ -183,11 +179,17 @@ func (c *Config) clock(dev rootfs.FS, d Declared, p Param, s *Step) {
 
 // table is a clock's steps, ascending; its two ends where the kernel lists no
 // more, nil where it says nothing.
-func table(dev rootfs.FS, d Declared, name string) []int64 {
+func table(dev rootfs.FS, d *nvpmodel.Param, name string) []int64 {
 	dir := path.Dir(name)
-	lists := []string{d.Args["FREQ_TABLE"], d.Args["FREQ_TABLE_KNEXT"], dir + "/scaling_available_frequencies", dir + "/available_frequencies"}
+	var lists []string
+	for _, declared := range []string{"FREQ_TABLE", "FREQ_TABLE_KNEXT"} {
+		if a := d.Arg(declared); a != nil {
+			lists = append(lists, a.Path)
+		}
+	}
+	lists = append(lists, dir+"/scaling_available_frequencies", dir+"/available_frequencies")
 	for _, list := range lists {
-		if list == "" || path.Dir(list) != dir {
+		if path.Dir(list) != dir {
 			continue
 		}
 		c, err := dev.Read(list)
@@ -222,11 +224,11 @@ func numbers(text string) []int64 {
 
 // highest is the most that any mode asks of a clock: whoever reads no less has no
 // cap that a mode of this file could have set.
-func (c *Config) highest(p Param) int64 {
+func highest(file *nvpmodel.File, p nvpmodel.Setting) int64 {
 	most := int64(1)
-	for _, m := range c.Modes {
-		for _, q := range m.Params {
-			if n, err := strconv.ParseInt(q.Value, 10, 64); err == nil && q.Name == p.Name && q.Arg == p.Arg {
+	for _, m := range file.Modes {
+		for _, q := range m.Settings {
+			if n, err := strconv.ParseInt(q.Value, 10, 64); err == nil && q.Param == p.Param && q.Arg == p.Arg {
 				most = max(most, n)
 			}
 		}

@@ -1,5 +1,5 @@
-// Package nvpmodel reads and writes nvpmodel.conf, the file in which NVIDIA
-// describes the power modes of a Jetson module.
+// Package nvpmodel parses and writes nvpmodel.conf, the file in which NVIDIA describes
+// the power modes of a Jetson module.
 //
 // The format has no published grammar; this one was gathered from the stock
 // files of L4T R32 to R39 and holds for all of them:
@@ -19,6 +19,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -70,6 +71,7 @@ type Mode struct {
 type Setting struct {
 	Param, Arg, Value string
 	Line              int
+	column            int
 }
 
 // Trap names a mistake that files of this format are known for.
@@ -85,13 +87,15 @@ const (
 	NoConfig        Trap = "no-pm-config"     // nvpmodel refuses a file without PM_CONFIG
 )
 
-// Problem is a line that is not what nvpmodel expects. One without Ignored is
-// read all the same, as its author meant it.
+// Problem is a fault in a line. A line without Ignored is parsed as its author meant it.
 type Problem struct {
 	Line, Column int // from 1
 	Message      string
 	Trap         Trap // "" for plain faults
 	Ignored      bool // nothing was taken from the line
+	// Fatal marks a fault after which the meaning of a mode or of the default is a
+	// guess. A device must not switch modes by such a file.
+	Fatal bool
 }
 
 // Parse reads a file. It accepts what real files contain beyond the stock form:
@@ -107,13 +111,13 @@ func Parse(text []byte) (*File, []Problem, error) {
 	for raw := range bytes.Lines(text) {
 		n++
 		p.line = n
-		line := strings.TrimRight(string(raw), "\r\n")
+		line := strings.TrimSuffix(strings.TrimSuffix(string(raw), "\n"), "\r")
 		p.column = 1 + len(line) - len(strings.TrimLeft(line, " \t"))
-		line = strings.TrimSpace(line)
+		line = strings.Trim(line, " \t")
 		switch {
-		case line == "" || line[0] == '#':
-		case !utf8.ValidString(line) || strings.IndexFunc(line, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }) >= 0:
+		case !utf8.ValidString(line) || strings.ContainsFunc(line, control):
 			p.fault("", "control characters")
+		case line == "" || line[0] == '#':
 		case line[0] == '<':
 			if err := p.section(line); err != nil {
 				return nil, nil, err
@@ -126,6 +130,12 @@ func Parse(text []byte) (*File, []Problem, error) {
 	return p.file, p.problems, nil
 }
 
+// control reports characters that do not belong in the file. Some programs end a line
+// at them, so that what follows in a comment is not part of the comment.
+func control(r rune) bool {
+	return r < ' ' && r != '\t' || r >= 0x7f && r <= 0x9f || r == '\u2028' || r == '\u2029'
+}
+
 type parser struct {
 	file         *File
 	problems     []Problem
@@ -136,11 +146,21 @@ type parser struct {
 }
 
 func (p *parser) fault(trap Trap, format string, args ...any) {
-	p.problems = append(p.problems, Problem{p.line, p.column, fmt.Sprintf(format, args...), trap, true})
+	p.report(Problem{Trap: trap, Ignored: true}, format, args)
+}
+
+// fatal also drops the lines of the section that the line opens.
+func (p *parser) fatal(format string, args ...any) {
+	p.report(Problem{Ignored: true, Fatal: true}, format, args)
 }
 
 func (p *parser) oddity(trap Trap, format string, args ...any) {
-	p.problems = append(p.problems, Problem{p.line, p.column, fmt.Sprintf(format, args...), trap, false})
+	p.report(Problem{Trap: trap}, format, args)
+}
+
+func (p *parser) report(problem Problem, format string, args []any) {
+	problem.Line, problem.Column, problem.Message = p.line, p.column, fmt.Sprintf(format, args...)
+	p.problems = append(p.problems, problem)
 }
 
 // section reads a line in angle brackets.
@@ -148,7 +168,7 @@ func (p *parser) section(line string) error {
 	body, rest, closed := strings.Cut(line[1:], ">")
 	if !closed {
 		p.in = ""
-		p.fault("", "the section's > is missing")
+		p.fatal("the section's > is missing")
 		return nil
 	}
 	if strings.TrimSpace(rest) != "" {
@@ -157,7 +177,7 @@ func (p *parser) section(line string) error {
 	words := strings.Fields(body)
 	if len(words) == 0 {
 		p.in = ""
-		p.fault("", "an empty section")
+		p.fatal("an empty section")
 		return nil
 	}
 	if strings.HasPrefix(words[0], "/") {
@@ -168,11 +188,12 @@ func (p *parser) section(line string) error {
 	attr := map[string]string{}
 	for _, w := range words[1:] {
 		k, v, ok := strings.Cut(w, "=")
-		if !ok {
-			p.oddity("", "%q is no KEY=VALUE", w)
-			continue
+		if ok {
+			attr[k] = v
 		}
-		attr[k] = v
+		if !word(k) || !word(v) {
+			defer p.oddity("", "%q is not KEY=VALUE", w) // after what the section makes of it
+		}
 	}
 	p.in = words[0]
 	switch words[0] {
@@ -183,7 +204,7 @@ func (p *parser) section(line string) error {
 	case "PM_CONFIG":
 		id, err := strconv.Atoi(attr["DEFAULT"])
 		if err != nil || id < 0 {
-			p.fault("", "DEFAULT=%s is not the id of a mode", attr["DEFAULT"])
+			p.fatal("DEFAULT=%s is not the id of a mode", attr["DEFAULT"])
 			return nil
 		}
 		if p.file.Default != nil {
@@ -231,12 +252,12 @@ func (p *parser) model(attr map[string]string) error {
 	id, err := strconv.Atoi(attr["ID"])
 	if err != nil || id < 0 {
 		p.in = ""
-		p.fault("", "ID=%s is not a number", attr["ID"])
+		p.fatal("ID=%s is not a number", attr["ID"])
 		return nil
 	}
 	if !word(attr["NAME"]) {
 		p.in = ""
-		p.fault("", "NAME=%s: a name is letters, digits and _", attr["NAME"])
+		p.fatal("NAME=%s: a name is letters, digits and _", attr["NAME"])
 		return nil
 	}
 	for _, o := range p.file.Modes {
@@ -297,25 +318,24 @@ func (p *parser) arg(words []string) {
 
 func (p *parser) setting(words []string) {
 	words, ok := p.exactly(words, 3)
-	if !ok {
-		p.fault("", "a setting has three words: PARAM, argument, value")
-		return
-	}
-	if !word(words[0]) || !word(words[1]) {
-		p.fault("", "a setting has three words: PARAM, argument, value")
+	if !ok || !word(words[0]) || !word(words[1]) {
+		p.fatal("a setting has three words: PARAM, argument, value")
 		return
 	}
 	mode := &p.file.Modes[len(p.file.Modes)-1]
-	for _, s := range mode.Settings {
+	for i, s := range mode.Settings {
 		if s.Param == words[0] && s.Arg == words[1] {
-			p.fault(Repeated, "%s %s is set a second time in %s; line %d has the first", s.Param, s.Arg, mode.Name, s.Line)
-			return
+			// nvpmodel writes both, so that the value of the later line remains.
+			p.problems = append(p.problems, Problem{Line: s.Line, Column: s.column, Trap: Repeated, Ignored: true,
+				Message: fmt.Sprintf("%s %s is set again on line %d of %s", s.Param, s.Arg, p.line, mode.Name)})
+			mode.Settings = slices.Delete(mode.Settings, i, i+1)
+			break
 		}
 	}
 	if !p.declared[[2]string{words[0], words[1]}] {
 		p.oddity(Undeclared, "no PARAM section above declares %s %s: nvpmodel abandons the mode", words[0], words[1])
 	}
-	mode.Settings = append(mode.Settings, Setting{words[0], words[1], words[2], p.line})
+	mode.Settings = append(mode.Settings, Setting{words[0], words[1], words[2], p.line, p.column})
 }
 
 // exactly cuts off a comment behind the words of a line.
@@ -387,12 +407,45 @@ func (f *File) Write(w io.Writer) error {
 	return err
 }
 
-// Mode finds a mode by its id.
-func (f *File) Mode(id int) (Mode, bool) {
-	for _, m := range f.Modes {
-		if m.ID == id {
-			return m, true
+// Mode returns the mode of a name, or nil.
+func (f *File) Mode(name string) *Mode {
+	for i := range f.Modes {
+		if f.Modes[i].Name == name {
+			return &f.Modes[i]
 		}
 	}
-	return Mode{}, false
+	return nil
+}
+
+// ModeName returns the name of a mode's id, or "".
+func (f *File) ModeName(id int) string {
+	for _, m := range f.Modes {
+		if m.ID == id {
+			return m.Name
+		}
+	}
+	return ""
+}
+
+// Param returns the section that declares a name, or nil.
+func (f *File) Param(name string) *Param {
+	for i := range f.Params {
+		if f.Params[i].Name == name {
+			return &f.Params[i]
+		}
+	}
+	return nil
+}
+
+// Arg returns an argument of the section, or nil. The section may be nil.
+func (p *Param) Arg(name string) *Arg {
+	if p == nil {
+		return nil
+	}
+	for i := range p.Args {
+		if p.Args[i].Name == name {
+			return &p.Args[i]
+		}
+	}
+	return nil
 }

@@ -15,7 +15,7 @@ import (
 // sameFile compares what a file says, not where.
 var sameFile = cmp.Options{
 	cmpopts.IgnoreFields(Param{}, "Line"), cmpopts.IgnoreFields(Arg{}, "Line"),
-	cmpopts.IgnoreFields(Mode{}, "Line"), cmpopts.IgnoreFields(Setting{}, "Line"),
+	cmpopts.IgnoreFields(Mode{}, "Line"), cmpopts.IgnoreFields(Setting{}, "Line", "column"),
 	cmpopts.EquateEmpty(),
 }
 
@@ -130,10 +130,18 @@ func TestParseNamesTheLineAndTheTrap(t *testing.T) {
 		{"dangling default", head + "< POWER_MODEL ID=0 NAME=A >\n< PM_CONFIG DEFAULT=7 >\n",
 			Problem{Line: 4, Column: 1, Trap: Dangling, Ignored: true}},
 		{"a word as default", head + "< POWER_MODEL ID=0 NAME=A >\n< PM_CONFIG DEFAULT=turbo >\n",
-			Problem{Line: 4, Column: 1, Ignored: true}},
+			Problem{Line: 4, Column: 1, Ignored: true, Fatal: true}},
 		{"id twice", head + "< POWER_MODEL ID=0 NAME=A >\n< POWER_MODEL ID=0 NAME=B >\n< PM_CONFIG DEFAULT=0 >\n",
 			Problem{Line: 4, Column: 1, Trap: Repeated, Ignored: true}},
 		{"hostile name", head + "< POWER_MODEL ID=0 NAME=A;rm >\n< PM_CONFIG DEFAULT=0 >\n",
+			Problem{Line: 3, Column: 1, Ignored: true, Fatal: true}},
+		{"a mode without an id", head + "< POWER_MODEL NAME=A >\n< PM_CONFIG DEFAULT=0 >\n",
+			Problem{Line: 3, Column: 1, Ignored: true, Fatal: true}},
+		{"a setting of two words", head + "< POWER_MODEL ID=0 NAME=A >\nGPU MAX_FREQ\n< PM_CONFIG DEFAULT=0 >\n",
+			Problem{Line: 4, Column: 1, Ignored: true, Fatal: true}},
+		{"a setting twice", head + "< POWER_MODEL ID=0 NAME=A >\n GPU MAX_FREQ 1\nGPU MAX_FREQ 2\n< PM_CONFIG DEFAULT=0 >\n",
+			Problem{Line: 4, Column: 2, Trap: Repeated, Ignored: true}},
+		{"a section of a newer release", head + "< TURBO LEVEL=1 >\nX Y\n< POWER_MODEL ID=0 NAME=A >\n< PM_CONFIG DEFAULT=0 >\n",
 			Problem{Line: 3, Column: 1, Ignored: true}},
 	} {
 		_, problems, err := Parse([]byte(tt.text))
