@@ -27,9 +27,23 @@ type File struct {
 	Means   []Meaning // what it does
 	Origins []Ref     // parts of the configuration that caused it
 	From    []string  // FILE:LINE of those that no meaning has; see [Complete]
+	Needs   []Need    // packages that the image needs with it
 	Install *Install  // set on files that the config recipe installs on the device
 
 	causes []cause
+}
+
+// Need is a package that the package group of the layer brings into an image.
+type Need struct {
+	Package string
+	Machine string // "" for every target
+	ID      string // part of the configuration behind it
+	Weak    bool   // recommended only: it may not exist
+}
+
+// KernelModule is the need of a kernel module, which may be built in instead.
+func KernelModule(name, machine, id string) Need {
+	return Need{Package: "kernel-module-" + strings.ReplaceAll(strings.ToLower(name), "_", "-"), Machine: machine, ID: id, Weak: true}
 }
 
 // Install is where the config recipe puts a file on the device.
@@ -42,12 +56,6 @@ type Install struct {
 type Ref struct {
 	Target string
 	ID     string
-}
-
-// Emitter makes the files of one artefact.
-type Emitter struct {
-	Name string
-	Emit func(*plan.Layer) ([]File, error)
 }
 
 // Error is a refusal of an emitter, with the part of the configuration it is

@@ -34,33 +34,40 @@ import (
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
-// Emitters lists every artefact of its own. Two more describe the others and
-// come after them: config, the recipe that installs files on the device, and
-// readme.
-func Emitters() []emitters.Emitter {
-	return []emitters.Emitter{
-		{Name: "layerconf", Emit: layerconf.Emit},
-		{Name: "settings", Emit: settings.Emit},
-		{Name: "kernel", Emit: kernel.Emit},
-		{Name: "power", Emit: power.Emit},
-		{Name: "fan", Emit: fan.Emit},
-		{Name: "sysctl", Emit: sysctl.Emit},
-		{Name: "udev", Emit: udev.Emit},
-		{Name: "tmpfiles", Emit: tmpfiles.Emit},
-		{Name: "modules", Emit: modules.Emit},
-		{Name: "zram", Emit: zram.Emit},
-		{Name: "units", Emit: units.Emit},
-		{Name: "planfile", Emit: planfile.Emit},
-		{Name: "yoctuned", Emit: yoctuned.Emit},
-		{Name: "cuda", Emit: cuda.Emit},
-		{Name: "models", Emit: models.Emit},
-		{Name: "packagegroup", Emit: packagegroup.Emit},
-		{Name: "optional", Emit: optional.Emit},
-		{Name: "kas", Emit: kas.Emit},
-		{Name: "bbsetup", Emit: bbsetup.Emit},
-		{Name: "hashserv", Emit: hashserv.Emit},
+// emit makes the files of one artefact.
+type emit func(*plan.Layer) ([]emitters.File, error)
+
+// artefacts lists the emitters.
+func artefacts() []emit {
+	return []emit{
+		layerconf.Emit,
+		settings.Emit,
+		kernel.Emit,
+		power.Emit,
+		fan.Emit,
+		sysctl.Emit,
+		udev.Emit,
+		tmpfiles.Emit,
+		modules.Emit,
+		zram.Emit,
+		units.Emit,
+		planfile.Emit,
+		yoctuned.Emit,
+		cuda.Emit,
+		models.Emit,
+		optional.Emit,
+		kas.Emit,
+		bbsetup.Emit,
+		hashserv.Emit,
 	}
 }
+
+// summary makes the files that depend on those of the artefacts.
+type summary func(*plan.Layer, []emitters.File) ([]emitters.File, error)
+
+// summaries lists them: what the image needs, what the device gets, and the
+// document of the layer, which names the files before it.
+func summaries() []summary { return []summary{packagegroup.Emit, config.Emit, readme.Emit} }
 
 // Emit returns all files of the layer, sorted by path. A refusal is an
 // [*emitters.Error].
@@ -69,19 +76,19 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 		return nil, err
 	}
 	var files []emitters.File
-	for _, e := range Emitters() {
-		fs, err := e.Emit(l)
+	for _, e := range artefacts() {
+		more, err := e(l)
 		if err != nil {
 			return nil, err
 		}
-		files = append(files, fs...)
+		files = append(files, more...)
 	}
-	for _, describe := range []func(*plan.Layer, []emitters.File) ([]emitters.File, error){config.Emit, readme.Emit} {
-		fs, err := describe(l, files)
+	for _, s := range summaries() {
+		more, err := s(l, files)
 		if err != nil {
 			return nil, err
 		}
-		files = append(files, fs...)
+		files = append(files, more...)
 	}
 	emitters.Complete(l, files)
 	sort.Slice(files, func(i, j int) bool { return files[i].Path < files[j].Path })

@@ -4,6 +4,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/yoctune/yoctune/emitters"
@@ -47,6 +48,28 @@ func TestBothLayersAreWholeAndNameNothingTwice(t *testing.T) {
 			if _, err := os.Stat(filepath.Join(dir, "meta-"+l.Name, want)); err != nil {
 				t.Error(err)
 			}
+		}
+	}
+}
+
+// A folder with an emitter that nothing calls would be an artefact that is lost.
+func TestEveryEmitterIsListed(t *testing.T) {
+	list, err := os.ReadFile("assemble.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob("../*/*.go")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no emitters: %v", err)
+	}
+	for _, f := range files {
+		text, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		name := filepath.Base(filepath.Dir(f))
+		if name != "assemble" && strings.Contains(string(text), "\nfunc Emit(") && !strings.Contains(string(list), name+".Emit") {
+			t.Errorf("assemble.go does not list %s.Emit", name)
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"path"
 	"slices"
 	"sort"
+	"strings"
 
 	"github.com/yoctune/yoctune/emitters"
 	"github.com/yoctune/yoctune/schema/plan"
@@ -34,9 +35,12 @@ func Emit(l *plan.Layer, files []emitters.File) ([]emitters.File, error) {
 		Layer    *plan.Layer
 		Machines []machine
 		Folders  []string
-		Signed   bool // the device obeys signed plans only
-		Enabled  bool // some unit is started at boot
-	}{Layer: l, Signed: len(l.Runtime.Keys) > 0}
+		Packaged []string // folders that FILES does not have by itself
+		Signed   bool     // the device obeys signed plans only
+		Enabled  bool     // some unit is started at boot
+	}{Layer: l, Signed: len(l.Runtime.Keys) > 0, Packaged: []string{
+		"${nonarch_base_libdir}/udev/rules.d", "${nonarch_libdir}/tmpfiles.d", "${nonarch_libdir}/yoctune",
+	}}
 	for _, target := range l.Targets {
 		m := machine{Machine: target.Machine}
 		for _, f := range files {
@@ -63,9 +67,14 @@ func Emit(l *plan.Layer, files []emitters.File) ([]emitters.File, error) {
 			}
 		}
 		sort.Strings(m.Units)
+		for _, f := range m.Files {
+			data.Packaged = append(data.Packaged, packaged(f.Dest)...)
+		}
 		data.Enabled = data.Enabled || len(m.Units) > 0
 		data.Machines = append(data.Machines, m)
 	}
+	slices.Sort(data.Packaged)
+	data.Packaged = slices.Compact(data.Packaged)
 	t, err := emitters.Parse("config", recipe)
 	if err != nil {
 		return nil, err
@@ -75,4 +84,20 @@ func Emit(l *plan.Layer, files []emitters.File) ([]emitters.File, error) {
 		return nil, err
 	}
 	return []emitters.File{f}, nil
+}
+
+// packaged is the folder that FILES must name for an installed file: none for what
+// bitbake.conf and the template have, otherwise the variable and the folder below it.
+func packaged(dest string) []string {
+	root, rest, _ := strings.Cut(dest, "/")
+	folder, _, deeper := strings.Cut(rest, "/")
+	switch {
+	case root == "${sysconfdir}", root == "${systemd_system_unitdir}":
+		return nil
+	case !deeper:
+		return []string{dest}
+	case root == "${nonarch_base_libdir}" && folder == "udev":
+		return []string{root + "/udev/rules.d"}
+	}
+	return []string{root + "/" + folder}
 }

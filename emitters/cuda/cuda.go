@@ -47,5 +47,6 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 	if err != nil {
 		return nil, err
 	}
+	f.Needs = []emitters.Need{{Package: "yoctune-cuda", ID: "runtime.cuda"}}
 	return []emitters.File{f}, nil
 }

@@ -117,6 +117,9 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 		return nil, err
 	}
 	f.Data = append(f.Data, function...)
+	for _, t := range targets {
+		f.Needs = append(f.Needs, emitters.Need{Package: pkg, Machine: t.Machine, ID: "fan"})
+	}
 	return append(files, f, emitters.File{
 		Path: folder + "tegra-nvfancontrol_%.bbappend", Mode: 0o644, Data: emitters.Gate(l.Name, name, machines),
 	}), nil

@@ -32,8 +32,8 @@ type machine struct {
 	Files   []file
 }
 
-// Recipe is the name of the recipe and of its package.
-func Recipe(l *plan.Layer) string { return "yoctune-" + l.Name + "-models" }
+// recipeName is the name of the recipe and of its package.
+func recipeName(l *plan.Layer) string { return "yoctune-" + l.Name + "-models" }
 
 // Emit returns nothing when no pipeline has a model with an address.
 func Emit(l *plan.Layer) ([]emitters.File, error) {
@@ -47,12 +47,14 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 		data.LicenseRefs = r.LicenseRefs
 	}
 	var means []emitters.Meaning
+	var needs []emitters.Need
 	seen := map[string]bool{}
 	for _, t := range l.Targets {
 		if len(t.Models) == 0 {
 			continue
 		}
 		m := machine{Machine: t.Machine}
+		needs = append(needs, emitters.Need{Package: recipeName(l), Machine: t.Machine, ID: t.Models[0].ID})
 		installed := map[string]string{} // digest by name
 		for _, model := range t.Models {
 			ref := emitters.Ref{Target: t.Name, ID: model.ID}
@@ -94,7 +96,7 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	f, err := t.Fill(emitters.File{Path: fmt.Sprintf("recipes-yoctune/%s/%s_%d.0.bb", Recipe(l), Recipe(l), l.Version), Means: means}, data)
+	f, err := t.Fill(emitters.File{Path: fmt.Sprintf("recipes-yoctune/%s/%s_%d.0.bb", recipeName(l), recipeName(l), l.Version), Means: means, Needs: needs}, data)
 	if err != nil {
 		return nil, err
 	}

@@ -55,6 +55,9 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 			}
 			for _, m := range chosen[k.action] {
 				f.Means = append(f.Means, emitters.Meaning{Kind: emitters.Module, Name: m.Name, Value: m.Action, ID: "modules." + m.Name})
+				if m.Action == "load" {
+					f.Needs = append(f.Needs, emitters.KernelModule(m.Name, target.Machine, "modules."+m.Name))
+				}
 			}
 			files = append(files, f)
 		}

@@ -10,6 +10,7 @@ package yoctuned
 import (
 	_ "embed"
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -69,6 +70,12 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 	if err != nil {
 		return nil, err
 	}
+	f.Needs = []emitters.Need{{Package: Name, ID: "runtime"}}
+	for _, t := range l.Targets {
+		if id := readsJPEG(t.Plan); id != "" {
+			f.Needs = append(f.Needs, emitters.Need{Package: "libturbojpeg", Machine: t.Machine, ID: id})
+		}
+	}
 	files := []emitters.File{
 		f,
 		unit("yoctuned.service", service),
@@ -78,6 +85,11 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 	if slices.ContainsFunc(l.Targets, Serves) {
 		if f, err = recipe(l, Server); err != nil {
 			return nil, err
+		}
+		for _, t := range l.Targets {
+			if Serves(t) {
+				f.Needs = append(f.Needs, emitters.Need{Package: Server, Machine: t.Machine, ID: "monitor"})
+			}
 		}
 		files = append(files, f, unit("yoctuned-serve.service", serveService))
 		for _, d := range dashboards() {
@@ -90,6 +102,17 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 		}
 	}
 	return files, nil
+}
+
+// readsJPEG names the first pipeline whose source is decoded by libjpeg-turbo, ""
+// for none. yoctuned loads that library when it is wanted, and does not depend on it.
+func readsJPEG(p *plan.Plan) string {
+	for _, name := range slices.Sorted(maps.Keys(p.Pipelines)) {
+		if p.Pipelines[name].Source.Format == "mjpeg" {
+			return "pipelines." + name
+		}
+	}
+	return ""
 }
 
 type dashboard struct{ Folder, Name string }

@@ -54,6 +54,10 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 		}
 		f.Install.Unit = Unit
 		f.Means = []emitters.Meaning{{Kind: emitters.Unit, Name: Unit, Value: "unit", ID: "memory.zram"}}
+		f.Needs = []emitters.Need{emitters.KernelModule("zram", target.Machine, ref.ID)}
+		for _, p := range []string{"kmod", "util-linux-mkswap", "util-linux-swapoff", "util-linux-swapon", "util-linux-zramctl"} {
+			f.Needs = append(f.Needs, emitters.Need{Package: p, Machine: target.Machine, ID: ref.ID})
+		}
 		s := emitters.OnDevice(l, target, "yoctune-zram.sh", "${nonarch_libdir}/yoctune/yoctune-zram")
 		s.Mode, s.Data, s.Origins = 0o755, []byte(script), []emitters.Ref{ref}
 		files = append(files, f, s)
