@@ -46,11 +46,7 @@ func layer(t *testing.T, label string, change ...string) review.Side {
 	if p.Report.Failed() || len(layers) != 1 {
 		t.Fatalf("%s does not build: %+v", label, p.Report)
 	}
-	side := review.Side{Label: label, Files: review.Files{}, Origins: layers[0].Origins}
-	for _, f := range layers[0].Files {
-		side.Files[f.Path] = f.Data
-	}
-	return side
+	return review.Side{Label: label, Files: layers[0].Files, Origins: layers[0].Origins}
 }
 
 // second is another device with the same profiles.
