@@ -149,10 +149,10 @@ func TestBuildsThatWouldMisleadTheFanStop(t *testing.T) {
 	}{
 		{"a profile that is not there", input{margins, "", map[string]string{"PROFILE": "warm"}}, "no profile warm; it has cool, quiet"},
 		{"a governor that is not there", input{margins, "", map[string]string{"GOVERNOR": "pid"}}, "no governor pid; it has cont"},
-		{"a point above the limit", input{margins, "FAN_PROFILE lab\n120 0 255 -\n", nil}, "120 C is above the limit of 105 C"},
-		{"a file without a limit", input{strings.Replace(margins, "GROUP_MAX_TEMP 105", "", 1), ours, nil}, "no GROUP_MAX_TEMP"},
+		{"a point above the limit", input{margins, "FAN_PROFILE lab\n120 0 255 -\n", nil}, "120 C exceeds the limit of 105 C"},
+		{"a file without a limit", input{strings.Replace(margins, "GROUP_MAX_TEMP 105", "", 1), ours, nil}, "lacks GROUP_MAX_TEMP"},
 		{"a file without a fan", input{"POLLING_INTERVAL 2\n", ours, nil}, "no <FAN n> section"},
-		{"a profile without an end", input{"<FAN 1>\nGROUP_MAX_TEMP 105\nFAN_PROFILE quiet {\n0 0 255 5100\n", ours, nil}, "has no end"},
+		{"a profile without an end", input{"<FAN 1>\nGROUP_MAX_TEMP 105\nFAN_PROFILE quiet {\n0 0 255 5100\n", ours, nil}, "is not closed"},
 		{"a broken file of ours", input{margins, "30 0 0 0\n", nil}, "fan.conf:1"},
 	}
 	inputs := make([]input, len(cases))

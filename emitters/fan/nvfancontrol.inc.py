@@ -1,10 +1,10 @@
 def yoctune_fan_points(rows, margin, limit, full, name):
-    # The rows of one table of nvfancontrol.conf, made of points (degrees, fall,
-    # pwm, rpm or None) by rising temperature. The table covers everything from 0
-    # to the limit. With TMARGIN its first column is what is left to the limit.
+    # Returns the rows of one table of nvfancontrol.conf for points (degrees, fall,
+    # pwm, rpm or None). The table covers 0 to the limit. With TMARGIN its first
+    # column is the margin below the limit.
     points = sorted(rows)
     if points[-1][0] > limit:
-        raise ValueError('%s: a point at %d C is above the limit of %d C' % (name, points[-1][0], limit))
+        raise ValueError('%s: the point at %d C exceeds the limit of %d C' % (name, points[-1][0], limit))
     if points[0][0] > 0:
         points.insert(0, (0,) + points[0][1:])
     if points[-1][0] < limit:
@@ -17,7 +17,8 @@ def yoctune_fan_points(rows, margin, limit, full, name):
     return sorted(table)
 
 def yoctune_nvfancontrol_profiles(text, name):
-    # Our own profiles: a line "FAN_PROFILE name", then lines "degrees fall pwm rpm".
+    # Parses the layer's profiles: a line "FAN_PROFILE name", then lines
+    # "degrees fall pwm rpm".
     profiles = []
     for number, line in enumerate(text.splitlines(), 1):
         words = line.split()
@@ -29,20 +30,20 @@ def yoctune_nvfancontrol_profiles(text, name):
             rpm = None if words[3] == '-' else int(words[3])
             profiles[-1][1].append((int(words[0]), int(words[1]), int(words[2]), rpm))
         else:
-            raise ValueError('%s:%d: %r is no point of a fan profile' % (name, number, line))
+            raise ValueError('%s:%d: %r is not a point of a fan profile' % (name, number, line))
     return profiles
 
 def yoctune_nvfancontrol_merge(stock, ours, wanted, stock_name, ours_name):
-    # Returns stock with our profiles in each of its fans, and the wanted defaults
-    # (PROFILE, GOVERNOR, CONTROL). Raises ValueError where nvfancontrol would not
-    # find what it is told.
+    # Returns stock with the layer's profiles in each of its fans, and the wanted
+    # defaults (PROFILE, GOVERNOR, CONTROL). Raises ValueError where nvfancontrol
+    # would not find a default.
     import re
     profiles = yoctune_nvfancontrol_profiles(ours, ours_name)
     ending = '\r\n' if '\r\n' in stock else '\n'
     lines = stock.splitlines()
     starts = [i for i, line in enumerate(lines) if re.match(r'\s*<\s*FAN\s+\d+\s*>', line)]
     if not starts:
-        raise ValueError('%s: it has no <FAN n> section' % stock_name)
+        raise ValueError('%s: no <FAN n> section' % stock_name)
     out = lines[:starts[0]]
     for start, end in zip(starts, starts[1:] + [len(lines)]):
         section = lines[start:end]
@@ -67,10 +68,10 @@ def yoctune_nvfancontrol_merge(stock, ours, wanted, stock_name, ours_name):
             elif opened and len(words) == 4:
                 full = max(full, int(words[3]))
         if profiles and not limit:
-            raise ValueError('%s: the fan has no GROUP_MAX_TEMP' % at)
+            raise ValueError('%s: the fan lacks GROUP_MAX_TEMP' % at)
         for name, span in known.items():
             if span[1] is None:
-                raise ValueError('%s: the profile %s has no end' % (at, name))
+                raise ValueError('%s: the profile %s is not closed' % (at, name))
         names = set(known) | {name for name, _ in profiles}
         if wanted.get('PROFILE') and wanted['PROFILE'] not in names:
             raise ValueError('%s: the fan has no profile %s; it has %s' % (at, wanted['PROFILE'], ', '.join(sorted(names))))

@@ -167,17 +167,17 @@ func TestBuildsThatWouldGiveAWrongTableStop(t *testing.T) {
 	}{
 		{"a parameter that is not declared", stockTable, edit("GPU", "DLA0_CORE"), "EDGE", "modes.conf:4: DLA0_CORE is not declared in nvpmodel_x.conf"},
 		{"an argument that is not declared", stockTable, edit("CORE_0", "CORE_9"), "EDGE", "CPU_ONLINE has no argument CORE_9"},
-		{"an id that is taken", stockTable, edit("ID=2", "ID=1"), "EDGE", "mode id 1 of EDGE is taken by 25W"},
-		{"a name that is taken", stockTable, edit("EDGE", "15W"), "15W", "a mode named 15W is there already"},
-		{"two of our modes with one id", stockTable, block + strings.Replace(block, "EDGE", "EDGE2", 1), "EDGE", "taken by EDGE"},
-		{"a default that does not exist", stockTable, block, "MAXN", "no mode is named MAXN; there are 15W, 25W, EDGE"},
+		{"an id that is taken", stockTable, edit("ID=2", "ID=1"), "EDGE", "mode id 1 of EDGE is already used by 25W"},
+		{"a name that is taken", stockTable, edit("EDGE", "15W"), "15W", "a mode named 15W already exists"},
+		{"two of our modes with one id", stockTable, block + strings.Replace(block, "EDGE", "EDGE2", 1), "EDGE", "used by EDGE"},
+		{"a default that does not exist", stockTable, block, "MAXN", "no mode named MAXN; the file has 15W, 25W, EDGE"},
 		{"no PM_CONFIG", sub("< PM_CONFIG DEFAULT=0 >\n", ""), block, "EDGE", "0 PM_CONFIG lines"},
 		{"two PM_CONFIG", stockTable + "< PM_CONFIG DEFAULT=1 >\n", block, "EDGE", "2 PM_CONFIG lines"},
-		{"a PM_CONFIG without a default", sub("DEFAULT=0 ", ""), block, "EDGE", "names no DEFAULT"},
-		{"a section line that cannot be read", sub("NAME=25W >", "NAME=25W"), block, "EDGE", "cannot read the section line"},
+		{"a PM_CONFIG without a default", sub("DEFAULT=0 ", ""), block, "EDGE", "has no DEFAULT"},
+		{"a section line that cannot be read", sub("NAME=25W >", "NAME=25W"), block, "EDGE", "cannot parse the section line"},
 		{"a setting of two words", stockTable, edit("GPU MAX_FREQ 306000000", "GPU MAX_FREQ"), "EDGE", "PARAM ARG value"},
 		{"a block that is not a mode", stockTable, edit("POWER_MODEL", "PARAM"), "EDGE", "only POWER_MODEL blocks"},
-		{"text before the first section", "junk\n" + stockTable, block, "EDGE", "before the first section"},
+		{"text precedes the first section", "junk\n" + stockTable, block, "EDGE", "precedes the first section"},
 	}
 	inputs := make([]input, len(cases))
 	for i, tc := range cases {

@@ -10,19 +10,19 @@ def yoctune_nvpmodel_sections(text, name):
         if line.startswith('<'):
             head = re.fullmatch(r'<\s*(\w+)\s*((?:\w+=\w+\s*)*)>', line)
             if not head:
-                raise ValueError('%s:%d: cannot read the section line %r' % (name, number, line))
+                raise ValueError('%s:%d: cannot parse the section line %r' % (name, number, line))
             fields = dict(f.split('=', 1) for f in head.group(2).split())
             sections.append({'kind': head.group(1), 'line': number, 'fields': fields, 'rows': []})
         elif sections:
             sections[-1]['rows'].append((number, line.split()))
         else:
-            raise ValueError('%s:%d: %r stands before the first section' % (name, number, line))
+            raise ValueError('%s:%d: %r precedes the first section' % (name, number, line))
     return sections
 
 def yoctune_nvpmodel_merge(stock, blocks, default, stock_name, blocks_name, fan=''):
     # Returns stock with the POWER_MODEL blocks before its PM_CONFIG line, the mode
-    # named default as its default, and the fan profile that L4T R32 reads. Raises ValueError where nvpmodel
-    # would refuse or misread the result on the device.
+    # named default as its default, and the fan profile that L4T R32 reads. Raises
+    # ValueError where nvpmodel would reject or misread the result on the device.
     import re
     declared, ids, names, config = {}, {}, {}, []
     for s in yoctune_nvpmodel_sections(stock, stock_name):
@@ -34,7 +34,7 @@ def yoctune_nvpmodel_merge(stock, blocks, default, stock_name, blocks_name, fan=
         elif s['kind'] == 'PM_CONFIG':
             config.append(s['line'])
     if len(config) != 1:
-        raise ValueError('%s: it has %d PM_CONFIG lines instead of one' % (stock_name, len(config)))
+        raise ValueError('%s: found %d PM_CONFIG lines, want one' % (stock_name, len(config)))
 
     for s in yoctune_nvpmodel_sections(blocks, blocks_name):
         at = '%s:%d' % (blocks_name, s['line'])
@@ -42,15 +42,15 @@ def yoctune_nvpmodel_merge(stock, blocks, default, stock_name, blocks_name, fan=
         if s['kind'] != 'POWER_MODEL' or not ident.isdigit() or not mode:
             raise ValueError('%s: only POWER_MODEL blocks with ID and NAME can be added' % at)
         if ident in ids:
-            raise ValueError('%s: mode id %s of %s is taken by %s; the BSP has other modes than yoctune knows of'
+            raise ValueError('%s: mode id %s of %s is already used by %s; the modes of this BSP differ from the facts of yoctune'
                              % (at, ident, mode, ids[ident]))
         if mode in names:
-            raise ValueError('%s: a mode named %s is there already, with id %s; choose another name'
+            raise ValueError('%s: a mode named %s already exists, with id %s; choose another name'
                              % (at, mode, names[mode]))
         for number, row in s['rows']:
             at = '%s:%d' % (blocks_name, number)
             if len(row) != 3:
-                raise ValueError('%s: a setting is PARAM ARG value, not %r' % (at, ' '.join(row)))
+                raise ValueError('%s: want PARAM ARG value, got %r' % (at, ' '.join(row)))
             if row[0] not in declared:
                 raise ValueError('%s: %s is not declared in %s; this board or L4T version lacks it'
                                  % (at, row[0], stock_name))
@@ -60,7 +60,7 @@ def yoctune_nvpmodel_merge(stock, blocks, default, stock_name, blocks_name, fan=
         ids[ident], names[mode] = mode, ident
 
     if default and default not in names:
-        raise ValueError('%s: no mode is named %s; there are %s' % (stock_name, default, ', '.join(sorted(names))))
+        raise ValueError('%s: no mode named %s; the file has %s' % (stock_name, default, ', '.join(sorted(names))))
 
     ending = '\r\n' if '\r\n' in stock else '\n'
     lines = stock.splitlines()
@@ -68,7 +68,7 @@ def yoctune_nvpmodel_merge(stock, blocks, default, stock_name, blocks_name, fan=
     if default:
         lines[where], changed = re.subn(r'DEFAULT=\w+', 'DEFAULT=' + names[default], lines[where])
         if changed != 1:
-            raise ValueError('%s:%d: PM_CONFIG names no DEFAULT' % (stock_name, where + 1))
+            raise ValueError('%s:%d: PM_CONFIG has no DEFAULT' % (stock_name, where + 1))
     if fan:
         # One FAN_CONFIG, after PM_CONFIG.
         lines = [line for line in lines if not re.match(r'\s*<\s*FAN_CONFIG\b', line)]

@@ -61,7 +61,7 @@ func TestTheUnitOfAPipelineHasItsPlaceAndBounds(t *testing.T) {
 	}{
 		{plan.Pipeline{Scheduling: "fifo", Priority: 20}, "[Service]\nCPUSchedulingPolicy=fifo\nCPUSchedulingPriority=20\n"},
 		{plan.Pipeline{CPUs: "4-5", Nice: &nice}, "[Service]\nCPUAffinity=4-5\nAllowedCPUs=4-5\nNice=-5\n"},
-		{memory(plan.PipelineBudget{Memory: 1 << 30}), "[Service]\n# Memory of the GPU's driver is not in this account.\nMemoryMax=1073741824\n"},
+		{memory(plan.PipelineBudget{Memory: 1 << 30}), "[Service]\n# Memory of the GPU driver is not accounted here.\nMemoryMax=1073741824\n"},
 		{file, "[Service]\nIOReadBandwidthMax=/usr/lib/yoctune 40000000\nIOWriteBandwidthMax=/var/log/labels 2000000\n"},
 		{ring, ""},
 	} {

@@ -6,7 +6,7 @@ state=/run/yoctune/zram
 
 case "${1-}" in
 start)
-    # Built into some kernels, where modprobe fails.
+    # modprobe fails where zram is built into the kernel.
     modprobe zram || [ -d /sys/class/zram-control ]
     if [ -n "${3-}" ]; then
         dev=$(zramctl --find --size "$2" --algorithm "$3")
