@@ -86,6 +86,16 @@ func (p Place) Show() string {
 // Equal compares two values, not their places.
 func (p Place) Equal(o Place) bool { return p.node.Equal(o.node) }
 
+// Below returns the part at a path that is known only when the program runs, such as
+// one of a plan.
+func (p Place) Below(names ...string) Place {
+	for _, name := range names {
+		up := p
+		p = up.field(name)
+	}
+	return p
+}
+
 // field returns the place of a field.
 func (p *Place) field(name string) Place {
 	if f := p.node.Field(name); f != nil {

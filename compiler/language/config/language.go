@@ -825,7 +825,7 @@ type Stage struct {
 	Threshold    Decimal
 	Top          Int
 	Head         String
-	IOU          Decimal
+	IoU          Decimal
 	Agnostic     Bool
 	Classes      Int
 	Prototypes   String
@@ -878,7 +878,7 @@ func (c *Stage) decode(p Place) {
 	c.Threshold.decode(c.field("threshold"))
 	c.Top.decode(c.field("top"))
 	c.Head.decode(c.field("head"))
-	c.IOU.decode(c.field("iou"))
+	c.IoU.decode(c.field("iou"))
 	c.Agnostic.decode(c.field("agnostic"))
 	c.Classes.decode(c.field("classes"))
 	c.Prototypes.decode(c.field("prototypes"))

@@ -151,10 +151,10 @@ func (g *structs) kinds(sh *shape) map[load.Kind]bool {
 func goName(field string) string {
 	name := strings.ToUpper(field[:1]) + field[1:]
 	for _, s := range [][2]string{
-		{"Cpu", "CPU"}, {"Gpu", "GPU"}, {"Irq", "IRQ"}, {"IRQs", "IRQs"}, {"Uri", "URI"}, {"Url", "URL"}, {"Sha256", "SHA256"},
+		{"Io", "IO"}, {"Cpu", "CPU"}, {"Gpu", "GPU"}, {"Irq", "IRQ"}, {"Uri", "URI"}, {"Url", "URL"}, {"Sha256", "SHA256"},
 		{"Emc", "EMC"}, {"L4t", "L4T"}, {"Slo", "SLO"}, {"Fps", "FPS"}, {"Iou", "IoU"}, {"Ksm", "KSM"}, {"Thp", "THP"},
 		{"Mglru", "MGLRU"}, {"Cuda", "CUDA"}, {"Zram", "ZRAM"}, {"Smt", "SMT"}, {"Epp", "EPP"}, {"Pwm", "PWM"}, {"Rpm", "RPM"}, {"Mtu", "MTU"},
-		{"Rps", "RPS"}, {"Xps", "XPS"}, {"Sstate", "SState"}, {"Roi", "ROI"}, {"Dtype", "DType"}, {"Io", "IO"},
+		{"Rps", "RPS"}, {"Xps", "XPS"}, {"Sstate", "SState"}, {"Roi", "ROI"}, {"Dtype", "DType"},
 	} {
 		if rest, ok := strings.CutPrefix(name, s[0]); ok && (rest == "" || rest == "s" || strings.ToUpper(rest[:1]) == rest[:1]) {
 			name = s[1] + rest
