@@ -12,6 +12,7 @@ import (
 	"github.com/yoctune/yoctune/compiler/diag"
 	"github.com/yoctune/yoctune/compiler/language/load"
 	"github.com/yoctune/yoctune/internal/onnx"
+	"github.com/yoctune/yoctune/schema/pipeline"
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
@@ -155,32 +156,30 @@ type modelUse struct {
 func (s *subject) uses() []modelUse {
 	var all []modelUse
 	for name, p := range s.Plan.Pipelines {
-		if one, _ := fork(p); one != "" {
+		if forked(p) {
 			continue // what each is given is not known
 		}
-		levels := budget.Levels(p)
+		levels := pipeline.Levels(&p)
 		for n, level := range levels {
 			var shape []onnx.Dim
 			changed := n == 0
 			for k, st := range level {
-				changed = changed || st.Model != levels[max(n-1, 0)][k].Model || st.Preprocess != levels[max(n-1, 0)][k].Preprocess
+				changed = changed || pipeline.Changed(&levels[max(n-1, 0)][k], &st)
 				var first *onnx.Model
-				if st.Model != nil {
-					for i, m := range budget.Members(st.Model) {
-						u := modelUse{pipeline: name, stage: st, level: n, StageModel: m, in: shape, whole: i == 0}
-						u.model, u.err = s.opened(m.Path, m.SHA256)
-						if i == 0 {
-							first = u.model
-						}
-						if k+1 < len(level) {
-							u.next = &level[k+1]
-						}
-						if changed {
-							all = append(all, u)
-						}
+				for i, m := range pipeline.Models(&st) {
+					u := modelUse{pipeline: name, stage: st, level: n, StageModel: m, in: shape, whole: i == 0}
+					u.model, u.err = s.opened(m.Path, m.SHA256)
+					if i == 0 {
+						first = u.model
+					}
+					if k+1 < len(level) {
+						u.next = &level[k+1]
+					}
+					if changed {
+						all = append(all, u)
 					}
 				}
-				shape = budget.After(st, shape, first)
+				shape = budget.After(&st, shape, first)
 			}
 		}
 	}
@@ -322,7 +321,7 @@ func modelOutput(s *subject) {
 		if u.next == nil || u.next.Post == nil || !out.Ranked {
 			continue
 		}
-		want := reads(u.next.Post, budget.After(u.stage, u.in, u.model), len(u.model.Outputs))
+		want := unread(u.next.Post, budget.After(&u.stage, u.in, u.model), len(u.model.Outputs))
 		switch {
 		case out.Type != onnx.Float32:
 			want = "float32 elements"
@@ -337,34 +336,20 @@ func modelOutput(s *subject) {
 	}
 }
 
-// reads says what a way to decode reads when it is not the shape given: "" when it
-// is, or may be.
-func reads(p *plan.Post, shape []onnx.Dim, outputs int) string {
-	is := func(i int, size int64) bool { return i < len(shape) && (shape[i].Free() || shape[i].Size == size) }
-	switch p.Kind {
-	case "argmax":
-		for i := range max(len(shape)-1, 0) {
-			if !is(i, 1) {
-				return "one row of classes"
-			}
+// unread describes the tensor that a postprocess stage reads when a model gives another
+// one; "" when it reads it, or may.
+func unread(p *plan.Post, shape []onnx.Dim, outputs int) string {
+	sizes := make([]int64, len(shape))
+	for i, d := range shape {
+		if !d.Free() {
+			sizes[i] = d.Size
 		}
-	case "ctc":
-		if len(shape) != 3 || !is(0, 1) {
-			return "a tensor [1 steps classes]"
-		}
-	case "regions":
-		if len(shape) != 4 || !is(0, 1) || !is(1, 1) {
-			return "a tensor [1 1 height width]"
-		}
-	case "detect", "segment", "keypoints":
-		switch {
-		case len(shape) != 3 || !is(0, 1):
-			return "boxes, a tensor [1 values anchors] or [1 anchors values]"
-		case p.Head == "v10" && !is(2, 6):
-			return "with a v10 head a tensor [1 boxes 6]"
-		case p.Kind == "segment" && p.Prototypes == "" && outputs < 2:
-			return "boxes and the prototypes of masks, two outputs"
-		}
+	}
+	if want := pipeline.Reads(p, sizes); want != "" {
+		return want
+	}
+	if d, _ := pipeline.DecodeOf(p.Kind); d.Second && p.Prototypes == "" && outputs < 2 {
+		return "boxes and the prototypes of masks, two outputs"
 	}
 	return ""
 }
@@ -389,9 +374,6 @@ func ladderModel(s *subject) {
 	}
 }
 
-// poolLimit is what the runtime allocates for one pipeline at most, in bytes.
-const poolLimit = 2 << 30
-
 func pipelineMemory(s *subject) {
 	var total, workspace, free int64
 	var parts []string
@@ -402,8 +384,8 @@ func pipelineMemory(s *subject) {
 			continue
 		}
 		b := budget.Of(p, s.known)
-		if b.Pool > poolLimit {
-			s.finding(f.Value, at("pipelines", f.Name), "", "", "pipeline %s: %d frames with their tensors take %s MiB; a pipeline has at most %d MiB", f.Name, b.Frames, atLeast(b.Pool, b), poolLimit>>20)
+		if b.Pool > pipeline.MaxPool {
+			s.finding(f.Value, at("pipelines", f.Name), "", "", "pipeline %s: %d frames with their tensors take %s MiB; a pipeline has at most %d MiB", f.Name, b.Frames, atLeast(b.Pool, b), pipeline.MaxPool>>20)
 			return
 		}
 		total += b.Total()

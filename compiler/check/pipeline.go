@@ -6,8 +6,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/yoctune/yoctune/compiler/check/budget"
 	"github.com/yoctune/yoctune/compiler/diag"
+	"github.com/yoctune/yoctune/compiler/language/load"
+	"github.com/yoctune/yoctune/schema/pipeline"
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
@@ -118,31 +119,22 @@ func pipelineModel(s *subject) {
 	}
 }
 
-// sourceFormats are the formats that a kind of source cannot give.
-func sourceFormats(kind string) []string {
-	return map[string][]string{
-		"v4l2": {"rgb", "bgr", "y4m"}, "shm": {"mjpeg", "y4m"}, "synthetic": {"mjpeg", "y4m"},
-	}[kind]
-}
-
 func pipelineSource(s *subject) {
-	for name, p := range s.Plan.Pipelines {
+	s.promised(func(name string, n *load.Node, p plan.Pipeline) {
 		src, path := p.Source, at("pipelines", name, "source")
-		if slices.Contains(sourceFormats(src.Kind), src.Format) {
-			s.finding(nil, append(path, "format"), src.Format, "", "pipeline %s: a source of kind %s does not give %s", name, src.Kind, src.Format)
+		kind, ok := pipeline.SourceOf(n.At("source", "kind").Word())
+		if ok && !kind.Gives(src.Format) {
+			s.finding(nil, append(path, "format"), src.Format, "choose one of "+strings.Join(kind.Formats, ", "), "pipeline %s: a source of kind %s does not give %s", name, kind.Kind, src.Format)
 		}
-		if src.Decoders > 0 && src.Format != "mjpeg" {
+		if src.Decoders > 0 && src.Format != pipeline.MJPEG {
 			s.finding(nil, append(path, "decoders"), "", "", "pipeline %s: decoders are for mjpeg, and frames are %s", name, src.Format)
 		}
-		if n := s.Node.Get("pipelines").Get(name).At("source", "kind"); n.Word() == "rtsp" && slices.Contains([]string{"rgb", "bgr", "mjpeg", "y4m"}, src.Format) {
-			s.finding(nil, append(path, "format"), src.Format, "choose nv12", "pipeline %s: a stream of the network is decoded to nv12, i420, yuyv, uyvy or grey", name)
-		}
-	}
+	})
 }
 
 func cameraNode(s *subject) {
 	for name, p := range s.Plan.Pipelines {
-		if number, ok := strings.CutPrefix(p.Source.Path, "/dev/video"); ok && p.Source.Kind == "v4l2" && strings.Trim(number, "0123456789") == "" {
+		if number, ok := strings.CutPrefix(p.Source.Path, "/dev/video"); ok && p.Source.Kind == pipeline.CameraSource.Kind && strings.Trim(number, "0123456789") == "" {
 			s.finding(nil, at("pipelines", name, "source"), p.Source.Path, "", "pipeline %s: %s is whichever camera is found at that place", name, p.Source.Path)
 		}
 	}
@@ -159,7 +151,7 @@ func sourcePrograms(program string) []string {
 func sourcePackage(s *subject) {
 	packages := s.Node.Get("packages")
 	for name, p := range s.Plan.Pipelines {
-		if p.Source.Kind != "command" || len(p.Source.Exec) == 0 {
+		if kind, _ := pipeline.SourceOf(p.Source.Kind); !kind.Program || len(p.Source.Exec) == 0 {
 			continue
 		}
 		program := path.Base(p.Source.Exec[0])
@@ -172,54 +164,15 @@ func sourcePackage(s *subject) {
 	}
 }
 
-func customStage(s *subject) {
-	for name, p := range s.Plan.Pipelines {
-		for _, st := range p.Stages {
-			c := st.Custom
-			switch {
-			case c == nil:
-			case (c.Plugin == "") == (len(c.Exec) == 0):
-				s.finding(nil, at("pipelines", name, "stages", st.ID), "", "", "stage %s has either plugin or exec", st.ID)
-			case c.Inside && c.Plugin == "":
-				s.finding(nil, at("pipelines", name, "stages", st.ID), "", "leave inside out", "stage %s is a program, which has a process of its own", st.ID)
-			}
-		}
-	}
-}
-
-func pipelineDevice(s *subject) {
-	for name, p := range s.Plan.Pipelines {
-		for _, st := range p.Stages {
-			path := at("pipelines", name, "stages", st.ID)
-			switch {
-			case st.Device != "" && st.Kind == "postprocess":
-				s.finding(nil, path, "", "", "stage %s is a postprocess and runs on the CPU", st.ID)
-			case st.Fallback != "" && st.Device == "":
-				s.finding(nil, path, "", "", "stage %s has a fallback and does not run on the GPU", st.ID)
-			}
-		}
-	}
-}
+// customStage, pipelineDevice and pipelineShape report what keeps a pipeline from being
+// built: the engine refuses the same with the same words.
+func customStage(s *subject)    { s.faults(pipeline.Settings) }
+func pipelineDevice(s *subject) { s.faults(pipeline.Device) }
 
 func pipelineShape(s *subject) {
+	s.faults(pipeline.Line)
 	for name, p := range s.Plan.Pipelines {
-		if !s.line(name, p) {
-			continue
-		}
-		kinds := map[string]string{"source": "source"}
 		for _, st := range p.Stages {
-			kinds[st.ID] = st.Kind
-		}
-		for _, st := range p.Stages {
-			from := kinds[st.Input]
-			fits := map[string]string{"preprocess": "source", "model": "preprocess", "postprocess": "model", "track": "postprocess"}[st.Kind]
-			chain := st.Kind == "model" && from == "model"
-			raw := st.Post != nil && st.Post.Kind == "raw" && from == "preprocess"
-			own := st.Kind == "custom" // takes whatever there is
-			after := from == "custom" && (st.Kind == "model" || st.Kind == "postprocess")
-			if from != fits && !chain && !raw && !own && !after {
-				s.finding(nil, at("pipelines", name, "stages", st.ID, "input"), st.Input, "", "%s stage %s takes its input from a %s", st.Kind, st.ID, from)
-			}
 			if p := st.Preprocess; p != nil && (len(p.Mean) != 3 || len(p.Std) != 3) {
 				field := "mean"
 				if len(p.Mean) == 3 {
@@ -231,51 +184,37 @@ func pipelineShape(s *subject) {
 	}
 }
 
-// line checks that the stages form one line from the source to results. It is false
-// where that is so wrong that nothing can be said of single stages.
-func (s *subject) line(name string, p plan.Pipeline) bool {
-	stages := at("pipelines", name, "stages")
-	if declared := s.Node.At(stages...); len(declared.Members()) != len(p.Stages) {
-		return false // they have no order, which is said
-	}
-	if len(p.Stages) == 0 {
-		s.finding(nil, stages, "", "add a preprocess, a model and a postprocess stage", "pipeline %s has no stages", name)
-		return false
-	}
-	for _, st := range p.Stages {
-		if st.ID == "source" || st.ID == "sink" {
-			s.finding(nil, append(stages, st.ID), st.ID, "give the stage another name", "pipeline %s: %s is the name of an end, no stage's", name, st.ID)
-			return false
+// faults reports the faults of a topic, each at its line.
+func (s *subject) faults(topic pipeline.Topic) {
+	for name, p := range s.Plan.Pipelines {
+		if declared := s.Node.At("pipelines", name, "stages"); len(declared.Members()) != len(p.Stages) {
+			continue // the stages have no order, which is reported
+		}
+		for _, f := range pipeline.Check(&p) {
+			if f.Topic == topic {
+				where := append(at("pipelines", name), f.Path...)
+				s.finding(s.Node.At(where...), where, f.Value, f.Advice, "pipeline %s: %s", name, f.Reason)
+			}
 		}
 	}
-	if one, other := fork(p); one != "" {
-		input := at("pipelines", name, "stages", other, "input")
-		s.finding(nil, input, s.Node.At(input...).Show(), "let one take its input from the other, or declare two pipelines", "stages %s and %s take the same input: stages form one line", one, other)
-		return false
-	}
-	last := p.Stages[len(p.Stages)-1]
-	if results := last.Post != nil || last.Track != nil || last.Custom != nil && len(last.Custom.Shape) == 0; !results {
-		s.finding(nil, append(stages, last.ID), last.Kind, "add a postprocess stage that takes its input from "+last.ID, "pipeline %s ends with a %s stage, which gives no results", name, last.Kind)
-	}
-	return true
 }
 
-// fork finds two stages that take the same input, "" when there are none.
-func fork(p plan.Pipeline) (one, other string) {
-	takers := map[string]string{}
+// forked reports whether two stages take the same input.
+func forked(p plan.Pipeline) bool {
+	takers := map[string]bool{}
 	for _, st := range p.Stages {
-		if first := takers[st.Input]; first != "" {
-			return first, st.ID
+		if takers[st.Input] {
+			return true
 		}
-		takers[st.Input] = st.ID
+		takers[st.Input] = true
 	}
-	return "", ""
+	return false
 }
 
 func pipelineFrame(s *subject) {
 	for name, p := range s.Plan.Pipelines {
 		src := p.Source
-		if says := src.Format == "y4m" || src.Format == "mjpeg" && src.Kind != "v4l2"; !says && (src.Width == 0 || src.Height == 0) {
+		if !pipeline.Sized(&src) && (src.Width == 0 || src.Height == 0) {
 			s.finding(nil, at("pipelines", name, "source"), "", "", "pipeline %s: frames of format %s have no size of their own", name, src.Format)
 		}
 		for field, size := range map[string]int{"width": src.Width, "height": src.Height} {
@@ -290,14 +229,12 @@ func pipelineFrame(s *subject) {
 func pipelinePath(s *subject) {
 	for name, p := range s.Plan.Pipelines {
 		paths := []string{p.Source.Path, p.Sink.Path}
-		for _, st := range p.Stages {
+		for i, st := range p.Stages {
 			if st.Custom != nil {
 				paths = append(paths, st.Custom.Plugin)
 			}
-			if st.Model != nil {
-				for _, m := range budget.Members(st.Model) {
-					paths = append(paths, m.Path)
-				}
+			for _, m := range pipeline.Models(&p.Stages[i]) {
+				paths = append(paths, m.Path)
 			}
 			if st.Post != nil {
 				paths = append(paths, st.Post.Labels)
@@ -325,7 +262,7 @@ func modelFormat(s *subject) {
 	for _, p := range s.Node.Get("pipelines").Members() {
 		for _, st := range p.Value.Get("stages").Members() {
 			n := st.Value.Get("path")
-			if n == nil || st.Value.Get("kind").Word() != "model" {
+			if n == nil || st.Value.Get("kind").Word() != pipeline.Model.Kind {
 				continue
 			}
 			switch strings.ToLower(path.Ext(n.Text)) {

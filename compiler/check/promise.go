@@ -11,6 +11,7 @@ import (
 	"github.com/yoctune/yoctune/compiler/diag"
 	"github.com/yoctune/yoctune/compiler/language/config"
 	"github.com/yoctune/yoctune/compiler/language/load"
+	"github.com/yoctune/yoctune/schema/pipeline"
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
@@ -193,19 +194,20 @@ func budgetUnused(s *subject) {
 		if p.Budget == nil {
 			continue
 		}
-		gpu := slices.ContainsFunc(p.Stages, func(st plan.PipelineStage) bool { return st.Device == "gpu" })
-		file := p.Sink.Path != "" && (p.Sink.Kind == "ndjson" || p.Sink.Kind == "")
-		program, command := p.Sink.Kind == "command", p.Source.Kind == "command"
+		gpu := slices.ContainsFunc(p.Stages, func(st plan.PipelineStage) bool { return pipeline.Isolated(&p, &st) })
+		file := pipeline.WritesFile(&p.Sink)
+		sink, _ := pipeline.SinkOf(p.Sink.Kind)
+		source, _ := pipeline.SourceOf(p.Source.Kind)
 		check := func(bound config.Part, used bool, why string) {
 			if bound.Where().IsSet() && !used {
 				s.reportAt(bound, bound.Where().Show(), "", "pipeline %s: %s", c.Key(), why)
 			}
 		}
-		check(c.Budget.GPUMemory, gpu && p.Isolation == "", "no stage works on the GPU in a process of its own")
-		check(c.Budget.DiskRead, p.Source.Kind == "file" || program || command, "no frames come from a disk")
-		check(c.Budget.DiskWrite, file || program, "no results go to a disk")
-		check(c.Budget.NetIn, command, "nothing comes from the network") // a stream is received by a command
-		check(c.Budget.NetOut, p.Sink.Kind == "http" || program, "no results go to the network")
+		check(c.Budget.GPUMemory, gpu, "no stage works on the GPU in a process of its own")
+		check(c.Budget.DiskRead, source.Disk || sink.Program, "no frames come from a disk")
+		check(c.Budget.DiskWrite, file || sink.Program, "no results go to a disk")
+		check(c.Budget.NetIn, source.Network, "nothing comes from the network")
+		check(c.Budget.NetOut, sink.Network || sink.Program, "no results go to the network")
 		check(c.Budget.KeepFree.Disk, file, "no results go to a disk")
 	}
 }

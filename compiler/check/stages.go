@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"math/big"
 	"slices"
-	"strconv"
 
 	"github.com/yoctune/yoctune/compiler/diag"
 	"github.com/yoctune/yoctune/compiler/language/load"
+	"github.com/yoctune/yoctune/schema/pipeline"
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
@@ -68,9 +68,10 @@ func (s *subject) between(n *load.Node, where []string, low, high string, open b
 }
 
 func pipelineRange(s *subject) {
+	s.faults(pipeline.Range)
 	s.promised(func(name string, n *load.Node, p plan.Pipeline) {
 		where := func(fields ...string) []string { return append(at("pipelines", name), fields...) }
-		if u := n.Get("utilisation"); s.between(u, where("utilisation"), "0", "1", true) && u != nil && !slices.ContainsFunc(p.Stages, batches) {
+		if u := n.Get("utilisation"); s.between(u, where("utilisation"), "0", "1", true) && u != nil && !batches(p) {
 			s.finding(u, where("utilisation"), u.Show(), "give a model batch.buckets", "pipeline %s: utilisation is kept by the size of batches, and no stage has any", name)
 		}
 		if fps := n.At("source", "fps"); fps != nil && (p.Source.FPSNum < 1 || p.Source.FPSDen < 1) {
@@ -102,10 +103,6 @@ func (s *subject) stageRange(stage *load.Node, where func(...string) []string, s
 		if c := st.Preprocess.Crop; c.X+c.Width > src.Width || c.Y+c.Height > src.Height {
 			s.finding(stage.Get("crop"), where("crop"), fmt.Sprintf("%dx%d at %d,%d", c.Width, c.Height, c.X, c.Y), "", "stage %s: the region is not inside a frame of %dx%d", st.ID, src.Width, src.Height)
 		}
-	case st.Post != nil && st.Post.Kind == "ctc" && st.Post.Labels == "":
-		s.finding(stage.Get("decode"), where("decode"), "ctc", "name the file with the model's characters, one a line: labels", "stage %s: text is read by labels, and there are none", st.ID)
-	case st.Track != nil && st.Instances > 1:
-		s.finding(stage.Get("instances"), where("instances"), strconv.Itoa(st.Instances), "leave instances out", "stage %s: a tracker sees every frame, so there is one", st.ID)
 	case st.Model != nil:
 		list := stage.Get("providers")
 		if list == nil {
@@ -122,9 +119,9 @@ func (s *subject) stageRange(stage *load.Node, where func(...string) []string, s
 	}
 }
 
-// batches tells whether a stage works on several frames at once.
-func batches(st plan.PipelineStage) bool {
-	return st.Model != nil && st.Model.Batch != nil && len(st.Model.Batch.Buckets) > 0 && slices.Max(st.Model.Batch.Buckets) > 1
+// batches reports whether a stage works on several frames at once.
+func batches(p plan.Pipeline) bool {
+	return slices.ContainsFunc(p.Stages, func(st plan.PipelineStage) bool { return pipeline.LargestBatch(&st) > 1 })
 }
 
 func modelBuckets(s *subject) {
@@ -146,9 +143,6 @@ func modelBuckets(s *subject) {
 	})
 }
 
-// longestLadder is how many steps the runtime takes.
-const longestLadder = 16
-
 func degradeLadder(s *subject) {
 	s.promised(func(name string, n *load.Node, p plan.Pipeline) {
 		d := p.Degrade
@@ -163,8 +157,8 @@ func degradeLadder(s *subject) {
 		case len(d.Ladder) == 0:
 			s.finding(list, where, "[]", "add a step, such as {fps: 15}", "pipeline %s: the ladder has no steps", name)
 			return
-		case len(d.Ladder) > longestLadder:
-			s.finding(list, where, "", "", "pipeline %s: the ladder has %d steps, and at most %d are taken", name, len(d.Ladder), longestLadder)
+		case len(d.Ladder) > pipeline.MaxLadder:
+			s.finding(list, where, "", "", "pipeline %s: the ladder has %d steps, and at most %d are taken", name, len(d.Ladder), pipeline.MaxLadder)
 			return
 		}
 		if (p.SLO == nil || p.SLO.LatencyP95 == 0) && d.Headroom == 0 && d.Power == 0 {
@@ -193,23 +187,28 @@ func (s *subject) step(n *load.Node, where []string, name string, number int, st
 	if step.FPS > 0 && rate > 0 && step.FPS >= rate {
 		s.finding(n.Get("fps"), where, n.Get("fps").Show(), "", "pipeline %s: step %d of the ladder has %d frames a second, and before it there are %d", name, number, step.FPS, rate)
 	}
-	check := func(field, kind, id string) {
+	changes := func(field, id string) {
+		// A kind whose stages a field of the step changes.
+		fits := func(st plan.PipelineStage) bool {
+			k := pipeline.StageOf(st.Kind)
+			return k != nil && k.Ladder == field
+		}
 		i := slices.IndexFunc(stages, func(st plan.PipelineStage) bool { return st.ID == id })
-		if i >= 0 && stages[i].Kind == kind {
+		if i >= 0 && fits(stages[i]) {
 			return
 		}
 		var names []string
 		for _, st := range stages {
-			if st.Kind == kind {
+			if fits(st) {
 				names = append(names, st.ID)
 			}
 		}
-		s.finding(n.At(field, id), where, id, diag.DidYouMean(id, names), "pipeline %s: step %d of the ladder changes %s, which is no %s stage", name, number, id, kind)
+		s.finding(n.At(field, id), where, id, diag.DidYouMean(id, names), "pipeline %s: step %d of the ladder changes %s, which is not a %s stage", name, number, id, pipeline.ChangedBy(field))
 	}
 	for _, m := range step.Models {
-		check("models", "model", m.Stage)
+		changes(pipeline.LadderModels, m.Stage)
 	}
 	for _, z := range step.Sizes {
-		check("sizes", "preprocess", z.Stage)
+		changes(pipeline.LadderSizes, z.Stage)
 	}
 }

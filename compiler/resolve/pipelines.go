@@ -11,14 +11,8 @@ import (
 	"github.com/yoctune/yoctune/compiler/diag"
 	"github.com/yoctune/yoctune/compiler/language/load"
 	"github.com/yoctune/yoctune/schema/formats/cpulist"
+	"github.com/yoctune/yoctune/schema/pipeline"
 	"github.com/yoctune/yoctune/schema/plan"
-)
-
-// Defaults of pipelines.
-const (
-	queueCapacity = 4
-	liveCapacity  = 1 // a longer queue of a live source only makes results older
-	defaultFPS    = 30
 )
 
 func (r *resolver) pipelines() {
@@ -83,14 +77,9 @@ func (r *resolver) pipeline(f load.Field) plan.Pipeline {
 	if nice := n.Get("nice"); nice != nil {
 		p.Nice = new(int(integer(nice, 0)))
 	}
-	// A live source must not wait for a slow stage; a recorded one must not
-	// lose frames.
-	policy, capacity := "block", int64(queueCapacity)
-	if p.Source.Live {
-		policy, capacity = "drop-oldest", liveCapacity
-	}
+	policy, capacity := pipeline.Queue(p.Source.Live)
 	p.Queue = plan.PipelineQueue{
-		Capacity: int(integer(n.At("queue", "capacity"), capacity)),
+		Capacity: int(integer(n.At("queue", "capacity"), int64(capacity))),
 		Policy:   textOr(n.At("queue", "policy"), policy),
 		MaxAge:   r.duration(path+".queue.maxAge", n.At("queue", "maxAge"), 0),
 		InFlight: int(integer(n.At("queue", "inFlight"), 0)),
@@ -171,7 +160,7 @@ func (r *resolver) degrade(n *load.Node, path string) *plan.PipelineDegrade {
 
 func (r *resolver) sink(n *load.Node, path string) plan.PipelineSink {
 	s := plan.PipelineSink{
-		Kind: textOr(n.Get("kind"), "ndjson"), Path: text(n.Get("path")), URL: text(n.Get("url")), Exec: texts(n.Get("exec")),
+		Kind: textOr(n.Get("kind"), pipeline.Sinks()[0].Kind), Path: text(n.Get("path")), URL: text(n.Get("url")), Exec: texts(n.Get("exec")),
 		Timeout: r.duration(path+".timeout", n.Get("timeout"), 0), Slots: int(integer(n.Get("slots"), 0)),
 		Capacity: int(integer(n.Get("capacity"), 0)), Policy: text(n.Get("policy")),
 		Time: r.duration(path+".time", n.Get("time"), 0),
@@ -192,18 +181,19 @@ func (r *resolver) source(n *load.Node, path string) plan.PipelineSource {
 		Kind: text(n.Get("kind")), Path: text(n.Get("path")), Format: text(n.Get("format")),
 		Width: int(integer(n.Get("width"), 0)), Height: int(integer(n.Get("height"), 0)), Exec: texts(n.Get("exec")),
 	}
-	s.Live = boolean(n.Get("live"), slices.Contains([]string{"v4l2", "rtsp", "shm"}, s.Kind))
+	kind, _ := pipeline.SourceOf(s.Kind)
+	s.Live = boolean(n.Get("live"), kind.Live)
 	s.Timeout, s.Restart = r.duration(path+".timeout", n.Get("timeout"), 0), text(n.Get("restart"))
 	s.Decoders, s.Time = int(integer(n.Get("decoders"), 0)), r.duration(path+".time", n.Get("time"), 0)
-	if s.Kind == "rtsp" {
+	if kind.Device != "" {
 		// On the device it is the command that receives the stream.
-		s.Kind = "command"
+		s.Kind = kind.Device
 		s.Exec = receiver(n, s, r.duration(path+".latency", n.Get("latency"), rtspLatency))
 	}
-	if (s.Format == "y4m" || s.Format == "mjpeg" && !s.Live) && n.Get("fps") == nil {
-		return s // its header says
+	if pipeline.Timed(&s) && n.Get("fps") == nil {
+		return s // its header has the rate
 	}
-	s.FPSNum, s.FPSDen = defaultFPS, 1
+	s.FPSNum, s.FPSDen = pipeline.DefaultRate, 1
 	if fps := n.Get("fps"); fps != nil {
 		num, den, ok := strings.Cut(fps.Text, "/")
 		s.FPSNum, _ = strconv.Atoi(num)
@@ -218,34 +208,21 @@ func (r *resolver) source(n *load.Node, path string) plan.PipelineSource {
 // own two seconds are for players.
 const rtspLatency = 100_000_000
 
-// gstFormats are GStreamer's names of pixel formats.
-func gstFormats(format string) string {
-	return map[string]string{
-		"nv12": "NV12", "i420": "I420", "yuyv": "YUY2", "uyvy": "UYVY", "grey": "GRAY8",
-	}[format]
-}
-
-// ffmpegFormats are FFmpeg's names of pixel formats.
-func ffmpegFormats(format string) string {
-	return map[string]string{
-		"nv12": "nv12", "i420": "yuv420p", "yuyv": "yuyv422", "uyvy": "uyvy422", "grey": "gray", "rgb": "rgb24", "bgr": "bgr24",
-	}[format]
-}
-
 // receiver is the program that writes the frames of an RTSP stream to its standard
 // output. Nothing of it goes through a shell.
 func receiver(n *load.Node, s plan.PipelineSource, latency int64) []string {
+	format, _ := pipeline.FormatOf(s.Format)
 	url, size := text(n.Get("url")), func(f string) string { return fmt.Sprintf(f, s.Width, s.Height) }
 	if text(n.Get("via")) == "ffmpeg" {
 		return []string{
 			"ffmpeg", "-nostdin", "-loglevel", "error", "-rtsp_transport", "tcp", "-i", url, "-an",
-			"-vf", size("scale=%d:%d"), "-pix_fmt", ffmpegFormats(s.Format), "-f", "rawvideo", "pipe:1",
+			"-vf", size("scale=%d:%d"), "-pix_fmt", format.FFmpeg, "-f", "rawvideo", "pipe:1",
 		}
 	}
 	// nvvidconv takes what the module's decoder leaves in its own memory, and scales.
 	return []string{
 		"gst-launch-1.0", "-q", "rtspsrc", "location=" + url, "protocols=tcp", "latency=" + strconv.FormatInt(latency/1_000_000, 10), "drop-on-latency=true",
-		"!", "decodebin", "!", "nvvidconv", "!", "video/x-raw,format=" + gstFormats(s.Format) + size(",width=%d,height=%d"), "!", "fdsink", "sync=false",
+		"!", "decodebin", "!", "nvvidconv", "!", "video/x-raw,format=" + format.GStreamer + size(",width=%d,height=%d"), "!", "fdsink", "sync=false",
 	}
 }
 
@@ -257,8 +234,8 @@ func (r *resolver) stages(n *load.Node, path string) []plan.PipelineStage {
 	for _, f := range left {
 		names = append(names, f.Name)
 	}
-	names = append(names, "source")
-	done := map[string]bool{"source": true}
+	names = append(names, pipeline.SourceID)
+	done := map[string]bool{pipeline.SourceID: true}
 	var out []plan.PipelineStage
 	for len(left) > 0 {
 		rest := left[:0:0]
@@ -321,65 +298,85 @@ func (r *resolver) stage(f load.Field, path string) plan.PipelineStage {
 	s.Instances, s.Deadline = int(integer(n.Get("instances"), 0)), r.duration(path+".deadline", n.Get("deadline"), 0)
 	s.Time = r.duration(path+".time", n.Get("time"), 0)
 	s.Device, s.Fallback = unless("cpu", n.Get("device")), unless("cpu", n.Get("fallback"))
-	switch s.Kind {
-	case "preprocess":
-		p := &plan.Preprocess{
-			Width: int(integer(n.Get("width"), 0)), Height: int(integer(n.Get("height"), 0)),
-			Fit: textOr(n.Get("fit"), "stretch"), Layout: textOr(n.Get("layout"), "nchw"), Color: textOr(n.Get("color"), "rgb"),
-			DType: textOr(n.Get("dtype"), "f32"), Pad: int(integer(n.Get("pad"), 0)),
-			Mean: decimals(n.Get("mean"), "0"), Std: decimals(n.Get("std"), "1"),
-		}
-		if c := n.Get("crop"); c != nil {
-			p.Crop = &plan.Crop{
-				X: int(integer(c.Get("x"), 0)), Y: int(integer(c.Get("y"), 0)),
-				Width: int(integer(c.Get("width"), 0)), Height: int(integer(c.Get("height"), 0)),
-			}
-		}
-		s.Preprocess = p
-	case "model":
-		s.Model = &plan.Model{
-			Path: text(n.Get("path")), SHA256: text(n.Get("sha256")), Input: text(n.Get("inputTensor")),
-			Output: text(n.Get("outputTensor")), Threads: int(integer(n.Get("threads"), 0)),
-			Providers: texts(n.Get("providers")), Precision: text(n.Get("precision")),
-			Spinning: boolean(n.Get("spinning"), false), NoArena: !boolean(n.Get("arena"), true),
-		}
-		if w := n.Get("workspace"); w != nil {
-			s.Model.Workspace, _ = r.size(path+".workspace", w)
-		}
-		if e := n.Get("ensemble"); e != nil {
-			s.Model.Ensemble = &plan.Ensemble{Models: []plan.StageModel{}, Vote: textOr(e.Get("vote"), "mean")}
-			for _, m := range sortedFields(e.Get("models")) {
-				s.Model.Ensemble.Models = append(s.Model.Ensemble.Models, plan.StageModel{
-					Stage: m.Name, Path: text(m.Value.Get("path")), SHA256: text(m.Value.Get("sha256")),
-				})
-			}
-		}
-		if b := n.Get("batch"); b != nil {
-			s.Model.Batch = &plan.ModelBatch{Buckets: []int{}, Delay: r.duration(path+".batch.delay", b.Get("delay"), 0)}
-			for _, size := range items(b.Get("buckets")) {
-				s.Model.Batch.Buckets = append(s.Model.Batch.Buckets, int(integer(size, 0)))
-			}
-		}
-	case "postprocess":
-		s.Post = &plan.Post{
-			Kind: text(n.Get("decode")), Labels: text(n.Get("labels")), Top: int(integer(n.Get("top"), 0)),
-			Threshold: optionalDecimal(n.Get("threshold")), Head: text(n.Get("head")), IoU: optionalDecimal(n.Get("iou")),
-			Agnostic: boolean(n.Get("agnostic"), false), Classes: int(integer(n.Get("classes"), 0)), Prototypes: text(n.Get("prototypes")),
-		}
-	case "custom":
-		s.Custom = &plan.Custom{
-			Plugin: text(n.Get("plugin")), Exec: texts(n.Get("exec")), Options: text(n.Get("options")), Inside: boolean(n.Get("inside"), false),
-		}
-		for _, d := range items(n.Get("shape")) {
-			s.Custom.Shape = append(s.Custom.Shape, integer(d, 0))
-		}
-	case "track":
-		s.Track = &plan.Track{
-			IoU: optionalDecimal(n.Get("iou")), Hits: int(integer(n.Get("hits"), 0)),
-			MaxLost: r.duration(path+".maxLost", n.Get("maxLost"), 0), Max: int(integer(n.Get("max"), 0)),
-		}
+	if resolve := stageSettings[s.Kind]; resolve != nil {
+		resolve(r, n, path, &s)
 	}
 	return s
+}
+
+// stageSettings resolves the settings of each kind of stage.
+var stageSettings = map[string]func(r *resolver, n *load.Node, path string, s *plan.PipelineStage){
+	pipeline.Preprocess.Kind:  resolvePreprocess,
+	pipeline.Model.Kind:       resolveModel,
+	pipeline.Postprocess.Kind: resolvePostprocess,
+	pipeline.Track.Kind:       resolveTrack,
+	pipeline.Custom.Kind:      resolveCustom,
+}
+
+func resolvePreprocess(_ *resolver, n *load.Node, _ string, s *plan.PipelineStage) {
+	s.Preprocess = &plan.Preprocess{
+		Width: int(integer(n.Get("width"), 0)), Height: int(integer(n.Get("height"), 0)),
+		Fit: textOr(n.Get("fit"), "stretch"), Layout: textOr(n.Get("layout"), "nchw"), Color: textOr(n.Get("color"), "rgb"),
+		DType: textOr(n.Get("dtype"), "f32"), Pad: int(integer(n.Get("pad"), 0)),
+		Mean: decimals(n.Get("mean"), "0"), Std: decimals(n.Get("std"), "1"),
+	}
+	if c := n.Get("crop"); c != nil {
+		s.Preprocess.Crop = &plan.Crop{
+			X: int(integer(c.Get("x"), 0)), Y: int(integer(c.Get("y"), 0)),
+			Width: int(integer(c.Get("width"), 0)), Height: int(integer(c.Get("height"), 0)),
+		}
+	}
+}
+
+func resolveModel(r *resolver, n *load.Node, path string, s *plan.PipelineStage) {
+	m := &plan.Model{
+		Path: text(n.Get("path")), SHA256: text(n.Get("sha256")), Input: text(n.Get("inputTensor")),
+		Output: text(n.Get("outputTensor")), Threads: int(integer(n.Get("threads"), 0)),
+		Providers: texts(n.Get("providers")), Precision: text(n.Get("precision")),
+		Spinning: boolean(n.Get("spinning"), false), NoArena: !boolean(n.Get("arena"), true),
+	}
+	if w := n.Get("workspace"); w != nil {
+		m.Workspace, _ = r.size(path+".workspace", w)
+	}
+	if e := n.Get("ensemble"); e != nil {
+		m.Ensemble = &plan.Ensemble{Models: []plan.StageModel{}, Vote: textOr(e.Get("vote"), "mean")}
+		for _, f := range sortedFields(e.Get("models")) {
+			m.Ensemble.Models = append(m.Ensemble.Models, plan.StageModel{
+				Stage: f.Name, Path: text(f.Value.Get("path")), SHA256: text(f.Value.Get("sha256")),
+			})
+		}
+	}
+	if b := n.Get("batch"); b != nil {
+		m.Batch = &plan.ModelBatch{Buckets: []int{}, Delay: r.duration(path+".batch.delay", b.Get("delay"), 0)}
+		for _, size := range items(b.Get("buckets")) {
+			m.Batch.Buckets = append(m.Batch.Buckets, int(integer(size, 0)))
+		}
+	}
+	s.Model = m
+}
+
+func resolvePostprocess(_ *resolver, n *load.Node, _ string, s *plan.PipelineStage) {
+	s.Post = &plan.Post{
+		Kind: text(n.Get("decode")), Labels: text(n.Get("labels")), Top: int(integer(n.Get("top"), 0)),
+		Threshold: optionalDecimal(n.Get("threshold")), Head: text(n.Get("head")), IoU: optionalDecimal(n.Get("iou")),
+		Agnostic: boolean(n.Get("agnostic"), false), Classes: int(integer(n.Get("classes"), 0)), Prototypes: text(n.Get("prototypes")),
+	}
+}
+
+func resolveCustom(_ *resolver, n *load.Node, _ string, s *plan.PipelineStage) {
+	s.Custom = &plan.Custom{
+		Plugin: text(n.Get("plugin")), Exec: texts(n.Get("exec")), Options: text(n.Get("options")), Inside: boolean(n.Get("inside"), false),
+	}
+	for _, d := range items(n.Get("shape")) {
+		s.Custom.Shape = append(s.Custom.Shape, integer(d, 0))
+	}
+}
+
+func resolveTrack(r *resolver, n *load.Node, path string, s *plan.PipelineStage) {
+	s.Track = &plan.Track{
+		IoU: optionalDecimal(n.Get("iou")), Hits: int(integer(n.Get("hits"), 0)),
+		MaxLost: r.duration(path+".maxLost", n.Get("maxLost"), 0), Max: int(integer(n.Get("max"), 0)),
+	}
 }
 
 // optionalDecimal is "" for what is absent.

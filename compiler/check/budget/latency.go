@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/yoctune/yoctune/schema/pipeline"
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
@@ -77,7 +78,7 @@ func LatencyOf(p plan.Pipeline, bounds bool) Latency {
 	var l Latency
 	if t := time.Duration(p.Source.Time); p.Source.Live && t > 0 {
 		l.add(Part{Name: "source", Own: t})
-	} else if p.Source.Live && p.Source.Format == "mjpeg" {
+	} else if p.Source.Live && p.Source.Format == pipeline.MJPEG {
 		l.Missing = append(l.Missing, "the source, which decodes")
 	}
 	places := placesOf(p, bounds)
@@ -156,34 +157,30 @@ func (l *Latency) add(p Part) {
 
 func placesOf(p plan.Pipeline, bounds bool) []place {
 	var all []place
-	for _, s := range p.Stages {
+	for i := range p.Stages {
+		s := &p.Stages[i]
 		pl := place{
-			name: s.ID, time: time.Duration(s.Time), workers: max(s.Instances, 1), batch: largest(s),
-			capacity: max(p.Queue.Capacity, 1), blocks: p.Queue.Policy == "block",
+			name: s.ID, time: time.Duration(s.Time), workers: pipeline.Instances(&p, s), batch: pipeline.LargestBatch(s),
+			capacity: max(p.Queue.Capacity, 1), blocks: p.Queue.Policy == pipeline.Block,
 		}
 		if s.Model != nil && s.Model.Batch != nil {
 			pl.delay = time.Duration(s.Model.Batch.Delay)
 		}
 		// What the CPU does after the GPU's deadline has no bound.
-		if limit := time.Duration(s.Deadline); bounds && limit > 0 && (pl.time == 0 || limit < pl.time) && (s.Device == "" || s.Fallback == "drop") {
+		if limit := time.Duration(s.Deadline); bounds && limit > 0 && (pl.time == 0 || limit < pl.time) && (!pipeline.OnGPU(s) || s.Fallback == pipeline.FallbackDrop) {
 			pl.time = limit
 		}
 		all = append(all, pl)
 	}
-	sink := place{name: "the sink", time: time.Duration(p.Sink.Time), workers: 1, batch: 1, capacity: max(p.Queue.Capacity, 1), blocks: p.Queue.Policy == "block"}
+	sink := place{name: "the sink", time: time.Duration(p.Sink.Time), workers: 1, batch: 1, capacity: max(p.Queue.Capacity, 1), blocks: p.Queue.Policy == pipeline.Block}
 	if p.Sink.Capacity > 0 {
 		sink.capacity = p.Sink.Capacity
 	}
 	if p.Sink.Policy != "" {
-		sink.blocks = p.Sink.Policy == "block"
+		sink.blocks = p.Sink.Policy == pipeline.Block
 	}
-	if bounds && sink.time == 0 && (p.Sink.Kind == "http" || p.Sink.Kind == "command") {
-		if sink.time = time.Duration(p.Sink.Timeout); sink.time == 0 {
-			sink.time = sinkTimeout
-		}
+	if bounds && sink.time == 0 {
+		sink.time = pipeline.SinkTimeout(&p.Sink)
 	}
 	return append(all, sink)
 }
-
-// sinkTimeout is how long the runtime lets another program take one result.
-const sinkTimeout = 2 * time.Second

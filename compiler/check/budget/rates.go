@@ -1,6 +1,7 @@
 package budget
 
 import (
+	"github.com/yoctune/yoctune/schema/pipeline"
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
@@ -29,15 +30,16 @@ func RatesOf(name string, p plan.Pipeline) Rates {
 	if s.Live && s.FPSNum > 0 && s.FPSDen > 0 {
 		r.Frames = float64(s.FPSNum) / float64(s.FPSDen)
 	}
-	r.Source = int64(r.Frames * float64(frameBytes(s)))
-	if s.Kind == "file" && s.Format != "mjpeg" && s.Format != "y4m" {
+	r.Source = int64(r.Frames * float64(pipeline.FrameBytes(&s)))
+	source, _ := pipeline.SourceOf(s.Kind)
+	if f, ok := pipeline.FormatOf(s.Format); source.Disk && !source.Program && ok && !f.Coded {
 		r.DiskRead = r.Source
 	}
 	results := 0.0
 	switch {
 	case p.SLO != nil && p.SLO.MinFPS > 0:
 		results = float64(p.SLO.MinFPS)
-	case p.Queue.Policy == "block" && p.Queue.MaxAge == 0:
+	case p.Queue.Policy == pipeline.Block && p.Queue.MaxAge == 0:
 		results = r.Frames
 	}
 	line := emptyResult + len(name)
@@ -45,30 +47,11 @@ func RatesOf(name string, p plan.Pipeline) Rates {
 		line += emptyStage + len(st.ID)
 	}
 	out := int64(results * float64(line))
-	switch p.Sink.Kind {
-	case "ndjson", "":
-		if p.Sink.Path != "" {
-			r.DiskWrite = out
-		}
-	case "http":
+	if pipeline.WritesFile(&p.Sink) {
+		r.DiskWrite = out
+	}
+	if sink, _ := pipeline.SinkOf(p.Sink.Kind); sink.Network {
 		r.NetOut = out
 	}
 	return r
-}
-
-// frameBytes is the size of a frame in memory, 0 where it is not known: what JPEG is
-// decoded to has a chroma sample for four pixels.
-func frameBytes(s plan.PipelineSource) int64 {
-	pixels := int64(s.Width) * int64(s.Height)
-	switch s.Format {
-	case "nv12", "i420", "mjpeg", "y4m":
-		return pixels * 3 / 2
-	case "yuyv", "uyvy":
-		return pixels * 2
-	case "rgb", "bgr":
-		return pixels * 3
-	case "grey":
-		return pixels
-	}
-	return 0
 }

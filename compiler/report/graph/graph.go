@@ -3,7 +3,6 @@ package graph
 import (
 	"fmt"
 	"maps"
-	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/yoctune/yoctune/compiler/check/budget"
 	"github.com/yoctune/yoctune/schema/facts/board"
+	registry "github.com/yoctune/yoctune/schema/pipeline"
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
@@ -59,32 +59,17 @@ func pipeline(name string, p plan.Pipeline, nodes *[]node, edges *[]edge) {
 	}
 	add("source", "good", p.Source.Path, first, strings.Join(about, ", "))
 	used := map[string]bool{}
-	for _, s := range p.Stages {
-		class, title, detail := "box", "", s.Kind
-		switch {
-		case s.Preprocess != nil:
-			detail = fmt.Sprintf("%s %d×%d %s", s.Preprocess.Fit, s.Preprocess.Width, s.Preprocess.Height, s.Preprocess.Color)
-		case s.Model != nil:
-			class, title = "accent", s.Model.Path
-			detail = "model"
-			if s.Model.Path != "" {
-				detail = s.Model.Path[strings.LastIndexByte(s.Model.Path, '/')+1:]
-			}
-		case s.Custom != nil:
-			detail = strings.Join(append([]string{s.Custom.Plugin}, s.Custom.Exec...), " ")
-			title = strings.TrimSpace(detail)
-			detail = path.Base(strings.Fields(title + " custom")[0])
-		case s.Post != nil:
-			detail = s.Post.Kind
-			if s.Post.Threshold != "" {
-				detail += " ≥ " + s.Post.Threshold
-			}
+	for i := range p.Stages {
+		s := &p.Stages[i]
+		class, about := "box", registry.Describe(s)
+		if len(registry.Models(s)) > 0 {
+			class = "accent"
 		}
-		lines := []string{s.ID, detail}
+		lines := []string{s.ID, about.Text}
 		if more := how(s); more != "" {
 			lines = append(lines, more)
 		}
-		n := add(s.ID, class, title, lines...)
+		n := add(s.ID, class, about.File, lines...)
 		if from, ok := at[s.Input]; ok && from != n {
 			*edges = append(*edges, edge{from, n, "edge"})
 		}
@@ -97,9 +82,8 @@ func pipeline(name string, p plan.Pipeline, nodes *[]node, edges *[]edge) {
 	if p.SLO != nil && p.SLO.MinFPS > 0 {
 		about = append(about, fmt.Sprintf("≥ %d fps", p.SLO.MinFPS))
 	}
-	stages := slices.Clone(p.Stages)
 	n := add("\x00sink", "good", p.Sink.Path, "results", strings.Join(about, ", "), takes(p))
-	for _, s := range stages {
+	for _, s := range p.Stages {
 		if !used[s.ID] {
 			*edges = append(*edges, edge{at[s.ID], n, "edge"})
 		}
@@ -107,7 +91,7 @@ func pipeline(name string, p plan.Pipeline, nodes *[]node, edges *[]edge) {
 }
 
 // how says what does a stage's work, "" for one worker of the CPU whose time nobody knows.
-func how(s plan.PipelineStage) string {
+func how(s *plan.PipelineStage) string {
 	var all []string
 	if s.Device != "" {
 		all = append(all, "on the "+strings.ToUpper(s.Device))
@@ -116,7 +100,7 @@ func how(s plan.PipelineStage) string {
 		all = append(all, fmt.Sprintf("%d×", s.Instances))
 	}
 	if s.Model != nil && s.Model.Ensemble != nil {
-		all = append(all, fmt.Sprintf("%s of %d", s.Model.Ensemble.Vote, len(budget.Members(s.Model))))
+		all = append(all, fmt.Sprintf("%s of %d", s.Model.Ensemble.Vote, len(registry.Models(s))))
 	}
 	if s.Model != nil && s.Model.Batch != nil {
 		all = append(all, "batch "+strings.Trim(fmt.Sprint(s.Model.Batch.Buckets), "[]"))

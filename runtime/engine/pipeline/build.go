@@ -22,6 +22,7 @@ import (
 	"github.com/yoctune/yoctune/runtime/engine/nvtx"
 	"github.com/yoctune/yoctune/runtime/engine/ort"
 	"github.com/yoctune/yoctune/runtime/engine/pipeline/degrade"
+	registry "github.com/yoctune/yoctune/schema/pipeline"
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
@@ -42,7 +43,7 @@ type builder struct {
 
 	levels   []level
 	now      int // the level being built
-	carries  carry
+	carries  registry.Data
 	shape    []int64                   // of the tensor the stages so far make
 	more     []int64                   // of a second one beside it, nil: there is none
 	at       picture                   // how that tensor lies in the frame
@@ -65,23 +66,8 @@ type level struct {
 // work is what a stage does to a batch, on one of its instances.
 type work = func(ctx context.Context, instance int, f []*frame) error
 
-// carry is what travels between two stages.
-type carry string
-
-const (
-	carriesFrame   carry = "frames"
-	carriesTensor  carry = "tensors"
-	carriesResults carry = "results"
-)
-
 func (b *builder) stages() error {
 	stages := b.o.Plan.Stages
-	if len(stages) == 0 || len(stages) > maxStages {
-		return fmt.Errorf("%w: %d stages; there are 1 to %d", ErrPlan, len(stages), maxStages)
-	}
-	if err := checkChain(stages); err != nil {
-		return err
-	}
 	var err error
 	if b.levels, err = planLevels(b.o.Plan); err != nil {
 		return err
@@ -100,7 +86,7 @@ func (b *builder) stages() error {
 	if err := b.allocate(); err != nil {
 		return err
 	}
-	if slices.ContainsFunc(stages, func(s plan.PipelineStage) bool { return s.Kind == "model" }) {
+	if slices.ContainsFunc(stages, func(s plan.PipelineStage) bool { return registry.StageOf(s.Kind).RunsModels }) {
 		if b.rt, err = b.p.openRuntime(b.o.Library); err != nil {
 			return err
 		}
@@ -141,13 +127,10 @@ func (b *builder) step(k int, s *plan.PipelineStage) (step, error) {
 	if onGPU(s) && st.instances == 0 {
 		st.instances = len(b.o.Plan.GPUs)
 	}
-	if s.Instances < 0 || s.Instances > maxInstances {
-		return st, fmt.Errorf("%w: %d instances; there are 1 to %d", ErrPlan, s.Instances, maxInstances)
-	}
 	if s.Deadline < 0 {
 		return st, fmt.Errorf("%w: deadline of %v", ErrPlan, st.deadline)
 	}
-	if onGPU(s) && b.o.Plan.Isolation != isolationNone {
+	if registry.Isolated(&b.o.Plan, s) {
 		// The GPU may not take longer; who does its work then has its own time.
 		if st.limit, st.deadline = st.deadline, 0; st.limit == 0 {
 			st.limit = gpuLimit
@@ -167,8 +150,8 @@ func (b *builder) step(k int, s *plan.PipelineStage) (step, error) {
 
 func checkBuckets(buckets []int) error {
 	for n, size := range buckets {
-		if n == 0 && size != 1 || n > 0 && size <= buckets[n-1] || size > maxBatch {
-			return fmt.Errorf("%w: buckets %v; they ascend from 1 to at most %d", ErrPlan, buckets, maxBatch)
+		if n == 0 && size != 1 || n > 0 && size <= buckets[n-1] || size > registry.MaxBatch {
+			return fmt.Errorf("%w: buckets %v; they ascend from 1 to at most %d", ErrPlan, buckets, registry.MaxBatch)
 		}
 	}
 	return nil
@@ -176,51 +159,25 @@ func checkBuckets(buckets []int) error {
 
 // planLevels applies the steps of the ladder to the stages.
 func planLevels(p plan.Pipeline) ([]level, error) {
-	levels := []level{{stages: p.Stages}}
-	if p.Degrade == nil || len(p.Degrade.Ladder) == 0 {
-		return levels, nil
+	ladder := []plan.DegradeStep(nil)
+	if p.Degrade != nil {
+		ladder = p.Degrade.Ladder
 	}
-	if !p.Source.Live {
+	switch {
+	case len(ladder) > 0 && !p.Source.Live:
 		return nil, fmt.Errorf("%w: degrade: only a live source can do with less; another waits", ErrPlan)
+	case len(ladder) > registry.MaxLadder:
+		return nil, fmt.Errorf("%w: degrade: %d steps; there are at most %d", ErrPlan, len(ladder), registry.MaxLadder)
 	}
-	if len(p.Degrade.Ladder) > maxLadder {
-		return nil, fmt.Errorf("%w: degrade: %d steps; there are at most %d", ErrPlan, len(p.Degrade.Ladder), maxLadder)
-	}
-	for n, st := range p.Degrade.Ladder {
-		l := level{stages: slices.Clone(levels[n].stages), fps: levels[n].fps}
-		if st.FPS < 0 {
-			return nil, fmt.Errorf("%w: degrade, step %d: %d fps", ErrPlan, n+1, st.FPS)
-		}
-		if st.FPS > 0 {
-			l.fps = st.FPS
-		}
-		find := func(id, kind string) (*plan.PipelineStage, error) {
-			i := slices.IndexFunc(l.stages, func(s plan.PipelineStage) bool { return s.ID == id && s.Kind == kind })
-			if i < 0 {
-				return nil, fmt.Errorf("%w: degrade, step %d: there is no %s stage %q", ErrPlan, n+1, kind, id)
+	var levels []level
+	for n, stages := range registry.Levels(&p) {
+		l := level{stages: stages}
+		if n > 0 {
+			if err := checkStep(ladder[n-1], stages); err != nil {
+				return nil, fmt.Errorf("%w: degrade, step %d: %w", ErrPlan, n, err)
 			}
-			return &l.stages[i], nil
-		}
-		for _, m := range st.Models {
-			s, err := find(m.Stage, "model")
-			if err != nil {
-				return nil, err
-			}
-			if s.Model != nil {
-				model := *s.Model
-				model.Path, model.SHA256 = m.Path, m.SHA256
-				s.Model = &model
-			}
-		}
-		for _, z := range st.Sizes {
-			s, err := find(z.Stage, "preprocess")
-			if err != nil {
-				return nil, err
-			}
-			if s.Preprocess != nil {
-				pre := *s.Preprocess
-				pre.Width, pre.Height = z.Width, z.Height
-				s.Preprocess = &pre
+			if l.fps = ladder[n-1].FPS; l.fps == 0 {
+				l.fps = levels[n-1].fps
 			}
 		}
 		levels = append(levels, l)
@@ -228,10 +185,34 @@ func planLevels(p plan.Pipeline) ([]level, error) {
 	return levels, nil
 }
 
+// checkStep checks that a step of the ladder changes stages that there are.
+func checkStep(st plan.DegradeStep, stages []plan.PipelineStage) error {
+	if st.FPS < 0 {
+		return fmt.Errorf("%d fps", st.FPS)
+	}
+	find := func(field, id string) error {
+		if slices.ContainsFunc(stages, func(s plan.PipelineStage) bool { return s.ID == id && registry.StageOf(s.Kind).Ladder == field }) {
+			return nil
+		}
+		return fmt.Errorf("there is no %s stage %q", registry.ChangedBy(field), id)
+	}
+	for _, m := range st.Models {
+		if err := find(registry.LadderModels, m.Stage); err != nil {
+			return err
+		}
+	}
+	for _, z := range st.Sizes {
+		if err := find(registry.LadderSizes, z.Stage); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // level builds the stages of one level that are not those of the level above.
 func (b *builder) level(n int) error {
 	l := &b.levels[n]
-	b.now, b.carries, b.shape, b.more = n, carriesFrame, nil, nil
+	b.now, b.carries, b.shape, b.more = n, registry.Frames, nil, nil
 	if n > 0 {
 		b.at = b.levels[n-1].at
 	}
@@ -243,7 +224,7 @@ func (b *builder) level(n int) error {
 		if n > 0 {
 			above := &b.levels[n-1]
 			// What a stage makes also depends on what it is given.
-			same = same && s.Model == above.stages[k].Model && s.Preprocess == above.stages[k].Preprocess
+			same = same && !registry.Changed(&above.stages[k], s)
 			if l.same[k] = same; same {
 				l.works[k], b.shape = above.works[k], above.shapes[k]
 				l.shapes[k] = b.shape
@@ -251,7 +232,7 @@ func (b *builder) level(n int) error {
 					t := b.p.frames[i].tensors
 					t[n][k] = t[n-1][k]
 				}
-				b.carries = b.gives(s)
+				b.carries = registry.Gives(s).Data
 				continue
 			}
 		}
@@ -262,19 +243,7 @@ func (b *builder) level(n int) error {
 		l.shapes[k] = b.shape
 	}
 	l.at = b.at
-	if b.carries != carriesResults {
-		return fmt.Errorf("%w: the last stage gives %s, the sink takes results: end with a postprocess stage", ErrPlan, b.carries)
-	}
 	return nil
-}
-
-// gives is what a stage makes.
-func (*builder) gives(s *plan.PipelineStage) carry {
-	switch {
-	case s.Kind == "postprocess", s.Kind == "track", s.Custom != nil && len(s.Custom.Shape) == 0:
-		return carriesResults
-	}
-	return carriesTensor
 }
 
 // warm runs every stage of every level and instance, so that the first frame
@@ -353,25 +322,6 @@ func (b *builder) utilisation() error {
 	return nil
 }
 
-// checkChain checks that the stages form one line from the source.
-func checkChain(stages []plan.PipelineStage) error {
-	before := idSource
-	seen := map[string]bool{idSource: true, idSink: true}
-	for _, s := range stages {
-		switch {
-		case s.ID == "":
-			return fmt.Errorf("%w: a stage has no id", ErrPlan)
-		case seen[s.ID]:
-			return fmt.Errorf("%w: stage id %q is taken", ErrPlan, s.ID)
-		case s.Input != before && s.Input != "":
-			return fmt.Errorf("%w: stage %s takes its input from %q; stages form one line, so it must be %q", ErrPlan, s.ID, s.Input, before)
-		}
-		seen[s.ID] = true
-		before = s.ID
-	}
-	return nil
-}
-
 // allocate makes the frames.
 func (b *builder) allocate() error {
 	steps := len(b.o.Plan.Stages)
@@ -385,7 +335,7 @@ func (b *builder) allocate() error {
 		if b.gpu != nil {
 			want = math.MaxInt16 // no driver has so many: the worker sees only memory that it shares
 		}
-		lends, err := s.lend(want, b.o.Plan.Stages[0].Custom != nil)
+		lends, err := s.lend(want, registry.StageOf(b.o.Plan.Stages[0].Kind).Buffers)
 		if err != nil {
 			return err
 		}
@@ -420,40 +370,26 @@ func (b *builder) allocate() error {
 
 // account adds n parts of size bytes to the pool, and refuses what is too much.
 func (b *builder) account(n int, size int64) error {
-	if size > maxPool/int64(n) || b.p.info.Bytes > maxPool-int64(n)*size {
+	if size > registry.MaxPool/int64(n) || b.p.info.Bytes > registry.MaxPool-int64(n)*size {
 		return fmt.Errorf("%w: %d frames of %d bytes would take more than %d MiB with the rest: lower the queue capacity or the size",
-			ErrPlan, n, size, maxPool>>20)
+			ErrPlan, n, size, registry.MaxPool>>20)
 	}
 	b.p.info.Bytes += int64(n) * size
 	return nil
 }
 
+// stageBuilders builds the stages of each kind.
+var stageBuilders = map[string]func(b *builder, k int, s *plan.PipelineStage) (work, error){
+	registry.Preprocess.Kind:  (*builder).preprocess,
+	registry.Model.Kind:       (*builder).model,
+	registry.Postprocess.Kind: (*builder).post,
+	registry.Track.Kind:       (*builder).follow,
+	registry.Custom.Kind:      (*builder).custom,
+}
+
 func (b *builder) stage(k int, s *plan.PipelineStage) (work, error) {
-	takes := carriesTensor
-	var build func(int, *plan.PipelineStage) (work, error)
-	var has bool
-	switch s.Kind {
-	case "preprocess":
-		takes, build, has = carriesFrame, b.preprocess, s.Preprocess != nil
-	case "model":
-		build, has = b.model, s.Model != nil
-	case "postprocess":
-		build, has = b.post, s.Post != nil
-	case "track":
-		takes, build, has = carriesResults, b.follow, s.Track != nil
-	case "custom":
-		takes, build, has = b.carries, b.custom, s.Custom != nil
-	default:
-		return nil, fmt.Errorf("%w: kind %q; it is one of preprocess, model, postprocess, track, custom", ErrPlan, s.Kind)
-	}
-	if !has {
-		return nil, fmt.Errorf("%w: a stage of kind %s has no settings of that kind", ErrPlan, s.Kind)
-	}
-	if b.carries != takes {
-		return nil, fmt.Errorf("%w: %s takes %s, what comes before gives %s", ErrPlan, s.Kind, takes, b.carries)
-	}
-	w, err := build(k, s)
-	b.carries = b.gives(s)
+	w, err := stageBuilders[s.Kind](b, k, s)
+	b.carries = registry.Gives(s).Data
 	return w, err
 }
 
@@ -635,7 +571,7 @@ func (b *builder) tensors(k int, shape []int64) error {
 	if err := b.account(len(b.p.frames), n*4); err != nil {
 		return err
 	}
-	feeds := k+1 < len(b.o.Plan.Stages) && b.o.Plan.Stages[k+1].Kind == "model"
+	feeds := k+1 < len(b.o.Plan.Stages) && registry.StageOf(b.o.Plan.Stages[k+1].Kind).RunsModels
 	if !feeds && b.isShared(k) {
 		for i := range b.p.frames {
 			var err error

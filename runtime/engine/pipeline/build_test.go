@@ -73,15 +73,15 @@ func TestPlansThatCannotRun(t *testing.T) {
 		edit func(*plan.Pipeline)
 		says string
 	}{
-		{"no stages", func(p *plan.Pipeline) { p.Stages = nil }, "0 stages"},
-		{"no results", func(p *plan.Pipeline) { p.Stages = p.Stages[:1] }, "end with a postprocess stage"},
-		{"no frames", func(p *plan.Pipeline) { p.Stages = p.Stages[1:]; p.Stages[0].Input = "source" }, "postprocess takes tensors"},
-		{"fork", func(p *plan.Pipeline) { p.Stages[1].Input = "source" }, `so it must be "pre"`},
-		{"same id", func(p *plan.Pipeline) { p.Stages[1].ID = "pre" }, `"pre" is taken`},
-		{"id of an end", func(p *plan.Pipeline) { p.Stages[1].ID = "sink" }, `"sink" is taken`},
+		{"no stages", func(p *plan.Pipeline) { p.Stages = nil }, "has no stages"},
+		{"no results", func(p *plan.Pipeline) { p.Stages = p.Stages[:1] }, "add a postprocess stage"},
+		{"no frames", func(p *plan.Pipeline) { p.Stages = p.Stages[1:]; p.Stages[0].Input = "source" }, "postprocess stage dump takes tensors, and the source gives frames"},
+		{"fork", func(p *plan.Pipeline) { p.Stages[1].Input = "source" }, "stages pre and dump take the same input"},
+		{"same id", func(p *plan.Pipeline) { p.Stages[1].ID = "pre" }, "two stages have the id pre"},
+		{"id of an end", func(p *plan.Pipeline) { p.Stages[1].ID = "sink" }, "reserved for an end"},
 		{"no id", func(p *plan.Pipeline) { p.Stages[0].ID = "" }, "has no id"},
 		{"unknown stage", func(p *plan.Pipeline) { p.Stages[1].Kind = "juggle" }, `kind "juggle"`},
-		{"settings of another kind", func(p *plan.Pipeline) { p.Stages[1].Post = nil }, "no settings of that kind"},
+		{"settings of another kind", func(p *plan.Pipeline) { p.Stages[1].Post = nil }, "no settings of its kind"},
 		{"unknown source", func(p *plan.Pipeline) { p.Source.Kind = "rtsp" }, `kind "rtsp"`},
 		{"camera", func(p *plan.Pipeline) { p.Source.Kind = "v4l2" }, "no camera is named"},
 		{"unknown format", func(p *plan.Pipeline) { p.Source.Format = "hevc" }, `format "hevc"`},
@@ -109,9 +109,9 @@ func TestPlansThatCannotRun(t *testing.T) {
 		{"std that is not a number", pre(func(p *plan.Preprocess) { p.Std = []string{"NaN"} }), `"NaN" is not a decimal`},
 		{"crop outside", pre(func(p *plan.Preprocess) { p.Crop = &plan.Crop{X: 30, Width: 4, Height: 4} }), "not inside the frame"},
 		{"crop that wraps", pre(func(p *plan.Preprocess) { p.Crop = &plan.Crop{X: 1 << 62, Width: 1 << 62, Height: 1} }), "not inside the frame"},
-		{"unknown post", func(p *plan.Pipeline) { p.Stages[1].Post.Kind = "yolo" }, `kind "yolo"`},
+		{"unknown post", func(p *plan.Pipeline) { p.Stages[1].Post.Kind = "yolo" }, `unknown decode "yolo"`},
 		{"threshold", func(p *plan.Pipeline) { p.Stages[1].Post.Threshold = "2" }, `threshold "2"`},
-		{"ctc without labels", func(p *plan.Pipeline) { p.Stages[1].Post.Kind = "ctc" }, "needs a labels file"},
+		{"ctc without labels", func(p *plan.Pipeline) { p.Stages[1].Post.Kind = "ctc" }, "decodes ctc from the output of a model"},
 		{"raw too large", func(p *plan.Pipeline) { p.Stages[0].Preprocess.Width = 1000 }, "at most 4096"},
 	} {
 		pl := tensorDump()

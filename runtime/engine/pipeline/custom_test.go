@@ -257,7 +257,7 @@ func TestACustomStageTakesResults(t *testing.T) {
 			t.Errorf("%s", lines[2])
 		}
 		pl.Stages[3] = plan.PipelineStage{ID: "follow", Kind: "track", Input: "own", Track: &plan.Track{}}
-		if _, _, _, err := runCustom(t, pl, 1); !errors.Is(err, ErrPlan) || !strings.Contains(err.Error(), "no boxes to follow") {
+		if _, _, _, err := runCustom(t, pl, 1); !errors.Is(err, ErrPlan) || !strings.Contains(err.Error(), "follows the boxes of a postprocess stage") {
 			t.Errorf("a tracker of what it gives: %v", err)
 		}
 	}
@@ -345,7 +345,7 @@ func TestCustomStagesThatCannotBe(t *testing.T) {
 		{"a program that speaks otherwise", plan.Custom{Exec: []string{"sh", "-c", "echo hello, this is not the protocol; cat >/dev/null"}}, "which is for messages"},
 		{"a program that ends", plan.Custom{Exec: []string{"true"}}, "it ended: exit status 0"},
 		{"an impossible tensor", plan.Custom{Plugin: good, Shape: []int64{1 << 30, 1 << 30}}, "tensor of shape"},
-		{"too many dimensions", plan.Custom{Plugin: good, Shape: []int64{1, 1, 1, 1, 1, 1, 1, 1, 1}}, "more than 8 dimensions"},
+		{"too many dimensions", plan.Custom{Plugin: good, Shape: []int64{1, 1, 1, 1, 1, 1, 1, 1, 1}}, "at most 8 dimensions"},
 	} {
 		pl := customPlan(c.c)
 		if c.c.Shape != nil {

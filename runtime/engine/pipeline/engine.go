@@ -13,12 +13,13 @@ import (
 
 	"github.com/yoctune/yoctune/runtime/engine/pipeline/degrade"
 	"github.com/yoctune/yoctune/runtime/engine/trace"
+	registry "github.com/yoctune/yoctune/schema/pipeline"
 )
 
 // Ids of the two ends, which no stage may have.
 const (
-	idSource = "source"
-	idSink   = "sink"
+	idSource = registry.SourceID
+	idSink   = registry.SinkID
 )
 
 // engine moves frames through steps.
@@ -102,25 +103,14 @@ const (
 	reasonReserve  = "keep-free"      // the memory that is to be kept free is not
 )
 
-// framesFor is the number of frames that keeps every queue full and every
-// worker at work, and one for the source to fill meanwhile.
+// framesFor is the number of frames in the pool, see [registry.PoolFrames].
 func framesFor(steps []step, capacity, sinkCapacity int) int {
-	if sinkCapacity == 0 {
-		sinkCapacity = capacity
-	}
-	n := len(steps)*capacity + sinkCapacity + 2 + 1
+	all := make([]registry.Workers, len(steps))
 	for i := range steps {
-		s := &steps[i]
-		n += s.workers() * s.largest()
-		if s.workers() > 1 {
-			n += unsettled(s) // results that wait for their turn
-		}
+		all[i] = steps[i].size()
 	}
-	return n
+	return registry.PoolFrames(all, capacity, sinkCapacity)
 }
-
-// unsettled is how many frames of a stage may be unsettled or undelivered.
-func unsettled(s *step) int { return 2 * s.workers() * s.largest() }
 
 // grace is how long work gets to return after it was aborted.
 const grace = time.Second
@@ -244,7 +234,7 @@ func (e *engine) startStep(wg *sync.WaitGroup, hard context.Context, k int) {
 	s := &e.steps[k]
 	var o *order
 	if s.workers() > 1 {
-		o = newOrder(unsettled(s), s.workers())
+		o = newOrder(s.size().Unsettled(), s.workers())
 		wg.Go(func() {
 			defer e.queues[k+1].close()
 			for {

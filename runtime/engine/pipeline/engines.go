@@ -7,6 +7,7 @@ import (
 	"github.com/yoctune/yoctune/internal/onnx"
 	"github.com/yoctune/yoctune/runtime/engine/ort"
 	"github.com/yoctune/yoctune/runtime/engine/tensorrt"
+	registry "github.com/yoctune/yoctune/schema/pipeline"
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
@@ -32,7 +33,7 @@ func EngineJobs(o Options) ([]EngineJob, error) {
 			if s.Model == nil || !slices.Contains(s.ModelProviders(), ort.TensorRT) {
 				continue
 			}
-			for _, m := range members(s.Model) {
+			for _, m := range registry.Models(s) {
 				j, err := b.engineJob(l.stages, k, m)
 				if err != nil {
 					return nil, fmt.Errorf("stage %s: %w", s.ID, err)
@@ -91,11 +92,13 @@ func engineShapes(stages []plan.PipelineStage, k int, about *onnx.Model) (map[st
 	if in.Ranked && !slices.ContainsFunc(in.Shape, onnx.Dim.Free) {
 		return nil, nil
 	}
-	if k == 0 || stages[k-1].Preprocess == nil {
-		return nil, fmt.Errorf("%w: its input %s is open, and no preprocess stage before it says what it is fed: give the model fixed sizes", ErrPlan, in)
+	var one []int64
+	if k > 0 {
+		one = registry.Gives(&stages[k-1]).Shape
 	}
-	p := stages[k-1].Preprocess
-	one := []int64{1, 3, int64(p.Height), int64(p.Width)}
+	if one == nil {
+		return nil, fmt.Errorf("%w: its input %s has free sizes, and the stage before it does not fix them: give the model fixed sizes", ErrPlan, in)
+	}
 	most := slices.Clone(one)
 	if b := stages[k].Model.Batch; b != nil && len(b.Buckets) > 0 {
 		most[0] = int64(b.Buckets[len(b.Buckets)-1])

@@ -12,12 +12,6 @@ import (
 // follow gives the boxes of a frame the numbers of what they show. There is one
 // tracker for all levels of a ladder: boxes are in source pixels on each.
 func (b *builder) follow(k int, s *plan.PipelineStage) (work, error) {
-	if n := b.p.steps[k].workers(); n > 1 {
-		return nil, fmt.Errorf("%w: %d instances; a tracker sees every frame, so there is one", ErrPlan, n)
-	}
-	if b.o.Plan.Stages[k-1].Custom != nil {
-		return nil, fmt.Errorf("%w: what a custom stage gives has no boxes to follow", ErrPlan)
-	}
 	if t := b.trackers[s.ID]; t != nil {
 		return t, nil
 	}

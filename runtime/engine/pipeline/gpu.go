@@ -12,14 +12,14 @@ import (
 	"github.com/yoctune/yoctune/runtime/engine/core"
 	"github.com/yoctune/yoctune/runtime/engine/ort"
 	"github.com/yoctune/yoctune/runtime/engine/worker"
+	registry "github.com/yoctune/yoctune/schema/pipeline"
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
 // Values of plan.Pipeline.Isolation and of a stage's device and fallback.
 const (
-	isolationNone = "none"
-	deviceGPU     = "gpu"
-	fallbackDrop  = "drop"
+	isolationNone = registry.IsolationNone
+	fallbackDrop  = registry.FallbackDrop
 )
 
 // gpuLimit is how long the GPU may take for one run of a stage without a deadline.
@@ -60,7 +60,7 @@ type gpuStage struct {
 }
 
 // onGPU reports whether a stage's work is the GPU's.
-func onGPU(s *plan.PipelineStage) bool { return s.Device == deviceGPU }
+func onGPU(s *plan.PipelineStage) bool { return registry.OnGPU(s) }
 
 // openGPU prepares the process that works on the GPU, when a stage wants one.
 func (b *builder) openGPU() error {
@@ -68,34 +68,17 @@ func (b *builder) openGPU() error {
 	lanes, first := 0, map[int]int{}
 	for k := range b.o.Plan.Stages {
 		s := &b.o.Plan.Stages[k]
-		switch {
-		case !onGPU(s) && s.Device != "" && s.Device != "cpu":
-			return fmt.Errorf("stage %s: %w: device %q; it is cpu or gpu", s.ID, ErrPlan, s.Device)
-		case s.Fallback != "" && s.Fallback != "cpu" && s.Fallback != fallbackDrop:
-			return fmt.Errorf("stage %s: %w: fallback %q; it is cpu or drop", s.ID, ErrPlan, s.Fallback)
-		case !onGPU(s):
+		if !onGPU(s) {
 			continue
-		case s.Kind == "postprocess":
-			return fmt.Errorf("stage %s: %w: a postprocess stage runs on the CPU", s.ID, ErrPlan)
 		}
 		first[k] = lanes
 		lanes += b.p.steps[k].workers()
 	}
-	if err := b.checkGPUs(lanes); err != nil {
-		return err
-	}
 	if lanes == 0 {
 		return nil
 	}
-	switch b.o.Plan.Isolation {
-	case "", "process":
-	case isolationNone:
+	if b.o.Plan.Isolation == isolationNone {
 		return b.openHere()
-	default:
-		return fmt.Errorf("%w: isolation %q; it is process or none", ErrPlan, b.o.Plan.Isolation)
-	}
-	if lanes > worker.MaxLanes {
-		return fmt.Errorf("%w: %d instances of stages on the GPU; there are at most %d", ErrPlan, lanes, worker.MaxLanes)
 	}
 	c, err := newClock()
 	if err != nil {
@@ -104,7 +87,7 @@ func (b *builder) openGPU() error {
 	g := &gpu{clock: c, lanes: first, numbers: b.o.Plan.GPUs}
 	for n := range max(len(g.numbers), 1) {
 		o := worker.Options{
-			Device: b.o.GPU, Bytes: maxPool, Lanes: lanes, Library: b.o.Library, Command: b.o.Worker, Backoff: b.o.Backoff,
+			Device: b.o.GPU, Bytes: registry.MaxPool, Lanes: lanes, Library: b.o.Library, Command: b.o.Worker, Backoff: b.o.Backoff,
 			Tell: func(e worker.Event) { b.p.event(Event{At: g.clock.now(), Kind: EventWorker, Why: g.tell(n, e)}) },
 		}
 		if o.Device.Backend == "" {
@@ -133,23 +116,6 @@ func (b *builder) openGPU() error {
 			c.Stop()
 		}
 		call(abort)
-	}
-	return nil
-}
-
-// checkGPUs refuses a choice of GPUs that cannot be.
-func (b *builder) checkGPUs(lanes int) error {
-	gpus := b.o.Plan.GPUs
-	for n, i := range gpus {
-		if i < 0 || i >= maxGPUs || slices.Contains(gpus[:n], i) {
-			return fmt.Errorf("%w: gpus %v; each is named once, 0 to %d", ErrPlan, gpus, maxGPUs-1)
-		}
-	}
-	switch {
-	case len(gpus) > 0 && lanes == 0:
-		return fmt.Errorf(`%w: gpus %v, and no stage has device "gpu"`, ErrPlan, gpus)
-	case len(gpus) > 1 && b.o.Plan.Isolation == isolationNone:
-		return fmt.Errorf("%w: gpus %v; with isolation none there is one", ErrPlan, gpus)
 	}
 	return nil
 }
@@ -260,7 +226,7 @@ func describe(e worker.Event) string {
 // isShared reports whether the worker reads or writes what stage k makes.
 func (b *builder) isShared(k int) bool {
 	stages := b.o.Plan.Stages
-	return b.gpu != nil && (onGPU(&stages[k]) && stages[k].Kind == "preprocess" || k+1 < len(stages) && onGPU(&stages[k+1]))
+	return b.gpu != nil && (onGPU(&stages[k]) && registry.StageOf(stages[k].Kind).Direct || k+1 < len(stages) && onGPU(&stages[k+1]))
 }
 
 // frameMemory allocates the pixels of all frames.
@@ -314,7 +280,7 @@ func (b *builder) sharedTensor(shape []int64, model bool) (tensor, error) {
 func (b *builder) spares() int {
 	n := 0
 	for k := range b.o.Plan.Stages {
-		if s := &b.o.Plan.Stages[k]; b.gpu != nil && onGPU(s) && s.Kind == "preprocess" {
+		if s := &b.o.Plan.Stages[k]; b.gpu != nil && onGPU(s) && registry.StageOf(s.Kind).Direct {
 			n += b.p.steps[k].workers() * len(b.gpu.clients)
 		}
 	}
@@ -324,7 +290,7 @@ func (b *builder) spares() int {
 // gpuStage lets stage k be done by do on the GPU, and by cpu where that fails.
 func (b *builder) gpuStage(k int, s *plan.PipelineStage, cpu, do work, by *share) work {
 	g := &gpuStage{id: s.ID, drop: s.Fallback == fallbackDrop, gpu: do, cpu: cpu, share: by, others: &b.p.others[k]}
-	if s.Kind == "preprocess" { // of which there is one in a line
+	if registry.StageOf(s.Kind).Direct { // of which there is one in a line
 		for i := range b.p.spares {
 			g.spare = append(g.spare, &b.p.frames[len(b.p.frames)-b.p.spares+i])
 		}
@@ -452,7 +418,7 @@ func (b *builder) warmFallback(n int, f *frame) error {
 // preprocessOnGPU is the work of a preprocess stage in the worker.
 func (b *builder) preprocessOnGPU(k int, args core.Preprocess, f format, by *share) (work, error) {
 	g, level, limit, lane := b.gpu, b.now, b.p.steps[k].limit, b.gpu.lanes[k]
-	said := slices.ContainsFunc(b.o.Plan.Kernels, func(l plan.KernelLaunch) bool { return l.Kernel == "preprocess" })
+	said := slices.ContainsFunc(b.o.Plan.Kernels, func(l plan.KernelLaunch) bool { return l.Kernel == registry.Preprocess.Kind })
 	if level == 0 && !said {
 		for _, c := range g.clients {
 			c.Tune(args)
@@ -645,7 +611,7 @@ func (b *builder) gpuShare() int64 {
 		for k := range b.levels[n].stages {
 			s := &b.levels[n].stages[k]
 			if s.Model != nil && onGPU(s) && (n == 0 || s.Model != b.levels[n-1].stages[k].Model) {
-				sessions += b.p.steps[k].workers() * len(members(s.Model))
+				sessions += b.p.steps[k].workers() * len(registry.Models(s))
 			}
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/yoctune/yoctune/runtime/engine/core"
 	"github.com/yoctune/yoctune/runtime/engine/worker"
+	registry "github.com/yoctune/yoctune/schema/pipeline"
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
@@ -123,7 +124,7 @@ func TestAChoiceOfGPUsThatCannotBe(t *testing.T) {
 	for name, change := range map[string]func(*plan.Pipeline){
 		"twice":    func(p *plan.Pipeline) { p.GPUs = []int{1, 1} },
 		"negative": func(p *plan.Pipeline) { p.GPUs = []int{-1} },
-		"too many": func(p *plan.Pipeline) { p.GPUs = []int{maxGPUs} },
+		"too many": func(p *plan.Pipeline) { p.GPUs = []int{registry.MaxGPUs} },
 		"for none": func(p *plan.Pipeline) { p.Stages[0].Device = "" },
 		"here":     func(p *plan.Pipeline) { p.Isolation = isolationNone },
 	} {

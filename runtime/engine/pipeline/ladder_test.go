@@ -63,7 +63,7 @@ func TestLaddersThatCannotBeClimbed(t *testing.T) {
 		{"a model for preprocess", step(plan.DegradeStep{Models: []plan.StageModel{{Stage: "pre", Path: "x"}}}), `no model stage "pre"`},
 		{"no tensor", step(plan.DegradeStep{Sizes: []plan.StageSize{{Stage: "pre"}}}), "step 1: stage pre"},
 		{"negative rate", step(plan.DegradeStep{FPS: -1}), "-1 fps"},
-		{"too many instances", func(p *plan.Pipeline) { p.Stages[0].Instances = 65 }, "65 instances"},
+		{"too many instances", func(p *plan.Pipeline) { p.Stages[0].Instances = 65 }, "1 to 64 instances"},
 		{"negative deadline", func(p *plan.Pipeline) { p.Stages[0].Deadline = -1 }, "deadline of -1ns"},
 		{"negative age", func(p *plan.Pipeline) { p.Queue.MaxAge = -1 }, "max age"},
 		{"negative credits", func(p *plan.Pipeline) { p.Queue.InFlight = -1 }, "-1 frames in flight"},

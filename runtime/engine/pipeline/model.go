@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/yoctune/yoctune/runtime/engine/ort"
+	registry "github.com/yoctune/yoctune/schema/pipeline"
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
@@ -46,7 +47,7 @@ func (b *builder) model(k int, s *plan.PipelineStage) (work, error) {
 	names := b.besides(k)
 	var models []member
 	var options []ort.Options
-	for n, m := range members(s.Model) {
+	for n, m := range registry.Models(s) {
 		path, err := b.find(m.Path, m.SHA256)
 		if err != nil {
 			return nil, err
@@ -171,7 +172,10 @@ type member struct {
 // besides names further outputs of the model of stage k that the next one reads.
 func (b *builder) besides(k int) []string {
 	stages := b.levels[b.now].stages
-	if k+1 < len(stages) && stages[k+1].Post != nil && stages[k+1].Post.Kind == kindSegment {
+	if k+1 == len(stages) || stages[k+1].Post == nil {
+		return nil
+	}
+	if d, _ := registry.DecodeOf(stages[k+1].Post.Kind); d.Second {
 		return []string{stages[k+1].Post.Prototypes}
 	}
 	return nil

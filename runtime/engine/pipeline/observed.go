@@ -28,7 +28,7 @@ func Observed(ctx context.Context, frames int, looked bool) (perFrame time.Durat
 	var began, ended time.Duration
 	p := &Pipeline{}
 	p.name, p.source, p.drain = "observed", &blank{left: frames}, time.Second
-	p.capacity, p.policy = fileCapacity, block
+	p.capacity, p.policy = 4, block
 	p.steps = []step{
 		{id: "pre", run: func(context.Context, *frame) error { return nil }},
 		{id: "work", run: func(context.Context, *frame) error { return busy() }},

@@ -19,6 +19,7 @@ import (
 	"github.com/yoctune/yoctune/runtime/engine/trace"
 	"github.com/yoctune/yoctune/runtime/engine/v4l2"
 	"github.com/yoctune/yoctune/runtime/engine/worker"
+	registry "github.com/yoctune/yoctune/schema/pipeline"
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
@@ -62,25 +63,9 @@ type Options struct {
 	room func(dir string) (int64, error) // free bytes of a folder's file system, nil: the kernel's answer
 }
 
-// Limits of what a plan may ask for.
 const (
-	maxCapacity = 1024    // of a queue
-	maxPool     = 2 << 30 // bytes of frames and tensors
-	maxStages   = 32
-
-	maxInstances = 64
-	maxGPUs      = 16
-	maxBatch     = 256
-	maxLadder    = 16
-	maxKeep      = 1000 // files of a sink
-	warmRuns     = 3    // of each stage and level, before the first frame
-)
-
-// Capacities of queues when the plan has none. A live source wants the newest
-// frame, and a longer queue only adds latency; a file wants its stages busy.
-const (
-	liveCapacity = 1
-	fileCapacity = 4
+	maxKeep  = 1000 // files of a sink
+	warmRuns = 3    // of each stage and level, before the first frame
 )
 
 // Pipeline is a pipeline that is ready to run: its models are loaded and warm,
@@ -120,6 +105,9 @@ func New(o Options) (_ *Pipeline, err error) {
 			err = fmt.Errorf("pipeline %s: %w", o.Name, err)
 		}
 	}()
+	if faults := registry.Check(&o.Plan); len(faults) > 0 {
+		return nil, fmt.Errorf("%w: %w", ErrPlan, faults[0])
+	}
 	if err := p.setQueues(o.Plan); err != nil {
 		return nil, err
 	}
@@ -246,13 +234,11 @@ func (p *Pipeline) setQueues(pl plan.Pipeline) error {
 	if p.policy, err = parsePolicy(pl.Queue.Policy, pl.Source.Live); err != nil {
 		return err
 	}
-	switch p.capacity = pl.Queue.Capacity; {
-	case p.capacity == 0 && pl.Source.Live:
-		p.capacity = liveCapacity
-	case p.capacity == 0:
-		p.capacity = fileCapacity
-	case p.capacity < 0 || p.capacity > maxCapacity:
-		return fmt.Errorf("%w: queue capacity %d; it is 1 to %d", ErrPlan, p.capacity, maxCapacity)
+	if p.capacity = pl.Queue.Capacity; p.capacity == 0 {
+		_, p.capacity = registry.Queue(pl.Source.Live)
+	}
+	if p.capacity < 0 || p.capacity > registry.MaxQueue {
+		return fmt.Errorf("%w: queue capacity %d; it is 1 to %d", ErrPlan, p.capacity, registry.MaxQueue)
 	}
 	switch q := pl.Queue; {
 	case q.MaxAge < 0:
@@ -264,8 +250,8 @@ func (p *Pipeline) setQueues(pl plan.Pipeline) error {
 	if pl.SLO != nil {
 		p.target = pl.SLO.LatencyP95
 	}
-	if p.sinkCapacity = pl.Sink.Capacity; p.sinkCapacity < 0 || p.sinkCapacity > maxCapacity {
-		return fmt.Errorf("%w: sink queue capacity %d; it is 1 to %d", ErrPlan, p.sinkCapacity, maxCapacity)
+	if p.sinkCapacity = pl.Sink.Capacity; p.sinkCapacity < 0 || p.sinkCapacity > registry.MaxQueue {
+		return fmt.Errorf("%w: sink queue capacity %d; it is 1 to %d", ErrPlan, p.sinkCapacity, registry.MaxQueue)
 	}
 	if pl.Sink.Policy != "" {
 		if p.sinkPolicy, err = parsePolicy(pl.Sink.Policy, pl.Source.Live); err != nil {
@@ -296,29 +282,28 @@ func judge(slo *plan.PipelineSLO, s *Summary) *SLOSummary {
 	return j
 }
 
+// sinkOpeners opens sinks; one of another kind is NDJSON.
+var sinkOpeners = map[string]func(plan.PipelineSink) (Sink, error){
+	registry.HTTP.Kind:        func(s plan.PipelineSink) (Sink, error) { return openHTTP(s.URL, registry.SinkTimeout(&s)) },
+	registry.CommandSink.Kind: func(s plan.PipelineSink) (Sink, error) { return openCommandSink(s.Exec, registry.SinkTimeout(&s)) },
+	registry.RingSink.Kind:    func(s plan.PipelineSink) (Sink, error) { return openRing(s.Path, s.Slots, s.SlotSize) },
+}
+
 func openSink(o Options) (Sink, error) {
 	s := o.Plan.Sink
-	timeout := time.Duration(s.Timeout)
-	if timeout == 0 {
-		timeout = defaultTimeout
-	}
 	switch {
-	case timeout < 0:
-		return nil, fmt.Errorf("%w: timeout of %v", ErrPlan, timeout)
+	case s.Timeout < 0:
+		return nil, fmt.Errorf("%w: timeout of %v", ErrPlan, time.Duration(s.Timeout))
 	case s.Rotate != nil && (s.Rotate.Size < 1 || s.Rotate.Keep < 1 || s.Rotate.Keep > maxKeep):
 		return nil, fmt.Errorf("%w: rotate at %d bytes and keep %d files; both are at least 1, and files at most %d",
 			ErrPlan, s.Rotate.Size, s.Rotate.Keep, maxKeep)
 	}
-	switch s.Kind {
-	case "ndjson", "":
-	case "http":
-		return openHTTP(s.URL, timeout)
-	case "command":
-		return openCommandSink(s.Exec, timeout)
-	case "shm":
-		return openRing(s.Path, s.Slots, s.SlotSize)
-	default:
-		return nil, fmt.Errorf("%w: kind %q; it is one of ndjson, http, command, shm", ErrPlan, s.Kind)
+	kind, ok := registry.SinkOf(s.Kind)
+	if !ok {
+		return nil, fmt.Errorf("%w: unknown kind %q", ErrPlan, s.Kind)
+	}
+	if open := sinkOpeners[kind.Kind]; open != nil {
+		return open(s)
 	}
 	switch {
 	case o.Sink != nil:

@@ -8,23 +8,21 @@ import (
 	"path/filepath"
 	"strings"
 
+	registry "github.com/yoctune/yoctune/schema/pipeline"
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
 // Kinds of postprocess.
 const (
-	kindCTC       = "ctc"
-	kindArgmax    = "argmax"
-	kindDetect    = "detect"
-	kindSegment   = "segment"
-	kindKeypoints = "keypoints"
-	kindRegions   = "regions"
-	kindRaw       = "raw"
+	kindCTC       = registry.CTC
+	kindArgmax    = registry.Argmax
+	kindDetect    = registry.Detect
+	kindSegment   = registry.Segment
+	kindKeypoints = registry.Keypoints
+	kindRegions   = registry.Regions
+	kindRaw       = registry.Raw
 	kindCustom    = "custom" // of a custom stage
 )
-
-// maxRaw bounds what a raw postprocess writes for each frame, in values.
-const maxRaw = 4096
 
 // post turns a tensor into results, which it puts in into[:0].
 type post func(t tensor, into []Result) ([]Result, error)
@@ -64,7 +62,7 @@ func (b *builder) post(k int, s *plan.PipelineStage) (work, error) {
 
 // lend lets the core read the tensors before stage k, for the kinds it decodes.
 func (b *builder) lend(k int, kind string) error {
-	if kind != kindDetect && kind != kindSegment && kind != kindKeypoints {
+	if d, _ := registry.DecodeOf(kind); !d.Boxes {
 		return nil
 	}
 	dev, err := b.core()
@@ -112,7 +110,7 @@ func (b *builder) newPost(p *plan.Post, labels []string, threshold float32) (pos
 	case kindRaw:
 		return raw(b.shape)
 	}
-	return nil, fmt.Errorf("%w: kind %q; it is one of ctc, argmax, detect, segment, keypoints, regions, raw", ErrPlan, p.Kind)
+	return nil, fmt.Errorf("%w: unknown decode %q", ErrPlan, p.Kind)
 }
 
 // ctc reads text from the output of a recogniser, [1, steps, classes]: the best
@@ -231,8 +229,8 @@ func raw(shape []int64) (post, error) {
 	for _, d := range shape {
 		n *= d
 	}
-	if n > maxRaw {
-		return nil, fmt.Errorf("%w: raw would write the %d values of %v for every frame; it writes at most %d", ErrPlan, n, shape, maxRaw)
+	if n > registry.MaxRaw {
+		return nil, fmt.Errorf("%w: raw would write the %d values of %v for every frame; it writes at most %d", ErrPlan, n, shape, registry.MaxRaw)
 	}
 	return func(t tensor, into []Result) ([]Result, error) {
 		return append(into[:0], Result{Kind: kindRaw, Shape: t.shape, Values: t.data}), nil

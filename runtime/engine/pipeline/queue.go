@@ -5,15 +5,17 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	registry "github.com/yoctune/yoctune/schema/pipeline"
 )
 
 // policy says what a full queue does with one more frame.
 type policy string
 
 const (
-	block      policy = "block"
-	dropOldest policy = "drop-oldest"
-	dropNewest policy = "drop-newest"
+	block      policy = registry.Block
+	dropOldest policy = registry.DropOldest
+	dropNewest policy = registry.DropNewest
 )
 
 // none is the index of no frame.
@@ -225,10 +227,8 @@ func parsePolicy(s string, live bool) (policy, error) {
 	case block, dropOldest, dropNewest:
 		return p, nil
 	case "":
-		if live {
-			return dropOldest, nil
-		}
-		return block, nil
+		p, _ := registry.Queue(live)
+		return policy(p), nil
 	}
 	return "", fmt.Errorf("%w: queue policy %q; it is one of %s, %s, %s", ErrPlan, s, block, dropOldest, dropNewest)
 }

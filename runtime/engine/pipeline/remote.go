@@ -19,9 +19,6 @@ import (
 	"github.com/yoctune/yoctune/internal/tailbuf"
 )
 
-// defaultTimeout is how long the other end may take for one record.
-const defaultTimeout = 2 * time.Second
-
 // httpSink posts each record as application/json, on a connection of its own. It
 // has one record at a time: while the server is slow, frames wait in the queue
 // before the sink and its policy decides.

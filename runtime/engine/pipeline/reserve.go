@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/yoctune/yoctune/runtime/device/rootfs"
+	registry "github.com/yoctune/yoctune/schema/pipeline"
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
@@ -69,7 +70,7 @@ func newReserve(o Options, say func(Event)) (*reserve, error) {
 		}
 		r.dev = dev
 	}
-	if s := o.Plan.Sink; s.Path != "" && (s.Kind == "" || s.Kind == "ndjson") {
+	if s := o.Plan.Sink; registry.WritesFile(&s) {
 		r.dir = filepath.Dir(locate(o.Dir, s.Path))
 	}
 	r.memory.Store("")
@@ -178,7 +179,8 @@ func (r *reserve) checkLink(p plan.Pipeline, note func(error)) error {
 }
 
 func sinkHost(s plan.PipelineSink) string {
-	if u, err := url.Parse(s.URL); s.Kind == "http" && err == nil {
+	kind, _ := registry.SinkOf(s.Kind)
+	if u, err := url.Parse(s.URL); kind.Network && err == nil {
 		return u.Hostname()
 	}
 	return ""
@@ -411,12 +413,13 @@ func (r *reserve) sink(s Sink, p plan.PipelineSink) Sink {
 		return s
 	}
 	rate := int64(0)
+	kind, _ := registry.SinkOf(p.Kind)
 	switch {
 	case r.dir != "":
 		rate = r.budget.DiskWrite
-	case p.Kind == "http":
+	case kind.Network:
 		rate = r.budget.NetOut
-	case p.Kind == "command":
+	case kind.Program:
 		if rate = r.budget.NetOut; rate == 0 || r.budget.DiskWrite > 0 && r.budget.DiskWrite < rate {
 			rate = r.budget.DiskWrite
 		}

@@ -11,6 +11,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	registry "github.com/yoctune/yoctune/schema/pipeline"
 )
 
 // A ring of records in shared memory, for programs on the same machine that want
@@ -34,11 +36,11 @@ const (
 	ringHeader = 64
 	slotHeader = 16
 
-	defaultSlots    = 64
-	defaultSlotSize = 4096
-	maxSlots        = 1 << 16
-	maxSlotSize     = 1 << 20
-	maxRing         = 64 << 20
+	defaultSlots    = registry.RingSlots
+	defaultSlotSize = registry.RingSlotSize
+	maxSlots        = registry.MaxRingSlots
+	maxSlotSize     = registry.MaxRingSlotSize
+	maxRing         = registry.MaxRing
 )
 
 // ring is a mapped ring.
@@ -64,9 +66,9 @@ func openRing(path string, slots, size int) (_ *ringSink, err error) {
 	if size == 0 {
 		size = defaultSlotSize
 	}
-	if slots < 1 || slots > maxSlots || size < 64 || size > maxSlotSize || slots*stride(uint64(size)) > maxRing {
-		return nil, fmt.Errorf("%w: a ring of %d slots of %d bytes; it is 1 to %d slots of 64 to %d bytes, %d MiB together",
-			ErrPlan, slots, size, maxSlots, maxSlotSize, maxRing>>20)
+	if slots < 1 || slots > maxSlots || size < registry.MinRingSlotSize || size > maxSlotSize || slots*stride(uint64(size)) > maxRing {
+		return nil, fmt.Errorf("%w: a ring of %d slots of %d bytes; it is 1 to %d slots of %d to %d bytes, %d MiB together",
+			ErrPlan, slots, size, maxSlots, registry.MinRingSlotSize, maxSlotSize, maxRing>>20)
 	}
 	if path == "" {
 		return nil, fmt.Errorf("%w: the ring has no path", ErrPlan)
@@ -118,7 +120,7 @@ func guard(was bool, err *error) {
 }
 
 // stride is the distance of two slots.
-func stride(size uint64) int { return int((size + slotHeader + 63) / 64 * 64) }
+func stride(size uint64) int { return registry.RingStride(size) }
 
 func (r *ring) word(offset int) *atomic.Uint64 {
 	return (*atomic.Uint64)(unsafe.Pointer(&r.mem[offset]))

@@ -15,13 +15,13 @@ import (
 	"github.com/yoctune/yoctune/runtime/engine/core"
 	"github.com/yoctune/yoctune/runtime/engine/jpeg"
 	"github.com/yoctune/yoctune/runtime/engine/v4l2"
+	registry "github.com/yoctune/yoctune/schema/pipeline"
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
-// Formats of a source that are not a layout of pixels.
 const (
-	formatY4M   = "y4m"
-	formatMJPEG = "mjpeg"
+	formatY4M   = registry.Y4M
+	formatMJPEG = registry.MJPEG
 )
 
 // pixelFormats are the layouts of frames by their names in a plan.
@@ -206,6 +206,7 @@ type revival struct {
 }
 
 func newRevival(s plan.PipelineSource, say func(Event)) (revival, error) {
+	kind, _ := registry.SourceOf(s.Kind)
 	r := revival{timeout: time.Duration(s.Timeout), restart: s.Restart, say: say}
 	switch {
 	case r.timeout < 0:
@@ -215,7 +216,7 @@ func newRevival(s plan.PipelineSource, say func(Event)) (revival, error) {
 	}
 	switch r.restart {
 	case "":
-		if r.restart = restartNever; s.Live || s.Kind == "v4l2" {
+		if r.restart = restartNever; s.Live || kind.Camera {
 			r.restart = restartAlways
 		}
 	case restartAlways, restartOnFailure, restartNever:

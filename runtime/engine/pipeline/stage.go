@@ -10,6 +10,7 @@ import (
 	"github.com/yoctune/yoctune/runtime/engine/nvtx"
 	"github.com/yoctune/yoctune/runtime/engine/pipeline/custom"
 	"github.com/yoctune/yoctune/runtime/engine/trace"
+	registry "github.com/yoctune/yoctune/schema/pipeline"
 )
 
 // step is one stage between source and sink. Work is done on frames in place and
@@ -32,6 +33,11 @@ type step struct {
 }
 
 func (s *step) workers() int { return max(s.instances, 1) }
+
+// size is how many frames the step holds.
+func (s *step) size() registry.Workers {
+	return registry.Workers{Instances: s.workers(), Batch: s.largest()}
+}
 
 func (s *step) largest() int {
 	if len(s.buckets) == 0 {

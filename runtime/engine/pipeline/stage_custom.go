@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/yoctune/yoctune/runtime/engine/core"
 	"github.com/yoctune/yoctune/runtime/engine/pipeline/custom"
+	registry "github.com/yoctune/yoctune/schema/pipeline"
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
@@ -21,12 +21,6 @@ const customRoom = 256 << 10
 // a program, or by a plug-in in this process.
 func (b *builder) custom(k int, s *plan.PipelineStage) (work, error) {
 	c, st := s.Custom, &b.p.steps[k]
-	if (c.Plugin == "") == (len(c.Exec) == 0) {
-		return nil, fmt.Errorf("%w: a custom stage has either plugin or exec", ErrPlan)
-	}
-	if c.Inside && c.Plugin == "" {
-		return nil, fmt.Errorf("%w: only a plug-in can run inside the pipeline's process", ErrPlan)
-	}
 	in, out, err := b.ports(c)
 	if err != nil {
 		return nil, err
@@ -97,25 +91,18 @@ func (b *builder) custom(k int, s *plan.PipelineStage) (work, error) {
 // ports are what stage k takes and gives.
 func (b *builder) ports(c *plan.Custom) (in, out custom.Port, err error) {
 	switch f := b.p.source.format(); b.carries {
-	case carriesFrame:
+	case registry.Frames:
 		in = custom.Port{Kind: custom.Frame, Format: uint32(f.pixels), Width: uint32(f.width), Height: uint32(f.height), Bytes: f.bytes()}
-	case carriesTensor:
+	case registry.Tensors:
 		in = custom.Port{Kind: custom.Tensor, Shape: b.shape, Bytes: int(4 * volume(b.shape))}
 	default:
 		in = custom.Port{Kind: custom.Results, Bytes: customRoom}
 	}
 	out = custom.Port{Kind: custom.Results, Bytes: customRoom}
 	if len(c.Shape) > 0 {
-		size := int64(4)
-		for _, d := range c.Shape {
-			if d < 1 || d > core.MaxSide*core.MaxSide || size > maxPool/d {
-				return in, out, fmt.Errorf("%w: a tensor of shape %v", ErrPlan, c.Shape)
-			}
-			size *= d
-		}
-		out = custom.Port{Kind: custom.Tensor, Shape: c.Shape, Bytes: int(size)}
+		out = custom.Port{Kind: custom.Tensor, Shape: c.Shape, Bytes: int(4 * volume(c.Shape))}
 	}
-	if len(in.Shape) > custom.MaxRank || len(out.Shape) > custom.MaxRank {
+	if len(in.Shape) > custom.MaxRank {
 		return in, out, fmt.Errorf("%w: a tensor of more than %d dimensions", ErrPlan, custom.MaxRank)
 	}
 	return in, out, nil

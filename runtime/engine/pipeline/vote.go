@@ -1,10 +1,6 @@
 package pipeline
 
-import (
-	"fmt"
-
-	"github.com/yoctune/yoctune/schema/plan"
-)
+import "fmt"
 
 // vote makes one output of those of several models: into has the first's, others
 // the rest, all of one shape. Cols is the length of the last axis, which has the
@@ -55,13 +51,4 @@ func majority(into []float32, others [][]float32, cols int) {
 			row[best] += one
 		}
 	}
-}
-
-// members are the models of a stage, by path and digest, its own first.
-func members(m *plan.Model) []plan.StageModel {
-	all := []plan.StageModel{{Path: m.Path, SHA256: m.SHA256}}
-	if m.Ensemble != nil {
-		all = append(all, m.Ensemble.Models...)
-	}
-	return all
 }

@@ -1,0 +1,186 @@
+package pipeline
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/yoctune/yoctune/schema/plan"
+)
+
+// Topic groups faults by what is wrong.
+type Topic int
+
+// Topics of faults.
+const (
+	Line     Topic = iota // the stages do not form a line in which each takes what the one before gives
+	Settings              // a stage's own settings contradict each other
+	Device                // the GPU
+	Range                 // a value is out of its range
+)
+
+// Fault is one reason why a pipeline cannot run.
+type Fault struct {
+	Topic  Topic
+	Path   []string // of the field below the pipeline: stages, m, input
+	Value  string   // what is there, "" where it says nothing
+	Reason string   // what is wrong and why
+	Advice string   // what to do, "" where the reason tells
+}
+
+// Error is the fault in one line.
+func (f Fault) Error() string {
+	if f.Advice == "" {
+		return f.Reason
+	}
+	return f.Reason + ": " + f.Advice
+}
+
+func stagePath(s *plan.PipelineStage, fields ...string) []string {
+	return append([]string{"stages", s.ID}, fields...)
+}
+
+func inputFault(s *plan.PipelineStage, format string, args ...any) Fault {
+	return Fault{Topic: Line, Path: stagePath(s, "input"), Value: s.Input, Reason: fmt.Sprintf(format, args...),
+		Advice: "connect source, preprocess, model and postprocess in that order"}
+}
+
+// Check lists the reasons why the stages of a pipeline do not fit together, in the order
+// of the stages; none for a pipeline that can be built. The compiler reports all of
+// them, and the engine refuses a pipeline with any.
+func Check(p *plan.Pipeline) []Fault {
+	if f := checkOrder(p); f != nil {
+		return []Fault{*f}
+	}
+	var all []Fault
+	in := Output{Data: Frames, Kind: SourceID}
+	for i := range p.Stages {
+		s := &p.Stages[i]
+		faults := checkStage(s, in)
+		all = append(all, faults...)
+		if in = Gives(s); in.Data == "" {
+			return all // what comes after is not known
+		}
+	}
+	if last := &p.Stages[len(p.Stages)-1]; in.Data != Results {
+		all = append(all, Fault{Topic: Line, Path: stagePath(last), Value: last.Kind,
+			Reason: fmt.Sprintf("it ends with a %s stage, which gives %s, and a sink takes results", last.Kind, in.Data),
+			Advice: "add a postprocess stage that takes its input from " + last.ID})
+	}
+	return append(append(all, checkGPUs(p)...), checkSink(&p.Sink)...)
+}
+
+// checkOrder checks that the stages form one line from the source.
+func checkOrder(p *plan.Pipeline) *Fault {
+	stages := []string{"stages"}
+	switch n := len(p.Stages); {
+	case n == 0:
+		return &Fault{Topic: Line, Path: stages, Reason: "it has no stages", Advice: "add a preprocess, a model and a postprocess stage"}
+	case n > MaxStages:
+		return &Fault{Topic: Range, Path: stages, Reason: fmt.Sprintf("it has %d stages, and at most %d can run", n, MaxStages)}
+	}
+	before := SourceID
+	first := map[string]string{} // that takes an input
+	seen := map[string]bool{}
+	for i := range p.Stages {
+		s := &p.Stages[i]
+		input := s.Input
+		if input == "" {
+			input = before
+		}
+		switch {
+		case s.ID == "":
+			return &Fault{Topic: Line, Path: stages, Reason: "a stage has no id"}
+		case s.ID == SourceID || s.ID == SinkID:
+			return &Fault{Topic: Line, Path: stagePath(s), Value: s.ID, Reason: fmt.Sprintf("a stage cannot have the name %s, which is reserved for an end of the pipeline", s.ID),
+				Advice: "give the stage another name"}
+		case seen[s.ID]:
+			return &Fault{Topic: Line, Path: stagePath(s), Value: s.ID, Reason: fmt.Sprintf("two stages have the id %s", s.ID), Advice: "give one another id"}
+		case first[input] != "":
+			return &Fault{Topic: Line, Path: stagePath(s, "input"), Value: s.Input, Reason: fmt.Sprintf("stages %s and %s take the same input: stages form one line", first[input], s.ID),
+				Advice: "let one take its input from the other, or declare two pipelines"}
+		case input != before:
+			return &Fault{Topic: Line, Path: stagePath(s, "input"), Value: s.Input, Reason: fmt.Sprintf("stage %s takes its input from %s: stages form one line", s.ID, input),
+				Advice: "take it from " + before}
+		}
+		seen[s.ID], first[input], before = true, s.ID, s.ID
+	}
+	return nil
+}
+
+// checkStage checks one stage against what it is given.
+func checkStage(s *plan.PipelineStage, in Output) []Fault {
+	k := StageOf(s.Kind)
+	switch {
+	case k == nil:
+		return []Fault{{Topic: Line, Path: stagePath(s, "kind"), Value: s.Kind, Reason: fmt.Sprintf("stage %s has the unknown kind %q", s.ID, s.Kind),
+			Advice: "choose one of " + strings.Join(StageKinds(), ", ")}}
+	case !k.configured(s):
+		return []Fault{{Topic: Line, Path: stagePath(s), Reason: fmt.Sprintf("stage %s has no settings of its kind, %s", s.ID, s.Kind)}}
+	}
+	all := append(checkDevice(k, s), checkInstances(k, s)...)
+	if !k.takes(in.Data) {
+		from := "the source"
+		if in.Kind != SourceID {
+			from = "the " + in.Kind + " stage before it"
+		}
+		f := inputFault(s, "%s stage %s takes %s, and %s gives %s", s.Kind, s.ID, k.takesText(), from, in.Data)
+		if in.Kind == Custom.Kind && k.takes(Tensors) {
+			f.Advice = "declare the shape of the tensor that " + s.Input + " gives: shape"
+		}
+		return append(all, f)
+	}
+	if k.check != nil {
+		all = append(all, k.check(s, in)...)
+	}
+	return all
+}
+
+// checkDevice checks where a stage runs.
+func checkDevice(k *Stage, s *plan.PipelineStage) []Fault {
+	fault := func(field, value, advice, format string, args ...any) []Fault {
+		return []Fault{{Topic: Device, Path: stagePath(s, field), Value: value, Advice: advice, Reason: "stage " + s.ID + " " + fmt.Sprintf(format, args...)}}
+	}
+	switch {
+	case s.Device != "" && s.Device != "cpu" && !OnGPU(s):
+		return fault("device", s.Device, `choose "cpu" or "gpu"`, "has the unknown device %q", s.Device)
+	case s.Fallback != "" && s.Fallback != "cpu" && s.Fallback != FallbackDrop:
+		return fault("fallback", s.Fallback, `choose "cpu" or "drop"`, "has the unknown fallback %q", s.Fallback)
+	case OnGPU(s) && !k.Device:
+		return fault("device", s.Device, "remove device", "is a %s stage and runs on the CPU", k.Kind)
+	case s.Fallback != "" && !OnGPU(s):
+		return fault("fallback", s.Fallback, "remove fallback, or set device: \"gpu\"", "has a fallback and does not run on the GPU")
+	}
+	return nil
+}
+
+// checkGPUs checks which GPUs a pipeline uses.
+func checkGPUs(p *plan.Pipeline) []Fault {
+	lanes := 0
+	for i := range p.Stages {
+		if OnGPU(&p.Stages[i]) {
+			lanes += Instances(p, &p.Stages[i])
+		}
+	}
+	fault := func(reason, advice string) []Fault {
+		return []Fault{{Topic: Device, Path: []string{"gpus"}, Value: fmt.Sprint(p.GPUs), Reason: reason, Advice: advice}}
+	}
+	for n, i := range p.GPUs {
+		if i < 0 || i >= MaxGPUs || slices.Contains(p.GPUs[:n], i) {
+			return fault(fmt.Sprintf("gpus %v: each GPU is listed once, by a number from 0 to %d", p.GPUs, MaxGPUs-1), "")
+		}
+	}
+	switch {
+	case p.Isolation != "" && p.Isolation != "process" && p.Isolation != IsolationNone:
+		return []Fault{{Topic: Device, Path: []string{"isolation"}, Value: p.Isolation,
+			Reason: fmt.Sprintf("unknown isolation %q", p.Isolation), Advice: `choose "process" or "none"`}}
+	case len(p.GPUs) > 0 && lanes == 0:
+		return fault(fmt.Sprintf("gpus %v, and no stage runs on the GPU", p.GPUs), "remove gpus, or set device: \"gpu\" of a stage")
+	case len(p.GPUs) > 1 && p.Isolation == IsolationNone:
+		return fault(fmt.Sprintf("gpus %v, and with isolation: \"none\" a pipeline uses one", p.GPUs), "list one GPU, or remove isolation")
+	case lanes > MaxLanes && p.Isolation != IsolationNone:
+		return []Fault{{Topic: Device, Path: []string{"stages"},
+			Reason: fmt.Sprintf("%d instances of stages run on the GPU, and at most %d can", lanes, MaxLanes), Advice: "lower instances"}}
+	}
+	return nil
+}

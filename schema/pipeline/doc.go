@@ -1,0 +1,75 @@
+// Package pipeline is the registry of what a pipeline is made of: the kinds of sources,
+// stages and sinks. Each kind is one entry with what it takes and gives, whether it has
+// a device, its defaults, limits and costs. The compiler and the engine read it, and
+// [Check] is the one judgement of whether stages fit together, which both use.
+//
+// A new kind is an entry here, a file in the engine and its settings in the language
+// (schema/pipelines.cue, schema/plan).
+package pipeline
+
+import "github.com/yoctune/yoctune/schema/plan"
+
+// Data is what travels between two stages.
+type Data string
+
+// What a stage can take and give.
+const (
+	Frames  Data = "frames"  // pixels of a source
+	Tensors Data = "tensors" // dense float32 arrays
+	Results Data = "results" // what a sink writes
+)
+
+// Ids of the two ends of a pipeline, which no stage can have.
+const (
+	SourceID = "source"
+	SinkID   = "sink"
+)
+
+// DeviceGPU is the device of a stage that runs on the GPU, FallbackDrop drops the frames
+// that the GPU cannot do in time.
+const (
+	DeviceGPU    = "gpu"
+	FallbackDrop = "drop"
+)
+
+// IsolationNone is the isolation of a pipeline that opens the GPU in its own process.
+const IsolationNone = "none"
+
+// Limits of a pipeline.
+const (
+	MaxStages    = 32
+	MaxInstances = 64      // of a stage
+	MaxLanes     = 256     // instances of all stages on the GPU
+	MaxGPUs      = 16      // numbers of GPUs are below it
+	MaxBatch     = 256     // frames
+	MaxLadder    = 16      // steps
+	MaxQueue     = 1024    // frames
+	MaxPool      = 2 << 30 // bytes of frames and tensors
+	MaxRank      = 8       // dimensions of a tensor that a custom stage takes or gives
+	MaxElements  = 1 << 28 // of one dimension of a tensor
+)
+
+// OnGPU reports whether a stage runs on the GPU.
+func OnGPU(s *plan.PipelineStage) bool { return s.Device == DeviceGPU }
+
+// Isolated reports whether a process of its own does a stage's work on the GPU.
+func Isolated(p *plan.Pipeline, s *plan.PipelineStage) bool {
+	return OnGPU(s) && p.Isolation != IsolationNone
+}
+
+// Instances is how many workers a stage has. A stage on the GPU has one for each GPU of
+// the pipeline unless the plan gives a number.
+func Instances(p *plan.Pipeline, s *plan.PipelineStage) int {
+	if s.Instances == 0 && OnGPU(s) {
+		return max(len(p.GPUs), 1)
+	}
+	return max(s.Instances, 1)
+}
+
+// LargestBatch is the most frames that a stage works on at once.
+func LargestBatch(s *plan.PipelineStage) int {
+	if s.Model == nil || s.Model.Batch == nil || len(s.Model.Batch.Buckets) == 0 {
+		return 1
+	}
+	return s.Model.Batch.Buckets[len(s.Model.Batch.Buckets)-1]
+}

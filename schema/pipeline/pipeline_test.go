@@ -1,0 +1,196 @@
+package pipeline_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/yoctune/yoctune/runtime/engine/pipeline/custom"
+	"github.com/yoctune/yoctune/runtime/engine/worker"
+	"github.com/yoctune/yoctune/schema"
+	"github.com/yoctune/yoctune/schema/pipeline"
+	"github.com/yoctune/yoctune/schema/plan"
+)
+
+func names[T any](all []T, name func(T) string) []string {
+	out := make([]string, len(all))
+	for i, v := range all {
+		out[i] = name(v)
+	}
+	return out
+}
+
+func sourceKinds() []string {
+	return names(pipeline.Sources(), func(s pipeline.Source) string { return s.Kind })
+}
+
+func sinkKinds() []string {
+	return names(pipeline.Sinks(), func(s pipeline.Sink) string { return s.Kind })
+}
+
+// The language has the kinds of the registry, and no others.
+func TestTheLanguageHasTheKindsOfTheRegistry(t *testing.T) {
+	text, err := fs.ReadFile(schema.FS, "pipelines.cue")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		definition, field string
+		want              []string
+	}{
+		{"#Stage", "kind!", pipeline.StageKinds()},
+		{"#Source", "kind!", sourceKinds()},
+		{"#Source", "format!", names(pipeline.Formats(), func(f pipeline.Format) string { return f.Name })},
+		{"#Sink", "kind!", sinkKinds()},
+		{"#PostprocessStage", "decode!", pipeline.DecodeNames()},
+		{"#Queue", "policy?", []string{pipeline.Block, pipeline.DropOldest, pipeline.DropNewest}},
+	} {
+		_, body, _ := strings.Cut(string(text), "\n"+c.definition+": {")
+		_, line, ok := strings.Cut(body, "\t"+c.field+": ")
+		line, _, _ = strings.Cut(line, "\n")
+		var got []string
+		for _, m := range regexp.MustCompile(`"([a-z0-9-]+)"`).FindAllStringSubmatch(line, -1) {
+			got = append(got, m[1])
+		}
+		if slices.Sort(c.want); !ok || !slices.Equal(sorted(got), c.want) {
+			t.Errorf("%s.%s has %v, the registry %v", c.definition, c.field, got, c.want)
+		}
+	}
+}
+
+func sorted(all []string) []string {
+	slices.Sort(all)
+	return all
+}
+
+// Limits that a protocol has as well are those of the protocol.
+func TestLimitsAreThoseOfTheProtocols(t *testing.T) {
+	if pipeline.MaxLanes != worker.MaxLanes || pipeline.MaxRank != custom.MaxRank {
+		t.Errorf("lanes %d and %d, dimensions %d and %d", pipeline.MaxLanes, worker.MaxLanes, pipeline.MaxRank, custom.MaxRank)
+	}
+}
+
+// A kind is compared by its entry, not by its name: no comparison, case or map key
+// outside this package is the text of a kind.
+func TestNothingElseSwitchesOnKinds(t *testing.T) {
+	kinds := slices.Concat(pipeline.StageKinds(), sourceKinds(), sinkKinds())
+	isKind := func(e ast.Expr) bool {
+		lit, ok := e.(*ast.BasicLit)
+		if !ok || lit.Kind != token.STRING {
+			return false
+		}
+		text, err := strconv.Unquote(lit.Value)
+		return err == nil && slices.Contains(kinds, text)
+	}
+	field := func(e ast.Expr) bool { // x.Kind of a stage, a source or a sink
+		s, ok := e.(*ast.SelectorExpr)
+		return ok && s.Sel.Name == "Kind"
+	}
+	found := func(fset *token.FileSet, n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.BinaryExpr:
+			return field(n.X) && isKind(n.Y)
+		case *ast.SwitchStmt:
+			if n.Tag == nil || !field(n.Tag) {
+				return false
+			}
+			for _, s := range n.Body.List {
+				if slices.ContainsFunc(s.(*ast.CaseClause).List, isKind) {
+					return true
+				}
+			}
+		case *ast.CompositeLit:
+			keys := 0
+			for _, e := range n.Elts {
+				if kv, ok := e.(*ast.KeyValueExpr); ok && isKind(kv.Key) {
+					keys++
+				}
+			}
+			return keys > 1
+		}
+		return false
+	}
+	files := 0
+	for _, dir := range []string{"compiler", "emitters", "runtime", "cmd"} {
+		err := filepath.WalkDir(filepath.Join("..", "..", dir), func(path string, d os.DirEntry, err error) error {
+			if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			fset := token.NewFileSet()
+			f, err := parser.ParseFile(fset, path, nil, parser.SkipObjectResolution)
+			if err != nil {
+				return err
+			}
+			files++
+			ast.Inspect(f, func(n ast.Node) bool {
+				if n != nil && found(fset, n) {
+					t.Errorf("%s: a kind by its name: use the registry", fset.Position(n.Pos()))
+				}
+				return true
+			})
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if files < 100 {
+		t.Errorf("only %d files were read", files)
+	}
+}
+
+// Each stage's output is what the next is judged by.
+func TestFaultsNameTheFieldToChange(t *testing.T) {
+	stage := func(id, kind, input string) plan.PipelineStage {
+		s := plan.PipelineStage{ID: id, Kind: kind, Input: input}
+		switch id[0] {
+		case 'f':
+			s.Preprocess = &plan.Preprocess{Width: 4, Height: 4}
+		case 'm':
+			s.Model = &plan.Model{Path: "m.onnx"}
+		case 'p':
+			s.Post = &plan.Post{Kind: pipeline.Raw}
+		case 'c':
+			s.Custom = &plan.Custom{Exec: []string{"c"}}
+		}
+		return s
+	}
+	chain := func(kinds ...string) []plan.PipelineStage {
+		var all []plan.PipelineStage
+		input := pipeline.SourceID
+		for _, k := range kinds {
+			id := map[string]string{"preprocess": "f", "model": "m", "postprocess": "p", "custom": "c"}[k] + strconv.Itoa(len(all))
+			all = append(all, stage(id, k, input))
+			input = id
+		}
+		return all
+	}
+	for _, c := range []struct {
+		kinds []string
+		path  string // of the first fault, "": none
+	}{
+		{[]string{"preprocess", "model", "postprocess"}, ""},
+		{[]string{"custom"}, ""},
+		{[]string{"custom", "postprocess"}, "stages p1 input"},
+		{[]string{"model", "postprocess"}, "stages m0 input"},
+		{[]string{"preprocess", "model"}, "stages m1"},
+		{nil, "stages"},
+	} {
+		faults := pipeline.Check(&plan.Pipeline{Stages: chain(c.kinds...)})
+		got := ""
+		if len(faults) > 0 {
+			got = strings.Join(faults[0].Path, " ")
+		}
+		if got != c.path {
+			t.Errorf("%v: %v", c.kinds, faults)
+		}
+	}
+}

@@ -1,0 +1,109 @@
+package pipeline
+
+import (
+	"slices"
+
+	"github.com/yoctune/yoctune/schema/plan"
+)
+
+// Policies of a full queue.
+const (
+	Block      = "block"
+	DropOldest = "drop-oldest"
+	DropNewest = "drop-newest"
+)
+
+// Queue is the policy and the capacity of queues where the plan sets none. A live source
+// wants the newest frame, and a longer queue only adds latency. A recorded one must lose
+// no frame and keeps its stages busy.
+func Queue(live bool) (policy string, capacity int) {
+	if live {
+		return DropOldest, 1
+	}
+	return Block, 4
+}
+
+// DefaultRate is the frame rate of a source where neither the plan nor its frames set
+// one.
+const DefaultRate = 30
+
+// Workers is how many frames a stage holds.
+type Workers struct{ Instances, Batch int }
+
+// Unsettled is how many frames of a stage may be in work or wait for their turn: the
+// order of frames is kept.
+func (w Workers) Unsettled() int { return 2 * w.Instances * w.Batch }
+
+// PoolFrames is the number of frames that keeps every queue full and every worker busy,
+// with one for the source to fill meanwhile. A sinkCapacity of 0 is capacity.
+func PoolFrames(stages []Workers, capacity, sinkCapacity int) int {
+	if sinkCapacity == 0 {
+		sinkCapacity = capacity
+	}
+	n := len(stages)*capacity + sinkCapacity + 3
+	for _, w := range stages {
+		n += w.Instances * w.Batch
+		if w.Instances > 1 {
+			n += w.Unsettled()
+		}
+	}
+	return n
+}
+
+// WorkersOf is [Workers] of each stage of a pipeline.
+func WorkersOf(p *plan.Pipeline) []Workers {
+	all := make([]Workers, len(p.Stages))
+	for i := range p.Stages {
+		all[i] = Workers{Instances(p, &p.Stages[i]), LargestBatch(&p.Stages[i])}
+	}
+	return all
+}
+
+// SpareFrames is how many frames the pool has besides, because a GPU process that was
+// given up may still write to those it had.
+func SpareFrames(p *plan.Pipeline) int {
+	n := 0
+	for i := range p.Stages {
+		if s := &p.Stages[i]; Isolated(p, s) && StageOf(s.Kind).isDirect() {
+			n += Instances(p, s) * max(len(p.GPUs), 1)
+		}
+	}
+	return n
+}
+
+func (k *Stage) isDirect() bool { return k != nil && k.Direct }
+
+// Levels lists the stages on each level of the ladder, the whole first. A stage that a
+// level does not change shares its settings with the level above.
+func Levels(p *plan.Pipeline) [][]plan.PipelineStage {
+	levels := [][]plan.PipelineStage{p.Stages}
+	if p.Degrade == nil {
+		return levels
+	}
+	for _, step := range p.Degrade.Ladder {
+		stages := slices.Clone(levels[len(levels)-1])
+		for i := range stages {
+			for _, m := range step.Models {
+				if old := stages[i].Model; old != nil && m.Stage == stages[i].ID {
+					model := *old
+					model.Path, model.SHA256 = m.Path, m.SHA256
+					stages[i].Model = &model
+				}
+			}
+			for _, z := range step.Sizes {
+				if old := stages[i].Preprocess; old != nil && z.Stage == stages[i].ID {
+					pre := *old
+					pre.Width, pre.Height = z.Width, z.Height
+					stages[i].Preprocess = &pre
+				}
+			}
+		}
+		levels = append(levels, stages)
+	}
+	return levels
+}
+
+// Changed reports whether a level of the ladder changes a stage.
+func Changed(above, s *plan.PipelineStage) bool {
+	return s.Model != above.Model || s.Preprocess != above.Preprocess
+}

@@ -1,0 +1,121 @@
+package pipeline
+
+import (
+	"slices"
+
+	"github.com/yoctune/yoctune/schema/plan"
+)
+
+// Source is one kind of source.
+type Source struct {
+	Kind    string
+	Formats []string // that it gives
+	Live    bool     // where the plan does not say
+	Camera  bool     // its frames have the size that it is asked for, whatever their format
+	Disk    bool     // frames may come from a disk
+	Network bool     // frames may come from the network
+	Program bool     // a program gives the frames
+	// Device is the kind that runs on the device in its place, "" for itself.
+	Device string
+}
+
+// Kinds of sources.
+var (
+	FileSource      = Source{Kind: "file", Formats: formatNames(nil), Disk: true}
+	SyntheticSource = Source{Kind: "synthetic", Formats: pixelFormats()}
+	CameraSource    = Source{Kind: "v4l2", Formats: []string{"nv12", "i420", "yuyv", "uyvy", "grey", MJPEG}, Live: true, Camera: true}
+	CommandSource   = Source{Kind: "command", Formats: formatNames(nil), Disk: true, Network: true, Program: true}
+	RTSPSource      = Source{Kind: "rtsp", Formats: formatNames(func(f Format) bool { return f.GStreamer != "" }), Live: true, Network: true, Program: true, Device: "command"}
+	RingSource      = Source{Kind: "shm", Formats: pixelFormats(), Live: true}
+
+	sources = []Source{FileSource, SyntheticSource, CameraSource, CommandSource, RTSPSource, RingSource}
+)
+
+// Sources lists the kinds of sources.
+func Sources() []Source { return sources }
+
+// SourceOf finds the entry of a kind.
+func SourceOf(kind string) (Source, bool) {
+	i := slices.IndexFunc(sources, func(s Source) bool { return s.Kind == kind })
+	if i < 0 {
+		return Source{}, false
+	}
+	return sources[i], true
+}
+
+// Gives reports whether sources of the kind give a format.
+func (s Source) Gives(format string) bool { return slices.Contains(s.Formats, format) }
+
+// Sized reports whether a source's frames bring their size: the plan need not set it.
+func Sized(s *plan.PipelineSource) bool {
+	k, _ := SourceOf(s.Kind)
+	f, ok := FormatOf(s.Format)
+	return ok && (f.Name == Y4M || f.Coded && !k.Camera)
+}
+
+// Timed reports whether a source's frames may bring their rate.
+func Timed(s *plan.PipelineSource) bool { return s.Format == Y4M || s.Format == MJPEG && !s.Live }
+
+// Format is how the frames of a source are laid out.
+type Format struct {
+	Name  string
+	Coded bool // a stream that is decoded, and holds the size of its frames
+
+	GStreamer string // name of the layout there, "" where no receiver gives it
+	FFmpeg    string // name of the layout there
+
+	num, den int64 // bytes a pixel in memory
+}
+
+// Formats with a header or a codec.
+const (
+	MJPEG = "mjpeg"
+	Y4M   = "y4m"
+)
+
+var formats = []Format{
+	{Name: "nv12", GStreamer: "NV12", FFmpeg: "nv12", num: 3, den: 2},
+	{Name: "i420", GStreamer: "I420", FFmpeg: "yuv420p", num: 3, den: 2},
+	{Name: "yuyv", GStreamer: "YUY2", FFmpeg: "yuyv422", num: 2, den: 1},
+	{Name: "uyvy", GStreamer: "UYVY", FFmpeg: "uyvy422", num: 2, den: 1},
+	{Name: "grey", GStreamer: "GRAY8", FFmpeg: "gray", num: 1, den: 1},
+	{Name: "rgb", FFmpeg: "rgb24", num: 3, den: 1},
+	{Name: "bgr", FFmpeg: "bgr24", num: 3, den: 1},
+	// Both are decoded to a chroma sample for four pixels.
+	{Name: MJPEG, Coded: true, num: 3, den: 2},
+	{Name: Y4M, Coded: true, num: 3, den: 2},
+}
+
+// Formats lists the formats of frames.
+func Formats() []Format { return formats }
+
+// FormatOf finds a format by its name.
+func FormatOf(name string) (Format, bool) {
+	i := slices.IndexFunc(formats, func(f Format) bool { return f.Name == name })
+	if i < 0 {
+		return Format{}, false
+	}
+	return formats[i], true
+}
+
+// FrameBytes is the size of a frame in memory, 0 where it is not known.
+func FrameBytes(s *plan.PipelineSource) int64 {
+	f, ok := FormatOf(s.Format)
+	if !ok {
+		return 0
+	}
+	return int64(s.Width) * int64(s.Height) * f.num / f.den
+}
+
+// formatNames lists the formats for which keep holds, all without it.
+func formatNames(keep func(Format) bool) []string {
+	var names []string
+	for _, f := range formats {
+		if keep == nil || keep(f) {
+			names = append(names, f.Name)
+		}
+	}
+	return names
+}
+
+func pixelFormats() []string { return formatNames(func(f Format) bool { return !f.Coded }) }

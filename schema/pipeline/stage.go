@@ -1,0 +1,163 @@
+package pipeline
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/yoctune/yoctune/schema/plan"
+)
+
+// Stage is one kind of stage.
+type Stage struct {
+	Kind   string
+	Takes  []Data // any one of them
+	Device bool   // it can run on the GPU
+	Serial bool   // it has one instance: it keeps state from frame to frame
+	Ladder string // field of a ladder's step that changes such a stage; "": none does
+
+	RunsModels bool // what it is given lies where ONNX Runtime can read it
+	Buffers    bool // it takes a camera's frames as DMA buffers
+	// Direct stages let the GPU's process write to the tensors of frames. A process that
+	// was given up may still do so, which costs a spare frame for each instance and GPU.
+	Direct bool
+
+	configured func(*plan.PipelineStage) bool
+	gives      func(*plan.PipelineStage) Output
+	check      func(s *plan.PipelineStage, in Output) []Fault
+	copies     func(s *plan.PipelineStage, in Data) int
+	describe   func(*plan.PipelineStage) Description
+}
+
+// Output is what a source or a stage gives for one frame.
+type Output struct {
+	Data  Data
+	Kind  string  // of the stage; "source"
+	Shape []int64 // of a tensor; nil: the plan alone does not tell
+}
+
+// Description is what a drawing shows of a stage.
+type Description struct {
+	Text string // what it does, in a few words
+	File string // model, plug-in or command that does it; "": none
+}
+
+// Fields of a ladder's step that change stages.
+const (
+	LadderModels = "models"
+	LadderSizes  = "sizes"
+)
+
+// ChangedBy is the kind of the stages that a field of a ladder's step changes.
+func ChangedBy(field string) string {
+	for _, k := range stages {
+		if k.Ladder == field {
+			return k.Kind
+		}
+	}
+	return ""
+}
+
+// Stages lists the kinds of stages in the order of a usual pipeline.
+func Stages() []*Stage { return stages }
+
+var stages = []*Stage{&Preprocess, &Model, &Postprocess, &Track, &Custom}
+
+// StageOf finds the entry of a kind; nil when there is none.
+func StageOf(kind string) *Stage {
+	for _, s := range stages {
+		if s.Kind == kind {
+			return s
+		}
+	}
+	return nil
+}
+
+// StageKinds lists the names of the kinds.
+func StageKinds() []string {
+	names := make([]string, len(stages))
+	for i, s := range stages {
+		names[i] = s.Kind
+	}
+	return names
+}
+
+// Gives is what a stage gives for one frame; the zero value for an unknown kind.
+func Gives(s *plan.PipelineStage) Output {
+	k := StageOf(s.Kind)
+	if k == nil || !k.configured(s) {
+		return Output{Kind: s.Kind}
+	}
+	out := k.gives(s)
+	out.Kind = k.Kind
+	return out
+}
+
+// Describe is what a drawing shows of a stage.
+func Describe(s *plan.PipelineStage) Description {
+	if k := StageOf(s.Kind); k != nil && k.configured(s) && k.describe != nil {
+		return k.describe(s)
+	}
+	return Description{Text: s.Kind}
+}
+
+// Models lists the models of a stage by path and digest, its own first; nil for a stage
+// without one.
+func Models(s *plan.PipelineStage) []plan.StageModel {
+	if s.Model == nil {
+		return nil
+	}
+	all := []plan.StageModel{{Path: s.Model.Path, SHA256: s.Model.SHA256}}
+	if s.Model.Ensemble != nil {
+		all = append(all, s.Model.Ensemble.Models...)
+	}
+	return all
+}
+
+// Copies is how often a frame, or the tensor made of it, is copied from memory to memory
+// on its way through the pipeline, the source included.
+func Copies(p *plan.Pipeline) int {
+	n := 1 // from the kernel or the file into the frame
+	gpu, in := false, Frames
+	for i := range p.Stages {
+		s := &p.Stages[i]
+		if LargestBatch(s) > 1 {
+			n += 2 // into the batch, and out of it
+		}
+		if k := StageOf(s.Kind); k != nil && k.copies != nil && k.configured(s) {
+			n += k.copies(s, in)
+		}
+		in = Gives(s).Data
+		if OnGPU(s) != gpu {
+			n++ // from one memory to the other
+			gpu = !gpu
+		}
+	}
+	return n
+}
+
+// takes reports whether stages of the kind can be given such data.
+func (k *Stage) takes(d Data) bool { return slices.Contains(k.Takes, d) }
+
+// takesText names what the kind takes.
+func (k *Stage) takesText() string {
+	words := make([]string, len(k.Takes))
+	for i, d := range k.Takes {
+		words[i] = string(d)
+	}
+	return strings.Join(words, " or ")
+}
+
+// base is the last part of a path.
+func base(path string) string { return path[strings.LastIndexByte(path, '/')+1:] }
+
+// volume is the number of elements of a shape, 0 where it is not known or beyond bounds.
+func volume(shape []int64) int64 {
+	n := int64(1)
+	for _, d := range shape {
+		if d < 1 || d > MaxElements || n > MaxPool/d {
+			return 0
+		}
+		n *= d
+	}
+	return n
+}
