@@ -11,16 +11,16 @@ import (
 type Mode uint32
 
 const (
-	MemAuto       Mode = iota // mapped where memory is shared, else device
-	MemDevice                 // not for the CPU, on any backend
-	MemPinned                 // host memory the device copies from without staging
-	MemMapped                 // one memory for both
-	MemHost                   // ordinary host memory
-	MemManaged                // the driver moves pages; ErrNotSupported where both sides may not use it at once
-	MemRegistered             // foreign pages, from Device.Register; not for Alloc
+	MemAuto       Mode = iota // mapped where CPU and device share memory, else device
+	MemDevice                 // not accessible by the CPU, on any backend
+	MemPinned                 // page-locked host memory, copied without staging
+	MemMapped                 // one memory for CPU and device
+	MemHost                   // pageable host memory
+	MemManaged                // pages migrate; ErrNotSupported without concurrent access
+	MemRegistered             // the caller's pages, from Device.Register; not for Alloc
 )
 
-// String names the mode as it is written in a plan.
+// String returns the name of the mode in plans.
 func (m Mode) String() string {
 	if names := [...]string{"auto", "device", "pinned", "mapped", "host", "managed", "registered"}; int(m) < len(names) {
 		return names[m]
@@ -28,22 +28,22 @@ func (m Mode) String() string {
 	return fmt.Sprintf("mode %d", uint32(m))
 }
 
-// Buffer is memory of a device. Release it; Device.Close releases the rest.
+// Buffer is memory of a device. Device.Close releases buffers that are still allocated.
 type Buffer struct {
 	d    *Device
 	id   uint64
 	mode Mode
 	size int
 	host []byte
-	pool *Pool // or nil
+	pool *Pool // nil: allocated from the device
 }
 
-// Alloc allocates n bytes, aligned to 256. The content is undefined. Allocate
-// at start, not per frame.
+// Alloc allocates n bytes, aligned to 256. The content is undefined. Allocate at start,
+// not once per frame.
 func (d *Device) Alloc(n int, m Mode) (*Buffer, error) {
 	const op = "allocate buffer"
 	if n < 1 {
-		return nil, fmt.Errorf("%s: %d bytes: at least 1: %w", op, n, ErrInvalid)
+		return nil, fmt.Errorf("%s: size of %d bytes must be at least 1: %w", op, n, ErrInvalid)
 	}
 	if err := d.enter(op); err != nil {
 		return nil, err
@@ -54,25 +54,25 @@ func (d *Device) Alloc(n int, m Mode) (*Buffer, error) {
 
 func (d *Device) alloc(n int, m Mode) (*Buffer, error) {
 	a, f := d.api.BufAlloc(d.dev, uint32(m), uint64(n), 0)
-	if err := failed("allocate buffer", f); err != nil {
+	if err := backendError("allocate buffer", f); err != nil {
 		return nil, err
 	}
-	return d.keep(a, n, nil), nil
+	return d.newBuffer(a, n, nil), nil
 }
 
-func (d *Device) keep(a c.Allocation, n int, p *Pool) *Buffer {
+func (d *Device) newBuffer(a c.Allocation, n int, p *Pool) *Buffer {
 	b := &Buffer{d: d, id: a.ID, mode: Mode(a.Mode), size: n, host: hostBytes(a.Host, n), pool: p}
 	d.adopt(b)
 	if p == nil {
-		d.memory.add(b.mode, int64(n))
+		d.memory.recordChange(b.mode, int64(n))
 	}
 	return b
 }
 
-// Register names memory that is not this package's: pages that were mapped from
-// V4L2, shared memory or a file. It must be aligned to 256 bytes, stay mapped until
-// the buffer is released, and not be Go memory. On a GPU that cannot use foreign
-// pages it fails with ErrNotSupported.
+// Register makes a buffer of the caller's pages: mappings of V4L2 buffers, shared memory
+// or a file. The pages must be aligned to 256 bytes, stay mapped until the buffer is
+// released, and not be Go memory. Register fails with ErrNotSupported on a GPU that cannot
+// register host pages.
 func (d *Device) Register(pages []byte) (*Buffer, error) {
 	const op = "register memory"
 	if len(pages) == 0 {
@@ -83,14 +83,14 @@ func (d *Device) Register(pages []byte) (*Buffer, error) {
 	}
 	defer d.gate.RUnlock()
 	a, f := d.api.BufRegister(d.dev, unsafe.Pointer(unsafe.SliceData(pages)), uint64(len(pages)))
-	if err := failed(op, f); err != nil {
+	if err := backendError(op, f); err != nil {
 		return nil, err
 	}
-	return d.keep(a, len(pages), nil), nil
+	return d.newBuffer(a, len(pages), nil), nil
 }
 
-// Bytes returns the buffer as host memory, nil for device memory. The slice is
-// not to be touched after Release.
+// Bytes returns the buffer as host memory, or nil for device memory. The slice is invalid
+// after Release.
 func (b *Buffer) Bytes() []byte { return b.host }
 
 // Float32s returns the buffer as host memory of float32, as Bytes does.
@@ -99,14 +99,14 @@ func (b *Buffer) Float32s() []float32 { return floats(b.host) }
 // Len returns the size in bytes.
 func (b *Buffer) Len() int { return b.size }
 
-// Mode returns the kind of memory chosen, never MemAuto.
+// Mode returns the kind of memory that was allocated, never MemAuto.
 func (b *Buffer) Mode() Mode { return b.mode }
 
-// All names the whole buffer.
+// All returns the region of the whole buffer.
 func (b *Buffer) All() Region { return Region{Buf: b, Len: b.size} }
 
-// At names n bytes from off. Whether they exist is checked when the list that
-// names them is submitted.
+// At returns the region of n bytes from off. List.Submit checks that it lies in the
+// buffer.
 func (b *Buffer) At(off, n int) Region { return Region{Buf: b, Off: off, Len: n} }
 
 // Release frees the buffer. It fails with ErrBusy while submitted work uses it,
@@ -114,16 +114,16 @@ func (b *Buffer) At(off, n int) Region { return Region{Buf: b, Off: off, Len: n}
 func (b *Buffer) Release() error { return b.d.releaseChild("release buffer", b) }
 
 func (b *Buffer) release() error {
-	err := failed("release buffer", b.d.api.BufFree(b.d.dev, b.id))
+	err := backendError("release buffer", b.d.api.BufFree(b.d.dev, b.id))
 	if err == nil && b.pool == nil {
-		b.d.memory.add(b.mode, -int64(b.size))
+		b.d.memory.recordChange(b.mode, -int64(b.size))
 	}
 	return err
 }
 
 func (b *Buffer) rank() int { return rankBuffer }
 
-// Region names bytes of a buffer.
+// Region is a range of bytes of a buffer.
 type Region struct {
 	Buf      *Buffer
 	Off, Len int // bytes

@@ -16,37 +16,37 @@ import (
 // DefaultLibrary is where the yoctune-cuda recipe installs the CUDA backend.
 const DefaultLibrary = "/usr/lib/yoctune/libyoctune_cuda.so"
 
-// Backends that Open knows.
+// Backends of Open.
 const (
-	Auto = "auto" // CUDA where library, driver and device are there, else the CPU
+	Auto = "auto" // CUDA if library, driver and device are available, else the CPU
 	CPU  = "cpu"
 	CUDA = "cuda"
 )
 
-// Options choose a device. The zero value is the automatic choice.
+// Options select a device. The zero value selects one automatically.
 type Options struct {
 	Backend string // Auto, CPU or CUDA; "": Auto
 	Library string // absolute path of the CUDA backend; "": DefaultLibrary
 	Index   int    // device of the backend, from 0
-	Devices int    // CPU: virtual devices, which share the machine; 0: YT_CPU_DEVICES, or one
-	Threads int    // CPU: threads for queued streams; 0: one a core
-	Faults  string // faults for tests, see yt_faults.h; "": none
+	Devices int    // CPU: virtual devices, which share the cores; 0: YT_CPU_DEVICES, or one
+	Threads int    // CPU: threads for queued streams; 0: one per core
+	Faults  string // injected faults for tests, see yt_faults.h; "": none
 
-	// Kernels are launched so from the start; see Device.Configure.
+	// Kernels are launch configurations that Open applies; see Device.Configure.
 	Kernels []KernelConfig
 }
 
-// Info describes a device. Pointers are nil where the backend does not know.
+// Info describes a device. A nil pointer means unknown.
 type Info struct {
 	Backend    string  `json:"backend"` // "cpu" or "cuda"
 	Name       string  `json:"name"`
-	Build      string  `json:"build"`      // compiler and version of the backend
+	Build      string  `json:"build"`      // version and compiler of the backend
 	Cores      *int    `json:"cores"`      // CPU cores, or multiprocessors
 	Capability *string `json:"capability"` // CUDA compute capability, as "8.7"
 	Driver     *string `json:"driver"`     // CUDA version of the driver, as "13.0"
 	Integrated bool    `json:"integrated"` // CPU and device share physical memory
 	MemTotal   *uint64 `json:"mem_total"`  // bytes
-	MemFree    *uint64 `json:"mem_free"`   // bytes, when asked
+	MemFree    *uint64 `json:"mem_free"`   // bytes, at the time of the call
 	Cache      *uint64 `json:"cache"`      // bytes of last-level cache
 }
 
@@ -59,8 +59,8 @@ type Device struct {
 	index      int
 	library    string // file of the CUDA backend
 	integrated bool
-	direct     bool // the backend reads and writes Go memory in place
-	draft      bool // see Draft: there is no backend behind it
+	direct     bool // the backend accesses Go memory in place
+	draft      bool // has no backend; see Draft
 
 	// Held for reading while the backend works, for writing by Close.
 	gate   sync.RWMutex
@@ -70,29 +70,29 @@ type Device struct {
 	children map[child]struct{}
 	lanes    []*lane            // idle
 	mirrors  map[uint64]*Mirror // by the ids of their buffers
-	mirrored atomic.Bool        // there are some
+	mirrored atomic.Bool        // whether mirrors is not empty
 
 	memory memoryLog
 }
 
-// child is what must be gone before the backend closes the device.
+// child is an object that must be released before the backend closes the device.
 type child interface {
 	release() error
-	rank() int // lower ones are released first, since they use the others
+	rank() int // lower ranks are released first, because they use higher ones
 }
 
 const (
-	rankStream = iota // its work uses all the rest
+	rankStream = iota // its work uses all other objects
 	rankGraph
 	rankBuffer // and events
 	lastRank   // pools and modules
 )
 
-// Open opens a device. With Auto a missing library, driver or GPU is not an
-// error: the CPU is used and Device.Note says why.
+// Open opens a device. With Auto a missing library, driver or GPU is not an error: Open
+// selects the CPU, and Device.Note gives the reason.
 func Open(o Options) (*Device, error) {
 	if o.Index < 0 || o.Threads < 0 || o.Devices < 0 || o.Devices > c.MaxVirtual || o.Threads > math.MaxInt16 {
-		return nil, fmt.Errorf("open device: index %d, %d threads, %d devices: not negative, and at most %d devices: %w",
+		return nil, fmt.Errorf("open device: index %d, %d threads and %d devices must not be negative, and at most %d devices: %w",
 			o.Index, o.Threads, o.Devices, c.MaxVirtual, ErrInvalid)
 	}
 	switch o.Backend {
@@ -107,16 +107,16 @@ func Open(o Options) (*Device, error) {
 		}
 		return openCPU(o, err.Error())
 	}
-	return nil, fmt.Errorf("open device: backend %q is unknown: use %s, %s or %s: %w", o.Backend, Auto, CPU, CUDA, ErrInvalid)
+	return nil, fmt.Errorf("open device: unknown backend %q; use %s, %s or %s: %w", o.Backend, Auto, CPU, CUDA, ErrInvalid)
 }
 
-// Count returns how many devices the backend of o has. Auto counts CUDA devices
-// where there are some.
+// Count returns the number of devices of o's backend. Auto counts CUDA devices, or CPU
+// devices if there are none.
 func Count(o Options) (int, error) {
 	switch o.Backend {
 	case CPU:
 		api, f := c.CPU()
-		if err := failed("open CPU backend", f); err != nil {
+		if err := backendError("open CPU backend", f); err != nil {
 			return 0, err
 		}
 		return cpuCount(api, o)
@@ -130,7 +130,7 @@ func Count(o Options) (int, error) {
 		o.Backend = CPU
 		return Count(o)
 	}
-	return 0, fmt.Errorf("count devices: backend %q is unknown: use %s, %s or %s: %w", o.Backend, Auto, CPU, CUDA, ErrInvalid)
+	return 0, fmt.Errorf("count devices: unknown backend %q; use %s, %s or %s: %w", o.Backend, Auto, CPU, CUDA, ErrInvalid)
 }
 
 func cpuCount(api *c.API, o Options) (int, error) {
@@ -138,12 +138,12 @@ func cpuCount(api *c.API, o Options) (int, error) {
 		return o.Devices, nil
 	}
 	n, f := api.DeviceCount()
-	return n, failed("count devices", f)
+	return n, backendError("count devices", f)
 }
 
 func openCPU(o Options, note string) (*Device, error) {
 	api, f := c.CPU()
-	if err := failed("open CPU backend", f); err != nil {
+	if err := backendError("open CPU backend", f); err != nil {
 		return nil, err
 	}
 	n, err := cpuCount(api, o)
@@ -151,7 +151,7 @@ func openCPU(o Options, note string) (*Device, error) {
 		return nil, err
 	}
 	if o.Index >= n {
-		return nil, fmt.Errorf("open CPU backend: device %d: there are %d: %w", o.Index, n, ErrInvalid)
+		return nil, fmt.Errorf("open CPU backend: no device %d; there are %d: %w", o.Index, n, ErrInvalid)
 	}
 	return open(api, o, note)
 }
@@ -161,19 +161,19 @@ func loadCUDA(o Options) (*c.API, int, error) {
 	if path == "" {
 		path = DefaultLibrary
 	}
-	// A bare name would be searched for in LD_LIBRARY_PATH.
+	// dlopen would search LD_LIBRARY_PATH for a bare name.
 	if !filepath.IsAbs(path) || strings.ContainsRune(path, 0) {
 		return nil, 0, fmt.Errorf("open CUDA backend: library %q must be an absolute path: %w", path, ErrInvalid)
 	}
 	if _, err := os.Stat(path); err != nil {
-		return nil, 0, fmt.Errorf("open CUDA backend: %w: %w: install the yoctune-cuda package, or give the library's path", ErrNoBackend, err)
+		return nil, 0, fmt.Errorf("open CUDA backend: %w: %w; install the package yoctune-cuda or set the path of the library", ErrNoBackend, err)
 	}
 	api, f := c.Load(path)
-	if err := failed("open CUDA backend", f); err != nil {
+	if err := backendError("open CUDA backend", f); err != nil {
 		return nil, 0, err
 	}
 	n, f := api.DeviceCount()
-	return api, n, failed("open CUDA backend", f)
+	return api, n, backendError("open CUDA backend", f)
 }
 
 func openCUDA(o Options) (*Device, error) {
@@ -182,17 +182,17 @@ func openCUDA(o Options) (*Device, error) {
 		return nil, err
 	}
 	if o.Index >= n {
-		return nil, fmt.Errorf("open CUDA backend: device %d: there are %d: %w", o.Index, n, ErrNoBackend)
+		return nil, fmt.Errorf("open CUDA backend: no device %d; there are %d: %w", o.Index, n, ErrNoBackend)
 	}
 	return open(api, o, "")
 }
 
 func open(api *c.API, o Options, note string) (*Device, error) {
 	if strings.ContainsRune(o.Faults, 0) {
-		return nil, fmt.Errorf("open device: faults %q hold a NUL: %w", o.Faults, ErrInvalid)
+		return nil, fmt.Errorf("open device: faults %q contain a NUL byte: %w", o.Faults, ErrInvalid)
 	}
 	dev, f := api.DeviceOpen(uint32(o.Index), uint32(o.Threads), o.Faults)
-	if err := failed("open device", f); err != nil {
+	if err := backendError("open device", f); err != nil {
 		return nil, err
 	}
 	d := &Device{
@@ -204,8 +204,8 @@ func open(api *c.API, o Options, note string) (*Device, error) {
 	}
 	d.memory.start()
 	info, f := api.DeviceInfo(dev)
-	if err := failed("describe device", f); err != nil {
-		return nil, errors.Join(err, failed("close device", api.DeviceClose(dev)))
+	if err := backendError("describe device", f); err != nil {
+		return nil, errors.Join(err, backendError("close device", api.DeviceClose(dev)))
 	}
 	d.integrated = info.Integrated
 	if d.backend != CPU {
@@ -221,23 +221,23 @@ func open(api *c.API, o Options, note string) (*Device, error) {
 	return d, nil
 }
 
-// Index returns which of the backend's devices this is.
+// Index returns the index of the device in its backend.
 func (d *Device) Index() int { return d.index }
 
 // Backend returns "cpu" or "cuda".
 func (d *Device) Backend() string { return d.backend }
 
-// Note says why Auto chose the CPU; "" where there is nothing to say.
+// Note returns why Auto selected the CPU, or "".
 func (d *Device) Note() string { return d.note }
 
-// Info asks the device what it is.
+// Info describes the device.
 func (d *Device) Info() (Info, error) {
 	if err := d.enter("describe device"); err != nil {
 		return Info{}, err
 	}
 	defer d.gate.RUnlock()
 	i, f := d.api.DeviceInfo(d.dev)
-	if err := failed("describe device", f); err != nil {
+	if err := backendError("describe device", f); err != nil {
 		return Info{}, err
 	}
 	out := Info{
@@ -262,13 +262,13 @@ func known[T comparable](v T) *T {
 	return &v
 }
 
-// InjectFaults replaces the device's faults by those of a specification, for tests:
+// InjectFaults replaces the injected faults of the device, for tests:
 //
 //	alloc:oom@n=7  alloc:oom@bytes>64M  launch:hang=2s@kernel=pre  launch:fault@n=100
 //	copy:corrupt@p=1e-4  device:lost@t=5s  init:fail  slow:x3@stage=infer
 //
-// separated by commas; "" removes them, but not what they did. The grammar is in
-// c/yt_faults.h. Backends without it return ErrNotSupported.
+// Faults are separated by commas. "" removes them but does not undo their effects. The
+// grammar is in c/yt_faults.h. Backends without fault injection return ErrNotSupported.
 func (d *Device) InjectFaults(spec string) error {
 	if err := CheckFaults(spec); err != nil {
 		return err
@@ -277,28 +277,28 @@ func (d *Device) InjectFaults(spec string) error {
 		return err
 	}
 	defer d.gate.RUnlock()
-	return failed("inject faults", d.api.FaultInject(d.dev, spec))
+	return backendError("inject faults", d.api.FaultInject(d.dev, spec))
 }
 
-// CheckFaults tells whether a specification of faults is right.
+// CheckFaults checks the syntax of a fault specification.
 func CheckFaults(spec string) error {
 	if strings.ContainsRune(spec, 0) {
-		return fmt.Errorf("faults %q hold a NUL: %w", spec, ErrInvalid)
+		return fmt.Errorf("faults %q contain a NUL byte: %w", spec, ErrInvalid)
 	}
-	return failed("check faults", c.CheckFaults(spec))
+	return backendError("check faults", c.CheckFaults(spec))
 }
 
-// Health returns nil while the device is usable, without running anything.
+// Health returns nil while the device is usable. It runs nothing on the device.
 func (d *Device) Health() error {
 	if err := d.enter("health"); err != nil {
 		return err
 	}
 	defer d.gate.RUnlock()
-	return failed("health", d.api.DeviceHealth(d.dev))
+	return backendError("health", d.api.DeviceHealth(d.dev))
 }
 
-// Close waits for calls in progress, releases every buffer, stream and event of
-// the device and closes it. The second Close returns ErrClosed.
+// Close waits for calls in progress, releases all objects of the device and closes it. A
+// second Close returns ErrClosed.
 func (d *Device) Close() error {
 	d.gate.Lock()
 	defer d.gate.Unlock()
@@ -317,11 +317,12 @@ func (d *Device) Close() error {
 		}
 	}
 	d.children = nil
-	errs = append(errs, failed("close device", d.api.DeviceClose(d.dev)))
+	errs = append(errs, backendError("close device", d.api.DeviceClose(d.dev)))
 	return errors.Join(errs...)
 }
 
-// enter keeps the device open until the caller unlocks d.gate for reading.
+// enter keeps the device open until the caller calls d.gate.RUnlock. It returns ErrClosed
+// if the device is closed.
 func (d *Device) enter(op string) error {
 	d.gate.RLock()
 	if d.closed {
@@ -331,14 +332,15 @@ func (d *Device) enter(op string) error {
 	return nil
 }
 
+// adopt registers ch, for Close to release.
 func (d *Device) adopt(ch child) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.children[ch] = struct{}{}
 }
 
-// use is enter for what is done to a child that may have been released.
-func (d *Device) use(op string, ch child) error {
+// enterChild is enter for an operation on ch. It returns ErrClosed if ch was released.
+func (d *Device) enterChild(op string, ch child) error {
 	if err := d.enter(op); err != nil {
 		return err
 	}
@@ -352,7 +354,7 @@ func (d *Device) use(op string, ch child) error {
 	return nil
 }
 
-// disown reports whether ch was still there to be released.
+// disown unregisters ch and reports whether it was registered.
 func (d *Device) disown(ch child) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -378,7 +380,8 @@ func (d *Device) releaseChild(op string, ch child) error {
 	return err
 }
 
-func failed(op string, f c.Failure) error {
+// backendError converts a failure of the backend to an error, or to nil on success.
+func backendError(op string, f c.Failure) error {
 	if f.Code == 0 {
 		return nil
 	}

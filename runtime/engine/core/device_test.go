@@ -250,7 +250,7 @@ func TestOpenSaysWhyThereIsNoCUDA(t *testing.T) {
 		want          error
 		says          string
 	}{
-		{"absent", filepath.Join(dir, "none.so"), core.ErrNoBackend, "install the yoctune-cuda package"},
+		{"absent", filepath.Join(dir, "none.so"), core.ErrNoBackend, "install the package yoctune-cuda"},
 		{"not a library", text, core.ErrNoBackend, "text.so"},
 		{"relative path", "libyoctune_cuda.so", core.ErrInvalid, "must be an absolute path"},
 		{"NUL in the path", "/a\x00b", core.ErrInvalid, "must be an absolute path"},
@@ -318,7 +318,7 @@ func TestALoadedBackendIsUsedAndItsStickyFaultKept(t *testing.T) {
 		if !errors.Is(err, core.ErrKernelFault) || !errors.As(err, &e) || !e.Sticky || e.Native != 700 {
 			t.Errorf("%s: %v", name, err)
 		}
-		if !strings.Contains(fmt.Sprint(err), "lost until this process ends") {
+		if !strings.Contains(fmt.Sprint(err), "unusable until this process exits") {
 			t.Errorf("%s: %v does not say that only a new process helps", name, err)
 		}
 	}

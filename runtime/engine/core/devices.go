@@ -9,18 +9,18 @@ import (
 	"github.com/yoctune/yoctune/runtime/engine/core/c"
 )
 
-// Peer says how data gets from one device to another.
+// Peer describes how one device can access the memory of another.
 type Peer struct {
-	Same    bool `json:"same"`
-	Direct  bool `json:"direct"`  // the driver says so
-	Checked bool `json:"checked"` // and a pattern arrived unchanged
+	Same    bool `json:"same"`    // both are the same device
+	Direct  bool `json:"direct"`  // the driver reports peer access
+	Checked bool `json:"checked"` // and a test pattern arrived unchanged
 }
 
-// CanPeer asks, and the first time tries, how data gets from one device to another
-// of the same backend. Direct without Checked is not used: some machines say that
-// they can and deliver rubbish.
+// CanPeer reports how data can be copied between two devices of one backend. The first
+// call for a pair also copies a test pattern. Direct without Checked is not used: some
+// machines report peer access and corrupt the data.
 func CanPeer(from, to *Device) (Peer, error) {
-	if err := together("ask peers", from, to); err != nil {
+	if err := enterBoth("query peer access", from, to); err != nil {
 		return Peer{}, err
 	}
 	defer from.gate.RUnlock()
@@ -28,18 +28,18 @@ func CanPeer(from, to *Device) (Peer, error) {
 		defer to.gate.RUnlock()
 	}
 	caps, f := to.api.PeerQuery(from.dev, to.dev)
-	return Peer{Same: caps&c.PeerSame != 0, Direct: caps&c.PeerDirect != 0, Checked: caps&c.PeerChecked != 0}, failed("ask peers", f)
+	return Peer{Same: caps&c.PeerSame != 0, Direct: caps&c.PeerDirect != 0, Checked: caps&c.PeerChecked != 0}, backendError("query peer access", f)
 }
 
-// CopyPeer copies src to dst, which is of s's device, and reports whether it went
-// directly; else it went through host memory. All work on both has finished, s is
-// idle, and they stay until s has been waited for.
+// CopyPeer copies src to dst, which belongs to s's device. It reports whether the copy was
+// direct; otherwise it went through host memory. The stream must be idle and all work on
+// both regions finished. The buffers must not be released until s has been waited for.
 func CopyPeer(s *Stream, dst, src Region) (direct bool, err error) {
 	const op = "copy between devices"
 	if s == nil || src.Buf == nil || dst.Buf == nil || dst.Buf.d != s.d || src.Off|src.Len|dst.Off|dst.Len < 0 {
-		return false, fmt.Errorf("%s: a stream, a region of its device and one of another are needed: %w", op, ErrInvalid)
+		return false, fmt.Errorf("%s: need a stream, a destination on its device, and a source: %w", op, ErrInvalid)
 	}
-	if err := together(op, src.Buf.d, s.d); err != nil {
+	if err := enterBoth(op, src.Buf.d, s.d); err != nil {
 		return false, err
 	}
 	defer s.d.gate.RUnlock()
@@ -48,13 +48,13 @@ func CopyPeer(s *Stream, dst, src Region) (direct bool, err error) {
 	}
 	how, f := s.d.api.PeerCopy(s.s, c.Range{Buf: dst.Buf.id, Off: uint64(dst.Off), Len: uint64(dst.Len)},
 		src.Buf.d.dev, c.Range{Buf: src.Buf.id, Off: uint64(src.Off), Len: uint64(src.Len)})
-	return how == c.PeerDirect, failed(op, f)
+	return how == c.PeerDirect, backendError(op, f)
 }
 
-// together keeps two devices of one backend open.
-func together(op string, a, b *Device) error {
+// enterBoth calls enter on two devices of one backend.
+func enterBoth(op string, a, b *Device) error {
 	if a == nil || b == nil || a.backend != b.backend {
-		return fmt.Errorf("%s: two devices of one backend are needed: %w", op, ErrInvalid)
+		return fmt.Errorf("%s: need two devices of one backend: %w", op, ErrInvalid)
 	}
 	if err := a.enter(op); err != nil {
 		return err
@@ -69,18 +69,17 @@ func together(op string, a, b *Device) error {
 	return nil
 }
 
-// Balance says how work is shared among devices.
+// Balance is a policy for distributing work among devices.
 type Balance int
 
 const (
 	BalanceThroughput Balance = iota // in proportion to the measured rate
-	BalanceLatency                   // to where the item is expected to be done first
-	BalanceManual                    // in proportion to given weights
+	BalanceLatency                   // to the device expected to finish the item first
+	BalanceManual                    // in proportion to the given weights
 )
 
-// Balancer shares items of work among devices by what they were measured to do. It
-// is told when work starts and ends and does nothing itself. It may be used from
-// several goroutines.
+// Balancer distributes work items among devices by their measured rates. The caller runs
+// the items and reports their start (Next) and end (Done). Several goroutines may use it.
 type Balancer struct {
 	mu      sync.Mutex
 	by      Balance
@@ -90,22 +89,22 @@ type Balancer struct {
 type load struct {
 	weight  float64 // BalanceManual
 	rate    float64 // items a second, a moving average; 0: not measured
-	given   float64 // items, for the share
-	passed  int     // items that others got since it got one
+	given   float64 // items received since the shares were reset
+	passed  int     // items that other devices received since the last one
 	pending int
 	lost    bool
 }
 
-// NewBalancer shares among n devices. Weights are for BalanceManual, one each.
+// NewBalancer returns a balancer of n devices. BalanceManual needs one weight per device.
 func NewBalancer(by Balance, n int, weights ...float64) (*Balancer, error) {
 	if n < 1 || (by == BalanceManual && len(weights) != n) || by < BalanceThroughput || by > BalanceManual {
-		return nil, fmt.Errorf("balance: %d devices with %d weights: %w", n, len(weights), ErrInvalid)
+		return nil, fmt.Errorf("balance: invalid policy, or %d devices with %d weights: %w", n, len(weights), ErrInvalid)
 	}
 	b := &Balancer{by: by, devices: make([]load, n)}
 	total := 0.0
 	for i, w := range weights[:min(len(weights), n)] {
 		if !(w >= 0 && w <= 1e9) {
-			return nil, fmt.Errorf("balance: weight %g: not negative: %w", w, ErrInvalid)
+			return nil, fmt.Errorf("balance: weight %g must be 0 to 1e9: %w", w, ErrInvalid)
 		}
 		b.devices[i].weight = w
 		total += w
@@ -116,12 +115,12 @@ func NewBalancer(by Balance, n int, weights ...float64) (*Balancer, error) {
 	return b, nil
 }
 
-// passedMost is after how many items of others a device gets one whatever its rate was:
-// it may have been measured at a bad moment.
-const passedMost = 100
+// maxPassed is the number of items of other devices after which a device receives one
+// whatever its rate, because its measurement may be outdated.
+const maxPassed = 100
 
-// Next takes an item and returns the device for it, or ErrDeviceLost when none is
-// left. Call Done when it has finished.
+// Next returns the device for the next item, or ErrDeviceLost if all are lost. Call Done
+// when the item has finished.
 func (b *Balancer) Next() (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -135,9 +134,9 @@ func (b *Balancer) Next() (int, error) {
 		switch {
 		case b.by == BalanceManual:
 			cost = (d.given + 1) / d.weight
-		case d.passed >= passedMost && d.pending == 0:
+		case d.passed >= maxPassed && d.pending == 0:
 			cost = -float64(d.passed)
-		case d.rate == 0: // unknown: try it, but with one item at a time
+		case d.rate == 0: // unknown: measure it with one item at a time
 			cost = float64(d.pending) * 1e9
 		case b.by == BalanceLatency:
 			cost = float64(d.pending+1) / d.rate
@@ -149,7 +148,7 @@ func (b *Balancer) Next() (int, error) {
 		}
 	}
 	if best < 0 {
-		return 0, fmt.Errorf("balance: no device is left: %w", ErrDeviceLost)
+		return 0, fmt.Errorf("balance: all devices are lost: %w", ErrDeviceLost)
 	}
 	for i := range b.devices {
 		b.devices[i].passed++
@@ -160,8 +159,8 @@ func (b *Balancer) Next() (int, error) {
 	return best, nil
 }
 
-// Done says how an item that Next gave to device i ended. A sticky error takes the
-// device out until Restore; its share goes to the others.
+// Done reports the end of an item on device i. A sticky error excludes the device until
+// Restore.
 func (b *Balancer) Done(i int, took time.Duration, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -175,17 +174,17 @@ func (b *Balancer) Done(i int, took time.Duration, err error) {
 	if err != nil || took <= 0 {
 		return
 	}
-	const newest = 0.2 // of the moving average
+	const newest = 0.2 // weight of the newest value in the moving average
 	rate := float64(time.Second) / float64(took)
 	if d.rate == 0 {
 		d.rate = rate
-		b.forget() // the shares so far were guesses
+		b.resetShares() // earlier shares were based on unknown rates
 		return
 	}
 	d.rate += newest * (rate - d.rate)
 }
 
-// Lose takes a device out until Restore; its share goes to the others.
+// Lose excludes a device until Restore.
 func (b *Balancer) Lose(i int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -194,25 +193,25 @@ func (b *Balancer) Lose(i int) {
 
 func (b *Balancer) lose(i int) {
 	b.devices[i].lost = true
-	b.forget()
+	b.resetShares()
 }
 
-// forget starts the shares anew.
-func (b *Balancer) forget() {
+// resetShares forgets how many items each device received.
+func (b *Balancer) resetShares() {
 	for i := range b.devices {
 		b.devices[i].given = 0
 	}
 }
 
-// Restore brings a device back, for instance after its process was started again.
+// Restore includes a lost device again, for example after its worker was restarted.
 func (b *Balancer) Restore(i int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.devices[i] = load{weight: b.devices[i].weight}
-	b.forget()
+	b.resetShares()
 }
 
-// Rates returns the measured rates in items a second, 0 where unknown or lost.
+// Rates returns the measured rates in items per second; 0 means unknown or lost.
 func (b *Balancer) Rates() []float64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()

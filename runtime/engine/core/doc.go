@@ -1,13 +1,12 @@
 // Package core is the compute layer below the pipelines: devices, buffers,
-// streams and the few kernels that decide a pipeline's speed, behind one C ABI
+// streams and the kernels that determine a pipeline's speed, behind one C ABI
 // (c/yt_backend.h).
 //
-// Two backends implement it. The CPU backend is compiled in and always there.
-// The CUDA backend is a separate library, libyoctune_cuda.so, loaded when asked
-// for or when "auto" finds it; a machine without it, or without a GPU, runs the
-// same code on the CPU. Both take the same arguments, refuse the same mistakes
-// with the same messages, and compute with the same index and colour arithmetic
-// (c/yt_math.h).
+// Two backends implement the ABI. The CPU backend is compiled in. The CUDA backend
+// is a separate library, libyoctune_cuda.so, which is loaded on request or when
+// "auto" finds it. Without the library or a GPU the same program runs on the CPU.
+// Both backends check arguments with the same code and use the same index and
+// colour arithmetic (c/yt_math.h).
 //
 //	dev, err := core.Open(core.Options{}) // "auto"
 //	if err != nil { ... }

@@ -7,12 +7,12 @@ import (
 	"github.com/yoctune/yoctune/runtime/engine/core/c"
 )
 
-// CommandBytes is the size of one command of Encoded.
+// CommandBytes is the size of an encoded command.
 const CommandBytes = int(unsafe.Sizeof(c.Cmd{}))
 
-// Draft stands for a device of another process: lists are built with it here, and
-// run there by Stream.Replay. It has no memory and runs nothing itself; Submit and
-// Release of what is made with it return ErrClosed.
+// Draft represents a device of another process. It builds lists here that List.Replay runs
+// there. It has no memory and runs nothing: Submit and Release of its objects return
+// ErrClosed.
 type Draft struct {
 	d *Device
 	s *Stream
@@ -24,8 +24,8 @@ func NewDraft() *Draft {
 	return &Draft{d: d, s: &Stream{d: d}}
 }
 
-// Buffer names n bytes that the other process knows as id, which is not 0. host is
-// where this process sees them, nil: nowhere.
+// Buffer returns a buffer of n bytes that has the given id, not 0, in the other process.
+// host is its mapping in this process, or nil.
 func (dr *Draft) Buffer(id uint64, n int, host []byte) *Buffer {
 	mode := MemDevice
 	if host != nil {
@@ -37,8 +37,8 @@ func (dr *Draft) Buffer(id uint64, n int, host []byte) *Buffer {
 // List starts an empty list.
 func (dr *Draft) List() *List { return dr.s.List() }
 
-// Encoded returns the list as bytes for Replay, CommandBytes for each command. They
-// are the list's own and change with it.
+// Encoded returns the list as bytes for Replay, CommandBytes per command. The bytes are
+// valid until the list changes.
 func (l *List) Encoded() ([]byte, error) {
 	if l.err != nil {
 		return nil, fmt.Errorf("encode: %w", l.err)
@@ -49,27 +49,27 @@ func (l *List) Encoded() ([]byte, error) {
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(l.cmds))), len(l.cmds)*CommandBytes), nil
 }
 
-// Use is a region of a replayed command. What is written but not wholly, such as a
-// list of boxes with room for more, is read too: the rest of it stays as it was.
+// Use is a region of a replayed command. A region that is written only in part, such as a
+// list of boxes with spare capacity, has Read set as well, because its rest must be kept.
 type Use struct {
 	Off, Len    int // bytes
 	Read, Write bool
 }
 
-// Replay replaces the list's commands by those that another process encoded. name
-// gives the buffer for each region that they use, and may move it there: what it
-// returns is used instead. Commands that name events or compiled kernels are refused,
-// since those are of one process. The list is checked as any other when it is submitted.
-func (l *List) Replay(encoded []byte, name func(id uint64, u Use) (Region, error)) error {
+// Replay replaces the list's commands with those that another process encoded. resolve
+// returns the region to use for each region of a command. Commands with events or compiled
+// kernels are refused, because those exist in one process only. Submit checks the list as
+// any other.
+func (l *List) Replay(encoded []byte, resolve func(id uint64, u Use) (Region, error)) error {
 	l.Reset()
 	if len(encoded)%CommandBytes != 0 || len(encoded) > MaxCommands*CommandBytes {
-		return fmt.Errorf("replay: %d bytes are not 1 to %d commands of %d: %w", len(encoded), MaxCommands, CommandBytes, ErrInvalid)
+		return fmt.Errorf("replay: %d bytes are not 1 to %d commands of %d bytes: %w", len(encoded), MaxCommands, CommandBytes, ErrInvalid)
 	}
 	for n := range len(encoded) / CommandBytes {
 		var cmd c.Cmd
 		copy(unsafe.Slice((*byte)(unsafe.Pointer(&cmd)), CommandBytes), encoded[n*CommandBytes:])
 		if cmd.Op == c.OpRecord || cmd.Op == c.OpWait || cmd.Op == c.OpLaunch {
-			return fmt.Errorf("replay: command %d: operation %d is of one process: %w", n, cmd.Op, ErrInvalid)
+			return fmt.Errorf("replay: command %d: operation %d cannot be sent to another process: %w", n, cmd.Op, ErrInvalid)
 		}
 		var none c.Range
 		ranges := [...]*c.Range{&cmd.Src[0], &cmd.Src[1], &cmd.Src[2], &none, &cmd.Dst}
@@ -80,24 +80,24 @@ func (l *List) Replay(encoded []byte, name func(id uint64, u Use) (Region, error
 			if *r == none {
 				continue
 			}
-			const most = 1 << 48 // no buffer is larger, and sums of two do not wrap
+			const most = 1 << 48 // larger than any buffer; sums of two do not overflow
 			if r.Buf == 0 || r.Off > most || r.Len > most {
-				return fmt.Errorf("replay: command %d: bytes %d+%d of buffer %d: %w", n, r.Off, r.Len, r.Buf, ErrInvalid)
+				return fmt.Errorf("replay: command %d: invalid range of %d bytes at %d of buffer %d: %w", n, r.Len, r.Off, r.Buf, ErrInvalid)
 			}
 			u := Use{Off: int(r.Off), Len: int(r.Len), Read: r != &cmd.Dst || !writesAll(cmd.Op), Write: r == &cmd.Dst}
-			at, err := name(r.Buf, u)
+			at, err := resolve(r.Buf, u)
 			if err != nil {
 				return fmt.Errorf("replay: command %d: %w", n, err)
 			}
-			*r = l.place("replay", at)
+			*r = l.resolve("replay", at)
 		}
 		l.add(cmd)
 	}
 	return l.err
 }
 
-// writesAll tells whether an operation writes every byte of its destination,
-// whatever its arguments.
+// writesAll reports whether an operation writes every byte of its destination for all
+// arguments.
 func writesAll(op uint32) bool {
 	switch op {
 	case c.OpDecode, c.OpNMS, c.OpSoftmax, c.OpGemm:

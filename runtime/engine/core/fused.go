@@ -12,16 +12,16 @@ import (
 	"github.com/yoctune/yoctune/runtime/engine/core/fuse"
 )
 
-// Fused is a chain of expressions (package fuse) as one kernel of a device.
+// Fused is a chain of expressions (package fuse) compiled to one kernel of a device.
 type Fused struct {
 	chain *fuse.Chain
 	m     *Module
 	k     *Kernel
 }
 
-// Fuse makes a chain a kernel of the device. The CPU backend takes it as it is. For a
-// GPU it is written as CUDA and compiled by NVIDIA's run-time compiler (libnvrtc), with
-// a cache once for a device and driver; without that compiler it is ErrNotSupported.
+// Fuse compiles a chain to a kernel of the device. The CPU backend interprets the chain.
+// For a GPU, NVRTC compiles it from CUDA source; with a cache, once per device and driver.
+// Fuse fails with ErrNotSupported if NVRTC is not installed.
 func (d *Device) Fuse(chain *fuse.Chain, kept *Cache) (*Fused, error) {
 	const op = "fuse"
 	if chain == nil {
@@ -34,7 +34,7 @@ func (d *Device) Fuse(chain *fuse.Chain, kept *Cache) (*Fused, error) {
 			return nil, fmt.Errorf("%s: %w", op, err)
 		}
 		if info.Capability == nil || info.Driver == nil {
-			return nil, fmt.Errorf("%s: the device does not say what it is: %w", op, ErrNotSupported)
+			return nil, fmt.Errorf("%s: unknown compute capability or driver version: %w", op, ErrNotSupported)
 		}
 		arch := "sm_" + strings.ReplaceAll(*info.Capability, ".", "")
 		build := func() ([]byte, error) {
@@ -61,12 +61,12 @@ func (d *Device) Fuse(chain *fuse.Chain, kept *Cache) (*Fused, error) {
 	return &Fused{chain: chain, m: m, k: k}, nil
 }
 
-// CompileChain compiles a chain with NVIDIA's run-time compiler, the library at a path
-// or, if "", the one that is installed: for "sm_87" to a cubin, for "compute_87" to PTX.
-// It needs no GPU. compiler is the version that did it.
+// CompileChain compiles a chain with NVRTC, without a GPU. library is the path of NVRTC, or
+// "" for the installed one. An arch such as "sm_87" gives a cubin, "compute_87" gives PTX.
+// compiler is the version of NVRTC.
 func CompileChain(chain *fuse.Chain, library, arch string) (image []byte, compiler string, err error) {
 	headers := map[string]string{
-		// What the compiler has built in, and what of the C library the headers name.
+		// The parts of the C library that the core's headers use.
 		"stddef.h": "#pragma once\n#ifndef NULL\n#define NULL 0\n#endif\n",
 		"stdint.h": "#pragma once\ntypedef signed char int8_t;\ntypedef short int16_t;\ntypedef int int32_t;\ntypedef long long int64_t;\n" +
 			"typedef unsigned char uint8_t;\ntypedef unsigned short uint16_t;\ntypedef unsigned int uint32_t;\n" +
@@ -87,30 +87,30 @@ func CompileChain(chain *fuse.Chain, library, arch string) (image []byte, compil
 		}
 	}
 	cubin := len(arch) > 3 && arch[:3] == "sm_"
-	// Contraction would make backends differ (yt_math.h).
+	// Contraction to fused multiply-add would make backends differ (yt_math.h).
 	image, compiler, f := c.Compile(library, chain.Source(), headers, []string{"--gpu-architecture=" + arch, "--std=c++17", "--fmad=false"}, cubin)
-	return image, compiler, failed("compile chain", f)
+	return image, compiler, backendError("compile chain", f)
 }
 
 // Release unloads the kernel; it must not be running.
 func (f *Fused) Release() error { return f.m.Release() }
 
-// Channels says where the numbers of a chain's channels go: the channel of element i is
-// i/Inner mod Count. The zero value is for chains without p and q.
+// Channels maps elements to channels: the channel of element i is i/Inner mod Count. The
+// zero value is for chains without p and q.
 type Channels struct {
 	Inner, Count int
 }
 
-// Fused runs a chain on each element of src. operands are the chain's (Chain.Operands),
-// in their order: for y a region as long as src, for p and q a float32 a channel.
+// Fused runs a chain on each element of src. operands follow the order of Chain.Operands:
+// for y a region as long as src, for p and q one float32 per channel.
 func (l *List) Fused(f *Fused, dst, src Region, ch Channels, operands ...Region) *List {
 	if f == nil || len(operands) != len(f.chain.Operands()) {
-		return l.fail(fmt.Errorf("chain: a chain and as many regions as it has operands: %w", ErrInvalid))
+		return l.fail(fmt.Errorf("chain: need a chain and one region per operand: %w", ErrInvalid))
 	}
 	size, out := Type(f.chain.In()).Bytes(), Type(f.chain.Out()).Bytes()
 	n := src.Len / size
 	if src.Len != n*size || dst.Len != n*out || ch.Inner < 0 || ch.Count < 0 || ch.Count > math.MaxInt32 {
-		return l.fail(fmt.Errorf("chain: %d bytes of %d-byte elements to %d of %d: %w", src.Len, size, dst.Len, out, ErrInvalid))
+		return l.fail(fmt.Errorf("chain: source of %d bytes (%d per element) does not match destination of %d bytes (%d per element): %w", src.Len, size, dst.Len, out, ErrInvalid))
 	}
 	for i, o := range f.chain.Operands() {
 		want := n * size
@@ -118,7 +118,7 @@ func (l *List) Fused(f *Fused, dst, src Region, ch Channels, operands ...Region)
 			want = 4 * ch.Count
 		}
 		if operands[i].Len != want || o.Channel && (ch.Count == 0 || ch.Inner == 0) {
-			return l.fail(fmt.Errorf("chain: %s has %d bytes, should have %d: %w", o.Name, operands[i].Len, want, ErrInvalid))
+			return l.fail(fmt.Errorf("chain: %s has %d bytes, want %d: %w", o.Name, operands[i].Len, want, ErrInvalid))
 		}
 	}
 	if n == 0 {

@@ -17,28 +17,27 @@ const (
 	Sum Reduction = iota
 	Min
 	Max
-	Mean // of nothing: NaN
+	Mean // NaN without elements
 )
 
-// lane is a stream with what one call on host memory needs, kept for the next
-// call so that the frame path allocates nothing.
+// lane is a stream with the resources for one call on host memory. Lanes are reused, so
+// that the frame path allocates nothing.
 type lane struct {
 	stream *Stream
-	cmds   []c.Cmd // its own allocation: cgo looks at the whole object for Go pointers
+	cmds   []c.Cmd // a separate allocation, because cgo scans the whole object for pointers
 	pin    runtime.Pinner
 	pinned bool
 
-	// Staging, only on backends that do not read Go memory in place.
-	in, out       *Buffer // host side
-	devIn, devOut *Buffer // device side; the same buffers where memory is shared
+	// Staging buffers, for backends that cannot access Go memory.
+	in, out       *Buffer // on the host
+	devIn, devOut *Buffer // on the device; the same buffers if memory is shared
 }
 
-// Preprocess makes a tensor from a frame, both in host memory, and returns when
-// p.Out, or p.OutBytes, is written. Calls from several goroutines run in parallel.
+// Preprocess makes a tensor from a frame, both in host memory. It returns when p.Out, or
+// p.OutBytes, is written. Calls from several goroutines run in parallel.
 //
-// The CPU backend works in place. A backend that cannot goes through pinned
-// memory that the device keeps between calls; frames that live in a Buffer are
-// better served by List.Preprocess.
+// The CPU backend works in place. Other backends copy through pinned memory, which the
+// device keeps between calls. For frames in a Buffer, List.Preprocess avoids these copies.
 func (d *Device) Preprocess(ctx context.Context, p Preprocess) error {
 	const op = "preprocess"
 	args, err := p.args()
@@ -54,21 +53,21 @@ func (d *Device) Preprocess(ctx context.Context, p Preprocess) error {
 	}
 	cmd := c.Cmd{Op: c.OpPreprocess}
 	c.Put(&cmd, args)
-	return d.onHost(ctx, op, cmd, p.Planes[:p.planes()], out)
+	return d.runOnHost(ctx, op, cmd, p.Planes[:p.planes()], out)
 }
 
-// Reduce combines x into one value. Of nothing: Sum 0, Min +Inf, Max -Inf. Any
-// NaN gives NaN. The result does not depend on backend or thread count.
+// Reduce combines x into one value. For an empty x, Sum is 0, Min +Inf, Max -Inf and Mean
+// NaN. Any NaN gives NaN. The result depends on neither backend nor thread count.
 func (d *Device) Reduce(ctx context.Context, op Reduction, x []float32) (float32, error) {
 	out := make([]float32, 1)
 	cmd := c.Cmd{Op: c.OpReduce, Value: uint32(op)}
-	err := d.onHost(ctx, "reduce", cmd, [][]byte{floatBytes(x)}, floatBytes(out))
+	err := d.runOnHost(ctx, "reduce", cmd, [][]byte{floatBytes(x)}, floatBytes(out))
 	return out[0], err
 }
 
-// onHost runs one command whose sources and destination are Go memory.
-func (d *Device) onHost(ctx context.Context, op string, cmd c.Cmd, src [][]byte, dst []byte) error {
-	if err := ended(ctx, op); err != nil {
+// runOnHost runs a command whose sources and destination are Go memory.
+func (d *Device) runOnHost(ctx context.Context, op string, cmd c.Cmd, src [][]byte, dst []byte) error {
+	if err := contextError(ctx, op); err != nil {
 		return err
 	}
 	if err := d.enter(op); err != nil {
@@ -79,27 +78,27 @@ func (d *Device) onHost(ctx context.Context, op string, cmd c.Cmd, src [][]byte,
 	if err != nil {
 		return fmt.Errorf("%s: %w", op, err)
 	}
-	// Work of a call that gave up may still use the staging memory.
+	// Work of an earlier call that timed out may still use the lane.
 	if err := ln.settle(ctx); err != nil {
 		d.giveLane(ln)
 		return fmt.Errorf("%s: %w", op, err)
 	}
 	if d.direct {
-		err = ln.inPlace(ctx, op, cmd, src, dst)
+		err = ln.runInPlace(ctx, op, cmd, src, dst)
 	} else {
-		err = ln.staged(ctx, op, cmd, src, dst)
+		err = ln.runStaged(ctx, op, cmd, src, dst)
 	}
 	d.giveLane(ln)
 	return err
 }
 
-// settle waits for the work of a call that gave up, and lets its memory go.
+// settle waits for the work of a call that timed out and unpins its memory.
 func (ln *lane) settle(ctx context.Context) error {
 	err := ln.stream.Wait(ctx)
 	if errors.Is(err, ErrTimeout) || errors.Is(err, ErrCancelled) {
 		return err
 	}
-	if ln.pinned { // else the failure is that call's, not this one's
+	if ln.pinned { // a failure of that work does not concern this call
 		ln.unpin()
 		return nil
 	}
@@ -111,18 +110,18 @@ func (ln *lane) unpin() {
 	ln.pinned = false
 }
 
-// inPlace runs one command on Go memory. When ctx ends first the memory stays
-// pinned, and may still be written, until the lane is used again.
-func (ln *lane) inPlace(ctx context.Context, op string, cmd c.Cmd, src [][]byte, dst []byte) error {
+// runInPlace runs a command directly on Go memory. If ctx ends first, the memory stays
+// pinned and may still be written until the lane is used again.
+func (ln *lane) runInPlace(ctx context.Context, op string, cmd c.Cmd, src [][]byte, dst []byte) error {
 	ln.pinned = true
-	cmd.Dst = ln.host(dst)
+	cmd.Dst = ln.pinHost(dst)
 	for i, b := range src {
-		cmd.Src[i] = ln.host(b)
+		cmd.Src[i] = ln.pinHost(b)
 	}
 	ln.cmds[0] = cmd
 	if code := ln.stream.s.Submit(ln.cmds[:1]); code != 0 {
 		ln.unpin()
-		return failed(op, ln.stream.s.Why(code))
+		return backendError(op, ln.stream.s.Why(code))
 	}
 	err := ln.stream.Wait(ctx)
 	if errors.Is(err, ErrTimeout) || errors.Is(err, ErrCancelled) {
@@ -135,8 +134,8 @@ func (ln *lane) inPlace(ctx context.Context, op string, cmd c.Cmd, src [][]byte,
 	return nil
 }
 
-// host names Go memory and pins it, so that its address stays true.
-func (ln *lane) host(b []byte) c.Range {
+// pinHost pins Go memory and returns it as a range.
+func (ln *lane) pinHost(b []byte) c.Range {
 	if len(b) == 0 {
 		return c.Range{}
 	}
@@ -145,10 +144,11 @@ func (ln *lane) host(b []byte) c.Range {
 	return c.Range{Off: uint64(uintptr(unsafe.Pointer(p))), Len: uint64(len(b))}
 }
 
-// stageAlign keeps every plane on the boundary the kernels like best.
+// stageAlign is the alignment of each plane in staging memory, for vector loads.
 const stageAlign = 256
 
-func (ln *lane) staged(ctx context.Context, op string, cmd c.Cmd, src [][]byte, dst []byte) error {
+// runStaged runs a command on copies in staging memory.
+func (ln *lane) runStaged(ctx context.Context, op string, cmd c.Cmd, src [][]byte, dst []byte) error {
 	size := 0
 	for _, b := range src {
 		size += (len(b) + stageAlign - 1) / stageAlign * stageAlign
@@ -157,7 +157,7 @@ func (ln *lane) staged(ctx context.Context, op string, cmd c.Cmd, src [][]byte, 
 		return fmt.Errorf("%s: staging memory: %w", op, err)
 	}
 	at := 0
-	ln.stream.d.memory.staged(size, len(dst))
+	ln.stream.d.memory.countStaged(size, len(dst))
 	for i, b := range src {
 		copy(ln.in.host[at:], b)
 		cmd.Src[i] = c.Range{Buf: ln.devIn.id, Off: uint64(at), Len: uint64(len(b))}
@@ -178,7 +178,7 @@ func (ln *lane) staged(ctx context.Context, op string, cmd c.Cmd, src [][]byte, 
 		list = append(list, down)
 	}
 	if code := ln.stream.s.Submit(list); code != 0 {
-		return failed(op, ln.stream.s.Why(code))
+		return backendError(op, ln.stream.s.Why(code))
 	}
 	if err := ln.stream.Wait(ctx); err != nil {
 		return fmt.Errorf("%s: %w", op, err)
@@ -187,7 +187,7 @@ func (ln *lane) staged(ctx context.Context, op string, cmd c.Cmd, src [][]byte, 
 	return nil
 }
 
-// grow makes the staging buffers at least as large as asked.
+// grow enlarges the staging buffers to at least in and out bytes.
 func (ln *lane) grow(in, out int) error {
 	if err := ln.growPair(&ln.in, &ln.devIn, in); err != nil {
 		return err
@@ -201,7 +201,7 @@ func (ln *lane) growPair(host, dev **Buffer, n int) error {
 		return nil
 	}
 	for _, b := range []*Buffer{*host, *dev} {
-		if b != nil && d.disown(b) { // the same buffer twice is released once
+		if b != nil && d.disown(b) { // false if both are the same buffer
 			if err := b.release(); err != nil {
 				d.adopt(b)
 				return err

@@ -9,20 +9,20 @@ import (
 	"github.com/yoctune/yoctune/runtime/engine/core/c"
 )
 
-// MaxCommands is how many commands one list holds.
+// MaxCommands is the capacity of a list.
 const MaxCommands = c.MaxCmds
 
-// List collects commands and submits them in one call into the backend. It may
-// be submitted again, and reused after Reset; neither allocates.
+// List collects commands and submits them with one call to the backend. It may be
+// submitted repeatedly and reused after Reset, without allocations.
 //
-// A mistake in a command is reported by Submit, and then no command has run.
+// Submit reports an invalid command; then no command has run.
 type List struct {
 	s    *Stream
 	cmds []c.Cmd
 	err  error
 }
 
-// List starts an empty list.
+// List returns an empty list for the stream.
 func (s *Stream) List() *List { return &List{s: s} }
 
 // Reset empties the list.
@@ -34,46 +34,46 @@ func (l *List) Reset() *List {
 // Len returns the number of commands.
 func (l *List) Len() int { return len(l.cmds) }
 
-// Copy copies src to dst, which must have its length and not overlap it.
+// Copy copies src to dst. Both must have the same length and not overlap.
 func (l *List) Copy(dst, src Region) *List {
-	cmd := c.Cmd{Op: c.OpCopy, Dst: l.place("copy: destination", dst)}
-	cmd.Src[0] = l.place("copy: source", src)
+	cmd := c.Cmd{Op: c.OpCopy, Dst: l.resolve("copy: destination", dst)}
+	cmd.Src[0] = l.resolve("copy: source", src)
 	return l.add(cmd)
 }
 
-// Memset sets every byte of dst.
+// Memset sets every byte of dst to value.
 func (l *List) Memset(dst Region, value byte) *List {
-	return l.add(c.Cmd{Op: c.OpMemset, Value: uint32(value), Dst: l.place("memset: destination", dst)})
+	return l.add(c.Cmd{Op: c.OpMemset, Value: uint32(value), Dst: l.resolve("memset: destination", dst)})
 }
 
-// Preprocess makes a tensor in dst from a frame in planes (two regions for
-// NV12, three for I420, else one). Planes, Out and OutBytes of p are not used.
+// Preprocess makes a tensor in dst from the frame in planes: two regions for NV12, three
+// for I420, otherwise one. Planes, Out and OutBytes of p are not used.
 func (l *List) Preprocess(dst Region, planes [3]Region, p *Preprocess) *List {
 	args, err := p.args()
 	if err != nil {
 		return l.fail(err)
 	}
-	cmd := c.Cmd{Op: c.OpPreprocess, Dst: l.place("preprocess: destination", dst)}
+	cmd := c.Cmd{Op: c.OpPreprocess, Dst: l.resolve("preprocess: destination", dst)}
 	c.Put(&cmd, args)
 	for i := range p.planes() {
-		cmd.Src[i] = l.place("preprocess: plane", planes[i])
+		cmd.Src[i] = l.resolve("preprocess: plane", planes[i])
 	}
 	return l.add(cmd)
 }
 
-// Reduce combines the float32 values of src into one at dst. ReduceOf takes other
-// types of values.
+// Reduce combines the float32 values of src into one float32 at dst. See ReduceOf for
+// other types.
 func (l *List) Reduce(dst, src Region, op Reduction) *List {
-	cmd := c.Cmd{Op: c.OpReduce, Value: uint32(op), Dst: l.place("reduce: destination", dst)}
-	cmd.Src[0] = l.place("reduce: source", src)
+	cmd := c.Cmd{Op: c.OpReduce, Value: uint32(op), Dst: l.resolve("reduce: destination", dst)}
+	cmd.Src[0] = l.resolve("reduce: source", src)
 	return l.add(cmd)
 }
 
-// ReduceOf combines the values of src, of type t (F32, F16, BF16), into one float32
-// at dst, in the same fixed tree. fast allows another order, which a backend may use.
+// ReduceOf combines the values of src, of type t (F32, F16 or BF16), into one float32 at
+// dst. fast allows the backend another order of operations than the fixed tree.
 func (l *List) ReduceOf(dst, src Region, op Reduction, t Type, fast bool) *List {
-	cmd := c.Cmd{Op: c.OpReduce, Value: uint32(op), Dst: l.place("reduce: destination", dst)}
-	cmd.Src[0] = l.place("reduce: source", src)
+	cmd := c.Cmd{Op: c.OpReduce, Value: uint32(op), Dst: l.resolve("reduce: destination", dst)}
+	cmd.Src[0] = l.resolve("reduce: source", src)
 	args := c.Reduce{Type: uint32(t)}
 	if fast {
 		args.Flags = 1 // YT_REDUCE_FAST
@@ -82,37 +82,37 @@ func (l *List) ReduceOf(dst, src Region, op Reduction, t Type, fast bool) *List 
 	return l.add(cmd)
 }
 
-// Record lets e mark this point.
+// Record makes e mark this point of the list.
 func (l *List) Record(e *Event) *List {
 	if e == nil || e.d != l.s.d {
-		return l.fail(fmt.Errorf("record: event is nil or of another device: %w", ErrInvalid))
+		return l.fail(fmt.Errorf("record: the event is nil or belongs to another device: %w", ErrInvalid))
 	}
 	return l.add(c.Cmd{Op: c.OpRecord, Event: e.id})
 }
 
-// Wait lets what follows wait until e's last submitted record has passed. An event
-// that was not recorded is not waited for.
+// Wait makes the following commands wait until the last submitted record of e has passed.
+// It has no effect if e was never recorded.
 func (l *List) Wait(e *Event) *List {
 	if e == nil || e.d != l.s.d {
-		return l.fail(fmt.Errorf("wait: event is nil or of another device: %w", ErrInvalid))
+		return l.fail(fmt.Errorf("wait: the event is nil or belongs to another device: %w", ErrInvalid))
 	}
 	return l.add(c.Cmd{Op: c.OpWait, Event: e.id})
 }
 
-// Signal writes value to the 4 bytes of dst, where the CPU, also in another process
-// that maps them, sees it; futex waiters are woken where the CPU does the work.
+// Signal writes value to the 4 bytes of dst, visible to the CPU and to other processes that
+// map the memory. The CPU backend also wakes futex waiters.
 func (l *List) Signal(dst Region, value uint32) *List {
-	return l.add(c.Cmd{Op: c.OpSignal, Value: value, Dst: l.place("signal: destination", dst)})
+	return l.add(c.Cmd{Op: c.OpSignal, Value: value, Dst: l.resolve("signal: destination", dst)})
 }
 
-// Submit checks every command and queues them in order. A failure of their
-// execution is reported here or by Stream.Wait.
+// Submit checks all commands and queues them in order. Errors of their execution are
+// returned here or by Stream.Wait.
 func (l *List) Submit() error {
 	if l.err != nil {
 		return fmt.Errorf("submit: %w", l.err)
 	}
 	if l.s.d.draft {
-		return fmt.Errorf("submit: a draft runs in another process: %w", ErrClosed)
+		return fmt.Errorf("submit: the list of a draft must be replayed in another process: %w", ErrClosed)
 	}
 	var after map[*Mirror]sides
 	if l.s.d.mirrored.Load() {
@@ -121,19 +121,19 @@ func (l *List) Submit() error {
 			return fmt.Errorf("submit: %w", err)
 		}
 		if after != nil && l.s.recording {
-			return fmt.Errorf("submit: a graph may run at any time, so it cannot tell which side of a mirror is newer: use buffers: %w", ErrInvalid)
+			return fmt.Errorf("submit: a graph cannot use mirrors, because it may run at any time; use buffers: %w", ErrInvalid)
 		}
 	}
 	code := l.s.s.Submit(l.cmds)
 	if code != 0 {
-		err := failed("submit", l.s.s.Why(code))
+		err := backendError("submit", l.s.s.Why(code))
 		if after != nil && !errors.Is(err, ErrInvalid) { // some of it ran
 			l.s.submitted(after)
 			l.s.settle(false)
 		}
 		return err
 	}
-	runtime.KeepAlive(l.s) // whose end frees what the call used
+	runtime.KeepAlive(l.s) // its cleanup frees the stream that the call used
 	if after != nil {
 		l.s.submitted(after)
 	}
@@ -147,7 +147,7 @@ func (l *List) add(cmd c.Cmd) *List {
 	return l
 }
 
-// fail keeps the first mistake, which is the one to correct.
+// fail records the first error of the list.
 func (l *List) fail(err error) *List {
 	if l.err == nil {
 		l.err = fmt.Errorf("command %d: %w", len(l.cmds), err)
@@ -155,25 +155,26 @@ func (l *List) fail(err error) *List {
 	return l
 }
 
-func (l *List) place(what string, r Region) c.Range {
+// resolve converts a region to a range of the backend. what names it in errors.
+func (l *List) resolve(what string, r Region) c.Range {
 	switch {
 	case r.Buf == nil || r.Buf.d != l.s.d: // id 0 would mean host memory
-		l.fail(fmt.Errorf("%s: buffer is nil or of another device: %w", what, ErrInvalid))
+		l.fail(fmt.Errorf("%s: the buffer is nil or belongs to another device: %w", what, ErrInvalid))
 		return c.Range{}
 	case r.Off < 0 || r.Len < 0:
-		l.fail(fmt.Errorf("%s: offset %d, length %d: not negative: %w", what, r.Off, r.Len, ErrInvalid))
+		l.fail(fmt.Errorf("%s: offset %d and length %d must not be negative: %w", what, r.Off, r.Len, ErrInvalid))
 		return c.Range{}
 	}
 	return c.Range{Buf: r.Buf.id, Off: uint64(r.Off), Len: uint64(r.Len)}
 }
 
-// args turns the Go value into the ABI's. What does not fit 32 bits would wrap,
-// so it is refused here; all else the backend checks.
+// args converts p to the struct of the ABI. It checks only that the values fit 32 bits; the
+// backend checks the rest.
 func (p *Preprocess) args() (c.Preprocess, error) {
 	for _, v := range [...]int{p.Width, p.Height, p.Pitch[0], p.Pitch[1], p.Pitch[2],
 		p.Crop.X, p.Crop.Y, p.Crop.Width, p.Crop.Height, p.OutW, p.OutH} {
 		if v < 0 || v > math.MaxInt32 {
-			return c.Preprocess{}, fmt.Errorf("preprocess: a size, pitch or position of %d: must be 0 to %d: %w", v, math.MaxInt32, ErrInvalid)
+			return c.Preprocess{}, fmt.Errorf("preprocess: size, pitch or position %d must be 0 to %d: %w", v, math.MaxInt32, ErrInvalid)
 		}
 	}
 	return c.Preprocess{

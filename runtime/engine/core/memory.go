@@ -8,7 +8,7 @@ import (
 	"github.com/yoctune/yoctune/runtime/engine/core/c"
 )
 
-// Touch says what the CPU does with memory.
+// Touch is the CPU's use of a piece of memory.
 type Touch uint32
 
 const (
@@ -18,7 +18,7 @@ const (
 	TouchBoth
 )
 
-// String names the use.
+// String describes the use.
 func (t Touch) String() string {
 	if names := [...]string{"never", "reads", "writes", "reads and writes"}; int(t) < len(names) {
 		return names[t]
@@ -26,30 +26,31 @@ func (t Touch) String() string {
 	return fmt.Sprintf("touch %d", uint32(t))
 }
 
-// Choice is what a mode becomes on a device, and why.
+// Choice is the mode that a device selects for a requested mode, with the reason.
 type Choice struct {
 	Asked   Mode   `json:"-"`
 	Mode    Mode   `json:"-"`       // never MemAuto
-	Reason  string `json:"reason"`  // a word for programs, see Reasons
+	Reason  string `json:"reason"`  // for programs, see reasons
 	Text    string `json:"text"`    // for people
-	Allowed []Mode `json:"-"`       // what this device has
-	Refused bool   `json:"refused"` // the mode asked for is not to be had
+	Allowed []Mode `json:"-"`       // modes that the device supports
+	Refused bool   `json:"refused"` // the device does not support the requested mode
 }
 
-// Words of Choice.Reason and of advice, in the order of the ABI's YT_WHY_*.
+// reasons are the values of Choice.Reason and of Advise and Prefetch, in the order of
+// YT_WHY_*.
 var reasons = [...]string{"asked", "integrated", "discrete", "cpu-never", "no-concurrent-managed", "no-managed",
 	"not-managed", "host", "staging", "no-map", "no-register"}
 
-func reason(why uint32) string {
+func reasonName(why uint32) string {
 	if int(why) < len(reasons) {
 		return reasons[why]
 	}
 	return fmt.Sprintf("reason %d", why)
 }
 
-func choiceOf(asked Mode, ch c.Choice, f c.Failure) (Choice, error) {
-	err := failed("choose memory", f)
-	out := Choice{Asked: asked, Mode: Mode(ch.Mode), Reason: reason(ch.Why), Text: ch.Text}
+func newChoice(asked Mode, ch c.Choice, f c.Failure) (Choice, error) {
+	err := backendError("choose memory", f)
+	out := Choice{Asked: asked, Mode: Mode(ch.Mode), Reason: reasonName(ch.Why), Text: ch.Text}
 	if f.Code == c.CodeNotSupported && ch.Text != "" {
 		out.Refused, err = true, nil
 	}
@@ -61,50 +62,51 @@ func choiceOf(asked Mode, ch c.Choice, f c.Failure) (Choice, error) {
 	return out, err
 }
 
-// ChooseMemory says what Alloc makes of a mode, for memory that the CPU touches so.
+// ChooseMemory reports the mode that Alloc would select for m, given the CPU's use of the
+// memory.
 func (d *Device) ChooseMemory(m Mode, t Touch) (Choice, error) {
 	if err := d.enter("choose memory"); err != nil {
 		return Choice{}, err
 	}
 	defer d.gate.RUnlock()
 	ch, f := d.api.MemChoose(d.dev, uint32(m), uint32(t))
-	return choiceOf(m, ch, f)
+	return newChoice(m, ch, f)
 }
 
-// Attributes of a GPU on which the choice of memory depends; the names are CUDA's.
+// Attributes are the CUDA device attributes that determine the choice of memory.
 type Attributes struct {
-	Integrated        bool // one memory for CPU and GPU
+	Integrated        bool // CPU and GPU share physical memory
 	MapHost           bool // canMapHostMemory
 	Managed           bool // managedMemory
 	ConcurrentManaged bool // concurrentManagedAccess; 0 on Jetson before Thor
 	HostRegister      bool // hostRegisterSupported
 }
 
-// Choose says what a GPU with these attributes would answer, on any machine.
+// Choose reports the mode that a GPU with these attributes would select. It needs no GPU.
 func (a Attributes) Choose(m Mode, t Touch) (Choice, error) {
 	ch, f := c.ChooseFor(c.Attributes(a), uint32(m), uint32(t))
-	return choiceOf(m, ch, f)
+	return newChoice(m, ch, f)
 }
 
-// Advice is a hint to a driver that moves pages.
+// Advice is a hint to a driver that migrates pages.
 type Advice uint32
 
 const (
-	ReadMostly   Advice = iota + 1 // nothing on the device writes it
-	PreferDevice                   // keep the pages there
-	PreferHost
-	AdviseNormal
+	ReadMostly   Advice = iota + 1 // the device does not write it
+	PreferDevice                   // keep the pages in device memory
+	PreferHost                     // keep the pages in host memory
+	AdviseNormal                   // withdraw earlier advice
 )
 
-// Advise gives advice about a region. It returns "" when the driver took it, else
-// the reason why nothing was done, which is no error.
+// Advise gives the driver advice about a region. It returns "" if the driver accepted the
+// advice, otherwise the reason why nothing was done, which is not an error.
 func (d *Device) Advise(r Region, a Advice) (string, error) {
 	return d.hint("advise", r, func(at c.Range) (uint32, c.Failure) { return d.api.BufAdvise(d.dev, at, uint32(a)) })
 }
 
-// Prefetch asks for a region's pages to be moved before they are needed, to the
-// device or to the host, in the order of s (nil: at once). It returns "" when that was
-// queued, else the reason why nothing was done, which is no error.
+// Prefetch starts migrating the pages of a region to the device or the host, in the order
+// of s (nil: at once). It returns "" if that was queued, otherwise the reason why nothing
+// was done, which is not an error.
 func (d *Device) Prefetch(r Region, toHost bool, s *Stream) (string, error) {
 	to := uint32(0)
 	if toHost {
@@ -113,7 +115,7 @@ func (d *Device) Prefetch(r Region, toHost bool, s *Stream) (string, error) {
 	var on *c.Stream
 	if s != nil {
 		if s.d != d {
-			return "", fmt.Errorf("prefetch: the stream is of another device: %w", ErrInvalid)
+			return "", fmt.Errorf("prefetch: the stream belongs to another device: %w", ErrInvalid)
 		}
 		on = &s.s
 	}
@@ -122,20 +124,20 @@ func (d *Device) Prefetch(r Region, toHost bool, s *Stream) (string, error) {
 
 func (d *Device) hint(op string, r Region, call func(c.Range) (uint32, c.Failure)) (string, error) {
 	if r.Buf == nil || r.Buf.d != d || r.Off < 0 || r.Len < 0 {
-		return "", fmt.Errorf("%s: a region of a buffer of this device is needed: %w", op, ErrInvalid)
+		return "", fmt.Errorf("%s: need a region of a buffer of this device: %w", op, ErrInvalid)
 	}
 	if err := d.enter(op); err != nil {
 		return "", err
 	}
 	defer d.gate.RUnlock()
 	why, f := call(c.Range{Buf: r.Buf.id, Off: uint64(r.Off), Len: uint64(r.Len)})
-	if err := failed(op, f); err != nil || why == 0 {
+	if err := backendError(op, f); err != nil || why == 0 {
 		return "", err
 	}
-	return reason(why), nil
+	return reasonName(why), nil
 }
 
-// ModeUse is what one kind of memory holds.
+// ModeUse counts the allocations of one kind of memory, in bytes.
 type ModeUse struct {
 	Mode   string `json:"mode"`
 	Bytes  uint64 `json:"bytes"`
@@ -143,8 +145,8 @@ type ModeUse struct {
 	Allocs uint64 `json:"allocs"`
 }
 
-// PhaseUse is what a phase of the program needed. A phase that comes again goes on
-// with its numbers.
+// PhaseUse counts the allocations of a phase of the program. A repeated phase continues its
+// counts.
 type PhaseUse struct {
 	Name   string `json:"name"`
 	Start  uint64 `json:"start"`  // bytes in use when it first began
@@ -161,8 +163,8 @@ type MemoryEvent struct {
 	InUse uint64        `json:"in_use"` // after it
 }
 
-// Memory is the state of a device's memory: what programs asked for. Pools count
-// with the slabs they hold.
+// Memory is the state of a device's memory, in bytes. A pool counts the slabs that it has
+// reserved.
 type Memory struct {
 	InUse    uint64        `json:"in_use"`
 	Peak     uint64        `json:"peak"`
@@ -170,11 +172,11 @@ type Memory struct {
 	Copies   Copies        `json:"copies"`
 	Phases   []PhaseUse    `json:"phases"`
 	Timeline []MemoryEvent `json:"timeline"` // the last 4096
-	Dropped  uint64        `json:"dropped"`  // older events that are not in it
+	Dropped  uint64        `json:"dropped"`  // older events that were discarded
 }
 
-// Copies counts bytes moved by direction, and the copies that were not
-// asynchronous because one side was pageable memory.
+// Copies counts copied bytes by direction, and copies that were synchronous because one
+// side was pageable memory.
 type Copies struct {
 	ToDevice       uint64 `json:"to_device"`
 	ToHost         uint64 `json:"to_host"`
@@ -183,17 +185,17 @@ type Copies struct {
 	Peer           uint64 `json:"peer"`
 	PageableCopies uint64 `json:"pageable_copies"`
 	PageableBytes  uint64 `json:"pageable_bytes"`
-	StagedBytes    uint64 `json:"staged_bytes"` // Go memory that went through pinned memory
+	StagedBytes    uint64 `json:"staged_bytes"` // Go memory copied through pinned memory
 }
 
-// memoryLog is the timeline of a device.
+// memoryLog is the timeline of a device's memory.
 type memoryLog struct {
 	mu       sync.Mutex
 	opened   time.Time
 	inUse    uint64
-	phases   []PhaseUse // the current one has index phase
+	phases   []PhaseUse // phase is the index of the current one
 	phase    int
-	events   []MemoryEvent // a ring once it is full
+	events   []MemoryEvent // a ring buffer once it is full
 	next     int
 	dropped  uint64
 	stagedBy uint64
@@ -206,16 +208,16 @@ func (m *memoryLog) start() {
 	m.phases = []PhaseUse{{Name: "start"}}
 }
 
-func (m *memoryLog) staged(in, out int) {
+func (m *memoryLog) countStaged(in, out int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.stagedBy += uint64(in + out)
 }
 
-func (m *memoryLog) add(mode Mode, bytes int64) {
+func (m *memoryLog) recordChange(mode Mode, bytes int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.inUse += uint64(bytes) // wraps the right way for releases
+	m.inUse += uint64(bytes) // wraps around correctly for releases
 	p := &m.phases[m.phase]
 	if bytes > 0 {
 		p.Allocs++
@@ -231,8 +233,8 @@ func (m *memoryLog) add(mode Mode, bytes int64) {
 	m.dropped++
 }
 
-// Phase begins a phase of the program, such as "load" or "warm up"; memory is
-// counted to it until the next one begins.
+// Phase begins a phase of the program, such as "load" or "warm up". Allocations count
+// towards it until the next phase begins.
 func (d *Device) Phase(name string) {
 	m := &d.memory
 	m.mu.Lock()
@@ -248,14 +250,14 @@ func (d *Device) Phase(name string) {
 	m.phase = len(m.phases) - 1
 }
 
-// Memory returns what the device's memory holds and held.
+// Memory returns the current and past use of the device's memory.
 func (d *Device) Memory() (Memory, error) {
 	if err := d.enter("memory"); err != nil {
 		return Memory{}, err
 	}
 	defer d.gate.RUnlock()
 	s, f := d.api.MemStats(d.dev)
-	if err := failed("memory", f); err != nil {
+	if err := backendError("memory", f); err != nil {
 		return Memory{}, err
 	}
 	out := Memory{InUse: s.Total, Peak: s.TotalPeak, Copies: Copies{

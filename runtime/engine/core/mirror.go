@@ -8,14 +8,13 @@ import (
 	"github.com/yoctune/yoctune/runtime/engine/core/c"
 )
 
-// ErrStale tells that the side of a Mirror that would be read does not have what was
-// written last, or nothing was.
+// ErrStale means that the side of a Mirror to be read is older than the other side, or was
+// never written.
 var ErrStale = errors.New("stale copy")
 
-// Mirror is explicit memory: the same bytes once for the CPU, pinned, and once for the
-// device, with copies between them that the program asks for. It knows which side is
-// newer, so that using a side before it was brought up to date is ErrStale and not
-// yesterday's data. Nothing is copied by itself.
+// Mirror is a pair of buffers with the same content: one in pinned host memory, one on the
+// device. The program copies between them explicitly. The mirror tracks which side is
+// newer, so that reading an outdated side fails with ErrStale.
 //
 //	w, err := m.Write()                    // the CPU's side, now the newer one
 //	copy(w, frame)
@@ -23,9 +22,9 @@ var ErrStale = errors.New("stale copy")
 //	err = stream.Wait(ctx)                 // until then out's host side is stale
 //	r, err := out.Read()
 //
-// What a stream was told counts for that stream at once, for the CPU and for other
-// streams after Stream.Wait; a list that waits for an event may use it too, since the
-// event may be of that stream.
+// Submitted work is visible to later lists of its stream at once, and to the CPU and other
+// streams after Stream.Wait. A list that waits for an event may also use it, because the
+// event may belong to that stream.
 type Mirror struct {
 	d    *Device
 	host *Buffer
@@ -33,17 +32,17 @@ type Mirror struct {
 
 	// Guarded by d.mu.
 	now     sides
-	readers map[*Stream]struct{} // that copy from the CPU's side and were not waited for
+	readers map[*Stream]struct{} // streams with unfinished reads of the host side
 }
 
-// sides says what is newest.
+// sides tells which sides of a mirror are up to date.
 type sides struct {
 	host, dev     bool
-	hostBy, devBy *Stream // whose work makes it so, until that is waited for
-	fromHost      bool    // of a list: it reads the CPU's side
+	hostBy, devBy *Stream // stream whose unfinished work updates the side
+	fromHost      bool    // the list reads the host side
 }
 
-// NewMirror allocates n bytes on both sides. Neither has anything to be read yet.
+// NewMirror allocates n bytes on both sides. Neither can be read before it is written.
 func (d *Device) NewMirror(n int) (*Mirror, error) {
 	host, err := d.Alloc(n, MemPinned)
 	if err != nil {
@@ -64,41 +63,41 @@ func (d *Device) NewMirror(n int) (*Mirror, error) {
 	return m, nil
 }
 
-// OnDevice names the device's side, in a list.
+// OnDevice returns the device side as a region.
 func (m *Mirror) OnDevice() Region { return m.dev.All() }
 
-// OnHost names the CPU's side, in a list.
+// OnHost returns the host side as a region.
 func (m *Mirror) OnHost() Region { return m.host.All() }
 
-// Write returns the CPU's side to be written, all or in part of what it has. The
-// device's side is stale from then on. It is ErrBusy while a stream copies.
+// Write returns the host side for writing; the device side becomes stale. It fails with
+// ErrBusy while a stream copies the mirror.
 func (m *Mirror) Write() ([]byte, error) {
 	m.d.mu.Lock()
 	defer m.d.mu.Unlock()
 	if len(m.readers) > 0 || m.now.hostBy != nil {
-		return nil, fmt.Errorf("write mirror: a stream copies it: wait for the stream first: %w", ErrBusy)
+		return nil, fmt.Errorf("write mirror: a stream is copying it; wait for the stream first: %w", ErrBusy)
 	}
 	m.now = sides{host: true}
 	return m.host.host, nil
 }
 
-// Read returns the CPU's side. It is ErrStale when the device's is newer, or while the
-// stream that brings it was not waited for.
+// Read returns the host side. It fails with ErrStale if the device side is newer, or if the
+// stream that updates the host side has not been waited for.
 func (m *Mirror) Read() ([]byte, error) {
 	m.d.mu.Lock()
 	defer m.d.mu.Unlock()
 	switch {
 	case m.now.hostBy != nil:
-		return nil, fmt.Errorf("read mirror: its stream was not waited for: %w", ErrStale)
+		return nil, fmt.Errorf("read mirror: wait for the stream that updates it first: %w", ErrStale)
 	case !m.now.host && (m.now.dev || m.now.devBy != nil):
-		return nil, fmt.Errorf("read mirror: the device's side is newer: download it first: %w", ErrStale)
+		return nil, fmt.Errorf("read mirror: the device side is newer; download it first: %w", ErrStale)
 	case !m.now.host:
-		return nil, fmt.Errorf("read mirror: nothing was written to it: %w", ErrStale)
+		return nil, fmt.Errorf("read mirror: neither side holds valid data: %w", ErrStale)
 	}
 	return m.host.host, nil
 }
 
-// Release frees both sides, as Buffer.Release.
+// Release frees both sides; see Buffer.Release.
 func (m *Mirror) Release() error {
 	if err := m.dev.Release(); err != nil {
 		return err
@@ -111,19 +110,19 @@ func (m *Mirror) Release() error {
 	return m.host.Release()
 }
 
-// Upload copies the CPU's side to the device's.
+// Upload copies the host side to the device side.
 func (l *List) Upload(m *Mirror) *List { return l.Copy(m.OnDevice(), m.OnHost()) }
 
-// Download copies the device's side to the CPU's.
+// Download copies the device side to the host side.
 func (l *List) Download(m *Mirror) *List { return l.Copy(m.OnHost(), m.OnDevice()) }
 
-// track follows what the list does to mirrors. It returns what they will be when it
-// was submitted, or why it must not be.
+// track returns the state of the mirrors after the list, or an error if the list would read
+// a stale side.
 func (l *List) track() (map[*Mirror]sides, error) {
 	l.s.d.mu.Lock()
 	defer l.s.d.mu.Unlock()
 	var after map[*Mirror]sides
-	ordered := false // by an event
+	ordered := false // an earlier command waits for an event
 	for n := range l.cmds {
 		cmd := &l.cmds[n]
 		ordered = ordered || cmd.Op == c.OpWait
@@ -136,33 +135,33 @@ func (l *List) track() (map[*Mirror]sides, error) {
 			if m == nil || r.Len == 0 {
 				continue
 			}
-			now := look(after, m)
-			if err := now.read(l.s, r.Buf == m.dev.id, ordered); err != nil {
+			now := sidesOf(after, m)
+			if err := now.checkRead(l.s, r.Buf == m.dev.id, ordered); err != nil {
 				return nil, fmt.Errorf("command %d: %w", n, err)
 			}
-			after = keep(after, m, now)
+			after = setSides(after, m, now)
 		}
 		if m := l.s.d.mirrors[cmd.Dst.Buf]; m != nil && cmd.Dst.Len > 0 {
-			now := look(after, m)
+			now := sidesOf(after, m)
 			whole := cmd.Dst.Len == uint64(m.dev.size) && writesAll(cmd.Op)
 			between := cmd.Op == c.OpCopy && l.s.d.mirrors[cmd.Src[0].Buf] == m && cmd.Src[0].Buf != cmd.Dst.Buf && cmd.Src[0].Off == cmd.Dst.Off
-			if err := now.write(l.s, cmd.Dst.Buf == m.dev.id, whole, between); err != nil {
+			if err := now.checkWrite(l.s, cmd.Dst.Buf == m.dev.id, whole, between); err != nil {
 				return nil, fmt.Errorf("command %d: %w", n, err)
 			}
-			after = keep(after, m, now)
+			after = setSides(after, m, now)
 		}
 	}
 	return after, nil
 }
 
-func look(after map[*Mirror]sides, m *Mirror) sides {
+func sidesOf(after map[*Mirror]sides, m *Mirror) sides {
 	if now, ok := after[m]; ok {
 		return now
 	}
 	return m.now
 }
 
-func keep(after map[*Mirror]sides, m *Mirror, now sides) map[*Mirror]sides {
+func setSides(after map[*Mirror]sides, m *Mirror, now sides) map[*Mirror]sides {
 	if after == nil {
 		after = map[*Mirror]sides{}
 	}
@@ -170,33 +169,33 @@ func keep(after map[*Mirror]sides, m *Mirror, now sides) map[*Mirror]sides {
 	return after
 }
 
-// read is a command of s that reads a side.
-func (v *sides) read(s *Stream, device, ordered bool) error {
-	valid, by, name, other, how := v.host, v.hostBy, "CPU's", "device's", "download it first"
+// checkRead checks and records that a command of s reads a side.
+func (v *sides) checkRead(s *Stream, device, ordered bool) error {
+	valid, by, name, other, how := v.host, v.hostBy, "host", "device", "download it first"
 	if device {
-		valid, by, name, other, how = v.dev, v.devBy, "device's", "CPU's", "upload it first"
+		valid, by, name, other, how = v.dev, v.devBy, "device", "host", "upload it first"
 	}
 	switch {
 	case by != nil && by != s && !ordered:
-		return fmt.Errorf("the %s side of a mirror comes by another stream: wait for that, or for an event of it: %w", name, ErrStale)
+		return fmt.Errorf("the %s side of a mirror is updated by another stream; wait for that stream or its event: %w", name, ErrStale)
 	case by == nil && !valid && (v.host || v.dev || v.hostBy != nil || v.devBy != nil):
-		return fmt.Errorf("the %s side of a mirror is read and the %s is newer: %s: %w", name, other, how, ErrStale)
+		return fmt.Errorf("the list reads the %s side of a mirror, but the %s side is newer; %s: %w", name, other, how, ErrStale)
 	case by == nil && !valid:
-		return fmt.Errorf("a mirror is read and nothing was written to it: %w", ErrStale)
+		return fmt.Errorf("the list reads a mirror that holds no valid data: %w", ErrStale)
 	}
 	v.fromHost = v.fromHost || !device
 	return nil
 }
 
-// write is a command of s that writes a side, all of it or not; between sides it
-// brings one up to date with the other.
-func (v *sides) write(s *Stream, device, whole, between bool) error {
+// checkWrite checks and records that a command of s writes a side. whole is set if it
+// writes all of it, between if it copies from the other side.
+func (v *sides) checkWrite(s *Stream, device, whole, between bool) error {
 	valid := v.host || v.hostBy != nil
 	if device {
 		valid = v.dev || v.devBy != nil
 	}
 	if !whole && !valid && (v.host || v.dev || v.hostBy != nil || v.devBy != nil) {
-		return fmt.Errorf("a part of a stale side of a mirror is written: the rest would be of another time: copy the whole first: %w", ErrStale)
+		return fmt.Errorf("the list writes part of a stale side of a mirror; copy the other side first: %w", ErrStale)
 	}
 	switch {
 	case device && between:
@@ -211,7 +210,7 @@ func (v *sides) write(s *Stream, device, whole, between bool) error {
 	return nil
 }
 
-// settle is called when all work of s has ended, well or not.
+// settle updates the mirrors after all work of s has ended. well reports its success.
 func (s *Stream) settle(well bool) {
 	s.d.mu.Lock()
 	defer s.d.mu.Unlock()
@@ -228,7 +227,7 @@ func (s *Stream) settle(well bool) {
 	clear(s.mirrors)
 }
 
-// submitted makes what a list does to mirrors true.
+// submitted records the state of mirrors after a submitted list.
 func (s *Stream) submitted(after map[*Mirror]sides) {
 	s.d.mu.Lock()
 	defer s.d.mu.Unlock()

@@ -48,8 +48,8 @@ func TestUseBeforeACopyIsAnErrorAndNotOldData(t *testing.T) {
 	m, out := newMirror(t, d, 256), newMirror(t, d, 256)
 
 	_, err := m.Read()
-	stale(t, "read of nothing", err, "nothing was written")
-	stale(t, "upload of nothing", s.List().Upload(m).Submit(), "nothing was written")
+	stale(t, "read of nothing", err, "valid data")
+	stale(t, "upload of nothing", s.List().Upload(m).Submit(), "valid data")
 
 	w, err := m.Write()
 	if err != nil {
@@ -74,7 +74,7 @@ func TestUseBeforeACopyIsAnErrorAndNotOldData(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = out.Read()
-	stale(t, "read before the wait", err, "not waited for")
+	stale(t, "read before the wait", err, "wait for the stream")
 	if err := s.Wait(ctx); err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +90,7 @@ func TestUseBeforeACopyIsAnErrorAndNotOldData(t *testing.T) {
 	w[0] = 8
 	stale(t, "device's side after a write", s.List().Copy(out.OnDevice(), m.OnDevice()).Submit(), "upload it first")
 	stale(t, "download over newer data", s.List().Download(m).Submit(), "upload it first")
-	stale(t, "a part of a stale side", s.List().Memset(m.dev.At(0, 8), 1).Submit(), "copy the whole first")
+	stale(t, "a part of a stale side", s.List().Memset(m.dev.At(0, 8), 1).Submit(), "copy the other side first")
 	if r, err = m.Read(); err != nil || r[0] != 8 {
 		t.Errorf("what the CPU wrote is gone: %v, %v", r[:1], err)
 	}
@@ -178,7 +178,7 @@ func TestAfterWorkThatFailedNothingIsTrusted(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = m.Read()
-	stale(t, "read after a fault", err, "nothing was written")
+	stale(t, "read after a fault", err, "valid data")
 }
 
 // Whatever a program does, what Read returns is what was written last.

@@ -9,11 +9,11 @@ import (
 	"github.com/yoctune/yoctune/runtime/engine/core/c"
 )
 
-// The operations of lists beside copies, preprocessing and reductions. What their
-// numbers mean is said in c/yt_backend.h; which of them a backend has, Device.Has
-// tells, and Submit refuses the others with ErrNotSupported.
+// This file has the operations of lists other than copies, preprocessing and reductions.
+// c/yt_backend.h defines their arguments. Device.Has reports whether a backend supports an
+// operation; Submit returns ErrNotSupported for the others.
 
-// Type is the type of a tensor's elements.
+// Type is the element type of a tensor.
 type Type uint8
 
 const (
@@ -25,7 +25,7 @@ const (
 	I32
 )
 
-// Bytes returns the size of an element.
+// Bytes returns the size of an element in bytes.
 func (t Type) Bytes() int {
 	switch t {
 	case F32, I32:
@@ -36,7 +36,7 @@ func (t Type) Bytes() int {
 	return 1
 }
 
-// Layout is the order of a tensor's dimensions.
+// Layout is the order of the dimensions of a tensor.
 type Layout uint8
 
 const (
@@ -44,7 +44,7 @@ const (
 	NHWC
 )
 
-// Has reports whether the backend has an operation of a list, by its name: "copy",
+// Has reports whether the backend supports an operation, by its name: "copy",
 // "preprocess", "reduce", "decode", "nms", "softmax", "argmax", "topk", "map",
 // "convert", "gemm", "roi", "diff", "launch".
 func (d *Device) Has(op string) bool {
@@ -57,7 +57,7 @@ func (d *Device) Has(op string) bool {
 	return ok && d.api.Ops()>>bit&1 != 0
 }
 
-// Arguments of operations, as the ABI has them.
+// Arguments of operations, as defined by the ABI.
 type (
 	DecodeArgs  = c.Decode
 	NMSArgs     = c.NMS
@@ -69,12 +69,12 @@ type (
 	DiffArgs    = c.Diff
 )
 
-// What MapStep.Op can be: x is the value, a and b the step's numbers.
+// Values of MapStep.Op; x is the element, a and b are the numbers of the step.
 const (
 	MapAdd     = 1 + iota // x + a
 	MapMul                // x · a
 	MapScale              // x · a + b
-	MapClamp              // to a … b
+	MapClamp              // x limited to [a, b]
 	MapRelu               // x < 0: 0
 	MapLeaky              // x < 0: x · a
 	MapAbs                //
@@ -86,14 +86,14 @@ const (
 	MapTanh               //
 	MapGelu               // x · Φ(x)
 	MapSilu               // x · sigmoid(x)
-	MapChMul              // x · scale of the channel, in b
-	MapChAdd              // x + bias of the channel, in bias
+	MapChMul              // x · scale of the channel, from b
+	MapChAdd              // x + bias of the channel, from bias
 	MapAddSrc             // x + element of b
 	MapMulSrc             // x · element of b
 )
 
-// Detector heads that DecodeArgs.Head names. Each anchor has centre x, centre y,
-// width and height in tensor pixels, then the scores.
+// Values of DecodeArgs.Head, the layout of a detector's output. Each anchor has centre x,
+// centre y, width and height in tensor pixels, then the class scores.
 const (
 	HeadPlanes     = iota // [4 + classes][anchors]: YOLOv8 and newer
 	HeadRows              // [anchors][4 + classes]
@@ -111,14 +111,14 @@ const (
 // Bits of GemmArgs.Flags, NMSArgs.Flags and ConvertArgs.Flags.
 const (
 	GemmTransA = 1 << iota // the memory of A holds its transpose, k by m
-	GemmTransB
-	GemmOwn // not a vendor's library
+	GemmTransB             // the memory of B holds its transpose, n by k
+	GemmOwn                // use no vendor library
 
-	NMSAgnostic         = 1 // classes suppress each other
-	ConvertChannelScale = 1 // a float32 scale for each channel
+	NMSAgnostic         = 1 // boxes of different classes suppress each other
+	ConvertChannelScale = 1 // one float32 scale per channel
 )
 
-// Box is one detection: pixel edges in the frame (a pixel is [i, i+1)), best first.
+// Box is one detection. Its edges are in pixels of the frame; pixel i covers [i, i+1).
 type Box struct {
 	X0, Y0, X1, Y1 float32
 	Score          float32
@@ -126,14 +126,14 @@ type Box struct {
 	Anchor         int32 // index in the detector's output
 }
 
-// AppendBoxes appends the boxes of a list to those that are there.
+// AppendBoxes appends the boxes of an encoded list to boxes.
 func AppendBoxes(boxes []Box, b []byte) ([]Box, error) {
 	if len(b) < BoxesBytes(0) {
-		return boxes, fmt.Errorf("boxes: %d bytes are no list of boxes: %w", len(b), ErrInvalid)
+		return boxes, fmt.Errorf("decode boxes: %d bytes are too short: %w", len(b), ErrInvalid)
 	}
 	n := int(binary.NativeEndian.Uint32(b))
 	if n > MaxBoxes || BoxesBytes(n) > len(b) {
-		return boxes, fmt.Errorf("boxes: %d boxes in %d bytes: %w", n, len(b), ErrInvalid)
+		return boxes, fmt.Errorf("decode boxes: %d boxes do not fit %d bytes: %w", n, len(b), ErrInvalid)
 	}
 	boxes = slices.Grow(boxes, n)
 	for i := range n {
@@ -147,10 +147,10 @@ func AppendBoxes(boxes []Box, b []byte) ([]Box, error) {
 	return boxes, nil
 }
 
-// PutBoxes writes a list of boxes to dst, which has BoxesBytes(len(boxes)) or more.
+// PutBoxes encodes a list of boxes in dst, which needs BoxesBytes(len(boxes)) bytes.
 func PutBoxes(dst []byte, boxes []Box) error {
 	if len(boxes) > MaxBoxes || len(dst) < BoxesBytes(len(boxes)) {
-		return fmt.Errorf("boxes: %d boxes into %d bytes: %w", len(boxes), len(dst), ErrInvalid)
+		return fmt.Errorf("encode boxes: %d boxes do not fit %d bytes: %w", len(boxes), len(dst), ErrInvalid)
 	}
 	clear(dst[:BoxesBytes(len(boxes))])
 	binary.NativeEndian.PutUint32(dst, uint32(len(boxes)))
@@ -166,98 +166,99 @@ func PutBoxes(dst []byte, boxes []Box) error {
 	return nil
 }
 
-// MaxBoxes is the largest list of boxes.
+// MaxBoxes is the largest number of boxes in a list.
 const MaxBoxes = c.MaxBoxes
 
-// MaxSteps is the longest chain of Map.
+// MaxSteps is the largest number of steps of Map.
 const MaxSteps = c.MaxSteps
 
-// BoxesBytes is the size of a list of boxes with room for limit of them.
+// BoxesBytes returns the size in bytes of a list with capacity for limit boxes.
 func BoxesBytes(limit int) int { return 32 + 32*limit }
 
-// Decode makes boxes of a detector's output in src, F32 or F16: those whose best
-// class scores a.Threshold or more, the a.Max best, brought to the frame by scale,
-// shift and limit (see Geometry). dst has BoxesBytes(a.Max) for each of a.Batch
-// images.
+// Decode converts a detector's output in src (F32 or F16) to boxes. It keeps the a.Max best
+// boxes whose best class scores at least a.Threshold, and maps them to the frame by scale,
+// shift and limit (see Geometry). dst has BoxesBytes(a.Max) bytes per image.
 func (l *List) Decode(dst, src Region, a DecodeArgs) *List {
-	return add(l, "decode", c.OpDecode, a, dst, src)
+	return addOperation(l, "decode", c.OpDecode, a, dst, src)
 }
 
-// NMS keeps of src, BoxesBytes(a.InMax) an image in any order, the boxes whose
-// intersection over union with every better kept one of their class is at most
-// a.IoU, and writes them best first to dst, BoxesBytes(a.Max) an image.
-func (l *List) NMS(dst, src Region, a NMSArgs) *List { return add(l, "nms", c.OpNMS, a, dst, src) }
+// NMS suppresses overlapping boxes. It keeps a box if its intersection over union with
+// every better kept box of its class is at most a.IoU. src has BoxesBytes(a.InMax) bytes
+// per image, in any order; dst has BoxesBytes(a.Max), best first.
+func (l *List) NMS(dst, src Region, a NMSArgs) *List {
+	return addOperation(l, "nms", c.OpNMS, a, dst, src)
+}
 
-// Softmax of each of a.Rows rows of a.Cols elements, a.Stride elements apart (0:
-// a.Cols), from type a.In to a.Out: F32, F16 or BF16.
+// Softmax computes the softmax of each of a.Rows rows of a.Cols elements, a.Stride elements
+// apart (0: a.Cols). a.In and a.Out are F32, F16 or BF16.
 func (l *List) Softmax(dst, src Region, a RowsArgs) *List {
-	return add(l, "softmax", c.OpSoftmax, a, dst, src)
+	return addOperation(l, "softmax", c.OpSoftmax, a, dst, src)
 }
 
-// Argmax writes the index of each row's largest value, an int32 a row; the lowest of
-// equals, NaN above all numbers.
+// Argmax writes the index of the largest value of each row, one int32 per row. Among equals
+// it takes the lowest index; NaN is above all numbers.
 func (l *List) Argmax(dst, src Region, a RowsArgs) *List {
-	return add(l, "argmax", c.OpArgmax, a, dst, src)
+	return addOperation(l, "argmax", c.OpArgmax, a, dst, src)
 }
 
-// TopK writes the a.K (1 to 32) largest of each row, largest first, as pairs of a
-// float32 and its int32 index; equals by rising index, NaN above all numbers.
+// TopK writes the a.K (1 to 32) largest values of each row in descending order, as pairs of
+// a float32 and its int32 index. Equals are in ascending order of index; NaN is above all
+// numbers.
 func (l *List) TopK(dst, src Region, a RowsArgs) *List {
-	return add(l, "topk", c.OpTopK, a, dst, src)
+	return addOperation(l, "topk", c.OpTopK, a, dst, src)
 }
 
-// Map runs a chain of steps (MapAdd …) in float32 on each element of src, reading and
-// writing memory once. dst may be src when their types have one size. b has a float32
-// a channel for MapChMul, or an element of type a.In for each of src's; bias a float32
-// a channel for MapChAdd; else they are zero regions. The channel of element i is
-// i/a.Inner mod a.Channels.
+// Map applies steps (MapAdd, ...) in float32 to each element of src, reading and writing
+// memory once. dst may be src if their types have the same size. For MapChMul, b has one
+// float32 per channel; for MapAddSrc and MapMulSrc, one element of type a.In per element of
+// src. For MapChAdd, bias has one float32 per channel. Otherwise b and bias are zero
+// regions. The channel of element i is i/a.Inner mod a.Channels.
 func (l *List) Map(dst, src, b, bias Region, a MapArgs) *List {
-	return add(l, "map", c.OpMap, a, dst, src, b, bias)
+	return addOperation(l, "map", c.OpMap, a, dst, src, b, bias)
 }
 
-// Convert changes type or layout of an a.N·a.C·a.H·a.W tensor. From floats to
-// integers: round(x/Scale) + Zero, saturating, NaN to 0; back: (q - Zero)·Scale.
-// scales is a zero region unless a.Flags has ConvertChannelScale.
+// Convert changes the type or layout of an a.N·a.C·a.H·a.W tensor. From floats to integers
+// it computes round(x/Scale) + Zero, saturating, NaN to 0; back, (q - Zero)·Scale. scales
+// is a zero region unless a.Flags has ConvertChannelScale.
 func (l *List) Convert(dst, src, scales Region, a ConvertArgs) *List {
-	return add(l, "convert", c.OpConvert, a, dst, src, scales)
+	return addOperation(l, "convert", c.OpConvert, a, dst, src, scales)
 }
 
-// Gemm computes dst = act(Alpha·x·y + Beta·dst + bias), row-major, x of M×K, y of
-// K×N and dst of M×N elements with LDA, LDB, LDC a row (0: tight). x and y are F32,
-// F16, BF16 or I8; sums are float32, of I8 int32. bias has N float32 or is a zero
-// region.
+// Gemm computes dst = act(Alpha·x·y + Beta·dst + bias). x is M×K, y is K×N and dst is M×N,
+// row-major with LDA, LDB and LDC elements per row (0: tight). x and y are F32, F16, BF16 or
+// I8. Sums are float32, for I8 int32. bias has N float32 values or is a zero region.
 func (l *List) Gemm(dst, x, y, bias Region, a GemmArgs) *List {
-	return add(l, "gemm", c.OpGemm, a, dst, x, y, bias)
+	return addOperation(l, "gemm", c.OpGemm, a, dst, x, y, bias)
 }
 
-// Diff compares two planes of a.Width·a.Height bytes: the sum of absolute differences
-// (uint64), how many exceed a.Threshold and the largest (uint32 each), then, with
-// a.Block, a uint32 sum for each block of that side, row by row.
+// Diff compares two planes of a.Width·a.Height bytes. It writes the sum of absolute
+// differences (uint64), the number that exceed a.Threshold and the largest (uint32 each).
+// If a.Block is not 0, a uint32 sum per block of that side length follows, row by row.
 func (l *List) Diff(dst, x, y Region, a DiffArgs) *List {
-	return add(l, "diff", c.OpDiff, a, dst, x, y)
+	return addOperation(l, "diff", c.OpDiff, a, dst, x, y)
 }
 
-// ROI makes a tensor of each of the first limit boxes of a frame, clamped to it and
-// widened to whole pixels; those beyond the list's count are 0, boxes without area the
-// border. Format, sizes, pitches, fit, colour, normalisation, type and layout are p's;
-// Planes, Out and Crop are not used.
+// ROI makes one tensor from each of the first limit boxes of a frame, clamped to the frame
+// and extended to whole pixels. Tensors beyond the number of boxes are 0; boxes without
+// area give the border value. p defines format, sizes, pitches, fit, colour, normalisation,
+// type and layout; its Planes, Out and Crop are not used.
 func (l *List) ROI(dst Region, planes [3]Region, boxes Region, limit int, p *Preprocess) *List {
 	a, err := p.args()
 	if err != nil {
 		return l.fail(err)
 	}
 	if limit < 1 || limit > c.MaxBoxes {
-		return l.fail(fmt.Errorf("roi: %d boxes: 1 to %d: %w", limit, c.MaxBoxes, ErrInvalid))
+		return l.fail(fmt.Errorf("roi: limit of %d boxes must be 1 to %d: %w", limit, c.MaxBoxes, ErrInvalid))
 	}
 	if a.Format|a.Fit|a.Color|a.Chroma|a.Matrix > math.MaxUint8 {
-		return l.fail(fmt.Errorf("roi: an option is unknown: %w", ErrInvalid))
+		return l.fail(fmt.Errorf("roi: unknown format, fit, color, chroma or matrix: %w", ErrInvalid))
 	}
-	cmd := c.Cmd{Op: c.OpROI, Dst: l.place("roi: destination", dst)}
+	cmd := c.Cmd{Op: c.OpROI, Dst: l.resolve("roi: destination", dst)}
 	for i := range p.planes() {
-		cmd.Src[i] = l.place("roi: plane", planes[i])
+		cmd.Src[i] = l.resolve("roi: plane", planes[i])
 	}
 	c.Put(&cmd, c.ROI{
-		Boxes:  l.place("roi: boxes", boxes),
+		Boxes:  l.resolve("roi: boxes", boxes),
 		Format: uint8(a.Format), Fit: uint8(a.Fit), Color: uint8(a.Color), Chroma: uint8(a.Chroma), Matrix: uint8(a.Matrix),
 		Type: a.Type, Layout: a.Layout, Pad: uint8(a.Pad), Width: a.Width, Height: a.Height, Pitch: a.Pitch,
 		OutW: a.OutW, OutH: a.OutH, Max: uint32(limit), Mean: a.Mean, Std: a.Std,
@@ -265,14 +266,15 @@ func (l *List) ROI(dst Region, planes [3]Region, boxes Region, limit int, p *Pre
 	return l.add(cmd)
 }
 
-// add appends an operation whose optional sources are zero regions.
-func add[T c.Arguments](l *List, name string, op uint32, args T, dst Region, src ...Region) *List {
-	cmd := c.Cmd{Op: op, Dst: l.place(name+": destination", dst)}
+// addOperation appends an operation. A source other than the first is omitted if it is a
+// zero region.
+func addOperation[T c.Arguments](l *List, name string, op uint32, args T, dst Region, src ...Region) *List {
+	cmd := c.Cmd{Op: op, Dst: l.resolve(name+": destination", dst)}
 	for i, r := range src {
 		if i > 0 && r == (Region{}) {
 			continue
 		}
-		cmd.Src[i] = l.place(name+": source", r)
+		cmd.Src[i] = l.resolve(name+": source", r)
 	}
 	c.Put(&cmd, args)
 	return l.add(cmd)

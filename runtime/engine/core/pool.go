@@ -6,45 +6,45 @@ import (
 	"github.com/yoctune/yoctune/runtime/engine/core/c"
 )
 
-// Pool cuts buffers from larger allocations, so that allocating in the frame path
-// costs a search and not a system call. Freed neighbours join: a pool from which
-// everything was released holds one piece per slab.
+// Pool cuts buffers from larger allocations, so that an allocation in the frame path is a
+// search and not a system call. Free neighbours are merged: when all buffers are released,
+// each slab is one free block.
 type Pool struct {
 	d    *Device
 	p    c.Pool
 	mode Mode
-	last uint64 // bytes reserved when last looked at, for the timeline
+	last uint64 // bytes reserved at the last recordReserved
 }
 
 // PoolOptions describe a pool.
 type PoolOptions struct {
 	Mode      Mode
-	Max       int  // bytes it may take from the device; 0: no limit
-	Slab      int  // bytes it takes at a time; 0: 32 MiB
-	Scattered bool // do not join freed neighbours: only for measuring
+	Max       int  // bytes that it may reserve; 0: no limit
+	Slab      int  // bytes reserved at a time; 0: 32 MiB
+	Scattered bool // do not merge free neighbours; for measurements
 }
 
-// PoolStats are a pool's counters, in bytes where not said otherwise.
+// PoolStats are the counters of a pool, in bytes unless noted.
 type PoolStats struct {
 	Mode          string  `json:"mode"`
 	Used          uint64  `json:"used"`
-	Reserved      uint64  `json:"reserved"` // taken from the device
+	Reserved      uint64  `json:"reserved"` // allocated from the device
 	LargestFree   uint64  `json:"largest_free"`
 	Peak          uint64  `json:"peak"`   // of Used
 	Allocs        uint64  `json:"allocs"` // count
 	Frees         uint64  `json:"frees"`  // count
-	Pieces        uint64  `json:"pieces"` // free ones, count
+	Pieces        uint64  `json:"pieces"` // free blocks, count
 	Slabs         uint64  `json:"slabs"`  // count
 	Max           uint64  `json:"max"`    // 0: no limit
 	Deferred      uint64  `json:"deferred"`
-	Fragmentation float64 `json:"fragmentation"` // 1 − largest free piece / all that is free
+	Fragmentation float64 `json:"fragmentation"` // 1 − largest free block / all free bytes
 }
 
-// NewPool creates a pool. It takes nothing from the device yet.
+// NewPool creates an empty pool, which reserves memory at the first allocation.
 func (d *Device) NewPool(o PoolOptions) (*Pool, error) {
 	const op = "create pool"
 	if o.Max < 0 || o.Slab < 0 {
-		return nil, fmt.Errorf("%s: limit %d, slab %d: not negative: %w", op, o.Max, o.Slab, ErrInvalid)
+		return nil, fmt.Errorf("%s: limit %d and slab size %d must not be negative: %w", op, o.Max, o.Slab, ErrInvalid)
 	}
 	if err := d.enter(op); err != nil {
 		return nil, err
@@ -55,12 +55,12 @@ func (d *Device) NewPool(o PoolOptions) (*Pool, error) {
 		flags |= c.PoolScattered
 	}
 	h, f := d.api.PoolCreate(d.dev, uint32(o.Mode), uint64(o.Max), uint64(o.Slab), flags)
-	if err := failed(op, f); err != nil {
+	if err := backendError(op, f); err != nil {
 		return nil, err
 	}
 	p := &Pool{d: d, p: h}
 	s, f := d.api.PoolStats(h)
-	if err := failed(op, f); err != nil {
+	if err := backendError(op, f); err != nil {
 		return nil, err
 	}
 	p.mode = Mode(s.Mode)
@@ -68,28 +68,28 @@ func (d *Device) NewPool(o PoolOptions) (*Pool, error) {
 	return p, nil
 }
 
-// Alloc allocates n bytes, aligned to 256. The content is undefined. ErrOOM names
-// the limit and the largest free piece.
+// Alloc allocates n bytes, aligned to 256. The content is undefined. The message of ErrOOM
+// gives the limit and the largest free block.
 func (p *Pool) Alloc(n int) (*Buffer, error) {
 	const op = "allocate from pool"
 	if n < 1 {
-		return nil, fmt.Errorf("%s: %d bytes: at least 1: %w", op, n, ErrInvalid)
+		return nil, fmt.Errorf("%s: size of %d bytes must be at least 1: %w", op, n, ErrInvalid)
 	}
-	if err := p.d.use(op, p); err != nil {
+	if err := p.d.enterChild(op, p); err != nil {
 		return nil, err
 	}
 	defer p.d.gate.RUnlock()
 	a, f := p.d.api.PoolAlloc(p.p, uint64(n), 0)
-	if err := failed(op, f); err != nil {
+	if err := backendError(op, f); err != nil {
 		return nil, err
 	}
-	b := p.d.keep(a, n, p)
-	p.note()
+	b := p.d.newBuffer(a, n, p)
+	p.recordReserved()
 	return b, nil
 }
 
-// note puts slabs taken or given back on the device's timeline.
-func (p *Pool) note() {
+// recordReserved records a change of the reserved bytes in the device's timeline.
+func (p *Pool) recordReserved() {
 	s, f := p.d.api.PoolStats(p.p)
 	if f.Code != 0 {
 		return
@@ -99,25 +99,25 @@ func (p *Pool) note() {
 	p.last = s.Reserved
 	p.d.mu.Unlock()
 	if delta != 0 {
-		p.d.memory.add(p.mode, delta)
+		p.d.memory.recordChange(p.mode, delta)
 	}
 }
 
-// FreeAfter releases a buffer of the pool while work of s may still use it: its
-// memory is given out again after that work. Work of other streams must be done.
+// FreeAfter releases a buffer that submitted work of s may still use. Its memory is reused
+// only after that work. Work of other streams must have finished.
 func (p *Pool) FreeAfter(b *Buffer, s *Stream) error {
 	const op = "release buffer"
 	if b == nil || b.pool != p || s == nil || s.d != p.d {
-		return fmt.Errorf("%s: a buffer of this pool and a stream of its device are needed: %w", op, ErrInvalid)
+		return fmt.Errorf("%s: need a buffer of this pool and a stream of its device: %w", op, ErrInvalid)
 	}
-	if err := p.d.use(op, p); err != nil {
+	if err := p.d.enterChild(op, p); err != nil {
 		return err
 	}
 	defer p.d.gate.RUnlock()
 	if !p.d.disown(b) {
 		return fmt.Errorf("%s: %w", op, ErrClosed)
 	}
-	err := failed(op, p.d.api.PoolFree(p.p, b.id, &s.s))
+	err := backendError(op, p.d.api.PoolFree(p.p, b.id, &s.s))
 	if err != nil {
 		p.d.adopt(b)
 	}
@@ -126,12 +126,12 @@ func (p *Pool) FreeAfter(b *Buffer, s *Stream) error {
 
 // Stats reads the pool's counters.
 func (p *Pool) Stats() (PoolStats, error) {
-	if err := p.d.use("pool statistics", p); err != nil {
+	if err := p.d.enterChild("read pool statistics", p); err != nil {
 		return PoolStats{}, err
 	}
 	defer p.d.gate.RUnlock()
 	s, f := p.d.api.PoolStats(p.p)
-	if err := failed("pool statistics", f); err != nil {
+	if err := backendError("read pool statistics", f); err != nil {
 		return PoolStats{}, err
 	}
 	out := PoolStats{
@@ -144,24 +144,24 @@ func (p *Pool) Stats() (PoolStats, error) {
 	return out, nil
 }
 
-// Trim gives free slabs back until at most keep bytes are reserved.
+// Trim returns free slabs to the device until at most keep bytes are reserved.
 func (p *Pool) Trim(keep int) error {
-	if err := p.d.use("trim pool", p); err != nil {
+	if err := p.d.enterChild("trim pool", p); err != nil {
 		return err
 	}
 	defer p.d.gate.RUnlock()
-	err := failed("trim pool", p.d.api.PoolTrim(p.p, uint64(max(keep, 0))))
-	p.note()
+	err := backendError("trim pool", p.d.api.PoolTrim(p.p, uint64(max(keep, 0))))
+	p.recordReserved()
 	return err
 }
 
-// Release destroys the pool. It fails with ErrBusy while buffers of it exist.
+// Release destroys the pool. It fails with ErrBusy while its buffers exist.
 func (p *Pool) Release() error { return p.d.releaseChild("release pool", p) }
 
 func (p *Pool) release() error {
-	err := failed("release pool", p.d.api.PoolDestroy(p.p))
+	err := backendError("release pool", p.d.api.PoolDestroy(p.p))
 	if err == nil && p.last != 0 {
-		p.d.memory.add(p.mode, -int64(p.last))
+		p.d.memory.recordChange(p.mode, -int64(p.last))
 	}
 	return err
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/yoctune/yoctune/runtime/engine/core/c"
 )
 
-// Event marks a point of a stream.
+// Event is a mark in a stream.
 type Event struct {
 	d  *Device
 	id uint64
@@ -23,7 +23,7 @@ func (d *Device) NewEvent() (*Event, error) {
 	}
 	defer d.gate.RUnlock()
 	id, f := d.api.EventCreate(d.dev)
-	if err := failed("create event", f); err != nil {
+	if err := backendError("create event", f); err != nil {
 		return nil, err
 	}
 	e := &Event{d: d, id: id}
@@ -31,84 +31,83 @@ func (d *Device) NewEvent() (*Event, error) {
 	return e, nil
 }
 
-// Since returns the device's time from start to e, ErrNotReady until both have
+// Since returns the device time from start to e. It returns ErrNotReady until both have
 // passed.
 func (e *Event) Since(start *Event) (time.Duration, error) {
-	if err := e.d.enter("event time"); err != nil {
+	if err := e.d.enter("read event time"); err != nil {
 		return 0, err
 	}
 	defer e.d.gate.RUnlock()
 	if start == nil || start.d != e.d {
-		return 0, fmt.Errorf("event time: start is nil or of another device: %w", ErrInvalid)
+		return 0, fmt.Errorf("read event time: start is nil or belongs to another device: %w", ErrInvalid)
 	}
 	ns, f := e.d.api.EventElapsed(e.d.dev, start.id, e.id)
-	return time.Duration(ns), failed("event time", f)
+	return time.Duration(ns), backendError("read event time", f)
 }
 
 // Release frees the event.
 func (e *Event) Release() error { return e.d.releaseChild("release event", e) }
 
 func (e *Event) release() error {
-	return failed("release event", e.d.api.EventDestroy(e.d.dev, e.id))
+	return backendError("release event", e.d.api.EventDestroy(e.d.dev, e.id))
 }
 
 func (e *Event) rank() int { return rankBuffer }
 
-// Wait returns when the event's last record has passed, or with ErrTimeout or
-// ErrCancelled when ctx ends first. An event that was never recorded is
-// ErrInvalid.
+// Wait returns when the last record of the event has passed. If ctx ends first it returns
+// ErrTimeout or ErrCancelled; if the event was never recorded, ErrInvalid.
 func (e *Event) Wait(ctx context.Context) error {
 	if err := e.d.enter("wait for event"); err != nil {
 		return err
 	}
 	defer e.d.gate.RUnlock()
-	return waitSlices(ctx, "wait for event", func(ns uint64) error {
-		return failed("wait for event", e.d.api.EventPoll(e.d.dev, e.id, ns))
+	return pollUntilDone(ctx, "wait for event", func(ns uint64) error {
+		return backendError("wait for event", e.d.api.EventPoll(e.d.dev, e.id, ns))
 	})
 }
 
-// Passed reports, without waiting, whether the event's last record has passed.
+// Passed reports whether the last record of the event has passed. It does not wait.
 func (e *Event) Passed() (bool, error) {
-	if err := e.d.enter("ask event"); err != nil {
+	if err := e.d.enter("query event"); err != nil {
 		return false, err
 	}
 	defer e.d.gate.RUnlock()
-	err := failed("ask event", e.d.api.EventPoll(e.d.dev, e.id, 0))
+	err := backendError("query event", e.d.api.EventPoll(e.d.dev, e.id, 0))
 	if errors.Is(err, ErrNotReady) {
 		return false, nil
 	}
 	return err == nil, err
 }
 
-// closeWait bounds how long releasing a stream waits for its last work.
+// closeWait limits how long Stream.Release waits for unfinished work.
 const closeWait = 2 * time.Second
 
-// Stream is an order of execution. It belongs to one goroutine at a time.
+// Stream is an order of execution. Only one goroutine may use it at a time.
 //
-// A list on the CPU runs in the goroutine that submits it, unless the stream is
-// queued, has work waiting, or the list waits for an event that has not passed:
-// then threads of the device run it. On a GPU all work is queued.
+// On the CPU a list runs in the goroutine that submits it. Threads of the device run it if
+// the stream is queued or has work waiting, or if the list waits for an event that has not
+// passed. On a GPU all work is queued.
 type Stream struct {
 	d *Device
 	s c.Stream
 
-	mirrors   map[*Mirror]struct{} // that work in progress is about
+	mirrors   map[*Mirror]struct{} // used by unfinished work
 	recording bool
 }
 
 // StreamOptions describe a stream.
 type StreamOptions struct {
-	Priority int    // 0 is normal, lower runs first
-	Queued   bool   // never run in the caller, also on the CPU
-	Name     string // at most 15 bytes; faults name it as the stage
+	Priority int    // lower values run first; 0 is normal
+	Queued   bool   // never run lists in the calling goroutine, even on the CPU
+	Name     string // at most 15 bytes; matched by "stage=" of injected faults
 }
 
-// NewStream creates a stream. Priority 0 is normal, lower runs first.
+// NewStream creates a stream. Lower priority values run first; 0 is normal.
 func (d *Device) NewStream(priority int) (*Stream, error) {
 	return d.OpenStream(StreamOptions{Priority: priority})
 }
 
-// OpenStream creates a stream.
+// OpenStream creates a stream with options.
 func (d *Device) OpenStream(o StreamOptions) (*Stream, error) {
 	if len(o.Name) > 15 {
 		return nil, fmt.Errorf("open stream: name %q is longer than 15 bytes: %w", o.Name, ErrInvalid)
@@ -126,7 +125,7 @@ func (d *Device) newStream(o StreamOptions) (*Stream, error) {
 		flags |= c.StreamQueued
 	}
 	h, f := d.api.StreamOpen(d.dev, int32(min(max(o.Priority, -1000), 1000)), flags, o.Name)
-	if err := failed("open stream", f); err != nil {
+	if err := backendError("open stream", f); err != nil {
 		return nil, err
 	}
 	s := &Stream{d: d, s: h}
@@ -135,15 +134,15 @@ func (d *Device) newStream(o StreamOptions) (*Stream, error) {
 	return s, nil
 }
 
-// Wait returns when all that was submitted has run, or with ErrTimeout or
-// ErrCancelled when ctx ends first: the work may then still be running, and the
-// buffers it names are still in use. A failure of that work is returned here.
+// Wait returns when all submitted work has finished, with its error if it failed. If ctx
+// ends first it returns ErrTimeout or ErrCancelled; the work may then still be running and
+// its buffers are still in use.
 func (s *Stream) Wait(ctx context.Context) error {
 	code := s.s.Poll(0)
 	runtime.KeepAlive(s)
 	var err error
 	if code != 0 {
-		err = waitSlices(ctx, "wait", s.poll)
+		err = pollUntilDone(ctx, "wait", s.poll)
 	}
 	if len(s.mirrors) > 0 && !errors.Is(err, ErrTimeout) && !errors.Is(err, ErrCancelled) {
 		s.settle(err == nil)
@@ -156,12 +155,12 @@ func (s *Stream) poll(ns uint64) error {
 	if code == 0 {
 		return nil
 	}
-	return failed("wait", s.s.Why(code))
+	return backendError("wait", s.s.Why(code))
 }
 
-// waitSlices polls until it is done or ctx ends. Short slices, so that a cancelled
-// context is seen; the backend sleeps within a slice.
-func waitSlices(ctx context.Context, op string, poll func(ns uint64) error) error {
+// pollUntilDone polls until the work is done or ctx ends. The backend sleeps for at most
+// one slice, after which cancellation of ctx is noticed.
+func pollUntilDone(ctx context.Context, op string, poll func(ns uint64) error) error {
 	const slice = 5 * time.Millisecond
 	for {
 		ns := slice
@@ -172,14 +171,14 @@ func waitSlices(ctx context.Context, op string, poll func(ns uint64) error) erro
 		if !errors.Is(err, ErrTimeout) && !errors.Is(err, ErrNotReady) {
 			return err
 		}
-		if err := ended(ctx, op); err != nil {
+		if err := contextError(ctx, op); err != nil {
 			return err
 		}
 	}
 }
 
-// ended tells a deadline from a cancellation, as errors of this package.
-func ended(ctx context.Context, op string) error {
+// contextError returns ErrTimeout or ErrCancelled if ctx has ended, otherwise nil.
+func contextError(ctx context.Context, op string) error {
 	err := ctx.Err()
 	switch {
 	case err == nil:
@@ -190,45 +189,45 @@ func ended(ctx context.Context, op string) error {
 	return fmt.Errorf("%s: %w: %w", op, ErrCancelled, err)
 }
 
-// Release waits up to two seconds for the stream's work and destroys it. A
-// stream whose work does not end stays open and Release returns ErrTimeout.
+// Release waits for up to two seconds for the stream's work and destroys the stream. If the
+// work does not end, Release returns ErrTimeout and the stream stays open.
 func (s *Stream) Release() error { return s.d.releaseChild("release stream", s) }
 
 func (s *Stream) release() error {
 	until := time.Now().Add(closeWait)
 	for {
-		err := failed("release stream", s.d.api.StreamClose(s.s, uint64(max(time.Until(until), 0))))
+		err := backendError("release stream", s.d.api.StreamClose(s.s, uint64(max(time.Until(until), 0))))
 		if !errors.Is(err, ErrBusy) {
 			if err == nil {
-				s.settle(false) // what its work came to, nobody asked
+				s.settle(false) // nobody waited for the result of its work
 			}
 			return err
 		}
 		if time.Now().After(until) {
-			return fmt.Errorf("%w: its work did not end in %v: %w", ErrTimeout, closeWait, err)
+			return fmt.Errorf("%w: the work did not end within %v: %w", ErrTimeout, closeWait, err)
 		}
-		time.Sleep(time.Millisecond) // a device that died needs a moment to drop its queue
+		time.Sleep(time.Millisecond) // a lost device needs a moment to drop its queue
 	}
 }
 
 func (s *Stream) rank() int { return rankStream }
 
-// Graph is work that was checked and recorded once. It keeps its buffers and
-// events in use until it is released. It belongs to one goroutine at a time.
+// Graph is recorded and checked work for repeated launches. It keeps its buffers and events
+// in use until it is released. Only one goroutine may use it at a time.
 type Graph struct {
 	d      *Device
 	g      c.Graph
 	closed bool
 }
 
-// Record calls f and returns the lists it submitted to s as a graph. They do not
+// Record calls f and returns the lists that f submits to s as a graph. The lists do not
 // run. Nothing else may use s meanwhile.
 func (s *Stream) Record(f func() error) (*Graph, error) {
 	if err := s.d.enter("record graph"); err != nil {
 		return nil, err
 	}
 	defer s.d.gate.RUnlock()
-	if err := failed("record graph", s.d.api.GraphBegin(s.s)); err != nil {
+	if err := backendError("record graph", s.d.api.GraphBegin(s.s)); err != nil {
 		return nil, err
 	}
 	s.recording = true
@@ -236,10 +235,10 @@ func (s *Stream) Record(f func() error) (*Graph, error) {
 	s.recording = false
 	h, fail := s.d.api.GraphEnd(s.s)
 	if fail.Code != 0 {
-		return nil, errors.Join(err, failed("record graph", fail))
+		return nil, errors.Join(err, backendError("record graph", fail))
 	}
 	if err != nil {
-		return nil, errors.Join(err, failed("record graph", s.d.api.GraphDestroy(h)))
+		return nil, errors.Join(err, backendError("record graph", s.d.api.GraphDestroy(h)))
 	}
 	g := &Graph{d: s.d, g: h}
 	s.d.adopt(g)
@@ -249,14 +248,14 @@ func (s *Stream) Record(f func() error) (*Graph, error) {
 // Launch queues the graph's work on a stream of its device.
 func (g *Graph) Launch(s *Stream) error {
 	if s == nil || s.d != g.d {
-		return fmt.Errorf("launch graph: stream is nil or of another device: %w", ErrInvalid)
+		return fmt.Errorf("launch graph: the stream is nil or belongs to another device: %w", ErrInvalid)
 	}
 	if g.closed {
 		return fmt.Errorf("launch graph: %w", ErrClosed)
 	}
-	// A device that closes takes its streams first.
+	// Closing a device closes its streams first, so a launch cannot race with it.
 	if code := s.s.Launch(g.g); code != 0 {
-		return failed("launch graph", s.s.Why(code))
+		return backendError("launch graph", s.s.Why(code))
 	}
 	runtime.KeepAlive(s)
 	return nil
@@ -266,7 +265,7 @@ func (g *Graph) Launch(s *Stream) error {
 func (g *Graph) Release() error { return g.d.releaseChild("release graph", g) }
 
 func (g *Graph) release() error {
-	err := failed("release graph", g.d.api.GraphDestroy(g.g))
+	err := backendError("release graph", g.d.api.GraphDestroy(g.g))
 	g.closed = err == nil
 	return err
 }

@@ -16,7 +16,7 @@ package c
 
 #include <stdlib.h>
 
-// A table's functions are pointers, which Go cannot call: one shim each.
+// The functions of the table are pointers, which Go cannot call. Each has a shim.
 static yt_status c_device_count(const yt_api *a, uint32_t *n, yt_error *e) { return a->device_count(n, e); }
 static yt_status c_device_info(const yt_api *a, yt_device *d, yt_device_info *i, yt_error *e) { return a->device_info(d, i, e); }
 static yt_status c_device_health(const yt_api *a, yt_device *d, yt_error *e) { return a->device_health(d, e); }
@@ -44,7 +44,7 @@ static yt_status c_device_start(const yt_api *a, uint32_t i, uint32_t threads, c
 	return a->device_start != NULL ? a->device_start(i, &o, d, e) : a->device_open(i, d, e);
 }
 
-// What a library of ABI 1.0 does not have is not supported.
+// Functions that are missing in a library of ABI 1.0 fail with YT_E_NOT_SUPPORTED.
 #define WANT(f) if (a->f == NULL) return yt_fail(e, YT_E_NOT_SUPPORTED, #f ": not in this backend")
 static yt_status c_event_poll(const yt_api *a, yt_device *d, uint64_t ev, uint64_t ns, yt_error *e) { WANT(event_poll); return a->event_poll(d, ev, ns, e); }
 static yt_status c_graph_begin(const yt_api *a, struct yt_gate *g, yt_error *e) { WANT(graph_begin); return a->graph_begin(g->s, e); }
@@ -74,9 +74,9 @@ static yt_status c_event_create(const yt_api *a, yt_device *d, uint64_t *ev, yt_
 static yt_status c_event_destroy(const yt_api *a, yt_device *d, uint64_t ev, yt_error *e) { return a->event_destroy(d, ev, e); }
 static yt_status c_event_elapsed(const yt_api *a, yt_device *d, uint64_t x, uint64_t y, uint64_t *ns, yt_error *e) { return a->event_elapsed(d, x, y, ns, e); }
 
-// The hot path neither keeps its arguments nor calls back into Go. A gate is a number
-// here, so that cgo does not look into it for Go's pointers, and what a call came to is
-// read from the gate: a result would have cgo look for its place before and after.
+// The hot path neither retains its arguments nor calls back into Go. A gate is passed as a
+// number, so that cgo does not scan it for Go pointers. The status is read from the gate,
+// because a returned result would cost cgo a check before and after the call.
 #cgo noescape c_submit
 #cgo nocallback c_submit
 #cgo noescape c_poll
@@ -94,8 +94,8 @@ import (
 	"unsafe"
 )
 
-// The Go side says what the header says, or this does not compile: an array of negative
-// length, a key that is there twice.
+// These declarations compile only if the Go types and constants match the header: otherwise
+// an array has a negative length, or a map literal a duplicate key.
 var (
 	_ [unsafe.Sizeof(Range{}) - C.sizeof_yt_range]struct{}
 	_ [C.sizeof_yt_range - unsafe.Sizeof(Range{})]struct{}
@@ -129,12 +129,11 @@ var (
 		CapHostRanges == C.YT_CAP_HOST_RANGES && MaxCmds == C.YT_MAX_CMDS && CodeNoBackend == C.YT_E_NO_BACKEND: {}}
 )
 
-// API is a backend's table of functions. It is made by CPU and Load and kept
-// for the life of the process, as the library is. It lives in C memory: cgo looks
-// for Go pointers in whatever a call is given, and this is full of pointers.
+// API is a backend's table of functions. CPU and Load create it; it is never freed, like
+// the library. It is in C memory, because cgo scans arguments in Go memory for pointers.
 type API struct{ t *C.yt_api }
 
-// Handles of a backend. A Stream is usable, though closed, until Free.
+// Handles of a backend. A closed Stream may still be called until Free.
 type (
 	Device struct{ p *C.yt_device }
 	Stream struct{ g *C.struct_yt_gate }
@@ -143,20 +142,21 @@ type (
 	Module struct{ p *C.yt_module }
 )
 
+// failure copies the error of a call that returned rc.
 func failure(rc C.yt_status, e *C.yt_error) Failure {
 	if rc == C.YT_OK {
 		return Failure{}
 	}
-	// Not C.GoString, which would move every yt_error to the heap.
+	// C.GoString would move every yt_error to the heap.
 	msg := unsafe.Slice((*byte)(unsafe.Pointer(&e.msg)), len(e.msg))
 	if end := bytes.IndexByte(msg, 0); end >= 0 {
 		msg = msg[:end]
 	}
-	// The status that was returned counts, even if a backend forgot the rest.
+	// The returned status counts, even if the backend did not fill e.
 	return Failure{Code: int32(rc), Sticky: e.sticky != 0, Native: int32(e.native), Msg: string(msg)}
 }
 
-// CPU returns the backend that is compiled in.
+// CPU returns the compiled-in CPU backend.
 func CPU() (*API, Failure) {
 	return table(func(t *C.yt_api, e *C.yt_error) C.yt_status {
 		return C.yt_cpu_get_api(C.YT_ABI_MAJOR, t, C.sizeof_yt_api, e)
@@ -170,8 +170,9 @@ func Load(path string) (*API, Failure) {
 	return table(func(t *C.yt_api, e *C.yt_error) C.yt_status { return C.yt_load(name, t, e) })
 }
 
+// table allocates a table and fills it.
 func table(fill func(*C.yt_api, *C.yt_error) C.yt_status) (*API, Failure) {
-	// cgo's malloc does not return without memory.
+	// C.malloc never returns nil.
 	t := (*C.yt_api)(C.malloc(C.sizeof_yt_api))
 	*t = C.yt_api{}
 	var e C.yt_error
@@ -182,19 +183,19 @@ func table(fill func(*C.yt_api, *C.yt_error) C.yt_status) (*API, Failure) {
 	return &API{t}, Failure{}
 }
 
-// Name of the backend.
+// Name returns the name of the backend.
 func (a *API) Name() string { return C.GoString(a.t.name) }
 
-// BuildID says what the backend was built from.
+// BuildID returns the version and compiler of the backend.
 func (a *API) BuildID() string { return C.GoString(a.t.build_id) }
 
-// Caps are the YT_CAP bits of the backend.
+// Caps returns the YT_CAP bits of the backend.
 func (a *API) Caps() uint32 { return uint32(a.t.caps) }
 
-// Ops has bit 1<<Op for each operation of the backend.
+// Ops returns bit 1<<Op for each operation of the backend.
 func (a *API) Ops() uint64 { return uint64(C.c_ops(a.t)) }
 
-// DeviceCount returns how many devices can be opened.
+// DeviceCount returns the number of devices.
 func (a *API) DeviceCount() (int, Failure) {
 	var n C.uint32_t
 	var e C.yt_error
@@ -202,7 +203,7 @@ func (a *API) DeviceCount() (int, Failure) {
 	return int(n), failure(rc, &e)
 }
 
-// DeviceOpen opens a device; threads 0 and faults "" are the usual.
+// DeviceOpen opens a device. The defaults are threads 0 and faults "".
 func (a *API) DeviceOpen(index, threads uint32, faults string) (Device, Failure) {
 	var d Device
 	var e C.yt_error
@@ -231,13 +232,13 @@ func (a *API) DeviceInfo(d Device) (Info, Failure) {
 	}, Failure{}
 }
 
-// DeviceHealth reports the sticky state.
+// DeviceHealth returns the sticky error.
 func (a *API) DeviceHealth(d Device) Failure {
 	var e C.yt_error
 	return failure(C.c_device_health(a.t, d.p, &e), &e)
 }
 
-// DeviceClose closes a device that has no streams, buffers and events.
+// DeviceClose closes a device without streams, buffers and events.
 func (a *API) DeviceClose(d Device) Failure {
 	var e C.yt_error
 	return failure(C.c_device_close(a.t, d.p, &e), &e)
@@ -288,15 +289,15 @@ func (a *API) StreamOpen(d Device, priority int32, flags uint32, name string) (S
 	return Stream{g}, Failure{}
 }
 
-// StreamClose waits for a call in progress, then at most ns for the stream's work,
-// and destroys the stream. Later calls fail with CodeClosed. When the work does not
-// end the stream stays open.
+// StreamClose waits for a call in progress, then for at most ns for the stream's work, and
+// destroys the stream. Later calls fail with CodeClosed. If the work does not end, the
+// stream stays open.
 func (a *API) StreamClose(s Stream, ns uint64) Failure {
 	var e C.yt_error
 	C.c_gate_close(s.g)
 	h := C.c_gate_stream(s.g)
-	// What the work came to was, or will be, said elsewhere: here counts whether it
-	// ended. Destroying says so.
+	// The result of the work is reported elsewhere. Destroying the stream fails if the
+	// work has not ended.
 	C.c_stream_poll(a.t, h, C.uint64_t(ns), &e)
 	rc := C.c_stream_destroy(a.t, h, &e)
 	if rc != C.YT_OK {
@@ -305,10 +306,10 @@ func (a *API) StreamClose(s Stream, ns uint64) Failure {
 	return failure(rc, &e)
 }
 
-// Free gives back what a closed stream still holds.
+// Free frees the memory of a closed stream.
 func (s Stream) Free() { C.free(unsafe.Pointer(s.g)) }
 
-// why copies the error that the last call on the stream left.
+// why copies the error of the last call on the stream.
 func (s Stream) why(rc C.yt_status) Failure {
 	if rc == C.YT_GATE_CLOSED {
 		return Failure{Code: CodeClosed}
@@ -318,24 +319,23 @@ func (s Stream) why(rc C.yt_status) Failure {
 	return failure(rc, &e)
 }
 
-// Submit checks and runs a list: one call, however long the list. It returns 0 or
-// a code, for which Why has the words. Host memory that a range names must be
-// pinned until the list has finished.
+// Submit checks and runs a list. It returns 0 or a code that Why explains. Host memory in a
+// range must stay pinned until the list has finished.
 func (s Stream) Submit(cmds []Cmd) int32 {
 	C.c_submit(s.number(), (*C.yt_cmd)(unsafe.Pointer(unsafe.SliceData(cmds))), C.uint32_t(len(cmds)))
 	return int32(s.g.rc)
 }
 
-// number is the gate's address: C memory, which Go neither moves nor frees.
+// number returns the address of the gate, in C memory.
 func (s Stream) number() C.uintptr_t { return C.uintptr_t(uintptr(unsafe.Pointer(s.g))) }
 
-// Poll waits at most ns for what was submitted. As Submit.
+// Poll waits for at most ns for all submitted work. It returns a code as Submit does.
 func (s Stream) Poll(ns uint64) int32 {
 	C.c_poll(s.number(), C.uint64_t(ns))
 	return int32(s.g.rc)
 }
 
-// Launch runs a graph. As Submit.
+// Launch runs a graph. It returns a code as Submit does.
 func (s Stream) Launch(g Graph) int32 {
 	C.c_launch(s.number(), C.uintptr_t(uintptr(unsafe.Pointer(g.p))))
 	return int32(s.g.rc)
@@ -344,16 +344,16 @@ func (s Stream) Launch(g Graph) int32 {
 // Why explains the code that the last call on the stream returned.
 func (s Stream) Why(code int32) Failure { return s.why(C.yt_status(code)) }
 
-// Nothing is a call into C that does nothing, for comparison.
+// Nothing is an empty call into C, for comparison.
 func Nothing() { C.c_nothing(0) }
 
-// GraphBegin starts recording what is submitted.
+// GraphBegin starts recording submitted lists.
 func (a *API) GraphBegin(s Stream) Failure {
 	var e C.yt_error
 	return failure(C.c_graph_begin(a.t, s.g, &e), &e)
 }
 
-// GraphEnd returns what was recorded.
+// GraphEnd ends recording and returns the graph.
 func (a *API) GraphEnd(s Stream) (Graph, Failure) {
 	var g Graph
 	var e C.yt_error
@@ -361,13 +361,13 @@ func (a *API) GraphEnd(s Stream) (Graph, Failure) {
 	return g, failure(rc, &e)
 }
 
-// GraphDestroy destroys a graph that does not run.
+// GraphDestroy destroys a graph that is not running.
 func (a *API) GraphDestroy(g Graph) Failure {
 	var e C.yt_error
 	return failure(C.c_graph_destroy(a.t, g.p, &e), &e)
 }
 
-// EventPoll waits at most ns until the event's last record has passed.
+// EventPoll waits for at most ns until the last record of the event has passed.
 func (a *API) EventPoll(d Device, ev, ns uint64) Failure {
 	var e C.yt_error
 	return failure(C.c_event_poll(a.t, d.p, C.uint64_t(ev), C.uint64_t(ns), &e), &e)
@@ -396,7 +396,7 @@ func (a *API) PoolStats(p Pool) (PoolStats, Failure) {
 	}, Failure{}
 }
 
-// PoolTrim gives free slabs back.
+// PoolTrim returns free slabs to the device.
 func (a *API) PoolTrim(p Pool, keep uint64) Failure {
 	var e C.yt_error
 	return failure(C.c_pool_trim(a.t, p.p, C.uint64_t(keep), &e), &e)
@@ -418,7 +418,8 @@ func (a *API) PoolAlloc(p Pool, bytes, align uint64) (Allocation, Failure) {
 	return allocation(&b), Failure{}
 }
 
-// PoolFree frees a buffer of a pool, with order not nil after that stream's work.
+// PoolFree frees a buffer of a pool. If order is not nil, its memory is reused only after
+// that stream's work.
 func (a *API) PoolFree(p Pool, id uint64, order *Stream) Failure {
 	var e C.yt_error
 	var g *C.struct_yt_gate
@@ -428,7 +429,7 @@ func (a *API) PoolFree(p Pool, id uint64, order *Stream) Failure {
 	return failure(C.c_pool_free(a.t, p.p, C.uint64_t(id), g, &e), &e)
 }
 
-// BufRegister names memory that is not the backend's. It must not be Go memory.
+// BufRegister makes a buffer of the caller's memory, which must not be Go memory.
 func (a *API) BufRegister(d Device, host unsafe.Pointer, bytes uint64) (Allocation, Failure) {
 	var e C.yt_error
 	b := C.yt_buffer{size: C.sizeof_yt_buffer}
@@ -438,7 +439,7 @@ func (a *API) BufRegister(d Device, host unsafe.Pointer, bytes uint64) (Allocati
 	return allocation(&b), Failure{}
 }
 
-// BufPrefetch returns why nothing was done, or 0.
+// BufPrefetch returns 0, or the reason (YT_WHY_*) why nothing was done.
 func (a *API) BufPrefetch(d Device, r Range, to uint32, s *Stream) (uint32, Failure) {
 	var e C.yt_error
 	var why C.uint32_t
@@ -450,7 +451,7 @@ func (a *API) BufPrefetch(d Device, r Range, to uint32, s *Stream) (uint32, Fail
 	return uint32(why), failure(rc, &e)
 }
 
-// BufAdvise returns why nothing was done, or 0.
+// BufAdvise returns 0, or the reason (YT_WHY_*) why nothing was done.
 func (a *API) BufAdvise(d Device, r Range, advice uint32) (uint32, Failure) {
 	var e C.yt_error
 	var why C.uint32_t
@@ -466,7 +467,7 @@ func choice(c *C.yt_mem_choice) Choice {
 	return Choice{Mode: uint32(c.mode), Why: uint32(c.why), Allowed: uint32(c.allowed), Text: C.GoString(&c.text[0])}
 }
 
-// MemChoose says what a mode becomes on the device.
+// MemChoose returns the mode that the device would allocate.
 func (a *API) MemChoose(d Device, mode, cpu uint32) (Choice, Failure) {
 	var e C.yt_error
 	c := C.yt_mem_choice{size: C.sizeof_yt_mem_choice}
@@ -474,7 +475,7 @@ func (a *API) MemChoose(d Device, mode, cpu uint32) (Choice, Failure) {
 	return choice(&c), failure(rc, &e)
 }
 
-// ChooseFor says what a mode becomes on a GPU with these attributes.
+// ChooseFor returns the mode that a GPU with these attributes would allocate.
 func ChooseFor(at Attributes, mode, cpu uint32) (Choice, Failure) {
 	var e C.yt_error
 	var c C.yt_mem_choice
@@ -538,11 +539,11 @@ func (a *API) ModuleUnload(m Module) Failure {
 	return failure(C.c_module_unload(a.t, m.p, &e), &e)
 }
 
-// Compile compiles CUDA source with NVIDIA's run-time compiler, library or, if "", the
-// one that is installed, to a cubin or to PTX. version is the compiler's.
+// Compile compiles CUDA source to a cubin or to PTX with NVRTC. library is its path, or ""
+// for the installed one. version is the version of NVRTC.
 func Compile(library, source string, headers map[string]string, options []string, cubin bool) (image []byte, version string, f Failure) {
 	texts := func(all []string) (**C.char, func()) {
-		// An array of C memory, since it holds pointers.
+		// The array holds C pointers, so it must be in C memory.
 		list := unsafe.Slice((**C.char)(C.malloc(C.size_t(len(all)+1)*C.size_t(unsafe.Sizeof((*C.char)(nil))))), len(all)+1)
 		for i, text := range all {
 			list[i] = C.CString(text)
@@ -595,7 +596,7 @@ func (a *API) KernelGet(m Module, name string) (uint64, KernelInfo, Failure) {
 		Shared: uint64(i.shared), Local: uint64(i.local), Constant: uint64(i.constant)}, failure(rc, &e)
 }
 
-// Occupancy asks the driver.
+// Occupancy returns the blocks per multiprocessor, as the driver calculates them.
 func (a *API) Occupancy(d Device, kernel uint64, block uint32, shared uint64) (int, Failure) {
 	var n C.uint32_t
 	var e C.yt_error
@@ -603,7 +604,7 @@ func (a *API) Occupancy(d Device, kernel uint64, block uint32, shared uint64) (i
 	return int(n), failure(rc, &e)
 }
 
-// KernelConfig sets how a built-in kernel is launched.
+// KernelConfig sets the launch configuration of a built-in kernel.
 func (a *API) KernelConfig(d Device, kernel string, block, tile, stages uint32) Failure {
 	var e C.yt_error
 	n := C.CString(kernel)
@@ -612,7 +613,7 @@ func (a *API) KernelConfig(d Device, kernel string, block, tile, stages uint32) 
 	return failure(C.c_kernel_config(a.t, d.p, n, &c, &e), &e)
 }
 
-// PeerQuery asks, and once tries, how data gets from one device to another.
+// PeerQuery returns the YT_PEER bits of a pair of devices.
 func (a *API) PeerQuery(from, to Device) (uint32, Failure) {
 	var caps C.uint32_t
 	var e C.yt_error
@@ -628,7 +629,7 @@ func (a *API) PeerCopy(s Stream, dst Range, from Device, src Range) (uint32, Fai
 	return uint32(how), failure(rc, &e)
 }
 
-// FaultInject replaces the device's faults.
+// FaultInject replaces the injected faults of the device.
 func (a *API) FaultInject(d Device, spec string) Failure {
 	var e C.yt_error
 	s := C.CString(spec)
@@ -636,7 +637,7 @@ func (a *API) FaultInject(d Device, spec string) Failure {
 	return failure(C.c_fault_inject(a.t, d.p, s, &e), &e)
 }
 
-// CheckFaults parses a specification and does nothing with it.
+// CheckFaults checks the syntax of a fault specification.
 func CheckFaults(spec string) Failure {
 	var e C.yt_error
 	var f C.yt_faults

@@ -10,7 +10,7 @@ static const yt_kernel_limits *c_limits(uint32_t op) { return yt_kernel_of(op); 
 */
 import "C"
 
-// Kernels are the built-in kernels' launch limits, by YT_OP_*.
+// Kernels returns the launch limits of the built-in kernels, in the order of YT_OP_*.
 func Kernels() []Limits {
 	var out []Limits
 	for op := range C.uint32_t(C.YT_OP_LAST) + 1 {

@@ -4,8 +4,8 @@ package c
 
 import "unsafe"
 
-// Without cgo there is no backend; the functions below exist so that programs
-// compile, and but for CPU and Load cannot be reached.
+// Without cgo there is no backend. The functions exist so that programs compile; only CPU
+// and Load can be reached.
 
 // Handles are empty without cgo.
 type (
@@ -21,27 +21,27 @@ func none() Failure {
 	return Failure{Code: CodeNoBackend, Msg: "this program was built with CGO_ENABLED=0; build it with a C compiler"}
 }
 
-// CPU fails: the CPU backend is C.
+// CPU fails: the CPU backend needs cgo.
 func CPU() (*API, Failure) { return nil, none() }
 
-// Load fails: opening a library needs C.
+// Load fails: opening a library needs cgo.
 func Load(string) (*API, Failure) { return nil, none() }
 
-// Kernels are none, without C.
+// Kernels returns nil without cgo.
 func Kernels() []Limits { return nil }
 
-// Nothing does nothing, without C.
+// Nothing does nothing.
 func Nothing() {}
 
-// ChooseFor fails: the decision is C.
+// ChooseFor fails: the decision is implemented in C.
 func ChooseFor(Attributes, uint32, uint32) (Choice, Failure) { return Choice{}, none() }
 
-// Compile fails: opening a library needs C.
+// Compile fails: opening a library needs cgo.
 func Compile(string, string, map[string]string, []string, bool) ([]byte, string, Failure) {
 	return nil, "", none()
 }
 
-// CheckFaults fails: the parser is C.
+// CheckFaults fails: the parser is implemented in C.
 func CheckFaults(string) Failure { return none() }
 
 // Name, BuildID, Caps and Ops describe the backend.
@@ -50,7 +50,7 @@ func (a *API) BuildID() string { return "" }
 func (a *API) Caps() uint32    { return 0 }
 func (a *API) Ops() uint64     { return 0 }
 
-// The rest fails with what none says.
+// All other methods return the failure of none.
 func (s Stream) Submit([]Cmd) int32                                { return CodeNoBackend }
 func (s Stream) Poll(uint64) int32                                 { return CodeNoBackend }
 func (s Stream) Launch(Graph) int32                                { return CodeNoBackend }

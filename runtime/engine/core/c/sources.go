@@ -11,8 +11,8 @@ import (
 //go:embed *.c *.h
 var sources embed.FS
 
-// Sources is the digest of the CPU backend's sources: what was measured of kernels that
-// have changed since is of no use.
+// Sources returns the SHA-256 digest of the CPU backend's sources. Measurements of kernels
+// are valid only for one digest.
 var Sources = sync.OnceValue(func() string {
 	h := sha256.New()
 	entries, err := sources.ReadDir(".")
@@ -23,7 +23,7 @@ var Sources = sync.OnceValue(func() string {
 			h.Write(text)
 		}
 	}
-	if err != nil { // embedded files are there
+	if err != nil { // cannot happen: the files are embedded
 		return ""
 	}
 	return hex.EncodeToString(h.Sum(nil))

@@ -1,18 +1,17 @@
-// Package c is the C side of the core: the ABI (yt_backend.h), the CPU backend
-// and the loader of backend libraries. All cgo of the core is here, so that a
-// changed header rebuilds what depends on it; package core, its only user,
-// gives it a Go face.
+// Package c is the C side of the core: the ABI (yt_backend.h), the CPU backend and the
+// loader of backend libraries. All cgo of the core is in this package, so that a changed
+// header rebuilds everything that depends on it. Package core wraps it in a Go API.
 //
-// The types mirror the header's structs field by field; abi.go has the compiler
-// compare them. What the fields mean is said in the header.
+// The types mirror the structs of the header field by field; abi.go checks them at compile
+// time. The header documents the fields.
 package c
 
 import "unsafe"
 
-// Range names bytes of a buffer, or of pinned host memory when Buf is 0.
+// Range is a range of bytes of a buffer, or of pinned host memory if Buf is 0.
 type Range struct{ Buf, Off, Len uint64 }
 
-// Cmd mirrors yt_cmd. Args holds the operation's own struct; see Put.
+// Cmd mirrors yt_cmd. Args holds the arguments of the operation; see Put.
 type Cmd struct {
 	Op, Value uint32
 	Event     uint64
@@ -127,7 +126,7 @@ type Diff struct {
 	Threshold, Block uint32
 }
 
-// Values of the header's enumerations that Go names.
+// Constants of the header that Go uses.
 const (
 	OpCopy       = 1
 	OpMemset     = 2
@@ -164,7 +163,7 @@ const (
 	CodeOOM          = 2
 	CodeNotSupported = 3
 	CodeNoBackend    = 8
-	CodeClosed       = -1 // of a stream that was closed; not in the header
+	CodeClosed       = -1 // the stream was closed; not in the header
 
 	StreamQueued  = 1 << 0
 	PoolScattered = 1 << 0 // YT_POOL_NO_COALESCE
@@ -183,7 +182,7 @@ type Failure struct {
 	Msg    string
 }
 
-// Info is what a device says of itself; 0 and "" mean unknown.
+// Info mirrors yt_device_info. 0 and "" mean unknown.
 type Info struct {
 	Name                                                     string
 	CCMajor, CCMinor                                         int
@@ -198,7 +197,7 @@ type Info struct {
 	ClockKHz, MemClockKHz, BusBits                           int
 }
 
-// Attributes of a GPU on which the choice of memory depends.
+// Attributes are the attributes of a GPU that determine the choice of memory.
 type Attributes struct{ Integrated, MapHost, Managed, ConcurrentManaged, HostRegister bool }
 
 // Choice mirrors yt_mem_choice.
@@ -221,13 +220,14 @@ type MemStats struct {
 	PageableCopies, PageableBytes uint64
 }
 
-// Limits mirrors yt_kernel_limits: what kernel_config takes. Tile 0: the kernel has none.
+// Limits mirrors yt_kernel_limits, the valid range of kernel_config. Tile is 0 if the kernel
+// has no tile.
 type Limits struct {
 	Op                                   uint32
 	Name                                 string
-	Block, BlockMin, BlockMax, BlockStep int // built in, and the range
+	Block, BlockMin, BlockMax, BlockStep int // built-in value, and the range
 	Tile, TileMin, TileMax               int // powers of two
-	CPUBlock, CPUTile                    int // what is built into the CPU backend
+	CPUBlock, CPUTile                    int // built-in values of the CPU backend
 }
 
 // KernelInfo mirrors yt_kernel_info.
@@ -236,11 +236,11 @@ type KernelInfo struct {
 	Shared, Local, Constant       uint64
 }
 
-// Allocation is what buf_alloc returned.
+// Allocation mirrors yt_buffer.
 type Allocation struct {
 	ID     uint64
 	Mode   uint32
-	Host   unsafe.Pointer // nil: not for the CPU
+	Host   unsafe.Pointer // nil: not accessible by the CPU
 	Device uint64
 	Bytes  uint64
 }
