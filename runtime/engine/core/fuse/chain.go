@@ -1,19 +1,19 @@
-// Package fuse makes one kernel of a list of expressions on the elements of a tensor,
-// so that memory is read and written once however many there are:
+// Package fuse compiles a list of element-wise expressions to one kernel, which reads and
+// writes memory once:
 //
 //	fuse.Parse(fuse.F32, fuse.F16, "(x - p) * q", "silu(x)", "clamp(x, -6, 6)")
 //
-// In each expression x is the result of the one before, in the first the element; in
-// is always the element. y is the same element of a second tensor, p and q are numbers
-// of the element's channel; a chain has at most two of y, p and q. There are numbers,
-// + - * /, brackets, and the functions
+// In the first expression x is the element of the tensor, in the others the result of the
+// previous expression. in is always the element. y is the element of a second tensor at the
+// same index, p and q are numbers of the element's channel; a chain uses at most two of y,
+// p and q. Expressions consist of these names, numbers, + - * /, parentheses and
 //
 //	abs sqrt exp log sigmoid tanh relu gelu silu round
 //	min(a, b) max(a, b) clamp(a, low, high) leaky(a, slope)
-//	f16 bf16 i8 u8                  through that type and back: rounded, saturated
+//	f16 bf16 i8 u8                  convert to that type and back: rounded, saturated
 //
-// All is float32, each operation rounded once. NaN stays NaN, but in i8 and u8, which
-// make 0 of it.
+// All operations are in float32 and round once. NaN stays NaN, except that i8 and u8
+// convert it to 0.
 package fuse
 
 import (
@@ -24,7 +24,7 @@ import (
 	"strings"
 )
 
-// Type is the type of a tensor's elements, numbered as in the ABI.
+// Type is the element type of a tensor, numbered as in the ABI.
 type Type uint8
 
 const (
@@ -35,10 +35,10 @@ const (
 	U8
 )
 
-// Operand is what a chain takes beside its tensor.
+// Operand is an input of a chain other than its source.
 type Operand struct {
 	Name    string // "y", "p" or "q"
-	Channel bool   // a float32 a channel; else an element of the source's type for each of it
+	Channel bool   // one float32 per channel; otherwise a tensor like the source
 }
 
 var operandNames = [...]struct { // not written to
@@ -51,12 +51,12 @@ const (
 	maxSteps    = 256
 	maxRows     = 16
 	maxOperands = 2
-	number      = 255 // instead of a row
+	number      = 255 // marks a number in place of a row
 )
 
 type op uint8
 
-// As yt_chain.h numbers them.
+// Operations, numbered as in yt_chain.h.
 const (
 	opLoad op = iota
 	opAdd
@@ -83,7 +83,8 @@ const (
 	opU8
 )
 
-func (o op) two() bool { return o >= opAdd && o <= opLeaky }
+// binary reports whether the operation has two operands.
+func (o op) binary() bool { return o >= opAdd && o <= opLeaky }
 
 type function struct {
 	op   op
@@ -105,14 +106,14 @@ func functionNames() string {
 	return strings.Join(names, ", ")
 }
 
-// step is one operation on the results of earlier steps, or on numbers. Of a load, x.step
-// is the operand.
+// step is one operation on numbers or on the results of earlier steps. For a load, x.step
+// is the index of the operand.
 type step struct {
 	op   op
 	x, y value
 }
 
-// Chain is what a list of expressions computes. It does not change.
+// Chain is a parsed list of expressions. It is immutable.
 type Chain struct {
 	in, out  Type
 	operands []int // indices of operandNames, in the order of their first use
@@ -121,53 +122,55 @@ type Chain struct {
 	result   int
 }
 
-// stepKey tells steps apart to the bit: 0 is not -0.
+// stepKey identifies a step. Numbers are compared by their bits: 0 differs from -0.
 type stepKey struct {
 	op               op
 	x, y             int
 	xNumber, yNumber uint32
 }
 
-// Parse reads a list of expressions on tensors of type in (F32, F16 or BF16), whose
-// result is stored as out. A mistake is an *Error.
+// Parse parses a list of expressions. The source has type in (F32, F16 or BF16), the result
+// is stored as type out. Syntax errors are of type *Error.
 func Parse(in, out Type, exprs ...string) (*Chain, error) {
 	if in > BF16 || out > U8 {
-		return nil, fmt.Errorf("chain from type %d to %d: from F32, F16 or BF16 to any but I32", in, out)
+		return nil, fmt.Errorf("unsupported chain from type %d to type %d; use F32, F16 or BF16, and any output but I32", in, out)
 	}
 	c := &Chain{in: in, out: out, known: map[stepKey]int{}}
 	if len(exprs) == 0 {
-		return nil, &Error{Line: 1, Col: 1, Msg: "a chain needs an expression"}
+		return nil, &Error{Line: 1, Col: 1, Msg: "the chain has no expressions"}
 	}
 	first := &parser{c: c}
-	x, err := c.load(first, 0, 0)
+	x, err := c.addLoad(first, 0, 0)
 	if err != nil {
 		return nil, err
 	}
 	for i, text := range exprs {
 		p := &parser{c: c, expr: i, text: text, x: x}
 		if len(text) > maxText {
-			return nil, p.fail(0, "the expression has %d bytes; at most %d", len(text), maxText)
+			return nil, p.fail(0, "the expression has %d bytes; at most %d are allowed", len(text), maxText)
 		}
-		if x, err = p.whole(); err != nil {
+		if x, err = p.parse(); err != nil {
 			return nil, err
 		}
 	}
 	if x.step < 0 {
-		return nil, &Error{Expr: len(exprs) - 1, Line: 1, Col: 1, Msg: fmt.Sprintf("the result is %v for every element: fill the tensor instead", x.number)}
+		return nil, &Error{Expr: len(exprs) - 1, Line: 1, Col: 1, Msg: fmt.Sprintf("the result is the constant %v; fill the tensor instead", x.number)}
 	}
 	c.result = x.step
-	c.drop()
-	if _, err := c.rows(); err != nil {
+	c.removeUnusedSteps()
+	if _, err := c.assignRows(); err != nil {
 		return nil, &Error{Expr: len(exprs) - 1, Line: 1, Col: 1, Msg: err.Error()}
 	}
 	return c, nil
 }
 
-// In and Out are the types of the tensors, Operands what else a launch takes.
-func (c *Chain) In() Type  { return c.in }
+// In returns the element type of the source.
+func (c *Chain) In() Type { return c.in }
+
+// Out returns the element type of the destination.
 func (c *Chain) Out() Type { return c.out }
 
-// Operands returns what a launch takes beside source and destination, in its order.
+// Operands returns the inputs of a launch after destination and source, in order.
 func (c *Chain) Operands() []Operand {
 	var all []Operand
 	for _, i := range c.operands {
@@ -176,27 +179,30 @@ func (c *Chain) Operands() []Operand {
 	return all
 }
 
-// operand returns the place of operand i of operandNames, which is used now.
-func (c *Chain) operand(p *parser, at, i int) (int, error) {
+// addOperand returns the slot of operand i of operandNames, adding it if necessary.
+func (c *Chain) addOperand(p *parser, at, i int) (int, error) {
 	if slot := slices.Index(c.operands, i); slot >= 0 {
 		return slot, nil
 	}
 	if len(c.operands) == maxOperands {
-		return 0, p.fail(at, "a third of y, p and q: a chain has at most two")
+		return 0, p.fail(at, "a chain can use only two of y, p and q")
 	}
 	c.operands = append(c.operands, i)
 	return len(c.operands) - 1, nil
 }
 
-func (c *Chain) load(p *parser, at, operand int) (value, error) {
-	v, ok := c.add(step{op: opLoad, x: value{step: operand}, y: value{step: -1}})
+// addLoad adds a step that loads an operand; 0 is the source.
+func (c *Chain) addLoad(p *parser, at, operand int) (value, error) {
+	v, ok := c.addStep(step{op: opLoad, x: value{step: operand}, y: value{step: -1}})
 	if !ok {
 		return v, p.fail(at, "the chain has more than %d steps", maxSteps)
 	}
 	return v, nil
 }
 
-func (c *Chain) add(s step) (value, bool) {
+// addStep adds a step, or returns the identical one that exists. ok is false if the chain
+// is full.
+func (c *Chain) addStep(s step) (value, bool) {
 	key := stepKey{s.op, s.x.step, s.y.step, math.Float32bits(s.x.number), math.Float32bits(s.y.number)}
 	if i, ok := c.known[key]; ok {
 		return value{step: i}, true
@@ -209,9 +215,9 @@ func (c *Chain) add(s step) (value, bool) {
 	return value{step: len(c.steps) - 1}, true
 }
 
-// drop removes steps that the result does not need. Operands stay, also those that
-// nothing needs: the launch is what the text says.
-func (c *Chain) drop() {
+// removeUnusedSteps removes the steps that the result does not need. It keeps all operands,
+// so that the arguments of a launch depend on the text only.
+func (c *Chain) removeUnusedSteps() {
 	need := make([]bool, len(c.steps))
 	need[c.result] = true
 	for i := len(c.steps) - 1; i >= 0; i-- {
@@ -242,8 +248,8 @@ func (c *Chain) drop() {
 	c.steps, c.result, c.known = kept, to[c.result], nil
 }
 
-// evaluate is an operation on numbers, where Go's arithmetic is that of the kernels; ok
-// is false for the others.
+// evaluate computes an operation on numbers if Go's arithmetic equals that of the kernels;
+// otherwise ok is false.
 func evaluate(o op, x, y float32) (v float32, ok bool) {
 	switch o {
 	case opAdd:
@@ -260,8 +266,8 @@ func evaluate(o op, x, y float32) (v float32, ok bool) {
 	return 0, false
 }
 
-// rows gives each step's result a row, which is free again after its last use.
-func (c *Chain) rows() ([]uint8, error) {
+// assignRows assigns each result a row, which is reused after the last use of the result.
+func (c *Chain) assignRows() ([]uint8, error) {
 	last := make([]int, len(c.steps))
 	for i, s := range c.steps {
 		last[i] = max(last[i], i)
@@ -276,22 +282,22 @@ func (c *Chain) rows() ([]uint8, error) {
 	}
 	last[c.result] = len(c.steps)
 	row := make([]uint8, len(c.steps))
-	var until [maxRows]int // the last use of what is in a row
+	var until [maxRows]int // last use of the value in each row
 	for i := range c.steps {
 		free := slices.IndexFunc(until[:], func(end int) bool { return end <= i })
 		if free < 0 {
-			return nil, fmt.Errorf("more than %d values are needed at one time", maxRows)
+			return nil, fmt.Errorf("more than %d intermediate values are needed at one time", maxRows)
 		}
 		row[i], until[free] = uint8(free), last[i]
 	}
 	return row, nil
 }
 
-// Image is the chain as yt_chain.h has it, for the CPU backend.
+// Image returns the chain in the format of yt_chain.h, for the CPU backend.
 func (c *Chain) Image() []byte {
-	row, err := c.rows()
+	row, err := c.assignRows()
 	if err != nil {
-		return nil // Parse has found otherwise
+		return nil // cannot happen: Parse checks it
 	}
 	const magic = 0x31435459
 	b := binary.NativeEndian.AppendUint32(nil, magic)

@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// KernelName is the kernel of Source and of Image.
+// KernelName is the name of the kernel in Source and in Image.
 const KernelName = "chain"
 
-// Threads is how many threads a block of the kernel has; each takes four elements at a
-// time and goes on by the size of the grid.
+// Threads is the block size of the kernel. Each thread processes four elements at a time in
+// a grid-stride loop.
 const Threads = 256
 
 var formats = [...]string{ // not written to
@@ -21,15 +21,15 @@ var formats = [...]string{ // not written to
 	opBF16: "yt_chain_bf16(%s)", opI8: "yt_chain_i8(%s)", opU8: "yt_chain_u8(%s)",
 }
 
-// Source is the chain as CUDA C++, for a compiler that is given the core's headers and
-// no contraction of floating point (--fmad=false). Its kernel "chain" takes dst, src, the
-// operands, then n, inner and channels.
+// Source returns the chain as CUDA C++. It must be compiled with the core's headers and
+// without contraction (--fmad=false). The arguments of its kernel "chain" are dst, src, the
+// operands, n, inner and channels.
 func (c *Chain) Source() string {
 	var b strings.Builder
 	arg := [1 + maxOperands]string{"x", "a", "b"}
 	b.WriteString("#include \"yt_chain.h\"\n#include \"ops.h\"\n\nYT_FN float chain_of(float x, float a, float b)\n{\n\t(void)a, (void)b;\n")
 	for i, s := range c.steps {
-		of := func(v value) string {
+		text := func(v value) string {
 			if v.step < 0 {
 				return fmt.Sprintf("yt_from_bits(0x%08xu)", math.Float32bits(v.number))
 			}
@@ -39,10 +39,10 @@ func (c *Chain) Source() string {
 		switch {
 		case s.op == opLoad:
 			b.WriteString(arg[s.x.step])
-		case s.op.two():
-			fmt.Fprintf(&b, formats[s.op], of(s.x), of(s.y))
+		case s.op.binary():
+			fmt.Fprintf(&b, formats[s.op], text(s.x), text(s.y))
 		default:
-			fmt.Fprintf(&b, formats[s.op], of(s.x))
+			fmt.Fprintf(&b, formats[s.op], text(s.x))
 		}
 		b.WriteString(";\n")
 	}

@@ -8,36 +8,36 @@ import (
 	"github.com/yoctune/yoctune/runtime/engine/core/fuse"
 )
 
-func TestMistakesAreNamedWithTheirPlace(t *testing.T) {
+func TestSyntaxErrorsHavePositions(t *testing.T) {
 	for _, tc := range []struct {
 		exprs     []string
 		expr      int
 		line, col int
 		says      string
 	}{
-		{[]string{""}, 0, 1, 1, "the end where a number, a name or a bracket is needed"},
-		{nil, 0, 1, 1, "needs an expression"},
-		{[]string{"x +"}, 0, 1, 4, "the end where"},
-		{[]string{"x x"}, 0, 1, 3, `"x" where the expression should end`},
-		{[]string{"x", "(x * 2"}, 1, 1, 7, "bracket of column 1 should close"},
-		{[]string{"x +\n  relo(x)"}, 0, 2, 3, `no function "relo"; there are abs, bf16, clamp, exp`},
-		{[]string{"x + z"}, 0, 1, 5, `no value "z"; there are x, in, y, p and q`},
-		{[]string{"relu x"}, 0, 1, 6, "arguments of relu should begin"},
-		{[]string{"clamp(x, 1)"}, 0, 1, 1, "clamp takes 3, not 2"},
-		{[]string{"min(x 1)"}, 0, 1, 7, "argument of min should end"},
-		{[]string{"min(1, 2) + x"}, 0, 1, 1, "write the number it gives"},
-		{[]string{"x * 1e50"}, 0, 1, 5, `"1e50" is no number that fits`},
-		{[]string{"x * 1.2.3"}, 0, 1, 5, `"1.2.3" is no number`},
-		{[]string{"x", "2 * 3"}, 1, 1, 1, "the result is 6 for every element"},
-		{[]string{"x + y + p + q"}, 0, 1, 13, "at most two"},
-		{[]string{"x + é"}, 0, 1, 5, `"é" where a number`},
-		{[]string{strings.Repeat("(", 100) + "x" + strings.Repeat(")", 100)}, 0, 1, 65, "more than 64 brackets"},
+		{[]string{""}, 0, 1, 1, "unexpected end; expected a number"},
+		{nil, 0, 1, 1, "no expressions"},
+		{[]string{"x +"}, 0, 1, 4, "unexpected end"},
+		{[]string{"x x"}, 0, 1, 3, `unexpected "x"; expected an operator or the end`},
+		{[]string{"x", "(x * 2"}, 1, 1, 7, "the parenthesis that closes column 1"},
+		{[]string{"x +\n  relo(x)"}, 0, 2, 3, `unknown function "relo"; known are abs, bf16, clamp, exp`},
+		{[]string{"x + z"}, 0, 1, 5, `unknown name "z"; known are x, in, y, p and q`},
+		{[]string{"relu x"}, 0, 1, 6, "expected the arguments of relu"},
+		{[]string{"clamp(x, 1)"}, 0, 1, 1, "clamp needs 3 arguments, got 2"},
+		{[]string{"min(x 1)"}, 0, 1, 7, "the end of the arguments of min"},
+		{[]string{"min(1, 2) + x"}, 0, 1, 1, "write its value instead"},
+		{[]string{"x * 1e50"}, 0, 1, 5, `"1e50" is not a float32 number`},
+		{[]string{"x * 1.2.3"}, 0, 1, 5, `"1.2.3" is not a float32 number`},
+		{[]string{"x", "2 * 3"}, 1, 1, 1, "the result is the constant 6"},
+		{[]string{"x + y + p + q"}, 0, 1, 13, "only two of y, p and q"},
+		{[]string{"x + é"}, 0, 1, 5, `unexpected "é"; expected a number`},
+		{[]string{strings.Repeat("(", 100) + "x" + strings.Repeat(")", 100)}, 0, 1, 65, "more than 64 levels"},
 		{[]string{strings.Repeat("x + ", 2000) + "x"}, 0, 1, 1, "at most 4096"},
 	} {
 		_, err := fuse.Parse(fuse.F32, fuse.F32, tc.exprs...)
 		var at *fuse.Error
 		if !errors.As(err, &at) {
-			t.Errorf("%q: %v is no *Error", tc.exprs, err)
+			t.Errorf("%q: %v is not an *Error", tc.exprs, err)
 			continue
 		}
 		if at.Expr != tc.expr || at.Line != tc.line || at.Col != tc.col || !strings.Contains(at.Msg, tc.says) {
@@ -46,16 +46,16 @@ func TestMistakesAreNamedWithTheirPlace(t *testing.T) {
 	}
 }
 
-func TestTypesThatAChainDoesNotTakeAreRefused(t *testing.T) {
+func TestUnsupportedTypesAreRefused(t *testing.T) {
 	for _, tc := range [][2]fuse.Type{{fuse.I8, fuse.F32}, {fuse.F32, 5}, {9, 9}} {
 		if _, err := fuse.Parse(tc[0], tc[1], "x"); err == nil {
-			t.Errorf("from %d to %d was taken", tc[0], tc[1])
+			t.Errorf("from %d to %d was accepted", tc[0], tc[1])
 		}
 	}
 }
 
 // What is written twice is computed once, and what nothing needs not at all.
-func TestRepeatedAndUnusedStepsAreLeftOut(t *testing.T) {
+func TestRepeatedAndUnusedStepsAreRemoved(t *testing.T) {
 	parse := func(exprs ...string) int {
 		t.Helper()
 		c, err := fuse.Parse(fuse.F32, fuse.F32, exprs...)
@@ -75,7 +75,7 @@ func TestRepeatedAndUnusedStepsAreLeftOut(t *testing.T) {
 	}
 }
 
-func TestAChainThatNeedsTooManyValuesAtOnceIsRefused(t *testing.T) {
+func TestTooManyIntermediateValuesAreRefused(t *testing.T) {
 	// A balanced tree of d levels needs about d values.
 	tree := func(depth int) string {
 		n := 0

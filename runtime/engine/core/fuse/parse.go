@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// Error is a mistake in the text of a chain.
+// Error is a syntax error in an expression.
 type Error struct {
-	Expr      int // of the list, from 0
+	Expr      int // index of the expression, from 0
 	Line, Col int // from 1; columns count bytes
 	Msg       string
 }
@@ -20,7 +20,7 @@ func (e *Error) Error() string {
 
 const (
 	maxText  = 4096 // bytes of one expression
-	maxDepth = 64   // brackets and signs within each other
+	maxDepth = 64   // nesting of parentheses and signs
 )
 
 // parser reads one expression and appends its steps.
@@ -30,7 +30,7 @@ type parser struct {
 	text  string
 	at    int
 	depth int
-	x     value // what x stands for
+	x     value // value of x
 }
 
 // value is a number, or the result of a step.
@@ -44,15 +44,15 @@ func (p *parser) fail(at int, format string, args ...any) error {
 	return &Error{Expr: p.expr, Line: line, Col: at - strings.LastIndexByte(p.text[:at], '\n'), Msg: fmt.Sprintf(format, args...)}
 }
 
-func (p *parser) blanks() {
+func (p *parser) skipBlanks() {
 	for p.at < len(p.text) && strings.IndexByte(" \t\r\n", p.text[p.at]) >= 0 {
 		p.at++
 	}
 }
 
-// next reports whether b comes next, and passes it.
+// next consumes b if it comes next and reports whether it did.
 func (p *parser) next(b byte) bool {
-	p.blanks()
+	p.skipBlanks()
 	if p.at < len(p.text) && p.text[p.at] == b {
 		p.at++
 		return true
@@ -60,26 +60,27 @@ func (p *parser) next(b byte) bool {
 	return false
 }
 
-func (p *parser) whole() (value, error) {
+// parse parses the whole expression.
+func (p *parser) parse() (value, error) {
 	v, err := p.sum()
 	if err != nil {
 		return v, err
 	}
-	if p.blanks(); p.at < len(p.text) {
-		return v, p.fail(p.at, "%s where the expression should end or go on with + - * /", p.found())
+	if p.skipBlanks(); p.at < len(p.text) {
+		return v, p.fail(p.at, "unexpected %s; expected an operator or the end", p.found())
 	}
 	return v, nil
 }
 
-// found names what stands at the current place.
+// found describes the character at the current position.
 func (p *parser) found() string {
 	if p.at >= len(p.text) {
-		return "the end"
+		return "end"
 	}
 	for _, r := range p.text[p.at:] {
 		return strconv.Quote(string(r))
 	}
-	return "the end"
+	return "end"
 }
 
 func (p *parser) sum() (value, error) {
@@ -88,9 +89,9 @@ func (p *parser) sum() (value, error) {
 		at := p.at
 		switch {
 		case p.next('+'):
-			left, err = p.two(at, opAdd, left, p.product)
+			left, err = p.binary(at, opAdd, left, p.product)
 		case p.next('-'):
-			left, err = p.two(at, opSub, left, p.product)
+			left, err = p.binary(at, opSub, left, p.product)
 		default:
 			return left, nil
 		}
@@ -104,9 +105,9 @@ func (p *parser) product() (value, error) {
 		at := p.at
 		switch {
 		case p.next('*'):
-			left, err = p.two(at, opMul, left, p.sign)
+			left, err = p.binary(at, opMul, left, p.sign)
 		case p.next('/'):
-			left, err = p.two(at, opDiv, left, p.sign)
+			left, err = p.binary(at, opDiv, left, p.sign)
 		default:
 			return left, nil
 		}
@@ -114,7 +115,8 @@ func (p *parser) product() (value, error) {
 	return left, err
 }
 
-func (p *parser) two(at int, o op, left value, read func() (value, error)) (value, error) {
+// binary parses the right operand with read and emits the operation.
+func (p *parser) binary(at int, o op, left value, read func() (value, error)) (value, error) {
 	right, err := read()
 	if err != nil {
 		return left, err
@@ -122,20 +124,21 @@ func (p *parser) two(at int, o op, left value, read func() (value, error)) (valu
 	return p.emit(at, o, left, right)
 }
 
-func (p *parser) deeper(at int) error {
+// enterLevel counts a level of nesting.
+func (p *parser) enterLevel(at int) error {
 	if p.depth++; p.depth > maxDepth {
-		return p.fail(at, "more than %d brackets and signs within each other", maxDepth)
+		return p.fail(at, "parentheses and signs are nested more than %d levels deep", maxDepth)
 	}
 	return nil
 }
 
 func (p *parser) sign() (value, error) {
-	p.blanks()
+	p.skipBlanks()
 	at := p.at
 	if !p.next('-') {
 		return p.atom()
 	}
-	if err := p.deeper(at); err != nil {
+	if err := p.enterLevel(at); err != nil {
 		return value{}, err
 	}
 	defer func() { p.depth-- }()
@@ -146,37 +149,37 @@ func (p *parser) sign() (value, error) {
 	return p.emit(at, opNeg, v, value{step: -1})
 }
 
-func letter(b byte) bool { return b|0x20 >= 'a' && b|0x20 <= 'z' || b == '_' }
-func digit(b byte) bool  { return b >= '0' && b <= '9' }
+func isLetter(b byte) bool { return b|0x20 >= 'a' && b|0x20 <= 'z' || b == '_' }
+func isDigit(b byte) bool  { return b >= '0' && b <= '9' }
 
 func (p *parser) atom() (value, error) {
-	p.blanks()
+	p.skipBlanks()
 	at := p.at
 	switch {
 	case p.next('('):
-		if err := p.deeper(at); err != nil {
+		if err := p.enterLevel(at); err != nil {
 			return value{}, err
 		}
 		defer func() { p.depth-- }()
 		v, err := p.sum()
 		if err == nil && !p.next(')') {
-			err = p.fail(p.at, "%s where the bracket of column %d should close", p.found(), at+1)
+			err = p.fail(p.at, "unexpected %s; expected the parenthesis that closes column %d", p.found(), at+1)
 		}
 		return v, err
-	case at < len(p.text) && (digit(p.text[at]) || p.text[at] == '.'):
+	case at < len(p.text) && (isDigit(p.text[at]) || p.text[at] == '.'):
 		return p.number()
-	case at < len(p.text) && letter(p.text[at]):
-		for p.at < len(p.text) && (letter(p.text[p.at]) || digit(p.text[p.at])) {
+	case at < len(p.text) && isLetter(p.text[at]):
+		for p.at < len(p.text) && (isLetter(p.text[p.at]) || isDigit(p.text[p.at])) {
 			p.at++
 		}
 		return p.name(at, p.text[at:p.at])
 	}
-	return value{}, p.fail(at, "%s where a number, a name or a bracket is needed", p.found())
+	return value{}, p.fail(at, "unexpected %s; expected a number, a name or a parenthesis", p.found())
 }
 
 func (p *parser) number() (value, error) {
 	at := p.at
-	for p.at < len(p.text) && (digit(p.text[p.at]) || p.text[p.at] == '.') {
+	for p.at < len(p.text) && (isDigit(p.text[p.at]) || p.text[p.at] == '.') {
 		p.at++
 	}
 	if p.at < len(p.text) && p.text[p.at]|0x20 == 'e' {
@@ -184,13 +187,13 @@ func (p *parser) number() (value, error) {
 		if p.at < len(p.text) && (p.text[p.at] == '+' || p.text[p.at] == '-') {
 			p.at++
 		}
-		for p.at < len(p.text) && digit(p.text[p.at]) {
+		for p.at < len(p.text) && isDigit(p.text[p.at]) {
 			p.at++
 		}
 	}
 	f, err := strconv.ParseFloat(p.text[at:p.at], 32)
 	if err != nil || math.IsInf(f, 0) {
-		return value{}, p.fail(at, "%q is no number that fits a float32", p.text[at:p.at])
+		return value{}, p.fail(at, "%q is not a float32 number", p.text[at:p.at])
 	}
 	return value{number: float32(f), step: -1}, nil
 }
@@ -199,32 +202,32 @@ func (p *parser) name(at int, name string) (value, error) {
 	if f, ok := functions[name]; ok {
 		return p.call(at, name, f)
 	}
-	if p.blanks(); p.at < len(p.text) && p.text[p.at] == '(' {
-		return value{}, p.fail(at, "no function %q; there are %s", name, functionNames())
+	if p.skipBlanks(); p.at < len(p.text) && p.text[p.at] == '(' {
+		return value{}, p.fail(at, "unknown function %q; known are %s", name, functionNames())
 	}
 	switch name {
 	case "x":
 		return p.x, nil
 	case "in":
-		return p.c.load(p, at, 0)
+		return p.c.addLoad(p, at, 0)
 	}
 	for i, o := range operandNames {
 		if name == o.name {
-			slot, err := p.c.operand(p, at, i)
+			slot, err := p.c.addOperand(p, at, i)
 			if err != nil {
 				return value{}, err
 			}
-			return p.c.load(p, at, 1+slot)
+			return p.c.addLoad(p, at, 1+slot)
 		}
 	}
-	return value{}, p.fail(at, "no value %q; there are x, in, y, p and q", name)
+	return value{}, p.fail(at, "unknown name %q; known are x, in, y, p and q", name)
 }
 
 func (p *parser) call(at int, name string, f function) (value, error) {
 	if !p.next('(') {
-		return value{}, p.fail(p.at, "%s where the arguments of %s should begin", p.found(), name)
+		return value{}, p.fail(p.at, "unexpected %s; expected the arguments of %s", p.found(), name)
 	}
-	if err := p.deeper(at); err != nil {
+	if err := p.enterLevel(at); err != nil {
 		return value{}, err
 	}
 	defer func() { p.depth-- }()
@@ -239,13 +242,13 @@ func (p *parser) call(at int, name string, f function) (value, error) {
 			break
 		}
 		if !p.next(',') {
-			return v, p.fail(p.at, "%s where an argument of %s should end", p.found(), name)
+			return v, p.fail(p.at, "unexpected %s; expected a comma or the end of the arguments of %s", p.found(), name)
 		}
 	}
 	if len(args) != f.args {
-		return value{}, p.fail(at, "%s takes %d, not %d", name, f.args, len(args))
+		return value{}, p.fail(at, "%s needs %d arguments, got %d", name, f.args, len(args))
 	}
-	if name == "clamp" { // below, then above; NaN stays
+	if name == "clamp" { // max, then min; NaN stays NaN
 		low, err := p.emit(at, opMax, args[0], args[1])
 		if err != nil {
 			return low, err
@@ -258,17 +261,17 @@ func (p *parser) call(at int, name string, f function) (value, error) {
 	return p.emit(at, f.op, args[0], args[1])
 }
 
-// emit appends a step, or the one there is already. Of numbers alone it computes.
+// emit adds a step and returns its result. It evaluates operations on numbers.
 func (p *parser) emit(at int, o op, x, y value) (value, error) {
-	if x.step < 0 && (y.step < 0 || !o.two()) {
+	if x.step < 0 && (y.step < 0 || !o.binary()) {
 		if v, ok := evaluate(o, x.number, y.number); ok {
 			return value{number: v, step: -1}, nil
 		}
-		if o.two() {
-			return value{}, p.fail(at, "a function of two numbers: write the number it gives")
+		if o.binary() {
+			return value{}, p.fail(at, "a function of two constants; write its value instead")
 		}
 	}
-	v, ok := p.c.add(step{op: o, x: x, y: y})
+	v, ok := p.c.addStep(step{op: o, x: x, y: y})
 	if !ok {
 		return v, p.fail(at, "the chain has more than %d steps", maxSteps)
 	}

@@ -8,9 +8,9 @@ import (
 	"github.com/yoctune/yoctune/runtime/engine/core"
 )
 
-// Preprocess tunes the device for frames and tensors like p's, and tells it so: other
-// shapes are launched so as well, but where List.Configure says otherwise. On a device whose
-// preprocess takes only one launch it does nothing.
+// Preprocess chooses the launch configuration for frames and tensors like p's and sets it on
+// the device, where it applies to all shapes (List.Configure overrides it). It does nothing
+// on a device whose preprocess kernel has only one configuration.
 func (t *Tuner) Preprocess(ctx context.Context, p core.Preprocess) (Choice, error) {
 	task := Task{Kernel: "preprocess", Shape: []int{p.Width, p.Height, p.OutW, p.OutH, p.Type.Bytes()}}
 	if t.limits(task.Kernel).Name == "" {
@@ -28,7 +28,7 @@ func (t *Tuner) Preprocess(ctx context.Context, p core.Preprocess) (Choice, erro
 	return c, errors.Join(err, b.release())
 }
 
-// preprocess is one frame and its tensor, in the device's memory.
+// preprocess is a frame and its tensor in device memory, for measurements.
 type preprocess struct {
 	p          *core.Preprocess
 	stream     *core.Stream

@@ -1,11 +1,11 @@
-// Package tune finds the launch configuration with which a kernel is quickest on this
-// device for a shape, and keeps it.
+// Package tune finds and caches the fastest launch configuration of a kernel for a device
+// and a shape.
 //
-// Candidates come from what the kernel takes; those that cannot win are left out: on a
-// GPU by occupancy, on the CPU by what its cache holds and the shape needs. The rest is
-// measured in turn, so that a change of clocks meets all alike. What was found is kept in
-// the cache of compiled kernels under the device, its driver, the digest of the kernel
-// sources and the shape's bucket: a second start measures nothing.
+// Candidates are the valid configurations of the kernel. Hopeless ones are pruned: on a GPU
+// by occupancy, on the CPU by cache size and shape. The others are measured in turn, so that
+// a change of clocks affects all equally. Results are stored in the cache of compiled
+// kernels. Their key contains the device, its driver, the digest of the kernel sources and
+// the shape's bucket, so that a second start measures nothing.
 package tune
 
 import (
@@ -23,55 +23,55 @@ import (
 	"github.com/yoctune/yoctune/runtime/engine/core"
 )
 
-// From says where a choice comes from.
+// From is the origin of a choice.
 type From string
 
 const (
-	Measured From = "measured" // now
-	Kept     From = "kept"     // measured by an earlier start
-	Model    From = "model"    // not measured: by occupancy, or the cache's size
-	BuiltIn  From = "built-in" // the kernel takes only one
+	Measured From = "measured" // by this start
+	Kept     From = "kept"     // by an earlier start
+	Model    From = "model"    // predicted from occupancy or cache size
+	BuiltIn  From = "built-in" // the only configuration of the kernel
 )
 
-// Choice is the configuration for a kernel and a shape.
+// Choice is the configuration chosen for a kernel and a shape.
 type Choice struct {
 	Config     core.KernelConfig `json:"-"`
 	From       From              `json:"from"`
-	Candidates int               `json:"candidates"` // that the kernel takes
-	Pruned     int               `json:"pruned"`     // of them, not measured
-	Time       time.Duration     `json:"time_ns"`    // of the chosen one, 0: not measured
+	Candidates int               `json:"candidates"` // valid configurations of the kernel
+	Pruned     int               `json:"pruned"`     // candidates that were not measured
+	Time       time.Duration     `json:"time_ns"`    // of the chosen configuration; 0: not measured
 	BuiltIn    time.Duration     `json:"built_in_ns"`
-	Runs       int               `json:"runs"` // measured now
+	Runs       int               `json:"runs"` // measurements of this start
 }
 
-// Task is a kernel at work on a shape.
+// Task is a kernel with a shape.
 type Task struct {
 	Kernel string // "gemm", "preprocess", …
-	Shape  []int  // the sizes that decide, in the kernel's own order; gemm: m, n, k
-	// Run does it once with a configuration and returns the device's time. nil: the
-	// model decides, unless something is kept.
+	Shape  []int  // sizes that affect the choice, in the kernel's order; gemm: m, n, k
+	// Run runs the kernel once with a configuration and returns the device time. If it is
+	// nil and the cache has no choice, the model decides.
 	Run func(context.Context, core.KernelConfig) (time.Duration, error)
 }
 
-// rounds is how often each candidate is measured.
+// rounds is the number of measurements of each candidate.
 const rounds = 5
 
-// margin is how much quicker than what is built in a candidate must be, so that noise
-// does not choose.
+// margin is the relative advantage over the built-in configuration that a candidate needs,
+// so that noise does not decide.
 const margin = 0.03
 
 // Tuner chooses configurations for one device. It may be used from several goroutines.
 type Tuner struct {
 	dev   *core.Device
 	info  core.Info
-	key   core.CacheKey // what all its entries have in common
+	key   core.CacheKey // common to all entries
 	cache *core.Cache
 
-	mu   sync.Mutex // choosing: measurements must not meet
+	mu   sync.Mutex // held while choosing, so that measurements do not overlap
 	runs int
 }
 
-// New makes a tuner that keeps what it finds in kept.
+// New returns a tuner that stores its choices in kept.
 func New(dev *core.Device, kept *core.Cache) (*Tuner, error) {
 	info, err := dev.Info()
 	if err != nil {
@@ -97,15 +97,14 @@ func known[T any](v *T) string {
 	return fmt.Sprint(*v)
 }
 
-// Runs is how many measurements the tuner has made; 0 when everything was kept.
+// Runs returns the number of measurements so far; 0 if the cache had all choices.
 func (t *Tuner) Runs() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.runs
 }
 
-// Bucket is what shapes share that are tuned together: each size up to the next power
-// of two.
+// Bucket rounds each size up to a power of two. Shapes in one bucket share a choice.
 func Bucket(shape []int) []int {
 	out := make([]int, len(shape))
 	for i, v := range shape {
@@ -117,7 +116,7 @@ func Bucket(shape []int) []int {
 	return out
 }
 
-// entry is what is kept of a choice.
+// entry is a choice in the cache.
 type entry struct {
 	Block      int   `json:"block"`
 	Tile       int   `json:"tile,omitempty"`
@@ -127,8 +126,8 @@ type entry struct {
 	BuiltIn    int64 `json:"built_in_ns"`
 }
 
-// Choose gives the configuration for a task, which it measures when nothing is kept.
-// The device is not changed: use List.Configure, or Device.Configure.
+// Choose returns the configuration for a task. It measures the candidates if the cache has
+// no choice. To apply the choice use List.Configure or Device.Configure.
 func (t *Tuner) Choose(ctx context.Context, task Task) (Choice, error) {
 	all := t.dev.Tunable()
 	i := slices.IndexFunc(all, func(l core.KernelLimits) bool { return l.Name == task.Kernel })
@@ -177,7 +176,7 @@ func (t *Tuner) Choose(ctx context.Context, task Task) (Choice, error) {
 		choice.Time, choice.BuiltIn = time.Duration(e.Time), time.Duration(e.BuiltIn)
 		return choice, nil
 	}
-	// Whole, and not what this program writes: again, from the start.
+	// The entry is intact but invalid: measure again.
 	t.cache.Drop(key)
 	if _, _, err = t.cache.Get(key, build); errors.Is(err, errModel) {
 		choice.From, choice.Config, err = Model, left[0], nil
@@ -185,7 +184,7 @@ func (t *Tuner) Choose(ctx context.Context, task Task) (Choice, error) {
 	return choice, err
 }
 
-// candidates are the configurations a kernel takes, what is built in first.
+// candidates returns the valid configurations of a kernel, the built-in one first.
 func candidates(l core.KernelLimits) []core.KernelConfig {
 	first := core.KernelConfig{Kernel: l.Name, Block: l.Block, Tile: l.Tile}
 	if l.Tile != 0 {
@@ -206,22 +205,23 @@ func candidates(l core.KernelLimits) []core.KernelConfig {
 	return out
 }
 
-// prune leaves out what cannot win, the best guess first. It never leaves nothing.
+// prune removes hopeless candidates and orders the others by the model. At least one
+// remains.
 func (t *Tuner) prune(l core.KernelLimits, all []core.KernelConfig, shape []int) []core.KernelConfig {
 	if t.info.Backend == core.CPU {
-		return forCache(all, shape)
+		return pruneByCache(all, shape)
 	}
 	d, err := occupancy.Lookup(capability(t.info))
 	if err != nil {
 		return all
 	}
-	return byOccupancy(d, l.Name, all)
+	return pruneByOccupancy(d, l.Name, all)
 }
 
-// forCache: a block of the second matrix has to stay in the second-level cache beside
-// what runs over it, and is not wider or deeper than the matrix.
-func forCache(all []core.KernelConfig, shape []int) []core.KernelConfig {
-	const share = 192 << 10 // bytes, of 256 KiB a core in an Orin's A78AE
+// pruneByCache keeps blocks of the second matrix that fit the second-level cache together
+// with the data that streams over them, and that do not exceed the matrix.
+func pruneByCache(all []core.KernelConfig, shape []int) []core.KernelConfig {
+	const share = 192 << 10 // bytes, of the 256 KiB per core of Orin's Cortex-A78AE
 	n, k := shape[min(1, len(shape)-1)], shape[len(shape)-1]
 	narrow := func(size, most, unit int) bool { return size <= max(unit, Bucket([]int{most})[0]) }
 	out := slices.DeleteFunc(slices.Clone(all), func(c core.KernelConfig) bool {
@@ -230,16 +230,16 @@ func forCache(all []core.KernelConfig, shape []int) []core.KernelConfig {
 	if len(out) == 0 {
 		return all[:1]
 	}
-	// What is built in first, where it is left; else the largest block.
+	// The built-in configuration stays first if it remains; otherwise the largest block.
 	if out[0] != all[0] {
 		slices.SortStableFunc(out, func(a, b core.KernelConfig) int { return b.Block*b.Tile - a.Block*a.Tile })
 	}
 	return out
 }
 
-// byOccupancy keeps block sizes that hold at least three quarters of the most warps
-// any holds, the fullest first and of those the largest.
-func byOccupancy(d occupancy.Device, kernel string, all []core.KernelConfig) []core.KernelConfig {
+// pruneByOccupancy keeps block sizes with at least three quarters of the highest number of
+// resident warps, in descending order of warps, then of size.
+func pruneByOccupancy(d occupancy.Device, kernel string, all []core.KernelConfig) []core.KernelConfig {
 	need, ok := occupancy.BuiltIn(d.SM(), kernel)
 	if !ok {
 		return all
@@ -264,7 +264,7 @@ func byOccupancy(d occupancy.Device, kernel string, all []core.KernelConfig) []c
 	return out
 }
 
-// capability is 87 for "8.7", 0 where it is not known.
+// capability returns 87 for compute capability "8.7", or 0 if it is unknown.
 func capability(info core.Info) int {
 	var major, minor int
 	if info.Capability == nil {
@@ -276,9 +276,9 @@ func capability(info core.Info) int {
 	return 10*major + minor
 }
 
-// measure runs what is left in turn, rounds times after one to warm up, and takes the
-// quickest by its quickest run: what slows a run down is never the kernel. What is built
-// in stays unless another is quicker by margin.
+// measure runs the candidates in turn, rounds times after one warm-up, and compares their
+// fastest runs, because only other load makes a run slower. A candidate replaces the
+// built-in configuration if it is faster by margin.
 func (t *Tuner) measure(ctx context.Context, task Task, left []core.KernelConfig, choice *Choice) (core.KernelConfig, error) {
 	first := candidates(t.limits(task.Kernel))[0]
 	if !slices.Contains(left, first) {
@@ -292,7 +292,7 @@ func (t *Tuner) measure(ctx context.Context, task Task, left []core.KernelConfig
 			}
 			took, err := task.Run(ctx, c)
 			if err != nil {
-				return core.KernelConfig{}, fmt.Errorf("with blocks of %d and tiles of %d: %w", c.Block, c.Tile, err)
+				return core.KernelConfig{}, fmt.Errorf("block %d, tile %d: %w", c.Block, c.Tile, err)
 			}
 			t.runs++
 			choice.Runs++

@@ -349,7 +349,7 @@ func TestOccupancyPrunesBlockSizes(t *testing.T) {
 	if len(all) != 8 || all[0].Block != 256 {
 		t.Fatalf("candidates %v", all)
 	}
-	left := byOccupancy(d, "preprocess", all)
+	left := pruneByOccupancy(d, "preprocess", all)
 	if len(left) == len(all) || len(left) == 0 {
 		t.Fatalf("left %v", left)
 	}
@@ -357,7 +357,7 @@ func TestOccupancyPrunesBlockSizes(t *testing.T) {
 	if slices.ContainsFunc(left, func(c core.KernelConfig) bool { return c.Block == 32 }) {
 		t.Errorf("left %v", left)
 	}
-	if unknown := byOccupancy(d, "unheard", all); !slices.Equal(unknown, all) {
+	if unknown := pruneByOccupancy(d, "unheard", all); !slices.Equal(unknown, all) {
 		t.Errorf("a kernel without figures is not pruned: %v", unknown)
 	}
 }
