@@ -176,8 +176,8 @@ func TestAChoiceChangesNoResult(t *testing.T) {
 	}{
 		{s.List().Gemm(b.At(0, 4), b.At(8, 4), b.At(16, 4), core.Region{}, args).Configure(core.KernelConfig{Block: 100}), "64 to 256 in steps of 64"},
 		{s.List().Gemm(b.At(0, 4), b.At(8, 4), b.At(16, 4), core.Region{}, args).Configure(core.KernelConfig{Tile: 48}), "a power of two from 32 to 256"},
-		{s.List().Memset(b.At(0, 4), 1).Configure(core.KernelConfig{Block: 64}), "takes none"},
-		{s.List().Configure(core.KernelConfig{Block: 64}), "of a command"},
+		{s.List().Memset(b.At(0, 4), 1).Configure(core.KernelConfig{Block: 64}), "no launch configuration"},
+		{s.List().Configure(core.KernelConfig{Block: 64}), "need a command"},
 	} {
 		if err := tc.l.Submit(); !errors.Is(err, core.ErrInvalid) || !strings.Contains(err.Error(), tc.says) {
 			t.Errorf("%v does not say %q", err, tc.says)
