@@ -2,13 +2,13 @@ package enforce
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/yoctune/yoctune/runtime/device/outcome"
 	"github.com/yoctune/yoctune/runtime/device/rootfs"
+	"github.com/yoctune/yoctune/schema/formats/nvfancontrol"
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
@@ -35,29 +35,16 @@ func fanResult(dev rootfs.FS, f *plan.Fan) []Result {
 		r.Outcome, r.Message = outcome.Unsupported, fmt.Sprintf("fan: %s cannot be read: nvfancontrol is not in this image", fanConfig)
 		return []Result{r}
 	}
-	has := parseFanConfig(string(b))
+	fans, _ := nvfancontrol.Parse(string(b)) // nvfancontrol also skips what it cannot parse
+	if len(fans) == 0 {
+		fans = []nvfancontrol.Fan{{}}
+	}
 	var found, faults []string
-	for _, c := range []struct{ what, key, want string }{
-		{"profile", "FAN_DEFAULT_PROFILE", f.Profile},
-		{"governor", "FAN_DEFAULT_GOVERNOR", f.Governor},
-		{"control", "FAN_DEFAULT_CONTROL", f.Control},
-	} {
-		if c.want == "" {
-			continue
-		}
-		found = append(found, c.what+" "+has.defaults[c.key])
-		if has.defaults[c.key] != c.want {
-			faults = append(faults, fmt.Sprintf("%s is %q, wanted %q", c.what, has.defaults[c.key], c.want))
-		}
+	for _, fan := range fans {
+		f, fault := compareFan(f, &fan)
+		found, faults = append(found, f...), append(faults, fault...)
 	}
-	if f.Profile != "" {
-		curve, ok := has.profiles[f.Profile]
-		if !ok {
-			faults = append(faults, fmt.Sprintf("no profile %q is defined", f.Profile))
-		} else if why := curve.checkMonotonic(has.margin); why != "" {
-			faults = append(faults, fmt.Sprintf("profile %q: %s", f.Profile, why))
-		}
-	}
+	found, faults = distinct(found), distinct(faults) // fans may share a fault
 	r.Found, r.Known = strings.Join(found, ", "), true
 	owners := fanOwners(dev)
 	switch i := slices.IndexFunc(owners, func(o string) bool { return !strings.HasPrefix(o, "nvfancontrol ") }); {
@@ -69,6 +56,40 @@ func fanResult(dev rootfs.FS, f *plan.Fan) []Result {
 		r.Outcome, r.Message = outcome.Differs, "fan: nvfancontrol does not run: `systemctl restart nvfancontrol`"
 	}
 	return []Result{r}
+}
+
+// compareFan returns the defaults of a fan that the plan sets, and how they differ from it.
+func compareFan(want *plan.Fan, fan *nvfancontrol.Fan) (found, faults []string) {
+	for _, c := range []struct{ what, key, want string }{
+		{"profile", "PROFILE", want.Profile}, {"governor", "GOVERNOR", want.Governor}, {"control", "CONTROL", want.Control},
+	} {
+		if c.want == "" {
+			continue
+		}
+		found = append(found, c.what+" "+fan.Defaults[c.key])
+		if fan.Defaults[c.key] != c.want {
+			faults = append(faults, fmt.Sprintf("%s is %q, wanted %q", c.what, fan.Defaults[c.key], c.want))
+		}
+	}
+	if want.Profile == "" {
+		return found, faults
+	}
+	if curve := fan.Profile(want.Profile); curve == nil {
+		faults = append(faults, fmt.Sprintf("no profile %q is defined", want.Profile))
+	} else if why := checkCurve(curve.Points, fan.Margin); why != "" {
+		faults = append(faults, fmt.Sprintf("profile %q: %s", want.Profile, why))
+	}
+	return found, faults
+}
+
+func distinct(list []string) []string {
+	var out []string
+	for _, s := range list {
+		if !slices.Contains(out, s) {
+			out = append(out, s)
+		}
+	}
+	return out
 }
 
 func describeFan(f *plan.Fan) string {
@@ -117,61 +138,18 @@ func findProcesses(dev rootfs.FS, names []string) []process {
 	return out
 }
 
-type fanFile struct {
-	defaults map[string]string
-	profiles map[string]fanCurve
-	margin   bool // TMARGIN: temperatures are margins below a limit
-}
-
-// fanCurve has temperature and PWM of each point, in the file's order.
-type fanCurve [][2]int
-
-// checkMonotonic says why a curve would cool less when it is hotter. With margins the file
-// counts from the limit down, so that PWM falls along it.
-func (c fanCurve) checkMonotonic(margin bool) string {
-	for i := 1; i < len(c); i++ {
-		hotter := c[i][0] > c[i-1][0]
+// checkCurve explains where a curve cools less at a higher temperature, "" where it does
+// not. With margins the file counts down from the limit, so that PWM falls along it.
+func checkCurve(points []nvfancontrol.Point, margin bool) string {
+	for i := 1; i < len(points); i++ {
+		p, q := points[i-1], points[i]
+		hotter := q.Temp > p.Temp
 		if margin {
-			hotter = c[i][0] < c[i-1][0]
+			hotter = q.Temp < p.Temp
 		}
-		if c[i][0] != c[i-1][0] && hotter != (c[i][1] > c[i-1][1]) && c[i][1] != c[i-1][1] {
-			return fmt.Sprintf("PWM goes from %d to %d between %d and %d: it cools less when it is hotter", c[i-1][1], c[i][1], c[i-1][0], c[i][0])
+		if q.Temp != p.Temp && q.PWM != p.PWM && hotter != (q.PWM > p.PWM) {
+			return fmt.Sprintf("PWM goes from %d to %d between %d and %d: it cools less when it is hotter", p.PWM, q.PWM, p.Temp, q.Temp)
 		}
 	}
 	return ""
-}
-
-// parseFanConfig reads nvfancontrol.conf: blocks in braces, one thing a line.
-func parseFanConfig(text string) fanFile {
-	f := fanFile{defaults: map[string]string{}, profiles: map[string]fanCurve{}}
-	profile := regexp.MustCompile(`FAN_PROFILE\s+(\S+)\s*\{`)
-	name := ""
-	for line := range strings.Lines(text) {
-		line = strings.TrimSpace(strings.ReplaceAll(line, "\t", " "))
-		if line == "" || line[0] == '#' {
-			continue
-		}
-		if m := profile.FindStringSubmatch(line); m != nil {
-			name = m[1]
-			f.profiles[name] = nil
-			continue
-		}
-		w := strings.Fields(line)
-		if strings.HasPrefix(line, "}") {
-			name = ""
-		}
-		switch {
-		case w[0] == "TMARGIN" && len(w) > 1:
-			f.margin = w[1] == "ENABLED"
-		case strings.HasPrefix(w[0], "FAN_DEFAULT_") && len(w) > 1:
-			f.defaults[w[0]] = w[1]
-		case name != "" && len(w) >= 3:
-			temp, err1 := strconv.Atoi(w[0])
-			pwm, err2 := strconv.Atoi(w[2])
-			if err1 == nil && err2 == nil {
-				f.profiles[name] = append(f.profiles[name], [2]int{temp, pwm})
-			}
-		}
-	}
-	return f
 }

@@ -11,8 +11,8 @@ import (
 
 // fanFile is in the form of nvfancontrol.conf, with values of our own.
 func fanFile(margin, curve string) string {
-	return "FAN 1 {\n\tTMARGIN " + margin + "\n\tFAN_GOVERNOR cont {\n\t\tSTEP_SIZE 10\n\t}\n\tFAN_PROFILE lab {\n\t\t#TEMP\tHYST\tPWM\tRPM\n" + curve +
-		"\t}\n\tTHERMAL_GROUP 0 {\n\t\tGROUP_MAX_TEMP 105\n\t}\n\tFAN_DEFAULT_CONTROL close_loop\n\tFAN_DEFAULT_PROFILE lab\n\tFAN_DEFAULT_GOVERNOR cont\n}\n"
+	return "<FAN 1>\n\tTMARGIN " + margin + "\n\tFAN_GOVERNOR cont {\n\t\tSTEP_SIZE 10\n\t}\n\tFAN_PROFILE lab {\n\t\t#TEMP\tHYST\tPWM\tRPM\n" + curve +
+		"\t}\n\tTHERMAL_GROUP 0 {\n\t\tGROUP_MAX_TEMP 105\n\t}\n\tFAN_DEFAULT_CONTROL close_loop\n\tFAN_DEFAULT_PROFILE lab\n\tFAN_DEFAULT_GOVERNOR cont\n"
 }
 
 const (
@@ -32,6 +32,8 @@ func TestTheFansOwnerIsAskedAndNamed(t *testing.T) {
 		{"as wanted, with degrees", fanFile("DISABLED", rising), []string{"nvfancontrol"}, plan.Fan{Profile: "lab"}, outcome.OK, ""},
 		{"backwards, with margins", fanFile("ENABLED", rising), []string{"nvfancontrol"}, plan.Fan{Profile: "lab"}, outcome.Pending, "cools less when it is hotter"},
 		{"backwards, with degrees", fanFile("DISABLED", falling), []string{"nvfancontrol"}, plan.Fan{Profile: "lab"}, outcome.Pending, "cools less when it is hotter"},
+		{"a second fan that differs", fanFile("DISABLED", rising) + strings.ReplaceAll(fanFile("DISABLED", falling), "cont", "pid"), []string{"nvfancontrol"}, plan.Fan{Profile: "lab", Governor: "cont"},
+			outcome.Pending, `governor is "pid", wanted "cont"; profile "lab": PWM goes from`},
 		{"another profile", fanFile("ENABLED", falling), []string{"nvfancontrol"}, plan.Fan{Profile: "cool"}, outcome.Pending, `profile is "lab", wanted "cool"; no profile "cool" is defined`},
 		{"two owners", fanFile("ENABLED", falling), []string{"nvfancontrol", "jtop"}, plan.Fan{Profile: "lab"}, outcome.Contested, "jtop (pid 901) runs and writes its speed too"},
 		{"nobody", fanFile("ENABLED", falling), nil, plan.Fan{Profile: "lab"}, outcome.Differs, "nvfancontrol does not run"},
