@@ -53,7 +53,7 @@ the rest.`,
 }
 
 func probe(dev rootfs.FS) inventory {
-	inv := inventory{Identity: rootfs.Identify(dev), Hardware: rootfs.Survey(dev)}
+	inv := inventory{Identity: rootfs.Identify(dev), Hardware: rootfs.ReadHardware(dev)}
 	problem := func(err error) {
 		if err != nil {
 			inv.Problems = append(inv.Problems, err.Error())
@@ -66,7 +66,7 @@ func probe(dev rootfs.FS) inventory {
 			inv.Nodes = append(inv.Nodes, rootfs.Describe(dev, n))
 		}
 	}
-	args, err := rootfs.Args(dev)
+	args, err := rootfs.ReadArgs(dev)
 	problem(err)
 	for _, a := range args {
 		if a.Flag {

@@ -142,7 +142,7 @@ systemctl stop yoctuned.service
 printf '[Service]\nProtectControlGroups=yes\n' >/etc/systemd/system/yoctuned.service.d/proc.conf
 systemctl daemon-reload
 systemctl start yoctuned.service
-await a-proc-of-its-own-is-found grep -q '^no events from /proc: this process has a /proc of its own' /log
+await a-proc-of-its-own-is-found grep -q '^no events from /proc: this process has its own mount of /proc' /log
 sh -c 'echo 78 >/proc/sys/vm/swappiness'
 await and-drift-is-found-by-looking node_says /proc/sys/vm/swappiness 10
 rm /etc/systemd/system/yoctuned.service.d/proc.conf

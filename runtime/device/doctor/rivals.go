@@ -169,7 +169,7 @@ func checkSuper(in *Input) answer {
 	if facts == nil {
 		return answer{Unknown, "", "no facts about this board"}
 	}
-	hardware := rootfs.Survey(in.Dev)
+	hardware := rootfs.ReadHardware(in.Dev)
 	var found []string
 	short := 0
 	clock := func(name string, highest, perMHz int64, ends board.Limits) {

@@ -138,7 +138,7 @@ func (r *reader) readOnce(path string) (rootfs.Content, error) {
 		return r.dev.Read(path)
 	}
 	limit := r.timeout
-	if rootfs.WrittenFor(path) != "" {
+	if rootfs.BackingFile(path) != "" {
 		limit *= writeTimeoutFactor // systemd may be slow to answer
 	}
 	return r.callWithTimeout(limit, "read", path, func() answer {

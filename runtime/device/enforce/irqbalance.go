@@ -29,7 +29,7 @@ func banSettings(dev rootfs.FS, all []*target) []plan.Setting {
 	}
 	return []plan.Setting{{
 		ID: "interrupts.irqbalance", Domain: plan.DomainIRQ, Select: plan.Select{Path: rootfs.BannedIRQs}, Type: plan.TypeString,
-		Want: rootfs.BanIRQs(strings.TrimSpace(c.Text), mine...), Compare: plan.Exact, Policy: plan.Enforce, Needs: plan.NeedsNothing, Optional: true,
+		Want: rootfs.AddBannedIRQs(strings.TrimSpace(c.Text), mine...), Compare: plan.Exact, Policy: plan.Enforce, Needs: plan.NeedsNothing, Optional: true,
 	}}
 }
 

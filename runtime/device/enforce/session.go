@@ -144,7 +144,7 @@ func (s *Session) Nodes() []Node {
 	s.eachNode(func(t *target) {
 		n := Node{ID: t.setting.ID, Path: t.path, Real: t.real, Want: t.setting.Want, Policy: t.setting.Policy}
 		n.Moved = slices.Clone(related(t.real).others)
-		if file := rootfs.WrittenFor(t.real); file != "" {
+		if file := rootfs.BackingFile(t.real); file != "" {
 			n.Moved = append(n.Moved, file)
 		}
 		out = append(out, n)

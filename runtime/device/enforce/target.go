@@ -238,7 +238,7 @@ func (sel *selector) node(s plan.Setting, name string) *target {
 // repeated arguments wins, except for consoles, which accumulate.
 func (sel *selector) kernelArgument(s plan.Setting) *target {
 	if !sel.argsRead {
-		sel.args, sel.argsErr = rootfs.Args(sel.dev)
+		sel.args, sel.argsErr = rootfs.ReadArgs(sel.dev)
 		sel.argsRead = true
 	}
 	t := &target{setting: s, path: "/proc/cmdline"}

@@ -16,21 +16,21 @@ import (
 //	/sys/class/net/eth0/ethtool/coalesce/rx-usecs
 //	/sys/class/net/eth0/ethtool/channels/combined
 //
-// They are asked for by ioctl (include/uapi/linux/ethtool.h), which kernels have
-// from L4T R32's 4.9 on and serve by the same code as the netlink family of 5.6.
+// They are read and written by ioctl (include/uapi/linux/ethtool.h), which L4T R32's kernel
+// 4.9 has too. The netlink family of 5.6 is served by the same code.
 
-// ethtoolKnob is one field of one of ethtool's structures: all are words of 32
-// bits, of which the first is the command.
+// ethtoolKnob is a field of one of ethtool's structures, which consist of 32-bit words with
+// the command first.
 type ethtoolKnob struct {
 	get, set uint32
 	words    int // of the structure
 	field    int // index of the word
-	most     int // index of the word that holds the highest value, 0: none
+	maximum  int // index of the word with the highest value, 0: none
 }
 
-// ethtoolKnobs has the structures ethtool_ringparam, ethtool_coalesce and
+// lookupEthtool returns a field of ethtool_ringparam, ethtool_coalesce or
 // ethtool_channels.
-func ethtoolKnobs(name string) (ethtoolKnob, bool) {
+func lookupEthtool(name string) (ethtoolKnob, bool) {
 	ring := func(field, most int) ethtoolKnob { return ethtoolKnob{0x10, 0x11, 9, field, most} }
 	coalesce := func(field int) ethtoolKnob { return ethtoolKnob{0x0e, 0x0f, 23, field, 0} }
 	channels := func(field, most int) ethtoolKnob { return ethtoolKnob{0x3c, 0x3d, 9, field, most} }
@@ -68,44 +68,44 @@ type ethtoolNode struct {
 }
 
 func (n ethtoolNode) read(*Root) (string, error) {
-	words, err := n.knob.ask(n.iface)
+	words, err := n.knob.query(n.iface)
 	if err != nil {
 		return "", err
 	}
 	return strconv.FormatUint(uint64(words[n.knob.field]), 10), nil
 }
 
-// write changes one field and leaves the others of the structure as they are.
+// write changes one field of the structure and keeps the others.
 func (n ethtoolNode) write(_ *Root, value string) error {
 	k := n.knob
 	v, err := strconv.ParseUint(value, 10, 32)
 	if err != nil {
 		return unix.EINVAL
 	}
-	words, err := k.ask(n.iface)
+	words, err := k.query(n.iface)
 	if err != nil {
 		return err
 	}
-	if k.most > 0 && v > uint64(words[k.most]) {
+	if k.maximum > 0 && v > uint64(words[k.maximum]) {
 		return unix.ERANGE
 	}
 	words[0], words[k.field] = k.set, uint32(v)
-	return ethtoolCall(n.iface, words)
+	return ioctlEthtool(n.iface, words)
 }
 
-func (k ethtoolKnob) ask(iface string) ([]uint32, error) {
+func (k ethtoolKnob) query(iface string) ([]uint32, error) {
 	words := make([]uint32, k.words)
 	words[0] = k.get
-	err := ethtoolCall(iface, words)
-	// An interface that has gone is an absent node, whatever it is called here.
+	err := ioctlEthtool(iface, words)
+	// A removed interface is an absent node.
 	if errors.Is(err, unix.ENODEV) {
 		err = fs.ErrNotExist
 	}
 	return words, err
 }
 
-// ethtoolCall hands a structure to the driver of an interface.
-func ethtoolCall(iface string, words []uint32) error {
+// ioctlEthtool passes a structure to the driver of an interface.
+func ioctlEthtool(iface string, words []uint32) error {
 	if len(iface) >= unix.IFNAMSIZ {
 		return unix.ENODEV
 	}
@@ -114,7 +114,7 @@ func ethtoolCall(iface string, words []uint32) error {
 		return err
 	}
 	defer func() { _ = unix.Close(fd) }()
-	// struct ifreq: the name, and a union of 24 bytes whose first is a pointer.
+	// struct ifreq: the name, and a union of 24 bytes that starts with a pointer.
 	var request struct {
 		name [unix.IFNAMSIZ]byte
 		data unsafe.Pointer

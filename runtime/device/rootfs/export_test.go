@@ -2,9 +2,9 @@ package rootfs
 
 // Parts for tests.
 var (
-	UnitOf     = unitOf
-	MountedAt  = mountedAt
-	Quota      = quota
+	UnitOf     = parseUnit
+	MountedAt  = mountedDevice
+	Quota      = parseQuota
 	ParseSetup = parseSetup
 )
 
@@ -14,7 +14,7 @@ func CPUsAgain(text string) (string, bool) {
 	if !ok {
 		return "", false
 	}
-	return textOfCPUs(v)
+	return formatCPUs(v)
 }
 
 // NumberAgain does so with a number.
@@ -23,8 +23,8 @@ func NumberAgain(text string) (string, bool) {
 	if !ok {
 		return "", false
 	}
-	return textOfNumber(v)
+	return formatNumber(v)
 }
 
 // LockedBy is what somebody who may not open the lock's file learns.
-func LockedBy(host string) *HeldError { return lockedBy(host) }
+func LockedBy(host string) *HeldError { return findLockHolder(host) }

@@ -18,7 +18,7 @@ func FuzzSurvey(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		dev := devicetest.Says(text)
-		h := rootfs.Survey(dev)
+		h := rootfs.ReadHardware(dev)
 		if h.Cores < 0 || h.MemTotal < 0 {
 			t.Errorf("%+v", h)
 		}
@@ -61,7 +61,7 @@ func FuzzProperties(f *testing.F) {
 				}
 			}
 		}
-		rootfs.BanIRQs(text, "7")
+		rootfs.AddBannedIRQs(text, "7")
 	})
 }
 
@@ -81,10 +81,10 @@ func TestPropertiesAreSystemdsWords(t *testing.T) {
 			t.Errorf("%q is %q, want %q", in, got, want)
 		}
 	}
-	if got, ok := rootfs.ParseSetup("SLEEP 10 IRQ 31 LOAD 0 DIFF 0 CLASS 2 IRQ 24 LOAD 0 DIFF 0 CLASS 0 BANNED 00000000\x00"); !ok || rootfs.BanIRQs("none", "9") != "9" || len(got) != 2 || got[0] != 24 {
+	if got, ok := rootfs.ParseSetup("SLEEP 10 IRQ 31 LOAD 0 DIFF 0 CLASS 2 IRQ 24 LOAD 0 DIFF 0 CLASS 0 BANNED 00000000\x00"); !ok || rootfs.AddBannedIRQs("none", "9") != "9" || len(got) != 2 || got[0] != 24 {
 		t.Errorf("%v", got)
 	}
-	if got := rootfs.BanIRQs("31 24", "9", "24"); got != "9 24 31" {
+	if got := rootfs.AddBannedIRQs("31 24", "9", "24"); got != "9 24 31" {
 		t.Error(got)
 	}
 }

@@ -8,29 +8,28 @@ import (
 	"github.com/yoctune/yoctune/schema/formats/cpulist"
 )
 
-// Hardware is what the kernel says the machine is made of. What it does not say
-// is absent.
+// Hardware is the machine's hardware as the kernel reports it. Unreported fields are
+// absent.
 type Hardware struct {
 	Cores    int      `json:"cores,omitempty"`    // present, online or not
-	Policies []string `json:"policies,omitempty"` // the cores of each cpufreq policy, as lists
-	// Steps of the CPU clock in kHz, ascending, where all policies have the same.
+	Policies []string `json:"policies,omitempty"` // lists of the cores of each cpufreq policy
+	// Steps of the CPU clock in kHz, ascending, if all policies have the same.
 	CPUkHz  []int64 `json:"cpu_khz,omitempty"`
 	DevFreq []Clock `json:"devfreq,omitempty"`
-	// MemTotal in bytes: less than the module has, by what firmware and kernel keep.
+	// MemTotal in bytes, without the memory that firmware and kernel reserve.
 	MemTotal     int64    `json:"mem_total,omitempty"`
 	ThermalZones []string `json:"thermal_zones,omitempty"` // thermal_zone*/type
 }
 
-// Clock is a devfreq device and its steps.
+// Clock is a devfreq device with its frequency steps.
 type Clock struct {
 	Name   string  `json:"name"`
 	OFNode string  `json:"of_node,omitempty"`
 	Hz     []int64 `json:"hz,omitempty"` // ascending
 }
 
-// Survey reads it. It never fails: a file that is not there leaves its field
-// absent.
-func Survey(dev FS) Hardware {
+// ReadHardware reads the hardware. Missing files leave their fields absent.
+func ReadHardware(dev FS) Hardware {
 	text := func(name string) string {
 		c, err := dev.Read(name)
 		if err != nil {
@@ -48,7 +47,7 @@ func Survey(dev FS) Hardware {
 		if own := strings.Fields(text(p.Path + "/related_cpus")); len(own) > 0 {
 			h.Policies = append(h.Policies, strings.Join(own, ","))
 		}
-		steps := ascending(text(p.Path + "/scaling_available_frequencies"))
+		steps := parseSteps(text(p.Path + "/scaling_available_frequencies"))
 		if i == 0 {
 			h.CPUkHz = steps
 		} else if !slices.Equal(h.CPUkHz, steps) {
@@ -58,7 +57,7 @@ func Survey(dev FS) Hardware {
 	clocks, _ := Nodes(dev, ClassDevFreq)
 	for _, n := range clocks {
 		n = Describe(dev, n)
-		h.DevFreq = append(h.DevFreq, Clock{Name: n.Name, OFNode: n.OFNode, Hz: ascending(text(n.Path + "/available_frequencies"))})
+		h.DevFreq = append(h.DevFreq, Clock{Name: n.Name, OFNode: n.OFNode, Hz: parseSteps(text(n.Path + "/available_frequencies"))})
 	}
 	if info, err := dev.ReadFile("/proc/meminfo", 64<<10); err == nil {
 		h.MemTotal = Meminfo(string(info))["MemTotal"]
@@ -81,8 +80,8 @@ func policyNumber(n Node) int {
 	return number
 }
 
-// Meminfo parses /proc/meminfo into bytes. Lines that are not "Name: n kB" or
-// "Name: n" are left out.
+// Meminfo parses /proc/meminfo into bytes. Lines other than "Name: n kB" and "Name: n" are
+// skipped.
 func Meminfo(text string) map[string]int64 {
 	m := map[string]int64{}
 	for line := range strings.Lines(text) {
@@ -103,8 +102,8 @@ func Meminfo(text string) map[string]int64 {
 	return m
 }
 
-// ascending reads numbers between blanks; nil when one of them is none.
-func ascending(text string) []int64 {
+// parseSteps parses numbers between blanks and sorts them. It returns nil on any error.
+func parseSteps(text string) []int64 {
 	var steps []int64
 	for f := range strings.FieldsSeq(text) {
 		n, err := strconv.ParseInt(f, 10, 63)

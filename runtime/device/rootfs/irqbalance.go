@@ -16,15 +16,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The interrupts that a running irqbalance leaves alone are a list that it keeps in
-// memory and takes over a socket (irqbalance.c, sock_handle):
+// A running irqbalance keeps the list of interrupts that it excludes in memory, and serves
+// it on a socket (irqbalance.c, sock_handle):
 //
 //	/proc/irq/irqbalance/banned     "24 31", or "none"
 //
-// It is there while one irqbalance runs. What is on its command line (--banirq)
-// irqbalance has in the same list.
+// The node exists while irqbalance runs. The list includes the exclusions of its command
+// line (--banirq).
 
-// BannedIRQs is that node.
+// BannedIRQs is the name of that node.
 const BannedIRQs = "/proc/irq/irqbalance/banned"
 
 // noIRQs is the text of an empty list.
@@ -35,15 +35,15 @@ const irqbalanceTimeout = 2 * time.Second
 type irqbalanceNode struct{}
 
 func (irqbalanceNode) read(r *Root) (string, error) {
-	setup, err := askIRQBalance(r, "setup")
+	setup, err := callIRQBalance(r, "setup")
 	if err != nil {
 		return "", err
 	}
 	banned, ok := parseSetup(setup)
 	if !ok {
-		return "", fmt.Errorf("irqbalance says %.60q: %w", setup, unix.EOPNOTSUPP)
+		return "", fmt.Errorf("unexpected answer of irqbalance, %.60q: %w", setup, unix.EOPNOTSUPP)
 	}
-	return textOfIRQs(banned), nil
+	return formatIRQs(banned), nil
 }
 
 func (irqbalanceNode) write(r *Root, text string) error {
@@ -51,16 +51,16 @@ func (irqbalanceNode) write(r *Root, text string) error {
 	if text != noIRQs {
 		for f := range strings.FieldsSeq(text) {
 			if n, err := strconv.ParseUint(f, 10, 31); err != nil || n == 0 {
-				return unix.EINVAL // 0 ends irqbalance's own list
+				return unix.EINVAL // 0 terminates irqbalance's list
 			}
 		}
 		list = text
 	}
-	_, err := askIRQBalance(r, "settings ban irqs "+list)
+	_, err := callIRQBalance(r, "settings ban irqs "+list)
 	return err
 }
 
-// parseSetup reads "SLEEP 10 IRQ 24 LOAD 0 DIFF 0 CLASS 0 … BANNED 00000000".
+// parseSetup parses "SLEEP 10 IRQ 24 LOAD 0 DIFF 0 CLASS 0 … BANNED 00000000".
 func parseSetup(text string) (banned []int, ok bool) {
 	f := strings.Fields(strings.TrimRight(text, "\x00"))
 	if len(f) < 2 || f[0] != "SLEEP" {
@@ -80,9 +80,9 @@ func parseSetup(text string) (banned []int, ok bool) {
 	return slices.Compact(banned), true
 }
 
-// BanIRQs is the text of a list with interrupts added to it; their numbers are
-// those of the nodes below /proc/irq.
-func BanIRQs(list string, numbers ...string) string {
+// AddBannedIRQs returns the text of a list with interrupts added to it. numbers are names of
+// directories below /proc/irq.
+func AddBannedIRQs(list string, numbers ...string) string {
 	var all []int
 	for _, f := range append(strings.Fields(list), numbers...) {
 		if n, err := strconv.ParseUint(f, 10, 31); err == nil && n > 0 {
@@ -90,10 +90,10 @@ func BanIRQs(list string, numbers ...string) string {
 		}
 	}
 	slices.Sort(all)
-	return textOfIRQs(slices.Compact(all))
+	return formatIRQs(slices.Compact(all))
 }
 
-func textOfIRQs(numbers []int) string {
+func formatIRQs(numbers []int) string {
 	if len(numbers) == 0 {
 		return noIRQs
 	}
@@ -104,7 +104,7 @@ func textOfIRQs(numbers []int) string {
 	return strings.Join(words, " ")
 }
 
-// irqbalancePID finds the one that runs.
+// irqbalancePID returns the PID of the running irqbalance.
 func irqbalancePID(r *Root) (string, error) {
 	names, err := r.List("/proc")
 	if err != nil {
@@ -121,9 +121,10 @@ func irqbalancePID(r *Root) (string, error) {
 	return "", fs.ErrNotExist
 }
 
-// askIRQBalance sends a command and returns what is answered until irqbalance hangs
-// up; it takes them from root only, who has to show that. Its socket is a file where it has /run/irqbalance, else a name without one.
-func askIRQBalance(r *Root, command string) (string, error) {
+// callIRQBalance sends a command and returns the whole answer. irqbalance accepts commands
+// from root only and requires credentials with the message. Its socket is a file if
+// /run/irqbalance exists, else an abstract name.
+func callIRQBalance(r *Root, command string) (string, error) {
 	pid, err := irqbalancePID(r)
 	if err != nil {
 		return "", err
@@ -140,7 +141,7 @@ func askIRQBalance(r *Root, command string) (string, error) {
 		return "", err
 	}
 	who := unix.UnixCredentials(&unix.Ucred{Pid: int32(os.Getpid()), Uid: uint32(os.Geteuid()), Gid: uint32(os.Getegid())})
-	// The zero ends the numbers that irqbalance reads.
+	// The zero byte terminates the numbers.
 	if _, _, err := conn.(*net.UnixConn).WriteMsgUnix(append([]byte(command), 0), who, nil); err != nil {
 		return "", err
 	}

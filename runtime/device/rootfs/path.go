@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// readable lists what may be read; a directory includes what is below it.
+// readable lists the files that may be read, and directories with everything below.
 var readable = [...]string{
 	"/proc/sys", "/proc/irq", "/proc/cmdline", "/proc/config.gz", "/proc/interrupts",
 	"/proc/device-tree", "/sys", "/boot", "/lib/modules", "/usr/lib/modules",
@@ -24,10 +24,10 @@ var readable = [...]string{
 	"/var/log/journal", "/etc/group", "/etc/yoctune", "/usr/lib/yoctune", "/usr/share/yoctune", "/run/yoctune", "/var/lib/yoctune",
 }
 
-// processFiles are what may be read of every process.
+// processFiles are the files of a process that may be read.
 var processFiles = [...]string{"cmdline", "comm", "smaps_rollup", "stat", "status"}
 
-// processFile reports whether name is one of those.
+// processFile reports whether name is such a file.
 func processFile(name string) bool {
 	rest, ok := strings.CutPrefix(name, "/proc/")
 	if !ok {
@@ -40,18 +40,18 @@ func processFile(name string) bool {
 // writable lists the kernel files that may be written.
 var writable = [...]string{"/proc/sys", "/proc/irq", "/sys"}
 
-// state lists the folders of files that yoctuned replaces: its own, and that of
-// nvpmodel's status, which decides about the next boot.
+// state lists the directories of files that yoctuned replaces: its own, and that of
+// nvpmodel's status, which selects the mode of the next boot.
 var state = [...]string{"/run/yoctune", "/var/lib/yoctune", "/var/lib/nvpmodel"}
 
-// maxLinks is the kernel's own limit on symbolic links in one path.
+// maxLinks is the kernel's limit of symbolic links in one path.
 const maxLinks = 40
 
-func mayWrite(name string) bool { return below(name, writable[:]) }
+func mayWrite(name string) bool { return isBelow(name, writable[:]) }
 
-func ours(name string) bool { return below(name, state[:]) }
+func isState(name string) bool { return isBelow(name, state[:]) }
 
-func below(name string, dirs []string) bool {
+func isBelow(name string, dirs []string) bool {
 	for _, d := range dirs {
 		if name == d || strings.HasPrefix(name, d) && name[len(d)] == '/' {
 			return true
@@ -60,14 +60,14 @@ func below(name string, dirs []string) bool {
 	return false
 }
 
-// mayRead reports whether a name is one that may be read.
-func mayRead(name string) bool { return below(name, readable[:]) || processFile(name) }
+// mayRead reports whether a file may be read.
+func mayRead(name string) bool { return isBelow(name, readable[:]) || processFile(name) }
 
-// mayList also allows the folder in which processes are found.
+// mayList also allows /proc, to find processes.
 func mayList(name string) bool { return name == "/proc" || mayRead(name) }
 
-// check refuses a name that is not a clean absolute path, or not allowed.
-func check(name string, allowed func(string) bool) error {
+// checkName refuses names that are not clean absolute paths or not allowed.
+func checkName(name string, allowed func(string) bool) error {
 	switch {
 	case !strings.HasPrefix(name, "/"), strings.ContainsRune(name, 0), path.Clean(name) != name:
 		return fmt.Errorf("%w: %q is not a clean absolute path", ErrPath, name)
@@ -77,15 +77,14 @@ func check(name string, allowed func(string) bool) error {
 	return nil
 }
 
-// runsPrograms reports whether writing value to the resolved node name makes the
-// kernel start a program, suspend or stop. A plan is data: it must not be able
-// to do any of that, signed or not.
+// runsPrograms reports whether writing value to the resolved node makes the kernel start a
+// program, suspend or stop. No plan may do that, signed or not.
 func runsPrograms(name, value string) bool {
 	if key, ok := knob.SysctlKey(name); ok {
-		// The file name of a core dump is a setting; a program to pipe it to is not.
+		// A file name for core dumps is allowed; a program to pipe them to is not.
 		return knob.ForbiddenSysctl(key) && (key != "kernel.core_pattern" || strings.HasPrefix(strings.TrimSpace(value), "|"))
 	}
-	if below(name, []string{"/sys/kernel/uevent_helper", "/sys/power", "/sys/firmware"}) {
+	if isBelow(name, []string{"/sys/kernel/uevent_helper", "/sys/power", "/sys/firmware"}) {
 		return true
 	}
 	switch path.Base(name) {
@@ -95,23 +94,21 @@ func runsPrograms(name, value string) bool {
 	return false
 }
 
-// Resolve follows symbolic links inside the root: an absolute target starts
-// again at the root, and ".." stops there. The result is the node's one true
-// name, the same through whichever link it was found. openat2 with
-// RESOLVE_IN_ROOT would open it in one call, but would not tell that name, and
-// L4T R32 runs 4.9.
+// Resolve follows symbolic links inside the root: an absolute target starts at the root, and
+// ".." does not lead out of it. The result is the node's canonical name. openat2 with
+// RESOLVE_IN_ROOT does not return that name, and L4T R32's kernel 4.9 lacks it.
 func (r *Root) Resolve(name string) (string, error) {
-	if err := check(name, mayList); err != nil {
+	if err := checkName(name, mayList); err != nil {
 		return "", err
 	}
 	if real, ok, err := r.resolveVirtual(name); ok {
 		return real, err
 	}
-	real, err := r.follow(name)
+	real, err := r.resolveLinks(name)
 	if err != nil {
 		return "", err
 	}
-	// /proc and /sys are kernel files and may only lead to kernel files.
+	// Links of /proc and /sys may lead to readable files only.
 	if strings.HasPrefix(name, "/proc/") || strings.HasPrefix(name, "/sys/") {
 		if !mayRead(real) {
 			return "", fmt.Errorf("%w: %s leads to %s", ErrPath, name, real)
@@ -120,8 +117,8 @@ func (r *Root) Resolve(name string) (string, error) {
 	return real, nil
 }
 
-func (r *Root) follow(name string) (string, error) {
-	if r.plain(name) {
+func (r *Root) resolveLinks(name string) (string, error) {
+	if r.hasNoLinks(name) {
 		return name, nil
 	}
 	todo := strings.Split(strings.TrimPrefix(name, "/"), "/")
@@ -162,9 +159,9 @@ func (r *Root) follow(name string) (string, error) {
 	return done, nil
 }
 
-// plain reports whether a clean name exists and has no symbolic link in it; false
-// also where the kernel cannot tell.
-func (r *Root) plain(name string) bool {
+// hasNoLinks reports whether a clean name exists and contains no symbolic link. It is false
+// on kernels without openat2(2).
+func (r *Root) hasNoLinks(name string) bool {
 	if path.Clean(name) != name {
 		return false
 	}
@@ -186,7 +183,7 @@ func readlink(name string, buf []byte) (int, error) {
 	}
 }
 
-// PathError is a failed operation on a device path, relative to the root.
+// PathError is a failed operation on a path, which is relative to the root.
 type PathError struct {
 	Op   string
 	Path string

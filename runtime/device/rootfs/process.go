@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// HostPath resolves name inside the root and returns where it lies on this host:
-// for interfaces of the kernel that take a path, such as fanotify_mark(2).
+// HostPath resolves name inside the root and returns its path on this host, for system calls
+// that take a path, such as fanotify_mark(2).
 func (r *Root) HostPath(name string) (string, error) {
 	real, err := r.Resolve(name)
 	if err != nil {
@@ -23,16 +23,16 @@ func (r *Root) HostPath(name string) (string, error) {
 	return r.dir + real, nil
 }
 
-// StatePath returns where a file of yoctuned's own folders lies on this host,
-// creating the folder: for a socket, which is bound and not written.
+// StatePath returns the path on this host of a file in yoctuned's directories, and creates
+// the directory. It is for sockets, which are bound and not written.
 func (r *Root) StatePath(name string) (string, error) { return r.statePath(name, true) }
 
-// errOwnProc says that this process sees another /proc than the system does.
-var errOwnProc = errors.New("this process has a /proc of its own (a sandbox's), on which the writes of others raise no events")
+// errOwnProc reports that this process has another /proc than the system.
+var errOwnProc = errors.New("this process has its own mount of /proc, on which writes of other processes raise no events")
 
-// SharesProc returns ErrOwnProc when the writes of other processes to /proc/sys
-// cannot be seen: since Linux 5.8 each mount of /proc is a file system of its own,
-// and a service's sandbox may have one. A tree's folder is everybody's.
+// SharesProc returns an error if writes of other processes to /proc/sys raise no events here.
+// Since Linux 5.8 each mount of /proc is a separate file system, and a service's sandbox may
+// have its own.
 func (r *Root) SharesProc() error {
 	if !r.Running() {
 		return nil
@@ -43,17 +43,17 @@ func (r *Root) SharesProc() error {
 	}
 	mounts, err := os.ReadFile("/proc/1/mountinfo")
 	if err != nil {
-		return fmt.Errorf("find out which /proc the system has: %w", err)
+		return fmt.Errorf("find the mount of /proc: %w", err)
 	}
-	if at := mountedAt(string(mounts), "/proc"); at != "" && at != fmt.Sprintf("%d:%d", unix.Major(st.Dev), unix.Minor(st.Dev)) {
+	if at := mountedDevice(string(mounts), "/proc"); at != "" && at != fmt.Sprintf("%d:%d", unix.Major(st.Dev), unix.Minor(st.Dev)) {
 		return errOwnProc
 	}
 	return nil
 }
 
-// mountedAt returns the device, "major:minor", of what is mounted on a folder; ""
-// for nothing (proc_pid_mountinfo(5)). The last mount covers those before.
-func mountedAt(mountinfo, dir string) (device string) {
+// mountedDevice returns the device, "major:minor", that is mounted on a directory, "" if
+// none is (proc_pid_mountinfo(5)). The last mount hides earlier ones.
+func mountedDevice(mountinfo, dir string) (device string) {
 	for line := range strings.Lines(mountinfo) {
 		f := strings.Fields(line)
 		if len(f) > 4 && f[4] == dir {
@@ -63,8 +63,8 @@ func mountedAt(mountinfo, dir string) (device string) {
 	return device
 }
 
-// GroupID looks a group up in /etc/group. No other source is asked: a service
-// that starts early must not wait for a directory on the network.
+// GroupID looks up a group in /etc/group. It uses no other source, since a service that
+// starts early must not wait for a directory service.
 func GroupID(dev FS, name string) (int, bool) {
 	b, err := dev.ReadFile("/etc/group", 1<<20)
 	if err != nil {
@@ -82,33 +82,33 @@ func GroupID(dev FS, name string) (int, bool) {
 	return 0, false
 }
 
-// Process is what a process says of itself. All but the PID is "" when it is
-// gone, or is not for us to see.
+// Process describes a process. All fields but PID are "" if it has ended or may not be
+// inspected.
 type Process struct {
 	PID     int    `json:"pid"`
 	Command string `json:"comm,omitempty"`
 	Args    string `json:"cmdline,omitempty"` // at most maxArgs bytes
-	Unit    string `json:"unit,omitempty"`    // systemd unit, by its cgroup
+	Unit    string `json:"unit,omitempty"`    // systemd unit, from its cgroup
 }
 
-// maxArgs keeps a history of writers small; a command line may have megabytes.
+// maxArgs bounds a command line, which may have megabytes.
 const maxArgs = 160
 
-// NameProcess looks a process of this host up. Processes belong to the running
-// system whatever the root is: those that write to a tree are as real as others.
+// NameProcess describes a process of this host. Processes belong to the running system,
+// whatever the root is.
 func NameProcess(pid int) Process {
 	p := Process{PID: pid}
 	dir := "/proc/" + strconv.Itoa(pid) + "/"
-	// The name first: who writes a sysctl from a script is gone in a moment.
-	p.Command = strings.TrimRight(peek(dir+"comm", 64), "\n")
-	args := peek(dir+"cmdline", maxArgs)
+	// Read the name first: a process that writes one sysctl may end at any moment.
+	p.Command = strings.TrimRight(readStart(dir+"comm", 64), "\n")
+	args := readStart(dir+"cmdline", maxArgs)
 	p.Args = strings.TrimSpace(strings.ToValidUTF8(strings.ReplaceAll(args, "\x00", " "), "?"))
-	p.Unit = unitOf(peek(dir+"cgroup", PageSize))
+	p.Unit = parseUnit(readStart(dir+"cgroup", PageSize))
 	return p
 }
 
-// peek reads the start of a file of the process folder.
-func peek(name string, limit int64) string {
+// readStart returns up to limit bytes of a file, "" on errors.
+func readStart(name string, limit int64) string {
 	f, err := os.Open(name)
 	if err != nil {
 		return ""
@@ -121,9 +121,9 @@ func peek(name string, limit int64) string {
 	return string(bytes.ToValidUTF8(b, []byte("?")))
 }
 
-// unitOf finds the innermost service or scope in a cgroup file, whose lines are
+// parseUnit returns the innermost service or scope of a cgroup file with lines such as
 // "0::/system.slice/tuned.service".
-func unitOf(cgroups string) string {
+func parseUnit(cgroups string) string {
 	for line := range strings.Lines(cgroups) {
 		f := strings.SplitN(strings.TrimSpace(line), ":", 3)
 		if len(f) != 3 || f[0] != "0" && f[1] != "name=systemd" {
@@ -138,11 +138,11 @@ func unitOf(cgroups string) string {
 	return ""
 }
 
-// String names the process as a person would.
+// String describes the process for the user.
 func (p Process) String() string {
 	pid := "pid " + strconv.Itoa(p.PID)
 	if p.Command == "" {
-		return pid + ", gone before it could be named"
+		return pid + ", which has ended"
 	}
 	if p.Unit != "" {
 		return p.Command + " (" + pid + ", " + p.Unit + ")"

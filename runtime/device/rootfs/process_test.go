@@ -20,7 +20,7 @@ func TestAProcessIsNamedWithItsCommandLine(t *testing.T) {
 
 func TestAProcessThatIsGoneKeepsItsPID(t *testing.T) {
 	// Above the largest pid_max there is.
-	if got := rootfs.NameProcess(1 << 23).String(); got != "pid 8388608, gone before it could be named" {
+	if got := rootfs.NameProcess(1 << 23).String(); got != "pid 8388608, which has ended" {
 		t.Error(got)
 	}
 }

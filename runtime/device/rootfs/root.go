@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/renameio/v2"
 	"golang.org/x/sys/unix"
 )
 
@@ -24,14 +25,13 @@ type Root struct {
 
 var _ Device = (*Root)(nil)
 
-// Open returns the device below dir, "/" being the running system.
+// Open returns the device below dir. "/" is the running system.
 func Open(dir string) (*Root, error) {
 	abs, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, fmt.Errorf("open device tree: %w", err)
 	}
-	// The folder itself may be reached through a link; only what is below must
-	// not lead out of it.
+	// The directory may be reached through a link; links below it must not lead out.
 	abs, err = filepath.EvalSymlinks(abs)
 	if err != nil {
 		return nil, fmt.Errorf("open device tree: %w", err)
@@ -39,27 +39,26 @@ func Open(dir string) (*Root, error) {
 	if st, err := os.Stat(abs); err != nil {
 		return nil, fmt.Errorf("open device tree: %w", err)
 	} else if !st.IsDir() {
-		return nil, fmt.Errorf("open device tree: %s is not a folder", dir)
+		return nil, fmt.Errorf("open device tree: %s is not a directory", dir)
 	}
 	return &Root{dir: strings.TrimSuffix(abs, "/")}, nil
 }
 
-// Dir is the folder on this host; "/" for the running system.
+// Dir returns the directory on this host, "/" for the running system.
 func (r *Root) Dir() string { return r.dir + "/" }
 
-// Running reports whether this is the running system and not a tree.
+// Running reports whether this is the running system.
 func (r *Root) Running() bool { return r.dir == "" }
 
-// open opens a name to be read. Most names have no symbolic link in them, and the
-// kernel can say so in one call; what it says otherwise, or on kernels before
-// 5.6, the long way finds out.
+// open opens a file for reading. If the name contains no symbolic links, as most do, one
+// openat2(2) suffices. Otherwise, and on kernels before 5.6, it resolves the name first.
 func (r *Root) open(name string) (int, error) {
-	if err := check(name, mayRead); err != nil {
+	if err := checkName(name, mayRead); err != nil {
 		return -1, err
 	}
 	how := unix.OpenHow{Flags: unix.O_RDONLY | openFlags, Resolve: unix.RESOLVE_NO_SYMLINKS}
 	if fd, err := unix.Openat2(unix.AT_FDCWD, r.dir+name, &how); err == nil {
-		return regular("read", name, fd)
+		return requireRegular("read", name, fd)
 	}
 	real, err := r.Resolve(name)
 	if err != nil {
@@ -68,16 +67,16 @@ func (r *Root) open(name string) (int, error) {
 	return r.openReal("read", real, unix.O_RDONLY)
 }
 
-// openFlags: O_NONBLOCK keeps a named pipe in a hostile tree from blocking for
-// ever; kernel attributes ignore it.
+// openFlags has O_NONBLOCK so that a named pipe in a hostile tree does not block. Kernel
+// attributes ignore it.
 const openFlags = unix.O_CLOEXEC | unix.O_NOFOLLOW | unix.O_NONBLOCK
 
-// openReal opens the resolved name.
+// openReal opens a resolved name.
 func (r *Root) openReal(op, real string, flags int) (int, error) {
 	return openHost(op, real, r.dir+real, flags)
 }
 
-// openHost opens a file of this host, which is name below the root.
+// openHost opens a file of this host. name is its path below the root.
 func openHost(op, name, host string, flags int) (int, error) {
 	for {
 		fd, err := unix.Open(host, flags|openFlags, 0o644)
@@ -87,19 +86,19 @@ func openHost(op, name, host string, flags int) (int, error) {
 		if err != nil {
 			return -1, &PathError{Op: op, Path: name, Err: err}
 		}
-		return regular(op, name, fd)
+		return requireRegular(op, name, fd)
 	}
 }
 
-// newFile is the file of a descriptor from openHost. os would start its poller for one
-// that does not block, and a regular file has no use for it.
+// newFile returns the os.File of a descriptor from openHost. It clears O_NONBLOCK, for which
+// package os would start its poller.
 func newFile(fd int, host string) *os.File {
 	_ = unix.SetNonblock(fd, false)
 	return os.NewFile(uintptr(fd), host)
 }
 
-// regular returns fd when it is a regular file, and closes it otherwise.
-func regular(op, name string, fd int) (int, error) {
+// requireRegular returns fd if it is a regular file, and closes it otherwise.
+func requireRegular(op, name string, fd int) (int, error) {
 	var st unix.Stat_t
 	err := unix.Fstat(fd, &st)
 	if err == nil && st.Mode&unix.S_IFMT != unix.S_IFREG {
@@ -134,8 +133,8 @@ func (r *Root) read(name string, buf []byte) (int, error) {
 	return readAll(fd, name, buf)
 }
 
-// readAll fills buf as far as the file goes. Most attributes answer in one
-// read(2); seq_file ones may need more.
+// readAll reads up to len(buf) bytes. Attributes based on seq_file may need more than one
+// read(2).
 func readAll(fd int, name string, buf []byte) (int, error) {
 	total := 0
 	for total < len(buf) {
@@ -174,7 +173,7 @@ func (r *Root) ReadFile(name string, limit int) ([]byte, error) {
 
 // Write implements [FS].
 func (r *Root) Write(name, value string) error {
-	if err := check(name, mayWrite); err != nil {
+	if err := checkName(name, mayWrite); err != nil {
 		return err
 	}
 	if strings.TrimSpace(value) == "" {
@@ -193,8 +192,8 @@ func (r *Root) Write(name, value string) error {
 	if runsPrograms(real, value) {
 		return &PathError{Op: "write", Path: real, Err: ErrForbidden}
 	}
-	// The kernel's files ignore O_TRUNC; a file of a tree needs it, or the tail
-	// of a longer old value would stay.
+	// Kernel files ignore O_TRUNC. A file of a tree needs it to drop the rest of a longer
+	// old value.
 	fd, err := r.openReal("write", real, unix.O_WRONLY|unix.O_TRUNC)
 	if err != nil {
 		return err
@@ -206,11 +205,11 @@ func (r *Root) Write(name, value string) error {
 			continue
 		}
 		if err == nil && n != len(value) {
-			err = fmt.Errorf("kernel took %d of %d bytes: %w", n, len(value), unix.EINVAL)
+			err = fmt.Errorf("the kernel accepted %d of %d bytes: %w", n, len(value), unix.EINVAL)
 		}
 		break
 	}
-	// A late error counts: it is the last chance to learn of one.
+	// close(2) may report a late error.
 	if cerr := unix.Close(fd); err == nil {
 		err = cerr
 	}
@@ -228,12 +227,12 @@ func (r *Root) List(name string) ([]string, error) {
 	}
 	f, err := os.Open(r.dir + real)
 	if err != nil {
-		return nil, &PathError{Op: "list", Path: real, Err: cause(err)}
+		return nil, &PathError{Op: "list", Path: real, Err: stripPath(err)}
 	}
 	defer func() { _ = f.Close() }()
 	names, err := f.Readdirnames(-1)
 	if err != nil {
-		return nil, &PathError{Op: "list", Path: real, Err: cause(err)}
+		return nil, &PathError{Op: "list", Path: real, Err: stripPath(err)}
 	}
 	sort.Strings(names)
 	return names, nil
@@ -250,13 +249,13 @@ func (r *Root) Mode(name string) (fs.FileMode, error) {
 	}
 	st, err := os.Lstat(r.dir + real)
 	if err != nil {
-		return 0, &PathError{Op: "stat", Path: real, Err: cause(err)}
+		return 0, &PathError{Op: "stat", Path: real, Err: stripPath(err)}
 	}
 	return st.Mode(), nil
 }
 
-// cause strips what names paths of the host.
-func cause(err error) error {
+// stripPath returns the cause of an error without paths of the host.
+func stripPath(err error) error {
 	var pe *fs.PathError
 	var le *os.LinkError
 	switch {
@@ -268,16 +267,16 @@ func cause(err error) error {
 	return err
 }
 
-// statePath resolves the folder of a state file, creating it when mk is set.
+// statePath resolves the directory of a state file and creates it if mk is set.
 func (r *Root) statePath(name string, mk bool) (string, error) {
-	if err := check(name, ours); err != nil {
+	if err := checkName(name, isState); err != nil {
 		return "", err
 	}
 	dir := ""
 	for _, part := range strings.Split(strings.TrimPrefix(path.Dir(name), "/"), "/") {
-		next, err := r.follow(dir + "/" + part)
+		next, err := r.resolveLinks(dir + "/" + part)
 		if errors.Is(err, fs.ErrNotExist) && mk {
-			next, err = r.makeDir(path.Join("/", dir, part))
+			next, err = r.createDir(path.Join("/", dir, part))
 		}
 		if err != nil {
 			return "", err
@@ -287,18 +286,17 @@ func (r *Root) statePath(name string, mk bool) (string, error) {
 	return r.dir + path.Join(dir, path.Base(name)), nil
 }
 
-// makeDir creates one folder. It resolves the name again afterwards: what exists
-// already may be a link that leads nowhere inside the root, and creating through
-// it would leave the root.
-func (r *Root) makeDir(name string) (string, error) {
+// createDir creates one directory. It resolves the name again afterwards: an existing name
+// may be a dangling link, through which a file would be created outside the root.
+func (r *Root) createDir(name string) (string, error) {
 	err := os.Mkdir(r.dir+name, 0o755)
 	if err == nil {
-		err = os.Chmod(r.dir+name, 0o755) // also where the process's own files are private
+		err = os.Chmod(r.dir+name, 0o755) // regardless of the umask
 	}
 	if err != nil && !errors.Is(err, fs.ErrExist) {
-		return "", &PathError{Op: "create", Path: name, Err: cause(err)}
+		return "", &PathError{Op: "create", Path: name, Err: stripPath(err)}
 	}
-	real, err := r.follow(name)
+	real, err := r.resolveLinks(name)
 	if err != nil {
 		return "", err
 	}
@@ -311,7 +309,7 @@ func (r *Root) ReadState(name string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Whatever has been put there in its place must neither hang nor fill memory.
+	// Another file in its place must neither block nor exhaust memory.
 	fd, err := openHost("read", name, host, unix.O_RDONLY)
 	if err != nil {
 		return nil, err
@@ -329,7 +327,7 @@ func (r *Root) ReadState(name string) ([]byte, error) {
 	return buf[:n], err
 }
 
-// maxState bounds a state file, in bytes: the journal of ten thousand nodes is some 3 MB.
+// maxState bounds a state file, in bytes. A journal of ten thousand nodes has some 3 MB.
 const maxState = 64 << 20
 
 // WriteState implements [State].
@@ -338,28 +336,11 @@ func (r *Root) WriteState(name string, data []byte) error {
 	if err != nil {
 		return err
 	}
-	tmp, err := os.CreateTemp(filepath.Dir(host), "."+filepath.Base(host)+".")
-	if err != nil {
-		return &PathError{Op: "create", Path: name, Err: cause(err)}
+	dir := filepath.Dir(host)
+	if err := renameio.WriteFile(host, data, 0o644, renameio.WithTempDir(dir), renameio.WithStaticPermissions(0o644)); err != nil {
+		return &PathError{Op: "write", Path: name, Err: stripPath(err)}
 	}
-	_, err = tmp.Write(data)
-	if err == nil {
-		err = tmp.Sync()
-	}
-	if cerr := tmp.Close(); err == nil {
-		err = cerr
-	}
-	if err == nil {
-		err = os.Chmod(tmp.Name(), 0o644)
-	}
-	if err == nil {
-		err = os.Rename(tmp.Name(), host)
-	}
-	if err != nil {
-		_ = os.Remove(tmp.Name())
-		return &PathError{Op: "write", Path: name, Err: cause(err)}
-	}
-	return syncDir(filepath.Dir(host))
+	return syncDir(dir)
 }
 
 // AppendState implements [State].
@@ -369,7 +350,7 @@ func (r *Root) AppendState(name string, data []byte) error {
 		return err
 	}
 	const flags = unix.O_WRONLY | unix.O_APPEND
-	// A file that is there has its name on the disk already.
+	// The directory is synced only if the file is new.
 	fd, err := openHost("append to", name, host, flags)
 	created := errors.Is(err, fs.ErrNotExist)
 	if created {
@@ -381,7 +362,7 @@ func (r *Root) AppendState(name string, data []byte) error {
 	f := newFile(fd, host)
 	_, err = f.Write(data)
 	if err == nil && created {
-		err = f.Chmod(0o644) // also where the process's own files are private
+		err = f.Chmod(0o644) // regardless of the umask
 	}
 	if err == nil {
 		err = f.Sync()
@@ -390,7 +371,7 @@ func (r *Root) AppendState(name string, data []byte) error {
 		err = cerr
 	}
 	if err != nil {
-		return &PathError{Op: "append to", Path: name, Err: cause(err)}
+		return &PathError{Op: "append to", Path: name, Err: stripPath(err)}
 	}
 	if created {
 		return syncDir(filepath.Dir(host))
@@ -407,7 +388,7 @@ func (r *Root) RemoveState(name string) error {
 		return err
 	}
 	if err := os.Remove(host); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return &PathError{Op: "remove", Path: name, Err: cause(err)}
+		return &PathError{Op: "remove", Path: name, Err: stripPath(err)}
 	}
 	return syncDir(filepath.Dir(host))
 }
@@ -415,26 +396,26 @@ func (r *Root) RemoveState(name string) error {
 func syncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {
-		return fmt.Errorf("sync folder: %w", err)
+		return fmt.Errorf("sync directory: %w", err)
 	}
 	err = d.Sync()
 	_ = d.Close()
 	if err != nil {
-		return fmt.Errorf("sync folder: %w", err)
+		return fmt.Errorf("sync directory: %w", err)
 	}
 	return nil
 }
 
-// LockFile is held by the process that changes the device.
+// LockFile is locked by the process that changes the device.
 const LockFile = "/run/yoctune/lock"
 
-type holder struct {
+type lockRecord struct {
 	PID     int    `json:"pid"`
 	Command string `json:"command"`
 }
 
-// Lock makes this process the only one that changes the device until unlock is
-// called or the process ends. When another one is, the error is a [*HeldError].
+// Lock locks the device until unlock is called or the process ends. If another process holds
+// the lock, the error is a [*HeldError].
 func (r *Root) Lock(command string) (unlock func(), err error) {
 	host, err := r.statePath(LockFile, true)
 	if err != nil {
@@ -445,10 +426,10 @@ func (r *Root) Lock(command string) (unlock func(), err error) {
 		return nil, err
 	}
 	f := newFile(fd, host)
-	// Whoever may read a file may lock it, and keep root from doing so.
+	// Any process that may read the file could lock it.
 	if err := f.Chmod(0o600); err != nil {
 		_ = f.Close()
-		return nil, &PathError{Op: "open", Path: LockFile, Err: cause(err)}
+		return nil, &PathError{Op: "open", Path: LockFile, Err: stripPath(err)}
 	}
 	for try := 0; ; try++ {
 		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
@@ -457,7 +438,7 @@ func (r *Root) Lock(command string) (unlock func(), err error) {
 		}
 		held := readHolder(f)
 		if errors.Is(err, unix.EWOULDBLOCK) && held.PID == 0 && try < 5 {
-			// Nobody signed: a `status` is just looking, or a holder just started.
+			// No record: `status` tests the lock, or a holder has just started.
 			time.Sleep(10 * time.Millisecond)
 			continue
 		}
@@ -467,16 +448,16 @@ func (r *Root) Lock(command string) (unlock func(), err error) {
 		}
 		return nil, &PathError{Op: "lock", Path: LockFile, Err: err}
 	}
-	// Who holds it is a courtesy to the other process: not worth failing for.
-	if b, err := json.Marshal(holder{os.Getpid(), command}); err == nil {
+	// The record is informative only, so that errors are ignored.
+	if b, err := json.Marshal(lockRecord{os.Getpid(), command}); err == nil {
 		_ = f.Truncate(0)
 		_, _ = f.WriteAt(b, 0)
 	}
-	// The file stays: removing it would let two processes lock two inodes.
+	// Keep the file: after a removal two processes could lock two inodes.
 	return func() { _ = f.Truncate(0); _ = f.Close() }, nil
 }
 
-// Holder returns who holds the lock, nil when nobody does.
+// Holder returns the holder of the lock, nil if there is none.
 func (r *Root) Holder() *HeldError {
 	host, err := r.statePath(LockFile, false)
 	if err != nil {
@@ -484,7 +465,7 @@ func (r *Root) Holder() *HeldError {
 	}
 	fd, err := openHost("open", LockFile, host, unix.O_RDONLY)
 	if errors.Is(err, fs.ErrPermission) {
-		return lockedBy(host)
+		return findLockHolder(host)
 	} else if err != nil {
 		return nil
 	}
@@ -497,16 +478,16 @@ func (r *Root) Holder() *HeldError {
 }
 
 func readHolder(f *os.File) *HeldError {
-	var h holder
+	var h lockRecord
 	buf := make([]byte, PageSize)
 	n, _ := f.ReadAt(buf, 0)
 	_ = json.Unmarshal(buf[:n], &h)
 	return &HeldError{PID: h.PID, Command: h.Command}
 }
 
-// lockedBy finds the holder of a lock in the kernel's list, for those who may not
-// open the file (proc_locks(5)).
-func lockedBy(host string) *HeldError {
+// findLockHolder finds the holder of a lock in the kernel's list (proc_locks(5)), for
+// processes that may not open the file.
+func findLockHolder(host string) *HeldError {
 	var st unix.Stat_t
 	if err := unix.Stat(host, &st); err != nil {
 		return nil

@@ -19,44 +19,42 @@ import (
 	"github.com/yoctune/yoctune/schema/formats/cpulist"
 )
 
-// A cgroup of a unit is systemd's: what others write there it writes over when it
-// next has a reason to. Its own word for it is a property of the unit, which is
-// asked for and set by D-Bus, for as long as the machine runs (systemctl
-// set-property --runtime):
+// systemd owns the cgroups of its units and overwrites the writes of other programs.
+// Resources are therefore set as properties of the unit by D-Bus, until the next boot
+// (systemctl set-property --runtime):
 //
 //	/sys/fs/cgroup/inference.slice/systemd/AllowedCPUs
 //	/sys/fs/cgroup/inference.slice/vision.service/systemd/MemoryMax
 //
-// What the kernel was given counts more than the property: when somebody has
-// written the file of the cgroup behind systemd's back, that is what is read, and
-// setting the property puts both right.
+// If another program has written the file of the cgroup, the file's value is read in place
+// of the property, and setting the property corrects both.
 
-// CgroupDir is where the unified hierarchy is.
+// CgroupDir is the mount point of the unified hierarchy.
 const CgroupDir = "/sys/fs/cgroup"
 
-// Unset is the text of a property that has no value.
+// Unset is the text of a property without a value.
 const Unset = "unset"
 
-// unitProperty is a property and the file that it becomes.
+// unitProperty is a property and the cgroup file that it controls.
 type unitProperty struct {
-	name  string
-	file  string
-	parse func(text string) (any, bool)
-	text  func(value any) (string, bool)
-	given func(file string) string // what the file says, in the property's words
+	name      string
+	file      string
+	parse     func(text string) (any, bool)
+	format    func(value any) (string, bool)
+	parseFile func(file string) string // the file's value as text of the property
 }
 
-func unitProperties(name string) (unitProperty, bool) {
+func lookupProperty(name string) (unitProperty, bool) {
 	weight := func(line string) string {
 		line, _, _ = strings.Cut(line, "\n")
 		return strings.TrimPrefix(line, "default ")
 	}
 	number := func(file string, given func(string) string) (unitProperty, bool) {
-		return unitProperty{name, file, parseNumber, textOfNumber, given}, true
+		return unitProperty{name, file, parseNumber, formatNumber, given}, true
 	}
 	switch name {
 	case "AllowedCPUs":
-		return unitProperty{name, "cpuset.cpus", parseCPUs, textOfCPUs, func(file string) string { return file }}, true
+		return unitProperty{name, "cpuset.cpus", parseCPUs, formatCPUs, func(file string) string { return file }}, true
 	case "CPUWeight":
 		return number("cpu.weight", weight)
 	case "IOWeight":
@@ -66,7 +64,7 @@ func unitProperties(name string) (unitProperty, bool) {
 	case "MemoryHigh":
 		return number("memory.high", strings.TrimSpace)
 	case "CPUQuotaPerSecUSec": // µs of processor time in a second
-		return number("cpu.max", quota)
+		return number("cpu.max", parseQuota)
 	}
 	return unitProperty{}, false
 }
@@ -79,7 +77,7 @@ func parseNumber(text string) (any, bool) {
 	return n, err == nil
 }
 
-func textOfNumber(value any) (string, bool) {
+func formatNumber(value any) (string, bool) {
 	n, ok := value.(uint64)
 	if n == math.MaxUint64 {
 		return Unset, ok
@@ -87,8 +85,7 @@ func textOfNumber(value any) (string, bool) {
 	return strconv.FormatUint(n, 10), ok
 }
 
-// parseCPUs gives a list the form of systemd's: a bit for each CPU, the lowest
-// first.
+// parseCPUs converts a list to systemd's form, a bit for each CPU with the lowest first.
 func parseCPUs(text string) (any, bool) {
 	if text == Unset {
 		return []byte{}, true
@@ -104,7 +101,7 @@ func parseCPUs(text string) (any, bool) {
 	return mask, true
 }
 
-func textOfCPUs(value any) (string, bool) {
+func formatCPUs(value any) (string, bool) {
 	mask, ok := value.([]byte)
 	var parts []string
 	has := func(n int) bool { return n < 8*len(mask) && mask[n/8]>>(n%8)&1 == 1 }
@@ -128,8 +125,8 @@ func textOfCPUs(value any) (string, bool) {
 	return strings.Join(parts, ","), ok
 }
 
-// quota reads cpu.max, "MAX PERIOD" in µs; systemd chooses the period.
-func quota(file string) string {
+// parseQuota parses cpu.max, "MAX PERIOD" in µs; systemd chooses the period.
+func parseQuota(file string) string {
 	f := strings.Fields(file)
 	if len(f) != 2 {
 		return ""
@@ -142,9 +139,9 @@ func quota(file string) string {
 	return strconv.FormatUint(limit*1_000_000/period, 10)
 }
 
-// asGiven reports whether a cgroup's file says what a property says. systemd and
-// the kernel round: memory to pages, and quotas to what a period allows.
-func (p unitProperty) asGiven(property, file string) bool {
+// matchesFile reports whether a cgroup file has the value of a property, up to rounding:
+// memory is rounded to pages, and quotas to microseconds of a period.
+func (p unitProperty) matchesFile(property, file string) bool {
 	if property == file {
 		return true
 	}
@@ -163,10 +160,10 @@ func (p unitProperty) asGiven(property, file string) bool {
 	return max(a, b)-min(a, b) < step
 }
 
-// isUnit reports whether a cgroup's folder is that of a unit.
+// isUnit reports whether a cgroup directory is that of a unit.
 func isUnit(name string) bool { return unitInterface(name) != "" }
 
-// unitInterface is the D-Bus interface that has a unit's resources.
+// unitInterface returns the D-Bus interface of a unit's resources.
 func unitInterface(name string) string {
 	for suffix, kind := range map[string]string{".service": "Service", ".slice": "Slice", ".scope": "Scope"} {
 		if len(name) > len(suffix) && strings.HasSuffix(name, suffix) {
@@ -179,14 +176,14 @@ func unitInterface(name string) string {
 const (
 	systemdName = "org.freedesktop.systemd1"
 	systemdPath = "/org/freedesktop/systemd1"
-	// systemdSocket is systemd's own, for root; it is there before the bus is.
+	// systemdSocket is systemd's private socket for root, available before the bus.
 	systemdSocket  = "unix:path=/run/systemd/private"
-	systemdTimeout = 10 * time.Second // while it starts a system it has other work
+	systemdTimeout = 10 * time.Second // it may be slow during boot
 	systemdIdle    = time.Second
 )
 
-// booted is sd_booted(3).
-func booted() bool {
+// isSystemdRunning does the same as sd_booted(3).
+func isSystemdRunning() bool {
 	st, err := os.Lstat("/run/systemd/system")
 	return err == nil && st.IsDir()
 }
@@ -199,23 +196,23 @@ type unitNode struct {
 
 func (n unitNode) read(r *Root) (string, error) {
 	var value dbus.Variant
-	err := r.systemd.ask(func(ctx context.Context, conn *dbus.Conn) error {
+	err := r.systemd.call(func(ctx context.Context, conn *dbus.Conn) error {
 		return conn.Object(systemdName, unitPath(n.unit)).
 			CallWithContext(ctx, "org.freedesktop.DBus.Properties.Get", 0, unitInterface(n.unit), n.property.name).Store(&value)
 	})
 	if err != nil {
 		return "", err
 	}
-	text, ok := n.property.text(value.Value())
+	text, ok := n.property.format(value.Value())
 	if !ok {
-		return "", fmt.Errorf("systemd says %s, of which this program knows nothing: %w", value, unix.EOPNOTSUPP)
+		return "", fmt.Errorf("unexpected value %s of systemd: %w", value, unix.EOPNOTSUPP)
 	}
 	if text == Unset {
 		return text, nil
 	}
-	// Without its controller the cgroup has no such file.
+	// The file exists only if its controller is enabled.
 	if c, err := r.Read(n.dir + "/" + n.property.file); err == nil {
-		if given := n.property.given(strings.TrimSpace(c.Text)); given != "" && !n.property.asGiven(text, given) {
+		if given := n.property.parseFile(strings.TrimSpace(c.Text)); given != "" && !n.property.matchesFile(text, given) {
 			return given, nil
 		}
 	}
@@ -231,28 +228,28 @@ func (n unitNode) write(r *Root, text string) error {
 		Name  string
 		Value dbus.Variant
 	}
-	return r.systemd.ask(func(ctx context.Context, conn *dbus.Conn) error {
+	return r.systemd.call(func(ctx context.Context, conn *dbus.Conn) error {
 		set := []property{{n.property.name, dbus.MakeVariant(value)}}
-		const runtime = true // gone at the next boot, as everything this program sets
+		const runtime = true // until the next boot
 		return conn.Object(systemdName, systemdPath).
 			CallWithContext(ctx, systemdName+".Manager.SetUnitProperties", 0, n.unit, runtime, set).Err
 	})
 }
 
-// UnitState is how systemd says that a unit is.
+// UnitState is the state of a unit.
 type UnitState struct {
 	Load   string `json:"load"`   // loaded, not-found, masked, ...
 	Active string `json:"active"` // active, inactive, failed, activating, ...
 }
 
-// UnitStates asks for units by name; a tree has no systemd to ask.
+// UnitStates queries units by name. It fails for a tree, which has no running systemd.
 func (r *Root) UnitStates(names []string) (map[string]UnitState, error) {
-	if !r.Running() || !booted() {
-		return nil, fmt.Errorf("no systemd here: %w", fs.ErrNotExist)
+	if !r.Running() || !isSystemdRunning() {
+		return nil, fmt.Errorf("systemd is not running: %w", fs.ErrNotExist)
 	}
 	// Name, description, load, active, sub, following, path, job, its type and path.
 	var rows [][]any
-	err := r.systemd.ask(func(ctx context.Context, conn *dbus.Conn) error {
+	err := r.systemd.call(func(ctx context.Context, conn *dbus.Conn) error {
 		return conn.Object(systemdName, systemdPath).CallWithContext(ctx, systemdName+".Manager.ListUnitsByNames", 0, names).Store(&rows)
 	})
 	if err != nil {
@@ -271,8 +268,8 @@ func (r *Root) UnitStates(names []string) (map[string]UnitState, error) {
 	return out, nil
 }
 
-// unitPath is the object of a unit: what is no letter or digit is escaped, and a
-// digit at the start too.
+// unitPath returns the object path of a unit. Characters other than letters and digits, and
+// a leading digit, are escaped.
 func unitPath(unit string) dbus.ObjectPath {
 	var b strings.Builder
 	for i, c := range []byte(unit) {
@@ -285,15 +282,15 @@ func unitPath(unit string) dbus.ObjectPath {
 	return dbus.ObjectPath(systemdPath + "/unit/" + b.String())
 }
 
-// systemd is the connection to it, open while it is used: one that stays would
-// cost an enforcer that waits a thread and its memory.
+// systemd is a connection that is closed when idle, to save an idle enforcer a thread and
+// its memory.
 type systemd struct {
 	lock sync.Mutex
 	conn *dbus.Conn
 	idle *time.Timer
 }
 
-func (s *systemd) ask(question func(context.Context, *dbus.Conn) error) error {
+func (s *systemd) call(question func(context.Context, *dbus.Conn) error) error {
 	s.lock.Lock()
 	defer s.lock.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), systemdTimeout)
@@ -311,7 +308,7 @@ func (s *systemd) ask(question func(context.Context, *dbus.Conn) error) error {
 		_ = s.conn.Close()
 		s.conn = nil
 	}
-	return asErrno(err)
+	return mapError(err)
 }
 
 func (s *systemd) close() {
@@ -331,16 +328,16 @@ func dialSystemd() (*dbus.Conn, error) {
 		}
 		_ = conn.Close()
 	}
-	// Not root, or a systemd without that socket: the bus.
+	// Use the bus if this process is not root or systemd has no private socket.
 	conn, err2 := dbus.ConnectSystemBus()
 	if err2 != nil {
-		return nil, fmt.Errorf("systemd does not answer (%w; %w): %w", err, err2, fs.ErrNotExist)
+		return nil, fmt.Errorf("cannot connect to systemd (%w; %w): %w", err, err2, fs.ErrNotExist)
 	}
 	return conn, nil
 }
 
-// asErrno gives systemd's refusals the words that the kernel has for its own.
-func asErrno(err error) error {
+// mapError wraps systemd's refusals with the matching errno.
+func mapError(err error) error {
 	var refused dbus.Error
 	if !errors.As(err, &refused) {
 		return err

@@ -6,19 +6,18 @@ import (
 	"strings"
 )
 
-// Some of what a plan sets is no file: a network driver's rings, a property of a
-// unit that systemd keeps, the scheduling of a unit's tasks. Each is given a name
-// below the folder of what it belongs to, so that everything above reads, writes,
-// journals and compares it like a file. A tree has them as files.
+// Some settings are not files: a network driver's rings, properties of a systemd unit, the
+// scheduling of a unit's tasks. Each has a name below the directory of its device or unit,
+// so that the packages above handle it like a file. In a tree it is a file.
 
-// virtual is such a node of the running system.
+// virtual is such a node.
 type virtual interface {
 	read(r *Root) (string, error)
 	write(r *Root, value string) error
 }
 
-// virtualNode splits the name of a node that is no file, resolved or not: dir is
-// the folder that it belongs to.
+// virtualNode splits the name of a virtual node into the directory of its device or unit and
+// the rest.
 func virtualNode(name string) (dir, rest string, node virtual, ok bool) {
 	if name == BannedIRQs {
 		return "/proc/irq", "/irqbalance/banned", irqbalanceNode{}, true
@@ -27,7 +26,7 @@ func virtualNode(name string) (dir, rest string, node virtual, ok bool) {
 		return "", "", nil, false
 	}
 	if dir, knob, ok := strings.Cut(name, "/ethtool/"); ok && path.Base(path.Dir(dir)) == "net" {
-		k, known := ethtoolKnobs(knob)
+		k, known := lookupEthtool(knob)
 		return dir, "/ethtool/" + knob, ethtoolNode{path.Base(dir), k}, known
 	}
 	dir, file := path.Split(name)
@@ -38,7 +37,7 @@ func virtualNode(name string) (dir, rest string, node virtual, ok bool) {
 	}
 	switch folder {
 	case "systemd":
-		p, known := unitProperties(file)
+		p, known := lookupProperty(file)
 		return dir, "/systemd/" + file, unitNode{path.Base(dir), dir, p}, known
 	case "tasks":
 		return dir, "/tasks/" + file, taskNode{dir, file}, file == "scheduling" || file == "nice"
@@ -46,7 +45,7 @@ func virtualNode(name string) (dir, rest string, node virtual, ok bool) {
 	return "", "", nil, false
 }
 
-// virtual returns the node when name is one of the running system that is no file.
+// virtual returns the virtual node of that name, on the running system only.
 func (r *Root) virtual(name string) (virtual, bool) {
 	if !r.Running() {
 		return nil, false
@@ -55,9 +54,9 @@ func (r *Root) virtual(name string) (virtual, bool) {
 	return node, ok
 }
 
-// readVirtual is Read of such a node.
+// readVirtual implements Read for a virtual node.
 func (r *Root) readVirtual(name string, node virtual) (Content, error) {
-	if err := check(name, mayRead); err != nil {
+	if err := checkName(name, mayRead); err != nil {
 		return Content{}, err
 	}
 	text, err := node.read(r)
@@ -74,7 +73,7 @@ func (r *Root) writeVirtual(name, value string, node virtual) error {
 	return nil
 }
 
-// resolveVirtual finds the folder that the node belongs to.
+// resolveVirtual resolves the directory of a virtual node.
 func (r *Root) resolveVirtual(name string) (real string, ok bool, err error) {
 	if !r.Running() {
 		return "", false, nil
@@ -85,7 +84,7 @@ func (r *Root) resolveVirtual(name string) (real string, ok bool, err error) {
 	}
 	switch node.(type) {
 	case unitNode:
-		if !booted() {
+		if !isSystemdRunning() {
 			return "", true, &PathError{Op: "find", Path: name, Err: fs.ErrNotExist}
 		}
 	case irqbalanceNode:
@@ -97,15 +96,15 @@ func (r *Root) resolveVirtual(name string) (real string, ok bool, err error) {
 	return real + rest, true, err
 }
 
-// IsVirtual reports whether a node is no file, so that writing it raises no events.
+// IsVirtual reports whether a node is not a file, so that writes to it raise no events.
 func IsVirtual(name string) bool {
 	_, _, _, ok := virtualNode(name)
 	return ok
 }
 
-// WrittenFor returns the file that the kernel is given when the node is written,
-// by whomever; "" where none is known.
-func WrittenFor(name string) string {
+// BackingFile returns the file that the kernel changes when a virtual node is written, "" if
+// there is none.
+func BackingFile(name string) string {
 	if dir, _, node, ok := virtualNode(name); ok {
 		if u, ok := node.(unitNode); ok {
 			return dir + "/" + u.property.file

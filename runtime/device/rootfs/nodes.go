@@ -20,29 +20,29 @@ const (
 	ClassDevFreq = "devfreq"
 	ClassNet     = "net"
 	ClassIRQ     = "irq"
-	ClassCmdline = "cmdline" // kernel arguments: read only, not a folder
-	ClassConfig  = "config"  // kernel options: read only, not a folder
+	ClassCmdline = "cmdline" // kernel arguments, read only; not a directory
+	ClassConfig  = "config"  // kernel configuration, read only; not a directory
 )
 
-// Classes lists the classes that are folders of devices.
+// Classes returns the classes that are directories of devices.
 func Classes() []string {
 	return []string{ClassBlock, ClassCPU, ClassCPUFreq, ClassDevFreq, ClassNet, ClassIRQ}
 }
 
-// ErrClass says that a plan selects by a class this program does not know.
+// ErrClass is wrapped by errors about a class that this program does not support.
 var ErrClass = errors.New("unknown device class")
 
 // Node is one device of a class.
 type Node struct {
 	Class   string   `json:"class"`
-	Name    string   `json:"name"`              // the kernel's name; for an IRQ its number
-	Path    string   `json:"path"`              // the folder of its attributes
-	Actions []string `json:"actions,omitempty"` // an IRQ's action names
+	Name    string   `json:"name"`              // the kernel's name, or an interrupt's number
+	Path    string   `json:"path"`              // directory of its attributes
+	Actions []string `json:"actions,omitempty"` // an interrupt's action names
 	OFNode  string   `json:"of_node,omitempty"`
 	Driver  string   `json:"driver,omitempty"`
 }
 
-// classDirs is where the kernel lists the devices of a class.
+// classDir returns the directory of a class and the prefix of its devices.
 func classDir(class string) (dir, prefix string, ok bool) {
 	switch class {
 	case ClassBlock:
@@ -59,11 +59,11 @@ func classDir(class string) (dir, prefix string, ok bool) {
 	return "", "", false
 }
 
-// Nodes returns the devices of a class, in the order of their names; none when
-// the kernel has no such class.
+// Nodes returns the devices of a class in the order of their names, none if the kernel lacks
+// the class.
 func Nodes(dev FS, class string) ([]Node, error) {
 	if class == ClassIRQ {
-		return irqs(dev)
+		return listIRQs(dev)
 	}
 	dir, prefix, ok := classDir(class)
 	if !ok {
@@ -78,7 +78,7 @@ func Nodes(dev FS, class string) ([]Node, error) {
 	var nodes []Node
 	for _, name := range names {
 		number, ok := strings.CutPrefix(name, prefix)
-		// Beside cpu0 lie cpufreq and cpuidle.
+		// The directory of cpu0 also holds cpufreq and cpuidle.
 		if _, err := strconv.ParseUint(number, 10, 16); !ok || class == ClassCPU && err != nil {
 			continue
 		}
@@ -87,10 +87,10 @@ func Nodes(dev FS, class string) ([]Node, error) {
 	return nodes, nil
 }
 
-// Describe fills in OFNode and Driver, which cost a few system calls each and
-// are wanted only by a plan that selects by them, and by `probe`.
+// Describe fills in OFNode and Driver. Each costs a few system calls and is needed only by
+// selections that use it, and by `probe`.
 func Describe(dev FS, n Node) Node {
-	// A class device such as block or devfreq hangs below the real device.
+	// A class device, such as a disk, is below the physical device.
 	for _, at := range []string{n.Path, n.Path + "/device"} {
 		if n.OFNode == "" {
 			if c, err := dev.Read(at + "/of_node/name"); err == nil {
@@ -106,12 +106,12 @@ func Describe(dev FS, n Node) Node {
 	return n
 }
 
-// irqs reads /sys/kernel/irq, and /proc/interrupts on kernels before 4.10.
-func irqs(dev FS) ([]Node, error) {
+// listIRQs reads /sys/kernel/irq, or /proc/interrupts on kernels before 4.10.
+func listIRQs(dev FS) ([]Node, error) {
 	const dir = "/sys/kernel/irq"
 	numbers, err := dev.List(dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		return interrupts(dev)
+		return parseInterrupts(dev)
 	} else if err != nil {
 		return nil, err
 	}
@@ -122,11 +122,11 @@ func irqs(dev FS) ([]Node, error) {
 		}
 		c, err := dev.Read(dir + "/" + number + "/actions")
 		if err != nil {
-			continue // freed since it was listed
+			continue // freed meanwhile
 		}
 		actions := strings.Split(strings.TrimSpace(c.Text), ",")
 		if actions[0] == "" {
-			continue // nobody has requested it
+			continue // not requested by a driver
 		}
 		nodes = append(nodes, Node{Class: ClassIRQ, Name: number, Path: "/proc/irq/" + number, Actions: actions})
 	}
@@ -134,13 +134,13 @@ func irqs(dev FS) ([]Node, error) {
 	return nodes, nil
 }
 
-// interrupts parses lines such as
+// parseInterrupts parses lines such as
 //
 //	36:  0  64877  PCI-MSIX-0000:00:02.0  1-edge  virtio1-req.0
 //
-// The first line counts the CPUs, hence the columns to skip. The action names
-// are last, separated by ", ".
-func interrupts(dev FS) ([]Node, error) {
+// The first line has a column for each CPU, which gives the columns to skip. The action
+// names are last, separated by ", ".
+func parseInterrupts(dev FS) ([]Node, error) {
 	b, err := dev.ReadFile("/proc/interrupts", 1<<20)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -178,8 +178,8 @@ func sortIRQs(nodes []Node) {
 	})
 }
 
-// Matches reports whether n, already described when the selection needs it, is
-// one that s selects. Empty matchers match everything.
+// Matches reports whether s selects n. If s selects by OFNode or Driver, n must be described
+// already. Empty conditions match everything.
 func Matches(s plan.Select, n Node) bool {
 	names := []string{n.Name}
 	if n.Class == ClassIRQ {
@@ -190,16 +190,15 @@ func Matches(s plan.Select, n Node) bool {
 		(s.Driver == "" || s.Driver == n.Driver)
 }
 
-// Glob matches name against a shell pattern; a malformed pattern matches only
-// itself.
+// Glob matches name against a shell pattern. A malformed pattern matches only itself.
 func Glob(pattern, name string) bool {
 	ok, err := path.Match(pattern, name)
 	return ok || err != nil && pattern == name
 }
 
-// Args returns the running kernel's arguments in order. Quotes group blanks as
-// the kernel's own parser does; a flag has an empty value.
-func Args(dev FS) ([]plan.Arg, error) {
+// ReadArgs returns the running kernel's arguments in order. As in the kernel's own parser,
+// quotes group blanks. Flags have an empty value.
+func ReadArgs(dev FS) ([]plan.Arg, error) {
 	b, err := dev.ReadFile("/proc/cmdline", 64<<10)
 	if err != nil {
 		return nil, err
@@ -207,8 +206,7 @@ func Args(dev FS) ([]plan.Arg, error) {
 	return ParseArgs(string(b)), nil
 }
 
-// ParseArgs splits a kernel command line, up to the "--" after which everything
-// is for init.
+// ParseArgs splits a kernel command line up to "--", which precedes init's arguments.
 func ParseArgs(line string) []plan.Arg {
 	var args []plan.Arg
 	var word strings.Builder
@@ -236,7 +234,7 @@ func ParseArgs(line string) []plan.Arg {
 	return args
 }
 
-// Identity says what machine this is.
+// Identity identifies a machine and its system.
 type Identity struct {
 	Compatible []string `json:"compatible,omitempty"` // device tree, most specific first
 	Model      string   `json:"model,omitempty"`
@@ -245,7 +243,7 @@ type Identity struct {
 	BootID     string   `json:"boot_id,omitempty"`
 }
 
-// Identify reads it; what a machine does not say stays empty.
+// Identify reads the identity. Fields that cannot be read stay empty.
 func Identify(dev FS) Identity {
 	read := func(name string) string {
 		c, err := dev.Read(name)
@@ -266,7 +264,7 @@ func Identify(dev FS) Identity {
 	return id
 }
 
-// parseTegraRelease reads "# R36 (release), REVISION: 4.0, GCID: …".
+// parseTegraRelease parses "# R36 (release), REVISION: 4.0, GCID: …".
 func parseTegraRelease(text string) string {
 	head, rest, ok := strings.Cut(text, "(release), REVISION:")
 	_, major, ok2 := strings.Cut(head, "R")

@@ -12,24 +12,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrNoConfig says that a kernel does not tell how it was configured.
-var ErrNoConfig = errors.New("the kernel's configuration is nowhere to be read")
+// ErrNoConfig reports that the kernel's configuration is not installed anywhere.
+var ErrNoConfig = errors.New("no kernel configuration found")
 
-// maxConfig bounds a kernel configuration, in bytes. Those of arm64
-// distributions have about 300,000.
+// maxConfig bounds a kernel configuration, in bytes. Those of arm64 distributions have about
+// 300,000.
 const maxConfig = 4 << 20
 
 // KernelOptions is the configuration that a kernel was built with.
 type KernelOptions struct {
-	Path string // the file that says so
+	Path string // of the file
 	text []byte
 }
 
-// ReadKernelOptions reads the running kernel's configuration: /proc/config.gz
-// where it has CONFIG_IKCONFIG_PROC, else what is installed for its release in
-// /boot or beside its modules. The error is [ErrNoConfig] where there is none,
-// and then names the places; a file that is there and cannot be read is another
-// error.
+// ReadKernelOptions reads the running kernel's configuration from /proc/config.gz, which
+// needs CONFIG_IKCONFIG_PROC, or from /boot or the directory of its modules. The error is
+// [ErrNoConfig] if none of the files exists.
 func ReadKernelOptions(dev FS) (*KernelOptions, error) {
 	release := Identify(dev).Kernel
 	places := []string{"/proc/config.gz"}
@@ -46,7 +44,7 @@ func ReadKernelOptions(dev FS) (*KernelOptions, error) {
 			return nil, fmt.Errorf("kernel configuration: %w", err)
 		}
 	}
-	return nil, fmt.Errorf("%w: it has no CONFIG_IKCONFIG_PROC, and none of %s is there", ErrNoConfig, strings.Join(places, ", "))
+	return nil, fmt.Errorf("%w: CONFIG_IKCONFIG_PROC is off, and none of %s exists", ErrNoConfig, strings.Join(places, ", "))
 }
 
 func readConfig(dev FS, name string) ([]byte, error) {
@@ -68,9 +66,8 @@ func readConfig(dev FS, name string) ([]byte, error) {
 	return text, nil
 }
 
-// Get returns an option as .config writes it: y, m, a number, or text in
-// quotes. One that is off is "n", whether the file says so or does not mention
-// it.
+// Get returns an option as in .config: y, m, a number, or text in quotes. It returns "n" for
+// an option that is off or missing.
 func (o *KernelOptions) Get(symbol string) string {
 	line := []byte("CONFIG_" + symbol + "=")
 	for rest := o.text; ; {

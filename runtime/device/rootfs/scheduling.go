@@ -12,30 +12,30 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// taskNode is how the processes of a unit are scheduled. systemd can set that only
-// when it starts one; what runs is asked and told itself (sched(7)).
-type taskNode struct{ dir, what string }
+// taskNode is the scheduling of a unit's processes (sched(7)). systemd sets it only when it
+// starts them, so that it is set here for running ones.
+type taskNode struct{ dir, attribute string }
 
-// reset is SCHED_RESET_ON_FORK, a flag in the policy's word.
-const reset = 0x40000000
+// resetOnFork is SCHED_RESET_ON_FORK, a flag of the policy.
+const resetOnFork = 0x40000000
 
 func (n taskNode) read(r *Root) (string, error) {
 	var all []string
-	err := n.each(r, func(pid int) error {
-		text, err := n.of(pid)
+	err := n.eachProcess(r, func(pid int) error {
+		text, err := n.describe(pid)
 		if err == nil && !slices.Contains(all, text) {
 			all = append(all, text)
 		}
 		return err
 	})
 	if err == nil && len(all) == 0 {
-		err = fs.ErrNotExist // no process, nothing to set
+		err = fs.ErrNotExist // no process to set
 	}
 	return strings.Join(all, ", "), err
 }
 
-// each calls do with the processes of the unit; one that has ended is none.
-func (n taskNode) each(r *Root, do func(pid int) error) error {
+// eachProcess calls do with each process of the unit and ignores those that have ended.
+func (n taskNode) eachProcess(r *Root, do func(pid int) error) error {
 	b, err := r.ReadFile(n.dir+"/cgroup.procs", 1<<20)
 	if err != nil {
 		return err
@@ -43,7 +43,7 @@ func (n taskNode) each(r *Root, do func(pid int) error) error {
 	for field := range strings.FieldsSeq(string(b)) {
 		pid, err := strconv.ParseUint(field, 10, 31)
 		if err != nil || pid == 0 {
-			continue // another namespace's
+			continue // of another PID namespace
 		}
 		if err := do(int(pid)); err != nil && !errors.Is(err, unix.ESRCH) {
 			return err
@@ -52,21 +52,21 @@ func (n taskNode) each(r *Root, do func(pid int) error) error {
 	return nil
 }
 
-// of says how one task is scheduled: "fifo 50", "other"; or its nice level.
-func (n taskNode) of(tid int) (string, error) {
-	if n.what == "nice" {
+// describe returns the policy of a task, such as "fifo 50" or "other", or its nice level.
+func (n taskNode) describe(tid int) (string, error) {
+	if n.attribute == "nice" {
 		raw, err := unix.Getpriority(unix.PRIO_PROCESS, tid)
-		return strconv.Itoa(20 - raw), err // the kernel's answer is never negative
+		return strconv.Itoa(20 - raw), err // the system call returns 20 - nice
 	}
-	policy, err := policyOf(tid)
+	policy, err := getPolicy(tid)
 	if err != nil {
 		return "", err
 	}
-	for name, number := range policies() {
-		if number != policy&^reset {
+	for name, number := range schedulingPolicies() {
+		if number != policy&^resetOnFork {
 			continue
 		}
-		priority, err := priorityOf(tid)
+		priority, err := getPriority(tid)
 		if err != nil || priority == 0 {
 			return name, err
 		}
@@ -75,7 +75,7 @@ func (n taskNode) of(tid int) (string, error) {
 	return "policy " + strconv.Itoa(policy), nil
 }
 
-func policies() map[string]int {
+func schedulingPolicies() map[string]int {
 	return map[string]int{"other": 0, "fifo": 1, "rr": 2, "batch": 3, "idle": 5}
 }
 
@@ -84,8 +84,8 @@ func (n taskNode) write(r *Root, text string) error {
 	if err != nil {
 		return err
 	}
-	return n.each(r, func(pid int) error {
-		before, err := n.of(pid)
+	return n.eachProcess(r, func(pid int) error {
+		before, err := n.describe(pid)
 		if err != nil {
 			return err
 		}
@@ -98,8 +98,8 @@ func (n taskNode) write(r *Root, text string) error {
 			if err != nil {
 				continue
 			}
-			// A thread that is not as its process has chosen so itself.
-			if now, err := n.of(tid); err != nil || now != before {
+			// Skip a thread that differs from its process: the program has set it.
+			if now, err := n.describe(tid); err != nil || now != before {
 				continue
 			}
 			if err := set(tid); err != nil && !errors.Is(err, unix.ESRCH) {
@@ -111,7 +111,7 @@ func (n taskNode) write(r *Root, text string) error {
 }
 
 func (n taskNode) setter(text string) (func(tid int) error, error) {
-	if n.what == "nice" {
+	if n.attribute == "nice" {
 		level, err := strconv.Atoi(text)
 		if err != nil || level < -20 || level > 19 {
 			return nil, unix.EINVAL
@@ -119,7 +119,7 @@ func (n taskNode) setter(text string) (func(tid int) error, error) {
 		return func(tid int) error { return unix.Setpriority(unix.PRIO_PROCESS, tid, level) }, nil
 	}
 	name, level, _ := strings.Cut(text, " ")
-	policy, ok := policies()[name]
+	policy, ok := schedulingPolicies()[name]
 	priority := 0
 	if level != "" {
 		var err error
@@ -131,17 +131,17 @@ func (n taskNode) setter(text string) (func(tid int) error, error) {
 		return nil, unix.EINVAL
 	}
 	return func(tid int) error {
-		now, err := policyOf(tid)
+		now, err := getPolicy(tid)
 		if err != nil {
 			return err
 		}
-		return setPolicy(tid, policy|now&reset, priority)
+		return setPolicy(tid, policy|now&resetOnFork, priority)
 	}, nil
 }
 
-// The system calls that keep a task's nice level, unlike sched_setattr(2).
+// These system calls keep a task's nice level, unlike sched_setattr(2).
 
-func policyOf(tid int) (int, error) {
+func getPolicy(tid int) (int, error) {
 	n, _, errno := unix.Syscall(unix.SYS_SCHED_GETSCHEDULER, uintptr(tid), 0, 0)
 	if errno != 0 {
 		return 0, errno
@@ -149,7 +149,7 @@ func policyOf(tid int) (int, error) {
 	return int(n), nil
 }
 
-func priorityOf(tid int) (int, error) {
+func getPriority(tid int) (int, error) {
 	var priority int32 // struct sched_param
 	_, _, errno := unix.Syscall(unix.SYS_SCHED_GETPARAM, uintptr(tid), uintptr(unsafe.Pointer(&priority)), 0)
 	if errno != 0 {
