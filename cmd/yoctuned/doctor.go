@@ -111,7 +111,7 @@ func watchFor(cmd *cobra.Command, in *doctor.Input, dev *rootfs.Root, duration t
 	defer stop()
 	sampler := monitor.New(dev)
 	first := sampler.Take()
-	in.Before = doctor.Count(dev, time.Duration(first.Monotonic))
+	in.Before = doctor.ReadCounters(dev, time.Duration(first.Monotonic))
 	step := min(max(duration/10, minInterval), time.Second)
 	for {
 		select {
@@ -122,7 +122,7 @@ func watchFor(cmd *cobra.Command, in *doctor.Input, dev *rootfs.Root, duration t
 		s := sampler.Take()
 		in.Samples = append(in.Samples, s)
 		if time.Duration(s.Monotonic-first.Monotonic) >= duration {
-			in.After = doctor.Count(dev, time.Duration(s.Monotonic))
+			in.After = doctor.ReadCounters(dev, time.Duration(s.Monotonic))
 			return nil
 		}
 	}

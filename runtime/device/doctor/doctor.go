@@ -1,59 +1,52 @@
-// Package doctor judges a device: each check has a measured value, the limit it
-// is held against, a verdict, and what to do.
+// Package doctor checks a device. Each check has a measured value, a limit, a verdict and
+// advice.
 //
-// The limits are the optimisation checklists and troubleshooting tables that
-// people who tune such devices work through by hand. A check that needs load, a
-// plan or a sensor that is not there says so: skipped or unknown is neither good
-// nor bad, and never counts as either.
+// The limits come from common checklists and troubleshooting tables for such devices. Checks
+// that lack load, a plan or a sensor are skipped or unknown, and count neither as good nor
+// as bad.
 package doctor
 
 import (
-	"errors"
 	"fmt"
-	"github.com/yoctune/yoctune/schema/formats/nvpmodel"
-	"io/fs"
-	"path"
-	"strconv"
 	"strings"
-	"time"
 
 	"github.com/yoctune/yoctune/runtime/device/enforce"
 	"github.com/yoctune/yoctune/runtime/device/monitor"
-	"github.com/yoctune/yoctune/runtime/device/power"
 	"github.com/yoctune/yoctune/runtime/device/rootfs"
 	"github.com/yoctune/yoctune/runtime/device/watch"
 	"github.com/yoctune/yoctune/schema/formats/cpulist"
+	"github.com/yoctune/yoctune/schema/formats/nvpmodel"
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
-// Verdict is a check's answer.
+// Verdict is the result of a check.
 type Verdict string
 
 // Verdicts.
 const (
 	OK      Verdict = "ok"
-	Warn    Verdict = "warn"    // it costs performance or will
+	Warn    Verdict = "warn"    // it costs performance, or will
 	Fail    Verdict = "fail"    // it is wrong
 	Unknown Verdict = "unknown" // it could not be measured
-	Skipped Verdict = "skipped" // the question does not arise on this device, or under this load
+	Skipped Verdict = "skipped" // not applicable to this device or load
 )
 
-// Finding is what a check found.
+// Finding is the result of a check, as reported.
 type Finding struct {
 	Type     string  `json:"type"` // "check"
 	Check    string  `json:"check"`
 	Title    string  `json:"title"`
 	Verdict  Verdict `json:"verdict"`
-	Measured string  `json:"measured"` // "" when nothing was
+	Measured string  `json:"measured"` // "" if unknown
 	Limit    string  `json:"limit"`
-	Advice   string  `json:"advice"` // "" when there is nothing to do
+	Advice   string  `json:"advice"` // may be ""
 }
 
-// Check is one question.
-type Check struct {
+// check is one check.
+type check struct {
 	ID    string
-	Title string
-	Limit string
+	title string
+	limit string
 	judge func(*Input) answer
 }
 
@@ -63,114 +56,23 @@ type answer struct {
 	advice   string
 }
 
-// Input is what checks look at.
+// Input is what checks examine.
 type Input struct {
 	Dev     rootfs.FS
 	Plan    *plan.Plan // nil: none
-	Refused string     // why the installed plan is not obeyed
+	Refused string     // why the installed plan is refused
 	Results []enforce.Result
-	Watch   *watch.State // nil: nobody has watched
+	Watch   *watch.State // nil: no enforcer has run
 	Modes   *nvpmodel.File
 	Mode    string // in force, "" unknown
 	Samples []*monitor.Sample
 	Before  Counters
 	After   Counters
-	Procs   []string                    // names of processes that run
-	Units   map[string]rootfs.UnitState // of Services, as systemd says; nil: it does not
+	Procs   []string                    // names of running processes
+	Units   map[string]rootfs.UnitState // of Services; nil: unknown
 }
 
-// Counters are cumulative numbers of the kernel at one moment.
-type Counters struct {
-	At         time.Duration
-	VM         map[string]int64
-	Disks      map[string]Disk
-	Links      map[string]Link
-	Interrupts []int64 // by CPU
-}
-
-// Disk is a line of /proc/diskstats.
-type Disk struct {
-	Written  int64 // sectors of 512 bytes
-	Busy     int64 // ms in which something was in flight
-	Weighted int64 // ms times how much was in flight
-}
-
-// Link is a network interface.
-type Link struct{ Packets, Errors int64 }
-
-// Count reads the counters; what a device does not have stays empty.
-func Count(dev rootfs.FS, at time.Duration) Counters {
-	c := Counters{At: at, VM: map[string]int64{}, Disks: map[string]Disk{}, Links: map[string]Link{}}
-	read := func(name string) string {
-		b, err := dev.ReadFile(name, 4<<20)
-		if err != nil {
-			return ""
-		}
-		return string(b)
-	}
-	for line := range strings.Lines(read("/proc/vmstat")) {
-		f := strings.Fields(line)
-		if len(f) != 2 {
-			continue
-		}
-		if n, err := strconv.ParseInt(f[1], 10, 64); err == nil {
-			c.VM[f[0]] = n
-		}
-	}
-	for line := range strings.Lines(read("/proc/diskstats")) {
-		f := strings.Fields(line)
-		if len(f) < 14 {
-			continue
-		}
-		written, err1 := strconv.ParseInt(f[9], 10, 63)
-		busy, err2 := strconv.ParseInt(f[12], 10, 63)
-		weighted, err3 := strconv.ParseInt(f[13], 10, 63)
-		if errors.Join(err1, err2, err3) == nil {
-			c.Disks[f[2]] = Disk{written, busy, weighted}
-		}
-	}
-	nodes, err := rootfs.Nodes(dev, rootfs.ClassNet)
-	if err == nil {
-		for _, n := range nodes {
-			get := func(name string) int64 {
-				content, err := dev.Read(n.Path + "/statistics/" + name)
-				if err != nil {
-					return 0
-				}
-				v, err := strconv.ParseInt(strings.TrimSpace(content.Text), 10, 63)
-				if err != nil {
-					return 0
-				}
-				return v
-			}
-			c.Links[n.Name] = Link{get("rx_packets") + get("tx_packets"), get("rx_errors") + get("tx_errors") + get("rx_dropped")}
-		}
-	}
-	c.Interrupts = interrupts(read("/proc/interrupts"))
-	return c
-}
-
-// interrupts adds the columns of /proc/interrupts up.
-func interrupts(text string) []int64 {
-	head, rest, _ := strings.Cut(text, "\n")
-	out := make([]int64, len(strings.Fields(head)))
-	for line := range strings.Lines(rest) {
-		_, counts, ok := strings.Cut(line, ":")
-		if !ok {
-			continue
-		}
-		for i, f := range strings.Fields(counts) {
-			n, err := strconv.ParseInt(f, 10, 62)
-			if i >= len(out) || err != nil {
-				break
-			}
-			out[i] += n
-		}
-	}
-	return out
-}
-
-// Processes lists the names of the processes that run below the root.
+// Processes returns the names of running processes.
 func Processes(dev rootfs.FS) []string {
 	names, err := dev.List("/proc")
 	if err != nil {
@@ -188,21 +90,20 @@ func Processes(dev rootfs.FS) []string {
 	return out
 }
 
-// Examine asks every question, in the order of Checks. One that panics costs its
-// own answer only.
+// Examine runs all checks in order. A check that panics has verdict unknown.
 func Examine(in *Input) []Finding {
 	var out []Finding
-	for _, c := range Checks() {
-		a := guarded(c, in)
+	for _, c := range checks() {
+		a := runCheck(c, in)
 		if a.verdict == OK || a.verdict == Skipped {
 			a.advice = ""
 		}
-		out = append(out, Finding{Type: "check", Check: c.ID, Title: c.Title, Verdict: a.verdict, Measured: a.measured, Limit: c.Limit, Advice: a.advice})
+		out = append(out, Finding{Type: "check", Check: c.ID, Title: c.title, Verdict: a.verdict, Measured: a.measured, Limit: c.limit, Advice: a.advice})
 	}
 	return out
 }
 
-func guarded(c Check, in *Input) (a answer) {
+func runCheck(c check, in *Input) (a answer) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			a = answer{Unknown, "", fmt.Sprintf("internal error: %v", cause)}
@@ -211,10 +112,10 @@ func guarded(c Check, in *Input) (a answer) {
 	return c.judge(in)
 }
 
-// seconds is the length of the time that was watched.
+// seconds returns the length of the observation.
 func (in *Input) seconds() float64 { return (in.After.At - in.Before.At).Seconds() }
 
-// rate is how fast a counter of vmstat grew; false when it is not there.
+// rate returns the growth of a counter of vmstat per second, false if it is unknown.
 func (in *Input) rate(name string) (float64, bool) {
 	a, ok := in.Before.VM[name]
 	b, ok2 := in.After.VM[name]
@@ -224,8 +125,8 @@ func (in *Input) rate(name string) (float64, bool) {
 	return float64(b-a) / in.seconds(), true
 }
 
-// text reads a node, trimmed; "" when it is not there.
-func (in *Input) text(name string) string {
+// readText returns the trimmed text of a node, "" if it cannot be read.
+func (in *Input) readText(name string) string {
 	c, err := in.Dev.Read(name)
 	if err != nil {
 		return ""
@@ -233,15 +134,15 @@ func (in *Input) text(name string) string {
 	return strings.TrimSpace(c.Text)
 }
 
-func (in *Input) last() *monitor.Sample {
+func (in *Input) lastSample() *monitor.Sample {
 	if len(in.Samples) == 0 {
 		return &monitor.Sample{}
 	}
 	return in.Samples[len(in.Samples)-1]
 }
 
-// average of what is known in the samples; false when nothing is.
-func (in *Input) average(of func(*monitor.Sample) *int64) (float64, bool) {
+// averageOf returns the average of the known values in the samples, false if there are none.
+func (in *Input) averageOf(of func(*monitor.Sample) *int64) (float64, bool) {
 	sum, n := 0.0, 0
 	for _, s := range in.Samples {
 		if v := of(s); v != nil {
@@ -252,8 +153,8 @@ func (in *Input) average(of func(*monitor.Sample) *int64) (float64, bool) {
 	return sum / float64(max(n, 1)), n > 0
 }
 
-// wants reports whether the plan has a setting of a domain.
-func (in *Input) wants(domain string) bool {
+// hasSettings reports whether the plan has settings of a domain.
+func (in *Input) hasSettings(domain string) bool {
 	if in.Plan == nil {
 		return false
 	}
@@ -265,59 +166,21 @@ func (in *Input) wants(domain string) bool {
 	return false
 }
 
-// isolated are the cores that the running kernel keeps free.
-func (in *Input) isolated() []int {
-	list, err := cpulist.Parse(in.text("/sys/devices/system/cpu/isolated"))
+// isolatedCores returns the cores that the running kernel isolates.
+func (in *Input) isolatedCores() []int {
+	list, err := cpulist.Parse(in.readText("/sys/devices/system/cpu/isolated"))
 	if err != nil {
 		return nil
 	}
 	return list
 }
 
-// chosen is the bracketed word of a list such as "always [madvise] never".
-func chosen(list string) string {
+// selectedChoice returns the bracketed word of a list such as "always [madvise] never".
+func selectedChoice(list string) string {
 	_, rest, ok := strings.Cut(list, "[")
 	word, _, ok2 := strings.Cut(rest, "]")
 	if !ok || !ok2 {
 		return strings.TrimSpace(list)
 	}
 	return word
-}
-
-// missingNodes lists files that nvpmodel.conf declares and that are not there.
-// It stops at the first of them, and leaves the mode half set.
-func missingNodes(dev rootfs.FS) []string {
-	b, err := dev.ReadFile(power.ConfigFile, 1<<20)
-	if err != nil {
-		return nil
-	}
-	type arg struct{ name, file string }
-	var args []arg
-	param := false
-	for line := range strings.Lines(string(b)) {
-		line = strings.TrimSpace(line)
-		if strings.HasPrefix(line, "<") {
-			param = strings.HasPrefix(strings.TrimSpace(strings.Trim(line, "<>")), "PARAM")
-			continue
-		}
-		f := strings.Fields(line)
-		if !param || len(f) < 2 || strings.HasPrefix(line, "#") || !strings.HasPrefix(f[1], "/sys/") || path.Clean(f[1]) != f[1] {
-			continue
-		}
-		args = append(args, arg{f[0], f[1]})
-	}
-	there := func(file string) bool {
-		_, err := dev.Mode(file)
-		return !errors.Is(err, fs.ErrNotExist)
-	}
-	var out []string
-	for i, a := range args {
-		// One of a pair is for another kernel.
-		pair := strings.HasSuffix(a.name, "_KNEXT") && i > 0 && there(args[i-1].file) ||
-			i+1 < len(args) && args[i+1].name == a.name+"_KNEXT" && there(args[i+1].file)
-		if !pair && !there(a.file) {
-			out = append(out, a.file)
-		}
-	}
-	return out
 }

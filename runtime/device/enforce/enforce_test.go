@@ -418,11 +418,11 @@ func TestWhatTheKernelAnswersBecomesAnOutcomeAndAMessage(t *testing.T) {
 			}
 		}, outcome.Unsupported, "more than one page"},
 		{"a path outside the kernel's files", with(sysctl("x", "1"), func(s *plan.Setting) { s.Select.Path = "/etc/passwd" }), nil,
-			outcome.Forbidden, "not one that yoctuned touches"},
+			outcome.Forbidden, "yoctuned may not access this path"},
 		{"a path that climbs", with(sysctl("x", "1"), func(s *plan.Setting) { s.Select.Path = "/proc/sys/../../etc/passwd" }), nil,
-			outcome.Forbidden, "not one that yoctuned touches"},
+			outcome.Forbidden, "yoctuned may not access this path"},
 		{"an attribute that climbs", with(block("nvme*", "x", plan.TypeInt, "1"), func(s *plan.Setting) { s.Select.Attr = "../../../etc/passwd" }), nil,
-			outcome.Forbidden, "not one that yoctuned touches"},
+			outcome.Forbidden, "yoctuned may not access this path"},
 		{"a link that leads out of the kernel's files", with(sysctl("x", "1"), func(s *plan.Setting) { s.Select.Path = "/sys/kernel/evil" }), func(t *testing.T, _ *devicetest.Kernel, dir string) {
 			if err := os.Symlink("/etc/nvpmodel.conf.bak", filepath.Join(dir, "sys/kernel/evil")); err != nil {
 				t.Fatal(err)

@@ -1,0 +1,103 @@
+package doctor
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/yoctune/yoctune/runtime/device/monitor"
+)
+
+func checkGovernor(in *Input) answer {
+	seen := map[string]bool{}
+	var slow []string
+	for _, c := range in.lastSample().CPUs {
+		if c.Governor == nil {
+			continue
+		}
+		seen[*c.Governor] = true
+		if *c.Governor == "powersave" {
+			slow = append(slow, "cpu"+strconv.Itoa(c.Number))
+		}
+	}
+	if len(seen) == 0 {
+		return answer{Unknown, "", "no CPU frequency scaling"}
+	}
+	if len(slow) > 0 {
+		return answer{Warn, "powersave on " + joinSome(slow), "cpu: governor: \"schedutil\" in the configuration"}
+	}
+	var names []string
+	for g := range seen {
+		names = append(names, g)
+	}
+	slices.Sort(names)
+	return answer{OK, strings.Join(names, ", "), ""}
+}
+
+// busiestCore returns the core with the highest average load, in permille.
+func (in *Input) busiestCore() (core int, load float64, ok bool) {
+	for i, c := range in.lastSample().CPUs {
+		l, known := in.averageOf(func(s *monitor.Sample) *int64 {
+			if i < len(s.CPUs) {
+				return s.CPUs[i].Load
+			}
+			return nil
+		})
+		if known && (!ok || l > load) {
+			core, load, ok = c.Number, l, true
+		}
+	}
+	return core, load, ok
+}
+
+func (in *Input) gpuLoad() (float64, bool) {
+	return in.averageOf(func(s *monitor.Sample) *int64 {
+		if len(s.GPUs) == 0 {
+			return nil
+		}
+		return s.GPUs[0].Load
+	})
+}
+
+func checkCPU(in *Input) answer {
+	core, load, ok := in.busiestCore()
+	if !ok {
+		return answer{Unknown, "", "the load could not be read"}
+	}
+	a := judgeMaximum(load/10, 90, 101, "%", "one thread limits throughput: split it, move pre- and post-processing to the GPU, or pin it to its own core")
+	a.measured += fmt.Sprintf(" (cpu%d)", core)
+	return a
+}
+
+func checkGPU(in *Input) answer {
+	load, ok := in.gpuLoad()
+	if !ok {
+		return answer{Unknown, "", "no GPU load can be read"}
+	}
+	measured := formatNumber(load/10) + " %"
+	if load < 100 {
+		return answer{Skipped, measured + ": idle", ""}
+	}
+	if load >= 850 {
+		return answer{OK, measured, ""}
+	}
+	advice := "use larger batches, several streams, or overlapping stages"
+	if core, cpu, ok := in.busiestCore(); ok && cpu >= 900 {
+		advice = fmt.Sprintf("the GPU waits for cpu%d (%s %%), which is the bottleneck", core, formatNumber(cpu/10))
+	}
+	return answer{Warn, measured, advice}
+}
+
+func checkBandwidth(in *Input) answer {
+	load, ok := in.averageOf(func(s *monitor.Sample) *int64 {
+		if s.EMC == nil {
+			return nil
+		}
+		return s.EMC.Load
+	})
+	if !ok {
+		return answer{Unknown, "", "no memory controller found; its load is in debugfs, which only root can read"}
+	}
+	return judgeMaximum(load/10, 90, 101, "%", "use smaller data types (fp16, int8), zero-copy buffers, or a power mode with a faster memory clock")
+}

@@ -1,0 +1,226 @@
+package doctor
+
+import (
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/yoctune/yoctune/runtime/device/outcome"
+	"github.com/yoctune/yoctune/runtime/device/rootfs"
+	"github.com/yoctune/yoctune/schema/formats/sysctld"
+	"github.com/yoctune/yoctune/schema/knob"
+	"github.com/yoctune/yoctune/schema/plan"
+)
+
+func checkPlan(in *Input) answer {
+	switch {
+	case in.Refused != "":
+		return answer{Fail, in.Refused, "see 'yoctuned status'; no setting is applied until this is fixed"}
+	case in.Plan == nil:
+		return answer{Warn, "no plan", "install an image that contains the layer, or pass a plan: yoctuned doctor plan.json"}
+	}
+	return answer{OK, fmt.Sprintf("%s on %s, serial %d, %d settings", in.Plan.Target, in.Plan.Board, in.Plan.Serial, len(in.Plan.Settings)), ""}
+}
+
+func checkSettings(in *Input) answer {
+	if in.Plan == nil {
+		return answer{Skipped, "no plan", ""}
+	}
+	var bad []string
+	for _, r := range in.Results {
+		if !r.Satisfied() {
+			bad = append(bad, fmt.Sprintf("%s (%s)", outcome.Name(r.Path), r.Outcome))
+		}
+	}
+	if len(bad) > 0 {
+		return answer{Fail, fmt.Sprintf("%d of %d: %s", len(bad), len(in.Results), joinSome(bad)), "'yoctuned verify' lists the reasons; 'yoctuned apply' applies the settings"}
+	}
+	return answer{OK, fmt.Sprintf("%d settings", len(in.Results)), ""}
+}
+
+// owner is a program that changes settings of a domain.
+type owner struct{ comm, domain, advice string }
+
+func owners() []owner {
+	return []owner{
+		{"tuned", "", "systemctl disable --now tuned"},
+		{"power-profiles-", "", "systemctl disable --now power-profiles-daemon"},
+		{"auto-cpufreq", plan.DomainCPU, "systemctl disable --now auto-cpufreq"},
+		{"thermald", plan.DomainCPU, "systemctl disable --now thermald"},
+		{"irqbalance", plan.DomainIRQ, "systemctl disable --now irqbalance, or exclude the plan's interrupts with --banirq"},
+		{"jtop", plan.DomainCPU, "jtop's service may lock clocks and control the fan: systemctl disable --now jtop"},
+	}
+}
+
+func checkOwners(in *Input) answer {
+	var found, advice []string
+	verdict := OK
+	if in.Watch != nil && in.Watch.PID != 0 {
+		for _, c := range in.Watch.Contested {
+			who := "an unknown process"
+			if c.By != nil {
+				who = c.By.String()
+			}
+			verdict = Fail
+			found = append(found, outcome.Name(c.Path)+" by "+who)
+			advice = append(advice, "stop the program that changes "+outcome.Name(c.Path))
+		}
+	}
+	for _, o := range owners() {
+		if !slices.ContainsFunc(in.Procs, func(p string) bool { return strings.HasPrefix(p, o.comm) }) || o.domain != "" && !in.hasSettings(o.domain) {
+			continue
+		}
+		if o.domain == "" && in.Plan == nil {
+			continue
+		}
+		if verdict == OK {
+			verdict = Warn
+		}
+		found, advice = append(found, o.comm+" is running"), append(advice, o.advice)
+	}
+	if verdict == OK {
+		return answer{OK, "0", ""}
+	}
+	return answer{verdict, joinSome(found), strings.Join(advice, "; ")}
+}
+
+// Services returns the units whose state belongs in [Input.Units].
+func Services() []string {
+	return []string{"nvpmodel.service", "nvpower.service", "jetson_clocks.service", "jetsonclocks.service", "nvfancontrol.service"}
+}
+
+func checkServices(in *Input) answer {
+	if in.Modes == nil && in.Units == nil {
+		return answer{Skipped, "no power modes on this device", ""}
+	}
+	worst := answer{verdict: OK}
+	var found, advice []string
+	complain := func(v Verdict, what, do string) {
+		found, advice = append(found, what), append(advice, do)
+		if worst.verdict == OK || v == Fail {
+			worst.verdict = v
+		}
+	}
+	for _, name := range Services() {
+		u, known := in.Units[name]
+		clocks := strings.HasPrefix(name, "jetson")
+		switch {
+		case !known || u.Load == "not-found":
+		case u.Active == "failed":
+			do := "journalctl -b -u " + name
+			if name == "nvpmodel.service" {
+				do = "nvpmodel leaves the mode half applied at the first missing node: " + do
+			}
+			complain(Fail, name+" failed", do)
+		case clocks && (u.Active == "active" || u.Active == "activating"):
+			complain(Warn, name+" is running", "it locks clocks that the plan sets: systemctl disable --now "+name)
+		}
+	}
+	if clocksLocked(in) {
+		complain(Warn, "every CPU clock is locked at its maximum", "jetson_clocks was run: 'jetson_clocks --restore' or a reboot restores the clocks")
+	}
+	switch {
+	case worst.verdict != OK:
+		return answer{worst.verdict, joinSome(found), strings.Join(advice, "; ")}
+	case in.Units == nil:
+		return answer{Unknown, "", "the state of nvpmodel.service cannot be read from systemd"}
+	}
+	return answer{OK, "no unit failed, no clock locked", ""}
+}
+
+// clocksLocked reports whether all CPU policies are fixed at their maximum, as jetson_clocks
+// leaves them, and the plan does not request that.
+func clocksLocked(in *Input) bool {
+	policies, err := rootfs.Nodes(in.Dev, rootfs.ClassCPUFreq)
+	if err != nil || len(policies) == 0 || in.Modes == nil {
+		return false
+	}
+	for _, p := range policies {
+		low, high, top := in.readText(p.Path+"/scaling_min_freq"), in.readText(p.Path+"/scaling_max_freq"), in.readText(p.Path+"/cpuinfo_max_freq")
+		if low == "" || low != high || high != top {
+			return false
+		}
+	}
+	if in.Plan == nil {
+		return true
+	}
+	return !slices.ContainsFunc(in.Plan.Settings, func(s plan.Setting) bool { return strings.HasSuffix(s.Select.Attr, "scaling_min_freq") })
+}
+
+// sysctlDirs returns the directories of sysctl settings. Of files with the same name the
+// first one is used (sysctl.d(5)).
+func sysctlDirs() []string {
+	return []string{"/etc/sysctl.d", "/run/sysctl.d", "/usr/local/lib/sysctl.d", "/usr/lib/sysctl.d", "/lib/sysctl.d"}
+}
+
+// checkSysctls finds files that set a sysctl of the plan to another value.
+func checkSysctls(in *Input) answer {
+	want := map[string]plan.Setting{}
+	if in.Plan != nil {
+		for _, s := range in.Plan.Settings {
+			if _, ok := knob.SysctlKey(s.Select.Path); ok {
+				want[s.Select.Path] = s
+			}
+		}
+	}
+	if len(want) == 0 {
+		return answer{Skipped, "no plan sets a sysctl", ""}
+	}
+	var found []string
+	for _, file := range sysctlFiles(in.Dev) {
+		b, err := in.Dev.ReadFile(file, 1<<20)
+		if err != nil {
+			continue
+		}
+		for i, text := range strings.Split(string(b), "\n") {
+			line := sysctld.ParseLine(text)
+			if line.Kind != sysctld.Assignment {
+				continue
+			}
+			for node, s := range want {
+				if rootfs.Glob(knob.SysctlPath(line.Key), node) && !acceptsValue(s, line.Value) {
+					found = append(found, fmt.Sprintf("%s=%s in %s:%d", outcome.Name(node), line.Value, file, i+1))
+				}
+			}
+		}
+	}
+	if len(found) == 0 {
+		return answer{OK, fmt.Sprintf("%d sysctls, no other file sets different values", len(want)), ""}
+	}
+	slices.Sort(found)
+	return answer{Warn, joinSome(found), "yoctuned overrides them after boot; remove these lines, since they mislead readers of the files"}
+}
+
+// acceptsValue reports whether a setting accepts a value.
+func acceptsValue(s plan.Setting, value string) bool {
+	f, err := knob.Parse(s.Type, value)
+	if err != nil {
+		return false
+	}
+	ok, err := knob.Satisfies(s.Type, s.Compare, s.Want, f)
+	return err == nil && ok
+}
+
+// sysctlFiles returns the files in the order in which they are read.
+func sysctlFiles(dev rootfs.FS) []string {
+	at := map[string]string{}
+	for _, dir := range sysctlDirs() {
+		names, err := dev.List(dir)
+		if err != nil {
+			continue
+		}
+		for _, n := range names {
+			if _, hidden := at[n]; !hidden && strings.HasSuffix(n, ".conf") {
+				at[n] = path.Join(dir, n)
+			}
+		}
+	}
+	var out []string
+	for _, n := range slices.Sorted(maps.Keys(at)) {
+		out = append(out, at[n])
+	}
+	// procps reads this file last. systemd reads it through a link in /etc/sysctl.d.
+	return append(out, "/etc/sysctl.conf")
+}
