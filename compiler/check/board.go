@@ -17,7 +17,7 @@ func boardRules() []Rule {
 		{
 			ID: "board-release", Severity: diag.Error, Firm: true,
 			Title: "the board is not supported on the release",
-			Cause: "The meta-tegra branch has no machine for the module: newer L4T drops old modules, older L4T does not know new ones.",
+			Cause: "The meta-tegra branch has no machine for the module: newer L4T drops old modules, and older L4T lacks new ones.",
 			Fix:   "choose a release that has the board",
 			Wrong: `{board: "tx2", release: "scarthgap"}`, Right: `{board: "orin-nano-8gb", release: "scarthgap"}`,
 			See: "meta-tegra conf/machine",
@@ -26,7 +26,7 @@ func boardRules() []Rule {
 		{
 			ID: "board-machine", Severity: diag.Error, Firm: true,
 			Title: "the MACHINE does not fit the board",
-			Cause: "A MACHINE carries the module's device tree, flash layout and power table; with another module's the image does not boot, or boots with wrong limits.",
+			Cause: "A MACHINE carries the module's device tree, flash layout and power table. With another module's MACHINE the image does not boot, or boots with wrong limits.",
 			Fix:   "use one of the board's machines, or describe your own carrier under boards",
 			Wrong: `{board: "orin-nano-8gb", machine: "jetson-agx-orin-devkit"}`,
 			Right: `{board: "orin-nano-8gb", machine: "jetson-orin-nano-devkit"}`,
@@ -35,9 +35,9 @@ func boardRules() []Rule {
 		},
 		{
 			ID: "board-observed", Severity: diag.Warning,
-			Title: "a device of the board was not what the facts say",
-			Cause: "boards.NAME.observed holds what one device said of itself, and a verified fact of the module says otherwise: the probe ran on another module, under another device tree or L4T, or the fact is wrong. The fact holds until somebody shows that it is.",
-			Fix:   "probe the right device again, or correct base; report a fact that is wrong",
+			Title: "a device of the board contradicts the facts",
+			Cause: "boards.NAME.observed holds what one device reported, and it contradicts a verified fact of the module. Either the probe ran on another module, device tree or L4T, or the fact is wrong. The fact holds until it is corrected.",
+			Fix:   "probe the right device again, or correct base; report a wrong fact",
 			Wrong: "boards: carrier: {base: \"orin-nano-8gb\", machines: scarthgap: [\"carrier-box\"], observed: cores: 4}\ntargets: cam: board: \"carrier\"",
 			Right: "boards: carrier: {base: \"orin-nano-8gb\", machines: scarthgap: [\"carrier-box\"], observed: cores: 6}\ntargets: cam: board: \"carrier\"",
 			See:   "yoctune facts refresh",
@@ -45,8 +45,8 @@ func boardRules() []Rule {
 		},
 		{
 			ID: "runtime-form", Severity: diag.Error, Firm: true,
-			Title: "the release cannot build the runtime from source",
-			Cause: "yoctuned needs a newer Go than the release's own oe-core carries.",
+			Title: "the release cannot build yoctuned from source",
+			Cause: "yoctuned needs a newer Go than the release's oe-core carries.",
 			Fix:   `use form: "prebuilt"`,
 			Wrong: `runtime: form: "source"`, Right: `runtime: form: "prebuilt"`,
 			See: "oe-core meta/recipes-devtools/go",

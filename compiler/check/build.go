@@ -17,8 +17,8 @@ func buildRules() []Rule {
 	return []Rule{
 		{
 			ID: "rm-work-image", Severity: diag.Warning,
-			Title: "an image that goes into another loses its work directory",
-			Cause: "rm_work removes a recipe's work directory once it is built. A task of another recipe that takes an image from there, and runs again, finds nothing: the build ends well and the device starts an empty initramfs. The exclusion counts where all recipes read it, which is where the layer puts it.",
+			Title: "rm_work removes an image that goes into another",
+			Cause: "rm_work removes a recipe's work directory once the recipe is built. When a task of another recipe takes an image from there and runs again, it finds nothing. The build succeeds, and the device starts an empty initramfs. The layer writes the exclusion where all recipes read it.",
 			Fix:   "name the image under build.rmWorkExclude",
 			Wrong: `build: {rmWork: true, variables: INITRAMFS_IMAGE: "product-initramfs"}`,
 			Right: `build: {rmWork: true, rmWorkExclude: ["product-initramfs"], variables: INITRAMFS_IMAGE: "product-initramfs"}`,
@@ -27,8 +27,8 @@ func buildRules() []Rule {
 		},
 		{
 			ID: "rm-work-exclude", Severity: diag.Info,
-			Title: "recipes are kept from rm_work, which nobody switches on here",
-			Cause: "RM_WORK_EXCLUDE is read by rm_work.bbclass only. Without it every work directory stays, and the list says nothing, unless local.conf or the distribution inherits rm_work.",
+			Title: "rmWorkExclude has no effect without rm_work",
+			Cause: "Only rm_work.bbclass reads RM_WORK_EXCLUDE. Without that class every work directory stays, and the list has no effect unless local.conf or the distribution inherits rm_work.",
 			Fix:   "set build.rmWork, or leave the list to the file that inherits rm_work",
 			Wrong: `build: rmWorkExclude: ["core-image-base"]`,
 			Right: `build: {rmWork: true, rmWorkExclude: ["core-image-base"]}`,
@@ -37,8 +37,8 @@ func buildRules() []Rule {
 		},
 		{
 			ID: "sstate-equivalence", Severity: diag.Warning,
-			Title: "a shared state mirror without the equivalence that goes with it",
-			Cause: "With OEEquivHash, which newer releases use by themselves, the names of shared state objects follow from what a hash equivalence server knows. A private server knows nothing of the builds that filled the mirror, and next to nothing is found there.",
+			Title: "a shared state mirror without its hash equivalence server",
+			Cause: "With OEEquivHash, the default of newer releases, the names of shared state objects depend on the data of a hash equivalence server. A private server lacks the data of the builds that filled the mirror, so almost nothing in the mirror matches.",
 			Fix:   "set hashserve.upstream to the server of the builds that fill the mirror",
 			Wrong: `build: {sstate: mirrors: team: url: "https://cache.example.com/sstate", hashserve: address: "auto"}`,
 			Right: `build: {sstate: mirrors: team: url: "https://cache.example.com/sstate", hashserve: {address: "auto", upstream: "hash.example.com:8686"}}`,
@@ -47,8 +47,8 @@ func buildRules() []Rule {
 		},
 		{
 			ID: "hashserve-database", Severity: diag.Error,
-			Title: "the equivalence database would be on a shared file system",
-			Cause: "bitbake refuses a database on NFS, where SQLite's locks do not hold: the build stops before it starts. A shared state folder may be shared, the database of the local server may not.",
+			Title: "the hash equivalence database is on a shared file system",
+			Cause: "bitbake refuses a database on NFS, where SQLite's locks do not work: the build stops before it starts. A shared state folder may be shared, but the database of the local server may not.",
 			Fix:   "put the database on a local disk, or let one server serve all builders: hashserve.upstream",
 			Wrong: `build: {sstate: dir: "/mnt/nfs/sstate", hashserve: {address: "auto", database: "/mnt/nfs/sstate"}}`,
 			Right: `build: {sstate: dir: "/mnt/nfs/sstate", hashserve: {address: "auto", database: "/var/cache/hashserv"}}`,
@@ -57,8 +57,8 @@ func buildRules() []Rule {
 		},
 		{
 			ID: "sstate-database", Severity: diag.Warning,
-			Title: "a shared state folder of its own leaves the equivalence database behind",
-			Cause: "The local server keeps its database in the build folder unless it is told otherwise; a new build folder then finds the objects and not what says which of them are equal, so that it builds again.",
+			Title: "a separate shared state folder leaves the hash equivalence database behind",
+			Cause: "The local server keeps its database in the build folder by default. A new build folder then finds the shared state objects without the data about which of them are equal, and builds again.",
 			Fix:   "set hashserve.database to a local folder that lasts as long as the shared state",
 			Wrong: "targets: cam: release: \"wrynose\"\nbuild: {sstate: dir: \"/srv/sstate\", hashserve: address: \"auto\"}",
 			Right: "targets: cam: release: \"wrynose\"\nbuild: {sstate: dir: \"/srv/sstate\", hashserve: {address: \"auto\", database: \"/srv/hashserv\"}}",
@@ -67,8 +67,8 @@ func buildRules() []Rule {
 		},
 		{
 			ID: "mirror-own", Severity: diag.Warning,
-			Title: "sources may come from mirrors only, and there is none",
-			Cause: "With downloads.network at \"mirrors\" bitbake does not go to the source's own address; without a mirror every fetch fails.",
+			Title: "sources may come from mirrors only, and no mirror is set",
+			Cause: `With downloads.network at "mirrors" bitbake does not use the source's own address. Without a mirror every fetch fails.`,
 			Fix:   "name a mirror under downloads.mirrors or downloads.own",
 			Wrong: `build: downloads: network: "mirrors"`, Right: `build: downloads: {network: "mirrors", own: "https://mirror.example.com/src"}`,
 			See:   "bitbake: BB_FETCH_PREMIRRORONLY",
@@ -77,7 +77,7 @@ func buildRules() []Rule {
 		{
 			ID: "build-variable-renamed", Severity: diag.Error, Firm: true,
 			Title: "the release refuses the variable",
-			Cause: "bitbake and oe-core keep a list of names that they stop at, wherever they are set, because the variable was renamed or its feature removed.",
+			Cause: "bitbake and oe-core keep a list of variables that were renamed or removed. The build stops wherever one of them is set.",
 			Fix:   "use the new name, or remove it",
 			Wrong: "targets: cam: release: \"master\"\nbuild: variables: BB_DANGLINGAPPENDS_WARNONLY: \"1\"",
 			Right: "targets: cam: release: \"master\"\nbuild: rmWork: true",
@@ -86,8 +86,8 @@ func buildRules() []Rule {
 		},
 		{
 			ID: "build-variable-cuda", Severity: diag.Error,
-			Title: "a variable takes nvcc's set-up away",
-			Cause: "meta-tegra's classes compute the compiler, its host compiler and the architectures from the machine; set by hand, CMake's own test of the compiler fails, or code for the wrong chip is built.",
+			Title: "a variable overrides the CUDA set-up of meta-tegra",
+			Cause: "meta-tegra's classes compute the compiler, its host compiler and the architectures from the machine. Set by hand, they break CMake's own compiler test, or produce code for the wrong chip.",
 			Fix:   "remove it; inherit cuda in the recipe",
 			Wrong: `build: variables: CUDAHOSTCXX: "/usr/bin/g++"`, Right: `build: rmWork: true`,
 			See:   "meta-tegra classes-recipe/cuda.bbclass",
@@ -95,8 +95,8 @@ func buildRules() []Rule {
 		},
 		{
 			ID: "build-variable-mirror", Severity: diag.Error,
-			Title: "a mirror is no URL",
-			Cause: "A path without a scheme is no address for the fetcher: it fails with a malformed URL that names a path which plainly exists.",
+			Title: "a mirror is not a URL",
+			Cause: "The fetcher needs an address with a scheme. With a plain path it fails with a malformed URL, even though the path exists.",
 			Fix:   "write file:// before the path",
 			Wrong: `build: variables: NVIDIA_DEVNET_MIRROR: "/home/user/sdkm_downloads"`,
 			Right: `build: variables: NVIDIA_DEVNET_MIRROR: "file:///home/user/sdkm_downloads"`,

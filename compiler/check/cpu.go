@@ -15,7 +15,7 @@ func cpuRules() []Rule {
 		{
 			ID: "core-exists", Severity: diag.Error, Firm: true,
 			Title: "a core does not exist on the module",
-			Cause: "A list of cores names one that the module does not have; the kernel refuses the whole list.",
+			Cause: "A list of cores names one that the module lacks. The kernel refuses the whole list.",
 			Fix:   "list existing cores",
 			Wrong: "cpu: isolate: [6]", Right: "cpu: isolate: [4, 5]",
 			See: "cpuset(7)",
@@ -24,7 +24,7 @@ func cpuRules() []Rule {
 		{
 			ID: "isolate-boot-core", Severity: diag.Error, Firm: true,
 			Title: "core 0 is isolated",
-			Cause: "Core 0 boots the system, keeps the time for the others and takes the interrupts nobody else wants: it cannot be free of them.",
+			Cause: "Core 0 boots the system, keeps the time for the others and takes all interrupts without another core. It cannot be isolated.",
 			Fix:   "isolate other cores",
 			Wrong: "cpu: isolate: [0, 1, 2, 3]", Right: "cpu: isolate: [4, 5]",
 			See: "Documentation/timers/no_hz.rst",
@@ -32,8 +32,8 @@ func cpuRules() []Rule {
 		},
 		{
 			ID: "isolcpus-affinity", Severity: diag.Warning,
-			Title: "a service with several isolated cores stays on the first of them",
-			Cause: "The scheduler does not balance load between isolated cores: all threads of a service stay where they start unless the program pins them itself.",
+			Title: "a service with several isolated cores runs only on the first",
+			Cause: "The scheduler does not balance load between isolated cores. All threads of a service stay where they start unless the program pins them itself.",
 			Fix:   "give the service one core, or pin its threads in the program and suppress the rule with that reason",
 			Wrong: `cpu: isolate: [4, 5]` + "\n" + `services: "a.service": {exec: ["/usr/bin/a"], cpus: [4, 5]}`,
 			Right: `cpu: isolate: [4, 5]` + "\n" + `services: "a.service": {exec: ["/usr/bin/a"], cpus: [4]}`,
@@ -42,8 +42,8 @@ func cpuRules() []Rule {
 		},
 		{
 			ID: "governor-vs-nvpmodel", Severity: diag.Error,
-			Title: "two writers of the same clock",
-			Cause: "nvpmodel writes the clock limits of the power mode; limits under cpu or gpu write the same files, and the last one wins.",
+			Title: "two writers of one clock limit",
+			Cause: "nvpmodel writes the clock limits of the power mode. Limits under cpu or gpu write the same files, and the last one wins.",
 			Fix:   "put the limits into a power mode",
 			Wrong: `power: modes: EDGE: {from: "25W", cpu: max: "1.344GHz"}` + "\n" + `cpu: max: "1.1904GHz"`,
 			Right: `power: modes: EDGE: {from: "25W", cpu: max: "1.1904GHz"}`,

@@ -17,7 +17,7 @@ func fanRules() []Rule {
 		{
 			ID: "fan-profile", Severity: diag.Error,
 			Title: "the fan has no such profile",
-			Cause: "nvfancontrol does not start with a profile that its file lacks, and the fan stays as the boot loader left it. L4T R32 has no nvfancontrol: nvpmodel knows quiet and cool there, and nothing else of the fan.",
+			Cause: "nvfancontrol does not start with a profile that its file lacks, and the fan stays as the boot loader left it. L4T R32 has no nvfancontrol: its nvpmodel supports the profiles quiet and cool, and no other fan settings.",
 			Fix:   "choose a profile of the BSP, or add it under fan.curves",
 			Wrong: `fan: profile: "silent"`, Right: `fan: {profile: "silent", curves: silent: {"50C": pwm: 0, "95C": pwm: 255}}`,
 			See: "nvfancontrol.conf of the BSP",
@@ -25,8 +25,8 @@ func fanRules() []Rule {
 		},
 		{
 			ID: "fan-curve", Severity: diag.Error,
-			Title: "the fan's curve leads astray",
-			Cause: "A hotter chip needs at least as much air. Files of the BSP that count temperature as the margin below a limit read the other way round, so that a curve copied from one slows the fan down as the chip heats up; here temperatures are the chip's own. A point above the limit is never reached.",
+			Title: "invalid fan curve",
+			Cause: "A hotter chip needs at least as much air. Some files of the BSP count temperature as the margin below a limit, so a curve copied from one slows the fan down as the chip heats up. Here temperatures are the chip's own. A point above the limit is never reached.",
 			Fix:   "let the pulse width rise with the temperature, from at least two points up to the limit",
 			Wrong: `fan: {profile: "lab", curves: lab: {"10C": pwm: 255, "70C": pwm: 0}}`, Right: `fan: {profile: "lab", curves: lab: {"35C": pwm: 0, "95C": pwm: 255}}`,
 			See: "nvfancontrol.conf: TMARGIN, GROUP_MAX_TEMP",
@@ -35,7 +35,7 @@ func fanRules() []Rule {
 		{
 			ID: "fan-full", Severity: diag.Warning,
 			Title: "the fan never reaches full speed",
-			Cause: "The end of the curve holds up to the temperature at which the chip throttles and then switches off; below full speed there is cooling left that is not used.",
+			Cause: "The end of the curve applies up to the temperature at which the chip throttles and then switches off. Below full speed, cooling is left unused.",
 			Fix:   "end the curve with pwm: 255",
 			Wrong: `fan: {profile: "lab", curves: lab: {"35C": pwm: 0, "95C": pwm: 180}}`, Right: `fan: {profile: "lab", curves: lab: {"35C": pwm: 0, "95C": pwm: 255}}`,
 			See: "nvfancontrol.conf of the BSP: each stock table begins at 255",
@@ -43,8 +43,8 @@ func fanRules() []Rule {
 		},
 		{
 			ID: "fan-owner", Severity: diag.Error,
-			Title: "two owners of the fan",
-			Cause: "nvfancontrol writes the pulse width every other second. jtop, jetson_clocks --fan and scripts of one's own write the same file: the fan hunts between them, and which one wins depends on timing.",
+			Title: "the fan has two owners",
+			Cause: "nvfancontrol writes the pulse width every other second. jtop, jetson_clocks --fan and custom scripts write the same file. The fan then alternates between them.",
 			Fix:   "keep nvfancontrol, with a curve under fan.curves, and remove the other",
 			Wrong: `{fan: profile: "cool", services: "fan.service": exec: ["/usr/bin/jetson_clocks", "--fan"]}`, Right: `fan: profile: "cool"`,
 			See: "/sys/class/hwmon/*/pwm1",
@@ -52,9 +52,9 @@ func fanRules() []Rule {
 		},
 		{
 			ID: "fan-policy", Severity: diag.Warning,
-			Title: "an unlimited power mode with the fan left to chance",
-			Cause: "The BSP's default profile is chosen for its own default mode; many ship the quiet one, with which an unlimited mode heats up until it throttles.",
-			Fix:   `say what the fan does: fan: profile: "cool"`,
+			Title: "an unlimited power mode without a fan profile",
+			Cause: "The BSP's default profile suits its own default mode. Many BSPs ship the quiet profile, with which an unlimited mode heats up until it throttles.",
+			Fix:   `set the fan profile: fan: profile: "cool"`,
 			Wrong: `power: default: "MAXN_SUPER"`, Right: `{power: default: "MAXN_SUPER", fan: profile: "cool"}`,
 			See: "nvfancontrol.conf: FAN_DEFAULT_PROFILE",
 			run: fanPolicy,

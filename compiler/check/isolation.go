@@ -20,7 +20,7 @@ func isolationRules() []Rule {
 		{
 			ID: "isolate-cluster", Severity: diag.Warning,
 			Title: "isolated cores share a clock with others",
-			Cause: "Cores of a cluster have one clock: what runs on the other cores of the cluster changes the speed of the isolated ones.",
+			Cause: "The cores of a cluster share one clock. Work on the other cores of the cluster changes the speed of the isolated ones.",
 			Fix:   "isolate whole clusters",
 			Wrong: "cpu: isolate: [3]", Right: "cpu: isolate: [4, 5]",
 			See: "cpufreq related_cpus",
@@ -29,7 +29,7 @@ func isolationRules() []Rule {
 		{
 			ID: "isolcpus-empty-housekeeping", Severity: diag.Error,
 			Title: "a power mode leaves no core for the system",
-			Cause: "The cores that the mode keeps on are all isolated, so that nothing else can run.",
+			Cause: "All cores that the mode keeps on are isolated, so nothing else can run.",
 			Fix:   "keep a core on in the mode that is not isolated",
 			Wrong: `{cpu: isolate: [1, 2, 3, 4, 5], power: modes: LOW: {from: "15W", cpu: online: [0, 4, 5]}, kernel: args: isolcpus: "0-5"}`,
 			Right: `{cpu: isolate: [4, 5], power: modes: LOW: {from: "15W", cpu: online: [0, 1, 4, 5]}}`,
@@ -38,8 +38,8 @@ func isolationRules() []Rule {
 		},
 		{
 			ID: "affinity-offline-cpu", Severity: diag.Error,
-			Title: "something is pinned to cores that the default power mode turns off",
-			Cause: "A service that may only run on cores that are off fails to start (EINVAL); an interrupt cannot be moved there.",
+			Title: "a service or an interrupt is pinned to cores that the default power mode turns off",
+			Cause: "A service that may run only on offline cores fails to start (EINVAL), and an interrupt cannot be moved there.",
 			Fix:   "pin it to cores that are on, or keep the cores on",
 			Wrong: `{power: {default: "SMALL", modes: SMALL: {from: "15W", cpu: online: [0, 1, 2, 3]}}, services: "a.service": {exec: ["/usr/bin/a"], cpus: [4, 5]}}`,
 			Right: `{power: {default: "SMALL", modes: SMALL: {from: "15W", cpu: online: [0, 1, 2, 3]}}, services: "a.service": {exec: ["/usr/bin/a"], cpus: [2, 3]}}`,
@@ -49,7 +49,7 @@ func isolationRules() []Rule {
 		{
 			ID: "irq-affinity-irqbalance", Severity: diag.Error,
 			Title: "irqbalance moves interrupts back",
-			Cause: "irqbalance rewrites the affinity of every interrupt some seconds after boot, also onto isolated cores: it and a fixed plan are two owners of one setting.",
+			Cause: "irqbalance rewrites the affinity of every interrupt some seconds after boot, also onto isolated cores. It competes with any fixed affinity.",
 			Fix:   `remove irqbalance from the image: packages: irqbalance: "exclude"`,
 			Wrong: `{irq: affinity: "eth*": [0, 1], packages: irqbalance: "install"}`,
 			Right: `{irq: affinity: "eth*": [0, 1], packages: irqbalance: "exclude"}`,
@@ -58,8 +58,8 @@ func isolationRules() []Rule {
 		},
 		{
 			ID: "irq-affinity-managed", Severity: diag.Warning,
-			Title: "the kernel places these interrupts itself",
-			Cause: "Interrupts of NVMe and virtio queues are managed by the kernel: writing their affinity fails with EIO.",
+			Title: "the kernel manages the affinity of these interrupts",
+			Cause: "The kernel manages the interrupts of NVMe and virtio queues. Writing their affinity fails with EIO.",
 			Fix:   "leave them out; cpu.isolate keeps managed interrupts off its cores",
 			Wrong: `irq: affinity: "nvme*": [0, 1]`, Right: `irq: affinity: "eth*": [0, 1]`,
 			See: "kernel/irq/manage.c: irqd_affinity_is_managed",
@@ -68,8 +68,8 @@ func isolationRules() []Rule {
 		{
 			ID: "thread-count", Severity: diag.Warning,
 			Title: "more threads than cores",
-			Cause: "OpenMP, BLAS and ONNX Runtime start as many threads as they are told; more than there are cores to run on take turns and wait for each other at every barrier.",
-			Fix:   "set as many threads as the service or pipeline has cores",
+			Cause: "OpenMP, BLAS and ONNX Runtime start as many threads as they are configured for. Threads in excess of the cores take turns and wait for each other at every barrier.",
+			Fix:   "set at most as many threads as the service or pipeline has cores",
 			Wrong: `services: "a.service": {exec: ["/usr/bin/a"], cpus: [4, 5], environment: OMP_NUM_THREADS: "6"}`,
 			Right: `services: "a.service": {exec: ["/usr/bin/a"], cpus: [4, 5], environment: OMP_NUM_THREADS: "2"}`,
 			See:   "OMP_NUM_THREADS of the OpenMP specification",

@@ -17,8 +17,8 @@ func needRules() []Rule {
 	return []Rule{
 		{
 			ID: "governor-config", Severity: diag.Error,
-			Title: "the kernel does not have the cpufreq governor",
-			Cause: "A governor is an option of the kernel; one that is off is no governor to choose, and the write fails on the device.",
+			Title: "the kernel lacks the cpufreq governor",
+			Cause: "Each governor is an option of the kernel. Choosing one whose option is off fails on the device.",
 			Fix:   "switch the governor on in kernel.config, or choose another",
 			Wrong: `{cpu: governor: "powersave", kernel: config: CPU_FREQ_GOV_POWERSAVE: "n"}`,
 			Right: `{cpu: governor: "powersave", kernel: config: CPU_FREQ_GOV_POWERSAVE: "y"}`,
@@ -27,8 +27,8 @@ func needRules() []Rule {
 		},
 		{
 			ID: "iosched-config", Severity: diag.Error,
-			Title: "the kernel does not have the I/O scheduler",
-			Cause: "Schedulers are options of the kernel; one that is off is refused with EINVAL, and the device keeps the scheduler it had. Linux 4.9 knows none of these names: they came with 4.11 and 4.12.",
+			Title: "the kernel lacks the I/O scheduler",
+			Cause: "Each scheduler is an option of the kernel. The kernel refuses one whose option is off with EINVAL and keeps the current scheduler. Linux 4.9 has none of these schedulers, which came with 4.11 and 4.12.",
 			Fix:   "switch it on in kernel.config, or choose another",
 			Wrong: `{storage: "mmcblk*": scheduler: "kyber", kernel: config: MQ_IOSCHED_KYBER: "n"}`,
 			Right: `storage: "mmcblk*": scheduler: "kyber"`,
@@ -37,8 +37,8 @@ func needRules() []Rule {
 		},
 		{
 			ID: "tcp-cc-config", Severity: diag.Error,
-			Title: "the kernel does not have the congestion control",
-			Cause: "The sysctl takes the name of an algorithm that is built in or a module; any other name fails with ENOENT, and the device stays on cubic.",
+			Title: "the kernel lacks the congestion control",
+			Cause: "The sysctl takes the name of an algorithm that is built in or a module. Any other name fails with ENOENT, and the device stays on cubic.",
 			Fix:   "switch the algorithm on in kernel.config",
 			Wrong: `sysctl: "net.ipv4.tcp_congestion_control": "vegas"`,
 			Right: `{kernel: config: {TCP_CONG_ADVANCED: "y", TCP_CONG_VEGAS: "y"}, sysctl: "net.ipv4.tcp_congestion_control": "vegas"}`,
@@ -48,7 +48,7 @@ func needRules() []Rule {
 		{
 			ID: "tcp-bbr-fq", Severity: diag.Error,
 			Title: "BBR without fq on Linux 4.9",
-			Cause: "Before Linux 4.13 BBR has no pacing of its own and relies on the fq queue; without it, it floods the link.",
+			Cause: "Before Linux 4.13 BBR has no pacing of its own and relies on the fq queue. Without it BBR floods the link.",
 			Fix:   `set sysctl "net.core.default_qdisc": "fq", and NET_SCH_FQ`,
 			Wrong: `{board: "agx-xavier", release: "kirkstone-l4t-r32.7.x", kernel: config: {TCP_CONG_ADVANCED: "y", TCP_CONG_BBR: "y"}, sysctl: "net.ipv4.tcp_congestion_control": "bbr"}`,
 			Right: `{board: "agx-xavier", release: "kirkstone-l4t-r32.7.x", kernel: config: {TCP_CONG_ADVANCED: "y", TCP_CONG_BBR: "y", NET_SCH_FQ: "y"}, sysctl: {"net.ipv4.tcp_congestion_control": "bbr", "net.core.default_qdisc": "fq"}}`,
@@ -57,8 +57,8 @@ func needRules() []Rule {
 		},
 		{
 			ID: "default-qdisc", Severity: diag.Error,
-			Title: "the kernel does not have the queueing discipline",
-			Cause: "net.core.default_qdisc takes the name of a discipline that is built in or a module; any other fails with ENOENT. Only interfaces that come up later get it.",
+			Title: "the kernel lacks the queueing discipline",
+			Cause: "net.core.default_qdisc takes the name of a discipline that is built in or a module. Any other name fails with ENOENT. Only interfaces that come up later use it.",
 			Fix:   "switch the discipline on in kernel.config",
 			Wrong: `sysctl: "net.core.default_qdisc": "fq"`,
 			Right: `{kernel: config: NET_SCH_FQ: "y", sysctl: "net.core.default_qdisc": "fq"}`,
@@ -67,8 +67,8 @@ func needRules() []Rule {
 		},
 		{
 			ID: "module-autoload", Severity: diag.Warning,
-			Title: "a setting needs a module that is not in the image",
-			Cause: "An option built as a module is a package of its own, which nothing puts into the image; what the setting names is then not there.",
+			Title: "a setting needs a module that the image lacks",
+			Cause: "An option built as a module is a separate package, and no package of the image depends on it. The setting then fails on the device.",
 			Fix:   "load the module, which also installs its package",
 			Wrong: `{kernel: config: IOSCHED_BFQ: "m", storage: "mmcblk*": scheduler: "bfq"}`,
 			Right: `{kernel: config: IOSCHED_BFQ: "m", storage: "mmcblk*": scheduler: "bfq", modules: bfq: "load"}`,
@@ -78,7 +78,7 @@ func needRules() []Rule {
 		{
 			ID: "thp-config", Severity: diag.Error,
 			Title: "the kernel has no transparent huge pages",
-			Cause: "Without TRANSPARENT_HUGEPAGE there is no /sys/kernel/mm/transparent_hugepage. A real-time kernel of 5.15 takes the option away.",
+			Cause: "Without TRANSPARENT_HUGEPAGE there is no /sys/kernel/mm/transparent_hugepage. Real-time kernels lack the option.",
 			Fix:   "remove the setting, or switch the option on",
 			Wrong: `{kernel: preempt: "rt", memory: thp: "madvise"}`, Right: `{kernel: preempt: "rt"}`,
 			See: "mm/Kconfig",
@@ -86,9 +86,9 @@ func needRules() []Rule {
 		},
 		{
 			ID: "thp-always", Severity: diag.Warning,
-			Title: "transparent huge pages for everything on a small memory",
-			Cause: "khugepaged then promotes memory of every process; CPU and GPU share the memory of a Jetson, and a device of 16 GiB or less runs out of contiguous pieces, which NvMap needs.",
-			Fix:   `use "madvise": programs that profit ask for it`,
+			Title: "transparent huge pages for every process on a small memory",
+			Cause: "khugepaged then promotes memory of every process. CPU and GPU share the memory of a Jetson, and a device of 16 GiB or less runs out of contiguous memory, which NvMap needs.",
+			Fix:   `use "madvise", with which programs that benefit request huge pages`,
 			Wrong: `memory: thp: "always"`, Right: `memory: thp: "madvise"`,
 			See: "Documentation/admin-guide/mm/transhuge.rst",
 			run: thpAlways,
@@ -96,7 +96,7 @@ func needRules() []Rule {
 		{
 			ID: "ksm-config", Severity: diag.Error,
 			Title: "the kernel cannot merge pages",
-			Cause: "Without KSM=y there is no /sys/kernel/mm/ksm; the option is a bool, so that =m switches it off.",
+			Cause: "Without KSM=y there is no /sys/kernel/mm/ksm. The option is a bool, so =m switches it off.",
 			Fix:   `set KSM: "y"`,
 			Wrong: `{memory: ksm: true, kernel: config: KSM: "n"}`, Right: `memory: ksm: true`,
 			See: "mm/Kconfig",
@@ -122,8 +122,8 @@ func needRules() []Rule {
 		},
 		{
 			ID: "zram-algo", Severity: diag.Error,
-			Title: "the kernel cannot compress with the algorithm",
-			Cause: "zram lists algorithms that it cannot use: the write fails with EINVAL when the kernel lacks the compressor, which yoctune asks for with the algorithm.",
+			Title: "the kernel lacks the compression algorithm",
+			Cause: "zram lists algorithms that it cannot use: the write fails with EINVAL when the kernel lacks the compressor. yoctune requests the compressor along with the algorithm.",
 			Fix:   "choose another algorithm, or leave it to the kernel",
 			Wrong: `{board: "agx-xavier", release: "kirkstone-l4t-r32.7.x", memory: zram: {size: "1GiB", algorithm: "zstd"}}`,
 			Right: `{board: "agx-xavier", release: "kirkstone-l4t-r32.7.x", memory: zram: {size: "1GiB", algorithm: "lz4"}}`,
@@ -133,7 +133,7 @@ func needRules() []Rule {
 		{
 			ID: "zram-zswap", Severity: diag.Warning,
 			Title: "swap is compressed twice",
-			Cause: "zswap compresses pages on their way to swap; with zram behind it they are compressed again.",
+			Cause: "zswap compresses pages on their way to swap, and zram compresses them again.",
 			Fix:   "use one of them",
 			Wrong: `{memory: zram: "1GiB", kernel: {args: "zswap.enabled": 1, config: {FRONTSWAP: "y", ZSWAP: "y"}}}`, Right: `memory: zram: "1GiB"`,
 			See: "Documentation/admin-guide/mm/zswap.rst",
@@ -142,7 +142,7 @@ func needRules() []Rule {
 		{
 			ID: "zram-nvzramconfig", Severity: diag.Error,
 			Title: "two services set up zram0",
-			Cause: "L4T's nvzramconfig and memory.zram make the same device; whichever comes second fails with EBUSY.",
+			Cause: "L4T's nvzramconfig and memory.zram create the same device. The second one fails with EBUSY.",
 			Fix:   "remove one of them",
 			Wrong: `{memory: zram: "1GiB", services: "nvzramconfig.service": enable: true}`,
 			Right: `{memory: zram: "1GiB", services: "nvzramconfig.service": enable: false}`,
@@ -152,7 +152,7 @@ func needRules() []Rule {
 		{
 			ID: "rt-group-sched", Severity: diag.Error,
 			Title: "the kernel refuses real-time priorities to services",
-			Cause: "With RT_GROUP_SCHED every control group but the root starts with a real-time budget of 0: sched_setscheduler fails with EPERM in each service. NVIDIA's r35 configuration has it on.",
+			Cause: "With RT_GROUP_SCHED every control group except the root starts with a real-time budget of 0, and sched_setscheduler fails with EPERM in each service. NVIDIA's r35 configuration has the option on.",
 			Fix:   `set RT_GROUP_SCHED: "n"`,
 			Wrong: `{board: "agx-orin-64gb", release: "kirkstone", services: "a.service": {exec: ["/usr/bin/a"], scheduling: "fifo", priority: 50}}`,
 			Right: `{board: "agx-orin-64gb", release: "kirkstone", kernel: config: RT_GROUP_SCHED: "n", services: "a.service": {exec: ["/usr/bin/a"], scheduling: "fifo", priority: 50}}`,
@@ -162,7 +162,7 @@ func needRules() []Rule {
 		{
 			ID: "cgroup-memory-config", Severity: diag.Error,
 			Title: "the kernel does not limit memory by control group",
-			Cause: "memoryMax needs MEMCG; without it systemd ignores the limit.",
+			Cause: "memoryMax needs MEMCG. Without it systemd ignores the limit.",
 			Fix:   `set MEMCG: "y"`,
 			Wrong: `{kernel: config: MEMCG: "n", services: "a.service": {exec: ["/usr/bin/a"], memoryMax: "64MiB"}}`,
 			Right: `services: "a.service": {exec: ["/usr/bin/a"], memoryMax: "64MiB"}`,
@@ -172,7 +172,7 @@ func needRules() []Rule {
 		{
 			ID: "cgroup-cpu-max", Severity: diag.Error,
 			Title: "the kernel does not limit processor time by control group",
-			Cause: "cpuQuota needs CFS_BANDWIDTH; without it systemd ignores the limit. The kernel's own arm64 configuration does not have it.",
+			Cause: "cpuQuota needs CFS_BANDWIDTH. Without it systemd ignores the limit. The kernel's own arm64 configuration lacks it.",
 			Fix:   `set CFS_BANDWIDTH: "y"`,
 			Wrong: `{kernel: config: CFS_BANDWIDTH: "n", services: "a.service": {exec: ["/usr/bin/a"], cpuQuota: 50}}`,
 			Right: `services: "a.service": {exec: ["/usr/bin/a"], cpuQuota: 50}`,
@@ -182,7 +182,7 @@ func needRules() []Rule {
 		{
 			ID: "psi", Severity: diag.Error,
 			Title: "the kernel does not measure pressure",
-			Cause: "systemd-oomd decides by /proc/pressure; without it its unit is not even started (ConditionPathExists). No base configuration of a Jetson kernel has PSI.",
+			Cause: "systemd-oomd reads /proc/pressure, and its unit does not start without it (ConditionPathExists). No base configuration of a Jetson kernel has PSI.",
 			Fix:   `set PSI: "y"`,
 			Wrong: `packages: "systemd-oomd": "install"`,
 			Right: `{packages: "systemd-oomd": "install", kernel: config: PSI: "y"}`,
@@ -192,8 +192,8 @@ func needRules() []Rule {
 		{
 			ID: "cgroup-v2", Severity: diag.Error,
 			Title: "the kernel's control groups are too old",
-			Cause: "Limits and slices of services use the unified hierarchy. Linux 4.9 has no cpu and cpuset controllers there (4.15 and 5.0), and containers fail on it for want of device programs.",
-			Fix:   `pin the service itself with cpus, and boot with kernel: args: "systemd.unified_cgroup_hierarchy": 0 where it needs limits`,
+			Cause: "Limits and slices of services use the unified hierarchy. Linux 4.9 lacks its cpu and cpuset controllers (4.15 and 5.0) and its device programs, without which containers fail.",
+			Fix:   `pin the service itself with cpus; where it needs limits, boot with kernel: args: "systemd.unified_cgroup_hierarchy": 0`,
 			Wrong: `{board: "nano-4gb", release: "kirkstone-l4t-r32.7.x", services: "a.service": {exec: ["/usr/bin/a"], memoryMax: "1GiB"}}`,
 			Right: `{board: "nano-4gb", release: "kirkstone-l4t-r32.7.x", kernel: args: "systemd.unified_cgroup_hierarchy": 0, services: "a.service": {exec: ["/usr/bin/a"], memoryMax: "1GiB"}}`,
 			See:   "Documentation/cgroup-v2.txt of Linux 4.9",
@@ -202,7 +202,7 @@ func needRules() []Rule {
 		{
 			ID: "cpuset-controller", Severity: diag.Error,
 			Title: "the kernel does not keep slices to their cores",
-			Cause: "A slice with isolated cores uses AllowedCPUs=, which needs CPUSETS; without it systemd ignores the line.",
+			Cause: "A slice with isolated cores uses AllowedCPUs=, which needs CPUSETS. Without it systemd ignores the line.",
 			Fix:   `set CPUSETS: "y"`,
 			Wrong: `{cpu: isolate: [4, 5], kernel: config: CPUSETS: "n", services: "a.service": {exec: ["/usr/bin/a"], slice: "work"}}`,
 			Right: `{cpu: isolate: [4, 5], services: "a.service": {exec: ["/usr/bin/a"], slice: "work"}}`,
