@@ -88,7 +88,7 @@ func (b *builder) openGPU() error {
 	for n := range max(len(g.numbers), 1) {
 		o := worker.Options{
 			Device: b.o.GPU, Bytes: registry.MaxPool, Lanes: lanes, Library: b.o.Library, Command: b.o.Worker, Backoff: b.o.Backoff,
-			Tell: func(e worker.Event) { b.p.event(Event{At: g.clock.now(), Kind: EventWorker, Why: g.tell(n, e)}) },
+			OnEvent: func(e worker.Event) { b.p.event(Event{At: g.clock.now(), Kind: EventWorker, Why: g.tell(n, e)}) },
 		}
 		if o.Device.Backend == "" {
 			o.Device.Backend = core.CUDA

@@ -12,18 +12,18 @@ import (
 	"github.com/yoctune/yoctune/runtime/engine/ort"
 )
 
-// Access is how the worker's device gets at the shared memory.
+// Access is how the worker's device accesses the shared memory.
 type Access string
 
-// Kinds of access; without one asked for the worker takes the first that its device
-// has.
+// Kinds of access. By default the worker uses the first one that its device supports.
 const (
-	AccessDirect Access = "direct" // in place: the CPU backend, GPUs that share memory with it
-	AccessStaged Access = "staged" // copies to memory of its own and back, by the device
-	AccessCopied Access = "copied" // copies by the CPU, where foreign pages cannot be registered
+	AccessDirect Access = "direct" // in place: the CPU backend, and GPUs with shared memory
+	AccessStaged Access = "staged" // the device copies to its own memory and back
+	AccessCopied Access = "copied" // the CPU copies, because pages cannot be registered
 )
 
-// AccessFor is the best access that a device has.
+// AccessFor returns the best access for a device. register reports whether the device can
+// register host pages.
 func AccessFor(backend string, integrated, register bool) Access {
 	switch {
 	case !register:
@@ -34,42 +34,43 @@ func AccessFor(backend string, integrated, register bool) Access {
 	return AccessStaged
 }
 
-// Text says what an access is.
+// Text describes the access in a sentence.
 func (a Access) Text() string {
 	switch a {
 	case AccessDirect:
 		return "frames are used in place"
 	case AccessStaged:
-		return "frames are copied to the device's own memory and back, by the device"
+		return "the device copies frames to its own memory and back"
 	case AccessCopied:
-		return "frames are copied by the CPU: foreign pages cannot be registered"
+		return "the CPU copies frames: host pages cannot be registered"
 	}
-	return "not known"
+	return "unknown"
 }
 
-// Buffers as lists name them.
+// Ids of buffers in lists.
 const (
 	idShared  = 1
 	idScratch = 2
 )
 
-// Model is an ONNX model that the worker loads, for one lane.
+// Model is an ONNX model that the worker loads, for one lane. Input to Providers are those
+// of ort.Options.
 type Model struct {
 	Path      string
-	SHA256    string   // of the file, "": not checked
-	Input     string   // these as in ort.Options
-	Output    string   //
-	More      []string //
-	Threads   int      //
-	Spinning  bool     //
-	NoArena   bool     //
-	GPUMemory int64    // bytes of the GPU that its CUDA provider may take, 0: no bound
-	Providers []string //
-	Engine    string   // file of its TensorRT engine
-	NoEngine  string   // why there is none
+	SHA256    string // of the file; "": not checked
+	Input     string
+	Output    string
+	More      []string
+	Threads   int
+	Spinning  bool
+	NoArena   bool
+	GPUMemory int64 // bytes; 0: no limit
+	Providers []string
+	Engine    string // file of the TensorRT engine
+	NoEngine  string // reason why there is no engine
 }
 
-// ModelState says what runs a model in the worker.
+// ModelState tells which provider runs a model in the worker.
 type ModelState struct {
 	Provider string        `json:"provider"`
 	Missing  []ort.Missing `json:"missing,omitempty"`
@@ -77,26 +78,26 @@ type ModelState struct {
 
 // Options of a Client.
 type Options struct {
-	Device  core.Options // what the worker opens
-	Bytes   int          // that Alloc may give in all; what it does not give is not used
-	Share   *Client      // whose memory this one's worker has as well, instead of Bytes: it gives it, and is closed last
-	Lanes   int          // calls that may be in progress at once, 1 to MaxLanes
-	Scratch []int        // bytes of memory that only the device sees, for what is between two commands
-	Library string       // ONNX Runtime library of the models, see ort.Find
+	Device  core.Options // the device that the worker opens
+	Bytes   int          // capacity of Alloc; pages that are not allocated are not used
+	Share   *Client      // client whose memory is used instead of Bytes; it must be closed last
+	Lanes   int          // concurrent calls, 1 to MaxLanes
+	Scratch []int        // sizes in bytes of device memory for intermediate results
+	Library string       // ONNX Runtime library of the models; see ort.Find
 	Models  []Model
-	Access  Access // "": the best there is
+	Access  Access // "": the best that the device supports
 
-	Cache string // where the quickest launches are kept, "": core.CacheDir
+	Cache string // directory of launch configurations; "": core.CacheDir
 
 	Command []string      // program and arguments of a worker; nil: this program with "worker"
-	Start   time.Duration // a worker has to be ready, 0: 30 s
+	Start   time.Duration // time limit for a worker to become ready; 0: 30 s
 	Backoff Backoff
-	Tell    func(Event) // of what happens, and must not block; nil: nobody
+	OnEvent func(Event) // called for each event, must not block; may be nil
 }
 
-// Backoff says how long the breaker waits before it starts another worker. After
-// the first loss it does not wait; then First, twice that, and so on up to Max, until
-// a worker lived for Calm. After Limit losses within Window there is none any more.
+// Backoff defines when the circuit breaker starts another worker. It starts one immediately
+// after the first loss, then after First, 2·First and so on up to Max. A worker that lived
+// for Calm resets the delay. After Limit losses within Window the breaker stays open.
 type Backoff struct {
 	First, Max, Calm time.Duration // 0: 1 s, 60 s, 60 s
 	Limit            int           // 0: 10
@@ -119,7 +120,7 @@ func (b Backoff) withDefaults() Backoff {
 	return b
 }
 
-// wait is how long the n-th loss in a row, from 1, keeps the breaker open.
+// wait returns the delay after the n-th consecutive loss, counted from 1.
 func (b Backoff) wait(n int) time.Duration {
 	if n <= 1 {
 		return 0
@@ -133,66 +134,65 @@ func (b Backoff) wait(n int) time.Duration {
 	return min(d, b.Max)
 }
 
-// State is what a Client can do.
+// State is the state of a Client.
 type State string
 
-// States, and what the breaker is in them.
+// States of a Client, with the state of the circuit breaker.
 const (
-	StateStarting State = "starting" // open: the worker is not ready yet
+	StateStarting State = "starting" // open: the worker is not ready
 	StateReady    State = "ready"    // closed
-	StateTrial    State = "trial"    // half-open: the next call shows whether the new worker works
-	StateResting  State = "resting"  // open: until Status.Next
-	StateStuck    State = "stuck"    // open: the last worker was killed and does not end
+	StateTrial    State = "trial"    // half-open: the next call tests the new worker
+	StateResting  State = "resting"  // open until Status.Next
+	StateStuck    State = "stuck"    // open: the killed worker does not exit
 	StateFailed   State = "failed"   // open for good: too many losses
 	StateClosed   State = "closed"
 )
 
-// Event is something that happened to the worker.
+// Event is a change of the worker.
 type Event struct {
 	Kind  EventKind
 	Cause Cause         // of a loss
 	Why   string        // for people
-	Wait  time.Duration // of a rest: before the next start
-	Took  time.Duration // of a start; of an end: from the kill until it was reaped
+	Wait  time.Duration // EventResting: delay before the next start
+	Took  time.Duration // EventStarted: of the start; EventEnded: from the kill to the end
 	PID   int
 }
 
-// EventKind is what happened.
+// EventKind is the kind of an event.
 type EventKind string
 
 // Kinds of events.
 const (
 	EventStarted EventKind = "started" // a worker is ready
-	EventTrusted EventKind = "trusted" // it passed its trial
-	EventLost    EventKind = "lost"
-	EventResting EventKind = "resting" // another is started only after a while
-	EventStuck   EventKind = "stuck"   // it does not end, 2 s after it was killed
-	EventEnded   EventKind = "ended"   // it was reaped after all
-	EventFailed  EventKind = "failed"
+	EventTrusted EventKind = "trusted" // the worker passed its trial
+	EventLost    EventKind = "lost"    // the worker was given up
+	EventResting EventKind = "resting" // the next start is delayed
+	EventStuck   EventKind = "stuck"   // the worker still runs 2 s after it was killed
+	EventEnded   EventKind = "ended"   // a stuck worker was reaped
+	EventFailed  EventKind = "failed"  // no further worker is started
 )
 
-// Status is a Client at one moment.
+// Status is a snapshot of a Client.
 type Status struct {
 	State    State            `json:"state"`
-	Why      string           `json:"why,omitempty"`   // it is not ready
+	Why      string           `json:"why,omitempty"`   // reason why no worker is ready
 	Cause    Cause            `json:"cause,omitempty"` // of the last loss
-	Last     string           `json:"last,omitempty"`  // in words
-	Since    time.Time        `json:"since"`           // the state began
-	Next     time.Time        `json:"next,omitzero"`   // when a resting breaker tries again
+	Last     string           `json:"last,omitempty"`  // description of the last loss
+	Since    time.Time        `json:"since"`           // start of the state
+	Next     time.Time        `json:"next,omitzero"`   // time of the next start in StateResting
 	PID      int              `json:"pid,omitempty"`
-	Starts   uint64           `json:"starts"` // that became ready
+	Starts   uint64           `json:"starts"` // workers that became ready
 	Losses   map[Cause]uint64 `json:"losses"`
-	Answers  uint64           `json:"answers"` // messages answered, also with an error
-	Refused  uint64           `json:"refused"` // calls there was no worker for
+	Answers  uint64           `json:"answers"` // answered messages, including errors
+	Refused  uint64           `json:"refused"` // calls without an available worker
 	Access   Access           `json:"access,omitempty"`
 	Models   []ModelState     `json:"models,omitempty"`
-	Memory   *core.Memory     `json:"memory,omitempty"` // of its device, when it was ready
+	Memory   *core.Memory     `json:"memory,omitempty"` // of the device, when the worker became ready
 	Device   *core.Info       `json:"device,omitempty"`
 	LastLoss time.Time        `json:"last_loss,omitzero"`
 }
 
-// Healthy reports whether work is done on the device, or will be after a short
-// absence of its worker.
+// Healthy reports whether the worker is ready, or is starting for the first time.
 func (s Status) Healthy() bool {
 	switch s.State {
 	case StateReady, StateTrial:
@@ -203,8 +203,8 @@ func (s Status) Healthy() bool {
 	return false
 }
 
-// Client is the parent's side of a worker. Its methods may be called from several
-// goroutines; calls on one lane wait for each other.
+// Client is the parent's side of a worker. Several goroutines may use it; calls on the same
+// lane wait for each other.
 type Client struct {
 	o      Options
 	shared *memory
@@ -214,8 +214,8 @@ type Client struct {
 	inner  []*core.Buffer
 	launch func(c *Client) (*incarnation, error)
 
-	now     atomic.Pointer[incarnation] // nil: none that may be used
-	absent  atomic.Pointer[error]       // why
+	now     atomic.Pointer[incarnation] // nil: no worker is available
+	absent  atomic.Pointer[error]       // the error for calls then
 	answers atomic.Uint64
 	refused atomic.Uint64
 
@@ -224,7 +224,7 @@ type Client struct {
 	stop    sync.Once
 	once    sync.Once
 	started atomic.Bool
-	ended   chan struct{} // the supervisor has
+	ended   chan struct{} // closed by the supervisor when it ends
 	closed  error
 
 	mu     sync.Mutex
@@ -234,13 +234,13 @@ type Client struct {
 	tune   []core.Preprocess
 }
 
-// New makes the shared memory. Start starts the worker.
+// New creates the shared memory. Start starts the worker.
 func New(o Options) (*Client, error) {
 	if o.Share != nil {
 		o.Bytes = o.Share.o.Bytes
 	}
 	if o.Bytes < 1 || o.Lanes < 1 || o.Lanes > MaxLanes {
-		return nil, fmt.Errorf("worker: %d bytes and %d lanes; at least 1, and at most %d lanes: %w", o.Bytes, o.Lanes, MaxLanes, core.ErrInvalid)
+		return nil, fmt.Errorf("worker: %d bytes and %d lanes; need at least 1 byte and 1 to %d lanes: %w", o.Bytes, o.Lanes, MaxLanes, core.ErrInvalid)
 	}
 	if o.Start == 0 {
 		o.Start = 30 * time.Second
@@ -263,7 +263,7 @@ func New(o Options) (*Client, error) {
 		closing: make(chan struct{}), ended: make(chan struct{}), turn: make(chan struct{}),
 		status: Status{Losses: map[Cause]uint64{}},
 	}
-	c.set(func(s *Status) { s.State, s.Why = StateStarting, "it was not started yet" })
+	c.set(func(s *Status) { s.State, s.Why = StateStarting, "not started yet" })
 	c.region = c.draft.Buffer(idShared, o.Bytes, shared.data)
 	for n, size := range o.Scratch {
 		c.inner = append(c.inner, c.draft.Buffer(idScratch+uint64(n), size, nil))
@@ -271,68 +271,69 @@ func New(o Options) (*Client, error) {
 	return c, nil
 }
 
-// Memory is what both processes see, once it was given by Alloc.
+// Memory returns the shared memory. Only parts that Alloc returned may be used.
 func (c *Client) Memory() []byte { return c.shared.data }
 
-// given is how much of the memory Alloc gave, which is what workers see.
-func (c *Client) given() int {
+// allocated returns how many bytes Alloc has returned; workers map that part.
+func (c *Client) allocated() int {
 	if c.o.Share != nil {
 		return c.o.Share.used
 	}
 	return c.used
 }
 
-// Alloc gives n bytes of the shared memory, with their pages in place, before Start. They start at a
-// multiple of 4096 and are there until Close.
+// Alloc allocates n bytes of the shared memory and touches their pages. The offset is a
+// multiple of 4096; the memory is valid until Close. Alloc must be called before Start.
 func (c *Client) Alloc(n int) (off int, err error) {
 	const page = 4096
 	off = c.used
 	if n < 1 || n > len(c.shared.data)-off {
-		return 0, fmt.Errorf("worker: %d bytes of shared memory beside %d of %d: %w", n, off, len(c.shared.data), core.ErrOOM)
+		return 0, fmt.Errorf("worker: allocate %d bytes of shared memory: %d of %d are in use: %w", n, off, len(c.shared.data), core.ErrOOM)
 	}
 	c.used = min((off+n+page-1)/page*page, len(c.shared.data))
 	clear(c.shared.data[off:c.used])
 	return off, nil
 }
 
-// Tune lets every worker launch kernels for frames and tensors like p's in the quickest
-// way, which the first one measures. It must be called before Start.
+// Tune makes every worker use the fastest launch configuration for frames and tensors like
+// p's. The first worker measures it. Tune must be called before Start.
 func (c *Client) Tune(p core.Preprocess) { c.tune = append(c.tune, p) }
 
-// AddModel adds a model before Start, and returns its number.
+// AddModel adds a model and returns its number for Infer. It must be called before Start.
 func (c *Client) AddModel(m Model) int {
 	c.o.Models = append(c.o.Models, m)
 	return len(c.o.Models) - 1
 }
 
-// Draft makes lists for Run.
+// Draft returns the draft that builds lists for Run.
 func (c *Client) Draft() *core.Draft { return c.draft }
 
-// Region names n bytes of the shared memory, in a list.
+// Region returns n bytes of the shared memory at off, for lists.
 func (c *Client) Region(off, n int) core.Region { return c.region.At(off, n) }
 
-// Scratch names n bytes of a part of Options.Scratch, in a list.
+// Scratch returns n bytes at off of an element of Options.Scratch, for lists.
 func (c *Client) Scratch(part, off, n int) core.Region { return c.inner[part].At(off, n) }
 
-// Warm lets every worker run a list before it counts as ready. It must be called
-// before Start. What it writes should be nobody's: workers start while others work.
+// Warm makes every worker run a list before it becomes ready. It must be called before
+// Start. The list must write only unused memory, because other memory may be in use when a
+// worker is restarted.
 func (c *Client) Warm(l *core.List) {
 	c.warm = append(c.warm, func(in *incarnation) error { return c.runOn(in, 0, l, c.o.Start) })
 }
 
-// WarmModel lets every worker run a model before it counts as ready.
+// WarmModel makes every worker run a model before it becomes ready.
 func (c *Client) WarmModel(lane, model int, in Tensor, outs []Tensor) {
 	c.warm = append(c.warm, func(w *incarnation) error { return c.inferOn(w, lane, model, in, outs, c.o.Start) })
 }
 
-// Start starts the worker beside the caller; WaitReady waits for it.
+// Start starts the worker in the background. WaitReady waits for it.
 func (c *Client) Start() {
 	c.started.Store(true)
 	go c.supervise()
 }
 
-// WaitReady returns when a worker is ready, or why none is: the first one could not
-// start, there will be none any more, or ctx ended.
+// WaitReady returns nil when a worker is ready. It returns an error if the first worker
+// failed to start, if no further worker will be started, or when ctx ends.
 func (c *Client) WaitReady(ctx context.Context) error {
 	for {
 		c.mu.Lock()
@@ -354,7 +355,7 @@ func (c *Client) WaitReady(ctx context.Context) error {
 	}
 }
 
-// Status is what the client can do now, and what happened so far.
+// Status returns the current state and the counters.
 func (c *Client) Status() Status {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -364,7 +365,7 @@ func (c *Client) Status() Status {
 	return st
 }
 
-// set changes the status and wakes who waits for that.
+// set changes the status and wakes waiters.
 func (c *Client) set(change func(*Status)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -375,7 +376,7 @@ func (c *Client) set(change func(*Status)) {
 	}
 	close(c.turn)
 	c.turn = make(chan struct{})
-	// Made here, once, and not for each frame that has to go elsewhere.
+	// Formatted once per change, not once per refused call.
 	err := fmt.Errorf("%w: %s: %s", ErrUnavailable, c.status.State, c.status.Why)
 	if c.status.State == StateClosed {
 		err = ErrClosed
@@ -383,16 +384,16 @@ func (c *Client) set(change func(*Status)) {
 	c.absent.Store(&err)
 }
 
-func (c *Client) tell(e Event) {
-	if c.o.Tell != nil {
-		c.o.Tell(e)
+func (c *Client) notify(e Event) {
+	if c.o.OnEvent != nil {
+		c.o.OnEvent(e)
 	}
 }
 
-// Run runs a list of the Draft on the worker's device and returns when it has, or at
-// the latest after limit. See Elsewhere for its errors.
+// Run runs a list of the Draft on the worker's device. It returns when the list has
+// finished, or after limit at the latest. See Elsewhere for its errors.
 func (c *Client) Run(lane int, l *core.List, limit time.Duration) error {
-	return c.on(func(in *incarnation) error { return c.runOn(in, lane, l, limit) })
+	return c.withWorker(func(in *incarnation) error { return c.runOn(in, lane, l, limit) })
 }
 
 func (c *Client) runOn(in *incarnation, lane int, l *core.List, limit time.Duration) error {
@@ -404,7 +405,7 @@ func (c *Client) runOn(in *incarnation, lane int, l *core.List, limit time.Durat
 	return err
 }
 
-// maxDims is the most dimensions of a Tensor.
+// maxDims is the largest number of dimensions of a Tensor.
 const maxDims = 8
 
 // Tensor is a float32 tensor in the shared memory, at a multiple of 64 bytes.
@@ -415,17 +416,17 @@ type Tensor struct {
 
 func (t Tensor) key() (k tensorKey, err error) {
 	if len(t.Shape) > maxDims || t.Off < 0 {
-		return k, fmt.Errorf("worker: a tensor of %d dimensions at %d: %w", len(t.Shape), t.Off, core.ErrInvalid)
+		return k, fmt.Errorf("worker: invalid tensor of %d dimensions at offset %d: %w", len(t.Shape), t.Off, core.ErrInvalid)
 	}
 	k.off, k.dims = uint64(t.Off), uint64(len(t.Shape))
 	copy(k.shape[:], t.Shape)
 	return k, nil
 }
 
-// MaxOutputs is how many tensors one run of a model makes at most.
+// MaxOutputs is the largest number of outputs of a model.
 const MaxOutputs = 4
 
-// inferMessage is what opInfer is about.
+// inferMessage is the payload of opInfer.
 type inferMessage struct {
 	model   uint32
 	outputs uint32
@@ -433,14 +434,15 @@ type inferMessage struct {
 	outs    [MaxOutputs]tensorKey
 }
 
-// Infer runs model number n.
+// Infer runs the model with number n. It returns when the outputs are written, or after
+// limit at the latest.
 func (c *Client) Infer(lane, n int, in Tensor, outs []Tensor, limit time.Duration) error {
-	return c.on(func(w *incarnation) error { return c.inferOn(w, lane, n, in, outs, limit) })
+	return c.withWorker(func(w *incarnation) error { return c.inferOn(w, lane, n, in, outs, limit) })
 }
 
 func (c *Client) inferOn(w *incarnation, lane, n int, in Tensor, outs []Tensor, limit time.Duration) error {
 	if n < 0 || len(outs) < 1 || len(outs) > MaxOutputs {
-		return fmt.Errorf("worker: model %d with %d outputs: %w", n, len(outs), core.ErrInvalid)
+		return fmt.Errorf("worker: invalid run of model %d with %d outputs: %w", n, len(outs), core.ErrInvalid)
 	}
 	m := inferMessage{model: uint32(n), outputs: uint32(len(outs))}
 	var err error
@@ -456,10 +458,11 @@ func (c *Client) inferOn(w *incarnation, lane, n int, in Tensor, outs []Tensor, 
 	return err
 }
 
-var errTried = fmt.Errorf("%w: a new one is being tried", ErrUnavailable)
+var errTrial = fmt.Errorf("%w: a new worker is on trial", ErrUnavailable)
 
-// on calls f with the worker there is, once it is trusted or as its trial.
-func (c *Client) on(f func(*incarnation) error) error {
+// withWorker calls f with the current worker. The first call of a new worker is its trial;
+// other calls fail until the trial has succeeded.
+func (c *Client) withWorker(f func(*incarnation) error) error {
 	c.gate.RLock()
 	defer c.gate.RUnlock()
 	in := c.now.Load()
@@ -472,7 +475,7 @@ func (c *Client) on(f func(*incarnation) error) error {
 	}
 	if !in.trying.CompareAndSwap(false, true) {
 		c.refused.Add(1)
-		return errTried
+		return errTrial
 	}
 	defer in.trying.Store(false)
 	err := f(in)
@@ -482,15 +485,15 @@ func (c *Client) on(f func(*incarnation) error) error {
 				s.State, s.Why = StateReady, ""
 			}
 		})
-		c.tell(Event{Kind: EventTrusted, PID: in.proc.pid()})
+		c.notify(Event{Kind: EventTrusted, PID: in.proc.pid()})
 	}
 	return err
 }
 
-// Stop ends the worker, beside the caller. Calls in progress return ErrClosed.
+// Stop ends the worker in the background. Calls in progress return ErrClosed.
 func (c *Client) Stop() { c.stop.Do(func() { close(c.closing) }) }
 
-// Close ends the worker and gives the memory back.
+// Close ends the worker and unmaps the memory.
 func (c *Client) Close() error {
 	c.Stop()
 	c.once.Do(func() {
@@ -506,5 +509,5 @@ func (c *Client) Close() error {
 	return c.closed
 }
 
-// Command is the hidden command of the program that is its own worker.
+// Command is the hidden subcommand that runs a worker.
 const Command = "worker"

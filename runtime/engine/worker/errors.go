@@ -9,17 +9,17 @@ import (
 
 // Errors of a Client; see Elsewhere.
 var (
-	ErrUnavailable = errors.New("no worker")                         // none runs now: starting, resting, or given up
-	ErrTimeout     = errors.New("the worker did not answer in time") // it is killed
-	ErrDied        = errors.New("the worker ended")
-	ErrGarbage     = errors.New("the worker's answer is wrong") // it is killed
-	ErrSticky      = errors.New("the device is lost")           // the worker ends itself
-	ErrClosed      = errors.New("the worker's client is closed")
+	ErrUnavailable = errors.New("no worker available")               // starting, resting or failed
+	ErrTimeout     = errors.New("the worker did not answer in time") // the worker is killed
+	ErrDied        = errors.New("the worker exited")
+	ErrGarbage     = errors.New("malformed answer from the worker") // the worker is killed
+	ErrSticky      = errors.New("the device is lost")               // the worker exits
+	ErrClosed      = errors.New("the worker client is closed")
 )
 
-// Elsewhere reports whether the work was not done for want of a device, and is to be
-// done elsewhere. The rest are errors of the work itself: a wrong argument, or memory
-// that ran out (core.ErrOOM), which a smaller piece of work may not need.
+// Elsewhere reports whether a call failed because of the worker or its device, so that the
+// work should be done elsewhere. Other errors concern the work itself: an invalid argument,
+// or lack of memory (core.ErrOOM), which a smaller piece of work may avoid.
 func Elsewhere(err error) bool {
 	for _, e := range []error{ErrUnavailable, ErrTimeout, ErrDied, ErrGarbage, ErrSticky} {
 		if errors.Is(err, e) {
@@ -29,23 +29,23 @@ func Elsewhere(err error) bool {
 	return false
 }
 
-// Cause is why a worker was lost.
+// Cause is the reason why a worker was lost.
 type Cause string
 
 // Causes.
 const (
 	CauseHang    Cause = "hang"    // no answer within the limit
-	CauseSticky  Cause = "sticky"  // an illegal address and the like: the device answers no more
-	CauseLost    Cause = "lost"    // the device is gone
-	CauseExit    Cause = "exit"    // the process ended by itself
-	CauseSignal  Cause = "signal"  // or by a signal of somebody else, such as the kernel's when memory is out
-	CauseGarbage Cause = "garbage" // an answer that cannot be
-	CauseStart   Cause = "start"   // it could not start, or not in time
+	CauseSticky  Cause = "sticky"  // a sticky device error, such as an illegal address
+	CauseLost    Cause = "lost"    // the device is lost
+	CauseExit    Cause = "exit"    // the process exited
+	CauseSignal  Cause = "signal"  // a signal ended the process, for example the OOM killer's
+	CauseGarbage Cause = "garbage" // a malformed answer
+	CauseStart   Cause = "start"   // the start failed or took too long
 	causeClosed  Cause = "closed"
 )
 
-// of gives the error of a caller whose worker was lost.
-func (c Cause) of(why string) error {
+// errorFor returns the error for a call whose worker was lost.
+func (c Cause) errorFor(why string) error {
 	base := ErrDied
 	switch c {
 	case CauseHang:
@@ -62,8 +62,8 @@ func (c Cause) of(why string) error {
 	return fmt.Errorf("%w: %s", base, why)
 }
 
-// failure is an answer's error.
-func (a *answer) failure(op string) error {
+// deviceError returns the error in an answer, or nil.
+func (a *answer) deviceError(op string) error {
 	if a.code == 0 {
 		return nil
 	}

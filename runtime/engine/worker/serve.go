@@ -21,27 +21,27 @@ import (
 	"github.com/yoctune/yoctune/runtime/engine/ort"
 )
 
-// Files that a worker starts with.
+// Files that a worker inherits.
 const (
 	fdControl = 3 + iota
 	fdMemory
-	fdAlive // a pipe whose other end only the parent has
+	fdAlive // a pipe whose other end only the parent holds
 )
 
 // Exit codes of a worker.
 const (
-	exitParent = 0  // the parent is gone or wants no worker
-	exitStart  = 70 // the text says why
-	exitSticky = 71 // the device answers no more
-	exitLost   = 72 // the device is gone
-	exitWire   = 73 // a message that no parent of this version sends
+	exitParent   = 0  // the parent has exited
+	exitStart    = 70 // the start failed; the report has the reason
+	exitSticky   = 71 // sticky device error
+	exitLost     = 72 // the device is lost
+	exitProtocol = 73 // invalid message
 )
 
-// oomScore makes the kernel end the worker before the pipeline when memory is out:
-// the one can be started again.
+// oomScore makes the OOM killer end the worker before the pipeline, because the worker can
+// be restarted.
 const oomScore = 800
 
-// config is what a worker does at start.
+// config is the configuration that the parent sends to a worker.
 type config struct {
 	Device  core.Options
 	Bytes   int
@@ -54,8 +54,8 @@ type config struct {
 	Cache   string
 }
 
-// hello is what a worker says of itself.
-type hello struct {
+// startReport is the description of a worker, or the error of its start.
+type startReport struct {
 	Device core.Info
 	Access Access
 	Models []ModelState
@@ -63,14 +63,14 @@ type hello struct {
 	Error  string
 }
 
-// server is a worker.
+// server is the worker's side.
 type server struct {
 	config  config
 	control []byte
 	memory  []byte
 	dev     *core.Device
-	shared  *core.Buffer // nil where shadow stands for it with copies by the CPU
-	shadow  *core.Buffer // nil where the device uses the shared memory in place
+	shared  *core.Buffer // registered shared memory; nil with AccessCopied
+	shadow  *core.Buffer // the device's copy of it; nil with AccessDirect
 	scratch []*core.Buffer
 	access  Access
 	rt      *ort.Runtime
@@ -78,38 +78,39 @@ type server struct {
 	exit    chan int
 }
 
-var errNoParent = errors.New("yoctuned starts this itself; by hand there is no memory to work on")
+var errNoParent = errors.New("started without a parent; yoctuned starts workers itself")
 
-// Serve is the worker. It does not return while the parent lives.
+// Serve runs the worker and returns its exit code. It runs until the parent exits or the
+// device fails.
 func Serve() int {
-	// Ctrl-C and systemd's SIGTERM go to parent and worker; the parent decides.
+	// Ctrl-C and systemd signal both parent and worker. The parent decides when to stop.
 	signal.Ignore(unix.SIGINT, unix.SIGTERM, unix.SIGHUP)
 	s := &server{exit: make(chan int, 1)}
 	if err := s.attach(); err != nil {
 		fmt.Fprintf(os.Stderr, "worker: %v\n", err)
 		return 1
 	}
-	go s.untilParentEnds()
+	go s.exitWithParent()
 	h := headOf(s.control)
 	hi, err := s.start()
 	if err != nil {
-		s.say(hello{Error: err.Error()})
-		ring(&h.state, stateFailed)
-		// The parent kills it when it has read that; an exit could come first.
+		s.writeReport(startReport{Error: err.Error()})
+		ringBell(&h.state, stateFailed)
+		// The parent kills the worker after reading the report. Exiting now could hide it.
 		time.Sleep(5 * time.Second)
 		return exitStart
 	}
 	for n := range s.config.Lanes {
 		go s.serve(n)
 	}
-	s.say(hi)
-	ring(&h.state, stateReady)
-	// No cleaning up: the device may not answer, and the kernel does it.
+	s.writeReport(hi)
+	ringBell(&h.state, stateReady)
+	// The kernel cleans up. The device may not respond any more.
 	return <-s.exit
 }
 
-// untilParentEnds waits for the end of the pipe.
-func (s *server) untilParentEnds() {
+// exitWithParent exits when the parent closes the pipe.
+func (s *server) exitWithParent() {
 	var b [1]byte
 	for {
 		n, err := unix.Read(fdAlive, b[:])
@@ -120,14 +121,13 @@ func (s *server) untilParentEnds() {
 	}
 }
 
-// attach limits the process and maps the memory.
+// attach sets the limits of the process and maps the shared memory.
 func (s *server) attach() error {
-	// A dump of a process with a GPU's memory mapped would keep it from being
-	// reaped for seconds.
+	// Dumping the core of a process with mapped GPU memory delays its end by seconds.
 	if err := unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{}); err != nil {
 		return fmt.Errorf("limit core dumps: %w", err)
 	}
-	_ = os.WriteFile("/proc/self/oom_score_adj", []byte(strconv.Itoa(oomScore)), 0) // without proc it is as killable as others
+	_ = os.WriteFile("/proc/self/oom_score_adj", []byte(strconv.Itoa(oomScore)), 0) // best effort: /proc may be missing
 	for fd := fdControl; fd <= fdAlive; fd++ {
 		unix.CloseOnExec(fd)
 	}
@@ -137,33 +137,33 @@ func (s *server) attach() error {
 		return errNoParent
 	}
 	if s.control, err = mapShared(fdControl, int(st.Size), unix.MAP_POPULATE); err != nil {
-		return fmt.Errorf("control memory: %w", err)
+		return fmt.Errorf("map control memory: %w", err)
 	}
 	h := headOf(s.control)
 	if h.magic != wireMagic || h.version != wireVersion || h.config > textBytes || controlBytes(int(h.lanes)) != len(s.control) {
 		return errNoParent
 	}
 	if err := json.Unmarshal(configOf(s.control)[:h.config], &s.config); err != nil {
-		return fmt.Errorf("what to do: %w", err)
+		return fmt.Errorf("parse configuration: %w", err)
 	}
 	if s.memory, err = mapShared(fdMemory, s.config.Bytes, unix.MAP_POPULATE); err != nil {
-		return fmt.Errorf("memory of frames: %w", err)
+		return fmt.Errorf("map frame memory: %w", err)
 	}
 	return nil
 }
 
-func (s *server) say(h hello) {
+func (s *server) writeReport(h startReport) {
 	b, err := json.Marshal(h)
 	if err != nil || len(b) > textBytes {
-		b = []byte(`{"Error":"it cannot say why"}`)
+		b = []byte(`{"Error":"the start report cannot be encoded"}`)
 	}
 	copy(answerOf(s.control), b)
 	atomic.StoreUint32(&headOf(s.control).answer, uint32(len(b)))
 }
 
-// start opens the device and what is on it.
-func (s *server) start() (hi hello, err error) {
-	// The context is of this thread for as long as it lives.
+// start opens the device and loads the models.
+func (s *server) start() (hi startReport, err error) {
+	// CUDA contexts are bound to threads.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	if s.dev, err = core.Open(s.config.Device); err != nil {
@@ -196,7 +196,7 @@ func (s *server) start() (hi hello, err error) {
 		}
 		o.Check = func(b []byte) error {
 			if sum := sha256.Sum256(b); m.SHA256 != "" && hex.EncodeToString(sum[:]) != m.SHA256 {
-				return errors.New("it is another file than it was")
+				return errors.New("the model file has changed")
 			}
 			return nil
 		}
@@ -219,11 +219,11 @@ func (s *server) start() (hi hello, err error) {
 		return hi, err
 	}
 	hi.Memory, err = s.dev.Memory()
-	hi.Memory.Timeline = nil // of the start only, and as long as it likes
+	hi.Memory.Timeline = nil // too long for the report
 	return hi, err
 }
 
-// tune finds how the kernels are launched best. What fails here costs speed alone.
+// tune sets the fastest launch configurations. A failure affects only speed.
 func (s *server) tune() {
 	if len(s.config.Tune) == 0 {
 		return
@@ -239,11 +239,12 @@ func (s *server) tune() {
 		_, err = t.Preprocess(ctx, s.config.Tune[i])
 	}
 	if err != nil {
-		fmt.Fprintf(os.Stderr, "worker: kernels are launched as built in: %v\n", err)
+		fmt.Fprintf(os.Stderr, "worker: using built-in launch configurations: %v\n", err)
 	}
 }
 
-// register makes the shared memory the device's, in the best way it has.
+// register makes the shared memory accessible to the device, in the configured way or the
+// best available one.
 func (s *server) register() error {
 	info, err := s.dev.Info()
 	if err != nil {
@@ -274,28 +275,28 @@ func (s *server) register() error {
 	return err
 }
 
-// patience is how long the worker waits for the device when its parent does not any more,
-// and has not killed it.
-const patience = time.Second
+// graceTime is how long the worker waits for the device after the parent's limit.
+const graceTime = time.Second
 
-// serving is what one lane's thread has.
-type serving struct {
+// laneServer is the state of one lane's thread.
+type laneServer struct {
 	s       *server
 	lane    *lane
 	stream  *core.Stream
 	list    *core.List
 	before  *core.List // copies in
 	after   *core.List // copies out
-	out     []core.Use // what the list writes of the shared memory
+	out     []core.Use // regions of the shared memory that the list writes
 	tensors map[tensorKey]*ort.Tensor
 	bound   map[inferMessage]*ort.Binding
 	until   deadline
 }
 
+// serve answers the messages of lane n.
 func (s *server) serve(n int) {
 	runtime.LockOSThread()
 	stream, err := s.dev.OpenStream(core.StreamOptions{Name: "lane" + strconv.Itoa(n)})
-	v := &serving{s: s, lane: laneOf(s.control, n), tensors: map[tensorKey]*ort.Tensor{}, bound: map[inferMessage]*ort.Binding{}}
+	v := &laneServer{s: s, lane: laneOf(s.control, n), tensors: map[tensorKey]*ort.Tensor{}, bound: map[inferMessage]*ort.Binding{}}
 	if err == nil {
 		v.stream, v.list, v.before, v.after = stream, stream.List(), stream.List(), stream.List()
 	}
@@ -310,20 +311,20 @@ func (s *server) serve(n int) {
 		req := &v.lane.ownReq
 		*req = *v.lane.req
 		if req.bytes > uint32(len(v.lane.room)) || req.crc != req.sum(v.lane.room[:req.bytes]) || uint32(req.seq) != bell {
-			s.end(exitWire)
+			s.end(exitProtocol)
 			return
 		}
 		var out []byte
 		began := time.Now()
 		if err == nil {
-			out, err = v.do(req.op, v.lane.room[:req.bytes])
+			out, err = v.execute(req.op, v.lane.room[:req.bytes])
 		}
 		if sticky := v.answer(req, bell, out, err, time.Since(began)); sticky {
 			code := exitSticky
 			if core.Code(v.lane.ownAns.code) == codeLost {
 				code = exitLost
 			}
-			// The parent reads the answer and ends it; else it ends itself.
+			// Leave the parent time to read the answer and kill the worker.
 			time.Sleep(100 * time.Millisecond)
 			s.end(code)
 			return
@@ -334,8 +335,8 @@ func (s *server) serve(n int) {
 	}
 }
 
-// answer writes what became of a message, and tells whether the device is lost.
-func (v *serving) answer(req *request, bell uint32, out []byte, err error, took time.Duration) (sticky bool) {
+// answer writes the answer to a message. It reports whether the device has failed.
+func (v *laneServer) answer(req *request, bell uint32, out []byte, err error, took time.Duration) (sticky bool) {
 	a := &v.lane.ownAns
 	*a = answer{seq: req.seq, service: int64(took)}
 	var ce *core.Error
@@ -364,14 +365,14 @@ func (v *serving) answer(req *request, bell uint32, out []byte, err error, took 
 	to := v.lane.ans
 	a.bell = atomic.LoadUint32(&to.bell)
 	*to = *a
-	ring(&to.bell, bell)
+	ringBell(&to.bell, bell)
 	return sticky
 }
 
 // codeLost is YT_E_DEVICE_LOST.
 const codeLost = core.Code(5)
 
-// codeOf gives the code of errors that are no *core.Error.
+// codeOf returns the code of an error that is not a *core.Error.
 func codeOf(err error) int32 {
 	const invalid, oom, timeout, internal = 1, 2, 4, 13
 	switch {
@@ -385,7 +386,7 @@ func codeOf(err error) int32 {
 	return internal
 }
 
-func (v *serving) do(o op, room []byte) ([]byte, error) {
+func (v *laneServer) execute(o op, room []byte) ([]byte, error) {
 	switch o {
 	case opRun:
 		return nil, v.run(room)
@@ -394,13 +395,13 @@ func (v *serving) do(o op, room []byte) ([]byte, error) {
 	case opInject:
 		return nil, v.s.dev.InjectFaults(string(room))
 	}
-	return nil, fmt.Errorf("message %d is unknown: %w", o, core.ErrInvalid)
+	return nil, fmt.Errorf("unknown message %d: %w", o, core.ErrInvalid)
 }
 
-// wait waits for the device. Work that does not end is never left behind for the next
-// list.
-func (v *serving) wait() error {
-	v.until = deadline{context.Background(), time.Now().Add(time.Duration(v.lane.ownReq.limit) + patience)}
+// wait waits for the device. If the work does not end, the worker exits: unfinished work
+// must not interfere with the next list.
+func (v *laneServer) wait() error {
+	v.until = deadline{context.Background(), time.Now().Add(time.Duration(v.lane.ownReq.limit) + graceTime)}
 	err := v.stream.Wait(&v.until)
 	if errors.Is(err, core.ErrTimeout) {
 		v.s.end(exitSticky)
@@ -408,7 +409,7 @@ func (v *serving) wait() error {
 	return err
 }
 
-// deadline is a context that ends at a time, and costs no timer.
+// deadline is a context with a deadline that needs no timer.
 type deadline struct {
 	context.Context
 	at time.Time
@@ -423,7 +424,7 @@ func (d *deadline) Err() error {
 	return context.DeadlineExceeded
 }
 
-// end lets the process end; the first reason counts.
+// end makes Serve return an exit code; the first one counts.
 func (s *server) end(code int) {
 	select {
 	case s.exit <- code:
@@ -431,12 +432,12 @@ func (s *server) end(code int) {
 	}
 }
 
-// run does a list, with copies where the device does not use the shared memory.
-func (v *serving) run(encoded []byte) error {
+// run runs a list, with copies if the device does not access the shared memory in place.
+func (v *laneServer) run(encoded []byte) error {
 	v.before.Reset()
 	v.after.Reset()
 	v.out = v.out[:0]
-	if err := v.list.Replay(encoded, v.name); err != nil {
+	if err := v.list.Replay(encoded, v.resolve); err != nil {
 		return err
 	}
 	for _, l := range [...]*core.List{v.before, v.list, v.after} {
@@ -459,12 +460,13 @@ func (v *serving) run(encoded []byte) error {
 	return nil
 }
 
-// name gives the buffers of a list: 1 is the shared memory, then scratch.
-func (v *serving) name(id uint64, u core.Use) (core.Region, error) {
+// resolve returns the region for a region of a list: id 1 is the shared memory, higher ids
+// are scratch memory.
+func (v *laneServer) resolve(id uint64, u core.Use) (core.Region, error) {
 	s := v.s
 	if id != idShared {
-		if id-idScratch >= uint64(len(s.scratch)) { // also below: it wraps
-			return core.Region{}, fmt.Errorf("buffer %d is unknown: %w", id, core.ErrInvalid)
+		if id-idScratch >= uint64(len(s.scratch)) { // a smaller id wraps around
+			return core.Region{}, fmt.Errorf("unknown buffer %d: %w", id, core.ErrInvalid)
 		}
 		return s.scratch[id-idScratch].At(u.Off, u.Len), nil
 	}
@@ -472,17 +474,17 @@ func (v *serving) name(id uint64, u core.Use) (core.Region, error) {
 		return s.shared.At(u.Off, u.Len), nil
 	}
 	if u.Off > len(s.memory) || u.Len > len(s.memory)-u.Off {
-		return core.Region{}, fmt.Errorf("bytes %d to %d of %d: %w", u.Off, u.Off+u.Len, len(s.memory), core.ErrInvalid)
+		return core.Region{}, fmt.Errorf("bytes %d to %d are outside the shared memory of %d bytes: %w", u.Off, u.Off+u.Len, len(s.memory), core.ErrInvalid)
 	}
 	shadow := s.shadow.At(u.Off, u.Len)
 	if s.access == AccessStaged {
-		if u.Read && !v.made(u) {
+		if u.Read && !v.wroteBefore(u) {
 			v.before.Copy(shadow, s.shared.At(u.Off, u.Len))
 		}
 		if u.Write {
 			v.after.Copy(s.shared.At(u.Off, u.Len), shadow)
 		}
-	} else if u.Read && !v.made(u) {
+	} else if u.Read && !v.wroteBefore(u) {
 		copy(s.shadow.Bytes()[u.Off:u.Off+u.Len], s.memory[u.Off:])
 	}
 	if u.Write {
@@ -491,9 +493,9 @@ func (v *serving) name(id uint64, u core.Use) (core.Region, error) {
 	return shadow, nil
 }
 
-// made tells whether a command before wrote what is read now, so that the shared
-// memory has an older state of it.
-func (v *serving) made(u core.Use) bool {
+// wroteBefore reports whether an earlier command of the list wrote the region, so that the
+// shared memory has outdated content.
+func (v *laneServer) wroteBefore(u core.Use) bool {
 	for _, o := range v.out {
 		if u.Off >= o.Off && u.Off+u.Len <= o.Off+o.Len {
 			return true
@@ -502,32 +504,33 @@ func (v *serving) made(u core.Use) bool {
 	return false
 }
 
-// tensorKey is where a tensor is, and its shape.
+// tensorKey identifies a tensor by its offset and shape.
 type tensorKey struct {
 	off   uint64
 	dims  uint64
 	shape [maxDims]int64
 }
 
-// maxTensors bounds what one lane remembers; a pool of frames has fewer.
+// maxTensors limits the cached tensors and bindings of a lane. A pool of frames needs fewer.
 const maxTensors = 8192
 
-func (v *serving) tensor(k tensorKey) (*ort.Tensor, error) {
+// tensor returns the cached tensor of a key, or creates it.
+func (v *laneServer) tensor(k tensorKey) (*ort.Tensor, error) {
 	if t := v.tensors[k]; t != nil {
 		return t, nil
 	}
 	if k.dims > maxDims || len(v.tensors) >= maxTensors {
-		return nil, fmt.Errorf("a tensor of %d dimensions, beside %d others: %w", k.dims, len(v.tensors), core.ErrInvalid)
+		return nil, fmt.Errorf("tensor of %d dimensions, with %d tensors in use: %w", k.dims, len(v.tensors), core.ErrInvalid)
 	}
 	n := uint64(4)
 	for _, d := range k.shape[:k.dims] {
 		if d < 1 || uint64(d) > uint64(len(v.s.memory)) || n > uint64(len(v.s.memory)) {
-			return nil, fmt.Errorf("a tensor of %v: %w", k.shape[:k.dims], core.ErrInvalid)
+			return nil, fmt.Errorf("tensor of invalid shape %v: %w", k.shape[:k.dims], core.ErrInvalid)
 		}
 		n *= uint64(d)
 	}
 	if k.off > uint64(len(v.s.memory)) || n > uint64(len(v.s.memory))-k.off {
-		return nil, fmt.Errorf("a tensor of %d bytes at %d of %d: %w", n, k.off, len(v.s.memory), core.ErrInvalid)
+		return nil, fmt.Errorf("tensor of %d bytes at offset %d is outside the shared memory of %d bytes: %w", n, k.off, len(v.s.memory), core.ErrInvalid)
 	}
 	t, err := v.s.rt.NewTensorOver(k.shape[:k.dims], v.s.memory[k.off:][:n:n])
 	if err == nil {
@@ -536,10 +539,10 @@ func (v *serving) tensor(k tensorKey) (*ort.Tensor, error) {
 	return t, err
 }
 
-func (v *serving) infer(room []byte) error {
+func (v *laneServer) infer(room []byte) error {
 	var m inferMessage
 	if len(room) != len(bytesOf(&m)) {
-		return fmt.Errorf("run of a model in %d bytes: %w", len(room), core.ErrInvalid)
+		return fmt.Errorf("infer message of %d bytes: %w", len(room), core.ErrInvalid)
 	}
 	copy(bytesOf(&m), room)
 	b := v.bound[m]
@@ -553,10 +556,10 @@ func (v *serving) infer(room []byte) error {
 	return b.Run()
 }
 
-// bind ties a model to the tensors of a message, for it and all that are alike.
-func (v *serving) bind(m inferMessage) (*ort.Binding, error) {
+// bind binds a model to the tensors of a message.
+func (v *laneServer) bind(m inferMessage) (*ort.Binding, error) {
 	if int64(m.model) >= int64(len(v.s.models)) || m.outputs < 1 || m.outputs > MaxOutputs || len(v.bound) >= maxTensors {
-		return nil, fmt.Errorf("model %d of %d with %d outputs: %w", m.model, len(v.s.models), m.outputs, core.ErrInvalid)
+		return nil, fmt.Errorf("invalid run of model %d of %d with %d outputs: %w", m.model, len(v.s.models), m.outputs, core.ErrInvalid)
 	}
 	in, err := v.tensor(m.in)
 	if err != nil {

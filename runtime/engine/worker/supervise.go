@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"runtime"
@@ -20,28 +19,28 @@ import (
 	"github.com/yoctune/yoctune/runtime/engine/core"
 )
 
-// reapLimit is how long a killed worker may take to end before its device counts as
-// stuck. A process with a GPU takes some 100 ms; one that waits in the driver for a
-// device that does not answer may take for ever.
+// reapLimit is how long a killed worker may take to exit before it counts as stuck. With a
+// GPU, exiting takes about 100 ms. A process that waits in the driver for an unresponsive
+// device may never exit.
 const reapLimit = 2 * time.Second
 
-// process is what supervises needs of a started worker.
+// process is a started worker.
 type process interface {
 	pid() int
 	kill()
-	wait() (cause Cause, how string) // until it was reaped
+	wait() (cause Cause, how string) // returns after the process was reaped
 }
 
-// incarnation is one worker from its start to its end.
+// incarnation is one worker process from its start to its end.
 type incarnation struct {
 	c       *Client
 	proc    process
 	control *memory
 	lanes   []*lane
-	seqs    []uint64 // by lane, of the last message
+	seqs    []uint64 // number of the last message, by lane
 	locks   []sync.Mutex
 
-	trial, trying atomic.Bool // half-open
+	trial, trying atomic.Bool // on trial; the trial call is in progress
 
 	once   sync.Once
 	gone   chan struct{} // closed by fail
@@ -52,11 +51,11 @@ type incarnation struct {
 	ready  time.Time
 
 	mu    sync.Mutex
-	users int // calls in progress and the supervisor: the control memory stays
+	users int // calls in progress and the supervisor; at 0 the control memory is unmapped
 }
 
-// fail gives the worker up: nobody uses it any more, and who waits for it returns.
-// Only the first cause counts.
+// fail gives the worker up: it kills the process and wakes all waiters. Only the first cause
+// counts.
 func (in *incarnation) fail(cause Cause, why string) {
 	in.once.Do(func() {
 		in.cause, in.why, in.killed = cause, why, time.Now()
@@ -66,14 +65,14 @@ func (in *incarnation) fail(cause Cause, why string) {
 			in.c.lost(cause, why, in.proc.pid())
 		}
 		for _, l := range in.lanes {
-			ring(&l.ans.bell, stateGone)
+			ringBell(&l.ans.bell, stateGone)
 		}
-		ring(&headOf(in.control.data).state, stateGone)
+		ringBell(&headOf(in.control.data).state, stateGone)
 		in.proc.kill()
 	})
 }
 
-// lost says that there is no worker any more, and why.
+// lost records the loss of a worker.
 func (c *Client) lost(cause Cause, why string, pid int) {
 	c.set(func(st *Status) {
 		st.State, st.Cause, st.LastLoss, st.PID = StateResting, cause, time.Now(), 0
@@ -81,13 +80,13 @@ func (c *Client) lost(cause Cause, why string, pid int) {
 		st.Why = st.Last
 		st.Losses[cause]++
 	})
-	c.tell(Event{Kind: EventLost, Cause: cause, Why: why, PID: pid})
+	c.notify(Event{Kind: EventLost, Cause: cause, Why: why, PID: pid})
 }
 
-// lost is the error of a call whose worker was given up.
+// lost waits until the worker is given up and returns the error for its calls.
 func (in *incarnation) lost() error {
 	<-in.gone
-	return in.cause.of(in.why)
+	return in.cause.errorFor(in.why)
 }
 
 func (in *incarnation) isGone() bool {
@@ -99,8 +98,9 @@ func (in *incarnation) isGone() bool {
 	}
 }
 
-// use keeps the control memory; it is false when there is none any more.
-func (in *incarnation) use() bool {
+// acquire keeps the control memory mapped until release. It returns false if it was already
+// unmapped.
+func (in *incarnation) acquire() bool {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	if in.users == 0 {
@@ -110,24 +110,23 @@ func (in *incarnation) use() bool {
 	return true
 }
 
-func (in *incarnation) unuse() {
+func (in *incarnation) release() {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	if in.users--; in.users == 0 {
-		_ = in.control.close() // unmapping what was mapped does not fail
+		_ = in.control.close() // cannot fail
 	}
 }
 
-// call sends a message on a lane and waits for its answer. The payload of the answer
-// is valid until the next call on the lane.
+// call sends a message on a lane and waits for its answer, for at most limit.
 func (in *incarnation) call(n int, o op, payload []byte, limit time.Duration) ([]byte, error) {
 	if n < 0 || n >= len(in.lanes) || len(payload) > roomBytes {
-		return nil, fmt.Errorf("worker: lane %d of %d, %d bytes: %w", n, len(in.lanes), len(payload), core.ErrInvalid)
+		return nil, fmt.Errorf("worker: invalid message of %d bytes on lane %d of %d: %w", len(payload), n, len(in.lanes), core.ErrInvalid)
 	}
-	if !in.use() {
+	if !in.acquire() {
 		return nil, in.lost()
 	}
-	defer in.unuse()
+	defer in.release()
 	in.locks[n].Lock()
 	defer in.locks[n].Unlock()
 	l := in.lanes[n]
@@ -139,7 +138,7 @@ func (in *incarnation) call(n int, o op, payload []byte, limit time.Duration) ([
 	l.ownReq.crc = l.ownReq.sum(l.room[:len(payload)])
 	*l.req = l.ownReq
 	until := time.Now().Add(limit)
-	ring(&l.req.bell, uint32(seq))
+	ringBell(&l.req.bell, uint32(seq))
 	for {
 		bell := atomic.LoadUint32(&l.ans.bell)
 		if bell == uint32(seq) {
@@ -149,17 +148,17 @@ func (in *incarnation) call(n int, o op, payload []byte, limit time.Duration) ([
 			return nil, in.lost()
 		}
 		if bell != before {
-			in.fail(CauseGarbage, fmt.Sprintf("%s: its bell says %d, not %d", errWire, bell, uint32(seq)))
+			in.fail(CauseGarbage, fmt.Sprintf("%s: bell %d, want %d", errAnswer, bell, uint32(seq)))
 			return nil, in.lost()
 		}
 		left := time.Until(until)
 		if left <= 0 {
-			in.fail(CauseHang, fmt.Sprintf("no answer in %v", limit))
+			in.fail(CauseHang, fmt.Sprintf("no answer within %v", limit))
 			return nil, in.lost()
 		}
 		futexWait(&l.ans.bell, bell, left)
 	}
-	l.ownAns = *l.ans // once: it may change under the eyes
+	l.ownAns = *l.ans // copied once, because the worker may change it at any time
 	a := &l.ownAns
 	if err := a.check(seq, l.room); err != nil {
 		in.fail(CauseGarbage, err.Error())
@@ -170,11 +169,11 @@ func (in *incarnation) call(n int, o op, payload []byte, limit time.Duration) ([
 		out = append(out, l.room[:a.bytes]...)
 	}
 	if a.crc != a.sum(out) {
-		in.fail(CauseGarbage, errWire.Error()+": its checksum is wrong")
+		in.fail(CauseGarbage, errAnswer.Error()+": wrong checksum")
 		return nil, in.lost()
 	}
 	in.c.answers.Add(1)
-	err := a.failure("worker")
+	err := a.deviceError("worker")
 	if a.sticky == 1 {
 		cause := CauseSticky
 		if errors.Is(err, core.ErrDeviceLost) {
@@ -186,34 +185,34 @@ func (in *incarnation) call(n int, o op, payload []byte, limit time.Duration) ([
 	return out, err
 }
 
-// spawn starts a worker. The calling thread must live as long as the worker.
+// spawn starts a worker. The calling thread must outlive the worker (PR_SET_PDEATHSIG).
 func (c *Client) spawn() (*incarnation, error) {
-	return c.spawnWith(func(p process) process { return p })
+	return c.spawnWrapped(func(p process) process { return p })
 }
 
-// spawnWith lets tests stand between the worker and its process.
-func (c *Client) spawnWith(as func(process) process) (*incarnation, error) {
+// spawnWrapped lets tests replace the process of the worker.
+func (c *Client) spawnWrapped(wrap func(process) process) (*incarnation, error) {
 	control, err := newMemory("yoctune-control", controlBytes(c.o.Lanes))
 	if err != nil {
 		return nil, err
 	}
-	in, err := c.attach(control, as)
+	in, err := c.attach(control, wrap)
 	if err != nil {
 		return nil, errors.Join(err, control.close())
 	}
 	return in, nil
 }
 
-func (c *Client) attach(control *memory, as func(process) process) (*incarnation, error) {
+func (c *Client) attach(control *memory, wrap func(process) process) (*incarnation, error) {
 	text, err := json.Marshal(config{
-		Device: c.o.Device, Bytes: c.given(), Lanes: c.o.Lanes, Scratch: c.o.Scratch,
+		Device: c.o.Device, Bytes: c.allocated(), Lanes: c.o.Lanes, Scratch: c.o.Scratch,
 		Library: c.o.Library, Models: c.o.Models, Access: c.o.Access, Tune: c.tune, Cache: c.o.Cache,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("worker: %w", err)
 	}
 	if len(text) > textBytes {
-		return nil, fmt.Errorf("worker: what it has to do takes %d bytes of %d", len(text), textBytes)
+		return nil, fmt.Errorf("worker: the configuration has %d bytes; at most %d are allowed", len(text), textBytes)
 	}
 	copy(configOf(control.data), text)
 	*headOf(control.data) = head{magic: wireMagic, version: wireVersion, lanes: uint32(c.o.Lanes), config: uint32(len(text))}
@@ -221,7 +220,7 @@ func (c *Client) attach(control *memory, as func(process) process) (*incarnation
 	if err != nil {
 		return nil, err
 	}
-	proc := as(started)
+	proc := wrap(started)
 	in := &incarnation{
 		c: c, proc: proc, control: control, users: 1,
 		seqs: make([]uint64, c.o.Lanes), locks: make([]sync.Mutex, c.o.Lanes),
@@ -237,19 +236,19 @@ func (c *Client) attach(control *memory, as func(process) process) (*incarnation
 	return in, nil
 }
 
-// child is a worker's process.
+// child is the process of a worker.
 type child struct {
 	cmd   *exec.Cmd
-	alive *os.File // the worker ends when this is closed
-	last  *tail
+	alive *os.File // closing it ends the worker
+	last  *firstLine
 }
 
-// passed are the variables a worker gets, by prefix: what GPU drivers and ONNX
-// Runtime read, and nothing else.
+// passed lists the environment variables of a worker, by prefix: those that GPU drivers and
+// ONNX Runtime read.
 var passed = []string{"PATH=", "HOME=", "TMPDIR=", "LANG=", "CUDA_", "NVIDIA_", "ORT_", "OMP_", "YT_", "YOCTUNE_", "XDG_RUNTIME_DIR=", "GOCOVERDIR="}
 
 func (c *Client) exec(control int) (*child, error) {
-	cmd := &exec.Cmd{Path: "/proc/self/exe", Args: []string{os.Args[0], Command}} // this version, also when an update replaced the file
+	cmd := &exec.Cmd{Path: "/proc/self/exe", Args: []string{os.Args[0], Command}} // the running version, even if an update replaced the file
 	if len(c.o.Command) > 0 {
 		cmd = exec.Command(c.o.Command[0], c.o.Command[1:]...)
 	}
@@ -258,7 +257,7 @@ func (c *Client) exec(control int) (*child, error) {
 		return nil, fmt.Errorf("start worker: %w", err)
 	}
 	defer r.Close()
-	// The files are the parent's; these are for handing them on.
+	// Duplicates for the child; the parent keeps its own descriptors.
 	var files []*os.File
 	for _, fd := range []int{control, c.shared.fd} {
 		dup, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 3)
@@ -270,7 +269,7 @@ func (c *Client) exec(control int) (*child, error) {
 		defer f.Close()
 		files = append(files, f)
 	}
-	p := &child{cmd: cmd, alive: w, last: &tail{}}
+	p := &child{cmd: cmd, alive: w, last: &firstLine{}}
 	p.cmd.ExtraFiles = append(files, r)
 	p.cmd.Stderr = p.last
 	p.cmd.WaitDelay = 100 * time.Millisecond
@@ -279,7 +278,7 @@ func (c *Client) exec(control int) (*child, error) {
 			p.cmd.Env = append(p.cmd.Env, v)
 		}
 	}
-	// Of its own group: Ctrl-C is the parent's business.
+	// A process group of its own keeps Ctrl-C in the terminal from reaching the worker.
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: unix.SIGKILL, Setpgid: true}
 	if err := p.cmd.Start(); err != nil {
 		w.Close()
@@ -289,10 +288,10 @@ func (c *Client) exec(control int) (*child, error) {
 }
 
 func (p *child) pid() int { return p.cmd.Process.Pid }
-func (p *child) kill()    { _ = p.cmd.Process.Kill() } // it fails when the process has ended
+func (p *child) kill()    { _ = p.cmd.Process.Kill() } // fails if the process has ended
 
 func (p *child) wait() (Cause, string) {
-	_ = p.cmd.Wait() // the state says more
+	_ = p.cmd.Wait() // ProcessState has the result
 	_ = p.alive.Close()
 	how, cause := p.cmd.ProcessState.String(), CauseExit
 	if ws, ok := p.cmd.ProcessState.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
@@ -303,7 +302,7 @@ func (p *child) wait() (Cause, string) {
 		cause = CauseSticky
 	case exitLost:
 		cause = CauseLost
-	case exitWire:
+	case exitProtocol:
 		cause = CauseGarbage
 	}
 	if s := p.last.String(); s != "" {
@@ -312,15 +311,15 @@ func (p *child) wait() (Cause, string) {
 	return cause, how
 }
 
-// tail keeps the first line that a worker writes and passes nothing on: the trace of
-// a crash is as long as the worker likes.
-type tail struct {
+// firstLine is a writer that keeps only the first line of a worker's output. The rest may be
+// a stack trace of any length.
+type firstLine struct {
 	mu   sync.Mutex
 	line strings.Builder
 	full bool
 }
 
-func (t *tail) Write(b []byte) (int, error) {
+func (t *firstLine) Write(b []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, c := range b {
@@ -334,58 +333,55 @@ func (t *tail) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-func (t *tail) String() string {
+func (t *firstLine) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return plain(t.line.String())
+	return sanitize(t.line.String())
 }
-
-var _ io.Writer = (*tail)(nil)
 
 // supervise keeps a worker running until Close.
 func (c *Client) supervise() {
 	defer close(c.ended)
-	// A worker is told when the thread that started it ends, so that thread is this
-	// goroutine's as long as there are workers; it is not given back, because it may
-	// not gain privileges again, which its children inherit.
+	// The kernel kills a worker when the thread that started it exits, so this goroutine
+	// keeps its thread. The thread is not unlocked, because NO_NEW_PRIVS cannot be undone.
 	runtime.LockOSThread()
-	_ = unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) // kernels since 3.5 have it
+	_ = unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) // since Linux 3.5
 	s := &supervisor{c: c}
-	for s.one() {
+	for s.runWorker() {
 	}
 	c.set(func(s *Status) { s.State, s.Why = StateClosed, "" })
 }
 
-// supervisor is what the breaker remembers.
+// supervisor is the state of the circuit breaker.
 type supervisor struct {
 	c      *Client
-	row    int         // losses in a row
-	losses []time.Time // within the window
+	row    int         // consecutive losses
+	losses []time.Time // within Backoff.Window
 }
 
-// one runs one worker from its start until it was reaped and its successor may be
-// started; false: the client is closed.
-func (s *supervisor) one() bool {
+// runWorker runs one worker until it was reaped and the next may be started. It returns
+// false if the client is closed.
+func (s *supervisor) runWorker() bool {
 	c := s.c
 	c.set(func(st *Status) {
 		st.State, st.Next = StateStarting, time.Time{}
-		if st.Why = "it is starting"; len(st.Losses) == 0 {
-			st.Why = "it is starting for the first time"
+		if st.Why = "starting"; len(st.Losses) == 0 {
+			st.Why = "starting for the first time"
 		}
 	})
 	began := time.Now()
 	in, err := c.launch(c)
 	if err != nil {
 		c.lost(CauseStart, err.Error(), 0)
-		return s.rest(nil, CauseStart, err.Error())
+		return s.afterLoss(nil, CauseStart, err.Error())
 	}
-	if why := in.started(c.o.Start, c.closing); why != "" {
+	if why := in.waitStarted(c.o.Start, c.closing); why != "" {
 		in.fail(CauseStart, why)
 	} else {
 		in.ready = time.Now()
 		in.trial.Store(s.row > 0)
 		c.now.Store(in)
-		if in.isGone() { // fail came between
+		if in.isGone() { // lost in the meantime
 			c.now.CompareAndSwap(in, nil)
 		}
 		started := Event{Kind: EventStarted, Took: time.Since(began), PID: in.proc.pid()}
@@ -395,30 +391,30 @@ func (s *supervisor) one() bool {
 			}
 			st.PID = in.proc.pid()
 			if st.State, st.Why = StateReady, ""; in.trial.Load() {
-				st.State, st.Why = StateTrial, "the next call shows whether it works"
+				st.State, st.Why = StateTrial, "the next call tests the new worker"
 			}
 			st.Starts++
 		})
-		c.tell(started)
+		c.notify(started)
 	}
 	select {
 	case <-in.gone:
 	case <-c.closing:
-		in.fail(causeClosed, "it was closed")
+		in.fail(causeClosed, "closed")
 	}
-	return s.rest(in, in.cause, in.why)
+	return s.afterLoss(in, in.cause, in.why)
 }
 
-// rest does what follows a loss: it tells of it, waits until the worker was reaped and
-// as long as the breaker says.
-func (s *supervisor) rest(in *incarnation, cause Cause, why string) bool {
+// afterLoss handles the loss of a worker: it waits until the worker was reaped and for the
+// delay of the breaker. It returns false if no further worker is to be started.
+func (s *supervisor) afterLoss(in *incarnation, cause Cause, why string) bool {
 	c, now := s.c, time.Now()
 	if in != nil {
-		defer in.unuse()
+		defer in.release()
 	}
 	if c.isClosing() {
 		if in != nil {
-			wait(in.reaped, reapLimit)
+			waitClosed(in.reaped, reapLimit)
 		}
 		return false
 	}
@@ -436,24 +432,24 @@ func (s *supervisor) rest(in *incarnation, cause Cause, why string) bool {
 	}
 	c.set(func(st *Status) { st.Next = now.Add(delay) })
 	if delay > 0 && !failed {
-		c.tell(Event{Kind: EventResting, Cause: cause, Wait: delay})
+		c.notify(Event{Kind: EventResting, Cause: cause, Wait: delay})
 	}
-	if in != nil && !wait(in.reaped, reapLimit) {
+	if in != nil && !waitClosed(in.reaped, reapLimit) {
 		c.set(func(st *Status) {
-			st.State, st.Why = StateStuck, fmt.Sprintf("worker %d was killed and does not end; its device is not used", pid)
+			st.State, st.Why = StateStuck, fmt.Sprintf("worker %d was killed but does not exit; its device is not used", pid)
 		})
-		c.tell(Event{Kind: EventStuck, Cause: cause, Why: "it was killed and does not end", PID: pid})
+		c.notify(Event{Kind: EventStuck, Cause: cause, Why: "killed but does not exit", PID: pid})
 		select {
 		case <-in.reaped:
 		case <-c.closing:
 			return false
 		}
-		c.tell(Event{Kind: EventEnded, Took: time.Since(in.killed), PID: pid})
+		c.notify(Event{Kind: EventEnded, Took: time.Since(in.killed), PID: pid})
 	}
 	if failed {
-		text := fmt.Sprintf("%d workers were lost within %v, the last one: %s: %s", len(s.losses), c.o.Backoff.Window, cause, why)
+		text := fmt.Sprintf("%d workers were lost within %v; the last loss: %s: %s", len(s.losses), c.o.Backoff.Window, cause, why)
 		c.set(func(st *Status) { st.State, st.Why, st.Next = StateFailed, text, time.Time{} })
-		c.tell(Event{Kind: EventFailed, Cause: cause, Why: text})
+		c.notify(Event{Kind: EventFailed, Cause: cause, Why: text})
 		<-c.closing
 		return false
 	}
@@ -477,8 +473,8 @@ func (c *Client) isClosing() bool {
 	}
 }
 
-// wait waits for c to be closed, at most d.
-func wait(c <-chan struct{}, d time.Duration) bool {
+// waitClosed waits for at most d until c is closed, and reports whether it was.
+func waitClosed(c <-chan struct{}, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
@@ -489,8 +485,9 @@ func wait(c <-chan struct{}, d time.Duration) bool {
 	}
 }
 
-// started waits until the worker is ready and warm; else it says why it is not.
-func (in *incarnation) started(limit time.Duration, closing <-chan struct{}) string {
+// waitStarted waits until the worker is ready and warm. It returns "" then, otherwise the
+// reason of the failure.
+func (in *incarnation) waitStarted(limit time.Duration, closing <-chan struct{}) string {
 	h := headOf(in.control.data)
 	until := time.Now().Add(limit)
 	for {
@@ -499,52 +496,53 @@ func (in *incarnation) started(limit time.Duration, closing <-chan struct{}) str
 			return in.why
 		case state == stateStarting:
 		case state == stateReady, state == stateFailed:
-			hi, err := in.hello()
+			hi, err := in.readReport()
 			if err != nil {
 				return err.Error()
 			}
 			if hi.Error != "" {
-				return plain(hi.Error)
+				return sanitize(hi.Error)
 			}
 			in.c.set(func(st *Status) {
 				st.Device, st.Access, st.Models, st.Memory = &hi.Device, hi.Access, hi.Models, &hi.Memory
 			})
 			return in.warmUp()
 		default:
-			return fmt.Sprintf("%s: state %d", errWire, state)
+			return fmt.Sprintf("%s: state %d", errAnswer, state)
 		}
 		left := time.Until(until)
 		if left <= 0 {
-			return fmt.Sprintf("not ready in %v", limit)
+			return fmt.Sprintf("not ready within %v", limit)
 		}
 		select {
 		case <-closing:
-			return "it was closed"
+			return "closed"
 		default:
 		}
-		// In slices: closing rings no bell here.
+		// Closing rings no bell, so wait in slices.
 		futexWait(&h.state, stateStarting, min(left, 50*time.Millisecond))
 	}
 }
 
-func (in *incarnation) hello() (hello, error) {
-	var hi hello
+// readReport copies and parses the start report.
+func (in *incarnation) readReport() (startReport, error) {
+	var hi startReport
 	n := atomic.LoadUint32(&headOf(in.control.data).answer)
 	if n > textBytes {
-		return hi, fmt.Errorf("%w: a text of %d bytes", errWire, n)
+		return hi, fmt.Errorf("%w: start report of %d bytes", errAnswer, n)
 	}
 	text := slices.Clone(answerOf(in.control.data)[:n])
 	if err := json.Unmarshal(text, &hi); err != nil {
-		return hi, fmt.Errorf("%w: %w", errWire, err)
+		return hi, fmt.Errorf("%w: %w", errAnswer, err)
 	}
 	return hi, nil
 }
 
-// warmUp does what the first frames would have to wait for.
+// warmUp runs the lists and models of Warm and WarmModel. It returns "" or an error.
 func (in *incarnation) warmUp() string {
 	for _, w := range in.c.warm {
 		if err := w(in); err != nil {
-			return "warming up: " + err.Error()
+			return "warm up: " + err.Error()
 		}
 	}
 	return ""

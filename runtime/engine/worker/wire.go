@@ -17,28 +17,28 @@ import (
 	"github.com/yoctune/yoctune/runtime/engine/core"
 )
 
-// The control memory: a head, a text from the parent (what to do at start), one from
-// the worker (what it is, or why it cannot start), then the lanes. Parent and worker
-// are the same program, so structs say where things are.
+// The control memory contains a head, the parent's configuration (JSON), the worker's start
+// report (JSON), then the lanes. Parent and worker are the same program, so Go structs
+// define the layout.
 const (
 	wireMagic   = 0x59544b57
 	wireVersion = 1
 
 	textBytes = 64 << 10
-	roomBytes = core.MaxCommands * core.CommandBytes // of a lane, for what a message is about
+	roomBytes = core.MaxCommands * core.CommandBytes // payload of a lane
 	laneBytes = 4096 + roomBytes
 
-	// MaxLanes bounds the lanes, each of which is a thread of the worker.
+	// MaxLanes is the largest number of lanes; each is a thread of the worker.
 	MaxLanes = 256
 )
 
-// head begins the control memory.
+// head is the start of the control memory.
 type head struct {
 	magic, version uint32
 	lanes          uint32
-	config         uint32 // bytes of the parent's text
-	state          uint32 // a futex; the worker says ready or failed
-	answer         uint32 // bytes of the worker's text
+	config         uint32 // bytes of the configuration
+	state          uint32 // a futex, set by the worker
+	answer         uint32 // bytes of the start report
 }
 
 // Values of head.state.
@@ -46,36 +46,36 @@ const (
 	stateStarting = 0
 	stateReady    = 1
 	stateFailed   = 2
-	stateGone     = math.MaxUint32 // written by the parent, to wake who waits
+	stateGone     = math.MaxUint32 // written by the parent to wake waiters
 )
 
-// op is what a message asks for.
+// op is the kind of a message.
 type op uint32
 
 const (
-	opRun    op = 1 + iota // a list of commands
-	opInfer                // a run of a model
-	opInject               // faults for tests
+	opRun    op = 1 + iota // run a list of commands
+	opInfer                // run a model
+	opInject               // inject faults, for tests
 )
 
-// request is written by the parent, then bell, a futex, rings.
+// request is written by the parent before it rings bell, a futex.
 type request struct {
 	bell  uint32
 	op    op
 	seq   uint64
 	limit int64  // ns that the parent waits
-	bytes uint32 // in the lane's room
-	crc   uint32 // of the rest and of the room
+	bytes uint32 // of the payload
+	crc   uint32 // of the other fields and the payload
 }
 
-// answer is written by the worker, then bell rings. The parent believes none of it.
+// answer is written by the worker before it rings bell. The parent checks all of it.
 type answer struct {
 	bell    uint32
 	code    int32
 	seq     uint64
 	sticky  uint32
 	native  int32
-	service int64 // ns
+	service int64 // processing time in ns
 	bytes   uint32
 	crc     uint32
 	msg     [240]byte
@@ -87,8 +87,8 @@ type lane struct {
 	ans  *answer
 	room []byte
 
-	// This process's copies: what is checked is what is used. They are here because
-	// checksums let their arguments escape, and a message must not allocate.
+	// Private copies of the messages, so that the checked values are the used ones. They
+	// are fields because arguments of checksums escape, and a message must not allocate.
 	ownReq request
 	ownAns answer
 }
@@ -102,7 +102,7 @@ func answerOf(control []byte) []byte { return control[4096+textBytes:][:textByte
 func laneOf(control []byte, n int) *lane {
 	b := control[4096+2*textBytes+n*laneBytes:][:laneBytes:laneBytes]
 	return &lane{
-		req: (*request)(unsafe.Pointer(&b[0])), ans: (*answer)(unsafe.Pointer(&b[1024])), // not in one cache line
+		req: (*request)(unsafe.Pointer(&b[0])), ans: (*answer)(unsafe.Pointer(&b[1024])), // in different cache lines
 		room: b[4096:],
 	}
 }
@@ -111,8 +111,7 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 func bytesOf[T any](v *T) []byte { return unsafe.Slice((*byte)(unsafe.Pointer(v)), unsafe.Sizeof(*v)) }
 
-// sum is the checksum of a message: its header without bell and checksum, then its
-// room.
+// sum returns the checksum of the header, without bell and checksum, and the payload.
 func (r *request) sum(room []byte) uint32 {
 	bell, crc := r.bell, r.crc
 	r.bell, r.crc = 0, 0
@@ -121,6 +120,7 @@ func (r *request) sum(room []byte) uint32 {
 	return n
 }
 
+// sum returns the checksum of the header, without bell and checksum, and the payload.
 func (a *answer) sum(room []byte) uint32 {
 	bell, crc := a.bell, a.crc
 	a.bell, a.crc = 0, 0
@@ -129,17 +129,17 @@ func (a *answer) sum(room []byte) uint32 {
 	return n
 }
 
-// text is the message of an answer as something that can be printed.
+// text returns the message of an answer as printable text.
 func (a *answer) text() string {
 	b := a.msg[:]
 	if n := strings.IndexByte(string(b), 0); n >= 0 {
 		b = b[:n]
 	}
-	return plain(string(b))
+	return sanitize(string(b))
 }
 
-// plain takes out of a worker's words what is not text.
-func plain(s string) string {
+// sanitize replaces control characters and invalid UTF-8 in text from a worker.
+func sanitize(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f || r == utf8.RuneError {
 			return '?'
@@ -148,26 +148,25 @@ func plain(s string) string {
 	}, s)
 }
 
-var errWire = errors.New("what the worker wrote is no answer")
+var errAnswer = errors.New("malformed answer")
 
-// check tells whether an answer, which the caller has copied, can be believed as far
-// as it goes.
+// check validates an answer that the caller has copied.
 func (a *answer) check(seq uint64, room []byte) error {
 	switch {
 	case a.seq != seq:
-		return fmt.Errorf("%w: it is for message %d, not %d", errWire, a.seq, seq)
+		return fmt.Errorf("%w: it belongs to message %d, not %d", errAnswer, a.seq, seq)
 	case a.bytes > uint32(len(room)):
-		return fmt.Errorf("%w: %d bytes, there is room for %d", errWire, a.bytes, len(room))
+		return fmt.Errorf("%w: payload of %d bytes exceeds %d", errAnswer, a.bytes, len(room))
 	case a.code < 0 || a.code > 64 || a.sticky > 1 || a.service < 0:
-		return fmt.Errorf("%w: code %d, sticky %d, %d ns", errWire, a.code, a.sticky, a.service)
+		return fmt.Errorf("%w: code %d, sticky %d, %d ns", errAnswer, a.code, a.sticky, a.service)
 	case a.sticky == 1 && a.code == 0:
-		return fmt.Errorf("%w: it is lost without an error", errWire)
+		return fmt.Errorf("%w: sticky without an error code", errAnswer)
 	}
 	return nil
 }
 
-// futexWait sleeps while *at is v, at most for d; d < 0: without end. It may return
-// for no reason.
+// futexWait sleeps while *at is v, for at most d, or without a limit if d < 0. It may return
+// spuriously.
 func futexWait(at *uint32, v uint32, d time.Duration) {
 	var ts *unix.Timespec
 	if d >= 0 {
@@ -184,22 +183,22 @@ func futexWake(at *uint32) {
 	_, _, _ = unix.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(at)), wake, all, 0, 0, 0)
 }
 
-// ring gives a word a value and wakes who waits for it.
-func ring(at *uint32, v uint32) {
+// ringBell stores v in a futex word and wakes its waiters.
+func ringBell(at *uint32, v uint32) {
 	atomic.StoreUint32(at, v)
 	futexWake(at)
 }
 
-// nextBell numbers messages; a bell is never 0, which it is at first, or what the
-// parent rings when the worker is gone.
+// nextBell returns the number of the next message. A bell, its low 32 bits, is never 0 (the
+// initial value) or stateGone.
 func nextBell(seq uint64) uint64 {
 	for seq++; uint32(seq) == 0 || uint32(seq) == stateGone; seq++ {
 	}
 	return seq
 }
 
-// memory is shared memory whose size nobody can change: a file that one process cuts
-// short kills the other when it looks.
+// memory is shared memory with a sealed size. If one process could shrink the file, accesses
+// of the other would fail with SIGBUS.
 type memory struct {
 	fd   int
 	data []byte

@@ -113,7 +113,7 @@ func works(t testing.TB, c *Client) {
 	}
 }
 
-func TestAListGivesWhatItGivesHere(t *testing.T) {
+func TestAListGivesTheSameResultAsInProcess(t *testing.T) {
 	for _, access := range []Access{AccessDirect, AccessStaged, AccessCopied} {
 		t.Run(string(access), func(t *testing.T) {
 			const w, h, ow, oh = 70, 46, 33, 41
@@ -190,7 +190,7 @@ func begunFrom(t *testing.T, dev *core.Device, data []byte) *core.Buffer {
 	return b
 }
 
-func TestAWrongListIsRefusedAndTheWorkerLives(t *testing.T) {
+func TestAnInvalidListDoesNotEndTheWorker(t *testing.T) {
 	c := start(t, Options{Scratch: []int{64}})
 	dr := c.Draft()
 	for name, l := range map[string]*core.List{
@@ -250,7 +250,7 @@ func TestALostWorkerIsReplaced(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			var r recorder
-			c := start(t, Options{Tell: r.tell})
+			c := start(t, Options{OnEvent: r.tell})
 			works(t, c)
 			patience := limit
 			if tc.cause == CauseHang {
@@ -276,11 +276,11 @@ func TestALostWorkerIsReplaced(t *testing.T) {
 
 // A sticky error must not leave a process that only answers errors, whether it is
 // killed or not.
-func TestAWorkerWithADeadDeviceEndsItself(t *testing.T) {
+func TestAWorkerWithALostDeviceExits(t *testing.T) {
 	c := begin(t, Options{})
 	var immortal atomic.Pointer[incarnation]
 	c.launch = func(c *Client) (*incarnation, error) {
-		in, err := c.spawnWith(func(p process) process { return unkillable{p} })
+		in, err := c.spawnWrapped(func(p process) process { return unkillable{p} })
 		if err == nil {
 			immortal.CompareAndSwap(nil, in)
 		}
@@ -316,7 +316,7 @@ func TestAKilledWorkerIsNoticedWithoutADeadline(t *testing.T) {
 	}
 	done, began := make(chan error, 1), make(chan bool)
 	go func() {
-		done <- c.on(func(in *incarnation) error {
+		done <- c.withWorker(func(in *incarnation) error {
 			close(began)
 			return c.runOn(in, 0, c.Draft().List().Memset(c.Region(0, 8), 1), time.Hour)
 		})
@@ -340,7 +340,7 @@ func TestAKilledWorkerIsNoticedWithoutADeadline(t *testing.T) {
 	works(t, c)
 }
 
-func TestWorkGoesElsewhereWhileAWorkerStarts(t *testing.T) {
+func TestCallsFailAtOnceWhileAWorkerStarts(t *testing.T) {
 	gate := filepath.Join(t.TempDir(), "go")
 	c := begin(t, Options{Command: []string{os.Args[0], "slow", gate}})
 	list := c.Draft().List().Memset(c.Region(0, 8), 1)
@@ -359,19 +359,19 @@ func TestWorkGoesElsewhereWhileAWorkerStarts(t *testing.T) {
 	works(t, c)
 }
 
-func TestAStartThatTakesTooLongIsALoss(t *testing.T) {
+func TestASlowStartIsALoss(t *testing.T) {
 	c := begin(t, Options{
 		Command: []string{os.Args[0], "slow", filepath.Join(t.TempDir(), "never")}, Start: 20 * time.Millisecond,
 		Backoff: Backoff{First: time.Hour},
 	})
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
-	if err := c.WaitReady(ctx); !errors.Is(err, ErrUnavailable) || !strings.Contains(err.Error(), "not ready in 20ms") {
+	if err := c.WaitReady(ctx); !errors.Is(err, ErrUnavailable) || !strings.Contains(err.Error(), "not ready within 20ms") {
 		t.Fatal(err)
 	}
 }
 
-func TestAWorkerThatCannotStartSaysWhy(t *testing.T) {
+func TestAFailedStartReportsItsReason(t *testing.T) {
 	for _, tc := range []struct {
 		name string
 		o    Options
@@ -397,10 +397,10 @@ func TestAWorkerThatCannotStartSaysWhy(t *testing.T) {
 	}
 }
 
-func TestAfterTooManyLossesThereIsNoWorkerAnyMore(t *testing.T) {
+func TestTooManyLossesStopTheBreaker(t *testing.T) {
 	var r recorder
 	c := begin(t, Options{
-		Command: []string{"/bin/false"}, Tell: r.tell,
+		Command: []string{"/bin/false"}, OnEvent: r.tell,
 		Backoff: Backoff{First: time.Millisecond, Max: 4 * time.Millisecond, Limit: 7},
 	})
 	until(t, "it gives up", func() bool { return c.Status().State == StateFailed })
@@ -416,7 +416,7 @@ func TestAfterTooManyLossesThereIsNoWorkerAnyMore(t *testing.T) {
 	}
 }
 
-func TestTheBreakerWaitsTwiceAsLongEachTime(t *testing.T) {
+func TestTheBreakerBacksOffExponentially(t *testing.T) {
 	b := Backoff{}.withDefaults()
 	var got []int
 	for n := 1; n <= 9; n++ {
@@ -435,7 +435,7 @@ func TestANewWorkerIsTriedWithOneCall(t *testing.T) {
 	}
 	until(t, "another is there", func() bool { return c.Status().State == StateTrial })
 	in, out := make(chan bool), make(chan error)
-	go c.on(func(*incarnation) error { close(in); return <-out })
+	go c.withWorker(func(*incarnation) error { close(in); return <-out })
 	<-in
 	list := c.Draft().List().Memset(c.Region(0, 8), 1)
 	if err := c.Run(1, list, limit); !errors.Is(err, ErrUnavailable) {
@@ -461,11 +461,11 @@ func (s stuck) wait() (Cause, string) {
 	return cause, how
 }
 
-func TestAWorkerThatDoesNotEndIsNotWaitedFor(t *testing.T) {
+func TestCallersDoNotWaitForAStuckWorker(t *testing.T) {
 	end := make(chan bool)
 	c := begin(t, Options{})
 	c.launch = func(c *Client) (*incarnation, error) {
-		return c.spawnWith(func(p process) process { return stuck{p, end} })
+		return c.spawnWrapped(func(p process) process { return stuck{p, end} })
 	}
 	ready(t, c)
 	if err := c.InjectFaults(0, "launch:hang=2s", limit); err != nil {
@@ -491,21 +491,21 @@ func TestAWorkerThatDoesNotEndIsNotWaitedFor(t *testing.T) {
 func hostile(how string) {
 	s := &server{exit: make(chan int, 1)}
 	if err := s.attach(); err != nil {
-		os.Exit(exitWire)
+		os.Exit(exitProtocol)
 	}
-	go s.untilParentEnds()
+	go s.exitWithParent()
 	h := headOf(s.control)
-	s.say(hello{Access: AccessDirect})
+	s.writeReport(startReport{Access: AccessDirect})
 	switch how {
 	case "hello":
 		copy(answerOf(s.control), "{]")
 	case "hello-long":
 		atomic.StoreUint32(&h.answer, 1<<31)
 	case "state":
-		ring(&h.state, 7)
+		ringBell(&h.state, 7)
 		select {}
 	}
-	ring(&h.state, stateReady)
+	ringBell(&h.state, stateReady)
 	l := laneOf(s.control, 0)
 	last := uint32(0)
 	for {
@@ -518,7 +518,7 @@ func hostile(how string) {
 		a := &answer{seq: l.req.seq}
 		switch how {
 		case "bell":
-			ring(&l.ans.bell, bell+17)
+			ringBell(&l.ans.bell, bell+17)
 			continue
 		case "seq":
 			a.seq += 3
@@ -547,16 +547,16 @@ func hostile(how string) {
 			for i := range l.room {
 				l.room[i] = byte(rnd.Uint32())
 			}
-			ring(&l.ans.bell, bell)
+			ringBell(&l.ans.bell, bell)
 			continue
 		}
 		a.bell = atomic.LoadUint32(&l.ans.bell)
 		*l.ans = *a
-		ring(&l.ans.bell, bell)
+		ringBell(&l.ans.bell, bell)
 	}
 }
 
-func TestNothingAWorkerWritesIsBelieved(t *testing.T) {
+func TestMalformedAnswersAreDetected(t *testing.T) {
 	for _, how := range []string{"hello", "hello-long", "state", "bell", "seq", "code", "length", "sticky", "sum", "noise"} {
 		t.Run(how, func(t *testing.T) {
 			c := begin(t, Options{Command: []string{os.Args[0], "hostile", how}, Backoff: Backoff{First: time.Millisecond, Limit: 3}})
@@ -594,7 +594,7 @@ func FuzzAnswer(f *testing.F) {
 			t.Fatalf("believed: %+v", a)
 		}
 		_ = a.sum(room[:a.bytes])
-		if err := a.failure("op"); (err == nil) != (a.code == 0) {
+		if err := a.deviceError("op"); (err == nil) != (a.code == 0) {
 			t.Fatalf("code %d is %v", a.code, err)
 		}
 	})
@@ -617,7 +617,7 @@ func parent() {
 	select {}
 }
 
-func TestAWorkerEndsWithItsParent(t *testing.T) {
+func TestAWorkerExitsWithItsParent(t *testing.T) {
 	cmd := exec.Command(os.Args[0], "parent")
 	out, err := cmd.StdoutPipe()
 	if err == nil {
@@ -643,7 +643,7 @@ func TestAWorkerEndsWithItsParent(t *testing.T) {
 }
 
 // A worker whose parent's thread ends without a signal has the pipe.
-func TestAWorkerEndsWithItsPipe(t *testing.T) {
+func TestAWorkerExitsWhenItsPipeCloses(t *testing.T) {
 	c := start(t, Options{})
 	in := c.now.Load()
 	_ = in.proc.(*child).alive.Close()
@@ -663,7 +663,7 @@ func runs(pid int) bool {
 	return !strings.HasPrefix(rest, "Z") && !strings.HasPrefix(rest, "X")
 }
 
-func TestAWorkerHasFewRightsAndGoesFirst(t *testing.T) {
+func TestAWorkerHasFewRightsAndIsKilledFirst(t *testing.T) {
 	c := start(t, Options{})
 	proc := fmt.Sprintf("/proc/%d/", c.Status().PID)
 	for file, want := range map[string]string{
@@ -680,7 +680,7 @@ func TestAWorkerHasFewRightsAndGoesFirst(t *testing.T) {
 	}
 }
 
-func TestLanesWorkBesideEachOther(t *testing.T) {
+func TestLanesRunConcurrently(t *testing.T) {
 	const lanes, rounds = 4, 50
 	c := start(t, Options{Lanes: lanes})
 	var wg sync.WaitGroup
@@ -704,7 +704,7 @@ func TestLanesWorkBesideEachOther(t *testing.T) {
 	}
 }
 
-func TestCloseEndsWhatIsInProgress(t *testing.T) {
+func TestCloseEndsCallsInProgress(t *testing.T) {
 	c := start(t, Options{})
 	if err := c.InjectFaults(0, "launch:hang=2s", limit); err != nil {
 		t.Fatal(err)
@@ -761,7 +761,7 @@ func TestAWorkerReportsItsMemory(t *testing.T) {
 // InjectFaults replaces the faults of the worker's device. The next worker starts with
 // those of Options.Device again.
 func (c *Client) InjectFaults(lane int, spec string, limit time.Duration) error {
-	return c.on(func(in *incarnation) error {
+	return c.withWorker(func(in *incarnation) error {
 		_, err := in.call(lane, opInject, []byte(spec), limit)
 		return err
 	})
