@@ -45,7 +45,7 @@ func prepare(ctx context.Context, o Options) (_ *rig, err error) {
 		return nil, err
 	}
 	if _, err := os.Stat(filepath.Join(o.Layer, "conf", "layer.conf")); err != nil {
-		return nil, fmt.Errorf("%s is no layer: %w", o.Layer, err)
+		return nil, fmt.Errorf("%s is not a layer: %w", o.Layer, err)
 	}
 	g := &rig{opt: o, src: src, standIns: map[string]*standIns{}, values: map[string]map[string]string{}}
 	if err := g.chooseUser(); err != nil {
@@ -79,7 +79,7 @@ func prepare(ctx context.Context, o Options) (_ *rig, err error) {
 	}
 	for _, a := range g.layer.Appends {
 		if !word.MatchString(a.Name) {
-			return nil, fmt.Errorf("%s: %q is no name of a recipe", a.File, a.Name)
+			return nil, fmt.Errorf("%s: %q is not a recipe name", a.File, a.Name)
 		}
 	}
 	if g.pseudo, err = g.pseudoSysroot(); err != nil {
@@ -92,7 +92,7 @@ func prepare(ctx context.Context, o Options) (_ *rig, err error) {
 func (g *rig) chooseUser() error {
 	if os.Geteuid() != 0 {
 		if g.opt.User != "" {
-			return fmt.Errorf("--user %s: only root can run bitbake as somebody else", g.opt.User)
+			return fmt.Errorf("--user %s: only root can run bitbake as another user", g.opt.User)
 		}
 		return nil
 	}
@@ -102,7 +102,7 @@ func (g *rig) chooseUser() error {
 	}
 	u, err := user.Lookup(name)
 	if err != nil {
-		return fmt.Errorf("bitbake refuses root, and it cannot run as %q: %w (choose an account with --user)", name, err)
+		return fmt.Errorf("bitbake refuses to run as root, and the user %q cannot be used: %w; choose another with --user", name, err)
 	}
 	uid, err := strconv.ParseUint(u.Uid, 10, 32)
 	if err != nil {
@@ -113,7 +113,7 @@ func (g *rig) chooseUser() error {
 		return err
 	}
 	if uid == 0 {
-		return fmt.Errorf("--user %s is root, which bitbake refuses", name)
+		return fmt.Errorf("--user %s: bitbake refuses to run as root", name)
 	}
 	g.owner = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
 	return nil
@@ -130,7 +130,7 @@ func (g *rig) makeWorkDir() error {
 		g.work, err = filepath.EvalSymlinks(g.work)
 	}
 	if err != nil {
-		return fmt.Errorf("making the work folder: %w", err)
+		return fmt.Errorf("creating the work folder: %w", err)
 	}
 	if err := usablePath("work folder", g.work); err != nil {
 		return err
@@ -144,7 +144,7 @@ func (g *rig) makeWorkDir() error {
 	if entries, err := os.ReadDir(g.work); err != nil {
 		return err
 	} else if _, err := os.Stat(lock); err != nil && len(entries) > 0 {
-		return fmt.Errorf("work folder %s is not empty and not one of check-layer: its content would be deleted; name another", g.work)
+		return fmt.Errorf("work folder %s is not empty and was not created by check-layer: its content would be deleted; choose another", g.work)
 	}
 	if g.lock, err = os.OpenFile(lock, os.O_CREATE|os.O_RDWR, 0o644); err != nil {
 		return fmt.Errorf("work folder: %w", err)
@@ -198,7 +198,7 @@ func (g *rig) accountCanRead(ctx context.Context) error {
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: g.owner}
 		cmd.Dir = "/"
 		if err := cmd.Run(); err != nil {
-			return fmt.Errorf("bitbake has to run as an unprivileged account (uid %d), which cannot read %s: choose another with --user, or open the folders above it (chmod a+rx)", g.owner.Uid, f)
+			return fmt.Errorf("bitbake must run as an unprivileged user (uid %d), which cannot read %s: choose another with --user, or make the folders above it readable (chmod a+rx)", g.owner.Uid, f)
 		}
 	}
 	return nil

@@ -33,7 +33,7 @@ var badInPath = lazyregexp.New(`[^A-Za-z0-9/._~-]`)
 // usablePath explains why bitbake could not work with a path.
 func usablePath(what, path string) error {
 	if c := badInPath.FindString(path); c != "" {
-		return fmt.Errorf("%s %q: bitbake cannot work with %q in a path; move it, or name it through a path of letters, digits, '.', '_' and '-'", what, path, c)
+		return fmt.Errorf("%s %q: bitbake does not support %q in a path; use a path of letters, digits, '.', '_' and '-'", what, path, c)
 	}
 	return nil
 }

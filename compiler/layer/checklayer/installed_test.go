@@ -40,10 +40,10 @@ func TestInstalledFilesAreThoseOfTheLayer(t *testing.T) {
 		{"a file the recipe makes itself", func(d string) {
 			put(t, filepath.Join(d, "usr/lib/systemd/system-preset/98-x.preset"), "enable x\n", 0o644)
 		}, ""},
-		{"a file left out", func(d string) { os.Remove(filepath.Join(d, "etc/sysctl.d/95-yoctune.conf")) }, "95-yoctune.conf was given to yoctune-edge-config but is not installed unchanged"},
+		{"a file left out", func(d string) { os.Remove(filepath.Join(d, "etc/sysctl.d/95-yoctune.conf")) }, "95-yoctune.conf is in SRC_URI of yoctune-edge-config but is not installed unchanged"},
 		{"a file changed on the way", func(d string) {
 			put(t, filepath.Join(d, "etc/sysctl.d/95-yoctune.conf"), "vm.swappiness = 11\n", 0o644)
-		}, "95-yoctune.conf was given"},
+		}, "95-yoctune.conf is in SRC_URI"},
 		{"a file anybody may write", func(d string) {
 			put(t, filepath.Join(d, "etc/sysctl.d/95-yoctune.conf"), "vm.swappiness = 10\n", 0o666)
 		}, "/etc/sysctl.d/95-yoctune.conf is installed with mode"},
@@ -51,7 +51,7 @@ func TestInstalledFilesAreThoseOfTheLayer(t *testing.T) {
 			if err := os.Rename(filepath.Join(d, "usr/lib/yoctune/plan.json"), filepath.Join(d, "etc/plan.json")); err != nil {
 				t.Error(err)
 			}
-		}, "the installed plan: open /usr/lib/yoctune/plan.json"},
+		}, "installed plan: open /usr/lib/yoctune/plan.json"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			root := t.TempDir()

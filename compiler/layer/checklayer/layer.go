@@ -83,7 +83,7 @@ func snapshot(from, to string) error {
 		case d.IsDir():
 			return os.MkdirAll(filepath.Join(to, rel), 0o755)
 		case !d.Type().IsRegular():
-			return fmt.Errorf("%s is not a regular file: a generated layer holds nothing else", p)
+			return fmt.Errorf("%s is not a regular file: a generated layer contains only regular files", p)
 		}
 		info, err := d.Info()
 		if err != nil {

@@ -138,7 +138,7 @@ func (g *rig) read(ctx context.Context, log string) (reading, outcome) {
 		err = json.Unmarshal(raw, &said)
 	}
 	if err != nil {
-		return said, broke(fmt.Errorf("what bitbake said: %w", err))
+		return said, broke(fmt.Errorf("reading bitbake's answer: %w", err))
 	}
 	return said, o
 }

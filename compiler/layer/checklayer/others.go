@@ -21,7 +21,7 @@ const otherCase = "other"
 func (g *rig) otherMachines(ctx context.Context, log string) outcome {
 	machine := g.stranger()
 	if machine == "" {
-		return outcome{skip: "every machine of meta-tegra that has the same SoC is a target of the layer"}
+		return outcome{skip: "all machines of meta-tegra with this SoC are targets of the layer"}
 	}
 	mine := g.opt.Machine
 	g.opt.Machine = machine
@@ -81,7 +81,7 @@ func (g *rig) otherMachines(ctx context.Context, log string) outcome {
 		_, err := os.Stat(s.file(pn))
 		return err == nil && !slices.Contains(g.layer.appended(), pn)
 	})
-	o.notes = append(o.notes, "machine "+machine+", which is no target")
+	o.notes = append(o.notes, "compared for machine "+machine+", which is not a target")
 	return o
 }
 
@@ -190,7 +190,7 @@ func lockedSignatures(text string) map[string]string {
 
 // compareSignatures names the tasks that differ or are on one side only, but for
 // recipes that are left out. A stand-in is built only when something needs it: one
-// that comes with the layer is what the layer's own recipes need.
+// that appears when the layer is enabled is what the layer's own recipes need.
 func compareSignatures(with, without map[string]string, leftOut, standIn func(pn string) bool) outcome {
 	var o outcome
 	needed := map[string]bool{}
@@ -201,9 +201,9 @@ func compareSignatures(with, without map[string]string, leftOut, standIn func(pn
 		switch now, ok := with[task]; {
 		case leftOut(pn):
 		case !ok:
-			o.errors = append(o.errors, task+" is gone with the layer")
+			o.errors = append(o.errors, task+" disappears when the layer is enabled")
 		case now != hash:
-			o.errors = append(o.errors, task+" has another signature with the layer")
+			o.errors = append(o.errors, task+" changes its signature when the layer is enabled")
 		default:
 			same++
 			recipes[pn] = true
@@ -217,7 +217,7 @@ func compareSignatures(with, without map[string]string, leftOut, standIn func(pn
 		if standIn(pn) {
 			needed[pn] = true
 		} else {
-			o.errors = append(o.errors, task+" comes with the layer")
+			o.errors = append(o.errors, task+" appears when the layer is enabled")
 		}
 	}
 	slices.Sort(o.errors)

@@ -28,11 +28,11 @@ func TestSignaturesOfOtherMachinesAreHeldAgainstThoseWithoutTheLayer(t *testing.
 		want       []string
 	}{
 		{"only the layer's own recipes are new", lockedSigs, nil},
-		{"a task changed", strings.ReplaceAll(lockedSigs, "do_patch:bbbb", "do_patch:eeee"), []string{"linux-tegra:do_patch has another signature"}},
-		{"a task is new", strings.ReplaceAll(lockedSigs, "do_install:cccc", "do_install:cccc \\\n    base-files:do_fetch:ffff"), []string{"base-files:do_fetch comes with the layer"}},
+		{"a task changed", strings.ReplaceAll(lockedSigs, "do_patch:bbbb", "do_patch:eeee"), []string{"linux-tegra:do_patch changes its signature"}},
+		{"a task is new", strings.ReplaceAll(lockedSigs, "do_install:cccc", "do_install:cccc \\\n    base-files:do_fetch:ffff"), []string{"base-files:do_fetch appears when the layer is enabled"}},
 		{"what the layer's own recipes need is new", strings.ReplaceAll(lockedSigs, "do_install:cccc", "do_install:cccc \\\n    glibc:do_package:ffff"), nil},
-		{"a task is gone", strings.ReplaceAll(lockedSigs, "    linux-tegra:do_fetch:aaaa \\\n", ""), []string{"linux-tegra:do_fetch is gone"}},
-		{"nothing was compared", "", []string{"do_fetch is gone", "do_patch is gone"}},
+		{"a task disappears", strings.ReplaceAll(lockedSigs, "    linux-tegra:do_fetch:aaaa \\\n", ""), []string{"linux-tegra:do_fetch disappears"}},
+		{"nothing was compared", "", []string{"do_fetch disappears", "do_patch disappears"}},
 	} {
 		o := compareSignatures(lockedSignatures(tc.with), without, own, func(pn string) bool { return pn == "glibc" })
 		if len(o.errors) != len(tc.want) {

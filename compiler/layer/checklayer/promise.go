@@ -62,21 +62,20 @@ type promise struct {
 func (p promise) broken(value string, set bool) string {
 	if p.Words == nil {
 		if strings.Join(strings.Fields(value), " ") != strings.Join(strings.Fields(p.Value), " ") {
-			return fmt.Sprintf("%s is %q, but %s promises %q", p.Variable, value, p.Source, p.Value)
+			return fmt.Sprintf("%s is %q, but %s sets %q", p.Variable, value, p.Source, p.Value)
 		}
 		return ""
 	}
 	if !set && !p.Absent {
-		return fmt.Sprintf("%s is not set, but %s promises %q in it", p.Variable, p.Source, strings.Join(p.Words, " "))
+		return fmt.Sprintf("%s is not set, but %s adds %q", p.Variable, p.Source, strings.Join(p.Words, " "))
 	}
 	have := strings.Fields(value)
 	for _, w := range p.Words {
 		if slices.Contains(have, w) == p.Absent {
-			verb := "lacks"
 			if p.Absent {
-				verb = "still has"
+				return fmt.Sprintf("%s still has %q, which %s removes; its value is %q", p.Variable, w, p.Source, value)
 			}
-			return fmt.Sprintf("%s %s %q, against %s; it is %q", p.Variable, verb, w, p.Source, value)
+			return fmt.Sprintf("%s lacks %q, which %s sets; its value is %q", p.Variable, w, p.Source, value)
 		}
 	}
 	if p.Args {
@@ -99,13 +98,13 @@ words:
 		for i, h := range have {
 			switch {
 			case h == "--" && last < 0:
-				return fmt.Sprintf("%s has %q behind --, where only the first program would read it, against %s; it is %q", p.Variable, w, p.Source, value)
+				return fmt.Sprintf("%s has %q after --, where only init reads it, so %s has no effect; its value is %q", p.Variable, w, p.Source, value)
 			case h == "--":
 				continue words
 			case h == w:
 				last = i
 			case last >= 0 && name(h) == name(w):
-				return fmt.Sprintf("%s has %q behind %q, and the kernel takes the last, against %s; it is %q", p.Variable, h, w, p.Source, value)
+				return fmt.Sprintf("%s has %q after %q, and the kernel takes the last one, which overrides %s; its value is %q", p.Variable, h, w, p.Source, value)
 			}
 		}
 	}
@@ -184,7 +183,7 @@ func planPromises(plans []*plan.Plan) []promise {
 			if s.Type != plan.TypePresent {
 				arg += "=" + s.Want
 			}
-			out = append(out, promise{Variable: argVariable(p), Words: []string{arg}, Args: true, Source: "plan.json, setting " + s.ID})
+			out = append(out, promise{Variable: argVariable(p), Words: []string{arg}, Args: true, Source: "setting " + s.ID + " of plan.json"})
 		}
 	}
 	return out

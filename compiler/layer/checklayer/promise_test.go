@@ -37,7 +37,7 @@ do_install() {
 		want  string // part of the complaint, "" when all is kept
 	}{
 		{"kept", map[string]string{"DISTRO_FEATURES": "a yoctune-edge", "BB_NUMBER_THREADS": "8", "NVPMODEL_CONFIG_DEFAULT": "1", "KERNEL_ARGS": "console=x isolcpus=4-5 nohz_full=4-5"}, ""},
-		{"an argument lost", map[string]string{"DISTRO_FEATURES": "yoctune-edge", "BB_NUMBER_THREADS": "8", "NVPMODEL_CONFIG_DEFAULT": "1", "KERNEL_ARGS": "isolcpus=4-5"}, `lacks "nohz_full=4-5", against conf/yoctune/edge.conf:6`},
+		{"an argument lost", map[string]string{"DISTRO_FEATURES": "yoctune-edge", "BB_NUMBER_THREADS": "8", "NVPMODEL_CONFIG_DEFAULT": "1", "KERNEL_ARGS": "isolcpus=4-5"}, `lacks "nohz_full=4-5", which conf/yoctune/edge.conf:6 sets`},
 		{"an argument not removed", map[string]string{"DISTRO_FEATURES": "yoctune-edge", "BB_NUMBER_THREADS": "8", "NVPMODEL_CONFIG_DEFAULT": "1", "KERNEL_ARGS": "quiet isolcpus=4-5 nohz_full=4-5"}, `still has "quiet"`},
 		{"a value of somebody else", map[string]string{"DISTRO_FEATURES": "yoctune-edge", "BB_NUMBER_THREADS": "8", "NVPMODEL_CONFIG_DEFAULT": "2", "KERNEL_ARGS": "isolcpus=4-5 nohz_full=4-5"}, `NVPMODEL_CONFIG_DEFAULT is "2"`},
 	} {
@@ -67,8 +67,8 @@ func TestAnArgumentThatIsThereMayStillNotCount(t *testing.T) {
 		{"log_buf_len=4M log_buf_len=1M", ""},
 		{"log_buf_len=1M quiet -- log_buf_len=2M", ""},
 		{"log_buf_len=1M log_buf_len=1M", ""},
-		{"log_buf_len=1M quiet log-buf-len=4M", `has "log-buf-len=4M" behind "log_buf_len=1M"`},
-		{"quiet -- log_buf_len=1M", `behind --`},
+		{"log_buf_len=1M quiet log-buf-len=4M", `has "log-buf-len=4M" after "log_buf_len=1M"`},
+		{"quiet -- log_buf_len=1M", `after --`},
 		{"quiet", `lacks "log_buf_len=1M"`},
 	} {
 		var o outcome
@@ -89,7 +89,7 @@ func TestPlanPromisesItsKernelArguments(t *testing.T) {
 	var o outcome
 	o.keep(planPromises([]*plan.Plan{p}), map[string]string{"DISTRO_FEATURES": "yoctune-edge", "KERNEL_ARGS": "isolcpus=4"}, "configuration")
 	text := strings.Join(o.errors, "\n")
-	for _, want := range []string{`"isolcpus=4-5", against plan.json, setting kernel.args.isolcpus`, `"nosmt"`} {
+	for _, want := range []string{`"isolcpus=4-5", which setting kernel.args.isolcpus of plan.json sets`, `"nosmt"`} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no complaint has %q:\n%s", want, text)
 		}

@@ -105,7 +105,7 @@ func findSources(o Options) (sources, error) {
 		return s, err
 	}
 	if older(s.BitBakeVersion, least) {
-		return s, fmt.Errorf("bitbake in %s is %s, but openembedded-core in %s needs %s: check out the branch of bitbake that belongs to it", s.BitBake, s.BitBakeVersion, s.OECore, least)
+		return s, fmt.Errorf("bitbake in %s is %s, but openembedded-core in %s needs %s: check out the matching branch of bitbake", s.BitBake, s.BitBakeVersion, s.OECore, least)
 	}
 	_, err = read(fragmentsLine, s.Meta, "conf", "bitbake.conf")
 	s.Fragments = err == nil
@@ -234,7 +234,7 @@ func locale() error {
 			return nil
 		}
 	}
-	return errors.New("the locale en_US.UTF-8, which bitbake demands, is missing (on Debian: apt-get install locales, uncomment it in /etc/locale.gen, run locale-gen)")
+	return errors.New("the locale en_US.UTF-8, which bitbake requires, is missing (on Debian: apt-get install locales, uncomment it in /etc/locale.gen, run locale-gen)")
 }
 
 // traces of a name in the checkouts.

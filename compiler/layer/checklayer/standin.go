@@ -246,7 +246,7 @@ func (g *rig) resolve(ctx context.Context, build, log string, targets []string) 
 			return out, errors.Join(err, learnErr)
 		}
 		if round == maxRounds {
-			return out, fmt.Errorf("dependencies still unknown after %d rounds of stand-ins", round)
+			return out, fmt.Errorf("dependencies are still unresolved after %d rounds of stand-ins", round)
 		}
 	}
 }

@@ -54,9 +54,9 @@ const (
 
 // Reasons to refuse; test with errors.Is.
 var (
-	ErrReference = errors.New("not the name of an artifact")
-	ErrNoLayer   = errors.New("the artifact is not a layer of yoctune")
-	ErrContent   = errors.New("the artifact holds what no layer holds")
+	ErrReference = errors.New("invalid artifact reference")
+	ErrNoLayer   = errors.New("the artifact is not a yoctune layer")
+	ErrContent   = errors.New("the artifact has invalid content")
 )
 
 // Options say how a registry is spoken to.
@@ -246,7 +246,7 @@ func Unpack(blob []byte) ([]emitters.File, error) {
 		case !fs.ValidPath(h.Name) || h.Name == "." || strings.ContainsAny(h.Name, "\\\x00"):
 			return nil, fmt.Errorf("%w: %q is not a path inside the layer", ErrContent, h.Name)
 		case seen[folded]:
-			return nil, fmt.Errorf("%w: %q is there twice", ErrContent, h.Name)
+			return nil, fmt.Errorf("%w: %q appears twice", ErrContent, h.Name)
 		case len(files) == maxFiles:
 			return nil, fmt.Errorf("%w: more than %d files", ErrContent, maxFiles)
 		}
@@ -265,7 +265,7 @@ func Unpack(blob []byte) ([]emitters.File, error) {
 	for name := range seen {
 		for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
 			if seen[dir] {
-				return nil, fmt.Errorf("%w: %q is a file and a folder", ErrContent, dir)
+				return nil, fmt.Errorf("%w: %q is both a file and a folder", ErrContent, dir)
 			}
 		}
 	}

@@ -191,7 +191,7 @@ func TestAnArchiveThatIsNoLayerIsRefused(t *testing.T) {
 		"a hard link":              {archive(t, tar.Header{Typeflag: tar.TypeLink, Name: "a", Linkname: "/etc/passwd"}), "not a regular file"},
 		"a device":                 {archive(t, tar.Header{Typeflag: tar.TypeChar, Name: "a"}), "not a regular file"},
 		"a folder":                 {archive(t, tar.Header{Typeflag: tar.TypeDir, Name: "a"}), "not a regular file"},
-		"twice":                    {archive(t, file("a"), file("A")), "there twice"},
+		"twice":                    {archive(t, file("a"), file("A")), "appears twice"},
 		"a file that is a folder":  {archive(t, file("a"), file("a/b")), "a file and a folder"},
 		"without a manifest":       {archive(t, file("README.md")), "no manifest"},
 		"rubbish":                  {[]byte("rubbish"), ""},

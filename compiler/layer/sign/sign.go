@@ -22,7 +22,7 @@ import (
 var (
 	ErrNoPlan   = errors.New("no plan.json")
 	ErrUnsigned = errors.New("the plan is not signed")
-	ErrNoKey    = errors.New("no public key to judge by")
+	ErrNoKey    = errors.New("no public key to verify with")
 	ErrStranger = errors.New("the devices of this layer do not accept the key")
 )
 

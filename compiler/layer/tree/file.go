@@ -10,7 +10,7 @@ import (
 // then by a rename.
 func WriteFile(name string, data []byte) error {
 	if info, err := os.Lstat(name); err == nil && info.IsDir() {
-		return fmt.Errorf("writing %s: it is a folder", name)
+		return fmt.Errorf("writing %s: it is a directory", name)
 	}
 	f, err := os.CreateTemp(filepath.Dir(name), ".yoctune-*")
 	if err != nil {

@@ -144,7 +144,7 @@ func (c *comparison) settings() {
 		switch {
 		case strings.HasPrefix(id, "kernel.args."):
 			ch.Name = strings.TrimPrefix(ch.Name, "args.")
-			ch.Rebuild = append(ch.Rebuild, "the boot image, which no package carries")
+			ch.Rebuild = append(ch.Rebuild, "the boot image (not in any package)")
 		case s.Domain == plan.DomainKernel:
 			ch.Area = "kernel"
 			if id == "kernel.preempt" {
@@ -786,7 +786,7 @@ func buildChanges(was, now *layer) []Change {
 		case strings.HasPrefix(name, "EXTRA_IMAGE_FEATURES"), strings.HasPrefix(name, "BAD_RECOMMENDATIONS"), strings.HasPrefix(name, "DISTRO_FEATURES"):
 			ch.Need, ch.Rebuild = Reflash, []string{"the image"}
 		case strings.HasPrefix(ch.ID, "build.variables.") && !strings.HasPrefix(name, "BB_"):
-			ch.Need, ch.Rebuild = Reflash, []string{"whatever reads it"}
+			ch.Need, ch.Rebuild = Reflash, []string{"every recipe that reads it"}
 		}
 		ch.Risk, ch.Why = risk(ch)
 		out = append(out, ch)

@@ -101,10 +101,10 @@ func pictures(t Target) []figure {
 	}
 	units := t.now.graphUnits()
 	captions := [4]string{
-		"Power modes: what caps the clocks. Grey: the BSP's own modes and earlier values; • the default",
-		"Who runs on which core",
+		"Power modes: clock limits. Grey: stock modes and earlier values; • the default",
+		"Use of the cores",
 		"Pipelines",
-		"Order of the units. Solid: wanted or required; dashed: order alone, or not part of the layer",
+		"Unit order. Solid: Wants= or Requires=; dashed: ordering only, or not part of the layer",
 	}
 	var out []figure
 	for i, d := range []*graph.Drawing{graph.Power(t.now.Plan, planOf(t.was)), graph.Cores(t.now.Plan, units), graph.Pipelines(t.now.Plan), graph.Units(units)} {

@@ -303,7 +303,7 @@ func (r *Review) Risk() Risk {
 	return risk
 }
 
-// Changes counts the changes in meaning.
+// Changes counts the changes.
 func (r *Review) Changes() int {
 	n := len(r.Build)
 	for _, t := range r.Targets {

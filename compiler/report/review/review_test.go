@@ -96,9 +96,9 @@ func TestNeedsAndRisks(t *testing.T) {
 		{"a sysctl", made(t, plan.Plan{Settings: []plan.Setting{sysctlOf("vm.swappiness", "10")}}, nil),
 			made(t, plan.Plan{Settings: []plan.Setting{sysctlOf("vm.swappiness", "60")}}, nil), NoNeed, Low, "sysctl vm.swappiness: 10 → 60"},
 		{"a sysctl that is gone stays until the next boot", made(t, plan.Plan{Settings: []plan.Setting{sysctlOf("vm.swappiness", "10")}}, nil),
-			made(t, plan.Plan{}, nil), Reboot, Low, "- sysctl vm.swappiness: 10 → gone"},
+			made(t, plan.Plan{}, nil), Reboot, Low, "- sysctl vm.swappiness: 10 → removed"},
 		{"unless the plan is taken back on stop", made(t, plan.Plan{Rollback: "on-stop", Settings: []plan.Setting{sysctlOf("vm.swappiness", "10")}}, nil),
-			made(t, plan.Plan{Rollback: "on-stop"}, nil), NoNeed, Low, "- sysctl vm.swappiness: 10 → gone"},
+			made(t, plan.Plan{Rollback: "on-stop"}, nil), NoNeed, Low, "- sysctl vm.swappiness: 10 → removed"},
 		{"memory limits", made(t, plan.Plan{}, nil), made(t, plan.Plan{Settings: []plan.Setting{sysctlOf("vm.min_free_kbytes", "9")}}, nil),
 			NoNeed, Medium, "+ sysctl vm.min_free_kbytes: 9"},
 		{"an argument the boot depends on", made(t, plan.Plan{}, nil), made(t, plan.Plan{Settings: []plan.Setting{argument("console", "ttyS9")}}, nil),
@@ -114,7 +114,7 @@ func TestNeedsAndRisks(t *testing.T) {
 		{"a service", made(t, plan.Plan{}, Files{unit: []byte("[Service]\nNice=1\n")}), made(t, plan.Plan{}, Files{unit: []byte("[Service]\nNice=2\n")}),
 			Restart, Low, "Service.Nice: 1 → 2"},
 		{"a service without its sandbox", made(t, plan.Plan{}, Files{unit: []byte("[Service]\nNoNewPrivileges=yes\n")}),
-			made(t, plan.Plan{}, Files{unit: []byte("[Service]\n")}), Restart, High, "Service.NoNewPrivileges: yes → gone"},
+			made(t, plan.Plan{}, Files{unit: []byte("[Service]\n")}), Restart, High, "Service.NoNewPrivileges: yes → removed"},
 		{"a serial that goes back", made(t, plan.Plan{Serial: 10}, nil), made(t, plan.Plan{Serial: 9}, nil), NoNeed, High, "plan serial: 10 → 9"},
 		{"a read-only root", made(t, plan.Plan{}, nil), made(t, plan.Plan{}, Files{conf: []byte("EXTRA_IMAGE_FEATURES:append = \" read-only-rootfs\"\n")}),
 			Reflash, High, "+ build EXTRA_IMAGE_FEATURES:append: read-only-rootfs"},
@@ -123,7 +123,7 @@ func TestNeedsAndRisks(t *testing.T) {
 		{"a module that is kept out", made(t, plan.Plan{}, nil), made(t, plan.Plan{}, Files{"recipes-yoctune/yoctune-box-config/files/" + machine + "/yoctune-modprobe.conf": []byte("# x\nblacklist nouveau\n")}),
 			Reboot, Low, "+ module nouveau: blacklist"},
 		{"a package of every target", made(t, plan.Plan{}, Files{group: []byte("RDEPENDS:${PN} = \"\\\n    yoctune-cuda \\\n\"\n")}), made(t, plan.Plan{}, nil),
-			NoNeed, Low, "- package yoctune-cuda: install → gone"},
+			NoNeed, Low, "- package yoctune-cuda: install → removed"},
 		{"a package of a layer that may be absent", made(t, plan.Plan{}, nil), made(t, plan.Plan{}, Files{"dynamic-layers/meta-python/recipes-yoctune/packagegroups/packagegroup-yoctune-box.bbappend": []byte("RDEPENDS:${PN}:append = \" \\\n    python3-x \\\n\"\n")}),
 			NoNeed, Low, "+ package python3-x: install with the layer meta-python"},
 		{"a newer program", made(t, plan.Plan{}, Files{"recipes-yoctune/yoctuned/yoctuned_0.1.0.bb": []byte("SRC_URI[sha256sum] = \"aa\"\n")}),
@@ -203,8 +203,8 @@ func TestWhatEveryTargetHasIsSaidOnce(t *testing.T) {
 			t.Errorf("%s:\n%s", name, out)
 		}
 	}
-	if len(r.Shared) != 1 || r.Changes() != 5 || !strings.Contains(text.String(), "target t1 (m1, orin-nano-8gb, scarthgap): what changes in every target; needs") ||
-		!strings.Contains(text.String(), "what changes in every target, and 1 more") || !strings.Contains(html.String(), `href="#shared"`) {
+	if len(r.Shared) != 1 || r.Changes() != 5 || !strings.Contains(text.String(), "target t1 (m1, orin-nano-8gb, scarthgap): the changes of every target; needs") ||
+		!strings.Contains(text.String(), "the changes of every target, and 1 more") || !strings.Contains(html.String(), `href="#shared"`) {
 		t.Errorf("%d changes, shared %+v\n%s", r.Changes(), r.Shared, text.String())
 	}
 }

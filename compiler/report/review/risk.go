@@ -10,53 +10,53 @@ import (
 func risk(c Change) (Risk, string) {
 	switch c.Area {
 	case "device":
-		return High, "another device or board support: test on the hardware before it is rolled out"
+		return High, "another device or board support package: test on hardware before the rollout"
 	case "plan":
 		if c.Name == "serial" && older(c.Now, c.Was) {
-			return High, "devices refuse a plan with a lower serial than the one they confirmed"
+			return High, "devices refuse a plan with a lower serial than the one they have confirmed"
 		}
 	case "trust":
-		return High, "a device obeys a plan only if one of its keys signed it; without any key it obeys every plan"
+		return High, "a device accepts plans signed with one of its keys only; without keys it accepts every plan"
 	case "power table":
-		return High, "the whole table of nvpmodel: a mode that is wrong leaves the board slow or outside its power supply"
+		return High, "the whole nvpmodel table: a wrong mode slows the board down or exceeds its power supply"
 	case "power mode":
 		switch {
 		case c.Name == "default":
 			return Medium, "every boot starts in this mode"
 		case c.Need == Reboot:
-			return High, "the GPU's mask changes: a device that switches without a reboot keeps the old one"
+			return High, "the GPU mask changes: a device that switches without a reboot keeps the old mask"
 		default:
-			return Medium, "clocks and cores decide power and heat: measure under load"
+			return Medium, "clocks and cores determine power and heat: measure under load"
 		}
 	case "kernel":
-		return High, "another kernel: modules outside the tree are built again, drivers may differ"
+		return High, "another kernel: out-of-tree modules are rebuilt, drivers may differ"
 	case "kernel option":
 		return kernelOption(strings.TrimPrefix(c.Name, "CONFIG_"))
 	case "kernel argument":
 		return kernelArgument(c.Name)
 	case "program":
-		return Medium, "the program that holds the plan: try it on one device first"
+		return Medium, "the program that enforces the plan: try it on one device first"
 	case "module":
 		if c.Was != "" && c.Was != "blacklist" && c.Kind == Removed {
-			return Medium, "a module that is no longer loaded takes its devices with it"
+			return Medium, "devices of a module that is no longer loaded disappear"
 		}
 	case "sysctl":
 		return sysctl(c.Name)
 	case "memory":
 		if strings.HasPrefix(c.Name, "hugepages") {
-			return Medium, "reserved memory is gone for everything else"
+			return Medium, "reserved memory is not available to anything else"
 		}
 	case "service", "slice":
 		return service(c)
 	case "build":
 		if strings.HasPrefix(c.ID, "build.variables.") && c.Need == Reflash {
-			return Medium, "what a variable of your own changes on the device is not known here"
+			return Medium, "the effect of a custom variable on the device is unknown"
 		}
 		if strings.HasPrefix(c.Name, "EXTRA_IMAGE_FEATURES") && (strings.Contains(c.Was, "read-only-rootfs") != strings.Contains(c.Now, "read-only-rootfs")) {
-			return High, "what programs write outside /var/lib and /run is no longer kept, or kept again"
+			return High, "data written outside /var/lib and /run is no longer kept, or is kept again"
 		}
 		if strings.HasPrefix(c.Name, "EXTRA_IMAGE_FEATURES") && strings.Contains(c.Now, "debug-tweaks") {
-			return High, "an image that lets anyone in as root"
+			return High, "an image that allows root login without a password"
 		}
 	}
 	return Low, ""
@@ -75,7 +75,7 @@ var bootOptions = []string{"DEVTMPFS", "CGROUPS", "TMPFS", "EXT4_FS", "SQUASHFS"
 func kernelOption(symbol string) (Risk, string) {
 	switch {
 	case slices.Contains(bootOptions, symbol):
-		return High, "the boot needs it: try it on a device that can be recovered"
+		return High, "required for booting: try it on a device that can be recovered"
 	case strings.HasPrefix(symbol, "PREEMPT"):
 		return High, "preemption changes the timing of every driver"
 	}
@@ -89,23 +89,23 @@ var bootArguments = []string{"root", "rootfstype", "rootflags", "rootwait", "ro"
 func kernelArgument(name string) (Risk, string) {
 	switch {
 	case slices.Contains(bootArguments, name):
-		return High, "the boot depends on it: try it on a device that can be recovered"
+		return High, "booting depends on it: try it on a device that can be recovered"
 	case slices.Contains([]string{"isolcpus", "nohz_full", "rcu_nocbs", "irqaffinity"}, name):
-		return Medium, "work moves to other cores: see that they have room"
+		return Medium, "work moves to other cores: check that they have capacity"
 	}
-	return Medium, "read at boot only: a device that does not come back needs recovery mode"
+	return Medium, "read at boot only: a device that does not boot needs recovery mode"
 }
 
 func sysctl(key string) (Risk, string) {
 	switch {
 	case strings.HasPrefix(key, "kernel.panic"), strings.HasPrefix(key, "kernel.hung_task"), strings.HasPrefix(key, "kernel.watchdog"), strings.HasPrefix(key, "vm.panic"):
-		return Medium, "decides when a device restarts by itself"
+		return Medium, "controls when a device restarts by itself"
 	case strings.HasPrefix(key, "vm.overcommit"), key == "vm.min_free_kbytes", strings.HasPrefix(key, "vm.nr_hugepages"), key == "vm.admin_reserve_kbytes":
-		return Medium, "decides when memory runs out"
+		return Medium, "controls when memory runs out"
 	case strings.HasPrefix(key, "kernel.sched_rt"):
-		return Medium, "a real-time thread that never sleeps can then stop the device"
+		return Medium, "a real-time thread that never sleeps can then hang the device"
 	case key == "net.ipv4.ip_forward", strings.Contains(key, ".rp_filter"), strings.HasSuffix(key, ".forwarding"):
-		return Medium, "changes what the network lets through"
+		return Medium, "changes which packets the device accepts or forwards"
 	}
 	return Low, ""
 }
@@ -115,16 +115,16 @@ func service(c Change) (Risk, string) {
 		switch {
 		case d.Name == "Service.NoNewPrivileges" && d.Now == "", d.Name == "Service.ProtectSystem" && d.Now == "":
 			if c.Kind == Changed {
-				return High, "the sandbox is gone"
+				return High, "the sandbox is removed"
 			}
 		case d.Name == "Service.CPUSchedulingPolicy" && (d.Now == "fifo" || d.Now == "rr"):
-			return Medium, "a real-time thread that never sleeps can stop everything else on its cores"
+			return Medium, "a real-time thread that never sleeps can starve everything else on its cores"
 		case d.Name == "Service.User":
-			return Medium, "another user: see who owns its files"
+			return Medium, "another user: check the owner of its files"
 		}
 	}
 	if c.Kind == Removed && c.Area == "service" {
-		return Medium, "nothing starts it any more"
+		return Medium, "nothing starts it anymore"
 	}
 	return Low, ""
 }

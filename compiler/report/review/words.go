@@ -11,8 +11,8 @@ import (
 
 // needWords says what a device needs, as a sentence's end.
 var needWords = map[Need]string{
-	NoNeed: "no restart: it takes effect while the device runs", Build: "nothing on the device: only the build changes",
-	Restart: "services to start again", Reboot: "a reboot", Reflash: "a new image (reflash)",
+	NoNeed: "no restart: changes take effect while the device runs", Build: "nothing on the device: only the build changes",
+	Restart: "a restart of services", Reboot: "a reboot", Reflash: "a new image (reflash)",
 }
 
 // Words is the need in words.
@@ -24,7 +24,7 @@ func (r *Review) Headline() string {
 		return fmt.Sprintf("%s: no difference between %s and %s", r.Layer, r.Old, r.New)
 	}
 	if r.Changes() == 0 {
-		return fmt.Sprintf("%s: nothing changes on a device; %s", r.Layer, count(len(r.Files), "file")+" of other text")
+		return fmt.Sprintf("%s: nothing changes on a device; %s differ in text only", r.Layer, count(len(r.Files), "file"))
 	}
 	parts := []string{count(r.Changes(), "change"), count(len(r.Targets), "target") + " affected", count(len(r.Files), "file")}
 	return fmt.Sprintf("%s: %s; needs %s; risk %s", r.Layer, strings.Join(parts, ", "), r.Need().Words(), r.Risk())
@@ -61,7 +61,7 @@ func arrow(was, now string) string {
 	case was == "":
 		return now
 	case now == "":
-		return was + " → gone"
+		return was + " → removed"
 	}
 	return was + " → " + now
 }
@@ -123,9 +123,9 @@ func (t Target) Count() string {
 	case n == 0:
 		return count(len(t.Changes), "change")
 	case len(t.Own) == 0:
-		return "what changes in every target"
+		return "the changes of every target"
 	default:
-		return fmt.Sprintf("what changes in every target, and %d more", len(t.Own))
+		return fmt.Sprintf("the changes of every target, and %d more", len(t.Own))
 	}
 }
 

@@ -23,7 +23,7 @@ const (
 var (
 	ErrSyntax = errors.New("not a task graph of bitbake -g")
 	ErrLimit  = errors.New("the graph is too large")
-	ErrCycle  = errors.New("the tasks wait for each other")
+	ErrCycle  = errors.New("the task graph has a cycle")
 )
 
 // SyntaxError is a place in a file where reading stopped. It wraps [ErrSyntax]
@@ -85,7 +85,7 @@ func (p *parser) fail(format string, args ...any) error {
 // expect takes a punctuation mark.
 func (p *parser) expect(mark, where string) error {
 	if p.tok.kind != punctuation || p.tok.text != mark {
-		return p.fail("%s instead of %q %s", p.tok, mark, where)
+		return p.fail("got %s, want %q %s", p.tok, mark, where)
 	}
 	return p.next()
 }
@@ -102,7 +102,7 @@ func (p *parser) graph() error {
 		}
 	}
 	if p.tok.kind != word || !strings.EqualFold(p.tok.text, "digraph") {
-		return p.fail("%s instead of \"digraph\" at the start; give the task-depends.dot that bitbake -g wrote", p.tok)
+		return p.fail("got %s, want \"digraph\" at the start; give the task-depends.dot that bitbake -g writes", p.tok)
 	}
 	if err := p.next(); err != nil {
 		return err
@@ -117,7 +117,7 @@ func (p *parser) graph() error {
 	}
 	for !p.is("}") {
 		if p.tok.kind == end {
-			return p.fail("the file ends inside the graph; it was cut short, run bitbake -g again")
+			return p.fail("the file ends inside the graph; run bitbake -g again")
 		}
 		if err := p.statement(); err != nil {
 			return err
@@ -127,10 +127,10 @@ func (p *parser) graph() error {
 		return err
 	}
 	if p.tok.kind != end {
-		return p.fail("%s after the end of the graph", p.tok)
+		return p.fail("unexpected %s after the end of the graph", p.tok)
 	}
 	if len(p.ids) == 0 {
-		return p.fail("the graph has no task; give the task-depends.dot that bitbake -g wrote")
+		return p.fail("the graph has no tasks; give the task-depends.dot that bitbake -g writes")
 	}
 	return nil
 }
@@ -142,7 +142,7 @@ func (p *parser) statement() error {
 		return p.next()
 	}
 	if p.tok.kind != word && p.tok.kind != quoted {
-		return p.fail("%s instead of a task", p.tok)
+		return p.fail("got %s, want a task", p.tok)
 	}
 	first := p.tok
 	if err := p.next(); err != nil {
@@ -155,7 +155,7 @@ func (p *parser) statement() error {
 			return err
 		case "subgraph":
 			p.tok = first
-			return p.fail("a subgraph; bitbake -g writes none")
+			return p.fail("unsupported subgraph; bitbake -g writes none")
 		}
 	}
 	if p.is("=") {
@@ -163,7 +163,7 @@ func (p *parser) statement() error {
 			return err
 		}
 		if p.tok.kind != word && p.tok.kind != quoted {
-			return p.fail("%s instead of a value", p.tok)
+			return p.fail("got %s, want a value", p.tok)
 		}
 		return p.next()
 	}
@@ -178,7 +178,7 @@ func (p *parser) statement() error {
 			return err
 		}
 		if p.tok.kind != word && p.tok.kind != quoted {
-			return p.fail("%s instead of a task after \"->\"", p.tok)
+			return p.fail("got %s, want a task after \"->\"", p.tok)
 		}
 		to, err := p.task(p.tok)
 		if err != nil {
@@ -209,7 +209,7 @@ func (p *parser) attributes() (label string, err error) {
 		for !p.is("]") {
 			name := p.tok
 			if name.kind != word && name.kind != quoted {
-				return "", p.fail("%s instead of an attribute", p.tok)
+				return "", p.fail("got %s, want an attribute", p.tok)
 			}
 			if err := p.next(); err != nil {
 				return "", err
@@ -219,7 +219,7 @@ func (p *parser) attributes() (label string, err error) {
 					return "", err
 				}
 				if p.tok.kind != word && p.tok.kind != quoted {
-					return "", p.fail("%s instead of the value of %q", p.tok, name.text)
+					return "", p.fail("got %s, want the value of %q", p.tok, name.text)
 				}
 				if name.text == "label" {
 					label = p.tok.text
@@ -251,7 +251,7 @@ func (p *parser) task(t token) (int32, error) {
 	}
 	// It goes to terminals and pages, and bitbake has no such names.
 	if !utf8.ValidString(t.text) || strings.ContainsFunc(t.text, func(r rune) bool { return !unicode.IsPrint(r) }) {
-		return 0, &SyntaxError{t.line, t.column, fmt.Sprintf("a task called %q, of which not all can be printed", t.text), ErrSyntax}
+		return 0, &SyntaxError{t.line, t.column, fmt.Sprintf("task name %q has unprintable characters", t.text), ErrSyntax}
 	}
 	if len(p.ids) >= MaxTasks {
 		return 0, &SyntaxError{t.line, t.column, fmt.Sprintf("more than %d tasks", MaxTasks), ErrLimit}

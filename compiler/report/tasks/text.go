@@ -90,37 +90,37 @@ func (a *Analysis) Advice() []string {
 	now := a.run(a.Chosen)
 	switch {
 	case enough == 0:
-		out = append(out, fmt.Sprintf("Even %d threads are kept busy: more of them shorten the build.", a.Threads[len(a.Threads)-1].Threads))
+		out = append(out, fmt.Sprintf("Even %d threads are kept busy: more threads shorten the build.", a.Threads[len(a.Threads)-1].Threads))
 	case enough <= a.Chosen:
-		out = append(out, fmt.Sprintf("BB_NUMBER_THREADS above %d gains nothing: from there the longest path decides.", enough))
+		out = append(out, fmt.Sprintf("BB_NUMBER_THREADS above %d gains nothing: the longest path is the limit.", enough))
 	default:
 		then := a.run(enough)
-		out = append(out, fmt.Sprintf("BB_NUMBER_THREADS = %d instead of %d: %s instead of %s (%s); beyond it the longest path decides.",
+		out = append(out, fmt.Sprintf("BB_NUMBER_THREADS = %d instead of %d: %s instead of %s (%s); beyond it the longest path is the limit.",
 			enough, a.Chosen, a.Length(then.Length), a.Length(now.Length), less(now.Length, then.Length)))
 	}
 	if len(a.Caches) == 3 {
 		base := a.Caches[0]
 		for _, c := range a.Caches[1:] {
-			out = append(out, fmt.Sprintf("Shared state that has %s: %s of %s tasks remain, %s instead of %s on %s (%s).",
+			out = append(out, fmt.Sprintf("Shared state with %s: %s of %s tasks remain, %s instead of %s on %s (%s).",
 				c.Name, number(c.Runs), number(base.Runs), a.Length(c.Length), a.Length(base.Length),
 				number(a.Chosen)+plural(int64(a.Chosen), " thread"), less(base.Length, c.Length)))
 		}
 	}
 	if l, ok := a.heaviest(); ok {
-		out = append(out, fmt.Sprintf("%s holds the others up most: without it the longest path is %s shorter.", l.Recipe, a.Length(l.Gain)))
+		out = append(out, fmt.Sprintf("%s delays the build most: without it the longest path is %s shorter.", l.Recipe, a.Length(l.Gain)))
 	}
 	if !a.Measured {
-		out = append(out, "Every task counts as one here, a fetch as much as a compiler's build: --buildstats gives the same in time.")
+		out = append(out, "Every task counts as one, a fetch as much as the build of a compiler: --buildstats gives times.")
 	}
 	if s := a.Stats; s != nil && s.Elapsed > 0 && s.CPU > 0 {
-		out = append(out, fmt.Sprintf("The build kept %.1f cores busy on average: more threads gain nothing on a machine that has no more.", s.CPU.Seconds()/s.Elapsed.Seconds()))
+		out = append(out, fmt.Sprintf("The build kept %.1f cores busy on average: more threads gain nothing on a machine with that many cores.", s.CPU.Seconds()/s.Elapsed.Seconds()))
 	}
 	if s := a.Stats; s != nil && now.Length > 0 && float64(s.Elapsed) > 1.1*float64(now.Length) {
 		out = append(out, fmt.Sprintf("The build took %s on the clock, %.1f times as long as is simulated on %s: tasks that run together slow each other down, and bitbake needs time between them. Take simulated lengths as lower bounds.",
 			clock(s.Elapsed), float64(s.Elapsed)/float64(now.Length), number(a.Chosen)+plural(int64(a.Chosen), " thread")))
 	}
 	if a.Stats != nil && a.Stats.Unknown > 0 {
-		out = append(out, fmt.Sprintf("%s of %s tasks have no measurement and count as no time: take buildstats of a build of everything, with an empty cache.",
+		out = append(out, fmt.Sprintf("%s of %s tasks have no measurement and count as no time: take buildstats of a full build with an empty cache.",
 			number(a.Stats.Unknown), number(a.Tasks)))
 	}
 	return out
@@ -171,7 +171,7 @@ func (a *Analysis) WriteText(w io.Writer, steps int) error {
 		}
 		b.WriteByte('\n')
 		if s.Failed > 0 {
-			fmt.Fprintf(&b, "%s failed; their times are not those of a whole run\n", number(s.Failed)+plural(int64(s.Failed), " task"))
+			fmt.Fprintf(&b, "%s failed; their times are incomplete\n", number(s.Failed)+plural(int64(s.Failed), " task"))
 		}
 	}
 	fmt.Fprintf(&b, "\nLongest path by count: %s tasks\n", number(len(a.Count.Steps)))
@@ -186,7 +186,7 @@ func (a *Analysis) WriteText(w io.Writer, steps int) error {
 		fmt.Fprintf(&b, "  %s\n", spark(a.Levels))
 	}
 
-	b.WriteString("\nRecipes that hold the build up\n")
+	b.WriteString("\nRecipes that delay the build\n")
 	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintf(t, "on the path\tsaves\t  recipe\n")
 	for i, l := range a.Limits {

@@ -115,7 +115,7 @@ func short(checksum string) string {
 }
 
 // promised finds the number of values in a note of the variables step.
-var promised = regexp.MustCompile(`: (\d+) values as promised$`)
+var promised = regexp.MustCompile(`: (\d+) values as (?:expected|promised)$`)
 
 // verdict joins the steps of one name: one that failed decides, and one that ran
 // counts more than one that could not.

@@ -117,7 +117,7 @@ func TestAMachineThatStandsForItsSoCHasOneRow(t *testing.T) {
 	rec := &record{}
 	rec.put(result{Release: "kirkstone", Machine: "m1", Deep: true, Layer: "x", Seconds: 60, Steps: steps("parse", "pass", "yocto-check-layer", "pass")})
 	first := steps("parse", "pass", "variables", "pass")
-	first[1].Notes = []string{"configuration: 30 values as promised", "linux-tegra: 2 values as promised"}
+	first[1].Notes = []string{"configuration: 30 values as expected", "linux-tegra: 2 values as expected"}
 	rec.put(result{Release: "kirkstone", Machine: "m1", Seconds: 5, Steps: first})
 	lines := strings.Split(strings.TrimSpace(table(rec, nil)), "\n")
 	if want := "| pass | – | pass, 32 values | – | – | – | pass | – | –, – | 65 s |"; len(lines) != 6 || !strings.HasSuffix(lines[2], want) {
