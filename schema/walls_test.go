@@ -14,7 +14,7 @@ import (
 // Both sides of the plan import these folders, so their imports reach every program.
 func TestSharedFoldersImportOnlyEachOtherAndTheStandardLibrary(t *testing.T) {
 	const module = "github.com/yoctune/yoctune/schema/"
-	shared := []string{"plan", "knob", "formats"}
+	shared := []string{"plan", "knob", "formats", "units"}
 	// Reading or writing anything outside the arguments needs one of these.
 	io := []string{"os", "net", "syscall", "os/exec", "os/signal", "os/user", "net/http", "runtime/cgo", "plugin", "C", "unsafe"}
 	for _, room := range shared {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/yoctune/yoctune/runtime/device/monitor"
 	"github.com/yoctune/yoctune/runtime/device/watch"
+	"github.com/yoctune/yoctune/schema/units"
 )
 
 // screen is the terminal while monitor or pipeline top has it. Only lines that change are
@@ -451,19 +452,12 @@ func clock(hz, most *int64) string {
 	return fmt.Sprintf("%d of %d MHz", *hz/1e6, *most/1e6)
 }
 
-// size shows bytes as people say them.
+// size prints bytes, "-" where they are unknown.
 func size(bytes *int64) string {
 	if bytes == nil {
 		return "-"
 	}
-	switch v := *bytes; {
-	case v >= 1<<30:
-		return fmt.Sprintf("%.1f GiB", float64(v)/(1<<30))
-	case v >= 1<<20:
-		return fmt.Sprintf("%d MiB", v>>20)
-	default:
-		return fmt.Sprintf("%d KiB", v>>10)
-	}
+	return units.RoundSize(*bytes)
 }
 
 func loadColour(permille *int64) string {

@@ -11,6 +11,7 @@ import (
 	"github.com/yoctune/yoctune/compiler/diag"
 	"github.com/yoctune/yoctune/compiler/language/config"
 	"github.com/yoctune/yoctune/compiler/resolve"
+	"github.com/yoctune/yoctune/schema/units"
 )
 
 func powerRules() []Rule {
@@ -315,7 +316,7 @@ func powerFrequency(s *subject) {
 		if hz%l.unit == 0 && slices.Contains(l.table, hz/l.unit) {
 			continue
 		}
-		s.reportAt(l, l.Show(), describeNearest(l.table, hz, l.unit), "%s is not a step of the %s clock of %s", resolve.ShowHz(hz), l.what, s.Board.ID)
+		s.reportAt(l, l.Show(), describeNearest(l.table, hz, l.unit), "%s is not a step of the %s clock of %s", units.Frequency(hz), l.what, s.Board.ID)
 	}
 }
 
@@ -326,18 +327,18 @@ func describeNearest(table []int64, hz, unit int64) string {
 	switch {
 	case hz < lowest/10 && hz*1000 >= lowest && hz*1000 <= highest:
 		if slices.Contains(table, hz*1000/unit) {
-			return fmt.Sprintf("a number without a unit counts Hz: did you mean %q?", resolve.ShowHz(hz*1000))
+			return fmt.Sprintf("a number without a unit counts Hz: did you mean %q?", units.Frequency(hz*1000))
 		}
 		return "a number without a unit counts Hz; for a thousand times as much, the " + describeNearest(table, hz*1000, unit)
 	case hz < lowest/10:
-		return fmt.Sprintf("the table runs from %s to %s: is the unit right?", resolve.ShowHz(lowest), resolve.ShowHz(highest))
+		return fmt.Sprintf("the table runs from %s to %s: is the unit right?", units.Frequency(lowest), units.Frequency(highest))
 	case hz > highest:
-		return fmt.Sprintf("the highest step is %s; \"unlimited\" takes the cap off", resolve.ShowHz(highest))
+		return fmt.Sprintf("the highest step is %s; \"unlimited\" takes the cap off", units.Frequency(highest))
 	case hz < lowest:
-		return "the lowest step is " + resolve.ShowHz(lowest)
+		return "the lowest step is " + units.Frequency(lowest)
 	}
 	i, _ := slices.BinarySearchFunc(table, hz, func(step, hz int64) int { return int(min(max(step*unit-hz, -1), 1)) })
-	return fmt.Sprintf("nearest steps: %s and %s", resolve.ShowHz(table[max(i-1, 0)]*unit), resolve.ShowHz(table[min(i, len(table)-1)]*unit))
+	return fmt.Sprintf("nearest steps: %s and %s", units.Frequency(table[max(i-1, 0)]*unit), units.Frequency(table[min(i, len(table)-1)]*unit))
 }
 
 func powerRange(s *subject) {
@@ -362,7 +363,7 @@ modes:
 					if strings.HasPrefix(p.Param, "CPU") {
 						at, unit = mode.CPU.Place, 1000
 					}
-					s.reportAt(at, "", "", "mode %s: %s has min %s above max %s", m.Name, p.Param, resolve.ShowHz(l*unit), resolve.ShowHz(v*unit))
+					s.reportAt(at, "", "", "mode %s: %s has min %s above max %s", m.Name, p.Param, units.Frequency(l*unit), units.Frequency(v*unit))
 					continue modes
 				}
 			}
@@ -456,7 +457,7 @@ func powerSuper(s *subject) {
 			continue
 		}
 		if hz, err := resolve.Frequency(l.Node()); err == nil && l.Text != "unlimited" && hz > top {
-			s.reportAt(l, l.Show(), "", "machine %s runs the %s at %s at most: its device tree is not a Super one", s.Machine, l.what, resolve.ShowHz(top))
+			s.reportAt(l, l.Show(), "", "machine %s runs the %s at %s at most: its device tree is not a Super one", s.Machine, l.what, units.Frequency(top))
 		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/yoctune/yoctune/compiler/language/load"
 	"github.com/yoctune/yoctune/schema/pipeline"
 	"github.com/yoctune/yoctune/schema/plan"
+	"github.com/yoctune/yoctune/schema/units"
 )
 
 // What a pipeline promises: how late its results are, and what it takes.
@@ -168,26 +169,14 @@ func pipelineBudget(s *subject) {
 		compare(c.Budget.Memory, b.Total(), p.Budget.Memory, "at least %d MiB (%d frames and tensors %d MiB, weights %d MiB) of %d MiB",
 			mib(b.Total()), b.Frames, mib(b.Pool), mib(b.Weights), p.Budget.Memory>>20)
 		compare(c.Budget.GPUMemory, b.GPU, p.Budget.GPUMemory, "the process of the GPU has at least %d MiB of %d MiB", mib(b.GPU), p.Budget.GPUMemory>>20)
-		compare(c.Budget.DiskRead, r.DiskRead, p.Budget.DiskRead, "%.4g frames a second of %s are %s a second, of %s", r.Frames, show(r.DiskRead, r.Frames), show(r.DiskRead, 1), show(p.Budget.DiskRead, 1))
-		compare(c.Budget.DiskWrite, r.DiskWrite, p.Budget.DiskWrite, "results without anything seen are %s a second, of %s", show(r.DiskWrite, 1), show(p.Budget.DiskWrite, 1))
-		compare(c.Budget.NetOut, r.NetOut, p.Budget.NetOut, "results without anything seen are %s a second, of %s", show(r.NetOut, 1), show(p.Budget.NetOut, 1))
+		compare(c.Budget.DiskRead, r.DiskRead, p.Budget.DiskRead, "%.4g frames a second of %s are %s a second, of %s", r.Frames, units.RoundDecimal(float64(r.DiskRead)/max(r.Frames, 1)), units.RoundDecimal(float64(r.DiskRead)), units.RoundDecimal(float64(p.Budget.DiskRead)))
+		compare(c.Budget.DiskWrite, r.DiskWrite, p.Budget.DiskWrite, "results without anything seen are %s a second, of %s", units.RoundDecimal(float64(r.DiskWrite)), units.RoundDecimal(float64(p.Budget.DiskWrite)))
+		compare(c.Budget.NetOut, r.NetOut, p.Budget.NetOut, "results without anything seen are %s a second, of %s", units.RoundDecimal(float64(r.NetOut)), units.RoundDecimal(float64(p.Budget.NetOut)))
 	}
 }
 
 // mib rounds up.
 func mib(bytes int64) int64 { return (bytes + 1<<20 - 1) >> 20 }
-
-// show writes the n-th part of a number of bytes for people.
-func show(bytes int64, n float64) string {
-	v := float64(bytes) / max(n, 1)
-	for _, u := range []string{"B", "kB", "MB"} {
-		if v < 1000 {
-			return fmt.Sprintf("%.4g %s", v, u)
-		}
-		v /= 1000
-	}
-	return fmt.Sprintf("%.4g GB", v)
-}
 
 func budgetUnused(s *subject) {
 	for c, p := range s.pipelines() {

@@ -6,12 +6,10 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/yoctune/yoctune/compiler/resolve"
 	"github.com/yoctune/yoctune/schema/facts/board"
 	"github.com/yoctune/yoctune/schema/formats/nvpmodel"
+	"github.com/yoctune/yoctune/schema/units"
 )
-
-func hertz(hz int64) string { return resolve.ShowHz(hz) }
 
 // nvpmodel compares a power mode file with the stock one of the board: modes that
 // differ become modes of the configuration, from the stock mode they differ from
@@ -383,7 +381,7 @@ func (p *powerFile) clock(l *Line, value string, kind clockKind, names ...string
 		}
 		if n >= 1e7 {
 			l.trap(ClockUnit)
-			l.adjusted("a CPU clock is in kHz, and %d kHz would be %s: read as Hz", n, hertz(min(n, 1e15)*1000))
+			l.adjusted("a CPU clock is in kHz, and %d kHz would be %s: read as Hz", n, units.Frequency(min(n, 1e15)*1000))
 			unit = 1
 		}
 	case clockGPU, clockEMC:
@@ -416,10 +414,10 @@ func (p *powerFile) clock(l *Line, value string, kind clockKind, names ...string
 		if !slices.Contains(l.Traps, ClockUnit) {
 			l.trap(ClockStep)
 		}
-		l.adjusted("%s is no step of the module; the driver takes the nearest, %s", hertz(hz), hertz(near))
+		l.adjusted("%s is no step of the module; the driver takes the nearest, %s", units.Frequency(hz), units.Frequency(near))
 		hz = near
 	}
-	p.im.set(l, quoted(hertz(hz)), names...)
+	p.im.set(l, quoted(units.Frequency(hz)), names...)
 }
 
 func nearestStep(steps []int64, hz int64) int64 {

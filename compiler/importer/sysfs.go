@@ -2,10 +2,10 @@ package importer
 
 import (
 	"path"
-	"strconv"
 	"strings"
 
 	"github.com/yoctune/yoctune/schema/knob"
+	"github.com/yoctune/yoctune/schema/units"
 )
 
 // file puts the value of a file of the kernel into the configuration, where a
@@ -34,7 +34,7 @@ func (im *importer) file(l *Line, name, value string) {
 			l.part(name, "%q is no clock in kHz", clean(value))
 			return
 		}
-		im.set(l, quoted(hertz(khz*1000)), "cpu", strings.TrimSuffix(strings.TrimPrefix(path.Base(name), "scaling_"), "_freq"))
+		im.set(l, quoted(units.Frequency(khz*1000)), "cpu", strings.TrimSuffix(strings.TrimPrefix(path.Base(name), "scaling_"), "_freq"))
 		everyCore(l, name)
 	case name == "/sys/kernel/mm/transparent_hugepage/enabled":
 		im.set(l, quoted(value), "memory", "thp")
@@ -76,7 +76,7 @@ func (im *importer) gpuFile(l *Line, attr, value, name string) {
 			l.part(name, "%q is no clock in Hz", clean(value))
 			return
 		}
-		im.set(l, quoted(hertz(hz)), "gpu", strings.TrimSuffix(attr, "_freq"))
+		im.set(l, quoted(units.Frequency(hz)), "gpu", strings.TrimSuffix(attr, "_freq"))
 	case "governor":
 		im.set(l, quoted(value), "gpu", "governor")
 	default:
@@ -100,7 +100,7 @@ func (im *importer) queue(l *Line, device, attr, value string) {
 			l.part(attr, "%q is no number of KiB", clean(value))
 			return
 		}
-		im.set(l, quoted(kib(n)), "storage", device, "readahead")
+		im.set(l, quoted(units.Size(n<<10)), "storage", device, "readahead")
 	case "nr_requests":
 		im.set(l, scalar(value), "storage", device, "requests")
 	case "rq_affinity":
@@ -123,12 +123,4 @@ func (im *importer) networkValue(l *Line, device, attr, value string) {
 	default:
 		l.part(clean(attr), "yoctune has no field for this attribute")
 	}
-}
-
-// kib writes a number of KiB.
-func kib(n int64) string {
-	if n > 0 && n%1024 == 0 {
-		return strconv.FormatInt(n/1024, 10) + "MiB"
-	}
-	return strconv.FormatInt(n, 10) + "KiB"
 }

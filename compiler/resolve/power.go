@@ -10,6 +10,7 @@ import (
 	"github.com/yoctune/yoctune/schema/facts/board"
 	"github.com/yoctune/yoctune/schema/formats/cpulist"
 	"github.com/yoctune/yoctune/schema/plan"
+	"github.com/yoctune/yoctune/schema/units"
 )
 
 // unlimited is nvpmodel's "no cap" on a CLOCK.
@@ -106,7 +107,7 @@ func (r *resolver) clock(limit config.Frequency, hz int64) string {
 	}
 	if v%hz != 0 {
 		if len(r.t.Board.CPUkHz) == 0 {
-			r.reportQuantity(limit, ErrInexact)
+			r.reportQuantity(limit, units.ErrInexact)
 		} // else a rule reports the unsupported frequency
 		return ""
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/yoctune/yoctune/schema/facts/board"
 	"github.com/yoctune/yoctune/schema/facts/release"
 	"github.com/yoctune/yoctune/schema/plan"
+	"github.com/yoctune/yoctune/schema/units"
 )
 
 // Project is a resolved configuration.
@@ -386,7 +387,7 @@ func (r *resolver) nanoseconds(field config.Duration, otherwise int64) int64 {
 func (r *resolver) wholeDuration(field config.Duration, unit int64) (int64, bool) {
 	v, ok := r.convert(field, Duration)
 	if ok && v%unit != 0 {
-		r.reportQuantity(field, ErrInexact)
+		r.reportQuantity(field, units.ErrInexact)
 		return 0, false
 	}
 	return v / unit, ok

@@ -12,6 +12,7 @@ import (
 	"github.com/yoctune/yoctune/compiler/language/load"
 	"github.com/yoctune/yoctune/compiler/resolve"
 	"github.com/yoctune/yoctune/schema/plan"
+	"github.com/yoctune/yoctune/schema/units"
 )
 
 // target resolves a target of which the board, the release and some lines are given.
@@ -52,14 +53,14 @@ func TestQuantitiesAreExact(t *testing.T) {
 		{"Hz", "918MHz", 918_000_000, nil},
 		{"Hz", "1.1904GHz", 1_190_400_000, nil},
 		{"Hz", "729.6MHz", 729_600_000, nil},
-		{"Hz", "0.1Hz", 0, resolve.ErrInexact},
+		{"Hz", "0.1Hz", 0, units.ErrInexact},
 		{"B", "2GiB", 2 << 30, nil},
 		{"B", "1.5KiB", 1536, nil},
 		{"B", "5MB", 5_000_000, nil},
-		{"B", "0.3KiB", 0, resolve.ErrInexact},
+		{"B", "0.3KiB", 0, units.ErrInexact},
 		{"ns", "5ms", 5_000_000, nil},
 		{"ns", "2min", 120_000_000_000, nil},
-		{"ns", "33.333333333ms", 0, resolve.ErrInexact},
+		{"ns", "33.333333333ms", 0, units.ErrInexact},
 	} {
 		got, err := read[c.unit](&load.Node{Kind: load.String, Text: c.text})
 		if got != c.want || !errors.Is(err, c.err) {

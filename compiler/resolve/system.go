@@ -11,6 +11,7 @@ import (
 	"github.com/yoctune/yoctune/schema/formats/cpulist"
 	"github.com/yoctune/yoctune/schema/knob"
 	"github.com/yoctune/yoctune/schema/plan"
+	"github.com/yoctune/yoctune/schema/units"
 )
 
 func (r *resolver) resolveSysctl() {
@@ -155,7 +156,7 @@ func (r *resolver) resolveStorage() {
 		r.setText(c.Scheduler, setting("queue/scheduler", plan.TypeChoice))
 		if size, ok := r.bytes(c.Readahead); ok {
 			if size%1024 != 0 {
-				r.reportQuantity(c.Readahead, ErrInexact)
+				r.reportQuantity(c.Readahead, units.ErrInexact)
 			}
 			s.ReadKiB = int(size >> 10)
 			read := setting("queue/read_ahead_kb", plan.TypeInt)

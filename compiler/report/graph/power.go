@@ -7,6 +7,7 @@ import (
 
 	"github.com/yoctune/yoctune/schema/facts/board"
 	"github.com/yoctune/yoctune/schema/plan"
+	"github.com/yoctune/yoctune/schema/units"
 )
 
 // clocks are the caps of a mode, in Hz; 0 where it sets none, -1 for no cap.
@@ -162,8 +163,6 @@ func frequency(hz int64) string {
 		return "as it is"
 	case hz < 0:
 		return "no cap"
-	case hz >= 1e9:
-		return strconv.FormatFloat(float64(hz)/1e9, 'f', 2, 64) + " GHz"
 	}
-	return strconv.FormatFloat(float64(hz)/1e6, 'f', 0, 64) + " MHz"
+	return units.RoundFrequency(hz)
 }

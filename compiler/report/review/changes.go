@@ -16,6 +16,7 @@ import (
 	"github.com/yoctune/yoctune/emitters/settings"
 	"github.com/yoctune/yoctune/schema/formats/cpulist"
 	"github.com/yoctune/yoctune/schema/plan"
+	"github.com/yoctune/yoctune/schema/units"
 )
 
 // compare finds what changes on a device, most important areas first.
@@ -197,9 +198,9 @@ func wanted(s plan.Setting) string {
 	}
 	switch s.ID[strings.LastIndexByte(s.ID, '.')+1:] {
 	case "zram":
-		return size(n)
+		return showSize(n)
 	case "readahead":
-		return size(n << 10)
+		return showSize(n << 10)
 	case "maxIdleLatency":
 		return (time.Duration(n) * time.Microsecond).String()
 	case "mglruMinTTL":
@@ -209,9 +210,9 @@ func wanted(s plan.Setting) string {
 	case "min", "max":
 		switch s.Domain {
 		case plan.DomainCPU:
-			return hertz(1000 * float64(n))
+			return showHz(1000 * n)
 		case plan.DomainGPU:
-			return hertz(float64(n))
+			return showHz(n)
 		}
 	}
 	return s.Want
@@ -232,15 +233,9 @@ func cores(mask string) string {
 	return "cores " + cpulist.Format(list)
 }
 
-// size writes bytes in the largest unit that leaves nothing over.
-func size(n int64) string {
-	units := []string{"B", "KiB", "MiB", "GiB", "TiB"}
-	i := 0
-	for i+1 < len(units) && n != 0 && n%1024 == 0 {
-		n, i = n/1024, i+1
-	}
-	return fmt.Sprintf("%d %s", n, units[i])
-}
+func showSize(bytes int64) string { return units.Spaced(units.Size(bytes)) }
+
+func showHz(hz int64) string { return units.Spaced(units.Frequency(hz)) }
 
 func node(s plan.Select) string {
 	if s.Path != "" {
@@ -338,18 +333,10 @@ func clock(p plan.PowerParam) string {
 	if n < 0 {
 		return "no cap"
 	}
-	hz := float64(n)
 	if strings.HasPrefix(p.Param, "CPU") {
-		hz *= 1000
+		n *= 1000
 	}
-	return hertz(hz)
-}
-
-func hertz(hz float64) string {
-	if hz >= 1e9 {
-		return strconv.FormatFloat(hz/1e9, 'f', -1, 64) + " GHz"
-	}
-	return strconv.FormatFloat(hz/1e6, 'f', -1, 64) + " MHz"
+	return showHz(n)
 }
 
 // modeDetails compares two modes parameter by parameter.
@@ -480,7 +467,7 @@ func (c *comparison) units(was, now map[string]unit, start func(unit) Change) {
 // limit writes the memory limits of units as people do.
 func limit(key, value string) string {
 	if n, err := strconv.ParseInt(value, 10, 64); err == nil && strings.HasPrefix(key, "Service.Memory") {
-		return size(n)
+		return showSize(n)
 	}
 	return value
 }
@@ -611,7 +598,7 @@ func human(key, value string) string {
 		}
 	case "workspace", "slot_size", "rotate_size":
 		if n, err := strconv.ParseInt(value, 10, 64); err == nil {
-			return size(n)
+			return showSize(n)
 		}
 	}
 	return value

@@ -104,7 +104,7 @@ func TestNeedsAndRisks(t *testing.T) {
 		{"an argument the boot depends on", made(t, plan.Plan{}, nil), made(t, plan.Plan{Settings: []plan.Setting{argument("console", "ttyS9")}}, nil),
 			Reboot, High, "+ kernel argument console: ttyS9"},
 		{"isolation", made(t, plan.Plan{}, nil), made(t, plan.Plan{Settings: []plan.Setting{argument("isolcpus", "4-5")}}, nil), Reboot, Medium, "isolcpus"},
-		{"clocks of a mode", made(t, mode("100", "240"), nil), made(t, mode("200", "240"), nil), NoNeed, Medium, "CPU_A78_0 MAX_FREQ: 0.1 MHz → 0.2 MHz"},
+		{"clocks of a mode", made(t, mode("100", "240"), nil), made(t, mode("200", "240"), nil), NoNeed, Medium, "CPU_A78_0 MAX_FREQ: 100 kHz → 200 kHz"},
 		{"the GPU's mask", made(t, mode("100", "240"), nil), made(t, mode("100", "252"), nil), Reboot, High, "TPC_PG_MASK: 240 → 252"},
 		{"a kernel option", made(t, plan.Plan{}, Files{kernel: []byte("CONFIG_A=y\n")}), made(t, plan.Plan{}, Files{kernel: []byte("# CONFIG_A is not set\n")}),
 			Reboot, Medium, "kernel option CONFIG_A: y → n"},

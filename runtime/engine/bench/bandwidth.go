@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/yoctune/yoctune/runtime/engine/core"
+	"github.com/yoctune/yoctune/schema/units"
 )
 
 const uncached = 64 << 20 // bytes; larger than every cache
@@ -48,7 +49,7 @@ func (r *rig) copyBenchmark(name string, n int, from, to core.Mode) benchmark {
 	src, dst := r.alloc(n, from), r.alloc(n, to)
 	host := r.fillWithNoise(src)
 	b := benchmark{
-		name: fmt.Sprintf("copy %s, %s", name, formatSize(n)), bytes: count(2 * n),
+		name: fmt.Sprintf("copy %s, %s", name, units.RoundSize(int64(n))), bytes: count(2 * n),
 		run: r.timeRepeated(repetitions(n), func(l *core.List) { l.Copy(dst.All(), src.All()) }),
 	}
 	if r.onCPU() {
@@ -70,7 +71,7 @@ func (r *rig) repeatReference(n int, ref *reference) *reference {
 func (r *rig) fillBenchmark(n int) benchmark {
 	b, to := r.alloc(n, core.MemAuto), make([]byte, n)
 	return benchmark{
-		name: "fill, " + formatSize(n), bytes: count(n),
+		name: "fill, " + units.RoundSize(int64(n)), bytes: count(n),
 		run:       r.timeRepeated(repetitions(n), func(l *core.List) { l.Memset(b.All(), 0x35) }),
 		reference: r.repeatReference(repetitions(n), r.foreignReference("memset of libc", func() { refMemset(to, 0x35) })),
 	}
@@ -84,7 +85,7 @@ func (r *rig) readBenchmark(n int) benchmark {
 		ref = r.foreignReference("cblas_isamax of "+r.libraries.blas.name(), func() { r.libraries.blas.indexOfMax(values) })
 	}
 	return benchmark{
-		name: "read, " + formatSize(n), bytes: count(n),
+		name: "read, " + units.RoundSize(int64(n)), bytes: count(n),
 		run:       r.timeRepeated(repetitions(n), func(l *core.List) { l.Reduce(result.All(), b.All(), core.Max) }),
 		reference: r.repeatReference(repetitions(n), ref),
 	}
@@ -114,7 +115,7 @@ func (r *rig) peerCopyBenchmarks() []benchmark {
 		how = "directly"
 	}
 	return []benchmark{{
-		name: fmt.Sprintf("copy from device %d, %s, %s", o.Index, how, formatSize(uncached)), bytes: count(2 * uncached), clock: wallClock,
+		name: fmt.Sprintf("copy from device %d, %s, %s", o.Index, how, units.RoundSize(int64(uncached))), bytes: count(2 * uncached), clock: wallClock,
 		run: func(ctx context.Context) (time.Duration, error) {
 			return timeByWall(func() error {
 				if _, err := core.CopyPeer(r.stream, dst.All(), src.All()); err != nil {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/yoctune/yoctune/runtime/engine/core"
 	"github.com/yoctune/yoctune/runtime/engine/core/c"
+	"github.com/yoctune/yoctune/schema/units"
 )
 
 // callsPerSample is how many calls one sample times: a single call is shorter than the
@@ -107,7 +108,7 @@ func (r *rig) poolBenchmark() benchmark {
 	}
 	fromPool := timeAlloc(func() (*core.Buffer, error) { return p.Alloc(n) })
 	return benchmark{
-		name:      "allocate and free " + formatSize(n) + " from a pool",
+		name:      "allocate and free " + units.RoundSize(int64(n)) + " from a pool",
 		run:       func(context.Context) (time.Duration, error) { return fromPool() },
 		reference: &reference{name: "the same without a pool", run: timeAlloc(func() (*core.Buffer, error) { return r.d.Alloc(n, core.MemAuto) })},
 	}

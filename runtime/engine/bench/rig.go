@@ -11,6 +11,7 @@ import (
 
 	"github.com/yoctune/yoctune/runtime/engine/core"
 	"github.com/yoctune/yoctune/runtime/engine/ort"
+	"github.com/yoctune/yoctune/schema/units"
 )
 
 // rig holds what a run needs: a stream, the two events around a measurement, and the
@@ -134,7 +135,7 @@ func (r *rig) check(err error) {
 func (r *rig) alloc(n int, m core.Mode) *core.Buffer {
 	b, err := r.d.Alloc(n, m)
 	if err != nil {
-		r.check(fmt.Errorf("allocate %s: %w", formatSize(n), err))
+		r.check(fmt.Errorf("allocate %s: %w", units.RoundSize(int64(n)), err))
 	}
 	r.buffers = append(r.buffers, b)
 	return b
@@ -285,16 +286,6 @@ func floatsOf(b []byte) []float32 {
 		return nil
 	}
 	return unsafe.Slice((*float32)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/4)
-}
-
-func formatSize(n int) string {
-	switch {
-	case n >= 1<<20:
-		return fmt.Sprintf("%d MiB", n>>20)
-	case n >= 1<<10:
-		return fmt.Sprintf("%d KiB", n>>10)
-	}
-	return fmt.Sprintf("%d B", n)
 }
 
 // libraries are the installed libraries to compare with.

@@ -19,6 +19,7 @@ import (
 	"github.com/yoctune/yoctune/runtime/device/rootfs"
 	registry "github.com/yoctune/yoctune/schema/pipeline"
 	"github.com/yoctune/yoctune/schema/plan"
+	"github.com/yoctune/yoctune/schema/units"
 )
 
 // ErrBudget is wrapped by the error of a pipeline whose budget cannot be kept here.
@@ -95,7 +96,7 @@ func (r *reserve) check(p plan.Pipeline, note func(error)) error {
 	}
 	r.info.Memory = procBytes("/proc/self/status", "VmRSS:")
 	if m := r.info.Memory; m != nil && r.budget.Memory > 0 && *m > r.budget.Memory {
-		return fmt.Errorf("%w: budget.memory is %s, and the process has %s with everything loaded", ErrBudget, bytesText(r.budget.Memory), bytesText(*m))
+		return fmt.Errorf("%w: budget.memory is %s, and the process has %s with everything loaded", ErrBudget, units.RoundSize(r.budget.Memory), units.RoundSize(*m))
 	}
 	r.look()
 	if why := r.memory.Load().(string); why != "" {
@@ -131,7 +132,7 @@ func (r *reserve) checkDisk(s plan.PipelineSink, note func(error)) error {
 		}
 	}
 	if free := *r.info.FreeDisk; free-max(grow, 0) < r.budget.FreeDisk {
-		return fmt.Errorf("%w: the sink's files may grow by %s, %s has %s, and budget.keepFree.disk is %s", ErrBudget, bytesText(grow), r.dir, bytesText(free), bytesText(r.budget.FreeDisk))
+		return fmt.Errorf("%w: the sink's files may grow by %s, %s has %s, and budget.keepFree.disk is %s", ErrBudget, units.RoundSize(grow), r.dir, units.RoundSize(free), units.RoundSize(r.budget.FreeDisk))
 	}
 	return nil
 }
@@ -172,7 +173,7 @@ func (r *reserve) checkLink(p plan.Pipeline, note func(error)) error {
 		}
 		r.info.LinkRate = &speed
 		if d.bound > speed {
-			return fmt.Errorf("%w: budget.%s is %s/s, and %s carries %s/s (%d Mbit/s)", ErrBudget, d.field, bytesText(d.bound), name, bytesText(speed), speed/125_000)
+			return fmt.Errorf("%w: budget.%s is %s/s, and %s carries %s/s (%d Mbit/s)", ErrBudget, d.field, units.RoundSize(d.bound), name, units.RoundSize(speed), speed/125_000)
 		}
 	}
 	return nil
@@ -282,7 +283,7 @@ func (r *reserve) keep(short *atomic.Value, least **int64, free, want int64, fie
 	}
 	why := ""
 	if free < want {
-		why = fmt.Sprintf("%s is %s, and "+has, field, bytesText(want), bytesText(free))
+		why = fmt.Sprintf("%s is %s, and "+has, field, units.RoundSize(want), units.RoundSize(free))
 	}
 	if was := short.Swap(why).(string); r.say != nil && (was == "") != (why == "") {
 		e := Event{Kind: EventBudget, Why: why}
@@ -311,17 +312,6 @@ func (r *reserve) answer() *BudgetInfo {
 	info := r.info
 	info.HeldBack = r.held.Load()
 	return &info
-}
-
-// bytesText writes bytes for people.
-func bytesText(n int64) string {
-	switch {
-	case n >= 10<<20:
-		return strconv.FormatInt(n>>20, 10) + " MiB"
-	case n >= 10<<10:
-		return strconv.FormatInt(n>>10, 10) + " KiB"
-	}
-	return strconv.FormatInt(n, 10) + " bytes"
 }
 
 // bucket is a bound of bytes a second: what was not used of one second may be used in

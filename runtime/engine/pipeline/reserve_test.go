@@ -66,12 +66,12 @@ func TestABudgetThatTheDeviceCannotKeepIsRefusedWithTheFigures(t *testing.T) {
 		note   string
 	}{
 		{"it is kept", plan.PipelineBudget{Memory: 8 << 30, FreeMemory: 1 << 30, FreeDisk: 90 << 20}, file, "", "", ""},
-		{"too little memory is free", plan.PipelineBudget{FreeMemory: 3 << 30}, file, "", "budget.keepFree.memory is 3072 MiB, and there are 2048 MiB available", ""},
-		{"the process has more", plan.PipelineBudget{Memory: 1 << 20}, file, "", "budget.memory is 1024 KiB, and the process has ", ""},
+		{"too little memory is free", plan.PipelineBudget{FreeMemory: 3 << 30}, file, "", "budget.keepFree.memory is 3 GiB, and there are 2 GiB available", ""},
+		{"the process has more", plan.PipelineBudget{Memory: 1 << 20}, file, "", "budget.memory is 1 MiB, and the process has ", ""},
 		{"the disk is full", plan.PipelineBudget{FreeDisk: 200 << 20}, file, "", dir + " has 100 MiB free", ""},
 		{"the files grow", plan.PipelineBudget{FreeDisk: 40 << 20}, rotated, "", "may grow by 63 MiB", ""},
 		{"the files have room to grow", plan.PipelineBudget{FreeDisk: 30 << 20}, rotated, "", "", ""},
-		{"the link is slower", plan.PipelineBudget{NetOut: 2 << 20}, remote, "10", "budget.netOut is 2048 KiB/s, and lo carries 1220 KiB/s (10 Mbit/s)", ""},
+		{"the link is slower", plan.PipelineBudget{NetOut: 2 << 20}, remote, "10", "budget.netOut is 2 MiB/s, and lo carries 1.2 MiB/s (10 Mbit/s)", ""},
 		{"the link carries it", plan.PipelineBudget{NetOut: 2 << 20}, remote, "1000", "", ""},
 		{"a link without a speed", plan.PipelineBudget{NetOut: 2 << 20}, remote, "-1", "", "the speed of lo is not known"},
 	} {
