@@ -144,7 +144,7 @@ func (p *Project) target(own *config.Target, checker *conform.Checker, report *d
 	}
 	t.Machine = t.machine()
 	layer := &p.Config.Layer
-	r := &resolver{t: t, c: t.Config, n: merged, report: report, path: path, origins: t.Origins, plan: &plan.Plan{
+	r := &resolver{t: t, c: t.Config, report: report, origins: t.Origins, plan: &plan.Plan{
 		Layer: layer.Name.Text, Target: t.Name, Board: t.Board.ID, Machine: t.Machine,
 		Release: t.Release.Name, L4T: t.Release.L4T, Serial: int64(layer.Serial.Or(1)), Rollback: "keep",
 	}}
@@ -284,10 +284,8 @@ func (t *Target) Pos(names ...string) plan.Position {
 type resolver struct {
 	t       *Target
 	c       *config.Target
-	n       *load.Node
 	plan    *plan.Plan
 	report  *diag.Report
-	path    string
 	origins plan.Origins
 }
 
@@ -305,7 +303,7 @@ func (r *resolver) resolveAll() {
 	r.resolveModules()
 	r.resolveServices()
 	r.resolvePackages()
-	r.pipelines()
+	r.resolvePipelines()
 	r.resolveMonitor()
 	slices.SortFunc(r.t.Kernel.Config, func(a, b plan.ConfigOption) int { return strings.Compare(a.Symbol, b.Symbol) })
 	r.expectOptions()
@@ -371,7 +369,18 @@ func (r *resolver) convert(field config.Part, read func(*load.Node) (int64, erro
 }
 
 func (r *resolver) hertz(field config.Frequency) (int64, bool) { return r.convert(field, Frequency) }
-func (r *resolver) bytes(field config.Size) (int64, bool)      { return r.convert(field, Size) }
+
+// bytes reads a size, 0 when it is absent or wrong.
+func (r *resolver) bytes(field config.Size) int64 {
+	v, _ := r.convert(field, Size)
+	return v
+}
+
+// rate reads an amount a second in bytes, 0 when it is absent or wrong.
+func (r *resolver) rate(field config.Rate) int64 {
+	v, _ := r.convert(field, Rate)
+	return v
+}
 
 // nanoseconds reads a duration; a default stands for an absent one.
 func (r *resolver) nanoseconds(field config.Duration, otherwise int64) int64 {
@@ -391,100 +400,4 @@ func (r *resolver) wholeDuration(field config.Duration, unit int64) (int64, bool
 		return 0, false
 	}
 	return v / unit, ok
-}
-
-func (r *resolver) inexact(path string, n *load.Node, err error) {
-	r.report.Add(diag.Diagnostic{ID: "YT0204", Severity: diag.Error, Pos: n.Pos, Path: r.path + "." + path, Message: err.Error(), Got: n.Show()})
-}
-
-func (r *resolver) size(path string, n *load.Node) (int64, bool) {
-	v, err := Size(n)
-	if err != nil {
-		r.inexact(path, n, err)
-	}
-	return v, err == nil
-}
-
-func (r *resolver) rate(path string, n *load.Node) (int64, bool) {
-	v, err := Rate(n)
-	if err != nil {
-		r.inexact(path, n, err)
-	}
-	return v, err == nil
-}
-
-func (r *resolver) duration(path string, n *load.Node, otherwise int64) int64 {
-	if n == nil {
-		return otherwise
-	}
-	v, err := Duration(n)
-	if err != nil {
-		r.inexact(path, n, err)
-	}
-	return v
-}
-
-func text(n *load.Node) string {
-	if n == nil {
-		return ""
-	}
-	return n.Text
-}
-
-func textOr(n *load.Node, otherwise string) string {
-	if n == nil {
-		return otherwise
-	}
-	return n.Text
-}
-
-func integer(n *load.Node, otherwise int64) int64 {
-	if v, ok := n.Int64(); ok {
-		return v
-	}
-	return otherwise
-}
-
-func boolean(n *load.Node, otherwise bool) bool {
-	if n == nil || n.Kind != load.Bool {
-		return otherwise
-	}
-	return n.True
-}
-
-func texts(n *load.Node) []string {
-	if n == nil {
-		return nil
-	}
-	out := make([]string, 0, len(n.Items))
-	for _, it := range n.Items {
-		out = append(out, it.Text)
-	}
-	return out
-}
-
-// Cores reads a list of core numbers, sorted and without repeats.
-func Cores(n *load.Node) []int {
-	if n == nil {
-		return nil
-	}
-	var out []int
-	for _, it := range n.Items {
-		if v, ok := it.Int64(); ok {
-			out = append(out, int(v))
-		}
-	}
-	slices.Sort(out)
-	return slices.Compact(out)
-}
-
-// sortedFields gives the members of a struct by name: the order that every
-// front end can reproduce.
-func sortedFields(n *load.Node) []load.Field {
-	if n == nil {
-		return nil
-	}
-	out := slices.Clone(n.Fields)
-	slices.SortFunc(out, func(a, b load.Field) int { return strings.Compare(a.Name, b.Name) })
-	return out
 }

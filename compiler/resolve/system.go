@@ -119,8 +119,8 @@ func (r *resolver) resolveZRAM() {
 			r.implyOption(symbol, "y", algorithm)
 		}
 	}
-	size, ok := r.bytes(amount)
-	if !ok || size == 0 {
+	size := r.bytes(amount)
+	if size == 0 {
 		return
 	}
 	r.t.ZRAM = &plan.ZRAM{Bytes: size, Algorithm: algorithm.Text}
@@ -154,7 +154,7 @@ func (r *resolver) resolveStorage() {
 			r.implyOption("IOSCHED_BFQ", "y", c.Scheduler)
 		}
 		r.setText(c.Scheduler, setting("queue/scheduler", plan.TypeChoice))
-		if size, ok := r.bytes(c.Readahead); ok {
+		if size, ok := r.convert(c.Readahead, Size); ok {
 			if size%1024 != 0 {
 				r.reportQuantity(c.Readahead, units.ErrInexact)
 			}
@@ -222,8 +222,7 @@ func (r *resolver) service(c *config.Service) plan.Service {
 	if c.Nice.IsSet() {
 		s.Nice = new(c.Nice.Value)
 	}
-	s.MemoryMax, _ = r.bytes(c.MemoryMax)
-	s.MemoryHigh, _ = r.bytes(c.MemoryHigh)
+	s.MemoryMax, s.MemoryHigh = r.bytes(c.MemoryMax), r.bytes(c.MemoryHigh)
 	if c.Environment.IsSet() {
 		s.Environment = map[string]string{}
 		for _, e := range c.Environment.Entries {
