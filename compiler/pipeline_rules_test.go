@@ -51,7 +51,7 @@ func TestAMistakeInAPipelineIsOneMessageAtItsLine(t *testing.T) {
 		{"no rate", []string{"fps: 30", `fps: "0/1"`}, "pipeline-range", "fps", "0/1 is no rate"},
 		{"a circle", []string{`input: "source"`, `input: "boxes"`}, "YT0205", "input", "boxes takes from find takes from pre takes from boxes"},
 		{"a circle of one", []string{`input: "pre"`, `input: "find"`}, "YT0205", "input", "find takes from find"},
-		{"an unknown stage", []string{`input: "pre"`, `input: "pree"`}, "YT0205", `"pree"`, "which is no stage"},
+		{"an unknown stage", []string{`input: "pre"`, `input: "pree"`}, "YT0205", `"pree"`, "which does not exist"},
 		{"an unknown kind", []string{`"model"`, `"modell"`}, "YT0103", `"modell"`, `"kind"`},
 		{"a fork", []string{"\t\tboxes:", "\t\tmore: {\n\t\t\tkind: \"postprocess\", decode: \"raw\"\n\t\t\tinput: \"find\"\n\t\t}\n\t\tboxes:"}, "pipeline-shape", "input", "boxes and more take the same input"},
 		{"no results", []string{"\t\tboxes: {\n\t\t\tkind: \"postprocess\"\n\t\t\tinput: \"find\"\n\t\t\tdecode: \"detect\"\n\t\t}\n", ""}, "pipeline-shape", "find: {", "ends with a model stage"},
