@@ -27,13 +27,14 @@ go=${GO:-go}
 "$go" run ./internal/cmd/facts update
 "$go" test -count=1 ./schema/facts/... # a wrong fact ends here
 
-rewriters | while read -r package test; do
-	"$go" test -count=1 "./$package" -run "^$test\$" -update
-done
+failed=
+while read -r package test; do
+	"$go" test -count=1 "./$package" -run "^$test\$" -update || failed+=" $package"
+done < <(rewriters)
 # Emitters compare their trees with emittest, which has the flag.
 mapfile -t recorded < <("$go" list -f '{{.ImportPath}} {{.TestImports}} {{.XTestImports}}' ./emitters/... |
 	awk '/emitters.emittest[] ]/ && $1 !~ /emittest$/ {print $1}') # not emitters/emittest itself
-"$go" test -count=1 "${recorded[@]}" -update
+"$go" test -count=1 "${recorded[@]}" -update || failed+=" emitters"
 
 # The registers of the CUDA kernels: minutes of nvcc, so only after a change of their
 # sources. `make test` compares them in any case.
@@ -41,3 +42,4 @@ if [ -n "$(git status --porcelain -- runtime/engine/core/c runtime/engine/core/c
 	tests/cuda/compile.sh --update
 fi
 git status --short
+[ -z "$failed" ] || { echo "update: failed, so not everything is up to date:$failed" >&2; exit 1; }
