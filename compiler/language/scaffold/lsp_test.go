@@ -225,7 +225,7 @@ func TestEditorsShowWhatAFieldMeans(t *testing.T) {
 		"releas":           "meta-tegra branch",
 		"sysct":            "Kernel parameters below /proc/sys",
 		"storag":           "Block devices, by a glob",
-		"\n\tlaye":         "Who the layer is",
+		"\n\tlaye":         "Identity of the layer",
 		"schedule":         "", // below a name of the user's own
 		`"vm.dirty_ratio"`: "", // a key that belongs to the kernel
 	} {
