@@ -48,7 +48,7 @@ func TestModelsThatCannotBeRunAreRefusedBeforeTheFirstFrame(t *testing.T) {
 		says   []string
 	}{
 		{"half a model", func(p *plan.Pipeline) { p.Stages[1].Model.Path = "half.onnx" }, []string{"stage way", "half.onnx", "cannot be loaded"}},
-		{"an empty file", func(p *plan.Pipeline) { p.Stages[1].Model.Path = "empty.onnx" }, []string{"empty.onnx", "it is empty"}},
+		{"an empty file", func(p *plan.Pipeline) { p.Stages[1].Model.Path = "empty.onnx" }, []string{"empty.onnx", "the file is empty"}},
 		{"a pointer of a large file store", func(p *plan.Pipeline) { p.Stages[1].Model.Path = "pointer.onnx" }, []string{"pointer.onnx"}},
 		{"a folder", func(p *plan.Pipeline) { p.Stages[1].Model.Path = "folder.onnx" }, []string{"folder.onnx", "not a regular file"}},
 		{"no file", func(p *plan.Pipeline) { p.Stages[1].Model.Path = "absent.onnx" }, []string{"absent.onnx", "--models"}},
@@ -58,8 +58,8 @@ func TestModelsThatCannotBeRunAreRefusedBeforeTheFirstFrame(t *testing.T) {
 		{"a wrong shape", func(p *plan.Pipeline) { p.Stages[0].Preprocess.Width = 320 }, []string{"stage way", "expects", "[1 3 224 320]"}},
 		{"a wrong decode", func(p *plan.Pipeline) { p.Stages[2].Post.Kind = "detect" }, []string{"stage class", "[1 4]"}},
 		{"no such output", func(p *plan.Pipeline) { p.Stages[1].Model.Output = "logits" }, []string{`no output named "logits"`}},
-		{"a provider that is not there", func(p *plan.Pipeline) { p.Stages[1].Model.Providers = []string{"cuda"} }, []string{"no provider that the plan allows", "cuda: "}},
-		{"a provider that is none", func(p *plan.Pipeline) { p.Stages[1].Model.Providers = []string{"abacus"} }, []string{`"abacus" is no provider`}},
+		{"a provider that is not there", func(p *plan.Pipeline) { p.Stages[1].Model.Providers = []string{"cuda"} }, []string{"none of the allowed execution providers is available", "cuda: "}},
+		{"a provider that is none", func(p *plan.Pipeline) { p.Stages[1].Model.Providers = []string{"abacus"} }, []string{`unknown execution provider "abacus"`}},
 		{"a vote of different models", func(p *plan.Pipeline) {
 			p.Stages[1].Model.Ensemble = &plan.Ensemble{Models: []plan.StageModel{{Stage: "x", Path: "odd.onnx"}}, Vote: "mean"}
 		}, []string{"Frobnicate"}},

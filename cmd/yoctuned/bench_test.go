@@ -92,7 +92,7 @@ func TestBenchComparesWithABaselineAndAnswersWithItsExitCode(t *testing.T) {
 	other := filepath.Join(dir, "other.json")
 	edit(t, base, other, func(b map[string]any) { b["device"].(map[string]any)["name"] = "Orin" })
 	code, stdout, stderr = benchRun(t, append(common, "-q", "--baseline", other)...)
-	if code != exitFailed || !strings.Contains(stderr, "cannot be compared with this run: device: the baseline has Orin") || !strings.Contains(stdout, `"type":"error"`) {
+	if code != exitFailed || !strings.Contains(stderr, "cannot be compared with this run: device: Orin in the baseline") || !strings.Contains(stdout, `"type":"error"`) {
 		t.Errorf("exit %d\n%s%s", code, stdout, stderr)
 	}
 	if code, _, stderr = benchRun(t, "latency", "--baseline", filepath.Join(dir, "none")); code != exitFailed || !strings.Contains(stderr, "read the baseline") {

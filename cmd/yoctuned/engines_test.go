@@ -158,7 +158,7 @@ func TestEnginesThatCannotBeBuilt(t *testing.T) {
 	// What the plan allows is not there, and the pipeline does not start.
 	var o, e bytes.Buffer
 	code := run(context.Background(), []string{"pipeline", "run", path, "--root", bare, "--models", dir, "--library", models.Library(t), "--frames", "3"}, &o, &e)
-	if code != 1 || !strings.Contains(e.String(), "no provider that the plan allows is there: tensorrt: no engine was built") {
+	if code != 1 || !strings.Contains(e.String(), "none of the allowed execution providers is available: tensorrt: no TensorRT engine") {
 		t.Errorf("exit %d, %s", code, e.String())
 	}
 }

@@ -21,11 +21,10 @@ import (
 	"unsafe"
 )
 
-// Library is a loaded libjpeg-turbo. It stays until the process ends.
+// Library is a loaded libjpeg-turbo. It stays loaded until the process exits.
 type Library struct{ c *C.jpeg_library }
 
-// Open loads the library at path, or [Soname] of the system. The error wraps
-// [ErrNoLibrary].
+// Open loads the library at path, or [Soname] if path is "". The error wraps [ErrNoLibrary].
 func Open(path string) (*Library, error) {
 	if path == "" {
 		path = Soname
@@ -47,7 +46,7 @@ func Open(path string) (*Library, error) {
 // Decoder decodes one frame at a time.
 type Decoder struct{ c *C.jpeg_decoder }
 
-// NewDecoder makes a decoder, which must be closed.
+// NewDecoder returns a decoder, which must be closed.
 func (l *Library) NewDecoder() (*Decoder, error) {
 	c := (*C.jpeg_decoder)(C.calloc(1, C.sizeof_jpeg_decoder))
 	if c == nil || C.jpeg_start(c, l.c) != C.JPEG_OK {
@@ -57,35 +56,34 @@ func (l *Library) NewDecoder() (*Decoder, error) {
 	return &Decoder{c}, nil
 }
 
-// Size is that of the frame in data, in pixels.
+// Size returns the size of the frame in data, in pixels.
 func (d *Decoder) Size(data []byte) (width, height int, err error) {
 	if len(data) == 0 {
-		return 0, 0, fmt.Errorf("%w: it is empty", ErrData)
+		return 0, 0, fmt.Errorf("%w: the frame is empty", ErrData)
 	}
 	var w, h C.int
 	if C.jpeg_size(d.c, (*C.uchar)(&data[0]), C.size_t(len(data)), &w, &h) != C.JPEG_OK {
 		return 0, 0, fmt.Errorf("%w: %s", ErrData, C.GoString(&d.c.msg[0]))
 	}
 	if w > maxSide || h > maxSide {
-		return 0, 0, fmt.Errorf("%w: %dx%d pixels; a side has at most %d", ErrSize, w, h, maxSide)
+		return 0, 0, fmt.Errorf("%w: %dx%d pixels; each side must be at most %d", ErrSize, w, h, maxSide)
 	}
 	return int(w), int(h), nil
 }
 
-// Decode writes the frame in data to out: luma, then both chromas at half its
-// resolution, tightly packed. The frame in data is shrink times as wide and as high as
-// the one that is made, 1, 2, 4 or 8: what is not wanted is not decoded. Decode fails
-// with [ErrSize] when the frame is not as large as it is to be, and with [ErrData] when
-// part of it is missing or damaged.
+// Decode decodes the frame in data to out as tightly packed I420. The frame in data is
+// shrink times as wide and as high as width and height; shrink is 1, 2, 4 or 8. Decode fails
+// with [ErrSize] if the frame has another size, and with [ErrData] if it is incomplete or
+// damaged.
 func (d *Decoder) Decode(data, out []byte, width, height, shrink int) error {
 	if len(data) == 0 {
-		return fmt.Errorf("%w: it is empty", ErrData)
+		return fmt.Errorf("%w: the frame is empty", ErrData)
 	}
 	if width < 1 || height < 1 || width > maxSide || height > maxSide || len(out) < I420Bytes(width, height) {
 		return fmt.Errorf("%w: %d bytes for %dx%d pixels", ErrSize, len(out), width, height)
 	}
 	if !slices.Contains(Shrinks[:], shrink) {
-		return fmt.Errorf("%w: shrunk %d times; it is one of %v", ErrSize, shrink, Shrinks)
+		return fmt.Errorf("%w: shrink factor %d must be one of %v", ErrSize, shrink, Shrinks)
 	}
 	switch C.jpeg_decode(d.c, (*C.uchar)(&data[0]), C.size_t(len(data)), (*C.uchar)(&out[0]), C.int(width), C.int(height), C.int(shrink)) {
 	case C.JPEG_OK:

@@ -316,7 +316,7 @@ func TestFilesThatAreNotMotionJPEG(t *testing.T) {
 		data []byte
 		says string
 	}{
-		"empty":             {nil, "it has 0 bytes"},
+		"empty":             {nil, "only 0 bytes"},
 		"text":              {[]byte("hello"), `begins with "hell"`},
 		"another codec":     {h264, `video is "H264"`},
 		"headers only":      {avi[:100], "AVI file"},

@@ -8,11 +8,10 @@ import (
 	"io"
 )
 
-// Motion finds the frames of Motion JPEG: of an AVI file (RIFF, and the OpenDML
-// parts of one that is larger than 1 GiB), or of images one after another, as
-// cameras and `ffmpeg -f mjpeg` write them.
+// Motion reads the frames of a Motion JPEG stream: an AVI file (RIFF, with the OpenDML parts
+// of files above 1 GiB), or concatenated images as written by cameras and `ffmpeg -f mjpeg`.
 type Motion struct {
-	// Num and Den are the frames per second an AVI says, 0 where nothing does.
+	// Num and Den are the frames per second of an AVI file; 0: unknown.
 	Num, Den int
 
 	r     *bufio.Reader
@@ -20,18 +19,18 @@ type Motion struct {
 	limit int
 	avi   bool
 	begun bool   // the SOI of the next image was read
-	video string // the first characters of the chunks that are frames
+	video string // prefix of the chunk ids of frames
 }
 
-// maxFrame bounds a compressed frame, in bytes.
+// maxFrame is the largest compressed frame, in bytes.
 const maxFrame = 64 << 20
 
-// NewMotion reads as far as the first frame. The error wraps [ErrFormat].
+// NewMotion reads the headers up to the first frame. The error wraps [ErrFormat].
 func NewMotion(r io.Reader) (*Motion, error) {
 	m := &Motion{r: bufio.NewReaderSize(r, 64<<10), limit: maxFrame}
 	head, err := m.r.Peek(4)
 	if len(head) < 4 {
-		return nil, fmt.Errorf("%w: it has %d bytes: %w", ErrFormat, len(head), err)
+		return nil, fmt.Errorf("%w: only %d bytes: %w", ErrFormat, len(head), err)
 	}
 	switch {
 	case string(head) == "RIFF":
@@ -40,11 +39,11 @@ func NewMotion(r io.Reader) (*Motion, error) {
 	case head[0] == 0xff && head[1] == 0xd8:
 		return m, nil
 	}
-	return nil, fmt.Errorf("%w: it begins with %q, neither an AVI file nor a JPEG image", ErrFormat, head)
+	return nil, fmt.Errorf("%w: the stream begins with %q, which is neither an AVI file nor a JPEG image", ErrFormat, head)
 }
 
-// Next returns the next frame, in memory that the call after it uses again. It fails
-// with io.EOF after the last frame, and with [ErrTruncated] inside one.
+// Next returns the next frame. The slice is valid until the next call. Next returns io.EOF
+// after the last frame and [ErrTruncated] if the stream ends inside a frame.
 func (m *Motion) Next() ([]byte, error) {
 	if m.avi {
 		return m.nextChunk()
@@ -52,8 +51,8 @@ func (m *Motion) Next() ([]byte, error) {
 	return m.nextImage()
 }
 
-// nextImage takes one image, from SOI to EOI. The lengths of segments are followed,
-// so that an image inside a segment, a thumbnail, ends nothing.
+// nextImage reads one image, from SOI to EOI. It skips segments by their length, so that
+// the end of an embedded thumbnail does not end the image.
 func (m *Motion) nextImage() ([]byte, error) {
 	m.buf = m.buf[:0]
 	if !m.begun {
@@ -74,7 +73,7 @@ func (m *Motion) nextImage() ([]byte, error) {
 		case err != nil:
 			return nil, err
 		case code == startOfImage:
-			// The image before has no end: what follows is the next one.
+			// The image has no EOI; the next one follows.
 			m.begun = true
 			return m.buf[:len(m.buf)-2], nil
 		case code == endOfImage:
@@ -97,8 +96,7 @@ const (
 	startOfScan  = 0xda
 )
 
-// seekStart skips to the next SOI; what is between images is padding, or the rest of
-// a damaged one.
+// seekStart skips to the next SOI, over padding and the rest of damaged images.
 func (m *Motion) seekStart() error {
 	last := byte(0)
 	for {
@@ -113,12 +111,12 @@ func (m *Motion) seekStart() error {
 	}
 }
 
-// take appends a byte to the image.
-func (m *Motion) take() (byte, error) {
+// readByte reads a byte and appends it to the image.
+func (m *Motion) readByte() (byte, error) {
 	b, err := m.r.ReadByte()
 	if err != nil {
 		if errors.Is(err, io.EOF) {
-			err = fmt.Errorf("%w: it has %d bytes and no end of image", ErrTruncated, len(m.buf))
+			err = fmt.Errorf("%w: no end of image after %d bytes", ErrTruncated, len(m.buf))
 		}
 		return 0, err
 	}
@@ -129,15 +127,15 @@ func (m *Motion) take() (byte, error) {
 	return b, nil
 }
 
-// marker takes the next marker, and whatever is before it.
+// marker reads up to the next marker and returns its code.
 func (m *Motion) marker() (byte, error) {
 	for {
-		b, err := m.take()
+		b, err := m.readByte()
 		if err != nil {
 			return 0, err
 		}
 		for b == 0xff {
-			if b, err = m.take(); err != nil {
+			if b, err = m.readByte(); err != nil {
 				return 0, err
 			}
 			if b != 0xff && b != 0 {
@@ -147,26 +145,26 @@ func (m *Motion) marker() (byte, error) {
 	}
 }
 
-// segment takes a segment with its length.
+// segment reads a segment with its length.
 func (m *Motion) segment() error {
 	var n int
 	for range 2 {
-		b, err := m.take()
+		b, err := m.readByte()
 		if err != nil {
 			return err
 		}
 		n = n<<8 | int(b)
 	}
 	for range n - 2 {
-		if _, err := m.take(); err != nil {
+		if _, err := m.readByte(); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// entropy takes coded data, and the marker after it. In the data 0xff is followed by
-// a zero, or is a restart.
+// entropy reads entropy-coded data and returns the marker after it. In the data 0xff is
+// followed by 0 or is a restart marker.
 func (m *Motion) entropy() (code byte, err error) {
 	for {
 		if code, err = m.marker(); err != nil || code < firstRestart || code > lastRestart {
@@ -175,33 +173,33 @@ func (m *Motion) entropy() (code byte, err error) {
 	}
 }
 
-// chunk is the head of a part of a RIFF file.
+// chunk reads the header of a RIFF chunk.
 func (m *Motion) chunk() (id string, size uint32, err error) {
 	var head [8]byte
 	if _, err := io.ReadFull(m.r, head[:]); err != nil {
 		if errors.Is(err, io.ErrUnexpectedEOF) {
-			err = fmt.Errorf("%w: the head of a chunk is not complete", ErrTruncated)
+			err = fmt.Errorf("%w: incomplete chunk header", ErrTruncated)
 		}
 		return "", 0, err
 	}
 	return string(head[:4]), binary.LittleEndian.Uint32(head[4:]), nil
 }
 
-// skip leaves out a chunk; chunks begin at even places.
+// skip skips the content of a chunk. Chunks start at even offsets.
 func (m *Motion) skip(size uint32) error {
 	n := int64(size) + int64(size&1)
 	if _, err := io.CopyN(io.Discard, m.r, n); err != nil {
-		return fmt.Errorf("%w: a chunk is not complete", ErrTruncated)
+		return fmt.Errorf("%w: incomplete chunk", ErrTruncated)
 	}
 	return nil
 }
 
-// read is a chunk's content, of at most limit bytes.
+// read returns the content of a chunk of at most limit bytes.
 func (m *Motion) read(size uint32, limit int) ([]byte, error) {
 	if int64(size) > int64(limit) {
 		return nil, fmt.Errorf("%w: a chunk of %d bytes", ErrFormat, size)
 	}
-	// Grown as it arrives: a size that is not true allocates nothing.
+	// The buffer grows with the data, so that a false size allocates little.
 	m.buf = m.buf[:0]
 	for rest := int(size) + int(size&1); rest > 0; {
 		n := min(rest, 1<<20)
@@ -215,14 +213,14 @@ func (m *Motion) read(size uint32, limit int) ([]byte, error) {
 			if at+got == int(size) { // the last one without padding
 				break
 			}
-			return nil, fmt.Errorf("%w: it has %d of %d bytes", ErrTruncated, at+got, size)
+			return nil, fmt.Errorf("%w: %d of %d bytes", ErrTruncated, at+got, size)
 		}
 		rest -= n
 	}
 	return m.buf[:size], nil
 }
 
-// openAVI reads the headers, up to the first frame.
+// openAVI reads the headers up to the first frame.
 func (m *Motion) openAVI() error {
 	streams := 0
 	var rate [2]uint32 // of the stream whose format follows
@@ -267,7 +265,7 @@ func (m *Motion) openAVI() error {
 				break
 			}
 			if len(b) < 20 || string(b[16:20]) != "MJPG" && string(b[16:20]) != "mjpg" {
-				return fmt.Errorf("%w: the AVI file's video is %.4q; MJPG is read", ErrFormat, b[min(16, len(b)):])
+				return fmt.Errorf("%w: the video codec of the AVI file is %.4q; only MJPG is supported", ErrFormat, b[min(16, len(b)):])
 			}
 			m.video = fmt.Sprintf("%02d", streams-1)
 			if rate[0] > 0 && rate[1] > 0 && rate[0] < 1<<30 && rate[1] < 1<<30 {
@@ -281,7 +279,7 @@ func (m *Motion) openAVI() error {
 	}
 }
 
-// nextChunk is the next frame of an AVI file.
+// nextChunk returns the next frame of an AVI file.
 func (m *Motion) nextChunk() ([]byte, error) {
 	for {
 		id, size, err := m.chunk()
@@ -292,7 +290,7 @@ func (m *Motion) nextChunk() ([]byte, error) {
 		case id == "RIFF" || id == "LIST": // of the next part, or of an interleaved record
 			var kind [4]byte
 			if _, err := io.ReadFull(m.r, kind[:]); err != nil || size < 4 {
-				return nil, fmt.Errorf("%w: a list is not complete", ErrTruncated)
+				return nil, fmt.Errorf("%w: incomplete list", ErrTruncated)
 			}
 			switch string(kind[:]) {
 			case "AVIX", "movi", "rec ":

@@ -1,13 +1,10 @@
 // Package ort runs ONNX models on ONNX Runtime, through its C API and dlopen.
 //
-// The library is found when a session is made, not when the program is linked,
-// so one binary runs on every release whichever ONNX Runtime it ships, and runs
-// without one as long as no model is asked for. Only functions of API version 8
-// and before are used, and the version asked for is at most [maxAPI]: releases
-// from 1.8 to the current one work.
+// The library is opened when it is needed, so one binary works with the ONNX Runtime of
+// every release, and without one if no model is used. The package uses functions of API
+// version 8, and requests at most version [maxAPI]: releases from 1.8 on work.
 //
-// Tensors live in memory of the C heap that is allocated once and bound to the
-// session; [Session.Run] allocates nothing.
+// Tensors are allocated once, outside the Go heap. [Session.Run] allocates nothing.
 //
 //	rt, err := ort.Open("/usr/lib/libonnxruntime.so.1")
 //	s, err := rt.NewSession("model.onnx", ort.Options{Threads: 2})
@@ -27,51 +24,49 @@ import (
 	"strings"
 )
 
-// API versions of ONNX Runtime's function table. Release 1.N has version N and
-// hands out every table up to it; all are prefixes of the newest.
+// API versions of ONNX Runtime's function table. Release 1.N provides every version up to
+// N; each table is a prefix of the next.
 const (
 	minAPI = 8
 	maxAPI = 17
 )
 
-// EnvLibrary names the library when neither an option nor the plan does. It is
-// read by programs that run with the rights of their caller only: tests and the
-// command line.
+// EnvLibrary is the environment variable with the path of the library, for use when neither
+// an option nor the plan sets it. Only programs that run with their caller's rights read it.
 const EnvLibrary = "YOCTUNE_ORT_LIBRARY"
 
-// Errors to test with errors.Is. A [*RuntimeError] carries ONNX Runtime's own
-// message below one of them.
+// Errors for errors.Is. They may wrap a [*RuntimeError] with the message of ONNX Runtime.
 var (
 	ErrNoLibrary   = errors.New("no usable ONNX Runtime library")
 	ErrModel       = errors.New("model cannot be loaded")
 	ErrShape       = errors.New("tensor shape does not fit the model")
-	ErrUnsupported = errors.New("model needs something this program does not offer")
+	ErrUnsupported = errors.New("model is not supported")
 	ErrRun         = errors.New("model run failed")
 	ErrTerminated  = errors.New("model run was terminated")
 	ErrClosed      = errors.New("session is closed")
-	ErrProvider    = errors.New("no provider that the plan allows is there")
+	ErrProvider    = errors.New("none of the allowed execution providers is available")
 )
 
 // RuntimeError is a failure that ONNX Runtime reported.
 type RuntimeError struct {
 	Code    int    // OrtErrorCode
-	Message string // the runtime's words
+	Message string // of ONNX Runtime
 }
 
 func (e *RuntimeError) Error() string {
 	return fmt.Sprintf("onnx runtime: %s (code %d)", e.Message, e.Code)
 }
 
-// OutOfMemory reports whether a run failed for want of memory, for which ONNX Runtime
-// has a message and no code.
+// OutOfMemory reports whether a run failed because memory ran out. ONNX Runtime has no code
+// for that, only messages.
 func OutOfMemory(err error) bool {
 	return err != nil && (strings.Contains(err.Error(), "Failed to allocate memory") || strings.Contains(err.Error(), "std::bad_alloc"))
 }
 
-// DType is the type of a tensor's elements, numbered as ONNX does.
+// DType is an element type, numbered as in ONNX.
 type DType int
 
-// Float32 is the one element type tensors of this package have.
+// Float32 is the only element type of tensors in this package.
 const Float32 DType = 1
 
 func (d DType) String() string {
@@ -89,8 +84,8 @@ func (d DType) String() string {
 type Info struct {
 	Name  string
 	DType DType
-	Shape []int64  // -1: decided at run time
-	Axes  []string // name of each such axis in the model, "" where it has none
+	Shape []int64  // -1: dynamic
+	Axes  []string // names of dynamic axes; "" if unnamed
 }
 
 func (i Info) String() string {
@@ -112,11 +107,10 @@ func (i Info) shape() string {
 	return "[" + strings.Join(parts, " ") + "]"
 }
 
-// checkFed returns nil if a float32 tensor of the given shape can be bound to
-// the input; the error names what the model expects and what it got.
+// checkFed checks that a float32 tensor of the given shape fits the input.
 func (i Info) checkFed(shape []int64) error {
 	if i.DType != Float32 {
-		return fmt.Errorf("%w: input %s, only float32 can be fed", ErrUnsupported, i)
+		return fmt.Errorf("%w: input %s is not float32", ErrUnsupported, i)
 	}
 	ok := len(shape) == len(i.Shape)
 	for n := 0; ok && n < len(shape); n++ {
@@ -128,49 +122,47 @@ func (i Info) checkFed(shape []int64) error {
 	return nil
 }
 
-// Providers of ONNX Runtime that this program knows to ask for.
+// Supported execution providers of ONNX Runtime.
 const (
 	TensorRT = "tensorrt"
 	CUDA     = "cuda"
 	CPU      = "cpu"
 )
 
-// Missing is a provider that a session does not run on, and why.
+// Missing is an unavailable execution provider, with the reason.
 type Missing struct {
 	Provider string `json:"provider"`
 	Why      string `json:"why"`
 }
 
-// Options of a session. The zero value runs on the CPU, one thread per core.
+// Options of a session. The zero value runs on the CPU with one thread per core.
 type Options struct {
-	Threads  int      // intra-op threads, 0: one per core
-	Input    string   // tensor to feed; the model's first when empty
-	Output   string   // tensor to read; the model's first when empty
+	Threads  int      // intra-op threads; 0: one per core
+	Input    string   // name of the input; "": the model's first
+	Output   string   // name of the output; "": the model's first
 	More     []string // further outputs for [Session.Bind], at most three; "": the model's next
 	Spinning bool     // idle threads spin
-	NoArena  bool     // memory is given back after each run
+	NoArena  bool     // free memory after each run
 
-	GPUMemory int64 // bytes that the CUDA provider may take of the GPU's memory, 0: no bound
+	GPUMemory int64 // memory limit of the CUDA provider in bytes; 0: no limit
 
-	// Providers in order of preference; the first that can be had runs the model.
-	// Nil is the CPU; without the CPU in the list the last one's absence is
-	// [ErrProvider].
+	// Providers in order of preference; the first available one runs the model. Nil means
+	// the CPU. If none is available, the session fails with [ErrProvider].
 	Providers []string
 
-	// Engine is a model with a TensorRT engine inside or beside it, loaded in
-	// place of the model when TensorRT is there; without it TensorRT is passed
-	// over, for it would build one first, which takes minutes.
+	// Engine returns the path of a model that contains a TensorRT engine, which the
+	// TensorRT provider loads in place of the model. Without an engine TensorRT is
+	// skipped, because building one takes minutes.
 	Engine func() (path string, err error)
 
-	// Check, when set, sees the very bytes that are then loaded, so that a file
-	// cannot change between its verification and its use.
+	// Check, if set, receives the bytes that are then loaded, so that the file cannot
+	// change between verification and use.
 	Check func(model []byte) error
 }
 
-// Find returns the ONNX Runtime library to open: the explicit path when there
-// is one, else the one [EnvLibrary] names, else the newest in dirs. Without dirs
-// it looks where Yocto and Debian install libraries. The error wraps
-// [ErrNoLibrary] and lists what was tried.
+// Find returns the path of the ONNX Runtime library: explicit if it is set, else the value
+// of [EnvLibrary], else the newest library in dirs. The default for dirs are the library
+// directories of Yocto and Debian. The error wraps [ErrNoLibrary] and lists the candidates.
 func Find(explicit string, dirs ...string) (string, error) {
 	for _, named := range []struct{ path, by string }{
 		{explicit, "given"},
@@ -182,7 +174,7 @@ func Find(explicit string, dirs ...string) (string, error) {
 		if _, err := os.Stat(named.path); err != nil {
 			return "", fmt.Errorf("%w: %s %s: %w", ErrNoLibrary, named.path, named.by, errors.Unwrap(err))
 		}
-		// Of a name without a slash dlopen looks in the system's folders.
+		// dlopen searches the system directories for a name without a slash.
 		return filepath.Abs(named.path)
 	}
 	if len(dirs) == 0 {
@@ -200,11 +192,11 @@ func Find(explicit string, dirs ...string) (string, error) {
 			return slices.Compare(libraryVersion(a), libraryVersion(b))
 		}), nil
 	}
-	return "", fmt.Errorf("%w: no libonnxruntime.so* in %s; install onnxruntime, or name the library with --library or %s",
+	return "", fmt.Errorf("%w: no libonnxruntime.so* in %s; install onnxruntime, or set the path with --library or %s",
 		ErrNoLibrary, strings.Join(dirs, ", "), EnvLibrary)
 }
 
-// libraryVersion gives [1 24 2] for libonnxruntime.so.1.24.2.
+// libraryVersion returns [1 24 2] for libonnxruntime.so.1.24.2.
 func libraryVersion(path string) []int {
 	_, tail, _ := strings.Cut(filepath.Base(path), ".so")
 	var v []int
@@ -218,13 +210,13 @@ func libraryVersion(path string) []int {
 	return v
 }
 
-// apiFor picks the table to ask a library of the given version for.
+// apiFor returns the API version to request from a library of the given version.
 func apiFor(version string) (int, error) {
 	major, rest, _ := strings.Cut(version, ".")
 	minor, _, _ := strings.Cut(rest, ".")
 	n, err := strconv.Atoi(minor)
 	if err != nil || major != "1" {
-		return 0, fmt.Errorf("%w: it calls itself version %q, this program knows 1.%d and later", ErrNoLibrary, version, minAPI)
+		return 0, fmt.Errorf("%w: unknown version %q; need 1.%d or later", ErrNoLibrary, version, minAPI)
 	}
 	if n < minAPI {
 		return 0, fmt.Errorf("%w: version %s is older than 1.%d", ErrNoLibrary, version, minAPI)
@@ -234,8 +226,8 @@ func apiFor(version string) (int, error) {
 
 // elements returns the number of elements of a shape that is fully known.
 func elements(shape []int64) (int64, error) {
-	// 1 Gi elements are 4 GiB: past any tensor one frame needs, and far below
-	// where the product of hostile dimensions could wrap round.
+	// 1 Gi elements are 4 GiB, more than any frame needs. Products of hostile dimensions
+	// cannot overflow below this limit.
 	const limit = 1 << 30
 	n := int64(1)
 	for _, d := range shape {
@@ -247,10 +239,10 @@ func elements(shape []int64) (int64, error) {
 	return n, nil
 }
 
-// pick returns the named one of all, or the first without a name.
-func pick(kind, name string, all []Info) (Info, error) {
+// selectInfo returns the entry with the given name, or the first if the name is empty.
+func selectInfo(kind, name string, all []Info) (Info, error) {
 	if len(all) == 0 {
-		return Info{}, fmt.Errorf("%w: it has no %s", ErrModel, kind)
+		return Info{}, fmt.Errorf("%w: the model has no %s", ErrModel, kind)
 	}
 	for _, i := range all {
 		if name == "" || i.Name == name {
@@ -260,10 +252,10 @@ func pick(kind, name string, all []Info) (Info, error) {
 			return i, nil
 		}
 	}
-	return Info{}, fmt.Errorf("%w: no %s named %q; it has %s", ErrModel, kind, name, join(all))
+	return Info{}, fmt.Errorf("%w: no %s named %q; the model has %s", ErrModel, kind, name, joinInfos(all))
 }
 
-func join(all []Info) string {
+func joinInfos(all []Info) string {
 	s := make([]string, len(all))
 	for n, i := range all {
 		s[n] = i.String()

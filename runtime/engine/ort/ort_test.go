@@ -120,8 +120,8 @@ func TestModelsThatCannotBeRun(t *testing.T) {
 		{"half a model", whole[:len(whole)/2], ort.Options{}, ort.ErrModel, "protobuf"},
 		{"unknown operator", model("Frobnicate", three("y"), three("x")), ort.Options{}, ort.ErrModel, "Frobnicate"},
 		{"two inputs", model("Add", three("y"), three("a"), three("b")), ort.Options{}, ort.ErrUnsupported, "2 inputs"},
-		{"no such output", abs(), ort.Options{Output: "z"}, ort.ErrModel, `no output named "z"; it has "y"`},
-		{"no such input", abs(), ort.Options{Input: "z"}, ort.ErrModel, `no input named "z"; it has "x"`},
+		{"no such output", abs(), ort.Options{Output: "z"}, ort.ErrModel, `no output named "z"; the model has "y"`},
+		{"no such input", abs(), ort.Options{Input: "z"}, ort.ErrModel, `no input named "z"; the model has "x"`},
 		{"refused by the check", abs(), ort.Options{Check: func([]byte) error { return os.ErrPermission }}, os.ErrPermission, ""},
 	} {
 		s, err := rt.NewSessionFromBytes(c.model, c.opt)
@@ -163,17 +163,17 @@ func TestModelsOfAnotherKindAreRefusedByEachLibrary(t *testing.T) {
 		for _, opset := range []int64{1, 999} {
 			g := one("Abs", "x")
 			g.Opsets = map[string]int64{"": opset}
-			refused("opset", g, ort.ErrModel, fmt.Sprintf("it is of IR version 8 and opset %d", opset))
+			refused("opset", g, ort.ErrModel, fmt.Sprintf("the model has IR version 8 and opset %d", opset))
 		}
 		g := one("Abs", "x")
 		g.IR = 99
-		refused("IR", g, ort.ErrModel, "it is of IR version 99")
+		refused("IR", g, ort.ErrModel, "the model has IR version 99")
 		g = one("Add", "x", "w")
 		g.Weights = []onnx.Weight{{Name: "w", Dims: []int64{300}, Data: []float32{1}}}
 		refused("weights that are not there", g, ort.ErrModel, "Incompatible dimensions")
 		for _, file := range []string{"weights.bin", "absent.bin", "../../../../../../etc/passwd", "/etc/passwd"} {
 			g.Weights = []onnx.Weight{{Name: "w", Dims: []int64{3}, Data: onnx.External(file)}}
-			refused(file, g, ort.ErrUnsupported, "its weights are in another file, save it with them inside")
+			refused(file, g, ort.ErrUnsupported, "the weights are in another file; save the model with embedded weights")
 		}
 		rt.Close()
 	}

@@ -32,14 +32,14 @@ import (
 	"github.com/yoctune/yoctune/internal/onnx"
 )
 
-// Runtime is a loaded ONNX Runtime. It may be used from several goroutines.
+// Runtime is a loaded ONNX Runtime. Several goroutines may use it.
 type Runtime struct {
 	c   *C.ort_runtime
 	api int
 }
 
-// Open loads the library at path. The error wraps [ErrNoLibrary]. The library
-// stays loaded until the process ends: its threads outlive any unloading.
+// Open loads the library at path. The error wraps [ErrNoLibrary]. The library stays loaded
+// until the process exits, because its threads do.
 func Open(path string) (*Runtime, error) {
 	c := (*C.ort_runtime)(C.calloc(1, C.sizeof_ort_runtime))
 	if c == nil {
@@ -66,10 +66,10 @@ func Open(path string) (*Runtime, error) {
 	return r, nil
 }
 
-// Version is the release of the library, "1.24.2".
+// Version returns the release of the library, such as "1.24.2".
 func (r *Runtime) Version() string { return C.GoString(&r.c.version[0]) }
 
-// Close releases what Open made, after every session and tensor is closed.
+// Close frees the runtime. All sessions and tensors must be closed before.
 func (r *Runtime) Close() {
 	if r.c != nil {
 		C.ort_stop(r.c)
@@ -78,22 +78,22 @@ func (r *Runtime) Close() {
 	}
 }
 
-// Session is a loaded model with one input and one output chosen. Run may be
-// called by one goroutine at a time, Terminate by any.
+// Session is a loaded model with one input and at least one selected output. Only one
+// goroutine may call Run at a time; any may call Terminate.
 type Session struct {
 	rt              *Runtime
 	c               *C.ort_session
 	inputs, outputs []Info
 	in              Info
-	outs            []Info // to read, the first by Run
+	outs            []Info // selected outputs; Run reads the first
 	provider        string
 	missing         []Missing
 	terminated      atomic.Bool
 	mu              sync.Mutex // orders Terminate against Close
 }
 
-// NewSession loads the model in the file. Errors wrap [ErrModel],
-// [ErrUnsupported], or what opening the file gave.
+// NewSession loads the model in a file. Errors wrap [ErrModel], [ErrUnsupported],
+// [ErrProvider] or the error of reading the file.
 func (r *Runtime) NewSession(path string, o Options) (*Session, error) {
 	data, unmap, err := mapFile(path)
 	if err != nil {
@@ -107,10 +107,10 @@ func (r *Runtime) NewSession(path string, o Options) (*Session, error) {
 	return s, nil
 }
 
-// NewSessionFromBytes loads a model from memory, which it does not keep.
+// NewSessionFromBytes loads a model from memory, which the session does not retain.
 func (r *Runtime) NewSessionFromBytes(model []byte, o Options) (*Session, error) {
 	if len(model) == 0 {
-		return nil, fmt.Errorf("%w: it is empty", ErrModel)
+		return nil, fmt.Errorf("%w: the file is empty", ErrModel)
 	}
 	if o.Check != nil {
 		if err := o.Check(model); err != nil {
@@ -128,7 +128,7 @@ func (r *Runtime) NewSessionFromBytes(model []byte, o Options) (*Session, error)
 	for _, p := range wanted {
 		s, err := r.session(model, p, o)
 		if err == nil {
-			if err = s.choose(o); err != nil {
+			if err = s.selectTensors(o); err != nil {
 				s.Close()
 				return nil, err
 			}
@@ -140,26 +140,26 @@ func (r *Runtime) NewSessionFromBytes(model []byte, o Options) (*Session, error)
 		}
 		missing = append(missing, Missing{Provider: p, Why: err.Error()})
 	}
-	return nil, fmt.Errorf("%w: %s", ErrProvider, why(missing))
+	return nil, fmt.Errorf("%w: %s", ErrProvider, joinReasons(missing))
 }
 
-// explain names what the library has no plain words for.
+// explain adds the likely reason to an error of loading a model.
 func explain(model []byte, err error) error {
 	m, rerr := onnx.Read(bytes.NewReader(model), int64(len(model)))
 	switch {
 	case rerr != nil:
 		return err
 	case m.External:
-		return fmt.Errorf("%w: its weights are in another file, save it with them inside: %w", ErrUnsupported, err)
+		return fmt.Errorf("%w: the weights are in another file; save the model with embedded weights: %w", ErrUnsupported, err)
 	}
-	return fmt.Errorf("%w; it is of IR version %d and opset %d", err, m.IR, m.Opsets[""])
+	return fmt.Errorf("%w; the model has IR version %d and opset %d", err, m.IR, m.Opsets[""])
 }
 
 // session loads the model for one provider.
 func (r *Runtime) session(model []byte, provider string, o Options) (*Session, error) {
 	if provider == TensorRT {
 		if o.Engine == nil {
-			return nil, errors.New("no engine was built for this model; build it with: yoctuned engines build")
+			return nil, errors.New("no TensorRT engine for this model; run: yoctuned engines build")
 		}
 		path, err := o.Engine()
 		if err != nil {
@@ -200,17 +200,17 @@ func flag(on bool) C.int32_t {
 	return 0
 }
 
-// gpuAPI is the version of the function table from which on providers are set up
-// by key and value; the structures before it are partly uninitialised.
+// gpuAPI is the first API version that configures providers by keys and values. Earlier
+// versions use structs that are partly uninitialised.
 const gpuAPI = 11
 
 func (r *Runtime) appendProvider(options unsafe.Pointer, provider string, o Options) error {
 	number, known := map[string]C.int{CPU: 0, CUDA: C.ORT_CUDA, TensorRT: C.ORT_TENSORRT}[provider]
 	switch {
 	case !known:
-		return fmt.Errorf("%w: %q is no provider", ErrUnsupported, provider)
+		return fmt.Errorf("%w: unknown execution provider %q", ErrUnsupported, provider)
 	case provider == CPU:
-		return nil // it is always there, last
+		return nil // always present, as the last one
 	case r.api < gpuAPI:
 		return fmt.Errorf("ONNX Runtime %s is older than 1.%d", r.Version(), gpuAPI)
 	}
@@ -230,7 +230,7 @@ func (r *Runtime) appendProvider(options unsafe.Pointer, provider string, o Opti
 	return nil
 }
 
-func why(missing []Missing) string {
+func joinReasons(missing []Missing) string {
 	s := make([]string, len(missing))
 	for n, m := range missing {
 		s[n] = m.Provider + ": " + m.Why
@@ -238,14 +238,14 @@ func why(missing []Missing) string {
 	return strings.Join(s, "; ")
 }
 
-// Provider is what runs the model.
+// Provider returns the execution provider that runs the model.
 func (s *Session) Provider() string { return s.provider }
 
-// Missing lists the providers that were wanted more.
+// Missing returns the preferred providers that are unavailable.
 func (s *Session) Missing() []Missing { return s.missing }
 
-// choose reads what the model has and picks the input and output to use.
-func (s *Session) choose(o Options) error {
+// selectTensors reads the model's inputs and outputs and selects those to use.
+func (s *Session) selectTensors(o Options) error {
 	var e C.ort_error
 	var nin, nout C.size_t
 	if C.ort_session_counts(s.c, &nin, &nout, &e) != 0 {
@@ -259,9 +259,9 @@ func (s *Session) choose(o Options) error {
 		return err
 	}
 	if len(s.inputs) != 1 {
-		return fmt.Errorf("%w: %d inputs (%s), one can be fed", ErrUnsupported, len(s.inputs), join(s.inputs))
+		return fmt.Errorf("%w: it has %d inputs (%s); only one input is supported", ErrUnsupported, len(s.inputs), joinInfos(s.inputs))
 	}
-	if s.in, err = pick("input", o.Input, s.inputs); err != nil {
+	if s.in, err = selectInfo("input", o.Input, s.inputs); err != nil {
 		return err
 	}
 	for n, name := range append([]string{o.Output}, o.More...) {
@@ -271,7 +271,7 @@ func (s *Session) choose(o Options) error {
 				return slices.ContainsFunc(s.outs, func(o Info) bool { return o.Name == i.Name })
 			})
 		}
-		out, err := pick("output", name, rest)
+		out, err := selectInfo("output", name, rest)
 		if err != nil {
 			return err
 		}
@@ -306,14 +306,14 @@ func (s *Session) describe(output, n int) ([]Info, error) {
 	return all, nil
 }
 
-// Inputs lists what the model can be fed.
+// Inputs returns the model's inputs.
 func (s *Session) Inputs() []Info { return s.inputs }
 
-// Outputs lists what the model gives.
+// Outputs returns the model's outputs.
 func (s *Session) Outputs() []Info { return s.outputs }
 
-// NewOutput runs the model once on in and allocates a tensor of the shape that
-// came out, for [Session.Run] to fill. It also warms the session up.
+// NewOutput runs the model once on in and allocates a tensor of the resulting shape for
+// [Session.Run]. It also warms up the session.
 func (s *Session) NewOutput(in *Tensor) (*Tensor, error) {
 	shapes, err := s.Probe(in)
 	if err != nil {
@@ -322,8 +322,8 @@ func (s *Session) NewOutput(in *Tensor) (*Tensor, error) {
 	return s.rt.NewTensor(shapes[0])
 }
 
-// Probe runs the model once on in and returns the shape of each output that is
-// read: [Options].Output, then More.
+// Probe runs the model once on in and returns the shapes of the selected outputs:
+// [Options].Output, then More.
 func (s *Session) Probe(in *Tensor) ([][]int64, error) {
 	if s.c == nil {
 		return nil, ErrClosed
@@ -340,22 +340,22 @@ func (s *Session) Probe(in *Tensor) ([][]int64, error) {
 	for n := range shapes {
 		got := goInfo(&io[n])
 		if got.DType != Float32 {
-			return nil, fmt.Errorf("%w: output %s, only float32 can be read", ErrUnsupported, got)
+			return nil, fmt.Errorf("%w: output %s is not float32", ErrUnsupported, got)
 		}
 		shapes[n] = got.Shape
 	}
 	return shapes, nil
 }
 
-// Binding is a session tied to tensors whose memory does not move: where the
-// runtime has memory of its own, it learns of these once and not at each run.
+// Binding is a session bound to tensors at fixed addresses. Execution providers with their
+// own memory set up the transfers once and not at every run.
 type Binding struct {
 	s *Session
 	c unsafe.Pointer
 }
 
-// Bind ties the session to its input and its outputs, in the order of
-// [Session.Probe], whose shapes they have.
+// Bind binds the session to an input and to outputs. The outputs are in the order of
+// [Session.Probe] and have its shapes.
 func (s *Session) Bind(in *Tensor, outs ...*Tensor) (*Binding, error) {
 	if s.c == nil {
 		return nil, ErrClosed
@@ -366,7 +366,7 @@ func (s *Session) Bind(in *Tensor, outs ...*Tensor) (*Binding, error) {
 	if len(outs) != len(s.outs) {
 		return nil, fmt.Errorf("%w: %d tensors for %d outputs", ErrShape, len(outs), len(s.outs))
 	}
-	// C reads the list during the call only, and what it points to is C's own.
+	// C reads the list only during the call. It points to C memory.
 	list := (*[C.ORT_MAX_OUTPUTS]*C.ort_tensor)(C.calloc(C.ORT_MAX_OUTPUTS, C.size_t(unsafe.Sizeof(uintptr(0)))))
 	if list == nil {
 		return nil, errors.New("onnx runtime: out of memory")
@@ -383,7 +383,7 @@ func (s *Session) Bind(in *Tensor, outs ...*Tensor) (*Binding, error) {
 	return b, nil
 }
 
-// Run computes what is bound. The error wraps [ErrTerminated] or [ErrRun].
+// Run runs the model on the bound tensors. The error wraps [ErrTerminated] or [ErrRun].
 func (b *Binding) Run() error {
 	if b.s.c == nil || b.c == nil {
 		return ErrClosed
@@ -394,7 +394,7 @@ func (b *Binding) Run() error {
 	return nil
 }
 
-// Close unties what was bound, before the session and the tensors are closed.
+// Close frees the binding. The session and the tensors must still be open.
 func (b *Binding) Close() {
 	if b.c != nil {
 		C.ort_unbind(b.s.rt.c, b.c)
@@ -402,9 +402,8 @@ func (b *Binding) Close() {
 	}
 }
 
-// Run computes out from in. The shape of in is checked against the model; out
-// must come from [Session.NewOutput] with an input of the same shape. The error
-// wraps [ErrShape], [ErrTerminated] or [ErrRun].
+// Run computes out from in. out must come from [Session.NewOutput] with an input of the same
+// shape. The error wraps [ErrShape], [ErrTerminated] or [ErrRun].
 func (s *Session) Run(in, out *Tensor) error {
 	if s.c == nil {
 		return ErrClosed
@@ -418,8 +417,8 @@ func (s *Session) Run(in, out *Tensor) error {
 	return nil
 }
 
-// Terminate makes a Run in progress return with [ErrTerminated] at the model's
-// next node, and every later one at once.
+// Terminate makes a Run in progress return [ErrTerminated] at the next node of the model,
+// and every later Run at once.
 func (s *Session) Terminate() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -429,7 +428,7 @@ func (s *Session) Terminate() {
 	}
 }
 
-// Resume takes Terminate back. No Run may be in progress.
+// Resume undoes Terminate. No Run may be in progress.
 func (s *Session) Resume() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -457,8 +456,7 @@ func (s *Session) runError(e *C.ort_error) error {
 	return fmt.Errorf("%w: %w", ErrRun, goError(e))
 }
 
-// Tensor is a dense float32 tensor in memory outside the Go heap, aligned to 256
-// bytes.
+// Tensor is a dense float32 tensor outside the Go heap.
 type Tensor struct {
 	rt    *Runtime
 	c     *C.ort_tensor
@@ -466,7 +464,8 @@ type Tensor struct {
 	data  []float32
 }
 
-// NewTensor allocates a tensor of zeros; every dimension is 1 or more.
+// NewTensor allocates a tensor of zeros, aligned to 256 bytes. Every dimension must be at
+// least 1.
 func (r *Runtime) NewTensor(shape []int64) (*Tensor, error) {
 	n, err := elements(shape)
 	if err != nil {
@@ -487,15 +486,15 @@ func (r *Runtime) NewTensor(shape []int64) (*Tensor, error) {
 	return t, nil
 }
 
-// NewTensorOver makes a tensor of memory that is the caller's: outside the Go heap,
-// aligned to 64 bytes, as large as the shape wants and valid until Close.
+// NewTensorOver makes a tensor over the caller's memory. The memory must be outside the Go
+// heap, aligned to 64 bytes, of exactly the tensor's size, and valid until Close.
 func (r *Runtime) NewTensorOver(shape []int64, memory []byte) (*Tensor, error) {
 	n, err := elements(shape)
 	if err != nil {
 		return nil, err
 	}
 	if int64(len(memory)) != n*4 || uintptr(unsafe.Pointer(unsafe.SliceData(memory)))%64 != 0 {
-		return nil, fmt.Errorf("%w: %v is not a tensor of %d bytes at %p: 4 an element, aligned to 64", ErrShape, shape, len(memory), memory)
+		return nil, fmt.Errorf("%w: a tensor of shape %v needs %d bytes aligned to 64, got %d bytes at %p", ErrShape, shape, n*4, len(memory), memory)
 	}
 	c := (*C.ort_tensor)(C.calloc(1, C.sizeof_ort_tensor))
 	if c == nil {
@@ -515,7 +514,7 @@ func (r *Runtime) NewTensorOver(shape []int64, memory []byte) (*Tensor, error) {
 // Shape returns the dimensions.
 func (t *Tensor) Shape() []int64 { return t.shape }
 
-// Data is the tensor's memory, row-major. It is valid until Close.
+// Data returns the elements in row-major order. The slice is valid until Close.
 func (t *Tensor) Data() []float32 { return t.data }
 
 // Close frees the memory.
@@ -540,8 +539,7 @@ func goInfo(io *C.ort_io) Info {
 	return info
 }
 
-// mapFile maps a file to read, so that a model of hundreds of megabytes costs
-// no heap while it is loaded.
+// mapFile maps a file for reading, so that loading a large model needs no heap.
 func mapFile(path string) (data []byte, unmap func(), err error) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Places in struct OrtApi. */
+/* Indices in struct OrtApi. */
 enum {
 	CREATE_STATUS = 0,
 	GET_ERROR_CODE = 1,
@@ -67,7 +67,7 @@ enum {
 	RELEASE_CUDA_OPTIONS = 208,
 };
 
-/* Values of the runtime's enumerations. */
+/* Values of ONNX Runtime's enumerations. */
 enum {
 	LOGGING_FATAL = 4,
 	EXECUTION_SEQUENTIAL = 0,
@@ -96,8 +96,8 @@ static void release(const ort_runtime *rt, int index, void *object)
 		CALL(rt, index, void, void *)(object);
 }
 
-/* took moves a status into err and releases it; NULL is success. */
-static int took(const ort_runtime *rt, status st, ort_error *err)
+/* take_status copies a status to err and releases it. NULL is success. */
+static int take_status(const ort_runtime *rt, status st, ort_error *err)
 {
 	if (!st)
 		return 0;
@@ -120,14 +120,14 @@ int ort_load(ort_runtime *rt, const char *path, ort_error *err)
 		return fail(err, "not an ONNX Runtime library", dlerror());
 	rt->base = get();
 	if (!rt->base)
-		return fail(err, "OrtGetApiBase gave nothing", NULL);
+		return fail(err, "OrtGetApiBase returned NULL", NULL);
 	/* OrtApiBase: GetApi, GetVersionString. */
 	const char *v = ((const char *(*const *)(void))rt->base)[1]();
 	snprintf(rt->version, sizeof rt->version, "%s", v ? v : "");
 	return 0;
 }
 
-/* check proves on an error object that the table is the one declared above. */
+/* check verifies the indices above with an error object. */
 static int check(const ort_runtime *rt, ort_error *err)
 {
 	static const char want[] = "yoctune";
@@ -135,7 +135,7 @@ static int check(const ort_runtime *rt, ort_error *err)
 	if (!st)
 		return fail(err, "self-check of the function table failed", NULL);
 	ort_error got = {0};
-	if (took(rt, st, &got) != CODE_FAIL || strcmp(got.msg, want) != 0)
+	if (take_status(rt, st, &got) != CODE_FAIL || strcmp(got.msg, want) != 0)
 		return fail(err, "self-check of the function table failed", got.msg);
 	return 0;
 }
@@ -144,17 +144,17 @@ int ort_start(ort_runtime *rt, uint32_t api, ort_error *err)
 {
 	rt->api = ((void *const *(*const *)(uint32_t))rt->base)[0](api);
 	if (!rt->api)
-		return fail(err, "the library refuses the API version its own version implies", NULL);
+		return fail(err, "the library does not provide the API of its version", NULL);
 	int rc = check(rt, err);
 	if (rc)
 		return rc;
-	/* Every failure is returned with its message, so the runtime's own log
-	 * on standard error would only say it twice. */
-	rc = took(rt, CALL(rt, CREATE_ENV, status, int, const char *, void **)
+	/* Every failure is returned with its message. The runtime's log on standard error
+	 * would repeat it. */
+	rc = take_status(rt, CALL(rt, CREATE_ENV, status, int, const char *, void **)
 		  (LOGGING_FATAL, "yoctune", &rt->env), err);
 	if (rc)
 		return rc;
-	return took(rt, CALL(rt, CREATE_CPU_MEMORY_INFO, status, int, int, void **)
+	return take_status(rt, CALL(rt, CREATE_CPU_MEMORY_INFO, status, int, int, void **)
 		    (ALLOCATOR_DEVICE, MEM_TYPE_DEFAULT, &rt->memory), err);
 }
 
@@ -169,28 +169,28 @@ void ort_stop(ort_runtime *rt)
 
 int ort_options_new(ort_runtime *rt, const ort_settings *set, void **out, ort_error *err)
 {
-	/* A spinning pool takes the cores that the other stages run on. */
+	/* Spinning threads occupy cores that other stages need. */
 	const char *spin = set->spinning ? "1" : "0";
 	const struct { const char *key, *value; } entries[] = {
 		{"session.intra_op.allow_spinning", spin},
 		{"session.inter_op.allow_spinning", spin},
 	};
-	int rc = took(rt, CALL(rt, CREATE_SESSION_OPTIONS, status, void **)(out), err);
+	int rc = take_status(rt, CALL(rt, CREATE_SESSION_OPTIONS, status, void **)(out), err);
 	if (!rc)
-		rc = took(rt, CALL(rt, SET_SESSION_EXECUTION_MODE, status, void *, int)
+		rc = take_status(rt, CALL(rt, SET_SESSION_EXECUTION_MODE, status, void *, int)
 			  (*out, EXECUTION_SEQUENTIAL), err);
 	if (!rc)
-		rc = took(rt, CALL(rt, SET_SESSION_GRAPH_OPTIMIZATION_LEVEL, status, void *, int)
+		rc = take_status(rt, CALL(rt, SET_SESSION_GRAPH_OPTIMIZATION_LEVEL, status, void *, int)
 			  (*out, OPTIMIZE_ALL), err);
 	if (!rc)
-		rc = took(rt, CALL(rt, SET_INTRA_OP_NUM_THREADS, status, void *, int)(*out, set->threads), err);
+		rc = take_status(rt, CALL(rt, SET_INTRA_OP_NUM_THREADS, status, void *, int)(*out, set->threads), err);
 	if (!rc)
-		rc = took(rt, CALL(rt, SET_INTER_OP_NUM_THREADS, status, void *, int)(*out, 1), err);
+		rc = take_status(rt, CALL(rt, SET_INTER_OP_NUM_THREADS, status, void *, int)(*out, 1), err);
 	for (size_t i = 0; !rc && i < sizeof entries / sizeof *entries; i++)
-		rc = took(rt, CALL(rt, ADD_SESSION_CONFIG_ENTRY, status, void *, const char *, const char *)
+		rc = take_status(rt, CALL(rt, ADD_SESSION_CONFIG_ENTRY, status, void *, const char *, const char *)
 			  (*out, entries[i].key, entries[i].value), err);
 	if (!rc && !set->arena)
-		rc = took(rt, CALL(rt, DISABLE_CPU_MEM_ARENA, status, void *)(*out), err);
+		rc = take_status(rt, CALL(rt, DISABLE_CPU_MEM_ARENA, status, void *)(*out), err);
 	return rc;
 }
 
@@ -204,12 +204,12 @@ int ort_append(ort_runtime *rt, void *options, int provider, const char *const *
 		[ORT_TENSORRT] = {CREATE_TENSORRT_OPTIONS, UPDATE_TENSORRT_OPTIONS, APPEND_TENSORRT_V2, RELEASE_TENSORRT_OPTIONS},
 	};
 	void *own = NULL;
-	int rc = took(rt, CALL(rt, calls[provider].create, status, void **)(&own), err);
+	int rc = take_status(rt, CALL(rt, calls[provider].create, status, void **)(&own), err);
 	if (!rc && n)
-		rc = took(rt, CALL(rt, calls[provider].update, status, void *, const char *const *,
+		rc = take_status(rt, CALL(rt, calls[provider].update, status, void *, const char *const *,
 				   const char *const *, size_t)(own, keys, values, n), err);
 	if (!rc)
-		rc = took(rt, CALL(rt, calls[provider].append, status, void *, const void *)(options, own), err);
+		rc = take_status(rt, CALL(rt, calls[provider].append, status, void *, const void *)(options, own), err);
 	release(rt, calls[provider].release, own);
 	return rc;
 }
@@ -218,10 +218,10 @@ int ort_session_new(ort_runtime *rt, ort_session *s, const void *model, size_t b
 		    const void *options, ort_error *err)
 {
 	s->rt = rt;
-	int rc = took(rt, CALL(rt, CREATE_SESSION_FROM_ARRAY, status, void *, const void *, size_t,
+	int rc = take_status(rt, CALL(rt, CREATE_SESSION_FROM_ARRAY, status, void *, const void *, size_t,
 			       const void *, void **)(rt->env, model, bytes, options, &s->session), err);
 	if (!rc)
-		rc = took(rt, CALL(rt, CREATE_RUN_OPTIONS, status, void **)(&s->run_options), err);
+		rc = take_status(rt, CALL(rt, CREATE_RUN_OPTIONS, status, void **)(&s->run_options), err);
 	if (rc)
 		ort_session_free(s);
 	return rc;
@@ -230,10 +230,10 @@ int ort_session_new(ort_runtime *rt, ort_session *s, const void *model, size_t b
 int ort_session_counts(ort_session *s, size_t *inputs, size_t *outputs, ort_error *err)
 {
 	ort_runtime *rt = s->rt;
-	int rc = took(rt, CALL(rt, SESSION_GET_INPUT_COUNT, status, const void *, size_t *)
+	int rc = take_status(rt, CALL(rt, SESSION_GET_INPUT_COUNT, status, const void *, size_t *)
 		      (s->session, inputs), err);
 	if (!rc)
-		rc = took(rt, CALL(rt, SESSION_GET_OUTPUT_COUNT, status, const void *, size_t *)
+		rc = take_status(rt, CALL(rt, SESSION_GET_OUTPUT_COUNT, status, const void *, size_t *)
 			  (s->session, outputs), err);
 	return rc;
 }
@@ -243,19 +243,19 @@ static int describe(ort_runtime *rt, const void *info, ort_io *io, ort_error *er
 {
 	size_t n = 0;
 	const char *axes[ORT_MAX_DIMS] = {0};
-	int rc = took(rt, CALL(rt, GET_TENSOR_ELEMENT_TYPE, status, const void *, int32_t *)
+	int rc = take_status(rt, CALL(rt, GET_TENSOR_ELEMENT_TYPE, status, const void *, int32_t *)
 		      (info, &io->dtype), err);
 	if (!rc)
-		rc = took(rt, CALL(rt, GET_DIMENSIONS_COUNT, status, const void *, size_t *)(info, &n), err);
+		rc = take_status(rt, CALL(rt, GET_DIMENSIONS_COUNT, status, const void *, size_t *)(info, &n), err);
 	if (rc)
 		return rc;
 	if (n > ORT_MAX_DIMS)
-		return fail(err, "a tensor of more than 8 dimensions", io->name);
+		return fail(err, "tensor has more than 8 dimensions", io->name);
 	io->ndims = (int32_t)n;
-	rc = took(rt, CALL(rt, GET_DIMENSIONS, status, const void *, int64_t *, size_t)
+	rc = take_status(rt, CALL(rt, GET_DIMENSIONS, status, const void *, int64_t *, size_t)
 		  (info, io->dims, n), err);
 	if (!rc)
-		rc = took(rt, CALL(rt, GET_SYMBOLIC_DIMENSIONS, status, const void *, const char **, size_t)
+		rc = take_status(rt, CALL(rt, GET_SYMBOLIC_DIMENSIONS, status, const void *, const char **, size_t)
 			  (info, axes, n), err);
 	for (size_t i = 0; !rc && i < n; i++)
 		snprintf(io->axes[i], sizeof io->axes[i], "%s", axes[i] ? axes[i] : "");
@@ -269,22 +269,22 @@ int ort_session_io(ort_session *s, int output, size_t index, ort_io *io, ort_err
 	const void *info = NULL;
 	char *name = NULL;
 
-	int rc = took(rt, CALL(rt, GET_ALLOCATOR_WITH_DEFAULT_OPTIONS, status, void **)(&allocator), err);
+	int rc = take_status(rt, CALL(rt, GET_ALLOCATOR_WITH_DEFAULT_OPTIONS, status, void **)(&allocator), err);
 	if (!rc)
-		rc = took(rt, CALL(rt, output ? SESSION_GET_OUTPUT_NAME : SESSION_GET_INPUT_NAME, status,
+		rc = take_status(rt, CALL(rt, output ? SESSION_GET_OUTPUT_NAME : SESSION_GET_INPUT_NAME, status,
 				   const void *, size_t, void *, char **)
 			  (s->session, index, allocator, &name), err);
 	if (rc)
 		return rc;
 	int length = snprintf(io->name, sizeof io->name, "%s", name);
-	rc = took(rt, CALL(rt, ALLOCATOR_FREE, status, void *, void *)(allocator, name), err);
+	rc = take_status(rt, CALL(rt, ALLOCATOR_FREE, status, void *, void *)(allocator, name), err);
 	if (!rc && length >= (int)sizeof io->name)
-		rc = fail(err, "the name of a tensor is longer than 255 bytes", io->name);
+		rc = fail(err, "tensor name is longer than 255 bytes", io->name);
 	if (!rc)
-		rc = took(rt, CALL(rt, output ? SESSION_GET_OUTPUT_TYPE_INFO : SESSION_GET_INPUT_TYPE_INFO,
+		rc = take_status(rt, CALL(rt, output ? SESSION_GET_OUTPUT_TYPE_INFO : SESSION_GET_INPUT_TYPE_INFO,
 				   status, const void *, size_t, void **)(s->session, index, &type), err);
 	if (!rc)
-		rc = took(rt, CALL(rt, CAST_TYPE_INFO_TO_TENSOR_INFO, status, const void *, const void **)
+		rc = take_status(rt, CALL(rt, CAST_TYPE_INFO_TO_TENSOR_INFO, status, const void *, const void **)
 			  (type, &info), err);
 	io->ndims = -1;
 	if (!rc && info)
@@ -302,7 +302,7 @@ int ort_session_input(ort_session *s, const char *input, ort_error *err)
 int ort_session_output(ort_session *s, const char *output, ort_error *err)
 {
 	if (s->noutputs == ORT_MAX_OUTPUTS)
-		return fail(err, "more outputs than a session has room for", output);
+		return fail(err, "too many outputs", output);
 	if (!(s->outputs[s->noutputs] = strdup(output)))
 		return fail(err, "out of memory", NULL);
 	s->noutputs++;
@@ -324,13 +324,13 @@ void ort_session_free(ort_session *s)
 int ort_tensor_new(ort_runtime *rt, ort_tensor *t, const int64_t *dims, size_t ndims,
 		   size_t bytes, ort_error *err)
 {
-	/* What the core asks of memory it did not allocate; aligned_alloc wants a
+	/* The core requires this alignment of registered memory. aligned_alloc requires a
 	 * multiple of the alignment. */
 	size_t padded = (bytes + 255) / 256 * 256;
 	void *data = aligned_alloc(256, padded);
 	if (!data)
 		return fail(err, "out of memory", NULL);
-	/* Touch every page now rather than in the first frame. */
+	/* Touch every page now and not during the first frame. */
 	memset(data, 0, padded);
 	int rc = ort_tensor_over(rt, t, dims, ndims, data, bytes, err);
 	if (rc)
@@ -346,7 +346,7 @@ int ort_tensor_over(ort_runtime *rt, ort_tensor *t, const int64_t *dims, size_t 
 	t->data = data;
 	t->bytes = bytes;
 	t->borrowed = 1;
-	int rc = took(rt, CALL(rt, CREATE_TENSOR_WITH_DATA_AS_ORT_VALUE, status, const void *, void *, size_t,
+	int rc = take_status(rt, CALL(rt, CREATE_TENSOR_WITH_DATA_AS_ORT_VALUE, status, const void *, void *, size_t,
 			       const int64_t *, size_t, int, void **)
 		      (rt->memory, t->data, bytes, dims, ndims, ELEMENT_FLOAT, &t->value), err);
 	if (rc)
@@ -365,22 +365,22 @@ void ort_tensor_free(ort_runtime *rt, ort_tensor *t)
 
 static int run(ort_session *s, const void *in, void **out, size_t n, ort_error *err)
 {
-	return took(s->rt, CALL(s->rt, RUN, status, void *, const void *, const char *const *,
+	return take_status(s->rt, CALL(s->rt, RUN, status, void *, const void *, const char *const *,
 				const void *const *, size_t, const char *const *, size_t, void **)
 		    (s->session, s->run_options, &s->input, &in, 1, s->outputs, n, out), err);
 }
 
-/* inspect reports what came out. */
+/* inspect reports the name, type and shape of an output. */
 static int inspect(ort_session *s, const void *out, const char *name, ort_io *io, ort_error *err)
 {
 	ort_runtime *rt = s->rt;
 	void *info = NULL;
 	int tensor = 0;
-	int rc = took(rt, CALL(rt, IS_TENSOR, status, const void *, int *)(out, &tensor), err);
+	int rc = take_status(rt, CALL(rt, IS_TENSOR, status, const void *, int *)(out, &tensor), err);
 	if (!rc && !tensor)
 		rc = fail(err, "the output is not a tensor", name);
 	if (!rc)
-		rc = took(rt, CALL(rt, GET_TENSOR_TYPE_AND_SHAPE, status, const void *, void **)(out, &info), err);
+		rc = take_status(rt, CALL(rt, GET_TENSOR_TYPE_AND_SHAPE, status, const void *, void **)(out, &info), err);
 	if (!rc) {
 		snprintf(io->name, sizeof io->name, "%s", name);
 		rc = describe(rt, info, io, err);
@@ -405,13 +405,13 @@ int ort_bind(ort_session *s, ort_tensor *in, ort_tensor *const *outs, size_t n,
 {
 	ort_runtime *rt = s->rt;
 	if (n != s->noutputs)
-		return fail(err, "one tensor for each output is bound", NULL);
-	int rc = took(rt, CALL(rt, CREATE_IO_BINDING, status, void *, void **)(s->session, binding), err);
+		return fail(err, "one tensor is required for each output", NULL);
+	int rc = take_status(rt, CALL(rt, CREATE_IO_BINDING, status, void *, void **)(s->session, binding), err);
 	if (!rc)
-		rc = took(rt, CALL(rt, BIND_INPUT, status, void *, const char *, const void *)
+		rc = take_status(rt, CALL(rt, BIND_INPUT, status, void *, const char *, const void *)
 			  (*binding, s->input, in->value), err);
 	for (size_t i = 0; !rc && i < n; i++)
-		rc = took(rt, CALL(rt, BIND_OUTPUT, status, void *, const char *, const void *)
+		rc = take_status(rt, CALL(rt, BIND_OUTPUT, status, void *, const char *, const void *)
 			  (*binding, s->outputs[i], outs[i]->value), err);
 	if (rc) {
 		ort_unbind(rt, *binding);
@@ -422,7 +422,7 @@ int ort_bind(ort_session *s, ort_tensor *in, ort_tensor *const *outs, size_t n,
 
 int ort_run_bound(ort_session *s, void *binding)
 {
-	return took(s->rt, CALL(s->rt, RUN_WITH_BINDING, status, void *, const void *, const void *)
+	return take_status(s->rt, CALL(s->rt, RUN_WITH_BINDING, status, void *, const void *, const void *)
 		    (s->session, s->run_options, binding), &s->err);
 }
 
@@ -430,7 +430,7 @@ void ort_unbind(ort_runtime *rt, void *binding) { release(rt, RELEASE_IO_BINDING
 
 int ort_run(ort_session *s, ort_tensor *in, ort_tensor *out)
 {
-	/* A value that is there already is written into, not replaced. */
+	/* The runtime writes into an existing value and does not replace it. */
 	void *value = out->value;
 	return run(s, in->value, &value, 1, &s->err);
 }
@@ -438,11 +438,11 @@ int ort_run(ort_session *s, ort_tensor *in, ort_tensor *out)
 void ort_terminate(ort_session *s)
 {
 	ort_error ignored;
-	took(s->rt, CALL(s->rt, RUN_OPTIONS_SET_TERMINATE, status, void *)(s->run_options), &ignored);
+	take_status(s->rt, CALL(s->rt, RUN_OPTIONS_SET_TERMINATE, status, void *)(s->run_options), &ignored);
 }
 
 void ort_resume(ort_session *s)
 {
 	ort_error ignored;
-	took(s->rt, CALL(s->rt, RUN_OPTIONS_UNSET_TERMINATE, status, void *)(s->run_options), &ignored);
+	take_status(s->rt, CALL(s->rt, RUN_OPTIONS_UNSET_TERMINATE, status, void *)(s->run_options), &ignored);
 }

@@ -1,13 +1,12 @@
-/* shim.h - the little of ONNX Runtime's C API that yoctune uses.
+/* shim.h - the part of ONNX Runtime's C API that yoctune uses.
  *
- * The API is one table of function pointers whose order never changes: a new
- * version only appends. So the table is declared here by index, and a library
- * older or newer than any header works alike. Every call that can fail returns
- * 0 or the runtime's error code and leaves the runtime's message in the error
- * given; nothing here keeps state of its own.
+ * The API is one table of function pointers. New versions only append to it, so this
+ * shim addresses functions by index and works with libraries that are older or newer
+ * than any header. A function that can fail returns 0 or the runtime's error code, and
+ * stores the runtime's message in *err. The shim has no state of its own.
  *
- * Reference: struct OrtApi of onnxruntime_c_api.h, API version 8; the functions
- * of version 11 are called only with a table that has them.
+ * Reference: struct OrtApi of onnxruntime_c_api.h, API version 8. Functions of version
+ * 11 are called only if the table has them.
  */
 #ifndef YOCTUNE_ORT_SHIM_H
 #define YOCTUNE_ORT_SHIM_H
@@ -26,7 +25,7 @@ typedef struct {
 } ort_error;
 
 typedef struct {
-	void *handle;       /* of dlopen; never closed, the runtime keeps threads */
+	void *handle;       /* of dlopen; never closed, because the runtime's threads persist */
 	const void *base;   /* OrtApiBase */
 	void *const *api;   /* OrtApi */
 	void *env;          /* OrtEnv */
@@ -58,26 +57,26 @@ typedef struct {
 	int32_t arena;    /* memory of the CPU is kept in an arena */
 } ort_settings;
 
-/* Where a session runs besides the CPU. */
+/* Execution providers other than the CPU. */
 enum { ORT_CUDA = 1, ORT_TENSORRT = 2 };
 
 typedef struct {
 	void *value; /* OrtValue over data */
 	float *data; /* 64-byte aligned, 256 where it is owned */
 	size_t bytes;
-	int borrowed; /* data is the caller's */
+	int borrowed; /* data belongs to the caller */
 } ort_tensor;
 
 int ort_load(ort_runtime *rt, const char *path, ort_error *err);
 int ort_start(ort_runtime *rt, uint32_t api, ort_error *err);
 void ort_stop(ort_runtime *rt);
 
-/* ort_options_new makes the settings of sessions. */
+/* ort_options_new creates OrtSessionOptions. */
 int ort_options_new(ort_runtime *rt, const ort_settings *set, void **options, ort_error *err);
 void ort_options_free(ort_runtime *rt, void *options);
 
-/* ort_append puts a provider before those that are there: the way to learn
- * whether it is usable, since the library lists what it was built for. */
+/* ort_append adds an execution provider before the existing ones. It is the only reliable
+ * test for a provider: the library also lists unusable ones that it was built with. */
 int ort_append(ort_runtime *rt, void *options, int provider, const char *const *keys,
 	       const char *const *values, size_t n, ort_error *err);
 
@@ -86,25 +85,25 @@ int ort_session_new(ort_runtime *rt, ort_session *s, const void *model, size_t b
 int ort_session_counts(ort_session *s, size_t *inputs, size_t *outputs, ort_error *err);
 int ort_session_io(ort_session *s, int output, size_t index, ort_io *io, ort_error *err);
 int ort_session_input(ort_session *s, const char *input, ort_error *err);
-int ort_session_output(ort_session *s, const char *output, ort_error *err); /* one more */
+int ort_session_output(ort_session *s, const char *output, ort_error *err); /* adds one */
 void ort_session_free(ort_session *s);
 
 int ort_tensor_new(ort_runtime *rt, ort_tensor *t, const int64_t *dims, size_t ndims,
 		   size_t bytes, ort_error *err);
 
-/* ort_tensor_over makes a tensor of the caller's memory. */
+/* ort_tensor_over makes a tensor over the caller's memory. */
 int ort_tensor_over(ort_runtime *rt, ort_tensor *t, const int64_t *dims, size_t ndims,
 		    void *data, size_t bytes, ort_error *err);
 void ort_tensor_free(ort_runtime *rt, ort_tensor *t);
 
-/* ort_probe runs once with memory of the runtime's own and reports shape and type
- * of each output that came out. */
+/* ort_probe runs the model once with outputs allocated by the runtime and reports the shape
+ * and type of each. */
 int ort_probe(ort_session *s, ort_tensor *in, ort_io io[ORT_MAX_OUTPUTS], ort_error *err);
 
-/* ort_run fills out from in; the message of a failure is in s->err. */
+/* ort_run computes out from in. s->err has the message of a failure. */
 int ort_run(ort_session *s, ort_tensor *in, ort_tensor *out);
 
-/* ort_bind ties the session to fixed tensors, one for each output. */
+/* ort_bind binds the session to fixed tensors, one for each output. */
 int ort_bind(ort_session *s, ort_tensor *in, ort_tensor *const *outs, size_t n,
 	     void **binding, ort_error *err);
 int ort_run_bound(ort_session *s, void *binding);
@@ -113,7 +112,7 @@ void ort_unbind(ort_runtime *rt, void *binding);
 /* ort_terminate makes a run in another thread return at its next node. */
 void ort_terminate(ort_session *s);
 
-/* ort_resume takes ort_terminate back; no ort_run may be in progress. */
+/* ort_resume undoes ort_terminate. No ort_run may be in progress. */
 void ort_resume(ort_session *s);
 
 #endif

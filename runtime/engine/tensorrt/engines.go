@@ -36,7 +36,7 @@ const Dir = "/var/lib/yoctune/engines"
 
 // Errors to test with errors.Is.
 var (
-	ErrNone    = errors.New("no engine was built")
+	ErrNone    = errors.New("no TensorRT engine")
 	ErrDamaged = errors.New("engine is damaged")
 	ErrBuild   = errors.New("engine cannot be built")
 )
@@ -93,7 +93,7 @@ type Store struct{ Dir string }
 func (s Store) Find(k Key) (string, error) {
 	a, err := s.about(k.String())
 	if errors.Is(err, fs.ErrNotExist) {
-		return "", fmt.Errorf("%w for this model with TensorRT %s on %s: build it with: yoctuned engines build", ErrNone, k.TensorRT, k.GPU)
+		return "", fmt.Errorf("%w for this model with TensorRT %s on %s; run: yoctuned engines build", ErrNone, k.TensorRT, k.GPU)
 	}
 	if err != nil {
 		return "", err

@@ -239,8 +239,7 @@ const (
 // FourCC is a pixel format of the kernel.
 type FourCC uint32
 
-// The pixel formats that are asked for. Those that end in M have each plane in a
-// memory of its own.
+// Supported pixel formats. Those that end in M have each plane in a separate memory.
 const (
 	NV12  FourCC = 'N' | 'V'<<8 | '1'<<16 | '2'<<24
 	NV12M FourCC = 'N' | 'M'<<8 | '1'<<16 | '2'<<24
@@ -263,5 +262,5 @@ func (f FourCC) String() string {
 	return string(b)
 }
 
-// compressed says whether frames differ in size.
+// compressed reports whether the format is compressed.
 func (f FourCC) compressed() bool { return f == MJPEG || f == JPEG }

@@ -1,6 +1,6 @@
-// Package v4l2 captures frames from cameras through the kernel's Video4Linux API,
-// without a library: negotiation, buffers of the driver mapped into this process and
-// exported as DMA buffers, single- and multi-planar.
+// Package v4l2 captures frames from cameras through the kernel's Video4Linux API, without a
+// library. It negotiates the format, maps the driver's buffers and exports them as DMA
+// buffers. It supports the single-planar and the multi-planar API.
 //
 //	d, err := v4l2.Open(v4l2.Kernel{}, "/dev/v4l/by-path/…-video-index0", v4l2.Want{
 //		Formats: []v4l2.FourCC{v4l2.NV12, v4l2.NV12M}, Width: 1280, Height: 720, Num: 30, Den: 1})
@@ -12,11 +12,10 @@
 //		err = d.Queue(f.Index) // and goes back
 //	}
 //
-// A camera fails in ways a file does not, and each has an error of its own: it is
-// unplugged ([ErrGone]), it stops giving frames ([ErrStalled]), a frame arrives
-// damaged ([ErrFrame]), the driver has no buffer and loses frames ([Frame.Lost]). An
-// input for HDMI or SDI has no signal ([ErrNoSignal]), or one of another size or rate
-// than before ([ErrChanged]).
+// Each kind of failure has its own error: the camera is unplugged ([ErrGone]), it stops
+// delivering frames ([ErrStalled]), or a frame is damaged ([ErrFrame]). [Frame.Lost] counts
+// frames that the driver dropped for lack of buffers. An HDMI or SDI input has no signal
+// ([ErrNoSignal]), or the size or rate of its signal changes ([ErrChanged]).
 //
 // Reference: Linux Media Subsystem Documentation, Video for Linux API.
 package v4l2
@@ -39,42 +38,42 @@ var (
 	ErrFormat      = errors.New("the camera does not offer the format")
 	ErrBusy        = errors.New("the camera is in use")
 	ErrGone        = errors.New("the camera is gone")
-	ErrStalled     = errors.New("the camera gives no frames")
-	ErrFrame       = errors.New("a frame arrived damaged")
+	ErrStalled     = errors.New("the camera delivers no frames")
+	ErrFrame       = errors.New("damaged frame")
 	ErrNoSignal    = errors.New("the input has no signal")
 	ErrChanged     = errors.New("the signal of the input has changed")
 	ErrInterrupted = errors.New("interrupted")
 )
 
-// Want is what a camera is asked for.
+// Want is the requested format.
 type Want struct {
-	Formats       []FourCC // that will do, best first
+	Formats       []FourCC // acceptable pixel formats, best first
 	Width, Height int      // pixels
-	Num, Den      int      // frames per second, 0: as the camera likes
+	Num, Den      int      // frames per second; 0: the camera's default
 }
 
-// Format is what a camera gives.
+// Format is the negotiated format.
 type Format struct {
 	Pixels        FourCC
 	Width, Height int
-	Pitch, Size   [maxPlanes]int // bytes from row to row, and of each memory
-	Planes        int            // memories of a frame
-	Num, Den      int            // frames per second, 0: unknown
-	Full, HD      bool           // colours: full range; BT.709, otherwise BT.601
-	Adjusted      []string       // what the driver made of the request, in words
+	Pitch, Size   [maxPlanes]int // bytes per row, and bytes of each memory plane
+	Planes        int            // memory planes of a frame
+	Num, Den      int            // frames per second; 0: unknown
+	Full, HD      bool           // full range; BT.709, otherwise BT.601
+	Adjusted      []string       // deviations from the request, as sentences
 }
 
-// Frame is one frame in the driver's memory, until its index is queued again.
+// Frame is a frame in the driver's memory. It is valid until its index is queued again.
 type Frame struct {
 	Index    int
-	Planes   [maxPlanes][]byte // what was written to each memory
+	Planes   [maxPlanes][]byte // content of each memory plane
 	Sequence uint32
-	Lost     uint32 // frames between the one before and this that the driver could not give
-	Captured int64  // CLOCK_MONOTONIC ns; 0: the driver stamps with no clock or another
-	AtStart  bool   // stamped at the start of exposure; otherwise when the frame was complete
+	Lost     uint32 // frames that the driver dropped since the previous one
+	Captured int64  // CLOCK_MONOTONIC in ns; 0: the driver uses no or another clock
+	AtStart  bool   // Captured is the start of exposure, otherwise the end of the frame
 }
 
-// Device is an open camera. Its methods are for one goroutine, except Interrupt.
+// Device is an open camera. Only one goroutine may use it, except for Interrupt.
 type Device struct {
 	sys     System
 	fd      int
@@ -89,12 +88,12 @@ type Device struct {
 	mem       [][]byte // by buffer and plane
 	count     int
 	streaming bool
-	seen      bool // a frame of this stream
+	seen      bool // this stream has delivered a frame
 	last      uint32
 	ioErrors  int
 
-	// Structures that the kernel reads and writes; here so that they stay where
-	// they are, and so that a frame allocates nothing.
+	// Structs that the kernel reads and writes. As fields they have fixed addresses, and a
+	// frame allocates nothing.
 	buf    buffer
 	planes [maxPlanes]plane
 	fds    [][]int // exported, by buffer
@@ -102,11 +101,11 @@ type Device struct {
 	interrupt sync.Once
 }
 
-// retries is how many input errors in a row a camera may have before it counts as
-// gone: the API says that EIO can be a loss of signal that passes.
+// retries is the number of consecutive EIO errors after which the camera counts as gone.
+// According to the API, EIO may be a temporary loss of signal.
 const retries = 3
 
-// Open opens a camera and agrees on a format.
+// Open opens a camera and negotiates a format.
 func Open(sys System, path string, want Want) (_ *Device, err error) {
 	d := &Device{sys: sys, path: path, fd: -1, wake: -1}
 	defer func() {
@@ -120,7 +119,7 @@ func Open(sys System, path string, want Want) (_ *Device, err error) {
 		case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENODEV), errors.Is(err, unix.ENXIO):
 			return nil, fmt.Errorf("%w: %w", ErrGone, err)
 		case errors.Is(err, unix.EACCES), errors.Is(err, unix.EPERM):
-			return nil, fmt.Errorf("%w: its group, video, may read it", err)
+			return nil, fmt.Errorf("%w: the user must be in the group video", err)
 		case errors.Is(err, unix.EBUSY):
 			return nil, fmt.Errorf("%w: %w", ErrBusy, err)
 		}
@@ -132,7 +131,7 @@ func Open(sys System, path string, want Want) (_ *Device, err error) {
 	if err := d.query(); err != nil {
 		return nil, err
 	}
-	if err := d.lock(); err != nil {
+	if err := d.detectSignal(); err != nil {
 		return nil, err
 	}
 	if err := d.negotiate(want); err != nil {
@@ -141,14 +140,14 @@ func Open(sys System, path string, want Want) (_ *Device, err error) {
 	return d, nil
 }
 
-// Format is what was agreed on.
+// Format returns the negotiated format.
 func (d *Device) Format() Format { return d.format }
 
 func (d *Device) query() error {
 	var c capability
 	if err := call(d.sys, d.fd, reqQueryCap, "QUERYCAP", unsafe.Pointer(&c)); err != nil {
 		if errors.Is(err, unix.ENOTTY) || errors.Is(err, unix.EINVAL) {
-			return fmt.Errorf("%w: it is no video device", ErrNotCamera)
+			return fmt.Errorf("%w: not a video device", ErrNotCamera)
 		}
 		return gone(err)
 	}
@@ -162,17 +161,17 @@ func (d *Device) query() error {
 	case d.caps&capVideoCapture != 0:
 		d.typ = bufCapture
 	case d.caps&capMeta != 0:
-		return fmt.Errorf("%w: %s gives data about frames here; its frames are on the node before", ErrNotCamera, d.card)
+		return fmt.Errorf("%w: this is the metadata node of %s; use the video node before it", ErrNotCamera, d.card)
 	default:
 		return fmt.Errorf("%w: %s does not capture video", ErrNotCamera, d.card)
 	}
 	if d.caps&capStreaming == 0 {
-		return fmt.Errorf("%w: the driver of %s offers no buffers to stream into", ErrNotCamera, d.card)
+		return fmt.Errorf("%w: the driver of %s does not support streaming I/O", ErrNotCamera, d.card)
 	}
 	for n := uint32(0); n < 256; n++ {
 		f := fmtDesc{index: n, typ: d.typ}
 		if err := call(d.sys, d.fd, reqEnumFmt, "ENUM_FMT", unsafe.Pointer(&f)); errors.Is(err, unix.EINVAL) {
-			break // after the last
+			break // end of the list
 		} else if err != nil {
 			return gone(err)
 		}
@@ -181,10 +180,10 @@ func (d *Device) query() error {
 	return nil
 }
 
-// lock has an input for a signal of its own size and rate, HDMI or SDI, take the one
-// that is there, and asks to be told when it changes. Cameras have neither.
-func (d *Device) lock() error {
-	// Refused by most drivers, which have nothing to tell.
+// detectSignal sets up an HDMI or SDI input for the detected signal and subscribes to
+// changes of it. It does nothing for other cameras.
+func (d *Device) detectSignal() error {
+	// Most drivers have no such event and return an error.
 	_ = d.sys.Ioctl(d.fd, reqSubscribe, unsafe.Pointer(&eventSubscription{typ: eventSourceChange}))
 	var t dvTimings
 	switch err := call(d.sys, d.fd, reqQueryTimings, "QUERY_DV_TIMINGS", unsafe.Pointer(&t)); {
@@ -192,8 +191,8 @@ func (d *Device) lock() error {
 	case errors.Is(err, unix.ENOLINK):
 		return fmt.Errorf("%w: nothing is connected to %s, or it is off: %w", ErrNoSignal, d.card, err)
 	case errors.Is(err, unix.ENOLCK), errors.Is(err, unix.ERANGE):
-		return fmt.Errorf("%w that %s can take: %w", ErrNoSignal, d.card, err)
-	default: // ENOTTY, ENODATA: it is no such input
+		return fmt.Errorf("%w that %s supports: %w", ErrNoSignal, d.card, err)
+	default: // ENOTTY, ENODATA: not such an input
 		return nil
 	}
 	if err := call(d.sys, d.fd, reqSetTimings, "S_DV_TIMINGS", unsafe.Pointer(&t)); err != nil {
@@ -205,14 +204,49 @@ func (d *Device) lock() error {
 	return nil
 }
 
-// negotiate sets the format and the rate. A driver gives what is nearest to what
-// it was asked for; only another kind of pixels is of no use.
+// negotiate sets the format and the rate. A driver selects the values nearest to the
+// request; only a different pixel format is an error.
 func (d *Device) negotiate(want Want) error {
 	i := slices.IndexFunc(want.Formats, func(f FourCC) bool { return slices.Contains(d.offered, f) })
 	if i < 0 {
 		return fmt.Errorf("%w %s; %s offers %s", ErrFormat, join(want.Formats), d.card, join(d.offered))
 	}
 	pixels := want.Formats[i]
+	colours, err := d.setFormat(want, pixels)
+	if err != nil {
+		return err
+	}
+	got := &d.format
+	if got.Pixels != pixels {
+		return fmt.Errorf("%w %s: the driver selected %s", ErrFormat, pixels, got.Pixels)
+	}
+	if err := got.check(); err != nil {
+		return err
+	}
+	got.HD = colours.isBT709()
+	got.Full = colours.isFullRange() || pixels == Grey || pixels.compressed()
+	if got.Width != want.Width || got.Height != want.Height {
+		got.Adjusted = append(got.Adjusted, fmt.Sprintf("requested frames of %dx%d, %s delivers %dx%d%s",
+			want.Width, want.Height, d.card, got.Width, got.Height, d.sizes(pixels)))
+	}
+	return d.setRate(want)
+}
+
+// colours is the colorimetry of a format.
+type colours struct{ space, encoding, quantization uint32 }
+
+// isBT709 follows V4L2_MAP_YCBCR_ENC_DEFAULT.
+func (c colours) isBT709() bool {
+	return c.encoding == encoding709 || c.encoding == 0 && (c.space == colorREC709 || c.space == colorDCIP3)
+}
+
+// isFullRange follows V4L2_MAP_QUANTIZATION_DEFAULT.
+func (c colours) isFullRange() bool {
+	return c.quantization == quantFull || c.quantization != quantLimited && c.space == colorJPEG
+}
+
+// setFormat requests a format and stores the one that the driver selected in d.format.
+func (d *Device) setFormat(want Want, pixels FourCC) (colours, error) {
 	f := format{typ: d.typ}
 	single := (*pixFormat)(unsafe.Pointer(&f.fmt))
 	multi := (*pixFormatMPlane)(unsafe.Pointer(&f.fmt))
@@ -223,51 +257,39 @@ func (d *Device) negotiate(want Want) error {
 	}
 	if err := call(d.sys, d.fd, reqSetFmt, "S_FMT", unsafe.Pointer(&f)); err != nil {
 		if errors.Is(err, unix.EBUSY) {
-			return fmt.Errorf("%w: %w", ErrBusy, err)
+			return colours{}, fmt.Errorf("%w: %w", ErrBusy, err)
 		}
-		return gone(err)
+		return colours{}, gone(err)
 	}
 	got := &d.format
-	var field, space, encoding, quant uint32
+	var field uint32
+	var c colours
 	if d.multi() {
 		got.Pixels, got.Width, got.Height = FourCC(multi.pixelFormat), int(multi.width), int(multi.height)
 		got.Planes = int(multi.numPlanes)
 		if got.Planes < 1 || got.Planes > maxPlanes {
-			return fmt.Errorf("%w: the driver says frames of %d planes", ErrFormat, got.Planes)
+			return c, fmt.Errorf("%w: the driver reports frames of %d planes", ErrFormat, got.Planes)
 		}
 		for n, p := range multi.planeFmt[:got.Planes] {
 			got.Pitch[n], got.Size[n] = int(p.bytesPerLine), int(p.sizeImage)
 		}
-		field, space, encoding, quant = multi.field, multi.colorSpace, uint32(multi.ycbcrEnc), uint32(multi.quantization)
+		field, c = multi.field, colours{multi.colorSpace, uint32(multi.ycbcrEnc), uint32(multi.quantization)}
 	} else {
 		got.Pixels, got.Width, got.Height, got.Planes = FourCC(single.pixelFormat), int(single.width), int(single.height), 1
 		got.Pitch[0], got.Size[0] = int(single.bytesPerLine), int(single.sizeImage)
-		field, space, encoding, quant = single.field, single.colorSpace, single.ycbcrEnc, single.quantization
-	}
-	if got.Pixels != pixels {
-		return fmt.Errorf("%w %s: the driver made it %s", ErrFormat, pixels, got.Pixels)
+		field, c = single.field, colours{single.colorSpace, single.ycbcrEnc, single.quantization}
 	}
 	if field != fieldNone && field != fieldAny {
-		return fmt.Errorf("%w: the driver gives interlaced frames (field %d); only progressive ones are read", ErrFormat, field)
+		return c, fmt.Errorf("%w: the driver delivers interlaced frames (field %d); only progressive frames are supported", ErrFormat, field)
 	}
-	if err := got.check(); err != nil {
-		return err
-	}
-	// The defaults of the kernel: V4L2_MAP_YCBCR_ENC_DEFAULT and
-	// V4L2_MAP_QUANTIZATION_DEFAULT.
-	got.HD = encoding == encoding709 || encoding == 0 && (space == colorREC709 || space == colorDCIP3)
-	got.Full = quant == quantFull || quant != quantLimited && space == colorJPEG || pixels == Grey || pixels.compressed()
-	if got.Width != want.Width || got.Height != want.Height {
-		got.Adjusted = append(got.Adjusted, fmt.Sprintf("frames of %dx%d were asked for, %s gives %dx%d%s",
-			want.Width, want.Height, d.card, got.Width, got.Height, d.sizes(pixels)))
-	}
-	return d.rate(want)
+	return c, nil
 }
 
-// check refuses what would make reading frames run outside their memory.
+// check validates the sizes that the driver reports, so that reading a frame stays inside
+// its memory.
 func (f *Format) check() error {
 	if f.Width < 1 || f.Height < 1 || f.Width > 1<<15 || f.Height > 1<<15 {
-		return fmt.Errorf("%w: the driver says frames of %dx%d", ErrFormat, f.Width, f.Height)
+		return fmt.Errorf("%w: the driver reports frames of %dx%d", ErrFormat, f.Width, f.Height)
 	}
 	if f.Pixels.compressed() {
 		return nil
@@ -275,17 +297,17 @@ func (f *Format) check() error {
 	rows := f.rows()
 	for n := range rows {
 		if n < f.Planes && f.Pitch[n] == 0 {
-			f.Pitch[n] = rows[n].bytes // some drivers say it of padded rows only
+			f.Pitch[n] = rows[n].bytes // some drivers set the pitch of padded rows only
 		}
 	}
 	if _, _, err := f.image(nil); err != nil {
-		return fmt.Errorf("%w: the driver says rows of %d bytes and memories of %d bytes for %s frames of %dx%d: %w",
+		return fmt.Errorf("%w: the driver reports rows of %d bytes and planes of %d bytes for %s frames of %dx%d: %w",
 			ErrFormat, f.Pitch[:f.Planes], f.Size[:f.Planes], f.Pixels, f.Width, f.Height, err)
 	}
 	return nil
 }
 
-// row is what the rows of one plane of the picture have.
+// row describes the rows of one plane of the picture.
 type row struct{ bytes, count int }
 
 func (f *Format) rows() []row {
@@ -302,8 +324,8 @@ func (f *Format) rows() []row {
 	return []row{{w, h}}
 }
 
-// Image cuts a frame into the planes of the picture, with the bytes from row to
-// row. It fails with [ErrFrame] when the driver wrote less than the picture.
+// Image splits a frame into the planes of the picture. pitch is in bytes per row. It fails
+// with [ErrFrame] if the driver wrote less than the picture.
 func (f *Format) Image(fr *Frame) (planes [3][]byte, pitch [3]int, err error) {
 	return f.image(fr)
 }
@@ -314,7 +336,7 @@ func (f *Format) image(fr *Frame) (planes [3][]byte, pitch [3]int, err error) {
 	for n, r := range rows {
 		pitch[n] = f.Pitch[memory]
 		if f.Planes == 1 && n > 0 && len(rows) == 3 {
-			pitch[n] /= 2 // the kernel says luma's; that of I420's chroma is half
+			pitch[n] /= 2 // the kernel reports luma's pitch; chroma of I420 has half of it
 		}
 		size := f.Size[memory]
 		if fr != nil {
@@ -323,7 +345,7 @@ func (f *Format) image(fr *Frame) (planes [3][]byte, pitch [3]int, err error) {
 		// The last row may be as short as the picture.
 		end := at + pitch[n]*(r.count-1) + r.bytes
 		if pitch[n] < r.bytes || end > size {
-			return planes, pitch, fmt.Errorf("%w: it has %d of %d bytes", ErrFrame, size, end)
+			return planes, pitch, fmt.Errorf("%w: %d of %d bytes", ErrFrame, size, end)
 		}
 		if fr != nil {
 			planes[n] = fr.Planes[memory][at:end]
@@ -336,12 +358,12 @@ func (f *Format) image(fr *Frame) (planes [3][]byte, pitch [3]int, err error) {
 	return planes, pitch, nil
 }
 
-// rate asks for frames per second and learns what the camera gives.
-func (d *Device) rate(want Want) error {
+// setRate requests the frame rate and reads back the selected one.
+func (d *Device) setRate(want Want) error {
 	got := &d.format
 	p := streamParm{typ: d.typ}
 	if err := d.sys.Ioctl(d.fd, reqGetParm, unsafe.Pointer(&p)); err != nil {
-		return nil // optional: ENOTTY where the driver has none
+		return nil // optional: ENOTTY if the driver does not support it
 	}
 	if want.Num > 0 && p.capability&capPerFrame != 0 {
 		p = streamParm{typ: d.typ}
@@ -354,13 +376,13 @@ func (d *Device) rate(want Want) error {
 		got.Num, got.Den = int(t.denominator), int(t.numerator)
 	}
 	if want.Num > 0 && got.Num > 0 && got.Num*max(want.Den, 1) != want.Num*got.Den {
-		got.Adjusted = append(got.Adjusted, fmt.Sprintf("%.4g frames a second were asked for, %s gives %.4g",
+		got.Adjusted = append(got.Adjusted, fmt.Sprintf("requested %.4g frames per second, %s delivers %.4g",
 			float64(want.Num)/float64(max(want.Den, 1)), d.card, float64(got.Num)/float64(got.Den)))
 	}
 	return nil
 }
 
-// sizes says which frames a camera offers, to tell a user what to write.
+// sizes lists the frame sizes of the camera, for messages.
 func (d *Device) sizes(pixels FourCC) string {
 	var names []string
 	for n := uint32(0); n < 64; n++ {
@@ -393,7 +415,7 @@ func join(all []FourCC) string {
 	return strings.Join(names, ", ")
 }
 
-// gone adds ErrGone to the errors of a device that is no longer there.
+// gone wraps errors of an unplugged device in ErrGone.
 func gone(err error) error {
 	if errors.Is(err, unix.ENODEV) || errors.Is(err, unix.ENXIO) || errors.Is(err, unix.ESHUTDOWN) {
 		return fmt.Errorf("%w: %w", ErrGone, err)
@@ -401,8 +423,8 @@ func gone(err error) error {
 	return err
 }
 
-// Allocate gets buffers from the driver and maps them. It may give more or fewer:
-// [Device.Buffers].
+// Allocate requests buffers from the driver and maps them. The driver may provide more or
+// fewer; see [Device.Buffers].
 func (d *Device) Allocate(buffers int) error {
 	if err := d.allocate(buffers); err != nil {
 		return fmt.Errorf("camera %s: %w", d.path, gone(err))
@@ -419,7 +441,7 @@ func (d *Device) allocate(buffers int) error {
 		return err
 	}
 	if req.count < 2 || req.count > maxBuffers {
-		return fmt.Errorf("the driver gives %d buffers: %w", req.count, unix.ENOMEM)
+		return fmt.Errorf("the driver provides %d buffers: %w", req.count, unix.ENOMEM)
 	}
 	d.count = int(req.count)
 	d.mem = make([][]byte, d.count*d.format.Planes)
@@ -445,7 +467,7 @@ func (d *Device) allocate(buffers int) error {
 	return nil
 }
 
-// Start queues all buffers and begins to capture.
+// Start queues all buffers and starts capturing.
 func (d *Device) Start() error {
 	for i := range d.count {
 		if err := d.Queue(i); err != nil {
@@ -460,10 +482,10 @@ func (d *Device) Start() error {
 	return nil
 }
 
-// Buffers is how many buffers the driver gave.
+// Buffers returns the number of buffers.
 func (d *Device) Buffers() int { return d.count }
 
-// prepare fills the structure that names buffer i.
+// prepare sets d.buf for buffer i.
 func (d *Device) prepare(i int) {
 	d.buf = buffer{index: uint32(i), typ: d.typ, memory: memoryMMAP}
 	if d.multi() {
@@ -472,7 +494,7 @@ func (d *Device) prepare(i int) {
 	}
 }
 
-// Queue gives a buffer back to the driver.
+// Queue returns a buffer to the driver.
 func (d *Device) Queue(i int) error {
 	d.prepare(i)
 	if err := call(d.sys, d.fd, reqQBuf, "QBUF", unsafe.Pointer(&d.buf)); err != nil {
@@ -481,9 +503,9 @@ func (d *Device) Queue(i int) error {
 	return nil
 }
 
-// Next waits for a frame, at most for d. A damaged one is given back and is an
-// [ErrFrame]: the next may be good. [ErrStalled] is for the caller to judge;
-// after [ErrGone] and [ErrChanged] the device has to be closed.
+// Next waits for a frame, for at most timeout. A damaged frame is returned to the driver and
+// reported as [ErrFrame]; the next one may be intact. After [ErrStalled] the caller may call
+// Next again; after [ErrGone] and [ErrChanged] it must close the device.
 func (d *Device) Next(timeout time.Duration) (f Frame, err error) {
 	end := time.Now().Add(timeout)
 	for {
@@ -494,11 +516,11 @@ func (d *Device) Next(timeout time.Duration) (f Frame, err error) {
 		case woken != 0:
 			return f, ErrInterrupted
 		case events == 0:
-			return f, fmt.Errorf("%w: none for %v", ErrStalled, timeout)
+			return f, fmt.Errorf("%w within %v", ErrStalled, timeout)
 		case events&unix.POLLPRI != 0 && d.changed():
 			return f, ErrChanged
 		}
-		// The API reports errors of the device with POLLERR; what it is, DQBUF says.
+		// POLLERR reports an error of the device; DQBUF returns which one.
 		d.prepare(0)
 		err = d.sys.Ioctl(d.fd, reqDQBuf, unsafe.Pointer(&d.buf))
 		broken := events&(unix.POLLERR|unix.POLLHUP|unix.POLLNVAL) != 0
@@ -511,24 +533,24 @@ func (d *Device) Next(timeout time.Duration) (f Frame, err error) {
 		case errors.Is(err, unix.EAGAIN):
 			continue
 		case errors.Is(err, unix.EIO):
-			// Whether a buffer came out with it, the API leaves open: none is
-			// taken back, and the driver has others.
+			// The API does not define whether a buffer was dequeued. Assume that none
+			// was; the driver has others.
 			if d.ioErrors++; d.ioErrors >= retries {
-				return f, fmt.Errorf("%w: %d errors in a row: %w", ErrGone, d.ioErrors, err)
+				return f, fmt.Errorf("%w: %d consecutive errors: %w", ErrGone, d.ioErrors, err)
 			}
 			return f, fmt.Errorf("%w: %w", ErrFrame, err)
 		case errors.Is(err, unix.EPIPE), errors.Is(err, unix.EINVAL):
-			return f, fmt.Errorf("%w: it no longer streams: %w", ErrGone, err)
+			return f, fmt.Errorf("%w: it stopped streaming: %w", ErrGone, err)
 		}
 		return f, gone(fmt.Errorf("VIDIOC_DQBUF: %w", err))
 	}
 }
 
-// changed takes the events that wait, and says whether one of them is that the signal
-// is another: its size, or whether there is any.
+// changed dequeues all pending events and reports whether one of them is a change of the
+// signal.
 func (d *Device) changed() bool {
 	found := false
-	for range maxBuffers { // a driver that always has one more is not listened to
+	for range maxBuffers { // a limit, in case a driver never runs out of events
 		var e event
 		if d.sys.Ioctl(d.fd, reqDQEvent, unsafe.Pointer(&e)) != nil {
 			break
@@ -538,15 +560,14 @@ func (d *Device) changed() bool {
 	return found
 }
 
-// frame reads what the driver says of the buffer it gave.
+// frame returns the frame in the dequeued buffer.
 func (d *Device) frame() (Frame, error) {
 	b := &d.buf
 	if int(b.index) >= d.count {
-		return Frame{}, fmt.Errorf("%w: the driver gave buffer %d of %d", ErrGone, b.index, d.count)
+		return Frame{}, fmt.Errorf("%w: the driver returned buffer %d of %d", ErrGone, b.index, d.count)
 	}
 	f := Frame{Index: int(b.index), Sequence: b.sequence, AtStart: b.flags&flagStampSourceSOE != 0}
-	// A sequence that does not grow is one of a driver that does not count, or
-	// starts anew.
+	// Drivers that do not count, or restart, have sequence numbers that do not increase.
 	if gap := b.sequence - d.last - 1; d.seen && b.sequence > d.last {
 		f.Lost = gap
 	}
@@ -568,7 +589,7 @@ func (d *Device) frame() (Frame, error) {
 	var err error
 	switch {
 	case b.flags&flagError != 0:
-		err = fmt.Errorf("%w: the driver says so of frame %d", ErrFrame, b.sequence)
+		err = fmt.Errorf("%w: the driver flagged frame %d as damaged", ErrFrame, b.sequence)
 	case d.format.Pixels.compressed():
 		if len(f.Planes[0]) == 0 {
 			err = fmt.Errorf("%w: frame %d is empty", ErrFrame, b.sequence)
@@ -585,8 +606,8 @@ func (d *Device) frame() (Frame, error) {
 	return f, nil
 }
 
-// Export gives the memory of a buffer as DMA buffers, one for each plane, which
-// other drivers take without a copy. They stay the device's and are closed with it.
+// Export returns file descriptors of DMA buffers for a buffer, one per plane. Other drivers
+// can use them without a copy. Close closes them.
 func (d *Device) Export(i int) ([]int, error) {
 	if i < 0 || i >= d.count {
 		return nil, fmt.Errorf("export buffer %d of %d: %w", i, d.count, unix.EINVAL)
@@ -609,13 +630,13 @@ func (d *Device) Export(i int) ([]int, error) {
 	return fds, nil
 }
 
-// Interrupt makes Next return, now and from now on.
+// Interrupt makes current and later calls of Next return [ErrInterrupted].
 func (d *Device) Interrupt() {
 	d.interrupt.Do(func() { _, _ = unix.Write(d.wake, []byte{1, 0, 0, 0, 0, 0, 0, 0}) })
 }
 
-// Stop ends the capture and closes the device. The memory of frames stays until
-// Close, so that whoever still reads one may finish.
+// Stop ends capturing and closes the device. Frames stay mapped until Close, so that their
+// readers can finish.
 func (d *Device) Stop() error {
 	if d.fd < 0 {
 		return nil
@@ -632,8 +653,7 @@ func (d *Device) Stop() error {
 	return errors.Join(errs...)
 }
 
-// Close stops the device and takes the memory of its frames away. Interrupt is not
-// to be called any more.
+// Close stops the device and unmaps its frames. Interrupt must not be called afterwards.
 func (d *Device) Close() error {
 	errs := []error{d.Stop()}
 	for _, fds := range d.fds {

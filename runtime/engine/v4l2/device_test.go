@@ -120,12 +120,12 @@ func TestAFrameAllocatesNothing(t *testing.T) {
 	}
 }
 
-func TestWhatTheDriverAdjustedIsSaid(t *testing.T) {
+func TestAdjustmentsOfTheDriverAreReported(t *testing.T) {
 	c := &v4l2test.Camera{Num: 15, Formats: []v4l2test.Format{nv12(320, 240, 0, 1), nv12(640, 480, 0, 1)}}
 	d := open(t, c, want(1920, 1080))
 	f := d.Format()
 	said := strings.Join(f.Adjusted, "\n")
-	for _, s := range []string{"1920x1080 were asked for, Test Camera gives 640x480; it offers 320x240, 640x480", "30 frames a second were asked for, Test Camera gives 15"} {
+	for _, s := range []string{"requested frames of 1920x1080, Test Camera delivers 640x480; it offers 320x240, 640x480", "requested 30 frames per second, Test Camera delivers 15"} {
 		if !strings.Contains(said, s) {
 			t.Errorf("no %q in %q", s, said)
 		}
@@ -135,7 +135,7 @@ func TestWhatTheDriverAdjustedIsSaid(t *testing.T) {
 	}
 }
 
-func TestAFormatThatIsNotOfferedIsNamedWithThoseThatAre(t *testing.T) {
+func TestAnUnsupportedFormatIsReportedWithTheOfferedOnes(t *testing.T) {
 	c := &v4l2test.Camera{Formats: []v4l2test.Format{{Pixels: "YUYV", Width: 64, Height: 32, Pitch: 128, Size: 4096}, {Pixels: "MJPG", Width: 64, Height: 32, Size: 4096}}}
 	_, err := v4l2.Open(c, "/dev/video9", want(64, 32))
 	if !errors.Is(err, v4l2.ErrFormat) || !strings.Contains(err.Error(), "NV12, NM12; Test Camera offers YUYV, MJPG") {
@@ -144,7 +144,7 @@ func TestAFormatThatIsNotOfferedIsNamedWithThoseThatAre(t *testing.T) {
 }
 
 // A driver that says less memory than its frames need is not believed.
-func TestADriverThatContradictsItselfIsRefused(t *testing.T) {
+func TestInconsistentDriversAreRefused(t *testing.T) {
 	for name, f := range map[string]v4l2test.Format{
 		"memory too small": {Pixels: "NV12", Width: 64, Height: 32, Size: 64*32*3/2 - 1},
 		"rows too short":   {Pixels: "NV12", Width: 64, Height: 32, Pitch: 63, Size: 1 << 20},
@@ -156,7 +156,7 @@ func TestADriverThatContradictsItselfIsRefused(t *testing.T) {
 	}
 }
 
-func TestAFailureIsNamedAndWhatCanGoOnGoesOn(t *testing.T) {
+func TestFailuresAreReportedAndTemporaryOnesSurvived(t *testing.T) {
 	for _, c := range []struct {
 		fault v4l2test.Fault
 		want  error
@@ -199,7 +199,7 @@ func TestAFailureIsNamedAndWhatCanGoOnGoesOn(t *testing.T) {
 	}
 }
 
-func TestInputErrorsInARowMeanThatTheCameraIsGone(t *testing.T) {
+func TestConsecutiveInputErrorsMeanThatTheCameraIsGone(t *testing.T) {
 	d := started(t, &v4l2test.Camera{Formats: []v4l2test.Format{nv12(64, 32, 0, 1)}, Script: func(_, _ int) v4l2test.Fault { return v4l2test.EIO }})
 	var errs []error
 	for range 3 {
@@ -211,7 +211,7 @@ func TestInputErrorsInARowMeanThatTheCameraIsGone(t *testing.T) {
 	}
 }
 
-func TestFramesThatTheDriverLostAreCounted(t *testing.T) {
+func TestDroppedFramesAreCounted(t *testing.T) {
 	d := started(t, &v4l2test.Camera{Formats: []v4l2test.Format{nv12(64, 32, 0, 1)}, Script: func(_, n int) v4l2test.Fault {
 		if n == 0 || n == 2 {
 			return v4l2test.Skip
@@ -237,7 +237,7 @@ func TestFramesThatTheDriverLostAreCounted(t *testing.T) {
 
 // An input that lost its signal, or has one of another size, gives no frames that are
 // half of the one and half of the other: it says so, and is to be opened anew.
-func TestASignalThatChangesIsSaid(t *testing.T) {
+func TestSignalChangesAreReported(t *testing.T) {
 	c := &v4l2test.Camera{
 		Formats: []v4l2test.Format{nv12(64, 32, 0, 1)}, HDMI: &v4l2test.HDMI{Lost: 1, Then: []v4l2test.Format{nv12(128, 64, 0, 1)}},
 		Script: func(_, n int) v4l2test.Fault {
@@ -272,7 +272,7 @@ func TestASignalThatChangesIsSaid(t *testing.T) {
 	}
 }
 
-func TestAStampOfAnotherClockIsNone(t *testing.T) {
+func TestTimestampsOfOtherClocksAreIgnored(t *testing.T) {
 	d := started(t, &v4l2test.Camera{Formats: []v4l2test.Format{nv12(64, 32, 0, 1)}, Script: func(_, _ int) v4l2test.Fault { return v4l2test.NoClock }})
 	if f, err := d.Next(long); err != nil || f.Captured != 0 {
 		t.Errorf("%v %d", err, f.Captured)
@@ -303,7 +303,7 @@ func TestBuffersAreExportedOnce(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoCameraIsSaid(t *testing.T) {
+func TestOtherDevicesAreRefused(t *testing.T) {
 	for path, want := range map[string]error{"/dev/null": v4l2.ErrNotCamera, "/dev/video-absent": v4l2.ErrGone} {
 		if _, err := v4l2.Open(v4l2.Kernel{}, path, v4l2.Want{}); !errors.Is(err, want) {
 			t.Errorf("%s: %v", path, err)

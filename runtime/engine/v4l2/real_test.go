@@ -139,7 +139,7 @@ func exported(t *testing.T, d *v4l2.Device, f *v4l2.Frame) {
 }
 
 // Buffers that are not given back make the driver lose frames, and it says so.
-func TestRealDriverCountsWhatItLoses(t *testing.T) {
+func TestRealDriverCountsDroppedFrames(t *testing.T) {
 	for kind, path := range realCameras(t) {
 		t.Run(kind, func(t *testing.T) {
 			d, err := v4l2.Open(v4l2.Kernel{}, path, v4l2.Want{Formats: []v4l2.FourCC{v4l2.Grey}, Width: 320, Height: 180, Num: 30, Den: 1})
@@ -173,7 +173,7 @@ func TestRealDriverCountsWhatItLoses(t *testing.T) {
 	}
 }
 
-func TestRealDriverGivesWhatItCanAndItIsSaid(t *testing.T) {
+func TestRealDriverAdjustsTheFormat(t *testing.T) {
 	path := realCameras(t)["single"]
 	d, err := v4l2.Open(v4l2.Kernel{}, path, v4l2.Want{Formats: []v4l2.FourCC{v4l2.YUYV}, Width: 1000, Height: 700, Num: 1000, Den: 1})
 	if err != nil {
@@ -261,7 +261,7 @@ func setControls(t *testing.T, path string) controls {
 }
 
 // An HDMI input whose source is switched off, on, and to another size.
-func TestRealDriverTellsThatItsSignalChanged(t *testing.T) {
+func TestRealDriverReportsSignalChanges(t *testing.T) {
 	path := os.Getenv("YOCTUNE_CAMERA_HDMI")
 	if path == "" {
 		t.Skip("YOCTUNE_CAMERA_HDMI names no HDMI input; scripts/prove.sh camera boots a kernel with one")

@@ -12,36 +12,35 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// System is the part of the kernel that a camera is read through. [Kernel] is the
-// real one; package v4l2test has one that plays what was recorded, and faults.
-// Errors are those of system calls, unix.Errno.
+// System is the part of the kernel that a camera needs. [Kernel] is the real one; package
+// v4l2test simulates a camera and its faults. Errors are of type unix.Errno.
 type System interface {
 	Open(path string) (fd int, err error)
 	Close(fd int) error
-	// Ioctl is ioctl(2); arg points to the structure the request is of.
+	// Ioctl is ioctl(2); arg points to the request's struct.
 	Ioctl(fd int, request uint, arg unsafe.Pointer) error
 	Map(fd int, offset int64, length int) ([]byte, error)
 	Unmap(mem []byte) error
-	// Poll waits until fd has a frame, an event or an error, wake is readable, or the
-	// time has passed. It gives the events of both.
+	// Poll waits for at most d until fd has a frame, an event or an error, or wake is
+	// readable. It returns the events of both.
 	Poll(fd, wake int, d time.Duration) (events, woken int16, err error)
-	// Stable is a name of the device that survives it being plugged in again, or
-	// the path itself.
+	// Stable returns a path of the device that remains valid when it is plugged in again,
+	// or path if there is none.
 	Stable(path string) string
 }
 
-// Kernel is this machine's.
+// Kernel is the System of this machine.
 type Kernel struct{}
 
-// Open opens a device for reading without waiting.
+// Open opens a device in non-blocking mode.
 func (Kernel) Open(path string) (int, error) {
 	return unix.Open(path, unix.O_RDWR|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 }
 
-// Close closes it.
+// Close closes a file descriptor.
 func (Kernel) Close(fd int) error { return unix.Close(fd) }
 
-// Ioctl repeats a call that a signal interrupted.
+// Ioctl calls ioctl(2) and repeats calls that a signal interrupted.
 func (Kernel) Ioctl(fd int, request uint, arg unsafe.Pointer) error {
 	for {
 		_, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), uintptr(request), uintptr(arg))
@@ -55,15 +54,15 @@ func (Kernel) Ioctl(fd int, request uint, arg unsafe.Pointer) error {
 	}
 }
 
-// Map maps a buffer of the driver, shared and for reading: the camera writes it.
+// Map maps a buffer of the driver.
 func (Kernel) Map(fd int, offset int64, length int) ([]byte, error) {
 	return unix.Mmap(fd, offset, length, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 }
 
-// Unmap takes the mapping away.
+// Unmap removes a mapping.
 func (Kernel) Unmap(mem []byte) error { return unix.Munmap(mem) }
 
-// Poll waits as poll(2) does.
+// Poll calls poll(2).
 func (Kernel) Poll(fd, wake int, d time.Duration) (events, woken int16, err error) {
 	end := time.Now().Add(d)
 	for {
@@ -76,11 +75,11 @@ func (Kernel) Poll(fd, wake int, d time.Duration) (events, woken int16, err erro
 	}
 }
 
-// byPath is where udev names cameras by the socket they are plugged in.
+// byPath is the directory in which udev names cameras by the port they are plugged in.
 const byPath = "/dev/v4l/by-path"
 
-// Stable finds the name by socket of a /dev/videoN, which gets another number when
-// it is plugged in again while somebody still holds it open.
+// Stable returns the name by port of a /dev/videoN. The number changes when the camera is
+// plugged in again while a process still holds it open.
 func (Kernel) Stable(path string) string {
 	node, err := filepath.EvalSymlinks(path)
 	if err != nil || node != path {
@@ -99,7 +98,7 @@ func (Kernel) Stable(path string) string {
 	return path
 }
 
-// call names the request in the error.
+// call calls Ioctl and adds the name of the request to the error.
 func call(s System, fd int, request uint, name string, arg unsafe.Pointer) error {
 	if err := s.Ioctl(fd, request, arg); err != nil {
 		return fmt.Errorf("VIDIOC_%s: %w", name, err)
@@ -107,7 +106,7 @@ func call(s System, fd int, request uint, name string, arg unsafe.Pointer) error
 	return nil
 }
 
-// text is a string of the kernel, which ends at its first zero.
+// text converts a NUL-terminated string of the kernel.
 func text(b []byte) string {
 	s, _, _ := strings.Cut(string(b), "\x00")
 	return strings.ToValidUTF8(strings.TrimSpace(s), "?")
