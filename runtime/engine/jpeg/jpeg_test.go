@@ -318,7 +318,7 @@ func TestFilesThatAreNotMotionJPEG(t *testing.T) {
 	}{
 		"empty":             {nil, "only 0 bytes"},
 		"text":              {[]byte("hello"), `begins with "hell"`},
-		"another codec":     {h264, `video is "H264"`},
+		"another codec":     {h264, `the AVI file is "H264"`},
 		"headers only":      {avi[:100], "AVI file"},
 		"a chunk too large": {append([]byte("RIFF\x10\x00\x00\x00AVI strh"), 0xff, 0xff, 0xff, 0x7f), "damaged header"},
 	} {

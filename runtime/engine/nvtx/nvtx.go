@@ -1,21 +1,20 @@
-// Package nvtx marks what a program does as ranges for NVIDIA's profilers, which show
-// them beside kernels and copies. The library, libnvToolsExt, is opened at run time;
-// without it, and without a profiler, nothing is marked.
+// Package nvtx marks ranges for NVIDIA's profilers, which show them next to kernels and
+// copies. It opens the library, libnvToolsExt, at run time. Without the library or a profiler
+// it does nothing.
 //
-// Ranges are those of the process, not of a thread: a goroutine may end a range on
-// another thread than the one it was started on. Reference: nvToolsExt.h, NVTX 1 to 3.
+// Ranges belong to the process and not to a thread: a goroutine may end a range on another
+// thread. Reference: nvToolsExt.h, NVTX 1 to 3.
 package nvtx
 
 import "errors"
 
-// ErrNotFound says that there is no library.
+// ErrNotFound means that the library is not installed.
 var ErrNotFound = errors.New("no NVTX library")
 
-// libraries are its names: with CUDA up to 12, and as a development package links it.
+// libraries returns the names of the library: in CUDA up to 12, and in development packages.
 func libraries() []string { return []string{"libnvToolsExt.so.1", "libnvToolsExt.so"} }
 
-// Range is a kind of range, with the name under which a profiler shows it. A nil Range
-// marks nothing.
+// Range is a named kind of range. A nil Range does nothing.
 type Range struct {
 	lib  *Library
 	name name

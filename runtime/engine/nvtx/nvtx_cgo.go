@@ -22,14 +22,13 @@ import (
 	"unsafe"
 )
 
-// Library is an open library. It stays open as long as the process: profilers keep
-// their hands in it.
+// Library is an open library. It is never closed, because profilers hook into it.
 type Library struct{ rangeStart, rangeEnd unsafe.Pointer }
 
 type name = *C.char
 
-// Open opens the library of that path, or with "" the system's. The error wraps
-// ErrNotFound when there is none.
+// Open opens the library at path, or the installed one if path is "". The error wraps
+// ErrNotFound if there is none.
 func Open(path string) (*Library, error) {
 	names := libraries()
 	if path != "" {
@@ -47,7 +46,7 @@ func Open(path string) (*Library, error) {
 		}
 		l := &Library{rangeStart: symbol(handle, "nvtxRangeStartA"), rangeEnd: symbol(handle, "nvtxRangeEnd")}
 		if l.rangeStart == nil || l.rangeEnd == nil {
-			return nil, fmt.Errorf("%s: nvtxRangeStartA or nvtxRangeEnd is not in it", n)
+			return nil, fmt.Errorf("%s: nvtxRangeStartA or nvtxRangeEnd is missing", n)
 		}
 		return l, nil
 	}
@@ -60,7 +59,7 @@ func symbol(handle unsafe.Pointer, name string) unsafe.Pointer {
 	return C.dlsym(handle, text)
 }
 
-// Range makes a kind of range; of a nil library, nil. Its name stays in memory.
+// Range returns a kind of range, or nil if the library is nil. The name is never freed.
 func (l *Library) Range(text string) *Range {
 	if l == nil {
 		return nil

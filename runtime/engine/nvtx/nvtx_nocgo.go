@@ -4,7 +4,7 @@ package nvtx
 
 import "fmt"
 
-// Library is an open library; a program without cgo opens none.
+// Library is an open library. Without cgo none can be opened.
 type Library struct{}
 
 type name = struct{}
@@ -14,7 +14,7 @@ func Open(string) (*Library, error) {
 	return nil, fmt.Errorf("%w: this program is built without cgo", ErrNotFound)
 }
 
-// Range returns nil, which marks nothing.
+// Range returns nil.
 func (*Library) Range(string) *Range { return nil }
 
 func (*Library) start(name) uint64 { return 0 }

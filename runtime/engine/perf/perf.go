@@ -1,7 +1,6 @@
-// Package perf counts what the kernel and the processor did for this process:
-// faults, context switches, and, where there are such counters and the kernel lets
-// an unprivileged process read them, cycles, instructions and misses. What cannot
-// be counted is nil and Why says why; it is never 0.
+// Package perf reads counters of this process: page faults, context switches and, if the
+// processor has them and the kernel permits it, cycles, instructions and cache misses.
+// An unavailable counter is nil, never 0, and Counts.Why has the reason.
 //
 // Reference: perf_event_open(2), getrusage(2), proc_interrupts(5).
 package perf
@@ -19,28 +18,28 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Counts are totals since the process began, or since Open for what perf counts.
-// Subtract two to learn of the time between.
+// Counts are totals since the start of the process, or since Open for counters of
+// perf_event_open. The difference of two Counts is the count between them.
 type Counts struct {
 	CPU         *int64 `json:"cpu_ns"` // user and system
 	MinorFaults *int64 `json:"minor_faults"`
-	MajorFaults *int64 `json:"major_faults"` // with a wait for the disk
+	MajorFaults *int64 `json:"major_faults"` // page faults that needed I/O
 	Switches    *int64 `json:"voluntary_switches"`
 	Preemptions *int64 `json:"involuntary_switches"`
 	Migrations  *int64 `json:"migrations"` // to another core
 
-	Cycles       *int64 `json:"cycles"` // of user space, as are those below
+	Cycles       *int64 `json:"cycles"` // in user space, like the following
 	Instructions *int64 `json:"instructions"`
 	CacheMisses  *int64 `json:"cache_misses"` // of the last level
 	BranchMisses *int64 `json:"branch_misses"`
 
-	// Interrupts the whole machine took since boot, by processor.
+	// Interrupts of the whole machine since boot, by processor.
 	Interrupts []int64 `json:"interrupts"`
 
-	Why []string `json:"unknown"` // what is not counted, and why
+	Why []string `json:"unknown"` // unavailable counters, with the reason
 }
 
-// event is one that perf counts for us.
+// event is a counter of perf_event_open.
 type event struct {
 	name   string
 	typ    uint32
@@ -58,16 +57,16 @@ func events() []event {
 	}
 }
 
-// Counters are open counters of this process. Several goroutines may read them, none
-// while they are closed.
+// Counters are open counters of this process. Several goroutines may read them, but not
+// during Close.
 type Counters struct {
-	fds map[string][]int // by event, one for each thread there was
+	fds map[string][]int // by event, one per thread at the time of Open
 	why []string
-	irq string // file
+	irq string // path of the interrupts file
 }
 
-// Open begins to count. Threads that are started later are counted with the one
-// that starts them. It never fails: what cannot be counted is unknown.
+// Open starts counting. A thread that is started later counts towards the thread that
+// started it. Open never fails; unavailable counters are reported by Read.
 func Open() *Counters {
 	c := &Counters{fds: map[string][]int{}, irq: "/proc/interrupts"}
 	for _, e := range events() {
@@ -81,7 +80,7 @@ func Open() *Counters {
 	return c
 }
 
-// openEvent opens one event for every thread, or for none: half a count is none.
+// openEvent opens a counter for all threads, or returns an error.
 func openEvent(e event) (fds []int, err error) {
 	threads, err := os.ReadDir("/proc/self/task")
 	if err != nil {
@@ -89,7 +88,7 @@ func openEvent(e event) (fds []int, err error) {
 	}
 	attr := unix.PerfEventAttr{Type: e.typ, Config: e.config, Bits: unix.PerfBitInherit, Read_format: unix.PERF_FORMAT_TOTAL_TIME_ENABLED | unix.PERF_FORMAT_TOTAL_TIME_RUNNING}
 	if e.typ == unix.PERF_TYPE_HARDWARE {
-		// With perf_event_paranoid at its default of 2 nobody else may count the kernel.
+		// With perf_event_paranoid at its default of 2, kernel events need privileges.
 		attr.Bits |= unix.PerfBitExcludeKernel | unix.PerfBitExcludeHv
 	}
 	attr.Size = uint32(unsafe.Sizeof(attr))
@@ -99,7 +98,7 @@ func openEvent(e event) (fds []int, err error) {
 			continue
 		}
 		fd, err := unix.PerfEventOpen(&attr, tid, -1, -1, unix.PERF_FLAG_FD_CLOEXEC)
-		if errors.Is(err, unix.ESRCH) { // it ended meanwhile
+		if errors.Is(err, unix.ESRCH) { // the thread has exited
 			continue
 		}
 		if err != nil {
@@ -111,22 +110,22 @@ func openEvent(e event) (fds []int, err error) {
 	return fds, nil
 }
 
-// explain says what a refusal of perf_event_open means.
+// explain describes an error of perf_event_open.
 func explain(err error) string {
 	switch {
 	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENODEV), errors.Is(err, unix.EOPNOTSUPP):
-		return "this processor, or virtual machine, has no such counter"
+		return "this processor or virtual machine has no such counter"
 	case errors.Is(err, unix.EACCES):
 		return "not permitted by kernel.perf_event_paranoid"
 	case errors.Is(err, unix.EPERM):
-		return "not permitted: a pipeline's unit lets it where the pipeline says counters: true"
+		return "not permitted; set counters: true in the pipeline"
 	case errors.Is(err, unix.ENOSYS):
 		return "the kernel is built without CONFIG_PERF_EVENTS"
 	}
 	return err.Error()
 }
 
-// Read returns what was counted up to now.
+// Read returns the current counts.
 func (c *Counters) Read() Counts {
 	out := Counts{Why: slices.Clone(c.why)}
 	var u unix.Rusage
@@ -151,13 +150,13 @@ func (c *Counters) Read() Counts {
 		out.Interrupts = parseInterrupts(string(b))
 	}
 	if out.Interrupts == nil {
-		out.Why = append(out.Why, "interrupts: "+c.irq+" cannot be read")
+		out.Why = append(out.Why, "interrupts: cannot read "+c.irq)
 	}
 	return out
 }
 
-// total adds what one event counted in all threads. Where more events were wanted
-// than the processor has counters, they took turns, and the count is scaled up.
+// total adds the counts of all threads. If the kernel multiplexed the counter with others,
+// the count is scaled up.
 func total(fds []int) (int64, error) {
 	var sum int64
 	for _, fd := range fds {
@@ -165,13 +164,13 @@ func total(fds []int) (int64, error) {
 		if n, err := unix.Read(fd, b[:]); err != nil {
 			return 0, err
 		} else if n != len(b) {
-			return 0, fmt.Errorf("%d bytes were read", n)
+			return 0, fmt.Errorf("short read of %d bytes", n)
 		}
 		value := binary.NativeEndian.Uint64(b[:])
 		enabled, running := binary.NativeEndian.Uint64(b[8:]), binary.NativeEndian.Uint64(b[16:])
 		switch {
 		case running == 0 && enabled > 0:
-			return 0, errors.New("the processor's counters are all taken")
+			return 0, errors.New("all counters of the processor are in use")
 		case running < enabled:
 			value = uint64(float64(value) * float64(enabled) / float64(running))
 		}
@@ -180,8 +179,8 @@ func total(fds []int) (int64, error) {
 	return sum, nil
 }
 
-// parseInterrupts adds up the columns of /proc/interrupts: the lines with a
-// number are devices', the others the machine's own, such as timers.
+// parseInterrupts adds up the columns of /proc/interrupts, which include devices and
+// architecture-specific interrupts such as timers.
 func parseInterrupts(text string) []int64 {
 	head, rest, _ := strings.Cut(text, "\n")
 	sums := make([]int64, 0, 8)
@@ -196,7 +195,7 @@ func parseInterrupts(text string) []int64 {
 	}
 	for line := range strings.Lines(rest) {
 		f := strings.Fields(line)
-		// ERR and MIS have one number for all.
+		// ERR and MIS have one number for all processors.
 		if len(f) <= len(sums) || !strings.HasSuffix(f[0], ":") {
 			continue
 		}
@@ -211,21 +210,21 @@ func parseInterrupts(text string) []int64 {
 	return sums
 }
 
-// Since is what happened between two readings; unknown where either is.
+// Since returns the difference of two Counts. A value that is unknown in either is unknown.
 func (c Counts) Since(before Counts) Counts {
-	less := func(a, b *int64) *int64 {
+	subtract := func(a, b *int64) *int64 {
 		if a == nil || b == nil || *a < *b {
 			return nil
 		}
 		return new(*a - *b)
 	}
 	out := Counts{
-		CPU: less(c.CPU, before.CPU), MinorFaults: less(c.MinorFaults, before.MinorFaults), MajorFaults: less(c.MajorFaults, before.MajorFaults),
-		Switches: less(c.Switches, before.Switches), Preemptions: less(c.Preemptions, before.Preemptions), Migrations: less(c.Migrations, before.Migrations),
-		Cycles: less(c.Cycles, before.Cycles), Instructions: less(c.Instructions, before.Instructions),
-		CacheMisses: less(c.CacheMisses, before.CacheMisses), BranchMisses: less(c.BranchMisses, before.BranchMisses), Why: c.Why,
+		CPU: subtract(c.CPU, before.CPU), MinorFaults: subtract(c.MinorFaults, before.MinorFaults), MajorFaults: subtract(c.MajorFaults, before.MajorFaults),
+		Switches: subtract(c.Switches, before.Switches), Preemptions: subtract(c.Preemptions, before.Preemptions), Migrations: subtract(c.Migrations, before.Migrations),
+		Cycles: subtract(c.Cycles, before.Cycles), Instructions: subtract(c.Instructions, before.Instructions),
+		CacheMisses: subtract(c.CacheMisses, before.CacheMisses), BranchMisses: subtract(c.BranchMisses, before.BranchMisses), Why: c.Why,
 	}
-	// A processor that came or went shifts the columns.
+	// CPU hotplug changes the columns.
 	if len(c.Interrupts) == len(before.Interrupts) {
 		for i, n := range c.Interrupts {
 			out.Interrupts = append(out.Interrupts, max(n-before.Interrupts[i], 0))
@@ -234,7 +233,7 @@ func (c Counts) Since(before Counts) Counts {
 	return out
 }
 
-// Close ends the counting.
+// Close stops counting.
 func (c *Counters) Close() error {
 	var errs []error
 	for _, fds := range c.fds {

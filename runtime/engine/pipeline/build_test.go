@@ -135,7 +135,7 @@ func TestLaunchesThatAKernelDoesNotTakeAreRefused(t *testing.T) {
 	}
 	p.Close()
 	pl.Kernels[0].Block = 100
-	if _, err = pipeline.New(pipeline.Options{Name: "dump", Plan: pl, Sink: &lines{}}); err == nil || !strings.Contains(err.Error(), "preprocess with blocks of 100 threads: 32 to 256 in steps of 32") {
+	if _, err = pipeline.New(pipeline.Options{Name: "dump", Plan: pl, Sink: &lines{}}); err == nil || !strings.Contains(err.Error(), "preprocess: block of 100 threads; need 32 to 256 in steps of 32") {
 		t.Errorf("%v", err)
 	}
 }

@@ -196,7 +196,7 @@ func TestACameraThatStopsIsNoticedInTime(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if said := whys(sum); sum.Frames.Done != 20 || !strings.Contains(said, "the camera gives no frames: none for 50ms") {
+	if said := whys(sum); sum.Frames.Done != 20 || !strings.Contains(said, "the camera delivers no frames within 50ms") {
 		t.Errorf("%+v %s", sum.Frames, said)
 	}
 }
@@ -307,8 +307,8 @@ func TestWhatACameraGivesInsteadIsSaid(t *testing.T) {
 		t.Fatal(err)
 	}
 	said := whys(sum)
-	if !strings.Contains(said, "frames of 64x32 were asked for, Test Camera gives 32x16; it offers 32x16") ||
-		!strings.Contains(said, "30 frames a second were asked for, Test Camera gives 15") {
+	if !strings.Contains(said, "requested frames of 64x32, Test Camera delivers 32x16; it offers 32x16") ||
+		!strings.Contains(said, "requested 30 frames per second, Test Camera delivers 15") {
 		t.Error(said)
 	}
 }

@@ -29,28 +29,28 @@ type Job struct {
 	Builder string // path of trtexec
 }
 
-// Progress is told while an engine is built: with each line of the builder, and at
-// least every beatInterval.
+// Progress reports the progress of a build: one for each output line of the builder, and at
+// least one every beatInterval.
 type Progress struct {
 	Elapsed time.Duration
-	Line    string // "": nothing new, and it still works
+	Line    string // "": no new output, the builder is still running
 }
 
-// Bounds of a build.
+// Limits of a build.
 const (
 	beatInterval = 10 * time.Second // between signs of life
 	stopTime     = 5 * time.Second  // from the request to end to the end
-	keptLines    = 12               // of the builder, for the error
+	keptLines    = 12               // last output lines, for the error
 	maxLine      = 4096
 )
 
-// Build makes an engine and puts it in the store, unless it is there. One is built at
-// a time: it takes the memory that TensorRT can get. When ctx ends the builder is
-// ended with all it started, and nothing is left. The error wraps [ErrBuild] where
-// the builder failed, with its last words.
-func (s Store) Build(ctx context.Context, j Job, tell func(Progress)) (built bool, err error) {
-	if tell == nil {
-		tell = func(Progress) {}
+// Build builds an engine and stores it, unless the store has it. Only one build runs at a
+// time, because TensorRT uses all available memory. When ctx ends, the builder and its child
+// processes are killed and its files are removed. If the builder fails, the error wraps
+// [ErrBuild] and contains its last output. report may be nil.
+func (s Store) Build(ctx context.Context, j Job, report func(Progress)) (built bool, err error) {
+	if report == nil {
+		report = func(Progress) {}
 	}
 	m, err := onnx.ReadFile(j.Model)
 	if err != nil {
@@ -59,7 +59,7 @@ func (s Store) Build(ctx context.Context, j Job, tell func(Progress)) (built boo
 	if err := os.MkdirAll(s.Dir, 0o755); err != nil {
 		return false, err
 	}
-	unlock, err := s.wait(ctx)
+	unlock, err := s.waitLock(ctx)
 	if err != nil {
 		return false, err
 	}
@@ -69,7 +69,7 @@ func (s Store) Build(ctx context.Context, j Job, tell func(Progress)) (built boo
 	}
 	name := j.Key.String()
 	work, final := filepath.Join(s.Dir, building+name), filepath.Join(s.Dir, name)
-	// What is there was cut short, or is damaged.
+	// Existing directories are interrupted builds or damaged engines.
 	for _, dir := range []string{work, final} {
 		if err := os.RemoveAll(dir); err != nil {
 			return false, err
@@ -81,14 +81,14 @@ func (s Store) Build(ctx context.Context, j Job, tell func(Progress)) (built boo
 	defer func() { err = errors.Join(err, os.RemoveAll(work)) }()
 	start := time.Now()
 	out := filepath.Join(work, "engine.plan")
-	if err := run(ctx, j, out, func(line string) { tell(Progress{time.Since(start), line}) }); err != nil {
+	if err := runBuilder(ctx, j, out, func(line string) { report(Progress{time.Since(start), line}) }); err != nil {
 		return false, err
 	}
 	engine, err := os.ReadFile(out)
 	if err != nil || len(engine) == 0 {
-		return false, fmt.Errorf("%w: %s ended well and wrote no engine", ErrBuild, j.Builder)
+		return false, fmt.Errorf("%w: %s succeeded but wrote no engine", ErrBuild, j.Builder)
 	}
-	if err := s.finish(work, wrap(m, engine, j.Key), About{Key: j.Key, Built: time.Now().UTC(), Took: time.Since(start).Seconds()}); err != nil {
+	if err := s.writeEngine(work, wrap(m, engine, j.Key), About{Key: j.Key, Built: time.Now().UTC(), Took: time.Since(start).Seconds()}); err != nil {
 		return false, err
 	}
 	if err := os.Remove(out); err != nil {
@@ -100,8 +100,8 @@ func (s Store) Build(ctx context.Context, j Job, tell func(Progress)) (built boo
 	return true, syncDir(s.Dir)
 }
 
-// finish writes an engine's files to the disk.
-func (s Store) finish(dir string, engine []byte, a About) error {
+// writeEngine writes the files of an engine and syncs them to disk.
+func (s Store) writeEngine(dir string, engine []byte, a About) error {
 	write := func(name string, b []byte) error {
 		f, err := os.OpenFile(filepath.Join(dir, name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 		if err != nil {
@@ -136,7 +136,8 @@ func syncDir(dir string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// Arguments are those of trtexec for a job. It measures no speed afterwards.
+// Arguments returns the arguments of trtexec for a job. They keep it from benchmarking the
+// engine.
 func (j Job) Arguments(out string) []string {
 	args := []string{"--onnx=" + j.Model, "--saveEngine=" + out, "--iterations=1", "--duration=0", "--warmUp=0"}
 	if j.Key.Precision == "fp16" {
@@ -177,8 +178,8 @@ func dims(shape []int64) string {
 	return strings.Join(s, "x")
 }
 
-// run runs the builder in a process group of its own.
-func run(ctx context.Context, j Job, out string, tell func(line string)) error {
+// runBuilder runs the builder in its own process group.
+func runBuilder(ctx context.Context, j Job, out string, report func(line string)) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -198,7 +199,7 @@ func run(ctx context.Context, j Job, out string, tell func(line string)) error {
 	ended := make(chan struct{})
 	go func() {
 		err = cmd.Wait()
-		// What the builder started and left behind holds the pipe.
+		// Child processes that the builder left behind would keep the pipe open.
 		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 		close(ended)
 	}()
@@ -212,7 +213,7 @@ func run(ctx context.Context, j Job, out string, tell func(line string)) error {
 			_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 		}
 	})
-	last := listen(r, tell)
+	last := readOutput(r, report)
 	<-ended
 	stop()
 	switch {
@@ -224,10 +225,10 @@ func run(ctx context.Context, j Job, out string, tell func(line string)) error {
 	return nil
 }
 
-// listen tells what the builder says until it has nothing more to say, and that it is
-// still there when it says nothing. It returns the last lines.
-func listen(r io.Reader, tell func(string)) []string {
-	var mu sync.Mutex // tell is called by one at a time
+// readOutput reports the lines of the builder's output, and "" after each beatInterval
+// without output. It returns the last lines at the end of the output.
+func readOutput(r io.Reader, report func(string)) []string {
+	var mu sync.Mutex // serialises report
 	done := make(chan struct{})
 	var beat sync.WaitGroup
 	heard := make(chan struct{}, 1)
@@ -241,7 +242,7 @@ func listen(r io.Reader, tell func(string)) []string {
 			case <-heard:
 			case <-t.C:
 				mu.Lock()
-				tell("")
+				report("")
 				mu.Unlock()
 			}
 			t.Reset(beatInterval)
@@ -252,7 +253,7 @@ func listen(r io.Reader, tell func(string)) []string {
 	for {
 		b, long, err := in.ReadLine()
 		for long && err == nil {
-			_, long, err = in.ReadLine() // the rest of it
+			_, long, err = in.ReadLine() // discard the rest of the line
 		}
 		if err != nil {
 			break
@@ -265,7 +266,7 @@ func listen(r io.Reader, tell func(string)) []string {
 			last = last[1:]
 		}
 		mu.Lock()
-		tell(line)
+		report(line)
 		mu.Unlock()
 		select {
 		case heard <- struct{}{}:
@@ -277,10 +278,10 @@ func listen(r io.Reader, tell func(string)) []string {
 	return last
 }
 
-// errBusy is in the error while another program builds.
-var errBusy = errors.New("engines are being built by another program")
+// errBusy means that another process holds the lock of builds.
+var errBusy = errors.New("another program is building engines")
 
-// lock takes the lock of builds, or fails with errBusy.
+// lock acquires the lock of builds, or fails with errBusy.
 func (s Store) lock() (unlock func(), err error) {
 	f, err := os.OpenFile(filepath.Join(s.Dir, ".lock"), os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {
@@ -296,8 +297,8 @@ func (s Store) lock() (unlock func(), err error) {
 	return func() { _ = f.Close() }, nil
 }
 
-// wait is lock, waited for.
-func (s Store) wait(ctx context.Context) (func(), error) {
+// waitLock acquires the lock of builds, waiting until ctx ends.
+func (s Store) waitLock(ctx context.Context) (func(), error) {
 	for {
 		unlock, err := s.lock()
 		if !errors.Is(err, errBusy) {

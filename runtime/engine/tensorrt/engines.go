@@ -1,15 +1,14 @@
-// Package tensorrt keeps TensorRT engines: it builds one for each model, TensorRT,
-// GPU and set of flags, as a job that says how far it is, and finds them again. A
-// pipeline never builds one: what takes minutes is not done while frames wait.
+// Package tensorrt builds and stores TensorRT engines, one for each combination of model,
+// TensorRT version, GPU and flags. Pipelines only load engines: building one takes minutes.
 //
-// A store is a folder with a folder for each engine, named by its key:
+// A store is a directory with one directory per engine, named by its key:
 //
-//	<key>/engine.onnx  a model with one node, which holds the engine; ONNX Runtime's
-//	                   TensorRT provider loads it as any model
-//	<key>/about.json   what it was built from, and the digest of engine.onnx
-//	.building-<key>/   a build in progress, or one that was cut short
+//	<key>/engine.onnx  a model with one node that contains the engine; ONNX Runtime's
+//	                   TensorRT provider loads it like any model
+//	<key>/about.json   the key, and the digest of engine.onnx
+//	.building-<key>/   a build in progress or an interrupted one
 //
-// An engine appears by a rename, so that half of one is never found.
+// A finished engine is renamed into place, so that a partial one is never found.
 //
 // Reference: NVIDIA's trtexec; ONNX Runtime, "EPContext design".
 package tensorrt
@@ -31,7 +30,7 @@ import (
 	"github.com/yoctune/yoctune/internal/onnx"
 )
 
-// Dir is where engines are kept on a device.
+// Dir is the engine store of a device.
 const Dir = "/var/lib/yoctune/engines"
 
 // Errors to test with errors.Is.
@@ -41,35 +40,35 @@ var (
 	ErrBuild   = errors.New("engine cannot be built")
 )
 
-// Key is what an engine is good for; with another of any of these it does not load,
-// or computes something else.
+// Key identifies an engine. With a different value of any field an engine does not load or
+// computes different results.
 type Key struct {
 	Model     string           `json:"model"`     // SHA-256 of the ONNX file
 	TensorRT  string           `json:"tensorrt"`  // 10.3.0
 	GPU       string           `json:"gpu"`       // nvidia,tegra234
 	Precision string           `json:"precision"` // fp32, fp16
-	Workspace int64            `json:"workspace"` // bytes, 0: TensorRT's choice
+	Workspace int64            `json:"workspace"` // bytes; 0: TensorRT's default
 	Shapes    map[string]Range `json:"shapes,omitempty"`
 }
 
-// Range is the shapes of an input whose axes are free.
+// Range is the range of shapes of an input with dynamic axes.
 type Range struct {
 	Min []int64 `json:"min"`
 	Opt []int64 `json:"opt"`
 	Max []int64 `json:"max"`
 }
 
-// String names the key's folder.
+// String returns the name of the engine's directory.
 func (k Key) String() string {
 	b, err := json.Marshal(k)
 	if err != nil {
-		return "" // strings and numbers always are JSON
+		return "" // cannot happen: strings and numbers can always be encoded
 	}
 	sum := sha256.Sum256(b)
 	return hex.EncodeToString(sum[:16])
 }
 
-// About is what a store knows of an engine.
+// About is the metadata of an engine.
 type About struct {
 	Key    Key       `json:"key"`
 	Digest string    `json:"digest"` // SHA-256 of engine.onnx
@@ -78,18 +77,18 @@ type About struct {
 	Took   float64   `json:"took_s"`
 }
 
-// Files of an engine, and how a build in progress begins.
+// Files of an engine, and the prefix of a build's directory.
 const (
 	fileEngine = "engine.onnx"
 	fileAbout  = "about.json"
 	building   = ".building-"
 )
 
-// Store is a folder of engines.
+// Store is a directory of engines.
 type Store struct{ Dir string }
 
-// Find returns the file of an engine, as large as it was when it was built. The
-// error wraps [ErrNone] or [ErrDamaged].
+// Find returns the path of an engine. It checks the size of the file. The error wraps
+// [ErrNone] or [ErrDamaged].
 func (s Store) Find(k Key) (string, error) {
 	a, err := s.about(k.String())
 	if errors.Is(err, fs.ErrNotExist) {
@@ -104,7 +103,7 @@ func (s Store) Find(k Key) (string, error) {
 	case err != nil:
 		return "", fmt.Errorf("%w: %w", ErrDamaged, err)
 	case st.Size() != a.Bytes:
-		return "", fmt.Errorf("%w: %s has %d bytes, %d were written", ErrDamaged, path, st.Size(), a.Bytes)
+		return "", fmt.Errorf("%w: %s has %d bytes, want %d", ErrDamaged, path, st.Size(), a.Bytes)
 	}
 	return path, nil
 }
@@ -119,21 +118,21 @@ func (s Store) about(name string) (About, error) {
 		return a, fmt.Errorf("%w: %s: %w", ErrDamaged, name, err)
 	}
 	if a.Key.String() != name {
-		return a, fmt.Errorf("%w: %s holds the engine of another key", ErrDamaged, name)
+		return a, fmt.Errorf("%w: %s contains the engine of another key", ErrDamaged, name)
 	}
 	return a, nil
 }
 
-// Entry is one folder of a store.
+// Entry is one directory of a store.
 type Entry struct {
 	Name string
 	About
-	Err error // what is wrong with it; nil: nothing
+	Err error // why the engine is unusable, or nil
 }
 
-// List reads the store, sorted by name; builds that were cut short are among its
-// entries. With whole set the digest of every engine is checked.
-func (s Store) List(whole bool) ([]Entry, error) {
+// List returns the entries of the store, sorted by name, including interrupted builds. If
+// checkDigests is set, it verifies the digest of every engine.
+func (s Store) List(checkDigests bool) ([]Entry, error) {
 	dirs, err := os.ReadDir(s.Dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -148,13 +147,13 @@ func (s Store) List(whole bool) ([]Entry, error) {
 		case !d.IsDir():
 			continue
 		case strings.HasPrefix(e.Name, building):
-			e.Err = fmt.Errorf("%w: it is being built, or its build was cut short", ErrNone)
+			e.Err = fmt.Errorf("%w: its build is in progress or was interrupted", ErrNone)
 		default:
 			if e.About, e.Err = s.about(e.Name); e.Err == nil {
 				_, e.Err = s.Find(e.Key)
 			}
-			if e.Err == nil && whole {
-				e.Err = s.check(e)
+			if e.Err == nil && checkDigests {
+				e.Err = s.checkDigest(e)
 			}
 		}
 		all = append(all, e)
@@ -162,24 +161,24 @@ func (s Store) List(whole bool) ([]Entry, error) {
 	return all, nil
 }
 
-func (s Store) check(e Entry) error {
+// checkDigest verifies the digest of an engine.
+func (s Store) checkDigest(e Entry) error {
 	sum, err := Digest(filepath.Join(s.Dir, e.Name, fileEngine))
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
 	if sum != e.Digest {
-		return fmt.Errorf("%w: its sha256 is %s, %s was written", ErrDamaged, sum, e.Digest)
+		return fmt.Errorf("%w: sha256 %s, want %s", ErrDamaged, sum, e.Digest)
 	}
 	return nil
 }
 
-// Prune removes every engine that none of the keys wants, those that are damaged,
-// and builds that were cut short. It returns what it removed. Nothing is built
-// meanwhile: it takes the lock of builds.
+// Prune removes all engines except intact ones with a wanted key, and interrupted builds. It
+// returns the names of the removed entries. It holds the lock of builds.
 func (s Store) Prune(wanted []Key) ([]string, error) {
 	unlock, err := s.lock()
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil // no store, no engines
+		return nil, nil // no store
 	}
 	if err != nil {
 		return nil, err
@@ -206,7 +205,7 @@ func (s Store) Prune(wanted []Key) ([]string, error) {
 	return gone, nil
 }
 
-// Digest is the SHA-256 of a file.
+// Digest returns the SHA-256 of a file in hexadecimal.
 func Digest(path string) (string, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -220,8 +219,8 @@ func Digest(path string) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// wrap makes a model of an engine: one node with the engine in it, and the inputs and
-// outputs of the model it was built from.
+// wrap returns a model with one node that contains an engine, and with the inputs and
+// outputs of the original model.
 func wrap(m *onnx.Model, plan []byte, k Key) []byte {
 	n := onnx.Node{Op: "EPContext", Domain: "com.microsoft", Attributes: map[string]any{
 		"main_context": int64(1), "embed_mode": int64(1), "ep_cache_context": string(plan),
@@ -240,26 +239,26 @@ func wrap(m *onnx.Model, plan []byte, k Key) []byte {
 	return g.Encode()
 }
 
-// Host is what engines are built for on a machine.
+// Host describes the TensorRT installation of a machine.
 type Host struct {
-	TensorRT string // version of the library; "": there is none
-	GPU      string // "": there is none
-	Builder  string // path of trtexec; "": there is none
+	TensorRT string // version of the library; "": not installed
+	GPU      string // "": none
+	Builder  string // path of trtexec; "": not installed
 }
 
-// Why says why no engine can be used here, "" where one can.
+// Why returns why the machine cannot use engines, or "" if it can.
 func (h Host) Why() string {
 	switch {
 	case h.GPU == "":
-		return "this machine has no NVIDIA GPU that it names"
+		return "no NVIDIA GPU was found"
 	case h.TensorRT == "":
-		return "TensorRT is not installed: there is no libnvinfer.so"
+		return "TensorRT is not installed (libnvinfer.so)"
 	}
 	return ""
 }
 
-// Look finds out what a machine has; root is "/" but in tests. Compatible is what
-// the device tree calls it.
+// Look inspects a machine. root is "/" except in tests. compatible are the compatible
+// strings of the device tree.
 func Look(root string, compatible []string) Host {
 	var h Host
 	for _, c := range compatible {
@@ -291,7 +290,7 @@ func Look(root string, compatible []string) Host {
 	return h
 }
 
-// newer compares versions of numbers.
+// newer reports whether version a is higher than version b; both are dotted numbers.
 func newer(a, b string) bool {
 	x, y := strings.Split(a, "."), strings.Split(b, ".")
 	return slices.CompareFunc(x, y, func(p, q string) int {
@@ -302,7 +301,7 @@ func newer(a, b string) bool {
 	}) > 0
 }
 
-// discrete is the name of a GPU on a card.
+// discrete returns the model name of a discrete GPU, or "".
 func discrete(root string) string {
 	found, err := filepath.Glob(filepath.Join(root, "proc/driver/nvidia/gpus/*/information"))
 	if err != nil || len(found) == 0 {

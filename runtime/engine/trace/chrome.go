@@ -9,9 +9,8 @@ import (
 	"strconv"
 )
 
-// event is one of Chrome's trace events, which Perfetto and chrome://tracing
-// read. Times are in microseconds. Reference: "Trace Event Format" of the
-// Chromium project.
+// event is a Chrome trace event, for Perfetto and chrome://tracing. Times are in
+// microseconds. Reference: "Trace Event Format" of the Chromium project.
 type event struct {
 	Name  string         `json:"name"`
 	Cat   string         `json:"cat,omitempty"`
@@ -26,13 +25,13 @@ type event struct {
 	Args  map[string]any `json:"args,omitempty"`
 }
 
-// Document is what a trace file holds besides its events.
+// document is the content of a trace file other than its events.
 type document struct {
 	Unit  string         `json:"displayTimeUnit"`
 	Other map[string]any `json:"otherData"`
 }
 
-// Phases of events that are used here.
+// Phases of events.
 const (
 	phaseComplete = "X"
 	phaseBegin    = "b" // of an asynchronous event
@@ -51,12 +50,11 @@ const (
 	catQueue = "queue"
 )
 
-// WriteChrome writes the events that are kept as Chrome trace JSON.
+// WriteChrome writes the kept events as Chrome trace JSON.
 //
-// A worker's spans are complete events on a track of its own, where they cannot
-// overlap; the spans of a batch are one event. A frame's life and its waits
-// overlap with those of others and are asynchronous events; arrows lead from
-// stage to stage.
+// Spans are complete events on the track of their instance, where they do not overlap; the
+// spans of a batch are one event. Lifetimes and waits of frames overlap and are asynchronous
+// events. Flow arrows lead from stage to stage.
 func (r *Recorder) WriteChrome(w io.Writer, process string) error {
 	b := bufio.NewWriterSize(w, 64<<10)
 	r.mu.Lock()
@@ -77,7 +75,7 @@ func (r *Recorder) WriteChrome(w io.Writer, process string) error {
 		}
 		out.meta("thread_name", tid, map[string]any{"name": name})
 		out.meta("thread_sort_index", tid, map[string]any{"sort_index": tid})
-		spans, total := t.copied()
+		spans, total := t.snapshot()
 		lost += total - uint64(len(spans))
 		for i := 0; i < len(spans); {
 			s := spans[i]
@@ -108,7 +106,7 @@ func (r *Recorder) WriteChrome(w io.Writer, process string) error {
 	r.frameEvents(&out, zero, reasons)
 	out.flows(zero, steps)
 	for _, c := range counters {
-		for _, s := range c.copied() {
+		for _, s := range c.snapshot() {
 			out.put(event{Name: c.name, Phase: phaseCounter, Time: us(s.at - zero), Args: map[string]any{"value": s.value}})
 		}
 	}
@@ -122,25 +120,25 @@ func (r *Recorder) WriteChrome(w io.Writer, process string) error {
 	return b.Flush()
 }
 
-// zero is the time of the oldest event, so that viewers do not start hours in.
+// zero returns the time of the oldest event, which becomes time 0 of the trace.
 func (r *Recorder) zero(tracks []*Track) int64 {
 	zero := int64(-1)
-	see := func(at int64) {
+	include := func(at int64) {
 		if zero < 0 || at < zero {
 			zero = at
 		}
 	}
 	for _, t := range append(slices.Clone(tracks), r.frames) {
-		spans, _ := t.copied()
+		spans, _ := t.snapshot()
 		for _, s := range spans {
-			see(s.start - s.wait)
+			include(s.start - s.wait)
 		}
 	}
 	return max(zero, 0)
 }
 
 func (r *Recorder) frameEvents(out *chromeWriter, zero int64, reasons []string) {
-	frames, _ := r.frames.copied()
+	frames, _ := r.frames.snapshot()
 	for _, f := range frames {
 		name, id := "frame "+strconv.FormatUint(f.frame, 10), strconv.FormatUint(f.frame, 10)
 		args := map[string]any{"frame": f.frame, "fate": f.fate.String()}
@@ -152,7 +150,7 @@ func (r *Recorder) frameEvents(out *chromeWriter, zero int64, reasons []string) 
 	}
 }
 
-// flow is one stop of a frame.
+// flow is the arrival of a frame at a track.
 type flow struct {
 	at  int64
 	tid int
@@ -190,7 +188,7 @@ func (c *chromeWriter) meta(name string, tid int, args map[string]any) {
 	c.put(event{Name: name, Phase: phaseMeta, TID: tid, Args: args})
 }
 
-// flows draws arrows through the stages of each frame.
+// flows writes the flow arrows of each frame.
 func (c *chromeWriter) flows(zero int64, steps map[uint64][]flow) {
 	ids := make([]uint64, 0, len(steps))
 	for id := range steps {

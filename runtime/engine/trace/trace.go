@@ -1,13 +1,12 @@
-// Package trace records where the time of frames goes: one span for each frame
-// in each stage, with the time it waited before, what became of it, and values
-// that change over time. It always runs, as a flight recorder, in memory that is
-// allocated once; the newest events overwrite the oldest.
+// Package trace is a flight recorder for pipelines. It records one span per frame and stage
+// with the time that the frame waited before, the fate of each frame, and counters over
+// time. It runs permanently in memory that is allocated once; new events overwrite the
+// oldest.
 //
-// A track has one writer at a time that matters, and a lock of its own, so that
-// a span costs some tens of nanoseconds. A nil recorder and a nil track record
-// nothing.
+// Each track has its own, usually uncontended, lock, so that recording a span takes tens of
+// nanoseconds. A nil recorder and a nil track record nothing.
 //
-// Time is in nanoseconds of whatever clock the caller uses throughout.
+// Times are in nanoseconds of one clock that the caller chooses.
 package trace
 
 import (
@@ -16,11 +15,11 @@ import (
 	"sync"
 )
 
-// defaultEvents is how many events a track keeps: at 30 frames a second two
-// minutes, at 40 bytes each some 160 KiB a track.
+// defaultEvents is the default capacity of a track: two minutes at 30 frames per second, and
+// about 200 KiB at 48 bytes per event.
 const defaultEvents = 4096
 
-// Fate is what became of a frame.
+// Fate is the outcome of a frame.
 type Fate uint8
 
 // Fates.
@@ -38,9 +37,9 @@ func (f Fate) String() string {
 type span struct {
 	frame      uint64
 	start, end int64 // ns
-	wait       int64 // ns before start that it waited for the stage
-	follows    bool  // it is in one batch with the span before
-	fate       Fate  // of frames
+	wait       int64 // ns that the frame waited for the stage before start
+	follows    bool  // in the same batch as the previous span
+	fate       Fate  // for frames
 	reason     uint16
 }
 
@@ -62,11 +61,10 @@ type instant struct {
 	args string
 }
 
-// keptInstants bounds the instants; the oldest go.
+// keptInstants is the number of instants that are kept.
 const keptInstants = 1024
 
-// New makes a recorder that keeps so many events for each track, 0:
-// [defaultEvents].
+// New returns a recorder that keeps that many events per track; 0 means [defaultEvents].
 func New(events int) *Recorder {
 	if events <= 0 {
 		events = defaultEvents
@@ -76,7 +74,7 @@ func New(events int) *Recorder {
 	return r
 }
 
-// Track is the events of one worker of a stage.
+// Track holds the events of one instance of a stage.
 type Track struct {
 	name     string
 	instance int
@@ -87,7 +85,7 @@ type Track struct {
 	total uint64
 }
 
-// Track adds a track. backend is what the stage runs on; it may be empty.
+// Track adds a track. backend names the backend of the stage; it may be empty.
 func (r *Recorder) Track(stage string, instance int, backend string) *Track {
 	if r == nil {
 		return nil
@@ -106,15 +104,15 @@ func (t *Track) add(s span) {
 	t.mu.Unlock()
 }
 
-// Span records that a frame was worked on from start to end, after it had waited.
-// follows is set for the frames of a batch after its first.
+// Span records that the stage processed a frame from start to end, after it waited for wait
+// ns. follows is set for all frames of a batch but the first.
 func (t *Track) Span(frame uint64, start, end, wait int64, follows bool) {
 	if t != nil {
 		t.add(span{frame: frame, start: start, end: end, wait: wait, follows: follows})
 	}
 }
 
-// Reason gives a number for [Recorder.Frame]; call it once for each text.
+// Reason returns the number of a text for [Recorder.Frame].
 func (r *Recorder) Reason(text string) uint16 {
 	if r == nil {
 		return 0
@@ -128,7 +126,8 @@ func (r *Recorder) Reason(text string) uint16 {
 	return uint16(len(r.reasons) - 1)
 }
 
-// Frame records the life of a frame, from its capture on.
+// Frame records the lifetime of a frame from its capture to its end. reason is the number of
+// the reason for its fate.
 func (r *Recorder) Frame(frame uint64, capture, end int64, f Fate, reason uint16) {
 	if r != nil {
 		r.frames.add(span{frame: frame, start: capture, end: end, fate: f, reason: reason})
@@ -169,7 +168,7 @@ func (c *Counter) Set(at, value int64) {
 	c.mu.Unlock()
 }
 
-// Instant records something that happened, and why.
+// Instant records an event with its reason.
 func (r *Recorder) Instant(at int64, name, why string) {
 	if r == nil {
 		return
@@ -182,8 +181,8 @@ func (r *Recorder) Instant(at int64, name, why string) {
 	r.instants = append(r.instants, instant{at, name, strings.ToValidUTF8(why, "\ufffd")})
 }
 
-// copied returns the events that are kept, oldest first, and how many there were.
-func (t *Track) copied() ([]span, uint64) {
+// snapshot returns the kept events, oldest first, and the number of all events.
+func (t *Track) snapshot() ([]span, uint64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	n := uint64(len(t.ring))
@@ -194,7 +193,8 @@ func (t *Track) copied() ([]span, uint64) {
 	return slices.Concat(t.ring[at:], t.ring[:at]), t.total
 }
 
-func (c *Counter) copied() []sample {
+// snapshot returns the kept samples, oldest first.
+func (c *Counter) snapshot() []sample {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	n := uint64(len(c.ring))

@@ -83,7 +83,7 @@ func TestChromeTraceIsSound(t *testing.T) {
 	}
 }
 
-func TestViewSaysWhereTimeWent(t *testing.T) {
+func TestViewSummarisesTheTimes(t *testing.T) {
 	read := func(f trace.Filter) *trace.View {
 		var b bytes.Buffer
 		if err := recorded().WriteChrome(&b, "door"); err != nil {
@@ -130,7 +130,7 @@ func TestNewestEventsAreKept(t *testing.T) {
 	}
 }
 
-func TestNilRecordsNothingAndAllIsWell(t *testing.T) {
+func TestNilRecordersRecordNothing(t *testing.T) {
 	var r *trace.Recorder
 	r.Track("a", 0, "").Span(1, 2, 3, 4, false)
 	r.Counter("c").Set(1, 2)
@@ -138,14 +138,14 @@ func TestNilRecordsNothingAndAllIsWell(t *testing.T) {
 	r.Instant(1, "a", "b")
 }
 
-func TestWhatIsNoTraceIsNotShownAsAnEmptyOne(t *testing.T) {
+func TestInvalidTracesAreRefused(t *testing.T) {
 	for text, says := range map[string]string{
 		`{}`:                                     "no traceEvents",
 		`null`:                                   "no traceEvents",
 		`{"traceEvents":null}`:                   "no traceEvents",
 		`[]`:                                     "at byte 1",
-		`{"traceEvents":{}}`:                     `"traceEvents" is of another type`,
-		`{"traceEvents":[{"ph":"X","dur":"x"}]}`: `"traceEvents.dur" is of another type`,
+		`{"traceEvents":{}}`:                     `"traceEvents" has the wrong type`,
+		`{"traceEvents":[{"ph":"X","dur":"x"}]}`: `"traceEvents.dur" has the wrong type`,
 	} {
 		_, err := trace.Read(strings.NewReader(text), trace.Filter{})
 		if !errors.Is(err, trace.ErrTrace) || !strings.Contains(err.Error(), says) || strings.Contains(err.Error(), "struct") {
@@ -157,7 +157,7 @@ func TestWhatIsNoTraceIsNotShownAsAnEmptyOne(t *testing.T) {
 	}
 }
 
-func TestAStageThatIsNotThereIsNamedWithThoseThatAre(t *testing.T) {
+func TestAnUnknownStageIsReportedWithTheKnownOnes(t *testing.T) {
 	var b bytes.Buffer
 	if err := recorded().WriteChrome(&b, "p"); err != nil {
 		t.Fatal(err)

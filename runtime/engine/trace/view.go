@@ -13,23 +13,23 @@ import (
 	"time"
 )
 
-// ErrTrace is wrapped by errors about a file that is no trace.
+// ErrTrace means that a file is not a trace.
 var ErrTrace = errors.New("not a trace")
 
-// ErrStage is wrapped by errors about a stage that a trace does not have.
+// ErrStage means that a trace does not have the requested stage.
 var ErrStage = errors.New("the trace has no such stage")
 
 // Filter selects spans; the zero value selects all.
 type Filter struct {
 	Stage      string
-	Start, End time.Duration // since the first event; End 0: no end
-	Top        int           // slowest spans to list
+	Start, End time.Duration // since the first event; End 0: no limit
+	Top        int           // number of slowest spans to list
 }
 
-// View is what a trace amounts to. Times are nanoseconds.
+// View is the summary of a trace. Times are in nanoseconds.
 type View struct {
 	Stages      []StageView       `json:"stages"`   // slowest first, by total time
-	Backends    []BackendView     `json:"backends"` // of stages that say what they run on
+	Backends    []BackendView     `json:"backends"` // of stages with a known backend
 	Slowest     []SpanView        `json:"slowest"`
 	Frames      map[string]uint64 `json:"frames"` // by fate
 	Reasons     map[string]uint64 `json:"reasons"`
@@ -48,10 +48,10 @@ type StageView struct {
 	Max     int64   `json:"max_ns"`
 	WaitP50 int64   `json:"wait_p50_ns"`
 	WaitMax int64   `json:"wait_max_ns"`
-	Busy    float64 `json:"busy"` // part of the span that it worked, instances added
+	Busy    float64 `json:"busy"` // processing time of all instances / length of the trace
 }
 
-// BackendView is all stages that run on one backend.
+// BackendView summarises all stages on one backend.
 type BackendView struct {
 	Backend string `json:"backend"`
 	Runs    int    `json:"runs"`
@@ -67,97 +67,124 @@ type SpanView struct {
 	Wait  int64  `json:"wait_ns"`
 }
 
-// EventView is something that happened.
+// EventView is an instant event.
 type EventView struct {
 	At   int64  `json:"at_ns"`
 	Name string `json:"name"`
 	Why  string `json:"why"`
 }
 
-// read is a trace file as far as it is looked at.
-type read struct {
-	Events *[]struct {
-		Name  string  `json:"name"`
-		Cat   string  `json:"cat"`
-		Phase string  `json:"ph"`
-		Time  float64 `json:"ts"`
-		Dur   float64 `json:"dur"`
-		Args  struct {
-			Frame   uint64  `json:"frame"`
-			Wait    float64 `json:"wait_us"`
-			Backend string  `json:"backend"`
-			Fate    string  `json:"fate"`
-			Reason  string  `json:"reason"`
-			Why     string  `json:"why"`
-		} `json:"args"`
-	} `json:"traceEvents"`
-	Other struct {
+// file is the part of a trace file that Read uses.
+type file struct {
+	Events *[]fileEvent `json:"traceEvents"`
+	Other  struct {
 		Overwritten uint64 `json:"overwritten"`
 	} `json:"otherData"`
 }
 
-// Read looks at a trace that [Recorder.WriteChrome] wrote. Errors wrap [ErrTrace] or
-// [ErrStage], or are the reader's.
+// fileEvent is the part of an event that Read uses. Times are in microseconds.
+type fileEvent struct {
+	Name  string  `json:"name"`
+	Cat   string  `json:"cat"`
+	Phase string  `json:"ph"`
+	Time  float64 `json:"ts"`
+	Dur   float64 `json:"dur"`
+	Args  struct {
+		Frame   uint64  `json:"frame"`
+		Wait    float64 `json:"wait_us"`
+		Backend string  `json:"backend"`
+		Fate    string  `json:"fate"`
+		Reason  string  `json:"reason"`
+		Why     string  `json:"why"`
+	} `json:"args"`
+}
+
+// Read summarises a trace written by [Recorder.WriteChrome]. Errors wrap [ErrTrace] or
+// [ErrStage], or are those of the reader.
 func Read(in io.Reader, f Filter) (*View, error) {
-	var file read
+	var trace file
 	var odd *json.UnmarshalTypeError
-	switch err := json.NewDecoder(in).Decode(&file); {
+	switch err := json.NewDecoder(in).Decode(&trace); {
 	case errors.As(err, &odd):
-		return nil, fmt.Errorf("%w: at byte %d, %q is of another type", ErrTrace, odd.Offset, odd.Field)
+		return nil, fmt.Errorf("%w: at byte %d, %q has the wrong type", ErrTrace, odd.Offset, odd.Field)
 	case err != nil:
 		return nil, fmt.Errorf("%w: %w", ErrTrace, err)
-	case file.Events == nil:
+	case trace.Events == nil:
 		return nil, fmt.Errorf("%w: it has no traceEvents", ErrTrace)
 	}
-	v := &View{
-		Stages: []StageView{}, Backends: []BackendView{}, Slowest: []SpanView{}, Events: []EventView{},
-		Frames: map[string]uint64{}, Reasons: map[string]uint64{}, Overwritten: file.Other.Overwritten,
+	v := viewer{
+		View: View{
+			Stages: []StageView{}, Backends: []BackendView{}, Slowest: []SpanView{}, Events: []EventView{},
+			Frames: map[string]uint64{}, Reasons: map[string]uint64{}, Overwritten: trace.Other.Overwritten,
+		},
+		stages: map[string]*stageTimes{}, backends: map[string]*BackendView{},
+		first: math.MaxInt64,
 	}
-	type sums struct{ took, waited []int64 }
-	stages, backends := map[string]*sums{}, map[string]*BackendView{}
-	first, last := int64(math.MaxInt64), int64(0)
 	known := map[string]bool{}
-	for _, e := range *file.Events {
-		at, dur := ns(e.Time), ns(e.Dur)
+	for i := range *trace.Events {
+		e := &(*trace.Events)[i]
 		if e.Phase == phaseComplete {
 			known[e.Name] = true
 		}
-		if at < int64(f.Start) || f.End > 0 && at > int64(f.End) {
+		if at := ns(e.Time); at < int64(f.Start) || f.End > 0 && at > int64(f.End) {
 			continue
 		}
 		switch {
 		case e.Phase == phaseComplete && (f.Stage == "" || f.Stage == e.Name):
-			first, last = min(first, at), max(last, at+dur)
-			s := stages[e.Name]
-			if s == nil {
-				s = &sums{}
-				stages[e.Name] = s
-			}
-			s.took, s.waited = append(s.took, dur), append(s.waited, ns(e.Args.Wait))
-			if name := e.Args.Backend; name != "" {
-				b := backends[name]
-				if b == nil {
-					b = &BackendView{Backend: name}
-					backends[name] = b
-				}
-				b.Runs++
-				b.Total += dur
-			}
-			v.Slowest = append(v.Slowest, SpanView{Stage: e.Name, Frame: e.Args.Frame, Start: at, Dur: dur, Wait: ns(e.Args.Wait)})
+			v.addSpan(e)
 		case e.Phase == phaseBegin && e.Cat == catFrame:
 			v.Frames[e.Args.Fate]++
 			if e.Args.Reason != "" {
 				v.Reasons[e.Args.Reason]++
 			}
 		case e.Phase == phaseInstant:
-			v.Events = append(v.Events, EventView{At: at, Name: e.Name, Why: e.Args.Why})
+			v.Events = append(v.Events, EventView{At: ns(e.Time), Name: e.Name, Why: e.Args.Why})
 		}
 	}
 	if f.Stage != "" && !known[f.Stage] {
 		return nil, fmt.Errorf("%w: %q; it has %s", ErrStage, f.Stage, strings.Join(slices.Sorted(maps.Keys(known)), ", "))
 	}
-	v.Span = max(last-first, 0)
-	for name, s := range stages {
+	v.summarise(f.Top)
+	return &v.View, nil
+}
+
+// viewer collects the spans of a trace.
+type viewer struct {
+	View
+	stages      map[string]*stageTimes
+	backends    map[string]*BackendView
+	first, last int64 // ns
+}
+
+// stageTimes are the processing and waiting times of a stage, in ns.
+type stageTimes struct{ took, waited []int64 }
+
+// addSpan adds a run of a stage.
+func (v *viewer) addSpan(e *fileEvent) {
+	at, dur, wait := ns(e.Time), ns(e.Dur), ns(e.Args.Wait)
+	v.first, v.last = min(v.first, at), max(v.last, at+dur)
+	s := v.stages[e.Name]
+	if s == nil {
+		s = &stageTimes{}
+		v.stages[e.Name] = s
+	}
+	s.took, s.waited = append(s.took, dur), append(s.waited, wait)
+	if name := e.Args.Backend; name != "" {
+		b := v.backends[name]
+		if b == nil {
+			b = &BackendView{Backend: name}
+			v.backends[name] = b
+		}
+		b.Runs++
+		b.Total += dur
+	}
+	v.Slowest = append(v.Slowest, SpanView{Stage: e.Name, Frame: e.Args.Frame, Start: at, Dur: dur, Wait: wait})
+}
+
+// summarise computes the view of all added spans. top is the number of slowest spans.
+func (v *viewer) summarise(top int) {
+	v.Span = max(v.last-v.first, 0)
+	for name, s := range v.stages {
 		slices.Sort(s.took)
 		slices.Sort(s.waited)
 		st := StageView{
@@ -175,15 +202,14 @@ func Read(in io.Reader, f Filter) (*View, error) {
 	slices.SortFunc(v.Stages, func(a, b StageView) int {
 		return cmp.Or(cmp.Compare(b.Total, a.Total), cmp.Compare(a.Stage, b.Stage))
 	})
-	for _, name := range slices.Sorted(maps.Keys(backends)) {
-		v.Backends = append(v.Backends, *backends[name])
+	for _, name := range slices.Sorted(maps.Keys(v.backends)) {
+		v.Backends = append(v.Backends, *v.backends[name])
 	}
 	slices.SortStableFunc(v.Slowest, func(a, b SpanView) int { return cmp.Compare(b.Dur, a.Dur) })
-	v.Slowest = slices.Clip(v.Slowest[:min(max(f.Top, 0), len(v.Slowest))])
-	return v, nil
+	v.Slowest = slices.Clip(v.Slowest[:min(max(top, 0), len(v.Slowest))])
 }
 
-// ns keeps what a hostile file says within the numbers there are.
+// ns converts microseconds to nanoseconds, limiting the values of hostile files.
 func ns(us float64) int64 {
 	if !(us > 0) {
 		return 0
@@ -191,7 +217,7 @@ func ns(us float64) int64 {
 	return int64(min(us*1000, 1<<62))
 }
 
-// rank is the nearest-rank percentile of sorted values.
+// rank returns the nearest-rank percentile of sorted values.
 func rank(sorted []int64, percent int) int64 {
 	return sorted[max((len(sorted)*percent+99)/100, 1)-1]
 }
