@@ -176,7 +176,7 @@ func (s deviceStatus) text(w io.Writer) error {
 		row("trial", fmt.Sprintf("%s serial %d, %s", s.Trial.Target, s.Trial.Serial, state))
 	}
 	if b := s.Boot; b != nil && !b.Proven && len(b.Boots) > 0 {
-		row("boots", fmt.Sprintf("serial %d was put into force at %d of %d, and has not lasted %s", b.Serial, len(b.Boots), planfile.MaxBoots, planfile.ProveAfter))
+		row("boots", fmt.Sprintf("serial %d was applied at %d of %d boots, and has not been in force for %s", b.Serial, len(b.Boots), planfile.MaxBoots, planfile.ProveAfter))
 	}
 	s.watched(row)
 	busy := s.Holder

@@ -1,13 +1,13 @@
 package enforce
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
-	"github.com/yoctune/yoctune/schema/formats/nvpmodel"
 	"io/fs"
 	"slices"
 	"strings"
+
+	"github.com/yoctune/yoctune/schema/formats/nvpmodel"
 
 	"github.com/yoctune/yoctune/runtime/device/outcome"
 	"github.com/yoctune/yoctune/runtime/device/power"
@@ -261,10 +261,7 @@ func (s *Session) recordMode(def *nvpmodel.Mode) error {
 	if def.Name == s.plan.Power.Default && f.Remember < 0 {
 		err = s.dev.RemoveState(modeFile)
 	} else {
-		var b []byte
-		if b, err = json.Marshal(f); err == nil {
-			err = s.dev.WriteState(modeFile, append(b, '\n'))
-		}
+		err = rootfs.WriteJSON(s.dev, modeFile, f)
 	}
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrJournal, err)
@@ -274,15 +271,11 @@ func (s *Session) recordMode(def *nvpmodel.Mode) error {
 
 // readInForce returns the record of this boot, nil if there is none.
 func readInForce(dev rootfs.Device) *inForce {
-	b, err := dev.ReadState(modeFile)
-	if err != nil {
+	f, err := rootfs.ReadJSON[inForce](dev, modeFile)
+	if err != nil || f == nil || f.Boot != rootfs.Identify(dev).BootID {
 		return nil
 	}
-	var f inForce
-	if json.Unmarshal(b, &f) != nil || f.Boot != rootfs.Identify(dev).BootID {
-		return nil
-	}
-	return &f
+	return f
 }
 
 // confirmMode sets the mode of a confirmed trial for the next boot.

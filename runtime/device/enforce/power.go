@@ -3,8 +3,9 @@ package enforce
 import (
 	"errors"
 	"fmt"
-	"github.com/yoctune/yoctune/schema/formats/nvpmodel"
 	"strings"
+
+	"github.com/yoctune/yoctune/schema/formats/nvpmodel"
 
 	"github.com/yoctune/yoctune/runtime/device/outcome"
 	"github.com/yoctune/yoctune/runtime/device/power"

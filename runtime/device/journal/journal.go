@@ -1,19 +1,18 @@
-// Package journal remembers what the kernel held before yoctuned wrote to it, so
-// that `yoctuned rollback` can put everything back, also after a crash at any
-// instruction.
+// Package journal records the values that nodes had before yoctuned wrote them, so that
+// `yoctuned rollback` can restore them, also after a crash at any instruction.
 //
-// The rule is write-ahead: the originals of a whole apply are on the disk before
-// its first write reaches the kernel. A knob that is already in the journal is
-// never recorded again, so the first original survives any number of applies.
+// It is a write-ahead journal: the originals of a whole apply are on the disk before its
+// first write reaches the kernel. A node is recorded once, so that its first original
+// survives any number of applies.
 //
-// One line holds one record, with its own checksum:
+// Each line is a record with its own checksum:
 //
 //	<crc32c, 8 hex digits> <JSON> \n
 //
-// A torn last line is what a crash leaves, and is ignored: its knob was not
-// written yet. Any other damaged line held something that is lost; they are counted
-// until a rollback has said so. Every record names the boot it belongs to; a record of another
-// boot is ignored too, for the kernel itself has forgotten what it was told.
+// A torn last line is the result of a crash and is ignored, since its node was not written
+// yet. Other damaged lines are lost records, which are counted and reported by rollback.
+// Records name their boot, and those of another boot are ignored because the kernel's values
+// do not outlive it.
 package journal
 
 import (
@@ -29,26 +28,26 @@ import (
 	"github.com/yoctune/yoctune/runtime/device/rootfs"
 )
 
-// File is where the journal lies: on a tmpfs, as it is about this boot only.
+// File is the journal. It is on a tmpfs since it concerns one boot.
 const File = "/run/yoctune/journal"
 
 const version = 1
 
-// ErrVersion says that a newer yoctuned wrote the journal.
+// ErrVersion reports a journal of a newer yoctuned.
 var ErrVersion = errors.New("journal was written by another version of yoctuned")
 
-// Original is what one node held before it was first written.
+// Original is the value of a node before it was first written.
 type Original struct {
-	ID    string `json:"id"`              // the setting that wrote it, "" for a companion
-	Path  string `json:"path"`            // resolved: the node itself, through whichever link it was found
-	Name  string `json:"name"`            // as it was selected
+	ID    string `json:"id"`              // the setting that wrote it, "" for a related node
+	Path  string `json:"path"`            // resolved
+	Name  string `json:"name"`            // as selected
 	Type  string `json:"type"`            // plan.Type constants: how to compare
-	Value string `json:"value"`           // what to write to have it again
-	Group string `json:"group,omitempty"` // of members of which one is active; zero ones are not written
-	Lost  string `json:"lost,omitempty"`  // why it cannot be restored; "" when it can
+	Value string `json:"value"`           // what to write to restore it
+	Group string `json:"group,omitempty"` // of mutually exclusive nodes; members with value 0 are not written
+	Lost  string `json:"lost,omitempty"`  // why it cannot be restored, "" if it can
 }
 
-// Plan says which plan was applied.
+// Plan identifies the applied plan.
 type Plan struct {
 	Layer    string `json:"layer"`
 	Target   string `json:"target"`
@@ -57,7 +56,7 @@ type Plan struct {
 	Rollback string `json:"rollback"`
 }
 
-// Note is a value of which the kernel makes another one.
+// Note is a value that the kernel changes to another one.
 type Note struct {
 	Path  string `json:"path"`
 	Want  string `json:"want"`
@@ -71,28 +70,28 @@ type record struct {
 	Original *Original `json:"original,omitempty"`
 	Note     *Note     `json:"note,omitempty"`
 	Cover    *Original `json:"cover,omitempty"`
-	Damaged  int       `json:"damaged,omitempty"` // lines that were, when the file was written anew
+	Damaged  int       `json:"damaged,omitempty"` // number of damaged lines when the file was rewritten
 }
 
 // Journal is the records of this boot.
 type Journal struct {
-	Plan      *Plan      // the last one applied, nil when none was
+	Plan      *Plan      // the last one applied, nil if none was
 	Originals []Original // in the order of writing
-	Covered   []Original // what nodes held before the leases in force changed them
-	Damaged   int        // records of which nothing is known but that they were
+	Covered   []Original // values of nodes before the overlay of leases
+	Damaged   int        // number of lost records
 	Foreign   int        // records of another boot
 
 	store   rootfs.State
 	boot    string
 	notes   map[string]Note
 	known   map[string]bool
-	unclean bool // the file has lines that must not stay
+	unclean bool // the file must be rewritten before an append
 }
 
-// Load reads the journal of this boot; an absent one is empty.
+// Load reads the journal of this boot, which is empty if there is no file.
 func Load(store rootfs.State, boot string) (*Journal, error) {
 	if boot == "" {
-		return nil, errors.New("load journal: the device has no /proc/sys/kernel/random/boot_id, so its originals cannot be told from those of an earlier boot")
+		return nil, errors.New("load journal: the device has no /proc/sys/kernel/random/boot_id, which distinguishes its originals from those of an earlier boot")
 	}
 	j := &Journal{store: store, boot: boot, notes: map[string]Note{}, known: map[string]bool{}}
 	data, err := store.ReadState(File)
@@ -111,7 +110,7 @@ func Load(store rootfs.State, boot string) (*Journal, error) {
 				j.Damaged++
 			}
 		case r.Version != version:
-			return nil, fmt.Errorf("load journal: %w (format %d, this program knows %d)", ErrVersion, r.Version, version)
+			return nil, fmt.Errorf("load journal: %w (format %d, this program supports %d)", ErrVersion, r.Version, version)
 		case r.Boot != boot:
 			j.Foreign++
 			j.unclean = true
@@ -121,7 +120,7 @@ func Load(store rootfs.State, boot string) (*Journal, error) {
 		}
 	}
 	if j.Foreign > 0 && !own {
-		j.Damaged = 0 // the kernel has forgotten what they were about
+		j.Damaged = 0 // they belong to another boot
 	}
 	return j, nil
 }
@@ -149,8 +148,8 @@ func (j *Journal) take(r record) {
 // Knows reports whether the original of a resolved path is recorded.
 func (j *Journal) Knows(path string) bool { return j.known[path] }
 
-// Begin records the originals that are not known yet and returns when they are
-// on the disk. Only then may the kernel be written.
+// Begin records new originals and returns once they are on the disk. Only then may the nodes
+// be written.
 func (j *Journal) Begin(p Plan, originals []Original) error {
 	var records []record
 	if j.Plan == nil || *j.Plan != p {
@@ -164,8 +163,8 @@ func (j *Journal) Begin(p Plan, originals []Original) error {
 	return j.add(records)
 }
 
-// Remember records values of which the kernel makes others, so that verify can
-// tell them from drift.
+// Remember records values that the kernel changes, so that verify can distinguish them from
+// drift.
 func (j *Journal) Remember(notes []Note) error {
 	var records []record
 	for i, n := range notes {
@@ -176,8 +175,8 @@ func (j *Journal) Remember(notes []Note) error {
 	return j.add(records)
 }
 
-// Cover records what nodes hold before a lease changes them, and returns when
-// that is on the disk.
+// Cover records the values of nodes before an overlay changes them. It returns once they are
+// on the disk.
 func (j *Journal) Cover(before []Original) error {
 	var records []record
 	for i := range before {
@@ -186,8 +185,8 @@ func (j *Journal) Cover(before []Original) error {
 	return j.add(records)
 }
 
-// Uncover records that the nodes are as before the leases. Nobody needs their
-// records any more, so the journal is written anew without them.
+// Uncover rewrites the journal without the values under an overlay, after these were
+// restored.
 func (j *Journal) Uncover() error {
 	if len(j.Covered) == 0 {
 		return nil
@@ -196,7 +195,7 @@ func (j *Journal) Uncover() error {
 	return j.rewrite()
 }
 
-// Explains reports whether found is what the kernel is known to make of want.
+// Explains reports whether the kernel is known to change want to found.
 func (j *Journal) Explains(path, want, found string) bool {
 	n, ok := j.notes[path]
 	return ok && n.Want == want && n.Found == found
@@ -206,8 +205,7 @@ func (j *Journal) add(records []record) error {
 	if len(records) == 0 {
 		return nil
 	}
-	// Appending to a torn line would lose the new record with it, and what
-	// another boot left need not stay: start from what is valid.
+	// A record appended to a torn line would be lost. Start from the valid records.
 	if j.unclean {
 		if err := j.rewrite(); err != nil {
 			return err
@@ -246,8 +244,8 @@ func (j *Journal) records() []record {
 	return records
 }
 
-// Keep replaces the journal by the given originals, those that could not be put
-// back; without any, the journal is removed.
+// Keep replaces the journal by the originals that could not be restored. If there are none,
+// it removes the journal.
 func (j *Journal) Keep(originals []Original) error {
 	if len(originals) == 0 {
 		if err := j.store.RemoveState(File); err != nil {
@@ -260,7 +258,7 @@ func (j *Journal) Keep(originals []Original) error {
 	return j.rewrite()
 }
 
-// rewrite replaces the file by the records in force.
+// rewrite replaces the file by the current records.
 func (j *Journal) rewrite() error {
 	b, err := j.encode(j.records())
 	if err != nil {

@@ -1,13 +1,12 @@
-// Package ladder decides when a device that follows its load changes its power
-// mode. [Ladder] is the decision, without a clock or a device of its own: it is
-// told the time and what was measured, and says which step to be on.
+// Package ladder decides when a device switches its power mode with its load. [Ladder] takes
+// times and measurements and has no clock and no device. [Meter] measures the load.
 //
-// What outranks what:
+// Priorities, highest first:
 //
-//	heat     a step down, whatever else is wanted, and none up until it has cooled
-//	a lease  the top step at once, and none down
-//	load     one step at a time, after it has lasted, has rested, and within a budget;
-//	         a pipeline that misses its latency counts as load
+//	heat     thermal limits win: step down, never up until the device has cooled
+//	a lease  the top step at once, never down
+//	load     one step at a time, after load and dwell time, and within a budget;
+//	         a pipeline that misses its latency objective counts as load
 package ladder
 
 import (
@@ -16,13 +15,13 @@ import (
 	"time"
 )
 
-// Bounds of a ladder. A switch rewrites some twenty nodes, and clocks that jump
-// are worse for a pipeline than clocks that are low.
+// Defaults of a ladder. A switch writes some twenty nodes, and frequent changes of clocks are
+// worse for a pipeline than low clocks.
 const (
-	Dwell  = 5 * time.Second  // least time on a step before load moves it
-	cool   = 30 * time.Second // without heat before it climbs again
-	scald  = 2 * time.Second  // heat that lasts so long costs a step
-	Budget = 30               // switches by load within an hour
+	Dwell  = 5 * time.Second  // minimum time on a step before load changes it
+	cool   = 30 * time.Second // without heat before a step up
+	scald  = 2 * time.Second  // of heat before a step down
+	Budget = 30               // switches by load per hour
 )
 
 // Config of a ladder; loads in percent.
@@ -33,28 +32,28 @@ type Config struct {
 	DownLoad int
 	DownFor  time.Duration
 
-	Dwell  time.Duration // zero values are the constants of these names
+	Dwell  time.Duration // zero values select the defaults
 	Cool   time.Duration
 	Budget int
 }
 
-// Input is what was measured.
+// Input is a measurement.
 type Input struct {
 	Load  int    // percent
-	Known bool   // Load could be measured
-	Late  string // the pipeline that misses its latency objective, "" when none does
-	Hot   bool   // a cooling device holds a clock down
-	Lease bool   // somebody holds a lease
+	Known bool   // Load is valid
+	Late  string // pipeline that misses its latency objective, "" for none
+	Hot   bool   // a cooling device limits a clock
+	Lease bool   // a lease is in force
 }
 
-// Decision is the step to be on.
+// Decision is the step to enter.
 type Decision struct {
 	Step  int
 	Moved bool
-	Why   string // of a move, or, once, of one that the budget forbids
+	Why   string // of a move; also, once, of a move that the budget forbids
 }
 
-// span is since when something has been so.
+// span records since when a condition holds.
 type span struct {
 	on    bool
 	since time.Duration
@@ -69,22 +68,22 @@ func (s *span) set(now time.Duration, on bool) {
 
 func (s *span) lasted(now, d time.Duration) bool { return s.on && now-s.since >= d }
 
-// Ladder is where a device is, and since when.
+// Ladder is the current step with the recent history.
 type Ladder struct {
 	config Config
 	step   int
-	moved  time.Duration // when it last did
+	moved  time.Duration // time of the last move
 	busy   span
 	late   span
 	idle   span
 	hot    span
-	cooled time.Duration   // when heat was last seen
-	heated bool            // it was ever seen
-	spent  []time.Duration // switches by load of the last hour
-	held   bool            // that the budget is spent has been said
+	cooled time.Duration   // when heat was last measured
+	heated bool            // heat was measured at least once
+	spent  []time.Duration // times of switches by load in the last hour
+	held   bool            // the spent budget was reported
 }
 
-// New begins on a step.
+// New returns a ladder on a step.
 func New(c Config, step int, now time.Duration) *Ladder {
 	if c.Dwell <= 0 {
 		c.Dwell = Dwell
@@ -98,10 +97,7 @@ func New(c Config, step int, now time.Duration) *Ladder {
 	return &Ladder{config: c, step: min(max(step, 0), c.Steps-1), moved: now - c.Dwell}
 }
 
-// Step is where it is.
-func (l *Ladder) Step() int { return l.step }
-
-// Decide is told what was measured now; times never go back.
+// Decide takes a measurement and returns the step to enter. Times never go back.
 func (l *Ladder) Decide(now time.Duration, in Input) Decision {
 	c := l.config
 	l.busy.set(now, in.Known && in.Load >= c.UpLoad)
@@ -115,33 +111,33 @@ func (l *Ladder) Decide(now time.Duration, in Input) Decision {
 	switch {
 	case in.Hot:
 		if l.hot.lasted(now, scald) && l.step > 0 && rested {
-			return l.move(now, l.step-1, "heat holds a clock down")
+			return l.move(now, l.step-1, "heat limits a clock")
 		}
 	case l.heated && now-l.cooled < c.Cool:
-		// Climbing into the heat again would only go up and down.
+		// Stay: a step up would only heat the device again.
 	case in.Lease:
 		if top := c.Steps - 1; l.step < top {
 			return l.move(now, top, "a lease is held")
 		}
 	case !rested:
 	case l.busy.lasted(now, c.UpFor) && l.step < c.Steps-1:
-		return l.byLoad(now, l.step+1, fmt.Sprintf("load was %d %% or more for %v", c.UpLoad, c.UpFor))
+		return l.moveByLoad(now, l.step+1, fmt.Sprintf("load was %d %% or more for %v", c.UpLoad, c.UpFor))
 	case l.late.lasted(now, c.UpFor) && l.step < c.Steps-1:
-		return l.byLoad(now, l.step+1, fmt.Sprintf("pipeline %q missed its latency for %v", in.Late, c.UpFor))
+		return l.moveByLoad(now, l.step+1, fmt.Sprintf("pipeline %q missed its latency for %v", in.Late, c.UpFor))
 	case l.idle.lasted(now, c.DownFor) && l.step > 0:
-		return l.byLoad(now, l.step-1, fmt.Sprintf("load was %d %% or less for %v", c.DownLoad, c.DownFor))
+		return l.moveByLoad(now, l.step-1, fmt.Sprintf("load was %d %% or less for %v", c.DownLoad, c.DownFor))
 	}
 	return Decision{Step: l.step}
 }
 
-// byLoad moves while the hour's budget lasts.
-func (l *Ladder) byLoad(now time.Duration, to int, why string) Decision {
+// moveByLoad moves within the budget.
+func (l *Ladder) moveByLoad(now time.Duration, to int, why string) Decision {
 	l.spent = slices.DeleteFunc(l.spent, func(at time.Duration) bool { return now-at >= time.Hour })
 	if len(l.spent) >= l.config.Budget {
 		d := Decision{Step: l.step}
 		if !l.held {
 			l.held = true
-			d.Why = fmt.Sprintf("%d switches within an hour: the load moves it no more until some are an hour old", l.config.Budget)
+			d.Why = fmt.Sprintf("%d switches within an hour: load does not change the mode until the oldest is an hour old", l.config.Budget)
 		}
 		return d
 	}
@@ -152,7 +148,7 @@ func (l *Ladder) byLoad(now time.Duration, to int, why string) Decision {
 
 func (l *Ladder) move(now time.Duration, to int, why string) Decision {
 	l.step, l.moved = to, now
-	// What lasted on one step says nothing about the next.
+	// Conditions on one step do not apply to the next.
 	l.busy, l.late, l.idle = span{}, span{}, span{}
 	l.hot.since = now
 	return Decision{Step: to, Moved: true, Why: why}

@@ -9,22 +9,22 @@ import (
 	"github.com/yoctune/yoctune/runtime/device/rootfs"
 )
 
-// Meter measures load: the processors' together, or the GPU's where that is more.
+// Meter measures the load: that of all CPUs together or of the GPU, whichever is higher.
 type Meter struct {
 	dev    rootfs.FS
-	before monitor.CPUTime // at the last look
+	before monitor.CPUTime // at the last call
 	gpus   []string
 }
 
-// NewMeter finds the device's load.
+// NewMeter finds the device's sources of load.
 func NewMeter(dev rootfs.FS) *Meter {
 	m := &Meter{dev: dev}
 	nodes, err := rootfs.Nodes(dev, rootfs.ClassDevFreq)
 	if err != nil {
-		nodes = nil // no GPU that says so
+		nodes = nil // continue with the CPUs
 	}
 	for _, n := range nodes {
-		// Of devfreq devices only NVIDIA's GPUs have a load beside them, in per mille.
+		// Only NVIDIA's GPUs have a load, in per mille, beside their devfreq device.
 		load := path.Join(n.Path, "device", "load")
 		if _, err := dev.Read(load); err == nil {
 			m.gpus = append(m.gpus, load)
@@ -33,7 +33,7 @@ func NewMeter(dev rootfs.FS) *Meter {
 	return m
 }
 
-// Load is percent since the last call; not known at the first.
+// Load returns the load since the last call in percent. It is unknown at the first call.
 func (m *Meter) Load() (percent int, known bool) {
 	if c, err := m.dev.Read("/proc/stat"); err == nil {
 		line, _, _ := strings.Cut(c.Text, "\n")
@@ -49,7 +49,7 @@ func (m *Meter) Load() (percent int, known bool) {
 	for _, name := range m.gpus {
 		c, err := m.dev.Read(name)
 		if err != nil {
-			continue // asleep, or gone
+			continue // suspended or removed
 		}
 		if n, err := strconv.ParseUint(strings.TrimSpace(c.Text), 10, 32); err == nil {
 			percent, known = max(percent, int(min(n, 1000)/10)), true

@@ -1,10 +1,8 @@
-// Package lease keeps account of who has asked for more performance than the
-// plan gives. A lease lives as long as its holder's connection, and no longer
-// than its time to live unless it is renewed: a holder that crashes, hangs or
-// forgets costs nothing for long.
+// Package lease manages leases, which raise performance above the plan for a time. A lease
+// ends with its holder's connection or, unless it is renewed, after its time to live, so that
+// the lease of a holder that crashes or hangs ends soon.
 //
-// [Ledger] is the account, without a clock of its own; [HighPerformance] is what
-// a lease does.
+// [Ledger] holds the leases and has no clock; [HighPerformance] returns their settings.
 package lease
 
 import (
@@ -21,24 +19,24 @@ import (
 
 // Bounds of leases.
 const (
-	PerUser = 8                // leases of one user at a time
-	Total   = 64               // of all
+	PerUser = 8                // leases of one user
+	Total   = 64               // leases in all
 	MinTTL  = time.Second      //
 	MaxTTL  = 24 * time.Hour   //
-	Default = 10 * time.Minute // time to live when none is asked for
+	Default = 10 * time.Minute // default time to live
 )
 
-// Profile is the one kind of lease there is.
+// Profile is the only profile of leases.
 const Profile = "high-performance"
 
-// Errors of this package; test with errors.Is.
+// Errors of this package.
 var (
 	ErrQuota = errors.New("too many leases")
 	ErrTTL   = errors.New("time to live out of range")
 	ErrNone  = errors.New("no such lease")
 )
 
-// Lease is one holder's.
+// Lease is a lease in force.
 type Lease struct {
 	ID      uint64
 	UID     uint32
@@ -47,7 +45,7 @@ type Lease struct {
 	Expires time.Duration // on the ledger's clock
 }
 
-// Ledger is the leases in force. Times are since an arbitrary start.
+// Ledger holds the leases in force. Times count from an arbitrary start.
 type Ledger struct {
 	leases []Lease // oldest first
 	last   uint64
@@ -59,7 +57,7 @@ func (l *Ledger) Acquire(now time.Duration, uid uint32, pid int, ttl time.Durati
 		ttl = Default
 	}
 	if ttl < MinTTL || ttl > MaxTTL {
-		return Lease{}, fmt.Errorf("%w: %v, allowed are %v to %v", ErrTTL, ttl, MinTTL, MaxTTL)
+		return Lease{}, fmt.Errorf("%w: %v is not within %v and %v", ErrTTL, ttl, MinTTL, MaxTTL)
 	}
 	own := 0
 	for _, e := range l.leases {
@@ -76,7 +74,7 @@ func (l *Ledger) Acquire(now time.Duration, uid uint32, pid int, ttl time.Durati
 	return e, nil
 }
 
-// Renew starts the time to live anew.
+// Renew restarts the time to live.
 func (l *Ledger) Renew(now time.Duration, id uint64) (Lease, error) {
 	i := l.index(id)
 	if i < 0 {
@@ -86,7 +84,7 @@ func (l *Ledger) Renew(now time.Duration, id uint64) (Lease, error) {
 	return l.leases[i], nil
 }
 
-// Release ends a lease and reports whether it was in force.
+// Release ends a lease. It reports false if there is no such lease.
 func (l *Ledger) Release(id uint64) bool {
 	i := l.index(id)
 	if i >= 0 {
@@ -95,7 +93,7 @@ func (l *Ledger) Release(id uint64) bool {
 	return i >= 0
 }
 
-// Expire ends the leases whose time is over and returns them.
+// Expire ends and returns the leases whose time to live has passed.
 func (l *Ledger) Expire(now time.Duration) []Lease {
 	var over []Lease
 	l.leases = slices.DeleteFunc(l.leases, func(e Lease) bool {
@@ -108,7 +106,7 @@ func (l *Ledger) Expire(now time.Duration) []Lease {
 	return over
 }
 
-// Next is when Expire has something, and false when nothing is in force.
+// Next returns when the next lease expires, and false if there is none.
 func (l *Ledger) Next() (time.Duration, bool) {
 	if len(l.leases) == 0 {
 		return 0, false
@@ -127,34 +125,33 @@ func (l *Ledger) index(id uint64) int {
 	return slices.IndexFunc(l.leases, func(e Lease) bool { return e.ID == id })
 }
 
-// HighPerformance returns the settings of a lease on this device: every CPU
-// frequency policy with the performance governor, where it is offered, and its
-// lowest frequency raised to the highest allowed now. The limit itself is not
-// touched: the plan, the power mode and cooling stay above any lease. The notes
-// say what a lease does not do here.
+// HighPerformance returns the settings of a lease on this device: the performance governor
+// for every cpufreq policy that offers it, and the minimum frequency raised to the current
+// maximum. The maximum is not changed: plan, power mode and cooling take precedence over
+// leases. The notes list what a lease does not change on this device.
 func HighPerformance(dev rootfs.FS) (settings []plan.Setting, notes []string) {
-	// Of the modes of nvpmodel a switch may need a reboot, or change which CPUs
-	// are there at all: not what a lease of seconds should do.
-	notes = append(notes, "the power mode is left as it is: its limits stay in force")
+	// A switch of the power mode may need a reboot or change the online CPUs, which is too
+	// much for a lease of seconds.
+	notes = append(notes, "the power mode is unchanged, and its limits stay in force")
 	policies, err := rootfs.Nodes(dev, rootfs.ClassCPUFreq)
 	if err != nil || len(policies) == 0 {
-		return nil, append(notes, "this machine has no CPU frequency policies to raise")
+		return nil, append(notes, "this device has no CPU frequency policies")
 	}
 	for _, p := range policies {
 		if offered, err := dev.Read(path.Join(p.Path, "scaling_available_governors")); err == nil && slices.Contains(strings.Fields(offered.Text), "performance") {
-			settings = append(settings, setting(p, "scaling_governor", plan.TypeString, "performance"))
+			settings = append(settings, newSetting(p, "scaling_governor", plan.TypeString, "performance"))
 		}
 		if top, err := dev.Read(path.Join(p.Path, "scaling_max_freq")); err == nil && strings.TrimSpace(top.Text) != "" {
-			settings = append(settings, setting(p, "scaling_min_freq", plan.TypeInt, strings.TrimSpace(top.Text)))
+			settings = append(settings, newSetting(p, "scaling_min_freq", plan.TypeInt, strings.TrimSpace(top.Text)))
 		}
 	}
 	if len(settings) == 0 {
-		notes = append(notes, "no CPU frequency policy of this machine can be raised")
+		notes = append(notes, "no CPU frequency policy of this device can be raised")
 	}
 	return settings, notes
 }
 
-func setting(p rootfs.Node, attr, typ, want string) plan.Setting {
+func newSetting(p rootfs.Node, attr, typ, want string) plan.Setting {
 	return plan.Setting{
 		ID: "lease." + p.Name + "." + attr, Domain: plan.DomainCPU, Type: typ, Want: want,
 		Select:  plan.Select{Path: path.Join(p.Path, attr)},

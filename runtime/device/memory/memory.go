@@ -1,6 +1,5 @@
-// Package memory reports who holds a device's memory: the kernel's own account,
-// the share of each process, GPU allocations, the contiguous area, the free
-// blocks by size, and the kernel's caches.
+// Package memory reports the use of a device's memory: the kernel's totals, the share of each
+// process, GPU allocations, contiguous memory, free blocks by size, and kernel caches.
 package memory
 
 import (
@@ -16,27 +15,26 @@ import (
 	"github.com/yoctune/yoctune/runtime/device/rootfs"
 )
 
-// Report is everything, in bytes. What could not be read is in Problems and
-// stays empty.
+// Report is the use of memory, in bytes. Problems lists what could not be read.
 type Report struct {
-	Info      map[string]int64 // /proc/meminfo by its names
+	Info      map[string]int64 // /proc/meminfo
 	Processes []Process        // largest share first
-	Hidden    int              // processes that may not be looked at
+	Hidden    int              // number of processes that may not be inspected
 	GPU       monitor.NVMap
 	Blocks    []monitor.Blocks
 	Slabs     []Slab // largest first
 	Problems  []string
 }
 
-// Process is a process's share. PSS counts a page that several share in parts,
-// so that the sum over all processes is what they use together.
+// Process is the memory of a process. PSS divides shared pages among their processes, so that
+// the sum over all processes is the total.
 type Process struct {
 	PID  int    `json:"pid"`
 	Name string `json:"comm"`
 	PSS  int64  `json:"pss"`
 	RSS  int64  `json:"rss"`
 	Swap int64  `json:"swap"`
-	GPU  *int64 `json:"gpu"` // nil: not known
+	GPU  *int64 `json:"gpu"` // nil: unknown
 }
 
 // Slab is a cache of the kernel.
@@ -66,7 +64,7 @@ func Take(dev rootfs.FS) *Report {
 	if t, ok := read("/proc/slabinfo", 1<<20); ok {
 		r.Slabs = Slabs(t)
 	}
-	// Only Jetsons have it.
+	// Exists on Jetson only.
 	if b, err := dev.ReadFile("/sys/kernel/debug/nvmap/iovmm/clients", 1<<20); err == nil {
 		r.GPU = monitor.ParseNVMap(string(b))
 	} else if !errors.Is(err, fs.ErrNotExist) {
@@ -92,7 +90,7 @@ func (r *Report) processes(dev rootfs.FS) {
 			continue
 		}
 		dir := "/proc/" + name
-		// Kernel threads have none, and one that ended is gone.
+		// Kernel threads and ended processes have no such file.
 		c, err := dev.Read(dir + "/smaps_rollup")
 		if err != nil {
 			if errors.Is(err, fs.ErrPermission) {

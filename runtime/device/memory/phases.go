@@ -8,43 +8,43 @@ import (
 	"time"
 )
 
-// Phases keeps what this process held in each phase of its life, and a timeline. The
-// zero value is ready; its methods may be called from several goroutines.
+// Phases records the memory of this process in each phase of its life, and a timeline. The
+// zero value is ready for use. Its methods may be called from several goroutines.
 type Phases struct {
 	mu       sync.Mutex
 	began    time.Time
-	phases   []Phase // the last one is going on
-	top      int64   // most resident ever, when the phase began
+	phases   []Phase // the last one is current
+	top      int64   // high-water mark when the phase began
 	timeline []Point
-	every    time.Duration // between two points, doubled when there is no room
+	every    time.Duration // between two points, doubled when the timeline is full
 	next     time.Time
 	read     func() (held, most int64, ok bool) // nil: /proc/self
 }
 
-// Phase is a part of the life of a process, such as "load" or "run". Bytes are of
-// resident memory; nil: the kernel does not say.
+// Phase is a part of the life of a process, such as "load" or "run". Bytes are resident
+// memory, nil if unknown.
 type Phase struct {
 	Name   string        `json:"phase"`
-	At     time.Duration `json:"at_ns"`     // since the first one began
+	At     time.Duration `json:"at_ns"`     // since the start of the first one
 	Lasted time.Duration `json:"lasted_ns"` // so far
 	Start  *int64        `json:"start"`     // bytes when it began
 	End    *int64        `json:"end"`       // or now
 	Peak   *int64        `json:"peak"`
-	// Exact: the peak is the kernel's own. Else it is the most that was seen at the looks
-	// in the timeline, because an earlier phase held more.
+	// Exact: the peak is the kernel's high-water mark. Otherwise an earlier phase had a
+	// higher one, and the peak is the maximum of the samples.
 	Exact bool `json:"exact"`
 }
 
-// Point is what was held at a moment.
+// Point is the resident memory at one moment.
 type Point struct {
 	At    time.Duration `json:"at_ns"`
 	Bytes int64         `json:"bytes"`
 }
 
-// timelinePoints bounds the timeline: when it is full every other point goes.
+// timelinePoints bounds the timeline. When it is full, every other point is removed.
 const timelinePoints = 120
 
-// Begin ends the phase that goes on and begins another.
+// Begin ends the current phase and begins another.
 func (p *Phases) Begin(name string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -65,7 +65,7 @@ func (p *Phases) Begin(name string) {
 	p.phases = append(p.phases, ph)
 }
 
-// Look takes a point of the timeline when it is time for one.
+// Look adds a point to the timeline if one is due.
 func (p *Phases) Look() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -84,7 +84,7 @@ func (p *Phases) look(now time.Time, always bool) {
 		return
 	}
 	ph.End, ph.Peak = &held, new(max(*ph.Peak, held))
-	if most > p.top { // it was never so high before: the peak is of this phase
+	if most > p.top { // the high-water mark was set in this phase
 		*ph.Peak, ph.Exact = most, true
 	}
 	if now.Before(p.next) {
@@ -122,7 +122,7 @@ func (p *Phases) held() (held, most int64, ok bool) {
 	return Resident(string(b))
 }
 
-// Resident reads what a process holds and the most it ever held, in bytes, from its
+// Resident returns the resident memory and its high-water mark, in bytes, from
 // /proc/PID/status.
 func Resident(status string) (held, most int64, ok bool) {
 	found := 0
@@ -143,6 +143,6 @@ func Resident(status string) (held, most int64, ok bool) {
 		*to = int64(n) << 10
 		found++
 	}
-	// The kernel adds up what several threads hold now and then: the most may be behind.
+	// The kernel updates its per-thread counters in batches, so that the mark may lag behind.
 	return held, max(held, most), found == 2
 }

@@ -1,6 +1,5 @@
-// Package notify tells systemd how a service of Type=notify is doing: the
-// protocol of sd_notify(3), one datagram of KEY=value lines to the socket that
-// NOTIFY_SOCKET names. Without that variable everything here does nothing.
+// Package notify implements sd_notify(3) for services of Type=notify: datagrams of KEY=value
+// lines to the socket in NOTIFY_SOCKET. Without that variable it does nothing.
 package notify
 
 import (
@@ -19,26 +18,26 @@ const (
 	Alive    = "WATCHDOG=1"
 )
 
-// Status is the line that `systemctl status` shows.
+// Status returns the state that `systemctl status` shows as a line of text.
 func Status(text string) string {
 	return "STATUS=" + strings.NewReplacer("\n", " ", "\x00", " ").Replace(text)
 }
 
-// Systemd is the manager that started this process.
+// Systemd is the service manager that started this process.
 type Systemd struct {
 	fd       int
 	to       *unix.SockaddrUnix
-	Watchdog time.Duration // what it waits for Alive before it restarts us; 0: it does not
+	Watchdog time.Duration // interval within which systemd expects Alive, 0: none
 }
 
-// Connect reads what systemd put into the environment. pid is this process: the
-// watchdog may be meant for another.
+// Connect reads the environment that systemd has set. pid is this process, since the watchdog
+// may be for another one.
 func Connect(getenv func(string) string, pid int) (*Systemd, error) {
 	name := getenv("NOTIFY_SOCKET")
 	if name == "" {
 		return &Systemd{fd: -1}, nil
 	}
-	// unix.SockaddrUnix takes "@" for the abstract namespace as systemd writes it.
+	// unix.SockaddrUnix and systemd both write abstract names with "@".
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
 		return nil, fmt.Errorf("connect to systemd: %w", err)
@@ -52,8 +51,7 @@ func Connect(getenv func(string) string, pid int) (*Systemd, error) {
 	return s, nil
 }
 
-// Send sends states in one datagram. A manager that does not listen must not
-// disturb the work, so the error is for a log only.
+// Send sends states in one datagram. Its error should only be logged.
 func (s *Systemd) Send(states ...string) error {
 	if s.fd < 0 {
 		return nil

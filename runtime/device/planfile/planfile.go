@@ -1,6 +1,6 @@
-// Package planfile decides whether a plan may be obeyed on this device: it is
-// whole, signed by a key the device trusts, made for this board, and not older
-// than one that was obeyed before.
+// Package planfile decides whether a plan may be applied to this device: the plan is
+// complete, signed by a trusted key, made for this board, and not older than a plan that was
+// confirmed before.
 package planfile
 
 import (
@@ -27,29 +27,29 @@ const (
 	SerialFile = "/var/lib/yoctune/serial"
 )
 
-// Reasons to refuse a plan; test with errors.Is. A broken one is plan.ErrSyntax,
-// plan.ErrSchema or plan.ErrDigest.
+// Reasons to refuse a plan. Invalid plans are plan.ErrSyntax, plan.ErrSchema or
+// plan.ErrDigest.
 var (
 	ErrMissing   = errors.New("no plan")
-	ErrSignature = errors.New("plan is not signed by a key of this device")
+	ErrSignature = errors.New("plan is not signed by a trusted key of this device")
 	ErrBoard     = errors.New("plan is for another board")
 	ErrL4T       = errors.New("plan is for another L4T")
 	ErrSerial    = errors.New("plan is older than the one confirmed on this device")
 )
 
-// File is a plan that was read and whose signature was judged.
+// File is a plan with a verified signature, or from a device without keys.
 type File struct {
 	Plan    *plan.Plan
-	Origins plan.Origins // nil when there is no sidecar
-	Path    string       // as it is shown to the user
-	Signed  bool         // by a key of the device; false only where none is installed
+	Origins plan.Origins // nil without a sidecar
+	Path    string       // as shown to the user
+	Signed  bool         // by a trusted key; false only if none is installed
 	Signer  string       // that key's id
 }
 
 // Source is where a plan comes from.
 type Source struct {
-	Path    string // file on this host; "" for the installed one, below the root
-	Origins string // sidecar on this host; "" for the one beside the plan
+	Path    string // file on this host, "" for the installed plan below the root
+	Origins string // sidecar on this host, "" for the one beside the plan
 }
 
 // Load reads a plan and checks its signature.
@@ -73,7 +73,7 @@ func Load(dev rootfs.FS, src Source) (*File, error) {
 	if f.Plan, err = plan.Decode(bytes.NewReader(data)); err != nil {
 		return nil, fmt.Errorf("read plan: %s: %w", name, err)
 	}
-	if f.Origins, err = origins(read, name, src.Origins); err != nil {
+	if f.Origins, err = readOrigins(read, name, src.Origins); err != nil {
 		return nil, err
 	}
 	return f, nil
@@ -93,8 +93,8 @@ func hostFile(name string, limit int) ([]byte, error) {
 	return b, err
 }
 
-// verify returns the id of the installed key that signed data. Without any key
-// every plan is taken, signed by nobody; with one, only signed ones.
+// verify returns the id of the installed key that signed data. If no key is installed it
+// accepts unsigned plans and returns "".
 func verify(dev rootfs.FS, data []byte, sidecar func() ([]byte, error)) (string, error) {
 	keys, err := Keys(dev)
 	if err != nil || len(keys) == 0 {
@@ -102,7 +102,7 @@ func verify(dev rootfs.FS, data []byte, sidecar func() ([]byte, error)) (string,
 	}
 	sig, err := sidecar()
 	if errors.Is(err, fs.ErrNotExist) {
-		return "", fmt.Errorf("%w: %s holds a key and the plan has no .minisig beside it; sign it with `minisign -S`, or remove the key", ErrSignature, KeyDir)
+		return "", fmt.Errorf("%w: %s has a key, and there is no .minisig beside the plan; sign the plan with `minisign -S`, or remove the key", ErrSignature, KeyDir)
 	} else if err != nil {
 		return "", fmt.Errorf("read signature: %w", err)
 	}
@@ -113,8 +113,8 @@ func verify(dev rootfs.FS, data []byte, sidecar func() ([]byte, error)) (string,
 	return signer.KeyID, nil
 }
 
-// Keys returns the public keys the device trusts. A file that is not a key is an
-// error: ignoring it could mean taking unsigned plans.
+// Keys returns the trusted public keys. An invalid key file is an error, since to ignore it
+// could mean to accept unsigned plans.
 func Keys(dev rootfs.FS) ([]signature.Key, error) {
 	names, err := dev.List(KeyDir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -140,14 +140,14 @@ func Keys(dev rootfs.FS) ([]signature.Key, error) {
 	return keys, nil
 }
 
-// origins reads the sidecar: the one named, which must be there, or the one
-// beside the plan, which may be.
-func origins(read func(string, int) ([]byte, error), planName, named string) (plan.Origins, error) {
+// readOrigins reads the sidecar: the named one, which must exist, or the optional one beside
+// the plan.
+func readOrigins(read func(string, int) ([]byte, error), planName, named string) (plan.Origins, error) {
 	name := named
 	if named != "" {
 		read = hostFile
 	} else {
-		name = sidecar(planName)
+		name = sidecarName(planName)
 	}
 	b, err := read(name, plan.MaxSize)
 	if named == "" && errors.Is(err, fs.ErrNotExist) {
@@ -162,22 +162,21 @@ func origins(read func(string, int) ([]byte, error), planName, named string) (pl
 	return o, nil
 }
 
-func sidecar(planName string) string {
+func sidecarName(planName string) string {
 	return strings.TrimSuffix(planName, filepath.Ext(planName)) + ".origins.json"
 }
 
-const override = "; to obey it all the same, say --any-board"
+const override = "; to apply it all the same, use --any-board"
 
-// CheckDevice refuses a plan made for another board or another major version of
-// L4T than the device says it has.
+// CheckDevice refuses a plan for another board or another major version of L4T.
 func CheckDevice(p *plan.Plan, id rootfs.Identity) error {
 	if err := checkBoard(p, id); err != nil {
 		return err
 	}
-	// An image without the release's file says nothing, which is no reason to
-	// refuse. Nodes and power modes change from one major version to the next.
+	// Nodes and power modes change with each major version. An unknown version of the
+	// device is accepted.
 	if p.L4T != "" && id.L4T != "" && major(p.L4T) != major(id.L4T) {
-		return fmt.Errorf("%w: it is for %s, and this machine runs %s%s", ErrL4T, p.L4T, id.L4T, override)
+		return fmt.Errorf("%w: the plan is for %s, this device runs %s%s", ErrL4T, p.L4T, id.L4T, override)
 	}
 	return nil
 }
@@ -192,21 +191,21 @@ func checkBoard(p *plan.Plan, id rootfs.Identity) error {
 	case p.Board == "" || p.Board == "generic":
 		return nil
 	case len(id.Compatible) == 0:
-		return fmt.Errorf("%w: it is for %s, and this machine has no device tree that says what it is%s", ErrBoard, p.Board, override)
+		return fmt.Errorf("%w: the plan is for %s, this device has no device tree that identifies it%s", ErrBoard, p.Board, override)
 	case board.IsKit(p.Board, id.Compatible):
-		return nil // the module is not in such a tree, so that the kit must do
+		return nil // such a device tree names the developer kit and not the module
 	case board.Kits(p.Board) != nil:
-		return fmt.Errorf("%w: it is for %s, which is recognised by its developer kit (%s), and this machine is %s%s",
+		return fmt.Errorf("%w: the plan is for %s, recognised by its developer kit (%s), this device is %s%s",
 			ErrBoard, p.Board, strings.Join(board.Kits(p.Board), " or "), strings.Join(id.Compatible, " "), override)
 	case !board.Identifiable(p.Board):
-		return fmt.Errorf("%w: it is for %s, which this program cannot recognise by its device tree (%s)%s", ErrBoard, p.Board, strings.Join(id.Compatible, " "), override)
+		return fmt.Errorf("%w: the plan is for %s, which cannot be recognised by its device tree (%s)%s", ErrBoard, p.Board, strings.Join(id.Compatible, " "), override)
 	case !board.IsCompatible(p.Board, id.Compatible):
-		return fmt.Errorf("%w: it is for %s, and this machine is %s%s", ErrBoard, p.Board, strings.Join(id.Compatible, " "), override)
+		return fmt.Errorf("%w: the plan is for %s, this device is %s%s", ErrBoard, p.Board, strings.Join(id.Compatible, " "), override)
 	}
 	return nil
 }
 
-// Confirmed returns the serial that was last obeyed for each layer and target.
+// Confirmed returns the confirmed serial of each layer and target.
 func Confirmed(st rootfs.State) (map[string]int64, error) {
 	b, err := st.ReadState(SerialFile)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -223,20 +222,20 @@ func Confirmed(st rootfs.State) (map[string]int64, error) {
 
 func serialKey(p *plan.Plan) string { return p.Layer + "/" + p.Target }
 
-// CheckSerial refuses a plan older than one that was confirmed: replaying an old
-// plan, validly signed in its day, must not undo a fix.
+// CheckSerial refuses a plan older than the confirmed one, so that the replay of an old
+// signed plan cannot undo a fix.
 func CheckSerial(st rootfs.State, p *plan.Plan) error {
 	m, err := Confirmed(st)
 	if err != nil {
 		return err
 	}
 	if last, ok := m[serialKey(p)]; ok && p.Serial < last {
-		return fmt.Errorf("%w: serial %d, confirmed is %d for %s; give the plan a higher serial, or remove %s", ErrSerial, p.Serial, last, serialKey(p), SerialFile)
+		return fmt.Errorf("%w: serial %d, confirmed %d for %s; give the plan a higher serial, or remove %s", ErrSerial, p.Serial, last, serialKey(p), SerialFile)
 	}
 	return nil
 }
 
-// Confirm records the serial of a plan that was obeyed.
+// Confirm records the serial of a plan.
 func Confirm(st rootfs.State, p *plan.Plan) error {
 	m, err := Confirmed(st)
 	if err != nil {

@@ -1,7 +1,6 @@
 package power
 
 import (
-	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
@@ -10,18 +9,17 @@ import (
 	"github.com/yoctune/yoctune/schema/formats/nvpmodel"
 )
 
-// originalFile keeps what nvpmodel's status was before it was first changed. It
-// is not among the kernel's originals, which a boot forgets: the status is a file,
-// and outlives boots and losses of power.
+// originalFile keeps nvpmodel's status from before its first change. The status persists over
+// boots, unlike the kernel's values in the journal.
 const originalFile = "/var/lib/yoctune/nvpmodel.json"
 
 type original struct {
 	Status string `json:"status"` // its content
-	Absent bool   `json:"absent"` // there was none
+	Absent bool   `json:"absent"` // the file did not exist
 }
 
-// Current returns the id of the mode in force, or that the next boot will set
-// where nvpmodel has not run yet.
+// Current returns the id of the mode in force, or the default mode if nvpmodel has not run
+// yet.
 func Current(dev rootfs.FS, file *nvpmodel.File) (int, error) {
 	content, err := dev.Read(StatusFile)
 	if absent(err) {
@@ -41,45 +39,37 @@ func Current(dev rootfs.FS, file *nvpmodel.File) (int, error) {
 			return int(id), nil
 		}
 	}
-	return 0, fmt.Errorf("read power mode: %s does not say pmode:000N", StatusFile)
+	return 0, fmt.Errorf("read power mode: %s has no pmode:000N", StatusFile)
 }
 
-// Remember makes a mode that of the next boot, where nvpmodel reads it before
-// anything uses the GPU. What the file was is kept first.
+// Remember sets the mode of the next boot, at which nvpmodel applies it before the GPU is
+// used. It records the original status first.
 func Remember(dev rootfs.Device, id int) error {
 	before, err := dev.Read(StatusFile)
 	if err != nil && !absent(err) {
-		return fmt.Errorf("remember power mode: %w", err)
+		return fmt.Errorf("set power mode of the next boot: %w", err)
 	}
 	if _, kept := dev.ReadState(originalFile); absent(kept) {
-		b, err := json.Marshal(original{before.Text, absent(err)})
-		if err == nil {
-			err = dev.WriteState(originalFile, append(b, '\n'))
-		}
-		if err != nil {
-			return fmt.Errorf("remember power mode: keep what it was: %w", err)
+		if err := rootfs.WriteJSON(dev, originalFile, original{before.Text, absent(err)}); err != nil {
+			return fmt.Errorf("set power mode of the next boot: record the original: %w", err)
 		}
 	} else if kept != nil {
-		return fmt.Errorf("remember power mode: %w", kept)
+		return fmt.Errorf("set power mode of the next boot: %w", kept)
 	}
 	if err := dev.WriteState(StatusFile, fmt.Appendf(nil, "pmode:%04d\n", id)); err != nil {
-		return fmt.Errorf("remember power mode: %w", err)
+		return fmt.Errorf("set power mode of the next boot: %w", err)
 	}
 	return nil
 }
 
-// Forget puts nvpmodel's status back to what it was before the first [Remember],
-// and returns what that was; false when nothing was changed.
+// Forget restores nvpmodel's status from before the first [Remember] and returns it. changed
+// is false if there is nothing to restore.
 func Forget(dev rootfs.Device) (was string, changed bool, err error) {
-	b, err := dev.ReadState(originalFile)
-	if absent(err) {
-		return "", false, nil
-	} else if err != nil {
+	o, err := rootfs.ReadJSON[original](dev, originalFile)
+	if err != nil {
 		return "", false, fmt.Errorf("restore power mode: %w", err)
-	}
-	var o original
-	if err := json.Unmarshal(b, &o); err != nil {
-		return "", false, fmt.Errorf("restore power mode: %s: %w", originalFile, err)
+	} else if o == nil {
+		return "", false, nil
 	}
 	if o.Absent {
 		err = dev.RemoveState(StatusFile)

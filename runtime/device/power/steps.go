@@ -12,46 +12,44 @@ import (
 	"github.com/yoctune/yoctune/schema/formats/nvpmodel"
 )
 
-// Step is one line of a mode, as a node of this device and what it shall hold.
+// Step is one line of a mode as a node of this device and its wanted value.
 //
-// nvpmodel ends a mode at the first node that is missing and leaves the device
-// half switched. Steps do not depend on each other: what is missing is said, and
-// the rest is done.
+// nvpmodel stops at the first missing node and leaves the mode half applied. Steps are
+// independent: missing nodes are reported, and the others are written.
 type Step struct {
 	Param, Arg string
-	Path       string // the node, "" when the configuration names none that is here
-	Want       string // what the node reads when the mode is in force
-	Write      string // what is written for it, where that is another text
-	AtLeast    bool   // any value from Want up will do: "no cap", and the highest is not known
+	Path       string // the node, "" if the configuration declares none
+	Want       string // value of the node when the mode is in force
+	Write      string // text to write, if it differs from Want
+	AtLeast    bool   // accept any value from Want up: no cap, and the maximum is unknown
 	Also       []string
 	Stage      Stage
-	Missing    string // why there is no node to hold it
+	Missing    string // why there is no node
 }
 
-// Stage is when a step is done. Cores come first, as their clocks appear with
-// them, and power comes back to automatic last.
+// Stage is the order of a step. Cores come first, since clocks exist for online cores only.
+// Automatic power management is restored last.
 type Stage int
 
 // Stages in their order.
 const (
-	Cores Stage = iota // CPU cores on and off
-	Masks              // parts of the GPU gated: live only while it has not been used since boot
-	Wake               // the GPU powered, so that its clocks can be set
+	Cores Stage = iota // CPU cores online and offline
+	Masks              // power-gated parts of the GPU; effective only until the GPU is first used
+	Wake               // power the GPU, so that its clocks can be set
 	Clocks
-	Sleep // and back to automatic
+	Sleep // return to automatic power management
 )
 
-// cpuDir is where the kernel lists the cores.
+// cpuDir holds the cores.
 const cpuDir = "/sys/devices/system/cpu/"
 
-// unlimited is what nvpmodel writes for -1 on a clock: the largest signed number
-// that the kernel's parser of this node takes. Since L4T R36 those are 64 bits.
+// unlimited is what nvpmodel writes for a clock of -1: the largest signed number that the
+// node accepts. Since L4T R36 these have 64 bits.
 const unlimited = "2147483647"
 
-// Steps returns what a mode asks of this device, in nvpmodel's order: that of the
-// file, except that what is on one node twice is kept where it is last. The
-// snapshot decides which of two paths a kernel has, what the ends of a clock's
-// table are, and which cores exist.
+// Steps returns the steps of a mode on this device in the order of the file. Of several steps
+// for one node the last is kept. The device decides which of two paths exists, the ends of a
+// clock's table, and which cores exist.
 func Steps(dev rootfs.FS, file *nvpmodel.File, m *nvpmodel.Mode) []Step {
 	var steps []Step
 	for _, p := range m.Settings {
@@ -66,9 +64,9 @@ func Steps(dev rootfs.FS, file *nvpmodel.File, m *nvpmodel.Mode) []Step {
 		case s.Path != "" && d.Type == "CLOCK":
 			clock(dev, file, d, p, &s)
 		}
-		// One policy is several lines, where a file names its clock once a core.
+		// A policy has several lines if the file has one for each core.
 		if s.Path != "" && s.Stage != Wake {
-			real, _ := dev.Resolve(s.Path) // unresolved names are compared as they are
+			real, _ := dev.Resolve(s.Path) // unresolved names are compared literally
 			steps = slices.DeleteFunc(steps, func(e Step) bool {
 				other, _ := dev.Resolve(e.Path)
 				return e.Stage != Wake && (e.Path == s.Path || real != "" && other == real)

@@ -1,10 +1,7 @@
 package watch
 
 import (
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"time"
 
 	"github.com/yoctune/yoctune/runtime/device/outcome"
@@ -127,28 +124,18 @@ func sameEvent(a, b Event) bool {
 // ReadState returns the state that an enforcer of this boot has written, nil if there is
 // none.
 func ReadState(st rootfs.State, boot string) (*State, error) {
-	b, err := st.ReadState(File)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	} else if err != nil {
+	s, err := rootfs.ReadJSON[State](st, File)
+	if err != nil {
 		return nil, fmt.Errorf("read the enforcer's state: %w", err)
 	}
-	var s State
-	if err := json.Unmarshal(b, &s); err != nil {
-		return nil, fmt.Errorf("read the enforcer's state: %s: %w", File, err)
-	}
-	if s.Boot != boot {
+	if s == nil || s.Boot != boot {
 		return nil, nil
 	}
-	return &s, nil
+	return s, nil
 }
 
 func (s *State) write(st rootfs.State) error {
-	b, err := json.Marshal(s)
-	if err != nil {
-		return fmt.Errorf("write the enforcer's state: %w", err)
-	}
-	if err := st.WriteState(File, append(b, '\n')); err != nil {
+	if err := rootfs.WriteJSON(st, File, s); err != nil {
 		return fmt.Errorf("write the enforcer's state: %w", err)
 	}
 	return nil

@@ -1,0 +1,4 @@
+package ladder
+
+// Step returns the current step.
+func (l *Ladder) Step() int { return l.step }
