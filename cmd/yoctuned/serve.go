@@ -130,7 +130,7 @@ func runServe(cmd *cobra.Command, _ []string) error {
 		store, err := openHistory(cmd, dev, log)
 		if err != nil {
 			// The page and the metrics are worth having without it.
-			log("no history is kept: %v", err)
+			log("no history is recorded: %v", err)
 			recorded <- nil
 		} else {
 			site.History = store
@@ -146,7 +146,7 @@ func runServe(cmd *cobra.Command, _ []string) error {
 
 // serveUntil serves until the context ends or a listener fails.
 func serveUntil(ctx context.Context, stop context.CancelFunc, handler http.Handler, listeners []net.Listener, recorded <-chan error, log func(string, ...any)) error {
-	server := web.Server(handler)
+	server := web.NewServer(handler)
 	server.BaseContext = func(net.Listener) context.Context { return ctx }
 	failed := make(chan error, len(listeners))
 	for _, l := range listeners {
@@ -214,7 +214,7 @@ func listenOn(ctx context.Context, addresses []string, remote bool) (listeners [
 // reachesOnlyHere is about where to listen: no name is every address.
 func reachesOnlyHere(address string) bool {
 	name, _, err := net.SplitHostPort(address)
-	return err == nil && name != "" && web.Loopback(name)
+	return err == nil && name != "" && web.IsLoopback(name)
 }
 
 func openHistory(cmd *cobra.Command, dev *rootfs.Root, log func(string, ...any)) (*history.Store, error) {

@@ -211,7 +211,7 @@ func (e explanation) text(w io.Writer) error {
 
 func who(p *rootfs.Process) string {
 	if p == nil {
-		return "the kernel, or somebody unseen"
+		return "kernel or unknown process"
 	}
 	return p.String()
 }

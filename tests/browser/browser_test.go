@@ -150,12 +150,12 @@ func TestThePageIsAsItShouldBeInChromium(t *testing.T) {
 	if len(s.Misfits) != 5 {
 		t.Errorf("looked at %d widths", len(s.Misfits))
 	}
-	for _, chart := range []string{"Load", "Cores", "Clocks", "Power", "Temperature", "Memory", "Waiting for", "Fan"} {
+	for _, chart := range []string{"Load", "Cores", "Clocks", "Power", "Temperature", "Memory", "Pressure stall", "Fan"} {
 		if s.Painted[chart] < 20 {
 			t.Errorf("chart %s has %d coloured pixels", chart, s.Painted[chart])
 		}
 	}
-	for tile, want := range map[string]string{"CPU": `^\d+\.\d %$`, "VIN_SYS_5V0": `^1\.61 W$`, "slowed down": "^nothing$", "memory used": `^\d+ MiB$`} {
+	for tile, want := range map[string]string{"CPU": `^\d+\.\d %$`, "VIN_SYS_5V0": `^1\.61 W$`, "throttled by": "^nothing$", "memory used": `^\d+ MiB$`} {
 		if ok, _ := regexp.MatchString(want, s.Tiles[tile]); !ok {
 			t.Errorf("tile %s is %q, want %s; all: %v", tile, s.Tiles[tile], want, s.Tiles)
 		}

@@ -9,7 +9,7 @@ func checkThrottling(in *Input) answer {
 	known, slow := 0, 0
 	names := map[string]bool{}
 	for _, s := range in.Samples {
-		if !s.KnowsThrottling() {
+		if !s.ReportsThrottling() {
 			continue
 		}
 		known++

@@ -11,14 +11,14 @@ import (
 
 const cpuDir = "/sys/devices/system/cpu"
 
-// cpuNode is a core and where its frequency policy lies.
+// cpuNode is a core and its frequency policy.
 type cpuNode struct {
 	number int
-	policy string // folder, "" without cpufreq
+	policy string // directory, "" without cpufreq
 }
 
 func findCPUs(dev rootfs.FS) []cpuNode {
-	present, err := text(dev, cpuDir+"/present")
+	present, err := readText(dev, cpuDir+"/present")
 	if err != nil {
 		return nil
 	}
@@ -37,8 +37,7 @@ func findCPUs(dev rootfs.FS) []cpuNode {
 	return out
 }
 
-// findPolicies adds a sensor a policy: reading the clock may be a call to
-// firmware.
+// findPolicies adds a sensor for each policy, since reading a clock may call firmware.
 func findPolicies(dev rootfs.FS, cpus []cpuNode, add adder) {
 	seen := map[string]bool{}
 	for _, c := range cpus {
@@ -48,16 +47,16 @@ func findPolicies(dev rootfs.FS, cpus []cpuNode, add adder) {
 		seen[c.policy] = true
 		dir := c.policy
 		add("cpu clock "+path.Base(dir), func(*Sample) {}, func() (apply, error) {
-			freq := scaled(dev, dir+"/scaling_cur_freq", 1000)
-			top := scaled(dev, dir+"/scaling_max_freq", 1000)
-			governor, err := text(dev, dir+"/scaling_governor")
+			freq := readScaled(dev, dir+"/scaling_cur_freq", 1000)
+			top := readScaled(dev, dir+"/scaling_max_freq", 1000)
+			governor, err := readText(dev, dir+"/scaling_governor")
 			if err != nil {
 				return nil, err
 			}
-			// The cores that are online share the clock.
-			t, err := text(dev, dir+"/affected_cpus")
+			// Online cores of the policy share the clock.
+			t, err := readText(dev, dir+"/affected_cpus")
 			if err != nil {
-				t, err = text(dev, dir+"/related_cpus")
+				t, err = readText(dev, dir+"/related_cpus")
 			}
 			if err != nil {
 				return nil, err
@@ -80,8 +79,8 @@ func findPolicies(dev rootfs.FS, cpus []cpuNode, add adder) {
 	}
 }
 
-// processors reads the load: /proc/stat has a line for each core that is online.
-func (s *Sampler) processors(out *Sample) {
+// sampleCPUs reads loads from /proc/stat, which has a line for each online core.
+func (s *Sampler) sampleCPUs(out *Sample) {
 	now := map[int]CPUTime{}
 	b, err := s.dev.ReadFile("/proc/stat", 1<<20)
 	if err == nil {
@@ -90,12 +89,12 @@ func (s *Sampler) processors(out *Sample) {
 			if n, err := strconv.ParseUint(strings.TrimPrefix(name, "cpu"), 10, 12); ok && err == nil {
 				now[int(n)] = t
 			} else if len(now) > 0 {
-				break // the long line of interrupts comes next
+				break // the long line of interrupts follows
 			}
 		}
 	}
 	online := map[int]bool{}
-	list, err := text(s.dev, cpuDir+"/online")
+	list, err := readText(s.dev, cpuDir+"/online")
 	if on, perr := cpulist.Parse(list); err == nil && perr == nil {
 		for _, n := range on {
 			online[n] = true
@@ -117,11 +116,11 @@ func (s *Sampler) processors(out *Sample) {
 	s.before.cpu = now
 }
 
-// CPUTime is what a line of /proc/stat says, in ticks since boot.
+// CPUTime is a line of /proc/stat, in ticks since boot.
 type CPUTime struct{ Busy, Total int64 }
 
-// ParseCPU reads "cpu3 user nice system idle iowait irq softirq steal …", or "cpu …"
-// of all together. Guest time is in user time already.
+// ParseCPU parses "cpu3 user nice system idle iowait irq softirq steal …", or "cpu …" for the
+// total. User time includes guest time.
 func ParseCPU(line string) (name string, t CPUTime, ok bool) {
 	f := strings.Fields(line)
 	if len(f) < 5 || !strings.HasPrefix(f[0], "cpu") {

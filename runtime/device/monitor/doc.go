@@ -1,13 +1,13 @@
-// Package monitor measures a device: loads, clocks, power, temperatures, fans,
-// memory and what holds it back.
+// Package monitor measures a device: loads, clocks, power, temperatures, fans, memory and
+// throttling.
 //
-// A [Sampler] reads files and starts no process. What it cannot learn is nil in
-// the [Sample], never 0: a rail that is not there, a clock that only root may see
-// and a sensor that hangs are all unknown. Each sensor behind a bus or firmware
-// is read by its own goroutine, with a deadline, and is not asked again before it
-// has answered, so one that blocks for ever costs one thread and its own value.
+// A [Sampler] reads files and starts no processes. Unknown values are nil in the [Sample] and
+// never 0: a missing rail, a clock that only root may read, a sensor that hangs. Each sensor
+// behind a bus or firmware is read in a goroutine of its own, with a timeout, and is not read
+// again before it has answered. A sensor that hangs costs one thread and does not affect
+// other readings.
 //
-// A [Hub] samples only while somebody watches, once for all of them. Times are
-// from the clock that runs through suspend and is never set (CLOCK_BOOTTIME); the
-// wall clock is only shown to people.
+// A [Hub] shares samples among its watchers and takes none without watchers. Times are
+// CLOCK_BOOTTIME, which counts during suspend and is never set. The wall clock is only
+// displayed.
 package monitor

@@ -7,8 +7,8 @@ import (
 	"github.com/yoctune/yoctune/runtime/device/rootfs"
 )
 
-// gpuNodes are names of the GPU in device trees of L4T: by chip up to R35, "gpu"
-// since R36.
+// gpuNode reports whether name is the GPU in a device tree of L4T: the chip's name up to R35,
+// "gpu" since R36.
 func gpuNode(name string) bool {
 	switch name {
 	case "gpu", "gv11b", "gp10b", "ga10b", "gm20b", "gk20a":
@@ -37,28 +37,29 @@ func findGPUs(dev rootfs.FS, add adder) {
 		blank := GPU{Name: n.Name}
 		add("gpu "+n.Name, func(s *Sample) { s.GPUs = append(s.GPUs, blank) }, func() (apply, error) {
 			g := blank
-			freq, err := number(dev, n.Path+"/cur_freq")
+			freq, err := readNumber(dev, n.Path+"/cur_freq")
 			if err == nil {
 				g.Freq = &freq
 			}
-			g.Min, g.Max = known(dev, n.Path+"/min_freq"), known(dev, n.Path+"/max_freq")
-			g.Governor = words(dev, n.Path+"/governor")
-			// nvgpu says permille; the NVIDIA driver of Thor has no such file.
-			g.Load = within(known(dev, n.Path+"/device/load"), 0, 1000)
+			g.Min, g.Max = readOptionalNumber(dev, n.Path+"/min_freq"), readOptionalNumber(dev, n.Path+"/max_freq")
+			g.Governor = readOptional(dev, n.Path+"/governor")
+			// In permille with nvgpu. The NVIDIA driver of Thor has no such file.
+			g.Load = inRange(readOptionalNumber(dev, n.Path+"/device/load"), 0, 1000)
 			return func(s *Sample) { s.GPUs = append(s.GPUs, g) }, err
 		})
 	}
 }
 
-// within makes a value outside of what it can be unknown.
-func within(v *int64, low, high int64) *int64 {
+// inRange returns v if it is between low and high, else nil.
+func inRange(v *int64, low, high int64) *int64 {
 	if v == nil || *v < low || *v > high {
 		return nil
 	}
 	return v
 }
 
-// emcClocks are where kernels of L4T say the memory controller's clock, in Hz.
+// emcClocks returns the files in which kernels of L4T report the memory controller's clock
+// in Hz.
 func emcClocks() []string {
 	return []string{
 		"/sys/kernel/debug/bpmp/debug/clk/emc/rate",
@@ -68,15 +69,15 @@ func emcClocks() []string {
 	}
 }
 
-// emcActivity are where they say how many kHz of it were busy.
+// emcActivity returns the files that report how many kHz of that clock were busy.
 func emcActivity() []string {
 	return []string{"/sys/kernel/debug/cactmon/mc_all", "/sys/kernel/actmon_avg_activity/mc_all"}
 }
 
-// first returns the first of the nodes that holds a number.
-func first(dev rootfs.FS, names []string) string {
+// firstReadable returns the first node that holds a number.
+func firstReadable(dev rootfs.FS, names []string) string {
 	for _, n := range names {
-		if _, err := number(dev, n); err == nil {
+		if _, err := readNumber(dev, n); err == nil {
 			return n
 		}
 	}
@@ -94,27 +95,26 @@ func findEMC(dev rootfs.FS, add adder) {
 	if !there {
 		return
 	}
-	// Which one it is is found out in the goroutine too: these are calls to
-	// firmware.
+	// Probe the files in the goroutine as well, since reads call firmware.
 	clock, activity, looked := "", "", false
 	add("memory clock", func(s *Sample) { s.EMC = &Memclock{} }, func() (apply, error) {
 		if !looked {
-			clock, activity, looked = first(dev, clocks), first(dev, emcActivity()), true
+			clock, activity, looked = firstReadable(dev, clocks), firstReadable(dev, emcActivity()), true
 		}
 		e := &Memclock{}
 		if clock != "" {
-			e.Freq = known(dev, clock)
+			e.Freq = readOptionalNumber(dev, clock)
 		}
 		if activity != "" && e.Freq != nil && *e.Freq >= 1000 {
-			if busy := known(dev, activity); busy != nil && *busy >= 0 && *busy < 1<<40 {
-				e.Load = within(new(*busy*1000/(*e.Freq/1000)), 0, 1000)
+			if busy := readOptionalNumber(dev, activity); busy != nil && *busy >= 0 && *busy < 1<<40 {
+				e.Load = inRange(new(*busy*1000/(*e.Freq/1000)), 0, 1000)
 			}
 		}
 		return func(s *Sample) { s.EMC = e }, nil
 	})
 }
 
-// findNVMap adds what the GPU's clients hold: the last line of a table in KiB.
+// findNVMap adds the memory of the GPU's clients, the last line of a table in KiB.
 func findNVMap(dev rootfs.FS, add adder) {
 	const clients = "/sys/kernel/debug/nvmap/iovmm/clients"
 	if _, err := dev.Mode(clients); err != nil {
@@ -130,7 +130,7 @@ func findNVMap(dev rootfs.FS, add adder) {
 	})
 }
 
-// Client is a process that holds GPU memory.
+// Client is a process with GPU memory.
 type Client struct {
 	Process string
 	PID     int
@@ -140,10 +140,10 @@ type Client struct {
 // NVMap is the table of nvmap's clients.
 type NVMap struct {
 	Clients []Client
-	Total   *int64 // bytes, nil: the table does not say
+	Total   *int64 // bytes, nil: unknown
 }
 
-// ParseNVMap reads lines "user  process  pid  123K" and "total  456K".
+// ParseNVMap parses lines "user  process  pid  123K" and "total  456K".
 func ParseNVMap(table string) NVMap {
 	var out NVMap
 	for line := range strings.Lines(table) {
@@ -168,20 +168,20 @@ func ParseNVMap(table string) NVMap {
 	return out
 }
 
-// isFan reports whether a cooling device of that type blows air.
-func isFan(typ string) bool { return strings.Contains(strings.ToLower(typ), "fan") }
+// isFanType reports whether a cooling device of that type is a fan.
+func isFanType(typ string) bool { return strings.Contains(strings.ToLower(typ), "fan") }
 
 func findCooling(dev rootfs.FS, add adder) {
-	for _, dir := range children(dev, "/sys/class/thermal", "cooling_device") {
-		typ, err := text(dev, dir+"/type")
+	for _, dir := range listNumbered(dev, "/sys/class/thermal", "cooling_device") {
+		typ, err := readText(dev, dir+"/type")
 		if err != nil {
 			continue
 		}
-		top := known(dev, dir+"/max_state")
+		top := readOptionalNumber(dev, dir+"/max_state")
 		blank := Cooling{Name: typ, Max: top}
 		add("cooling "+path.Base(dir), func(s *Sample) { s.Cooling = append(s.Cooling, blank) }, func() (apply, error) {
 			c := blank
-			state, err := number(dev, dir+"/cur_state")
+			state, err := readNumber(dev, dir+"/cur_state")
 			if err == nil {
 				c.State = &state
 			}
@@ -190,8 +190,8 @@ func findCooling(dev rootfs.FS, add adder) {
 	}
 }
 
-// Throttling names the cooling devices that slow something down now; nil where
-// there are none that say so.
+// Throttling returns the names of the cooling devices that lower a clock now, nil if no
+// cooling device reports its state.
 func Throttling(dev rootfs.FS) []string {
 	var s Sample
 	findCooling(dev, func(_ string, unknown apply, read func() (apply, error)) {
@@ -201,7 +201,7 @@ func Throttling(dev rootfs.FS) []string {
 		}
 		enter(&s)
 	})
-	if s.throttled() == nil {
+	if s.countThrottled() == nil {
 		return nil
 	}
 	out := []string{}

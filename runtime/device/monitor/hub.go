@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// Hub shares the samples of one sampler. It samples while at least one watcher
-// is there, and does nothing otherwise: no timer runs.
+// Hub shares the samples of one sampler. It samples while it has watchers, and runs no timer
+// otherwise.
 type Hub struct {
 	interval time.Duration
 	take     func() *Sample
 
-	taking sync.Mutex // the sampler is for one at a time
+	taking sync.Mutex // held while the sampler is in use
 
 	mu       sync.Mutex
 	watchers map[chan *Sample]bool
@@ -26,8 +26,8 @@ func NewHub(take func() *Sample, interval time.Duration) *Hub {
 	return &Hub{interval: interval, take: take, watchers: map[chan *Sample]bool{}}
 }
 
-// Watch returns the samples from now on, until ctx ends. A watcher that does not
-// keep up misses samples; it never holds others up.
+// Watch returns the samples from now on, until ctx is done. A slow watcher misses samples and
+// does not delay others.
 func (h *Hub) Watch(ctx context.Context) <-chan *Sample {
 	c := make(chan *Sample, 1)
 	h.mu.Lock()
@@ -38,7 +38,7 @@ func (h *Hub) Watch(ctx context.Context) <-chan *Sample {
 		c <- h.last
 	}
 	h.mu.Unlock()
-	context.AfterFunc(ctx, func() { h.leave(c) })
+	context.AfterFunc(ctx, func() { h.removeWatcher(c) })
 	return c
 }
 
@@ -50,12 +50,12 @@ func (h *Hub) start() {
 	go func() {
 		defer close(done)
 		if before != nil {
-			<-before // one goroutine at a time has the sampler
+			<-before // only one goroutine may use the sampler
 		}
 		tick := time.NewTicker(h.interval)
 		defer tick.Stop()
 		for ctx.Err() == nil {
-			h.give(h.sample())
+			h.deliver(h.sample())
 			select {
 			case <-ctx.Done():
 			case <-tick.C:
@@ -70,8 +70,8 @@ func (h *Hub) sample() *Sample {
 	return h.take()
 }
 
-// Now returns the sample that watchers have, and takes one when there are none.
-// Loads are then over the time since the one before, such as the last scrape.
+// Now returns the watchers' last sample, or takes one if there are no watchers. Loads then
+// cover the time since the previous sample, such as the last scrape.
 func (h *Hub) Now() *Sample {
 	h.mu.Lock()
 	last := h.last
@@ -82,23 +82,23 @@ func (h *Hub) Now() *Sample {
 	return h.sample()
 }
 
-func (h *Hub) give(s *Sample) {
+func (h *Hub) deliver(s *Sample) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if len(h.watchers) == 0 {
-		return // the last one left meanwhile
+		return // no watchers any more
 	}
 	h.last = s
 	for c := range h.watchers {
 		select {
-		case <-c: // the one that was not fetched
+		case <-c: // replace a sample that was not received
 		default:
 		}
 		c <- s
 	}
 }
 
-func (h *Hub) leave(c chan *Sample) {
+func (h *Hub) removeWatcher(c chan *Sample) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if !h.watchers[c] {
@@ -112,7 +112,7 @@ func (h *Hub) leave(c chan *Sample) {
 	}
 }
 
-// Watchers is how many there are.
+// Watchers returns the number of watchers.
 func (h *Hub) Watchers() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -8,11 +8,11 @@ import (
 	"github.com/yoctune/yoctune/runtime/device/rootfs"
 )
 
-// findHwmon adds a sensor for each chip that measures power, fans or
-// over-current. hwmon numbers move between boots: a chip is known by its name.
+// findHwmon adds a sensor for each chip that measures power, fans or over-current. Chips are
+// identified by name, since hwmon numbers change between boots.
 func findHwmon(dev rootfs.FS, add adder) {
-	for _, dir := range children(dev, "/sys/class/hwmon", "hwmon") {
-		name, err := text(dev, dir+"/name")
+	for _, dir := range listNumbered(dev, "/sys/class/hwmon", "hwmon") {
+		name, err := readText(dev, dir+"/name")
 		if err != nil {
 			continue
 		}
@@ -31,8 +31,7 @@ func findHwmon(dev rootfs.FS, add adder) {
 	}
 }
 
-// powerAttr are the files of one channel: a power in the unit given by scale, or
-// volts and amperes in thousandths.
+// channel is the files of a channel: a power, or a voltage in mV and a current in mA.
 type channel struct {
 	label         string
 	power         string
@@ -60,13 +59,13 @@ func findRails(dev rootfs.FS, dir, chip string, names []string, add adder) {
 		}
 		c.label = chip
 		for _, l := range []string{"in" + i + "_label", "power" + i + "_label"} {
-			if t := words(dev, dir+"/"+l); t != nil {
+			if t := readOptional(dev, dir+"/"+l); t != nil {
 				c.label = *t
 				break
 			}
 		}
-		// NVIDIA's device trees name the pins that are not connected; the
-		// seventh channel of an INA3221 adds shunt voltages of the others.
+		// NVIDIA's device trees label unconnected pins NC. The seventh channel of an INA3221
+		// is the sum of shunt voltages.
 		if c.label == "NC" || strings.HasPrefix(c.label, "sum of shunt") {
 			continue
 		}
@@ -89,10 +88,10 @@ func addRails(dev rootfs.FS, name string, channels []channel, add adder) {
 		for _, c := range channels {
 			r := Rail{Label: c.label}
 			if c.volts != "" {
-				r.Voltage, r.Current = known(dev, c.volts), known(dev, c.ampere)
+				r.Voltage, r.Current = readOptionalNumber(dev, c.volts), readOptionalNumber(dev, c.ampere)
 			}
 			if c.power != "" {
-				n, err := number(dev, c.power)
+				n, err := readNumber(dev, c.power)
 				if err == nil {
 					r.Power = new(n / c.perMilliwatt)
 				}
@@ -107,18 +106,18 @@ func addRails(dev rootfs.FS, name string, channels []channel, add adder) {
 	})
 }
 
-// findIIO adds the power monitors of L4T R32, which are industrial I/O devices
-// and measure milliwatts.
+// findIIO adds the power monitors of L4T R32, industrial I/O devices that report
+// milliwatts.
 func findIIO(dev rootfs.FS, add adder) {
-	for _, dir := range children(dev, "/sys/bus/iio/devices", "iio:device") {
-		name, err := text(dev, dir+"/name")
+	for _, dir := range listNumbered(dev, "/sys/bus/iio/devices", "iio:device") {
+		name, err := readText(dev, dir+"/name")
 		if err != nil || !strings.HasPrefix(name, "ina") {
 			continue
 		}
 		var channels []channel
 		for n := range 3 {
 			i := strconv.Itoa(n)
-			label := words(dev, dir+"/rail_name_"+i)
+			label := readOptional(dev, dir+"/rail_name_"+i)
 			if label == nil || *label == "NC" {
 				continue
 			}
@@ -147,17 +146,17 @@ func findFan(dev rootfs.FS, dir, name string, names []string, add adder) {
 	add("fan "+path.Base(dir), func(s *Sample) { s.Fans = append(s.Fans, Fan{Name: name}) }, func() (apply, error) {
 		f := Fan{Name: name}
 		if pwm != "" {
-			f.PWM = within(known(dev, pwm), 0, 255)
+			f.PWM = inRange(readOptionalNumber(dev, pwm), 0, 255)
 		}
 		if rpm != "" {
-			f.RPM = within(known(dev, rpm), 0, 1<<20)
+			f.RPM = inRange(readOptionalNumber(dev, rpm), 0, 1<<20)
 		}
 		return func(s *Sample) { s.Fans = append(s.Fans, f) }, nil
 	})
 }
 
-// findAlarms adds the over-current counters: oc1_irq_cnt on Xavier,
-// oc1_event_cnt since Orin.
+// findAlarms adds the over-current counters: oc1_irq_cnt on Xavier, oc1_event_cnt since
+// Orin.
 func findAlarms(dev rootfs.FS, dir string, names []string, add adder) {
 	var files []string
 	for _, n := range names {
@@ -176,22 +175,22 @@ func findAlarms(dev rootfs.FS, dir string, names []string, add adder) {
 	}, func() (apply, error) {
 		var out []Alarm
 		for _, f := range files {
-			out = append(out, Alarm{Name: label(f), Events: known(dev, dir+"/"+f)})
+			out = append(out, Alarm{Name: label(f), Events: readOptionalNumber(dev, dir+"/"+f)})
 		}
 		return func(s *Sample) { s.Alarms = append(s.Alarms, out...) }, nil
 	})
 }
 
-// findZones adds the thermal zones. Their numbers follow the device tree, so they
-// are known by type.
+// findZones adds the thermal zones, identified by type since their numbers depend on the
+// device tree.
 func findZones(dev rootfs.FS, add adder) {
-	for _, dir := range children(dev, "/sys/class/thermal", "thermal_zone") {
-		typ, err := text(dev, dir+"/type")
+	for _, dir := range listNumbered(dev, "/sys/class/thermal", "thermal_zone") {
+		typ, err := readText(dev, dir+"/type")
 		if err != nil {
 			continue
 		}
 		blank := Zone{Name: typ, Placeholder: typ == "PMIC-Die"}
-		for _, t := range trips(dev, dir) {
+		for _, t := range readTrips(dev, dir) {
 			switch t.kind {
 			case "passive":
 				if blank.Passive == nil || t.temp < *blank.Passive {
@@ -203,11 +202,11 @@ func findZones(dev rootfs.FS, add adder) {
 		}
 		add("temperature "+typ, func(s *Sample) { s.Zones = append(s.Zones, blank) }, func() (apply, error) {
 			z := blank
-			temp, err := number(dev, dir+"/temp")
-			// A zone of a unit without power does not answer, or says 0 or -256 C.
+			temp, err := readNumber(dev, dir+"/temp")
+			// The zone of an unpowered unit fails to read, or reads 0 or -256 °C.
 			off := strings.HasPrefix(strings.ToLower(typ), "cv") && temp == 0
 			if err == nil && !off {
-				z.Temp = within(&temp, -100_000, 250_000)
+				z.Temp = inRange(&temp, -100_000, 250_000)
 			}
 			return func(s *Sample) { s.Zones = append(s.Zones, z) }, err
 		})
@@ -219,15 +218,15 @@ type trip struct {
 	temp int64
 }
 
-func trips(dev rootfs.FS, dir string) []trip {
+func readTrips(dev rootfs.FS, dir string) []trip {
 	var out []trip
 	for n := range 16 {
 		at := dir + "/trip_point_" + strconv.Itoa(n)
-		kind, err := text(dev, at+"_type")
+		kind, err := readText(dev, at+"_type")
 		if err != nil {
 			break
 		}
-		if temp, err := number(dev, at+"_temp"); err == nil && temp > 0 {
+		if temp, err := readNumber(dev, at+"_temp"); err == nil && temp > 0 {
 			out = append(out, trip{kind, temp})
 		}
 	}

@@ -8,14 +8,13 @@ import (
 	"time"
 )
 
-// parseSize reads a count that can be multiplied by a page or a kibibyte.
+// parseSize parses a count that can be multiplied by a page size without overflow.
 func parseSize(s string) (int64, error) {
 	n, err := strconv.ParseUint(s, 10, 52)
 	return int64(n), err
 }
 
-// Blocks are the free blocks of one zone by order: a block of order n has 2^n
-// pages.
+// Blocks are the free blocks of a zone by order. A block of order n has 2^n pages.
 type Blocks struct {
 	Node, Zone string
 	Free       []int64
@@ -42,8 +41,8 @@ func Buddyinfo(text string) []Blocks {
 	return out
 }
 
-// Largest returns the size in bytes of the largest free block and how many there
-// are: what tegrastats calls lfb. Nil: the table says nothing.
+// Largest returns the size in bytes of the largest free blocks and their number, which
+// tegrastats calls lfb. They are nil if there are none.
 func Largest(zones []Blocks, page int64) (size, count *int64) {
 	best, n := -1, int64(0)
 	for _, z := range zones {
@@ -63,7 +62,7 @@ func Largest(zones []Blocks, page int64) (size, count *int64) {
 	return new(page << best), &n
 }
 
-func (s *Sampler) memory(out *Sample) {
+func (s *Sampler) sampleMemory(out *Sample) {
 	m := &out.Memory
 	if b, err := s.dev.ReadFile("/proc/meminfo", 64<<10); err == nil {
 		info := rootfs.Meminfo(string(b))
@@ -110,9 +109,9 @@ func (s *Sampler) majorFaults() (int64, bool) {
 	return n, err == nil && n < 1<<33
 }
 
-func (s *Sampler) pressure(out *Sample) {
+func (s *Sampler) samplePressure(out *Sample) {
 	read := func(name string) *float64 {
-		t, err := text(s.dev, "/proc/pressure/"+name)
+		t, err := readText(s.dev, "/proc/pressure/"+name)
 		if err != nil {
 			return nil
 		}
@@ -121,8 +120,8 @@ func (s *Sampler) pressure(out *Sample) {
 	out.Pressure = Pressure{CPU: read("cpu"), Memory: read("memory"), IO: read("io")}
 }
 
-// SomePressure parses "some avg10=1.53 avg60=… avg300=… total=…", the first line
-// of a pressure file. Nil: it is not one.
+// SomePressure parses "some avg10=1.53 avg60=… avg300=… total=…", the first line of a pressure
+// file. It returns nil for other text.
 func SomePressure(text string) *float64 {
 	rest, ok := strings.CutPrefix(text, "some avg10=")
 	if !ok {

@@ -11,25 +11,24 @@ import (
 	"time"
 )
 
-// ErrRecording says that a file is not a recording.
+// ErrRecording is wrapped by errors about a file that is not a recording.
 var ErrRecording = errors.New("not a recording of yoctuned monitor")
 
 // maxLine bounds one sample of a recording, in bytes.
 const maxLine = 1 << 20
 
-// maxSamples bounds what a summary holds in memory: a week of seconds.
+// maxSamples bounds the memory of a summary: a week with one sample a second.
 const maxSamples = 7 * 24 * 3600
 
-// Read calls each for every sample of a recording, which is NDJSON; lines of
-// other types are skipped. A last line without its end, as a power loss leaves
-// it, is dropped.
+// Read calls each for every sample of a recording in NDJSON and skips lines of other types. It
+// drops an incomplete last line, the result of a power loss.
 func Read(r io.Reader, each func(*Sample) error) error {
 	buf := bufio.NewReaderSize(r, 64<<10)
 	for n := 1; ; n++ {
 		line, err := readLine(buf)
 		if errors.Is(err, io.EOF) {
 			if n == 1 {
-				return fmt.Errorf("%w: it has no line", ErrRecording)
+				return fmt.Errorf("%w: it has no complete line", ErrRecording)
 			}
 			return nil
 		} else if err != nil {
@@ -57,7 +56,7 @@ func Read(r io.Reader, each func(*Sample) error) error {
 	}
 }
 
-// readLine returns a line that has its end.
+// readLine returns a complete line.
 func readLine(r *bufio.Reader) ([]byte, error) {
 	var line []byte
 	for {
@@ -72,8 +71,8 @@ func readLine(r *bufio.Reader) ([]byte, error) {
 	}
 }
 
-// Series is the statistics of one name over a recording. N counts the samples in
-// which the value was known.
+// Series is the statistics of a value over a recording. N is the number of samples in which
+// the value was known.
 type Series struct {
 	Type string  `json:"type"` // "series"
 	Name string  `json:"name"`
@@ -97,18 +96,18 @@ type Summary struct {
 	values      map[string][]float64
 	unit        map[string]string
 	throttled   int
-	unthrottled int // neither is a sample that does not say
+	unthrottled int // samples with unknown state count as neither
 }
 
-// NewSummary returns an empty one.
+// NewSummary returns an empty summary.
 func NewSummary() *Summary {
 	return &Summary{values: map[string][]float64{}, unit: map[string]string{}}
 }
 
-// ErrTooLong says that a recording has more samples than a summary takes.
+// ErrTooLong reports a recording with more samples than a summary can hold.
 var ErrTooLong = errors.New("recording is too long")
 
-// Add enters a sample.
+// Add adds a sample.
 func (s *Summary) Add(sample *Sample) error {
 	if s.Samples == maxSamples {
 		return fmt.Errorf("%w: more than %d samples", ErrTooLong, maxSamples)
@@ -122,7 +121,7 @@ func (s *Summary) Add(sample *Sample) error {
 	switch {
 	case len(sample.Throttled()) > 0:
 		s.throttled++
-	case sample.KnowsThrottling():
+	case sample.ReportsThrottling():
 		s.unthrottled++
 	}
 	for _, v := range sample.Values() {
@@ -135,8 +134,8 @@ func (s *Summary) Add(sample *Sample) error {
 	return nil
 }
 
-// Throttled is the share of samples in which something was slowed down, 0 to 1, of
-// those that say; nil when none does.
+// Throttled returns the fraction of samples with throttling, 0 to 1, among those that report
+// it. It is nil if none does.
 func (s *Summary) Throttled() *float64 {
 	known := s.throttled + s.unthrottled
 	if known == 0 {
@@ -145,8 +144,8 @@ func (s *Summary) Throttled() *float64 {
 	return new(float64(s.throttled) / float64(known))
 }
 
-// Series returns the statistics, in the order in which names first occurred.
-// Percentiles are nearest rank: each is a value that was measured.
+// Series returns the statistics in the order of first occurrence. Percentiles use the nearest
+// rank, so that each is a measured value.
 func (s *Summary) Series() []Series {
 	out := make([]Series, 0, len(s.order))
 	for _, name := range s.order {

@@ -5,17 +5,17 @@ import (
 	"time"
 )
 
-// Sample is everything at one moment, in base units. A nil pointer is a value
-// that is unknown.
+// Sample is the state of a device at one moment, in base units. A nil pointer is an unknown
+// value.
 type Sample struct {
 	Type      string    `json:"type"`         // "sample"
-	Time      time.Time `json:"time"`         // wall clock, UTC, for people
-	Monotonic int64     `json:"monotonic_ns"` // since boot, suspend included; what differences are made of
+	Time      time.Time `json:"time"`         // wall clock, UTC, for display
+	Monotonic int64     `json:"monotonic_ns"` // CLOCK_BOOTTIME, for differences
 	PowerMode *string   `json:"power_mode"`   // name of nvpmodel's mode
 	CPUs      []CPU     `json:"cpus"`         // present ones, by number
 	GPUs      []GPU     `json:"gpus"`         // one, on Thor one for each clock domain
-	EMC       *Memclock `json:"emc"`          // nil: there is none, or debugfs is closed
-	Engines   []Engine  `json:"engines"`      // only from a tegrastats text
+	EMC       *Memclock `json:"emc"`          // nil: absent, or debugfs is not readable
+	Engines   []Engine  `json:"engines"`      // from tegrastats only
 	Rails     []Rail    `json:"rails"`
 	Zones     []Zone    `json:"temperatures"`
 	Fans      []Fan     `json:"fans"`
@@ -24,8 +24,8 @@ type Sample struct {
 	Memory    Memory    `json:"memory"`
 	Pressure  Pressure  `json:"pressure"`
 	Faults    *int64    `json:"major_faults_per_second"`
-	Stale     []Stale   `json:"stale"`            // sensors that do not answer: their values are nil
-	Source    string    `json:"source,omitempty"` // "tegrastats" when it was not sampled here
+	Stale     []Stale   `json:"stale"`            // sensors that do not respond; their values are nil
+	Source    string    `json:"source,omitempty"` // "tegrastats" if parsed from its output
 }
 
 // CPU is one core. Loads are in permille of the time since the sample before.
@@ -46,7 +46,7 @@ type GPU struct {
 	Min      *int64  `json:"min_hz"`
 	Max      *int64  `json:"max_hz"`
 	Governor *string `json:"governor"`
-	Clusters []int64 `json:"clusters_hz,omitempty"` // of a tegrastats text with several
+	Clusters []int64 `json:"clusters_hz,omitempty"` // from tegrastats, if several
 }
 
 // Memclock is the memory controller.
@@ -55,7 +55,7 @@ type Memclock struct {
 	Freq *int64 `json:"freq_hz"`
 }
 
-// Engine is a codec, DLA or the like. A nil frequency with On set is unknown.
+// Engine is a codec, DLA or similar. With On set, a nil frequency is unknown.
 type Engine struct {
 	Name string `json:"name"`
 	On   bool   `json:"on"`
@@ -75,9 +75,9 @@ type Rail struct {
 type Zone struct {
 	Name        string `json:"name"`
 	Temp        *int64 `json:"temp_mc"`
-	Passive     *int64 `json:"passive_mc"`            // where the kernel starts to slow the device
-	Critical    *int64 `json:"critical_mc"`           // where it is switched off
-	Placeholder bool   `json:"placeholder,omitempty"` // a constant that measures nothing
+	Passive     *int64 `json:"passive_mc"`            // at which the kernel starts to throttle
+	Critical    *int64 `json:"critical_mc"`           // at which the device is switched off
+	Placeholder bool   `json:"placeholder,omitempty"` // a constant and no measurement
 }
 
 // Fan is a fan; PWM goes from 0 to 255.
@@ -90,12 +90,12 @@ type Fan struct {
 // Cooling is a cooling device of the thermal framework.
 type Cooling struct {
 	Name  string `json:"name"`
-	State *int64 `json:"state"` // 0: it does nothing
+	State *int64 `json:"state"` // 0: inactive
 	Max   *int64 `json:"max_state"`
 }
 
-// Fan reports whether it cools with air and not by slowing something down.
-func (c Cooling) Fan() bool { return isFan(c.Name) }
+// IsFan reports whether the device is a fan, which does not throttle.
+func (c Cooling) IsFan() bool { return isFanType(c.Name) }
 
 // Alarm counts over-current events since boot.
 type Alarm struct {
@@ -108,7 +108,7 @@ type Memory struct {
 	Total     *int64 `json:"total"`
 	Available *int64 `json:"available"`
 	Free      *int64 `json:"free"`
-	Used      *int64 `json:"used"` // total less available; of a tegrastats text, what it says
+	Used      *int64 `json:"used"` // total less available; as printed by tegrastats
 	Buffers   *int64 `json:"buffers"`
 	Cached    *int64 `json:"cached"`
 	Slab      *int64 `json:"slab"`
@@ -116,26 +116,26 @@ type Memory struct {
 	SwapUsed  *int64 `json:"swap_used"`
 	CMATotal  *int64 `json:"cma_total"`
 	CMAFree   *int64 `json:"cma_free"`
-	NVMap     *int64 `json:"nvmap"`        // what GPU clients hold
+	NVMap     *int64 `json:"nvmap"`        // memory of GPU clients
 	Largest   *int64 `json:"largest_free"` // bytes of the largest free block
 	LargestN  *int64 `json:"largest_free_count"`
 }
 
-// Pressure is the kernel's stall information: percent of the last ten seconds in
-// which some task waited. Nil: the kernel does not have it.
+// Pressure is the kernel's pressure stall information: percent of the last ten seconds in
+// which some task was stalled. Nil: not supported by the kernel.
 type Pressure struct {
 	CPU    *float64 `json:"cpu_some_avg10"`
 	Memory *float64 `json:"memory_some_avg10"`
 	IO     *float64 `json:"io_some_avg10"`
 }
 
-// Stale names a sensor that has not answered.
+// Stale is a sensor that has not responded.
 type Stale struct {
 	Sensor string `json:"sensor"`
-	For    int64  `json:"for_ms"` // since it was asked
+	For    int64  `json:"for_ms"` // since the read started
 }
 
-// Hottest is the hottest zone that measures something, nil when there is none.
+// Hottest returns the hottest zone, nil if no temperature is known.
 func (s *Sample) Hottest() *Zone {
 	var hot *Zone
 	for i := range s.Zones {
@@ -147,23 +147,24 @@ func (s *Sample) Hottest() *Zone {
 	return hot
 }
 
-// Throttled lists the cooling devices that slow something down now.
+// Throttled returns the cooling devices that throttle now.
 func (s *Sample) Throttled() []Cooling {
 	var out []Cooling
 	for _, c := range s.Cooling {
-		if c.State != nil && *c.State > 0 && !c.Fan() {
+		if c.State != nil && *c.State > 0 && !c.IsFan() {
 			out = append(out, c)
 		}
 	}
 	return out
 }
 
-// KnowsThrottling reports whether any cooling device that slows something down answers.
-func (s *Sample) KnowsThrottling() bool {
-	return slices.ContainsFunc(s.Cooling, func(c Cooling) bool { return c.State != nil && !c.Fan() })
+// ReportsThrottling reports whether the state of any cooling device other than a fan is known.
+func (s *Sample) ReportsThrottling() bool {
+	return slices.ContainsFunc(s.Cooling, func(c Cooling) bool { return c.State != nil && !c.IsFan() })
 }
 
-// Load is in percent: the processors' together, or the GPU's where that is more.
+// Load returns the load in percent: that of all CPUs together or of the GPU, whichever is
+// higher.
 func (s *Sample) Load() (percent int, known bool) {
 	var sum, n int64
 	for _, c := range s.CPUs {

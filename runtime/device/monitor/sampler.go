@@ -17,27 +17,27 @@ import (
 	"github.com/yoctune/yoctune/runtime/device/rootfs"
 )
 
-// patience is how long a sample waits for its sensors.
+// patience bounds the wait for sensors of one sample.
 const patience = 200 * time.Millisecond
 
-// rediscover is the least time between two looks at what sensors there are.
+// rediscover is the minimum time between two searches for sensors.
 const rediscover = 10 * time.Second
 
-// Sampler takes samples of one device. It is for one goroutine.
+// Sampler takes samples of a device. It must be used by one goroutine.
 type Sampler struct {
 	dev      rootfs.FS
 	clock    func() time.Duration // monotonic
 	wall     func() time.Time
 	patience time.Duration
 	sensors  []*sensor
-	found    time.Duration // when they were looked for
-	missing  bool          // one of them was gone
+	found    time.Duration // time of the last search
+	missing  bool          // a sensor has disappeared
 	modes    *nvpmodel.File
 	cpus     []cpuNode
 	before   counters
 }
 
-// counters are what rates are made of.
+// counters are the previous values of rates.
 type counters struct {
 	at     time.Duration
 	cpu    map[int]CPUTime
@@ -45,16 +45,16 @@ type counters struct {
 	known  bool // faults
 }
 
-// apply enters what a sensor said.
+// apply enters a sensor's values into a sample.
 type apply func(*Sample)
 
-// sensor is read by a goroutine of its own, which may hang in the kernel.
+// sensor is read in a goroutine of its own, which may hang in the kernel.
 type sensor struct {
 	name    string
 	read    func() (apply, error)
-	unknown apply // what is there without an answer
+	unknown apply // enters unknown values
 	answer  chan answer
-	asked   time.Duration
+	started time.Duration
 	busy    bool
 }
 
@@ -68,7 +68,7 @@ func New(dev rootfs.FS) *Sampler {
 	return &Sampler{dev: dev, clock: uptime, wall: time.Now, patience: patience}
 }
 
-// uptime is CLOCK_BOOTTIME: nobody sets it, and it runs through suspend.
+// uptime returns CLOCK_BOOTTIME, which counts during suspend and cannot be set.
 func uptime() time.Duration {
 	var t unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &t); err != nil {
@@ -77,8 +77,8 @@ func uptime() time.Duration {
 	return time.Duration(t.Nano())
 }
 
-// Take samples the device. Rates are over the time since the sample before, and
-// unknown in the first.
+// Take samples the device. Rates cover the time since the previous sample and are unknown in
+// the first.
 func (s *Sampler) Take() *Sample {
 	start := s.clock()
 	if s.sensors == nil || s.missing && start-s.found > rediscover {
@@ -90,29 +90,29 @@ func (s *Sampler) Take() *Sample {
 		Cooling: []Cooling{}, Alarms: []Alarm{}, Stale: []Stale{},
 	}
 	for _, sn := range s.sensors {
-		sn.ask(start)
+		sn.start(start)
 	}
-	// These come from memory and cannot block.
-	s.processors(out)
-	s.memory(out)
-	s.pressure(out)
-	s.mode(out)
+	// These files are in memory and cannot block.
+	s.sampleCPUs(out)
+	s.sampleMemory(out)
+	s.samplePressure(out)
+	s.samplePowerMode(out)
 	s.before.at = start
 	s.collect(out, start)
 	return out
 }
 
-// ask starts the sensor's goroutine unless it still waits for an answer.
-func (sn *sensor) ask(now time.Duration) {
+// start starts a read unless the previous one has not returned.
+func (sn *sensor) start(now time.Duration) {
 	if sn.busy {
 		select {
-		case <-sn.answer: // too late to be of this moment
+		case <-sn.answer: // discard a late answer
 			sn.busy = false
 		default:
 			return
 		}
 	}
-	sn.busy, sn.asked = true, now
+	sn.busy, sn.started = true, now
 	go func() {
 		a, err := sn.read()
 		sn.answer <- answer{a, err}
@@ -125,27 +125,27 @@ func (s *Sampler) collect(out *Sample, start time.Duration) {
 	defer late.Stop()
 	over := false
 	for _, sn := range s.sensors {
-		// One that missed an earlier deadline is not waited for again.
-		if over || sn.asked != start {
+		// Do not wait for a sensor that missed an earlier deadline.
+		if over || sn.started != start {
 			select {
 			case a := <-sn.answer:
-				s.enter(out, sn, a)
+				s.apply(out, sn, a)
 			default:
-				s.stale(out, sn)
+				s.markStale(out, sn)
 			}
 			continue
 		}
 		select {
 		case a := <-sn.answer:
-			s.enter(out, sn, a)
+			s.apply(out, sn, a)
 		case <-late.C:
 			over = true
-			s.stale(out, sn)
+			s.markStale(out, sn)
 		}
 	}
 }
 
-func (s *Sampler) enter(out *Sample, sn *sensor, a answer) {
+func (s *Sampler) apply(out *Sample, sn *sensor, a answer) {
 	sn.busy = false
 	if errors.Is(a.err, fs.ErrNotExist) || errors.Is(a.err, unix.ENODEV) {
 		s.missing = true
@@ -156,12 +156,12 @@ func (s *Sampler) enter(out *Sample, sn *sensor, a answer) {
 	a.apply(out)
 }
 
-func (s *Sampler) stale(out *Sample, sn *sensor) {
+func (s *Sampler) markStale(out *Sample, sn *sensor) {
 	sn.unknown(out)
-	out.Stale = append(out.Stale, Stale{Sensor: sn.name, For: (s.clock() - sn.asked).Milliseconds()})
+	out.Stale = append(out.Stale, Stale{Sensor: sn.name, For: (s.clock() - sn.started).Milliseconds()})
 }
 
-// discover finds the sensors. Those that hang keep their goroutine.
+// discover finds the sensors. Sensors that hang keep their goroutine.
 func (s *Sampler) discover(now time.Duration) {
 	hung := map[string]*sensor{}
 	for _, sn := range s.sensors {
@@ -172,7 +172,7 @@ func (s *Sampler) discover(now time.Duration) {
 	s.found, s.missing = now, false
 	s.sensors = []*sensor{}
 	s.cpus = findCPUs(s.dev)
-	// A configuration that cannot be parsed leaves the mode unknown.
+	// The mode stays unknown if the configuration cannot be parsed.
 	s.modes, _ = power.Read(s.dev)
 	add := func(name string, unknown apply, read func() (apply, error)) {
 		if sn := hung[name]; sn != nil {
@@ -191,10 +191,10 @@ func (s *Sampler) discover(now time.Duration) {
 	findNVMap(s.dev, add)
 }
 
-// adder is how a find function registers a sensor.
+// adder registers a sensor that was found.
 type adder func(name string, unknown apply, read func() (apply, error))
 
-func (s *Sampler) mode(out *Sample) {
+func (s *Sampler) samplePowerMode(out *Sample) {
 	if s.modes == nil {
 		return
 	}
@@ -207,8 +207,8 @@ func (s *Sampler) mode(out *Sample) {
 	}
 }
 
-// text reads a node, trimmed.
-func text(dev rootfs.FS, name string) (string, error) {
+// readText returns the trimmed text of a node.
+func readText(dev rootfs.FS, name string) (string, error) {
 	c, err := dev.Read(name)
 	if err != nil {
 		return "", err
@@ -216,18 +216,18 @@ func text(dev rootfs.FS, name string) (string, error) {
 	return strings.Trim(c.Text, " \t\n\x00"), nil
 }
 
-// words is text where absence is unknown.
-func words(dev rootfs.FS, name string) *string {
-	t, err := text(dev, name)
+// readOptional returns the text of a node, nil if it is empty or cannot be read.
+func readOptional(dev rootfs.FS, name string) *string {
+	t, err := readText(dev, name)
 	if err != nil || t == "" {
 		return nil
 	}
 	return &t
 }
 
-// number reads a node that holds one integer.
-func number(dev rootfs.FS, name string) (int64, error) {
-	t, err := text(dev, name)
+// readNumber reads a node that holds an integer.
+func readNumber(dev rootfs.FS, name string) (int64, error) {
+	t, err := readText(dev, name)
 	if err != nil {
 		return 0, err
 	}
@@ -238,27 +238,27 @@ func number(dev rootfs.FS, name string) (int64, error) {
 	return n, nil
 }
 
-// known is number where absence is unknown.
-func known(dev rootfs.FS, name string) *int64 {
-	n, err := number(dev, name)
+// readOptionalNumber returns the integer in a node, nil if it cannot be read.
+func readOptionalNumber(dev rootfs.FS, name string) *int64 {
+	n, err := readNumber(dev, name)
 	if err != nil {
 		return nil
 	}
 	return &n
 }
 
-// scaled is known in another unit.
-func scaled(dev rootfs.FS, name string, factor int64) *int64 {
-	n := known(dev, name)
+// readScaled returns the integer in a node times factor, nil if it cannot be read.
+func readScaled(dev rootfs.FS, name string, factor int64) *int64 {
+	n := readOptionalNumber(dev, name)
 	if n == nil || *n > (1<<62)/factor || *n < -(1<<62)/factor {
 		return nil
 	}
 	return new(*n * factor)
 }
 
-// children lists the names in a folder that have a prefix and then a number, by
-// that number; none when there is no such folder.
-func children(dev rootfs.FS, dir, prefix string) []string {
+// listNumbered returns the paths in a directory whose names are a prefix and a number, ordered
+// by number. It returns none if there is no such directory.
+func listNumbered(dev rootfs.FS, dir, prefix string) []string {
 	names, err := dev.List(dir)
 	if err != nil {
 		return nil

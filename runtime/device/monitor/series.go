@@ -5,15 +5,15 @@ import (
 	"strings"
 )
 
-// Value is one measured number under a name that stays the same from sample to
-// sample: what recordings, charts and the history are made of.
+// Value is a measured number with a name that is stable over samples, for recordings, charts
+// and the history.
 type Value struct {
 	Name  string // "cpu3 load", "rail VDD_IN", "temperature tj-thermal"
 	Unit  string // %, MHz, mW, °C, MiB, rpm, …
 	Value float64
 }
 
-// Values lists what is known in a sample, in a fixed order.
+// Values returns the known values of a sample in a fixed order.
 func (s *Sample) Values() []Value {
 	var out []Value
 	add := func(name, unit string, v *int64, scale float64) {
@@ -63,7 +63,7 @@ func (s *Sample) Values() []Value {
 		add("fan "+f.Name, "rpm", f.RPM, 1)
 		add("fan "+f.Name+" pwm", "", f.PWM, 1)
 	}
-	add("throttled", "", s.throttled(), 1)
+	add("throttled", "", s.countThrottled(), 1)
 	for _, a := range s.Alarms {
 		add("over-current "+a.Name, "events", a.Events, 1)
 	}
@@ -84,23 +84,22 @@ func (s *Sample) Values() []Value {
 			out = append(out, Value{p.name + " pressure", "%", *p.v})
 		}
 	}
-	return unique(out)
+	return numberDuplicates(out)
 }
 
-// throttled is how many cooling devices slow something down; nil where there are
-// none to ask.
-func (s *Sample) throttled() *int64 {
-	if !s.KnowsThrottling() {
+// countThrottled returns the number of cooling devices that throttle, nil if unknown.
+func (s *Sample) countThrottled() *int64 {
+	if !s.ReportsThrottling() {
 		return nil
 	}
 	return new(int64(len(s.Throttled())))
 }
 
-// unique numbers names that occur twice, such as those of two like zones.
-func unique(values []Value) []Value {
+// numberDuplicates appends numbers to repeated names, such as those of two equal zones.
+func numberDuplicates(values []Value) []Value {
 	seen := map[string]int{}
 	for i := range values {
-		key := strings.ToLower(values[i].Name) // sysfs is case sensitive, people are not
+		key := strings.ToLower(values[i].Name) // names that differ by case only count as equal
 		if seen[key]++; seen[key] > 1 {
 			values[i].Name += " #" + strconv.Itoa(seen[key])
 		}

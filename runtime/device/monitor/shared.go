@@ -10,45 +10,44 @@ import (
 	"github.com/yoctune/yoctune/runtime/device/rootfs"
 )
 
-// askAgain is how long a sampler of its own is used before the enforcer is looked for
-// again.
-const askAgain = 10 * time.Second
+// reconnectAfter is how long samples are taken locally before the next attempt to reach the
+// enforcer.
+const reconnectAfter = 10 * time.Second
 
-// Shared samples through the process that keeps the plan true, which reads the
-// sensors once for all who ask, and by itself where there is none. It is for one
-// goroutine.
+// Shared takes samples through the enforcer, which shares each reading among all clients, or
+// locally if no enforcer is running. It must be used by one goroutine.
 type Shared struct {
 	socket string
 	age    time.Duration
 	clock  func() time.Duration
 	own    *Sampler
 	client *api.Client
-	next   time.Duration // when to look for the enforcer again
+	next   time.Duration // time of the next attempt to reach the enforcer
 }
 
-// NewShared returns a source of samples that are taken every interval, of a device
-// whose enforcer listens on socket.
+// NewShared returns a source of samples for a device whose enforcer listens on socket. Take is
+// to be called every interval.
 func NewShared(dev rootfs.FS, socket string, interval time.Duration) *Shared {
-	// A sample of the last interval is young enough; a tenth is for who is early.
+	// Accept samples of the last interval, less a tenth for early calls.
 	return &Shared{socket: socket, age: interval - interval/10, clock: uptime, own: New(dev)}
 }
 
 // Take returns a sample.
 func (s *Shared) Take() *Sample {
 	if now := s.clock(); now >= s.next {
-		sample, err := s.ask()
+		sample, err := s.request()
 		if err == nil {
 			return sample
 		}
-		s.next = now + askAgain
+		s.next = now + reconnectAfter
 		_ = s.Close()
 	}
 	return s.own.Take()
 }
 
-var errNoSample = errors.New("the answer is no sample")
+var errNoSample = errors.New("the answer is not a sample")
 
-func (s *Shared) ask() (_ *Sample, err error) {
+func (s *Shared) request() (_ *Sample, err error) {
 	if s.client == nil {
 		if s.client, err = api.Dial(s.socket); err != nil {
 			return nil, err
@@ -68,7 +67,7 @@ func (s *Shared) ask() (_ *Sample, err error) {
 	return &sample, nil
 }
 
-// Close hangs up.
+// Close closes the connection.
 func (s *Shared) Close() error {
 	if s.client == nil {
 		return nil

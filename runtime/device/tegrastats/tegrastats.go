@@ -1,10 +1,9 @@
-// Package tegrastats reads the lines that NVIDIA's tegrastats prints, from L4T
-// R31 to R39, into samples.
+// Package tegrastats parses the output of NVIDIA's tegrastats, from L4T R31 to R39, into
+// samples.
 //
-// The line has no version and its fields come and go: with the board, with the
-// release, and with the rights of the caller. A field that is absent is unknown,
-// and so is one in a form that is not known here: what cannot be understood is
-// listed, and never becomes a 0.
+// The lines have no version, and their fields depend on the board, the release and the rights
+// of the caller. Missing fields and fields in an unsupported form are unknown and never 0;
+// the latter are listed.
 package tegrastats
 
 import (
@@ -19,7 +18,7 @@ import (
 	"github.com/yoctune/yoctune/runtime/device/monitor"
 )
 
-// ErrLine says that a line is not one of tegrastats.
+// ErrLine is wrapped by errors about a line that tegrastats has not printed.
 var ErrLine = errors.New("not a line of tegrastats")
 
 // maxLine bounds a line, in bytes.
@@ -34,10 +33,10 @@ const (
 // Line is a parsed line.
 type Line struct {
 	Sample  *monitor.Sample
-	Unknown []string // words that were not understood
+	Unknown []string // words that could not be parsed
 }
 
-// Parse reads one line. The error is ErrLine.
+// Parse parses a line. The error is ErrLine.
 func Parse(line string) (*Line, error) {
 	if len(line) > maxLine {
 		return nil, fmt.Errorf("%w: longer than %d bytes", ErrLine, maxLine)
@@ -60,8 +59,8 @@ func Parse(line string) (*Line, error) {
 	return p.out, nil
 }
 
-// Read parses a text line by line. Empty lines are skipped; each is called with
-// the line's number and either a parsed line or an error.
+// Read parses text line by line. It skips empty lines and calls each with the line's number and
+// either the parsed line or an error.
 func Read(r io.Reader, each func(n int, line *Line, err error) error) error {
 	sc := bufio.NewScanner(r)
 	sc.Buffer(make([]byte, 4096), maxLine+1)
@@ -106,7 +105,7 @@ func (p *parser) unknown(words ...string) {
 	p.out.Unknown = append(p.out.Unknown, strings.TrimSpace(strings.Join(words, " ")))
 }
 
-// group takes words up to the one that closes a bracket; nil when none does.
+// group removes and returns the words up to the closing bracket, nil if there is none.
 func (p *parser) group(end string) []string {
 	for i, w := range p.words {
 		if strings.HasSuffix(w, end) {
@@ -118,8 +117,8 @@ func (p *parser) group(end string) []string {
 	return nil
 }
 
-// timestamp reads "06-18-2025 11:25:24", which newer releases print first. It
-// has no zone: it is the board's local time, kept as if it were UTC.
+// timestamp parses "06-18-2025 11:25:24", with which newer releases begin. It is the board's
+// local time, stored as if it were UTC.
 func (p *parser) timestamp() {
 	if len(p.words) < 2 {
 		return
@@ -135,17 +134,17 @@ func (p *parser) field() {
 	s := p.out.Sample
 	switch {
 	case w == "RAM":
-		s.Memory.Used, s.Memory.Total = p.of(mib, "MB")
+		s.Memory.Used, s.Memory.Total = p.usage(mib, "MB")
 		if strings.HasPrefix(p.peek(), "(lfb") {
-			p.lfb()
+			p.largestBlock()
 		}
 	case w == "SWAP":
-		s.Memory.SwapUsed, s.Memory.SwapTotal = p.of(mib, "MB")
+		s.Memory.SwapUsed, s.Memory.SwapTotal = p.usage(mib, "MB")
 		if strings.HasPrefix(p.peek(), "(cached") {
 			p.group(")")
 		}
-	case w == "IRAM": // on-chip memory of TX1 and Nano: nothing tunes it
-		p.of(kib, "kB")
+	case w == "IRAM": // on-chip memory of TX1 and Nano, not tunable
+		p.usage(kib, "kB")
 		if strings.HasPrefix(p.peek(), "(lfb") {
 			p.group(")")
 		}
@@ -155,17 +154,17 @@ func (p *parser) field() {
 		p.emc()
 	case w == "GR3D_FREQ":
 		p.gpu()
-	case strings.HasPrefix(w, "GR3D"): // GR3D2_FREQ: another cluster of the one GPU
+	case strings.HasPrefix(w, "GR3D"): // GR3D2_FREQ: another cluster of the same GPU
 		p.next()
 	case w == "MTS":
-		p.mts()
+		p.skipMTS()
 	default:
-		p.named(w)
+		p.namedField(w)
 	}
 }
 
-// of reads "534/3964MB".
-func (p *parser) of(unit int64, suffix string) (used, total *int64) {
+// usage parses "534/3964MB".
+func (p *parser) usage(unit int64, suffix string) (used, total *int64) {
 	w := p.next()
 	// "0/252kB(lfb" is one word
 	if i := strings.Index(w, "("); i >= 0 {
@@ -173,7 +172,7 @@ func (p *parser) of(unit int64, suffix string) (used, total *int64) {
 		w = w[:i]
 	}
 	a, b, ok := strings.Cut(strings.TrimSuffix(w, suffix), "/")
-	used, total = count(a, unit), count(b, unit)
+	used, total = parseCount(a, unit), parseCount(b, unit)
 	if !ok || !strings.HasSuffix(w, suffix) || used == nil || total == nil {
 		p.unknown(w)
 		return nil, nil
@@ -181,19 +180,19 @@ func (p *parser) of(unit int64, suffix string) (used, total *int64) {
 	return used, total
 }
 
-// lfb reads "(lfb 98x4MB)".
-func (p *parser) lfb() {
+// largestBlock parses "(lfb 98x4MB)".
+func (p *parser) largestBlock() {
 	g := p.group(")")
 	text := strings.TrimSuffix(strings.Join(g, " "), ")")
 	n, size, ok := strings.Cut(strings.TrimPrefix(text, "(lfb "), "x")
 	bytes := (*int64)(nil)
 	switch {
 	case strings.HasSuffix(size, "MB"):
-		bytes = count(strings.TrimSuffix(size, "MB"), mib)
+		bytes = parseCount(strings.TrimSuffix(size, "MB"), mib)
 	case strings.HasSuffix(size, "kB"):
-		bytes = count(strings.TrimSuffix(size, "kB"), kib)
+		bytes = parseCount(strings.TrimSuffix(size, "kB"), kib)
 	}
-	blocks := count(n, 1)
+	blocks := parseCount(n, 1)
 	if !ok || bytes == nil || blocks == nil {
 		p.unknown(text)
 		return
@@ -201,7 +200,7 @@ func (p *parser) lfb() {
 	p.out.Sample.Memory.Largest, p.out.Sample.Memory.LargestN = bytes, blocks
 }
 
-// cpus reads "[2%@1190,off,…]".
+// cpus parses "[2%@1190,off,…]".
 func (p *parser) cpus() {
 	g := p.group("]")
 	list := strings.Trim(strings.Join(g, ""), "[]")
@@ -214,7 +213,7 @@ func (p *parser) cpus() {
 		if part != "off" {
 			c.Online = true
 			load, freq, _ := strings.Cut(part, "@")
-			c.Load, c.Freq = percent(load), count(freq, mega)
+			c.Load, c.Freq = parsePercent(load), parseCount(freq, mega)
 			if c.Load == nil {
 				p.unknown("CPU " + part)
 			}
@@ -223,39 +222,39 @@ func (p *parser) cpus() {
 	}
 }
 
-// emc reads "0%", "0%@1600".
+// emc parses "0%", "0%@1600".
 func (p *parser) emc() {
 	w := p.next()
 	load, freq, _ := strings.Cut(w, "@")
-	e := &monitor.Memclock{Load: percent(load), Freq: count(freq, mega)}
+	e := &monitor.Memclock{Load: parsePercent(load), Freq: parseCount(freq, mega)}
 	if e.Load == nil && e.Freq == nil {
 		p.unknown("EMC_FREQ " + w)
 	}
 	p.out.Sample.EMC = e
 }
 
-// gpu reads "99%", "0%@318", "0%@[305,305]", and Thor's "@[314,314,314]".
+// gpu parses "99%", "0%@318", "0%@[305,305]", and Thor's "@[314,314,314]".
 func (p *parser) gpu() {
 	w := p.next()
 	g := monitor.GPU{Name: "GR3D"}
 	load, freq, at := strings.Cut(w, "@")
-	g.Load = percent(load)
+	g.Load = parsePercent(load)
 	understood := g.Load != nil || at && load == ""
 	if list, ok := strings.CutPrefix(freq, "["); ok && strings.HasSuffix(list, "]") {
 		for part := range strings.SplitSeq(strings.TrimSuffix(list, "]"), ",") {
-			f := count(part, mega)
+			f := parseCount(part, mega)
 			if f == nil {
 				understood = false
 				break
 			}
 			g.Clusters = append(g.Clusters, *f)
-			// One GPU with several clusters: the fastest is its clock.
+			// The clock of a GPU with several clusters is that of the fastest.
 			if g.Freq == nil || *f > *g.Freq {
 				g.Freq = f
 			}
 		}
 	} else if at {
-		if g.Freq = count(freq, mega); g.Freq == nil {
+		if g.Freq = parseCount(freq, mega); g.Freq == nil {
 			understood = false
 		}
 	}
@@ -265,20 +264,20 @@ func (p *parser) gpu() {
 	p.out.Sample.GPUs = append(p.out.Sample.GPUs, g)
 }
 
-// mts reads "MTS fg 1% bg 1%" of Denver and Carmel cores: time spent translating
-// code, which nothing here tunes.
-func (p *parser) mts() {
+// skipMTS skips "MTS fg 1% bg 1%" of Denver and Carmel cores, the time spent on code
+// translation, which is not tunable.
+func (p *parser) skipMTS() {
 	for p.peek() == "fg" || p.peek() == "bg" {
 		p.next()
 		p.next()
 	}
 }
 
-// named reads what is called by its name: "AO@39.5C", "cpu@52.9C/52.9C",
+// namedField parses fields that start with a name: "AO@39.5C", "cpu@52.9C/52.9C",
 // "VDD_IN 4067/4067", "VDD_IN 5299mW/5299mW/5299mW", "APE 174", "NVENC off",
 // "NVENC0_FREQ @314", "VIC_FREQ 729". On Xavier a zone and a rail may both be
-// called CPU, so that the value decides.
-func (p *parser) named(w string) {
+// called CPU; they are distinguished by value.
+func (p *parser) namedField(w string) {
 	s := p.out.Sample
 	if name, temp, ok := strings.Cut(w, "@"); ok {
 		z := monitor.Zone{Name: name, Placeholder: name == "PMIC"}
@@ -288,9 +287,9 @@ func (p *parser) named(w string) {
 			p.unknown(w)
 			return
 		}
-		// -256 C is a unit without power.
+		// An unpowered unit reads -256 °C.
 		if c > -100 && c < 250 {
-			z.Temp = new(milli(c))
+			z.Temp = new(toMilli(c))
 		}
 		s.Zones = append(s.Zones, z)
 		return
@@ -300,7 +299,7 @@ func (p *parser) named(w string) {
 	case strings.Contains(value, "/"):
 		p.next()
 		now, _, _ := strings.Cut(value, "/")
-		r := monitor.Rail{Label: w, Power: count(strings.TrimSuffix(now, "mW"), 1)}
+		r := monitor.Rail{Label: w, Power: parseCount(strings.TrimSuffix(now, "mW"), 1)}
 		if r.Power == nil {
 			p.unknown(w, value)
 		}
@@ -313,7 +312,7 @@ func (p *parser) named(w string) {
 		if !at {
 			load, freq = "", value
 		}
-		e := monitor.Engine{Name: strings.TrimSuffix(w, "_FREQ"), On: true, Load: percent(load), Freq: count(freq, mega)}
+		e := monitor.Engine{Name: strings.TrimSuffix(w, "_FREQ"), On: true, Load: parsePercent(load), Freq: parseCount(freq, mega)}
 		if e.Freq == nil {
 			p.unknown(w)
 			return
@@ -323,17 +322,17 @@ func (p *parser) named(w string) {
 	}
 }
 
-// milli rounds degrees to thousandths; the text has at most three decimals.
-func milli(c float64) int64 {
+// toMilli converts to thousandths. The text has at most three decimals.
+func toMilli(c float64) int64 {
 	if c < 0 {
-		return -milli(-c)
+		return -toMilli(-c)
 	}
 	return int64(c*1000 + 0.5)
 }
 
-// count reads digits in a unit; nil when it is something else, or beyond what
-// any board has.
-func count(s string, unit int64) *int64 {
+// parseCount parses a number and multiplies it by unit. It returns nil for other text and
+// implausible numbers.
+func parseCount(s string, unit int64) *int64 {
 	n, err := strconv.ParseUint(s, 10, 31)
 	if err != nil {
 		return nil
@@ -341,8 +340,8 @@ func count(s string, unit int64) *int64 {
 	return new(int64(n) * unit)
 }
 
-// percent reads "16%" into permille.
-func percent(s string) *int64 {
+// parsePercent parses "16%" into permille.
+func parsePercent(s string) *int64 {
 	digits, ok := strings.CutSuffix(s, "%")
 	n, err := strconv.ParseUint(digits, 10, 8)
 	if !ok || err != nil || n > 100 {

@@ -1,9 +1,9 @@
-// Package history keeps samples in an SQLite file of bounded size.
+// Package history stores samples in an SQLite file of bounded size.
 //
 // Two tables: series(id, name, unit) and value(time, series, value), time in
-// milliseconds since 1970. Values are collected in memory and written about once
-// a minute, as flash wears. When the file has reached its size the oldest tenth
-// goes. A file that is damaged is set aside and a new one begun.
+// milliseconds since 1970. Values are collected in memory and written about once a minute to
+// limit flash wear. When the file is full, the oldest tenth is removed. A damaged file is
+// renamed and replaced by a new one.
 package history
 
 import (
@@ -23,24 +23,23 @@ import (
 	"github.com/yoctune/yoctune/runtime/device/monitor"
 )
 
-// File is where the history lies on a device.
+// File is the history of a device.
 const File = "/var/lib/yoctune/history.db"
 
 // DefaultSize bounds the file, in bytes.
 const DefaultSize = 32 << 20
 
-// pageSize is SQLite's, in bytes.
+// pageSize is the page size of SQLite, in bytes.
 const pageSize = 4096
 
-// Store is an open history. It is for one goroutine, but Query may be called
-// from others.
+// Store is an open history. It must be used by one goroutine, except for Query and Problem.
 type Store struct {
 	db    *sql.DB
 	limit int64 // pages
 	ids   map[string]int64
 	batch []entry
 
-	failed atomic.Pointer[string] // why the last write failed; nil when it did not
+	failed atomic.Pointer[string] // error of the last write, nil if it succeeded
 }
 
 type entry struct {
@@ -48,9 +47,9 @@ type entry struct {
 	values []monitor.Value
 }
 
-// Open opens or creates a history of at most size bytes. The note says what
-// became of a file that was damaged; "" when there was none. A file that is only in
-// use, or is somebody else's database, is left as it is and an error.
+// Open opens or creates a history of at most size bytes. If a damaged file was replaced, note
+// reports that. A locked file or a database of another program is an error and stays
+// unchanged.
 func Open(ctx context.Context, file string, size int64) (s *Store, note string, err error) {
 	if file, err = filepath.Abs(file); err != nil { // a URI has no relative path
 		return nil, "", fmt.Errorf("open history: %w", err)
@@ -61,24 +60,24 @@ func Open(ctx context.Context, file string, size int64) (s *Store, note string, 
 	if !damaged(err) {
 		return nil, "", fmt.Errorf("open history: %w", err)
 	}
-	// One damaged file is kept for whoever wants to look; more would fill the disk.
+	// Keep one damaged file for diagnosis; more would fill the disk.
 	aside := file + ".damaged"
 	if err := os.Rename(file, aside); err != nil {
-		return nil, "", fmt.Errorf("set the damaged history aside: %w", err)
+		return nil, "", fmt.Errorf("rename the damaged history: %w", err)
 	}
 	for _, suffix := range []string{"-wal", "-shm", "-journal"} {
 		if err := os.Remove(file + suffix); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return nil, "", fmt.Errorf("set the damaged history aside: %w", err)
+			return nil, "", fmt.Errorf("rename the damaged history: %w", err)
 		}
 	}
-	note = fmt.Sprintf("the history was damaged (%v): it is now %s, and a new one is begun", err, aside)
+	note = fmt.Sprintf("the history was damaged (%v) and is renamed to %s; a new one is started", err, aside)
 	if s, err = open(ctx, file, size); err != nil {
 		return nil, note, fmt.Errorf("open history: %w", err)
 	}
 	return s, note, nil
 }
 
-// errUnsound wraps what SQLite's own check found.
+// errUnsound wraps the result of SQLite's integrity check.
 var errUnsound = errors.New("unsound")
 
 func damaged(err error) bool {
@@ -94,7 +93,7 @@ func open(ctx context.Context, file string, size int64) (*Store, error) {
 	fresh := true
 	if st, err := os.Stat(file); err == nil {
 		if !st.Mode().IsRegular() {
-			return nil, fmt.Errorf("%s is no regular file", file)
+			return nil, fmt.Errorf("%s is not a regular file", file)
 		}
 		fresh = st.Size() == 0
 	}
@@ -103,7 +102,7 @@ func open(ctx context.Context, file string, size int64) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	db.SetMaxOpenConns(1) // memory; nothing here is worth a second one
+	db.SetMaxOpenConns(1) // one connection saves memory
 	s := &Store{db: db, limit: max(size/pageSize, 64), ids: map[string]int64{}}
 	if err := s.prepare(ctx, fresh); err != nil {
 		_ = db.Close()
@@ -129,7 +128,7 @@ func (s *Store) prepare(ctx context.Context, fresh bool) error {
 	for _, statement := range []string{
 		"CREATE TABLE IF NOT EXISTS series(id INTEGER PRIMARY KEY, name TEXT UNIQUE NOT NULL, unit TEXT NOT NULL)",
 		"CREATE TABLE IF NOT EXISTS value(time INTEGER NOT NULL, series INTEGER NOT NULL, value REAL NOT NULL, PRIMARY KEY(time, series)) WITHOUT ROWID",
-		// The last word on the size, whatever the rest does.
+		// A hard limit of the size.
 		fmt.Sprintf("PRAGMA max_page_count = %d", s.limit+s.limit/8+16),
 	} {
 		if _, err := s.db.ExecContext(ctx, statement); err != nil {
@@ -152,15 +151,15 @@ func (s *Store) prepare(ctx context.Context, fresh bool) error {
 	return rows.Err()
 }
 
-// Add keeps a sample in memory until Flush.
+// Add buffers a sample in memory until Flush.
 func (s *Store) Add(sample *monitor.Sample) {
 	s.batch = append(s.batch, entry{sample.Time.UnixMilli(), sample.Values()})
 }
 
-// Pending is how many samples wait for Flush.
+// Pending returns the number of buffered samples.
 func (s *Store) Pending() int { return len(s.batch) }
 
-// Problem says why the last write failed, "" when it did not. Any goroutine may ask.
+// Problem returns the error of the last write, "" if it succeeded.
 func (s *Store) Problem() string {
 	if why := s.failed.Load(); why != nil {
 		return *why
@@ -168,9 +167,8 @@ func (s *Store) Problem() string {
 	return ""
 }
 
-// Flush writes what was added in one transaction, and makes room first. What
-// could not be written is dropped: memory is bounded too. The next one is tried
-// anew: a disk that was full may not be any more.
+// Flush removes old values if the file is full and writes the buffer in one transaction. On an
+// error the buffer is dropped, since memory is bounded.
 func (s *Store) Flush(ctx context.Context) error {
 	err := s.flush(ctx)
 	if err == nil {
@@ -189,7 +187,7 @@ func (s *Store) flush(ctx context.Context) error {
 		return nil
 	}
 	if err := s.trim(ctx); err != nil {
-		return fmt.Errorf("make room in the history: %w", err)
+		return fmt.Errorf("remove old values from the history: %w", err)
 	}
 	tx, err := s.db.BeginTx(ctx, nil)
 	if err != nil {
@@ -209,7 +207,7 @@ func (s *Store) flush(ctx context.Context) error {
 				}
 				fresh[v.Name] = id
 			}
-			// A clock that was set back may come to the same time again.
+			// The same time may repeat after the clock was set back.
 			if _, err := tx.ExecContext(ctx, "INSERT OR REPLACE INTO value(time, series, value) VALUES(?, ?, ?)", e.at, id, v.Value); err != nil {
 				return fmt.Errorf("write history: %w", err)
 			}
@@ -224,7 +222,7 @@ func (s *Store) flush(ctx context.Context) error {
 	return nil
 }
 
-// trim removes the oldest tenth when the file is full.
+// trim removes the oldest tenth if the file is full.
 func (s *Store) trim(ctx context.Context) error {
 	var pages, free int64
 	if err := s.db.QueryRowContext(ctx, "PRAGMA page_count").Scan(&pages); err != nil {
@@ -241,16 +239,16 @@ func (s *Store) trim(ctx context.Context) error {
 	return err
 }
 
-// Point is one value at one time.
+// Point is a value at one time.
 type Point struct {
 	Time  int64   `json:"t"` // ms since 1970
 	Value float64 `json:"v"`
 }
 
-// maxPoints is the most that a query returns: a chart has no more columns.
+// maxPoints bounds the points of a query; a chart has no more columns.
 const maxPoints = 2000
 
-// Query returns a series between two times, thinned to at most points averages.
+// Query returns a series between two times, reduced to at most points averages.
 func (s *Store) Query(ctx context.Context, name string, from, to time.Time, points int) ([]Point, error) {
 	points = min(max(points, 1), maxPoints)
 	step := max((to.UnixMilli()-from.UnixMilli())/int64(points), 1)
@@ -277,7 +275,7 @@ func (s *Store) Query(ctx context.Context, name string, from, to time.Time, poin
 	return out, nil
 }
 
-// Names are the names that the history has.
+// Names returns the names of all series.
 func (s *Store) Names(ctx context.Context) ([]string, error) {
 	rows, err := s.db.QueryContext(ctx, "SELECT name FROM series ORDER BY id")
 	if err != nil {
@@ -298,7 +296,7 @@ func (s *Store) Names(ctx context.Context) ([]string, error) {
 	return out, nil
 }
 
-// Close writes what waits, and closes the file.
+// Close writes the buffer and closes the file.
 func (s *Store) Close(ctx context.Context) error {
 	err := s.Flush(ctx)
 	if cerr := s.db.Close(); err == nil && cerr != nil {

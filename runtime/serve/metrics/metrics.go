@@ -1,6 +1,6 @@
-// Package metrics gives samples, drift and running pipelines to Prometheus. Names and labels are a
-// contract with dashboards: docs/monitoring.md lists them. What is unknown has no
-// series; nothing is ever reported as 0 for want of knowing.
+// Package metrics exports samples, drift and running pipelines to Prometheus. Names and labels
+// are a contract with dashboards, listed in docs/monitoring.md. Unknown values have no series
+// and are never 0.
 package metrics
 
 import (
@@ -17,11 +17,11 @@ import (
 	"github.com/yoctune/yoctune/runtime/engine/pipeline/live"
 )
 
-// Source is where a scrape gets its numbers.
+// Source provides the values of a scrape.
 type Source struct {
 	Sample func() *monitor.Sample
-	Watch  func() *watch.State // nil result: nobody watches
-	// Pipelines that run now; nil: none are looked for.
+	Watch  func() *watch.State // nil result: no enforcer has run
+	// Pipelines returns running pipelines; nil: not exported.
 	Pipelines func() []*live.Snapshot
 }
 
@@ -31,45 +31,45 @@ type Collector struct {
 	descs  map[string]*prometheus.Desc
 }
 
-// metric describes one name.
+// metric describes a metric.
 type metric struct {
 	name, help string
 	labels     []string
 }
 
-func metrics() []metric {
+func describeAll() []metric {
 	return append([]metric{
 		{"build_info", "Version of yoctuned; always 1.", []string{"version"}},
 		{"power_mode_info", "The nvpmodel mode in force; always 1.", []string{"mode"}},
 		{"cpu_online", "1 when the core is online.", []string{"cpu"}},
-		{"cpu_load_ratio", "Share of the time since the sample before in which the core worked.", []string{"cpu"}},
+		{"cpu_load_ratio", "Fraction of the time since the previous sample in which the core was busy.", []string{"cpu"}},
 		{"cpu_frequency_hertz", "Clock of the core.", []string{"cpu"}},
-		{"gpu_load_ratio", "Load of the GPU as its driver says.", []string{"gpu"}},
+		{"gpu_load_ratio", "Load of the GPU as reported by its driver.", []string{"gpu"}},
 		{"gpu_frequency_hertz", "Clock of the GPU.", []string{"gpu"}},
-		{"memory_controller_load_ratio", "Share of the memory bandwidth in use.", nil},
+		{"memory_controller_load_ratio", "Fraction of the memory bandwidth in use.", nil},
 		{"memory_controller_frequency_hertz", "Clock of the memory controller.", nil},
 		{"rail_power_watts", "Power drawn through a rail.", []string{"rail"}},
 		{"temperature_celsius", "Temperature of a thermal zone.", []string{"zone"}},
-		{"temperature_limit_celsius", "Where the kernel slows the device (passive) or switches it off (critical).", []string{"zone", "kind"}},
+		{"temperature_limit_celsius", "Temperature at which the kernel throttles (passive) or switches off (critical).", []string{"zone", "kind"}},
 		{"fan_speed_rpm", "Speed of a fan in revolutions per minute.", []string{"fan"}},
-		{"fan_pwm_ratio", "Drive of a fan.", []string{"fan"}},
-		{"cooling_state", "Step of a cooling device; 0 does nothing.", []string{"device"}},
+		{"fan_pwm_ratio", "PWM duty cycle of a fan.", []string{"fan"}},
+		{"cooling_state", "State of a cooling device; 0 is inactive.", []string{"device"}},
 		{"throttled", "1 when a cooling device other than a fan is active.", nil},
 		{"over_current_events_total", "Over-current events since boot.", []string{"counter"}},
 		{"memory_bytes", "Memory by kind: total, available, cached, slab, cma_total, cma_free, gpu, swap_total, swap_used, largest_free_block.", []string{"kind"}},
-		{"pressure_ratio", "Share of the last ten seconds in which some task waited.", []string{"resource"}},
-		{"sensor_stale_seconds", "How long a sensor has not answered; no series when it does.", []string{"sensor"}},
-		{"enforcer_up", "1 while a process keeps the plan true.", nil},
-		{"drift_events_total", "Changes by others since the enforcer started.", nil},
-		{"drift_repairs_total", "Of those, put right.", nil},
-		{"contested_nodes", "Nodes that somebody keeps changing and the enforcer has yielded.", nil},
+		{"pressure_ratio", "Fraction of the last ten seconds in which some task was stalled.", []string{"resource"}},
+		{"sensor_stale_seconds", "Time since a sensor stopped responding; no series while it responds.", []string{"sensor"}},
+		{"enforcer_up", "1 while an enforcer is running.", nil},
+		{"drift_events_total", "Changes by other programs since the enforcer started.", nil},
+		{"drift_repairs_total", "Repaired changes since the enforcer started.", nil},
+		{"contested_nodes", "Nodes that are not repaired because another program keeps changing them.", nil},
 	}, pipelineMetrics()...)
 }
 
-// Names lists the names of all metrics.
+// Names returns the names of all metrics.
 func Names() []string {
 	var out []string
-	for _, m := range metrics() {
+	for _, m := range describeAll() {
 		out = append(out, prefix+m.name)
 	}
 	return out
@@ -77,10 +77,10 @@ func Names() []string {
 
 const prefix = "yoctuned_"
 
-// New returns a collector.
-func New(source Source) *Collector {
+// NewCollector returns a collector of a source.
+func NewCollector(source Source) *Collector {
 	c := &Collector{source: source, descs: map[string]*prometheus.Desc{}}
-	for _, m := range metrics() {
+	for _, m := range describeAll() {
 		c.descs[m.name] = prometheus.NewDesc(prefix+m.name, m.help, m.labels, nil)
 	}
 	return c
@@ -88,7 +88,7 @@ func New(source Source) *Collector {
 
 // Describe implements prometheus.Collector.
 func (c *Collector) Describe(out chan<- *prometheus.Desc) {
-	for _, m := range metrics() {
+	for _, m := range describeAll() {
 		out <- c.descs[m.name]
 	}
 }
@@ -97,16 +97,16 @@ func (c *Collector) Describe(out chan<- *prometheus.Desc) {
 func (c *Collector) Collect(out chan<- prometheus.Metric) {
 	to := &sender{c: c, out: out, seen: map[string]bool{}}
 	to.send("build_info", prometheus.GaugeValue, 1, version.Version)
-	to.sample(c.source.Sample())
-	to.drift(c.source.Watch())
+	to.sendSample(c.source.Sample())
+	to.sendDrift(c.source.Watch())
 	if c.source.Pipelines != nil {
 		for _, p := range c.source.Pipelines() {
-			to.pipeline(p)
+			to.sendPipeline(p)
 		}
 	}
 }
 
-func (to *sender) sample(s *monitor.Sample) {
+func (to *sender) sendSample(s *monitor.Sample) {
 	if s.PowerMode != nil {
 		to.send("power_mode_info", prometheus.GaugeValue, 1, *s.PowerMode)
 	}
@@ -146,7 +146,7 @@ func (to *sender) sample(s *monitor.Sample) {
 	known := false
 	for _, d := range s.Cooling {
 		to.gauge("cooling_state", d.State, 1, d.Name)
-		known = known || d.State != nil && !d.Fan()
+		known = known || d.State != nil && !d.IsFan()
 	}
 	if known {
 		hot := int64(0)
@@ -177,7 +177,7 @@ func (to *sender) sample(s *monitor.Sample) {
 	}
 }
 
-func (to *sender) drift(w *watch.State) {
+func (to *sender) sendDrift(w *watch.State) {
 	if w == nil {
 		to.send("enforcer_up", prometheus.GaugeValue, 0)
 		return
@@ -192,10 +192,10 @@ func (to *sender) drift(w *watch.State) {
 	to.send("contested_nodes", prometheus.GaugeValue, float64(len(w.Contested)))
 }
 
-// Handler serves the metrics of one source, and nothing of this program itself.
+// Handler serves the metrics of a source, without metrics of this process.
 func Handler(source Source) (http.Handler, error) {
 	reg := prometheus.NewPedanticRegistry()
-	if err := reg.Register(New(source)); err != nil {
+	if err := reg.Register(NewCollector(source)); err != nil {
 		return nil, fmt.Errorf("register metrics: %w", err)
 	}
 	return promhttp.HandlerFor(reg, promhttp.HandlerOpts{MaxRequestsInFlight: 4, ErrorHandling: promhttp.ContinueOnError}), nil

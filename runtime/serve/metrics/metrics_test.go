@@ -147,7 +147,7 @@ func TestADuplicateOrABrokenLabelCostsOneSeriesOnly(t *testing.T) {
 func TestTheShippedRulesAndDashboardUseNamesThatExistAndAreDocumented(t *testing.T) {
 	exist := map[string]bool{}
 	name := regexp.MustCompile(`yoctuned_[a-z_]+`)
-	ch := metrics.New(metrics.Source{Sample: func() *monitor.Sample { return &monitor.Sample{} }, Watch: func() *watch.State { return nil }})
+	ch := metrics.NewCollector(metrics.Source{Sample: func() *monitor.Sample { return &monitor.Sample{} }, Watch: func() *watch.State { return nil }})
 	if _, err := testutil.CollectAndLint(ch); err != nil {
 		t.Fatal(err)
 	}

@@ -11,31 +11,31 @@ import (
 
 func pipelineMetrics() []metric {
 	return []metric{
-		{"pipeline_up_seconds", "How long the pipeline has been running.", []string{"pipeline"}},
-		{"pipeline_frames_total", "Frames of a pipeline by what became of them: done, dropped, failed.", []string{"pipeline", "fate"}},
+		{"pipeline_up_seconds", "Time since the pipeline started.", []string{"pipeline"}},
+		{"pipeline_frames_total", "Frames of a pipeline by fate: done, dropped, failed.", []string{"pipeline", "fate"}},
 		{"pipeline_dropped_frames_total", "Dropped frames by reason.", []string{"pipeline", "reason"}},
 		{"pipeline_failed_frames_total", "Failed frames by stage.", []string{"pipeline", "stage"}},
-		{"pipeline_copies_total", "Copies of frames and tensors from memory to memory.", []string{"pipeline", "where"}},
-		{"pipeline_in_flight_frames", "Frames in work.", []string{"pipeline"}},
-		{"pipeline_latency_seconds", "From capture until the results are written, of frames that were done.", []string{"pipeline"}},
-		{"pipeline_latency_target_seconds", "What the plan wants of the 95th percentile.", []string{"pipeline"}},
-		{"pipeline_stage_seconds", "Time of a frame in a stage: waiting for it (queue), or its work (service).", []string{"pipeline", "stage", "kind"}},
+		{"pipeline_copies_total", "Copies of frames and tensors in memory.", []string{"pipeline", "where"}},
+		{"pipeline_in_flight_frames", "Frames in flight.", []string{"pipeline"}},
+		{"pipeline_latency_seconds", "Time from capture to the written result, for frames that were done.", []string{"pipeline"}},
+		{"pipeline_latency_target_seconds", "Latency objective of the plan for the 95th percentile.", []string{"pipeline"}},
+		{"pipeline_stage_seconds", "Time of a frame in a stage: in its queue (queue), or in work (service).", []string{"pipeline", "stage", "kind"}},
 		{"pipeline_stage_instances", "Workers of a stage.", []string{"pipeline", "stage"}},
-		{"pipeline_queue_depth_frames", "Frames that wait before a stage.", []string{"pipeline", "stage"}},
-		{"pipeline_queue_capacity_frames", "Frames that may wait before a stage.", []string{"pipeline", "stage"}},
-		{"pipeline_degrade_level", "Level of the ladder; 0: nothing is left out.", []string{"pipeline"}},
-		{"pipeline_throttled", "1 while heat or power slows the device down.", []string{"pipeline"}},
-		{"pipeline_cpu_seconds_total", "Processor time of the pipeline's process.", []string{"pipeline"}},
-		{"pipeline_page_faults_total", "Page faults of the process: minor, or major with a wait for the disk.", []string{"pipeline", "kind"}},
-		{"pipeline_context_switches_total", "Context switches of the process: voluntary, or involuntary.", []string{"pipeline", "kind"}},
-		{"pipeline_cpu_migrations_total", "Times that a thread of the process moved to another core.", []string{"pipeline"}},
-		{"pipeline_cpu_events_total", "What the processor counted in user space: cycles, instructions, cache_misses, branch_misses.", []string{"pipeline", "event"}},
-		{"pipeline_fallback_frames_total", "Frames that the CPU did for the GPU, by stage.", []string{"pipeline", "stage"}},
-		{"pipeline_worker_state", "1 for the state of the process that works on the GPU: ready, starting, trial, resting, stuck, failed.", []string{"pipeline", "state"}},
-		{"pipeline_worker_starts_total", "Processes for the GPU that became ready.", []string{"pipeline"}},
-		{"pipeline_worker_losses_total", "Processes for the GPU that were lost, by cause: hang, sticky, lost, exit, signal, garbage, start.", []string{"pipeline", "cause"}},
-		{"pipeline_custom_total", "Counters of the stages' own.", []string{"pipeline", "stage", "metric"}},
-		{"pipeline_custom_value", "Gauges of the stages' own.", []string{"pipeline", "stage", "metric"}},
+		{"pipeline_queue_depth_frames", "Frames in the queue of a stage.", []string{"pipeline", "stage"}},
+		{"pipeline_queue_capacity_frames", "Capacity of the queue of a stage.", []string{"pipeline", "stage"}},
+		{"pipeline_degrade_level", "Level of the degradation ladder; 0 is full quality.", []string{"pipeline"}},
+		{"pipeline_throttled", "1 while the device is throttled for temperature or power.", []string{"pipeline"}},
+		{"pipeline_cpu_seconds_total", "CPU time of the pipeline's process.", []string{"pipeline"}},
+		{"pipeline_page_faults_total", "Page faults of the process: minor, or major (with disk access).", []string{"pipeline", "kind"}},
+		{"pipeline_context_switches_total", "Context switches of the process: voluntary or involuntary.", []string{"pipeline", "kind"}},
+		{"pipeline_cpu_migrations_total", "Migrations of threads of the process to another core.", []string{"pipeline"}},
+		{"pipeline_cpu_events_total", "Hardware events in user space: cycles, instructions, cache_misses, branch_misses.", []string{"pipeline", "event"}},
+		{"pipeline_fallback_frames_total", "Frames processed on the CPU in place of the GPU, by stage.", []string{"pipeline", "stage"}},
+		{"pipeline_worker_state", "1 for the current state of the GPU worker process: ready, starting, trial, resting, stuck, failed.", []string{"pipeline", "state"}},
+		{"pipeline_worker_starts_total", "GPU worker processes that became ready.", []string{"pipeline"}},
+		{"pipeline_worker_losses_total", "GPU worker processes that were lost, by cause: hang, sticky, lost, exit, signal, garbage, start.", []string{"pipeline", "cause"}},
+		{"pipeline_custom_total", "Counters defined by stages.", []string{"pipeline", "stage", "metric"}},
+		{"pipeline_custom_value", "Gauges defined by stages.", []string{"pipeline", "stage", "metric"}},
 	}
 }
 
@@ -46,29 +46,29 @@ type sender struct {
 	seen map[string]bool
 }
 
-// once reports whether a series is new: of two zones of one name the first counts.
-func (s *sender) once(name string, labels []string) bool {
+// isNew reports whether a series is new. Of two zones with one name the first is used.
+func (s *sender) isNew(name string, labels []string) bool {
 	key := fmt.Sprint(name, labels)
 	was := s.seen[key]
 	s.seen[key] = true
 	return !was
 }
 
-func (s *sender) put(name string, m prometheus.Metric, err error) {
-	if err != nil { // a label that is not UTF-8
+func (s *sender) emit(name string, m prometheus.Metric, err error) {
+	if err != nil { // a label is not valid UTF-8
 		m = prometheus.NewInvalidMetric(s.c.descs[name], err)
 	}
 	s.out <- m
 }
 
 func (s *sender) send(name string, kind prometheus.ValueType, v float64, labels ...string) {
-	if s.once(name, labels) {
+	if s.isNew(name, labels) {
 		m, err := prometheus.NewConstMetric(s.c.descs[name], kind, v, labels...)
-		s.put(name, m, err)
+		s.emit(name, m, err)
 	}
 }
 
-// gauge sends a value that is known.
+// gauge sends a value unless it is unknown.
 func (s *sender) gauge(name string, v *int64, scale float64, labels ...string) {
 	if v != nil {
 		s.send(name, prometheus.GaugeValue, float64(*v)/scale, labels...)
@@ -81,15 +81,15 @@ func (s *sender) counter(name string, v *int64, scale float64, labels ...string)
 	}
 }
 
-// Steps of each power of two in histograms: the whole latency is what alerts compare
-// with an objective; stages have many series.
+// Buckets for each power of two in histograms. Alerts compare the total latency with an
+// objective, while stages have many series.
 const (
 	wholeSteps = 4
 	stageSteps = 1
 )
 
-func (s *sender) latency(name string, steps uint64, l histogram.Histogram, labels ...string) {
-	if !s.once(name, labels) {
+func (s *sender) histogram(name string, steps uint64, l histogram.Histogram, labels ...string) {
+	if !s.isNew(name, labels) {
 		return
 	}
 	bounds, buckets := histogram.Bounds(steps), map[float64]uint64{}
@@ -97,10 +97,10 @@ func (s *sender) latency(name string, steps uint64, l histogram.Histogram, label
 		buckets[float64(bounds[i])/1e9] = n
 	}
 	m, err := prometheus.NewConstHistogram(s.c.descs[name], l.Count, float64(l.Sum)/1e9, buckets, labels...)
-	s.put(name, m, err)
+	s.emit(name, m, err)
 }
 
-func (s *sender) pipeline(p *live.Snapshot) {
+func (s *sender) sendPipeline(p *live.Snapshot) {
 	name := p.Pipeline
 	count := func(metric string, n uint64, labels ...string) {
 		s.send(metric, prometheus.CounterValue, float64(n), append([]string{name}, labels...)...)
@@ -119,12 +119,12 @@ func (s *sender) pipeline(p *live.Snapshot) {
 	s.send("pipeline_in_flight_frames", prometheus.GaugeValue, float64(p.InFlight), name)
 	s.send("pipeline_degrade_level", prometheus.GaugeValue, float64(p.Level), name)
 	s.gauge("pipeline_latency_target_seconds", p.Target, 1e9, name)
-	s.latency("pipeline_latency_seconds", wholeSteps, p.Latency, name)
+	s.histogram("pipeline_latency_seconds", wholeSteps, p.Latency, name)
 	for _, st := range p.Stages {
-		s.latency("pipeline_stage_seconds", stageSteps, st.Service, name, st.ID, "service")
+		s.histogram("pipeline_stage_seconds", stageSteps, st.Service, name, st.ID, "service")
 		s.send("pipeline_stage_instances", prometheus.GaugeValue, float64(st.Instances), name, st.ID)
 		if st.Queue != nil {
-			s.latency("pipeline_stage_seconds", stageSteps, st.Wait, name, st.ID, "queue")
+			s.histogram("pipeline_stage_seconds", stageSteps, st.Wait, name, st.ID, "queue")
 			s.send("pipeline_queue_depth_frames", prometheus.GaugeValue, float64(st.Queue.Depth), name, st.ID)
 			s.send("pipeline_queue_capacity_frames", prometheus.GaugeValue, float64(st.Queue.Capacity), name, st.ID)
 		}

@@ -1,6 +1,6 @@
-// Package web serves samples to browsers and to Prometheus: one page with its
-// assets, a stream of samples, the history, and health. It needs nothing from
-// the network, and only answers: no request changes anything.
+// Package web serves a device's samples over HTTP: a page with its assets, a stream of
+// samples, the history, metrics and health. It works offline, and no request changes the
+// device.
 package web
 
 import (
@@ -24,19 +24,19 @@ import (
 //go:embed assets
 var assets embed.FS
 
-// maxStreams bounds how many pages watch at once.
+// maxStreams bounds the number of open streams.
 const maxStreams = 32
 
-// Site is what is served.
+// Site is the served content.
 type Site struct {
 	Device    rootfs.Identity
 	Hub       *monitor.Hub
-	Watch     func() *watch.State     // nil result: nobody watches
-	Pipelines func() []*live.Snapshot // that run now; nil: none are looked for
-	Planned   bool                    // a plan is installed, so that somebody should
-	History   *history.Store          // nil: none is kept
-	Metrics   http.Handler            // nil: not asked for
-	Remote    bool                    // other names than the loopback's are answered
+	Watch     func() *watch.State     // nil result: no enforcer has run
+	Pipelines func() []*live.Snapshot // running ones; nil: not shown
+	Planned   bool                    // a plan is installed, so that an enforcer should run
+	History   *history.Store          // nil: no history
+	Metrics   http.Handler            // nil: not served
+	Remote    bool                    // accept host names other than the loopback's
 }
 
 // Handler returns the site's handler.
@@ -47,35 +47,35 @@ func (s *Site) Handler() (http.Handler, error) {
 	}
 	mux := http.NewServeMux()
 	mux.Handle("GET /", http.FileServerFS(files))
-	mux.HandleFunc("GET /api/device", func(w http.ResponseWriter, _ *http.Request) { reply(w, http.StatusOK, s.Device) })
-	mux.HandleFunc("GET /api/sample", func(w http.ResponseWriter, _ *http.Request) { reply(w, http.StatusOK, s.Hub.Now()) })
-	mux.HandleFunc("GET /api/history", s.history)
+	mux.HandleFunc("GET /api/device", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, http.StatusOK, s.Device) })
+	mux.HandleFunc("GET /api/sample", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, http.StatusOK, s.Hub.Now()) })
+	mux.HandleFunc("GET /api/history", s.serveHistory)
 	mux.HandleFunc("GET /api/pipelines", func(w http.ResponseWriter, _ *http.Request) {
-		reply(w, http.StatusOK, append([]*live.Snapshot{}, s.pipelines()...))
+		writeJSON(w, http.StatusOK, append([]*live.Snapshot{}, s.readPipelines()...))
 	})
-	mux.HandleFunc("GET /healthz", s.health)
+	mux.HandleFunc("GET /healthz", s.serveHealth)
 	room := make(chan bool, maxStreams)
 	mux.HandleFunc("GET /api/stream", func(w http.ResponseWriter, r *http.Request) {
 		select {
 		case room <- true:
 			defer func() { <-room }()
-			s.stream(w, r)
+			s.serveStream(w, r)
 		default:
-			http.Error(w, "too many pages watch", http.StatusServiceUnavailable)
+			http.Error(w, "too many open streams", http.StatusServiceUnavailable)
 		}
 	})
 	if s.Metrics != nil {
 		mux.Handle("GET /metrics", s.Metrics)
 	}
-	return s.guard(mux), nil
+	return s.restrictHost(mux), nil
 }
 
-// guard answers only those who named this machine by its address: a page of
-// somewhere else that makes a browser resolve its name to 127.0.0.1 gets nothing.
-func (s *Site) guard(next http.Handler) http.Handler {
+// restrictHost refuses requests with a foreign host name, against DNS rebinding: a foreign page
+// whose name resolves to 127.0.0.1.
+func (s *Site) restrictHost(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !s.Remote && !Loopback(r.Host) {
-			http.Error(w, "not this host's name", http.StatusForbidden)
+		if !s.Remote && !IsLoopback(r.Host) {
+			http.Error(w, "host name not allowed", http.StatusForbidden)
 			return
 		}
 		h := w.Header()
@@ -87,13 +87,13 @@ func (s *Site) guard(next http.Handler) http.Handler {
 	})
 }
 
-// Loopback reports whether host, with or without a port, is this machine only.
-func Loopback(host string) bool {
+// IsLoopback reports whether host, with or without a port, is this machine only.
+func IsLoopback(host string) bool {
 	name, _, err := net.SplitHostPort(host)
 	if err != nil {
 		name = host
 	}
-	if name == "localhost" || name == "" { // no name: over the unix socket
+	if name == "localhost" || name == "" { // the unix socket has no name
 		return true
 	}
 	if len(name) > 1 && name[0] == '[' && name[len(name)-1] == ']' {
@@ -103,26 +103,26 @@ func Loopback(host string) bool {
 	return ip != nil && ip.IsLoopback()
 }
 
-func reply(w http.ResponseWriter, status int, v any) {
+func writeJSON(w http.ResponseWriter, status int, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(v) // whoever asked is gone
+	_ = json.NewEncoder(w).Encode(v) // the client has disconnected
 }
 
-// Health is the answer of /healthz.
-type Health struct {
+// health is the answer of /healthz.
+type health struct {
 	Healthy  bool     `json:"healthy"`
 	Problems []string `json:"problems"`
 }
 
-func (s *Site) health(w http.ResponseWriter, _ *http.Request) {
-	h := Health{Problems: []string{}}
+func (s *Site) serveHealth(w http.ResponseWriter, _ *http.Request) {
+	h := health{Problems: []string{}}
 	state := s.Watch()
 	switch {
 	case state == nil || state.PID == 0:
 		if s.Planned {
-			h.Problems = append(h.Problems, "nobody keeps the plan true: yoctuned.service does not run")
+			h.Problems = append(h.Problems, "the plan is not enforced: yoctuned.service is not running")
 		}
 	default:
 		for _, c := range state.Contested {
@@ -130,9 +130,9 @@ func (s *Site) health(w http.ResponseWriter, _ *http.Request) {
 		}
 	}
 	for _, st := range s.Hub.Now().Stale {
-		h.Problems = append(h.Problems, "no answer from "+st.Sensor)
+		h.Problems = append(h.Problems, "no response from "+st.Sensor)
 	}
-	for _, p := range s.pipelines() {
+	for _, p := range s.readPipelines() {
 		if w := p.Worker; w != nil && !w.Healthy() {
 			h.Problems = append(h.Problems, fmt.Sprintf("pipeline %s has no GPU: %s: %s", p.Pipeline, w.State, w.Why))
 		}
@@ -147,37 +147,37 @@ func (s *Site) health(w http.ResponseWriter, _ *http.Request) {
 	if !h.Healthy {
 		status = http.StatusServiceUnavailable
 	}
-	reply(w, status, h)
+	writeJSON(w, status, h)
 }
 
-func (s *Site) pipelines() []*live.Snapshot {
+func (s *Site) readPipelines() []*live.Snapshot {
 	if s.Pipelines == nil {
 		return nil
 	}
 	return s.Pipelines()
 }
 
-// running is a pipeline and what it did since the page was last told.
-type running struct {
+// runningPipeline is a pipeline with its rates since the last event of the stream.
+type runningPipeline struct {
 	*live.Snapshot
 	Rates live.Rates `json:"rates"`
 }
 
-// streamed is one sample as the page draws it.
-type streamed struct {
+// streamedSample is a sample in the form that the page draws.
+type streamedSample struct {
 	Time   time.Time       `json:"time"`
 	Sample *monitor.Sample `json:"sample"`
-	Values []named         `json:"values"`
+	Values []namedValue    `json:"values"`
 }
 
-type named struct {
+type namedValue struct {
 	Name  string  `json:"name"`
 	Unit  string  `json:"unit"`
 	Value float64 `json:"value"`
 }
 
-// stream sends server-sent events until the page is closed.
-func (s *Site) stream(w http.ResponseWriter, r *http.Request) {
+// serveStream sends server-sent events until the page is closed.
+func (s *Site) serveStream(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-store")
 	ctrl := http.NewResponseController(w)
@@ -186,7 +186,7 @@ func (s *Site) stream(w http.ResponseWriter, r *http.Request) {
 		if err != nil {
 			return err
 		}
-		// A page that does not take its events is dropped.
+		// Disconnect a page that does not read its events.
 		if err := ctrl.SetWriteDeadline(time.Now().Add(10 * time.Second)); err != nil {
 			return err
 		}
@@ -200,17 +200,17 @@ func (s *Site) stream(w http.ResponseWriter, r *http.Request) {
 	shown := time.Time{}
 	before := map[string]*live.Snapshot{}
 	for sample := range s.Hub.Watch(ctx) {
-		out := streamed{Time: sample.Time, Sample: sample, Values: []named{}}
+		out := streamedSample{Time: sample.Time, Sample: sample, Values: []namedValue{}}
 		for _, v := range sample.Values() {
-			out.Values = append(out.Values, named(v))
+			out.Values = append(out.Values, namedValue(v))
 		}
 		if send("sample", out) != nil {
 			return
 		}
-		now, rows := map[string]*live.Snapshot{}, []running{}
-		for _, p := range s.pipelines() {
+		now, rows := map[string]*live.Snapshot{}, []runningPipeline{}
+		for _, p := range s.readPipelines() {
 			now[p.Pipeline] = p
-			rows = append(rows, running{p, p.Since(before[p.Pipeline])})
+			rows = append(rows, runningPipeline{p, p.Since(before[p.Pipeline])})
 		}
 		if len(rows)+len(before) > 0 && send("pipelines", rows) != nil {
 			return
@@ -229,19 +229,19 @@ func (s *Site) stream(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-type past struct {
+type pastValues struct {
 	Points []history.Point `json:"points"`
 }
 
-// history answers /api/history?seconds=N, for all series or for one (&series=).
-func (s *Site) history(w http.ResponseWriter, r *http.Request) {
+// serveHistory serves /api/history?seconds=N, for all series or for one (&series=).
+func (s *Site) serveHistory(w http.ResponseWriter, r *http.Request) {
 	if s.History == nil {
-		http.Error(w, "no history is kept", http.StatusNotFound)
+		http.Error(w, "no history is recorded", http.StatusNotFound)
 		return
 	}
 	seconds, err := strconv.ParseUint(r.URL.Query().Get("seconds"), 10, 25)
 	if err != nil || seconds == 0 {
-		http.Error(w, "seconds is a number of seconds", http.StatusBadRequest)
+		http.Error(w, "the parameter seconds must be a positive number", http.StatusBadRequest)
 		return
 	}
 	names := []string{r.URL.Query().Get("series")}
@@ -252,21 +252,21 @@ func (s *Site) history(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	to := time.Now()
-	out := map[string]past{}
+	out := map[string]pastValues{}
 	for _, n := range names {
 		points, err := s.History.Query(r.Context(), n, to.Add(-time.Duration(seconds)*time.Second), to, 300)
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return
 		}
-		out[n] = past{Points: points}
+		out[n] = pastValues{Points: points}
 	}
-	reply(w, http.StatusOK, struct {
-		Series map[string]past `json:"series"`
+	writeJSON(w, http.StatusOK, struct {
+		Series map[string]pastValues `json:"series"`
 	}{out})
 }
 
-// Server returns a server with limits for a small device.
-func Server(h http.Handler) *http.Server {
+// NewServer returns a server with limits for a small device.
+func NewServer(h http.Handler) *http.Server {
 	return &http.Server{Handler: h, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10}
 }

@@ -114,7 +114,7 @@ func TestHealthSaysWhatIsWrong(t *testing.T) {
 	}{
 		"all well":       {web.Site{Planned: true, Watch: func() *watch.State { return &watch.State{PID: 7} }}, 200, `"healthy":true`},
 		"no plan":        {web.Site{}, 200, `"healthy":true`},
-		"nobody watches": {web.Site{Planned: true}, 503, "yoctuned.service does not run"},
+		"nobody watches": {web.Site{Planned: true}, 503, "yoctuned.service is not running"},
 		"contested": {web.Site{Planned: true, Watch: func() *watch.State {
 			return &watch.State{PID: 7, Contested: []watch.Contested{{Path: "/proc/sys/vm/swappiness"}}}
 		}}, 503, "contested: /proc/sys/vm/swappiness"},
@@ -177,7 +177,7 @@ func TestHostileRequestsCostNobodyElse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := web.Server(h)
+	server := web.NewServer(h)
 	if server.ReadHeaderTimeout <= 0 || server.IdleTimeout <= 0 {
 		t.Error("a client may hold a connection for ever without a request")
 	}

@@ -9,7 +9,7 @@ const groups = [
   { title: "Power", unit: "mW", pick: (n) => n.startsWith("rail ") },
   { title: "Temperature", unit: "°C", pick: (n) => n.startsWith("temperature ") },
   { title: "Memory", unit: "MiB", pick: (n) => ["memory used", "memory available", "swap used", "cma free", "nvmap", "largest free block"].includes(n) },
-  { title: "Waiting for", unit: "%", pick: (n) => n.endsWith(" pressure") },
+  { title: "Pressure stall", unit: "%", pick: (n) => n.endsWith(" pressure") },
   { title: "Fan", unit: "rpm", pick: (n) => n.startsWith("fan ") && !n.endsWith(" pwm") },
 ];
 const palette = ["#2f7ed8", "#e07b00", "#2a9d5c", "#c2408f", "#7d5fd3", "#b58900", "#c9463d", "#1697a6", "#6b7785", "#8d6e63", "#5b8c00", "#d16ba5", "#3d5a98", "#a05a2c", "#00857a", "#9b3fb5"];
@@ -116,9 +116,9 @@ function tiles(message) {
   const list = [show("CPU", value.get("cpu load")), show("GPU", value.get("gpu load")), show("memory bandwidth", value.get("memory bandwidth")),
     show("memory used", value.get("memory used"), 0),
     [hot ? `hottest: ${hot.name}` : "temperature", hot ? `${(hot.temp_mc / 1000).toFixed(1)} °C` : "-", hot && hot.passive_mc !== null && hot.temp_mc >= hot.passive_mc],
-    ["slowed down", message.sample.cooling.some((c) => c.state !== null && !/fan/i.test(c.name)) ? (slow.map((c) => c.name).join(", ") || "nothing") : "-", slow.length > 0]];
+    ["throttled by", message.sample.cooling.some((c) => c.state !== null && !/fan/i.test(c.name)) ? (slow.map((c) => c.name).join(", ") || "nothing") : "-", slow.length > 0]];
   for (const r of message.sample.rails) list.push([r.label, r.power_mw === null ? "-" : `${(r.power_mw / 1000).toFixed(2)} W`, false]);
-  for (const s of message.sample.stale) list.push([s.sensor, `no answer for ${(s.for_ms / 1000).toFixed(0)} s`, true]);
+  for (const s of message.sample.stale) list.push([s.sensor, `no response for ${(s.for_ms / 1000).toFixed(0)} s`, true]);
   $("tiles").replaceChildren(...list.map(([label, text, bad]) => {
     const tile = document.createElement("div");
     tile.className = bad ? "tile bad" : "tile";
@@ -146,7 +146,7 @@ function row(texts, bad) {
 
 function drift(events) {
   const rows = events.slice(-20).reverse().map((e) => {
-    const by = e.by ? `${e.by.comm || "gone"} (pid ${e.by.pid})` : "the kernel, or somebody unseen";
+    const by = e.by ? `${e.by.comm || "ended process"} (pid ${e.by.pid})` : "kernel or unknown process";
     return row([new Date(e.time).toLocaleTimeString(), e.type, e.path, e.found, by, e.outcome]);
   });
   if (rows.length > 0) $("drift").tBodies[0].replaceChildren(...rows);
@@ -221,7 +221,7 @@ addEventListener("resize", () => { clearTimeout(resizing); resizing = setTimeout
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", rebuild);
 
 fetch("api/device").then((a) => a.json()).then((d) => {
-  const name = d.model || "this machine";
+  const name = d.model || "this device";
   $("model").textContent = name;
   document.title = `${name} – yoctuned`;
 }).catch(() => {});
@@ -239,6 +239,6 @@ stream.addEventListener("sample", (e) => {
 stream.addEventListener("pipelines", (e) => { if (!paused && !document.hidden) pipelines(JSON.parse(e.data)); });
 stream.addEventListener("drift", (e) => drift(JSON.parse(e.data)));
 stream.addEventListener("error", () => {
-  $("state").textContent = "no connection: what is shown is old";
+  $("state").textContent = "disconnected: values are outdated";
   $("state").className = "bad";
 });
