@@ -16,11 +16,13 @@ import (
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
+
 	"github.com/yoctune/yoctune/runtime/device/monitor"
 	"github.com/yoctune/yoctune/runtime/device/planfile"
 	"github.com/yoctune/yoctune/runtime/device/rootfs"
 	"github.com/yoctune/yoctune/runtime/engine/core"
 	"github.com/yoctune/yoctune/runtime/engine/pipeline"
+	"github.com/yoctune/yoctune/runtime/engine/pipeline/sink"
 	"github.com/yoctune/yoctune/runtime/engine/tensorrt"
 	"github.com/yoctune/yoctune/runtime/engine/trace"
 	"github.com/yoctune/yoctune/schema/plan"
@@ -118,7 +120,7 @@ func runPipeline(cmd *cobra.Command, args []string, o pipeline.Options, traced s
 	o.Host = tensorrt.Look(g.Root, rootfs.Identify(dev).Compatible)
 	o.Stdout, o.Device = stdout, dev
 	if g.Format == "text" && o.Plan.Sink.Path == "" {
-		o.Sink = pipeline.NewText(stdout)
+		o.Sink = sink.NewText(stdout)
 	}
 	if o.Plan.CPUs != "" {
 		if err := pipeline.Pin(o.Plan.CPUs); err != nil {

@@ -1,12 +1,16 @@
 package pipeline
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/yoctune/yoctune/schema/plan"
 )
+
+// ErrPlan is wrapped by the errors of a pipeline that cannot run as its plan says.
+var ErrPlan = errors.New("pipeline cannot run as planned")
 
 // Topic groups faults by what is wrong.
 type Topic int

@@ -22,6 +22,8 @@ import (
 	"github.com/yoctune/yoctune/runtime/engine/nvtx"
 	"github.com/yoctune/yoctune/runtime/engine/ort"
 	"github.com/yoctune/yoctune/runtime/engine/pipeline/degrade"
+	"github.com/yoctune/yoctune/runtime/engine/pipeline/frame"
+	"github.com/yoctune/yoctune/runtime/engine/pipeline/source"
 	registry "github.com/yoctune/yoctune/schema/pipeline"
 	"github.com/yoctune/yoctune/schema/plan"
 )
@@ -64,7 +66,7 @@ type level struct {
 }
 
 // work is what a stage does to a batch, on one of its instances.
-type work = func(ctx context.Context, instance int, f []*frame) error
+type work = func(ctx context.Context, instance int, f []*frame.Frame) error
 
 func (b *builder) stages() error {
 	stages := b.o.Plan.Stages
@@ -142,8 +144,8 @@ func (b *builder) step(k int, s *plan.PipelineStage) (step, error) {
 			return st, err
 		}
 	}
-	st.batch = func(ctx context.Context, instance int, f []*frame) error {
-		return b.levels[f[0].level].works[k](ctx, instance, f)
+	st.batch = func(ctx context.Context, instance int, f []*frame.Frame) error {
+		return b.levels[f[0].Level].works[k](ctx, instance, f)
 	}
 	return st, nil
 }
@@ -229,7 +231,7 @@ func (b *builder) level(n int) error {
 				l.works[k], b.shape = above.works[k], above.shapes[k]
 				l.shapes[k] = b.shape
 				for i := range b.p.frames {
-					t := b.p.frames[i].tensors
+					t := b.p.frames[i].Tensors
 					t[n][k] = t[n-1][k]
 				}
 				b.carries = registry.Gives(s).Data
@@ -251,7 +253,7 @@ func (b *builder) level(n int) error {
 func (b *builder) warm() error {
 	f := &b.p.frames[0]
 	for n := range b.levels {
-		f.level = int32(n)
+		f.Level = int32(n)
 		l := &b.levels[n]
 		if err := b.warmFallback(n, f); err != nil {
 			return err
@@ -265,7 +267,7 @@ func (b *builder) warm() error {
 			best := time.Duration(math.MaxInt64)
 			for i := range max(s.workers(), warmRuns) {
 				began := time.Now()
-				if err := l.works[k](context.Background(), i%s.workers(), []*frame{f}); err != nil {
+				if err := l.works[k](context.Background(), i%s.workers(), []*frame.Frame{f}); err != nil {
 					return fmt.Errorf("stage %s, warming up: %w", s.id, err)
 				}
 				best = min(best, time.Since(began))
@@ -275,7 +277,7 @@ func (b *builder) warm() error {
 		}
 		b.p.levels = append(b.p.levels, cost)
 	}
-	f.level, f.results = 0, f.results[:0]
+	f.Level, f.Results = 0, f.Results[:0]
 	b.p.copies.Store(0)
 	for k := range b.p.others {
 		b.p.others[k].Store(0)
@@ -296,7 +298,7 @@ func (b *builder) warm() error {
 	}
 	d := b.o.Plan.Degrade
 	b.p.ladder = degrade.New(degrade.Config{
-		Levels: b.p.levels, Source: b.p.source.format().rate.period(), SLO: time.Duration(b.p.target),
+		Levels: b.p.levels, Source: b.p.source.Format().Rate.Period(), SLO: time.Duration(b.p.target),
 		UpDwell: time.Duration(d.UpDwell), MaxDwell: time.Duration(d.MaxDwell),
 	})
 	return nil
@@ -325,17 +327,17 @@ func (b *builder) utilisation() error {
 // allocate makes the frames.
 func (b *builder) allocate() error {
 	steps := len(b.o.Plan.Stages)
-	n, size := framesFor(b.p.steps, b.p.capacity, b.p.sinkCapacity), b.p.source.format().bytes()
+	n, size := framesFor(b.p.steps, b.p.capacity, b.p.sinkCapacity), b.p.source.Format().Bytes()
 	if err := b.account(n, int64(size)); err != nil {
 		return err
 	}
 	own := n
-	if s, ok := b.p.source.(selfPaced); ok {
+	if s, ok := b.p.source.(source.SelfPaced); ok {
 		want := n
 		if b.gpu != nil {
 			want = math.MaxInt16 // no driver has so many: the worker sees only memory that it shares
 		}
-		lends, err := s.lend(want, registry.StageOf(b.o.Plan.Stages[0].Kind).Buffers)
+		lends, err := s.Lend(want, registry.StageOf(b.o.Plan.Stages[0].Kind).Buffers)
 		if err != nil {
 			return err
 		}
@@ -352,17 +354,17 @@ func (b *builder) allocate() error {
 	}
 	b.p.info.Frames = n
 	b.p.spares = b.spares()
-	b.p.frames = make([]frame, n+b.p.spares)
+	b.p.frames = make([]frame.Frame, n+b.p.spares)
 	for i := range b.p.frames {
-		b.p.frames[i] = frame{
-			slot:    i,
-			fixed:   b.gpu != nil,
-			pixels:  pixels[i%own*size : (i%own+1)*size : (i%own+1)*size],
-			tensors: make([][]tensor, len(b.levels)),
-			spent:   make([]span, steps+1),
+		b.p.frames[i] = frame.Frame{
+			Slot:    i,
+			Fixed:   b.gpu != nil,
+			Pixels:  pixels[i%own*size : (i%own+1)*size : (i%own+1)*size],
+			Tensors: make([][]frame.Tensor, len(b.levels)),
+			Spent:   make([]frame.Span, steps+1),
 		}
 		for n := range b.levels {
-			b.p.frames[i].tensors[n] = make([]tensor, steps)
+			b.p.frames[i].Tensors[n] = make([]frame.Tensor, steps)
 		}
 	}
 	return nil
@@ -395,7 +397,7 @@ func (b *builder) stage(k int, s *plan.PipelineStage) (work, error) {
 
 // preprocess makes a tensor of a frame in one pass.
 func (b *builder) preprocess(k int, s *plan.PipelineStage) (work, error) {
-	f := b.p.source.format()
+	f := b.p.source.Format()
 	args, err := preprocessArgs(s.Preprocess, f)
 	if err != nil {
 		return nil, err
@@ -405,7 +407,7 @@ func (b *builder) preprocess(k int, s *plan.PipelineStage) (work, error) {
 		return nil, fmt.Errorf("%w: %w", ErrPlan, err)
 	}
 	b.at = picture{g, args.OutW, args.OutH}
-	args = f.part(args)
+	args = f.Part(args)
 	dev, err := b.core()
 	if err != nil {
 		return nil, err
@@ -418,12 +420,12 @@ func (b *builder) preprocess(k int, s *plan.PipelineStage) (work, error) {
 	if err := b.tensors(k, []int64{1, 3, int64(args.OutH), int64(args.OutW)}); err != nil {
 		return nil, err
 	}
-	work := func(ctx context.Context, _ int, batch []*frame) error {
+	work := func(ctx context.Context, _ int, batch []*frame.Frame) error {
 		for _, fr := range batch {
 			a := args
-			a.Out = fr.tensors[fr.level][k].data
+			a.Out = fr.Tensors[fr.Level][k].Data
 			var err error
-			if a.Planes, err = core.SplitPlanes(f.pixels, f.width, f.height, fr.pixels); err != nil {
+			if a.Planes, err = core.SplitPlanes(f.Pixels, f.Width, f.Height, fr.Pixels); err != nil {
 				return err
 			}
 			if err := dev.Preprocess(ctx, a); err != nil {
@@ -470,10 +472,10 @@ func launches(p *plan.Pipeline) []core.KernelConfig {
 	return out
 }
 
-func preprocessArgs(p *plan.Preprocess, f format) (core.Preprocess, error) {
-	width, height := f.whole()
+func preprocessArgs(p *plan.Preprocess, f frame.Format) (core.Preprocess, error) {
+	width, height := f.Whole()
 	a := core.Preprocess{
-		Format: f.pixels, Width: width, Height: height, Matrix: f.matrix,
+		Format: f.Pixels, Width: width, Height: height, Matrix: f.Matrix,
 		OutW: p.Width, OutH: p.Height, Pad: uint8(p.Pad),
 	}
 	bad := func(field string, value any, want string) error {
@@ -526,14 +528,6 @@ func preprocessArgs(p *plan.Preprocess, f format) (core.Preprocess, error) {
 	return a, nil
 }
 
-// part is a in the pixels of the part that was decoded.
-func (f format) part(a core.Preprocess) core.Preprocess {
-	k := max(f.shrunk, 1)
-	a.Width, a.Height = f.width, f.height
-	a.Crop = core.Rect{X: a.Crop.X / k, Y: a.Crop.Y / k, Width: a.Crop.Width / k, Height: a.Crop.Height / k}
-	return a
-}
-
 // channels reads the three values of mean or std, or one for all.
 func channels(field string, text []string, unset float32) ([3]float32, error) {
 	v := [3]float32{unset, unset, unset}
@@ -575,7 +569,7 @@ func (b *builder) tensors(k int, shape []int64) error {
 	if !feeds && b.isShared(k) {
 		for i := range b.p.frames {
 			var err error
-			if b.p.frames[i].tensors[b.now][k], err = b.sharedTensor(shape, false); err != nil {
+			if b.p.frames[i].Tensors[b.now][k], err = b.sharedTensor(shape, false); err != nil {
 				return err
 			}
 		}
@@ -583,7 +577,7 @@ func (b *builder) tensors(k int, shape []int64) error {
 	}
 	if !feeds {
 		for i := range b.p.frames {
-			b.p.frames[i].tensors[b.now][k] = tensor{shape: shape, data: make([]float32, n)}
+			b.p.frames[i].Tensors[b.now][k] = frame.Tensor{Shape: shape, Data: make([]float32, n)}
 		}
 		return nil
 	}
@@ -593,7 +587,7 @@ func (b *builder) tensors(k int, shape []int64) error {
 // ortTensors allocates the tensors where a model can read and write them.
 func (b *builder) ortTensors(k int, shape []int64) error {
 	for i := range b.p.frames {
-		var t tensor
+		var t frame.Tensor
 		var err error
 		if b.isShared(k) {
 			t, err = b.sharedTensor(shape, true)
@@ -603,19 +597,19 @@ func (b *builder) ortTensors(k int, shape []int64) error {
 		if err != nil {
 			return err
 		}
-		b.p.frames[i].tensors[b.now][k] = t
+		b.p.frames[i].Tensors[b.now][k] = t
 	}
 	return nil
 }
 
 // newTensor is one a model can read and write, for as long as the pipeline.
-func (b *builder) newTensor(shape []int64) (tensor, error) {
+func (b *builder) newTensor(shape []int64) (frame.Tensor, error) {
 	t, err := b.rt.NewTensor(shape)
 	if err != nil {
-		return tensor{}, err
+		return frame.Tensor{}, err
 	}
 	b.p.closers = append(b.p.closers, func() error { t.Close(); return nil })
-	return tensor{shape: t.Shape(), data: t.Data(), ort: t}, nil
+	return frame.Tensor{Shape: t.Shape(), Data: t.Data(), ORT: t}, nil
 }
 
 func call(f func()) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/yoctune/yoctune/runtime/engine/ort"
 	"github.com/yoctune/yoctune/runtime/engine/pipeline"
+	"github.com/yoctune/yoctune/runtime/engine/pipeline/frame"
 	"github.com/yoctune/yoctune/schema/plan"
 	"github.com/yoctune/yoctune/tests/models"
 )
@@ -85,7 +86,7 @@ func TestPlansThatCannotRun(t *testing.T) {
 		{"unknown source", func(p *plan.Pipeline) { p.Source.Kind = "rtsp" }, `kind "rtsp"`},
 		{"camera", func(p *plan.Pipeline) { p.Source.Kind = "v4l2" }, "no camera is named"},
 		{"unknown format", func(p *plan.Pipeline) { p.Source.Format = "hevc" }, `format "hevc"`},
-		{"synthetic y4m", func(p *plan.Pipeline) { p.Source.Format = "y4m" }, "y4m is for files"},
+		{"synthetic y4m", func(p *plan.Pipeline) { p.Source.Format = "y4m" }, "does not give y4m"},
 		{"no size", func(p *plan.Pipeline) { p.Source.Width = 0 }, "frames of 0x16"},
 		{"huge size", func(p *plan.Pipeline) { p.Source.Width = 1 << 20 }, "1 to 16384"},
 		{"no file", func(p *plan.Pipeline) { p.Source.Kind = "file" }, "no file is named"},
@@ -228,7 +229,7 @@ func TestY4MOfTheSameClipReadsTheSame(t *testing.T) {
 	}
 	defer p.Close()
 	sum, err := p.Run(context.Background())
-	if !errors.Is(err, pipeline.ErrTruncated) || !strings.Contains(err.Error(), "frame 3") {
+	if !errors.Is(err, frame.ErrTruncated) || !strings.Contains(err.Error(), "frame 3") {
 		t.Errorf("%v", err)
 	}
 	if got := strings.Join(seen.text, " "); got != "YT-48207 YT-48213 BX-90154" {

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/yoctune/yoctune/runtime/engine/jpeg"
+	"github.com/yoctune/yoctune/runtime/engine/pipeline/frame"
+	"github.com/yoctune/yoctune/runtime/engine/pipeline/result"
 	"github.com/yoctune/yoctune/runtime/engine/v4l2"
 	"github.com/yoctune/yoctune/runtime/engine/v4l2/v4l2test"
 	"github.com/yoctune/yoctune/schema/plan"
@@ -23,7 +25,7 @@ type records struct {
 	each   func(n int)
 }
 
-func (r *records) Write(rec *Record) error {
+func (r *records) Write(rec *result.Record) error {
 	r.values = append(r.values, rec.Results[0].Values[0])
 	r.total = append(r.total, rec.Latency.Total)
 	if r.each != nil {
@@ -132,7 +134,7 @@ func TestPaddedRowsArePacked(t *testing.T) {
 			},
 		}
 		var got []float32
-		p, err := New(Options{Name: "cam", Plan: pl, Frames: 1, system: cam, Sink: sinkFunc(func(r *Record) error {
+		p, err := New(Options{Name: "cam", Plan: pl, Frames: 1, system: cam, Sink: sinkFunc(func(r *result.Record) error {
 			got = append(got, r.Results[0].Values...)
 			return nil
 		})})
@@ -233,7 +235,7 @@ func TestASignalOfAnotherSizeEndsTheRunWithTheReason(t *testing.T) {
 	cam.HDMI = &v4l2test.HDMI{Then: []v4l2test.Format{{Pixels: "GREY", Width: 128, Height: 64, Size: 128 * 64}}}
 	cam.Script = changesAt(10)
 	sum, _, err := runCamera(t, cam, cameraPlan("grey"), 30)
-	if !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), "now gives frames of 128x64, not 64x32") || !strings.Contains(err.Error(), "has to be started again") {
+	if !errors.Is(err, frame.ErrFormat) || !strings.Contains(err.Error(), "now gives frames of 128x64, not 64x32") || !strings.Contains(err.Error(), "has to be started again") {
 		t.Errorf("%v", err)
 	}
 	if sum.Frames.Done != 10 || sum.Ended != reasonError {
@@ -250,7 +252,7 @@ func TestACameraIsNotOpenedAgainWhenThePlanSaysSo(t *testing.T) {
 		return v4l2test.None
 	}
 	pl := cameraPlan("grey")
-	pl.Source.Restart = restartNever
+	pl.Source.Restart = "never"
 	sum, _, err := runCamera(t, cam, pl, 20)
 	if !errors.Is(err, v4l2.ErrGone) || sum.Frames.Done != 5 || sum.Ended != reasonError {
 		t.Errorf("%+v %s: %v", sum.Frames, sum.Ended, err)
@@ -390,7 +392,7 @@ func TestACameraOfMotionJPEGIsDecoded(t *testing.T) {
 			}
 		},
 	}
-	pl := cameraPlan(formatMJPEG)
+	pl := cameraPlan("mjpeg")
 	pl.Source.Width, pl.Source.Height = 192, 48
 	sum, _, err := runCamera(t, cam, pl, 10)
 	if !errors.Is(err, ErrFrames) || sum.Frames.Done != 9 || sum.Failures[idSource] != 1 || sum.Copies[copyRead] != 0 {

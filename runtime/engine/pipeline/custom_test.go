@@ -14,6 +14,7 @@ import (
 	"github.com/yoctune/yoctune/compiler/check/budget"
 	"github.com/yoctune/yoctune/internal/onnx"
 	"github.com/yoctune/yoctune/runtime/engine/pipeline/custom"
+	"github.com/yoctune/yoctune/runtime/engine/pipeline/result"
 	"github.com/yoctune/yoctune/runtime/engine/v4l2/v4l2test"
 	"github.com/yoctune/yoctune/schema/plan"
 )
@@ -112,7 +113,7 @@ func customPlan(c plan.Custom) plan.Pipeline {
 func runCustom(t *testing.T, pl plan.Pipeline, frames uint64) (*Summary, []string, *Pipeline, error) {
 	t.Helper()
 	var lines []string
-	p, err := New(Options{Name: "own", Plan: pl, Frames: frames, host: host(), Sink: sinkFunc(func(r *Record) error {
+	p, err := New(Options{Name: "own", Plan: pl, Frames: frames, host: host(), Sink: sinkFunc(func(r *result.Record) error {
 		lines = append(lines, string(r.AppendJSON(nil)))
 		return nil
 	})})
@@ -294,7 +295,7 @@ func TestACamerasMemoryIsPassedToAStage(t *testing.T) {
 			pl := cameraPlan("grey")
 			pl.Stages = []plan.PipelineStage{{ID: "own", Kind: "custom", Input: "source", Custom: &c.c}}
 			var got []string
-			p, err := New(Options{Name: "cam", Plan: pl, Frames: 20, system: cam, host: host(), Sink: sinkFunc(func(r *Record) error {
+			p, err := New(Options{Name: "cam", Plan: pl, Frames: 20, system: cam, host: host(), Sink: sinkFunc(func(r *result.Record) error {
 				got = append(got, string(r.Results[0].JSON))
 				return nil
 			})})

@@ -10,6 +10,9 @@ import (
 	"unsafe"
 
 	"github.com/yoctune/yoctune/runtime/engine/core"
+	"github.com/yoctune/yoctune/runtime/engine/pipeline/frame"
+	"github.com/yoctune/yoctune/runtime/engine/pipeline/result"
+	registry "github.com/yoctune/yoctune/schema/pipeline"
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
@@ -139,7 +142,7 @@ func (d *detector) layout(shape, more []int64) error {
 	channels := 0
 	switch d.head {
 	case "v10":
-		if b != 6 || d.p.Kind != kindDetect {
+		if b != 6 || d.p.Kind != registry.Detect {
 			return bad("[1 boxes 6], for detect only")
 		}
 		d.anchors, d.rows = a, true
@@ -155,10 +158,10 @@ func (d *detector) layout(shape, more []int64) error {
 		return fmt.Errorf("%w: head %q; it is one of v5, v8, v10, v11", ErrPlan, d.head)
 	}
 	switch d.classes = channels - d.first; d.p.Kind {
-	case kindSegment:
+	case registry.Segment:
 		d.extra = int(more[1])
 		d.classes -= d.extra
-	case kindKeypoints:
+	case registry.Keypoints:
 		known := max(d.p.Classes, 1)
 		d.extra = d.classes - known
 		if d.classes = known; d.extra < 3 || d.extra%3 != 0 {
@@ -180,23 +183,23 @@ func (d *detector) value(data []float32, a, c int) float32 {
 }
 
 // read finds the boxes of a frame, best first.
-func (d *detector) read(t tensor) ([]core.Box, error) {
+func (d *detector) read(t frame.Tensor) ([]core.Box, error) {
 	if d.head == "v10" {
-		return d.readSorted(t.data), nil
+		return d.readSorted(t.Data), nil
 	}
 	rest := d.rows && d.extra > 0 // the core's heads end with the classes
 	if rest {
-		if err := d.decode(t.data); err != nil {
+		if err := d.decode(t.Data); err != nil {
 			return nil, err
 		}
 	}
-	l := d.lists[t.buf]
+	l := d.lists[t.Buf]
 	if l == nil {
 		if l = d.stream.List(); !rest {
-			l.Decode(d.cand.All(), t.buf.At(0, 4*d.anchors*(d.first+d.classes)), d.args)
+			l.Decode(d.cand.All(), t.Buf.At(0, 4*d.anchors*(d.first+d.classes)), d.args)
 		}
 		l.NMS(d.kept.All(), d.cand.All(), d.nms)
-		d.lists[t.buf] = l
+		d.lists[t.Buf] = l
 	}
 	if err := l.Submit(); err != nil {
 		return nil, err
@@ -267,7 +270,7 @@ func (d *detector) frame(x, y float32) (fx, fy float32) {
 }
 
 // results is the [post] of detectors.
-func (d *detector) results(t tensor, into []Result) ([]Result, error) {
+func (d *detector) results(t frame.Tensor, into []result.Result) ([]result.Result, error) {
 	boxes, err := d.read(t)
 	if err != nil {
 		return into[:0], err
@@ -279,24 +282,24 @@ func (d *detector) results(t tensor, into []Result) ([]Result, error) {
 		if !(b.X1 > x0 && b.Y1 > y0) {
 			continue
 		}
-		var r *Result
+		var r *result.Result
 		into, r = another(into, d.p.Kind)
 		r.Class, r.Score, r.Box = int(b.Class), b.Score, [4]float32{x0, y0, b.X1, b.Y1}
 		if r.Class < len(d.labels) {
 			r.Label = d.labels[r.Class]
 		}
 		switch d.p.Kind {
-		case kindKeypoints:
+		case registry.Keypoints:
 			for k := 0; k < d.extra; k += 3 {
 				at := d.first + d.classes + k
-				x, y := d.frame(d.value(t.data, int(b.Anchor), at), d.value(t.data, int(b.Anchor), at+1))
-				r.Points = append(r.Points, Point{x, y, d.value(t.data, int(b.Anchor), at+2)})
+				x, y := d.frame(d.value(t.Data, int(b.Anchor), at), d.value(t.Data, int(b.Anchor), at+1))
+				r.Points = append(r.Points, result.Point{X: x, Y: y, Score: d.value(t.Data, int(b.Anchor), at+2)})
 			}
-		case kindSegment:
+		case registry.Segment:
 			for j := range d.extra {
-				d.mask.weights[j] = d.value(t.data, int(b.Anchor), d.first+d.classes+j)
+				d.mask.weights[j] = d.value(t.Data, int(b.Anchor), d.first+d.classes+j)
 			}
-			d.mask.draw(t.more.data, r.Box, &r.Mask)
+			d.mask.draw(t.More.Data, r.Box, &r.Mask)
 		}
 	}
 	return into, nil
@@ -304,15 +307,15 @@ func (d *detector) results(t tensor, into []Result) ([]Result, error) {
 
 // another appends an empty result that has the memory of the one that was there
 // in an earlier frame.
-func another(into []Result, kind string) ([]Result, *Result) {
+func another(into []result.Result, kind string) ([]result.Result, *result.Result) {
 	n := len(into)
 	if n == cap(into) {
-		into = append(into, Result{})
+		into = append(into, result.Result{})
 	} else {
 		into = into[:n+1]
 	}
 	r := &into[n]
-	*r = Result{Kind: kind, Points: r.Points[:0], Mask: Mask{Counts: r.Mask.Counts[:0]}}
+	*r = result.Result{Kind: kind, Points: r.Points[:0], Mask: result.Mask{Counts: r.Mask.Counts[:0]}}
 	return into, r
 }
 

@@ -13,6 +13,9 @@ import (
 	"github.com/yoctune/yoctune/internal/onnx"
 	"github.com/yoctune/yoctune/runtime/engine/core"
 	"github.com/yoctune/yoctune/runtime/engine/ort"
+	"github.com/yoctune/yoctune/runtime/engine/pipeline/frame"
+	"github.com/yoctune/yoctune/runtime/engine/pipeline/result"
+	registry "github.com/yoctune/yoctune/schema/pipeline"
 	"github.com/yoctune/yoctune/schema/plan"
 	"github.com/yoctune/yoctune/tests/models"
 )
@@ -152,29 +155,29 @@ func newBench(t *testing.T) bench {
 }
 
 // tensor has memory that the core takes.
-func (b bench) tensor(data []float32, shape ...int64) tensor {
+func (b bench) tensor(data []float32, shape ...int64) frame.Tensor {
 	b.t.Helper()
 	buf, err := b.dev.Alloc(4*len(data), core.MemHost)
 	if err != nil {
 		b.t.Fatal(err)
 	}
 	copy(buf.Float32s(), data)
-	return tensor{shape: shape, data: buf.Float32s(), buf: buf}
+	return frame.Tensor{Shape: shape, Data: buf.Float32s(), Buf: buf}
 }
 
 // few is the planes of some anchors, and of enough empty ones that there are more
 // anchors than channels, as with every model.
-func (b bench) few(rows []float32, width int) tensor {
+func (b bench) few(rows []float32, width int) frame.Tensor {
 	const anchors = 64
 	rows = append(slices.Clone(rows), make([]float32, anchors*width-len(rows))...)
 	return b.tensor(planes(rows, width), 1, int64(width), anchors)
 }
 
-func (b bench) detector(p plan.Post, in tensor, at picture) *detector {
+func (b bench) detector(p plan.Post, in frame.Tensor, at picture) *detector {
 	b.t.Helper()
 	var more []int64
-	if in.more != nil {
-		more = in.more.shape
+	if in.More != nil {
+		more = in.More.Shape
 	}
 	score := float32(0)
 	if p.Threshold != "" {
@@ -183,7 +186,7 @@ func (b bench) detector(p plan.Post, in tensor, at picture) *detector {
 			b.t.Fatal(err)
 		}
 	}
-	d, err := newDetector(b.dev, &p, in.shape, more, at, nil, score)
+	d, err := newDetector(b.dev, &p, in.Shape, more, at, nil, score)
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -199,14 +202,14 @@ func TestTheBoxesOfEveryHeadAreThoseOfONNXRuntime(t *testing.T) {
 		turned     bool
 		extra      int
 	}{
-		{"v8", kindDetect, false, 0}, {"v11", kindDetect, true, 0}, {"v5", kindDetect, false, 0},
-		{"v8", kindSegment, false, 32}, {"v5", kindSegment, false, 32}, {"v8", kindKeypoints, false, 51}, {"v8", kindKeypoints, true, 51},
+		{"v8", registry.Detect, false, 0}, {"v11", registry.Detect, true, 0}, {"v5", registry.Detect, false, 0},
+		{"v8", registry.Segment, false, 32}, {"v5", registry.Segment, false, 32}, {"v8", registry.Keypoints, false, 51}, {"v8", registry.Keypoints, true, 51},
 	} {
 		for _, agnostic := range []bool{false, true} {
 			name := fmt.Sprintf("%s %s turned %t agnostic %t", c.head, c.kind, c.turned, agnostic)
 			const anchors, score, iou = 900, 0.6, 0.5
 			classes := 5
-			if c.kind == kindKeypoints {
+			if c.kind == registry.Keypoints {
 				classes = 2
 			}
 			v5 := c.head == "v5"
@@ -217,9 +220,9 @@ func TestTheBoxesOfEveryHeadAreThoseOfONNXRuntime(t *testing.T) {
 				data, shape = rows, []int64{1, anchors, int64(width)}
 			}
 			in := b.tensor(data, shape...)
-			if c.kind == kindSegment {
+			if c.kind == registry.Segment {
 				more := b.tensor(make([]float32, 32*4*4), 1, 32, 4, 4)
-				in.more = &more
+				in.More = &more
 			}
 			d := b.detector(plan.Post{Kind: c.kind, Head: c.head, Threshold: "0.6", IoU: "0.5", Agnostic: agnostic, Classes: 2, Top: 1000}, in, at)
 			got, err := d.results(in, nil)
@@ -290,7 +293,7 @@ func TestBoxesAndPointsAreInSourcePixels(t *testing.T) {
 		at := pictureOf(c.p)
 		// Box, class, two points.
 		in := b.few([]float32{200, 300, 200, 200, 0.9, 100, 200, 0.8, 300, 400, 0.7}, 11)
-		d := b.detector(plan.Post{Kind: kindKeypoints, Classes: 1}, in, at)
+		d := b.detector(plan.Post{Kind: registry.Keypoints, Classes: 1}, in, at)
 		got, err := d.results(in, nil)
 		if err != nil || len(got) != 1 {
 			t.Fatalf("%s: %v, %v", c.name, got, err)
@@ -306,7 +309,7 @@ func TestBoxesAndPointsAreInSourcePixels(t *testing.T) {
 		if len(p) != 2 || !near(p[0].X, c.want[0]) || !near(p[0].Y, c.want[1]) || !near(p[1].X, c.want[2]) || !near(p[1].Y, c.want[3]) || p[1].Score != 0.7 {
 			t.Errorf("%s: points %v", c.name, p)
 		}
-		if line := string(r.appendJSON(nil)); !strings.Contains(line, `"class":0,"score":0.9,"box":[`) || !strings.Contains(line, `],"points":[[`) || !json.Valid([]byte(line)) {
+		if line := string(r.AppendJSON(nil)); !strings.Contains(line, `"class":0,"score":0.9,"box":[`) || !strings.Contains(line, `],"points":[[`) || !json.Valid([]byte(line)) {
 			t.Errorf("%s: %s", c.name, line)
 		}
 	}
@@ -321,7 +324,7 @@ func TestABoxOutsideThePictureIsNone(t *testing.T) {
 		320, 300, 0, 0, 0.95, // nothing
 		float32(math.NaN()), 300, 10, 10, 0.95,
 	}, 5)
-	got, err := b.detector(plan.Post{Kind: kindDetect}, in, at).results(in, nil)
+	got, err := b.detector(plan.Post{Kind: registry.Detect}, in, at).results(in, nil)
 	if err != nil || len(got) != 1 || got[0].Box != [4]float32{540, 0, 740, 40} {
 		t.Errorf("%+v, %v", got, err)
 	}
@@ -336,7 +339,7 @@ func TestAHeadThatChoosesItselfIsTakenAsItIs(t *testing.T) {
 		5, 5, 8, 8, 0.9, -1,
 		5, 5, 8, 8, 0.9, float32(math.Inf(1)),
 	}, 1, 5, 6)
-	d := b.detector(plan.Post{Kind: kindDetect, Head: "v10", Threshold: "0.25"}, in, whole(100, 100))
+	d := b.detector(plan.Post{Kind: registry.Detect, Head: "v10", Threshold: "0.25"}, in, whole(100, 100))
 	got, err := d.results(in, nil)
 	if err != nil || len(got) != 2 || got[0].Score != 0.9 || got[0].Box != [4]float32{11, 21, 31, 41} || got[1].Class != 2 {
 		t.Errorf("%+v, %v", got, err)
@@ -363,8 +366,8 @@ func TestMasksAreThoseOfONNXRuntime(t *testing.T) {
 	row = append(row, weights...)
 	in := b.few(row, len(row))
 	more := b.tensor(prototypes, 1, n, side, side)
-	in.more = &more
-	d := b.detector(plan.Post{Kind: kindSegment}, in, at)
+	in.More = &more
+	d := b.detector(plan.Post{Kind: registry.Segment}, in, at)
 	got, err := d.results(in, nil)
 	if err != nil || len(got) != 1 {
 		t.Fatalf("%v, %v", got, err)
@@ -399,12 +402,12 @@ func TestMasksAreThoseOfONNXRuntime(t *testing.T) {
 	if cell != m.Width*m.Height || inside < 1000 || inside > cell-1000 {
 		t.Errorf("%d cells, %d inside", cell, inside)
 	}
-	if line := string(got[0].appendJSON(nil)); !strings.Contains(line, `"mask":{"x":60,"y":30,"width":200,"height":180,"step":1,"counts":[`) || !json.Valid([]byte(line)) {
+	if line := string(got[0].AppendJSON(nil)); !strings.Contains(line, `"mask":{"x":60,"y":30,"width":200,"height":180,"step":1,"counts":[`) || !json.Valid([]byte(line)) {
 		t.Errorf("%.200s", line)
 	}
 	// A box as large as a camera's frame has a mask that is no larger.
 	d.mask.at = pictureOf(core.Preprocess{Format: core.NV12, Width: 4096, Height: 2160, OutW: 160, OutH: 160})
-	var big Mask
+	var big result.Mask
 	d.mask.draw(prototypes, [4]float32{0, 0, 4096, 2160}, &big)
 	if big.Step != 8 || big.Width != 512 || big.Height != 270 {
 		t.Errorf("%d by %d cells of %d", big.Width, big.Height, big.Step)
@@ -431,7 +434,7 @@ func TestBestClassesAreThoseOfONNXRuntime(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := decoded(t, decode, tensor{shape: []int64{1, n}, data: data})
+	got := decoded(t, decode, frame.Tensor{Shape: []int64{1, n}, Data: data})
 	for i := range k {
 		if got[i].Class != int(want[k+i]) || math.Abs(float64(got[i].Score-want[i])) > 1e-6 {
 			t.Errorf("%d: class %d with %v, ONNX Runtime has %v with %v", i, got[i].Class, got[i].Score, want[k+i], want[i])
@@ -501,7 +504,7 @@ func TestTextThatIsTurnedIsARegionThatIsTurned(t *testing.T) {
 		}
 	}
 	data[150*w+190] = 1
-	got, err := r.results(tensor{data: data}, nil)
+	got, err := r.results(frame.Tensor{Data: data}, nil)
 	if err != nil || len(got) != 2 {
 		t.Fatalf("%+v, %v", got, err)
 	}
@@ -509,7 +512,7 @@ func TestTextThatIsTurnedIsARegionThatIsTurned(t *testing.T) {
 		t.Errorf("scores %v, %v", got[0].Score, got[1].Score)
 	}
 	p := got[0].Points
-	side := func(a, b Point) float64 { return math.Hypot(float64(b.X-a.X), float64(b.Y-a.Y)) }
+	side := func(a, b result.Point) float64 { return math.Hypot(float64(b.X-a.X), float64(b.Y-a.Y)) }
 	// Grown by 80·12·1.5/(2·92) = 7.8 to each side.
 	if long, short := side(p[0], p[1]), side(p[1], p[2]); math.Abs(long-95.6) > 3 || math.Abs(short-27.6) > 3 {
 		t.Errorf("sides %v and %v", long, short)
@@ -530,16 +533,16 @@ func TestDetectorsRefuseWhatTheyDoNotRead(t *testing.T) {
 		labels      []string
 		says        string
 	}{
-		{plan.Post{Kind: kindDetect}, []int64{1, 1000}, nil, nil, "[1 1000]"},
-		{plan.Post{Kind: kindDetect}, []int64{2, 84, 8400}, nil, nil, "one frame"},
-		{plan.Post{Kind: kindDetect}, []int64{1, 3, 8400}, nil, nil, "at least one class"},
-		{plan.Post{Kind: kindDetect, Head: "v10"}, []int64{1, 84, 8400}, nil, nil, "[1 boxes 6]"},
-		{plan.Post{Kind: kindDetect, Head: "v3"}, []int64{1, 84, 8400}, nil, nil, "one of v5, v8, v10, v11"},
-		{plan.Post{Kind: kindDetect}, []int64{1, 84, 8400}, nil, []string{"cat"}, "1 lines, the model knows 80"},
-		{plan.Post{Kind: kindDetect, IoU: "2"}, []int64{1, 84, 8400}, nil, nil, "iou"},
-		{plan.Post{Kind: kindSegment}, []int64{1, 116, 8400}, []int64{1, 32}, nil, "[1 32]"},
-		{plan.Post{Kind: kindSegment}, []int64{1, 20, 8400}, []int64{1, 32, 4, 4}, nil, "at least one class"},
-		{plan.Post{Kind: kindKeypoints}, []int64{1, 57, 8400}, nil, nil, "52 are left for points"},
+		{plan.Post{Kind: registry.Detect}, []int64{1, 1000}, nil, nil, "[1 1000]"},
+		{plan.Post{Kind: registry.Detect}, []int64{2, 84, 8400}, nil, nil, "one frame"},
+		{plan.Post{Kind: registry.Detect}, []int64{1, 3, 8400}, nil, nil, "at least one class"},
+		{plan.Post{Kind: registry.Detect, Head: "v10"}, []int64{1, 84, 8400}, nil, nil, "[1 boxes 6]"},
+		{plan.Post{Kind: registry.Detect, Head: "v3"}, []int64{1, 84, 8400}, nil, nil, "one of v5, v8, v10, v11"},
+		{plan.Post{Kind: registry.Detect}, []int64{1, 84, 8400}, nil, []string{"cat"}, "1 lines, the model knows 80"},
+		{plan.Post{Kind: registry.Detect, IoU: "2"}, []int64{1, 84, 8400}, nil, nil, "iou"},
+		{plan.Post{Kind: registry.Segment}, []int64{1, 116, 8400}, []int64{1, 32}, nil, "[1 32]"},
+		{plan.Post{Kind: registry.Segment}, []int64{1, 20, 8400}, []int64{1, 32, 4, 4}, nil, "at least one class"},
+		{plan.Post{Kind: registry.Keypoints}, []int64{1, 57, 8400}, nil, nil, "52 are left for points"},
 	} {
 		if _, err := newDetector(b.dev, &c.post, c.shape, c.more, whole(640, 640), c.labels, 0); !errors.Is(err, ErrPlan) || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%+v of %v: %v", c.post, c.shape, err)
@@ -566,7 +569,7 @@ func TestGarbageIsDecodedWithoutHarm(t *testing.T) {
 		return v
 	}
 	for range 200 {
-		for _, p := range []plan.Post{{Kind: kindDetect}, {Kind: kindDetect, Head: "v5"}, {Kind: kindDetect, Head: "v10"}, {Kind: kindSegment}, {Kind: kindSegment, Head: "v5"}, {Kind: kindKeypoints}} {
+		for _, p := range []plan.Post{{Kind: registry.Detect}, {Kind: registry.Detect, Head: "v5"}, {Kind: registry.Detect, Head: "v10"}, {Kind: registry.Segment}, {Kind: registry.Segment, Head: "v5"}, {Kind: registry.Keypoints}} {
 			shape := []int64{1, 11, 20}
 			switch p.Head {
 			case "v5":
@@ -575,16 +578,16 @@ func TestGarbageIsDecodedWithoutHarm(t *testing.T) {
 				shape = []int64{1, 20, 6}
 			}
 			in := b.tensor(fill(int(volume(shape))), shape...)
-			if p.Kind == kindSegment {
+			if p.Kind == registry.Segment {
 				more := b.tensor(fill(4*5*5), 1, 4, 5, 5)
-				in.more = &more
+				in.More = &more
 			}
 			got, err := b.detector(p, in, whole(100, 80)).results(in, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
 			for i := range got {
-				if line := got[i].appendJSON(nil); !json.Valid(line) {
+				if line := got[i].AppendJSON(nil); !json.Valid(line) {
 					t.Fatalf("%s", line)
 				}
 			}
@@ -593,7 +596,7 @@ func TestGarbageIsDecodedWithoutHarm(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := r.results(tensor{data: fill(80)}, nil); err != nil {
+		if _, err := r.results(frame.Tensor{Data: fill(80)}, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -605,8 +608,8 @@ func TestDecodersAllocateNothingFrameByFrame(t *testing.T) {
 	rows, width := output(rng, 300, 3, 8, false)
 	in := b.tensor(planes(rows, width), 1, int64(width), 300)
 	more := b.tensor(make([]float32, 8*20*20), 1, 8, 20, 20)
-	in.more = &more
-	d := b.detector(plan.Post{Kind: kindSegment, Threshold: "0.5"}, in, whole(640, 640))
+	in.More = &more
+	d := b.detector(plan.Post{Kind: registry.Segment, Threshold: "0.5"}, in, whole(640, 640))
 	r, err := newRegions([]int64{1, 1, 20, 20}, whole(640, 640), 0, true, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -615,11 +618,11 @@ func TestDecodersAllocateNothingFrameByFrame(t *testing.T) {
 	for i := range ink {
 		ink[i] = float32(i/5%2) * 0.9
 	}
-	var boxes, text []Result
+	var boxes, text []result.Result
 	run := func() {
 		var err, err2 error
 		boxes, err = d.results(in, boxes)
-		text, err2 = r.results(tensor{data: ink}, text)
+		text, err2 = r.results(frame.Tensor{Data: ink}, text)
 		if err != nil || err2 != nil || len(boxes) == 0 || len(text) == 0 {
 			t.Fatal(len(boxes), err, len(text), err2)
 		}

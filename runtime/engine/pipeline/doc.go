@@ -17,18 +17,16 @@
 // each stage, with nothing between them.
 package pipeline
 
-import "errors"
+import (
+	"errors"
+
+	registry "github.com/yoctune/yoctune/schema/pipeline"
+)
 
 // Errors to test with errors.Is. What goes wrong inside a model wraps the
 // sentinels of package ort as well.
 var (
-	ErrPlan      = errors.New("pipeline cannot run as planned")
-	ErrFormat    = errors.New("video is not what it says")
-	ErrTruncated = errors.New("video ends inside a frame")
+	ErrPlan      = registry.ErrPlan
 	ErrModelFile = errors.New("model file is not usable")
-	ErrSink      = errors.New("results cannot be written")
-	// ErrSinkDegraded is returned by a sink that lost one record and may take
-	// the next: the frame is dropped and the pipeline goes on.
-	ErrSinkDegraded = errors.New("results cannot be written for now")
-	ErrFrames       = errors.New("frames failed")
+	ErrFrames    = errors.New("frames failed")
 )

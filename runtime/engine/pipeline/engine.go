@@ -12,6 +12,9 @@ import (
 	"time"
 
 	"github.com/yoctune/yoctune/runtime/engine/pipeline/degrade"
+	"github.com/yoctune/yoctune/runtime/engine/pipeline/frame"
+	"github.com/yoctune/yoctune/runtime/engine/pipeline/sink"
+	"github.com/yoctune/yoctune/runtime/engine/pipeline/source"
 	"github.com/yoctune/yoctune/runtime/engine/trace"
 	registry "github.com/yoctune/yoctune/schema/pipeline"
 )
@@ -25,11 +28,11 @@ const (
 // engine moves frames through steps.
 type engine struct {
 	name   string
-	source source
+	source source.Source
 	steps  []step
-	sink   Sink
-	frames []frame // see framesFor
-	spares int     // the last of them, which are never filled
+	sink   sink.Sink
+	frames []frame.Frame // see framesFor
+	spares int           // the last of them, which are never filled
 
 	capacity     int // of each queue
 	policy       policy
@@ -52,7 +55,7 @@ type engine struct {
 	tell         func(Event)          // told of each event as it happens; nil: nobody is
 	begun        func()               // called when everything is there, before the first frame; nil: nobody
 
-	clock    clock
+	clock    frame.Clock
 	hard     context.Context
 	ledger   *ledger
 	free     chan int
@@ -119,7 +122,7 @@ const grace = time.Second
 // complete either way; the error says what failed, not that ctx ended. With
 // stuck set a stage did not return, and its memory must stay.
 func (e *engine) run(ctx context.Context) (sum *Summary, stuck bool, err error) {
-	if e.clock, err = newClock(); err != nil {
+	if e.clock, err = frame.NewClock(); err != nil {
 		return nil, false, err
 	}
 	e.prepare()
@@ -136,7 +139,7 @@ func (e *engine) run(ctx context.Context) (sum *Summary, stuck bool, err error) 
 	defer kill()
 	e.hard = hard
 
-	start := e.clock.now()
+	start := e.clock.Now()
 	var wg sync.WaitGroup
 	out := newOutlet(e, hard, stop)
 	for k := range e.steps {
@@ -162,7 +165,7 @@ func (e *engine) run(ctx context.Context) (sum *Summary, stuck bool, err error) 
 		}
 	}
 	e.ledger.close()
-	sum, err = e.summary(e.clock.now()-start), e.err(stuck)
+	sum, err = e.summary(e.clock.Now()-start), e.err(stuck)
 	kill()
 	aside.Wait()
 	return sum, stuck, err
@@ -176,7 +179,7 @@ func (e *engine) prepare() {
 	e.busy = make([]atomic.Int64, n)
 	e.queues, e.reasons, e.cost = make([]*queue, n), make([]reasons, n), make([]*cost, n)
 	e.takers, e.reading = make([]taker, n), newCost(nil)
-	_, camera := e.source.(selfPaced)
+	_, camera := e.source.(source.SelfPaced)
 	e.pull = !e.live && !camera && e.credits == 0 && e.policy == block && (e.sinkPolicy == "" || e.sinkPolicy == block)
 	for k := range e.queues {
 		id, c, p := e.id(k), e.capacity, e.policy
@@ -263,12 +266,12 @@ func (e *engine) startStep(wg *sync.WaitGroup, hard context.Context, k int) {
 // fails.
 func (e *engine) runSource(soft, hard context.Context) {
 	defer e.queues[0].close()
-	defer context.AfterFunc(soft, e.source.interrupt)()
-	pace := newPacer(e.source.format().rate.period(), e.clock)
+	defer context.AfterFunc(soft, e.source.Interrupt)()
+	pace := newPacer(e.source.Format().Rate.Period(), e.clock)
 	track := e.trace.Track(idSource, 0, "")
 	leftOut, short := e.reasonFor(reasonLevel), e.reasonFor(reasonReserve)
 	kept := int64(-1 << 62) // capture of the last frame that was not left out
-	camera, _ := e.source.(selfPaced)
+	camera, _ := e.source.(source.SelfPaced)
 	begun := false
 	for n := uint64(0); e.limit == 0 || n < e.limit; n++ {
 		var due int64
@@ -296,12 +299,12 @@ func (e *engine) runSource(soft, hard context.Context) {
 			return
 		}
 		f := &e.frames[i]
-		began := e.clock.now()
+		began := e.clock.Now()
 		var err error
 		if camera != nil {
 			var lost int
-			lost, err = camera.capture(f)
-			began = f.arrived // not since when it was waited for
+			lost, err = camera.Capture(f)
+			began = f.Arrived // not since when it was waited for
 			if lost > 0 {
 				gone := uint64(min(lost, math.MaxInt32)) // more is a source that cannot count
 				if e.limit > 0 {
@@ -312,9 +315,9 @@ func (e *engine) runSource(soft, hard context.Context) {
 				n += gone
 			}
 		} else {
-			err = readInto(e.source, f)
+			err = source.ReadInto(e.source, f)
 		}
-		now := e.clock.now()
+		now := e.clock.Now()
 		switch {
 		case errors.Is(err, io.EOF):
 			e.free <- i
@@ -324,7 +327,7 @@ func (e *engine) runSource(soft, hard context.Context) {
 			e.free <- i
 			e.ended(reasonStopped)
 			return
-		case errors.Is(err, errFrame):
+		case errors.Is(err, frame.ErrLost):
 			e.free <- i
 			e.ledger.read()
 			e.ledger.failed(n, idSource, err)
@@ -340,15 +343,15 @@ func (e *engine) runSource(soft, hard context.Context) {
 		e.ledger.read()
 		e.reads.add(now - began)
 		e.reading.add(1, now-began)
-		e.filled.Add(uint64(f.copies))
+		e.filled.Add(uint64(f.Copies))
 		switch {
 		case camera != nil:
-			due = f.capture
+			due = f.Capture
 		case !e.live:
 			due = now
 		}
-		f.id, f.capture, f.entered = n, due, due
-		f.level, f.admitted = e.level.Load(), false
+		f.ID, f.Capture, f.Entered = n, due, due
+		f.Level, f.Admitted = e.level.Load(), false
 		if !begun {
 			begun = true
 			e.mu.Lock()
@@ -359,12 +362,12 @@ func (e *engine) runSource(soft, hard context.Context) {
 		// A source gives frames at its rate; a level below wants fewer, and
 		// leaves them out before any work.
 		if len(e.levels) > 0 {
-			if p := int64(e.levels[f.level].Period); p > 0 && due-kept < p-int64(pace.period)/2 {
+			if p := int64(e.levels[f.Level].Period); p > 0 && due-kept < p-int64(pace.period)/2 {
 				e.drop(i, leftOut)
 				continue
 			}
 		}
-		if e.live && e.lacks() && int(f.level) >= len(e.levels)-1 {
+		if e.live && e.lacks() && int(f.Level) >= len(e.levels)-1 {
 			e.drop(i, short)
 			continue
 		}
@@ -422,10 +425,10 @@ func (e *engine) watch(finished <-chan struct{}, hard context.Context, stop func
 			return
 		case <-tick.C:
 		}
-		now := e.clock.now()
+		now := e.clock.Now()
 		for k, q := range e.queues {
 			for e.maxAge > 0 {
-				n := q.expire(old, func(i int) bool { return now-e.frames[i].capture > e.maxAge })
+				n := q.expire(old, func(i int) bool { return now-e.frames[i].Capture > e.maxAge })
 				for _, i := range old[:n] {
 					e.drop(i, e.reasons[k].old)
 				}
@@ -458,7 +461,7 @@ func (e *engine) control(finished <-chan struct{}, hard context.Context) {
 	for k := range depth {
 		depth[k] = e.trace.Counter("queue " + e.id(k))
 	}
-	start := e.clock.now()
+	start := e.clock.Now()
 	looked := start
 	levels.Set(start, 0)
 	for {
@@ -469,7 +472,7 @@ func (e *engine) control(finished <-chan struct{}, hard context.Context) {
 			return
 		case <-tick.C:
 		}
-		now := e.clock.now()
+		now := e.clock.Now()
 		for k, q := range e.queues {
 			depth[k].Set(now, int64(q.len()))
 		}
@@ -524,11 +527,11 @@ func (e *engine) utilise(now int64, window time.Duration) {
 }
 
 // spend books the time frame f spent waiting for stage k and in it.
-func (e *engine) spend(f *frame, k int, began, end int64) {
-	f.spent[k] = span{queue: began - f.entered, service: end - began}
-	f.entered = end
-	e.waits[k].add(f.spent[k].queue)
-	e.services[k].add(f.spent[k].service)
+func (e *engine) spend(f *frame.Frame, k int, began, end int64) {
+	f.Spent[k] = frame.Span{Queue: began - f.Entered, Service: end - began}
+	f.Entered = end
+	e.waits[k].add(f.Spent[k].Queue)
+	e.services[k].add(f.Spent[k].Service)
 }
 
 // drop settles frame i as dropped, and gives it back.
@@ -539,20 +542,22 @@ func (e *engine) drop(i int, why dropReason) {
 }
 
 // settled puts the end of a frame in the trace.
-func (e *engine) settled(f *frame, fate trace.Fate, reason uint16) {
-	e.trace.Frame(f.id, f.capture, e.clock.now(), fate, reason)
+func (e *engine) settled(f *frame.Frame, fate trace.Fate, reason uint16) {
+	e.trace.Frame(f.ID, f.Capture, e.clock.Now(), fate, reason)
 }
 
 // release gives a settled frame back to the source.
 func (e *engine) release(i int) {
-	if f := &e.frames[i]; f.admitted {
-		f.admitted = false
+	if f := &e.frames[i]; f.Admitted {
+		f.Admitted = false
 		e.inflight.Add(-1)
 		if e.credits > 0 {
 			signal(e.queues[0].ready)
 		}
 	}
-	e.frames[i].loan.settled()
+	if l := e.frames[i].Loan; l != nil {
+		l.Settle()
+	}
 	e.free <- i
 }
 
@@ -578,7 +583,7 @@ const keptEvents = 256
 // event records a change of how the pipeline works.
 func (e *engine) event(v Event) {
 	if v.At == 0 {
-		v.At = e.clock.now()
+		v.At = e.clock.Now()
 	}
 	e.trace.Instant(v.At, v.Kind, v.Why)
 	if e.tell != nil {
@@ -614,12 +619,12 @@ func (e *engine) err(stuck bool) error {
 // pacer releases a frame each period, as a camera does.
 type pacer struct {
 	period time.Duration
-	clock  clock
+	clock  frame.Clock
 	next   int64
 	timer  *time.Timer
 }
 
-func newPacer(period time.Duration, c clock) *pacer {
+func newPacer(period time.Duration, c frame.Clock) *pacer {
 	t := time.NewTimer(time.Hour)
 	t.Stop()
 	return &pacer{period: period, clock: c, timer: t}
@@ -629,7 +634,7 @@ func newPacer(period time.Duration, c clock) *pacer {
 // whole period starts counting anew: a camera does not deliver late frames in a
 // burst.
 func (p *pacer) wait(ctx context.Context) (due int64, ok bool) {
-	now := p.clock.now()
+	now := p.clock.Now()
 	if p.next == 0 || now-p.next > int64(p.period) {
 		p.next = now
 	}

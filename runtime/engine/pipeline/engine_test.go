@@ -14,20 +14,25 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/yoctune/yoctune/runtime/engine/pipeline/frame"
+	"github.com/yoctune/yoctune/runtime/engine/pipeline/result"
+	"github.com/yoctune/yoctune/runtime/engine/pipeline/sink"
+	"github.com/yoctune/yoctune/runtime/engine/pipeline/source"
 	"github.com/yoctune/yoctune/runtime/engine/trace"
+	registry "github.com/yoctune/yoctune/schema/pipeline"
 )
 
 // counted is a source of n tiny frames; fail is returned after them.
 type counted struct {
 	n    int
-	rate rate
+	rate frame.Rate
 	fail error
 }
 
-func (c *counted) format() format { return format{width: 2, height: 2, rate: c.rate} }
-func (c *counted) interrupt()     {}
-func (c *counted) close() error   { return nil }
-func (c *counted) read([]byte) error {
+func (c *counted) Format() frame.Format { return frame.Format{Width: 2, Height: 2, Rate: c.rate} }
+func (c *counted) Interrupt()           {}
+func (c *counted) Close() error         { return nil }
+func (c *counted) ReadFrame([]byte) error {
 	if c.n == 0 {
 		if c.fail != nil {
 			return c.fail
@@ -46,7 +51,7 @@ type kept struct {
 	slow func()
 }
 
-func (k *kept) Write(r *Record) error {
+func (k *kept) Write(r *result.Record) error {
 	if k.slow != nil {
 		k.slow()
 	}
@@ -63,20 +68,20 @@ func (k *kept) Write(r *Record) error {
 }
 func (k *kept) Close() error { return nil }
 
-func newEngine(src source, sink Sink, capacity int, p policy, steps ...step) *engine {
+func newEngine(src source.Source, sink sink.Sink, capacity int, p policy, steps ...step) *engine {
 	e := &engine{
 		name: "test", source: src, sink: sink, steps: steps,
 		capacity: capacity, policy: p, drain: time.Second,
-		frames: make([]frame, framesFor(steps, capacity, 0)), trace: trace.New(256),
+		frames: make([]frame.Frame, framesFor(steps, capacity, 0)), trace: trace.New(256),
 	}
 	for i := range e.frames {
-		e.frames[i].spent = make([]span, len(steps)+1)
+		e.frames[i].Spent = make([]frame.Span, len(steps)+1)
 	}
 	return e
 }
 
-func takes(d time.Duration) func(context.Context, *frame) error {
-	return func(ctx context.Context, _ *frame) error {
+func takes(d time.Duration) func(context.Context, *frame.Frame) error {
+	return func(ctx context.Context, _ *frame.Frame) error {
 		t := time.NewTimer(d)
 		defer t.Stop()
 		select {
@@ -88,7 +93,7 @@ func takes(d time.Duration) func(context.Context, *frame) error {
 	}
 }
 
-func nothing(context.Context, *frame) error { return nil }
+func nothing(context.Context, *frame.Frame) error { return nil }
 
 // balanced reports whether every frame has one fate and every fate a reason.
 func balanced(t *testing.T, s *Summary) {
@@ -153,7 +158,7 @@ func TestStagesOverlap(t *testing.T) {
 func TestLiveSourceDropsTheOldestAndStaysFresh(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink := &kept{}
-		e := newEngine(&counted{n: 300, rate: rate{100, 1}}, sink, 1, dropOldest, step{id: "slow", run: takes(15 * time.Millisecond)})
+		e := newEngine(&counted{n: 300, rate: frame.Rate{Num: 100, Den: 1}}, sink, 1, dropOldest, step{id: "slow", run: takes(15 * time.Millisecond)})
 		e.live = true
 		s, _, err := e.run(t.Context())
 		if err != nil {
@@ -173,7 +178,7 @@ func TestLiveSourceDropsTheOldestAndStaysFresh(t *testing.T) {
 func TestDropNewestKeepsWhatWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink := &kept{}
-		e := newEngine(&counted{n: 6, rate: rate{1000, 1}}, sink, 1, dropNewest, step{id: "slow", run: takes(time.Second)})
+		e := newEngine(&counted{n: 6, rate: frame.Rate{Num: 1000, Den: 1}}, sink, 1, dropNewest, step{id: "slow", run: takes(time.Second)})
 		e.live = true
 		s, _, err := e.run(t.Context())
 		if err != nil {
@@ -188,8 +193,8 @@ func TestDropNewestKeepsWhatWaits(t *testing.T) {
 
 func TestFailedFramesAreCountedAndTheRestGoOn(t *testing.T) {
 	cause := errors.New("bad luck")
-	e := newEngine(&counted{n: 50}, &kept{}, 2, block, step{id: "odd", run: func(_ context.Context, f *frame) error {
-		if f.id%2 == 1 {
+	e := newEngine(&counted{n: 50}, &kept{}, 2, block, step{id: "odd", run: func(_ context.Context, f *frame.Frame) error {
+		if f.ID%2 == 1 {
 			return cause
 		}
 		return nil
@@ -205,9 +210,9 @@ func TestFailedFramesAreCountedAndTheRestGoOn(t *testing.T) {
 }
 
 func TestFramesBeforeATruncatedOneAreKept(t *testing.T) {
-	e := newEngine(&counted{n: 7, fail: fmt.Errorf("%w: 3 of 6 bytes", ErrTruncated)}, &kept{}, 2, block, step{id: "a", run: nothing})
+	e := newEngine(&counted{n: 7, fail: fmt.Errorf("%w: 3 of 6 bytes", frame.ErrTruncated)}, &kept{}, 2, block, step{id: "a", run: nothing})
 	s, _, err := e.run(t.Context())
-	if !errors.Is(err, ErrTruncated) || !strings.Contains(err.Error(), "frame 7") {
+	if !errors.Is(err, frame.ErrTruncated) || !strings.Contains(err.Error(), "frame 7") {
 		t.Errorf("error: %v", err)
 	}
 	balanced(t, s)
@@ -218,10 +223,10 @@ func TestFramesBeforeATruncatedOneAreKept(t *testing.T) {
 
 func TestSinkThatFailsStopsThePipeline(t *testing.T) {
 	full := errors.New("no space left on device")
-	sink := &kept{err: full}
-	e := newEngine(&counted{n: 1 << 30}, sink, 2, block, step{id: "a", run: nothing})
+	broken := &kept{err: full}
+	e := newEngine(&counted{n: 1 << 30}, broken, 2, block, step{id: "a", run: nothing})
 	s, stuck, err := e.run(t.Context())
-	if !errors.Is(err, ErrSink) || !errors.Is(err, full) || stuck {
+	if !errors.Is(err, sink.ErrFailed) || !errors.Is(err, full) || stuck {
 		t.Errorf("error: %v, stuck %t", err, stuck)
 	}
 	balanced(t, s)
@@ -278,7 +283,7 @@ func TestStopDoesNotWaitForAStageThatNeverReturns(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		defer stop()
 		release := make(chan struct{})
-		e := newEngine(&counted{n: 1 << 30}, &kept{}, 1, block, step{id: "deaf", run: func(context.Context, *frame) error {
+		e := newEngine(&counted{n: 1 << 30}, &kept{}, 1, block, step{id: "deaf", run: func(context.Context, *frame.Frame) error {
 			<-release
 			return nil
 		}})
@@ -307,7 +312,7 @@ func TestAFrameIsNeverInTwoPlaces(t *testing.T) {
 	for _, p := range []policy{block, dropOldest, dropNewest} {
 		t.Run(string(p), func(t *testing.T) {
 			var owned sync.Map
-			own := func(_ context.Context, f *frame) error {
+			own := func(_ context.Context, f *frame.Frame) error {
 				o, _ := owned.LoadOrStore(f, new(atomic.Int32))
 				n := o.(*atomic.Int32)
 				if n.Add(1) != 1 {
@@ -331,17 +336,17 @@ func TestAFrameIsNeverInTwoPlaces(t *testing.T) {
 
 func TestRecordsAreValidJSONWhateverTheyHold(t *testing.T) {
 	var out bytes.Buffer
-	sink := NewNDJSON(&out)
+	lines := sink.NewNDJSON(&out)
 	nan := float32(0)
 	nan /= nan
-	err := sink.Write(&Record{
+	err := lines.Write(&result.Record{
 		Pipeline: "quote\" \\ \n \xff 漢", Frame: 3, Capture: 5,
-		Results: []Result{
-			{Kind: kindCTC, Text: "A\x00\u007fé", Score: nan},
-			{Kind: kindArgmax, Class: 2, Label: "</script>", Score: 0.25},
-			{Kind: kindRaw, Shape: []int64{1, 2}, Values: []float32{1e-20, nan}},
+		Results: []result.Result{
+			{Kind: registry.CTC, Text: "A\x00\u007fé", Score: nan},
+			{Kind: registry.Argmax, Class: 2, Label: "</script>", Score: 0.25},
+			{Kind: registry.Raw, Shape: []int64{1, 2}, Values: []float32{1e-20, nan}},
 		},
-		Latency: Latency{Total: 7, Stages: []StageLatency{{ID: "a", Queue: 3, Service: 4}}},
+		Latency: result.Latency{Total: 7, Stages: []result.StageLatency{{ID: "a", Queue: 3, Service: 4}}},
 	})
 	if err != nil {
 		t.Fatal(err)

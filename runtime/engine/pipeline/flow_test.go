@@ -14,6 +14,9 @@ import (
 
 	"github.com/yoctune/yoctune/runtime/engine/core"
 	"github.com/yoctune/yoctune/runtime/engine/pipeline/degrade"
+	"github.com/yoctune/yoctune/runtime/engine/pipeline/frame"
+	"github.com/yoctune/yoctune/runtime/engine/pipeline/result"
+	"github.com/yoctune/yoctune/runtime/engine/pipeline/sink"
 	"github.com/yoctune/yoctune/runtime/engine/trace"
 )
 
@@ -22,11 +25,11 @@ func TestInstancesWorkSideBySideAndKeepTheOrder(t *testing.T) {
 		sink := &kept{}
 		rng := rand.New(rand.NewPCG(1, 2))
 		var mu sync.Mutex
-		uneven := func(ctx context.Context, f *frame) error {
+		uneven := func(ctx context.Context, f *frame.Frame) error {
 			mu.Lock()
 			d := time.Duration(1+rng.IntN(19)) * time.Millisecond
 			mu.Unlock()
-			if f.id%17 == 3 {
+			if f.ID%17 == 3 {
 				return errors.New("odd")
 			}
 			return takes(d)(ctx, f)
@@ -55,7 +58,7 @@ type batched struct {
 	cost  func(n int) time.Duration
 }
 
-func (b *batched) run(ctx context.Context, _ int, f []*frame) error {
+func (b *batched) run(ctx context.Context, _ int, f []*frame.Frame) error {
 	b.mu.Lock()
 	b.sizes = append(b.sizes, len(f))
 	b.mu.Unlock()
@@ -74,7 +77,7 @@ func TestOnlyDeclaredBatchSizesAreRun(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			b := &batched{cost: flat(5 * time.Millisecond)}
 			sink := &kept{}
-			e := newEngine(&counted{n: 1000, rate: rate{700, 1}}, sink, 8, block,
+			e := newEngine(&counted{n: 1000, rate: frame.Rate{Num: 700, Den: 1}}, sink, 8, block,
 				step{id: "m", batch: b.run, buckets: buckets, delay: 3 * time.Millisecond, instances: 2})
 			e.live = true
 			s, _, err := e.run(t.Context())
@@ -113,7 +116,7 @@ func TestBatchDelayYieldsToTheDeadline(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			b := &batched{cost: flat(10 * time.Millisecond)}
-			e := newEngine(&counted{n: 50, rate: rate{10, 1}}, &kept{}, 8, block,
+			e := newEngine(&counted{n: 50, rate: frame.Rate{Num: 10, Den: 1}}, &kept{}, 8, block,
 				step{id: "m", batch: b.run, buckets: []int{1, 4}, delay: 50 * time.Millisecond})
 			e.live, e.target = true, int64(c.target)
 			s, _, err := e.run(t.Context())
@@ -160,7 +163,7 @@ func TestBatchesShrinkWhenMemoryRunsOut(t *testing.T) {
 // A frame grows old behind a run that does not end, and is dropped on time.
 func TestOldFramesGoWhileTheStageIsBusy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		e := newEngine(&counted{n: 10, rate: rate{100, 1}}, &kept{}, 16, block,
+		e := newEngine(&counted{n: 10, rate: frame.Rate{Num: 100, Den: 1}}, &kept{}, 16, block,
 			step{id: "slow", run: takes(10 * time.Second)})
 		e.live, e.maxAge = true, int64(200*time.Millisecond)
 		start, gone := time.Now(), make(chan time.Duration)
@@ -196,8 +199,8 @@ func TestARunPastItsDeadlineCostsItsFramesOnly(t *testing.T) {
 		for i := range stop {
 			stop[i] = make(chan struct{}, 1)
 		}
-		hang := func(ctx context.Context, instance int, f []*frame) error {
-			if f[0].id%10 == 5 {
+		hang := func(ctx context.Context, instance int, f []*frame.Frame) error {
+			if f[0].ID%10 == 5 {
 				<-stop[instance]
 				return errors.New("cancelled")
 			}
@@ -226,7 +229,7 @@ func TestAStageThatIgnoresItsDeadlineEndsTheRun(t *testing.T) {
 		release := make(chan struct{})
 		e := newEngine(&counted{n: 1 << 30}, &kept{}, 1, block, step{
 			id: "deaf", deadline: 100 * time.Millisecond,
-			run: func(context.Context, *frame) error { <-release; return nil },
+			run: func(context.Context, *frame.Frame) error { <-release; return nil },
 		})
 		s, stuck, err := e.run(t.Context())
 		if !stuck || !errors.Is(err, ErrFrames) {
@@ -246,8 +249,8 @@ func TestCreditsDropBeforeWork(t *testing.T) {
 	for _, credits := range []int{0, 1} {
 		synctest.Test(t, func(t *testing.T) {
 			began := 0
-			e := newEngine(&counted{n: 300, rate: rate{100, 1}}, &kept{}, 1, dropOldest,
-				step{id: "pre", run: func(ctx context.Context, f *frame) error { began++; return takes(time.Millisecond)(ctx, f) }},
+			e := newEngine(&counted{n: 300, rate: frame.Rate{Num: 100, Den: 1}}, &kept{}, 1, dropOldest,
+				step{id: "pre", run: func(ctx context.Context, f *frame.Frame) error { began++; return takes(time.Millisecond)(ctx, f) }},
 				step{id: "slow", run: takes(30 * time.Millisecond)})
 			e.live, e.credits = true, credits
 			s, _, err := e.run(t.Context())
@@ -270,7 +273,7 @@ func TestCreditsDropBeforeWork(t *testing.T) {
 // much. The ladder halves the rate.
 func TestLadderBendsUnderOverload(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		e := newEngine(&counted{n: 3600, rate: rate{30, 1}}, &kept{}, 1, dropOldest, step{id: "m", run: takes(43 * time.Millisecond)})
+		e := newEngine(&counted{n: 3600, rate: frame.Rate{Num: 30, Den: 1}}, &kept{}, 1, dropOldest, step{id: "m", run: takes(43 * time.Millisecond)})
 		e.live, e.target = true, int64(100*time.Millisecond)
 		e.levels = []degrade.Level{
 			{Bottleneck: 33 * time.Millisecond, Service: 33 * time.Millisecond},
@@ -295,9 +298,9 @@ func TestLadderBendsUnderOverload(t *testing.T) {
 // A sink that has trouble costs the frames it cannot take, and says so once.
 func TestASinkInTroubleDegradesAndRecovers(t *testing.T) {
 	n := 0
-	sink := sinkFunc(func(*Record) error {
+	sink := sinkFunc(func(*result.Record) error {
 		if n++; n > 10 && n <= 20 {
-			return errors.Join(ErrSinkDegraded, errors.New("no space left on device"))
+			return errors.Join(sink.ErrDegraded, errors.New("no space left on device"))
 		}
 		return nil
 	})
@@ -312,18 +315,18 @@ func TestASinkInTroubleDegradesAndRecovers(t *testing.T) {
 	}
 }
 
-type sinkFunc func(*Record) error
+type sinkFunc func(*result.Record) error
 
-func (f sinkFunc) Write(r *Record) error { return f(r) }
-func (sinkFunc) Close() error            { return nil }
+func (f sinkFunc) Write(r *result.Record) error { return f(r) }
+func (sinkFunc) Close() error                   { return nil }
 
 // After warm-up a frame allocates nothing, through instances, batches and the
 // flight recorder.
 func TestAFrameAllocatesNothing(t *testing.T) {
 	run := func(frames int) (mallocs uint64) {
-		e := newEngine(&counted{n: frames}, sinkFunc(func(*Record) error { return nil }), 4, block,
+		e := newEngine(&counted{n: frames}, sinkFunc(func(*result.Record) error { return nil }), 4, block,
 			step{id: "a", run: nothing},
-			step{id: "b", batch: func(context.Context, int, []*frame) error { return nil }, buckets: []int{1, 2, 4}, instances: 2, delay: time.Millisecond, deadline: time.Second},
+			step{id: "b", batch: func(context.Context, int, []*frame.Frame) error { return nil }, buckets: []int{1, 2, 4}, instances: 2, delay: time.Millisecond, deadline: time.Second},
 			step{id: "c", run: nothing})
 		e.maxAge, e.credits = int64(time.Minute), 8
 		var before, after runtime.MemStats
@@ -378,13 +381,13 @@ func TestMemoryThatRunsOutOnTheGPU(t *testing.T) {
 			sizes := map[int]int{}
 			g := &gpuStage{
 				drop: tc.drop, others: &others,
-				gpu: func(_ context.Context, _ int, f []*frame) error {
+				gpu: func(_ context.Context, _ int, f []*frame.Frame) error {
 					sizes[len(f)]++
 					return &core.Error{Op: "worker", Code: 2}
 				},
-				cpu: func(context.Context, int, []*frame) error { return tc.cpu },
+				cpu: func(context.Context, int, []*frame.Frame) error { return tc.cpu },
 			}
-			infer := func(ctx context.Context, i int, f []*frame) error { return g.run(ctx, i, f) }
+			infer := func(ctx context.Context, i int, f []*frame.Frame) error { return g.run(ctx, i, f) }
 			e := newEngine(&counted{n: 8}, &kept{}, 8, block, step{id: "infer", buckets: []int{1, 2, 4}, batch: infer})
 			sum, _, err := e.run(context.Background())
 			if err != nil {

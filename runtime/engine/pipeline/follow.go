@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/yoctune/yoctune/runtime/engine/pipeline/frame"
 	"github.com/yoctune/yoctune/runtime/engine/pipeline/track"
 	"github.com/yoctune/yoctune/schema/plan"
 )
@@ -29,19 +30,19 @@ func (b *builder) follow(k int, s *plan.PipelineStage) (work, error) {
 	}
 	t := track.New(c)
 	boxes, ids := make([]track.Box, 0, track.MaxBoxes), make([]uint64, track.MaxBoxes)
-	w := func(_ context.Context, _ int, batch []*frame) error {
+	w := func(_ context.Context, _ int, batch []*frame.Frame) error {
 		for _, f := range batch {
 			boxes = boxes[:0]
-			for i := range f.results {
+			for i := range f.Results {
 				if len(boxes) == cap(boxes) {
 					break
 				}
-				r := &f.results[i]
+				r := &f.Results[i]
 				boxes = append(boxes, track.Box{X0: r.Box[0], Y0: r.Box[1], X1: r.Box[2], Y1: r.Box[3], Class: r.Class})
 			}
-			t.Update(f.capture, boxes, ids[:len(boxes)])
+			t.Update(f.Capture, boxes, ids[:len(boxes)])
 			for i := range boxes {
-				f.results[i].ID = ids[i]
+				f.Results[i].ID = ids[i]
 			}
 		}
 		return nil

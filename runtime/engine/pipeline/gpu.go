@@ -11,6 +11,7 @@ import (
 
 	"github.com/yoctune/yoctune/runtime/engine/core"
 	"github.com/yoctune/yoctune/runtime/engine/ort"
+	"github.com/yoctune/yoctune/runtime/engine/pipeline/frame"
 	"github.com/yoctune/yoctune/runtime/engine/worker"
 	registry "github.com/yoctune/yoctune/schema/pipeline"
 	"github.com/yoctune/yoctune/schema/plan"
@@ -40,7 +41,7 @@ type gpu struct {
 	clients []*worker.Client
 	numbers []int // of the GPUs in the plan; nil: it names none
 	shares  []*share
-	clock   clock
+	clock   frame.Clock
 	lanes   map[int]int // the first one of each stage
 	stages  []*gpuStage
 	models  []workerModel // by number in the worker
@@ -55,7 +56,7 @@ type gpuStage struct {
 	gpu    work
 	cpu    work
 	share  *share
-	spare  []*frame // for each GPU and instance of a preprocess stage, see quarantine
+	spare  []*frame.Frame // for each GPU and instance of a preprocess stage, see quarantine
 	others *atomic.Uint64
 }
 
@@ -80,7 +81,7 @@ func (b *builder) openGPU() error {
 	if b.o.Plan.Isolation == isolationNone {
 		return b.openHere()
 	}
-	c, err := newClock()
+	c, err := frame.NewClock()
 	if err != nil {
 		return err
 	}
@@ -88,7 +89,7 @@ func (b *builder) openGPU() error {
 	for n := range max(len(g.numbers), 1) {
 		o := worker.Options{
 			Device: b.o.GPU, Bytes: registry.MaxPool, Lanes: lanes, Library: b.o.Library, Command: b.o.Worker, Backoff: b.o.Backoff,
-			OnEvent: func(e worker.Event) { b.p.event(Event{At: g.clock.now(), Kind: EventWorker, Why: g.tell(n, e)}) },
+			OnEvent: func(e worker.Event) { b.p.event(Event{At: g.clock.Now(), Kind: EventWorker, Why: g.tell(n, e)}) },
 		}
 		if o.Device.Backend == "" {
 			o.Device.Backend = core.CUDA
@@ -234,7 +235,7 @@ func (b *builder) frameMemory(bytes int) ([]byte, error) {
 	if b.gpu != nil {
 		return b.gpu.alloc(bytes)
 	}
-	return mapMemory(bytes)
+	return frame.MapMemory(bytes)
 }
 
 func (g *gpu) alloc(bytes int) ([]byte, error) {
@@ -252,27 +253,23 @@ func (g *gpu) offset(p []byte) int {
 	return int(uintptr(unsafe.Pointer(unsafe.SliceData(p))) - uintptr(unsafe.Pointer(unsafe.SliceData(g.clients[0].Memory()))))
 }
 
-func (t *tensor) bytes() []byte {
-	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(t.data))), 4*len(t.data))
-}
-
 // sharedTensor makes a tensor that the worker sees; a model of this process takes it
 // too when it is to.
-func (b *builder) sharedTensor(shape []int64, model bool) (tensor, error) {
+func (b *builder) sharedTensor(shape []int64, model bool) (frame.Tensor, error) {
 	n := int(volume(shape))
 	mem, err := b.gpu.alloc(4 * n)
 	if err != nil {
-		return tensor{}, err
+		return frame.Tensor{}, err
 	}
 	if !model {
-		return tensor{shape: shape, data: unsafe.Slice((*float32)(unsafe.Pointer(unsafe.SliceData(mem))), n)}, nil
+		return frame.Tensor{Shape: shape, Data: unsafe.Slice((*float32)(unsafe.Pointer(unsafe.SliceData(mem))), n)}, nil
 	}
 	t, err := b.rt.NewTensorOver(shape, mem)
 	if err != nil {
-		return tensor{}, err
+		return frame.Tensor{}, err
 	}
 	b.p.closers = append(b.p.closers, func() error { t.Close(); return nil })
-	return tensor{shape: t.Shape(), data: t.Data(), ort: t}, nil
+	return frame.Tensor{Shape: t.Shape(), Data: t.Data(), ORT: t}, nil
 }
 
 // spares is how many frames are there for quarantine: one for each GPU and instance of a
@@ -312,7 +309,7 @@ func (b *builder) backend() string {
 }
 
 // run does a batch on the GPU; else a smaller one, then on the CPU, then not at all.
-func (g *gpuStage) run(ctx context.Context, instance int, f []*frame) error {
+func (g *gpuStage) run(ctx context.Context, instance int, f []*frame.Frame) error {
 	err := g.gpu(ctx, instance, f)
 	switch {
 	case err == nil:
@@ -343,11 +340,11 @@ func (g *gpuStage) run(ctx context.Context, instance int, f []*frame) error {
 // still write to those it had. The next worker starts only when the last one has ended,
 // so one spare for each instance and GPU is enough. What models make in the worker is copied
 // from memory of their instance, and needs none.
-func (g *gpuStage) quarantine(instance int, f []*frame) {
+func (g *gpuStage) quarantine(instance int, f []*frame.Frame) {
 	if len(g.spare) > 0 {
 		a, b := f[0], g.spare[instance*len(g.share.clients)+g.share.last[instance]]
-		a.tensors, b.tensors = b.tensors, a.tensors
-		a.slot, b.slot = b.slot, a.slot
+		a.Tensors, b.Tensors = b.Tensors, a.Tensors
+		a.Slot, b.Slot = b.Slot, a.Slot
 	}
 }
 
@@ -400,14 +397,14 @@ func (b *builder) modelsOnGPU(states []worker.ModelState) {
 
 // warmFallback runs what the CPU does for the GPU once, so that the frame for which
 // it is needed finds everything in place.
-func (b *builder) warmFallback(n int, f *frame) error {
+func (b *builder) warmFallback(n int, f *frame.Frame) error {
 	for k := range b.p.steps {
 		cpu := b.levels[n].fallbacks[k]
 		for i := range b.p.steps[k].workers() {
 			if cpu == nil {
 				continue
 			}
-			if err := cpu(context.Background(), i, []*frame{f}); err != nil {
+			if err := cpu(context.Background(), i, []*frame.Frame{f}); err != nil {
 				return fmt.Errorf("stage %s, warming up on the CPU: %w", b.p.steps[k].id, err)
 			}
 		}
@@ -416,7 +413,7 @@ func (b *builder) warmFallback(n int, f *frame) error {
 }
 
 // preprocessOnGPU is the work of a preprocess stage in the worker.
-func (b *builder) preprocessOnGPU(k int, args core.Preprocess, f format, by *share) (work, error) {
+func (b *builder) preprocessOnGPU(k int, args core.Preprocess, f frame.Format, by *share) (work, error) {
 	g, level, limit, lane := b.gpu, b.now, b.p.steps[k].limit, b.gpu.lanes[k]
 	said := slices.ContainsFunc(b.o.Plan.Kernels, func(l plan.KernelLaunch) bool { return l.Kernel == registry.Preprocess.Kind })
 	if level == 0 && !said {
@@ -429,7 +426,7 @@ func (b *builder) preprocessOnGPU(k int, args core.Preprocess, f format, by *sha
 		lists[n] = g.clients[0].Draft().List()
 	}
 	add := func(list *core.List, pixels, to []byte) error {
-		planes, err := core.SplitPlanes(f.pixels, f.width, f.height, pixels)
+		planes, err := core.SplitPlanes(f.Pixels, f.Width, f.Height, pixels)
 		if err != nil {
 			return err
 		}
@@ -448,16 +445,16 @@ func (b *builder) preprocessOnGPU(k int, args core.Preprocess, f format, by *sha
 		return nil, err
 	}
 	first := g.clients[0].Draft().List()
-	if err := add(first, b.p.frames[0].pixels, warm.bytes()); err != nil {
+	if err := add(first, b.p.frames[0].Pixels, warm.Bytes()); err != nil {
 		return nil, err
 	}
 	for _, c := range g.clients {
 		c.Warm(first)
 	}
-	return func(_ context.Context, instance int, batch []*frame) error {
+	return func(_ context.Context, instance int, batch []*frame.Frame) error {
 		list := lists[instance].Reset()
 		for _, fr := range batch {
-			if err := add(list, fr.pixels, fr.tensors[level][k].bytes()); err != nil {
+			if err := add(list, fr.Pixels, fr.Tensors[level][k].Bytes()); err != nil {
 				return err
 			}
 		}
@@ -467,18 +464,18 @@ func (b *builder) preprocessOnGPU(k int, args core.Preprocess, f format, by *sha
 
 // warmTensor is an output of what workers do before they count as ready. It is nobody
 // else's: they start while frames are in work.
-func (b *builder) warmTensor(shape []int64) (tensor, error) {
+func (b *builder) warmTensor(shape []int64) (frame.Tensor, error) {
 	if err := b.account(1, 4*volume(shape)); err != nil {
-		return tensor{}, err
+		return frame.Tensor{}, err
 	}
 	return b.sharedTensor(shape, false)
 }
 
 // workerRun is one run of a stage's models in the worker, on memory of an instance.
 type workerRun struct {
-	in    tensor // of a batch
-	outs  []tensor
-	votes []tensor
+	in    frame.Tensor // of a batch
+	outs  []frame.Tensor
+	votes []frame.Tensor
 	data  [][]float32 // of the votes
 }
 
@@ -486,7 +483,7 @@ type workerRun struct {
 func (b *builder) modelOnGPU(k int, s *plan.PipelineStage, models []member, o []ort.Options, shapes [][]int64, v vote, by *share) (work, error) {
 	g, st, level := b.gpu, &b.p.steps[k], b.now
 	lane, limit := g.lanes[k], st.limit
-	in := b.p.frames[0].tensors[level][k-1].shape
+	in := b.p.frames[0].Tensors[level][k-1].Shape
 	numbers := make([][]int, st.workers())
 	runs := make([]map[int]*workerRun, st.workers())
 	for i := range st.workers() {
@@ -521,20 +518,20 @@ func (b *builder) modelOnGPU(k int, s *plan.PipelineStage, models []member, o []
 			runs[i][size] = r
 		}
 	}
-	at := func(t *tensor) worker.Tensor { return worker.Tensor{Off: g.offset(t.bytes()), Shape: t.shape} }
+	at := func(t *frame.Tensor) worker.Tensor { return worker.Tensor{Off: g.offset(t.Bytes()), Shape: t.Shape} }
 	if err := b.warmModels(k, shapes, numbers, runs, at); err != nil {
 		return nil, err
 	}
 	copies := &b.p.copies
-	return func(_ context.Context, instance int, f []*frame) error {
+	return func(_ context.Context, instance int, f []*frame.Frame) error {
 		r := runs[instance][len(f)]
 		if r == nil {
 			return fmt.Errorf("%w: a batch of %d", ErrPlan, len(f))
 		}
-		in := &f[0].tensors[level][k-1]
+		in := &f[0].Tensors[level][k-1]
 		if len(f) > 1 {
 			in = &r.in
-			gather(f, level, k-1, in.data)
+			gather(f, level, k-1, in.Data)
 			copies.Add(uint64(len(f)))
 		}
 		if err := by.on(instance, len(f), func(c *worker.Client) error {
@@ -556,7 +553,7 @@ func (b *builder) modelOnGPU(k int, s *plan.PipelineStage, models []member, o []
 			return err
 		}
 		if len(r.data) > 0 {
-			v(r.outs[0].data, r.data, int(r.outs[0].shape[len(r.outs[0].shape)-1]))
+			v(r.outs[0].Data, r.data, int(r.outs[0].Shape[len(r.outs[0].Shape)-1]))
 		}
 		scatter(f, level, k, r.outs)
 		copies.Add(uint64(len(r.outs) * len(f)))
@@ -566,9 +563,9 @@ func (b *builder) modelOnGPU(k int, s *plan.PipelineStage, models []member, o []
 
 // warmModels lets every worker run each model in each of its batch sizes before it
 // counts as ready.
-func (b *builder) warmModels(k int, shapes [][]int64, numbers [][]int, runs []map[int]*workerRun, at func(*tensor) worker.Tensor) error {
+func (b *builder) warmModels(k int, shapes [][]int64, numbers [][]int, runs []map[int]*workerRun, at func(*frame.Tensor) worker.Tensor) error {
 	g, st := b.gpu, &b.p.steps[k]
-	var room []tensor // for outputs of the largest batch
+	var room []frame.Tensor // for outputs of the largest batch
 	for _, shape := range shapes {
 		wide := slices.Clone(shape)
 		wide[0] *= int64(st.largest())
@@ -580,7 +577,7 @@ func (b *builder) warmModels(k int, shapes [][]int64, numbers [][]int, runs []ma
 	}
 	for i, models := range numbers {
 		for size, r := range runs[i] {
-			in := &b.p.frames[0].tensors[b.now][k-1]
+			in := &b.p.frames[0].Tensors[b.now][k-1]
 			if size > 1 {
 				in = &r.in
 			}
@@ -590,7 +587,7 @@ func (b *builder) warmModels(k int, shapes [][]int64, numbers [][]int, runs []ma
 					if n > 0 && m > 0 { // those that vote have one output
 						break
 					}
-					outs = append(outs, worker.Tensor{Off: at(&room[m]).Off, Shape: r.outs[m].shape})
+					outs = append(outs, worker.Tensor{Off: at(&room[m]).Off, Shape: r.outs[m].Shape})
 				}
 				for _, c := range g.clients {
 					c.WarmModel(g.lanes[k]+i, number, at(in), outs)
@@ -631,7 +628,7 @@ func (b *builder) workerProviders(s *plan.PipelineStage) []string {
 
 func (b *builder) workerRun(in []int64, shapes [][]int64, size, votes int) (*workerRun, error) {
 	r := &workerRun{}
-	make := func(shape []int64) (tensor, error) {
+	make := func(shape []int64) (frame.Tensor, error) {
 		shape = slices.Clone(shape)
 		if size > 1 {
 			shape[0] = int64(size)
@@ -660,7 +657,7 @@ func (b *builder) workerRun(in []int64, shapes [][]int64, size, votes int) (*wor
 		if err != nil {
 			return nil, err
 		}
-		r.votes, r.data = append(r.votes, t), append(r.data, t.data)
+		r.votes, r.data = append(r.votes, t), append(r.data, t.Data)
 	}
 	return r, nil
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/yoctune/yoctune/runtime/engine/core"
 	"github.com/yoctune/yoctune/runtime/engine/pipeline"
+	"github.com/yoctune/yoctune/runtime/engine/pipeline/result"
 	"github.com/yoctune/yoctune/runtime/engine/worker"
 	"github.com/yoctune/yoctune/schema/plan"
 	"github.com/yoctune/yoctune/tests/models"
@@ -42,7 +43,7 @@ type dumps struct {
 	at  func(n int)
 }
 
-func (d *dumps) Write(r *pipeline.Record) error {
+func (d *dumps) Write(r *result.Record) error {
 	if d.at != nil {
 		d.at(len(d.all))
 	}

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/yoctune/yoctune/runtime/engine/core"
+	"github.com/yoctune/yoctune/runtime/engine/pipeline/result"
 	"github.com/yoctune/yoctune/runtime/engine/worker"
 	registry "github.com/yoctune/yoctune/schema/pipeline"
 	"github.com/yoctune/yoctune/schema/plan"
@@ -19,7 +20,7 @@ import (
 func shared(t *testing.T, frames uint64, faults ...string) (Options, *[]float32) {
 	t.Helper()
 	firsts := new([]float32)
-	sink := sinkFunc(func(r *Record) error {
+	sink := sinkFunc(func(r *result.Record) error {
 		*firsts = append(*firsts, r.Results[0].Values[2])
 		return nil
 	})
@@ -100,7 +101,7 @@ func TestOneOfTheGPUsIsNotMissed(t *testing.T) {
 	killed, last := 0, 0
 	s := runShared(t, o, func(p *Pipeline) {
 		sink := p.sink
-		p.sink = sinkFunc(func(r *Record) error {
+		p.sink = sinkFunc(func(r *result.Record) error {
 			if err := sink.Write(r); err != nil {
 				return err
 			}

@@ -7,6 +7,9 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/yoctune/yoctune/runtime/engine/pipeline/frame"
+	"github.com/yoctune/yoctune/runtime/engine/pipeline/result"
 )
 
 // timed is a source whose frames take a while to read.
@@ -15,9 +18,9 @@ type timed struct {
 	each time.Duration
 }
 
-func (s *timed) read(b []byte) error {
+func (s *timed) ReadFrame(b []byte) error {
 	time.Sleep(s.each)
-	return s.counted.read(b)
+	return s.counted.ReadFrame(b)
 }
 
 // Reading ahead gains nothing where reading takes no time: frames then are as young as
@@ -63,9 +66,9 @@ func TestAFrameThatTakesLongToReadIsReadAhead(t *testing.T) {
 // quick again.
 func TestWhoWorksFollowsWhatTakesTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		slow := func(from, to uint64) func(context.Context, *frame) error {
-			return func(ctx context.Context, f *frame) error {
-				if f.id >= from && f.id < to {
+		slow := func(from, to uint64) func(context.Context, *frame.Frame) error {
+			return func(ctx context.Context, f *frame.Frame) error {
+				if f.ID >= from && f.ID < to {
 					return takes(10*time.Millisecond)(ctx, f)
 				}
 				return nil
@@ -89,14 +92,14 @@ func TestWhoWorksFollowsWhatTakesTime(t *testing.T) {
 func TestALiveStageDoesNotWaitForASinkThatWasQuick(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := 0
-		sink := sinkFunc(func(*Record) error {
+		sink := sinkFunc(func(*result.Record) error {
 			if n++; n == 50 {
 				time.Sleep(time.Second)
 			}
 			return nil
 		})
 		worked := 0
-		e := newEngine(&counted{n: 300, rate: rate{100, 1}}, sink, 1, dropOldest, step{id: "m", run: func(ctx context.Context, f *frame) error {
+		e := newEngine(&counted{n: 300, rate: frame.Rate{Num: 100, Den: 1}}, sink, 1, dropOldest, step{id: "m", run: func(ctx context.Context, f *frame.Frame) error {
 			worked++
 			return takes(5*time.Millisecond)(ctx, f)
 		}})
@@ -117,8 +120,8 @@ func TestStopEndsWorkThatTheSourceDoes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		defer stop()
-		e := newEngine(&counted{n: 1 << 30}, &kept{}, 2, block, step{id: "m", run: func(ctx context.Context, f *frame) error {
-			if f.id < 100 {
+		e := newEngine(&counted{n: 1 << 30}, &kept{}, 2, block, step{id: "m", run: func(ctx context.Context, f *frame.Frame) error {
+			if f.ID < 100 {
 				return takes(time.Millisecond)(ctx, f)
 			}
 			return takes(time.Hour)(ctx, f)
@@ -139,15 +142,15 @@ func TestStopEndsWorkThatTheSourceDoes(t *testing.T) {
 func TestFailuresAreSettledWhoeverWorks(t *testing.T) {
 	bad := errors.New("bad")
 	e := newEngine(&counted{n: 3000, fail: io.EOF}, &kept{}, 2, block,
-		step{id: "a", run: func(_ context.Context, f *frame) error {
-			if f.id%3 == 0 {
+		step{id: "a", run: func(_ context.Context, f *frame.Frame) error {
+			if f.ID%3 == 0 {
 				return bad
 			}
 			return nil
 		}},
 		step{id: "b", instances: 2, run: nothing},
-		step{id: "c", run: func(_ context.Context, f *frame) error {
-			if f.id%3 == 1 {
+		step{id: "c", run: func(_ context.Context, f *frame.Frame) error {
+			if f.ID%3 == 1 {
 				return bad
 			}
 			return nil

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/yoctune/yoctune/runtime/engine/pipeline/frame"
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
@@ -20,7 +21,7 @@ func TestMemoryIsLockedAndOnLargePagesWhenAsked(t *testing.T) {
 		}
 		return
 	}
-	b, err := mapMemory(8 * hugePage)
+	b, err := frame.MapMemory(8 * hugePage)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,8 @@ import (
 
 	"github.com/yoctune/yoctune/internal/backoff"
 	"github.com/yoctune/yoctune/runtime/engine/jpeg"
+	"github.com/yoctune/yoctune/runtime/engine/pipeline/frame"
+	"github.com/yoctune/yoctune/runtime/engine/pipeline/ring"
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
@@ -106,7 +108,7 @@ func TestAnEmptyFileAndAnImpossibleRateAreRefused(t *testing.T) {
 		want error
 		says string
 	}{
-		"empty":     {plan.PipelineSource{Kind: "file", Path: empty, Format: "nv12", Width: 32, Height: 16}, ErrFormat, "is empty"},
+		"empty":     {plan.PipelineSource{Kind: "file", Path: empty, Format: "nv12", Width: 32, Height: 16}, frame.ErrFormat, "is empty"},
 		"too slow":  {plan.PipelineSource{Kind: "synthetic", Width: 32, Height: 16, Live: true, FPSNum: 1, FPSDen: 1 << 40}, ErrPlan, "a rate of 1/1099511627776"},
 		"too fast":  {plan.PipelineSource{Kind: "synthetic", Width: 32, Height: 16, Live: true, FPSNum: 1 << 40}, ErrPlan, "a rate of 1099511627776/1"},
 		"backwards": {plan.PipelineSource{Kind: "synthetic", Width: 32, Height: 16, Live: true, FPSNum: -1}, ErrPlan, "a rate of -1/0"},
@@ -117,74 +119,29 @@ func TestAnEmptyFileAndAnImpossibleRateAreRefused(t *testing.T) {
 	}
 }
 
-// Whoever may write the file of a ring may also make it shorter, which the kernel tells
-// with a signal that ends programs.
-func TestARingThatIsMadeShorterEndsNobody(t *testing.T) {
-	name := filepath.Join(t.TempDir(), "ring")
-	s, err := openRing(name, 4, 1024)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
-	r, err := OpenRing(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
-	rec := &Record{Pipeline: "p"}
-	if err := s.Write(rec); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Truncate(name, 0); err != nil {
-		t.Fatal(err)
-	}
-	if _, _, ok := r.Next(nil); ok {
-		t.Error("a record of a ring that has none")
-	}
-	if err := s.Write(rec); !errors.Is(err, ErrSinkDegraded) || !strings.Contains(err.Error(), "made its file shorter") {
-		t.Errorf("%v", err)
-	}
-	if _, err := OpenRing(name); !errors.Is(err, ErrFormat) {
-		t.Errorf("the rest of it: %v", err)
-	}
-	// It is made anew, and whoever opens it again goes on.
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
-		if err = s.Write(rec); err == nil {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatal(err)
-		}
-	}
-	again, err := OpenRing(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer again.Close()
-	if err := s.Write(rec); err != nil {
-		t.Fatal(err)
-	}
-	if got, lost, ok := again.Next(nil); !ok || lost != 0 || !strings.Contains(string(got), `"pipeline":"p"`) {
-		t.Errorf("%s %d %v", got, lost, ok)
-	}
-	if _, err := OpenRing(pipe(t)); !errors.Is(err, ErrFormat) {
-		t.Errorf("a pipe: %v", err)
-	}
-}
-
 // What a ring says of the frames that were lost is not believed without bound.
 func TestALossThatCannotBeCostsNoTime(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "ring")
-	w, err := openRing(name, 4, 32*16)
+	w, err := ring.Create(name, 4, 32*16)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer w.Close()
+	// A writer that claims to have written record n, which is in slot 0.
 	put := func(n uint64) {
-		at := w.slot(n)
-		binary.NativeEndian.PutUint32(w.mem[at+8:], 32*16)
-		w.word(at).Store(2*n + 2)
-		w.word(16).Store(n + 1)
+		f, err := os.OpenFile(name, os.O_WRONLY, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		for _, word := range []struct {
+			at    int64
+			value uint64
+		}{{64 + 8, 32 * 16}, {64, 2*n + 2}, {16, n + 1}} {
+			if _, err := f.WriteAt(binary.NativeEndian.AppendUint64(nil, word.value), word.at); err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
 	pl := dump(plan.PipelineSource{Kind: "shm", Path: name, Format: "grey", Width: 32, Height: 16, Live: true, FPSNum: 10})
 	p, err := New(Options{Name: "ring", Plan: pl, Sink: &records{}, Frames: 1 << 40})
@@ -197,30 +154,5 @@ func TestALossThatCannotBeCostsNoTime(t *testing.T) {
 	sum, err := p.Run(ctx)
 	if err = errors.Join(err, p.Close()); err != nil || sum.Frames.Done != 1 || sum.Drops[reasonLost] == 0 || sum.Frames.Read != sum.Frames.Done+sum.Frames.Dropped {
 		t.Errorf("%+v %v: %v", sum.Frames, sum.Drops, err)
-	}
-}
-
-// After the power went off in the middle of a line the next one is whole.
-func TestResultsAfterACutLineAreOnALineOfTheirOwn(t *testing.T) {
-	name := filepath.Join(t.TempDir(), "results")
-	if err := os.WriteFile(name, []byte("{\"whole\":1}\n{\"ha"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for range 2 {
-		s, err := OpenNDJSON(name, plan.Rotate{})
-		if err == nil {
-			err = errors.Join(s.Write(&Record{Pipeline: "p"}), s.Close())
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	b, err := os.ReadFile(name)
-	lines := strings.Split(string(b), "\n")
-	if err != nil || len(lines) != 5 || lines[1] != `{"ha` || lines[2] != lines[3] || !strings.HasPrefix(lines[2], `{"type":"result","pipeline":"p"`) || lines[4] != "" {
-		t.Errorf("%v %q", err, lines)
-	}
-	if _, err := OpenNDJSON(pipe(t), plan.Rotate{}); !errors.Is(err, ErrSink) || !strings.Contains(err.Error(), "is a pipe") {
-		t.Errorf("%v", err)
 	}
 }

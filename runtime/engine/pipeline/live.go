@@ -33,7 +33,7 @@ func (p *Pipeline) Metrics() *live.Registry { return &p.look.counts }
 // begin is called when the engine has all that a snapshot shows.
 func (p *Pipeline) begin(ctx context.Context) {
 	l := &p.look
-	l.start = p.clock.now()
+	l.start = p.clock.Now()
 	if l.path == "" {
 		return
 	}
@@ -60,7 +60,7 @@ func (l *look) end() (perf.Counts, error) {
 
 // Snapshot is the pipeline now; it may be asked for while Run runs.
 func (p *Pipeline) Snapshot() *live.Snapshot {
-	e, now := &p.engine, p.clock.now()
+	e, now := &p.engine, p.clock.Now()
 	s := &live.Snapshot{
 		Type: "pipeline", Pipeline: p.name, PID: os.Getpid(), At: now, Up: now - p.look.start,
 		Copies: map[string]uint64{copyBatch: e.copies.Load()}, InFlight: int(e.inflight.Load()),

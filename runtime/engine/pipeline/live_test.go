@@ -9,7 +9,9 @@ import (
 
 	"github.com/yoctune/yoctune/runtime/device/pipelines"
 	"github.com/yoctune/yoctune/runtime/engine/nvtx/nvtxtest"
+	"github.com/yoctune/yoctune/runtime/engine/pipeline/frame"
 	"github.com/yoctune/yoctune/runtime/engine/pipeline/live"
+	"github.com/yoctune/yoctune/runtime/engine/pipeline/result"
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
@@ -22,9 +24,9 @@ func TestARunningPipelineIsSeen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.steps[0].run = func(_ context.Context, f *frame) error {
+	p.steps[0].run = func(_ context.Context, f *frame.Frame) error {
 		faces.Add(2)
-		if f.id == 3 {
+		if f.ID == 3 {
 			return errors.New("broken")
 		}
 		return nil
@@ -60,7 +62,7 @@ func watched(t *testing.T, path string) (*Pipeline, chan *live.Snapshot) {
 	t.Helper()
 	seen := make(chan *live.Snapshot, 1)
 	n := 0
-	e := newEngine(&counted{n: 10}, sinkFunc(func(*Record) error {
+	e := newEngine(&counted{n: 10}, sinkFunc(func(*result.Record) error {
 		if n++; n == 6 && path != "" {
 			s, err := live.Read(path)
 			if err != nil {
@@ -94,7 +96,7 @@ func TestAPipelineThatCannotBeSeenRunsAllTheSame(t *testing.T) {
 func TestStagesAreMarkedForProfilers(t *testing.T) {
 	path, calls := nvtxtest.Library(t)
 	p, err := New(Options{
-		Name: "belt", NVTX: path, Sink: sinkFunc(func(*Record) error { return nil }), Note: func(err error) { t.Error(err) }, Frames: 3,
+		Name: "belt", NVTX: path, Sink: sinkFunc(func(*result.Record) error { return nil }), Note: func(err error) { t.Error(err) }, Frames: 3,
 		Plan: plan.Pipeline{
 			Source: plan.PipelineSource{Kind: "synthetic", Format: "nv12", Width: 64, Height: 64, FPSNum: 30, FPSDen: 1},
 			Stages: []plan.PipelineStage{

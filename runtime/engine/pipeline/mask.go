@@ -1,15 +1,10 @@
 package pipeline
 
-import "math"
+import (
+	"math"
 
-// Mask is which pixels of a box belong to what was found. Cells of Step by Step
-// source pixels lie row by row from X, Y; Counts are lengths of runs, the first of
-// them outside.
-type Mask struct {
-	X, Y, Width, Height int // of the grid: source pixels, then cells
-	Step                int
-	Counts              []int32
-}
+	"github.com/yoctune/yoctune/runtime/engine/pipeline/result"
+)
 
 // maxMaskSide bounds the cells of a mask, to each side.
 const maxMaskSide = 512
@@ -30,7 +25,7 @@ func newMasks(shape []int64, at picture) *masks {
 }
 
 // draw fills the mask of a box in source pixels.
-func (m *masks) draw(prototypes []float32, box [4]float32, out *Mask) {
+func (m *masks) draw(prototypes []float32, box [4]float32, out *result.Mask) {
 	out.X, out.Y = int(box[0]), int(box[1])
 	w, h := int(math.Ceil(float64(box[2])))-out.X, int(math.Ceil(float64(box[3])))-out.Y
 	out.Step = max(1, (max(w, h)+maxMaskSide-1)/maxMaskSide)

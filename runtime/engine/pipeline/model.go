@@ -6,14 +6,15 @@ import (
 	"slices"
 
 	"github.com/yoctune/yoctune/runtime/engine/ort"
+	"github.com/yoctune/yoctune/runtime/engine/pipeline/frame"
 	registry "github.com/yoctune/yoctune/schema/pipeline"
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
 // bound is one run of a stage's models on fixed memory.
 type bound struct {
-	in   tensor
-	outs []tensor       // of the stage's own model: what it makes, and what goes beside it
+	in   frame.Tensor
+	outs []frame.Tensor // of the stage's own model: what it makes, and what goes beside it
 	runs []*ort.Binding // of each model of the stage
 
 	votes [][]float32 // outputs of the further models
@@ -28,7 +29,7 @@ func (r *bound) run(v vote) error {
 	}
 	if len(r.votes) > 0 {
 		out := r.outs[0]
-		v(out.data, r.votes, int(out.shape[len(out.shape)-1]))
+		v(out.Data, r.votes, int(out.Shape[len(out.Shape)-1]))
 	}
 	return nil
 }
@@ -67,7 +68,7 @@ func (b *builder) model(k int, s *plan.PipelineStage) (work, error) {
 		options = append(options, o)
 	}
 	level := b.now
-	in := b.p.frames[0].tensors[level][k-1]
+	in := b.p.frames[0].Tensors[level][k-1]
 	shapes, err := probeAll(models, in)
 	if err != nil {
 		return nil, err
@@ -89,10 +90,10 @@ func (b *builder) model(k int, s *plan.PipelineStage) (work, error) {
 		}
 		single[i] = make([]bound, len(b.p.frames))
 		for f := range b.p.frames {
-			t := b.p.frames[f].tensors[level]
-			r := bound{in: t[k-1], outs: []tensor{t[k]}}
-			if t[k].more != nil {
-				r.outs = append(r.outs, *t[k].more)
+			t := b.p.frames[f].Tensors[level]
+			r := bound{in: t[k-1], outs: []frame.Tensor{t[k]}}
+			if t[k].More != nil {
+				r.outs = append(r.outs, *t[k].More)
 			}
 			if err := b.bind(&r, models, i, votes); err != nil {
 				return nil, err
@@ -104,21 +105,21 @@ func (b *builder) model(k int, s *plan.PipelineStage) (work, error) {
 			if size == 1 {
 				continue
 			}
-			if wide[i][size], err = b.batch(models, i, in.shape, shapes, size); err != nil {
+			if wide[i][size], err = b.batch(models, i, in.Shape, shapes, size); err != nil {
 				return nil, fmt.Errorf("model %s, batch of %d: %w", models[0].path, size, err)
 			}
 		}
 	}
 	copies := &b.p.copies
-	work := func(_ context.Context, instance int, f []*frame) error {
+	work := func(_ context.Context, instance int, f []*frame.Frame) error {
 		if len(f) == 1 {
-			return single[instance][f[0].slot].run(v)
+			return single[instance][f[0].Slot].run(v)
 		}
 		r, ok := wide[instance][len(f)]
 		if !ok {
 			return fmt.Errorf("%w: a batch of %d", ErrPlan, len(f))
 		}
-		gather(f, level, k-1, r.in.data)
+		gather(f, level, k-1, r.in.Data)
 		if err := r.run(v); err != nil {
 			return err
 		}
@@ -141,23 +142,23 @@ func (b *builder) model(k int, s *plan.PipelineStage) (work, error) {
 }
 
 // gather copies the tensors of a batch's frames into one.
-func gather(f []*frame, level, k int, to []float32) {
+func gather(f []*frame.Frame, level, k int, to []float32) {
 	each := len(to) / len(f)
 	for n, fr := range f {
-		copy(to[n*each:], fr.tensors[level][k].data)
+		copy(to[n*each:], fr.Tensors[level][k].Data)
 	}
 }
 
 // scatter copies what a batch made to its frames.
-func scatter(f []*frame, level, k int, outs []tensor) {
+func scatter(f []*frame.Frame, level, k int, outs []frame.Tensor) {
 	for o, out := range outs {
-		each := len(out.data) / len(f)
+		each := len(out.Data) / len(f)
 		for n, fr := range f {
-			t := &fr.tensors[level][k]
+			t := &fr.Tensors[level][k]
 			if o > 0 {
-				t = t.more
+				t = t.More
 			}
-			copy(t.data, out.data[n*each:][:each])
+			copy(t.Data, out.Data[n*each:][:each])
 		}
 	}
 }
@@ -182,11 +183,11 @@ func (b *builder) besides(k int) []string {
 }
 
 // probeAll runs every session once, and checks that those that vote speak of the same.
-func probeAll(models []member, in tensor) ([][]int64, error) {
+func probeAll(models []member, in frame.Tensor) ([][]int64, error) {
 	var shapes [][]int64
 	for n, m := range models {
 		for i, s := range m.sessions {
-			got, err := s.Probe(in.ort)
+			got, err := s.Probe(in.ORT)
 			if err != nil {
 				return nil, fmt.Errorf("model %s: %w", m.path, err)
 			}
@@ -219,7 +220,7 @@ func (b *builder) outputs(k int, shapes [][]int64) error {
 		if err != nil {
 			return err
 		}
-		b.p.frames[i].tensors[b.now][k].more = &t
+		b.p.frames[i].Tensors[b.now][k].More = &t
 	}
 	return nil
 }
@@ -234,8 +235,8 @@ func volume(shape []int64) int64 {
 }
 
 // ballot allocates the outputs of the further models.
-func (b *builder) ballot(models []member, shape []int64) ([]tensor, error) {
-	var votes []tensor
+func (b *builder) ballot(models []member, shape []int64) ([]frame.Tensor, error) {
+	var votes []frame.Tensor
 	for range models[1:] {
 		t, err := b.newTensor(shape)
 		if err != nil {
@@ -247,18 +248,18 @@ func (b *builder) ballot(models []member, shape []int64) ([]tensor, error) {
 }
 
 // bind ties the models of an instance to what r holds, the further ones to votes.
-func (b *builder) bind(r *bound, models []member, instance int, votes []tensor) error {
+func (b *builder) bind(r *bound, models []member, instance int, votes []frame.Tensor) error {
 	for n, m := range models {
 		var outs []*ort.Tensor
 		if n == 0 {
 			for _, o := range r.outs {
-				outs = append(outs, o.ort)
+				outs = append(outs, o.ORT)
 			}
 		} else {
-			outs = append(outs, votes[n-1].ort)
-			r.votes = append(r.votes, votes[n-1].data)
+			outs = append(outs, votes[n-1].ORT)
+			r.votes = append(r.votes, votes[n-1].Data)
 		}
-		run, err := m.sessions[instance].Bind(r.in.ort, outs...)
+		run, err := m.sessions[instance].Bind(r.in.ORT, outs...)
 		if err != nil {
 			return fmt.Errorf("model %s: %w", m.path, err)
 		}

@@ -13,6 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/yoctune/yoctune/runtime/device/pipelines"
+	"github.com/yoctune/yoctune/runtime/engine/pipeline/frame"
+	"github.com/yoctune/yoctune/runtime/engine/pipeline/result"
 	"github.com/yoctune/yoctune/runtime/engine/trace"
 )
 
@@ -30,14 +32,14 @@ func Observed(ctx context.Context, frames int, looked bool) (perFrame time.Durat
 	p.name, p.source, p.drain = "observed", &blank{left: frames}, time.Second
 	p.capacity, p.policy = 4, block
 	p.steps = []step{
-		{id: "pre", run: func(context.Context, *frame) error { return nil }},
-		{id: "work", run: func(context.Context, *frame) error { return busy() }},
+		{id: "pre", run: func(context.Context, *frame.Frame) error { return nil }},
+		{id: "work", run: func(context.Context, *frame.Frame) error { return busy() }},
 	}
-	p.frames = make([]frame, framesFor(p.steps, p.capacity, 0))
+	p.frames = make([]frame.Frame, framesFor(p.steps, p.capacity, 0))
 	for i := range p.frames {
-		p.frames[i].spent = make([]span, len(p.steps)+1)
+		p.frames[i].Spent = make([]frame.Span, len(p.steps)+1)
 	}
-	p.sink = clocked(func(r *Record) error {
+	p.sink = clocked(func(r *result.Record) error {
 		now, err := processTime()
 		if r.Frame == warm {
 			began = now
@@ -106,10 +108,10 @@ func processTime() (time.Duration, error) {
 // blank is a source of so many frames without pixels.
 type blank struct{ left int }
 
-func (*blank) format() format { return format{width: 2, height: 2} }
-func (*blank) interrupt()     {}
-func (*blank) close() error   { return nil }
-func (b *blank) read([]byte) error {
+func (*blank) Format() frame.Format { return frame.Format{Width: 2, Height: 2} }
+func (*blank) Interrupt()           {}
+func (*blank) Close() error         { return nil }
+func (b *blank) ReadFrame([]byte) error {
 	if b.left == 0 {
 		return io.EOF
 	}
@@ -118,7 +120,7 @@ func (b *blank) read([]byte) error {
 }
 
 // clocked is a sink that only looks at the clock.
-type clocked func(*Record) error
+type clocked func(*result.Record) error
 
-func (c clocked) Write(r *Record) error { return c(r) }
-func (clocked) Close() error            { return nil }
+func (c clocked) Write(r *result.Record) error { return c(r) }
+func (clocked) Close() error                   { return nil }

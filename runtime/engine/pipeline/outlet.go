@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/yoctune/yoctune/runtime/engine/pipeline/frame"
+	"github.com/yoctune/yoctune/runtime/engine/pipeline/result"
+	"github.com/yoctune/yoctune/runtime/engine/pipeline/sink"
 	"github.com/yoctune/yoctune/runtime/engine/trace"
 )
 
@@ -17,7 +20,7 @@ type outlet struct {
 	k        int // of its queue
 	hard     context.Context
 	stop     func()
-	rec      Record
+	rec      result.Record
 	track    *trace.Track
 	degraded dropReason
 
@@ -27,10 +30,10 @@ type outlet struct {
 func newOutlet(e *engine, hard context.Context, stop func()) *outlet {
 	k := len(e.steps)
 	o := &outlet{
-		e: e, k: k, hard: hard, stop: stop, rec: Record{Pipeline: e.name},
+		e: e, k: k, hard: hard, stop: stop, rec: result.Record{Pipeline: e.name},
 		track: e.trace.Track(idSink, 0, ""), degraded: e.reasonFor(reasonSinkDown),
 	}
-	o.rec.Latency.Stages = make([]StageLatency, k+1)
+	o.rec.Latency.Stages = make([]result.StageLatency, k+1)
 	for n := range o.rec.Latency.Stages {
 		o.rec.Latency.Stages[n].ID = e.id(n)
 	}
@@ -52,14 +55,14 @@ func (o *outlet) work() {
 		q.done()
 	}
 	if o.broken == nil && o.trouble != nil && o.hard.Err() == nil {
-		e.fail(fmt.Errorf("%w: it did not recover: %w", ErrSink, o.trouble))
+		e.fail(fmt.Errorf("%w: it did not recover: %w", sink.ErrFailed, o.trouble))
 	}
 }
 
 func (o *outlet) take(i, _ int) {
 	e, k := o.e, o.k
 	f := &e.frames[i]
-	began := e.clock.now()
+	began := e.clock.Now()
 	switch {
 	case o.hard.Err() != nil:
 		e.drop(i, e.shutdown)
@@ -67,44 +70,44 @@ func (o *outlet) take(i, _ int) {
 	case o.broken != nil:
 		o.failed(i)
 		return
-	case e.maxAge > 0 && began-f.capture > e.maxAge:
+	case e.maxAge > 0 && began-f.Capture > e.maxAge:
 		e.drop(i, e.reasons[k].old)
 		return
 	}
-	rec, waited := &o.rec, began-f.entered
-	rec.Frame, rec.Capture, rec.Results = f.id, f.capture, f.results
-	rec.Latency.Total = began - f.capture
-	f.spent[k] = span{queue: waited}
-	for n, s := range f.spent {
-		rec.Latency.Stages[n].Queue, rec.Latency.Stages[n].Service = s.queue, s.service
+	rec, waited := &o.rec, began-f.Entered
+	rec.Frame, rec.Capture, rec.Results = f.ID, f.Capture, f.Results
+	rec.Latency.Total = began - f.Capture
+	f.Spent[k] = frame.Span{Queue: waited}
+	for n, s := range f.Spent {
+		rec.Latency.Stages[n].Queue, rec.Latency.Stages[n].Service = s.Queue, s.Service
 	}
 	err := e.sink.Write(rec)
-	end := e.clock.now()
+	end := e.clock.Now()
 	e.spend(f, k, began, end)
 	e.cost[k].add(1, end-began)
-	o.track.Span(f.id, began, end, waited, false)
+	o.track.Span(f.ID, began, end, waited, false)
 	switch {
 	case err == nil:
 		if o.trouble != nil {
 			o.trouble = nil
 			e.event(Event{Kind: EventSink, Stage: idSink, Why: "results are written again"})
 		}
-		e.totals.add(end - f.capture)
-		e.recent.done(end - f.capture)
+		e.totals.add(end - f.Capture)
+		e.recent.done(end - f.Capture)
 		e.mu.Lock()
 		e.last = end
 		e.mu.Unlock()
 		e.settled(f, trace.Done, 0)
 		e.ledger.done()
 		e.release(i)
-	case errors.Is(err, ErrSinkDegraded):
+	case errors.Is(err, sink.ErrDegraded):
 		if o.trouble == nil {
 			o.trouble = err
 			e.event(Event{Kind: EventSink, Stage: idSink, Why: err.Error()})
 		}
 		e.drop(i, o.degraded)
 	default:
-		o.broken = fmt.Errorf("%w: %w", ErrSink, err)
+		o.broken = fmt.Errorf("%w: %w", sink.ErrFailed, err)
 		e.fail(o.broken)
 		o.failed(i)
 		o.stop()
@@ -115,6 +118,6 @@ func (o *outlet) take(i, _ int) {
 func (o *outlet) failed(i int) {
 	e, f := o.e, &o.e.frames[i]
 	e.settled(f, trace.Failed, e.reasons[o.k].failed.n)
-	e.ledger.failed(f.id, idSink, o.broken)
+	e.ledger.failed(f.ID, idSink, o.broken)
 	e.release(i)
 }

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/yoctune/yoctune/runtime/engine/ort"
+	"github.com/yoctune/yoctune/runtime/engine/pipeline/frame"
+	"github.com/yoctune/yoctune/runtime/engine/pipeline/result"
 	"github.com/yoctune/yoctune/runtime/engine/trace"
 	"github.com/yoctune/yoctune/tests/models"
 )
@@ -56,9 +58,9 @@ func BenchmarkOverRawRuntime(b *testing.B) {
 		return nil
 	}
 	through := func() error {
-		sink := sinkFunc(func(*Record) error { lap(&engine); return nil })
+		sink := sinkFunc(func(*result.Record) error { lap(&engine); return nil })
 		e := newEngine(&counted{n: frames}, sink, 1, block,
-			step{id: "m", run: func(context.Context, *frame) error { return s.Run(in, out) }})
+			step{id: "m", run: func(context.Context, *frame.Frame) error { return s.Run(in, out) }})
 		_, _, err := e.run(b.Context())
 		return err
 	}
@@ -105,7 +107,7 @@ func quantile(x []float64, percent int) float64 {
 func BenchmarkTraceCost(b *testing.B) {
 	const frames = 2000
 	run := func(r *trace.Recorder) time.Duration {
-		e := newEngine(&counted{n: frames}, sinkFunc(func(*Record) error { return nil }), 4, block,
+		e := newEngine(&counted{n: frames}, sinkFunc(func(*result.Record) error { return nil }), 4, block,
 			step{id: "a", run: nothing}, step{id: "b", run: nothing}, step{id: "c", run: nothing})
 		e.trace = r
 		sum, _, err := e.run(b.Context())
@@ -145,7 +147,7 @@ func BenchmarkStagesSideBySide(b *testing.B) {
 			b.Fatal("unlikely")
 		}
 	}
-	work := func(context.Context, *frame) error { spin(); return nil }
+	work := func(context.Context, *frame.Frame) error { spin(); return nil }
 	var ratios []float64
 	for b.Loop() {
 		began := time.Now()
@@ -154,7 +156,7 @@ func BenchmarkStagesSideBySide(b *testing.B) {
 			spin()
 		}
 		one := time.Since(began)
-		e := newEngine(&counted{n: frames}, sinkFunc(func(*Record) error { return nil }), 2, block, step{id: "a", run: work}, step{id: "b", run: work})
+		e := newEngine(&counted{n: frames}, sinkFunc(func(*result.Record) error { return nil }), 2, block, step{id: "a", run: work}, step{id: "b", run: work})
 		sum, _, err := e.run(b.Context())
 		if err != nil {
 			b.Fatal(err)

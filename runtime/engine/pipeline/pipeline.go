@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"slices"
 	"time"
@@ -15,6 +14,8 @@ import (
 	"github.com/yoctune/yoctune/runtime/engine/core"
 	"github.com/yoctune/yoctune/runtime/engine/ort"
 	"github.com/yoctune/yoctune/runtime/engine/perf"
+	"github.com/yoctune/yoctune/runtime/engine/pipeline/sink"
+	"github.com/yoctune/yoctune/runtime/engine/pipeline/source"
 	"github.com/yoctune/yoctune/runtime/engine/tensorrt"
 	"github.com/yoctune/yoctune/runtime/engine/trace"
 	"github.com/yoctune/yoctune/runtime/engine/v4l2"
@@ -32,7 +33,7 @@ type Options struct {
 	Library string        // ONNX Runtime library, see [ort.Find]
 	Source  string        // file to read instead of the plan's; relative to the working directory
 	Frames  uint64        // frames to read, 0: all
-	Sink    Sink          // instead of the plan's
+	Sink    sink.Sink     // instead of the plan's
 	Stdout  io.Writer     // of a sink without a path
 	Drain   time.Duration // for frames in flight after a stop, 0: 5 s
 
@@ -63,10 +64,8 @@ type Options struct {
 	room func(dir string) (int64, error) // free bytes of a folder's file system, nil: the kernel's answer
 }
 
-const (
-	maxKeep  = 1000 // files of a sink
-	warmRuns = 3    // of each stage and level, before the first frame
-)
+// warmRuns is how often each stage of each level runs before the first frame.
+const warmRuns = 3
 
 // Pipeline is a pipeline that is ready to run: its models are loaded and warm,
 // its memory is allocated, its source and sink are open.
@@ -125,21 +124,25 @@ func New(o Options) (_ *Pipeline, err error) {
 		return nil, err
 	}
 	p.reserve = p.within.short
-	if p.source, err = openSource(o, p.event, p.within); err != nil {
+	if p.source, err = source.Open(source.Options{
+		Source: o.Plan.Source, Dir: o.Dir, File: o.Source, Start: o.Start, System: o.system, Limit: p.within.input,
+		Shrink: func(width, height int) int { return shrinkFor(o.Plan, width, height) },
+		Say:    func(why string) { p.event(Event{Kind: EventSource, Stage: idSource, Why: why}) },
+	}); err != nil {
 		return nil, fmt.Errorf("source: %w", err)
 	}
-	p.closers = append(p.closers, p.source.close)
-	if f := p.source.format(); f.shrunk > 1 {
-		p.info.Decoded = &Size{f.width, f.height}
+	p.closers = append(p.closers, p.source.Close)
+	if f := p.source.Format(); f.Shrunk > 1 {
+		p.info.Decoded = &Size{f.Width, f.Height}
 	}
-	if p.live = o.Plan.Source.Live; p.live && p.source.format().rate.period() == 0 {
+	if p.live = o.Plan.Source.Live; p.live && p.source.Format().Rate.Period() == 0 {
 		return nil, fmt.Errorf("%w: source: a live source needs a frame rate: set fps_num and fps_den", ErrPlan)
 	}
 	b := builder{o: o, p: p}
 	if err := b.stages(); err != nil {
 		return nil, err
 	}
-	if p.sink, err = openSink(o); err != nil {
+	if p.sink, err = sink.Open(sink.Options{Sink: o.Plan.Sink, Dir: o.Dir, Lines: o.Sink, Stdout: o.Stdout}); err != nil {
 		return nil, fmt.Errorf("sink: %w", err)
 	}
 	p.closers = append(p.closers, p.sink.Close)
@@ -280,44 +283,6 @@ func judge(slo *plan.PipelineSLO, s *Summary) *SLOSummary {
 		j.Met = j.Met && j.MinFPS.Met
 	}
 	return j
-}
-
-// sinkOpeners opens sinks; one of another kind is NDJSON.
-var sinkOpeners = map[string]func(plan.PipelineSink) (Sink, error){
-	registry.HTTP.Kind:        func(s plan.PipelineSink) (Sink, error) { return openHTTP(s.URL, registry.SinkTimeout(&s)) },
-	registry.CommandSink.Kind: func(s plan.PipelineSink) (Sink, error) { return openCommandSink(s.Exec, registry.SinkTimeout(&s)) },
-	registry.RingSink.Kind:    func(s plan.PipelineSink) (Sink, error) { return openRing(s.Path, s.Slots, s.SlotSize) },
-}
-
-func openSink(o Options) (Sink, error) {
-	s := o.Plan.Sink
-	switch {
-	case s.Timeout < 0:
-		return nil, fmt.Errorf("%w: timeout of %v", ErrPlan, time.Duration(s.Timeout))
-	case s.Rotate != nil && (s.Rotate.Size < 1 || s.Rotate.Keep < 1 || s.Rotate.Keep > maxKeep):
-		return nil, fmt.Errorf("%w: rotate at %d bytes and keep %d files; both are at least 1, and files at most %d",
-			ErrPlan, s.Rotate.Size, s.Rotate.Keep, maxKeep)
-	}
-	kind, ok := registry.SinkOf(s.Kind)
-	if !ok {
-		return nil, fmt.Errorf("%w: unknown kind %q", ErrPlan, s.Kind)
-	}
-	if open := sinkOpeners[kind.Kind]; open != nil {
-		return open(s)
-	}
-	switch {
-	case o.Sink != nil:
-		return o.Sink, nil
-	case s.Path != "":
-		var r plan.Rotate
-		if s.Rotate != nil {
-			r = *s.Rotate
-		}
-		return OpenNDJSON(locate(o.Dir, s.Path), r)
-	case o.Stdout != nil:
-		return NewNDJSON(o.Stdout), nil
-	}
-	return NewNDJSON(os.Stdout), nil
 }
 
 // locate makes a path of the plan absolute or relative to the plan's folder.

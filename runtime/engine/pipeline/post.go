@@ -8,24 +8,14 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/yoctune/yoctune/runtime/engine/pipeline/frame"
+	"github.com/yoctune/yoctune/runtime/engine/pipeline/result"
 	registry "github.com/yoctune/yoctune/schema/pipeline"
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
-// Kinds of postprocess.
-const (
-	kindCTC       = registry.CTC
-	kindArgmax    = registry.Argmax
-	kindDetect    = registry.Detect
-	kindSegment   = registry.Segment
-	kindKeypoints = registry.Keypoints
-	kindRegions   = registry.Regions
-	kindRaw       = registry.Raw
-	kindCustom    = "custom" // of a custom stage
-)
-
 // post turns a tensor into results, which it puts in into[:0].
-type post func(t tensor, into []Result) ([]Result, error)
+type post func(t frame.Tensor, into []result.Result) ([]result.Result, error)
 
 // post reads results from the tensor before it.
 func (b *builder) post(k int, s *plan.PipelineStage) (work, error) {
@@ -49,10 +39,10 @@ func (b *builder) post(k int, s *plan.PipelineStage) (work, error) {
 			return nil, err
 		}
 	}
-	return func(_ context.Context, instance int, batch []*frame) error {
+	return func(_ context.Context, instance int, batch []*frame.Frame) error {
 		for _, f := range batch {
 			var err error
-			if f.results, err = decoders[instance](f.tensors[f.level][k-1], f.results); err != nil {
+			if f.Results, err = decoders[instance](f.Tensors[f.Level][k-1], f.Results); err != nil {
 				return err
 			}
 		}
@@ -70,44 +60,44 @@ func (b *builder) lend(k int, kind string) error {
 		return err
 	}
 	for i := range b.p.frames {
-		t := &b.p.frames[i].tensors[b.now][k-1]
-		if t.ort == nil {
+		t := &b.p.frames[i].Tensors[b.now][k-1]
+		if t.ORT == nil {
 			return fmt.Errorf("%w: %s reads the output of a model", ErrPlan, kind)
 		}
-		if t.buf != nil {
+		if t.Buf != nil {
 			continue
 		}
-		if t.buf, err = dev.Register(bytesOf(t.data)); err != nil {
+		if t.Buf, err = dev.Register(bytesOf(t.Data)); err != nil {
 			return err
 		}
-		b.p.closers = append(b.p.closers, t.buf.Release)
+		b.p.closers = append(b.p.closers, t.Buf.Release)
 	}
 	return nil
 }
 
 func (b *builder) newPost(p *plan.Post, labels []string, threshold float32) (post, error) {
 	switch p.Kind {
-	case kindCTC:
+	case registry.CTC:
 		if labels == nil {
 			return nil, fmt.Errorf("%w: ctc needs a labels file", ErrPlan)
 		}
 		return ctc(b.shape, labels, threshold)
-	case kindArgmax:
+	case registry.Argmax:
 		return argmax(b.shape, labels, threshold, p.Top)
-	case kindDetect, kindSegment, kindKeypoints:
+	case registry.Detect, registry.Segment, registry.Keypoints:
 		d, err := newDetector(b.dev, p, b.shape, b.more, b.at, labels, threshold)
 		if err != nil {
 			return nil, err
 		}
 		b.p.closers = append(b.p.closers, d.release)
 		return d.results, nil
-	case kindRegions:
+	case registry.Regions:
 		r, err := newRegions(b.shape, b.at, threshold, p.Threshold == "", p.Top)
 		if err != nil {
 			return nil, err
 		}
 		return r.results, nil
-	case kindRaw:
+	case registry.Raw:
 		return raw(b.shape)
 	}
 	return nil, fmt.Errorf("%w: unknown decode %q", ErrPlan, p.Kind)
@@ -130,12 +120,12 @@ func ctc(shape []int64, labels []string, threshold float32) (post, error) {
 		return nil, fmt.Errorf("%w: the labels file has %d lines, the model's %d classes need %d (and a blank), or %d (and a blank and a space)",
 			ErrPlan, len(labels), classes, classes-1, classes-2)
 	}
-	return func(t tensor, into []Result) ([]Result, error) {
+	return func(t frame.Tensor, into []result.Result) ([]result.Result, error) {
 		var text strings.Builder
 		var sum float32
 		letters, last := 0, 0
 		for s := range steps {
-			best, value := top(t.data[s*classes:][:classes])
+			best, value := top(t.Data[s*classes:][:classes])
 			if best != last && best != 0 {
 				text.WriteString(labels[best-1])
 				sum += value
@@ -146,7 +136,7 @@ func ctc(shape []int64, labels []string, threshold float32) (post, error) {
 		if letters == 0 {
 			return into[:0], nil
 		}
-		r := Result{Kind: kindCTC, Text: text.String(), Score: sum / float32(letters)}
+		r := result.Result{Kind: registry.CTC, Text: text.String(), Score: sum / float32(letters)}
 		if r.Score < threshold {
 			return into[:0], nil
 		}
@@ -180,8 +170,8 @@ func argmax(shape []int64, labels []string, threshold float32, n int) (post, err
 	}
 	n = min(max(n, 1), classes)
 	scores := make([]float32, classes)
-	return func(t tensor, into []Result) ([]Result, error) {
-		copy(scores, t.data)
+	return func(t frame.Tensor, into []result.Result) ([]result.Result, error) {
+		copy(scores, t.Data)
 		probabilities(scores)
 		into = into[:0]
 		for range n {
@@ -189,7 +179,7 @@ func argmax(shape []int64, labels []string, threshold float32, n int) (post, err
 			if math.IsNaN(float64(score)) || score < threshold || score < 0 {
 				break
 			}
-			r := Result{Kind: kindArgmax, Class: c, Score: score}
+			r := result.Result{Kind: registry.Argmax, Class: c, Score: score}
 			if len(labels) > 0 {
 				r.Label = labels[c]
 			}
@@ -232,8 +222,8 @@ func raw(shape []int64) (post, error) {
 	if n > registry.MaxRaw {
 		return nil, fmt.Errorf("%w: raw would write the %d values of %v for every frame; it writes at most %d", ErrPlan, n, shape, registry.MaxRaw)
 	}
-	return func(t tensor, into []Result) ([]Result, error) {
-		return append(into[:0], Result{Kind: kindRaw, Shape: t.shape, Values: t.data}), nil
+	return func(t frame.Tensor, into []result.Result) ([]result.Result, error) {
+		return append(into[:0], result.Result{Kind: registry.Raw, Shape: t.Shape, Values: t.Data}), nil
 	}, nil
 }
 

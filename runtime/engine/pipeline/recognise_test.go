@@ -12,6 +12,7 @@ import (
 
 	"github.com/yoctune/yoctune/runtime/engine/jpeg"
 	"github.com/yoctune/yoctune/runtime/engine/pipeline"
+	"github.com/yoctune/yoctune/runtime/engine/pipeline/result"
 	"github.com/yoctune/yoctune/schema/plan"
 	"github.com/yoctune/yoctune/tests/models"
 )
@@ -78,7 +79,7 @@ type lines struct {
 	score []float32
 }
 
-func (l *lines) Write(r *pipeline.Record) error {
+func (l *lines) Write(r *result.Record) error {
 	var s []string
 	for _, x := range r.Results {
 		s = append(s, x.Text)

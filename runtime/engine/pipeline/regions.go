@@ -5,6 +5,10 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"github.com/yoctune/yoctune/runtime/engine/pipeline/frame"
+	"github.com/yoctune/yoctune/runtime/engine/pipeline/result"
+	registry "github.com/yoctune/yoctune/schema/pipeline"
 )
 
 // Of a text detector with differentiable binarisation, as its authors run it.
@@ -60,12 +64,12 @@ func newRegions(shape []int64, at picture, score float32, unset bool, top int) (
 	return r, nil
 }
 
-func (r *regions) results(t tensor, into []Result) ([]Result, error) {
+func (r *regions) results(t frame.Tensor, into []result.Result) ([]result.Result, error) {
 	r.found = r.found[:0]
 	clear(r.seen)
-	for i, v := range t.data {
+	for i, v := range t.Data {
 		if v > regionInk && !r.seen[i] {
-			r.follow(t.data, i)
+			r.follow(t.Data, i)
 		}
 	}
 	slices.SortFunc(r.found, func(a, b region) int {
@@ -73,15 +77,15 @@ func (r *regions) results(t tensor, into []Result) ([]Result, error) {
 	})
 	into = into[:0]
 	for _, g := range r.found[:min(len(r.found), r.top)] {
-		var out *Result
-		into, out = another(into, kindRegions)
+		var out *result.Result
+		into, out = another(into, registry.Regions)
 		out.Score = g.score
 		inf := float32(math.Inf(1))
 		out.Box = [4]float32{inf, inf, -inf, -inf}
 		for _, c := range g.corners {
 			// The map may be smaller than the tensor.
 			x, y := r.at.ToFrame(c.x*float64(r.at.width)/float64(r.w), c.y*float64(r.at.height)/float64(r.h))
-			p := Point{X: float32(x), Y: float32(y), Score: g.score}
+			p := result.Point{X: float32(x), Y: float32(y), Score: g.score}
 			out.Points = append(out.Points, p)
 			out.Box = [4]float32{min(out.Box[0], p.X), min(out.Box[1], p.Y), max(out.Box[2], p.X), max(out.Box[3], p.Y)}
 		}

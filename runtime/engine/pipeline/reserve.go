@@ -17,6 +17,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/yoctune/yoctune/runtime/device/rootfs"
+	"github.com/yoctune/yoctune/runtime/engine/pipeline/result"
+	"github.com/yoctune/yoctune/runtime/engine/pipeline/sink"
+	"github.com/yoctune/yoctune/runtime/engine/pipeline/source"
 	registry "github.com/yoctune/yoctune/schema/pipeline"
 	"github.com/yoctune/yoctune/schema/plan"
 	"github.com/yoctune/yoctune/schema/units"
@@ -363,11 +366,11 @@ func (b *bucket) end() {
 
 // boundedInput is a file that is read no faster than its bound.
 type boundedInput struct {
-	input
+	source.Input
 	b *bucket
 }
 
-func (r *reserve) input(in input) input {
+func (r *reserve) input(in source.Input) source.Input {
 	if r == nil || r.budget.DiskRead == 0 {
 		return in
 	}
@@ -375,7 +378,7 @@ func (r *reserve) input(in input) input {
 }
 
 func (i boundedInput) Read(p []byte) (int, error) {
-	n, err := i.input.Read(p)
+	n, err := i.Input.Read(p)
 	i.b.pay(n)
 	return n, err
 }
@@ -385,20 +388,20 @@ func (i boundedInput) SetReadDeadline(t time.Time) error {
 	if !t.IsZero() && time.Until(t) <= 0 {
 		i.b.end()
 	}
-	return i.input.SetReadDeadline(t)
+	return i.Input.SetReadDeadline(t)
 }
 
 // boundedSink takes results no faster than its bound, and none that would take the room
 // which is to be kept free.
 type boundedSink struct {
-	Sink
+	sink.Sink
 	r    *reserve
 	b    *bucket
 	line []byte
 }
 
 // sink is s within the budget.
-func (r *reserve) sink(s Sink, p plan.PipelineSink) Sink {
+func (r *reserve) sink(s sink.Sink, p plan.PipelineSink) sink.Sink {
 	if r == nil {
 		return s
 	}
@@ -420,9 +423,9 @@ func (r *reserve) sink(s Sink, p plan.PipelineSink) Sink {
 	return &boundedSink{Sink: s, r: r, b: r.bound(rate)}
 }
 
-func (s *boundedSink) Write(rec *Record) error {
+func (s *boundedSink) Write(rec *result.Record) error {
 	if why := s.r.disk.Load().(string); why != "" {
-		return fmt.Errorf("%w: %s", ErrSinkDegraded, why)
+		return fmt.Errorf("%w: %s", sink.ErrDegraded, why)
 	}
 	if s.b != nil {
 		s.line = rec.AppendJSON(s.line[:0])

@@ -15,6 +15,9 @@ import (
 
 	"github.com/yoctune/yoctune/compiler/check/budget"
 	"github.com/yoctune/yoctune/runtime/device/rootfs"
+	"github.com/yoctune/yoctune/runtime/engine/pipeline/frame"
+	"github.com/yoctune/yoctune/runtime/engine/pipeline/result"
+	"github.com/yoctune/yoctune/runtime/engine/pipeline/sink"
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
@@ -101,10 +104,10 @@ func TestWhileTheReserveIsGoneNothingIsBegun(t *testing.T) {
 	for _, live := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
 			worked := 0
-			src := &counted{n: 100, rate: rate{100, 1}}
-			e := newEngine(src, &kept{}, 1, dropOldest, step{id: "a", run: func(context.Context, *frame) error { worked++; return nil }})
+			src := &counted{n: 100, rate: frame.Rate{Num: 100, Den: 1}}
+			e := newEngine(src, &kept{}, 1, dropOldest, step{id: "a", run: func(context.Context, *frame.Frame) error { worked++; return nil }})
 			if !live {
-				src.rate, e.policy = rate{}, block
+				src.rate, e.policy = frame.Rate{}, block
 			}
 			e.live = live
 			m := &machine{}
@@ -144,13 +147,13 @@ func TestADiskThatIsToKeepRoomTakesNoResults(t *testing.T) {
 	r.memory.Store("")
 	r.disk.Store("")
 	took := 0
-	s := r.sink(sinkFunc(func(*Record) error { took++; return nil }), plan.PipelineSink{Kind: "ndjson", Path: "/var/log/r"})
-	write := func() error { r.look(); return s.Write(&Record{}) }
+	s := r.sink(sinkFunc(func(*result.Record) error { took++; return nil }), plan.PipelineSink{Kind: "ndjson", Path: "/var/log/r"})
+	write := func() error { r.look(); return s.Write(&result.Record{}) }
 	if err := write(); err != nil {
 		t.Fatal(err)
 	}
 	free = 49 << 20
-	if err := write(); !errors.Is(err, ErrSinkDegraded) || !strings.Contains(err.Error(), "budget.keepFree.disk is 50 MiB, and /var/log has 49 MiB free") {
+	if err := write(); !errors.Is(err, sink.ErrDegraded) || !strings.Contains(err.Error(), "budget.keepFree.disk is 50 MiB, and /var/log has 49 MiB free") {
 		t.Errorf("a full disk: %v", err)
 	}
 	free = 60 << 20
@@ -167,9 +170,9 @@ func TestResultsAndFramesKeepToTheirRates(t *testing.T) {
 		r := &reserve{budget: plan.PipelineBudget{NetOut: 1000, DiskRead: 1000}}
 		r.memory.Store("")
 		r.disk.Store("")
-		rec := &Record{Pipeline: "p"}
+		rec := &result.Record{Pipeline: "p"}
 		each := len(rec.AppendJSON(nil)) + 1
-		s := r.sink(sinkFunc(func(*Record) error { return nil }), plan.PipelineSink{Kind: "http"})
+		s := r.sink(sinkFunc(func(*result.Record) error { return nil }), plan.PipelineSink{Kind: "http"})
 		began := time.Now()
 		for range 50 {
 			if err := s.Write(rec); err != nil {
@@ -208,7 +211,7 @@ func TestNoResultIsLaterThanTheCompilersWorstCase(t *testing.T) {
 			if live {
 				pl.Queue.Policy = "drop-oldest"
 				pl.Source = plan.PipelineSource{Live: true, Format: "nv12", FPSNum: 1000 / (5 + rng.IntN(30)), FPSDen: 1}
-				src.rate = rate{pl.Source.FPSNum, 1}
+				src.rate = frame.Rate{Num: pl.Source.FPSNum, Den: 1}
 			}
 			var steps []step
 			for k := range 1 + rng.IntN(3) {
@@ -216,10 +219,10 @@ func TestNoResultIsLaterThanTheCompilersWorstCase(t *testing.T) {
 				st := step{id: id, instances: 1 + rng.IntN(2)}
 				// Now and then shorter than declared.
 				jitter := rng.IntN(2) == 0
-				st.run = func(ctx context.Context, f *frame) error {
+				st.run = func(ctx context.Context, f *frame.Frame) error {
 					d := longest
 					if jitter {
-						d -= time.Duration(f.id%3) * longest / 4
+						d -= time.Duration(f.ID%3) * longest / 4
 					}
 					return takes(d)(ctx, f)
 				}

@@ -24,6 +24,7 @@ import (
 	"github.com/yoctune/yoctune/compiler/check/budget"
 	"github.com/yoctune/yoctune/internal/onnx"
 	"github.com/yoctune/yoctune/runtime/engine/pipeline"
+	"github.com/yoctune/yoctune/runtime/engine/pipeline/result"
 	"github.com/yoctune/yoctune/schema/plan"
 	"github.com/yoctune/yoctune/tests/models"
 )
@@ -139,7 +140,7 @@ type seenFrame struct {
 	}
 }
 
-func (s *records) Write(r *pipeline.Record) error {
+func (s *records) Write(r *result.Record) error {
 	var f seenFrame
 	if err := json.Unmarshal(r.AppendJSON(nil), &f); err != nil {
 		s.t.Error(err)

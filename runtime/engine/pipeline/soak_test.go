@@ -15,6 +15,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/yoctune/yoctune/runtime/engine/pipeline/frame"
+	"github.com/yoctune/yoctune/runtime/engine/pipeline/result"
+	"github.com/yoctune/yoctune/runtime/engine/pipeline/sink"
 	"github.com/yoctune/yoctune/runtime/engine/trace"
 )
 
@@ -43,8 +46,8 @@ type faulty struct {
 	hangs atomic.Uint64
 }
 
-func (f *faulty) run(ctx context.Context, instance int, frames []*frame) error {
-	h := rand.New(rand.NewPCG(f.seed, frames[0].id)).Uint64()
+func (f *faulty) run(ctx context.Context, instance int, frames []*frame.Frame) error {
+	h := rand.New(rand.NewPCG(f.seed, frames[0].ID)).Uint64()
 	switch {
 	case h%20011 == 0:
 		f.hangs.Add(1)
@@ -88,14 +91,14 @@ type probe struct {
 	wait         func() // for room, three frames of four
 }
 
-func (p *probe) read(b []byte) error {
+func (p *probe) ReadFrame(b []byte) error {
 	if p.given++; p.given%p.every == 0 {
 		p.look()
 	}
 	if p.given%4 != 0 {
 		p.wait()
 	}
-	return p.counted.read(b)
+	return p.counted.ReadFrame(b)
 }
 
 // Every frame of a long run with faults of every kind has one fate, each slot
@@ -125,9 +128,9 @@ func TestNoFrameIsUnaccountedFor(t *testing.T) {
 				rss, routines = append(rss, resident(t)), append(routines, runtime.NumGoroutine())
 			}}
 			trouble := 0
-			sink := sinkFunc(func(r *Record) error {
+			sink := sinkFunc(func(r *result.Record) error {
 				if trouble++; trouble%5000 < 20 {
-					return ErrSinkDegraded
+					return sink.ErrDegraded
 				}
 				return nil
 			})

@@ -9,6 +9,7 @@ import (
 
 	"github.com/yoctune/yoctune/runtime/engine/nvtx"
 	"github.com/yoctune/yoctune/runtime/engine/pipeline/custom"
+	"github.com/yoctune/yoctune/runtime/engine/pipeline/frame"
 	"github.com/yoctune/yoctune/runtime/engine/trace"
 	registry "github.com/yoctune/yoctune/schema/pipeline"
 )
@@ -17,8 +18,8 @@ import (
 // returns early, with any error, when ctx ends.
 type step struct {
 	id    string
-	run   func(ctx context.Context, f *frame) error
-	batch func(ctx context.Context, instance int, f []*frame) error // instead of run
+	run   func(ctx context.Context, f *frame.Frame) error
+	batch func(ctx context.Context, instance int, f []*frame.Frame) error // instead of run
 
 	instances int           // that work side by side, 0: 1
 	buckets   []int         // batch sizes it takes, ascending from 1; nil: 1
@@ -64,18 +65,18 @@ type instance struct {
 	track *trace.Track
 
 	ids    []int
-	frames []*frame
+	frames []*frame.Frame
 	ticket uint64
 	from   int // the stage whose goroutine works, see direct
 
 	limit int   // batch size that fits in memory
 	until int64 // when a larger one is tried again
 
-	mu      sync.Mutex // of what the watchdog reads
-	began   int64      // 0: not working
-	held    []*frame   // being worked on
-	first   uint64     // the ticket of the first of them
-	overdue bool       // and they are settled
+	mu      sync.Mutex     // of what the watchdog reads
+	began   int64          // 0: not working
+	held    []*frame.Frame // being worked on
+	first   uint64         // the ticket of the first of them
+	overdue bool           // and they are settled
 	gaveUp  bool
 }
 
@@ -85,7 +86,7 @@ func newInstance(e *engine, hard context.Context, k, n int, o *order) *instance 
 	t.Stop()
 	return &instance{
 		e: e, s: s, k: k, n: n, hard: hard, order: o, timer: t,
-		ids: make([]int, s.largest()), frames: make([]*frame, s.largest()), limit: s.largest(),
+		ids: make([]int, s.largest()), frames: make([]*frame.Frame, s.largest()), limit: s.largest(),
 		track: e.trace.Track(s.id, n, s.backend),
 	}
 }
@@ -118,9 +119,9 @@ func (in *instance) choose(q *queue) (take int, wait time.Duration) {
 	if n <= 0 {
 		return 0, 0
 	}
-	level := e.frames[q.at(0)].level
+	level := e.frames[q.at(0)].Level
 	for m := 1; m < n; m++ {
-		if e.frames[q.at(m)].level != level {
+		if e.frames[q.at(m)].Level != level {
 			n = m
 		}
 	}
@@ -128,18 +129,18 @@ func (in *instance) choose(q *queue) (take int, wait time.Duration) {
 	full := take == limit || n < q.n
 	if !full && !q.closed && in.s.delay > 0 && e.hard.Err() == nil {
 		oldest := &e.frames[q.at(0)]
-		start := oldest.entered + int64(in.s.delay)
+		start := oldest.Entered + int64(in.s.delay)
 		if e.target > 0 {
-			start = min(start, oldest.capture+e.target-e.cost[in.k].predict(take))
+			start = min(start, oldest.Capture+e.target-e.cost[in.k].predict(take))
 		}
-		if d := time.Duration(start - e.clock.now()); d > 0 {
+		if d := time.Duration(start - e.clock.Now()); d > 0 {
 			return 0, d
 		}
 	}
 	if in.k == 0 {
 		e.inflight.Add(int64(take))
 		for m := range take {
-			e.frames[q.at(m)].admitted = true
+			e.frames[q.at(m)].Admitted = true
 		}
 	}
 	if in.order != nil {
@@ -186,7 +187,7 @@ func (in *instance) take(i, from int) {
 	in.ids[0], in.from = i, from
 	if in.k == 0 {
 		in.e.inflight.Add(1)
-		in.e.frames[i].admitted = true
+		in.e.frames[i].Admitted = true
 	}
 	in.do(1)
 }
@@ -194,14 +195,14 @@ func (in *instance) take(i, from int) {
 // do works on the frames that were taken.
 func (in *instance) do(got int) {
 	e := in.e
-	began := e.clock.now()
+	began := e.clock.Now()
 	fresh := 0
 	for _, i := range in.ids[:got] {
 		f := &e.frames[i]
 		switch {
 		case in.hard.Err() != nil:
 			e.drop(i, e.shutdown)
-		case e.maxAge > 0 && began-f.capture > e.maxAge:
+		case e.maxAge > 0 && began-f.Capture > e.maxAge:
 			e.recent.lost()
 			e.drop(i, e.reasons[in.k].old)
 		default:
@@ -229,7 +230,7 @@ func (in *instance) do(got int) {
 func (in *instance) one(from, size int) {
 	e, s := in.e, in.s
 	ids, frames := in.ids[from:from+size], in.frames[from:from+size]
-	began := e.clock.now()
+	began := e.clock.Now()
 	in.mu.Lock()
 	in.began, in.held, in.overdue = began, frames, false
 	in.first = in.ticket + uint64(from)
@@ -237,7 +238,7 @@ func (in *instance) one(from, size int) {
 	mark := s.marks.Start()
 	err := in.call(frames)
 	s.marks.End(mark)
-	end := e.clock.now()
+	end := e.clock.Now()
 
 	in.mu.Lock()
 	late := in.overdue
@@ -253,9 +254,9 @@ func (in *instance) one(from, size int) {
 	}
 	for n, i := range ids {
 		f := frames[n]
-		wait := began - f.entered
+		wait := began - f.Entered
 		e.spend(f, in.k, began, end)
-		in.track.Span(f.id, began, end, wait, n > 0)
+		in.track.Span(f.ID, began, end, wait, n > 0)
 		next := none
 		switch {
 		case late:
@@ -278,7 +279,7 @@ func (in *instance) one(from, size int) {
 			e.drop(i, e.reasons[in.k].memory)
 		default:
 			e.settled(f, trace.Failed, e.reasons[in.k].failed.n)
-			e.ledger.failed(f.id, s.id, err)
+			e.ledger.failed(f.ID, s.id, err)
 			e.release(i)
 		}
 		switch {
@@ -292,7 +293,7 @@ func (in *instance) one(from, size int) {
 
 // call does the work. A batch that does not fit in memory is halved until it
 // does, and batches stay that small for a while.
-func (in *instance) call(frames []*frame) error {
+func (in *instance) call(frames []*frame.Frame) error {
 	s := in.s
 	if s.batch == nil {
 		for _, f := range frames {
@@ -308,7 +309,7 @@ func (in *instance) call(frames []*frame) error {
 	}
 	half := bucketFor(s.buckets, len(frames)/2)
 	in.limit = half
-	in.until = in.e.clock.now() + int64(memoryRest)
+	in.until = in.e.clock.Now() + int64(memoryRest)
 	in.e.event(Event{Kind: EventBatch, Stage: s.id, To: half, Why: "memory ran out"})
 	for len(frames) > 0 {
 		n := bucketFor(s.buckets, min(in.limit, len(frames)))

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/yoctune/yoctune/runtime/engine/pipeline/custom"
+	"github.com/yoctune/yoctune/runtime/engine/pipeline/frame"
+	"github.com/yoctune/yoctune/runtime/engine/pipeline/result"
 	registry "github.com/yoctune/yoctune/schema/pipeline"
 	"github.com/yoctune/yoctune/schema/plan"
 )
@@ -55,19 +57,19 @@ func (b *builder) custom(k int, s *plan.PipelineStage) (work, error) {
 	level := b.now
 	text := make([][]byte, len(lanes)) // of the results that each takes
 	copies := &b.p.copies
-	return func(_ context.Context, n int, batch []*frame) error {
+	return func(_ context.Context, n int, batch []*frame.Frame) error {
 		for _, f := range batch {
-			item := custom.Item{Frame: f.id, Capture: f.capture}
+			item := custom.Item{Frame: f.ID, Capture: f.Capture}
 			switch in.Kind {
 			case custom.Tensor:
-				item.In = f.tensors[level][k-1].bytes()
+				item.In = f.Tensors[level][k-1].Bytes()
 			case custom.Results:
-				text[n] = append(appendResults(append(text[n][:0], '['), f.results), ']')
+				text[n] = append(result.AppendResults(append(text[n][:0], '['), f.Results), ']')
 				item.In = text[n]
 			default:
-				item.In = f.pixels
-				if f.loan != nil {
-					item.Buffer = f.loan.buffer
+				item.In = f.Pixels
+				if f.Loan != nil {
+					item.Buffer = f.Loan.Exported()
 				}
 			}
 			made, copied, err := lanes[n].run(item)
@@ -76,11 +78,11 @@ func (b *builder) custom(k int, s *plan.PipelineStage) (work, error) {
 				return err
 			}
 			if out.Kind == custom.Tensor {
-				copy(f.tensors[level][k].bytes(), made)
+				copy(f.Tensors[level][k].Bytes(), made)
 				copies.Add(1)
 				continue
 			}
-			if f.results, err = readResults(f.results, made); err != nil {
+			if f.Results, err = readResults(f.Results, made); err != nil {
 				return err
 			}
 		}
@@ -90,9 +92,9 @@ func (b *builder) custom(k int, s *plan.PipelineStage) (work, error) {
 
 // ports are what stage k takes and gives.
 func (b *builder) ports(c *plan.Custom) (in, out custom.Port, err error) {
-	switch f := b.p.source.format(); b.carries {
+	switch f := b.p.source.Format(); b.carries {
 	case registry.Frames:
-		in = custom.Port{Kind: custom.Frame, Format: uint32(f.pixels), Width: uint32(f.width), Height: uint32(f.height), Bytes: f.bytes()}
+		in = custom.Port{Kind: custom.Frame, Format: uint32(f.Pixels), Width: uint32(f.Width), Height: uint32(f.Height), Bytes: f.Bytes()}
 	case registry.Tensors:
 		in = custom.Port{Kind: custom.Tensor, Shape: b.shape, Bytes: int(4 * volume(b.shape))}
 	default:
@@ -179,7 +181,7 @@ func (l *insideLane) run(i custom.Item) ([]byte, int, error) {
 func (*insideLane) kill() {} // nothing can
 
 // readResults makes results of a JSON array.
-func readResults(into []Result, b []byte) ([]Result, error) {
+func readResults(into []result.Result, b []byte) ([]result.Result, error) {
 	b = bytes.TrimSpace(b)
 	if len(b) < 2 || b[0] != '[' || !json.Valid(b) {
 		return into[:0], fmt.Errorf("%w: results are a JSON array, not %.60q", custom.ErrFailed, b)
@@ -194,5 +196,5 @@ func readResults(into []Result, b []byte) ([]Result, error) {
 	if err := json.Compact(&w, b); err != nil {
 		return into, fmt.Errorf("%w: %w", custom.ErrFailed, err)
 	}
-	return append(into, Result{Kind: kindCustom, JSON: w.Bytes()[1 : w.Len()-1]}), nil
+	return append(into, result.Result{Kind: result.KindCustom, JSON: w.Bytes()[1 : w.Len()-1]}), nil
 }

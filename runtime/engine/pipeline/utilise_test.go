@@ -5,10 +5,11 @@ import (
 	"testing"
 
 	"github.com/yoctune/yoctune/runtime/engine/pipeline/degrade"
+	"github.com/yoctune/yoctune/runtime/engine/pipeline/frame"
 )
 
 func TestBatchesFollowTheUtilisationAndRestWhileDegraded(t *testing.T) {
-	idle := func(context.Context, int, []*frame) error { return nil }
+	idle := func(context.Context, int, []*frame.Frame) error { return nil }
 	e := newEngine(&counted{n: 1}, &kept{}, 8, block, step{id: "m", batch: idle, buckets: []int{1, 2, 4, 8}, instances: 2})
 	e.prepare()
 	in := newInstance(e, context.Background(), 0, 0, nil)

@@ -1,4 +1,4 @@
-package pipeline
+package source
 
 import (
 	"errors"
@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/yoctune/yoctune/internal/tailbuf"
+	registry "github.com/yoctune/yoctune/schema/pipeline"
 )
 
 // command is a child process that writes frames to its standard output.
@@ -30,7 +31,7 @@ const stopTime = 2 * time.Second
 // ends with it, and a terminal's interrupt reaches the pipeline first.
 func startCommand(argv []string) (*command, error) {
 	if len(argv) == 0 || argv[0] == "" {
-		return nil, fmt.Errorf("%w: no command is named", ErrPlan)
+		return nil, fmt.Errorf("%w: no command is named", registry.ErrPlan)
 	}
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -94,7 +95,9 @@ func (c *command) Close() error {
 	ended := make(chan struct{})
 	_ = syscall.Kill(-c.cmd.Process.Pid, syscall.SIGTERM)
 	go func() { _ = c.wait(); close(ended) }()
-	if !wait(ended, stopTime) {
+	select {
+	case <-ended:
+	case <-time.After(stopTime):
 		_ = syscall.Kill(-c.cmd.Process.Pid, syscall.SIGKILL)
 		<-ended
 	}

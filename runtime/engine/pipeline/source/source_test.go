@@ -1,10 +1,9 @@
-package pipeline
+package source
 
 import (
 	"bufio"
 	"bytes"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -13,6 +12,8 @@ import (
 	"time"
 
 	"github.com/yoctune/yoctune/runtime/engine/core"
+	"github.com/yoctune/yoctune/runtime/engine/pipeline/frame"
+	registry "github.com/yoctune/yoctune/schema/pipeline"
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
@@ -36,44 +37,44 @@ func TestRawVideoEndsBetweenFramesOrIsTruncated(t *testing.T) {
 	for _, c := range []struct {
 		extra int
 		want  error
-	}{{0, io.EOF}, {1, ErrTruncated}, {size - 1, ErrTruncated}} {
-		src, err := openRaw(file(t, make([]byte, 2*size+c.extra)), format{width: 4, height: 2})
+	}{{0, io.EOF}, {1, frame.ErrTruncated}, {size - 1, frame.ErrTruncated}} {
+		src, err := openRaw(file(t, make([]byte, 2*size+c.extra)), frame.Format{Width: 4, Height: 2})
 		if err != nil {
 			t.Fatal(err)
 		}
 		buf := make([]byte, size)
 		for range 2 {
-			if err := src.read(buf); err != nil {
+			if err := src.ReadFrame(buf); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if err := src.read(buf); !errors.Is(err, c.want) {
+		if err := src.ReadFrame(buf); !errors.Is(err, c.want) {
 			t.Errorf("%d bytes more: %v", c.extra, err)
 		}
-		if err := src.close(); err != nil {
+		if err := src.Close(); err != nil {
 			t.Fatal(err)
 		}
 	}
 }
 
 func TestY4MGivesThePlanesOfEachFrame(t *testing.T) {
-	frame := func(v byte) string { return "FRAME\n" + strings.Repeat(string(rune(v)), 4*2+2*2*1) }
-	src, err := openY4M(file(t, []byte("YUV4MPEG2 W4 H2 F30000:1001 Ip A1:1 C420jpeg XYSCSS=420JPEG\n"+frame('a')+frame('b'))), rate{})
+	coded := func(v byte) string { return "FRAME\n" + strings.Repeat(string(rune(v)), 4*2+2*2*1) }
+	src, err := openY4M(file(t, []byte("YUV4MPEG2 W4 H2 F30000:1001 Ip A1:1 C420jpeg XYSCSS=420JPEG\n"+coded('a')+coded('b'))), frame.Rate{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer src.close()
-	f := src.format()
-	if f.width != 4 || f.height != 2 || f.pixels != core.I420 || f.rate.period() != 33366666*time.Nanosecond {
-		t.Errorf("%+v, %v a frame", f, f.rate.period())
+	defer src.Close()
+	f := src.Format()
+	if f.Width != 4 || f.Height != 2 || f.Pixels != core.I420 || f.Rate.Period() != 33366666*time.Nanosecond {
+		t.Errorf("%+v, %v a frame", f, f.Rate.Period())
 	}
-	buf := make([]byte, f.bytes())
+	buf := make([]byte, f.Bytes())
 	for _, want := range "ab" {
-		if err := src.read(buf); err != nil || buf[0] != byte(want) || buf[len(buf)-1] != byte(want) {
+		if err := src.ReadFrame(buf); err != nil || buf[0] != byte(want) || buf[len(buf)-1] != byte(want) {
 			t.Errorf("%q: %v", buf, err)
 		}
 	}
-	if err := src.read(buf); !errors.Is(err, io.EOF) {
+	if err := src.ReadFrame(buf); !errors.Is(err, io.EOF) {
 		t.Errorf("after the last frame: %v", err)
 	}
 }
@@ -94,11 +95,11 @@ func TestY4MThatIsNotWhatItSays(t *testing.T) {
 		{"interlaced", "YUV4MPEG2 W4 H2 It\n", "interlaced"},
 		{"rate", "YUV4MPEG2 W4 H2 F25\n", `"F25"`},
 	} {
-		src, err := openY4M(file(t, []byte(c.content)), rate{})
+		src, err := openY4M(file(t, []byte(c.content)), frame.Rate{})
 		if err == nil {
-			src.close()
+			src.Close()
 		}
-		if !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), c.says) {
+		if !errors.Is(err, frame.ErrFormat) || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: %v", c.name, err)
 		}
 	}
@@ -106,19 +107,19 @@ func TestY4MThatIsNotWhatItSays(t *testing.T) {
 		name, content string
 		want          error
 	}{
-		{"ends in FRAME", "FRA", ErrTruncated},
-		{"ends after FRAME", "FRAME\n", ErrTruncated},
-		{"ends in the planes", "FRAME\nabc", ErrTruncated},
-		{"not FRAME", "FRAMES\nabcdefghijkl", ErrFormat},
+		{"ends in FRAME", "FRA", frame.ErrTruncated},
+		{"ends after FRAME", "FRAME\n", frame.ErrTruncated},
+		{"ends in the planes", "FRAME\nabc", frame.ErrTruncated},
+		{"not FRAME", "FRAMES\nabcdefghijkl", frame.ErrFormat},
 	} {
-		src, err := openY4M(file(t, []byte("YUV4MPEG2 W4 H2\n"+c.content)), rate{})
+		src, err := openY4M(file(t, []byte("YUV4MPEG2 W4 H2\n"+c.content)), frame.Rate{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := src.read(make([]byte, 12)); !errors.Is(err, c.want) {
+		if err := src.ReadFrame(make([]byte, 12)); !errors.Is(err, c.want) {
 			t.Errorf("%s: %v", c.name, err)
 		}
-		src.close()
+		src.Close()
 	}
 }
 
@@ -129,23 +130,23 @@ func TestInterruptEndsTheWaitForAPipe(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer w.Close()
-	src := &rawSource{stream{f: r, r: r, at: format{width: 4, height: 2}}}
-	defer src.close()
+	src := &rawSource{stream{f: r, r: r, at: frame.Format{Width: 4, Height: 2}}}
+	defer src.Close()
 	read := make(chan error)
-	go func() { read <- src.read(make([]byte, 12)) }()
-	src.interrupt()
+	go func() { read <- src.ReadFrame(make([]byte, 12)) }()
+	src.Interrupt()
 	if err := <-read; err == nil || errors.Is(err, io.EOF) {
 		t.Errorf("%v", err)
 	}
 }
 
 func TestSyntheticFramesMove(t *testing.T) {
-	src, err := openSynthetic(format{width: 32, height: 16})
+	src, err := openSynthetic(frame.Format{Width: 32, Height: 16})
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, b := make([]byte, src.format().bytes()), make([]byte, src.format().bytes())
-	if err := errors.Join(src.read(a), src.read(b)); err != nil {
+	a, b := make([]byte, src.Format().Bytes()), make([]byte, src.Format().Bytes())
+	if err := errors.Join(src.ReadFrame(a), src.ReadFrame(b)); err != nil {
 		t.Fatal(err)
 	}
 	if bytes.Equal(a, b) {
@@ -163,92 +164,13 @@ func FuzzY4MHeader(f *testing.F) {
 			return
 		}
 		// What is accepted can be allocated and paced.
-		if n := h.bytes(); n < 3 || n > core.MaxSide*core.MaxSide*3/2 {
+		if n := h.Bytes(); n < 3 || n > core.MaxSide*core.MaxSide*3/2 {
 			t.Errorf("a frame of %d bytes from %q", n, data)
 		}
-		if h.rate.period() < 0 {
-			t.Errorf("period %v from %q", h.rate.period(), data)
+		if h.Rate.Period() < 0 {
+			t.Errorf("period %v from %q", h.Rate.Period(), data)
 		}
 	})
-}
-
-func TestRecognisedTextIsDecodedGreedily(t *testing.T) {
-	labels := []string{"a", "b"}
-	// Blank, a, b, and the space that the labels do not list.
-	steps := []int{0, 1, 1, 0, 1, 2, 3, 0, 3, 2, 2}
-	shape := []int64{1, int64(len(steps)), 4}
-	data := make([]float32, len(steps)*4)
-	for s, c := range steps {
-		data[s*4+c] = 0.8
-	}
-	decode, err := ctc(shape, labels, 0.5)
-	if err != nil {
-		t.Fatal(err)
-	}
-	got := decoded(t, decode, tensor{shape: shape, data: data})
-	if len(got) != 1 || got[0].Text != "aab  b" || got[0].Score < 0.79 || got[0].Score > 0.81 {
-		t.Errorf("%+v", got)
-	}
-	if decode, err = ctc(shape, labels, 0.9); err != nil {
-		t.Fatal(err)
-	}
-	if got := decoded(t, decode, tensor{shape: shape, data: data}); len(got) != 0 {
-		t.Errorf("below the threshold: %+v", got)
-	}
-	if _, err := ctc(shape, []string{"a"}, 0); !errors.Is(err, ErrPlan) || !strings.Contains(err.Error(), "has 1 lines") {
-		t.Errorf("%v", err)
-	}
-	if _, err := ctc([]int64{2, 3}, labels, 0); !errors.Is(err, ErrPlan) || !strings.Contains(err.Error(), "[2 3]") {
-		t.Errorf("%v", err)
-	}
-}
-
-func decoded(t *testing.T, p post, in tensor) []Result {
-	t.Helper()
-	got, err := p(in, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return got
-}
-
-func TestBestClassesComeFirst(t *testing.T) {
-	shape := []int64{1, 3}
-	for _, c := range []struct {
-		name      string
-		data      []float32
-		labels    []string
-		threshold float32
-		top       int
-		want      string
-	}{
-		{"probabilities", []float32{0.2, 0.7, 0.1}, []string{"x", "y", "z"}, 0, 2, "y 0.70, x 0.20"},
-		{"logits", []float32{0, 2, 0}, nil, 0, 1, "1 0.79"},
-		{"threshold", []float32{0.2, 0.7, 0.1}, nil, 0.5, 3, "1 0.70"},
-		{"more than there are", []float32{0.2, 0.7, 0.1}, nil, 0, 9, "1 0.70, 0 0.20, 2 0.10"},
-	} {
-		decode, err := argmax(shape, c.labels, c.threshold, c.top)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var got []string
-		for _, r := range decoded(t, decode, tensor{shape: shape, data: c.data}) {
-			name := r.Label
-			if name == "" {
-				name = fmt.Sprint(r.Class)
-			}
-			got = append(got, fmt.Sprintf("%s %.2f", name, r.Score))
-		}
-		if s := strings.Join(got, ", "); s != c.want {
-			t.Errorf("%s: %s, want %s", c.name, s, c.want)
-		}
-	}
-	if _, err := argmax([]int64{1, 4, 3}, nil, 0, 1); !errors.Is(err, ErrPlan) {
-		t.Errorf("%v", err)
-	}
-	if _, err := argmax(shape, []string{"x"}, 0, 1); !errors.Is(err, ErrPlan) {
-		t.Errorf("%v", err)
-	}
 }
 
 func TestCommandGivesFramesAndItsEndCounts(t *testing.T) {
@@ -266,25 +188,25 @@ func TestCommandGivesFramesAndItsEndCounts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		src, err := openStream(t.Context(), cmd, plan.PipelineSource{Format: "nv12"}, format{width: 4, height: 2}, nil)
+		src, err := openStream(t.Context(), cmd, plan.PipelineSource{Format: "nv12"}, frame.Format{Width: 4, Height: 2}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		buf := make([]byte, 12)
 		for range c.frames {
-			if err := src.read(buf); err != nil {
+			if err := src.ReadFrame(buf); err != nil {
 				t.Errorf("%s: %v", c.name, err)
 			}
 		}
-		err = src.read(buf)
+		err = src.ReadFrame(buf)
 		if c.says == "" && !errors.Is(err, io.EOF) || c.says != "" && (err == nil || !strings.Contains(err.Error(), c.says)) {
 			t.Errorf("%s: %v", c.name, err)
 		}
-		if err := src.close(); err != nil {
+		if err := src.Close(); err != nil {
 			t.Errorf("%s: %v", c.name, err)
 		}
 	}
-	if _, err := startCommand(nil); !errors.Is(err, ErrPlan) {
+	if _, err := startCommand(nil); !errors.Is(err, registry.ErrPlan) {
 		t.Errorf("%v", err)
 	}
 	if _, err := startCommand([]string{"/absent/camera"}); !errors.Is(err, os.ErrNotExist) {

@@ -3,7 +3,6 @@ package pipeline
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"errors"
 	"io"
 	"os"
@@ -16,6 +15,8 @@ import (
 	"time"
 
 	"github.com/yoctune/yoctune/runtime/engine/jpeg"
+	"github.com/yoctune/yoctune/runtime/engine/pipeline/frame"
+	"github.com/yoctune/yoctune/runtime/engine/pipeline/ring"
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
@@ -160,7 +161,7 @@ func TestDamagedVideoCostsItsFrames(t *testing.T) {
 	}
 	write(all[0], all[1][:len(all[1])/3])
 	sum, _, err = runDump(t, dump(src), 0)
-	if !errors.Is(err, ErrTruncated) || sum.Frames.Done != 1 {
+	if !errors.Is(err, frame.ErrTruncated) || sum.Frames.Done != 1 {
 		t.Errorf("truncated: %+v %v", sum.Frames, err)
 	}
 }
@@ -197,9 +198,9 @@ func TestAProgramIsNotStartedAgainWhenThePlanSaysSo(t *testing.T) {
 		restart, script string
 		fails           bool
 	}{
-		{restartNever, "printf " + frame, false},
-		{restartNever, "printf " + frame + "; exit 3", true},
-		{restartOnFailure, "printf " + frame, false},
+		{"never", "printf " + frame, false},
+		{"never", "printf " + frame + "; exit 3", true},
+		{"on-failure", "printf " + frame, false},
 	} {
 		src.Restart, src.Exec = c.restart, []string{"sh", "-c", c.script}
 		sum, _, err := runDump(t, dump(src), 0)
@@ -245,30 +246,15 @@ func TestGStreamerIsASource(t *testing.T) {
 	}
 }
 
-// ringWriter is another program's half of a ring of frames.
-type ringWriter struct {
-	ring
-	n uint64
-}
-
-func newRingWriter(t *testing.T, path string, slots, size int) *ringWriter {
+// newRingWriter is another program's half of a ring of frames.
+func newRingWriter(t *testing.T, path string, slots, size int) *ring.Writer {
 	t.Helper()
-	s, err := openRing(path, slots, size)
+	w, err := ring.Create(path, slots, size)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = s.Close() })
-	return &ringWriter{ring: s.ring}
-}
-
-func (w *ringWriter) write(frame []byte) {
-	at := w.slot(w.n)
-	w.word(at).Store(2*w.n + 1)
-	binary.NativeEndian.PutUint32(w.mem[at+8:], uint32(len(frame)))
-	copy(w.mem[at+slotHeader:], frame)
-	w.word(at).Store(2*w.n + 2)
-	w.n++
-	w.word(16).Store(w.n)
+	t.Cleanup(func() { _ = w.Close() })
+	return w
 }
 
 // Frames of another program in shared memory: those it overwrote are counted, and a
@@ -277,7 +263,7 @@ func TestARingInSharedMemoryIsASource(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "frames")
 	w := newRingWriter(t, path, 4, 64*32)
 	src := plan.PipelineSource{Kind: "shm", Path: path, Format: "grey", Width: 64, Height: 32, FPSNum: 30, Live: true, Timeout: int64(20 * time.Millisecond)}
-	frame := func(v byte) []byte { return bytes.Repeat([]byte{v}, 64*32) }
+	filled := func(v byte) []byte { return bytes.Repeat([]byte{v}, 64*32) }
 	seen := &records{}
 	seen.each = func(n int) {
 		if n != 4 {
@@ -289,7 +275,7 @@ func TestARingInSharedMemoryIsASource(t *testing.T) {
 		writing.Go(func() {
 			// The source begins with what comes after it looked.
 			for v := byte(100); t.Context().Err() == nil; v++ {
-				w.write(frame(v))
+				_ = w.Put(filled(v))
 				time.Sleep(time.Millisecond)
 			}
 		})
@@ -299,7 +285,7 @@ func TestARingInSharedMemoryIsASource(t *testing.T) {
 		t.Fatal(err)
 	}
 	for v := byte(1); v <= 8; v++ { // into 4 slots: the first 4 are overwritten
-		w.write(frame(v))
+		_ = w.Put(filled(v))
 	}
 	sum, err := p.Run(context.Background())
 	if err = errors.Join(err, p.Close()); err != nil {
@@ -308,7 +294,7 @@ func TestARingInSharedMemoryIsASource(t *testing.T) {
 	if sum.Drops[reasonLost] < 4 || sum.Frames.Done+sum.Drops[reasonLost] != 12 || !strings.Contains(whys(sum), "it is opened again") {
 		t.Errorf("%+v %v %s", sum.Frames, sum.Drops, whys(sum))
 	}
-	if _, err := New(Options{Name: "ring", Plan: dump(plan.PipelineSource{Kind: "shm", Path: path, Format: "rgb", Width: 64, Height: 32, FPSNum: 30}), Sink: seen}); !errors.Is(err, ErrFormat) {
+	if _, err := New(Options{Name: "ring", Plan: dump(plan.PipelineSource{Kind: "shm", Path: path, Format: "rgb", Width: 64, Height: 32, FPSNum: 30}), Sink: seen}); !errors.Is(err, frame.ErrFormat) {
 		t.Errorf("slots that are too small: %v", err)
 	}
 }
@@ -321,10 +307,10 @@ func TestSourcesThatCannotBe(t *testing.T) {
 	}{
 		{"restart", plan.PipelineSource{Kind: "synthetic", Restart: "perhaps"}, `restart "perhaps"`},
 		{"timeout", plan.PipelineSource{Kind: "synthetic", Timeout: -1}, "timeout of -1ns"},
-		{"a camera of y4m", plan.PipelineSource{Kind: "v4l2", Path: "/dev/video0", Format: "y4m"}, "not read as y4m"},
-		{"a ring of JPEG", plan.PipelineSource{Kind: "shm", Path: "/dev/shm/x", Format: "mjpeg"}, "rings hold frames of pixels"},
+		{"a camera of y4m", plan.PipelineSource{Kind: "v4l2", Path: "/dev/video0", Format: "y4m"}, "does not give y4m"},
+		{"a ring of JPEG", plan.PipelineSource{Kind: "shm", Path: "/dev/shm/x", Format: "mjpeg"}, "does not give mjpeg"},
 		{"decoders", plan.PipelineSource{Kind: "file", Path: "../jpeg/testdata/labels422.avi", Format: "mjpeg", Decoders: 99}, "1 to 16"},
-		{"not JPEG", plan.PipelineSource{Kind: "file", Path: "source_live_test.go", Format: "mjpeg"}, "neither an AVI file nor a JPEG"},
+		{"not JPEG", plan.PipelineSource{Kind: "file", Path: "sources_test.go", Format: "mjpeg"}, "neither an AVI file nor a JPEG"},
 	} {
 		if c.s.Format == "mjpeg" && c.s.Kind == "file" {
 			if _, err := jpeg.Open(""); err != nil {

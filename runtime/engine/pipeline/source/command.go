@@ -1,4 +1,4 @@
-package pipeline
+package source
 
 import (
 	"context"
@@ -10,19 +10,21 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/yoctune/yoctune/runtime/engine/pipeline/frame"
 )
 
 // commandSource reads the frames of a program that may end and be started again: one
 // that reads a camera or a stream of the network. It gives frames when they come.
 type commandSource struct {
 	argv  []string
-	open  func(input) (source, error) // reads what the program writes
-	at    format
+	open  func(Input) (Source, error) // reads what the program writes
+	at    frame.Format
 	after revival
-	clock clock
+	clock frame.Clock
 
 	child *child
-	inner source // nil while there is none
+	inner Source // nil while there is none
 	begun bool   // it has given a frame
 
 	mu   sync.Mutex // of what interrupt sees
@@ -34,20 +36,20 @@ type commandSource struct {
 // child is a program with the time at which the frame that is read began to come.
 type child struct {
 	*command
-	clock clock
+	clock frame.Clock
 	since atomic.Int64 // ns, 0: nothing has come
 }
 
 func (c *child) Read(b []byte) (int, error) {
 	n, err := c.command.Read(b)
 	if n > 0 && c.since.Load() == 0 {
-		c.since.Store(c.clock.now())
+		c.since.Store(c.clock.Now())
 	}
 	return n, err
 }
 
-func openCommand(argv []string, after revival, open func(input) (source, error)) (source, error) {
-	k, err := newClock()
+func openCommand(argv []string, after revival, open func(Input) (Source, error)) (Source, error) {
+	k, err := frame.NewClock()
 	if err != nil {
 		return nil, err
 	}
@@ -55,11 +57,11 @@ func openCommand(argv []string, after revival, open func(input) (source, error))
 	if s.child, s.inner, err = s.start(); err != nil {
 		return nil, err
 	}
-	s.at = s.inner.format()
+	s.at = s.inner.Format()
 	return s, nil
 }
 
-func (s *commandSource) start() (*child, source, error) {
+func (s *commandSource) start() (*child, Source, error) {
 	c, err := startCommand(s.argv)
 	if err != nil {
 		return nil, nil, err
@@ -83,10 +85,10 @@ func (s *commandSource) start() (*child, source, error) {
 		s.now = nil
 		s.mu.Unlock()
 		if inner != nil {
-			err = errors.Join(err, inner.close())
+			err = errors.Join(err, inner.Close())
 		}
 		if errors.Is(err, os.ErrDeadlineExceeded) {
-			err = ch.saying(fmt.Errorf("%w: %s wrote nothing in %v", ErrFormat, s.name(), wait))
+			err = ch.saying(fmt.Errorf("%w: %s wrote nothing in %v", frame.ErrFormat, s.name(), wait))
 		}
 		return nil, nil, err
 	}
@@ -99,11 +101,11 @@ const startTime = 10 * time.Second
 
 func (s *commandSource) name() string { return filepath.Base(s.argv[0]) }
 
-func (s *commandSource) format() format               { return s.at }
-func (s *commandSource) lend(int, bool) (bool, error) { return false, nil }
-func (s *commandSource) read([]byte) error            { return errors.ErrUnsupported }
+func (s *commandSource) Format() frame.Format         { return s.at }
+func (s *commandSource) Lend(int, bool) (bool, error) { return false, nil }
+func (s *commandSource) ReadFrame([]byte) error       { return errors.ErrUnsupported }
 
-func (s *commandSource) interrupt() {
+func (s *commandSource) Interrupt() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.once.Do(func() { close(s.stop) })
@@ -130,9 +132,9 @@ func (s *commandSource) deadline(d time.Duration) {
 	}
 }
 
-// capture waits for a frame. A program that has ended, or gives none for too long,
+// Capture waits for a frame. A program that has ended, or gives none for too long,
 // is started again.
-func (s *commandSource) capture(f *frame) (int, error) {
+func (s *commandSource) Capture(f *frame.Frame) (int, error) {
 	for {
 		if s.inner == nil {
 			if err := s.again(); err != nil {
@@ -145,16 +147,16 @@ func (s *commandSource) capture(f *frame) (int, error) {
 		}
 		s.deadline(wait)
 		s.child.since.Store(0)
-		err := readInto(s.inner, f)
-		f.arrived = s.clock.now()
-		if f.capture = s.child.since.Load(); f.capture == 0 { // it was there before
-			f.capture = f.arrived
+		err := ReadInto(s.inner, f)
+		f.Arrived = s.clock.Now()
+		if f.Capture = s.child.since.Load(); f.Capture == 0 { // it was there before
+			f.Capture = f.Arrived
 		}
 		switch {
 		case err == nil:
 			s.begun, s.after.pause = true, 0
 			return 0, nil
-		case errors.Is(err, errFrame):
+		case errors.Is(err, frame.ErrLost):
 			return 0, err
 		case s.stopped():
 			return 0, context.Canceled
@@ -178,7 +180,7 @@ func (s *commandSource) ended(err error, wait time.Duration) error {
 	case errors.Is(err, context.Canceled):
 		err = s.child.saying(fmt.Errorf("it wrote no frame for %v", wait))
 	}
-	cerr := s.inner.close()
+	cerr := s.inner.Close()
 	s.inner = nil
 	if s.after.restart == restartNever || well && s.after.restart == restartOnFailure {
 		if well {
@@ -202,9 +204,9 @@ func (s *commandSource) again() error {
 		}
 		child, inner, err := s.start()
 		if err == nil {
-			w, h := inner.format().whole()
-			if wasW, wasH := s.at.whole(); w != wasW || h != wasH {
-				err = errors.Join(fmt.Errorf("%w: frames are now of %dx%d, not %dx%d", ErrFormat, w, h, wasW, wasH), inner.close())
+			w, h := inner.Format().Whole()
+			if wasW, wasH := s.at.Whole(); w != wasW || h != wasH {
+				err = errors.Join(fmt.Errorf("%w: frames are now of %dx%d, not %dx%d", frame.ErrFormat, w, h, wasW, wasH), inner.Close())
 			}
 		}
 		if err == nil {
@@ -218,14 +220,14 @@ func (s *commandSource) again() error {
 	}
 }
 
-func (s *commandSource) close() error {
+func (s *commandSource) Close() error {
 	s.mu.Lock()
 	s.now = nil
 	s.mu.Unlock()
 	if s.inner == nil {
 		return nil
 	}
-	err := s.inner.close()
+	err := s.inner.Close()
 	s.inner = nil
 	return err
 }

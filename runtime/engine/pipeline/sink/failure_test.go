@@ -1,8 +1,7 @@
-package pipeline
+package sink
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"io"
 	"net"
@@ -13,7 +12,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -64,7 +62,7 @@ func TestADiskThatFillsUpLeavesWholeLines(t *testing.T) {
 		}
 	}
 	for range 2 {
-		if err := s.Write(record(13)); !errors.Is(err, ErrSinkDegraded) || !errors.Is(err, syscall.EFBIG) {
+		if err := s.Write(record(13)); !errors.Is(err, ErrDegraded) || !errors.Is(err, syscall.EFBIG) {
 			t.Errorf("%v", err)
 		}
 		s.rest.next = time.Time{}
@@ -87,43 +85,6 @@ func TestADiskThatFillsUpLeavesWholeLines(t *testing.T) {
 	if b, err := os.ReadFile(path); err != nil || len(framesOf(t, b)) != 1 {
 		t.Errorf("%q %v", b, err)
 	}
-}
-
-// A ring takes its memory when it is made, so that a full tmpfs is an error and not a
-// SIGBUS, and leaves nothing.
-func TestARingThatDoesNotFitIsRefused(t *testing.T) {
-	if !underALimit(t, 64<<10) {
-		return
-	}
-	dir := t.TempDir()
-	if _, err := openRing(filepath.Join(dir, "ring"), 64, 4096); !errors.Is(err, ErrSink) || !errors.Is(err, syscall.EFBIG) {
-		t.Errorf("%v", err)
-	}
-	if left, _ := os.ReadDir(dir); len(left) != 0 {
-		t.Errorf("%v is left", left)
-	}
-}
-
-// Whoever reads standard output and stops costs a live pipeline frames, by the queue's
-// policy, and no memory; a stop is not held up by him.
-func TestAStalledReaderHoldsNothingUp(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r, w := io.Pipe()
-		e := newEngine(&counted{n: 1 << 30, rate: rate{100, 1}}, NewNDJSON(w), 1, dropOldest, step{id: "a", run: nothing})
-		e.live = true
-		ctx, stop := context.WithTimeout(t.Context(), 10*time.Second)
-		defer stop()
-		began := time.Now()
-		sum, stuck, err := e.run(ctx)
-		if took := time.Since(began); !stuck || !errors.Is(err, ErrFrames) || took > 10*time.Second+e.drain+grace+time.Second {
-			t.Errorf("stuck %v after %v: %v", stuck, took, err)
-		}
-		balanced(t, sum)
-		if sum.Frames.Done != 0 || sum.Drops["queue-full:sink"]+sum.Drops["queue-full:a"] < 900 {
-			t.Errorf("%+v %v", sum.Frames, sum.Drops)
-		}
-		_ = r.Close() // lets the writer go
-	})
 }
 
 // A server may be slow, silent, endless or talk something else: each costs a timeout at
@@ -167,7 +128,7 @@ func TestHTTPSinkBoundsWhatAServerDoes(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := s.Write(record(1)); !errors.Is(err, ErrSinkDegraded) {
+			if err := s.Write(record(1)); !errors.Is(err, ErrDegraded) {
 				t.Errorf("%v", err)
 			}
 		})

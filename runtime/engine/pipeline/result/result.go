@@ -1,9 +1,14 @@
-package pipeline
+// Package result is what a pipeline found in a frame, as a sink is given it, and how it
+// is written as JSON and for people.
+package result
 
 import (
+	"fmt"
 	"math"
 	"strconv"
 	"unicode/utf8"
+
+	registry "github.com/yoctune/yoctune/schema/pipeline"
 )
 
 // Result is one thing a model saw in a frame. Which fields it has depends on the
@@ -25,8 +30,20 @@ type Result struct {
 	JSON []byte // custom: results as its stage wrote them, one or several with commas between
 }
 
+// KindCustom is the kind of the results of custom stages.
+const KindCustom = "custom"
+
 // Point is one of a result's, in source pixels. Score is what the model says of it.
 type Point struct{ X, Y, Score float32 }
+
+// Mask is which pixels of a box belong to what was found. Cells of Step by Step
+// source pixels lie row by row from X, Y; Counts are lengths of runs, the first of
+// them outside.
+type Mask struct {
+	X, Y, Width, Height int // of the grid: source pixels, then cells
+	Step                int
+	Counts              []int32
+}
 
 // Latency is where the time of one frame went, in ns. Total is the sum of the
 // stages.
@@ -59,7 +76,7 @@ func (r *Record) AppendJSON(b []byte) []byte {
 	b = append(b, `,"capture_ns":`...)
 	b = strconv.AppendInt(b, r.Capture, 10)
 	b = append(b, `,"results":[`...)
-	b = appendResults(b, r.Results)
+	b = AppendResults(b, r.Results)
 	b = append(b, `],"latency_ns":{"total":`...)
 	b = strconv.AppendInt(b, r.Latency.Total, 10)
 	b = append(b, `,"stages":{`...)
@@ -77,41 +94,41 @@ func (r *Record) AppendJSON(b []byte) []byte {
 	return append(b, "}}}"...)
 }
 
-// appendResults writes the elements of an array.
-func appendResults(b []byte, all []Result) []byte {
+// AppendResults writes the elements of an array.
+func AppendResults(b []byte, all []Result) []byte {
 	for i := range all {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = all[i].appendJSON(b)
+		b = all[i].AppendJSON(b)
 	}
 	return b
 }
 
-func (r *Result) appendJSON(b []byte) []byte {
+func (r *Result) AppendJSON(b []byte) []byte {
 	switch r.Kind {
-	case kindCustom:
+	case KindCustom:
 		return append(b, r.JSON...)
-	case kindCTC:
+	case registry.CTC:
 		b = append(b, `{"text":`...)
 		b = appendString(b, r.Text)
 		b = append(b, `,"score":`...)
 		b = appendFloat(b, r.Score)
-	case kindArgmax:
+	case registry.Argmax:
 		b = r.appendClass(b)
-	case kindDetect, kindSegment, kindKeypoints:
+	case registry.Detect, registry.Segment, registry.Keypoints:
 		b = r.appendBox(r.appendClass(b))
-		if r.Kind == kindKeypoints {
+		if r.Kind == registry.Keypoints {
 			b = append(b, `,"points":[`...)
 			for i, p := range r.Points {
 				b = appendPoint(b, i, p.X, p.Y, p.Score)
 			}
 			b = append(b, ']')
 		}
-		if r.Kind == kindSegment {
+		if r.Kind == registry.Segment {
 			b = r.Mask.appendJSON(b)
 		}
-	case kindRegions:
+	case registry.Regions:
 		b = append(b, `{"score":`...)
 		b = r.appendBox(appendFloat(b, r.Score))
 		b = append(b, `,"corners":[`...)
@@ -217,4 +234,34 @@ func appendString(b []byte, s string) []byte {
 		}
 	}
 	return append(b, '"')
+}
+
+func (r *Result) AppendText(b []byte) []byte {
+	switch r.Kind {
+	case KindCustom:
+		return append(b, r.JSON...)
+	case registry.CTC:
+		b = strconv.AppendQuote(b, r.Text)
+	case registry.Argmax, registry.Detect, registry.Segment, registry.Keypoints, registry.Regions:
+		switch {
+		case r.Kind == registry.Regions:
+			b = append(b, "text"...)
+		case r.Label == "":
+			b = append(b, "class "...)
+			b = strconv.AppendInt(b, int64(r.Class), 10)
+		default:
+			b = strconv.AppendQuote(b, r.Label)
+		}
+		if r.ID != 0 {
+			b = append(b, " #"...)
+			b = strconv.AppendUint(b, r.ID, 10)
+		}
+		if r.Kind != registry.Argmax {
+			b = fmt.Appendf(b, " at %.0f,%.0f to %.0f,%.0f", r.Box[0], r.Box[1], r.Box[2], r.Box[3])
+		}
+	default:
+		return fmt.Appendf(b, "%v %v", r.Shape, r.Values)
+	}
+	b = append(b, ' ')
+	return strconv.AppendFloat(b, float64(r.Score), 'f', 3, 64)
 }

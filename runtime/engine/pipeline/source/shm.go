@@ -1,4 +1,4 @@
-package pipeline
+package source
 
 import (
 	"context"
@@ -6,6 +6,10 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"github.com/yoctune/yoctune/runtime/engine/pipeline/frame"
+	"github.com/yoctune/yoctune/runtime/engine/pipeline/ring"
+	registry "github.com/yoctune/yoctune/schema/pipeline"
 )
 
 // Bounds of a ring of frames, larger than those of a ring of results.
@@ -23,19 +27,19 @@ const ringPoll = 500 * time.Microsecond
 // before it could be read is lost, and counted.
 type ringSource struct {
 	path  string
-	at    format
+	at    frame.Format
 	after revival
-	clock clock
-	ring  *RingReader
+	clock frame.Clock
+	ring  *ring.Reader
 	stop  chan struct{}
 	once  sync.Once
 }
 
-func openRingSource(path string, f format, after revival) (source, error) {
-	if err := checkSize(f.width, f.height); err != nil {
-		return nil, fmt.Errorf("%w: %w; a ring says nothing of its frames, so the plan must", ErrPlan, err)
+func openRingSource(path string, f frame.Format, after revival) (Source, error) {
+	if err := frame.CheckSize(f.Width, f.Height); err != nil {
+		return nil, fmt.Errorf("%w: %w; a ring says nothing of its frames, so the plan must", registry.ErrPlan, err)
 	}
-	k, err := newClock()
+	k, err := frame.NewClock()
 	if err != nil {
 		return nil, err
 	}
@@ -44,23 +48,23 @@ func openRingSource(path string, f format, after revival) (source, error) {
 }
 
 func (s *ringSource) open() error {
-	r, err := openRingOf(s.path, maxFrameSlot, maxFrameRing)
+	r, err := ring.OpenLimited(s.path, maxFrameSlot, maxFrameRing)
 	if err != nil {
 		return err
 	}
-	if r.size < uint64(s.at.bytes()) {
-		return errors.Join(fmt.Errorf("%w: a slot of %s has %d bytes, a frame %d", ErrFormat, s.path, r.size, s.at.bytes()), r.Close())
+	if r.Size < uint64(s.at.Bytes()) {
+		return errors.Join(fmt.Errorf("%w: a slot of %s has %d bytes, a frame %d", frame.ErrFormat, s.path, r.Size, s.at.Bytes()), r.Close())
 	}
 	s.ring = r
 	return nil
 }
 
-func (s *ringSource) format() format               { return s.at }
-func (s *ringSource) lend(int, bool) (bool, error) { return false, nil }
-func (s *ringSource) read([]byte) error            { return errors.ErrUnsupported }
-func (s *ringSource) interrupt()                   { s.once.Do(func() { close(s.stop) }) }
+func (s *ringSource) Format() frame.Format         { return s.at }
+func (s *ringSource) Lend(int, bool) (bool, error) { return false, nil }
+func (s *ringSource) ReadFrame([]byte) error       { return errors.ErrUnsupported }
+func (s *ringSource) Interrupt()                   { s.once.Do(func() { close(s.stop) }) }
 
-func (s *ringSource) capture(f *frame) (int, error) {
+func (s *ringSource) Capture(f *frame.Frame) (int, error) {
 	t := time.NewTimer(0)
 	defer t.Stop()
 	began, said := time.Now(), false
@@ -71,12 +75,12 @@ func (s *ringSource) capture(f *frame) (int, error) {
 		case <-s.stop:
 			return 0, context.Canceled
 		}
-		got, lost, ok := s.ring.Next(f.pixels[:0])
+		got, lost, ok := s.ring.Next(f.Pixels[:0])
 		if ok {
-			f.arrived = s.clock.now()
-			f.capture, f.copies = f.arrived, 1
-			if len(got) != len(f.pixels) {
-				return int(lost), fmt.Errorf("%w: it has %d of %d bytes", errFrame, len(got), len(f.pixels))
+			f.Arrived = s.clock.Now()
+			f.Capture, f.Copies = f.Arrived, 1
+			if len(got) != len(f.Pixels) {
+				return int(lost), fmt.Errorf("%w: it has %d of %d bytes", frame.ErrLost, len(got), len(f.Pixels))
 			}
 			if said {
 				s.after.event("frames come again after %v", time.Since(began).Round(time.Millisecond))
@@ -90,7 +94,7 @@ func (s *ringSource) capture(f *frame) (int, error) {
 		if !said {
 			said = true
 			if s.after.restart == restartNever {
-				return 0, fmt.Errorf("%w: %s: no frame for %v", ErrFormat, s.path, s.after.timeout)
+				return 0, fmt.Errorf("%w: %s: no frame for %v", frame.ErrFormat, s.path, s.after.timeout)
 			}
 			s.after.event("%s: no frame for %v; it is opened again", s.path, s.after.timeout)
 		}
@@ -108,4 +112,4 @@ func (s *ringSource) capture(f *frame) (int, error) {
 	}
 }
 
-func (s *ringSource) close() error { return s.ring.Close() }
+func (s *ringSource) Close() error { return s.ring.Close() }

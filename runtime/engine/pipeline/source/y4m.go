@@ -1,4 +1,4 @@
-package pipeline
+package source
 
 import (
 	"bufio"
@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/yoctune/yoctune/runtime/engine/core"
+	"github.com/yoctune/yoctune/runtime/engine/pipeline/frame"
 )
 
 // YUV4MPEG2: one header line, then per frame a line that begins with FRAME and
@@ -27,36 +28,36 @@ type y4mSource struct {
 }
 
 // openY4M reads the header; otherwise is the rate of a stream that does not say.
-func openY4M(in input, otherwise rate) (source, error) {
+func openY4M(in Input, otherwise frame.Rate) (Source, error) {
 	b := bufio.NewReaderSize(in, 64<<10)
 	f, err := readY4MHeader(b)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrFormat, err)
+		return nil, fmt.Errorf("%w: %w", frame.ErrFormat, err)
 	}
-	if f.rate.period() == 0 {
-		f.rate = otherwise
+	if f.Rate.Period() == 0 {
+		f.Rate = otherwise
 	}
 	return &y4mSource{stream: stream{f: in, r: b, at: f}, b: b}, nil
 }
 
-func (s *y4mSource) read(frame []byte) error {
+func (s *y4mSource) ReadFrame(pixels []byte) error {
 	line, err := readLine(s.b)
 	switch {
 	case errors.Is(err, io.EOF):
 		return io.EOF
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return s.fill(frame[:0])
+		return s.fill(pixels[:0])
 	case errors.Is(err, io.ErrUnexpectedEOF):
-		return fmt.Errorf("%w: its %s line is not complete", ErrTruncated, y4mFrame)
+		return fmt.Errorf("%w: its %s line is not complete", frame.ErrTruncated, y4mFrame)
 	case err != nil:
 		return err
 	}
 	if word, _, _ := strings.Cut(line, " "); word != y4mFrame {
-		return fmt.Errorf("%w: a frame begins with %.16q, not %s", ErrFormat, line, y4mFrame)
+		return fmt.Errorf("%w: a frame begins with %.16q, not %s", frame.ErrFormat, line, y4mFrame)
 	}
-	if err := s.fill(frame); err != nil {
+	if err := s.fill(pixels); err != nil {
 		if errors.Is(err, io.EOF) {
-			return fmt.Errorf("%w: it has 0 of %d bytes", ErrTruncated, len(frame))
+			return fmt.Errorf("%w: it has 0 of %d bytes", frame.ErrTruncated, len(pixels))
 		}
 		return err
 	}
@@ -81,28 +82,28 @@ func readLine(b *bufio.Reader) (string, error) {
 		}
 		line = append(line, c)
 	}
-	return "", fmt.Errorf("%w: a line of more than %d bytes", ErrFormat, y4mMaxHeader)
+	return "", fmt.Errorf("%w: a line of more than %d bytes", frame.ErrFormat, y4mMaxHeader)
 }
 
-func readY4MHeader(b *bufio.Reader) (format, error) {
+func readY4MHeader(b *bufio.Reader) (frame.Format, error) {
 	line, err := readLine(b)
 	if err != nil {
-		return format{}, fmt.Errorf("no %s header: %w", y4mMagic, err)
+		return frame.Format{}, fmt.Errorf("no %s header: %w", y4mMagic, err)
 	}
 	fields := strings.Fields(line)
 	if len(fields) == 0 || fields[0] != y4mMagic {
-		return format{}, fmt.Errorf("it begins with %.16q, not %s", line, y4mMagic)
+		return frame.Format{}, fmt.Errorf("it begins with %.16q, not %s", line, y4mMagic)
 	}
-	f := format{pixels: core.I420}
+	f := frame.Format{Pixels: core.I420}
 	full := false
 	for _, p := range fields[1:] {
 		switch tag, v := p[0], p[1:]; tag {
 		case 'W':
-			f.width, err = strconv.Atoi(v)
+			f.Width, err = strconv.Atoi(v)
 		case 'H':
-			f.height, err = strconv.Atoi(v)
+			f.Height, err = strconv.Atoi(v)
 		case 'F':
-			f.rate, err = parseRate(v)
+			f.Rate, err = parseRate(v)
 		case 'I':
 			if v != "p" && v != "?" {
 				err = errors.New("interlaced video; only progressive is read")
@@ -115,28 +116,28 @@ func readY4MHeader(b *bufio.Reader) (format, error) {
 			full = full || v == "COLORRANGE=FULL"
 		}
 		if err != nil {
-			return format{}, fmt.Errorf("header parameter %.32q: %w", p, err)
+			return frame.Format{}, fmt.Errorf("header parameter %.32q: %w", p, err)
 		}
 	}
-	if err := checkSize(f.width, f.height); err != nil {
-		return format{}, err
+	if err := frame.CheckSize(f.Width, f.Height); err != nil {
+		return frame.Format{}, err
 	}
-	f.matrix = matrixFor(f.height, full)
+	f.Matrix = matrixFor(f.Height, full)
 	return f, nil
 }
 
 // parseRate reads "30000:1001"; "0:0" is unknown.
-func parseRate(s string) (rate, error) {
+func parseRate(s string) (frame.Rate, error) {
 	a, b, _ := strings.Cut(s, ":")
 	num, err := strconv.ParseUint(a, 10, 31)
 	if err != nil {
-		return rate{}, err
+		return frame.Rate{}, err
 	}
 	den, err := strconv.ParseUint(b, 10, 31)
 	if err != nil {
-		return rate{}, err
+		return frame.Rate{}, err
 	}
-	return rate{int(num), int(den)}, nil
+	return frame.Rate{Num: int(num), Den: int(den)}, nil
 }
 
 // matrixFor guesses the colour matrix as players do for video that does not say:

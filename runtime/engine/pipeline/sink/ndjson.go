@@ -1,4 +1,4 @@
-package pipeline
+package sink
 
 import (
 	"errors"
@@ -8,9 +8,8 @@ import (
 	"os"
 	"strconv"
 	"syscall"
-	"time"
 
-	"github.com/yoctune/yoctune/internal/backoff"
+	"github.com/yoctune/yoctune/runtime/engine/pipeline/result"
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
@@ -35,7 +34,7 @@ func NewNDJSON(w io.Writer) *NDJSON { return &NDJSON{w: w} }
 func OpenNDJSON(path string, r plan.Rotate) (*NDJSON, error) {
 	s := &NDJSON{path: path, rotate: r}
 	if err := s.open(); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrSink, err)
+		return nil, fmt.Errorf("%w: %w", ErrFailed, err)
 	}
 	return s, nil
 }
@@ -77,7 +76,7 @@ func cut(path string, size int64) bool {
 // Write writes the record as a line. A file on a full disk loses the record, not
 // the pipeline: the error wraps [ErrSinkDegraded], no part of the line is left,
 // and the next records try again, ever more rarely.
-func (s *NDJSON) Write(r *Record) error {
+func (s *NDJSON) Write(r *result.Record) error {
 	if !s.rest.over() {
 		return s.rest.error()
 	}
@@ -143,23 +142,3 @@ func passing(err error) bool {
 	}
 	return false
 }
-
-// retry delays the next attempt of a sink whose other end failed.
-type retry struct {
-	err   error
-	next  time.Time
-	pause backoff.Delay
-}
-
-func (b *retry) over() bool { return b.err == nil || !time.Now().Before(b.next) }
-
-// error is that of the last attempt.
-func (b *retry) error() error { return b.err }
-
-func (b *retry) failed(err error) error {
-	b.next = time.Now().Add(b.pause.Next())
-	b.err = fmt.Errorf("%w: %w", ErrSinkDegraded, err)
-	return b.err
-}
-
-func (b *retry) worked() { b.err, b.pause = nil, 0 }

@@ -1,4 +1,4 @@
-package pipeline
+package source
 
 import (
 	"context"
@@ -13,7 +13,9 @@ import (
 	"github.com/yoctune/yoctune/runtime/engine/core"
 	"github.com/yoctune/yoctune/runtime/engine/jpeg"
 	"github.com/yoctune/yoctune/runtime/engine/pipeline/custom"
+	"github.com/yoctune/yoctune/runtime/engine/pipeline/frame"
 	"github.com/yoctune/yoctune/runtime/engine/v4l2"
+	registry "github.com/yoctune/yoctune/schema/pipeline"
 )
 
 // Buffers that the driver has at any time while every frame holds one: one is
@@ -31,9 +33,9 @@ type cameraSource struct {
 	sys    v4l2.System
 	path   string
 	want   v4l2.Want
-	at     format
+	at     frame.Format
 	after  revival
-	clock  clock
+	clock  frame.Clock
 	frames int           // that hold buffers, 0: frames are copied
 	share  bool          // they are exported as DMA buffers
 	shared uint64        // so many were, ever
@@ -55,56 +57,53 @@ type cameraSource struct {
 // shot is a camera from being opened to being closed.
 type shot struct {
 	dev   *v4l2.Device
-	loans []loan
+	loans []buffer
 	out   int // of them
 	ended bool
 }
 
-// loan is a buffer of the driver, and whether a frame has it.
-type loan struct {
+// buffer is a buffer of the driver, and whether a frame has it.
+type buffer struct {
 	of    *shot
 	index int
 	lent  bool
 	idle  atomic.Bool // the frame that has it is settled
 
-	buffer *custom.Buffer // nil: it is not exported
+	dma *custom.Buffer // nil: it is not exported
 }
 
-// settled says that nobody reads the frame any more.
-func (l *loan) settled() {
-	if l != nil {
-		l.idle.Store(true)
-	}
-}
+func (b *buffer) Settle() { b.idle.Store(true) }
+
+func (b *buffer) Exported() *custom.Buffer { return b.dma }
 
 // cameraFormats are the kernel's names for the formats of plans.
 func cameraFormats(name string) []v4l2.FourCC {
 	return map[string][]v4l2.FourCC{
 		"nv12": {v4l2.NV12, v4l2.NV12M}, "": {v4l2.NV12, v4l2.NV12M}, "i420": {v4l2.I420, v4l2.I420M},
-		"yuyv": {v4l2.YUYV}, "uyvy": {v4l2.UYVY}, "grey": {v4l2.Grey}, formatMJPEG: {v4l2.MJPEG, v4l2.JPEG},
+		"yuyv": {v4l2.YUYV}, "uyvy": {v4l2.UYVY}, "grey": {v4l2.Grey}, registry.MJPEG: {v4l2.MJPEG, v4l2.JPEG},
 	}[name]
 }
 
-func openCamera(sys v4l2.System, path string, f format, name string, after revival, spare shrinking) (source, error) {
+func openCamera(sys v4l2.System, path string, f frame.Format, name string, after revival, spare shrinking) (Source, error) {
 	formats := cameraFormats(name)
 	if formats == nil {
-		return nil, fmt.Errorf("%w: cameras are not read as %s; it is one of nv12, i420, yuyv, uyvy, grey, mjpeg", ErrPlan, name)
+		return nil, fmt.Errorf("%w: cameras are not read as %s; it is one of nv12, i420, yuyv, uyvy, grey, mjpeg", registry.ErrPlan, name)
 	}
 	if path == "" {
-		return nil, fmt.Errorf("%w: no camera is named", ErrPlan)
+		return nil, fmt.Errorf("%w: no camera is named", registry.ErrPlan)
 	}
-	if err := checkSize(f.width, f.height); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrPlan, err)
+	if err := frame.CheckSize(f.Width, f.Height); err != nil {
+		return nil, fmt.Errorf("%w: %w", registry.ErrPlan, err)
 	}
-	k, err := newClock()
+	k, err := frame.NewClock()
 	if err != nil {
 		return nil, err
 	}
 	c := &cameraSource{
 		sys: sys, path: path, at: f, after: after, clock: k, stop: make(chan struct{}),
-		want: v4l2.Want{Formats: formats, Width: f.width, Height: f.height, Num: f.rate.num, Den: f.rate.den},
+		want: v4l2.Want{Formats: formats, Width: f.Width, Height: f.Height, Num: f.Rate.Num, Den: f.Rate.Den},
 	}
-	if name == formatMJPEG {
+	if name == registry.MJPEG {
 		lib, err := jpeg.Open("")
 		if err != nil {
 			return nil, err
@@ -112,7 +111,7 @@ func openCamera(sys v4l2.System, path string, f format, name string, after reviv
 		if c.jpeg, err = lib.NewDecoder(); err != nil {
 			return nil, err
 		}
-		c.at.pixels = core.I420
+		c.at.Pixels = core.I420
 	}
 	d, err := v4l2.Open(sys, path, c.want)
 	if err != nil {
@@ -124,37 +123,37 @@ func openCamera(sys v4l2.System, path string, f format, name string, after reviv
 	c.dev = d
 	c.path = sys.Stable(path)
 	// What the pipeline was built for is what every later stream has to give.
-	c.at.width, c.at.height = got.Width, got.Height
+	c.at.Width, c.at.Height = got.Width, got.Height
 	c.want.Width, c.want.Height = got.Width, got.Height
 	if got.Num > 0 {
-		c.at.rate = rate{got.Num, got.Den}
+		c.at.Rate = frame.Rate{Num: got.Num, Den: got.Den}
 	}
 	switch {
 	case got.Full:
-		c.at.matrix = core.BT601Full
+		c.at.Matrix = core.BT601Full
 	case got.HD:
-		c.at.matrix = core.BT709Limited
+		c.at.Matrix = core.BT709Limited
 	default:
-		c.at.matrix = core.BT601Limited
+		c.at.Matrix = core.BT601Limited
 	}
-	if err := checkSize(got.Width, got.Height); err != nil {
+	if err := frame.CheckSize(got.Width, got.Height); err != nil {
 		c.free()
-		return nil, errors.Join(fmt.Errorf("%w: %w", ErrFormat, err), d.Close())
+		return nil, errors.Join(fmt.Errorf("%w: %w", frame.ErrFormat, err), d.Close())
 	}
 	if c.jpeg != nil {
-		c.at = c.at.shrink(spare(got.Width, got.Height))
+		c.at = c.at.Shrink(spare(got.Width, got.Height))
 	}
 	return c, nil
 }
 
-func (c *cameraSource) format() format { return c.at }
+func (c *cameraSource) Format() frame.Format { return c.at }
 
 // read is for a source that is paced by the engine.
-func (c *cameraSource) read([]byte) error { return errors.ErrUnsupported }
+func (c *cameraSource) ReadFrame([]byte) error { return errors.ErrUnsupported }
 
-// lend gives frames the driver's memory when it is laid out as theirs is, and the
+// Lend gives frames the driver's memory when it is laid out as theirs is, and the
 // driver has a buffer for each.
-func (c *cameraSource) lend(frames int, share bool) (bool, error) {
+func (c *cameraSource) Lend(frames int, share bool) (bool, error) {
 	d := c.now.dev
 	lends := c.fits(d.Format()) && frames+driverBuffers <= 32
 	n := driverBuffers + 1
@@ -174,12 +173,12 @@ func (c *cameraSource) lend(frames int, share bool) (bool, error) {
 // fits says whether a frame in one memory of the driver is one as pipelines have
 // it, without room between its rows.
 func (c *cameraSource) fits(f v4l2.Format) bool {
-	row := c.at.rows()[0]
-	return c.jpeg == nil && f.Planes == 1 && f.Pitch[0] == row.bytes && c.at.width%2 == 0 && f.Size[0] >= c.at.bytes()
+	row := c.at.Rows()[0]
+	return c.jpeg == nil && f.Planes == 1 && f.Pitch[0] == row.Bytes && c.at.Width%2 == 0 && f.Size[0] >= c.at.Bytes()
 }
 
 func (c *cameraSource) loan(s *shot) {
-	s.loans = make([]loan, s.dev.Buffers())
+	s.loans = make([]buffer, s.dev.Buffers())
 	for i := range s.loans {
 		l := &s.loans[i]
 		l.of, l.index = s, i
@@ -193,11 +192,11 @@ func (c *cameraSource) loan(s *shot) {
 			continue
 		}
 		c.shared++
-		l.buffer = &custom.Buffer{ID: c.shared, Number: i + 1, FD: fds[0], Bytes: c.at.bytes()}
+		l.dma = &custom.Buffer{ID: c.shared, Number: i + 1, FD: fds[0], Bytes: c.at.Bytes()}
 	}
 }
 
-func (c *cameraSource) interrupt() {
+func (c *cameraSource) Interrupt() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.once.Do(func() { close(c.stop) })
@@ -206,8 +205,8 @@ func (c *cameraSource) interrupt() {
 	}
 }
 
-// capture waits for a frame. While there is no camera it waits for that.
-func (c *cameraSource) capture(f *frame) (lost int, err error) {
+// Capture waits for a frame. While there is no camera it waits for that.
+func (c *cameraSource) Capture(f *frame.Frame) (lost int, err error) {
 	if err := c.begin(); err != nil {
 		return 0, err
 	}
@@ -229,7 +228,7 @@ func (c *cameraSource) capture(f *frame) (lost int, err error) {
 			return 0, context.Canceled
 		case errors.Is(err, v4l2.ErrFrame):
 			c.lost = 0
-			return lost, fmt.Errorf("%w: %w", errFrame, err)
+			return lost, fmt.Errorf("%w: %w", frame.ErrLost, err)
 		}
 		if err := c.end(err); err != nil {
 			return 0, err
@@ -254,16 +253,17 @@ func (c *cameraSource) begin() error {
 }
 
 // take makes the driver's frame f's, by its memory or by a copy.
-func (c *cameraSource) take(f *frame, got *v4l2.Frame) error {
-	f.arrived = c.clock.now()
-	f.capture = c.stamp(got, f.arrived)
+func (c *cameraSource) take(f *frame.Frame, got *v4l2.Frame) error {
+	f.Arrived = c.clock.Now()
+	f.Capture = c.stamp(got, f.Arrived)
 	if c.frames > 0 {
-		f.pixels = got.Planes[0][:c.at.bytes()]
-		f.loan = &c.now.loans[got.Index]
-		f.loan.lent = true
-		f.loan.idle.Store(false)
+		f.Pixels = got.Planes[0][:c.at.Bytes()]
+		l := &c.now.loans[got.Index]
+		l.lent = true
+		l.idle.Store(false)
+		f.Loan = l
 		c.now.out++
-		f.copies = 0
+		f.Copies = 0
 		return nil
 	}
 	err := c.convert(f, got)
@@ -275,21 +275,21 @@ func (c *cameraSource) take(f *frame, got *v4l2.Frame) error {
 }
 
 // convert makes a frame of the driver's one of the pipeline, in memory of its own.
-func (c *cameraSource) convert(f *frame, got *v4l2.Frame) error {
+func (c *cameraSource) convert(f *frame.Frame, got *v4l2.Frame) error {
 	if c.jpeg != nil {
-		f.copies = 0
-		if err := c.jpeg.Decode(got.Planes[0], f.pixels, c.at.width, c.at.height, c.at.shrunk); err != nil {
-			return fmt.Errorf("%w: %w", errFrame, err)
+		f.Copies = 0
+		if err := c.jpeg.Decode(got.Planes[0], f.Pixels, c.at.Width, c.at.Height, c.at.Shrunk); err != nil {
+			return fmt.Errorf("%w: %w", frame.ErrLost, err)
 		}
 		return nil
 	}
 	form := c.now.dev.Format()
 	planes, pitch, err := form.Image(got)
 	if err != nil {
-		return fmt.Errorf("%w: %w", errFrame, err)
+		return fmt.Errorf("%w: %w", frame.ErrLost, err)
 	}
-	pack(f.pixels, c.at, planes, pitch)
-	f.copies = 1
+	pack(f.Pixels, c.at, planes, pitch)
+	f.Copies = 1
 	return nil
 }
 
@@ -302,14 +302,14 @@ func (c *cameraSource) free() {
 }
 
 // pack copies the rows of a picture without the room between them.
-func pack(to []byte, f format, planes [3][]byte, pitch [3]int) {
-	for n, r := range f.rows() {
-		if pitch[n] == r.bytes {
-			to = to[copy(to, planes[n][:r.bytes*r.count]):]
+func pack(to []byte, f frame.Format, planes [3][]byte, pitch [3]int) {
+	for n, r := range f.Rows() {
+		if pitch[n] == r.Bytes {
+			to = to[copy(to, planes[n][:r.Bytes*r.Count]):]
 			continue
 		}
-		for y := range r.count {
-			to = to[copy(to, planes[n][y*pitch[n]:][:r.bytes]):]
+		for y := range r.Count {
+			to = to[copy(to, planes[n][y*pitch[n]:][:r.Bytes]):]
 		}
 	}
 }
@@ -343,12 +343,12 @@ func (c *cameraSource) stamp(f *v4l2.Frame, arrived int64) int64 {
 }
 
 // giveBack returns the buffer in f to the driver it is of.
-func (c *cameraSource) giveBack(f *frame) {
-	l := f.loan
-	if l == nil {
+func (c *cameraSource) giveBack(f *frame.Frame) {
+	l, ok := f.Loan.(*buffer)
+	if !ok {
 		return
 	}
-	f.loan = nil
+	f.Loan = nil
 	if !l.lent { // reclaimed
 		return
 	}
@@ -408,7 +408,7 @@ func (c *cameraSource) end(err error) error {
 // reopen tries until there is a camera. It fails when that gives other frames than the
 // pipeline was built for.
 func (c *cameraSource) reopen() error {
-	began := c.clock.now()
+	began := c.clock.Now()
 	said := ""
 	for {
 		t := time.NewTimer(c.after.pause.Next())
@@ -430,7 +430,7 @@ func (c *cameraSource) reopen() error {
 			default:
 			}
 			c.now = s
-			c.after.event("camera %s is back after %v", c.path, time.Duration(c.clock.now()-began).Round(time.Millisecond))
+			c.after.event("camera %s is back after %v", c.path, time.Duration(c.clock.Now()-began).Round(time.Millisecond))
 			return nil
 		}
 		if errors.Is(err, errAnother) {
@@ -460,9 +460,9 @@ func (c *cameraSource) connect() (*shot, error) {
 	}
 	switch {
 	case f.Width != c.want.Width || f.Height != c.want.Height:
-		err = fmt.Errorf("%w: camera %s now gives frames of %dx%d, not %dx%d: %w", ErrFormat, c.path, f.Width, f.Height, c.want.Width, c.want.Height, errAnother)
+		err = fmt.Errorf("%w: camera %s now gives frames of %dx%d, not %dx%d: %w", frame.ErrFormat, c.path, f.Width, f.Height, c.want.Width, c.want.Height, errAnother)
 	case c.frames > 0 && !c.fits(f):
-		err = fmt.Errorf("%w: camera %s now has rows of %d bytes: %w", ErrFormat, c.path, f.Pitch[0], errAnother)
+		err = fmt.Errorf("%w: camera %s now has rows of %d bytes: %w", frame.ErrFormat, c.path, f.Pitch[0], errAnother)
 	default:
 		err = d.Allocate(n)
 	}
@@ -480,7 +480,7 @@ func (c *cameraSource) connect() (*shot, error) {
 	return s, nil
 }
 
-func (c *cameraSource) close() error {
+func (c *cameraSource) Close() error {
 	c.free()
 	c.mu.Lock()
 	c.dev = nil

@@ -1,4 +1,4 @@
-package pipeline
+package source
 
 import (
 	"context"
@@ -12,6 +12,8 @@ import (
 
 	"github.com/yoctune/yoctune/runtime/engine/core"
 	"github.com/yoctune/yoctune/runtime/engine/jpeg"
+	"github.com/yoctune/yoctune/runtime/engine/pipeline/frame"
+	registry "github.com/yoctune/yoctune/schema/pipeline"
 )
 
 // mjpegSource decodes Motion JPEG: ahead of the pipeline, and several frames at once
@@ -20,9 +22,9 @@ import (
 //	file ─▶ next ─▶ ┬─ decode ─┬ ─▶ read, in order
 //	                └─ decode ─┘
 type mjpegSource struct {
-	f  input
+	f  Input
 	m  *jpeg.Motion
-	at format
+	at frame.Format
 
 	decoders []*jpeg.Decoder
 	memory   []byte
@@ -52,9 +54,9 @@ const maxDecoders = 16
 type shrinking func(width, height int) int
 
 // openMJPEG reads the first frame: its size is that of all.
-func openMJPEG(in input, f format, decoders int, spare shrinking) (_ source, err error) {
+func openMJPEG(in Input, f frame.Format, decoders int, spare shrinking) (_ Source, err error) {
 	if decoders < 0 || decoders > maxDecoders {
-		return nil, fmt.Errorf("%w: %d decoders; there are 1 to %d", ErrPlan, decoders, maxDecoders)
+		return nil, fmt.Errorf("%w: %d decoders; there are 1 to %d", registry.ErrPlan, decoders, maxDecoders)
 	}
 	lib, err := jpeg.Open("")
 	if err != nil {
@@ -74,23 +76,23 @@ func openMJPEG(in input, f format, decoders int, spare shrinking) (_ source, err
 		s.decoders = append(s.decoders, d)
 	}
 	if s.m, err = jpeg.NewMotion(in); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrFormat, err)
+		return nil, fmt.Errorf("%w: %w", frame.ErrFormat, err)
 	}
 	first, err := s.m.Next()
 	if err != nil {
-		return nil, fmt.Errorf("%w: its first frame: %w", ErrFormat, err)
+		return nil, fmt.Errorf("%w: its first frame: %w", frame.ErrFormat, err)
 	}
-	if s.at.width, s.at.height, err = s.decoders[0].Size(first); err != nil {
-		return nil, fmt.Errorf("%w: its first frame: %w", ErrFormat, err)
+	if s.at.Width, s.at.Height, err = s.decoders[0].Size(first); err != nil {
+		return nil, fmt.Errorf("%w: its first frame: %w", frame.ErrFormat, err)
 	}
-	s.at.pixels, s.at.matrix = core.I420, core.BT601Full
-	s.at = s.at.shrink(spare(s.at.width, s.at.height))
-	if s.m.Num > 0 && s.at.rate.num == 0 {
-		s.at.rate = rate{s.m.Num, s.m.Den}
+	s.at.Pixels, s.at.Matrix = core.I420, core.BT601Full
+	s.at = s.at.Shrink(spare(s.at.Width, s.at.Height))
+	if s.m.Num > 0 && s.at.Rate.Num == 0 {
+		s.at.Rate = frame.Rate{Num: s.m.Num, Den: s.m.Den}
 	}
 	// One is read, one waits to be taken.
-	n, size := len(s.decoders)+2, s.at.bytes()
-	if s.memory, err = mapMemory(n * size); err != nil {
+	n, size := len(s.decoders)+2, s.at.Bytes()
+	if s.memory, err = frame.MapMemory(n * size); err != nil {
 		return nil, err
 	}
 	s.free, s.work, s.order = make(chan *coded, n), make(chan *coded, n), make(chan *coded, n)
@@ -104,7 +106,7 @@ func openMJPEG(in input, f format, decoders int, spare shrinking) (_ source, err
 	return s, nil
 }
 
-func (s *mjpegSource) format() format { return s.at }
+func (s *mjpegSource) Format() frame.Format { return s.at }
 
 // begin starts to read ahead when the first frame is wanted.
 func (s *mjpegSource) begin() {
@@ -112,9 +114,9 @@ func (s *mjpegSource) begin() {
 	for _, d := range s.decoders {
 		s.all.Go(func() {
 			for p := range s.work {
-				p.err = d.Decode(p.data, p.pixels, s.at.width, s.at.height, s.at.shrunk)
+				p.err = d.Decode(p.data, p.pixels, s.at.Width, s.at.Height, s.at.Shrunk)
 				if p.err != nil {
-					p.err = fmt.Errorf("%w: %w", errFrame, p.err)
+					p.err = fmt.Errorf("%w: %w", frame.ErrLost, p.err)
 				}
 				p.ready <- struct{}{}
 			}
@@ -143,7 +145,7 @@ func (s *mjpegSource) begin() {
 }
 
 // put gives f the memory of a decoded frame for its own.
-func (s *mjpegSource) put(f *frame) error {
+func (s *mjpegSource) put(f *frame.Frame) error {
 	if !s.began {
 		s.begin()
 	}
@@ -155,9 +157,9 @@ func (s *mjpegSource) put(f *frame) error {
 		case errors.Is(s.end, os.ErrDeadlineExceeded):
 			return context.Canceled
 		case errors.Is(s.end, jpeg.ErrTruncated):
-			return fmt.Errorf("%w: %w", ErrTruncated, s.end)
+			return fmt.Errorf("%w: %w", frame.ErrTruncated, s.end)
 		case errors.Is(s.end, jpeg.ErrFormat):
-			return fmt.Errorf("%w: %w", ErrFormat, s.end)
+			return fmt.Errorf("%w: %w", frame.ErrFormat, s.end)
 		}
 		return s.end
 	}
@@ -165,28 +167,28 @@ func (s *mjpegSource) put(f *frame) error {
 	err := p.err
 	switch {
 	case err != nil:
-	case f.fixed:
-		f.copies = copy(f.pixels, p.pixels) / len(p.pixels)
+	case f.Fixed:
+		f.Copies = copy(f.Pixels, p.pixels) / len(p.pixels)
 	default:
-		p.pixels, f.pixels = f.pixels, p.pixels
-		f.copies = 0
+		p.pixels, f.Pixels = f.Pixels, p.pixels
+		f.Copies = 0
 	}
 	s.free <- p
 	return err
 }
 
 // read copies, for whoever has no frame.
-func (s *mjpegSource) read(pixels []byte) error {
-	return s.put(&frame{pixels: pixels, fixed: true})
+func (s *mjpegSource) ReadFrame(pixels []byte) error {
+	return s.put(&frame.Frame{Pixels: pixels, Fixed: true})
 }
 
-func (s *mjpegSource) interrupt() {
+func (s *mjpegSource) Interrupt() {
 	s.once.Do(func() { close(s.stop) })
 	interruptRead(s.f)
 }
 
-func (s *mjpegSource) close() error {
-	s.interrupt()
+func (s *mjpegSource) Close() error {
+	s.Interrupt()
 	err := s.f.Close()
 	s.all.Wait()
 	s.release()

@@ -1,0 +1,110 @@
+package sink
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"syscall"
+	"time"
+
+	"github.com/yoctune/yoctune/internal/tailbuf"
+	"github.com/yoctune/yoctune/runtime/engine/pipeline/result"
+	registry "github.com/yoctune/yoctune/schema/pipeline"
+)
+
+// sinkStopTime is how long a program has to end after its input did.
+const sinkStopTime = 2 * time.Second
+
+// commandSink writes each record as a line to the standard input of a program,
+// which it starts, and starts again when it ends.
+type commandSink struct {
+	argv    []string
+	timeout time.Duration
+	cmd     *exec.Cmd
+	in      *os.File
+	said    *tailbuf.Buffer
+	buf     []byte
+	rest    retry
+}
+
+func openCommandSink(argv []string, timeout time.Duration) (*commandSink, error) {
+	if len(argv) == 0 || argv[0] == "" {
+		return nil, fmt.Errorf("%w: no command is named", registry.ErrPlan)
+	}
+	s := &commandSink{argv: argv, timeout: timeout}
+	if err := s.start(); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *commandSink) start() error {
+	r, w, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	s.said = &tailbuf.Buffer{}
+	cmd := exec.Command(s.argv[0], s.argv[1:]...)
+	cmd.Stdin, cmd.Stderr = r, s.said
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.WaitDelay = sinkStopTime
+	if err := cmd.Start(); err != nil {
+		return errors.Join(fmt.Errorf("start sink: %w", err), w.Close())
+	}
+	s.cmd, s.in = cmd, w
+	return nil
+}
+
+// Write fails with [ErrSinkDegraded] when the program does not take the line in
+// time or has ended. A program that may have half a line is ended.
+func (s *commandSink) Write(r *result.Record) error {
+	if !s.rest.over() {
+		return s.rest.error()
+	}
+	if s.cmd == nil {
+		if err := s.start(); err != nil {
+			return s.rest.failed(err)
+		}
+	}
+	s.buf = append(r.AppendJSON(s.buf[:0]), '\n')
+	err := s.in.SetWriteDeadline(time.Now().Add(s.timeout))
+	if err == nil {
+		_, err = s.in.Write(s.buf)
+	}
+	if err == nil {
+		s.rest.worked()
+		return nil
+	}
+	return s.rest.failed(errors.Join(fmt.Errorf("%s does not take results: %w", s.argv[0], err), s.end(true)))
+}
+
+// end ends the program: by the end of its input, or at once.
+func (s *commandSink) end(now bool) error {
+	if s.cmd == nil {
+		return nil
+	}
+	cmd := s.cmd
+	s.cmd = nil
+	_ = s.in.Close()
+	if !now {
+		ctx, cancel := context.WithTimeout(context.Background(), sinkStopTime)
+		defer cancel()
+		defer context.AfterFunc(ctx, func() {
+			if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+				_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+			}
+		})()
+	} else {
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+	}
+	err := cmd.Wait()
+	if err != nil && !now {
+		return fmt.Errorf("%s: %w %s", s.argv[0], err, s.said.String())
+	}
+	return nil
+}
+
+func (s *commandSink) Close() error { return s.end(false) }

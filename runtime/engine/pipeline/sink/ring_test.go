@@ -1,0 +1,183 @@
+package sink
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/yoctune/yoctune/runtime/engine/pipeline/frame"
+	"github.com/yoctune/yoctune/runtime/engine/pipeline/result"
+	"github.com/yoctune/yoctune/runtime/engine/pipeline/ring"
+)
+
+func TestRingGivesTheLatestAndCountsWhatIsLost(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "ring")
+	s, err := openRing(path, 4, 256)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	r, err := ring.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if _, _, ok := r.Next(nil); ok {
+		t.Error("an empty ring has a record")
+	}
+	for n := range uint64(10) {
+		if err := s.Write(record(n)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var ids []uint64
+	var lost uint64
+	for {
+		b, l, ok := r.Next(nil)
+		lost += l
+		if !ok {
+			break
+		}
+		ids = append(ids, framesOf(t, b)...)
+	}
+	if fmt.Sprint(ids) != "[6 7 8 9]" || lost != 6 {
+		t.Errorf("%v, %d lost", ids, lost)
+	}
+	long := record(11)
+	long.Results[0].Label = strings.Repeat("x", 300)
+	if err := s.Write(long); !errors.Is(err, ErrDegraded) {
+		t.Errorf("%v", err)
+	}
+	other := filepath.Join(t.TempDir(), "no-ring")
+	if err := os.WriteFile(other, make([]byte, 4096), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ring.Open(other); !errors.Is(err, frame.ErrFormat) {
+		t.Errorf("%v", err)
+	}
+}
+
+// A reader beside a fast writer never sees half a record.
+func TestRingReaderSeesWholeRecordsOnly(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "ring")
+	s, err := openRing(path, 2, 512)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	r, err := ring.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	const all = 20000
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for n := range uint64(all) {
+			rec := record(n)
+			rec.Results[0].Label = strings.Repeat(string(rune('a'+n%26)), int(n%200))
+			_ = s.Write(rec)
+		}
+	}()
+	var seen, lost uint64
+	for ended := false; ; {
+		b, l, ok := r.Next(nil)
+		lost += l
+		if ok {
+			var v struct{ Frame uint64 }
+			if err := json.Unmarshal(b, &v); err != nil {
+				t.Fatalf("%v in %q", err, b)
+			}
+			seen++
+			continue
+		}
+		if ended {
+			break
+		}
+		select {
+		case <-done:
+			ended = true
+		default:
+		}
+	}
+	if seen+lost != all || seen == 0 {
+		t.Errorf("%d seen and %d lost of %d", seen, lost, all)
+	}
+}
+
+// Whoever may write the file of a ring may also make it shorter, which the kernel tells
+// with a signal that ends programs.
+func TestARingThatIsMadeShorterEndsNobody(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "ring")
+	s, err := openRing(name, 4, 1024)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	r, err := ring.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	rec := &result.Record{Pipeline: "p"}
+	if err := s.Write(rec); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(name, 0); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, ok := r.Next(nil); ok {
+		t.Error("a record of a ring that has none")
+	}
+	if err := s.Write(rec); !errors.Is(err, ErrDegraded) || !strings.Contains(err.Error(), "made its file shorter") {
+		t.Errorf("%v", err)
+	}
+	if _, err := ring.Open(name); !errors.Is(err, frame.ErrFormat) {
+		t.Errorf("the rest of it: %v", err)
+	}
+	// It is made anew, and whoever opens it again goes on.
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		if err = s.Write(rec); err == nil {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal(err)
+		}
+	}
+	again, err := ring.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.Close()
+	if err := s.Write(rec); err != nil {
+		t.Fatal(err)
+	}
+	if got, lost, ok := again.Next(nil); !ok || lost != 0 || !strings.Contains(string(got), `"pipeline":"p"`) {
+		t.Errorf("%s %d %v", got, lost, ok)
+	}
+	if _, err := ring.Open(namedPipe(t)); !errors.Is(err, frame.ErrFormat) {
+		t.Errorf("a pipe: %v", err)
+	}
+}
+
+// A ring takes its memory when it is made, so that a full tmpfs is an error and not a
+// SIGBUS, and leaves nothing.
+func TestARingThatDoesNotFitIsRefused(t *testing.T) {
+	if !underALimit(t, 64<<10) {
+		return
+	}
+	dir := t.TempDir()
+	if _, err := openRing(filepath.Join(dir, "ring"), 64, 4096); !errors.Is(err, ErrFailed) || !errors.Is(err, syscall.EFBIG) {
+		t.Errorf("%v", err)
+	}
+	if left, _ := os.ReadDir(dir); len(left) != 0 {
+		t.Errorf("%v is left", left)
+	}
+}

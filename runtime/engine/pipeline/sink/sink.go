@@ -1,0 +1,46 @@
+// Package sink writes results: as JSON lines, to an HTTP server, to a program, or to a
+// ring in shared memory. Each kind of the registry has a file here.
+package sink
+
+import (
+	"io"
+	"strconv"
+
+	"github.com/yoctune/yoctune/runtime/engine/pipeline/result"
+)
+
+// Sink takes results, one record a frame, in the order of frames.
+type Sink interface {
+	Write(*result.Record) error
+	Close() error
+}
+
+// Text writes one line a frame for people to read.
+type Text struct {
+	w   io.Writer
+	buf []byte
+}
+
+// NewText writes to w.
+func NewText(w io.Writer) *Text { return &Text{w: w} }
+
+// Write writes frame number, latency and results.
+func (s *Text) Write(r *result.Record) error {
+	b := append(s.buf[:0], "frame "...)
+	b = strconv.AppendUint(b, r.Frame, 10)
+	b = append(b, "  "...)
+	b = strconv.AppendFloat(b, float64(r.Latency.Total)/1e6, 'f', 1, 64)
+	b = append(b, " ms "...)
+	for i := range r.Results {
+		b = r.Results[i].AppendText(append(b, ' '))
+	}
+	if len(r.Results) == 0 {
+		b = append(b, " nothing"...)
+	}
+	s.buf = append(b, '\n')
+	_, err := s.w.Write(s.buf)
+	return err
+}
+
+// Close does nothing: the writer is the caller's.
+func (*Text) Close() error { return nil }

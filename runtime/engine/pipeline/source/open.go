@@ -1,0 +1,196 @@
+package source
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/yoctune/yoctune/runtime/engine/core"
+	"github.com/yoctune/yoctune/runtime/engine/pipeline/frame"
+	"github.com/yoctune/yoctune/runtime/engine/v4l2"
+	registry "github.com/yoctune/yoctune/schema/pipeline"
+	"github.com/yoctune/yoctune/schema/plan"
+)
+
+// pixelFormats are the layouts of frames by their names in a plan.
+var pixelFormats = map[string]core.Format{
+	"nv12": core.NV12, "i420": core.I420, "yuyv": core.YUYV, "uyvy": core.UYVY,
+	"grey": core.Gray8, "rgb": core.RGB24, "bgr": core.BGR24,
+}
+
+// Options is what a source is opened with.
+type Options struct {
+	Source plan.PipelineSource
+	Dir    string                      // what relative paths are relative to
+	File   string                      // to read instead of the plan's source, "": none
+	Start  context.Context             // ends the wait for a source that does not begin
+	System v4l2.System                 // of cameras, nil: the kernel
+	Limit  func(Input) Input           // bounds what is read from disks; nil: nothing
+	Shrink func(width, height int) int // how much smaller frames of a size can be decoded
+	Say    func(why string)            // told of what happens to the source
+}
+
+// opener is what every kind of source is opened with.
+type opener struct {
+	Options
+	path   string
+	format frame.Format
+	pixels bool // the format is a layout of pixels
+	after  revival
+}
+
+// openers opens each kind of source.
+var openers = map[string]func(opener) (Source, error){
+	registry.FileSource.Kind:      openFileSource,
+	registry.SyntheticSource.Kind: func(o opener) (Source, error) { return openSynthetic(o.format) },
+	registry.CameraSource.Kind:    openCameraSource,
+	registry.CommandSource.Kind:   openCommandSource,
+	registry.RingSource.Kind:      func(o opener) (Source, error) { return openRingSource(o.path, o.format, o.after) },
+}
+
+// Open opens the source of a plan.
+func Open(so Options) (Source, error) {
+	s := &so.Source
+	f := frame.Format{Width: s.Width, Height: s.Height, Rate: frame.Rate{Num: s.FPSNum, Den: s.FPSDen}}
+	if s.FPSNum > 0 && s.FPSDen == 0 {
+		f.Rate.Den = 1
+	}
+	if r := f.Rate; r.Num < 0 || r.Den < 0 || r.Num > math.MaxInt32 || r.Den > math.MaxInt32 {
+		return nil, fmt.Errorf("%w: a rate of %d/%d", registry.ErrPlan, r.Num, r.Den)
+	}
+	f.Matrix = matrixFor(s.Height, false)
+	o := opener{path: s.Path}
+	if o.path != "" && !filepath.IsAbs(o.path) {
+		o.path = filepath.Join(so.Dir, o.path)
+	}
+	kind, ok := registry.SourceOf(s.Kind)
+	if so.File != "" {
+		// A file stands in for whatever the plan reads on the device.
+		kind, ok, o.path = registry.FileSource, true, so.File
+		switch filepath.Ext(so.File) {
+		case ".y4m":
+			s.Format = registry.Y4M
+		case ".avi", ".mjpeg", ".mjpg", ".jpg", ".jpeg":
+			s.Format = registry.MJPEG
+		}
+	}
+	open := openers[kind.Kind]
+	switch known, isFormat := registry.FormatOf(s.Format); {
+	case !ok || open == nil:
+		return nil, fmt.Errorf("%w: unknown kind %q", registry.ErrPlan, s.Kind)
+	case s.Format != "" && !isFormat:
+		return nil, fmt.Errorf("%w: unknown format %q", registry.ErrPlan, s.Format)
+	case s.Format != "" && !kind.Gives(s.Format):
+		return nil, fmt.Errorf("%w: a source of kind %s does not give %s: choose one of %s", registry.ErrPlan, kind.Kind, s.Format, strings.Join(kind.Formats, ", "))
+	default:
+		o.pixels = isFormat && !known.Coded
+	}
+	f.Pixels = pixelFormats[s.Format]
+	var err error
+	if o.after, err = newRevival(*s, so.Say); err != nil {
+		return nil, err
+	}
+	o.Options, o.format = so, f
+	return open(o)
+}
+
+func openFileSource(o opener) (Source, error) {
+	if o.path == "" {
+		return nil, fmt.Errorf("%w: no file is named", registry.ErrPlan)
+	}
+	file, err := openFile(o.Start, o.path)
+	if err != nil {
+		return nil, err
+	}
+	in := Input(file)
+	if o.Limit != nil {
+		in = o.Limit(in)
+	}
+	src, err := o.stream(in)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", o.path, err)
+	}
+	return src, nil
+}
+
+func openCommandSource(o opener) (Source, error) {
+	if len(o.Source.Exec) == 0 || o.Source.Exec[0] == "" {
+		return nil, fmt.Errorf("%w: no command is named", registry.ErrPlan)
+	}
+	if o.Source.Live || o.after.restart != restartNever {
+		return openCommand(o.Source.Exec, o.after, o.stream)
+	}
+	c, err := startCommand(o.Source.Exec)
+	if err != nil {
+		return nil, err
+	}
+	return o.stream(c)
+}
+
+func openCameraSource(o opener) (Source, error) {
+	sys := o.System
+	if sys == nil {
+		sys = v4l2.Kernel{}
+	}
+	return openCamera(sys, o.path, o.format, o.Source.Format, o.after, o.Shrink)
+}
+
+func (o opener) stream(in Input) (Source, error) {
+	return openStream(o.Start, in, o.Source, o.format, o.Shrink)
+}
+
+// openFile opens a file of frames. A pipe is there when somebody comes to write to it:
+// the wait for that ends with ctx.
+func openFile(ctx context.Context, path string) (*os.File, error) {
+	st, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return nil, err
+	case st.Mode().IsRegular() && st.Size() == 0:
+		return nil, fmt.Errorf("%w: %s is empty", frame.ErrFormat, path)
+	case st.Mode()&os.ModeNamedPipe == 0:
+		return os.Open(path)
+	}
+	var f *os.File
+	opened := make(chan struct{})
+	go func() {
+		defer close(opened)
+		f, err = os.Open(path)
+	}()
+	select {
+	case <-opened:
+		return f, err
+	case <-ctx.Done():
+	}
+	// Somebody comes: this process.
+	if fd, err := unix.Open(path, unix.O_WRONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0); err == nil {
+		<-opened
+		_ = unix.Close(fd)
+		_ = f.Close()
+	}
+	return nil, ctx.Err()
+}
+
+// openStream reads frames from in, which it closes when it cannot. The wait for a header
+// ends with ctx.
+func openStream(ctx context.Context, in Input, s plan.PipelineSource, f frame.Format, spare shrinking) (src Source, err error) {
+	defer context.AfterFunc(ctx, func() { interruptRead(in) })()
+	switch s.Format {
+	case registry.Y4M:
+		src, err = openY4M(in, f.Rate)
+	case registry.MJPEG:
+		src, err = openMJPEG(in, f, s.Decoders, spare)
+	default:
+		src, err = openRaw(in, f)
+	}
+	if err != nil {
+		return nil, errors.Join(err, in.Close())
+	}
+	return src, nil
+}

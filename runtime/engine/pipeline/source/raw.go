@@ -1,0 +1,20 @@
+package source
+
+import (
+	"fmt"
+
+	"github.com/yoctune/yoctune/runtime/engine/pipeline/frame"
+	registry "github.com/yoctune/yoctune/schema/pipeline"
+)
+
+// rawSource reads frames without any header between them.
+type rawSource struct{ stream }
+
+func openRaw(in Input, f frame.Format) (Source, error) {
+	if err := frame.CheckSize(f.Width, f.Height); err != nil {
+		return nil, fmt.Errorf("%w: %w; raw video says nothing of itself, so the plan must", registry.ErrPlan, err)
+	}
+	return &rawSource{stream{f: in, r: in, at: f}}, nil
+}
+
+func (s *rawSource) ReadFrame(pixels []byte) error { return s.fill(pixels) }
