@@ -298,9 +298,9 @@ func (p *Project) apart(targets []*resolve.Target) {
 			continue
 		}
 		p.Report.Add(diag.Diagnostic{
-			ID: check.SharedMachine, Severity: diag.Error, Pos: t.Pos("machine"), Path: t.Path + ".machine",
+			ID: check.SharedMachine, Severity: diag.Error, Pos: t.Config.Machine.Pos(), Path: t.Config.Machine.FullPath(),
 			Message: fmt.Sprintf("targets %s and %s cannot share a layer: both are for MACHINE %s", other.Name, t.Name, t.Machine),
-			Related: []diag.Related{{Pos: other.Pos("machine"), Message: "the other target"}},
+			Related: []diag.Related{{Pos: other.Config.Machine.Pos(), Message: "the other target"}},
 			Help:    "build them one at a time with --target, or give one a machine of its own",
 		})
 	}

@@ -2,11 +2,13 @@ package check
 
 import (
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/yoctune/yoctune/compiler/diag"
-	"github.com/yoctune/yoctune/compiler/language/load"
+	"github.com/yoctune/yoctune/compiler/language/config"
 	"github.com/yoctune/yoctune/compiler/resolve"
+	"github.com/yoctune/yoctune/schema/plan"
 )
 
 // What a service or a core is given, and what the kernel and the module make of it.
@@ -112,96 +114,86 @@ func budgetRules() []Rule {
 }
 
 func cpusetPartition(s *subject) {
-	first := map[string]*load.Node{}
-	for _, f := range s.Node.Get("services").Members() {
-		n := f.Value.Get("cpuPartition")
-		if n == nil {
+	first := map[string]config.String{}
+	for _, svc := range s.Config.Services.Entries {
+		partition, slice := svc.CPUPartition, svc.Slice.Text
+		if !partition.IsSet() {
 			continue
 		}
-		where := at("services", f.Name, "cpuPartition")
-		slice := f.Value.Get("slice").Word()
 		switch other := first[slice]; {
 		case slice == "":
-			s.finding(n, where, n.Show(), "give the service a slice of its own", "service %s has no slice that could be a partition", f.Name)
+			s.reportAt(partition, partition.Show(), "give the service a slice of its own", "service %s has no slice that could be a partition", svc.Key())
 			continue
-		case other != nil && other.Text != n.Text:
-			d := s.diagnostic(n, where, "slice %s cannot be two partitions", slice)
-			d.Got = n.Show()
-			d.Related = []diag.Related{{Pos: other.Pos, Message: "another service of the slice says " + other.Show()}}
+		case other.IsSet() && other.Text != partition.Text:
+			d := s.diagnose(partition, "slice %s cannot be two partitions", slice)
+			d.Got = partition.Show()
+			d.Related = []diag.Related{{Pos: other.Pos(), Message: "another service of the slice has " + other.Show()}}
 			s.report.Add(d)
-		case n.Text != "member" && len(s.Isolated()) == 0:
-			s.finding(n, where, n.Show(), "isolate cores with cpu.isolate", "slice %s has no cores of its own", slice)
-		case n.Text == "isolated" && !resolve.KernelAtLeast(s.Release.Kernel, 6, 1),
-			n.Text == "root" && !resolve.KernelAtLeast(s.Release.Kernel, 5, 0):
-			s.finding(n, where, n.Show(), "", "Linux %s has no partitions of kind %s", s.Release.Kernel, n.Text)
+		case partition.Text != "member" && len(s.Isolated()) == 0:
+			s.reportAt(partition, partition.Show(), "isolate cores with cpu.isolate", "slice %s has no cores of its own", slice)
+		case partition.Text == "isolated" && !resolve.KernelAtLeast(s.Release.Kernel, 6, 1),
+			partition.Text == "root" && !resolve.KernelAtLeast(s.Release.Kernel, 5, 0):
+			s.reportAt(partition, partition.Show(), "", "Linux %s has no partitions of kind %s", s.Release.Kernel, partition.Text)
 		}
-		first[slice] = n
+		first[slice] = partition
 	}
 }
 
 func ioWeight(s *subject) {
-	for _, d := range s.Storage {
-		if d.Scheduler == "bfq" {
-			return
-		}
+	if slices.ContainsFunc(s.Storage, func(d plan.Storage) bool { return d.Scheduler == "bfq" }) {
+		return
 	}
-	for _, f := range s.Node.Get("services").Members() {
-		if n := f.Value.Get("ioWeight"); n != nil {
-			s.finding(n, at("services", f.Name, "ioWeight"), n.Show(), "", "no disk of the target has the scheduler bfq: the weight of %s has no effect", f.Name)
+	for _, svc := range s.Config.Services.Entries {
+		if w := svc.IOWeight; w.IsSet() {
+			s.reportAt(w, w.Show(), "", "no disk of the target has the scheduler bfq: the weight of %s has no effect", svc.Key())
 		}
 	}
 }
 
 func idleLatency(s *subject) {
-	n := s.Node.At("cpu", "maxIdleLatency")
-	if n == nil {
+	latency := s.Config.CPU.MaxIdleLatency
+	if !latency.IsSet() {
 		return
 	}
 	for _, name := range []string{"cpuidle.off", "nohlt", "idle"} {
-		if a := s.Node.At("kernel", "args", name); a != nil {
-			d := s.diagnostic(a, at("kernel", "args", name), "argument %s and cpu.maxIdleLatency both bound idle states", name)
-			d.Related = []diag.Related{{Pos: n.Pos, Message: "the other bound"}}
+		if arg := s.Config.Kernel.Args.Get(name); arg.IsSet() {
+			d := s.diagnose(arg, "argument %s and cpu.maxIdleLatency both bound idle states", name)
+			d.Related = []diag.Related{{Pos: latency.Pos(), Message: "the other bound"}}
 			s.report.Add(d)
 		}
 	}
 }
 
 func multiGeneration(s *subject) {
-	for _, field := range []string{"mglru", "mglruMinTTL"} {
-		n := s.Node.At("memory", field)
-		if n == nil {
-			continue
-		}
-		if !resolve.KernelAtLeast(s.Release.Kernel, 6, 1) {
-			s.finding(n, at("memory", field), n.Show(), "", "Linux %s of release %s has no multi-generational LRU", s.Release.Kernel, s.Release.Name)
-		} else if s.off("LRU_GEN") {
-			s.finding(n, at("memory", field), n.Show(), `set LRU_GEN: "y"`, "kernel.config switches LRU_GEN off")
-		}
-		return
+	part := s.Config.Memory.MGLRU.Place
+	if !part.IsSet() {
+		part = s.Config.Memory.MGLRUMinTTL.Place
 	}
-}
-
-// containers finds what puts containers into the image.
-func (s *subject) containers() (*load.Node, string) {
-	for _, f := range s.Node.Get("packages").Members() {
-		if f.Value.Text == "install" && isContainerEngine(f.Name) {
-			return f.Value, f.Name
-		}
+	switch {
+	case !part.IsSet():
+	case !resolve.KernelAtLeast(s.Release.Kernel, 6, 1):
+		s.reportAt(part, part.Show(), "", "Linux %s of release %s has no multi-generational LRU", s.Release.Kernel, s.Release.Name)
+	case s.off("LRU_GEN"):
+		s.reportAt(part, part.Show(), `set LRU_GEN: "y"`, "kernel.config switches LRU_GEN off")
 	}
-	return nil, ""
 }
 
 func systemdBPF(s *subject) {
-	user, name := s.containers()
+	var engine *config.String
+	for _, p := range s.Config.Packages.Entries {
+		if engine == nil && p.Text == "install" && isContainerEngine(p.Key()) {
+			engine = p
+		}
+	}
 	for _, symbol := range []string{"CGROUP_BPF", "BPF_SYSCALL"} {
-		n := s.Node.At("kernel", "config", symbol)
-		if n == nil || n.Text != "n" || user == nil && len(s.Services) == 0 {
+		option := s.Config.Kernel.Config.Get(symbol)
+		if option.Text != "n" || engine == nil && len(s.Services) == 0 {
 			continue
 		}
-		d := s.diagnostic(n, at("kernel", "config", symbol), "without %s services are not kept to their devices", symbol)
-		if user != nil {
+		d := s.diagnose(option, "without %s services are not restricted to their devices", symbol)
+		if engine != nil {
 			d.Message = "without " + symbol + " no container starts"
-			d.Related = []diag.Related{{Pos: user.Pos, Message: name + " needs it"}}
+			d.Related = []diag.Related{{Pos: engine.Pos(), Message: engine.Key() + " needs it"}}
 		}
 		s.report.Add(d)
 		return
@@ -209,24 +201,24 @@ func systemdBPF(s *subject) {
 }
 
 func workqueuePower(s *subject) {
-	for _, f := range s.Node.Get("services").Members() {
-		for _, w := range words(f.Value.Get("exec")) {
+	for _, svc := range s.Config.Services.Entries {
+		for _, w := range svc.Exec.Items {
 			if strings.Contains(w.Text, "/sys/module/workqueue/parameters/") {
-				s.finding(w, at("services", f.Name, "exec"), w.Show(), "", "service %s writes a parameter that is read-only", f.Name)
+				s.reportAt(w, w.Show(), "", "service %s writes a read-only parameter", svc.Key())
 			}
 		}
 	}
 }
 
 func qdiscLate(s *subject) {
-	n := s.Node.At("sysctl", "net.core.default_qdisc")
-	if n == nil {
+	qdisc := s.Config.Sysctl.Get("net.core.default_qdisc")
+	if !qdisc.IsSet() {
 		return
 	}
 	for _, name := range []string{"ip", "nfsroot"} {
-		if a := s.Node.At("kernel", "args", name); a != nil && a.Text != "off" && a.Text != "none" {
-			d := s.diagnostic(n, at("sysctl", "net.core.default_qdisc"), "the kernel brings an interface up before it is told of %s", n.Text)
-			d.Related = []diag.Related{{Pos: a.Pos, Message: "by argument " + name}}
+		if arg := s.Config.Kernel.Args.Get(name); arg.IsSet() && arg.Text != "off" && arg.Text != "none" {
+			d := s.diagnose(qdisc, "the kernel brings an interface up before %s is set", qdisc.Text)
+			d.Related = []diag.Related{{Pos: arg.Pos(), Message: "by argument " + name}}
 			s.report.Add(d)
 			return
 		}
@@ -234,40 +226,26 @@ func qdiscLate(s *subject) {
 }
 
 func smtNone(s *subject) {
-	if n := s.Node.At("cpu", "smt"); n != nil {
-		s.finding(n, at("cpu", "smt"), n.Show(), "", "each core of %s has one thread", s.Board.ID)
+	if smt := s.Config.CPU.SMT; smt.IsSet() {
+		s.reportAt(smt, smt.Show(), "", "each core of %s has one thread", s.Board.ID)
 	}
 }
 
 func numaNone(s *subject) {
-	for _, f := range s.Node.Get("services").Members() {
-		if words := words(f.Value.Get("exec")); len(words) > 0 && path.Base(words[0].Text) == "numactl" {
-			s.finding(words[0], at("services", f.Name, "exec"), words[0].Show(), "", "%s has one memory for all cores", s.Board.ID)
+	for _, svc := range s.Config.Services.Entries {
+		if words := svc.Exec.Items; len(words) > 0 && path.Base(words[0].Text) == "numactl" {
+			s.reportAt(words[0], words[0].Show(), "", "%s has one memory for all cores", s.Board.ID)
 		}
 	}
 }
 
 func allocatorPackage(s *subject) {
-	for _, f := range s.Node.Get("services").Members() {
-		n := f.Value.At("environment", "LD_PRELOAD")
-		if n == nil {
-			continue
-		}
+	for _, svc := range s.Config.Services.Entries {
+		preload := svc.Environment.Get("LD_PRELOAD")
 		for lib, pkg := range map[string]string{"libjemalloc": "jemalloc", "libtcmalloc": "gperftools", "libmimalloc": "mimalloc"} {
-			if !strings.Contains(n.Text, lib) {
-				continue
-			}
-			if p := s.Node.At("packages", pkg); p == nil || p.Text != "install" {
-				s.finding(n, at("services", f.Name, "environment", "LD_PRELOAD"), n.Show(), `packages: `+pkg+`: "install"`, "%s is not in the image", pkg)
+			if strings.Contains(preload.Text, lib) && s.Config.Packages.Get(pkg).Text != "install" {
+				s.reportAt(preload, preload.Show(), `packages: `+pkg+`: "install"`, "%s is not in the image", pkg)
 			}
 		}
 	}
-}
-
-// words lists the words of a command; none when there is none.
-func words(exec *load.Node) []*load.Node {
-	if exec == nil {
-		return nil
-	}
-	return exec.Items
 }

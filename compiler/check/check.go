@@ -123,41 +123,6 @@ func (r reporter) diagnose(part config.Part, format string, args ...any) diag.Di
 	}
 }
 
-// finding reports the rule at a place of the target.
-func (s *subject) finding(n *load.Node, path []string, got, help, format string, args ...any) {
-	d := s.diagnostic(n, path, format, args...)
-	d.Got = got
-	if help != "" {
-		d.Help = help
-	}
-	s.report.Add(d)
-}
-
-// diagnostic is the rule at a place of the target, to be completed and added.
-func (s *subject) diagnostic(n *load.Node, path []string, format string, args ...any) diag.Diagnostic {
-	d := diag.Diagnostic{
-		ID: s.rule.ID, Severity: s.rule.Severity, Path: s.path(path),
-		Message: fmt.Sprintf(format, args...), Help: s.rule.Fix, See: s.rule.See,
-	}
-	if n != nil {
-		d.Pos = n.Pos
-	} else {
-		d.Pos = s.Pos(path...)
-	}
-	return d
-}
-
-func (s *subject) path(names []string) string {
-	p := s.Path
-	for _, n := range names {
-		p = load.PathOf(p, n)
-	}
-	return p
-}
-
-// at is short for a path below the target.
-func at(names ...string) []string { return names }
-
 // once reads each model once.
 func once(models Models) Models {
 	if models == nil {
@@ -239,9 +204,9 @@ func shared(p *resolve.Project, report *diag.Report) {
 		k := [2]string{t.Release.Name, t.Machine}
 		if other, taken := first[k]; taken && t.Machine != "" {
 			report.Add(diag.Diagnostic{
-				ID: SharedMachine, Severity: diag.Warning, Pos: t.Pos("machine"), Path: t.Path + ".machine",
+				ID: SharedMachine, Severity: diag.Warning, Pos: t.Config.Machine.Pos(), Path: t.Config.Machine.FullPath(),
 				Message: fmt.Sprintf("targets %s and %s of release %s have the same MACHINE %s", other.Name, t.Name, t.Release.Name, t.Machine),
-				Related: []diag.Related{{Pos: other.Pos("machine"), Message: "the other target"}},
+				Related: []diag.Related{{Pos: other.Config.Machine.Pos(), Message: "the other target"}},
 				Help:    "a layer holds one target a MACHINE: build them one at a time with --target",
 			})
 		}

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/yoctune/yoctune/compiler/diag"
-	"github.com/yoctune/yoctune/compiler/language/load"
+	"github.com/yoctune/yoctune/compiler/language/config"
 )
 
 // Programs that use TensorRT are services of the target. What they ask of the
@@ -58,53 +58,65 @@ func inferenceRules() []Rule {
 	}
 }
 
-// ask is one thing that a service asks of TensorRT, and where.
-type ask struct {
+// request is something that a service requests of TensorRT, and where.
+type request struct {
+	config.Part
 	what  string // workspace, dla, fp16, int8, bf16, fp8
 	value string
-	node  *load.Node
-	path  []string
 }
 
-// asks lists what services ask of TensorRT.
-func (s *subject) asks() []ask {
-	var all []ask
+// requests lists what services request of TensorRT.
+func (s *subject) requests() []request {
+	var all []request
+	for _, svc := range s.Config.Services.Entries {
+		all = append(all, providerRequests(svc)...)
+		all = append(all, trtexecRequests(svc.Exec.Items)...)
+	}
+	return all
+}
+
+// providerRequests reads the environment as ONNX Runtime's TensorRT provider does.
+func providerRequests(svc *config.Service) []request {
 	variables := map[string]string{
 		"ORT_TENSORRT_MAX_WORKSPACE_SIZE": "workspace", "ORT_TENSORRT_DLA_CORE": "dla",
 		"ORT_TENSORRT_FP16_ENABLE": "fp16", "ORT_TENSORRT_INT8_ENABLE": "int8", "ORT_TENSORRT_BF16_ENABLE": "bf16",
 	}
-	for _, f := range s.Node.Get("services").Members() {
-		environment := f.Value.Get("environment")
-		dla := environment.Get("ORT_TENSORRT_DLA_ENABLE")
-		for _, e := range environment.Members() {
-			what, value := variables[e.Name], e.Value.Word()
-			switch {
-			case what == "",
-				strings.HasSuffix(e.Name, "_ENABLE") && value != "1",
-				what == "dla" && dla.Word() != "1": // the core counts only where the DLA does
-				continue
-			}
-			all = append(all, ask{what, value, e.Value, at("services", f.Name, "environment", e.Name)})
-		}
-		if dla.Word() == "1" && environment.Get("ORT_TENSORRT_DLA_CORE") == nil {
-			all = append(all, ask{"dla", "0", dla, at("services", f.Name, "environment", "ORT_TENSORRT_DLA_ENABLE")})
-		}
-		exec := words(f.Value.Get("exec"))
-		if len(exec) == 0 || path.Base(exec[0].Text) != "trtexec" {
+	var all []request
+	dla := svc.Environment.Get("ORT_TENSORRT_DLA_ENABLE")
+	for _, v := range svc.Environment.Entries {
+		what := variables[v.Key()]
+		switch {
+		case what == "",
+			strings.HasSuffix(v.Key(), "_ENABLE") && v.Text != "1",
+			what == "dla" && dla.Text != "1": // the core counts only where the DLA does
 			continue
 		}
-		for _, w := range exec[1:] {
-			name, value, _ := strings.Cut(w.Text, "=")
-			what := map[string]string{
-				"--workspace": "workspace", "--memPoolSize": "workspace", "--useDLACore": "dla",
-				"--fp16": "fp16", "--int8": "int8", "--bf16": "bf16", "--fp8": "fp8",
-			}[name]
-			if what == "workspace" {
-				value = trtexecSize(name, value)
-			}
-			if what != "" {
-				all = append(all, ask{what, value, w, at("services", f.Name, "exec")})
-			}
+		all = append(all, request{v, what, v.Text})
+	}
+	if dla.Text == "1" && !svc.Environment.Has("ORT_TENSORRT_DLA_CORE") {
+		all = append(all, request{dla, "dla", "0"})
+	}
+	return all
+}
+
+// trtexecRequests reads the arguments of trtexec; none for another program.
+func trtexecRequests(exec []config.String) []request {
+	if len(exec) == 0 || path.Base(exec[0].Text) != "trtexec" {
+		return nil
+	}
+	options := map[string]string{
+		"--workspace": "workspace", "--memPoolSize": "workspace", "--useDLACore": "dla",
+		"--fp16": "fp16", "--int8": "int8", "--bf16": "bf16", "--fp8": "fp8",
+	}
+	var all []request
+	for _, w := range exec[1:] {
+		name, value, _ := strings.Cut(w.Text, "=")
+		what := options[name]
+		if what == "workspace" {
+			value = trtexecSize(name, value)
+		}
+		if what != "" {
+			all = append(all, request{w, what, value})
 		}
 	}
 	return all
@@ -139,15 +151,15 @@ func trtexecSize(name, value string) string {
 
 func trtWorkspace(s *subject) {
 	var total int64
-	var last ask
-	for _, a := range s.asks() {
-		if n, err := strconv.ParseInt(a.value, 10, 53); a.what == "workspace" && err == nil && n > 0 {
-			total, last = total+n, a
+	var last config.Part
+	for _, r := range s.requests() {
+		if n, err := strconv.ParseInt(r.value, 10, 53); r.what == "workspace" && err == nil && n > 0 {
+			total, last = total+n, r
 		}
 	}
 	room := (s.Board.RAMBytes - systemReserve - s.hugepages()) / 2
-	if last.node != nil && total > room { // huge pages alone may leave no room: hugepages-memory says so
-		s.finding(last.node, last.path, last.node.Show(), "", "workspaces of %d MiB, of %d MiB that %s has", total>>20, s.Board.RAMBytes>>20, s.Board.ID)
+	if last != nil && total > room { // huge pages alone may leave no room: hugepages-memory reports it
+		s.reportAt(last, last.Where().Show(), "", "workspaces of %d MiB, of %d MiB that %s has", total>>20, s.Board.RAMBytes>>20, s.Board.ID)
 	}
 }
 
@@ -155,15 +167,15 @@ func dlaCores(s *subject) {
 	if !s.Board.Known("dla") {
 		return
 	}
-	for _, a := range s.asks() {
-		core, ok := decimalText(a.value)
-		if a.what != "dla" || !ok || core < 0 || core < s.Board.DLA {
+	for _, r := range s.requests() {
+		core, err := strconv.Atoi(r.value)
+		if r.what != "dla" || err != nil || core < 0 || core < s.Board.DLA {
 			continue // trtexec takes -1 for none
 		}
-		d := s.diagnostic(a.node, a.path, "DLA core %d is asked for, and %s has %d", core, s.Board.ID, s.Board.DLA)
-		d.Got = a.node.Show()
+		d := s.diagnose(r, "DLA core %d does not exist: %s has %d", core, s.Board.ID, s.Board.DLA)
+		d.Got = r.Where().Show()
 		if !s.Board.Verified("dla") {
-			d.Severity = diag.Warning // what is not verified refuses nothing
+			d.Severity = diag.Warning // an unverified fact is not an error
 		}
 		s.report.Add(d)
 	}
@@ -172,12 +184,12 @@ func dlaCores(s *subject) {
 func trtPrecision(s *subject) {
 	sm := s.Board.SM
 	lacks := map[string]bool{"int8": sm < 61 || sm == 62, "bf16": sm < 80, "fp8": sm < 89}
-	for _, a := range s.asks() {
-		if !lacks[a.what] {
+	for _, r := range s.requests() {
+		if !lacks[r.what] {
 			continue
 		}
-		d := s.diagnostic(a.node, a.path, "%s has compute capability %d.%d, which has no %s", s.Board.ID, sm/10, sm%10, strings.ToUpper(a.what))
-		d.Got = a.node.Show()
+		d := s.diagnose(r, "%s has compute capability %d.%d, which has no %s", s.Board.ID, sm/10, sm%10, strings.ToUpper(r.what))
+		d.Got = r.Where().Show()
 		if !s.Board.Verified("sm") {
 			d.Severity = diag.Warning
 		}
@@ -186,22 +198,19 @@ func trtPrecision(s *subject) {
 }
 
 func mallocArenas(s *subject) {
-	for _, f := range s.Node.Get("services").Members() {
-		environment := f.Value.Get("environment")
-		n := environment.Get("MALLOC_ARENA_MAX")
-		if n == nil {
+	for _, svc := range s.Config.Services.Entries {
+		arenas, preload := svc.Environment.Get("MALLOC_ARENA_MAX"), svc.Environment.Get("LD_PRELOAD")
+		if !arenas.IsSet() {
 			continue
 		}
-		where := at("services", f.Name, "environment", "MALLOC_ARENA_MAX")
-		if count, ok := decimalText(n.Word()); !ok || count < 1 {
-			s.finding(n, where, n.Show(), "", "service %s: %s is no number of arenas", f.Name, n.Show())
+		if count, err := strconv.Atoi(arenas.Text); err != nil || count < 1 {
+			s.reportAt(arenas, arenas.Show(), "", "service %s: %s is not a number of arenas", svc.Key(), arenas.Show())
 			continue
 		}
-		other := environment.Get("LD_PRELOAD")
 		for _, lib := range []string{"libjemalloc", "libtcmalloc", "libmimalloc"} {
-			if strings.Contains(other.Word(), lib) {
-				d := s.diagnostic(n, where, "service %s allocates with %s, which has no such arenas", f.Name, lib)
-				d.Related = []diag.Related{{Pos: other.Pos, Message: "the other allocator"}}
+			if strings.Contains(preload.Text, lib) {
+				d := s.diagnose(arenas, "service %s allocates with %s, which has no such arenas", svc.Key(), lib)
+				d.Related = []diag.Related{{Pos: preload.Pos(), Message: "the other allocator"}}
 				s.report.Add(d)
 			}
 		}

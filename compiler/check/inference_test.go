@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/yoctune/yoctune/compiler/language/config"
 	"github.com/yoctune/yoctune/compiler/language/load"
 	"github.com/yoctune/yoctune/compiler/resolve"
 	"github.com/yoctune/yoctune/schema/facts/board"
@@ -25,10 +26,10 @@ func service(environment map[string]string, exec ...string) *subject {
 	}
 	a := &load.Node{Kind: load.Struct, Fields: []load.Field{{Name: "environment", Value: env}, {Name: "exec", Value: words}}}
 	b, _ := board.Lookup("orin-nano-8gb")
-	return &subject{Target: &resolve.Target{Node: under("services", under("a.service", a)), Board: b}}
+	return &subject{Target: &resolve.Target{Config: config.DecodeTarget("", under("services", under("a.service", a))), Board: b}}
 }
 
-func TestWhatServicesAskOfTensorRT(t *testing.T) {
+func TestRequestsOfTensorRTAreRead(t *testing.T) {
 	for _, c := range []struct {
 		claim       string
 		environment map[string]string
@@ -46,8 +47,8 @@ func TestWhatServicesAskOfTensorRT(t *testing.T) {
 		{"precisions", nil, []string{"trtexec", "--fp16", "--int8"}, []string{"fp16 ", "int8 "}},
 	} {
 		var got []string
-		for _, a := range service(c.environment, c.exec...).asks() {
-			got = append(got, a.what+" "+a.value)
+		for _, r := range service(c.environment, c.exec...).requests() {
+			got = append(got, r.what+" "+r.value)
 		}
 		if !slices.Equal(got, c.want) {
 			t.Errorf("%s: %q, want %q", c.claim, got, c.want)

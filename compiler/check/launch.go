@@ -2,8 +2,11 @@ package check
 
 import (
 	"fmt"
+	"iter"
+	"strconv"
 
 	"github.com/yoctune/yoctune/compiler/diag"
+	"github.com/yoctune/yoctune/compiler/language/config"
 	"github.com/yoctune/yoctune/internal/occupancy"
 	"github.com/yoctune/yoctune/schema/plan"
 )
@@ -34,24 +37,23 @@ func launchRules() []Rule {
 	}
 }
 
-// launches calls each for the launches whose size the kernel takes, and other for the
-// rest.
-func launches(s *subject, each func(name string, k plan.KernelLaunch, l occupancy.Limits), other func(name string, k plan.KernelLaunch, l occupancy.Limits)) {
-	for name, p := range s.Plan.Pipelines {
-		for _, k := range p.Kernels {
-			l, ok := occupancy.LimitsOf(k.Kernel)
-			if ok && l.Takes(k.Block) {
-				each(name, k, l)
-			} else if ok && other != nil {
-				other(name, k, l)
+// launches returns the launches of the target's pipelines, each with the field of its
+// block.
+func (s *subject) launches() iter.Seq2[plan.KernelLaunch, config.Place] {
+	return func(yield func(plan.KernelLaunch, config.Place) bool) {
+		for c, p := range s.pipelines() {
+			for _, k := range p.Kernels {
+				if !yield(k, c.Kernels.Below(k.Kernel, "block")) {
+					return
+				}
 			}
 		}
 	}
 }
 
-// fit is how full the module's multiprocessors are with a launch; false where the module
+// occupy computes how full the module's multiprocessors are with a launch; false where the module
 // or the compiled kernel is not known.
-func (s *subject) fit(k plan.KernelLaunch) (occupancy.Device, occupancy.Kernel, occupancy.Occupancy, bool) {
+func (s *subject) occupy(k plan.KernelLaunch) (occupancy.Device, occupancy.Kernel, occupancy.Occupancy, bool) {
 	d, err := occupancy.Lookup(s.Board.SM)
 	if err != nil {
 		return d, occupancy.Kernel{}, occupancy.Occupancy{}, false
@@ -65,32 +67,35 @@ func (s *subject) fit(k plan.KernelLaunch) (occupancy.Device, occupancy.Kernel, 
 }
 
 func kernelLaunch(s *subject) {
-	report := func(name string, k plan.KernelLaunch, help, format string, args ...any) {
-		s.finding(nil, at("pipelines", name, "kernels", k.Kernel, "block"), fmt.Sprint(k.Block), help, format, args...)
-	}
-	launches(s, func(name string, k plan.KernelLaunch, _ occupancy.Limits) {
-		if d, need, o, ok := s.fit(k); ok && o.Blocks == 0 {
-			report(name, k, "", "%s needs %d registers a thread and %d bytes of shared memory: a block of %d threads does not fit %s (sm_%d), by %s",
+	for k, block := range s.launches() {
+		l, known := occupancy.LimitsOf(k.Kernel)
+		if !known {
+			continue
+		}
+		if !l.Takes(k.Block) {
+			s.reportAt(block, strconv.Itoa(k.Block), fmt.Sprintf("choose a multiple of %d from %d to %d", l.Step, l.Min, l.Max), "%s takes no blocks of %d threads", k.Kernel, k.Block)
+			continue
+		}
+		if d, need, o, ok := s.occupy(k); ok && o.Blocks == 0 {
+			s.reportAt(block, strconv.Itoa(k.Block), "", "%s needs %d registers a thread and %d bytes of shared memory: a block of %d threads does not fit %s (sm_%d), by %s",
 				k.Kernel, need.Registers, need.Shared, k.Block, s.Board.ID, d.SM(), o.Limits[0])
 		}
-	}, func(name string, k plan.KernelLaunch, l occupancy.Limits) {
-		report(name, k, fmt.Sprintf("choose a multiple of %d from %d to %d", l.Step, l.Min, l.Max), "%s takes no blocks of %d threads", k.Kernel, k.Block)
-	})
+	}
 }
 
 func kernelOccupancy(s *subject) {
-	launches(s, func(name string, k plan.KernelLaunch, l occupancy.Limits) {
-		d, need, o, ok := s.fit(k)
-		if !ok || o.Blocks == 0 {
-			return
+	for k, block := range s.launches() {
+		l, known := occupancy.LimitsOf(k.Kernel)
+		d, need, o, ok := s.occupy(k)
+		if !known || !l.Takes(k.Block) || !ok || o.Blocks == 0 {
+			continue
 		}
 		full, best, err := l.Fullest(d, need)
 		if err != nil || 4*o.Warps >= 3*best.Warps {
-			return
+			continue
 		}
-		s.finding(nil, at("pipelines", name, "kernels", k.Kernel, "block"), fmt.Sprint(k.Block),
-			fmt.Sprintf("blocks of %d hold %d, limited by %s", full, best.Warps, best.Limits[0]),
+		s.reportAt(block, strconv.Itoa(k.Block), fmt.Sprintf("blocks of %d hold %d, limited by %s", full, best.Warps, best.Limits[0]),
 			"%s with blocks of %d threads holds %d of %d warps of a multiprocessor of %s, limited by %s",
 			k.Kernel, k.Block, o.Warps, d.ThreadsPerSM/d.Warp, s.Board.ID, o.Limits[0])
-	}, nil)
+	}
 }

@@ -10,7 +10,7 @@ import (
 
 	"github.com/yoctune/yoctune/compiler/check/budget"
 	"github.com/yoctune/yoctune/compiler/diag"
-	"github.com/yoctune/yoctune/compiler/language/load"
+	"github.com/yoctune/yoctune/compiler/language/config"
 	"github.com/yoctune/yoctune/internal/onnx"
 	"github.com/yoctune/yoctune/schema/pipeline"
 	"github.com/yoctune/yoctune/schema/plan"
@@ -141,6 +141,7 @@ func (s *subject) known(path, sum string) *onnx.Model {
 // modelUse is one model of a stage on one level of the ladder.
 type modelUse struct {
 	pipeline string
+	written  *config.Stage
 	stage    plan.PipelineStage
 	level    int // 0: the whole
 	plan.StageModel
@@ -155,7 +156,7 @@ type modelUse struct {
 // the level changes the stage, or what it is given.
 func (s *subject) uses() []modelUse {
 	var all []modelUse
-	for name, p := range s.Plan.Pipelines {
+	for c, p := range s.pipelines() {
 		if forked(p) {
 			continue // what each is given is not known
 		}
@@ -167,7 +168,7 @@ func (s *subject) uses() []modelUse {
 				changed = changed || pipeline.Changed(&levels[max(n-1, 0)][k], &st)
 				var first *onnx.Model
 				for i, m := range pipeline.Models(&st) {
-					u := modelUse{pipeline: name, stage: st, level: n, StageModel: m, in: shape, whole: i == 0}
+					u := modelUse{pipeline: c.Key(), written: c.Stages.Get(st.ID), stage: st, level: n, StageModel: m, in: shape, whole: i == 0}
 					u.model, u.err = s.opened(m.Path, m.SHA256)
 					if i == 0 {
 						first = u.model
@@ -189,28 +190,25 @@ func (s *subject) uses() []modelUse {
 	return all
 }
 
-// place is where the configuration says what is wrong: a field of the stage, or on
-// a lower level the step that changes it.
-func (s *subject) place(u modelUse, fields ...string) (*load.Node, []string) {
-	stage := s.Node.At("pipelines", u.pipeline, "stages", u.stage.ID)
-	where := at("pipelines", u.pipeline, "stages", u.stage.ID)
+// findPart returns where the configuration has what is wrong: the first of some fields
+// of the stage that is set, or on a lower level the step that changes the stage.
+func (s *subject) findPart(u modelUse, fields ...config.Place) config.Place {
 	if u.level > 0 {
-		steps := s.Node.At("pipelines", u.pipeline, "degrade", "ladder")
-		where = at("pipelines", u.pipeline, "degrade", "ladder")
-		if steps != nil && u.level <= len(steps.Items) {
-			return steps.Items[u.level-1], where
+		ladder := s.Config.Pipelines.Get(u.pipeline).Degrade.Ladder
+		if u.level <= len(ladder.Items) {
+			return ladder.Items[u.level-1].Place
 		}
-		return steps, where
+		return ladder.Place
 	}
 	if u.Stage != "" {
-		return stage.At("ensemble", "models", u.Stage), append(where, "ensemble", "models", u.Stage)
+		return u.written.Ensemble.Models.Get(u.Stage).Place
 	}
 	for _, f := range fields {
-		if n := stage.Get(f); n != nil {
-			return n, append(where, f)
+		if f.IsSet() {
+			return f
 		}
 	}
-	return stage, where
+	return u.written.Place
 }
 
 func (u modelUse) name() string {
@@ -225,14 +223,12 @@ func (u modelUse) name() string {
 }
 
 func modelFile(s *subject) {
-	told := map[string]bool{}
+	reported := map[string]bool{}
 	for _, u := range s.uses() {
-		if u.err == nil || told[u.Path+u.SHA256] {
-			continue
+		if u.err != nil && !reported[u.Path+u.SHA256] {
+			reported[u.Path+u.SHA256] = true
+			s.reportAt(s.findPart(u, u.written.Path.Place, u.written.URI.Place), "", "", "%s: %v", u.name(), u.err)
 		}
-		told[u.Path+u.SHA256] = true
-		n, where := s.place(u, "path", "uri")
-		s.finding(n, where, "", "", "%s: %v", u.name(), u.err)
 	}
 }
 
@@ -241,9 +237,9 @@ func modelShape(s *subject) {
 		if u.model == nil {
 			continue
 		}
-		n, where := s.place(u, "inputTensor", "path", "uri")
+		part := s.findPart(u, u.written.InputTensor.Place, u.written.Path.Place, u.written.URI.Place)
 		if len(u.model.Inputs) != 1 {
-			s.finding(n, where, "", "", "%s takes %d tensors (%s); a stage gives one", u.name(), len(u.model.Inputs), values(u.model.Inputs))
+			s.reportAt(part, "", "", "%s takes %d tensors (%s); a stage gives one", u.name(), len(u.model.Inputs), formatValues(u.model.Inputs))
 			continue
 		}
 		name := ""
@@ -253,40 +249,44 @@ func modelShape(s *subject) {
 		in, ok := budget.Pick(u.model.Inputs, name)
 		switch {
 		case !ok:
-			s.finding(n, where, name, "", "%s has no input %q; it takes %s", u.name(), name, values(u.model.Inputs))
-			continue
+			s.reportAt(part, name, "", "%s has no input %q; it takes %s", u.name(), name, formatValues(u.model.Inputs))
 		case in.Type != onnx.Float32:
-			s.finding(n, where, "", "export the model with float32 inputs", "%s takes %s; a stage gives float32", u.name(), in)
-			continue
-		case u.in == nil || !in.Ranked:
-			continue
-		}
-		given := onnx.Value{Shape: u.in, Ranked: true}.Dims()
-		if len(in.Shape) != len(u.in) {
-			s.finding(n, where, given, "", "%s takes %s and is given %s", u.name(), in, given)
-			continue
-		}
-		for i, d := range in.Shape {
-			if d.Free() || u.in[i].Free() || d.Size == u.in[i].Size {
-				continue
-			}
-			// The size is the preprocess stage's.
-			if from := u.stage.Input; u.level == 0 && i >= 2 {
-				field := "height"
-				if i == 3 {
-					field = "width"
-				}
-				if node := s.Node.At("pipelines", u.pipeline, "stages", from, field); node != nil {
-					n, where = node, at("pipelines", u.pipeline, "stages", from, field)
-				}
-			}
-			s.finding(n, where, given, "", "%s takes %s and is given %s", u.name(), in, given)
-			break
+			s.reportAt(part, "", "export the model with float32 inputs", "%s takes %s; a stage gives float32", u.name(), in)
+		case u.in != nil && in.Ranked:
+			s.compareShape(u, in, part)
 		}
 	}
 }
 
-func values(all []onnx.Value) string {
+// compareShape compares what a model takes with the tensor that its stage is given.
+func (s *subject) compareShape(u modelUse, in onnx.Value, part config.Place) {
+	given := onnx.Value{Shape: u.in, Ranked: true}.Dims()
+	axis := -1 // the number of axes is wrong
+	if len(in.Shape) == len(u.in) {
+		for i, d := range in.Shape {
+			if axis < 0 && !d.Free() && !u.in[i].Free() && d.Size != u.in[i].Size {
+				axis = i
+			}
+		}
+		if axis < 0 {
+			return
+		}
+	}
+	if u.level == 0 && axis >= 2 {
+		// The preprocess stage sets the size.
+		from := s.Config.Pipelines.Get(u.pipeline).Stages.Get(u.stage.Input)
+		size := from.Height
+		if axis == 3 {
+			size = from.Width
+		}
+		if size.IsSet() {
+			part = size.Place
+		}
+	}
+	s.reportAt(part, given, "", "%s takes %s and is given %s", u.name(), in, given)
+}
+
+func formatValues(all []onnx.Value) string {
 	text := make([]string, len(all))
 	for i, v := range all {
 		text[i] = v.String()
@@ -301,8 +301,7 @@ func modelBatch(s *subject) {
 			continue
 		}
 		if in, ok := budget.Pick(u.model.Inputs, ""); ok && in.Ranked && len(in.Shape) > 0 && !in.Shape[0].Free() {
-			n, where := s.place(u, "batch")
-			s.finding(n, where, fmt.Sprint(b.Buckets), "", "%s takes %s: its first axis is always %d", u.name(), in, in.Shape[0].Size)
+			s.reportAt(s.findPart(u, u.written.Batch.Place), fmt.Sprint(b.Buckets), "", "%s takes %s: its first axis is always %d", u.name(), in, in.Shape[0].Size)
 		}
 	}
 }
@@ -314,8 +313,7 @@ func modelOutput(s *subject) {
 		}
 		out, ok := budget.Pick(u.model.Outputs, u.stage.Model.Output)
 		if !ok {
-			n, where := s.place(u, "outputTensor")
-			s.finding(n, where, u.stage.Model.Output, "", "%s has no output %q; it gives %s", u.name(), u.stage.Model.Output, values(u.model.Outputs))
+			s.reportAt(s.findPart(u, u.written.OutputTensor.Place), u.stage.Model.Output, "", "%s has no output %q; it gives %s", u.name(), u.stage.Model.Output, formatValues(u.model.Outputs))
 			continue
 		}
 		if u.next == nil || u.next.Post == nil || !out.Ranked {
@@ -328,11 +326,11 @@ func modelOutput(s *subject) {
 		case want == "":
 			continue
 		}
-		n, where := s.Node.At("pipelines", u.pipeline, "stages", u.next.ID, "decode"), at("pipelines", u.pipeline, "stages", u.next.ID, "decode")
+		part := s.Config.Pipelines.Get(u.pipeline).Stages.Get(u.next.ID).Decode.Place
 		if u.level > 0 {
-			n, where = s.place(u)
+			part = s.findPart(u)
 		}
-		s.finding(n, where, u.next.Post.Kind, "", "%s reads %s, and %s gives %s", u.next.Post.Kind, want, u.name(), out)
+		s.reportAt(part, u.next.Post.Kind, "", "%s reads %s, and %s gives %s", u.next.Post.Kind, want, u.name(), out)
 	}
 }
 
@@ -355,20 +353,14 @@ func unread(p *plan.Post, shape []onnx.Dim, outputs int) string {
 }
 
 func ladderModel(s *subject) {
-	for _, f := range s.Node.Get("pipelines").Members() {
-		steps := f.Value.At("degrade", "ladder")
-		if steps == nil {
-			continue
-		}
-		for _, step := range steps.Items {
-			for _, m := range step.Get("models").Members() {
-				own := f.Value.At("stages", m.Name, "uri")
-				sum := m.Value.Get("sha256").Word()
-				fetched := slices.ContainsFunc(s.Models, func(o plan.ModelFile) bool { return sum != "" && o.SHA256 == sum })
-				if own == nil || m.Value.Get("uri") != nil || fetched || strings.HasPrefix(m.Value.Get("path").Word(), "/") {
+	for c := range s.pipelines() {
+		for _, step := range c.Degrade.Ladder.Items {
+			for _, m := range step.Models.Entries {
+				fetched := slices.ContainsFunc(s.Models, func(o plan.ModelFile) bool { return m.SHA256.IsSet() && o.SHA256 == m.SHA256.Text })
+				if !c.Stages.Get(m.Key()).URI.IsSet() || m.URI.IsSet() || fetched || strings.HasPrefix(m.Path.Text, "/") {
 					continue
 				}
-				s.finding(m.Value, at("pipelines", f.Name, "degrade", "ladder"), "", "", "the model of stage %s is fetched by the build, the one that replaces it is not", m.Name)
+				s.reportAt(m, "", "", "the build fetches the model of stage %s, but not the one that replaces it", m.Key())
 			}
 		}
 	}
@@ -377,42 +369,38 @@ func ladderModel(s *subject) {
 func pipelineMemory(s *subject) {
 	var total, workspace, free int64
 	var parts []string
-	last, freed := "", ""
-	for _, f := range s.Node.Get("pipelines").Members() {
-		p, ok := s.Plan.Pipelines[f.Name]
-		if !ok {
-			continue
-		}
+	var last, freed *config.Pipeline
+	for c, p := range s.pipelines() {
 		b := budget.Of(p, s.known)
 		if b.Pool > pipeline.MaxPool {
-			s.finding(f.Value, at("pipelines", f.Name), "", "", "pipeline %s: %d frames with their tensors take %s MiB; a pipeline has at most %d MiB", f.Name, b.Frames, atLeast(b.Pool, b), pipeline.MaxPool>>20)
+			s.reportAt(c, "", "", "pipeline %s: %d frames with their tensors take %s MiB; a pipeline has at most %d MiB", c.Key(), b.Frames, formatPool(b), pipeline.MaxPool>>20)
 			return
 		}
 		total += b.Total()
 		workspace = max(workspace, b.Workspace)
 		if p.Budget != nil && p.Budget.FreeMemory > free {
-			free, freed = p.Budget.FreeMemory, f.Name
+			free, freed = p.Budget.FreeMemory, c
 		}
-		parts = append(parts, fmt.Sprintf("%s: %d frames and tensors %d MiB, weights %d MiB", f.Name, b.Frames, b.Pool>>20, b.Weights>>20))
-		last = f.Name
+		parts = append(parts, fmt.Sprintf("%s: %d frames and tensors %d MiB, weights %d MiB", c.Key(), b.Frames, b.Pool>>20, b.Weights>>20))
+		last = c
 	}
 	room := s.Board.RAMBytes - systemReserve - s.hugepages() - free
-	if last == "" || total+workspace <= room {
+	if last == nil || total+workspace <= room {
 		return
 	}
-	kept, where := "", at("pipelines", last)
+	kept, part := "", last.Place
 	if free > 0 {
 		kept = fmt.Sprintf(" and %d are to be kept free", free>>20)
 		if total+workspace <= room+free {
-			where = append(at("pipelines", freed), "budget", "keepFree", "memory")
+			part = freed.Budget.KeepFree.Memory.Place
 		}
 	}
-	s.finding(nil, where, "", "", "at least %d MiB (%s; TensorRT's workspace %d MiB), and %s has %d MiB of which the system needs %d%s",
+	s.reportAt(part, "", "", "at least %d MiB (%s; TensorRT's workspace %d MiB), and %s has %d MiB of which the system needs %d%s",
 		(total+workspace)>>20, strings.Join(parts, "; "), workspace>>20, s.Board.ID, s.Board.RAMBytes>>20, (systemReserve+s.hugepages())>>20, kept)
 }
 
-func atLeast(bytes int64, b budget.Budget) string {
-	text := strconv.FormatInt(bytes>>20, 10)
+func formatPool(b budget.Budget) string {
+	text := strconv.FormatInt(b.Pool>>20, 10)
 	if !b.Known {
 		return "at least " + text
 	}
@@ -420,17 +408,16 @@ func atLeast(bytes int64, b budget.Budget) string {
 }
 
 func pipelineLatency(s *subject) {
-	for _, f := range s.Node.Get("pipelines").Members() {
-		p, ok := s.Plan.Pipelines[f.Name]
-		if !ok || p.SLO == nil || p.SLO.LatencyP95 == 0 {
+	for c, p := range s.pipelines() {
+		if p.SLO == nil || p.SLO.LatencyP95 == 0 {
 			continue
 		}
 		if _, why := late(p); why != "" {
-			continue // said already
+			continue // latency-objective reports it
 		}
 		objective := time.Duration(p.SLO.LatencyP95)
 		if age := time.Duration(p.Queue.MaxAge); age > objective {
-			s.finding(f.Value.At("queue", "maxAge"), at("pipelines", f.Name, "queue", "maxAge"), age.String(), "", "pipeline %s: frames of up to %v are worked on, and the objective is %v", f.Name, age, objective)
+			s.reportAt(c.Queue.MaxAge, age.String(), "", "pipeline %s: frames of up to %v are worked on, and the objective is %v", c.Key(), age, objective)
 		}
 		var delays time.Duration
 		for _, st := range p.Stages {
@@ -439,7 +426,7 @@ func pipelineLatency(s *subject) {
 			}
 		}
 		if delays >= objective {
-			s.finding(f.Value.At("slo", "latencyP95"), at("pipelines", f.Name, "slo", "latencyP95"), objective.String(), "", "pipeline %s: batches may wait %v, and the objective is %v", f.Name, delays, objective)
+			s.reportAt(c.SLO.LatencyP95, objective.String(), "", "pipeline %s: batches may wait %v, and the objective is %v", c.Key(), delays, objective)
 		}
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/yoctune/yoctune/compiler/diag"
-	"github.com/yoctune/yoctune/compiler/language/load"
+	"github.com/yoctune/yoctune/compiler/language/config"
 	"github.com/yoctune/yoctune/schema/pipeline"
 	"github.com/yoctune/yoctune/schema/plan"
 )
@@ -110,32 +110,31 @@ func pipelineRules() []Rule {
 }
 
 func pipelineModel(s *subject) {
-	for name, p := range s.Plan.Pipelines {
+	for c, p := range s.pipelines() {
 		for _, st := range p.Stages {
 			if st.Model != nil && st.Model.Path == "" && st.Model.SHA256 == "" {
-				s.finding(nil, at("pipelines", name, "stages", st.ID), "", "", "stage %s names no model", st.ID)
+				s.reportAt(c.Stages.Get(st.ID), "", "", "stage %s names no model", st.ID)
 			}
 		}
 	}
 }
 
 func pipelineSource(s *subject) {
-	s.promised(func(name string, n *load.Node, p plan.Pipeline) {
-		src, path := p.Source, at("pipelines", name, "source")
-		kind, ok := pipeline.SourceOf(n.At("source", "kind").Word())
-		if ok && !kind.Gives(src.Format) {
-			s.finding(nil, append(path, "format"), src.Format, "choose one of "+strings.Join(kind.Formats, ", "), "pipeline %s: a source of kind %s does not give %s", name, kind.Kind, src.Format)
+	for c, p := range s.pipelines() {
+		kind, ok := pipeline.SourceOf(c.Source.Kind.Text)
+		if ok && !kind.Gives(p.Source.Format) {
+			s.reportAt(c.Source.Format, p.Source.Format, "choose one of "+strings.Join(kind.Formats, ", "), "pipeline %s: a source of kind %s does not give %s", c.Key(), kind.Kind, p.Source.Format)
 		}
-		if src.Decoders > 0 && src.Format != pipeline.MJPEG {
-			s.finding(nil, append(path, "decoders"), "", "", "pipeline %s: decoders are for mjpeg, and frames are %s", name, src.Format)
+		if p.Source.Decoders > 0 && p.Source.Format != pipeline.MJPEG {
+			s.reportAt(c.Source.Decoders, "", "", "pipeline %s: decoders are for mjpeg, and frames are %s", c.Key(), p.Source.Format)
 		}
-	})
+	}
 }
 
 func cameraNode(s *subject) {
-	for name, p := range s.Plan.Pipelines {
+	for c, p := range s.pipelines() {
 		if number, ok := strings.CutPrefix(p.Source.Path, "/dev/video"); ok && p.Source.Kind == pipeline.CameraSource.Kind && strings.Trim(number, "0123456789") == "" {
-			s.finding(nil, at("pipelines", name, "source"), p.Source.Path, "", "pipeline %s: %s is whichever camera is found at that place", name, p.Source.Path)
+			s.reportAt(c.Source, p.Source.Path, "", "pipeline %s: the kernel numbers cameras in any order, so %s may be another camera after a boot", c.Key(), p.Source.Path)
 		}
 	}
 }
@@ -149,51 +148,52 @@ func sourcePrograms(program string) []string {
 }
 
 func sourcePackage(s *subject) {
-	packages := s.Node.Get("packages")
-	for name, p := range s.Plan.Pipelines {
+	for c, p := range s.pipelines() {
 		if kind, _ := pipeline.SourceOf(p.Source.Kind); !kind.Program || len(p.Source.Exec) == 0 {
 			continue
 		}
 		program := path.Base(p.Source.Exec[0])
-		brings := sourcePrograms(program)
-		if len(brings) == 0 || slices.ContainsFunc(brings, func(b string) bool { return packages.Get(b) != nil }) {
+		packages := sourcePrograms(program)
+		if len(packages) == 0 || slices.ContainsFunc(packages, s.Config.Packages.Has) {
 			continue
 		}
-		s.finding(nil, at("pipelines", name, "source"), "", "add packages: "+strconv.Quote(brings[len(brings)-1])+": \"install\"",
-			"pipeline %s starts %s, which %s brings", name, program, strings.Join(brings, ", "))
+		s.reportAt(c.Source, "", "add packages: "+strconv.Quote(packages[len(packages)-1])+": \"install\"",
+			"pipeline %s starts %s, which %s brings", c.Key(), program, strings.Join(packages, ", "))
 	}
 }
 
-// customStage, pipelineDevice and pipelineShape report what keeps a pipeline from being
-// built: the engine refuses the same with the same words.
-func customStage(s *subject)    { s.faults(pipeline.Settings) }
-func pipelineDevice(s *subject) { s.faults(pipeline.Device) }
+// customStage, pipelineDevice and pipelineShape report what prevents a pipeline from
+// being built: the engine refuses the same with the same words.
+func customStage(s *subject)    { s.reportFaults(pipeline.Settings) }
+func pipelineDevice(s *subject) { s.reportFaults(pipeline.Device) }
 
 func pipelineShape(s *subject) {
-	s.faults(pipeline.Line)
-	for name, p := range s.Plan.Pipelines {
+	s.reportFaults(pipeline.Line)
+	for c, p := range s.pipelines() {
 		for _, st := range p.Stages {
-			if p := st.Preprocess; p != nil && (len(p.Mean) != 3 || len(p.Std) != 3) {
-				field := "mean"
-				if len(p.Mean) == 3 {
-					field = "std"
+			if st.Preprocess == nil {
+				continue
+			}
+			stage := c.Stages.Get(st.ID)
+			for _, list := range []config.List[config.Decimal]{stage.Mean, stage.Std} {
+				if list.IsSet() && len(list.Items) != 3 {
+					s.reportAt(list, "", "write one value for each of the three channels", "stage %s: mean and std have three values", st.ID)
+					break
 				}
-				s.finding(nil, at("pipelines", name, "stages", st.ID, field), "", "write one value for each of the three channels", "stage %s: mean and std have three values", st.ID)
 			}
 		}
 	}
 }
 
-// faults reports the faults of a topic, each at its line.
-func (s *subject) faults(topic pipeline.Topic) {
-	for name, p := range s.Plan.Pipelines {
-		if declared := s.Node.At("pipelines", name, "stages"); len(declared.Members()) != len(p.Stages) {
+// reportFaults reports the faults of a topic, each at its line.
+func (s *subject) reportFaults(topic pipeline.Topic) {
+	for c, p := range s.pipelines() {
+		if len(c.Stages.Entries) != len(p.Stages) {
 			continue // the stages have no order, which is reported
 		}
 		for _, f := range pipeline.Check(&p) {
 			if f.Topic == topic {
-				where := append(at("pipelines", name), f.Path...)
-				s.finding(s.Node.At(where...), where, f.Value, f.Advice, "pipeline %s: %s", name, f.Reason)
+				s.reportAt(c.Below(f.Path...), f.Value, f.Advice, "pipeline %s: %s", c.Key(), f.Reason)
 			}
 		}
 	}
@@ -212,14 +212,14 @@ func forked(p plan.Pipeline) bool {
 }
 
 func pipelineFrame(s *subject) {
-	for name, p := range s.Plan.Pipelines {
+	for c, p := range s.pipelines() {
 		src := p.Source
 		if !pipeline.Sized(&src) && (src.Width == 0 || src.Height == 0) {
-			s.finding(nil, at("pipelines", name, "source"), "", "", "pipeline %s: frames of format %s have no size of their own", name, src.Format)
+			s.reportAt(c.Source, "", "", "pipeline %s: frames of format %s have no size of their own", c.Key(), src.Format)
 		}
-		for field, size := range map[string]int{"width": src.Width, "height": src.Height} {
-			if size%2 != 0 {
-				s.finding(nil, at("pipelines", name, "source", field), strconv.Itoa(size), "", "pipeline %s: width and height of %s frames are even", name, src.Format)
+		for _, size := range []config.Int{c.Source.Width, c.Source.Height} {
+			if size.Value%2 != 0 {
+				s.reportAt(size, size.Show(), "", "pipeline %s: width and height of %s frames are even", c.Key(), src.Format)
 				break
 			}
 		}
@@ -227,47 +227,48 @@ func pipelineFrame(s *subject) {
 }
 
 func pipelinePath(s *subject) {
-	for name, p := range s.Plan.Pipelines {
-		paths := []string{p.Source.Path, p.Sink.Path}
-		for i, st := range p.Stages {
-			if st.Custom != nil {
-				paths = append(paths, st.Custom.Plugin)
-			}
-			for _, m := range pipeline.Models(&p.Stages[i]) {
-				paths = append(paths, m.Path)
-			}
-			if st.Post != nil {
-				paths = append(paths, st.Post.Labels)
-			}
-		}
-		if p.Degrade != nil {
-			for _, step := range p.Degrade.Ladder {
-				for _, m := range step.Models {
-					paths = append(paths, m.Path)
-				}
-			}
-		}
-		for _, file := range paths {
-			for part := range strings.SplitSeq(file, "/") {
-				if part == ".." {
-					s.finding(nil, at("pipelines", name), file, "", "pipeline %s: path %q leaves its folder", name, file)
-					break
-				}
+	for c, p := range s.pipelines() {
+		for _, file := range paths(p) {
+			if slices.Contains(strings.Split(file, "/"), "..") {
+				s.reportAt(c, file, "", "pipeline %s: path %q leaves its folder", c.Key(), file)
 			}
 		}
 	}
 }
 
+// paths lists the files that a pipeline names.
+func paths(p plan.Pipeline) []string {
+	all := []string{p.Source.Path, p.Sink.Path}
+	for i, st := range p.Stages {
+		if st.Custom != nil {
+			all = append(all, st.Custom.Plugin)
+		}
+		for _, m := range pipeline.Models(&p.Stages[i]) {
+			all = append(all, m.Path)
+		}
+		if st.Post != nil {
+			all = append(all, st.Post.Labels)
+		}
+	}
+	if p.Degrade != nil {
+		for _, step := range p.Degrade.Ladder {
+			for _, m := range step.Models {
+				all = append(all, m.Path)
+			}
+		}
+	}
+	return all
+}
+
 func modelFormat(s *subject) {
-	for _, p := range s.Node.Get("pipelines").Members() {
-		for _, st := range p.Value.Get("stages").Members() {
-			n := st.Value.Get("path")
-			if n == nil || st.Value.Get("kind").Word() != pipeline.Model.Kind {
+	for _, p := range s.Config.Pipelines.Entries {
+		for _, st := range p.Stages.Entries {
+			if st.Kind.Text != pipeline.Model.Kind {
 				continue
 			}
-			switch strings.ToLower(path.Ext(n.Text)) {
+			switch file := st.Path; strings.ToLower(path.Ext(file.Text)) {
 			case ".plan", ".engine", ".trt", ".tensorrt":
-				s.finding(n, at("pipelines", p.Name, "stages", st.Name, "path"), n.Show(), "", "%s is an engine for one device and one TensorRT; release %s has TensorRT %s", n.Text, s.Release.Name, s.Release.TensorRT)
+				s.reportAt(file, file.Show(), "", "%s is an engine for one device and one TensorRT; release %s has TensorRT %s", file.Text, s.Release.Name, s.Release.TensorRT)
 			}
 		}
 	}

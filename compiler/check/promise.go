@@ -10,7 +10,6 @@ import (
 	"github.com/yoctune/yoctune/compiler/check/budget"
 	"github.com/yoctune/yoctune/compiler/diag"
 	"github.com/yoctune/yoctune/compiler/language/config"
-	"github.com/yoctune/yoctune/compiler/language/load"
 	"github.com/yoctune/yoctune/schema/pipeline"
 	"github.com/yoctune/yoctune/schema/plan"
 	"github.com/yoctune/yoctune/schema/units"
@@ -87,13 +86,6 @@ func (s *subject) pipelines() iter.Seq2[*config.Pipeline, plan.Pipeline] {
 				return
 			}
 		}
-	}
-}
-
-// promised calls f for each pipeline of the target, with its node.
-func (s *subject) promised(f func(name string, n *load.Node, p plan.Pipeline)) {
-	for c, p := range s.pipelines() {
-		f(c.Key(), c.Node(), p)
 	}
 }
 

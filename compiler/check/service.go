@@ -2,7 +2,6 @@ package check
 
 import (
 	"path"
-	"strconv"
 	"strings"
 
 	"github.com/yoctune/yoctune/compiler/diag"
@@ -164,12 +163,6 @@ func serviceEmpty(s *subject) {
 			s.reportAt(svc, "", "", "%s changes nothing", svc.Key())
 		}
 	}
-}
-
-// decimalText reads a number that an environment variable holds.
-func decimalText(s string) (int, bool) {
-	n, err := strconv.Atoi(s)
-	return n, err == nil
 }
 
 // defaultOrder are the edges between targets of systemd: each comes after those

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/yoctune/yoctune/compiler/diag"
-	"github.com/yoctune/yoctune/compiler/language/load"
+	"github.com/yoctune/yoctune/compiler/language/config"
 	"github.com/yoctune/yoctune/schema/pipeline"
 	"github.com/yoctune/yoctune/schema/plan"
 )
@@ -48,84 +48,71 @@ func stageRules() []Rule {
 	}
 }
 
-// between reports what is no number from low to high, without low itself where open, and
-// whether it is one.
-func (s *subject) between(n *load.Node, where []string, low, high string, open bool) bool {
-	if n == nil {
-		return true
-	}
-	v, ok := new(big.Rat).SetString(n.Text)
+// reportOutside reports a number that is outside low to high, without low itself where
+// open, and whether it is.
+func (s *subject) reportOutside(d config.Decimal, low, high string, open bool) bool {
+	v, ok := new(big.Rat).SetString(d.Text)
 	if !ok {
-		return false // no decimal, which the language says
+		return d.IsSet() // not a decimal: the schema check reports it
 	}
 	l, _ := new(big.Rat).SetString(low)
 	h, _ := new(big.Rat).SetString(high)
 	if c := v.Cmp(l); c < 0 || c == 0 && open || v.Cmp(h) > 0 {
-		s.finding(n, where, n.Show(), "", "%s is %s, and goes from %s to %s", where[len(where)-1], n.Text, low, high)
-		return false
+		s.reportAt(d, d.Show(), "", "%s is %s, and goes from %s to %s", d.Key(), d.Text, low, high)
+		return true
 	}
-	return true
+	return false
 }
 
 func pipelineRange(s *subject) {
-	s.faults(pipeline.Range)
-	s.promised(func(name string, n *load.Node, p plan.Pipeline) {
-		where := func(fields ...string) []string { return append(at("pipelines", name), fields...) }
-		if u := n.Get("utilisation"); s.between(u, where("utilisation"), "0", "1", true) && u != nil && !batches(p) {
-			s.finding(u, where("utilisation"), u.Show(), "give a model batch.buckets", "pipeline %s: utilisation is kept by the size of batches, and no stage has any", name)
+	s.reportFaults(pipeline.Range)
+	for c, p := range s.pipelines() {
+		if u := c.Utilisation; !s.reportOutside(u, "0", "1", true) && u.IsSet() && !hasBatches(p) {
+			s.reportAt(u, u.Show(), "give a model batch.buckets", "pipeline %s: utilisation is kept by the size of batches, and no stage has any", c.Key())
 		}
-		if fps := n.At("source", "fps"); fps != nil && (p.Source.FPSNum < 1 || p.Source.FPSDen < 1) {
-			s.finding(fps, where("source", "fps"), fps.Show(), `write frames a second, such as 30 or "30000/1001"`, "pipeline %s: %s is no rate", name, fps.Text)
+		if fps := c.Source.FPS; fps.IsSet() && (p.Source.FPSNum < 1 || p.Source.FPSDen < 1) {
+			s.reportAt(fps, fps.Show(), `write frames a second, such as 30 or "30000/1001"`, "pipeline %s: %s is not a rate", c.Key(), fps.Text)
 		}
 		for _, st := range p.Stages {
-			stage := n.At("stages", st.ID)
-			where := func(fields ...string) []string { return append(at("pipelines", name, "stages", st.ID), fields...) }
-			for _, field := range []string{"threshold", "iou"} {
-				s.between(stage.Get(field), where(field), "0", "1", false)
-			}
-			if std := stage.Get("std"); std != nil && st.Preprocess != nil {
-				for _, it := range std.Items {
-					if v, ok := new(big.Rat).SetString(it.Text); ok && v.Sign() == 0 {
-						s.finding(it, where("std"), it.Show(), "use 1 to leave a channel as it is", "stage %s: a channel cannot be divided by 0", st.ID)
-						break
-					}
-				}
-			}
-			s.stageRange(stage, where, st, p.Source)
+			s.checkStageRange(c.Stages.Get(st.ID), st, p.Source)
 		}
-	})
+	}
 }
 
-// stageRange checks what belongs to one kind of stage.
-func (s *subject) stageRange(stage *load.Node, where func(...string) []string, st plan.PipelineStage, src plan.PipelineSource) {
-	switch {
-	case st.Preprocess != nil && st.Preprocess.Crop != nil && src.Width > 0 && src.Height > 0:
-		if c := st.Preprocess.Crop; c.X+c.Width > src.Width || c.Y+c.Height > src.Height {
-			s.finding(stage.Get("crop"), where("crop"), fmt.Sprintf("%dx%d at %d,%d", c.Width, c.Height, c.X, c.Y), "", "stage %s: the region is not inside a frame of %dx%d", st.ID, src.Width, src.Height)
+// checkStageRange checks what belongs to one kind of stage.
+func (s *subject) checkStageRange(c *config.Stage, st plan.PipelineStage, src plan.PipelineSource) {
+	s.reportOutside(c.Threshold, "0", "1", false)
+	s.reportOutside(c.IoU, "0", "1", false)
+	if st.Preprocess != nil {
+		for _, std := range c.Std.Items {
+			if v, ok := new(big.Rat).SetString(std.Text); ok && v.Sign() == 0 {
+				s.reportAt(std, std.Show(), "use 1 to leave a channel as it is", "stage %s: a channel cannot be divided by 0", st.ID)
+				break
+			}
 		}
-	case st.Model != nil:
-		list := stage.Get("providers")
-		if list == nil {
-			return
+		if crop := st.Preprocess.Crop; crop != nil && src.Width > 0 && src.Height > 0 && (crop.X+crop.Width > src.Width || crop.Y+crop.Height > src.Height) {
+			s.reportAt(c.Crop, fmt.Sprintf("%dx%d at %d,%d", crop.Width, crop.Height, crop.X, crop.Y), "", "stage %s: the region is not inside a frame of %dx%d", st.ID, src.Width, src.Height)
 		}
-		if len(list.Items) == 0 {
-			s.finding(list, where("providers"), "[]", `leave it out for the CPU, or list "tensorrt", "cuda" or "cpu"`, "stage %s: nothing may run the model", st.ID)
+	}
+	if st.Model != nil && c.Providers.IsSet() {
+		if len(c.Providers.Items) == 0 {
+			s.reportAt(c.Providers, "[]", `leave it out for the CPU, or list "tensorrt", "cuda" or "cpu"`, "stage %s: no provider may run the model", st.ID)
 		}
-		for i, it := range list.Items {
-			if slices.Contains(st.Model.Providers[:i], it.Text) {
-				s.finding(it, where("providers"), it.Show(), "", "stage %s: %s is tried once", st.ID, it.Text)
+		for i, provider := range c.Providers.Items {
+			if slices.Contains(st.Model.Providers[:i], provider.Text) {
+				s.reportAt(provider, provider.Show(), "", "stage %s: %s is tried once", st.ID, provider.Text)
 			}
 		}
 	}
 }
 
-// batches reports whether a stage works on several frames at once.
-func batches(p plan.Pipeline) bool {
+// hasBatches reports whether a stage works on several frames at once.
+func hasBatches(p plan.Pipeline) bool {
 	return slices.ContainsFunc(p.Stages, func(st plan.PipelineStage) bool { return pipeline.LargestBatch(&st) > 1 })
 }
 
 func modelBuckets(s *subject) {
-	s.promised(func(name string, n *load.Node, p plan.Pipeline) {
+	for c, p := range s.pipelines() {
 		for _, st := range p.Stages {
 			if st.Model == nil || st.Model.Batch == nil {
 				continue
@@ -136,34 +123,31 @@ func modelBuckets(s *subject) {
 				ascend = ascend && sizes[i] > sizes[i-1]
 			}
 			if !ascend {
-				list := n.At("stages", st.ID, "batch", "buckets")
-				s.finding(list, at("pipelines", name, "stages", st.ID, "batch", "buckets"), fmt.Sprint(sizes), "", "stage %s: batches of %v", st.ID, sizes)
+				s.reportAt(c.Stages.Get(st.ID).Batch.Buckets, fmt.Sprint(sizes), "", "stage %s: batches of %v", st.ID, sizes)
 			}
 		}
-	})
+	}
 }
 
 func degradeLadder(s *subject) {
-	s.promised(func(name string, n *load.Node, p plan.Pipeline) {
-		d := p.Degrade
-		if d == nil {
-			return
-		}
-		list, where := n.At("degrade", "ladder"), at("pipelines", name, "degrade", "ladder")
+	for c, p := range s.pipelines() {
+		d, ladder := p.Degrade, c.Degrade.Ladder
 		switch {
+		case d == nil:
+			continue
 		case !p.Source.Live:
-			s.finding(list, where, "", "declare the source live: true, or remove degrade", "pipeline %s: only a live source can do with less; another waits", name)
-			return
+			s.reportAt(ladder, "", "declare the source live: true, or remove degrade", "pipeline %s: only a live source can be degraded; another waits", c.Key())
+			continue
 		case len(d.Ladder) == 0:
-			s.finding(list, where, "[]", "add a step, such as {fps: 15}", "pipeline %s: the ladder has no steps", name)
-			return
+			s.reportAt(ladder, "[]", "add a step, such as {fps: 15}", "pipeline %s: the ladder has no steps", c.Key())
+			continue
 		case len(d.Ladder) > pipeline.MaxLadder:
-			s.finding(list, where, "", "", "pipeline %s: the ladder has %d steps, and at most %d are taken", name, len(d.Ladder), pipeline.MaxLadder)
-			return
+			s.reportAt(ladder, "", "", "pipeline %s: the ladder has %d steps, and at most %d are taken", c.Key(), len(d.Ladder), pipeline.MaxLadder)
+			continue
 		}
 		if (p.SLO == nil || p.SLO.LatencyP95 == 0) && d.Headroom == 0 && d.Power == 0 {
-			v := s.diagnostic(list, where, "pipeline %s: without slo.latencyP95 the ladder moves only when frames are lost or the device is too hot", name)
-			v.Severity, v.Help = diag.Warning, `say what is late: slo: latencyP95: "100ms"`
+			v := s.diagnose(ladder, "pipeline %s: without slo.latencyP95 the ladder moves only when frames are lost or the device is too hot", c.Key())
+			v.Severity, v.Help = diag.Warning, `set the objective: slo: latencyP95: "100ms"`
 			s.report.Add(v)
 		}
 		rate := 0
@@ -171,44 +155,57 @@ func degradeLadder(s *subject) {
 			rate = p.Source.FPSNum / p.Source.FPSDen
 		}
 		for i, step := range d.Ladder {
-			s.step(list.Items[i], where, name, i+1, step, p.Stages, rate)
+			ladderStep{s, c.Key(), i + 1, ladder.Items[i], step, p.Stages}.check(rate)
 			if step.FPS > 0 {
 				rate = step.FPS
 			}
 		}
-	})
+	}
 }
 
-// step checks one step of a ladder; rate is that of the one before, 0 where not known.
-func (s *subject) step(n *load.Node, where []string, name string, number int, step plan.DegradeStep, stages []plan.PipelineStage, rate int) {
+// ladderStep is one step of a ladder under a rule.
+type ladderStep struct {
+	*subject
+	pipeline string
+	number   int
+	written  config.DegradeStep
+	step     plan.DegradeStep
+	stages   []plan.PipelineStage
+}
+
+// reportStep reports the rule at a part of the step.
+func (l ladderStep) reportStep(part config.Part, got, help, format string, args ...any) {
+	l.reportAt(part, got, help, "pipeline %s: step %d of the ladder "+format, append([]any{l.pipeline, l.number}, args...)...)
+}
+
+// check checks the step; rate is that of the one before, 0 where it is not known.
+func (l ladderStep) check(rate int) {
+	step := l.step
 	if step.FPS == 0 && len(step.Models) == 0 && len(step.Sizes) == 0 {
-		s.finding(n, where, "", "give it fps, models or sizes", "pipeline %s: step %d of the ladder does nothing", name, number)
+		l.reportStep(l.written, "", "give it fps, models or sizes", "does nothing")
 	}
 	if step.FPS > 0 && rate > 0 && step.FPS >= rate {
-		s.finding(n.Get("fps"), where, n.Get("fps").Show(), "", "pipeline %s: step %d of the ladder has %d frames a second, and before it there are %d", name, number, step.FPS, rate)
-	}
-	changes := func(field, id string) {
-		// A kind whose stages a field of the step changes.
-		fits := func(st plan.PipelineStage) bool {
-			k := pipeline.StageOf(st.Kind)
-			return k != nil && k.Ladder == field
-		}
-		i := slices.IndexFunc(stages, func(st plan.PipelineStage) bool { return st.ID == id })
-		if i >= 0 && fits(stages[i]) {
-			return
-		}
-		var names []string
-		for _, st := range stages {
-			if fits(st) {
-				names = append(names, st.ID)
-			}
-		}
-		s.finding(n.At(field, id), where, id, diag.DidYouMean(id, names), "pipeline %s: step %d of the ladder changes %s, which is not a %s stage", name, number, id, pipeline.ChangedBy(field))
+		l.reportStep(l.written.FPS, l.written.FPS.Show(), "", "has %d frames a second, and before it there are %d", step.FPS, rate)
 	}
 	for _, m := range step.Models {
-		changes(pipeline.LadderModels, m.Stage)
+		l.checkStage(l.written.Models.Get(m.Stage), pipeline.LadderModels)
 	}
-	for _, z := range step.Sizes {
-		changes(pipeline.LadderSizes, z.Stage)
+	for _, size := range step.Sizes {
+		l.checkStage(l.written.Sizes.Get(size.Stage), pipeline.LadderSizes)
+	}
+}
+
+// checkStage checks that the stage which a field of the step changes exists and is of a
+// kind that the field changes.
+func (l ladderStep) checkStage(change config.Part, field string) {
+	id := change.Where().Key()
+	var names []string
+	for _, st := range l.stages {
+		if k := pipeline.StageOf(st.Kind); k != nil && k.Ladder == field {
+			names = append(names, st.ID)
+		}
+	}
+	if !slices.Contains(names, id) {
+		l.reportStep(change, id, diag.DidYouMean(id, names), "changes %s, which is not a %s stage", id, pipeline.ChangedBy(field))
 	}
 }

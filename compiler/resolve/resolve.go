@@ -57,7 +57,7 @@ type Target struct {
 func Resolve(root *load.Node, lang *conform.Schema, manifest func(string) ([]byte, error), report *diag.Report) *Project {
 	p := &Project{Root: root, Config: config.Decode(root), manifest: manifest}
 	checker := conform.NewChecker(lang, report)
-	checkParts(checker, root)
+	checkParts(checker, p)
 	for _, s := range p.Config.Suppress.Sorted() {
 		if s.Reason.IsSet() {
 			p.Suppress = append(p.Suppress, Suppression{plan.Suppression{Rule: s.Key(), Reason: s.Reason.Text}, s.KeyPos()})
@@ -77,31 +77,29 @@ func Resolve(root *load.Node, lang *conform.Schema, manifest func(string) ([]byt
 
 // checkParts checks everything but the targets' contents, which are checked
 // once their profiles are merged. Profiles may be incomplete.
-func checkParts(c *conform.Checker, root *load.Node) {
-	bare := &load.Node{Kind: load.Struct, Pos: root.Pos}
-	for _, f := range root.Fields {
+func checkParts(c *conform.Checker, p *Project) {
+	profiles, targets := p.Config.Profiles.Place, p.Config.Targets.Place
+	bare := &load.Node{Kind: load.Struct, Pos: p.Root.Pos}
+	for _, f := range p.Root.Fields {
 		switch {
-		case f.Name == "profiles" && f.Value.Kind == load.Struct:
-			for _, p := range f.Value.Fields {
-				c.Check(p.Value, load.PathOf("profiles", p.Name), "#Profile", true)
+		case f.Name == profiles.Key() && f.Value.Kind == load.Struct:
+			for _, profile := range p.Config.Profiles.Entries {
+				c.Check(profile.Node(), profile.FullPath(), "#Profile", true)
 			}
-			bare.Fields = append(bare.Fields, load.Field{Name: f.Name, Pos: f.Pos, Value: emptied(f.Value)})
-		case f.Name == "targets" && f.Value.Kind == load.Struct:
+			f.Value = emptied(f.Value)
+		case f.Name == targets.Key() && f.Value.Kind == load.Struct:
 			names := emptied(f.Value)
 			for i := range names.Fields {
 				if f.Value.Fields[i].Value.Kind != load.Struct {
 					names.Fields[i].Value = f.Value.Fields[i].Value
 				}
 			}
-			c.CheckNames(names, "targets")
-		default:
-			bare.Fields = append(bare.Fields, f)
+			c.CheckNames(names, targets.Key())
+			continue
 		}
+		bare.Fields = append(bare.Fields, f)
 	}
-	if t := root.Get("targets"); t != nil && t.Kind != load.Struct {
-		bare.Fields = append(bare.Fields, load.Field{Name: "targets", Pos: t.Pos, Value: t})
-	}
-	c.CheckExcept(bare, "", "#Config", "targets", root.Get("targets") != nil)
+	c.CheckExcept(bare, "", "#Config", targets.Key(), targets.IsSet())
 }
 
 // emptied keeps the names of a struct and drops what they hold.
@@ -264,20 +262,6 @@ func (t *Target) machine() string {
 		return t.Config.Machine.Or(all[0])
 	}
 	return t.Config.Machine.Text
-}
-
-// Pos is where a part of the target was written, by its path below the target;
-// the nearest enclosing part when it was not.
-func (t *Target) Pos(names ...string) plan.Position {
-	n := t.Node
-	for _, name := range names {
-		next := n.Get(name)
-		if next == nil {
-			break
-		}
-		n = next
-	}
-	return n.Pos
 }
 
 // resolver fills one target.
