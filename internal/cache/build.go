@@ -9,44 +9,43 @@ import (
 	"sync"
 )
 
-// Cache returns what is kept, or builds it and keeps it. It may be used from several
-// goroutines.
+// Cache stores results and builds missing ones. Several goroutines may use it.
 type Cache struct {
 	store Store
 	what  string
 
 	mu     sync.Mutex
 	note   string
-	memory map[string][]byte // what could not be written
+	memory map[string][]byte // results that could not be written
 	stats  Stats
 }
 
-// Stats counts what happened since Open.
+// Stats are counters since Open.
 type Stats struct {
 	Hits    int `json:"hits"`
 	Builds  int `json:"builds"`
-	Damaged int `json:"damaged"` // answers that were there and not right
+	Damaged int `json:"damaged"` // invalid entries
 }
 
-// Open opens, and where needed makes, a cache in dir of what the text says, such as
-// "compiled kernels". It always gives one: where dir cannot be used, Note says why,
-// and answers stay in memory.
+// Open opens a cache in dir, creating the directory if necessary. what describes its content
+// in notes, for example "compiled kernels". If dir is unusable, the cache keeps results in
+// memory and Note returns the reason.
 func Open(dir, what string) *Cache {
 	c := &Cache{store: Store{Dir: dir}, what: what, memory: map[string][]byte{}}
 	if err := usable(dir); err != nil {
-		c.note = fmt.Sprintf("%s are not kept between starts: %v", what, err)
+		c.note = fmt.Sprintf("%s are not cached between starts: %v", what, err)
 	}
 	return c
 }
 
-// usable makes dir and tries it. A directory in which anybody may put files is no
-// place for code that is run.
+// usable creates dir and checks it. The directory must not be writable by others, because
+// its content is executed.
 func usable(dir string) error {
 	if !filepath.IsAbs(dir) {
 		return fmt.Errorf("cache directory %q must be an absolute path", dir)
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return fmt.Errorf("make cache directory: %w", err)
+		return fmt.Errorf("create cache directory: %w", err)
 	}
 	info, err := os.Lstat(dir)
 	if err != nil {
@@ -56,7 +55,7 @@ func usable(dir string) error {
 		return fmt.Errorf("cache directory %s is not a directory", dir)
 	}
 	if info.Mode().Perm()&0o022 != 0 {
-		return fmt.Errorf("cache directory %s may be written by others (mode %v): chmod go-w it", dir, info.Mode().Perm())
+		return fmt.Errorf("cache directory %s is writable by others (mode %v); run chmod go-w", dir, info.Mode().Perm())
 	}
 	f, err := os.CreateTemp(dir, ".try-*")
 	if err != nil {
@@ -65,22 +64,22 @@ func usable(dir string) error {
 	return errors.Join(f.Close(), os.Remove(f.Name()))
 }
 
-// Note says why answers are not kept on disk; "" when they are.
+// Note returns why results are not stored on disk, or "".
 func (c *Cache) Note() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.note
 }
 
-// Stats returns what happened so far.
+// Stats returns the counters.
 func (c *Cache) Stats() Stats {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.stats
 }
 
-// Get returns the answer of a key: the one that is kept, or what build makes, which
-// is then kept. Builds wait for each other. Failing to keep one is no failure.
+// Get returns the result for a key. If the cache does not have it, Get calls build and stores
+// the result. Only one build runs at a time. Failing to store a result is not an error.
 func (c *Cache) Get(key string, build func() ([]byte, error)) (answer []byte, hit bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -101,7 +100,7 @@ func (c *Cache) Get(key string, build func() ([]byte, error)) (answer []byte, hi
 	c.stats.Builds++
 	if c.note == "" {
 		if err := c.keep(key, answer); err != nil {
-			c.note = fmt.Sprintf("%s could not be kept: %v", c.what, err)
+			c.note = fmt.Sprintf("%s could not be cached: %v", c.what, err)
 		}
 	}
 	if c.note != "" {
@@ -110,8 +109,7 @@ func (c *Cache) Get(key string, build func() ([]byte, error)) (answer []byte, hi
 	return answer, false, nil
 }
 
-// keep writes an answer. A folder that is gone is not made anew: whoever took it
-// away had a reason.
+// keep stores a result. It does not create the directory again if it was removed.
 func (c *Cache) keep(key string, answer []byte) error {
 	if _, err := os.Lstat(c.store.Dir); errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -119,7 +117,7 @@ func (c *Cache) keep(key string, answer []byte) error {
 	return c.store.Put(key, answer)
 }
 
-// Drop forgets the answer of a key.
+// Drop removes the result for a key.
 func (c *Cache) Drop(key string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -1,8 +1,8 @@
-// Package cache keeps answers that are dear to compute between runs of a program. It
-// is a convenience: a damaged, foreign or unwritable cache is an empty one.
+// Package cache stores expensive results between runs of a program. A damaged, foreign or
+// unwritable cache behaves like an empty one.
 //
-// A [Store] keeps them as files. A [Cache] also computes what is not there, and keeps
-// it in memory where nothing can be written, which is usual on a read-only root.
+// A [Store] stores results as files. A [Cache] also builds missing results, and keeps them in
+// memory if it cannot write files, for example on a read-only root.
 package cache
 
 import (
@@ -20,7 +20,7 @@ import (
 	"github.com/google/renameio/v2"
 )
 
-// Bounds of a folder; the oldest answers go.
+// Limits of a directory. The oldest results are removed beyond them.
 const (
 	Limit      = 64 << 20 // bytes
 	maxAnswers = 200      // files
@@ -31,15 +31,14 @@ const (
 	ending = ".answer"
 )
 
-// Store keeps answers as files, each a line that names the format, the key, a
-// checksum and a length, and the answer. A file is written aside and renamed, so
-// that others see all of it or nothing.
+// Store stores results as files. A file has a header line with format, key, checksum and
+// length, followed by the result. Files are replaced atomically.
 type Store struct {
-	Dir string // "" keeps nothing
+	Dir string // "": store nothing
 }
 
-// Key is the name of an answer to a question of several parts, of which no two run
-// together.
+// Key returns a key for the combination of all parts. Different lists of parts have
+// different keys, even if their concatenation is equal.
 func Key(parts ...string) string {
 	h := sha256.New()
 	for _, part := range parts {
@@ -48,13 +47,13 @@ func Key(parts ...string) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// file is where the answer of a key is kept.
+// file returns the path of a key's file.
 func (s Store) file(key string) string { return filepath.Join(s.Dir, key+ending) }
 
-var errDamaged = errors.New("damaged answer")
+var errDamaged = errors.New("damaged cache entry")
 
-// Get returns what was kept. The error says why there is nothing: it is not there
-// (fs.ErrNotExist), or not whole.
+// Get returns the result for a key. The error is fs.ErrNotExist if there is none, or
+// errDamaged.
 func (s Store) Get(key string) ([]byte, error) {
 	if s.Dir == "" {
 		return nil, fs.ErrNotExist
@@ -77,7 +76,7 @@ func (s Store) Get(key string) ([]byte, error) {
 	return body, nil
 }
 
-// Put keeps an answer: all of it or nothing.
+// Put stores a result atomically.
 func (s Store) Put(key string, body []byte) error {
 	if s.Dir == "" {
 		return nil
@@ -95,15 +94,15 @@ func (s Store) Put(key string, body []byte) error {
 // Drop forgets an answer.
 func (s Store) drop(key string) { _ = os.Remove(s.file(key)) } // gone or unwritable: whoever asks decides again
 
-// Seal is an answer as it is kept.
+// Seal returns the content of a key's file.
 func Seal(key string, body []byte) []byte { return append([]byte(seal(key, body)+"\n"), body...) }
 
 func seal(key string, body []byte) string {
 	return fmt.Sprintf("%s %s %x %d", format, key, sha256.Sum256(body), len(body))
 }
 
-// prune removes the oldest answers beyond the bounds, and never the newest. What
-// cannot be removed stays.
+// prune removes the oldest results beyond the limits, but not the newest one. It ignores
+// errors.
 func (s Store) prune(newest string) {
 	entries, err := os.ReadDir(s.Dir)
 	if err != nil {
@@ -133,9 +132,8 @@ func (s Store) prune(newest string) {
 	}
 }
 
-// Program identifies the running program: its facts and its evaluator are part
-// of its file. A program that cannot look at its own file answers for itself
-// only.
+// Program returns a key part that identifies the running executable, or "" if its file cannot
+// be read. Results depend on the facts and the evaluator in the executable.
 func Program() string {
 	path, err := os.Executable()
 	if err != nil {

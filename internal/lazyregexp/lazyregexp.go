@@ -1,6 +1,5 @@
-// Package lazyregexp holds regular expressions that are compiled when first
-// used. A program with many of them, most for one subcommand, otherwise pays for
-// all at every start.
+// Package lazyregexp implements regular expressions that are compiled on first use. This
+// keeps the start of a program with many expressions fast.
 package lazyregexp
 
 import (
@@ -8,12 +7,11 @@ import (
 	"sync"
 )
 
-// Regexp is a regular expression that compiles itself. It is safe for concurrent
-// use.
+// Regexp is a lazily compiled regular expression. It is safe for concurrent use.
 type Regexp struct{ compile func() *regexp.Regexp }
 
-// New returns the expression. A wrong one panics when first used, so every one
-// needs a test that uses it.
+// New returns an expression. An invalid one panics on first use, so every expression needs a
+// test that uses it.
 func New(text string) *Regexp {
 	return &Regexp{sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(text) })}
 }
@@ -43,5 +41,5 @@ func (r *Regexp) FindAllSubmatch(b []byte, n int) [][][]byte {
 	return r.compile().FindAllSubmatch(b, n)
 }
 
-// String is the text of the expression.
+// String returns the text of the expression.
 func (r *Regexp) String() string { return r.compile().String() }

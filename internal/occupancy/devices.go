@@ -1,7 +1,6 @@
 package occupancy
 
-// Device is what one multiprocessor of a compute capability has. Bytes unless said
-// otherwise.
+// Device describes one multiprocessor of a compute capability. Shared memory is in bytes.
 type Device struct {
 	Major, Minor int // compute capability
 
@@ -12,22 +11,22 @@ type Device struct {
 	RegistersPerBlock  int
 	RegistersPerSM     int
 	RegistersPerThread int
-	Parts              int // of a multiprocessor, each with its own register file
+	Parts              int // partitions of a multiprocessor, each with its own register file
 
 	SharedPerSM         int
-	SharedPerBlock      int   // without asking for more
-	SharedPerBlockOptIn int   // when asked for
-	SharedReserved      int   // of each block, by the driver
-	SharedUnit          int   // in which it is given out
-	Carveouts           []int // KiB of shared memory that the unified cache can be split into; nil: it has its own
+	SharedPerBlock      int   // default limit
+	SharedPerBlockOptIn int   // limit with opt-in
+	SharedReserved      int   // reserved by the driver in each block
+	SharedUnit          int   // allocation unit
+	Carveouts           []int // possible sizes in a unified cache, in KiB; nil: separate memory
 
 	Source string
 }
 
-// SM is the architecture's number: 87 for 8.7, 110 for 11.0.
+// SM returns the number of the architecture: 87 for 8.7, 110 for 11.0.
 func (d Device) SM() int { return 10*d.Major + d.Minor }
 
-// Registers are given to warps of every architecture in this unit.
+// registerUnit is the allocation unit of registers, on all architectures.
 const registerUnit = 256
 
 const (
@@ -36,8 +35,8 @@ const (
 	units  = "; units, parts and carve-outs: cuda_occupancy.h of CUDA 13.0"
 )
 
-// Devices are the compute capabilities of the modules there are, and of cards that
-// people develop on.
+// Devices returns the compute capabilities of all Jetson modules and of cards used for
+// development.
 func Devices() []Device {
 	maxwell := Device{ // and Pascal
 		Warp: 32, ThreadsPerBlock: 1024, ThreadsPerSM: 2048, BlocksPerSM: 32,

@@ -6,22 +6,24 @@ import (
 	"strings"
 )
 
-// figures are what ptxas says of the built-in kernels, a line each: architecture,
-// operation, kernel, registers a thread, bytes of static shared memory; of a template's
-// instances the most. tests/cuda/compile.sh writes them (--update) and refuses others.
+// figures is the resource use of the built-in kernels as reported by ptxas, one kernel per
+// line: architecture, operation, kernel, registers per thread, bytes of static shared memory.
+// For templates it is the maximum of all instances. tests/cuda/compile.sh --update writes
+// the file; without --update it compares it.
 //
 //go:embed kernels.tsv
 var figures string
 
-// figure is one kernel compiled for one architecture.
+// figure is the resource use of a kernel on one architecture.
 type figure struct {
 	SM                int
-	Op                string // as launch configurations name it: "preprocess"
-	Name              string // the kernel's own
+	Op                string // operation, as in launch configurations: "preprocess"
+	Name              string // of the kernel
 	Registers, Shared int
 }
 
-// figuresOf are those of an architecture; none: it was not compiled for.
+// figuresOf returns the figures of an architecture, or nil if the kernels are not compiled
+// for it.
 func figuresOf(sm int) []figure {
 	var out []figure
 	for line := range strings.Lines(figures) {
@@ -29,20 +31,20 @@ func figuresOf(sm int) []figure {
 		if len(f) != 5 || f[0] != strconv.Itoa(sm) {
 			continue
 		}
-		number := func(i int) int { n, _ := strconv.Atoi(f[i]); return n } // a test reads every line
+		number := func(i int) int { n, _ := strconv.Atoi(f[i]); return n } // a test checks every line
 		out = append(out, figure{SM: sm, Op: f[1], Name: f[2], Registers: number(3), Shared: number(4)})
 	}
 	return out
 }
 
-// BuiltIn is the neediest of an operation's kernels on an architecture; false when it was
-// not compiled for.
-func BuiltIn(sm int, op string) (Kernel, bool) {
-	k, found := Kernel{MaxDynamic: -1, Carveout: -1}, false
+// BuiltIn returns the highest resource use of an operation's kernels on an architecture. ok
+// is false if they are not compiled for it.
+func BuiltIn(sm int, op string) (k Kernel, ok bool) {
+	k = Kernel{MaxDynamic: -1, Carveout: -1}
 	for _, f := range figuresOf(sm) {
 		if f.Op == op {
-			k.Registers, k.Shared, found = max(k.Registers, f.Registers), max(k.Shared, f.Shared), true
+			k.Registers, k.Shared, ok = max(k.Registers, f.Registers), max(k.Shared, f.Shared), true
 		}
 	}
-	return k, found
+	return k, ok
 }

@@ -1,11 +1,11 @@
-// Package occupancy calculates how many blocks of a CUDA kernel one multiprocessor
-// holds at once, without a GPU. The compiler judges launch configurations with it,
-// the tuner leaves out what cannot win.
+// Package occupancy calculates CUDA occupancy, the number of blocks of a kernel that are
+// resident on one multiprocessor, without a GPU. The compiler checks launch configurations
+// with it, and the tuner excludes candidates.
 //
-// A multiprocessor has warp slots, registers, shared memory and block slots; each is
-// handed out in units, and the scarcest decides. The test compares every answer with
-// NVIDIA's own calculator, cuda_occupancy.h of the CUDA toolkit, which is what the
-// driver's cuOccupancyMaxActiveBlocksPerMultiprocessor computes.
+// A multiprocessor has warp slots, registers, shared memory and block slots. Each resource is
+// allocated in units, and the scarcest one limits the occupancy. A test compares the results
+// with NVIDIA's calculator, cuda_occupancy.h of the CUDA toolkit, which computes the same as
+// the driver's cuOccupancyMaxActiveBlocksPerMultiprocessor.
 package occupancy
 
 import (
@@ -17,26 +17,25 @@ import (
 
 // Errors of Device.Occupancy and Lookup.
 var (
-	errUnknown = errors.New("compute capability is not known")
+	errUnknown = errors.New("unknown compute capability")
 	errInvalid = errors.New("invalid launch")
 )
 
-// Kernel is what a compiled kernel needs; ptxas -v and Module.Kernel say it.
+// Kernel is the resource use of a compiled kernel, as reported by ptxas -v.
 type Kernel struct {
-	Registers  int // a thread
-	Shared     int // bytes of static shared memory a block
-	MaxThreads int // a block, from its launch bounds; 0: the device's
-	// MaxDynamic is the dynamic shared memory, in bytes, that the program has asked
-	// to be allowed (cudaFuncAttributeMaxDynamicSharedMemorySize); -1: it asked for
-	// nothing, so static and dynamic together have the default limit of 48 KiB.
+	Registers  int // per thread
+	Shared     int // bytes of static shared memory per block
+	MaxThreads int // per block, from the launch bounds; 0: the device's limit
+	// MaxDynamic is cudaFuncAttributeMaxDynamicSharedMemorySize in bytes. -1 means that it
+	// is not set, so static and dynamic shared memory together are limited to 48 KiB.
 	MaxDynamic int
-	Barriers   int // named barriers a block; 0: not counted
-	// Carveout is the share of the unified cache preferred as shared memory, in
-	// percent; -1: the driver's choice, all of it where blocks need it.
+	Barriers   int // named barriers per block; 0: not counted
+	// Carveout is the preferred share of the unified cache used as shared memory, in
+	// percent; -1: the driver's choice.
 	Carveout int
 }
 
-// What limits the number of blocks.
+// Limit is a resource that limits the number of blocks.
 type Limit string
 
 const (
@@ -47,24 +46,23 @@ const (
 	Barriers  Limit = "barriers"
 )
 
-// unlimited is a limit that does not apply: a kernel without shared memory has no
-// limit by it.
+// unlimited is the number of blocks for a resource that the kernel does not use.
 const unlimited = math.MaxInt32
 
-// Occupancy is how many blocks one multiprocessor holds, and why not more.
+// Occupancy is the number of resident blocks of one multiprocessor, with its limits.
 type Occupancy struct {
 	Blocks int
 	Warps  int           // of all blocks
-	Share  float64       // warps of those the multiprocessor could hold, 0 to 1
-	By     map[Limit]int // blocks that each resource would allow
-	// Limits are those that allow the fewest blocks.
+	Share  float64       // resident warps / maximum number of warps
+	By     map[Limit]int // blocks that each resource allows
+	// Limits are the resources that allow the fewest blocks.
 	Limits []Limit
-	// What a block takes after rounding to the units in which it is given out.
+	// RegistersPerBlock and SharedPerBlock (bytes) include rounding to allocation units.
 	RegistersPerBlock, SharedPerBlock int
 }
 
-// Occupancy calculates the occupancy of blocks of `threads` threads with `dynamic` bytes of
-// dynamic shared memory. A kernel that cannot be launched so has 0 blocks.
+// Occupancy calculates the occupancy for blocks of `threads` threads with `dynamic` bytes of
+// dynamic shared memory. It is 0 blocks if the kernel cannot be launched with them.
 func (d Device) Occupancy(k Kernel, threads, dynamic int) (Occupancy, error) {
 	if threads < 1 || dynamic < 0 || dynamic > math.MaxInt32 || k.Registers < 0 || k.Shared < 0 || k.Shared > math.MaxInt32 ||
 		k.MaxThreads < 0 || k.MaxDynamic < -1 || k.Barriers < 0 || k.Carveout < -1 || k.Carveout > 100 {
@@ -81,7 +79,7 @@ func (d Device) Occupancy(k Kernel, threads, dynamic int) (Occupancy, error) {
 	if o.By[Shared], o.SharedPerBlock, err = d.byShared(k, dynamic); err != nil {
 		return Occupancy{}, err
 	}
-	// The calculator counts barriers from Hopper on.
+	// NVIDIA's calculator counts barriers from Hopper on.
 	if d.Major >= 9 && k.Barriers > 0 {
 		o.By[Barriers] = d.barriers() / k.Barriers
 	}
@@ -99,12 +97,13 @@ func (d Device) Occupancy(k Kernel, threads, dynamic int) (Occupancy, error) {
 	return o, nil
 }
 
-// byRegisters: registers are given to warps, in units, from the file of one of the
-// multiprocessor's parts.
+// byRegisters returns the blocks that the registers allow, and the registers per block.
+// Registers are allocated to warps, in units, from the register file of one partition of the
+// multiprocessor.
 func (d Device) byRegisters(k Kernel, warps int) (blocks, taken int) {
 	aWarp := roundUp(k.Registers*d.Warp, registerUnit)
 	taken = aWarp * warps
-	// The hardware checks a block as if its warps were spread over all parts.
+	// The hardware checks a block as if its warps were spread over all partitions.
 	if aWarp*roundUp(warps, d.Parts) > d.RegistersPerBlock || taken > d.RegistersPerBlock || k.Registers > d.RegistersPerThread {
 		return 0, taken
 	}
@@ -114,6 +113,7 @@ func (d Device) byRegisters(k Kernel, warps int) (blocks, taken int) {
 	return d.RegistersPerSM / d.Parts / aWarp * d.Parts / warps, taken
 }
 
+// byShared returns the blocks that shared memory allows, and the bytes per block.
 func (d Device) byShared(k Kernel, dynamic int) (blocks, taken int, err error) {
 	static := k.Shared + d.SharedReserved
 	taken = roundUp(static+dynamic, d.SharedUnit)
@@ -135,7 +135,7 @@ func (d Device) byShared(k Kernel, dynamic int) (blocks, taken int, err error) {
 		if k.Carveout >= 0 {
 			prefer = k.Carveout * d.SharedPerSM / 100
 		}
-		// What a block needs is had whatever is preferred.
+		// A block gets the shared memory that it needs, whatever the preference.
 		if have = d.carveout(prefer); have < taken {
 			have = d.carveout(taken)
 		}
@@ -149,8 +149,8 @@ func (d Device) byShared(k Kernel, dynamic int) (blocks, taken int, err error) {
 	return have / taken, taken, nil
 }
 
-// carveout is the smallest split of the unified cache with so much shared memory,
-// -1 when there is none.
+// carveout returns the smallest configuration of the unified cache with at least that much
+// shared memory, in bytes, or -1.
 func (d Device) carveout(bytes int) int {
 	for _, kib := range d.Carveouts {
 		if bytes <= kib<<10 {
@@ -160,7 +160,7 @@ func (d Device) carveout(bytes int) int {
 	return -1
 }
 
-// barriers of a multiprocessor: chips with few block slots have one a slot.
+// barriers returns the number of named barriers of a multiprocessor.
 func (d Device) barriers() int {
 	if d.BlocksPerSM < 32 {
 		return d.BlocksPerSM
@@ -168,8 +168,7 @@ func (d Device) barriers() int {
 	return 2 * d.BlocksPerSM
 }
 
-// Lookup finds the device of a compute capability: "8.7", or of the name of an
-// architecture: 87 for sm_87.
+// Lookup returns the device with a compute capability; sm is 87 for 8.7 (sm_87).
 func Lookup(sm int) (Device, error) {
 	all := Devices()
 	i := slices.IndexFunc(all, func(d Device) bool { return d.SM() == sm })

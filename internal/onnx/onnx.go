@@ -1,10 +1,9 @@
-// Package onnx reads what a model says of itself - inputs, outputs, how much its
-// weights take - and writes small ones. It knows the format (protocol buffers, with
-// the fields of onnx.proto) and nothing of operators: running a model is ONNX
-// Runtime's.
+// Package onnx reads the metadata of ONNX models, such as inputs, outputs and the size of
+// the weights, and writes small models. It implements the file format (protocol buffers with
+// the fields of onnx.proto) and no operators.
 //
-// Reading passes over weights without loading them, so a model of gigabytes costs a
-// few reads.
+// The reader skips weights without loading them, so that reading a model of gigabytes costs
+// only a few small reads. It accepts hostile input.
 package onnx
 
 import (
@@ -12,17 +11,18 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 )
 
-// ErrFormat is in the error for what is no ONNX model.
+// ErrFormat means that a file is not an ONNX model.
 var ErrFormat = errors.New("not an ONNX model")
 
-// Type is a type of elements, numbered as ONNX does.
+// Type is an element type, numbered as in ONNX.
 type Type int
 
-// Types of elements that are named in this program.
+// Element types that this program uses.
 const (
 	Float32 Type = 1
 	Int32   Type = 6
@@ -46,14 +46,13 @@ func (t Type) String() string {
 	return "type " + strconv.Itoa(int(t))
 }
 
-// Dim is one dimension: a size, or the name of an axis that is free. A zero Dim is
-// free without a name.
+// Dim is one dimension: a fixed size, or a dynamic axis with an optional name.
 type Dim struct {
 	Size int64
 	Axis string
 }
 
-// Free reports whether the size is decided at run time.
+// Free reports whether the dimension is dynamic.
 func (d Dim) Free() bool { return d.Size <= 0 }
 
 func (d Dim) String() string {
@@ -66,7 +65,7 @@ func (d Dim) String() string {
 	return "?"
 }
 
-// Value is an input or an output.
+// Value describes an input or an output.
 type Value struct {
 	Name   string
 	Type   Type
@@ -74,7 +73,7 @@ type Value struct {
 	Ranked bool // the number of dimensions is known
 }
 
-// Dims is the shape as people write it, "[1 3 height width]".
+// Dims returns the shape as text, such as "[1 3 height width]".
 func (v Value) Dims() string {
 	if !v.Ranked {
 		return "[…]"
@@ -88,11 +87,11 @@ func (v Value) Dims() string {
 
 func (v Value) String() string { return fmt.Sprintf("%q %s %s", v.Name, v.Type, v.Dims()) }
 
-// Model is what a model says of itself.
+// Model is the metadata of a model.
 type Model struct {
 	IR       int64            // version of the format
 	Opsets   map[string]int64 // by domain, "" is ONNX's own
-	Inputs   []Value          // what is fed; not the weights
+	Inputs   []Value          // without weights
 	Outputs  []Value
 	Nodes    int
 	Ops      map[string]int // nodes by operator
@@ -100,8 +99,8 @@ type Model struct {
 	External bool           // some of them are in other files
 }
 
-// ReadFile reads the model in a file. The error wraps [ErrFormat] or what opening
-// the file gave.
+// ReadFile reads the model in a file. The error wraps [ErrFormat] or that of reading the
+// file.
 func ReadFile(path string) (*Model, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -113,7 +112,7 @@ func ReadFile(path string) (*Model, error) {
 		return nil, err
 	}
 	if !st.Mode().IsRegular() {
-		return nil, fmt.Errorf("%w: it is not a regular file", ErrFormat)
+		return nil, fmt.Errorf("%w: not a regular file", ErrFormat)
 	}
 	return Read(f, st.Size())
 }
@@ -130,9 +129,9 @@ func Read(r io.ReaderAt, size int64) (*Model, error) {
 			m.IR = int64(f.varint)
 		case 7:
 			graph = true
-			return m.graph(d, f, weights)
+			return m.readGraph(d, f, weights)
 		case 8:
-			return m.opset(d, f)
+			return m.readOpset(d, f)
 		}
 		return nil
 	})
@@ -142,18 +141,13 @@ func Read(r io.ReaderAt, size int64) (*Model, error) {
 	case !graph || m.IR == 0:
 		return nil, fmt.Errorf("%w: it has no graph", ErrFormat)
 	}
-	// Before version 4 weights were inputs too.
-	fed := m.Inputs[:0]
-	for _, v := range m.Inputs {
-		if !weights[v.Name] {
-			fed = append(fed, v)
-		}
-	}
-	m.Inputs = fed
+	// Before IR version 4 weights were also inputs.
+	m.Inputs = slices.DeleteFunc(m.Inputs, func(v Value) bool { return weights[v.Name] })
 	return m, nil
 }
 
-func (m *Model) opset(d *decoder, f field) error {
+// readOpset reads an OperatorSetIdProto.
+func (m *Model) readOpset(d *decoder, f field) error {
 	var domain string
 	var version int64
 	err := d.within(f, func(f field) error {
@@ -169,16 +163,17 @@ func (m *Model) opset(d *decoder, f field) error {
 	return err
 }
 
-func (m *Model) graph(d *decoder, f field, weights map[string]bool) error {
+// readGraph reads a GraphProto and collects the names of its weights.
+func (m *Model) readGraph(d *decoder, f field, weights map[string]bool) error {
 	return d.within(f, func(f field) error {
 		switch f.number {
 		case 1:
 			m.Nodes++
-			return d.within(f, func(f field) error { return m.node(d, f, weights) })
+			return d.within(f, func(f field) error { return m.readNode(d, f, weights) })
 		case 5:
-			return m.weight(d, f, weights)
+			return m.readWeight(d, f, weights)
 		case 11, 12:
-			v, err := value(d, f)
+			v, err := readValue(d, f)
 			if f.number == 11 {
 				m.Inputs = append(m.Inputs, v)
 			} else {
@@ -190,9 +185,9 @@ func (m *Model) graph(d *decoder, f field, weights map[string]bool) error {
 	})
 }
 
-// node notes a node's operator, and the weights that some exporters put in nodes of
-// their own.
-func (m *Model) node(d *decoder, f field, weights map[string]bool) error {
+// readNode reads a field of a NodeProto: the operator, and weights in attributes, where some
+// exporters store them.
+func (m *Model) readNode(d *decoder, f field, weights map[string]bool) error {
 	switch f.number {
 	case 4:
 		var op string
@@ -202,7 +197,7 @@ func (m *Model) node(d *decoder, f field, weights map[string]bool) error {
 	case 5:
 		return d.within(f, func(f field) error {
 			if f.number == 5 {
-				return m.weight(d, f, weights)
+				return m.readWeight(d, f, weights)
 			}
 			return nil
 		})
@@ -210,13 +205,13 @@ func (m *Model) node(d *decoder, f field, weights map[string]bool) error {
 	return nil
 }
 
-// weight notes an initialiser, a TensorProto, without what it holds.
-func (m *Model) weight(d *decoder, f field, names map[string]bool) error {
+// readWeight reads a TensorProto without its data.
+func (m *Model) readWeight(d *decoder, f field, names map[string]bool) error {
 	elements, kind := int64(1), int64(0)
 	var name string
 	dim := func(v uint64) error {
 		if v > 0 && elements > maxElements/int64(min(v, maxElements)) {
-			return errors.New("a weight is too large to be true")
+			return errors.New("implausible size of a weight")
 		}
 		elements *= int64(v)
 		return nil
@@ -244,13 +239,13 @@ func (m *Model) weight(d *decoder, f field, names map[string]bool) error {
 		m.Weights += (elements*types[kind].bits + 7) / 8
 	}
 	if err == nil && m.Weights > 16*maxElements {
-		err = errors.New("the weights are too large to be true")
+		err = errors.New("declared weight size is implausible")
 	}
 	return err
 }
 
-// value reads a ValueInfoProto.
-func value(d *decoder, f field) (Value, error) {
+// readValue reads a ValueInfoProto.
+func readValue(d *decoder, f field) (Value, error) {
 	var v Value
 	err := d.within(f, func(f field) error {
 		switch f.number {
@@ -267,7 +262,7 @@ func value(d *decoder, f field) (Value, error) {
 						v.Type = Type(f.varint)
 					case 2:
 						v.Ranked = true
-						return d.within(f, func(f field) error { return v.dim(d, f) })
+						return d.within(f, func(f field) error { return v.readDim(d, f) })
 					}
 					return nil
 				})
@@ -278,7 +273,8 @@ func value(d *decoder, f field) (Value, error) {
 	return v, err
 }
 
-func (v *Value) dim(d *decoder, f field) error {
+// readDim reads a dimension of a TensorShapeProto.
+func (v *Value) readDim(d *decoder, f field) error {
 	if f.number != 1 {
 		return nil
 	}
@@ -296,34 +292,34 @@ func (v *Value) dim(d *decoder, f field) error {
 	return err
 }
 
-// decoder walks over a protocol buffer through a window of it.
+// decoder reads a protocol buffer through a small window.
 type decoder struct {
 	r      io.ReaderAt
-	at     int64 // of the next byte
-	end    int64 // of the message being read
+	at     int64 // offset of the next byte
+	end    int64 // end of the current message
 	window [4096]byte
 	from   int64
 	have   int
 	depth  int
 }
 
-// field is one of a message; for wire type 2 its content is between at and end.
+// field is a field of a message. With wire type 2 its content lies between at and end.
 type field struct {
 	number, wire int
 	varint       uint64
 	at, end      int64
 }
 
-var errCut = errors.New("it ends in the middle")
+var errCut = errors.New("unexpected end of data")
 
-// Bounds of what is read.
+// Limits for hostile input.
 const (
 	maxText     = 64 << 10
 	maxDepth    = 16
 	maxElements = 1 << 50
 )
 
-func (d *decoder) byte() (byte, error) {
+func (d *decoder) readByte() (byte, error) {
 	if d.at >= d.end {
 		return 0, errCut
 	}
@@ -342,10 +338,11 @@ func (d *decoder) byte() (byte, error) {
 	return b, nil
 }
 
-func (d *decoder) number() (uint64, error) {
+// readVarint reads a base-128 varint.
+func (d *decoder) readVarint() (uint64, error) {
 	var v uint64
 	for shift := 0; shift < 64; shift += 7 {
-		b, err := d.byte()
+		b, err := d.readByte()
 		if err != nil {
 			return 0, err
 		}
@@ -354,20 +351,20 @@ func (d *decoder) number() (uint64, error) {
 			return v, nil
 		}
 	}
-	return 0, errors.New("a number is too long")
+	return 0, errors.New("varint is too long")
 }
 
-// each calls f with every field up to the end of the message.
+// each calls f for every field of the message.
 func (d *decoder) each(f func(field) error) error {
 	for d.at < d.end {
-		key, err := d.number()
+		key, err := d.readVarint()
 		if err != nil {
 			return err
 		}
 		x := field{number: int(key >> 3 & 0x1fffffff), wire: int(key & 7)}
 		switch x.wire {
 		case 0:
-			if x.varint, err = d.number(); err != nil {
+			if x.varint, err = d.readVarint(); err != nil {
 				return err
 			}
 		case 1, 5:
@@ -380,7 +377,7 @@ func (d *decoder) each(f func(field) error) error {
 			}
 			d.at += n
 		case 2:
-			n, err := d.number()
+			n, err := d.readVarint()
 			if err != nil {
 				return err
 			}
@@ -389,10 +386,10 @@ func (d *decoder) each(f func(field) error) error {
 			}
 			x.at, x.end = d.at, d.at+int64(n)
 		default:
-			return fmt.Errorf("field %d has the unknown wire type %d", x.number, x.wire)
+			return fmt.Errorf("field %d has unknown wire type %d", x.number, x.wire)
 		}
 		if x.number == 0 {
-			return errors.New("a field has number 0")
+			return errors.New("invalid field number 0")
 		}
 		if err := f(x); err != nil {
 			return err
@@ -404,13 +401,13 @@ func (d *decoder) each(f func(field) error) error {
 	return nil
 }
 
-// within reads the message in a field.
+// within calls f for every field of the message in field x.
 func (d *decoder) within(x field, f func(field) error) error {
 	if x.wire != 2 {
-		return fmt.Errorf("field %d is no message", x.number)
+		return fmt.Errorf("field %d is not a message", x.number)
 	}
 	if d.depth == maxDepth {
-		return errors.New("messages are nested too deep")
+		return errors.New("messages are nested too deeply")
 	}
 	end := d.end
 	d.at, d.end = x.at, x.end
@@ -421,13 +418,13 @@ func (d *decoder) within(x field, f func(field) error) error {
 	return err
 }
 
-// packed calls f with each number in a field.
+// packed calls f for each varint in a packed field.
 func (d *decoder) packed(x field, f func(uint64) error) error {
 	end := d.end
 	d.at, d.end = x.at, x.end
 	defer func() { d.end = end }()
 	for d.at < d.end {
-		v, err := d.number()
+		v, err := d.readVarint()
 		if err != nil {
 			return err
 		}
@@ -438,10 +435,11 @@ func (d *decoder) packed(x field, f func(uint64) error) error {
 	return nil
 }
 
+// text reads a string field.
 func (d *decoder) text(x field, to *string) error {
 	n := x.end - x.at
 	if x.wire != 2 || n > maxText {
-		return fmt.Errorf("field %d is no text, or one of %d bytes", x.number, n)
+		return fmt.Errorf("field %d is not a string of at most %d bytes", x.number, maxText)
 	}
 	b := make([]byte, n)
 	if n, err := d.r.ReadAt(b, x.at); n < len(b) {

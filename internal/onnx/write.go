@@ -8,8 +8,8 @@ import (
 
 // Graph is a model to write.
 type Graph struct {
-	IR      int64            // 8 when 0
-	Opsets  map[string]int64 // ONNX's 13 when nil
+	IR      int64            // version of the format; 0: 8
+	Opsets  map[string]int64 // by domain; nil: version 13 of ONNX's own
 	Nodes   []Node
 	Weights []Weight
 	Inputs  []Value
@@ -23,17 +23,18 @@ type Node struct {
 	Attributes map[string]any
 }
 
-// External is data of a weight that is in another file: its location.
+// External is the location of a weight's data in another file.
 type External string
 
-// Weight is an initialiser; its data is []float32, []int64 or External.
+// Weight is an initialiser. Data is []float32, []int64 or External.
 type Weight struct {
 	Name string
 	Dims []int64
 	Data any
 }
 
-// Tensor is a Value with fixed dimensions; 0 is a free axis, named n.
+// Tensor returns a Value with the given dimensions. A dimension of 0 is a dynamic axis named
+// "n".
 func Tensor(name string, t Type, dims ...int64) Value {
 	v := Value{Name: name, Type: t, Ranked: true}
 	for _, d := range dims {
@@ -46,7 +47,7 @@ func Tensor(name string, t Type, dims ...int64) Value {
 	return v
 }
 
-// Encode writes the model.
+// Encode returns the model as a protocol buffer.
 func (g *Graph) Encode() []byte {
 	var graph message
 	for _, n := range g.Nodes {
@@ -86,7 +87,7 @@ func sorted[V any](m map[string]V) []string {
 	return keys
 }
 
-// Types of attributes.
+// Values of AttributeProto.type.
 const (
 	attributeFloat  = 1
 	attributeInt    = 2

@@ -1,4 +1,5 @@
-// Package socket opens unix sockets by name where another process may have left one.
+// Package socket listens on Unix sockets whose path a terminated process may have left
+// behind.
 package socket
 
 import (
@@ -11,14 +12,14 @@ import (
 	"time"
 )
 
-// ErrTaken says that another process listens there.
-var ErrTaken = errors.New("another process serves there")
+// ErrTaken means that another process is listening on the path.
+var ErrTaken = errors.New("another process is listening on the socket")
 
-// Listen listens on path, which it takes over from a process that is gone, and
-// from nobody else. Who may connect is who may write to it, by mode.
+// Listen listens on path. It replaces the socket of a terminated process. mode defines who
+// may connect: those with write permission.
 func Listen(ctx context.Context, path string, mode fs.FileMode) (*net.UnixListener, error) {
 	fail := func(err error) (*net.UnixListener, error) { return nil, fmt.Errorf("listen on unix:%s: %w", path, err) }
-	if err := remove(path); err != nil {
+	if err := removeStale(path); err != nil {
 		return fail(err)
 	}
 	var config net.ListenConfig
@@ -32,8 +33,8 @@ func Listen(ctx context.Context, path string, mode fs.FileMode) (*net.UnixListen
 	return l.(*net.UnixListener), nil
 }
 
-// remove removes a socket that nobody listens on any more, and nothing else.
-func remove(path string) error {
+// removeStale removes the socket at path if no process listens on it.
+func removeStale(path string) error {
 	st, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -41,7 +42,7 @@ func remove(path string) error {
 		return err
 	}
 	if st.Mode()&fs.ModeSocket == 0 {
-		return errors.New("there is a file of that name, and it is no socket")
+		return errors.New("path exists and is not a socket")
 	}
 	conn, err := net.DialTimeout("unix", path, time.Second)
 	if err == nil {

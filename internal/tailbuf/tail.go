@@ -1,5 +1,4 @@
-// Package tailbuf keeps the end of what a program writes, for the error that says why it
-// ended.
+// Package tailbuf keeps the end of a program's output, for use in error messages.
 package tailbuf
 
 import (

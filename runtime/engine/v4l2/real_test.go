@@ -182,7 +182,7 @@ func TestRealDriverAdjustsTheFormat(t *testing.T) {
 	defer d.Close()
 	said := strings.Join(d.Format().Adjusted, "; ")
 	fmt.Println("CAMERA adjusted:", said)
-	if !strings.Contains(said, "1000x700 were asked for") || !strings.Contains(said, "it offers 320x180") || !strings.Contains(said, "1000 frames a second were asked for") {
+	if !strings.Contains(said, "requested frames of 1000x700") || !strings.Contains(said, "it offers 320x180") || !strings.Contains(said, "requested 1000 frames per second") {
 		t.Error(said)
 	}
 	if _, err := v4l2.Open(v4l2.Kernel{}, path, v4l2.Want{Formats: []v4l2.FourCC{v4l2.MJPEG}, Width: 320, Height: 180}); !errors.Is(err, v4l2.ErrFormat) {
