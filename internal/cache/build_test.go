@@ -98,7 +98,7 @@ func TestAReadOnlyRootIsNoFailure(t *testing.T) {
 	if err := os.Chmod(opened, 0o777); err != nil {
 		t.Fatal(err)
 	}
-	dirs := map[string]string{"/proc/yoctune": "make cache directory", file + "/x": "not a directory", "relative": "absolute path", opened: "chmod go-w"}
+	dirs := map[string]string{"/proc/yoctune": "create cache directory", file + "/x": "not a directory", "relative": "absolute path", opened: "chmod go-w"}
 	if os.Getuid() != 0 {
 		closed := t.TempDir()
 		if err := os.Chmod(closed, 0o555); err != nil {
