@@ -99,11 +99,10 @@ type cause struct {
 	ref    Ref
 }
 
-// Parse takes a template, to be read when it is first rendered. The error of one
-// that cannot be read is a mistake of the program, found by the test that reads
-// them all.
-func Parse(emitter, text string) (*Template, error) {
-	return &Template{emitter: emitter, text: text}, nil
+// NewTemplate returns a template that is parsed when it is first rendered. Only a
+// mistake of the program makes that fail; a test parses them all.
+func NewTemplate(emitter, text string) *Template {
+	return &Template{emitter: emitter, text: text}
 }
 
 func (t *Template) parse() error {

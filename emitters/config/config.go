@@ -75,10 +75,7 @@ func Emit(l *plan.Layer, files []emitters.File) ([]emitters.File, error) {
 	}
 	slices.Sort(data.Packaged)
 	data.Packaged = slices.Compact(data.Packaged)
-	t, err := emitters.Parse("config", recipe)
-	if err != nil {
-		return nil, err
-	}
+	t := emitters.NewTemplate("config", recipe)
 	f, err := t.Fill(emitters.File{Path: fmt.Sprintf("%s/yoctune-%s-config_%d.0.bb", emitters.ConfigDir(l), l.Name, l.Version)}, data)
 	if err != nil {
 		return nil, err

@@ -36,10 +36,7 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 	if _, err := quote.Version(l.Runtime.Version); err != nil {
 		return nil, &emitters.Error{Emitter: "cuda", Ref: emitters.Ref{ID: "runtime.manifest"}, Err: err}
 	}
-	t, err := emitters.Parse("cuda", recipe)
-	if err != nil {
-		return nil, err
-	}
+	t := emitters.NewTemplate("cuda", recipe)
 	f, err := t.Fill(emitters.File{Path: "recipes-yoctune/yoctune-cuda/yoctune-cuda_" + l.Runtime.Version + ".bb", Means: []emitters.Meaning{
 		{Kind: emitters.Program, Name: "yoctune-cuda", Value: l.Runtime.Version, SHA256: artefact.SHA256, ID: "runtime.cuda"},
 	}},

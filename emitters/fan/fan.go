@@ -75,17 +75,12 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 		}
 		return nil, nil
 	}
-	parsed := map[string]*emitters.Template{}
-	for name, text := range map[string]string{"inc": inc, "profiles": profiles, "dropin": dropin} {
-		if parsed[name], err = emitters.Parse("fan", text); err != nil {
-			return nil, err
-		}
-	}
+	profile, unit := emitters.NewTemplate("fan", profiles), emitters.NewTemplate("fan", dropin)
 	machines := make([]string, 0, len(targets))
 	for _, t := range targets {
 		machines = append(machines, t.Machine)
 		if len(t.Fan.Profiles) > 0 {
-			f, err := parsed["profiles"].Fill(emitters.File{
+			f, err := profile.Fill(emitters.File{
 				Path:    fmt.Sprintf("%sfiles/%s/yoctune-%s-fan-profiles.conf", folder, t.Machine, l.Name),
 				Machine: t.Machine, Means: added(t),
 			}, struct {
@@ -100,7 +95,7 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 		if t.Fan.Profile == "" {
 			continue
 		}
-		f, err := parsed["dropin"].Fill(emitters.OnDevice(l, t, "nvfancontrol.service.d-50-yoctune-fan.conf",
+		f, err := unit.Fill(emitters.OnDevice(l, t, "nvfancontrol.service.d-50-yoctune-fan.conf",
 			"${systemd_system_unitdir}/nvfancontrol.service.d/50-yoctune-fan.conf"), struct{ Layer, Target string }{l.Name, t.Name})
 		if err != nil {
 			return nil, err
@@ -109,7 +104,7 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 		files = append(files, f)
 	}
 	name := "tegra-nvfancontrol-yoctune-" + l.Name + ".inc"
-	f, err := parsed["inc"].Fill(emitters.File{Path: folder + name}, struct {
+	f, err := emitters.NewTemplate("fan", inc).Fill(emitters.File{Path: folder + name}, struct {
 		Layer   string
 		Targets []*plan.Target
 	}{l.Name, targets})

@@ -66,10 +66,7 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 	}
 	var files []emitters.File
 	for _, u := range []struct{ name, text string }{{"yoctune-hashserv.service", serve}, {"yoctune-hashserv-check.service", check}} {
-		t, err := emitters.Parse("hashserv", u.text)
-		if err != nil {
-			return nil, err
-		}
+		t := emitters.NewTemplate("hashserv", u.text)
 		f, err := t.Fill(unit(u.name), data)
 		if err != nil {
 			return nil, err

@@ -32,10 +32,7 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 		return nil, &emitters.Error{Emitter: "kas", Ref: emitters.Ref{ID: "layer.name"},
 			Err: fmt.Errorf("in a configuration for kas %q is the name of another repository; choose another", l.Name)}
 	}
-	t, err := emitters.Parse("kas", text)
-	if err != nil {
-		return nil, err
-	}
+	t := emitters.NewTemplate("kas", text)
 	var files []emitters.File
 	for _, target := range l.Targets {
 		name := "kas-" + target.Name + ".yml"

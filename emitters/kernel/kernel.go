@@ -36,10 +36,7 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	ft, err := emitters.Parse("kernel", fragment)
-	if err != nil {
-		return nil, err
-	}
+	ft := emitters.NewTemplate("kernel", fragment)
 	var (
 		files    []emitters.File
 		targets  []*plan.Target
@@ -85,10 +82,7 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 	if len(targets) == 0 {
 		return nil, nil
 	}
-	it, err := emitters.Parse("kernel", inc)
-	if err != nil {
-		return nil, err
-	}
+	it := emitters.NewTemplate("kernel", inc)
 	base := "linux-yoctune-" + l.Name
 	name := base + ".inc"
 	f, err := it.Fill(emitters.File{Path: "recipes-kernel/linux/" + name}, struct {

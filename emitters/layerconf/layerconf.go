@@ -42,10 +42,7 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 		{"COPYING.MIT", copying},
 		{"SECURITY.md", security},
 	} {
-		t, err := emitters.Parse("layerconf", f.text)
-		if err != nil {
-			return nil, err
-		}
+		t := emitters.NewTemplate("layerconf", f.text)
 		file, err := t.Fill(emitters.File{Path: f.path}, data)
 		if err != nil {
 			return nil, err

@@ -92,10 +92,7 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 	if len(data.Machines) == 0 {
 		return nil, nil
 	}
-	t, err := emitters.Parse("models", recipe)
-	if err != nil {
-		return nil, err
-	}
+	t := emitters.NewTemplate("models", recipe)
 	f, err := t.Fill(emitters.File{Path: fmt.Sprintf("recipes-yoctune/%s/%s_%d.0.bb", recipeName(l), recipeName(l), l.Version), Means: means, Needs: needs}, data)
 	if err != nil {
 		return nil, err

@@ -27,10 +27,7 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 		{action: "blacklist", text: blacklist, name: "yoctune-modprobe.conf", dest: "${sysconfdir}/modprobe.d/yoctune.conf"},
 	}
 	for i, k := range kinds {
-		var err error
-		if kinds[i].t, err = emitters.Parse("modules", k.text); err != nil {
-			return nil, err
-		}
+		kinds[i].t = emitters.NewTemplate("modules", k.text)
 	}
 	var files []emitters.File
 	for _, target := range l.Targets {

@@ -18,10 +18,7 @@ var text string
 
 // Emit returns one append for each collection.
 func Emit(l *plan.Layer) ([]emitters.File, error) {
-	t, err := emitters.Parse("optional", text)
-	if err != nil {
-		return nil, err
-	}
+	t := emitters.NewTemplate("optional", text)
 	var files []emitters.File
 	for _, o := range l.Build.Optional {
 		if len(o.Packages)+len(o.Recommended) == 0 {

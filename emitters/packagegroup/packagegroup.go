@@ -26,10 +26,7 @@ type group struct {
 
 // Emit returns the recipe for a layer with files.
 func Emit(l *plan.Layer, files []emitters.File) ([]emitters.File, error) {
-	t, err := emitters.Parse("packagegroup", recipe)
-	if err != nil {
-		return nil, err
-	}
+	t := emitters.NewTemplate("packagegroup", recipe)
 	// nvpmodel comes with packagegroup-base only, which a small image leaves out.
 	needs := []emitters.Need{{Package: "tegra-nvpmodel"}, {Package: "yoctune-" + l.Name + "-config"}}
 	for _, t := range l.Targets {

@@ -100,10 +100,7 @@ func fanProfile(l *plan.Layer, t *plan.Target) (string, error) {
 // Emit returns nothing when every target leaves the stock table as it is or
 // chooses from it by id.
 func Emit(l *plan.Layer) ([]emitters.File, error) {
-	mt, err := emitters.Parse("power", modes)
-	if err != nil {
-		return nil, err
-	}
+	mt := emitters.NewTemplate("power", modes)
 	var (
 		files   []emitters.File
 		targets []target
@@ -153,10 +150,7 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 	if len(targets) == 0 {
 		return nil, nil
 	}
-	it, err := emitters.Parse("power", inc)
-	if err != nil {
-		return nil, err
-	}
+	it := emitters.NewTemplate("power", inc)
 	machines := make([]string, len(targets))
 	for i, t := range targets {
 		machines[i] = t.Machine

@@ -87,10 +87,7 @@ func Emit(l *plan.Layer, files []emitters.File) ([]emitters.File, error) {
 		data.Files = append(data.Files, describe(l, f))
 	}
 	sort.Slice(data.Files, func(i, j int) bool { return data.Files[i].Path < data.Files[j].Path })
-	t, err := emitters.Parse("readme", text)
-	if err != nil {
-		return nil, err
-	}
+	t := emitters.NewTemplate("readme", text)
 	f, err := t.Fill(emitters.File{Path: "README.md"}, data)
 	if err != nil {
 		return nil, err

@@ -56,20 +56,14 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 	if err := refuse(l.Build, r); err != nil {
 		return nil, err
 	}
-	st, err := emitters.Parse("settings", settingsConf+buildConf)
-	if err != nil {
-		return nil, err
-	}
+	st := emitters.NewTemplate("settings", settingsConf+buildConf)
 	f, err := st.Fill(emitters.File{Path: "conf/yoctune/" + l.Name + ".conf", Means: excluded(l)}, data)
 	if err != nil {
 		return nil, err
 	}
 	files := []emitters.File{f}
 	if r.Fragments {
-		ft, err := emitters.Parse("settings", fragmentConf)
-		if err != nil {
-			return nil, err
-		}
+		ft := emitters.NewTemplate("settings", fragmentConf)
 		f, err := ft.Fill(emitters.File{Path: "conf/fragments/" + l.Name + ".conf"}, data)
 		if err != nil {
 			return nil, err

@@ -23,10 +23,7 @@ type entry struct {
 
 // Emit returns one file for each target that sets kernel parameters.
 func Emit(l *plan.Layer) ([]emitters.File, error) {
-	t, err := emitters.Parse("sysctl", text)
-	if err != nil {
-		return nil, err
-	}
+	t := emitters.NewTemplate("sysctl", text)
 	var files []emitters.File
 	for _, target := range l.Targets {
 		data := struct {

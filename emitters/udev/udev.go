@@ -15,10 +15,7 @@ var text string
 
 // Emit returns one file for each target that configures storage.
 func Emit(l *plan.Layer) ([]emitters.File, error) {
-	t, err := emitters.Parse("udev", text)
-	if err != nil {
-		return nil, err
-	}
+	t := emitters.NewTemplate("udev", text)
 	var files []emitters.File
 	for _, target := range l.Targets {
 		if len(target.Storage) == 0 {

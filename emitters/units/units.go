@@ -44,27 +44,16 @@ type templates struct {
 	service, dropin, slice, pipeline, scheduling, engines *emitters.Template
 }
 
-func parse() (*templates, error) {
-	t := &templates{}
-	for _, p := range []struct {
-		to   **emitters.Template
-		text string
-	}{{&t.service, service}, {&t.dropin, dropin}, {&t.slice, slice}, {&t.pipeline, pipeline}, {&t.scheduling, scheduling}, {&t.engines, engines}} {
-		var err error
-		*p.to, err = emitters.Parse("units", p.text+`{{define "resources"}}`+strings.TrimSuffix(resources, "\n")+"{{end}}")
-		if err != nil {
-			return nil, err
-		}
+func newTemplates() *templates {
+	one := func(text string) *emitters.Template {
+		return emitters.NewTemplate("units", text+`{{define "resources"}}`+strings.TrimSuffix(resources, "\n")+"{{end}}")
 	}
-	return t, nil
+	return &templates{one(service), one(dropin), one(slice), one(pipeline), one(scheduling), one(engines)}
 }
 
 // Emit returns the units of each target.
 func Emit(l *plan.Layer) ([]emitters.File, error) {
-	t, err := parse()
-	if err != nil {
-		return nil, err
-	}
+	t := newTemplates()
 	var files []emitters.File
 	for _, target := range l.Targets {
 		for _, s := range target.Services {

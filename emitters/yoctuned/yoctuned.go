@@ -163,10 +163,7 @@ func recipe(l *plan.Layer, program string) (emitters.File, error) {
 	if len(terms.Licences) == 0 {
 		return emitters.File{}, refuse("runtime.manifest", fmt.Errorf("%q of the manifest names no licenses; name the manifest.json of a yoctune release", terms.Name))
 	}
-	t, err := emitters.Parse("yoctuned", text)
-	if err != nil {
-		return emitters.File{}, err
-	}
+	t := emitters.NewTemplate("yoctuned", text)
 	fetched := terms.SHA256
 	if l.Runtime.Form == Source {
 		fetched = "" // the texts are in the archive of the sources

@@ -25,10 +25,7 @@ const Unit = "yoctune-zram.service"
 
 // Emit returns the script and the unit for each target that wants the device.
 func Emit(l *plan.Layer) ([]emitters.File, error) {
-	t, err := emitters.Parse("zram", unit)
-	if err != nil {
-		return nil, err
-	}
+	t := emitters.NewTemplate("zram", unit)
 	var files []emitters.File
 	for _, target := range l.Targets {
 		if target.ZRAM == nil {
