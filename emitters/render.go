@@ -70,16 +70,6 @@ func sinks() template.FuncMap {
 	}
 }
 
-// Sinks lists the functions with which an action of a template may end, for the
-// test that walks the templates.
-func Sinks() map[string]bool {
-	names := map[string]bool{"cause": true}
-	for n := range sinks() {
-		names[n] = true
-	}
-	return names
-}
-
 // Template is a template of one artefact. It serves one goroutine.
 type Template struct {
 	emitter, text string

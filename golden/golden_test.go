@@ -62,7 +62,7 @@ func TestEachExampleYieldsItsGoldenTree(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if err := c.Write(true); err != nil {
+				if err := c.Write(t.Context(), true); err != nil {
 					t.Fatal(err)
 				}
 				return

@@ -170,7 +170,7 @@ func write(cmd *cobra.Command, format string, c *tree.Comparison, force bool) er
 	// tidied away; at any other time it ends the program.
 	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := c.WriteContext(ctx, force); err != nil {
+	if err := c.Write(ctx, force); err != nil {
 		if ctx.Err() != nil {
 			return fmt.Errorf("interrupted: nothing was written to %s", c.Out)
 		}

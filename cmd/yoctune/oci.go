@@ -110,7 +110,7 @@ yoctune sign DIR --verify --public KEY.`,
 				}
 				return fmt.Errorf("%s: %w", args[1], errors.Join(all...))
 			}
-			if err := c.WriteContext(ctx, false); err != nil {
+			if err := c.Write(ctx, false); err != nil {
 				return err
 			}
 			for _, f := range signatures {

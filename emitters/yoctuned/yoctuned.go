@@ -38,8 +38,8 @@ var (
 
 // Forms of the runtime.
 const (
-	Source   = "source"
-	Prebuilt = "prebuilt"
+	Source       = "source"
+	prebuiltForm = "prebuilt"
 )
 
 // The programs: the enforcer, and its second build, which serves.
@@ -60,7 +60,7 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 	switch {
 	case l.Runtime.Form == Source && !r.GoSource:
 		return nil, refuse("runtime.form", fmt.Errorf("the Go %s of %s is too old to build yoctuned; use form \"prebuilt\"", r.Go, r.Name))
-	case l.Runtime.Form != Source && l.Runtime.Form != Prebuilt:
+	case l.Runtime.Form != Source && l.Runtime.Form != prebuiltForm:
 		return nil, refuse("runtime.form", fmt.Errorf("%q is neither source nor prebuilt", l.Runtime.Form))
 	}
 	if _, err := quote.Version(l.Runtime.Version); err != nil {

@@ -46,7 +46,7 @@ func layer(t *testing.T) oci.Layer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Write(false); err != nil {
+	if err := c.Write(t.Context(), false); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(filepath.Join(dir, "recipes/plan.json.minisig"), []byte("signature\n"), 0o600); err != nil {

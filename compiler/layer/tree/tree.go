@@ -335,16 +335,13 @@ func existing(root *os.Root, name string) ([]byte, state, error) {
 	return b, regular, err
 }
 
-// Write is [Comparison.WriteContext] without an end.
-func (c *Comparison) Write(force bool) error { return c.WriteContext(context.Background(), force) }
-
-// WriteContext brings the folder to what was compared. With force, files edited
-// by hand are overwritten; files that are not yoctune's never are. Everything is
+// Write brings the folder to what was compared. With force, files edited by hand
+// are overwritten; files that yoctune did not generate never are. Everything is
 // first written to a folder beside the output; a folder that did not exist
 // appears whole, an existing one file by file, each by a rename. When the
 // context ends before the first file is in place nothing is, and nothing is left
 // behind.
-func (c *Comparison) WriteContext(ctx context.Context, force bool) error {
+func (c *Comparison) Write(ctx context.Context, force bool) error {
 	var blocked []error
 	for _, k := range c.Conflicts {
 		if !force || !errors.Is(k, ErrEdited) {

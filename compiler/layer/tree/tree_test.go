@@ -28,7 +28,7 @@ func write(t *testing.T, out string, force bool, files []emitters.File) error {
 	if err != nil {
 		return err
 	}
-	return c.Write(force)
+	return c.Write(t.Context(), force)
 }
 
 func read(t *testing.T, file string) string {
@@ -219,7 +219,7 @@ func TestAnEndedContextLeavesNothingBehind(t *testing.T) {
 		}
 		ctx, end := context.WithCancel(t.Context())
 		end()
-		if err := c.WriteContext(ctx, false); !errors.Is(err, context.Canceled) {
+		if err := c.Write(ctx, false); !errors.Is(err, context.Canceled) {
 			t.Errorf("%s: %v", name, err)
 		}
 		left, err := filepath.Glob(filepath.Join(filepath.Dir(out), "*", "*"))

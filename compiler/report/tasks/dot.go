@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"text/scanner"
 	"unicode"
 	"unicode/utf8"
 )
@@ -14,8 +15,8 @@ import (
 // tasks and 400,000 edges; these leave room for a hundred times that and keep a
 // file that never ends from taking the machine with it.
 const (
-	MaxTasks = 4 << 20
-	MaxEdges = 32 << 20
+	maxTasks = 4 << 20
+	maxEdges = 32 << 20
 	maxToken = 64 << 10 // bytes of one name or label
 )
 
@@ -43,20 +44,31 @@ func (e *SyntaxError) Unwrap() error { return e.Err }
 
 // Read reads a directed graph in the DOT language. bitbake -g writes one
 // statement a line; files that graph tools have written again (several
-// statements a line, chains of edges, comments, attributes) are understood as
-// well. Subgraphs, HTML labels and undirected edges are refused: bitbake has
+// statements a line, chains of edges, comments, attributes) are accepted as
+// well. Subgraphs, HTML labels and undirected edges are refused: bitbake writes
 // none.
 //
-// The file is read once, front to back; memory grows with the number of tasks
+// The file is read once, front to back. Memory grows with the number of tasks
 // and edges, not with the size of labels.
 func Read(r io.Reader) (*Graph, error) {
-	p := &parser{
-		lex: lexer{r: bufio.NewReaderSize(r, 64<<10), line: 1, column: 1},
-		g:   &Graph{},
-		ids: map[string]int32{},
+	p := &parser{g: &Graph{}, ids: map[string]int32{}, recipes: map[string]int32{}}
+	in := &reader{Reader: r}
+	p.s.Init(bufio.NewReaderSize(in, 64<<10))
+	p.s.Mode = scanner.ScanIdents | scanner.ScanComments | scanner.SkipComments
+	p.s.IsIdentRune = func(c rune, i int) bool {
+		return i <= maxToken && (c == '_' || c == '.' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= 0x80)
 	}
-	if err := p.graph(); err != nil {
-		return nil, err
+	p.s.Error = func(s *scanner.Scanner, problem string) {
+		if strings.Contains(problem, "comment") {
+			p.failAt(s.Position, ErrSyntax, "a comment that does not end")
+		}
+	}
+	p.graph()
+	if in.err != nil {
+		return nil, fmt.Errorf("line %d: %w", p.s.Line, in.err)
+	}
+	if p.err != nil {
+		return nil, p.err
 	}
 	if err := p.g.link(p.from, p.to); err != nil {
 		return nil, err
@@ -64,212 +76,262 @@ func Read(r io.Reader) (*Graph, error) {
 	return p.g, nil
 }
 
+// reader keeps an error that text/scanner would turn into text.
+type reader struct {
+	io.Reader
+	err error
+}
+
+func (r *reader) Read(b []byte) (int, error) {
+	n, err := r.Reader.Read(b)
+	if err != nil && !errors.Is(err, io.EOF) {
+		r.err = err
+	}
+	return n, err
+}
+
+// parser reads statements. After the first error every token is end.
 type parser struct {
-	lex      lexer
-	tok      token
+	s    scanner.Scanner
+	kind kind // of the token at hand
+	text string
+	at   scanner.Position
+	buf  []byte
+	err  error
+
 	g        *Graph
 	ids      map[string]int32
 	from, to []int32
 	recipes  map[string]int32
 }
 
-func (p *parser) next() (err error) {
-	p.tok, err = p.lex.token()
-	return err
+type kind int
+
+const (
+	end kind = iota
+	word
+	quoted
+	mark // { } [ ] = ; , ->
+)
+
+func (p *parser) failAt(at scanner.Position, why error, format string, args ...any) {
+	if p.err == nil {
+		p.err = &SyntaxError{at.Line, at.Column, fmt.Sprintf(format, args...), why}
+	}
+	p.kind = end
 }
 
-func (p *parser) fail(format string, args ...any) error {
-	return &SyntaxError{p.tok.line, p.tok.column, fmt.Sprintf(format, args...), ErrSyntax}
+func (p *parser) fail(format string, args ...any) { p.failAt(p.at, ErrSyntax, format, args...) }
+
+// got is the token at hand, for a message.
+func (p *parser) got() string {
+	if p.kind == end {
+		return "the end of the file"
+	}
+	return fmt.Sprintf("%.60q", p.text)
 }
 
-// expect takes a punctuation mark.
-func (p *parser) expect(mark, where string) error {
-	if p.tok.kind != punctuation || p.tok.text != mark {
-		return p.fail("got %s, want %q %s", p.tok, mark, where)
+func (p *parser) next() {
+	if p.err != nil {
+		return
 	}
-	return p.next()
+	c := p.s.Scan()
+	for c == '#' { // to the end of the line
+		for c != '\n' && c != scanner.EOF {
+			c = p.s.Next()
+		}
+		c = p.s.Scan()
+	}
+	p.at = p.s.Position
+	switch {
+	case p.err != nil:
+	case c == scanner.EOF:
+		p.kind, p.at = end, p.s.Pos()
+	case c == scanner.Ident:
+		p.kind, p.text = word, p.s.TokenText()
+		if len(p.text) > maxToken {
+			p.failAt(p.at, ErrLimit, "a name of more than %d bytes", maxToken)
+		}
+	case c == '"':
+		p.kind = quoted
+		p.quote()
+	case c == '-' && p.s.Peek() == '>':
+		p.s.Next()
+		p.kind, p.text = mark, "->"
+	case c == '-' && p.s.Peek() == '-':
+		p.fail("an edge without direction; bitbake -g writes \"->\"")
+	case c == '-', c == '/':
+		p.fail("%q outside of a name; names with it are written in quotes", string(c))
+	case c == '<':
+		p.fail("an HTML label; bitbake -g writes none")
+	case strings.ContainsRune("{}[]=;,", c):
+		p.kind, p.text = mark, string(c)
+	default:
+		p.fail("%q does not belong here", string(c))
+	}
 }
 
-func (p *parser) is(mark string) bool { return p.tok.kind == punctuation && p.tok.text == mark }
+// quote reads what follows an opening quote. DOT has one escape, \"; bitbake's \n
+// in labels is text.
+func (p *parser) quote() {
+	p.buf = p.buf[:0]
+	for {
+		c := p.s.Next()
+		switch {
+		case c == scanner.EOF:
+			p.fail("a quote that does not end")
+			return
+		case c == '\n': // a missing quote would swallow the file
+			p.fail("a quote that does not end on its line")
+			return
+		case c == '"':
+			p.text = string(p.buf)
+			return
+		case c == '\\' && p.s.Peek() == '"':
+			c = p.s.Next()
+		}
+		if p.buf = utf8.AppendRune(p.buf, c); len(p.buf) > maxToken {
+			p.failAt(p.at, ErrLimit, "a name of more than %d bytes", maxToken)
+			return
+		}
+	}
+}
 
-func (p *parser) graph() error {
-	if err := p.next(); err != nil {
-		return err
+func (p *parser) is(text string) bool { return p.kind == mark && p.text == text }
+
+// accept takes a mark if it comes next.
+func (p *parser) accept(text string) bool {
+	if !p.is(text) {
+		return false
 	}
-	if p.tok.kind == word && strings.EqualFold(p.tok.text, "strict") {
-		if err := p.next(); err != nil {
-			return err
+	p.next()
+	return true
+}
+
+// name takes a word or a quoted name.
+func (p *parser) name(what string, args ...any) string {
+	if p.kind != word && p.kind != quoted {
+		p.fail("got %s, want "+what, append([]any{p.got()}, args...)...)
+		return ""
+	}
+	text := p.text
+	p.next()
+	return text
+}
+
+func (p *parser) graph() {
+	p.next()
+	if p.kind == word && strings.EqualFold(p.text, "strict") {
+		p.next()
+	}
+	if p.kind != word || !strings.EqualFold(p.text, "digraph") {
+		p.fail("got %s, want \"digraph\" at the start; give the task-depends.dot that bitbake -g writes", p.got())
+	}
+	p.next()
+	if p.kind == word || p.kind == quoted {
+		p.next()
+	}
+	if !p.accept("{") {
+		p.fail("got %s, want \"{\" to begin the graph", p.got())
+	}
+	for p.err == nil && !p.is("}") {
+		if p.kind == end {
+			p.fail("the file ends inside the graph; run bitbake -g again")
 		}
+		p.statement()
 	}
-	if p.tok.kind != word || !strings.EqualFold(p.tok.text, "digraph") {
-		return p.fail("got %s, want \"digraph\" at the start; give the task-depends.dot that bitbake -g writes", p.tok)
+	p.next()
+	switch {
+	case p.err != nil:
+	case p.kind != end:
+		p.fail("unexpected %s after the end of the graph", p.got())
+	case len(p.ids) == 0:
+		p.fail("the graph has no tasks; give the task-depends.dot that bitbake -g writes")
 	}
-	if err := p.next(); err != nil {
-		return err
-	}
-	if p.tok.kind == word || p.tok.kind == quoted {
-		if err := p.next(); err != nil {
-			return err
-		}
-	}
-	if err := p.expect("{", "to begin the graph"); err != nil {
-		return err
-	}
-	for !p.is("}") {
-		if p.tok.kind == end {
-			return p.fail("the file ends inside the graph; run bitbake -g again")
-		}
-		if err := p.statement(); err != nil {
-			return err
-		}
-	}
-	if err := p.next(); err != nil {
-		return err
-	}
-	if p.tok.kind != end {
-		return p.fail("unexpected %s after the end of the graph", p.tok)
-	}
-	if len(p.ids) == 0 {
-		return p.fail("the graph has no tasks; give the task-depends.dot that bitbake -g writes")
-	}
-	return nil
 }
 
 // statement reads `a [attributes]`, `a -> b -> c [attributes]`, `name = value`
 // or the defaults `node [attributes]`.
-func (p *parser) statement() error {
-	if p.is(";") {
-		return p.next()
+func (p *parser) statement() {
+	if p.accept(";") {
+		return
 	}
-	if p.tok.kind != word && p.tok.kind != quoted {
-		return p.fail("got %s, want a task", p.tok)
+	plain, at := p.kind == word, p.at
+	first := p.name("a task")
+	switch keyword := strings.ToLower(first); {
+	case plain && (keyword == "node" || keyword == "edge" || keyword == "graph"):
+		p.attributes()
+		return
+	case plain && keyword == "subgraph":
+		p.failAt(at, ErrSyntax, "unsupported subgraph; bitbake -g writes none")
+		return
+	case p.accept("="):
+		p.name("a value")
+		return
 	}
-	first := p.tok
-	if err := p.next(); err != nil {
-		return err
-	}
-	if first.kind == word {
-		switch strings.ToLower(first.text) {
-		case "node", "edge", "graph":
-			_, err := p.attributes()
-			return err
-		case "subgraph":
-			p.tok = first
-			return p.fail("unsupported subgraph; bitbake -g writes none")
-		}
-	}
-	if p.is("=") {
-		if err := p.next(); err != nil {
-			return err
-		}
-		if p.tok.kind != word && p.tok.kind != quoted {
-			return p.fail("got %s, want a value", p.tok)
-		}
-		return p.next()
-	}
-	from, err := p.task(first)
-	if err != nil {
-		return err
-	}
-	edges := false
-	for p.is("->") {
-		edges = true
-		if err := p.next(); err != nil {
-			return err
-		}
-		if p.tok.kind != word && p.tok.kind != quoted {
-			return p.fail("got %s, want a task after \"->\"", p.tok)
-		}
-		to, err := p.task(p.tok)
-		if err != nil {
-			return err
-		}
-		if len(p.from) >= MaxEdges {
-			return &SyntaxError{p.tok.line, p.tok.column, fmt.Sprintf("more than %d edges", MaxEdges), ErrLimit}
+	from, edges := p.task(first, at), false
+	for p.accept("->") {
+		edges, at = true, p.at
+		to := p.task(p.name("a task after \"->\""), at)
+		if len(p.from) >= maxEdges {
+			p.failAt(at, ErrLimit, "more than %d edges", maxEdges)
 		}
 		p.from, p.to = append(p.from, from), append(p.to, to)
 		from = to
-		if err := p.next(); err != nil {
-			return err
-		}
 	}
-	label, err := p.attributes()
-	if err == nil && !edges && label != "" {
+	if label := p.attributes(); p.err == nil && !edges && label != "" {
 		p.g.describe(from, label)
 	}
-	return err
 }
 
 // attributes reads any number of [name=value, …] and returns the label.
-func (p *parser) attributes() (label string, err error) {
-	for p.is("[") {
-		if err := p.next(); err != nil {
-			return "", err
-		}
-		for !p.is("]") {
-			name := p.tok
-			if name.kind != word && name.kind != quoted {
-				return "", p.fail("got %s, want an attribute", p.tok)
-			}
-			if err := p.next(); err != nil {
-				return "", err
-			}
-			if p.is("=") {
-				if err := p.next(); err != nil {
-					return "", err
-				}
-				if p.tok.kind != word && p.tok.kind != quoted {
-					return "", p.fail("got %s, want the value of %q", p.tok, name.text)
-				}
-				if name.text == "label" {
-					label = p.tok.text
-				}
-				if err := p.next(); err != nil {
-					return "", err
+func (p *parser) attributes() (label string) {
+	for p.accept("[") {
+		for p.err == nil && !p.is("]") {
+			name := p.name("an attribute")
+			if p.accept("=") {
+				if value := p.name("the value of %q", name); name == "label" {
+					label = value
 				}
 			}
-			if p.is(",") || p.is(";") {
-				if err := p.next(); err != nil {
-					return "", err
-				}
+			if !p.accept(",") {
+				p.accept(";")
 			}
 		}
-		if err := p.next(); err != nil {
-			return "", err
-		}
+		p.next()
 	}
-	return label, nil
+	return label
 }
 
 // task finds or makes the task of a name.
-func (p *parser) task(t token) (int32, error) {
-	if id, ok := p.ids[t.text]; ok {
-		return id, nil
+func (p *parser) task(name string, at scanner.Position) int32 {
+	id, ok := p.ids[name]
+	// Names go to terminals and pages, and bitbake has none like these.
+	hidden := func(r rune) bool { return r == utf8.RuneError || !unicode.IsPrint(r) }
+	switch {
+	case ok || p.err != nil:
+		return id
+	case name == "":
+		p.failAt(at, ErrSyntax, "a task without a name")
+		return 0
+	case strings.ContainsFunc(name, hidden):
+		p.failAt(at, ErrSyntax, "task name %q has unprintable characters", name)
+		return 0
+	case len(p.ids) >= maxTasks:
+		p.failAt(at, ErrLimit, "more than %d tasks", maxTasks)
+		return 0
 	}
-	if t.text == "" {
-		return 0, &SyntaxError{t.line, t.column, "a task without a name", ErrSyntax}
-	}
-	// It goes to terminals and pages, and bitbake has no such names.
-	if !utf8.ValidString(t.text) || strings.ContainsFunc(t.text, func(r rune) bool { return !unicode.IsPrint(r) }) {
-		return 0, &SyntaxError{t.line, t.column, fmt.Sprintf("task name %q has unprintable characters", t.text), ErrSyntax}
-	}
-	if len(p.ids) >= MaxTasks {
-		return 0, &SyntaxError{t.line, t.column, fmt.Sprintf("more than %d tasks", MaxTasks), ErrLimit}
-	}
-	id := int32(len(p.g.Tasks))
-	p.ids[t.text] = id
-	recipe, task := split(t.text)
-	if p.recipes == nil {
-		p.recipes = map[string]int32{}
-	}
+	id = int32(len(p.g.Tasks))
+	p.ids[name] = id
+	recipe, task := split(name)
 	r, ok := p.recipes[recipe]
 	if !ok {
 		r = int32(len(p.g.Recipes))
 		p.recipes[recipe] = r
 		p.g.Recipes = append(p.g.Recipes, Recipe{Name: recipe})
 	}
-	p.g.Tasks = append(p.g.Tasks, Task{Name: t.text, Kind: task, Recipe: r})
-	return id, nil
+	p.g.Tasks = append(p.g.Tasks, Task{Name: name, Kind: task, Recipe: r})
+	return id
 }
 
 // split separates "glibc.do_compile" into recipe and task. Recipe names have
@@ -283,229 +345,4 @@ func split(name string) (recipe, task string) {
 		return name, ""
 	}
 	return name[:i], name[i+1:]
-}
-
-type kind int
-
-const (
-	end kind = iota
-	word
-	quoted
-	punctuation
-)
-
-type token struct {
-	kind         kind
-	text         string
-	line, column int
-}
-
-// String names a token in a message.
-func (t token) String() string {
-	if t.kind == end {
-		return "the end of the file"
-	}
-	return fmt.Sprintf("%.60q", t.text)
-}
-
-type lexer struct {
-	r            *bufio.Reader
-	line, column int
-	buf          []byte
-}
-
-// peek returns the next byte, or false at the end.
-func (l *lexer) peek() (byte, bool, error) {
-	b, err := l.r.Peek(1)
-	if errors.Is(err, io.EOF) {
-		return 0, false, nil
-	}
-	if err != nil {
-		return 0, false, fmt.Errorf("line %d: %w", l.line, err)
-	}
-	return b[0], true, nil
-}
-
-// take consumes the byte that peek returned.
-func (l *lexer) take(b byte) {
-	_, _ = l.r.Discard(1) // it is buffered: peek has seen it
-	if b == '\n' {
-		l.line++
-		l.column = 1
-	} else {
-		l.column++
-	}
-}
-
-func (l *lexer) errorf(line, column int, format string, args ...any) error {
-	return &SyntaxError{line, column, fmt.Sprintf(format, args...), ErrSyntax}
-}
-
-func (l *lexer) token() (token, error) {
-	b, ok, err := l.space()
-	t := token{line: l.line, column: l.column}
-	if err != nil || !ok {
-		return t, err
-	}
-	switch {
-	case b == '"':
-		t.kind = quoted
-		t.text, err = l.quoted()
-		return t, err
-	case wordByte(b):
-		t.kind = word
-		t.text, err = l.word()
-		return t, err
-	case strings.IndexByte("{}[]=;,", b) >= 0:
-		l.take(b)
-		t.kind, t.text = punctuation, string(rune(b))
-		return t, nil
-	case b == '-':
-		l.take(b)
-		n, ok, err := l.peek()
-		switch {
-		case err != nil:
-			return t, err
-		case ok && n == '>':
-			l.take(n)
-			t.kind, t.text = punctuation, "->"
-			return t, nil
-		case ok && n == '-':
-			return t, l.errorf(t.line, t.column, "an edge without direction; bitbake -g writes \"->\"")
-		}
-		return t, l.errorf(t.line, t.column, "\"-\" outside of a name; names with it are written in quotes")
-	case b == '<':
-		return t, l.errorf(t.line, t.column, "an HTML label; bitbake -g writes none")
-	}
-	return t, l.errorf(t.line, t.column, "%q does not belong here", string(rune(b)))
-}
-
-// space skips blanks and comments.
-func (l *lexer) space() (byte, bool, error) {
-	for {
-		b, ok, err := l.peek()
-		if err != nil || !ok {
-			return 0, false, err
-		}
-		switch b {
-		case ' ', '\t', '\r', '\n':
-			l.take(b)
-		case '#':
-			if err := l.restOfLine(); err != nil {
-				return 0, false, err
-			}
-		case '/':
-			if err := l.comment(); err != nil {
-				return 0, false, err
-			}
-		default:
-			return b, true, nil
-		}
-	}
-}
-
-func (l *lexer) restOfLine() error {
-	for {
-		b, ok, err := l.peek()
-		if err != nil || !ok || b == '\n' {
-			return err
-		}
-		l.take(b)
-	}
-}
-
-func (l *lexer) comment() error {
-	line, column := l.line, l.column
-	l.take('/')
-	b, ok, err := l.peek()
-	if err != nil {
-		return err
-	}
-	if ok && b == '/' {
-		return l.restOfLine()
-	}
-	if !ok || b != '*' {
-		return l.errorf(line, column, "\"/\" outside of a name; names with it are written in quotes")
-	}
-	l.take(b)
-	star := false
-	for {
-		b, ok, err := l.peek()
-		if err != nil {
-			return err
-		}
-		if !ok {
-			return l.errorf(line, column, "a comment that does not end")
-		}
-		l.take(b)
-		if star && b == '/' {
-			return nil
-		}
-		star = b == '*'
-	}
-}
-
-func wordByte(b byte) bool {
-	return b == '_' || b == '.' || b >= '0' && b <= '9' || b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' || b >= 0x80
-}
-
-func (l *lexer) word() (string, error) {
-	l.buf = l.buf[:0]
-	for {
-		b, ok, err := l.peek()
-		if err != nil {
-			return "", err
-		}
-		if !ok || !wordByte(b) {
-			return string(l.buf), nil
-		}
-		if err := l.keep(b, l.line, l.column); err != nil {
-			return "", err
-		}
-		l.take(b)
-	}
-}
-
-// quoted reads "…". DOT has one escape, \"; bitbake's \n in labels is text.
-func (l *lexer) quoted() (string, error) {
-	line, column := l.line, l.column
-	l.take('"')
-	l.buf = l.buf[:0]
-	for {
-		b, ok, err := l.peek()
-		if err != nil {
-			return "", err
-		}
-		if !ok {
-			return "", l.errorf(line, column, "a quote that does not end")
-		}
-		l.take(b)
-		switch b {
-		case '"':
-			return string(l.buf), nil
-		case '\n':
-			// bitbake never breaks a name; a missing quote would swallow the file.
-			return "", l.errorf(line, column, "a quote that does not end on its line")
-		case '\\':
-			n, ok, err := l.peek()
-			if err != nil {
-				return "", err
-			}
-			if ok && n == '"' {
-				l.take(n)
-				b = n
-			}
-		}
-		if err := l.keep(b, line, column); err != nil {
-			return "", err
-		}
-	}
-}
-
-func (l *lexer) keep(b byte, line, column int) error {
-	if len(l.buf) >= maxToken {
-		return &SyntaxError{line, column, fmt.Sprintf("a name of more than %d bytes", maxToken), ErrLimit}
-	}
-	l.buf = append(l.buf, b)
-	return nil
 }

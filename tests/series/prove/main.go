@@ -368,7 +368,7 @@ func writeLayer(dir string, l compiler.Layer) error {
 	if err != nil {
 		return err
 	}
-	return c.Write(false)
+	return c.Write(context.Background(), false)
 }
 
 // commits are the revisions of the checkouts, as far as git knows them.
