@@ -1,6 +1,7 @@
 package compiler
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -59,6 +60,9 @@ type Account struct {
 	Rules    []string       `json:"rules,omitempty"` // rules that speak about it now
 }
 
+// ErrNoField is returned for the path of a field that does not exist.
+var ErrNoField = errors.New("there is no such field in the configuration or the language")
+
 // Explain gives account of a field by its path, such as
 // targets.cam.sysctl."vm.swappiness". Quotes may be left out where the
 // configuration or the language tells how the names divide.
@@ -104,7 +108,7 @@ func (p *Project) Explain(path string) (Account, error) {
 		}
 	}
 	if n == nil && !known {
-		return a, fmt.Errorf("%q is neither in the configuration nor in the language", path)
+		return a, fmt.Errorf("%q: %w", path, ErrNoField)
 	}
 	if n == nil {
 		return a, p.stranger(names)
@@ -398,18 +402,36 @@ func (p *Project) PathsAt(place string) ([]string, bool) {
 		return nil, false
 	}
 	var paths []string
+	p.walkFields(func(path string, n *load.Node) {
+		if n.Pos.File == file && n.Pos.Line == line {
+			paths = append(paths, path)
+		}
+	})
+	return paths, true
+}
+
+// Paths lists the fields that the configuration sets.
+func (p *Project) Paths() []string {
+	var paths []string
+	p.walkFields(func(path string, _ *load.Node) { paths = append(paths, path) })
+	return paths
+}
+
+// walkFields calls f for each field of the configuration that holds a value.
+func (p *Project) walkFields(f func(path string, n *load.Node)) {
 	var walk func(n *load.Node, path string)
 	walk = func(n *load.Node, path string) {
-		for _, f := range n.Fields {
-			sub := load.PathOf(path, f.Name)
-			if f.Value.Kind != load.Struct && f.Value.Pos.File == file && f.Value.Pos.Line == line {
-				paths = append(paths, sub)
+		for _, field := range n.Fields {
+			sub := load.PathOf(path, field.Name)
+			if field.Value.Kind != load.Struct {
+				f(sub, field.Value)
 			}
-			walk(f.Value, sub)
+			walk(field.Value, sub)
 		}
 	}
-	walk(p.Config.Root, "")
-	return paths, true
+	if p.Config != nil && p.Config.Root != nil {
+		walk(p.Config.Root, "")
+	}
 }
 
 // sysctlTrait puts a tag of the facts into words.

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/yoctune/yoctune/internal/cli"
 )
 
 // around puts lines into an otherwise sound target.
@@ -112,13 +114,13 @@ stages: {a: {kind: "model", input: "b", path: "m"}, b: {kind: "model", input: "a
 			code := run(context.Background(), []string{"build", dir, "-o", out}, &stdout, &stderr)
 			if c.id == "" {
 				// Accepted, because the file it goes to does not act on it.
-				if code != exitDone {
+				if code != cli.ExitDone {
 					t.Fatalf("exit code %d\n%s", code, stderr.String())
 				}
 				return
 			}
-			if code != exitFailed {
-				t.Errorf("exit code %d, want %d\n%s", code, exitFailed, stderr.String())
+			if code != cli.ExitFailed {
+				t.Errorf("exit code %d, want %d\n%s", code, cli.ExitFailed, stderr.String())
 			}
 			if !strings.Contains(stderr.String(), "error["+c.id) {
 				t.Errorf("no %s in\n%s", c.id, stderr.String())
@@ -169,7 +171,7 @@ func TestOutputThatCannotBeUsedIsRefused(t *testing.T) {
 			continue // root writes anywhere
 		}
 		var stdout, stderr bytes.Buffer
-		if code := run(context.Background(), []string{"build", dir, "-o", out}, &stdout, &stderr); code != exitFailed {
+		if code := run(context.Background(), []string{"build", dir, "-o", out}, &stdout, &stderr); code != cli.ExitFailed {
 			t.Errorf("%s: exit code %d\n%s", name, code, stderr.String())
 		}
 		if !strings.Contains(stderr.String(), "the output folder cannot be used") {

@@ -19,6 +19,7 @@ import (
 	"github.com/yoctune/yoctune/compiler/layer/sign"
 	"github.com/yoctune/yoctune/compiler/layer/tree"
 	"github.com/yoctune/yoctune/compiler/report/review"
+	"github.com/yoctune/yoctune/internal/cli"
 	"github.com/yoctune/yoctune/internal/signature"
 )
 
@@ -33,9 +34,9 @@ type buildOptions struct {
 // selectionFlags are the flags that choose what to build.
 func selectionFlags(cmd *cobra.Command, o *compiler.Selection) {
 	f := cmd.Flags()
-	f.StringVar(&o.Target, "target", "", "only this `TARGET`")
-	f.StringVar(&o.Release, "release", "", "only the targets of this `RELEASE`")
-	f.BoolVar(&o.All, "all", false, "every release, each in OUT/<layer>-<release>")
+	f.StringVar(&o.Target, "target", "", "`TARGET` to build (default: all)")
+	f.StringVar(&o.Release, "release", "", "`RELEASE` whose targets to build (default: the only one)")
+	f.BoolVar(&o.All, "all", false, "build every release, each in OUT/<layer>-<release>")
 	variables(cmd)
 	cmd.MarkFlagsMutuallyExclusive("release", "all")
 	cmd.MarkFlagsMutuallyExclusive("target", "all")
@@ -44,42 +45,43 @@ func selectionFlags(cmd *cobra.Command, o *compiler.Selection) {
 func newBuildCommand() *cobra.Command {
 	var o buildOptions
 	cmd := &cobra.Command{
-		Use:   "build DIR -o OUT",
+		Use:   "build [DIR] -o OUT",
 		Short: "Write the layer of a configuration",
-		Long: `Write the layer that the configuration in DIR describes into the folder OUT.
+		Long: `Write the layer of the configuration in DIR (default: the current folder) to the
+folder OUT.
 
-Nothing is written when anything is wrong. Files in OUT that yoctune did not
-write are neither deleted nor overwritten; generated files that are no longer
-part of the layer go; a generated file that was edited by hand is kept, and the
-build refused, unless --force is given.
+If the configuration has an error, nothing is written. Files in OUT that yoctune did not
+write are neither deleted nor overwritten. Generated files that are no longer part of the
+layer are deleted. A generated file that was edited by hand stops the build, unless
+--force is given.
 
-With --check nothing is written: what changes for the devices is explained, the
-differences are shown below it, and the exit status is 3 when there are any. It is
-meant for CI.`,
+With --check nothing is written: the command explains what would change on the devices,
+shows the differences of the files, and exits with 3 when there are any. This is meant
+for CI.`,
 		Example: `  yoctune build examples/video-analytics -o build/meta-vision
   yoctune build . -o meta-tuning --check
   yoctune build . -o layers --all`,
-		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return build(cmd, args[0], o)
+			dir, err := configurationFolder(args)
+			if err != nil {
+				return err
+			}
+			return build(cmd, dir, o)
 		},
 	}
 	selectionFlags(cmd, &o.Selection)
 	f := cmd.Flags()
-	f.StringVarP(&o.out, "output", "o", "", "`DIR` of the layer")
-	f.BoolVar(&o.check, "check", false, "write nothing; exit with 3 when the folder is not up to date")
+	f.StringVarP(&o.out, "output", "o", "", "`OUT` folder of the layer")
+	f.BoolVar(&o.check, "check", false, "write nothing; exit with 3 when OUT is not up to date")
 	f.BoolVar(&o.force, "force", false, "overwrite generated files that were edited by hand")
 	return cmd
 }
 
 func build(cmd *cobra.Command, dir string, o buildOptions) error {
 	started := time.Now()
-	format, err := formatOf(cmd)
-	if err != nil {
-		return err
-	}
+	format := cli.Format(cmd)
 	if o.out == "" {
-		return usageError{errors.New("give the folder of the layer with -o")}
+		return cli.UsageError(errors.New("--output OUT is required: the folder of the layer"))
 	}
 	p, layers, err := open(cmd, dir, format, o.Selection)
 	if err != nil {
@@ -122,13 +124,13 @@ func build(cmd *cobra.Command, dir string, o buildOptions) error {
 		}
 	}
 	if o.check && changed {
-		return errDifferent
+		return cli.AnswerNo()
 	}
 	return nil
 }
 
-// open reads a configuration and makes the layers of a selection; what was
-// found is shown.
+// open reads a configuration, prints its diagnostics, and makes the layers of a
+// selection.
 func open(cmd *cobra.Command, dir, format string, sel compiler.Selection) (*compiler.Project, []compiler.Layer, error) {
 	p, err := openProject(cmd, dir)
 	if err != nil {
@@ -141,7 +143,7 @@ func open(cmd *cobra.Command, dir, format string, sel compiler.Selection) (*comp
 	return p, layers, nil
 }
 
-// conflicts are the files that building would stop at.
+// conflicts reports the files that stop a build.
 func conflicts(c *tree.Comparison, force bool) *diag.Report {
 	report := &diag.Report{}
 	for _, k := range c.Conflicts {
@@ -164,10 +166,10 @@ func write(cmd *cobra.Command, format string, c *tree.Comparison, force bool) er
 		if err := showReport(cmd, format, "", report, nil); err != nil {
 			return err
 		}
-		return errReported
+		return cli.AlreadyReported()
 	}
-	// An interrupt while files are written lets the writing come to an end or be
-	// tidied away; at any other time it ends the program.
+	// An interrupt while files are written completes or undoes the write; at any other
+	// time it ends the program.
 	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := c.Write(ctx, force); err != nil {
@@ -179,15 +181,15 @@ func write(cmd *cobra.Command, format string, c *tree.Comparison, force bool) er
 	return nil
 }
 
-// explainDifferences says what the differences mean. A folder that cannot be read
-// as a layer (somebody edited its plan) still has a diff.
+// explainDifferences prints what the differences mean for the devices. A folder that
+// cannot be read as a layer, for example because its plan was edited, still has a diff.
 func explainDifferences(cmd *cobra.Command, format string, l compiler.Layer, c *tree.Comparison) error {
 	if c.Clean() {
 		return nil
 	}
 	r, err := review.Compare(committed(c), sideOf(l, "the configuration"), false)
 	if err != nil {
-		fmt.Fprintf(cmd.ErrOrStderr(), "yoctune: no review: %v; the differences of the files follow\n", err)
+		fmt.Fprintf(cmd.ErrOrStderr(), "yoctune: warning: the layer cannot be reviewed: %v; only the differences of its files are shown\n", err)
 		return nil
 	}
 	if r.Clean() {
@@ -216,10 +218,10 @@ func showDifferences(w io.Writer, format string, c *tree.Comparison) error {
 			continue
 		}
 		if a.Path == manifest.Name {
-			continue // it says the same as the files it lists
+			continue // it only repeats the files that it lists
 		}
 		diff := differences(c.Out, a)
-		if colourful(w) {
+		if cli.Colour(w) {
 			diff = paintDiff(diff)
 		}
 		if _, err := io.WriteString(w, diff); err != nil {
@@ -266,7 +268,7 @@ type buildSummary struct {
 	keys bool // the layer has keys
 }
 
-// judgeSignatures looks which plans of a layer with keys are not signed by one.
+// judgeSignatures finds the plans of a layer with keys that none of its keys signed.
 func (s *buildSummary) judgeSignatures(out string) error {
 	if !s.keys {
 		return nil
@@ -315,10 +317,10 @@ func (s buildSummary) text(out string) string {
 		out, s.Layer, s.Release, count(s.Files, "file"), s.Added, s.Changed, s.Removed,
 		count(s.Targets, "target"), count(s.Modes, "power mode"), count(s.Setting, "setting"), count(s.Warnings, "warning"), s.Millis)
 	if len(s.Stale) > 0 {
-		text += "\nsignatures of plans that changed were removed: " + strings.Join(s.Stale, ", ")
+		text += "\nremoved the signatures of changed plans: " + strings.Join(s.Stale, ", ")
 	}
 	if len(s.Unsigned) > 0 {
-		text += "\nnot signed, so the devices refuse the plan: " + strings.Join(s.Unsigned, ", ") + "; run: yoctune sign " + out + " --key FILE"
+		text += "\nunsigned plans, which the devices refuse: " + strings.Join(s.Unsigned, ", ") + "; sign them with: yoctune sign " + out + " --key FILE"
 	}
 	return text
 }

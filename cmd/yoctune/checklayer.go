@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/yoctune/yoctune/compiler/layer/checklayer"
+	"github.com/yoctune/yoctune/internal/cli"
 )
 
 // newCheckLayerCommand returns `yoctune check-layer`.
@@ -19,55 +20,52 @@ func newCheckLayerCommand() *cobra.Command {
 	var o checklayer.Options
 	cmd := &cobra.Command{
 		Use:   "check-layer LAYER --release R --machine M --bitbake DIR --oe-core DIR --meta-tegra DIR",
-		Short: "Run your bitbake over a generated layer",
+		Short: "Check a generated layer with your bitbake",
 		Long: `Check a layer with the real bitbake, openembedded-core and meta-tegra, offline.
 
-The quick mode, about a minute, masks every recipe but those the layer has or
-appends to and puts empty stand-ins in place of what they depend on. It parses,
-looks whether each .bbappend attaches, resolves dependencies, compares final
-variables with what the layer and its plan promise, really runs the tasks of the
-layer's recipes up to package_qa and looks at what they install, and ends with
-yocto-check-layer: a layer that is present but not switched on must change no
-task's signature. --full does so with nothing masked, which takes much longer.
+The quick mode takes about a minute. It masks every recipe except those that the layer
+has or appends to, and replaces their dependencies by empty recipes. It then
+  - parses the layer and checks that each .bbappend applies,
+  - resolves dependencies,
+  - compares final variables with the layer and its plan,
+  - runs the tasks of the layer's recipes up to package_qa and checks what they install,
+  - runs yocto-check-layer: a layer that is present but not enabled must not change the
+    signature of any task.
+With --full nothing is masked, which takes much longer.
 
-Nothing is written to the layer or the checkouts. bitbake refuses root: as root
-it is run as --user.
+Nothing is written to the layer or to the checkouts. bitbake refuses to run as root; when
+started as root, it is run as --user.
 
-Exit status: 0 all passed, 1 the check could not be run, 3 a check failed.`,
+Exit status: 0 all checks passed, 1 they could not be run, 3 a check failed.`,
 		Example: `  yoctune check-layer build/meta-vision --release scarthgap \
     --machine jetson-orin-nano-devkit --bitbake ~/src/bitbake \
     --oe-core ~/src/openembedded-core --meta-tegra ~/src/meta-tegra`,
-		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Layer = args[0]
 			return runCheckLayer(cmd, o)
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.Release, "release", "", "`RELEASE` the layer is for: a branch of meta-tegra, e.g. scarthgap")
-	f.StringVar(&o.Machine, "machine", "", "`MACHINE` to check for, e.g. jetson-orin-nano-devkit")
-	f.StringVar(&o.BitBake, "bitbake", "", "`DIR` with a checkout of bitbake")
-	f.StringVar(&o.OECore, "oe-core", "", "`DIR` with a checkout of openembedded-core or poky")
-	f.StringVar(&o.MetaTegra, "meta-tegra", "", "`DIR` with a checkout of meta-tegra")
-	f.StringArrayVar(&o.Extra, "extra-layer", nil, "`DIR` of a further layer that this one depends on (may be repeated)")
-	f.StringVar(&o.WorkDir, "workdir", "", "`DIR` to keep build folders and logs in (default: temporary, kept when a check fails)")
-	f.StringVar(&o.User, "user", "", "`ACCOUNT` to run bitbake as when root (default: nobody)")
+	f.StringVar(&o.Release, "release", "", "`R` release of the layer: a branch of meta-tegra such as scarthgap")
+	f.StringVar(&o.Machine, "machine", "", "`M` machine to check, such as jetson-orin-nano-devkit")
+	f.StringVar(&o.BitBake, "bitbake", "", "`DIR` checkout of bitbake")
+	f.StringVar(&o.OECore, "oe-core", "", "`DIR` checkout of openembedded-core or poky")
+	f.StringVar(&o.MetaTegra, "meta-tegra", "", "`DIR` checkout of meta-tegra")
+	f.StringArrayVar(&o.Extra, "extra-layer", nil, "`DIR` another layer that this one depends on; may be repeated")
+	f.StringVar(&o.WorkDir, "workdir", "", "`DIR` for build folders and logs (default: temporary, kept when a check fails)")
+	f.StringVar(&o.User, "user", "", "`ACCOUNT` that runs bitbake when started as root (default: nobody)")
 	f.BoolVar(&o.Full, "full", false, "also parse and check with nothing masked")
-	f.DurationVar(&o.Timeout, "timeout", 0, "`TIME` that one step may take (default: 15m, 6h for the steps of --full)")
+	f.DurationVar(&o.Timeout, "timeout", 0, "`TIME` limit of one step (default: 15m, and 6h for the steps of --full)")
 	f.IntVar(&o.Threads, "threads", 0, "`N` threads of bitbake (default: one per CPU)")
+	for _, name := range []string{"release", "machine", "bitbake", "oe-core", "meta-tegra"} {
+		cobra.CheckErr(cmd.MarkFlagRequired(name))
+	}
 	return cmd
 }
 
 func runCheckLayer(cmd *cobra.Command, o checklayer.Options) error {
-	format, err := formatOf(cmd)
-	if err != nil {
-		return err
-	}
-	for _, flag := range []string{"release", "machine", "bitbake", "oe-core", "meta-tegra"} {
-		if !cmd.Flags().Changed(flag) {
-			return usageError{fmt.Errorf("--%s is needed: %s", flag, cmd.Flags().Lookup(flag).Usage)}
-		}
-	}
+	format := cli.Format(cmd)
+
 	out, progress := cmd.OutOrStdout(), cmd.ErrOrStderr()
 	finished := func(s checklayer.Step) { writeStep(out, s) }
 	if format == "json" {
@@ -78,8 +76,8 @@ func runCheckLayer(cmd *cobra.Command, o checklayer.Options) error {
 			}{"step", s})
 		}
 	}
-	// bitbake's server would outlive us: every way of being told to stop must
-	// reach it.
+	// bitbake's server would outlive this process: every signal that ends this process
+	// must end the server too.
 	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	summary, err := checklayer.Run(ctx, o, checklayer.Observer{
@@ -100,13 +98,12 @@ func runCheckLayer(cmd *cobra.Command, o checklayer.Options) error {
 		writeCheckSummary(out, summary)
 	}
 	if summary.Failed > 0 {
-		return errCheckFailed
+		return cli.AnswerNo()
 	}
 	return nil
 }
 
-// writeStep prints one line per step, and under it what a reader needs: the
-// errors of a failed one.
+// writeStep prints one line per step, and below a failed one its errors.
 func writeStep(w io.Writer, s checklayer.Step) {
 	fmt.Fprintf(w, "%-7s %7.1fs  %s", s.Status, s.Seconds, strings.TrimSpace(s.Name+" "+s.Subject))
 	switch {

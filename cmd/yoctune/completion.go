@@ -11,16 +11,15 @@ import (
 	"github.com/yoctune/yoctune/schema/facts/release"
 )
 
-// completions tells shells what flags take, wherever a flag of that name is: a word
-// means the same in every command.
+// completions registers the values of flags for shells. A flag of one name takes the
+// same values in every command.
 func completions(cmd *cobra.Command) {
-	for name, words := range map[string]func(*cobra.Command) []string{
-		"board":   func(*cobra.Command) []string { return board.IDs() },
-		"release": func(*cobra.Command) []string { return release.Names() },
-		"kernel":  func(*cobra.Command) []string { return strings.Split(kernel.Names(), ", ") },
-		"as":      func(*cobra.Command) []string { return importer.Kinds() },
-		"kind":    func(*cobra.Command) []string { return drawings() },
-		"format":  formatsOf,
+	for name, words := range map[string]func() []string{
+		"board":   func() []string { return board.IDs() },
+		"release": func() []string { return release.Names() },
+		"kernel":  func() []string { return strings.Split(kernel.Names(), ", ") },
+		"as":      func() []string { return importer.Kinds() },
+		"kind":    func() []string { return drawings() },
 	} {
 		if !has(cmd, name) {
 			continue
@@ -29,8 +28,8 @@ func completions(cmd *cobra.Command) {
 		if name == "kernel" {
 			rest = cobra.ShellCompDirectiveDefault // or a file
 		}
-		cobra.CheckErr(cmd.RegisterFlagCompletionFunc(name, func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-			return words(cmd), rest
+		cobra.CheckErr(cmd.RegisterFlagCompletionFunc(name, func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return words(), rest
 		}))
 	}
 	for _, name := range []string{"dir", "workdir", "bitbake", "oe-core", "meta-tegra", "extra-layer", "overlay", "buildstats"} {

@@ -7,34 +7,35 @@ import (
 
 	"github.com/yoctune/yoctune/compiler/layer/tree"
 	"github.com/yoctune/yoctune/compiler/report/review"
+	"github.com/yoctune/yoctune/internal/cli"
 )
 
 func newDiffCommand() *cobra.Command {
 	var o reviewOptions
 	cmd := &cobra.Command{
-		Use:   "diff DIR [OUT]",
-		Short: "Show what building would change in a layer",
-		Long: `Show, as a unified diff, what building the configuration in DIR would change in
-the folder OUT; or how its layer differs from that of another revision of git
-(--rev) or of another target (--against). Nothing is written. "yoctune review"
-says what the differences mean.`,
+		Use:   "diff [DIR] [LAYER]",
+		Short: "Show how a build would change the files of a layer",
+		Long: `Show, as a unified diff, how building the configuration in DIR (default: the current
+folder) would change the folder LAYER; or how its layer differs from that of another git
+revision (--rev) or of another target (--against). Nothing is written. "yoctune review"
+explains what the differences mean for the devices.`,
 		Example: `  yoctune diff . build/meta-vision
   yoctune diff . build/meta-vision --exit-code && echo up to date
   yoctune diff . --rev origin/main
   yoctune diff . --target lab --against factory`,
-		Args: cobra.RangeArgs(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := o.compared(args)
+			if err != nil {
+				return err
+			}
 			var changed bool
-			var err error
-			if o.rev != "" || o.against != "" {
-				changed, err = diffSides(cmd, args, o)
-			} else if len(args) == 2 {
-				changed, err = diffLayers(cmd, args[0], args[1], buildOptions{Selection: o.Selection})
+			if c.layer != "" {
+				changed, err = diffLayers(cmd, c, buildOptions{Selection: o.Selection})
 			} else {
-				err = usageError{errNothingToCompare}
+				changed, err = diffSides(cmd, c, o)
 			}
 			if err == nil && changed && o.exitCode {
-				return errDifferent
+				return cli.AnswerNo()
 			}
 			return err
 		},
@@ -46,18 +47,15 @@ says what the differences mean.`,
 	return cmd
 }
 
-func diffLayers(cmd *cobra.Command, dir, out string, o buildOptions) (changed bool, err error) {
-	format, err := formatOf(cmd)
-	if err != nil {
-		return false, err
-	}
-	_, layers, err := open(cmd, dir, format, o.Selection)
+func diffLayers(cmd *cobra.Command, what comparison, o buildOptions) (changed bool, err error) {
+	format := cli.Format(cmd)
+	_, layers, err := open(cmd, what.dir, format, o.Selection)
 	if err != nil {
 		return false, err
 	}
 	files := 0
 	for _, l := range layers {
-		c, err := earlier(filepath.Join(out, l.Folder), l)
+		c, err := earlierLayer(filepath.Join(what.layer, l.Folder), l)
 		if err != nil {
 			return changed, err
 		}
@@ -74,12 +72,9 @@ func diffLayers(cmd *cobra.Command, dir, out string, o buildOptions) (changed bo
 }
 
 // diffSides shows how the layers of a review differ, file by file.
-func diffSides(cmd *cobra.Command, args []string, o reviewOptions) (changed bool, err error) {
-	format, err := formatOf(cmd)
-	if err != nil {
-		return false, err
-	}
-	r, err := reviewed(cmd, args, format, o)
+func diffSides(cmd *cobra.Command, what comparison, o reviewOptions) (changed bool, err error) {
+	format := cli.Format(cmd)
+	r, err := compare(cmd, what, format, o)
 	if err != nil {
 		return false, err
 	}

@@ -1,70 +1,171 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	slashpath "path"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
+	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"github.com/yoctune/yoctune/compiler"
 	"github.com/yoctune/yoctune/compiler/diag"
+	"github.com/yoctune/yoctune/internal/cli"
 )
 
 func newExplainCommand() *cobra.Command {
 	var dir string
+	var list bool
 	cmd := &cobra.Command{
-		Use:   "explain ID | PATH | FILE:LINE",
+		Use:   "explain ID|PATH|FILE:LINE",
 		Short: "Explain a diagnostic, a rule, or a field of the configuration",
-		Long: `Explain one of:
+		Long: `Explain one of
+  a diagnostic or a rule   such as YT0103 or tcp-cc-bbr
+  a field                  such as targets.cam.sysctl."vm.swappiness": its value and the
+                           line that set it, what it replaced, the range the kernel
+                           accepts, side effects, and the settings and files made from it
+  a line                   such as config.cue:12: the fields that are set there
 
-  a diagnostic or a rule   YT0103, tcp-cc-bbr
-  a field                  targets.cam.sysctl."vm.swappiness": its value, who said
-                           so, what it replaced, what the kernel takes, what else it
-                           touches, the settings and files it becomes
-  a line                   config.cue:12: the fields written there
+Fields are looked up in the configuration of --dir, lines in the folder of FILE.
 
-Fields and lines are looked up in the configuration of --dir.`,
+With --list the command lists what can be explained: all of it, or only the diagnostics,
+the rules, or the paths of the fields that the configuration sets.`,
 		Example: `  yoctune explain YT0105
-  yoctune explain targets.line-camera.sysctl.vm.swappiness --dir examples/video-analytics`,
-		Args: cobra.ExactArgs(1),
+  yoctune explain targets.line-camera.sysctl.vm.swappiness --dir examples/video-analytics
+  yoctune explain examples/video-analytics/config.cue:22
+  yoctune explain --list rules`,
 		ValidArgsFunction: func(_ *cobra.Command, _ []string, toComplete string) ([]string, cobra.ShellCompDirective) {
 			ids := compiler.PageIDs()
 			return slices.DeleteFunc(ids, func(id string) bool { return !strings.HasPrefix(id, toComplete) }), cobra.ShellCompDirectiveNoFileComp
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			format, err := formatOf(cmd)
+			if list {
+				return listTopics(cmd, args, dir)
+			}
+			if page, ok := compiler.Page(args[0]); ok {
+				return showPage(cmd, page)
+			}
+			if looksLikeID(args[0]) {
+				return unknownTopic(args[0], compiler.PageIDs())
+			}
+			what := args[0]
+			if m := placePattern().FindStringSubmatch(what); m != nil {
+				file := m[1]
+				if !cmd.Flags().Changed("dir") {
+					dir = filepath.Dir(file)
+				}
+				if rel, err := filepath.Rel(dir, file); err == nil && filepath.IsLocal(rel) {
+					file = rel
+				}
+				what = file + ":" + m[2]
+			}
+			folder, err := folderOf(dir)
 			if err != nil {
 				return err
 			}
-			if page, ok := compiler.Page(args[0]); ok {
-				return showPage(cmd, format, page)
+			return explainField(cmd, folder, what, args[0])
+		},
+		Args: func(_ *cobra.Command, args []string) error {
+			switch {
+			case !list && len(args) == 0:
+				return errors.New("missing argument: ID|PATH|FILE:LINE; --list shows what can be explained")
+			case len(args) > 1:
+				return fmt.Errorf("unexpected argument %q", args[1])
+			case list && len(args) == 1 && !slices.Contains(topicKinds(), args[0]):
+				return fmt.Errorf("--list %s: choose one of %s", args[0], strings.Join(topicKinds(), ", "))
 			}
-			if looksLikeID(args[0]) {
-				hint := diag.DidYouMean(args[0], compiler.PageIDs())
-				if hint == "" {
-					hint = "docs/rules.md lists what there is"
-				}
-				return fmt.Errorf("nothing is called %q; %s", args[0], hint)
-			}
-			return explainField(cmd, format, dir, args[0])
+			return nil
 		},
 	}
 	variables(cmd)
-	cmd.Flags().StringVar(&dir, "dir", ".", "`DIR` of the configuration")
+	cmd.Flags().StringVar(&dir, "dir", ".", "`DIR` folder of the configuration")
+	cmd.Flags().BoolVar(&list, "list", false, "list what can be explained: diagnostics, rules or paths")
 	return cmd
 }
 
-// looksLikeID tells a mistyped id from a field at the margin of a configuration.
+// topicKinds are the lists of --list.
+func topicKinds() []string { return []string{"diagnostics", "rules", "paths"} }
+
+// topic is a line of --list.
+type topic struct {
+	Type  string `json:"type"` // diagnostic, rule, path
+	ID    string `json:"id"`
+	Title string `json:"title,omitempty"`
+}
+
+// listTopics lists what can be explained. The paths are those of the configuration in
+// dir; the list of everything leaves them out where there is no configuration.
+func listTopics(cmd *cobra.Command, kinds []string, dir string) error {
+	all := len(kinds) == 0
+	if all {
+		kinds = topicKinds()
+	}
+	var topics []topic
+	for _, id := range compiler.PageIDs() {
+		kind := "rule"
+		if strings.HasPrefix(id, "YT") {
+			kind = "diagnostic"
+		}
+		if page, ok := compiler.Page(id); ok && slices.Contains(kinds, kind+"s") {
+			topics = append(topics, topic{kind, id, page.Title})
+		}
+	}
+	if slices.Contains(kinds, "paths") {
+		p, err := openProject(cmd, dir)
+		if err != nil && !all {
+			return err
+		}
+		if err == nil {
+			for _, path := range p.Paths() {
+				topics = append(topics, topic{"path", path, ""})
+			}
+		}
+	}
+	w := cmd.OutOrStdout()
+	if cli.Format(cmd) == "json" {
+		for _, t := range topics {
+			writeJSONLine(w, t)
+		}
+		endJSON(cmd)
+		return nil
+	}
+	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, t := range topics {
+		if t.Title == "" {
+			fmt.Fprintln(tw, t.ID)
+		} else {
+			fmt.Fprintf(tw, "%s\t%s\n", t.ID, t.Title)
+		}
+	}
+	return tw.Flush()
+}
+
+// unknownTopic is the error about a word that nothing is known of.
+func unknownTopic(word string, known []string) error {
+	if near := diag.Nearest(word, known); near != "" {
+		return fmt.Errorf("no diagnostic, rule or field is called %q; did you mean %q?", word, near)
+	}
+	return fmt.Errorf("no diagnostic, rule or field is called %q; 'yoctune explain --list' lists them", word)
+}
+
+// looksLikeID distinguishes a mistyped id from the path of a field.
 func looksLikeID(s string) bool {
 	return regexp.MustCompile(`^(YT[0-9]*|[a-z0-9]+(-[a-z0-9]+)+)$`).MatchString(s)
 }
 
-func showPage(cmd *cobra.Command, format string, page diag.Explanation) error {
+// placePattern matches FILE:LINE and FILE:LINE:COLUMN.
+func placePattern() *regexp.Regexp {
+	return regexp.MustCompile(`^(.+\.(?:cue|hcl|jsonnet|libsonnet)):([0-9]+)(?::[0-9]+)?$`)
+}
+
+func showPage(cmd *cobra.Command, page diag.Explanation) error {
 	w := cmd.OutOrStdout()
-	if format == "json" {
+	if cli.Format(cmd) == "json" {
 		writeJSONLine(w, struct {
 			Type string `json:"type"`
 			diag.Explanation
@@ -88,23 +189,40 @@ func showPage(cmd *cobra.Command, format string, page diag.Explanation) error {
 	return nil
 }
 
-func explainField(cmd *cobra.Command, format, dir, what string) error {
+// explainField explains a field by its path or by its line. asked is the argument as
+// the user wrote it.
+func explainField(cmd *cobra.Command, dir, what, asked string) error {
+	format := cli.Format(cmd)
 	p, err := openProject(cmd, dir)
 	if err != nil {
+		if !strings.ContainsAny(what, ".:") { // any word is a path, but hardly meant as one
+			return unknownTopic(asked, compiler.PageIDs())
+		}
 		return err
 	}
 	paths := []string{what}
 	if at, ok := p.PathsAt(what); ok {
 		if len(at) == 0 {
-			return fmt.Errorf("no field of the configuration is written at %s", what)
+			return fmt.Errorf("no field of the configuration is set at %s", asked)
 		}
 		paths = at
 	}
 	w := cmd.OutOrStdout()
 	for i, path := range paths {
 		a, err := p.Explain(path)
+		if errors.Is(err, compiler.ErrNoField) && !strings.ContainsAny(what, ".:") {
+			known := compiler.PageIDs()
+			for _, path := range p.Paths() {
+				field, _, _ := strings.Cut(path, ".")
+				known = append(known, field)
+			}
+			return unknownTopic(asked, known)
+		}
 		if err != nil {
 			return err
+		}
+		if a.Pos != nil { // relative to the current folder, so that an editor opens it
+			a.Pos.File = slashpath.Join(fromHere(dir), a.Pos.File)
 		}
 		if format == "json" {
 			writeJSONLine(w, struct {
@@ -135,13 +253,13 @@ func showAccount(w io.Writer, a compiler.Account) {
 	line("takes", a.Expected)
 	line("value", a.Value)
 	if a.Pos != nil {
-		at := compiler.Place(*a.Pos)
+		place := compiler.Place(*a.Pos)
 		if a.Profile != "" {
-			at += ", profile " + a.Profile
+			place += ", profile " + a.Profile
 		}
-		line("written", at)
+		line("set at", place)
 	} else {
-		line("written", "nowhere in this configuration")
+		line("set at", "nowhere in this configuration")
 	}
 	for _, r := range a.Replaced {
 		line("replaces", r)
@@ -168,6 +286,6 @@ func showAccount(w io.Writer, a compiler.Account) {
 	}
 	line("schema", a.See)
 	for _, r := range a.Rules {
-		line("says", r)
+		line("findings", r)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/yoctune/yoctune/compiler/diag"
+	"github.com/yoctune/yoctune/internal/cli"
 	"github.com/yoctune/yoctune/schema/facts/board"
 	"github.com/yoctune/yoctune/schema/facts/release"
 	"github.com/yoctune/yoctune/schema/facts/sysctl"
@@ -21,13 +22,15 @@ import (
 func newFactsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "facts",
-		Short: "Show what yoctune knows of boards, releases and kernel parameters",
-		Long: `Show the facts that yoctune checks configurations against: Jetson modules with
-their clocks and stock power modes, meta-tegra branches, and kernel parameters.
+		Short: "Show the facts about boards, releases and sysctls",
+		Long: `Show the facts that yoctune checks configurations against: Jetson modules with their
+clocks and stock power modes, meta-tegra branches, and sysctls.
 
-Every fact of a board has a source and is marked "verified" when a public file,
-log or source shows it. What is not verified is never used to refuse a
-configuration; what nobody has seen is absent, not zero.`,
+Every fact about a board has a source, and is marked "verified" when a public file, log
+or source shows it. An unverified fact never makes a configuration invalid. An unknown
+value is absent, not zero.`,
+		Example: `  yoctune facts list
+  yoctune facts show orin-nano-8gb`,
 	}
 	cmd.AddCommand(newFactsListCommand(), newFactsShowCommand(), newFactsCheckCommand(), newFactsRefreshCommand())
 	return cmd
@@ -37,19 +40,17 @@ func newFactsListCommand() *cobra.Command {
 	kinds := []string{"boards", "releases", "sysctls"}
 	return &cobra.Command{
 		Use:   "list [boards|releases|sysctls]",
-		Short: "List what facts there are",
+		Short: "List boards, releases or sysctls",
+		Long: `List the boards and releases that there are facts about, or only those of one kind.
+Sysctls are many, and listed only when they are named.`,
 		Example: `  yoctune facts list
   yoctune facts list sysctls | grep tcp_
   yoctune facts list boards --format json`,
-		Args:      cobra.MatchAll(cobra.MaximumNArgs(1), cobra.OnlyValidArgs),
 		ValidArgs: kinds,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			format, err := formatOf(cmd)
-			if err != nil {
-				return err
-			}
+			format := cli.Format(cmd)
 			asJSON := format == "json"
-			// Kernel parameters are many: only when asked for.
+			// Sysctls are many: only when they are named.
 			want := kinds[:2]
 			if len(args) == 1 {
 				want = args
@@ -84,7 +85,7 @@ type factEntry struct {
 	ID      string `json:"id"`
 	Summary string `json:"summary"`
 	Trust   string `json:"trust,omitempty"`
-	// Fields of a board with and without a public file, log or source behind them.
+	// Fields of a board with and without a public file, log or source that shows them.
 	Verified   *int `json:"verified,omitempty"`
 	Unverified *int `json:"unverified,omitempty"`
 }
@@ -167,16 +168,14 @@ func presentOn(f sysctl.Fact) string {
 func newFactsShowCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "show ID",
-		Short: "Show all facts of a board, a release or a kernel parameter",
+		Short: "Show the facts about a board, a release or a sysctl",
+		Long: `Show all facts about a board, a release (a branch of meta-tegra) or a sysctl, with their
+sources.`,
 		Example: `  yoctune facts show orin-nano-8gb
   yoctune facts show scarthgap
   yoctune facts show vm.swappiness --format json`,
-		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			format, err := formatOf(cmd)
-			if err != nil {
-				return err
-			}
+			format := cli.Format(cmd)
 			asJSON := format == "json"
 			return showFacts(cmd.OutOrStdout(), args[0], asJSON)
 		},
@@ -224,15 +223,15 @@ func showFacts(out io.Writer, id string, asJSON bool) error {
 		}
 		return showSysctl(out, f)
 	}
-	return fmt.Errorf("no facts about %q%s (yoctune facts list shows what there is)", diag.Visible(id), meant(id))
+	return fmt.Errorf("no facts about %q%s ('yoctune facts list' shows the names)", diag.Visible(id), suggestFact(id))
 }
 
-// meant suggests what a name that has no facts may stand for.
-func meant(id string) string {
+// suggestFact proposes the name that an unknown one was meant to be.
+func suggestFact(id string) string {
 	names := slices.Concat(board.IDs(), release.Names())
 	family := slices.DeleteFunc(slices.Clone(names), func(n string) bool { return !strings.HasPrefix(n, id) })
 	if id != "" && len(family) > 0 {
-		return ": there are " + strings.Join(family, ", ")
+		return ": choose one of " + strings.Join(family, ", ")
 	}
 	if key, ok := sysctl.Nearest(id); ok {
 		return fmt.Sprintf(": did you mean %q?", key)
@@ -246,7 +245,7 @@ func meant(id string) string {
 func showBoard(out io.Writer, b *board.Board) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "%s (%s)\nmodules %s; %s\n\n", b.Name, b.ID, strings.Join(b.Modules, ", "), b.SoC)
-	// Sources are long and shared: numbered here, spelled out below.
+	// Sources are long and shared: they are numbered here and listed below.
 	var sources []string
 	for _, field := range boardFields(b) {
 		e, ok := b.Evidence[field.name]
@@ -284,7 +283,7 @@ func showBoard(out io.Writer, b *board.Board) error {
 		case r.Verified:
 			about = fmt.Sprintf("modes of %q, verified", r.Table)
 		case r.Table != "":
-			about = fmt.Sprintf("modes of %q, read for L4T %s: not verified here", r.Table, r.Basis)
+			about = fmt.Sprintf("modes of %q, from L4T %s; not verified for this release", r.Table, r.Basis)
 		}
 		fmt.Fprintf(w, "  %s\t%s\t%s\t%s\n", name, strings.Join(r.Machines, ", "), r.NVPModel, about)
 	}
@@ -307,7 +306,7 @@ func mark(verified bool) string {
 
 type shownField struct{ name, value string }
 
-// boardFields are the facts that have evidence, in the order a reader asks.
+// boardFields are the facts that have evidence, most important first.
 func boardFields(b *board.Board) []shownField {
 	count := func(n int) string { return strconv.Itoa(n) }
 	var policies []string
@@ -489,19 +488,15 @@ func end(n *int64, name string) string {
 func newFactsCheckCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "check",
-		Short: "Check all facts against each other",
-		Long: `Check that the facts hold together: sources named, frequency tables ascending,
-stock modes as NVIDIA's own files are, machines that exist, exclusions mutual.
+		Short: "Check the facts for consistency",
+		Long: `Check that the facts are consistent: every fact has a source, frequency tables ascend,
+stock modes equal those in NVIDIA's files, machines exist, and exclusions are mutual.
 
-Exit status: 0 they do, 3 they do not.`,
+Exit status: 0 they are consistent, 3 they are not.`,
 		Example: `  yoctune facts check
   yoctune facts check --format json`,
-		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			format, err := formatOf(cmd)
-			if err != nil {
-				return err
-			}
+			format := cli.Format(cmd)
 			asJSON := format == "json"
 			entries, problems := checkFacts()
 			out := cmd.OutOrStdout()
@@ -518,10 +513,10 @@ Exit status: 0 they do, 3 they do not.`,
 			if asJSON {
 				writeJSONLine(out, factsSummary{"summary", entries, len(problems)})
 			} else {
-				fmt.Fprintf(out, "%d boards, releases and kernel parameters checked, %d problems\n", entries, len(problems))
+				fmt.Fprintf(out, "checked %d boards, releases and sysctls: %s\n", entries, count(len(problems), "problem"))
 			}
 			if len(problems) > 0 {
-				return errCheckFailed
+				return cli.AnswerNo()
 			}
 			return nil
 		},

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+
+	"github.com/yoctune/yoctune/internal/cli"
 )
 
 func runFacts(t *testing.T, args ...string) (stdout, stderr string, code int) {
@@ -19,7 +21,7 @@ func TestFactsShowTellsWhatIsNotVerified(t *testing.T) {
 		{"orin-nano-8gb", "NOT VERIFIED"},
 		{"orin-nano-8gb", "1 25W*"},
 		{"orin-nano-8gb", `modes of "R36.4 Super", verified`},
-		{"agx-orin-64gb", "read for L4T 35.3.1: not verified here"},
+		{"agx-orin-64gb", "from L4T 35.3.1; not verified for this release"},
 		{"agx-orin-32gb", "machine-installs-64gb-file (verified)"},
 		{"tx1", "no facts about its stock modes"},
 		{"wrynose", "linux-noble-nvidia-tegra-rt"},
@@ -28,7 +30,7 @@ func TestFactsShowTellsWhatIsNotVerified(t *testing.T) {
 		{"kernel.sched_latency_ns", "absent"},
 	} {
 		out, stderr, code := runFacts(t, "show", c.id)
-		if code != exitDone {
+		if code != cli.ExitDone {
 			t.Errorf("show %s: exit %d: %s", c.id, code, stderr)
 		}
 		if !strings.Contains(out, c.want) {
@@ -45,7 +47,7 @@ func TestFactsShowSuggestsWhatWasMeant(t *testing.T) {
 		"\x1b[31mred":  "no facts about",
 	} {
 		out, stderr, code := runFacts(t, "show", id)
-		if code != exitFailed || !strings.Contains(stderr, want) {
+		if code != cli.ExitFailed || !strings.Contains(stderr, want) {
 			t.Errorf("show %q: exit %d: %q, want an error with %q", id, code, stderr, want)
 		}
 		if out != "" || strings.Contains(stderr, "\x1b") {
@@ -56,7 +58,7 @@ func TestFactsShowSuggestsWhatWasMeant(t *testing.T) {
 
 func TestFactsCheckFindsNoProblem(t *testing.T) {
 	out, stderr, code := runFacts(t, "check")
-	if code != exitDone || !strings.Contains(out, " 0 problems") {
+	if code != cli.ExitDone || !strings.Contains(out, " 0 problems") {
 		t.Errorf("check: exit %d: %s\n%s", code, stderr, out)
 	}
 }
@@ -66,7 +68,7 @@ func TestFactsJSONIsOneTypedObjectALineAndASummaryLast(t *testing.T) {
 		{"list"}, {"list", "sysctls"}, {"show", "agx-xavier"}, {"show", "master"}, {"show", "vm.dirty_ratio"}, {"check"},
 	} {
 		out, stderr, code := runFacts(t, append(args, "--format", "json")...)
-		if code != exitDone {
+		if code != cli.ExitDone {
 			t.Errorf("%v: exit %d: %s", args, code, stderr)
 			continue
 		}
@@ -89,8 +91,8 @@ func TestFactsCommandLinesThatAreWrong(t *testing.T) {
 	for _, args := range [][]string{
 		{"list", "--format", "xml"}, {"list", "carriers"}, {"show"}, {"show", "a", "b"}, {"check", "x"}, {"nope"},
 	} {
-		if out, _, code := runFacts(t, args...); code != exitUsage || out != "" {
-			t.Errorf("%v: exit %d, output %q, want %d and nothing", args, code, out, exitUsage)
+		if out, _, code := runFacts(t, args...); code != cli.ExitUsage || out != "" {
+			t.Errorf("%v: exit %d, output %q, want %d and nothing", args, code, out, cli.ExitUsage)
 		}
 	}
 }

@@ -17,36 +17,38 @@ import (
 	"github.com/yoctune/yoctune/compiler/language/load"
 	"github.com/yoctune/yoctune/compiler/layer/tree"
 	"github.com/yoctune/yoctune/compiler/report/review"
+	"github.com/yoctune/yoctune/internal/cli"
 )
 
 func newFmtCommand() *cobra.Command {
 	var check bool
 	cmd := &cobra.Command{
-		Use:   "fmt DIR",
-		Short: "Bring the files of a configuration into the usual form",
-		Long: `Format the .cue, .hcl, .jsonnet and .libsonnet files in a folder, in place and each
-whole or not at all. Folders below it, such as cue.mod, are left alone.
+		Use:   "fmt [DIR]",
+		Short: "Format the files of a configuration",
+		Long: `Format the .cue, .hcl, .jsonnet and .libsonnet files in DIR (default: the current
+folder) in place, and print the names of those that changed. Subfolders such as cue.mod
+are left alone. A file that cannot be parsed is not changed.
 
-With --check nothing is written: the differences are shown.
+With --check nothing is written, and the differences are shown.
 
-Exit status: 0 done, or nothing to do, 1 a file cannot be read, 3 with
---check: something would change.`,
+Exit status: 0 done, or nothing to do, 1 a file cannot be read, 3 a file would change
+(with --check).`,
 		Example: `  yoctune fmt .
   yoctune fmt . --check`,
-		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return runFmt(cmd, args[0], check)
+			dir, err := configurationFolder(args)
+			if err != nil {
+				return err
+			}
+			return formatFolder(cmd, dir, check)
 		},
 	}
-	cmd.Flags().BoolVar(&check, "check", false, "write nothing; exit with 3 when something would change")
+	cmd.Flags().BoolVar(&check, "check", false, "write nothing; exit with 3 when a file would change")
 	return cmd
 }
 
-func runFmt(cmd *cobra.Command, dir string, check bool) error {
-	asked, err := formatOf(cmd)
-	if err != nil {
-		return err
-	}
+func formatFolder(cmd *cobra.Command, dir string, check bool) error {
+	output := cli.Format(cmd)
 	names, err := configurationFiles(dir)
 	if err != nil {
 		return err
@@ -61,14 +63,14 @@ func runFmt(cmd *cobra.Command, dir string, check bool) error {
 			continue
 		}
 		changed++
-		if asked == "json" {
+		if output == "json" {
 			writeJSONLine(cmd.OutOrStdout(), struct {
 				Type string `json:"type"`
 				Path string `json:"path"`
 			}{"formatted", name})
 		}
 		if check {
-			if asked == "text" {
+			if output == "text" {
 				fmt.Fprint(cmd.OutOrStdout(), review.Unified(was, now, name, name))
 			}
 			continue
@@ -76,11 +78,11 @@ func runFmt(cmd *cobra.Command, dir string, check bool) error {
 		if err := tree.WriteFile(name, now); err != nil {
 			return err
 		}
-		if asked == "text" {
+		if output == "text" {
 			fmt.Fprintln(cmd.OutOrStdout(), name)
 		}
 	}
-	if asked == "json" {
+	if output == "json" {
 		writeJSONLine(cmd.OutOrStdout(), struct {
 			Type    string `json:"type"`
 			Command string `json:"command"`
@@ -90,15 +92,15 @@ func runFmt(cmd *cobra.Command, dir string, check bool) error {
 		}{"summary", "fmt", len(names), changed, !check})
 	}
 	if check && changed > 0 {
-		return errDifferent
+		return cli.AnswerNo()
 	}
 	return nil
 }
 
-// formatter brings a text into the usual form of its language.
+// formatter formats a source file.
 type formatter func(name string, text []byte) ([]byte, error)
 
-// formatters are by the end of a file's name.
+// formatters are the formatters by file extension.
 func formatters() map[string]formatter {
 	jsonnet := func(name string, text []byte) ([]byte, error) {
 		out, err := jsonnetfmt.Format(name, string(text), jsonnetfmt.DefaultOptions())
@@ -113,7 +115,7 @@ func formatters() map[string]formatter {
 }
 
 func formatCUE(name string, text []byte) ([]byte, error) {
-	// Only the parser knows the file's name.
+	// Only the parser takes the file's name, which its errors need.
 	if _, err := parser.ParseFile(name, text, parser.ParseComments); err != nil {
 		for _, e := range cueerrors.Errors(err) {
 			return nil, fmt.Errorf("%s: %w", e.Position(), e)
@@ -130,7 +132,7 @@ func formatHCL(name string, text []byte) ([]byte, error) {
 	return hclwrite.Format(text), nil
 }
 
-// configurationFiles lists the files directly in a folder that can be formatted.
+// configurationFiles lists the files in a folder that can be formatted.
 func configurationFiles(dir string) ([]string, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -143,7 +145,7 @@ func configurationFiles(dir string) ([]string, error) {
 		}
 	}
 	if len(names) == 0 {
-		return nil, fmt.Errorf("formatting %s: it holds no .cue, .hcl or .jsonnet file", dir)
+		return nil, fmt.Errorf("formatting %s: the folder has no .cue, .hcl or .jsonnet file", dir)
 	}
 	return names, nil
 }
@@ -174,8 +176,8 @@ func formatted(name string) (was, now []byte, err error) {
 // maxNesting bounds brackets before a recursive parser sees the text.
 const maxNesting = 200
 
-// nested is how deep brackets are nested. It does not know strings or comments: no
-// real configuration comes near the limit.
+// nested returns the depth of brackets. It ignores strings and comments, as no real
+// configuration comes near the limit.
 func nested(text []byte) int {
 	depth, deepest := 0, 0
 	for _, c := range text {

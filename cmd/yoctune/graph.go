@@ -9,60 +9,53 @@ import (
 
 	"github.com/yoctune/yoctune/compiler"
 	"github.com/yoctune/yoctune/compiler/report/graph"
-	"github.com/yoctune/yoctune/internal/outfile"
+	"github.com/yoctune/yoctune/internal/cli"
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
-// drawings are what --kind takes.
+// drawings are the values of --kind.
 func drawings() []string { return []string{"pipeline", "units", "cores", "power"} }
 
 func newGraphCommand() *cobra.Command {
 	var target, kind, out string
 	cmd := &cobra.Command{
-		Use:   "graph DIR",
-		Short: "Draw the pipelines, units, cores or power modes of a target",
-		Long: `Draw what the configuration in DIR describes for a target, as SVG:
-
-  pipeline  the stages of each pipeline, with their models and goals
-  units     which services start after which, and what they want
-  cores     who may run on which core: isolation, interrupts, slices, pipelines
-  power     what caps the clocks in each power mode, beside the BSP's own modes`,
+		Use:         "graph [DIR]",
+		Annotations: cli.Formats("text"),
+		Short:       "Draw the pipelines, units, cores or power modes of a target",
+		Long: `Draw a target of the configuration in DIR (default: the current folder) as SVG.
+--kind chooses the drawing:
+  pipeline  the stages of each pipeline, with their models and objectives
+  units     the services, their start order and their dependencies
+  cores     what may run on each core: isolation, interrupts, slices, pipelines
+  power     the clock limits of each power mode, beside the BSP's own modes`,
 		Example: `  yoctune graph . --target line-camera --kind cores -o cores.svg
   yoctune graph . --kind pipeline > pipelines.svg`,
-		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			format, err := formatOf(cmd)
+			dir, err := configurationFolder(args)
 			if err != nil {
 				return err
 			}
-			if format != "text" {
-				return usageError{errors.New("--format: a drawing is SVG; the figures are in `yoctune plan`")}
-			}
-			_, layers, err := open(cmd, args[0], format, compiler.Selection{Target: target})
+			_, layers, err := open(cmd, dir, cli.Format(cmd), compiler.Selection{Target: target})
 			if err != nil {
 				return err
 			}
 			if n := len(layers[0].Targets); n != 1 {
-				return usageError{fmt.Errorf("the configuration has %d targets: choose one with --target: %s", n, strings.Join(namesOf(layers[0].Targets), ", "))}
+				return cli.UsageError(fmt.Errorf("the configuration has %d targets; choose one with --target: %s", n, strings.Join(namesOf(layers[0].Targets), ", ")))
 			}
 			d, err := draw(layers[0].Targets[0], kind)
 			if err != nil {
-				return usageError{fmt.Errorf("--kind %s: %w; choose one of %s", kind, err, strings.Join(drawings(), ", "))}
+				return cli.UsageError(fmt.Errorf("--kind %s: %w; choose one of %s", kind, err, strings.Join(drawings(), ", ")))
 			}
 			if d.Empty() {
-				return fmt.Errorf("target %s has nothing to draw as %s", layers[0].Targets[0].Name, kind)
+				return fmt.Errorf("the configuration of target %s has nothing to draw as %s", layers[0].Targets[0].Name, kind)
 			}
-			if out != "" {
-				return outfile.Write(out, d.SVG())
-			}
-			_, err = cmd.OutOrStdout().Write(d.SVG())
-			return err
+			return writeOutput(cmd, out, d.SVG())
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&target, "target", "", "`TARGET` to draw; may be left out when there is one")
-	f.StringVar(&kind, "kind", "pipeline", "`KIND`: "+strings.Join(drawings(), ", "))
-	f.StringVarP(&out, "output", "o", "", "`FILE` to write; standard output when left out")
+	f.StringVar(&target, "target", "", "`TARGET` to draw (default: the only one)")
+	f.StringVar(&kind, "kind", "pipeline", "`KIND` of drawing: "+strings.Join(drawings(), ", "))
+	f.StringVarP(&out, "output", "o", "", "`FILE` to write (default: standard output)")
 	variables(cmd)
 	return cmd
 }
@@ -86,7 +79,7 @@ func draw(t *plan.Target, kind string) (*graph.Drawing, error) {
 	case "power":
 		return graph.Power(t.Plan, nil), nil
 	}
-	return nil, errors.New("there is no such drawing")
+	return nil, errors.New("no such drawing")
 }
 
 func unitsOf(t *plan.Target) []graph.Unit {

@@ -14,6 +14,7 @@ import (
 	"github.com/yoctune/yoctune/compiler"
 	"github.com/yoctune/yoctune/compiler/diag"
 	"github.com/yoctune/yoctune/compiler/importer"
+	"github.com/yoctune/yoctune/internal/cli"
 	"github.com/yoctune/yoctune/internal/outfile"
 )
 
@@ -28,57 +29,56 @@ func newImportCommand() *cobra.Command {
 	var o importOptions
 	cmd := &cobra.Command{
 		Use:   "import FILE|DIR...",
-		Short: "Turn existing configuration into a yoctune configuration",
+		Short: "Convert existing tuning files to a yoctune configuration",
 		Long: fmt.Sprintf(`Read power mode files, sysctl.d files, kernel fragments, local.conf, kernel command
-lines, units, udev rules, module settings, scripts, or a whole layer, and write
-the configuration that says the same.
+lines, units, udev rules, module settings, scripts, or a whole layer, and write an
+equivalent yoctune configuration. - reads standard input, and needs --as.
 
-Every line is accounted for: understood, adjusted or left, with the reason. What
-"yoctune vet" would refuse is left, so the configuration that is written is sound.
-Well-known traps are pointed out.
+The report accounts for every line: understood, adjusted or left, with the reason. Lines
+that "yoctune vet" would refuse are left, so the written configuration has no errors.
+The report also points out well-known traps.
 
-Without -o the configuration goes to the standard output and the report to the
-standard error. --as says what the files are when names and content do not:
+Without -o the configuration goes to standard output and the report to standard error.
+--as gives the kind of the files where names and content do not show it:
 %s.
 
-Exit status: 0 imported, 1 the request is wrong, 2 usage, 3 with --strict: lines
-were left.`, strings.Join(importer.Kinds(), ", ")),
+Exit status: 0 imported, 1 the request is wrong, 2 wrong usage, 3 lines were left (with
+--strict).`, strings.Join(importer.Kinds(), ", ")),
 		Example: `  yoctune import meta-vision -o config/config.cue
   yoctune import nvpmodel.conf --board orin-nano-8gb --release scarthgap
-  yoctune import 90-net.conf --as sysctl --board agx-orin-64gb --release wrynose --all`,
-		Args: cobra.MinimumNArgs(1),
+  yoctune import 90-net.conf --as sysctl --board agx-orin-64gb --release wrynose --all
+  ssh device sysctl -a | yoctune import - --as sysctl --board agx-orin-64gb --release wrynose`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return runImport(cmd, args, o)
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.kind, "as", "", "`KIND` of the files")
-	f.StringVar(&o.board, "board", "", "`BOARD`, a module; found by the machine or the power mode file when absent")
-	f.StringVar(&o.release, "release", "", "`RELEASE`, a meta-tegra branch; found by LAYERSERIES_COMPAT when absent")
-	f.StringVar(&o.machine, "machine", "", "bitbake's `MACHINE`; found in the files, or the board's own, when absent")
-	f.StringVar(&o.layer, "name", "", "`NAME` for layer.name; that of the layer when absent")
-	f.StringVar(&o.maintainer, "maintainer", "", "layer.maintainer: `PERSON`, as \"Name <mail>\"")
-	f.StringVarP(&o.out, "output", "o", "", "`FILE` to write the configuration to")
-	f.BoolVar(&o.force, "force", false, "overwrite the file")
+	f.StringVar(&o.kind, "as", "", "`KIND` of the files (default: by name and content)")
+	f.StringVar(&o.board, "board", "", "`BOARD` that the files are for (default: from the machine or the power mode file)")
+	f.StringVar(&o.release, "release", "", "`RELEASE` of meta-tegra (default: from LAYERSERIES_COMPAT)")
+	f.StringVar(&o.machine, "machine", "", "`MACHINE` of bitbake (default: from the files, else the board's)")
+	f.StringVar(&o.layer, "name", "", "`NAME` for layer.name (default: that of the imported layer)")
+	f.StringVar(&o.maintainer, "maintainer", "", "`PERSON` for layer.maintainer, as \"Name <mail>\"")
+	f.StringVarP(&o.out, "output", "o", "", "`FILE` to write the configuration to (default: standard output)")
+	f.BoolVar(&o.force, "force", false, "overwrite an existing file")
 	f.BoolVar(&o.strict, "strict", false, "exit with 3 when a line was left")
-	f.BoolVar(&o.all, "all", false, "show every line in the report, also what was understood")
+	f.BoolVar(&o.all, "all", false, "show every line in the report, also those that were understood")
 	return cmd
 }
 
 func runImport(cmd *cobra.Command, names []string, o importOptions) error {
-	format, err := formatOf(cmd)
-	if err != nil {
-		return err
-	}
+	format := cli.Format(cmd)
 	if o.kind != "" && !slices.Contains(importer.Kinds(), o.kind) {
-		return usageError{fmt.Errorf("--as %s: this command knows %s", o.kind, strings.Join(importer.Kinds(), ", "))}
+		return cli.UsageError(fmt.Errorf("--as %s: choose one of %s", o.kind, strings.Join(importer.Kinds(), ", ")))
 	}
-	if o.out != "" && !o.force {
+	if toStdout(o.out) {
+		o.out = ""
+	} else if !o.force {
 		if _, err := os.Lstat(o.out); err == nil {
 			return fmt.Errorf("%s exists: choose another file with -o, or overwrite it with --force", o.out)
 		}
 	}
-	sources, err := importer.Read(names)
+	sources, err := readSources(cmd, names, o.kind)
 	if err != nil {
 		return err
 	}
@@ -88,7 +88,7 @@ func runImport(cmd *cobra.Command, names []string, o importOptions) error {
 	})
 	if err != nil {
 		if errors.Is(err, importer.ErrWhich) || errors.Is(err, importer.ErrUnknown) {
-			return usageError{err}
+			return cli.UsageError(err)
 		}
 		return err
 	}
@@ -104,12 +104,43 @@ func runImport(cmd *cobra.Command, names []string, o importOptions) error {
 		return err
 	}
 	if o.strict && result.Count(importer.Left) > 0 {
-		return errCheckFailed
+		return cli.AnswerNo()
 	}
 	return nil
 }
 
-// checkFiles judges a configuration as vet does.
+// readSources reads the files and folders to import; - is standard input.
+func readSources(cmd *cobra.Command, names []string, kind string) ([]importer.Source, error) {
+	stdin := slices.Index(names, "-")
+	if stdin < 0 {
+		return importer.Read(names)
+	}
+	rest := slices.Delete(slices.Clone(names), stdin, stdin+1)
+	if slices.Contains(rest, "-") {
+		return nil, cli.UsageError(errStdinTwice)
+	}
+	if kind == "" {
+		return nil, cli.UsageError(errors.New("--as KIND is required for standard input (-)"))
+	}
+	text, err := io.ReadAll(io.LimitReader(cmd.InOrStdin(), importer.MaxFile+1))
+	if err != nil {
+		return nil, fmt.Errorf("reading standard input: %w", err)
+	}
+	if len(text) > importer.MaxFile {
+		return nil, fmt.Errorf("standard input is larger than %d MiB", importer.MaxFile>>20)
+	}
+	sources := []importer.Source{{Name: "stdin", Text: text}}
+	if len(rest) > 0 {
+		more, err := importer.Read(rest)
+		if err != nil {
+			return nil, err
+		}
+		sources = append(sources, more...)
+	}
+	return sources, nil
+}
+
+// checkFiles checks a configuration as vet does.
 func checkFiles(files map[string][]byte) *diag.Report {
 	p := compiler.OpenFiles(files)
 	p.Verify()
@@ -144,7 +175,7 @@ func showImport(cmd *cobra.Command, format string, r *importer.Result, o importO
 	return writeImportReport(report, r, o)
 }
 
-// importSummary counts lines by what became of them.
+// importSummary counts lines by verdict.
 type importSummary struct {
 	Type       string `json:"type"`
 	Command    string `json:"command"`
@@ -189,7 +220,7 @@ func writeImportReport(out io.Writer, r *importer.Result, o importOptions) error
 		}
 		text := l.Text
 		if text == "" {
-			text = "(no text)"
+			text = "(whole file)"
 		}
 		const indent = "                      "
 		fmt.Fprintf(out, "  %6s  %-10s  %s\n", fmt.Sprintf("%d:%d", l.Line, l.Column), l.Verdict, strings.ReplaceAll(text, "\t", " "))
@@ -200,7 +231,7 @@ func writeImportReport(out io.Writer, r *importer.Result, o importOptions) error
 		}
 	}
 	if len(met) > 0 {
-		fmt.Fprintln(out, "Traps met:")
+		fmt.Fprintln(out, "Traps found:")
 		for _, t := range met {
 			fmt.Fprintf(out, "  %s: %s\n", t, traps[t])
 		}

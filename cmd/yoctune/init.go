@@ -10,6 +10,7 @@ import (
 
 	"github.com/yoctune/yoctune/compiler/importer"
 	"github.com/yoctune/yoctune/compiler/language/scaffold"
+	"github.com/yoctune/yoctune/internal/cli"
 	"github.com/yoctune/yoctune/internal/version"
 )
 
@@ -17,66 +18,66 @@ func newInitCommand() *cobra.Command {
 	var o scaffold.Options
 	var force bool
 	cmd := &cobra.Command{
-		Use:   "init DIR",
-		Short: "Start a project that builds at once",
-		Long: `Write a small configuration, a README, checks for GitHub and GitLab, and the
-language's definitions below cue.mod, so that cue and editors understand the
-configuration without a network. A project in Jsonnet gets yoctune.libsonnet
-instead, with units and helpers.
+		Use:   "init [DIR]",
+		Short: "Create a project that builds",
+		Long: `Create a project in DIR (default: the current folder): a small configuration, a README,
+checks for GitHub and GitLab, and the definitions of the language below cue.mod, which
+cue and editors need to understand the configuration without a network. A Jsonnet project
+has yoctune.libsonnet instead, with units and helpers.
 
-The folder must be empty. With --force it need not be: files that are yours by now
-are kept, and the definitions are brought up to date.
+The folder must be empty, unless --force is given: then existing files are kept, and only
+the definitions are updated.
 
-Exit status: 0 done, 1 the folder is not empty, 2 usage.`,
+Exit status: 0 done, 1 the folder is not empty, 2 wrong usage.`,
 		Example: `  yoctune init meta-camera --board orin-nano-8gb --release scarthgap
   yoctune init meta-camera --language jsonnet
   yoctune init . --force`,
-		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return runInit(cmd, args[0], o, force)
+			dir := "."
+			if len(args) == 1 {
+				dir = args[0]
+			}
+			return initProject(cmd, dir, o, force)
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.Board, "board", "orin-nano-8gb", "`BOARD`: a module")
-	f.StringVar(&o.Release, "release", "scarthgap", "`RELEASE`: a meta-tegra branch")
-	f.StringVar(&o.Name, "name", "", "`NAME` for layer.name; the folder's when absent")
-	f.StringVar(&o.Maintainer, "maintainer", importer.Nobody, "layer.maintainer: `PERSON`, as \"Name <mail>\"")
-	f.StringVar(&o.Language, "language", "cue", "`LANGUAGE`: cue, hcl or jsonnet")
+	f.StringVar(&o.Board, "board", "orin-nano-8gb", "`BOARD` of the target: a Jetson module; 'yoctune facts list' shows them")
+	f.StringVar(&o.Release, "release", "scarthgap", "`RELEASE` of meta-tegra: the name of a branch")
+	f.StringVar(&o.Name, "name", "", "`NAME` for layer.name (default: that of the folder)")
+	f.StringVar(&o.Maintainer, "maintainer", importer.Nobody, "`PERSON` for layer.maintainer, as \"Name <mail>\"")
+	f.StringVar(&o.Language, "language", "cue", "`LANGUAGE` of the configuration: cue, hcl or jsonnet")
 	cobra.CheckErr(cmd.RegisterFlagCompletionFunc("language", cobra.FixedCompletions(scaffold.Languages(), cobra.ShellCompDirectiveNoFileComp)))
 	f.BoolVar(&force, "force", false, "write into a folder that is not empty")
 	return cmd
 }
 
-func runInit(cmd *cobra.Command, dir string, o scaffold.Options, force bool) error {
-	format, err := formatOf(cmd)
-	if err != nil {
-		return err
-	}
+func initProject(cmd *cobra.Command, dir string, o scaffold.Options, force bool) error {
+	format := cli.Format(cmd)
 	if o.Name == "" {
 		abs, err := filepath.Abs(dir)
 		if err != nil {
-			return fmt.Errorf("the project's folder: %w", err)
+			return fmt.Errorf("finding the project's folder: %w", err)
 		}
 		o.Name = importer.LayerName(strings.TrimPrefix(filepath.Base(abs), "meta-"))
 	}
-	if importer.LayerName(o.Name) != o.Name {
-		return usageError{fmt.Errorf("--name %s: a layer's name is lower-case letters, digits and -, beginning with a letter", o.Name)}
+	if valid := importer.LayerName(o.Name); valid != o.Name {
+		return cli.UsageError(fmt.Errorf("--name %q: the name of a layer has lower-case letters, digits and -, and begins with a letter; for example --name %s", o.Name, valid))
 	}
 	if o.Maintainer == "" || strings.ContainsFunc(o.Maintainer, func(r rune) bool { return r < ' ' || r == 0x7f }) {
-		return usageError{fmt.Errorf("--maintainer %q: write it as \"Name <mail>\"", o.Maintainer)}
+		return cli.UsageError(fmt.Errorf("--maintainer %q: write it as \"Name <mail>\"", o.Maintainer))
 	}
 	o.Version = "v" + version.Version
 	files, err := scaffold.Files(o)
 	if err != nil {
 		if errors.Is(err, scaffold.ErrUnknown) {
-			return usageError{err}
+			return cli.UsageError(err)
 		}
 		return err
 	}
 	written, err := scaffold.Write(dir, files, force)
 	if err != nil {
 		if errors.Is(err, scaffold.ErrNotEmpty) {
-			return fmt.Errorf("%w; choose another folder, or write into it with --force", err)
+			return fmt.Errorf("%w; choose another folder, or add to it with --force", err)
 		}
 		return err
 	}
@@ -95,7 +96,7 @@ func runInit(cmd *cobra.Command, dir string, o scaffold.Options, force bool) err
 		}{"summary", "init", dir, len(written)})
 		return nil
 	}
-	fmt.Fprintf(cmd.OutOrStdout(), "%s: %s for %s on %s written\nnext: yoctune build %s -o %s\n",
+	fmt.Fprintf(cmd.OutOrStdout(), "%s: wrote %s for %s on %s\nnext: yoctune build %s -o %s\n",
 		dir, count(len(written), "file"), o.Board, o.Release, dir, filepath.Join(dir, "layer"))
 	return nil
 }

@@ -11,12 +11,15 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 
 	"github.com/spf13/cobra"
 
 	"github.com/yoctune/yoctune/compiler/kconfig"
 	"github.com/yoctune/yoctune/internal/cache"
+	"github.com/yoctune/yoctune/internal/cli"
 	"github.com/yoctune/yoctune/internal/outfile"
 	"github.com/yoctune/yoctune/schema/facts/kernel"
 )
@@ -25,7 +28,11 @@ import (
 func newKernelCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "kernel",
-		Short: "Predict what a kernel will keep of a configuration fragment",
+		Short: "Predict the kernel configuration that a fragment results in",
+		Long: `Predict which options of a configuration fragment Kconfig keeps, for the kernels of the
+meta-tegra branches or for your own source.`,
+		Example: `  yoctune kernel predict --kernel 5.15 tuning.cfg
+  yoctune kernel index linux-custom -o custom.kidx`,
 	}
 	cmd.AddCommand(newKernelPredictCommand(), newKernelIndexCommand())
 	return cmd
@@ -35,32 +42,45 @@ func newKernelPredictCommand() *cobra.Command {
 	var o predictOptions
 	cmd := &cobra.Command{
 		Use:   "predict --kernel K FRAGMENT...",
-		Short: "Say what each requested symbol will be, and why",
+		Short: "Predict the value of each symbol in a fragment",
 		Long: fmt.Sprintf(`Evaluate a kernel's Kconfig with fragments merged over its base configuration, as
-merge_config.sh and kernel-yocto do, and say for each requested symbol what the
-kernel will have, why, and which lines to add.
+merge_config.sh and kernel-yocto do. For each requested symbol, show the value that the
+kernel will have, the reason, and which lines to add. A fragment can be - for standard
+input.
 
 --kernel is one of %s, or a file that
-"yoctune kernel index" wrote for a kernel of your own. --base is the configuration
-to start from: a defconfig or .config; the default is the one the recipe uses.
+"yoctune kernel index" wrote for your own kernel. --base is the configuration to start
+from, a defconfig or .config; the default is that of the recipe.
 
-Exit status: 0 every request is kept, 1 the request is wrong, 3 one is not kept.`, kernel.Names()),
+Exit status: 0 every requested value is kept, 1 the request is wrong, 3 a value is not
+kept.`, kernel.Names()),
 		Example: `  yoctune kernel predict --kernel 5.15 tuning.cfg
-  yoctune kernel predict --kernel my.kidx --base .config --format json tuning.cfg`,
-		Args: cobra.MinimumNArgs(1),
+  yoctune kernel predict --kernel my.kidx --base .config --format json tuning.cfg
+  echo CONFIG_TCP_CONG_BBR=y | yoctune kernel predict --kernel 6.8 -`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.fragments = args
-			var err error
-			if o.format, err = formatOf(cmd); err != nil {
-				return err
+			o.format = cli.Format(cmd)
+			if o.fix && args[len(args)-1] == "-" {
+				return cli.UsageError(errors.New("--fix cannot write to standard input (-); put the fragment in a file"))
 			}
-			return runPredict(cmd.OutOrStdout(), o)
+			if i := slices.Index(args, "-"); i >= 0 && slices.Contains(args[i+1:], "-") {
+				return cli.UsageError(errStdinTwice)
+			}
+			// --fix reads the fragments again.
+			stdin := sync.OnceValues(func() ([]byte, error) { return io.ReadAll(cmd.InOrStdin()) })
+			o.read = func(name string) ([]byte, error) {
+				if name == "-" {
+					return stdin()
+				}
+				return os.ReadFile(name)
+			}
+			return predict(cmd.OutOrStdout(), o)
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.kernel, "kernel", "", "`KERNEL` version, or a file written by kernel index")
+	f.StringVar(&o.kernel, "kernel", "", "`K` is the version of a kernel, or a file that 'yoctune kernel index' wrote")
 	f.StringVar(&o.base, "base", "", "`FILE` to start from instead of the recipe's defconfig")
-	f.BoolVar(&o.fix, "fix", false, "append the lines that are missing to the last fragment")
+	f.BoolVar(&o.fix, "fix", false, "append the missing lines to the last fragment")
 	cobra.CheckErr(cmd.MarkFlagRequired("kernel"))
 	return cmd
 }
@@ -69,27 +89,28 @@ type predictOptions struct {
 	kernel, base, format string
 	fragments            []string
 	fix                  bool
+	read                 func(name string) ([]byte, error)
 }
 
-func runPredict(w io.Writer, o predictOptions) error {
+func predict(w io.Writer, o predictOptions) error {
 	facts, err := kernelFacts(o.kernel)
 	if err != nil {
 		return err
 	}
 	if o.base != "" {
-		base, problems, err := readFragment(o.base)
+		base, problems, err := o.readFragment(o.base)
 		if err != nil {
 			return err
 		}
 		own := *facts
 		if len(base.Lines) == 0 && len(problems) > 0 {
-			return fmt.Errorf("--base %s: holds no line of a kernel configuration", o.base)
+			return fmt.Errorf("--base %s: the file has no line of a kernel configuration", o.base)
 		}
 		own.Base = base
 		own.Set.Base = o.base
 		facts = &own
 	}
-	configs, problems, err := readFragments(o.fragments)
+	configs, problems, err := o.readFragments()
 	if err != nil {
 		return err
 	}
@@ -99,7 +120,7 @@ func runPredict(w io.Writer, o predictOptions) error {
 		if err := appendLines(last, rep.Fix); err != nil {
 			return err
 		}
-		if configs, problems, err = readFragments(o.fragments); err != nil {
+		if configs, problems, err = o.readFragments(); err != nil {
 			return err
 		}
 		rep = facts.PredictFragments(configs...)
@@ -109,19 +130,10 @@ func runPredict(w io.Writer, o predictOptions) error {
 	} else {
 		writePredictions(w, facts, rep, problems)
 	}
-	if !rep.Kept() || anyIgnored(problems) {
-		return errCheckFailed
+	if !rep.Kept() || slices.ContainsFunc(problems, func(p kconfig.Problem) bool { return p.Ignored }) {
+		return cli.AnswerNo()
 	}
 	return nil
-}
-
-func anyIgnored(ps []kconfig.Problem) bool {
-	for _, p := range ps {
-		if p.Ignored {
-			return true
-		}
-	}
-	return false
 }
 
 // kernelFacts opens embedded facts by name, or an index by its file name.
@@ -149,18 +161,21 @@ func kernelFacts(name string) (*kconfig.Facts, error) {
 	return facts, nil
 }
 
-func readFragment(path string) (*kconfig.Config, []kconfig.Problem, error) {
-	data, err := os.ReadFile(path)
+func (o predictOptions) readFragment(path string) (*kconfig.Config, []kconfig.Problem, error) {
+	data, err := o.read(path)
 	if err != nil {
-		return nil, nil, fmt.Errorf("configuration: %w", err)
+		return nil, nil, fmt.Errorf("reading the configuration: %w", err)
+	}
+	if path == "-" {
+		path = "stdin"
 	}
 	c, problems := kconfig.ReadFragment(path, data)
 	return c, problems, nil
 }
 
-func readFragments(paths []string) (configs []*kconfig.Config, problems []kconfig.Problem, err error) {
-	for _, p := range paths {
-		c, ps, err := readFragment(p)
+func (o predictOptions) readFragments() (configs []*kconfig.Config, problems []kconfig.Problem, err error) {
+	for _, p := range o.fragments {
+		c, ps, err := o.readFragment(p)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -278,7 +293,7 @@ func writePredictions(w io.Writer, f *kconfig.Facts, rep *kconfig.Report, proble
 		}
 		got := "not in .config"
 		if p.Got != nil {
-			got = "it will be " + *p.Got
+			got = "will be " + *p.Got
 		}
 		fmt.Fprintf(w, "   %s:%d\n         %s: %s\n", p.File, p.Line, got, p.Cause)
 		for i, l := range p.Fix {
@@ -290,7 +305,7 @@ func writePredictions(w io.Writer, f *kconfig.Facts, rep *kconfig.Report, proble
 		}
 	}
 	if len(rep.Effects) > 0 {
-		fmt.Fprintln(w, "\nNobody asked, and yet:")
+		fmt.Fprintln(w, "\nSide effects on other symbols:")
 		for _, e := range rep.Effects {
 			after := e.After
 			if after == "" {
@@ -315,25 +330,21 @@ func newKernelIndexCommand() *cobra.Command {
 	runProbes, noCache := false, false
 	cmd := &cobra.Command{
 		Use:   "index SRC -o FILE",
-		Short: "Read the Kconfig files of your own kernel source",
-		Long: `Read the Kconfig files of an unpacked kernel source, so that "kernel predict" is
-exact for a vendor's fork, linux-yocto or your own patches. For a recipe, SRC is
-its ${S} after do_patch.
+		Short: "Index the Kconfig files of your own kernel source",
+		Long: `Read the Kconfig files of an unpacked kernel source and write an index, so that "yoctune
+kernel predict" is exact for a vendor kernel, linux-yocto or your own patches. For a
+recipe, SRC is its ${S} after do_patch.
 
-Nothing in the source is run: probes of the compiler are answered by declared
-facts, unless --run-probes is given. The base configuration is kept with the
-index: --base, else tegra_defconfig or defconfig of the source.
+Nothing in the source is executed: compiler probes are answered from the declared
+compiler version, unless --run-probes is given. The index includes the base
+configuration: that of --base, else tegra_defconfig or defconfig of the source.
 
-An index is kept in the user's cache ($XDG_CACHE_HOME/yoctune/index) with the digest
-of every file it came from, and used again as long as all of them are the same.`,
+Indexes are cached in $XDG_CACHE_HOME/yoctune/index, with the digests of the files that
+they came from, and reused while those files stay the same.`,
 		Example: `  yoctune kernel index build/tmp/work-shared/jetson-orin-nano-devkit/kernel-source -o my.kidx
   yoctune kernel index linux-4.9 --overlay nvidia --overlay nvgpu -o r32.kidx`,
-		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			var err error
-			if o.format, err = formatOf(cmd); err != nil {
-				return err
-			}
+			o.format = cli.Format(cmd)
 			if runProbes {
 				o.Shell = kconfig.RunShell
 			}
@@ -341,19 +352,19 @@ of every file it came from, and used again as long as all of them are the same.`
 				o.cache.Dir = filepath.Join(dir, "yoctune", "index")
 			}
 			o.src = args[0]
-			return runIndex(cmd.OutOrStdout(), o)
+			return writeIndex(cmd.OutOrStdout(), o)
 		},
 	}
 	f := cmd.Flags()
 	f.StringVarP(&o.out, "output", "o", "", "`FILE` to write")
-	f.StringVar(&o.base, "base", "", "`FILE` to keep as the base: a defconfig or .config")
-	f.StringVar(&o.Name, "name", "", "`NAME` to call it (default: the kernel's version)")
-	f.StringVar(&o.Arch, "arch", "arm64", "`ARCH` of the kernel's build")
-	f.StringArrayVar(&o.Overlays, "overlay", nil, "`DIR` of a further tree of KERNEL_OVERLAYS, in order (L4T r32 and r35)")
-	f.StringVar(&o.Toolchain.GCC, "gcc", "", "`VERSION` of the compiler to declare (default 12.2.0)")
-	f.StringVar(&o.Toolchain.Binutils, "binutils", "", "`VERSION` of binutils to declare (default 2.40)")
-	f.BoolVar(&runProbes, "run-probes", false, "run the source's own compiler probes, which executes commands it names")
-	f.BoolVar(&noCache, "no-cache", false, "read the source even if it is as it was at an earlier run, and keep nothing")
+	f.StringVar(&o.base, "base", "", "`FILE` with the base configuration: a defconfig or .config")
+	f.StringVar(&o.Name, "name", "", "`NAME` of the index (default: the kernel's version)")
+	f.StringVar(&o.Arch, "arch", "arm64", "`ARCH` of the kernel build")
+	f.StringArrayVar(&o.Overlays, "overlay", nil, "`DIR` tree of KERNEL_OVERLAYS (L4T r32 and r35); may be repeated, in order")
+	f.StringVar(&o.Toolchain.GCC, "gcc", "", "`VERSION` of gcc to assume (default: 12.2.0)")
+	f.StringVar(&o.Toolchain.Binutils, "binutils", "", "`VERSION` of binutils to assume (default: 2.40)")
+	f.BoolVar(&runProbes, "run-probes", false, "run the compiler probes of the source; this executes commands from it")
+	f.BoolVar(&noCache, "no-cache", false, "neither use nor write the cache")
 	cobra.CheckErr(cmd.MarkFlagRequired("output"))
 	return cmd
 }
@@ -382,7 +393,7 @@ type indexed struct {
 	Data    []byte           `json:"data"` // the file to write
 }
 
-func runIndex(w io.Writer, o indexOptions) error {
+func writeIndex(w io.Writer, o indexOptions) error {
 	x, cached, err := o.index()
 	if err != nil {
 		return err
@@ -412,10 +423,10 @@ func runIndex(w io.Writer, o indexOptions) error {
 	fmt.Fprintf(w, "kernel %s: %d Kconfig files, %d symbols, %d choices; base %s with %d lines\n",
 		x.Release, x.Files, x.Symbols, x.Choices, x.Base, x.Lines)
 	if len(x.Assumed) > 0 {
-		fmt.Fprintf(w, "%d compiler probes were taken to succeed (--format json lists them, --run-probes runs them)\n", len(x.Assumed))
+		fmt.Fprintf(w, "%d compiler probes are assumed to succeed (--format json lists them, --run-probes runs them)\n", len(x.Assumed))
 	}
 	if cached {
-		fmt.Fprintln(w, "the source is as it was: the index is that of an earlier run")
+		fmt.Fprintln(w, "the source did not change; the index is from the cache")
 	}
 	fmt.Fprintf(w, "wrote %s\n", o.out)
 	return nil
@@ -436,7 +447,7 @@ func (o indexOptions) index() (x *indexed, cached bool, err error) {
 	var text []byte
 	if base != "" {
 		if text, err = os.ReadFile(base); err != nil {
-			return nil, false, fmt.Errorf("configuration: %w", err)
+			return nil, false, fmt.Errorf("reading the base configuration: %w", err)
 		}
 	}
 	sum := sha256.Sum256(text)

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/yoctune/yoctune/internal/cli"
 )
 
 func runKernel(t *testing.T, args ...string) (stdout, stderr string, code int) {
@@ -42,7 +44,7 @@ func TestKernelPredictSaysThatBBRIsLostOnEveryKernel(t *testing.T) {
 	fragment := writeFile(t, "seed.cfg", seedFragment)
 	for _, k := range []string{"4.9", "5.10", "5.15", "6.1", "6.8", "6.12", "6.18"} {
 		out, stderr, code := runKernel(t, "predict", "--kernel", k, "--format", "json", fragment)
-		if code != exitNegative {
+		if code != cli.ExitNo {
 			t.Fatalf("%s: exit %d: %s", k, code, stderr)
 		}
 		var last map[string]any
@@ -76,7 +78,7 @@ func TestKernelPredictSaysThatBBRIsLostOnEveryKernel(t *testing.T) {
 func TestKernelPredictFixMakesTheRequestHold(t *testing.T) {
 	fragment := writeFile(t, "seed.cfg", strings.TrimSuffix(seedFragment, "\n"))
 	out, stderr, code := runKernel(t, "predict", "--kernel", "5.15", "--fix", fragment)
-	if code != exitDone {
+	if code != cli.ExitDone {
 		t.Fatalf("exit %d: %s%s", code, out, stderr)
 	}
 	data, err := os.ReadFile(fragment)
@@ -95,14 +97,14 @@ func TestKernelPredictRefusesWhatItCannotRead(t *testing.T) {
 		code int
 		args []string
 	}{
-		{"neither one of 4.9, 5.10", exitFailed, []string{"predict", "--kernel", "3.10", fragment}},
-		{"not a kernel facts file", exitFailed, []string{"predict", "--kernel", fragment, fragment}},
-		{"no such file", exitFailed, []string{"predict", "--kernel", "5.15", fragment + "x"}},
-		{"no such file", exitFailed, []string{"predict", "--kernel", "5.15", "--base", "nowhere/.config", fragment}},
-		{"required flag", exitUsage, []string{"predict", fragment}},
-		{"requires at least 1 arg", exitUsage, []string{"predict", "--kernel", "5.15"}},
-		{"this command offers", exitUsage, []string{"predict", "--kernel", "5.15", "--format", "xml", fragment}},
-		{"kernel source", exitFailed, []string{"index", "nowhere", "-o", fragment + ".idx"}},
+		{"neither one of 4.9, 5.10", cli.ExitFailed, []string{"predict", "--kernel", "3.10", fragment}},
+		{"not a kernel facts file", cli.ExitFailed, []string{"predict", "--kernel", fragment, fragment}},
+		{"no such file", cli.ExitFailed, []string{"predict", "--kernel", "5.15", fragment + "x"}},
+		{"no such file", cli.ExitFailed, []string{"predict", "--kernel", "5.15", "--base", "nowhere/.config", fragment}},
+		{"--kernel K is required", cli.ExitUsage, []string{"predict", fragment}},
+		{"missing argument: FRAGMENT", cli.ExitUsage, []string{"predict", "--kernel", "5.15"}},
+		{"this command offers", cli.ExitUsage, []string{"predict", "--kernel", "5.15", "--format", "xml", fragment}},
+		{"kernel source", cli.ExitFailed, []string{"index", "nowhere", "-o", fragment + ".idx"}},
 	} {
 		_, stderr, code := runKernel(t, c.args...)
 		if code != c.code || !strings.Contains(stderr, c.want) {
@@ -114,7 +116,7 @@ func TestKernelPredictRefusesWhatItCannotRead(t *testing.T) {
 func TestKernelPredictAnswersNoWhenALineIsIgnored(t *testing.T) {
 	fragment := writeFile(t, "a.cfg", "CONFIG_HIGH_RES_TIMERS=y\n CONFIG_PSI=y\n")
 	out, _, code := runKernel(t, "predict", "--kernel", "5.15", fragment)
-	if code != exitNegative || !strings.Contains(out, fragment+":2:1: ignored: CONFIG_ must start the line") {
+	if code != cli.ExitNo || !strings.Contains(out, fragment+":2:1: ignored: CONFIG_ must start the line") {
 		t.Errorf("exit %d\n%s", code, out)
 	}
 }
@@ -136,23 +138,23 @@ func TestKernelIndexMakesAnyKernelExact(t *testing.T) {
 	}
 	idx := filepath.Join(t.TempDir(), "vendor.kidx")
 	out, stderr, code := runKernel(t, "index", src, "-o", idx)
-	if code != exitDone || !strings.Contains(out, "kernel 6.12.3: 1 Kconfig files, 3 symbols") {
+	if code != cli.ExitDone || !strings.Contains(out, "kernel 6.12.3: 1 Kconfig files, 3 symbols") {
 		t.Fatalf("exit %d: %s%s", code, out, stderr)
 	}
 	fragment := writeFile(t, "a.cfg", "CONFIG_VENDOR_CAMERA=m\n")
-	if out, _, code := runKernel(t, "predict", "--kernel", idx, fragment); code != exitDone {
+	if out, _, code := runKernel(t, "predict", "--kernel", idx, fragment); code != cli.ExitDone {
 		t.Errorf("exit %d: %s", code, out)
 	}
 	empty := writeFile(t, "empty.config", "# CONFIG_VENDOR is not set\n")
 	out, _, code = runKernel(t, "predict", "--kernel", idx, "--base", empty, fragment)
-	if code != exitNegative || !strings.Contains(out, "needs VENDOR, which is off in the base configuration") {
+	if code != cli.ExitNo || !strings.Contains(out, "needs VENDOR, which is off in the base configuration") {
 		t.Errorf("exit %d: %s", code, out)
 	}
 	if err := os.WriteFile(filepath.Join(src, "Kconfig"), []byte("config A\n\tbool\n\tdepends on (B\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	_, stderr, code = runKernel(t, "index", src, "-o", idx)
-	if code != exitFailed || !strings.Contains(stderr, "Kconfig:3:13: ( without )") {
+	if code != cli.ExitFailed || !strings.Contains(stderr, "Kconfig:3:13: ( without )") {
 		t.Errorf("exit %d: %s", code, stderr)
 	}
 }

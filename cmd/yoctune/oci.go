@@ -15,6 +15,7 @@ import (
 	"github.com/yoctune/yoctune/compiler/layer/sign"
 	"github.com/yoctune/yoctune/compiler/layer/tree"
 	"github.com/yoctune/yoctune/emitters"
+	"github.com/yoctune/yoctune/internal/cli"
 	"github.com/yoctune/yoctune/internal/signature"
 )
 
@@ -22,19 +23,15 @@ func newPushCommand() *cobra.Command {
 	var o oci.Options
 	cmd := &cobra.Command{
 		Use:   "push LAYER REFERENCE",
-		Short: "Publish a layer in an OCI registry",
-		Long: `Publish the layer in a folder as an OCI artifact, with the signatures of its plans.
-A file that was edited by hand stops it. The answer is the reference with its
-digest, which always means these bytes; the same layer gives the same digest.
+		Short: "Publish a layer to an OCI registry",
+		Long: `Publish the layer in the folder LAYER as an OCI artifact, with the signatures of its
+plans. A file that was edited by hand stops the upload. The command prints the reference
+with its digest, which identifies the content; the same layer has the same digest.
 
-Logins are those of docker (docker login, or $DOCKER_CONFIG/config.json).`,
+Credentials are those of docker ('docker login', or $DOCKER_CONFIG/config.json).`,
 		Example: `  yoctune push build/meta-vision registry.example.com/layers/meta-vision:1.4`,
-		Args:    cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			format, err := formatOf(cmd)
-			if err != nil {
-				return err
-			}
+			format := cli.Format(cmd)
 			files, err := tree.Read(args[0])
 			if err != nil {
 				return err
@@ -48,7 +45,7 @@ Logins are those of docker (docker login, or $DOCKER_CONFIG/config.json).`,
 					continue
 				}
 				if _, err := p.Verify(nil); err != nil {
-					fmt.Fprintf(cmd.ErrOrStderr(), "yoctune: warning: %v; the device of %s will not obey it\n", err, p.Doc.Target)
+					fmt.Fprintf(cmd.ErrOrStderr(), "yoctune: warning: %v; the devices of target %s will refuse it\n", err, p.Doc.Target)
 				}
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
@@ -61,7 +58,7 @@ Logins are those of docker (docker login, or $DOCKER_CONFIG/config.json).`,
 			return showArtifact(cmd, format, "push", pinned, len(files))
 		},
 	}
-	cmd.Flags().BoolVar(&o.PlainHTTP, "plain-http", false, "no TLS, also to another machine")
+	cmd.Flags().BoolVar(&o.PlainHTTP, "plain-http", false, "use HTTP without TLS, even to another machine")
 	return cmd
 }
 
@@ -70,21 +67,16 @@ func newPullCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "pull REFERENCE DIR",
 		Short: "Fetch a layer from an OCI registry",
-		Long: `Fetch a layer that was published with push into a folder. Everything is checked
-before anything is written: digests, paths, and that every file is what the layer's
-own manifest says. As with build, files that yoctune did not write are kept, and
-one that was edited by hand stops it.
+		Long: `Fetch a layer that "yoctune push" published, and write it to the folder DIR. Before
+anything is written, the command checks digests, paths, and every file against the
+manifest of the layer. As with build, files that yoctune did not write are kept, and a
+file that was edited by hand stops the command.
 
-A reference with a digest (name@sha256:…) always gives the same layer; a tag may
-move. That the layer comes from whom it should, the signatures of its plans say:
-yoctune sign DIR --verify --public KEY.`,
+A reference with a digest (name@sha256:…) always gives the same layer; a tag may move.
+Plan signatures prove who published the layer: yoctune sign DIR --verify --public KEY.`,
 		Example: `  yoctune pull registry.example.com/layers/meta-vision@sha256:… meta-vision`,
-		Args:    cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			format, err := formatOf(cmd)
-			if err != nil {
-				return err
-			}
+			format := cli.Format(cmd)
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
 			l, pinned, err := oci.Pull(ctx, args[0], o)
@@ -121,7 +113,7 @@ yoctune sign DIR --verify --public KEY.`,
 			return showArtifact(cmd, format, "pull", pinned, len(l.Files))
 		},
 	}
-	cmd.Flags().BoolVar(&o.PlainHTTP, "plain-http", false, "no TLS, also to another machine")
+	cmd.Flags().BoolVar(&o.PlainHTTP, "plain-http", false, "use HTTP without TLS, even to another machine")
 	return cmd
 }
 

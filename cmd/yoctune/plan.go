@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/yoctune/yoctune/compiler"
+	"github.com/yoctune/yoctune/internal/cli"
 	"github.com/yoctune/yoctune/internal/outfile"
 	"github.com/yoctune/yoctune/schema/plan"
 )
@@ -14,36 +15,33 @@ import (
 func newPlanCommand() *cobra.Command {
 	var target, out, knobs string
 	cmd := &cobra.Command{
-		Use:   "plan DIR --target T -o FILE",
-		Short: "Write the device document of one target",
-		Long: `Write plan.json of one target: everything yoctuned must do on the device, in base
-units and canonical JSON. Beside it goes plan.origins.json, which maps each
-setting to the line of the configuration that asked for it.
+		Use:   "plan [DIR]",
+		Short: "Write the plan of one target",
+		Long: `Write plan.json of one target: everything that yoctuned enforces on the device, in base
+units and canonical JSON. DIR is the folder of the configuration (default: the current
+folder). Beside the plan goes plan.origins.json, which maps each setting to its line of
+the configuration. Without -o only the plan is written, to standard output.
 
-With --knobs the plan is made of a table instead: one path below /proc or /sys,
-a tab and a value a line. It fits any machine, and what it changed is undone when
-yoctuned stops.
-
-Without -o the plan is written to the standard output.`,
+With --knobs the plan comes from a table instead of a configuration. Each line has a path
+below /proc or /sys, a tab and a value. Such a plan fits any machine, and yoctuned
+restores the original values when it stops.`,
 		Example: `  yoctune plan examples/video-analytics --target line-camera -o plan.json
   yoctune plan --knobs table.tsv -o plan.json`,
-		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			format, err := formatOf(cmd)
+			format := cli.Format(cmd)
+			if knobs != "" && len(args) > 0 {
+				return cli.UsageError(errors.New("give a folder or --knobs, not both"))
+			}
+			dir, err := configurationFolder(args)
 			if err != nil {
 				return err
 			}
 			var doc *plan.Plan
 			var origins plan.Origins
-			switch {
-			case knobs != "" && len(args) > 0:
-				return usageError{errors.New("give a folder or --knobs, not both")}
-			case knobs != "":
+			if knobs != "" {
 				doc, origins, err = planOfTable(cmd, format, knobs)
-			case len(args) == 0:
-				return usageError{errors.New("give the folder of the configuration, or --knobs")}
-			default:
-				doc, origins, err = planOfTarget(cmd, format, args[0], target)
+			} else {
+				doc, origins, err = planOfTarget(cmd, format, dir, target)
 			}
 			if err != nil {
 				return err
@@ -53,8 +51,8 @@ Without -o the plan is written to the standard output.`,
 	}
 	variables(cmd)
 	f := cmd.Flags()
-	f.StringVar(&target, "target", "", "`TARGET` of the configuration; may be left out when there is one")
-	f.StringVarP(&out, "output", "o", "", "`FILE` to write")
+	f.StringVar(&target, "target", "", "`TARGET` whose plan to write (default: the only one)")
+	f.StringVarP(&out, "output", "o", "", "`FILE` to write (default: standard output)")
 	f.StringVar(&knobs, "knobs", "", "`FILE` with a table of paths and values")
 	return cmd
 }
@@ -68,7 +66,7 @@ func planOfTable(cmd *cobra.Command, format, file string) (*plan.Plan, plan.Orig
 		if err := showReport(cmd, format, "", report, src); err != nil {
 			return nil, nil, err
 		}
-		return nil, nil, errReported
+		return nil, nil, cli.AlreadyReported()
 	}
 	return doc, origins, nil
 }
@@ -90,15 +88,14 @@ func writePlan(cmd *cobra.Command, format, out string, doc *plan.Plan, origins p
 	if err != nil {
 		return err
 	}
-	if out == "" {
-		_, err := cmd.OutOrStdout().Write(text)
-		return err
+	if toStdout(out) {
+		return writeOutput(cmd, out, text)
 	}
 	places, err := origins.Encode()
 	if err != nil {
 		return err
 	}
-	// The origins first: a plan without them still works, wrong ones mislead.
+	// The origins go first: a plan without them still works, and wrong ones mislead.
 	var beside string
 	if outfile.IsFile(out) {
 		beside = compiler.OriginsFile(out)

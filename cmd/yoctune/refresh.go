@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/yoctune/yoctune/compiler/diag"
+	"github.com/yoctune/yoctune/internal/cli"
 	"github.com/yoctune/yoctune/internal/outfile"
 	"github.com/yoctune/yoctune/schema/facts/board"
 	"github.com/yoctune/yoctune/schema/facts/release"
@@ -34,31 +35,28 @@ func newFactsRefreshCommand() *cobra.Command {
 	var o refreshOptions
 	cmd := &cobra.Command{
 		Use:   "refresh --from PROBE",
-		Short: "Compare a device with the facts, and write what it has as a board of your own",
-		Long: `Read what "yoctuned probe --format json" wrote on a device, compare it with the
-facts about its module, and write an entry for boards: with all that was seen under
-observed. The file goes to standard output or to --output, the differences to
-standard error.
+		Short: "Compare a device with the facts, and write it as a custom board",
+		Long: `Read the output of "yoctuned probe --format json" from a device, compare it with the
+facts about its module, and write an entry for boards: with everything that was observed.
+The entry goes to standard output or to --output, the differences to standard error.
 
-What one device shows is observed, not verified. It never replaces a fact: "yoctune
-vet" warns for as long as the configuration holds an observation that a verified
-fact contradicts.
+Observations of one device never replace facts. "yoctune vet" warns while the
+configuration has an observation that contradicts a verified fact.
 
-Exit status: 0 done, 1 the probe cannot be read, 2 usage, 3 the probe contradicts a
-verified fact; the file is written all the same.`,
+Exit status: 0 done, 1 the probe cannot be read, 2 wrong usage, 3 the probe contradicts a
+verified fact (the entry is written all the same).`,
 		Example: `  ssh device yoctuned probe --format json > probe.json
   yoctune facts refresh --from probe.json --name carrier --package vision -o vision/boards.cue`,
-		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runRefresh(cmd, o) },
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.from, "from", "", "`FILE` that the device wrote; \"-\" is standard input")
-	f.StringVar(&o.board, "board", "", "`BOARD`, a module; found by the device tree when absent")
-	f.StringVar(&o.release, "release", "", "`RELEASE`, a meta-tegra branch; found by the device's L4T when absent")
-	f.StringVar(&o.name, "name", "", "`NAME` under boards; the module's with -observed when absent")
-	f.StringSliceVar(&o.machines, "machine", nil, "`MACHINE` of the board; those of the module when absent")
-	f.StringVar(&o.pkg, "package", "", "`PACKAGE` of the CUE file: that of the configuration")
-	f.StringVarP(&o.out, "output", "o", "", "`FILE` to write; standard output when absent")
+	f.StringVar(&o.from, "from", "", "`PROBE` output of the device: a file, or - for standard input")
+	f.StringVar(&o.board, "board", "", "`BOARD` of the device (default: from its device tree)")
+	f.StringVar(&o.release, "release", "", "`RELEASE` of meta-tegra (default: from the device's L4T version)")
+	f.StringVar(&o.name, "name", "", "`NAME` below boards (default: the module's, with -observed)")
+	f.StringSliceVar(&o.machines, "machine", nil, "`MACHINE` of the board; may be repeated (default: those of the module)")
+	f.StringVar(&o.pkg, "package", "", "`PACKAGE` clause of the CUE file (default: none)")
+	f.StringVarP(&o.out, "output", "o", "", "`FILE` to write (default: standard output)")
 	cobra.CheckErr(cmd.MarkFlagRequired("from"))
 	return cmd
 }
@@ -134,10 +132,7 @@ func readProbe(r io.Reader) (probed, error) {
 }
 
 func runRefresh(cmd *cobra.Command, o refreshOptions) error {
-	format, err := formatOf(cmd)
-	if err != nil {
-		return err
-	}
+	format := cli.Format(cmd)
 	in := cmd.InOrStdin()
 	if o.from != "-" {
 		f, err := os.Open(o.from)
@@ -158,7 +153,7 @@ func runRefresh(cmd *cobra.Command, o refreshOptions) error {
 	seen := p.observation()
 	stock, exact, err := b.Stock(r.Name)
 	if err != nil && !errors.Is(err, board.ErrNoTable) {
-		return usageError{err}
+		return cli.UsageError(err)
 	}
 	differences := b.Compare(seen, r.Line(), stock, exact && sameL4T(p.device.L4T, r.L4T))
 	text, err := o.cue(p, seen, b, r, differences)
@@ -172,7 +167,7 @@ func runRefresh(cmd *cobra.Command, o refreshOptions) error {
 		}
 	}
 	out := cmd.OutOrStdout()
-	if o.out != "" {
+	if !toStdout(o.out) {
 		if err := outfile.Write(o.out, text); err != nil {
 			return err
 		}
@@ -194,13 +189,13 @@ func runRefresh(cmd *cobra.Command, o refreshOptions) error {
 			Text           string `json:"text"`
 		}{"summary", "facts refresh", b.ID, r.Name, len(differences), contradictions, string(text)})
 	} else {
-		if o.out == "" {
+		if toStdout(o.out) {
 			fmt.Fprintf(out, "%s", text)
 		}
 		showObserved(cmd.ErrOrStderr(), b, differences)
 	}
 	if contradictions > 0 {
-		return errCheckFailed
+		return cli.AnswerNo()
 	}
 	return nil
 }
@@ -216,14 +211,14 @@ func (o refreshOptions) identify(p probed) (*board.Board, release.Release, error
 		}
 	}
 	if id == "" {
-		return nil, release.Release{}, usageError{fmt.Errorf("the device tree names no known module (%s): say which with --board", diag.Visible(strings.Join(p.device.Compatible, " ")))}
+		return nil, release.Release{}, cli.UsageError(fmt.Errorf("the device tree names no known module (%s): say which with --board", diag.Visible(strings.Join(p.device.Compatible, " "))))
 	}
 	b, ok := board.Lookup(id)
 	if !ok {
-		return nil, release.Release{}, usageError{fmt.Errorf("no facts about the board %q%s", diag.Visible(id), meant(id))}
+		return nil, release.Release{}, cli.UsageError(fmt.Errorf("no facts about the board %q%s", diag.Visible(id), suggestFact(id)))
 	}
 	if board.Identifiable(id) && len(p.device.Compatible) > 0 && !board.IsCompatible(id, p.device.Compatible) {
-		return nil, release.Release{}, usageError{fmt.Errorf("--board %s: the device is another module (%s)", id, diag.Visible(strings.Join(p.device.Compatible, " ")))}
+		return nil, release.Release{}, cli.UsageError(fmt.Errorf("--board %s: the device is another module (%s)", id, diag.Visible(strings.Join(p.device.Compatible, " "))))
 	}
 	name := o.release
 	if name == "" {
@@ -244,11 +239,11 @@ func (o refreshOptions) identify(p probed) (*board.Board, release.Release, error
 		}
 	}
 	if name == "" {
-		return nil, release.Release{}, usageError{fmt.Errorf("no branch has L4T %q for %s: say which with --release", diag.Visible(p.device.L4T), id)}
+		return nil, release.Release{}, cli.UsageError(fmt.Errorf("no branch has L4T %q for %s: say which with --release", diag.Visible(p.device.L4T), id))
 	}
 	r, ok := release.Lookup(name)
 	if !ok {
-		return nil, release.Release{}, usageError{fmt.Errorf("release %q is not known%s", diag.Visible(name), meant(name))}
+		return nil, release.Release{}, cli.UsageError(fmt.Errorf("release %q is not known%s", diag.Visible(name), suggestFact(name)))
 	}
 	return b, r, nil
 }
@@ -295,7 +290,7 @@ func (o refreshOptions) cue(p probed, seen board.Observation, b *board.Board, r 
 	var w strings.Builder
 	if o.pkg != "" {
 		if !ast.IsValidIdent(o.pkg) {
-			return nil, usageError{fmt.Errorf("--package %q: a CUE package is named like a variable", o.pkg)}
+			return nil, cli.UsageError(fmt.Errorf("--package %q: a CUE package is named like a variable", o.pkg))
 		}
 		fmt.Fprintf(&w, "package %s\n\n", o.pkg)
 	}
@@ -361,5 +356,5 @@ func showObserved(w io.Writer, b *board.Board, differences []board.Difference) {
 		}
 	}
 	n := len(slices.DeleteFunc(slices.Clone(differences), func(d board.Difference) bool { return !d.Verified }))
-	fmt.Fprintf(w, "%s: %s, %d of them against verified facts\n", b.ID, count(len(differences), "difference"), n)
+	fmt.Fprintf(w, "%s: %s, %d of which contradict verified facts\n", b.ID, count(len(differences), "difference"), n)
 }

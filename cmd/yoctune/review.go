@@ -17,6 +17,7 @@ import (
 	"github.com/yoctune/yoctune/compiler/layer/manifest"
 	"github.com/yoctune/yoctune/compiler/layer/tree"
 	"github.com/yoctune/yoctune/compiler/report/review"
+	"github.com/yoctune/yoctune/internal/cli"
 	"github.com/yoctune/yoctune/internal/outfile"
 )
 
@@ -29,26 +30,28 @@ type reviewOptions struct {
 func newReviewCommand() *cobra.Command {
 	var o reviewOptions
 	cmd := &cobra.Command{
-		Use:         "review DIR [LAYER]",
-		Annotations: map[string]string{moreFormats: "markdown"},
+		Use:         "review [DIR] [LAYER]",
+		Annotations: cli.Formats("text", "json", "markdown"),
 		Short:       "Explain what a change of the configuration means for the devices",
-		Long: `Compare the layer that the configuration in DIR gives with an earlier one, and
-say for each target what changes on the device, which recipes are built again,
-whether the device needs a reboot or a new image, what can go wrong, and which
-line of the configuration caused it.
+		Long: `Compare the layer of the configuration in DIR (default: the current folder) with an
+earlier one. For each target, show what changes on the device, which recipes are rebuilt,
+whether the device needs a reboot or a new image, what can go wrong, and which line of
+the configuration caused it.
 
-The earlier layer is the folder LAYER, or --rev, the configuration as it was in a
-revision of git, or --against, another target of the same configuration.`,
+The earlier layer is one of
+  LAYER      a folder that "yoctune build" wrote,
+  --rev      the configuration at another git revision,
+  --against  another target of the same configuration.`,
 		Example: `  yoctune review . build/meta-vision
   yoctune review . --rev origin/main --format markdown
   yoctune review . --target lab --against factory --html review.html`,
-		Args: cobra.RangeArgs(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			format, err := formatOf(cmd)
+			format := cli.Format(cmd)
+			c, err := o.compared(args)
 			if err != nil {
 				return err
 			}
-			r, err := reviewed(cmd, args, format, o)
+			r, err := compare(cmd, c, format, o)
 			if err != nil {
 				return err
 			}
@@ -56,23 +59,50 @@ revision of git, or --against, another target of the same configuration.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.Target, "target", "", "only this `TARGET`")
-	f.StringVar(&o.Release, "release", "", "only the targets of this `RELEASE`")
+	f.StringVar(&o.Target, "target", "", "`TARGET` to review (default: all)")
+	f.StringVar(&o.Release, "release", "", "`RELEASE` whose targets to review (default: the only one)")
 	variables(cmd)
-	f.StringVar(&o.html, "html", "", "write one page with everything to `FILE`")
+	f.StringVar(&o.html, "html", "", "`FILE` to write the review to as a web page")
 	comparisonFlags(cmd, &o)
 	return cmd
 }
 
-// comparisonFlags say what to compare with.
+// comparisonFlags adds the flags that choose what to compare with.
 func comparisonFlags(cmd *cobra.Command, o *reviewOptions) {
 	f := cmd.Flags()
-	f.StringVar(&o.rev, "rev", "", "compare with the configuration in `REVISION` of git")
-	f.StringVar(&o.against, "against", "", "compare with `TARGET` of the same configuration")
+	f.StringVar(&o.rev, "rev", "", "`REVISION` of git to compare with")
+	f.StringVar(&o.against, "against", "", "`TARGET` of the same configuration to compare with")
 	f.BoolVar(&o.exitCode, "exit-code", false, "exit with 3 when there are differences")
 }
 
-var errNothingToCompare = errors.New("give what to compare with: the folder of a layer, --rev or --against")
+// comparison is what a review compares: the configuration in dir, and the folder of a
+// layer unless --rev or --against is given.
+type comparison struct{ dir, layer string }
+
+// compared reads the arguments [DIR] [LAYER]. A single argument is the configuration,
+// unless it is the folder of a layer.
+func (o reviewOptions) compared(args []string) (c comparison, err error) {
+	other := o.rev != "" || o.against != ""
+	switch {
+	case len(args) == 2:
+		c.layer = args[1]
+		args = args[:1]
+	case len(args) == 1 && exists(filepath.Join(args[0], manifest.Name)):
+		c.layer = args[0]
+		args = nil
+	}
+	if other == (c.layer != "") || o.rev != "" && o.against != "" {
+		return c, cli.UsageError(errors.New("give one thing to compare with: the folder of a layer, --rev or --against"))
+	}
+	if o.against != "" && o.Target == "" {
+		return c, cli.UsageError(errors.New("--against compares two targets: give the other one with --target"))
+	}
+	if c.layer != "" && !exists(c.layer) {
+		return c, fmt.Errorf("no layer at %s; give a folder that `yoctune build` wrote", c.layer)
+	}
+	c.dir, err = configurationFolder(args)
+	return c, err
+}
 
 func showReview(cmd *cobra.Command, r *review.Review, format string, o reviewOptions) error {
 	if o.html != "" {
@@ -95,31 +125,20 @@ func showReview(cmd *cobra.Command, r *review.Review, format string, o reviewOpt
 		return err
 	}
 	if o.exitCode && !r.Clean() {
-		return errDifferent
+		return cli.AnswerNo()
 	}
 	return nil
 }
 
-func reviewed(cmd *cobra.Command, args []string, format string, o reviewOptions) (*review.Review, error) {
-	given := 0
-	for _, set := range []bool{len(args) == 2, o.rev != "", o.against != ""} {
-		if set {
-			given++
-		}
-	}
-	if given != 1 {
-		return nil, usageError{errNothingToCompare}
-	}
-	if o.against != "" && o.Target == "" {
-		return nil, usageError{errors.New("--against compares two targets: name the other with --target")}
-	}
-	now, err := openOne(cmd, args[0], format, o.Selection)
+// compare makes the review of a comparison.
+func compare(cmd *cobra.Command, what comparison, format string, o reviewOptions) (*review.Review, error) {
+	now, err := openOne(cmd, what.dir, format, o.Selection)
 	if err != nil {
 		return nil, err
 	}
 	switch {
 	case o.rev != "":
-		dir, err := atRevision(cmd, args[0], o.rev)
+		dir, err := checkOutRevision(cmd, what.dir, o.rev)
 		if err != nil {
 			return nil, err
 		}
@@ -128,29 +147,28 @@ func reviewed(cmd *cobra.Command, args []string, format string, o reviewOptions)
 		if err != nil {
 			return nil, fmt.Errorf("the configuration at %s: %w", o.rev, err)
 		}
-		return review.Compare(sideOf(was, o.rev), sideOf(now, args[0]), false)
+		return review.Compare(sideOf(was, o.rev), sideOf(now, what.dir), false)
 	case o.against != "":
-		was, err := openOne(cmd, args[0], format, compiler.Selection{Target: o.against})
+		was, err := openOne(cmd, what.dir, format, compiler.Selection{Target: o.against})
 		if err != nil {
 			return nil, err
 		}
 		return review.Compare(sideOf(was, "target "+o.against), sideOf(now, "target "+o.Target), true)
 	}
-	c, err := earlier(args[1], now)
+	c, err := earlierLayer(what.layer, now)
 	if err != nil {
 		return nil, err
 	}
-	return review.Compare(committed(c), sideOf(now, args[0]), false)
+	return review.Compare(committed(c), sideOf(now, what.dir), false)
 }
 
-// earlier compares a layer with the folder of an earlier one. A folder of something
-// else, such as the configuration's, would look like a layer that is all new.
-func earlier(dir string, now compiler.Layer) (*tree.Comparison, error) {
-	c, err := tree.Compare(dir, now.Files)
-	if err == nil && c.Strange {
-		err = fmt.Errorf("%s holds no %s, so no layer of yoctune; name the folder that `yoctune build` wrote, or one that is not there yet", dir, manifest.Name)
+// earlierLayer compares a layer with the folder of an earlier one. Compared with a
+// folder of anything else, everything in the layer would be new.
+func earlierLayer(dir string, now compiler.Layer) (*tree.Comparison, error) {
+	if exists(dir) && !exists(filepath.Join(dir, manifest.Name)) {
+		return nil, fmt.Errorf("no layer at %s: it has no %s; give a folder that `yoctune build` wrote", dir, manifest.Name)
 	}
-	return c, err
+	return tree.Compare(dir, now.Files)
 }
 
 // openOne makes the one layer of a selection.
@@ -166,16 +184,16 @@ func sideOf(l compiler.Layer, label string) review.Side {
 	return review.Side{Label: label, Files: l.Files, Origins: l.Origins}
 }
 
-// committed is the layer as it lies in a folder.
+// committed is the layer in a folder.
 func committed(c *tree.Comparison) review.Side {
 	return review.Side{Label: c.Out, Files: c.Before()}
 }
 
-// maxSnapshot bounds what a revision's configuration may hold, in bytes.
+// maxSnapshot bounds the size of the configuration at a revision, in bytes.
 const maxSnapshot = 256 << 20
 
-// atRevision puts the folder as it was in a revision into a temporary one.
-func atRevision(cmd *cobra.Command, dir, rev string) (string, error) {
+// checkOutRevision writes a folder as it was at a revision to a temporary one.
+func checkOutRevision(cmd *cobra.Command, dir, rev string) (string, error) {
 	in := dir
 	git := func(args ...string) ([]byte, error) {
 		var stderr bytes.Buffer
@@ -195,7 +213,7 @@ func atRevision(cmd *cobra.Command, dir, rev string) (string, error) {
 		if _, again := git("rev-parse", "--git-dir"); again != nil {
 			return "", again
 		}
-		return "", fmt.Errorf("--rev %s: the repository has no such revision; fetch it, or check the spelling", rev)
+		return "", fmt.Errorf("--rev %s: no such revision in the repository; fetch it, or check the spelling", rev)
 	}
 	prefix, err := git("rev-parse", "--show-prefix")
 	if err != nil {
@@ -220,7 +238,7 @@ func atRevision(cmd *cobra.Command, dir, rev string) (string, error) {
 	return out, nil
 }
 
-// unpack writes the plain files of an archive below a folder, and nothing else.
+// unpack writes the regular files of an archive below a folder, and nothing else.
 func unpack(archive []byte, dir string) error {
 	root, err := os.OpenRoot(dir)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 
 	"github.com/yoctune/yoctune/compiler"
 	"github.com/yoctune/yoctune/compiler/layer/bom"
-	"github.com/yoctune/yoctune/internal/outfile"
+	"github.com/yoctune/yoctune/internal/cli"
 	"github.com/yoctune/yoctune/internal/sbom"
 )
 
@@ -15,52 +15,49 @@ func newSBOMCommand() *cobra.Command {
 	var sel compiler.Selection
 	var out string
 	cmd := &cobra.Command{
-		Use:   "sbom DIR",
-		Short: "Write the bill of materials of a layer, in SPDX",
-		Long: `Write what the layer of a configuration brings: each of its files with digests,
-the runtime it fetches and the models of its pipelines, as SPDX 2.3 in JSON.
+		Use:   "sbom [DIR]",
+		Short: "Write the software bill of materials of a layer, in SPDX",
+		Long: `Write the software bill of materials (SBOM) of the layer that the configuration in DIR
+(default: the current folder) describes, as SPDX 2.3 in JSON: its files with their
+digests, the runtime that it fetches, and the models of its pipelines.
 
-The same configuration gives the same bytes: the time in the document is
-SOURCE_DATE_EPOCH, or 1 January 1970.`,
+The output is reproducible: the time in the document is SOURCE_DATE_EPOCH, or 1 January
+1970.`,
 		Example: `  yoctune sbom examples/video-analytics -o meta-vision.spdx.json
   yoctune sbom . --release wrynose`,
-		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			format, err := formatOf(cmd)
+			format := cli.Format(cmd)
+			created, err := sbom.Epoch()
+			if err != nil {
+				return cli.UsageError(err)
+			}
+			dir, err := configurationFolder(args)
 			if err != nil {
 				return err
 			}
-			created, err := sbom.Epoch()
-			if err != nil {
-				return usageError{err}
-			}
-			_, layers, err := open(cmd, args[0], format, sel)
+			_, layers, err := open(cmd, dir, format, sel)
 			if err != nil {
 				return err
 			}
 			if len(layers) != 1 {
-				return usageError{errors.New("one bill is of one layer: choose with --release")}
+				return cli.UsageError(errors.New("an SBOM describes one layer; choose it with --release"))
 			}
 			text, err := bom.Of(layers[0], created)
 			if err != nil {
 				return err
 			}
-			if out == "" {
-				_, err = cmd.OutOrStdout().Write(text)
+			if err := writeOutput(cmd, out, text); err != nil {
 				return err
 			}
-			if err := outfile.Write(out, text); err != nil {
-				return err
-			}
-			if format == "json" {
+			if format == "json" && !toStdout(out) {
 				endJSON(cmd)
 			}
 			return nil
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&sel.Target, "target", "", "only this `TARGET`")
-	f.StringVar(&sel.Release, "release", "", "only the targets of this `RELEASE`")
-	f.StringVarP(&out, "output", "o", "", "`FILE` to write")
+	f.StringVar(&sel.Target, "target", "", "`TARGET` to describe (default: all)")
+	f.StringVar(&sel.Release, "release", "", "`RELEASE` of the layer (default: the only one)")
+	f.StringVarP(&out, "output", "o", "", "`FILE` to write (default: standard output)")
 	return variables(cmd)
 }

@@ -4,26 +4,22 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/yoctune/yoctune/compiler/language/reference"
+	"github.com/yoctune/yoctune/internal/cli"
 )
 
 func newSchemaCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:         "schema",
-		Annotations: map[string]string{moreFormats: "markdown jsonschema cue"},
-		Short:       "Print the language: as a reference, as JSON Schema, or as CUE",
-		Long: `Print the language that a configuration is written in.
-
---format is markdown, the reference for people and what text means here; jsonschema,
-for editors and validators of configurations as "cue export" prints them; or cue,
-the definitions themselves.`,
+		Annotations: cli.Formats("text", "json", "markdown", "jsonschema", "cue"),
+		Short:       "Print the configuration language as a reference, JSON Schema or CUE",
+		Long: `Print the language of configurations. --format chooses how:
+  markdown    the reference for people; the same as text
+  jsonschema  for editors, and for validators of what "cue export" prints; the same as json
+  cue         the definitions themselves`,
 		Example: `  yoctune schema > reference.md
   yoctune schema --format jsonschema > config.schema.json`,
-		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			format, err := formatOf(cmd)
-			if err != nil {
-				return err
-			}
+			format := cli.Format(cmd)
 			text, err := schemaAs(format)
 			if err != nil {
 				return err

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/yoctune/yoctune/compiler/layer/sign"
+	"github.com/yoctune/yoctune/internal/cli"
 	"github.com/yoctune/yoctune/internal/signature"
 )
 
@@ -29,40 +30,37 @@ type signOptions struct {
 func newSignCommand() *cobra.Command {
 	var o signOptions
 	cmd := &cobra.Command{
-		Use:   "sign LAYER|PLAN --key FILE",
-		Short: "Sign the plans of a layer, or check their signatures",
-		Long: `Sign each plan of the layer in a folder, or one plan file. The signature is
-minisign's and lies beside the plan, as plan.json.minisig; the layer installs it,
-and a device that has a key in /etc/yoctune/keys obeys signed plans only. The
-configuration's runtime.keys puts keys there.
+		Use:   "sign [LAYER|PLAN] --key FILE",
+		Short: "Sign the plans of a layer, or verify their signatures",
+		Long: `Sign each plan of a layer, or one plan file. The signature has minisign's format and is
+written beside the plan, as plan.json.minisig. The layer installs it. A device that has a
+key in /etc/yoctune/keys accepts only signed plans; runtime.keys in the configuration
+installs keys there.
 
-Building a layer again keeps the signature of a plan that stayed the same and
-removes that of a plan that changed.
+Rebuilding a layer keeps the signatures of plans that did not change and removes those of
+plans that did.
 
-With --generate a key pair is made: FILE, and beside it FILE with .pub in place of
-its extension. A key of minisign itself serves as well, and minisign -S signs as
-well as this does.
+With --generate the command creates a key pair: the secret key in FILE, and the public
+key beside it, with the extension .pub. Keys made by minisign work too, and so do
+signatures made by 'minisign -S'.
 
-With --verify signatures are checked, by the keys of the layer or those given with
---public; the exit status is 3 when a device would refuse a plan.
+With --verify it verifies signatures, with the keys of the layer or those given with
+--public, and exits with 3 when a device would refuse a plan.
 
-The password of the key is read from ` + passwordVariable + ` or asked for.`,
+The password of the secret key is read from ` + passwordVariable + `, or from the terminal.`,
 		Example: `  yoctune sign --generate --key release.key
   yoctune sign build/meta-vision --key release.key
   yoctune sign build/meta-vision --verify
   yoctune sign plan.json --verify --public release.pub`,
-		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			format, err := formatOf(cmd)
+			format := cli.Format(cmd)
 			switch {
-			case err != nil:
-				return err
 			case o.generate && len(args) > 0:
-				return usageError{errors.New("--generate makes a key and signs nothing; leave the layer out")}
+				return cli.UsageError(fmt.Errorf("unexpected argument %q: --generate creates a key and signs nothing", args[0]))
 			case o.generate:
 				return generateKey(cmd, format, o)
 			case len(args) == 0:
-				return usageError{errors.New("give the folder of a layer, or a plan")}
+				return cli.UsageError(errors.New("missing argument: LAYER|PLAN"))
 			case o.verify:
 				return verifySignatures(cmd, format, args[0], o)
 			}
@@ -70,11 +68,11 @@ The password of the key is read from ` + passwordVariable + ` or asked for.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVarP(&o.key, "key", "k", "", "`FILE` of the secret key; with --generate, where to write it")
-	f.StringArrayVar(&o.public, "public", nil, "public `KEY` to verify by: a file, or the key itself; can be given several times")
-	f.BoolVar(&o.generate, "generate", false, "make a key pair")
+	f.StringVarP(&o.key, "key", "k", "", "`FILE` with the secret key; with --generate, where to write it")
+	f.StringArrayVar(&o.public, "public", nil, "`KEY` to verify with: a file, or the public key itself; may be repeated")
+	f.BoolVar(&o.generate, "generate", false, "create a key pair")
 	f.BoolVar(&o.noPassword, "no-password", false, "with --generate: leave the secret key unencrypted")
-	f.BoolVar(&o.verify, "verify", false, "check signatures instead of making them")
+	f.BoolVar(&o.verify, "verify", false, "verify signatures instead of signing")
 	cmd.MarkFlagsMutuallyExclusive("generate", "verify")
 	cmd.MarkFlagsMutuallyExclusive("key", "verify")
 	return cmd
@@ -82,7 +80,7 @@ The password of the key is read from ` + passwordVariable + ` or asked for.`,
 
 func signPlans(cmd *cobra.Command, format, path string, o signOptions) error {
 	if o.key == "" {
-		return usageError{errors.New("give the secret key with --key; --generate makes one")}
+		return cli.UsageError(errors.New("--key FILE is required: the secret key; --generate creates one"))
 	}
 	plans, err := sign.Find(path)
 	if err != nil {
@@ -157,7 +155,7 @@ func verifySignatures(cmd *cobra.Command, format, path string, o signOptions) er
 	for _, p := range plans {
 		who, err := p.Verify(by)
 		if errors.Is(err, sign.ErrNoKey) {
-			return usageError{fmt.Errorf("%w; name one with --public", err)}
+			return cli.UsageError(fmt.Errorf("%w; give one with --public", err))
 		}
 		line := signed{"signature", p.Doc.Target, p.Signature(), who.KeyID, who.Comment, ""}
 		if err != nil {
@@ -177,12 +175,12 @@ func verifySignatures(cmd *cobra.Command, format, path string, o signOptions) er
 		writeJSONLine(cmd.OutOrStdout(), signSummary{"summary", "sign", len(plans), refused})
 	}
 	if refused > 0 {
-		return errCheckFailed
+		return cli.AnswerNo()
 	}
 	return nil
 }
 
-// publicKey takes a key as it is, or the file of one.
+// publicKey reads a key from the text itself, or from the file that it names.
 func publicKey(text string) (signature.Key, error) {
 	if _, err := os.Lstat(text); errors.Is(err, fs.ErrNotExist) {
 		k, err := signature.ParseKey([]byte(text))
@@ -196,7 +194,7 @@ func publicKey(text string) (signature.Key, error) {
 
 func generateKey(cmd *cobra.Command, format string, o signOptions) error {
 	if o.key == "" {
-		return usageError{errors.New("say with --key where to write the secret key, such as release.key")}
+		return cli.UsageError(errors.New("--key FILE is required: where to write the secret key, such as release.key"))
 	}
 	base := o.key
 	if i := strings.LastIndexByte(base, '.'); i > strings.LastIndexByte(base, '/')+1 {
@@ -204,7 +202,7 @@ func generateKey(cmd *cobra.Command, format string, o signOptions) error {
 	}
 	public := base + ".pub"
 	if public == o.key {
-		return usageError{fmt.Errorf("%s would be both halves of the key; call the secret one release.key", o.key)}
+		return cli.UsageError(fmt.Errorf("--key %s: the public key would overwrite the secret one; choose another extension, such as .key", o.key))
 	}
 	password := ""
 	if !o.noPassword {
@@ -221,10 +219,10 @@ func generateKey(cmd *cobra.Command, format string, o signOptions) error {
 	if err != nil {
 		return err
 	}
-	if err := create(o.key, text, 0o600); err != nil {
+	if err := createFile(o.key, text, 0o600); err != nil {
 		return err
 	}
-	if err := create(public, secret.Public().File(), 0o644); err != nil {
+	if err := createFile(public, secret.Public().File(), 0o644); err != nil {
 		return errors.Join(err, os.Remove(o.key))
 	}
 	if format == "json" {
@@ -237,14 +235,13 @@ func generateKey(cmd *cobra.Command, format string, o signOptions) error {
 		}{"summary", "sign", o.key, public, secret.Public().String()})
 		return nil
 	}
-	fmt.Fprintf(cmd.OutOrStdout(), "%s: secret key; keep it where only releases are made\n%s: public key %s\n\nIn the configuration:\n\n\truntime: keys: release: %q\n",
+	fmt.Fprintf(cmd.OutOrStdout(), "%s: secret key; keep it off development machines and out of version control\n%s: public key %s\n\nAdd to the configuration:\n\n\truntime: keys: release: %q\n",
 		o.key, public, secret.Public().ID(), secret.Public())
 	return nil
 }
 
-// create writes a new file; one that is there is never replaced: a lost key
-// cannot be made again.
-func create(name string, data []byte, mode fs.FileMode) error {
+// createFile writes a new file. It never replaces one: a lost key cannot be recovered.
+func createFile(name string, data []byte, mode fs.FileMode) error {
 	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("%s exists; move it away, or choose another name", name)
@@ -267,29 +264,29 @@ func newPassword() (string, error) {
 		return "", err
 	}
 	if _, given := os.LookupEnv(passwordVariable); !given {
-		again, err := askPassword("Once more: ")
+		again, err := askPassword("Repeat the password: ")
 		if err != nil {
 			return "", err
 		}
 		if again != password {
-			return "", errors.New("the two passwords differ; no key was made")
+			return "", errors.New("the two passwords differ; no key was created")
 		}
 	}
 	if password == "" {
-		return "", errors.New("the password is empty; --no-password makes a key without one")
+		return "", errors.New("the password is empty; --no-password creates a key without one")
 	}
 	return password, nil
 }
 
-// askPassword takes the password from the environment, or from the terminal
-// without showing it.
+// askPassword reads the password from the environment, or from the terminal without
+// showing it.
 func askPassword(prompt string) (string, error) {
 	if p, ok := os.LookupEnv(passwordVariable); ok {
 		return p, nil
 	}
 	tty, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
 	if err != nil {
-		return "", fmt.Errorf("the key has a password and there is no terminal to ask for it; set %s", passwordVariable)
+		return "", fmt.Errorf("the key has a password, and there is no terminal to enter it; set %s", passwordVariable)
 	}
 	defer tty.Close()
 	fmt.Fprint(tty, prompt)

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/yoctune/yoctune/compiler/report/tasks"
+	"github.com/yoctune/yoctune/internal/cli"
 	"github.com/yoctune/yoctune/internal/outfile"
 )
 
@@ -22,41 +23,37 @@ type tasksOptions struct {
 func newTasksCommand() *cobra.Command {
 	var o tasksOptions
 	cmd := &cobra.Command{
-		Use:   "tasks task-depends.dot",
-		Short: "Say what decides how long a build takes",
-		Long: `Read the task graph that "bitbake -g IMAGE" writes and say which tasks wait for
-each other longest, how many could run at once, which recipes hold the build up,
-and what more threads or a fuller shared-state cache would gain.
+		Use:   "tasks FILE",
+		Short: "Analyse what a bitbake build spends its time on",
+		Long: `Analyse the task graph in FILE, the task-depends.dot that "bitbake -g IMAGE" writes:
+the critical path, how many tasks could run at once, the recipes that delay the build,
+and what more threads or a fuller shared-state cache would gain. - reads standard input.
 
-Without --buildstats every task counts as one. With it, times are those that
-bitbake measured in a build (USER_CLASSES has "buildstats" by default); give
-tmp/buildstats, of which the newest build is taken, or the folder of one build.
+Without --buildstats every task counts the same. With it, tasks take the time that
+bitbake measured (USER_CLASSES has "buildstats" by default). Give tmp/buildstats, whose
+newest build is used, or the folder of one build.
 
-Simulated builds start the tasks in the order of bitbake's default scheduler.
-They leave out that tasks which run together slow each other down.`,
+Simulated builds start tasks in the order of bitbake's default scheduler. They ignore
+that parallel tasks slow each other down.`,
 		Example: `  bitbake -g core-image-minimal && yoctune tasks task-depends.dot
   yoctune tasks task-depends.dot --buildstats tmp/buildstats --threads 16 --html build.html`,
-		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return runTasks(cmd, args[0], o) },
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.buildstats, "buildstats", "", "`DIR` with bitbake's measurements")
-	f.StringVar(&o.html, "html", "", "write a page with pictures to `FILE`")
-	f.IntVar(&o.threads, "threads", runtime.NumCPU(), "`N` of BB_NUMBER_THREADS in your build; the default is the cores of this machine")
-	f.IntVar(&o.steps, "steps", 20, "`N` rows of the longest path to show, 0 for all")
+	f.StringVar(&o.html, "html", "", "`FILE` to write a page with charts to")
+	f.IntVar(&o.threads, "threads", runtime.NumCPU(), "`N` tasks at once: BB_NUMBER_THREADS of the build")
+	f.IntVar(&o.steps, "steps", 20, "`N` rows of the critical path to show; 0 shows all")
 	return cmd
 }
 
 func runTasks(cmd *cobra.Command, name string, o tasksOptions) error {
-	format, err := formatOf(cmd)
-	if err != nil {
-		return err
-	}
+	format := cli.Format(cmd)
 	if o.threads < 1 || o.threads > tasks.MaxThreads {
-		return usageError{fmt.Errorf("--threads %d: give 1 to %d", o.threads, tasks.MaxThreads)}
+		return cli.UsageError(fmt.Errorf("--threads %d: give 1 to %d", o.threads, tasks.MaxThreads))
 	}
 	if o.steps < 0 {
-		return usageError{fmt.Errorf("--steps %d: give 0 for all, or a number of rows", o.steps)}
+		return cli.UsageError(fmt.Errorf("--steps %d: give 0 for all, or a number of rows", o.steps))
 	}
 	g, err := readGraph(name)
 	if err != nil {
@@ -99,7 +96,7 @@ func readGraph(name string) (*tasks.Graph, error) {
 		}
 		defer f.Close()
 		if info, err := f.Stat(); err == nil && info.IsDir() {
-			return nil, fmt.Errorf("%s is a folder; give the task-depends.dot that bitbake -g wrote", name)
+			return nil, fmt.Errorf("%s is a folder; give the task-depends.dot that 'bitbake -g' wrote", name)
 		}
 		in = f
 	}

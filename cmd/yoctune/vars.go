@@ -9,17 +9,17 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/yoctune/yoctune/compiler"
+	"github.com/yoctune/yoctune/internal/cli"
 )
 
-// variables adds the flag for a configuration's variables to a command that
-// reads one.
+// variables adds --var, which sets the variables of a configuration.
 func variables(cmd *cobra.Command) *cobra.Command {
-	cmd.Flags().StringArray("var", nil, "`NAME=VALUE` of a variable: var.NAME in HCL, std.extVar('NAME') in Jsonnet; may be repeated")
+	cmd.Flags().StringArray("var", nil, "`NAME=VALUE` sets a variable: var.NAME in HCL, std.extVar('NAME') in Jsonnet; may be repeated")
 	return cmd
 }
 
-// openProject reads the configuration in a folder with the variables of the
-// command line.
+// openProject reads the configuration in a folder, with the variables of the command
+// line.
 func openProject(cmd *cobra.Command, dir string) (*compiler.Project, error) {
 	o, err := optionsOf(cmd)
 	if err != nil {
@@ -40,7 +40,7 @@ func optionsOf(cmd *cobra.Command) (compiler.Options, error) {
 	for _, g := range given {
 		name, value, ok := strings.Cut(g, "=")
 		if !ok || name == "" {
-			return o, usageError{fmt.Errorf("--var %s: write it as NAME=VALUE", g)}
+			return o, cli.UsageError(fmt.Errorf("--var %s: write it as NAME=VALUE", g))
 		}
 		o.Vars[name] = value
 	}

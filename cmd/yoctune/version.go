@@ -3,9 +3,11 @@ package main
 import (
 	"fmt"
 	"runtime"
+	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/yoctune/yoctune/internal/cli"
 	"github.com/yoctune/yoctune/internal/version"
 	"github.com/yoctune/yoctune/schema/facts/board"
 	"github.com/yoctune/yoctune/schema/facts/release"
@@ -14,17 +16,15 @@ import (
 
 func newVersionCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:     "version",
-		Short:   "Show the version, the plan format, and the boards and releases known",
-		Example: `  yoctune version --format json`,
-		Args:    cobra.NoArgs,
+		Use:   "version",
+		Short: "Print the version, the plan format, and the supported boards and releases",
+		Long: `Print the version of this program, the format of the plans that it writes, and the
+boards and releases that it supports.`,
+		Example: `  yoctune version
+  yoctune version --format json`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			format, err := formatOf(cmd)
-			if err != nil {
-				return err
-			}
 			w := cmd.OutOrStdout()
-			if format == "json" {
+			if cli.Format(cmd) == "json" {
 				writeJSONLine(w, struct {
 					Type     string   `json:"type"`
 					Version  string   `json:"version"`
@@ -36,8 +36,9 @@ func newVersionCommand() *cobra.Command {
 				endJSON(cmd)
 				return nil
 			}
-			_, err = fmt.Fprintf(w, "yoctune %s (%s, %s/%s)\nplan format %s\nboards %v\nreleases %v\n",
-				version.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH, plan.Schema, board.IDs(), release.Names())
+			_, err := fmt.Fprintf(w, "yoctune %s (%s, %s/%s)\nplan format  %s\nboards       %s\nreleases     %s\n",
+				version.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH, plan.Schema,
+				strings.Join(board.IDs(), ", "), strings.Join(release.Names(), ", "))
 			return err
 		},
 	}

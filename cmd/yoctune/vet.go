@@ -15,46 +15,42 @@ import (
 	"github.com/yoctune/yoctune/compiler"
 	"github.com/yoctune/yoctune/compiler/layer/tree"
 	"github.com/yoctune/yoctune/compiler/report/review"
+	"github.com/yoctune/yoctune/internal/cli"
 )
 
 func newVetCommand() *cobra.Command {
 	var fix bool
 	cmd := variables(&cobra.Command{
 		Use:         "vet [DIR]",
-		Annotations: map[string]string{moreFormats: "sarif github"},
-		Short:       "Check a configuration without writing anything",
-		Long: `Check the configuration in a folder, this one when none is named: the language,
-the facts of boards and releases, what the kernel will keep of the options asked
-for, the rules, and that every value can be written safely into the files it goes to.
+		Annotations: cli.Formats("text", "json", "sarif", "github"),
+		Short:       "Check a configuration",
+		Long: `Check the configuration in DIR (default: the current folder): its syntax and types, the
+facts of boards and releases, which kernel options Kconfig will keep, the rules, and that
+every value can be written safely to its file. Nothing is written.
 
-With --fix the changes that messages propose are made in the .cue files, as far as
-they leave no doubt: each is tried, kept only when nothing new is wrong with it,
-and shown as a diff. What remains is reported.
+With --fix the command makes the unambiguous changes that messages propose, in .cue files
+only. It keeps a change only when it causes no new findings, shows it as a diff, and
+reports the remaining findings.
 
---format is text, json, sarif (for code scanners) or github (for the log of a
-GitHub workflow).`,
+--format sarif is for code scanners, and github for the log of a GitHub workflow.`,
 		Example: `  yoctune vet examples/video-analytics
   yoctune vet . --fix
   yoctune vet . --format sarif > yoctune.sarif`,
-		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			dir := "."
-			if len(args) == 1 {
-				dir = args[0]
+			dir, err := configurationFolder(args)
+			if err != nil {
+				return err
 			}
 			return vet(cmd, dir, fix)
 		},
 	})
-	cmd.Flags().BoolVar(&fix, "fix", false, "make the changes that leave no doubt, in .cue files")
+	cmd.Flags().BoolVar(&fix, "fix", false, "make the unambiguous changes that messages propose, in .cue files")
 	return cmd
 }
 
 func vet(cmd *cobra.Command, dir string, fix bool) error {
 	started := time.Now()
-	format, err := formatOf(cmd)
-	if err != nil {
-		return err
-	}
+	format := cli.Format(cmd)
 	o, err := optionsOf(cmd)
 	if err != nil {
 		return err
@@ -94,16 +90,15 @@ func vet(cmd *cobra.Command, dir string, fix bool) error {
 	return failed
 }
 
-// makeFixes writes what can be put right by itself and shows the difference.
+// makeFixes makes the changes that are unambiguous and shows them as a diff.
 func makeFixes(cmd *cobra.Command, format string, o compiler.Options, dir string, p *compiler.Project) (*compiler.Project, error) {
 	fixed := o.Fix(dir, p)
 	w := cmd.OutOrStdout()
 	for _, name := range slices.Sorted(maps.Keys(fixed.Files)) {
 		path := filepath.Join(dir, name)
-		// What was checked is what is replaced: somebody may have saved the file
-		// in the meantime.
+		// The file may have been saved since it was checked.
 		if now, err := os.ReadFile(path); err != nil || !bytes.Equal(now, fixed.Was[name]) {
-			return nil, fmt.Errorf("--fix: %s changed while it was checked; nothing more is written", path)
+			return nil, fmt.Errorf("--fix: %s changed while it was being checked; the remaining changes are not made", path)
 		}
 		if err := tree.WriteFile(path, fixed.Files[name]); err != nil {
 			return nil, fmt.Errorf("--fix: %w", err)
@@ -117,7 +112,7 @@ func makeFixes(cmd *cobra.Command, format string, o compiler.Options, dir string
 				Diff string `json:"diff"`
 			}{"fix", name, diff})
 		case "text":
-			if colourful(w) {
+			if cli.Colour(w) {
 				diff = paintDiff(diff)
 			}
 			if _, err := io.WriteString(w, diff); err != nil {

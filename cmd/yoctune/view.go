@@ -2,54 +2,51 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/fatih/color"
-	"github.com/mattn/go-isatty"
+
 	"github.com/spf13/cobra"
 
 	"github.com/yoctune/yoctune/compiler"
 	"github.com/yoctune/yoctune/compiler/diag"
+	"github.com/yoctune/yoctune/internal/cli"
 	"github.com/yoctune/yoctune/internal/version"
 )
 
-// colourful tells whether a writer is a terminal that wants colours.
-func colourful(w io.Writer) bool {
-	f, ok := w.(*os.File)
-	return ok && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && isatty.IsTerminal(f.Fd())
-}
-
-// showReport writes diagnostics: to the error stream as text, otherwise to the
-// output, where programs look.
+// showReport writes diagnostics about the files in a folder: to standard error as text,
+// and to standard output in formats for programs. Paths are relative to the current
+// folder, so that an editor can open them; code hosts need them relative to the
+// repository.
 func showReport(cmd *cobra.Command, format, dir string, report *diag.Report, src *diag.Sources) error {
 	switch format {
 	case "json":
-		return diag.WriteJSON(cmd.OutOrStdout(), report)
+		return diag.WriteJSON(cmd.OutOrStdout(), report.In(fromHere(dir)))
 	case "sarif":
-		return diag.WriteSARIF(cmd.OutOrStdout(), report, fromHere(dir), version.Version, compiler.Page)
+		return diag.WriteSARIF(cmd.OutOrStdout(), report.In(fromRepository(dir)), version.Version, compiler.Page)
 	case "github":
-		return diag.WriteGitHub(cmd.OutOrStdout(), report, fromHere(dir))
+		return diag.WriteGitHub(cmd.OutOrStdout(), report.In(fromRepository(dir)))
 	}
 	w := cmd.ErrOrStderr()
-	return diag.WriteText(w, report, src, colourful(w))
+	return diag.WriteText(w, report.In(fromHere(dir)), src.In(fromHere(dir)), cli.Colour(w))
 }
 
-// showProject is showReport for a configuration; it returns errReported when
+// showProject is showReport for a configuration; it returns cli.AlreadyReported() when
 // there are errors.
 func showProject(cmd *cobra.Command, format, dir string, p *compiler.Project) error {
 	if err := showReport(cmd, format, dir, p.Report, sources(p)); err != nil {
 		return err
 	}
 	if p.Report.Failed() {
-		return errReported
+		return cli.AlreadyReported()
 	}
 	return nil
 }
 
-// fromHere is a folder's path from the current one, with slashes.
+// fromHere is the path of a folder from the current one, with slashes. A folder outside
+// the current one that was given by an absolute path keeps it.
 func fromHere(dir string) string {
 	if here, err := os.Getwd(); err == nil && filepath.IsAbs(dir) {
 		if rel, err := filepath.Rel(here, dir); err == nil && filepath.IsLocal(rel) {
@@ -57,6 +54,30 @@ func fromHere(dir string) string {
 		}
 	}
 	return filepath.ToSlash(dir)
+}
+
+// fromRepository is the path of a folder from the top of its git repository, with
+// slashes. A folder in no repository is taken from the current one.
+func fromRepository(dir string) string {
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return fromHere(dir)
+	}
+	if real, err := filepath.EvalSymlinks(abs); err == nil {
+		abs = real
+	}
+	for top := abs; ; top = filepath.Dir(top) {
+		if exists(filepath.Join(top, ".git")) { // a folder, or a file in a worktree
+			rel, err := filepath.Rel(top, abs)
+			if err != nil {
+				return fromHere(dir)
+			}
+			return filepath.ToSlash(rel)
+		}
+		if top == filepath.Dir(top) {
+			return fromHere(dir)
+		}
+	}
 }
 
 func sources(p *compiler.Project) *diag.Sources {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/yoctune/yoctune/internal/cli"
 	"github.com/yoctune/yoctune/runtime/device/enforce"
 	"github.com/yoctune/yoctune/runtime/device/planfile"
 	"github.com/yoctune/yoctune/runtime/device/rootfs"
@@ -16,33 +17,29 @@ func newApplyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "apply [PLAN]",
 		Short: "Write the plan's settings and read them back",
-		Long: `apply writes every setting that differs, reads it back, and says what became of
-it. The original values are on the disk before the first write, so that
-'yoctuned rollback' restores them even after a crash or a SIGKILL.
+		Long: `Write every setting that differs from the plan, read it back, and report the result. The
+original values are on disk before the first write, so that "yoctuned rollback" restores
+them even after a crash or a SIGKILL.
 
-PLAN is a file on this host; without it, /usr/lib/yoctune/plan.json below the
-root. Where /etc/yoctune/keys holds a key, PLAN.minisig must be beside it.
+PLAN is a file on this host (default: /usr/lib/yoctune/plan.json below the root). If
+/etc/yoctune/keys has a key, PLAN.minisig must be beside the plan.
 
-apply answers for what it writes. Kernel arguments, modules, the power mode and
-settings whose policy is "report" are compared and shown, and do not change its
-exit code: 'verify' is where they count. An optional setting whose node is
-absent never counts.
+The exit status covers what apply can write. Kernel arguments, modules, the power mode
+and settings with the policy "report" are compared and shown, but only "yoctuned verify"
+counts them. An optional setting whose node is absent never counts.
 
-With --try the settings stay only for a time, unless 'yoctuned confirm' is run
-meanwhile: they are reverted to what they were before, also when apply is killed
-or its connection breaks. A plan that was tried and never confirmed is not used
-at the next boot.
+With --try the settings are reverted after a time, unless "yoctuned confirm" is run
+before. This also happens when apply is killed or its connection breaks. A plan that was
+tried and not confirmed is not used at the next boot.
 
-Exit codes: 0 every setting that apply writes is as wanted · 1 bad plan, wrong
-board, or the originals cannot be journalled: nothing was written · 2 usage ·
-3 it ran, and some settings are not as wanted, or were tried and reverted.`,
+Exit status: 0 every setting that apply can write is as wanted, 1 bad plan, wrong board,
+or the original values cannot be saved (nothing was written), 2 wrong usage, 3 some
+settings are not as wanted, or were tried and reverted.`,
 		Example: `  yoctuned apply
   yoctuned apply --try 60s plan.json
   yoctuned apply plan.json --format json
   yoctuned apply --root tree/ plan.json`,
-		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			g := globalFlags(cmd)
 			dev, file, err := openPlan(cmd, args)
 			if err != nil {
 				return err
@@ -56,8 +53,8 @@ board, or the originals cannot be journalled: nothing was written · 2 usage ·
 				return err
 			}
 			try, _ := cmd.Flags().GetDuration("try")
-			// A trial that is running is in the way; one that was not confirmed may
-			// be tried again, or applied for good by somebody who says so here.
+			// A running trial is an error; a plan that was not confirmed may be tried
+			// again, or applied for good by this explicit command.
 			if err := refuseTried(dev, file.Plan); err != nil && !errors.Is(err, planfile.ErrUnconfirmed) {
 				return err
 			}
@@ -71,25 +68,25 @@ board, or the originals cannot be journalled: nothing was written · 2 usage ·
 			if err := planfile.ForgetTrial(dev); err != nil {
 				return err
 			}
-			// A plan that was obeyed once is the oldest that will be from now on. On a
-			// root that cannot be written it is obeyed all the same.
+			// From now on older plans are refused. A root that cannot be written does not
+			// make the plan fail.
 			if err := planfile.ProveBoot(dev, file.Plan); err != nil {
-				err = fmt.Errorf("an older plan is not refused later: %w", err)
-				fmt.Fprintln(cmd.ErrOrStderr(), "yoctuned: "+printable(err.Error()))
-				if g.Format == "json" {
-					_ = lines(cmd.OutOrStdout()).Encode(errorLine{"error", err.Error()})
+				err = fmt.Errorf("older plans will not be refused later: %w", err)
+				fmt.Fprintln(cmd.ErrOrStderr(), "yoctuned: "+cli.PrintableLine(err.Error()))
+				if cli.Format(cmd) == "json" {
+					_ = cli.Encoder(cmd.OutOrStdout()).Encode(cli.NewErrorLine(err.Error()))
 				}
 			}
 			quiet, _ := cmd.Flags().GetBool("quiet")
-			return report{"apply", results, file.Origins, quiet}.write(cmd.OutOrStdout(), g.Format)
+			return report{"apply", results, file.Origins, quiet}.write(cmd.OutOrStdout(), cli.Format(cmd))
 		},
 	}
 	planFlags(cmd)
-	cmd.Flags().Duration("try", 0, "revert after this `TIME` unless 'yoctuned confirm' is run, e.g. 60s")
+	cmd.Flags().Duration("try", 0, "`TIME` after which to revert unless 'yoctuned confirm' is run, such as 60s")
 	cmd.PreRunE = func(cmd *cobra.Command, _ []string) error {
 		d, _ := cmd.Flags().GetDuration("try")
 		if cmd.Flags().Changed("try") && (d < time.Second || d > 24*time.Hour) {
-			return usage(fmt.Errorf("--try is 1s to 24h, not %s", d))
+			return cli.UsageError(fmt.Errorf("--try %s: choose a time from 1s to 24h", d))
 		}
 		return nil
 	}
@@ -98,21 +95,27 @@ board, or the originals cannot be journalled: nothing was written · 2 usage ·
 
 // planFlags are those of the commands that take a plan.
 func planFlags(cmd *cobra.Command) {
-	cmd.Flags().String("origins", "", "`FILE` that maps settings to lines of the configuration; default: beside the plan")
-	cmd.Flags().Bool("any-board", false, "obey a plan that was made for another board or L4T, or on a machine that does not say what it is")
-	cmd.Flags().BoolP("quiet", "q", false, "text: show only settings that are not ok")
+	cmd.Flags().String("origins", "", "`FILE` that maps settings to lines of the configuration (default: beside the plan)")
+	cmd.Flags().Bool("any-board", false, "accept a plan for another board or L4T version, or on an unidentified machine")
+	cmd.Flags().BoolP("quiet", "q", false, "show only settings that are not ok (text output)")
 }
 
-// openPlan opens the device and the plan, and refuses one that is not for it.
-func openPlan(cmd *cobra.Command, args []string) (*rootfs.Root, *planfile.File, error) {
-	dev, err := rootfs.Open(globalFlags(cmd).Root)
-	if err != nil {
-		return nil, nil, err
-	}
-	src := planfile.Source{}
+// planSource is the plan that the arguments name: the installed one without arguments.
+func planSource(cmd *cobra.Command, args []string) planfile.Source {
+	src := planfile.Source{Stdin: cmd.InOrStdin()}
 	if len(args) == 1 {
 		src.Path = args[0]
 	}
+	return src
+}
+
+// openPlan opens the device and the plan. A plan for another device is an error.
+func openPlan(cmd *cobra.Command, args []string) (*rootfs.Root, *planfile.File, error) {
+	dev, err := rootfs.Open(rootDir(cmd))
+	if err != nil {
+		return nil, nil, err
+	}
+	src := planSource(cmd, args)
 	src.Origins, _ = cmd.Flags().GetString("origins")
 	file, err := planfile.Load(dev, src)
 	if err != nil {
@@ -126,7 +129,7 @@ func openPlan(cmd *cobra.Command, args []string) (*rootfs.Root, *planfile.File, 
 	return dev, file, nil
 }
 
-// lock makes this process the only one that changes the device.
+// lock makes this process the only one that may change the device.
 func lock(dev *rootfs.Root, command string) (func(), error) {
 	unlock, err := dev.Lock("yoctuned " + command)
 	switch {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/yoctune/yoctune/internal/cli"
 	"github.com/yoctune/yoctune/internal/onnx"
 	"github.com/yoctune/yoctune/schema/plan"
 	"github.com/yoctune/yoctune/tests/models"
@@ -81,7 +82,7 @@ func TestModelsThatCannotBeRunAreRefusedBeforeTheFirstFrame(t *testing.T) {
 		path := pipelinePlan(t, map[string]plan.Pipeline{"p": p})
 		var o, e bytes.Buffer
 		code := run(context.Background(), []string{"pipeline", "run", path, "--models", dir, "--library", models.Library(t), "--frames", "1"}, &o, &e)
-		if code != exitFailed || strings.Contains(o.String(), "frame 0") {
+		if code != cli.ExitFailed || strings.Contains(o.String(), "frame 0") {
 			t.Errorf("%s: exit %d, %s", c.name, code, o.String())
 		}
 		for _, s := range c.says {

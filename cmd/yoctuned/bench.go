@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/yoctune/yoctune/internal/cli"
 	"github.com/yoctune/yoctune/internal/outfile"
 	"github.com/yoctune/yoctune/runtime/device/monitor"
 	"github.com/yoctune/yoctune/runtime/device/rootfs"
@@ -18,7 +19,7 @@ import (
 	"github.com/yoctune/yoctune/runtime/engine/core"
 )
 
-// benchFlags are what bench is told beside the suite.
+// benchFlags are the flags of bench.
 type benchFlags struct {
 	open                   core.Options
 	run                    bench.Options
@@ -31,75 +32,70 @@ func newBenchCommand() *cobra.Command {
 	var f benchFlags
 	suites := append(bench.Suites(), bench.All)
 	cmd := &cobra.Command{
-		Use:   "bench {" + strings.Join(suites, "|") + "}",
-		Short: "Measure this device's compute core beside references",
-		Long: `bench runs the core's own operations on this machine and shows, for each, the
-median, 95th and 99th percentile of its time. On the CPU something that others
-wrote is measured in the same run, turn by turn: libc, OpenBLAS, libswscale and
-ONNX Runtime where they are installed, else a plain loop that is called so. ratio
-is the reference's median divided by ours: above 1 we are faster. What is not
-known is null in JSON and a dash in text.
+		Use:   "bench " + strings.Join(suites, "|"),
+		Short: "Measure the compute core beside reference implementations",
+		Long: `Run operations of the compute core on this machine and show the median, 95th and 99th
+percentile of the time of each. On the CPU, a reference implementation is measured in the
+same run, in turns: libc, OpenBLAS, libswscale or ONNX Runtime where they are installed,
+else a plain loop, which is labelled so. The ratio is the reference's median divided by
+ours: above 1 ours is faster. A value that is not available is null in JSON and a dash in
+text.
 
   bandwidth  copies, fills and reads, by size and kind of memory
-  compute    products of matrices, by type of numbers and shape
-  kernels    every kernel of the core, on what pipelines give it
-  latency    what a call, a list, a graph and an allocation cost
+  compute    matrix products, by number type and shape
+  kernels    every kernel of the core, with typical pipeline data
+  latency    the cost of a call, a list, a graph and an allocation
   profiler   the overhead of recording and monitoring a pipeline
-  all        these five
+  all        all of these
 
-The ceilings of memory and arithmetic are measured in the same run; "roof" is the
-share of the one that stops a kernel first.
+The memory bandwidth and arithmetic ceilings are measured in the same run; "roof" is the
+share of the ceiling that limits a kernel.
 
---save-baseline keeps every sample; --baseline compares with such a file. A
-benchmark is slower when a Mann-Whitney test says so (p below 0.001), its median
-is --min-effect percent longer, so is its time beside the reference, and every
-round of this run is slower than every one of the other. Runs of another device,
-driver, clock limit or power mode are not compared.
+--save-baseline saves every sample, and --baseline compares with such a file. A benchmark
+is slower when a Mann-Whitney test shows it (p below 0.001), its median is at least
+--min-effect percent longer, its time relative to the reference is too, and every round
+of this run is slower than every round of the baseline. Runs on another device or with
+another driver, clock limit or power mode are not compared.
 
-The backend is chosen as pipelines choose it: CUDA where its library, a driver
-and a device are there, else the CPU. Progress goes to standard error.
+The backend is chosen as pipelines choose it: CUDA if its library, a driver and a device
+are present, else the CPU. Progress goes to standard error.
 
-Exit codes: 0 measured · 1 failed, or the baseline is of another device · 2 usage ·
+Exit status: 0 measured, 1 failed, or the baseline is of another device, 2 wrong usage,
 3 something is slower than the baseline.`,
 		Example: `  yoctuned bench kernels
   yoctuned bench all --format json -o bench.json --save-baseline baseline.json
   yoctuned bench all --baseline baseline.json
   yoctuned bench kernels --samples 200 --format json | jq 'select(.ratio)'`,
-		Args:      cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs),
 		ValidArgs: suites,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if f.run.Samples < 1 {
-				return usage(fmt.Errorf("--samples must be at least 1, not %d", f.run.Samples))
+				return cli.UsageError(fmt.Errorf("--samples %d: choose at least 1", f.run.Samples))
 			}
 			if !(f.minEffect >= 0 && f.minEffect <= 1000) {
-				return usage(fmt.Errorf("--min-effect is 0 to 1000 percent, not %g", f.minEffect))
-			}
-			switch f.open.Backend {
-			case core.Auto, core.CPU, core.CUDA:
-			default:
-				return usage(fmt.Errorf("--backend is %s, %s or %s, not %q", core.Auto, core.CPU, core.CUDA, f.open.Backend))
+				return cli.UsageError(fmt.Errorf("--min-effect %g: choose 0 to 1000 percent", f.minEffect))
 			}
 			f.run.Suite = args[0]
+			if f.output == "-" {
+				f.output = ""
+			}
 			return runBench(cmd, f)
 		},
 	}
-	cmd.Flags().StringVar(&f.open.Backend, "backend", core.Auto, "`BACKEND`: auto, cpu or cuda")
-	cmd.Flags().StringVar(&f.open.Library, "library", core.DefaultLibrary, "`FILE` of the CUDA backend")
-	cmd.Flags().IntVar(&f.open.Index, "device", 0, "`INDEX` of the backend's device")
-	cmd.Flags().IntVar(&f.run.Samples, "samples", 30, "`N` runs of each benchmark")
-	cmd.Flags().StringVar(&f.run.ONNXRuntime, "onnxruntime", "", "`FILE` of the ONNX Runtime to measure against, where it is not found")
-	cmd.Flags().StringVar(&f.baseline, "baseline", "", "compare with the run saved in `FILE`")
-	cmd.Flags().StringVar(&f.save, "save-baseline", "", "save this run, with every sample, in `FILE`")
+	coreFlags(cmd, &f.open)
+	cmd.Flags().IntVar(&f.open.Index, "device", 0, "`INDEX` of the device to measure")
+	cmd.Flags().IntVar(&f.run.Samples, "samples", 30, "`N` samples of each benchmark")
+	cmd.Flags().StringVar(&f.run.ONNXRuntime, "onnxruntime", "", "`FILE` of the ONNX Runtime library to compare with (default: the system's)")
+	cmd.Flags().StringVar(&f.baseline, "baseline", "", "`FILE` with a saved run to compare with")
+	cmd.Flags().StringVar(&f.save, "save-baseline", "", "`FILE` to save this run in, with every sample")
 	cmd.Flags().Float64Var(&f.minEffect, "min-effect", 100*bench.DefaultRule().MinEffect, "`PERCENT` by which a median must differ to count")
-	cmd.Flags().StringVarP(&f.output, "output", "o", "", "write to `FILE`, whole or not at all, instead of standard output")
-	cmd.Flags().BoolVarP(&f.quiet, "quiet", "q", false, "no progress on standard error")
-	_ = cmd.RegisterFlagCompletionFunc("backend", cobra.FixedCompletions([]string{core.Auto, core.CPU, core.CUDA}, cobra.ShellCompDirectiveNoFileComp))
+	cmd.Flags().StringVarP(&f.output, "output", "o", "", "`FILE` to write to (default: standard output)")
+	cmd.Flags().BoolVarP(&f.quiet, "quiet", "q", false, "show no progress")
 	return cmd
 }
 
 // benchSummary ends bench's JSON.
 type benchSummary struct {
-	summaryLine
+	cli.Summary
 	*bench.Report
 	Note         *string `json:"note"` // why the CPU was chosen
 	Measurements int     `json:"measurements"`
@@ -112,7 +108,7 @@ func runBench(cmd *cobra.Command, f benchFlags) (err error) {
 			return err
 		}
 	}
-	root, err := rootfs.Open(globalFlags(cmd).Root)
+	root, err := rootfs.Open(rootDir(cmd))
 	if err != nil {
 		return err
 	}
@@ -136,8 +132,8 @@ func runBench(cmd *cobra.Command, f benchFlags) (err error) {
 		w = &kept
 	}
 	var out benchWriter = &benchText{w: w, note: d.Note()}
-	if globalFlags(cmd).Format == "json" {
-		out = &benchJSON{enc: lines(w), note: d.Note()}
+	if cli.Format(cmd) == "json" {
+		out = &benchJSON{enc: cli.Encoder(w), note: d.Note()}
 	}
 	f.run.Each = out.measurement
 	report, err := bench.Run(cmd.Context(), d, f.run)
@@ -158,7 +154,7 @@ func runBench(cmd *cobra.Command, f benchFlags) (err error) {
 			rule := bench.DefaultRule()
 			rule.MinEffect = f.minEffect / 100
 			if verdicts = bench.Compare(base.Measurements, report.Measurements, rule); bench.Regressed(verdicts) {
-				answer = answerNo()
+				answer = cli.AnswerNo()
 			}
 		}
 	}
@@ -167,7 +163,7 @@ func runBench(cmd *cobra.Command, f benchFlags) (err error) {
 	}
 	if f.output != "" {
 		if err := outfile.Write(f.output, kept.Bytes()); err != nil {
-			return fmt.Errorf("the results: %w", err)
+			return err
 		}
 	}
 	return answer
@@ -191,7 +187,7 @@ func (b *benchJSON) measurement(m bench.Measurement) error {
 }
 
 func (b *benchJSON) end(r *bench.Report, verdicts []bench.Verdict, answer error) error {
-	s := benchSummary{summaryLine: summaryLine{Type: "summary", Command: "bench"}, Report: r, Measurements: b.n}
+	s := benchSummary{Summary: cli.Summary{Type: "summary", Command: "bench"}, Report: r, Measurements: b.n}
 	if b.note != "" {
 		s.Note = &b.note
 	}
@@ -204,7 +200,7 @@ func (b *benchJSON) end(r *bench.Report, verdicts []bench.Verdict, answer error)
 		}
 		s.Outcomes[v.Verdict]++
 	}
-	var ee *exitError
+	var ee *cli.ExitError
 	switch {
 	case errors.As(answer, &ee):
 		s.Exit = ee.Code
@@ -230,7 +226,7 @@ func (b *benchText) measurement(m bench.Measurement) error {
 			}
 		}
 		b.suite = m.Suite
-		if _, err := fmt.Fprintf(b.w, "%s on %s (%s)\n", m.Suite, printable(m.Device), m.Backend); err != nil {
+		if _, err := fmt.Fprintf(b.w, "%s on %s (%s)\n", m.Suite, cli.PrintableLine(m.Device), m.Backend); err != nil {
 			return err
 		}
 		if _, err := fmt.Fprintf(b.w, benchRow, "benchmark", "median", "p95", "GB/s", "GFLOP/s", "roof", "ratio", "reference"); err != nil {
@@ -266,25 +262,25 @@ func (b *benchText) end(r *bench.Report, verdicts []bench.Verdict, answer error)
 	var out bytes.Buffer
 	out.WriteString("\n")
 	for _, c := range r.Ceilings.Memory {
-		fmt.Fprintf(&out, "ceiling of memory, up to %d KiB: %.1f GB/s by %s\n", c.WorkingSet>>10, float64(c.Rate)/1e9, c.By)
+		fmt.Fprintf(&out, "memory ceiling, up to %d KiB: %.1f GB/s by %s\n", c.WorkingSet>>10, float64(c.Rate)/1e9, c.By)
 	}
 	for _, c := range r.Ceilings.Compute {
-		fmt.Fprintf(&out, "ceiling of arithmetic, %s: %.1f GFLOP/s by %s\n", c.Numbers, float64(c.Rate)/1e9, c.By)
+		fmt.Fprintf(&out, "arithmetic ceiling, %s: %.1f GFLOP/s by %s\n", c.Numbers, float64(c.Rate)/1e9, c.By)
 	}
 	fmt.Fprintf(&out, "state before: %s\nstate after:  %s\n", stateText(r.Before), stateText(r.After))
 	for _, m := range r.Missing {
-		fmt.Fprintf(&out, "not measured against: %s\n", printable(m))
+		fmt.Fprintf(&out, "missing reference: %s\n", cli.PrintableLine(m))
 	}
 	if b.note != "" {
-		fmt.Fprintf(&out, "note: %s\n", printable(b.note))
+		fmt.Fprintf(&out, "note: %s\n", cli.PrintableLine(b.note))
 	}
 	if len(verdicts) > 0 {
 		count := map[string]int{}
-		out.WriteString("\nbeside the baseline\n")
+		out.WriteString("\ncompared with the baseline\n")
 		for _, v := range verdicts {
 			count[v.Verdict]++
 			if v.Verdict != bench.Same {
-				fmt.Fprintf(&out, "  %-7s %s: %s\n", v.Verdict, printable(v.Name), printable(v.Why))
+				fmt.Fprintf(&out, "  %-7s %s: %s\n", v.Verdict, cli.PrintableLine(v.Name), cli.PrintableLine(v.Why))
 			}
 		}
 		fmt.Fprintf(&out, "  %d compared: %d slower, %d faster, %d the same\n",
@@ -294,7 +290,7 @@ func (b *benchText) end(r *bench.Report, verdicts []bench.Verdict, answer error)
 	return err
 }
 
-// stateText names what is known.
+// stateText lists the known values of a state.
 func stateText(s bench.State) string {
 	var parts []string
 	clock := func(name string, now, most *int64) {
@@ -312,19 +308,18 @@ func stateText(s bench.State) string {
 		parts = append(parts, fmt.Sprintf("hottest %.1f °C", float64(*s.Temperature)/1000))
 	}
 	if s.PowerMode != nil {
-		parts = append(parts, "power mode "+printable(*s.PowerMode))
+		parts = append(parts, "power mode "+cli.PrintableLine(*s.PowerMode))
 	}
 	if s.Governor != nil {
-		parts = append(parts, "governor "+printable(*s.Governor))
+		parts = append(parts, "governor "+cli.PrintableLine(*s.Governor))
 	}
 	if len(parts) == 0 {
-		return "clocks and temperatures are not known"
+		return "clocks and temperatures are unknown"
 	}
 	return strings.Join(parts, ", ")
 }
 
-// brief shows a time with three digits or a little more, which is all a
-// measurement has.
+// brief rounds a time to about three digits, the precision of a measurement.
 func brief(ns int64) string {
 	d := time.Duration(ns)
 	switch {

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/yoctune/yoctune/internal/cli"
 )
 
 // benchRun is a session with bench, and what it printed.
@@ -43,7 +45,7 @@ func TestBenchComparesWithABaselineAndAnswersWithItsExitCode(t *testing.T) {
 	base, out := filepath.Join(dir, "base.json"), filepath.Join(dir, "out.json")
 	common := []string{"latency", "--backend", "cpu", "--samples", "12", "--format", "json"}
 	code, stdout, stderr := benchRun(t, append(common, "--save-baseline", base, "-o", out)...)
-	if code != exitYes || stdout != "" || !strings.Contains(stderr, "1 of 12: submit a list of 1") {
+	if code != cli.ExitDone || stdout != "" || !strings.Contains(stderr, "1 of 12: submit a list of 1") {
 		t.Fatalf("exit %d\n%s%s", code, stdout, stderr)
 	}
 	written, err := os.ReadFile(out)
@@ -81,25 +83,25 @@ func TestBenchComparesWithABaselineAndAnswersWithItsExitCode(t *testing.T) {
 		}
 	})
 	code, stdout, stderr = benchRun(t, append(common, "-q", "--baseline", quick)...)
-	if code != exitNo || !strings.Contains(stdout, `"verdict":"slower"`) || !strings.Contains(stdout, `"exit":3`) || stderr != "" {
+	if code != cli.ExitNo || !strings.Contains(stdout, `"verdict":"slower"`) || !strings.Contains(stdout, `"exit":3`) || stderr != "" {
 		t.Errorf("exit %d\n%s%s", code, stdout, stderr)
 	}
 	// And when only ten times as long counts, nothing is slower.
-	if code, stdout, _ = benchRun(t, append(common, "-q", "--baseline", base, "--min-effect", "900")...); code != exitYes || strings.Contains(stdout, `"verdict":"slower"`) {
+	if code, stdout, _ = benchRun(t, append(common, "-q", "--baseline", base, "--min-effect", "900")...); code != cli.ExitDone || strings.Contains(stdout, `"verdict":"slower"`) {
 		t.Errorf("exit %d\n%s", code, stdout)
 	}
 
 	other := filepath.Join(dir, "other.json")
 	edit(t, base, other, func(b map[string]any) { b["device"].(map[string]any)["name"] = "Orin" })
 	code, stdout, stderr = benchRun(t, append(common, "-q", "--baseline", other)...)
-	if code != exitFailed || !strings.Contains(stderr, "cannot be compared with this run: device: Orin in the baseline") || !strings.Contains(stdout, `"type":"error"`) {
+	if code != cli.ExitFailed || !strings.Contains(stderr, "cannot be compared with this run: device: Orin in the baseline") || !strings.Contains(stdout, `"type":"error"`) {
 		t.Errorf("exit %d\n%s%s", code, stdout, stderr)
 	}
-	if code, _, stderr = benchRun(t, "latency", "--baseline", filepath.Join(dir, "none")); code != exitFailed || !strings.Contains(stderr, "read the baseline") {
+	if code, _, stderr = benchRun(t, "latency", "--baseline", filepath.Join(dir, "none")); code != cli.ExitFailed || !strings.Contains(stderr, "read the baseline") {
 		t.Errorf("exit %d %s", code, stderr)
 	}
 	for _, args := range [][]string{{}, {"speed"}, {"latency", "--samples", "0"}, {"latency", "--min-effect", "-1"}, {"latency", "--backend", "metal"}} {
-		if code, _, stderr := benchRun(t, args...); code != exitUsage {
+		if code, _, stderr := benchRun(t, args...); code != cli.ExitUsage {
 			t.Errorf("%v: exit %d %s", args, code, stderr)
 		}
 	}
@@ -109,10 +111,10 @@ func TestBenchForPeopleShowsCeilingsStateAndVerdicts(t *testing.T) {
 	t.Setenv("YT_CPU_DEVICES", "2")
 	base := filepath.Join(t.TempDir(), "base.json")
 	code, stdout, stderr := benchRun(t, "bandwidth", "--backend", "cpu", "--samples", "1", "-q", "--save-baseline", base)
-	if code != exitYes {
+	if code != cli.ExitDone {
 		t.Fatalf("exit %d %s", code, stderr)
 	}
-	for _, want := range []string{"copy host to host, 16 KiB", "memcpy of libc", "copy from device 1, directly, 64 MiB", "ceiling of memory, up to 32 KiB", "ceiling of arithmetic, f32", "state before: ", "state after:  "} {
+	for _, want := range []string{"copy host to host, 16 KiB", "memcpy of libc", "copy from device 1, directly, 64 MiB", "memory ceiling, up to 32 KiB", "arithmetic ceiling, f32", "state before: ", "state after:  "} {
 		if !strings.Contains(stdout, want) {
 			t.Errorf("no %q in\n%s", want, stdout)
 		}

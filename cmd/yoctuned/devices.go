@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/yoctune/yoctune/internal/cli"
 	"github.com/yoctune/yoctune/runtime/engine/bench"
 	"github.com/yoctune/yoctune/runtime/engine/core"
 )
@@ -16,32 +17,29 @@ func newDevicesCommand() *cobra.Command {
 	var items int
 	cmd := &cobra.Command{
 		Use:   "devices",
-		Short: "List the compute devices, how data gets between them, and how they share work",
-		Long: `devices lists what the backend has. Between two devices data goes directly only
-where the driver says that it can and a pattern that was sent arrived unchanged;
-else it goes through host memory.
+		Short: "List the compute devices and the data paths between them",
+		Long: `List the devices of the backend. Data is copied directly between two devices only if the
+driver supports it and a test pattern arrives unchanged; otherwise it goes through host
+memory.
 
---share N gives N items of work to all of them as they prove to be quick, and shows
-who did how many.
+--share N distributes N work items over the devices by their measured speed, and shows
+how many each processed.
 
-Of the CPU, YT_CPU_DEVICES=2 makes two devices, to try what depends on several.
+YT_CPU_DEVICES=2 divides the CPU into two devices, to try multi-device features.
 
-Exit codes: 0 listed · 1 failed, or a device did not open · 2 usage.`,
+Exit status: 0 listed, 1 failed, or a device cannot be opened, 2 wrong usage.`,
 		Example: `  yoctuned devices
   YT_CPU_DEVICES=2 yoctuned devices --backend cpu --share 200
   yoctuned devices --format json | jq 'select(.type == "peer" and (.checked | not))'`,
-		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if items < 0 {
-				return usage(fmt.Errorf("--share must not be negative, not %d", items))
+				return cli.UsageError(fmt.Errorf("--share %d: the number must not be negative", items))
 			}
 			return runDevices(cmd, open, items)
 		},
 	}
-	cmd.Flags().StringVar(&open.Backend, "backend", core.Auto, "`BACKEND`: auto, cpu or cuda")
-	cmd.Flags().StringVar(&open.Library, "library", core.DefaultLibrary, "`FILE` of the CUDA backend")
-	cmd.Flags().IntVar(&items, "share", 0, "share `N` items of work among the devices")
-	_ = cmd.RegisterFlagCompletionFunc("backend", cobra.FixedCompletions([]string{core.Auto, core.CPU, core.CUDA}, cobra.ShellCompDirectiveNoFileComp))
+	coreFlags(cmd, &open)
+	cmd.Flags().IntVar(&items, "share", 0, "`N` work items to distribute over the devices")
 	return cmd
 }
 
@@ -53,7 +51,7 @@ type deviceRow struct {
 	Share *bench.Share `json:"share"` // nil: no work was shared
 }
 
-// peerRow is a way between two devices.
+// peerRow is the data path between two devices.
 type peerRow struct {
 	Type string `json:"type"` // "peer"
 	From int    `json:"from"`
@@ -111,8 +109,8 @@ func runDevices(cmd *cobra.Command, open core.Options, items int) (err error) {
 			peers = append(peers, peerRow{"peer", i, j, p})
 		}
 	}
-	if globalFlags(cmd).Format == "json" {
-		enc := lines(cmd.OutOrStdout())
+	if cli.Format(cmd) == "json" {
+		enc := cli.Encoder(cmd.OutOrStdout())
 		for _, r := range rows {
 			if err := enc.Encode(r); err != nil {
 				return err
@@ -123,7 +121,7 @@ func runDevices(cmd *cobra.Command, open core.Options, items int) (err error) {
 				return err
 			}
 		}
-		return enc.Encode(summaryLine{Type: "summary", Command: "devices"})
+		return enc.Encode(cli.Summary{Type: "summary", Command: "devices"})
 	}
 	_, err = fmt.Fprint(cmd.OutOrStdout(), devicesText(rows, peers))
 	return err
@@ -132,7 +130,7 @@ func runDevices(cmd *cobra.Command, open core.Options, items int) (err error) {
 func devicesText(rows []deviceRow, peers []peerRow) string {
 	var out strings.Builder
 	for _, r := range rows {
-		fmt.Fprintf(&out, "%d  %s (%s)", r.Index, printable(r.Name), r.Backend)
+		fmt.Fprintf(&out, "%d  %s (%s)", r.Index, cli.PrintableLine(r.Name), r.Backend)
 		if r.Capability != nil {
 			fmt.Fprintf(&out, ", compute capability %s", *r.Capability)
 		}
@@ -151,9 +149,9 @@ func devicesText(rows []deviceRow, peers []peerRow) string {
 		how := "through host memory"
 		switch {
 		case p.Direct && p.Checked:
-			how = "directly, and a pattern arrived unchanged"
+			how = "directly; a test pattern arrived unchanged"
 		case p.Direct:
-			how = "through host memory: the driver offers a direct way, and a pattern did not arrive unchanged"
+			how = "through host memory; the driver supports direct copies, but a test pattern did not arrive unchanged"
 		}
 		fmt.Fprintf(&out, "from %d to %d: %s\n", p.From, p.To, how)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
+	"github.com/yoctune/yoctune/internal/cli"
 	"github.com/yoctune/yoctune/runtime/device/doctor"
 	"github.com/yoctune/yoctune/runtime/device/enforce"
 	"github.com/yoctune/yoctune/runtime/device/monitor"
@@ -24,38 +25,32 @@ import (
 func newDoctorCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor [PLAN]",
-		Short: "Check what makes devices slow, and say what to do",
-		Long: `doctor watches the device for a few seconds and asks what people who tune such
-devices check by hand: power mode, throttling, thermal margin, over-current, the
-bottleneck among CPU, GPU and memory, swap, fragmentation, interrupts on isolated
-cores, programs that fight over the same knobs, disk wear and more. Each answer has
-the measured value, the limit, and what to do.
+		Short: "Find what slows the device down, and suggest what to do",
+		Long: `Watch the device for a few seconds and check the usual causes of poor performance: power
+mode, throttling, thermal margin, over-current, the bottleneck among CPU, GPU and memory,
+swap, fragmentation, interrupts on isolated cores, programs that set the same knobs, disk
+wear and more. Each finding has the measured value, the limit, and advice.
 
-It reads only. Run it while the work runs: an idle device hides most of it.
---trace judges the loads of a recording instead ('monitor --record'); a minute of
-it also shows leaks.
+doctor only reads. Run it under the real workload: an idle device shows little.
+--trace analyses a recording of "yoctuned monitor --record" instead; a recording of a
+minute or more also shows memory leaks.
 
-Exit codes: 0 nothing failed · 1 failed · 2 usage · 3 a check failed (warnings do
-not count).`,
+Exit status: 0 no check failed, 1 doctor itself failed, 2 wrong usage, 3 a check failed
+(warnings do not count).`,
 		Example: `  yoctuned doctor
   yoctuned doctor --duration 60s --quiet
   yoctuned doctor --format json | jq 'select(.verdict == "fail")'`,
-		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			g := globalFlags(cmd)
-			dev, err := rootfs.Open(g.Root)
+			dev, err := rootfs.Open(rootDir(cmd))
 			if err != nil {
 				return err
 			}
 			duration, _ := cmd.Flags().GetDuration("duration")
 			if duration < minInterval {
-				return usage(fmt.Errorf("--duration is at least %v", minInterval))
+				return cli.UsageError(fmt.Errorf("--duration must be at least %v", minInterval))
 			}
 			in := &doctor.Input{Dev: dev, Procs: doctor.Processes(dev)}
-			src := planfile.Source{}
-			if len(args) == 1 {
-				src.Path = args[0]
-			}
+			src := planSource(cmd, args)
 			if err := examinePlan(in, dev, src); err != nil {
 				return err
 			}
@@ -68,17 +63,17 @@ not count).`,
 				}
 			}
 			quiet, _ := cmd.Flags().GetBool("quiet")
-			return writeFindings(cmd.OutOrStdout(), g.Format, quiet, doctor.Examine(in))
+			return writeFindings(cmd.OutOrStdout(), cli.Format(cmd), quiet, doctor.Examine(in))
 		},
 	}
-	cmd.Flags().Duration("duration", 3*time.Second, "how long to watch, a `TIME`")
-	cmd.Flags().String("trace", "", "judge the samples of `FILE`, which 'monitor --record' wrote")
-	cmd.Flags().Bool("quiet", false, "show only what is not right")
+	cmd.Flags().Duration("duration", 3*time.Second, "`TIME` to watch the device")
+	cmd.Flags().String("trace", "", "`FILE` with samples of 'yoctuned monitor --record' to analyse")
+	cmd.Flags().Bool("quiet", false, "show only warnings and failures")
 	return cmd
 }
 
-// examinePlan reads the plan and what became of it. Without an installed one
-// the device is judged by itself.
+// examinePlan reads the plan and compares the device with it. Without an installed plan
+// the device is checked alone.
 func examinePlan(in *doctor.Input, dev *rootfs.Root, src planfile.Source) error {
 	id := rootfs.Identify(dev)
 	file, err := planfile.Load(dev, src)
@@ -94,7 +89,7 @@ func examinePlan(in *doctor.Input, dev *rootfs.Root, src planfile.Source) error 
 	case !errors.Is(err, planfile.ErrMissing):
 		in.Refused = err.Error()
 	}
-	// What cannot be read is unknown to the checks, which say so.
+	// The checks report what cannot be read as unknown.
 	in.Units, _ = dev.UnitStates(doctor.Services())
 	in.Watch, _ = watch.ReadState(dev, id.BootID)
 	if in.Modes, _ = power.Read(dev); in.Modes != nil {
@@ -156,22 +151,22 @@ const maxTrace = 24 * 3600
 
 func writeFindings(out io.Writer, format string, quiet bool, findings []doctor.Finding) error {
 	counts := map[string]int{}
-	exit := exitYes
+	exit := cli.ExitDone
 	for _, f := range findings {
 		counts[string(f.Verdict)]++
 		if f.Verdict == doctor.Fail {
-			exit = exitNo
+			exit = cli.ExitNo
 		}
 	}
 	w := bufio.NewWriter(out)
 	if format == "json" {
-		enc := lines(w) // the buffer keeps its error for Flush
+		enc := cli.Encoder(w) // the buffer keeps its error for Flush
 		for _, f := range findings {
 			_ = enc.Encode(f)
 		}
-		_ = enc.Encode(summaryLine{Type: "summary", Command: "doctor", Outcomes: counts, Exit: exit})
+		_ = enc.Encode(cli.Summary{Type: "summary", Command: "doctor", Outcomes: counts, Exit: exit})
 	} else {
-		colour := colours(out)
+		colour := cli.Colour(out)
 		for _, f := range findings {
 			if quiet && f.Verdict != doctor.Fail && f.Verdict != doctor.Warn {
 				continue
@@ -184,8 +179,8 @@ func writeFindings(out io.Writer, format string, quiet bool, findings []doctor.F
 	if err := w.Flush(); err != nil {
 		return fmt.Errorf("write report: %w", err)
 	}
-	if exit == exitNo {
-		return answerNo()
+	if exit == cli.ExitNo {
+		return cli.AnswerNo()
 	}
 	return nil
 }
@@ -212,8 +207,8 @@ func findingText(w io.Writer, f doctor.Finding, colour bool) {
 	if f.Limit != "" {
 		limit = " (limit: " + f.Limit + ")"
 	}
-	fmt.Fprintf(w, "%s%-17s %s%s\n", verdict, f.Check, printable(measured), printable(limit))
+	fmt.Fprintf(w, "%s%-17s %s%s\n", verdict, f.Check, cli.PrintableLine(measured), cli.PrintableLine(limit))
 	if f.Advice != "" {
-		fmt.Fprintf(w, "%25s %s\n", "", printable(f.Advice))
+		fmt.Fprintf(w, "%25s %s\n", "", cli.PrintableLine(f.Advice))
 	}
 }

@@ -8,12 +8,14 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
+	"github.com/yoctune/yoctune/internal/cli"
 	"github.com/yoctune/yoctune/runtime/device/enforce"
 	"github.com/yoctune/yoctune/runtime/device/notify"
 	"github.com/yoctune/yoctune/runtime/device/outcome"
@@ -22,45 +24,46 @@ import (
 	"github.com/yoctune/yoctune/runtime/device/watch"
 )
 
-// memoryLimit is what Go may take before it collects garbage, in bytes. There is
-// no other trigger: the collector's two-minute timer would wake an idle process.
+// memoryLimit is the heap size in bytes at which Go collects garbage. There is no other
+// trigger: the collector's two-minute timer would wake an idle process.
 const memoryLimit = 8 << 20
 
 func newEnforceCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "enforce [PLAN]",
-		Short: "Apply the plan and keep it true",
-		Long: `enforce applies the plan and stays. When somebody changes a setting it is put
-back within milliseconds, and who did it is logged; when a device appears it is
-given its settings; and every few minutes everything is looked at, for what the
-kernel changes without telling.
+		Short: "Apply the plan and repair later changes",
+		Long: `Apply the plan and keep running. When another process changes a setting, enforce restores
+it within milliseconds and logs which process changed it. When a device appears, its
+settings are written. Every few minutes all settings are checked, because the kernel can
+change some without a notification.
 
-A setting's policy decides: "enforce" is repaired, "once" was written and is only
-reported from then on, "report" is never written. A node that is changed a fourth
-time in a minute is contested: it is left alone, with an alarm that names who
-insists, until it is found as wanted or was quiet for ten minutes. A frequency
-that heat holds down is not fought.
+The policy of a setting decides what happens: "enforce" is repaired, "once" is written
+once and then only reported, "report" is never written. A node that is changed a fourth
+time within a minute is contested: enforce raises an alarm that names the process, and
+leaves the node alone until it has the wanted value or was unchanged for ten minutes. A
+frequency that thermal throttling holds down is not contested.
 
-A plan is proven when it has been in force for a minute: from then on plans with
-a lower serial are refused. One that was put into force at three boots and never
-got there is not used again, as it may be what ends them, until it is applied by
-hand.
+A plan counts as proven after one minute in force: from then on plans with a lower serial
+are refused. A plan that was started at three boots without being proven may be what ends
+them. It is not used again until it is applied by hand.
 
-It ends with SIGTERM. The settings stay, unless the plan says rollback: on-stop.
-Run by systemd it reports that it is ready, how it is doing, and that it lives.
+SIGTERM ends enforce. The settings stay, unless the plan has rollback: on-stop. Under
+systemd, enforce reports readiness and status, and serves the watchdog.
 
-Exit codes: 0 ended by a signal · 1 bad plan, wrong board, somebody else is
-changing the device, or the originals cannot be journalled · 2 usage · 3 ended,
-and some settings could not be rolled back.`,
+Exit status: 0 ended by a signal, 1 bad plan, wrong board, another yoctuned is changing
+the device, or the original values cannot be saved, 2 wrong usage, 3 ended, and some
+settings could not be restored.`,
 		Example: `  yoctuned enforce
   yoctuned enforce plan.json --format json`,
-		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			// Ended by systemd's watchdog, or by a fault of its own, it must be killed
-			// by a signal: Go would exit with 2, which says that a start is no use.
+			// A crash, or systemd's watchdog, must end the process by a signal: Go would
+			// exit with 2, which the unit takes as a reason not to restart.
 			debug.SetTraceback("crash")
 			debug.SetGCPercent(-1)
 			debug.SetMemoryLimit(memoryLimit)
+			if slices.Contains(args, "-") {
+				return cli.UsageError(errors.New("enforce needs the plan in a file, because other commands read it too"))
+			}
 			dev, file, err := openPlan(cmd, args)
 			if err != nil {
 				return err
@@ -76,12 +79,12 @@ and some settings could not be rolled back.`,
 			if err := refuseTried(dev, file.Plan); err != nil {
 				return err
 			}
-			log := &enforceLog{w: cmd.OutOrStdout(), json: globalFlags(cmd).Format == "json", file: file}
+			log := &enforceLog{w: cmd.OutOrStdout(), json: cli.Format(cmd) == "json", file: file}
 			boot := rootfs.Identify(dev).BootID
 			if err := planfile.BeginBoot(dev, boot, file.Plan); errors.Is(err, planfile.ErrUnproven) {
 				return err
 			} else if err != nil {
-				// Not to be tuned at all is worse than not to be counted.
+				// An untuned device is worse than a boot that is not counted.
 				log.Problem(err)
 			}
 			systemd, err := notify.Connect(os.Getenv, os.Getpid())
@@ -104,12 +107,12 @@ and some settings could not be rolled back.`,
 			return log.end()
 		},
 	}
-	cmd.Flags().String("origins", "", "`FILE` that maps settings to lines of the configuration; default: beside the plan")
-	cmd.Flags().Bool("any-board", false, "obey a plan that was made for another board or L4T, or on a machine that does not say what it is")
+	cmd.Flags().String("origins", "", "`FILE` that maps settings to lines of the configuration (default: beside the plan)")
+	cmd.Flags().Bool("any-board", false, "accept a plan for another board or L4T version, or on an unidentified machine")
 	return cmd
 }
 
-// enforceLog writes one line for each thing that happens.
+// enforceLog writes one line for each event.
 type enforceLog struct {
 	w      io.Writer
 	json   bool
@@ -117,7 +120,7 @@ type enforceLog struct {
 	failed bool // something could not be rolled back
 }
 
-// line writes one line at once: nobody waits for a buffer to fill.
+// line writes one line without buffering.
 func (l *enforceLog) line(v any, format string, args ...any) {
 	if l.json {
 		if b, err := json.Marshal(v); err == nil {
@@ -125,18 +128,18 @@ func (l *enforceLog) line(v any, format string, args ...any) {
 		}
 		return
 	}
-	_, _ = io.WriteString(l.w, printable(fmt.Sprintf(format, args...))+"\n")
+	_, _ = io.WriteString(l.w, cli.PrintableLine(fmt.Sprintf(format, args...))+"\n")
 }
 
 func (l *enforceLog) Applied(results []enforce.Result) {
 	r := report{"applied", results, l.file.Origins, true}
 	if l.json {
 		// The caller's buffer is the kernel's pipe; errors are as above.
-		enc := lines(l.w)
+		enc := cli.Encoder(l.w)
 		for _, s := range r.settings() {
 			_ = enc.Encode(s)
 		}
-		_ = enc.Encode(summaryLine{Type: "applied", Command: "enforce", Outcomes: r.counts(), Exit: r.exit()})
+		_ = enc.Encode(cli.Summary{Type: "applied", Command: "enforce", Outcomes: r.counts(), Exit: r.exit()})
 		return
 	}
 	// What has one cause is one line: a read-only /sys must not fill the log.
@@ -158,14 +161,14 @@ func (l *enforceLog) Applied(results []enforce.Result) {
 	l.line(nil, "%s", r.summary())
 }
 
-// describe is a result's message and where it was asked for.
+// describe is the message of a result and its line of the configuration.
 func describe(res enforce.Result, origin *string) string {
 	text := res.Message
 	if text == "" {
 		text = label(res)
 	}
 	if origin != nil {
-		text += " (asked for at " + *origin + ")"
+		text += " (set at " + *origin + ")"
 	}
 	return text
 }
@@ -176,7 +179,7 @@ func (l *enforceLog) Watching(sources []watch.Source, nodes int, sweep time.Dura
 		Nodes   int            `json:"nodes"`
 		Sources []watch.Source `json:"sources"`
 		Sweep   int64          `json:"sweep_s"`
-	}{"watching", nodes, sources, int64(sweep / time.Second)}, "watching %d nodes; all are looked at every %s", nodes, sweep)
+	}{"watching", nodes, sources, int64(sweep / time.Second)}, "watching %d nodes; all are checked every %s", nodes, sweep)
 	if l.json {
 		return
 	}
@@ -201,7 +204,7 @@ func (l *enforceLog) Event(e watch.Event) {
 	case e.Repair > 0 && e.Type == watch.Reapplied:
 		l.line(e, "%s: %s, was %s after %s", name, e.Wanted, e.Found, e.Message)
 	case e.Repair > 0 && e.Outcome == outcome.OK:
-		l.line(e, "%s: set to %s by %s; %s again after %.1f ms", name, e.Found, who(e.By), e.Wanted, float64(e.Repair)/1000)
+		l.line(e, "%s: set to %s by %s; restored to %s after %.1f ms", name, e.Found, who(e.By), e.Wanted, float64(e.Repair)/1000)
 	default:
 		l.line(e, "%s: set to %s by %s; %s", name, e.Found, who(e.By), e.Message)
 	}
@@ -217,29 +220,31 @@ func (l *enforceLog) Leased(action string, lease watch.Lease) {
 
 func (l *enforceLog) Restored(what string, results []enforce.Result) {
 	r := report{"rollback of the " + what, results, nil, true}
-	if what == "plan" && r.exit() != exitYes {
+	if what == "plan" && r.exit() != cli.ExitDone {
 		l.failed = true
 	}
 	for _, res := range results {
 		if !res.Satisfied() {
-			l.line(errorLine{"error", describe(res, nil)}, "not put back: %s", describe(res, nil))
+			l.line(cli.NewErrorLine(describe(res, nil)), "not restored: %s", describe(res, nil))
 		}
 	}
-	l.line(summaryLine{Type: "restored", Command: what, Outcomes: r.counts(), Exit: r.exit()}, "%s", r.summary())
+	l.line(cli.Summary{Type: "restored", Command: what, Outcomes: r.counts(), Exit: r.exit()}, "%s", r.summary())
 }
 
-func (l *enforceLog) Problem(err error) { l.line(errorLine{"error", err.Error()}, "problem: %v", err) }
+func (l *enforceLog) Problem(err error) {
+	l.line(cli.NewErrorLine(err.Error()), "problem: %v", err)
+}
 
 func (l *enforceLog) end() error {
-	exit := exitYes
+	exit := cli.ExitDone
 	if l.failed {
-		exit = exitNo
+		exit = cli.ExitNo
 	}
 	if l.json {
-		l.line(summaryLine{Type: "summary", Command: "enforce", Exit: exit}, "")
+		l.line(cli.Summary{Type: "summary", Command: "enforce", Exit: exit}, "")
 	}
 	if l.failed {
-		return answerNo()
+		return cli.AnswerNo()
 	}
 	return nil
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/yoctune/yoctune/internal/cli"
 	"github.com/yoctune/yoctune/runtime/device/planfile"
 	"github.com/yoctune/yoctune/runtime/device/rootfs"
 	"github.com/yoctune/yoctune/runtime/engine/pipeline"
@@ -22,7 +23,11 @@ import (
 )
 
 func newEnginesCommand() *cobra.Command {
-	return group("engines", "Build and keep the TensorRT engines of a plan's models",
+	return newGroupCommand("engines", "Build and manage the TensorRT engines of a plan's models",
+		`Build, list and remove the TensorRT engines of a plan's models. An engine fits one model,
+TensorRT version, GPU and precision, so it is built on the device.`,
+		`  yoctuned engines build plan.json
+  yoctuned engines list`,
 		newEnginesBuildCommand(), newEnginesListCommand(), newEnginesPruneCommand())
 }
 
@@ -35,56 +40,54 @@ type engineFlags struct {
 }
 
 func (o *engineFlags) add(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&o.dir, "engines", "", "`DIR` of engines, default "+tensorrt.Dir)
+	cmd.Flags().StringVar(&o.dir, "engines", "", "`DIR` of the engines (default: "+tensorrt.Dir+")")
 	_ = cmd.MarkFlagDirname("engines")
 }
 
 func (o *engineFlags) addModels(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&o.models, "models", "", "`DIR` to look for models in first")
+	cmd.Flags().StringVar(&o.models, "models", "", "`DIR` to search for models first")
 	_ = cmd.MarkFlagDirname("models")
 }
 
 // store is the folder of engines below the root.
-func (o *engineFlags) store(g globals) tensorrt.Store {
+func (o *engineFlags) store(root string) tensorrt.Store {
 	if o.dir != "" {
 		return tensorrt.Store{Dir: o.dir}
 	}
-	return tensorrt.Store{Dir: filepath.Join(g.Root, tensorrt.Dir)}
+	return tensorrt.Store{Dir: filepath.Join(root, tensorrt.Dir)}
 }
 
 func newEnginesBuildCommand() *cobra.Command {
 	var o engineFlags
 	cmd := &cobra.Command{
 		Use:   "build PLAN",
-		Short: "Build the engines that are missing",
-		Long: `build makes a TensorRT engine for each model of the plan's pipelines that may run on
-TensorRT, with NVIDIA's trtexec. It takes minutes for each; what is there is not
-built again. An engine is good for one model, TensorRT, GPU and precision: after an
-update of one of them build makes another, and prune removes the old.
+		Short: "Build the missing engines",
+		Long: `Build a TensorRT engine with NVIDIA's trtexec for each model of the plan's pipelines that
+can run on TensorRT. Each takes minutes; existing engines are not rebuilt. An engine fits
+one model, TensorRT version, GPU and precision: after an update of one of them, build
+makes a new engine, and prune removes the old one.
 
-Pipelines load engines and never build one: without it a model runs on what its plan
-names next. Interrupting build leaves nothing behind.
+Pipelines load engines and never build them. Without its engine a model runs on the next
+execution provider of its plan. An interrupted build leaves nothing behind.
 
-Exit codes: 0 every engine is there, or this machine has no TensorRT and the plan
-has something else for each model · 1 one cannot be built ·
-2 usage.`,
+Exit status: 0 every engine exists, or this machine has no TensorRT and the plan has an
+alternative for each model, 1 an engine cannot be built, 2 wrong usage.`,
 		Example: "  yoctuned engines build plan.json\n  yoctuned engines build plan.json --format json --timeout 1h",
-		Args:    cobra.ExactArgs(1),
 		RunE:    func(cmd *cobra.Command, args []string) error { return buildEngines(cmd, args[0], o) },
 	}
 	o.add(cmd)
 	o.addModels(cmd)
-	cmd.Flags().DurationVar(&o.timeout, "timeout", 2*time.Hour, "end a build after this `TIME`")
+	cmd.Flags().DurationVar(&o.timeout, "timeout", 2*time.Hour, "`TIME` limit of each build")
 	return cmd
 }
 
 // planEngines lists the engines of every pipeline of a plan.
-func planEngines(g globals, path string, o engineFlags) (map[string][]pipeline.EngineJob, tensorrt.Host, error) {
-	dev, err := rootfs.Open(g.Root)
+func planEngines(root, path string, o engineFlags) (map[string][]pipeline.EngineJob, tensorrt.Host, error) {
+	dev, err := rootfs.Open(root)
 	if err != nil {
 		return nil, tensorrt.Host{}, err
 	}
-	host := tensorrt.Look(g.Root, rootfs.Identify(dev).Compatible)
+	host := tensorrt.Look(root, rootfs.Identify(dev).Compatible)
 	file, err := planfile.Load(dev, planfile.Source{Path: path})
 	if err != nil {
 		return nil, host, err
@@ -123,15 +126,14 @@ type engineCounts struct {
 }
 
 func buildEngines(cmd *cobra.Command, path string, o engineFlags) error {
-	g := globalFlags(cmd)
-	all, host, err := planEngines(g, path, o)
+	all, host, err := planEngines(rootDir(cmd), path, o)
 	if err != nil {
 		return err
 	}
 	ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
-	store, out := o.store(g), &engineReport{w: cmd.OutOrStdout(), json: g.Format == "json"}
-	counts, code := map[string]int{}, exitYes
+	store, out := o.store(rootDir(cmd)), &engineReport{w: cmd.OutOrStdout(), json: cli.Format(cmd) == "json"}
+	counts, code := map[string]int{}, cli.ExitDone
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		for _, j := range all[name] {
 			l := engineLine{Type: "engine", Pipeline: name, Stage: j.Stage, Model: j.Model, ID: j.Key.String(), Key: &j.Key}
@@ -143,7 +145,7 @@ func buildEngines(cmd *cobra.Command, path string, o engineFlags) error {
 			})
 			counts[l.State]++
 			if l.State == "failed" || l.State == "skipped" && j.Must {
-				code = exitFailed
+				code = cli.ExitFailed
 			}
 			out.write(l)
 		}
@@ -152,13 +154,13 @@ func buildEngines(cmd *cobra.Command, path string, o engineFlags) error {
 	if out.err != nil {
 		return out.err
 	}
-	if code != exitYes {
-		return &exitError{Code: code}
+	if code != cli.ExitDone {
+		return &cli.ExitError{Code: code}
 	}
 	return nil
 }
 
-// buildEngine builds one, and says what became of it.
+// buildEngine builds an engine and returns its state.
 func buildEngine(ctx context.Context, s tensorrt.Store, h tensorrt.Host, j pipeline.EngineJob, limit time.Duration, tell func(tensorrt.Progress)) (state, why string) {
 	if why := h.Why(); why != "" {
 		return "skipped", why
@@ -167,7 +169,7 @@ func buildEngine(ctx context.Context, s tensorrt.Store, h tensorrt.Host, j pipel
 		if _, err := s.Find(j.Key); err == nil {
 			return "present", ""
 		}
-		return "failed", "trtexec is not installed: add TensorRT's tools to the image, or bring an engine built on the same module"
+		return "failed", "trtexec is not installed: add TensorRT's tools to the image, or copy an engine built on the same module"
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -181,8 +183,7 @@ func buildEngine(ctx context.Context, s tensorrt.Store, h tensorrt.Host, j pipel
 	return "present", ""
 }
 
-// engineReport writes lines for people or programs; builds tell their progress from
-// several goroutines.
+// engineReport writes lines as text or JSON; several goroutines report progress.
 type engineReport struct {
 	mu   sync.Mutex
 	w    io.Writer
@@ -196,16 +197,16 @@ func (r *engineReport) write(l engineLine) {
 	var err error
 	switch {
 	case r.json:
-		err = lines(r.w).Encode(l)
+		err = cli.Encoder(r.w).Encode(l)
 	case l.Type == "progress":
-		_, err = fmt.Fprintf(r.w, "%s/%s %5.0f s  %s\n", printable(l.Pipeline), printable(l.Stage), l.Elapsed, printable(l.Line))
+		_, err = fmt.Fprintf(r.w, "%s/%s %5.0f s  %s\n", cli.PrintableLine(l.Pipeline), cli.PrintableLine(l.Stage), l.Elapsed, cli.PrintableLine(l.Line))
 	default:
 		why := ""
 		if l.Why != "" {
-			why = ": " + printable(l.Why)
+			why = ": " + cli.PrintableLine(l.Why)
 		}
-		_, err = fmt.Fprintf(r.w, "%s/%s %s: %s (TensorRT %s, %s, %s)%s\n", printable(l.Pipeline), printable(l.Stage), printable(filepath.Base(l.Model)),
-			l.State, orNone(l.Key.TensorRT), printable(orNone(l.Key.GPU)), l.Key.Precision, why)
+		_, err = fmt.Fprintf(r.w, "%s/%s %s: %s (TensorRT %s, %s, %s)%s\n", cli.PrintableLine(l.Pipeline), cli.PrintableLine(l.Stage), cli.PrintableLine(filepath.Base(l.Model)),
+			l.State, orNone(l.Key.TensorRT), cli.PrintableLine(orNone(l.Key.GPU)), l.Key.Precision, why)
 	}
 	r.err = errors.Join(r.err, err)
 }
@@ -221,14 +222,14 @@ func (r *engineReport) end(c engineCounts) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.json {
-		r.err = errors.Join(r.err, lines(r.w).Encode(c))
+		r.err = errors.Join(r.err, cli.Encoder(r.w).Encode(c))
 		return
 	}
 	total := 0
 	for _, n := range c.States {
 		total += n
 	}
-	_, err := fmt.Fprintf(r.w, "%d engines: %d built, %d there already, %d skipped, %d failed\n", total, c.States["built"], c.States["present"], c.States["skipped"], c.States["failed"])
+	_, err := fmt.Fprintf(r.w, "%d engines: %d built, %d present, %d skipped, %d failed\n", total, c.States["built"], c.States["present"], c.States["skipped"], c.States["failed"])
 	r.err = errors.Join(r.err, err)
 }
 
@@ -236,16 +237,14 @@ func newEnginesListCommand() *cobra.Command {
 	var o engineFlags
 	cmd := &cobra.Command{
 		Use:     "list",
-		Short:   "List the engines that are kept",
+		Short:   "List the engines",
 		Example: "  yoctuned engines list --format json",
-		Long: `list shows each engine, what it was built from, and what is wrong with it.
+		Long: `List each engine, what it was built from, and whether it is damaged.
 
-Exit codes: 0 all are whole · 1 the folder cannot be read · 2 usage · 3 one is
-damaged, or its build was cut short.`,
-		Args: cobra.NoArgs,
+Exit status: 0 all engines are intact, 1 the folder cannot be read, 2 wrong usage, 3 an
+engine is damaged or incomplete.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			g := globalFlags(cmd)
-			all, err := o.store(g).List(o.check)
+			all, err := o.store(rootDir(cmd)).List(o.check)
 			if err != nil {
 				return err
 			}
@@ -256,8 +255,8 @@ damaged, or its build was cut short.`,
 					bad++
 					why = e.Err.Error()
 				}
-				if g.Format == "json" {
-					err = errors.Join(err, lines(w).Encode(struct {
+				if cli.Format(cmd) == "json" {
+					err = errors.Join(err, cli.Encoder(w).Encode(struct {
 						Type string `json:"type"`
 						ID   string `json:"id"`
 						tensorrt.About
@@ -266,29 +265,29 @@ damaged, or its build was cut short.`,
 					continue
 				}
 				if why != "" {
-					_, err2 := fmt.Fprintf(w, "%s  %s\n", printable(e.Name), printable(why))
+					_, err2 := fmt.Fprintf(w, "%s  %s\n", cli.PrintableLine(e.Name), cli.PrintableLine(why))
 					err = errors.Join(err, err2)
 					continue
 				}
-				_, err2 := fmt.Fprintf(w, "%s  model %.12s  TensorRT %s  %s  %s  %.1f MiB  built %s in %.0f s\n", e.Name, e.Key.Model, printable(e.Key.TensorRT),
-					printable(e.Key.GPU), e.Key.Precision, float64(e.Bytes)/(1<<20), e.Built.Format(time.RFC3339), e.Took)
+				_, err2 := fmt.Fprintf(w, "%s  model %.12s  TensorRT %s  %s  %s  %.1f MiB  built %s in %.0f s\n", e.Name, e.Key.Model, cli.PrintableLine(e.Key.TensorRT),
+					cli.PrintableLine(e.Key.GPU), e.Key.Precision, float64(e.Bytes)/(1<<20), e.Built.Format(time.RFC3339), e.Took)
 				err = errors.Join(err, err2)
 			}
-			code := exitYes
+			code := cli.ExitDone
 			if bad > 0 {
-				code = exitNo
+				code = cli.ExitNo
 			}
-			if g.Format == "json" {
-				err = errors.Join(err, lines(w).Encode(engineCounts{"summary", "engines list", map[string]int{"whole": len(all) - bad, "damaged": bad}, code}))
+			if cli.Format(cmd) == "json" {
+				err = errors.Join(err, cli.Encoder(w).Encode(engineCounts{"summary", "engines list", map[string]int{"whole": len(all) - bad, "damaged": bad}, code}))
 			}
 			if err == nil && bad > 0 {
-				return answerNo()
+				return cli.AnswerNo()
 			}
 			return err
 		},
 	}
 	o.add(cmd)
-	cmd.Flags().BoolVar(&o.check, "check", false, "read every engine and compare its digest")
+	cmd.Flags().BoolVar(&o.check, "check", false, "read every engine and compare its digest with the recorded one")
 	return cmd
 }
 
@@ -296,22 +295,21 @@ func newEnginesPruneCommand() *cobra.Command {
 	var o engineFlags
 	cmd := &cobra.Command{
 		Use:     "prune PLAN",
-		Short:   "Remove the engines that a plan does not want here",
+		Short:   "Remove engines that a plan does not use",
 		Example: "  yoctuned engines prune plan.json",
-		Long: `prune removes engines of other models, TensorRTs, GPUs and precisions than those the
-plan wants on this machine, damaged ones, and what is left of builds that were cut
-short.
+		Long: `Remove the engines that the plan does not use on this machine: those of other models,
+TensorRT versions, GPUs and precisions, damaged engines, and the remains of interrupted
+builds.
 
-Exit codes: 0 they are gone · 1 failed, or this machine has no TensorRT · 2 usage.`,
-		Args: cobra.ExactArgs(1),
+Exit status: 0 they are removed, 1 failed, or this machine has no TensorRT, 2 wrong
+usage.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			g := globalFlags(cmd)
-			all, host, err := planEngines(g, args[0], o)
+			all, host, err := planEngines(rootDir(cmd), args[0], o)
 			if err != nil {
 				return err
 			}
 			if why := host.Why(); why != "" {
-				return fmt.Errorf("%s: which engines are wanted here is not known, so none is removed", why)
+				return fmt.Errorf("%s: cannot tell which engines the plan uses here, so none is removed", why)
 			}
 			var keys []tensorrt.Key
 			for _, jobs := range all {
@@ -319,17 +317,17 @@ Exit codes: 0 they are gone · 1 failed, or this machine has no TensorRT · 2 us
 					keys = append(keys, j.Key)
 				}
 			}
-			gone, err := o.store(g).Prune(keys)
+			gone, err := o.store(rootDir(cmd)).Prune(keys)
 			w := cmd.OutOrStdout()
 			for _, name := range gone {
-				if g.Format == "json" {
-					err = errors.Join(err, lines(w).Encode(map[string]string{"type": "removed", "id": name}))
-				} else if _, err2 := fmt.Fprintf(w, "removed %s\n", printable(name)); err2 != nil {
+				if cli.Format(cmd) == "json" {
+					err = errors.Join(err, cli.Encoder(w).Encode(map[string]string{"type": "removed", "id": name}))
+				} else if _, err2 := fmt.Fprintf(w, "removed %s\n", cli.PrintableLine(name)); err2 != nil {
 					err = errors.Join(err, err2)
 				}
 			}
-			if err == nil && g.Format == "json" {
-				err = lines(w).Encode(engineCounts{"summary", "engines prune", map[string]int{"removed": len(gone)}, exitYes})
+			if err == nil && cli.Format(cmd) == "json" {
+				err = cli.Encoder(w).Encode(engineCounts{"summary", "engines prune", map[string]int{"removed": len(gone)}, cli.ExitDone})
 			}
 			return err
 		},

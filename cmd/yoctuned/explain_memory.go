@@ -4,15 +4,17 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 
 	"github.com/spf13/cobra"
 
+	"github.com/yoctune/yoctune/internal/cli"
 	"github.com/yoctune/yoctune/runtime/engine/core"
 	"github.com/yoctune/yoctune/runtime/engine/worker"
 )
 
-// devices that explain-memory can speak of without having one.
+// assumed are the kinds of GPU of --assume.
 var assumed = map[string]core.Attributes{
 	"shared":          {Integrated: true, MapHost: true, Managed: true},
 	"shared-coherent": {Integrated: true, MapHost: true, Managed: true, ConcurrentManaged: true, HostRegister: true},
@@ -24,48 +26,40 @@ func newExplainMemoryCommand() *cobra.Command {
 	var assume string
 	cmd := &cobra.Command{
 		Use:   "explain-memory",
-		Short: "Say which memory is chosen for what, and why",
-		Long: `explain-memory asks the device that pipelines would use what each mode of memory
-becomes on it: automatic for the uses there are, then explicit, pinned, mapped,
-unified, registered (foreign pages) and ordinary. A mode that the device does not have
-is refused, with the reason. The last line is how the process that works on the GPU gets
-at the frames of a pipeline (docs/core.md, Isolation).
+		Short: "Explain which memory the compute core uses, and why",
+		Long: `Show what each memory mode becomes on the device that pipelines would use: automatic for
+each use, then explicit, pinned, mapped, unified, registered (existing pages) and
+ordinary. A mode that the device does not support is refused, with the reason. The last
+line is how the GPU process accesses the frames of a pipeline.
 
---assume answers for a kind of GPU instead of this machine's:
-
-  shared           CPU and GPU share one memory, and the CPU must not touch managed
+--assume answers for another kind of GPU:
+  shared           CPU and GPU share one memory, and the CPU must not access managed
                    memory while a kernel runs (Jetson up to Orin)
-  shared-coherent  one memory, which both may touch at once (Jetson Thor)
-  discrete         a card with memory of its own
+  shared-coherent  both may access the shared memory at once (Jetson Thor)
+  discrete         a card with its own memory
 
-Exit codes: 0 explained · 1 failed · 2 usage.`,
+Exit status: 0 explained, 1 failed, 2 wrong usage.`,
 		Example: `  yoctuned explain-memory
   yoctuned explain-memory --assume shared --format json | jq 'select(.refused)'`,
-		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if assume != "" {
-				at, ok := assumed[assume]
-				if !ok {
-					return usage(fmt.Errorf("--assume is shared, shared-coherent or discrete, not %q", assume))
-				}
+				at := assumed[assume]
 				return explainMemory(cmd, "assumed: "+assume, core.CUDA, at.Integrated, at.Choose)
 			}
 			return explainMemoryOf(cmd, open)
 		},
 	}
-	cmd.Flags().StringVar(&open.Backend, "backend", core.Auto, "`BACKEND`: auto, cpu or cuda")
-	cmd.Flags().StringVar(&open.Library, "library", core.DefaultLibrary, "`FILE` of the CUDA backend")
-	cmd.Flags().IntVar(&open.Index, "device", 0, "`INDEX` of the backend's device")
-	cmd.Flags().StringVar(&assume, "assume", "", "`KIND` of GPU to speak of instead: shared, shared-coherent, discrete")
-	_ = cmd.RegisterFlagCompletionFunc("backend", cobra.FixedCompletions([]string{core.Auto, core.CPU, core.CUDA}, cobra.ShellCompDirectiveNoFileComp))
-	_ = cmd.RegisterFlagCompletionFunc("assume", cobra.FixedCompletions([]string{"shared", "shared-coherent", "discrete"}, cobra.ShellCompDirectiveNoFileComp))
+	coreFlags(cmd, &open)
+	cmd.Flags().IntVar(&open.Index, "device", 0, "`INDEX` of the device to use")
+	cli.ChoiceVar(cmd, &assume, "assume", "", "`KIND` of GPU to assume", slices.Sorted(maps.Keys(assumed))...)
+
 	return cmd
 }
 
 func explainMemoryOf(cmd *cobra.Command, open core.Options) (err error) {
 	d, err := core.Open(open)
 	if errors.Is(err, core.ErrInvalid) {
-		return usage(err)
+		return cli.UsageError(err)
 	}
 	if err != nil {
 		return err
@@ -90,7 +84,7 @@ type memoryLine struct {
 }
 
 type memorySummary struct {
-	summaryLine
+	cli.Summary
 	Backend string   `json:"backend"`
 	Device  string   `json:"device"`
 	Allowed []string `json:"allowed"` // kinds of memory the device has
@@ -115,11 +109,11 @@ func explainMemory(cmd *cobra.Command, device, backend string, integrated bool, 
 		{"ordinary", core.MemHost, core.TouchBoth},
 	}
 	w := cmd.OutOrStdout()
-	asJSON := globalFlags(cmd).Format == "json"
-	enc := lines(w)
-	summary := memorySummary{summaryLine: summaryLine{Type: "summary", Command: "explain-memory"}, Backend: backend, Device: device}
+	asJSON := cli.Format(cmd) == "json"
+	enc := cli.Encoder(w)
+	summary := memorySummary{Summary: cli.Summary{Type: "summary", Command: "explain-memory"}, Backend: backend, Device: device}
 	if !asJSON {
-		if _, err := fmt.Fprintf(w, "memory on %s (%s)\n", printable(device), backend); err != nil {
+		if _, err := fmt.Fprintf(w, "memory on %s (%s)\n", cli.PrintableLine(device), backend); err != nil {
 			return err
 		}
 	}
@@ -156,6 +150,6 @@ func writeMemory(w io.Writer, l memoryLine) error {
 	if l.Refused {
 		mode = "refused"
 	}
-	_, err := fmt.Fprintf(w, "%-10s CPU %-17s %-8s %s\n", l.Asked, l.CPU, mode, printable(l.Text))
+	_, err := fmt.Fprintf(w, "%-10s CPU %-17s %-8s %s\n", l.Asked, l.CPU, mode, cli.PrintableLine(l.Text))
 	return err
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
+	"github.com/yoctune/yoctune/internal/cli"
 	"github.com/yoctune/yoctune/runtime/device/api"
 	"github.com/yoctune/yoctune/runtime/device/lease"
 	"github.com/yoctune/yoctune/runtime/device/outcome"
@@ -24,36 +25,36 @@ import (
 func newLeaseCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "lease --high-performance -- COMMAND [ARG...]",
-		Short: "Run a command with more performance than the plan gives",
-		Long: `lease asks the running 'yoctuned enforce' for performance, runs COMMAND, and gives
-the performance back when COMMAND ends, or when lease itself is killed. While any
-lease is in force the CPU frequency policies run at the highest frequency that
-the plan, the power mode and heat allow. The power mode is left as it is.
+		Short: "Run a command at the highest allowed performance",
+		Long: `Acquire a lease from the running "yoctuned enforce", run COMMAND, and release the lease
+when COMMAND ends or when lease itself is killed. While a lease is held, the CPU
+frequency policies run at the highest frequency that the plan, the power mode and
+thermal limits allow. The power mode does not change.
 
-A lease ends --ttl after its last renewal; lease renews it, so only a holder that
-hangs loses it. Root and the members of group yoctune may have leases.
+A lease expires --ttl after its last renewal. This command renews it, so only a holder
+that hangs loses it. Root and the members of the group yoctune may acquire leases.
 
-Exit code: that of COMMAND; 1 when the lease was refused and COMMAND not run.`,
+Exit status: that of COMMAND, 1 the lease was refused and COMMAND did not run, 2 wrong
+usage.`,
 		Example: `  yoctuned lease --high-performance -- make -j8
   yoctuned lease --high-performance --ttl 30s -- ./batch`,
-		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			high, _ := cmd.Flags().GetBool("high-performance")
 			ttl, _ := cmd.Flags().GetDuration("ttl")
 			if !high {
-				return usage(errors.New("say what for: --high-performance"))
+				return cli.UsageError(errors.New("--high-performance is required: it is the only kind of lease"))
 			}
 			if ttl < lease.MinTTL || ttl > lease.MaxTTL {
-				return usage(fmt.Errorf("--ttl is %v to %v, not %v", lease.MinTTL, lease.MaxTTL, ttl))
+				return cli.UsageError(fmt.Errorf("--ttl %v: choose a time from %v to %v", ttl, lease.MinTTL, lease.MaxTTL))
 			}
-			dev, err := rootfs.Open(globalFlags(cmd).Root)
+			dev, err := rootfs.Open(rootDir(cmd))
 			if err != nil {
 				return err
 			}
 			client, err := api.Dial(path.Join(dev.Dir(), api.Socket))
 			switch {
 			case errors.Is(err, fs.ErrNotExist), errors.Is(err, unix.ECONNREFUSED):
-				return fmt.Errorf("%w: leases are given by 'yoctuned enforce', which is not running", err)
+				return fmt.Errorf("%w: 'yoctuned enforce' grants leases, and is not running", err)
 			case err != nil:
 				return err
 			}
@@ -67,19 +68,19 @@ Exit code: that of COMMAND; 1 when the lease was refused and COMMAND not run.`,
 				// Standard output is the command's.
 				for _, s := range granted.Settings {
 					if s.Outcome != string(outcome.OK) {
-						cmd.PrintErrln("yoctuned: " + printable(s.Outcome+": "+s.Message))
+						cmd.PrintErrln("yoctuned: " + cli.PrintableLine(s.Outcome+": "+s.Message))
 					}
 				}
 				for _, n := range granted.Notes {
-					cmd.PrintErrln("yoctuned: " + printable(n))
+					cmd.PrintErrln("yoctuned: " + cli.PrintableLine(n))
 				}
 			}
 			return runLeased(cmd, client, time.Duration(granted.TTL)*time.Millisecond, args)
 		},
 	}
-	cmd.Flags().Bool("high-performance", false, "the highest CPU frequencies that are allowed")
+	cmd.Flags().Bool("high-performance", false, "lease the highest allowed CPU frequencies")
 	cmd.Flags().Duration("ttl", lease.Default, "`TIME` after which a holder that hangs loses the lease")
-	cmd.Flags().BoolP("quiet", "q", false, "do not say what the lease does not do")
+	cmd.Flags().BoolP("quiet", "q", false, "do not warn about settings that the lease does not change")
 	return cmd
 }
 
@@ -87,7 +88,10 @@ Exit code: that of COMMAND; 1 when the lease was refused and COMMAND not run.`,
 func runLeased(cmd *cobra.Command, client *api.Client, ttl time.Duration, args []string) error {
 	child := exec.Command(args[0], args[1:]...)
 	child.Stdin, child.Stdout, child.Stderr = os.Stdin, cmd.OutOrStdout(), cmd.ErrOrStderr()
-	// The command must not outlive the lease's holder by accident.
+	if out := cli.File(child.Stdout); out != nil {
+		child.Stdout = out // it may be a terminal
+	}
+	// The command must not outlive the lease by accident.
 	child.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: unix.SIGTERM}
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, unix.SIGTERM, unix.SIGHUP, unix.SIGINT, unix.SIGQUIT)
@@ -100,7 +104,7 @@ func runLeased(cmd *cobra.Command, client *api.Client, ttl time.Duration, args [
 	renew := time.NewTicker(ttl / 3)
 	defer renew.Stop()
 	lost := make(chan error, 1)
-	go func() { // a yoctuned that hangs must not keep the command's end or a signal waiting
+	go func() { // a yoctuned that hangs must not delay signals or the end of the command
 		for range renew.C {
 			if _, err := client.Renew(); err != nil {
 				lost <- err
@@ -113,19 +117,20 @@ func runLeased(cmd *cobra.Command, client *api.Client, ttl time.Duration, args [
 		case err := <-done:
 			var exit *exec.ExitError
 			if errors.As(err, &exit) {
-				return &exitError{Code: codeOf(exit)}
+				return &cli.ExitError{Code: codeOf(exit)}
 			}
 			return err
 		case s := <-signals:
-			// A terminal sends these to the command too; twice does no harm.
+			// A terminal also sends these to the command; receiving them twice is harmless.
 			_ = child.Process.Signal(s)
 		case err := <-lost:
-			cmd.PrintErrln("yoctuned: the lease is lost, the command goes on: " + printable(err.Error()))
+			cmd.PrintErrln("yoctuned: the lease is lost, the command continues: " + cli.PrintableLine(err.Error()))
 		}
 	}
 }
 
-// codeOf is the shell's: 128 and the signal's number for a killed command.
+// codeOf returns the exit code as shells do: 128 and the signal's number for a killed
+// command.
 func codeOf(e *exec.ExitError) int {
 	if ws, ok := e.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
 		return 128 + int(ws.Signal())

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/yoctune/yoctune/internal/cli"
 	"github.com/yoctune/yoctune/runtime/device/memory"
 	"github.com/yoctune/yoctune/runtime/device/monitor"
 	"github.com/yoctune/yoctune/runtime/device/rootfs"
@@ -17,25 +18,23 @@ import (
 func newMemCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "mem",
-		Short: "Report who holds the memory",
-		Long: `mem shows the kernel's account, the processes by their proportional share (a page
-that several share counts in parts), GPU allocations, the contiguous area, the free
-blocks by size (what tegrastats calls lfb) and the kernel's caches.
+		Short: "Show what uses the memory",
+		Long: `Show the kernel's memory statistics, the processes by proportional set size (PSS, which
+divides shared pages among their users), GPU allocations, the contiguous memory area
+(CMA), the free blocks by size (lfb in tegrastats) and the kernel's slab caches.
 
-Other users' processes, the caches and GPU allocations can be read by root only;
-what cannot be read is said.
+Only root may read other users' processes, the slab caches and GPU allocations; mem
+reports what it could not read.
 
---phases looks at the pipelines that run instead: what each held while it loaded, warmed
-up and ran, its pool of frames and tensors, and the memory of the GPU's process.
+--phases shows the running pipelines instead: the memory of each while loading, warming
+up and running, its pool of frames and tensors, and the memory of the GPU process.
 
-Exit codes: 0 done · 1 failed, with --phases also: no pipeline runs · 2 usage.`,
+Exit status: 0 done, 1 failed, or no pipeline is running (with --phases), 2 wrong usage.`,
 		Example: `  yoctuned mem
   yoctuned mem --phases
   yoctuned mem --all --format json | jq 'select(.type == "process")'`,
-		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			g := globalFlags(cmd)
-			dev, err := rootfs.Open(g.Root)
+			dev, err := rootfs.Open(rootDir(cmd))
 			if err != nil {
 				return err
 			}
@@ -48,7 +47,7 @@ Exit codes: 0 done · 1 failed, with --phases also: no pipeline runs · 2 usage.
 			}
 			w := bufio.NewWriter(cmd.OutOrStdout())
 			r := memory.Take(dev)
-			if g.Format == "json" {
+			if cli.Format(cmd) == "json" {
 				memJSON(w, r, most)
 			} else {
 				memText(w, r, most)
@@ -57,12 +56,12 @@ Exit codes: 0 done · 1 failed, with --phases also: no pipeline runs · 2 usage.
 		},
 	}
 	cmd.Flags().Bool("phases", false, "show the memory of running pipelines by phase")
-	cmd.Flags().Bool("all", false, "list all processes and caches, not the ten largest")
+	cmd.Flags().Bool("all", false, "list all processes and caches instead of the ten largest")
 	return cmd
 }
 
 func memJSON(w io.Writer, r *memory.Report, most int) {
-	enc := lines(w) // the buffer keeps its error for Flush
+	enc := cli.Encoder(w) // the buffer keeps its error for Flush
 	largest, count := monitor.Largest(r.Blocks, int64(os.Getpagesize()))
 	_ = enc.Encode(struct {
 		Type    string           `json:"type"`
@@ -93,9 +92,9 @@ func memJSON(w io.Writer, r *memory.Report, most int) {
 		}{"cache", s})
 	}
 	for _, p := range r.Problems {
-		_ = enc.Encode(errorLine{"error", p})
+		_ = enc.Encode(cli.NewErrorLine(p))
 	}
-	_ = enc.Encode(summaryLine{Type: "summary", Command: "mem"})
+	_ = enc.Encode(cli.Summary{Type: "summary", Command: "mem"})
 }
 
 func memText(w io.Writer, r *memory.Report, most int) {
@@ -114,7 +113,7 @@ func memText(w io.Writer, r *memory.Report, most int) {
 	}
 	row("contiguous", size(get("CmaFree"))+" free of "+size(get("CmaTotal")))
 	row("huge pages", count(get("HugePages_Free"))+" free of "+count(get("HugePages_Total"))+" of "+size(get("Hugepagesize")))
-	row("kernel", size(get("Slab"))+" in caches, of which "+size(get("SReclaimable"))+" can be given back; "+size(get("PageTables"))+" page tables")
+	row("kernel", size(get("Slab"))+" in caches, of which "+size(get("SReclaimable"))+" reclaimable; "+size(get("PageTables"))+" page tables")
 	row("gpu", size(r.GPU.Total))
 	largest, n := monitor.Largest(r.Blocks, int64(os.Getpagesize()))
 	row("fragments", "largest free blocks: "+count(n)+" x "+size(largest))
@@ -123,24 +122,24 @@ func memText(w io.Writer, r *memory.Report, most int) {
 		tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 		fmt.Fprintln(tw, "share\tresident\tswapped\tgpu\tpid\t  process\t")
 		for _, p := range r.Processes[:min(most, len(r.Processes))] {
-			fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%d\t  %s\t\n", size(&p.PSS), size(&p.RSS), size(&p.Swap), size(p.GPU), p.PID, printable(p.Name))
+			fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%d\t  %s\t\n", size(&p.PSS), size(&p.RSS), size(&p.Swap), size(p.GPU), p.PID, cli.PrintableLine(p.Name))
 		}
 		_ = tw.Flush()
 	}
 	if r.Hidden > 0 {
-		fmt.Fprintf(w, "%d more may not be looked at\n", r.Hidden)
+		fmt.Fprintf(w, "%d more processes may not be read\n", r.Hidden)
 	}
 	if len(r.Slabs) > 0 {
 		fmt.Fprintln(w)
 		tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 		fmt.Fprintln(tw, "size\tobjects\t  kernel cache\t")
 		for _, s := range r.Slabs[:min(most, len(r.Slabs))] {
-			fmt.Fprintf(tw, "%s\t%d\t  %s\t\n", size(&s.Bytes), s.Objects, printable(s.Name))
+			fmt.Fprintf(tw, "%s\t%d\t  %s\t\n", size(&s.Bytes), s.Objects, cli.PrintableLine(s.Name))
 		}
 		_ = tw.Flush()
 	}
 	for _, p := range r.Problems {
-		row("unreadable", printable(p))
+		row("unreadable", cli.PrintableLine(p))
 	}
 }
 

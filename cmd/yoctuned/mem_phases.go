@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/yoctune/yoctune/internal/cli"
 	"github.com/yoctune/yoctune/runtime/device/memory"
 	"github.com/yoctune/yoctune/runtime/device/rootfs"
 	"github.com/yoctune/yoctune/runtime/engine/core"
@@ -46,12 +47,12 @@ func memPhases(cmd *cobra.Command, dev *rootfs.Root) error {
 		all, errs = append(all, found...), append(errs, e...)
 	}
 	if len(all) == 0 {
-		return errors.Join(append(errs, errors.New("no pipeline runs on this machine"))...)
+		return errors.Join(append(errs, errors.New("no pipeline is running on this machine"))...)
 	}
 	slices.SortFunc(all, func(a, b *live.Snapshot) int { return cmp.Or(strings.Compare(a.Pipeline, b.Pipeline), a.PID-b.PID) })
 	w := bufio.NewWriter(cmd.OutOrStdout())
-	asJSON := globalFlags(cmd).Format == "json"
-	enc := lines(w) // the buffer keeps its error for Flush
+	asJSON := cli.Format(cmd) == "json"
+	enc := cli.Encoder(w) // the buffer keeps its error for Flush
 	for _, s := range all {
 		m := pipelineMemory{Type: "pipeline", Pipeline: s.Pipeline, PID: s.PID, Pool: s.Pool, Phases: s.Phases, Timeline: s.Timeline}
 		if s.Worker != nil {
@@ -69,16 +70,16 @@ func memPhases(cmd *cobra.Command, dev *rootfs.Root) error {
 		}
 	}
 	for _, err := range errs {
-		fmt.Fprintln(cmd.ErrOrStderr(), "yoctuned: "+printable(err.Error()))
+		fmt.Fprintln(cmd.ErrOrStderr(), "yoctuned: "+cli.PrintableLine(err.Error()))
 	}
 	if asJSON {
-		_ = enc.Encode(summaryLine{Type: "summary", Command: "mem"})
+		_ = enc.Encode(cli.Summary{Type: "summary", Command: "mem"})
 	}
 	return w.Flush()
 }
 
 func writePhases(w io.Writer, m *pipelineMemory) {
-	fmt.Fprintf(w, "%s (process %d): %s of frames and tensors\n", printable(m.Pipeline), m.PID, size(&m.Pool))
+	fmt.Fprintf(w, "%s (process %d): %s of frames and tensors\n", cli.PrintableLine(m.Pipeline), m.PID, size(&m.Pool))
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(tw, "from\tlasted\tat first\tat last\tpeak\t  phase\t")
 	for _, p := range m.Phases {
@@ -86,20 +87,20 @@ func writePhases(w io.Writer, m *pipelineMemory) {
 		if !p.Exact && p.Peak != nil { // an earlier phase held more
 			peak = "~" + peak
 		}
-		fmt.Fprintf(tw, "%v\t%v\t%s\t%s\t%s\t  %s\t\n", p.At.Round(time.Millisecond), p.Lasted.Round(time.Millisecond), size(p.Start), size(p.End), peak, printable(p.Name))
+		fmt.Fprintf(tw, "%v\t%v\t%s\t%s\t%s\t  %s\t\n", p.At.Round(time.Millisecond), p.Lasted.Round(time.Millisecond), size(p.Start), size(p.End), peak, cli.PrintableLine(p.Name))
 	}
 	_ = tw.Flush()
 	if m.Worker == nil {
 		return
 	}
 	if m.Worker.PID == 0 {
-		fmt.Fprintln(w, "  the GPU's process does not run now")
+		fmt.Fprintln(w, "  the GPU process is not running")
 		return
 	}
-	fmt.Fprintf(w, "  the GPU's process (%d): %s resident, %s at most\n", m.Worker.PID, size(m.Worker.Held), size(m.Worker.Peak))
+	fmt.Fprintf(w, "  GPU process %d: %s resident, peak %s\n", m.Worker.PID, size(m.Worker.Held), size(m.Worker.Peak))
 	if d := m.Worker.Device; d != nil {
 		for _, p := range d.Phases {
-			fmt.Fprintf(w, "    its device, %s: %s at most, %d allocations\n", printable(p.Name), size(new(int64(p.Peak))), p.Allocs)
+			fmt.Fprintf(w, "    device memory, %s: peak %s, %d allocations\n", cli.PrintableLine(p.Name), size(new(int64(p.Peak))), p.Allocs)
 		}
 	}
 }

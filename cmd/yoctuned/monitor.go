@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 	"golang.org/x/term"
 
+	"github.com/yoctune/yoctune/internal/cli"
 	"github.com/yoctune/yoctune/runtime/device/api"
 	"github.com/yoctune/yoctune/runtime/device/monitor"
 	"github.com/yoctune/yoctune/runtime/device/outcome"
@@ -39,27 +40,26 @@ const (
 func newMonitorCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "monitor",
-		Short: "Show loads, clocks, power, temperatures and memory as they change",
-		Long: `monitor shows what the device does: load and clock of each core, GPU, memory
-controller, power rails, temperatures, fans, memory with CMA, GPU allocations and
-the largest free block, throttling, the power mode, pressure, and what drifted from
-the plan by whose hand.
+		Short: "Show loads, clocks, power, temperatures and memory",
+		Long: `Show the state of the device, updated every second: load and clock of each core, GPU,
+memory controller, power rails, temperatures, fans, memory with CMA, GPU allocations and
+the largest free block, throttling, the power mode, pressure, and which process changed
+settings of the plan.
 
-It reads files and starts no process. What cannot be known is shown as "-" (null in
-JSON) and never as 0; a sensor that does not answer is named and holds up nothing.
-The memory controller and GPU allocations are in debugfs, which only root may read.
+monitor only reads files. A value that is not available is shown as "-" (null in JSON),
+never as 0. A sensor that does not respond is named and delays nothing. The values of the
+memory controller and of GPU allocations are in debugfs, which only root may read.
 
-On a terminal it redraws in place: q ends it, p pauses. Elsewhere it prints a line
-a sample. --tegrastats shows what NVIDIA's tegrastats printed instead, from L4T R31
-to R39.
+On a terminal the screen is redrawn in place: q quits, p pauses. Otherwise monitor prints
+one line per sample. --tegrastats shows the output of NVIDIA's tegrastats instead, from
+L4T R31 to R39.
 
-Exit codes: 0 done · 1 failed · 2 usage · 3 lines of the tegrastats text were not
-understood in full.`,
+Exit status: 0 done, 1 failed, 2 wrong usage, 3 lines of the tegrastats output could not
+be parsed completely.`,
 		Example: `  yoctuned monitor
   yoctuned monitor --once --format json | jq .rails
   yoctuned monitor --record run.ndjson --duration 10m
   tegrastats | yoctuned monitor --tegrastats -`,
-		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			m, err := openMonitor(cmd)
 			if err != nil {
@@ -68,11 +68,11 @@ understood in full.`,
 			return m.run(cmd.Context())
 		},
 	}
-	cmd.Flags().Bool("once", false, "take one sample and end")
-	cmd.Flags().Duration("interval", 0, "`TIME` between samples, at least 100ms; default: the plan's monitor.interval, or 1s")
-	cmd.Flags().Duration("duration", 0, "end after this `TIME`")
-	cmd.Flags().String("record", "", "also write the samples to a new `FILE`, one JSON object a line")
-	cmd.Flags().String("tegrastats", "", "show the lines of `FILE`, - for standard input, instead of sampling")
+	cmd.Flags().Bool("once", false, "show one sample and exit")
+	cmd.Flags().Duration("interval", 0, "`TIME` between samples, at least 100ms (default: the plan's monitor.interval, else 1s)")
+	cmd.Flags().Duration("duration", 0, "`TIME` after which to exit")
+	cmd.Flags().String("record", "", "`FILE` to record samples in, one JSON object per line; it must not exist")
+	cmd.Flags().String("tegrastats", "", "`FILE` with tegrastats output to show instead of sampling; - is standard input")
 	cmd.AddCommand(newSummaryCommand())
 	return cmd
 }
@@ -97,12 +97,11 @@ type monitorRun struct {
 }
 
 func openMonitor(cmd *cobra.Command) (*monitorRun, error) {
-	g := globalFlags(cmd)
-	dev, err := rootfs.Open(g.Root)
+	dev, err := rootfs.Open(rootDir(cmd))
 	if err != nil {
 		return nil, err
 	}
-	m := &monitorRun{dev: dev, json: g.Format == "json", out: cmd.OutOrStdout(), in: cmd.InOrStdin()}
+	m := &monitorRun{dev: dev, json: cli.Format(cmd) == "json", out: cmd.OutOrStdout(), in: cmd.InOrStdin()}
 	m.once, _ = cmd.Flags().GetBool("once")
 	m.interval, _ = cmd.Flags().GetDuration("interval")
 	m.duration, _ = cmd.Flags().GetDuration("duration")
@@ -110,11 +109,11 @@ func openMonitor(cmd *cobra.Command) (*monitorRun, error) {
 	record, _ := cmd.Flags().GetString("record")
 	switch {
 	case cmd.Flags().Changed("interval") && m.interval < minInterval:
-		return nil, usage(fmt.Errorf("--interval is at least %v", minInterval))
+		return nil, cli.UsageError(fmt.Errorf("--interval must be at least %v", minInterval))
 	case m.duration < 0:
-		return nil, usage(errors.New("--duration is negative"))
+		return nil, cli.UsageError(errors.New("--duration must not be negative"))
 	case m.once && record != "":
-		return nil, usage(errors.New("--once and --record exclude each other"))
+		return nil, cli.UsageError(errors.New("--once and --record cannot be used together"))
 	}
 	if m.interval == 0 {
 		m.interval = planInterval(dev)
@@ -126,7 +125,7 @@ func openMonitor(cmd *cobra.Command) (*monitorRun, error) {
 	if record != "" {
 		m.record, err = os.OpenFile(record, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 		if errors.Is(err, os.ErrExist) {
-			return nil, fmt.Errorf("record: %s exists already; give another name, or remove it", record)
+			return nil, fmt.Errorf("record: %s already exists; choose another name, or remove it", record)
 		} else if err != nil {
 			return nil, fmt.Errorf("record: %w", err)
 		}
@@ -134,8 +133,8 @@ func openMonitor(cmd *cobra.Command) (*monitorRun, error) {
 	return m, nil
 }
 
-// planInterval is what the installed plan asks for. A plan that is missing or
-// would be refused is not the monitor's business.
+// planInterval is the interval of the installed plan. A plan that is missing or invalid
+// does not matter here.
 func planInterval(dev rootfs.FS) time.Duration {
 	file, err := planfile.Load(dev, planfile.Source{})
 	if err != nil || file.Plan.Monitor == nil || file.Plan.Monitor.Interval < int64(minInterval) {
@@ -177,19 +176,19 @@ func (m *monitorRun) run(ctx context.Context) error {
 }
 
 func (m *monitorRun) end() error {
-	exit := exitYes
+	exit := cli.ExitDone
 	if m.problems > 0 {
-		exit = exitNo
+		exit = cli.ExitNo
 	}
 	if m.json {
-		if err := lines(m.out).Encode(summaryLine{Type: "summary", Command: "monitor", Exit: exit}); err != nil {
+		if err := cli.Encoder(m.out).Encode(cli.Summary{Type: "summary", Command: "monitor", Exit: exit}); err != nil {
 			return err
 		}
 	} else if m.record != nil && m.screen == nil {
-		_, _ = fmt.Fprintf(m.out, "recorded %d samples in %s\n", m.samples, printable(m.record.Name()))
+		_, _ = fmt.Fprintf(m.out, "recorded %d samples in %s\n", m.samples, cli.PrintableLine(m.record.Name()))
 	}
-	if exit == exitNo {
-		return answerNo()
+	if exit == cli.ExitNo {
+		return cli.AnswerNo()
 	}
 	return nil
 }
@@ -260,7 +259,7 @@ func (m *monitorRun) tegrastats(ctx context.Context) error {
 			return nil
 		}
 		if len(line.Unknown) > 0 {
-			m.problem(fmt.Sprintf("line %d: not understood, and shown as unknown: %s", n, strings.Join(line.Unknown, ", ")))
+			m.problem(fmt.Sprintf("line %d: not understood, shown as unknown: %s", n, strings.Join(line.Unknown, ", ")))
 		}
 		last = line.Sample
 		if m.once {
@@ -272,7 +271,7 @@ func (m *monitorRun) tegrastats(ctx context.Context) error {
 		return fmt.Errorf("read tegrastats: %w", err)
 	}
 	if last == nil && m.problems == 0 {
-		return errors.New("read tegrastats: there is no line in it")
+		return errors.New("read tegrastats: the input is empty")
 	}
 	if m.once && last != nil {
 		return m.show(last)
@@ -283,16 +282,16 @@ func (m *monitorRun) tegrastats(ctx context.Context) error {
 func (m *monitorRun) problem(text string) {
 	m.problems++
 	if m.json {
-		_ = lines(m.out).Encode(errorLine{"error", text}) // the next line fails too
+		_ = cli.Encoder(m.out).Encode(cli.NewErrorLine(text)) // the next line fails too
 		return
 	}
-	_, _ = fmt.Fprintln(m.out, printable(text))
+	_, _ = fmt.Fprintln(m.out, cli.PrintableLine(text))
 }
 
 func (m *monitorRun) show(s *monitor.Sample) error {
 	m.samples++
 	if m.record != nil {
-		if err := lines(m.record).Encode(s); err != nil {
+		if err := cli.Encoder(m.record).Encode(s); err != nil {
 			return fmt.Errorf("record: %w", err)
 		}
 	}
@@ -302,7 +301,7 @@ func (m *monitorRun) show(s *monitor.Sample) error {
 	}
 	switch {
 	case m.json:
-		enc := lines(m.out)
+		enc := cli.Encoder(m.out)
 		if err := enc.Encode(s); err != nil {
 			return err
 		}
@@ -315,32 +314,32 @@ func (m *monitorRun) show(s *monitor.Sample) error {
 	case m.screen != nil:
 		return m.screen.draw(frame{model: m.model, sample: s, events: events, interval: m.interval})
 	case m.once:
-		return writeView(m.out, frame{model: m.model, sample: s, events: events}, 80, colours(m.out))
+		return writeView(m.out, frame{model: m.model, sample: s, events: events}, 80, cli.Colour(m.out))
 	}
-	_, err := fmt.Fprintln(m.out, printable(oneLine(s)))
+	_, err := fmt.Fprintln(m.out, cli.PrintableLine(oneLine(s)))
 	return err
 }
 
-// driftReader follows what the enforcing process tells whoever watches, and what it
-// writes for everybody to read: the file has what happened before, and everything
-// where the socket does not answer, but is written at leisure.
+// driftReader follows the drift events of the enforcer. Its socket has them at once; its
+// state file has earlier ones too, and is the only source when the socket does not
+// respond, but is written later.
 type driftReader struct {
 	dev  *rootfs.Root
 	boot string
 	raw  []byte
 	list []watch.Event
 	seen time.Time // of the last event that fresh returned, at first when monitor started
-	told chan watch.Event
-	late []watch.Event // told, and not yet in the file
+	live chan watch.Event
+	late []watch.Event // received, and not yet in the file
 }
 
-// mostLate bounds what is shown before it is in the file.
+// mostLate bounds the events that are not yet in the file.
 const mostLate = 256
 
-// watch asks for events until the program ends. Without an answer there is the file.
+// watch subscribes to events until the program ends. If that fails, the file is used.
 func (d *driftReader) watch() {
-	told := make(chan watch.Event, mostLate)
-	d.told = told
+	live := make(chan watch.Event, mostLate)
+	d.live = live
 	socket := path.Join(d.dev.Dir(), api.Socket)
 	go func() {
 		client, err := api.Dial(socket)
@@ -350,16 +349,16 @@ func (d *driftReader) watch() {
 		defer func() { _ = client.Close() }()
 		_ = client.Watch(func(e api.Event) error { // its end leaves the file
 			select {
-			case told <- watch.FromAPI(e):
-			default: // they are in the file by the time of the next sample
+			case live <- watch.FromAPI(e):
+			default: // it is in the file by the time of the next sample
 			}
 			return nil
 		})
 	}()
 }
 
-// events are those of this boot, oldest first. A file that cannot be read shows
-// as none here; `yoctuned status` says what is wrong with it.
+// events returns those of this boot, oldest first. A file that cannot be read counts as
+// empty; `yoctuned status` reports what is wrong with it.
 func (d *driftReader) events() []watch.Event {
 	if raw, err := d.dev.ReadState(watch.File); err == nil && !bytes.Equal(raw, d.raw) {
 		d.raw = raw
@@ -369,7 +368,7 @@ func (d *driftReader) events() []watch.Event {
 	}
 	for more := true; more; {
 		select {
-		case e := <-d.told:
+		case e := <-d.live:
 			d.late = append(d.late, e)
 		default:
 			more = false
@@ -409,14 +408,13 @@ func newSummaryCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "summary FILE",
 		Short: "Summarise a recording: minimum, average, percentiles, maximum",
-		Long: `summary reads what 'monitor --record' wrote, - for standard input, and gives the
-statistics of each value over the samples in which it was known. Percentiles are
-values that were measured (nearest rank).
+		Long: `Summarise a recording of "yoctuned monitor --record": the statistics of each value over
+the samples that have it. - reads standard input. Percentiles use the nearest rank, so
+they are values that were measured.
 
-Exit codes: 0 done · 1 it is not a recording · 2 usage.`,
+Exit status: 0 done, 1 the file is not a recording, 2 wrong usage.`,
 		Example: `  yoctuned monitor summary run.ndjson
   yoctuned monitor summary run.ndjson --format json | jq 'select(.name == "rail VDD_IN").avg'`,
-		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r := cmd.InOrStdin()
 			if args[0] != "-" {
@@ -435,19 +433,19 @@ Exit codes: 0 done · 1 it is not a recording · 2 usage.`,
 				return fmt.Errorf("summarise %s: %w: no sample in it", args[0], monitor.ErrRecording)
 			}
 			w := bufio.NewWriter(cmd.OutOrStdout())
-			if globalFlags(cmd).Format == "json" {
-				enc := lines(w) // the buffer keeps its error for Flush
+			if cli.Format(cmd) == "json" {
+				enc := cli.Encoder(w) // the buffer keeps its error for Flush
 				for _, s := range sum.Series() {
 					_ = enc.Encode(s)
 				}
 				_ = enc.Encode(struct {
-					summaryLine
+					cli.Summary
 					Samples   int       `json:"samples"`
 					Duration  float64   `json:"duration_s"`
 					First     time.Time `json:"first"`
 					Last      time.Time `json:"last"`
 					Throttled *float64  `json:"throttled_share"`
-				}{summaryLine{Type: "summary", Command: "summary"}, sum.Samples, sum.Duration.Seconds(), sum.First, sum.Last, sum.Throttled()})
+				}{cli.Summary{Type: "summary", Command: "summary"}, sum.Samples, sum.Duration.Seconds(), sum.First, sum.Last, sum.Throttled()})
 				return w.Flush()
 			}
 			summaryText(w, sum)
@@ -465,17 +463,17 @@ func summaryText(w io.Writer, sum *monitor.Summary) {
 			known = fmt.Sprintf(" (known in %d)", s.N)
 		}
 		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", decimal(s.Min), decimal(s.Avg), decimal(s.P50), decimal(s.P95), decimal(s.P99), decimal(s.Max), s.Unit,
-			"  "+printable(s.Name)+known)
+			"  "+cli.PrintableLine(s.Name)+known)
 	}
 	_ = tw.Flush()
-	throttled := "whether something was throttled is not known"
+	throttled := "throttling is unknown"
 	if share := sum.Throttled(); share != nil {
-		throttled = fmt.Sprintf("something was throttled in %.1f %% of them", 100**share)
+		throttled = fmt.Sprintf("throttled in %.1f %% of them", 100**share)
 	}
 	fmt.Fprintf(w, "%d samples in %s; %s\n", sum.Samples, sum.Duration.Round(time.Second), throttled)
 }
 
-// decimal drops the fraction where it says nothing.
+// decimal drops the fraction of whole and of large numbers.
 func decimal(v float64) string {
 	if v == float64(int64(v)) || v >= 1000 || v <= -1000 {
 		return fmt.Sprintf("%.0f", v)
@@ -483,11 +481,11 @@ func decimal(v float64) string {
 	return fmt.Sprintf("%.1f", v)
 }
 
-// isTerminal reports whether both ends are one.
-func isTerminal(in io.Reader, out io.Writer) (int, int, bool) {
-	i, ok1 := in.(*os.File)
-	o, ok2 := out.(*os.File)
-	if !ok1 || !ok2 || !term.IsTerminal(int(i.Fd())) || !term.IsTerminal(int(o.Fd())) || os.Getenv("TERM") == "dumb" {
+// terminalFiles returns the descriptors of a terminal that both ends belong to.
+func terminalFiles(in io.Reader, out io.Writer) (inFD, outFD int, ok bool) {
+	i, ok := in.(*os.File)
+	o := cli.File(out)
+	if !ok || o == nil || !term.IsTerminal(int(i.Fd())) || !term.IsTerminal(int(o.Fd())) || os.Getenv("TERM") == "dumb" {
 		return 0, 0, false
 	}
 	return int(i.Fd()), int(o.Fd()), true

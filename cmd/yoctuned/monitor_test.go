@@ -49,7 +49,7 @@ func TestMonitorShowsAnEventThatIsOnlyOnTheSocket(t *testing.T) {
 	}
 	d := driftReader{dev: dev, boot: "b", seen: time.Now()}
 	d.watch()
-	d.late = append(d.late, <-d.told)
+	d.late = append(d.late, <-d.live)
 	if got := d.events(); len(got) != 1 || got[0].Found != "77" || got[0].By.PID != 812 {
 		t.Fatalf("%+v", got)
 	}

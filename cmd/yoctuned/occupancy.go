@@ -10,10 +10,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/yoctune/yoctune/internal/cli"
 	"github.com/yoctune/yoctune/internal/occupancy"
 )
 
-// occupancyFlags describe a kernel that is none of the core's.
+// occupancyFlags describe a kernel that is not part of the core.
 type occupancyFlags struct {
 	sm, registers, shared, dynamic, block int
 	recorded                              string
@@ -23,28 +24,27 @@ func newOccupancyCommand() *cobra.Command {
 	var f occupancyFlags
 	cmd := &cobra.Command{
 		Use:   "occupancy [KERNEL]",
-		Short: "Say how many blocks of a kernel a multiprocessor holds, and what limits it",
-		Long: `occupancy calculates, without a GPU, what the driver would answer: how many blocks
-and warps of a kernel one multiprocessor of an architecture holds at once, and
-which resource is used up first. Without --block it shows every size that the
-kernel takes, the fullest marked.
+		Short: "Calculate the CUDA occupancy of a kernel, and what limits it",
+		Long: `Calculate without a GPU how many blocks and warps of a kernel one multiprocessor of an
+architecture can hold, and which resource limits them. The results equal those of the
+CUDA driver. Without --block every valid block size is shown, and the one with the
+highest occupancy is marked.
 
-KERNEL is one of the core's, with the registers and shared memory that ptxas
-reported for it; all of them without KERNEL. With --registers it is a kernel of
-your own: ptxas -v says what it needs.
+KERNEL is a kernel of the compute core, with the registers and shared memory that ptxas
+reported (default: all kernels). For your own kernel give --registers and --shared, as
+printed by ptxas -v.
 
-Exit codes: 0 it can run · 1 the architecture or kernel is not known · 2 usage ·
-3 a block of that size cannot be launched.`,
+Exit status: 0 the kernel can run, 1 the architecture or kernel is unknown, 2 wrong
+usage, 3 a block of that size cannot be launched.`,
 		Example: `  yoctuned occupancy --sm 87
   yoctuned occupancy preprocess --sm 87 --block 128
   yoctuned occupancy --sm 110 --registers 72 --shared 16384 --format json`,
-		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if f.recorded != "" {
 				return compareOccupancy(cmd, f.recorded)
 			}
 			if (f.registers > 0) == (len(args) > 0) && f.registers > 0 {
-				return usage(fmt.Errorf("name a kernel or give --registers, not both"))
+				return cli.UsageError(errors.New("give a kernel or --registers, not both"))
 			}
 			d, err := occupancy.Lookup(f.sm)
 			if err != nil {
@@ -52,7 +52,7 @@ Exit codes: 0 it can run · 1 the architecture or kernel is not known · 2 usage
 				for _, d := range occupancy.Devices() {
 					known = append(known, fmt.Sprint(d.SM()))
 				}
-				return fmt.Errorf("%w: --sm is one of %s", err, strings.Join(known, ", "))
+				return fmt.Errorf("--sm %d: %w; choose one of %s", f.sm, err, strings.Join(known, ", "))
 			}
 			rows, err := f.rows(d, args)
 			if err != nil {
@@ -61,16 +61,16 @@ Exit codes: 0 it can run · 1 the architecture or kernel is not known · 2 usage
 			return writeOccupancy(cmd, d, rows)
 		},
 	}
-	cmd.Flags().IntVar(&f.sm, "sm", 87, "`NUMBER` of the architecture, 87 for compute capability 8.7")
-	cmd.Flags().IntVar(&f.block, "block", 0, "`THREADS` of a block; 0: every size")
-	cmd.Flags().IntVar(&f.registers, "registers", 0, "`NUMBER` of registers a thread of your own kernel")
-	cmd.Flags().IntVar(&f.shared, "shared", 0, "`BYTES` of static shared memory a block of your own kernel")
-	cmd.Flags().IntVar(&f.dynamic, "dynamic", 0, "`BYTES` of dynamic shared memory a block, all of which the kernel is allowed")
-	cmd.Flags().StringVar(&f.recorded, "recorded", "", "compare with the driver's answers in `FILE`, which bench/gpu/run.sh makes")
+	cmd.Flags().IntVar(&f.sm, "sm", 87, "`NUMBER` of the architecture: 87 is compute capability 8.7")
+	cmd.Flags().IntVar(&f.block, "block", 0, "`THREADS` per block; 0 shows every size")
+	cmd.Flags().IntVar(&f.registers, "registers", 0, "`NUMBER` of registers per thread of your own kernel")
+	cmd.Flags().IntVar(&f.shared, "shared", 0, "`BYTES` of static shared memory per block of your own kernel")
+	cmd.Flags().IntVar(&f.dynamic, "dynamic", 0, "`BYTES` of dynamic shared memory per block")
+	cmd.Flags().StringVar(&f.recorded, "recorded", "", "`FILE` with recorded driver results to compare with")
 	return cmd
 }
 
-// recordedAnswer is what a driver said of a launch.
+// recordedAnswer is the driver's result for a launch configuration.
 type recordedAnswer struct {
 	SM         int `json:"sm"`
 	Registers  int `json:"registers"`
@@ -82,11 +82,11 @@ type recordedAnswer struct {
 	Blocks     int `json:"blocks"`
 }
 
-// compareOccupancy holds the calculator against a driver.
+// compareOccupancy compares the calculator with recorded results of a driver.
 func compareOccupancy(cmd *cobra.Command, path string) error {
 	file, err := os.Open(path)
 	if err != nil {
-		return fmt.Errorf("read the driver's answers: %w", err)
+		return fmt.Errorf("read the driver's results: %w", err)
 	}
 	defer file.Close()
 	asked, wrong := 0, 0
@@ -119,13 +119,13 @@ func compareOccupancy(cmd *cobra.Command, path string) error {
 		}
 	}
 	if asked == 0 {
-		return fmt.Errorf("%s holds no answers", path)
+		return fmt.Errorf("%s has no results", path)
 	}
-	if _, err := fmt.Fprintf(cmd.OutOrStdout(), "%d answers of the driver, %d differ\n", asked, wrong); err != nil {
+	if _, err := fmt.Fprintf(cmd.OutOrStdout(), "%d results of the driver, %d differ\n", asked, wrong); err != nil {
 		return err
 	}
 	if wrong > 0 {
-		return answerNo()
+		return cli.AnswerNo()
 	}
 	return nil
 }
@@ -160,7 +160,7 @@ func (f occupancyFlags) rows(d occupancy.Device, args []string) ([]occupancyRow,
 		}
 		k, ok := occupancy.BuiltIn(d.SM(), l.Kernel)
 		if !ok {
-			return nil, fmt.Errorf("%s was not compiled for sm_%d by the CUDA compiler of this release: give --registers and --shared", l.Kernel, d.SM())
+			return nil, fmt.Errorf("the CUDA compiler of this release did not compile %s for sm_%d; give --registers and --shared", l.Kernel, d.SM())
 		}
 		rows, err := f.of(d, l.Kernel, k, l)
 		if err != nil {
@@ -173,7 +173,7 @@ func (f occupancyFlags) rows(d occupancy.Device, args []string) ([]occupancyRow,
 		for _, l := range occupancy.Launchable() {
 			names = append(names, l.Kernel)
 		}
-		return nil, fmt.Errorf("no kernel %q with a choice of blocks: %s", args[0], strings.Join(names, ", "))
+		return nil, fmt.Errorf("no kernel %q with a choice of block sizes; choose one of %s", args[0], strings.Join(names, ", "))
 	}
 	return all, nil
 }
@@ -194,7 +194,7 @@ func (f occupancyFlags) of(d occupancy.Device, name string, k occupancy.Kernel, 
 	for _, b := range sizes {
 		o, err := d.Occupancy(k, b, f.dynamic)
 		if err != nil {
-			return nil, usage(err)
+			return nil, cli.UsageError(err)
 		}
 		rows = append(rows, occupancyRow{
 			Type: "occupancy", Kernel: name, SM: d.SM(), Block: b, Registers: k.Registers, Shared: k.Shared,
@@ -210,17 +210,17 @@ func writeOccupancy(cmd *cobra.Command, d occupancy.Device, rows []occupancyRow)
 	code := 0
 	for _, r := range rows {
 		if r.Blocks == 0 {
-			answer, code = answerNo(), exitNo
+			answer, code = cli.AnswerNo(), cli.ExitNo
 		}
 	}
-	if globalFlags(cmd).Format == "json" {
-		enc := lines(w)
+	if cli.Format(cmd) == "json" {
+		enc := cli.Encoder(w)
 		for _, r := range rows {
 			if err := enc.Encode(r); err != nil {
 				return err
 			}
 		}
-		if err := enc.Encode(summaryLine{Type: "summary", Command: "occupancy", Exit: code}); err != nil {
+		if err := enc.Encode(cli.Summary{Type: "summary", Command: "occupancy", Exit: code}); err != nil {
 			return err
 		}
 		return answer

@@ -17,6 +17,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/yoctune/yoctune/internal/cli"
 	"github.com/yoctune/yoctune/runtime/device/monitor"
 	"github.com/yoctune/yoctune/runtime/device/planfile"
 	"github.com/yoctune/yoctune/runtime/device/rootfs"
@@ -29,7 +30,11 @@ import (
 )
 
 func newPipelineCommand() *cobra.Command {
-	return group("pipeline", "Run the inference pipelines of a plan",
+	return newGroupCommand("pipeline", "Run and watch inference pipelines",
+		`Run the inference pipelines of a plan, watch those that run, and print the header for
+plug-ins of custom stages.`,
+		`  yoctuned pipeline run plan.json
+  yoctuned pipeline top`,
 		newPipelineRunCommand(), newPipelineTopCommand(), newPipelineHeaderCommand())
 }
 
@@ -40,47 +45,45 @@ func newPipelineRunCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run PLAN [NAME]",
 		Short: "Run one pipeline until its source ends",
-		Long: `run takes frames from the pipeline's source through its stages and writes what
-the model saw, with the time each frame spent waiting for and in each stage. The
-summary at the end says what became of every frame. NAME may be left out when
-the plan has one pipeline.
+		Long: `Run the pipeline NAME of the plan, or its only one: read frames from the source, pass
+them through the stages, and write the results with the time that each frame waited for
+and spent in each stage. The summary at the end accounts for every frame.
 
-Models and labels are looked for in --models, beside the plan, and where layers
-install them, by their sum. SIGTERM and SIGINT stop the source; frames that are
-in flight get five seconds.
+Models and labels are searched by their digest in --models, beside the plan, and where
+layers install them. SIGTERM and SIGINT stop the source; frames in flight have five
+seconds to finish.
 
 With --format json each result is one object:
   {"type":"result","pipeline":…,"frame":…,"capture_ns":…,"results":[…],
    "latency_ns":{"total":…,"stages":{"ID":{"queue":…,"service":…},…}}}
-and the last object is the summary. A sink with a path takes the results; the
-summary is on standard output all the same.
+and the last object is the summary. If the sink has a path, the results go there; the
+summary always goes to standard output.
 
-Stages with device gpu are run by a process of their own, which a GPU may hang or
-kill; it is started again, and the CPU does its work meanwhile (docs/core.md).
+Stages with device gpu run in a separate process. If the GPU hangs or kills it, it is
+restarted, and the CPU takes over meanwhile.
 
-Exit codes: 0 no frame failed (some may have been dropped, as the plan allows) ·
-1 bad plan, model or source, or frames failed · 2 usage · 3 with --check: the
-run missed the plan's slo.`,
+Exit status: 0 no frame failed (frames may have been dropped, as the plan allows), 1 bad
+plan, model or source, or frames failed, 2 wrong usage, 3 the run missed the plan's slo
+(with --check).`,
 		Example: `  yoctuned pipeline run plan.json
   yoctuned pipeline run plan.json labels --source clip.y4m --format json
   yoctuned pipeline run plan.json --frames 300 --check`,
-		Args: cobra.RangeArgs(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return runPipeline(cmd, args, o, traced, check)
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.Source, "source", "", "video `FILE` to read instead of the plan's source, in its format or .y4m")
-	f.Uint64Var(&o.Frames, "frames", 0, "read at most `N` frames, 0: all")
-	f.StringVar(&o.Library, "library", "", "ONNX Runtime library `FILE`; default: YOCTUNE_ORT_LIBRARY, then the system's")
-	f.StringVar(&o.Models, "models", "", "`DIR` to look for models and labels in first")
+	f.StringVar(&o.Source, "source", "", "`FILE` with video to read instead of the plan's source: .y4m, or in the source's format")
+	f.Uint64Var(&o.Frames, "frames", 0, "`N` frames to read at most; 0 reads all")
+	f.StringVar(&o.Library, "library", "", "`FILE` of the ONNX Runtime library (default: $YOCTUNE_ORT_LIBRARY, else the system's)")
+	f.StringVar(&o.Models, "models", "", "`DIR` to search for models and labels first")
 	f.BoolVar(&check, "check", false, "exit 3 when the run misses the plan's slo")
-	f.StringVar(&traced, "trace", "", "write where the time of frames went to `FILE`, for Perfetto, chrome://tracing or trace view")
-	f.StringVar(&o.Flight, "flight", "", "`DIR` for a trace of each window that misses the plan's latency objective")
-	f.StringVar(&o.GPU.Backend, "gpu-backend", core.CUDA, "what stages with device gpu run on: `BACKEND` cuda, or cpu to try isolation without a GPU")
-	f.StringVar(&o.GPU.Library, "gpu-library", core.DefaultLibrary, "`FILE` of the CUDA backend")
-	f.StringVar(&o.GPU.Faults, "gpu-faults", "", "`FAULTS` for tests, such as launch:hang=1s@n=100; the library of releases has none")
-	_ = cmd.RegisterFlagCompletionFunc("gpu-backend", cobra.FixedCompletions([]string{core.CUDA, core.CPU}, cobra.ShellCompDirectiveNoFileComp))
+	f.StringVar(&traced, "trace", "", "`FILE` to write a trace to, for Perfetto, chrome://tracing or 'yoctuned trace view'")
+	f.StringVar(&o.Flight, "flight", "", "`DIR` to write a trace to whenever the latency objective is missed")
+	cli.ChoiceVar(cmd, &o.GPU.Backend, "gpu-backend", core.CUDA, "`BACKEND` of stages with device gpu; the CPU serves to try isolation without a GPU", core.CUDA, core.CPU)
+	f.StringVar(&o.GPU.Library, "gpu-library", core.DefaultLibrary, "`FILE` of the CUDA backend library")
+	f.StringVar(&o.GPU.Faults, "gpu-faults", "", "`FAULTS` to inject in tests, such as launch:hang=1s@n=100; release builds of the library ignore them")
+
 	_ = cmd.MarkFlagDirname("flight")
 	_ = cmd.MarkFlagFilename("trace", "json")
 	_ = cmd.MarkFlagFilename("source", "y4m", "nv12", "i420", "yuv")
@@ -89,14 +92,12 @@ run missed the plan's slo.`,
 }
 
 func runPipeline(cmd *cobra.Command, args []string, o pipeline.Options, traced string, check bool) error {
-	g, stdout, stderr := globalFlags(cmd), cmd.OutOrStdout(), cmd.ErrOrStderr()
-	if b := o.GPU.Backend; b != core.CUDA && b != core.CPU {
-		return usage(fmt.Errorf("--gpu-backend is %s or %s, not %q", core.CUDA, core.CPU, b))
-	}
+	root, stdout, stderr := rootDir(cmd), cmd.OutOrStdout(), cmd.ErrOrStderr()
+
 	if err := core.CheckFaults(o.GPU.Faults); err != nil {
-		return usage(fmt.Errorf("--gpu-faults: %w", err))
+		return cli.UsageError(fmt.Errorf("--gpu-faults: %w", err))
 	}
-	dev, err := rootfs.Open(g.Root)
+	dev, err := rootfs.Open(root)
 	if err != nil {
 		return err
 	}
@@ -104,31 +105,31 @@ func runPipeline(cmd *cobra.Command, args []string, o pipeline.Options, traced s
 	if err != nil {
 		return err
 	}
-	// A pipeline changes nothing on the device, so another board's plan may be
-	// tried anywhere; on a module that knows better, say so.
+	// A pipeline changes nothing on the device, so another board's plan may run
+	// anywhere, with a warning.
 	if id := rootfs.Identify(dev); len(id.Compatible) > 0 {
 		if err := planfile.CheckDevice(file.Plan, id); errors.Is(err, planfile.ErrBoard) {
-			fmt.Fprintf(stderr, "yoctuned: warning: the plan is for %s, this machine is %s\n",
-				printable(file.Plan.Board), printable(strings.Join(id.Compatible, " ")))
+			fmt.Fprintf(stderr, "yoctuned: warning: the plan is for %s, and this machine is %s\n",
+				cli.PrintableLine(file.Plan.Board), cli.PrintableLine(strings.Join(id.Compatible, " ")))
 		}
 	}
 	if o.Name, o.Plan, err = choosePipeline(file.Plan, args[1:]); err != nil {
 		return err
 	}
 	o.Dir = filepath.Dir(args[0])
-	o.Engines = tensorrt.Store{Dir: filepath.Join(g.Root, tensorrt.Dir)}
-	o.Host = tensorrt.Look(g.Root, rootfs.Identify(dev).Compatible)
+	o.Engines = tensorrt.Store{Dir: filepath.Join(root, tensorrt.Dir)}
+	o.Host = tensorrt.Look(root, rootfs.Identify(dev).Compatible)
 	o.Stdout, o.Device = stdout, dev
-	if g.Format == "text" && o.Plan.Sink.Path == "" {
+	if cli.Format(cmd) == "text" && o.Plan.Sink.Path == "" {
 		o.Sink = sink.NewText(stdout)
 	}
 	if o.Plan.CPUs != "" {
 		if err := pipeline.Pin(o.Plan.CPUs); err != nil {
-			fmt.Fprintf(stderr, "yoctuned: warning: %s; the pipeline runs on any processor\n", printable(err.Error()))
+			fmt.Fprintf(stderr, "yoctuned: warning: %s; the pipeline may run on any CPU\n", cli.PrintableLine(err.Error()))
 		}
 	}
 	if err := pipeline.Schedule(o.Plan.Scheduling, o.Plan.Priority, o.Plan.Nice); err != nil {
-		fmt.Fprintf(stderr, "yoctuned: warning: %s; the pipeline runs as any other program\n", printable(err.Error()))
+		fmt.Fprintf(stderr, "yoctuned: warning: %s; the pipeline runs with the default scheduling policy\n", cli.PrintableLine(err.Error()))
 	}
 
 	ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM, syscall.SIGINT)
@@ -138,7 +139,7 @@ func runPipeline(cmd *cobra.Command, args []string, o pipeline.Options, traced s
 	o.Start = ctx
 
 	if traced != "" {
-		// Found out now, not after hours.
+		// Fail now, and not after hours.
 		if err := pipeline.CheckTrace(traced); err != nil {
 			return err
 		}
@@ -147,20 +148,20 @@ func runPipeline(cmd *cobra.Command, args []string, o pipeline.Options, traced s
 	o.Live, o.NVTX = liveSocket(dev, o.Name), os.Getenv("YOCTUNE_NVTX_LIBRARY")
 	o.Note = func(err error) {
 		if !errors.Is(err, fs.ErrPermission) { // a user without a folder for sockets
-			fmt.Fprintf(stderr, "yoctuned: warning: %s\n", printable(err.Error()))
+			fmt.Fprintf(stderr, "yoctuned: warning: %s\n", cli.PrintableLine(err.Error()))
 		}
 	}
-	// A journal has what happens when it does; the summary comes at the end, if it comes.
+	// The log has events when they happen; the summary comes at the end, if at all.
 	o.Tell = func(e pipeline.Event) { fmt.Fprintf(stderr, "yoctuned: %s: %s\n", o.Name, happened(e)) }
 	o.Throttled = func() []string { return monitor.Throttling(dev) }
 	o.Hot = watchStrain(ctx, dev, o.Plan.Degrade)
 	if o.Plan.Lease {
-		defer holdLease(g, o.Note)()
+		defer holdLease(root, o.Note)()
 	}
 	p, err := pipeline.New(o)
 	switch {
 	case err != nil && ctx.Err() != nil: // it was told to
-		fmt.Fprintf(stderr, "yoctuned: %s\n", printable(err.Error()))
+		fmt.Fprintf(stderr, "yoctuned: %s\n", cli.PrintableLine(err.Error()))
 		return nil
 	case err != nil:
 		return err
@@ -173,15 +174,15 @@ func runPipeline(cmd *cobra.Command, args []string, o pipeline.Options, traced s
 	if sum == nil {
 		return runErr
 	}
-	return pipelineAnswer(stdout, stderr, g.Format, sum, runErr, check)
+	return pipelineAnswer(stdout, stderr, cli.Format(cmd), sum, runErr, check)
 }
 
 // happened is an event in words.
 func happened(e pipeline.Event) string {
 	if e.Kind == pipeline.EventLevel {
-		return fmt.Sprintf("%s: level %d to %d: %s", e.Kind, e.From, e.To, printable(e.Why))
+		return fmt.Sprintf("%s: level %d to %d: %s", e.Kind, e.From, e.To, cli.PrintableLine(e.Why))
 	}
-	return fmt.Sprintf("%s: %s", e.Kind, printable(e.Why))
+	return fmt.Sprintf("%s: %s", e.Kind, cli.PrintableLine(e.Why))
 }
 
 // traceEvents is what --trace keeps for each worker: 2.6 MiB, half an hour at 30
@@ -197,7 +198,7 @@ func choosePipeline(p *plan.Plan, name []string) (string, plan.Pipeline, error) 
 	case len(name) == 0 && len(names) == 1:
 		name = names
 	case len(name) == 0:
-		return "", plan.Pipeline{}, fmt.Errorf("the plan has %d pipelines, name one: %s", len(names), strings.Join(names, ", "))
+		return "", plan.Pipeline{}, fmt.Errorf("the plan has %d pipelines; choose one of %s", len(names), strings.Join(names, ", "))
 	}
 	pl, ok := p.Pipelines[name[0]]
 	if !ok {
@@ -216,19 +217,19 @@ type pipelineSummary struct {
 // pipelineAnswer writes the summary, after the error when there is one, and
 // returns the command's answer.
 func pipelineAnswer(stdout, stderr io.Writer, format string, sum *pipeline.Summary, runErr error, check bool) error {
-	code := exitYes
+	code := cli.ExitDone
 	switch {
 	case runErr != nil:
-		code = exitFailed
-		fmt.Fprintln(stderr, "yoctuned: "+printable(runErr.Error()))
+		code = cli.ExitFailed
+		fmt.Fprintln(stderr, "yoctuned: "+cli.PrintableLine(runErr.Error()))
 	case check && sum.SLO != nil && !sum.SLO.Met:
-		code = exitNo
+		code = cli.ExitNo
 	}
 	var err error
 	if format == "json" {
-		enc := lines(stdout)
+		enc := cli.Encoder(stdout)
 		if runErr != nil {
-			err = enc.Encode(errorLine{"error", runErr.Error()})
+			err = enc.Encode(cli.NewErrorLine(runErr.Error()))
 		}
 		err = errors.Join(err, enc.Encode(pipelineSummary{sum, "pipeline run", code}))
 	} else {
@@ -237,8 +238,8 @@ func pipelineAnswer(stdout, stderr io.Writer, format string, sum *pipeline.Summa
 	switch {
 	case err != nil && runErr == nil:
 		return fmt.Errorf("write summary: %w", err)
-	case code != exitYes:
-		return &exitError{Code: code}
+	case code != cli.ExitDone:
+		return &cli.ExitError{Code: code}
 	}
 	return nil
 }
@@ -253,19 +254,19 @@ func pipelineText(w io.Writer, s *pipeline.Summary) error {
 	}
 	f := s.Frames
 	fmt.Fprintf(w, "\n%s: %d frames read: %d done, %d dropped, %d failed; %.1f fps over %.2f s (%s)\n",
-		printable(s.Pipeline), f.Read, f.Done, f.Dropped, f.Failed, s.FPS, float64(s.Duration)/1e9, s.Ended)
+		cli.PrintableLine(s.Pipeline), f.Read, f.Done, f.Dropped, f.Failed, s.FPS, float64(s.Duration)/1e9, s.Ended)
 	for _, r := range slices.Sorted(maps.Keys(s.Drops)) {
-		fmt.Fprintf(w, "  dropped %d: %s\n", s.Drops[r], printable(r))
+		fmt.Fprintf(w, "  dropped %d: %s\n", s.Drops[r], cli.PrintableLine(r))
 	}
 	for _, r := range slices.Sorted(maps.Keys(s.Failures)) {
-		fmt.Fprintf(w, "  failed %d: stage %s\n", s.Failures[r], printable(r))
+		fmt.Fprintf(w, "  failed %d: stage %s\n", s.Failures[r], cli.PrintableLine(r))
 	}
 	for _, stage := range slices.Sorted(maps.Keys(s.Fallbacks)) {
-		fmt.Fprintf(w, "  by the CPU for the GPU %d: stage %s\n", s.Fallbacks[stage], printable(stage))
+		fmt.Fprintf(w, "  run by the CPU in place of the GPU %d: stage %s\n", s.Fallbacks[stage], cli.PrintableLine(stage))
 	}
 	for _, g := range s.Runtime.GPUs {
 		for _, stage := range slices.Sorted(maps.Keys(g.Frames)) {
-			fmt.Fprintf(w, "  by GPU %d %d: stage %s\n", g.GPU, g.Frames[stage], printable(stage))
+			fmt.Fprintf(w, "  run by GPU %d %d: stage %s\n", g.GPU, g.Frames[stage], cli.PrintableLine(stage))
 		}
 	}
 	for _, e := range s.Events {
@@ -275,7 +276,7 @@ func pipelineText(w io.Writer, s *pipeline.Summary) error {
 	fmt.Fprint(t, "ms\tqueue p50\tp95\tservice p50\tp95\tp99\tmax\t\n")
 	for _, id := range s.Order {
 		q, v := row(s.Latency.Stages[id].Queue), row(s.Latency.Stages[id].Service)
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t\n", printable(id), q[0], q[1], v[0], v[1], v[2], v[3])
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t\n", cli.PrintableLine(id), q[0], q[1], v[0], v[1], v[2], v[3])
 	}
 	q := row(s.Latency.Total)
 	fmt.Fprintf(t, "end to end\t\t\t%s\t%s\t%s\t%s\t\n", q[0], q[1], q[2], q[3])
@@ -287,7 +288,7 @@ func pipelineText(w io.Writer, s *pipeline.Summary) error {
 		if o := s.SLO.LatencyP95; o != nil {
 			found := "no frame was done"
 			if o.Found != nil {
-				found = ms(int64(*o.Found)) + " ms found"
+				found = ms(int64(*o.Found)) + " ms measured"
 			}
 			fmt.Fprintf(w, "slo latency p95: %s, %s ms wanted, %s\n", verdict[o.Met], ms(int64(o.Wanted)), found)
 		}
@@ -296,10 +297,10 @@ func pipelineText(w io.Writer, s *pipeline.Summary) error {
 		}
 	}
 	if s.Runtime.Backend != "" {
-		fmt.Fprintf(w, "preprocessing on %s; ", printable(s.Runtime.Backend))
+		fmt.Fprintf(w, "preprocessing on %s; ", cli.PrintableLine(s.Runtime.Backend))
 	}
 	if s.Runtime.ONNXRuntime != "" {
-		fmt.Fprintf(w, "ONNX Runtime %s on %s; ", printable(s.Runtime.ONNXRuntime), printable(s.Runtime.Provider))
+		fmt.Fprintf(w, "ONNX Runtime %s on %s; ", cli.PrintableLine(s.Runtime.ONNXRuntime), cli.PrintableLine(s.Runtime.Provider))
 	}
 	_, err := fmt.Fprintf(w, "%d frames in %.1f MiB\n", s.Runtime.Frames, float64(s.Runtime.Bytes)/(1<<20))
 	return err

@@ -66,8 +66,8 @@ func strain(s *monitor.Sample, headroom, power int64) string {
 
 // holdLease asks yoctuned for more speed and keeps it until release is called or this
 // process ends. Without a yoctuned the pipeline runs at the speed there is.
-func holdLease(g globals, note func(error)) (release func()) {
-	c, err := api.Dial(filepath.Join(g.Root, api.Socket))
+func holdLease(root string, note func(error)) (release func()) {
+	c, err := api.Dial(filepath.Join(root, api.Socket))
 	if err != nil {
 		note(fmt.Errorf("no lease: %w", err))
 		return func() {}

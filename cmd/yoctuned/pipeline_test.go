@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/yoctune/yoctune/internal/cli"
 	"github.com/yoctune/yoctune/schema/plan"
 	"github.com/yoctune/yoctune/tests/models"
 )
@@ -89,7 +90,7 @@ func runPipelineJSON(t *testing.T, args ...string) (code int, out []pipelineLine
 func TestPipelineRunSaysWhatTheModelSaw(t *testing.T) {
 	code, out, stderr := runPipelineJSON(t, "pipeline", "run", labelsPlan, "labels",
 		"--models", models.Dir(t), "--library", models.Library(t), "--frames", "3")
-	if code != exitYes || stderr != "" || len(out) != 4 {
+	if code != cli.ExitDone || stderr != "" || len(out) != 4 {
 		t.Fatalf("exit %d, %d lines, %s", code, len(out), stderr)
 	}
 	for n, want := range []string{"YT-48207", "YT-48213", "BX-90154"} {
@@ -110,7 +111,7 @@ func TestPipelineRunEndsWithTheSummaryAlsoWhenFramesFail(t *testing.T) {
 	}
 	path := pipelinePlan(t, map[string]plan.Pipeline{"dump": dumpPipeline()})
 	code, out, stderr := runPipelineJSON(t, "pipeline", "run", path, "--source", clip)
-	if code != exitFailed || !strings.Contains(stderr, "frame 1: video ends inside a frame") {
+	if code != cli.ExitFailed || !strings.Contains(stderr, "frame 1: video ends inside a frame") {
 		t.Errorf("exit %d, %s", code, stderr)
 	}
 	if len(out) != 3 || out[0].Type != "result" || out[1].Type != "error" || out[2].Type != "summary" {
@@ -139,16 +140,16 @@ func TestPipelineRunRefusals(t *testing.T) {
 		code int
 		says string
 	}{
-		{"no plan", nil, exitUsage, "accepts between 1 and 2"},
-		{"absent plan", []string{"absent.json"}, exitFailed, "absent.json"},
-		{"edited plan", []string{edited}, exitFailed, "digest"},
-		{"no pipelines", []string{none}, exitFailed, "no pipelines"},
-		{"which one", []string{two}, exitFailed, "name one: a, b"},
-		{"unknown name", []string{one, "door\x1b[2J"}, exitFailed, `no pipeline "door\x1b[2J"; it has dump`},
-		{"absent source", []string{one, "--source", "absent.nv12"}, exitFailed, "absent.nv12"},
-		{"negative frames", []string{one, "--frames", "-1"}, exitUsage, "invalid argument"},
-		{"a trace without a folder", []string{one, "--trace", "/absent/t.json"}, exitFailed, "write trace: open /absent/"},
-		{"a trace in place of a device", []string{one, "--trace", os.DevNull}, exitFailed, "is not a regular file"},
+		{"no plan", nil, cli.ExitUsage, "missing argument: PLAN"},
+		{"absent plan", []string{"absent.json"}, cli.ExitFailed, "absent.json"},
+		{"edited plan", []string{edited}, cli.ExitFailed, "digest"},
+		{"no pipelines", []string{none}, cli.ExitFailed, "no pipelines"},
+		{"which one", []string{two}, cli.ExitFailed, "choose one of a, b"},
+		{"unknown name", []string{one, "door\x1b[2J"}, cli.ExitFailed, `no pipeline "door\x1b[2J"; it has dump`},
+		{"absent source", []string{one, "--source", "absent.nv12"}, cli.ExitFailed, "absent.nv12"},
+		{"negative frames", []string{one, "--frames", "-1"}, cli.ExitUsage, "write a whole number that is not negative"},
+		{"a trace without a folder", []string{one, "--trace", "/absent/t.json"}, cli.ExitFailed, "write trace: open /absent/"},
+		{"a trace in place of a device", []string{one, "--trace", os.DevNull}, cli.ExitFailed, "is not a regular file"},
 	} {
 		var stdout, stderr bytes.Buffer
 		code := run(context.Background(), append([]string{"pipeline", "run"}, c.args...), &stdout, &stderr)
@@ -166,14 +167,14 @@ func TestARunWithoutFramesHasNoLatency(t *testing.T) {
 	path := pipelinePlan(t, map[string]plan.Pipeline{"dump": pl})
 	var stdout, stderr bytes.Buffer
 	args := []string{"pipeline", "run", path, "--check"}
-	if code := run(context.Background(), append(args, "--format", "json"), &stdout, &stderr); code != exitNo || stderr.String() != "" {
+	if code := run(context.Background(), append(args, "--format", "json"), &stdout, &stderr); code != cli.ExitNo || stderr.String() != "" {
 		t.Errorf("exit %d, %s", code, stderr.String())
 	}
 	if out := stdout.String(); !strings.Contains(out, `"latency_ns":{"total":null,`) || !strings.Contains(out, `"found":null,"met":false`) {
 		t.Errorf("%s", out)
 	}
 	stdout.Reset()
-	if code := run(context.Background(), args, &stdout, &stderr); code != exitNo || !strings.Contains(stdout.String(), "slo latency p95: missed, 1000.00 ms wanted, no frame was done") {
+	if code := run(context.Background(), args, &stdout, &stderr); code != cli.ExitNo || !strings.Contains(stdout.String(), "slo latency p95: missed, 1000.00 ms wanted, no frame was done") {
 		t.Errorf("exit %d, %s", code, stdout.String())
 	}
 }
@@ -184,7 +185,7 @@ func TestPipelineRunForPeople(t *testing.T) {
 	path := pipelinePlan(t, map[string]plan.Pipeline{"dump": pl})
 	var stdout, stderr bytes.Buffer
 	code := run(context.Background(), []string{"pipeline", "run", path, "--frames", "4", "--check"}, &stdout, &stderr)
-	if code != exitNo || stderr.String() != "" {
+	if code != cli.ExitNo || stderr.String() != "" {
 		t.Errorf("exit %d, %s", code, stderr.String())
 	}
 	for _, want := range []string{"frame 3 ", "4 frames read: 4 done, 0 dropped, 0 failed", "end to end", "slo latency p95: missed"} {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/yoctune/yoctune/internal/cli"
 	"github.com/yoctune/yoctune/runtime/device/power"
 	"github.com/yoctune/yoctune/runtime/device/rootfs"
 )
@@ -24,25 +25,22 @@ type inventory struct {
 func newProbeCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "probe",
-		Short: "List what this device is and has",
-		Long: `probe lists the machine's identity, its block devices, CPU frequency policies,
-devfreq devices, network interfaces, interrupts by name, kernel arguments and
-power modes: the names that a plan can select by. As JSON it also has the clocks'
-steps, memory and thermal zones, which "yoctune facts refresh" compares with what
-is known of the board. It reads only. What cannot be read is said, and does not hide
-the rest.`,
+		Short: "List the hardware and settings of this device",
+		Long: `List the identity of the machine, its block devices, CPU frequency policies, devfreq
+devices, network interfaces, interrupts, kernel arguments and power modes: the names that
+a plan can select by. The JSON output also has clock steps, memory and thermal zones,
+which "yoctune facts refresh" compares with the facts about the board. probe only reads,
+and reports what it could not read.`,
 		Example: `  yoctuned probe
   yoctuned probe --format json | jq 'select(.class == "irq")'`,
-		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			g := globalFlags(cmd)
-			dev, err := rootfs.Open(g.Root)
+			dev, err := rootfs.Open(rootDir(cmd))
 			if err != nil {
 				return err
 			}
 			inv := probe(dev)
 			w := bufio.NewWriter(cmd.OutOrStdout())
-			if g.Format == "json" {
+			if cli.Format(cmd) == "json" {
 				inv.json(w)
 			} else {
 				inv.text(w)
@@ -91,7 +89,7 @@ func probe(dev rootfs.FS) inventory {
 }
 
 func (inv inventory) json(w *bufio.Writer) {
-	enc := lines(w) // the buffer keeps its error for Flush
+	enc := cli.Encoder(w) // the buffer keeps its error for Flush
 	_ = enc.Encode(struct {
 		Type string `json:"type"`
 		rootfs.Identity
@@ -110,9 +108,9 @@ func (inv inventory) json(w *bufio.Writer) {
 		}{"node", n})
 	}
 	for _, p := range inv.Problems {
-		_ = enc.Encode(errorLine{"error", p})
+		_ = enc.Encode(cli.NewErrorLine(p))
 	}
-	_ = enc.Encode(summaryLine{Type: "summary", Command: "probe"})
+	_ = enc.Encode(cli.Summary{Type: "summary", Command: "probe"})
 }
 
 func (inv inventory) text(w *bufio.Writer) {
@@ -120,7 +118,7 @@ func (inv inventory) text(w *bufio.Writer) {
 		if value == "" {
 			value = "–"
 		}
-		fmt.Fprintf(w, "%-12s %s\n", key, printable(value))
+		fmt.Fprintf(w, "%-12s %s\n", key, cli.PrintableLine(value))
 	}
 	row("model", inv.Identity.Model)
 	row("compatible", strings.Join(inv.Identity.Compatible, " "))

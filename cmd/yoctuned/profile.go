@@ -11,6 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
+
+	"github.com/yoctune/yoctune/internal/cli"
 )
 
 // profiler is a program that runs another and records it.
@@ -30,46 +32,43 @@ func profilers() []profiler {
 			"NVIDIA's nsight-systems-cli, a package of JetPack and a recipe of meta-tegra (packages, in the configuration of the layer)",
 		},
 		{
-			"ncu", "what each kernel does with the GPU, each run several times", ".ncu-rep",
+			"ncu", "the GPU use of each kernel, running each several times", ".ncu-rep",
 			func(file string) []string { return []string{"--nvtx", "--export", file} },
 			"NVIDIA's nsight-compute, a package of JetPack and part of CUDA's toolkit",
 		},
 		{
-			"perf", "where the processors' time goes", ".perf.data",
+			"perf", "the CPU time by function", ".perf.data",
 			func(file string) []string { return []string{"record", "-g", "--output=" + file, "--"} },
 			"perf of the running kernel: tools: perf: true in the configuration of the layer, or Debian's linux-perf",
 		},
 	}
 }
 
-// auto is what runs a program as fast as it is; ncu does not, and must be named.
+// auto are the profilers that hardly slow a program down; ncu does, and must be named.
 func auto() []string { return []string{"nsys", "perf"} }
 
 func newProfileCommand() *cobra.Command {
 	var tool, output string
 	cmd := &cobra.Command{
 		Use:   "profile [flags] -- COMMAND [ARG...]",
-		Short: "Run a command under nsys, ncu or perf, where they are installed",
-		Long: `profile becomes the profiler, which runs the command and writes what it recorded to
-a new file:
-
+		Short: "Run a command under nsys, ncu or perf",
+		Long: `Run a command under a profiler, which writes its recording to a new file:
   nsys  CUDA calls, kernels, copies and the stages of pipelines (NVTX)
-  ncu   what each kernel does with the GPU; it runs each several times, slowly
-  perf  where the processors' time goes
+  ncu   the GPU use of each kernel; it runs each kernel several times, slowly
+  perf  the CPU time by function
+The default is nsys if it is installed, else perf.
 
-Without --tool it is nsys, or perf where that is not installed. pipeline run marks its
-stages for nsys and ncu when libnvToolsExt is there (YOCTUNE_NVTX_LIBRARY names
-another file). What a pipeline records of itself needs no profiler: pipeline run
---trace, and pipeline top.
+"yoctuned pipeline run" marks its stages for nsys and ncu if libnvToolsExt is installed
+($YOCTUNE_NVTX_LIBRARY names another file). Traces of pipelines need no profiler: see
+"yoctuned pipeline run --trace" and "yoctuned pipeline top".
 
-Exit codes: the profiler's, which is the command's · 1 there is no profiler, or the
-file exists · 2 usage.`,
+Exit status: that of the profiler, which is the command's, 1 no profiler is installed, or
+the file exists, 2 wrong usage.`,
 		Example: `  yoctuned profile -- yoctuned pipeline run plan.json labels --frames 300
   yoctuned profile --tool perf -o run1 -- yoctuned pipeline run plan.json labels`,
-		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if cmd.ArgsLenAtDash() != 0 {
-				return usage(errors.New("the command comes after --"))
+				return cli.UsageError(errors.New("write the command after --"))
 			}
 			p, program, err := findProfiler(tool)
 			if err != nil {
@@ -85,9 +84,9 @@ file exists · 2 usage.`,
 				file += p.ending
 			}
 			if _, err := os.Lstat(name + p.ending); !errors.Is(err, fs.ErrNotExist) {
-				return fmt.Errorf("profile: %s is there already: remove it, or name another with -o", name+p.ending)
+				return fmt.Errorf("profile: %s already exists; remove it, or choose another name with -o", name+p.ending)
 			}
-			fmt.Fprintf(cmd.ErrOrStderr(), "yoctuned: %s records %s in %s\n", p.name, p.what, printable(name+p.ending))
+			fmt.Fprintf(cmd.ErrOrStderr(), "yoctuned: %s records %s in %s\n", p.name, p.what, cli.PrintableLine(name+p.ending))
 			argv := slices.Concat([]string{program}, p.args(file), []string{command}, args[1:])
 			if err := unix.Exec(program, argv, os.Environ()); err != nil {
 				return fmt.Errorf("profile: start %s: %w", program, err)
@@ -95,34 +94,30 @@ file exists · 2 usage.`,
 			return nil
 		},
 	}
-	cmd.Flags().StringVar(&tool, "tool", "auto", "`PROFILER`: auto, nsys, ncu or perf")
-	cmd.Flags().StringVarP(&output, "output", "o", "profile", "`FILE` to write, without its ending")
-	_ = cmd.RegisterFlagCompletionFunc("tool", cobra.FixedCompletions([]string{"auto", "nsys", "ncu", "perf"}, cobra.ShellCompDirectiveNoFileComp))
+	cli.ChoiceVar(cmd, &tool, "tool", "auto", "`PROFILER` to use", "auto", "nsys", "ncu", "perf")
+	cmd.Flags().StringVarP(&output, "output", "o", "profile", "`FILE` to write, without its extension")
 	return cmd
 }
 
-// findProfiler finds the one that is asked for.
+// findProfiler finds the program of a profiler; auto is the first that is installed.
 func findProfiler(tool string) (profiler, string, error) {
 	wanted := []string{tool}
 	if tool == "auto" {
 		wanted = auto()
 	}
 	var missing []string
-	known := false
 	for _, name := range wanted {
 		for _, p := range profilers() {
 			if p.name != name {
 				continue
 			}
-			known = true
+
 			if program, err := exec.LookPath(name); err == nil {
 				return p, program, nil
 			}
 			missing = append(missing, fmt.Sprintf("%s is not installed: %s", name, p.install))
 		}
 	}
-	if !known {
-		return profiler{}, "", usage(fmt.Errorf("--tool is auto, nsys, ncu or perf, not %q", tool))
-	}
+
 	return profiler{}, "", fmt.Errorf("profile: %s", strings.Join(missing, "; "))
 }

@@ -2,19 +2,15 @@ package main
 
 import (
 	"bufio"
-	"encoding/json"
 	"fmt"
 	"io"
-	"os"
-	"strconv"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
+	"github.com/yoctune/yoctune/internal/cli"
 	"github.com/yoctune/yoctune/runtime/device/enforce"
 	"github.com/yoctune/yoctune/runtime/device/outcome"
 	"github.com/yoctune/yoctune/schema/plan"
-	"golang.org/x/sys/unix"
 )
 
 // settingLine is one result in JSON.
@@ -30,35 +26,7 @@ type settingLine struct {
 	Message string          `json:"message"`
 }
 
-// summaryLine is the last line of every JSON output.
-type summaryLine struct {
-	Type     string         `json:"type"` // "summary"
-	Command  string         `json:"command"`
-	Outcomes map[string]int `json:"outcomes,omitempty"`
-	Exit     int            `json:"exit"`
-}
-
-type errorLine struct {
-	Type    string `json:"type"` // "error"
-	Message string `json:"message"`
-}
-
-// lines writes NDJSON.
-func lines(w io.Writer) *json.Encoder {
-	enc := json.NewEncoder(w)
-	enc.SetEscapeHTML(false)
-	return enc
-}
-
-// writeFailure ends JSON output of a command that failed. The error is on
-// standard error too, so one that cannot be written here is not lost.
-func writeFailure(w io.Writer, command string, err error, code int) {
-	enc := lines(w)
-	_ = enc.Encode(errorLine{"error", err.Error()})
-	_ = enc.Encode(summaryLine{Type: "summary", Command: command, Exit: code})
-}
-
-// report is what a command says of its results.
+// report renders the results of a command.
 type report struct {
 	Command string
 	Results []enforce.Result
@@ -68,9 +36,9 @@ type report struct {
 
 func (r report) exit() int {
 	if enforce.Satisfied(r.Results) {
-		return exitYes
+		return cli.ExitDone
 	}
-	return exitNo
+	return cli.ExitNo
 }
 
 func (r report) origin(id string) *string {
@@ -99,8 +67,8 @@ func (report) cause(res enforce.Result) string {
 	return rest
 }
 
-// sharing counts the results that are not as wanted for the same cause: what
-// forbids a node often forbids its whole domain.
+// sharing counts the results with the same cause: what forbids a node often forbids its
+// whole domain.
 func (r report) sharing(res enforce.Result) int {
 	n := 0
 	for _, other := range r.Results {
@@ -117,23 +85,23 @@ func (r report) write(w io.Writer, format string) error {
 	if format == "json" {
 		r.json(buf)
 	} else {
-		r.text(buf, colours(w))
+		r.text(buf, cli.Colour(w))
 	}
 	if err := buf.Flush(); err != nil {
 		return fmt.Errorf("write report: %w", err)
 	}
-	if r.exit() == exitNo {
-		return answerNo()
+	if r.exit() == cli.ExitNo {
+		return cli.AnswerNo()
 	}
 	return nil
 }
 
 func (r report) json(w io.Writer) {
-	enc := lines(w)
+	enc := cli.Encoder(w)
 	for _, l := range r.settings() {
 		_ = enc.Encode(l) // the buffer keeps its error for Flush
 	}
-	_ = enc.Encode(summaryLine{Type: "summary", Command: r.Command, Outcomes: r.counts(), Exit: r.exit()})
+	_ = enc.Encode(cli.Summary{Type: "summary", Command: r.Command, Outcomes: r.counts(), Exit: r.exit()})
 }
 
 func (r report) settings() []settingLine {
@@ -153,7 +121,7 @@ func (r report) settings() []settingLine {
 
 // text writes one aligned line a result and, below those that are not ok, why.
 func (r report) text(w io.Writer, colour bool) {
-	rows := [][]string{{"outcome", "setting", "wanted", "found", "asked for at"}}
+	rows := [][]string{{"outcome", "setting", "wanted", "found", "set at"}}
 	shown := []enforce.Result{{}}
 	for _, res := range r.Results {
 		if r.Quiet && res.Outcome == outcome.OK {
@@ -173,7 +141,7 @@ func (r report) text(w io.Writer, colour bool) {
 	width := make([]int, len(rows[0]))
 	for _, row := range rows {
 		for i := range row {
-			row[i] = short(printable(row[i]))
+			row[i] = short(cli.PrintableLine(row[i]))
 			width[i] = max(width[i], utf8.RuneCountInString(row[i]))
 		}
 	}
@@ -201,7 +169,7 @@ func (r report) text(w io.Writer, colour bool) {
 			said[cause] = true
 		}
 		if msg != "" {
-			fmt.Fprintf(w, "%s%s\n", strings.Repeat(" ", width[0]+2), printable(msg))
+			fmt.Fprintf(w, "%s%s\n", strings.Repeat(" ", width[0]+2), cli.PrintableLine(msg))
 		}
 	}
 	fmt.Fprintln(w, r.summary())
@@ -231,7 +199,7 @@ func (r report) summary() string {
 	return s
 }
 
-// label is how people call the node; where that says less than the id, the id.
+// label is the short name of the node, or the id where that is clearer.
 func label(res enforce.Result) string {
 	if strings.HasPrefix(res.Path, "/proc/sys/") || strings.HasPrefix(res.Path, "/sys/") || strings.HasPrefix(res.Path, "/proc/irq/") {
 		return outcome.Name(res.Path)
@@ -240,7 +208,6 @@ func label(res enforce.Result) string {
 }
 
 func paint(line, prefix string, head bool, res enforce.Result) string {
-	const bold, green, yellow, red, reset = "\x1b[1m", "\x1b[32m", "\x1b[33m", "\x1b[31m", "\x1b[0m"
 	switch {
 	case head:
 		return bold + line + reset
@@ -259,27 +226,4 @@ func short(s string) string {
 		return s
 	}
 	return string([]rune(s)[:most-1]) + "…"
-}
-
-// printable makes text from a plan or a device safe for a terminal.
-func printable(s string) string {
-	var b strings.Builder
-	for _, c := range s {
-		if c == utf8.RuneError || !unicode.IsPrint(c) {
-			b.WriteString(strings.Trim(strconv.QuoteRuneToASCII(c), "'"))
-		} else {
-			b.WriteRune(c)
-		}
-	}
-	return b.String()
-}
-
-// colours reports whether w is a terminal that may be coloured.
-func colours(w io.Writer) bool {
-	f, ok := w.(*os.File)
-	if !ok || os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb" {
-		return false
-	}
-	_, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS)
-	return err == nil
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"github.com/spf13/cobra"
+	"github.com/yoctune/yoctune/internal/cli"
 	"github.com/yoctune/yoctune/runtime/device/enforce"
 	"github.com/yoctune/yoctune/runtime/device/rootfs"
 )
@@ -9,22 +10,19 @@ import (
 func newRollbackCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rollback",
-		Short: "Put back what apply changed since boot",
-		Long: `rollback writes the original values from the journal and removes it. It needs no
-plan: the journal knows every node that any apply of this boot wrote, and what
-it held before the first one. A reboot does the same, so a journal of an earlier
-boot is ignored.
+		Short: "Restore the values from before the first apply",
+		Long: `Write the original values from the journal back, and remove the journal. No plan is
+needed: the journal lists every node that was written since boot, with its value from
+before. A reboot has the same effect, so a journal of an earlier boot is ignored.
 
-What cannot be put back stays in the journal and is named.
+Values that cannot be restored stay in the journal and are reported.
 
-Exit codes: 0 everything is as it was · 1 the journal cannot be read or written ·
-2 usage · 3 some nodes could not be put back.`,
+Exit status: 0 everything is restored, 1 the journal cannot be read or written, 2 wrong
+usage, 3 some values could not be restored.`,
 		Example: `  yoctuned rollback
   yoctuned rollback --root tree/ --format json`,
-		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			g := globalFlags(cmd)
-			dev, err := rootfs.Open(g.Root)
+			dev, err := rootfs.Open(rootDir(cmd))
 			if err != nil {
 				return err
 			}
@@ -33,7 +31,7 @@ Exit codes: 0 everything is as it was · 1 the journal cannot be read or written
 				return err
 			}
 			defer unlock()
-			// A trial ends here too: what it covered is older than what it changed.
+			// Revert a trial first: the values from before it are older.
 			if _, _, err := revertTrial(dev, true); err != nil {
 				return err
 			}
@@ -42,13 +40,13 @@ Exit codes: 0 everything is as it was · 1 the journal cannot be read or written
 				return err
 			}
 			quiet, _ := cmd.Flags().GetBool("quiet")
-			answer := report{"rollback", results, nil, quiet}.write(cmd.OutOrStdout(), g.Format)
+			answer := report{"rollback", results, nil, quiet}.write(cmd.OutOrStdout(), cli.Format(cmd))
 			if err != nil {
 				return err
 			}
 			return answer
 		},
 	}
-	cmd.Flags().BoolP("quiet", "q", false, "text: show only nodes that could not be put back")
+	cmd.Flags().BoolP("quiet", "q", false, "show only values that could not be restored (text output)")
 	return cmd
 }

@@ -16,13 +16,14 @@ import (
 	"golang.org/x/sys/unix"
 	"golang.org/x/term"
 
+	"github.com/yoctune/yoctune/internal/cli"
 	"github.com/yoctune/yoctune/runtime/device/monitor"
 	"github.com/yoctune/yoctune/runtime/device/watch"
 	"github.com/yoctune/yoctune/schema/units"
 )
 
-// screen is the terminal while monitor or pipeline top has it. Only lines that change are
-// written: the console of a board is often a slow serial line.
+// screen is the terminal while monitor or pipeline top uses it. Only lines that change
+// are written, because the console of a board is often a slow serial line.
 type screen struct {
 	in, out int
 	w       io.Writer
@@ -39,13 +40,13 @@ type screen struct {
 
 // openScreen takes the terminal; nil where there is none.
 func openScreen(in io.Reader, out io.Writer) (*screen, error) {
-	i, o, ok := isTerminal(in, out)
+	i, o, ok := terminalFiles(in, out)
 	if !ok {
 		return nil, nil
 	}
 	was, err := term.MakeRaw(i)
 	if err != nil {
-		return nil, fmt.Errorf("take the terminal: %w", err)
+		return nil, fmt.Errorf("set the terminal to raw mode: %w", err)
 	}
 	s := &screen{in: i, out: o, w: out, input: in, was: was, resized: make(chan os.Signal, 1)}
 	signal.Notify(s.resized, unix.SIGWINCH)
@@ -63,8 +64,14 @@ func (s *screen) close() {
 	_ = term.Restore(s.in, s.was)
 }
 
+// Keys of a terminal in raw mode.
+const (
+	ctrlC  = 3
+	escape = 27
+)
+
 // keys ends the context when q, Escape or Ctrl-C is typed. The goroutine ends
-// with the process: a read of a terminal cannot be called off.
+// with the process: a read of a terminal cannot be cancelled.
 func (s *screen) keys(ctx context.Context) context.Context {
 	ctx, cancel := context.WithCancel(ctx)
 	go func() {
@@ -75,14 +82,19 @@ func (s *screen) keys(ctx context.Context) context.Context {
 			if err != nil {
 				return
 			}
-			switch {
-			case n == 1 && (buf[0] == 'q' || buf[0] == 3 || buf[0] == 27):
-				return
-			case n == 1 && (buf[0] == 'p' || buf[0] == ' '):
-				s.paused.Store(!s.paused.Load())
-				select {
-				case s.resized <- unix.SIGWINCH: // show that it is
-				default:
+			if n > 1 && buf[0] == escape { // an arrow or another special key
+				continue
+			}
+			for _, key := range buf[:n] {
+				switch key {
+				case 'q', ctrlC, escape:
+					return
+				case 'p', ' ':
+					s.paused.Store(!s.paused.Load())
+					select {
+					case s.resized <- unix.SIGWINCH: // show that it is paused
+					default:
+					}
 				}
 			}
 		}
@@ -135,11 +147,11 @@ func (s *screen) redraw() error {
 	return err
 }
 
-// foot is the line that has the keys.
+// foot is the last line, which shows the keys.
 func (s *screen) foot(width int, colour bool) string {
 	text := "q quit  p pause"
 	if s.paused.Load() {
-		text = "PAUSED  p goes on  q quit"
+		text = "PAUSED  p continue  q quit"
 	}
 	if s.note != "" {
 		text += "  " + s.note
@@ -177,7 +189,7 @@ type page struct {
 // row adds a label and text, which is cut to the width.
 func (p *page) row(label, style, text string) {
 	const column = 9
-	text = cut(printable(text), p.width-column)
+	text = cut(cli.PrintableLine(text), p.width-column)
 	if p.colour && style != "" {
 		text = style + text + reset
 	}

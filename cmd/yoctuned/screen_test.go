@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/yoctune/yoctune/internal/cli"
 	"github.com/yoctune/yoctune/runtime/device/devicetest"
 	"github.com/yoctune/yoctune/runtime/device/monitor"
 	"github.com/yoctune/yoctune/runtime/device/rootfs"
@@ -150,7 +151,7 @@ func TestTextOfADeviceCannotSteerTheTerminal(t *testing.T) {
 	if strings.ContainsRune(text, 27) {
 		t.Errorf("%q", text)
 	}
-	if line := fmt.Sprint(printable(oneLine(s))); strings.ContainsRune(line, 27) {
+	if line := fmt.Sprint(cli.PrintableLine(oneLine(s))); strings.ContainsRune(line, 27) {
 		t.Errorf("%q", line)
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
+	"github.com/yoctune/yoctune/internal/cli"
 	"github.com/yoctune/yoctune/internal/signature"
 	"github.com/yoctune/yoctune/runtime/device/devicetest"
 	"github.com/yoctune/yoctune/runtime/device/rootfs"
@@ -240,23 +241,9 @@ func TestEveryCommandThatRunsHasHelpWithAnExample(t *testing.T) {
 	check(newRootCommand())
 }
 
-func TestTextForATerminalHasNoControlCharacters(t *testing.T) {
-	for text, want := range map[string]string{
-		"plain":             "plain",
-		"nvme0n1 – größer":  "nvme0n1 – größer",
-		"\x1b[2Jgone\r\n":   `\x1b[2Jgone\r\n`,
-		"\u202eright":       `\u202eright`,
-		string([]byte{255}): `\ufffd`,
-	} {
-		if got := printable(text); got != want {
-			t.Errorf("%q became %q, want %q", text, got, want)
-		}
-	}
-}
-
 func TestRunReturnsInsteadOfExiting(t *testing.T) {
 	var out, errs strings.Builder
-	if code := run(context.Background(), []string{"verify", "--root", filepath.Join(t.TempDir(), "none")}, &out, &errs); code != exitFailed || !strings.Contains(errs.String(), "none") {
+	if code := run(context.Background(), []string{"verify", "--root", filepath.Join(t.TempDir(), "none")}, &out, &errs); code != cli.ExitFailed || !strings.Contains(errs.String(), "none") {
 		t.Errorf("%d %s", code, errs.String())
 	}
 }

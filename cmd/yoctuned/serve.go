@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
+	"github.com/yoctune/yoctune/internal/cli"
 	"github.com/yoctune/yoctune/internal/socket"
 	"github.com/yoctune/yoctune/runtime/device/api"
 	"github.com/yoctune/yoctune/runtime/device/monitor"
@@ -36,51 +37,50 @@ const (
 	historyFlush  = 6                // samples in one write: flash wears
 )
 
-// serving tells which of the two builds this is; see serve_exec.go.
+// serving distinguishes the two builds of this program; see serve_exec.go.
 const serving = true
 
 func newServeCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve",
-		Short: "Serve a live page, the history, metrics and health",
-		Long: `serve is a process of its own beside the enforcer. It serves a page with live
-charts that needs nothing from the network, /healthz, /api/sample, /api/history, and
-/metrics for Prometheus where the plan asks for them (monitor: metrics: true) or
---metrics is given. The device is sampled only while a page watches, a scrape asks,
-or the history is kept.
+		Short: "Serve a web page, history, metrics and health checks",
+		Long: `Serve a web page with live charts, /healthz, /api/sample, /api/history, and /metrics for
+Prometheus if the plan has monitor: metrics: true or --metrics is given. The page loads
+nothing from the network. serve is a separate process beside the enforcer. It samples the
+device only while a page is open, on a scrape, or to record the history.
 
-It listens on the loopback address, or on a unix socket (unix:/run/yoctune/serve.socket).
-There is no login: another address is refused unless --remote says that the network
-may read this device's measurements. From elsewhere: ssh -L 8817:127.0.0.1:8817 DEVICE.
+It listens on the loopback address, or on a Unix socket (unix:/run/yoctune/serve.socket).
+There is no login: other addresses are refused unless --remote is given, which lets the
+network read this device's measurements. From elsewhere, use
+ssh -L 8817:127.0.0.1:8817 DEVICE.
 
 The history is an SQLite file of bounded size; a damaged one is set aside.
 
-Exit codes: 0 ended by a signal · 1 failed · 2 usage.`,
+Exit status: 0 ended by a signal, 1 failed, 2 wrong usage.`,
 		Example: `  yoctuned serve
   yoctuned serve --listen unix:/run/yoctune/serve.socket --metrics --no-history
   curl --unix-socket /run/yoctune/serve.socket http://localhost/metrics`,
-		Args: cobra.NoArgs,
 		RunE: runServe,
 	}
-	cmd.Flags().StringSlice("listen", []string{defaultListen}, "`ADDRESS`: host:port, or unix:/path; may be repeated")
-	cmd.Flags().Bool("remote", false, "allow addresses that others can reach; there is no login")
-	cmd.Flags().Bool("metrics", false, "serve /metrics also when the plan does not ask for it")
-	cmd.Flags().Bool("no-history", false, "keep no history")
-	cmd.Flags().String("history", "", "history `FILE`; default "+history.File+" below the root")
-	cmd.Flags().Int64("history-size", history.DefaultSize>>20, "bound of the history's file in `MiB`")
+	cmd.Flags().StringSlice("listen", []string{defaultListen}, "`ADDRESS` to listen on: host:port, or unix:/path; may be repeated")
+	cmd.Flags().Bool("remote", false, "allow addresses that the network can reach; there is no login")
+	cmd.Flags().Bool("metrics", false, "serve /metrics even if the plan does not enable it")
+	cmd.Flags().Bool("no-history", false, "record no history")
+	cmd.Flags().String("history", "", "`FILE` of the history (default: "+history.File+" below the root)")
+	cmd.Flags().Int64("history-size", history.DefaultSize>>20, "`MIB` size limit of the history file")
 	return cmd
 }
 
 func runServe(cmd *cobra.Command, _ []string) error {
-	dev, err := rootfs.Open(globalFlags(cmd).Root)
+	dev, err := rootfs.Open(rootDir(cmd))
 	if err != nil {
 		return err
 	}
 	log := func(format string, args ...any) {
-		_, _ = fmt.Fprintln(cmd.OutOrStdout(), printable(fmt.Sprintf(format, args...))) // a log that cannot be written has nowhere to say so
+		_, _ = fmt.Fprintln(cmd.OutOrStdout(), cli.PrintableLine(fmt.Sprintf(format, args...))) // a log that cannot be written has nowhere to say so
 	}
 	if size, _ := cmd.Flags().GetInt64("history-size"); size < 1 || size > 1<<16 {
-		return usage(fmt.Errorf("--history-size is 1 to %d MiB, not %d", 1<<16, size))
+		return cli.UsageError(fmt.Errorf("--history-size %d: choose 1 to %d MiB", size, 1<<16))
 	}
 	ctx, stop := signal.NotifyContext(cmd.Context(), unix.SIGTERM, unix.SIGINT)
 	defer stop()
@@ -102,7 +102,7 @@ func runServe(cmd *cobra.Command, _ []string) error {
 		planned = true
 		wantMetrics = wantMetrics || file.Plan.Monitor != nil && file.Plan.Monitor.Metrics
 	} else if !errors.Is(err, planfile.ErrMissing) {
-		log("the installed plan is not obeyed: %v", err)
+		log("the installed plan is refused: %v", err)
 	}
 	interval := planInterval(dev)
 	sampler := monitor.NewShared(dev, filepath.Join(dev.Dir(), api.Socket), interval) // until the process ends
@@ -114,7 +114,7 @@ func runServe(cmd *cobra.Command, _ []string) error {
 		}
 		return st
 	}, Pipelines: func() []*live.Snapshot {
-		// One that cannot be asked is one that is not seen.
+		// Pipelines that do not respond are left out.
 		list, _ := live.All(filepath.Join(dev.Dir(), pipelines.Dir))
 		return list
 	}}
@@ -193,10 +193,10 @@ func listenOn(ctx context.Context, addresses []string, remote bool) (listeners [
 	for _, a := range addresses {
 		var l net.Listener
 		if path, ok := strings.CutPrefix(a, "unix:"); ok {
-			// Who may read the measurements is who may open it.
+			// Its permissions decide who may read the measurements.
 			l, err = socket.Listen(ctx, path, 0o660)
-		} else if !remote && !reachesOnlyHere(a) {
-			return listeners, usage(fmt.Errorf("--listen %s can be reached from the network, and there is no login: use 127.0.0.1, or --remote", a))
+		} else if !remote && !isLocal(a) {
+			return listeners, cli.UsageError(fmt.Errorf("--listen %s: the network can reach this address, and there is no login; use 127.0.0.1, or allow it with --remote", a))
 		} else if l, err = config.Listen(ctx, "tcp", a); err != nil {
 			err = fmt.Errorf("listen on %s: %w", a, err)
 		}
@@ -206,13 +206,14 @@ func listenOn(ctx context.Context, addresses []string, remote bool) (listeners [
 		listeners = append(listeners, l)
 	}
 	if len(listeners) == 0 {
-		return nil, usage(errors.New("--listen needs an address"))
+		return nil, cli.UsageError(errors.New("--listen needs an address"))
 	}
 	return listeners, nil
 }
 
-// reachesOnlyHere is about where to listen: no name is every address.
-func reachesOnlyHere(address string) bool {
+// isLocal reports whether only this machine can reach an address to listen on. An empty
+// host means every address.
+func isLocal(address string) bool {
 	name, _, err := net.SplitHostPort(address)
 	return err == nil && name != "" && web.IsLoopback(name)
 }
@@ -233,8 +234,8 @@ func openHistory(cmd *cobra.Command, dev *rootfs.Root, log func(string, ...any))
 	return store, err
 }
 
-// recordHistory keeps a sample every now and then until the context ends. It is
-// a watcher only for the moment of a sample.
+// recordHistory records samples until the context ends. It subscribes to the hub only
+// for the moment of a sample.
 func recordHistory(ctx context.Context, store *history.Store, hub *monitor.Hub, log func(string, ...any)) error {
 	tick := time.NewTicker(historyEvery)
 	defer tick.Stop()
@@ -255,7 +256,7 @@ func recordHistory(ctx context.Context, store *history.Store, hub *monitor.Hub, 
 		if err != nil && !failing && ctx.Err() == nil { // one line, not one a minute
 			log("problem: %v", err)
 		} else if err == nil && failing {
-			log("the history is written again")
+			log("the history can be written again")
 		}
 		failing = err != nil
 	}

@@ -12,22 +12,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The HTTP server, Prometheus and SQLite more than double what the enforcer holds
-// in memory by being linked: initialising them touches their pages. They are in a
-// second build of this program, yoctuned-serve (build tag serve), which "serve"
-// becomes.
+// Linking the HTTP server, Prometheus and SQLite more than doubles the memory of the
+// enforcer: their initialisation touches their pages. They are in a second build of this
+// program, yoctuned-serve (build tag serve), which "serve" executes.
 const serving = false
 
 func newServeCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "serve",
-		Short: "Serve a live page, the history, metrics and health",
-		Long: `serve becomes yoctuned-serve, which is installed beside this program or in PATH;
-'yoctuned serve --help' shows its flags.
+		Short: "Serve a web page, history, metrics and health checks",
+		Long: `Execute yoctuned-serve, which must be installed beside this program or in $PATH. Its
+flags are shown by "yoctuned-serve serve --help".
 
-Exit codes: 0 ended by a signal · 1 failed, or it is not installed · 2 usage.`,
+Exit status: 0 ended by a signal, 1 failed, or yoctuned-serve is not installed, 2 wrong
+usage.`,
 		Example:            `  yoctuned serve`,
 		DisableFlagParsing: true,
+		Args:               cobra.ArbitraryArgs,
 		RunE: func(*cobra.Command, []string) error {
 			const name = "yoctuned-serve"
 			program, err := os.Executable()
@@ -37,7 +38,7 @@ Exit codes: 0 ended by a signal · 1 failed, or it is not installed · 2 usage.`
 			}
 			if err != nil {
 				if program, err = exec.LookPath(name); err != nil {
-					return fmt.Errorf("serve: %s is not installed", name)
+					return fmt.Errorf("serve: %s is not installed beside this program or in $PATH", name)
 				}
 			}
 			// The whole command line: flags before "serve" count too.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/yoctune/yoctune/internal/cli"
 	"github.com/yoctune/yoctune/runtime/device/journal"
 	"github.com/yoctune/yoctune/runtime/device/outcome"
 	"github.com/yoctune/yoctune/runtime/device/planfile"
@@ -13,7 +14,7 @@ import (
 	"github.com/yoctune/yoctune/runtime/device/watch"
 )
 
-// deviceStatus is what status says. Refused and JournalError hold reasons.
+// deviceStatus is the status of the device. Refused and JournalError hold reasons.
 type deviceStatus struct {
 	Type         string           `json:"type"` // "status"
 	Model        string           `json:"model,omitempty"`
@@ -39,38 +40,33 @@ type deviceStatus struct {
 func newStatusCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status [PLAN]",
-		Short: "Show the plan, its trust, and what was applied since boot",
-		Long: `status says which plan is installed and whether it would be obeyed, whether
-unsigned plans are accepted, what was applied since boot, how many originals
-rollback would restore, what drifted by whose hand, which nodes are contested,
-which leases are in force, and who is changing the device now. It does not compare
-settings: that is 'verify'.
+		Short: "Show the installed plan, its signature, and what was applied since boot",
+		Long: `Show which plan is installed and whether it is accepted, whether unsigned plans are
+accepted, what was applied since boot, how many values rollback would restore, which
+settings drifted and by which process, contested nodes, leases, and which process is
+changing the device now. status does not compare settings; "yoctuned verify" does.
 
-Exit codes: 0 the plan would be obeyed · 1 failed · 2 usage · 3 there is no plan,
-or it would be refused.`,
-		Example: `  yoctuned status`,
-		Args:    cobra.MaximumNArgs(1),
+Exit status: 0 the plan is accepted, 1 failed, 2 wrong usage, 3 there is no plan, or it
+is refused.`,
+		Example: `  yoctuned status
+  yoctuned status plan.json --format json`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			g := globalFlags(cmd)
-			dev, err := rootfs.Open(g.Root)
+			dev, err := rootfs.Open(rootDir(cmd))
 			if err != nil {
 				return err
 			}
-			src := planfile.Source{}
-			if len(args) == 1 {
-				src.Path = args[0]
-			}
+			src := planSource(cmd, args)
 			s := readStatus(dev, src)
 			w := cmd.OutOrStdout()
-			exit := exitYes
+			exit := cli.ExitDone
 			if s.Refused != "" {
-				exit = exitNo
+				exit = cli.ExitNo
 			}
-			if g.Format == "json" {
-				enc := lines(w)
+			if cli.Format(cmd) == "json" {
+				enc := cli.Encoder(w)
 				err = enc.Encode(s)
 				if err == nil {
-					err = enc.Encode(summaryLine{Type: "summary", Command: "status", Exit: exit})
+					err = enc.Encode(cli.Summary{Type: "summary", Command: "status", Exit: exit})
 				}
 			} else {
 				err = s.text(w)
@@ -78,8 +74,8 @@ or it would be refused.`,
 			if err != nil {
 				return err
 			}
-			if exit == exitNo {
-				return answerNo()
+			if exit == cli.ExitNo {
+				return cli.AnswerNo()
 			}
 			return nil
 		},
@@ -125,7 +121,7 @@ func readStatus(dev *rootfs.Root, src planfile.Source) deviceStatus {
 	return s
 }
 
-// signatureRule says which plans the device takes.
+// signatureRule describes which plans the device accepts.
 func signatureRule(dev rootfs.FS) string {
 	keys, err := planfile.Keys(dev)
 	switch {
@@ -145,7 +141,7 @@ func (s deviceStatus) text(w io.Writer) error {
 			value = "–"
 		}
 		// Standard output that fails shows in the last write, which is returned.
-		_, _ = fmt.Fprintf(w, "%-11s %s\n", key, printable(value))
+		_, _ = fmt.Fprintf(w, "%-11s %s\n", key, cli.PrintableLine(value))
 	}
 	row("machine", s.Model)
 	row("plan", s.Plan)
@@ -171,7 +167,7 @@ func (s deviceStatus) text(w io.Writer) error {
 	if s.Trial != nil {
 		state := "running until confirmed or reverted"
 		if s.Trial.Reverted {
-			state = "never confirmed: not used at boot"
+			state = "not confirmed: not used at boot"
 		}
 		row("trial", fmt.Sprintf("%s serial %d, %s", s.Trial.Target, s.Trial.Serial, state))
 	}
@@ -179,18 +175,18 @@ func (s deviceStatus) text(w io.Writer) error {
 		row("boots", fmt.Sprintf("serial %d was applied at %d of %d boots, and has not been in force for %s", b.Serial, len(b.Boots), planfile.MaxBoots, planfile.ProveAfter))
 	}
 	s.watched(row)
-	busy := s.Holder
-	if busy == "" {
-		busy = "nobody"
+	holder := s.Holder
+	if holder == "" {
+		holder = "no process"
 	}
-	_, err := fmt.Fprintf(w, "%-11s %s\n", "changed by", printable(busy))
+	_, err := fmt.Fprintf(w, "%-11s %s\n", "changed by", cli.PrintableLine(holder))
 	return err
 }
 
 // recent is how many events and contests the text shows; JSON has them all.
 const recent = 5
 
-// watched adds what the watching process knows.
+// watched adds the state of the enforcer.
 func (s deviceStatus) watched(row func(key, value string)) {
 	if s.WatchError != "" {
 		row("watched", s.WatchError)
@@ -201,9 +197,9 @@ func (s deviceStatus) watched(row func(key, value string)) {
 	}
 	text := fmt.Sprintf("%d drifts, %d repairs", w.Drifts, w.Repairs)
 	if w.PID == 0 {
-		text = "not any more; " + text
+		text = "no longer; " + text
 	} else {
-		text = fmt.Sprintf("by pid %d; %s; all nodes every %d s", w.PID, text, w.Sweep)
+		text = fmt.Sprintf("by pid %d; %s; all nodes checked every %d s", w.PID, text, w.Sweep)
 	}
 	row("watched", text)
 	for _, src := range w.Events {

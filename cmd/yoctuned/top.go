@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
+	"github.com/yoctune/yoctune/internal/cli"
 	"github.com/yoctune/yoctune/runtime/device/pipelines"
 	"github.com/yoctune/yoctune/runtime/device/rootfs"
 	"github.com/yoctune/yoctune/runtime/engine/pipeline/live"
@@ -24,29 +25,27 @@ import (
 func newPipelineTopCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "top [NAME]",
-		Short: "Show running pipelines as they change",
-		Long: `top shows what the pipelines that run on this machine do: the rate and the fates of
-their frames, latency end to end, the queue, wait and work of each stage, the level of
-the ladder, what their stages count for themselves, and what the kernel and the
-processor count for the process: faults, context switches, interrupts, and cycles and
-misses where the machine has such counters. Rates and quantiles are those of the time
-since the look before.
+		Short: "Show running pipelines",
+		Long: `Show the pipelines that run on this machine, updated every second: frame rates, frames
+done, dropped and failed, end-to-end latency, the queue, wait and work of each stage, the
+degradation level, the counters of stages, and those of the kernel and the CPU for the
+process: faults, context switches, interrupts, and cycles and cache misses where the
+machine has such counters. Rates and quantiles are for the time since the last update.
 
-What cannot be known is shown as "-" (null in JSON) and never as 0. A pipeline is
-asked only while somebody looks.
+A value that is not available is shown as "-" (null in JSON), never as 0. Pipelines
+collect these values only while top runs.
 
-On a terminal it redraws in place: q ends it, p pauses. Elsewhere it prints a line a
-pipeline. With --format json each pipeline is one object per look, {"type":"pipeline",
-…}: totals since its start, and "rates" of the time since the look before.
+On a terminal the screen is redrawn in place: q quits, p pauses. Otherwise top prints one
+line per pipeline. With --format json each pipeline is one object per update,
+{"type":"pipeline",…}: totals since its start, and "rates" since the last update.
 
-Exit codes: 0 done · 1 failed, or NAME does not run · 2 usage.`,
+Exit status: 0 done, 1 failed, or NAME is not running, 2 wrong usage.`,
 		Example: `  yoctuned pipeline top
   yoctuned pipeline top door --once --format json | jq .rates`,
-		Args: cobra.MaximumNArgs(1),
 		RunE: runTop,
 	}
-	cmd.Flags().Bool("once", false, "look once, at one interval, and end")
-	cmd.Flags().Duration("interval", time.Second, "`TIME` between looks, at least 100ms")
+	cmd.Flags().Bool("once", false, "show one interval and exit")
+	cmd.Flags().Duration("interval", time.Second, "`TIME` between updates, at least 100ms")
 	return cmd
 }
 
@@ -63,18 +62,17 @@ type topRun struct {
 }
 
 func runTop(cmd *cobra.Command, args []string) error {
-	g := globalFlags(cmd)
-	dev, err := rootfs.Open(g.Root)
+	dev, err := rootfs.Open(rootDir(cmd))
 	if err != nil {
 		return err
 	}
-	t := &topRun{dirs: liveDirs(dev), json: g.Format == "json", out: cmd.OutOrStdout(), before: map[string]*live.Snapshot{}}
+	t := &topRun{dirs: liveDirs(dev), json: cli.Format(cmd) == "json", out: cmd.OutOrStdout(), before: map[string]*live.Snapshot{}}
 	if len(args) > 0 {
 		t.name = args[0]
 	}
 	t.once, _ = cmd.Flags().GetBool("once")
 	if t.interval, _ = cmd.Flags().GetDuration("interval"); t.interval < minInterval {
-		return usage(fmt.Errorf("--interval is at least %v", minInterval))
+		return cli.UsageError(fmt.Errorf("--interval must be at least %v", minInterval))
 	}
 	ctx, stop := signal.NotifyContext(cmd.Context(), unix.SIGTERM, unix.SIGINT, unix.SIGHUP)
 	defer stop()
@@ -90,7 +88,7 @@ func runTop(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	if t.json {
-		return lines(t.out).Encode(summaryLine{Type: "summary", Command: "top"})
+		return cli.Encoder(t.out).Encode(cli.Summary{Type: "summary", Command: "top"})
 	}
 	return nil
 }
@@ -154,17 +152,17 @@ func (t *topRun) look() (rows []running, errs []error) {
 
 func (t *topRun) show(rows []running, errs []error) error {
 	if t.once && len(rows) == 0 {
-		why := errors.New("no pipeline runs on this machine, or none that this user may see")
+		why := errors.New("no pipeline is running on this machine, or this user may not see it")
 		if t.name != "" {
-			why = fmt.Errorf("pipeline %q does not run on this machine, or this user may not see it", t.name)
+			why = fmt.Errorf("pipeline %q is not running on this machine, or this user may not see it", t.name)
 		}
 		return errors.Join(append([]error{why}, errs...)...)
 	}
 	switch v := (topView{rows: rows, errs: errs, interval: t.interval, now: time.Now()}); {
 	case t.json:
-		enc := lines(t.out)
+		enc := cli.Encoder(t.out)
 		for _, err := range errs {
-			if err := enc.Encode(errorLine{"error", err.Error()}); err != nil {
+			if err := enc.Encode(cli.NewErrorLine(err.Error())); err != nil {
 				return err
 			}
 		}
@@ -177,10 +175,10 @@ func (t *topRun) show(rows []running, errs []error) error {
 	case t.screen != nil:
 		return t.screen.draw(v)
 	case t.once:
-		return writeView(t.out, v, 80, colours(t.out))
+		return writeView(t.out, v, 80, cli.Colour(t.out))
 	default:
 		for _, r := range rows {
-			if _, err := fmt.Fprintln(t.out, printable(v.now.Format("15:04:05")+" "+r.head())); err != nil {
+			if _, err := fmt.Fprintln(t.out, cli.PrintableLine(v.now.Format("15:04:05")+" "+r.head())); err != nil {
 				return err
 			}
 		}
@@ -198,12 +196,12 @@ type topView struct {
 
 func (v topView) lines(width int, colour bool) []string {
 	p := &page{width: width, colour: colour}
-	what := fmt.Sprintf("%d pipelines run", len(v.rows))
+	what := fmt.Sprintf("%d pipelines running", len(v.rows))
 	switch len(v.rows) {
 	case 0:
-		what = "no pipeline runs"
+		what = "no pipeline is running"
 	case 1:
-		what = "1 pipeline runs"
+		what = "1 pipeline running"
 	}
 	p.row("", bold, fmt.Sprintf("%s  %s  every %v", what, v.now.Format("15:04:05"), v.interval))
 	for _, r := range v.rows {
@@ -215,7 +213,7 @@ func (v topView) lines(width int, colour bool) []string {
 	return p.lines
 }
 
-// head says how a pipeline does, in one line.
+// head sums up a pipeline in one line.
 func (r running) head() string {
 	fps := "-"
 	if r.Rates.FPS != nil {
@@ -345,7 +343,7 @@ func (r running) interrupts() []string {
 	return out
 }
 
-// large shows a number as people say it.
+// large shortens a large number.
 func large(v float64) string {
 	switch {
 	case v >= 1e9:
@@ -366,8 +364,8 @@ func millis(ns *int64) string {
 	return fmt.Sprintf("%.2f", float64(*ns)/1e6)
 }
 
-// liveDirs are where pipelines have their sockets: the services', and those of the
-// user who asks.
+// liveDirs are the folders with the sockets of pipelines: those of services, and those
+// of this user.
 func liveDirs(dev *rootfs.Root) []string {
 	dirs := []string{filepath.Join(dev.Dir(), pipelines.Dir)}
 	if own := os.Getenv("XDG_RUNTIME_DIR"); dev.Running() && own != "" {
@@ -376,7 +374,7 @@ func liveDirs(dev *rootfs.Root) []string {
 	return dirs
 }
 
-// liveSocket is where a pipeline of this process has its own.
+// liveSocket is the socket of a pipeline in this process.
 func liveSocket(dev *rootfs.Root, name string) string {
 	if own := os.Getenv("RUNTIME_DIRECTORY"); dev.Running() && own != "" && !strings.Contains(own, ":") { // systemd
 		return filepath.Join(own, pipelines.Socket)

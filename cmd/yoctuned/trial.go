@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
+	"github.com/yoctune/yoctune/internal/cli"
 	"github.com/yoctune/yoctune/runtime/device/enforce"
 	"github.com/yoctune/yoctune/runtime/device/planfile"
 	"github.com/yoctune/yoctune/runtime/device/rootfs"
@@ -23,15 +24,14 @@ import (
 func newConfirmCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "confirm",
-		Short: "Keep the plan that 'apply --try' is trying",
-		Long: `confirm ends the trial that 'yoctuned apply --try' began: its settings stay, and
-the plan may be used at the next boot.
+		Short: "Keep the plan that 'apply --try' applied",
+		Long: `Confirm the trial that "yoctuned apply --try" started: its settings stay, and the plan
+may be used at the next boot.
 
-Exit codes: 0 confirmed · 1 no plan is being tried, or its time was over · 2 usage.`,
+Exit status: 0 confirmed, 1 there is no trial, or its time is over, 2 wrong usage.`,
 		Example: `  yoctuned confirm`,
-		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			dev, err := rootfs.Open(globalFlags(cmd).Root)
+			dev, err := rootfs.Open(rootDir(cmd))
 			if err != nil {
 				return err
 			}
@@ -48,16 +48,16 @@ Exit codes: 0 confirmed · 1 no plan is being tried, or its time was over · 2 u
 			case !t.Running(rootfs.Identify(dev).BootID):
 				return fmt.Errorf("confirm: %w", planfile.ErrNoTrial)
 			case t.Over(boottime()):
-				return fmt.Errorf("confirm: %w: its time was over, and it is being reverted", planfile.ErrNoTrial)
+				return fmt.Errorf("confirm: %w: its time is over, and it is being reverted", planfile.ErrNoTrial)
 			}
 			p := &plan.Plan{Layer: t.Layer, Target: t.Target, Serial: t.Serial, Digest: t.Digest}
 			if err := errors.Join(planfile.ProveBoot(dev, p), planfile.ForgetTrial(dev), enforce.ConfirmTrial(dev)); err != nil {
 				return err
 			}
-			if globalFlags(cmd).Format == "json" {
-				return lines(cmd.OutOrStdout()).Encode(summaryLine{Type: "summary", Command: "confirm"})
+			if cli.Format(cmd) == "json" {
+				return cli.Encoder(cmd.OutOrStdout()).Encode(cli.Summary{Type: "summary", Command: "confirm"})
 			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "confirmed: %s serial %d stays\n", printable(t.Target), t.Serial)
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "confirmed: %s serial %d stays\n", cli.PrintableLine(t.Target), t.Serial)
 			return err
 		},
 	}
@@ -68,11 +68,11 @@ func newRevertCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "revert",
 		Short:   "Wait for the end of a trial and revert it unless it was confirmed",
+		Long:    `"yoctuned apply --try" starts this command, which reverts the trial even if apply is killed.`,
 		Example: `  yoctuned revert`,
 		Hidden:  true,
-		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			dev, err := rootfs.Open(globalFlags(cmd).Root)
+			dev, err := rootfs.Open(rootDir(cmd))
 			if err != nil {
 				return err
 			}
@@ -105,7 +105,7 @@ func tryPlan(cmd *cobra.Command, dev *rootfs.Root, file *planfile.File, d time.D
 	if err := t.Write(dev); err != nil {
 		return err
 	}
-	if err := startGuard(globalFlags(cmd).Root); err != nil {
+	if err := startGuard(rootDir(cmd)); err != nil {
 		return errors.Join(err, planfile.ForgetTrial(dev))
 	}
 	results, err := session.ApplyTrial()
@@ -114,7 +114,7 @@ func tryPlan(cmd *cobra.Command, dev *rootfs.Root, file *planfile.File, d time.D
 	}
 	quiet, _ := cmd.Flags().GetBool("quiet")
 	r := report{"apply", results, file.Origins, quiet}
-	out := trialOutput{cmd, globalFlags(cmd).Format == "json"}
+	out := trialOutput{cmd, cli.Format(cmd) == "json"}
 	out.applied(r, d)
 	unlock()
 
@@ -131,7 +131,7 @@ func tryPlan(cmd *cobra.Command, dev *rootfs.Root, file *planfile.File, d time.D
 	if confirmed {
 		return out.ended("confirmed", r.exit(), nil)
 	}
-	return out.ended("reverted", exitNo, reverted)
+	return out.ended("reverted", cli.ExitNo, reverted)
 }
 
 // trialOutput is what `apply --try` prints.
@@ -149,14 +149,14 @@ type trialLine struct {
 func (o trialOutput) applied(r report, d time.Duration) {
 	w := o.cmd.OutOrStdout()
 	if o.json {
-		enc := lines(w)
+		enc := cli.Encoder(w)
 		for _, s := range r.settings() {
 			_ = enc.Encode(s) // standard output that fails shows in the last write
 		}
 		_ = enc.Encode(trialLine{"trial", "running", int64(d / time.Second)})
 		return
 	}
-	r.text(w, colours(w))
+	r.text(w, cli.Colour(w))
 	_, _ = fmt.Fprintf(w, "trying for %s: 'yoctuned confirm' keeps it, Ctrl-C reverts it now\n", d)
 }
 
@@ -164,18 +164,18 @@ func (o trialOutput) ended(state string, exit int, reverted []enforce.Result) er
 	w := o.cmd.OutOrStdout()
 	var err error
 	if o.json {
-		enc := lines(w)
+		enc := cli.Encoder(w)
 		_ = enc.Encode(trialLine{"trial", state, 0})
-		err = enc.Encode(summaryLine{Type: "summary", Command: "apply", Exit: exit})
+		err = enc.Encode(cli.Summary{Type: "summary", Command: "apply", Exit: exit})
 	} else {
 		if len(reverted) > 0 {
 			r := report{"reverted", reverted, nil, true}
-			r.text(w, colours(w))
+			r.text(w, cli.Colour(w))
 		}
 		_, err = fmt.Fprintln(w, map[string]string{"confirmed": "confirmed", "reverted": "not confirmed: everything is as it was before"}[state])
 	}
-	if err == nil && exit == exitNo {
-		return answerNo()
+	if err == nil && exit == cli.ExitNo {
+		return cli.AnswerNo()
 	}
 	return err
 }

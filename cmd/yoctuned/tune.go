@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/yoctune/yoctune/internal/cache"
+	"github.com/yoctune/yoctune/internal/cli"
 	"github.com/yoctune/yoctune/runtime/engine/bench"
 	"github.com/yoctune/yoctune/runtime/engine/core"
 	"github.com/yoctune/yoctune/runtime/engine/core/tune"
@@ -17,32 +18,29 @@ func newTuneCommand() *cobra.Command {
 	var dir string
 	cmd := &cobra.Command{
 		Use:   "tune",
-		Short: "Find the quickest launch of kernels on this device, and keep it",
-		Long: `tune measures the kernels that can be launched in several ways, for the shapes that
-pipelines use, and keeps what was quickest. Sizes that cannot win are left out: on
-a GPU by occupancy, on the CPU by what its cache holds.
+		Short: "Find and save the fastest launch configuration of each kernel",
+		Long: `Measure the kernels that have several launch configurations, for the shapes that
+pipelines use, and save the fastest. Configurations that cannot win are skipped: on a GPU
+by occupancy, on the CPU by cache size.
 
-What was found is kept beside compiled kernels, under the device, its driver, the
-digest of the kernels and the shape: the second start measures nothing, another
-driver or another version of yoctuned starts anew.
+Results are saved beside compiled kernels, by device, driver, digest of the kernels and
+shape. A second run measures nothing; another driver or version of yoctuned measures
+again.
 
-Exit codes: 0 done · 1 failed · 2 usage.`,
+Exit status: 0 done, 1 failed, 2 wrong usage.`,
 		Example: `  yoctuned tune
   yoctuned tune --cache /tmp/kernels --format json | jq 'select(.from == "measured")'`,
-		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runTune(cmd, open, dir) },
 	}
-	cmd.Flags().StringVar(&open.Backend, "backend", core.Auto, "`BACKEND`: auto, cpu or cuda")
-	cmd.Flags().StringVar(&open.Library, "library", core.DefaultLibrary, "`FILE` of the CUDA backend")
-	cmd.Flags().IntVar(&open.Index, "device", 0, "`INDEX` of the backend's device")
-	cmd.Flags().StringVar(&dir, "cache", core.CacheDir, "`DIR` where results are kept")
-	_ = cmd.RegisterFlagCompletionFunc("backend", cobra.FixedCompletions([]string{core.Auto, core.CPU, core.CUDA}, cobra.ShellCompDirectiveNoFileComp))
+	coreFlags(cmd, &open)
+	cmd.Flags().IntVar(&open.Index, "device", 0, "`INDEX` of the device to use")
+	cmd.Flags().StringVar(&dir, "cache", core.CacheDir, "`DIR` to save results in")
 	return cmd
 }
 
 // tuneSummary ends tune's JSON.
 type tuneSummary struct {
-	summaryLine
+	cli.Summary
 	Device core.Info   `json:"device"`
 	Cache  cache.Stats `json:"cache"`
 	Runs   int         `json:"runs"` // measurements made now
@@ -60,13 +58,13 @@ func runTune(cmd *cobra.Command, open core.Options, dir string) (err error) {
 	if err != nil {
 		return err
 	}
-	s := tuneSummary{summaryLine: summaryLine{Type: "summary", Command: "tune"}}
+	s := tuneSummary{Summary: cli.Summary{Type: "summary", Command: "tune"}}
 	if s.Device, err = d.Info(); err != nil {
 		return err
 	}
 	w := cmd.OutOrStdout()
-	inJSON := globalFlags(cmd).Format == "json"
-	enc := lines(w)
+	inJSON := cli.Format(cmd) == "json"
+	enc := cli.Encoder(w)
 	each := func(v bench.Tuned) error {
 		if inJSON {
 			return enc.Encode(v)
@@ -77,7 +75,7 @@ func runTune(cmd *cobra.Command, open core.Options, dir string) (err error) {
 		}
 		gain := ""
 		if v.Time > 0 && v.BuiltIn > 0 {
-			gain = fmt.Sprintf("%s, built in %s", brief(v.Time.Nanoseconds()), brief(v.BuiltIn.Nanoseconds()))
+			gain = fmt.Sprintf("%s, default %s", brief(v.Time.Nanoseconds()), brief(v.BuiltIn.Nanoseconds()))
 		}
 		_, err := fmt.Fprintf(w, "%-44s %-9s %-28s %s\n", v.Name, v.From, shape, gain)
 		return err
@@ -95,10 +93,10 @@ func runTune(cmd *cobra.Command, open core.Options, dir string) (err error) {
 		return enc.Encode(s)
 	}
 	if s.Note != nil {
-		if _, err := fmt.Fprintf(w, "note: %s\n", printable(*s.Note)); err != nil {
+		if _, err := fmt.Fprintf(w, "note: %s\n", cli.PrintableLine(*s.Note)); err != nil {
 			return err
 		}
 	}
-	_, err = fmt.Fprintf(w, "%d measurements on %s\n", s.Runs, printable(s.Device.Name))
+	_, err = fmt.Fprintf(w, "%d measurements on %s\n", s.Runs, cli.PrintableLine(s.Device.Name))
 	return err
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/yoctune/yoctune/internal/cli"
 	"github.com/yoctune/yoctune/runtime/device/enforce"
 	"github.com/yoctune/yoctune/runtime/device/journal"
 	"github.com/yoctune/yoctune/runtime/device/planfile"
@@ -16,7 +17,7 @@ import (
 	"github.com/yoctune/yoctune/schema/knob"
 )
 
-// explanation is why a node has the value that it has.
+// explanation explains the value of a node.
 type explanation struct {
 	Type      string           `json:"type"` // "node"
 	ID        string           `json:"id"`
@@ -37,22 +38,20 @@ type explanation struct {
 func newWhyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "why NODE",
-		Short: "Say why a node has the value that it has",
-		Long: `why tells the story of one kernel node: the line of the configuration that asked
-for its value, what it was before, what the kernel made of it, who changed it
-since boot and whether that was repaired.
+		Short: "Explain a node's value",
+		Long: `Explain the value of one kernel node: the line of the configuration that set it, the
+value from before, how the kernel changed the written value, which processes changed it
+since boot, and whether that was repaired.
 
-NODE is a path, a sysctl name, or a setting's id. The plan is the one that is
-being enforced, else the installed one, or --plan.
+NODE is a path, a sysctl name, or the id of a setting. The plan is --plan, else the one
+that is being enforced, else the installed one.
 
-Exit codes: 0 it is as wanted · 1 no plan has such a node · 2 usage · 3 it is not
-as wanted.`,
+Exit status: 0 the node is as wanted, 1 the plan has no such node, 2 wrong usage, 3 the
+node is not as wanted.`,
 		Example: `  yoctuned why vm.swappiness
   yoctuned why /sys/block/nvme0n1/queue/scheduler --format json`,
-		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			g := globalFlags(cmd)
-			dev, err := rootfs.Open(g.Root)
+			dev, err := rootfs.Open(rootDir(cmd))
 			if err != nil {
 				return err
 			}
@@ -62,13 +61,13 @@ as wanted.`,
 				return err
 			}
 			w := cmd.OutOrStdout()
-			exit := exitYes
+			exit := cli.ExitDone
 			for _, e := range found {
 				if e.Outcome != "ok" {
-					exit = exitNo
+					exit = cli.ExitNo
 				}
-				if g.Format == "json" {
-					err = lines(w).Encode(e)
+				if cli.Format(cmd) == "json" {
+					err = cli.Encoder(w).Encode(e)
 				} else {
 					err = e.text(w)
 				}
@@ -76,24 +75,24 @@ as wanted.`,
 					return err
 				}
 			}
-			if g.Format == "json" {
-				if err := lines(w).Encode(summaryLine{Type: "summary", Command: "why", Exit: exit}); err != nil {
+			if cli.Format(cmd) == "json" {
+				if err := cli.Encoder(w).Encode(cli.Summary{Type: "summary", Command: "why", Exit: exit}); err != nil {
 					return err
 				}
 			}
-			if exit == exitNo {
-				return answerNo()
+			if exit == cli.ExitNo {
+				return cli.AnswerNo()
 			}
 			return nil
 		},
 	}
-	cmd.Flags().String("plan", "", "`FILE` of the plan")
+	cmd.Flags().String("plan", "", "`FILE` of the plan (default: the enforced or installed one)")
 	return cmd
 }
 
 func explain(dev *rootfs.Root, planName, node string) ([]explanation, error) {
 	boot := rootfs.Identify(dev).BootID
-	// Neither may hide the plan's answer: why is asked when things are broken.
+	// Neither may hide the answer of the plan: why is run when things are broken.
 	state, stateErr := watch.ReadState(dev, boot)
 	if state == nil {
 		state = &watch.State{}
@@ -115,7 +114,7 @@ func explain(dev *rootfs.Root, planName, node string) ([]explanation, error) {
 	}
 	var out []explanation
 	for _, r := range enforce.Verify(dev, file.Plan, enforce.DefaultOptions()) {
-		if !names(node, r) {
+		if !isNamed(node, r) {
 			continue
 		}
 		e := explanation{
@@ -148,13 +147,13 @@ func explain(dev *rootfs.Root, planName, node string) ([]explanation, error) {
 		out = append(out, e)
 	}
 	if len(out) == 0 {
-		return nil, errors.Join(fmt.Errorf("%s: the plan has nothing of that name; 'yoctuned verify' lists what it has", node), stateErr)
+		return nil, errors.Join(fmt.Errorf("%s: the plan has no such node; 'yoctuned verify' lists its nodes", node), stateErr)
 	}
 	return out, nil
 }
 
-// names reports whether the user's word for a node means the result's.
-func names(node string, r enforce.Result) bool {
+// isNamed reports whether a word of the user names the node of a result.
+func isNamed(node string, r enforce.Result) bool {
 	return node == r.ID || node == r.Path || "sysctl."+node == r.ID || node == label(r) ||
 		knob.SysctlPath(knob.DottedSysctl(node)) == r.Path
 }
@@ -162,7 +161,7 @@ func names(node string, r enforce.Result) bool {
 func (e explanation) text(w io.Writer) error {
 	row := func(key, format string, args ...any) {
 		// Standard output that fails shows in the last write, which is returned.
-		_, _ = fmt.Fprintf(w, "%-10s %s\n", key, printable(fmt.Sprintf(format, args...)))
+		_, _ = fmt.Fprintf(w, "%-10s %s\n", key, cli.PrintableLine(fmt.Sprintf(format, args...)))
 	}
 	row("node", "%s", e.Path)
 	found := "unreadable"
@@ -173,11 +172,11 @@ func (e explanation) text(w io.Writer) error {
 	if e.Message != "" {
 		row("", "%s", e.Message)
 	}
-	asked := "by " + e.ID
+	setBy := "by " + e.ID
 	if e.Origin != nil {
-		asked = "at " + *e.Origin
+		setBy = "at " + *e.Origin
 	}
-	row("wanted", "%s, asked for %s, policy %s", e.Wanted, asked, e.Policy)
+	row("wanted", "%s, set %s, policy %s", e.Wanted, setBy, e.Policy)
 	switch {
 	case e.Lost != "":
 		row("was", "unknown: %s", e.Lost)
@@ -187,7 +186,7 @@ func (e explanation) text(w io.Writer) error {
 		row("was", "never written since boot")
 	}
 	if e.Lease {
-		row("lease", "a lease holds it now")
+		row("lease", "a lease overrides the plan now")
 	}
 	if e.Contested != nil {
 		row("contested", "since %s, by %s", e.Contested.Since.Format(time.RFC3339), who(e.Contested.By))

@@ -7,6 +7,7 @@ package diag
 import (
 	"fmt"
 	"maps"
+	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -143,6 +144,28 @@ func compare(a, b Diagnostic) int {
 	return strings.Compare(a.Message, b.Message)
 }
 
+// In returns the report with the paths of its files below a folder. Inside the compiler
+// they are relative to the folder of the configuration, which is not where users are.
+func (r *Report) In(folder string) *Report {
+	moved := &Report{sorted: true}
+	for _, d := range r.All() {
+		d.Pos = in(folder, d.Pos)
+		d.Related = slices.Clone(d.Related)
+		for i := range d.Related {
+			d.Related[i].Pos = in(folder, d.Related[i].Pos)
+		}
+		moved.list = append(moved.list, d)
+	}
+	return moved
+}
+
+func in(folder string, p plan.Position) plan.Position {
+	if p.File != "" && !path.IsAbs(p.File) {
+		p.File = path.Join(folder, p.File)
+	}
+	return p
+}
+
 // Count is the number of diagnostics of a severity.
 func (r *Report) Count(s Severity) int {
 	n := 0
@@ -182,6 +205,20 @@ func (s *Sources) Add(name string, text []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.files[name] = string(text)
+}
+
+// In returns the sources with the paths of the files below a folder, as [Report.In] does.
+func (s *Sources) In(folder string) *Sources {
+	if s == nil {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	moved := NewSources()
+	for name, text := range s.files {
+		moved.files[in(folder, plan.Position{File: name}).File] = text
+	}
+	return moved
 }
 
 // Text returns the text of a file; empty when it is not known.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"net/url"
-	"path"
 	"strings"
 
 	"github.com/yoctune/yoctune/schema/plan"
@@ -28,10 +27,9 @@ func WriteJSON(w io.Writer, r *Report) error {
 	return nil
 }
 
-// WriteGitHub writes workflow commands, which GitHub shows beside the changed
-// lines of a pull request. It knows files by their path in the repository, which
-// the folder of the configuration begins.
-func WriteGitHub(w io.Writer, r *Report, folder string) error {
+// WriteGitHub writes workflow commands, which GitHub shows beside the changed lines of a
+// pull request. The files of the report must be relative to the repository.
+func WriteGitHub(w io.Writer, r *Report) error {
 	for i, d := range r.All() {
 		if i == Limit {
 			break
@@ -51,7 +49,7 @@ func WriteGitHub(w io.Writer, r *Report, folder string) error {
 		if d.Pos.File == "" {
 			_, err = fmt.Fprintf(w, "::%s title=%s::%s\n", level, githubProperty(d.ID), githubData(text))
 		} else {
-			_, err = fmt.Fprintf(w, "::%s file=%s,line=%d,col=%d,title=%s::%s\n", level, githubProperty(path.Join(folder, d.Pos.File)), d.Pos.Line, d.Pos.Column, githubProperty(d.ID), githubData(text))
+			_, err = fmt.Fprintf(w, "::%s file=%s,line=%d,col=%d,title=%s::%s\n", level, githubProperty(d.Pos.File), d.Pos.Line, d.Pos.Column, githubProperty(d.ID), githubData(text))
 		}
 		if err != nil {
 			return fmt.Errorf("writing diagnostics: %w", err)
@@ -68,9 +66,9 @@ func githubProperty(s string) string {
 	return strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A", ":", "%3A", ",", "%2C").Replace(s)
 }
 
-// WriteSARIF writes a SARIF 2.1.0 log, with files as [WriteGitHub] has them. pages
-// finds what is known of a diagnostic or a rule.
-func WriteSARIF(w io.Writer, r *Report, folder, version string, pages func(id string) (Explanation, bool)) error {
+// WriteSARIF writes a SARIF 2.1.0 log. The files of the report must be relative to the
+// repository. pages returns the explanation of a diagnostic or a rule.
+func WriteSARIF(w io.Writer, r *Report, version string, pages func(id string) (Explanation, bool)) error {
 	run := sarifRun{Results: []sarifResult{}}
 	run.Tool.Driver = sarifDriver{Name: "yoctune", InformationURI: "https://github.com/yoctune/yoctune", Version: version, Rules: []sarifRule{}}
 	index := map[string]int{}
@@ -97,10 +95,10 @@ func WriteSARIF(w io.Writer, r *Report, folder, version string, pages func(id st
 		}
 		result := sarifResult{RuleID: d.ID, RuleIndex: index[d.ID], Level: level, Message: sarifText{text}}
 		if d.Pos.File != "" {
-			result.Locations = []sarifLocation{sarifPlace(folder, d.Pos)}
+			result.Locations = []sarifLocation{sarifPlace(d.Pos)}
 		}
 		for _, rel := range d.Related {
-			place := sarifPlace(folder, rel.Pos)
+			place := sarifPlace(rel.Pos)
 			place.Message = &sarifText{rel.Message}
 			result.RelatedLocations = append(result.RelatedLocations, place)
 		}
@@ -164,9 +162,9 @@ type (
 	}
 )
 
-func sarifPlace(folder string, p plan.Position) sarifLocation {
+func sarifPlace(p plan.Position) sarifLocation {
 	var l sarifLocation
-	l.PhysicalLocation.ArtifactLocation.URI = (&url.URL{Path: path.Join(folder, p.File)}).String()
+	l.PhysicalLocation.ArtifactLocation.URI = (&url.URL{Path: p.File}).String()
 	if p.Line > 0 { // lines count from one; a position of a whole file has none
 		l.PhysicalLocation.Region = &sarifRegion{p.Line, p.Column}
 	}

@@ -10,6 +10,7 @@
 package load
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -20,6 +21,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"cuelang.org/go/cue"
 	"cuelang.org/go/cue/ast"
@@ -107,10 +109,15 @@ func Files(files map[string][]byte, ends ...FrontEnd) (*Config, *diag.Report) {
 	}
 	slices.Sort(names)
 	for _, name := range names {
-		l.cfg.Sources.Add(name, files[name])
+		if l.checkEncoding(name, files[name]) {
+			l.cfg.Sources.Add(name, files[name])
+		}
 	}
 	if total > MaxSource {
 		l.report.Errorf("YT0006", plan.Position{File: names[0], Line: 1, Column: 1}, "", "the configuration is larger than %d MiB", MaxSource>>20)
+		return l.cfg, l.report
+	}
+	if l.report.Failed() {
 		return l.cfg, l.report
 	}
 	names = slices.DeleteFunc(names, func(name string) bool { return filepath.Ext(name) != ".cue" })
@@ -185,6 +192,28 @@ func (l *loader) parse(names []string, files map[string][]byte) []*ast.File {
 		}
 	}
 	return parsed
+}
+
+// checkEncoding reports a file that is not UTF-8. The parsers would report each of its
+// bytes.
+func (l *loader) checkEncoding(name string, text []byte) bool {
+	d := diag.Diagnostic{ID: "YT0001", Severity: diag.Error, Pos: plan.Position{File: name, Line: 1, Column: 1}, Help: "save the file as UTF-8"}
+	switch {
+	case bytes.HasPrefix(text, []byte("\xff\xfe")), bytes.HasPrefix(text, []byte("\xfe\xff")):
+		d.Message = "the file is encoded in UTF-16"
+	case !utf8.Valid(text) || bytes.IndexByte(text, 0) >= 0:
+		d.Message = "the file is not text encoded in UTF-8"
+		for line := range bytes.Lines(text) {
+			if !utf8.Valid(line) || bytes.IndexByte(line, 0) >= 0 {
+				break
+			}
+			d.Pos.Line++
+		}
+	default:
+		return true
+	}
+	l.report.Add(d)
+	return false
 }
 
 // tooDeep looks for nesting that could exhaust the parser's stack. It does not

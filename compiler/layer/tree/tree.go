@@ -68,8 +68,7 @@ type Comparison struct {
 	Out       string
 	Actions   []Action // by path
 	Conflicts []Conflict
-	Same      int  // files that are as they should be
-	Strange   bool // the folder has files and no manifest: no layer was written to it
+	Same      int // files that are as they should be
 
 	files   []emitters.File
 	listing []byte             // manifest to write
@@ -112,12 +111,6 @@ func Compare(out string, files []emitters.File) (*Comparison, error) {
 	var owned map[string]manifest.File
 	if c.was != nil {
 		owned = c.was.Files
-	} else {
-		entries, err := fs.ReadDir(root.FS(), ".")
-		if err != nil {
-			return nil, folder(out, err)
-		}
-		c.Strange = len(entries) > 0
 	}
 	wanted := map[string]bool{}
 	for _, f := range c.files {

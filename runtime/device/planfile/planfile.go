@@ -48,13 +48,22 @@ type File struct {
 
 // Source is where a plan comes from.
 type Source struct {
-	Path    string // file on this host, "" for the installed plan below the root
-	Origins string // sidecar on this host, "" for the one beside the plan
+	Path    string    // file on this host; "" for the installed one, below the root; "-" for Stdin
+	Origins string    // sidecar on this host; "" for the one beside the plan
+	Stdin   io.Reader // where "-" is allowed
 }
 
 // Load reads a plan and checks its signature.
 func Load(dev rootfs.FS, src Source) (*File, error) {
 	read, name := hostFile, src.Path
+	if name == "-" && src.Stdin != nil {
+		read = func(name string, limit int) ([]byte, error) {
+			if name == "-" {
+				return readAtMost(src.Stdin, name, limit)
+			}
+			return hostFile(name, limit)
+		}
+	}
 	if name == "" {
 		name = Installed
 		read = func(name string, limit int) ([]byte, error) { return dev.ReadFile(name, limit) }
@@ -86,7 +95,11 @@ func hostFile(name string, limit int) ([]byte, error) {
 		return nil, err
 	}
 	defer func() { _ = f.Close() }()
-	b, err := io.ReadAll(io.LimitReader(f, int64(limit)+1))
+	return readAtMost(f, name, limit)
+}
+
+func readAtMost(r io.Reader, name string, limit int) ([]byte, error) {
+	b, err := io.ReadAll(io.LimitReader(r, int64(limit)+1))
 	if err == nil && len(b) > limit {
 		err = fmt.Errorf("%s: %w: more than %d bytes", name, rootfs.ErrTooLarge, limit)
 	}

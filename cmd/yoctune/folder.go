@@ -1,0 +1,59 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/yoctune/yoctune/internal/outfile"
+)
+
+// sourceSuffixes are those of the files of a configuration.
+func sourceSuffixes() []string { return []string{".cue", ".hcl", ".jsonnet", ".libsonnet"} }
+
+// configurationFolder returns the folder of the configuration that the arguments name:
+// the current one without arguments, and the folder of a file of a configuration.
+func configurationFolder(args []string) (string, error) {
+	if len(args) == 0 {
+		return ".", nil
+	}
+	return folderOf(args[0])
+}
+
+func folderOf(name string) (string, error) {
+	info, err := os.Stat(name)
+	if err != nil || info.IsDir() {
+		return name, nil // a folder that is missing is reported where it is read
+	}
+	for _, suffix := range sourceSuffixes() {
+		if filepath.Ext(name) == suffix {
+			return filepath.Dir(name), nil
+		}
+	}
+	return "", fmt.Errorf("%s is not a folder; give the folder of the configuration", name)
+}
+
+// errStdinTwice is returned when two arguments name standard input.
+var errStdinTwice = errors.New("standard input (-) can be read only once")
+
+// writeOutput writes data to the file of --output, or to standard output when it is
+// empty or "-".
+func writeOutput(cmd *cobra.Command, name string, data []byte) error {
+	if toStdout(name) {
+		_, err := cmd.OutOrStdout().Write(data)
+		return err
+	}
+	return outfile.Write(name, data)
+}
+
+func toStdout(name string) bool { return name == "" || name == "-" }
+
+// exists reports whether there is something at a path.
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return !errors.Is(err, fs.ErrNotExist)
+}

@@ -1,0 +1,32 @@
+package spelling
+
+import "testing"
+
+func TestTheNearestNameIsFound(t *testing.T) {
+	commands := []string{"build", "vet", "fmt", "diff", "version", "mq-deadline"}
+	for word, want := range map[string]string{
+		"vt":       "vet",
+		"bild":     "build",
+		"biuld":    "build", // neighbours swapped
+		"VET":      "vet",
+		"versoin":  "version",
+		"deadline": "mq-deadline",
+		"xyz":      "",
+		"":         "",
+	} {
+		if got := Nearest(word, commands); got != want {
+			t.Errorf("%q: %q, want %q", word, got, want)
+		}
+	}
+}
+
+func TestASwapOfNeighboursCountsOnce(t *testing.T) {
+	for _, c := range []struct {
+		a, b string
+		want int
+	}{{"", "", 0}, {"a", "", 1}, {"kitten", "sitting", 3}, {"ab", "ba", 1}, {"Käse", "kase", 1}} {
+		if got := Distance(c.a, c.b); got != c.want {
+			t.Errorf("%q to %q: %d, want %d", c.a, c.b, got, c.want)
+		}
+	}
+}
