@@ -41,7 +41,7 @@ func TestFactsShowTellsWhatIsNotVerified(t *testing.T) {
 
 func TestFactsShowSuggestsWhatWasMeant(t *testing.T) {
 	for id, want := range map[string]string{
-		"orin-nano":    "there are orin-nano-",
+		"orin-nano":    "choose one of orin-nano-",
 		"vm.swapiness": "vm.swappiness",
 		"scarthgab":    "scarthgap",
 		"\x1b[31mred":  "no facts about",

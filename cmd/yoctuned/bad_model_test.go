@@ -68,7 +68,7 @@ func TestModelsThatCannotBeRunAreRefusedBeforeTheFirstFrame(t *testing.T) {
 		{"a utilisation without batches", func(p *plan.Pipeline) { p.Utilisation = "0.9" }, []string{"batch.buckets"}},
 		{"two trackers of one stage", func(p *plan.Pipeline) {
 			p.Stages = append(p.Stages, plan.PipelineStage{ID: "t", Kind: "track", Input: "class", Instances: 2, Track: &plan.Track{}})
-		}, []string{"a tracker sees every frame"}},
+		}, []string{"a track stage sees every frame"}},
 	} {
 		p := plan.Pipeline{
 			Source: plan.PipelineSource{Kind: "synthetic", Format: "nv12", Width: 64, Height: 32, FPSNum: 30, FPSDen: 1},

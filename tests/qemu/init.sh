@@ -178,7 +178,7 @@ sh -c 'echo none >/sys/block/vda/queue/scheduler; usleep 300000; :' &
 await sysfs-drift-is-repaired grep -q "^vda scheduler: set to none by sh" /tmp/enforce
 as_wanted also-what-the-scheduler-reset
 expect_code why-tells-the-story 0 yoctuned why vm.swappiness --plan /plan.json
-says why-names-the-line 'asked for at config.cue:12:3'
+says why-names-the-line 'set at config.cue:12:3'
 says why-names-the-original 'was        60, before it was first written'
 expect_code a-second-instance-is-refused 1 yoctuned enforce /plan.json
 says and-told-who-holds-it "pid $enforcer (yoctuned enforce /plan.json)"
