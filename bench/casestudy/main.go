@@ -1,13 +1,12 @@
-// Command casestudy switches the optimisations of a pipeline on one by one, on
-// real work, beside the same pipeline written in Python: labels are read from
-// frames of a line camera by a trained model.
+// Command casestudy enables the optimisations of a pipeline one by one on a real task and
+// compares them with the same pipeline in Python. A trained model reads labels in frames of
+// a line camera.
 //
 //	make build && scripts/setup.sh models peer
 //	go run ./bench/casestudy -o bench/results/$(date -u +%F)-casestudy.md
 //
-// Every row reads the same frames, and what it read is compared with what is
-// written on the labels. The rows take turns, round after round, and the figures
-// are medians over the rounds.
+// Every row processes the same frames, and its results are compared with the true labels.
+// The rows run in turn in every round; the figures are medians over the rounds.
 package main
 
 import (
@@ -37,7 +36,7 @@ const (
 	clipFrame  = clipWidth * clipHeight * 3 / 2
 )
 
-// The model and its alphabet, as tests/models/fetch.sh puts them in place.
+// The model and its alphabet, installed by tests/models/fetch.sh.
 const (
 	modelFile = "ch_PP-OCRv4_rec_infer.onnx"
 	labelFile = "ppocr_keys_v1.txt"
@@ -46,45 +45,45 @@ const (
 type study struct {
 	yoctuned, python, peer string
 	models, library        string
-	dir                    string // for what is made on the way
+	dir                    string // for intermediate files
 	frames, scale          int
-	truth                  []string // what is written on each frame of the clip
-	versions               string   // of the peer
-	load                   string   // averages when it began
+	truth                  []string // text on each frame of the clip
+	versions               string   // of the Python peer
+	load                   string   // load averages at the start
 }
 
-// row is one way of doing the work.
+// row is one variant of the pipeline.
 type row struct {
 	name string
 	run  func(frames int) (figures, error)
 
 	fps, p50, p95, cpu, busy []float64
 	right                    int
-	held                     string // what the kernel gave of locked memory and large pages
+	held                     string // locked memory and large pages that the kernel granted
 	doubts                   []string
 }
 
-// figures of one run.
+// figures are the measurements of one run.
 type figures struct {
 	frames   int
 	duration time.Duration // first frame to last result
-	cpu      time.Duration // of the process, loading included
+	cpu      time.Duration // of the process, including loading
 	p50, p95 time.Duration // of a frame, from its capture to its result
 	texts    []string
 
-	locked, huge *int64 // bytes, nil: not asked for, or not known
-	doubts       string // what the program could not do
+	locked, huge *int64 // bytes; nil: not requested or unknown
+	doubts       string // warnings of the program
 }
 
 func main() {
 	s := &study{peer: "bench/casestudy/peer.py"}
 	flag.StringVar(&s.yoctuned, "yoctuned", "build/bin/yoctuned", "the program to measure")
 	flag.StringVar(&s.python, "python", "build/peer-venv/bin/python", "interpreter with OpenCV and ONNX Runtime")
-	flag.StringVar(&s.models, "models", "build/models", "folder of the model, its labels and ONNX Runtime")
+	flag.StringVar(&s.models, "models", "build/models", "directory of the model, its labels and ONNX Runtime")
 	flag.IntVar(&s.frames, "frames", 200, "frames of a run")
-	flag.IntVar(&s.scale, "scale", 10, "how many times larger frames are than those of the clip")
-	rounds := flag.Int("rounds", 5, "how often each row runs")
-	out := flag.String("o", "", "file for the table; standard output when empty")
+	flag.IntVar(&s.scale, "scale", 10, "factor by which frames are larger than those of the clip")
+	rounds := flag.Int("rounds", 5, "runs of each row")
+	out := flag.String("o", "", "file for the table; default: standard output")
 	flag.Parse()
 	if err := s.main(*rounds, *out); err != nil {
 		fmt.Fprintln(os.Stderr, "casestudy:", err)
@@ -95,7 +94,7 @@ func main() {
 func (s *study) main(rounds int, out string) error {
 	libraries, err := filepath.Glob(filepath.Join(s.models, "*", "libonnxruntime.so.*"))
 	if err != nil || len(libraries) == 0 {
-		return fmt.Errorf("no ONNX Runtime in %s: run scripts/setup.sh models", s.models)
+		return fmt.Errorf("no ONNX Runtime in %s; run scripts/setup.sh models", s.models)
 	}
 	s.library = libraries[0]
 	if s.models, err = filepath.Abs(s.models); err != nil {
@@ -105,7 +104,7 @@ func (s *study) main(rounds int, out string) error {
 		return err
 	}
 	defer os.RemoveAll(s.dir)
-	if err := s.clip("examples/video-analytics/media"); err != nil {
+	if err := s.writeClip("examples/video-analytics/media"); err != nil {
 		return err
 	}
 	if load, err := os.ReadFile("/proc/loadavg"); err == nil {
@@ -129,8 +128,8 @@ func (s *study) main(rounds int, out string) error {
 	return os.WriteFile(out, b.Bytes(), 0o644)
 }
 
-// clip writes the frames, enlarged, as often as it takes.
-func (s *study) clip(media string) error {
+// writeClip writes the enlarged frames, repeated up to the required number.
+func (s *study) writeClip(media string) error {
 	small, err := os.ReadFile(filepath.Join(media, "serials.nv12"))
 	if err != nil {
 		return err
@@ -165,7 +164,7 @@ func (s *study) clip(media string) error {
 
 func (s *study) path() string { return filepath.Join(s.dir, "clip.nv12") }
 
-// enlarge repeats each sample of a plane, of the given bytes, in both directions.
+// enlarge repeats each sample of a plane in both directions.
 func enlarge(to, plane []byte, width, bytesEach, times int) []byte {
 	for line := range slices.Chunk(plane, width*bytesEach) {
 		var wide []byte
@@ -181,8 +180,8 @@ func enlarge(to, plane []byte, width, bytesEach, times int) []byte {
 	return to
 }
 
-// rows are the ways of doing the work; each of ours adds one thing to the one
-// before.
+// rows returns the variants. Each row of yoctuned adds one optimisation to the previous
+// row.
 func (s *study) rows() []row {
 	model := func(p *plan.Pipeline) *plan.PipelineStage { return &p.Stages[1] }
 	steps := []struct {
@@ -190,29 +189,29 @@ func (s *study) rows() []row {
 		do   func(*plan.Pipeline)
 	}{
 		{"one frame at a time, preprocessing fused", func(p *plan.Pipeline) { p.Queue = plan.PipelineQueue{InFlight: 1, Capacity: 1} }},
-		{"+ stages side by side", func(p *plan.Pipeline) { p.Queue = plan.PipelineQueue{} }},
+		{"+ stages in parallel", func(p *plan.Pipeline) { p.Queue = plan.PipelineQueue{} }},
 		{"+ the model on all processors", func(p *plan.Pipeline) { model(p).Model.Threads = runtime.NumCPU() }},
 		{"+ batches of up to 4", func(p *plan.Pipeline) {
 			model(p).Model.Batch = &plan.ModelBatch{Buckets: []int{1, 2, 4}, Delay: int64(5 * time.Millisecond)}
 		}},
-		{"+ an instance of the model for each processor instead of both", func(p *plan.Pipeline) {
+		{"+ one instance of the model per processor instead", func(p *plan.Pipeline) {
 			model(p).Model.Batch, model(p).Model.Threads = nil, 1
 			model(p).Instances = runtime.NumCPU()
 		}},
 		{"+ placement on all processors", func(p *plan.Pipeline) { p.CPUs = fmt.Sprintf("0-%d", runtime.NumCPU()-1) }},
 		{"+ memory locked", func(p *plan.Pipeline) { p.Memory = &plan.PipelineMemory{Lock: true} }},
 		{"+ large pages", func(p *plan.Pipeline) { p.Memory = &plan.PipelineMemory{Lock: true, HugePages: true} }},
-		{"+ scheduled before others (nice -10)", func(p *plan.Pipeline) { p.Nice = new(-10) }},
+		{"+ higher priority (nice -10)", func(p *plan.Pipeline) { p.Nice = new(-10) }},
 	}
 	rows := []row{
-		{name: "Python, one after another", run: s.python3("sequential", 1)},
-		{name: "Python, the model on all processors", run: s.python3("sequential", runtime.NumCPU())},
-		{name: "Python, a thread for each step as well", run: s.python3("threads", runtime.NumCPU())},
+		{name: "Python, sequential", run: s.runPython("sequential", 1)},
+		{name: "Python, the model on all processors", run: s.runPython("sequential", runtime.NumCPU())},
+		{name: "Python, plus one thread per step", run: s.runPython("threads", runtime.NumCPU())},
 	}
 	p := s.pipeline()
 	for _, st := range steps {
 		st.do(&p)
-		rows = append(rows, row{name: "yoctune, " + st.name, run: s.ours(clone(p))})
+		rows = append(rows, row{name: "yoctune, " + st.name, run: s.runYoctuned(clone(p))})
 	}
 	return rows
 }
@@ -228,7 +227,7 @@ func clone(p plan.Pipeline) plan.Pipeline {
 	return p
 }
 
-// pipeline is that of examples/video-analytics, for the enlarged frames.
+// pipeline returns the pipeline of examples/video-analytics for the enlarged frames.
 func (s *study) pipeline() plan.Pipeline {
 	half := []string{"0.5", "0.5", "0.5"}
 	return plan.Pipeline{
@@ -244,8 +243,8 @@ func (s *study) pipeline() plan.Pipeline {
 	}
 }
 
-// ours runs a pipeline by yoctuned.
-func (s *study) ours(p plan.Pipeline) func(int) (figures, error) {
+// runYoctuned runs a pipeline in yoctuned.
+func (s *study) runYoctuned(p plan.Pipeline) func(int) (figures, error) {
 	return func(frames int) (figures, error) {
 		pl := plan.Plan{Layer: "casestudy", Target: "host", Board: "orin-nano-8gb", Release: "scarthgap", Pipelines: map[string]plan.Pipeline{"labels": p}}
 		if err := pl.Seal(); err != nil {
@@ -268,7 +267,7 @@ func (s *study) ours(p plan.Pipeline) func(int) (figures, error) {
 				Huge   *int64 `json:"hugepage_bytes"`
 			}
 		}
-		f, err := s.process(&sum, s.yoctuned, "pipeline", "run", path, "--models", s.models, "--frames", strconv.Itoa(frames), "--format", "json")
+		f, err := s.runProgram(&sum, s.yoctuned, "pipeline", "run", path, "--models", s.models, "--frames", strconv.Itoa(frames), "--format", "json")
 		f.frames, f.duration = sum.Frames.Done, time.Duration(sum.Duration)
 		f.p50, f.p95 = time.Duration(sum.Latency.Total.P50), time.Duration(sum.Latency.Total.P95)
 		f.locked, f.huge = sum.Runtime.Locked, sum.Runtime.Huge
@@ -276,8 +275,8 @@ func (s *study) ours(p plan.Pipeline) func(int) (figures, error) {
 	}
 }
 
-// python3 runs the peer.
-func (s *study) python3(mode string, processors int) func(int) (figures, error) {
+// runPython runs the Python peer.
+func (s *study) runPython(mode string, processors int) func(int) (figures, error) {
 	return func(frames int) (figures, error) {
 		var sum struct {
 			Frames   int
@@ -286,7 +285,7 @@ func (s *study) python3(mode string, processors int) func(int) (figures, error) 
 			P95      int64 `json:"p95_ns"`
 			Versions string
 		}
-		f, err := s.process(&sum, s.python, s.peer, filepath.Join(s.models, modelFile), filepath.Join(s.models, labelFile), s.path(),
+		f, err := s.runProgram(&sum, s.python, s.peer, filepath.Join(s.models, modelFile), filepath.Join(s.models, labelFile), s.path(),
 			strconv.Itoa(clipWidth*s.scale), strconv.Itoa(clipHeight*s.scale), strconv.Itoa(frames), mode, strconv.Itoa(processors))
 		f.frames, f.duration, f.p50, f.p95 = sum.Frames, time.Duration(sum.Duration), time.Duration(sum.P50), time.Duration(sum.P95)
 		s.versions = sum.Versions
@@ -294,8 +293,8 @@ func (s *study) python3(mode string, processors int) func(int) (figures, error) 
 	}
 }
 
-// process runs a program that prints one object a result and a summary last.
-func (s *study) process(summary any, name string, args ...string) (figures, error) {
+// runProgram runs a program that prints one JSON object per result and a summary at the end.
+func (s *study) runProgram(summary any, name string, args ...string) (figures, error) {
 	var f figures
 	var out, errs bytes.Buffer
 	cmd := exec.Command(name, args...)
@@ -329,7 +328,7 @@ func (s *study) process(summary any, name string, args ...string) (figures, erro
 	return f, errors.Join(lines.Err(), errors.New("no summary"))
 }
 
-// measure runs a row once. What a run of one frame takes is loading.
+// measure runs a row once. A run of one frame measures the loading time.
 func (s *study) measure(r *row) error {
 	load, err := r.run(1)
 	if err != nil {
@@ -340,7 +339,7 @@ func (s *study) measure(r *row) error {
 		return err
 	}
 	if f.frames != s.frames || f.duration <= 0 {
-		return fmt.Errorf("%d of %d frames are done", f.frames, s.frames)
+		return fmt.Errorf("only %d of %d frames were processed", f.frames, s.frames)
 	}
 	r.right = 0
 	for n, text := range f.texts {
@@ -369,19 +368,19 @@ func median(x []float64) float64 {
 
 func (s *study) table(w io.Writer, rows []row, rounds int) {
 	fmt.Fprintf(w, "# Case study: labels of a line camera, optimisations one by one\n\n")
-	fmt.Fprintf(w, "%d frames of %d×%d NV12, PP-OCRv4 recogniser (320×48), %d processors, no GPU. Medians of %d rounds in which the rows take turns.\n",
+	fmt.Fprintf(w, "%d frames of %d×%d NV12, PP-OCRv4 recogniser (320×48), %d processors, no GPU. Medians of %d rounds with interleaved rows.\n",
 		s.frames, clipWidth*s.scale, clipHeight*s.scale, runtime.NumCPU(), rounds)
 	fmt.Fprintf(w, "Peer: %s.\n\n", s.versions)
-	fmt.Fprintf(w, "| | fps | × | p50 ms | p95 ms | CPU ms a frame | processors busy | energy a frame | read right |\n|---|--:|--:|--:|--:|--:|--:|--:|--:|\n")
+	fmt.Fprintf(w, "| | fps | × | p50 ms | p95 ms | CPU ms per frame | busy processors | energy per frame | correct |\n|---|--:|--:|--:|--:|--:|--:|--:|--:|\n")
 	base := median(rows[0].fps)
 	for _, r := range rows {
 		fps := median(r.fps)
 		fmt.Fprintf(w, "| %s | %.1f | %.2f | %.1f | %.1f | %.2f | %.0f %% | unknown | %d of %d |\n",
 			r.name, fps, fps/base, median(r.p50), median(r.p95), median(r.cpu), median(r.busy), r.right, s.frames)
 	}
-	fmt.Fprintf(w, "\nLatency runs from the capture of a frame to its result; a file is read as fast as the stages take it, so queues are full and a longer pipeline has a longer latency. ")
-	fmt.Fprintf(w, "Preprocessing is fused in all rows of yoctune: in one pass over the frame from NV12 to the tensor, where Python has five. ")
-	fmt.Fprintf(w, "Energy a frame: %s. Pinned and mapped memory of a GPU: not measured, there is none.\n", power())
+	fmt.Fprintf(w, "\nLatency is the time from the capture of a frame to its result. The file source keeps all queues full, so a longer pipeline has a longer latency. ")
+	fmt.Fprintf(w, "All rows of yoctune use fused preprocessing: one pass from NV12 to the tensor, where Python needs five. ")
+	fmt.Fprintf(w, "Energy per frame: %s. Pinned and mapped GPU memory: not measured, because the machine has no GPU.\n", whyNoEnergy())
 	for _, r := range rows {
 		if r.held != "" {
 			fmt.Fprintf(w, "\n%s: %s.\n", r.name, r.held)
@@ -395,11 +394,11 @@ func (s *study) table(w io.Writer, rows []row, rounds int) {
 	}
 }
 
-// power says why energy is unknown: nothing here tells it.
-func power() string {
+// whyNoEnergy explains why the energy is unknown.
+func whyNoEnergy() string {
 	for _, pattern := range []string{"/sys/class/hwmon/hwmon*/power*_input", "/sys/class/hwmon/hwmon*/in*_label", "/sys/class/powercap/*/energy_uj"} {
 		if files, err := filepath.Glob(pattern); err == nil && len(files) > 0 {
-			return "unknown, " + files[0] + " counts more than this program"
+			return "unknown, " + files[0] + " also measures other programs"
 		}
 	}
 	return "unknown, this machine has no power sensor"

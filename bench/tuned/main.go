@@ -1,14 +1,13 @@
-// Command tuned measures TuneD and yoctuned with the same knobs, on the same
-// machine, one after the other: how long applying, verifying, starting and
-// stopping take, what being idle costs, what happens to drift, and how many
-// originals a SIGKILL loses.
+// Command tuned measures TuneD and yoctuned with the same knobs on the same machine, one
+// after the other: the time of applying, verifying, starting and stopping, the cost of
+// idling, the repair of drift, and the number of original values that a SIGKILL loses.
 //
 //	make build && sudo -E go run ./bench/tuned -o bench/results/$(date -u +%F)-tuned.json
 //
-// It changes the running kernel to harmless values near the defaults, and puts
-// back what it found. /etc/tuned, /run and /var/lib of both programs are its own,
-// on a tmpfs in a private mount namespace: the host's are neither read nor
-// written. Without TuneD it measures yoctuned alone.
+// It sets harmless values near the defaults in the running kernel and restores the original
+// ones. /etc/tuned, /run and /var/lib of both programs are on a tmpfs in a private mount
+// namespace; it neither reads nor writes those of the host. Without TuneD it measures only
+// yoctuned.
 package main
 
 import (
@@ -35,13 +34,13 @@ import (
 	"github.com/yoctune/yoctune/runtime/device/rootfs"
 )
 
-// knobsTable is what both are given; swappiness is first, as the kill in the
-// middle of an apply is timed by it.
+// knobsTable are the knobs of both programs. swappiness is first, because it triggers the
+// kill in the middle of an apply.
 //
 //go:embed knobs.tsv
 var knobsTable string
 
-// Stat is a figure of several runs.
+// Stat summarises the values of several runs.
 type Stat struct {
 	Min    float64 `json:"min"`
 	Median float64 `json:"median"`
@@ -49,7 +48,7 @@ type Stat struct {
 	N      int     `json:"n"`
 }
 
-// Idle is what a program costs while nothing happens.
+// Idle is the cost of an idle program.
 type Idle struct {
 	Seconds   float64 `json:"seconds"`
 	CPU       float64 `json:"cpu_percent"`
@@ -59,7 +58,7 @@ type Idle struct {
 	HostForks float64 `json:"host_forks_per_second"`
 }
 
-// Figures of one program.
+// Figures are the measurements of one program.
 type Figures struct {
 	Version      string         `json:"version"`
 	ApplyWall    Stat           `json:"apply_wall_ms"`
@@ -70,12 +69,12 @@ type Figures struct {
 	NotBack      int            `json:"knobs_not_back_after_stop"`
 	Verify       Stat           `json:"verify_wall_ms"`
 	Idle         Idle           `json:"idle"`
-	Drift        map[string]any `json:"drift_put_back_ms"` // by path; "no" after driftPatience
+	Drift        map[string]any `json:"drift_put_back_ms"` // by path; "no": not within driftPatience
 	KillApplied  int            `json:"knobs_lost_after_sigkill_when_applied"`
 	KillMidApply []int          `json:"knobs_lost_after_sigkill_mid_apply"`
 }
 
-// Record is the file.
+// Record is the content of the result file.
 type Record struct {
 	Test      string             `json:"test"`
 	Date      string             `json:"date"`
@@ -86,13 +85,13 @@ type Record struct {
 	Real      []string           `json:"real"`
 	StandIn   []string           `json:"stand_in"`
 	Notes     []string           `json:"notes"`
-	KernelNR  Stat               `json:"kernel_nr_requests_write_ms"` // the slowest knob, written by itself
+	KernelNR  Stat               `json:"kernel_nr_requests_write_ms"` // writing only the slowest knob
 	Figures   map[string]Figures `json:"figures"`
 	Ratios    map[string]float64 `json:"ratios_tuned_to_yoctuned"`
 	Satisfied map[string]bool    `json:"targets"`
 }
 
-// withoutSlowest marks the figures without the knob that is slow by itself.
+// withoutSlowest marks the figures without the slowest knob.
 const withoutSlowest = ", without nr_requests"
 
 const (
@@ -106,7 +105,7 @@ func main() {
 	flag.StringVar(&o.yoctuned, "yoctuned", "build/bin/yoctuned", "program")
 	flag.StringVar(&o.out, "o", "", "record to write")
 	flag.IntVar(&o.runs, "runs", 7, "runs of each figure")
-	flag.DurationVar(&o.idle, "idle", time.Minute, "time of watching an idle program")
+	flag.DurationVar(&o.idle, "idle", time.Minute, "how long to observe the idle program")
 	flag.Parse()
 	if err := run(o); err != nil {
 		fmt.Fprintln(os.Stderr, "tuned:", err)
@@ -120,17 +119,17 @@ type options struct {
 	idle                   time.Duration
 }
 
-// inside marks the process in the private mount namespace.
+// inside is set in the environment of the process in the private mount namespace.
 const inside = "YOCTUNE_BENCH_INSIDE"
 
 func run(o options) error {
 	if os.Geteuid() != 0 {
-		return errors.New("needs root: it changes the kernel's settings, and puts them back")
+		return errors.New("must run as root: it changes kernel settings and restores them")
 	}
 	if os.Getenv(inside) == "" {
-		// This process puts everything back when the measuring one and, with it,
-		// what that has started, are gone: also when it was interrupted.
-		// The lock of the host's yoctuned keeps tests and others away meanwhile.
+		// This process restores everything after the measuring process and its
+		// children have ended, also after an interrupt. The lock of the host's yoctuned
+		// keeps tests and other programs away meanwhile.
 		host, err := rootfs.Open("/")
 		if err != nil {
 			return err
@@ -154,36 +153,36 @@ func run(o options) error {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(work) }()
-	if err := private(work); err != nil {
+	if err := mountPrivate(work); err != nil {
 		return err
 	}
 	ks := readKnobs()
 	if len(ks) == 0 {
-		return errors.New("no knob of the table is there and writable")
+		return errors.New("no knob of the table exists and is writable")
 	}
-	stop := make(chan os.Signal, 1) // ignored signals are inherited; these are not
+	stop := make(chan os.Signal, 1) // undo the inherited disposition
 	signal.Notify(stop, unix.SIGINT, unix.SIGTERM)
 	go func() { <-stop; os.Exit(130) }()
 
 	rec := Record{
 		Test: "tuned", Date: time.Now().UTC().Format(time.DateOnly), Kernel: firstLine("/proc/sys/kernel/osrelease"),
 		CPUs: runtime.NumCPU(), Knobs: len(ks),
-		Real:    []string{"the kernel of this host and its knobs", "both programs as they ship, with the same table, in this order on the same machine"},
-		StandIn: []string{"a private system bus for tuned-adm, as there is no systemd here"},
+		Real:    []string{"the kernel of this host and its knobs", "both programs as shipped, with the same table, one after the other on the same machine"},
+		StandIn: []string{"a private system bus for tuned-adm, because there is no systemd"},
 		Notes: []string{
-			"the machine is shared with other work: wall times are upper bounds, CPU times and ratios count",
+			"other work runs on the machine: wall times are upper bounds; CPU times and ratios are reliable",
 			"/run/yoctune is a tmpfs, as /run is on a device",
-			"one knob, nr_requests of a loop device, freezes a queue inside write(2): its time is in every apply and roll back of both",
+			"one knob, nr_requests of a loop device, freezes a queue inside write(2); every apply and rollback of both programs includes that time",
 		},
 		Figures: map[string]Figures{},
 	}
 	rec.Load[0] = firstLine("/proc/loadavg")
-	rec.KernelNR = ks.slowest(o.runs)
+	rec.KernelNR = ks.timeSlowest(o.runs)
 	programs := []program{&yoctuned{o: o, work: work}}
 	if _, err := exec.LookPath("tuned"); err == nil {
 		programs = append(programs, &tuned{work: work})
 	} else {
-		rec.Notes = append(rec.Notes, "TuneD is not installed: yoctuned alone was measured")
+		rec.Notes = append(rec.Notes, "TuneD is not installed; only yoctuned was measured")
 	}
 	for _, p := range programs {
 		for suffix, table := range map[string]knobs{"": ks, withoutSlowest: ks.without("nr_requests")} {
@@ -193,7 +192,7 @@ func run(o options) error {
 		}
 	}
 	rec.Load[1] = firstLine("/proc/loadavg")
-	rec.judge()
+	rec.checkGoals()
 	b, err := json.MarshalIndent(rec, "", "  ")
 	if err != nil {
 		return err
@@ -207,8 +206,8 @@ func run(o options) error {
 	return os.WriteFile(o.out, b, 0o644)
 }
 
-// private gives both programs folders of their own.
-func private(work string) error {
+// mountPrivate mounts empty directories for both programs.
+func mountPrivate(work string) error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("private mounts: %w", err)
 	}
@@ -223,7 +222,7 @@ func private(work string) error {
 	return os.MkdirAll(work, 0o755)
 }
 
-// tunable is a node, what is wanted, and what it was.
+// tunable is a kernel node with its wanted and its original value.
 type tunable struct{ path, want, was string }
 
 type knobs []tunable
@@ -240,13 +239,13 @@ func readKnobs() knobs {
 			continue
 		}
 		_ = f.Close()
-		ks = append(ks, tunable{path, want, value(path)})
+		ks = append(ks, tunable{path, want, readValue(path)})
 	}
 	return ks
 }
 
-// value is a node's, blanks as one space.
-func value(path string) string {
+// readValue returns the value of a node, with single spaces between fields.
+func readValue(path string) string {
 	b, err := os.ReadFile(path)
 	if err != nil {
 		return ""
@@ -260,17 +259,17 @@ func (ks knobs) without(name string) knobs {
 
 func (ks knobs) restore() {
 	for _, k := range ks {
-		if value(k.path) != k.was {
-			_ = os.WriteFile(k.path, []byte(k.was), 0) // what refuses shows in the counts
+		if readValue(k.path) != k.was {
+			_ = os.WriteFile(k.path, []byte(k.was), 0) // failures show in the counts
 		}
 	}
 }
 
 func (ks knobs) notAsWanted() int {
-	return ks.count(func(k tunable) bool { return value(k.path) != k.want })
+	return ks.count(func(k tunable) bool { return readValue(k.path) != k.want })
 }
 func (ks knobs) notBack() int {
-	return ks.count(func(k tunable) bool { return value(k.path) != k.was })
+	return ks.count(func(k tunable) bool { return readValue(k.path) != k.was })
 }
 
 func (ks knobs) count(is func(tunable) bool) int {
@@ -283,8 +282,8 @@ func (ks knobs) count(is func(tunable) bool) int {
 	return n
 }
 
-// slowest times the kernel's own write of the slowest knob.
-func (ks knobs) slowest(runs int) Stat {
+// timeSlowest measures writing only the slowest knob.
+func (ks knobs) timeSlowest(runs int) Stat {
 	i := slices.IndexFunc(ks, func(k tunable) bool { return strings.HasSuffix(k.path, "nr_requests") })
 	if i < 0 {
 		return Stat{}
@@ -299,124 +298,156 @@ func (ks knobs) slowest(runs int) Stat {
 	return stat(ms)
 }
 
-// program is one that is measured.
+// program is a program to measure.
 type program interface {
 	name() string
 	version() string
 	prepare(ks knobs) error
 	apply() *exec.Cmd
 	verify() *exec.Cmd
-	verifying(start bool) error // what verify needs running
+	verifying(start bool) error // starts or stops what verify needs
 	daemon() (*exec.Cmd, func() bool)
-	recover(start func() (*exec.Cmd, error)) error // after a SIGKILL, as its manual says
-	forget() error                                 // leaves no state for the next phase
+	recover(start func() (*exec.Cmd, error)) error // after a SIGKILL, as its manual describes
+	forget() error                                 // removes all state before the next phase
+}
+
+// session measures one program with one table of knobs.
+type session struct {
+	program
+	ks knobs
+	o  options
+	f  Figures
 }
 
 func measure(p program, ks knobs, o options) (Figures, error) {
-	f := Figures{Version: p.version(), Drift: map[string]any{}}
+	s := &session{program: p, ks: ks, o: o, f: Figures{Version: p.version(), Drift: map[string]any{}}}
 	ks.restore()
 	if err := p.prepare(ks); err != nil {
-		return f, err
+		return s.f, err
 	}
-	start := func() (*exec.Cmd, error) {
-		cmd, ready := p.daemon()
-		if err := cmd.Start(); err != nil {
-			return nil, err
+	for _, phase := range []func() error{s.measureApply, s.measureDaemon, s.measureVerify, s.measureIdleAndDrift, s.measureKills, s.reset} {
+		if err := phase(); err != nil {
+			return s.f, err
 		}
-		for late := time.Now().Add(startPatience); !ready(); time.Sleep(time.Millisecond) {
-			if time.Now().After(late) {
-				_ = cmd.Process.Kill()
-				_ = cmd.Wait()
-				return nil, errors.New("it does not say that it has applied")
-			}
-		}
-		return cmd, nil
 	}
-	end := func(cmd *exec.Cmd) {
-		_ = cmd.Process.Signal(unix.SIGTERM)
-		_ = cmd.Wait()
-	}
-	reset := func() error { ks.restore(); return p.forget() }
+	return s.f, nil
+}
 
-	var wall, cpu []float64
-	for range o.runs {
-		if err := reset(); err != nil {
-			return f, err
+// reset restores the knobs and removes the program's state.
+func (s *session) reset() error {
+	s.ks.restore()
+	return s.forget()
+}
+
+// start starts the daemon and waits until it has applied the knobs.
+func (s *session) start() (*exec.Cmd, error) {
+	cmd, ready := s.daemon()
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	for late := time.Now().Add(startPatience); !ready(); time.Sleep(time.Millisecond) {
+		if time.Now().After(late) {
+			_ = cmd.Process.Kill()
+			_ = cmd.Wait()
+			return nil, fmt.Errorf("the daemon has not applied the knobs within %v", startPatience)
 		}
-		cmd := p.apply()
+	}
+	return cmd, nil
+}
+
+// measureApply measures applying all knobs once.
+func (s *session) measureApply() error {
+	var wall, cpu []float64
+	for range s.o.runs {
+		if err := s.reset(); err != nil {
+			return err
+		}
+		cmd := s.apply()
 		cmd.SysProcAttr = dieWithParent()
 		begin := time.Now()
-		_ = cmd.Run() // one knob is refused on some kernels: that is an answer
+		_ = cmd.Run() // may fail: some kernels refuse one of the knobs
 		wall = append(wall, since(begin))
 		cpu = append(cpu, float64(cmd.ProcessState.UserTime()+cmd.ProcessState.SystemTime())/1e6)
 	}
-	f.ApplyWall, f.ApplyCPU, f.NotApplied = stat(wall), stat(cpu), ks.notAsWanted()
+	s.f.ApplyWall, s.f.ApplyCPU, s.f.NotApplied = stat(wall), stat(cpu), s.ks.notAsWanted()
+	return nil
+}
 
+// measureDaemon measures starting and stopping the daemon.
+func (s *session) measureDaemon() error {
 	var starts, stops []float64
-	for range o.runs {
-		if err := reset(); err != nil {
-			return f, err
+	for range s.o.runs {
+		if err := s.reset(); err != nil {
+			return err
 		}
 		begin := time.Now()
-		cmd, err := start()
+		cmd, err := s.start()
 		if err != nil {
-			return f, err
+			return err
 		}
 		starts = append(starts, since(begin))
 		begin = time.Now()
-		end(cmd)
+		_ = cmd.Process.Signal(unix.SIGTERM)
+		_ = cmd.Wait()
 		stops = append(stops, since(begin))
-		f.NotBack = max(f.NotBack, ks.notBack())
+		s.f.NotBack = max(s.f.NotBack, s.ks.notBack())
 	}
-	f.Start, f.Stop = stat(starts), stat(stops)
+	s.f.Start, s.f.Stop = stat(starts), stat(stops)
+	return s.reset()
+}
 
-	if err := reset(); err != nil {
-		return f, err
+// measureVerify measures verifying all knobs.
+func (s *session) measureVerify() error {
+	if err := s.verifying(true); err != nil {
+		return err
 	}
-	if err := p.verifying(true); err != nil {
-		return f, err
-	}
-	var verify []float64
-	for range o.runs {
-		cmd := p.verify()
+	var wall []float64
+	for range s.o.runs {
+		cmd := s.verify()
 		begin := time.Now()
 		_ = cmd.Run()
-		verify = append(verify, since(begin))
+		wall = append(wall, since(begin))
 	}
-	f.Verify = stat(verify)
-	if err := errors.Join(p.verifying(false), reset()); err != nil {
-		return f, err
-	}
+	s.f.Verify = stat(wall)
+	return errors.Join(s.verifying(false), s.reset())
+}
 
-	cmd, err := start()
+// measureIdleAndDrift measures the idle daemon, how it repairs drift, and how many knobs a
+// SIGKILL loses afterwards.
+func (s *session) measureIdleAndDrift() error {
+	cmd, err := s.start()
 	if err != nil {
-		return f, err
+		return err
 	}
 	time.Sleep(5 * time.Second)
-	f.Idle = idle(cmd.Process.Pid, o.idle)
-	for _, k := range []string{"/proc/sys/vm/swappiness", "/sys/block/loop2/queue/rq_affinity"} {
-		if i := slices.IndexFunc(ks, func(e tunable) bool { return e.path == k }); i >= 0 {
-			f.Drift[k] = drift(ks[i])
+	s.f.Idle = idle(cmd.Process.Pid, s.o.idle)
+	for _, path := range []string{"/proc/sys/vm/swappiness", "/sys/block/loop2/queue/rq_affinity"} {
+		if i := slices.IndexFunc(s.ks, func(k tunable) bool { return k.path == path }); i >= 0 {
+			s.f.Drift[path] = drift(s.ks[i])
 		}
 	}
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait()
-	if err := p.recover(start); err != nil {
-		return f, err
+	if err := s.recover(s.start); err != nil {
+		return err
 	}
-	f.KillApplied = ks.notBack()
+	s.f.KillApplied = s.ks.notBack()
+	return nil
+}
 
-	for range o.runs {
-		if err := reset(); err != nil {
-			return f, err
+// measureKills counts how many knobs a SIGKILL during an apply loses.
+func (s *session) measureKills() error {
+	for range s.o.runs {
+		if err := s.reset(); err != nil {
+			return err
 		}
-		killMidway(p.apply(), ks[0])
-		if err := p.recover(start); err != nil {
-			return f, err
+		killMidway(s.apply(), s.ks[0])
+		if err := s.recover(s.start); err != nil {
+			return err
 		}
-		f.KillMidApply = append(f.KillMidApply, ks.notBack())
+		s.f.KillMidApply = append(s.f.KillMidApply, s.ks.notBack())
 	}
-	return f, reset()
+	return nil
 }
 
 // killMidway kills the command as soon as the first knob has changed.
@@ -427,7 +458,7 @@ func killMidway(cmd *exec.Cmd, first tunable) {
 	}
 	done := make(chan struct{})
 	go func() { _ = cmd.Wait(); close(done) }()
-	for value(first.path) != first.want {
+	for readValue(first.path) != first.want {
 		select {
 		case <-done:
 			return
@@ -438,7 +469,7 @@ func killMidway(cmd *exec.Cmd, first tunable) {
 	<-done
 }
 
-// drift changes a knob behind the program's back and waits for it to come back.
+// drift changes a knob and measures in ms how long the program takes to repair it.
 func drift(k tunable) any {
 	other := "1"
 	if k.want == other {
@@ -449,7 +480,7 @@ func drift(k tunable) any {
 	}
 	begin := time.Now()
 	for time.Since(begin) < driftPatience {
-		if value(k.path) == k.want {
+		if readValue(k.path) == k.want {
 			return round(since(begin))
 		}
 		time.Sleep(100 * time.Microsecond)
@@ -457,6 +488,7 @@ func drift(k tunable) any {
 	return "no"
 }
 
+// idle observes an idle process for d.
 func idle(pid int, d time.Duration) Idle {
 	c0, s0, f0, begin := ticks(pid), switches(pid), forks(), time.Now()
 	time.Sleep(d)
@@ -465,10 +497,11 @@ func idle(pid int, d time.Duration) Idle {
 	tasks, _ := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
 	return Idle{
 		Seconds: round(t), CPU: float64(c1-c0) / perSecond * 100 / t, Wakeups: round(float64(s1-s0) / t),
-		PSS: field(fmt.Sprintf("/proc/%d/smaps_rollup", pid), "Pss:"), Threads: len(tasks), HostForks: round(float64(f1-f0) / t),
+		PSS: readField(fmt.Sprintf("/proc/%d/smaps_rollup", pid), "Pss:"), Threads: len(tasks), HostForks: round(float64(f1-f0) / t),
 	}
 }
 
+// ticks returns the CPU time of a process in clock ticks.
 func ticks(pid int) int64 {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -480,19 +513,20 @@ func ticks(pid int) int64 {
 	return user + system
 }
 
+// switches returns the voluntary context switches of all threads of a process.
 func switches(pid int) int64 {
 	names, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", pid))
 	var n int64
 	for _, name := range names {
-		n += field(name, "voluntary_ctxt_switches:")
+		n += readField(name, "voluntary_ctxt_switches:")
 	}
 	return n
 }
 
-func forks() int64 { return field("/proc/stat", "processes") }
+func forks() int64 { return readField("/proc/stat", "processes") }
 
-// field is the number after a word at the start of a line.
-func field(name, word string) int64 {
+// readField returns the number that follows word at the start of a line.
+func readField(name, word string) int64 {
 	b, _ := os.ReadFile(name)
 	for line := range strings.Lines(string(b)) {
 		if f := strings.Fields(line); len(f) >= 2 && f[0] == word {
@@ -518,8 +552,8 @@ func stat(v []float64) Stat {
 	return Stat{round(v[0]), round(v[len(v)/2]), round(v[len(v)-1]), len(v)}
 }
 
-// judge compares with what yoctuned sets out to be.
-func (r *Record) judge() {
+// checkGoals compares the figures with the goals of yoctuned.
+func (r *Record) checkGoals() {
 	y := r.Figures["yoctuned"]
 	lost := y.KillApplied
 	for _, n := range y.KillMidApply {

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// yoctuned drives ours.
+// yoctuned is the adapter of yoctuned.
 type yoctuned struct {
 	o    options
 	work string
@@ -58,8 +58,8 @@ func (y *yoctuned) forget() error {
 	return nil
 }
 
-// tuned drives TuneD as its manual has it: a profile, and no plug-in that the
-// knobs do not need.
+// tuned is the adapter of TuneD, as described in its manual: one profile with only the
+// plug-ins that the knobs need.
 type tuned struct {
 	work   string
 	served *exec.Cmd
@@ -91,8 +91,8 @@ func (t *tuned) prepare(ks knobs) error {
 	return t.mode(1)
 }
 
-// mode sets whether tuned stays; dynamic tuning is off, its cheapest way to be
-// idle.
+// mode configures whether tuned runs as a daemon. Dynamic tuning is off, which makes idling
+// cheapest.
 func (*tuned) mode(daemon int) error {
 	return os.WriteFile("/etc/tuned/tuned-main.conf", fmt.Appendf(nil,
 		"daemon = %d\ndynamic_tuning = 0\nreapply_sysctl = 0\nsleep_interval = 1\nupdate_interval = 10\nenable_dbus = 1\n", daemon), 0o644)
@@ -104,13 +104,13 @@ func (t *tuned) command(args ...string) *exec.Cmd {
 
 func (t *tuned) apply() *exec.Cmd {
 	if err := t.mode(0); err != nil {
-		return exec.Command("false") // shows as knobs that are not as wanted
+		return exec.Command("false") // the knobs will not have the wanted values
 	}
 	return t.command("--no-dbus")
 }
 
 func (t *tuned) daemon() (*exec.Cmd, func() bool) {
-	_ = t.mode(1) // it was written before: it can be now
+	_ = t.mode(1) // cannot fail: it was written before
 	_ = os.Remove(t.log())
 	return t.command("--no-dbus"), contains(t.log(), "static tuning from profile")
 }
@@ -121,7 +121,7 @@ func (t *tuned) verify() *exec.Cmd {
 	return cmd
 }
 
-// verifying runs tuned on a bus of its own: tuned-adm talks to it there.
+// verifying runs tuned on a private bus, through which tuned-adm communicates with it.
 func (t *tuned) verifying(start bool) error {
 	if !start {
 		_ = t.served.Process.Signal(unix.SIGTERM)
@@ -162,11 +162,12 @@ func (t *tuned) verifying(start bool) error {
 			return fmt.Errorf("tuned does not start on a private bus")
 		}
 	}
-	time.Sleep(time.Second) // its bus name comes after its tuning
+	time.Sleep(time.Second) // it acquires its bus name after tuning
 	return nil
 }
 
-// recover: a normal start finds what was left behind, a normal stop undoes it.
+// recover starts tuned, which finds the state of the killed process, and stops it, which
+// restores the knobs.
 func (t *tuned) recover(start func() (*exec.Cmd, error)) error {
 	cmd, err := start()
 	if err != nil {
@@ -178,7 +179,8 @@ func (t *tuned) recover(start func() (*exec.Cmd, error)) error {
 
 func (t *tuned) forget() error { return nil }
 
-// logged gives a command a log, and a question whether a text is in it.
+// logged redirects a command to a log file and returns a function that searches it for a
+// text.
 func logged(cmd *exec.Cmd, name, text string) (*exec.Cmd, func() bool) {
 	f, err := os.Create(name)
 	if err == nil {
@@ -205,7 +207,7 @@ func output(argv ...string) string {
 	return strings.TrimSpace(string(b))
 }
 
-// ignoreExit: a daemon that ends by SIGTERM may say so with its exit code.
+// ignoreExit ignores the exit code of a daemon that SIGTERM ended.
 func ignoreExit(err error) error {
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {

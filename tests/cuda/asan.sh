@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# The core's C, and the bodies of its CUDA kernels, under AddressSanitizer and
-# UndefinedBehaviorSanitizer; its threads under ThreadSanitizer. Needs gcc, no GPU and no CUDA.
+# Tests the core's C and the bodies of its CUDA kernels with AddressSanitizer and
+# UndefinedBehaviorSanitizer, and its threads with ThreadSanitizer. Needs gcc, but neither
+# CUDA nor a GPU.
 #
 #   tests/cuda/asan.sh [SEED] [ROUNDS]
 set -euo pipefail
@@ -24,14 +25,14 @@ done
 "${CXX:-g++}" -std=c++17 -ffp-contract=off "${common[@]}" tests/cuda/core_check.cc "${objects[@]}" -o "$out/core_check"
 "$out/core_check" "$@"
 
-# Products by cuBLASLt's ways, with a library of the tests that computes on the CPU.
+# The cuBLASLt path, with a fake library that computes on the CPU.
 "${CXX:-g++}" -std=c++17 -ffp-contract=off "${common[@]}" -shared -fPIC tests/cuda/fake_lt.cc -o "$out/fake_lt.so"
 "${CXX:-g++}" -std=c++17 -ffp-contract=off "${common[@]}" tests/cuda/lt_check.cc -x c++ runtime/engine/core/cuda/lt.cu -x none "${objects[@]}" \
 	-o "$out/lt_check" -ldl
 "$out/lt_check" "$PWD/$out/fake_lt.so" "${1:-1}"
 
-# ThreadSanitizer knows no fences, which yt_guard.h is made of where the kernel has no
-# membarrier; the threads meet in locks and atomics otherwise.
+# ThreadSanitizer does not support fences, which yt_guard.h uses if the kernel has no
+# membarrier. All other synchronisation uses locks and atomics.
 tsan=(-O1 -g -Wall -Wextra -Iruntime/engine/core/c -Iruntime/engine/core/cuda -Itests/cuda -fsanitize=thread -Wno-tsan)
 objects=()
 for f in "${sources[@]}"; do

@@ -1,15 +1,14 @@
 #!/usr/bin/env bash
-# Builds the CUDA backend without a GPU: compiles and assembles every kernel for
-# each supported architecture, links libyoctune_cuda.so, and checks what can be
-# checked on any machine:
-#   - ptxas accepts the code; registers and spills are printed, spills fail;
-#   - the kernels' wide paths really are 128-bit accesses, and no multiply was
-#     fused with an add;
-#   - yt_get_api is the only symbol the library exports;
-#   - the library opens, and without a driver says so (YT_E_NO_BACKEND).
-# What no machine without a GPU can check: that the kernels run. It says so.
+# Builds the CUDA backend without a GPU: compiles and assembles every kernel for each
+# supported architecture, links libyoctune_cuda.so, and checks that
+#   - ptxas accepts the code without spilling registers;
+#   - the wide paths of the kernels use 128-bit accesses, and no multiplication was fused
+#     with an addition;
+#   - the library exports only yt_get_api;
+#   - the library can be opened, and returns YT_E_NO_BACKEND without a driver.
+# Without a GPU it does not run the kernels, and reports that.
 #
-#   tests/cuda/compile.sh [OUT]     OUT: folder for the library, build/cuda
+#   tests/cuda/compile.sh [OUT]     OUT: directory of the library; default: build/cuda
 #   tests/cuda/compile.sh --update [OUT]   also rewrites internal/occupancy/kernels.tsv
 #   NVCC=/path/to/nvcc              use this compiler instead of the PyPI one
 set -euo pipefail
@@ -46,7 +45,7 @@ gencode=()
 for a in "${archs[@]}"; do
 	gencode+=(-gencode "arch=compute_$a,code=sm_$a")
 done
-# The newest architecture also as PTX, for devices to come.
+# The newest architecture also as PTX, for future devices.
 newest=${archs[-1]}
 gencode+=(-gencode "arch=compute_$newest,code=compute_$newest")
 # --fmad=false: backends agree bit for bit (yt_math.h).
@@ -63,7 +62,7 @@ for f in "${files[@]}"; do
 	}
 	objects+=("$out/$f.o")
 done
-# What is shipped has no faults in it; the variant for tests must compile too.
+# Released libraries have no fault injection; the variant with it must compile as well.
 "$nvcc" "${flags[@]}" "${gencode[@]}" -DYT_FAULTS -c "$src/faults.cu" -o "$out/faults_test.o"
 "$nvcc" "${flags[@]}" "${gencode[@]}" -DYT_FAULTS -c "$src/backend.cu" -o "$out/backend_test.o"
 awk '/Compiling entry function/ { split($0, q, "\x27"); kernel = q[2]; arch = q[4] }
@@ -71,12 +70,12 @@ awk '/Compiling entry function/ { split($0, q, "\x27"); kernel = q[2]; arch = q[
      /Used [0-9]+ registers/ { match($0, /Used [0-9]+ registers/); regs = substr($0, RSTART + 5, RLENGTH - 15)
                                printf "%-8s %3d registers %3d bytes spilled  %s\n", arch, regs, spills, kernel }
      END { exit total > 0 }' "$report" || {
-	echo "error: a kernel spills registers to memory (see $report): give it fewer live values" >&2
+	echo "error: a kernel spills registers to memory (see $report); reduce its live values" >&2
 	exit 1
 }
 
-# What the compiler judges launch configurations by: architecture, operation, kernel,
-# registers a thread, bytes of static shared memory.
+# The figures for checking launch configurations: architecture, operation, kernel, registers
+# per thread, bytes of static shared memory.
 c++filt <"$report" | awk '/Compiling entry function/ { split($0, q, "\x27"); kernel = q[2]; arch = substr(q[4], 4)
          sub(/^void /, "", kernel); sub(/[<(].*/, "", kernel) }
      /Used [0-9]+ registers/ { match($0, /Used [0-9]+/); regs = substr($0, RSTART + 5, RLENGTH - 5) + 0; shared = 0
@@ -89,7 +88,7 @@ figures=internal/occupancy/kernels.tsv
 if [ -n "$update" ]; then
 	cp "$out/kernels.tsv" "$figures"
 elif [ "${archs[*]}" = "75 87 90 110" ] && [ -z "${NVCC:-}" ] && ! diff -u "$figures" "$out/kernels.tsv"; then
-	echo "error: $figures, by which launch configurations are judged, is of other kernels: tests/cuda/compile.sh --update" >&2
+	echo "error: $figures is out of date; run tests/cuda/compile.sh --update" >&2
 	exit 1
 fi
 
@@ -104,7 +103,7 @@ for f in copy preprocess reduce rows image; do
 		exit 1
 	fi
 	if grep -n '\.local' "$out/$f.ptx" >&2; then
-		echo "error: $src/$f.cu: an array lives in memory instead of registers" >&2
+		echo "error: $src/$f.cu: an array is in memory instead of registers" >&2
 		exit 1
 	fi
 done
@@ -115,7 +114,7 @@ so=$out/libyoctune_cuda.so
 
 exported=$(nm -D --defined-only "$so" | awk '{ print $3 }' | grep -v '^$' | paste -sd' ')
 if [ "$exported" != yt_get_api ]; then
-	echo "error: $so exports '$exported', should be yt_get_api alone" >&2
+	echo "error: $so exports '$exported', want only yt_get_api" >&2
 	exit 1
 fi
 

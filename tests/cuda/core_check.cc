@@ -2,8 +2,8 @@
 //
 // Runs the C of the core under the sanitizers (tests/cuda/asan.sh):
 //
-//   hostile    the CPU backend with random, mostly wrong command lists: each is
-//              refused or runs, and nothing outside a buffer is touched
+//   hostile    the CPU backend with random, mostly invalid command lists: each is
+//              refused or runs, and no access is outside a buffer
 //   emulation  the bodies of the CUDA kernels, thread by thread, on buffers that
 //              end with their last byte: their results must equal the CPU
 //              backend's bit for bit, in two orders of threads, and with
@@ -12,9 +12,9 @@
 //   streams    queued streams, events, graphs, pools and injected faults from
 //              several threads; the same program built with ThreadSanitizer runs
 //              this part alone
-//   faults     random specifications of faults, whole and cut
+//   faults     random fault specifications, complete and truncated
 //
-//   ops        as emulation, for the operations of ops.h
+//   ops        emulation of the operations of ops.h
 //
 //   core_check [SEED] [ROUNDS] [streams]
 #include "bodies.h"
@@ -34,7 +34,7 @@ extern "C" {
 
 namespace {
 
-// A number that is plausible half of the time and otherwise at an edge.
+// A number that is plausible half of the time and otherwise an edge case.
 uint64_t hostile(uint64_t plausible)
 {
 	static const uint64_t edges[] = {0, 1, 2, 3, 0x7fffffff, 0x80000000, 0xffffffff, 0x100000000, 1ull << 62, ~0ull, ~0ull - 3};
@@ -87,7 +87,7 @@ void hostile_lists(int rounds)
 			for (yt_range *r : ranges) {
 				uint32_t k = below(below(8) ? 5 : 6);
 
-				// Host ranges are the caller's word for it; never invent one.
+				// The backend cannot check host ranges, so never generate one.
 				r->buf = below(20) == 0 ? hostile(9) | 1ull << 40 : ids[k];
 				r->off = below(4) ? 0 : below(4) ? 4 * below(8) : hostile(64);
 				// Mostly all there is, so that one byte too many is outside.
@@ -301,8 +301,8 @@ void emulate_reductions()
 	}
 }
 
-// One thread's life on a device it shares: buffers, a stream, an event, a graph and a
-// pool of its own, and events of the others to wait for.
+// One thread on a shared device, with its own buffers, stream, event, graph and pool. It
+// also waits for events of the other threads.
 void live(const yt_api &api, yt_device *dev, const std::vector<uint64_t> &events, uint32_t self, int rounds)
 {
 	yt_stream_options opt = {};
@@ -398,7 +398,7 @@ void streams(int rounds)
 		if (api.device_close(dev, &err) != YT_OK)
 			fail(err.msg);
 	}
-	// A device that dies with work queued lets go of everything.
+	// A device that is lost with queued work releases everything.
 	yt_open_options opt = {sizeof opt, 1, "launch:fault@n=3"};
 	yt_device *dev = nullptr;
 	yt_stream *s = nullptr;

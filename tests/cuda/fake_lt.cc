@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A library with cuBLASLt's names that computes on the CPU what the descriptions say, as
-// cublasLt.h explains them: column-major, op(A) op(B), beta only when it is not 0, bias
-// by row of D. lt_check.cc opens it. It has no kernel for int8 other than transposed by
-// plain with sizes of four, as the real one on most devices.
+// A fake cuBLASLt that computes on the CPU according to cublasLt.h: column-major, op(A) op(B),
+// C is read only if beta is not 0, bias per row of D. lt_check.cc opens it. Like the real
+// library on most devices, it supports int8 only as transposed by plain, with sizes that are
+// multiples of four.
 #include "lt.h"
 #include "yt_ops.h"
 
@@ -42,11 +42,11 @@ template <typename V> int put(V *to, const void *from, size_t n)
 	return 0;
 }
 
-const uint64_t mark = 0x5961; // what a chosen algorithm holds
+const uint64_t mark = 0x5961; // content of a selected algorithm
 } // namespace
 
 extern "C" {
-// What was asked, for the test to read.
+// The last requests, for the test.
 uint64_t fake_lt_products, fake_lt_choices, fake_lt_open;
 int fake_lt_refuses; // 1: no handle
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Products by way of lt.cu and a library of the tests' own (fake_lt.cc), against the CPU
-// backend: any size, transposes, strides, batches, bias, activation. What the library
-// has no kernel for must not be touched.
+// Compares matrix products of lt.cu with a fake library (fake_lt.cc) to the CPU backend: any
+// size, transposes, strides, batches, bias and activation. Products that the library does not
+// support must not be modified.
 //
 //   lt_check FAKE_LIBRARY [SEED] [ROUNDS]
 #include "check.h"
@@ -65,7 +65,7 @@ static void one(yt_lt *lt, int *taken)
 		yt_store(g.type, b.p, i, whole ? (float)below(256) - 128 : ((float)below(200) - 100) / 64);
 	for (uint32_t i = 0; i < g.n; i++)
 		bias.p[i] = (float)below(20) - 10;
-	for (size_t i = 0; i < total; i++) // without beta it must not count
+	for (size_t i = 0; i < total; i++) // must not be read if beta is 0
 		if (g.out == YT_I32)
 			((int32_t *)want.p)[i] = ((int32_t *)got.p)[i] = 0x7fffffff;
 		else {
@@ -132,7 +132,7 @@ int main(int argc, char **argv)
 	if ((uint64_t)taken != *products || taken < rounds / 4 || taken == rounds)
 		fail("the products are one-sided, or were not the library's");
 
-	// The same product again asks for no kernel again.
+	// The same product does not query the heuristic again.
 	yt_gemm g = {};
 	float a[4] = {1, 2, 3, 4}, b[4] = {5, 6, 7, 8}, c[4], room[4];
 	g.m = g.n = g.k = 2;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Compares lt.h with NVIDIA's own header when it is compiled, and with its library when
-// it runs, without a GPU: the library keeps and gives back what is set.
+// Compares lt.h with NVIDIA's header at compile time, and with the library at run time,
+// without a GPU: values that are set can be read back.
 //
 //   lt_header LIBRARY
 #include "lt.h"
@@ -36,8 +36,8 @@ static_assert(sizeof(yt_lt_algo) == sizeof(cublasLtMatmulAlgo_t) && sizeof(yt_lt
 		      offsetof(yt_lt_heuristic, state) == offsetof(cublasLtMatmulHeuristicResult_t, state),
 	      "results of the heuristic");
 
-// Two functions are called alike when each parameter is passed in the same place: all
-// pointers are one kind, integers and enums go by their size.
+// Two functions have the same calling convention if each parameter is passed in the same
+// place: all pointers are equal, integers and enums are compared by size.
 template <typename T> struct kind {
 	static const int value = std::is_pointer<T>::value ? 1 : 2 * (int)sizeof(T);
 };
@@ -93,7 +93,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "error: %s\n", argc > 1 ? dlerror() : "usage: lt_header LIBRARY");
 		return 1;
 	}
-	// Without a driver there is no handle, and so no product; that is an answer, too.
+	// Without a driver there is no handle and thus no product, which is not a failure.
 	bool there = yt_lt_there(&lt, argv[1]);
 	yt_lt_api &f = lt.api;
 	if (f.matmul == NULL || f.version == NULL) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Opens a backend library as yoctuned does and asks how many devices it has.
- * On a machine without a driver the right answer is YT_E_NO_BACKEND, with a
- * message that says so; then, and when there are devices, the exit code is 0.
+ * Opens a backend library as yoctuned does and counts its devices. Exits with 0 if there
+ * are devices, or if the machine has no driver and the library returns YT_E_NO_BACKEND with
+ * a message.
  */
 #include "yt_backend.h"
 

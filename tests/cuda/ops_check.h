@@ -391,7 +391,7 @@ void emulate_map(yt_cpu_scratch *scratch, bool backwards)
 		t.numbers(1, n, m.in);
 	t.numbers(2, m.channels, YT_F32);
 	t.dst(n * yt_type_bytes(m.out), yt_type_bytes(m.out));
-	// Which NaN comes of a NaN is the processor's.
+	// The payload of a NaN depends on the processor.
 	if (!t.same(
 		    "map kernel: differs from the CPU backend", scratch,
 		    [&](uint8_t *const q[]) {
@@ -518,7 +518,7 @@ void emulate_gemm(yt_cpu_scratch *scratch)
 	}
 }
 
-// Where the tensor cores have no int8.
+// For devices whose tensor cores do not support int8.
 void emulate_gemm8(yt_cpu_scratch *scratch)
 {
 	trial t;
@@ -664,7 +664,7 @@ void large_tensors(yt_cpu_scratch *scratch)
 		}
 }
 
-// Chains that nobody would write: refused, or run within their ranges.
+// Random chain images: each is refused, or runs within its ranges.
 void hostile_chains(int rounds)
 {
 	int ran = 0;
@@ -690,7 +690,7 @@ void hostile_chains(int rounds)
 			s.number = (float)below(100) / 8 - 6;
 		}
 		size_t bytes = sizeof image.head + image.head.steps * sizeof image.step[0];
-		if (below(8) == 0) // anything at all
+		if (below(8) == 0) // any value
 			((uint8_t *)&image)[below((uint32_t)bytes)] = (uint8_t)next();
 		if (below(20) == 0)
 			bytes = below((uint32_t)sizeof image);
@@ -717,7 +717,7 @@ void hostile_chains(int rounds)
 		bool by_channel = (chain->operands > 0 && chain->kind[0] == YT_CHAIN_CHANNEL) || (chain->operands > 1 && chain->kind[1] == YT_CHAIN_CHANNEL);
 		if (l.param[0] != n || (l.param[2] > 9 && by_channel)) {
 			if (yt_cpu_chain_check(chain, &t.c, 0, &err) == YT_OK)
-				fail("a chain outside its ranges was let through");
+				fail("a chain outside its ranges was accepted");
 		}
 		free(chain);
 		ran++;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What README.md beside this folder says, in C: an order of work on two streams,
- * then the same as a graph.
+ * Demonstrates the compute core in C: ordered work on two streams, then the same work
+ * as a graph. See ../README.md.
  *
- *   main            the CPU backend that is compiled in
+ *   main            the built-in CPU backend
  *   main LIBRARY    a backend library, such as libyoctune_cuda.so
  */
 #include "yt_cpu.h"
@@ -19,7 +19,7 @@ static yt_error err;
 
 static int failed(const char *what)
 {
-	fprintf(stderr, "error: %s: %s%s\n", what, err.msg, err.sticky ? " (the device is lost until this process ends)" : "");
+	fprintf(stderr, "error: %s: %s%s\n", what, err.msg, err.sticky ? " (the device is unusable until this process exits)" : "");
 	return 1;
 }
 
@@ -41,7 +41,7 @@ static int run(yt_device *dev)
 	float *in, out;
 	uint32_t i;
 
-	/* Host memory that a GPU copies from without staging, and the device's own. */
+	/* Pinned host memory, which a GPU copies without staging, and device memory. */
 	if (api.buf_alloc(dev, YT_MEM_PINNED, 4 * N, 0, &up, &err) != YT_OK ||
 	    api.buf_alloc(dev, YT_MEM_DEVICE, 4 * N, 0, &values, &err) != YT_OK ||
 	    api.buf_alloc(dev, YT_MEM_DEVICE, 4, 0, &sum, &err) != YT_OK ||
@@ -69,14 +69,14 @@ static int run(yt_device *dev)
 	work[2].dst = all(&down);
 	work[2].src[0] = all(&sum);
 
-	/* One call a list. The second stream runs when the first has copied. */
+	/* Each list is one call. The second stream starts when the first has copied. */
 	if (api.submit(copies, upload, 2, &err) != YT_OK || api.submit(kernels, work, 3, &err) != YT_OK ||
 	    api.stream_poll(kernels, 5 * second, &err) != YT_OK)
 		return failed("first run");
 	memcpy(&out, down.host, sizeof out);
 	printf("sum of %u ones: %.0f\n", N, (double)out);
 
-	/* Checked once, replayed with other values. */
+	/* The graph is checked once and replayed with other values. */
 	if (api.graph_begin(kernels, &err) != YT_OK || api.submit(kernels, upload, 1, &err) != YT_OK ||
 	    api.submit(kernels, work + 1, 2, &err) != YT_OK || api.graph_end(kernels, &graph, &err) != YT_OK)
 		return failed("record graph");
@@ -108,7 +108,7 @@ int main(int argc, char **argv)
 		return failed("open device");
 	printf("%s: %s\n", api.name, api.build_id);
 	bad = run(dev);
-	/* After a failure objects are left; closing says so, and the process ends. */
+	/* After a failure objects remain; closing the device reports them. */
 	if (api.device_close(dev, &err) != YT_OK && !bad)
 		return failed("close device");
 	return bad;

@@ -1,5 +1,5 @@
-// Command go shows the compute core from Go: an order of work on two streams, then
-// the same as a graph. See the README beside this folder.
+// Command go demonstrates the compute core in Go: ordered work on two streams, then the same
+// work as a graph. See ../README.md.
 package main
 
 import (
@@ -28,7 +28,7 @@ func run(backend string) (err error) {
 	if err != nil {
 		return err
 	}
-	// Close releases what is left: buffers, streams, events, graphs.
+	// Close releases all remaining buffers, streams, events and graphs.
 	defer func() { err = errors.Join(err, d.Close()) }()
 	info, err := d.Info()
 	if err != nil {
@@ -36,7 +36,7 @@ func run(backend string) (err error) {
 	}
 	fmt.Printf("%s: %s\n", info.Backend, info.Build)
 
-	// Host memory that a GPU copies from without staging, and the device's own.
+	// Pinned host memory, which a GPU copies without staging, and device memory.
 	up, err1 := d.Alloc(4*n, core.MemPinned)
 	values, err2 := d.Alloc(4*n, core.MemDevice)
 	sum, err3 := d.Alloc(4, core.MemDevice)
@@ -55,8 +55,8 @@ func run(backend string) (err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 
-	// One call into the backend a list. The second stream runs when the first has
-	// copied.
+	// Each list is one call to the backend. The second stream starts when the first has
+	// copied the values.
 	fill(1)
 	upload := copies.List().Copy(values.All(), up.All()).Record(ready)
 	work := kernels.List().Wait(ready).Reduce(sum.All(), values.All(), core.Sum).Copy(down.All(), sum.All())
@@ -65,7 +65,7 @@ func run(backend string) (err error) {
 	}
 	fmt.Printf("sum of %d ones: %.0f\n", n, down.Float32s()[0])
 
-	// Checked once, replayed with other values.
+	// The graph is checked once and replayed with other values.
 	graph, err := kernels.Record(kernels.List().Copy(values.All(), up.All()).Reduce(sum.All(), values.All(), core.Sum).
 		Copy(down.All(), sum.All()).Submit)
 	if err != nil {
