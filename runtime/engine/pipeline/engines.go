@@ -21,7 +21,7 @@ type EngineJob struct {
 // EngineJobs lists the engines that TensorRT needs for a pipeline's models, those of
 // all levels, each once. Errors are as of [New].
 func EngineJobs(o Options) ([]EngineJob, error) {
-	b := builder{o: o}
+	files := modelFiles{dir: o.Dir, models: o.Models}
 	levels, err := planLevels(o.Plan)
 	if err != nil {
 		return nil, err
@@ -34,7 +34,7 @@ func EngineJobs(o Options) ([]EngineJob, error) {
 				continue
 			}
 			for _, m := range registry.Models(s) {
-				j, err := b.engineJob(l.stages, k, m)
+				j, err := newEngineJob(o.Host, &files, l.stages, k, m)
 				if err != nil {
 					return nil, fmt.Errorf("stage %s: %w", s.ID, err)
 				}
@@ -50,9 +50,9 @@ func EngineJobs(o Options) ([]EngineJob, error) {
 	return all, nil
 }
 
-func (b *builder) engineJob(stages []plan.PipelineStage, k int, m plan.StageModel) (EngineJob, error) {
+func newEngineJob(host tensorrt.Host, files *modelFiles, stages []plan.PipelineStage, k int, m plan.StageModel) (EngineJob, error) {
 	s := &stages[k]
-	path, err := b.find(m.Path, m.SHA256)
+	path, err := files.find(m.Path, m.SHA256)
 	if err != nil {
 		return EngineJob{}, err
 	}
@@ -67,7 +67,7 @@ func (b *builder) engineJob(stages []plan.PipelineStage, k int, m plan.StageMode
 		return EngineJob{}, fmt.Errorf("%w: %s: %w", ErrModelFile, path, err)
 	}
 	key := tensorrt.Key{
-		Model: sum, TensorRT: b.o.Host.TensorRT, GPU: b.o.Host.GPU,
+		Model: sum, TensorRT: host.TensorRT, GPU: host.GPU,
 		Precision: s.Model.Precision, Workspace: s.Model.Workspace,
 	}
 	if key.Precision == "" {
@@ -78,7 +78,7 @@ func (b *builder) engineJob(stages []plan.PipelineStage, k int, m plan.StageMode
 	}
 	return EngineJob{
 		Stage: s.ID, Must: !slices.ContainsFunc(s.ModelProviders(), func(p string) bool { return p != ort.TensorRT }),
-		Job: tensorrt.Job{Key: key, Model: path, Builder: b.o.Host.Builder},
+		Job: tensorrt.Job{Key: key, Model: path, Builder: host.Builder},
 	}, nil
 }
 
@@ -117,18 +117,18 @@ func widen(into, other map[string]tensorrt.Range) {
 	}
 }
 
-// engine finds the engine of a stage's model, or says why there is none.
-func (b *builder) engine(s *plan.PipelineStage, path string) (string, error) {
-	if why := b.o.Host.Why(); why != "" {
+// findEngine finds the engine of a stage's model. The error says why there is none.
+func findEngine(o Options, s *plan.PipelineStage, path string) (string, error) {
+	if why := o.Host.Why(); why != "" {
 		return "", fmt.Errorf("%w: %s", tensorrt.ErrNone, why)
 	}
-	jobs, err := EngineJobs(b.o)
+	jobs, err := EngineJobs(o)
 	if err != nil {
 		return "", err
 	}
 	for _, j := range jobs {
 		if j.Stage == s.ID && j.Model == path {
-			return b.o.Engines.Find(j.Key)
+			return o.Engines.Find(j.Key)
 		}
 	}
 	return "", tensorrt.ErrNone

@@ -138,7 +138,7 @@ func New(o Options) (_ *Pipeline, err error) {
 	if p.live = o.Plan.Source.Live; p.live && p.source.Format().Rate.Period() == 0 {
 		return nil, fmt.Errorf("%w: source: a live source needs a frame rate: set fps_num and fps_den", ErrPlan)
 	}
-	b := builder{o: o, p: p}
+	b := builder{o: o, p: p, files: modelFiles{dir: o.Dir, models: o.Models, labels: map[string][]string{}}}
 	if err := b.stages(); err != nil {
 		return nil, err
 	}

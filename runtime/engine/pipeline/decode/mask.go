@@ -1,4 +1,4 @@
-package pipeline
+package decode
 
 import (
 	"math"
@@ -12,13 +12,13 @@ const maxMaskSide = 512
 // masks draws masks from prototypes: each pixel is inside where the sum of the
 // prototypes, weighted by what the detector says of the box, is above 0.
 type masks struct {
-	at      picture
+	at      Picture
 	n, w, h int
 	weights []float32
 	sum     []float32
 }
 
-func newMasks(shape []int64, at picture) *masks {
+func newMasks(shape []int64, at Picture) *masks {
 	m := &masks{at: at, n: int(shape[1]), h: int(shape[2]), w: int(shape[3])}
 	m.weights, m.sum = make([]float32, m.n), make([]float32, m.w*m.h)
 	return m
@@ -66,7 +66,7 @@ func (m *masks) place(x, y float64) (px, py float64) {
 	a := &m.at
 	tx := (x-float64(a.Crop.X))/a.ScaleX + float64(a.Inner.X)
 	ty := (y-float64(a.Crop.Y))/a.ScaleY + float64(a.Inner.Y)
-	return tx*float64(m.w)/float64(a.width) - 0.5, ty*float64(m.h)/float64(a.height) - 0.5
+	return tx*float64(m.w)/float64(a.Width) - 0.5, ty*float64(m.h)/float64(a.Height) - 0.5
 }
 
 // sample is bilinear; beyond the edge is the edge.

@@ -1,4 +1,4 @@
-package pipeline
+package decode
 
 import (
 	"errors"
@@ -8,6 +8,7 @@ import (
 
 	"github.com/yoctune/yoctune/runtime/engine/pipeline/frame"
 	"github.com/yoctune/yoctune/runtime/engine/pipeline/result"
+	registry "github.com/yoctune/yoctune/schema/pipeline"
 )
 
 func TestRecognisedTextIsDecodedGreedily(t *testing.T) {
@@ -33,15 +34,15 @@ func TestRecognisedTextIsDecodedGreedily(t *testing.T) {
 	if got := decoded(t, decode, frame.Tensor{Shape: shape, Data: data}); len(got) != 0 {
 		t.Errorf("below the threshold: %+v", got)
 	}
-	if _, err := ctc(shape, []string{"a"}, 0); !errors.Is(err, ErrPlan) || !strings.Contains(err.Error(), "has 1 lines") {
+	if _, err := ctc(shape, []string{"a"}, 0); !errors.Is(err, registry.ErrPlan) || !strings.Contains(err.Error(), "has 1 lines") {
 		t.Errorf("%v", err)
 	}
-	if _, err := ctc([]int64{2, 3}, labels, 0); !errors.Is(err, ErrPlan) || !strings.Contains(err.Error(), "[2 3]") {
+	if _, err := ctc([]int64{2, 3}, labels, 0); !errors.Is(err, registry.ErrPlan) || !strings.Contains(err.Error(), "[2 3]") {
 		t.Errorf("%v", err)
 	}
 }
 
-func decoded(t *testing.T, p post, in frame.Tensor) []result.Result {
+func decoded(t *testing.T, p Decoder, in frame.Tensor) []result.Result {
 	t.Helper()
 	got, err := p(in, nil)
 	if err != nil {
@@ -81,10 +82,10 @@ func TestBestClassesComeFirst(t *testing.T) {
 			t.Errorf("%s: %s, want %s", c.name, s, c.want)
 		}
 	}
-	if _, err := argmax([]int64{1, 4, 3}, nil, 0, 1); !errors.Is(err, ErrPlan) {
+	if _, err := argmax([]int64{1, 4, 3}, nil, 0, 1); !errors.Is(err, registry.ErrPlan) {
 		t.Errorf("%v", err)
 	}
-	if _, err := argmax(shape, []string{"x"}, 0, 1); !errors.Is(err, ErrPlan) {
+	if _, err := argmax(shape, []string{"x"}, 0, 1); !errors.Is(err, registry.ErrPlan) {
 		t.Errorf("%v", err)
 	}
 }

@@ -1,4 +1,4 @@
-package pipeline
+package decode
 
 import (
 	"cmp"
@@ -27,7 +27,7 @@ const (
 // Reference: Liao et al., Real-time Scene Text Detection with Differentiable
 // Binarization, 2020.
 type regions struct {
-	at    picture
+	at    Picture
 	w, h  int
 	score float32
 	top   int
@@ -48,9 +48,9 @@ type region struct {
 	corners [4]point
 }
 
-func newRegions(shape []int64, at picture, score float32, unset bool, top int) (*regions, error) {
+func newRegions(shape []int64, at Picture, score float32, unset bool, top int) (*regions, error) {
 	if len(shape) != 4 || shape[0] != 1 || shape[1] != 1 || shape[2]*shape[3] > math.MaxInt32 {
-		return nil, fmt.Errorf("%w: regions reads a tensor [1 1 height width], the model gives %v", ErrPlan, shape)
+		return nil, fmt.Errorf("%w: regions reads a tensor [1 1 height width], the model gives %v", registry.ErrPlan, shape)
 	}
 	if unset {
 		score = regionThreshold
@@ -84,7 +84,7 @@ func (r *regions) results(t frame.Tensor, into []result.Result) ([]result.Result
 		out.Box = [4]float32{inf, inf, -inf, -inf}
 		for _, c := range g.corners {
 			// The map may be smaller than the tensor.
-			x, y := r.at.ToFrame(c.x*float64(r.at.width)/float64(r.w), c.y*float64(r.at.height)/float64(r.h))
+			x, y := r.at.ToFrame(c.x*float64(r.at.Width)/float64(r.w), c.y*float64(r.at.Height)/float64(r.h))
 			p := result.Point{X: float32(x), Y: float32(y), Score: g.score}
 			out.Points = append(out.Points, p)
 			out.Box = [4]float32{min(out.Box[0], p.X), min(out.Box[1], p.Y), max(out.Box[2], p.X), max(out.Box[3], p.Y)}

@@ -1,25 +1,29 @@
-package pipeline
+package decode
 
-import "fmt"
+import (
+	"fmt"
 
-// vote makes one output of those of several models: into has the first's, others
+	registry "github.com/yoctune/yoctune/schema/pipeline"
+)
+
+// Vote makes one output of those of several models: into has the first's, others
 // the rest, all of one shape. Cols is the length of the last axis, which has the
 // classes.
-type vote func(into []float32, others [][]float32, cols int)
+type Vote func(into []float32, others [][]float32, cols int)
 
-func parseVote(kind string) (vote, error) {
+func ParseVote(kind string) (Vote, error) {
 	switch kind {
 	case "mean", "":
-		return mean, nil
+		return Mean, nil
 	case "max":
 		return largest, nil
 	case "majority":
 		return majority, nil
 	}
-	return nil, fmt.Errorf("%w: vote %q; it is one of mean, majority, max", ErrPlan, kind)
+	return nil, fmt.Errorf("%w: vote %q; it is one of mean, majority, max", registry.ErrPlan, kind)
 }
 
-func mean(into []float32, others [][]float32, _ int) {
+func Mean(into []float32, others [][]float32, _ int) {
 	n := 1 / float32(len(others)+1)
 	for i := range into {
 		sum := into[i]

@@ -1,4 +1,4 @@
-package pipeline
+package decode
 
 import (
 	"encoding/json"
@@ -126,16 +126,16 @@ func planes(rows []float32, width int) []float32 {
 }
 
 // whole is a tensor that is the frame.
-func whole(w, h int) picture {
+func whole(w, h int) Picture {
 	return pictureOf(core.Preprocess{Format: core.NV12, Width: w, Height: h, OutW: w, OutH: h})
 }
 
-func pictureOf(p core.Preprocess) picture {
+func pictureOf(p core.Preprocess) Picture {
 	g, err := p.Geometry()
 	if err != nil {
 		panic(err)
 	}
-	return picture{g, p.OutW, p.OutH}
+	return Picture{g, p.OutW, p.OutH}
 }
 
 // bench is what a detector needs around it.
@@ -173,7 +173,7 @@ func (b bench) few(rows []float32, width int) frame.Tensor {
 	return b.tensor(planes(rows, width), 1, int64(width), anchors)
 }
 
-func (b bench) detector(p plan.Post, in frame.Tensor, at picture) *detector {
+func (b bench) detector(p plan.Post, in frame.Tensor, at Picture) *detector {
 	b.t.Helper()
 	var more []int64
 	if in.More != nil {
@@ -182,7 +182,7 @@ func (b bench) detector(p plan.Post, in frame.Tensor, at picture) *detector {
 	score := float32(0)
 	if p.Threshold != "" {
 		var err error
-		if score, err = fraction("threshold", p.Threshold); err != nil {
+		if score, err = registry.Fraction("threshold", p.Threshold); err != nil {
 			b.t.Fatal(err)
 		}
 	}
@@ -451,7 +451,7 @@ func TestVotesAreThoseOfONNXRuntime(t *testing.T) {
 		data[i] = rng.Float32()
 	}
 	for kind, op := range map[string]string{"mean": "Mean", "max": "Max"} {
-		v, err := parseVote(kind)
+		v, err := ParseVote(kind)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -474,7 +474,7 @@ func TestVotesAreThoseOfONNXRuntime(t *testing.T) {
 			break
 		}
 	}
-	if _, err := parseVote("loudest"); !errors.Is(err, ErrPlan) {
+	if _, err := ParseVote("loudest"); !errors.Is(err, registry.ErrPlan) {
 		t.Errorf("%v", err)
 	}
 }
@@ -544,11 +544,11 @@ func TestDetectorsRefuseWhatTheyDoNotRead(t *testing.T) {
 		{plan.Post{Kind: registry.Segment}, []int64{1, 20, 8400}, []int64{1, 32, 4, 4}, nil, "at least one class"},
 		{plan.Post{Kind: registry.Keypoints}, []int64{1, 57, 8400}, nil, nil, "52 are left for points"},
 	} {
-		if _, err := newDetector(b.dev, &c.post, c.shape, c.more, whole(640, 640), c.labels, 0); !errors.Is(err, ErrPlan) || !strings.Contains(err.Error(), c.says) {
+		if _, err := newDetector(b.dev, &c.post, c.shape, c.more, whole(640, 640), c.labels, 0); !errors.Is(err, registry.ErrPlan) || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%+v of %v: %v", c.post, c.shape, err)
 		}
 	}
-	if _, err := newRegions([]int64{1, 3, 10, 10}, whole(10, 10), 0, true, 0); !errors.Is(err, ErrPlan) {
+	if _, err := newRegions([]int64{1, 3, 10, 10}, whole(10, 10), 0, true, 0); !errors.Is(err, registry.ErrPlan) {
 		t.Errorf("%v", err)
 	}
 }
@@ -577,7 +577,7 @@ func TestGarbageIsDecodedWithoutHarm(t *testing.T) {
 			case "v10":
 				shape = []int64{1, 20, 6}
 			}
-			in := b.tensor(fill(int(volume(shape))), shape...)
+			in := b.tensor(fill(int(elements(shape))), shape...)
 			if p.Kind == registry.Segment {
 				more := b.tensor(fill(4*5*5), 1, 4, 5, 5)
 				in.More = &more
@@ -631,4 +631,13 @@ func TestDecodersAllocateNothingFrameByFrame(t *testing.T) {
 	if n := testing.AllocsPerRun(50, run); n != 0 {
 		t.Errorf("a frame allocates %v times", n)
 	}
+}
+
+// elements is how many a tensor of a shape has.
+func elements(shape []int64) int64 {
+	n := int64(1)
+	for _, d := range shape {
+		n *= d
+	}
+	return n
 }

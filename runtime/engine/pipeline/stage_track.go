@@ -7,6 +7,7 @@ import (
 
 	"github.com/yoctune/yoctune/runtime/engine/pipeline/frame"
 	"github.com/yoctune/yoctune/runtime/engine/pipeline/track"
+	registry "github.com/yoctune/yoctune/schema/pipeline"
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
@@ -24,7 +25,7 @@ func (b *builder) follow(k int, s *plan.PipelineStage) (work, error) {
 	c := track.Config{Hits: p.Hits, MaxLost: time.Duration(p.MaxLost), Max: p.Max}
 	if p.IoU != "" {
 		var err error
-		if c.IoU, err = fraction("iou", p.IoU); err != nil {
+		if c.IoU, err = registry.Fraction("iou", p.IoU); err != nil {
 			return nil, err
 		}
 	}

@@ -1,4 +1,4 @@
-package pipeline
+package decode
 
 import (
 	"cmp"
@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"unsafe"
 
 	"github.com/yoctune/yoctune/runtime/engine/core"
 	"github.com/yoctune/yoctune/runtime/engine/pipeline/frame"
@@ -24,17 +23,17 @@ const (
 	maxCandidates   = 4096 // boxes over the threshold that suppress each other, the best of them
 )
 
-// picture is how the tensor of a stage lies in the frame.
-type picture struct {
+// Picture is how the tensor of a stage lies in the frame.
+type Picture struct {
 	core.Geometry
-	width, height int // of the tensor
+	Width, Height int // of the tensor
 }
 
 // detector reads boxes from the output of a YOLO. All but its last step is the
 // core's: decode and non-maximum suppression.
 type detector struct {
 	p       *plan.Post
-	at      picture
+	at      Picture
 	labels  []string
 	head    string
 	anchors int
@@ -59,7 +58,7 @@ type detector struct {
 
 // newDetector checks that the tensor is what the head says. More is the shape of the
 // prototypes of masks, nil without.
-func newDetector(dev *core.Device, p *plan.Post, shape, more []int64, at picture, labels []string, score float32) (*detector, error) {
+func newDetector(dev *core.Device, p *plan.Post, shape, more []int64, at Picture, labels []string, score float32) (*detector, error) {
 	d := &detector{p: p, at: at, labels: labels, head: p.Head, top: p.Top, score: score}
 	if d.head == "" {
 		d.head = "v8"
@@ -73,7 +72,7 @@ func newDetector(dev *core.Device, p *plan.Post, shape, more []int64, at picture
 	iou := float32(detectIoU)
 	if p.IoU != "" {
 		var err error
-		if iou, err = fraction("iou", p.IoU); err != nil {
+		if iou, err = registry.Fraction("iou", p.IoU); err != nil {
 			return nil, err
 		}
 	}
@@ -81,7 +80,7 @@ func newDetector(dev *core.Device, p *plan.Post, shape, more []int64, at picture
 		return nil, err
 	}
 	if len(labels) > 0 && d.head != "v10" && len(labels) != d.classes {
-		return nil, fmt.Errorf("%w: the labels file has %d lines, the model knows %d classes", ErrPlan, len(labels), d.classes)
+		return nil, fmt.Errorf("%w: the labels file has %d lines, the model knows %d classes", registry.ErrPlan, len(labels), d.classes)
 	}
 	most := min(d.anchors, maxCandidates)
 	d.args = core.DecodeArgs{
@@ -129,14 +128,14 @@ func (d *detector) release() error {
 // layout finds out where the tensor has what.
 func (d *detector) layout(shape, more []int64) error {
 	bad := func(want string) error {
-		return fmt.Errorf("%w: %s with a %s head reads a tensor %s, the model gives %v", ErrPlan, d.p.Kind, d.head, want, shape)
+		return fmt.Errorf("%w: %s with a %s head reads a tensor %s, the model gives %v", registry.ErrPlan, d.p.Kind, d.head, want, shape)
 	}
 	if len(shape) != 3 || shape[0] != 1 || shape[1] < 5 && shape[2] < 5 || shape[1] > math.MaxInt32 || shape[2] > math.MaxInt32 {
 		return bad("of three dimensions for one frame")
 	}
 	a, b := int(shape[1]), int(shape[2])
 	if more != nil && (len(more) != 4 || more[0] != 1) {
-		return fmt.Errorf("%w: prototypes of masks are a tensor [1 masks height width], the model gives %v", ErrPlan, more)
+		return fmt.Errorf("%w: prototypes of masks are a tensor [1 masks height width], the model gives %v", registry.ErrPlan, more)
 	}
 	d.first = 4
 	channels := 0
@@ -155,7 +154,7 @@ func (d *detector) layout(shape, more []int64) error {
 			d.anchors, channels = a, b
 		}
 	default:
-		return fmt.Errorf("%w: head %q; it is one of v5, v8, v10, v11", ErrPlan, d.head)
+		return fmt.Errorf("%w: head %q; it is one of v5, v8, v10, v11", registry.ErrPlan, d.head)
 	}
 	switch d.classes = channels - d.first; d.p.Kind {
 	case registry.Segment:
@@ -165,7 +164,7 @@ func (d *detector) layout(shape, more []int64) error {
 		known := max(d.p.Classes, 1)
 		d.extra = d.classes - known
 		if d.classes = known; d.extra < 3 || d.extra%3 != 0 {
-			return fmt.Errorf("%w: of the %d values of a box %d are left for points, which take three each: set classes", ErrPlan, channels, d.extra)
+			return fmt.Errorf("%w: of the %d values of a box %d are left for points, which take three each: set classes", registry.ErrPlan, channels, d.extra)
 		}
 	}
 	if d.classes < 1 || d.anchors < 1 {
@@ -317,18 +316,4 @@ func another(into []result.Result, kind string) ([]result.Result, *result.Result
 	r := &into[n]
 	*r = result.Result{Kind: kind, Points: r.Points[:0], Mask: result.Mask{Counts: r.Mask.Counts[:0]}}
 	return into, r
-}
-
-// fraction reads a decimal text from 0 to 1.
-func fraction(field, text string) (float32, error) {
-	v, err := decimal(text)
-	if err != nil || v < 0 || v > 1 {
-		return 0, fmt.Errorf("%w: %s %q is not a decimal number from 0 to 1", ErrPlan, field, text)
-	}
-	return v, nil
-}
-
-// bytesOf is the memory of a tensor outside the Go heap.
-func bytesOf(data []float32) []byte {
-	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(data))), 4*len(data))
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/yoctune/yoctune/runtime/engine/ort"
+	"github.com/yoctune/yoctune/runtime/engine/pipeline/decode"
 	"github.com/yoctune/yoctune/runtime/engine/pipeline/frame"
 	registry "github.com/yoctune/yoctune/schema/pipeline"
 	"github.com/yoctune/yoctune/schema/plan"
@@ -21,7 +22,7 @@ type bound struct {
 }
 
 // run runs the models and makes one output of theirs.
-func (r *bound) run(v vote) error {
+func (r *bound) run(v decode.Vote) error {
 	for _, b := range r.runs {
 		if err := classify(b.Run()); err != nil {
 			return err
@@ -38,18 +39,18 @@ func (r *bound) run(v vote) error {
 // to learn the shapes of its outputs, and binds each frame's tensors to it.
 func (b *builder) model(k int, s *plan.PipelineStage) (work, error) {
 	st := &b.p.steps[k]
-	v := mean
+	v := decode.Mean
 	if e := s.Model.Ensemble; e != nil {
 		var err error
-		if v, err = parseVote(e.Vote); err != nil {
+		if v, err = decode.ParseVote(e.Vote); err != nil {
 			return nil, err
 		}
 	}
-	names := b.besides(k)
+	names := secondOutputs(b.levels[b.now].stages, k)
 	var models []member
 	var options []ort.Options
 	for n, m := range registry.Models(s) {
-		path, err := b.find(m.Path, m.SHA256)
+		path, err := b.files.find(m.Path, m.SHA256)
 		if err != nil {
 			return nil, err
 		}
@@ -170,9 +171,8 @@ type member struct {
 	sessions []*ort.Session
 }
 
-// besides names further outputs of the model of stage k that the next one reads.
-func (b *builder) besides(k int) []string {
-	stages := b.levels[b.now].stages
+// secondOutputs names further outputs of the model of stage k that the next one reads.
+func secondOutputs(stages []plan.PipelineStage, k int) []string {
 	if k+1 == len(stages) || stages[k+1].Post == nil {
 		return nil
 	}
@@ -223,15 +223,6 @@ func (b *builder) outputs(k int, shapes [][]int64) error {
 		b.p.frames[i].Tensors[b.now][k].More = &t
 	}
 	return nil
-}
-
-// volume is the number of elements of a shape.
-func volume(shape []int64) int64 {
-	n := int64(1)
-	for _, d := range shape {
-		n *= d
-	}
-	return n
 }
 
 // ballot allocates the outputs of the further models.
@@ -316,19 +307,13 @@ func classify(err error) error {
 	return err
 }
 
-// providers is what may run a model, best first.
-func (b *builder) providers(s *plan.PipelineStage) []string {
-	switch {
-	case b.gpu != nil && onGPU(s): // the others run it in the worker
-		return []string{ort.CPU}
-	}
-	return s.ModelProviders()
-}
-
 // tune sets how a stage's models run.
 func (b *builder) tune(k int, s *plan.PipelineStage, o *ort.Options) error {
 	m, st := s.Model, &b.p.steps[k]
-	o.Threads, o.Spinning, o.NoArena, o.Providers = m.Threads, m.Spinning, m.NoArena, b.providers(s)
+	o.Threads, o.Spinning, o.NoArena, o.Providers = m.Threads, m.Spinning, m.NoArena, s.ModelProviders()
+	if registry.Isolated(&b.o.Plan, s) { // the others run it in the worker
+		o.Providers = []string{ort.CPU}
+	}
 	if o.Threads == 0 {
 		cores, err := countCPUs(b.o.Plan.CPUs)
 		if err != nil {
@@ -346,7 +331,7 @@ func (b *builder) open(k int, s *plan.PipelineStage, path string, o ort.Options)
 		return all, nil
 	}
 	st := &b.p.steps[k]
-	o.Engine = func() (string, error) { return b.engine(s, path) }
+	o.Engine = func() (string, error) { return findEngine(b.o, s, path) }
 	var all []*ort.Session
 	for range st.workers() {
 		session, err := b.rt.NewSession(path, o)

@@ -1,0 +1,32 @@
+package decode
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	registry "github.com/yoctune/yoctune/schema/pipeline"
+)
+
+// maxLabels bounds a labels file, in bytes.
+const maxLabels = 4 << 20
+
+// ReadLabels reads one label a line. Blanks inside a line belong to the label.
+func ReadLabels(path string) ([]string, error) {
+	st, err := os.Stat(path)
+	if err != nil {
+		return nil, fmt.Errorf("labels: %w", err)
+	}
+	if !st.Mode().IsRegular() || st.Size() > maxLabels {
+		return nil, fmt.Errorf("%w: labels %s is not a file of at most %d bytes", registry.ErrPlan, path, maxLabels)
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("labels: %w", err)
+	}
+	text := strings.TrimSuffix(strings.ReplaceAll(string(b), "\r\n", "\n"), "\n")
+	if text == "" {
+		return nil, fmt.Errorf("%w: labels %s is empty", registry.ErrPlan, path)
+	}
+	return strings.Split(text, "\n"), nil
+}

@@ -1,0 +1,98 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/yoctune/yoctune/runtime/engine/core"
+	"github.com/yoctune/yoctune/runtime/engine/pipeline/frame"
+	"github.com/yoctune/yoctune/runtime/engine/worker"
+	registry "github.com/yoctune/yoctune/schema/pipeline"
+	"github.com/yoctune/yoctune/schema/plan"
+)
+
+// gpuStage is one stage on the GPU, for one level of the ladder.
+type gpuStage struct {
+	id     string
+	drop   bool // nobody else does its work
+	gpu    work
+	cpu    work
+	share  *share
+	spare  []*frame.Frame // for each GPU and instance of a preprocess stage, see quarantine
+	others *atomic.Uint64
+}
+
+// gpuStage lets stage k be done by do on the GPU, and by cpu where that fails.
+func (b *builder) gpuStage(k int, s *plan.PipelineStage, cpu, do work, by *share) work {
+	g := &gpuStage{id: s.ID, drop: s.Fallback == fallbackDrop, gpu: do, cpu: cpu, share: by, others: &b.p.others[k]}
+	if registry.StageOf(s.Kind).Direct { // of which there is one in a line
+		for i := range b.p.spares {
+			g.spare = append(g.spare, &b.p.frames[len(b.p.frames)-b.p.spares+i])
+		}
+	}
+	b.gpu.stages = append(b.gpu.stages, g)
+	if !g.drop {
+		b.levels[b.now].fallbacks[k] = cpu
+	}
+	b.p.steps[k].backend, b.p.steps[k].aside = gpuBackend(b.o.GPU)+" in a process of its own", true
+	return g.run
+}
+
+// run does a batch on the GPU; else a smaller one, then on the CPU, then not at all.
+func (g *gpuStage) run(ctx context.Context, instance int, f []*frame.Frame) error {
+	err := g.gpu(ctx, instance, f)
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, worker.ErrUnavailable):
+	case worker.Elsewhere(err):
+		g.quarantine(instance, f)
+	case !errors.Is(err, core.ErrOOM):
+		return err
+	case len(f) > 1:
+		return fmt.Errorf("%w: %w", errNoMemory, err)
+	}
+	switch {
+	case !g.drop:
+		if err = g.cpu(ctx, instance, f); err == nil {
+			g.others.Add(uint64(len(f)))
+		}
+		return err
+	case errors.Is(err, worker.ErrTimeout):
+		return errLate
+	case errors.Is(err, core.ErrOOM):
+		return fmt.Errorf("%w: %w", errNoMemory, err)
+	}
+	return errNoDevice
+}
+
+// quarantine gives a frame the tensors of another one: a worker that was given up may
+// still write to those it had. The next worker starts only when the last one has ended,
+// so one spare for each instance and GPU is enough. What models make in the worker is copied
+// from memory of their instance, and needs none.
+func (g *gpuStage) quarantine(instance int, f []*frame.Frame) {
+	if len(g.spare) > 0 {
+		a, b := f[0], g.spare[instance*len(g.share.clients)+g.share.last[instance]]
+		a.Tensors, b.Tensors = b.Tensors, a.Tensors
+		a.Slot, b.Slot = b.Slot, a.Slot
+	}
+}
+
+// warmFallback runs what the CPU does for the GPU once, so that the frame for which
+// it is needed finds everything in place.
+func (b *builder) warmFallback(n int, f *frame.Frame) error {
+	for k := range b.p.steps {
+		cpu := b.levels[n].fallbacks[k]
+		for i := range b.p.steps[k].workers() {
+			if cpu == nil {
+				continue
+			}
+			if err := cpu(context.Background(), i, []*frame.Frame{f}); err != nil {
+				return fmt.Errorf("stage %s, warming up on the CPU: %w", b.p.steps[k].id, err)
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,111 @@
+package pipeline
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/yoctune/yoctune/runtime/engine/pipeline/decode"
+)
+
+// ModelStore is where layers install models, by their SHA-256.
+const ModelStore = "/usr/share/yoctune/models"
+
+// modelFiles finds models and labels.
+type modelFiles struct {
+	dir    string              // that relative paths of the plan are relative to
+	models string              // folder to look in first, "": none
+	labels map[string][]string // that were read, by path
+}
+
+// find looks for a model where --models, the plan's folder and the layers put
+// it, in this order.
+func (m *modelFiles) find(path, sum string) (string, error) {
+	if path == "" && sum == "" {
+		return "", fmt.Errorf("%w: the model has neither path nor sha256", ErrPlan)
+	}
+	if sum != "" && !isSHA256(sum) {
+		return "", fmt.Errorf("%w: model sha256 %.80q is not 64 lower-case hexadecimal digits", ErrPlan, sum)
+	}
+	var tries []string
+	add := func(dir, name string) {
+		if dir != "" && name != "" {
+			tries = append(tries, filepath.Join(dir, name))
+		}
+	}
+	if path != "" && !filepath.IsAbs(path) {
+		add(m.models, path)
+	}
+	if path != "" {
+		add(m.models, filepath.Base(path))
+	}
+	add(m.models, sum)
+	if path != "" {
+		tries = append(tries, locate(m.dir, path))
+	}
+	add(ModelStore, sum)
+	return firstFile(tries)
+}
+
+// firstFile returns the first path that exists.
+func firstFile(tries []string) (string, error) {
+	for _, t := range tries {
+		_, err := os.Stat(t)
+		if err == nil {
+			return t, nil
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			return "", fmt.Errorf("%w: %w", ErrModelFile, err)
+		}
+	}
+	return "", fmt.Errorf("%w: it is in none of %s: install it, or name its folder with --models",
+		ErrModelFile, strings.Join(tries, ", "))
+}
+
+func isSHA256(s string) bool {
+	b, err := hex.DecodeString(s)
+	return err == nil && len(b) == sha256.Size && strings.ToLower(s) == s
+}
+
+// checkSum compares a model with the sum in the plan, when there is one.
+func checkSum(want string) func([]byte) error {
+	if want == "" {
+		return nil
+	}
+	return func(model []byte) error {
+		sum := sha256.Sum256(model)
+		if got := hex.EncodeToString(sum[:]); got != want {
+			return fmt.Errorf("%w: its sha256 is %s, the plan wants %s: it is another model or was damaged", ErrModelFile, got, want)
+		}
+		return nil
+	}
+}
+
+// readLabels finds a file of labels where models are looked for; nil without one.
+func (m *modelFiles) readLabels(name string) ([]string, error) {
+	if name == "" {
+		return nil, nil
+	}
+	var tries []string
+	if m.models != "" {
+		if !filepath.IsAbs(name) {
+			tries = append(tries, filepath.Join(m.models, name))
+		}
+		tries = append(tries, filepath.Join(m.models, filepath.Base(name)))
+	}
+	path, err := firstFile(append(tries, locate(m.dir, name)))
+	if err != nil {
+		return nil, fmt.Errorf("labels: %w", err)
+	}
+	if m.labels[path] == nil {
+		if m.labels[path], err = decode.ReadLabels(path); err != nil {
+			return nil, err
+		}
+	}
+	return m.labels[path], nil
+}

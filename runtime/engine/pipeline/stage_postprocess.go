@@ -1,0 +1,68 @@
+package pipeline
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/yoctune/yoctune/runtime/engine/pipeline/decode"
+	"github.com/yoctune/yoctune/runtime/engine/pipeline/frame"
+	registry "github.com/yoctune/yoctune/schema/pipeline"
+	"github.com/yoctune/yoctune/schema/plan"
+)
+
+// post reads results from the tensor before it.
+func (b *builder) post(k int, s *plan.PipelineStage) (work, error) {
+	labels, err := b.files.readLabels(s.Post.Labels)
+	if err != nil {
+		return nil, err
+	}
+	if err := b.lend(k, s.Post.Kind); err != nil {
+		return nil, err
+	}
+	// A decoder may have memory of its own.
+	decoders := make([]decode.Decoder, b.p.steps[k].workers())
+	for i := range decoders {
+		d, release, err := decode.New(b.dev, s.Post, decode.Input{Shape: b.shape, More: b.more, At: b.at}, labels)
+		if err != nil {
+			return nil, err
+		}
+		if release != nil {
+			b.p.closers = append(b.p.closers, release)
+		}
+		decoders[i] = d
+	}
+	return func(_ context.Context, instance int, batch []*frame.Frame) error {
+		for _, f := range batch {
+			var err error
+			if f.Results, err = decoders[instance](f.Tensors[f.Level][k-1], f.Results); err != nil {
+				return err
+			}
+		}
+		return nil
+	}, nil
+}
+
+// lend lets the core read the tensors before stage k, for the kinds it decodes.
+func (b *builder) lend(k int, kind string) error {
+	if d, _ := registry.DecodeOf(kind); !d.Boxes {
+		return nil
+	}
+	dev, err := b.core()
+	if err != nil {
+		return err
+	}
+	for i := range b.p.frames {
+		t := &b.p.frames[i].Tensors[b.now][k-1]
+		if t.ORT == nil {
+			return fmt.Errorf("%w: %s reads the output of a model", ErrPlan, kind)
+		}
+		if t.Buf != nil {
+			continue
+		}
+		if t.Buf, err = dev.Register(t.Bytes()); err != nil {
+			return err
+		}
+		b.p.closers = append(b.p.closers, t.Buf.Release)
+	}
+	return nil
+}

@@ -1,0 +1,203 @@
+package pipeline
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/yoctune/yoctune/runtime/engine/core"
+	"github.com/yoctune/yoctune/runtime/engine/pipeline/decode"
+	"github.com/yoctune/yoctune/runtime/engine/pipeline/frame"
+	"github.com/yoctune/yoctune/runtime/engine/worker"
+	registry "github.com/yoctune/yoctune/schema/pipeline"
+	"github.com/yoctune/yoctune/schema/plan"
+)
+
+// preprocess makes a tensor of a frame in one pass.
+func (b *builder) preprocess(k int, s *plan.PipelineStage) (work, error) {
+	f := b.p.source.Format()
+	args, err := preprocessArgs(s.Preprocess, f)
+	if err != nil {
+		return nil, err
+	}
+	g, err := args.Geometry()
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrPlan, err)
+	}
+	b.at = decode.Picture{Geometry: g, Width: args.OutW, Height: args.OutH}
+	args = f.Part(args)
+	dev, err := b.core()
+	if err != nil {
+		return nil, err
+	}
+	if b.here != nil && onGPU(s) {
+		dev = b.here
+	}
+	b.p.info.Backend = dev.Backend()
+	b.p.steps[k].backend = dev.Backend()
+	if err := b.tensors(k, []int64{1, 3, int64(args.OutH), int64(args.OutW)}); err != nil {
+		return nil, err
+	}
+	work := func(ctx context.Context, _ int, batch []*frame.Frame) error {
+		for _, fr := range batch {
+			a := args
+			a.Out = fr.Tensors[fr.Level][k].Data
+			var err error
+			if a.Planes, err = core.SplitPlanes(f.Pixels, f.Width, f.Height, fr.Pixels); err != nil {
+				return err
+			}
+			if err := dev.Preprocess(ctx, a); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if b.gpu == nil || !onGPU(s) {
+		return work, nil
+	}
+	b.p.info.Backend = gpuBackend(b.o.GPU)
+	by, err := b.gpu.share(b.p.steps[k].workers())
+	if err != nil {
+		return nil, err
+	}
+	do, err := b.preprocessOnGPU(k, args, f, by)
+	if err != nil {
+		return nil, err
+	}
+	return b.gpuStage(k, s, work, do, by), nil
+}
+
+// launches are the plan's launch configurations of the core's kernels. A device takes
+// them when it is opened, the CPU's as well: what the GPU would refuse is refused there.
+func launches(p *plan.Pipeline) []core.KernelConfig {
+	var out []core.KernelConfig
+	for _, k := range p.Kernels {
+		out = append(out, core.KernelConfig{Kernel: k.Kernel, Block: k.Block})
+	}
+	return out
+}
+
+func preprocessArgs(p *plan.Preprocess, f frame.Format) (core.Preprocess, error) {
+	width, height := f.Whole()
+	a := core.Preprocess{
+		Format: f.Pixels, Width: width, Height: height, Matrix: f.Matrix,
+		OutW: p.Width, OutH: p.Height, Pad: uint8(p.Pad),
+	}
+	bad := func(field string, value any, want string) error {
+		return fmt.Errorf("%w: %s %v; it is %s", ErrPlan, field, value, want)
+	}
+	switch p.Fit {
+	case "stretch", "":
+		a.Fit = core.Stretch
+	case "letterbox":
+		a.Fit = core.Letterbox
+	default:
+		return a, bad("fit", p.Fit, "stretch or letterbox")
+	}
+	switch p.Color {
+	case "rgb", "":
+		a.Color = core.RGB
+	case "bgr":
+		a.Color = core.BGR
+	default:
+		return a, bad("color", p.Color, "rgb or bgr")
+	}
+	if p.Layout != "nchw" && p.Layout != "" {
+		return a, bad("layout", p.Layout, "nchw")
+	}
+	if p.DType != "f32" && p.DType != "" {
+		return a, bad("dtype", p.DType, "f32")
+	}
+	if p.Pad < 0 || p.Pad > 255 {
+		return a, bad("pad", p.Pad, "0 to 255")
+	}
+	if c := p.Crop; c != nil {
+		if c.Width < 1 || c.Height < 1 || c.X < 0 || c.Y < 0 || c.X > width-c.Width || c.Y > height-c.Height {
+			return a, fmt.Errorf("%w: crop %dx%d at %d,%d is not inside the frame of %dx%d",
+				ErrPlan, c.Width, c.Height, c.X, c.Y, width, height)
+		}
+		a.Crop = core.Rect{X: c.X, Y: c.Y, Width: c.Width, Height: c.Height}
+	}
+	var err error
+	if a.Mean, err = channels("mean", p.Mean, 0); err != nil {
+		return a, err
+	}
+	if a.Std, err = channels("std", p.Std, 1); err != nil {
+		return a, err
+	}
+	for _, v := range a.Std {
+		if v == 0 {
+			return a, bad("std", p.Std, "not zero")
+		}
+	}
+	return a, nil
+}
+
+// channels reads the three values of mean or std, or one for all.
+func channels(field string, text []string, unset float32) ([3]float32, error) {
+	v := [3]float32{unset, unset, unset}
+	if len(text) != 0 && len(text) != 1 && len(text) != 3 {
+		return v, fmt.Errorf("%w: %s has %d values; it has 3, or 1 for all channels", ErrPlan, field, len(text))
+	}
+	for i := range v {
+		if len(text) == 0 {
+			break
+		}
+		x, err := registry.Decimal(text[min(i, len(text)-1)])
+		if err != nil {
+			return v, fmt.Errorf("%w: %s: %w", ErrPlan, field, err)
+		}
+		v[i] = x
+	}
+	return v, nil
+}
+
+// preprocessOnGPU is the work of a preprocess stage in the worker.
+func (b *builder) preprocessOnGPU(k int, args core.Preprocess, f frame.Format, by *share) (work, error) {
+	g, level, limit, lane := b.gpu, b.now, b.p.steps[k].limit, b.gpu.lanes[k]
+	said := slices.ContainsFunc(b.o.Plan.Kernels, func(l plan.KernelLaunch) bool { return l.Kernel == registry.Preprocess.Kind })
+	if level == 0 && !said {
+		for _, c := range g.clients {
+			c.Tune(args)
+		}
+	}
+	lists := make([]*core.List, b.p.steps[k].workers())
+	for n := range lists {
+		lists[n] = g.clients[0].Draft().List()
+	}
+	add := func(list *core.List, pixels, to []byte) error {
+		planes, err := core.SplitPlanes(f.Pixels, f.Width, f.Height, pixels)
+		if err != nil {
+			return err
+		}
+		var at [3]core.Region
+		for n, p := range planes {
+			if len(p) > 0 {
+				at[n] = g.region(p)
+			}
+		}
+		a := args
+		list.Preprocess(g.region(to), at, &a)
+		return nil
+	}
+	warm, err := b.warmTensor(b.shape)
+	if err != nil {
+		return nil, err
+	}
+	first := g.clients[0].Draft().List()
+	if err := add(first, b.p.frames[0].Pixels, warm.Bytes()); err != nil {
+		return nil, err
+	}
+	for _, c := range g.clients {
+		c.Warm(first)
+	}
+	return func(_ context.Context, instance int, batch []*frame.Frame) error {
+		list := lists[instance].Reset()
+		for _, fr := range batch {
+			if err := add(list, fr.Pixels, fr.Tensors[level][k].Bytes()); err != nil {
+				return err
+			}
+		}
+		return by.on(instance, len(batch), func(c *worker.Client) error { return c.Run(lane+instance, list, limit) })
+	}, nil
+}
