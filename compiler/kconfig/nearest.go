@@ -1,6 +1,10 @@
 package kconfig
 
-import "sort"
+import (
+	"sort"
+
+	"github.com/yoctune/yoctune/internal/spelling"
+)
 
 // nearest lists up to three symbols whose names are close to one that does not
 // exist, nearest first.
@@ -13,10 +17,7 @@ func nearest(k *Kernel, name string) []string {
 	limit := max(2, len(name)/5)
 	for i := range k.Symbols {
 		n := k.Symbols[i].Name
-		if d := len(n) - len(name); d > limit || -d > limit || !hasPrompt(&k.Symbols[i]) {
-			continue
-		}
-		if d := distance(name, n, limit); d <= limit {
+		if d := spelling.DistanceWithin(name, n, limit); d <= limit && hasPrompt(&k.Symbols[i]) {
 			hits = append(hits, hit{n, d})
 		}
 	}
@@ -31,31 +32,4 @@ func nearest(k *Kernel, name string) []string {
 		out = append(out, hits[i].name)
 	}
 	return out
-}
-
-// distance counts the single-letter edits between two names, giving up above
-// limit.
-func distance(a, b string, limit int) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		diag := row[0]
-		row[0] = i
-		best := i
-		for j := 1; j <= len(b); j++ {
-			up := row[j]
-			cost := diag
-			if a[i-1] != b[j-1] {
-				cost = 1 + min(diag, up, row[j-1])
-			}
-			diag, row[j] = up, cost
-			best = min(best, cost)
-		}
-		if best > limit {
-			return limit + 1
-		}
-	}
-	return row[len(b)]
 }

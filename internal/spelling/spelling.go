@@ -31,24 +31,43 @@ func Nearest(word string, candidates []string) string {
 // Distance counts the insertions, deletions, substitutions and swaps of neighbours that
 // turn one word into the other. Case does not matter.
 func Distance(a, b string) int {
-	x, y := []rune(strings.ToLower(a)), []rune(strings.ToLower(b))
-	older, old, row := make([]int, len(y)+1), make([]int, len(y)+1), make([]int, len(y)+1)
-	for j := range old {
+	return bounded([]rune(strings.ToLower(a)), []rune(strings.ToLower(b)), len(a)+len(b))
+}
+
+// DistanceWithin is [Distance] between names in ASCII whose case matters. It gives up at
+// limit+1, which makes it quick for long lists.
+func DistanceWithin(a, b string, limit int) int { return bounded([]byte(a), []byte(b), limit) }
+
+func bounded[T comparable](a, b []T, limit int) int {
+	if d := len(a) - len(b); d > limit || -d > limit {
+		return limit + 1
+	}
+	var buffers [3][64]int // most names are shorter: nothing is allocated for them
+	older, old, row := buffers[0][:], buffers[1][:], buffers[2][:]
+	if len(b) >= len(row) {
+		older, old, row = make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
+	}
+	for j := range len(b) + 1 {
 		old[j] = j
 	}
-	for i := 1; i <= len(x); i++ {
+	for i := 1; i <= len(a); i++ {
 		row[0] = i
-		for j := 1; j <= len(y); j++ {
+		least := i
+		for j := 1; j <= len(b); j++ {
 			cost := 1
-			if x[i-1] == y[j-1] {
+			if a[i-1] == b[j-1] {
 				cost = 0
 			}
 			row[j] = min(old[j]+1, row[j-1]+1, old[j-1]+cost)
-			if i > 1 && j > 1 && x[i-1] == y[j-2] && x[i-2] == y[j-1] {
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
 				row[j] = min(row[j], older[j-2]+1)
 			}
+			least = min(least, row[j])
 		}
 		older, old, row = old, row, older
+		if least > limit+1 { // a swap may still save one
+			return limit + 1
+		}
 	}
-	return old[len(y)]
+	return min(old[len(b)], limit+1)
 }

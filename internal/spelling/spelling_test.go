@@ -30,3 +30,17 @@ func TestASwapOfNeighboursCountsOnce(t *testing.T) {
 		}
 	}
 }
+
+func FuzzDistanceWithin(f *testing.F) {
+	f.Add("evt", "vet", 2)
+	f.Fuzz(func(t *testing.T, a, b string, limit int) {
+		if len(a) > 50 || len(b) > 50 {
+			return
+		}
+		limit &= 63
+		there, back, all := DistanceWithin(a, b, limit), DistanceWithin(b, a, limit), DistanceWithin(a, b, 100)
+		if there != back || there != min(all, limit+1) || (all == 0) != (a == b) {
+			t.Errorf("%q %q within %d: %d, the other way %d, without limit %d", a, b, limit, there, back, all)
+		}
+	})
+}

@@ -15,6 +15,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/yoctune/yoctune/internal/spelling"
 )
 
 //go:embed data/sysctls.json
@@ -266,42 +268,15 @@ func (p Presence) Range() (low, high *int64) {
 // another prefix, or the fewest letters changed. It finds nothing rather than
 // something far off.
 func Nearest(name string) (string, bool) {
-	best, least := "", 1+min(len(name)/4, 4)
+	best, limit := "", min(len(name)/4, 4)
 	last := name[strings.LastIndexAny(name, "./")+1:]
 	for _, f := range load().Facts {
 		if last != "" && f.Key[strings.LastIndexByte(f.Key, '.')+1:] == last && f.Key != name {
 			return f.Key, true
 		}
-		if d := distance(name, f.Key, least); d < least {
-			best, least = f.Key, d
+		if d := spelling.DistanceWithin(name, f.Key, limit); d <= limit {
+			best, limit = f.Key, d-1 // only a nearer one replaces it
 		}
 	}
 	return best, best != ""
-}
-
-// distance is Levenshtein's, given up at limit.
-func distance(a, b string, limit int) int {
-	if len(a)-len(b) >= limit || len(b)-len(a) >= limit {
-		return limit
-	}
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal, smallest := row[0], i+1
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			diagonal, row[j+1] = row[j+1], min(cost, row[j]+1, row[j+1]+1)
-			smallest = min(smallest, row[j+1])
-		}
-		if smallest >= limit {
-			return limit
-		}
-	}
-	return row[len(b)]
 }

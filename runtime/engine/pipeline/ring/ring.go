@@ -83,6 +83,7 @@ type Writer struct {
 
 // Create makes the ring anew: readers of an old one keep what they have.
 func Create(path string, slots, size int) (_ *Writer, err error) {
+	// Not renameio, which would write the memory of a ring to the disk.
 	f, err := os.CreateTemp(filepath.Dir(path), ".ring-*")
 	if err != nil {
 		return nil, err
