@@ -129,7 +129,7 @@ func (r *recipe) statement(g []*Line) {
 		r.require(l, word1, strings.TrimSpace(rest))
 		return
 	case "inherit":
-		l.left("a recipe's class; yoctune writes recipes of its own")
+		l.left("a recipe's class; yoctune writes its own recipes")
 		return
 	case "addtask", "deltask", "EXPORT_FUNCTIONS", "unset", "addfragments", "addpylib":
 		l.leftf("%s stays where it is", word1)
@@ -323,7 +323,7 @@ func (r *recipe) assign(l *Line, a assignment) {
 	}
 	if a.op == "append" && !strings.HasPrefix(a.value, " ") && a.value != "" && words(a.base) {
 		l.trap(FusedAppend)
-		l.adjusted("without a blank in front the first word melts into what stands there before")
+		l.adjusted("without a leading space the first word joins the previous one")
 	}
 	if a.old {
 		l.Verdict = Adjusted
@@ -479,7 +479,7 @@ func (r *recipe) inheritAll(l *Line, a assignment) {
 
 func (r *recipe) packages(l *Line, a assignment, action string) {
 	if a.removes() {
-		l.left(`taking it off a list is less than forbidding it, which packages: NAME: "exclude" does`)
+		l.left(`removal from a list is weaker than an exclusion, for which there is packages: NAME: "exclude"`)
 		return
 	}
 	for _, w := range strings.Fields(a.value) {
@@ -510,7 +510,7 @@ func (r *recipe) autoload(l *Line, a assignment) {
 
 func (r *recipe) kernelArgs(l *Line, a assignment) {
 	if a.removes() {
-		l.left("yoctune adds kernel arguments, and takes none away")
+		l.left("yoctune adds kernel arguments and removes none")
 		return
 	}
 	r.im.arguments(l, a.value)
@@ -598,7 +598,7 @@ func whenYes(word string) func(*Line, string) (string, bool) {
 // list adds the words of a variable to a list of the configuration.
 func (r *recipe) list(l *Line, a assignment, names ...string) {
 	if a.removes() {
-		l.left("yoctune adds to the list, and takes nothing away")
+		l.left("yoctune adds to the list and removes nothing")
 		return
 	}
 	var words []string
@@ -621,7 +621,7 @@ func (r *recipe) signatures(l *Line, a assignment) {
 	case "OEEquivHash":
 		l.understood("it comes with a hash server")
 	default:
-		l.leftf("yoctune knows OEBasicHash and OEEquivHash")
+		l.leftf("yoctune supports OEBasicHash and OEEquivHash")
 	}
 }
 
@@ -653,7 +653,7 @@ func (r *recipe) ofRecipes(l *Line, a assignment) bool {
 
 func (r *recipe) imageFeatures(l *Line, a assignment) {
 	if a.removes() {
-		l.left("yoctune adds to the list, and takes nothing away")
+		l.left("yoctune adds to the list and removes nothing")
 		return
 	}
 	for _, w := range strings.Fields(a.value) {

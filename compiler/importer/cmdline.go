@@ -23,7 +23,7 @@ func (im *importer) cmdlineFile(lines []*Line, _ Source) {
 		if extlinux {
 			rest, ok := cutFold(text, "APPEND ")
 			if !ok {
-				l.left("the boot loader's; yoctune sets kernel arguments only")
+				l.left("an entry of the boot loader; yoctune sets kernel arguments only")
 				continue
 			}
 			text = strings.TrimSpace(strings.Replace(rest, "${cbootargs}", "", 1))
@@ -53,7 +53,7 @@ func (im *importer) arguments(l *Line, text string) {
 	isolated, implied := im.isolation(words)
 	if isolated != nil {
 		im.set(l, coreList(isolated), "cpu", "isolate")
-		l.note("%s say one thing: these cores are kept free", strings.Join(implied, ", "))
+		l.note("%s mean the same: these cores are isolated", strings.Join(implied, ", "))
 	}
 	stock := strings.Fields(stockArgs(im))
 	seen := map[string]bool{}

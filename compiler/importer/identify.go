@@ -20,12 +20,12 @@ func (im *importer) identify() error {
 		names = clues.releases()
 	}
 	if len(names) == 0 {
-		return fmt.Errorf("%w: no LAYERSERIES_COMPAT names a release; say which with --release: %s", ErrWhich, strings.Join(release.Names(), ", "))
+		return fmt.Errorf("%w: no LAYERSERIES_COMPAT names a release; give --release: %s", ErrWhich, strings.Join(release.Names(), ", "))
 	}
 	for _, name := range names {
 		r, ok := release.Lookup(name)
 		if !ok {
-			return fmt.Errorf("release %q is %w; known are %s", name, ErrUnknown, strings.Join(release.Names(), ", "))
+			return fmt.Errorf("release %q is %w; there are %s", name, ErrUnknown, strings.Join(release.Names(), ", "))
 		}
 		im.release = r
 		err := im.module(clues)
@@ -53,7 +53,7 @@ func (im *importer) module(c clues) error {
 		}
 	}
 	if im.machine == "" && len(c.machineFiles) > 1 {
-		return fmt.Errorf("%w: the layer has several machines; say which with --machine: %s", ErrWhich, strings.Join(c.machineFiles, ", "))
+		return fmt.Errorf("%w: the layer has several machines; give --machine: %s", ErrWhich, strings.Join(c.machineFiles, ", "))
 	}
 	if im.machine == "" && len(c.machineFiles) == 1 {
 		im.machine = c.machineFiles[0]
@@ -65,24 +65,24 @@ func (im *importer) module(c clues) error {
 			candidates = c.boards(im.release.Name)
 		}
 		if len(candidates) == 0 && im.machine != "" {
-			return fmt.Errorf("%w: no module is known for machine %q on %s; say which with --board: %s", ErrWhich, im.machine, im.release.Name, strings.Join(board.IDs(), ", "))
+			return fmt.Errorf("%w: no known module for machine %q on %s; give --board: %s", ErrWhich, im.machine, im.release.Name, strings.Join(board.IDs(), ", "))
 		}
 		if len(candidates) != 1 {
 			if len(candidates) == 0 {
 				candidates = board.IDs()
 			}
-			return fmt.Errorf("%w: say which module with --board: %s", ErrWhich, strings.Join(candidates, ", "))
+			return fmt.Errorf("%w: give --board: %s", ErrWhich, strings.Join(candidates, ", "))
 		}
 		id = candidates[0]
 	}
 	b, ok := board.Lookup(id)
 	if !ok {
-		return fmt.Errorf("board %q is %w; known are %s", id, ErrUnknown, strings.Join(board.IDs(), ", "))
+		return fmt.Errorf("board %q is %w; there are %s", id, ErrUnknown, strings.Join(board.IDs(), ", "))
 	}
 	im.board = b
 	first, others := boardsOf(c.stock(im.machine), im.release.Name)
 	if all := append(first, others...); len(all) > 0 && !contains(all, id) {
-		return fmt.Errorf("%w: machine %s is for %s, not for %s; say which with --machine or --board", ErrWhich, im.machine, strings.Join(all, ", "), id)
+		return fmt.Errorf("%w: machine %s is for %s, not for %s; change --machine or --board", ErrWhich, im.machine, strings.Join(all, ", "), id)
 	}
 	facts, ok := b.Releases[im.release.Name]
 	if !ok || len(facts.Machines) == 0 {

@@ -84,7 +84,7 @@ func (r *Result) Count(v Verdict) int {
 // Errors of [Import].
 var (
 	// ErrWhich says that the files do not tell which board or release they are for.
-	ErrWhich = errors.New("the files do not say what they are for")
+	ErrWhich = errors.New("the files name no board or release")
 	// ErrRefused says that the checks refuse the configuration for a reason that
 	// no line of the sources is to blame for.
 	ErrRefused = errors.New("the configuration would not pass the checks")

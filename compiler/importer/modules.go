@@ -11,7 +11,7 @@ func (im *importer) modulesLoad(lines []*Line, _ Source) {
 		name, comment, ok := behind(l.Text)
 		if ok {
 			l.trap(TrailingComment)
-			l.adjusted("the format has no comment behind a name; %q would have been part of it", comment)
+			l.adjusted("the format has no comments after names; %q would become part of the name", comment)
 		}
 		im.module1(l, name, "load")
 	}
@@ -37,7 +37,7 @@ func (im *importer) modprobe(lines []*Line, _ Source) {
 			im.module1(l, words[1], "blacklist")
 		case words[0] == "options" && len(words) > 2 && word(words[1]):
 			// modprobe reads module parameters from the kernel command line too.
-			l.adjusted("as a kernel argument, which holds for the built-in driver as well")
+			l.adjusted("as a kernel argument, which also applies to a built-in driver")
 			for _, w := range words[2:] {
 				im.argument(l, words[1]+"."+w)
 			}
@@ -46,7 +46,7 @@ func (im *importer) modprobe(lines []*Line, _ Source) {
 			l.left("yoctune runs no commands when modules are loaded")
 			if len(words) > 2 && (words[2] == "/bin/true" || words[2] == "/bin/false") && word(words[1]) {
 				l.Verdict, l.Why = "", ""
-				l.adjusted("install %s %s keeps the module out; blacklist keeps it from loading by itself, not from being asked for by name", words[1], words[2])
+				l.adjusted("install %s %s blocks the module; blacklist prevents automatic loading, but not modprobe by name", words[1], words[2])
 				im.module1(l, words[1], "blacklist")
 			}
 		default:

@@ -49,7 +49,7 @@ func (im *importer) nvfancontrol(lines []*Line, _ Source) {
 		case parsed.Kind == nvfancontrol.FanStart:
 			fans++
 			if fans > 1 {
-				l.left("yoctune gives every fan the same profiles")
+				l.left("every fan has the same profiles in yoctune")
 				continue
 			}
 			l.understood("")
@@ -78,7 +78,7 @@ func (im *importer) nvfancontrol(lines []*Line, _ Source) {
 			open.rows = append(open.rows, fanLine{l, parsed.Point})
 		default:
 			open = nil
-			l.left("it stays as the BSP's file has it")
+			l.left("the BSP's own value stays")
 		}
 	}
 	for _, t := range tables {

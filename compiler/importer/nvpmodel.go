@@ -154,7 +154,7 @@ func (p *powerFile) mode(m nvpmodel.Mode) string {
 		return m.Name
 	}
 	if stock, ok := p.stock.Mode(m.Name); ok && !slices.ContainsFunc(differences(m, stock), expressible) {
-		head.adjusted("the stock mode: what differs from it cannot be expressed")
+		head.adjusted("the stock mode: its differences cannot be expressed")
 		if rest := missing(m, stock); len(rest) > 0 {
 			head.note("it also sets %s", strings.Join(rest, ", "))
 		}
@@ -165,7 +165,7 @@ func (p *powerFile) mode(m nvpmodel.Mode) string {
 	}
 	from := p.nearest(m)
 	if from.Name == "" || len(from.Settings) == 0 {
-		head.left("no stock mode to start from is known")
+		head.left("there is no known stock mode to start from")
 		for _, s := range m.Settings {
 			p.at(s.Line).left("its mode is left")
 		}
@@ -174,7 +174,7 @@ func (p *powerFile) mode(m nvpmodel.Mode) string {
 	name := m.Name
 	if _, taken := p.stock.Mode(name); taken {
 		name = strings.TrimSuffix(name[:min(len(name), 25)], "_") + "_CUSTOM"
-		head.adjusted("the stock mode %s stays as it is; with other values it is a mode of its own, %s", m.Name, name)
+		head.adjusted("the stock mode %s stays unchanged; its other values become a new mode, %s", m.Name, name)
 	}
 	if len(name) > 32 {
 		head.left("a name has at most 32 characters")
@@ -359,17 +359,17 @@ func (p *powerFile) clock(l *Line, value string, kind clockKind, names ...string
 	b := p.im.board
 	switch {
 	case err != nil || n < -1:
-		l.leftf("%s is no clock", clean(value))
+		l.leftf("%s is not a clock", clean(value))
 		return
 	case sameValue(value, "-1") && field == "max":
 		p.im.set(l, quoted("unlimited"), names...)
 		return
 	case n == 0 && kind == clockEMC:
-		l.adjusted("0 means no cap before L4T R36; from R36 on it would ask for 0 Hz")
+		l.adjusted("0 means no cap before L4T R36; from R36 on it means 0 Hz")
 		p.im.set(l, quoted("unlimited"), names...)
 		return
 	case sameValue(value, "-1"):
-		l.left("-1 is no lowest clock")
+		l.left("-1 is not a valid lowest clock")
 		return
 	}
 	steps, unit := b.GPUHz, int64(1)
@@ -397,16 +397,16 @@ func (p *powerFile) clock(l *Line, value string, kind clockKind, names ...string
 		}
 	}
 	if n > 1e15 {
-		l.leftf("%s is no clock", clean(value))
+		l.leftf("%s is not a clock", clean(value))
 		return
 	}
 	hz := n * unit
 	if n == 0 && field == "min" {
 		if len(steps) == 0 {
-			l.left("0 is the lowest step, and the steps are not known")
+			l.left("0 means the lowest step, which is unknown")
 			return
 		}
-		l.adjusted("0 is the lowest step")
+		l.adjusted("0 means the lowest step")
 		hz = steps[0]
 	}
 	if len(steps) > 0 && !slices.Contains(steps, hz) {
@@ -414,7 +414,7 @@ func (p *powerFile) clock(l *Line, value string, kind clockKind, names ...string
 		if !slices.Contains(l.Traps, ClockUnit) {
 			l.trap(ClockStep)
 		}
-		l.adjusted("%s is no step of the module; the driver takes the nearest, %s", units.Frequency(hz), units.Frequency(near))
+		l.adjusted("%s is not a step of the module; the driver uses the nearest, %s", units.Frequency(hz), units.Frequency(near))
 		hz = near
 	}
 	p.im.set(l, quoted(units.Frequency(hz)), names...)

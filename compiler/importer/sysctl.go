@@ -17,12 +17,12 @@ func (im *importer) sysctl(lines []*Line, _ Source) {
 		}
 		switch set := sysctld.ParseLine(l.Text); set.Kind {
 		case sysctld.Exclusion:
-			l.left("it takes keys out of a glob, and yoctune writes no globs")
+			l.left("it excludes keys from a glob, and yoctune writes no globs")
 		case sysctld.Other:
-			l.left("no key = value")
+			l.left("not a key = value line")
 		default:
 			if set.Lenient {
-				l.adjusted("a value that cannot be written is reported, not ignored: the - goes")
+				l.adjusted("the - is removed: a value that cannot be written is reported, not ignored")
 			}
 			im.sysctlValue(l, set.Key, set.Value)
 		}
@@ -42,7 +42,7 @@ func (im *importer) sysctlValue(l *Line, name, value string) {
 	if cut, comment, ok := behind(value); ok {
 		value = cut
 		l.trap(TrailingComment)
-		l.adjusted("the format has no comment behind a value; %q would have been part of it", comment)
+		l.adjusted("the format has no comments after values; %q would become part of the value", comment)
 	}
 	value = strings.Join(strings.Fields(value), " ")
 	if value == "" {

@@ -31,7 +31,7 @@ func (im *importer) file(l *Line, name, value string) {
 	case strings.HasPrefix(name, "/sys/devices/system/cpu/") && (path.Base(name) == "scaling_max_freq" || path.Base(name) == "scaling_min_freq"):
 		khz, ok := number(value)
 		if !ok {
-			l.part(name, "%q is no clock in kHz", clean(value))
+			l.part(name, "%q is not a clock in kHz", clean(value))
 			return
 		}
 		im.set(l, quoted(units.Frequency(khz*1000)), "cpu", strings.TrimSuffix(strings.TrimPrefix(path.Base(name), "scaling_"), "_freq"))
@@ -55,7 +55,7 @@ func (im *importer) file(l *Line, name, value string) {
 
 func everyCore(l *Line, name string) {
 	if !strings.Contains(name, "*") {
-		l.adjusted("the field is for all cores")
+		l.adjusted("the field applies to all cores")
 	}
 }
 
@@ -73,7 +73,7 @@ func (im *importer) gpuFile(l *Line, attr, value, name string) {
 	case "min_freq", "max_freq":
 		hz, ok := number(value)
 		if !ok {
-			l.part(name, "%q is no clock in Hz", clean(value))
+			l.part(name, "%q is not a clock in Hz", clean(value))
 			return
 		}
 		im.set(l, quoted(units.Frequency(hz)), "gpu", strings.TrimSuffix(attr, "_freq"))
@@ -97,7 +97,7 @@ func (im *importer) queue(l *Line, device, attr, value string) {
 		im.set(l, quoted(value), "storage", device, "scheduler")
 	case "read_ahead_kb":
 		if !isNumber || n < 0 || n > 1<<30 {
-			l.part(attr, "%q is no number of KiB", clean(value))
+			l.part(attr, "%q is not a number of KiB", clean(value))
 			return
 		}
 		im.set(l, quoted(units.Size(n<<10)), "storage", device, "readahead")

@@ -75,7 +75,7 @@ func (im *importer) systemd(lines []*Line, s Source) {
 		case d.set != nil && blocker != nil:
 			d.line.leftf("the unit stays where it is: %s (line %d)", blocker.inexpressible, blocker.line.Line)
 		case d.set != nil:
-			d.line.left("only a whole unit has it; a drop-in tunes what something else installs")
+			d.line.left("valid in a whole unit only; a drop-in changes a unit that something else installs")
 		default:
 			d.line.leftf("yoctune has no field for %s", clean(d.name))
 		}
@@ -103,7 +103,7 @@ func directives(lines []*Line) []directive {
 		}
 		name, value, ok := strings.Cut(text, "=")
 		if !ok {
-			l.left("no Key=Value")
+			l.left("not a Key=Value line")
 			follow(g)
 			continue
 		}
@@ -251,7 +251,7 @@ func (im *importer) execStart(d *directive, unit string) func() {
 	words, ok := execWords(value)
 	switch {
 	case !ok || len(words) == 0:
-		d.inexpressible = "its quoting is not read here"
+		d.inexpressible = "its quoting is not supported"
 	case !strings.HasPrefix(words[0], "/"):
 		d.inexpressible = "its program has a prefix or no absolute path"
 	case strings.Contains(value, "$"):
@@ -266,7 +266,7 @@ func (im *importer) execStart(d *directive, unit string) func() {
 		}
 		if ignored {
 			d.line.trap(IgnoredFailure)
-			d.line.adjusted("a failure is no longer ignored")
+			d.line.adjusted("a failure is not ignored any more")
 		}
 		if base := path.Base(words[0]); (base == "sh" || base == "bash") && len(words) > 1 && words[1] == "-c" {
 			d.line.trap(ShellExec)
@@ -309,7 +309,7 @@ func execWords(s string) ([]string, bool) {
 func (im *importer) environment(d *directive, unit string) {
 	words, ok := execWords(d.value)
 	if !ok {
-		d.line.left("its quoting is not read here")
+		d.line.left("its quoting is not supported")
 		return
 	}
 	for _, w := range words {

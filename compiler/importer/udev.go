@@ -26,7 +26,7 @@ func (im *importer) rule(l *Line, text string) {
 	for rest := text; strings.TrimSpace(rest) != ""; {
 		m := udevKey.FindStringSubmatch(rest)
 		if m == nil {
-			l.left("not a rule that is read here")
+			l.left("not a supported rule")
 			return
 		}
 		rest = rest[len(m[0]):]
@@ -59,7 +59,7 @@ func (im *importer) rule(l *Line, text string) {
 		}
 		return
 	case len(devices) == 0:
-		l.left("it chooses no device by its kernel name")
+		l.left("it does not match a device by its kernel name")
 		return
 	case subsystem != "block" && subsystem != "net" && subsystem != "":
 		l.leftf("yoctune has no field for devices of %s", clean(subsystem))

@@ -129,7 +129,7 @@ func readLine(text string, bad func(col int, format string, args ...any)) (Line,
 			bad(2, "ignored: exactly one space must stand between # and CONFIG_%s", name)
 			return Line{}, false
 		case !validName(name):
-			bad(3, "ignored: CONFIG_%s is no symbol name", name)
+			bad(3, "ignored: CONFIG_%s is not a symbol name", name)
 			return Line{}, false
 		}
 		if tail != "is not set" {
@@ -156,7 +156,7 @@ func readLine(text string, bad func(col int, format string, args ...any)) (Line,
 		return Line{}, false
 	}
 	if !validName(name) {
-		bad(8, "ignored: CONFIG_%s is no symbol name", name)
+		bad(8, "ignored: CONFIG_%s is not a symbol name", name)
 		return Line{}, false
 	}
 	return Line{Symbol: name, Value: value}, true

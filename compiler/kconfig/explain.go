@@ -125,7 +125,7 @@ func (a *analysis) tooHigh(i int32, want Tri) string {
 		return fmt.Sprintf("selected by %s, do not set", names(by, 3))
 	}
 	if c := a.f.choice[i]; c >= 0 && a.r.choices[c].chosen == i {
-		return "choice: one member must be on, and no other is asked for: turn on another member instead"
+		return "choice: one member must be on, and no other is requested: enable another member instead"
 	}
 	if a.r.sym[i].visible == N {
 		return a.unmet(i, M, map[int32]bool{}) + "; its default decides"
@@ -313,7 +313,7 @@ func (a *analysis) needs(x kernel.Ref, want Tri, seen map[int32]bool) string {
 		}
 	}
 	if a.base.value(int32(x)).tri > s.tri {
-		return name + ", whose default is no longer on"
+		return name + ", whose default is off now"
 	}
 	return name + ", which is off in the base configuration"
 }

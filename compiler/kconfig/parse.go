@@ -359,7 +359,7 @@ func (p *parser) blockStatement(t []token) (bool, error) {
 		}
 		name := t[1].text
 		if !validName(name) || name == "y" || name == "m" || name == "n" {
-			return true, p.errorAt(t[1].line, t[1].col, "%q is no symbol name", name)
+			return true, p.errorAt(t[1].line, t[1].col, "%q is not a symbol name", name)
 		}
 		if p.symbols++; p.symbols > maxSymbols {
 			p.note(p.errorAt(at.line, at.col, "more than %d config entries", maxSymbols))

@@ -149,7 +149,7 @@ func TestFragmentProblemsHaveExactPositions(t *testing.T) {
 		{"# CONFIG_A is not set!\n", "f.cfg:1:22: text after \"is not set\"", 1},
 		{"# CONFIG_A=y\n# just a comment\n\n", "", 0},
 		{"TCP_CONG_BBR=y\n", "f.cfg:1:1: ignored: write CONFIG_TCP_CONG_BBR=y", 0},
-		{"CONFIG_A B=y\n", "f.cfg:1:8: ignored: CONFIG_A B is no symbol name", 0},
+		{"CONFIG_A B=y\n", "f.cfg:1:8: ignored: CONFIG_A B is not a symbol name", 0},
 		{"CONFIG_A=y\nCONFIG_A=m\n", "f.cfg:2:1: CONFIG_A was set to y on line 1; this line, m, wins", 2},
 		{"hello\n", "f.cfg:1:1: ignored: neither", 0},
 		{"\x00\xff\n", "f.cfg:1:1: ignored: neither", 0},

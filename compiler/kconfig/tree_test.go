@@ -81,7 +81,7 @@ func TestBrokenKconfigIsReportedWithItsPosition(t *testing.T) {
 		"unknown statement":    {"-- Kconfig --\nconfgi A\n", `Kconfig:1:1: unknown statement "confgi"`},
 		"unknown option":       {"-- Kconfig --\nconfig A\n\tbool \"a\"\n\tdepnds on B\n", `Kconfig:3:2: unknown option "depnds"`},
 		"select in a choice":   {"-- Kconfig --\nchoice\n\tprompt \"c\"\n\tselect A\nendchoice\n", "Kconfig:3:2: select cannot stand in a choice"},
-		"bad symbol name":      {"-- Kconfig --\nconfig A-B\n\tbool\n", `Kconfig:1:8: "A-B" is no symbol name`},
+		"bad symbol name":      {"-- Kconfig --\nconfig A-B\n\tbool\n", `Kconfig:1:8: "A-B" is not a symbol name`},
 		"unquoted prompt":      {"-- Kconfig --\nconfig A\n\tbool a\n", "Kconfig:2:7: a prompt must be quoted"},
 		"prompt of nothing":    {"-- Kconfig --\nconfig A\n\tprompt\n", "Kconfig:2:2: prompt takes one quoted text"},
 		"open reference":       {"-- Kconfig --\nconfig A\n\tdef_bool $(foo\n", "Kconfig:2:11: unterminated reference $(foo: missing )"},

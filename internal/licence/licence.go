@@ -96,7 +96,7 @@ func Of(ctx context.Context, pkg, tags string) ([]Part, error) {
 		slices.Sort(p.IDs)
 		p.IDs = slices.Compact(p.IDs)
 		if len(p.IDs) == 0 {
-			return nil, fmt.Errorf("%s %s: no file says its licence: %w", p.Path, p.Version, ErrUnknown)
+			return nil, fmt.Errorf("%s %s: no file states its licence: %w", p.Path, p.Version, ErrUnknown)
 		}
 		slices.SortFunc(p.Files, func(a, b File) int { return strings.Compare(a.Path, b.Path) })
 		out = append(out, *p)
