@@ -1,10 +1,10 @@
 // Package emitters turns a resolved [plan.Layer] into the files of a Yocto
 // layer. Each artefact is a package of its own below this one, with its template
-// beside its Go file; this package holds what they share, and package all the
-// list of them.
+// beside its Go file; this package holds what they share, and package assemble
+// lists them.
 //
-// Emitters are pure: they open nothing and know no clock, host name or
-// environment, so the same layer gives the same bytes.
+// Emitters are pure: they read no file, clock, host name or environment,
+// so the same layer gives the same bytes.
 package emitters
 
 import (
@@ -76,8 +76,8 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// Position finds where the configuration asked for ref. A part that has no
-// position of its own takes that of the nearest part around it.
+// Position returns the position of ref in the configuration. A part without a
+// position has that of the nearest part around it.
 func Position(l *plan.Layer, ref Ref) (plan.Position, bool) {
 	origins := l.Origins
 	for _, t := range l.Targets {
@@ -115,7 +115,7 @@ func OnDevice(l *plan.Layer, t *plan.Target, name, dest string) File {
 }
 
 // CheckNames refuses a layer whose names cannot be part of a path or of a
-// bitbake name. Whoever joins paths calls it first.
+// bitbake name. Call it before joining paths.
 func CheckNames(l *plan.Layer) error {
 	if _, err := quote.LayerName(l.Name); err != nil {
 		return &Error{Emitter: "layer", Ref: Ref{ID: "layer.name"}, Err: err}

@@ -25,7 +25,7 @@ type Meaning struct {
 	From    string `json:"from,omitempty"`    // FILE:LINE of the configuration, "" where no line stands behind it
 }
 
-// Kind is what a meaning is about. Readers refuse a kind that they do not know.
+// Kind is what a meaning is about. Readers refuse unknown kinds.
 type Kind string
 
 // The kinds, with what Value holds.

@@ -15,8 +15,8 @@ import (
 	"github.com/yoctune/yoctune/emitters/quote"
 )
 
-// sinks are the functions that may end an action of a template. Each knows one
-// place in one format; there is none that writes a value as it is.
+// sinks are the functions that may end an action of a template. Each quotes a value
+// for one place in one format; none writes a value as it is.
 func sinks() template.FuncMap {
 	return template.FuncMap{
 		"bb":             quote.BitBake,
@@ -116,7 +116,8 @@ func (t *Template) parse() error {
 // functions are made once: sprig builds its whole table each time.
 var functions = sync.OnceValue(Funcs)
 
-// cause writes nothing: it notes on whose behalf the following text is written.
+// cause writes nothing: it records the part of the configuration behind the text
+// that follows.
 func (t *Template) cause(target, id string) string {
 	t.last = Ref{Target: target, ID: id}
 	t.causes = append(t.causes, cause{t.out.Len(), t.last})
@@ -128,8 +129,8 @@ func (t *Template) cause(target, id string) string {
 }
 
 // Funcs is what templates can call: a few functions of sprig that give the same
-// answer each time, and the sinks. Naming them keeps out what asks the clock, the
-// environment or the network.
+// answer each time, and the sinks. The list keeps out functions that read the clock,
+// the environment or the network.
 func Funcs() template.FuncMap {
 	all := sprig.HermeticTxtFuncMap()
 	m := sinks()
@@ -141,8 +142,8 @@ func Funcs() template.FuncMap {
 	return m
 }
 
-// Render runs the template. `cause TARGET ID` in it says on whose behalf the
-// following text is written: the ids become origins of the file, and a refusal
+// Render runs the template. `cause TARGET ID` in it names the part of the
+// configuration behind the following text: the ids become origins of the file, and a refusal
 // carries the last one.
 func (t *Template) Render(data any) ([]byte, []Ref, error) {
 	if t.t == nil {
@@ -155,7 +156,7 @@ func (t *Template) Render(data any) ([]byte, []Ref, error) {
 	if err := t.t.Execute(&t.out, data); err != nil {
 		var refused *quote.Error
 		if errors.As(err, &refused) {
-			// The template's line is of no use to whoever wrote the value.
+			// The line of the template does not help the author of the value.
 			err = refused
 		}
 		return nil, nil, &Error{Emitter: t.emitter, Ref: t.last, Err: err}

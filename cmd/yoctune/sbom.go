@@ -42,7 +42,7 @@ The output is reproducible: the time in the document is SOURCE_DATE_EPOCH, or 1 
 			if len(layers) != 1 {
 				return cli.UsageError(errors.New("an SBOM describes one layer; choose it with --release"))
 			}
-			text, err := bom.Of(layers[0], created)
+			text, err := bom.Encode(layers[0], created)
 			if err != nil {
 				return err
 			}

@@ -48,7 +48,7 @@ func added(t *plan.Target) []emitters.Meaning {
 	return out
 }
 
-// Emit returns nothing when no target says anything about its fan.
+// Emit returns nothing when no target configures its fan.
 func Emit(l *plan.Layer) ([]emitters.File, error) {
 	var (
 		files   []emitters.File

@@ -1,7 +1,7 @@
 // Package hashserv writes the units of a hash equivalence server that several
 // builders share: the server, and a check that restarts one that no longer
-// answers. They are for a machine that is no target, so they lie below contrib/
-// and no recipe installs them.
+// answers. They are for a host that is not a target, so they are below contrib/ and
+// no recipe installs them.
 package hashserv
 
 import (
@@ -49,13 +49,13 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 	}{
 		Layer: l,
 		Serve: []string{path.Join(bin, "bitbake-hashserv"), "--bind", s.Listen, "--database", "hashserv.db", "--log", "INFO"},
-		// Its clients of every series know this question.
+		// Clients of every series have this command.
 		Ask: []string{path.Join(bin, "bitbake-hashclient"), "--address", local(s.Listen), "stats"},
 	}
 	if s.Upstream != "" {
 		data.Serve = append(data.Serve, "--upstream", s.Upstream)
 	}
-	// Whoever does not log in could otherwise clear the database.
+	// Otherwise anonymous clients could clear the database.
 	perms := "@read,@report"
 	if s.ReadOnly {
 		perms = "@read"

@@ -28,7 +28,7 @@ var (
 	function string
 )
 
-// extends tells whether the target adds modes of its own.
+// extends reports whether the target adds modes of its own.
 func extends(t *plan.Target) bool {
 	return t.Plan.Power != nil && len(t.Plan.Power.Modes) > 0
 }
@@ -85,7 +85,7 @@ type target struct {
 }
 
 // fanProfile is the profile that L4T R32 takes from nvpmodel.conf; later releases
-// have nvfancontrol, which package fan speaks to.
+// have nvfancontrol, see package fan.
 func fanProfile(l *plan.Layer, t *plan.Target) (string, error) {
 	if t.Fan == nil || t.Fan.Profile == "" {
 		return "", nil

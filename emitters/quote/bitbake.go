@@ -82,7 +82,7 @@ func LayerName(v string) (string, error) {
 	})
 }
 
-// Collection writes the name of somebody else's layer (BBFILE_COLLECTIONS), which
+// Collection writes the name of a foreign layer (BBFILE_COLLECTIONS), which
 // becomes part of a path and of BBFILES_DYNAMIC, where a colon would end it.
 func Collection(v string) (string, error) {
 	return word("collection", v, "write letters, digits, '_' and '-'", func(i int, r rune) bool {

@@ -1,4 +1,4 @@
-// Package quote writes a value into somebody else's file format, one function
+// Package quote writes a value into a foreign file format, one function
 // per place a value can land in. Each returns the text to write, or refuses: a
 // format without an escape character (BitBake, sysctl.d, nvpmodel) gets no
 // approximation, because a value that is only nearly right is run by a build.
@@ -20,7 +20,7 @@ import (
 // what a tuning value needs and far below what makes a build log unreadable.
 const MaxLen = 16 << 10
 
-// Error says why a value cannot be written to a sink.
+// Error is the reason why a value cannot be written to a sink.
 type Error struct {
 	Sink   string // what the value was for, e.g. "bitbake value"
 	Value  string // as given

@@ -12,9 +12,8 @@ import (
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
-// refuse finds what the release cannot be told. bitbake says nothing about a
-// variable that nothing reads, and leaves out an image whose features it does
-// not know.
+// refuse finds settings without effect on the release. bitbake does not report
+// variables that nothing reads, and skips an image with an unknown feature.
 func refuse(b plan.Build, r release.Release) error {
 	no := func(id, format string, args ...any) error {
 		return &emitters.Error{Emitter: "settings", Ref: emitters.Ref{ID: id}, Err: fmt.Errorf(format, args...)}
@@ -42,7 +41,7 @@ func refuse(b plan.Build, r release.Release) error {
 		}
 		instead := "leave it out"
 		if f == "debug-tweaks" {
-			// What it stood for, valid on every series.
+			// Its replacements exist in every series.
 			instead = "write " + strings.Join([]string{"allow-empty-password", "empty-root-password", "allow-root-login", "post-install-logging"}, ", ")
 		}
 		return no("build.image.features", "%s has no image feature %q and would leave the image out of the build; %s", r.Name, f, instead)
@@ -71,7 +70,7 @@ func reachable(b plan.Build) error {
 		mirrors["build.downloads.mirrors."+m.ID] = m.URL
 	}
 	for _, id := range slices.Sorted(maps.Keys(mirrors)) {
-		// What is no URL is refused where it is written.
+		// Invalid URLs are refused where they are written.
 		u, err := url.Parse(mirrors[id])
 		if err != nil || u.Host == "" || trusted(u.Hostname(), b.Hosts) {
 			continue

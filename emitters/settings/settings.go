@@ -103,7 +103,7 @@ func stockIsolation(t *plan.Target) string {
 	return ""
 }
 
-// hasBuild tells whether the settings file says anything of the build.
+// hasBuild reports whether the settings file has a part about the build.
 func hasBuild(b plan.Build) bool {
 	// These become files of their own.
 	b.HashServer, b.Optional, b.Kas = nil, nil, nil

@@ -137,7 +137,7 @@ type disk struct {
 	Rate        int64
 }
 
-// disks are the bounds of what a pipeline reads and writes. What is in memory has none.
+// disks are the I/O limits of a pipeline. Files in memory have none.
 func disks(p plan.Pipeline) []disk {
 	if p.Budget == nil {
 		return nil

@@ -3,8 +3,8 @@
 // The program needs a newer Go than most series carry, so the recipe has two
 // forms: it builds the source archive of the release where the series can, and
 // installs the release's program elsewhere. Where a target serves metrics, the
-// second build of the program has a recipe of its own: a layer without it fetches
-// and compiles nothing for it.
+// second build of the program has a separate recipe, so that a layer without it
+// neither fetches nor compiles it.
 package yoctuned
 
 import (
@@ -122,7 +122,7 @@ func dashboards() []dashboard {
 	return []dashboard{{"grafana", "yoctuned.json"}, {"prometheus", "prometheus.yml"}, {"prometheus", "yoctuned.rules.yml"}}
 }
 
-// Serves tells whether a target's image has the server.
+// Serves reports whether a target's image has the server.
 func Serves(t *plan.Target) bool { return t.Plan.Monitor != nil && t.Plan.Monitor.Metrics }
 
 // File names the file of the release that the recipe of a program fetches.

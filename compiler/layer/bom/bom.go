@@ -1,4 +1,4 @@
-// Package bom says what a layer brings: its files, the runtime it fetches, and
+// Package bom writes the bill of materials of a layer: its files, the runtime it fetches, and
 // the models of its pipelines.
 package bom
 
@@ -17,8 +17,8 @@ import (
 	"github.com/yoctune/yoctune/internal/version"
 )
 
-// Of writes the bill of a layer. The same layer and time give the same bytes.
-func Of(l compiler.Layer, created time.Time) ([]byte, error) {
+// Encode writes the bill of a layer. The same layer and time give the same bytes.
+func Encode(l compiler.Layer, created time.Time) ([]byte, error) {
 	sum := sha256.New()
 	files := make([]sbom.File, 0, len(l.Files))
 	for _, f := range l.Files {
@@ -33,7 +33,7 @@ func Of(l compiler.Layer, created time.Time) ([]byte, error) {
 	for _, a := range artefacts(l) {
 		for _, f := range l.Runtime.Files {
 			if f.Name == a.name {
-				doc.Depends(sbom.Package{Name: f.Name, Version: l.Runtime.Version, Location: location(f.URI), SHA256: f.SHA256, Licence: a.terms(l)})
+				doc.Depends(sbom.Package{Name: f.Name, Version: l.Runtime.Version, Location: location(f.URI), SHA256: f.SHA256, Licence: a.licences(l)})
 			}
 		}
 	}
@@ -69,8 +69,8 @@ func artefacts(l compiler.Layer) []artefact {
 	return found
 }
 
-// terms are those of all that is linked into it.
-func (a artefact) terms(l compiler.Layer) string {
+// licences are those of everything linked into it.
+func (a artefact) licences(l compiler.Layer) string {
 	if a.program == "" {
 		return "Apache-2.0"
 	}
@@ -82,7 +82,7 @@ func (a artefact) terms(l compiler.Layer) string {
 	return ""
 }
 
-// location is an address that others can use: a file of the build machine is none.
+// location is an address that others can use, "" for a local file.
 func location(uri string) string {
 	if strings.HasPrefix(uri, "file:") {
 		return ""

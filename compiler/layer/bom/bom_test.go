@@ -34,7 +34,7 @@ func example(t *testing.T) compiler.Layer {
 
 func of(t *testing.T, l compiler.Layer) []byte {
 	t.Helper()
-	text, err := bom.Of(l, time.Unix(0, 0))
+	text, err := bom.Encode(l, time.Unix(0, 0))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -88,7 +88,7 @@ func prepare(ctx context.Context, o Options) (_ *rig, err error) {
 	return g, g.accountCanRead(ctx)
 }
 
-// chooseUser decides who runs bitbake, which refuses root.
+// chooseUser selects the account that runs bitbake, which refuses root.
 func (g *rig) chooseUser() error {
 	if os.Geteuid() != 0 {
 		if g.opt.User != "" {
@@ -161,17 +161,17 @@ func (g *rig) makeWorkDir() error {
 		}
 	}
 	for _, dir := range []string{"home", "build", "downloads", "sstate"} {
-		if err := g.give(filepath.Join(g.work, dir)); err != nil {
+		if err := g.chown(filepath.Join(g.work, dir)); err != nil {
 			return err
 		}
 	}
-	// git in somebody else's checkout refuses to answer oe-core's question for
-	// the revision, and says so at length.
+	// git refuses to report the revision of a checkout of another user, which
+	// fills the log with errors.
 	return os.WriteFile(filepath.Join(g.work, "home", ".gitconfig"), []byte("[safe]\n\tdirectory = *\n"), 0o644)
 }
 
-// give makes path belong to the account that runs bitbake.
-func (g *rig) give(path string) error {
+// chown makes path belong to the account that runs bitbake.
+func (g *rig) chown(path string) error {
 	if g.owner == nil {
 		return nil
 	}
@@ -259,7 +259,7 @@ func (g *rig) configure(name string, c conf) error {
 		return err
 	}
 	for _, p := range []string{dir, filepath.Join(dir, "conf"), filepath.Join(dir, "conf", "local.conf"), filepath.Join(dir, "conf", "bblayers.conf")} {
-		if err := g.give(p); err != nil {
+		if err := g.chown(p); err != nil {
 			return err
 		}
 	}

@@ -1,4 +1,4 @@
-// Package checklayer runs the user's own bitbake over a generated layer and says
+// Package checklayer runs the user's own bitbake over a generated layer and reports
 // what is proven and what is not.
 //
 // A build of an image takes hours and needs NVIDIA's packages; most mistakes of a
@@ -30,7 +30,7 @@ import (
 // tool or right. Test with errors.Is.
 var ErrSetup = errors.New("the check could not be run")
 
-// Options says what to check, and with what. All paths may be relative.
+// Options selects what to check, and with what. All paths may be relative.
 type Options struct {
 	Layer     string // the layer's folder
 	Release   string // meta-tegra branch, e.g. "scarthgap-l4t-r35.x"
@@ -79,14 +79,14 @@ type Summary struct {
 	WorkDir string  `json:"work_dir,omitempty"` // kept: given, or something failed
 }
 
-// Observer hears of steps as they happen. Either function may be nil.
+// Observer is called for each step. Either function may be nil.
 type Observer struct {
 	Started  func(name, subject string)
 	Finished func(Step)
 }
 
 // Run checks the layer. The error wraps ErrSetup when nothing could be checked;
-// failed checks are no error but counted in the summary.
+// failed checks are counted in the summary.
 func Run(ctx context.Context, o Options, watch Observer) (Summary, error) {
 	began := time.Now()
 	if o.Threads <= 0 {

@@ -48,7 +48,7 @@ type bbappend struct {
 	Unused bool   // this machine builds no recipe it applies to (known after the appends step)
 }
 
-// namesHashServer tells whether the layer names a hash equivalence server that
+// namesHashServer reports whether the layer sets the address of a hash equivalence server that
 // runs somewhere, so that bitbake starts none.
 func (l *layer) namesHashServer() bool {
 	for _, lines := range l.SettingLines {
@@ -211,7 +211,7 @@ func readPlan(file string) (*plan.Plan, error) {
 	return plan.Decode(bytes.NewReader(b))
 }
 
-// enableLines switch the layer on, as its README tells its users to.
+// enableLines returns the configuration that enables the layer, as in its README.
 func (l *layer) enableLines(fragments bool) []string {
 	var lines []string
 	if fragments && len(l.Fragments) > 0 {
@@ -243,8 +243,8 @@ func (l *layer) owns(name string) bool {
 	})
 }
 
-// names reports whether the layer itself asks for a package or recipe.
-func (l *layer) names(name string) bool {
+// requests reports whether the layer itself depends on a package or recipe.
+func (l *layer) requests(name string) bool {
 	return slices.Contains(l.Packages, name) || slices.ContainsFunc(l.Recipes, func(r recipe) bool {
 		return slices.ContainsFunc(r.Lines, func(a line) bool { return slices.Contains(strings.Fields(a.Value), name) })
 	})

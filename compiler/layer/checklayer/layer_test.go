@@ -170,7 +170,7 @@ func TestLayerIsReadFromASnapshot(t *testing.T) {
 	if got := promises(l.Appends[0].Lines, []string{"jetson-a"}); len(got) != 1 || got[0].Words[0] != "file://edge.cfg" {
 		t.Errorf("promises of the append: %+v", got)
 	}
-	if !l.owns("yoctune-edge-config-dev") || l.owns("yoctune-edge-conf") || !l.names("htop") || l.names("top") {
+	if !l.owns("yoctune-edge-config-dev") || l.owns("yoctune-edge-conf") || !l.requests("htop") || l.requests("top") {
 		t.Error("own and named packages are mixed up")
 	}
 	if err := os.Symlink("/etc/passwd", filepath.Join(from, "link")); err != nil {

@@ -19,7 +19,7 @@ var readProgram []byte
 
 // Machines does the first steps of [Run] (parse, appends, variables) for many
 // machines of one release, in a few seconds each: one pair of build folders
-// serves all. finished hears of each step.
+// serves all. finished is called for each step.
 //
 // No task runs and no dependency is resolved.
 func Machines(ctx context.Context, o Options, machines []string, finished func(machine string, s Step)) (Summary, error) {
@@ -46,17 +46,17 @@ func Machines(ctx context.Context, o Options, machines []string, finished func(m
 		}
 		r := &run{rig: g, passed: map[string]bool{}, summary: &sum, watch: Observer{Finished: func(s Step) { finished(m, s) }}}
 		limit := g.timeout(15 * time.Minute)
-		var said reading
+		var answer reading
 		r.step(ctx, "parse", "", limit, nil, func(ctx context.Context, log string) outcome {
 			if err := g.quick(); err != nil {
-				return broke(err)
+				return failure(err)
 			}
 			var o outcome
-			said, o = g.read(ctx, log)
+			answer, o = g.read(ctx, log)
 			return o
 		})
-		r.step(ctx, "appends", "", limit, []string{"parse"}, func(context.Context, string) outcome { return g.attached(said.Appends) })
-		r.step(ctx, "variables", "", limit, []string{"parse"}, func(ctx context.Context, log string) outcome { return g.compare(ctx, log, said) })
+		r.step(ctx, "appends", "", limit, []string{"parse"}, func(context.Context, string) outcome { return g.checkAppends(answer.Appends) })
+		r.step(ctx, "variables", "", limit, []string{"parse"}, func(ctx context.Context, log string) outcome { return g.compare(ctx, log, answer) })
 		if ctx.Err() != nil {
 			break
 		}
@@ -92,20 +92,20 @@ type reading struct {
 	} `json:"recipes"`
 }
 
-// of are the values of a recipe; one that this machine does not build has none,
-// and that is noted.
-func (r reading) of(pn string, o *outcome) map[string]string {
-	said := r.Recipes[pn]
-	if said.Unavailable != "" {
-		o.notes = append(o.notes, pn+" is not available: "+said.Unavailable)
+// values returns the variables of a recipe. A recipe that this machine does not
+// build has none, which is noted.
+func (r reading) values(pn string, o *outcome) map[string]string {
+	answer := r.Recipes[pn]
+	if answer.Unavailable != "" {
+		o.notes = append(o.notes, pn+" is not available: "+answer.Unavailable)
 	}
-	return said.Values
+	return answer.Values
 }
 
-// read parses the quick build folder and asks for the variables of its recipes
-// that the layer says something of.
+// read parses the quick build folder and reads the variables of its recipes that
+// the layer sets.
 func (g *rig) read(ctx context.Context, log string) (reading, outcome) {
-	var said reading
+	var answer reading
 	wanted := map[string][]string{}
 	for _, a := range g.layer.Appends {
 		wanted[a.Name] = append(wanted[a.Name], variablesOf(a.Lines)...)
@@ -115,32 +115,32 @@ func (g *rig) read(ctx context.Context, log string) (reading, outcome) {
 	}
 	raw, err := json.Marshal(wanted)
 	if err != nil {
-		return said, broke(err)
+		return answer, failure(err)
 	}
 	dir := g.build(quickBuild)
-	// Not in the build folder: a file that bitbake leaves there is no module.
-	program, request, answer := filepath.Join(g.work, "read.py"), filepath.Join(dir, "request.json"), filepath.Join(dir, "answer.json")
+	// Outside the build folder, so that Python does not import files of bitbake.
+	program, request, file := filepath.Join(g.work, "read.py"), filepath.Join(dir, "request.json"), filepath.Join(dir, "answer.json")
 	if err := errors.Join(os.WriteFile(program, readProgram, 0o755), os.WriteFile(request, raw, 0o644)); err != nil {
-		return said, broke(err)
+		return answer, failure(err)
 	}
-	if err := os.Remove(answer); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return said, broke(err)
+	if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return answer, failure(err)
 	}
-	out, err := g.bitbake(ctx, quickBuild, log, program, request, answer)
+	out, err := g.bitbake(ctx, quickBuild, log, program, request, file)
 	o := outcome{errors: append(failed(out, err), g.ownWarnings(out)...)}
 	if n := parsedIn(out); n != "" {
 		o.notes = append(o.notes, n)
 	}
 	if len(o.errors) > 0 {
-		return said, o
+		return answer, o
 	}
-	if raw, err = os.ReadFile(answer); err == nil {
-		err = json.Unmarshal(raw, &said)
+	if raw, err = os.ReadFile(file); err == nil {
+		err = json.Unmarshal(raw, &answer)
 	}
 	if err != nil {
-		return said, broke(fmt.Errorf("reading bitbake's answer: %w", err))
+		return answer, failure(fmt.Errorf("reading bitbake's answer: %w", err))
 	}
-	return said, o
+	return answer, o
 }
 
 func variablesOf(lines []line) []string {

@@ -14,10 +14,10 @@ import (
 
 const otherCase = "other"
 
-// otherMachines builds, as far as signatures go, for a machine that is no target
-// of the layer, with the layer switched on: each recipe must be the one that it
-// is without the layer, with the same settings. yocto-check-layer asks this of a
-// layer that is not switched on; here it is on, and for somebody else.
+// otherMachines computes signatures for a machine that is not a target of the
+// layer, with the layer enabled: every recipe must have the signatures that it has
+// without the layer and with the same settings. yocto-check-layer does this for a
+// layer that is not enabled.
 func (g *rig) otherMachines(ctx context.Context, log string) outcome {
 	machine := g.stranger()
 	if machine == "" {
@@ -29,23 +29,23 @@ func (g *rig) otherMachines(ctx context.Context, log string) outcome {
 
 	common, err := g.localConf()
 	if err != nil {
-		return broke(err)
+		return failure(err)
 	}
 	rig, err := g.rigLines()
 	if err != nil {
-		return broke(err)
+		return failure(err)
 	}
 	mask, err := g.maskLines(append(samples(), g.layer.appended()...))
 	if err != nil {
-		return broke(err)
+		return failure(err)
 	}
 	s, err := g.sampleStandIns(otherCase)
 	if err != nil {
-		return broke(err)
+		return failure(err)
 	}
 	lines := slices.Concat(common, g.layer.enableLines(g.src.Fragments), rig, mask)
 	if err := g.configure(otherCase, conf{Layers: append(g.src.layers(), g.layer.Dir, s.Dir), Lines: lines}); err != nil {
-		return broke(err)
+		return failure(err)
 	}
 	if out, err := g.resolve(ctx, otherCase, log, []string{"world"}); err != nil {
 		return outcome{errors: failed(out, err)}
@@ -61,7 +61,7 @@ func (g *rig) otherMachines(ctx context.Context, log string) outcome {
 	}
 	unpack, err := g.layer.unpackDir()
 	if err != nil {
-		return broke(err)
+		return failure(err)
 	}
 	if g.src.Fragments && len(g.layer.Fragments) > 0 { // bitbake reads a fragment after local.conf
 		lines = slices.Concat(common, unpack, rig, mask, settings)
@@ -69,7 +69,7 @@ func (g *rig) otherMachines(ctx context.Context, log string) outcome {
 		lines = slices.Concat(common, settings, unpack, rig, mask)
 	}
 	if err := g.configure(otherCase, conf{Layers: append(g.src.layers(), s.Dir), Lines: lines}); err != nil {
-		return broke(err)
+		return failure(err)
 	}
 	without, out, err := g.signatures(ctx, otherCase, log)
 	if err != nil {
@@ -86,7 +86,7 @@ func (g *rig) otherMachines(ctx context.Context, log string) outcome {
 }
 
 // takesAlso are the names that a machine's file puts among its overrides: what is
-// said of them holds for the machine too.
+// answer of them holds for the machine too.
 var takesAlso = lazyregexp.New(`(?m)^MACHINEOVERRIDES\s*=\.\s*"([^"]*)"`)
 
 var machineInclude = lazyregexp.New(`(?m)^\s*(?:require|include)\s+conf/machine/(\S+)`)

@@ -9,7 +9,7 @@ import (
 )
 
 // Readers of what bitbake and its tools print. They take output as it was seen
-// with bitbake 2.8 and 2.18 and pass over what they do not know.
+// with bitbake 2.8 and 2.18 and skip unknown lines.
 
 // maxErrorLines bounds the excerpt of one step; the log has the rest.
 const maxErrorLines = 40
@@ -53,7 +53,7 @@ func errorsIn(out string) []string {
 	return found
 }
 
-// lastLines returns the last lines that say something, for a program that failed
+// lastLines returns the last lines that are not empty, for a program that failed
 // without an ERROR.
 func lastLines(out string, n int) []string {
 	var lines []string
@@ -167,7 +167,7 @@ var (
 	layerState  = lazyregexp.New(`^INFO: (\S+) \.\.\. (PASS|FAIL|SKIPPED)(.*)$`)
 )
 
-// checkedLayer is what yocto-check-layer said.
+// checkedLayer is what yocto-check-layer answer.
 type checkedLayer struct {
 	Tests  map[string]string // name -> ok, FAIL, ERROR, unexpected success, skipped …
 	Result string            // PASS, FAIL, SKIPPED, "" when it did not get that far

@@ -48,7 +48,7 @@ func linesOf(f emitters.File) []line {
 	return out
 }
 
-// A promise is something the layer says of a variable's final value.
+// A promise is an expectation about the final value of a variable.
 type promise struct {
 	Variable string
 	Words    []string // each must be a word of the value, or none of them with Absent
@@ -169,8 +169,8 @@ func applyLine(out []promise, l line) []promise {
 	return out
 }
 
-// planPromises are the kernel arguments that the plan asks for, which the device
-// will look for in /proc/cmdline, and the feature that switches the layer on.
+// planPromises are the kernel arguments of the plan, which the device looks for in
+// /proc/cmdline, and the feature that enables the layer.
 func planPromises(plans []*plan.Plan) []promise {
 	var out []promise
 	for _, p := range plans {

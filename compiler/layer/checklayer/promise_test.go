@@ -43,7 +43,7 @@ do_install() {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			var o outcome
-			o.keep(got, tc.value, "configuration")
+			o.check(got, tc.value, "configuration")
 			text := strings.Join(o.errors, "\n")
 			if (tc.want == "") != (text == "") || !strings.Contains(text, tc.want) {
 				t.Errorf("got %q, want %q", text, tc.want)
@@ -73,7 +73,7 @@ func TestAnArgumentThatIsThereMayStillNotCount(t *testing.T) {
 	} {
 		var o outcome
 		// KERNEL_ARGS alone is not what extlinux.conf gets.
-		o.keep(planPromises([]*plan.Plan{p}), map[string]string{"DISTRO_FEATURES": "yoctune-edge", "KERNEL_ARGS": "log_buf_len=1M", "UBOOT_EXTLINUX_KERNEL_ARGS": c.value}, "configuration")
+		o.check(planPromises([]*plan.Plan{p}), map[string]string{"DISTRO_FEATURES": "yoctune-edge", "KERNEL_ARGS": "log_buf_len=1M", "UBOOT_EXTLINUX_KERNEL_ARGS": c.value}, "configuration")
 		if text := strings.Join(o.errors, "\n"); (c.want == "") != (text == "") || !strings.Contains(text, c.want) {
 			t.Errorf("%q: got %q, want %q", c.value, text, c.want)
 		}
@@ -87,7 +87,7 @@ func TestPlanPromisesItsKernelArguments(t *testing.T) {
 		{ID: "sysctl.vm.swappiness", Domain: plan.DomainSysctl, Select: plan.Select{Path: "/proc/sys/vm/swappiness"}, Type: plan.TypeInt, Want: "10"},
 	}}
 	var o outcome
-	o.keep(planPromises([]*plan.Plan{p}), map[string]string{"DISTRO_FEATURES": "yoctune-edge", "KERNEL_ARGS": "isolcpus=4"}, "configuration")
+	o.check(planPromises([]*plan.Plan{p}), map[string]string{"DISTRO_FEATURES": "yoctune-edge", "KERNEL_ARGS": "isolcpus=4"}, "configuration")
 	text := strings.Join(o.errors, "\n")
 	for _, want := range []string{`"isolcpus=4-5", which setting kernel.args.isolcpus of plan.json sets`, `"nosmt"`} {
 		if !strings.Contains(text, want) {

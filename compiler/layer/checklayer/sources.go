@@ -35,7 +35,7 @@ var (
 	fragmentsLine = lazyregexp.New(`(?m)^addfragments\s`)
 )
 
-// findSources looks at the checkouts and says what is wrong with them.
+// findSources finds the checkouts and reports what is wrong with them.
 func findSources(o Options) (sources, error) {
 	var s sources
 	resolve := func(what, flag, path, probe string) (string, error) {
@@ -244,9 +244,8 @@ const (
 	byPattern // only a recipe that makes packages whose names begin like this
 )
 
-// trace looks whether the checkouts know a recipe or package name that a layer
-// asks for. Names of kernel modules and of split packages exist only once a
-// recipe is packaged, so all that can be said of them is that it begins right.
+// trace looks for a recipe or package name in the checkouts. Names of kernel modules and of split packages exist only once a
+// recipe is packaged, so all that can be answer of them is that it begins right.
 func (s sources) trace(name string) (int, error) {
 	spelt := regexp.MustCompile(`(^|[\s"':=/])` + regexp.QuoteMeta(name) + `($|[\s"';:])`)
 	recipes, text := map[string]bool{}, false

@@ -166,7 +166,7 @@ func (s *standIns) learn(out string, l *layer, src sources) (bool, error) {
 		if slices.Contains(*list, u.Name) || slices.Contains(s.Unknown, u.Name) {
 			continue
 		}
-		if strings.Contains(u.By, l.Dir+"/") && l.names(u.Name) {
+		if strings.Contains(u.By, l.Dir+"/") && l.requests(u.Name) {
 			known, err := src.trace(u.Name)
 			switch {
 			case err != nil:

@@ -39,10 +39,10 @@ func failed(out string, err error) []string {
 	return lines
 }
 
-func broke(err error) outcome { return outcome{errors: []string{err.Error()}} }
+func failure(err error) outcome { return outcome{errors: []string{err.Error()}} }
 
-// enabled writes a masked build folder with the layer switched on.
-func (g *rig) enabled(build string, extra []string) error {
+// writeEnabled writes a masked build folder with the layer enabled.
+func (g *rig) writeEnabled(build string, extra []string) error {
 	common, err := g.localConf()
 	if err != nil {
 		return err
@@ -77,13 +77,13 @@ func (g *rig) quick() error {
 	if err != nil {
 		return err
 	}
-	return g.enabled(quickBuild, extra)
+	return g.writeEnabled(quickBuild, extra)
 }
 
 // parse reads the layer, the recipes it appends to and the whole configuration.
 func (g *rig) parse(ctx context.Context, log string) outcome {
 	if err := g.quick(); err != nil {
-		return broke(err)
+		return failure(err)
 	}
 	out, err := g.bitbake(ctx, quickBuild, log, "bitbake", "-p")
 	o := outcome{errors: failed(out, err)}
@@ -114,13 +114,13 @@ func (g *rig) ownWarnings(out string) []string {
 // appends checks that each .bbappend found its recipe.
 func (g *rig) appends(ctx context.Context, log string) outcome {
 	out, err := g.bitbake(ctx, quickBuild, log, "bitbake-layers", "show-appends")
-	o := g.attached(showAppends(out))
+	o := g.checkAppends(showAppends(out))
 	o.errors = append(failed(out, err), o.errors...)
 	return o
 }
 
-// attached judges which recipes each append of the layer applies to.
-func (g *rig) attached(applied map[string][]appendedTo) outcome {
+// checkAppends checks that each append of the layer applies to a recipe.
+func (g *rig) checkAppends(applied map[string][]appendedTo) outcome {
 	var o outcome
 	for i := range g.layer.Appends {
 		a := &g.layer.Appends[i]
@@ -141,8 +141,8 @@ func (g *rig) attached(applied map[string][]appendedTo) outcome {
 	return o
 }
 
-// used are the appended recipes that this machine builds.
-func (g *rig) used() []string {
+// builtRecipes returns the appended recipes that this machine builds.
+func (g *rig) builtRecipes() []string {
 	var names []string
 	for _, a := range g.layer.Appends {
 		if !a.Unused && !slices.Contains(names, a.Name) {
@@ -155,7 +155,7 @@ func (g *rig) used() []string {
 // dependencies resolves the task graph of the layer's recipes and of those it
 // appends to.
 func (g *rig) dependencies(ctx context.Context, log string) outcome {
-	targets := append([]string{"world"}, g.used()...)
+	targets := append([]string{"world"}, g.builtRecipes()...)
 	for _, r := range g.layer.Recipes {
 		targets = append(targets, r.Name)
 	}
@@ -177,24 +177,24 @@ func (g *rig) dependencies(ctx context.Context, log string) outcome {
 
 // variables compares final values with what the layer and its plan promise.
 func (g *rig) variables(ctx context.Context, log string) outcome {
-	said, o := g.read(ctx, log)
+	answer, o := g.read(ctx, log)
 	if len(o.errors) > 0 {
 		return o
 	}
-	return g.compare(ctx, log, said)
+	return g.compare(ctx, log, answer)
 }
 
 // compare holds the configuration, in a build folder where all the layer's
-// settings are in force, and what was said of recipes against the promises.
-func (g *rig) compare(ctx context.Context, log string, said reading) outcome {
+// settings are in force, and what was answer of recipes against the promises.
+func (g *rig) compare(ctx context.Context, log string, answer reading) outcome {
 	var extra []string
 	if !g.layer.namesHashServer() {
 		// bitbake would start a server, in the folder that the user's builds have; one
 		// that has an address it asks only about tasks, and none runs here.
 		extra = []string{`BB_HASHSERVE:forcevariable = "localhost:1"`}
 	}
-	if err := g.enabled(plainBuild, extra); err != nil {
-		return broke(err)
+	if err := g.writeEnabled(plainBuild, extra); err != nil {
+		return failure(err)
 	}
 	out, err := g.bitbake(ctx, plainBuild, log, "bitbake", "-e")
 	if err != nil {
@@ -213,27 +213,27 @@ func (g *rig) compare(ctx context.Context, log string, said reading) outcome {
 	if got := strings.Fields(values["LAYERSERIES_COMPAT_"+g.layer.Collection]); !slices.ContainsFunc(got, func(s string) bool { return slices.Contains(g.src.Series, s) }) {
 		o.errors = append(o.errors, fmt.Sprintf("LAYERSERIES_COMPAT_%s is %q, openembedded-core is %s", g.layer.Collection, strings.Join(got, " "), strings.Join(g.src.Series, " ")))
 	}
-	o.keep(want, values, "configuration")
+	o.check(want, values, "configuration")
 
-	for _, pn := range g.used() {
-		values := said.of(pn, &o)
+	for _, pn := range g.builtRecipes() {
+		values := answer.values(pn, &o)
 		var own []line
 		for _, a := range g.layer.Appends {
 			if a.Name == pn {
 				own = append(own, a.Lines...)
 			}
 		}
-		o.keep(promises(own, strings.Split(values["OVERRIDES"], ":")), values, pn)
+		o.check(promises(own, strings.Split(values["OVERRIDES"], ":")), values, pn)
 	}
 	for _, r := range g.layer.Recipes {
-		values := said.of(r.Name, &o)
-		o.keep(promises(r.Lines, strings.Split(values["OVERRIDES"], ":")), values, r.Name)
+		values := answer.values(r.Name, &o)
+		o.check(promises(r.Lines, strings.Split(values["OVERRIDES"], ":")), values, r.Name)
 	}
 	return o
 }
 
-// recipeValues are the variables of one recipe, or the lines that say why not. A
-// recipe that is not for this machine has none, and that is noted.
+// recipeValues returns the variables of one recipe, or the lines of an error. A
+// recipe that is not for this machine has none, which is noted.
 func (g *rig) recipeValues(ctx context.Context, log, pn string, o *outcome) (map[string]string, []string) {
 	if v, ok := g.values[pn]; ok {
 		return v, nil
@@ -262,8 +262,8 @@ func skippedBecause(out, pn string) string {
 	return ""
 }
 
-// keep adds what promises are broken, and counts those that hold.
-func (o *outcome) keep(want []promise, values map[string]string, where string) {
+// check adds an error for each expectation that does not hold, and counts the others.
+func (o *outcome) check(want []promise, values map[string]string, where string) {
 	if len(values) == 0 {
 		return
 	}
@@ -330,7 +330,7 @@ func (g *rig) installed(ctx context.Context, log string, r recipe) outcome {
 	given := map[[sha256.Size]byte]string{}
 	for _, uri := range strings.Fields(values["SRC_URI"]) {
 		name, _, _ := strings.Cut(strings.TrimPrefix(uri, "file://"), ";")
-		if terms(values["LIC_FILES_CHKSUM"], name) {
+		if isLicenceText(values["LIC_FILES_CHKSUM"], name) {
 			continue
 		}
 		file, ok := findFile(name, strings.Split(values["FILESPATH"], ":"), strings.Split(values["FILESOVERRIDES"], ":"))
@@ -340,7 +340,7 @@ func (g *rig) installed(ctx context.Context, log string, r recipe) outcome {
 		}
 		err := eachFile(file, func(f foundFile) { given[f.sum] = f.path })
 		if err != nil {
-			return broke(err)
+			return failure(err)
 		}
 	}
 	missing := maps.Clone(given)
@@ -358,7 +358,7 @@ func (g *rig) installed(ctx context.Context, log string, r recipe) outcome {
 		o.notes = append(o.notes, note)
 	})
 	if err != nil {
-		return broke(err)
+		return failure(err)
 	}
 	for _, p := range slices.Sorted(maps.Values(missing)) {
 		o.errors = append(o.errors, fmt.Sprintf("%s is in SRC_URI of %s but is not installed unchanged", p, r.Name))
@@ -379,9 +379,9 @@ func (g *rig) installed(ctx context.Context, log string, r recipe) outcome {
 	return o
 }
 
-// terms tells whether a file is given for the text of a licence, which bitbake keeps
-// beside the packages and not in them.
-func terms(checksums, name string) bool {
+// isLicenceText reports whether a file is a licence text, which bitbake keeps beside
+// the packages and not in them.
+func isLicenceText(checksums, name string) bool {
 	return slices.ContainsFunc(strings.Fields(checksums), func(uri string) bool {
 		p, _, _ := strings.Cut(strings.TrimPrefix(uri, "file://"), ";")
 		return strings.HasSuffix("/"+p, "/"+strings.TrimPrefix(name, "/"))
@@ -434,24 +434,24 @@ func eachFile(path string, seen func(foundFile)) error {
 }
 
 // yoctoCheckLayer runs the project's own layer test, signatures included, over
-// the masked world: a layer that is present but not switched on must change the
+// the masked world: a layer that is present but not enabled must change the
 // signature of no task.
 func (g *rig) yoctoCheckLayer(ctx context.Context, log string) outcome {
 	common, err := g.localConf()
 	if err != nil {
-		return broke(err)
+		return failure(err)
 	}
 	mask, err := g.maskLines(append(samples(), g.layer.appended()...))
 	if err != nil {
-		return broke(err)
+		return failure(err)
 	}
 	s, err := g.sampleStandIns(unusedCase)
 	if err != nil {
-		return broke(err)
+		return failure(err)
 	}
 	c := conf{Layers: append(g.src.layers(), g.layer.Dir, s.Dir), Lines: slices.Concat(common, mask)}
 	if err := g.configure(unusedCase, c); err != nil {
-		return broke(err)
+		return failure(err)
 	}
 	if out, err := g.resolve(ctx, unusedCase, log, []string{"world"}); err != nil {
 		return outcome{errors: failed(out, err)}
@@ -459,7 +459,7 @@ func (g *rig) yoctoCheckLayer(ctx context.Context, log string) outcome {
 	// The test itself adds the layer; it must not be there before.
 	c.Layers = append(g.src.layers(), s.Dir)
 	if err := g.configure(unusedCase, c); err != nil {
-		return broke(err)
+		return failure(err)
 	}
 	o := g.checkLayer(ctx, unusedCase, log)
 	o.notes = append(o.notes, "signatures compared for the appended recipes and "+strings.Join(samples(), ", "))
@@ -492,7 +492,7 @@ func (g *rig) world(build string, layers, extra []string) error {
 		return err
 	}
 	if strings.HasSuffix(g.opt.Release, "-l4t-r32.7.x") {
-		// It asks the network for its newest revision while it is parsed.
+		// Parsing it queries the network for the newest revision.
 		places = append(places, `BBMASK += "/tegra-boot-tools_git\.bb$"`)
 	}
 	return g.configure(build, conf{Layers: append(g.src.layers(), layers...), Lines: slices.Concat(common, places, extra)})
@@ -501,11 +501,11 @@ func (g *rig) world(build string, layers, extra []string) error {
 // fullParse parses every recipe of the checkouts with the layer switched on.
 func (g *rig) fullParse(ctx context.Context, log string) outcome {
 	if err := g.world(worldBuild, []string{g.layer.Dir}, g.layer.enableLines(g.src.Fragments)); err != nil {
-		return broke(err)
+		return failure(err)
 	}
 	// The time of this step is that of a parse from nothing.
 	if err := os.RemoveAll(filepath.Join(g.build(worldBuild), "cache")); err != nil {
-		return broke(err)
+		return failure(err)
 	}
 	out, err := g.bitbake(ctx, worldBuild, log, "bitbake", "-p")
 	o := outcome{errors: append(failed(out, err), g.ownWarnings(out)...)}
@@ -534,14 +534,14 @@ func (g *rig) fullDependencies(ctx context.Context, log string) outcome {
 func (g *rig) fullYoctoCheckLayer(ctx context.Context, log string) outcome {
 	extra := []string{`DISTRO_FEATURES:append = " opengl vulkan"`, `BBMASK += "/l4t-usb-device-mode[^/]*\.bb$"`}
 	if err := g.world(worldCheck, nil, extra); err != nil {
-		return broke(err)
+		return failure(err)
 	}
 	o := g.checkLayer(ctx, worldCheck, log)
 	o.notes = append(o.notes, "without l4t-usb-device-mode, which needs meta-oe")
 	return o
 }
 
-// readable replaces the paths of this run by those the user knows.
+// readable replaces the paths of this run by those of the user.
 func (g *rig) readable(lines []string) []string {
 	var out []string
 	for _, s := range lines {

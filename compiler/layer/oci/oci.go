@@ -1,7 +1,7 @@
 // Package oci keeps layers in OCI registries: one artifact a layer, named by
 // its digest.
 //
-// What comes out of a registry is somebody else's until it is checked: sizes are
+// Content from a registry is untrusted until it is checked: sizes are
 // bounded before anything is read, every blob is held against its digest, and of
 // the archive only regular files with a path inside the layer are taken, each of
 // which the layer's own manifest must list with the same digest.
@@ -59,12 +59,12 @@ var (
 	ErrContent   = errors.New("the artifact has invalid content")
 )
 
-// Options say how a registry is spoken to.
+// Options configure the connection to a registry.
 type Options struct {
 	PlainHTTP bool // also where the registry is not this machine
 }
 
-// Layer is a layer to publish: the files of a folder, and what it calls itself.
+// Layer is a layer to publish: its files, name and release.
 type Layer struct {
 	Name, Release string
 	Files         []emitters.File // manifest and signatures included
@@ -119,7 +119,7 @@ func repository(ref string, o Options) (*remote.Repository, registry.Reference, 
 	}, r, nil
 }
 
-// local tells whether a registry is this machine: only there a password may go
+// local reports whether a registry is on this machine: only there a password may go
 // over an open line without being asked for.
 func local(host string) bool {
 	name, _, err := net.SplitHostPort(host)

@@ -1,4 +1,4 @@
-// Package sign finds the plans of a layer and tells whether each is signed, by
+// Package sign finds the plans of a layer and reports whether each is signed, by
 // whom, and whether its device will obey it.
 package sign
 
@@ -150,7 +150,7 @@ func ReadKey(file string) (signature.Key, error) {
 // Signature is where the plan's signature lies.
 func (p Plan) Signature() string { return p.File + signature.Extension }
 
-// Comment is what a signature of the plan says about it.
+// Comment is the trusted comment of a signature of the plan.
 func (p Plan) Comment() string {
 	return fmt.Sprintf("plan of %s/%s serial %d %s", p.Doc.Layer, p.Doc.Target, p.Doc.Serial, p.Doc.Digest)
 }

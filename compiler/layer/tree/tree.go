@@ -44,7 +44,7 @@ func (c Conflict) Error() string { return c.Path + ": " + c.Err.Error() }
 // Unwrap returns the reason.
 func (c Conflict) Unwrap() error { return c.Err }
 
-// Kind says what happens to a file.
+// Kind is what happens to a file.
 type Kind string
 
 // What can happen to a file.
@@ -75,7 +75,7 @@ type Comparison struct {
 	was     *manifest.Manifest // manifest in the folder, nil if there is none
 }
 
-// Clean tells that the folder is exactly what would be written.
+// Clean reports whether the folder is exactly what would be written.
 func (c *Comparison) Clean() bool { return len(c.Actions) == 0 && len(c.Conflicts) == 0 }
 
 // maxExisting bounds what is read of a file that is in the way, in bytes.
@@ -89,7 +89,7 @@ func Compare(out string, files []emitters.File) (*Comparison, error) {
 	if err := c.list(); err != nil {
 		return nil, err
 	}
-	// Opening a pipe would wait for whoever writes to it.
+	// Opening a pipe would block until it has a writer.
 	if info, err := os.Stat(out); err == nil && !info.IsDir() {
 		return nil, folder(out, syscall.ENOTDIR)
 	}
@@ -381,7 +381,7 @@ func (c *Comparison) whole(ctx context.Context, stage string) error {
 	return nil
 }
 
-// writer fills a new folder. It asks the system for nothing twice: a layer is
+// writer fills a new folder. It repeats no system call: a layer is
 // many small files in many folders.
 type writer struct {
 	dir  string

@@ -22,17 +22,17 @@ import (
 // compare finds what changes on a device, most important areas first.
 func compare(was, now *target) []Change {
 	c := &comparison{was: was, now: now}
-	c.identity()
-	c.trust()
-	c.power()
-	c.kernel()
-	c.settings()
-	c.services()
-	c.programs()
-	c.packages()
-	c.models()
-	c.pipelines()
-	c.rest()
+	c.compareDevice()
+	c.compareKeys()
+	c.comparePower()
+	c.compareKernel()
+	c.compareSettings()
+	c.compareServices()
+	c.comparePrograms()
+	c.comparePackages()
+	c.compareModels()
+	c.comparePipelines()
+	c.compareRest()
 	return c.out
 }
 
@@ -85,7 +85,7 @@ func both[V any](a, b map[string]V, each func(key string)) {
 	}
 }
 
-func (c *comparison) identity() {
+func (c *comparison) compareDevice() {
 	for _, f := range []struct{ id, name, was, now string }{
 		{"board", "board", c.was.Board, c.now.Board},
 		{"machine", "machine", c.was.machine, c.now.machine},
@@ -105,8 +105,8 @@ func (c *comparison) identity() {
 	}
 }
 
-// trust is whose plans the device obeys.
-func (c *comparison) trust() {
+// compareKeys compares the keys whose plans the device accepts.
+func (c *comparison) compareKeys() {
 	both(c.was.keys, c.now.keys, func(name string) {
 		if a, b := c.was.keys[name], c.now.keys[name]; a != b {
 			c.add(Change{Area: "trust", ID: "runtime.keys." + name, Name: "key " + name, Was: a, Now: b, Rebuild: []string{c.config()}})
@@ -129,7 +129,7 @@ func settingsOf(p *plan.Plan) map[string]plan.Setting {
 	return out
 }
 
-func (c *comparison) settings() {
+func (c *comparison) compareSettings() {
 	was, now := settingsOf(c.was.Plan), settingsOf(c.now.Plan)
 	both(was, now, func(id string) {
 		a, old := was[id]
@@ -154,10 +154,10 @@ func (c *comparison) settings() {
 			ch.Rebuild = append(ch.Rebuild, c.now.recipes...)
 		}
 		if old {
-			ch.Was = wanted(a)
+			ch.Was = formatSetting(a)
 		}
 		if new {
-			ch.Now = wanted(b)
+			ch.Now = formatSetting(b)
 		}
 		switch {
 		case s.Needs != plan.NeedsNothing:
@@ -179,9 +179,9 @@ func (c *comparison) settings() {
 	})
 }
 
-// wanted writes the value of a setting as people do; an argument without one is
-// there.
-func wanted(s plan.Setting) string {
+// formatSetting writes the value of a setting for people. An argument without a
+// value is "present".
+func formatSetting(s plan.Setting) string {
 	switch {
 	case s.Type == plan.TypePresent && s.Want == "1":
 		return "present"
@@ -254,7 +254,7 @@ func modesOf(p *plan.Power) map[string]plan.PowerMode {
 	return out
 }
 
-func (c *comparison) power() {
+func (c *comparison) comparePower() {
 	a, b := c.was.Power, c.now.Power
 	none := &plan.Power{}
 	if a == nil {
@@ -368,13 +368,13 @@ func params(a, b plan.PowerMode) []Detail {
 			out = append(out, Detail{key, was[key], now[key]})
 		}
 	}
-	return alike(out)
+	return mergeCores(out)
 }
 
 var numbered = regexp.MustCompile(`^(.*_)(\d+)(.*)$`)
 
-// alike joins the lines of cores whose values are the same.
-func alike(in []Detail) []Detail {
+// mergeCores joins the lines of cores that have the same values.
+func mergeCores(in []Detail) []Detail {
 	type shape struct{ before, after, was, now string }
 	at := map[shape]int{}
 	numbers := map[int][]int{}
@@ -402,9 +402,9 @@ func alike(in []Detail) []Detail {
 	return out
 }
 
-func (c *comparison) kernel() {
+func (c *comparison) compareKernel() {
 	if c.was.provider != c.now.provider {
-		c.add(Change{Area: "kernel", ID: "kernel.preempt", Name: "recipe", Was: or(c.was.provider, "the BSP's"), Now: or(c.now.provider, "the BSP's"),
+		c.add(Change{Area: "kernel", ID: "kernel.preempt", Name: "recipe", Was: cmp.Or(c.was.provider, "the BSP's"), Now: cmp.Or(c.now.provider, "the BSP's"),
 			Need: Reboot, Rebuild: append(slices.Clone(c.now.recipes), "every kernel module")})
 	}
 	both(c.was.kernel, c.now.kernel, func(symbol string) {
@@ -416,15 +416,8 @@ func (c *comparison) kernel() {
 	})
 }
 
-func or(a, b string) string {
-	if a == "" {
-		return b
-	}
-	return a
-}
-
-func (c *comparison) services() {
-	c.units(c.was.units, c.now.units, func(u unit) Change {
+func (c *comparison) compareServices() {
+	c.compareUnits(c.was.units, c.now.units, func(u unit) Change {
 		area := "service"
 		if strings.HasSuffix(u.name, ".slice") {
 			area = "slice"
@@ -433,8 +426,8 @@ func (c *comparison) services() {
 	})
 }
 
-// units compares units; start makes the change of one.
-func (c *comparison) units(was, now map[string]unit, start func(unit) Change) {
+// compareUnits compares units; start makes the change of one.
+func (c *comparison) compareUnits(was, now map[string]unit, start func(unit) Change) {
 	both(was, now, func(name string) {
 		a, old := was[name]
 		b, new := now[name]
@@ -481,9 +474,9 @@ func unitSummary(u unit) string {
 	return "a drop-in"
 }
 
-// programs compares yoctune's own programs that both layers bring, and their units.
+// comparePrograms compares yoctune's own programs that both layers bring, and their units.
 // One that comes or goes is a package.
-func (c *comparison) programs() {
+func (c *comparison) comparePrograms() {
 	was, now := c.was.in, c.now.in
 	both(was.program, now.program, func(name string) {
 		a, old := was.program[name]
@@ -502,14 +495,14 @@ func (c *comparison) programs() {
 			return
 		}
 		one := func(u unit) map[string]unit { return map[string]unit{name: u} }
-		c.units(one(was.service[name]), one(now.service[name]), func(unit) Change {
+		c.compareUnits(one(was.service[name]), one(now.service[name]), func(unit) Change {
 			return Change{Area: "program", ID: "runtime.manifest", Rebuild: []string{"yoctuned"}}
 		})
 	})
 }
 
-// models compares what the layer fetches for pipelines.
-func (c *comparison) models() {
+// compareModels compares what the layer fetches for pipelines.
+func (c *comparison) compareModels() {
 	recipe := []string{"yoctune-" + c.now.Layer + "-models"}
 	moved := map[string]string{} // addresses by digest
 	for address, sum := range c.was.models {
@@ -544,7 +537,7 @@ func (t *target) user(sum string) string {
 	return "pipelines." + strings.Join(names[:min(1, len(names))], "")
 }
 
-func (c *comparison) packages() {
+func (c *comparison) comparePackages() {
 	both(c.was.packages, c.now.packages, func(name string) {
 		a, b := c.was.packages[name], c.now.packages[name]
 		if a == b {
@@ -560,7 +553,7 @@ func (c *comparison) packages() {
 	})
 }
 
-func (c *comparison) pipelines() {
+func (c *comparison) comparePipelines() {
 	both(c.was.Pipelines, c.now.Pipelines, func(name string) {
 		a, old := c.was.Pipelines[name]
 		b, new := c.now.Pipelines[name]
@@ -662,9 +655,9 @@ func flatten(at string, v any, into map[string]string) {
 	}
 }
 
-// rest is the monitor and the variables of the settings file that are for one
+// compareRest compares the monitor and the variables of the settings file that are for one
 // machine.
-func (c *comparison) rest() {
+func (c *comparison) compareRest() {
 	monitor := func(m *plan.Monitor) string {
 		if m == nil {
 			return ""
@@ -716,7 +709,7 @@ func (c *comparison) rest() {
 	})
 }
 
-// fanSummary says in a line what the fan does.
+// fanSummary describes the fan settings in one line.
 func fanSummary(f *plan.Fan) string {
 	if f == nil {
 		return ""

@@ -32,7 +32,7 @@ func (r *Review) WriteHTML(w io.Writer) error {
 	}.Write(w)
 }
 
-// open tells whether a file is shown open: those that say what the others say,
+// open reports whether a file is shown open: those that say what the others say,
 // and long ones, are a key away.
 func open(f File) bool {
 	return f.Path != "README.md" && !strings.HasSuffix(f.Path, "origins.json") && len(f.Was)+len(f.Now) < 24<<10
@@ -207,7 +207,7 @@ type cell struct {
 	Changed             bool
 }
 
-// sided is a cell that knows which side it is on, "old" or "new".
+// sided is a cell with its side, "old" or "new".
 type sided struct {
 	cell
 	Class string

@@ -152,8 +152,8 @@ func (l *layer) add(f emitters.File, m emitters.Meaning) {
 	}
 }
 
-// elsewhere are the kinds whose meaning the plan has in full, or that say how the
-// layer is built and not what it does.
+// elsewhere are the kinds that the plan has in full, and those about the build of
+// the layer itself.
 var elsewhere = []emitters.Kind{emitters.Setting, emitters.Argument, emitters.Mode, emitters.Profile, emitters.Pipeline, emitters.Plan,
 	emitters.Recipe, emitters.Append, emitters.Layer}
 
@@ -287,8 +287,8 @@ func parseUnit(text string) unit {
 
 func (u unit) get(key string) string { return strings.Join(u.values[key], " ") }
 
-// origin finds the line that asked for a part: its own, or that of the nearest
-// part around it.
+// origin returns the position of a part: its own, or that of the nearest part
+// around it.
 func origin(o plan.Origins, id string) *plan.Position {
 	for id != "" {
 		if p, ok := o[id]; ok {

@@ -11,7 +11,7 @@ import (
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
-// Kind says what happened to something.
+// Kind is what happened to something.
 type Kind string
 
 // What can happen.
@@ -142,7 +142,7 @@ type Review struct {
 	Same     int      // targets without a difference
 }
 
-// Clean tells that the layers are equal.
+// Clean reports whether the layers are equal.
 func (r *Review) Clean() bool { return len(r.Files) == 0 }
 
 // Compare finds what changes. With across, the sides have one target each, which
@@ -163,12 +163,12 @@ func Compare(was, now Side, across bool) (*Review, error) {
 		r.target(p[0], p[1])
 	}
 	slices.SortFunc(r.Targets, func(a, b Target) int { return strings.Compare(a.Name, b.Name) })
-	r.share()
+	r.collectShared()
 	return r, nil
 }
 
-// share finds what is the same in each of several targets, which is said once.
-func (r *Review) share() {
+// collectShared finds the changes that several targets have in common.
+func (r *Review) collectShared() {
 	same := func(c Change) string {
 		return fmt.Sprintf("%q%q%q%q%q%q", c.ID, c.Area, c.Name, c.Was, c.Now, c.Details)
 	}

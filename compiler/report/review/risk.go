@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// risk judges a change by what it can break on the device. The sentence says
-// what to look at; a level without one is ordinary.
+// risk rates a change by what it can break on the device, with what to check. A low
+// risk has no text.
 func risk(c Change) (Risk, string) {
 	switch c.Area {
 	case "device":
@@ -62,7 +62,7 @@ func risk(c Change) (Risk, string) {
 	return Low, ""
 }
 
-// older tells whether one decimal number is below another.
+// older reports whether one decimal number is below another.
 func older(now, was string) bool {
 	return len(now) < len(was) || len(now) == len(was) && now < was
 }
@@ -82,7 +82,7 @@ func kernelOption(symbol string) (Risk, string) {
 	return Medium, "a new kernel"
 }
 
-// Arguments that decide whether the kernel finds its root and says anything.
+// Arguments that the kernel needs to find its root and its console.
 var bootArguments = []string{"root", "rootfstype", "rootflags", "rootwait", "ro", "rw", "init", "console", "mem", "memmap", "maxcpus", "nr_cpus",
 	"initrd", "efi", "acpi", "pci", "cma", "crashkernel", "module_blacklist", "initcall_blacklist", "video", "earlycon", "fw_devlink", "iommu", "arm-smmu.disable_bypass"}
 

@@ -12,7 +12,7 @@ import (
 const context = 3
 
 // Unified writes the difference between two texts in unified format; "" when
-// they are equal. An empty name stands for a file that is not there.
+// they are equal. An empty name stands for a missing file.
 func Unified(from, to []byte, fromName, toName string) string {
 	if string(from) == string(to) {
 		return ""

@@ -9,7 +9,7 @@ import (
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
-// needWords says what a device needs, as a sentence's end.
+// needWords completes "needs ...".
 var needWords = map[Need]string{
 	NoNeed: "no restart: changes take effect while the device runs", Build: "nothing on the device: only the build changes",
 	Restart: "a restart of services", Reboot: "a reboot", Reflash: "a new image (reflash)",
@@ -18,7 +18,7 @@ var needWords = map[Need]string{
 // Words is the need in words.
 func (n Need) Words() string { return needWords[n] }
 
-// Headline says all of the review in one line.
+// Headline summarises the review in one line.
 func (r *Review) Headline() string {
 	if r.Clean() {
 		return fmt.Sprintf("%s: no difference between %s and %s", r.Layer, r.Old, r.New)
@@ -117,7 +117,7 @@ func (t Target) headline() string {
 	return fmt.Sprintf("%s: %s; needs %s; risk %s", about, t.Count(), t.Need().Words(), t.Risk())
 }
 
-// Count says how many changes there are, and how many of them in every target.
+// Count describes the number of changes, and how many of them every target has.
 func (t Target) Count() string {
 	switch n := len(t.Changes) - len(t.Own); {
 	case n == 0:
@@ -169,8 +169,8 @@ func visible(s string) string {
 	return b.String()
 }
 
-// hidden tells control characters and those that turn the direction of text
-// round: a reviewer must see what is there.
+// hidden reports control characters and those that change the direction of text: a
+// reviewer must see every character.
 func hidden(r rune) bool {
 	return r < ' ' || r >= 0x7f && r < 0xa0 || r >= 0x200b && r <= 0x200f || r >= 0x2028 && r <= 0x202e || r >= 0x2060 && r <= 0x2069 || r == 0xfeff
 }

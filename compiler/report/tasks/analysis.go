@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Analysis is what a graph says about a build. Lengths are in tasks, or in
+// Analysis is what follows from a graph about a build. Lengths are in tasks, or in
 // nanoseconds where Measured.
 type Analysis struct {
 	Tasks, Recipes, Edges int

@@ -20,7 +20,7 @@ var ErrNoStats = errors.New("no buildstats")
 // writes about one kilobyte.
 const maxStats = 64 << 10
 
-// Stats says how measurements and graph fit together.
+// Stats counts how measurements and graph match.
 type Stats struct {
 	Build     string        // folder of the build that was read, bitbake's time stamp
 	Elapsed   time.Duration // of the whole build, 0 where not written

@@ -1,9 +1,9 @@
-// Package tasks reads the task graph that `bitbake -g` writes and says what
-// decides how long the build takes: the longest chain of tasks that wait for
+// Package tasks reads the task graph that `bitbake -g` writes and finds what
+// determines the duration of a build: the longest chain of tasks that wait for
 // each other, how many could run at once, which recipes hold the others up, and
 // what more threads or a fuller shared-state cache would gain.
 //
-// An edge a -> b says that a waits for b. Without measurements every task counts
+// An edge a -> b means that a waits for b. Without measurements every task counts
 // as one; buildstats, which bitbake writes of a build, give times.
 package tasks
 
@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// Graph is the tasks of a build and who waits for whom.
+// Graph is the tasks of a build and their dependencies.
 type Graph struct {
 	Tasks   []Task
 	Recipes []Recipe
@@ -52,7 +52,7 @@ type adjacency struct {
 	all   []int32
 }
 
-func (a adjacency) of(t int32) []int32 { return a.all[a.first[t]:a.first[t+1]] }
+func (a adjacency) neighbours(t int32) []int32 { return a.all[a.first[t]:a.first[t+1]] }
 
 // describe takes version and file from a label, "pn task\n:version\nfile".
 func (g *Graph) describe(t int32, label string) {
@@ -119,13 +119,13 @@ func (g *Graph) sort() error {
 	left := make([]int32, n)
 	g.order = make([]int32, 0, n)
 	for t := range n {
-		left[t] = int32(len(g.deps.of(int32(t))))
+		left[t] = int32(len(g.deps.neighbours(int32(t))))
 		if left[t] == 0 {
 			g.order = append(g.order, int32(t))
 		}
 	}
 	for i := 0; i < len(g.order); i++ {
-		for _, u := range g.users.of(g.order[i]) {
+		for _, u := range g.users.neighbours(g.order[i]) {
 			if left[u]--; left[u] == 0 {
 				g.order = append(g.order, u)
 			}
@@ -150,7 +150,7 @@ func (g *Graph) cycle(left []int32) error {
 		}
 		seen[t] = len(walk)
 		walk = append(walk, t)
-		for _, d := range g.deps.of(t) {
+		for _, d := range g.deps.neighbours(t) {
 			if left[d] > 0 {
 				t = d
 				break
@@ -184,13 +184,13 @@ func (g *Graph) weights(measured bool) []int64 {
 	return w
 }
 
-// finish says for each task when it ends if nothing but its dependencies holds
+// finish returns when each task ends if nothing but its dependencies holds
 // it up, and returns the end of the last.
 func (g *Graph) finish(w []int64) (ends []int64, last int64) {
 	ends = make([]int64, len(g.Tasks))
 	for _, t := range g.order {
 		var start int64
-		for _, d := range g.deps.of(t) {
+		for _, d := range g.deps.neighbours(t) {
 			start = max(start, ends[d])
 		}
 		ends[t] = add(start, w[t])
@@ -225,7 +225,7 @@ func (g *Graph) longest(w []int64) []int32 {
 	}
 	path := []int32{t}
 	for {
-		deps := g.deps.of(t)
+		deps := g.deps.neighbours(t)
 		if len(deps) == 0 {
 			break
 		}

@@ -11,7 +11,7 @@ import (
 const precision = 128
 
 // priorities ranks the tasks as bitbake's default scheduler ("speed") does: a
-// task weighs one, or ten when nobody waits for it, plus the weights of all that
+// task weighs one, or ten when no task waits for it, plus the weights of all that
 // wait for it; the heaviest task that can run is started first. 0 is heaviest.
 // Weights double with every level at worst, so they are kept to 128 bits of
 // precision: exact for what bitbake writes, bounded for what it does not.
@@ -19,7 +19,7 @@ func (g *Graph) priorities() []int32 {
 	weight := make([]big.Float, len(g.Tasks))
 	for _, t := range slices.Backward(g.order) {
 		w := weight[t].SetPrec(precision)
-		users := g.users.of(t)
+		users := g.users.neighbours(t)
 		if len(users) == 0 {
 			w.SetInt64(10)
 			continue
@@ -53,7 +53,7 @@ func (g *Graph) priorities() []int32 {
 	return rank
 }
 
-// build says what a build does with each task.
+// build is what a build does with each task.
 type build struct {
 	runs     []bool // it is run or restored; the others are not needed
 	restored []bool // it comes from the cache, and waits for nothing
@@ -64,7 +64,7 @@ func (b build) waits(g *Graph, t int32, yield func(int32)) {
 	if b.restored[t] {
 		return
 	}
-	for _, d := range g.deps.of(t) {
+	for _, d := range g.deps.neighbours(t) {
 		if b.runs[d] {
 			yield(d)
 		}
@@ -96,7 +96,7 @@ func (g *Graph) simulate(threads int, w []int64, rank []int32, b build) int64 {
 		}
 		done := heap.Pop(busy).(entry)
 		now = done.at
-		for _, u := range g.users.of(done.task) {
+		for _, u := range g.users.neighbours(done.task) {
 			if !b.runs[u] || b.restored[u] {
 				continue
 			}
@@ -128,7 +128,7 @@ func (q *queue) Pop() any {
 	return last
 }
 
-// shared tells whether openembedded-core keeps what a task makes in the
+// shared reports whether openembedded-core keeps what a task makes in the
 // shared-state cache (SSTATETASKS of its classes).
 func shared(kind string) bool {
 	switch kind {
@@ -140,20 +140,20 @@ func shared(kind string) bool {
 	return false
 }
 
-// tool tells whether a recipe makes something that runs on the build machine:
+// tool reports whether a recipe makes something that runs on the build machine:
 // what machines and images of one team have in common.
 func tool(recipe string) bool {
 	return strings.HasSuffix(recipe, "-native") || strings.Contains(recipe, "-cross") ||
 		strings.Contains(recipe, "nativesdk-")
 }
 
-// needed says which tasks run when the cache has those that hit tells of: a
-// restored task needs nothing of what it was made from.
+// needed returns the tasks that run when the cache has those for which hit is true:
+// the dependencies of a restored task need not run.
 func (g *Graph) needed(hit func(recipe string) bool) build {
 	b := build{runs: make([]bool, len(g.Tasks)), restored: make([]bool, len(g.Tasks))}
 	var stack []int32
 	for t := range g.Tasks {
-		if len(g.users.of(int32(t))) == 0 {
+		if len(g.users.neighbours(int32(t))) == 0 {
 			b.runs[t] = true
 			stack = append(stack, int32(t))
 		}
@@ -165,7 +165,7 @@ func (g *Graph) needed(hit func(recipe string) bool) build {
 			b.restored[t] = true
 			continue
 		}
-		for _, d := range g.deps.of(t) {
+		for _, d := range g.deps.neighbours(t) {
 			if !b.runs[d] {
 				b.runs[d] = true
 				stack = append(stack, d)

@@ -74,7 +74,7 @@ func (a *Analysis) Percentile(p int) int {
 	return sorted[(len(sorted)-1)*p/100]
 }
 
-// Advice says in sentences what follows from the figures.
+// Advice returns recommendations that follow from the figures.
 func (a *Analysis) Advice() []string {
 	var out []string
 	path := a.Decides().Length
