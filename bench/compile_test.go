@@ -10,15 +10,15 @@ import (
 	"time"
 )
 
-// BenchmarkBuildAgainstCueExport compares compiling an example to files on disk
-// with what `cue export` needs for the same configuration and schema alone. The
-// two run in turn; the ratio is of the medians of CPU time.
+// BenchmarkBuildAgainstCueExport compares building the layer of an example with `cue export`
+// of the same configuration and schema. The two run in turn. The ratio is that of the median
+// CPU times.
 func BenchmarkBuildAgainstCueExport(b *testing.B) {
 	yoctune, cue := tool(b, "./cmd/yoctune", "-ldflags=-s -w"), cueTool(b)
 	example := filepath.Join(repo(b), "examples", "video-analytics")
 	module := cueModule(b, example)
-	// A new folder each time, removed at the end: ext4 searches for inodes that
-	// were not deleted a moment ago, which would be charged to the next build.
+	// A new directory for each run, removed at the end: ext4 avoids recently deleted
+	// inodes, and the search would count towards the next build.
 	work, n := b.TempDir(), 0
 	ours, theirs := series(b, func() usage {
 		n++
@@ -29,7 +29,7 @@ func BenchmarkBuildAgainstCueExport(b *testing.B) {
 	report(b, ours, "cue export", theirs)
 }
 
-// BenchmarkVetAgainstCueVet does the same for checking alone.
+// BenchmarkVetAgainstCueVet compares checking an example with `cue vet`.
 func BenchmarkVetAgainstCueVet(b *testing.B) {
 	yoctune, cue := tool(b, "./cmd/yoctune", "-ldflags=-s -w"), cueTool(b)
 	example := filepath.Join(repo(b), "examples", "video-analytics")
@@ -71,8 +71,8 @@ func many(b *testing.B, command string, n int) {
 	b.ReportMetric(float64(best.rss)/1e6, "peak-MB")
 }
 
-// fleet writes a project of n targets of n machines that share the example's
-// profiles but differ in a field of their own.
+// fleet writes a project with n targets for n machines. They share the example's profiles and
+// differ in one field.
 func fleet(tb testing.TB, n int) string {
 	tb.Helper()
 	src := filepath.Join(repo(tb), "examples", "video-analytics", "config.cue")
@@ -119,7 +119,7 @@ func useOf(tb testing.TB, config string) string {
 	return strings.TrimSpace(rest[:end+1])
 }
 
-// series runs a and b in turn so that both meet the same noise.
+// series runs a and b in turn, so that noise affects both equally.
 func series(tb *testing.B, a, b func() usage) (usage, usage) {
 	a() // fill the page cache
 	b()
@@ -137,7 +137,7 @@ func series(tb *testing.B, a, b func() usage) (usage, usage) {
 }
 
 func report(b *testing.B, ours usage, reference string, theirs usage) {
-	b.ReportMetric(0, "ns/op") // the pair's time says nothing
+	b.ReportMetric(0, "ns/op") // the time of a pair is meaningless
 	b.ReportMetric(float64(ours.cpu)/float64(time.Millisecond), "cpu-ms")
 	b.ReportMetric(float64(theirs.cpu)/float64(time.Millisecond), "reference-cpu-ms")
 	b.ReportMetric(float64(ours.cpu)/float64(theirs.cpu), "ratio")

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// usage is what one finished process cost.
+// usage is the resource use of a finished process.
 type usage struct {
 	cpu, wall time.Duration
 	rss       int64 // bytes, peak
@@ -47,7 +47,7 @@ func run(tb testing.TB, dir string, ok []int, argv ...string) usage {
 	return usage{}
 }
 
-// median runs f n times and gives the median of each figure.
+// median runs f n times and returns the median of each figure.
 func median(n int, f func() usage) usage {
 	cpu, wall, rss := make([]float64, n), make([]float64, n), make([]float64, n)
 	for i := range n {
@@ -67,8 +67,8 @@ func repo(tb testing.TB) string {
 	return filepath.Dir(wd)
 }
 
-// tool builds a program of this module once, as it is released: yoctune is pure
-// Go, yoctuned needs cgo.
+// tool builds a program of this module once, with the flags of a release: yoctune is pure Go,
+// yoctuned needs cgo.
 func tool(tb testing.TB, pkg string, ldflags ...string) string {
 	tb.Helper()
 	out := filepath.Join(tb.TempDir(), filepath.Base(pkg))
@@ -84,8 +84,8 @@ func tool(tb testing.TB, pkg string, ldflags ...string) string {
 	return out
 }
 
-// cueTool finds the cue command, the reference: CUE in the environment, or on
-// the PATH. `make bench` installs the version go.mod pins.
+// cueTool finds the cue command, the reference: CUE in the environment, or in
+// PATH. `make bench` installs the version go.mod pins.
 func cueTool(tb testing.TB) string {
 	tb.Helper()
 	if p := os.Getenv("CUE"); p != "" {
@@ -98,7 +98,7 @@ func cueTool(tb testing.TB) string {
 	return p
 }
 
-// cueModule lays out a configuration with the schema vendored, as cue wants it.
+// cueModule writes a configuration as a CUE module with the vendored schema.
 func cueModule(tb testing.TB, config string) string {
 	tb.Helper()
 	dir := tb.TempDir()

@@ -34,7 +34,7 @@ func BenchmarkPreprocessBesideSwscale(b *testing.B) {
 	b.ReportMetric(best["swscale bilinear"]/best["core bilinear"], "times-bilinear")
 }
 
-// A ratio against something that computes something else would mean nothing.
+// The ratio is meaningful only if both compute the same.
 func TestSwscaleComputesTheSame(t *testing.T) {
 	out, err := exec.Command(swscaleProgram(t)).Output()
 	if err != nil {
@@ -86,7 +86,7 @@ func swscaleProgram(tb testing.TB) string {
 		tb.Skip("libswscale's headers are not installed (libswscale-dev)")
 	}
 	core, program := filepath.Join(repo(tb), "runtime", "core", "c"), filepath.Join(tb.TempDir(), "swscale")
-	// As the core is built by cgo.
+	// The options of cgo for the core.
 	args := []string{"-std=c11", "-O3", "-I", core, "-o", program, filepath.Join(repo(tb), "bench", "swscale", "swscale.c")}
 	sources, err := filepath.Glob(filepath.Join(core, "yt_cpu*.c"))
 	if err != nil {

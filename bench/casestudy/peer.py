@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""The pipeline of the case study as one writes it in Python.
+"""The pipeline of the case study in idiomatic Python.
 
     peer.py MODEL LABELS CLIP WIDTH HEIGHT FRAMES MODE PROCESSORS
 
-MODE is `sequential`, each step after the other, or `threads`, one thread a step
-with queues between; the model runs on PROCESSORS threads. OpenCV converts and scales, ONNX Runtime reads, NumPy does
-the rest. It prints one JSON object a frame and a summary at the end.
+MODE is `sequential`, or `threads` for one thread per step with queues between them. The
+model runs on PROCESSORS threads. OpenCV converts and scales, ONNX Runtime runs the model, and
+NumPy does the rest. The program prints one JSON object per frame and a summary at the end.
 """
 import json
 import queue

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// check.cu - every kernel once or more on shapes that fit nothing, for
-// compute-sanitizer: each buffer is an allocation of its own, of exactly the bytes the
-// kernel may touch, so that one byte beyond is seen. With "occupancy" it asks the driver
-// instead, for kernels of many needs, and prints a line for each answer, which
-// `yoctuned occupancy --recorded` compares with its own.
+// check.cu - runs every kernel on odd shapes under compute-sanitizer. Each buffer is a
+// separate allocation of exactly the bytes that the kernel may access, so that every
+// out-of-bounds access is detected. With "occupancy" it prints the driver's occupancy of
+// various kernels, one per line, for `yoctuned occupancy --recorded`.
 #include "kernels.h"
 #include "yt_check.h"
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The CUDA kernels beside torch, torch.compile, CuPy and torchvision, in one run.
+"""Compares the CUDA kernels with torch, torch.compile, CuPy and torchvision in one run.
 
     compare.py SHIM.so [--small] [PART...]
 
@@ -37,7 +37,7 @@ if CHILD in os.environ:
 
 
 def call(name, *args):
-    """Runs a shim on torch's stream. Tensors go as addresses."""
+    """Runs a shim on torch's stream. Tensors are passed as addresses."""
     out = []
     for a in args:
         if isinstance(a, torch.Tensor):
@@ -58,13 +58,13 @@ def size(n):
     return ctypes.c_uint64(n)
 
 
-# They copy a count to the host, or launch on streams of their own: a capture would fail,
-# and a failed capture can leave the caching allocator with the wrong pool.
+# These copy a count to the host or launch on other streams, so a capture would fail. A
+# failed capture can leave the caching allocator with the wrong pool.
 NOT_CAPTURED = ("torchvision.ops.nms", "CuPy (CUB)")
 
 
 def graph(f, name=""):
-    """f in a graph, or f where it cannot be captured."""
+    """Returns f as a graph, or f itself if it cannot be captured."""
     if name in NOT_CAPTURED:
         f()
         torch.cuda.synchronize()
@@ -101,7 +101,7 @@ def percentile(values, p):
 
 
 def row(kernel, name, ours, references, check, nbytes=None, flops=None, rounds=60):
-    """One object for each reference, timed in turn with ours."""
+    """Prints one object per reference, timed in turn with our kernel."""
     global failed
     ours()
     torch.cuda.synchronize()
@@ -203,7 +203,7 @@ def rows():
 
 
 def more_rows():
-    """Argmax and reductions that are no sum."""
+    """Argmax and reductions other than sums."""
     rows_n, cols = (7, 333) if small else (65536, 1000)
     x = torch.randn(rows_n, cols, device=device)
     index = torch.full((rows_n,), -1, dtype=torch.int32, device=device)
@@ -235,7 +235,7 @@ def layouts():
 
 
 def regions():
-    """Boxes of one frame, each to a small tensor; the loop is what people write."""
+    """Boxes of one frame, each scaled to a small tensor; the reference is the usual loop."""
     h, w, side, n = (40, 60, 8, 3) if small else (1080, 1920, 112, 64)
     frame = torch.randint(0, 255, (h, w, 3), dtype=torch.uint8, device=device)
     boxes, _, packed = box_list(n)
@@ -378,7 +378,7 @@ PARTS = (copies, reductions, maps, rows, more_rows, layouts, preprocess, regions
 
 
 def child(names):
-    """Runs parts, and says on standard error where it is."""
+    """Runs parts and reports progress on standard error."""
     global failed
     torch.manual_seed(1)
     if not small and len(names) == len(PARTS):
@@ -403,7 +403,7 @@ def child(names):
 
 
 class Limit:
-    """Ends a process unless it is set again in time."""
+    """Ends a process unless it is reset in time."""
 
     def __init__(self, process):
         self.process, self.timer = process, None
@@ -420,7 +420,7 @@ class Limit:
 
 
 def parent():
-    """Keeps a child running until every part was tried once."""
+    """Restarts a child until every part was tried once."""
     left = [a for a in sys.argv[2:] if not a.startswith("--")] or [p.__name__ for p in PARTS]
     well = True
     while left:

@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
-# The CUDA kernels on a GPU: builds them with the nvcc it finds, compares results and
-# times with torch, torch.compile, CuPy, cuBLAS and torchvision in one run, runs the
-# prebuilt yoctuned on the library, asks the driver for occupancies, and runs
-# compute-sanitizer at the end. JSON lines in OUT/results.jsonl. Under 9 minutes.
+# Tests and measures the CUDA kernels on a GPU in under 9 minutes. It builds them with the
+# installed nvcc and compares results and times with torch, torch.compile, CuPy, cuBLAS and
+# torchvision. It also runs a prebuilt yoctuned with the library, compares occupancies with
+# the driver's, and runs compute-sanitizer. The results are JSON lines in OUT/results.jsonl.
 #
-# A step that fails is a line of the results and an exit code of 1 at the end; those that
-# do not need it go on.
+# A failed step is recorded in the results and makes the exit code 1. Steps that do not
+# depend on it still run.
 #
-#   bench/gpu/run.sh [OUT]         OUT: folder for results, build/gpu
-#   bench/gpu/run.sh --dry [OUT]   builds and checks what needs no GPU, runs nothing
+#   bench/gpu/run.sh [OUT]         OUT: directory of the results; default: build/gpu
+#   bench/gpu/run.sh --dry [OUT]   builds everything, but runs nothing on a GPU
 #
-#   NVCC, PYTHON    the compiler and the Python with torch to use
-#   YOCTUNED        the program, built elsewhere: go build -o build/gpu/yoctuned ./cmd/yoctuned
+#   NVCC, PYTHON    the compiler, and a Python with torch
+#   YOCTUNED        the prebuilt program: go build -o build/gpu/yoctuned ./cmd/yoctuned
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -24,14 +24,14 @@ mkdir -p "$out"
 started=$SECONDS
 rc=0
 
-# What is left of `most` seconds for all, but no more than the step's own limit. 99: no
-# time was left.
+# Runs a step within its own limit and the rest of `most` seconds for all steps. Returns 99
+# if no time is left.
 most=530
 within() {
 	local limit=$1 left=$((most - (SECONDS - started)))
 	shift
 	[ -z "$dry" ] || {
-		"$@" # a dry run may take its time
+		"$@" # no limit in a dry run
 		return
 	}
 	[ "$left" -gt 5 ] || {
@@ -41,12 +41,12 @@ within() {
 	timeout "$((limit < left ? limit : left))" "$@"
 }
 
-# A line about a step that is no measurement: its name, and how it ended.
+# Records the result of a step that is not a measurement.
 verdict() {
 	local clean=true
 	case $2 in
 	0) ;;
-	99 | 124) clean=null ;; # no time: says nothing
+	99 | 124) clean=null ;; # no time left: unknown
 	*) clean=false rc=1 ;;
 	esac
 	echo "{\"name\": \"$1\", \"clean\": $clean, \"exit\": $2}" | tee -a "$out/results.jsonl"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// shim.cu - the kernels' launches as C functions on raw device pointers, for
-// compare.py: it runs them on the memory and stream of another library.
+// shim.cu - C functions that launch the kernels on raw device pointers. compare.py calls them
+// with the memory and stream of another library.
 #include "kernels.h"
 #include "ops.h"
 #include "yt_check.h"
@@ -24,7 +24,7 @@ static yt_preprocess frame_of(uint32_t w, uint32_t h, uint32_t side)
 	return p;
 }
 
-// Frames lie one after another, each tight; several are one kernel, as in a list.
+// Frames are consecutive and tightly packed. Several frames are one launch, as in a list.
 EXPORT shim_preprocess(const uint8_t *frames, void *out, uint32_t n, uint32_t w, uint32_t h, uint32_t side, uint32_t type, cudaStream_t s)
 {
 	yt_preprocess p = frame_of(w, h, side);
@@ -132,7 +132,7 @@ EXPORT shim_convert(const void *x, void *y, uint32_t n, uint32_t c, uint32_t h, 
 	return yt_launch_convert(v, x, nullptr, y, 256, s);
 }
 
-// RGB, 3 bytes a pixel, whose boxes are in a list; each to 3 by side by side floats.
+// Boxes of an RGB frame, 3 bytes per pixel; each becomes 3 by side by side floats.
 EXPORT shim_roi(const uint8_t *frame, const void *boxes, void *out, uint32_t n, uint32_t w, uint32_t h, uint32_t side, cudaStream_t s)
 {
 	yt_roi r = {};

@@ -64,8 +64,7 @@ type Occupancy struct {
 // Occupancy calculates the occupancy for blocks of `threads` threads with `dynamic` bytes of
 // dynamic shared memory. It is 0 blocks if the kernel cannot be launched with them.
 func (d Device) Occupancy(k Kernel, threads, dynamic int) (Occupancy, error) {
-	if threads < 1 || dynamic < 0 || dynamic > math.MaxInt32 || k.Registers < 0 || k.Shared < 0 || k.Shared > math.MaxInt32 ||
-		k.MaxThreads < 0 || k.MaxDynamic < -1 || k.Barriers < 0 || k.Carveout < -1 || k.Carveout > 100 {
+	if threads < 1 || dynamic < 0 || dynamic > math.MaxInt32 || !k.valid() {
 		return Occupancy{}, fmt.Errorf("occupancy of %d threads with %d bytes: %w", threads, dynamic, errInvalid)
 	}
 	warps := ceil(threads, d.Warp)
@@ -95,6 +94,12 @@ func (d Device) Occupancy(k Kernel, threads, dynamic int) (Occupancy, error) {
 	o.Warps = o.Blocks * warps
 	o.Share = float64(o.Warps) / float64(d.ThreadsPerSM/d.Warp)
 	return o, nil
+}
+
+// valid reports whether all values are in their ranges.
+func (k Kernel) valid() bool {
+	return k.Registers >= 0 && k.Shared >= 0 && k.Shared <= math.MaxInt32 && k.MaxThreads >= 0 && k.MaxDynamic >= -1 &&
+		k.Barriers >= 0 && k.Carveout >= -1 && k.Carveout <= 100
 }
 
 // byRegisters returns the blocks that the registers allow, and the registers per block.

@@ -222,9 +222,7 @@ func (m *Motion) read(size uint32, limit int) ([]byte, error) {
 
 // openAVI reads the headers up to the first frame.
 func (m *Motion) openAVI() error {
-	streams := 0
-	var rate [2]uint32 // of the stream whose format follows
-	video := false
+	var stream aviStream
 	for {
 		id, size, err := m.chunk()
 		if err != nil {
@@ -232,51 +230,75 @@ func (m *Motion) openAVI() error {
 		}
 		switch id {
 		case "RIFF", "LIST":
-			var kind [4]byte
-			if _, err := io.ReadFull(m.r, kind[:]); err != nil || size < 4 {
-				return fmt.Errorf("%w: an AVI file that ends in its headers", ErrFormat)
-			}
-			switch string(kind[:]) {
-			case "AVI ", "hdrl", "strl":
-			case "movi":
-				if m.video == "" {
-					return fmt.Errorf("%w: an AVI file without Motion JPEG", ErrFormat)
-				}
-				return nil
-			default:
-				if err := m.skip(size - 4); err != nil {
-					return err
-				}
+			frames, err := m.enterList(size)
+			if frames || err != nil {
+				return err
 			}
 		case "strh":
-			b, err := m.read(size, 1<<16)
-			if err != nil || len(b) < 28 {
-				return fmt.Errorf("%w: an AVI file with a damaged header", ErrFormat)
-			}
-			video = string(b[:4]) == "vids"
-			rate = [2]uint32{binary.LittleEndian.Uint32(b[24:]), binary.LittleEndian.Uint32(b[20:])}
-			streams++
+			err = m.streamHeader(size, &stream)
 		case "strf":
-			b, err := m.read(size, 1<<16)
-			if err != nil {
-				return err
-			}
-			if !video || m.video != "" {
-				break
-			}
-			if len(b) < 20 || string(b[16:20]) != "MJPG" && string(b[16:20]) != "mjpg" {
-				return fmt.Errorf("%w: the video codec of the AVI file is %.4q; only MJPG is supported", ErrFormat, b[min(16, len(b)):])
-			}
-			m.video = fmt.Sprintf("%02d", streams-1)
-			if rate[0] > 0 && rate[1] > 0 && rate[0] < 1<<30 && rate[1] < 1<<30 {
-				m.Num, m.Den = int(rate[0]), int(rate[1])
-			}
+			err = m.streamFormat(size, stream)
 		default:
-			if err := m.skip(size); err != nil {
-				return err
-			}
+			err = m.skip(size)
+		}
+		if err != nil {
+			return err
 		}
 	}
+}
+
+// aviStream is the stream whose header was read last.
+type aviStream struct {
+	count int // streams so far
+	video bool
+	rate  [2]uint32 // frames per second as a fraction
+}
+
+// enterList reads the kind of a list and skips lists that are not needed. frames reports
+// whether it is the list of frames.
+func (m *Motion) enterList(size uint32) (frames bool, err error) {
+	var kind [4]byte
+	if _, err := io.ReadFull(m.r, kind[:]); err != nil || size < 4 {
+		return false, fmt.Errorf("%w: an AVI file that ends in its headers", ErrFormat)
+	}
+	switch string(kind[:]) {
+	case "AVI ", "hdrl", "strl":
+		return false, nil
+	case "movi":
+		if m.video == "" {
+			return false, fmt.Errorf("%w: an AVI file without Motion JPEG", ErrFormat)
+		}
+		return true, nil
+	}
+	return false, m.skip(size - 4)
+}
+
+// streamHeader reads the header of the next stream.
+func (m *Motion) streamHeader(size uint32, s *aviStream) error {
+	b, err := m.read(size, 1<<16)
+	if err != nil || len(b) < 28 {
+		return fmt.Errorf("%w: an AVI file with a damaged header", ErrFormat)
+	}
+	s.video = string(b[:4]) == "vids"
+	s.rate = [2]uint32{binary.LittleEndian.Uint32(b[24:]), binary.LittleEndian.Uint32(b[20:])}
+	s.count++
+	return nil
+}
+
+// streamFormat reads the format of stream s and selects the first video stream.
+func (m *Motion) streamFormat(size uint32, s aviStream) error {
+	b, err := m.read(size, 1<<16)
+	if err != nil || !s.video || m.video != "" {
+		return err
+	}
+	if len(b) < 20 || string(b[16:20]) != "MJPG" && string(b[16:20]) != "mjpg" {
+		return fmt.Errorf("%w: the video codec of the AVI file is %.4q; only MJPG is supported", ErrFormat, b[min(16, len(b)):])
+	}
+	m.video = fmt.Sprintf("%02d", s.count-1)
+	if s.rate[0] > 0 && s.rate[1] > 0 && s.rate[0] < 1<<30 && s.rate[1] < 1<<30 {
+		m.Num, m.Den = int(s.rate[0]), int(s.rate[1])
+	}
+	return nil
 }
 
 // nextChunk returns the next frame of an AVI file.
