@@ -74,40 +74,47 @@ func (d *Device) LoadModule(image []byte, options string, kept *Cache) (m *Modul
 	if isPTX && image[len(image)-1] != 0 {
 		image = append(bytes.Clone(image), 0)
 	}
-	load := func(image []byte) error {
-		h, f := d.api.ModuleLoad(d.dev, image, options)
-		if err := backendError(op, f); err != nil {
-			return err
-		}
-		m = &Module{d: d, m: h}
-		return nil
+	if kept != nil && isPTX {
+		m, cached, err = d.loadCached(image, options, kept)
+	} else {
+		m, err = d.loadImage(image, options)
 	}
-	if kept == nil || !isPTX {
-		if err := load(image); err != nil {
-			return nil, false, err
-		}
-		d.adopt(m)
-		return m, false, nil
+	if err != nil {
+		return nil, false, err
 	}
+	d.adopt(m)
+	return m, cached, nil
+}
+
+func (d *Device) loadImage(image []byte, options string) (*Module, error) {
+	h, f := d.api.ModuleLoad(d.dev, image, options)
+	if err := backendError("load module", f); err != nil {
+		return nil, err
+	}
+	return &Module{d: d, m: h}, nil
+}
+
+// loadCached loads the linked image of PTX from a cache, or compiles and caches it.
+func (d *Device) loadCached(ptx []byte, options string, kept *Cache) (m *Module, cached bool, err error) {
 	info, f := d.api.DeviceInfo(d.dev)
-	if err := backendError(op, f); err != nil {
+	if err := backendError("load module", f); err != nil {
 		return nil, false, err
 	}
 	key := CacheKey{
-		Source: image, Options: options,
+		Source: ptx, Options: options,
 		Capability: fmt.Sprintf("%d.%d", info.CCMajor, info.CCMinor), Driver: fmt.Sprint(info.Driver),
 	}.ID()
-	compile := func() ([]byte, error) {
-		if err := load(image); err != nil {
+	compile := func() (linked []byte, err error) {
+		if m, err = d.loadImage(ptx, options); err != nil {
 			return nil, err
 		}
 		linked, f := d.api.ModuleImage(m.m)
-		return linked, backendError(op, f)
+		return linked, backendError("load module", f)
 	}
 	linked, cached, err := kept.Get(key, compile)
 	if err == nil && cached {
 		// An intact entry may still be incompatible with this driver.
-		if err = load(linked); errors.Is(err, ErrInvalid) || errors.Is(err, ErrNoBackend) {
+		if m, err = d.loadImage(linked, options); errors.Is(err, ErrInvalid) || errors.Is(err, ErrNoBackend) {
 			kept.Drop(key)
 			_, cached, err = kept.Get(key, compile)
 		}
@@ -118,7 +125,6 @@ func (d *Device) LoadModule(image []byte, options string, kept *Cache) (m *Modul
 		}
 		return nil, false, err
 	}
-	d.adopt(m)
 	return m, cached, nil
 }
 

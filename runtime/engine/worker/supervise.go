@@ -426,25 +426,12 @@ func (s *supervisor) afterLoss(in *incarnation, cause Cause, why string) bool {
 	s.losses = slices.DeleteFunc(s.losses, func(t time.Time) bool { return now.Sub(t) > c.o.Backoff.Window })
 	delay := c.o.Backoff.wait(s.row)
 	failed := len(s.losses) > c.o.Backoff.Limit
-	pid := 0
-	if in != nil {
-		pid = in.proc.pid()
-	}
 	c.set(func(st *Status) { st.Next = now.Add(delay) })
 	if delay > 0 && !failed {
 		c.notify(Event{Kind: EventResting, Cause: cause, Wait: delay})
 	}
-	if in != nil && !waitClosed(in.reaped, reapLimit) {
-		c.set(func(st *Status) {
-			st.State, st.Why = StateStuck, fmt.Sprintf("worker %d was killed but does not exit; its device is not used", pid)
-		})
-		c.notify(Event{Kind: EventStuck, Cause: cause, Why: "killed but does not exit", PID: pid})
-		select {
-		case <-in.reaped:
-		case <-c.closing:
-			return false
-		}
-		c.notify(Event{Kind: EventEnded, Took: time.Since(in.killed), PID: pid})
+	if in != nil && !s.waitReaped(in, cause) {
+		return false
 	}
 	if failed {
 		text := fmt.Sprintf("%d workers were lost within %v; the last loss: %s: %s", len(s.losses), c.o.Backoff.Window, cause, why)
@@ -462,6 +449,26 @@ func (s *supervisor) afterLoss(in *incarnation, cause Cause, why string) bool {
 	case <-c.closing:
 		return false
 	}
+}
+
+// waitReaped waits until a killed worker was reaped and reports one that is stuck. It
+// returns false if the client is closed first.
+func (s *supervisor) waitReaped(in *incarnation, cause Cause) bool {
+	if waitClosed(in.reaped, reapLimit) {
+		return true
+	}
+	c, pid := s.c, in.proc.pid()
+	c.set(func(st *Status) {
+		st.State, st.Why = StateStuck, fmt.Sprintf("worker %d was killed but does not exit; its device is not used", pid)
+	})
+	c.notify(Event{Kind: EventStuck, Cause: cause, Why: "killed but does not exit", PID: pid})
+	select {
+	case <-in.reaped:
+	case <-c.closing:
+		return false
+	}
+	c.notify(Event{Kind: EventEnded, Took: time.Since(in.killed), PID: pid})
+	return true
 }
 
 func (c *Client) isClosing() bool {
