@@ -11,6 +11,7 @@ import (
 	"github.com/yoctune/yoctune/runtime/device/enforce"
 	"github.com/yoctune/yoctune/runtime/device/planfile"
 	"github.com/yoctune/yoctune/runtime/device/rootfs"
+	"github.com/yoctune/yoctune/runtime/device/trial"
 )
 
 func newApplyCommand() *cobra.Command {
@@ -55,7 +56,7 @@ settings are not as wanted, or were tried and reverted.`,
 			try, _ := cmd.Flags().GetDuration("try")
 			// A running trial is an error; a plan that was not confirmed may be tried
 			// again, or applied for good by this explicit command.
-			if err := refuseTried(dev, file.Plan); err != nil && !errors.Is(err, planfile.ErrUnconfirmed) {
+			if err := trial.Check(dev, file.Plan); err != nil && !errors.Is(err, planfile.ErrUnconfirmed) {
 				return err
 			}
 			if try > 0 {

@@ -21,6 +21,7 @@ import (
 	"github.com/yoctune/yoctune/runtime/device/outcome"
 	"github.com/yoctune/yoctune/runtime/device/planfile"
 	"github.com/yoctune/yoctune/runtime/device/rootfs"
+	"github.com/yoctune/yoctune/runtime/device/trial"
 	"github.com/yoctune/yoctune/runtime/device/watch"
 )
 
@@ -76,7 +77,7 @@ settings could not be restored.`,
 			if err := planfile.CheckSerial(dev, file.Plan); err != nil {
 				return err
 			}
-			if err := refuseTried(dev, file.Plan); err != nil {
+			if err := trial.Check(dev, file.Plan); err != nil {
 				return err
 			}
 			log := &enforceLog{w: cmd.OutOrStdout(), json: cli.Format(cmd) == "json", file: file}

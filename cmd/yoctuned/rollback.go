@@ -5,6 +5,7 @@ import (
 	"github.com/yoctune/yoctune/internal/cli"
 	"github.com/yoctune/yoctune/runtime/device/enforce"
 	"github.com/yoctune/yoctune/runtime/device/rootfs"
+	"github.com/yoctune/yoctune/runtime/device/trial"
 )
 
 func newRollbackCommand() *cobra.Command {
@@ -32,7 +33,7 @@ usage, 3 some values could not be restored.`,
 			}
 			defer unlock()
 			// Revert a trial first: the values from before it are older.
-			if _, _, err := revertTrial(dev, true); err != nil {
+			if err := trial.Revert(dev); err != nil {
 				return err
 			}
 			results, err := enforce.Rollback(dev, enforce.DefaultOptions())

@@ -16,10 +16,10 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
-	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
 	"github.com/yoctune/yoctune/internal/cli"
+	"github.com/yoctune/yoctune/internal/cli/clitest"
 	"github.com/yoctune/yoctune/internal/signature"
 	"github.com/yoctune/yoctune/runtime/device/devicetest"
 	"github.com/yoctune/yoctune/runtime/device/rootfs"
@@ -224,21 +224,8 @@ func cmdHold(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Defer(unlock)
 }
 
-func TestEveryCommandThatRunsHasHelpWithAnExample(t *testing.T) {
-	var check func(*cobra.Command)
-	check = func(c *cobra.Command) {
-		if c.Name() == "help" || c.Name() == "completion" {
-			return // cobra's own
-		}
-		// One that only groups others shows its help.
-		if c.Short == "" || c.Runnable() && !c.HasSubCommands() && c.Example == "" {
-			t.Errorf("%s: Short %q, Example %q", c.CommandPath(), c.Short, c.Example)
-		}
-		for _, sub := range c.Commands() {
-			check(sub)
-		}
-	}
-	check(newRootCommand())
+func TestEveryCommandHasHelpAndExamplesThatItAccepts(t *testing.T) {
+	clitest.CheckHelp(t, newRootCommand)
 }
 
 func TestRunReturnsInsteadOfExiting(t *testing.T) {

@@ -1,14 +1,8 @@
 package main
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"os"
-	"os/exec"
 	"os/signal"
-	"path/filepath"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -18,7 +12,7 @@ import (
 	"github.com/yoctune/yoctune/runtime/device/enforce"
 	"github.com/yoctune/yoctune/runtime/device/planfile"
 	"github.com/yoctune/yoctune/runtime/device/rootfs"
-	"github.com/yoctune/yoctune/schema/plan"
+	"github.com/yoctune/yoctune/runtime/device/trial"
 )
 
 func newConfirmCommand() *cobra.Command {
@@ -40,19 +34,9 @@ Exit status: 0 confirmed, 1 there is no trial, or its time is over, 2 wrong usag
 				return err
 			}
 			defer unlock()
-			t, err := planfile.ReadTrial(dev)
+			t, err := trial.Confirm(dev)
 			if err != nil {
-				return err
-			}
-			switch {
-			case !t.Running(rootfs.Identify(dev).BootID):
-				return fmt.Errorf("confirm: %w", planfile.ErrNoTrial)
-			case t.Over(boottime()):
-				return fmt.Errorf("confirm: %w: its time is over, and it is being reverted", planfile.ErrNoTrial)
-			}
-			p := &plan.Plan{Layer: t.Layer, Target: t.Target, Serial: t.Serial, Digest: t.Digest}
-			if err := errors.Join(planfile.ProveBoot(dev, p), planfile.ForgetTrial(dev), enforce.ConfirmTrial(dev)); err != nil {
-				return err
+				return fmt.Errorf("confirm: %w", err)
 			}
 			if cli.Format(cmd) == "json" {
 				return cli.Encoder(cmd.OutOrStdout()).Encode(cli.Summary{Type: "summary", Command: "confirm"})
@@ -66,7 +50,7 @@ Exit status: 0 confirmed, 1 there is no trial, or its time is over, 2 wrong usag
 // newRevertCommand is what `apply --try` leaves behind, in case it is killed.
 func newRevertCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:     "revert",
+		Use:     trial.GuardCommand,
 		Short:   "Wait for the end of a trial and revert it unless it was confirmed",
 		Long:    `"yoctuned apply --try" starts this command, which reverts the trial even if apply is killed.`,
 		Example: `  yoctuned revert`,
@@ -77,40 +61,17 @@ func newRevertCommand() *cobra.Command {
 				return err
 			}
 			signal.Ignore(unix.SIGHUP, unix.SIGINT)
-			t, err := planfile.ReadTrial(dev)
-			if err != nil || !t.Running(rootfs.Identify(dev).BootID) {
-				return err
-			}
-			if err := await(cmd.Context(), dev, t); err != nil {
-				return err
-			}
-			_, _, err = settleTrial(dev)
-			return err
+			return trial.Guard(cmd.Context(), dev)
 		},
 	}
 }
 
-// tryPlan applies a plan, waits for its confirmation, and reverts it when none
-// comes. The caller holds the lock, which is given up to wait.
+// tryPlan applies a plan, waits for its confirmation, and reverts it when none comes. The
+// caller holds the lock, which is released to wait.
 func tryPlan(cmd *cobra.Command, dev *rootfs.Root, file *planfile.File, d time.Duration, unlock func()) error {
-	boot := rootfs.Identify(dev).BootID
-	p := file.Plan
-	t := &planfile.Trial{Boot: boot, Layer: p.Layer, Target: p.Target, Serial: p.Serial, Digest: p.Digest, Deadline: int64(boottime() + d)}
-	session, err := enforce.Open(dev, p, enforce.DefaultOptions())
+	t, results, err := trial.Start(dev, file.Plan, d, rootDir(cmd))
 	if err != nil {
 		return err
-	}
-	// On the disk before the first write: a machine that hangs now boots without
-	// this plan.
-	if err := t.Write(dev); err != nil {
-		return err
-	}
-	if err := startGuard(rootDir(cmd)); err != nil {
-		return errors.Join(err, planfile.ForgetTrial(dev))
-	}
-	results, err := session.ApplyTrial()
-	if err != nil {
-		return errors.Join(err, planfile.ForgetTrial(dev))
 	}
 	quiet, _ := cmd.Flags().GetBool("quiet")
 	r := report{"apply", results, file.Origins, quiet}
@@ -118,13 +79,10 @@ func tryPlan(cmd *cobra.Command, dev *rootfs.Root, file *planfile.File, d time.D
 	out.applied(r, d)
 	unlock()
 
-	// An interrupt is a "no" that need not wait.
+	// An interrupt reverts at once.
 	ctx, stop := signal.NotifyContext(cmd.Context(), unix.SIGINT)
 	defer stop()
-	if err := await(ctx, dev, t); err != nil && ctx.Err() == nil {
-		return err
-	}
-	confirmed, reverted, err := settleTrialNow(dev, ctx.Err() != nil)
+	confirmed, reverted, err := trial.Wait(ctx, dev, t)
 	if err != nil {
 		return err
 	}
@@ -178,129 +136,4 @@ func (o trialOutput) ended(state string, exit int, reverted []enforce.Result) er
 		return cli.AnswerNo()
 	}
 	return err
-}
-
-// startGuard starts a process that reverts the trial when this one is killed.
-func startGuard(root string) error {
-	abs, err := filepath.Abs(root)
-	if err != nil {
-		return fmt.Errorf("start the guard of the trial: %w", err)
-	}
-	guard := &exec.Cmd{
-		Path:        "/proc/self/exe",
-		Args:        []string{os.Args[0], "revert", "--root", abs},
-		SysProcAttr: &syscall.SysProcAttr{Setsid: true},
-	}
-	if err := guard.Start(); err != nil {
-		return fmt.Errorf("start the guard of the trial: %w", err)
-	}
-	return guard.Process.Release()
-}
-
-// await returns when the trial is over: its time, or its record, whichever is
-// first.
-func await(ctx context.Context, dev *rootfs.Root, t *planfile.Trial) error {
-	file, err := dev.StatePath(planfile.TrialFile)
-	if err != nil {
-		return err
-	}
-	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
-	if err != nil {
-		return fmt.Errorf("wait for confirmation: %w", err)
-	}
-	changes := os.NewFile(uintptr(fd), "inotify")
-	defer func() { _ = changes.Close() }()
-	if _, err := unix.InotifyAddWatch(fd, filepath.Dir(file), unix.IN_DELETE|unix.IN_MOVED_TO); err != nil {
-		return fmt.Errorf("wait for confirmation: %w", err)
-	}
-	defer context.AfterFunc(ctx, func() { _ = changes.SetReadDeadline(time.Unix(1, 0)) })()
-	for ctx.Err() == nil {
-		now, err := planfile.ReadTrial(dev)
-		if err != nil {
-			return err
-		}
-		left := time.Duration(t.Deadline) - boottime()
-		if !now.Running(t.Boot) || now.Digest != t.Digest || left <= 0 {
-			return nil
-		}
-		if err := changes.SetReadDeadline(time.Now().Add(left)); err != nil {
-			return fmt.Errorf("wait for confirmation: %w", err)
-		}
-		var buf [4096]byte
-		if _, err := changes.Read(buf[:]); err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
-			return fmt.Errorf("wait for confirmation: %w", err)
-		}
-	}
-	return ctx.Err()
-}
-
-// settleTrial reverts a trial whose time is over, whoever comes first.
-func settleTrial(dev *rootfs.Root) (confirmed bool, reverted []enforce.Result, err error) {
-	return settleTrialNow(dev, false)
-}
-
-func settleTrialNow(dev *rootfs.Root, now bool) (confirmed bool, reverted []enforce.Result, err error) {
-	unlock, err := patientLock(dev, "revert")
-	if err != nil {
-		return false, nil, err
-	}
-	defer unlock()
-	return revertTrial(dev, now)
-}
-
-// revertTrial does it for one who holds the lock. now: also before its time.
-func revertTrial(dev *rootfs.Root, now bool) (confirmed bool, reverted []enforce.Result, err error) {
-	t, err := planfile.ReadTrial(dev)
-	switch {
-	case err != nil:
-		return false, nil, err
-	case t == nil:
-		return true, nil, nil
-	case !t.Running(rootfs.Identify(dev).BootID), !now && !t.Over(boottime()):
-		return false, nil, nil
-	}
-	if reverted, err = enforce.RevertTrial(dev, enforce.DefaultOptions()); err != nil {
-		return false, reverted, err
-	}
-	t.Reverted = true
-	return false, reverted, t.Write(dev)
-}
-
-// patientLock waits a while for the lock: the other reverter may hold it.
-func patientLock(dev *rootfs.Root, command string) (func(), error) {
-	const tries = 50
-	for n := 0; ; n++ {
-		unlock, err := lock(dev, command)
-		var held *rootfs.HeldError
-		if err == nil || n == tries || !errors.As(err, &held) {
-			return unlock, err
-		}
-		time.Sleep(100 * time.Millisecond)
-	}
-}
-
-// refuseTried reverts a trial that is over, and refuses to put a plan into force
-// while one is running, or when it is the one that was never confirmed.
-func refuseTried(dev *rootfs.Root, p *plan.Plan) error {
-	if _, _, err := revertTrial(dev, false); err != nil {
-		return err
-	}
-	t, err := planfile.ReadTrial(dev)
-	if err != nil {
-		return err
-	}
-	if t.Running(rootfs.Identify(dev).BootID) {
-		left := (time.Duration(t.Deadline) - boottime()).Round(time.Second)
-		return fmt.Errorf("%w: %s serial %d, for another %s; confirm it or wait", planfile.ErrTrying, t.Target, t.Serial, left)
-	}
-	return planfile.CheckTrial(t, p)
-}
-
-// boottime counts while the machine sleeps, and nobody sets it.
-func boottime() time.Duration {
-	var ts unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts); err != nil {
-		return 0 // only an unknown clock fails, and this one is older than Go's oldest kernel
-	}
-	return time.Duration(ts.Nano())
 }
