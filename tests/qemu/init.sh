@@ -102,11 +102,11 @@ if [ $midway -gt 0 ]; then ok some-kill-came-midway; else fail some-kill-came-mi
 expect_code a-real-kernel-refuses-and-rounds 3 yoctuned apply /hard.json --format json
 says refused-choice '"cfq\" not offered'
 says refused-range 'vm.swappiness: kernel refused 9999'
-says rounded 'vda read_ahead_kb: asked 130, kernel uses 128'
-says unknown-value 'the kernel does not know \"nosuch\"'
+says rounded 'vda read_ahead_kb: wrote 130, kernel uses 128'
+says unknown-value '\"nosuch\" is unknown to the kernel'
 says absent-node 'kernel.no_such_thing: no such node'
 says waits-for-module 'waits for module nf_conntrack'
-says read-only-node 'read-only by nature'
+says read-only-node 'read-only node'
 says action 'write-only: an action, not a setting'
 says the-rest-was-applied '"wanted":"51","found":"51","outcome":"ok"'
 expect_code rollback-after-refusals 0 yoctuned rollback

@@ -357,7 +357,7 @@ func TestWhatTheKernelAnswersBecomesAnOutcomeAndAMessage(t *testing.T) {
 		{"a hexadecimal value is normalised", sysctl("vm.swappiness", "0x2a"), nil,
 			outcome.OK, ""},
 		{"rounded", block("nvme*", "read_ahead_kb", plan.TypeInt, "130"), nil,
-			outcome.Adjusted, "nvme0n1 read_ahead_kb: asked 130, kernel uses 128"},
+			outcome.Adjusted, "nvme0n1 read_ahead_kb: wrote 130, kernel uses 128"},
 		{"some huge pages", sysctl("vm.nr_hugepages", "2048"), func(_ *testing.T, dev *devicetest.Kernel, _ string) {
 			dev.Quirk = func(name, value string) string {
 				if strings.HasSuffix(name, "nr_hugepages") {
@@ -372,7 +372,7 @@ func TestWhatTheKernelAnswersBecomesAnOutcomeAndAMessage(t *testing.T) {
 			outcome.Pending, "waits for module nf_conntrack"},
 		{"ENOENT from the write: unknown value", with(sysctl("net.ipv4.tcp_congestion_control", "bbr"), func(s *plan.Setting) { s.Type = plan.TypeString }),
 			fails("/proc/sys/net/ipv4/tcp_congestion_control", unix.ENOENT),
-			outcome.Refused, `the kernel does not know "bbr"; load module tcp_bbr`},
+			outcome.Refused, `"bbr" is unknown to the kernel; load module tcp_bbr`},
 		{"EACCES on a file nobody may write", sysctl("vm.swappiness", "10"), func(t *testing.T, dev *devicetest.Kernel, dir string) {
 			dev.WriteFault[swappiness] = unix.EACCES
 			name := filepath.Join(dir, swappiness)
@@ -380,19 +380,19 @@ func TestWhatTheKernelAnswersBecomesAnOutcomeAndAMessage(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { _ = os.Chmod(name, 0o644) })
-		}, outcome.Forbidden, "read-only by nature"},
+		}, outcome.Forbidden, "read-only node"},
 		{"EACCES in a network namespace", sysctl("net.core.rmem_max", "999999"), fails("/proc/sys/net/core/rmem_max", unix.EACCES),
 			outcome.Forbidden, "read-only in this network namespace"},
 		{"EPERM", sysctl("vm.swappiness", "10"), fails(swappiness, unix.EPERM),
-			outcome.Forbidden, "capability, lockdown or a seccomp filter"},
+			outcome.Forbidden, "missing capability, lockdown or seccomp filter"},
 		{"EROFS", sysctl("vm.swappiness", "10"), fails(swappiness, unix.EROFS),
 			outcome.Forbidden, "mounted read-only"},
 		{"EBUSY that stays", sysctl("vm.swappiness", "10"), fails(swappiness, unix.EBUSY),
-			outcome.Busy, "in use by something else"},
+			outcome.Busy, "in use by a driver or another program"},
 		{"an interrupt that cannot move", with(tuned().Settings[5], func(s *plan.Setting) { s.Select.Name = "nvme0q3" }), fails("/proc/irq/48/smp_affinity_list", unix.EIO),
 			outcome.Refused, "irq 48: affinity is kernel-managed"},
 		{"wider than the machine", with(tuned().Settings[5], func(s *plan.Setting) { s.Want = "0-63" }), fails("/proc/irq/44/smp_affinity_list", unix.EOVERFLOW),
-			outcome.Refused, "more than this machine has"},
+			outcome.Refused, "exceeds what this device has"},
 		{"EAGAIN on read", sysctl("vm.swappiness", "10"), readFails(swappiness, unix.EAGAIN),
 			outcome.Stale, "has no value"},
 		{"the device went away", sysctl("vm.swappiness", "10"), fails(swappiness, unix.ENODEV),

@@ -178,7 +178,7 @@ func TestKnobsThatABoardMayNotHaveAreSetWhereItDoesAndPutBack(t *testing.T) {
 			if real, err := dev.Resolve(c.path); err == nil {
 				dev.WriteFault[real] = unix.EOPNOTSUPP
 			}
-			if r := apply(t, dev, p)[0]; r.Outcome != outcome.Unsupported || !strings.Contains(r.Message, "the driver does not support it") {
+			if r := apply(t, dev, p)[0]; r.Outcome != outcome.Unsupported || !strings.Contains(r.Message, "not supported by the driver") {
 				t.Errorf("%+v", r)
 			}
 		})

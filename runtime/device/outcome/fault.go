@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -14,101 +15,149 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Fault is a failed read or write and what is known around it.
+// Fault is a failed read or write with its circumstances.
 type Fault struct {
 	Path     string
 	Write    bool
 	Want     string      // of a write
 	Offered  []string    // choices the kernel prints for the node, if it does
-	Mode     fs.FileMode // permissions of the node, 0 when unknown
+	Mode     fs.FileMode // permissions of the node, 0 if unknown
 	Root     bool        // this process is root
-	Lacks    []string    // capabilities that this process does not have
-	Range    string      // what the kernel takes, "0 to 200"; "" when unknown
-	Against  string      // what else decides whether the value is taken: "policy0 scaling_min_freq is 729600"
+	Lacks    []string    // capabilities that this process lacks
+	Range    string      // accepted range, "0 to 200"; "" if unknown
+	Against  string      // state of a node that limits this one: "policy0 scaling_min_freq is 729600"
 	Lockdown string      // the kernel's lockdown mode, "" for none
-	Holder   string      // what keeps the node in use, "" when unknown
+	Holder   string      // what uses the node, "" if unknown
 	Err      error
 }
 
-// Explain says what a fault means: the outcome, and a message that names the
-// node, what was wanted, the cause, and what to do where something can be done.
+// Explain returns the outcome of a fault and a message with the node, the wanted value, the
+// cause and, if possible, the remedy.
 //
-// The table is that of the kernel as it behaves, not as it is documented: ENOENT
-// from a write to a file that exists means an unknown value, EIO from an IRQ
-// that it cannot be moved, EACCES for root that nobody may.
+// It follows the kernel's behaviour, which differs from its documentation: ENOENT from a
+// write to an existing file reports an unknown value, EIO from an interrupt that its affinity
+// is fixed, and EACCES for root that the node is read-only.
 func Explain(f Fault) (Outcome, string) {
-	name := Name(f.Path)
-	is := func(target error) bool { return errors.Is(f.Err, target) }
-	switch {
-	case is(rootfs.ErrPath), is(rootfs.ErrForbidden):
-		return Forbidden, fmt.Sprintf("%s: %s", name, root(f.Err))
-	case is(rootfs.ErrEmpty):
-		return Refused, fmt.Sprintf("%s: %s", name, rootfs.ErrEmpty)
-	case is(context.DeadlineExceeded):
-		return Stale, name + ": the kernel did not answer in time; the device behind the node may hang"
-	case is(unix.EAGAIN):
-		return Stale, name + ": the node has no value (EAGAIN), asked again and again"
-	case is(unix.ENOENT) && f.Write && !missing(f.Err):
-		msg := fmt.Sprintf("%s: the kernel does not know %q", name, knob.Clip(f.Want))
-		if m := knob.ModuleOfValue(f.Path, f.Want); m != "" {
-			msg += "; load module " + m
+	for _, explain := range []func(Fault) (Outcome, string){
+		explainRejected, explainMissing, explainValue, explainPermission, explainBusy,
+	} {
+		if o, text := explain(f); o != "" {
+			return o, Name(f.Path) + ": " + text
 		}
-		return Refused, msg
-	case is(unix.ENOENT) && path.Base(f.Path) == "xps_cpus" && !missing(f.Err):
-		return Unsupported, name + ": the interface has a single transmit queue, which every CPU uses"
-	case is(unix.ENOENT), is(unix.ENOTDIR), is(unix.ENODEV), is(unix.ENXIO):
-		if m := knob.ProvidingModule(f.Path); m != "" {
-			return Pending, fmt.Sprintf("%s: waits for module %s", name, m)
-		}
-		return Unsupported, name + ": no such node on this device"
-	case is(unix.EISDIR), is(rootfs.ErrNotFile):
-		return Unsupported, name + ": not a file"
-	case is(unix.EINVAL) && len(f.Offered) > 0 && !contains(f.Offered, f.Want):
-		return Refused, NotOffered(f.Path, f.Want, f.Offered)
-	case is(unix.EINVAL) && f.Range != "":
-		return Refused, fmt.Sprintf("%s: kernel refused %s: it takes %s", name, knob.Clip(f.Want), f.Range)
-	case is(unix.EINVAL) && f.Against != "":
-		return Refused, fmt.Sprintf("%s: kernel refused %s: out of range, or refused while %s; see that setting", name, knob.Clip(f.Want), f.Against)
-	case is(unix.EINVAL):
-		return Refused, fmt.Sprintf("%s: kernel refused %s: out of range, or against another setting", name, knob.Clip(f.Want))
-	case is(unix.EOVERFLOW), is(unix.ERANGE), is(unix.ENOSPC), is(unix.E2BIG):
-		return Refused, fmt.Sprintf("%s: %s is more than this machine has", name, knob.Clip(f.Want))
-	case is(unix.EACCES) && !f.Root, is(unix.EPERM) && !f.Root:
-		return Forbidden, name + ": needs root"
-	case is(unix.EACCES) && f.Write && f.Mode != 0 && f.Mode.Perm()&0o222 == 0:
-		return Forbidden, name + ": read-only by nature"
-	case is(unix.EACCES) && !f.Write && f.Mode != 0 && f.Mode.Perm()&0o444 == 0:
-		return Forbidden, name + ": write-only: an action, not a setting"
-	case is(unix.EACCES) && strings.HasPrefix(f.Path, "/proc/sys/net/"):
-		return Forbidden, name + ": read-only in this network namespace (container?)"
-	case is(unix.EACCES):
-		return Forbidden, name + ": read-only in this namespace (container?)"
-	case is(unix.EPERM) && contains(f.Lacks, Capability(f.Path)):
-		return Forbidden, name + ": needs " + Capability(f.Path)
-	case is(unix.EPERM) && f.Lockdown != "":
-		return Forbidden, fmt.Sprintf("%s: the kernel's lockdown (%s) forbids it", name, f.Lockdown)
-	case is(unix.EPERM):
-		return Forbidden, name + ": the kernel forbids it: a capability, lockdown or a seccomp filter"
-	case is(unix.EROFS):
-		return Forbidden, name + ": mounted read-only (container?)"
-	case is(unix.EBUSY) && f.Holder != "":
-		return Busy, name + ": in use " + f.Holder
-	case is(unix.EBUSY):
-		return Busy, name + ": in use by something else"
-	case is(unix.EIO) && strings.HasPrefix(f.Path, "/proc/irq/"):
-		return Refused, name + ": affinity is kernel-managed"
-	case is(unix.EIO) && strings.HasPrefix(f.Path, "/sys/devices/system/cpu/"):
-		return Unsupported, name + ": the CPU is offline"
-	case is(unix.EIO):
-		return Refused, name + ": input/output error"
-	case is(unix.EOPNOTSUPP), is(unix.ENOSYS):
-		return Unsupported, name + ": the driver does not support it"
 	}
-	return Refused, fmt.Sprintf("%s: %s", name, root(f.Err))
+	return Refused, fmt.Sprintf("%s: %s", Name(f.Path), rootCause(f.Err))
 }
 
-// Capability names the one that the kernel asks for before a node is written
-// (capabilities(7)): a network namespace's owner may set what is the namespace's.
+func (f Fault) is(targets ...error) bool {
+	for _, t := range targets {
+		if errors.Is(f.Err, t) {
+			return true
+		}
+	}
+	return false
+}
+
+// explainRejected explains errors of this program, and nodes that do not answer.
+func explainRejected(f Fault) (Outcome, string) {
+	switch {
+	case f.is(rootfs.ErrPath, rootfs.ErrForbidden):
+		return Forbidden, rootCause(f.Err).Error()
+	case f.is(rootfs.ErrEmpty):
+		return Refused, rootfs.ErrEmpty.Error()
+	case f.is(context.DeadlineExceeded):
+		return Stale, "the kernel did not answer in time; the device behind the node may hang"
+	case f.is(unix.EAGAIN):
+		return Stale, "the node has no value (EAGAIN) after several attempts"
+	case f.is(unix.EISDIR, rootfs.ErrNotFile):
+		return Unsupported, "not a file"
+	}
+	return "", ""
+}
+
+// explainMissing explains absent nodes, and values that an existing node does not have.
+func explainMissing(f Fault) (Outcome, string) {
+	switch {
+	case f.is(unix.ENOENT) && f.Write && !isMissing(f.Err):
+		text := fmt.Sprintf("%q is unknown to the kernel", knob.Clip(f.Want))
+		if m := knob.ModuleOfValue(f.Path, f.Want); m != "" {
+			text += "; load module " + m
+		}
+		return Refused, text
+	case f.is(unix.ENOENT) && path.Base(f.Path) == "xps_cpus" && !isMissing(f.Err):
+		return Unsupported, "the interface has a single transmit queue, which every CPU uses"
+	case f.is(unix.ENOENT, unix.ENOTDIR, unix.ENODEV, unix.ENXIO):
+		if m := knob.ProvidingModule(f.Path); m != "" {
+			return Pending, "waits for module " + m
+		}
+		return Unsupported, "no such node on this device"
+	}
+	return "", ""
+}
+
+// explainValue explains refused values.
+func explainValue(f Fault) (Outcome, string) {
+	want := knob.Clip(f.Want)
+	switch {
+	case f.is(unix.EINVAL) && len(f.Offered) > 0 && !contains(f.Offered, f.Want):
+		return Refused, describeOffer(f.Want, f.Offered)
+	case f.is(unix.EINVAL) && f.Range != "":
+		return Refused, fmt.Sprintf("kernel refused %s: the range is %s", want, f.Range)
+	case f.is(unix.EINVAL) && f.Against != "":
+		return Refused, fmt.Sprintf("kernel refused %s: out of range, or refused while %s; see that setting", want, f.Against)
+	case f.is(unix.EINVAL):
+		return Refused, fmt.Sprintf("kernel refused %s: out of range, or in conflict with another setting", want)
+	case f.is(unix.EOVERFLOW, unix.ERANGE, unix.ENOSPC, unix.E2BIG):
+		return Refused, want + " exceeds what this device has"
+	}
+	return "", ""
+}
+
+// explainPermission explains writes and reads that are not permitted.
+func explainPermission(f Fault) (Outcome, string) {
+	switch {
+	case f.is(unix.EACCES, unix.EPERM) && !f.Root:
+		return Forbidden, "needs root"
+	case f.is(unix.EACCES) && f.Write && f.Mode != 0 && f.Mode.Perm()&0o222 == 0:
+		return Forbidden, "read-only node"
+	case f.is(unix.EACCES) && !f.Write && f.Mode != 0 && f.Mode.Perm()&0o444 == 0:
+		return Forbidden, "write-only: an action, not a setting"
+	case f.is(unix.EACCES) && strings.HasPrefix(f.Path, "/proc/sys/net/"):
+		return Forbidden, "read-only in this network namespace (container?)"
+	case f.is(unix.EACCES):
+		return Forbidden, "read-only in this namespace (container?)"
+	case f.is(unix.EPERM) && contains(f.Lacks, Capability(f.Path)):
+		return Forbidden, "needs " + Capability(f.Path)
+	case f.is(unix.EPERM) && f.Lockdown != "":
+		return Forbidden, fmt.Sprintf("forbidden by the kernel's lockdown mode (%s)", f.Lockdown)
+	case f.is(unix.EPERM):
+		return Forbidden, "not permitted by the kernel: missing capability, lockdown or seccomp filter"
+	case f.is(unix.EROFS):
+		return Forbidden, "mounted read-only (container?)"
+	}
+	return "", ""
+}
+
+// explainBusy explains nodes in use, and devices that fail.
+func explainBusy(f Fault) (Outcome, string) {
+	switch {
+	case f.is(unix.EBUSY) && f.Holder != "":
+		return Busy, "in use " + f.Holder
+	case f.is(unix.EBUSY):
+		return Busy, "in use by a driver or another program"
+	case f.is(unix.EIO) && strings.HasPrefix(f.Path, "/proc/irq/"):
+		return Refused, "affinity is kernel-managed"
+	case f.is(unix.EIO) && strings.HasPrefix(f.Path, "/sys/devices/system/cpu/"):
+		return Unsupported, "the CPU is offline"
+	case f.is(unix.EIO):
+		return Refused, "input/output error"
+	case f.is(unix.EOPNOTSUPP, unix.ENOSYS):
+		return Unsupported, "not supported by the driver"
+	}
+	return "", ""
+}
+
+// Capability returns the capability that a write of the node requires (capabilities(7)). The
+// nodes of a network namespace require CAP_NET_ADMIN in that namespace.
 func Capability(name string) string {
 	switch {
 	case strings.HasPrefix(name, "/proc/sys/net/"), strings.HasPrefix(name, "/sys/class/net/"):
@@ -119,23 +168,27 @@ func Capability(name string) string {
 	return "CAP_SYS_ADMIN"
 }
 
-// NotOffered is the message for a choice that the kernel does not list.
+// NotOffered returns the message for a choice that the kernel does not list.
 func NotOffered(path, want string, offered []string) string {
-	return fmt.Sprintf("%s: %q not offered (%s)", Name(path), knob.Clip(want), strings.Join(offered, ", "))
+	return Name(path) + ": " + describeOffer(want, offered)
 }
 
-// Changed is the message for a write that the kernel accepted and changed.
+func describeOffer(want string, offered []string) string {
+	return fmt.Sprintf("%q not offered (%s)", knob.Clip(want), strings.Join(offered, ", "))
+}
+
+// Changed returns the message for a value that the kernel accepted and changed.
 func Changed(path, want, found string) string {
-	return fmt.Sprintf("%s: asked %s, kernel uses %s", Name(path), knob.Clip(want), knob.Clip(found))
+	return fmt.Sprintf("%s: wrote %s, kernel uses %s", Name(path), knob.Clip(want), knob.Clip(found))
 }
 
-// Short is the message for pages of which the kernel could give only some.
+// Short returns the message for huge pages of which the kernel allocated only some.
 func Short(path, want, found string) string {
-	return fmt.Sprintf("%s: %s of %s pages: memory is too fragmented; ask at boot with hugepages=", Name(path), thousands(found), thousands(want))
+	return fmt.Sprintf("%s: %s of %s pages: memory is too fragmented; reserve them at boot with hugepages=", Name(path), thousands(found), thousands(want))
 }
 
-// IsPages reports whether the node takes a number of huge pages, of which the
-// kernel gives what it can find.
+// IsPages reports whether the node is a number of huge pages, of which the kernel allocates as
+// many as it can.
 func IsPages(name string) bool {
 	switch path.Base(name) {
 	case "nr_hugepages", "nr_hugepages_mempolicy":
@@ -144,15 +197,15 @@ func IsPages(name string) bool {
 	return false
 }
 
-// missing tells an absent file from a value that a present file does not know:
-// both are ENOENT, but only the second comes from write(2).
-func missing(err error) bool {
+// isMissing distinguishes an absent file from an unknown value. Both are ENOENT, but the latter
+// is returned by write(2).
+func isMissing(err error) bool {
 	var pe *rootfs.PathError
 	return errors.As(err, &pe) && pe.Op == "find"
 }
 
-// root is the innermost cause, whose text says the thing itself.
-func root(err error) error {
+// rootCause returns the innermost cause.
+func rootCause(err error) error {
 	var pe *rootfs.PathError
 	if errors.As(err, &pe) {
 		return pe.Err
@@ -160,16 +213,10 @@ func root(err error) error {
 	return err
 }
 
-func contains(list []string, s string) bool {
-	for _, e := range list {
-		if e == strings.TrimSpace(s) {
-			return true
-		}
-	}
-	return false
-}
+func contains(list []string, s string) bool { return slices.Contains(list, strings.TrimSpace(s)) }
 
-// Name is how people call a node: "vm.swappiness", "nvme0n1 scheduler", "irq 24".
+// Name returns a short name of a node for the user: "vm.swappiness", "nvme0n1 scheduler",
+// "irq 24".
 func Name(name string) string {
 	if path.Clean(name) != name {
 		return name
@@ -180,7 +227,7 @@ func Name(name string) string {
 	parts := strings.Split(strings.TrimPrefix(name, "/"), "/")
 	switch {
 	case name == rootfs.BannedIRQs:
-		return "irqbalance's list"
+		return "irqbalance's exclusions"
 	case rootfs.IsVirtual(name) && strings.HasPrefix(name, rootfs.CgroupDir):
 		return parts[len(parts)-3] + " " + parts[len(parts)-1]
 	case len(parts) >= 4 && parts[0] == "sys" && parts[1] == "block":

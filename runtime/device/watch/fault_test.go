@@ -136,7 +136,7 @@ func faultModel() []fault {
 				}
 			}},
 		{row: 2, what: "EINVAL: out of range", want: []plan.Setting{enforced("vm.swappiness", "9999")},
-			outcome: outcome.Refused, message: "vm.swappiness: kernel refused 9999: it takes 0 to 200",
+			outcome: outcome.Refused, message: "vm.swappiness: kernel refused 9999: the range is 0 to 200",
 			then: func(r *rig) {
 				if tries := slices.DeleteFunc(slices.Clone(r.dev.Writes), func(w string) bool { return w != swappiness+"=9999" }); len(tries) != 1 {
 					r.t.Errorf("final, and written %d times", len(tries))
@@ -156,7 +156,7 @@ func faultModel() []fault {
 		{row: 5, what: "ok, value normalised", want: []plan.Setting{enforced("vm.swappiness", "0x2a")}, outcome: outcome.OK,
 			then: func(r *rig) { r.says(swappiness, "42") }},
 		{row: 6, what: "ok, value rounded: said, and not written again", want: []plan.Setting{disk("read_ahead_kb", plan.TypeInt, "130")},
-			outcome: outcome.Adjusted, message: "read_ahead_kb: asked 130, kernel uses 128",
+			outcome: outcome.Adjusted, message: "read_ahead_kb: wrote 130, kernel uses 128",
 			then: func(r *rig) {
 				n := len(r.dev.Writes)
 				r.after(2 * watch.SweepEvery)
@@ -208,7 +208,7 @@ func faultModel() []fault {
 				}
 			}},
 		{row: 10, what: "ENOENT from write, file present", want: []plan.Setting{text(enforced("net.ipv4.tcp_congestion_control", "bbr"))},
-			harm: answers("/proc/sys/net/ipv4/tcp_congestion_control", unix.ENOENT), outcome: outcome.Refused, message: `the kernel does not know "bbr"; load module tcp_bbr`},
+			harm: answers("/proc/sys/net/ipv4/tcp_congestion_control", unix.ENOENT), outcome: outcome.Refused, message: `"bbr" is unknown to the kernel; load module tcp_bbr`},
 		{row: 11, what: "EACCES as root: the namespace's", want: []plan.Setting{enforced("net.core.rmem_max", "999999")},
 			harm: answers("/proc/sys/net/core/rmem_max", unix.EACCES), outcome: outcome.Forbidden, message: "read-only in this network namespace"},
 		{row: 11, what: "EACCES as root: the node's nature", want: []plan.Setting{enforced("vm.swappiness", "10")},
@@ -217,7 +217,7 @@ func faultModel() []fault {
 				if err := os.Chmod(filepath.Join(r.dir, swappiness), 0o444); err != nil {
 					r.t.Fatal(err)
 				}
-			}, outcome: outcome.Forbidden, message: "read-only by nature"},
+			}, outcome: outcome.Forbidden, message: "read-only node"},
 		{row: 12, what: "EPERM", want: []plan.Setting{enforced("vm.swappiness", "10")},
 			harm: answers(swappiness, unix.EPERM), outcome: outcome.Forbidden, message: "needs CAP_SYS_ADMIN",
 			then: func(r *rig) {
@@ -229,7 +229,7 @@ func faultModel() []fault {
 			harm: func(r *rig) {
 				r.place("/sys/kernel/security/lockdown", "none [integrity] confidentiality\n", 0o444)
 				r.dev.WriteFault[r.real(rxCPUs)] = unix.EPERM
-			}, outcome: outcome.Forbidden, message: "the kernel's lockdown (integrity) forbids it"},
+			}, outcome: outcome.Forbidden, message: "forbidden by the kernel's lockdown mode (integrity)"},
 		{row: 13, what: "EROFS", want: []plan.Setting{enforced("vm.swappiness", "10")},
 			harm: answers(swappiness, unix.EROFS), outcome: outcome.Forbidden, message: "mounted read-only (container?)"},
 		{row: 14, what: "EBUSY that passes", want: []plan.Setting{enforced("vm.swappiness", "10")},
@@ -260,7 +260,7 @@ func faultModel() []fault {
 		{row: 15, what: "EIO: the CPU is offline", want: []plan.Setting{at(minFreq, plan.TypeInt, "115200")},
 			harm: answers(minFreq, unix.EIO), outcome: outcome.Unsupported, message: "the CPU is offline"},
 		{row: 16, what: "a list wider than the machine", want: []plan.Setting{at(irq48, plan.TypeCPUList, "1-63")},
-			outcome: outcome.Adjusted, message: "irq 48: asked 1-63, kernel uses 1-",
+			outcome: outcome.Adjusted, message: "irq 48: wrote 1-63, kernel uses 1-",
 			then: func(r *rig) {
 				n := len(r.dev.Writes)
 				r.after(2 * watch.SweepEvery)
@@ -271,7 +271,7 @@ func faultModel() []fault {
 		{row: 16, what: "a mask without a CPU of the machine", want: []plan.Setting{at(rxCPUs, plan.TypeCPUMask, "ff,00000000")},
 			outcome: outcome.Refused, message: "this machine has none of the CPUs"},
 		{row: 16, what: "EOVERFLOW all the same", want: []plan.Setting{at(irq48, plan.TypeCPUList, "0-1")},
-			harm: answers(irq48, unix.EOVERFLOW), outcome: outcome.Refused, message: "more than this machine has"},
+			harm: answers(irq48, unix.EOVERFLOW), outcome: outcome.Refused, message: "exceeds what this device has"},
 		{row: 17, what: "EAGAIN on read", want: []plan.Setting{enforced("vm.swappiness", "10")},
 			harm: func(r *rig) { r.dev.ReadFault[swappiness] = unix.EAGAIN }, outcome: outcome.Stale, message: "the node has no value (EAGAIN)"},
 		{row: 17, what: "EAGAIN on read, for a moment", want: []plan.Setting{enforced("vm.swappiness", "10")},
