@@ -1,11 +1,12 @@
 package monitor
 
 import (
-	"github.com/yoctune/yoctune/runtime/device/rootfs"
 	"os"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/yoctune/yoctune/runtime/device/rootfs"
 )
 
 // parseSize parses a count that can be multiplied by a page size without overflow.

@@ -166,13 +166,7 @@ func (s *Sample) ReportsThrottling() bool {
 // Load returns the load in percent: that of all CPUs together or of the GPU, whichever is
 // higher.
 func (s *Sample) Load() (percent int, known bool) {
-	var sum, n int64
-	for _, c := range s.CPUs {
-		if c.Load != nil {
-			sum += *c.Load
-			n++
-		}
-	}
+	sum, n := s.sumCPULoad()
 	if n > 0 {
 		percent, known = int(sum/n/10), true
 	}
@@ -182,4 +176,15 @@ func (s *Sample) Load() (percent int, known bool) {
 		}
 	}
 	return percent, known
+}
+
+// sumCPULoad returns the sum of the known CPU loads in permille, and their number.
+func (s *Sample) sumCPULoad() (sum, n int64) {
+	for _, c := range s.CPUs {
+		if c.Load != nil {
+			sum += *c.Load
+			n++
+		}
+	}
+	return sum, n
 }

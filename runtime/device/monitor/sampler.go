@@ -3,13 +3,14 @@ package monitor
 import (
 	"errors"
 	"fmt"
-	"github.com/yoctune/yoctune/schema/formats/nvpmodel"
 	"io/fs"
 	"path"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/yoctune/yoctune/schema/formats/nvpmodel"
 
 	"golang.org/x/sys/unix"
 

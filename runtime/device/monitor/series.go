@@ -21,15 +21,9 @@ func (s *Sample) Values() []Value {
 			out = append(out, Value{name, unit, float64(*v) / scale})
 		}
 	}
-	var sum, n int64
-	for _, c := range s.CPUs {
-		if c.Load != nil {
-			sum += *c.Load
-			n++
-		}
-	}
+	sum, n := s.sumCPULoad()
 	if n > 0 {
-		add("cpu load", "%", new(sum), 10*float64(n))
+		add("cpu load", "%", &sum, 10*float64(n))
 	}
 	for _, c := range s.CPUs {
 		at := "cpu" + strconv.Itoa(c.Number)

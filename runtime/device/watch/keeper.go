@@ -437,36 +437,46 @@ func (k *Keeper) examine(now time.Duration, reals []string, by map[string]*rootf
 			}
 			continue
 		}
-		n := k.nodes[real]
-		event := k.event(kind, n, r, by[real], why)
-		// Without a writer and with nothing new to see, it has been said.
-		old, known := k.last[real]
-		stuck := by[real] == nil && known && old.Found == r.Found
-		switch {
-		case n.Policy == plan.Report, n.Policy == plan.Once && !k.fresh[real]:
-			if !stuck {
-				event.Message = "not repaired, policy is " + n.Policy + ": " + r.Message
-				k.record(event)
-			}
-		case !canRepair(r):
-			if !stuck {
-				k.record(event)
-			}
-		case stuck && old.Outcome != outcome.OK:
-			// A repair was tried and did not help.
-		case kind == Reapplied && by[real] == nil && !k.guard.Contested(real):
+		event := k.event(kind, k.nodes[real], r, by[real], why)
+		if k.mustRepair(now, real, r, &event) {
 			fix = append(fix, real)
-		default:
-			switch k.guard.HandleDrift(now, real) {
-			case Repair:
-				fix = append(fix, real)
-			case Yield:
-				k.yieldNode(real, event)
-			}
 		}
 		k.last[real] = event
 	}
 	k.repairNodes(fix, by, kind, why)
+}
+
+// mustRepair decides what to do with a node that is not as wanted. It reports whether to
+// repair the node, and records the event otherwise unless that was done before.
+func (k *Keeper) mustRepair(now time.Duration, real string, r enforce.Result, event *Event) bool {
+	// Without a writer and with the value of the last event there is nothing new.
+	last, known := k.last[real]
+	stuck := event.By == nil && known && last.Found == r.Found
+	policy := k.nodes[real].Policy
+	switch {
+	case policy == plan.Report, policy == plan.Once && !k.fresh[real]:
+		if !stuck {
+			event.Message = "not repaired, policy is " + policy + ": " + r.Message
+			k.record(*event)
+		}
+		return false
+	case !canRepair(r):
+		if !stuck {
+			k.record(*event)
+		}
+		return false
+	case stuck && last.Outcome != outcome.OK:
+		return false // a repair was tried and did not help
+	case event.Type == Reapplied && event.By == nil && !k.guard.Contested(real):
+		return true
+	}
+	switch k.guard.HandleDrift(now, real) {
+	case Repair:
+		return true
+	case Yield:
+		k.yieldNode(real, *event)
+	}
+	return false
 }
 
 // isSettled reports whether a node needs no repair: it is as wanted, or as close to it as

@@ -47,13 +47,12 @@ func needsNetwork(p *plan.Plan) bool {
 
 func openNetlink(protocol int, groups uint32) (*netlink, error) {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, protocol)
-	if err == nil {
-		if err = unix.Bind(fd, &unix.SockaddrNetlink{Family: unix.AF_NETLINK, Groups: groups}); err != nil {
-			_ = unix.Close(fd)
-		}
-	}
 	if err != nil {
-		return nil, fmt.Errorf("listen for network interfaces: %w", err)
+		return nil, err
+	}
+	if err := unix.Bind(fd, &unix.SockaddrNetlink{Family: unix.AF_NETLINK, Groups: groups}); err != nil {
+		_ = unix.Close(fd)
+		return nil, err
 	}
 	return &netlink{fd: fd, buf: make([]byte, 2*os.Getpagesize()), links: map[int32]netLink{}}, nil
 }
@@ -62,7 +61,7 @@ func openNetlink(protocol int, groups uint32) (*netlink, error) {
 func openLinks() (*netlink, error) {
 	n, err := openNetlink(unix.NETLINK_ROUTE, 1<<(unix.RTNLGRP_LINK-1))
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("listen for network interfaces: %w", err)
 	}
 	b, err := syscall.NetlinkRIB(unix.RTM_GETLINK, unix.AF_UNSPEC)
 	if err != nil {
@@ -77,7 +76,7 @@ func openLinks() (*netlink, error) {
 func openEthtool() (*netlink, error) {
 	n, err := openNetlink(unix.NETLINK_GENERIC, 0)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("listen for network drivers: %w", err)
 	}
 	group, err := n.ethtoolGroup()
 	if err == nil {
@@ -245,9 +244,13 @@ func (n *netlink) describeLinks(b []byte) []string {
 
 // read calls do with each queued datagram, up to a bounded number. It reports whether the
 // queue has overflowed.
-func (n *netlink) read(do func([]byte)) (lost bool) {
-	for range 64 {
-		size, from, err := unix.Recvfrom(n.fd, n.buf, 0)
+func (n *netlink) read(do func([]byte)) (lost bool) { return readDatagrams(n.fd, n.buf, 64, do) }
+
+// readDatagrams calls do with up to limit queued datagrams of the kernel. It reports whether
+// the queue has overflowed.
+func readDatagrams(fd int, buf []byte, limit int, do func([]byte)) (lost bool) {
+	for range limit {
+		size, from, err := unix.Recvfrom(fd, buf, 0)
 		switch {
 		case errors.Is(err, unix.EINTR):
 			continue
@@ -257,8 +260,9 @@ func (n *netlink) read(do func([]byte)) (lost bool) {
 		case err != nil:
 			return lost
 		}
-		if nl, ok := from.(*unix.SockaddrNetlink); ok && nl.Pid == 0 { // from the kernel
-			do(n.buf[:size])
+		// Any process may send to a netlink address; port 0 is the kernel.
+		if nl, ok := from.(*unix.SockaddrNetlink); ok && nl.Pid == 0 {
+			do(buf[:size])
 		}
 	}
 	return lost

@@ -2,9 +2,7 @@ package watch
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
-	"os"
 	"path"
 	"strings"
 
@@ -81,39 +79,21 @@ type uevents struct {
 }
 
 func openUevents() (*uevents, error) {
-	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, unix.NETLINK_KOBJECT_UEVENT)
+	// Group 1 is the kernel's; udevd sends to group 2.
+	n, err := openNetlink(unix.NETLINK_KOBJECT_UEVENT, 1)
 	if err != nil {
 		return nil, fmt.Errorf("listen for uevents: %w", err)
 	}
-	// Group 1 is the kernel's; udevd sends to group 2.
-	if err := unix.Bind(fd, &unix.SockaddrNetlink{Family: unix.AF_NETLINK, Groups: 1}); err != nil {
-		_ = unix.Close(fd)
-		return nil, fmt.Errorf("listen for uevents: %w", err)
-	}
-	return &uevents{fd: fd, buf: make([]byte, 2*os.Getpagesize())}, nil
+	return &uevents{fd: n.fd, buf: n.buf}, nil
 }
 
 // read returns queued events, up to a bounded number, and whether the queue has
 // overflowed.
 func (u *uevents) read() (out []Uevent, lost bool) {
-	for range 256 {
-		n, from, err := unix.Recvfrom(u.fd, u.buf, 0)
-		switch {
-		case errors.Is(err, unix.EINTR):
-			continue
-		case errors.Is(err, unix.ENOBUFS):
-			lost = true
-			continue
-		case err != nil:
-			return out, lost
-		}
-		// Any process may send to a netlink address; port 0 is the kernel.
-		if nl, ok := from.(*unix.SockaddrNetlink); !ok || nl.Pid != 0 {
-			continue
-		}
-		if e, ok := ParseUevent(u.buf[:n]); ok {
+	lost = readDatagrams(u.fd, u.buf, 256, func(b []byte) {
+		if e, ok := ParseUevent(b); ok {
 			out = append(out, e)
 		}
-	}
+	})
 	return out, lost
 }

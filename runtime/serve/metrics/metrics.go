@@ -128,6 +128,15 @@ func (to *sender) sendSample(s *monitor.Sample) {
 		to.gauge("memory_controller_load_ratio", s.EMC.Load, 1000)
 		to.gauge("memory_controller_frequency_hertz", s.EMC.Freq, 1)
 	}
+	to.sendThermal(s)
+	to.sendMemory(s)
+	for _, st := range s.Stale {
+		to.send("sensor_stale_seconds", prometheus.GaugeValue, float64(st.For)/1000, st.Sensor)
+	}
+}
+
+// sendThermal sends power, temperatures and cooling.
+func (to *sender) sendThermal(s *monitor.Sample) {
 	for _, r := range s.Rails {
 		to.gauge("rail_power_watts", r.Power, 1000, r.Label)
 	}
@@ -160,6 +169,9 @@ func (to *sender) sendSample(s *monitor.Sample) {
 			to.send("over_current_events_total", prometheus.CounterValue, float64(*a.Events), a.Name)
 		}
 	}
+}
+
+func (to *sender) sendMemory(s *monitor.Sample) {
 	m := s.Memory
 	for kind, v := range map[string]*int64{
 		"total": m.Total, "available": m.Available, "cached": m.Cached, "slab": m.Slab, "cma_total": m.CMATotal, "cma_free": m.CMAFree,
@@ -171,9 +183,6 @@ func (to *sender) sendSample(s *monitor.Sample) {
 		if v != nil {
 			to.send("pressure_ratio", prometheus.GaugeValue, *v/100, resource)
 		}
-	}
-	for _, st := range s.Stale {
-		to.send("sensor_stale_seconds", prometheus.GaugeValue, float64(st.For)/1000, st.Sensor)
 	}
 }
 
