@@ -91,7 +91,7 @@ func cmdDigest(ts *testscript.TestScript, _ bool, args []string) {
 func cmdFlash(ts *testscript.TestScript, _ bool, args []string) {
 	p, err := plan.Decode(strings.NewReader(ts.ReadFile(args[0])))
 	ts.Check(err)
-	ts.Check(devicetest.Flash(ts.MkAbs(args[1]), p))
+	ts.Check(devicetest.InstallPlan(ts.MkAbs(args[1]), p))
 }
 
 func cmdSign(ts *testscript.TestScript, _ bool, args []string) {

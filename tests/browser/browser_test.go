@@ -83,7 +83,7 @@ func site(t *testing.T, interval time.Duration) *httptest.Server {
 	}
 	sampler, n := monitor.New(dev), atomic.Int64{}
 	hub := monitor.NewHub(func() *monitor.Sample {
-		if err := devicetest.Work(dir, 12, n.Add(1)); err != nil {
+		if err := devicetest.SimulateLoad(dir, 12, n.Add(1)); err != nil {
 			t.Error(err)
 		}
 		return sampler.Take()

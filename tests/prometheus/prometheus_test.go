@@ -41,7 +41,7 @@ func served(t *testing.T) *httptest.Server {
 	}
 	sampler, looks, frames := monitor.New(dev), atomic.Int64{}, atomic.Uint64{}
 	hub := monitor.NewHub(func() *monitor.Sample {
-		if err := devicetest.Work(dir, 12, looks.Add(1)); err != nil {
+		if err := devicetest.SimulateLoad(dir, 12, looks.Add(1)); err != nil {
 			t.Error(err)
 		}
 		return sampler.Take()

@@ -52,7 +52,7 @@ func run(args []string) error {
 		return err
 	}
 	if p != nil {
-		return devicetest.Flash(dir, p)
+		return devicetest.InstallPlan(dir, p)
 	}
 	return nil
 }

@@ -8,12 +8,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// AloneOnThisMachine waits until no other test changes the kernel of this
-// machine, and keeps others waiting until t ends: packages are tested side by
-// side.
-func AloneOnThisMachine(t testing.TB) {
+// LockMachine gives t exclusive access to the kernel of this machine until it ends, since
+// packages are tested in parallel.
+func LockMachine(t testing.TB) {
 	t.Helper()
-	// Not below TMPDIR: there is one machine, whatever folders its users have.
+	// A fixed path, since all users share one machine.
 	f, err := os.OpenFile("/tmp/yoctune-machine-test.lock", os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		t.Fatal(err)

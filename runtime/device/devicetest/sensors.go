@@ -136,9 +136,9 @@ func (t *tree) rails(m model) {
 	}
 }
 
-// Work makes the tree one on which so many cores have worked, ever more from look to
+// SimulateLoad makes the tree one on which so many cores have worked, ever more from look to
 // look: a load that changes.
-func Work(dir string, cores, look int64) error {
+func SimulateLoad(dir string, cores, look int64) error {
 	stat := "cpu 0 0 0 0\n"
 	for c := range cores {
 		stat += fmt.Sprintf("cpu%d %d 0 0 %d\n", c, look*look*(c+1), 100*look)

@@ -351,11 +351,11 @@ func (t *tree) interrupts(m model) {
 	t.mode("/proc/interrupts", table.String(), 0o444)
 }
 
-// Flash changes a tree into what the board would be after starting an image that
+// InstallPlan changes a tree into what the board would be after starting an image that
 // was built from the plan's layer: the kernel was given the plan's arguments, its
 // modules and compressed swap are there, and nvpmodel knows its modes and is in
 // the default one.
-func Flash(dir string, p *plan.Plan) error {
+func InstallPlan(dir string, p *plan.Plan) error {
 	t := &tree{dir: dir, made: map[string]bool{}}
 	var args []string
 	var options strings.Builder

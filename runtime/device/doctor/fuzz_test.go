@@ -21,7 +21,7 @@ func FuzzExamine(f *testing.F) {
 		{Domain: plan.DomainSysctl, Type: plan.TypeInt, Compare: plan.Exact, Want: "10", Select: plan.Select{Path: "/proc/sys/vm/swappiness"}},
 	}}
 	f.Fuzz(func(t *testing.T, text string) {
-		dev := devicetest.Says(text)
+		dev := devicetest.UniformDevice(text)
 		in := &doctor.Input{Dev: dev, Plan: p, Before: doctor.ReadCounters(dev, 0), After: doctor.ReadCounters(dev, 1e9), Procs: doctor.Processes(dev)}
 		in.Modes, _ = power.Read(dev)
 		for _, found := range doctor.Examine(in) {

@@ -645,7 +645,7 @@ func TestKernelArgumentsArePendingUntilTheRunningKernelHasThem(t *testing.T) {
 	if enforce.Satisfied(enforce.Verify(dev, p, options())) {
 		t.Error("verify is satisfied without the arguments")
 	}
-	if err := devicetest.Flash(dir, p); err != nil {
+	if err := devicetest.InstallPlan(dir, p); err != nil {
 		t.Fatal(err)
 	}
 	for _, r := range enforce.Verify(dev, p, options()) {
@@ -663,7 +663,7 @@ func TestWhatOnlyAnImageCanBringIsPending(t *testing.T) {
 	if r := enforce.Verify(dev, p, options())[0]; r.Outcome != outcome.Pending || r.Satisfied() {
 		t.Errorf("%+v", r)
 	}
-	if err := devicetest.Flash(dir, p); err != nil {
+	if err := devicetest.InstallPlan(dir, p); err != nil {
 		t.Fatal(err)
 	}
 	if r := enforce.Verify(dev, p, options())[0]; r.Outcome != outcome.OK {

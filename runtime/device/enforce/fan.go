@@ -12,19 +12,20 @@ import (
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
-// The fan has one owner, nvfancontrol, which is told by its own file at build and
-// writes the speed every second. Writing beside it only makes the fan hunt, so
-// that here it is found out who owns the fan, and whether it was told the same.
+// nvfancontrol controls the fan by its own configuration file and writes the speed every
+// second. A second writer would only make the speed oscillate. Therefore the fan is not
+// written here: its controlling program and configuration are compared with the plan.
 
 const (
 	fanConfig = "/etc/nvfancontrol.conf"
 	fanID     = "fan"
 )
 
-// fanPrograms write a fan's speed.
+// fanPrograms returns programs that write a fan's speed.
 func fanPrograms() []string { return []string{"nvfancontrol", "jtop", "fancontrol", "thermald"} }
 
-// fanResult compares the fan's owner with the plan, nil when the plan says nothing.
+// fanResult compares the fan's configuration and owner with the plan. It is nil without a fan
+// in the plan.
 func fanResult(dev rootfs.FS, f *plan.Fan) []Result {
 	if f == nil {
 		return nil
@@ -32,7 +33,7 @@ func fanResult(dev rootfs.FS, f *plan.Fan) []Result {
 	r := Result{ID: fanID, Path: fanConfig, Wanted: describeFan(f), Outcome: outcome.OK}
 	b, err := dev.ReadFile(fanConfig, 1<<20)
 	if err != nil {
-		r.Outcome, r.Message = outcome.Unsupported, fmt.Sprintf("fan: %s cannot be read: nvfancontrol is not in this image", fanConfig)
+		r.Outcome, r.Message = outcome.Unsupported, fmt.Sprintf("fan: %s cannot be read: add nvfancontrol to the image", fanConfig)
 		return []Result{r}
 	}
 	fans, _ := nvfancontrol.Parse(string(b)) // nvfancontrol also skips what it cannot parse
@@ -51,14 +52,14 @@ func fanResult(dev rootfs.FS, f *plan.Fan) []Result {
 	case len(faults) > 0:
 		r.Outcome, r.Message = outcome.Pending, "fan: "+strings.Join(faults, "; ")+": needs an image built from this plan's layer"
 	case i >= 0:
-		r.Outcome, r.Message = outcome.Contested, fmt.Sprintf("fan: %s runs and writes its speed too: stop it, or leave the fan to nvfancontrol", owners[i])
+		r.Outcome, r.Message = outcome.Contested, fmt.Sprintf("fan: %s also controls the fan: stop it, so that only nvfancontrol does", owners[i])
 	case len(owners) == 0:
-		r.Outcome, r.Message = outcome.Differs, "fan: nvfancontrol does not run: `systemctl restart nvfancontrol`"
+		r.Outcome, r.Message = outcome.Differs, "fan: nvfancontrol is not running: `systemctl restart nvfancontrol`"
 	}
 	return []Result{r}
 }
 
-// compareFan returns the defaults of a fan that the plan sets, and how they differ from it.
+// compareFan returns the settings of a fan that the plan sets, and the differences.
 func compareFan(want *plan.Fan, fan *nvfancontrol.Fan) (found, faults []string) {
 	for _, c := range []struct{ what, key, want string }{
 		{"profile", "PROFILE", want.Profile}, {"governor", "GOVERNOR", want.Governor}, {"control", "CONTROL", want.Control},
@@ -102,7 +103,7 @@ func describeFan(f *plan.Fan) string {
 	return strings.Join(w, ", ")
 }
 
-// fanOwners names the programs that run and are known to write a fan's speed.
+// fanOwners returns the running programs that write a fan's speed.
 func fanOwners(dev rootfs.FS) []string {
 	var out []string
 	for _, p := range findProcesses(dev, fanPrograms()) {
@@ -111,12 +112,12 @@ func fanOwners(dev rootfs.FS) []string {
 	return out
 }
 
-// process is one that runs.
+// process is a running process.
 type process struct{ name, pid string }
 
 func (p process) String() string { return p.name + " (pid " + p.pid + ")" }
 
-// findProcesses finds the processes that have one of these names.
+// findProcesses returns the running processes with one of the names.
 func findProcesses(dev rootfs.FS, names []string) []process {
 	pids, err := dev.List("/proc")
 	if err != nil {
@@ -148,7 +149,7 @@ func checkCurve(points []nvfancontrol.Point, margin bool) string {
 			hotter = q.Temp < p.Temp
 		}
 		if q.Temp != p.Temp && q.PWM != p.PWM && hotter != (q.PWM > p.PWM) {
-			return fmt.Sprintf("PWM goes from %d to %d between %d and %d: it cools less when it is hotter", p.PWM, q.PWM, p.Temp, q.Temp)
+			return fmt.Sprintf("PWM goes from %d to %d between %d and %d: the fan slows down as the temperature rises", p.PWM, q.PWM, p.Temp, q.Temp)
 		}
 	}
 	return ""

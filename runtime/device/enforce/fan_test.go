@@ -30,14 +30,14 @@ func TestTheFansOwnerIsAskedAndNamed(t *testing.T) {
 	}{
 		{"as wanted, with margins", fanFile("ENABLED", falling), []string{"nvfancontrol"}, plan.Fan{Profile: "lab", Governor: "cont"}, outcome.OK, ""},
 		{"as wanted, with degrees", fanFile("DISABLED", rising), []string{"nvfancontrol"}, plan.Fan{Profile: "lab"}, outcome.OK, ""},
-		{"backwards, with margins", fanFile("ENABLED", rising), []string{"nvfancontrol"}, plan.Fan{Profile: "lab"}, outcome.Pending, "cools less when it is hotter"},
-		{"backwards, with degrees", fanFile("DISABLED", falling), []string{"nvfancontrol"}, plan.Fan{Profile: "lab"}, outcome.Pending, "cools less when it is hotter"},
+		{"backwards, with margins", fanFile("ENABLED", rising), []string{"nvfancontrol"}, plan.Fan{Profile: "lab"}, outcome.Pending, "slows down as the temperature rises"},
+		{"backwards, with degrees", fanFile("DISABLED", falling), []string{"nvfancontrol"}, plan.Fan{Profile: "lab"}, outcome.Pending, "slows down as the temperature rises"},
 		{"a second fan that differs", fanFile("DISABLED", rising) + strings.ReplaceAll(fanFile("DISABLED", falling), "cont", "pid"), []string{"nvfancontrol"}, plan.Fan{Profile: "lab", Governor: "cont"},
 			outcome.Pending, `governor is "pid", wanted "cont"; profile "lab": PWM goes from`},
 		{"another profile", fanFile("ENABLED", falling), []string{"nvfancontrol"}, plan.Fan{Profile: "cool"}, outcome.Pending, `profile is "lab", wanted "cool"; no profile "cool" is defined`},
-		{"two owners", fanFile("ENABLED", falling), []string{"nvfancontrol", "jtop"}, plan.Fan{Profile: "lab"}, outcome.Contested, "jtop (pid 901) runs and writes its speed too"},
-		{"nobody", fanFile("ENABLED", falling), nil, plan.Fan{Profile: "lab"}, outcome.Differs, "nvfancontrol does not run"},
-		{"no such file", "", nil, plan.Fan{Profile: "lab"}, outcome.Unsupported, "is not in this image"},
+		{"two owners", fanFile("ENABLED", falling), []string{"nvfancontrol", "jtop"}, plan.Fan{Profile: "lab"}, outcome.Contested, "jtop (pid 901) also controls the fan"},
+		{"nobody", fanFile("ENABLED", falling), nil, plan.Fan{Profile: "lab"}, outcome.Differs, "nvfancontrol is not running"},
+		{"no such file", "", nil, plan.Fan{Profile: "lab"}, outcome.Unsupported, "add nvfancontrol to the image"},
 		{"garbage", "}{\x00", []string{"nvfancontrol"}, plan.Fan{Profile: "lab"}, outcome.Pending, "no profile"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

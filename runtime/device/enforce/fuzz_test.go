@@ -37,7 +37,7 @@ func FuzzVerify(f *testing.F) {
 	p.Units = []plan.Unit{{Name: "a.service", Slice: "b-c.slice", CPUs: "0-1", IOWeight: 5, CPUWeight: 5, MemoryMax: 1, Scheduling: "fifo", Priority: 3, Nice: &nice}}
 	p.Power = &plan.Power{Default: "A"}
 	f.Fuzz(func(t *testing.T, text string) {
-		for _, r := range enforce.Verify(devicetest.Says(text), p, options()) {
+		for _, r := range enforce.Verify(devicetest.UniformDevice(text), p, options()) {
 			if r.Outcome == "" || strings.Contains(r.Message, "internal error") {
 				t.Errorf("%+v", r)
 			}

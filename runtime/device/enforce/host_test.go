@@ -40,7 +40,7 @@ func hostKernel(t *testing.T) *rootfs.Root {
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}
-	devicetest.AloneOnThisMachine(t)
+	devicetest.LockMachine(t)
 	dev, err := rootfs.Open("/")
 	if err != nil {
 		t.Fatal(err)

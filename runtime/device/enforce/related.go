@@ -13,15 +13,15 @@ import (
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
-// relation says what the kernel rewrites by itself when a node is written.
+// relation is the nodes that the kernel changes when a node is written.
 type relation struct {
 	group  string   // members exclude each other: one is active, the others read 0
 	others []string // resolved paths
 	typ    string   // their value type
 }
 
-// related returns the neighbours whose originals must be journalled together
-// with path, a resolved name. All are read in the kernel's source:
+// related returns the nodes whose originals must be recorded with those of a resolved node.
+// They are taken from the kernel's source:
 //
 //   - mm/page-writeback.c and mm/util.c: each of a ratio and its absolute form
 //     zeroes the other, and 0 is refused for dirty_bytes;
@@ -44,8 +44,8 @@ func related(name string) relation {
 	return relation{}
 }
 
-// Ranks of writes: what brings others into being or resets them comes before
-// them, and power goes back to automatic last.
+// Ranks of writes. Nodes that create or reset others come first, and automatic power
+// management is restored last.
 const (
 	rankCores = iota
 	rankMasks
@@ -54,7 +54,7 @@ const (
 	rankSleep
 )
 
-// writeRank orders writes.
+// writeRank returns the rank of a node.
 func writeRank(name string) int {
 	dir, base := path.Split(name)
 	switch base {
@@ -74,8 +74,8 @@ func writeRank(name string) int {
 	return rankClocks
 }
 
-// describeLimitingNode says what else decides whether the kernel takes a value of a node, and
-// how that is now; "" where nothing else is known to. Sources: drivers/cpufreq/freq_table.c
+// describeLimitingNode returns the current value of another node that limits the values of this
+// one, "" if none is known. Sources: drivers/cpufreq/freq_table.c
 // and drivers/devfreq/devfreq.c (an empty window), kernel/sched/rt.c (a runtime
 // beyond its period), net/ipv4/sysctl_net_ipv4.c (a range that reaches into the
 // privileged ports), block/blk-mq.c (a queue without scheduler is as long as the
@@ -107,8 +107,8 @@ func describeLimitingNode(dev rootfs.FS, real string) string {
 	return outcome.Name(other) + " is " + strings.Join(strings.Fields(c.Text), " ")
 }
 
-// acceptedRange says which numbers the running kernel's table of a sysctl takes, "" when
-// that is not known, and whether a wanted one is outside.
+// acceptedRange returns the range of a sysctl in the running kernel, "" if unknown, and whether
+// the wanted number is outside of it.
 func acceptedRange(dev rootfs.FS, name, want string) (text string, outside bool) {
 	key, ok := knob.SysctlKey(name)
 	n, err := strconv.ParseInt(want, 0, 64)
@@ -124,12 +124,12 @@ func acceptedRange(dev rootfs.FS, name, want string) (text string, outside bool)
 	case low != nil && high != nil:
 		return fmt.Sprintf("%d to %d", *low, *high), n < *low || n > *high
 	case low != nil:
-		return fmt.Sprintf("%d and more", *low), n < *low
+		return fmt.Sprintf("%d or more", *low), n < *low
 	}
 	return "", false
 }
 
-// lockdownMode is the kernel's mode of it, "" for none
+// lockdownMode returns the kernel's lockdown mode, "" for none
 // (security/lockdown/lockdown.c: "none [integrity] confidentiality").
 func lockdownMode(dev rootfs.FS) string {
 	c, err := dev.Read("/sys/kernel/security/lockdown")
@@ -143,7 +143,7 @@ func lockdownMode(dev rootfs.FS) string {
 	return f.Value
 }
 
-// describeHolder says what keeps a node in use, "" where that is not known.
+// describeHolder returns what uses a node and how to stop that, "" if unknown.
 func describeHolder(dev rootfs.FS, real string) string {
 	disk, ok := strings.CutPrefix(real, "/sys/devices/virtual/block/")
 	disk, _, below := strings.Cut(disk, "/")
@@ -162,8 +162,8 @@ func describeHolder(dev rootfs.FS, real string) string {
 	return ""
 }
 
-// offeredValuesPath returns where the kernel lists the values that a plain node accepts, ""
-// when it does not.
+// offeredValuesPath returns the node that lists the accepted values of another one, "" if there
+// is none.
 func offeredValuesPath(name string) string {
 	dir, base := path.Split(name)
 	switch base {

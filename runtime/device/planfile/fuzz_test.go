@@ -14,7 +14,7 @@ func FuzzState(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		dev := devicetest.Says(text)
+		dev := devicetest.UniformDevice(text)
 		serials, err := planfile.Confirmed(dev)
 		if err != nil && len(serials) > 0 {
 			t.Errorf("%v, and %v are confirmed", err, serials)

@@ -17,7 +17,7 @@ func FuzzSurvey(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		dev := devicetest.Says(text)
+		dev := devicetest.UniformDevice(text)
 		h := rootfs.ReadHardware(dev)
 		if h.Cores < 0 || h.MemTotal < 0 {
 			t.Errorf("%+v", h)

@@ -174,7 +174,7 @@ func TestTheKernelOfThisMachineIsKeptTuned(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("not root: the kernel of this machine cannot be changed")
 	}
-	devicetest.AloneOnThisMachine(t)
+	devicetest.LockMachine(t)
 	root, err := rootfs.Open("/")
 	if err != nil {
 		t.Fatal(err)
