@@ -16,8 +16,8 @@ func budgetRules() []Rule {
 	return []Rule{
 		{
 			ID: "cpuset-partition", Severity: diag.Error,
-			Title: "the kernel does not make this partition of a slice",
-			Cause: "A partition takes the slice's cores away from everything else, so that it needs a slice with cores of its own. Linux before 6.1 has no \"isolated\" partitions, and a slice is one partition, whoever runs in it.",
+			Title: "unsupported partition of a slice",
+			Cause: `A partition takes the slice's cores away from everything else, so it needs a slice with cores of its own. Linux before 6.1 has no "isolated" partitions, and all services of a slice share one partition.`,
 			Fix:   `name a slice, isolate cores with cpu.isolate, and use "root" before Linux 6.1`,
 			Wrong: `{cpu: isolate: [4, 5], services: "a.service": {exec: ["/usr/bin/a"], slice: "work", cpuPartition: "isolated"}}`,
 			Right: `{cpu: isolate: [4, 5], services: "a.service": {exec: ["/usr/bin/a"], slice: "work", cpuPartition: "root"}}`,
@@ -26,8 +26,8 @@ func budgetRules() []Rule {
 		},
 		{
 			ID: "io-weight-scheduler", Severity: diag.Warning,
-			Title: "no disk keeps the weight",
-			Cause: "Weights are kept by the bfq scheduler; with none, mq-deadline and kyber every service gets the same, whatever its weight.",
+			Title: "ioWeight has no effect without bfq",
+			Cause: "Only the bfq scheduler applies weights. With none, mq-deadline and kyber every service gets the same share.",
 			Fix:   `use scheduler: "bfq" for the disk, or leave ioWeight out`,
 			Wrong: `services: "a.service": {exec: ["/usr/bin/a"], ioWeight: 200}`,
 			Right: `{storage: "mmcblk*": scheduler: "bfq", services: "a.service": {exec: ["/usr/bin/a"], ioWeight: 200}}`,
@@ -37,7 +37,7 @@ func budgetRules() []Rule {
 		{
 			ID: "cpuidle-latency", Severity: diag.Warning,
 			Title: "idle states are bounded in two ways",
-			Cause: "cpu.maxIdleLatency keeps cores out of deep idle states while it is wanted. An argument that switches idle states off for good leaves it nothing to choose, and costs power and the clocks that a cooler core could have.",
+			Cause: "cpu.maxIdleLatency keeps cores out of deep idle states. An argument that switches idle states off permanently leaves it without effect, and costs power and the higher clocks of a cooler core.",
 			Fix:   "keep cpu.maxIdleLatency and remove the argument",
 			Wrong: `{cpu: maxIdleLatency: "20us", kernel: args: "cpuidle.off": 1}`, Right: `cpu: maxIdleLatency: "20us"`,
 			See: "Documentation/admin-guide/pm/cpuidle.rst",
@@ -46,7 +46,7 @@ func budgetRules() []Rule {
 		{
 			ID: "mglru", Severity: diag.Error,
 			Title: "the kernel has no multi-generational LRU",
-			Cause: "/sys/kernel/mm/lru_gen comes with Linux 6.1 and the option LRU_GEN; NVIDIA's kernels up to L4T R36 are older.",
+			Cause: "/sys/kernel/mm/lru_gen comes with Linux 6.1 and the option LRU_GEN. NVIDIA's kernels up to L4T R36 are older.",
 			Fix:   "remove memory.mglru",
 			Wrong: `memory: mglru: true`, Right: `{board: "agx-orin-64gb", release: "wrynose", memory: mglru: true}`,
 			See: "Documentation/admin-guide/mm/multigen_lru.rst",
@@ -55,7 +55,7 @@ func budgetRules() []Rule {
 		{
 			ID: "systemd-bpf", Severity: diag.Error,
 			Title: "access to devices cannot be limited",
-			Cause: "With the unified hierarchy systemd and container runtimes limit devices and networks by programs attached to control groups. Without CGROUP_BPF or BPF_SYSCALL containers fail to start, and systemd says once that it does not enforce the limit.",
+			Cause: "With the unified hierarchy, systemd and container runtimes limit devices and networks by BPF programs attached to control groups. Without CGROUP_BPF or BPF_SYSCALL containers fail to start, and systemd logs once that it does not enforce the limit.",
 			Fix:   `leave CGROUP_BPF and BPF_SYSCALL on`,
 			Wrong: `{kernel: config: CGROUP_BPF: "n", packages: "nvidia-container-toolkit": "install"}`,
 			Right: `packages: "nvidia-container-toolkit": "install"`,
@@ -64,8 +64,8 @@ func budgetRules() []Rule {
 		},
 		{
 			ID: "workqueue-power", Severity: diag.Error,
-			Title: "a parameter is written that the kernel takes at boot only",
-			Cause: "/sys/module/workqueue/parameters/power_efficient is read-only while the system runs: the write fails with EACCES, for root too.",
+			Title: "a service writes a parameter that is read-only after boot",
+			Cause: "/sys/module/workqueue/parameters/power_efficient is read-only while the system runs. The write fails with EACCES, even for root.",
 			Fix:   `set it at boot: kernel: args: "workqueue.power_efficient": 1`,
 			Wrong: `services: "wq.service": exec: ["/bin/sh", "-c", "echo Y > /sys/module/workqueue/parameters/power_efficient"]`,
 			Right: `kernel: args: "workqueue.power_efficient": 1`,
@@ -74,9 +74,9 @@ func budgetRules() []Rule {
 		},
 		{
 			ID: "default-qdisc-late", Severity: diag.Warning,
-			Title: "the interface is up before the default queueing discipline is chosen",
-			Cause: "net.core.default_qdisc is for interfaces that come up later. One that the kernel itself brings up, for a root file system on the network, keeps what the kernel was built with.",
-			Fix:   `choose the default in the kernel: kernel: config: {NET_SCH_DEFAULT: "y", DEFAULT_FQ: "y"}`,
+			Title: "the interface is up before the default queueing discipline is set",
+			Cause: "net.core.default_qdisc applies to interfaces that come up later. An interface that the kernel itself brings up, for a root file system on the network, keeps the kernel's built-in default.",
+			Fix:   `set the default in the kernel: kernel: config: {NET_SCH_DEFAULT: "y", DEFAULT_FQ: "y"}`,
 			Wrong: `{sysctl: "net.core.default_qdisc": "fq_codel", kernel: {config: NET_SCH_FQ_CODEL: "y", args: ip: "dhcp"}}`,
 			Right: `{sysctl: "net.core.default_qdisc": "fq_codel", kernel: config: NET_SCH_FQ_CODEL: "y"}`,
 			See:   "Documentation/admin-guide/sysctl/net.rst: default_qdisc",
@@ -85,7 +85,7 @@ func budgetRules() []Rule {
 		{
 			ID: "smt-none", Severity: diag.Info,
 			Title: "the module's cores have one thread each",
-			Cause: "No core of a Jetson module runs several threads: there is nothing to switch off.",
+			Cause: "No core of a Jetson module runs several threads, so the setting has no effect.",
 			Fix:   "remove cpu.smt",
 			Wrong: `cpu: smt: "off"`, Right: `cpu: governor: "schedutil"`,
 			See: "/sys/devices/system/cpu/smt/active",
@@ -94,7 +94,7 @@ func budgetRules() []Rule {
 		{
 			ID: "numa-none", Severity: diag.Info,
 			Title: "the module's memory is one node",
-			Cause: "CPU and GPU of a Jetson share one memory. Balancing pages between nodes costs time and finds nothing to do.",
+			Cause: "CPU and GPU of a Jetson share one memory. Balancing pages between nodes costs time and has no effect.",
 			Fix:   "remove it",
 			Wrong: `services: "a.service": exec: ["/usr/bin/numactl", "--interleave=all", "/usr/bin/a"]`, Right: `services: "a.service": exec: ["/usr/bin/a"]`,
 			See: "numactl(8)",
@@ -103,7 +103,7 @@ func budgetRules() []Rule {
 		{
 			ID: "allocator-package", Severity: diag.Warning,
 			Title: "the memory allocator is not in the image",
-			Cause: "The loader says in the log that it cannot preload a library, and starts the program with the C library's own allocator.",
+			Cause: "The loader logs that it cannot preload the library, and starts the program with the C library's own allocator.",
 			Fix:   "install the package as well",
 			Wrong: `services: "a.service": {exec: ["/usr/bin/a"], environment: LD_PRELOAD: "/usr/lib/libjemalloc.so.2"}`,
 			Right: `{packages: jemalloc: "install", services: "a.service": {exec: ["/usr/bin/a"], environment: LD_PRELOAD: "/usr/lib/libjemalloc.so.2"}}`,

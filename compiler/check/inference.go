@@ -18,7 +18,7 @@ func inferenceRules() []Rule {
 		{
 			ID: "trt-workspace", Severity: diag.Warning,
 			Title: "TensorRT's workspace is too large for the module",
-			Cause: "CPU and GPU share one memory. While an engine is built its weights and layers lie beside the workspace: where workspaces take more than half of what the system leaves, the process is killed, or falls back to the CPU without a word.",
+			Cause: "CPU and GPU share one memory. While TensorRT builds an engine, weights and layers need memory beside the workspace. Where workspaces take more than half of the available memory, the process is killed, or falls back to the CPU without a message.",
 			Fix:   "give all workspaces together at most half of the memory, or build the engine on a larger module of the same chip",
 			Wrong: `{board: "nano-4gb", release: "kirkstone-l4t-r32.7.x", services: "a.service": {exec: ["/usr/bin/a"], environment: ORT_TENSORRT_MAX_WORKSPACE_SIZE: "2147483648"}}`,
 			Right: `{board: "nano-4gb", release: "kirkstone-l4t-r32.7.x", services: "a.service": {exec: ["/usr/bin/a"], environment: ORT_TENSORRT_MAX_WORKSPACE_SIZE: "536870912"}}`,
@@ -28,7 +28,7 @@ func inferenceRules() []Rule {
 		{
 			ID: "dla-cores", Severity: diag.Error,
 			Title: "the module has no such deep learning accelerator",
-			Cause: "TensorRT refuses a DLA core that does not exist; programs that go on without it run all layers on the GPU.",
+			Cause: "TensorRT refuses a DLA core that does not exist. Programs that continue without it run all layers on the GPU.",
 			Fix:   "leave the DLA out, or choose a core that the module has",
 			Wrong: `services: "a.service": exec: ["/usr/bin/trtexec", "--onnx=/m.onnx", "--useDLACore=0"]`,
 			Right: `{board: "agx-orin-64gb", services: "a.service": exec: ["/usr/bin/trtexec", "--onnx=/m.onnx", "--useDLACore=0"]}`,
@@ -37,9 +37,9 @@ func inferenceRules() []Rule {
 		},
 		{
 			ID: "trt-precision", Severity: diag.Error,
-			Title: "the module does not compute in this precision",
-			Cause: "TensorRT has INT8 from compute capability 6.1 on except on 6.2, BF16 from 8.0 and FP8 from 8.9. Where a precision is missing the build of the engine fails, or layers stay in FP32.",
-			Fix:   "use FP16, which every module has",
+			Title: "the module does not support this precision",
+			Cause: "TensorRT supports INT8 from compute capability 6.1 except 6.2, BF16 from 8.0 and FP8 from 8.9. Where a precision is missing, the build of the engine fails, or layers stay in FP32.",
+			Fix:   "use FP16, which every module supports",
 			Wrong: `{board: "tx2", release: "kirkstone-l4t-r32.7.x", services: "a.service": {exec: ["/usr/bin/a"], environment: ORT_TENSORRT_INT8_ENABLE: "1"}}`,
 			Right: `{board: "tx2", release: "kirkstone-l4t-r32.7.x", services: "a.service": {exec: ["/usr/bin/a"], environment: ORT_TENSORRT_FP16_ENABLE: "1"}}`,
 			See:   "TensorRT support matrix: hardware and precision",
@@ -47,9 +47,9 @@ func inferenceRules() []Rule {
 		},
 		{
 			ID: "malloc-arenas", Severity: diag.Warning,
-			Title: "the number of malloc's arenas has no effect",
-			Cause: "MALLOC_ARENA_MAX is read by the C library's own allocator only, and is ignored when it is no number from 1. Without a bound a program may hold eight arenas a core.",
-			Fix:   "set a number from 1, or use the other allocator's own settings",
+			Title: "MALLOC_ARENA_MAX has no effect",
+			Cause: "Only the C library's own allocator reads MALLOC_ARENA_MAX, and it ignores a value that is not a number of at least 1. Without a bound a program may hold eight arenas a core.",
+			Fix:   "set a number of at least 1, or use the other allocator's own settings",
 			Wrong: `{packages: jemalloc: "install", services: "a.service": {exec: ["/usr/bin/a"], environment: {LD_PRELOAD: "/usr/lib/libjemalloc.so.2", MALLOC_ARENA_MAX: "2"}}}`,
 			Right: `services: "a.service": {exec: ["/usr/bin/a"], environment: MALLOC_ARENA_MAX: "2"}`,
 			See:   "mallopt(3): M_ARENA_MAX",

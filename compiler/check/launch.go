@@ -16,9 +16,9 @@ func launchRules() []Rule {
 	return []Rule{
 		{
 			ID: "kernel-launch", Severity: diag.Error, Firm: true,
-			Title: "a kernel cannot be launched so",
-			Cause: "A kernel takes blocks of certain sizes, and a multiprocessor has so many warps, registers and bytes of shared memory: a block that needs more of one does not start.",
-			Fix:   "choose a size that the kernel takes, or leave it out: the device measures which is quickest",
+			Title: "invalid launch configuration",
+			Cause: "A kernel takes blocks of certain sizes, and a multiprocessor has a limited number of warps, registers and bytes of shared memory. A block that exceeds one of them does not start.",
+			Fix:   "choose a size that the kernel takes, or leave it out: the device measures the fastest",
 			Wrong: clip + `100}`,
 			Right: clip + `128}`,
 			See:   "CUDA C++ Programming Guide, technical specifications per compute capability",
@@ -27,8 +27,8 @@ func launchRules() []Rule {
 		{
 			ID: "kernel-occupancy", Severity: diag.Warning,
 			Title: "blocks of this size leave multiprocessors half empty",
-			Cause: "A multiprocessor holds only so many blocks; small ones use up that number long before its warps, and then memory is waited for with nothing else to do.",
-			Fix:   "choose a size that holds more warps",
+			Cause: "A multiprocessor holds a limited number of blocks. Small blocks reach that number long before its warps are used, so fewer warps hide the latency of memory.",
+			Fix:   "choose a size that keeps more warps resident",
 			Wrong: clip + `32}`,
 			Right: clip + `256}`,
 			See:   "CUDA C++ Best Practices Guide, occupancy; cuda_occupancy.h",

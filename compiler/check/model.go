@@ -31,8 +31,8 @@ func modelRules() []Rule {
 	return []Rule{
 		{
 			ID: "model-file", Severity: diag.Error,
-			Title: "a model's file is no model",
-			Cause: "The file that the configuration names is there and is not ONNX: it was cut, is the pointer of a large file store, or is of another format.",
+			Title: "a model's file is not a model",
+			Cause: "The file exists but is not ONNX: it was truncated, is a Git LFS pointer, or has another format.",
 			Fix:   "fetch the file again, or export the model as ONNX",
 			Wrong: examplePipeline + `f: {kind: "preprocess", input: "source", width: 640, height: 640}, m: {kind: "model", input: "f", path: "broken.onnx"}, b: {kind: "postprocess", input: "m", decode: "detect"}}}`,
 			Right: examplePipeline + `f: {kind: "preprocess", input: "source", width: 640, height: 640}, ` + exampleModel,
@@ -41,8 +41,8 @@ func modelRules() []Rule {
 		},
 		{
 			ID: "model-shape", Severity: diag.Error,
-			Title: "the model does not take what it is given",
-			Cause: "A model says in its file which tensor it takes: the type of its elements, and the size of each axis unless that is left open. Another tensor is refused when the pipeline starts.",
+			Title: "the model does not take the tensor of its stage",
+			Cause: "A model's file fixes the tensor that the model takes: the type of its elements, and the size of each axis that is not free. The pipeline refuses another tensor when it starts.",
 			Fix:   "make the tensor that the model takes, or export the model with a free axis",
 			Wrong: examplePipeline + `f: {kind: "preprocess", input: "source", width: 416, height: 416}, ` + exampleModel,
 			Right: examplePipeline + `f: {kind: "preprocess", input: "source", width: 640, height: 640}, ` + exampleModel,
@@ -52,7 +52,7 @@ func modelRules() []Rule {
 		{
 			ID: "model-batch", Severity: diag.Error,
 			Title: "the model cannot be batched",
-			Cause: "Several frames at once are one tensor with a longer first axis. The model's file fixes that axis.",
+			Cause: "A batch of frames is one tensor with a longer first axis, and the model's file fixes that axis.",
 			Fix:   "remove batch, or export the model with a free first axis",
 			Wrong: examplePipeline + `f: {kind: "preprocess", input: "source", width: 640, height: 640}, m: {kind: "model", input: "f", path: "yolo.onnx", batch: buckets: [1, 4]}, b: {kind: "postprocess", input: "m", decode: "detect"}}}`,
 			Right: examplePipeline + `f: {kind: "preprocess", input: "source", width: 640, height: 640}, ` + exampleModel,
@@ -61,8 +61,8 @@ func modelRules() []Rule {
 		},
 		{
 			ID: "model-output", Severity: diag.Error,
-			Title: "the results cannot be read from the model's output",
-			Cause: "Each way to decode reads one shape of tensor: rows of classes, boxes by anchors, a map of text.",
+			Title: "the decode does not fit the model's output",
+			Cause: "Each decode reads one shape of tensor: rows of classes, boxes by anchors, or a map of text.",
 			Fix:   "choose the decode, head or outputTensor that fits the model",
 			Wrong: examplePipeline + `f: {kind: "preprocess", input: "source", width: 640, height: 640}, m: {kind: "model", input: "f", path: "yolo.onnx"}, b: {kind: "postprocess", input: "m", decode: "argmax"}}}`,
 			Right: examplePipeline + `f: {kind: "preprocess", input: "source", width: 640, height: 640}, ` + exampleModel,
@@ -71,8 +71,8 @@ func modelRules() []Rule {
 		},
 		{
 			ID: "ladder-model", Severity: diag.Warning,
-			Title: "a model of the ladder is not on the device",
-			Cause: "The layer installs the models that have an address. This stage's own model has one, the model that replaces it has none: the pipeline would not start.",
+			Title: "the layer does not install a model of the ladder",
+			Cause: "The layer installs the models that have a uri. The stage's own model has one, but the model that replaces it has none: the pipeline would not start.",
 			Fix:   "add uri and sha256 to the model of the ladder, or install it in another way",
 			Wrong: `pipelines: p: {source: {kind: "v4l2", path: "/dev/video0", format: "nv12", width: 1280, height: 720}, stages: {f: {kind: "preprocess", input: "source", width: 64, height: 64}, m: {kind: "model", input: "f", uri: "https://example.com/big.onnx", sha256: "` + exampleSum + `"}, c: {kind: "postprocess", input: "m", decode: "raw"}}, degrade: ladder: [{models: m: path: "small.onnx"}]}`,
 			Right: `pipelines: p: {source: {kind: "v4l2", path: "/dev/video0", format: "nv12", width: 1280, height: 720}, stages: {f: {kind: "preprocess", input: "source", width: 64, height: 64}, m: {kind: "model", input: "f", uri: "https://example.com/big.onnx", sha256: "` + exampleSum + `"}, c: {kind: "postprocess", input: "m", decode: "raw"}}, degrade: ladder: [{models: m: {uri: "https://example.com/small.onnx", sha256: "` + exampleSum + `"}}]}`,
@@ -80,8 +80,8 @@ func modelRules() []Rule {
 		},
 		{
 			ID: "pipeline-memory", Severity: diag.Error,
-			Title: "the pipelines do not fit in the module's memory",
-			Cause: "Frames and tensors are allocated when a pipeline starts, for every queue and worker; weights are held once for each instance. CPU and GPU share one memory.",
+			Title: "the pipelines exceed the module's memory",
+			Cause: "A pipeline allocates frames and tensors when it starts, for every queue and worker, and holds the weights once for each instance. CPU and GPU share one memory.",
 			Fix:   "lower the capacity of the queues, the instances, the batches or the size of the frames, or use a smaller model",
 			Wrong: `pipelines: p: {source: {kind: "file", path: "clip.nv12", format: "nv12", width: 7680, height: 4320}, queue: capacity: 200, stages: {f: {kind: "preprocess", input: "source", width: 640, height: 640}, ` + exampleModel,
 			Right: `pipelines: p: {source: {kind: "file", path: "clip.nv12", format: "nv12", width: 7680, height: 4320}, queue: capacity: 2, stages: {f: {kind: "preprocess", input: "source", width: 640, height: 640}, ` + exampleModel,
@@ -89,8 +89,8 @@ func modelRules() []Rule {
 		},
 		{
 			ID: "pipeline-latency", Severity: diag.Warning,
-			Title: "the latency objective cannot be kept as declared",
-			Cause: "Frames older than maxAge are dropped, younger ones are worked on: one that is already too late for the objective takes the time of one that is not. A batch that waits as long as the objective allows leaves no time for the work.",
+			Title: "the settings contradict the latency objective",
+			Cause: "Frames older than maxAge are dropped, and younger ones are processed. With a maxAge above the objective, frames that are already late take time from others. A batch that waits as long as the objective allows leaves no time for the work.",
 			Fix:   "set maxAge below slo.latencyP95, and delays well below it",
 			Wrong: `pipelines: p: {source: {kind: "v4l2", path: "/dev/video0", format: "nv12", width: 1280, height: 720}, slo: latencyP95: "100ms", queue: maxAge: "300ms", stages: {f: {kind: "preprocess", input: "source", width: 640, height: 640}, ` + exampleModel,
 			Right: `pipelines: p: {source: {kind: "v4l2", path: "/dev/video0", format: "nv12", width: 1280, height: 720}, slo: latencyP95: "100ms", queue: maxAge: "90ms", stages: {f: {kind: "preprocess", input: "source", width: 640, height: 640}, ` + exampleModel,

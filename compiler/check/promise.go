@@ -27,8 +27,8 @@ func promiseRules() []Rule {
 	return []Rule{
 		{
 			ID: "latency-objective", Severity: diag.Error,
-			Title: "the pipeline cannot keep its objective",
-			Cause: "With the times that are declared, a frame that finds the queues full is later than slo.latencyP95 allows, or the slowest stage gives fewer results than slo.minFps. A file is read as fast as the stages take it, so its queues are always full; of a live source they are when a stage is slower than the frames come.",
+			Title: "the pipeline cannot meet its objective",
+			Cause: "With the declared times, a frame that finds the queues full is later than slo.latencyP95 allows, or the slowest stage gives fewer results than slo.minFps. A file is read as fast as the stages allow, so its queues are always full. The queues of a live source are full when a stage is slower than the source.",
 			Fix:   "lower queue.capacity or inFlight, set queue.maxAge, make the slowest stage faster (instances, a smaller model or size), or change the objective",
 			Wrong: exampleTimes + `slo: latencyP95: "50ms"}`,
 			Right: exampleTimes + `slo: latencyP95: "60ms"}`,
@@ -37,9 +37,9 @@ func promiseRules() []Rule {
 		},
 		{
 			ID: "latency-unknown", Severity: diag.Info,
-			Title: "whether the objective can be kept is not known",
-			Cause: "The worst case is added up from the longest time of each stage on the module, which nobody but a run there knows.",
-			Fix:   `run the pipeline on the module and declare what the summary says as service max: time: "21ms"; or bound it with queue.maxAge`,
+			Title: "the pipeline may not meet its objective",
+			Cause: "The worst case is the sum of the longest times of the stages on the module, which only a run there can measure.",
+			Fix:   `run the pipeline on the module and declare the "service max" of the summary as time: "21ms", or limit it with queue.maxAge`,
 			Wrong: exampleStages + `slo: latencyP95: "60ms"}`,
 			Right: exampleTimes + `slo: latencyP95: "60ms"}`,
 			See:   "docs/pipelines.md: How late a result can be",
@@ -47,9 +47,9 @@ func promiseRules() []Rule {
 		},
 		{
 			ID: "pipeline-budget", Severity: diag.Error,
-			Title: "the pipeline takes more than its budget",
-			Cause: "What is known before it runs - frames, tensors, weights, raw frames of a file, a line for each result - is more than the bound that the pipeline has: it would be refused, or held back, when it starts.",
-			Fix:   "raise the bound, or let the pipeline take less",
+			Title: "the pipeline exceeds its budget",
+			Cause: "The known use - frames, tensors, weights, raw frames of a file, a line for each result - exceeds the pipeline's bound. The pipeline would be refused or throttled when it starts.",
+			Fix:   "raise the bound, or reduce what the pipeline uses",
 			Wrong: exampleStages + `budget: memory: "64MiB"}`,
 			Right: exampleStages + `budget: memory: "512MiB"}`,
 			See:   "docs/pipelines.md: Budget",
@@ -57,8 +57,8 @@ func promiseRules() []Rule {
 		},
 		{
 			ID: "budget-unused", Severity: diag.Warning,
-			Title: "the bound is for something that the pipeline does not do",
-			Cause: "A bound of the network holds for what the sink sends or a stream receives, one of disks for files of frames and results, gpuMemory for the process of the GPU, keepFree.disk for where results are written.",
+			Title: "a bound has no effect on this pipeline",
+			Cause: "Network bounds apply to what the sink sends or a stream receives, disk bounds to files of frames and results, gpuMemory to the process of the GPU, and keepFree.disk to the disk of the results.",
 			Fix:   "remove it",
 			Wrong: exampleStages + `budget: netOut: "1MB/s"}`,
 			Right: exampleStages + `sink: {kind: "http", url: "http://192.0.2.7/"}, budget: netOut: "1MB/s"}`,
@@ -67,8 +67,8 @@ func promiseRules() []Rule {
 		},
 		{
 			ID: "budget-config", Severity: diag.Warning,
-			Title: "the kernel does not hold the pipeline to its bound",
-			Cause: "Bounds of memory need MEMCG, those of disks BLK_CGROUP and BLK_DEV_THROTTLING, which NVIDIA's kernels do not have on. Without them systemd says once in the log that it does not enforce the limit; a pipeline still keeps to what it may read and write itself, the programs that it starts do not.",
+			Title: "the kernel does not enforce a bound of the pipeline",
+			Cause: "Memory bounds need MEMCG, disk bounds BLK_CGROUP and BLK_DEV_THROTTLING, which NVIDIA's kernels lack. Without them systemd logs once that it does not enforce the limit. A pipeline still limits its own reads and writes, but the programs that it starts do not.",
 			Fix:   "switch the options on in kernel.config",
 			Wrong: `{kernel: config: BLK_DEV_THROTTLING: "n", ` + exampleStages + `budget: diskRead: "40MB/s"}}`,
 			Right: `{kernel: config: {BLK_CGROUP: "y", BLK_DEV_THROTTLING: "y"}, ` + exampleStages + `budget: diskRead: "40MB/s"}}`,

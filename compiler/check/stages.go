@@ -19,7 +19,7 @@ func stageRules() []Rule {
 		{
 			ID: "pipeline-range", Severity: diag.Error, Firm: true,
 			Title: "a value of a stage is out of its range",
-			Cause: "Confidences, overlaps and utilisation are parts, from 0 to 1; a channel is divided by its std; a region lies inside the frame. The pipeline would not start.",
+			Cause: "Confidences, overlaps and utilisation range from 0 to 1, a channel is divided by its std, and a region lies inside the frame. The pipeline would not start.",
 			Fix:   "choose a value within the range",
 			Wrong: examplePipeline + `f: {kind: "preprocess", input: "source", width: 640, height: 640}, m: {kind: "model", input: "f", path: "yolo.onnx"}, b: {kind: "postprocess", input: "m", decode: "detect", threshold: 40}}}`,
 			Right: examplePipeline + `f: {kind: "preprocess", input: "source", width: 640, height: 640}, m: {kind: "model", input: "f", path: "yolo.onnx"}, b: {kind: "postprocess", input: "m", decode: "detect", threshold: 0.4}}}`,
@@ -28,7 +28,7 @@ func stageRules() []Rule {
 		{
 			ID: "model-buckets", Severity: diag.Error, Firm: true,
 			Title: "the sizes of batches do not ascend from 1",
-			Cause: "Only sizes that are listed are ever run, and what does not fill one is run in smaller ones: without 1 a single frame could not be.",
+			Cause: "Only listed sizes are run, and frames that do not fill one are run in smaller batches. Without 1 a single frame could not be run.",
 			Fix:   "list ascending sizes that begin with 1, such as [1, 2, 4]",
 			Wrong: examplePipeline + `f: {kind: "preprocess", input: "source", width: 640, height: 640}, m: {kind: "model", input: "f", path: "other.onnx", batch: buckets: [2, 4]}, b: {kind: "postprocess", input: "m", decode: "detect"}}}`,
 			Right: examplePipeline + `f: {kind: "preprocess", input: "source", width: 640, height: 640}, m: {kind: "model", input: "f", path: "other.onnx", batch: buckets: [1, 2, 4]}, b: {kind: "postprocess", input: "m", decode: "detect"}}}`,
@@ -37,9 +37,9 @@ func stageRules() []Rule {
 		},
 		{
 			ID: "degrade-ladder", Severity: diag.Error, Firm: true,
-			Title: "the ladder cannot be climbed down",
-			Cause: "Each step does with less of what a live source gives: another model for a model stage, another size for a preprocess stage, fewer frames. Steps are taken when results are later than slo.latencyP95, when frames are lost, or by heat and power.",
-			Fix:   "give each step one thing that is less than before",
+			Title: "invalid ladder of degrade",
+			Cause: "Each step reduces the work for a live source: another model for a model stage, another size for a preprocess stage, or fewer frames. The pipeline takes a step when results are later than slo.latencyP95, when frames are lost, or because of heat and power.",
+			Fix:   "let each step reduce one thing below the step before",
 			Wrong: frames + exampleModel[:len(exampleModel)-1] + `, slo: latencyP95: "100ms", degrade: ladder: [{fps: 60}]}`,
 			Right: frames + exampleModel[:len(exampleModel)-1] + `, slo: latencyP95: "100ms", degrade: ladder: [{fps: 15}]}`,
 			See:   "docs/pipelines.md: Under load",
