@@ -12,7 +12,7 @@ rewriters() {
 		compiler/language/conform TestTheCarriedLanguageIsTheSchema
 		compiler/language/conform TestTheStructsOfConfigAreTheSchema
 		compiler/language/reference TestGeneratedPagesAreUpToDate
-		compiler TestTheListOfRulesIsUpToDate
+		compiler/check TestTheListOfRulesIsUpToDate
 		compiler/importer TestImport
 		cmd/yoctune TestScripts
 		golden TestEachExampleYieldsItsGoldenTree

@@ -1,10 +1,11 @@
-package compiler
+package check_test
 
 import (
 	"os"
 	"path/filepath"
 	"testing"
 
+	"github.com/yoctune/yoctune/compiler"
 	"github.com/yoctune/yoctune/compiler/diag"
 	"github.com/yoctune/yoctune/compiler/report/review"
 )
@@ -19,15 +20,15 @@ func inFolder(t *testing.T, text string) string {
 	return dir
 }
 
-func fixed(t *testing.T, text string) (string, *Project) {
+func fixed(t *testing.T, text string) (string, *compiler.Project) {
 	t.Helper()
 	dir := inFolder(t, text)
-	p, err := Open(dir)
+	p, err := compiler.Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	p.Verify()
-	f := Options{}.Fix(dir, p)
+	f := compiler.Options{}.Fix(dir, p)
 	if now, ok := f.Files["config.cue"]; ok {
 		return string(now), f.Project
 	}

@@ -1,8 +1,10 @@
-package compiler
+package check_test
 
 import (
 	"strings"
 	"testing"
+
+	"github.com/yoctune/yoctune/compiler"
 )
 
 // Each mistake in a pipeline is one message, at the line that has to change.
@@ -101,7 +103,7 @@ func TestAMistakeInAPipelineIsOneMessageAtItsLine(t *testing.T) {
 		{"a priority of nothing", end("\tpriority: 20"), "service-priority", "priority", "without a real-time policy"},
 	} {
 		text := inTarget(strings.NewReplacer(c.replace...).Replace(sound))
-		p := OpenFiles(map[string][]byte{"config.cue": []byte(text), "yolo.onnx": yolo(), "broken.onnx": []byte("version https://git-lfs")})
+		p := compiler.OpenFiles(map[string][]byte{"config.cue": []byte(text), "yolo.onnx": yolo(), "broken.onnx": []byte("version https://git-lfs")})
 		p.Verify()
 		all := p.Report.All()
 		if c.id == "" && len(all) == 0 {

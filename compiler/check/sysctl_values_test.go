@@ -1,8 +1,10 @@
-package compiler
+package check_test
 
 import (
 	"strings"
 	"testing"
+
+	"github.com/yoctune/yoctune/compiler"
 )
 
 // The kinds of sysctl that go wrong in the field, on the kernel of the target.
@@ -40,7 +42,7 @@ func TestEachKindOfSysctlIsJudged(t *testing.T) {
 		{"of an interface", r36 + `sysctl: "net.ipv4.conf.eth0.rp_filter": 2`, "warning sysctl-device"},
 		{"beyond the facts", r36 + `sysctl: "vendor.knob": 1`, "warning sysctl-unknown"},
 	} {
-		p := OpenFiles(map[string][]byte{"config.cue": []byte(inTarget("{" + c.body + "}"))})
+		p := compiler.OpenFiles(map[string][]byte{"config.cue": []byte(inTarget("{" + c.body + "}"))})
 		var said []string
 		for _, d := range p.Report.All() {
 			said = append(said, d.Severity.String()+" "+d.ID)
@@ -53,7 +55,7 @@ func TestEachKindOfSysctlIsJudged(t *testing.T) {
 }
 
 func TestExplainSaysWhatKindOfSysctlItIs(t *testing.T) {
-	p := OpenFiles(map[string][]byte{"config.cue": []byte(inTarget(`{sysctl: {"net.ipv4.tcp_rmem": "4096 131072 6291456", "kernel.shmmax": 1000000}}`))})
+	p := compiler.OpenFiles(map[string][]byte{"config.cue": []byte(inTarget(`{sysctl: {"net.ipv4.tcp_rmem": "4096 131072 6291456", "kernel.shmmax": 1000000}}`))})
 	for key, want := range map[string]string{
 		"net.ipv4.tcp_rmem": "one for each network namespace",
 		"kernel.shmmax":     "one for each IPC namespace",

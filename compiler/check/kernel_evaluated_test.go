@@ -1,10 +1,11 @@
-package compiler
+package check_test
 
 import (
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/yoctune/yoctune/compiler"
 	"github.com/yoctune/yoctune/compiler/diag"
 )
 
@@ -46,7 +47,7 @@ func TestKnownCausesAreDecidedFromTheEvaluatedKernel(t *testing.T) {
 		{"removed-symbols", r32 + `kernel: config: MQ_IOSCHED_DEADLINE: "y"`, "kconfig-lost"},
 		{"nmi-watchdog-arm64", r36 + `sysctl: "kernel.nmi_watchdog": 1`, "sysctl-config"},
 	} {
-		p := OpenFiles(map[string][]byte{"config.cue": []byte(inTarget("{" + c.body + "}"))})
+		p := compiler.OpenFiles(map[string][]byte{"config.cue": []byte(inTarget("{" + c.body + "}"))})
 		var ids []string
 		for _, d := range p.Report.All() {
 			ids = append(ids, d.ID+": "+d.Message)
@@ -73,13 +74,13 @@ func TestKnownCausesThatTheLayerHasRightByItself(t *testing.T) {
 		// arm64 has it, and VIRT_CPU_ACCOUNTING_GEN, which cpu.isolate brings, is no obstacle.
 		{"irq-time", r36 + `cpu: isolate: [4, 5], kernel: config: IRQ_TIME_ACCOUNTING: "y"`, "yoctune-box.cfg", "CONFIG_IRQ_TIME_ACCOUNTING=y"},
 	} {
-		p := OpenFiles(map[string][]byte{"config.cue": []byte(inTarget("{" + c.body + "}"))})
+		p := compiler.OpenFiles(map[string][]byte{"config.cue": []byte(inTarget("{" + c.body + "}"))})
 		if p.Report.Failed() {
 			t.Errorf("%s: %v", c.cause, p.Report.All())
 			continue
 		}
 		var held bool
-		for _, f := range p.Layers(Selection{})[0].Files {
+		for _, f := range p.Layers(compiler.Selection{})[0].Files {
 			held = held || strings.Contains(f.Path, c.file) && strings.Contains(string(f.Data), c.holds)
 		}
 		if !held {

@@ -1,8 +1,10 @@
-package compiler
+package check_test
 
 import (
 	"strings"
 	"testing"
+
+	"github.com/yoctune/yoctune/compiler"
 )
 
 func TestKernelArgumentsAreHeldAgainstTheBSPs(t *testing.T) {
@@ -26,7 +28,7 @@ func TestKernelArgumentsAreHeldAgainstTheBSPs(t *testing.T) {
 		{tx2 + `kernel: args: rootfstype: "squashfs"`, ""},
 		{r36 + `kernel: args: ro: true`, ""},
 	} {
-		p := OpenFiles(map[string][]byte{"config.cue": []byte(inTarget("{" + c.body + "}"))})
+		p := compiler.OpenFiles(map[string][]byte{"config.cue": []byte(inTarget("{" + c.body + "}"))})
 		var said []string
 		for _, d := range p.Report.All() {
 			said = append(said, d.ID+": "+d.Message)
@@ -43,7 +45,7 @@ func TestExplainSaysHowAnArgumentReachesTheKernel(t *testing.T) {
 		{`{board: "orin-nano-8gb", release: "scarthgap", kernel: args: quiet: true}`, "APPEND of extlinux.conf"},
 		{`{board: "agx-xavier", release: "kirkstone-l4t-r32.7.x", kernel: args: quiet: true}`, "meta-tegra classes/image_types_tegra.bbclass"},
 	} {
-		p := OpenFiles(map[string][]byte{"config.cue": []byte(inTarget(c.body))})
+		p := compiler.OpenFiles(map[string][]byte{"config.cue": []byte(inTarget(c.body))})
 		a, err := p.Explain("targets.cam.kernel.args.quiet")
 		if err != nil {
 			t.Fatal(err)

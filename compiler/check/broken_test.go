@@ -1,4 +1,4 @@
-package compiler
+package check_test
 
 import (
 	"fmt"
@@ -9,16 +9,15 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/yoctune/yoctune/compiler"
 	"github.com/yoctune/yoctune/compiler/check"
 	"github.com/yoctune/yoctune/compiler/diag"
-	"github.com/yoctune/yoctune/compiler/language/load"
-	"github.com/yoctune/yoctune/compiler/language/sandbox"
 )
 
 // seeds are configurations to make broken ones of.
 func seeds(tb testing.TB) []string {
 	tb.Helper()
-	files, err := filepath.Glob("../examples/*/config.cue")
+	files, err := filepath.Glob("../../examples/*/config.cue")
 	if err != nil || len(files) == 0 {
 		tb.Fatalf("no examples: %v", err)
 	}
@@ -38,12 +37,11 @@ func seeds(tb testing.TB) []string {
 
 // judge takes a configuration through everything that vet does, and shows what
 // it found.
-func judge(text []byte, cache string) {
-	cfg, report := load.Files(map[string][]byte{"config.cue": text}, sandbox.FrontEnd{})
-	p := finish(cfg, report, cache, memory(nil))
+func judge(text []byte) {
+	p := compiler.OpenFiles(map[string][]byte{"config.cue": text})
 	p.Verify()
 	var b strings.Builder
-	if err := diag.WriteText(&b, p.Report, cfg.Sources, false); err != nil {
+	if err := diag.WriteText(&b, p.Report, p.Config.Sources, false); err != nil {
 		panic(err)
 	}
 	for _, d := range p.Report.All() {
@@ -58,35 +56,33 @@ func TestBrokenConfigurationsAreJudged(t *testing.T) {
 	values := []string{`-1`, `0`, `99999999999999999999`, `""`, `"x"`, `true`, `null`, `[]`, `{}`, `[0, -1, 999]`, `{a: {b: 1}}`, `1.5`, `"\u202e"`, `_`, `string`, `"4-7-9"`, `"m"`, `"n"`}
 	value := regexp.MustCompile(`"[^"\n]*"|\b[0-9]+\b|\btrue\b|\bfalse\b|\[[^][\n]*\]`)
 	random := rand.New(rand.NewPCG(1, 2))
-	cache := t.TempDir()
 	for _, seed := range seeds(t) {
 		places := value.FindAllStringIndex(seed, -1)
 		for range 2 {
 			at := places[random.IntN(len(places))]
 			text := seed[:at[0]] + values[random.IntN(len(values))] + seed[at[1]:]
-			try(t, text, cache)
+			try(t, text)
 		}
 		if lines := strings.SplitAfter(seed, "\n"); len(lines) > 8 {
 			i := 5 + random.IntN(len(lines)-6)
-			try(t, strings.Join(append(append([]string{}, lines[:i]...), lines[i+1:]...), ""), cache)
+			try(t, strings.Join(append(append([]string{}, lines[:i]...), lines[i+1:]...), ""))
 		}
 	}
 }
 
-func try(t *testing.T, text, cache string) {
+func try(t *testing.T, text string) {
 	t.Helper()
 	defer func() {
 		if r := recover(); r != nil {
 			t.Errorf("%v\n%s", r, text)
 		}
 	}()
-	judge([]byte(text), cache)
+	judge([]byte(text))
 }
 
 func FuzzConfiguration(f *testing.F) {
 	for _, s := range seeds(f) {
 		f.Add([]byte(s))
 	}
-	cache := f.TempDir()
-	f.Fuzz(func(_ *testing.T, text []byte) { judge(text, cache) })
+	f.Fuzz(func(_ *testing.T, text []byte) { judge(text) })
 }

@@ -1,9 +1,10 @@
-package compiler
+package check_test
 
 import (
 	"strings"
 	"testing"
 
+	"github.com/yoctune/yoctune/compiler"
 	"github.com/yoctune/yoctune/compiler/diag"
 	"github.com/yoctune/yoctune/schema/plan"
 )
@@ -35,7 +36,7 @@ func TestNoWayToAnOptionIsSaid(t *testing.T) {
 		`{board: "orin-nano-8gb", release: "scarthgap", kernel: args: preempt: "full"}`,
 		`{board: "orin-nano-8gb", release: "scarthgap", sysctl: "kernel.nmi_watchdog": 1}`,
 	} {
-		p := OpenFiles(map[string][]byte{"config.cue": []byte(inTarget(target))})
+		p := compiler.OpenFiles(map[string][]byte{"config.cue": []byte(inTarget(target))})
 		all := p.Report.All()
 		if len(all) != 1 || !strings.HasPrefix(all[0].Help, "no option of kernel.config brings ") || len(all[0].Edits) > 0 {
 			t.Errorf("%s: %+v", target, all)
@@ -58,7 +59,7 @@ func TestOneFaultGivesOneMessage(t *testing.T) {
 		{r36 + `kernel: config: {HZ_250: "y", HZ_1000: "y"}}`, "kconfig-lost", "keep one of HZ_1000 and HZ_250"},
 		{`{board: "agx-orin-64gb", release: "wrynose", kernel: preempt: "rt", memory: thp: "always"}`, "thp-config", ""},
 	} {
-		p := OpenFiles(map[string][]byte{"config.cue": []byte(inTarget(c.target))})
+		p := compiler.OpenFiles(map[string][]byte{"config.cue": []byte(inTarget(c.target))})
 		all := p.Report.All()
 		if len(all) != 1 || all[0].ID != c.id || !strings.Contains(all[0].Help, c.help) {
 			t.Errorf("%s: %+v", c.target, all)
@@ -72,7 +73,7 @@ func TestOneFaultGivesOneMessage(t *testing.T) {
 // A wish that the kernel fulfils by lacking the feature is no fault, here and on
 // the device.
 func TestWithoutHugePagesNeverIsFulfilled(t *testing.T) {
-	p := OpenFiles(map[string][]byte{"config.cue": []byte(inTarget(`{board: "agx-orin-64gb", release: "wrynose", kernel: preempt: "rt", memory: {thp: "never", ksm: false}}`))})
+	p := compiler.OpenFiles(map[string][]byte{"config.cue": []byte(inTarget(`{board: "agx-orin-64gb", release: "wrynose", kernel: preempt: "rt", memory: {thp: "never", ksm: false}}`))})
 	for _, d := range p.Report.All() {
 		if d.Severity > diag.Info {
 			t.Errorf("%s: %s", d.ID, d.Message)

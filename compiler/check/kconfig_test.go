@@ -1,8 +1,10 @@
-package compiler
+package check_test
 
 import (
 	"strings"
 	"testing"
+
+	"github.com/yoctune/yoctune/compiler"
 )
 
 // What the real kconfig made of these lines is recorded in kconfig's own tests;
@@ -37,7 +39,7 @@ func TestOptionsThatKconfigDropsAreReportedWithTheirCause(t *testing.T) {
 		{r36, `args: isolcpus: "4-9"`, "kernel-arg-cores", "does not exist"},
 		{r36, `args: isolcpus: "5-4"`, "kernel-arg-cores", "not a list"},
 	} {
-		p := OpenFiles(map[string][]byte{"config.cue": []byte(inTarget("{" + c.target + ", kernel: {" + c.config + "}}"))})
+		p := compiler.OpenFiles(map[string][]byte{"config.cue": []byte(inTarget("{" + c.target + ", kernel: {" + c.config + "}}"))})
 		found, other := false, []string{}
 		for _, d := range p.Report.All() {
 			if d.ID == c.id && strings.Contains(d.Message+d.Got, c.text) {

@@ -1,4 +1,4 @@
-package compiler
+package check_test
 
 import (
 	"os"
@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/yoctune/yoctune/compiler"
 	"github.com/yoctune/yoctune/internal/onnx"
 )
 
@@ -77,7 +78,7 @@ func TestWhatAModelSaysIsHeldAgainstTheStagesAtTheUsersLine(t *testing.T) {
 		for name, b := range models {
 			files[name] = b
 		}
-		p := OpenFiles(files)
+		p := compiler.OpenFiles(files)
 		hit := ""
 		for _, d := range p.Report.All() {
 			if strings.HasPrefix(d.ID, "YT") {
@@ -117,7 +118,7 @@ func TestAModelIsReadWhereTheBuildFetchesIt(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(project, "config.cue"), []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	p, err := Open(project)
+	p, err := compiler.Open(project)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,7 +141,7 @@ func TestPipelinesThatDoNotFitTheModuleAreRefusedWithTheSum(t *testing.T) {
 	}
 	text := `pipelines: p: {source: {kind: "file", path: "clip.nv12", format: "nv12", width: 64, height: 64}, stages: {f: {kind: "preprocess", input: "source", width: 64, height: 64}, m: {kind: "model", input: "f", path: "big.onnx", instances: 2}, b: {kind: "postprocess", input: "m", decode: "argmax"}}}`
 	for board, refused := range map[string]bool{"orin-nano-8gb": true, "agx-orin-64gb": false} {
-		p := OpenFiles(map[string][]byte{"config.cue": []byte(inTarget(`{board: "` + board + `", ` + text + "}")), "big.onnx": big.Encode()})
+		p := compiler.OpenFiles(map[string][]byte{"config.cue": []byte(inTarget(`{board: "` + board + `", ` + text + "}")), "big.onnx": big.Encode()})
 		got := ""
 		for _, d := range p.Report.All() {
 			if d.ID == "pipeline-memory" {

@@ -1,4 +1,4 @@
-package compiler
+package check_test
 
 import (
 	"flag"
@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/yoctune/yoctune/compiler"
 	"github.com/yoctune/yoctune/compiler/check"
 	"github.com/yoctune/yoctune/compiler/diag"
 	"github.com/yoctune/yoctune/internal/onnx"
@@ -53,7 +54,7 @@ func yolo() []byte {
 
 func raised(t *testing.T, text string) map[string]bool {
 	t.Helper()
-	p := OpenFiles(map[string][]byte{"config.cue": []byte(text), "yolo.onnx": yolo(), "broken.onnx": []byte("version https://git-lfs")})
+	p := compiler.OpenFiles(map[string][]byte{"config.cue": []byte(text), "yolo.onnx": yolo(), "broken.onnx": []byte("version https://git-lfs")})
 	p.Verify()
 	ids := map[string]bool{}
 	for _, d := range p.Report.All() {
@@ -88,12 +89,12 @@ func TestTheExamplesOfEveryRuleAreTrue(t *testing.T) {
 
 func TestEveryIDIsUniqueAndHasAPage(t *testing.T) {
 	seen := map[string]bool{}
-	for _, id := range PageIDs() {
+	for _, id := range compiler.PageIDs() {
 		if seen[id] {
 			t.Errorf("%s is used twice", id)
 		}
 		seen[id] = true
-		page, ok := Page(id)
+		page, ok := compiler.Page(id)
 		if !ok || page.Title == "" || page.Cause == "" || page.Fix == "" {
 			t.Errorf("%s has no complete page", id)
 		}
@@ -125,7 +126,7 @@ var update = flag.Bool("update", false, "rewrite docs/rules.md")
 // docs/rules.md lists every rule, for people who read before they run.
 func TestTheListOfRulesIsUpToDate(t *testing.T) {
 	var b strings.Builder
-	b.WriteString("# Rules\n\nWhat `yoctune vet` judges beyond the language itself. `yoctune explain RULE` prints the\npage of a rule with its cause, remedy and examples. A rule is switched off with\n`suppress: \"RULE\": reason: \"...\"`, except those marked firm, which protect a device or\na build host. Written by `go test ./compiler -update`.\n\n| rule | severity | what is wrong | rests on |\n|---|---|---|---|\n")
+	b.WriteString("# Rules\n\nWhat `yoctune vet` judges beyond the language itself. `yoctune explain RULE` prints the\npage of a rule with its cause, remedy and examples. A rule is switched off with\n`suppress: \"RULE\": reason: \"...\"`, except those marked firm, which protect a device or\na build host. Written by `go test ./compiler/check -update`.\n\n| rule | severity | what is wrong | rests on |\n|---|---|---|---|\n")
 	for _, r := range check.Rules() {
 		severity := r.Severity.String()
 		if r.Firm {
@@ -133,7 +134,7 @@ func TestTheListOfRulesIsUpToDate(t *testing.T) {
 		}
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", r.ID, severity, strings.ReplaceAll(r.Title, "|", `\|`), strings.ReplaceAll(r.See, "*", `\*`))
 	}
-	path := filepath.Join("..", "docs", "rules.md")
+	path := filepath.Join("..", "..", "docs", "rules.md")
 	if *update {
 		if err := os.WriteFile(path, []byte(b.String()), 0o644); err != nil {
 			t.Fatal(err)
@@ -142,7 +143,7 @@ func TestTheListOfRulesIsUpToDate(t *testing.T) {
 	}
 	got, err := os.ReadFile(path)
 	if err != nil || string(got) != b.String() {
-		t.Errorf("docs/rules.md is not up to date: go test ./compiler -update (%v)", err)
+		t.Errorf("docs/rules.md is not up to date: go test ./compiler/check -update (%v)", err)
 	}
 }
 
