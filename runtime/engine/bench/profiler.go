@@ -16,10 +16,10 @@ func profilerSuite(*rig) []benchmark {
 	return []benchmark{{
 		name: "a pipeline frame with recording and monitoring", clock: processClock,
 		run: func(ctx context.Context) (time.Duration, error) {
-			return pipeline.Observed(ctx, observedFrames, true)
+			return pipeline.MeasureOverhead(ctx, observedFrames, true)
 		},
 		reference: &reference{name: "the same frame without them", run: func() (time.Duration, error) {
-			return pipeline.Observed(context.Background(), observedFrames, false)
+			return pipeline.MeasureOverhead(context.Background(), observedFrames, false)
 		}},
 	}}
 }

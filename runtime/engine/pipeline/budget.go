@@ -42,9 +42,9 @@ type BudgetInfo struct {
 	HeldBack  int64  `json:"held_back_ns,omitempty"` // that reading and writing waited for their bounds
 }
 
-// reserve keeps a pipeline to its budget: it is asked before the first frame, and looks
+// budgetGuard keeps a pipeline to its budget: it is asked before the first frame, and looks
 // after what is to stay free while frames are in work.
-type reserve struct {
+type budgetGuard struct {
 	budget plan.PipelineBudget
 	dev    rootfs.FS
 	room   func(dir string) (int64, error) // free bytes of a folder's file system
@@ -58,12 +58,12 @@ type reserve struct {
 	info BudgetInfo
 }
 
-// newReserve is nil without a budget.
-func newReserve(o Options, say func(Event)) (*reserve, error) {
+// newBudgetGuard is nil without a budget.
+func newBudgetGuard(o Options, say func(Event)) (*budgetGuard, error) {
 	if o.Plan.Budget == nil {
 		return nil, nil
 	}
-	r := &reserve{budget: *o.Plan.Budget, dev: o.Device, room: freeBytes, say: say}
+	r := &budgetGuard{budget: *o.Plan.Budget, dev: o.Device, room: freeBytes, say: say}
 	if o.room != nil {
 		r.room = o.room
 	}
@@ -75,7 +75,7 @@ func newReserve(o Options, say func(Event)) (*reserve, error) {
 		r.dev = dev
 	}
 	if s := o.Plan.Sink; registry.WritesFile(&s) {
-		r.dir = filepath.Dir(locate(o.Dir, s.Path))
+		r.dir = filepath.Dir(resolvePath(o.Dir, s.Path))
 	}
 	r.memory.Store("")
 	r.disk.Store("")
@@ -93,7 +93,7 @@ func freeBytes(dir string) (int64, error) {
 
 // check holds the budget against a device on which everything is loaded, and refuses
 // what cannot be kept. What is not known is told to note.
-func (r *reserve) check(p plan.Pipeline, note func(error)) error {
+func (r *budgetGuard) check(p plan.Pipeline, note func(error)) error {
 	if note == nil {
 		note = func(error) {}
 	}
@@ -101,7 +101,7 @@ func (r *reserve) check(p plan.Pipeline, note func(error)) error {
 	if m := r.info.Memory; m != nil && r.budget.Memory > 0 && *m > r.budget.Memory {
 		return fmt.Errorf("%w: budget.memory is %s, and the process has %s with everything loaded", ErrBudget, units.RoundSize(r.budget.Memory), units.RoundSize(*m))
 	}
-	r.look()
+	r.measure()
 	if why := r.memory.Load().(string); why != "" {
 		return fmt.Errorf("%w: %s", ErrBudget, why)
 	}
@@ -111,7 +111,7 @@ func (r *reserve) check(p plan.Pipeline, note func(error)) error {
 	return r.checkLink(p, note)
 }
 
-func (r *reserve) checkDisk(s plan.PipelineSink, note func(error)) error {
+func (r *budgetGuard) checkDisk(s plan.PipelineSink, note func(error)) error {
 	if r.dir == "" {
 		return nil
 	}
@@ -154,7 +154,7 @@ func blockDevice(dir string) string {
 }
 
 // checkLink holds the bounds of the network against what its link was negotiated to.
-func (r *reserve) checkLink(p plan.Pipeline, note func(error)) error {
+func (r *budgetGuard) checkLink(p plan.Pipeline, note func(error)) error {
 	for _, d := range []struct {
 		field string
 		bound int64
@@ -244,7 +244,7 @@ func linkRate(dev rootfs.FS, name string) (int64, bool) {
 }
 
 // watch looks every second until the function it returns is called.
-func (r *reserve) watch() (stop func()) {
+func (r *budgetGuard) watch() (stop func()) {
 	if r == nil {
 		return func() {}
 	}
@@ -253,7 +253,7 @@ func (r *reserve) watch() (stop func()) {
 		for {
 			select {
 			case <-tick.C:
-				r.look()
+				r.measure()
 			case <-done:
 				return
 			}
@@ -262,25 +262,25 @@ func (r *reserve) watch() (stop func()) {
 	return func() { tick.Stop(); close(done) }
 }
 
-// look compares what is free with what is to be.
-func (r *reserve) look() {
+// measure compares the free memory and disk space with the budget.
+func (r *budgetGuard) measure() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if b, err := r.dev.ReadFile("/proc/meminfo", 64<<10); err == nil {
 		if free, ok := rootfs.Meminfo(string(b))["MemAvailable"]; ok {
-			r.keep(&r.memory, &r.info.Available, free, r.budget.FreeMemory, "budget.keepFree.memory", "there are %s available")
+			r.update(&r.memory, &r.info.Available, free, r.budget.FreeMemory, "budget.keepFree.memory", "there are %s available")
 		}
 	}
 	if r.dir == "" {
 		return
 	}
 	if free, err := r.room(r.dir); err == nil {
-		r.keep(&r.disk, &r.info.FreeDisk, free, r.budget.FreeDisk, "budget.keepFree.disk", r.dir+" has %s free")
+		r.update(&r.disk, &r.info.FreeDisk, free, r.budget.FreeDisk, "budget.keepFree.disk", r.dir+" has %s free")
 	}
 }
 
-// keep notes what is free, and says when it has become too little and is enough again.
-func (r *reserve) keep(short *atomic.Value, least **int64, free, want int64, field, has string) {
+// update records how much is free, and reports when it falls below the budget or recovers.
+func (r *budgetGuard) update(short *atomic.Value, least **int64, free, want int64, field, has string) {
 	if *least == nil || free < **least {
 		*least = &free
 	}
@@ -297,16 +297,16 @@ func (r *reserve) keep(short *atomic.Value, least **int64, free, want int64, fie
 	}
 }
 
-// short says why there is less memory than is to be kept free, "" when there is not.
-func (r *reserve) short() string {
+// memoryShortage returns why less memory is free than the budget keeps, or "".
+func (r *budgetGuard) memoryShortage() string {
 	if r == nil {
 		return ""
 	}
 	return r.memory.Load().(string)
 }
 
-// answer is what the run amounted to, nil without a budget.
-func (r *reserve) answer() *BudgetInfo {
+// usage returns what the run used, nil without a budget.
+func (r *budgetGuard) usage() *BudgetInfo {
 	if r == nil {
 		return nil
 	}
@@ -317,9 +317,9 @@ func (r *reserve) answer() *BudgetInfo {
 	return &info
 }
 
-// bucket is a bound of bytes a second: what was not used of one second may be used in
+// rateLimiter is a bound of bytes a second: what was not used of one second may be used in
 // the next.
-type bucket struct {
+type rateLimiter struct {
 	rate  float64
 	held  *atomic.Int64 // ns of waiting are added here
 	ended chan struct{}
@@ -329,16 +329,16 @@ type bucket struct {
 	at   time.Time
 }
 
-// bound is nil for no bound.
-func (r *reserve) bound(rate int64) *bucket {
+// newLimiter returns a limiter of rate bytes a second, nil when rate is 0.
+func (r *budgetGuard) newLimiter(rate int64) *rateLimiter {
 	if r == nil || rate <= 0 {
 		return nil
 	}
-	return &bucket{rate: float64(rate), held: &r.held, ended: make(chan struct{}), left: float64(rate), at: time.Now()}
+	return &rateLimiter{rate: float64(rate), held: &r.held, ended: make(chan struct{}), left: float64(rate), at: time.Now()}
 }
 
-// pay waits until n bytes more are within the bound, or the bucket is ended.
-func (b *bucket) pay(n int) {
+// wait blocks until n more bytes are within the rate, or the limiter is released.
+func (b *rateLimiter) wait(n int) {
 	if b == nil {
 		return
 	}
@@ -357,8 +357,8 @@ func (b *bucket) pay(n int) {
 	b.held.Add(int64(time.Since(now)))
 }
 
-// end lets whoever waits go on.
-func (b *bucket) end() {
+// release ends every wait.
+func (b *rateLimiter) release() {
 	if b != nil {
 		b.once.Do(func() { close(b.ended) })
 	}
@@ -367,26 +367,26 @@ func (b *bucket) end() {
 // boundedInput is a file that is read no faster than its bound.
 type boundedInput struct {
 	source.Input
-	b *bucket
+	b *rateLimiter
 }
 
-func (r *reserve) input(in source.Input) source.Input {
+func (r *budgetGuard) limitInput(in source.Input) source.Input {
 	if r == nil || r.budget.DiskRead == 0 {
 		return in
 	}
-	return boundedInput{in, r.bound(r.budget.DiskRead)}
+	return boundedInput{in, r.newLimiter(r.budget.DiskRead)}
 }
 
 func (i boundedInput) Read(p []byte) (int, error) {
 	n, err := i.Input.Read(p)
-	i.b.pay(n)
+	i.b.wait(n)
 	return n, err
 }
 
 // SetReadDeadline ends the wait for a read as well.
 func (i boundedInput) SetReadDeadline(t time.Time) error {
 	if !t.IsZero() && time.Until(t) <= 0 {
-		i.b.end()
+		i.b.release()
 	}
 	return i.Input.SetReadDeadline(t)
 }
@@ -395,13 +395,13 @@ func (i boundedInput) SetReadDeadline(t time.Time) error {
 // which is to be kept free.
 type boundedSink struct {
 	sink.Sink
-	r    *reserve
-	b    *bucket
+	r    *budgetGuard
+	b    *rateLimiter
 	line []byte
 }
 
-// sink is s within the budget.
-func (r *reserve) sink(s sink.Sink, p plan.PipelineSink) sink.Sink {
+// limitSink keeps s within the budget.
+func (r *budgetGuard) limitSink(s sink.Sink, p plan.PipelineSink) sink.Sink {
 	if r == nil {
 		return s
 	}
@@ -420,7 +420,7 @@ func (r *reserve) sink(s sink.Sink, p plan.PipelineSink) sink.Sink {
 	if rate == 0 && (r.dir == "" || r.budget.FreeDisk == 0) {
 		return s
 	}
-	return &boundedSink{Sink: s, r: r, b: r.bound(rate)}
+	return &boundedSink{Sink: s, r: r, b: r.newLimiter(rate)}
 }
 
 func (s *boundedSink) Write(rec *result.Record) error {
@@ -429,7 +429,7 @@ func (s *boundedSink) Write(rec *result.Record) error {
 	}
 	if s.b != nil {
 		s.line = rec.AppendJSON(s.line[:0])
-		s.b.pay(len(s.line) + 1)
+		s.b.wait(len(s.line) + 1)
 	}
 	return s.Sink.Write(rec)
 }

@@ -112,16 +112,16 @@ func TestWhileTheReserveIsGoneNothingIsBegun(t *testing.T) {
 			e.live = live
 			m := &machine{}
 			m.available.Store(1 << 30)
-			r := &reserve{budget: plan.PipelineBudget{FreeMemory: 512 << 20}, dev: m, say: e.event}
+			r := &budgetGuard{budget: plan.PipelineBudget{FreeMemory: 512 << 20}, dev: m, say: e.event}
 			r.memory.Store("")
-			e.reserve = r.short
-			low := time.AfterFunc(300*time.Millisecond, func() { m.available.Store(100 << 20); r.look() })
-			back := time.AfterFunc(600*time.Millisecond, func() { m.available.Store(1 << 30); r.look() })
+			e.reserve = r.memoryShortage
+			low := time.AfterFunc(300*time.Millisecond, func() { m.available.Store(100 << 20); r.measure() })
+			back := time.AfterFunc(600*time.Millisecond, func() { m.available.Store(1 << 30); r.measure() })
 			defer low.Stop()
 			defer back.Stop()
 			if !live {
 				m.available.Store(100 << 20)
-				r.look()
+				r.measure()
 			}
 			s, _, err := e.run(t.Context())
 			if err != nil {
@@ -143,12 +143,12 @@ func TestWhileTheReserveIsGoneNothingIsBegun(t *testing.T) {
 
 func TestADiskThatIsToKeepRoomTakesNoResults(t *testing.T) {
 	free := int64(100 << 20)
-	r := &reserve{budget: plan.PipelineBudget{FreeDisk: 50 << 20}, dev: &machine{}, dir: "/var/log", room: func(string) (int64, error) { return free, nil }}
+	r := &budgetGuard{budget: plan.PipelineBudget{FreeDisk: 50 << 20}, dev: &machine{}, dir: "/var/log", room: func(string) (int64, error) { return free, nil }}
 	r.memory.Store("")
 	r.disk.Store("")
 	took := 0
-	s := r.sink(sinkFunc(func(*result.Record) error { took++; return nil }), plan.PipelineSink{Kind: "ndjson", Path: "/var/log/r"})
-	write := func() error { r.look(); return s.Write(&result.Record{}) }
+	s := r.limitSink(sinkFunc(func(*result.Record) error { took++; return nil }), plan.PipelineSink{Kind: "ndjson", Path: "/var/log/r"})
+	write := func() error { r.measure(); return s.Write(&result.Record{}) }
 	if err := write(); err != nil {
 		t.Fatal(err)
 	}
@@ -160,19 +160,19 @@ func TestADiskThatIsToKeepRoomTakesNoResults(t *testing.T) {
 	if err := write(); err != nil || took != 2 {
 		t.Errorf("%v, %d results taken", err, took)
 	}
-	if got := r.answer(); got.FreeDisk == nil || *got.FreeDisk != 49<<20 {
+	if got := r.usage(); got.FreeDisk == nil || *got.FreeDisk != 49<<20 {
 		t.Errorf("the least was %v", got.FreeDisk)
 	}
 }
 
 func TestResultsAndFramesKeepToTheirRates(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := &reserve{budget: plan.PipelineBudget{NetOut: 1000, DiskRead: 1000}}
+		r := &budgetGuard{budget: plan.PipelineBudget{NetOut: 1000, DiskRead: 1000}}
 		r.memory.Store("")
 		r.disk.Store("")
 		rec := &result.Record{Pipeline: "p"}
 		each := len(rec.AppendJSON(nil)) + 1
-		s := r.sink(sinkFunc(func(*result.Record) error { return nil }), plan.PipelineSink{Kind: "http"})
+		s := r.limitSink(sinkFunc(func(*result.Record) error { return nil }), plan.PipelineSink{Kind: "http"})
 		began := time.Now()
 		for range 50 {
 			if err := s.Write(rec); err != nil {
@@ -184,13 +184,13 @@ func TestResultsAndFramesKeepToTheirRates(t *testing.T) {
 		if took := time.Since(began); took < want-time.Millisecond || took > want+time.Millisecond {
 			t.Errorf("%d bytes at 1000 a second took %v, not %v", 50*each, took, want)
 		}
-		if held := time.Duration(r.answer().HeldBack); held < want-time.Millisecond {
+		if held := time.Duration(r.usage().HeldBack); held < want-time.Millisecond {
 			t.Errorf("held back for %v, not %v", held, want)
 		}
-		b := r.bound(1)
-		go func() { time.Sleep(time.Second); b.end() }()
+		b := r.newLimiter(1)
+		go func() { time.Sleep(time.Second); b.release() }()
 		began = time.Now()
-		if b.pay(1 << 20); time.Since(began) > 2*time.Second {
+		if b.wait(1 << 20); time.Since(began) > 2*time.Second {
 			t.Error("a stop waits for the bound")
 		}
 	})

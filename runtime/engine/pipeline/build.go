@@ -313,8 +313,8 @@ func (b *builder) allocate() error {
 var stageBuilders = map[string]func(b *builder, k int, s *plan.PipelineStage) (work, error){
 	registry.Preprocess.Kind:  (*builder).preprocess,
 	registry.Model.Kind:       (*builder).model,
-	registry.Postprocess.Kind: (*builder).post,
-	registry.Track.Kind:       (*builder).follow,
+	registry.Postprocess.Kind: (*builder).postprocess,
+	registry.Track.Kind:       (*builder).track,
 	registry.Custom.Kind:      (*builder).custom,
 }
 
@@ -337,7 +337,7 @@ func (b *builder) core() (*core.Device, error) {
 	return b.dev, nil
 }
 
-func call(f func()) {
+func callIfSet(f func()) {
 	if f != nil {
 		f()
 	}

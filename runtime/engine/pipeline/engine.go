@@ -63,10 +63,10 @@ type engine struct {
 	reasons  []reasons
 	shutdown dropReason
 	workers  []*instance
-	takers   []taker // by step, then the sink, see direct; nil: frames are always handed over
-	pull     bool    // whoever reads a frame may go on with it
-	reading  *cost   // of a frame by the source
-	cost     []*cost // by step, then the sink
+	takers   []frameTaker // by step, then the sink, see direct; nil: frames are always handed over
+	pull     bool         // whoever reads a frame may go on with it
+	reading  *cost        // of a frame by the source
+	cost     []*cost      // by step, then the sink
 	inflight atomic.Int64
 	copies   atomic.Uint64
 	filled   atomic.Uint64   // frames that the source copied
@@ -141,7 +141,7 @@ func (e *engine) run(ctx context.Context) (sum *Summary, stuck bool, err error) 
 
 	start := e.clock.Now()
 	var wg sync.WaitGroup
-	out := newOutlet(e, hard, stop)
+	out := newSinkWorker(e, hard, stop)
 	for k := range e.steps {
 		e.startStep(&wg, hard, k)
 	}
@@ -178,7 +178,7 @@ func (e *engine) prepare() {
 	e.waits, e.services = make([]durations, n), make([]durations, n)
 	e.busy = make([]atomic.Int64, n)
 	e.queues, e.reasons, e.cost = make([]*queue, n), make([]reasons, n), make([]*cost, n)
-	e.takers, e.reading = make([]taker, n), newCost(nil)
+	e.takers, e.reading = make([]frameTaker, n), newCost(nil)
 	_, camera := e.source.(source.SelfPaced)
 	e.pull = !e.live && !camera && e.credits == 0 && e.policy == block && (e.sinkPolicy == "" || e.sinkPolicy == block)
 	for k := range e.queues {
@@ -246,7 +246,7 @@ func (e *engine) startStep(wg *sync.WaitGroup, hard context.Context, k int) {
 					return
 				}
 				if i != none {
-					e.hand(hard, k+1, i, k)
+					e.handOver(hard, k+1, i, k)
 				}
 				signal(e.queues[k].ready)
 			}
@@ -293,7 +293,7 @@ func (e *engine) runSource(soft, hard context.Context) {
 			e.ended(reasonStopped)
 			return
 		}
-		if !e.live && !e.enough(soft) {
+		if !e.live && !e.waitForReserve(soft) {
 			e.free <- i
 			e.ended(reasonStopped)
 			return
@@ -367,22 +367,22 @@ func (e *engine) runSource(soft, hard context.Context) {
 				continue
 			}
 		}
-		if e.live && e.lacks() && int(f.Level) >= len(e.levels)-1 {
+		if e.live && e.belowReserve() && int(f.Level) >= len(e.levels)-1 {
 			e.drop(i, short)
 			continue
 		}
 		kept = due
-		e.hand(hard, 0, i, fromSource)
+		e.handOver(hard, 0, i, fromSource)
 	}
 	e.ended(reasonLimit)
 }
 
-// lacks tells whether memory that is to be kept free is not.
-func (e *engine) lacks() bool { return e.reserve != nil && e.reserve() != "" }
+// belowReserve reports whether less memory is free than the budget keeps.
+func (e *engine) belowReserve() bool { return e.reserve != nil && e.reserve() != "" }
 
-// enough waits until it is. It is false when soft ends before.
-func (e *engine) enough(soft context.Context) bool {
-	for e.lacks() {
+// waitForReserve waits for enough free memory. It returns false when soft ends first.
+func (e *engine) waitForReserve(soft context.Context) bool {
+	for e.belowReserve() {
 		t := time.NewTimer(50 * time.Millisecond)
 		select {
 		case <-t.C:
@@ -441,7 +441,7 @@ func (e *engine) watch(finished <-chan struct{}, hard context.Context, stop func
 			if in.s.deadline == 0 {
 				continue
 			}
-			if err := in.check(now); err != nil {
+			if err := in.checkDeadline(now); err != nil {
 				e.fail(err)
 				stop()
 			}
@@ -487,7 +487,7 @@ func (e *engine) control(finished <-chan struct{}, hard context.Context) {
 			e.breach(now)
 		}
 		if e.use != nil && now-looked >= int64(degrade.Interval) {
-			e.utilise(now, time.Duration(now-looked))
+			e.adjustBatches(now, time.Duration(now-looked))
 			looked = now
 		}
 		if e.ladder == nil {
@@ -509,9 +509,9 @@ func (e *engine) control(finished <-chan struct{}, hard context.Context) {
 	}
 }
 
-// utilise sets how many frames are taken at once by how busy the busiest stage was. It
+// adjustBatches sets how many frames are taken at once by how busy the busiest stage was. It
 // rests while the ladder is in use: two loops on one pipeline swing.
-func (e *engine) utilise(now int64, window time.Duration) {
+func (e *engine) adjustBatches(now int64, window time.Duration) {
 	most, which := 0.0, 0
 	for k := range e.steps {
 		part := float64(e.busy[k].Swap(0)) / float64(window) / float64(e.steps[k].workers())
@@ -526,8 +526,8 @@ func (e *engine) utilise(now int64, window time.Duration) {
 	}
 }
 
-// spend books the time frame f spent waiting for stage k and in it.
-func (e *engine) spend(f *frame.Frame, k int, began, end int64) {
+// recordTime records the time that frame f waited for stage k and spent in it.
+func (e *engine) recordTime(f *frame.Frame, k int, began, end int64) {
 	f.Spent[k] = frame.Span{Queue: began - f.Entered, Service: end - began}
 	f.Entered = end
 	e.waits[k].add(f.Spent[k].Queue)
@@ -536,13 +536,13 @@ func (e *engine) spend(f *frame.Frame, k int, began, end int64) {
 
 // drop settles frame i as dropped, and gives it back.
 func (e *engine) drop(i int, why dropReason) {
-	e.settled(&e.frames[i], trace.Dropped, why.n)
+	e.recordFate(&e.frames[i], trace.Dropped, why.n)
 	e.ledger.dropped(why.text)
 	e.release(i)
 }
 
-// settled puts the end of a frame in the trace.
-func (e *engine) settled(f *frame.Frame, fate trace.Fate, reason uint16) {
+// recordFate records the end of a frame in the trace.
+func (e *engine) recordFate(f *frame.Frame, fate trace.Fate, reason uint16) {
 	e.trace.Frame(f.ID, f.Capture, e.clock.Now(), fate, reason)
 }
 

@@ -39,7 +39,7 @@ var (
 type gpu struct {
 	clients []*worker.Client
 	numbers []int // of the GPUs in the plan; nil: it names none
-	shares  []*share
+	shares  []*gpuBalance
 	clock   frame.Clock
 	lanes   map[int]int // the first one of each stage
 	stages  []*gpuStage
@@ -77,7 +77,9 @@ func (b *builder) openGPU() error {
 	for n := range max(len(g.numbers), 1) {
 		o := worker.Options{
 			Device: b.o.GPU, Bytes: registry.MaxPool, Lanes: lanes, Library: b.o.Library, Command: b.o.Worker, Backoff: b.o.Backoff,
-			OnEvent: func(e worker.Event) { b.p.event(Event{At: g.clock.Now(), Kind: EventWorker, Why: g.tell(n, e)}) },
+			OnEvent: func(e worker.Event) {
+				b.p.event(Event{At: g.clock.Now(), Kind: EventWorker, Why: g.noteWorkerEvent(n, e)})
+			},
 		}
 		if o.Device.Backend == "" {
 			o.Device.Backend = core.CUDA
@@ -104,13 +106,14 @@ func (b *builder) openGPU() error {
 		for _, c := range g.clients {
 			c.Stop()
 		}
-		call(abort)
+		callIfSet(abort)
 	}
 	return nil
 }
 
-// tell says what happened to the worker of a GPU, and has work go where it is done.
-func (g *gpu) tell(n int, e worker.Event) string {
+// noteWorkerEvent describes what happened to the worker of a GPU, and moves work to the GPUs
+// that can do it.
+func (g *gpu) noteWorkerEvent(n int, e worker.Event) string {
 	for _, s := range g.shares {
 		switch e.Kind {
 		case worker.EventStarted, worker.EventTrusted:
@@ -120,25 +123,26 @@ func (g *gpu) tell(n int, e worker.Event) string {
 		}
 	}
 	if len(g.numbers) < 2 {
-		return describe(e)
+		return describeEvent(e)
 	}
-	return fmt.Sprintf("GPU %d: %s", g.numbers[n], describe(e))
+	return fmt.Sprintf("GPU %d: %s", g.numbers[n], describeEvent(e))
 }
 
-// share is how the GPUs share the work of a stage: by how quick each proves to be.
-type share struct {
+// gpuBalance shares the work of a stage between GPUs, by their measured speed.
+type gpuBalance struct {
 	clients []*worker.Client
 	balance *core.Balancer
 	last    []int           // GPU that each instance gave work to
 	frames  []atomic.Uint64 // done by each GPU
 }
 
-func (g *gpu) share(instances int) (*share, error) {
+// newBalance shares the work of a stage with so many instances.
+func (g *gpu) newBalance(instances int) (*gpuBalance, error) {
 	b, err := core.NewBalancer(core.BalanceThroughput, len(g.clients))
 	if err != nil {
 		return nil, err
 	}
-	s := &share{clients: g.clients, balance: b, last: make([]int, instances), frames: make([]atomic.Uint64, len(g.clients))}
+	s := &gpuBalance{clients: g.clients, balance: b, last: make([]int, instances), frames: make([]atomic.Uint64, len(g.clients))}
 	g.shares = append(g.shares, s)
 	return s, nil
 }
@@ -146,9 +150,9 @@ func (g *gpu) share(instances int) (*share, error) {
 // errNoGPU is what share gives where no GPU is left to ask.
 var errNoGPU = fmt.Errorf("%w: of any GPU", worker.ErrUnavailable)
 
-// on has one of the GPUs do n frames of an instance. One that has no worker is passed
+// runOnGPU has one of the GPUs do n frames of an instance. One that has no worker is passed
 // over; work that was begun is not begun again elsewhere.
-func (s *share) on(instance, n int, do func(c *worker.Client) error) error {
+func (s *gpuBalance) runOnGPU(instance, n int, do func(c *worker.Client) error) error {
 	if len(s.clients) == 1 {
 		return do(s.clients[0])
 	}
@@ -193,8 +197,8 @@ func (b *builder) openHere() error {
 	return nil
 }
 
-// describe says in a line what happened to the worker.
-func describe(e worker.Event) string {
+// describeEvent describes an event of the worker in one line.
+func describeEvent(e worker.Event) string {
 	switch e.Kind {
 	case worker.EventStarted:
 		return fmt.Sprintf("process %d is ready for the GPU, after %v", e.PID, e.Took.Round(time.Millisecond))

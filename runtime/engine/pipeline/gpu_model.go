@@ -23,7 +23,7 @@ type workerRun struct {
 }
 
 // modelOnGPU is the work of a model stage in the worker.
-func (b *builder) modelOnGPU(k int, s *plan.PipelineStage, models []member, o []ort.Options, shapes [][]int64, v decode.Vote, by *share) (work, error) {
+func (b *builder) modelOnGPU(k int, s *plan.PipelineStage, models []member, o []ort.Options, shapes [][]int64, v decode.Vote, by *gpuBalance) (work, error) {
 	g, st, level := b.gpu, &b.p.steps[k], b.now
 	lane, limit := g.lanes[k], st.limit
 	in := b.p.frames[0].Tensors[level][k-1].Shape
@@ -77,7 +77,7 @@ func (b *builder) modelOnGPU(k int, s *plan.PipelineStage, models []member, o []
 			gather(f, level, k-1, in.Data)
 			copies.Add(uint64(len(f)))
 		}
-		if err := by.on(instance, len(f), func(c *worker.Client) error {
+		if err := by.runOnGPU(instance, len(f), func(c *worker.Client) error {
 			var outs [worker.MaxOutputs]worker.Tensor
 			for n, number := range numbers[instance] {
 				made := r.outs

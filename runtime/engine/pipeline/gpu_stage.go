@@ -19,13 +19,13 @@ type gpuStage struct {
 	drop   bool // nobody else does its work
 	gpu    work
 	cpu    work
-	share  *share
+	share  *gpuBalance
 	spare  []*frame.Frame // for each GPU and instance of a preprocess stage, see quarantine
 	others *atomic.Uint64
 }
 
 // gpuStage lets stage k be done by do on the GPU, and by cpu where that fails.
-func (b *builder) gpuStage(k int, s *plan.PipelineStage, cpu, do work, by *share) work {
+func (b *builder) gpuStage(k int, s *plan.PipelineStage, cpu, do work, by *gpuBalance) work {
 	g := &gpuStage{id: s.ID, drop: s.Fallback == fallbackDrop, gpu: do, cpu: cpu, share: by, others: &b.p.others[k]}
 	if registry.StageOf(s.Kind).Direct { // of which there is one in a line
 		for i := range b.p.spares {

@@ -20,14 +20,14 @@ const (
 	uneven = 4
 )
 
-// taker goes on with a frame in the goroutine of stage from.
-type taker interface{ take(i, from int) }
+// frameTaker processes a frame in the goroutine of stage from.
+type frameTaker interface{ takeFrame(i, from int) }
 
-// direct reports whether the goroutine of stage from is to go on with a frame that
+// continuesDirectly reports whether the goroutine of stage from is to go on with a frame that
 // queue k is next for, since one of the sides takes less than giving it to another one,
 // and whether it waits until it can. A source that cannot wait never goes on, and where
 // frames may be lost nothing that can hang is done by somebody else.
-func (e *engine) direct(k, from int) (direct, wait bool) {
+func (e *engine) continuesDirectly(k, from int) (direct, wait bool) {
 	if e.takers[k] == nil {
 		return false, false
 	}
@@ -48,11 +48,11 @@ func (e *engine) direct(k, from int) (direct, wait bool) {
 	return k > 0 && k < len(e.steps) && !e.steps[k].aside && next == lesser, false
 }
 
-// hand gives frame i to whoever works on queue k, or goes on with it, and settles the
+// handOver gives frame i to whoever works on queue k, or goes on with it, and settles the
 // frame that has to go for it. It runs in the goroutine of stage from.
-func (e *engine) hand(hard context.Context, k, i, from int) {
-	if direct, wait := e.direct(k, from); direct && e.queues[k].claim(hard, wait) {
-		e.takers[k].take(i, from)
+func (e *engine) handOver(hard context.Context, k, i, from int) {
+	if direct, wait := e.continuesDirectly(k, from); direct && e.queues[k].claim(hard, wait) {
+		e.takers[k].takeFrame(i, from)
 		e.queues[k].done()
 		return
 	}

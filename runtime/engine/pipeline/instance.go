@@ -91,9 +91,9 @@ func newInstance(e *engine, hard context.Context, k, n int, o *order) *instance 
 	}
 }
 
-// most is the largest batch to take now: as fits in memory, and as the utilisation
+// batchLimit is the largest batch to take now: as fits in memory, and as the utilisation
 // asks for.
-func (in *instance) most() int {
+func (in *instance) batchLimit() int {
 	if n := int(in.e.portion.Load()); n > 0 {
 		return min(in.limit, bucketFor(in.s.buckets, n))
 	}
@@ -105,7 +105,7 @@ func (in *instance) most() int {
 // that is expected to take s must start s before it.
 func (in *instance) choose(q *queue) (take int, wait time.Duration) {
 	e := in.e
-	limit := in.most()
+	limit := in.batchLimit()
 	n := min(q.n, limit)
 	if e.hard.Err() != nil {
 		n = min(q.n, len(in.ids))
@@ -164,7 +164,7 @@ func bucketFor(buckets []int, n int) int {
 func (in *instance) work() {
 	q := in.e.queues[in.k]
 	if in.order != nil {
-		defer in.order.left()
+		defer in.order.workerDone()
 	} else {
 		defer in.e.queues[in.k+1].close()
 	}
@@ -174,7 +174,7 @@ func (in *instance) work() {
 			return
 		}
 		in.from = in.k
-		in.do(got)
+		in.runFrames(got)
 		q.done()
 		if in.order != nil {
 			signal(q.ready)
@@ -182,18 +182,18 @@ func (in *instance) work() {
 	}
 }
 
-// take works on a frame that somebody else has.
-func (in *instance) take(i, from int) {
+// takeFrame processes a frame in the goroutine of another stage.
+func (in *instance) takeFrame(i, from int) {
 	in.ids[0], in.from = i, from
 	if in.k == 0 {
 		in.e.inflight.Add(1)
 		in.e.frames[i].Admitted = true
 	}
-	in.do(1)
+	in.runFrames(1)
 }
 
-// do works on the frames that were taken.
-func (in *instance) do(got int) {
+// runFrames works on the frames that were taken.
+func (in *instance) runFrames(got int) {
 	e := in.e
 	began := e.clock.Now()
 	fresh := 0
@@ -221,13 +221,13 @@ func (in *instance) do(got int) {
 	// What is left after a drop need not be a bucket.
 	for done := 0; done < fresh; {
 		size := bucketFor(in.s.buckets, min(fresh-done, in.limit))
-		in.one(done, size)
+		in.runBatch(done, size)
 		done += size
 	}
 }
 
-// one runs the stage on frames from..from+size of what was taken.
-func (in *instance) one(from, size int) {
+// runBatch runs the stage on frames from..from+size of what was taken.
+func (in *instance) runBatch(from, size int) {
 	e, s := in.e, in.s
 	ids, frames := in.ids[from:from+size], in.frames[from:from+size]
 	began := e.clock.Now()
@@ -236,7 +236,7 @@ func (in *instance) one(from, size int) {
 	in.first = in.ticket + uint64(from)
 	in.mu.Unlock()
 	mark := s.marks.Start()
-	err := in.call(frames)
+	err := in.runStage(frames)
 	s.marks.End(mark)
 	end := e.clock.Now()
 
@@ -247,7 +247,7 @@ func (in *instance) one(from, size int) {
 		s.resume(in.n)
 	}
 	in.mu.Unlock()
-	in.memory(end)
+	in.restoreBatchLimit(end)
 	e.busy[in.k].Add(end - began)
 	if err == nil && !late {
 		e.cost[in.k].add(size, end-began)
@@ -255,7 +255,7 @@ func (in *instance) one(from, size int) {
 	for n, i := range ids {
 		f := frames[n]
 		wait := began - f.Entered
-		e.spend(f, in.k, began, end)
+		e.recordTime(f, in.k, began, end)
 		in.track.Span(f.ID, began, end, wait, n > 0)
 		next := none
 		switch {
@@ -278,7 +278,7 @@ func (in *instance) one(from, size int) {
 			e.recent.lost()
 			e.drop(i, e.reasons[in.k].memory)
 		default:
-			e.settled(f, trace.Failed, e.reasons[in.k].failed.n)
+			e.recordFate(f, trace.Failed, e.reasons[in.k].failed.n)
 			e.ledger.failed(f.ID, s.id, err)
 			e.release(i)
 		}
@@ -286,14 +286,14 @@ func (in *instance) one(from, size int) {
 		case in.order != nil && !late:
 			in.order.settle(in.ticket+uint64(from+n), next)
 		case next != none:
-			e.hand(in.hard, in.k+1, next, in.from)
+			e.handOver(in.hard, in.k+1, next, in.from)
 		}
 	}
 }
 
-// call does the work. A batch that does not fit in memory is halved until it
+// runStage does the work. A batch that does not fit in memory is halved until it
 // does, and batches stay that small for a while.
-func (in *instance) call(frames []*frame.Frame) error {
+func (in *instance) runStage(frames []*frame.Frame) error {
 	s := in.s
 	if s.batch == nil {
 		for _, f := range frames {
@@ -313,7 +313,7 @@ func (in *instance) call(frames []*frame.Frame) error {
 	in.e.event(Event{Kind: EventBatch, Stage: s.id, To: half, Why: "memory ran out"})
 	for len(frames) > 0 {
 		n := bucketFor(s.buckets, min(in.limit, len(frames)))
-		if err := in.call(frames[:n]); err != nil {
+		if err := in.runStage(frames[:n]); err != nil {
 			return err
 		}
 		frames = frames[n:]
@@ -321,16 +321,16 @@ func (in *instance) call(frames []*frame.Frame) error {
 	return nil
 }
 
-// memory tries larger batches again after a rest.
-func (in *instance) memory(now int64) {
+// restoreBatchLimit tries larger batches again after a rest.
+func (in *instance) restoreBatchLimit(now int64) {
 	if in.limit < in.s.largest() && now > in.until {
 		in.limit = in.s.largest()
 	}
 }
 
-// check settles frames that are past the stage's deadline, while the stage still
+// checkDeadline settles frames that are past the stage's deadline, while the stage still
 // works on them, and asks it to stop. It reports an error when it does not.
-func (in *instance) check(now int64) error {
+func (in *instance) checkDeadline(now int64) error {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	if in.began == 0 || now-in.began < int64(in.s.deadline) {
@@ -341,7 +341,7 @@ func (in *instance) check(now int64) error {
 		for n, f := range in.held {
 			late := in.e.reasons[in.k].late
 			in.e.recent.lost()
-			in.e.settled(f, trace.Dropped, late.n)
+			in.e.recordFate(f, trace.Dropped, late.n)
 			in.e.ledger.dropped(late.text)
 			if in.order != nil {
 				in.order.settle(in.first+uint64(n), none)

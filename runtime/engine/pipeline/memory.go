@@ -20,9 +20,9 @@ const (
 	hugePage     = 2 << 20
 )
 
-// holdMemory asks the kernel for what the plan wants of the memory that a warm
+// applyMemoryOptions asks the kernel for what the plan wants of the memory that a warm
 // pipeline has, and says what became of it.
-func holdMemory(m *plan.PipelineMemory, info *RuntimeInfo) []error {
+func applyMemoryOptions(m *plan.PipelineMemory, info *RuntimeInfo) []error {
 	if m == nil {
 		return nil
 	}
@@ -43,7 +43,7 @@ func holdMemory(m *plan.PipelineMemory, info *RuntimeInfo) []error {
 			errs = append(errs, fmt.Errorf("memory.lock: %w: the unit's LimitMEMLOCK, or ulimit -l, allows too little", err))
 		}
 	}
-	info.Locked, info.Huge = heldMemory()
+	info.Locked, info.Huge = lockedMemory()
 	return errs
 }
 
@@ -83,10 +83,10 @@ func largePages() error {
 	return nil
 }
 
-// heldMemory is how much of this process is locked and on large pages, in bytes; nil
+// lockedMemory is how much of this process is locked and on large pages, in bytes; nil
 // where the kernel does not say. VmLck has what would be locked if it were there, which
 // Go's reserve is not.
-func heldMemory() (locked, huge *int64) {
+func lockedMemory() (locked, huge *int64) {
 	const file = "/proc/self/smaps_rollup"
 	return procBytes(file, "Locked:"), procBytes(file, "AnonHugePages:")
 }

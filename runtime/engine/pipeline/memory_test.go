@@ -29,7 +29,7 @@ func TestMemoryIsLockedAndOnLargePagesWhenAsked(t *testing.T) {
 		b[i] = 1
 	}
 	var info RuntimeInfo
-	errs := holdMemory(&plan.PipelineMemory{Lock: true, HugePages: true}, &info)
+	errs := applyMemoryOptions(&plan.PipelineMemory{Lock: true, HugePages: true}, &info)
 	switch {
 	case len(errs) > 0:
 		// Where the limit is small it is said, and nothing else happens.

@@ -46,7 +46,7 @@ func (m *modelFiles) find(path, sum string) (string, error) {
 	}
 	add(m.models, sum)
 	if path != "" {
-		tries = append(tries, locate(m.dir, path))
+		tries = append(tries, resolvePath(m.dir, path))
 	}
 	add(ModelStore, sum)
 	return firstFile(tries)
@@ -98,7 +98,7 @@ func (m *modelFiles) readLabels(name string) ([]string, error) {
 		}
 		tries = append(tries, filepath.Join(m.models, filepath.Base(name)))
 	}
-	path, err := firstFile(append(tries, locate(m.dir, name)))
+	path, err := firstFile(append(tries, resolvePath(m.dir, name)))
 	if err != nil {
 		return nil, fmt.Errorf("labels: %w", err)
 	}

@@ -18,28 +18,28 @@ import (
 	"github.com/yoctune/yoctune/runtime/engine/trace"
 )
 
-// Observed measures what it costs a pipeline to be looked at. It is the processor time
+// MeasureOverhead measures what it costs a pipeline to be looked at. It is the processor time
 // of this process for a frame that takes about a millisecond of work: plain, or with the
 // recorder, the kernel's counters, and somebody who asks how it does, as pipeline top
 // and Prometheus do, once a second and at least once. Nothing else may run meanwhile.
-func Observed(ctx context.Context, frames int, looked bool) (perFrame time.Duration, err error) {
+func MeasureOverhead(ctx context.Context, frames int, looked bool) (perFrame time.Duration, err error) {
 	const warm = 20 // frames that are not counted: starting is not what is measured
 	if frames <= warm {
 		return 0, fmt.Errorf("%d frames; more than %d are needed", frames, warm)
 	}
 	var began, ended time.Duration
 	p := &Pipeline{}
-	p.name, p.source, p.drain = "observed", &blank{left: frames}, time.Second
+	p.name, p.source, p.drain = "observed", &emptySource{left: frames}, time.Second
 	p.capacity, p.policy = 4, block
 	p.steps = []step{
 		{id: "pre", run: func(context.Context, *frame.Frame) error { return nil }},
-		{id: "work", run: func(context.Context, *frame.Frame) error { return busy() }},
+		{id: "work", run: func(context.Context, *frame.Frame) error { return spin() }},
 	}
 	p.frames = make([]frame.Frame, framesFor(p.steps, p.capacity, 0))
 	for i := range p.frames {
 		p.frames[i].Spent = make([]frame.Span, len(p.steps)+1)
 	}
-	p.sink = clocked(func(r *result.Record) error {
+	p.sink = clockSink(func(r *result.Record) error {
 		now, err := processTime()
 		if r.Frame == warm {
 			began = now
@@ -61,7 +61,7 @@ func Observed(ctx context.Context, frames int, looked bool) (perFrame time.Durat
 	gone := make(chan struct{})
 	go func() {
 		defer close(gone)
-		ask(asking, p.look.path)
+		pollSnapshot(asking, p.look.path)
 	}()
 	_, err = p.Run(ctx)
 	stop()
@@ -69,9 +69,9 @@ func Observed(ctx context.Context, frames int, looked bool) (perFrame time.Durat
 	return (ended - began) / time.Duration(frames-1-warm), err
 }
 
-// ask asks a pipeline how it does, once a second. What the answer costs who reads it is
+// pollSnapshot reads the snapshot of a pipeline once a second. What reading costs the reader is
 // not the pipeline's.
-func ask(ctx context.Context, path string) {
+func pollSnapshot(ctx context.Context, path string) {
 	wait := 10 * time.Millisecond
 	for ctx.Err() == nil {
 		if c, err := net.Dial("unix", path); err == nil {
@@ -86,8 +86,8 @@ func ask(ctx context.Context, path string) {
 	}
 }
 
-// busy is about a millisecond of work that no compiler leaves out.
-func busy() error {
+// spin is about a millisecond of work that no compiler leaves out.
+func spin() error {
 	x := uint64(1)
 	for range 600_000 {
 		x = x*6364136223846793005 + 1442695040888963407
@@ -105,13 +105,13 @@ func processTime() (time.Duration, error) {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano()), err
 }
 
-// blank is a source of so many frames without pixels.
-type blank struct{ left int }
+// emptySource gives a number of frames without pixels.
+type emptySource struct{ left int }
 
-func (*blank) Format() frame.Format { return frame.Format{Width: 2, Height: 2} }
-func (*blank) Interrupt()           {}
-func (*blank) Close() error         { return nil }
-func (b *blank) ReadFrame([]byte) error {
+func (*emptySource) Format() frame.Format { return frame.Format{Width: 2, Height: 2} }
+func (*emptySource) Interrupt()           {}
+func (*emptySource) Close() error         { return nil }
+func (b *emptySource) ReadFrame([]byte) error {
 	if b.left == 0 {
 		return io.EOF
 	}
@@ -119,8 +119,8 @@ func (b *blank) ReadFrame([]byte) error {
 	return nil
 }
 
-// clocked is a sink that only looks at the clock.
-type clocked func(*result.Record) error
+// clockSink only reads the clock.
+type clockSink func(*result.Record) error
 
-func (c clocked) Write(r *result.Record) error { return c(r) }
-func (clocked) Close() error                   { return nil }
+func (c clockSink) Write(r *result.Record) error { return c(r) }
+func (clockSink) Close() error                   { return nil }

@@ -74,10 +74,10 @@ type Pipeline struct {
 	slo    *plan.PipelineSLO
 	info   RuntimeInfo
 	stuck  bool
-	look   look
+	look   liveView
 	gpu    *gpu // nil: none in a process of its own
 	memory memory.Phases
-	within *reserve // nil: there is no budget
+	within *budgetGuard // nil: there is no budget
 	// what to release, in order
 	closers []func() error
 }
@@ -111,7 +111,7 @@ func New(o Options) (_ *Pipeline, err error) {
 		return nil, err
 	}
 	p.hot, p.tell = o.Hot, o.Tell
-	p.look = look{path: o.Live, throttled: o.Throttled, note: o.Note}
+	p.look = liveView{path: o.Live, throttled: o.Throttled, note: o.Note}
 	if p.trace = o.Trace; p.trace == nil {
 		p.trace = trace.New(0)
 	}
@@ -120,12 +120,12 @@ func New(o Options) (_ *Pipeline, err error) {
 		p.breach = f.dump
 		p.closers = append(p.closers, f.close)
 	}
-	if p.within, err = newReserve(o, p.event); err != nil {
+	if p.within, err = newBudgetGuard(o, p.event); err != nil {
 		return nil, err
 	}
-	p.reserve = p.within.short
+	p.reserve = p.within.memoryShortage
 	if p.source, err = source.Open(source.Options{
-		Source: o.Plan.Source, Dir: o.Dir, File: o.Source, Start: o.Start, System: o.system, Limit: p.within.input,
+		Source: o.Plan.Source, Dir: o.Dir, File: o.Source, Start: o.Start, System: o.system, Limit: p.within.limitInput,
 		Shrink: func(width, height int) int { return shrinkFor(o.Plan, width, height) },
 		Say:    func(why string) { p.event(Event{Kind: EventSource, Stage: idSource, Why: why}) },
 	}); err != nil {
@@ -147,11 +147,11 @@ func New(o Options) (_ *Pipeline, err error) {
 	}
 	p.closers = append(p.closers, p.sink.Close)
 	if p.within != nil {
-		if err := p.bounded(o); err != nil {
+		if err := p.applyBudget(o); err != nil {
 			return nil, err
 		}
 	}
-	for _, err := range holdMemory(o.Plan.Memory, &p.info) {
+	for _, err := range applyMemoryOptions(o.Plan.Memory, &p.info) {
 		if o.Note != nil {
 			o.Note(err)
 		}
@@ -159,15 +159,15 @@ func New(o Options) (_ *Pipeline, err error) {
 	return p, nil
 }
 
-// bounded holds the pipeline to its budget.
-func (p *Pipeline) bounded(o Options) error {
+// applyBudget keeps the pipeline within its budget.
+func (p *Pipeline) applyBudget(o Options) error {
 	if err := p.within.check(o.Plan, o.Note); err != nil {
 		return err
 	}
-	if s, ok := p.within.sink(p.sink, o.Plan.Sink).(*boundedSink); ok {
+	if s, ok := p.within.limitSink(p.sink, o.Plan.Sink).(*boundedSink); ok {
 		p.sink = s
 		abort := p.abort
-		p.abort = func() { s.b.end(); call(abort) }
+		p.abort = func() { s.b.release(); callIfSet(abort) }
 	}
 	return nil
 }
@@ -181,20 +181,20 @@ func (p *Pipeline) Info() RuntimeInfo { return p.info }
 func (p *Pipeline) Run(ctx context.Context) (*Summary, error) {
 	p.look.counters = perf.Open()
 	p.look.before = p.look.counters.Read()
-	p.begun = func() { p.begin(ctx) }
+	p.begun = func() { p.serveLive(ctx) }
 	p.memory.Begin("run")
 	defer p.watchMemory()()
 	defer p.within.watch()()
 	s, stuck, err := p.run(ctx)
 	p.stuck = stuck
-	counts, lerr := p.look.end()
+	counts, lerr := p.look.stop()
 	err = errors.Join(err, lerr)
 	if s != nil {
 		s.Runtime, s.Counters = p.info, counts
 		s.Memory, _ = p.memory.Take()
 		s.Fallbacks, s.Runtime.Worker = p.fallbacks(), p.worker()
 		s.Runtime.GPUs = p.gpuShares()
-		s.SLO, s.Budget = judge(p.slo, s), p.within.answer()
+		s.SLO, s.Budget = judgeSLO(p.slo, s), p.within.usage()
 	}
 	if err != nil {
 		err = fmt.Errorf("pipeline %s: %w", p.name, err)
@@ -264,8 +264,8 @@ func (p *Pipeline) setQueues(pl plan.Pipeline) error {
 	return nil
 }
 
-// judge compares a run with the plan's objectives; nil when there are none.
-func judge(slo *plan.PipelineSLO, s *Summary) *SLOSummary {
+// judgeSLO compares a run with the plan's objectives; nil when there are none.
+func judgeSLO(slo *plan.PipelineSLO, s *Summary) *SLOSummary {
 	if slo == nil || slo.LatencyP95 <= 0 && slo.MinFPS <= 0 {
 		return nil
 	}
@@ -285,8 +285,8 @@ func judge(slo *plan.PipelineSLO, s *Summary) *SLOSummary {
 	return j
 }
 
-// locate makes a path of the plan absolute or relative to the plan's folder.
-func locate(dir, path string) string {
+// resolvePath makes a path of the plan absolute or relative to the plan's folder.
+func resolvePath(dir, path string) string {
 	if path == "" || filepath.IsAbs(path) {
 		return path
 	}

@@ -50,8 +50,8 @@ func (o *order) settle(ticket uint64, i int) {
 	signal(o.wake)
 }
 
-// left says that one of the workers will settle no more.
-func (o *order) left() {
+// workerDone ends one of the workers, which settles no more tickets.
+func (o *order) workerDone() {
 	o.mu.Lock()
 	o.workers--
 	o.mu.Unlock()

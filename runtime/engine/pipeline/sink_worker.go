@@ -12,10 +12,10 @@ import (
 	"github.com/yoctune/yoctune/runtime/engine/trace"
 )
 
-// outlet gives each frame's results to the sink. A sink that fails for good is not
+// sinkWorker gives each frame's results to the sink. A sink that fails for good is not
 // tried again: the rest of the frames fail with it, and the source is stopped. One that
 // fails for now costs the frame, and the rest goes on.
-type outlet struct {
+type sinkWorker struct {
 	e        *engine
 	k        int // of its queue
 	hard     context.Context
@@ -27,9 +27,9 @@ type outlet struct {
 	broken, trouble error
 }
 
-func newOutlet(e *engine, hard context.Context, stop func()) *outlet {
+func newSinkWorker(e *engine, hard context.Context, stop func()) *sinkWorker {
 	k := len(e.steps)
-	o := &outlet{
+	o := &sinkWorker{
 		e: e, k: k, hard: hard, stop: stop, rec: result.Record{Pipeline: e.name},
 		track: e.trace.Track(idSink, 0, ""), degraded: e.reasonFor(reasonSinkDown),
 	}
@@ -47,11 +47,11 @@ type oneByOne struct{}
 func (oneByOne) choose(*queue) (int, time.Duration) { return 1, 0 }
 
 // work takes frames until there are no more.
-func (o *outlet) work() {
+func (o *sinkWorker) work() {
 	e, q := o.e, o.e.queues[o.k]
 	var id [1]int
 	for q.pop(oneByOne{}, id[:], nil, nil) > 0 {
-		o.take(id[0], o.k)
+		o.takeFrame(id[0], o.k)
 		q.done()
 	}
 	if o.broken == nil && o.trouble != nil && o.hard.Err() == nil {
@@ -59,7 +59,7 @@ func (o *outlet) work() {
 	}
 }
 
-func (o *outlet) take(i, _ int) {
+func (o *sinkWorker) takeFrame(i, _ int) {
 	e, k := o.e, o.k
 	f := &e.frames[i]
 	began := e.clock.Now()
@@ -83,7 +83,7 @@ func (o *outlet) take(i, _ int) {
 	}
 	err := e.sink.Write(rec)
 	end := e.clock.Now()
-	e.spend(f, k, began, end)
+	e.recordTime(f, k, began, end)
 	e.cost[k].add(1, end-began)
 	o.track.Span(f.ID, began, end, waited, false)
 	switch {
@@ -97,7 +97,7 @@ func (o *outlet) take(i, _ int) {
 		e.mu.Lock()
 		e.last = end
 		e.mu.Unlock()
-		e.settled(f, trace.Done, 0)
+		e.recordFate(f, trace.Done, 0)
 		e.ledger.done()
 		e.release(i)
 	case errors.Is(err, sink.ErrDegraded):
@@ -115,9 +115,9 @@ func (o *outlet) take(i, _ int) {
 }
 
 // failed settles a frame that the sink cannot have.
-func (o *outlet) failed(i int) {
+func (o *sinkWorker) failed(i int) {
 	e, f := o.e, &o.e.frames[i]
-	e.settled(f, trace.Failed, e.reasons[o.k].failed.n)
+	e.recordFate(f, trace.Failed, e.reasons[o.k].failed.n)
 	e.ledger.failed(f.ID, idSink, o.broken)
 	e.release(i)
 }

@@ -14,8 +14,8 @@ import (
 // shownEvents is how many of the latest events a snapshot has.
 const shownEvents = 8
 
-// look is what lets others look at a pipeline while it runs.
-type look struct {
+// liveView serves the state of a running pipeline to other programs.
+type liveView struct {
 	path      string // of the socket, "": nobody may
 	throttled func() []string
 	note      func(error)
@@ -30,8 +30,8 @@ type look struct {
 // Metrics is where the stages of the pipeline count for themselves, by their ids.
 func (p *Pipeline) Metrics() *live.Registry { return &p.look.counts }
 
-// begin is called when the engine has all that a snapshot shows.
-func (p *Pipeline) begin(ctx context.Context) {
+// serveLive starts to serve snapshots, once the engine has what they show.
+func (p *Pipeline) serveLive(ctx context.Context) {
 	l := &p.look
 	l.start = p.clock.Now()
 	if l.path == "" {
@@ -44,8 +44,8 @@ func (p *Pipeline) begin(ctx context.Context) {
 	}
 }
 
-// end closes what begin opened, and returns what was counted over the run.
-func (l *look) end() (perf.Counts, error) {
+// stop closes what serveLive opened, and returns the counts of the run.
+func (l *liveView) stop() (perf.Counts, error) {
 	counts := l.counters.Read().Since(l.before)
 	if l.server != nil {
 		err := l.server.Close()

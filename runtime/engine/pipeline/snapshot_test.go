@@ -73,7 +73,7 @@ func watched(t *testing.T, path string) (*Pipeline, chan *live.Snapshot) {
 		}
 		return nil
 	}), 2, block, step{id: "a", run: nothing})
-	p := &Pipeline{look: look{path: path}, slo: &plan.PipelineSLO{}}
+	p := &Pipeline{look: liveView{path: path}, slo: &plan.PipelineSLO{}}
 	p.name, p.target, p.source, p.sink, p.steps, p.frames = "door", 100e6, e.source, e.sink, e.steps, e.frames
 	p.capacity, p.policy, p.drain, p.trace = e.capacity, e.policy, e.drain, e.trace
 	return p, seen
@@ -132,7 +132,7 @@ func TestStagesAreMarkedForProfilers(t *testing.T) {
 // whose frames take a millisecond: share-% is the median of pairs.
 func BenchmarkProfiler(b *testing.B) {
 	measure := func(looked bool) float64 {
-		took, err := Observed(b.Context(), 2000, looked)
+		took, err := MeasureOverhead(b.Context(), 2000, looked)
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -52,7 +52,7 @@ func (b *builder) custom(k int, s *plan.PipelineStage) (work, error) {
 		for _, l := range lanes {
 			l.kill()
 		}
-		call(abort)
+		callIfSet(abort)
 	}
 	level := b.now
 	text := make([][]byte, len(lanes)) // of the results that each takes
@@ -128,7 +128,7 @@ func (b *builder) lane(s *plan.PipelineStage, in, out custom.Port, n int) (custo
 		}
 	}
 	if s.Custom.Inside {
-		p, err := custom.LoadPlugin(locate(b.o.Dir, s.Custom.Plugin), in, out, s.Custom.Options, metric)
+		p, err := custom.LoadPlugin(resolvePath(b.o.Dir, s.Custom.Plugin), in, out, s.Custom.Options, metric)
 		if err != nil {
 			return nil, fmt.Errorf("%w: %w", ErrPlan, err)
 		}
@@ -145,9 +145,9 @@ func (b *builder) lane(s *plan.PipelineStage, in, out custom.Port, n int) (custo
 			}
 			argv = []string{self, custom.Command}
 		}
-		argv = append(argv[:len(argv):len(argv)], locate(b.o.Dir, s.Custom.Plugin))
+		argv = append(argv[:len(argv):len(argv)], resolvePath(b.o.Dir, s.Custom.Plugin))
 	} else if filepath.Base(argv[0]) != argv[0] {
-		argv = append([]string{locate(b.o.Dir, argv[0])}, argv[1:]...)
+		argv = append([]string{resolvePath(b.o.Dir, argv[0])}, argv[1:]...)
 	}
 	// The watchdog of the stage kills it at the deadline; without one there is
 	// still an end to waiting.

@@ -131,7 +131,7 @@ func (b *builder) model(k int, s *plan.PipelineStage) (work, error) {
 	if b.gpu == nil || !onGPU(s) {
 		return work, nil
 	}
-	by, err := b.gpu.share(st.workers())
+	by, err := b.gpu.newBalance(st.workers())
 	if err != nil {
 		return nil, err
 	}
@@ -352,7 +352,7 @@ func (b *builder) open(k int, s *plan.PipelineStage, path string, o ort.Options)
 		for _, session := range all {
 			session.Terminate()
 		}
-		call(abort)
+		callIfSet(abort)
 	}
 	// Which level an instance is on does not matter: it runs one model at a time.
 	st.cancel = func(instance int) {

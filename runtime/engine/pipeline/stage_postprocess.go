@@ -10,13 +10,13 @@ import (
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
-// post reads results from the tensor before it.
-func (b *builder) post(k int, s *plan.PipelineStage) (work, error) {
+// postprocess builds a stage that decodes the tensor before it into results.
+func (b *builder) postprocess(k int, s *plan.PipelineStage) (work, error) {
 	labels, err := b.files.readLabels(s.Post.Labels)
 	if err != nil {
 		return nil, err
 	}
-	if err := b.lend(k, s.Post.Kind); err != nil {
+	if err := b.registerTensors(k, s.Post.Kind); err != nil {
 		return nil, err
 	}
 	// A decoder may have memory of its own.
@@ -42,8 +42,8 @@ func (b *builder) post(k int, s *plan.PipelineStage) (work, error) {
 	}, nil
 }
 
-// lend lets the core read the tensors before stage k, for the kinds it decodes.
-func (b *builder) lend(k int, kind string) error {
+// registerTensors lets the core read the tensors before stage k, for the decoders that use it.
+func (b *builder) registerTensors(k int, kind string) error {
 	if d, _ := registry.DecodeOf(kind); !d.Boxes {
 		return nil
 	}

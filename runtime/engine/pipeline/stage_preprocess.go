@@ -56,7 +56,7 @@ func (b *builder) preprocess(k int, s *plan.PipelineStage) (work, error) {
 		return work, nil
 	}
 	b.p.info.Backend = gpuBackend(b.o.GPU)
-	by, err := b.gpu.share(b.p.steps[k].workers())
+	by, err := b.gpu.newBalance(b.p.steps[k].workers())
 	if err != nil {
 		return nil, err
 	}
@@ -153,7 +153,7 @@ func channels(field string, text []string, unset float32) ([3]float32, error) {
 }
 
 // preprocessOnGPU is the work of a preprocess stage in the worker.
-func (b *builder) preprocessOnGPU(k int, args core.Preprocess, f frame.Format, by *share) (work, error) {
+func (b *builder) preprocessOnGPU(k int, args core.Preprocess, f frame.Format, by *gpuBalance) (work, error) {
 	g, level, limit, lane := b.gpu, b.now, b.p.steps[k].limit, b.gpu.lanes[k]
 	said := slices.ContainsFunc(b.o.Plan.Kernels, func(l plan.KernelLaunch) bool { return l.Kernel == registry.Preprocess.Kind })
 	if level == 0 && !said {
@@ -198,6 +198,6 @@ func (b *builder) preprocessOnGPU(k int, args core.Preprocess, f frame.Format, b
 				return err
 			}
 		}
-		return by.on(instance, len(batch), func(c *worker.Client) error { return c.Run(lane+instance, list, limit) })
+		return by.runOnGPU(instance, len(batch), func(c *worker.Client) error { return c.Run(lane+instance, list, limit) })
 	}, nil
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
-// follow gives the boxes of a frame the numbers of what they show. There is one
+// track builds a stage that numbers boxes from frame to frame. There is one
 // tracker for all levels of a ladder: boxes are in source pixels on each.
-func (b *builder) follow(k int, s *plan.PipelineStage) (work, error) {
+func (b *builder) track(k int, s *plan.PipelineStage) (work, error) {
 	if t := b.trackers[s.ID]; t != nil {
 		return t, nil
 	}

@@ -13,15 +13,15 @@ func TestBatchesFollowTheUtilisationAndRestWhileDegraded(t *testing.T) {
 	e := newEngine(&counted{n: 1}, &kept{}, 8, block, step{id: "m", batch: idle, buckets: []int{1, 2, 4, 8}, instances: 2})
 	e.prepare()
 	in := newInstance(e, context.Background(), 0, 0, nil)
-	if in.most() != 8 {
-		t.Fatalf("without a target at most %d", in.most())
+	if in.batchLimit() != 8 {
+		t.Fatalf("without a target at most %d", in.batchLimit())
 	}
 	e.use = &degrade.Utilisation{Target: 0.9, Max: 8}
 	const window = degrade.Interval
 	step := func(busy float64) int {
 		e.busy[0].Store(int64(busy * float64(window) * 2)) // of two instances
-		e.utilise(0, window)
-		return in.most()
+		e.adjustBatches(0, window)
+		return in.batchLimit()
 	}
 	n := 0
 	for range 10 {
@@ -47,7 +47,7 @@ func TestBatchesFollowTheUtilisationAndRestWhileDegraded(t *testing.T) {
 		t.Errorf("%+v", e.events)
 	}
 	in.limit = 2 // as after memory ran out
-	if in.most() != 2 {
-		t.Errorf("at most %d of the 2 that fit", in.most())
+	if in.batchLimit() != 2 {
+		t.Errorf("at most %d of the 2 that fit", in.batchLimit())
 	}
 }
