@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * yt_check.h - what a caller may get wrong, checked once for every backend.
+ * yt_check.h - checks of commands, shared by all backends.
  *
  * A command that passes yt_check_cmd() and whose ranges lie in their buffers
  * cannot make a kernel read or write outside them.

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * yt_cpu_dev.h - what the CPU backend's own files share.
+ * yt_cpu_dev.h - internal declarations of the CPU backend.
  *
- * A list runs in the calling thread when nothing speaks against it: no lock is
- * taken then (yt_guard.h). Otherwise it becomes a job of its stream and a thread
- * of the device runs it. A thread takes the ready stream of lowest priority
+ * A list runs in the calling thread if possible, without taking a lock (yt_guard.h).
+ * Otherwise it becomes a job of its stream, and a thread of the device runs it. A thread takes the ready stream of lowest priority
  * number, runs one job, and gives the stream back; a stream that waits for an
  * event holds no thread.
  */

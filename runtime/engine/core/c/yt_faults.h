@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * yt_faults.h - faults that tests ask for.
+ * yt_faults.h - fault injection for tests.
  *
  *   spec      = "" | fault *("," fault)
  *   fault     = what *("@" condition)
  *   what      = "alloc:oom"               no memory
- *             | "launch:hang=" duration   the operation takes so much longer,
- *                                         at most 2s: nothing may hang for ever
- *             | "launch:fault"            sticky, as an illegal address is
+ *             | "launch:hang=" duration   the operation takes that much longer,
+ *                                         at most 2s, so that nothing hangs forever
+ *             | "launch:fault"            sticky, like an illegal address
  *             | "copy:corrupt"            one bit of the copy arrives wrong
  *             | "device:lost"             sticky
  *             | "init:fail"               the device does not open
- *             | "slow:x" factor           takes so many times as long, 1 to 1000
- *   condition = "n=" count                the so-manieth of its kind, from 1
+ *             | "slow:x" factor           takes that many times as long, 1 to 1000
+ *   condition = "n=" count                the n-th operation of its kind, from 1
  *             | "bytes>" size             allocations and copies larger than that
  *             | "p=" probability          0 to 1; the same sequence in every run
  *             | "t=" duration             only after that time
- *             | "kernel=" name            operations whose name starts so
+ *             | "kernel=" name            operations whose name has this prefix
  *             | "stage=" name             lists of a stream of that name
  *   duration  = number ("ns" | "us" | "ms" | "s")
  *   size      = number ["K" | "M" | "G"]  of 1024

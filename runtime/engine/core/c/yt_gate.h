@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * yt_gate.h - a stream as Go holds it: closing one waits for the call in
- * progress, at no cost to the calls (yt_guard.h). The gate outlives the stream,
- * so that a call after closing is an answer and not a crash. The error lives
- * here too: a fresh one for each call would be 256 bytes to clear.
+ * yt_gate.h - Go's handle of a stream. Closing it waits for the call in progress,
+ * without cost to the calls (yt_guard.h). The gate outlives the stream, so that a call
+ * after closing fails and does not crash. It also holds the error, because clearing a
+ * new one for each call would write 256 bytes.
  */
 #ifndef YT_GATE_H
 #define YT_GATE_H
@@ -71,7 +71,7 @@ static inline void yt_gate_launch(struct yt_gate *g, yt_graph *graph)
 	yt_guard_leave(&g->active);
 }
 
-/* No call is in progress afterwards, and none gets through. */
+/* Waits for the call in progress; later calls fail. */
 static inline void yt_gate_close(struct yt_gate *g)
 {
 	__atomic_store_n(&g->closed, 1, __ATOMIC_RELEASE);

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * yt_guard.h - saying "I am using this" at no cost on the hot path.
+ * yt_guard.h - protection of objects in use, without cost on the hot path.
  *
- * One thread publishes a word and then reads; another withdraws what is read and
- * then looks at the word. Each needs a full barrier between its two steps. The
- * first happens for every list, the second when something is freed, so the
- * second pays for both: membarrier(2) has every thread of the process execute a
- * barrier. Where the kernel (4.14) has no such call, both sides use fences.
+ * A reader publishes a word and then reads an object. A remover withdraws the object
+ * and then checks the word. Both need a full barrier between their two steps. Readers
+ * run for every list, removers only when something is freed. Therefore the remover
+ * pays for both: membarrier(2) makes every thread of the process execute a barrier.
+ * Without membarrier (before Linux 4.14) both sides use fences.
  */
 #ifndef YT_GUARD_H
 #define YT_GUARD_H
 
 #include <stdint.h>
 
-/* 0: not asked yet, 1: membarrier, 2: fences. Written once, by yt_guard_init. */
+/* 0: not initialised, 1: membarrier, 2: fences. Written once, by yt_guard_init. */
 extern int yt_guard_mode;
 
-/* Called before threads may meet; may be called again. */
+/* Must be called before threads share objects; may be called again. */
 void yt_guard_init(void);
 
 /* The rare side, between withdrawing and looking. */

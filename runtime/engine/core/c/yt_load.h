@@ -7,9 +7,8 @@
 
 #include "yt_backend.h"
 
-/* Opens the library at path and asks it for its table. The library stays open
- * for the life of the process, also when it is refused: a GPU driver may have
- * started threads in it. */
+/* Opens the library at path and gets its table. The library is never closed, even if it
+ * is refused, because a GPU driver may have started threads in it. */
 yt_status yt_load(const char *path, yt_api *out, yt_error *err);
 
 #endif /* YT_LOAD_H */

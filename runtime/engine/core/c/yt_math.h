@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * yt_math.h - the arithmetic every backend shares: where a tensor's pixel lies
- * in the frame, how YUV becomes RGB, in which tree a reduction is computed.
+ * yt_math.h - arithmetic shared by all backends: the position of a tensor's pixel in
+ * the frame, the conversion of YUV to RGB, and the tree of a reduction.
  *
  * Positions are exact integers and all floating point is float32 add and
  * multiply, never contracted to fused multiply-add (-std=c11 for gcc, the
@@ -16,8 +16,8 @@
 #if defined(__clang__)
 #pragma STDC FP_CONTRACT OFF
 #elif defined(__GNUC__) && !defined(__CUDACC__)
-/* Nobody asks which exceptions were raised, or for errno: while somebody might, a choice
- * is a branch and a root is a call. */
+/* The code uses neither floating-point exceptions nor errno. Without these options the
+ * compiler turns selections into branches and square roots into calls. */
 #pragma GCC optimize("no-trapping-math", "no-math-errno")
 #endif
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * yt_memory.h - what a mode of memory becomes on a device, and why. A function
- * of the device's attributes alone, so that every answer can be seen anywhere.
+ * yt_memory.h - the choice of a memory mode on a device, with its reason. It depends
+ * only on the attributes of the device, so it can be evaluated on any machine.
  */
 #ifndef YT_MEMORY_H
 #define YT_MEMORY_H
@@ -17,9 +17,9 @@ static inline void yt_choose_say(yt_mem_choice *out, uint32_t mode, uint32_t why
 	snprintf(out->text, sizeof out->text, "%s", text);
 }
 
-/* info: of a GPU. A mode the device lacks is YT_E_NOT_SUPPORTED, with the reason
- * in *out too. Managed memory is taken only where both sides may touch it at once:
- * elsewhere the CPU must not touch any of it while any kernel runs. */
+/* info describes a GPU. An unsupported mode is YT_E_NOT_SUPPORTED, with the reason in
+ * *out as well. Managed memory requires concurrent access: on other devices the CPU must
+ * not access any managed memory while a kernel runs. */
 static inline yt_status yt_choose(const yt_device_info *info, uint32_t mode, uint32_t cpu, yt_mem_choice *out, yt_error *err)
 {
 	uint32_t allowed = 1u << YT_MEM_DEVICE | 1u << YT_MEM_PINNED;

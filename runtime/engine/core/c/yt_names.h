@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * yt_names.h - the names of operations, for messages, faults and kernel_config,
- * and which launch configurations a kernel takes.
+ * yt_names.h - the names of operations, for messages, faults and kernel_config, and the
+ * valid launch configurations of kernels.
  */
 #ifndef YT_NAMES_H
 #define YT_NAMES_H
@@ -82,13 +82,13 @@ static inline yt_status yt_check_config(const char *kernel, const yt_kernel_conf
 	return YT_OK;
 }
 
-/* Whether `value` of a command may be a YT_CONFIG. */
+/* Reports whether `value` of a command may be a YT_CONFIG. */
 static inline int yt_configures(uint32_t op)
 {
 	return op != YT_OP_REDUCE && yt_kernel_of(op)->block != 0;
 }
 
-/* Of a command: its own, else the device's. */
+/* The configuration of a command: its own, or else the device's. */
 static inline uint32_t yt_block_of(const yt_cmd *c, uint32_t device)
 {
 	return yt_configures(c->op) && (c->value & 0xffff) != 0 ? c->value & 0xffff : device;

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * yt_nvrtc.h - NVIDIA's run-time compiler, where it is installed. It is opened with
- * dlopen and never closed; its functions are declared here as its own header declares
- * them, for versions 11 to 13.
+ * yt_nvrtc.h - NVRTC, NVIDIA's run-time compiler, if it is installed. It is opened
+ * with dlopen and never closed. The declarations match those of versions 11 to 13.
  */
 #ifndef YT_NVRTC_H
 #define YT_NVRTC_H
 
 #include "yt_backend.h"
 
-/* What yt_nvrtc_compile gives, from malloc. */
+/* The result of yt_nvrtc_compile, allocated with malloc. */
 typedef struct yt_nvrtc_result {
 	char *image; /* cubin or PTX text */
 	size_t bytes;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * yt_pool.h - cutting buffers from large allocations, on any backend.
+ * yt_pool.h - an allocator that cuts buffers from large allocations, for any backend.
  *
  * The allocator works on addresses and never touches the memory, which may be a
  * device's. Blocks of a slab are linked in address order, so a freed block joins

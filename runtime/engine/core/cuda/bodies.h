@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// bodies.h - what one thread of each kernel does, without a word of CUDA.
+// bodies.h - the work of one thread of each kernel, in plain C++ without CUDA.
 //
-// A kernel computes its thread's index and calls a body; a test does the same
-// in loops on a CPU under AddressSanitizer. Where threads wait for each other
-// the body is cut: everything between two barriers is one function.
+// A kernel computes its thread index and calls a body. A test does the same in loops on
+// the CPU under AddressSanitizer. The code between two barriers is one function.
 #ifndef YT_BODIES_H
 #define YT_BODIES_H
 

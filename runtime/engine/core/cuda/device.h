@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// device.h - what the CUDA backend's own files share.
+// device.h - internal declarations of the CUDA backend.
 //
 //   backend.cu  devices, the table of functions
 //   memory.cu   buffers, pools, advice, peers
 //   stream.cu   streams, lists, events, graphs
-//   module.cu   modules and kernels that were compiled elsewhere
+//   module.cu   modules and kernels compiled outside the backend
 //   lt.cu       products by cuBLASLt, where it is installed
 //   faults.cu   faults for tests, only with YT_FAULTS
 #ifndef YT_DEVICE_H
@@ -85,7 +85,7 @@ struct locked {
 
 extern const uint64_t yt_cuda_ops;
 
-// Reports e, and remembers it when it is sticky. The lock is held, or d is NULL.
+// Reports e and stores it if it is sticky. The lock is held, or d is NULL.
 yt_status yt_fail_cuda(yt_device *d, yt_error *err, cudaError_t e, const char *what);
 
 // Makes the device current for this thread. The lock is held.

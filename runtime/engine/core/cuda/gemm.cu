@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// gemm.cu - products of matrices of any size, 2 m n k operations.
+// gemm.cu - matrix products of any size, 2 m n k operations.
 //
 // With tensor cores (wmma; float16 from 7.0, int8 from 7.2 to 9.x, bfloat16 from 8.0): a block of
 // 256 threads makes 128 by 128 results, a warp 64 by 32 of them. Two stages of A and B

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// module.cu - kernels that were compiled elsewhere, by the driver's own API.
+// module.cu - modules and kernels compiled outside the backend, with the driver API.
 //
-// libcuda is opened at run time, never linked: the library must load on a machine
-// without it. The names carry their version (_v2), so that a newer driver gives the
-// function whose arguments are declared here.
+// libcuda is opened at run time and not linked, because the library must load on machines
+// without it. Versioned names (_v2) select the functions whose arguments are declared here.
 #include "device.h"
 
 #include <cuda.h>
