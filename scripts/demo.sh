@@ -27,7 +27,7 @@ go run ./internal/cmd/synthtree --plan "$work/plan.json" "$work/device"
 "$bin/yoctuned" apply --root "$work/device" "$work/plan.json"
 "$bin/yoctuned" verify --quiet --root "$work/device" "$work/plan.json"
 
-say "5. somebody changes a value; verify names it"
+say "5. a value changes; verify reports it"
 echo 60 >"$work/device/proc/sys/vm/swappiness"
 "$bin/yoctuned" verify --quiet --root "$work/device" "$work/plan.json" || [ $? = 3 ]
 

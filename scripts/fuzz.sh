@@ -15,7 +15,7 @@ failed=0
 while IFS=: read -r package target; do
 	printf '%s %s ' "$package" "$target"
 	if go test "$package" -run '^$' -fuzz "^$target\$" -fuzztime "$time" >build/fuzz.log 2>&1; then
-		grep -oE 'execs: [0-9]+|baseline coverage: [0-9]+/[0-9]+' build/fuzz.log | tail -n 1 || echo 'passed, and said no number'
+		grep -oE 'execs: [0-9]+|baseline coverage: [0-9]+/[0-9]+' build/fuzz.log | tail -n 1 || echo 'passed, without a count'
 	else
 		failed=1
 		echo FAILED

@@ -1,6 +1,6 @@
-// Package importer turns configuration that people already have (power mode
-// files, sysctl.d, kernel fragments, local.conf, units, udev rules, whole layers)
-// into a yoctune configuration, and accounts for every line of it.
+// Package importer converts existing configuration (power mode files, sysctl.d, kernel
+// fragments, local.conf, units, udev rules, whole layers) to a yoctune configuration,
+// and accounts for every line of it.
 //
 // Nothing is dropped silently: each line of each source ends as a [Line] that was
 // understood, adjusted or left, with the reason. Nothing is guessed: what the

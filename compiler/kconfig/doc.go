@@ -1,5 +1,4 @@
-// Package kconfig says what a kernel build makes of requested options before
-// the build does.
+// Package kconfig predicts which requested options a kernel build will keep.
 //
 // It reads the Kconfig files of a kernel tree into facts ([Index]), evaluates a
 // base configuration and the fragments on top of it as merge_config.sh and

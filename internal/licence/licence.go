@@ -1,5 +1,5 @@
-// Package licence finds the terms of a program: its own, those of each module that
-// is linked into it, and those of Go's library.
+// Package licence finds the licences of a program: its own, those of each linked module,
+// and that of the Go library.
 package licence
 
 import (

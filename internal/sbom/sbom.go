@@ -1,5 +1,5 @@
-// Package sbom writes software bills of materials: SPDX 2.3 in JSON. It knows no
-// clock: the time in a document is the one it is given.
+// Package sbom writes software bills of materials: SPDX 2.3 in JSON. The
+// time in a document is an argument, so that the same input gives the same bytes.
 package sbom
 
 import (

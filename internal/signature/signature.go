@@ -1,6 +1,5 @@
-// Package signature signs plans and judges their signatures, in minisign's
-// format: what `minisign -S` makes is accepted, and `minisign -V` accepts what is
-// made here.
+// Package signature signs plans and verifies signatures, compatible with `minisign -S`
+// and `minisign -V`.
 //
 // Signatures are of the hashed kind (Ed25519 over BLAKE2b-512) and hold no time,
 // so that signing the same plan with the same key gives the same bytes.

@@ -1,4 +1,4 @@
-// Package guide holds docs/guide.md and docs/pipelines.md to their word: their commands
+// Package guide tests docs/guide.md and docs/pipelines.md: their commands
 // are run, and what they show is compared with what is printed.
 package guide
 

@@ -1,5 +1,5 @@
-// Package models gives tests the ONNX Runtime and the trained models that
-// fetch.sh, beside this file, installs into build/models.
+// Package models finds the ONNX Runtime and the trained models that fetch.sh, beside
+// this file, installs into build/models.
 package models
 
 import (

@@ -1,7 +1,7 @@
-// Package oelint asks oelint-adv, which holds recipes to the style of
-// openembedded-core, about generated files.
+// Package oelint checks generated recipes with oelint-adv, the style checker for
+// openembedded-core.
 //
-// It is looked for in build/oelint-venv of the repository, where YOCTUNE_OELINT
+// It is searched in build/oelint-venv of the repository, where YOCTUNE_OELINT
 // points, and in PATH. Without it a test is skipped with the reason.
 package oelint
 

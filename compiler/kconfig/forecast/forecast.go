@@ -1,8 +1,8 @@
-// Package forecast answers for the kernel of a target: what becomes of the
-// options that the configuration asks for, and what any other option will be.
+// Package forecast predicts the values of the requested and of all other options of a
+// target's kernel, and caches the answers.
 //
-// Evaluating a kernel costs more than all the rest of a build together. So it
-// happens only when somebody asks, once for targets that ask for the same, and
+// Evaluating a kernel costs more than the rest of a build together. So it
+// happens only on demand, once for targets with the same question, and
 // the answers are kept in the user's cache for the next run. The cache is a
 // convenience: whatever is wrong with it, the kernel is evaluated again.
 package forecast

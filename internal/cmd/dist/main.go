@@ -2,7 +2,7 @@
 //
 //	yoctuned-<version>-linux-{amd64,arm64}        programs, cgo, for glibc 2.34 and newer
 //	yoctuned-<version>-source.tar.gz              the runtime's own module with vendor/
-//	yoctuned-<version>-licenses.txt               the terms of all that is linked into it
+//	yoctuned-<version>-licenses.txt               licences of everything linked into it
 //	yoctuned-serve-<version>-linux-{amd64,arm64}  its second build, which serves
 //	yoctuned-serve-<version>-source.tar.gz        the module of that build
 //	yoctuned-serve-<version>-licenses.txt         and its terms

@@ -1,6 +1,6 @@
-// Command synthtree writes the /proc and /sys of a board, made of facts, into an
-// empty folder, for use with `yoctuned --root DIR`. See package devicetest for
-// what such a tree can show and what only a kernel can.
+// Command synthtree writes a synthetic /proc and /sys of a board, derived from facts,
+// into an empty folder, for use with `yoctuned --root DIR`. See package devicetest for
+// the limits of such a tree.
 //
 //	go run ./internal/cmd/synthtree --board orin-nano-8gb DIR
 //	go run ./internal/cmd/synthtree --plan plan.json DIR     # as if flashed with the plan's layer

@@ -1,6 +1,5 @@
-// Package bbref asks bitbake's own parser what it makes of configuration text
-// and of generated layers, for tests that must not trust our own idea of the
-// language.
+// Package bbref parses configuration text and generated layers with bitbake's own
+// parser, as an independent reference for tests.
 //
 // The parser is the lib/bb that the Python package bitbake-setup bundles, in
 // build/bb-venv of the repository or where YOCTUNE_BITBAKE_VENV points. Without

@@ -1,5 +1,5 @@
-// Package machines makes, of the configuration of tests/series, one with a target
-// for every machine that meta-tegra has on a release.
+// Package machines extends the configuration of tests/series to a target for every
+// machine of a release of meta-tegra.
 package machines
 
 import (
