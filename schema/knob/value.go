@@ -2,10 +2,10 @@
 // sysctl names to files. It also holds what both programs must agree on about single
 // nodes: which must not be written, and which module provides one.
 //
-// The kernel rarely prints what it was told: it marks a choice with brackets,
-// separates vectors with tabs, turns 0x2a into 42 and pads CPU masks. Comparing
-// text would report drift that is not there, so both sides are brought to one
-// canonical form first. Nothing here touches a file.
+// The kernel rarely prints the text that was written: it marks a choice with brackets,
+// separates vectors with tabs, turns 0x2a into 42 and pads CPU masks. Comparing text would
+// report false drift, so both sides are converted to one canonical form first. Nothing here
+// opens a file.
 package knob
 
 import (

@@ -49,7 +49,7 @@ func Check() []error {
 			report("%s: Excludes returns %v, the fact has %v", f.Key, Excludes(f.Key), f.Excludes)
 		}
 		if f.Has(Moved) && f.Note == "" {
-			report("%s moved, nobody says where", f.Key)
+			report("%s moved, and its note does not name the new place", f.Key)
 		}
 		var seen []string
 		for _, v := range f.Variants {

@@ -66,7 +66,7 @@ const (
 	AutoLoad  = "autoload" // writing a value loads the module it names
 )
 
-// Variant is what some kernels' tables say alike.
+// Variant is an entry that the tables of several kernels share.
 type Variant struct {
 	Kernels []string `json:"kernels"`
 	Type    string   `json:"type"` // int, uint, ulong, u8, bool, string, vector, int(jiffies)
@@ -79,7 +79,7 @@ type Variant struct {
 	Configs []string `json:"configs,omitempty"` // #ifdef around the entry, without CONFIG_
 }
 
-// State is the answer to "has this kernel that parameter".
+// State is whether a kernel has a parameter.
 type State int
 
 const (
@@ -136,8 +136,8 @@ func Keys() []string {
 	return keys
 }
 
-// Lookup finds a parameter. One that is not found may exist all the same: the
-// facts are not complete.
+// Lookup returns the fact about a parameter. A parameter without a fact may exist: the
+// facts are incomplete.
 func Lookup(key string) (f Fact, ok bool) {
 	// One fact is a line of the file: a configuration that names ten parameters
 	// need not decode them all.
@@ -192,7 +192,8 @@ func Exclusive(key string) string {
 	return strings.TrimRight(common, "._")
 }
 
-// In answers for a kernel, given as a line ("5.15") or a version ("5.15.185").
+// In returns the parameter on a kernel, given as a line ("5.15") or a version
+// ("5.15.185").
 func (f Fact) In(kernel string) Presence {
 	line := lineOf(kernel)
 	var p Presence
@@ -229,11 +230,11 @@ func lineOf(kernel string) string {
 	return major + "." + minor
 }
 
-// Has tells whether the fact carries a tag.
+// Has reports whether the fact has a tag.
 func (f Fact) Has(tag string) bool { return slices.Contains(f.Tags, tag) }
 
-// Range is what a number must lie in: the limits of the table or the handler,
-// else those of the type. A nil end has no limit that is known.
+// Range returns the limits of a number, both inclusive: those of the table or the
+// handler, else those of the type. A nil limit is unknown.
 func (p Presence) Range() (low, high *int64) {
 	var a, z int64
 	switch p.Type {
@@ -242,7 +243,7 @@ func (p Presence) Range() (low, high *int64) {
 	case "uint":
 		a, z = 0, 1<<32-1
 	case "ulong":
-		// Its upper end is beyond int64: no limit that could be told.
+		// The upper limit does not fit into an int64.
 		if p.Min != nil {
 			return p.Min, p.Max
 		}
@@ -264,9 +265,9 @@ func (p Presence) Range() (low, high *int64) {
 	return low, high
 }
 
-// Nearest finds the parameter that was probably meant: the same last part under
-// another prefix, or the fewest letters changed. It finds nothing rather than
-// something far off.
+// Nearest returns the parameter that was probably meant: one with the same last component
+// under another prefix, else the one with the fewest edits. It returns false where none is
+// near.
 func Nearest(name string) (string, bool) {
 	best, limit := "", min(len(name)/4, 4)
 	last := name[strings.LastIndexAny(name, "./")+1:]

@@ -13,7 +13,7 @@ import (
 // Max is the largest NR_CPUS a kernel can be built with.
 const Max = 8192
 
-// ErrList says that a text is no list of processors.
+// ErrList means that a text is not a list of processors.
 var ErrList = errors.New("not a list of processors")
 
 // Parse returns the processors of a list, each once, ascending. An empty list has none.

@@ -31,7 +31,7 @@ const (
 	MaxModes = 64
 )
 
-// ErrTooLarge says that the text is beyond the bounds of a power mode file.
+// ErrTooLarge means that a text exceeds the bounds of a power mode file.
 var ErrTooLarge = errors.New("larger than a power mode file can be")
 
 // File is a power mode file.
@@ -363,7 +363,7 @@ func (p *parser) finish() {
 	p.fault(Dangling, "DEFAULT=%d, but no mode has this id", *p.file.Default)
 }
 
-// word tells whether a name is one: letters, digits and "_", at most 64.
+// word reports whether s is a name: letters, digits and "_", at most 64.
 func word(s string) bool {
 	if s == "" || len(s) > 64 {
 		return false
