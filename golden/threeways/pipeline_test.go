@@ -153,7 +153,7 @@ layer: {name: "box", maintainer: "x"}
 targets: cam: {board: "orin-nano-8gb", release: "scarthgap", pipelines: door: {
 	source: {kind: "file", path: "a.nv12", format: "nv12", width: 64, height: 64, live: true, fps: 5, time: "1ms"}
 	stages: {
-		pre: {kind: "preprocess", input: "source", width: 64, height: 64, time: 2000000}
+		pre: {kind: "preprocess", input: "source", width: 32, height: 32, time: 2000000}
 		dump: {kind: "postprocess", input: "pre", decode: "raw", time: "500us"}
 	}
 	sink: {kind: "ndjson", path: "/var/log/r", time: "1ms"}
@@ -182,8 +182,8 @@ target "cam" {
     stage "pre" {
       kind   = "preprocess"
       input  = "source"
-      width  = 64
-      height = 64
+      width  = 32
+      height = 32
       time   = "2ms"
     }
     stage "dump" {
@@ -217,7 +217,7 @@ target "cam" {
   targets: { cam: { board: 'orin-nano-8gb', release: 'scarthgap', pipelines: { door: {
     source: { kind: 'file', path: 'a.nv12', format: 'nv12', width: 64, height: 64, live: true, fps: 5, time: '1ms' },
     stages: {
-      pre: { kind: 'preprocess', input: 'source', width: 64, height: 64, time: '2ms' },
+      pre: { kind: 'preprocess', input: 'source', width: 32, height: 32, time: '2ms' },
       dump: { kind: 'postprocess', input: 'pre', decode: 'raw', time: '500us' },
     },
     sink: { kind: 'ndjson', path: '/var/log/r', time: '1ms' },
