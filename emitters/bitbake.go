@@ -7,6 +7,7 @@ import (
 
 	"github.com/yoctune/yoctune/emitters/quote"
 	"github.com/yoctune/yoctune/internal/lazyregexp"
+	"github.com/yoctune/yoctune/schema/formats/bitbake"
 )
 
 // ReadBitBake returns what a configuration file, recipe, include or append of a
@@ -36,11 +37,11 @@ func readBitBake(name string, text []byte, machines []string, causes []cause) []
 	for _, a := range Assignments(string(text)) {
 		var id string
 		for _, c := range causes {
-			if c.offset >= end && c.offset <= a.start || id == "" && c.offset > a.start && c.offset < a.end {
+			if c.offset >= end && c.offset <= a.Start || id == "" && c.offset > a.Start && c.offset < a.End {
 				id = c.ref.ID
 			}
 		}
-		end = a.end
+		end = a.End
 		if !settings && (strings.ContainsAny(a.Name, "[$") || dynamic(a.Value)) {
 			continue
 		}
@@ -85,43 +86,18 @@ var gated = lazyregexp.New(`[A-Za-z0-9+._-]+\.inc\b`)
 // included is the file that [Gate] pulls in.
 func included(text string) string { return gated.FindString(text) }
 
-// Assignment sets a bitbake variable.
-type Assignment struct {
-	Name  string // with overrides and flag, as it stands there
-	Op    string // =, :=, +=, =+, .=, =.
-	Value string // without quotes; continued lines are joined, with one blank for their indentation
-	Line  int    // from 1
-
-	start, end int // offsets in the text; the line feed is outside
-}
-
-var assignment = lazyregexp.New(`^([A-Za-z0-9_.+/\${}:-]+?(?:\[[A-Za-z0-9_.+-]+\])?)\s*(:=|\+=|=\+|\.=|=\.|=)\s*(?:"(.*)"|'(.*)')$`)
-
 // Assignments reads the assignments of a file, apart from those with ?= and ??=,
-// which give way to any other.
-func Assignments(text string) []Assignment {
-	var out []Assignment
-	offset := 0
-	lines := strings.SplitAfter(text, "\n")
-	for i := 0; i < len(lines); i++ {
-		a := Assignment{Line: i + 1, start: offset}
-		offset += len(lines[i])
-		s := strings.TrimRight(lines[i], " \t\r\n")
-		for strings.HasSuffix(s, `\`) && !strings.HasPrefix(s, "#") && i+1 < len(lines) {
-			i++
-			offset += len(lines[i])
-			next := strings.TrimRight(lines[i], " \t\r\n")
-			s = strings.TrimSuffix(s, `\`)
-			if rest := strings.TrimLeft(next, " \t"); rest != next {
-				s, next = strings.TrimRight(s, " \t")+" ", rest
-			}
-			s += next
-		}
-		m := assignment.FindStringSubmatch(s)
-		if m == nil {
+// which give way to any other, and those to variables of a recipe's shell. A name
+// includes its flag.
+func Assignments(text string) []bitbake.Assignment {
+	var out []bitbake.Assignment
+	for _, a := range bitbake.Assignments(text) {
+		if a.Exported || a.Op == "?=" || a.Op == "??=" {
 			continue
 		}
-		a.Name, a.Op, a.Value, a.end = m[1], m[2], m[3]+m[4], offset-len(lines[i])+len(strings.TrimRight(lines[i], "\n"))
+		if a.Flag != "" {
+			a.Name += "[" + a.Flag + "]"
+		}
 		out = append(out, a)
 	}
 	return out

@@ -11,20 +11,17 @@ import (
 	"github.com/yoctune/yoctune/internal/lazyregexp"
 	"github.com/yoctune/yoctune/schema/facts/board"
 	"github.com/yoctune/yoctune/schema/facts/release"
+	"github.com/yoctune/yoctune/schema/formats/bitbake"
 )
 
 // assignment is a line of a .conf file or recipe that sets a variable.
 type assignment struct {
+	bitbake.Assignment
 	base      string   // without overrides
-	flag      string   // VAR[flag]
 	op        string   // "=", "append", "prepend", "remove", ...
 	overrides []string // that are neither an operation nor part of the name
-	value     string
-	old       bool   // written with the operators of before honister
-	name      string // as written
+	old       bool     // written with the operators of before honister
 }
-
-var variable = lazyregexp.New(`^(?:export\s+)?([A-Za-z0-9_][A-Za-z0-9_.+/${}:@-]*)(\[[A-Za-z0-9_+.-]+\])?\s*(\?\?=|\?=|:=|\+=|=\+|\.=|=\.|=)\s*(["'].*)$`)
 
 // oldOperator is FOO_append or FOO_append_machine. Only lower-case names follow,
 // as overrides are.
@@ -32,27 +29,14 @@ var oldOperator = lazyregexp.New(`^([A-Z0-9_]*[A-Z0-9])_(append|prepend|remove)(
 
 // parseAssignment reads a logical line.
 func parseAssignment(line string) (assignment, bool) {
-	m := variable.FindStringSubmatch(line)
-	if m == nil {
+	parsed, ok := bitbake.ParseAssignment(line)
+	if !ok {
 		return assignment{}, false
 	}
-	value := m[4]
-	mark := value[0]
-	value = strings.TrimRight(value, " \t")
-	if len(value) < 2 || value[len(value)-1] != mark {
-		return assignment{}, false
-	}
-	value = value[1 : len(value)-1]
-	a := assignment{name: m[1], flag: strings.Trim(m[2], "[]"), op: m[3], value: value}
-	parts := strings.Split(m[1], ":")
-	a.base = parts[0]
-	for _, p := range parts[1:] {
-		switch p {
-		case "append", "prepend", "remove":
-			a.op = p
-		default:
-			a.overrides = append(a.overrides, strings.TrimPrefix(p, quote.OverridePrefix))
-		}
+	a := assignment{Assignment: parsed}
+	a.base, a.op, a.overrides = parsed.Split()
+	for i, o := range a.overrides {
+		a.overrides[i] = strings.TrimPrefix(o, quote.OverridePrefix)
 	}
 	if o := oldOperator.FindStringSubmatch(a.base); o != nil {
 		a.old, a.base, a.op = true, o[1], o[2]
@@ -218,7 +202,7 @@ func (r *recipe) applies(a assignment) string {
 func setters() map[string]func(*recipe, *Line, assignment) {
 	build := func(read func(*Line, string) (string, bool), names ...string) func(*recipe, *Line, assignment) {
 		return func(r *recipe, l *Line, a assignment) {
-			if v, ok := read(l, strings.TrimSpace(a.value)); ok {
+			if v, ok := read(l, strings.TrimSpace(a.Value)); ok {
 				r.im.set(l, v, append([]string{"build"}, names...)...)
 			}
 		}
@@ -291,8 +275,8 @@ func (r *recipe) assign(l *Line, a assignment) {
 		im.refuses(l, a.base, to)
 		return
 	}
-	if a.base == "do_fetch" && a.flag == "number_threads" {
-		if v, ok := count(l, a.value); ok {
+	if a.base == "do_fetch" && a.Flag == "number_threads" {
+		if v, ok := count(l, a.Value); ok {
 			im.set(l, v, "build", "parallel", "downloads")
 		}
 		return
@@ -310,8 +294,8 @@ func (r *recipe) assign(l *Line, a assignment) {
 		l.trap(HiddenAppends)
 		l.leftf("%s still takes it; newer releases stop the build", im.release.Name)
 		return
-	case set == nil || a.flag != "":
-		l.leftf("yoctune has no field for %s", clean(a.name))
+	case set == nil || a.Flag != "":
+		l.leftf("yoctune has no field for %s", clean(a.Name))
 		return
 	}
 	if r.ofRecipes(l, a) {
@@ -321,7 +305,7 @@ func (r *recipe) assign(l *Line, a assignment) {
 		l.left(why)
 		return
 	}
-	if a.op == "append" && !strings.HasPrefix(a.value, " ") && a.value != "" && words(a.base) {
+	if a.op == "append" && !strings.HasPrefix(a.Value, " ") && a.Value != "" && words(a.base) {
 		l.trap(FusedAppend)
 		l.adjusted("without a leading space the first word joins the previous one")
 	}
@@ -407,7 +391,7 @@ func plain(l *Line, value string) (string, bool) {
 
 // mirrors reads pairs of a pattern and a URL.
 func (r *recipe) mirrors(l *Line, a assignment, standard string, names ...string) {
-	tokens := strings.Fields(strings.ReplaceAll(a.value, `\n`, " "))
+	tokens := strings.Fields(strings.ReplaceAll(a.Value, `\n`, " "))
 	if len(tokens)%2 != 0 {
 		l.trap(MirrorURL)
 		l.leftf("mirrors are pairs of a pattern and a URL, and these are %d words", len(tokens))
@@ -464,7 +448,7 @@ func (r *recipe) premirrors(l *Line, a assignment) {
 }
 
 func (r *recipe) inheritAll(l *Line, a assignment) {
-	for _, w := range strings.Fields(a.value) {
+	for _, w := range strings.Fields(a.Value) {
 		if w == "rm_work" {
 			r.im.set(l, fmt.Sprint(!a.removes()), "build", "rmWork")
 			continue
@@ -482,7 +466,7 @@ func (r *recipe) packages(l *Line, a assignment, action string) {
 		l.left(`removal from a list is weaker than an exclusion, for which there is packages: NAME: "exclude"`)
 		return
 	}
-	for _, w := range strings.Fields(a.value) {
+	for _, w := range strings.Fields(a.Value) {
 		switch {
 		case expands(l, w):
 		case !word(w):
@@ -496,7 +480,7 @@ func (r *recipe) packages(l *Line, a assignment, action string) {
 }
 
 func (r *recipe) autoload(l *Line, a assignment) {
-	for _, w := range strings.Fields(a.value) {
+	for _, w := range strings.Fields(a.Value) {
 		if expands(l, w) {
 			continue
 		}
@@ -513,13 +497,13 @@ func (r *recipe) kernelArgs(l *Line, a assignment) {
 		l.left("yoctune adds kernel arguments and removes none")
 		return
 	}
-	r.im.arguments(l, a.value)
+	r.im.arguments(l, a.Value)
 }
 
 // powerDefault turns the id of a stock mode into its name.
 func (r *recipe) powerDefault(l *Line, a assignment) {
 	im := r.im
-	value := strings.TrimSpace(a.value)
+	value := strings.TrimSpace(a.Value)
 	if value == "" {
 		l.understood("the BSP's own default")
 		return
@@ -558,7 +542,7 @@ func modeNames(t board.Table) string {
 
 func (r *recipe) kernelProvider(l *Line, a assignment) {
 	rel := r.im.release
-	switch value := strings.TrimSpace(a.value); value {
+	switch value := strings.TrimSpace(a.Value); value {
 	case rel.Provider:
 		l.understood("it is the release's own")
 	case rel.RTProvider:
@@ -602,7 +586,7 @@ func (r *recipe) list(l *Line, a assignment, names ...string) {
 		return
 	}
 	var words []string
-	for _, w := range strings.Fields(a.value) {
+	for _, w := range strings.Fields(a.Value) {
 		if !expands(l, w) {
 			words = append(words, w)
 		}
@@ -615,7 +599,7 @@ func (r *recipe) hosts(l *Line, a assignment) { r.list(l, a, "build", "downloads
 func (r *recipe) rmWorkExclude(l *Line, a assignment) { r.list(l, a, "build", "rmWorkExclude") }
 
 func (r *recipe) signatures(l *Line, a assignment) {
-	switch a.value {
+	switch a.Value {
 	case "OEBasicHash":
 		r.im.set(l, "true", "build", "hashserve", "off")
 	case "OEEquivHash":
@@ -626,7 +610,7 @@ func (r *recipe) signatures(l *Line, a assignment) {
 }
 
 func (r *recipe) packageClasses(l *Line, a assignment) {
-	for i, w := range strings.Fields(a.value) {
+	for i, w := range strings.Fields(a.Value) {
 		format, ok := strings.CutPrefix(w, "package_")
 		if i > 0 || !ok {
 			l.part(clean(w), "a configuration has one format of packages")
@@ -645,7 +629,7 @@ func (r *recipe) ofRecipes(l *Line, a assignment) bool {
 	if !ok || !word(name) {
 		return false
 	}
-	if v, ok := jobs(l, strings.TrimSpace(a.value)); ok {
+	if v, ok := jobs(l, strings.TrimSpace(a.Value)); ok {
 		r.im.set(l, v, "build", "parallel", "recipes", name)
 	}
 	return true
@@ -656,7 +640,7 @@ func (r *recipe) imageFeatures(l *Line, a assignment) {
 		l.left("yoctune adds to the list and removes nothing")
 		return
 	}
-	for _, w := range strings.Fields(a.value) {
+	for _, w := range strings.Fields(a.Value) {
 		if w == "debug-tweaks" && !r.im.release.DebugTweaks && !a.removes() {
 			l.trap(RefusedFeature)
 			l.part(w, "%s refuses it; write %s", r.im.release.Name, debugTweaksFix())
@@ -673,7 +657,7 @@ func (r *recipe) imageFeatures(l *Line, a assignment) {
 }
 
 func (r *recipe) distroFeatures(l *Line, a assignment) {
-	for _, w := range strings.Fields(a.value) {
+	for _, w := range strings.Fields(a.Value) {
 		if (w == "systemd" || w == "usrmerge") && !a.removes() {
 			l.note("%s comes with the layer: it sets INIT_MANAGER", w)
 			continue
@@ -683,7 +667,7 @@ func (r *recipe) distroFeatures(l *Line, a assignment) {
 }
 
 func (r *recipe) initManager(l *Line, a assignment) {
-	if a.value == "systemd" {
+	if a.Value == "systemd" {
 		l.understood("the layer sets it")
 		return
 	}
@@ -700,7 +684,7 @@ func debugTweaksFix() string {
 }
 
 func (r *recipe) srcURI(l *Line, a assignment) {
-	for _, w := range strings.Fields(a.value) {
+	for _, w := range strings.Fields(a.Value) {
 		name, ok := strings.CutPrefix(w, "file://")
 		name, _, _ = strings.Cut(name, ";")
 		if !ok {
@@ -729,7 +713,7 @@ func (r *recipe) given(base string) (string, bool) {
 
 func (r *recipe) rdepends(l *Line, a assignment) {
 	l.left("a dependency of a recipe; packages of an image go under packages")
-	if r.allarch != nil && (strings.Contains(a.value, "tegra") || strings.Contains(a.value, "jetson") || strings.Contains(a.value, "kernel-module")) {
+	if r.allarch != nil && (strings.Contains(a.Value, "tegra") || strings.Contains(a.Value, "jetson") || strings.Contains(a.Value, "kernel-module")) {
 		l.trap(PackageArch)
 		l.note("%s inherits allarch", nth(r.allarch))
 	}

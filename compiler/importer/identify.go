@@ -160,26 +160,26 @@ func (im *importer) clues() clues {
 				c.requires[ofMachine] = strings.TrimSuffix(strings.TrimSpace(file), ".conf")
 			}
 			a, ok := parseAssignment(text)
-			if !ok || a.flag != "" {
+			if !ok || a.Flag != "" {
 				continue
 			}
 			switch {
 			case a.base == "MACHINEOVERRIDES" && ofMachine != "":
-				for w := range strings.SplitSeq(a.value, ":") {
+				for w := range strings.SplitSeq(a.Value, ":") {
 					if word(w) {
 						c.overrides[ofMachine] = append(c.overrides[ofMachine], w)
 					}
 				}
 			case strings.HasPrefix(a.base, "LAYERSERIES_COMPAT_"):
-				c.series = append(c.series, strings.Fields(a.value)...)
-			case a.base == "MACHINE" && word(a.value) && ofMachine == "" && path.Base(path.Dir(s.Name)) != "distro":
-				c.machines = append(c.machines, a.value)
+				c.series = append(c.series, strings.Fields(a.Value)...)
+			case a.base == "MACHINE" && word(a.Value) && ofMachine == "" && path.Base(path.Dir(s.Name)) != "distro":
+				c.machines = append(c.machines, a.Value)
 			case a.base == "BBFILE_COLLECTIONS":
-				if words := strings.Fields(a.value); len(words) > 0 {
+				if words := strings.Fields(a.Value); len(words) > 0 {
 					c.collection = words[0]
 				}
-			case strings.HasPrefix(a.base, "BBFILE_PRIORITY_") && len(a.value) <= 2 && scalar(a.value) == a.value:
-				c.priority = a.value
+			case strings.HasPrefix(a.base, "BBFILE_PRIORITY_") && len(a.Value) <= 2 && scalar(a.Value) == a.Value:
+				c.priority = a.Value
 			}
 		}
 	}

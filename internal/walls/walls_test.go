@@ -19,6 +19,8 @@ var (
 		module + "/compiler", module + "/emitters",
 		"cuelang.org", "github.com/hashicorp/hcl", "github.com/google/go-jsonnet", "github.com/zclconf/go-cty",
 	}
+	// Reading or writing anything outside the arguments needs one of these.
+	inputOutput = []string{"os", "net", "syscall", "plugin", "unsafe", "runtime/cgo", "C"}
 	servers = []string{"net/http", "crypto/tls", "google.golang.org/grpc", "github.com/nats-io", "modernc.org/sqlite"}
 )
 

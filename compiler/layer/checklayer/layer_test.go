@@ -54,7 +54,7 @@ func TestWrongCheckoutsAreNamed(t *testing.T) {
 		{"L4T branch of the series", func(o *Options) { o.Release = "scarthgap-l4t-r35.x" }, ""},
 		{"unknown machine", func(o *Options) { o.Machine = "jetson-b" }, "it has: jetson-a"},
 		{"machine with a path", func(o *Options) { o.Machine = "../jetson-a" }, "--machine"},
-		{"extra layer that is none", func(o *Options) { o.Extra = []string{"/"} }, "--extra-layer"},
+		{"extra layer that is none", func(o *Options) { o.Extra = []string{t.TempDir()} }, "--extra-layer"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			o := good

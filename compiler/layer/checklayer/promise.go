@@ -9,6 +9,7 @@ import (
 	"github.com/yoctune/yoctune/emitters"
 	"github.com/yoctune/yoctune/schema/facts/board"
 	"github.com/yoctune/yoctune/schema/facts/release"
+	"github.com/yoctune/yoctune/schema/formats/bitbake"
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
@@ -32,17 +33,8 @@ func linesOf(f emitters.File) []line {
 		if m.Kind != emitters.Variable || strings.ContainsAny(m.Name, "[$") {
 			continue
 		}
-		a := line{File: f.Path, Number: m.Line, Op: cmp.Or(m.Op, "="), Value: m.Value}
-		for i, o := range strings.Split(m.Name, ":") {
-			switch {
-			case i == 0:
-				a.Variable = o
-			case o == "append", o == "prepend", o == "remove":
-				a.Op = o
-			default:
-				a.Over = append(a.Over, o)
-			}
-		}
+		a := line{File: f.Path, Number: m.Line, Value: m.Value}
+		a.Variable, a.Op, a.Over = bitbake.Assignment{Name: m.Name, Op: cmp.Or(m.Op, "=")}.Split()
 		out = append(out, a)
 	}
 	return out
