@@ -54,7 +54,11 @@ def yoctune_nvfancontrol_merge(stock, ours, wanted, stock_name, ours_name):
             words = line.split('#')[0].split()
             if not words:
                 continue
-            if words[0] == 'TMARGIN' and len(words) > 1:
+            if opened and words[0] != '}':
+                if len(words) != 4 or not all(re.fullmatch('[0-9]{1,6}', w) and int(w) <= 100000 for w in words):
+                    raise ValueError('%s:%d: a point of profile %s is TEMP HYST PWM RPM' % (stock_name, start + i + 1, opened))
+                full = max(full, int(words[3]))
+            elif words[0] == 'TMARGIN' and len(words) > 1:
                 margin = words[1] == 'ENABLED'
             elif words[0] == 'GROUP_MAX_TEMP' and len(words) > 1:
                 limit = max(limit, int(words[1]))
@@ -65,8 +69,6 @@ def yoctune_nvfancontrol_merge(stock, ours, wanted, stock_name, ours_name):
                 known[opened] = [i, None]
             elif words[0] == '}' and opened:
                 known[opened][1], opened = i, None
-            elif opened and len(words) == 4:
-                full = max(full, int(words[3]))
         if profiles and not limit:
             raise ValueError('%s: the fan lacks GROUP_MAX_TEMP' % at)
         for name, span in known.items():

@@ -2,7 +2,6 @@ package power_test
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"regexp"
 	"slices"
 	"strconv"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/yoctune/yoctune/emitters/emittest"
 	"github.com/yoctune/yoctune/schema/formats/nvpmodel"
 )
 
@@ -74,33 +74,8 @@ func corpus() []string {
 	}
 	big.WriteString("\n# mandatory section to configure the default mode\n< PM_CONFIG DEFAULT=2 >\n< FAN_CONFIG DEFAULT=quiet >\n")
 	seeds := []string{stockTable, big.String(), strings.ReplaceAll(stockTable, "\n", "\r\n"), strings.ReplaceAll(stockTable, "< ", "<"), "", "#\n", "<>\n", "junk\n"}
-	all := slices.Clone(seeds)
-	random := rand.New(rand.NewPCG(1, 2))
 	damage := []string{"<", ">", "#", " ", "=", "\t", "/", "NAME", "-1", "0x1", "# x", "< /POWER_MODEL >", "< NEW A=1 >", "< POWER_MODEL ID=0 NAME=15W >", "GPU MAX_FREQ 1"}
-	for range 2000 {
-		lines := strings.SplitAfter(seeds[random.IntN(3)], "\n")
-		for range 1 + random.IntN(3) {
-			i, j := random.IntN(len(lines)), random.IntN(len(lines))
-			switch random.IntN(5) {
-			case 0:
-				lines[i] = ""
-			case 1:
-				lines[i] += lines[j]
-			case 2:
-				lines[i], lines[j] = lines[j], lines[i]
-			case 3:
-				at := random.IntN(len(lines[i]) + 1)
-				lines[i] = lines[i][:at] + damage[random.IntN(len(damage))] + lines[i][at:]
-			case 4:
-				if n := len(lines[i]); n > 0 {
-					at := random.IntN(n)
-					lines[i] = lines[i][:at] + lines[i][at+1:]
-				}
-			}
-		}
-		all = append(all, strings.Join(lines, ""))
-	}
-	return all
+	return append(seeds, emittest.Mutate(2000, seeds[:3], damage)...)
 }
 
 var atLine = regexp.MustCompile(`^stock:(\d+): `)
