@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -262,180 +260,20 @@ func (e *engine) startStep(wg *sync.WaitGroup, hard context.Context, k int) {
 	}
 }
 
-// runSource fills free frames until there are no more, soft ends, or reading
-// fails.
-func (e *engine) runSource(soft, hard context.Context) {
-	defer e.queues[0].close()
-	defer context.AfterFunc(soft, e.source.Interrupt)()
-	pace := newPacer(e.source.Format().Rate.Period(), e.clock)
-	track := e.trace.Track(idSource, 0, "")
-	leftOut, short := e.reasonFor(reasonLevel), e.reasonFor(reasonReserve)
-	kept := int64(-1 << 62) // capture of the last frame that was not left out
-	camera, _ := e.source.(source.SelfPaced)
-	begun := false
-	for n := uint64(0); e.limit == 0 || n < e.limit; n++ {
-		var due int64
-		if e.live && camera == nil {
-			var ok bool
-			if due, ok = pace.wait(soft); !ok {
-				e.ended(reasonStopped)
-				return
-			}
-		}
-		i := none
-		if soft.Err() == nil {
-			select {
-			case i = <-e.free:
-			case <-soft.Done():
-			}
-		}
-		if i == none {
-			e.ended(reasonStopped)
-			return
-		}
-		if !e.live && !e.waitForReserve(soft) {
-			e.free <- i
-			e.ended(reasonStopped)
-			return
-		}
-		f := &e.frames[i]
-		began := e.clock.Now()
-		var err error
-		if camera != nil {
-			var lost int
-			lost, err = camera.Capture(f)
-			began = f.Arrived // not since when it was waited for
-			if lost > 0 {
-				gone := uint64(min(lost, math.MaxInt32)) // more is a source that cannot count
-				if e.limit > 0 {
-					gone = min(gone, e.limit-n-1)
-				}
-				e.ledger.lost(gone)
-				e.recent.lose(int(gone))
-				n += gone
-			}
-		} else {
-			err = source.ReadInto(e.source, f)
-		}
-		now := e.clock.Now()
-		switch {
-		case errors.Is(err, io.EOF):
-			e.free <- i
-			e.ended(reasonEnd)
-			return
-		case err != nil && soft.Err() != nil:
-			e.free <- i
-			e.ended(reasonStopped)
-			return
-		case errors.Is(err, frame.ErrLost):
-			e.free <- i
-			e.ledger.read()
-			e.ledger.failed(n, idSource, err)
-			continue
-		case err != nil:
-			e.free <- i
-			e.ledger.read()
-			e.ledger.failed(n, idSource, err)
-			e.fail(fmt.Errorf("source, frame %d: %w", n, err))
-			e.ended(reasonError)
-			return
-		}
-		e.ledger.read()
-		e.reads.add(now - began)
-		e.reading.add(1, now-began)
-		e.filled.Add(uint64(f.Copies))
-		switch {
-		case camera != nil:
-			due = f.Capture
-		case !e.live:
-			due = now
-		}
-		f.ID, f.Capture, f.Entered = n, due, due
-		f.Level, f.Admitted = e.level.Load(), false
-		if !begun {
-			begun = true
-			e.mu.Lock()
-			e.first = due
-			e.mu.Unlock()
-		}
-		track.Span(n, began, now, 0, false)
-		// A source gives frames at its rate; a level below wants fewer, and
-		// leaves them out before any work.
-		if len(e.levels) > 0 {
-			if p := int64(e.levels[f.Level].Period); p > 0 && due-kept < p-int64(pace.period)/2 {
-				e.drop(i, leftOut)
-				continue
-			}
-		}
-		if e.live && e.belowReserve() && int(f.Level) >= len(e.levels)-1 {
-			e.drop(i, short)
-			continue
-		}
-		kept = due
-		e.handOver(hard, 0, i, fromSource)
-	}
-	e.ended(reasonLimit)
-}
-
-// belowReserve reports whether less memory is free than the budget keeps.
-func (e *engine) belowReserve() bool { return e.reserve != nil && e.reserve() != "" }
-
-// waitForReserve waits for enough free memory. It returns false when soft ends first.
-func (e *engine) waitForReserve(soft context.Context) bool {
-	for e.belowReserve() {
-		t := time.NewTimer(50 * time.Millisecond)
-		select {
-		case <-t.C:
-		case <-soft.Done():
-			t.Stop()
-			return false
-		}
-	}
-	return true
-}
-
 // watch drops frames that grew too old while they wait, and settles those whose
 // stage is past its deadline, whatever the workers do meanwhile.
 func (e *engine) watch(finished <-chan struct{}, hard context.Context, stop func()) {
-	period := time.Duration(0)
-	shorter := func(d time.Duration) {
-		if d = min(max(d/8, time.Millisecond), 50*time.Millisecond); period == 0 || d < period {
-			period = d
-		}
-	}
-	if e.maxAge > 0 {
-		shorter(time.Duration(e.maxAge))
-	}
-	for k := range e.steps {
-		if d := e.steps[k].deadline; d > 0 {
-			shorter(d)
-		}
-	}
+	period := e.watchPeriod()
 	if period == 0 {
 		return
 	}
 	tick := time.NewTicker(period)
 	defer tick.Stop()
 	old := make([]int, 16)
-	for {
-		select {
-		case <-finished:
-			return
-		case <-hard.Done():
-			return
-		case <-tick.C:
-		}
+	for e.nextTick(tick, finished, hard) {
 		now := e.clock.Now()
-		for k, q := range e.queues {
-			for e.maxAge > 0 {
-				n := q.expire(old, func(i int) bool { return now-e.frames[i].Capture > e.maxAge })
-				for _, i := range old[:n] {
-					e.drop(i, e.reasons[k].old)
-				}
-				if n < len(old) {
-					break
-				}
-			}
+		if e.maxAge > 0 {
+			e.dropOld(now, old)
 		}
 		for _, in := range e.workers {
 			if in.s.deadline == 0 {
@@ -449,6 +287,54 @@ func (e *engine) watch(finished <-chan struct{}, hard context.Context, stop func
 	}
 }
 
+// watchPeriod is how often watch looks: an eighth of the shortest limit, 0 without one.
+func (e *engine) watchPeriod() time.Duration {
+	shortest := time.Duration(e.maxAge)
+	for k := range e.steps {
+		if d := e.steps[k].deadline; d > 0 && (shortest == 0 || d < shortest) {
+			shortest = d
+		}
+	}
+	if shortest == 0 {
+		return 0
+	}
+	return min(max(shortest/8, time.Millisecond), 50*time.Millisecond)
+}
+
+// nextTick waits for the tick. It returns false when the run is over.
+func (e *engine) nextTick(tick *time.Ticker, finished <-chan struct{}, hard context.Context) bool {
+	select {
+	case <-finished:
+		return false
+	case <-hard.Done():
+		return false
+	case <-tick.C:
+		return true
+	}
+}
+
+// dropOld drops the waiting frames that are older than the maximum age. It takes as many
+// at once as old has room for.
+func (e *engine) dropOld(now int64, old []int) {
+	for k, q := range e.queues {
+		for n := len(old); n == len(old); {
+			n = q.expire(old, func(i int) bool { return now-e.frames[i].Capture > e.maxAge })
+			for _, i := range old[:n] {
+				e.drop(i, e.reasons[k].old)
+			}
+		}
+	}
+}
+
+// windowControl acts on each window of a run.
+type windowControl struct {
+	e      *engine
+	start  int64 // ns
+	looked int64 // when the batch sizes were adjusted, ns
+	levels *trace.Counter
+	depth  []*trace.Counter // by queue
+}
+
 // control looks at each window of the run: it moves along the ladder, and keeps
 // the trace of a window that missed the target.
 func (e *engine) control(finished <-chan struct{}, hard context.Context) {
@@ -457,56 +343,60 @@ func (e *engine) control(finished <-chan struct{}, hard context.Context) {
 	}
 	tick := time.NewTicker(degrade.Window)
 	defer tick.Stop()
-	levels, depth := e.trace.Counter("degrade level"), make([]*trace.Counter, len(e.queues))
-	for k := range depth {
-		depth[k] = e.trace.Counter("queue " + e.id(k))
+	c := windowControl{e: e, levels: e.trace.Counter("degrade level"), depth: make([]*trace.Counter, len(e.queues))}
+	for k := range c.depth {
+		c.depth[k] = e.trace.Counter("queue " + e.id(k))
 	}
-	start := e.clock.Now()
-	looked := start
-	levels.Set(start, 0)
-	for {
-		select {
-		case <-finished:
-			return
-		case <-hard.Done():
-			return
-		case <-tick.C:
-		}
-		now := e.clock.Now()
-		for k, q := range e.queues {
-			depth[k].Set(now, int64(q.len()))
-		}
-		in := e.recent.take()
-		if e.hot != nil {
-			in.Hot = e.hot()
-		}
-		if in.Hot == "" && e.reserve != nil {
-			in.Hot = e.reserve()
-		}
-		if e.breach != nil && e.target > 0 && in.Done > 0 && int64(in.P95) > e.target {
-			e.breach(now)
-		}
-		if e.use != nil && now-looked >= int64(degrade.Interval) {
-			e.adjustBatches(now, time.Duration(now-looked))
-			looked = now
-		}
-		if e.ladder == nil {
-			continue
-		}
-		for k := range e.steps {
-			in.Bottleneck = max(in.Bottleneck, time.Duration(e.cost[k].perFrame()))
-		}
-		was := e.level.Load()
-		d := e.ladder.Step(time.Duration(now-start), in)
-		if d.Moved {
-			e.level.Store(int32(d.Level))
-			for k := range e.steps {
-				e.cost[k].reset()
-			}
-			levels.Set(now, int64(d.Level))
-			e.event(Event{At: now, Kind: EventLevel, From: int(was), To: d.Level, Why: d.Why})
-		}
+	c.start = e.clock.Now()
+	c.looked = c.start
+	c.levels.Set(c.start, 0)
+	for e.nextTick(tick, finished, hard) {
+		c.endWindow(e.clock.Now())
 	}
+}
+
+// endWindow acts on the window that ends at now.
+func (c *windowControl) endWindow(now int64) {
+	e := c.e
+	for k, q := range e.queues {
+		c.depth[k].Set(now, int64(q.len()))
+	}
+	in := e.recent.take()
+	if e.hot != nil {
+		in.Hot = e.hot()
+	}
+	if in.Hot == "" && e.reserve != nil {
+		in.Hot = e.reserve()
+	}
+	if e.breach != nil && e.target > 0 && in.Done > 0 && int64(in.P95) > e.target {
+		e.breach(now)
+	}
+	if e.use != nil && now-c.looked >= int64(degrade.Interval) {
+		e.adjustBatches(now, time.Duration(now-c.looked))
+		c.looked = now
+	}
+	if e.ladder != nil {
+		c.moveLevel(now, in)
+	}
+}
+
+// moveLevel moves along the ladder if the window calls for it.
+func (c *windowControl) moveLevel(now int64, in degrade.Input) {
+	e := c.e
+	for k := range e.steps {
+		in.Bottleneck = max(in.Bottleneck, time.Duration(e.cost[k].perFrame()))
+	}
+	was := e.level.Load()
+	d := e.ladder.Step(time.Duration(now-c.start), in)
+	if !d.Moved {
+		return
+	}
+	e.level.Store(int32(d.Level))
+	for k := range e.steps {
+		e.cost[k].reset()
+	}
+	c.levels.Set(now, int64(d.Level))
+	e.event(Event{At: now, Kind: EventLevel, From: int(was), To: d.Level, Why: d.Why})
 }
 
 // adjustBatches sets how many frames are taken at once by how busy the busiest stage was. It
@@ -614,40 +504,4 @@ func (e *engine) err(stuck bool) error {
 			ErrFrames, n, e.ledger.fates.Read, first.Frame, first.Stage, first.Err)
 	}
 	return nil
-}
-
-// pacer releases a frame each period, as a camera does.
-type pacer struct {
-	period time.Duration
-	clock  frame.Clock
-	next   int64
-	timer  *time.Timer
-}
-
-func newPacer(period time.Duration, c frame.Clock) *pacer {
-	t := time.NewTimer(time.Hour)
-	t.Stop()
-	return &pacer{period: period, clock: c, timer: t}
-}
-
-// wait returns the time the frame was due. A source that has fallen behind by a
-// whole period starts counting anew: a camera does not deliver late frames in a
-// burst.
-func (p *pacer) wait(ctx context.Context) (due int64, ok bool) {
-	now := p.clock.Now()
-	if p.next == 0 || now-p.next > int64(p.period) {
-		p.next = now
-	}
-	due = p.next
-	p.next += int64(p.period)
-	if d := time.Duration(due - now); d > 0 {
-		p.timer.Reset(d)
-		select {
-		case <-p.timer.C:
-		case <-ctx.Done():
-			p.timer.Stop()
-			return 0, false
-		}
-	}
-	return due, ctx.Err() == nil
 }

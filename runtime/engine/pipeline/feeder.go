@@ -1,0 +1,218 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"time"
+
+	"github.com/yoctune/yoctune/runtime/engine/pipeline/frame"
+	"github.com/yoctune/yoctune/runtime/engine/pipeline/source"
+	"github.com/yoctune/yoctune/runtime/engine/trace"
+)
+
+// feeder fills free frames from the source.
+type feeder struct {
+	e       *engine
+	camera  source.SelfPaced // the source, if it sets its own pace; else nil
+	pace    *pacer
+	track   *trace.Track
+	leftOut dropReason // the level has a lower rate
+	short   dropReason // too little memory is free
+	n       uint64     // number of the frame
+	begun   bool       // a frame was read
+	kept    int64      // capture of the last frame that was not left out, ns
+}
+
+// runSource fills free frames until there are no more, soft ends, or reading
+// fails.
+func (e *engine) runSource(soft, hard context.Context) {
+	defer e.queues[0].close()
+	defer context.AfterFunc(soft, e.source.Interrupt)()
+	r := feeder{
+		e: e, pace: newPacer(e.source.Format().Rate.Period(), e.clock), track: e.trace.Track(idSource, 0, ""),
+		leftOut: e.reasonFor(reasonLevel), short: e.reasonFor(reasonReserve), kept: -1 << 62,
+	}
+	r.camera, _ = e.source.(source.SelfPaced)
+	for ; e.limit == 0 || r.n < e.limit; r.n++ {
+		if reason := r.feed(soft, hard); reason != "" {
+			e.ended(reason)
+			return
+		}
+	}
+	e.ended(reasonLimit)
+}
+
+// feed reads one frame and hands it over. It returns why the source ended, "" if it did not.
+func (r *feeder) feed(soft, hard context.Context) (ended string) {
+	e := r.e
+	i, due := r.waitForFrame(soft)
+	if i == none {
+		return reasonStopped
+	}
+	f := &e.frames[i]
+	began, err := r.read(f)
+	now := e.clock.Now()
+	if err != nil {
+		e.free <- i
+		return r.recordError(err, soft.Err() != nil)
+	}
+	e.ledger.read()
+	e.reads.add(now - began)
+	e.reading.add(1, now-began)
+	e.filled.Add(uint64(f.Copies))
+	switch {
+	case r.camera != nil:
+		due = f.Capture
+	case !e.live:
+		due = now
+	}
+	f.ID, f.Capture, f.Entered = r.n, due, due
+	f.Level, f.Admitted = e.level.Load(), false
+	if !r.begun {
+		r.begun = true
+		e.mu.Lock()
+		e.first = due
+		e.mu.Unlock()
+	}
+	r.track.Span(r.n, began, now, 0, false)
+	switch {
+	case r.aboveRate(f):
+		e.drop(i, r.leftOut)
+	case e.live && e.belowReserve() && int(f.Level) >= len(e.levels)-1:
+		e.drop(i, r.short)
+	default:
+		r.kept = due
+		e.handOver(hard, 0, i, fromSource)
+	}
+	return ""
+}
+
+// waitForFrame waits until a frame is due and one of the pool is free, and returns its
+// index and the time it was due, in ns. The index is none if soft ends first.
+func (r *feeder) waitForFrame(soft context.Context) (i int, due int64) {
+	e := r.e
+	if e.live && r.camera == nil {
+		var ok bool
+		if due, ok = r.pace.wait(soft); !ok {
+			return none, 0
+		}
+	}
+	if soft.Err() != nil {
+		return none, 0
+	}
+	select {
+	case i = <-e.free:
+	case <-soft.Done():
+		return none, 0
+	}
+	if !e.live && !e.waitForReserve(soft) {
+		e.free <- i
+		return none, 0
+	}
+	return i, due
+}
+
+// read reads the next frame into f, and counts those that a camera's driver lost before
+// it. It returns when reading began, in ns.
+func (r *feeder) read(f *frame.Frame) (began int64, err error) {
+	e := r.e
+	if r.camera == nil {
+		began = e.clock.Now()
+		return began, source.ReadInto(e.source, f)
+	}
+	lost, err := r.camera.Capture(f)
+	if lost > 0 {
+		gone := uint64(min(lost, math.MaxInt32)) // more is a source that cannot count
+		if e.limit > 0 {
+			gone = min(gone, e.limit-r.n-1)
+		}
+		e.ledger.lost(gone)
+		e.recent.lose(int(gone))
+		r.n += gone
+	}
+	return f.Arrived, err // the wait for a frame is not part of reading it
+}
+
+// recordError records a failed read, and returns why the source ended: "" if only one
+// frame was lost.
+func (r *feeder) recordError(err error, stopped bool) (ended string) {
+	switch {
+	case errors.Is(err, io.EOF):
+		return reasonEnd
+	case stopped:
+		return reasonStopped
+	}
+	r.e.ledger.read()
+	r.e.ledger.failed(r.n, idSource, err)
+	if errors.Is(err, frame.ErrLost) {
+		return ""
+	}
+	r.e.fail(fmt.Errorf("source, frame %d: %w", r.n, err))
+	return reasonError
+}
+
+// aboveRate reports whether f is to be left out, because its level has a lower rate than
+// the source.
+func (r *feeder) aboveRate(f *frame.Frame) bool {
+	if len(r.e.levels) == 0 {
+		return false
+	}
+	p := int64(r.e.levels[f.Level].Period)
+	return p > 0 && f.Capture-r.kept < p-int64(r.pace.period)/2
+}
+
+// belowReserve reports whether less memory is free than the budget keeps.
+func (e *engine) belowReserve() bool { return e.reserve != nil && e.reserve() != "" }
+
+// waitForReserve waits for enough free memory. It returns false when soft ends first.
+func (e *engine) waitForReserve(soft context.Context) bool {
+	for e.belowReserve() {
+		t := time.NewTimer(50 * time.Millisecond)
+		select {
+		case <-t.C:
+		case <-soft.Done():
+			t.Stop()
+			return false
+		}
+	}
+	return true
+}
+
+// pacer releases a frame each period, as a camera does.
+type pacer struct {
+	period time.Duration
+	clock  frame.Clock
+	next   int64
+	timer  *time.Timer
+}
+
+func newPacer(period time.Duration, c frame.Clock) *pacer {
+	t := time.NewTimer(time.Hour)
+	t.Stop()
+	return &pacer{period: period, clock: c, timer: t}
+}
+
+// wait returns the time the frame was due. A source that has fallen behind by a
+// whole period starts counting anew: a camera does not deliver late frames in a
+// burst.
+func (p *pacer) wait(ctx context.Context) (due int64, ok bool) {
+	now := p.clock.Now()
+	if p.next == 0 || now-p.next > int64(p.period) {
+		p.next = now
+	}
+	due = p.next
+	p.next += int64(p.period)
+	if d := time.Duration(due - now); d > 0 {
+		p.timer.Reset(d)
+		select {
+		case <-p.timer.C:
+		case <-ctx.Done():
+			p.timer.Stop()
+			return 0, false
+		}
+	}
+	return due, ctx.Err() == nil
+}
