@@ -309,19 +309,44 @@ func (b *builder) allocate() error {
 	return nil
 }
 
-// stageBuilders builds the stages of each kind.
-var stageBuilders = map[string]func(b *builder, k int, s *plan.PipelineStage) (work, error){
-	registry.Preprocess.Kind:  (*builder).preprocess,
-	registry.Model.Kind:       (*builder).model,
-	registry.Postprocess.Kind: (*builder).postprocess,
-	registry.Track.Kind:       (*builder).track,
-	registry.Custom.Kind:      (*builder).custom,
+// stageBuilder builds one stage of one level.
+type stageBuilder struct {
+	*builder
+	k  int                 // index of the stage
+	s  *plan.PipelineStage // as on this level
+	st *step
+}
+
+// stageBuilders builds the work of the stages of each kind.
+var stageBuilders = map[string]func(stageBuilder) (work, error){
+	registry.Preprocess.Kind:  buildPreprocess,
+	registry.Model.Kind:       buildModel,
+	registry.Postprocess.Kind: buildPostprocess,
+	registry.Track.Kind:       buildTrack,
+	registry.Custom.Kind:      buildCustom,
 }
 
 func (b *builder) stage(k int, s *plan.PipelineStage) (work, error) {
-	w, err := stageBuilders[s.Kind](b, k, s)
+	w, err := stageBuilders[s.Kind](stageBuilder{b, k, s, &b.p.steps[k]})
 	b.carries = registry.Gives(s).Data
 	return w, err
+}
+
+// onAbort adds f to what makes work in progress return.
+func (b *stageBuilder) onAbort(f func()) {
+	abort := b.p.abort
+	b.p.abort = func() { f(); callIfSet(abort) }
+}
+
+// onCancel adds f to what makes the work of an instance return.
+func (b *stageBuilder) onCancel(f func(instance int)) {
+	cancel := b.st.cancel
+	b.st.cancel = func(instance int) {
+		f(instance)
+		if cancel != nil {
+			cancel(instance)
+		}
+	}
 }
 
 // core is the CPU's backend.

@@ -106,24 +106,9 @@ func (in *instance) batchLimit() int {
 func (in *instance) choose(q *queue) (take int, wait time.Duration) {
 	e := in.e
 	limit := in.batchLimit()
-	n := min(q.n, limit)
-	if e.hard.Err() != nil {
-		n = min(q.n, len(in.ids))
-	} else if in.k == 0 && e.credits > 0 {
-		// Whoever settles a frame signals the first queue.
-		n = min(n, e.credits-int(e.inflight.Load()))
-	}
-	if in.order != nil {
-		n = min(n, in.order.free())
-	}
+	n := in.available(q, limit)
 	if n <= 0 {
 		return 0, 0
-	}
-	level := e.frames[q.at(0)].Level
-	for m := 1; m < n; m++ {
-		if e.frames[q.at(m)].Level != level {
-			n = m
-		}
 	}
 	take = bucketFor(in.s.buckets, n)
 	full := take == limit || n < q.n
@@ -147,6 +132,28 @@ func (in *instance) choose(q *queue) (take int, wait time.Duration) {
 		in.ticket = in.order.issue(take)
 	}
 	return take, 0
+}
+
+// available is how many of the oldest waiting frames could make one batch: they are of
+// one level, and at most limit, the credits and the places in order.
+func (in *instance) available(q *queue, limit int) int {
+	e := in.e
+	n := min(q.n, limit)
+	if e.hard.Err() != nil {
+		n = min(q.n, len(in.ids))
+	} else if in.k == 0 && e.credits > 0 {
+		// Whoever settles a frame signals the first queue.
+		n = min(n, e.credits-int(e.inflight.Load()))
+	}
+	if in.order != nil {
+		n = min(n, in.order.free())
+	}
+	for m := 1; m < n; m++ {
+		if e.frames[q.at(m)].Level != e.frames[q.at(0)].Level {
+			return m
+		}
+	}
+	return n
 }
 
 // bucketFor is the largest batch size of at most n frames.
@@ -263,24 +270,8 @@ func (in *instance) runBatch(from, size int) {
 			e.release(i)
 		case err == nil:
 			next = i
-		case in.hard.Err() != nil:
-			e.drop(i, e.shutdown)
-		case errors.Is(err, errLate):
-			e.recent.lost()
-			e.drop(i, e.reasons[in.k].late)
-		case errors.Is(err, errNoDevice):
-			e.recent.lost()
-			e.drop(i, e.reasons[in.k].device)
-		case errors.Is(err, custom.ErrDown):
-			e.recent.lost()
-			e.drop(i, e.reasons[in.k].down)
-		case errors.Is(err, errNoMemory):
-			e.recent.lost()
-			e.drop(i, e.reasons[in.k].memory)
 		default:
-			e.recordFate(f, trace.Failed, e.reasons[in.k].failed.n)
-			e.ledger.failed(f.ID, s.id, err)
-			e.release(i)
+			in.settleFailed(i, err)
 		}
 		switch {
 		case in.order != nil && !late:
@@ -289,6 +280,33 @@ func (in *instance) runBatch(from, size int) {
 			e.handOver(in.hard, in.k+1, next, in.from)
 		}
 	}
+}
+
+// settleFailed settles frame i, for which the stage's work returned err.
+func (in *instance) settleFailed(i int, err error) {
+	e, reasons := in.e, &in.e.reasons[in.k]
+	why := dropReason{}
+	switch {
+	case in.hard.Err() != nil:
+		e.drop(i, e.shutdown)
+		return
+	case errors.Is(err, errLate):
+		why = reasons.late
+	case errors.Is(err, errNoDevice):
+		why = reasons.device
+	case errors.Is(err, custom.ErrDown):
+		why = reasons.down
+	case errors.Is(err, errNoMemory):
+		why = reasons.memory
+	default:
+		f := &e.frames[i]
+		e.recordFate(f, trace.Failed, reasons.failed.n)
+		e.ledger.failed(f.ID, in.s.id, err)
+		e.release(i)
+		return
+	}
+	e.recent.lost()
+	e.drop(i, why)
 }
 
 // runStage does the work. A batch that does not fit in memory is halved until it

@@ -124,19 +124,8 @@ func New(o Options) (_ *Pipeline, err error) {
 		return nil, err
 	}
 	p.reserve = p.within.memoryShortage
-	if p.source, err = source.Open(source.Options{
-		Source: o.Plan.Source, Dir: o.Dir, File: o.Source, Start: o.Start, System: o.system, Limit: p.within.limitInput,
-		Shrink: func(width, height int) int { return shrinkFor(o.Plan, width, height) },
-		Say:    func(why string) { p.event(Event{Kind: EventSource, Stage: idSource, Why: why}) },
-	}); err != nil {
+	if err := p.openSource(o); err != nil {
 		return nil, fmt.Errorf("source: %w", err)
-	}
-	p.closers = append(p.closers, p.source.Close)
-	if f := p.source.Format(); f.Shrunk > 1 {
-		p.info.Decoded = &Size{f.Width, f.Height}
-	}
-	if p.live = o.Plan.Source.Live; p.live && p.source.Format().Rate.Period() == 0 {
-		return nil, fmt.Errorf("%w: source: a live source needs a frame rate: set fps_num and fps_den", ErrPlan)
 	}
 	b := builder{o: o, p: p, files: modelFiles{dir: o.Dir, models: o.Models, labels: map[string][]string{}}}
 	if err := b.stages(); err != nil {
@@ -146,10 +135,8 @@ func New(o Options) (_ *Pipeline, err error) {
 		return nil, fmt.Errorf("sink: %w", err)
 	}
 	p.closers = append(p.closers, p.sink.Close)
-	if p.within != nil {
-		if err := p.applyBudget(o); err != nil {
-			return nil, err
-		}
+	if err := p.applyBudget(o); err != nil {
+		return nil, err
 	}
 	for _, err := range applyMemoryOptions(o.Plan.Memory, &p.info) {
 		if o.Note != nil {
@@ -159,8 +146,31 @@ func New(o Options) (_ *Pipeline, err error) {
 	return p, nil
 }
 
+// openSource opens the plan's source.
+func (p *Pipeline) openSource(o Options) (err error) {
+	if p.source, err = source.Open(source.Options{
+		Source: o.Plan.Source, Dir: o.Dir, File: o.Source, Start: o.Start, System: o.system, Limit: p.within.limitInput,
+		Shrink: func(width, height int) int { return shrinkFor(o.Plan, width, height) },
+		Say:    func(why string) { p.event(Event{Kind: EventSource, Stage: idSource, Why: why}) },
+	}); err != nil {
+		return err
+	}
+	p.closers = append(p.closers, p.source.Close)
+	f := p.source.Format()
+	if f.Shrunk > 1 {
+		p.info.Decoded = &Size{f.Width, f.Height}
+	}
+	if p.live = o.Plan.Source.Live; p.live && f.Rate.Period() == 0 {
+		return fmt.Errorf("%w: a live source needs a frame rate: set fps_num and fps_den", ErrPlan)
+	}
+	return nil
+}
+
 // applyBudget keeps the pipeline within its budget.
 func (p *Pipeline) applyBudget(o Options) error {
+	if p.within == nil {
+		return nil
+	}
 	if err := p.within.check(o.Plan, o.Note); err != nil {
 		return err
 	}

@@ -7,54 +7,52 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/yoctune/yoctune/runtime/engine/pipeline/custom"
 	"github.com/yoctune/yoctune/runtime/engine/pipeline/frame"
 	"github.com/yoctune/yoctune/runtime/engine/pipeline/result"
 	registry "github.com/yoctune/yoctune/schema/pipeline"
-	"github.com/yoctune/yoctune/schema/plan"
 )
 
 // customRoom is how much JSON a custom stage may make of a frame, in bytes.
 const customRoom = 256 << 10
 
-// custom has a stage's work done by what the user wrote: by a program, by a plug-in in
+// customBuilder builds a stage that the user wrote.
+type customBuilder struct {
+	stageBuilder
+	in, out custom.Port
+}
+
+// buildCustom has a stage's work done by what the user wrote: by a program, by a plug-in in
 // a program, or by a plug-in in this process.
-func (b *builder) custom(k int, s *plan.PipelineStage) (work, error) {
-	c, st := s.Custom, &b.p.steps[k]
-	in, out, err := b.ports(c)
-	if err != nil {
+func buildCustom(sb stageBuilder) (work, error) {
+	b, c := &customBuilder{stageBuilder: sb}, sb.s.Custom
+	if err := b.setPorts(); err != nil {
 		return nil, err
 	}
 	if len(c.Shape) > 0 {
-		if err := b.tensors(k, c.Shape); err != nil {
+		if err := b.tensors(b.k, c.Shape); err != nil {
 			return nil, err
 		}
 		b.more = nil
 	}
-	lanes := make([]customLane, st.workers())
+	lanes := make([]customLane, b.st.workers())
 	for n := range lanes {
-		if lanes[n], err = b.lane(s, in, out, n); err != nil {
+		var err error
+		if lanes[n], err = b.lane(n); err != nil {
 			return nil, err
 		}
 	}
-	st.backend, st.aside = map[bool]string{true: "plugin", false: "process"}[c.Inside], true
-	cancel := st.cancel
-	st.cancel = func(n int) {
-		lanes[n].kill()
-		if cancel != nil {
-			cancel(n)
-		}
-	}
-	abort := b.p.abort
-	b.p.abort = func() {
+	b.st.backend, b.st.aside = map[bool]string{true: "plugin", false: "process"}[c.Inside], true
+	b.onCancel(func(n int) { lanes[n].kill() })
+	b.onAbort(func() {
 		for _, l := range lanes {
 			l.kill()
 		}
-		callIfSet(abort)
-	}
-	level := b.now
+	})
+	k, level, in, out := b.k, b.now, b.in, b.out
 	text := make([][]byte, len(lanes)) // of the results that each takes
 	copies := &b.p.copies
 	return func(_ context.Context, n int, batch []*frame.Frame) error {
@@ -90,24 +88,24 @@ func (b *builder) custom(k int, s *plan.PipelineStage) (work, error) {
 	}, nil
 }
 
-// ports are what stage k takes and gives.
-func (b *builder) ports(c *plan.Custom) (in, out custom.Port, err error) {
+// setPorts sets what the stage takes and gives.
+func (b *customBuilder) setPorts() error {
 	switch f := b.p.source.Format(); b.carries {
 	case registry.Frames:
-		in = custom.Port{Kind: custom.Frame, Format: uint32(f.Pixels), Width: uint32(f.Width), Height: uint32(f.Height), Bytes: f.Bytes()}
+		b.in = custom.Port{Kind: custom.Frame, Format: uint32(f.Pixels), Width: uint32(f.Width), Height: uint32(f.Height), Bytes: f.Bytes()}
 	case registry.Tensors:
-		in = custom.Port{Kind: custom.Tensor, Shape: b.shape, Bytes: int(4 * volume(b.shape))}
+		b.in = custom.Port{Kind: custom.Tensor, Shape: b.shape, Bytes: int(4 * volume(b.shape))}
 	default:
-		in = custom.Port{Kind: custom.Results, Bytes: customRoom}
+		b.in = custom.Port{Kind: custom.Results, Bytes: customRoom}
 	}
-	out = custom.Port{Kind: custom.Results, Bytes: customRoom}
-	if len(c.Shape) > 0 {
-		out = custom.Port{Kind: custom.Tensor, Shape: c.Shape, Bytes: int(4 * volume(c.Shape))}
+	b.out = custom.Port{Kind: custom.Results, Bytes: customRoom}
+	if shape := b.s.Custom.Shape; len(shape) > 0 {
+		b.out = custom.Port{Kind: custom.Tensor, Shape: shape, Bytes: int(4 * volume(shape))}
 	}
-	if len(in.Shape) > custom.MaxRank {
-		return in, out, fmt.Errorf("%w: a tensor of more than %d dimensions", ErrPlan, custom.MaxRank)
+	if len(b.in.Shape) > custom.MaxRank {
+		return fmt.Errorf("%w: a tensor of more than %d dimensions", ErrPlan, custom.MaxRank)
 	}
-	return in, out, nil
+	return nil
 }
 
 // customLane does the work of one instance.
@@ -116,52 +114,67 @@ type customLane interface {
 	kill()
 }
 
-func (b *builder) lane(s *plan.PipelineStage, in, out custom.Port, n int) (customLane, error) {
-	metric := func(name string, value float64, counter bool) {
-		// A name that cannot be is not worth a frame.
-		if counter {
-			if m, err := b.p.Metrics().Counter(s.ID, name); err == nil {
-				m.Add(value)
-			}
-		} else if m, err := b.p.Metrics().Gauge(s.ID, name); err == nil {
-			m.Set(value)
-		}
-	}
-	if s.Custom.Inside {
-		p, err := custom.LoadPlugin(resolvePath(b.o.Dir, s.Custom.Plugin), in, out, s.Custom.Options, metric)
+// lane opens what does the work of instance n.
+func (b *customBuilder) lane(n int) (customLane, error) {
+	c := b.s.Custom
+	if c.Inside {
+		p, err := custom.LoadPlugin(resolvePath(b.o.Dir, c.Plugin), b.in, b.out, c.Options, b.setMetric)
 		if err != nil {
 			return nil, fmt.Errorf("%w: %w", ErrPlan, err)
 		}
 		b.p.closers = append(b.p.closers, func() error { p.Close(); return nil })
-		return &insideLane{p: p, out: make([]byte, out.Bytes)}, nil
+		return &insideLane{p: p, out: make([]byte, b.out.Bytes)}, nil
 	}
-	argv := s.Custom.Exec
-	if s.Custom.Plugin != "" {
-		argv = b.o.host
-		if argv == nil {
-			self, err := os.Executable()
-			if err != nil {
-				return nil, err
-			}
-			argv = []string{self, custom.Command}
-		}
-		argv = append(argv[:len(argv):len(argv)], resolvePath(b.o.Dir, s.Custom.Plugin))
-	} else if filepath.Base(argv[0]) != argv[0] {
-		argv = append([]string{resolvePath(b.o.Dir, argv[0])}, argv[1:]...)
+	argv, err := b.command()
+	if err != nil {
+		return nil, err
 	}
 	// The watchdog of the stage kills it at the deadline; without one there is
 	// still an end to waiting.
-	c, err := custom.Start(custom.Options{
-		Argv: argv, In: in, Out: out, Options: s.Custom.Options, Timeout: 2 * time.Duration(s.Deadline), Metric: metric, Start: b.o.Start,
+	child, err := custom.Start(custom.Options{
+		Argv: argv, In: b.in, Out: b.out, Options: c.Options, Timeout: 2 * time.Duration(b.s.Deadline), Metric: b.setMetric, Start: b.o.Start,
 		Say: func(why string) {
-			b.p.event(Event{Kind: EventStage, Stage: s.ID, From: n, To: n, Why: why})
+			b.p.event(Event{Kind: EventStage, Stage: b.s.ID, From: n, To: n, Why: why})
 		},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrPlan, err)
 	}
-	b.p.closers = append(b.p.closers, c.Close)
-	return (*childLane)(c), nil
+	b.p.closers = append(b.p.closers, child.Close)
+	return (*childLane)(child), nil
+}
+
+// setMetric sets a metric of the stage, or adds to it if it is a counter. It ignores
+// invalid names: they are not worth a frame.
+func (b *customBuilder) setMetric(name string, value float64, counter bool) {
+	if counter {
+		if m, err := b.p.Metrics().Counter(b.s.ID, name); err == nil {
+			m.Add(value)
+		}
+	} else if m, err := b.p.Metrics().Gauge(b.s.ID, name); err == nil {
+		m.Set(value)
+	}
+}
+
+// command is the command line of the stage's program, or of the program that keeps its
+// plug-in.
+func (b *customBuilder) command() ([]string, error) {
+	c := b.s.Custom
+	if c.Plugin == "" {
+		if filepath.Base(c.Exec[0]) == c.Exec[0] {
+			return c.Exec, nil
+		}
+		return append([]string{resolvePath(b.o.Dir, c.Exec[0])}, c.Exec[1:]...), nil
+	}
+	host := b.o.host
+	if host == nil {
+		self, err := os.Executable()
+		if err != nil {
+			return nil, err
+		}
+		host = []string{self, custom.Command}
+	}
+	return append(slices.Clip(host), resolvePath(b.o.Dir, c.Plugin)), nil
 }
 
 type childLane custom.Child

@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/yoctune/yoctune/runtime/engine/core"
 	"github.com/yoctune/yoctune/runtime/engine/ort"
 	"github.com/yoctune/yoctune/runtime/engine/pipeline/decode"
 	"github.com/yoctune/yoctune/runtime/engine/pipeline/frame"
+	"github.com/yoctune/yoctune/runtime/engine/worker"
 	registry "github.com/yoctune/yoctune/schema/pipeline"
 	"github.com/yoctune/yoctune/schema/plan"
 )
@@ -35,84 +37,100 @@ func (r *bound) run(v decode.Vote) error {
 	return nil
 }
 
-// model loads the models of a stage, runs each once for each batch size and instance
+// modelBuilder builds a stage that runs models.
+type modelBuilder struct {
+	stageBuilder
+	vote    decode.Vote
+	models  []member
+	options []ort.Options // of each model
+	in      []int64       // shape of the input
+	shapes  [][]int64     // of the outputs of the stage's own model
+}
+
+// buildModel loads the models of a stage, runs each once for each batch size and instance
 // to learn the shapes of its outputs, and binds each frame's tensors to it.
-func (b *builder) model(k int, s *plan.PipelineStage) (work, error) {
-	st := &b.p.steps[k]
-	v := decode.Mean
-	if e := s.Model.Ensemble; e != nil {
+func buildModel(sb stageBuilder) (work, error) {
+	b := &modelBuilder{stageBuilder: sb, vote: decode.Mean, in: sb.p.frames[0].Tensors[sb.now][sb.k-1].Shape}
+	if e := b.s.Model.Ensemble; e != nil {
 		var err error
-		if v, err = decode.ParseVote(e.Vote); err != nil {
+		if b.vote, err = decode.ParseVote(e.Vote); err != nil {
 			return nil, err
 		}
 	}
-	names := secondOutputs(b.levels[b.now].stages, k)
-	var models []member
-	var options []ort.Options
-	for n, m := range registry.Models(s) {
-		path, err := b.files.find(m.Path, m.SHA256)
-		if err != nil {
-			return nil, err
-		}
-		o := ort.Options{Check: checkSum(m.SHA256)}
-		if n == 0 {
-			o.Input, o.Output, o.More = s.Model.Input, s.Model.Output, names
-		}
-		if err := b.tune(k, s, &o); err != nil {
-			return nil, err
-		}
-		sessions, err := b.open(k, s, path, o)
-		if err != nil {
-			return nil, err
-		}
-		models = append(models, member{path, m.SHA256, sessions})
-		options = append(options, o)
+	if err := b.load(); err != nil {
+		return nil, err
 	}
-	level := b.now
-	in := b.p.frames[0].Tensors[level][k-1]
-	shapes, err := probeAll(models, in)
+	var err error
+	if b.shapes, err = probeAll(b.models, b.p.frames[0].Tensors[b.now][b.k-1]); err != nil {
+		return nil, err
+	}
+	b.shape, b.more = b.shapes[0], nil
+	if len(b.shapes) > 1 {
+		b.more = b.shapes[1]
+	}
+	if err := b.allocateOutputs(); err != nil {
+		return nil, err
+	}
+	cpu, err := b.workOnCPU()
+	if err != nil || b.gpu == nil || !onGPU(b.s) {
+		return cpu, err
+	}
+	by, err := b.gpu.newBalance(b.st.workers())
 	if err != nil {
 		return nil, err
 	}
-	b.shape, b.more = shapes[0], nil
-	if len(shapes) > 1 {
-		b.more = shapes[1]
-	}
-	if err := b.outputs(k, shapes); err != nil {
+	do, err := b.workOnGPU(by)
+	if err != nil {
 		return nil, err
 	}
+	return b.gpuStage(b.k, b.s, cpu, do, by), nil
+}
 
-	single := make([][]bound, st.workers()) // by instance and frame
-	wide := make([]map[int]bound, st.workers())
-	for i := range st.workers() {
-		votes, err := b.ballot(models, shapes[0])
+// load finds the stage's models and opens their sessions.
+func (b *modelBuilder) load() error {
+	for n, m := range registry.Models(b.s) {
+		path, err := b.files.find(m.Path, m.SHA256)
 		if err != nil {
+			return err
+		}
+		o := ort.Options{Check: checkSum(m.SHA256)}
+		if n == 0 {
+			o.Input, o.Output, o.More = b.s.Model.Input, b.s.Model.Output, secondOutputs(b.levels[b.now].stages, b.k)
+		}
+		if err := b.tune(&o); err != nil {
+			return err
+		}
+		sessions, err := b.open(path, o)
+		if err != nil {
+			return err
+		}
+		b.models = append(b.models, member{path, m.SHA256, sessions})
+		b.options = append(b.options, o)
+	}
+	return nil
+}
+
+// workOnCPU is the stage's work in this process.
+func (b *modelBuilder) workOnCPU() (work, error) {
+	single := make([][]bound, b.st.workers()) // by instance and frame
+	wide := make([]map[int]bound, b.st.workers())
+	for i := range single {
+		var err error
+		if single[i], err = b.bindFrames(i); err != nil {
 			return nil, err
 		}
-		single[i] = make([]bound, len(b.p.frames))
-		for f := range b.p.frames {
-			t := b.p.frames[f].Tensors[level]
-			r := bound{in: t[k-1], outs: []frame.Tensor{t[k]}}
-			if t[k].More != nil {
-				r.outs = append(r.outs, *t[k].More)
-			}
-			if err := b.bind(&r, models, i, votes); err != nil {
-				return nil, err
-			}
-			single[i][f] = r
-		}
 		wide[i] = map[int]bound{}
-		for _, size := range st.buckets {
+		for _, size := range b.st.buckets {
 			if size == 1 {
 				continue
 			}
-			if wide[i][size], err = b.batch(models, i, in.Shape, shapes, size); err != nil {
-				return nil, fmt.Errorf("model %s, batch of %d: %w", models[0].path, size, err)
+			if wide[i][size], err = b.bindBatch(i, size); err != nil {
+				return nil, fmt.Errorf("model %s, batch of %d: %w", b.models[0].path, size, err)
 			}
 		}
 	}
-	copies := &b.p.copies
-	work := func(_ context.Context, instance int, f []*frame.Frame) error {
+	k, level, v, copies := b.k, b.now, b.vote, &b.p.copies
+	return func(_ context.Context, instance int, f []*frame.Frame) error {
 		if len(f) == 1 {
 			return single[instance][f[0].Slot].run(v)
 		}
@@ -127,19 +145,28 @@ func (b *builder) model(k int, s *plan.PipelineStage) (work, error) {
 		scatter(f, level, k, r.outs)
 		copies.Add(uint64((1 + len(r.outs)) * len(f)))
 		return nil
-	}
-	if b.gpu == nil || !onGPU(s) {
-		return work, nil
-	}
-	by, err := b.gpu.newBalance(st.workers())
+	}, nil
+}
+
+// bindFrames ties the models of an instance to the tensors of each frame.
+func (b *modelBuilder) bindFrames(instance int) ([]bound, error) {
+	votes, err := b.ballot(b.shapes[0])
 	if err != nil {
 		return nil, err
 	}
-	do, err := b.modelOnGPU(k, s, models, options, shapes, v, by)
-	if err != nil {
-		return nil, err
+	runs := make([]bound, len(b.p.frames))
+	for f := range b.p.frames {
+		t := b.p.frames[f].Tensors[b.now]
+		r := &runs[f]
+		r.in, r.outs = t[b.k-1], []frame.Tensor{t[b.k]}
+		if t[b.k].More != nil {
+			r.outs = append(r.outs, *t[b.k].More)
+		}
+		if err := b.bind(r, instance, votes); err != nil {
+			return nil, err
+		}
 	}
-	return b.gpuStage(k, s, work, do, by), nil
+	return runs, nil
 }
 
 // gather copies the tensors of a batch's frames into one.
@@ -202,33 +229,33 @@ func probeAll(models []member, in frame.Tensor) ([][]int64, error) {
 	return shapes, nil
 }
 
-// outputs gives every frame the tensors that stage k makes.
-func (b *builder) outputs(k int, shapes [][]int64) error {
-	for _, s := range shapes {
+// allocateOutputs gives every frame the tensors that the stage makes.
+func (b *modelBuilder) allocateOutputs() error {
+	for _, s := range b.shapes {
 		if err := b.account(len(b.p.frames), 4*volume(s)); err != nil {
 			return err
 		}
 	}
-	if err := b.ortTensors(k, shapes[0]); err != nil {
+	if err := b.ortTensors(b.k, b.shapes[0]); err != nil {
 		return err
 	}
-	if len(shapes) == 1 {
+	if len(b.shapes) == 1 {
 		return nil
 	}
 	for i := range b.p.frames {
-		t, err := b.newTensor(shapes[1])
+		t, err := b.newTensor(b.shapes[1])
 		if err != nil {
 			return err
 		}
-		b.p.frames[i].Tensors[b.now][k].More = &t
+		b.p.frames[i].Tensors[b.now][b.k].More = &t
 	}
 	return nil
 }
 
 // ballot allocates the outputs of the further models.
-func (b *builder) ballot(models []member, shape []int64) ([]frame.Tensor, error) {
+func (b *modelBuilder) ballot(shape []int64) ([]frame.Tensor, error) {
 	var votes []frame.Tensor
-	for range models[1:] {
+	for range b.models[1:] {
 		t, err := b.newTensor(shape)
 		if err != nil {
 			return nil, err
@@ -239,8 +266,8 @@ func (b *builder) ballot(models []member, shape []int64) ([]frame.Tensor, error)
 }
 
 // bind ties the models of an instance to what r holds, the further ones to votes.
-func (b *builder) bind(r *bound, models []member, instance int, votes []frame.Tensor) error {
-	for n, m := range models {
+func (b *modelBuilder) bind(r *bound, instance int, votes []frame.Tensor) error {
+	for n, m := range b.models {
 		var outs []*ort.Tensor
 		if n == 0 {
 			for _, o := range r.outs {
@@ -260,9 +287,9 @@ func (b *builder) bind(r *bound, models []member, instance int, votes []frame.Te
 	return nil
 }
 
-// batch is the run of an instance on several frames, done once.
-func (b *builder) batch(models []member, instance int, in []int64, one [][]int64, size int) (bound, error) {
-	shape := slices.Clone(in)
+// bindBatch ties the models of an instance to memory for size frames.
+func (b *modelBuilder) bindBatch(instance, size int) (bound, error) {
+	shape := slices.Clone(b.in)
 	shape[0] = int64(size)
 	var r bound
 	var err error
@@ -270,7 +297,7 @@ func (b *builder) batch(models []member, instance int, in []int64, one [][]int64
 		return r, err
 	}
 	alone := []member{}
-	for _, m := range models {
+	for _, m := range b.models {
 		alone = append(alone, member{m.path, m.sum, m.sessions[instance : instance+1]})
 	}
 	shapes, err := probeAll(alone, r.in)
@@ -279,7 +306,7 @@ func (b *builder) batch(models []member, instance int, in []int64, one [][]int64
 	}
 	room := volume(shape)
 	for n, got := range shapes {
-		if want := one[n]; len(got) != len(want) || got[0] != int64(size) || want[0] != 1 || !slices.Equal(got[1:], want[1:]) {
+		if want := b.shapes[n]; len(got) != len(want) || got[0] != int64(size) || want[0] != 1 || !slices.Equal(got[1:], want[1:]) {
 			return r, fmt.Errorf("%w: its output is %v, for one frame %v: it does not have the batch on its first axis", ErrPlan, got, want)
 		}
 		t, err := b.newTensor(got)
@@ -289,11 +316,11 @@ func (b *builder) batch(models []member, instance int, in []int64, one [][]int64
 		r.outs = append(r.outs, t)
 		room += volume(got)
 	}
-	votes, err := b.ballot(models, shapes[0])
+	votes, err := b.ballot(shapes[0])
 	if err != nil {
 		return r, err
 	}
-	if err := b.bind(&r, models, instance, votes); err != nil {
+	if err := b.bind(&r, instance, votes); err != nil {
 		return r, err
 	}
 	return r, b.account(1, 4*room)
@@ -308,10 +335,10 @@ func classify(err error) error {
 }
 
 // tune sets how a stage's models run.
-func (b *builder) tune(k int, s *plan.PipelineStage, o *ort.Options) error {
-	m, st := s.Model, &b.p.steps[k]
-	o.Threads, o.Spinning, o.NoArena, o.Providers = m.Threads, m.Spinning, m.NoArena, s.ModelProviders()
-	if registry.Isolated(&b.o.Plan, s) { // the others run it in the worker
+func (b *modelBuilder) tune(o *ort.Options) error {
+	m := b.s.Model
+	o.Threads, o.Spinning, o.NoArena, o.Providers = m.Threads, m.Spinning, m.NoArena, b.s.ModelProviders()
+	if registry.Isolated(&b.o.Plan, b.s) { // the others run it in the worker
 		o.Providers = []string{ort.CPU}
 	}
 	if o.Threads == 0 {
@@ -319,21 +346,20 @@ func (b *builder) tune(k int, s *plan.PipelineStage, o *ort.Options) error {
 		if err != nil {
 			return fmt.Errorf("%w: cpus: %w", ErrPlan, err)
 		}
-		o.Threads = max(cores/st.workers(), 1)
+		o.Threads = max(cores/b.st.workers(), 1)
 	}
 	return nil
 }
 
 // open loads a model once for each instance, and once for all levels.
-func (b *builder) open(k int, s *plan.PipelineStage, path string, o ort.Options) ([]*ort.Session, error) {
-	key := s.ID + "\x00" + path
+func (b *modelBuilder) open(path string, o ort.Options) ([]*ort.Session, error) {
+	key := b.s.ID + "\x00" + path
 	if all := b.sessions[key]; all != nil {
 		return all, nil
 	}
-	st := &b.p.steps[k]
-	o.Engine = func() (string, error) { return findEngine(b.o, s, path) }
+	o.Engine = func() (string, error) { return findEngine(b.o, b.s, path) }
 	var all []*ort.Session
-	for range st.workers() {
+	for range b.st.workers() {
 		session, err := b.rt.NewSession(path, o)
 		if err != nil {
 			return nil, err
@@ -343,29 +369,221 @@ func (b *builder) open(k int, s *plan.PipelineStage, path string, o ort.Options)
 	}
 	b.sessions[key] = all
 	b.p.info.Models = append(b.p.info.Models, ModelInfo{
-		Stage: s.ID, Path: path, Provider: all[0].Provider(), Missing: all[0].Missing(), Threads: o.Threads,
+		Stage: b.s.ID, Path: path, Provider: all[0].Provider(), Missing: all[0].Missing(), Threads: o.Threads,
 	})
 	b.p.info.Provider = b.p.info.Models[0].Provider
-	st.backend = "onnxruntime " + all[0].Provider()
-	abort, cancel, resume := b.p.abort, st.cancel, st.resume
-	b.p.abort = func() {
+	b.st.backend = "onnxruntime " + all[0].Provider()
+	b.onAbort(func() {
 		for _, session := range all {
 			session.Terminate()
 		}
-		callIfSet(abort)
-	}
+	})
 	// Which level an instance is on does not matter: it runs one model at a time.
-	st.cancel = func(instance int) {
-		all[instance].Terminate()
-		if cancel != nil {
-			cancel(instance)
-		}
-	}
-	st.resume = func(instance int) {
+	b.onCancel(func(instance int) { all[instance].Terminate() })
+	resume := b.st.resume
+	b.st.resume = func(instance int) {
 		all[instance].Resume()
 		if resume != nil {
 			resume(instance)
 		}
 	}
 	return all, nil
+}
+
+// workerRun is one run of a stage's models in the worker, on memory of an instance.
+type workerRun struct {
+	in    frame.Tensor // of a batch
+	outs  []frame.Tensor
+	votes []frame.Tensor
+	data  [][]float32 // of the votes
+}
+
+// workOnGPU is the stage's work in the worker.
+func (b *modelBuilder) workOnGPU(by *gpuBalance) (work, error) {
+	numbers := make([][]int, b.st.workers())
+	runs := make([]map[int]*workerRun, b.st.workers())
+	for i := range runs {
+		numbers[i] = b.addToWorkers()
+		runs[i] = map[int]*workerRun{}
+		for _, size := range append([]int{1}, b.st.buckets...) {
+			if runs[i][size] != nil {
+				continue
+			}
+			r, err := b.workerRun(size)
+			if err != nil {
+				return nil, err
+			}
+			runs[i][size] = r
+		}
+	}
+	g, k, level, v := b.gpu, b.k, b.now, b.vote
+	lane, limit := g.lanes[k], b.st.limit
+	at := func(t *frame.Tensor) worker.Tensor { return worker.Tensor{Off: g.offset(t.Bytes()), Shape: t.Shape} }
+	if err := b.warmModels(numbers, runs, at); err != nil {
+		return nil, err
+	}
+	copies := &b.p.copies
+	return func(_ context.Context, instance int, f []*frame.Frame) error {
+		r := runs[instance][len(f)]
+		if r == nil {
+			return fmt.Errorf("%w: a batch of %d", ErrPlan, len(f))
+		}
+		in := &f[0].Tensors[level][k-1]
+		if len(f) > 1 {
+			in = &r.in
+			gather(f, level, k-1, in.Data)
+			copies.Add(uint64(len(f)))
+		}
+		if err := by.runOnGPU(instance, len(f), func(c *worker.Client) error {
+			var outs [worker.MaxOutputs]worker.Tensor
+			for n, number := range numbers[instance] {
+				made := r.outs
+				if n > 0 {
+					made = r.votes[n-1 : n]
+				}
+				for m := range made {
+					outs[m] = at(&made[m])
+				}
+				if err := c.Infer(lane+instance, number, at(in), outs[:len(made)], limit); err != nil {
+					return err
+				}
+			}
+			return nil
+		}); err != nil {
+			return err
+		}
+		if len(r.data) > 0 {
+			v(r.outs[0].Data, r.data, int(r.outs[0].Shape[len(r.outs[0].Shape)-1]))
+		}
+		scatter(f, level, k, r.outs)
+		copies.Add(uint64(len(r.outs) * len(f)))
+		return nil
+	}, nil
+}
+
+// addToWorkers adds the models of one instance to every worker, and returns their numbers.
+func (b *modelBuilder) addToWorkers() []int {
+	var numbers []int
+	for n, m := range b.models {
+		b.gpu.models = append(b.gpu.models, workerModel{b.s.ID, m.path})
+		o := b.options[n]
+		model := worker.Model{
+			Path: m.path, SHA256: m.sum, Input: o.Input, Output: o.Output, More: o.More,
+			Threads: o.Threads, Spinning: o.Spinning, NoArena: o.NoArena,
+			GPUMemory: sessionMemory(&b.o.Plan), Providers: workerProviders(b.o.GPU, b.s),
+		}
+		var err error
+		if model.Engine, err = findEngine(b.o, b.s, m.path); err != nil {
+			model.Engine, model.NoEngine = "", err.Error()
+		}
+		number := 0
+		for _, c := range b.gpu.clients {
+			number = c.AddModel(model) // the same for all
+		}
+		numbers = append(numbers, number)
+	}
+	return numbers
+}
+
+// warmModels lets every worker run each model in each of its batch sizes before it
+// counts as ready.
+func (b *modelBuilder) warmModels(numbers [][]int, runs []map[int]*workerRun, at func(*frame.Tensor) worker.Tensor) error {
+	var room []frame.Tensor // for outputs of the largest batch
+	for _, shape := range b.shapes {
+		wide := slices.Clone(shape)
+		wide[0] *= int64(b.st.largest())
+		t, err := b.warmTensor(wide)
+		if err != nil {
+			return err
+		}
+		room = append(room, t)
+	}
+	for i, models := range numbers {
+		for size, r := range runs[i] {
+			in := &b.p.frames[0].Tensors[b.now][b.k-1]
+			if size > 1 {
+				in = &r.in
+			}
+			for n, number := range models {
+				var outs []worker.Tensor
+				for m := range room {
+					if n > 0 && m > 0 { // those that vote have one output
+						break
+					}
+					outs = append(outs, worker.Tensor{Off: at(&room[m]).Off, Shape: r.outs[m].Shape})
+				}
+				for _, c := range b.gpu.clients {
+					c.WarmModel(b.gpu.lanes[b.k]+i, number, at(in), outs)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// sessionMemory is how much of the budget each session on the GPU may take, in bytes; 0:
+// there is no bound.
+func sessionMemory(p *plan.Pipeline) int64 {
+	if p.Budget == nil || p.Budget.GPUMemory == 0 {
+		return 0
+	}
+	sessions := 0
+	levels := registry.Levels(p)
+	for n, stages := range levels {
+		for k := range stages {
+			s := &stages[k]
+			if s.Model != nil && onGPU(s) && (n == 0 || s.Model != levels[n-1][k].Model) {
+				sessions += registry.Instances(p, s) * len(registry.Models(s))
+			}
+		}
+	}
+	return max(p.Budget.GPUMemory/int64(max(sessions, 1)), 1)
+}
+
+// workerProviders is what runs a model in the worker.
+func workerProviders(o core.Options, s *plan.PipelineStage) []string {
+	switch {
+	case gpuBackend(o) == core.CPU: // stands in for the GPU
+		return []string{ort.CPU}
+	case len(s.Model.Providers) > 0:
+		return s.Model.Providers
+	}
+	return []string{ort.TensorRT, ort.CUDA}
+}
+
+// workerRun allocates the memory of a run on size frames.
+func (b *modelBuilder) workerRun(size int) (*workerRun, error) {
+	r := &workerRun{}
+	make := func(shape []int64) (frame.Tensor, error) {
+		shape = slices.Clone(shape)
+		if size > 1 {
+			shape[0] = int64(size)
+		}
+		t, err := b.sharedTensor(shape, false)
+		if err != nil {
+			return t, err
+		}
+		return t, b.account(1, 4*volume(shape))
+	}
+	var err error
+	if size > 1 {
+		if r.in, err = make(b.in); err != nil {
+			return nil, err
+		}
+	}
+	for _, shape := range b.shapes {
+		t, err := make(shape)
+		if err != nil {
+			return nil, err
+		}
+		r.outs = append(r.outs, t)
+	}
+	for range b.models[1:] {
+		t, err := make(b.shapes[0])
+		if err != nil {
+			return nil, err
+		}
+		r.votes, r.data = append(r.votes, t), append(r.data, t.Data)
+	}
+	return r, nil
 }

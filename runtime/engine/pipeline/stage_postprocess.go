@@ -7,22 +7,21 @@ import (
 	"github.com/yoctune/yoctune/runtime/engine/pipeline/decode"
 	"github.com/yoctune/yoctune/runtime/engine/pipeline/frame"
 	registry "github.com/yoctune/yoctune/schema/pipeline"
-	"github.com/yoctune/yoctune/schema/plan"
 )
 
-// postprocess builds a stage that decodes the tensor before it into results.
-func (b *builder) postprocess(k int, s *plan.PipelineStage) (work, error) {
-	labels, err := b.files.readLabels(s.Post.Labels)
+// buildPostprocess builds a stage that decodes the tensor before it into results.
+func buildPostprocess(b stageBuilder) (work, error) {
+	labels, err := b.files.readLabels(b.s.Post.Labels)
 	if err != nil {
 		return nil, err
 	}
-	if err := b.registerTensors(k, s.Post.Kind); err != nil {
+	if err := b.registerTensors(); err != nil {
 		return nil, err
 	}
 	// A decoder may have memory of its own.
-	decoders := make([]decode.Decoder, b.p.steps[k].workers())
+	decoders := make([]decode.Decoder, b.st.workers())
 	for i := range decoders {
-		d, release, err := decode.New(b.dev, s.Post, decode.Input{Shape: b.shape, More: b.more, At: b.at}, labels)
+		d, release, err := decode.New(b.dev, b.s.Post, decode.Input{Shape: b.shape, More: b.more, At: b.at}, labels)
 		if err != nil {
 			return nil, err
 		}
@@ -31,6 +30,7 @@ func (b *builder) postprocess(k int, s *plan.PipelineStage) (work, error) {
 		}
 		decoders[i] = d
 	}
+	k := b.k
 	return func(_ context.Context, instance int, batch []*frame.Frame) error {
 		for _, f := range batch {
 			var err error
@@ -42,8 +42,9 @@ func (b *builder) postprocess(k int, s *plan.PipelineStage) (work, error) {
 	}, nil
 }
 
-// registerTensors lets the core read the tensors before stage k, for the decoders that use it.
-func (b *builder) registerTensors(k int, kind string) error {
+// registerTensors lets the core read the tensors before the stage, for the decoders that use it.
+func (b *stageBuilder) registerTensors() error {
+	kind := b.s.Post.Kind
 	if d, _ := registry.DecodeOf(kind); !d.Boxes {
 		return nil
 	}
@@ -52,7 +53,7 @@ func (b *builder) registerTensors(k int, kind string) error {
 		return err
 	}
 	for i := range b.p.frames {
-		t := &b.p.frames[i].Tensors[b.now][k-1]
+		t := &b.p.frames[i].Tensors[b.now][b.k-1]
 		if t.ORT == nil {
 			return fmt.Errorf("%w: %s reads the output of a model", ErrPlan, kind)
 		}

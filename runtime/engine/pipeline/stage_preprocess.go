@@ -13,10 +13,10 @@ import (
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
-// preprocess makes a tensor of a frame in one pass.
-func (b *builder) preprocess(k int, s *plan.PipelineStage) (work, error) {
+// buildPreprocess builds a stage that makes a tensor of a frame in one pass.
+func buildPreprocess(b stageBuilder) (work, error) {
 	f := b.p.source.Format()
-	args, err := preprocessArgs(s.Preprocess, f)
+	args, err := preprocessArgs(b.s.Preprocess, f)
 	if err != nil {
 		return nil, err
 	}
@@ -30,15 +30,16 @@ func (b *builder) preprocess(k int, s *plan.PipelineStage) (work, error) {
 	if err != nil {
 		return nil, err
 	}
-	if b.here != nil && onGPU(s) {
+	if b.here != nil && onGPU(b.s) {
 		dev = b.here
 	}
 	b.p.info.Backend = dev.Backend()
-	b.p.steps[k].backend = dev.Backend()
-	if err := b.tensors(k, []int64{1, 3, int64(args.OutH), int64(args.OutW)}); err != nil {
+	b.st.backend = dev.Backend()
+	if err := b.tensors(b.k, []int64{1, 3, int64(args.OutH), int64(args.OutW)}); err != nil {
 		return nil, err
 	}
-	work := func(ctx context.Context, _ int, batch []*frame.Frame) error {
+	k := b.k
+	cpu := func(ctx context.Context, _ int, batch []*frame.Frame) error {
 		for _, fr := range batch {
 			a := args
 			a.Out = fr.Tensors[fr.Level][k].Data
@@ -52,19 +53,19 @@ func (b *builder) preprocess(k int, s *plan.PipelineStage) (work, error) {
 		}
 		return nil
 	}
-	if b.gpu == nil || !onGPU(s) {
-		return work, nil
+	if b.gpu == nil || !onGPU(b.s) {
+		return cpu, nil
 	}
 	b.p.info.Backend = gpuBackend(b.o.GPU)
-	by, err := b.gpu.newBalance(b.p.steps[k].workers())
+	by, err := b.gpu.newBalance(b.st.workers())
 	if err != nil {
 		return nil, err
 	}
-	do, err := b.preprocessOnGPU(k, args, f, by)
+	do, err := b.preprocessOnGPU(args, f, by)
 	if err != nil {
 		return nil, err
 	}
-	return b.gpuStage(k, s, work, do, by), nil
+	return b.gpuStage(b.k, b.s, cpu, do, by), nil
 }
 
 // launches are the plan's launch configurations of the core's kernels. A device takes
@@ -77,6 +78,12 @@ func launches(p *plan.Pipeline) []core.KernelConfig {
 	return out
 }
 
+var (
+	fits   = map[string]core.Fit{"": core.Stretch, "stretch": core.Stretch, "letterbox": core.Letterbox}
+	colors = map[string]core.Color{"": core.RGB, "rgb": core.RGB, "bgr": core.BGR}
+)
+
+// preprocessArgs are the arguments of the core's operation for frames of format f.
 func preprocessArgs(p *plan.Preprocess, f frame.Format) (core.Preprocess, error) {
 	width, height := f.Whole()
 	a := core.Preprocess{
@@ -86,20 +93,11 @@ func preprocessArgs(p *plan.Preprocess, f frame.Format) (core.Preprocess, error)
 	bad := func(field string, value any, want string) error {
 		return fmt.Errorf("%w: %s %v; it is %s", ErrPlan, field, value, want)
 	}
-	switch p.Fit {
-	case "stretch", "":
-		a.Fit = core.Stretch
-	case "letterbox":
-		a.Fit = core.Letterbox
-	default:
+	var ok bool
+	if a.Fit, ok = fits[p.Fit]; !ok {
 		return a, bad("fit", p.Fit, "stretch or letterbox")
 	}
-	switch p.Color {
-	case "rgb", "":
-		a.Color = core.RGB
-	case "bgr":
-		a.Color = core.BGR
-	default:
+	if a.Color, ok = colors[p.Color]; !ok {
 		return a, bad("color", p.Color, "rgb or bgr")
 	}
 	if p.Layout != "nchw" && p.Layout != "" {
@@ -111,26 +109,32 @@ func preprocessArgs(p *plan.Preprocess, f frame.Format) (core.Preprocess, error)
 	if p.Pad < 0 || p.Pad > 255 {
 		return a, bad("pad", p.Pad, "0 to 255")
 	}
-	if c := p.Crop; c != nil {
-		if c.Width < 1 || c.Height < 1 || c.X < 0 || c.Y < 0 || c.X > width-c.Width || c.Y > height-c.Height {
-			return a, fmt.Errorf("%w: crop %dx%d at %d,%d is not inside the frame of %dx%d",
-				ErrPlan, c.Width, c.Height, c.X, c.Y, width, height)
-		}
-		a.Crop = core.Rect{X: c.X, Y: c.Y, Width: c.Width, Height: c.Height}
-	}
 	var err error
+	if a.Crop, err = cropArea(p.Crop, width, height); err != nil {
+		return a, err
+	}
 	if a.Mean, err = channels("mean", p.Mean, 0); err != nil {
 		return a, err
 	}
 	if a.Std, err = channels("std", p.Std, 1); err != nil {
 		return a, err
 	}
-	for _, v := range a.Std {
-		if v == 0 {
-			return a, bad("std", p.Std, "not zero")
-		}
+	if slices.Contains(a.Std[:], 0) {
+		return a, bad("std", p.Std, "not zero")
 	}
 	return a, nil
+}
+
+// cropArea is the part of a frame to read; nil crops nothing.
+func cropArea(c *plan.Crop, width, height int) (core.Rect, error) {
+	if c == nil {
+		return core.Rect{}, nil
+	}
+	if c.Width < 1 || c.Height < 1 || c.X < 0 || c.Y < 0 || c.X > width-c.Width || c.Y > height-c.Height {
+		return core.Rect{}, fmt.Errorf("%w: crop %dx%d at %d,%d is not inside the frame of %dx%d",
+			ErrPlan, c.Width, c.Height, c.X, c.Y, width, height)
+	}
+	return core.Rect{X: c.X, Y: c.Y, Width: c.Width, Height: c.Height}, nil
 }
 
 // channels reads the three values of mean or std, or one for all.
@@ -153,15 +157,15 @@ func channels(field string, text []string, unset float32) ([3]float32, error) {
 }
 
 // preprocessOnGPU is the work of a preprocess stage in the worker.
-func (b *builder) preprocessOnGPU(k int, args core.Preprocess, f frame.Format, by *gpuBalance) (work, error) {
-	g, level, limit, lane := b.gpu, b.now, b.p.steps[k].limit, b.gpu.lanes[k]
+func (b *stageBuilder) preprocessOnGPU(args core.Preprocess, f frame.Format, by *gpuBalance) (work, error) {
+	g, k, level, limit, lane := b.gpu, b.k, b.now, b.st.limit, b.gpu.lanes[b.k]
 	said := slices.ContainsFunc(b.o.Plan.Kernels, func(l plan.KernelLaunch) bool { return l.Kernel == registry.Preprocess.Kind })
 	if level == 0 && !said {
 		for _, c := range g.clients {
 			c.Tune(args)
 		}
 	}
-	lists := make([]*core.List, b.p.steps[k].workers())
+	lists := make([]*core.List, b.st.workers())
 	for n := range lists {
 		lists[n] = g.clients[0].Draft().List()
 	}

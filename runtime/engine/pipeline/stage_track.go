@@ -8,16 +8,15 @@ import (
 	"github.com/yoctune/yoctune/runtime/engine/pipeline/frame"
 	"github.com/yoctune/yoctune/runtime/engine/pipeline/track"
 	registry "github.com/yoctune/yoctune/schema/pipeline"
-	"github.com/yoctune/yoctune/schema/plan"
 )
 
-// track builds a stage that numbers boxes from frame to frame. There is one
+// buildTrack builds a stage that numbers boxes from frame to frame. There is one
 // tracker for all levels of a ladder: boxes are in source pixels on each.
-func (b *builder) track(k int, s *plan.PipelineStage) (work, error) {
-	if t := b.trackers[s.ID]; t != nil {
+func buildTrack(b stageBuilder) (work, error) {
+	if t := b.trackers[b.s.ID]; t != nil {
 		return t, nil
 	}
-	p := s.Track
+	p := b.s.Track
 	if p.Hits < 0 || p.MaxLost < 0 || p.Max < 0 || p.Max > track.MaxBoxes {
 		return nil, fmt.Errorf("%w: hits %d, max lost %v and max %d are not negative, and there are at most %d tracks",
 			ErrPlan, p.Hits, time.Duration(p.MaxLost), p.Max, track.MaxBoxes)
@@ -51,6 +50,6 @@ func (b *builder) track(k int, s *plan.PipelineStage) (work, error) {
 	if b.trackers == nil {
 		b.trackers = map[string]work{}
 	}
-	b.trackers[s.ID] = w
+	b.trackers[b.s.ID] = w
 	return w, nil
 }
