@@ -145,19 +145,7 @@ func runBench(cmd *cobra.Command, f benchFlags) (err error) {
 			return err
 		}
 	}
-	answer := error(nil)
-	var verdicts []bench.Verdict
-	if base != nil {
-		if other := bench.Differences(base, report); len(other) > 0 {
-			answer = fmt.Errorf("%s cannot be compared with this run: %s", f.baseline, strings.Join(other, "; "))
-		} else {
-			rule := bench.DefaultRule()
-			rule.MinEffect = f.minEffect / 100
-			if verdicts = bench.Compare(base.Measurements, report.Measurements, rule); bench.Regressed(verdicts) {
-				answer = cli.AnswerNo()
-			}
-		}
-	}
+	verdicts, answer := f.compare(base, report)
 	if err := out.end(report, verdicts, answer); err != nil {
 		return err
 	}
@@ -167,6 +155,24 @@ func runBench(cmd *cobra.Command, f benchFlags) (err error) {
 		}
 	}
 	return answer
+}
+
+// compare judges a run by the baseline, which may be nil. The error is the answer of a
+// regression, or why the two cannot be compared.
+func (f benchFlags) compare(base, report *bench.Report) ([]bench.Verdict, error) {
+	if base == nil {
+		return nil, nil
+	}
+	if other := bench.Differences(base, report); len(other) > 0 {
+		return nil, fmt.Errorf("%s cannot be compared with this run: %s", f.baseline, strings.Join(other, "; "))
+	}
+	rule := bench.DefaultRule()
+	rule.MinEffect = f.minEffect / 100
+	verdicts := bench.Compare(base.Measurements, report.Measurements, rule)
+	if bench.Regressed(verdicts) {
+		return verdicts, cli.AnswerNo()
+	}
+	return verdicts, nil
 }
 
 // benchWriter shows a run.

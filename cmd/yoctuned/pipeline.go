@@ -105,32 +105,19 @@ func runPipeline(cmd *cobra.Command, args []string, o pipeline.Options, traced s
 	if err != nil {
 		return err
 	}
-	// A pipeline changes nothing on the device, so another board's plan may run
-	// anywhere, with a warning.
-	if id := rootfs.Identify(dev); len(id.Compatible) > 0 {
-		if err := planfile.CheckDevice(file.Plan, id); errors.Is(err, planfile.ErrBoard) {
-			fmt.Fprintf(stderr, "yoctuned: warning: the plan is for %s, and this machine is %s\n",
-				cli.PrintableLine(file.Plan.Board), cli.PrintableLine(strings.Join(id.Compatible, " ")))
-		}
-	}
+	id := rootfs.Identify(dev)
+	warnOtherBoard(stderr, file.Plan, id)
 	if o.Name, o.Plan, err = choosePipeline(file.Plan, args[1:]); err != nil {
 		return err
 	}
 	o.Dir = filepath.Dir(args[0])
 	o.Engines = tensorrt.Store{Dir: filepath.Join(root, tensorrt.Dir)}
-	o.Host = tensorrt.Look(root, rootfs.Identify(dev).Compatible)
+	o.Host = tensorrt.Look(root, id.Compatible)
 	o.Stdout, o.Device = stdout, dev
 	if cli.Format(cmd) == "text" && o.Plan.Sink.Path == "" {
 		o.Sink = sink.NewText(stdout)
 	}
-	if o.Plan.CPUs != "" {
-		if err := pipeline.Pin(o.Plan.CPUs); err != nil {
-			fmt.Fprintf(stderr, "yoctuned: warning: %s; the pipeline may run on any CPU\n", cli.PrintableLine(err.Error()))
-		}
-	}
-	if err := pipeline.Schedule(o.Plan.Scheduling, o.Plan.Priority, o.Plan.Nice); err != nil {
-		fmt.Fprintf(stderr, "yoctuned: warning: %s; the pipeline runs with the default scheduling policy\n", cli.PrintableLine(err.Error()))
-	}
+	setScheduling(stderr, &o.Plan)
 
 	ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
@@ -175,6 +162,31 @@ func runPipeline(cmd *cobra.Command, args []string, o pipeline.Options, traced s
 		return runErr
 	}
 	return pipelineAnswer(stdout, stderr, cli.Format(cmd), sum, runErr, check)
+}
+
+// warnOtherBoard warns if the plan is for another board. A pipeline changes nothing on the
+// device, so that it may run anywhere.
+func warnOtherBoard(stderr io.Writer, p *plan.Plan, id rootfs.Identity) {
+	if len(id.Compatible) == 0 {
+		return
+	}
+	if err := planfile.CheckDevice(p, id); errors.Is(err, planfile.ErrBoard) {
+		fmt.Fprintf(stderr, "yoctuned: warning: the plan is for %s, and this machine is %s\n",
+			cli.PrintableLine(p.Board), cli.PrintableLine(strings.Join(id.Compatible, " ")))
+	}
+}
+
+// setScheduling sets the CPUs and the scheduling policy of this process. It warns where
+// they cannot be set.
+func setScheduling(stderr io.Writer, p *plan.Pipeline) {
+	if p.CPUs != "" {
+		if err := pipeline.Pin(p.CPUs); err != nil {
+			fmt.Fprintf(stderr, "yoctuned: warning: %s; the pipeline may run on any CPU\n", cli.PrintableLine(err.Error()))
+		}
+	}
+	if err := pipeline.Schedule(p.Scheduling, p.Priority, p.Nice); err != nil {
+		fmt.Fprintf(stderr, "yoctuned: warning: %s; the pipeline runs with the default scheduling policy\n", cli.PrintableLine(err.Error()))
+	}
 }
 
 // happened is an event in words.
@@ -245,7 +257,6 @@ func pipelineAnswer(stdout, stderr io.Writer, format string, sum *pipeline.Summa
 }
 
 func pipelineText(w io.Writer, s *pipeline.Summary) error {
-	ms := func(ns int64) string { return fmt.Sprintf("%.2f", float64(ns)/1e6) }
 	row := func(q *pipeline.Quantiles) [4]string {
 		if q == nil {
 			return [4]string{"-", "-", "-", "-"}
@@ -284,17 +295,7 @@ func pipelineText(w io.Writer, s *pipeline.Summary) error {
 		return err
 	}
 	if s.SLO != nil {
-		verdict := map[bool]string{true: "met", false: "missed"}
-		if o := s.SLO.LatencyP95; o != nil {
-			found := "no frame was done"
-			if o.Found != nil {
-				found = ms(int64(*o.Found)) + " ms measured"
-			}
-			fmt.Fprintf(w, "slo latency p95: %s, %s ms wanted, %s\n", verdict[o.Met], ms(int64(o.Wanted)), found)
-		}
-		if o := s.SLO.MinFPS; o != nil {
-			fmt.Fprintf(w, "slo rate: %s, %.1f fps of %.0f\n", verdict[o.Met], s.FPS, o.Wanted)
-		}
+		writeSLO(w, s)
 	}
 	if s.Runtime.Backend != "" {
 		fmt.Fprintf(w, "preprocessing on %s; ", cli.PrintableLine(s.Runtime.Backend))
@@ -305,3 +306,21 @@ func pipelineText(w io.Writer, s *pipeline.Summary) error {
 	_, err := fmt.Fprintf(w, "%d frames in %.1f MiB\n", s.Runtime.Frames, float64(s.Runtime.Bytes)/(1<<20))
 	return err
 }
+
+// writeSLO writes whether the run met its objectives.
+func writeSLO(w io.Writer, s *pipeline.Summary) {
+	verdict := map[bool]string{true: "met", false: "missed"}
+	if o := s.SLO.LatencyP95; o != nil {
+		found := "no frame was done"
+		if o.Found != nil {
+			found = ms(int64(*o.Found)) + " ms measured"
+		}
+		fmt.Fprintf(w, "slo latency p95: %s, %s ms wanted, %s\n", verdict[o.Met], ms(int64(o.Wanted)), found)
+	}
+	if o := s.SLO.MinFPS; o != nil {
+		fmt.Fprintf(w, "slo rate: %s, %.1f fps of %.0f\n", verdict[o.Met], s.FPS, o.Wanted)
+	}
+}
+
+// ms is a time in milliseconds.
+func ms(ns int64) string { return fmt.Sprintf("%.2f", float64(ns)/1e6) }

@@ -1,6 +1,8 @@
 package pipeline
 
 import (
+	"slices"
+
 	"github.com/yoctune/yoctune/runtime/engine/core"
 	"github.com/yoctune/yoctune/runtime/engine/jpeg"
 	"github.com/yoctune/yoctune/runtime/engine/pipeline/frame"
@@ -17,22 +19,24 @@ func shrinkFor(p plan.Pipeline, width, height int) int {
 	}
 	best := 1
 	for _, k := range jpeg.Shrinks {
-		fits := width%k == 0 && height%k == 0
-		for _, l := range levels {
-			if len(l.stages) == 0 || l.stages[0].Preprocess == nil {
-				return 1 // it takes the frame as it is
-			}
-			a, err := preprocessArgs(l.stages[0].Preprocess, frame.Format{Pixels: core.I420, Width: width, Height: height})
-			if err != nil {
-				return 1
-			}
-			g, err := a.Geometry()
-			fits = fits && err == nil && g.ScaleX >= float64(k) && g.ScaleY >= float64(k) &&
-				g.Crop.X%k == 0 && g.Crop.Y%k == 0 && g.Crop.Width%k == 0 && g.Crop.Height%k == 0
-		}
-		if fits {
+		if !slices.ContainsFunc(levels, func(l level) bool { return !canShrink(l, width, height, k) }) {
 			best = k
 		}
 	}
 	return best
+}
+
+// canShrink reports whether frames that are k times smaller do for a level. A stage other
+// than preprocess takes the frame as it is.
+func canShrink(l level, width, height, k int) bool {
+	if len(l.stages) == 0 || l.stages[0].Preprocess == nil || width%k != 0 || height%k != 0 {
+		return false
+	}
+	a, err := preprocessArgs(l.stages[0].Preprocess, frame.Format{Pixels: core.I420, Width: width, Height: height})
+	if err != nil {
+		return false
+	}
+	g, err := a.Geometry()
+	return err == nil && g.ScaleX >= float64(k) && g.ScaleY >= float64(k) &&
+		g.Crop.X%k == 0 && g.Crop.Y%k == 0 && g.Crop.Width%k == 0 && g.Crop.Height%k == 0
 }

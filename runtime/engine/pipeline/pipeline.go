@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -91,10 +92,7 @@ func New(o Options) (_ *Pipeline, err error) {
 		o.Start = context.Background()
 	}
 	p.memory.Begin("load")
-	p.name, p.limit, p.drain = o.Name, o.Frames, o.Drain
-	if p.drain <= 0 {
-		p.drain = 5 * time.Second
-	}
+	p.name, p.limit, p.drain = o.Name, o.Frames, cmp.Or(max(o.Drain, 0), 5*time.Second)
 	defer func() {
 		if err != nil {
 			_ = p.Close()
@@ -112,7 +110,8 @@ func New(o Options) (_ *Pipeline, err error) {
 	}
 	p.hot, p.tell = o.Hot, o.Tell
 	p.look = liveView{path: o.Live, throttled: o.Throttled, note: o.Note}
-	if p.trace = o.Trace; p.trace == nil {
+	p.trace = o.Trace
+	if p.trace == nil {
 		p.trace = trace.New(0)
 	}
 	if o.Flight != "" {
@@ -138,8 +137,8 @@ func New(o Options) (_ *Pipeline, err error) {
 	if err := p.applyBudget(o); err != nil {
 		return nil, err
 	}
-	for _, err := range applyMemoryOptions(o.Plan.Memory, &p.info) {
-		if o.Note != nil {
+	if errs := applyMemoryOptions(o.Plan.Memory, &p.info); o.Note != nil {
+		for _, err := range errs {
 			o.Note(err)
 		}
 	}

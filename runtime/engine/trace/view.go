@@ -102,15 +102,9 @@ type fileEvent struct {
 // Read summarises a trace written by [Recorder.WriteChrome]. Errors wrap [ErrTrace] or
 // [ErrStage], or are those of the reader.
 func Read(in io.Reader, f Filter) (*View, error) {
-	var trace file
-	var odd *json.UnmarshalTypeError
-	switch err := json.NewDecoder(in).Decode(&trace); {
-	case errors.As(err, &odd):
-		return nil, fmt.Errorf("%w: at byte %d, %q has the wrong type", ErrTrace, odd.Offset, odd.Field)
-	case err != nil:
-		return nil, fmt.Errorf("%w: %w", ErrTrace, err)
-	case trace.Events == nil:
-		return nil, fmt.Errorf("%w: it has no traceEvents", ErrTrace)
+	trace, err := decode(in)
+	if err != nil {
+		return nil, err
 	}
 	v := viewer{
 		View: View{
@@ -129,23 +123,28 @@ func Read(in io.Reader, f Filter) (*View, error) {
 		if at := ns(e.Time); at < int64(f.Start) || f.End > 0 && at > int64(f.End) {
 			continue
 		}
-		switch {
-		case e.Phase == phaseComplete && (f.Stage == "" || f.Stage == e.Name):
-			v.addSpan(e)
-		case e.Phase == phaseBegin && e.Cat == catFrame:
-			v.Frames[e.Args.Fate]++
-			if e.Args.Reason != "" {
-				v.Reasons[e.Args.Reason]++
-			}
-		case e.Phase == phaseInstant:
-			v.Events = append(v.Events, EventView{At: ns(e.Time), Name: e.Name, Why: e.Args.Why})
-		}
+		v.add(e, f.Stage)
 	}
 	if f.Stage != "" && !known[f.Stage] {
 		return nil, fmt.Errorf("%w: %q; it has %s", ErrStage, f.Stage, strings.Join(slices.Sorted(maps.Keys(known)), ", "))
 	}
 	v.summarise(f.Top)
 	return &v.View, nil
+}
+
+// decode parses a trace that has events.
+func decode(in io.Reader) (*file, error) {
+	trace := &file{}
+	var odd *json.UnmarshalTypeError
+	switch err := json.NewDecoder(in).Decode(trace); {
+	case errors.As(err, &odd):
+		return nil, fmt.Errorf("%w: at byte %d, %q has the wrong type", ErrTrace, odd.Offset, odd.Field)
+	case err != nil:
+		return nil, fmt.Errorf("%w: %w", ErrTrace, err)
+	case trace.Events == nil:
+		return nil, fmt.Errorf("%w: it has no traceEvents", ErrTrace)
+	}
+	return trace, nil
 }
 
 // viewer collects the spans of a trace.
@@ -158,6 +157,21 @@ type viewer struct {
 
 // stageTimes are the processing and waiting times of a stage, in ns.
 type stageTimes struct{ took, waited []int64 }
+
+// add adds an event. A run of a stage counts if stage is that stage or empty.
+func (v *viewer) add(e *fileEvent, stage string) {
+	switch {
+	case e.Phase == phaseComplete && (stage == "" || stage == e.Name):
+		v.addSpan(e)
+	case e.Phase == phaseBegin && e.Cat == catFrame:
+		v.Frames[e.Args.Fate]++
+		if e.Args.Reason != "" {
+			v.Reasons[e.Args.Reason]++
+		}
+	case e.Phase == phaseInstant:
+		v.Events = append(v.Events, EventView{At: ns(e.Time), Name: e.Name, Why: e.Args.Why})
+	}
+}
 
 // addSpan adds a run of a stage.
 func (v *viewer) addSpan(e *fileEvent) {

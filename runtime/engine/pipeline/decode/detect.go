@@ -59,13 +59,7 @@ type detector struct {
 // newDetector checks that the tensor is what the head says. More is the shape of the
 // prototypes of masks, nil without.
 func newDetector(dev *core.Device, p *plan.Post, shape, more []int64, at Picture, labels []string, score float32) (*detector, error) {
-	d := &detector{p: p, at: at, labels: labels, head: p.Head, top: p.Top, score: score}
-	if d.head == "" {
-		d.head = "v8"
-	}
-	if d.top == 0 {
-		d.top = detectTop
-	}
+	d := &detector{p: p, at: at, labels: labels, head: cmp.Or(p.Head, "v8"), top: cmp.Or(p.Top, detectTop), score: score}
 	if p.Threshold == "" {
 		d.score = detectThreshold
 	}
@@ -87,15 +81,8 @@ func newDetector(dev *core.Device, p *plan.Post, shape, more []int64, at Picture
 		Anchors: uint32(d.anchors), Classes: uint32(d.classes), Max: uint32(most), Batch: 1, Threshold: d.score,
 		ScaleX: float32(at.ScaleX), ScaleY: float32(at.ScaleY),
 		ShiftX: float32(float64(at.Crop.X) - float64(at.Inner.X)*at.ScaleX), ShiftY: float32(float64(at.Crop.Y) - float64(at.Inner.Y)*at.ScaleY),
+		Head:   d.coreHead(),
 		LimitX: float32(at.Crop.X + at.Crop.Width), LimitY: float32(at.Crop.Y + at.Crop.Height),
-	}
-	switch {
-	case d.head == "v5":
-		d.args.Head = core.HeadObjectness
-	case d.rows:
-		d.args.Head = core.HeadRows
-	default:
-		d.args.Head = core.HeadPlanes
 	}
 	d.nms = core.NMSArgs{InMax: uint32(most), Max: uint32(min(d.top, most)), Batch: 1, IoU: iou}
 	if p.Agnostic {
@@ -118,6 +105,17 @@ func newDetector(dev *core.Device, p *plan.Post, shape, more []int64, at Picture
 		d.mask = newMasks(more, at)
 	}
 	return d, nil
+}
+
+// coreHead is the head as the core decodes it.
+func (d *detector) coreHead() uint32 {
+	switch {
+	case d.head == "v5":
+		return core.HeadObjectness
+	case d.rows:
+		return core.HeadRows
+	}
+	return core.HeadPlanes
 }
 
 // release gives back what newDetector took.
@@ -156,6 +154,18 @@ func (d *detector) layout(shape, more []int64) error {
 	default:
 		return fmt.Errorf("%w: head %q; it is one of v5, v8, v10, v11", registry.ErrPlan, d.head)
 	}
+	if err := d.splitChannels(channels, more); err != nil {
+		return err
+	}
+	if d.classes < 1 || d.anchors < 1 {
+		return bad("with at least one class")
+	}
+	return nil
+}
+
+// splitChannels divides the values of a box, after its coordinates, into those of the
+// classes and those of masks or points.
+func (d *detector) splitChannels(channels int, more []int64) error {
 	switch d.classes = channels - d.first; d.p.Kind {
 	case registry.Segment:
 		d.extra = int(more[1])
@@ -166,9 +176,6 @@ func (d *detector) layout(shape, more []int64) error {
 		if d.classes = known; d.extra < 3 || d.extra%3 != 0 {
 			return fmt.Errorf("%w: of the %d values of a box %d are left for points, which take three each: set classes", registry.ErrPlan, channels, d.extra)
 		}
-	}
-	if d.classes < 1 || d.anchors < 1 {
-		return bad("with at least one class")
 	}
 	return nil
 }

@@ -97,25 +97,8 @@ func readY4MHeader(b *bufio.Reader) (frame.Format, error) {
 	f := frame.Format{Pixels: core.I420}
 	full := false
 	for _, p := range fields[1:] {
-		switch tag, v := p[0], p[1:]; tag {
-		case 'W':
-			f.Width, err = strconv.Atoi(v)
-		case 'H':
-			f.Height, err = strconv.Atoi(v)
-		case 'F':
-			f.Rate, err = parseRate(v)
-		case 'I':
-			if v != "p" && v != "?" {
-				err = errors.New("interlaced video; only progressive is read")
-			}
-		case 'C':
-			if !strings.HasPrefix(v, "420") || strings.HasPrefix(v, "420p1") {
-				err = errors.New("only 8-bit 4:2:0 is read: 420, 420jpeg, 420mpeg2, 420paldv")
-			}
-		case 'X':
-			full = full || v == "COLORRANGE=FULL"
-		}
-		if err != nil {
+		full = full || p == "XCOLORRANGE=FULL"
+		if err := readY4MParameter(&f, p[0], p[1:]); err != nil {
 			return frame.Format{}, fmt.Errorf("header parameter %.32q: %w", p, err)
 		}
 	}
@@ -124,6 +107,27 @@ func readY4MHeader(b *bufio.Reader) (frame.Format, error) {
 	}
 	f.Matrix = matrixFor(f.Height, full)
 	return f, nil
+}
+
+// readY4MParameter sets the part of the format that parameter tag of a header gives.
+func readY4MParameter(f *frame.Format, tag byte, v string) (err error) {
+	switch tag {
+	case 'W':
+		f.Width, err = strconv.Atoi(v)
+	case 'H':
+		f.Height, err = strconv.Atoi(v)
+	case 'F':
+		f.Rate, err = parseRate(v)
+	case 'I':
+		if v != "p" && v != "?" {
+			err = errors.New("interlaced video; only progressive is read")
+		}
+	case 'C':
+		if !strings.HasPrefix(v, "420") || strings.HasPrefix(v, "420p1") {
+			err = errors.New("only 8-bit 4:2:0 is read: 420, 420jpeg, 420mpeg2, 420paldv")
+		}
+	}
+	return err
 }
 
 // parseRate reads "30000:1001"; "0:0" is unknown.
