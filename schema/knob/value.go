@@ -1,6 +1,7 @@
 // Package knob parses, normalises and compares the values of kernel files, and maps
 // sysctl names to files. It also holds what both programs must agree on about single
-// nodes: which must not be written, and which module provides one.
+// nodes: which must not be written, in which order the others are, and which module
+// provides one.
 //
 // The kernel rarely prints the text that was written: it marks a choice with brackets,
 // separates vectors with tabs, turns 0x2a into 42 and pads CPU masks. Comparing text would

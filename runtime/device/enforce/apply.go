@@ -56,7 +56,7 @@ func selectWritable(dev rootfs.FS, all []*target, o Options) []*target {
 		}
 		out = append(out, t)
 	}
-	slices.SortStableFunc(out, func(a, b *target) int { return writeRank(a.real) - writeRank(b.real) })
+	slices.SortStableFunc(out, func(a, b *target) int { return knob.WriteRank(a.real) - knob.WriteRank(b.real) })
 	orderLimits(out)
 	return out
 }
@@ -99,7 +99,7 @@ func checkWrite(dev rootfs.FS, t *target) error {
 		return err
 	}
 	if len(t.found.Offered) == 0 {
-		if list := offeredValuesPath(t.real); list != "" {
+		if list := knob.OfferedValuesPath(t.real); list != "" {
 			if c, err := dev.Read(list); err == nil {
 				t.found.Offered = strings.Fields(c.Text)
 			}

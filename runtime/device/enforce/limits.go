@@ -1,27 +1,11 @@
 package enforce
 
 import (
-	"path"
 	"strconv"
 	"strings"
-)
 
-// oppositeLimit returns the node of the other end of a frequency window, and whether the
-// given node is the upper end. ok is false for other nodes.
-func oppositeLimit(real string) (other string, upper, ok bool) {
-	dir, base := path.Split(real)
-	switch base {
-	case "scaling_min_freq":
-		return dir + "scaling_max_freq", false, true
-	case "scaling_max_freq":
-		return dir + "scaling_min_freq", true, true
-	case "min_freq":
-		return dir + "max_freq", false, true
-	case "max_freq":
-		return dir + "min_freq", true, true
-	}
-	return "", false, false
-}
+	"github.com/yoctune/yoctune/schema/knob"
+)
 
 // orderLimits orders the two ends of each frequency window so that the window is never
 // empty in between. Kernels before 5.3 refuse a minimum above the maximum
@@ -32,7 +16,7 @@ func orderLimits(out []*target) {
 		at[t.real] = i
 	}
 	for i, t := range out {
-		other, upper, ok := oppositeLimit(t.real)
+		other, upper, ok := knob.OppositeLimit(t.real)
 		j, both := at[other]
 		if !ok || !both || !upper {
 			continue

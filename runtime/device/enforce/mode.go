@@ -152,7 +152,7 @@ func (s *Session) SetMode(name string) ([]Result, error) {
 // The cpufreq policies of cores exist only once the cores are online.
 func (s *Session) enterMode(config *nvpmodel.File, def *nvpmodel.Mode) error {
 	m := newMode(s.dev, config, def, s.claimingTargets())
-	cores := slices.DeleteFunc(slices.Clone(m.lines), func(t *target) bool { return writeRank(t.real) >= rankClocks })
+	cores := slices.DeleteFunc(slices.Clone(m.lines), func(t *target) bool { return knob.WriteRank(t.real) >= knob.RankClocks })
 	if err := s.applyTargets(cores); err != nil {
 		return err
 	}
@@ -161,7 +161,7 @@ func (s *Session) enterMode(config *nvpmodel.File, def *nvpmodel.Mode) error {
 	for _, t := range m.lines {
 		t.recoverIn(func() { t.observe(s.reader) })
 	}
-	if slices.ContainsFunc(m.lines, func(t *target) bool { return writeRank(t.real) >= rankClocks && !t.isSatisfied() }) {
+	if slices.ContainsFunc(m.lines, func(t *target) bool { return knob.WriteRank(t.real) >= knob.RankClocks && !t.isSatisfied() }) {
 		if err := s.applyTargets(m.wake); err != nil {
 			return err
 		}

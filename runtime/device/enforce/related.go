@@ -44,36 +44,6 @@ func related(name string) relation {
 	return relation{}
 }
 
-// Ranks of writes. Nodes that create or reset others come first, and automatic power
-// management is restored last.
-const (
-	rankCores = iota
-	rankMasks
-	rankChoices
-	rankClocks
-	rankSleep
-)
-
-// writeRank returns the rank of a node.
-func writeRank(name string) int {
-	dir, base := path.Split(name)
-	switch base {
-	case "online":
-		if strings.HasPrefix(dir, "/sys/devices/system/cpu/cpu") {
-			return rankCores
-		}
-	case "tpc_pg_mask", "fbp_pg_mask", "gpc_pg_mask":
-		return rankMasks
-	case "scheduler", "scaling_governor", "governor":
-		return rankChoices
-	case "control":
-		if path.Base(path.Clean(dir)) == "power" {
-			return rankSleep
-		}
-	}
-	return rankClocks
-}
-
 // describeLimitingNode returns the current value of another node that limits the values of this
 // one, "" if none is known. Sources: drivers/cpufreq/freq_table.c
 // and drivers/devfreq/devfreq.c (an empty window), kernel/sched/rt.c (a runtime
@@ -95,7 +65,7 @@ func describeLimitingNode(dev rootfs.FS, real string) string {
 	case "nr_requests":
 		other = dir + "scheduler"
 	default:
-		other, _, _ = oppositeLimit(real)
+		other, _, _ = knob.OppositeLimit(real)
 	}
 	if other == "" {
 		return ""
@@ -158,19 +128,6 @@ func describeHolder(dev rootfs.FS, real string) string {
 		if f := strings.Fields(line); len(f) > 0 && f[0] == "/dev/"+disk {
 			return "as swap: `swapoff /dev/" + disk + "` first"
 		}
-	}
-	return ""
-}
-
-// offeredValuesPath returns the node that lists the accepted values of another one, "" if there
-// is none.
-func offeredValuesPath(name string) string {
-	dir, base := path.Split(name)
-	switch base {
-	case "scaling_governor":
-		return dir + "scaling_available_governors"
-	case "governor":
-		return dir + "available_governors"
 	}
 	return ""
 }

@@ -66,16 +66,7 @@ type answer struct {
 
 // New returns a sampler of a device.
 func New(dev rootfs.FS) *Sampler {
-	return &Sampler{dev: dev, clock: uptime, wall: time.Now, patience: patience}
-}
-
-// uptime returns CLOCK_BOOTTIME, which counts during suspend and cannot be set.
-func uptime() time.Duration {
-	var t unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &t); err != nil {
-		return 0
-	}
-	return time.Duration(t.Nano())
+	return &Sampler{dev: dev, clock: rootfs.BootTime, wall: time.Now, patience: patience}
 }
 
 // Take samples the device. Rates cover the time since the previous sample and are unknown in

@@ -29,7 +29,7 @@ type Shared struct {
 // to be called every interval.
 func NewShared(dev rootfs.FS, socket string, interval time.Duration) *Shared {
 	// Accept samples of the last interval, less a tenth for early calls.
-	return &Shared{socket: socket, age: interval - interval/10, clock: uptime, own: New(dev)}
+	return &Shared{socket: socket, age: interval - interval/10, clock: rootfs.BootTime, own: New(dev)}
 }
 
 // Take returns a sample.

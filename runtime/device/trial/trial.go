@@ -29,7 +29,7 @@ const GuardCommand = "revert"
 func Start(dev *rootfs.Root, p *plan.Plan, d time.Duration, root string) (*planfile.Trial, []enforce.Result, error) {
 	t := &planfile.Trial{
 		Boot: rootfs.Identify(dev).BootID, Layer: p.Layer, Target: p.Target, Serial: p.Serial, Digest: p.Digest,
-		Deadline: int64(bootTime() + d),
+		Deadline: int64(rootfs.BootTime() + d),
 	}
 	session, err := enforce.Open(dev, p, enforce.DefaultOptions())
 	if err != nil {
@@ -79,7 +79,7 @@ func Confirm(dev *rootfs.Root) (*planfile.Trial, error) {
 		return nil, err
 	case !t.Running(rootfs.Identify(dev).BootID):
 		return nil, planfile.ErrNoTrial
-	case t.Over(bootTime()):
+	case t.Over(rootfs.BootTime()):
 		return nil, fmt.Errorf("%w: its time is over, and it is being reverted", planfile.ErrNoTrial)
 	}
 	p := &plan.Plan{Layer: t.Layer, Target: t.Target, Serial: t.Serial, Digest: t.Digest}
@@ -97,7 +97,7 @@ func Check(dev *rootfs.Root, p *plan.Plan) error {
 		return err
 	}
 	if t.Running(rootfs.Identify(dev).BootID) {
-		left := (time.Duration(t.Deadline) - bootTime()).Round(time.Second)
+		left := (time.Duration(t.Deadline) - rootfs.BootTime()).Round(time.Second)
 		return fmt.Errorf("%w: %s serial %d, for another %s; confirm it or wait", planfile.ErrTrying, t.Target, t.Serial, left)
 	}
 	return planfile.CheckTrial(t, p)
@@ -148,7 +148,7 @@ func await(ctx context.Context, dev *rootfs.Root, t *planfile.Trial) error {
 		if err != nil {
 			return err
 		}
-		left := time.Duration(t.Deadline) - bootTime()
+		left := time.Duration(t.Deadline) - rootfs.BootTime()
 		if !now.Running(t.Boot) || now.Digest != t.Digest || left <= 0 {
 			return nil
 		}
@@ -182,7 +182,7 @@ func revert(dev *rootfs.Root, now bool) (confirmed bool, reverted []enforce.Resu
 		return false, nil, err
 	case t == nil:
 		return true, nil, nil
-	case !t.Running(rootfs.Identify(dev).BootID), !now && !t.Over(bootTime()):
+	case !t.Running(rootfs.Identify(dev).BootID), !now && !t.Over(rootfs.BootTime()):
 		return false, nil, nil
 	}
 	if reverted, err = enforce.RevertTrial(dev, enforce.DefaultOptions()); err != nil {
@@ -206,13 +206,4 @@ func lock(dev *rootfs.Root) (func(), error) {
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
-}
-
-// bootTime is the time since boot. It includes suspends, and cannot be set.
-func bootTime() time.Duration {
-	var ts unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts); err != nil {
-		return 0 // only an unknown clock fails, and this one is older than Go's oldest kernel
-	}
-	return time.Duration(ts.Nano())
 }

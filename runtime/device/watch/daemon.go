@@ -77,8 +77,8 @@ func Run(ctx context.Context, s Settings) (err error) {
 	if err := d.openServices(); err != nil {
 		return err
 	}
-	d.startLadder(boottime())
-	if err := d.keeper.Flush(boottime()); err != nil {
+	d.startLadder(rootfs.BootTime())
+	if err := d.keeper.Flush(rootfs.BootTime()); err != nil {
 		s.Report.Problem(err)
 	}
 	d.freeMemory()
@@ -147,7 +147,7 @@ func (d *daemon) apply() error {
 	d.notifySystemd(notify.Ready, notify.Status(summary(results)))
 	d.probeSources()
 	if d.Prove != nil {
-		d.proveAt = boottime() + d.ProveAfter
+		d.proveAt = rootfs.BootTime() + d.ProveAfter
 	}
 	return nil
 }
@@ -188,7 +188,7 @@ func (d *daemon) freeMemory() {
 
 // step waits for an event or a deadline and handles it.
 func (d *daemon) step() error {
-	now := boottime()
+	now := rootfs.BootTime()
 	next := d.nextDeadline()
 	d.servePending(now)
 	if d.hasPendingRequest() {
@@ -198,7 +198,7 @@ func (d *daemon) step() error {
 	if err != nil {
 		return err
 	}
-	now = boottime()
+	now = rootfs.BootTime()
 	if len(fds) > 0 {
 		d.freeMemoryAt = now + idleBeforeFree
 	}
@@ -287,7 +287,7 @@ func (d *daemon) shutDown() error {
 		results, err = enforce.Rollback(d.Root, d.Enforce)
 		d.Report.Restored("plan", results)
 	}
-	return errors.Join(err, d.keeper.Close(boottime()))
+	return errors.Join(err, d.keeper.Close(rootfs.BootTime()))
 }
 
 func (d *daemon) notifySystemd(states ...string) {

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/yoctune/yoctune/runtime/device/rootfs"
 )
 
 // poll is where the enforcer waits for events.
@@ -69,17 +71,6 @@ func (p *poll) close() {
 	_ = unix.Close(p.fd)
 }
 
-// boottime returns CLOCK_BOOTTIME, which counts during sleep and cannot be set.
-func boottime() time.Duration { return clock(unix.CLOCK_BOOTTIME) }
-
-func clock(id int32) time.Duration {
-	var ts unix.Timespec
-	if err := unix.ClockGettime(id, &ts); err != nil {
-		return 0 // fails for unknown clocks only, and every kernel that runs Go has these
-	}
-	return time.Duration(ts.Nano())
-}
-
 // resumeTimer reports that the machine has slept, after which drivers have their defaults
 // again. A timer that is cancelled when the wall clock jumps is also cancelled at every
 // resume (timerfd_create(2)).
@@ -93,7 +84,7 @@ func openResumeTimer() (*resumeTimer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("watch for resume: %w", err)
 	}
-	r := &resumeTimer{fd: fd, slept: sleepTime()}
+	r := &resumeTimer{fd: fd, slept: rootfs.SuspendTime()}
 	if err := r.arm(); err != nil {
 		_ = unix.Close(fd)
 		return nil, err
@@ -117,8 +108,6 @@ func (r *resumeTimer) hasSlept() bool {
 	_, _ = unix.Read(r.fd, buf[:])
 	_ = r.arm()
 	before := r.slept
-	r.slept = sleepTime()
+	r.slept = rootfs.SuspendTime()
 	return r.slept-before > 100*time.Millisecond
 }
-
-func sleepTime() time.Duration { return clock(unix.CLOCK_BOOTTIME) - clock(unix.CLOCK_MONOTONIC) }

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/yoctune/yoctune/runtime/device/rootfs"
 )
 
 // openSources opens the sources of events. Each of them may be missing: in a container,
@@ -59,7 +61,7 @@ func (d *daemon) closeSources() {
 // probeSources finds out which sources the running kernel delivers, and handles the
 // writes that came while the plan was applied.
 func (d *daemon) probeSources() {
-	now := boottime()
+	now := rootfs.BootTime()
 	var early []Write
 	delivered := map[string]bool{} // file systems of which this process saw its own writes
 	read := func() {
