@@ -53,8 +53,8 @@ func Encoder(w io.Writer) *json.Encoder {
 	return enc
 }
 
-// Printable escapes what could hide or reorder text on a terminal. Line breaks stay.
-func Printable(s string) string {
+// printable escapes what could hide or reorder text on a terminal. Line breaks stay.
+func printable(s string) string {
 	lines := strings.Split(s, "\n")
 	for i, line := range lines {
 		lines[i] = PrintableLine(line)
@@ -62,7 +62,7 @@ func Printable(s string) string {
 	return strings.Join(lines, "\n")
 }
 
-// PrintableLine is [Printable] for text that must stay on one line.
+// PrintableLine is [printable] for text that must stay on one line.
 func PrintableLine(s string) string {
 	var b strings.Builder
 	for _, c := range s {

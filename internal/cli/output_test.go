@@ -78,7 +78,7 @@ func TestTextForATerminalHasNoControlCharacters(t *testing.T) {
 			t.Errorf("%q became %q, want %q", text, got, want)
 		}
 	}
-	if got, want := Printable("one\ntwo\a"), "one\ntwo\\a"; got != want {
+	if got, want := printable("one\ntwo\a"), "one\ntwo\\a"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }

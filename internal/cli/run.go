@@ -68,7 +68,7 @@ func Run(ctx context.Context, root *cobra.Command, args []string, stdout, stderr
 			return code
 		}
 	}
-	text := Printable(err.Error())
+	text := printable(err.Error())
 	fmt.Fprintf(stderr, "%s: %s\n", root.Name(), text)
 	if code == ExitUsage {
 		fmt.Fprintln(stderr, usageHint(cmd))

@@ -20,12 +20,12 @@ import (
 	"github.com/google/licensecheck"
 )
 
-// Std is the path of Go's library.
-const Std = "std"
+// std is the path of Go's library.
+const std = "std"
 
 // Part is a module of a program, or Go's library.
 type Part struct {
-	Path    string // of the module, or Std
+	Path    string // of the module, or std
 	Version string // "" for Go's library and for the module that the program belongs to
 	IDs     []string
 	Files   []File
@@ -37,8 +37,8 @@ type File struct {
 	Text []byte
 }
 
-// ErrUnknown is wrapped when a text says nothing that is known: somebody must read it.
-var ErrUnknown = errors.New("unknown terms")
+// errUnknown is wrapped when a text says nothing that is known: somebody must read it.
+var errUnknown = errors.New("unknown terms")
 
 var (
 	// carried are the names of files that go along, as `go mod vendor` takes them;
@@ -73,7 +73,7 @@ func identify(text []byte) ([]string, error) {
 	}
 	c := licensecheck.Scan(text)
 	if c.Percent < coverage {
-		return nil, fmt.Errorf("%.0f%% of it is the text of known licences: %w", c.Percent, ErrUnknown)
+		return nil, fmt.Errorf("%.0f%% of it is the text of known licences: %w", c.Percent, errUnknown)
 	}
 	var ids []string
 	for _, m := range c.Match {
@@ -96,7 +96,7 @@ func Of(ctx context.Context, pkg, tags string) ([]Part, error) {
 		slices.Sort(p.IDs)
 		p.IDs = slices.Compact(p.IDs)
 		if len(p.IDs) == 0 {
-			return nil, fmt.Errorf("%s %s: no file states its licence: %w", p.Path, p.Version, ErrUnknown)
+			return nil, fmt.Errorf("%s %s: no file states its licence: %w", p.Path, p.Version, errUnknown)
 		}
 		slices.SortFunc(p.Files, func(a, b File) int { return strings.Compare(a.Path, b.Path) })
 		out = append(out, *p)
@@ -107,7 +107,7 @@ func Of(ctx context.Context, pkg, tags string) ([]Part, error) {
 
 // link adds what one architecture links.
 func link(ctx context.Context, parts map[string]*Part, pkg, tags, arch string) error {
-	const format = `{{.Dir}}{{"\t"}}{{with .Module}}{{.Path}}{{"\t"}}{{.Version}}{{"\t"}}{{.Dir}}{{else}}` + Std + `{{"\t"}}{{"\t"}}{{end}}{{range .EmbedFiles}}{{"\t"}}{{.}}{{end}}`
+	const format = `{{.Dir}}{{"\t"}}{{with .Module}}{{.Path}}{{"\t"}}{{.Version}}{{"\t"}}{{.Dir}}{{else}}` + std + `{{"\t"}}{{"\t"}}{{end}}{{range .EmbedFiles}}{{"\t"}}{{.}}{{end}}`
 	cmd := exec.CommandContext(ctx, "go", "list", "-deps", "-tags", tags, "-f", format, pkg)
 	cmd.Env = append(os.Environ(), "GOOS=linux", "GOARCH="+arch, "CGO_ENABLED=1")
 	var stderr bytes.Buffer
@@ -125,7 +125,7 @@ func link(ctx context.Context, parts map[string]*Part, pkg, tags, arch string) e
 	for lines.Scan() {
 		f := strings.Split(lines.Text(), "\t")
 		dir, path, version, root := f[0], f[1], f[2], f[3]
-		if path == Std {
+		if path == std {
 			// The folder of crypto/internal/boring has the terms of a library that
 			// only GOEXPERIMENT=boringcrypto links.
 			root = strings.TrimSpace(string(goroot))

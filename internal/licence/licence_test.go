@@ -89,7 +89,7 @@ func TestATextThatNobodyKnowsIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	var p Part
-	if err := p.upwards(root, root); !errors.Is(err, ErrUnknown) || !strings.Contains(err.Error(), "LICENSE") {
+	if err := p.upwards(root, root); !errors.Is(err, errUnknown) || !strings.Contains(err.Error(), "LICENSE") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -18,8 +18,8 @@ import (
 	spdx "github.com/spdx/tools-golang/spdx/v2/v2_3"
 )
 
-// NoAssertion is what SPDX says of what is not known.
-const NoAssertion = "NOASSERTION"
+// noAssertion is what SPDX says of what is not known.
+const noAssertion = "NOASSERTION"
 
 // Package is a thing that is shipped or used.
 type Package struct {
@@ -90,7 +90,7 @@ func New(p Package, files []File, digest, tool string, created time.Time) *Docum
 			Checksums: []common.Checksum{
 				{Algorithm: common.SHA1, Value: sum}, {Algorithm: common.SHA256, Value: hex.EncodeToString(two[:])},
 			},
-			LicenseConcluded: or(f.Licence), LicenseInfoInFiles: []string{or(f.Licence)}, FileCopyrightText: NoAssertion,
+			LicenseConcluded: or(f.Licence), LicenseInfoInFiles: []string{or(f.Licence)}, FileCopyrightText: noAssertion,
 		})
 		if l := or(f.Licence); !slices.Contains(top.PackageLicenseInfoFromFiles, l) {
 			top.PackageLicenseInfoFromFiles = append(top.PackageLicenseInfoFromFiles, l)
@@ -131,7 +131,7 @@ func pkg(id string, p Package) *spdx.Package {
 	out := &spdx.Package{
 		PackageName: p.Name, PackageSPDXIdentifier: common.ElementID(id), PackageVersion: p.Version,
 		PackageDownloadLocation: or(p.Location), PackageLicenseConcluded: or(p.Licence), PackageLicenseDeclared: or(p.Licence),
-		PackageCopyrightText: NoAssertion, PackageComment: p.Comment,
+		PackageCopyrightText: noAssertion, PackageComment: p.Comment,
 	}
 	if p.SHA256 != "" {
 		out.PackageChecksums = []common.Checksum{{Algorithm: common.SHA256, Value: p.SHA256}}
@@ -141,7 +141,7 @@ func pkg(id string, p Package) *spdx.Package {
 
 func or(s string) string {
 	if s == "" {
-		return NoAssertion
+		return noAssertion
 	}
 	return s
 }

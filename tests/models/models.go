@@ -24,9 +24,9 @@ var LayoutLabels = [...]string{
 	"Caption", "Footnote", "Formula", "List-item", "Page-footer", "Page-header", "Picture", "Section-header", "Table", "Text", "Title",
 }
 
-// EnvRequire set to 1 makes a test that finds no models fail rather than skip:
+// requireVariable set to 1 makes a test that finds no models fail rather than skip:
 // continuous integration has them.
-const EnvRequire = "YOCTUNE_REQUIRE_MODELS"
+const requireVariable = "YOCTUNE_REQUIRE_MODELS"
 
 // Dir is the folder of the models.
 func Dir(t testing.TB) string {
@@ -35,7 +35,7 @@ func Dir(t testing.TB) string {
 	for _, name := range []string{Recogniser, Characters, TextDetector, Layout, Orientation, library(current), library(oldest)} {
 		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
 			const how = "no %s in build/models: run tests/models/fetch.sh"
-			if os.Getenv(EnvRequire) == "1" {
+			if os.Getenv(requireVariable) == "1" {
 				t.Fatalf(how, name)
 			}
 			t.Skipf(how, name)

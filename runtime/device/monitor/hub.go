@@ -111,10 +111,3 @@ func (h *Hub) removeWatcher(c chan *Sample) {
 		h.last = nil
 	}
 }
-
-// Watchers returns the number of watchers.
-func (h *Hub) Watchers() int {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return len(h.watchers)
-}

@@ -104,13 +104,13 @@ func NewSummary() *Summary {
 	return &Summary{values: map[string][]float64{}, unit: map[string]string{}}
 }
 
-// ErrTooLong reports a recording with more samples than a summary can hold.
-var ErrTooLong = errors.New("recording is too long")
+// errTooLong reports a recording with more samples than a summary can hold.
+var errTooLong = errors.New("recording is too long")
 
 // Add adds a sample.
 func (s *Summary) Add(sample *Sample) error {
 	if s.Samples == maxSamples {
-		return fmt.Errorf("%w: more than %d samples", ErrTooLong, maxSamples)
+		return fmt.Errorf("%w: more than %d samples", errTooLong, maxSamples)
 	}
 	if s.Samples == 0 {
 		s.First, s.start = sample.Time, sample.Monotonic

@@ -37,9 +37,6 @@ type Marker interface {
 	Unmark(real string)
 }
 
-// Clock is the wall clock, for records only. Decisions use the times given.
-type Clock func() time.Time
-
 // Keeper enforces an applied plan. Its methods are called by one goroutine, with times
 // that count from an arbitrary start and never go back.
 type Keeper struct {
@@ -47,7 +44,7 @@ type Keeper struct {
 	session *enforce.Session
 	guard   *Guard
 	marker  Marker
-	wall    Clock
+	wall    func() time.Time
 	name    func(pid int) rootfs.Process
 	emit    func(Event)
 
@@ -78,7 +75,7 @@ type Keeper struct {
 type Config struct {
 	File   *planfile.File
 	Marker Marker
-	Wall   Clock
+	Wall   func() time.Time             // for records only; decisions use the times given
 	Name   func(pid int) rootfs.Process // names a writer
 	Emit   func(Event)                  // receives each event once
 	PID    int

@@ -66,15 +66,6 @@ func describeAll() []metric {
 	}, pipelineMetrics()...)
 }
 
-// Names returns the names of all metrics.
-func Names() []string {
-	var out []string
-	for _, m := range describeAll() {
-		out = append(out, prefix+m.name)
-	}
-	return out
-}
-
 const prefix = "yoctuned_"
 
 // NewCollector returns a collector of a source.
