@@ -24,7 +24,7 @@ func (r *Review) Headline() string {
 		return fmt.Sprintf("%s: no difference between %s and %s", r.Layer, r.Old, r.New)
 	}
 	if r.Changes() == 0 {
-		return fmt.Sprintf("%s: nothing changes on a device; %s differ in text only", r.Layer, count(len(r.Files), "file"))
+		return fmt.Sprintf("%s: nothing changes on a device; text differs in %s", r.Layer, count(len(r.Files), "file"))
 	}
 	parts := []string{count(r.Changes(), "change"), count(len(r.Targets), "target") + " affected", count(len(r.Files), "file")}
 	return fmt.Sprintf("%s: %s; needs %s; risk %s", r.Layer, strings.Join(parts, ", "), r.Need().Words(), r.Risk())
