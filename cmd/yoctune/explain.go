@@ -284,7 +284,7 @@ func showAccount(w io.Writer, a compiler.Account) {
 	for _, f := range a.Files {
 		line("file", f)
 	}
-	line("schema", a.See)
+	line("see", a.See)
 	for _, r := range a.Rules {
 		line("findings", r)
 	}

@@ -1,11 +1,99 @@
 package main
 
 import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
 	"testing"
 
+	"github.com/yoctune/yoctune/compiler/language/conform"
+	"github.com/yoctune/yoctune/compiler/language/reference"
+	"github.com/yoctune/yoctune/internal/cli"
 	"github.com/yoctune/yoctune/internal/cli/clitest"
 )
 
 func TestEveryCommandHasHelpAndExamplesThatItAccepts(t *testing.T) {
 	clitest.CheckHelp(t, newRootCommand)
+}
+
+// runJSON runs a command line with --format json and decodes its lines.
+func runJSON[T any](t *testing.T, args ...string) []T {
+	t.Helper()
+	var out, errOut bytes.Buffer
+	if code := run(t.Context(), append(args, "--format", "json"), &out, &errOut); code != cli.ExitDone {
+		t.Fatalf("%q: exit %d: %s", args, code, &errOut)
+	}
+	var all []T
+	for line := range strings.Lines(out.String()) {
+		var v T
+		if err := json.Unmarshal([]byte(line), &v); err != nil {
+			t.Fatalf("%q: %v in %s", args, err, line)
+		}
+		all = append(all, v)
+	}
+	return all
+}
+
+// A "see" must be within reach of somebody who has only the program: a command that the
+// program accepts, or a document outside this repository.
+func TestNoSeeLineNamesAFileOfThisRepository(t *testing.T) {
+	type object struct{ Type, ID, See string }
+	see := map[string]string{} // id by text
+	for _, topic := range runJSON[object](t, "explain", "--list") {
+		if topic.Type == "path" || topic.Type == "summary" {
+			continue
+		}
+		for _, page := range runJSON[object](t, "explain", topic.ID) {
+			if page.See != "" {
+				see[page.See] = topic.ID
+			}
+		}
+	}
+	if len(see) < 50 {
+		t.Fatalf("only %d pages have a see line", len(see))
+	}
+	lang, err := reference.Language()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range [][]string{nil, {"targets", "cam"}, {"targets", "cam", "cpu", "governor"}, {"targets", "cam", "pipelines", "p", "budget", "memory"}, {"build", "sstate", "dir"}} {
+		doc, known := conform.Language().Describe(path)
+		if !known {
+			t.Fatalf("the language has no %q", path)
+		}
+		if doc.See != "" {
+			see[doc.See] = strings.Join(path, ".")
+		}
+	}
+	repository := filepath.Join("..", "..")
+	for text, where := range see {
+		for _, word := range strings.FieldsFunc(text, func(c rune) bool { return strings.ContainsRune(" ,;:()", c) }) {
+			if _, err := os.Stat(filepath.Join(repository, word)); err == nil && strings.ContainsAny(word, "./") {
+				t.Errorf("%s: see %q: %s is a file of this repository", where, text, word)
+			}
+		}
+		command, isCommand := strings.CutPrefix(text, "yoctune ")
+		if !isCommand {
+			continue
+		}
+		args := strings.Fields(regexp.MustCompile(`;.*`).ReplaceAllString(command, ""))
+		found, rest, err := newRootCommand().Find(args)
+		if err != nil {
+			t.Errorf("%s: see %q: %v", where, text, err)
+			continue
+		}
+		if args[len(args)-1] != "--help" {
+			if err := found.ValidateArgs(rest); err != nil {
+				t.Errorf("%s: see %q: %v", where, text, err)
+			}
+		}
+		if name, ok := strings.CutPrefix(command, "schema "); ok {
+			if _, known := lang.Lookup(name); !known {
+				t.Errorf("%s: see %q: there is no such definition", where, text)
+			}
+		}
+	}
 }

@@ -25,7 +25,7 @@ func kconfigRules() []Rule {
 			Cause: "kconfig drops a line whose option does not exist, is unavailable because a dependency is off, or has a value of the wrong type. The build continues without a message, and the device lacks the option.",
 			Fix:   "add what the option needs, or remove the line",
 			Wrong: `kernel: config: TCP_CONG_VEGAS: "y"`, Right: `kernel: config: {TCP_CONG_ADVANCED: "y", TCP_CONG_VEGAS: "y"}`,
-			See: "docs/kernel.md; scripts/kconfig/merge_config.sh",
+			See: "yoctune kernel predict --help; scripts/kconfig/merge_config.sh",
 			run: kconfigLost,
 		},
 		{
@@ -34,7 +34,7 @@ func kconfigRules() []Rule {
 			Cause: "kconfig limits a value to what is allowed: y becomes m when a dependency is a module, and a number is cut to its range. It also raises an option that another one selects.",
 			Fix:   "request the value that the kernel will have, or change what decides it",
 			Wrong: `kernel: config: LOG_BUF_SHIFT: 99`, Right: `kernel: config: LOG_BUF_SHIFT: 18`,
-			See: "docs/kernel.md; Documentation/kbuild/kconfig-language.rst",
+			See: "yoctune kernel predict --help; Documentation/kbuild/kconfig-language.rst",
 			run: kconfigChanged,
 		},
 		{
@@ -44,7 +44,7 @@ func kconfigRules() []Rule {
 			Fix:   "check the name, or index the kernel's own source: yoctune kernel index",
 			Wrong: `{board: "agx-orin-64gb", release: "wrynose", kernel: config: TEGRA_NO_SUCH_DRIVER: "y"}`,
 			Right: `{board: "agx-orin-64gb", release: "wrynose", kernel: config: PSI: "y"}`,
-			See:   "docs/kernel.md",
+			See:   "yoctune kernel index --help",
 			run:   kconfigUnknown,
 		},
 		{
@@ -62,7 +62,7 @@ func kconfigRules() []Rule {
 			Cause: "A line can switch off another member of its choice, or change what other options depend on or take as their default.",
 			Fix:   "set the options that matter explicitly",
 			Wrong: `kernel: config: PREEMPT_VOLUNTARY: "y"`, Right: `kernel: preempt: "voluntary"`,
-			See: "docs/kernel.md",
+			See: "yoctune kernel predict --help",
 			run: kconfigEffect,
 		},
 	}

@@ -32,7 +32,7 @@ func promiseRules() []Rule {
 			Fix:   "lower queue.capacity or inFlight, set queue.maxAge, make the slowest stage faster (instances, a smaller model or size), or change the objective",
 			Wrong: exampleTimes + `slo: latencyP95: "50ms"}`,
 			Right: exampleTimes + `slo: latencyP95: "60ms"}`,
-			See:   "docs/pipelines.md: How late a result can be",
+			See:   "yoctune schema SLO",
 			run:   latencyObjective,
 		},
 		{
@@ -42,7 +42,7 @@ func promiseRules() []Rule {
 			Fix:   `run the pipeline on the module and declare the "service max" of the summary as time: "21ms", or limit it with queue.maxAge`,
 			Wrong: exampleStages + `slo: latencyP95: "60ms"}`,
 			Right: exampleTimes + `slo: latencyP95: "60ms"}`,
-			See:   "docs/pipelines.md: How late a result can be",
+			See:   "yoctune schema SLO",
 			run:   latencyUnknown,
 		},
 		{
@@ -52,7 +52,7 @@ func promiseRules() []Rule {
 			Fix:   "raise the bound, or reduce what the pipeline uses",
 			Wrong: exampleStages + `budget: memory: "64MiB"}`,
 			Right: exampleStages + `budget: memory: "512MiB"}`,
-			See:   "docs/pipelines.md: Budget",
+			See:   "yoctune schema PipelineBudget",
 			run:   pipelineBudget,
 		},
 		{
@@ -62,7 +62,7 @@ func promiseRules() []Rule {
 			Fix:   "remove it",
 			Wrong: exampleStages + `budget: netOut: "1MB/s"}`,
 			Right: exampleStages + `sink: {kind: "http", url: "http://192.0.2.7/"}, budget: netOut: "1MB/s"}`,
-			See:   "docs/pipelines.md: Budget",
+			See:   "yoctune schema PipelineBudget",
 			run:   budgetUnused,
 		},
 		{

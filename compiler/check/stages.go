@@ -42,7 +42,7 @@ func stageRules() []Rule {
 			Fix:   "let each step reduce one thing below the step before",
 			Wrong: frames + exampleModel[:len(exampleModel)-1] + `, slo: latencyP95: "100ms", degrade: ladder: [{fps: 60}]}`,
 			Right: frames + exampleModel[:len(exampleModel)-1] + `, slo: latencyP95: "100ms", degrade: ladder: [{fps: 15}]}`,
-			See:   "docs/pipelines.md: Under load",
+			See:   "yoctune schema Degrade",
 			run:   degradeLadder,
 		},
 	}

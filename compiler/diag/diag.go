@@ -59,7 +59,7 @@ type Diagnostic struct {
 	Expected string        `json:"expected,omitempty"`
 	Got      string        `json:"got,omitempty"`
 	Help     string        `json:"help,omitempty"`
-	See      string        `json:"see,omitempty"` // a document or a line of the schema
+	See      string        `json:"see,omitempty"` // a command or an upstream document
 	// Edits remedy it when all of them are made; empty when only a person can
 	// decide.
 	Edits []Edit `json:"edits,omitempty"`

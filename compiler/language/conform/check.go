@@ -19,6 +19,7 @@ type Checker struct {
 	report *diag.Report
 	passed map[key]bool
 	regexp map[*shape]matcher // made when first used: most are not
+	def    string             // the definition that is being checked
 }
 
 type key struct {
@@ -40,6 +41,7 @@ func (c *Checker) Check(n *load.Node, path, def string, partial bool) {
 	if d == nil || n == nil {
 		return
 	}
+	c.def = def
 	for _, f := range c.value(n, d.value, path, partial) {
 		c.report.Add(f)
 	}
@@ -54,6 +56,7 @@ func (c *Checker) CheckField(n *load.Node, path, def, field string, partial bool
 	v := view{}
 	c.schema.gather(d.value.obj, nil, &v)
 	if m := v.member(field); m != nil {
+		c.def = def
 		for _, f := range c.value(n, m.value, path, partial) {
 			c.report.Add(f)
 		}
@@ -79,11 +82,14 @@ func (c *Checker) examine(n *load.Node, sh *shape, path string, partial bool) []
 		return nil
 	case named:
 		d := c.schema.def(sh.def)
+		outer := c.def
+		c.def = sh.def
 		found := c.value(n, d.value, path, partial)
+		c.def = outer
 		// The definition's own words say more than its parts.
 		if len(found) == 1 && found[0].Path == path && d.value.op != object && d.doc != "" && found[0].ID != "YT0103" {
 			found[0].Expected = d.doc
-			found[0].See = d.see
+			found[0].See = seeSchema(sh.def)
 			if sh.def == "#URL" && strings.HasPrefix(n.Text, "/") {
 				found[0].Help = fmt.Sprintf("did you mean %q?", "file://"+n.Text)
 				found[0].Edits = []diag.Edit{{Kind: diag.ReplaceText, Pos: n.Pos, Text: strconv.Quote("file://" + n.Text)}}
@@ -166,9 +172,12 @@ func (c *Checker) one(id string, n *load.Node, sh *shape, path, what string) []d
 		ID: id, Severity: diag.Error, Pos: n.Pos, Path: path,
 		Message:  what + " for " + strconv.Quote(last(path)),
 		Expected: c.schema.prose(sh), Got: n.Show() + " (" + n.Kind.String() + ")",
-		See: sh.see,
+		See: seeSchema(c.def),
 	}}
 }
+
+// seeSchema returns the command that prints a definition such as "#CPU".
+func seeSchema(def string) string { return "yoctune schema " + strings.TrimPrefix(def, "#") }
 
 func (c *Checker) bound(n *load.Node, sh *shape, path string) []diag.Diagnostic {
 	if n.Kind != load.Int && n.Kind != load.Number {
@@ -306,7 +315,7 @@ func (c *Checker) object(n *load.Node, sh *shape, path string, partial bool) []d
 			found = append(found, diag.Diagnostic{
 				ID: "YT0104", Severity: diag.Error, Pos: n.Pos, Length: 1, Path: load.PathOf(path, m.name),
 				Message:  fmt.Sprintf("%q is missing", m.name),
-				Expected: c.schema.prose(m.value), Help: m.doc, See: m.see,
+				Expected: c.schema.prose(m.value), Help: m.doc, See: seeSchema(c.def),
 			})
 		}
 	}
@@ -331,7 +340,7 @@ func (c *Checker) byPattern(n *load.Node, f load.Field, v *view, sh *shape, path
 	}
 	if reason, ok := removed(sub); ok {
 		return []diag.Diagnostic{{
-			ID: "YT0102", Severity: diag.Error, Pos: f.Pos, Path: sub, See: sh.see,
+			ID: "YT0102", Severity: diag.Error, Pos: f.Pos, Path: sub, See: seeSchema(c.def),
 			Message: fmt.Sprintf("field %q has no effect in this version: %s", diag.Visible(f.Name), reason),
 			Help:    "remove it",
 		}}
@@ -345,7 +354,7 @@ func (c *Checker) byPattern(n *load.Node, f load.Field, v *view, sh *shape, path
 	slices.Sort(names)
 	d := diag.Diagnostic{
 		ID: "YT0102", Severity: diag.Error, Pos: f.Pos, Path: sub,
-		Message: fmt.Sprintf("unknown field %q", diag.Visible(f.Name)), See: sh.see,
+		Message: fmt.Sprintf("unknown field %q", diag.Visible(f.Name)), See: seeSchema(c.def),
 	}
 	if near := diag.Nearest(f.Name, names); near != "" {
 		d.Help = fmt.Sprintf("did you mean %q?", near)

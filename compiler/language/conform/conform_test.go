@@ -146,7 +146,7 @@ func TestEveryFieldOfTheLanguageIsDocumented(t *testing.T) {
 	visit = func(where string, st *structure) {
 		for _, m := range st.fields {
 			if m.doc == "" {
-				t.Errorf("%s.%s at %s has no comment", where, m.name, m.see)
+				t.Errorf("%s.%s has no comment", where, m.name)
 			}
 			if m.value.op == object {
 				visit(where+"."+m.name, m.value.obj)

@@ -58,7 +58,7 @@ func source(s *Schema) ([]byte, error) {
 	p.f("package conform\n\nimport \"github.com/yoctune/yoctune/compiler/language/load\"\n\n")
 	p.f("// language is data that the linker lays out: it costs a start nothing.\nvar language = Schema{defs: []*definition{\n")
 	for _, d := range s.defs {
-		p.f("{name: %q, doc: %q, see: %q, value: ", d.name, d.doc, d.see)
+		p.f("{name: %q, doc: %q, value: ", d.name, d.doc)
 		p.shape(d.value)
 		p.f("},\n")
 	}
@@ -83,7 +83,7 @@ func (p *printer) shape(s *shape) {
 	if s.invert {
 		p.f(", invert: true")
 	}
-	for _, field := range []struct{ name, value string }{{"text", s.text}, {"rel", s.rel}, {"def", s.def}, {"see", s.see}} {
+	for _, field := range []struct{ name, value string }{{"text", s.text}, {"rel", s.rel}, {"def", s.def}} {
 		if field.value != "" {
 			p.f(", %s: %q", field.name, field.value)
 		}
@@ -118,7 +118,7 @@ func (p *printer) structure(st *structure) {
 	if len(st.fields) > 0 {
 		p.f("fields: []*member{\n")
 		for _, m := range st.fields {
-			p.f("{name: %q, required: %t, doc: %q, see: %q, value: ", m.name, m.required, m.doc, m.see)
+			p.f("{name: %q, required: %t, doc: %q, value: ", m.name, m.required, m.doc)
 			p.shape(m.value)
 			p.f("},\n")
 		}

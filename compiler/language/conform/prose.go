@@ -104,8 +104,12 @@ type Doc struct {
 // targets, line-camera, cpu, governor.
 func (s *Schema) Describe(path []string) (Doc, bool) {
 	sh := &shape{op: named, def: "#Config"}
+	def := sh.def
 	doc := Doc{}
 	for _, name := range path {
+		if sh.op == named {
+			def = sh.def
+		}
 		obj := s.structOf(sh)
 		if obj == nil {
 			return doc, false
@@ -113,7 +117,7 @@ func (s *Schema) Describe(path []string) (Doc, bool) {
 		v := view{}
 		s.gatherAll(obj, &v)
 		if m := v.member(name); m != nil {
-			sh, doc.Text, doc.See = m.value, m.doc, m.see
+			sh, doc.Text, doc.See = m.value, m.doc, seeSchema(def)
 			continue
 		}
 		if len(v.patterns) == 0 {
@@ -121,7 +125,7 @@ func (s *Schema) Describe(path []string) (Doc, bool) {
 		}
 		sh = v.patterns[0].value
 		if sh.op == named {
-			doc.Text, doc.See = s.def(sh.def).doc, s.def(sh.def).see
+			doc.Text, doc.See = s.def(sh.def).doc, seeSchema(sh.def)
 		}
 	}
 	doc.Path = strings.Join(path, ".")

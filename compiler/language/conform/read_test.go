@@ -43,7 +43,7 @@ func readSchema(fsys fs.FS) (*Schema, error) {
 	}
 	slices.SortFunc(s.defs, func(a, b *definition) int { return strings.Compare(a.name, b.name) })
 	for _, d := range s.defs {
-		if err := s.resolved(d.value); err != nil {
+		if err := s.resolved(d.value, d.name); err != nil {
 			return nil, fmt.Errorf("%w: %w", errSchema, err)
 		}
 	}
@@ -63,7 +63,7 @@ func (s *Schema) file(f *ast.File) error {
 			if err != nil {
 				return err
 			}
-			s.defs = append(s.defs, &definition{name: name.Name, doc: docOf(d), value: value, see: place(d.Pos())})
+			s.defs = append(s.defs, &definition{name: name.Name, doc: docOf(d), value: value})
 		default:
 			return faultAt(d.Pos(), "unexpected %T", d)
 		}
@@ -72,45 +72,45 @@ func (s *Schema) file(f *ast.File) error {
 }
 
 // resolved checks that every definition that is named exists.
-func (s *Schema) resolved(sh *shape) error {
+func (s *Schema) resolved(sh *shape, in string) error {
 	if sh == nil {
 		return nil
 	}
 	if sh.op == named && s.def(sh.def) == nil {
-		return fmt.Errorf("%s: definition %s does not exist", sh.see, sh.def)
+		return fmt.Errorf("%s: definition %s does not exist", in, sh.def)
 	}
 	for _, p := range sh.parts {
-		if err := s.resolved(p); err != nil {
+		if err := s.resolved(p, in); err != nil {
 			return err
 		}
 	}
-	if err := s.resolved(sh.elem); err != nil {
+	if err := s.resolved(sh.elem, in); err != nil {
 		return err
 	}
 	if sh.obj == nil {
 		return nil
 	}
-	return s.resolvedStruct(sh.obj, sh.see)
+	return s.resolvedStruct(sh.obj, in)
 }
 
-func (s *Schema) resolvedStruct(st *structure, see string) error {
+func (s *Schema) resolvedStruct(st *structure, in string) error {
 	for _, m := range st.fields {
-		if err := s.resolved(m.value); err != nil {
+		if err := s.resolved(m.value, in); err != nil {
 			return err
 		}
 	}
 	for _, p := range st.patterns {
-		if err := errors.Join(s.resolved(p.key), s.resolved(p.value)); err != nil {
+		if err := errors.Join(s.resolved(p.key, in), s.resolved(p.value, in)); err != nil {
 			return err
 		}
 	}
 	for _, e := range st.embeds {
 		if d := s.def(e); d == nil || d.value.op != object {
-			return fmt.Errorf("%s: embedded %s is not a struct of the schema", see, e)
+			return fmt.Errorf("%s: embedded %s is not a struct of the schema", in, e)
 		}
 	}
 	for _, b := range st.branches {
-		if err := s.resolvedStruct(b.then, see); err != nil {
+		if err := s.resolvedStruct(b.then, in); err != nil {
 			return err
 		}
 	}
@@ -146,7 +146,7 @@ func compile(e ast.Expr) (*shape, error) {
 	case *ast.UnaryExpr:
 		return compileUnary(e)
 	case *ast.BinaryExpr:
-		sh := &shape{see: place(e.Pos())}
+		sh := &shape{}
 		switch e.Op {
 		case token.AND:
 			sh.op = all
@@ -171,13 +171,13 @@ func compile(e ast.Expr) (*shape, error) {
 		if len(e.Elts) == 1 {
 			if el, ok := e.Elts[0].(*ast.Ellipsis); ok && el.Type != nil {
 				elem, err := compile(el.Type)
-				return &shape{op: list, elem: elem, see: place(e.Pos())}, err
+				return &shape{op: list, elem: elem}, err
 			}
 		}
 		return nil, faultAt(e.Pos(), "a list that is not [...T]")
 	case *ast.StructLit:
 		obj, err := compileStruct(e)
-		return &shape{op: object, obj: obj, see: place(e.Pos())}, err
+		return &shape{op: object, obj: obj}, err
 	case *ast.CallExpr:
 		return compileCall(e)
 	}
@@ -185,7 +185,7 @@ func compile(e ast.Expr) (*shape, error) {
 }
 
 func compileIdent(e *ast.Ident) (*shape, error) {
-	sh := &shape{op: basic, see: place(e.Pos())}
+	sh := &shape{op: basic}
 	switch e.Name {
 	case "_":
 		sh.op = anything
@@ -209,7 +209,7 @@ func compileIdent(e *ast.Ident) (*shape, error) {
 }
 
 func compileLiteral(e *ast.BasicLit, sign string) (*shape, error) {
-	sh := &shape{op: exactly, see: place(e.Pos())}
+	sh := &shape{op: exactly}
 	switch e.Kind {
 	case token.STRING:
 		text, err := literal.Unquote(e.Value)
@@ -248,13 +248,13 @@ func compileUnary(e *ast.UnaryExpr) (*shape, error) {
 		if _, err := regexp.Compile(text); err != nil {
 			return nil, faultAt(e.Pos(), "%v", err)
 		}
-		return &shape{op: matches, text: text, invert: e.Op == token.NMAT, see: place(e.Pos())}, nil
+		return &shape{op: matches, text: text, invert: e.Op == token.NMAT}, nil
 	case token.LSS, token.LEQ, token.GTR, token.GEQ:
 		n, err := strconv.ParseInt(sign+lit.Value, 10, 64)
 		if err != nil {
 			return nil, faultAt(e.Pos(), "%v", err)
 		}
-		return &shape{op: bound, rel: e.Op.String(), number: n, see: place(e.Pos())}, nil
+		return &shape{op: bound, rel: e.Op.String(), number: n}, nil
 	}
 	return nil, faultAt(e.Pos(), "operator %s", e.Op)
 }
@@ -279,9 +279,9 @@ func compileCall(e *ast.CallExpr) (*shape, error) {
 	}
 	switch name.Name {
 	case "MaxRunes":
-		return &shape{op: maxRunes, number: n, see: place(e.Pos())}, nil
+		return &shape{op: maxRunes, number: n}, nil
 	case "MinRunes":
-		return &shape{op: minRunes, number: n, see: place(e.Pos())}, nil
+		return &shape{op: minRunes, number: n}, nil
 	}
 	return nil, faultAt(e.Pos(), "unexpected call of strings.%s", name.Name)
 }
@@ -319,7 +319,7 @@ func (st *structure) field(d *ast.Field) error {
 	}
 	switch label := d.Label.(type) {
 	case *ast.Ident:
-		st.fields = append(st.fields, &member{name: label.Name, required: d.Constraint == token.NOT, value: value, doc: docOf(d), see: place(d.Pos())})
+		st.fields = append(st.fields, &member{name: label.Name, required: d.Constraint == token.NOT, value: value, doc: docOf(d)})
 		if d.Constraint == token.ILLEGAL {
 			return faultAt(d.Pos(), "field %s is neither optional nor required", label.Name)
 		}
@@ -369,12 +369,4 @@ func (st *structure) branch(d *ast.Comprehension) error {
 	}
 	st.branches = append(st.branches, branch{field: field.Name, value: value, then: then})
 	return nil
-}
-
-func place(pos token.Pos) string {
-	if !pos.IsValid() {
-		return ""
-	}
-	p := pos.Position()
-	return fmt.Sprintf("%s:%d", p.Filename, p.Line)
 }

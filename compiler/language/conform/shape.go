@@ -46,7 +46,6 @@ type shape struct {
 	elem    *shape // of a list
 	obj     *structure
 	def     string // of named
-	see     string // schema/power.cue:12
 	literal *load.Node
 }
 
@@ -63,7 +62,6 @@ type member struct {
 	required bool
 	value    *shape
 	doc      string
-	see      string
 }
 
 type pattern struct {
@@ -81,7 +79,6 @@ type definition struct {
 	name  string
 	doc   string
 	value *shape
-	see   string
 }
 
 // Schema is the language, ready to check values. It is immutable.

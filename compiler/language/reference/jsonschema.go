@@ -21,6 +21,11 @@ type object = map[string]any
 // JSONSchema writes the language as a JSON Schema: of a configuration as `cue
 // export` prints it. The error wraps [ErrSchema].
 func (r *Reference) JSONSchema() ([]byte, error) {
+	return r.JSONSchemaOf(r.byName["#Config"])
+}
+
+// JSONSchemaOf writes the JSON Schema of one definition.
+func (r *Reference) JSONSchemaOf(root *Definition) ([]byte, error) {
 	defs := object{}
 	for _, d := range r.Definitions {
 		var s object
@@ -36,14 +41,16 @@ func (r *Reference) JSONSchema() ([]byte, error) {
 		describe(s, d.Doc)
 		defs[strings.TrimPrefix(d.Name, "#")] = s
 	}
-	root := object{
-		"$schema": Dialect, "title": "yoctune configuration", "$ref": "#/$defs/Config", "$defs": defs,
+	title := "yoctune configuration"
+	if root.Name != "#Config" {
+		title += ": " + root.Name
 	}
+	out := object{"$schema": Dialect, "title": title, "$ref": "#/$defs/" + strings.TrimPrefix(root.Name, "#"), "$defs": defs}
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
-	if err := enc.Encode(root); err != nil {
+	if err := enc.Encode(out); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrSchema, err)
 	}
 	return b.Bytes(), nil

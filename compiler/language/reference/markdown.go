@@ -20,17 +20,25 @@ not edit. "yes" in the second column: the field must be there.
 		fmt.Fprintf(&b, "- [%s](#%s)\n", d.Name, anchor(d.Name))
 	}
 	for _, d := range r.Definitions {
-		fmt.Fprintf(&b, "\n## %s\n\n%s\n", d.Name, sentence(d.Doc))
-		if d.Struct == nil {
-			fmt.Fprintf(&b, "\n    %s\n", source(d.Value))
-			continue
-		}
-		for _, e := range d.Embeds {
-			fmt.Fprintf(&b, "\nIt has every field of [%s](#%s) as well.\n", e, anchor(e))
-		}
-		b.WriteString("\n| field | required | value | meaning |\n|---|---|---|---|\n")
-		r.rows(&b, "", d.Struct)
+		b.WriteByte('\n')
+		b.Write(r.MarkdownOf(d))
 	}
+	return []byte(b.String())
+}
+
+// MarkdownOf writes the section of one definition.
+func (r *Reference) MarkdownOf(d *Definition) []byte {
+	var b strings.Builder
+	fmt.Fprintf(&b, "## %s\n\n%s\n", d.Name, sentence(d.Doc))
+	if d.Struct == nil {
+		fmt.Fprintf(&b, "\n    %s\n", source(d.Value))
+		return []byte(b.String())
+	}
+	for _, e := range d.Embeds {
+		fmt.Fprintf(&b, "\nIt has every field of [%s](#%s) as well.\n", e, anchor(e))
+	}
+	b.WriteString("\n| field | required | value | meaning |\n|---|---|---|---|\n")
+	r.rows(&b, "", d.Struct)
 	return []byte(b.String())
 }
 

@@ -38,6 +38,7 @@ type Definition struct {
 	Line int
 	*Struct
 	Value ast.Expr // of what is no struct
+	field *ast.Field
 }
 
 // Struct is a closed struct.
@@ -88,6 +89,21 @@ func Read(fsys fs.FS) (*Reference, error) {
 	return r, nil
 }
 
+// Lookup finds a definition by its name, with or without its #.
+func (r *Reference) Lookup(name string) (*Definition, bool) {
+	d, ok := r.byName["#"+strings.TrimPrefix(name, "#")]
+	return d, ok
+}
+
+// Names lists the definitions without their #.
+func (r *Reference) Names() []string {
+	names := make([]string, 0, len(r.Definitions))
+	for _, d := range r.Definitions {
+		names = append(names, strings.TrimPrefix(d.Name, "#"))
+	}
+	return names
+}
+
 // rank puts the file people start from first and scalars last.
 func rank(d *Definition) int {
 	switch d.File {
@@ -109,7 +125,7 @@ func (r *Reference) file(name string, f *ast.File) error {
 		if !ok {
 			return fmt.Errorf("%s: only definitions may stand at the margin", d.Pos())
 		}
-		def := &Definition{Name: id.Name, Doc: docOf(field), File: name, Line: field.Pos().Line(), Value: field.Value}
+		def := &Definition{Name: id.Name, Doc: docOf(field), File: name, Line: field.Pos().Line(), Value: field.Value, field: field}
 		if s, ok := field.Value.(*ast.StructLit); ok {
 			inner, err := readStruct(s)
 			if err != nil {
@@ -253,6 +269,15 @@ func source(e ast.Expr) string {
 		return ""
 	}
 	return strings.Join(strings.Fields(string(b)), " ")
+}
+
+// CUE writes a definition as CUE, with its comments. The error wraps [ErrSchema].
+func (d *Definition) CUE() ([]byte, error) {
+	text, err := format.Node(&ast.File{Decls: []ast.Decl{d.field}})
+	if err != nil {
+		return nil, fmt.Errorf("%w: %s: %w", ErrSchema, d.Name, err)
+	}
+	return text, nil
 }
 
 // Text is the schema as CUE: all files, one after the other.
