@@ -13,6 +13,7 @@ import (
 
 	"github.com/yoctune/yoctune/compiler/diag"
 	"github.com/yoctune/yoctune/internal/cli"
+	"github.com/yoctune/yoctune/schema/facts"
 	"github.com/yoctune/yoctune/schema/facts/board"
 	"github.com/yoctune/yoctune/schema/facts/release"
 	"github.com/yoctune/yoctune/schema/facts/sysctl"
@@ -223,23 +224,7 @@ func showFacts(out io.Writer, id string, asJSON bool) error {
 		}
 		return showSysctl(out, f)
 	}
-	return fmt.Errorf("no facts about %q%s ('yoctune facts list' shows the names)", diag.Visible(id), suggestFact(id))
-}
-
-// suggestFact proposes the name that an unknown one was meant to be.
-func suggestFact(id string) string {
-	names := slices.Concat(board.IDs(), release.Names())
-	family := slices.DeleteFunc(slices.Clone(names), func(n string) bool { return !strings.HasPrefix(n, id) })
-	if id != "" && len(family) > 0 {
-		return ": choose one of " + strings.Join(family, ", ")
-	}
-	if key, ok := sysctl.Nearest(id); ok {
-		return fmt.Sprintf(": did you mean %q?", key)
-	}
-	if s := diag.DidYouMean(id, names); s != "" {
-		return ": " + s
-	}
-	return ""
+	return fmt.Errorf("no facts about %q%s ('yoctune facts list' shows the names)", diag.Visible(id), facts.Suggest(id))
 }
 
 func showBoard(out io.Writer, b *board.Board) error {
@@ -498,7 +483,7 @@ Exit status: 0 they are consistent, 3 they are not.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			format := cli.Format(cmd)
 			asJSON := format == "json"
-			entries, problems := checkFacts()
+			entries, problems := facts.Check()
 			out := cmd.OutOrStdout()
 			for _, p := range problems {
 				if asJSON {
@@ -521,35 +506,4 @@ Exit status: 0 they are consistent, 3 they are not.`,
 			return nil
 		},
 	}
-}
-
-func checkFacts() (entries int, problems []error) {
-	for _, id := range board.IDs() {
-		entries++
-		b, ok := board.Lookup(id)
-		if !ok {
-			problems = append(problems, fmt.Errorf("board %s: its file cannot be decoded", id))
-			continue
-		}
-		problems = append(problems, b.Check()...)
-		for name, r := range b.Releases {
-			rel, ok := release.Lookup(name)
-			if !ok {
-				problems = append(problems, fmt.Errorf("board %s: release %s is unknown", id, name))
-				continue
-			}
-			for _, m := range r.Machines {
-				if _, ok := rel.Machine(m); !ok {
-					problems = append(problems, fmt.Errorf("board %s: %s has no machine %s", id, name, m))
-				}
-			}
-		}
-	}
-	for _, name := range release.Names() {
-		entries++
-		r, _ := release.Lookup(name)
-		problems = append(problems, r.Check()...)
-	}
-	entries += len(sysctl.Keys())
-	return entries, append(problems, sysctl.Check()...)
 }

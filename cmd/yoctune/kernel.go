@@ -1,10 +1,6 @@
 package main
 
 import (
-	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -18,7 +14,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/yoctune/yoctune/compiler/kconfig"
-	"github.com/yoctune/yoctune/internal/cache"
 	"github.com/yoctune/yoctune/internal/cli"
 	"github.com/yoctune/yoctune/internal/outfile"
 	"github.com/yoctune/yoctune/schema/facts/kernel"
@@ -142,21 +137,12 @@ func kernelFacts(name string) (*kconfig.Facts, error) {
 	if !errors.Is(err, kernel.ErrUnknown) {
 		return facts, err
 	}
-	data, readErr := os.ReadFile(name)
-	if errors.Is(readErr, fs.ErrNotExist) {
-		return nil, fmt.Errorf("--kernel %s: neither one of %s nor a file that `yoctune kernel index` wrote", name, kernel.Names())
+	facts, err = kconfig.OpenIndex(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = fmt.Errorf("neither one of %s nor a file that `yoctune kernel index` wrote", kernel.Names())
 	}
-	if readErr != nil {
-		return nil, fmt.Errorf("--kernel: %w", readErr)
-	}
-	tree, base, err := kernel.Decode(data, "")
 	if err != nil {
-		return nil, fmt.Errorf("--kernel %s: %w; write it again with `yoctune kernel index`", name, err)
-	}
-	facts = kconfig.FromTree(tree, kconfig.BaseConfig("base configuration", base))
-	facts.Set.Base = "the base configuration kept with " + name
-	if len(base) == 0 {
-		facts.Set.Base = "no base configuration"
+		return nil, fmt.Errorf("--kernel %s: %w", name, err)
 	}
 	return facts, nil
 }
@@ -349,15 +335,15 @@ they came from, and reused while those files stay the same.`,
 				o.Shell = kconfig.RunShell
 			}
 			if dir, err := os.UserCacheDir(); err == nil && !noCache {
-				o.cache.Dir = filepath.Join(dir, "yoctune", "index")
+				o.Cache.Dir = filepath.Join(dir, "yoctune", "index")
 			}
-			o.src = args[0]
+			o.Source = args[0]
 			return writeIndex(cmd.OutOrStdout(), o)
 		},
 	}
 	f := cmd.Flags()
 	f.StringVarP(&o.out, "output", "o", "", "`FILE` to write")
-	f.StringVar(&o.base, "base", "", "`FILE` with the base configuration: a defconfig or .config")
+	f.StringVar(&o.Base, "base", "", "`FILE` with the base configuration: a defconfig or .config")
 	f.StringVar(&o.Name, "name", "", "`NAME` of the index (default: the kernel's version)")
 	f.StringVar(&o.Arch, "arch", "arm64", "`ARCH` of the kernel build")
 	f.StringArrayVar(&o.Overlays, "overlay", nil, "`DIR` tree of KERNEL_OVERLAYS (L4T r32 and r35); may be repeated, in order")
@@ -369,34 +355,16 @@ they came from, and reused while those files stay the same.`,
 	return cmd
 }
 
-// indexOptions are what `kernel index` is asked for.
+// indexOptions are the flags and the argument of kernel index.
 type indexOptions struct {
-	kconfig.Options
-	src, out, base, format string
-	cache                  cache.Store
-}
-
-// indexed is an index with what there is to say of it; also the form in which it
-// is kept for the next time.
-type indexed struct {
-	Release  string   `json:"release"`
-	Files    int      `json:"files"`
-	Symbols  int      `json:"symbols"`
-	Choices  int      `json:"choices"`
-	Base     string   `json:"base"`
-	Lines    int      `json:"base_lines"`
-	Warnings []string `json:"warnings"`
-	Assumed  []string `json:"assumed"`
-
-	BaseSum string           `json:"base_sum"`
-	Sources *kconfig.Sources `json:"sources"`
-	Data    []byte           `json:"data"` // the file to write
+	kconfig.IndexRequest
+	out, format string
 }
 
 func writeIndex(w io.Writer, o indexOptions) error {
-	x, cached, err := o.index()
+	x, cached, err := o.Build()
 	if err != nil {
-		return err
+		return fmt.Errorf("kernel index: %w", err)
 	}
 	if err := outfile.Write(o.out, x.Data); err != nil {
 		return fmt.Errorf("kernel index: %w", err)
@@ -414,14 +382,14 @@ func writeIndex(w io.Writer, o indexOptions) error {
 			Assumed  []string `json:"assumed"`
 			Output   string   `json:"output"`
 			Cached   bool     `json:"cached"`
-		}{"summary", x.Release, x.Files, x.Symbols, x.Choices, x.Base, x.Lines, append([]string{}, x.Warnings...), append([]string{}, x.Assumed...), o.out, cached})
+		}{"summary", x.Release, x.Files, x.Symbols, x.Choices, x.Base, x.BaseLines, append([]string{}, x.Warnings...), append([]string{}, x.Assumed...), o.out, cached})
 		return nil
 	}
 	for _, p := range x.Warnings {
 		fmt.Fprintln(w, p)
 	}
 	fmt.Fprintf(w, "kernel %s: %d Kconfig files, %d symbols, %d choices; base %s with %d lines\n",
-		x.Release, x.Files, x.Symbols, x.Choices, x.Base, x.Lines)
+		x.Release, x.Files, x.Symbols, x.Choices, x.Base, x.BaseLines)
 	if len(x.Assumed) > 0 {
 		fmt.Fprintf(w, "%d compiler probes are assumed to succeed (--format json lists them, --run-probes runs them)\n", len(x.Assumed))
 	}
@@ -430,82 +398,4 @@ func writeIndex(w io.Writer, o indexOptions) error {
 	}
 	fmt.Fprintf(w, "wrote %s\n", o.out)
 	return nil
-}
-
-// index reads the tree, unless it is as it was when it was last read.
-func (o indexOptions) index() (x *indexed, cached bool, err error) {
-	base := o.base
-	if base == "" {
-		for _, name := range []string{"tegra_defconfig", "defconfig"} {
-			p := filepath.Join(o.src, "arch", o.Arch, "configs", name)
-			if _, err := os.Stat(p); err == nil {
-				base = p
-				break
-			}
-		}
-	}
-	var text []byte
-	if base != "" {
-		if text, err = os.ReadFile(base); err != nil {
-			return nil, false, fmt.Errorf("reading the base configuration: %w", err)
-		}
-	}
-	sum := sha256.Sum256(text)
-	baseSum := hex.EncodeToString(sum[:])
-
-	key, err := o.key()
-	if err != nil {
-		return nil, false, err
-	}
-	if raw, err := o.cache.Get(key); err == nil && o.Shell == nil {
-		var kept indexed
-		if json.Unmarshal(raw, &kept) == nil && kept.Sources != nil && kept.Base == base && kept.BaseSum == baseSum &&
-			kept.Sources.Hold(o.src, o.Overlays) {
-			return &kept, true, nil
-		}
-	}
-
-	read, err := kconfig.Index(o.src, o.Options)
-	if err != nil {
-		return nil, false, fmt.Errorf("kernel index %s: %w", o.src, err)
-	}
-	entry := kernel.Entry{Tree: read.Tree}
-	if base != "" {
-		c, _ := kconfig.ReadFragment(base, text)
-		for _, l := range c.Lines {
-			entry.Base = append(entry.Base, kernel.Value{Name: l.Symbol, Value: l.Value})
-		}
-	}
-	var data bytes.Buffer
-	if err := kernel.Encode(&data, entry); err != nil {
-		return nil, false, fmt.Errorf("kernel index: %w", err)
-	}
-	x = &indexed{
-		Release: read.Tree.Release, Files: read.Files, Symbols: len(read.Tree.Symbols), Choices: len(read.Tree.Choices),
-		Base: base, Lines: len(entry.Base), Assumed: read.Assumed, BaseSum: baseSum, Sources: read.Sources, Data: data.Bytes(),
-	}
-	for _, p := range read.Warnings {
-		x.Warnings = append(x.Warnings, p.Error())
-	}
-	if read.Sources != nil {
-		if raw, err := json.Marshal(x); err == nil {
-			_ = o.cache.Put(key, raw) // it is read again
-		}
-	}
-	return x, false, nil
-}
-
-// key names what was asked for: which folders, read how and by which program.
-// What they hold is compared file by file.
-func (o indexOptions) key() (string, error) {
-	h := sha256.New()
-	fmt.Fprintf(h, "index\n%s\n%q %q %q\n", cache.Program(), o.Name, o.Arch, o.Toolchain)
-	for _, dir := range append([]string{o.src}, o.Overlays...) {
-		abs, err := filepath.Abs(dir)
-		if err != nil {
-			return "", fmt.Errorf("kernel index %s: %w", dir, err)
-		}
-		fmt.Fprintf(h, "%q\n", abs)
-	}
-	return hex.EncodeToString(h.Sum(nil)[:16]), nil
 }

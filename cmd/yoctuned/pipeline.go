@@ -18,6 +18,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/yoctune/yoctune/internal/cli"
+	"github.com/yoctune/yoctune/runtime/device/api"
+	"github.com/yoctune/yoctune/runtime/device/lease"
 	"github.com/yoctune/yoctune/runtime/device/monitor"
 	"github.com/yoctune/yoctune/runtime/device/planfile"
 	"github.com/yoctune/yoctune/runtime/device/rootfs"
@@ -141,9 +143,11 @@ func runPipeline(cmd *cobra.Command, args []string, o pipeline.Options, traced s
 	// The log has events when they happen; the summary comes at the end, if at all.
 	o.Tell = func(e pipeline.Event) { fmt.Fprintf(stderr, "yoctuned: %s: %s\n", o.Name, happened(e)) }
 	o.Throttled = func() []string { return monitor.Throttling(dev) }
-	o.Hot = watchStrain(ctx, dev, o.Plan.Degrade)
+	if d := o.Plan.Degrade; d != nil {
+		o.Hot = monitor.WatchStrain(ctx, dev, monitor.Limits{Headroom: d.Headroom, Power: d.Power})
+	}
 	if o.Plan.Lease {
-		defer holdLease(root, o.Note)()
+		defer api.Hold(filepath.Join(root, api.Socket), lease.Profile, o.Note)()
 	}
 	p, err := pipeline.New(o)
 	switch {

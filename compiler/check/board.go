@@ -40,7 +40,7 @@ func boardRules() []Rule {
 			Fix:   "probe the right device again, or correct base; report a wrong fact",
 			Wrong: "boards: carrier: {base: \"orin-nano-8gb\", machines: scarthgap: [\"carrier-box\"], observed: cores: 4}\ntargets: cam: board: \"carrier\"",
 			Right: "boards: carrier: {base: \"orin-nano-8gb\", machines: scarthgap: [\"carrier-box\"], observed: cores: 6}\ntargets: cam: board: \"carrier\"",
-			See:   "yoctune facts refresh",
+			See:   "yoctune facts refresh --help",
 			run:   boardObserved,
 		},
 		{

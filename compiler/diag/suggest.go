@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/yoctune/yoctune/internal/spelling"
+	"github.com/yoctune/yoctune/schema/spelling"
 )
 
 // Nearest returns the candidate that a mistyped word was meant to be, or "".

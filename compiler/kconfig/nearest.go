@@ -3,7 +3,7 @@ package kconfig
 import (
 	"sort"
 
-	"github.com/yoctune/yoctune/internal/spelling"
+	"github.com/yoctune/yoctune/schema/spelling"
 )
 
 // nearest lists up to three symbols whose names are close to one that does not

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/yoctune/yoctune/internal/spelling"
+	"github.com/yoctune/yoctune/schema/spelling"
 )
 
 // Group is a set of commands that help lists under one title.

@@ -8,8 +8,8 @@ import (
 	"github.com/sergi/go-diff/diffmatchpatch"
 )
 
-// context is how many unchanged lines surround a change.
-const context = 3
+// contextLines is how many unchanged lines surround a change.
+const contextLines = 3
 
 // Unified writes the difference between two texts in unified format; "" when
 // they are equal. An empty name stands for a missing file.
@@ -69,10 +69,10 @@ func hunks(all []line) []hunk {
 	var open *hunk
 	for i, l := range all {
 		if l.sign != ' ' {
-			if open == nil || i-last > 2*context {
-				start := max(i-context, last+1, 0)
+			if open == nil || i-last > 2*contextLines {
+				start := max(i-contextLines, last+1, 0)
 				if open != nil {
-					start = max(i-context, last+1+context)
+					start = max(i-contextLines, last+1+contextLines)
 				}
 				out = append(out, hunk{from: a - (i - start), to: b - (i - start), lines: append([]line(nil), all[start:i]...)})
 				open = &out[len(out)-1]
@@ -89,13 +89,13 @@ func hunks(all []line) []hunk {
 			b++
 		}
 		// Close with the lines after the change once no other is near.
-		if open != nil && l.sign == ' ' && i-last == context {
-			if next := nextChange(all, i); next < 0 || next-last > 2*context {
+		if open != nil && l.sign == ' ' && i-last == contextLines {
+			if next := nextChange(all, i); next < 0 || next-last > 2*contextLines {
 				open.lines = append(open.lines, all[last+1:i+1]...)
 			}
 		}
 	}
-	if open != nil && len(all)-1-last < context {
+	if open != nil && len(all)-1-last < contextLines {
 		open.lines = append(open.lines, all[last+1:]...)
 	}
 	return out

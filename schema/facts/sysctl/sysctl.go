@@ -16,7 +16,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/yoctune/yoctune/internal/spelling"
+	"github.com/yoctune/yoctune/schema/spelling"
 )
 
 //go:embed data/sysctls.json

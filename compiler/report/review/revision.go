@@ -1,0 +1,99 @@
+package review
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// maxSnapshot bounds the size of the configuration at a revision, in bytes.
+const maxSnapshot = 256 << 20
+
+// CheckOut writes dir as it was at a revision of its git repository to a temporary folder,
+// which the caller removes. It runs git, and nothing of the repository.
+func CheckOut(ctx context.Context, dir, rev string) (string, error) {
+	in := dir
+	git := func(args ...string) ([]byte, error) {
+		var stderr bytes.Buffer
+		c := exec.CommandContext(ctx, "git", append([]string{"-C", in}, args...)...)
+		c.Stderr = &stderr
+		out, err := c.Output()
+		if err != nil {
+			if said := strings.TrimSpace(stderr.String()); said != "" {
+				err = errors.New(said)
+			}
+			return nil, fmt.Errorf("git: %w", err)
+		}
+		return out, nil
+	}
+	hash, err := git("rev-parse", "--verify", "--quiet", "--end-of-options", rev+"^{commit}")
+	if err != nil {
+		if _, again := git("rev-parse", "--git-dir"); again != nil {
+			return "", again
+		}
+		return "", errors.New("no such revision in the repository; fetch it, or check the spelling")
+	}
+	prefix, err := git("rev-parse", "--show-prefix")
+	if err != nil {
+		return "", err
+	}
+	top, err := git("rev-parse", "--show-toplevel")
+	if err != nil {
+		return "", err
+	}
+	in = strings.TrimSuffix(string(top), "\n") // below it, archive looks for the folder twice
+	archive, err := git("archive", "--format=tar", strings.TrimSpace(string(hash))+":"+strings.TrimSuffix(string(prefix), "\n"))
+	if err != nil {
+		return "", err
+	}
+	out, err := os.MkdirTemp("", "yoctune-review-*")
+	if err != nil {
+		return "", err
+	}
+	if err := unpack(archive, out); err != nil {
+		return "", errors.Join(err, os.RemoveAll(out))
+	}
+	return out, nil
+}
+
+// unpack writes the regular files of an archive below a folder, and nothing else.
+func unpack(archive []byte, dir string) error {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	var total int64
+	for r := tar.NewReader(bytes.NewReader(archive)); ; {
+		h, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if h.Typeflag != tar.TypeReg {
+			continue
+		}
+		if total += h.Size; total > maxSnapshot {
+			return fmt.Errorf("the folder holds more than %d MiB", maxSnapshot>>20)
+		}
+		data, err := io.ReadAll(r)
+		if err != nil {
+			return err
+		}
+		if err := root.MkdirAll(filepath.Dir(h.Name), 0o755); err != nil {
+			return err
+		}
+		if err := root.WriteFile(h.Name, data, 0o600); err != nil {
+			return err
+		}
+	}
+}
