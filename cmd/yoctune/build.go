@@ -96,19 +96,11 @@ func build(cmd *cobra.Command, dir string, o buildOptions) error {
 		}
 		changed = changed || !c.Clean()
 		if o.check {
-			if err := explainDifferences(cmd, format, l, c); err != nil {
-				return err
-			}
-			if err := showDifferences(cmd.OutOrStdout(), format, c); err != nil {
-				return err
-			}
-			// They stop a build, and may be all that differs.
-			if report := conflicts(c, o.force); report.Failed() {
-				if err := showReport(cmd, format, "", report, nil); err != nil {
-					return err
-				}
-			}
-		} else if err := write(cmd, format, c, o.force); err != nil {
+			err = checkFolder(cmd, dir, format, l, c, o.force)
+		} else {
+			err = write(cmd, format, c, o.force)
+		}
+		if err != nil {
 			return err
 		}
 		summary := summarise(l, c, p, time.Since(started))
@@ -125,6 +117,21 @@ func build(cmd *cobra.Command, dir string, o buildOptions) error {
 	}
 	if o.check && changed {
 		return cli.AnswerNo()
+	}
+	return nil
+}
+
+// checkFolder shows what a build would change in the folder of a layer: what it means for
+// the devices, the files, and the conflicts, which stop a build and may be all that differs.
+func checkFolder(cmd *cobra.Command, dir, format string, l compiler.Layer, c *tree.Comparison, force bool) error {
+	if err := explainDifferences(cmd, dir, format, l, c); err != nil {
+		return err
+	}
+	if err := showDifferences(cmd.OutOrStdout(), format, c); err != nil {
+		return err
+	}
+	if report := conflicts(c, force); report.Failed() {
+		return showReport(cmd, format, "", report, nil)
 	}
 	return nil
 }
@@ -183,7 +190,7 @@ func write(cmd *cobra.Command, format string, c *tree.Comparison, force bool) er
 
 // explainDifferences prints what the differences mean for the devices. A folder that
 // cannot be read as a layer, for example because its plan was edited, still has a diff.
-func explainDifferences(cmd *cobra.Command, format string, l compiler.Layer, c *tree.Comparison) error {
+func explainDifferences(cmd *cobra.Command, dir, format string, l compiler.Layer, c *tree.Comparison) error {
 	if c.Clean() {
 		return nil
 	}
@@ -195,6 +202,7 @@ func explainDifferences(cmd *cobra.Command, format string, l compiler.Layer, c *
 	if r.Clean() {
 		return nil // modes or the manifest differ
 	}
+	r.Folder = fromHere(dir)
 	w := cmd.OutOrStdout()
 	if format == "json" {
 		return r.WriteChangesJSON(w)

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	slashpath "path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -222,7 +221,7 @@ func explainField(cmd *cobra.Command, dir, what, asked string) error {
 			return err
 		}
 		if a.Pos != nil { // relative to the current folder, so that an editor opens it
-			a.Pos.File = slashpath.Join(fromHere(dir), a.Pos.File)
+			*a.Pos = diag.Below(fromHere(dir), *a.Pos)
 		}
 		if format == "json" {
 			writeJSONLine(w, struct {

@@ -51,6 +51,7 @@ The earlier layer is one of
 			if err != nil {
 				return err
 			}
+			r.Folder = fromHere(c.dir)
 			return showReview(cmd, r, format, o)
 		},
 	}

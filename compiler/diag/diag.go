@@ -149,17 +149,18 @@ func compare(a, b Diagnostic) int {
 func (r *Report) In(folder string) *Report {
 	moved := &Report{sorted: true}
 	for _, d := range r.All() {
-		d.Pos = in(folder, d.Pos)
+		d.Pos = Below(folder, d.Pos)
 		d.Related = slices.Clone(d.Related)
 		for i := range d.Related {
-			d.Related[i].Pos = in(folder, d.Related[i].Pos)
+			d.Related[i].Pos = Below(folder, d.Related[i].Pos)
 		}
 		moved.list = append(moved.list, d)
 	}
 	return moved
 }
 
-func in(folder string, p plan.Position) plan.Position {
+// Below returns a position with its file below a folder, unless its path is absolute.
+func Below(folder string, p plan.Position) plan.Position {
 	if p.File != "" && !path.IsAbs(p.File) {
 		p.File = path.Join(folder, p.File)
 	}
@@ -216,7 +217,7 @@ func (s *Sources) In(folder string) *Sources {
 	defer s.mu.Unlock()
 	moved := NewSources()
 	for name, text := range s.files {
-		moved.files[in(folder, plan.Position{File: name}).File] = text
+		moved.files[Below(folder, plan.Position{File: name}).File] = text
 	}
 	return moved
 }

@@ -6,10 +6,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/yoctune/yoctune/schema/spelling"
 	"github.com/yoctune/yoctune/schema/facts/board"
 	"github.com/yoctune/yoctune/schema/facts/release"
 	"github.com/yoctune/yoctune/schema/facts/sysctl"
+	"github.com/yoctune/yoctune/schema/spelling"
 )
 
 // Check returns the number of boards, releases and kernel parameters, and what is

@@ -140,6 +140,7 @@ type Review struct {
 	Shared   []Change // of each of several targets that change
 	Files    []File   // by path
 	Same     int      // targets without a difference
+	Folder   string   // of the configuration, seen from the current folder: text shows positions below it
 }
 
 // Clean reports whether the layers are equal.

@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/yoctune/yoctune/compiler/diag"
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
@@ -78,19 +79,19 @@ func (r *Review) WriteText(w io.Writer) error {
 	if len(r.Build) > 0 {
 		b.WriteString("\nbuild settings\n")
 		for _, c := range r.Build {
-			c.text(&b)
+			c.text(&b, r.Folder)
 		}
 	}
 	if len(r.Shared) > 0 {
 		fmt.Fprintf(&b, "\nevery target that changes: %s\n", count(len(r.Shared), "change"))
 		for _, c := range r.Shared {
-			c.text(&b)
+			c.text(&b, r.Folder)
 		}
 	}
 	for _, t := range r.Targets {
 		fmt.Fprintf(&b, "\n%s\n", visible(t.headline()))
 		for _, c := range t.Own {
-			c.text(&b)
+			c.text(&b, r.Folder)
 		}
 		if recipes := t.Rebuild(); len(recipes) > 0 {
 			fmt.Fprintf(&b, "  rebuild: %s\n", visible(strings.Join(recipes, ", ")))
@@ -129,7 +130,7 @@ func (t Target) Count() string {
 	}
 }
 
-func (c Change) text(b *strings.Builder) {
+func (c Change) text(b *strings.Builder, folder string) {
 	fmt.Fprintf(b, "  %s %s %s", c.Kind.sign(), c.Area, visible(c.Name))
 	if a := c.Arrow(); a != "" {
 		b.WriteString(": " + visible(a))
@@ -148,7 +149,8 @@ func (c Change) text(b *strings.Builder) {
 		about = append(about, "risk "+c.Risk.String()+": "+c.Why)
 	}
 	if c.Origin != nil {
-		about = append(about, Place(c.Origin))
+		place := diag.Below(folder, *c.Origin)
+		about = append(about, Place(&place))
 	}
 	fmt.Fprintf(b, "      [%s]\n", visible(strings.Join(about, " · ")))
 }
