@@ -147,7 +147,7 @@ func nothingWritten(t *testing.T, dir string) {
 }
 
 // An output that cannot be a folder is refused before anything is written.
-func TestOutputThatCannotBeUsedIsRefused(t *testing.T) {
+func TestUnusableOutputIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "config.cue"), []byte(around("")), 0o644); err != nil {
 		t.Fatal(err)

@@ -144,7 +144,7 @@ func listTopics(cmd *cobra.Command, kinds []string, dir string) error {
 	return tw.Flush()
 }
 
-// unknownTopic is the error about a word that nothing is known of.
+// unknownTopic returns the error about a word that names no topic.
 func unknownTopic(word string, known []string) error {
 	if near := diag.Nearest(word, known); near != "" {
 		return fmt.Errorf("no diagnostic, rule or field is called %q; did you mean %q?", word, near)
@@ -188,21 +188,21 @@ func showPage(cmd *cobra.Command, page diag.Explanation) error {
 	return nil
 }
 
-// explainField explains a field by its path or by its line. asked is the argument as
+// explainField explains a field by its path or by its line. arg is the argument as
 // the user wrote it.
-func explainField(cmd *cobra.Command, dir, what, asked string) error {
+func explainField(cmd *cobra.Command, dir, what, arg string) error {
 	format := cli.Format(cmd)
 	p, err := openProject(cmd, dir)
 	if err != nil {
 		if !strings.ContainsAny(what, ".:") { // any word is a path, but hardly meant as one
-			return unknownTopic(asked, compiler.PageIDs())
+			return unknownTopic(arg, compiler.PageIDs())
 		}
 		return err
 	}
 	paths := []string{what}
 	if at, ok := p.PathsAt(what); ok {
 		if len(at) == 0 {
-			return fmt.Errorf("no field of the configuration is set at %s", asked)
+			return fmt.Errorf("no field of the configuration is set at %s", arg)
 		}
 		paths = at
 	}
@@ -215,7 +215,7 @@ func explainField(cmd *cobra.Command, dir, what, asked string) error {
 				field, _, _ := strings.Cut(path, ".")
 				known = append(known, field)
 			}
-			return unknownTopic(asked, known)
+			return unknownTopic(arg, known)
 		}
 		if err != nil {
 			return err

@@ -16,7 +16,7 @@ func runFacts(t *testing.T, args ...string) (stdout, stderr string, code int) {
 	return out.String(), errOut.String(), code
 }
 
-func TestFactsShowTellsWhatIsNotVerified(t *testing.T) {
+func TestFactsShowMarksWhatIsNotVerified(t *testing.T) {
 	for _, c := range []struct{ id, want string }{
 		{"orin-nano-8gb", "NOT VERIFIED"},
 		{"orin-nano-8gb", "1 25W*"},
@@ -39,7 +39,7 @@ func TestFactsShowTellsWhatIsNotVerified(t *testing.T) {
 	}
 }
 
-func TestFactsShowSuggestsWhatWasMeant(t *testing.T) {
+func TestFactsShowSuggestsTheNearestName(t *testing.T) {
 	for id, want := range map[string]string{
 		"orin-nano":    "choose one of orin-nano-",
 		"vm.swapiness": "vm.swappiness",
@@ -63,7 +63,7 @@ func TestFactsCheckFindsNoProblem(t *testing.T) {
 	}
 }
 
-func TestFactsJSONIsOneTypedObjectALineAndASummaryLast(t *testing.T) {
+func TestFactsJSONHasTypedLinesAndASummaryLast(t *testing.T) {
 	for _, args := range [][]string{
 		{"list"}, {"list", "sysctls"}, {"show", "agx-xavier"}, {"show", "master"}, {"show", "vm.dirty_ratio"}, {"check"},
 	} {
@@ -87,7 +87,7 @@ func TestFactsJSONIsOneTypedObjectALineAndASummaryLast(t *testing.T) {
 	}
 }
 
-func TestFactsCommandLinesThatAreWrong(t *testing.T) {
+func TestFactsUsageErrors(t *testing.T) {
 	for _, args := range [][]string{
 		{"list", "--format", "xml"}, {"list", "carriers"}, {"show"}, {"show", "a", "b"}, {"check", "x"}, {"nope"},
 	} {

@@ -3,9 +3,10 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -68,32 +69,38 @@ func TestNoSeeLineNamesAFileOfThisRepository(t *testing.T) {
 			see[doc.See] = strings.Join(path, ".")
 		}
 	}
-	repository := filepath.Join("..", "..")
 	for text, where := range see {
-		for _, word := range strings.FieldsFunc(text, func(c rune) bool { return strings.ContainsRune(" ,;:()", c) }) {
-			if _, err := os.Stat(filepath.Join(repository, word)); err == nil && strings.ContainsAny(word, "./") {
-				t.Errorf("%s: see %q: %s is a file of this repository", where, text, word)
-			}
-		}
-		command, isCommand := strings.CutPrefix(text, "yoctune ")
-		if !isCommand {
-			continue
-		}
-		args := strings.Fields(regexp.MustCompile(`;.*`).ReplaceAllString(command, ""))
-		found, rest, err := newRootCommand().Find(args)
-		if err != nil {
+		if err := checkSee(lang, text); err != nil {
 			t.Errorf("%s: see %q: %v", where, text, err)
-			continue
-		}
-		if args[len(args)-1] != "--help" {
-			if err := found.ValidateArgs(rest); err != nil {
-				t.Errorf("%s: see %q: %v", where, text, err)
-			}
-		}
-		if name, ok := strings.CutPrefix(command, "schema "); ok {
-			if _, known := lang.Lookup(name); !known {
-				t.Errorf("%s: see %q: there is no such definition", where, text)
-			}
 		}
 	}
+}
+
+// checkSee refuses a text that names a file of this repository, or a command or a
+// definition that does not exist.
+func checkSee(lang *reference.Reference, text string) error {
+	for _, word := range strings.FieldsFunc(text, func(c rune) bool { return strings.ContainsRune(" ,;:()", c) }) {
+		if _, err := os.Stat(filepath.Join("..", "..", word)); err == nil && strings.ContainsAny(word, "./") {
+			return fmt.Errorf("%s is a file of this repository", word)
+		}
+	}
+	command, _, _ := strings.Cut(text, ";")
+	command, isCommand := strings.CutPrefix(command, "yoctune ")
+	if !isCommand {
+		return nil
+	}
+	args := strings.Fields(command)
+	found, rest, err := newRootCommand().Find(args)
+	if err != nil {
+		return err
+	}
+	if name, ok := strings.CutPrefix(command, "schema "); ok {
+		if _, known := lang.Lookup(name); !known {
+			return errors.New("there is no such definition")
+		}
+	}
+	if args[len(args)-1] == "--help" {
+		return nil
+	}
+	return found.ValidateArgs(rest)
 }

@@ -11,7 +11,7 @@ import (
 // A source that is as it was is not read again, and anything that its index came
 // from makes it another one: a file, a file that was not there, what a pattern
 // matches, the base configuration, the options.
-func TestAnIndexIsKeptAsLongAsItsSourceIsTheSame(t *testing.T) {
+func TestKernelIndexIsCachedUntilItsSourceChanges(t *testing.T) {
 	cacheDir := t.TempDir()
 	t.Setenv("XDG_CACHE_HOME", cacheDir)
 	src := t.TempDir()

@@ -40,7 +40,7 @@ CONFIG_TCP_CONG_BBR=y
 CONFIG_NET_SCH_FQ=y
 `
 
-func TestKernelPredictSaysThatBBRIsLostOnEveryKernel(t *testing.T) {
+func TestKernelPredictReportsBBRLostOnEveryKernel(t *testing.T) {
 	fragment := writeFile(t, "seed.cfg", seedFragment)
 	for _, k := range []string{"4.9", "5.10", "5.15", "6.1", "6.8", "6.12", "6.18"} {
 		out, stderr, code := runKernel(t, "predict", "--kernel", k, "--format", "json", fragment)
@@ -75,7 +75,7 @@ func TestKernelPredictSaysThatBBRIsLostOnEveryKernel(t *testing.T) {
 	}
 }
 
-func TestKernelPredictFixMakesTheRequestHold(t *testing.T) {
+func TestKernelPredictFixKeepsEveryRequest(t *testing.T) {
 	fragment := writeFile(t, "seed.cfg", strings.TrimSuffix(seedFragment, "\n"))
 	out, stderr, code := runKernel(t, "predict", "--kernel", "5.15", "--fix", fragment)
 	if code != cli.ExitDone {
@@ -90,7 +90,7 @@ func TestKernelPredictFixMakesTheRequestHold(t *testing.T) {
 	}
 }
 
-func TestKernelPredictRefusesWhatItCannotRead(t *testing.T) {
+func TestKernelPredictRefusesUnreadableInput(t *testing.T) {
 	fragment := writeFile(t, "a.cfg", "CONFIG_PSI=y\n")
 	for _, c := range []struct {
 		want string
@@ -113,7 +113,7 @@ func TestKernelPredictRefusesWhatItCannotRead(t *testing.T) {
 	}
 }
 
-func TestKernelPredictAnswersNoWhenALineIsIgnored(t *testing.T) {
+func TestKernelPredictExits3WhenALineIsIgnored(t *testing.T) {
 	fragment := writeFile(t, "a.cfg", "CONFIG_HIGH_RES_TIMERS=y\n CONFIG_PSI=y\n")
 	out, _, code := runKernel(t, "predict", "--kernel", "5.15", fragment)
 	if code != cli.ExitNo || !strings.Contains(out, fragment+":2:1: ignored: CONFIG_ must start the line") {
@@ -121,7 +121,7 @@ func TestKernelPredictAnswersNoWhenALineIsIgnored(t *testing.T) {
 	}
 }
 
-func TestKernelIndexMakesAnyKernelExact(t *testing.T) {
+func TestKernelPredictReadsAnIndex(t *testing.T) {
 	src := t.TempDir()
 	for name, text := range map[string]string{
 		"Makefile":                     "VERSION = 6\nPATCHLEVEL = 12\nSUBLEVEL = 3\n",

@@ -16,7 +16,7 @@ import (
 
 // A model that cannot be run is an answer before the first frame: exit code 1, and
 // words that name the stage, the file and what is wrong.
-func TestModelsThatCannotBeRunAreRefusedBeforeTheFirstFrame(t *testing.T) {
+func TestBadModelsAreRefusedBeforeTheFirstFrame(t *testing.T) {
 	dir := t.TempDir()
 	whole, err := os.ReadFile(filepath.Join(models.Dir(t), models.Orientation))
 	if err != nil {

@@ -40,7 +40,7 @@ func edit(t *testing.T, from, to string, change func(map[string]any)) {
 	}
 }
 
-func TestBenchComparesWithABaselineAndAnswersWithItsExitCode(t *testing.T) {
+func TestBenchBaselineDecidesTheExitCode(t *testing.T) {
 	dir := t.TempDir()
 	base, out := filepath.Join(dir, "base.json"), filepath.Join(dir, "out.json")
 	common := []string{"latency", "--backend", "cpu", "--samples", "12", "--format", "json"}
@@ -107,7 +107,7 @@ func TestBenchComparesWithABaselineAndAnswersWithItsExitCode(t *testing.T) {
 	}
 }
 
-func TestBenchForPeopleShowsCeilingsStateAndVerdicts(t *testing.T) {
+func TestBenchTextShowsCeilingsStateAndVerdicts(t *testing.T) {
 	t.Setenv("YT_CPU_DEVICES", "2")
 	base := filepath.Join(t.TempDir(), "base.json")
 	code, stdout, stderr := benchRun(t, "bandwidth", "--backend", "cpu", "--samples", "1", "-q", "--save-baseline", base)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -78,36 +79,13 @@ func runDevices(cmd *cobra.Command, open core.Options, items int) (err error) {
 		}
 		devices = append(devices, d)
 	}
-	var shares []bench.Share
-	if items > 0 {
-		if shares, err = bench.Balance(cmd.Context(), devices, items); err != nil {
-			return err
-		}
+	rows, err := describeDevices(cmd.Context(), devices, items)
+	if err != nil {
+		return err
 	}
-	var rows []deviceRow
-	for i, d := range devices {
-		info, err := d.Info()
-		if err != nil {
-			return err
-		}
-		row := deviceRow{Type: "device", Index: i, Info: info}
-		if shares != nil {
-			row.Share = &shares[i]
-		}
-		rows = append(rows, row)
-	}
-	var peers []peerRow
-	for i, from := range devices {
-		for j, to := range devices {
-			if i == j {
-				continue
-			}
-			p, err := core.CanPeer(from, to)
-			if err != nil {
-				return err
-			}
-			peers = append(peers, peerRow{"peer", i, j, p})
-		}
+	peers, err := findPeers(devices)
+	if err != nil {
+		return err
 	}
 	if cli.Format(cmd) == "json" {
 		enc := cli.Encoder(cmd.OutOrStdout())
@@ -125,6 +103,46 @@ func runDevices(cmd *cobra.Command, open core.Options, items int) (err error) {
 	}
 	_, err = fmt.Fprint(cmd.OutOrStdout(), devicesText(rows, peers))
 	return err
+}
+
+// describeDevices describes each device, with its share of a number of work items unless
+// that is 0.
+func describeDevices(ctx context.Context, devices []*core.Device, items int) (rows []deviceRow, err error) {
+	var shares []bench.Share
+	if items > 0 {
+		if shares, err = bench.Balance(ctx, devices, items); err != nil {
+			return nil, err
+		}
+	}
+	for i, d := range devices {
+		info, err := d.Info()
+		if err != nil {
+			return nil, err
+		}
+		row := deviceRow{Type: "device", Index: i, Info: info}
+		if shares != nil {
+			row.Share = &shares[i]
+		}
+		rows = append(rows, row)
+	}
+	return rows, nil
+}
+
+// findPeers describes how memory is copied between each pair of devices.
+func findPeers(devices []*core.Device) (peers []peerRow, err error) {
+	for i, from := range devices {
+		for j, to := range devices {
+			if i == j {
+				continue
+			}
+			p, err := core.CanPeer(from, to)
+			if err != nil {
+				return nil, err
+			}
+			peers = append(peers, peerRow{"peer", i, j, p})
+		}
+	}
+	return peers, nil
 }
 
 func devicesText(rows []deviceRow, peers []peerRow) string {

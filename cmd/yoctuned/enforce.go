@@ -125,7 +125,7 @@ type enforceLog struct {
 func (l *enforceLog) line(v any, format string, args ...any) {
 	if l.json {
 		if b, err := json.Marshal(v); err == nil {
-			_, _ = l.w.Write(append(b, '\n')) // a log that cannot be written has nowhere to say so
+			_, _ = l.w.Write(append(b, '\n')) // there is nowhere to report a failed log
 		}
 		return
 	}

@@ -123,7 +123,7 @@ func TestEnginesAreBuiltListedUsedAndPruned(t *testing.T) {
 	}
 }
 
-func TestEnginesThatCannotBeBuilt(t *testing.T) {
+func TestEnginesBuildRefusals(t *testing.T) {
 	broken := orin(t, "printf HALF > \"$out\"\necho '[E] out of memory'\nexit 1\n")
 	bare := t.TempDir()
 	for _, c := range []struct {

@@ -11,8 +11,8 @@ import (
 	"github.com/yoctune/yoctune/runtime/device/rootfs"
 )
 
-// What the enforcer tells is shown before it is in the file that it writes at leisure.
-func TestMonitorShowsAnEventThatIsOnlyOnTheSocket(t *testing.T) {
+// An event of the enforcer is shown before it is in the state file, which is written later.
+func TestMonitorShowsEventsFromTheSocket(t *testing.T) {
 	dir, err := os.MkdirTemp("", "yt") // a socket's path is short
 	if err != nil {
 		t.Fatal(err)

@@ -106,7 +106,7 @@ func compareOccupancy(cmd *cobra.Command, path string) error {
 		if err != nil {
 			return fmt.Errorf("%s: answer %d: %w", path, asked+1, err)
 		}
-		// The calculator is of a multiprocessor; the driver also knows the kernel's
+		// The calculator is of a multiprocessor; the driver also has the kernel's
 		// launch bounds, beyond which it starts nothing.
 		if r.Block > r.MaxThreads {
 			o.Blocks = 0

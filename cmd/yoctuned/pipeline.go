@@ -151,7 +151,7 @@ func runPipeline(cmd *cobra.Command, args []string, o pipeline.Options, traced s
 	}
 	p, err := pipeline.New(o)
 	switch {
-	case err != nil && ctx.Err() != nil: // it was told to
+	case err != nil && ctx.Err() != nil: // a signal stopped it
 		fmt.Fprintf(stderr, "yoctuned: %s\n", cli.PrintableLine(err.Error()))
 		return nil
 	case err != nil:

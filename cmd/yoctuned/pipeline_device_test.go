@@ -17,9 +17,9 @@ import (
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
-// A pipeline that asks for a lease holds it while it runs; the connection, on which it
-// hangs, ends with the run. Without a yoctuned the pipeline runs and says so.
-func TestAPipelineHoldsItsLeaseWhileItRuns(t *testing.T) {
+// A pipeline with a lease holds it while it runs: the connection ends with the run. Without
+// a yoctuned the pipeline runs all the same, with a warning.
+func TestPipelineHoldsLeaseWhileItRuns(t *testing.T) {
 	p := dumpPipeline()
 	p.Lease = true
 	path := pipelinePlan(t, map[string]plan.Pipeline{"dump": p})

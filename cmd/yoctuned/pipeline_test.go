@@ -87,7 +87,7 @@ func runPipelineJSON(t *testing.T, args ...string) (code int, out []pipelineLine
 	return code, out, e.String()
 }
 
-func TestPipelineRunSaysWhatTheModelSaw(t *testing.T) {
+func TestPipelineRunPrintsTheModelsResults(t *testing.T) {
 	code, out, stderr := runPipelineJSON(t, "pipeline", "run", labelsPlan, "labels",
 		"--models", models.Dir(t), "--library", models.Library(t), "--frames", "3")
 	if code != cli.ExitDone || stderr != "" || len(out) != 4 {
@@ -104,7 +104,7 @@ func TestPipelineRunSaysWhatTheModelSaw(t *testing.T) {
 	}
 }
 
-func TestPipelineRunEndsWithTheSummaryAlsoWhenFramesFail(t *testing.T) {
+func TestPipelineRunPrintsTheSummaryWhenFramesFail(t *testing.T) {
 	clip := filepath.Join(t.TempDir(), "short.nv12")
 	if err := os.WriteFile(clip, make([]byte, 8*4*3/2+5), 0o644); err != nil {
 		t.Fatal(err)
@@ -179,7 +179,7 @@ func TestARunWithoutFramesHasNoLatency(t *testing.T) {
 	}
 }
 
-func TestPipelineRunForPeople(t *testing.T) {
+func TestPipelineRunText(t *testing.T) {
 	pl := dumpPipeline()
 	pl.SLO = &plan.PipelineSLO{LatencyP95: 1}
 	path := pipelinePlan(t, map[string]plan.Pipeline{"dump": pl})

@@ -120,7 +120,7 @@ func (s *screen) redraw() error {
 		return nil
 	}
 	width, height, err := term.GetSize(s.out)
-	if err != nil || width < 1 || height < 1 { // a serial console does not know its size
+	if err != nil || width < 1 || height < 1 { // a serial console has no size
 		width, height = 80, 24
 	}
 	if width != s.width || height != s.height {
@@ -364,6 +364,14 @@ func (f frame) memory(p *page) {
 }
 
 func (f frame) heat(p *page) {
+	f.rails(p)
+	f.temperatures(p)
+	f.fans(p)
+	f.throttling(p)
+	f.faults(p)
+}
+
+func (f frame) rails(p *page) {
 	s := f.sample
 	var items []string
 	for _, r := range s.Rails {
@@ -374,7 +382,11 @@ func (f frame) heat(p *page) {
 		items = append(items, text)
 	}
 	p.wrap("power", "", orUnknown(items))
-	items = nil
+}
+
+func (f frame) temperatures(p *page) {
+	s := f.sample
+	var items []string
 	style := ""
 	for _, z := range s.Zones {
 		if z.Placeholder {
@@ -393,7 +405,11 @@ func (f frame) heat(p *page) {
 		items = append(items, text)
 	}
 	p.wrap("°C", style, orUnknown(items))
-	items = nil
+}
+
+func (f frame) fans(p *page) {
+	s := f.sample
+	var items []string
 	for _, fan := range s.Fans {
 		if fan.PWM != nil {
 			items = append(items, fmt.Sprintf("%s %d %%", fan.Name, *fan.PWM*100/255))
@@ -403,7 +419,12 @@ func (f frame) heat(p *page) {
 		}
 	}
 	p.wrap("fan", "", orUnknown(items))
-	items, style = nil, ""
+}
+
+func (f frame) throttling(p *page) {
+	s := f.sample
+	var items []string
+	style := ""
 	for _, c := range s.Throttled() {
 		text := fmt.Sprintf("%s step %d", c.Name, *c.State)
 		if c.Max != nil {
@@ -420,6 +441,10 @@ func (f frame) heat(p *page) {
 		items = []string{"nothing"}
 	}
 	p.wrap("slowed", style, orUnknown(items))
+}
+
+func (f frame) faults(p *page) {
+	s := f.sample
 	percent := func(v *float64) string {
 		if v == nil {
 			return "-"

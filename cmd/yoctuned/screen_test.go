@@ -48,7 +48,7 @@ func newTerminal(t *testing.T, columns, rows uint16) terminal {
 	return terminal{user, program}
 }
 
-func TestOnATerminalMonitorDrawsEndsWithQAndLeavesTheTerminalAsItWas(t *testing.T) {
+func TestMonitorOnATerminalDrawsAndRestoresIt(t *testing.T) {
 	t.Setenv("TERM", "xterm")
 	dir := t.TempDir()
 	if err := devicetest.Build(dir, "agx-orin-64gb"); err != nil {
@@ -143,7 +143,7 @@ func TestOnlyLinesThatChangeAreWritten(t *testing.T) {
 	}
 }
 
-func TestTextOfADeviceCannotSteerTheTerminal(t *testing.T) {
+func TestTextOfADeviceIsEscapedForTheTerminal(t *testing.T) {
 	s := sampleOf(t, "orin-nano-8gb")
 	evil := "\x1b[2Jx\n"
 	s.PowerMode, s.Rails[0].Label, s.Zones[0].Name, s.CPUs[0].Governor = &evil, evil, evil, &evil

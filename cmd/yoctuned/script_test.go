@@ -41,7 +41,7 @@ func TestMain(m *testing.M) {
 //	awaits FILE [TEXT]      wait until a file is there, and has the text in it
 //	quiet DIR               the watching process of a tree must not wake while nothing happens
 //	rests DIR               the watching process of a tree must soon hold less memory than now
-//	fetches SOCKET PATH TEXT  ask what is served on a socket; the answer has the text in it
+//	fetches SOCKET PATH TEXT  read what is served on a socket; the answer contains the text
 //	hold DIR                hold the lock of a device until the script ends
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
@@ -114,7 +114,7 @@ func cmdExits(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// cmdAwaits polls: what it waits for is another process's doing, and nobody tells.
+// cmdAwaits polls, because another process brings about what it waits for.
 func cmdAwaits(ts *testscript.TestScript, _ bool, args []string) {
 	const patience = time.Minute
 	late := time.Now().Add(patience)

@@ -77,7 +77,7 @@ func runServe(cmd *cobra.Command, _ []string) error {
 		return err
 	}
 	log := func(format string, args ...any) {
-		_, _ = fmt.Fprintln(cmd.OutOrStdout(), cli.PrintableLine(fmt.Sprintf(format, args...))) // a log that cannot be written has nowhere to say so
+		_, _ = fmt.Fprintln(cmd.OutOrStdout(), cli.PrintableLine(fmt.Sprintf(format, args...))) // there is nowhere to report a failed log
 	}
 	if size, _ := cmd.Flags().GetInt64("history-size"); size < 1 || size > 1<<16 {
 		return cli.UsageError(fmt.Errorf("--history-size %d: choose 1 to %d MiB", size, 1<<16))

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -120,36 +121,45 @@ func explain(dev *rootfs.Root, planName, node string) ([]explanation, error) {
 		e := explanation{
 			Type: "node", ID: r.ID, Path: r.Path, Policy: policy[r.ID], Wanted: r.Wanted,
 			Outcome: string(r.Outcome), Message: r.Message, Origin: report{Origins: file.Origins}.origin(r.ID),
-			Events: []watch.Event{},
 		}
 		if r.Known {
 			e.Found = &r.Found
 		}
 		real, _ := dev.Resolve(r.Path) // an absent node has no original either
-		for _, o := range j.Originals {
-			if o.Path == real {
-				e.Original, e.Lost = &o.Value, o.Lost
-			}
-		}
-		for _, c := range j.Covered {
-			e.Lease = e.Lease || c.Path == real && len(state.Leases) > 0
-		}
-		for i, c := range state.Contested {
-			if c.Path == r.Path {
-				e.Contested = &state.Contested[i]
-			}
-		}
-		for _, ev := range state.History {
-			if ev.Path == r.Path {
-				e.Events = append(e.Events, ev)
-			}
-		}
+		e.addJournal(j, real, len(state.Leases) > 0)
+		e.addHistory(state)
 		out = append(out, e)
 	}
 	if len(out) == 0 {
 		return nil, errors.Join(fmt.Errorf("%s: the plan has no such node; 'yoctuned verify' lists its nodes", node), stateErr)
 	}
 	return out, nil
+}
+
+// addJournal adds what the journal has about the node: its original value, and whether a
+// lease covers it. real is the path of the node without links.
+func (e *explanation) addJournal(j *journal.Journal, real string, leased bool) {
+	for _, o := range j.Originals {
+		if o.Path == real {
+			e.Original, e.Lost = &o.Value, o.Lost
+		}
+	}
+	e.Lease = leased && slices.ContainsFunc(j.Covered, func(c journal.Original) bool { return c.Path == real })
+}
+
+// addHistory adds what happened to the node since the enforcer started.
+func (e *explanation) addHistory(state *watch.State) {
+	for i, c := range state.Contested {
+		if c.Path == e.Path {
+			e.Contested = &state.Contested[i]
+		}
+	}
+	e.Events = []watch.Event{}
+	for _, ev := range state.History {
+		if ev.Path == e.Path {
+			e.Events = append(e.Events, ev)
+		}
+	}
 }
 
 // isNamed reports whether a word of the user names the node of a result.

@@ -29,7 +29,7 @@ func (o *output) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// File returns the file that w writes to, which may be a terminal; nil when w is no file.
+// File returns the file that w writes to, which may be a terminal; nil when w is not a file.
 func File(w io.Writer) *os.File {
 	switch w := w.(type) {
 	case *os.File:

@@ -27,7 +27,7 @@ func (d *disk) Write(p []byte) (int, error) {
 	return d.Builder.Write(p)
 }
 
-func TestAfterALostLineNothingIsWritten(t *testing.T) {
+func TestNothingIsWrittenAfterAFailedWrite(t *testing.T) {
 	d := &disk{room: 6}
 	w := &output{w: d}
 	for _, line := range []string{"one\n", "three\n", "2\n"} {
@@ -41,7 +41,7 @@ func TestAfterALostLineNothingIsWritten(t *testing.T) {
 	}
 }
 
-func TestALostLineIsReportedOnceAndFailsTheCommand(t *testing.T) {
+func TestFailedWriteIsReportedOnceAndFailsTheCommand(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		result func(write error) error

@@ -98,7 +98,7 @@ type Summary struct {
 	Exit     int            `json:"exit"`
 }
 
-// wantsJSON reports whether the user asked for JSON, even where the flags could not be
+// wantsJSON reports whether the output is JSON, even where the flags could not be
 // parsed because one of them is wrong.
 func wantsJSON(cmd *cobra.Command, args []string) bool {
 	if end := slices.Index(args, "--"); end >= 0 {

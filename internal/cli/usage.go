@@ -160,7 +160,7 @@ func flagError(cmd *cobra.Command, err error) error {
 	return err
 }
 
-// valueFault says what is wrong with the value of a flag.
+// valueFault describes what is wrong with the value of a flag.
 func valueFault(kind string, err error) string {
 	if errors.Is(err, strconv.ErrRange) {
 		return "the number is out of range"

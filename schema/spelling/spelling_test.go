@@ -2,7 +2,7 @@ package spelling
 
 import "testing"
 
-func TestTheNearestNameIsFound(t *testing.T) {
+func TestNearest(t *testing.T) {
 	commands := []string{"build", "vet", "fmt", "diff", "version", "mq-deadline"}
 	for word, want := range map[string]string{
 		"vt":       "vet",
@@ -20,7 +20,7 @@ func TestTheNearestNameIsFound(t *testing.T) {
 	}
 }
 
-func TestASwapOfNeighboursCountsOnce(t *testing.T) {
+func TestDistanceCountsASwapOfNeighboursOnce(t *testing.T) {
 	for _, c := range []struct {
 		a, b string
 		want int
