@@ -22,20 +22,20 @@ import (
 
 // Suites of Run.
 const (
-	Bandwidth = "bandwidth" // copies, fills and reads, by size and kind of memory
-	Compute   = "compute"   // matrix products, by type and size
-	Kernels   = "kernels"   // every kernel of the core, on the shapes of pipelines
-	Latency   = "latency"   // overhead of calls, lists, graphs and allocations
-	Profiler  = "profiler"  // overhead of recording and monitoring a pipeline
+	bandwidth = "bandwidth" // copies, fills and reads, by size and kind of memory
+	compute   = "compute"   // matrix products, by type and size
+	kernels   = "kernels"   // every kernel of the core, on the shapes of pipelines
+	latency   = "latency"   // overhead of calls, lists, graphs and allocations
+	profiler  = "profiler"  // overhead of recording and monitoring a pipeline
 	All       = "all"       // all of these
 )
 
 // Suites lists the suites in the order in which All runs them.
-func Suites() []string { return []string{Bandwidth, Compute, Kernels, Latency, Profiler} }
+func Suites() []string { return []string{bandwidth, compute, kernels, latency, profiler} }
 
 // prepareSuite sets up the benchmarks of each suite.
 var prepareSuite = map[string]func(*rig) []benchmark{ // not written to
-	Bandwidth: bandwidthSuite, Compute: computeSuite, Kernels: kernelSuite, Latency: latencySuite, Profiler: profilerSuite,
+	bandwidth: bandwidthSuite, compute: computeSuite, kernels: kernelSuite, latency: latencySuite, profiler: profilerSuite,
 }
 
 // errSuite is an unknown suite.

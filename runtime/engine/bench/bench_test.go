@@ -210,16 +210,16 @@ func TestRunRefusesInvalidOptions(t *testing.T) {
 	if err := run(context.Background(), Options{Suite: "speed"}); !errors.Is(err, errSuite) || !strings.Contains(err.Error(), "use bandwidth, compute, kernels, latency, profiler or all") {
 		t.Errorf("unknown suite: %v", err)
 	}
-	if err := run(context.Background(), Options{Suite: Latency, Samples: -1}); !errors.Is(err, core.ErrInvalid) {
+	if err := run(context.Background(), Options{Suite: latency, Samples: -1}); !errors.Is(err, core.ErrInvalid) {
 		t.Errorf("negative samples: %v", err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if err := run(ctx, Options{Suite: Latency}); !errors.Is(err, context.Canceled) {
+	if err := run(ctx, Options{Suite: latency}); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
 	}
 	full := errors.New("disk full")
-	if err := run(context.Background(), Options{Suite: Latency, Samples: 1, Each: func(Measurement) error { return full }}); !errors.Is(err, full) {
+	if err := run(context.Background(), Options{Suite: latency, Samples: 1, Each: func(Measurement) error { return full }}); !errors.Is(err, full) {
 		t.Errorf("output that fails: %v", err)
 	}
 }

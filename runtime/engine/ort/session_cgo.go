@@ -471,19 +471,7 @@ func (r *Runtime) NewTensor(shape []int64) (*Tensor, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := (*C.ort_tensor)(C.calloc(1, C.sizeof_ort_tensor))
-	if c == nil {
-		return nil, errors.New("onnx runtime: out of memory")
-	}
-	t := &Tensor{rt: r, c: c, shape: append([]int64(nil), shape...)}
-	dims := (*C.int64_t)(unsafe.Pointer(unsafe.SliceData(t.shape)))
-	var e C.ort_error
-	if C.ort_tensor_new(r.c, c, dims, C.size_t(len(shape)), C.size_t(n*4), &e) != 0 {
-		C.free(unsafe.Pointer(c))
-		return nil, fmt.Errorf("tensor %v: %w", shape, goError(&e))
-	}
-	t.data = unsafe.Slice((*float32)(unsafe.Pointer(t.c.data)), n)
-	return t, nil
+	return r.newTensor(shape, n, nil)
 }
 
 // NewTensorOver makes a tensor over the caller's memory. The memory must be outside the Go
@@ -496,6 +484,12 @@ func (r *Runtime) NewTensorOver(shape []int64, memory []byte) (*Tensor, error) {
 	if int64(len(memory)) != n*4 || uintptr(unsafe.Pointer(unsafe.SliceData(memory)))%64 != 0 {
 		return nil, fmt.Errorf("%w: a tensor of shape %v needs %d bytes aligned to 64, got %d bytes at %p", ErrShape, shape, n*4, len(memory), memory)
 	}
+	return r.newTensor(shape, n, unsafe.Pointer(unsafe.SliceData(memory)))
+}
+
+// newTensor makes a tensor of n elements over memory, or over memory of its own if that is
+// nil.
+func (r *Runtime) newTensor(shape []int64, n int64, memory unsafe.Pointer) (*Tensor, error) {
 	c := (*C.ort_tensor)(C.calloc(1, C.sizeof_ort_tensor))
 	if c == nil {
 		return nil, errors.New("onnx runtime: out of memory")
@@ -503,7 +497,13 @@ func (r *Runtime) NewTensorOver(shape []int64, memory []byte) (*Tensor, error) {
 	t := &Tensor{rt: r, c: c, shape: append([]int64(nil), shape...)}
 	dims := (*C.int64_t)(unsafe.Pointer(unsafe.SliceData(t.shape)))
 	var e C.ort_error
-	if C.ort_tensor_over(r.c, c, dims, C.size_t(len(shape)), unsafe.Pointer(unsafe.SliceData(memory)), C.size_t(n*4), &e) != 0 {
+	var rc C.int
+	if memory == nil {
+		rc = C.ort_tensor_new(r.c, c, dims, C.size_t(len(shape)), C.size_t(n*4), &e)
+	} else {
+		rc = C.ort_tensor_over(r.c, c, dims, C.size_t(len(shape)), memory, C.size_t(n*4), &e)
+	}
+	if rc != 0 {
 		C.free(unsafe.Pointer(c))
 		return nil, fmt.Errorf("tensor %v: %w", shape, goError(&e))
 	}

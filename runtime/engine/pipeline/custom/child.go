@@ -72,7 +72,7 @@ type process struct {
 	end  error
 
 	buffers bool                   // it takes them
-	given   [MaxBuffers + 1]uint64 // by number, the ID of what it has
+	given   [maxBuffers + 1]uint64 // by number, the ID of what it has
 }
 
 // Start runs the program and waits until it is ready. The error wraps [ErrStart].
@@ -173,7 +173,7 @@ func socketPair() (theirs, ours *os.File, err error) {
 
 // give has the program know a buffer.
 func (p *process) give(b *Buffer) error {
-	if b.Number < 1 || b.Number > MaxBuffers || p.given[b.Number] == b.ID {
+	if b.Number < 1 || b.Number > maxBuffers || p.given[b.Number] == b.ID {
 		return nil
 	}
 	payload := native.AppendUint32(make([]byte, 0, 16), uint32(b.Number))

@@ -53,8 +53,8 @@ var (
 	ErrPlugin = errors.New("not a plug-in for this program")
 )
 
-// ABI is the version of both, the plug-in's functions and the protocol.
-const ABI = 1
+// abi is the version of both, the plug-in's functions and the protocol.
+const abi = 1
 
 // Kinds of what a stage takes or gives.
 const (
@@ -82,13 +82,13 @@ type Item struct {
 // Buffer is memory of a driver.
 type Buffer struct {
 	ID     uint64 // no other has it
-	Number int    // 1 to [MaxBuffers]
+	Number int    // 1 to [maxBuffers]
 	FD     int
 	Bytes  int // of the frame at its beginning
 }
 
-// MaxBuffers is how many buffers a program may have to know at once.
-const MaxBuffers = 32
+// maxBuffers is how many buffers a program may have to know at once.
+const maxBuffers = 32
 
 // fits says what is wrong with what a stage is to take.
 func (p *Port) fits(in []byte) error {

@@ -22,18 +22,12 @@ const Command = "stage-host"
 // Serve keeps a plug-in in this process for the pipeline that started it: the other
 // side of the protocol. It returns when its input ends.
 func Serve(path string) error {
-	out := os.Stdout
-	// What a plug-in prints must not come between messages.
-	os.Stdout = os.Stderr
-	fd, err := unix.Dup(int(out.Fd()))
-	if err == nil {
-		err = unix.Dup3(int(os.Stderr.Fd()), int(out.Fd()), 0)
-	}
+	out, err := takeStdout()
 	if err != nil {
 		return err
 	}
 	in := &descriptors{fd: int(os.Stdin.Fd())}
-	c := wire{r: in, w: os.NewFile(uintptr(fd), "messages")}
+	c := wire{r: in, w: out}
 	m, err := c.receive()
 	if err != nil || m.typ != typeOpen {
 		return fmt.Errorf("%w: this command is what yoctuned starts for a plug-in: %w", ErrFailed, orElse(err, errors.New("no OPEN")))
@@ -42,13 +36,9 @@ func Serve(path string) error {
 	if err != nil {
 		return err
 	}
-	const shared = 3
-	mem, err := unix.Mmap(shared, 0, o.size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	space, made, err := o.mapMemory()
 	if err != nil {
-		return fmt.Errorf("map the shared memory: %w", err)
-	}
-	if o.inAt < 0 || o.outAt < o.inAt+o.in.Bytes || o.size < o.outAt+o.out.Bytes {
-		return fmt.Errorf("%w: places outside of the shared memory", ErrFailed)
+		return err
 	}
 	frame, failed := uint64(0), error(nil)
 	var buf []byte
@@ -64,7 +54,7 @@ func Serve(path string) error {
 	if err := c.send(typeReady, 0, 0, native.AppendUint32(nil, takesBuffers)); err != nil {
 		return err
 	}
-	var held [MaxBuffers + 1]mapped
+	s := host{wire: &c, in: in, p: p, space: space, out: made}
 	for {
 		m, err := c.receive()
 		switch {
@@ -73,40 +63,83 @@ func Serve(path string) error {
 		case err != nil:
 			return err
 		case m.typ == typeBuffer:
-			if err := in.take(&held, m.payload); err != nil {
-				return err
-			}
-			continue
-		case m.typ != typeRun:
-			return fmt.Errorf("%w: message %d", ErrFailed, m.typ)
-		}
-		frame = m.frame
-		r, err := readRun(m.payload)
-		if err != nil {
-			return err
-		}
-		if r.bytes < 0 || r.bytes > o.in.Bytes || r.buffer > MaxBuffers {
-			return fmt.Errorf("%w: RUN of %d bytes in buffer %d", ErrFailed, r.bytes, r.buffer)
-		}
-		item := Item{Frame: frame, Capture: r.capture, In: mem[o.inAt:][:r.bytes]}
-		n := 0
-		if r.buffer > 0 {
-			n, err = held[r.buffer].run(p, item, mem[o.outAt:][:o.out.Bytes])
-		} else {
-			n, err = p.Run(item, mem[o.outAt:][:o.out.Bytes])
-		}
-		switch {
-		case failed != nil:
-			return failed
-		case err != nil:
-			err = c.send(typeDone, frame, 1, []byte(err.Error()))
+			err = in.take(&s.held, m.payload)
+		case m.typ == typeRun:
+			frame = m.frame
+			err = s.run(m, &failed)
 		default:
-			err = c.send(typeDone, frame, 0, native.AppendUint64(buf[:0], uint64(n)))
+			err = fmt.Errorf("%w: message %d", ErrFailed, m.typ)
 		}
 		if err != nil {
 			return err
 		}
 	}
+}
+
+// takeStdout returns standard output for messages, and lets it be standard error for the rest
+// of the process: what a plug-in prints must not come between messages.
+func takeStdout() (*os.File, error) {
+	out := os.Stdout
+	os.Stdout = os.Stderr
+	fd, err := unix.Dup(int(out.Fd()))
+	if err == nil {
+		err = unix.Dup3(int(os.Stderr.Fd()), int(out.Fd()), 0)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return os.NewFile(uintptr(fd), "messages"), nil
+}
+
+// mapMemory maps the shared memory, and returns its parts for what a frame brings and for
+// what the plug-in makes.
+func (o *open) mapMemory() (in, out []byte, err error) {
+	const shared = 3
+	mem, err := unix.Mmap(shared, 0, o.size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	if err != nil {
+		return nil, nil, fmt.Errorf("map the shared memory: %w", err)
+	}
+	if o.inAt < 0 || o.outAt < o.inAt+o.in.Bytes || o.size < o.outAt+o.out.Bytes {
+		return nil, nil, fmt.Errorf("%w: places outside of the shared memory", ErrFailed)
+	}
+	return mem[o.inAt:][:o.in.Bytes], mem[o.outAt:][:o.out.Bytes], nil
+}
+
+// host runs a plug-in for another process.
+type host struct {
+	*wire
+	in    *descriptors
+	p     *Plugin
+	space []byte // shared memory for what a frame brings
+	out   []byte // shared memory for what the plug-in makes
+	held  [maxBuffers + 1]mapped
+	buf   []byte
+}
+
+// run does the frame of RUN, and sends DONE unless a metric could not be sent.
+func (h *host) run(m message, failed *error) error {
+	r, err := readRun(m.payload)
+	if err != nil {
+		return err
+	}
+	if r.bytes < 0 || r.bytes > len(h.space) || r.buffer > maxBuffers {
+		return fmt.Errorf("%w: RUN of %d bytes in buffer %d", ErrFailed, r.bytes, r.buffer)
+	}
+	item := Item{Frame: m.frame, Capture: r.capture, In: h.space[:r.bytes]}
+	n := 0
+	if r.buffer > 0 {
+		n, err = h.held[r.buffer].run(h.p, item, h.out)
+	} else {
+		n, err = h.p.Run(item, h.out)
+	}
+	switch {
+	case *failed != nil:
+		return *failed
+	case err != nil:
+		return h.send(typeDone, m.frame, 1, []byte(err.Error()))
+	}
+	h.buf = native.AppendUint64(h.buf[:0], uint64(n))
+	return h.send(typeDone, m.frame, 0, h.buf)
 }
 
 // descriptors reads standard input, and keeps the descriptors that come beside it.
@@ -152,13 +185,13 @@ type mapped struct {
 }
 
 // take maps the buffer that came with BUFFER.
-func (d *descriptors) take(held *[MaxBuffers + 1]mapped, payload []byte) error {
+func (d *descriptors) take(held *[maxBuffers + 1]mapped, payload []byte) error {
 	if len(payload) < 16 || len(d.got) == 0 {
 		return fmt.Errorf("%w: BUFFER has %d bytes and %d descriptors", ErrFailed, len(payload), len(d.got))
 	}
 	b := Buffer{Number: int(native.Uint32(payload)), FD: d.got[0], Bytes: int(native.Uint64(payload[8:]))}
 	d.got = d.got[1:]
-	if b.Number < 1 || b.Number > MaxBuffers {
+	if b.Number < 1 || b.Number > maxBuffers {
 		return errors.Join(fmt.Errorf("%w: buffer %d", ErrFailed, b.Number), unix.Close(b.FD))
 	}
 	was := held[b.Number]

@@ -132,7 +132,7 @@ type open struct {
 }
 
 func (o *open) append(b []byte) []byte {
-	b = native.AppendUint32(b, ABI)
+	b = native.AppendUint32(b, abi)
 	b = native.AppendUint32(b, 0)
 	b = o.out.append(o.in.append(b))
 	for _, v := range []int{o.inAt, o.outAt, o.size} {
@@ -145,8 +145,8 @@ func readOpen(b []byte) (o open, err error) {
 	if len(b) < 8+2*portSize+24 {
 		return o, fmt.Errorf("%w: OPEN has %d bytes", ErrFailed, len(b))
 	}
-	if v := native.Uint32(b); v != ABI {
-		return o, fmt.Errorf("%w: it speaks version %d, this program %d", ErrPlugin, v, ABI)
+	if v := native.Uint32(b); v != abi {
+		return o, fmt.Errorf("%w: it speaks version %d, this program %d", ErrPlugin, v, abi)
 	}
 	b = b[8:]
 	o.in, o.out = readPort(b), readPort(b[portSize:])

@@ -128,7 +128,7 @@ func (d *detector) layout(shape, more []int64) error {
 	bad := func(want string) error {
 		return fmt.Errorf("%w: %s with a %s head reads a tensor %s, the model gives %v", registry.ErrPlan, d.p.Kind, d.head, want, shape)
 	}
-	if len(shape) != 3 || shape[0] != 1 || shape[1] < 5 && shape[2] < 5 || shape[1] > math.MaxInt32 || shape[2] > math.MaxInt32 {
+	if !holdsBoxes(shape) {
 		return bad("of three dimensions for one frame")
 	}
 	a, b := int(shape[1]), int(shape[2])
@@ -161,6 +161,11 @@ func (d *detector) layout(shape, more []int64) error {
 		return bad("with at least one class")
 	}
 	return nil
+}
+
+// holdsBoxes reports whether a tensor can hold the boxes of one frame.
+func holdsBoxes(shape []int64) bool {
+	return len(shape) == 3 && shape[0] == 1 && max(shape[1], shape[2]) >= 5 && max(shape[1], shape[2]) <= math.MaxInt32
 }
 
 // splitChannels divides the values of a box, after its coordinates, into those of the

@@ -26,13 +26,13 @@ import (
 // Defaults and bounds of a [Controller].
 const (
 	Window   = 250 * time.Millisecond // what one input covers
-	Patience = 2                      // violated windows before a step down
-	Settle   = 500 * time.Millisecond // after a step, before the next one down
-	UpDwell  = 3 * time.Second
-	MaxDwell = 48 * time.Second
-	Calm     = 10 * time.Minute
-	Headroom = 0.8  // of the objective and of the frame period, for a step up
-	Lossy    = 0.05 // part of the frames lost to overload that is a violation
+	patience = 2                      // violated windows before a step down
+	settle   = 500 * time.Millisecond // after a step, before the next one down
+	upDwell  = 3 * time.Second
+	maxDwell = 48 * time.Second
+	calmTime = 10 * time.Minute
+	headroom = 0.8  // of the objective and of the frame period, for a step up
+	lossy    = 0.05 // part of the frames lost to overload that is a violation
 )
 
 // Level is what one level costs, as measured while the pipeline warmed up.
@@ -84,10 +84,10 @@ type Controller struct {
 // New makes a controller on level 0.
 func New(c Config) *Controller {
 	if c.UpDwell <= 0 {
-		c.UpDwell = UpDwell
+		c.UpDwell = upDwell
 	}
 	if c.MaxDwell < c.UpDwell {
-		c.MaxDwell = max(MaxDwell, c.UpDwell)
+		c.MaxDwell = max(maxDwell, c.UpDwell)
 	}
 	return &Controller{c: c, dwell: c.UpDwell, ratio: 1}
 }
@@ -104,30 +104,39 @@ func (d *Controller) Step(now time.Duration, in Input) Decision {
 		d.ratio += (float64(in.Bottleneck)/float64(cal) - d.ratio) * 0.3
 	}
 	why := d.violation(in)
-	if why != "" {
+	since := now - d.moved
+	if why == "" {
+		d.violated = 0
+		if level, cost := d.above(now, in); level < d.level {
+			return d.move(now, level, cost)
+		}
+	} else {
 		d.violated++
 		d.calm = now
-	} else {
-		d.violated = 0
-	}
-	since := now - d.moved
-	switch {
-	case why != "" && d.violated >= Patience && since >= Settle && d.level+1 < len(d.c.Levels):
-		if d.up && since < d.dwell {
-			d.dwell = min(2*d.dwell, d.c.MaxDwell)
-		}
-		return d.move(now, d.below(), why)
-	case why == "" && d.level > 0 && since >= d.dwell && now-d.calm >= min(d.dwell, d.c.UpDwell) && in.Done > 0 && !d.restless(now):
-		for level := range d.level {
-			if fits, cost := d.fits(level); fits {
-				return d.move(now, level, cost)
+		if d.violated >= patience && since >= settle && d.level+1 < len(d.c.Levels) {
+			if d.up && since < d.dwell {
+				d.dwell = min(2*d.dwell, d.c.MaxDwell)
 			}
+			return d.move(now, d.below(), why)
 		}
 	}
-	if now-d.calm >= Calm && now-d.moved >= Calm {
+	if now-d.calm >= calmTime && since >= calmTime {
 		d.dwell = d.c.UpDwell
 	}
 	return Decision{Level: d.level}
+}
+
+// above is the best level up that is predicted to fit, with its cost; the present level if it
+// has not been calm for long enough or none fits.
+func (d *Controller) above(now time.Duration, in Input) (int, string) {
+	if now-d.moved >= d.dwell && now-d.calm >= min(d.dwell, d.c.UpDwell) && in.Done > 0 && !d.restless(now) {
+		for level := range d.level {
+			if fits, cost := d.fits(level); fits {
+				return level, cost
+			}
+		}
+	}
+	return d.level, ""
 }
 
 func (d *Controller) move(now time.Duration, level int, why string) Decision {
@@ -162,7 +171,7 @@ func (d *Controller) violation(in Input) string {
 		return in.Hot
 	case d.c.SLO > 0 && in.Done > 0 && in.P95 > d.c.SLO:
 		return fmt.Sprintf("latency p95 %v is over %v", in.P95.Round(100*time.Microsecond), d.c.SLO)
-	case all > 0 && float64(in.Lost) > Lossy*float64(all):
+	case all > 0 && float64(in.Lost) > lossy*float64(all):
 		return fmt.Sprintf("%d of %d frames were late", in.Lost, all)
 	}
 	return ""
@@ -174,10 +183,10 @@ func (d *Controller) fits(level int) (bool, string) {
 	busy := time.Duration(float64(l.Bottleneck) * d.ratio)
 	whole := time.Duration(float64(l.Service) * d.ratio)
 	period := max(l.Period, d.c.Source)
-	if period > 0 && float64(busy) > Headroom*float64(period) {
+	if period > 0 && float64(busy) > headroom*float64(period) {
 		return false, ""
 	}
-	if d.c.SLO > 0 && float64(whole) > Headroom*float64(d.c.SLO) {
+	if d.c.SLO > 0 && float64(whole) > headroom*float64(d.c.SLO) {
 		return false, ""
 	}
 	return true, fmt.Sprintf("%v a frame is predicted to fit", busy.Round(100*time.Microsecond))

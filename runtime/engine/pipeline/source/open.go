@@ -57,14 +57,10 @@ var openers = map[string]func(opener) (Source, error){
 // Open opens the source of a plan.
 func Open(so Options) (Source, error) {
 	s := &so.Source
-	f := frame.Format{Width: s.Width, Height: s.Height, Rate: frame.Rate{Num: s.FPSNum, Den: s.FPSDen}}
-	if s.FPSNum > 0 && s.FPSDen == 0 {
-		f.Rate.Den = 1
+	f, err := sourceFormat(s)
+	if err != nil {
+		return nil, err
 	}
-	if r := f.Rate; r.Num < 0 || r.Den < 0 || r.Num > math.MaxInt32 || r.Den > math.MaxInt32 {
-		return nil, fmt.Errorf("%w: a rate of %d/%d", registry.ErrPlan, r.Num, r.Den)
-	}
-	f.Matrix = matrixFor(s.Height, false)
 	o := opener{path: s.Path}
 	if o.path != "" && !filepath.IsAbs(o.path) {
 		o.path = filepath.Join(so.Dir, o.path)
@@ -92,12 +88,23 @@ func Open(so Options) (Source, error) {
 		o.pixels = isFormat && !known.Coded
 	}
 	f.Pixels = pixelFormats[s.Format]
-	var err error
 	if o.after, err = newRevival(*s, so.Say); err != nil {
 		return nil, err
 	}
 	o.Options, o.format = so, f
 	return open(o)
+}
+
+// sourceFormat is the size, rate and colour matrix that a plan gives.
+func sourceFormat(s *plan.PipelineSource) (frame.Format, error) {
+	rate := frame.Rate{Num: s.FPSNum, Den: s.FPSDen}
+	if rate.Num > 0 && rate.Den == 0 {
+		rate.Den = 1
+	}
+	if rate.Num < 0 || rate.Den < 0 || rate.Num > math.MaxInt32 || rate.Den > math.MaxInt32 {
+		return frame.Format{}, fmt.Errorf("%w: a rate of %d/%d", registry.ErrPlan, rate.Num, rate.Den)
+	}
+	return frame.Format{Width: s.Width, Height: s.Height, Rate: rate, Matrix: matrixFor(s.Height, false)}, nil
 }
 
 func openFileSource(o opener) (Source, error) {

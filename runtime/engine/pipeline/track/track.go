@@ -20,10 +20,10 @@ import (
 
 // Defaults of a [Config].
 const (
-	IoU     = 0.3
-	Hits    = 2
-	MaxLost = time.Second
-	Max     = 256
+	iou     = 0.3
+	hits    = 2
+	maxLost = time.Second
+	most    = 256
 )
 
 // MaxBoxes is how many boxes of a frame are looked at.
@@ -72,16 +72,16 @@ type pair struct {
 // New makes a tracker.
 func New(c Config) *Tracker {
 	if c.IoU <= 0 {
-		c.IoU = IoU
+		c.IoU = iou
 	}
 	if c.Hits <= 0 {
-		c.Hits = Hits
+		c.Hits = hits
 	}
 	if c.MaxLost <= 0 {
-		c.MaxLost = MaxLost
+		c.MaxLost = maxLost
 	}
 	if c.Max <= 0 {
-		c.Max = Max
+		c.Max = most
 	}
 	return &Tracker{
 		c: c, next: 1, tracks: make([]trace, 0, c.Max),

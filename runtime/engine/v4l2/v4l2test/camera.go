@@ -260,129 +260,187 @@ func (c *Camera) Ioctl(fd int, request uint, arg unsafe.Pointer) error {
 	} else if !here {
 		return unix.ENODEV
 	}
-	v := view(unsafe.Slice((*byte)(arg), request>>16&0x3fff))
-	switch request & 0xff {
-	case 0: // QUERYCAP
-		v.text(0, "v4l2test")
-		v.text(16, "Test Camera")
-		kind := uint32(0x1)
-		if c.Multi {
-			kind = 0x1000
-		}
-		v.set(84, kind|0x84000000)
-		v.set(88, kind|0x04000000)
-	case 2: // ENUM_FMT
-		if int(v.u32(0)) >= len(c.Formats) {
-			return unix.EINVAL
-		}
-		v.set(44, fourCC(c.Formats[v.u32(0)].Pixels))
-	case 5: // S_FMT
-		if len(c.held) > 0 { // who closed it still has its memory
-			return unix.EBUSY
-		}
-		return c.setFormat(v)
-	case 21: // G_PARM
-		v.set(4, 0x1000)
-		v.set(12, 1)
-		v.set(16, 30)
-	case 22: // S_PARM
-		if c.Num > 0 {
-			v.set(12, 1)
-			v.set(16, uint32(c.Num))
-		}
-	case 74: // ENUM_FRAMESIZES
-		var of []Format
-		for _, f := range c.Formats {
-			if fourCC(f.Pixels) == v.u32(4) {
-				of = append(of, f)
-			}
-		}
-		if int(v.u32(0)) >= len(of) {
-			return unix.EINVAL
-		}
-		v.set(8, 1)
-		v.set(12, uint32(of[v.u32(0)].Width))
-		v.set(16, uint32(of[v.u32(0)].Height))
-	case 8: // REQBUFS
-		c.drop()
-		for range v.u32(0) {
-			var all []memory
-			for range c.now.Memories {
-				m, err := newMemory(c.now.Size / c.now.Memories)
-				if err != nil {
-					return err
-				}
-				all = append(all, m)
-			}
-			c.buffers = append(c.buffers, all)
-		}
-	case 9: // QUERYBUF
-		i := int(v.u32(0))
-		if i >= len(c.buffers) {
-			return unix.EINVAL
-		}
-		if !c.Multi {
-			v.set(64, uint32(i*8)<<12)
-			v.set(72, uint32(len(c.buffers[i][0].b)))
-			break
-		}
-		for n, p := range v.planes(c.now.Memories) {
-			p.set(4, uint32(len(c.buffers[i][n].b)))
-			p.set(8, uint32(i*8+n)<<12)
-		}
-	case 15: // QBUF
-		i := int(v.u32(0))
-		if i >= len(c.buffers) || slices.Contains(c.queued, i) {
-			return unix.EINVAL
-		}
-		c.queued = append(c.queued, i)
-	case 16: // EXPBUF
-		i, n := int(v.u32(4)), int(v.u32(8))
-		if i >= len(c.buffers) || n >= len(c.buffers[i]) {
-			return unix.EINVAL
-		}
-		fd, err := unix.FcntlInt(c.buffers[i][n].file.Fd(), unix.F_DUPFD_CLOEXEC, 0)
-		if err != nil {
-			return err
-		}
-		v.set(16, uint32(fd))
-	case 17: // DQBUF
-		return c.dequeue(v)
-	case 18: // STREAMON
-		c.on, c.sequence = true, 0
-	case 19: // STREAMOFF
-		c.on, c.queued = false, nil
-	case 90: // SUBSCRIBE_EVENT
-		if c.HDMI == nil {
-			return unix.ENOTTY
-		}
-		c.HDMI.subscribed = v.u32(0) == 5 // SOURCE_CHANGE
-	case 89: // DQEVENT
-		if c.HDMI == nil || !c.HDMI.event {
-			return unix.ENOENT
-		}
-		c.HDMI.event = false
-		v.set(0, 5)
-		v.set(8, 1) // the resolution
-	case 99: // QUERY_DV_TIMINGS
-		switch {
-		case c.HDMI == nil:
-			return unix.ENOTTY
-		case c.HDMI.Lost > 0 && c.frame > 0:
-			c.HDMI.Lost--
-			return unix.ENOLINK
-		}
-		v.set(4, uint32(c.Formats[0].Width))
-		v.set(8, uint32(c.Formats[0].Height))
-	case 87: // S_DV_TIMINGS
-		if c.buffers != nil {
-			return unix.EBUSY
-		}
-		if v.u32(4) != uint32(c.Formats[0].Width) || v.u32(8) != uint32(c.Formats[0].Height) {
-			return unix.EINVAL
-		}
-	default:
+	run, ok := ioctls[request&0xff]
+	if !ok {
 		return unix.ENOTTY
+	}
+	return run(c, unsafe.Slice((*byte)(arg), request>>16&0x3fff))
+}
+
+// ioctls are the requests of <linux/videodev2.h> by number.
+var ioctls = map[uint]func(*Camera, view) error{
+	0:  (*Camera).queryCapabilities, // QUERYCAP
+	2:  (*Camera).enumerateFormat,   // ENUM_FMT
+	5:  (*Camera).setFormat,         // S_FMT
+	21: (*Camera).parameters,        // G_PARM
+	22: (*Camera).setParameters,     // S_PARM
+	74: (*Camera).enumerateSize,     // ENUM_FRAMESIZES
+	8:  (*Camera).requestBuffers,    // REQBUFS
+	9:  (*Camera).queryBuffer,       // QUERYBUF
+	15: (*Camera).queue,             // QBUF
+	16: (*Camera).exportBuffer,      // EXPBUF
+	17: (*Camera).dequeue,           // DQBUF
+	18: (*Camera).streamOn,          // STREAMON
+	19: (*Camera).streamOff,         // STREAMOFF
+	90: (*Camera).subscribe,         // SUBSCRIBE_EVENT
+	89: (*Camera).dequeueEvent,      // DQEVENT
+	99: (*Camera).queryTimings,      // QUERY_DV_TIMINGS
+	87: (*Camera).setTimings,        // S_DV_TIMINGS
+}
+
+func (c *Camera) queryCapabilities(v view) error {
+	v.text(0, "v4l2test")
+	v.text(16, "Test Camera")
+	kind := uint32(0x1)
+	if c.Multi {
+		kind = 0x1000
+	}
+	v.set(84, kind|0x84000000)
+	v.set(88, kind|0x04000000)
+	return nil
+}
+
+func (c *Camera) enumerateFormat(v view) error {
+	if int(v.u32(0)) >= len(c.Formats) {
+		return unix.EINVAL
+	}
+	v.set(44, fourCC(c.Formats[v.u32(0)].Pixels))
+	return nil
+}
+
+func (c *Camera) parameters(v view) error {
+	v.set(4, 0x1000)
+	v.set(12, 1)
+	v.set(16, 30)
+	return nil
+}
+
+func (c *Camera) setParameters(v view) error {
+	if c.Num > 0 {
+		v.set(12, 1)
+		v.set(16, uint32(c.Num))
+	}
+	return nil
+}
+
+func (c *Camera) enumerateSize(v view) error {
+	var of []Format
+	for _, f := range c.Formats {
+		if fourCC(f.Pixels) == v.u32(4) {
+			of = append(of, f)
+		}
+	}
+	if int(v.u32(0)) >= len(of) {
+		return unix.EINVAL
+	}
+	v.set(8, 1)
+	v.set(12, uint32(of[v.u32(0)].Width))
+	v.set(16, uint32(of[v.u32(0)].Height))
+	return nil
+}
+
+func (c *Camera) requestBuffers(v view) error {
+	c.drop()
+	for range v.u32(0) {
+		var all []memory
+		for range c.now.Memories {
+			m, err := newMemory(c.now.Size / c.now.Memories)
+			if err != nil {
+				return err
+			}
+			all = append(all, m)
+		}
+		c.buffers = append(c.buffers, all)
+	}
+	return nil
+}
+
+func (c *Camera) queryBuffer(v view) error {
+	i := int(v.u32(0))
+	if i >= len(c.buffers) {
+		return unix.EINVAL
+	}
+	if !c.Multi {
+		v.set(64, uint32(i*8)<<12)
+		v.set(72, uint32(len(c.buffers[i][0].b)))
+		return nil
+	}
+	for n, p := range v.planes(c.now.Memories) {
+		p.set(4, uint32(len(c.buffers[i][n].b)))
+		p.set(8, uint32(i*8+n)<<12)
+	}
+	return nil
+}
+
+func (c *Camera) queue(v view) error {
+	i := int(v.u32(0))
+	if i >= len(c.buffers) || slices.Contains(c.queued, i) {
+		return unix.EINVAL
+	}
+	c.queued = append(c.queued, i)
+	return nil
+}
+
+func (c *Camera) exportBuffer(v view) error {
+	i, n := int(v.u32(4)), int(v.u32(8))
+	if i >= len(c.buffers) || n >= len(c.buffers[i]) {
+		return unix.EINVAL
+	}
+	fd, err := unix.FcntlInt(c.buffers[i][n].file.Fd(), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	v.set(16, uint32(fd))
+	return nil
+}
+
+func (c *Camera) streamOn(_ view) error {
+	c.on, c.sequence = true, 0
+	return nil
+}
+
+func (c *Camera) streamOff(_ view) error {
+	c.on, c.queued = false, nil
+	return nil
+}
+
+func (c *Camera) subscribe(v view) error {
+	if c.HDMI == nil {
+		return unix.ENOTTY
+	}
+	c.HDMI.subscribed = v.u32(0) == 5 // SOURCE_CHANGE
+	return nil
+}
+
+func (c *Camera) dequeueEvent(v view) error {
+	if c.HDMI == nil || !c.HDMI.event {
+		return unix.ENOENT
+	}
+	c.HDMI.event = false
+	v.set(0, 5)
+	v.set(8, 1) // the resolution
+	return nil
+}
+
+func (c *Camera) queryTimings(v view) error {
+	switch {
+	case c.HDMI == nil:
+		return unix.ENOTTY
+	case c.HDMI.Lost > 0 && c.frame > 0:
+		c.HDMI.Lost--
+		return unix.ENOLINK
+	}
+	v.set(4, uint32(c.Formats[0].Width))
+	v.set(8, uint32(c.Formats[0].Height))
+	return nil
+}
+
+func (c *Camera) setTimings(v view) error {
+	if c.buffers != nil {
+		return unix.EBUSY
+	}
+	if v.u32(4) != uint32(c.Formats[0].Width) || v.u32(8) != uint32(c.Formats[0].Height) {
+		return unix.EINVAL
 	}
 	return nil
 }
@@ -390,6 +448,9 @@ func (c *Camera) Ioctl(fd int, request uint, arg unsafe.Pointer) error {
 // setFormat takes the size that is offered nearest before the one asked for, or
 // the first.
 func (c *Camera) setFormat(v view) error {
+	if len(c.held) > 0 { // who closed it still has its memory
+		return unix.EBUSY
+	}
 	pixels, width, height := v.u32(16), v.u32(8), v.u32(12)
 	found := false
 	for _, f := range c.Formats {
@@ -468,15 +529,7 @@ func (c *Camera) dequeue(v view) error {
 	v.set64(24, uint64(ts.Sec))
 	v.set64(32, uint64(ts.Nsec/1000))
 	for m, of := range c.buffers[i] {
-		mem := of.b
-		if c.Fill != nil {
-			c.Fill(n, m, mem)
-		} else {
-			for b := range mem {
-				mem[b] = byte(n)
-			}
-		}
-		used := len(mem)
+		used := c.fill(n, m, of.b)
 		if f == Short {
 			used /= 2
 		}
@@ -487,4 +540,16 @@ func (c *Camera) dequeue(v view) error {
 		}
 	}
 	return nil
+}
+
+// fill writes memory m of frame n, and returns its size in bytes.
+func (c *Camera) fill(n, m int, mem []byte) int {
+	if c.Fill != nil {
+		c.Fill(n, m, mem)
+		return len(mem)
+	}
+	for b := range mem {
+		mem[b] = byte(n)
+	}
+	return len(mem)
 }
