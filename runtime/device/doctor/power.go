@@ -53,28 +53,17 @@ func checkSuper(in *Input) answer {
 	if facts == nil {
 		return answer{Unknown, "", "unknown board"}
 	}
-	hardware := rootfs.ReadHardware(in.Dev)
 	var found []string
 	short := 0
-	clock := func(name string, highest, perMHz int64, ends board.Limits) {
-		if highest <= 0 || ends.MaxNonSuper == nil || ends.Max == nil || *ends.Max <= *ends.MaxNonSuper {
-			return
+	for _, c := range highestClocks(in, facts) {
+		ends := c.limits
+		if c.highest <= 0 || ends.MaxNonSuper == nil || ends.Max == nil || *ends.Max <= *ends.MaxNonSuper {
+			continue
 		}
-		found = append(found, fmt.Sprintf("%s %d of %d MHz", name, highest/perMHz, *ends.Max/perMHz))
-		if highest <= *ends.MaxNonSuper {
+		found = append(found, fmt.Sprintf("%s %d of %d MHz", c.name, c.highest/c.perMHz, *ends.Max/c.perMHz))
+		if c.highest <= *ends.MaxNonSuper {
 			short++
 		}
-	}
-	if n := len(hardware.CPUkHz); n > 0 {
-		clock("CPU", hardware.CPUkHz[n-1], 1000, facts.CPU)
-	}
-	for _, d := range hardware.DevFreq {
-		if n := len(d.Hz); n > 0 && slices.Contains([]string{"gpu", "ga10b"}, d.OFNode) {
-			clock("GPU", d.Hz[n-1], 1_000_000, facts.GPU)
-		}
-	}
-	if hz, err := strconv.ParseInt(in.readText("/sys/kernel/debug/bpmp/debug/clk/emc/max_rate"), 10, 63); err == nil {
-		clock("EMC", hz, 1_000_000, facts.EMC)
 	}
 	switch {
 	case len(found) == 0:
@@ -83,6 +72,31 @@ func checkSuper(in *Input) answer {
 		return answer{Fail, joinSome(found), "the BPMP device tree is not a -super one: flash the machine whose name ends in -super; the power mode alone has no effect"}
 	}
 	return answer{OK, joinSome(found), ""}
+}
+
+// highestClock is the highest step of a clock, with the board's limits in the same unit.
+type highestClock struct {
+	name            string
+	highest, perMHz int64
+	limits          board.Limits
+}
+
+// highestClocks returns the clocks whose steps can be read.
+func highestClocks(in *Input, facts *board.Board) []highestClock {
+	hardware := rootfs.ReadHardware(in.Dev)
+	var out []highestClock
+	if n := len(hardware.CPUkHz); n > 0 {
+		out = append(out, highestClock{"CPU", hardware.CPUkHz[n-1], 1000, facts.CPU})
+	}
+	for _, d := range hardware.DevFreq {
+		if n := len(d.Hz); n > 0 && slices.Contains([]string{"gpu", "ga10b"}, d.OFNode) {
+			out = append(out, highestClock{"GPU", d.Hz[n-1], 1_000_000, facts.GPU})
+		}
+	}
+	if hz, err := strconv.ParseInt(in.readText("/sys/kernel/debug/bpmp/debug/clk/emc/max_rate"), 10, 63); err == nil {
+		out = append(out, highestClock{"EMC", hz, 1_000_000, facts.EMC})
+	}
+	return out
 }
 
 // lookupBoard returns the facts of the board that the device tree names, nil if unknown.

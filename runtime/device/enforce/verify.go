@@ -90,30 +90,41 @@ func (t *target) judge(dev rootfs.FS, o Options) {
 	case !t.known: // a missing kernel argument
 		t.finishPending(fmt.Sprintf("the running kernel was not given %s", s.Select.Name))
 	default:
-		ok, err := t.matches()
-		switch {
-		case err != nil:
-			t.finish(outcome.Refused, fmt.Sprintf("%s: %v", outcome.Name(t.path), err))
-		case ok:
-			t.finish(outcome.OK, "")
-		case t.needsReboot:
-			t.finishMask()
-		case isReadOnly(s):
-			what := fmt.Sprintf("%s is %s", outcome.Name(t.path), t.found.Value)
-			if s.Select.Class == rootfs.ClassCmdline {
-				what = fmt.Sprintf("the running kernel was given %s=%s", s.Select.Name, t.found.Value)
-			}
-			if s.Type == plan.TypePresent {
-				what = describePresence(s, t.path, t.found.Value == "1")
-			}
-			t.finishPending(what)
-		case t.finishIfCapped(dev):
-		case outcome.IsPages(t.path) && isFewer(s, t.found):
-			t.finish(outcome.Partial, outcome.Short(t.path, s.Want, t.found.Value))
-		default:
-			t.finish(outcome.Differs, fmt.Sprintf("%s: found %s, wanted %s", outcome.Name(t.path), t.found.Value, describeWanted(s)))
-		}
+		t.compare(dev)
 	}
+}
+
+// compare sets the result of a target from the value found.
+func (t *target) compare(dev rootfs.FS) {
+	s := t.setting
+	ok, err := t.matches()
+	switch {
+	case err != nil:
+		t.finish(outcome.Refused, fmt.Sprintf("%s: %v", outcome.Name(t.path), err))
+	case ok:
+		t.finish(outcome.OK, "")
+	case t.needsReboot:
+		t.finishMask()
+	case isReadOnly(s):
+		t.finishPending(t.describeFound())
+	case t.finishIfCapped(dev):
+	case outcome.IsPages(t.path) && isFewer(s, t.found):
+		t.finish(outcome.Partial, outcome.Short(t.path, s.Want, t.found.Value))
+	default:
+		t.finish(outcome.Differs, fmt.Sprintf("%s: found %s, wanted %s", outcome.Name(t.path), t.found.Value, describeWanted(s)))
+	}
+}
+
+// describeFound describes the value found in a node that is never written.
+func (t *target) describeFound() string {
+	s := t.setting
+	switch {
+	case s.Type == plan.TypePresent:
+		return describePresence(s, t.path, t.found.Value == "1")
+	case s.Select.Class == rootfs.ClassCmdline:
+		return fmt.Sprintf("the running kernel was given %s=%s", s.Select.Name, t.found.Value)
+	}
+	return fmt.Sprintf("%s is %s", outcome.Name(t.path), t.found.Value)
 }
 
 // finishPending finishes a target that is never written, with the action that it needs.

@@ -99,15 +99,9 @@ func New(c Config, step int, now time.Duration) *Ladder {
 
 // Decide takes a measurement and returns the step to enter. Times never go back.
 func (l *Ladder) Decide(now time.Duration, in Input) Decision {
+	l.observe(now, in)
 	c := l.config
-	l.busy.set(now, in.Known && in.Load >= c.UpLoad)
-	l.late.set(now, in.Late != "")
-	l.idle.set(now, in.Known && in.Load <= c.DownLoad && in.Load < c.UpLoad && !in.Lease && in.Late == "")
-	l.hot.set(now, in.Hot)
-	if in.Hot {
-		l.cooled, l.heated = now, true
-	}
-	rested := now-l.moved >= c.Dwell
+	top, rested := c.Steps-1, now-l.moved >= c.Dwell
 	switch {
 	case in.Hot:
 		if l.hot.lasted(now, scald) && l.step > 0 && rested {
@@ -116,13 +110,34 @@ func (l *Ladder) Decide(now time.Duration, in Input) Decision {
 	case l.heated && now-l.cooled < c.Cool:
 		// Stay: a step up would only heat the device again.
 	case in.Lease:
-		if top := c.Steps - 1; l.step < top {
+		if l.step < top {
 			return l.move(now, top, "a lease is held")
 		}
-	case !rested:
-	case l.busy.lasted(now, c.UpFor) && l.step < c.Steps-1:
+	case rested:
+		return l.followLoad(now, in)
+	}
+	return Decision{Step: l.step}
+}
+
+// observe records since when each condition holds.
+func (l *Ladder) observe(now time.Duration, in Input) {
+	c := l.config
+	l.busy.set(now, in.Known && in.Load >= c.UpLoad)
+	l.late.set(now, in.Late != "")
+	l.idle.set(now, in.Known && in.Load <= c.DownLoad && in.Load < c.UpLoad && !in.Lease && in.Late == "")
+	l.hot.set(now, in.Hot)
+	if in.Hot {
+		l.cooled, l.heated = now, true
+	}
+}
+
+// followLoad moves by one step if the load or a late pipeline has lasted long enough.
+func (l *Ladder) followLoad(now time.Duration, in Input) Decision {
+	c, top := l.config, l.config.Steps-1
+	switch {
+	case l.busy.lasted(now, c.UpFor) && l.step < top:
 		return l.moveByLoad(now, l.step+1, fmt.Sprintf("load was %d %% or more for %v", c.UpLoad, c.UpFor))
-	case l.late.lasted(now, c.UpFor) && l.step < c.Steps-1:
+	case l.late.lasted(now, c.UpFor) && l.step < top:
 		return l.moveByLoad(now, l.step+1, fmt.Sprintf("pipeline %q missed its latency for %v", in.Late, c.UpFor))
 	case l.idle.lasted(now, c.DownFor) && l.step > 0:
 		return l.moveByLoad(now, l.step-1, fmt.Sprintf("load was %d %% or less for %v", c.DownLoad, c.DownFor))

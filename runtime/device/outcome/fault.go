@@ -117,14 +117,8 @@ func explainPermission(f Fault) (Outcome, string) {
 	switch {
 	case f.is(unix.EACCES, unix.EPERM) && !f.Root:
 		return Forbidden, "needs root"
-	case f.is(unix.EACCES) && f.Write && f.Mode != 0 && f.Mode.Perm()&0o222 == 0:
-		return Forbidden, "read-only node"
-	case f.is(unix.EACCES) && !f.Write && f.Mode != 0 && f.Mode.Perm()&0o444 == 0:
-		return Forbidden, "write-only: an action, not a setting"
-	case f.is(unix.EACCES) && strings.HasPrefix(f.Path, "/proc/sys/net/"):
-		return Forbidden, "read-only in this network namespace (container?)"
 	case f.is(unix.EACCES):
-		return Forbidden, "read-only in this namespace (container?)"
+		return Forbidden, describeDenied(f)
 	case f.is(unix.EPERM) && contains(f.Lacks, Capability(f.Path)):
 		return Forbidden, "needs " + Capability(f.Path)
 	case f.is(unix.EPERM) && f.Lockdown != "":
@@ -135,6 +129,20 @@ func explainPermission(f Fault) (Outcome, string) {
 		return Forbidden, "mounted read-only (container?)"
 	}
 	return "", ""
+}
+
+// describeDenied explains EACCES for root: the mode of the node, or the namespace.
+func describeDenied(f Fault) string {
+	perm := f.Mode.Perm()
+	switch {
+	case f.Write && f.Mode != 0 && perm&0o222 == 0:
+		return "read-only node"
+	case !f.Write && f.Mode != 0 && perm&0o444 == 0:
+		return "write-only: an action, not a setting"
+	case strings.HasPrefix(f.Path, "/proc/sys/net/"):
+		return "read-only in this network namespace (container?)"
+	}
+	return "read-only in this namespace (container?)"
 }
 
 // explainBusy explains nodes in use, and devices that fail.
@@ -225,23 +233,25 @@ func Name(name string) string {
 		return key
 	}
 	parts := strings.Split(strings.TrimPrefix(name, "/"), "/")
+	n, last := len(parts), parts[len(parts)-1]
+	below := func(dir string, least int) bool { return strings.HasPrefix(name, dir) && n >= least }
 	switch {
 	case name == rootfs.BannedIRQs:
 		return "irqbalance's exclusions"
 	case rootfs.IsVirtual(name) && strings.HasPrefix(name, rootfs.CgroupDir):
-		return parts[len(parts)-3] + " " + parts[len(parts)-1]
-	case len(parts) >= 4 && parts[0] == "sys" && parts[1] == "block":
-		return parts[2] + " " + parts[len(parts)-1]
-	case len(parts) >= 4 && parts[0] == "sys" && parts[len(parts)-2] == "queue":
-		return parts[len(parts)-3] + " " + parts[len(parts)-1]
-	case len(parts) >= 6 && parts[0] == "sys" && parts[1] == "class" && parts[2] == "net":
+		return parts[n-3] + " " + last
+	case below("/sys/block/", 4):
+		return parts[2] + " " + last
+	case below("/sys/", 4) && parts[n-2] == "queue":
+		return parts[n-3] + " " + last
+	case below("/sys/class/net/", 6):
 		return parts[3] + " " + strings.TrimPrefix(strings.Join(parts[4:], "/"), "queues/")
-	case len(parts) >= 5 && parts[0] == "sys" && parts[1] == "class":
-		return parts[3] + " " + parts[len(parts)-1]
-	case len(parts) >= 3 && parts[0] == "proc" && parts[1] == "irq":
+	case below("/sys/class/", 5):
+		return parts[3] + " " + last
+	case below("/proc/irq/", 3):
 		return "irq " + parts[2]
-	case len(parts) >= 3 && strings.HasPrefix(name, "/sys/devices/system/cpu/"):
-		return parts[len(parts)-2] + " " + parts[len(parts)-1]
+	case below("/sys/devices/system/cpu/", 3):
+		return parts[n-2] + " " + last
 	}
 	return name
 }
