@@ -67,7 +67,11 @@ func boardOnRelease(s *subject) {
 		return
 	}
 	have := slices.Sorted(maps.Keys(s.Board.Releases))
-	s.reportAt(c.Release, s.Release.Name, "the board is on: "+strings.Join(have, ", "),
+	help := "choose one of: " + strings.Join(have, ", ")
+	if len(have) == 0 {
+		help = "no release has a machine for this board"
+	}
+	s.reportAt(c.Release, s.Release.Name, help,
 		"board %s is not on release %s", s.Board.ID, s.Release.Name)
 }
 

@@ -38,6 +38,9 @@ func updateBoards(dir string) error {
 		if want := strings.TrimSuffix(filepath.Base(file), ".json"); b.ID != want {
 			return fmt.Errorf("%s: id is %q, want %q", file, b.ID, want)
 		}
+		if b.Evidence == nil {
+			return fmt.Errorf("%s: evidence is missing: give the source of each field", file)
+		}
 		deriveReleases(b)
 		if err := writeJSON(file, b); err != nil {
 			return err

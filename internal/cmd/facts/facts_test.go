@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/yoctune/yoctune/schema/facts/board"
@@ -64,6 +65,19 @@ func TestTheDataFilesAreUpToDate(t *testing.T) {
 	})
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+func TestABoardNeedsEvidence(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, "data"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "data", "new.json"), []byte(`{"id": "new"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := updateBoards(dir); err == nil || !strings.Contains(err.Error(), "evidence is missing") {
+		t.Errorf("got %v, want an error about the evidence", err)
 	}
 }
 
