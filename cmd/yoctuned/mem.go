@@ -111,7 +111,11 @@ func memText(w io.Writer, r *memory.Report, most int) {
 	} else {
 		row("swap", "none")
 	}
-	row("contiguous", size(get("CmaFree"))+" free of "+size(get("CmaTotal")))
+	if total := get("CmaTotal"); total != nil && *total > 0 {
+		row("contiguous", size(get("CmaFree"))+" free of "+size(total))
+	} else {
+		row("contiguous", "none")
+	}
 	row("huge pages", count(get("HugePages_Free"))+" free of "+count(get("HugePages_Total"))+" of "+size(get("Hugepagesize")))
 	row("kernel", size(get("Slab"))+" in caches, of which "+size(get("SReclaimable"))+" reclaimable; "+size(get("PageTables"))+" page tables")
 	row("gpu", size(r.GPU.Total))

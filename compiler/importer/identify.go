@@ -20,7 +20,11 @@ func (im *importer) identify() error {
 		names = clues.releases()
 	}
 	if len(names) == 0 {
-		return fmt.Errorf("%w: no LAYERSERIES_COMPAT names a release; give --release: %s", ErrWhich, strings.Join(release.Names(), ", "))
+		alsoBoard := ""
+		if im.o.Board == "" && im.o.Machine == "" && len(clues.machineFiles) == 0 {
+			alsoBoard = "; and give --board: " + strings.Join(board.IDs(), ", ")
+		}
+		return fmt.Errorf("%w: no LAYERSERIES_COMPAT names a release; give --release: %s%s", ErrWhich, strings.Join(release.Names(), ", "), alsoBoard)
 	}
 	for _, name := range names {
 		r, ok := release.Lookup(name)
