@@ -131,7 +131,7 @@ says and-it-says-that-originals-are-lost 'damaged records: 2'
 as_before and-it-restores-everything
 
 expect_code another-boards-plan-is-refused 1 yoctuned apply /orin.json
-says and-says-why 'it is for orin-nano-8gb, and this machine'
+says and-says-why 'the plan is for orin-nano-8gb, this device has no device tree'
 as_before and-nothing-was-written
 expect_code an-edited-plan-is-refused 1 yoctuned apply /edited.json
 says by-its-digest 'digest'

@@ -245,14 +245,14 @@ func TestLabelsOfAStreamAreRead(t *testing.T) {
 			notices := 0
 			for _, e := range r.summary.Events {
 				t.Logf("saw: %.200s", e.Why)
-				if strings.Contains(e.Why, "it is started again") {
+				if strings.Contains(e.Why, "restarting it") {
 					notices++
 				}
 				if strings.Contains(e.Why, "cret") {
 					t.Errorf("a password is shown: %s", e.Why)
 				}
 			}
-			if notices == 0 || !strings.Contains(r.said.String(), "it is started again") {
+			if notices == 0 || !strings.Contains(r.said.String(), "restarting it") {
 				t.Errorf("nobody noticed: %s", r.said.String())
 			}
 		})

@@ -8,7 +8,7 @@ import (
 	"github.com/yoctune/yoctune/runtime/device/api"
 )
 
-func TestOnlyWholeKnownRequestsAreTaken(t *testing.T) {
+func TestDecodeRejectsPartialAndUnknownRequests(t *testing.T) {
 	for line, ok := range map[string]bool{
 		`{"type":"acquire","profile":"high-performance","ttl_ms":60000}`: true,
 		`{"type":"renew"}`:                             true,

@@ -91,7 +91,7 @@ func examine(t *testing.T, before, during func(*patient)) map[string]doctor.Find
 	return out
 }
 
-func TestAHealthyBoardHasNothingButWhatItReallyLacks(t *testing.T) {
+func TestHealthyBoardHasNoFindings(t *testing.T) {
 	want := map[string]doctor.Verdict{
 		"plan": doctor.Warn, "thp": doctor.Warn, // the kernel's default, and no plan
 		"plan-true": doctor.Skipped, "sysctl-files": doctor.Skipped, "gpu-load": doctor.OK, "hugepages": doctor.Skipped, "io-queue": doctor.Skipped,
@@ -127,7 +127,7 @@ func interrupts(counts ...int) string {
 	return head.String() + "\n 40:" + line.String() + " GICv3 40 Level eth0\nERR: 0\n"
 }
 
-func TestEachFaultIsFound(t *testing.T) {
+func TestExamineFindsEachFault(t *testing.T) {
 	withPlan := func(p *patient) {
 		p.in.Plan = &plan.Plan{Target: "cam", Board: "orin-nano-8gb", Settings: []plan.Setting{{Domain: plan.DomainIRQ}, {Domain: plan.DomainCPU}}}
 	}
@@ -296,7 +296,7 @@ func TestEveryCheckHasAFailingCase(t *testing.T) {
 	}
 }
 
-func TestDeviceWithoutFilesIsUnknownAndNotFailed(t *testing.T) {
+func TestDeviceWithoutFilesIsUnknown(t *testing.T) {
 	dev, err := rootfs.Open(t.TempDir())
 	if err != nil {
 		t.Fatal(err)

@@ -163,7 +163,7 @@ func apply(t *testing.T, dev rootfs.Device, p *plan.Plan) []enforce.Result {
 	return results
 }
 
-func TestAnAppliedPlanVerifiesAndRollbackRestoresEveryFile(t *testing.T) {
+func TestApplyVerifyRollback(t *testing.T) {
 	dev, dir := board(t)
 	before := state(t, dir)
 	p := tuned()
@@ -201,7 +201,7 @@ func TestVerifyChangesNothing(t *testing.T) {
 	sameState(t, before, state(t, dir))
 }
 
-func TestApplyWritesOnlyWhatDiffers(t *testing.T) {
+func TestApplyWritesOnlyDifferingNodes(t *testing.T) {
 	dev, _ := board(t)
 	p := tuned()
 	apply(t, dev, p)
@@ -212,7 +212,7 @@ func TestApplyWritesOnlyWhatDiffers(t *testing.T) {
 	}
 }
 
-func TestNoNewlineIsWritten(t *testing.T) {
+func TestApplyWritesNoNewline(t *testing.T) {
 	dev, _ := board(t)
 	apply(t, dev, tuned())
 	for _, w := range dev.Writes {
@@ -223,7 +223,7 @@ func TestNoNewlineIsWritten(t *testing.T) {
 }
 
 // The process may die at any change it makes, before it or in the middle of it.
-func TestRollbackRestoresEverythingAfterAKillAtAnyStep(t *testing.T) {
+func TestRollbackAfterKillAtAnyStep(t *testing.T) {
 	counting, _ := board(t)
 	apply(t, counting, tuned())
 	steps := counting.Clock
@@ -251,7 +251,7 @@ func TestRollbackRestoresEverythingAfterAKillAtAnyStep(t *testing.T) {
 	}
 }
 
-func TestAKilledRollbackCanBeRepeated(t *testing.T) {
+func TestRollbackAfterKilledRollback(t *testing.T) {
 	dev, dir := board(t)
 	apply(t, dev, tuned())
 	dev.Clock = 0
@@ -274,7 +274,7 @@ func TestAKilledRollbackCanBeRepeated(t *testing.T) {
 	}
 }
 
-func TestTheFirstOriginalSurvivesLaterApplies(t *testing.T) {
+func TestFirstOriginalSurvivesLaterApplies(t *testing.T) {
 	dev, dir := board(t)
 	before := state(t, dir)
 	apply(t, dev, planOf(sysctl("vm.swappiness", "10")))
@@ -290,7 +290,7 @@ func TestTheFirstOriginalSurvivesLaterApplies(t *testing.T) {
 	sameState(t, before, state(t, dir))
 }
 
-func TestAJournalOfAnotherBootIsDiscarded(t *testing.T) {
+func TestJournalOfAnotherBootIsDiscarded(t *testing.T) {
 	dev, dir := board(t)
 	apply(t, dev, planOf(sysctl("vm.swappiness", "10")))
 	bootID := filepath.Join(dir, "proc/sys/kernel/random/boot_id")
@@ -303,7 +303,7 @@ func TestAJournalOfAnotherBootIsDiscarded(t *testing.T) {
 	}
 }
 
-func TestWithoutABootIDNothingIsWritten(t *testing.T) {
+func TestApplyWithoutBootIDWritesNothing(t *testing.T) {
 	dev, dir := board(t)
 	if err := os.Remove(filepath.Join(dir, "proc/sys/kernel/random/boot_id")); err != nil {
 		t.Fatal(err)
@@ -324,7 +324,7 @@ func (fullDisk) AppendState(name string, _ []byte) error {
 	return &rootfs.PathError{Op: "append to", Path: name, Err: unix.ENOSPC}
 }
 
-func TestNothingIsWrittenWhenTheJournalCannotBe(t *testing.T) {
+func TestApplyWithoutJournalWritesNothing(t *testing.T) {
 	dev, _ := board(t)
 	_, err := enforce.Apply(fullDisk{dev}, tuned(), options())
 	if !errors.Is(err, enforce.ErrJournal) || !errors.Is(err, unix.ENOSPC) {
@@ -336,7 +336,7 @@ func TestNothingIsWrittenWhenTheJournalCannotBe(t *testing.T) {
 }
 
 // One row for each way the kernel answers; the rest of the plan is applied.
-func TestWhatTheKernelAnswersBecomesAnOutcomeAndAMessage(t *testing.T) {
+func TestKernelErrorsBecomeOutcomes(t *testing.T) {
 	shared, dir := board(t)
 	before := state(t, dir)
 	const swappiness = "/proc/sys/vm/swappiness"
@@ -480,7 +480,7 @@ func readFails(name string, err error) func(*testing.T, *devicetest.Kernel, stri
 	return func(_ *testing.T, dev *devicetest.Kernel, _ string) { dev.ReadFault[name] = err }
 }
 
-func TestAnOriginalThatCouldNotBeReadIsSaidToBeLost(t *testing.T) {
+func TestUnreadableOriginalIsReportedLost(t *testing.T) {
 	dev, _ := board(t)
 	const node = "/proc/sys/kernel/core_uses_pid"
 	dev.ReadFault[node] = unix.EIO
@@ -495,7 +495,7 @@ func TestAnOriginalThatCouldNotBeReadIsSaidToBeLost(t *testing.T) {
 	}
 }
 
-func TestAnOptionalAbsentNodeDoesNotCount(t *testing.T) {
+func TestOptionalAbsentNodeDoesNotCount(t *testing.T) {
 	dev, _ := board(t)
 	s := with(block("sd*", "scheduler", plan.TypeChoice, "none"), func(s *plan.Setting) { s.Optional = true })
 	for _, results := range [][]enforce.Result{apply(t, dev, planOf(s)), enforce.Verify(dev, planOf(s), options())} {
@@ -505,7 +505,7 @@ func TestAnOptionalAbsentNodeDoesNotCount(t *testing.T) {
 	}
 }
 
-func TestARefusalThatDependsOnOrderIsTriedAgain(t *testing.T) {
+func TestOrderDependentRefusalIsRetried(t *testing.T) {
 	dev, _ := board(t)
 	freq := func(attr, want string) plan.Setting {
 		return plan.Setting{
@@ -524,7 +524,7 @@ func TestARefusalThatDependsOnOrderIsTriedAgain(t *testing.T) {
 	}
 }
 
-func TestSettingsThatUndoEachOtherAreContested(t *testing.T) {
+func TestSettingsThatUndoEachOtherConflict(t *testing.T) {
 	dev, dir := board(t)
 	before := state(t, dir)
 	results := apply(t, dev, planOf(sysctl("vm.dirty_bytes", "268435456"), sysctl("vm.dirty_ratio", "15")))
@@ -543,7 +543,7 @@ func TestSettingsThatUndoEachOtherAreContested(t *testing.T) {
 	sameState(t, before, state(t, dir))
 }
 
-func TestTwoSettingsThatWantDifferentValuesOfOneNodeAreContested(t *testing.T) {
+func TestTwoSettingsOfOneNodeConflict(t *testing.T) {
 	dev, _ := board(t)
 	results := apply(t, dev, planOf(
 		block("nvme*", "nr_requests", plan.TypeInt, "512"),
@@ -558,7 +558,7 @@ func TestTwoSettingsThatWantDifferentValuesOfOneNodeAreContested(t *testing.T) {
 	}
 }
 
-func TestDriftIsNamedAndRepaired(t *testing.T) {
+func TestApplyReportsAndRepairsDrift(t *testing.T) {
 	dev, dir := board(t)
 	p := planOf(sysctl("vm.swappiness", "10"))
 	apply(t, dev, p)
@@ -575,7 +575,7 @@ func TestDriftIsNamedAndRepaired(t *testing.T) {
 	}
 }
 
-func TestVerifyTellsAKernelThatRoundsFromDrift(t *testing.T) {
+func TestVerifyDistinguishesRoundingFromDrift(t *testing.T) {
 	dev, dir := board(t)
 	p := planOf(block("nvme*", "read_ahead_kb", plan.TypeInt, "130"))
 	apply(t, dev, p)
@@ -594,7 +594,7 @@ func TestVerifyTellsAKernelThatRoundsFromDrift(t *testing.T) {
 	}
 }
 
-func TestReportOnlySettingsAreComparedAndNeverWritten(t *testing.T) {
+func TestReportOnlySettingsAreNeverWritten(t *testing.T) {
 	dev, _ := board(t)
 	p := planOf(with(sysctl("vm.swappiness", "10"), func(s *plan.Setting) { s.Policy = plan.Report }))
 	if r := apply(t, dev, p)[0]; r.Outcome != outcome.Differs || !r.Satisfied() {
@@ -608,7 +608,7 @@ func TestReportOnlySettingsAreComparedAndNeverWritten(t *testing.T) {
 	}
 }
 
-func TestKernelArgumentsArePendingUntilTheRunningKernelHasThem(t *testing.T) {
+func TestKernelArgumentsArePendingUntilReboot(t *testing.T) {
 	dev, dir := board(t)
 	arg := func(name, typ, want, needs string) plan.Setting {
 		return plan.Setting{
@@ -655,7 +655,7 @@ func TestKernelArgumentsArePendingUntilTheRunningKernelHasThem(t *testing.T) {
 	}
 }
 
-func TestWhatOnlyAnImageCanBringIsPending(t *testing.T) {
+func TestImageSettingsArePending(t *testing.T) {
 	dev, dir := board(t)
 	p := planOf(with(block("zram0", "disksize", plan.TypeInt, "2147483648"), func(s *plan.Setting) {
 		s.Select.Attr, s.Policy, s.Needs = "disksize", plan.Report, plan.NeedsReboot
@@ -685,7 +685,7 @@ func (h hung) Read(name string) (rootfs.Content, error) {
 	return h.Kernel.Read(name)
 }
 
-func TestANodeThatHangsCostsOneSetting(t *testing.T) {
+func TestHangingNodeFailsOneSetting(t *testing.T) {
 	dev, _ := board(t)
 	const node = "/sys/kernel/mm/ksm/pages_to_scan"
 	h := hung{dev, node, make(chan struct{})}
@@ -703,7 +703,7 @@ func TestANodeThatHangsCostsOneSetting(t *testing.T) {
 	}
 }
 
-func TestADamagedLineOfTheJournalLosesNothingElse(t *testing.T) {
+func TestDamagedJournalLineLosesOneOriginal(t *testing.T) {
 	dev, dir := board(t)
 	before := state(t, dir)
 	apply(t, dev, planOf(sysctl("vm.swappiness", "10")))
@@ -725,7 +725,7 @@ func TestADamagedLineOfTheJournalLosesNothingElse(t *testing.T) {
 	sameState(t, before, state(t, dir))
 }
 
-func TestRollbackSaysThatOriginalsAreLost(t *testing.T) {
+func TestRollbackReportsLostOriginals(t *testing.T) {
 	dev, dir := board(t)
 	apply(t, dev, planOf(sysctl("vm.swappiness", "10"), sysctl("vm.vfs_cache_pressure", "50")))
 	name := filepath.Join(dir, journal.File)
@@ -748,7 +748,7 @@ func TestRollbackSaysThatOriginalsAreLost(t *testing.T) {
 	}
 }
 
-func TestANodeThatIsGoneIsNotAFailedRollback(t *testing.T) {
+func TestRollbackIgnoresRemovedNodes(t *testing.T) {
 	dev, dir := board(t)
 	apply(t, dev, planOf(sysctl("vm.swappiness", "10")))
 	if err := os.Remove(filepath.Join(dir, "proc/sys/vm/swappiness")); err != nil {
@@ -762,7 +762,7 @@ func TestANodeThatIsGoneIsNotAFailedRollback(t *testing.T) {
 
 // A trial ends where it began, not where the machine booted, whatever instant
 // the process dies at.
-func TestATrialIsRevertedAfterAKillAtAnyStep(t *testing.T) {
+func TestTrialIsRevertedAfterKillAtAnyStep(t *testing.T) {
 	dev, dir := board(t)
 	apply(t, dev, planOf(sysctl("vm.swappiness", "20"), sysctl("vm.dirty_ratio", "15")))
 	before := state(t, dir)
@@ -793,7 +793,7 @@ func TestATrialIsRevertedAfterAKillAtAnyStep(t *testing.T) {
 	}
 }
 
-func TestAConfirmedTrialHasNothingToRevert(t *testing.T) {
+func TestConfirmedTrialIsNotReverted(t *testing.T) {
 	dev, dir := board(t)
 	s, err := enforce.Open(dev, planOf(sysctl("vm.swappiness", "30")), options())
 	if err != nil {
@@ -813,7 +813,7 @@ func TestAConfirmedTrialHasNothingToRevert(t *testing.T) {
 }
 
 // A node that hangs is asked once: every look would cost a thread more.
-func TestAHungNodeIsLeftAloneUntilItAnswers(t *testing.T) {
+func TestHungNodeIsSkippedUntilItResponds(t *testing.T) {
 	dev, _ := board(t)
 	const node = "/sys/kernel/mm/ksm/pages_to_scan"
 	h := &counted{Kernel: dev, path: node, release: make(chan struct{})}
@@ -857,7 +857,7 @@ func (c *counted) Read(name string) (rootfs.Content, error) {
 	return c.Kernel.Read(name)
 }
 
-func TestHeatIsCappedAndExcusedAndNoNoteOfRounding(t *testing.T) {
+func TestThermalCapIsNotDriftOrRounding(t *testing.T) {
 	dev, dir := board(t)
 	p := planOf(tuned().Settings[4], plan.Setting{
 		ID: "cpu.max", Domain: plan.DomainCPU, Type: plan.TypeInt, Want: "1510400",
@@ -888,7 +888,7 @@ func TestHeatIsCappedAndExcusedAndNoNoteOfRounding(t *testing.T) {
 	}
 }
 
-func TestAThousandKnobsAreAppliedAndPutBack(t *testing.T) {
+func TestApplyAndRollbackOfAThousandSettings(t *testing.T) {
 	dev, dir := board(t)
 	var settings []plan.Setting
 	for n := range 1000 {

@@ -20,7 +20,7 @@ const (
 	falling = "\t\t0 0 255 5000\n\t\t40 0 180 3000\n\t\t95 0 60 1000\n"
 )
 
-func TestTheFansOwnerIsAskedAndNamed(t *testing.T) {
+func TestFanOwnerIsDetected(t *testing.T) {
 	for _, c := range []struct {
 		name, file string
 		running    []string

@@ -84,7 +84,7 @@ func idleDisk(t *testing.T) (name string, schedulers []string) {
 
 // A few harmless settings of the machine that runs this test are changed and put
 // back, so that the kernel's own behaviour is the judge.
-func TestTheKernelOfThisMachineIsTunedAndPutBack(t *testing.T) {
+func TestApplyAndRollbackOnThisKernel(t *testing.T) {
 	dev := hostKernel(t)
 	settings := []plan.Setting{
 		sysctl("vm.swappiness", other(t, "/proc/sys/vm/swappiness", "11", "12")),
@@ -163,7 +163,7 @@ func other(t *testing.T, name, a, b string) string {
 	return a
 }
 
-func TestTheKernelOfThisMachineRefusesAndTheRestIsApplied(t *testing.T) {
+func TestRefusalByThisKernelFailsOneSetting(t *testing.T) {
 	dev := hostKernel(t)
 	const pressure = "/proc/sys/vm/vfs_cache_pressure"
 	before := kernelSays(t, pressure)

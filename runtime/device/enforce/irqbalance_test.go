@@ -10,7 +10,7 @@ import (
 	"github.com/yoctune/yoctune/runtime/device/rootfs"
 )
 
-func TestIrqbalanceIsFoundAndToldFromOneThatLeavesThePlansInterruptsAlone(t *testing.T) {
+func TestIrqbalanceBansThePlansInterrupts(t *testing.T) {
 	for _, c := range []struct {
 		name, cmdline string
 		outcome       outcome.Outcome

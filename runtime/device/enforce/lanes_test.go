@@ -36,7 +36,7 @@ func (m *meeting) Write(name, value string) error {
 	return m.Kernel.Write(name, value)
 }
 
-func TestDisksAreWrittenAtTheSameTimeAndEachInOrder(t *testing.T) {
+func TestDisksAreWrittenInParallelAndEachInOrder(t *testing.T) {
 	dev, dir := board(t)
 	before := state(t, dir)
 	p := planOf(

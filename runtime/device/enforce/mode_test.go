@@ -50,7 +50,7 @@ func put(t *testing.T, dir, name, text string) {
 }
 
 // What a mode leaves behind, written by hand from the board's facts.
-func TestAModeIsEnteredByNameAndItsNodesHold(t *testing.T) {
+func TestModeIsEnteredByName(t *testing.T) {
 	for _, c := range []struct {
 		board, mode, status string
 		nodes               map[string]string
@@ -112,7 +112,7 @@ func TestAModeIsEnteredByNameAndItsNodesHold(t *testing.T) {
 	}
 }
 
-func TestEveryStockModeCanBeEnteredFromEveryOther(t *testing.T) {
+func TestEveryStockModeTransition(t *testing.T) {
 	for _, id := range devicetest.Boards() {
 		dev, _ := boardOf(t, id)
 		known, _ := facts.Lookup(id)
@@ -135,7 +135,7 @@ func TestEveryStockModeCanBeEnteredFromEveryOther(t *testing.T) {
 	}
 }
 
-func TestCoresComeFirstAndPowerGoesBackLast(t *testing.T) {
+func TestModeChangeOrder(t *testing.T) {
 	dev, _ := boardOf(t, "agx-xavier")
 	apply(t, dev, inMode("MAXN"))
 	var order []string
@@ -155,7 +155,7 @@ func TestCoresComeFirstAndPowerGoesBackLast(t *testing.T) {
 	}
 }
 
-func TestAMissingNodeCostsItsLineOnly(t *testing.T) {
+func TestMissingNodeSkipsOneLineOfTheMode(t *testing.T) {
 	dev, dir := board(t)
 	if err := os.RemoveAll(filepath.Join(dir, "sys/kernel/nvpmodel_clk_cap")); err != nil {
 		t.Fatal(err)
@@ -175,7 +175,7 @@ func TestAMissingNodeCostsItsLineOnly(t *testing.T) {
 	}
 }
 
-func TestAMaskThatNeedsARebootIsStagedAndTheRestHolds(t *testing.T) {
+func TestRebootOnlyMaskIsStaged(t *testing.T) {
 	for name, hinder := range map[string]func(t *testing.T, dev *devicetest.Kernel, dir string){
 		"the GPU was used": func(t *testing.T, _ *devicetest.Kernel, dir string) {
 			put(t, dir, nanoGPU+"/golden_img_status", "1\n")
@@ -206,7 +206,7 @@ func TestAMaskThatNeedsARebootIsStagedAndTheRestHolds(t *testing.T) {
 	}
 }
 
-func TestAModeThatIsNotThereIsData(t *testing.T) {
+func TestUnknownModeIsAResult(t *testing.T) {
 	for _, name := range []string{"NO_SUCH", "15W; reboot", "../../etc/passwd", "0"} {
 		dev, dir := board(t)
 		before := state(t, dir)
@@ -221,7 +221,7 @@ func TestAModeThatIsNotThereIsData(t *testing.T) {
 	}
 }
 
-func TestABrokenStatusOrConfigurationCostsTheModeOnly(t *testing.T) {
+func TestBrokenStatusOrConfigurationFailsOnlyTheMode(t *testing.T) {
 	dev, dir := board(t)
 	put(t, dir, "var/lib/nvpmodel/status", "NVPM ERROR: what?\n")
 	r := find(t, apply(t, dev, inMode("15W")), "power.default")
@@ -244,7 +244,7 @@ func TestABrokenStatusOrConfigurationCostsTheModeOnly(t *testing.T) {
 	}
 }
 
-func TestASettingOfThePlanWinsOverTheMode(t *testing.T) {
+func TestSettingOverridesTheMode(t *testing.T) {
 	dev, dir := board(t)
 	limit := plan.Setting{
 		ID: "cpu.max", Domain: plan.DomainCPU, Type: plan.TypeInt, Want: "1190400",
@@ -259,7 +259,7 @@ func TestASettingOfThePlanWinsOverTheMode(t *testing.T) {
 	}
 }
 
-func TestATrialLeavesTheNextBootAloneUntilItIsConfirmed(t *testing.T) {
+func TestTrialDoesNotChangeTheNextBoot(t *testing.T) {
 	const status = "var/lib/nvpmodel/status"
 	for _, confirmed := range []bool{false, true} {
 		dev, dir := board(t)
@@ -295,7 +295,7 @@ func TestATrialLeavesTheNextBootAloneUntilItIsConfirmed(t *testing.T) {
 	}
 }
 
-func TestAModeIsPutBackAfterAKillAtAnyStep(t *testing.T) {
+func TestModeIsRestoredAfterKillAtAnyStep(t *testing.T) {
 	const status = "var/lib/nvpmodel/status"
 	p := inMode("MODE_10W")
 	dev, dir := boardOf(t, "agx-xavier")
@@ -335,7 +335,7 @@ func (s *stateClock) WriteState(name string, data []byte) error {
 }
 
 // nvpmodel's status outlives the boot, and so does what it was.
-func TestWhatNvpmodelRemembersIsPutBackAfterAPowerLossAtAnyOfItsWrites(t *testing.T) {
+func TestNvpmodelStatusIsRestoredAfterPowerLossAtAnyWrite(t *testing.T) {
 	const status, original = "var/lib/nvpmodel/status", "var/lib/yoctune/nvpmodel.json"
 	p := inMode("MODE_10W")
 	dev, _ := boardOf(t, "agx-xavier")

@@ -20,7 +20,7 @@ func selected(class, name, attr, typ, want string) plan.Setting {
 	}
 }
 
-func TestEachOnlineCoreIsSetAndAnOfflineOneWaits(t *testing.T) {
+func TestOfflineCoreWaits(t *testing.T) {
 	dev, dir := boardOf(t, "agx-xavier") // its default mode has four of eight cores
 	const attr = "power/pm_qos_resume_latency_us"
 	p := planOf(selected("cpu", "cpu*", attr, plan.TypeInt, "20"))
@@ -50,7 +50,7 @@ func TestEachOnlineCoreIsSetAndAnOfflineOneWaits(t *testing.T) {
 	}
 }
 
-func TestAPatternSelectsEveryQueue(t *testing.T) {
+func TestPatternSelectsEveryQueue(t *testing.T) {
 	dev, dir := board(t)
 	queue := filepath.Join(dir, "/sys/class/net/eth0/queues")
 	for _, n := range []string{"rx-1", "rx-2"} {
@@ -74,7 +74,7 @@ func TestAPatternSelectsEveryQueue(t *testing.T) {
 	}
 }
 
-func TestAPatternDoesNotLeaveItsDevice(t *testing.T) {
+func TestPatternStaysInsideItsDevice(t *testing.T) {
 	dev, _ := board(t)
 	for _, attr := range []string{"../*/mtu", "queues/../../../../kernel/*", "*/../../lo/mtu"} {
 		for _, r := range apply(t, dev, planOf(selected("net", "eth0", attr, plan.TypeInt, "1"))) {
@@ -85,7 +85,7 @@ func TestAPatternDoesNotLeaveItsDevice(t *testing.T) {
 	}
 }
 
-func TestDriversKnobsAreFilesOfATree(t *testing.T) {
+func TestDriverSettingsAreFilesOfATree(t *testing.T) {
 	dev, dir := board(t)
 	const node = "/sys/class/net/eth0/ethtool/ring/rx"
 	if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, node)), 0o755); err != nil {
@@ -101,7 +101,7 @@ func TestDriversKnobsAreFilesOfATree(t *testing.T) {
 	}
 }
 
-func TestHugePagesAreAskedForAgainAfterCompactionWhileThatHelps(t *testing.T) {
+func TestHugePagesAreRetriedAfterCompaction(t *testing.T) {
 	dev, _ := board(t)
 	got := []string{"100", "400", "512"}
 	compacted := 0
@@ -121,7 +121,7 @@ func TestHugePagesAreAskedForAgainAfterCompactionWhileThatHelps(t *testing.T) {
 	}
 }
 
-func TestTheEndsOfAWindowAreWrittenInTheLegalOrder(t *testing.T) {
+func TestMinAndMaxAreWrittenInValidOrder(t *testing.T) {
 	for _, c := range []struct{ low, high, first string }{
 		{"1728000", "1728000", "scaling_max_freq"}, // up: the maximum first
 		{"115200", "499200", "scaling_min_freq"},   // down: the minimum first
@@ -145,7 +145,7 @@ func TestTheEndsOfAWindowAreWrittenInTheLegalOrder(t *testing.T) {
 
 // The values before are spelled as kernels print them; the nodes are plain files, so
 // that this says nothing about what a kernel makes of a write.
-func TestKnobsThatABoardMayNotHaveAreSetWhereItDoesAndPutBack(t *testing.T) {
+func TestBoardSpecificSettingsAreAppliedAndRestored(t *testing.T) {
 	for _, c := range []struct{ path, before, typ, want, after string }{
 		{"/sys/devices/system/cpu/cpufreq/boost", "1", plan.TypeBool, "0", "0"},
 		{"/sys/devices/system/cpu/smt/control", "on", plan.TypeString, "off", "off"},
@@ -186,7 +186,7 @@ func TestKnobsThatABoardMayNotHaveAreSetWhereItDoesAndPutBack(t *testing.T) {
 }
 
 // A newer yoctune may mean by an unknown word that nothing is to be written.
-func TestAWordThatIsNotKnownIsNotObeyed(t *testing.T) {
+func TestUnknownKeywordsAreRefused(t *testing.T) {
 	dev, dir := board(t)
 	before := state(t, dir)
 	policy, needs := sysctl("vm.swappiness", "10"), sysctl("vm.vfs_cache_pressure", "50")

@@ -29,7 +29,7 @@ func place(t *testing.T, dir, name, text string) {
 	put(t, dir, name, text)
 }
 
-func TestAUnitIsWhatItsTasksAre(t *testing.T) {
+func TestUnitStateComesFromItsTasks(t *testing.T) {
 	dev, dir := board(t)
 	const slice = "/sys/fs/cgroup/inference.slice/inference-fast.slice"
 	place(t, dir, "/sys/fs/cgroup/cgroup.controllers", "cpuset cpu io memory pids\n")
@@ -77,7 +77,7 @@ func TestAUnitIsWhatItsTasksAre(t *testing.T) {
 	}
 }
 
-func TestWithoutUnifiedCgroupsAUnitCannotBeSeen(t *testing.T) {
+func TestUnitNeedsUnifiedCgroups(t *testing.T) {
 	dev, dir := board(t)
 	if err := os.Remove(filepath.Join(dir, "/sys/fs/cgroup/cgroup.controllers")); err != nil {
 		t.Fatal(err)

@@ -38,7 +38,7 @@ func latency(ns ...uint64) histogram.Histogram {
 	return out
 }
 
-func TestSinceHasQuantilesOfItsOwn(t *testing.T) {
+func TestSinceQuantiles(t *testing.T) {
 	before := latency(1e6, 1e6, 1e6)
 	now := latency(1e6, 1e6, 1e6, 50e6, 60e6)
 	d := now.Since(before)

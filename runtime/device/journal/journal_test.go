@@ -35,7 +35,7 @@ func original(n int) journal.Original {
 	return journal.Original{ID: fmt.Sprintf("sysctl.vm.k%d", n), Path: p, Name: p, Type: "int", Value: fmt.Sprint(n)}
 }
 
-func TestWhatWasBegunIsThereAfterARestart(t *testing.T) {
+func TestStartedRecordsSurviveARestart(t *testing.T) {
 	st := root(t, t.TempDir())
 	want := []journal.Original{original(1), original(2)}
 	if err := load(t, st).Begin(journal.Plan{Target: "a", Serial: 7}, want); err != nil {
@@ -49,7 +49,7 @@ func TestWhatWasBegunIsThereAfterARestart(t *testing.T) {
 
 // Whatever prefix of the file a power loss leaves, its whole records are read
 // and appending goes on from there.
-func TestATornTailLosesNothingBeforeIt(t *testing.T) {
+func TestTornTailKeepsEarlierRecords(t *testing.T) {
 	full := root(t, t.TempDir())
 	for n := range 4 {
 		if err := load(t, full).Begin(journal.Plan{Target: "a", Serial: int64(n)}, []journal.Original{original(n)}); err != nil {
@@ -87,7 +87,7 @@ func TestATornTailLosesNothingBeforeIt(t *testing.T) {
 }
 
 // What a damaged line held is lost, and that is known until a rollback has said so.
-func TestADamagedRecordIsCountedUntilTheJournalEnds(t *testing.T) {
+func TestDamagedRecordsAreCounted(t *testing.T) {
 	st := &memory{}
 	if err := load(t, st).Begin(journal.Plan{}, []journal.Original{original(1), original(2)}); err != nil {
 		t.Fatal(err)
@@ -111,7 +111,7 @@ func TestADamagedRecordIsCountedUntilTheJournalEnds(t *testing.T) {
 	}
 }
 
-func TestRecordsOfAnotherBootAreIgnoredAndThenRemoved(t *testing.T) {
+func TestRecordsOfAnotherBootAreRemoved(t *testing.T) {
 	st := root(t, t.TempDir())
 	old, err := journal.Load(st, "boot-before")
 	if err != nil {
@@ -132,7 +132,7 @@ func TestRecordsOfAnotherBootAreIgnoredAndThenRemoved(t *testing.T) {
 	}
 }
 
-func TestAJournalOfANewerVersionIsNotGuessedAt(t *testing.T) {
+func TestJournalOfNewerVersionIsRefused(t *testing.T) {
 	st := root(t, t.TempDir())
 	if err := st.WriteState(journal.File, []byte("dc441264 {\"v\":2}\n")); err != nil {
 		t.Fatal(err)
@@ -157,7 +157,7 @@ func TestNotesSurviveTheRemovalOfForeignRecords(t *testing.T) {
 	}
 }
 
-func TestBeginningAgainWithNothingNewWritesNothing(t *testing.T) {
+func TestBeginWithoutChangesWritesNothing(t *testing.T) {
 	st := &memory{}
 	j := load(t, st)
 	for range 3 {
@@ -170,7 +170,7 @@ func TestBeginningAgainWithNothingNewWritesNothing(t *testing.T) {
 	}
 }
 
-func TestWhatALeaseCoveredIsKnownUntilItIsUncovered(t *testing.T) {
+func TestLeaseCoverIsRecordedUntilUncovered(t *testing.T) {
 	st := root(t, t.TempDir())
 	j := load(t, st)
 	if err := j.Begin(journal.Plan{Target: "a"}, []journal.Original{original(1)}); err != nil {
@@ -195,7 +195,7 @@ func TestWhatALeaseCoveredIsKnownUntilItIsUncovered(t *testing.T) {
 	}
 }
 
-func TestAnySequenceKeepsTheFirstOriginal(t *testing.T) {
+func TestFirstOriginalSurvivesAnySequence(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		st := &memory{}
 		first := map[string]string{}

@@ -42,14 +42,14 @@ func same(t *testing.T, what string, got, want map[int]int) {
 	}
 }
 
-func TestLoadClimbsAfterItHasLastedAndEachStepRests(t *testing.T) {
+func TestSustainedLoadRaisesTheModeStepByStep(t *testing.T) {
 	l := ladder.New(config(), 0, 0)
 	same(t, "busy", run(l, 0, 60, load(95)), map[int]int{2: 1, 7: 2})
 	same(t, "between", run(l, 60, 200, load(60)), nil)
 	same(t, "idle", run(l, 200, 300, load(10)), map[int]int{230: 1, 261: 0})
 }
 
-func TestAPipelineThatIsLateClimbsAndKeepsTheStep(t *testing.T) {
+func TestLatePipelineRaisesTheMode(t *testing.T) {
 	l := ladder.New(config(), 0, 0)
 	late := load(10) // little load, and yet too slow: it waits for one core
 	late.Late = "door"
@@ -59,7 +59,7 @@ func TestAPipelineThatIsLateClimbsAndKeepsTheStep(t *testing.T) {
 	same(t, "hot", run(l, 200, 300, late), nil)
 }
 
-func TestDwellCoolAndBudgetAreTheConfigurations(t *testing.T) {
+func TestConfiguredDwellCoolAndBudget(t *testing.T) {
 	c := config()
 	c.Dwell, c.Cool, c.Budget = 20*time.Second, 10*time.Second, 2
 	l := ladder.New(c, 0, 0)
@@ -72,7 +72,7 @@ func TestDwellCoolAndBudgetAreTheConfigurations(t *testing.T) {
 	same(t, "cooled", run(l, 50, 75, load(95)), map[int]int{59: 1})
 }
 
-func TestALoadThatComesAndGoesMovesNothing(t *testing.T) {
+func TestIntermittentLoadChangesNothing(t *testing.T) {
 	l := ladder.New(config(), 0, 0)
 	for s := range 600 {
 		in := load(100)
@@ -85,12 +85,12 @@ func TestALoadThatComesAndGoesMovesNothing(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeMeasuredMovesNothing(t *testing.T) {
+func TestUnknownLoadChangesNothing(t *testing.T) {
 	l := ladder.New(config(), 1, 0)
 	same(t, "unknown", run(l, 0, 600, ladder.Input{Load: 100}), nil)
 }
 
-func TestHeatOutranksALeaseAndALeaseTheLoad(t *testing.T) {
+func TestPriorityOfHeatLeaseAndLoad(t *testing.T) {
 	l := ladder.New(config(), 0, 0)
 	lease := load(0)
 	lease.Lease = true
@@ -103,7 +103,7 @@ func TestHeatOutranksALeaseAndALeaseTheLoad(t *testing.T) {
 	same(t, "released", run(l, 250, 320, load(0)), map[int]int{280: 1, 311: 0})
 }
 
-func TestTheBudgetOfAnHourIsKeptAndSaidOnce(t *testing.T) {
+func TestHourlyBudgetIsKeptAndReportedOnce(t *testing.T) {
 	l := ladder.New(ladder.Config{Steps: 2, UpLoad: 80, UpFor: time.Second, DownLoad: 40, DownFor: time.Second}, 0, 0)
 	moves, said := 0, 0
 	for s := range 3600 {
@@ -130,7 +130,7 @@ func TestTheBudgetOfAnHourIsKeptAndSaidOnce(t *testing.T) {
 	}
 }
 
-func TestNoTraceLeavesTheLadderOrItsBudget(t *testing.T) {
+func TestRandomTracesStayWithinLadderAndBudget(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		steps := rapid.IntRange(2, 5).Draw(t, "steps")
 		c := config()
@@ -170,7 +170,7 @@ func TestNoTraceLeavesTheLadderOrItsBudget(t *testing.T) {
 	})
 }
 
-func TestLoadIsTheProcessorsOrTheGPUsWhereThatIsMore(t *testing.T) {
+func TestLoadIsTheHigherOfCPUAndGPU(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) {
 		name = filepath.Join(dir, name)

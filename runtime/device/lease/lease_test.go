@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestALeaseEndsWithItsTimeUnlessItIsRenewed(t *testing.T) {
+func TestLeaseExpiresUnlessRenewed(t *testing.T) {
 	var l lease.Ledger
 	a, err := l.Acquire(0, 1000, 7, 10*time.Second)
 	if err != nil {
@@ -42,7 +42,7 @@ func TestALeaseEndsWithItsTimeUnlessItIsRenewed(t *testing.T) {
 	}
 }
 
-func TestOneUserCannotTakeAllLeases(t *testing.T) {
+func TestLeasesPerUserAreLimited(t *testing.T) {
 	var l lease.Ledger
 	for range lease.PerUser {
 		if _, err := l.Acquire(0, 1000, 7, 0); err != nil {
@@ -57,7 +57,7 @@ func TestOneUserCannotTakeAllLeases(t *testing.T) {
 	}
 }
 
-func TestATimeToLiveIsBounded(t *testing.T) {
+func TestTimeToLiveIsLimited(t *testing.T) {
 	var l lease.Ledger
 	for _, ttl := range []time.Duration{-time.Second, time.Millisecond, 25 * time.Hour} {
 		if _, err := l.Acquire(0, 0, 1, ttl); !errors.Is(err, lease.ErrTTL) {
@@ -66,7 +66,7 @@ func TestATimeToLiveIsBounded(t *testing.T) {
 	}
 }
 
-func TestNoSequenceLeavesALeaseBehind(t *testing.T) {
+func TestNoSequenceLeaksALease(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		var l lease.Ledger
 		now := time.Duration(0)
@@ -106,7 +106,7 @@ func TestNoSequenceLeavesALeaseBehind(t *testing.T) {
 	})
 }
 
-func TestALeaseRaisesEveryFrequencyPolicyUpToItsLimit(t *testing.T) {
+func TestHighPerformanceRaisesFrequencyPolicies(t *testing.T) {
 	dir := t.TempDir()
 	if err := devicetest.Build(dir, "orin-nano-8gb"); err != nil {
 		t.Fatal(err)
@@ -133,7 +133,7 @@ func TestALeaseRaisesEveryFrequencyPolicyUpToItsLimit(t *testing.T) {
 	}
 }
 
-func TestAMachineWithoutFrequencyPoliciesSaysSo(t *testing.T) {
+func TestHighPerformanceWithoutFrequencyPolicies(t *testing.T) {
 	dev, err := rootfs.Open(t.TempDir())
 	if err != nil {
 		t.Fatal(err)

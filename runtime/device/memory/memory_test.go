@@ -33,7 +33,7 @@ func tree(t *testing.T, files map[string]string) *rootfs.Root {
 	return dev
 }
 
-func TestProcessesAreListedByWhatTheyReallyHold(t *testing.T) {
+func TestProcessesAreSortedByPSS(t *testing.T) {
 	r := memory.Take(tree(t, map[string]string{
 		"/proc/1/comm": "systemd\n", "/proc/1/smaps_rollup": "00400000-7fff rollup\nRss: 9000 kB\nPss: 4000 kB\nSwapPss: 0 kB\n",
 		"/proc/812/comm": "vision\n", "/proc/812/smaps_rollup": "00400000-7fff rollup\nRss: 900000 kB\nPss: 800000 kB\nSwapPss: 12 kB\n",
@@ -53,7 +53,7 @@ func TestProcessesAreListedByWhatTheyReallyHold(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeReadIsSaid(t *testing.T) {
+func TestUnreadableProcessesAreReported(t *testing.T) {
 	dev, err := rootfs.Open(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -66,7 +66,7 @@ func TestWhatCannotBeReadIsSaid(t *testing.T) {
 
 // The kernel's own sum is the referee: shares and caches of the running machine
 // cannot be more than it has.
-func TestTheSharesOfTheRunningMachineAddUp(t *testing.T) {
+func TestSharesOfThisMachineAddUp(t *testing.T) {
 	dev, err := rootfs.Open("/")
 	if err != nil {
 		t.Fatal(err)

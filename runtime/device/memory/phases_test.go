@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-func TestThePeakOfAPhaseIsItsOwn(t *testing.T) {
+func TestEachPhaseHasItsOwnPeak(t *testing.T) {
 	var held, most int64 = 10, 10
 	p := Phases{read: func() (int64, int64, bool) { return held, most, true }}
 	p.Begin("load")
@@ -35,7 +35,7 @@ func TestThePeakOfAPhaseIsItsOwn(t *testing.T) {
 	}
 }
 
-func TestTheTimelineCoversAnyTimeInFewPoints(t *testing.T) {
+func TestTimelineIsBounded(t *testing.T) {
 	p := Phases{read: func() (int64, int64, bool) { return 1, 1, true }}
 	p.Begin("run")
 	start := p.began
@@ -53,7 +53,7 @@ func TestTheTimelineCoversAnyTimeInFewPoints(t *testing.T) {
 	}
 }
 
-func TestWhatTheKernelDoesNotSayIsUnknown(t *testing.T) {
+func TestMissingKernelFiguresAreUnknown(t *testing.T) {
 	p := Phases{read: func() (int64, int64, bool) { return 0, 0, false }}
 	p.Begin("load")
 	if phases, timeline := p.Take(); phases[0].Start != nil || phases[0].Peak != nil || len(timeline) != 0 {

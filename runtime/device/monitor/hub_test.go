@@ -15,7 +15,7 @@ import (
 	"github.com/yoctune/yoctune/runtime/device/rootfs"
 )
 
-func TestSamplesAreTakenOnceForAllAndOnlyWhileSomebodyWatches(t *testing.T) {
+func TestWatchersShareSamples(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var taken atomic.Int64
 		hub := monitor.NewHub(func() *monitor.Sample { return &monitor.Sample{Monotonic: taken.Add(1)} }, time.Second)
@@ -55,7 +55,7 @@ func TestSamplesAreTakenOnceForAllAndOnlyWhileSomebodyWatches(t *testing.T) {
 	})
 }
 
-func TestASummaryHasTheRightNumbers(t *testing.T) {
+func TestSummary(t *testing.T) {
 	s := monitor.NewSummary()
 	for n := range 100 {
 		sample := &monitor.Sample{Monotonic: int64(n) * int64(time.Second), Rails: []monitor.Rail{{Label: "VDD_IN", Power: new(int64(n + 1))}}}
@@ -80,7 +80,7 @@ func TestASummaryHasTheRightNumbers(t *testing.T) {
 	}
 }
 
-func TestARecordingSurvivesItsLastLineBeingCut(t *testing.T) {
+func TestReadIgnoresATruncatedLastLine(t *testing.T) {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
 	for n := range 3 {

@@ -67,7 +67,7 @@ func show(v *int64) string {
 	return fmt.Sprint(*v)
 }
 
-func TestAnOrinNanoIsMeasured(t *testing.T) {
+func TestSampleOfAnOrinNano(t *testing.T) {
 	b := newBoard(t, "orin-nano-8gb")
 	s := b.sampler(b.dev)
 	s.Take()
@@ -106,7 +106,7 @@ func TestAnOrinNanoIsMeasured(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotThereIsNullAndNeverZero(t *testing.T) {
+func TestMissingValuesAreNull(t *testing.T) {
 	b := newBoard(t, "orin-nano-8gb")
 	for _, gone := range []string{
 		"/sys/kernel/debug", "/proc/pressure", "/proc/stat", "/proc/buddyinfo", "/proc/vmstat", "/var/lib/nvpmodel", "/etc/nvpmodel.conf",
@@ -136,7 +136,7 @@ func TestWhatIsNotThereIsNullAndNeverZero(t *testing.T) {
 	}
 }
 
-func TestACoreThatIsOffHasNoLoadAndNoClock(t *testing.T) {
+func TestOfflineCoreHasNoLoadOrClock(t *testing.T) {
 	b := newBoard(t, "orin-nano-8gb")
 	b.write("/sys/devices/system/cpu/online", "0-3\n")
 	b.write("/proc/stat", "cpu 0 0 0 0\ncpu0 1 0 0 1\n")
@@ -165,7 +165,7 @@ func (h *hanging) Read(name string) (rootfs.Content, error) {
 
 // The clock is that of the bubble: it moves only when everything but the sensor that
 // hangs has answered.
-func TestASensorThatHangsIsStaleAndHoldsNothingUp(t *testing.T) {
+func TestHangingSensorIsStale(t *testing.T) {
 	b := newBoard(t, "orin-nano-8gb")
 	synctest.Test(t, func(t *testing.T) {
 		h := &hanging{FS: b.dev, node: "/sys/class/thermal/thermal_zone0/temp", asked: make(chan bool, 100), let: make(chan bool)}
@@ -206,7 +206,7 @@ func TestASensorThatHangsIsStaleAndHoldsNothingUp(t *testing.T) {
 	})
 }
 
-func TestADeviceThatAppearsIsFound(t *testing.T) {
+func TestNewDevicesAreFound(t *testing.T) {
 	b := newBoard(t, "orin-nano-8gb")
 	b.remove("/sys/class/thermal/thermal_zone0/temp") // what makes the sampler look again
 	s := b.sampler(b.dev)
@@ -223,7 +223,7 @@ func TestADeviceThatAppearsIsFound(t *testing.T) {
 	t.Error("the power monitor that came later is not there")
 }
 
-func TestTheRailsOfR32AreIIODevices(t *testing.T) {
+func TestRailsOfR32AreIIODevices(t *testing.T) {
 	b := newBoard(t, "orin-nano-8gb")
 	const dir = "/sys/bus/iio/devices/iio:device0/"
 	b.write(dir+"name", "ina3221x\n")
@@ -237,7 +237,7 @@ func TestTheRailsOfR32AreIIODevices(t *testing.T) {
 	}
 }
 
-func TestThrottlingIsNotTheFan(t *testing.T) {
+func TestFanIsNotThrottling(t *testing.T) {
 	b := newBoard(t, "agx-orin-64gb")
 	b.write("/sys/class/thermal/cooling_device0/cur_state", "3\n")
 	s := b.sampler(b.dev)
@@ -250,7 +250,7 @@ func TestThrottlingIsNotTheFan(t *testing.T) {
 	}
 }
 
-func TestTheRunningMachineCanBeSampled(t *testing.T) {
+func TestSampleOfThisMachine(t *testing.T) {
 	dev, err := rootfs.Open("/")
 	if err != nil {
 		t.Fatal(err)

@@ -46,7 +46,7 @@ func enforcer(t *testing.T, path, text string) (asked *atomic.Int64, stop func()
 	}
 }
 
-func TestTheEnforcersReadingIsUsedWhileThereIsOne(t *testing.T) {
+func TestSharedReadingIsPreferred(t *testing.T) {
 	b := newBoard(t, "orin-nano-8gb")
 	dir, err := os.MkdirTemp("", "yt")
 	if err != nil {
@@ -97,7 +97,7 @@ func TestTheEnforcersReadingIsUsedWhileThereIsOne(t *testing.T) {
 	}
 }
 
-func TestTheLoadIsTheProcessorsOrTheGPUs(t *testing.T) {
+func TestSampleLoadIsTheHigherOfCPUAndGPU(t *testing.T) {
 	s := monitor.Sample{}
 	if _, known := s.Load(); known {
 		t.Error("nothing is known, and the load is")

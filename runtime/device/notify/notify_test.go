@@ -13,7 +13,7 @@ func env(pairs map[string]string) func(string) string {
 	return func(k string) string { return pairs[k] }
 }
 
-func TestSystemdHearsWhatIsSent(t *testing.T) {
+func TestNotifyReachesSystemd(t *testing.T) {
 	for name, address := range map[string]string{
 		"a path":             filepath.Join(t.TempDir(), "notify"),
 		"an abstract socket": "@yoctune-notify-" + filepath.Base(t.TempDir()) + time.Now().Format("150405.000000"),
@@ -44,7 +44,7 @@ func TestSystemdHearsWhatIsSent(t *testing.T) {
 	}
 }
 
-func TestWithoutSystemdNothingIsSent(t *testing.T) {
+func TestNotifyWithoutSystemd(t *testing.T) {
 	s, err := notify.Connect(env(nil), 7)
 	if err != nil {
 		t.Fatal(err)
@@ -54,7 +54,7 @@ func TestWithoutSystemdNothingIsSent(t *testing.T) {
 	}
 }
 
-func TestTheWatchdogOfAnotherProcessIsNotOurs(t *testing.T) {
+func TestWatchdogOfAnotherProcessIsIgnored(t *testing.T) {
 	s, err := notify.Connect(env(map[string]string{"NOTIFY_SOCKET": "@x", "WATCHDOG_USEC": "1000", "WATCHDOG_PID": "8"}), 7)
 	if err != nil {
 		t.Fatal(err)

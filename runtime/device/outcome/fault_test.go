@@ -2,7 +2,7 @@ package outcome
 
 import "testing"
 
-func TestNodesAreNamedAsPeopleCallThem(t *testing.T) {
+func TestNodeNames(t *testing.T) {
 	for path, want := range map[string]string{
 		"/proc/sys/vm/swappiness":                                  "vm.swappiness",
 		"/proc/sys/net/ipv4/conf/eth0.100/rp_filter":               "net.ipv4.conf.eth0/100.rp_filter",

@@ -21,7 +21,7 @@ func boots(t *testing.T, dev rootfs.State, p *plan.Plan, from, count int) {
 	}
 }
 
-func TestAPlanThatNeverLastsIsNotUsedForEver(t *testing.T) {
+func TestPlanThatNeverLastsIsGivenUp(t *testing.T) {
 	dev, _ := tree(t)
 	bad, next := &plan.Plan{Digest: "sha256:a", Serial: 8}, &plan.Plan{Digest: "sha256:b", Serial: 9}
 	boots(t, dev, bad, 1, planfile.MaxBoots)
@@ -38,7 +38,7 @@ func TestAPlanThatNeverLastsIsNotUsedForEver(t *testing.T) {
 	}
 }
 
-func TestAnOldPlanIsObeyedUntilTheNewOneIsProven(t *testing.T) {
+func TestOldPlanIsUsedUntilTheNewOneIsProven(t *testing.T) {
 	dev, _ := tree(t)
 	old, updated := &plan.Plan{Digest: "sha256:a", Serial: 1}, &plan.Plan{Digest: "sha256:b", Serial: 2}
 	if err := planfile.ProveBoot(dev, old); err != nil {
@@ -57,7 +57,7 @@ func TestAnOldPlanIsObeyedUntilTheNewOneIsProven(t *testing.T) {
 	}
 }
 
-func TestAProvenPlanIsNotCountedAndWritesNothing(t *testing.T) {
+func TestProvenPlanWritesNoRecord(t *testing.T) {
 	dev, _ := tree(t)
 	p := &plan.Plan{Digest: "sha256:a", Serial: 1}
 	if err := planfile.ProveBoot(dev, p); err != nil {
@@ -70,7 +70,7 @@ func TestAProvenPlanIsNotCountedAndWritesNothing(t *testing.T) {
 	}
 }
 
-func TestAnOrderlyEndSaysNothingAgainstAPlan(t *testing.T) {
+func TestCleanShutdownIsNotAFailedBoot(t *testing.T) {
 	dev, _ := tree(t)
 	p := &plan.Plan{Digest: "sha256:a", Serial: 1}
 	for n := range 10 {
@@ -84,7 +84,7 @@ func TestAnOrderlyEndSaysNothingAgainstAPlan(t *testing.T) {
 	}
 }
 
-func TestADamagedRecordOfBootsIsReplaced(t *testing.T) {
+func TestDamagedBootRecordIsReplaced(t *testing.T) {
 	dev, dir := tree(t)
 	p := &plan.Plan{Digest: "sha256:a", Serial: 1}
 	put(t, dir+planfile.BootFile, []byte("rubbish"))

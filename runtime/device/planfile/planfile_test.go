@@ -57,7 +57,7 @@ func key(t *testing.T) (public []byte, private signature.Secret) {
 	return k.Public().File(), k
 }
 
-func TestTheInstalledPlanAndItsOriginsAreFoundBelowTheRoot(t *testing.T) {
+func TestInstalledPlanIsFoundBelowTheRoot(t *testing.T) {
 	dev, dir := tree(t)
 	if _, err := planfile.Load(dev, planfile.Source{}); !errors.Is(err, planfile.ErrMissing) {
 		t.Errorf("nothing installed: %v", err)
@@ -78,7 +78,7 @@ func TestTheInstalledPlanAndItsOriginsAreFoundBelowTheRoot(t *testing.T) {
 	}
 }
 
-func TestAPlanNamedOnTheCommandLineIsAFileOfTheHost(t *testing.T) {
+func TestPlanArgumentIsAHostPath(t *testing.T) {
 	dev, _ := tree(t)
 	name := filepath.Join(t.TempDir(), "mine.json")
 	put(t, name, encoded(t, 5))
@@ -94,7 +94,7 @@ func TestAPlanNamedOnTheCommandLineIsAFileOfTheHost(t *testing.T) {
 	}
 }
 
-func TestABrokenPlanIsRefused(t *testing.T) {
+func TestBrokenPlanIsRefused(t *testing.T) {
 	dev, dir := tree(t)
 	good := encoded(t, 3)
 	for name, c := range map[string]struct {
@@ -122,7 +122,7 @@ func TestABrokenPlanIsRefused(t *testing.T) {
 	}
 }
 
-func TestWithAKeyOnlySignedPlansAreTaken(t *testing.T) {
+func TestKeyRequiresASignedPlan(t *testing.T) {
 	dev, dir := tree(t)
 	data := encoded(t, 3)
 	pub, priv := key(t)
@@ -166,7 +166,7 @@ func TestWithAKeyOnlySignedPlansAreTaken(t *testing.T) {
 	}
 }
 
-func TestAPlanIsObeyedOnlyOnItsBoard(t *testing.T) {
+func TestPlanForAnotherBoardIsRefused(t *testing.T) {
 	nano := rootfs.Identity{Compatible: []string{"nvidia,p3768-0000+p3767-0005", "nvidia,p3767-0005", "nvidia,tegra234"}}
 	agx := rootfs.Identity{Compatible: []string{"nvidia,p3737-0000+p3701-0005", "nvidia,p3701-0005", "nvidia,tegra234"}}
 	server := rootfs.Identity{}
@@ -192,7 +192,7 @@ func TestAPlanIsObeyedOnlyOnItsBoard(t *testing.T) {
 	}
 }
 
-func TestAnOlderPlanOfTheSameTargetIsRefused(t *testing.T) {
+func TestOlderPlanIsRefused(t *testing.T) {
 	dev, dir := tree(t)
 	p := func(target string, serial int64) *plan.Plan {
 		return &plan.Plan{Layer: "vision", Target: target, Serial: serial}
@@ -223,7 +223,7 @@ func TestAnOlderPlanOfTheSameTargetIsRefused(t *testing.T) {
 	}
 }
 
-func TestATriedPlanIsRefusedUntilItIsForgotten(t *testing.T) {
+func TestTriedPlanIsRefusedUntilForgotten(t *testing.T) {
 	dev, err := rootfs.Open(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -256,7 +256,7 @@ func TestATriedPlanIsRefusedUntilItIsForgotten(t *testing.T) {
 	}
 }
 
-func TestADamagedTrialSaysWhatToDo(t *testing.T) {
+func TestDamagedTrialErrorSuggestsAFix(t *testing.T) {
 	dev, err := rootfs.Open(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -269,7 +269,7 @@ func TestADamagedTrialSaysWhatToDo(t *testing.T) {
 	}
 }
 
-func TestAPlanIsObeyedOnlyOnItsL4T(t *testing.T) {
+func TestPlanForAnotherL4TIsRefused(t *testing.T) {
 	for _, c := range []struct {
 		plan, device string
 		ok           bool

@@ -11,7 +11,7 @@ import (
 	"github.com/yoctune/yoctune/schema/formats/nvpmodel"
 )
 
-func TestBothSpellingsOfASectionAreRead(t *testing.T) {
+func TestBothSpellingsOfASection(t *testing.T) {
 	c, err := power.Parse([]byte(strings.Join([]string{
 		"# comment", "", "<PARAM TYPE=CLOCK NAME=EMC >", "MAX_FREQ /sys/kernel/nvpmodel_clk_cap/emc",
 		"< POWER_MODEL ID=0 NAME=15W >", "CPU_ONLINE  CORE_0   1", "EMC MAX_FREQ -1",
@@ -34,7 +34,7 @@ func TestBothSpellingsOfASectionAreRead(t *testing.T) {
 	}
 }
 
-func TestABrokenConfigurationNamesItsLine(t *testing.T) {
+func TestParseErrorHasALineNumber(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                                   "no POWER_MODEL",
 		"\n< POWER_MODEL NAME=x >":           "line 2",
@@ -49,7 +49,7 @@ func TestABrokenConfigurationNamesItsLine(t *testing.T) {
 	}
 }
 
-func TestTheStatusFileWinsOverTheDefault(t *testing.T) {
+func TestStatusFileOverridesTheDefault(t *testing.T) {
 	dev, err := rootfs.Open(t.TempDir())
 	if err != nil {
 		t.Fatal(err)

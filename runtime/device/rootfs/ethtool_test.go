@@ -13,9 +13,9 @@ import (
 	"github.com/yoctune/yoctune/runtime/device/rootfs"
 )
 
-// TestANetworkDriversChannelsAreANode runs in a network namespace of its own, on a
+// TestNetworkChannelsAreANode runs in a network namespace of its own, on a
 // pair of virtual interfaces, and asks ethtool(8) what came of it.
-func TestANetworkDriversChannelsAreANode(t *testing.T) {
+func TestNetworkChannelsAreANode(t *testing.T) {
 	ethtool, err := exec.LookPath("ethtool")
 	if err != nil {
 		if os.Getenv("YOCTUNE_REQUIRE_ETHTOOL") != "" {

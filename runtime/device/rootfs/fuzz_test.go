@@ -65,7 +65,7 @@ func FuzzProperties(f *testing.F) {
 	})
 }
 
-func TestPropertiesAreSystemdsWords(t *testing.T) {
+func TestPropertyNames(t *testing.T) {
 	for in, want := range map[string]string{"0-3,5": "0-3,5", "3,2,1,0": "0-3", "8": "8", rootfs.Unset: rootfs.Unset, "0,2,4": "0,2,4"} {
 		if got, ok := rootfs.CPUsAgain(in); !ok || got != want {
 			t.Errorf("%q is %q", in, got)

@@ -49,7 +49,7 @@ func machine(t testing.TB, files map[string]string) *rootfs.Root {
 	return dev
 }
 
-func TestTheKernelSaysHowItWasConfigured(t *testing.T) {
+func TestRunningKernelConfig(t *testing.T) {
 	for place, text := range map[string]string{
 		"/proc/config.gz":                    zip(t, someConfig),
 		"/boot/config-6.1.2-x":               someConfig,
@@ -75,14 +75,14 @@ func TestTheKernelSaysHowItWasConfigured(t *testing.T) {
 	}
 }
 
-func TestOtherKernelsConfigurationsAreNotTakenForTheRunningOne(t *testing.T) {
+func TestConfigOfAnotherKernelIsIgnored(t *testing.T) {
 	_, err := rootfs.ReadKernelOptions(machine(t, map[string]string{"/boot/config-5.10.0": someConfig}))
 	if !errors.Is(err, rootfs.ErrNoConfig) || !strings.Contains(err.Error(), "/boot/config-6.1.2-x") {
 		t.Errorf("got %v", err)
 	}
 }
 
-func TestADamagedConfigurationIsAnErrorAndNoAnswer(t *testing.T) {
+func TestDamagedKernelConfigIsAnError(t *testing.T) {
 	whole := zip(t, someConfig)
 	for name, text := range map[string]string{
 		"cut short": whole[:len(whole)/2],
@@ -97,7 +97,7 @@ func TestADamagedConfigurationIsAnErrorAndNoAnswer(t *testing.T) {
 
 // The kernel that runs this test, where it tells: Go's and the system's reading of
 // it agree on every line.
-func TestEveryOptionOfTheRunningKernelIsRead(t *testing.T) {
+func TestAllOptionsOfThisKernelAreRead(t *testing.T) {
 	dev, err := rootfs.Open("/")
 	if err != nil {
 		t.Fatal(err)

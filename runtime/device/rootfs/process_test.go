@@ -8,7 +8,7 @@ import (
 	"github.com/yoctune/yoctune/runtime/device/rootfs"
 )
 
-func TestAProcessIsNamedWithItsCommandLine(t *testing.T) {
+func TestProcessHasItsCommandLine(t *testing.T) {
 	p := rootfs.NameProcess(os.Getpid())
 	if p.Command == "" || !strings.Contains(p.Args, "-test.") {
 		t.Errorf("%+v", p)
@@ -18,14 +18,14 @@ func TestAProcessIsNamedWithItsCommandLine(t *testing.T) {
 	}
 }
 
-func TestAProcessThatIsGoneKeepsItsPID(t *testing.T) {
+func TestExitedProcessKeepsItsPID(t *testing.T) {
 	// Above the largest pid_max there is.
 	if got := rootfs.NameProcess(1 << 23).String(); got != "pid 8388608, which has ended" {
 		t.Error(got)
 	}
 }
 
-func TestTheUnitIsTheInnermostServiceOfTheCgroup(t *testing.T) {
+func TestUnitIsTheInnermostService(t *testing.T) {
 	for cgroup, want := range map[string]string{
 		"0::/system.slice/tuned.service\n":                             "tuned.service",
 		"0::/user.slice/user-0.slice/session-3.scope\n":                "session-3.scope",
@@ -39,7 +39,7 @@ func TestTheUnitIsTheInnermostServiceOfTheCgroup(t *testing.T) {
 	}
 }
 
-func TestTheMountThatCountsIsTheLastOne(t *testing.T) {
+func TestLastMountWins(t *testing.T) {
 	const mounts = `22 25 0:20 / /proc rw,nosuid - proc proc rw
 23 22 0:21 / /proc/sys/fs/binfmt_misc rw - binfmt_misc binfmt_misc rw
 24 25 0:36 / /proc rw,nosuid shared:5 - proc proc rw
@@ -52,7 +52,7 @@ short
 	}
 }
 
-func TestATreeHasNoProcOfItsOwn(t *testing.T) {
+func TestTreeWithoutProc(t *testing.T) {
 	dev, err := rootfs.Open(t.TempDir())
 	if err != nil {
 		t.Fatal(err)

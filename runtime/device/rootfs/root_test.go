@@ -46,7 +46,7 @@ func symlink(t *testing.T, target, name string) {
 	}
 }
 
-func TestNothingOutsideTheListsIsTouched(t *testing.T) {
+func TestOnlyListedPathsAreAllowed(t *testing.T) {
 	dev, dir := nano(t)
 	write(t, dir+"/etc/shadow", "secret")
 	for _, name := range []string{
@@ -132,7 +132,7 @@ func TestAStateFolderThatIsALinkInsideTheRootIsFollowed(t *testing.T) {
 	}
 }
 
-func TestNothingButFilesIsOpened(t *testing.T) {
+func TestOnlyRegularFilesAreOpened(t *testing.T) {
 	dev, dir := nano(t)
 	if err := unix.Mkfifo(dir+"/sys/kernel/pipe", 0o644); err != nil {
 		t.Fatal(err)
@@ -150,7 +150,7 @@ func TestNothingButFilesIsOpened(t *testing.T) {
 }
 
 // What somebody has put in the place of a state file must not hang a command.
-func TestNothingButFilesIsState(t *testing.T) {
+func TestOnlyRegularFilesAreState(t *testing.T) {
 	dev, dir := nano(t)
 	if err := os.MkdirAll(dir+"/run/yoctune", 0o755); err != nil {
 		t.Fatal(err)
@@ -186,7 +186,7 @@ func TestNothingButFilesIsState(t *testing.T) {
 	}
 }
 
-func TestReadsAreBounded(t *testing.T) {
+func TestReadsAreLimited(t *testing.T) {
 	dev, dir := nano(t)
 	for size, truncated := range map[int]bool{0: false, 4095: false, 4096: true, 9000: true} {
 		write(t, dir+"/sys/kernel/long", strings.Repeat("x", size))
@@ -201,7 +201,7 @@ func TestReadsAreBounded(t *testing.T) {
 	}
 }
 
-func TestAWriteReplacesTheWholeValue(t *testing.T) {
+func TestWriteReplacesTheWholeValue(t *testing.T) {
 	dev, dir := nano(t)
 	if err := dev.Write("/sys/kernel/mm/transparent_hugepage/enabled", "never"); err != nil {
 		t.Fatal(err)
@@ -216,7 +216,7 @@ func TestAWriteReplacesTheWholeValue(t *testing.T) {
 	}
 }
 
-func TestNoPlanCanMakeTheKernelRunAProgramOrStop(t *testing.T) {
+func TestDangerousPathsAreRefused(t *testing.T) {
 	dev, dir := nano(t)
 	for name, value := range map[string]string{
 		"/proc/sys/kernel/core_pattern":        "|/tmp/x",
@@ -247,7 +247,7 @@ func TestNoPlanCanMakeTheKernelRunAProgramOrStop(t *testing.T) {
 	}
 }
 
-func TestStateIsReplacedWholeAndLeavesNoTemporaryFile(t *testing.T) {
+func TestStateIsReplacedAtomically(t *testing.T) {
 	dev, dir := nano(t)
 	const name = "/var/lib/yoctune/serial"
 	if _, err := dev.ReadState(name); !errors.Is(err, fs.ErrNotExist) {
@@ -276,7 +276,7 @@ func TestStateIsReplacedWholeAndLeavesNoTemporaryFile(t *testing.T) {
 }
 
 // The unit's own files are private (UMask=0077); the status is everybody's.
-func TestWhatIsForEverybodyIsReadableWhateverTheUmask(t *testing.T) {
+func TestWorldReadableFilesIgnoreTheUmask(t *testing.T) {
 	dev, dir := nano(t)
 	defer unix.Umask(unix.Umask(0o077))
 	if err := dev.AppendState("/run/yoctune/journal", []byte("x")); err != nil {
@@ -292,7 +292,7 @@ func TestWhatIsForEverybodyIsReadableWhateverTheUmask(t *testing.T) {
 	}
 }
 
-func TestTheSecondProcessIsToldWhoHoldsTheLock(t *testing.T) {
+func TestLockErrorNamesTheHolder(t *testing.T) {
 	dev, dir := nano(t)
 	unlock, err := dev.Lock("yoctuned apply")
 	if err != nil {
@@ -331,7 +331,7 @@ func TestTheSecondProcessIsToldWhoHoldsTheLock(t *testing.T) {
 	unlock()
 }
 
-func TestAMissingTreeIsAnError(t *testing.T) {
+func TestMissingTreeIsAnError(t *testing.T) {
 	if _, err := rootfs.Open(filepath.Join(t.TempDir(), "none")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("%v", err)
 	}
@@ -342,7 +342,7 @@ func TestAMissingTreeIsAnError(t *testing.T) {
 	}
 }
 
-func TestDevicesAreFoundByNameDriverAndDeviceTreeNode(t *testing.T) {
+func TestDeviceSelectors(t *testing.T) {
 	dev, _ := nano(t)
 	for _, c := range []struct {
 		sel  plan.Select
@@ -378,7 +378,7 @@ func TestDevicesAreFoundByNameDriverAndDeviceTreeNode(t *testing.T) {
 	}
 }
 
-func TestOldKernelsListInterruptsInOneTable(t *testing.T) {
+func TestInterruptsOfOldKernels(t *testing.T) {
 	dev, dir := nano(t)
 	want, err := rootfs.Nodes(dev, "irq")
 	if err != nil {
@@ -403,7 +403,7 @@ func TestOldKernelsListInterruptsInOneTable(t *testing.T) {
 	}
 }
 
-func TestTheMachineSaysWhatItIs(t *testing.T) {
+func TestIdentifyMachine(t *testing.T) {
 	dev, dir := nano(t)
 	id := rootfs.Identify(dev)
 	if id.Model != "NVIDIA Jetson Orin Nano Developer Kit" || id.L4T != "36.4.0" || id.BootID != devicetest.BootID ||

@@ -48,7 +48,7 @@ func show(v *int64) string {
 // The expectations were read off the lines by eye: cores and how many are
 // online, load (permille) and clock (Hz) of GPU and memory, the largest free
 // block, swap in use, and the numbers of engines, zones and rails.
-func TestEveryRealLineIsUnderstoodInFull(t *testing.T) {
+func TestRealLinesAreParsedCompletely(t *testing.T) {
 	want := []string{
 		"4/4 gpu 0 76000000 emc 0 204000000 lfb 98x4194304 swap 5242880 engines 1 zones 6 rails 3",
 		"4/4 gpu 990 - emc 0 - lfb 19x4194304 swap 45088768 engines 0 zones 6 rails 3",
@@ -106,7 +106,7 @@ func TestEveryRealLineIsUnderstoodInFull(t *testing.T) {
 
 // Temperatures and rails found by another way of reading: two patterns over the
 // whole line.
-func TestZonesAndRailsAreWhatTheLineSays(t *testing.T) {
+func TestZonesAndRails(t *testing.T) {
 	zone := regexp.MustCompile(`(\S+)@(-?[0-9.]+)C`)
 	rail := regexp.MustCompile(`(\S+) (\d+)(?:mW)?/\d+(?:mW)?(?:/\d+mW)?(?: |$)`)
 	for _, r := range lines(t) {
@@ -145,7 +145,7 @@ func TestZonesAndRailsAreWhatTheLineSays(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotUnderstoodIsUnknownAndNeverZero(t *testing.T) {
+func TestUnparsedValuesAreUnknown(t *testing.T) {
 	for line, unknown := range map[string]string{
 		"RAM 1/2MB (lfb 1x4MB) CPU [1%@2] GR3D_FREQ 37%@<1300>":       "GR3D_FREQ 37%@<1300>",
 		"RAM 1/2MB (lfb 1x4MB) CPU [1%@2] GR3D_FREQ busy":             "GR3D_FREQ busy",
@@ -172,14 +172,14 @@ func TestWhatIsNotUnderstoodIsUnknownAndNeverZero(t *testing.T) {
 	}
 }
 
-func TestATwoClusterGPUIsOneGPU(t *testing.T) {
+func TestTwoClusterGPUIsOneGPU(t *testing.T) {
 	l, err := tegrastats.Parse("RAM 1/2MB (lfb 1x4MB) CPU [1%@2] GR3D_FREQ 99%@917 GR3D2_FREQ 99%@0 APE 174")
 	if err != nil || len(l.Sample.GPUs) != 1 || *l.Sample.GPUs[0].Freq != 917_000_000 || len(l.Unknown) > 0 {
 		t.Errorf("%+v %v", l, err)
 	}
 }
 
-func TestAUnitWithoutPowerHasNoTemperature(t *testing.T) {
+func TestUnpoweredUnitHasNoTemperature(t *testing.T) {
 	l, err := tegrastats.Parse("RAM 1/2MB (lfb 1x4MB) CPU [1%@2] CV0@-256C tj@48.875C")
 	if err != nil || l.Sample.Zones[0].Temp != nil || *l.Sample.Zones[1].Temp != 48875 {
 		t.Errorf("%+v %v", l, err)

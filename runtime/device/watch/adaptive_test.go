@@ -58,7 +58,7 @@ func (h *heard) switched(t *testing.T) watch.Event {
 	}
 }
 
-func TestThePowerModeFollowsTheLoadAndHeatOutranksIt(t *testing.T) {
+func TestPowerModeFollowsLoadAndHeat(t *testing.T) {
 	root := tree(t)
 	set(t, root, gpuLoad, "900\n")
 	p := following("15W", "25W")
@@ -88,7 +88,7 @@ func TestThePowerModeFollowsTheLoadAndHeatOutranksIt(t *testing.T) {
 	}
 }
 
-func TestAPipelineThatIsLateRaisesTheMode(t *testing.T) {
+func TestLatePipelineRaisesThePowerMode(t *testing.T) {
 	root := tree(t)
 	set(t, root, gpuLoad, "0\n")
 	p := following("15W", "25W")
@@ -129,7 +129,7 @@ func serveProgress(t *testing.T, path string, make func(n uint64) pipelines.Prog
 	}()
 }
 
-func TestAStepThatNeedsARebootIsLeftOut(t *testing.T) {
+func TestStepThatNeedsARebootIsSkipped(t *testing.T) {
 	root := tree(t)
 	conf := filepath.Join(root.Dir(), "etc/nvpmodel.conf")
 	b, err := os.ReadFile(conf)

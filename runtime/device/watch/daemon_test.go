@@ -159,7 +159,7 @@ func tree(t *testing.T) *rootfs.Root {
 	return root
 }
 
-func TestAnotherProcessIsSeenAndNamed(t *testing.T) {
+func TestWriterProcessIsReported(t *testing.T) {
 	root := tree(t)
 	h := running(t, root, "keep", sysctl("vm.swappiness", "10", plan.Enforce))
 	h.needsEvents(t)
@@ -171,7 +171,7 @@ func TestAnotherProcessIsSeenAndNamed(t *testing.T) {
 }
 
 // The judge is the kernel of this machine, and a process that is not ours.
-func TestTheKernelOfThisMachineIsKeptTuned(t *testing.T) {
+func TestDriftOnThisKernelIsRepaired(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("not root: the kernel of this machine cannot be changed")
 	}
@@ -304,7 +304,7 @@ func eventually(t *testing.T, root *rootfs.Root, path, want string) {
 
 const governor = "/sys/devices/system/cpu/cpufreq/policy0/scaling_governor"
 
-func TestALeaseLivesAsLongAsItsHolder(t *testing.T) {
+func TestLeaseEndsWithItsConnection(t *testing.T) {
 	root, h := leasing(t)
 	c := dial(t, root)
 	granted, err := c.Acquire(lease.Profile, time.Minute)
@@ -345,7 +345,7 @@ func TestALeaseLivesAsLongAsItsHolder(t *testing.T) {
 	}
 }
 
-func TestALeaseOfAHolderThatHangsExpires(t *testing.T) {
+func TestLeaseOfAHungHolderExpires(t *testing.T) {
 	root, h := leasing(t)
 	c := dial(t, root)
 	if _, err := c.Acquire(lease.Profile, lease.MinTTL); err != nil {
@@ -356,7 +356,7 @@ func TestALeaseOfAHolderThatHangsExpires(t *testing.T) {
 	eventually(t, root, governor, "schedutil")
 }
 
-func TestRootRevokesALease(t *testing.T) {
+func TestRootCanRevokeALease(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("not root: only root may revoke the lease of another")
 	}
@@ -398,7 +398,7 @@ s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]); s.sendall(sys.argv[2]
 	return string(out)
 }
 
-func TestWhoConnectsDecidesWhatHeMay(t *testing.T) {
+func TestPeerCredentialsDecidePermissions(t *testing.T) {
 	root, _ := leasing(t)
 	const leases, acquire, revoke = `{"type":"leases"}`, `{"type":"acquire","profile":"high-performance"}`, `{"type":"revoke","lease":1}`
 	if got := asked(t, root, 65534, leases); !strings.HasPrefix(got, `{"type":"listed"`) {
@@ -430,7 +430,7 @@ func TestWhoConnectsDecidesWhatHeMay(t *testing.T) {
 }
 
 // The holder's child has inherited the connection, and lives on.
-func TestALeaseDiesWithItsHolderThoughAChildKeepsTheConnection(t *testing.T) {
+func TestLeaseEndsWithItsHolderDespiteAChild(t *testing.T) {
 	root, h := leasing(t)
 	python, err := exec.LookPath("python3")
 	if err != nil {
@@ -460,7 +460,7 @@ sys.stdin.read()`, filepath.Join(root.Dir(), api.Socket))
 }
 
 // Requests that come in one piece are all answered, though in turns.
-func TestManyRequestsAtOnceAreAllAnswered(t *testing.T) {
+func TestConcurrentRequests(t *testing.T) {
 	root, _ := leasing(t)
 	conn, err := net.Dial("unix", filepath.Join(root.Dir(), api.Socket))
 	if err != nil {
@@ -512,7 +512,7 @@ func TestTheSocketSurvivesGarbage(t *testing.T) {
 	}
 }
 
-func TestWithoutASocketThePlanIsKeptAllTheSame(t *testing.T) {
+func TestPlanIsEnforcedWithoutASocket(t *testing.T) {
 	root := tree(t)
 	if err := os.MkdirAll(filepath.Join(root.Dir(), api.Socket, "in the way"), 0o755); err != nil {
 		t.Fatal(err)
@@ -533,7 +533,7 @@ func TestWithoutASocketThePlanIsKeptAllTheSame(t *testing.T) {
 
 // 24,000 changes by a real process, faster than anybody could answer: a few
 // repairs, then an alarm, and memory as before.
-func TestARealBurstEndsInAnAlarmAndBoundedMemory(t *testing.T) {
+func TestBurstOfDriftRaisesAnAlarm(t *testing.T) {
 	root := tree(t)
 	nodes := []string{"swappiness", "vfs_cache_pressure", "dirty_expire_centisecs", "page-cluster"}
 	var settings []plan.Setting
@@ -578,7 +578,7 @@ func TestARealBurstEndsInAnAlarmAndBoundedMemory(t *testing.T) {
 	}
 }
 
-func TestAPlanIsProvenOnceItHasLasted(t *testing.T) {
+func TestPlanIsProvenOnceItHasLasted(t *testing.T) {
 	root := tree(t)
 	p := &plan.Plan{Layer: "vision", Target: "line-camera", Settings: []plan.Setting{sysctl("vm.swappiness", "10", plan.Enforce)}}
 	if err := p.Seal(); err != nil {
@@ -610,7 +610,7 @@ func TestAPlanIsProvenOnceItHasLasted(t *testing.T) {
 }
 
 // However many ask, the sensors are read once; a young sample is not taken again.
-func TestOneReadingIsSharedByAllWhoAsk(t *testing.T) {
+func TestClientsShareOneReading(t *testing.T) {
 	root, _ := leasing(t)
 	at := make(chan int64, 5)
 	for range cap(at) {

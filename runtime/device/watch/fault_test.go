@@ -428,7 +428,7 @@ func (r *rig) rollsBack() {
 
 // Whatever the kernel answers, it has its outcome and its message, and the setting
 // beside it is applied.
-func TestEveryRowOfTheFaultModelOnEveryBoard(t *testing.T) {
+func TestFaultModelOnEveryBoard(t *testing.T) {
 	const boards = 3
 	if got := devicetest.Boards(); len(got) != boards {
 		t.Errorf("boards %v", got)

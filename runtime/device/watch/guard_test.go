@@ -10,7 +10,7 @@ import (
 
 const node = "/proc/sys/vm/swappiness"
 
-func TestTheFourthDriftInAMinuteIsYielded(t *testing.T) {
+func TestFourthDriftInAMinuteIsNotRepaired(t *testing.T) {
 	g := watch.NewGuard()
 	for n, want := range []watch.Verdict{watch.Repair, watch.Repair, watch.Repair, watch.Yield, watch.Leave, watch.Leave} {
 		if got := g.HandleDrift(time.Duration(n)*time.Second, node); got != want {
@@ -22,7 +22,7 @@ func TestTheFourthDriftInAMinuteIsYielded(t *testing.T) {
 	}
 }
 
-func TestRareDriftIsRepairedForEver(t *testing.T) {
+func TestRareDriftIsAlwaysRepaired(t *testing.T) {
 	g := watch.NewGuard()
 	for n := range 100 {
 		if got := g.HandleDrift(time.Duration(n)*21*time.Second, node); got != watch.Repair {
@@ -43,7 +43,7 @@ func contested(t *testing.T) *watch.Guard {
 	return g
 }
 
-func TestAContestEndsWhenTheOtherComesRound(t *testing.T) {
+func TestContestEndsAtTheWantedValue(t *testing.T) {
 	g := contested(t)
 	if !g.EndContest(node) || g.Contested(node) || g.EndContest(node) {
 		t.Error("found as wanted, and still contested")
@@ -53,7 +53,7 @@ func TestAContestEndsWhenTheOtherComesRound(t *testing.T) {
 	}
 }
 
-func TestAContestIsTriedAgainOnceAfterQuiet(t *testing.T) {
+func TestContestIsRetriedAfterQuiet(t *testing.T) {
 	g := contested(t)
 	g.HandleDrift(time.Minute, node) // the other is still there
 	next, ok := g.Next()
@@ -71,7 +71,7 @@ func TestAContestIsTriedAgainOnceAfterQuiet(t *testing.T) {
 	}
 }
 
-func TestNoHistoryOfDriftsGetsMoreThanThreeRepairsAMinute(t *testing.T) {
+func TestAtMostThreeRepairsAMinute(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		g := watch.NewGuard()
 		now := time.Duration(0)

@@ -184,7 +184,7 @@ func select_(class, name, attr, typ, want string) plan.Setting {
 
 const swappiness = "/proc/sys/vm/swappiness"
 
-func TestDriftIsRepairedAndItsAuthorNamed(t *testing.T) {
+func TestDriftIsRepairedAndItsWriterReported(t *testing.T) {
 	r := start(t, sysctl("vm.swappiness", "10", plan.Enforce))
 	r.changes(812, swappiness, "77")
 	r.says(swappiness, "10")
@@ -196,7 +196,7 @@ func TestDriftIsRepairedAndItsAuthorNamed(t *testing.T) {
 	r.told()
 }
 
-func TestPoliciesReportAndOnceAreObeyed(t *testing.T) {
+func TestPoliciesReportAndOnce(t *testing.T) {
 	r := start(t, sysctl("vm.swappiness", "10", plan.Report), sysctl("vm.vfs_cache_pressure", "50", plan.Once))
 	r.says(swappiness, "60")
 	r.says("/proc/sys/vm/vfs_cache_pressure", "50")
@@ -214,7 +214,7 @@ func TestPoliciesReportAndOnceAreObeyed(t *testing.T) {
 	r.says("/proc/sys/vm/vfs_cache_pressure", "99")
 }
 
-func TestSomebodyWhoInsistsIsYieldedToAndNamed(t *testing.T) {
+func TestRepeatedDriftBecomesAContest(t *testing.T) {
 	r := start(t, sysctl("vm.swappiness", "10", plan.Enforce))
 	for n := range 4 {
 		r.changes(812, swappiness, fmt.Sprint(70+n))
@@ -243,7 +243,7 @@ func TestSomebodyWhoInsistsIsYieldedToAndNamed(t *testing.T) {
 }
 
 // Somebody sets the clock, back and forth, while two fight over a node.
-func TestTheWallClockDecidesNothing(t *testing.T) {
+func TestWallClockChangesAreIgnored(t *testing.T) {
 	r := start(t, sysctl("vm.swappiness", "10", plan.Enforce))
 	for n := range watch.Repairs {
 		r.step = []time.Duration{-48 * time.Hour, 0, 300 * time.Hour}[n%3]
@@ -263,7 +263,7 @@ func TestTheWallClockDecidesNothing(t *testing.T) {
 	}
 }
 
-func TestAContestEndsWhenTheNodeIsFoundAsWanted(t *testing.T) {
+func TestContestEndsWhenTheNodeHasTheWantedValue(t *testing.T) {
 	r := start(t, sysctl("vm.swappiness", "10", plan.Enforce))
 	for range 4 {
 		r.changes(812, swappiness, "77")
@@ -277,7 +277,7 @@ func TestAContestEndsWhenTheNodeIsFoundAsWanted(t *testing.T) {
 	}
 }
 
-func TestWhatTheKernelChangesByItselfIsFoundByTheSweep(t *testing.T) {
+func TestSweepFindsChangesByTheKernel(t *testing.T) {
 	r := start(t, sysctl("vm.swappiness", "10", plan.Enforce))
 	r.silently(swappiness, "60")
 	r.after(2 * watch.SweepEvery)
@@ -287,7 +287,7 @@ func TestWhatTheKernelChangesByItselfIsFoundByTheSweep(t *testing.T) {
 	}
 }
 
-func TestWithoutEventsTheSweepIsQuick(t *testing.T) {
+func TestSweepIsFrequentWithoutEvents(t *testing.T) {
 	r := start(t, sysctl("vm.swappiness", "10", plan.Enforce))
 	r.keeper.SetSources(0, []watch.Source{{Name: "/proc", Why: "no CAP_SYS_ADMIN"}})
 	r.silently(swappiness, "60")
@@ -298,7 +298,7 @@ func TestWithoutEventsTheSweepIsQuick(t *testing.T) {
 	}
 }
 
-func TestANodeThatCannotBeMarkedIsFoundByAQuickSweep(t *testing.T) {
+func TestSweepIsFrequentForUnmarkedNodes(t *testing.T) {
 	r := start(t, sysctl("vm.swappiness", "10", plan.Enforce))
 	r.noMarks = unix.ENOSPC // more marks than fs.fanotify.max_user_marks
 	r.after(2 * watch.SweepEvery)
@@ -312,7 +312,7 @@ func TestANodeThatCannotBeMarkedIsFoundByAQuickSweep(t *testing.T) {
 }
 
 // Writing dirty_ratio zeroes dirty_bytes, and only the first is told.
-func TestAWriteToANeighbourThatMovesANodeIsSeen(t *testing.T) {
+func TestWriteToARelatedNodeIsDetected(t *testing.T) {
 	r := start(t, sysctl("vm.dirty_bytes", "268435456", plan.Enforce))
 	const ratio = "/proc/sys/vm/dirty_ratio"
 	if !r.marked[ratio] {
@@ -326,7 +326,7 @@ func TestAWriteToANeighbourThatMovesANodeIsSeen(t *testing.T) {
 	}
 }
 
-func TestADeviceThatComesBackGetsItsSettingsAndNoBlameFalls(t *testing.T) {
+func TestReturningDeviceIsNotDrift(t *testing.T) {
 	const scheduler = "/sys/block/nvme0n1/queue/scheduler"
 	r := start(t, select_("block", "nvme*", "queue/scheduler", plan.TypeChoice, "kyber"))
 	for n := range 6 { // more often than a contest would allow
@@ -340,7 +340,7 @@ func TestADeviceThatComesBackGetsItsSettingsAndNoBlameFalls(t *testing.T) {
 	}
 }
 
-func TestAResumeIsNamedBeforeTheDevicesThatComeBackWithIt(t *testing.T) {
+func TestResumeIsReportedBeforeItsDevices(t *testing.T) {
 	r := start(t, sysctl("vm.swappiness", "10", plan.Enforce))
 	for n := range 9 {
 		r.keeper.HandleUevent(r.now, watch.Uevent{Action: "add", DevPath: fmt.Sprintf("/devices/virtual/vc/vcs%d", n), Subsystem: "vc"})
@@ -354,7 +354,7 @@ func TestAResumeIsNamedBeforeTheDevicesThatComeBackWithIt(t *testing.T) {
 	}
 }
 
-func TestANodeThatAppearsWithItsModuleIsSetAndMarked(t *testing.T) {
+func TestNodeOfALoadedModuleIsSetAndMarked(t *testing.T) {
 	const conntrack = "/proc/sys/net/netfilter/nf_conntrack_max"
 	r := start(t, sysctl("net.netfilter.nf_conntrack_max", "65536", plan.Once))
 	if r.marked[conntrack] {
@@ -380,7 +380,7 @@ func TestANodeThatAppearsWithItsModuleIsSetAndMarked(t *testing.T) {
 	r.says(conntrack, "1000") // once is once
 }
 
-func TestAStormOfUeventsCostsAFewLooks(t *testing.T) {
+func TestUeventStormIsCoalesced(t *testing.T) {
 	r := start(t, sysctl("vm.swappiness", "10", plan.Enforce))
 	looks := 0
 	r.dev.Quirk = nil
@@ -399,7 +399,7 @@ func TestAStormOfUeventsCostsAFewLooks(t *testing.T) {
 	}
 }
 
-func TestIrrelevantUeventsWakeNothing(t *testing.T) {
+func TestIrrelevantUeventsAreIgnored(t *testing.T) {
 	r := start(t, sysctl("vm.swappiness", "10", plan.Enforce))
 	r.after(2 * time.Second)
 	before := r.keeper.Next()
@@ -409,7 +409,7 @@ func TestIrrelevantUeventsWakeNothing(t *testing.T) {
 	}
 }
 
-func TestHeatIsRecognisedAndNotFought(t *testing.T) {
+func TestThermalCapIsNotRepaired(t *testing.T) {
 	const limit = "/sys/devices/system/cpu/cpufreq/policy0/scaling_max_freq"
 	r := start(t, select_("cpufreq", "policy0", "scaling_max_freq", plan.TypeInt, "1510400"))
 	r.says(limit, "1510400")
@@ -437,7 +437,7 @@ func TestHeatIsRecognisedAndNotFought(t *testing.T) {
 	r.says(limit, "1510400")
 }
 
-func TestABurstOfDriftsIsBoundedInHistoryAndWrites(t *testing.T) {
+func TestBurstOfDriftIsBounded(t *testing.T) {
 	var settings []plan.Setting
 	for _, name := range []string{"swappiness", "vfs_cache_pressure", "dirty_expire_centisecs", "page-cluster"} {
 		settings = append(settings, sysctl("vm."+name, "3", plan.Enforce))
@@ -468,7 +468,7 @@ func TestABurstOfDriftsIsBoundedInHistoryAndWrites(t *testing.T) {
 	}
 }
 
-func TestHistorySurvivesAKilledProcessAndNotABoot(t *testing.T) {
+func TestHistorySurvivesAKillButNotABoot(t *testing.T) {
 	s := sysctl("vm.swappiness", "10", plan.Enforce)
 	r := start(t, s)
 	r.changes(812, swappiness, "77")
@@ -485,7 +485,7 @@ func TestHistorySurvivesAKilledProcessAndNotABoot(t *testing.T) {
 	}
 }
 
-func TestADamagedHistoryIsNoReasonNotToWatch(t *testing.T) {
+func TestDamagedHistoryIsReplaced(t *testing.T) {
 	s := sysctl("vm.swappiness", "10", plan.Enforce)
 	r := start(t, s)
 	if err := r.dev.WriteState(watch.File, []byte(`{"boot":`)); err != nil {
@@ -496,7 +496,7 @@ func TestADamagedHistoryIsNoReasonNotToWatch(t *testing.T) {
 	again.says(swappiness, "10")
 }
 
-func TestARefusedRepairIsSaidOnceAndNotRepeatedByTheSweep(t *testing.T) {
+func TestRefusedRepairIsReportedOnce(t *testing.T) {
 	r := start(t, sysctl("vm.swappiness", "10", plan.Enforce), sysctl("vm.vfs_cache_pressure", "50", plan.Enforce))
 	r.dev.WriteFault[swappiness] = unix.EPERM
 	r.changes(1, swappiness, "77")
@@ -511,7 +511,7 @@ func TestARefusedRepairIsSaidOnceAndNotRepeatedByTheSweep(t *testing.T) {
 }
 
 // A lease lays its settings over the plan's, and both come back.
-func TestALeaseIsKeptAndThenUndone(t *testing.T) {
+func TestLeaseIsAppliedAndUndone(t *testing.T) {
 	const policy = "/sys/devices/system/cpu/cpufreq/policy0/"
 	r := start(t, select_("cpufreq", "policy0", "scaling_governor", plan.TypeString, "schedutil"))
 	before, err := r.dev.Read(policy + "scaling_min_freq")
@@ -539,7 +539,7 @@ func TestALeaseIsKeptAndThenUndone(t *testing.T) {
 
 // Whatever instant the process dies at while a lease is in force, the next one
 // undoes the lease, and rollback everything.
-func TestALeaseIsUndoneAfterAKillAtAnyStep(t *testing.T) {
+func TestLeaseIsUndoneAfterKillAtAnyStep(t *testing.T) {
 	const policy = "/sys/devices/system/cpu/cpufreq/policy0/"
 	p := &plan.Plan{Layer: "vision", Target: "line-camera", Settings: []plan.Setting{
 		select_("cpufreq", "policy0", "scaling_governor", plan.TypeString, "conservative"),

@@ -31,7 +31,7 @@ func link(typ uint16, index, flags uint32, name string) []byte {
 	return message(typ, info, attr(unix.IFLA_IFNAME, []byte(name+"\x00")))
 }
 
-func TestLinksThatComeAreRenamedOrGoUpAreSaid(t *testing.T) {
+func TestLinkEvents(t *testing.T) {
 	n := &netlink{links: map[int32]netLink{}}
 	for _, c := range []struct {
 		in   []byte
@@ -59,7 +59,7 @@ func notification(name string) []byte {
 	return message(family, []byte{16, 1, 0, 0}, attr(ethtoolHeader|unix.NLA_F_NESTED, attr(1, []byte{2, 0, 0, 0}), attr(ethtoolDevName, []byte(name+"\x00"))))
 }
 
-func TestADriversNotificationNamesItsInterface(t *testing.T) {
+func TestEthtoolNotificationHasItsInterface(t *testing.T) {
 	if got := parseEthtool(notification("eth0"), family); !slices.Equal(got, []string{"eth0"}) {
 		t.Errorf("%q", got)
 	}
@@ -79,7 +79,7 @@ func answerOfFamily() []byte {
 }
 
 // This kernel's own answers are read, too.
-func TestTheKernelIsAskedForItsGroups(t *testing.T) {
+func TestNetlinkGroupIDs(t *testing.T) {
 	if f, g := parseFamily(answerOfFamily()); f != family || g != 4 {
 		t.Errorf("%d %d", f, g)
 	}

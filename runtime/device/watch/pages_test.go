@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestOnlyUnchangedPagesOfTheProgramAreGivenBack(t *testing.T) {
+func TestOnlyCleanPagesAreDropped(t *testing.T) {
 	const head = " 00000000 fd:00 42                          "
 	smaps := "00400000-00800000 r-xp" + head + "/usr/bin/yoctuned\nRss: 400 kB\nAnonymous:             0 kB\n" +
 		"00800000-00900000 r--p" + head + "/usr/bin/yoctuned\nAnonymous:             8 kB\n" + // relocations

@@ -145,7 +145,7 @@ func FuzzServer(f *testing.F) {
 }
 
 // Somebody who takes every connection, or never reads, keeps nobody else out.
-func TestAHostileUserKeepsOnlyHimselfOut(t *testing.T) {
+func TestHostileUserBlocksOnlyHimself(t *testing.T) {
 	d := serving(t)
 	var ends []int
 	for range perUser {
@@ -194,7 +194,7 @@ func TestAHostileUserKeepsOnlyHimselfOut(t *testing.T) {
 
 // A burst of events costs a watcher who does not read events, and he is told; one
 // who reads has them all, and nobody who has not asked is sent any.
-func TestWatchersAreSentEventsAndSlowOnesAreToldWhatTheyLost(t *testing.T) {
+func TestSlowWatchersLoseEvents(t *testing.T) {
 	d := serving(t)
 	slow, slowEnd := d.connected(t, mayRead)
 	quick, quickEnd := d.connected(t, mayRead)

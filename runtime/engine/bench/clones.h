@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * CLONES compiles a loop for AVX2 as well and picks at load time, as libraries do.
+ * CLONES also compiles a loop for AVX2 and selects a version at load time, as libraries do.
  */
 #ifndef YT_BENCH_CLONES_H
 #define YT_BENCH_CLONES_H

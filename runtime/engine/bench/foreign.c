@@ -33,7 +33,7 @@ int foreign_blas_open(foreign_blas *b)
 		const char *p = config();
 		size_t i;
 
-		/* "OpenBLAS 0.3.21 ... Haswell MAX_THREADS=64": the first two words. */
+		/* From "OpenBLAS 0.3.21 ... Haswell MAX_THREADS=64" keep the first two words. */
 		for (i = 0; i + 1 < sizeof b->version && p[i] != '\0' && !(p[i] == ' ' && ++words == 2); i++)
 			b->version[i] = p[i];
 	} else {
@@ -59,8 +59,8 @@ size_t foreign_isamax(const foreign_blas *b, const float *x, int n)
 	return b->isamax(n, x, 1);
 }
 
-/* The newest of several versions of a library, of which the functions used here have
- * not changed. */
+/* Opens the newest installed version of a library whose functions used here are the same in
+ * all versions. */
 static void *newest(const char *name, int from, int to)
 {
 	char file[64];

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The core rounds after each operation, so as to be the same everywhere; what the
- * machine could do does not. */
+/* The core rounds after each operation, to give the same results on every machine. The
+ * reference uses whatever the machine does fastest. */
 #if defined(__GNUC__) && !defined(__clang__)
 #define FUSED __attribute__((optimize("fp-contract=fast")))
 #else
@@ -137,8 +137,8 @@ float ref_max(const float *x, size_t n)
 	return s;
 }
 
-/* Independent chains of multiply and add, more than the pipeline is deep: what the
- * vector units do at most. 2 * 64 operations a round. */
+/* Independent multiply-add chains, more than the pipeline depth: the peak rate of the vector
+ * units. 2 * 64 operations per round. */
 CLONES FUSED
 float ref_flops(uint64_t rounds)
 {
@@ -287,7 +287,7 @@ static int better(const void *a, const void *b)
 	return p > q ? -1 : p < q;
 }
 
-/* boxes: score and four edges each; rank: room for as many. */
+/* boxes: score and four edges each; rank: scratch of the same number. */
 int ref_nms(const float *boxes, int n, float iou, float *rank)
 {
 	int i, j, kept = 0;

@@ -34,7 +34,7 @@ func stream(t testing.TB, d *core.Device) *core.Stream {
 	return s
 }
 
-func TestAListRunsInOrderAndMayRunAgain(t *testing.T) {
+func TestListRunsInOrderAndRepeatedly(t *testing.T) {
 	d := openCPU(t)
 	s := stream(t, d)
 	a, b := alloc(t, d, 64, core.MemHost), alloc(t, d, 64, core.MemPinned)
@@ -78,7 +78,7 @@ func events(d *core.Device) (a, b *core.Event, err error) {
 	return a, b, errors.Join(err1, err2)
 }
 
-func TestAListWithOneMistakeRunsNothing(t *testing.T) {
+func TestInvalidListRunsNothing(t *testing.T) {
 	d, other := openCPU(t), openCPU(t)
 	s := stream(t, d)
 	b, c := alloc(t, d, 64, core.MemAuto), alloc(t, d, 64, core.MemAuto)
@@ -142,7 +142,7 @@ func TestAListWithOneMistakeRunsNothing(t *testing.T) {
 }
 
 // A frame that lives in device memory makes the same tensor as one in Go memory.
-func TestPreprocessInAList(t *testing.T) {
+func TestListWithPreprocess(t *testing.T) {
 	d := openCPU(t)
 	p := frame1080()
 	if err := d.Preprocess(context.Background(), p); err != nil {
@@ -168,7 +168,7 @@ func TestPreprocessInAList(t *testing.T) {
 	}
 }
 
-func TestAllocationsFailAsValues(t *testing.T) {
+func TestAllocationErrors(t *testing.T) {
 	d := openCPU(t)
 	if _, err := d.Alloc(1<<60, core.MemHost); !errors.Is(err, core.ErrOOM) {
 		t.Errorf("an exbibyte: %v", err)
@@ -187,7 +187,7 @@ func TestAllocationsFailAsValues(t *testing.T) {
 	}
 }
 
-func TestEverythingIsReleasedOnceAndCloseTakesTheRest(t *testing.T) {
+func TestCloseReleasesTheRemainingObjects(t *testing.T) {
 	d, err := core.Open(core.Options{Backend: core.CPU})
 	if err != nil {
 		t.Fatal(err)
@@ -222,7 +222,7 @@ func TestEverythingIsReleasedOnceAndCloseTakesTheRest(t *testing.T) {
 	}
 }
 
-func TestTheCPUDescribesItself(t *testing.T) {
+func TestCPUDeviceInfo(t *testing.T) {
 	d := openCPU(t)
 	info, err := d.Info()
 	if err != nil {
@@ -239,7 +239,7 @@ func TestTheCPUDescribesItself(t *testing.T) {
 	}
 }
 
-func TestOpenSaysWhyThereIsNoCUDA(t *testing.T) {
+func TestOpenWithoutCUDAReportsTheReason(t *testing.T) {
 	dir := t.TempDir()
 	text := filepath.Join(dir, "text.so")
 	if err := os.WriteFile(text, []byte("not a library\n"), 0o644); err != nil {
@@ -295,7 +295,7 @@ func TestOpenSaysWhyThereIsNoCUDA(t *testing.T) {
 
 // A library that loads is used, and a fault that will not go away is told from
 // one that will.
-func TestALoadedBackendIsUsedAndItsStickyFaultKept(t *testing.T) {
+func TestStickyFaultOfALoadedBackend(t *testing.T) {
 	lib := build(t, "faulty", fakeBackend+`
 		static yt_status dead(yt_error *e) {
 			e->code = YT_E_KERNEL_FAULT; e->sticky = 1; e->native = 700;
@@ -360,7 +360,7 @@ func build(t *testing.T, name, code string) string {
 	return lib
 }
 
-func TestSubmittingAListAllocatesNothing(t *testing.T) {
+func TestSubmitDoesNotAllocate(t *testing.T) {
 	d := openCPU(t)
 	l := stream(t, d).List().Memset(alloc(t, d, 64, core.MemHost).At(0, 1), 1)
 	if n := testing.AllocsPerRun(100, func() {

@@ -11,7 +11,7 @@ import (
 	"github.com/yoctune/yoctune/runtime/engine/core"
 )
 
-func TestVirtualDevicesAreCountedAndOpened(t *testing.T) {
+func TestVirtualDevices(t *testing.T) {
 	if n, err := core.Count(core.Options{Backend: core.CPU}); n != 1 || err != nil {
 		t.Errorf("%d devices, %v", n, err)
 	}
@@ -35,7 +35,7 @@ func TestVirtualDevicesAreCountedAndOpened(t *testing.T) {
 	}
 }
 
-func TestAPeerThatDeliversRubbishIsNotUsedDirectly(t *testing.T) {
+func TestCorruptPeerAccessIsNotUsed(t *testing.T) {
 	for _, tc := range []struct {
 		faults string
 		direct bool
@@ -71,7 +71,7 @@ func TestAPeerThatDeliversRubbishIsNotUsedDirectly(t *testing.T) {
 
 // A device that takes three times as long gets a quarter of the work; when the
 // other is lost it gets all.
-func TestWorkIsSharedByMeasuredRateAndALostDeviceGetsNone(t *testing.T) {
+func TestBalanceByRateSkipsLostDevices(t *testing.T) {
 	b, err := core.NewBalancer(core.BalanceThroughput, 2)
 	if err != nil {
 		t.Fatal(err)
@@ -157,7 +157,7 @@ func TestManualAndLatencyBalance(t *testing.T) {
 }
 
 // The same on devices: one of them is slowed down and later lost.
-func TestTwoVirtualDevicesShareRealWork(t *testing.T) {
+func TestBalanceOfTwoVirtualDevices(t *testing.T) {
 	devices := []*core.Device{openWith(t, core.Options{Devices: 2}), openWith(t, core.Options{Devices: 2, Index: 1, Faults: "slow:x50"})}
 	b, err := core.NewBalancer(core.BalanceThroughput, 2)
 	if err != nil {
@@ -203,7 +203,7 @@ func TestTwoVirtualDevicesShareRealWork(t *testing.T) {
 	}
 }
 
-func TestOperationsThatAreNotThereAreRefused(t *testing.T) {
+func TestUnsupportedOperationsAreRefused(t *testing.T) {
 	d := openCPU(t)
 	s, b := stream(t, d), alloc(t, d, 4096, core.MemAuto)
 	for name, l := range map[string]*core.List{
@@ -223,7 +223,7 @@ func TestOperationsThatAreNotThereAreRefused(t *testing.T) {
 	}
 }
 
-func TestADeviceThatWasSlowOnceIsAskedAgain(t *testing.T) {
+func TestBalanceRetriesASlowDevice(t *testing.T) {
 	b, err := core.NewBalancer(core.BalanceThroughput, 2)
 	if err != nil {
 		t.Fatal(err)

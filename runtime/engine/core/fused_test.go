@@ -260,7 +260,7 @@ func TestChainsMatchAFloat64Reference(t *testing.T) {
 }
 
 // A list of expressions in one chain gives the bits that one chain each would.
-func TestAChainEqualsItsExpressionsOneByOne(t *testing.T) {
+func TestChainEqualsItsSeparateExpressions(t *testing.T) {
 	d := openCPU(t)
 	s, err := d.NewStream(0)
 	if err != nil {
@@ -290,7 +290,7 @@ func TestAChainEqualsItsExpressionsOneByOne(t *testing.T) {
 
 // The source that a GPU's compiler is given, compiled for this machine and run thread by
 // thread, gives the CPU backend's bits: for every type, aligned or not, in any tail.
-func TestTheSourceForAGPUGivesTheSameBits(t *testing.T) {
+func TestGeneratedCUDASourceIsBitIdentical(t *testing.T) {
 	d := openCPU(t)
 	s, err := d.NewStream(0)
 	if err != nil {
@@ -449,7 +449,7 @@ func TestNVRTCCompilesChains(t *testing.T) {
 	}
 }
 
-func TestWithoutNVRTCChainsSayWhatToInstall(t *testing.T) {
+func TestChainsWithoutNVRTCNameThePackage(t *testing.T) {
 	chain, err := fuse.Parse(fuse.F32, fuse.F32, "x * 2")
 	if err != nil {
 		t.Fatal(err)
@@ -459,7 +459,7 @@ func TestWithoutNVRTCChainsSayWhatToInstall(t *testing.T) {
 	}
 }
 
-func TestAChainIsCheckedBeforeItRunsAndKeptWhileInUse(t *testing.T) {
+func TestChainIsValidatedAndKeptWhileInUse(t *testing.T) {
 	d := openCPU(t)
 	s, err := d.NewStream(0)
 	if err != nil {

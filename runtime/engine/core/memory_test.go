@@ -16,7 +16,7 @@ import (
 
 // Whatever is allocated and released in whatever order: buffers never overlap, the
 // numbers add up, and when all is released every slab is one piece.
-func TestAPoolFromWhichAllWasReleasedIsOnePiece(t *testing.T) {
+func TestEmptyPoolIsOneBlock(t *testing.T) {
 	d := openCPU(t)
 	rapid.Check(t, func(t *rapid.T) {
 		const slab = 1 << 16
@@ -94,7 +94,7 @@ func TestAPoolFromWhichAllWasReleasedIsOnePiece(t *testing.T) {
 	}
 }
 
-func TestAPoolKeepsItsLimitAndSaysWhatIsLeft(t *testing.T) {
+func TestPoolLimit(t *testing.T) {
 	d := openCPU(t)
 	p, err := d.NewPool(core.PoolOptions{Max: 1 << 20, Slab: 1 << 18})
 	if err != nil {
@@ -120,7 +120,7 @@ func TestAPoolKeepsItsLimitAndSaysWhatIsLeft(t *testing.T) {
 	}
 }
 
-func TestABufferFreedInAStreamsOrderIsGivenOutAfterItsWork(t *testing.T) {
+func TestBufferFreedInStreamOrderIsReusedAfterItsWork(t *testing.T) {
 	d := openWith(t, core.Options{Threads: 1, Faults: "launch:hang=2s@n=1"})
 	p, err := d.NewPool(core.PoolOptions{Slab: 4096, Max: 4096})
 	if err != nil {
@@ -157,7 +157,7 @@ func TestABufferFreedInAStreamsOrderIsGivenOutAfterItsWork(t *testing.T) {
 	}
 }
 
-func TestForeignPagesAreUsedInPlace(t *testing.T) {
+func TestRegisteredPagesAreUsedInPlace(t *testing.T) {
 	d := openCPU(t)
 	pages, err := unix.Mmap(-1, 0, 8192, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_ANON)
 	if err != nil {
@@ -202,7 +202,7 @@ func TestPageableCopiesAreCounted(t *testing.T) {
 	}
 }
 
-func TestMemoryIsCountedByPhase(t *testing.T) {
+func TestMemoryStatistics(t *testing.T) {
 	d := openCPU(t)
 	d.Phase("load")
 	model := alloc(t, d, 1000, core.MemDevice)
@@ -242,7 +242,7 @@ func TestMemoryIsCountedByPhase(t *testing.T) {
 	}
 }
 
-func TestEachChoiceOfMemoryIsExplained(t *testing.T) {
+func TestChoiceOfMemoryHasAReason(t *testing.T) {
 	orin := core.Attributes{Integrated: true, MapHost: true, Managed: true}
 	thor := core.Attributes{Integrated: true, MapHost: true, Managed: true, ConcurrentManaged: true, HostRegister: true}
 	h100 := core.Attributes{MapHost: true, Managed: true, ConcurrentManaged: true, HostRegister: true}
@@ -283,7 +283,7 @@ func TestEachChoiceOfMemoryIsExplained(t *testing.T) {
 	}
 }
 
-func TestAdviceThatDoesNothingSaysWhy(t *testing.T) {
+func TestIneffectiveAdviceHasAReason(t *testing.T) {
 	d := openCPU(t)
 	b := alloc(t, d, 64, core.MemManaged)
 	if why, err := d.Prefetch(b.All(), false, nil); err != nil || why != "host" {

@@ -42,7 +42,7 @@ func stale(t *testing.T, what string, err error, says string) {
 	}
 }
 
-func TestUseBeforeACopyIsAnErrorAndNotOldData(t *testing.T) {
+func TestStaleMirrorIsAnError(t *testing.T) {
 	ctx := context.Background()
 	d, s := mirrorDevice(t)
 	m, out := newMirror(t, d, 256), newMirror(t, d, 256)
@@ -106,7 +106,7 @@ func TestUseBeforeACopyIsAnErrorAndNotOldData(t *testing.T) {
 	stale(t, "upload of what is old", s.List().Upload(m).Submit(), "download it first")
 }
 
-func TestAListThatIsRefusedChangesNoSide(t *testing.T) {
+func TestRefusedListLeavesMirrorsUnchanged(t *testing.T) {
 	d, s := mirrorDevice(t)
 	m := newMirror(t, d, 64)
 	if _, err := m.Write(); err != nil {
@@ -121,7 +121,7 @@ func TestAListThatIsRefusedChangesNoSide(t *testing.T) {
 	}
 }
 
-func TestAnotherStreamWaitsForTheOneThatCopies(t *testing.T) {
+func TestOtherStreamsWaitForACopy(t *testing.T) {
 	ctx := context.Background()
 	d, s := mirrorDevice(t)
 	other, err := d.NewStream(0)
@@ -155,7 +155,7 @@ func TestAnotherStreamWaitsForTheOneThatCopies(t *testing.T) {
 	}
 }
 
-func TestAfterWorkThatFailedNothingIsTrusted(t *testing.T) {
+func TestFailedWorkInvalidatesMirrors(t *testing.T) {
 	d, s := mirrorDevice(t)
 	m := newMirror(t, d, 64)
 	if _, err := m.Write(); err != nil {
@@ -182,7 +182,7 @@ func TestAfterWorkThatFailedNothingIsTrusted(t *testing.T) {
 }
 
 // Whatever a program does, what Read returns is what was written last.
-func TestWhatIsReadIsWhatWasWrittenLast(t *testing.T) {
+func TestMirrorReadsTheLatestWrite(t *testing.T) {
 	ctx := context.Background()
 	d, s := mirrorDevice(t)
 	m := newMirror(t, d, 64)
@@ -229,7 +229,7 @@ func TestWhatIsReadIsWhatWasWrittenLast(t *testing.T) {
 	}
 }
 
-func TestAReleasedMirrorLeavesNothing(t *testing.T) {
+func TestMirrorReleasesItsMemory(t *testing.T) {
 	d, s := mirrorDevice(t)
 	m := newMirror(t, d, 64)
 	if err := m.Release(); err != nil {

@@ -13,7 +13,7 @@ import (
 // The mistakes of well-known CUDA examples that docs/core.md lists, as claims about
 // this core.
 
-func TestMistake1AMatrixMultiplyHasBoundsForEveryShape(t *testing.T) {
+func TestMistake1MatrixProductOfEveryShapeStaysInBounds(t *testing.T) {
 	d := openCPU(t)
 	s, b := stream(t, d), alloc(t, d, 1<<16, core.MemAuto)
 	a := core.GemmArgs{M: 7, N: 5, K: 3, Alpha: 1}
@@ -36,7 +36,7 @@ func TestMistake1AMatrixMultiplyHasBoundsForEveryShape(t *testing.T) {
 	}
 }
 
-func TestMistake2EveryChunkHasItsOwnEvents(t *testing.T) {
+func TestMistake2EachChunkHasItsOwnEvents(t *testing.T) {
 	d := openCPU(t)
 	s := queued(t, d, 0)
 	b := alloc(t, d, 1<<20, core.MemDevice)
@@ -59,7 +59,7 @@ func TestMistake2EveryChunkHasItsOwnEvents(t *testing.T) {
 	}
 }
 
-func TestMistake3AReductionIsOneValueForAnyLength(t *testing.T) {
+func TestMistake3ReductionOfAnyLengthIsOneValue(t *testing.T) {
 	d := openCPU(t)
 	for _, n := range []int{1, 31, 32, 33, 255, 257, 1000, 16385, 100003} {
 		x := make([]float32, n)
@@ -72,7 +72,7 @@ func TestMistake3AReductionIsOneValueForAnyLength(t *testing.T) {
 	}
 }
 
-func TestMistake4HintsAreGivenOnlyWhereTheDeviceTakesThem(t *testing.T) {
+func TestMistake4UnsupportedHintsAreNotGiven(t *testing.T) {
 	d := openCPU(t)
 	for m := core.MemDevice; m <= core.MemManaged; m++ {
 		b := alloc(t, d, 64, m)
@@ -87,7 +87,7 @@ func TestMistake4HintsAreGivenOnlyWhereTheDeviceTakesThem(t *testing.T) {
 	}
 }
 
-func TestMistake5OccupancyIsAskedAndNotGuessed(t *testing.T) {
+func TestMistake5OccupancyComesFromTheDriver(t *testing.T) {
 	d := openCPU(t)
 	// A CPU has no multiprocessors: no number is better than one from a formula.
 	if _, _, err := d.LoadModule([]byte(".version 7.4"), "", nil); !errors.Is(err, core.ErrNotSupported) {

@@ -41,7 +41,7 @@ const fakeCompiler = fakeBackend + `
 		out->module_load = load; out->module_image = image; out->module_unload = unload; out->kernel_get = get; return YT_OK; }
 `
 
-func TestAModuleIsCompiledOnceAndABadEntryAgain(t *testing.T) {
+func TestModuleCacheRebuildsBadEntries(t *testing.T) {
 	count := filepath.Join(t.TempDir(), "compiled")
 	lib := build(t, "compiler", fmt.Sprintf("#define COUNT %q\n", count)+fakeCompiler)
 	compiled := func() int {
@@ -85,14 +85,14 @@ func TestAModuleIsCompiledOnceAndABadEntryAgain(t *testing.T) {
 	load(true, 2)
 }
 
-func TestTheCPUHasNoModulesAndSaysSo(t *testing.T) {
+func TestCPUSupportsNoModules(t *testing.T) {
 	d := openCPU(t)
 	if _, _, err := d.LoadModule([]byte(".version 7.4"), "", nil); !errors.Is(err, core.ErrNotSupported) || !strings.Contains(fmt.Sprint(err), "need a GPU") {
 		t.Errorf("%v", err)
 	}
 }
 
-func TestLaunchConfigurationsAreCheckedAndTheMessageSaysWhatIsAllowed(t *testing.T) {
+func TestInvalidLaunchConfigurationsAreRefused(t *testing.T) {
 	d := openCPU(t)
 	for _, tc := range []struct {
 		k    core.KernelConfig
@@ -121,7 +121,7 @@ func TestLaunchConfigurationsAreCheckedAndTheMessageSaysWhatIsAllowed(t *testing
 }
 
 // The compiler cannot ask the core, which is C: it has the same table in Go.
-func TestTheCompilersLimitsOfKernelsAreTheCores(t *testing.T) {
+func TestKernelLimitsOfCompilerAndCoreMatch(t *testing.T) {
 	var want []occupancy.Limits
 	for _, l := range c.Kernels() {
 		if l.BlockMin != l.BlockMax && l.Tile == 0 {
@@ -134,7 +134,7 @@ func TestTheCompilersLimitsOfKernelsAreTheCores(t *testing.T) {
 	}
 }
 
-func TestADeviceIsOpenedWithThePlansLaunches(t *testing.T) {
+func TestOpenAppliesThePlansLaunchConfigurations(t *testing.T) {
 	d, err := core.Open(core.Options{Backend: core.CPU, Kernels: []core.KernelConfig{{Kernel: "preprocess", Block: 128}}})
 	if err != nil {
 		t.Fatal(err)
@@ -147,7 +147,7 @@ func TestADeviceIsOpenedWithThePlansLaunches(t *testing.T) {
 	}
 }
 
-func TestTheDigestOfTheKernelsIsOfWhatTheyWereMadeOf(t *testing.T) {
+func TestDigestOfKernelsCoversTheirSources(t *testing.T) {
 	d := openCPU(t)
 	cpu, err := d.Sources()
 	if err != nil || len(cpu) != 64 {

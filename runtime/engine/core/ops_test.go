@@ -195,7 +195,7 @@ func TestHalvesRoundToNearestEven(t *testing.T) {
 	}
 }
 
-func TestTensorsOfEveryTypeAndLayoutHoldTheSameColours(t *testing.T) {
+func TestTensorsOfEveryTypeAndLayout(t *testing.T) {
 	d := openCPU(t)
 	rapid.Check(t, func(t *rapid.T) {
 		p := genFrame(t)
@@ -241,7 +241,7 @@ type refBox struct {
 	score float64
 }
 
-func TestDecodeFindsWhatTheReferenceFinds(t *testing.T) {
+func TestDecodeMatchesTheReference(t *testing.T) {
 	b := newBench(t)
 	rapid.Check(t, func(t *rapid.T) {
 		a := core.DecodeArgs{
@@ -367,7 +367,7 @@ func overlap(a, b core.Box) float64 {
 	return inter / union
 }
 
-func TestNMSKeepsTheReferencesSet(t *testing.T) {
+func TestNMSMatchesTheReference(t *testing.T) {
 	b := newBench(t)
 	rapid.Check(t, func(t *rapid.T) {
 		in := genBoxes(t)
@@ -442,7 +442,7 @@ func TestSoftmaxMatchesTheFloat64Reference(t *testing.T) {
 	})
 }
 
-func TestTheLargestOfARow(t *testing.T) {
+func TestArgmaxAndTopK(t *testing.T) {
 	b := newBench(t)
 	type ranked struct {
 		Value float32
@@ -567,7 +567,7 @@ func TestEveryStepOfAMapMatchesItsFormula(t *testing.T) {
 }
 
 // One chain gives what its steps give one after another, also in place.
-func TestAChainEqualsItsSteps(t *testing.T) {
+func TestMapChainEqualsItsSteps(t *testing.T) {
 	b := newBench(t)
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 3000).Draw(t, "n")
@@ -831,7 +831,7 @@ func TestGemmIsLinear(t *testing.T) {
 	})
 }
 
-func TestROIsAreCropsOfTheFrame(t *testing.T) {
+func TestROIsEqualCropsOfTheFrame(t *testing.T) {
 	b := newBench(t)
 	rapid.Check(t, func(t *rapid.T) {
 		p := genFrame(t)
@@ -889,7 +889,7 @@ func TestROIsAreCropsOfTheFrame(t *testing.T) {
 	})
 }
 
-func TestDiffCountsWhatChanged(t *testing.T) {
+func TestDiffCountsChanges(t *testing.T) {
 	b := newBench(t)
 	rapid.Check(t, func(t *rapid.T) {
 		w, h := rapid.IntRange(1, 90).Draw(t, "w"), rapid.IntRange(1, 50).Draw(t, "h")
@@ -936,7 +936,7 @@ func TestDiffCountsWhatChanged(t *testing.T) {
 	})
 }
 
-func TestReductionsOfHalvesAreThoseOfTheirValues(t *testing.T) {
+func TestReductionsOfHalves(t *testing.T) {
 	b := newBench(t)
 	for _, n := range treeLengths {
 		if n > 200000 {

@@ -193,7 +193,7 @@ func TestPreprocessReadsOnlyTheCrop(t *testing.T) {
 	})
 }
 
-func TestAConstantFrameGivesAConstantTensorInAFlatBorder(t *testing.T) {
+func TestPreprocessOfAConstantFrame(t *testing.T) {
 	d := openCPU(t)
 	rapid.Check(t, func(t *rapid.T) {
 		p := genFrame(t)
@@ -278,7 +278,7 @@ func TestKnownColours(t *testing.T) {
 	}
 }
 
-func TestPreprocessGivesTheSameThroughStagingMemory(t *testing.T) {
+func TestPreprocessThroughStagingMemory(t *testing.T) {
 	direct := openCPU(t)
 	for _, shared := range []bool{true, false} {
 		staged := openCPU(t)
@@ -318,7 +318,7 @@ func frame1080() core.Preprocess {
 	}
 }
 
-func TestPreprocessRefusesWhatIsWrongAndSaysWhat(t *testing.T) {
+func TestPreprocessRefusesInvalidArguments(t *testing.T) {
 	d := openCPU(t)
 	for _, tc := range []struct {
 		name   string
@@ -372,7 +372,7 @@ func TestPreprocessRefusesWhatIsWrongAndSaysWhat(t *testing.T) {
 	}
 }
 
-func TestPreprocessObeysTheContext(t *testing.T) {
+func TestPreprocessEndsWithItsContext(t *testing.T) {
 	d := openCPU(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -413,7 +413,7 @@ func TestPreprocessFromManyGoroutines(t *testing.T) {
 	wg.Wait()
 }
 
-func TestTheFramePathDoesNotAllocate(t *testing.T) {
+func TestFramePathDoesNotAllocate(t *testing.T) {
 	d := openCPU(t)
 	p := frame1080()
 	ctx := context.Background()
@@ -426,7 +426,7 @@ func TestTheFramePathDoesNotAllocate(t *testing.T) {
 	}
 }
 
-func TestGeometryBringsBoxesBackToTheFrame(t *testing.T) {
+func TestGeometryMapsBoxesToTheFrame(t *testing.T) {
 	p := core.Preprocess{Width: 1920, Height: 1080, OutW: 640, OutH: 640, Fit: core.Letterbox}
 	g, err := p.Geometry()
 	if err != nil {
@@ -479,7 +479,7 @@ func BenchmarkPreprocess1080pTo640(b *testing.B) {
 
 // A batch of frames of several sizes and formats in one list gives each tensor the bits
 // that the frame alone gives.
-func TestABatchOfMixedFramesEqualsEachAlone(t *testing.T) {
+func TestBatchOfMixedFramesEqualsSingleFrames(t *testing.T) {
 	d := openCPU(t)
 	s, err := d.NewStream(0)
 	if err != nil {

@@ -28,7 +28,7 @@ func genValues(t *rapid.T) []float32 {
 	return x
 }
 
-func TestSumIsAsGoodAsPairwise(t *testing.T) {
+func TestSumIsAsAccurateAsPairwise(t *testing.T) {
 	d := openCPU(t)
 	rapid.Check(t, func(t *rapid.T) {
 		x := genValues(t)
@@ -138,7 +138,7 @@ func TestReduceOfNothingAndOfNaN(t *testing.T) {
 
 // However many threads the device has, and in whichever of them a list runs, a sum has
 // the same bits; an order that is free comes near.
-func TestAReductionDoesNotDependOnWhoComputesIt(t *testing.T) {
+func TestReductionDoesNotDependOnTheThread(t *testing.T) {
 	const n = 100_003
 	x := make([]float32, n)
 	for i := range x {

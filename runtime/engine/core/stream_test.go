@@ -62,7 +62,7 @@ func submit(t *testing.T, l *core.List) {
 
 // What one stream writes the other sees, because it waits for the event; whichever
 // thread is quicker.
-func TestAStreamWaitsForAnEventOfAnother(t *testing.T) {
+func TestStreamWaitsForAnEventOfAnother(t *testing.T) {
 	for _, threads := range []int{1, 2} {
 		d := openWith(t, core.Options{Threads: threads})
 		a, b, c := alloc(t, d, 4096, core.MemAuto), alloc(t, d, 4096, core.MemAuto), alloc(t, d, 4096, core.MemAuto)
@@ -84,7 +84,7 @@ func TestAStreamWaitsForAnEventOfAnother(t *testing.T) {
 	}
 }
 
-func TestTheMoreImportantStreamRunsFirst(t *testing.T) {
+func TestHigherPriorityStreamRunsFirst(t *testing.T) {
 	d := openWith(t, core.Options{Threads: 1, Faults: "launch:hang=2s@n=1"})
 	b := alloc(t, d, 64, core.MemAuto)
 	order := [3]*core.Event{event(t, d), event(t, d), event(t, d)}
@@ -113,7 +113,7 @@ func TestTheMoreImportantStreamRunsFirst(t *testing.T) {
 	}
 }
 
-func TestAWaitEndsAtItsDeadlineAndTheWorkGoesOn(t *testing.T) {
+func TestWaitTimesOutWhileTheWorkContinues(t *testing.T) {
 	d := openWith(t, core.Options{Faults: "launch:hang=2s@n=1"})
 	s, b := stream(t, d), alloc(t, d, 8, core.MemAuto)
 	e := event(t, d)
@@ -153,7 +153,7 @@ func TestAWaitEndsAtItsDeadlineAndTheWorkGoesOn(t *testing.T) {
 
 // A call on Go memory that gives up leaves the memory pinned for the work that still
 // writes it; the next call is not confused by it.
-func TestACallThatGivesUpLeavesNoTrap(t *testing.T) {
+func TestTimedOutCallLeavesTheStreamUsable(t *testing.T) {
 	d := openWith(t, core.Options{Faults: "launch:hang=2s@n=1@kernel=reduce"})
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Millisecond)
 	defer cancel()
@@ -168,7 +168,7 @@ func TestACallThatGivesUpLeavesNoTrap(t *testing.T) {
 	}
 }
 
-func TestAGraphDoesAgainWhatWasRecorded(t *testing.T) {
+func TestGraphRepeatsItsRecording(t *testing.T) {
 	for _, queue := range []bool{false, true} {
 		d := openCPU(t)
 		s, err := d.OpenStream(core.StreamOptions{Queued: queue, Name: "graph"})
@@ -221,7 +221,7 @@ func TestAGraphDoesAgainWhatWasRecorded(t *testing.T) {
 	}
 }
 
-func TestSignalIsSeenByWhoMapsTheMemory(t *testing.T) {
+func TestSignalIsVisibleInMappedMemory(t *testing.T) {
 	d := openCPU(t)
 	s, b := queued(t, d, 0), alloc(t, d, 64, core.MemMapped)
 	clear(b.Bytes())
@@ -235,7 +235,7 @@ func TestSignalIsSeenByWhoMapsTheMemory(t *testing.T) {
 	}
 }
 
-func TestAStreamHoldsSoManyListsAndNotMore(t *testing.T) {
+func TestStreamLimitsItsPendingLists(t *testing.T) {
 	d := openWith(t, core.Options{Threads: 1, Faults: "launch:hang=2s@n=1"})
 	s, b := queued(t, d, 0), alloc(t, d, 8, core.MemAuto)
 	var err error
@@ -287,7 +287,7 @@ func TestStreamsAndBuffersInManyGoroutines(t *testing.T) {
 }
 
 // However many there are: which a list uses is known exactly, not by a few bits.
-func TestWhatNoListUsesIsReleasedWhileOthersRun(t *testing.T) {
+func TestUnusedBuffersAreReleasedWhileListsRun(t *testing.T) {
 	d := openCPU(t)
 	used, err := d.Alloc(1<<20, core.MemAuto)
 	if err != nil {
@@ -365,7 +365,7 @@ func TestCloseWaitsForACallInProgressAndEndsLaterOnes(t *testing.T) {
 	}
 }
 
-func TestFaultsAsSpecified(t *testing.T) {
+func TestInjectedFaults(t *testing.T) {
 	ctx := context.Background()
 	work := func(t *testing.T, d *core.Device) error {
 		s, err := d.OpenStream(core.StreamOptions{Name: "infer"})
@@ -451,7 +451,7 @@ func TestACorruptCopyDiffersInOneBit(t *testing.T) {
 	}
 }
 
-func TestWrongFaultSpecificationsAreRefusedWithTheGrammar(t *testing.T) {
+func TestInvalidFaultsAreRefusedWithTheGrammar(t *testing.T) {
 	for _, spec := range []string{"alloc", "alloc:oom@", "alloc:oom,", ",", "launch:hang", "launch:hang=3s", "launch:hang=1", "launch:hang=-1s",
 		"alloc:oom@n=0", "alloc:oom@n=1.5", "alloc:oom@p=2", "slow:x0.5", "slow:x", "copy:corrupt@p=nan", "copy:corrupt@p=0x1",
 		"device:lost@t=5", "launch:fault@kernel=", "launch:fault@kernel=much-too-long-for-a-name", "launch:fault@bytes>1", "alloc:oom@n=inf",

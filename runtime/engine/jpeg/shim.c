@@ -73,11 +73,11 @@ int jpeg_size(jpeg_decoder *d, const unsigned char *data, size_t length, int *wi
 	return header(d, data, length, width, height, &sampling);
 }
 
-/* Averages the pixels of src that each pixel of dst covers; both dimensions of src
- * are one to four times those of dst, but for rounding, or half of them (4:1:1). */
+/* Averages the pixels of src that each pixel of dst covers. Both dimensions of src are one to
+ * four times those of dst, up to rounding, or half of them (4:1:1). */
 static void resample(unsigned char *dst, int dw, int dh, const unsigned char *src, int sw, int sh, int pitch)
 {
-	if (sw == dw && sh >= 2 * dh - 1) { /* 4:2:2, what cameras give: plain enough for vectors */
+	if (sw == dw && sh >= 2 * dh - 1) { /* 4:2:2, the usual format of cameras: simple enough to vectorise */
 		for (int y = 0; y < dh; y++, dst += dw) {
 			const unsigned char *a = src + (size_t)(2 * y) * pitch;
 			const unsigned char *b = 2 * y + 1 < sh ? a + pitch : a;
@@ -109,7 +109,7 @@ int jpeg_decode(jpeg_decoder *d, const unsigned char *data, size_t length, unsig
 		return JPEG_FAILED;
 	}
 	w = width, h = height;
-	/* The library writes whole MCUs' worth of luma, and chroma as it is sampled. */
+	/* The library writes whole MCUs of luma, and chroma at its own sampling. */
 	int mw = mcu_width[sampling] / 8, mh = mcu_height[sampling] / 8;
 	int lw = (w + mw - 1) / mw * mw, lh = (h + mh - 1) / mh * mh;
 	int sw = lw / mw, sh = lh / mh;
@@ -137,8 +137,8 @@ int jpeg_decode(jpeg_decoder *d, const unsigned char *data, size_t length, unsig
 		strides[1] = strides[2] = sw;
 	}
 	int failed = d->lib->planes(d->handle, data, length, planes, w, strides, h, 0);
-	/* Cameras put a byte too many before a marker now and then; anything else
-	 * means that part of the picture is not what it was. */
+	/* Some cameras insert an extra byte before a marker. Any other warning means that part
+	 * of the picture is damaged. */
 	if (failed && !strstr(d->lib->error(), "extraneous bytes before marker"))
 		return damaged(d, d->lib->error());
 	if (!direct_luma)

@@ -39,7 +39,7 @@ func model(op string, output onnx.Value, inputs ...onnx.Value) []byte {
 	return g.Encode()
 }
 
-func TestModelComputesIntoTensorsThatStay(t *testing.T) {
+func TestRunWritesIntoFixedTensors(t *testing.T) {
 	rt := open(t)
 	s, err := rt.NewSessionFromBytes(abs(), ort.Options{Threads: 1})
 	if err != nil {
@@ -81,7 +81,7 @@ func TestModelComputesIntoTensorsThatStay(t *testing.T) {
 	}
 }
 
-func TestWrongShapeNamesWhatIsExpected(t *testing.T) {
+func TestShapeErrorHasTheExpectedShape(t *testing.T) {
 	rt := open(t)
 	s, err := rt.NewSessionFromBytes(abs(), ort.Options{Threads: 1})
 	if err != nil {
@@ -101,7 +101,7 @@ func TestWrongShapeNamesWhatIsExpected(t *testing.T) {
 	}
 }
 
-func TestModelsThatCannotBeRun(t *testing.T) {
+func TestUnusableModelsAreRefused(t *testing.T) {
 	rt := open(t)
 	whole, err := os.ReadFile(filepath.Join(models.Dir(t), models.Recogniser))
 	if err != nil {
@@ -136,7 +136,7 @@ func TestModelsThatCannotBeRun(t *testing.T) {
 
 // The oldest and the current library refuse the same models, and the reason is in words:
 // weights are read from no other file, wherever that is.
-func TestModelsOfAnotherKindAreRefusedByEachLibrary(t *testing.T) {
+func TestUnsupportedModelsAreRefused(t *testing.T) {
 	libraries := []string{models.OldLibrary(t), models.Library(t)}
 	t.Chdir(t.TempDir())
 	if err := os.WriteFile("weights.bin", make([]byte, 12), 0o600); err != nil {
@@ -179,7 +179,7 @@ func TestModelsOfAnotherKindAreRefusedByEachLibrary(t *testing.T) {
 	}
 }
 
-func TestOnlyFloatTensorsAreFed(t *testing.T) {
+func TestOnlyFloatInputsAreSupported(t *testing.T) {
 	rt := open(t)
 	s, err := rt.NewSessionFromBytes(model("Abs", onnx.Tensor("y", onnx.Int32, 3), onnx.Tensor("x", onnx.Int32, 3)), ort.Options{Threads: 1})
 	if err != nil {
@@ -196,7 +196,7 @@ func TestOnlyFloatTensorsAreFed(t *testing.T) {
 	}
 }
 
-func TestTerminatedSessionRefusesToRun(t *testing.T) {
+func TestTerminatedSessionDoesNotRun(t *testing.T) {
 	rt := open(t)
 	s, err := rt.NewSessionFromBytes(abs(), ort.Options{Threads: 1})
 	if err != nil {
@@ -228,7 +228,7 @@ func TestHostileShapesAreRefused(t *testing.T) {
 	}
 }
 
-func TestLibrariesThatAreNone(t *testing.T) {
+func TestInvalidLibrariesAreRefused(t *testing.T) {
 	dir := t.TempDir()
 	text := filepath.Join(dir, "libonnxruntime.so.1.2.3")
 	if err := os.WriteFile(text, []byte("not a library"), 0o755); err != nil {
@@ -241,7 +241,7 @@ func TestLibrariesThatAreNone(t *testing.T) {
 	}
 }
 
-func TestLibraryIsFound(t *testing.T) {
+func TestFindLibrary(t *testing.T) {
 	t.Setenv(ort.EnvLibrary, "")
 	dir, empty := t.TempDir(), t.TempDir()
 	for _, name := range []string{"libonnxruntime.so.1.9.0", "libonnxruntime.so.1.22.2", "libonnxruntime.so.1.10.0", "libonnxruntime_providers_shared.so"} {

@@ -34,7 +34,7 @@ func halves() []byte {
 	return g.Encode()
 }
 
-func TestABindingReadsAndWritesMemoryThatStays(t *testing.T) {
+func TestBindingUsesFixedMemory(t *testing.T) {
 	both(t, func(t *testing.T, rt *ort.Runtime) {
 		tensor := func(shape ...int64) *ort.Tensor {
 			x, err := rt.NewTensor(shape)
@@ -90,7 +90,7 @@ func TestABindingReadsAndWritesMemoryThatStays(t *testing.T) {
 
 // The libraries of the tests list providers that they do not have: only trying
 // tells.
-func TestAProviderThatIsMissingIsPassedOverWithItsReason(t *testing.T) {
+func TestMissingProviderIsSkippedWithItsReason(t *testing.T) {
 	both(t, func(t *testing.T, rt *ort.Runtime) {
 		engine := func() (string, error) { return "", errors.New("no engine for this board") }
 		s, err := rt.NewSessionFromBytes(abs(), ort.Options{Threads: 1, Providers: []string{ort.TensorRT, ort.CUDA, ort.CPU}, Engine: engine})
@@ -112,7 +112,7 @@ func TestAProviderThatIsMissingIsPassedOverWithItsReason(t *testing.T) {
 	})
 }
 
-func TestATrainedModelIsTheSameWithAndWithoutArenaAndSpinning(t *testing.T) {
+func TestSessionOptionsDoNotChangeResults(t *testing.T) {
 	both(t, func(t *testing.T, rt *ort.Runtime) {
 		var want []float32
 		for _, o := range []ort.Options{{Threads: 1}, {Threads: 1, NoArena: true, Spinning: true}} {

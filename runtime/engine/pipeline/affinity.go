@@ -29,7 +29,8 @@ func parseCPUs(text string) (*unix.CPUSet, error) {
 	return &set, nil
 }
 
-// countCPUs is how many processors a list names, all of the process without one.
+// countCPUs returns the number of processors in a list, or all those of the process if the list
+// is empty.
 func countCPUs(list string) (int, error) {
 	if list == "" {
 		return runtime.NumCPU(), nil
@@ -41,8 +42,8 @@ func countCPUs(list string) (int, error) {
 	return set.Count(), nil
 }
 
-// Pin restricts every thread of this process, and so those it makes later, to
-// the processors of a kernel CPU list.
+// Pin restricts every thread of this process, and every thread it creates later, to the
+// processors of a kernel CPU list.
 func Pin(list string) error {
 	set, err := parseCPUs(list)
 	if err != nil {
@@ -56,10 +57,10 @@ func Pin(list string) error {
 	})
 }
 
-// eachThread does something to every thread of this process.
+// eachThread calls do for every thread of this process.
 func eachThread(do func(tid int) error) error {
-	// A thread that starts while the list is read inherits from one that has been seen
-	// already or is seen in the second pass.
+	// A thread that starts while the list is read inherits from a thread already seen, or is
+	// seen in the second pass.
 	for range 2 {
 		tasks, err := os.ReadDir("/proc/self/task")
 		if err != nil {
@@ -78,10 +79,10 @@ func eachThread(do func(tid int) error) error {
 	return nil
 }
 
-// Schedule gives every thread of this process, and so those it makes later, a policy of
-// the kernel's scheduler, or a nice level; what they have already is not set again, for
-// a unit that has it may not be allowed to. An empty policy is the system's, a nil nice
-// whatever it is.
+// Schedule gives every thread of this process, and every thread it creates later, a scheduling
+// policy or a nice level. A thread that already has the value is left alone, because a systemd
+// unit that sets it may lack the right to set it again. An empty policy is SCHED_OTHER; a nil
+// nice level leaves the level unchanged.
 func Schedule(policy string, priority int, nice *int) error {
 	if policy == "" && nice == nil {
 		return nil
@@ -89,7 +90,7 @@ func Schedule(policy string, priority int, nice *int) error {
 	policies := map[string]uint32{"": unix.SCHED_NORMAL, "other": unix.SCHED_NORMAL, "batch": unix.SCHED_BATCH, "idle": unix.SCHED_IDLE, "fifo": unix.SCHED_FIFO, "rr": unix.SCHED_RR}
 	want, ok := policies[policy]
 	if !ok {
-		return fmt.Errorf("%w: scheduling %q; it is one of other, batch, idle, fifo, rr", ErrPlan, policy)
+		return fmt.Errorf("%w: scheduling %q; use one of other, batch, idle, fifo, rr", ErrPlan, policy)
 	}
 	return eachThread(func(tid int) error {
 		attr, err := unix.SchedGetAttr(tid, 0)

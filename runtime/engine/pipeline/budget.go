@@ -25,40 +25,41 @@ import (
 	"github.com/yoctune/yoctune/schema/units"
 )
 
-// ErrBudget is wrapped by the error of a pipeline whose budget cannot be kept here.
+// ErrBudget is wrapped by the error of a pipeline whose budget this device cannot keep.
 var ErrBudget = errors.New("the budget cannot be kept")
 
-// EventBudget is the kind of events of what is kept free or held back.
+// EventBudget is the kind of events about reserved memory, reserved disk space and throttled
+// I/O.
 const EventBudget = "budget"
 
-// BudgetInfo is what a budget was held against. What is not known is nil.
+// BudgetInfo records what a budget was compared with. Unknown figures are nil.
 type BudgetInfo struct {
 	Memory    *int64 `json:"memory_bytes"`           // of the process, with everything loaded
-	Available *int64 `json:"least_available_bytes"`  // to other programs, the least that was seen
-	FreeDisk  *int64 `json:"least_free_disk_bytes"`  // where the sink writes, the least that was seen
-	Disk      string `json:"disk,omitempty"`         // block device of the sink's file; "": it has none
-	Link      string `json:"link,omitempty"`         // interface towards the other end
-	LinkRate  *int64 `json:"link_bytes_per_second"`  // that it was negotiated to
-	HeldBack  int64  `json:"held_back_ns,omitempty"` // that reading and writing waited for their bounds
+	Available *int64 `json:"least_available_bytes"`  // least memory available to other programs during the run
+	FreeDisk  *int64 `json:"least_free_disk_bytes"`  // least free space of the sink's file system during the run
+	Disk      string `json:"disk,omitempty"`         // block device of the sink's file; "" without one
+	Link      string `json:"link,omitempty"`         // network interface towards the remote end
+	LinkRate  *int64 `json:"link_bytes_per_second"`  // negotiated rate of that interface
+	HeldBack  int64  `json:"held_back_ns,omitempty"` // time that reads and writes waited for the rate limiters
 }
 
-// budgetGuard keeps a pipeline to its budget: it is asked before the first frame, and looks
-// after what is to stay free while frames are in work.
+// budgetGuard keeps a pipeline within its budget. It checks the budget before the first frame,
+// and watches the reserved memory and disk space while the pipeline runs.
 type budgetGuard struct {
 	budget plan.PipelineBudget
 	dev    rootfs.FS
-	room   func(dir string) (int64, error) // free bytes of a folder's file system
+	room   func(dir string) (int64, error) // free bytes of a directory's file system
 	say    func(Event)
-	dir    string // of the sink's file, "": it writes none
+	dir    string // directory of the sink's file, "" without one
 
-	memory, disk atomic.Value // strings: why there is too little, "" when there is enough
+	memory, disk atomic.Value // strings: reason for a shortage, "" while there is none
 	held         atomic.Int64 // ns
 
 	mu   sync.Mutex
 	info BudgetInfo
 }
 
-// newBudgetGuard is nil without a budget.
+// newBudgetGuard returns nil if the plan has no budget.
 func newBudgetGuard(o Options, say func(Event)) (*budgetGuard, error) {
 	if o.Plan.Budget == nil {
 		return nil, nil
@@ -82,7 +83,7 @@ func newBudgetGuard(o Options, say func(Event)) (*budgetGuard, error) {
 	return r, nil
 }
 
-// freeBytes is the room that a user without privileges has in a file system.
+// freeBytes returns the space available to unprivileged users of a file system.
 func freeBytes(dir string) (int64, error) {
 	var st unix.Statfs_t
 	if err := unix.Statfs(dir, &st); err != nil {
@@ -91,8 +92,8 @@ func freeBytes(dir string) (int64, error) {
 	return int64(min(st.Bavail, math.MaxInt64/uint64(st.Bsize)) * uint64(st.Bsize)), nil
 }
 
-// check holds the budget against a device on which everything is loaded, and refuses
-// what cannot be kept. What is not known is told to note.
+// check compares the budget with the device once everything is loaded. It returns an error for
+// limits that cannot be kept, and calls note for those that cannot be checked.
 func (r *budgetGuard) check(p plan.Pipeline, note func(error)) error {
 	if note == nil {
 		note = func(error) {}
@@ -125,7 +126,7 @@ func (r *budgetGuard) checkDisk(s plan.PipelineSink, note func(error)) error {
 	if s.Rotate == nil || r.budget.FreeDisk == 0 || r.info.FreeDisk == nil {
 		return nil
 	}
-	// The files grow to their bound and no further.
+	// The files grow to their limit and no further.
 	grow := s.Rotate.Size * int64(s.Rotate.Keep+1)
 	if names, err := filepath.Glob(filepath.Join(r.dir, filepath.Base(s.Path)) + "*"); err == nil {
 		for _, name := range names {
@@ -140,7 +141,7 @@ func (r *budgetGuard) checkDisk(s plan.PipelineSink, note func(error)) error {
 	return nil
 }
 
-// blockDevice is the name of the disk or partition that a folder is on, "" for none.
+// blockDevice returns the name of the disk or partition that holds a directory, or "".
 func blockDevice(dir string) string {
 	var st unix.Stat_t
 	if err := unix.Stat(dir, &st); err != nil {
@@ -153,7 +154,7 @@ func blockDevice(dir string) string {
 	return filepath.Base(link)
 }
 
-// checkLink holds the bounds of the network against what its link was negotiated to.
+// checkLink compares the network limits with the negotiated rate of the link.
 func (r *budgetGuard) checkLink(p plan.Pipeline, note func(error)) error {
 	for _, d := range []struct {
 		field string
@@ -190,7 +191,7 @@ func sinkHost(s plan.PipelineSink) string {
 	return ""
 }
 
-// sourceHost finds the address of a stream among the arguments of its receiver.
+// sourceHost finds the host of a stream among the arguments of its receiver.
 func sourceHost(s plan.PipelineSource) string {
 	for _, arg := range s.Exec {
 		if at := strings.Index(arg, "rtsp"); at >= 0 {
@@ -202,8 +203,8 @@ func sourceHost(s plan.PipelineSource) string {
 	return ""
 }
 
-// linkTo is the interface by which packets for a host leave. Nothing is sent, but for
-// the question of a name.
+// linkTo returns the interface that packets to a host leave by. It sends nothing except a name
+// lookup.
 func linkTo(host string) (string, error) {
 	c, err := (&net.Dialer{Timeout: time.Second}).Dial("udp", net.JoinHostPort(host, "9"))
 	if err != nil {
@@ -232,8 +233,8 @@ func linkTo(host string) (string, error) {
 	return "", fmt.Errorf("no interface has the address %s", own)
 }
 
-// linkRate is the speed of an interface in bytes a second; wireless and virtual ones
-// have none.
+// linkRate returns the speed of an interface in bytes per second. Wireless and virtual
+// interfaces have none.
 func linkRate(dev rootfs.FS, name string) (int64, bool) {
 	c, err := dev.Read("/sys/class/net/" + name + "/speed")
 	if err != nil {
@@ -243,7 +244,7 @@ func linkRate(dev rootfs.FS, name string) (int64, bool) {
 	return mbit * 125_000, err == nil && mbit > 0
 }
 
-// watch looks every second until the function it returns is called.
+// watch checks the budget every second until the returned function is called.
 func (r *budgetGuard) watch() (stop func()) {
 	if r == nil {
 		return func() {}
@@ -317,11 +318,10 @@ func (r *budgetGuard) usage() *BudgetInfo {
 	return &info
 }
 
-// rateLimiter is a bound of bytes a second: what was not used of one second may be used in
-// the next.
+// rateLimiter limits bytes per second. Unused bytes of one second may be used in the next.
 type rateLimiter struct {
 	rate  float64
-	held  *atomic.Int64 // ns of waiting are added here
+	held  *atomic.Int64 // ns of waiting, added here
 	ended chan struct{}
 	once  sync.Once
 
@@ -357,14 +357,14 @@ func (b *rateLimiter) wait(n int) {
 	b.held.Add(int64(time.Since(now)))
 }
 
-// release ends every wait.
+// release ends every wait and disables the limiter.
 func (b *rateLimiter) release() {
 	if b != nil {
 		b.once.Do(func() { close(b.ended) })
 	}
 }
 
-// boundedInput is a file that is read no faster than its bound.
+// boundedInput is a file whose reads are rate-limited.
 type boundedInput struct {
 	source.Input
 	b *rateLimiter
@@ -383,7 +383,7 @@ func (i boundedInput) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// SetReadDeadline ends the wait for a read as well.
+// SetReadDeadline also ends a wait for the limiter.
 func (i boundedInput) SetReadDeadline(t time.Time) error {
 	if !t.IsZero() && time.Until(t) <= 0 {
 		i.b.release()
@@ -391,8 +391,8 @@ func (i boundedInput) SetReadDeadline(t time.Time) error {
 	return i.Input.SetReadDeadline(t)
 }
 
-// boundedSink takes results no faster than its bound, and none that would take the room
-// which is to be kept free.
+// boundedSink limits the rate of results, and refuses results that would use the reserved disk
+// space.
 type boundedSink struct {
 	sink.Sink
 	r    *budgetGuard
@@ -400,7 +400,7 @@ type boundedSink struct {
 	line []byte
 }
 
-// limitSink keeps s within the budget.
+// limitSink wraps s in the limits of the budget.
 func (r *budgetGuard) limitSink(s sink.Sink, p plan.PipelineSink) sink.Sink {
 	if r == nil {
 		return s

@@ -22,24 +22,24 @@ import (
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
-// builder makes the steps of a pipeline from its plan, checking that each stage
-// takes what the one before gives. A level of the ladder is a pipeline of its
-// own, which shares with the one above whatever is the same.
+// builder makes the steps of a pipeline from its plan and checks that each stage accepts the
+// output of the stage before it. Each level of the ladder is a pipeline of its own that shares
+// identical stages with the level above.
 type builder struct {
 	o     Options
 	p     *Pipeline
 	rt    *ort.Runtime
 	dev   *core.Device
-	gpu   *gpu         // nil: no stage is on the GPU, or it is in this process
+	gpu   *gpu         // nil if no stage runs on the GPU, or if it is opened in this process
 	here  *core.Device // the GPU of this process, with isolation none
 	files modelFiles
 
 	levels   []level
 	now      int // the level being built
 	carries  registry.Data
-	shape    []int64                   // of the tensor the stages so far make
-	more     []int64                   // of a second one beside it, nil: there is none
-	at       decode.Picture            // how that tensor lies in the frame
+	shape    []int64                   // of the tensor that the stages built so far make
+	more     []int64                   // of a second tensor beside it, nil without one
+	at       decode.Picture            // where that tensor lies in the frame
 	sessions map[string][]*ort.Session // by stage and model; one for each instance
 	trackers map[string]work           // by stage
 }
@@ -50,13 +50,13 @@ type level struct {
 	fps    int
 	works  []work
 	shapes [][]int64      // what each stage makes
-	at     decode.Picture // how its tensors lie in the frame
-	same   []bool         // the stage is that of the level above
+	at     decode.Picture // where its tensors lie in the frame
+	same   []bool         // the stage is shared with the level above
 
-	fallbacks []work // what the CPU does for the GPU; nil: nothing
+	fallbacks []work // CPU fallbacks of GPU stages; nil: none
 }
 
-// work is what a stage does to a batch, on one of its instances.
+// work processes a batch in one instance of a stage.
 type work = func(ctx context.Context, instance int, f []*frame.Frame) error
 
 func (b *builder) stages() error {
@@ -114,7 +114,7 @@ func markSteps(o Options, steps []step) {
 	}
 }
 
-// step is stage k of every level, without its work.
+// step returns stage k of every level, without its work.
 func (b *builder) step(k int, s *plan.PipelineStage) (step, error) {
 	st := step{id: s.ID, instances: s.Instances, deadline: time.Duration(s.Deadline)}
 	if onGPU(s) && st.instances == 0 {
@@ -124,7 +124,7 @@ func (b *builder) step(k int, s *plan.PipelineStage) (step, error) {
 		return st, fmt.Errorf("%w: deadline of %v", ErrPlan, st.deadline)
 	}
 	if registry.Isolated(&b.o.Plan, s) {
-		// The GPU may not take longer; who does its work then has its own time.
+		// The GPU may not take longer. A fallback then has its own time.
 		if st.limit, st.deadline = st.deadline, 0; st.limit == 0 {
 			st.limit = gpuLimit
 		}
@@ -150,7 +150,7 @@ func checkBuckets(buckets []int) error {
 	return nil
 }
 
-// level builds the stages of one level that are not those of the level above.
+// level builds the stages of one level that differ from the level above.
 func (b *builder) level(n int) error {
 	l := &b.levels[n]
 	b.now, b.carries, b.shape, b.more = n, registry.Frames, nil, nil
@@ -164,7 +164,7 @@ func (b *builder) level(n int) error {
 		s := &l.stages[k]
 		if n > 0 {
 			above := &b.levels[n-1]
-			// What a stage makes also depends on what it is given.
+			// The output of a stage also depends on its input.
 			same = same && !registry.Changed(&above.stages[k], s)
 			if l.same[k] = same; same {
 				l.works[k], b.shape = above.works[k], above.shapes[k]
@@ -187,8 +187,8 @@ func (b *builder) level(n int) error {
 	return nil
 }
 
-// warm runs every stage of every level and instance, so that the first frame
-// finds everything in place, and measures the levels of a ladder.
+// warm runs every stage of every level and instance, so that the first frame needs no
+// initialisation, and measures the levels of a ladder.
 func (b *builder) warm() error {
 	f := &b.p.frames[0]
 	for n := range b.levels {
@@ -244,7 +244,7 @@ func (b *builder) warm() error {
 	return nil
 }
 
-// newUtilisation makes the controller of batch sizes, nil without a target.
+// newUtilisation returns the controller of batch sizes, or nil without a target.
 func newUtilisation(text string, steps []step) (*degrade.Utilisation, error) {
 	if text == "" {
 		return nil, nil
@@ -274,7 +274,7 @@ func (b *builder) allocate() error {
 	if s, ok := b.p.source.(source.SelfPaced); ok {
 		want := n
 		if b.gpu != nil {
-			want = math.MaxInt16 // no driver has so many: the worker sees only memory that it shares
+			want = math.MaxInt16 // No driver has this many buffers: frames must be in memory that the worker shares.
 		}
 		lends, err := s.Lend(want, registry.StageOf(b.o.Plan.Stages[0].Kind).Buffers)
 		if err != nil {
@@ -349,7 +349,7 @@ func (b *stageBuilder) onCancel(f func(instance int)) {
 	}
 }
 
-// core is the CPU's backend.
+// core returns the CPU backend.
 func (b *builder) core() (*core.Device, error) {
 	if b.dev == nil {
 		dev, err := core.Open(core.Options{Backend: core.CPU, Kernels: launches(&b.o.Plan)})

@@ -84,19 +84,19 @@ func TestPlansThatCannotRun(t *testing.T) {
 		{"unknown stage", func(p *plan.Pipeline) { p.Stages[1].Kind = "juggle" }, `kind "juggle"`},
 		{"settings of another kind", func(p *plan.Pipeline) { p.Stages[1].Post = nil }, "no settings of its kind"},
 		{"unknown source", func(p *plan.Pipeline) { p.Source.Kind = "rtsp" }, `kind "rtsp"`},
-		{"camera", func(p *plan.Pipeline) { p.Source.Kind = "v4l2" }, "no camera is named"},
+		{"camera", func(p *plan.Pipeline) { p.Source.Kind = "v4l2" }, "missing path of the camera"},
 		{"unknown format", func(p *plan.Pipeline) { p.Source.Format = "hevc" }, `format "hevc"`},
-		{"synthetic y4m", func(p *plan.Pipeline) { p.Source.Format = "y4m" }, "does not give y4m"},
+		{"synthetic y4m", func(p *plan.Pipeline) { p.Source.Format = "y4m" }, "does not support format y4m"},
 		{"no size", func(p *plan.Pipeline) { p.Source.Width = 0 }, "frames of 0x16"},
 		{"huge size", func(p *plan.Pipeline) { p.Source.Width = 1 << 20 }, "1 to 16384"},
-		{"no file", func(p *plan.Pipeline) { p.Source.Kind = "file" }, "no file is named"},
+		{"no file", func(p *plan.Pipeline) { p.Source.Kind = "file" }, "missing path of the file"},
 		{"live without a rate", func(p *plan.Pipeline) { p.Source.Live, p.Source.FPSNum = true, 0 }, "needs a frame rate"},
 		{"unknown policy", func(p *plan.Pipeline) { p.Queue.Policy = "pray" }, `"pray"`},
 		{"negative capacity", func(p *plan.Pipeline) { p.Queue.Capacity = -1 }, "capacity -1"},
-		{"huge capacity", func(p *plan.Pipeline) { p.Queue.Capacity = 1 << 40 }, "it is 1 to 1024"},
+		{"huge capacity", func(p *plan.Pipeline) { p.Queue.Capacity = 1 << 40 }, "must be 1 to 1024"},
 		{"more memory than there is", func(p *plan.Pipeline) {
 			p.Queue.Capacity, p.Source.Width, p.Source.Height = 1024, 16384, 16384
-		}, "more than 2048 MiB"},
+		}, "exceed the memory limit of 2048 MiB"},
 		{"unknown sink", func(p *plan.Pipeline) { p.Sink.Kind = "kafka" }, `kind "kafka"`},
 		{"unknown fit", pre(func(p *plan.Preprocess) { p.Fit = "squash" }), `fit squash`},
 		{"unknown color", pre(func(p *plan.Preprocess) { p.Color = "cmyk" }), `color cmyk`},
@@ -108,8 +108,8 @@ func TestPlansThatCannotRun(t *testing.T) {
 		{"two means", pre(func(p *plan.Preprocess) { p.Mean = []string{"0.5", "0.5"} }), "mean has 2 values"},
 		{"std of zero", pre(func(p *plan.Preprocess) { p.Std = []string{"1", "0", "1"} }), "not zero"},
 		{"std that is not a number", pre(func(p *plan.Preprocess) { p.Std = []string{"NaN"} }), `"NaN" is not a decimal`},
-		{"crop outside", pre(func(p *plan.Preprocess) { p.Crop = &plan.Crop{X: 30, Width: 4, Height: 4} }), "not inside the frame"},
-		{"crop that wraps", pre(func(p *plan.Preprocess) { p.Crop = &plan.Crop{X: 1 << 62, Width: 1 << 62, Height: 1} }), "not inside the frame"},
+		{"crop outside", pre(func(p *plan.Preprocess) { p.Crop = &plan.Crop{X: 30, Width: 4, Height: 4} }), "outside the frame"},
+		{"crop that wraps", pre(func(p *plan.Preprocess) { p.Crop = &plan.Crop{X: 1 << 62, Width: 1 << 62, Height: 1} }), "outside the frame"},
 		{"unknown post", func(p *plan.Pipeline) { p.Stages[1].Post.Kind = "yolo" }, `unknown decode "yolo"`},
 		{"threshold", func(p *plan.Pipeline) { p.Stages[1].Post.Threshold = "2" }, `threshold "2"`},
 		{"ctc without labels", func(p *plan.Pipeline) { p.Stages[1].Post.Kind = "ctc" }, "decodes ctc from the output of a model"},
@@ -160,7 +160,7 @@ func TestModelsThatAreNotThoseOfThePlan(t *testing.T) {
 		want error
 		says string
 	}{
-		{"damaged, with a sum", func(_ *plan.Pipeline, o *pipeline.Options) { o.Models = other }, pipeline.ErrModelFile, "the plan wants 06b3e6af"},
+		{"damaged, with a sum", func(_ *plan.Pipeline, o *pipeline.Options) { o.Models = other }, pipeline.ErrModelFile, "the plan has 06b3e6af"},
 		{"damaged, without", func(p *plan.Pipeline, o *pipeline.Options) {
 			o.Models, p.Stages[1].Model.SHA256 = other, ""
 		}, ort.ErrModel, "onnx runtime:"},
@@ -173,7 +173,7 @@ func TestModelsThatAreNotThoseOfThePlan(t *testing.T) {
 		{"labels of another model", func(p *plan.Pipeline, o *pipeline.Options) {
 			p.Stages[2].Post.Labels = filepath.Join(other, models.Characters)
 			o.Models, p.Stages[1].Model.Path = "", filepath.Join(dir, models.Recogniser)
-		}, pipeline.ErrPlan, "has 2 lines, the model's 6625 classes need 6624"},
+		}, pipeline.ErrPlan, "has 2 lines, but a model with 6625 classes needs 6624"},
 		{"no library", func(_ *plan.Pipeline, o *pipeline.Options) { o.Library = "/absent/libonnxruntime.so" }, ort.ErrNoLibrary, "/absent/libonnxruntime.so"},
 		{"a library of something else", func(_ *plan.Pipeline, o *pipeline.Options) {
 			o.Library = filepath.Join(dir, models.Characters)

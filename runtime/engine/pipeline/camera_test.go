@@ -174,7 +174,7 @@ func TestACameraThatIsUnpluggedIsOpenedAgainByItsSocket(t *testing.T) {
 		t.Errorf("%+v", sum.Frames)
 	}
 	said := whys(sum)
-	for _, s := range []string{"the camera is gone", "it is opened again", "is back after"} {
+	for _, s := range []string{"the camera is gone", "reopening it", "is back after"} {
 		if !strings.Contains(said, s) {
 			t.Errorf("no %q in %s", s, said)
 		}
@@ -235,7 +235,7 @@ func TestASignalOfAnotherSizeEndsTheRunWithTheReason(t *testing.T) {
 	cam.HDMI = &v4l2test.HDMI{Then: []v4l2test.Format{{Pixels: "GREY", Width: 128, Height: 64, Size: 128 * 64}}}
 	cam.Script = changesAt(10)
 	sum, _, err := runCamera(t, cam, cameraPlan("grey"), 30)
-	if !errors.Is(err, frame.ErrFormat) || !strings.Contains(err.Error(), "now gives frames of 128x64, not 64x32") || !strings.Contains(err.Error(), "has to be started again") {
+	if !errors.Is(err, frame.ErrFormat) || !strings.Contains(err.Error(), "now delivers frames of 128x64, not 64x32") || !strings.Contains(err.Error(), "restart it") {
 		t.Errorf("%v", err)
 	}
 	if sum.Frames.Done != 10 || sum.Ended != reasonError {
@@ -277,8 +277,8 @@ func TestDamagedAndLostFramesAreAccountedFor(t *testing.T) {
 // A stamp that cannot be is not believed: latency stays what a user would see.
 func TestStampsOfAClockThatWasSetAreNotUsed(t *testing.T) {
 	for fault, says := range map[v4l2test.Fault]string{
-		v4l2test.Future:  "ahead of time: latency counts from their arrival",
-		v4l2test.NoClock: "does not stamp frames with the monotonic clock: latency counts from their arrival",
+		v4l2test.Future:  "in the future: timestamps are ignored, and latency counts from the arrival of frames",
+		v4l2test.NoClock: "does not stamp frames with the monotonic clock: timestamps are ignored, and latency counts from the arrival of frames",
 	} {
 		cam := greyCamera()
 		cam.Script = func(_, n int) v4l2test.Fault {

@@ -187,7 +187,7 @@ func TestWhatACustomStageDoesWrongCostsItsFrames(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	said := whys(sum)
-	for _, s := range []string{"lost my way", "signal: aborted", "it is started again"} {
+	for _, s := range []string{"lost my way", "signal: aborted", "restarting it"} {
 		if !strings.Contains(said, s) {
 			t.Errorf("no %q in %s", s, said)
 		}
@@ -343,8 +343,8 @@ func TestCustomStagesThatCannotBe(t *testing.T) {
 		{"no entry", plan.Custom{Plugin: empty}, "no yoctune_stage_entry"},
 		{"it refuses", plan.Custom{Plugin: good, Options: "refuse"}, "no licence"},
 		{"no program", plan.Custom{Exec: []string{"/absent/program"}}, "no such file"},
-		{"a program that speaks otherwise", plan.Custom{Exec: []string{"sh", "-c", "echo hello, this is not the protocol; cat >/dev/null"}}, "which is for messages"},
-		{"a program that ends", plan.Custom{Exec: []string{"true"}}, "it ended: exit status 0"},
+		{"a program that speaks otherwise", plan.Custom{Exec: []string{"sh", "-c", "echo hello, this is not the protocol; cat >/dev/null"}}, "reserved for messages"},
+		{"a program that ends", plan.Custom{Exec: []string{"true"}}, "the program exited: exit status 0"},
 		{"an impossible tensor", plan.Custom{Plugin: good, Shape: []int64{1 << 30, 1 << 30}}, "tensor of shape"},
 		{"too many dimensions", plan.Custom{Plugin: good, Shape: []int64{1, 1, 1, 1, 1, 1, 1, 1, 1}}, "at most 8 dimensions"},
 	} {

@@ -17,7 +17,7 @@ import (
 	registry "github.com/yoctune/yoctune/schema/pipeline"
 )
 
-// Ids of the two ends, which no stage may have.
+// Ids of source and sink, which no stage may use.
 const (
 	idSource = registry.SourceID
 	idSink   = registry.SinkID
@@ -30,28 +30,28 @@ type engine struct {
 	steps  []step
 	sink   sink.Sink
 	frames []frame.Frame // see framesFor
-	spares int           // the last of them, which are never filled
+	spares int           // frames at the end of the pool that are never filled
 
 	capacity     int // of each queue
 	policy       policy
-	sinkCapacity int           // of the queue before the sink, 0: as the others
-	sinkPolicy   policy        // "": as the others
-	maxAge       int64         // ns since capture after which a frame is dropped, 0: never
-	credits      int           // frames that may be in work at once, 0: as many as there are
+	sinkCapacity int           // of the queue before the sink, 0: like the other queues
+	sinkPolicy   policy        // "": like the other queues
+	maxAge       int64         // ns since capture after which a frame is dropped, 0: no limit
+	credits      int           // frames in flight at once, 0: the whole pool
 	live         bool          // the source is paced by its rate
 	limit        uint64        // frames to read, 0: all
 	drain        time.Duration // time for frames in flight after a stop
-	abort        func()        // makes work in progress return, nil where nothing can
-	target       int64         // ns from capture to sink that the plan wants, 0: none
+	abort        func()        // interrupts work in progress, nil if nothing can
+	target       int64         // wanted latency from capture to sink in ns, 0: none
 	levels       []degrade.Level
 	ladder       *degrade.Controller  // nil: always level 0
-	use          *degrade.Utilisation // nil: batches are as full as they come
-	hot          func() string        // why the device wants less, nil: it never does
-	reserve      func() string        // why memory that is to be kept free is not, nil: it always is
+	use          *degrade.Utilisation // nil: batches take what is in the queue
+	hot          func() string        // reason why the device must do less, "" for none; nil: not checked
+	reserve      func() string        // reason why reserved memory is short, "" for none; nil: not checked
 	trace        *trace.Recorder      // nil: none
-	breach       func(now int64)      // called in the window that misses the target
-	tell         func(Event)          // told of each event as it happens; nil: nobody is
-	begun        func()               // called when everything is there, before the first frame; nil: nobody
+	breach       func(now int64)      // called when a window misses the target
+	tell         func(Event)          // called for each event; may be nil
+	begun        func()               // called when everything is ready, before the first frame; may be nil
 
 	clock    frame.Clock
 	hard     context.Context
@@ -61,17 +61,17 @@ type engine struct {
 	reasons  []reasons
 	shutdown dropReason
 	workers  []*instance
-	takers   []frameTaker // by step, then the sink, see direct; nil: frames are always handed over
-	pull     bool         // whoever reads a frame may go on with it
-	reading  *cost        // of a frame by the source
+	takers   []frameTaker // by step, then the sink, see continuesDirectly; nil: frames always go through queues
+	pull     bool         // the reader of a frame may process it further
+	reading  *cost        // of reading a frame from the source
 	cost     []*cost      // by step, then the sink
 	inflight atomic.Int64
 	copies   atomic.Uint64
-	filled   atomic.Uint64   // frames that the source copied
-	others   []atomic.Uint64 // frames that the CPU did for the GPU, by step
+	filled   atomic.Uint64   // frames copied by the source
+	others   []atomic.Uint64 // frames that the CPU processed instead of the GPU, by step
 	level    atomic.Int32
-	portion  atomic.Int32   // most frames at once that the utilisation wants, 0: no matter
-	busy     []atomic.Int64 // ns of work by step, since the utilisation was last looked at
+	portion  atomic.Int32   // largest batch allowed by the utilisation target, 0: no limit
+	busy     []atomic.Int64 // ns of work by step since the last utilisation check
 	waits    []durations    // by step, then the sink
 	services []durations
 	reads    durations
@@ -86,22 +86,22 @@ type engine struct {
 	last   int64 // end of the last frame done, ns
 }
 
-// dropReason is why a frame was dropped, with its number in the trace.
+// dropReason is the reason for dropping a frame, with its number in the trace.
 type dropReason struct {
 	text string
 	n    uint16
 }
 
-// reasons of one queue and the stage behind it.
+// reasons that belong to one queue and the stage behind it.
 type reasons struct{ full, old, late, device, memory, down, failed dropReason }
 
-// Reasons that are of no queue.
+// Reasons that belong to no queue.
 const (
-	reasonShutdown = "shutdown"       // a stop leaves no time for the frame
-	reasonLost     = "lost-by-source" // the driver had no room for it
-	reasonLevel    = "degraded:fps"   // the level has a lower rate
-	reasonSinkDown = "sink-degraded"  // results cannot be written for now
-	reasonReserve  = "keep-free"      // the memory that is to be kept free is not
+	reasonShutdown = "shutdown"       // a stop left no time for the frame
+	reasonLost     = "lost-by-source" // the driver had no free buffer for it
+	reasonLevel    = "degraded:fps"   // the current level has a lower rate
+	reasonSinkDown = "sink-degraded"  // results cannot be written at the moment
+	reasonReserve  = "keep-free"      // reserved memory is short
 )
 
 // framesFor is the number of frames in the pool, see [registry.PoolFrames].
@@ -113,12 +113,12 @@ func framesFor(steps []step, capacity, sinkCapacity int) int {
 	return registry.PoolFrames(all, capacity, sinkCapacity)
 }
 
-// grace is how long work gets to return after it was aborted.
+// grace is the time that work has to return after an abort.
 const grace = time.Second
 
-// run moves every frame of the source, or those until ctx ends. The summary is
-// complete either way; the error says what failed, not that ctx ended. With
-// stuck set a stage did not return, and its memory must stay.
+// run moves all frames of the source, or those until ctx ends. The summary is complete either
+// way; the error is set if frames failed, not because ctx ended. If stuck is set, a stage did
+// not return and its memory must not be freed.
 func (e *engine) run(ctx context.Context) (sum *Summary, stuck bool, err error) {
 	if e.clock, err = frame.NewClock(); err != nil {
 		return nil, false, err
@@ -128,9 +128,8 @@ func (e *engine) run(ctx context.Context) (sum *Summary, stuck bool, err error) 
 		e.begun()
 	}
 
-	// Two stops: the soft one ends the source, and what is in flight drains by
-	// itself as each goroutine closes the queue behind it. The hard one ends
-	// everything.
+	// There are two stops. The soft one ends the source; frames in flight drain as each
+	// goroutine closes the queue behind it. The hard one ends everything.
 	soft, stop := context.WithCancel(ctx)
 	defer stop()
 	hard, kill := context.WithCancel(context.WithoutCancel(ctx))
@@ -169,7 +168,7 @@ func (e *engine) run(ctx context.Context) (sum *Summary, stuck bool, err error) 
 	return sum, stuck, err
 }
 
-// prepare makes everything that a run needs, so that frames need no more.
+// prepare allocates everything that a run needs, so that frames allocate nothing.
 func (e *engine) prepare() {
 	n := len(e.steps) + 1
 	e.ledger = newLedger()
@@ -206,7 +205,7 @@ func (e *engine) prepare() {
 	}
 }
 
-// id names step k, or the sink after the last of them.
+// id returns the name of step k, or of the sink after the last step.
 func (e *engine) id(k int) string {
 	if k < len(e.steps) {
 		return e.steps[k].id
@@ -230,7 +229,8 @@ func wait(c <-chan struct{}, d time.Duration) bool {
 	}
 }
 
-// startStep starts the workers of step k, and what puts their frames in order.
+// startStep starts the workers of step k and the goroutine that restores the order of their
+// frames.
 func (e *engine) startStep(wg *sync.WaitGroup, hard context.Context, k int) {
 	s := &e.steps[k]
 	var o *order
@@ -260,8 +260,8 @@ func (e *engine) startStep(wg *sync.WaitGroup, hard context.Context, k int) {
 	}
 }
 
-// watch drops frames that grew too old while they wait, and settles those whose
-// stage is past its deadline, whatever the workers do meanwhile.
+// watch drops frames that grow too old in a queue, and settles frames that a stage holds past
+// its deadline, even if its workers hang.
 func (e *engine) watch(finished <-chan struct{}, hard context.Context, stop func()) {
 	period := e.watchPeriod()
 	if period == 0 {
@@ -335,8 +335,8 @@ type windowControl struct {
 	depth  []*trace.Counter // by queue
 }
 
-// control looks at each window of the run: it moves along the ladder, and keeps
-// the trace of a window that missed the target.
+// control evaluates each window of the run: it moves along the ladder, and keeps the trace of a
+// window that missed the target.
 func (e *engine) control(finished <-chan struct{}, hard context.Context) {
 	if e.ladder == nil && e.use == nil && (e.breach == nil || e.target == 0) {
 		return
@@ -399,8 +399,8 @@ func (c *windowControl) moveLevel(now int64, in degrade.Input) {
 	e.event(Event{At: now, Kind: EventLevel, From: int(was), To: d.Level, Why: d.Why})
 }
 
-// adjustBatches sets how many frames are taken at once by how busy the busiest stage was. It
-// rests while the ladder is in use: two loops on one pipeline swing.
+// adjustBatches sets the batch size by the utilisation of the busiest stage. It does nothing
+// while the ladder is in use, because two control loops on one pipeline oscillate.
 func (e *engine) adjustBatches(now int64, window time.Duration) {
 	most, which := 0.0, 0
 	for k := range e.steps {
@@ -416,7 +416,7 @@ func (e *engine) adjustBatches(now int64, window time.Duration) {
 	}
 }
 
-// recordTime records the time that frame f waited for stage k and spent in it.
+// recordTime records how long frame f waited for stage k and how long the stage took.
 func (e *engine) recordTime(f *frame.Frame, k int, began, end int64) {
 	f.Spent[k] = frame.Span{Queue: began - f.Entered, Service: end - began}
 	f.Entered = end
@@ -424,7 +424,7 @@ func (e *engine) recordTime(f *frame.Frame, k int, began, end int64) {
 	e.services[k].add(f.Spent[k].Service)
 }
 
-// drop settles frame i as dropped, and gives it back.
+// drop settles frame i as dropped and returns it to the pool.
 func (e *engine) drop(i int, why dropReason) {
 	e.recordFate(&e.frames[i], trace.Dropped, why.n)
 	e.ledger.dropped(why.text)
@@ -436,7 +436,7 @@ func (e *engine) recordFate(f *frame.Frame, fate trace.Fate, reason uint16) {
 	e.trace.Frame(f.ID, f.Capture, e.clock.Now(), fate, reason)
 }
 
-// release gives a settled frame back to the source.
+// release returns a settled frame to the source.
 func (e *engine) release(i int) {
 	if f := &e.frames[i]; f.Admitted {
 		f.Admitted = false
@@ -466,11 +466,11 @@ func (e *engine) fail(err error) {
 	e.errs = append(e.errs, err)
 }
 
-// keptEvents bounds the events of a summary: the first half of them are the first, the
-// others the latest.
+// keptEvents limits the events of a summary: the first half are the earliest, the second half
+// the latest.
 const keptEvents = 256
 
-// event records a change of how the pipeline works.
+// event records a change in how the pipeline works.
 func (e *engine) event(v Event) {
 	if v.At == 0 {
 		v.At = e.clock.Now()
@@ -487,7 +487,7 @@ func (e *engine) event(v Event) {
 	e.events = append(e.events, v)
 }
 
-// err is what made the run a failure, nil when every frame was done or dropped.
+// err returns the first failure of the run, or nil if every frame was done or dropped.
 func (e *engine) err(stuck bool) error {
 	e.mu.Lock()
 	errs := e.errs

@@ -14,12 +14,12 @@ import (
 // EngineJob is an engine that a pipeline can use.
 type EngineJob struct {
 	Stage string
-	Must  bool // the plan allows nothing else
+	Must  bool // the plan allows no other provider
 	tensorrt.Job
 }
 
-// EngineJobs lists the engines that TensorRT needs for a pipeline's models, those of
-// all levels, each once. Errors are as of [New].
+// EngineJobs lists the TensorRT engines that a pipeline's models need on all levels, each once.
+// Errors are those of [New].
 func EngineJobs(o Options) ([]EngineJob, error) {
 	files := modelFiles{dir: o.Dir, models: o.Models}
 	levels, err := planLevels(o.Plan)
@@ -82,11 +82,11 @@ func newEngineJob(host tensorrt.Host, files *modelFiles, stages []plan.PipelineS
 	}, nil
 }
 
-// engineShapes are those that stage k feeds its model, nil for a model that leaves
-// nothing open.
+// engineShapes returns the shapes that stage k feeds its model, or nil for a model without open
+// dimensions.
 func engineShapes(stages []plan.PipelineStage, k int, about *onnx.Model) (map[string]tensorrt.Range, error) {
 	if len(about.Inputs) != 1 {
-		return nil, fmt.Errorf("%w: %d inputs, one can be fed", ErrPlan, len(about.Inputs))
+		return nil, fmt.Errorf("%w: %d inputs; only one is supported", ErrPlan, len(about.Inputs))
 	}
 	in := about.Inputs[0]
 	if in.Ranked && !slices.ContainsFunc(in.Shape, onnx.Dim.Free) {
@@ -97,7 +97,7 @@ func engineShapes(stages []plan.PipelineStage, k int, about *onnx.Model) (map[st
 		one = registry.Gives(&stages[k-1]).Shape
 	}
 	if one == nil {
-		return nil, fmt.Errorf("%w: its input %s has free sizes, and the stage before it does not fix them: give the model fixed sizes", ErrPlan, in)
+		return nil, fmt.Errorf("%w: input %s has open dimensions that the stage before it does not set: export the model with fixed sizes", ErrPlan, in)
 	}
 	most := slices.Clone(one)
 	if b := stages[k].Model.Batch; b != nil && len(b.Buckets) > 0 {
@@ -106,7 +106,7 @@ func engineShapes(stages []plan.PipelineStage, k int, about *onnx.Model) (map[st
 	return map[string]tensorrt.Range{in.Name: {Min: one, Opt: most, Max: slices.Clone(most)}}, nil
 }
 
-// widen lets the shapes of one level take those of another.
+// widen extends the shapes of one level to cover those of another.
 func widen(into, other map[string]tensorrt.Range) {
 	for name, r := range into {
 		for i := range r.Min {
@@ -117,7 +117,8 @@ func widen(into, other map[string]tensorrt.Range) {
 	}
 }
 
-// findEngine finds the engine of a stage's model. The error says why there is none.
+// findEngine finds the engine of a stage's model. The error gives the reason if there is no
+// usable engine.
 func findEngine(o Options, s *plan.PipelineStage, path string) (string, error) {
 	if why := o.Host.Why(); why != "" {
 		return "", fmt.Errorf("%w: %s", tensorrt.ErrNone, why)

@@ -26,8 +26,7 @@ type feeder struct {
 	kept    int64      // capture of the last frame that was not left out, ns
 }
 
-// runSource fills free frames until there are no more, soft ends, or reading
-// fails.
+// runSource fills free frames until the source ends, soft ends, or reading fails.
 func (e *engine) runSource(soft, hard context.Context) {
 	defer e.queues[0].close()
 	defer context.AfterFunc(soft, e.source.Interrupt)()
@@ -181,7 +180,7 @@ func (e *engine) waitForReserve(soft context.Context) bool {
 	return true
 }
 
-// pacer releases a frame each period, as a camera does.
+// pacer releases one frame per period, as a camera does.
 type pacer struct {
 	period time.Duration
 	clock  frame.Clock
@@ -195,9 +194,8 @@ func newPacer(period time.Duration, c frame.Clock) *pacer {
 	return &pacer{period: period, clock: c, timer: t}
 }
 
-// wait returns the time the frame was due. A source that has fallen behind by a
-// whole period starts counting anew: a camera does not deliver late frames in a
-// burst.
+// wait returns the time at which the frame was due. A source that is late by a whole period
+// restarts the count, because a camera does not deliver late frames in a burst.
 func (p *pacer) wait(ctx context.Context) (due int64, ok bool) {
 	now := p.clock.Now()
 	if p.next == 0 || now-p.next > int64(p.period) {

@@ -18,16 +18,16 @@ import (
 // Bounds of the flight recorder: a pipeline that misses its objective for hours
 // leaves a few files, not thousands.
 const (
-	flightRest = time.Minute // between two files
+	flightRest = time.Minute // minimum time between two files
 	flightKeep = 8           // files; the oldest is overwritten
 )
 
-// flight writes what the recorder has when a window missed the objective.
+// flight writes the recorded events when a window misses the objective.
 type flight struct {
 	dir, name string
 	recorder  *trace.Recorder
 	tell      func(Event)
-	next      int64 // ns, before which nothing is written
+	next      int64 // ns; nothing is written earlier
 	n         int
 	busy      atomic.Bool
 	writing   sync.WaitGroup
@@ -37,7 +37,7 @@ func newFlight(dir, name string, r *trace.Recorder, tell func(Event)) *flight {
 	return &flight{dir: dir, name: pipelines.FileName(name), recorder: r, tell: tell}
 }
 
-// dump writes a file, beside the frames.
+// dump writes a file in the background.
 func (f *flight) dump(now int64) {
 	if now < f.next || !f.busy.CompareAndSwap(false, true) {
 		return
@@ -61,7 +61,7 @@ func (f *flight) close() error {
 	return nil
 }
 
-// CheckTrace finds out whether there can be a trace at path, before there is one.
+// CheckTrace checks before the run that a trace can be written to path.
 func CheckTrace(path string) error {
 	f, err := pendingTrace(path)
 	if err != nil {
@@ -70,7 +70,7 @@ func CheckTrace(path string) error {
 	return f.Cleanup()
 }
 
-// WriteTrace writes a recorder's events to a file, whole or not at all.
+// WriteTrace writes a recorder's events to a file atomically.
 func WriteTrace(path, name string, r *trace.Recorder) error {
 	f, err := pendingTrace(path)
 	if err != nil {
@@ -85,8 +85,8 @@ func WriteTrace(path, name string, r *trace.Recorder) error {
 	return nil
 }
 
-// pendingTrace refuses something else than a file, such as a device, which would be
-// replaced by one.
+// pendingTrace refuses paths other than regular files, such as devices, because the rename
+// would replace them.
 func pendingTrace(path string) (*renameio.PendingFile, error) {
 	if st, err := os.Stat(path); err == nil && !st.Mode().IsRegular() {
 		return nil, fmt.Errorf("write trace: %s is not a regular file", path)

@@ -22,36 +22,37 @@ const (
 	fallbackDrop  = registry.FallbackDrop
 )
 
-// gpuLimit is how long the GPU may take for one run of a stage without a deadline.
+// gpuLimit is the time limit of one run on the GPU for a stage without a deadline.
 const gpuLimit = 2 * time.Second
 
-// EventWorker is the kind of events of the process that works on the GPU.
+// EventWorker is the kind of events about the GPU worker process.
 const EventWorker = "worker"
 
-// What the GPU did not do, and the plan wants nobody else to do.
+// Reasons for dropping a frame that the GPU did not process and the plan allows nothing else
+// to.
 var (
-	errNoDevice = errors.New("the GPU is not to be had")
+	errNoDevice = errors.New("the GPU is unavailable")
 	errLate     = errors.New("the GPU did not answer in time")
 )
 
-// gpu is the GPUs of a pipeline, each with a worker process. All see the memory of the
+// gpu holds the GPUs of a pipeline, each with a worker process. All share the memory of the
 // first.
 type gpu struct {
 	clients []*worker.Client
-	numbers []int // of the GPUs in the plan; nil: it names none
+	numbers []int // of the GPUs in the plan; nil: not given
 	shares  []*gpuBalance
 	clock   frame.Clock
-	lanes   map[int]int // the first one of each stage
+	lanes   map[int]int // first lane of each stage
 	stages  []*gpuStage
-	models  []workerModel // by number in the worker
+	models  []workerModel // by their number in the worker
 }
 
 type workerModel struct{ stage, path string }
 
-// onGPU reports whether a stage's work is the GPU's.
+// onGPU reports whether a stage runs on the GPU.
 func onGPU(s *plan.PipelineStage) bool { return registry.OnGPU(s) }
 
-// openGPU prepares the process that works on the GPU, when a stage wants one.
+// openGPU prepares the worker processes if a stage runs on the GPU.
 func (b *builder) openGPU() error {
 	b.o.GPU.Kernels = launches(&b.o.Plan)
 	lanes, first := 0, map[int]int{}
@@ -111,8 +112,7 @@ func (b *builder) openGPU() error {
 	return nil
 }
 
-// noteWorkerEvent describes what happened to the worker of a GPU, and moves work to the GPUs
-// that can do it.
+// noteWorkerEvent reports an event of a GPU's worker and moves work to the GPUs that can do it.
 func (g *gpu) noteWorkerEvent(n int, e worker.Event) string {
 	for _, s := range g.shares {
 		switch e.Kind {
@@ -128,15 +128,16 @@ func (g *gpu) noteWorkerEvent(n int, e worker.Event) string {
 	return fmt.Sprintf("GPU %d: %s", g.numbers[n], describeEvent(e))
 }
 
-// gpuBalance shares the work of a stage between GPUs, by their measured speed.
+// gpuBalance distributes the work of a stage over the GPUs in proportion to their measured
+// speed.
 type gpuBalance struct {
 	clients []*worker.Client
 	balance *core.Balancer
-	last    []int           // GPU that each instance gave work to
+	last    []int           // GPU that each instance used last
 	frames  []atomic.Uint64 // done by each GPU
 }
 
-// newBalance shares the work of a stage with so many instances.
+// newBalance returns the balance of a stage with the given number of instances.
 func (g *gpu) newBalance(instances int) (*gpuBalance, error) {
 	b, err := core.NewBalancer(core.BalanceThroughput, len(g.clients))
 	if err != nil {
@@ -150,8 +151,8 @@ func (g *gpu) newBalance(instances int) (*gpuBalance, error) {
 // errNoGPU is what share gives where no GPU is left to ask.
 var errNoGPU = fmt.Errorf("%w: of any GPU", worker.ErrUnavailable)
 
-// runOnGPU has one of the GPUs do n frames of an instance. One that has no worker is passed
-// over; work that was begun is not begun again elsewhere.
+// runOnGPU runs n frames of an instance on one of the GPUs. GPUs without a worker are skipped;
+// work that has started is not repeated on another GPU.
 func (s *gpuBalance) runOnGPU(instance, n int, do func(c *worker.Client) error) error {
 	if len(s.clients) == 1 {
 		return do(s.clients[0])
@@ -179,8 +180,8 @@ func (s *gpuBalance) runOnGPU(instance, n int, do func(c *worker.Client) error) 
 	return errNoGPU
 }
 
-// openHere opens the GPU in this process, as isolation none asks for. What spoils it
-// spoils it until this process ends.
+// openHere opens the GPU in this process, for isolation none. A fault then lasts until this
+// process ends.
 func (b *builder) openHere() error {
 	o := b.o.GPU
 	if o.Backend == "" {
@@ -232,14 +233,14 @@ func (g *gpu) alloc(bytes int) ([]byte, error) {
 	return g.clients[0].Memory()[off:][:bytes:bytes], nil
 }
 
-// region names memory that alloc gave.
+// region returns the shared region of memory that alloc returned.
 func (g *gpu) region(p []byte) core.Region { return g.clients[0].Region(g.offset(p), len(p)) }
 
 func (g *gpu) offset(p []byte) int {
 	return int(uintptr(unsafe.Pointer(unsafe.SliceData(p))) - uintptr(unsafe.Pointer(unsafe.SliceData(g.clients[0].Memory()))))
 }
 
-// gpuBackend is the backend of the GPU's work.
+// gpuBackend returns the backend that GPU stages use.
 func gpuBackend(o core.Options) string {
 	if o.Backend == "" {
 		return core.CUDA
@@ -247,8 +248,8 @@ func gpuBackend(o core.Options) string {
 	return o.Backend
 }
 
-// startGPU starts the workers and waits until they are ready. A stage that can do without
-// does, and one of several GPUs is not missed.
+// startGPU starts the workers and waits until they are ready. A stage with a fallback starts
+// without its GPU, and one of several GPUs may be missing.
 func (b *builder) startGPU() error {
 	if b.gpu == nil {
 		return nil
@@ -281,8 +282,8 @@ func (b *builder) startGPU() error {
 	return nil
 }
 
-// modelsOnGPU says what runs the models of stages on the GPU; each of their instances
-// has one in the worker, in the order of the stages.
+// modelsOnGPU describes what runs the models of GPU stages. Each instance of a stage has one in
+// the worker, in the order of the stages.
 func (b *builder) modelsOnGPU(states []worker.ModelState) {
 	for i := range b.p.info.Models {
 		m := &b.p.info.Models[i]
@@ -294,8 +295,8 @@ func (b *builder) modelsOnGPU(states []worker.ModelState) {
 	}
 }
 
-// fallbacks are the frames that the CPU did for the GPU, by stage; nil: no stage has
-// a GPU in a process of its own.
+// fallbacks counts the frames that the CPU processed instead of the GPU, by stage; nil if no
+// stage has a GPU worker.
 func (p *Pipeline) fallbacks() map[string]uint64 {
 	if p.gpu == nil {
 		return nil
@@ -307,7 +308,7 @@ func (p *Pipeline) fallbacks() map[string]uint64 {
 	return out
 }
 
-// worker is the process for the first GPU, nil: there is none.
+// worker returns the status of the first GPU's process, or nil without one.
 func (p *Pipeline) worker() *worker.Status {
 	if p.gpu == nil {
 		return nil
@@ -315,15 +316,15 @@ func (p *Pipeline) worker() *worker.Status {
 	return new(p.gpu.clients[0].Status())
 }
 
-// GPUShare is what one of several GPUs did.
+// GPUShare is the work of one of several GPUs.
 type GPUShare struct {
 	GPU    int                `json:"gpu"`           // its number
 	Frames map[string]uint64  `json:"frames"`        // by stage
-	Rates  map[string]float64 `json:"batches_per_s"` // by stage, as measured last; of what was measured
+	Rates  map[string]float64 `json:"batches_per_s"` // by stage, as last measured; unmeasured stages are left out
 	Worker worker.Status      `json:"worker"`        // its process
 }
 
-// gpuShares is what each GPU did; nil where there is one, or none.
+// gpuShares returns the work of each GPU, or nil with fewer than two.
 func (p *Pipeline) gpuShares() []GPUShare {
 	if p.gpu == nil || len(p.gpu.clients) < 2 {
 		return nil

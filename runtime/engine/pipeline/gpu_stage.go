@@ -16,7 +16,7 @@ import (
 // gpuStage is one stage on the GPU, for one level of the ladder.
 type gpuStage struct {
 	id     string
-	drop   bool // nobody else does its work
+	drop   bool // drop frames instead of falling back
 	gpu    work
 	cpu    work
 	share  *gpuBalance
@@ -24,10 +24,10 @@ type gpuStage struct {
 	others *atomic.Uint64
 }
 
-// gpuStage lets stage k be done by do on the GPU, and by cpu where that fails.
+// gpuStage builds stage k from its work on the GPU, do, and its fallback, cpu.
 func (b *builder) gpuStage(k int, s *plan.PipelineStage, cpu, do work, by *gpuBalance) work {
 	g := &gpuStage{id: s.ID, drop: s.Fallback == fallbackDrop, gpu: do, cpu: cpu, share: by, others: &b.p.others[k]}
-	if registry.StageOf(s.Kind).Direct { // of which there is one in a line
+	if registry.StageOf(s.Kind).Direct { // there is one such stage in a pipeline
 		for i := range b.p.spares {
 			g.spare = append(g.spare, &b.p.frames[len(b.p.frames)-b.p.spares+i])
 		}
@@ -40,7 +40,8 @@ func (b *builder) gpuStage(k int, s *plan.PipelineStage, cpu, do work, by *gpuBa
 	return g.run
 }
 
-// run does a batch on the GPU; else a smaller one, then on the CPU, then not at all.
+// run processes a batch on the GPU; on failure in smaller batches, then on the CPU, then not at
+// all.
 func (g *gpuStage) run(ctx context.Context, instance int, f []*frame.Frame) error {
 	err := g.gpu(ctx, instance, f)
 	switch {
@@ -68,10 +69,10 @@ func (g *gpuStage) run(ctx context.Context, instance int, f []*frame.Frame) erro
 	return errNoDevice
 }
 
-// quarantine gives a frame the tensors of another one: a worker that was given up may
-// still write to those it had. The next worker starts only when the last one has ended,
-// so one spare for each instance and GPU is enough. What models make in the worker is copied
-// from memory of their instance, and needs none.
+// quarantine gives a frame the tensors of a spare one, because an abandoned worker may still
+// write to the old ones. The next worker starts only after the last one has ended, so one spare
+// for each instance and GPU is enough. Models in the worker need no spare: their outputs are
+// copied from memory of their instance.
 func (g *gpuStage) quarantine(instance int, f []*frame.Frame) {
 	if len(g.spare) > 0 {
 		a, b := f[0], g.spare[instance*len(g.share.clients)+g.share.last[instance]]
@@ -80,8 +81,8 @@ func (g *gpuStage) quarantine(instance int, f []*frame.Frame) {
 	}
 }
 
-// warmFallback runs what the CPU does for the GPU once, so that the frame for which
-// it is needed finds everything in place.
+// warmFallback runs the CPU fallback once, so that the first frame that needs it finds it
+// initialised.
 func (b *builder) warmFallback(n int, f *frame.Frame) error {
 	for k := range b.p.steps {
 		cpu := b.levels[n].fallbacks[k]

@@ -5,28 +5,27 @@ import (
 	"time"
 )
 
-// fromSource stands for the source where the stage is named whose goroutine works.
+// fromSource is the source's number where the stage of a goroutine is named.
 const fromSource = -1
 
-// What it costs to give a frame to another goroutine, as measured (bench/results).
-// Where one side has so much more to do that the other one sleeps meanwhile, its
-// processor has to wake, looks for more before it sleeps again, and slows down the one
-// it shares memory with.
+// Measured costs of handing a frame to another goroutine (bench/results). When one side has so
+// much more to do that the other sleeps meanwhile, the sleeper's processor has to wake, polls
+// before it sleeps again, and slows down the processor it shares memory with.
 const (
 	wakes = int64(50 * time.Microsecond)
 	awake = int64(5 * time.Microsecond)
 
-	// uneven is how many times less the one side then takes.
+	// uneven is how many times cheaper the smaller side then is.
 	uneven = 4
 )
 
 // frameTaker processes a frame in the goroutine of stage from.
 type frameTaker interface{ takeFrame(i, from int) }
 
-// continuesDirectly reports whether the goroutine of stage from is to go on with a frame that
-// queue k is next for, since one of the sides takes less than giving it to another one,
-// and whether it waits until it can. A source that cannot wait never goes on, and where
-// frames may be lost nothing that can hang is done by somebody else.
+// continuesDirectly reports whether the goroutine of stage from should itself process a frame
+// that queue k is next for, because one of the two sides costs less than a hand-over, and
+// whether it should wait for its turn. A source that cannot wait never continues directly.
+// Where frames may be lost, a goroutine runs no work of another stage that can hang.
 func (e *engine) continuesDirectly(k, from int) (direct, wait bool) {
 	if e.takers[k] == nil {
 		return false, false
@@ -40,7 +39,7 @@ func (e *engine) continuesDirectly(k, from int) (direct, wait bool) {
 	}
 	lesser, greater := min(so, next), max(so, next)
 	switch {
-	case lesser == 0 || lesser >= min(wakes, max(awake, greater/uneven)): // 0: not known
+	case lesser == 0 || lesser >= min(wakes, max(awake, greater/uneven)): // 0: not measured
 		return false, false
 	case e.pull:
 		return true, from == fromSource && so == lesser
@@ -48,8 +47,8 @@ func (e *engine) continuesDirectly(k, from int) (direct, wait bool) {
 	return k > 0 && k < len(e.steps) && !e.steps[k].aside && next == lesser, false
 }
 
-// handOver gives frame i to whoever works on queue k, or goes on with it, and settles the
-// frame that has to go for it. It runs in the goroutine of stage from.
+// handOver passes frame i to the workers of queue k or processes it here, and settles the frame
+// that it displaces. It runs in the goroutine of stage from.
 func (e *engine) handOver(hard context.Context, k, i, from int) {
 	if direct, wait := e.continuesDirectly(k, from); direct && e.queues[k].claim(hard, wait) {
 		e.takers[k].takeFrame(i, from)

@@ -83,7 +83,7 @@ func TestAStopEndsTheWaitForAProgramThatIsStartedAgain(t *testing.T) {
 	defer stop()
 	p, err := New(Options{
 		Name: "again", Sink: &records{}, Tell: func(e Event) {
-			if strings.Contains(e.Why, "started again") {
+			if strings.Contains(e.Why, "restarting it") {
 				time.AfterFunc(2*backoff.First, stop) // whether it has been by then or not
 			}
 		},
@@ -109,9 +109,9 @@ func TestAnEmptyFileAndAnImpossibleRateAreRefused(t *testing.T) {
 		says string
 	}{
 		"empty":     {plan.PipelineSource{Kind: "file", Path: empty, Format: "nv12", Width: 32, Height: 16}, frame.ErrFormat, "is empty"},
-		"too slow":  {plan.PipelineSource{Kind: "synthetic", Width: 32, Height: 16, Live: true, FPSNum: 1, FPSDen: 1 << 40}, ErrPlan, "a rate of 1/1099511627776"},
-		"too fast":  {plan.PipelineSource{Kind: "synthetic", Width: 32, Height: 16, Live: true, FPSNum: 1 << 40}, ErrPlan, "a rate of 1099511627776/1"},
-		"backwards": {plan.PipelineSource{Kind: "synthetic", Width: 32, Height: 16, Live: true, FPSNum: -1}, ErrPlan, "a rate of -1/0"},
+		"too slow":  {plan.PipelineSource{Kind: "synthetic", Width: 32, Height: 16, Live: true, FPSNum: 1, FPSDen: 1 << 40}, ErrPlan, "invalid frame rate 1/1099511627776"},
+		"too fast":  {plan.PipelineSource{Kind: "synthetic", Width: 32, Height: 16, Live: true, FPSNum: 1 << 40}, ErrPlan, "invalid frame rate 1099511627776/1"},
+		"backwards": {plan.PipelineSource{Kind: "synthetic", Width: 32, Height: 16, Live: true, FPSNum: -1}, ErrPlan, "invalid frame rate -1/0"},
 	} {
 		if _, err := New(Options{Name: "x", Plan: dump(c.s), Sink: &records{}}); !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: %v", name, err)

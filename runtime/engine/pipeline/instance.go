@@ -21,21 +21,21 @@ type step struct {
 	run   func(ctx context.Context, f *frame.Frame) error
 	batch func(ctx context.Context, instance int, f []*frame.Frame) error // instead of run
 
-	instances int           // that work side by side, 0: 1
-	buckets   []int         // batch sizes it takes, ascending from 1; nil: 1
+	instances int           // in parallel, 0: 1
+	buckets   []int         // accepted batch sizes, ascending from 1; nil: 1
 	delay     time.Duration // longest wait for a fuller batch
 	deadline  time.Duration // of one run, 0: none
 	limit     time.Duration // of one run on the GPU
 	cancel    func(instance int)
-	resume    func(instance int) // takes cancel back
-	backend   string             // what it runs on, for traces
-	aside     bool               // another process does the work, and may hang
+	resume    func(instance int) // reverts cancel
+	backend   string             // backend name, for traces
+	aside     bool               // the work is in another process and may hang
 	marks     *nvtx.Range        // of each run, for NVIDIA's profilers; nil: none
 }
 
 func (s *step) workers() int { return max(s.instances, 1) }
 
-// size is how many frames the step holds.
+// size returns the number of frames that the step holds.
 func (s *step) size() registry.Workers {
 	return registry.Workers{Instances: s.workers(), Batch: s.largest()}
 }
@@ -47,11 +47,11 @@ func (s *step) largest() int {
 	return s.buckets[len(s.buckets)-1]
 }
 
-// errNoMemory is in the error of a batch for which there was not enough memory;
-// it is run again in parts.
+// errNoMemory is wrapped by the error of a batch that ran out of memory; the batch is run again
+// in parts.
 var errNoMemory = errors.New("not enough memory")
 
-// memoryRest is how long batches stay small after memory ran out.
+// memoryRest is how long batches stay small after an out-of-memory error.
 const memoryRest = 60 * time.Second
 
 // instance is one worker of a stage.
@@ -67,16 +67,16 @@ type instance struct {
 	ids    []int
 	frames []*frame.Frame
 	ticket uint64
-	from   int // the stage whose goroutine works, see direct
+	from   int // the stage whose goroutine runs this instance, see continuesDirectly
 
 	limit int   // batch size that fits in memory
-	until int64 // when a larger one is tried again
+	until int64 // time of the next attempt with a larger batch
 
-	mu      sync.Mutex     // of what the watchdog reads
-	began   int64          // 0: not working
-	held    []*frame.Frame // being worked on
-	first   uint64         // the ticket of the first of them
-	overdue bool           // and they are settled
+	mu      sync.Mutex     // guards what the watchdog reads
+	began   int64          // start of the current work in ns, 0: idle
+	held    []*frame.Frame // frames in work
+	first   uint64         // ticket of the first of them
+	overdue bool           // the watchdog has settled them
 	gaveUp  bool
 }
 
@@ -91,8 +91,7 @@ func newInstance(e *engine, hard context.Context, k, n int, o *order) *instance 
 	}
 }
 
-// batchLimit is the largest batch to take now: as fits in memory, and as the utilisation
-// asks for.
+// batchLimit returns the largest batch that memory and the utilisation target allow now.
 func (in *instance) batchLimit() int {
 	if n := int(in.e.portion.Load()); n > 0 {
 		return min(in.limit, bucketFor(in.s.buckets, n))
@@ -100,9 +99,9 @@ func (in *instance) batchLimit() int {
 	return in.limit
 }
 
-// choose takes the largest full bucket. A smaller one waits for more frames as
-// long as the stage's delay and the oldest frame's deadline leave time: a run
-// that is expected to take s must start s before it.
+// choose takes the largest full bucket. A smaller one waits for more frames while the stage's
+// delay and the deadline of the oldest frame allow: a run expected to take s must start s
+// before the deadline.
 func (in *instance) choose(q *queue) (take int, wait time.Duration) {
 	e := in.e
 	limit := in.batchLimit()
@@ -142,7 +141,7 @@ func (in *instance) available(q *queue, limit int) int {
 	if e.hard.Err() != nil {
 		n = min(q.n, len(in.ids))
 	} else if in.k == 0 && e.credits > 0 {
-		// Whoever settles a frame signals the first queue.
+		// Settling a frame signals the first queue.
 		n = min(n, e.credits-int(e.inflight.Load()))
 	}
 	if in.order != nil {
@@ -156,7 +155,7 @@ func (in *instance) available(q *queue, limit int) int {
 	return n
 }
 
-// bucketFor is the largest batch size of at most n frames.
+// bucketFor returns the largest batch size of at most n frames.
 func bucketFor(buckets []int, n int) int {
 	best := 1
 	for _, b := range buckets {
@@ -167,7 +166,7 @@ func bucketFor(buckets []int, n int) int {
 	return best
 }
 
-// work takes frames until there are no more.
+// work processes frames until its queue is closed and empty.
 func (in *instance) work() {
 	q := in.e.queues[in.k]
 	if in.order != nil {
@@ -199,7 +198,7 @@ func (in *instance) takeFrame(i, from int) {
 	in.runFrames(1)
 }
 
-// runFrames works on the frames that were taken.
+// runFrames processes the frames taken from the queue.
 func (in *instance) runFrames(got int) {
 	e := in.e
 	began := e.clock.Now()
@@ -213,8 +212,7 @@ func (in *instance) runFrames(got int) {
 			e.recent.lost()
 			e.drop(i, e.reasons[in.k].old)
 		default:
-			// Tickets go with frames in order: those of the lost ones
-			// are the last.
+			// Tickets follow frames in order. Those of the lost frames come last.
 			in.ids[fresh], in.frames[fresh] = i, f
 			fresh++
 			continue
@@ -225,7 +223,7 @@ func (in *instance) runFrames(got int) {
 			in.order.settle(in.ticket+uint64(n), none)
 		}
 	}
-	// What is left after a drop need not be a bucket.
+	// The number of frames left after a drop need not be a bucket.
 	for done := 0; done < fresh; {
 		size := bucketFor(in.s.buckets, min(fresh-done, in.limit))
 		in.runBatch(done, size)
@@ -233,7 +231,7 @@ func (in *instance) runFrames(got int) {
 	}
 }
 
-// runBatch runs the stage on frames from..from+size of what was taken.
+// runBatch runs the stage on frames from..from+size of those taken.
 func (in *instance) runBatch(from, size int) {
 	e, s := in.e, in.s
 	ids, frames := in.ids[from:from+size], in.frames[from:from+size]
@@ -309,8 +307,8 @@ func (in *instance) settleFailed(i int, err error) {
 	e.drop(i, why)
 }
 
-// runStage does the work. A batch that does not fit in memory is halved until it
-// does, and batches stay that small for a while.
+// runStage runs the stage. A batch that does not fit in memory is halved until it does, and
+// batches stay that small for a while.
 func (in *instance) runStage(frames []*frame.Frame) error {
 	s := in.s
 	if s.batch == nil {
@@ -339,15 +337,15 @@ func (in *instance) runStage(frames []*frame.Frame) error {
 	return nil
 }
 
-// restoreBatchLimit tries larger batches again after a rest.
+// restoreBatchLimit allows larger batches again after a rest.
 func (in *instance) restoreBatchLimit(now int64) {
 	if in.limit < in.s.largest() && now > in.until {
 		in.limit = in.s.largest()
 	}
 }
 
-// checkDeadline settles frames that are past the stage's deadline, while the stage still
-// works on them, and asks it to stop. It reports an error when it does not.
+// checkDeadline settles frames that a stage holds past its deadline and cancels its work. It
+// returns an error if the stage does not stop.
 func (in *instance) checkDeadline(now int64) error {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -377,8 +375,8 @@ func (in *instance) checkDeadline(now int64) error {
 	return fmt.Errorf("%w: stage %s did not return %v after its deadline of %v", ErrFrames, in.s.id, grace, in.s.deadline)
 }
 
-// cost predicts how long a run takes by its batch size: the mean and twice the
-// mean deviation, both with a memory of some ten runs.
+// cost predicts the duration of a run by batch size: the mean plus twice the mean deviation,
+// both over about ten runs.
 type cost struct {
 	mu    sync.Mutex
 	sizes []int
@@ -412,7 +410,7 @@ func (c *cost) add(size int, ns int64) {
 	}
 }
 
-// predict is 0 for a size that has not run.
+// predict returns 0 for a batch size that has not run.
 func (c *cost) predict(size int) int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -424,7 +422,7 @@ func (c *cost) predict(size int) int64 {
 	return 0
 }
 
-// perFrame is the mean time for a frame in the batches that ran, 0: none did.
+// perFrame returns the mean time per frame over all batches, 0 before the first.
 func (c *cost) perFrame() int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -437,7 +435,7 @@ func (c *cost) perFrame() int64 {
 	return least
 }
 
-// reset forgets what was measured of another level.
+// reset discards measurements of another level.
 func (c *cost) reset() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -9,13 +9,13 @@ import (
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
-// shrinkFor is how far frames of a size can be decoded smaller, because every tensor
-// that is made of them is smaller still: on no level of the ladder is a pixel of it
-// less than a pixel of the frame, and crops fall on whole pixels.
+// shrinkFor returns the factor by which frames can be decoded smaller, because every tensor
+// made from them is smaller still. On no level may a tensor's pixel cover less than one decoded
+// pixel, and crops must start and end on whole pixels.
 func shrinkFor(p plan.Pipeline, width, height int) int {
 	levels, err := planLevels(p)
 	if err != nil {
-		return 1 // it is said when the stages are built
+		return 1 // reported when the stages are built
 	}
 	best := 1
 	for _, k := range jpeg.Shrinks {

@@ -16,9 +16,9 @@ func planLevels(p plan.Pipeline) ([]level, error) {
 	}
 	switch {
 	case len(ladder) > 0 && !p.Source.Live:
-		return nil, fmt.Errorf("%w: degrade: only a live source can do with less; another waits", ErrPlan)
+		return nil, fmt.Errorf("%w: degrade: only a live source can skip work; others wait", ErrPlan)
 	case len(ladder) > registry.MaxLadder:
-		return nil, fmt.Errorf("%w: degrade: %d steps; there are at most %d", ErrPlan, len(ladder), registry.MaxLadder)
+		return nil, fmt.Errorf("%w: degrade: %d steps; at most %d are allowed", ErrPlan, len(ladder), registry.MaxLadder)
 	}
 	var levels []level
 	for n, stages := range registry.Levels(&p) {
@@ -36,7 +36,7 @@ func planLevels(p plan.Pipeline) ([]level, error) {
 	return levels, nil
 }
 
-// checkStep checks that a step of the ladder changes stages that there are.
+// checkStep checks that the stages that a step of the ladder changes exist.
 func checkStep(st plan.DegradeStep, stages []plan.PipelineStage) error {
 	if st.FPS < 0 {
 		return fmt.Errorf("%d fps", st.FPS)
@@ -45,7 +45,7 @@ func checkStep(st plan.DegradeStep, stages []plan.PipelineStage) error {
 		if slices.ContainsFunc(stages, func(s plan.PipelineStage) bool { return s.ID == id && registry.StageOf(s.Kind).Ladder == field }) {
 			return nil
 		}
-		return fmt.Errorf("there is no %s stage %q", registry.ChangedBy(field), id)
+		return fmt.Errorf("no %s stage %q", registry.ChangedBy(field), id)
 	}
 	for _, m := range st.Models {
 		if err := find(registry.LadderModels, m.Stage); err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
-// Of madvise(2) and mlockall(2), which package unix lacks or names by version.
+// Constants of madvise(2) and mlockall(2) that package unix lacks or names by version.
 const (
 	madvHugePage = 14
 	madvCollapse = 25 // Linux 6.1
@@ -20,8 +20,8 @@ const (
 	hugePage     = 2 << 20
 )
 
-// applyMemoryOptions asks the kernel for what the plan wants of the memory that a warm
-// pipeline has, and says what became of it.
+// applyMemoryOptions applies the plan's memory options to the warm pipeline, and reports what
+// could not be applied.
 func applyMemoryOptions(m *plan.PipelineMemory, info *RuntimeInfo) []error {
 	if m == nil {
 		return nil
@@ -33,22 +33,22 @@ func applyMemoryOptions(m *plan.PipelineMemory, info *RuntimeInfo) []error {
 		}
 	}
 	if m.Lock {
-		// What is there is read in; what comes is locked when it is touched, for
-		// Go reserves far more than it uses.
+		// Existing pages are read in; later pages are locked on first touch, because Go
+		// reserves far more than it uses.
 		err := unix.Mlockall(unix.MCL_CURRENT | lockOnFault)
 		if err == nil {
 			err = unix.Mlockall(unix.MCL_CURRENT | unix.MCL_FUTURE | lockOnFault)
 		}
 		if err != nil {
-			errs = append(errs, fmt.Errorf("memory.lock: %w: the unit's LimitMEMLOCK, or ulimit -l, allows too little", err))
+			errs = append(errs, fmt.Errorf("memory.lock: %w: raise LimitMEMLOCK of the unit, or ulimit -l", err))
 		}
 	}
 	info.Locked, info.Huge = lockedMemory()
 	return errs
 }
 
-// largePages asks for them in every mapping of data that has room for one. The kernel
-// may have none to give, or be told never to.
+// largePages requests large pages for every data mapping of at least their size. The kernel may
+// have none free, or may be configured not to use them.
 func largePages() error {
 	f, err := os.Open("/proc/self/maps")
 	if err != nil {
@@ -74,7 +74,7 @@ func largePages() error {
 			continue
 		}
 		asked = true
-		// Now rather than when khugepaged comes by; older kernels cannot.
+		// Collapse now instead of waiting for khugepaged; older kernels cannot.
 		_, _, _ = unix.Syscall(unix.SYS_MADVISE, uintptr(start), uintptr(end-start), madvCollapse)
 	}
 	if !asked && last != nil {
@@ -83,15 +83,15 @@ func largePages() error {
 	return nil
 }
 
-// lockedMemory is how much of this process is locked and on large pages, in bytes; nil
-// where the kernel does not say. VmLck has what would be locked if it were there, which
-// Go's reserve is not.
+// lockedMemory returns how many bytes of this process are locked and on large pages; nil where
+// the kernel does not report it. VmLck also counts pages that are not resident, such as Go's
+// reserved address space.
 func lockedMemory() (locked, huge *int64) {
 	const file = "/proc/self/smaps_rollup"
 	return procBytes(file, "Locked:"), procBytes(file, "AnonHugePages:")
 }
 
-// procBytes reads a line "Name:  123 kB".
+// procBytes parses a line "Name: 123 kB".
 func procBytes(file, name string) *int64 {
 	b, err := os.ReadFile(file)
 	if err != nil {

@@ -13,18 +13,18 @@ import (
 	"github.com/yoctune/yoctune/runtime/engine/pipeline/decode"
 )
 
-// ModelStore is where layers install models, by their SHA-256.
+// ModelStore is the directory in which layers install models, named by SHA-256.
 const ModelStore = "/usr/share/yoctune/models"
 
 // modelFiles finds models and labels.
 type modelFiles struct {
-	dir    string              // that relative paths of the plan are relative to
-	models string              // folder to look in first, "": none
-	labels map[string][]string // that were read, by path
+	dir    string              // base of the plan's relative paths
+	models string              // directory to search first, "" for none
+	labels map[string][]string // label files already read, by path
 }
 
-// find looks for a model where --models, the plan's folder and the layers put
-// it, in this order.
+// find looks for a model in --models, the plan's directory and the layers' model store, in this
+// order.
 func (m *modelFiles) find(path, sum string) (string, error) {
 	if path == "" && sum == "" {
 		return "", fmt.Errorf("%w: the model has neither path nor sha256", ErrPlan)
@@ -63,7 +63,7 @@ func firstFile(tries []string) (string, error) {
 			return "", fmt.Errorf("%w: %w", ErrModelFile, err)
 		}
 	}
-	return "", fmt.Errorf("%w: it is in none of %s: install it, or name its folder with --models",
+	return "", fmt.Errorf("%w: not found in %s: install it, or set its directory with --models",
 		ErrModelFile, strings.Join(tries, ", "))
 }
 
@@ -72,7 +72,7 @@ func isSHA256(s string) bool {
 	return err == nil && len(b) == sha256.Size && strings.ToLower(s) == s
 }
 
-// checkSum compares a model with the sum in the plan, when there is one.
+// checkSum compares a model with the checksum in the plan, if the plan has one.
 func checkSum(want string) func([]byte) error {
 	if want == "" {
 		return nil
@@ -80,13 +80,14 @@ func checkSum(want string) func([]byte) error {
 	return func(model []byte) error {
 		sum := sha256.Sum256(model)
 		if got := hex.EncodeToString(sum[:]); got != want {
-			return fmt.Errorf("%w: its sha256 is %s, the plan wants %s: it is another model or was damaged", ErrModelFile, got, want)
+			return fmt.Errorf("%w: sha256 is %s, but the plan has %s: the file is another model or is damaged", ErrModelFile, got, want)
 		}
 		return nil
 	}
 }
 
-// readLabels finds a file of labels where models are looked for; nil without one.
+// readLabels reads a labels file, which is searched for like a model; nil if the plan names
+// none.
 func (m *modelFiles) readLabels(name string) ([]string, error) {
 	if name == "" {
 		return nil, nil

@@ -18,14 +18,14 @@ import (
 	"github.com/yoctune/yoctune/runtime/engine/trace"
 )
 
-// MeasureOverhead measures what it costs a pipeline to be looked at. It is the processor time
-// of this process for a frame that takes about a millisecond of work: plain, or with the
-// recorder, the kernel's counters, and somebody who asks how it does, as pipeline top
-// and Prometheus do, once a second and at least once. Nothing else may run meanwhile.
+// MeasureOverhead measures the cost of observing a pipeline. It returns this process's CPU time
+// per frame of about a millisecond of work: plain, and with the recorder, the kernel's counters
+// and a client that reads the snapshot at least once and then every second, as pipeline top and
+// Prometheus do. Nothing else may run meanwhile.
 func MeasureOverhead(ctx context.Context, frames int, looked bool) (perFrame time.Duration, err error) {
-	const warm = 20 // frames that are not counted: starting is not what is measured
+	const warm = 20 // uncounted frames, so that startup is not measured
 	if frames <= warm {
-		return 0, fmt.Errorf("%d frames; more than %d are needed", frames, warm)
+		return 0, fmt.Errorf("%d frames: must be more than %d", frames, warm)
 	}
 	var began, ended time.Duration
 	p := &Pipeline{}
@@ -69,8 +69,8 @@ func MeasureOverhead(ctx context.Context, frames int, looked bool) (perFrame tim
 	return (ended - began) / time.Duration(frames-1-warm), err
 }
 
-// pollSnapshot reads the snapshot of a pipeline once a second. What reading costs the reader is
-// not the pipeline's.
+// pollSnapshot reads the snapshot of a pipeline once a second. The reader's own cost is not
+// counted.
 func pollSnapshot(ctx context.Context, path string) {
 	wait := 10 * time.Millisecond
 	for ctx.Err() == nil {
@@ -86,7 +86,7 @@ func pollSnapshot(ctx context.Context, path string) {
 	}
 }
 
-// spin is about a millisecond of work that no compiler leaves out.
+// spin does about a millisecond of work that the compiler cannot remove.
 func spin() error {
 	x := uint64(1)
 	for range 600_000 {
@@ -98,14 +98,14 @@ func spin() error {
 	return nil
 }
 
-// processTime is the processor time of this process.
+// processTime returns the CPU time of this process.
 func processTime() (time.Duration, error) {
 	var u unix.Rusage
 	err := unix.Getrusage(unix.RUSAGE_SELF, &u)
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano()), err
 }
 
-// emptySource gives a number of frames without pixels.
+// emptySource delivers a number of frames without pixels.
 type emptySource struct{ left int }
 
 func (*emptySource) Format() frame.Format { return frame.Format{Width: 2, Height: 2} }

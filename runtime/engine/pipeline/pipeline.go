@@ -29,63 +29,62 @@ import (
 type Options struct {
 	Name    string // in records
 	Plan    plan.Pipeline
-	Dir     string        // what relative paths of the plan are relative to: its folder
-	Models  string        // folder to look for models and labels in first
+	Dir     string        // base of the plan's relative paths: its directory
+	Models  string        // directory to search first for models and labels
 	Library string        // ONNX Runtime library, see [ort.Find]
 	Source  string        // file to read instead of the plan's; relative to the working directory
 	Frames  uint64        // frames to read, 0: all
-	Sink    sink.Sink     // instead of the plan's
-	Stdout  io.Writer     // of a sink without a path
+	Sink    sink.Sink     // overrides the plan's sink
+	Stdout  io.Writer     // for a sink without a path
 	Drain   time.Duration // for frames in flight after a stop, 0: 5 s
 
-	Start context.Context // ends the wait for a source or stage that does not begin; nil: nothing does
+	Start context.Context // ends the wait for a source or stage that does not start; may be nil
 
-	Engines tensorrt.Store // of TensorRT
-	Host    tensorrt.Host  // what engines are for here
+	Engines tensorrt.Store // built TensorRT engines
+	Host    tensorrt.Host  // platform that engines must match
 
-	Trace   *trace.Recorder // to record in; nil: the flight recorder's own
-	Flight  string          // folder for the traces of windows that miss the objective, "": none
-	Live    string          // socket for those who want to see how it does, see [live.Path]; "": none
-	NVTX    string          // library that marks stages for NVIDIA's profilers, "": the system's, if there is one
-	Note    func(error)     // told of what the pipeline does without; nil: nobody
-	Tell    func(Event)     // told of each event as it happens, from any goroutine; nil: nobody
-	GPU     core.Options    // what stages with device gpu run on; Backend "": cuda
-	Worker  []string        // program and arguments of the process that works on it; nil: this one
-	Backoff worker.Backoff  // of that process
+	Trace   *trace.Recorder // recorder of the run; nil: only the flight recorder's own
+	Flight  string          // directory for traces of windows that miss the objective, "": none
+	Live    string          // socket that serves snapshots, see [live.Path]; "": none
+	NVTX    string          // library that marks stages for NVIDIA's profilers, "": the system's, if installed
+	Note    func(error)     // called for each degraded feature; may be nil
+	Tell    func(Event)     // called for each event as it happens, from any goroutine; may be nil
+	GPU     core.Options    // device of stages with device gpu; Backend "": cuda
+	Worker  []string        // program and arguments of the GPU worker process; nil: this program
+	Backoff worker.Backoff  // of the worker process
 
-	Device rootfs.FS // what the budget is held against; nil: this machine
+	Device rootfs.FS // device whose resources the budget is checked against; nil: this machine
 
-	Hot func() string // why the device itself wants less, "" when it does not; nil: it never does
-	// Throttled names what heat or power slows down now; nil, or a nil result: it cannot be known.
+	Hot func() string // reason why the device itself must do less, "" for none; may be nil
+	// Throttled names what heat or power throttles now. A nil function or result means unknown.
 	Throttled func() []string
-	faults    []string    // of each GPU, instead of those of GPU
+	faults    []string    // per GPU, overriding those of GPU
 	system    v4l2.System // of cameras, nil: the kernel
-	host      []string    // program that keeps a plug-in, nil: this one
+	host      []string    // host program of a plug-in, nil: this program
 
-	room func(dir string) (int64, error) // free bytes of a folder's file system, nil: the kernel's answer
+	room func(dir string) (int64, error) // free bytes of a directory's file system, nil: statfs
 }
 
-// warmRuns is how often each stage of each level runs before the first frame.
+// warmRuns is the number of runs of each stage on each level before the first frame.
 const warmRuns = 3
 
-// Pipeline is a pipeline that is ready to run: its models are loaded and warm,
-// its memory is allocated, its source and sink are open.
+// Pipeline is a pipeline that is ready to run: models are loaded and warm, memory is allocated,
+// source and sink are open.
 type Pipeline struct {
 	engine
 	slo    *plan.PipelineSLO
 	info   RuntimeInfo
 	stuck  bool
 	look   liveView
-	gpu    *gpu // nil: none in a process of its own
+	gpu    *gpu // nil without a worker process
 	memory memory.Phases
-	within *budgetGuard // nil: there is no budget
+	within *budgetGuard // nil without a budget
 	// what to release, in order
 	closers []func() error
 }
 
-// New prepares a pipeline. Errors wrap [ErrPlan] where the plan asks for what
-// cannot be, [ErrFormat], [ErrModelFile], a sentinel of package ort, or what the
-// file system said.
+// New prepares a pipeline. Errors wrap [ErrPlan] for an invalid plan, [ErrFormat],
+// [ErrModelFile], a sentinel of package ort, or an error of the file system.
 func New(o Options) (_ *Pipeline, err error) {
 	p := &Pipeline{slo: o.Plan.SLO}
 	if o.Start == nil {
@@ -97,7 +96,7 @@ func New(o Options) (_ *Pipeline, err error) {
 		if err != nil {
 			_ = p.Close()
 			if o.Start.Err() != nil {
-				err = fmt.Errorf("it was stopped before it began: %w: %w", context.Cause(o.Start), err)
+				err = fmt.Errorf("stopped before it began: %w: %w", context.Cause(o.Start), err)
 			}
 			err = fmt.Errorf("pipeline %s: %w", o.Name, err)
 		}
@@ -165,7 +164,7 @@ func (p *Pipeline) openSource(o Options) (err error) {
 	return nil
 }
 
-// applyBudget keeps the pipeline within its budget.
+// applyBudget limits the pipeline to its budget.
 func (p *Pipeline) applyBudget(o Options) error {
 	if p.within == nil {
 		return nil
@@ -181,12 +180,12 @@ func (p *Pipeline) applyBudget(o Options) error {
 	return nil
 }
 
-// Info says what the pipeline will run on.
+// Info describes what the pipeline will run on.
 func (p *Pipeline) Info() RuntimeInfo { return p.info }
 
-// Run moves frames until the source ends, the limit is reached, or ctx ends; a
-// pipeline runs once. The summary is there unless the clock cannot be read; the
-// error wraps [ErrFrames], [ErrTruncated], [ErrFormat] or [ErrSink].
+// Run moves frames until the source ends, the limit is reached, or ctx ends. A pipeline runs
+// once. The summary is nil only if the clock cannot be read; the error wraps [ErrFrames],
+// [ErrTruncated], [ErrFormat] or [ErrSink].
 func (p *Pipeline) Run(ctx context.Context) (*Summary, error) {
 	p.look.counters = perf.Open()
 	p.look.before = p.look.counters.Read()
@@ -211,8 +210,7 @@ func (p *Pipeline) Run(ctx context.Context) (*Summary, error) {
 	return s, err
 }
 
-// watchMemory looks at the process's memory every second, until the function it returns
-// is called.
+// watchMemory samples the process's memory every second until the returned function is called.
 func (p *Pipeline) watchMemory() (stop func()) {
 	tick, done := time.NewTicker(time.Second), make(chan struct{})
 	go func() {
@@ -228,8 +226,8 @@ func (p *Pipeline) watchMemory() (stop func()) {
 	return func() { tick.Stop(); close(done) }
 }
 
-// Close releases what New opened. It frees nothing that a stage which did not
-// return may still use.
+// Close releases what New opened, except memory that a stage which did not return may still
+// use.
 func (p *Pipeline) Close() error {
 	var errs []error
 	if !p.stuck {
@@ -250,20 +248,20 @@ func (p *Pipeline) setQueues(pl plan.Pipeline) error {
 		_, p.capacity = registry.Queue(pl.Source.Live)
 	}
 	if p.capacity < 0 || p.capacity > registry.MaxQueue {
-		return fmt.Errorf("%w: queue capacity %d; it is 1 to %d", ErrPlan, p.capacity, registry.MaxQueue)
+		return fmt.Errorf("%w: queue capacity %d: must be 1 to %d", ErrPlan, p.capacity, registry.MaxQueue)
 	}
 	switch q := pl.Queue; {
 	case q.MaxAge < 0:
-		return fmt.Errorf("%w: max age of %v", ErrPlan, time.Duration(q.MaxAge))
+		return fmt.Errorf("%w: invalid max age of %v", ErrPlan, time.Duration(q.MaxAge))
 	case q.InFlight < 0:
-		return fmt.Errorf("%w: %d frames in flight", ErrPlan, q.InFlight)
+		return fmt.Errorf("%w: invalid limit of %d frames in flight", ErrPlan, q.InFlight)
 	}
 	p.maxAge, p.credits = pl.Queue.MaxAge, pl.Queue.InFlight
 	if pl.SLO != nil {
 		p.target = pl.SLO.LatencyP95
 	}
 	if p.sinkCapacity = pl.Sink.Capacity; p.sinkCapacity < 0 || p.sinkCapacity > registry.MaxQueue {
-		return fmt.Errorf("%w: sink queue capacity %d; it is 1 to %d", ErrPlan, p.sinkCapacity, registry.MaxQueue)
+		return fmt.Errorf("%w: sink queue capacity %d: must be 1 to %d", ErrPlan, p.sinkCapacity, registry.MaxQueue)
 	}
 	if pl.Sink.Policy != "" {
 		if p.sinkPolicy, err = parsePolicy(pl.Sink.Policy, pl.Source.Live); err != nil {
@@ -273,7 +271,7 @@ func (p *Pipeline) setQueues(pl plan.Pipeline) error {
 	return nil
 }
 
-// judgeSLO compares a run with the plan's objectives; nil when there are none.
+// judgeSLO compares a run with the plan's objectives; nil without objectives.
 func judgeSLO(slo *plan.PipelineSLO, s *Summary) *SLOSummary {
 	if slo == nil || slo.LatencyP95 <= 0 && slo.MinFPS <= 0 {
 		return nil
@@ -294,7 +292,7 @@ func judgeSLO(slo *plan.PipelineSLO, s *Summary) *SLOSummary {
 	return j
 }
 
-// resolvePath makes a path of the plan absolute or relative to the plan's folder.
+// resolvePath resolves a path of the plan against the plan's directory.
 func resolvePath(dir, path string) string {
 	if path == "" || filepath.IsAbs(path) {
 		return path

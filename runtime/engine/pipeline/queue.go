@@ -9,7 +9,7 @@ import (
 	registry "github.com/yoctune/yoctune/schema/pipeline"
 )
 
-// policy says what a full queue does with one more frame.
+// policy decides what a full queue does with another frame.
 type policy string
 
 const (
@@ -18,26 +18,26 @@ const (
 	dropNewest policy = registry.DropNewest
 )
 
-// none is the index of no frame.
+// none is the index that means no frame.
 const none = -1
 
 // queue is a bounded queue of frame indices, oldest first.
 //
-// A lock is enough: a hand-over costs tens of nanoseconds, a wake-up
-// microseconds, and what decides latency is the capacity and the policy. Whoever
-// is woken looks again and wakes the next one if there is more, so that a signal
-// which is already there may be dropped. Several take frames out, one puts them in.
+// A mutex is enough: a hand-over costs tens of nanoseconds and a wake-up microseconds, so
+// capacity and policy decide the latency. A woken consumer checks the queue again and wakes the
+// next one if frames remain, so that a signal that is already pending may be dropped. There are
+// several consumers and one producer.
 type queue struct {
 	policy policy
-	ready  chan struct{} // something was put in, or may be taken now, or there will be no more
-	room   chan struct{} // something was taken out, or what claim waits for is there
+	ready  chan struct{} // signals consumers: a frame arrived, a frame may be taken now, or the queue was closed
+	room   chan struct{} // signals the producer: a frame was taken, or a claim may succeed
 
 	mu     sync.Mutex
 	ring   []int
 	head   int
 	n      int
-	busy   int  // who work on frames of this queue
-	claims bool // claim waits
+	busy   int  // workers that process frames of this queue
+	claims bool // a claim is waiting
 	closed bool
 }
 
@@ -55,7 +55,7 @@ func signal(c chan struct{}) {
 	}
 }
 
-// at is the n-th oldest frame; put and take move frames. All want the lock.
+// at returns the n-th oldest frame; put and take move frames. The lock must be held.
 func (q *queue) at(n int) int { return q.ring[(q.head+n)%len(q.ring)] }
 
 func (q *queue) put(i int) {
@@ -70,9 +70,9 @@ func (q *queue) take() int {
 	return i
 }
 
-// push puts a frame in. It returns the frame that had to go for it, which may be
-// the same one, or none. It fails only when ctx ends while it blocks; then the
-// frame is still the caller's.
+// push appends a frame. It returns the frame that was dropped to make room, which may be the
+// same one, or none. It fails only if ctx ends while it blocks; the caller then keeps the
+// frame.
 func (q *queue) push(ctx context.Context, i int) (dropped int, err error) {
 	for {
 		q.mu.Lock()
@@ -101,7 +101,7 @@ func (q *queue) push(ctx context.Context, i int) (dropped int, err error) {
 	}
 }
 
-// close says that nothing is put in any more.
+// close marks the queue complete: no more frames are pushed.
 func (q *queue) close() {
 	q.mu.Lock()
 	q.closed = true
@@ -109,9 +109,9 @@ func (q *queue) close() {
 	signal(q.ready)
 }
 
-// claim is how whoever puts frames in becomes the one that works on the next, which is
-// not put in: it succeeds when none waits and nobody works. With wait it waits for that,
-// unless ctx ends. done is called afterwards.
+// claim lets the producer process the next frame itself instead of pushing it. It succeeds if
+// the queue is empty and idle; with wait it blocks until then or until ctx ends. The caller
+// calls done afterwards.
 func (q *queue) claim(ctx context.Context, wait bool) bool {
 	for {
 		q.mu.Lock()
@@ -132,7 +132,7 @@ func (q *queue) claim(ctx context.Context, wait bool) bool {
 	}
 }
 
-// done says that the work on what pop returned, or claim stands for, has ended.
+// done ends the work started by pop or claim.
 func (q *queue) done() {
 	q.mu.Lock()
 	q.busy--
@@ -145,14 +145,14 @@ func (q *queue) done() {
 
 // chooser decides how many of the waiting frames one worker takes.
 type chooser interface {
-	// choose is asked, with the queue locked and not empty, how many of the
-	// oldest frames to take. With 0 it is asked again when something changes or
-	// wait has passed; a wait of 0 is until something changes.
+	// choose is called with the queue locked and not empty, and returns how many of the oldest
+	// frames to take. If it returns 0 it is called again when something changes or wait has
+	// passed; a wait of 0 means until something changes.
 	choose(q *queue) (take int, wait time.Duration)
 }
 
-// pop moves the frames that t chooses to dst. It returns 0 when the queue is
-// closed and empty. urgent makes it ask again.
+// pop moves the frames that t chooses to dst. It returns 0 when the queue is closed and empty.
+// A signal on urgent makes it choose again.
 func (q *queue) pop(t chooser, dst []int, timer *time.Timer, urgent <-chan struct{}) int {
 	for {
 		q.mu.Lock()
@@ -194,13 +194,13 @@ func (q *queue) pop(t chooser, dst []int, timer *time.Timer, urgent <-chan struc
 		case <-q.ready:
 		case <-after:
 		case <-urgent:
-			urgent = nil // it has been seen; choose knows
+			urgent = nil // handled by the next choose
 		}
 		timer.Stop()
 	}
 }
 
-// expire moves the oldest frames for which old holds to dst, and returns how many.
+// expire moves the oldest frames for which old returns true to dst, and returns their number.
 func (q *queue) expire(dst []int, old func(i int) bool) int {
 	q.mu.Lock()
 	n := 0
@@ -215,7 +215,7 @@ func (q *queue) expire(dst []int, old func(i int) bool) int {
 	return n
 }
 
-// len is how many frames wait.
+// len returns the number of waiting frames.
 func (q *queue) len() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -230,5 +230,5 @@ func parsePolicy(s string, live bool) (policy, error) {
 		p, _ := registry.Queue(live)
 		return policy(p), nil
 	}
-	return "", fmt.Errorf("%w: queue policy %q; it is one of %s, %s, %s", ErrPlan, s, block, dropOldest, dropNewest)
+	return "", fmt.Errorf("%w: queue policy %q; use one of %s, %s, %s", ErrPlan, s, block, dropOldest, dropNewest)
 }

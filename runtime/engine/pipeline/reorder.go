@@ -2,35 +2,34 @@ package pipeline
 
 import "sync"
 
-// order gives the frames of a stage with several instances back in the order in
-// which they were taken from its queue. A ticket stands for a frame that was
-// taken; the instances settle tickets in any order.
+// order restores the order of frames of a stage with several instances to the order in which
+// they were taken from its queue. A ticket stands for a frame that was taken; the instances
+// settle tickets in any order.
 type order struct {
 	wake chan struct{}
 
 	mu      sync.Mutex
-	slots   []int  // of tickets head to issued; pending, none, or a frame
-	head    uint64 // the oldest ticket that is not delivered
+	slots   []int  // by ticket, head to issued; pending, none, or a frame
+	head    uint64 // oldest undelivered ticket
 	issued  uint64 // the next ticket
 	workers int    // instances that have not returned
 }
 
-// pending is a ticket whose frame is being worked on.
+// pending marks a ticket whose frame is in work.
 const pending = -2
 
 func newOrder(window, workers int) *order {
 	return &order{wake: make(chan struct{}, 1), slots: make([]int, window), workers: workers}
 }
 
-// free is how many tickets can be issued: results that cannot be delivered must
-// not pile up.
+// free returns how many tickets can be issued, so that undeliverable results do not pile up.
 func (o *order) free() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return len(o.slots) - int(o.issued-o.head)
 }
 
-// issue gives n consecutive tickets, the first of which it returns.
+// issue returns the first of n consecutive new tickets.
 func (o *order) issue(n int) uint64 {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -42,7 +41,7 @@ func (o *order) issue(n int) uint64 {
 	return first
 }
 
-// settle says what became of a ticket: a frame to hand on, or none.
+// settle resolves a ticket to a frame to deliver, or none.
 func (o *order) settle(ticket uint64, i int) {
 	o.mu.Lock()
 	o.slots[ticket%uint64(len(o.slots))] = i
@@ -50,7 +49,7 @@ func (o *order) settle(ticket uint64, i int) {
 	signal(o.wake)
 }
 
-// workerDone ends one of the workers, which settles no more tickets.
+// workerDone records that one of the workers has ended.
 func (o *order) workerDone() {
 	o.mu.Lock()
 	o.workers--
@@ -58,8 +57,8 @@ func (o *order) workerDone() {
 	signal(o.wake)
 }
 
-// next returns the next frame, or none where one was lost. It waits; ok is false
-// when everything was delivered.
+// next waits for the next frame and returns it, or none where one was lost. ok is false after
+// the last.
 func (o *order) next() (i int, ok bool) {
 	for {
 		o.mu.Lock()

@@ -12,9 +12,8 @@ import (
 	"github.com/yoctune/yoctune/runtime/engine/trace"
 )
 
-// sinkWorker gives each frame's results to the sink. A sink that fails for good is not
-// tried again: the rest of the frames fail with it, and the source is stopped. One that
-// fails for now costs the frame, and the rest goes on.
+// sinkWorker passes the results of each frame to the sink. After a permanent error of the sink
+// the remaining frames fail and the source is stopped. A temporary error costs only that frame.
 type sinkWorker struct {
 	e        *engine
 	k        int // of its queue
@@ -46,7 +45,7 @@ type oneByOne struct{}
 
 func (oneByOne) choose(*queue) (int, time.Duration) { return 1, 0 }
 
-// work takes frames until there are no more.
+// work processes frames until its queue is closed and empty.
 func (o *sinkWorker) work() {
 	e, q := o.e, o.e.queues[o.k]
 	var id [1]int
@@ -55,7 +54,7 @@ func (o *sinkWorker) work() {
 		q.done()
 	}
 	if o.broken == nil && o.trouble != nil && o.hard.Err() == nil {
-		e.fail(fmt.Errorf("%w: it did not recover: %w", sink.ErrFailed, o.trouble))
+		e.fail(fmt.Errorf("%w: the sink did not recover: %w", sink.ErrFailed, o.trouble))
 	}
 }
 
@@ -114,7 +113,7 @@ func (o *sinkWorker) takeFrame(i, _ int) {
 	}
 }
 
-// failed settles a frame that the sink cannot have.
+// failed settles a frame that the sink could not accept.
 func (o *sinkWorker) failed(i int) {
 	e, f := o.e, &o.e.frames[i]
 	e.recordFate(f, trace.Failed, e.reasons[o.k].failed.n)

@@ -11,26 +11,26 @@ import (
 	"github.com/yoctune/yoctune/runtime/engine/pipeline/live"
 )
 
-// shownEvents is how many of the latest events a snapshot has.
+// shownEvents is the number of latest events in a snapshot.
 const shownEvents = 8
 
 // liveView serves the state of a running pipeline to other programs.
 type liveView struct {
-	path      string // of the socket, "": nobody may
+	path      string // of the socket, "" for none
 	throttled func() []string
 	note      func(error)
 
-	counts   live.Registry // what stages count for themselves, by their ids
+	counts   live.Registry // metrics of stages, by id
 	counters *perf.Counters
 	before   perf.Counts
 	start    int64
 	server   *live.Server
 }
 
-// Metrics is where the stages of the pipeline count for themselves, by their ids.
+// Metrics returns the registry for metrics of stages, by id.
 func (p *Pipeline) Metrics() *live.Registry { return &p.look.counts }
 
-// serveLive starts to serve snapshots, once the engine has what they show.
+// serveLive starts to serve snapshots, once the engine is prepared.
 func (p *Pipeline) serveLive(ctx context.Context) {
 	l := &p.look
 	l.start = p.clock.Now()
@@ -39,18 +39,18 @@ func (p *Pipeline) serveLive(ctx context.Context) {
 	}
 	var err error
 	if l.server, err = live.Serve(ctx, l.path, p.Snapshot); err != nil && l.note != nil {
-		// It runs as well when nobody sees it.
-		l.note(fmt.Errorf("pipeline top and metrics do not see it: %w", err))
+		// The pipeline also runs without observers.
+		l.note(fmt.Errorf("pipeline top and metrics are unavailable: %w", err))
 	}
 }
 
-// stop closes what serveLive opened, and returns the counts of the run.
+// stop closes what serveLive opened, and returns the metrics of the run.
 func (l *liveView) stop() (perf.Counts, error) {
 	counts := l.counters.Read().Since(l.before)
 	if l.server != nil {
 		err := l.server.Close()
 		if errors.Is(err, live.ErrAnswering) {
-			return counts, nil // it has the counters, and ends with the process
+			return counts, nil // a client still holds the counters; they end with the process
 		} else if err != nil {
 			return counts, err
 		}
@@ -58,7 +58,7 @@ func (l *liveView) stop() (perf.Counts, error) {
 	return counts, l.counters.Close()
 }
 
-// Snapshot is the pipeline now; it may be asked for while Run runs.
+// Snapshot returns the current state of the pipeline. It may be called while Run runs.
 func (p *Pipeline) Snapshot() *live.Snapshot {
 	e, now := &p.engine, p.clock.Now()
 	s := &live.Snapshot{

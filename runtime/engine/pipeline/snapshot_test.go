@@ -88,7 +88,7 @@ func TestAPipelineThatCannotBeSeenRunsAllTheSame(t *testing.T) {
 	var notes []string
 	p.look.path, p.look.note = pipelines.Path(file, "door"), func(err error) { notes = append(notes, err.Error()) }
 	sum, err := p.Run(t.Context())
-	if err != nil || sum.Frames.Done != 10 || len(notes) != 1 || !strings.Contains(notes[0], "do not see it") {
+	if err != nil || sum.Frames.Done != 10 || len(notes) != 1 || !strings.Contains(notes[0], "are unavailable") {
 		t.Errorf("%+v, %v, %q", sum, err, notes)
 	}
 }

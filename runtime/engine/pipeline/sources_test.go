@@ -174,8 +174,8 @@ func TestALiveProgramIsStartedAgain(t *testing.T) {
 		script, says string
 		timeout      time.Duration
 	}{
-		"ends":  {"printf " + frame + frame + "; echo no signal >&2; exit 3", "no signal; it is started again", 30 * time.Second},
-		"hangs": {"if [ -e " + mark + " ]; then while :; do printf " + frame + "; done; fi; : >" + mark + "; printf " + frame + "; exec sleep 1000", "it wrote no frame for 200ms; it is started again", 200 * time.Millisecond},
+		"ends":  {"printf " + frame + frame + "; echo no signal >&2; exit 3", "no signal; restarting it", 30 * time.Second},
+		"hangs": {"if [ -e " + mark + " ]; then while :; do printf " + frame + "; done; fi; : >" + mark + "; printf " + frame + "; exec sleep 1000", "no frame for 200ms; restarting it", 200 * time.Millisecond},
 	} {
 		src := plan.PipelineSource{
 			Kind: "command", Exec: []string{"sh", "-c", c.script}, Format: "grey", Width: 64, Height: 32, FPSNum: 30, Live: true,
@@ -291,7 +291,7 @@ func TestARingInSharedMemoryIsASource(t *testing.T) {
 	if err = errors.Join(err, p.Close()); err != nil {
 		t.Fatal(err)
 	}
-	if sum.Drops[reasonLost] < 4 || sum.Frames.Done+sum.Drops[reasonLost] != 12 || !strings.Contains(whys(sum), "it is opened again") {
+	if sum.Drops[reasonLost] < 4 || sum.Frames.Done+sum.Drops[reasonLost] != 12 || !strings.Contains(whys(sum), "reopening it") {
 		t.Errorf("%+v %v %s", sum.Frames, sum.Drops, whys(sum))
 	}
 	if _, err := New(Options{Name: "ring", Plan: dump(plan.PipelineSource{Kind: "shm", Path: path, Format: "rgb", Width: 64, Height: 32, FPSNum: 30}), Sink: seen}); !errors.Is(err, frame.ErrFormat) {
@@ -307,8 +307,8 @@ func TestSourcesThatCannotBe(t *testing.T) {
 	}{
 		{"restart", plan.PipelineSource{Kind: "synthetic", Restart: "perhaps"}, `restart "perhaps"`},
 		{"timeout", plan.PipelineSource{Kind: "synthetic", Timeout: -1}, "timeout of -1ns"},
-		{"a camera of y4m", plan.PipelineSource{Kind: "v4l2", Path: "/dev/video0", Format: "y4m"}, "does not give y4m"},
-		{"a ring of JPEG", plan.PipelineSource{Kind: "shm", Path: "/dev/shm/x", Format: "mjpeg"}, "does not give mjpeg"},
+		{"a camera of y4m", plan.PipelineSource{Kind: "v4l2", Path: "/dev/video0", Format: "y4m"}, "does not support format y4m"},
+		{"a ring of JPEG", plan.PipelineSource{Kind: "shm", Path: "/dev/shm/x", Format: "mjpeg"}, "does not support format mjpeg"},
 		{"decoders", plan.PipelineSource{Kind: "file", Path: "../jpeg/testdata/labels422.avi", Format: "mjpeg", Decoders: 99}, "1 to 16"},
 		{"not JPEG", plan.PipelineSource{Kind: "file", Path: "sources_test.go", Format: "mjpeg"}, "neither an AVI file nor a JPEG"},
 	} {

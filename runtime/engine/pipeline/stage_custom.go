@@ -16,7 +16,7 @@ import (
 	registry "github.com/yoctune/yoctune/schema/pipeline"
 )
 
-// customRoom is how much JSON a custom stage may make of a frame, in bytes.
+// customRoom is the maximum size of the JSON that a custom stage returns for a frame, in bytes.
 const customRoom = 256 << 10
 
 // customBuilder builds a stage that the user wrote.
@@ -26,7 +26,7 @@ type customBuilder struct {
 }
 
 // buildCustom has a stage's work done by what the user wrote: by a program, by a plug-in in
-// a program, or by a plug-in in this process.
+// this process.
 func buildCustom(sb stageBuilder) (work, error) {
 	b, c := &customBuilder{stageBuilder: sb}, sb.s.Custom
 	if err := b.setPorts(); err != nil {
@@ -53,7 +53,7 @@ func buildCustom(sb stageBuilder) (work, error) {
 		}
 	})
 	k, level, in, out := b.k, b.now, b.in, b.out
-	text := make([][]byte, len(lanes)) // of the results that each takes
+	text := make([][]byte, len(lanes)) // results, one buffer per lane
 	copies := &b.p.copies
 	return func(_ context.Context, n int, batch []*frame.Frame) error {
 		for _, f := range batch {
@@ -103,12 +103,12 @@ func (b *customBuilder) setPorts() error {
 		b.out = custom.Port{Kind: custom.Tensor, Shape: shape, Bytes: int(4 * volume(shape))}
 	}
 	if len(b.in.Shape) > custom.MaxRank {
-		return fmt.Errorf("%w: a tensor of more than %d dimensions", ErrPlan, custom.MaxRank)
+		return fmt.Errorf("%w: a tensor has at most %d dimensions", ErrPlan, custom.MaxRank)
 	}
 	return nil
 }
 
-// customLane does the work of one instance.
+// customLane runs one instance.
 type customLane interface {
 	run(custom.Item) (made []byte, copies int, err error)
 	kill()
@@ -129,8 +129,8 @@ func (b *customBuilder) lane(n int) (customLane, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The watchdog of the stage kills it at the deadline; without one there is
-	// still an end to waiting.
+	// The stage's watchdog kills the program at the deadline; a stage without a deadline still
+	// has a time limit.
 	child, err := custom.Start(custom.Options{
 		Argv: argv, In: b.in, Out: b.out, Options: c.Options, Timeout: 2 * time.Duration(b.s.Deadline), Metric: b.setMetric, Start: b.o.Start,
 		Say: func(why string) {
@@ -191,20 +191,20 @@ func (l *insideLane) run(i custom.Item) ([]byte, int, error) {
 	n, err := l.p.Run(i, l.out)
 	return l.out[:n], 0, err
 }
-func (*insideLane) kill() {} // nothing can
+func (*insideLane) kill() {} // a plug-in in this process cannot be killed
 
-// readResults makes results of a JSON array.
+// readResults parses a JSON array of results.
 func readResults(into []result.Result, b []byte) ([]result.Result, error) {
 	b = bytes.TrimSpace(b)
 	if len(b) < 2 || b[0] != '[' || !json.Valid(b) {
-		return into[:0], fmt.Errorf("%w: results are a JSON array, not %.60q", custom.ErrFailed, b)
+		return into[:0], fmt.Errorf("%w: results must be a JSON array, got %.60q", custom.ErrFailed, b)
 	}
 	into = into[:0]
 	inner := bytes.TrimSpace(b[1 : len(b)-1])
 	if len(inner) == 0 {
 		return into, nil
 	}
-	// On one line.
+	// Compact to one line.
 	var w bytes.Buffer
 	if err := json.Compact(&w, b); err != nil {
 		return into, fmt.Errorf("%w: %w", custom.ErrFailed, err)

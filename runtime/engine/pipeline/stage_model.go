@@ -17,13 +17,13 @@ import (
 // bound is one run of a stage's models on fixed memory.
 type bound struct {
 	in   frame.Tensor
-	outs []frame.Tensor // of the stage's own model: what it makes, and what goes beside it
+	outs []frame.Tensor // of the stage's main model: its output and any second output
 	runs []*ort.Binding // of each model of the stage
 
-	votes [][]float32 // outputs of the further models
+	votes [][]float32 // outputs of the other models
 }
 
-// run runs the models and makes one output of theirs.
+// run runs the models and combines their outputs.
 func (r *bound) run(v decode.Vote) error {
 	for _, b := range r.runs {
 		if err := classify(b.Run()); err != nil {
@@ -48,7 +48,7 @@ type modelBuilder struct {
 }
 
 // buildModel loads the models of a stage, runs each once for each batch size and instance
-// to learn the shapes of its outputs, and binds each frame's tensors to it.
+// its output shapes, and binds each frame's tensors to it.
 func buildModel(sb stageBuilder) (work, error) {
 	b := &modelBuilder{stageBuilder: sb, vote: decode.Mean, in: sb.p.frames[0].Tensors[sb.now][sb.k-1].Shape}
 	if e := b.s.Model.Ensemble; e != nil {
@@ -136,7 +136,7 @@ func (b *modelBuilder) workOnCPU() (work, error) {
 		}
 		r, ok := wide[instance][len(f)]
 		if !ok {
-			return fmt.Errorf("%w: a batch of %d", ErrPlan, len(f))
+			return fmt.Errorf("%w: batch of %d", ErrPlan, len(f))
 		}
 		gather(f, level, k-1, r.in.Data)
 		if err := r.run(v); err != nil {
@@ -169,7 +169,7 @@ func (b *modelBuilder) bindFrames(instance int) ([]bound, error) {
 	return runs, nil
 }
 
-// gather copies the tensors of a batch's frames into one.
+// gather copies the input tensors of a batch's frames into one tensor.
 func gather(f []*frame.Frame, level, k int, to []float32) {
 	each := len(to) / len(f)
 	for n, fr := range f {
@@ -177,7 +177,7 @@ func gather(f []*frame.Frame, level, k int, to []float32) {
 	}
 }
 
-// scatter copies what a batch made to its frames.
+// scatter copies the output of a batch to its frames.
 func scatter(f []*frame.Frame, level, k int, outs []frame.Tensor) {
 	for o, out := range outs {
 		each := len(out.Data) / len(f)
@@ -194,11 +194,11 @@ func scatter(f []*frame.Frame, level, k int, outs []frame.Tensor) {
 // member is one model of a stage, with a session for each instance.
 type member struct {
 	path     string
-	sum      string // SHA-256 of the file, "": not known
+	sum      string // SHA-256 of the file, "" if unknown
 	sessions []*ort.Session
 }
 
-// secondOutputs names further outputs of the model of stage k that the next one reads.
+// secondOutputs names the additional outputs of stage k's model that the next stage reads.
 func secondOutputs(stages []plan.PipelineStage, k int) []string {
 	if k+1 == len(stages) || stages[k+1].Post == nil {
 		return nil
@@ -209,7 +209,7 @@ func secondOutputs(stages []plan.PipelineStage, k int) []string {
 	return nil
 }
 
-// probeAll runs every session once, and checks that those that vote speak of the same.
+// probeAll runs every session once, and checks that the outputs of voting models match.
 func probeAll(models []member, in frame.Tensor) ([][]int64, error) {
 	var shapes [][]int64
 	for n, m := range models {
@@ -222,7 +222,7 @@ func probeAll(models []member, in frame.Tensor) ([][]int64, error) {
 			case n == 0 && i == 0:
 				shapes = got
 			case !slices.Equal(got[0], shapes[0]):
-				return nil, fmt.Errorf("%w: ensemble: %s gives %v, %s gives %v: models that vote give the same", ErrPlan, models[0].path, shapes[0], m.path, got[0])
+				return nil, fmt.Errorf("%w: ensemble: %s outputs %v, but %s outputs %v: all models of an ensemble must have the same outputs", ErrPlan, models[0].path, shapes[0], m.path, got[0])
 			}
 		}
 	}
@@ -252,7 +252,7 @@ func (b *modelBuilder) allocateOutputs() error {
 	return nil
 }
 
-// ballot allocates the outputs of the further models.
+// ballot allocates the outputs of the other models.
 func (b *modelBuilder) ballot(shape []int64) ([]frame.Tensor, error) {
 	var votes []frame.Tensor
 	for range b.models[1:] {
@@ -265,7 +265,7 @@ func (b *modelBuilder) ballot(shape []int64) ([]frame.Tensor, error) {
 	return votes, b.account(1, 4*volume(shape)*int64(len(votes)))
 }
 
-// bind ties the models of an instance to what r holds, the further ones to votes.
+// bind binds the models of an instance to the memory in r, the other models to votes.
 func (b *modelBuilder) bind(r *bound, instance int, votes []frame.Tensor) error {
 	for n, m := range b.models {
 		var outs []*ort.Tensor
@@ -307,7 +307,7 @@ func (b *modelBuilder) bindBatch(instance, size int) (bound, error) {
 	room := volume(shape)
 	for n, got := range shapes {
 		if want := b.shapes[n]; len(got) != len(want) || got[0] != int64(size) || want[0] != 1 || !slices.Equal(got[1:], want[1:]) {
-			return r, fmt.Errorf("%w: its output is %v, for one frame %v: it does not have the batch on its first axis", ErrPlan, got, want)
+			return r, fmt.Errorf("%w: its output is %v, but %v for one frame: the first axis must be the batch", ErrPlan, got, want)
 		}
 		t, err := b.newTensor(got)
 		if err != nil {
@@ -326,7 +326,7 @@ func (b *modelBuilder) bindBatch(instance, size int) (bound, error) {
 	return r, b.account(1, 4*room)
 }
 
-// classify finds out whether a run failed for want of memory.
+// classify detects out-of-memory errors.
 func classify(err error) error {
 	if ort.OutOfMemory(err) {
 		return fmt.Errorf("%w: %w", errNoMemory, err)
@@ -334,7 +334,7 @@ func classify(err error) error {
 	return err
 }
 
-// tune sets how a stage's models run.
+// tune sets the session options of a stage's models.
 func (b *modelBuilder) tune(o *ort.Options) error {
 	m := b.s.Model
 	o.Threads, o.Spinning, o.NoArena, o.Providers = m.Threads, m.Spinning, m.NoArena, b.s.ModelProviders()
@@ -351,7 +351,7 @@ func (b *modelBuilder) tune(o *ort.Options) error {
 	return nil
 }
 
-// open loads a model once for each instance, and once for all levels.
+// open loads a model once for each instance, shared by all levels.
 func (b *modelBuilder) open(path string, o ort.Options) ([]*ort.Session, error) {
 	key := b.s.ID + "\x00" + path
 	if all := b.sessions[key]; all != nil {
@@ -378,7 +378,7 @@ func (b *modelBuilder) open(path string, o ort.Options) ([]*ort.Session, error) 
 			session.Terminate()
 		}
 	})
-	// Which level an instance is on does not matter: it runs one model at a time.
+	// The level of an instance does not matter: it runs one model at a time.
 	b.onCancel(func(instance int) { all[instance].Terminate() })
 	resume := b.st.resume
 	b.st.resume = func(instance int) {
@@ -390,12 +390,12 @@ func (b *modelBuilder) open(path string, o ort.Options) ([]*ort.Session, error) 
 	return all, nil
 }
 
-// workerRun is one run of a stage's models in the worker, on memory of an instance.
+// workerRun is one run of a stage's models in the worker, on an instance's memory.
 type workerRun struct {
 	in    frame.Tensor // of a batch
 	outs  []frame.Tensor
 	votes []frame.Tensor
-	data  [][]float32 // of the votes
+	data  [][]float32 // outputs of the voting models
 }
 
 // workOnGPU is the stage's work in the worker.
@@ -426,7 +426,7 @@ func (b *modelBuilder) workOnGPU(by *gpuBalance) (work, error) {
 	return func(_ context.Context, instance int, f []*frame.Frame) error {
 		r := runs[instance][len(f)]
 		if r == nil {
-			return fmt.Errorf("%w: a batch of %d", ErrPlan, len(f))
+			return fmt.Errorf("%w: batch of %d", ErrPlan, len(f))
 		}
 		in := &f[0].Tensors[level][k-1]
 		if len(f) > 1 {
@@ -485,10 +485,10 @@ func (b *modelBuilder) addToWorkers() []int {
 	return numbers
 }
 
-// warmModels lets every worker run each model in each of its batch sizes before it
-// counts as ready.
+// warmModels makes every worker run each model at each of its batch sizes before it counts as
+// ready.
 func (b *modelBuilder) warmModels(numbers [][]int, runs []map[int]*workerRun, at func(*frame.Tensor) worker.Tensor) error {
-	var room []frame.Tensor // for outputs of the largest batch
+	var room []frame.Tensor // holds the outputs of the largest batch
 	for _, shape := range b.shapes {
 		wide := slices.Clone(shape)
 		wide[0] *= int64(b.st.largest())
@@ -507,7 +507,7 @@ func (b *modelBuilder) warmModels(numbers [][]int, runs []map[int]*workerRun, at
 			for n, number := range models {
 				var outs []worker.Tensor
 				for m := range room {
-					if n > 0 && m > 0 { // those that vote have one output
+					if n > 0 && m > 0 { // voting models have one output
 						break
 					}
 					outs = append(outs, worker.Tensor{Off: at(&room[m]).Off, Shape: r.outs[m].Shape})
@@ -521,8 +521,7 @@ func (b *modelBuilder) warmModels(numbers [][]int, runs []map[int]*workerRun, at
 	return nil
 }
 
-// sessionMemory is how much of the budget each session on the GPU may take, in bytes; 0:
-// there is no bound.
+// sessionMemory returns the memory limit of each GPU session in bytes; 0 means no limit.
 func sessionMemory(p *plan.Pipeline) int64 {
 	if p.Budget == nil || p.Budget.GPUMemory == 0 {
 		return 0
@@ -540,7 +539,7 @@ func sessionMemory(p *plan.Pipeline) int64 {
 	return max(p.Budget.GPUMemory/int64(max(sessions, 1)), 1)
 }
 
-// workerProviders is what runs a model in the worker.
+// workerProviders returns the providers that run a model in the worker.
 func workerProviders(o core.Options, s *plan.PipelineStage) []string {
 	switch {
 	case gpuBackend(o) == core.CPU: // stands in for the GPU

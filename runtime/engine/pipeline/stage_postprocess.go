@@ -18,7 +18,7 @@ func buildPostprocess(b stageBuilder) (work, error) {
 	if err := b.registerTensors(); err != nil {
 		return nil, err
 	}
-	// A decoder may have memory of its own.
+	// A decoder may own memory.
 	decoders := make([]decode.Decoder, b.st.workers())
 	for i := range decoders {
 		d, release, err := decode.New(b.dev, b.s.Post, decode.Input{Shape: b.shape, More: b.more, At: b.at}, labels)
@@ -55,7 +55,7 @@ func (b *stageBuilder) registerTensors() error {
 	for i := range b.p.frames {
 		t := &b.p.frames[i].Tensors[b.now][b.k-1]
 		if t.ORT == nil {
-			return fmt.Errorf("%w: %s reads the output of a model", ErrPlan, kind)
+			return fmt.Errorf("%w: %s needs the output of a model", ErrPlan, kind)
 		}
 		if t.Buf != nil {
 			continue

@@ -68,8 +68,8 @@ func buildPreprocess(b stageBuilder) (work, error) {
 	return b.gpuStage(b.k, b.s, cpu, do, by), nil
 }
 
-// launches are the plan's launch configurations of the core's kernels. A device takes
-// them when it is opened, the CPU's as well: what the GPU would refuse is refused there.
+// launches returns the plan's launch configurations of core kernels. A device validates them
+// when it is opened. The CPU validates them too, so that it refuses what the GPU would refuse.
 func launches(p *plan.Pipeline) []core.KernelConfig {
 	var out []core.KernelConfig
 	for _, k := range p.Kernels {
@@ -131,17 +131,17 @@ func cropArea(c *plan.Crop, width, height int) (core.Rect, error) {
 		return core.Rect{}, nil
 	}
 	if c.Width < 1 || c.Height < 1 || c.X < 0 || c.Y < 0 || c.X > width-c.Width || c.Y > height-c.Height {
-		return core.Rect{}, fmt.Errorf("%w: crop %dx%d at %d,%d is not inside the frame of %dx%d",
+		return core.Rect{}, fmt.Errorf("%w: crop %dx%d at %d,%d is outside the frame of %dx%d",
 			ErrPlan, c.Width, c.Height, c.X, c.Y, width, height)
 	}
 	return core.Rect{X: c.X, Y: c.Y, Width: c.Width, Height: c.Height}, nil
 }
 
-// channels reads the three values of mean or std, or one for all.
+// channels parses the three values of mean or std, or one value for all three.
 func channels(field string, text []string, unset float32) ([3]float32, error) {
 	v := [3]float32{unset, unset, unset}
 	if len(text) != 0 && len(text) != 1 && len(text) != 3 {
-		return v, fmt.Errorf("%w: %s has %d values; it has 3, or 1 for all channels", ErrPlan, field, len(text))
+		return v, fmt.Errorf("%w: %s has %d values; use 3, or 1 for all channels", ErrPlan, field, len(text))
 	}
 	for i := range v {
 		if len(text) == 0 {
@@ -156,7 +156,7 @@ func channels(field string, text []string, unset float32) ([3]float32, error) {
 	return v, nil
 }
 
-// preprocessOnGPU is the work of a preprocess stage in the worker.
+// preprocessOnGPU builds the work of a preprocess stage in the worker.
 func (b *stageBuilder) preprocessOnGPU(args core.Preprocess, f frame.Format, by *gpuBalance) (work, error) {
 	g, k, level, limit, lane := b.gpu, b.k, b.now, b.st.limit, b.gpu.lanes[b.k]
 	said := slices.ContainsFunc(b.o.Plan.Kernels, func(l plan.KernelLaunch) bool { return l.Kernel == registry.Preprocess.Kind })

@@ -11,14 +11,14 @@ import (
 )
 
 // buildTrack builds a stage that numbers boxes from frame to frame. There is one
-// tracker for all levels of a ladder: boxes are in source pixels on each.
+// one tracker, because boxes are in source pixels on each.
 func buildTrack(b stageBuilder) (work, error) {
 	if t := b.trackers[b.s.ID]; t != nil {
 		return t, nil
 	}
 	p := b.s.Track
 	if p.Hits < 0 || p.MaxLost < 0 || p.Max < 0 || p.Max > track.MaxBoxes {
-		return nil, fmt.Errorf("%w: hits %d, max lost %v and max %d are not negative, and there are at most %d tracks",
+		return nil, fmt.Errorf("%w: hits %d, max lost %v and max %d must not be negative, and at most %d tracks are allowed",
 			ErrPlan, p.Hits, time.Duration(p.MaxLost), p.Max, track.MaxBoxes)
 	}
 	c := track.Config{Hits: p.Hits, MaxLost: time.Duration(p.MaxLost), Max: p.Max}

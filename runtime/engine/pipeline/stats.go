@@ -10,7 +10,7 @@ import (
 	"github.com/yoctune/yoctune/runtime/engine/pipeline/live"
 )
 
-// durations is a histogram that may be read while it is written, see [histogram.Bucket].
+// durations is a histogram with concurrent readers and one writer, see [histogram.Bucket].
 type durations struct {
 	mu     sync.Mutex
 	counts [histogram.Buckets]uint64
@@ -29,7 +29,7 @@ func (h *durations) add(ns int64) {
 	h.mu.Unlock()
 }
 
-// live is the set as it is shown to others.
+// live returns the set as other programs see it.
 func (h *durations) live() histogram.Histogram {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -50,7 +50,7 @@ type Quantiles struct {
 	Max int64 `json:"max"`
 }
 
-// quantiles is nil when there were no durations.
+// quantiles returns nil for an empty set.
 func (h *durations) quantiles() *Quantiles {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -60,7 +60,7 @@ func (h *durations) quantiles() *Quantiles {
 	return &Quantiles{P50: h.at(50), P95: h.at(95), P99: h.at(99), Max: h.max}
 }
 
-// at is the nearest-rank percentile.
+// at returns the nearest-rank percentile.
 func (h *durations) at(percent uint64) int64 {
 	rank := (h.total*percent + 99) / 100
 	var seen uint64
@@ -72,9 +72,9 @@ func (h *durations) at(percent uint64) int64 {
 	return 0
 }
 
-// Fates counts frames by how they ended.
+// Fates counts frames by outcome.
 type Fates struct {
-	Read    uint64 `json:"read"` // given by the source; the sum of the others
+	Read    uint64 `json:"read"` // delivered by the source; the sum of the other fields
 	Done    uint64 `json:"done"`
 	Dropped uint64 `json:"dropped"`
 	Failed  uint64 `json:"failed"`
@@ -88,10 +88,10 @@ type FrameError struct {
 	Text  string `json:"error"`
 }
 
-// keptErrors bounds how many failures the summary shows; all are counted.
+// keptErrors limits how many failures the summary lists; all are counted.
 const keptErrors = 10
 
-// ledger holds the fate of every frame.
+// ledger records the outcome of every frame.
 type ledger struct {
 	mu       sync.Mutex
 	closed   bool
@@ -113,7 +113,7 @@ func (l *ledger) read() {
 	}
 }
 
-// lost books frames that the source says there were.
+// lost counts frames that the source reports as lost.
 func (l *ledger) lost(n uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -154,15 +154,14 @@ func (l *ledger) failed(id uint64, stage string, err error) {
 	}
 }
 
-// live is what became of frames up to now.
+// live returns the outcomes so far.
 func (l *ledger) live() (f live.Frames, drops, failures map[string]uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return live.Frames(l.fates), maps.Clone(l.drops), maps.Clone(l.failures)
 }
 
-// close settles what is still on its way, in a stage that does not come back,
-// and ends the books.
+// close settles the frames that a hung stage still holds, and ends the accounting.
 func (l *ledger) close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -174,7 +173,7 @@ func (l *ledger) close() {
 	l.closed = true
 }
 
-// window collects what happened since it was last taken.
+// window collects figures since the last take.
 type window struct {
 	latency durations
 
@@ -192,7 +191,7 @@ func (w *window) lose(n int) {
 	w.mu.Unlock()
 }
 
-// take returns the window and begins the next.
+// take returns the current window and starts the next.
 func (w *window) take() degrade.Input {
 	w.latency.mu.Lock()
 	in := degrade.Input{Done: int(w.latency.total), P95: time.Duration(w.latency.at(95))}

@@ -9,7 +9,7 @@ import (
 	"github.com/yoctune/yoctune/runtime/engine/worker"
 )
 
-// Why a run ended.
+// Reasons for the end of a run.
 const (
 	reasonEnd     = "end-of-source"
 	reasonLimit   = "frame-limit"
@@ -17,7 +17,7 @@ const (
 	reasonError   = "error"
 )
 
-// Summary is what a run amounted to.
+// Summary is the result of a run.
 type Summary struct {
 	Type     string            `json:"type"` // "summary"
 	Pipeline string            `json:"pipeline"`
@@ -33,8 +33,8 @@ type Summary struct {
 	Copies   map[string]uint64 `json:"copies"`           // of frames and tensors from memory to memory, by where
 	SLO      *SLOSummary       `json:"slo,omitempty"`
 
-	Budget    *BudgetInfo       `json:"budget,omitempty"`    // what the plan's was held against
-	Fallbacks map[string]uint64 `json:"fallbacks,omitempty"` // frames that the CPU did for the GPU, by stage
+	Budget    *BudgetInfo       `json:"budget,omitempty"`    // what the plan's budget was compared with
+	Fallbacks map[string]uint64 `json:"fallbacks,omitempty"` // frames that the CPU processed instead of the GPU, by stage
 	Runtime   RuntimeInfo       `json:"runtime"`
 	Memory    []memory.Phase    `json:"memory"`   // of the process, by phase
 	Counters  perf.Counts       `json:"counters"` // of the process over the run
@@ -42,47 +42,47 @@ type Summary struct {
 	Order []string `json:"-"` // stage ids from source to sink
 }
 
-// Event is a change of how a pipeline works.
+// Event is a change in how a pipeline works.
 type Event struct {
 	At    int64  `json:"at_ns"` // CLOCK_MONOTONIC
 	Kind  string `json:"kind"`  // one of the Event constants
 	Stage string `json:"stage,omitempty"`
-	From  int    `json:"from"` // level or batch size, where it has one
+	From  int    `json:"from"` // level or batch size, if the kind has one
 	To    int    `json:"to"`
 	Why   string `json:"why"`
 }
 
 // Kinds of events.
 const (
-	EventLevel  = "degrade" // the ladder moved
+	EventLevel  = "degrade" // the ladder changed its level
 	EventBatch  = "batch"   // the largest batch changed
-	EventSource = "source"  // the source stopped, is back, or gives something else than it was asked for
-	EventStage  = "stage"   // the program of a custom stage is started again
-	EventSink   = "sink"    // results are no longer or again written
-	EventFlight = "flight"  // the objective was missed, and a trace of it was kept
+	EventSource = "source"  // the source stopped, resumed, or delivers something else than requested
+	EventStage  = "stage"   // the program of a custom stage was restarted
+	EventSink   = "sink"    // writing results failed or resumed
+	EventFlight = "flight"  // the objective was missed and a trace was saved
 )
 
-// Where copies are made. A preprocess makes something new and is none.
+// Places where data is copied. A preprocess stage makes new data and does not count.
 const (
 	copyRead  = "source" // from the kernel or the generator into the frame
 	copyBatch = "batch"  // between frames and the tensors of a batch
 )
 
-// LatencySummary is the latency of the frames that were done, and of each stage; nil
-// where there were none.
+// LatencySummary is the latency of completed frames and of each stage; nil without completed
+// frames.
 type LatencySummary struct {
-	Total  *Quantiles              `json:"total"` // capture until the sink has written
+	Total  *Quantiles              `json:"total"` // capture until the result is written
 	Stages map[string]StageSummary `json:"stages"`
 }
 
-// StageSummary is one stage over the run.
+// StageSummary describes one stage over the run.
 type StageSummary struct {
 	Queue   *Quantiles `json:"queue"` // nil for the source
 	Service *Quantiles `json:"service"`
 }
 
-// SLOSummary compares the plan's objectives with the run; a part is nil when the
-// plan does not ask for it.
+// SLOSummary compares the run with the plan's objectives. Objectives that the plan lacks are
+// nil.
 type SLOSummary struct {
 	Met        bool       `json:"met"`
 	LatencyP95 *Objective `json:"latency_p95,omitempty"` // ns
@@ -92,11 +92,11 @@ type SLOSummary struct {
 // Objective is one figure of an SLO.
 type Objective struct {
 	Wanted float64  `json:"wanted"`
-	Found  *float64 `json:"found"` // nil: there were no frames to find it of
+	Found  *float64 `json:"found"` // nil if no frame was completed
 	Met    bool     `json:"met"`
 }
 
-// RuntimeInfo says what the pipeline ran on.
+// RuntimeInfo describes what the pipeline ran on.
 type RuntimeInfo struct {
 	Backend     string `json:"backend,omitempty"`     // of preprocessing
 	ONNXRuntime string `json:"onnxruntime,omitempty"` // version; empty without a model
@@ -104,15 +104,15 @@ type RuntimeInfo struct {
 	Frames      int    `json:"frames"`                // in the pool
 	Bytes       int64  `json:"bytes"`                 // of frames and tensors, allocated at start
 
-	Decoded *Size `json:"decoded,omitempty"` // of frames of which only a part of the width and height is decoded
+	Decoded *Size `json:"decoded,omitempty"` // frame size after scaled decoding, if the decoder scales
 
-	Worker *worker.Status `json:"worker,omitempty"` // the process for the first GPU, at the end
-	GPUs   []GPUShare     `json:"gpus,omitempty"`   // where there are several
+	Worker *worker.Status `json:"worker,omitempty"` // the first GPU's worker process, at the end
+	GPUs   []GPUShare     `json:"gpus,omitempty"`   // if there are several
 
-	Locked *int64 `json:"locked_bytes,omitempty"`   // of the process, that the kernel keeps in memory; with memory of the plan
+	Locked *int64 `json:"locked_bytes,omitempty"`   // memory of the process that is locked; only with memory options in the plan
 	Huge   *int64 `json:"hugepage_bytes,omitempty"` // on large pages
 
-	Models []ModelInfo `json:"models,omitempty"` // each once, those of all levels
+	Models []ModelInfo `json:"models,omitempty"` // models of all levels, each once
 }
 
 // Size of a picture in pixels.
@@ -121,13 +121,13 @@ type Size struct {
 	Height int `json:"height"`
 }
 
-// ModelInfo says what runs a model.
+// ModelInfo describes what runs a model.
 type ModelInfo struct {
 	Stage    string        `json:"stage"`
 	Path     string        `json:"path"`
 	Provider string        `json:"provider"`
 	Threads  int           `json:"threads"`
-	Missing  []ort.Missing `json:"missing,omitempty"` // what the plan would rather have, and why it is not there
+	Missing  []ort.Missing `json:"missing,omitempty"` // preferred providers that are unavailable, with reasons
 }
 
 func (e *engine) summary(duration int64) *Summary {
@@ -141,7 +141,7 @@ func (e *engine) summary(duration int64) *Summary {
 		Order:   []string{idSource}, Events: append([]Event{}, e.events...),
 	}
 	s.Copies = map[string]uint64{copyRead: e.filled.Load(), copyBatch: e.copies.Load()}
-	if s.Ended == "" { // the source has not come back
+	if s.Ended == "" { // the source has not returned
 		s.Ended = reasonStopped
 	}
 	if l.fates.Done > 0 && e.last > e.first {

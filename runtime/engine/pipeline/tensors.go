@@ -8,17 +8,17 @@ import (
 	registry "github.com/yoctune/yoctune/schema/pipeline"
 )
 
-// account adds n parts of size bytes to the pool, and refuses what is too much.
+// account adds n parts of size bytes to the pool, and returns an error above the limit.
 func (b *builder) account(n int, size int64) error {
 	if size > registry.MaxPool/int64(n) || b.p.info.Bytes > registry.MaxPool-int64(n)*size {
-		return fmt.Errorf("%w: %d frames of %d bytes would take more than %d MiB with the rest: lower the queue capacity or the size",
+		return fmt.Errorf("%w: %d frames of %d bytes exceed the memory limit of %d MiB: lower the queue capacity or the size",
 			ErrPlan, n, size, registry.MaxPool>>20)
 	}
 	b.p.info.Bytes += int64(n) * size
 	return nil
 }
 
-// tensors gives every frame a tensor of stage k's output.
+// tensors allocates the output of stage k for every frame.
 func (b *builder) tensors(k int, shape []int64) error {
 	b.shape = shape
 	n := int64(1)
@@ -47,7 +47,7 @@ func (b *builder) tensors(k int, shape []int64) error {
 	return b.ortTensors(k, shape)
 }
 
-// ortTensors allocates the tensors where a model can read and write them.
+// ortTensors allocates tensors in memory that a model can read and write.
 func (b *builder) ortTensors(k int, shape []int64) error {
 	for i := range b.p.frames {
 		var t frame.Tensor
@@ -65,7 +65,7 @@ func (b *builder) ortTensors(k int, shape []int64) error {
 	return nil
 }
 
-// newTensor is one a model can read and write, for as long as the pipeline.
+// newTensor allocates a tensor that a model can use for the life of the pipeline.
 func (b *builder) newTensor(shape []int64) (frame.Tensor, error) {
 	t, err := b.rt.NewTensor(shape)
 	if err != nil {
@@ -75,8 +75,8 @@ func (b *builder) newTensor(shape []int64) (frame.Tensor, error) {
 	return frame.Tensor{Shape: t.Shape(), Data: t.Data(), ORT: t}, nil
 }
 
-// sharedTensor makes a tensor that the worker sees; a model of this process takes it
-// too when it is to.
+// sharedTensor allocates a tensor that the worker sees; model also makes it usable by a model in
+// this process.
 func (b *builder) sharedTensor(shape []int64, model bool) (frame.Tensor, error) {
 	n := int(volume(shape))
 	mem, err := b.gpu.alloc(4 * n)
@@ -94,8 +94,8 @@ func (b *builder) sharedTensor(shape []int64, model bool) (frame.Tensor, error) 
 	return frame.Tensor{Shape: t.Shape(), Data: t.Data(), ORT: t}, nil
 }
 
-// warmTensor is an output of what workers do before they count as ready. It is nobody
-// else's: they start while frames are in work.
+// warmTensor is output memory for the warm-up of workers. Frames do not use it, because workers
+// start while frames are in work.
 func (b *builder) warmTensor(shape []int64) (frame.Tensor, error) {
 	if err := b.account(1, 4*volume(shape)); err != nil {
 		return frame.Tensor{}, err
@@ -103,13 +103,13 @@ func (b *builder) warmTensor(shape []int64) (frame.Tensor, error) {
 	return b.sharedTensor(shape, false)
 }
 
-// isShared reports whether the worker reads or writes what stage k makes.
+// isShared reports whether the worker reads or writes the output of stage k.
 func (b *builder) isShared(k int) bool {
 	stages := b.o.Plan.Stages
 	return b.gpu != nil && (onGPU(&stages[k]) && registry.StageOf(stages[k].Kind).Direct || k+1 < len(stages) && onGPU(&stages[k+1]))
 }
 
-// volume is the number of elements of a shape.
+// volume returns the number of elements of a shape.
 func volume(shape []int64) int64 {
 	n := int64(1)
 	for _, d := range shape {

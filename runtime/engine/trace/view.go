@@ -17,7 +17,7 @@ import (
 var ErrTrace = errors.New("not a trace")
 
 // ErrStage means that a trace does not have the requested stage.
-var ErrStage = errors.New("the trace has no such stage")
+var ErrStage = errors.New("no such stage in the trace")
 
 // Filter selects spans; the zero value selects all.
 type Filter struct {
@@ -142,7 +142,7 @@ func decode(in io.Reader) (*file, error) {
 	case err != nil:
 		return nil, fmt.Errorf("%w: %w", ErrTrace, err)
 	case trace.Events == nil:
-		return nil, fmt.Errorf("%w: it has no traceEvents", ErrTrace)
+		return nil, fmt.Errorf("%w: no traceEvents", ErrTrace)
 	}
 	return trace, nil
 }

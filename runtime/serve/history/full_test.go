@@ -11,7 +11,7 @@ import (
 
 // SQLite answers a page count at its limit as it answers ENOSPC: the database or
 // disk is full. Reading goes on, and so does writing once there is room.
-func TestAFullDiskIsSaidAndOverWhenThereIsRoom(t *testing.T) {
+func TestFullDiskIsReportedUntilThereIsRoom(t *testing.T) {
 	s, _, err := Open(t.Context(), filepath.Join(t.TempDir(), "history.db"), 1<<20)
 	if err != nil {
 		t.Fatal(err)

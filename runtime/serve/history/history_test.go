@@ -26,7 +26,7 @@ func open(t *testing.T, file string, size int64) (*history.Store, string) {
 	return s, note
 }
 
-func TestWhatWasAddedIsThereAfterARestart(t *testing.T) {
+func TestHistorySurvivesARestart(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "new", "history.db")
 	s, note := open(t, file, 1<<20)
 	if note != "" {
@@ -58,7 +58,7 @@ func TestWhatWasAddedIsThereAfterARestart(t *testing.T) {
 	}
 }
 
-func TestTheFileStaysBoundedAndKeepsTheNewest(t *testing.T) {
+func TestFileIsBoundedAndKeepsTheNewest(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "history.db")
 	const size = 512 << 10
 	s, _ := open(t, file, size)
@@ -90,7 +90,7 @@ func TestTheFileStaysBoundedAndKeepsTheNewest(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotDamagedIsLeftAlone(t *testing.T) {
+func TestForeignDatabaseIsNotReplaced(t *testing.T) {
 	dir := t.TempDir()
 	if _, note, err := history.Open(t.Context(), dir, 1<<20); err == nil || note != "" {
 		t.Errorf("a folder: %q, %v", note, err)
@@ -122,7 +122,7 @@ func TestWhatIsNotDamagedIsLeftAlone(t *testing.T) {
 	}
 }
 
-func TestADamagedFileIsSetAsideAndANewOneBegun(t *testing.T) {
+func TestDamagedFileIsMovedAside(t *testing.T) {
 	for name, damage := range map[string]func([]byte) []byte{
 		"no database":     func([]byte) []byte { return []byte("hello, this is not a database at all") },
 		"cut in half":     func(b []byte) []byte { return b[:len(b)/2] },

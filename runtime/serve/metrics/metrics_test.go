@@ -97,7 +97,7 @@ func door() *live.Snapshot {
 	}
 }
 
-func TestARunningPipelineHasMetrics(t *testing.T) {
+func TestMetricsOfARunningPipeline(t *testing.T) {
 	text := scrape(t, &monitor.Sample{}, nil, door())
 	problems, err := promlint.New(strings.NewReader(text)).Lint()
 	if err != nil || len(problems) > 0 {
@@ -126,7 +126,7 @@ func TestARunningPipelineHasMetrics(t *testing.T) {
 	}
 }
 
-func TestWhatIsUnknownHasNoSeries(t *testing.T) {
+func TestUnknownValuesHaveNoSeries(t *testing.T) {
 	text := scrape(t, &monitor.Sample{Rails: []monitor.Rail{{Label: "VDD_IN"}}, Zones: []monitor.Zone{{Name: "tj"}}, GPUs: []monitor.GPU{{Name: "g"}}}, nil)
 	for line := range strings.Lines(text) {
 		if !strings.HasPrefix(line, "#") && !strings.HasPrefix(line, "yoctuned_build_info") && line != "yoctuned_enforcer_up 0\n" {
@@ -135,7 +135,7 @@ func TestWhatIsUnknownHasNoSeries(t *testing.T) {
 	}
 }
 
-func TestADuplicateOrABrokenLabelCostsOneSeriesOnly(t *testing.T) {
+func TestInvalidLabelDropsOneSeries(t *testing.T) {
 	s := orin(t)
 	s.Zones = append(s.Zones, s.Zones[0])
 	s.Rails[0].Label = "\xff"
@@ -145,7 +145,7 @@ func TestADuplicateOrABrokenLabelCostsOneSeriesOnly(t *testing.T) {
 }
 
 // What dashboards and alerts ask for exists, and every name is documented.
-func TestTheShippedRulesAndDashboardUseNamesThatExistAndAreDocumented(t *testing.T) {
+func TestRulesAndDashboardUseDocumentedMetrics(t *testing.T) {
 	exist := map[string]bool{}
 	name := regexp.MustCompile(`yoctuned_[a-z_]+`)
 	ch := metrics.NewCollector(metrics.Source{Sample: func() *monitor.Sample { return &monitor.Sample{} }, Watch: func() *watch.State { return nil }})

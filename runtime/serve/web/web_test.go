@@ -59,7 +59,7 @@ func get(t *testing.T, server *httptest.Server, path, host string) (int, string,
 	return resp.StatusCode, b.String(), resp.Header
 }
 
-func TestThePageNeedsNothingFromElsewhere(t *testing.T) {
+func TestPageLoadsNothingFromOtherHosts(t *testing.T) {
 	server := serve(t, &web.Site{})
 	for _, path := range []string{"/", "/app.js", "/style.css", "/uplot/uPlot.iife.min.js", "/uplot/uPlot.min.css", "/uplot/LICENSE"} {
 		code, body, head := get(t, server, path, "")
@@ -75,7 +75,7 @@ func TestThePageNeedsNothingFromElsewhere(t *testing.T) {
 	}
 }
 
-func TestOnlyThisMachinesNamesAreAnswered(t *testing.T) {
+func TestOnlyLocalHostNamesAreAccepted(t *testing.T) {
 	server := serve(t, &web.Site{})
 	for host, want := range map[string]int{"localhost": 200, "127.0.0.1:8817": 200, "[::1]:8817": 200, "evil.example": 403, "evil.example:8817": 403, "127.0.0.1.evil.example": 403} {
 		if code, _, _ := get(t, server, "/api/sample", host); code != want {
@@ -87,7 +87,7 @@ func TestOnlyThisMachinesNamesAreAnswered(t *testing.T) {
 	}
 }
 
-func TestNothingCanBeChangedAndMetricsAreThereOnlyWhenAsked(t *testing.T) {
+func TestServerIsReadOnly(t *testing.T) {
 	server := serve(t, &web.Site{})
 	resp, err := server.Client().Post(server.URL+"/api/sample", "text/plain", strings.NewReader("x"))
 	if err != nil || resp.StatusCode != http.StatusMethodNotAllowed {
@@ -107,7 +107,7 @@ func door(s worker.State) func() []*live.Snapshot {
 	}
 }
 
-func TestHealthSaysWhatIsWrong(t *testing.T) {
+func TestHealthReportsTheReason(t *testing.T) {
 	for name, c := range map[string]struct {
 		site web.Site
 		code int
@@ -129,7 +129,7 @@ func TestHealthSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
-func TestAStreamHasSamplesAndDriftAndEndsWithThePage(t *testing.T) {
+func TestStreamOfSamplesAndDrift(t *testing.T) {
 	var taken atomic.Int64
 	hub := monitor.NewHub(func() *monitor.Sample {
 		return &monitor.Sample{Type: "sample", Monotonic: taken.Add(1), Rails: []monitor.Rail{{Label: "VDD_IN", Power: new(int64(5000))}}}
@@ -179,7 +179,7 @@ func TestAStreamHasSamplesAndDriftAndEndsWithThePage(t *testing.T) {
 }
 
 // Whatever a stranger sends: an answer or an end, soon, and the next one is served.
-func TestHostileRequestsCostNobodyElse(t *testing.T) {
+func TestHostileRequestsDoNotAffectOthers(t *testing.T) {
 	h, err := (&web.Site{Hub: monitor.NewHub(func() *monitor.Sample { return &monitor.Sample{Type: "sample"} }, time.Second), Watch: func() *watch.State { return nil }}).Handler()
 	if err != nil {
 		t.Fatal(err)

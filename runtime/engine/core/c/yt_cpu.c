@@ -13,7 +13,7 @@
 
 /* ---- devices ------------------------------------------------------------ */
 
-/* Virtual devices share the machine; they are for trying what several devices do. */
+/* Virtual devices share the machine. They are for testing programs with several devices. */
 static yt_status cpu_device_count(uint32_t *n, yt_error *err)
 {
 	const char *asked = secure_getenv("YT_CPU_DEVICES");
@@ -110,7 +110,7 @@ static void cpu_name(char *out, size_t n)
 	snprintf(out, n, "cpu");
 	if (f == NULL)
 		return;
-	/* x86 has "model name"; arm64 kernels have no such line and keep "cpu". */
+	/* x86 kernels print "model name"; arm64 kernels print only "cpu". */
 	while (fgets(line, sizeof line, f) != NULL) {
 		if (strncmp(line, "model name", 10) != 0 || (colon = strchr(line, ':')) == NULL)
 			continue;
@@ -250,7 +250,7 @@ static yt_status check_alloc(const char *what, uint64_t bytes, uint64_t *align, 
 	return YT_OK;
 }
 
-/* Locked. Alive, and no injected fault. */
+/* Lock held. Fails if the device is lost or a fault was injected. */
 static yt_status may_alloc(yt_device *d, const char *what, uint64_t bytes, yt_error *err)
 {
 	yt_status rc;
@@ -276,7 +276,7 @@ static void describe(const yt_slot *s, uint64_t id, yt_buffer *out)
 	out->bytes = s->bytes;
 }
 
-/* Locked. */
+/* Lock held. */
 static yt_status publish(yt_device *d, const char *what, const yt_slot *s, yt_buffer *out, yt_error *err)
 {
 	uint64_t id = yt_table_add(&d->table, s);
@@ -358,9 +358,9 @@ int cpu_slot_unused(yt_device *d, uint64_t id)
 		uint64_t active;
 
 		while ((active = __atomic_load_n(&s->active, __ATOMIC_ACQUIRE)) == CHECKING)
-			sched_yield(); /* which is short */
-		/* When the names are another list's by now, this one has ended, and that
-		 * one was checked without the id. */
+			sched_yield(); /* the check is short */
+		/* If the names belong to another list by now, the earlier list has ended and
+		 * the new one was checked without the id. */
 		n = active == CHECKED ? __atomic_load_n(&s->names, __ATOMIC_RELAXED) : 0;
 		for (i = 0; i < n; i++)
 			unused &= __atomic_load_n(&s->name_of[i], __ATOMIC_RELAXED) != id;
@@ -646,14 +646,14 @@ static yt_status cpu_mem_stats(yt_device *d, yt_mem_stats *out, yt_error *err)
 
 /* ---- peers -------------------------------------------------------------- */
 
-/* Copies for a peer, with the faults of the receiving device. */
+/* Copies between peers, with the faults of the receiving device. */
 static void peer_move(yt_device *to, uint8_t *dst, const uint8_t *src, uint64_t n, int staged)
 {
 	yt_fault *f = NULL;
 
 	memcpy(dst, src, (size_t)n);
 	pthread_mutex_lock(&to->lock);
-	/* Through host memory is the way that no fault of the link touches. */
+	/* The path through host memory is not affected by faults of the link. */
 	if (!staged && to->faults.n != 0 && n != 0)
 		f = yt_faults_due(&to->faults, YT_FAULT_CORRUPT, n, cpu_now(), "copy", "");
 	if (f != NULL) {
@@ -701,7 +701,7 @@ static yt_status cpu_peer_query(yt_device *from, yt_device *to, uint32_t *caps, 
 	return yt_ok(err);
 }
 
-/* The address of a range, with its buffer in use until it is let go. */
+/* Returns the address of a range and keeps its buffer in use until it is released. */
 static yt_status hold(yt_device *d, const char *what, const yt_range *r, uint8_t **out, yt_error *err)
 {
 	yt_status rc = check_range(d, what, r, err);
@@ -765,7 +765,7 @@ static yt_status cpu_peer_copy(yt_stream *s, yt_range dst, yt_device *from, yt_r
 	return rc != YT_OK ? rc : yt_ok(err);
 }
 
-/* ---- what a CPU does not have ------------------------------------------- */
+/* ---- not supported by CPUs ----------------------------------------------- */
 
 static yt_status cpu_occupancy(yt_device *d, uint64_t kernel, uint32_t block, uint64_t shared, uint32_t *blocks, yt_error *err)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What detectors find: decoding their output, and dropping boxes that overlap.
+ * Post-processing of detectors: decoding their output, and removing overlapping boxes.
  *
- * Decode reads each score once and keeps the best `max` in a heap. NMS compares
- * each box, best first, with those kept so far, 64 at a time.
+ * Decode reads each score once and keeps the best `max` in a heap. NMS compares each box, best
+ * first, with those kept so far, 64 at a time.
  */
 #include "yt_cpu.h"
 #include "yt_clones.h"
@@ -12,11 +12,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TILE 512u /* anchors whose scores are looked at together */
+#define TILE 512u /* anchors whose scores are examined together */
 
 static void sift(uint64_t *heap, uint32_t n, uint32_t i)
 {
-	for (;;) { /* the smallest on top */
+	for (;;) { /* sift down: the smallest is on top */
 		uint32_t child = 2 * i + 1;
 		uint64_t v;
 
@@ -33,7 +33,7 @@ static void sift(uint64_t *heap, uint32_t n, uint32_t i)
 	}
 }
 
-/* Best score and class of anchors whose scores lie in planes. */
+/* Best score and class of anchors whose scores are in planes. */
 YT_CLONES
 static void best_of_planes(const yt_decode *d, const void *image, uint32_t first, uint32_t n, float *restrict score,
 			   int32_t *restrict cls)
@@ -110,7 +110,7 @@ static void decode_image(const yt_decode *d, const void *image, uint8_t *dst, ui
 	memset(head, 0, sizeof *head);
 	head->count = kept;
 	head->found = found;
-	while (kept > 0) { /* the worst first, from the back */
+	while (kept > 0) { /* worst first, filled from the back */
 		uint32_t anchor = 0xffffffffu - (uint32_t)heap[0];
 
 		heap[0] = heap[--kept];
@@ -147,7 +147,7 @@ static int by_rank(const void *a, const void *b)
 	return p->place < q->place ? -1 : 1;
 }
 
-/* The boxes that were kept, a column for each figure, so that a vector holds many. */
+/* The kept boxes as one array per coordinate, so that a vector holds several boxes. */
 typedef struct column {
 	float *x0, *y0, *x1, *y1, *area;
 	int32_t *cls;
@@ -162,7 +162,7 @@ static column columns_of(float *p, uint32_t most)
 	return k;
 }
 
-/* Whether one of the kept boxes `from` to `to` suppresses b: as yt_suppressed. */
+/* Whether one of the kept boxes `from` to `to` suppresses b, as in yt_suppressed. */
 YT_CLONES
 static int suppressed(const yt_nms *n, const column *k, uint32_t from, uint32_t to, const yt_box *b)
 {

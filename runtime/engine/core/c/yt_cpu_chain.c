@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Chains (yt_chain.h): checked once when they are loaded, then run a step at a time over
- * rows of elements in the first-level cache. Memory is read and written once.
+ * Chains (yt_chain.h) are validated once when loaded, then run one step at a time over rows of
+ * elements in the L1 cache. Memory is read and written once.
  */
 #include "yt_cpu.h"
 #include "yt_chain.h"
@@ -100,7 +100,7 @@ yt_status yt_cpu_chain_check(const yt_chain *c, const yt_cmd *cmd, uint32_t at, 
 			to[i] = (value); \
 		} \
 	}
-/* Of two rows; a row and a number; a number and a row. */
+/* Operands: two rows; a row and a number; a number and a row. */
 #define TWO(name, value) \
 	YT_CLONES static void row_##name(float *restrict to, const float *restrict a, const float *restrict b, float number, uint32_t n) \
 	{ \
@@ -152,7 +152,7 @@ static void load(uint32_t type, const void *src, uint64_t first, float *to, uint
 		yt_cpu_widen(type, src, first, to, n);
 }
 
-/* The numbers of the channels of n elements from `first`. */
+/* The per-channel numbers of n elements from `first` on. */
 static void spread(const float *by, uint64_t inner, uint64_t channels, uint64_t first, float *to, uint32_t n)
 {
 	uint64_t channel = first / inner % channels, left = inner - first % inner;
@@ -181,7 +181,7 @@ static void step(const yt_chain_step *s, float *to, const float *x, const float 
 		two[s->op - YT_CHAIN_ADD](to, x, y, s->number, n);
 		return;
 	}
-	if (x == NULL) { /* of a number: rare, and no form of its own */
+	if (x == NULL) { /* operand is a number: rare, so it has no variant of its own */
 		for (i = 0; i < n; i++)
 			number[i] = s->number;
 		x = number;
@@ -192,7 +192,7 @@ static void step(const yt_chain_step *s, float *to, const float *x, const float 
 void yt_cpu_chain(const yt_chain *c, const yt_cmd *cmd, uint8_t *const p[])
 {
 	const yt_chain_step *steps = (const yt_chain_step *)(const void *)(c + 1);
-	float row[YT_CHAIN_ROWS + 1][PIECE]; /* one more: a step may write what it reads */
+	float row[YT_CHAIN_ROWS + 1][PIECE]; /* one more, because a step may write a row that it reads */
 	uint64_t n = cmd->launch.param[0], inner = cmd->launch.param[1], channels = cmd->launch.param[2], at;
 	uint32_t place[YT_CHAIN_ROWS], spare, i;
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How much a picture changed: reads both planes once, a strip at a time that stays in
- * the first-level cache. A loop for each figure, which is what compilers have
- * instructions for.
+ * Difference of two pictures. Reads both planes once, in strips that stay in the L1 cache,
+ * with a separate loop for each figure, which compilers can vectorise.
  */
 #include "yt_cpu.h"
 #include "yt_clones.h"
@@ -11,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define STRIP 4096u /* 16 bits count it */
+#define STRIP 4096u /* the largest count that fits 16 bits */
 
-/* Sums of each `side` samples, the last perhaps of fewer, added to `block`. */
+/* Adds the sums of each `side` samples to `block`; the last may have fewer. */
 YT_CLONES
 static uint32_t sums(const uint8_t *restrict a, const uint8_t *restrict b, uint32_t n, uint32_t side, uint32_t *restrict block)
 {

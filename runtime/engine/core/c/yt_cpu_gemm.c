@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Products of matrices. A block of B is brought to one type, in panels of NR columns,
- * and stays in the second-level cache while every row of A runs over it: MR by NR sums
- * at a time, in registers. 2 m n k operations.
+ * Matrix products. A block of B is converted to one type, packed in panels of NR columns, and
+ * stays in the L2 cache while every row of A is multiplied with it: MR by NR sums at a time,
+ * in registers. 2 m n k operations.
  *
- * Fewer rows than MR read B once, so it is not brought anywhere: they are as quick as
- * memory is.
+ * With fewer rows than MR, B is read only once and not packed: such products are limited by
+ * memory bandwidth.
  */
 #include "yt_cpu.h"
 #include "yt_clones.h"
@@ -24,22 +24,22 @@ typedef struct cut {
 
 typedef struct matrix {
 	const void *p;
-	uint64_t row, col; /* elements from one to the next */
+	uint64_t row, col; /* stride in elements */
 	uint32_t type;
 } matrix;
 
-/* What is summed: float32, or int32 as uint32, whose sums wrap as two's complement does,
- * beyond 133 000 products of extremes. */
+/* Accumulator: float32, or int32 stored as uint32, which wraps in two's complement beyond 133
+ * 000 products of extreme values. */
 typedef union number {
 	float f;
 	uint32_t u;
 } number;
 
-/* GNU's vectors: compilers keep them in registers, of whatever size there are. */
+/* GNU vector extensions: compilers keep them in registers of any width. */
 typedef float eight_f __attribute__((vector_size(32), aligned(4), may_alias));
 typedef uint32_t eight_u __attribute__((vector_size(32), aligned(4), may_alias));
 
-/* sums[r][j] += sum over p of a[r][p] * b[p][j], in rising order of p. */
+/* sums[r][j] += sum over p of a[r][p] * b[p][j], in ascending order of p. */
 #define PANEL(name, eight, type) \
 	YT_CLONES \
 	static void name(type *sums, size_t row, const type *a, size_t depth, const type *b, uint32_t kc) \
@@ -62,7 +62,8 @@ typedef uint32_t eight_u __attribute__((vector_size(32), aligned(4), may_alias))
 PANEL(panel_float, eight_f, float)
 PANEL(panel_int, eight_u, uint32_t)
 
-/* sums[j] += sum over p of a[p] * b[p][j], in rising order of p, which are 4 but at the end. */
+/* sums[j] += sum over p of a[p] * b[p][j], in ascending order of p. There are 4 rows, fewer at
+ * the end. */
 YT_CLONES
 static void add_rows(float *restrict sums, const float *restrict a, const float *const b[4], uint32_t kc, uint32_t n)
 {
@@ -88,7 +89,7 @@ static void int8_row(const int8_t *restrict q, number *restrict x, uint32_t n)
 		x[i].u = (uint32_t)q[i];
 }
 
-/* n elements of row r from column c on, which lie together, in the type of the sums. */
+/* n contiguous elements of row r from column c on, in the type of the accumulators. */
 static void row_of(const matrix *m, uint64_t r, uint64_t c, number *x, uint32_t n)
 {
 	uint64_t first = r * m->row + c;
@@ -106,7 +107,8 @@ static matrix transposed(const matrix *m)
 	return t;
 }
 
-/* kc rows and n columns of B as panels, the last filled up with 0. line: room for a row. */
+/* Packs kc rows and n columns of B into panels, the last padded with 0. line: scratch for a
+ * row. */
 static void pack(const matrix *b, uint32_t k0, uint32_t kc, uint32_t j0, uint32_t n, cut k, number *block, number *line)
 {
 	const matrix t = transposed(b);
@@ -129,7 +131,7 @@ static void pack(const matrix *b, uint32_t k0, uint32_t kc, uint32_t j0, uint32_
 	}
 }
 
-/* Rows i to i + rows of A from column k0 on. */
+/* Packs rows i to i + rows of A from column k0 on. */
 static void strip_of(const matrix *a, uint32_t i, uint32_t rows, uint32_t k0, uint32_t kc, uint32_t depth, number *strip)
 {
 	const matrix t = transposed(a);
@@ -145,7 +147,7 @@ static void strip_of(const matrix *a, uint32_t i, uint32_t rows, uint32_t k0, ui
 	}
 }
 
-/* One row of results. */
+/* Writes one row of results. */
 static void finish(const yt_gemm *g, const void *acc, const float *bias, void *c, uint64_t first, uint32_t j0, uint32_t n)
 {
 	uint32_t j;
@@ -169,7 +171,7 @@ static void finish(const yt_gemm *g, const void *acc, const float *bias, void *c
 	}
 }
 
-/* acc: m rows of k.width sums of this block of columns. line: room for a row of B. */
+/* acc: m rows of k.width accumulators of this block of columns. line: scratch for a row of B. */
 static void columns(const yt_gemm *g, const matrix *a, const matrix *b, cut k, uint32_t j0, uint32_t n, number *block, number *line, number *acc)
 {
 	number strip[MR * MAX_DEPTH];
@@ -194,8 +196,7 @@ static void columns(const yt_gemm *g, const matrix *a, const matrix *b, cut k, u
 	}
 }
 
-/* The same of few rows, whose B is not transposed, and of floats. line: room for four
- * rows of B. */
+/* The same for few rows, float32 and B not transposed. line: scratch for four rows of B. */
 static void few_rows(const yt_gemm *g, const matrix *a, const matrix *b, cut k, uint32_t j0, uint32_t n, number *line, number *acc)
 {
 	number strip[MR * 4];
@@ -221,7 +222,7 @@ static void few_rows(const yt_gemm *g, const matrix *a, const matrix *b, cut k, 
 int yt_cpu_gemm(const yt_gemm *g, const void *a, const void *b, const float *bias, void *c, uint32_t depth, uint32_t width,
 		yt_cpu_scratch *scratch)
 {
-	/* Not wider and deeper than the matrix: what lies beyond would be computed for nobody. */
+	/* No larger than the matrix: elements beyond it would be computed in vain. */
 	const uint32_t wide = (g->n + 31) / 32 * 32;
 	const cut k = {depth < MAX_DEPTH ? depth : MAX_DEPTH, (width < wide ? width : wide) & ~(NR - 1)};
 	uint32_t batch = g->batch != 0 ? g->batch : 1, in = g->type == YT_F32 ? 4 : g->type == YT_I8 ? 1 : 2, i, j0, r;
@@ -229,7 +230,7 @@ int yt_cpu_gemm(const yt_gemm *g, const void *a, const void *b, const float *bia
 	int ta = (g->flags & YT_GEMM_TRANS_A) != 0, tb = (g->flags & YT_GEMM_TRANS_B) != 0;
 	uint64_t lda = g->lda != 0 ? g->lda : ta ? g->m : g->k, ldb = g->ldb != 0 ? g->ldb : tb ? g->k : g->n;
 	uint64_t ldc = g->ldc != 0 ? g->ldc : g->n;
-	/* A block of B, a row of it, which has at least MAX_DEPTH, and the sums. */
+	/* A block of B, a row of it, which has at least MAX_DEPTH, and the accumulators. */
 	size_t block = (size_t)k.depth * k.width, line = k.width < MAX_DEPTH ? MAX_DEPTH : k.width, sums = (size_t)(g->m + MR) * k.width;
 	number *p = yt_cpu_room(scratch, (block + 4 * line + sums) * sizeof *p), *acc = p + block + 4 * line;
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Chains of steps on elements, and conversion of type and layout. A chain runs
- * over a piece of the tensor that stays in the first-level cache: memory is read
- * and written once, however many steps there are.
+ * Chains of steps on elements, and conversion of type and layout. A chain runs over a piece of
+ * the tensor that stays in the L1 cache: memory is read and written once, regardless of the
+ * number of steps.
  */
 #include "yt_cpu.h"
 #include "yt_check.h"
@@ -68,7 +68,7 @@ YT_SIMD_FN static uint32_t narrow_halves(const float *x, uint16_t *h, uint32_t n
 
 #endif
 
-/* Elements `from` to n, where there are no instructions for halves or they are few. */
+/* Elements `from` to n, for CPUs without float16 instructions and for the remainder. */
 YT_CLONES
 static void widen_each(uint32_t type, const uint16_t *restrict h, float *restrict x, uint32_t from, uint32_t n)
 {
@@ -135,7 +135,7 @@ void yt_cpu_narrow(uint32_t type, const float *restrict x, void *dst, uint64_t f
 	narrow_each(type, x, dst, first, done, n);
 }
 
-/* The values of elements `first` to first + n, whose channels change every `inner`. */
+/* The values of elements `first` to first + n, whose channel changes every `inner` elements. */
 static void by_channel(float *y, const float *by, uint64_t first, uint32_t n, uint64_t inner, uint32_t channels)
 {
 	uint32_t channel = (uint32_t)(first / inner % channels), i;
@@ -195,10 +195,10 @@ void yt_cpu_map(const yt_map *m, uint64_t n, const void *src, const void *with, 
 
 /* ---- conversion ---------------------------------------------------------- */
 
-/* With a zero up to this all of yt_quantise is exact in float32 and int32. */
+/* With a zero point up to this, all of yt_quantise is exact in float32 and int32. */
 #define NEAR_ZERO (1 << 22)
 
-/* As yt_quantise, in 32 bits. */
+/* yt_quantise in 32 bits. */
 YT_CLONES
 static void quantise(const float *restrict x, const float *restrict scale, int32_t zero, int32_t low, int32_t *restrict q, uint32_t n)
 {
@@ -219,7 +219,7 @@ static void bytes_of(const int32_t *restrict q, uint8_t *restrict out, uint32_t 
 	uint32_t i;
 
 	for (i = 0; i < n; i++)
-		out[i] = (uint8_t)q[i]; /* of two's complement */
+		out[i] = (uint8_t)q[i]; /* two's complement */
 }
 
 YT_CLONES
@@ -235,7 +235,7 @@ static void dequantise(int sign, const uint8_t *restrict q, const float *restric
 			x[i] = (float)(q[i] - zero) * scale[i];
 }
 
-/* At most PIECE elements that lie together on both sides; scale: of each. */
+/* At most PIECE elements that are contiguous on both sides. scale: one per element. */
 static void convert_piece(const yt_convert *v, const void *src, uint64_t from, void *dst, uint64_t to, const float *scale, uint32_t n)
 {
 	int near = v->zero >= -NEAR_ZERO && v->zero <= NEAR_ZERO;
@@ -290,8 +290,8 @@ static void everywhere(float *y, float v, uint32_t n)
 		y[i] = v;
 }
 
-/* One image from one layout to the other, a block of at most PIECE elements at a time:
- * `deep` channels of `wide` pixels. */
+/* Converts one image from one layout to the other in blocks of at most PIECE elements: `deep`
+ * channels of `wide` pixels. */
 static void relayout(const yt_convert *v, const void *src, uint64_t first, const float *scales, char *dst)
 {
 	const uint32_t size = yt_type_bytes(v->out), deep = v->c < 64 ? v->c : 64, wide = PIECE / deep;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Modules of the CPU backend: chains (yt_chain.h). The kernel is a slot of the device's
- * table, which keeps it while lists and graphs name it.
+ * Modules of the CPU backend: chains (yt_chain.h). The kernel is a slot of the device's table,
+ * which is kept while lists and graphs refer to it.
  */
 #define _GNU_SOURCE
 
@@ -102,7 +102,7 @@ yt_status cpu_kernel_get(yt_module *m, const char *name, uint64_t *kernel, yt_ke
 	*kernel = m->kernel;
 	if (info != NULL) {
 		full.size = info->size < sizeof full ? info->size : (uint32_t)sizeof full;
-		full.max_threads = 1024; /* whatever: the CPU takes elements, not threads */
+		full.max_threads = 1024; /* any value: the CPU launches no threads */
 		memcpy(info, &full, full.size);
 	}
 	return yt_ok(err);

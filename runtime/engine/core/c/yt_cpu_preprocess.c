@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One frame to one tensor, in one pass over the output. Column positions are computed
- * once a call. A row of the tensor is then made in two steps that stay in the first
- * level of the cache: each component (Y, U, V or a colour) is resampled to a row of
- * floats, and those become the rows of the channels. Tensors of other types and layouts
- * than float32 NCHW go by way of one more row.
+ * Converts one frame to one tensor, in one pass over the output. Column positions are computed
+ * once per call. A row of the tensor is then made in two steps that stay in the L1 cache: each
+ * component (Y, U, V or a colour) is resampled to a row of floats, and these are converted to
+ * the rows of the channels. Tensors of other types and layouts than float32 NCHW need one more
+ * row.
  *
- * Resampling reads windows of 16 or 32 bytes, each around the samples of four columns,
- * and picks from them (yt_simd.h); where a window does not do, sample by sample.
+ * Resampling loads windows of 16 or 32 bytes, each covering the samples of four columns, and
+ * shuffles them (yt_simd.h). Where the samples do not fit a window, it loads them one by one.
  *
  * Per output pixel of NV12: reads 4 luma and 2 chroma bytes (8 bilinear), writes 12;
  * about 35 flops. 1080p to 640x640: 3.1 MB of frame at most, 4.9 MB of tensor.
@@ -23,18 +23,18 @@
 #define VECTOR 8u   /* columns of one step */
 #define ROW_BYTES(n) (((size_t)(n) * 4 + 63) / 64 * 64) /* of 4-byte elements, whole vectors */
 
-/* Tensors that no second level of cache keeps are written past it, since each line
- * would first be read. What comes between two frames has pushed them out anyway. */
+/* Tensors larger than the L2 cache are written with streaming stores, since a normal store
+ * would first read each line. By the next frame other data has evicted them anyway. */
 #define STREAM_BYTES (2u << 20)
 
-/* Where the columns of one component come from. */
+/* Source positions of the columns of one component. */
 typedef struct taps {
-	uint32_t *at;   /* byte of the first sample in the row */
-	float *w;       /* weight of the second; NULL: nearest */
-	uint32_t *base; /* of each group: first byte of its window */
-	uint8_t *pick;  /* of each column: its byte in the window, and three of 0xff */
+	uint32_t *at;   /* byte offset of the first sample in the row */
+	float *w;       /* weight of the second sample; NULL: nearest */
+	uint32_t *base; /* per group: first byte of its window */
+	uint8_t *pick;  /* per column: its byte in the window, and three of 0xff */
 	uint32_t next;  /* bytes from the first sample to the second */
-	uint32_t window; /* bytes; 0: no window holds all samples of a group */
+	uint32_t window; /* bytes; 0: no window covers all samples of a group */
 	uint32_t n;
 } taps;
 
@@ -75,16 +75,16 @@ static int windows(taps *t, uint32_t low, uint32_t end, uint32_t window)
 	return 1;
 }
 
-/* For samples `step` bytes apart, from sample lo to hi. A row's address may be moved by
- * `off` bytes, to other components of the same pixels. */
+/* For samples `step` bytes apart, from sample lo to hi. `off` bytes may be added to a row's
+ * address to select another component of the same pixels. */
 static void taps_ready(taps *t, uint32_t lo, uint32_t hi, uint32_t step, uint32_t off)
 {
 	uint32_t i;
 
 	t->next = t->w != NULL && hi > lo ? step : 0;
 	for (i = 0; i < t->n; i++) {
-		/* The second sample must exist. At the end take the pair before and all of
-		 * its second sample, which is the same value exactly. */
+		/* The second sample must exist. At the end use the previous pair with full
+		 * weight on its second sample, which gives exactly the same value. */
 		if (t->next != 0 && t->at[i] == hi) {
 			t->at[i]--;
 			t->w[i] = 1.0f;
@@ -124,10 +124,10 @@ static void taps_chroma(taps *t, const yt_axis *x, uint32_t chroma, uint32_t ste
 	taps_ready(t, x->start / 2, (x->start + x->in - 1) / 2, step, off);
 }
 
-/* What stays the same from row to row. */
+/* State that is constant for all rows. */
 typedef struct rows {
 	const yt_pre_plan *k;
-	taps luma, chroma; /* luma: or gray, or of each colour */
+	taps luma, chroma; /* luma: also gray, or each colour */
 	const uint8_t *p0, *pu, *pv;
 	uint64_t pitch_u, pitch_v;
 	float *y, *u, *v; /* a row of each component */
@@ -202,8 +202,8 @@ YT_SIMD_FN static void sample_32(const taps *t, const uint8_t *r0, const uint8_t
 
 #endif
 
-/* A row of one component, from rows r0 and r1 with weight w of the second. Those of the
- * next row lie `ahead`: too far apart for a processor to see them coming. */
+/* One row of a component, from rows r0 and r1 with weight w for the second. `ahead` is the
+ * distance to the next row, which is too far for the hardware prefetcher. */
 static void sample(const rows *s, const taps *t, const uint8_t *r0, const uint8_t *r1, float w, ptrdiff_t ahead, float *out)
 {
 #if defined(YT_SIMD)
@@ -270,7 +270,7 @@ static void colour_each(const yt_pre_plan *k, const float *restrict y, const flo
 
 #if defined(YT_SIMD)
 
-/* As colour_each, of whole vectors; r, g and b on their boundaries. */
+/* colour_each for whole vectors; r, g and b are aligned. */
 YT_SIMD_FN static void colour_stream(const yt_pre_plan *k, const float *y, const float *u, const float *v, float *r, float *g, float *b,
 				     uint32_t n)
 {
@@ -335,7 +335,7 @@ static void colour(const rows *s, float *r, float *g, float *b, int stream)
 	uint32_t n = s->k->x.out;
 
 #if defined(YT_SIMD)
-	/* Whole cache lines only: the rest of one would be waited for. */
+	/* Whole cache lines only: a partial line would stall. */
 	if (stream && n % 16 == 0 && (((uintptr_t)r | (uintptr_t)g | (uintptr_t)b) & 63) == 0) {
 		colour_stream(s->k, s->y, s->u, s->v, r, g, b, n);
 		return;
@@ -397,10 +397,10 @@ static void rows_init(rows *s, const yt_pre_plan *k, const uint8_t *const plane[
 	}
 }
 
-/* Which rows of chroma belong to row iy. */
+/* The chroma rows for row iy. */
 static yt_tap chroma_rows(const yt_pre_plan *k, uint32_t iy)
 {
-	int packed = k->format == YT_FORMAT_YUYV || k->format == YT_FORMAT_UYVY; /* as many rows as of luma */
+	int packed = k->format == YT_FORMAT_YUYV || k->format == YT_FORMAT_UYVY; /* as many rows as luma */
 	yt_tap t = packed ? yt_axis_linear(k->y, iy) : yt_axis_chroma_linear(k->y, iy);
 
 	if (k->chroma == YT_CHROMA_NEAREST) {
@@ -452,7 +452,7 @@ static void row(const rows *s, uint32_t iy, float *const line[3], int stream)
 
 /* ---- tensors ------------------------------------------------------------- */
 
-/* float32 NCHW: rows are written where they belong. */
+/* float32 NCHW: rows are written in place. */
 static void planes_tensor(const yt_pre_plan *k, const rows *s, float *out)
 {
 	uint64_t plane = (uint64_t)k->out_w * k->out_h;
@@ -485,7 +485,7 @@ static void planes_tensor(const yt_pre_plan *k, const rows *s, float *out)
 #endif
 }
 
-/* One row of a tensor of any type and layout. mixed: room for it as floats. */
+/* One row of a tensor of any type and layout. mixed: scratch for the row as floats. */
 static void store_row(const yt_pre_plan *k, void *out, uint32_t y, float *const line[3], float *restrict mixed)
 {
 	uint64_t plane = (uint64_t)k->out_w * k->out_h, at = (uint64_t)y * k->out_w;
@@ -504,7 +504,7 @@ static void store_row(const yt_pre_plan *k, void *out, uint32_t y, float *const 
 	yt_cpu_narrow(k->type, mixed, out, 3 * at, 3 * k->out_w);
 }
 
-/* room: for six rows of the tensor. */
+/* room: scratch for six rows of the tensor. */
 static void any_tensor(const yt_pre_plan *k, const rows *s, void *out, char *room)
 {
 	float *line[3], *inner[3];
@@ -545,7 +545,7 @@ int yt_cpu_preprocess(const yt_pre_plan *k, const uint8_t *const plane[3], void 
 	return 0;
 }
 
-/* The tensors of a list of boxes; those beyond its count are 0. */
+/* The tensors of a list of boxes; those beyond the number of boxes are set to 0. */
 int yt_cpu_roi(const yt_roi *r, const yt_boxes *boxes, const uint8_t *const plane[3], void *out, yt_cpu_scratch *scratch)
 {
 	const yt_box *box = (const yt_box *)(const void *)(boxes + 1);

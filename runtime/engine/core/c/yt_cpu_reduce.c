@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Reduction in the tree of yt_math.h. Reads 4n bytes once, n operations. The
- * lanes are what the compiler vectorises over: they are independent, so no
- * reassociation is needed and the result is the same on every processor.
+ * Reduction in the tree of yt_math.h. Reads 4n bytes once; n operations. Compilers vectorise
+ * over the lanes, which are independent: no reassociation is needed, and the result is the
+ * same on every processor.
  */
 #include "yt_cpu.h"
 #include "yt_clones.h"
 #include "yt_ops.h"
 
-/* 14 bits an upper level: enough for any length in bytes that fits 64 bits. */
+/* 14 bits per upper level: enough for any length in bytes that fits 64 bits. */
 #define UPPER_LEVELS 5
 
 typedef struct level {
@@ -98,7 +98,7 @@ static void push(uint32_t op, level *l, float v)
 	}
 }
 
-/* One chunk of the source, of whatever type. */
+/* One chunk of the source, of any type. */
 static float source_chunk(uint32_t op, const void *x, uint32_t type, uint64_t first, uint64_t n)
 {
 	float lane[YT_REDUCE_LANES], row[YT_REDUCE_CHUNK];
@@ -126,7 +126,7 @@ float yt_cpu_reduce(uint32_t op, const void *x, uint32_t type, uint64_t n)
 	for (at = 0; at < n; at += YT_REDUCE_CHUNK)
 		push(op, upper, source_chunk(op, x, type, at, n - at < YT_REDUCE_CHUNK ? n - at : YT_REDUCE_CHUNK));
 	for (i = 0; i + 1 < UPPER_LEVELS; i++) {
-		if (upper[i].total == 1) /* the one that is left */
+		if (upper[i].total == 1) /* the remaining one */
 			return upper[i].lane[0];
 		if (upper[i].fill > 0) {
 			upper[i].fill = 0;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Softmax, argmax and top-k of rows. Softmax reads a row three times, which is
- * from the cache for rows that fit it.
+ * Softmax, argmax and top-k of rows. Softmax reads a row three times, from the cache if the
+ * row fits.
  */
 #include "yt_cpu.h"
 #include "yt_clones.h"
 #include "yt_ops.h"
 
-/* x and e are the same, or apart. */
+/* x and e are either the same or do not overlap. */
 YT_CLONES
 static void exp_row(const float *x, float top, float *e, uint32_t n)
 {
@@ -44,7 +44,7 @@ static void divide_row(float *x, float by, uint32_t n)
 		x[j] /= by;
 }
 
-/* What orders each of n elements, and the largest of that. */
+/* The sort key of each of n elements, and the largest key. */
 YT_CLONES
 static uint32_t order_row(const float *restrict x, uint32_t *restrict order, uint32_t n)
 {
@@ -71,7 +71,7 @@ static uint32_t piece(const yt_rows *r, uint32_t at)
 	return r->cols - at < YT_ROW_LANES ? r->cols - at : YT_ROW_LANES;
 }
 
-/* A piece of a row as floats, in `room` where they are none yet. */
+/* A piece of a row as floats, converted in `room` if it has another type. */
 static const float *floats(const yt_rows *r, const void *src, uint64_t first, float *room, uint32_t n)
 {
 	if (r->in == YT_F32)
@@ -130,7 +130,7 @@ void yt_cpu_argmax(const yt_rows *r, const void *src, int32_t *dst)
 	uint32_t order[YT_ROW_LANES], i, at, j, top, best;
 
 	for (i = 0; i < r->rows; i++) {
-		best = 0; /* below every element's */
+		best = 0; /* below the key of any element */
 		for (at = 0; at < r->cols; at += YT_ROW_LANES) {
 			top = order_row(floats(r, src, i * stride_of(r) + at, x, piece(r, at)), order, piece(r, at));
 			if (top <= best)
@@ -143,7 +143,7 @@ void yt_cpu_argmax(const yt_rows *r, const void *src, int32_t *dst)
 	}
 }
 
-/* Puts key among the n largest of at most k; returns how many there are now. */
+/* Inserts key into the n largest of at most k; returns the new n. */
 static uint32_t insert(uint64_t *top, uint32_t n, uint32_t k, uint64_t key)
 {
 	uint32_t at;
@@ -167,7 +167,7 @@ void yt_cpu_topk(const yt_rows *r, const void *src, yt_ranked *dst)
 
 		n = 0;
 		for (at = 0; at < r->cols; at += YT_ROW_LANES) {
-			/* Of equals those before are better. */
+			/* On equal keys the earlier element wins. */
 			if (order_row(floats(r, src, row + at, x, piece(r, at)), order, piece(r, at)) <= (n == r->k ? (uint32_t)(top[n - 1] >> 32) : 0))
 				continue;
 			for (j = 0; j < piece(r, at); j++)

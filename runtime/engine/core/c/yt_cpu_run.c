@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One operation on the CPU. To add one: its bit in yt_cpu_ops, its case below,
- * its kernel in a file of its own.
+ * Runs one operation on the CPU. To add an operation, add its bit to yt_cpu_ops, its case
+ * below, and its kernel in a file of its own.
  */
 #define _GNU_SOURCE /* syscall */
 
@@ -15,7 +15,7 @@
 
 #include <stdlib.h>
 
-/* All there are. */
+/* All operations. */
 const uint64_t yt_cpu_ops = (2ull << YT_OP_LAST) - 2;
 
 void *yt_cpu_room(yt_cpu_scratch *s, size_t bytes)
@@ -48,12 +48,12 @@ static void reduce(const yt_cmd *c, uint8_t *const p[])
 
 static const void *as_boxes(const uint8_t *p)
 {
-	return p; /* checked to be aligned */
+	return p; /* its alignment was checked */
 }
 
 yt_cpu_config yt_cpu_built_in(uint32_t op)
 {
-	/* A block of 128 KiB is half of the smallest second-level cache there is. */
+	/* A block of 128 KiB is half of the smallest L2 cache. */
 	static const yt_cpu_config gemm = {128, 256};
 	yt_cpu_config other = {yt_kernel_of(op)->block, yt_kernel_of(op)->tile};
 
@@ -124,7 +124,8 @@ yt_status yt_cpu_run(const yt_cmd *c, uint32_t at, uint8_t *const p[], const yt_
 		return YT_OK;
 	case YT_OP_SIGNAL:
 		__atomic_store_n((uint32_t *)(void *)p[0], c->value, __ATOMIC_RELEASE);
-		/* Another process may wait: not FUTEX_PRIVATE. Nobody waiting is no error. */
+		/* Not FUTEX_PRIVATE, because another process may wait. It is no error if none
+		 * does. */
 		syscall(SYS_futex, p[0], FUTEX_WAKE, 0x7fffffff, NULL, NULL, 0);
 		return YT_OK;
 	default:

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Streams of the CPU backend: lists, events, graphs and the threads that run
- * what does not run in the caller's. See yt_cpu_dev.h.
+ * Streams of the CPU backend: lists, events, graphs, and the threads for work that does not
+ * run in the caller's thread. See yt_cpu_dev.h.
  */
 #define _GNU_SOURCE
 
@@ -22,7 +22,8 @@ static struct timespec deadline_after(uint64_t ns)
 	return t;
 }
 
-/* Locked. A delay that a fault asked for; ends early with the faults or the device. */
+/* Lock held. A delay by an injected fault; ends early when the faults are cleared or the
+ * device closes. */
 static void injected_delay(yt_device *d, uint64_t ns)
 {
 	struct timespec until = deadline_after(ns);
@@ -35,7 +36,7 @@ static void injected_delay(yt_device *d, uint64_t ns)
 
 /* ---- checking ----------------------------------------------------------- */
 
-/* Who frees something may read the names at any time. */
+/* Atomic, because a thread that frees an object may read the names at any time. */
 static void name(yt_stream *s, uint64_t id)
 {
 	__atomic_store_n(&s->name_of[s->names], id, __ATOMIC_RELAXED);
@@ -108,7 +109,7 @@ static yt_status check(yt_stream *s, const yt_cmd *c, uint32_t at, resolved *r, 
 	return rc != YT_OK ? rc : yt_check_overlap(c, at, &o, r->p, err);
 }
 
-/* Locked, or for a slot that a running list protects. */
+/* Lock held, or the slot is protected by a running list. */
 static void count_uses(yt_device *d, const yt_cmd *c, const resolved *r, int graph, int delta)
 {
 	yt_operands o;
@@ -122,7 +123,7 @@ static void count_uses(yt_device *d, const yt_cmd *c, const resolved *r, int gra
 		*(graph ? &r->kernel->held : &r->kernel->uses) += (uint32_t)delta;
 	o = yt_operands_of(c);
 	for (i = 0; i < o.n; i++) {
-		/* A buffer freed in the order of this stream is gone already. */
+		/* A buffer freed in the order of this stream no longer exists. */
 		yt_slot *s = yt_table_get(&d->table, o.range[i]->buf, YT_SLOT_BUFFER);
 
 		if (s != NULL)
@@ -148,7 +149,7 @@ int cpu_named_elsewhere(yt_device *d, uint64_t id, const yt_stream *but)
 	return 0;
 }
 
-/* A record of the event that was submitted has not passed. */
+/* A submitted record of the event has not been reached. */
 static int must_wait(const yt_slot *event)
 {
 	return __atomic_load_n(&event->passed, __ATOMIC_ACQUIRE) < __atomic_load_n(&event->submitted, __ATOMIC_ACQUIRE);
@@ -168,7 +169,7 @@ void cpu_count_copy(yt_device *d, const resolved *r, uint64_t bytes)
 	}
 }
 
-/* Locked. */
+/* Lock held. */
 static void record(yt_device *d, yt_slot *event, uint64_t target)
 {
 	event->stamp = cpu_now();
@@ -207,7 +208,7 @@ static yt_status run_here(yt_stream *s, const yt_cmd *cmds, const resolved *wher
 	return rc;
 }
 
-/* Locked. The device is gone: what waits will never run. */
+/* Lock held. The device is lost: waiting work will never run. */
 static void die(yt_device *d, yt_status code, const char *why)
 {
 	if (d->dead.code != YT_OK)
@@ -240,7 +241,7 @@ yt_status cpu_alive(yt_device *d, yt_error *err)
 	return rc;
 }
 
-/* Locked, and unlocks while it computes. One command with the faults that are due. */
+/* Lock held, and released during computation. Runs one command with the faults that are due. */
 static void run_job_command(yt_stream *s, const job *j, uint32_t i)
 {
 	yt_device *d = s->dev;
@@ -291,7 +292,7 @@ static void run_job_command(yt_stream *s, const job *j, uint32_t i)
 	}
 }
 
-/* Locked. */
+/* Lock held. */
 static void make_ready(yt_stream *s)
 {
 	yt_device *d = s->dev;
@@ -318,8 +319,7 @@ void cpu_unblock(yt_device *d)
 		}
 }
 
-/* Locked. Runs the stream's first job, to its end or to an event that has not
- * passed. */
+/* Lock held. Runs the stream's first job to its end, or to an event that has not been reached. */
 static void run_job(yt_stream *s)
 {
 	yt_device *d = s->dev;
@@ -388,7 +388,8 @@ static void *worker(void *arg)
 	return NULL;
 }
 
-/* Locked. One thread more when none is free. Failing is an error only without any. */
+/* Lock held. Starts a thread if none is free. Failure is an error only if there are no
+ * threads. */
 static yt_status ensure_thread(yt_device *d, yt_error *err)
 {
 	sigset_t all, old;
@@ -401,7 +402,7 @@ static yt_status ensure_thread(yt_device *d, yt_error *err)
 		if (d->thread == NULL)
 			return yt_fail(err, YT_E_OOM, "submit: no memory for threads");
 	}
-	/* Signals are for the program's own threads. */
+	/* Signals belong to the program's own threads. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	rc = pthread_create(&d->thread[d->threads], NULL, worker, d);
@@ -428,8 +429,8 @@ void cpu_stop_threads(yt_device *d)
 
 /* ---- submitting --------------------------------------------------------- */
 
-/* Makes a job of a list, or with g of a graph, and gives it to the threads. What
- * the list names is protected by the caller until this returns. */
+/* Makes a job from a list, or from graph g, and queues it. The caller protects the objects
+ * that the list refers to until this returns. */
 static yt_status enqueue(yt_stream *s, const yt_cmd *cmds, const resolved *where, uint32_t n, yt_graph *g, yt_error *err)
 {
 	yt_device *d = s->dev;
@@ -554,8 +555,9 @@ yt_status cpu_submit(yt_stream *s, const yt_cmd *cmds, uint32_t n, yt_error *err
 		if (rc == YT_OK && cmds[i].op == YT_OP_WAIT && must_wait(where[i].event))
 			here = 0;
 	}
-	/* Says less than before: no barrier is needed. Before any lock: who frees holds
-	 * it and waits for the check to end. */
+	/* CHECKED promises less than CHECKING, so no barrier is needed. This must come before
+	 * any lock: a thread that frees an object holds the lock and waits for the check to
+	 * end. */
 	__atomic_store_n(&s->active, CHECKED, __ATOMIC_RELEASE);
 	if (rc == YT_OK && here) {
 		rc = run_here(s, cmds, where, n, err);
@@ -748,7 +750,7 @@ yt_status cpu_event_poll(yt_device *d, uint64_t event, uint64_t timeout_ns, yt_e
 		rc = cpu_alive_locked(d, err);
 		if (rc != YT_OK)
 			break;
-		s = yt_table_get(&d->table, event, YT_SLOT_EVENT); /* it may go while this sleeps */
+		s = yt_table_get(&d->table, event, YT_SLOT_EVENT); /* another thread may close it meanwhile */
 		if (s == NULL || s->submitted == 0) {
 			rc = yt_fail(err, YT_E_INVALID, "event_poll: %#llx is not an event, was destroyed, or was never recorded",
 				     (unsigned long long)event);

@@ -16,7 +16,7 @@ void yt_guard_init(void)
 	if (__atomic_load_n(&yt_guard_mode, __ATOMIC_ACQUIRE) != 0)
 		return;
 	rc = syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0);
-	if (rc == 0) /* qemu and old kernels may accept one and not the other */
+	if (rc == 0) /* qemu and old kernels may accept the first call and reject the second */
 		rc = syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
 	__atomic_store_n(&yt_guard_mode, rc == 0 ? 1 : 2, __ATOMIC_RELEASE);
 }

@@ -10,8 +10,8 @@
 
 typedef void *program;
 
-/* nvrtcResult is an enum: an int, 0 for success, 6 when the source does not compile,
- * 5 for an option it does not know. */
+/* nvrtcResult is an enum, stored as int: 0 is success, 6 a compilation error, 5 an unknown
+ * option. */
 typedef struct nvrtc {
 	int (*version)(int *, int *);
 	const char *(*text)(int);
@@ -59,8 +59,8 @@ static yt_status open_library(const char *library, nvrtc *n, yt_error *err)
 	return yt_fail(err, YT_E_NOT_SUPPORTED, "compile: NVRTC is older than CUDA 11.2");
 }
 
-/* The compiler opens a second library by its bare name. Beside a library that was given
- * by its path it is opened here, so that it is there already. */
+/* NVRTC opens its builtins library by file name only. If NVRTC was given by path, open the
+ * builtins next to it first, so that the dynamic linker finds it loaded. */
 static void open_second(const char *library, int major, int minor)
 {
 	const char *slash = strrchr(library, '/');
@@ -71,10 +71,10 @@ static void open_second(const char *library, int major, int minor)
 		return;
 	n = snprintf(path, sizeof path, "%.*s/libnvrtc-builtins.so.%d.%d", (int)(slash - library), library, major, minor);
 	if (n > 0 && (size_t)n < sizeof path && dlopen(path, RTLD_NOW | RTLD_LOCAL) == NULL)
-		dlerror(); /* the compiler says it better */
+		dlerror(); /* NVRTC reports it better */
 }
 
-/* A size, then that many bytes. */
+/* Gets a size, then that many bytes. */
 static int take(program p, int (*size)(program, size_t *), int (*get)(program, char *), char **out, size_t *bytes)
 {
 	int rc = size(p, bytes);

@@ -2,15 +2,15 @@
 //
 // backend.cu - the CUDA backend behind yt_backend.h: devices and the table.
 //
-// Rules the backend keeps:
+// Rules of the backend:
 //   - no call waits for the device without a deadline: cudaStreamQuery and
 //     cudaEventQuery are polled, cudaStreamSynchronize is not used;
-//   - no copy from or to pageable memory: the driver would stage it and the
-//     copy would not be asynchronous (PINNED and MAPPED exist for that);
-//   - managed memory, prefetch and advice only with concurrentManagedAccess:
-//     other devices, all Jetsons before Thor, refuse them;
-//   - an error that leaves the context dead is remembered and returned by every
-//     later call, since the driver would answer the same or worse.
+//   - no copy from or to pageable memory, because the driver would stage it and the
+//     copy would not be asynchronous (use PINNED and MAPPED);
+//   - managed memory, prefetch and advice only with concurrentManagedAccess: other
+//     devices, including all Jetsons before Thor, reject them;
+//   - an error that destroys the context is stored and returned by every later call,
+//     since the driver would return the same or a misleading one.
 #include "device.h"
 
 #include <dlfcn.h>
@@ -69,7 +69,7 @@ static yt_status classify(cudaError_t e, uint32_t *sticky)
 	}
 }
 
-// Reports e, and remembers it when it is sticky. The lock is held.
+// Reports e, and stores it if it is sticky. The lock is held.
 yt_status yt_fail_cuda(yt_device *d, yt_error *err, cudaError_t e, const char *what)
 {
 	uint32_t sticky;
@@ -100,7 +100,7 @@ yt_status yt_enter(yt_device *d, yt_error *err)
 
 // ---- devices ---------------------------------------------------------------
 
-// The runtime's own words for a missing driver blame its version; say what is.
+// The runtime's message for a missing driver blames its version, so use our own.
 static yt_status driver_there(yt_error *err)
 {
 	void *lib = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
@@ -149,7 +149,7 @@ static uint32_t known(int device, cudaDeviceAttr what)
 	return v > 0 ? (uint32_t)v : 0;
 }
 
-// The lock is not needed: nobody else has the device yet.
+// No lock: the device is not shared yet.
 static cudaError_t describe(yt_device *d)
 {
 	const int i = d->index;

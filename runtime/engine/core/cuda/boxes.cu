@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// boxes.cu - a detector's output to boxes, and NMS, wholly on the device: no count
-// comes back to the host. Ranks are counted instead of sorted: with n boxes n * n
-// comparisons, 1 M for 1024, in one launch without barriers.
+// boxes.cu - decodes the output of detectors to boxes, and NMS, entirely on the device: no
+// count is copied to the host. Boxes are ranked by counting instead of sorting: n boxes take n
+// * n comparisons, 1 M for 1024, in one launch without barriers.
 //
-// Decode reads every score once (8400 x 84 float32: 2.8 MB). NMS of n boxes computes
-// n * n / 2 overlaps, then walks 64 boxes a step.
+// Decode reads every score once (8400 x 84 float32: 2.8 MB). NMS of n boxes computes n * n / 2
+// overlaps, then processes 64 boxes per step.
 #include "kernels.h"
 #include "ops.h"
 
 #define THREADS 256u
 
-// ---- decode: keys of what scores enough; the best of them; their boxes -------
+// ---- decode: keys of candidates; selection of the best; their boxes ---------
 
 struct decode_scratch {
-	uint32_t *found, *chosen_n; // an image
+	uint32_t *found, *chosen_n; // per image
 	uint64_t *keys, *chosen;
 };
 
@@ -98,7 +98,7 @@ static __global__ void __launch_bounds__(THREADS) decode_write(yt_decode d, cons
 		yt_decode_write(d, src + blockIdx.y * image, s.chosen, n, i, (yt_box *)(out + 1));
 }
 
-// Images at a time: what fits 64 MiB, at least one.
+// Images per launch: as many as fit 64 MiB, at least one.
 static uint32_t together(uint64_t bytes, uint32_t batch)
 {
 	uint64_t n = bytes == 0 ? batch : (64ull << 20) / bytes;
@@ -161,7 +161,7 @@ static __global__ void __launch_bounds__(THREADS) nms_sort(yt_nms n, const uint8
 		yt_nms_order((const yt_box *)(in + 1), count, i, (yt_box *)(scratch + blockIdx.y * nms_bytes(n)));
 }
 
-// 64 boxes against 64 that are no better.
+// Compares 64 boxes with 64 boxes of the same or lower rank.
 static __global__ void __launch_bounds__(64) nms_overlaps(yt_nms n, const uint8_t *src, uint8_t *scratch)
 {
 	__shared__ yt_box cols[64];

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// copy.cu - device to device, 16 bytes a thread and step.
+// copy.cu - device to device, 16 bytes per thread and step.
 //
-// Moves n bytes read and n written; no flops. Bound by memory bandwidth.
+// n bytes are read and n written; no flops. Bound by memory bandwidth.
 #include "bodies.h"
 #include "kernels.h"
 
@@ -18,7 +18,7 @@ bool yt_copy_fits(const void *dst, const void *src)
 
 cudaError_t yt_launch_copy(void *dst, const void *src, uint64_t n, uint32_t block, cudaStream_t stream)
 {
-	// Four words a thread amortise the index arithmetic; the loop takes the rest.
+	// Four words per thread amortise the index arithmetic; the loop handles the rest.
 	uint64_t blocks = (n / 16 + block * 4 - 1) / (block * 4);
 
 	blocks = blocks < 1 ? 1 : blocks > 65536 ? 65536 : blocks;
@@ -28,7 +28,7 @@ cudaError_t yt_launch_copy(void *dst, const void *src, uint64_t n, uint32_t bloc
 
 static __global__ void signal_kernel(volatile uint32_t *word, uint32_t value)
 {
-	__threadfence_system(); // what came before is seen before
+	__threadfence_system(); // earlier writes become visible first
 	*word = value;
 }
 

@@ -91,14 +91,14 @@ yt_status yt_fail_cuda(yt_device *d, yt_error *err, cudaError_t e, const char *w
 // Makes the device current for this thread. The lock is held.
 yt_status yt_enter(yt_device *d, yt_error *err);
 
-// Forgets the buffers of finished work. The lock is held. Returns the query's
-// answer: cudaSuccess, cudaErrorNotReady or a fault.
+// Releases the buffers of finished work. The lock is held. Returns the result of the query:
+// cudaSuccess, cudaErrorNotReady or a fault.
 cudaError_t yt_drain(yt_stream *s);
 
 uint64_t yt_now_ns(void);
 
-// Waits by asking: a little without sleeping, since most lists end sooner than a
-// sleep would, then 50 us at a time. ask takes and releases the lock.
+// Waits by polling: first without sleeping, since most lists finish sooner than a sleep would,
+// then every 50 us. ask takes and releases the lock.
 template <typename Ask> static yt_status yt_wait(uint64_t timeout_ns, const char *what, yt_error *err, Ask ask)
 {
 	const uint64_t spin_ns = 20000;
@@ -165,7 +165,7 @@ yt_status yt_module_check(yt_device *d, const yt_launch *l, uint32_t at, yt_erro
 // Queues a kernel of a module; the error is the driver's, in words.
 yt_status yt_module_launch(yt_stream *s, const yt_launch *l, uint8_t *const p[], uint32_t at, yt_error *err);
 
-// Before and after command `at` of a list: what faults ask for. YT_OK without
+// Injects the faults that are due before and after command `at` of a list. YT_OK without
 // YT_FAULTS.
 yt_status yt_fault_before(yt_stream *s, const yt_cmd *c, yt_error *err);
 yt_status yt_fault_after(yt_stream *s, const yt_cmd *c, uint8_t *dst, yt_error *err);

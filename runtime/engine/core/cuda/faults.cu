@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// faults.cu - the faults of yt_faults.h on a GPU, in builds with YT_FAULTS. A
-// library that is shipped has none of this but the empty functions at the end.
+// faults.cu - injects the faults of yt_faults.h on a GPU, in builds with YT_FAULTS. In release
+// builds only the empty functions at the end exist.
 //
-// A hang is a kernel that ends by the GPU's own clock, after 2 s at most, or when
-// the CPU sets its flag: killing a process under an endless kernel has wedged
-// cards. Slowing down ("slow:") is the CPU backend's alone.
+// A hang is a kernel that ends after 2 s of the GPU's clock, or when the CPU sets its flag,
+// because killing a process with an endless kernel has wedged cards. Only the CPU backend
+// implements "slow:".
 #include "device.h"
 
 #ifdef YT_FAULTS
@@ -51,7 +51,7 @@ yt_status cuda_fault_inject(yt_device *d, const char *spec, yt_error *err)
 			return yt_fail_cuda(d, err, e, "fault_inject: flag");
 		d->fault_flag = (uint32_t *)flag;
 	}
-	if (d->fault_flag != NULL) // ends what hangs, or allows the next
+	if (d->fault_flag != NULL) // ends a hang, or re-arms the flag
 		*(volatile uint32_t *)d->fault_flag = faults.n == 0;
 	d->faults = faults;
 	return yt_ok(err);

@@ -2,11 +2,11 @@
 //
 // gemm.cu - matrix products of any size, 2 m n k operations.
 //
-// With tensor cores (wmma; float16 from 7.0, int8 from 7.2 to 9.x, bfloat16 from 8.0): a block of
-// 256 threads makes 128 by 128 results, a warp 64 by 32 of them. Two stages of A and B
-// lie in shared memory; the next is fetched to registers while one is computed.
-// Without (float32; bfloat16 before 8.0; all before 7.0; int8 from 10.0, whose tensor cores have none of
-// the old kind): 64 by 64 results, 4 by 4 a thread.
+// With tensor cores (wmma; float16 from 7.0, int8 from 7.2 to 9.x, bfloat16 from 8.0), a block
+// of 256 threads computes 128 by 128 results, each warp 64 by 32 of them. Shared memory holds
+// two stages of A and B; the next stage is loaded into registers while one is computed.
+// Otherwise (float32; bfloat16 before 8.0; all types before 7.0; int8 from 10.0, which dropped
+// these instructions) a block computes 64 by 64 results, each thread 4 by 4.
 #include "kernels.h"
 #include "ops.h"
 
@@ -64,15 +64,15 @@ static __global__ void __launch_bounds__(YT_GEMM_THREADS)
 // ---- tensor cores ------------------------------------------------------------
 
 
-#define SIDE 128u // results of a block of threads, both ways
+#define SIDE 128u // results of a block, in both dimensions
 #define WIDE 16u  // bytes of one access
 
-// A stage of A or B: slices of 16 columns (of k for A, of n for B), each row of a slice
-// in one piece. So fragments start on 256 bits and banks do not collide.
+// A stage of A or B: slices of 16 columns (of k for A, of n for B), with each row of a slice
+// contiguous. This aligns fragments to 256 bits and avoids bank conflicts.
 template <typename T> struct tiles {
 	static const uint32_t step = sizeof(T) == 1 ? 64 : 32; // of k
-	static const uint32_t each = WIDE / sizeof(T);         // elements of an access
-	static const uint32_t pieces = SIDE * step / each / 256; // accesses a thread
+	static const uint32_t each = WIDE / sizeof(T);         // elements per access
+	static const uint32_t pieces = SIDE * step / each / 256; // accesses per thread
 	alignas(32) T a[step / 16][SIDE][16];
 	alignas(32) T b[SIDE / 16][step][16];
 };
@@ -81,8 +81,8 @@ struct piece {
 	uint4 v;
 };
 
-// One access of a row-major matrix, element by element at its edges or without
-// alignment. col_step: elements from one column to the next.
+// One access to a row-major matrix, element by element at its edges or if unaligned. col_step:
+// elements from one column to the next.
 template <typename T>
 static __device__ piece fetch(const T *p, uint64_t row_step, uint64_t col_step, uint32_t row, uint32_t col, uint32_t rows, uint32_t cols,
 			      bool wide)
@@ -97,7 +97,7 @@ static __device__ piece fetch(const T *p, uint64_t row_step, uint64_t col_step, 
 		out.v = *(const uint4 *)from;
 		return out;
 	}
-	// By words, so that the piece stays in registers.
+	// Word by word, so that the piece stays in registers.
 	uint32_t word[4] = {0, 0, 0, 0};
 #pragma unroll
 	for (uint32_t j = 0; j < each; j++) {
@@ -115,7 +115,7 @@ static __device__ piece fetch(const T *p, uint64_t row_step, uint64_t col_step, 
 	return out;
 }
 
-// Without tensor cores the header has no fragments; this kernel is not launched then.
+// Without tensor cores the header defines no fragments; this kernel is not launched then.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 700
 template <typename T, typename Sum>
 static __global__ void gemm_tensor_kernel(yt_gemm, const void *, const void *, const float *, void *, uint32_t, bool, bool)
@@ -191,7 +191,7 @@ static __global__ void __launch_bounds__(256)
 		__syncthreads();
 	}
 
-	// Sums leave by way of shared memory, 16 by 16 a warp at a time.
+	// Results go through shared memory, 16 by 16 per warp at a time.
 	Sum *patch = (Sum *)shared + warp * 256;
 #pragma unroll
 	for (uint32_t i = 0; i < 4; i++)
@@ -207,7 +207,7 @@ static __global__ void __launch_bounds__(256)
 
 #endif
 
-// Which compute capability has what it takes is known where kernels are launched.
+// The launch code selects the kernel by compute capability.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 700 && __CUDA_ARCH__ < 800
 template <>
 __global__ void gemm_tensor_kernel<__nv_bfloat16, float>(yt_gemm, const void *, const void *, const float *, void *, uint32_t, bool, bool)

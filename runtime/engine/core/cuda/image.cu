@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// image.cu - tensors of any type and layout from any frame, tensors of the boxes of a
-// list, and the difference of two planes. Each reads its samples once and writes its
-// result once: bound by memory bandwidth.
+// image.cu - tensors of any type and layout from any frame, tensors of a list of boxes, and the
+// difference of two planes. Each reads its samples once and writes its result once: bound by
+// memory bandwidth.
 #include "kernels.h"
 #include "ops.h"
 
@@ -27,7 +27,7 @@ cudaError_t yt_launch_tensor(const yt_pre_plan &plan, const uint8_t *const plane
 
 static_assert(sizeof(yt_batch) <= 4000, "the arguments of a kernel");
 
-// As tensor_kernel, a frame of the table for each z.
+// Like tensor_kernel, with one frame of the table per z.
 static __global__ void __launch_bounds__(256) batch_kernel(const YT_GRID_CONSTANT yt_batch b)
 {
 	const yt_pre_plan &plan = b.plan[blockIdx.z];
@@ -47,7 +47,7 @@ cudaError_t yt_launch_batch(const yt_batch &b, uint32_t n, uint32_t threads, cud
 	return cudaGetLastError();
 }
 
-// A block of threads for rows of one box's tensor. What is beyond the list is 0.
+// A block computes rows of one box's tensor. Tensors beyond the list are 0.
 static __global__ void __launch_bounds__(256) roi_kernel(yt_roi r, const yt_boxes *boxes, yt_planes in, uint8_t *out)
 {
 	__shared__ yt_pre_plan plan;
@@ -67,7 +67,7 @@ static __global__ void __launch_bounds__(256) roi_kernel(yt_roi r, const yt_boxe
 			yt_tensor_body(plan, in, tensor, x, y, yt_tensor_wide(plan, tensor));
 			continue;
 		}
-		uint64_t row = yt_roi_bytes(r) / r.out_h, bytes = row / r.out_w; // of a row, of a pixel in all channels
+		uint64_t row = yt_roi_bytes(r) / r.out_h, bytes = row / r.out_w; // bytes of a row, and of a pixel in all channels
 		uint64_t to = y * row + (x + 4 < r.out_w ? x + 4 : r.out_w) * bytes;
 
 		for (uint64_t b = y * row + x * bytes; b < to; b++)
@@ -86,7 +86,7 @@ cudaError_t yt_launch_roi(const yt_roi &r, const void *boxes, const uint8_t *con
 	return cudaGetLastError();
 }
 
-// One tile a block of threads; integers, so the order of additions does not matter.
+// One tile per block; integer sums, so the order of additions does not matter.
 static __global__ void __launch_bounds__(256)
 	diff_kernel(yt_diff d, const uint8_t *a, const uint8_t *b, yt_motion *out, uint32_t w, uint32_t h)
 {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// kernels.h - what the host side launches. Each kernel is in its own file; its
-// body is in bodies.h, where it also compiles for a CPU.
+// kernels.h - launch functions for the host side. Each kernel has its own file; its body is in
+// bodies.h, which also compiles for a CPU.
 //
-// Every function queues on the stream and returns the launch's error. Arguments
-// were checked before (yt_check.h): pointers cover what the kernels touch.
+// Every function queues on the stream and returns the error of the launch. Arguments were
+// validated (yt_check.h): pointers cover the accessed memory.
 #ifndef YT_KERNELS_H
 #define YT_KERNELS_H
 
@@ -12,14 +12,14 @@
 
 #include <cuda_runtime_api.h>
 
-// Arguments that a kernel indexes stay where they are; old devices copy them.
+// Indexed kernel arguments stay in constant memory; old devices copy them.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 700
 #define YT_GRID_CONSTANT
 #else
 #define YT_GRID_CONSTANT __grid_constant__
 #endif
 
-// `block`: threads a block, from kernel_config.
+// `block`: threads per block, from kernel_config.
 cudaError_t yt_launch_copy(void *dst, const void *src, uint64_t n, uint32_t block, cudaStream_t stream);
 
 // True when yt_launch_copy can move dst and src in 16-byte words.
@@ -30,7 +30,7 @@ cudaError_t yt_launch_preprocess(const yt_pre_plan &plan, const uint8_t *const p
 
 // Any type, layout and number of channels.
 cudaError_t yt_launch_tensor(const yt_pre_plan &plan, const uint8_t *const plane[3], void *out, uint32_t block, cudaStream_t stream);
-// n frames of the table, whose tensors have one size, as one kernel.
+// n frames of the table, with tensors of one size, in one kernel.
 struct yt_batch;
 cudaError_t yt_launch_batch(const yt_batch &b, uint32_t n, uint32_t block, cudaStream_t stream);
 cudaError_t yt_launch_roi(const yt_roi &r, const void *boxes, const uint8_t *const plane[3], void *out, uint32_t block,
@@ -58,7 +58,7 @@ uint64_t yt_reduce_scratch(uint64_t n);
 cudaError_t yt_launch_reduce(uint32_t op, const void *x, uint32_t type, uint64_t n, float *out, float *scratch,
 			     cudaStream_t stream);
 
-// The same in any order, as one kernel; scratch has yt_reduce_fast_scratch() bytes.
+// The same in any order, in one kernel; scratch has yt_reduce_fast_scratch() bytes.
 uint64_t yt_reduce_fast_scratch(void);
 cudaError_t yt_launch_reduce_fast(uint32_t op, const void *x, uint32_t type, uint64_t n, float *out, float *scratch, cudaStream_t stream);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// lt.cu - see lt.h. The library is column-major: for it our C = A B is C' = B' A', and
-// the memory of a row-major matrix is that of its transpose.
+// lt.cu - see lt.h. The library is column-major, so C = A B is computed as C' = B' A': a
+// row-major matrix has the memory layout of its transpose.
 #include "lt.h"
 
 #include <dlfcn.h>
@@ -53,7 +53,7 @@ static int type_of(uint32_t type)
 	return type == YT_F32 ? YT_LT_R_32F : type == YT_F16 ? YT_LT_R_16F : type == YT_BF16 ? YT_LT_R_16BF : type == YT_I8 ? YT_LT_R_8I : YT_LT_R_32I;
 }
 
-// Bytes, at most 256, that an address is a multiple of.
+// The alignment of an address in bytes, at most 256.
 static uint32_t alignment(const void *p)
 {
 	uintptr_t v = (uintptr_t)p | 256;
@@ -82,7 +82,7 @@ static bool describe(const yt_lt_api *f, void **out, uint32_t type, uint64_t row
 	return batch <= 1 || (f->layout_set(*out, YT_LT_BATCH, &count, sizeof count) == 0 && f->layout_set(*out, YT_LT_STRIDE, &apart, sizeof apart) == 0);
 }
 
-// Fills the plan's descriptions and asks which kernel to take.
+// Fills the plan's descriptors and requests the best kernel.
 static bool choose(yt_lt *lt, yt_lt_plan *p)
 {
 	const yt_lt_api *f = &lt->api;

@@ -2,11 +2,11 @@
 //
 // lt.h - products of matrices by NVIDIA's cuBLASLt, where it is installed.
 //
-// The library is opened with dlopen, versions 13, 12 and 11, and never closed; what of
-// its header is needed is declared here (tests/cuda/lt_header.cc compares the two).
-// It takes what it does as our own kernels define it; the rest is left to them: GELU,
-// which it approximates by tanh, SiLU, and whatever its heuristic has no kernel for.
-// Not a word of CUDA here: tests run it with a library of their own.
+// The library is opened with dlopen, versions 13, 12 and 11, and never closed. The needed part
+// of its header is declared here (tests/cuda/lt_header.cc compares the two). It runs only
+// operations that it defines exactly as our kernels do. GELU, which it approximates by tanh,
+// SiLU, and anything its heuristic has no kernel for run in our kernels. This file does not use
+// CUDA, so that tests can run it with a fake library.
 #ifndef YT_LT_H
 #define YT_LT_H
 
@@ -52,13 +52,13 @@ enum {
 	YT_LT_R_32F = 0, YT_LT_R_16F = 2, YT_LT_R_8I = 3, YT_LT_R_32I = 10, YT_LT_R_16BF = 14
 };
 
-// What products may use beside their matrices, bytes.
+// Workspace of products, in bytes.
 #define YT_LT_ROOM (4u << 20)
 
-// One product that was seen before: its descriptions and the kernel that was chosen.
+// A cached product: its descriptors and the selected kernel.
 struct yt_lt_plan {
 	yt_gemm g;
-	uint32_t align[4]; // of B, A, C and D: what the library calls A, B, C and D
+	uint32_t align[4]; // of B, A, C and D, which the library calls A, B, C and D
 	bool bias, taken;  // taken: the library has a kernel
 	void *desc, *layout[3];
 	yt_lt_algo algo;
@@ -70,17 +70,17 @@ struct yt_lt_plan {
 struct yt_lt {
 	yt_lt_api api;
 	void *handle;
-	int state; // 0: not tried, 1: there, -1: not there
+	int state; // 0: not tried, 1: loaded, -1: unavailable
 	uint64_t clock;
 	yt_lt_plan plan[YT_LT_PLANS];
 };
 
-// Whether products of this device may go to cuBLASLt. The device is current. library:
-// NULL for the usual names.
+// Whether products of this device may use cuBLASLt. The device is current. library: NULL for
+// the usual names.
 bool yt_lt_there(yt_lt *lt, const char *library);
 
-// Queues the product if the library can do it as asked. False: it cannot, or did not;
-// nothing was queued. workspace has YT_LT_ROOM bytes.
+// Queues the product if the library supports it. False: not supported or failed, and nothing
+// was queued. workspace has YT_LT_ROOM bytes.
 bool yt_lt_gemm(yt_lt *lt, const yt_gemm &g, const void *a, const void *b, const float *bias, void *c, void *workspace, void *stream);
 
 void yt_lt_close(yt_lt *lt);

@@ -31,7 +31,7 @@ static yt_status check_alloc(const char *what, uint64_t bytes, uint64_t *align, 
 	return YT_OK;
 }
 
-// The mode that memory gets. Who allocates does not say what the CPU does with it.
+// The actual mode of memory. The allocation flags do not determine CPU access.
 static yt_status choose(yt_device *d, uint32_t mode, uint32_t *out, yt_error *err)
 {
 	yt_mem_choice c = {};
@@ -41,7 +41,7 @@ static yt_status choose(yt_device *d, uint32_t mode, uint32_t *out, yt_error *er
 	return rc;
 }
 
-// Memory of the mode, from the driver. The lock is held and the device current.
+// Allocates memory of the mode from the driver. The lock is held and the device current.
 static cudaError_t take(uint32_t mode, uint64_t bytes, void **base)
 {
 	cudaError_t e;
@@ -53,7 +53,7 @@ static cudaError_t take(uint32_t mode, uint64_t bytes, void **base)
 	else
 		e = cudaHostAlloc(base, bytes, mode == YT_MEM_MAPPED ? cudaHostAllocPortable | cudaHostAllocMapped : cudaHostAllocPortable);
 	if (e != cudaSuccess)
-		cudaGetLastError(); // an allocation failure is not sticky: forget it
+		cudaGetLastError(); // an allocation failure is not sticky: clear it
 	return e;
 }
 
@@ -62,7 +62,7 @@ static cudaError_t give(uint32_t mode, void *base)
 	return mode == YT_MEM_DEVICE || mode == YT_MEM_MANAGED ? cudaFree(base) : cudaFreeHost(base);
 }
 
-// Both addresses of memory of the mode that starts at base.
+// Both addresses of memory of the mode, which starts at base.
 static cudaError_t address(yt_device *d, uint32_t mode, void *base, yt_slot *s)
 {
 	s->mode = mode;
@@ -70,7 +70,7 @@ static cudaError_t address(yt_device *d, uint32_t mode, void *base, yt_slot *s)
 	s->device = base;
 	if (mode == YT_MEM_DEVICE || mode == YT_MEM_MANAGED)
 		return cudaSuccess;
-	// With unified addressing pinned memory has one address for both.
+	// With unified addressing, pinned memory has one address for both.
 	if (mode == YT_MEM_PINNED && (d->info.unified_addressing || !d->info.map_host))
 		return cudaSuccess;
 	return cudaHostGetDevicePointer(&s->device, base, 0);
@@ -113,7 +113,7 @@ yt_status cuda_buf_alloc(yt_device *d, uint32_t mode, uint64_t bytes, uint64_t a
 		rc = yt_fault_alloc(d, bytes, "buf_alloc", err);
 	if (rc != YT_OK)
 		return rc;
-	// The driver aligns to 256 at least; ask for room only beyond that.
+	// The driver aligns to at least 256; allocate more only beyond that.
 	e = take(mode, align > YT_ALIGN_MIN ? bytes + align : bytes, &s.base);
 	if (e != cudaSuccess)
 		return yt_fail_cuda(d, err, e, mode == YT_MEM_DEVICE ? "buf_alloc: device memory" : "buf_alloc: host memory");
@@ -152,7 +152,7 @@ yt_status cuda_buf_register(yt_device *d, void *host, uint64_t bytes, yt_buffer 
 			       "buf_register: the device cannot register host pages; copy them to a pinned or mapped buffer");
 	e = cudaHostRegister(host, bytes, cudaHostRegisterPortable | cudaHostRegisterMapped);
 	if (e != cudaSuccess) {
-		cudaGetLastError(); // device memory of another driver, I/O pages: not sticky
+		cudaGetLastError(); // memory of another driver, I/O pages: not sticky
 		if (e == cudaErrorInvalidValue || e == cudaErrorHostMemoryAlreadyRegistered)
 			return yt_report(err, YT_E_NOT_SUPPORTED, (int32_t)e, 0, "buf_register: the driver cannot register these pages: %s",
 					 cudaGetErrorString(e));
@@ -200,7 +200,7 @@ static yt_status release(yt_device *d, const char *what, const yt_pool *only, yt
 				return yt_fail_cuda(d, err, e, "buf_free: submitted work");
 		}
 		if (b->uses != 0 && order != NULL) {
-			// Only work of `order` may be left.
+			// Only work of `order` may still run.
 			uint32_t of_order = 0;
 
 			for (uint32_t i = 0; i < order->pending_n; i++)
@@ -211,7 +211,7 @@ static yt_status release(yt_device *d, const char *what, const yt_pool *only, yt
 			return yt_fail(err, YT_E_BUSY, "%s: submitted work uses the buffer; poll its stream first", what);
 		}
 	}
-	// Of a dead device only the name is left: its memory went with the context.
+	// On a lost device only the id remains: its memory was freed with the context.
 	if (b->pool != NULL) {
 		b->pool->buffers--;
 		yt_pool_return(&b->pool->blocks, (yt_block *)b->block, order != NULL && d->dead.code == YT_OK ? &order->done : NULL,
@@ -236,7 +236,7 @@ yt_status cuda_buf_free(yt_device *d, yt_buf_id id, yt_error *err)
 
 // ---- pools -----------------------------------------------------------------
 
-// Both are called with the lock held and the device current, unless it is dead.
+// Both require the lock, and the device current unless it is lost.
 static int slab_take(void *ctx, uint64_t bytes, uint64_t *base, void **handle)
 {
 	yt_pool *p = (yt_pool *)ctx;
@@ -254,8 +254,8 @@ static void slab_give(void *ctx, uint64_t base, uint64_t bytes, void *handle)
 
 	(void)base;
 	account(p->dev, p->mode, bytes, false);
-	// Nothing of the slab is in use. What freeing reports is an earlier fault,
-	// which the next call meets and reports.
+	// Nothing of the slab is in use. An error of cudaFree is an earlier fault, which the next
+	// call reports.
 	if (p->dev->dead.code == YT_OK)
 		give(p->mode, handle);
 }
@@ -293,7 +293,7 @@ yt_status cuda_pool_create(yt_device *d, const yt_pool_options *opt, yt_pool **o
 	return yt_ok(err);
 }
 
-// Streams that were seen idle let go of what they ordered.
+// Releases what streams that are idle have freed in order.
 static void refresh(yt_device *d)
 {
 	for (yt_stream *s = d->streams; s != NULL; s = s->next)
@@ -428,7 +428,7 @@ static yt_slot *find(yt_device *d, const char *what, const yt_range *r, yt_error
 	return b;
 }
 
-// Why a hint about the buffer would do nothing; YT_WHY_ASKED when it may be given.
+// Reason why a hint about the buffer would do nothing; YT_WHY_ASKED if it can be given.
 static uint32_t hintless(const yt_device *d, const yt_slot *b)
 {
 	if (b->mode != YT_MEM_MANAGED)
@@ -436,7 +436,7 @@ static uint32_t hintless(const yt_device *d, const yt_slot *b)
 	return d->info.concurrent_managed ? YT_WHY_ASKED : YT_WHY_NO_CONCURRENT;
 }
 
-#if CUDART_VERSION >= 13000 // where a place is no longer a number
+#if CUDART_VERSION >= 13000 // locations are no longer integers
 static cudaMemLocation place(const yt_device *d, bool host)
 {
 	cudaMemLocation l = {};
@@ -535,7 +535,7 @@ yt_status cuda_mem_stats(yt_device *d, yt_mem_stats *out, yt_error *err)
 
 // ---- peers -----------------------------------------------------------------
 
-// Two devices' locks in one order.
+// Locks two devices in a fixed order.
 struct both {
 	yt_device *a, *b;
 	both(yt_device *x, yt_device *y) : a(x < y ? x : y), b(x < y ? y : x)
@@ -554,8 +554,8 @@ struct both {
 
 static const size_t pattern_bytes = 65536;
 
-// Sends a pattern from one device to the other by peer access and back through
-// pinned memory. "Available" is no proof: an IOMMU may corrupt what arrives.
+// Copies a pattern from one device to the other by peer access and back through pinned memory.
+// cudaDeviceCanAccessPeer is not sufficient: an IOMMU may corrupt the data.
 static cudaError_t try_pattern(yt_device *from, yt_device *to, uint8_t *host, bool *same)
 {
 	uint8_t *a = NULL, *b = NULL;

@@ -33,14 +33,14 @@ struct yt_module {
 	uint64_t image_bytes;
 };
 
-// A kernel that kernel_get gave out; its id is the driver's handle.
+// A kernel returned by kernel_get; its id is the driver's handle.
 struct yt_kernel {
 	yt_kernel *next;
 	yt_module *module;
 	CUfunction f;
 };
 
-// The kernel of an id, or NULL: an id that is none must not reach the driver.
+// The kernel of an id, or NULL: an invalid id must not reach the driver.
 static yt_kernel *find_kernel(yt_device *d, uint64_t id)
 {
 	yt_kernel *k = d->kernels;
@@ -61,7 +61,7 @@ template <typename F> static bool symbol(void *lib, const char *name, F *out)
 
 static yt_status driver_api(driver *d, yt_error *err)
 {
-	void *lib = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL); // the one the runtime uses; never closed
+	void *lib = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL); // the library that the runtime uses; never closed
 
 	if (lib == NULL)
 		return yt_fail(err, YT_E_NO_BACKEND, "module: no NVIDIA driver on this machine");
@@ -76,7 +76,7 @@ static yt_status driver_api(driver *d, yt_error *err)
 	return yt_fail(err, YT_E_NOT_SUPPORTED, "module: the NVIDIA driver is too old: a function is missing");
 }
 
-// The runtime's error numbers are the driver's (CUDA 10.1 and newer).
+// The runtime's error numbers equal the driver's (CUDA 10.1 and newer).
 static yt_status fail_driver(yt_device *d, const driver *api, yt_error *err, CUresult r, const char *what, const char *log)
 {
 	const char *text = NULL;
@@ -92,7 +92,7 @@ static yt_status fail_driver(yt_device *d, const driver *api, yt_error *err, CUr
 	return rc;
 }
 
-// "name=value,..." into the linker's options. Returns how many, or -1.
+// Converts "name=value,..." to linker options. Returns their number, or -1.
 static int link_options(const char *opts, CUjit_option *names, void **values, int room)
 {
 	int n = 0;
@@ -115,7 +115,7 @@ static int link_options(const char *opts, CUjit_option *names, void **values, in
 	return n;
 }
 
-// Links PTX or a cubin to a cubin, of which *out is a copy.
+// Links PTX or a cubin to a cubin, and stores a copy in *out.
 static yt_status link_image(yt_device *d, const driver *api, const void *image, uint64_t n, const char *opts, void **out,
 			    uint64_t *bytes, yt_error *err)
 {
@@ -144,7 +144,7 @@ static yt_status link_image(yt_device *d, const driver *api, const void *image, 
 		if (*out == NULL)
 			rc = yt_fail(err, YT_E_OOM, "module_load: no memory for an image of %llu bytes", (unsigned long long)size);
 		else
-			memcpy(*out, cubin, size); // the linker's own goes with it
+			memcpy(*out, cubin, size); // cuLinkDestroy frees the linker's copy
 	}
 	if (link != NULL)
 		api->link_destroy(link);
@@ -330,7 +330,7 @@ yt_status yt_module_check(yt_device *d, const yt_launch *l, uint32_t at, yt_erro
 
 yt_status yt_module_launch(yt_stream *s, const yt_launch *l, uint8_t *const p[], uint32_t at, yt_error *err)
 {
-	// More dynamic shared memory than this must be asked for.
+	// More dynamic shared memory than this must be enabled explicitly.
 	const uint32_t default_shared = 48u << 10;
 	CUfunction f = (CUfunction)(uintptr_t)l->kernel;
 	void *address[4], *params[10];

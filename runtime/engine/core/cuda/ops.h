@@ -185,7 +185,8 @@ struct yt_batch {
 
 // ---- decode ----------------------------------------------------------------
 
-// The key of an anchor that scores enough, else 0. Larger is better; keys differ.
+// The key of an anchor whose score is above the threshold, else 0. Larger is better; keys are
+// unique.
 YT_FN uint64_t yt_decode_key(const yt_decode &d, const void *image, uint32_t anchor)
 {
 	float score = yt_decode_best(&d, image, anchor).score;
@@ -193,15 +194,15 @@ YT_FN uint64_t yt_decode_key(const yt_decode &d, const void *image, uint32_t anc
 	return score >= d.threshold ? (uint64_t)yt_ordered(score) << 32 | (0xffffffffu - anchor) : 0;
 }
 
-// Of keys with the digits of `prefix` above `shift` + 8: which digit is next.
+// Of the keys with the digits of `prefix` above `shift` + 8, counts the next digit.
 YT_FN bool yt_select_digit(uint64_t key, uint64_t prefix, uint32_t shift, uint32_t *digit)
 {
 	*digit = (uint32_t)(key >> shift) & 255u;
 	return shift == 56 || key >> (shift + 8) == prefix >> (shift + 8);
 }
 
-// One thread, between barriers: the digit in which the want-th largest key lies.
-// `want` becomes its rank among those keys.
+// One thread, between barriers: finds the digit of the want-th largest key. `want` becomes its
+// rank among the keys with that digit.
 YT_FN uint64_t yt_select_next(const uint32_t *histogram, uint64_t prefix, uint32_t shift, uint32_t *want)
 {
 	uint32_t digit = 255;
@@ -238,8 +239,8 @@ YT_FN void yt_nms_order(const yt_box *box, uint32_t count, uint32_t i, yt_box *s
 	sorted[rank] = box[i];
 }
 
-// Bit j: box 64 * column + j, worse than box i, overlaps it too much. `cols` are
-// those 64 boxes.
+// Bit j: box 64 * column + j, ranked below box i, overlaps it too much. `cols` are those 64
+// boxes.
 YT_FN uint64_t yt_nms_word(const yt_nms &n, const yt_box *cols, uint32_t column, uint32_t count, const yt_box &b, uint32_t i)
 {
 	uint64_t word = 0;
@@ -253,8 +254,8 @@ YT_FN uint64_t yt_nms_word(const yt_nms &n, const yt_box *cols, uint32_t column,
 	return word;
 }
 
-// One thread: which of 64 boxes are kept, given those that better ones dropped and
-// the overlaps among themselves.
+// One thread: selects which of 64 boxes are kept, given those already suppressed by better
+// boxes and the overlaps among them.
 YT_FN uint64_t yt_nms_keep(uint64_t dropped, const uint64_t *among, uint32_t boxes)
 {
 	uint64_t kept = 0;
@@ -303,7 +304,7 @@ YT_FN void yt_row_softmax(const yt_rows &r, const void *src, void *dst, uint64_t
 		yt_store(r.out, dst, first + j, yt_exp(yt_load(r.in, src, first + j) - top) / sum);
 }
 
-// The best key that is at most `most`.
+// The best key not above `most`.
 YT_FN uint64_t yt_row_best(uint32_t type, const void *src, uint64_t first, uint32_t cols, uint64_t most, uint32_t t)
 {
 	uint64_t best = 0;
@@ -345,8 +346,8 @@ YT_FN void yt_map_body(const yt_map &m, uint64_t n, const void *src, const void 
 	yt_store4(m.out, dst, i, n, whole, x);
 }
 
-// Elements i to i + 3 where layouts agree and there is one scale, from float to
-// float; else one by one.
+// Elements i to i + 3 if layouts agree and there is one scale, from float to float; otherwise
+// one by one.
 YT_FN void yt_convert_body(const yt_convert &v, uint64_t n, const void *src, const float *scales, void *dst, uint64_t i, bool wide)
 {
 	if (wide && v.in_layout == v.out_layout && v.in <= YT_BF16 && v.out <= YT_BF16 && v.in != v.out) {
@@ -395,13 +396,13 @@ YT_FN yt_gemm_view yt_gemm_product(const yt_gemm &g, const void *a, const void *
 	return v;
 }
 
-// int8 as a float is exact, so are sums below 2^24: those of a step are.
+// int8 is exact as a float, and so are sums below 2^24, such as those of one step.
 YT_FN float yt_gemm_value(uint32_t type, const void *p, uint64_t i)
 {
 	return type == YT_I8 ? (float)((const int8_t *)p)[i] : yt_load(type, p, i);
 }
 
-// Before a barrier: thread t brings its part of one step of A and B.
+// Before a barrier: thread t loads its part of one step of A and B.
 YT_FN void yt_gemm_fetch(const yt_gemm &g, const yt_gemm_view &v, uint32_t row0, uint32_t col0, uint32_t k0, uint32_t t, float *as,
 			 float *bs)
 {
@@ -437,7 +438,7 @@ YT_FN void yt_gemm_step(uint32_t t, const float *as, const float *bs, float sum[
 	}
 }
 
-// Products of int8 where tensor cores have none: four a word.
+// int8 products without tensor cores: four per word.
 #define YT_GEMM_WORDS (YT_GEMM_STEP / 4)
 
 YT_FN void yt_gemm_fetch8(const yt_gemm &g, const yt_gemm_view &v, uint32_t row0, uint32_t col0, uint32_t k0, uint32_t t, uint32_t *as,
@@ -485,7 +486,7 @@ YT_FN void yt_gemm_step8(uint32_t t, const uint32_t *as, const uint32_t *bs, int
 	}
 }
 
-// One result from its sum, which is of int8 in `whole`.
+// One result from its sum; for int8 the sum is in `whole`.
 YT_FN void yt_gemm_finish(const yt_gemm &g, const yt_gemm_view &v, uint32_t row, uint32_t col, float sum, int32_t whole)
 {
 	uint64_t at = row * v.ldc + col;
@@ -511,7 +512,7 @@ YT_FN void yt_gemm_finish(const yt_gemm &g, const yt_gemm_view &v, uint32_t row,
 
 // ---- difference ------------------------------------------------------------
 
-// What thread t of `threads` sees of a tile.
+// Partial result of thread t of `threads` for a tile.
 struct yt_seen {
 	uint32_t sum, changed, peak;
 };

@@ -2,10 +2,10 @@
 //
 // preprocess.cu - one YUV frame to one NCHW float32 tensor, in one pass.
 //
-// Reads at most the cropped frame once (1.5 bytes a luma sample; neighbouring
-// threads share samples through L1), writes 12 bytes a tensor pixel; about 35
-// flops a pixel. 1080p to 640x640 letterbox: at most 3.1 MB read, 4.9 MB
-// written, 8 Mflop: bound by memory bandwidth on every supported device.
+// Reads the cropped frame at most once (1.5 bytes per luma sample; neighbouring threads share
+// samples through L1) and writes 12 bytes per tensor pixel; about 35 flops per pixel. 1080p to
+// 640x640 letterbox: at most 3.1 MB read, 4.9 MB written, 8 Mflop. Bound by memory bandwidth on
+// every supported device.
 #include "bodies.h"
 #include "kernels.h"
 

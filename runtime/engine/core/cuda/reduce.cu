@@ -2,10 +2,10 @@
 //
 // reduce.cu - sum, mean, minimum or maximum of n values in the tree of yt_math.h.
 //
-// Reads 4n bytes (2n of halves), n operations; each level after the first has 1/16384 of the
-// elements. Deterministic: the tree is fixed by n, there are no atomics, and no launch
-// configuration changes a bit. YT_REDUCE_FAST is the last part of this file. A block
-// reduces one chunk, so n up to 2^31 chunks (2^45 values) is one launch a level.
+// Reads 4n bytes (2n for 16-bit types), n operations; each level after the first has 1/16384 of
+// the elements. Deterministic: n determines the tree, there are no atomics, and the launch
+// configuration does not change a bit. YT_REDUCE_FAST is the last part of this file. A block
+// reduces one chunk, so n up to 2^31 chunks (2^45 values) is one launch per level.
 #include "kernels.h"
 #include "ops.h"
 
@@ -26,7 +26,7 @@ static __global__ void __launch_bounds__(YT_REDUCE_THREADS)
 		__syncthreads();
 		yt_reduce_fold(op, half, t, lanes);
 	}
-	if (t == 0) // wrote lanes[0] itself, in the last fold
+	if (t == 0) // which wrote lanes[0] itself, in the last fold
 		out[blockIdx.x] = divide != 0 ? lanes[0] / divide : lanes[0];
 }
 
@@ -57,7 +57,7 @@ uint64_t yt_reduce_scratch(uint64_t n)
 	uint64_t total = 0;
 
 	while ((n = chunks(n)) > 1)
-		total += (n + 3) / 4 * 4; // levels start on 16 bytes
+		total += (n + 3) / 4 * 4; // levels are aligned to 16 bytes
 	return 4 * total;
 }
 
@@ -109,7 +109,7 @@ static __device__ float reduce_warp(uint32_t op, const cg::thread_block_tile<32>
 	return v;
 }
 
-// Of a block; the result is that of thread 0.
+// Reduces a block; thread 0 has the result.
 static __device__ float reduce_block(uint32_t op, const cg::thread_block &block, float v, float *lane)
 {
 	cg::thread_block_tile<32> warp = cg::tiled_partition<32>(block);
@@ -119,10 +119,10 @@ static __device__ float reduce_block(uint32_t op, const cg::thread_block &block,
 		lane[warp.meta_group_rank()] = v;
 	block.sync();
 	v = warp.thread_rank() < warp.meta_group_size() ? lane[warp.thread_rank()] : yt_reduce_identity(op);
-	return reduce_warp(op, warp, v); // of every warp; the first one's counts
+	return reduce_warp(op, warp, v); // every warp computes it; the first one's result is used
 }
 
-// Each block leaves its part; the one that finds all others done combines the parts.
+// Each block stores its partial result; the last block to finish combines all of them.
 static __global__ void __launch_bounds__(YT_REDUCE_THREADS)
 	reduce_fast_kernel(uint32_t op, uint32_t type, const void *x, uint64_t n, float *part, uint32_t *done, float *out, bool wide, float divide)
 {
@@ -134,7 +134,7 @@ static __global__ void __launch_bounds__(YT_REDUCE_THREADS)
 
 	if (block.thread_rank() == 0) {
 		part[blockIdx.x] = v;
-		__threadfence(); // the part before the count
+		__threadfence(); // publish the partial result before the count
 		last = atomicAdd(done, 1) == gridDim.x - 1;
 	}
 	block.sync();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// rows.cu - softmax, argmax and top-k; maps and conversions. A block of threads takes
-// a row; passes after the first find it in the cache. Maps and conversions read and
-// write memory once: bound by memory bandwidth.
+// rows.cu - softmax, argmax and top-k; maps and conversions. A block processes a row; passes
+// after the first hit the cache. Maps and conversions read and write memory once: bound by
+// memory bandwidth.
 #include "kernels.h"
 #include "ops.h"
 
@@ -13,7 +13,7 @@ static __device__ uint64_t row_start(const yt_rows &r, uint64_t row)
 
 static __device__ float fold(uint32_t op, float v, float *lane, uint32_t t)
 {
-	__syncthreads(); // the last result was read
+	__syncthreads(); // until the previous result was read
 	lane[t] = v;
 	for (uint32_t half = YT_ROW_LANES / 2; half > 0; half /= 2) {
 		__syncthreads();

@@ -4,7 +4,7 @@
 #include "device.h"
 #include "ops.h"
 
-// All there are.
+// All operations.
 const uint64_t yt_cuda_ops = (2ull << YT_OP_LAST) - 2;
 
 // ---- finished work ---------------------------------------------------------
@@ -13,11 +13,11 @@ cudaError_t yt_drain(yt_stream *s)
 {
 	cudaError_t e;
 
-	if (s->recording != NULL) // asking would end the recording
+	if (s->recording != NULL) // a query would end the recording
 		return s->pending_n == 0 && s->done == s->submitted ? cudaSuccess : cudaErrorNotReady;
 	e = cudaStreamQuery(s->handle);
 	if (e == cudaErrorNotReady) {
-		cudaGetLastError(); // "not ready" is an answer, not an error to keep
+		cudaGetLastError(); // clear "not ready", which is not an error
 		return e;
 	}
 	for (uint32_t i = 0; i < s->pending_n; i++) {
@@ -35,7 +35,7 @@ cudaError_t yt_drain(yt_stream *s)
 
 yt_status cuda_stream_open(yt_device *d, const yt_stream_options *opt, yt_stream **out, yt_error *err)
 {
-	int least = 0, greatest = 0; // greatest is the smaller number
+	int least = 0, greatest = 0; // the greatest priority is the smaller number
 	yt_stream_options o = {};
 	yt_stream *s;
 	cudaError_t e;
@@ -117,7 +117,7 @@ yt_status cuda_stream_destroy(yt_stream *s, yt_error *err)
 }
 
 struct resolved {
-	uint8_t *p[YT_MAX_OPERANDS]; // as yt_operands: destination, sources
+	uint8_t *p[YT_MAX_OPERANDS]; // as in yt_operands: destination, sources
 	uint32_t device_side;        // bit i: operand i is device memory
 	yt_slot *event;
 };
@@ -174,9 +174,8 @@ static yt_status check(yt_device *d, const yt_cmd *c, uint32_t at, resolved *r, 
 	return rc != YT_OK ? rc : yt_check_overlap(c, at, &o, r->p, err);
 }
 
-// Room for the partial results of the largest reduction of the list. The old
-// room may be in use: it is given back only when the stream is idle, otherwise
-// the caller polls and asks again.
+// Allocates scratch for the largest reduction of the list. The old scratch may be in use: it is
+// freed only when the stream is idle; until then the caller polls and retries.
 static yt_status grow_scratch(yt_stream *s, const yt_cmd *cmds, uint32_t n, yt_error *err)
 {
 	uint64_t need = 0;
@@ -197,7 +196,7 @@ static yt_status grow_scratch(yt_stream *s, const yt_cmd *cmds, uint32_t n, yt_e
 	if (need <= s->scratch_bytes)
 		return YT_OK;
 	if (s->scratch != NULL && s->recording != NULL) {
-		// What was recorded uses the old room: the graph keeps it.
+		// The recorded work uses the old scratch, so the graph keeps it.
 		yt_graph *g = s->recording;
 
 		if (g->scratch_n + 1 >= sizeof g->scratch / sizeof g->scratch[0])
@@ -241,8 +240,8 @@ static uint64_t *room(uint64_t *ids, uint32_t *cap, uint32_t need)
 	return ids;
 }
 
-// Counts what the list names as in use, by the stream's work or by the graph it
-// records. Allocates before it counts, so that it does all or nothing.
+// Counts the objects of the list as used by the stream's work, or by the graph that it records.
+// Allocates first, so that it either counts all or none.
 static yt_status hold_operands(yt_stream *s, const yt_cmd *cmds, const resolved *where, uint32_t n, yt_error *err)
 {
 	yt_graph *g = s->recording;
@@ -255,7 +254,7 @@ static yt_status hold_operands(yt_stream *s, const yt_cmd *cmds, const resolved 
 	*ids = grown;
 	for (uint32_t i = 0; i < n; i++) {
 		if (where[i].event != NULL) {
-			if (g != NULL) { // running work keeps an event by itself
+			if (g != NULL) { // the runtime keeps events of running work
 				where[i].event->held++;
 				grown[(*count)++] = where[i].event->id;
 			}
@@ -291,7 +290,7 @@ static cudaError_t run(yt_stream *s, const yt_cmd *c, const resolved *r)
 	case YT_OP_COPY:
 		if (c->dst.len == 0)
 			return cudaSuccess;
-		// Between device memories our kernel; across the bus the copy engine.
+		// Our kernel between device memories; the copy engine across the bus.
 		if ((r->device_side & 3) == 3 && yt_copy_fits(r->p[0], r->p[1]))
 			return yt_launch_copy(r->p[0], r->p[1], c->dst.len, yt_block_of(c, d->block[YT_OP_COPY]), s->handle);
 		return cudaMemcpyAsync(r->p[0], r->p[1], c->dst.len, cudaMemcpyDefault, s->handle);
@@ -301,7 +300,7 @@ static cudaError_t run(yt_stream *s, const yt_cmd *c, const resolved *r)
 		const uint8_t *plane[3] = {r->p[1], r->p[2], r->p[3]};
 		yt_pre_plan plan = yt_plan_preprocess(&c->pre);
 
-		// The usual case has a kernel of its own.
+		// The most common case has a specialised kernel.
 		if (c->pre.format <= YT_FORMAT_I420 && plan.channels == 3 && plan.type == YT_F32 && plan.layout == YT_LAYOUT_NCHW)
 			return yt_launch_preprocess(plan, plane, (float *)r->p[0], yt_block_of(c, d->block[YT_OP_PREPROCESS]), s->handle);
 		return yt_launch_tensor(plan, plane, r->p[0], yt_block_of(c, d->block[YT_OP_PREPROCESS]), s->handle);
@@ -345,24 +344,24 @@ static cudaError_t run(yt_stream *s, const yt_cmd *c, const resolved *r)
 	case YT_OP_SIGNAL:
 		return yt_launch_signal((uint32_t *)r->p[0], c->value, s->handle);
 	case YT_OP_WAIT:
-		// In a graph: for the record at the time of its launch.
+		// In a graph: for the last record before its launch.
 		return r->event->stamp == 0 && !recording
 			       ? cudaSuccess
 			       : cudaStreamWaitEvent(s->handle, (cudaEvent_t)r->event->host, recording ? cudaEventWaitExternal : 0);
-	default: // YT_OP_RECORD; check() let no other pass
+	default: // YT_OP_RECORD; check() rejects all others
 		return cudaEventRecordWithFlags((cudaEvent_t)r->event->host, s->handle,
 						recording ? cudaEventRecordExternal : cudaEventRecordDefault);
 	}
 }
 
-// Whether two ranges of device memory meet.
+// Whether two ranges of device memory overlap.
 static bool meet(const uint8_t *a, uint64_t n, const uint8_t *b, uint64_t m)
 {
 	return n != 0 && m != 0 && (uintptr_t)a < (uintptr_t)b + m && (uintptr_t)b < (uintptr_t)a + n;
 }
 
-// How many commands from this one are preprocesses into tensors of one kind that one
-// kernel may do: none writes what another reads or writes.
+// The number of preprocess commands from this one on that one kernel can run: they have the
+// same kind of tensor, and none writes what another reads or writes.
 static uint32_t frames_of(const yt_cmd *cmds, const resolved *where, uint32_t n)
 {
 	const yt_preprocess *first = &cmds[0].pre;
@@ -422,7 +421,7 @@ yt_status cuda_submit(yt_stream *s, const yt_cmd *cmds, uint32_t n, yt_error *er
 	if (s->recording == NULL)
 		s->submitted++;
 	for (uint32_t i = 0; i < n; i++) {
-		// Faults are for single commands.
+		// Faults apply to single commands.
 		uint32_t frames = s->dev->faults.n == 0 ? frames_of(&cmds[i], &where[i], n - i) : 0;
 
 		if (frames > 1) {
@@ -452,7 +451,7 @@ yt_status cuda_submit(yt_stream *s, const yt_cmd *cmds, uint32_t n, yt_error *er
 			snprintf(what, sizeof what, "submit: command %u", i);
 			return yt_fail_cuda(s->dev, err, e, what);
 		}
-		// A recorded record passes with the graph's launch, not before.
+		// A record in a recording is reached when the graph is launched.
 		if (cmds[i].op == YT_OP_RECORD && s->recording == NULL)
 			where[i].event->stamp = 1;
 		rc = yt_fault_after(s, &cmds[i], where[i].p[0], err);
@@ -524,7 +523,7 @@ yt_status cuda_event_destroy(yt_device *d, uint64_t event, yt_error *err)
 	if (s->held != 0)
 		return yt_fail(err, YT_E_BUSY, "event_destroy: a graph uses the event");
 	if (d->dead.code == YT_OK)
-		e = cudaEventDestroy((cudaEvent_t)s->host); // running work keeps it
+		e = cudaEventDestroy((cudaEvent_t)s->host); // the runtime keeps it for running work
 	yt_table_remove(&d->table, s);
 	return e != cudaSuccess ? yt_fail_cuda(d, err, e, "event_destroy") : yt_ok(err);
 }
@@ -603,7 +602,7 @@ yt_status cuda_graph_begin(yt_stream *s, yt_error *err)
 	if (g == NULL)
 		return yt_fail(err, YT_E_OOM, "graph_begin: no memory for the graph");
 	e = cudaEventCreateWithFlags(&g->done, cudaEventDisableTiming);
-	// Relaxed: other threads, and this one for scratch memory, may allocate.
+	// Relaxed: other threads may allocate, and this one for scratch memory.
 	if (e == cudaSuccess)
 		e = cudaStreamBeginCapture(s->handle, cudaStreamCaptureModeRelaxed);
 	if (e != cudaSuccess) {
@@ -622,7 +621,7 @@ yt_status cuda_graph_begin(yt_stream *s, yt_error *err)
 	return yt_ok(err);
 }
 
-// The lock is held. Gives everything of the graph back.
+// The lock is held. Frees all resources of the graph.
 static cudaError_t discard(yt_graph *g)
 {
 	yt_device *d = g->dev;

@@ -76,7 +76,7 @@ func choose(t *testing.T, tuner *Tuner, task Task) Choice {
 	return c
 }
 
-func TestASecondStartMeasuresNothing(t *testing.T) {
+func TestSecondStartUsesTheCache(t *testing.T) {
 	d, dir := openCPU(t), t.TempDir()
 	task, _ := product(t, d, 40, 100, 70)
 	first := start(t, d, dir)
@@ -105,7 +105,7 @@ func TestASecondStartMeasuresNothing(t *testing.T) {
 	}
 }
 
-func TestOtherKernelsOrAnotherDriverAreMeasuredAnew(t *testing.T) {
+func TestOtherKernelsOrDriverAreMeasuredAgain(t *testing.T) {
 	d, dir := openCPU(t), t.TempDir()
 	task, _ := product(t, d, 16, 32, 64)
 	choose(t, start(t, d, dir), task)
@@ -123,7 +123,7 @@ func TestOtherKernelsOrAnotherDriverAreMeasuredAnew(t *testing.T) {
 }
 
 // Every configuration computes the same to the bit: the order of additions stays.
-func TestAChoiceChangesNoResult(t *testing.T) {
+func TestTuningDoesNotChangeResults(t *testing.T) {
 	d := openCPU(t)
 	for _, kind := range []core.Type{core.F32, core.I8} {
 		task, out := product(t, d, 21, 77, 300)
@@ -190,7 +190,7 @@ func pretend(took func(core.KernelConfig) time.Duration) Task {
 	return Task{Kernel: "gemm", Shape: []int{512, 512, 512}, Run: func(_ context.Context, c core.KernelConfig) (time.Duration, error) { return took(c), nil }}
 }
 
-func TestTheQuickestWinsAndNoiseDoesNot(t *testing.T) {
+func TestFastestWinsDespiteNoise(t *testing.T) {
 	d := openCPU(t)
 	wanted := core.KernelConfig{Kernel: "gemm", Block: 192, Tile: 128}
 	n := 0
@@ -268,7 +268,7 @@ func TestDamagedAndForeignEntriesAreMeasuredAgain(t *testing.T) {
 	}
 }
 
-func TestAReadOnlyRootMeasuresOnceAStart(t *testing.T) {
+func TestReadOnlyRootMeasuresAtEachStart(t *testing.T) {
 	d := openCPU(t)
 	file := filepath.Join(t.TempDir(), "not-a-folder")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
@@ -291,7 +291,7 @@ func TestAReadOnlyRootMeasuresOnceAStart(t *testing.T) {
 // The environment variable with which the test runs itself as another process.
 const other = "YOCTUNE_TUNE_IN"
 
-func TestSeveralProcessesTuneAtOnce(t *testing.T) {
+func TestConcurrentTuning(t *testing.T) {
 	d := openCPU(t)
 	task, _ := product(t, d, 33, 65, 129)
 	if dir := os.Getenv(other); dir != "" {
@@ -303,7 +303,7 @@ func TestSeveralProcessesTuneAtOnce(t *testing.T) {
 	dir := t.TempDir()
 	var all []*exec.Cmd
 	for range 4 {
-		cmd := exec.Command(os.Args[0], "-test.run", "^TestSeveralProcessesTuneAtOnce$")
+		cmd := exec.Command(os.Args[0], "-test.run", "^TestConcurrentTuning$")
 		cmd.Env = append(os.Environ(), other+"="+dir)
 		var out bytes.Buffer
 		cmd.Stdout, cmd.Stderr = &out, &out
@@ -326,7 +326,7 @@ func TestSeveralProcessesTuneAtOnce(t *testing.T) {
 	}
 }
 
-func TestTheModelFitsTheShape(t *testing.T) {
+func TestCostModelDependsOnTheShape(t *testing.T) {
 	d := openCPU(t)
 	tuner := start(t, d, t.TempDir())
 	for _, tc := range []struct{ m, n, k, widest, deepest int }{
@@ -362,7 +362,7 @@ func TestOccupancyPrunesBlockSizes(t *testing.T) {
 	}
 }
 
-func TestAFrameOfThePipelineIsMeasuredWithEveryLaunch(t *testing.T) {
+func TestTuningOfAPipelineFrame(t *testing.T) {
 	d := openCPU(t)
 	p := core.Preprocess{Format: core.NV12, Width: 64, Height: 48, OutW: 32, OutH: 32, Fit: core.Letterbox}
 	if c, err := start(t, d, t.TempDir()).Preprocess(context.Background(), p); err != nil || c.From != BuiltIn {

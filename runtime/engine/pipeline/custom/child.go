@@ -24,22 +24,22 @@ import (
 type Options struct {
 	Argv    []string
 	In, Out Port
-	Options string          // as the plan has them
-	Timeout time.Duration   // of one frame, 0: 10 s
-	Metric  Metric          // nil: nobody wants them
-	Start   context.Context // ends the wait for a program to be ready; nil: nothing does
-	Say     func(string)    // told when the program is started again, and why; nil: nobody is
+	Options string          // as in the plan
+	Timeout time.Duration   // for one frame, 0: 10 s
+	Metric  Metric          // may be nil
+	Start   context.Context // ends the wait for a program to be ready; may be nil
+	Say     func(string)    // called with the reason when the program is restarted; may be nil
 }
 
-// Times of a program.
+// Time limits of a program.
 const (
-	startTime = 30 * time.Second // to be ready: it may load a model
-	runTime   = 10 * time.Second // for a frame, where the plan sets none
-	endTime   = 2 * time.Second  // to end after the end of its input
+	startTime = 30 * time.Second // until READY; the program may load a model
+	runTime   = 10 * time.Second // per frame, unless the plan sets a timeout
+	endTime   = 2 * time.Second  // from the end of its input until exit
 )
 
-// Child is a stage's program: one, or the next after one that died. Run is for one
-// goroutine; Kill may be called beside it.
+// Child is a stage's program and its restarts after crashes. Run is for one goroutine; Kill may
+// be called concurrently.
 type Child struct {
 	o     Options
 	shm   int
@@ -49,9 +49,9 @@ type Child struct {
 
 	mu     sync.Mutex
 	now    *process
-	coming chan started // the next one is being started
+	coming chan started // a restart in progress
 	stop   chan struct{}
-	begun  atomic.Pointer[process] // being started
+	begun  atomic.Pointer[process] // process being started
 	pause  backoff.Delay
 	closed bool
 }
@@ -71,14 +71,14 @@ type process struct {
 	once sync.Once
 	end  error
 
-	buffers bool                   // it takes them
+	buffers bool                   // the program accepts BUFFER
 	given   [maxBuffers + 1]uint64 // by number, the ID of what it has
 }
 
 // Start runs the program and waits until it is ready. The error wraps [ErrStart].
 func Start(o Options) (*Child, error) {
 	if len(o.Argv) == 0 || o.Argv[0] == "" {
-		return nil, fmt.Errorf("%w: no program is named", ErrStart)
+		return nil, fmt.Errorf("%w: missing command", ErrStart)
 	}
 	if o.Timeout <= 0 {
 		o.Timeout = runTime
@@ -89,7 +89,7 @@ func Start(o Options) (*Child, error) {
 	if c.shm, err = unix.MemfdCreate("yoctune-stage", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrStart, err)
 	}
-	// Sealed, so that the program cannot make it shorter under this process.
+	// Sealed, so that the program cannot shrink it while this process uses it.
 	err = unix.Ftruncate(c.shm, int64(size))
 	if err == nil {
 		_, err = unix.FcntlInt(uintptr(c.shm), unix.F_ADD_SEALS, unix.F_SEAL_SHRINK|unix.F_SEAL_GROW|unix.F_SEAL_SEAL)
@@ -135,7 +135,7 @@ func (c *Child) start() (_ *process, err error) {
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	p.cmd.WaitDelay = endTime
 	err = p.cmd.Start()
-	// Its ends of the pipes are only its own, so that they end with it.
+	// Only the child keeps its ends of the pipes, so that they close when it exits.
 	_, _, _ = childIn.Close(), childOut.Close(), shm.Close()
 	if err != nil {
 		return nil, errors.Join(err, to.Close(), from.Close())
@@ -160,18 +160,18 @@ func (c *Child) start() (_ *process, err error) {
 	return p, nil
 }
 
-// socketPair is the program's standard input and this side of it: a socket, for the
-// descriptors that come beside messages.
+// socketPair returns the program's standard input and this side of it: a socket, because
+// messages can carry descriptors.
 func socketPair() (theirs, ours *os.File, err error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, nil, err
 	}
-	_ = unix.SetNonblock(fds[1], true) // for deadlines
+	_ = unix.SetNonblock(fds[1], true) // deadlines need it
 	return os.NewFile(uintptr(fds[0]), "input"), os.NewFile(uintptr(fds[1]), "input"), nil
 }
 
-// give has the program know a buffer.
+// give sends a buffer to the program, unless it has it already.
 func (p *process) give(b *Buffer) error {
 	if b.Number < 1 || b.Number > maxBuffers || p.given[b.Number] == b.ID {
 		return nil
@@ -197,7 +197,7 @@ func (p *process) give(b *Buffer) error {
 
 func (c *Child) name() string { return filepath.Base(c.o.Argv[0]) }
 
-// await reads messages up to the one of a type, and gives its payload.
+// await reads messages up to one of the given type, and returns its payload.
 func (p *process) await(typ uint32, frame uint64, metric Metric) ([]byte, error) {
 	for {
 		m, err := p.wire.receive()
@@ -208,7 +208,7 @@ func (p *process) await(typ uint32, frame uint64, metric Metric) ([]byte, error)
 			m.metric(metric)
 			continue
 		case m.typ != typ || m.frame != frame:
-			return nil, fmt.Errorf("%w: it answered with message %d of frame %d, not %d of %d", ErrFailed, m.typ, m.frame, typ, frame)
+			return nil, fmt.Errorf("%w: got message %d for frame %d, want message %d for frame %d", ErrFailed, m.typ, m.frame, typ, frame)
 		case m.status != 0:
 			return nil, &answer{strings.ToValidUTF8(string(m.payload[:min(len(m.payload), 512)]), "?")}
 		}
@@ -216,7 +216,7 @@ func (p *process) await(typ uint32, frame uint64, metric Metric) ([]byte, error)
 	}
 }
 
-// does has the program do a frame, and says how much it made.
+// does sends a frame to the program and returns the number of bytes that it made.
 func (p *process) does(i *Item, r run, metric Metric, scratch []byte) (int, error) {
 	if r.buffer > 0 {
 		if err := p.give(i.Buffer); err != nil {
@@ -236,13 +236,13 @@ func (p *process) does(i *Item, r run, metric Metric, scratch []byte) (int, erro
 	return int(min(native.Uint64(done), 1<<40)), nil
 }
 
-// answer is an error that the stage reported in good order.
+// answer is an error that the stage reported through the protocol.
 type answer struct{ text string }
 
 func (a *answer) Error() string { return a.text }
 func (a *answer) Unwrap() error { return ErrFailed }
 
-// kill ends the process with everything it started, and says what it said.
+// kill ends the process and everything it started, and adds its last output to the error.
 func (p *process) kill(why error) error {
 	_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL)
 	return p.ended(why)
@@ -255,9 +255,9 @@ func (p *process) ended(why error) error {
 		_ = p.from.Close()
 		switch {
 		case errors.Is(why, os.ErrDeadlineExceeded):
-			why = errors.New("it did not answer in time")
+			why = errors.New("no answer in time")
 		case errors.Is(why, io.EOF) || errors.Is(why, io.ErrUnexpectedEOF) || errors.Is(why, syscall.EPIPE):
-			why = fmt.Errorf("it ended: %w", orElse(err, errors.New("exit status 0")))
+			why = fmt.Errorf("the program exited: %w", orElse(err, errors.New("exit status 0")))
 		}
 		if s := p.said.String(); s != "" {
 			why = fmt.Errorf("%w: %s", why, s)
@@ -274,9 +274,9 @@ func orElse(err, other error) error {
 	return err
 }
 
-// Run has a frame done, and says how often that copied what it takes or gives. What it
-// made is valid until the next call. The error wraps [ErrFailed] for this frame's
-// failure, and [ErrDown] while there is no program.
+// Run processes a frame and returns how often its input or output was copied. The output is
+// valid until the next call. The error wraps [ErrFailed] if this frame failed, and [ErrDown]
+// while no program runs.
 func (c *Child) Run(i Item) (made []byte, copies int, err error) {
 	p, err := c.process()
 	if err != nil {
@@ -300,7 +300,7 @@ func (c *Child) Run(i Item) (made []byte, copies int, err error) {
 	case errors.As(err, &said):
 		return nil, copies, said
 	case err == nil && (n > c.o.Out.Bytes || c.o.Out.Kind == Tensor && n != c.o.Out.Bytes):
-		err = fmt.Errorf("it made %d bytes of %d", n, c.o.Out.Bytes)
+		err = fmt.Errorf("output of %d bytes, want %d", n, c.o.Out.Bytes)
 	case err == nil:
 		c.pause = 0
 		return c.mem[c.outAt : c.outAt+n], copies, nil
@@ -310,7 +310,7 @@ func (c *Child) Run(i Item) (made []byte, copies int, err error) {
 	return nil, copies, fmt.Errorf("%w: %s: %w", ErrFailed, c.name(), err)
 }
 
-// process is the program that works, or the one that was started since.
+// process returns the running program, or its finished restart.
 func (c *Child) process() (*process, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -338,13 +338,13 @@ func (c *Child) restart(why error) {
 	c.next(why)
 }
 
-// next starts another one aside, after a pause that doubles each time.
+// next starts a new program in the background, after a delay that doubles each time.
 func (c *Child) next(why error) {
 	if c.closed || c.coming != nil {
 		return
 	}
 	if c.o.Say != nil {
-		c.o.Say(fmt.Sprintf("%s: %v; it is started again", c.name(), why))
+		c.o.Say(fmt.Sprintf("%s: %v; restarting it", c.name(), why))
 	}
 	coming, wait := make(chan started, 1), c.pause.Next()
 	c.coming = coming
@@ -361,7 +361,7 @@ func (c *Child) next(why error) {
 	}()
 }
 
-// Kill ends the program that works now: Run returns.
+// Kill kills the running program, so that Run returns.
 func (c *Child) Kill() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -370,7 +370,7 @@ func (c *Child) Kill() {
 	}
 }
 
-// Close ends the program: its input ends, and when it does not, it is killed.
+// Close closes the program's input, and kills the program if it does not exit.
 func (c *Child) Close() error {
 	c.mu.Lock()
 	if !c.closed {
@@ -381,7 +381,7 @@ func (c *Child) Close() error {
 	c.now, c.coming = nil, nil
 	c.mu.Unlock()
 	if coming != nil {
-		// One that is on its way is not waited for.
+		// A restart in progress is not awaited.
 		if b := c.begun.Load(); b != nil {
 			_ = syscall.Kill(-b.cmd.Process.Pid, syscall.SIGKILL)
 		}

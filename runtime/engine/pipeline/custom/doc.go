@@ -1,16 +1,15 @@
-// Package custom runs stages that a user wrote: as a C plug-in (yoctune_stage.h), or
-// as a program of any language that speaks the protocol below. Either runs as a child
-// process, so that what crashes or hangs in it costs frames and not the pipeline; a
-// plug-in can be loaded into this process where that is wanted.
+// Package custom runs stages written by users: C plug-ins (yoctune_stage.h), or programs in any
+// language that implement the protocol below. Both run as child processes, so that a crash or
+// hang costs frames and not the pipeline. A plug-in can also be loaded into this process.
 //
 // # Protocol
 //
-// The program reads messages from its standard input and writes messages to its
-// standard output; what it writes to standard error is kept for error messages.
-// Descriptor 3 is memory that both share: what a frame brings is in it at one place,
-// what the stage makes of it belongs at another. A frame of a camera need not be copied
-// there: to a program that takes them come descriptors of the driver's own memory. At
-// the end of its input the program ends. Numbers are in the machine's byte order. A message is a header of 24 bytes
+// The program reads messages from its standard input and writes messages to its standard
+// output; its standard error is kept for error messages. Descriptor 3 is memory shared by both
+// sides: the input of a frame is at one offset, the output of the stage goes to another. Camera
+// frames need not be copied there: a program that accepts BUFFER gets descriptors of the
+// driver's own memory. The program must exit at the end of its input. Numbers are in the
+// machine's byte order. A message is a 24-byte header followed by the payload:
 // and the payload:
 //
 //	offset  bytes
@@ -36,8 +35,8 @@
 //	          a socket), a DMA buffer to be mapped for reading: its number, 1 to 32 (4);
 //	          0 (4); bytes of a frame in it (8). Another one with the number replaces it
 //
-// What a stage takes or gives is a yoctune_port: kind, format, width, height, rank, 0
-// (4 bytes each), eight dimensions (8 each), bytes (8).
+// An input or output is described by a yoctune_port: kind, format, width, height, rank, 0 (4
+// bytes each), eight dimensions (8 each), bytes (8).
 package custom
 
 import (
@@ -47,8 +46,8 @@ import (
 
 // Errors to test with errors.Is.
 var (
-	ErrStart  = errors.New("the stage does not start")
-	ErrDown   = errors.New("the stage's program is being started again")
+	ErrStart  = errors.New("the stage did not start")
+	ErrDown   = errors.New("the program of the stage is restarting")
 	ErrFailed = errors.New("the stage failed")
 	ErrPlugin = errors.New("not a plug-in for this program")
 )
@@ -56,50 +55,50 @@ var (
 // abi is the version of both, the plug-in's functions and the protocol.
 const abi = 1
 
-// Kinds of what a stage takes or gives.
+// Kinds of inputs and outputs.
 const (
 	Frame   = 1 // pixels
 	Tensor  = 2 // float32
 	Results = 3 // a JSON array
 )
 
-// Port is what a stage takes or gives.
+// Port describes the input or output of a stage.
 type Port struct {
 	Kind                  uint32
 	Format, Width, Height uint32  // of frames; the format as in package core
 	Shape                 []int64 // of tensors, at most 8
-	Bytes                 int     // of one; of results: room for one
+	Bytes                 int     // size; for results the maximum
 }
 
-// Item is a frame's turn.
+// Item is one frame's input.
 type Item struct {
 	Frame   uint64
 	Capture int64   // ns, CLOCK_MONOTONIC
-	In      []byte  // what the stage takes, as its port says; of results as many as there are
-	Buffer  *Buffer // the same memory as a DMA buffer; nil: it is none
+	In      []byte  // input as described by the port; results have their actual length
+	Buffer  *Buffer // the same memory as a DMA buffer, or nil
 }
 
-// Buffer is memory of a driver.
+// Buffer is a DMA buffer of a driver.
 type Buffer struct {
-	ID     uint64 // no other has it
+	ID     uint64 // unique
 	Number int    // 1 to [maxBuffers]
 	FD     int
-	Bytes  int // of the frame at its beginning
+	Bytes  int // size of the frame, which starts at offset 0
 }
 
 // maxBuffers is how many buffers a program may have to know at once.
 const maxBuffers = 32
 
-// fits says what is wrong with what a stage is to take.
+// fits returns an error if in does not match the port.
 func (p *Port) fits(in []byte) error {
 	if p.Kind == Results && len(in) <= p.Bytes || len(in) == p.Bytes {
 		return nil
 	}
-	return fmt.Errorf("%w: it takes %d bytes, there are %d", ErrFailed, p.Bytes, len(in))
+	return fmt.Errorf("%w: the input has %[3]d bytes, want %[2]d", ErrFailed, p.Bytes, len(in))
 }
 
-// MaxRank bounds tensors.
+// MaxRank limits the rank of tensors.
 const MaxRank = 8
 
-// Metric takes a number of the stage's own.
+// Metric receives a metric of the stage.
 type Metric func(name string, value float64, counter bool)

@@ -16,7 +16,7 @@ import (
 	"unsafe"
 )
 
-// Plugin is a plug-in in this process: what crashes in it ends the process.
+// Plugin is a plug-in loaded into this process. A crash in it ends the process.
 type Plugin struct {
 	c       *C.plugin
 	in, out Port
@@ -24,8 +24,8 @@ type Plugin struct {
 	name    string
 }
 
-// LoadPlugin loads a library and opens its stage. The error wraps [ErrPlugin], or
-// [ErrStart] when the stage itself refuses.
+// LoadPlugin loads a library and opens its stage. The error wraps [ErrPlugin], or [ErrStart] if
+// the stage returns an error.
 func LoadPlugin(path string, in, out Port, options string, metric Metric) (*Plugin, error) {
 	c := (*C.plugin)(C.calloc(1, C.sizeof_plugin))
 	if c == nil {
@@ -58,7 +58,7 @@ func port(p Port) C.yoctune_port {
 	return c
 }
 
-// Run does a frame. The error wraps [ErrFailed].
+// Run processes a frame. The error wraps [ErrFailed].
 func (p *Plugin) Run(i Item, out []byte) (int, error) {
 	if err := p.in.fits(i.In); err != nil {
 		return 0, err
@@ -85,12 +85,12 @@ func (p *Plugin) Run(i Item, out []byte) (int, error) {
 		return p.out.Bytes, nil
 	}
 	if uint64(n) > uint64(p.out.Bytes) {
-		return 0, fmt.Errorf("%w: it says %d bytes, there is room for %d", ErrFailed, uint64(n), p.out.Bytes)
+		return 0, fmt.Errorf("%w: the plug-in returned %d bytes, but at most %d are allowed", ErrFailed, uint64(n), p.out.Bytes)
 	}
 	return int(n), nil
 }
 
-// Close ends the stage. The library stays.
+// Close closes the stage. The library stays loaded.
 func (p *Plugin) Close() {
 	if p.c != nil {
 		C.plugin_close(p.c)
@@ -99,5 +99,5 @@ func (p *Plugin) Close() {
 	}
 }
 
-// diePlainly leaves the signals of a crash to the kernel.
+// diePlainly restores the kernel's default action for crash signals.
 func diePlainly() { C.plugin_die_plainly() }

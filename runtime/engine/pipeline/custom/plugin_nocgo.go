@@ -4,7 +4,7 @@ package custom
 
 import "fmt"
 
-// Plugin cannot be loaded by a program built without cgo.
+// Plugin cannot be used in a program built without cgo.
 type Plugin struct{}
 
 // LoadPlugin always fails: loading a library needs cgo.

@@ -11,16 +11,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Header is the header that plug-ins are written against.
+// Header is the C header for plug-ins.
 //
 //go:embed yoctune_stage.h
 var Header string
 
-// Command is the name of the hidden command that keeps a plug-in.
+// Command is the name of the hidden command that hosts a plug-in.
 const Command = "stage-host"
 
-// Serve keeps a plug-in in this process for the pipeline that started it: the other
-// side of the protocol. It returns when its input ends.
+// Serve hosts a plug-in in this process and serves the pipeline that started it over the
+// protocol. It returns at the end of its input.
 func Serve(path string) error {
 	out, err := takeStdout()
 	if err != nil {
@@ -30,7 +30,7 @@ func Serve(path string) error {
 	c := wire{r: in, w: out}
 	m, err := c.receive()
 	if err != nil || m.typ != typeOpen {
-		return fmt.Errorf("%w: this command is what yoctuned starts for a plug-in: %w", ErrFailed, orElse(err, errors.New("no OPEN")))
+		return fmt.Errorf("%w: yoctuned starts this command for a plug-in: %w", ErrFailed, orElse(err, errors.New("no OPEN")))
 	}
 	o, err := readOpen(m.payload)
 	if err != nil {
@@ -142,7 +142,7 @@ func (h *host) run(m message, failed *error) error {
 	return h.send(typeDone, m.frame, 0, h.buf)
 }
 
-// descriptors reads standard input, and keeps the descriptors that come beside it.
+// descriptors reads standard input and collects the descriptors that messages carry.
 type descriptors struct {
 	fd  int
 	oob [64]byte
@@ -177,14 +177,14 @@ func (d *descriptors) Read(b []byte) (int, error) {
 	}
 }
 
-// mapped is a buffer of a driver in this process.
+// mapped is a mapped DMA buffer.
 type mapped struct {
 	Buffer
 	mem []byte
-	err error // why it could not be mapped
+	err error // why mapping failed
 }
 
-// take maps the buffer that came with BUFFER.
+// take maps the buffer that BUFFER carries.
 func (d *descriptors) take(held *[maxBuffers + 1]mapped, payload []byte) error {
 	if len(payload) < 16 || len(d.got) == 0 {
 		return fmt.Errorf("%w: BUFFER has %d bytes and %d descriptors", ErrFailed, len(payload), len(d.got))
@@ -209,9 +209,8 @@ func (d *descriptors) take(held *[maxBuffers + 1]mapped, payload []byte) error {
 	return nil
 }
 
-// run does a frame in the buffer. What the driver wrote is made visible to the
-// processor before: DMA_BUF_IOCTL_SYNC of <linux/dma-buf.h>, which is not for memory of
-// other kinds.
+// run processes a frame in the DMA buffer. DMA_BUF_IOCTL_SYNC of <linux/dma-buf.h> first makes
+// the driver's writes visible to the CPU. Memory of other kinds rejects it.
 func (b *mapped) run(p *Plugin, item Item, out []byte) (int, error) {
 	switch {
 	case b.err != nil:

@@ -17,7 +17,7 @@ const (
 	typeBuffer = 6
 )
 
-// takesBuffers is what a program says in READY.
+// takesBuffers is the flag in READY for programs that accept BUFFER.
 const takesBuffers = 1
 
 const (
@@ -51,7 +51,7 @@ func (c *wire) send(typ uint32, frame uint64, status uint32, payload []byte) err
 	return err
 }
 
-// compose is a message, valid until the next.
+// compose encodes a message, which is valid until the next call.
 func (c *wire) compose(typ uint32, frame uint64, status uint32, payload []byte) []byte {
 	b := append(c.out[:0], magic...)
 	b = native.AppendUint32(b, typ)
@@ -69,7 +69,7 @@ func (c *wire) receive() (message, error) {
 	m := message{typ: native.Uint32(c.head[4:]), frame: native.Uint64(c.head[8:]), status: native.Uint32(c.head[16:])}
 	n := native.Uint32(c.head[20:])
 	if string(c.head[:4]) != magic || n > maxPayload {
-		return m, fmt.Errorf("%w: it wrote %q to its standard output, which is for messages", ErrFailed, c.head[:])
+		return m, fmt.Errorf("%w: the program wrote %q to its standard output, which is reserved for messages", ErrFailed, c.head[:])
 	}
 	if cap(c.payload) < int(n) {
 		c.payload = make([]byte, n)
@@ -83,7 +83,7 @@ func (c *wire) receive() (message, error) {
 type run struct {
 	capture int64
 	bytes   int
-	buffer  int // its number, 0: in the memory
+	buffer  int // number of the buffer that holds the input, 0: shared memory
 }
 
 func (r run) append(b []byte) []byte {
@@ -126,8 +126,8 @@ func readPort(b []byte) Port {
 // open is the payload of OPEN.
 type open struct {
 	in, out     Port
-	inAt, outAt int // in the memory
-	size        int // of it
+	inAt, outAt int // offsets in the shared memory
+	size        int // of the shared memory
 	options     string
 }
 
@@ -156,7 +156,7 @@ func readOpen(b []byte) (o open, err error) {
 	return o, nil
 }
 
-// metric reads METRIC.
+// metric decodes METRIC.
 func (m *message) metric(to Metric) {
 	if len(m.payload) > 16 && to != nil {
 		to(string(m.payload[16:]), math.Float64frombits(native.Uint64(m.payload[8:])), native.Uint32(m.payload) == 1)

@@ -1,5 +1,5 @@
-// Package decode turns the output of models into results: text, classes, boxes with masks
-// or points, and regions of text. Each way to decode of the registry has a file here.
+// Package decode turns the output of models into results: text, classes, boxes with masks or
+// keypoints, and regions of text. Each decoder in the registry has a file here.
 package decode
 
 import (
@@ -14,17 +14,18 @@ import (
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
-// Input is the tensor that is decoded.
+// Input is the tensor to decode.
 type Input struct {
 	Shape []int64
-	More  []int64 // of a second tensor beside it, nil: there is none
-	At    Picture // how the tensor lies in the frame
+	More  []int64 // shape of a second tensor, nil without one
+	At    Picture // where the tensor lies in the frame
 }
 
-// Decoder turns a tensor into results, which it puts in into[:0].
+// Decoder decodes a tensor into results, which it stores in into[:0].
 type Decoder func(t frame.Tensor, into []result.Result) ([]result.Result, error)
 
-// decoders makes the decoder of each kind, and what releases it; nil: nothing does.
+// decoders maps each kind to the function that makes its decoder and the decoder's release, nil
+// if there is nothing to release.
 var decoders = map[string]func(dev *core.Device, p *plan.Post, in Input, labels []string, threshold float32) (Decoder, func() error, error){
 	registry.CTC: func(_ *core.Device, _ *plan.Post, in Input, labels []string, threshold float32) (Decoder, func() error, error) {
 		d, err := ctc(in.Shape, labels, threshold)
@@ -50,8 +51,8 @@ var decoders = map[string]func(dev *core.Device, p *plan.Post, in Input, labels 
 	},
 }
 
-// New makes the decoder of a postprocess stage. Detectors run on dev, and release
-// frees what they allocate there; it is nil for the others.
+// New makes the decoder of a postprocess stage. Detectors run on dev; release frees what they
+// allocate there and is nil for other decoders.
 func New(dev *core.Device, p *plan.Post, in Input, labels []string) (d Decoder, release func() error, err error) {
 	var threshold float32
 	if p.Threshold != "" {
@@ -74,13 +75,13 @@ func openDetector(dev *core.Device, p *plan.Post, in Input, labels []string, thr
 	return d.results, d.release, nil
 }
 
-// ctc reads text from the output of a recogniser, [1, steps, classes]: the best
-// class of each step, repeats once, blanks not at all. Class 0 is the blank, the
-// following ones are the labels in order, and one more, when the model has it,
-// is the space. The score is the mean of the best values that made a letter.
+// ctc decodes text from the output of a recogniser, [1, steps, classes]. It takes the best
+// class of each step, merges repeats and removes blanks. Class 0 is the blank, the labels
+// follow in order, and one more class, if the model has it, is the space. The score is the mean
+// of the best values that produced a letter.
 func ctc(shape []int64, labels []string, threshold float32) (Decoder, error) {
 	if len(shape) != 3 || shape[0] != 1 {
-		return nil, fmt.Errorf("%w: ctc reads a tensor [1 steps classes], the model gives %v", registry.ErrPlan, shape)
+		return nil, fmt.Errorf("%w: ctc expects a tensor [1 steps classes], but the model outputs %v", registry.ErrPlan, shape)
 	}
 	steps, classes := int(shape[1]), int(shape[2])
 	switch classes {
@@ -88,7 +89,7 @@ func ctc(shape []int64, labels []string, threshold float32) (Decoder, error) {
 	case len(labels) + 2:
 		labels = append(labels[:len(labels):len(labels)], " ")
 	default:
-		return nil, fmt.Errorf("%w: the labels file has %d lines, the model's %d classes need %d (and a blank), or %d (and a blank and a space)",
+		return nil, fmt.Errorf("%w: the labels file has %d lines, but a model with %d classes needs %d (and a blank), or %d (and a blank and a space)",
 			registry.ErrPlan, len(labels), classes, classes-1, classes-2)
 	}
 	return func(t frame.Tensor, into []result.Result) ([]result.Result, error) {
@@ -126,18 +127,18 @@ func top(v []float32) (int, float32) {
 	return best, value
 }
 
-// argmax gives the classes with the best scores, best first. Scores are taken as
-// probabilities when they are between 0 and 1 and add up to 1; otherwise they
-// are taken as logits, and softmax makes probabilities of them.
+// argmax returns the classes with the best scores, best first. Scores that are between 0 and 1
+// and add up to 1 are taken as probabilities; others are logits, which softmax turns into
+// probabilities.
 func argmax(shape []int64, labels []string, threshold float32, n int) (Decoder, error) {
 	classes := int(shape[len(shape)-1])
 	for _, d := range shape[:len(shape)-1] {
 		if d != 1 {
-			return nil, fmt.Errorf("%w: argmax reads a tensor of one row of classes, the model gives %v", registry.ErrPlan, shape)
+			return nil, fmt.Errorf("%w: argmax expects a tensor of one row of classes, but the model outputs %v", registry.ErrPlan, shape)
 		}
 	}
 	if len(labels) > 0 && len(labels) != classes {
-		return nil, fmt.Errorf("%w: the labels file has %d lines, the model gives %d classes", registry.ErrPlan, len(labels), classes)
+		return nil, fmt.Errorf("%w: the labels file has %d lines, but the model has %d classes", registry.ErrPlan, len(labels), classes)
 	}
 	n = min(max(n, 1), classes)
 	scores := make([]float32, classes)
@@ -184,14 +185,14 @@ func probabilities(v []float32) {
 	}
 }
 
-// raw gives the tensor as it is.
+// raw returns the tensor unchanged.
 func raw(shape []int64) (Decoder, error) {
 	n := int64(1)
 	for _, d := range shape {
 		n *= d
 	}
 	if n > registry.MaxRaw {
-		return nil, fmt.Errorf("%w: raw would write the %d values of %v for every frame; it writes at most %d", registry.ErrPlan, n, shape, registry.MaxRaw)
+		return nil, fmt.Errorf("%w: raw would write %d values of %v per frame; at most %d are allowed", registry.ErrPlan, n, shape, registry.MaxRaw)
 	}
 	return func(t frame.Tensor, into []result.Result) ([]result.Result, error) {
 		return append(into[:0], result.Result{Kind: registry.Raw, Shape: t.Shape, Values: t.Data}), nil

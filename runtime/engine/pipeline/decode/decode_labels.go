@@ -8,10 +8,10 @@ import (
 	registry "github.com/yoctune/yoctune/schema/pipeline"
 )
 
-// maxLabels bounds a labels file, in bytes.
+// maxLabels limits the size of a labels file, in bytes.
 const maxLabels = 4 << 20
 
-// ReadLabels reads one label a line. Blanks inside a line belong to the label.
+// ReadLabels reads one label per line. Spaces inside a line belong to the label.
 func ReadLabels(path string) ([]string, error) {
 	st, err := os.Stat(path)
 	if err != nil {

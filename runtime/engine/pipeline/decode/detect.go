@@ -15,22 +15,22 @@ import (
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
-// Defaults of detectors.
+// Defaults and limits of detectors.
 const (
 	detectThreshold = 0.25
 	detectIoU       = 0.45
 	detectTop       = 100
-	maxCandidates   = 4096 // boxes over the threshold that suppress each other, the best of them
+	maxCandidates   = 4096 // best boxes above the threshold that enter non-maximum suppression
 )
 
-// Picture is how the tensor of a stage lies in the frame.
+// Picture maps the tensor of a stage to the frame.
 type Picture struct {
 	core.Geometry
 	Width, Height int // of the tensor
 }
 
-// detector reads boxes from the output of a YOLO. All but its last step is the
-// core's: decode and non-maximum suppression.
+// detector decodes boxes from the output of a YOLO. The core does all but the last step:
+// decoding and non-maximum suppression.
 type detector struct {
 	p       *plan.Post
 	at      Picture
@@ -38,16 +38,16 @@ type detector struct {
 	head    string
 	anchors int
 	classes int
-	rows    bool // an anchor's values lie together
+	rows    bool // the values of an anchor are contiguous
 	first   int  // channel of the first class
-	extra   int  // channels after the classes: coefficients of a mask, or points
+	extra   int  // channels after the classes: mask coefficients or keypoints
 	top     int
 	score   float32
 
 	args   core.DecodeArgs
 	nms    core.NMSArgs
 	stream *core.Stream
-	lists  map[*core.Buffer]*core.List // by the output they read: making one allocates
+	lists  map[*core.Buffer]*core.List // by the output they read, because making a list allocates
 	cand   *core.Buffer
 	kept   *core.Buffer
 	found  []core.Box
@@ -56,8 +56,8 @@ type detector struct {
 	mask *masks
 }
 
-// newDetector checks that the tensor is what the head says. More is the shape of the
-// prototypes of masks, nil without.
+// newDetector checks the tensor against the head. More is the shape of the mask prototypes, or
+// nil.
 func newDetector(dev *core.Device, p *plan.Post, shape, more []int64, at Picture, labels []string, score float32) (*detector, error) {
 	d := &detector{p: p, at: at, labels: labels, head: cmp.Or(p.Head, "v8"), top: cmp.Or(p.Top, detectTop), score: score}
 	if p.Threshold == "" {
@@ -74,7 +74,7 @@ func newDetector(dev *core.Device, p *plan.Post, shape, more []int64, at Picture
 		return nil, err
 	}
 	if len(labels) > 0 && d.head != "v10" && len(labels) != d.classes {
-		return nil, fmt.Errorf("%w: the labels file has %d lines, the model knows %d classes", registry.ErrPlan, len(labels), d.classes)
+		return nil, fmt.Errorf("%w: the labels file has %d lines, but the model has %d classes", registry.ErrPlan, len(labels), d.classes)
 	}
 	most := min(d.anchors, maxCandidates)
 	d.args = core.DecodeArgs{
@@ -118,22 +118,22 @@ func (d *detector) coreHead() uint32 {
 	return core.HeadPlanes
 }
 
-// release gives back what newDetector took.
+// release frees what newDetector allocated.
 func (d *detector) release() error {
 	return errors.Join(d.cand.Release(), d.kept.Release(), d.stream.Release())
 }
 
-// layout finds out where the tensor has what.
+// layout derives the layout of the tensor.
 func (d *detector) layout(shape, more []int64) error {
 	bad := func(want string) error {
-		return fmt.Errorf("%w: %s with a %s head reads a tensor %s, the model gives %v", registry.ErrPlan, d.p.Kind, d.head, want, shape)
+		return fmt.Errorf("%w: %s with a %s head expects a tensor %s, but the model outputs %v", registry.ErrPlan, d.p.Kind, d.head, want, shape)
 	}
 	if !holdsBoxes(shape) {
 		return bad("of three dimensions for one frame")
 	}
 	a, b := int(shape[1]), int(shape[2])
 	if more != nil && (len(more) != 4 || more[0] != 1) {
-		return fmt.Errorf("%w: prototypes of masks are a tensor [1 masks height width], the model gives %v", registry.ErrPlan, more)
+		return fmt.Errorf("%w: mask prototypes must be a tensor [1 masks height width], but the model outputs %v", registry.ErrPlan, more)
 	}
 	d.first = 4
 	channels := 0
@@ -147,12 +147,12 @@ func (d *detector) layout(shape, more []int64) error {
 	case "v5":
 		d.first, d.rows, d.anchors, channels = 5, true, a, b
 	case "v8", "v11":
-		// Exporters write channels first; some graphs are turned.
+		// Exporters write channels first; some graphs are transposed.
 		if d.rows, d.anchors, channels = a > b, b, a; d.rows {
 			d.anchors, channels = a, b
 		}
 	default:
-		return fmt.Errorf("%w: head %q; it is one of v5, v8, v10, v11", registry.ErrPlan, d.head)
+		return fmt.Errorf("%w: head %q; use one of v5, v8, v10, v11", registry.ErrPlan, d.head)
 	}
 	if err := d.splitChannels(channels, more); err != nil {
 		return err
@@ -179,13 +179,13 @@ func (d *detector) splitChannels(channels int, more []int64) error {
 		known := max(d.p.Classes, 1)
 		d.extra = d.classes - known
 		if d.classes = known; d.extra < 3 || d.extra%3 != 0 {
-			return fmt.Errorf("%w: of the %d values of a box %d are left for points, which take three each: set classes", registry.ErrPlan, channels, d.extra)
+			return fmt.Errorf("%w: %[3]d of the %[2]d values of a box are left for keypoints, which need three each: set classes", registry.ErrPlan, channels, d.extra)
 		}
 	}
 	return nil
 }
 
-// value is channel c of anchor a.
+// value returns channel c of anchor a.
 func (d *detector) value(data []float32, a, c int) float32 {
 	if d.rows {
 		return data[a*(d.first+d.classes+d.extra)+c]
@@ -198,7 +198,7 @@ func (d *detector) read(t frame.Tensor) ([]core.Box, error) {
 	if d.head == "v10" {
 		return d.readSorted(t.Data), nil
 	}
-	rest := d.rows && d.extra > 0 // the core's heads end with the classes
+	rest := d.rows && d.extra > 0 // the core's heads have no channels after the classes
 	if rest {
 		if err := d.decode(t.Data); err != nil {
 			return nil, err
@@ -223,7 +223,7 @@ func (d *detector) read(t frame.Tensor) ([]core.Box, error) {
 	return d.boxes, err
 }
 
-// decode is the core's for rows that go on after the classes.
+// decode does the core's decoding for rows with channels after the classes.
 func (d *detector) decode(data []float32) error {
 	d.found = d.found[:0]
 	for a := range d.anchors {
@@ -253,12 +253,12 @@ func (d *detector) decode(data []float32) error {
 	return core.PutBoxes(d.cand.Bytes(), d.found[:min(len(d.found), most)])
 }
 
-// readSorted takes boxes that the model has chosen itself: edges, score and class.
+// readSorted reads boxes that the model has selected itself: edges, score and class.
 func (d *detector) readSorted(data []float32) []core.Box {
 	d.found = d.found[:0]
 	for a := range d.anchors {
 		v := data[6*a:][:6]
-		if !(v[4] >= d.score && v[5] >= 0 && v[5] <= math.MaxInt32/2) { // NaN is neither
+		if !(v[4] >= d.score && v[5] >= 0 && v[5] <= math.MaxInt32/2) { // false for NaN
 			continue
 		}
 		b := core.Box{Score: v[4], Class: int32(v[5]), Anchor: int32(a)}
@@ -274,13 +274,13 @@ func better(a, b core.Box) int {
 	return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.Anchor, b.Anchor))
 }
 
-// frame brings a point of the tensor to the frame.
+// frame maps a point of the tensor to the frame.
 func (d *detector) frame(x, y float32) (fx, fy float32) {
 	a, b := d.at.ToFrame(float64(x), float64(y))
 	return float32(a), float32(b)
 }
 
-// results is the [post] of detectors.
+// results implements [post] for detectors.
 func (d *detector) results(t frame.Tensor, into []result.Result) ([]result.Result, error) {
 	boxes, err := d.read(t)
 	if err != nil {
@@ -288,7 +288,7 @@ func (d *detector) results(t frame.Tensor, into []result.Result) ([]result.Resul
 	}
 	into = into[:0]
 	for _, b := range boxes {
-		// What was outside the part that is used is not in the picture.
+		// Points outside the visible part are clamped to the picture.
 		x0, y0 := max(b.X0, float32(d.at.Crop.X)), max(b.Y0, float32(d.at.Crop.Y))
 		if !(b.X1 > x0 && b.Y1 > y0) {
 			continue
@@ -316,8 +316,8 @@ func (d *detector) results(t frame.Tensor, into []result.Result) ([]result.Resul
 	return into, nil
 }
 
-// another appends an empty result that has the memory of the one that was there
-// in an earlier frame.
+// another appends an empty result that reuses the memory of the result there in an earlier
+// frame.
 func another(into []result.Result, kind string) ([]result.Result, *result.Result) {
 	n := len(into)
 	if n == cap(into) {

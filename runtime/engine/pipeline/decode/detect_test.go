@@ -538,11 +538,11 @@ func TestDetectorsRefuseWhatTheyDoNotRead(t *testing.T) {
 		{plan.Post{Kind: registry.Detect}, []int64{1, 3, 8400}, nil, nil, "at least one class"},
 		{plan.Post{Kind: registry.Detect, Head: "v10"}, []int64{1, 84, 8400}, nil, nil, "[1 boxes 6]"},
 		{plan.Post{Kind: registry.Detect, Head: "v3"}, []int64{1, 84, 8400}, nil, nil, "one of v5, v8, v10, v11"},
-		{plan.Post{Kind: registry.Detect}, []int64{1, 84, 8400}, nil, []string{"cat"}, "1 lines, the model knows 80"},
+		{plan.Post{Kind: registry.Detect}, []int64{1, 84, 8400}, nil, []string{"cat"}, "1 lines, but the model has 80"},
 		{plan.Post{Kind: registry.Detect, IoU: "2"}, []int64{1, 84, 8400}, nil, nil, "iou"},
 		{plan.Post{Kind: registry.Segment}, []int64{1, 116, 8400}, []int64{1, 32}, nil, "[1 32]"},
 		{plan.Post{Kind: registry.Segment}, []int64{1, 20, 8400}, []int64{1, 32, 4, 4}, nil, "at least one class"},
-		{plan.Post{Kind: registry.Keypoints}, []int64{1, 57, 8400}, nil, nil, "52 are left for points"},
+		{plan.Post{Kind: registry.Keypoints}, []int64{1, 57, 8400}, nil, nil, "52 of the 57 values of a box are left for keypoints"},
 	} {
 		if _, err := newDetector(b.dev, &c.post, c.shape, c.more, whole(640, 640), c.labels, 0); !errors.Is(err, registry.ErrPlan) || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%+v of %v: %v", c.post, c.shape, err)

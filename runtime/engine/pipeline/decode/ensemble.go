@@ -6,9 +6,8 @@ import (
 	registry "github.com/yoctune/yoctune/schema/pipeline"
 )
 
-// Vote makes one output of those of several models: into has the first's, others
-// the rest, all of one shape. Cols is the length of the last axis, which has the
-// classes.
+// Vote combines the outputs of several models: into holds the first one's, others the rest, all
+// of one shape. Cols is the length of the last axis, the classes.
 type Vote func(into []float32, others [][]float32, cols int)
 
 func ParseVote(kind string) (Vote, error) {
@@ -20,7 +19,7 @@ func ParseVote(kind string) (Vote, error) {
 	case "majority":
 		return majority, nil
 	}
-	return nil, fmt.Errorf("%w: vote %q; it is one of mean, majority, max", registry.ErrPlan, kind)
+	return nil, fmt.Errorf("%w: vote %q; use one of mean, majority, max", registry.ErrPlan, kind)
 }
 
 func Mean(into []float32, others [][]float32, _ int) {
@@ -42,7 +41,7 @@ func largest(into []float32, others [][]float32, _ int) {
 	}
 }
 
-// majority gives each class of a row the part of the models whose best it is.
+// majority sets each class of a row to the fraction of models whose best class it is.
 func majority(into []float32, others [][]float32, cols int) {
 	one := 1 / float32(len(others)+1)
 	for at := 0; at < len(into); at += cols {

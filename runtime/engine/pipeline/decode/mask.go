@@ -6,11 +6,11 @@ import (
 	"github.com/yoctune/yoctune/runtime/engine/pipeline/result"
 )
 
-// maxMaskSide bounds the cells of a mask, to each side.
+// maxMaskSide limits the cells of a mask in each dimension.
 const maxMaskSide = 512
 
-// masks draws masks from prototypes: each pixel is inside where the sum of the
-// prototypes, weighted by what the detector says of the box, is above 0.
+// masks draws masks from prototypes: a pixel is inside where the sum of the prototypes,
+// weighted by the box's coefficients, is above 0.
 type masks struct {
 	at      Picture
 	n, w, h int
@@ -61,7 +61,7 @@ func (m *masks) draw(prototypes []float32, box [4]float32, out *result.Mask) {
 	out.Counts = append(out.Counts, run)
 }
 
-// place brings a point of the frame to the prototypes, whose first centre is 0.
+// place maps a point of the frame to the prototypes, whose first pixel centre is 0.
 func (m *masks) place(x, y float64) (px, py float64) {
 	a := &m.at
 	tx := (x-float64(a.Crop.X))/a.ScaleX + float64(a.Inner.X)
@@ -69,7 +69,7 @@ func (m *masks) place(x, y float64) (px, py float64) {
 	return tx*float64(m.w)/float64(a.Width) - 0.5, ty*float64(m.h)/float64(a.Height) - 0.5
 }
 
-// sample is bilinear; beyond the edge is the edge.
+// sample interpolates bilinearly, with the edge repeated outside.
 func (m *masks) sample(x, y float64) float32 {
 	x, y = min(max(x, 0), float64(m.w-1)), min(max(y, 0), float64(m.h-1))
 	x0, y0 := int(x), int(y)
@@ -80,5 +80,5 @@ func (m *masks) sample(x, y float64) float32 {
 	return top*(1-fy) + low*fy
 }
 
-// inside is the cell of a coordinate, kept in a row of n.
+// inside returns the cell of a coordinate, clamped to a row of n.
 func inside(v float64, n int) int { return int(min(max(math.Floor(v), 0), float64(n-1))) }

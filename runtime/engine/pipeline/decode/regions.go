@@ -11,18 +11,18 @@ import (
 	registry "github.com/yoctune/yoctune/schema/pipeline"
 )
 
-// Of a text detector with differentiable binarisation, as its authors run it.
+// Parameters of text detectors with differentiable binarisation, as its authors use them.
 const (
-	regionInk       = 0.3 // probability from which on a pixel is text
-	regionThreshold = 0.6 // of the mean of a region
+	regionInk       = 0.3 // minimum probability of a text pixel
+	regionThreshold = 0.6 // minimum mean of a region
 	regionTop       = 300
-	regionGrow      = 1.5 // part of area by circumference that the text is larger than its core
-	regionSide      = 3   // pixels of the tensor; less is noise
+	regionGrow      = 1.5 // distance to grow by, as a fraction of area/perimeter, since the text is larger than its core
+	regionSide      = 3   // in pixels of the tensor; smaller regions are noise
 )
 
-// regions finds the pieces of text in a map of probabilities, [1 1 height width]:
-// connected pixels, the smallest rectangle around them, grown, since such models
-// are trained to see the core of a word only.
+// regions finds the pieces of text in a probability map, [1 1 height width]. It takes connected
+// pixels and the smallest rectangle around them, and grows it, because such models are trained
+// to see only the core of a word.
 //
 // Reference: Liao et al., Real-time Scene Text Detection with Differentiable
 // Binarization, 2020.
@@ -34,23 +34,23 @@ type regions struct {
 
 	seen  []bool
 	stack []int32
-	ends  [][2]int32 // of each row of the region, first and last pixel
+	ends  [][2]int32 // first and last pixel in each row of the region
 	hull  []point
 	found []region
 }
 
 type point struct{ x, y float64 }
 
-// region is a rectangle that may be turned.
+// region is a rectangle that may be rotated.
 type region struct {
 	score   float32
-	first   int // pixel, to order equals
+	first   int // first pixel, which orders equal scores
 	corners [4]point
 }
 
 func newRegions(shape []int64, at Picture, score float32, unset bool, top int) (*regions, error) {
 	if len(shape) != 4 || shape[0] != 1 || shape[1] != 1 || shape[2]*shape[3] > math.MaxInt32 {
-		return nil, fmt.Errorf("%w: regions reads a tensor [1 1 height width], the model gives %v", registry.ErrPlan, shape)
+		return nil, fmt.Errorf("%w: regions expects a tensor [1 1 height width], but the model outputs %v", registry.ErrPlan, shape)
 	}
 	if unset {
 		score = regionThreshold
@@ -93,7 +93,7 @@ func (r *regions) results(t frame.Tensor, into []result.Result) ([]result.Result
 	return into, nil
 }
 
-// follow collects the pixels connected to the first, over edges and corners.
+// follow collects the pixels connected to the first over edges and corners.
 func (r *regions) follow(data []float32, first int) {
 	upper, lower := r.h, -1
 	r.stack = append(r.stack[:0], int32(first))
@@ -133,8 +133,8 @@ func (r *regions) follow(data []float32, first int) {
 	r.found = append(r.found, g)
 }
 
-// rectangle is the one of least area around the centres of the pixels in rows
-// upper to lower; one of its sides lies on a side of their hull.
+// rectangle returns the rectangle of least area around the centres of the pixels in rows upper
+// to lower. One of its sides lies on a side of their convex hull.
 func (r *regions) rectangle(upper, lower int) (g region, sides point, ok bool) {
 	r.surround(upper, lower)
 	least := math.Inf(1)
@@ -163,7 +163,7 @@ func (r *regions) rectangle(upper, lower int) (g region, sides point, ok bool) {
 	return g, sides, ok
 }
 
-// surround makes the convex hull of the rows' ends (Andrew's monotone chain).
+// surround builds the convex hull of the rows' ends (Andrew's monotone chain).
 func (r *regions) surround(upper, lower int) {
 	h := r.hull[:0]
 	turn := func(p point, from int) {
@@ -189,7 +189,7 @@ func (r *regions) surround(upper, lower int) {
 	r.hull = h[:max(len(h)-1, 1)]
 }
 
-// mean is that of the pixels whose centres the rectangle has.
+// mean returns the mean over the pixels whose centres are inside the rectangle.
 func (r *regions) mean(data []float32, c [4]point) float32 {
 	u, v := point{c[1].x - c[0].x, c[1].y - c[0].y}, point{c[3].x - c[0].x, c[3].y - c[0].y}
 	uu, vv := u.x*u.x+u.y*u.y, v.x*v.x+v.y*v.y
@@ -216,8 +216,8 @@ func (r *regions) mean(data []float32, c [4]point) float32 {
 	return float32(sum / float64(n))
 }
 
-// grown moves each side outwards, and the corners of pixels' centres to pixels'
-// coordinates. The first corner is the upper left one, as far as there is one.
+// grown moves each side outwards and converts from pixel centres to pixel edges. The first
+// corner is the upper left one, where the rotation leaves one.
 func grown(c [4]point, sides point, by float64) [4]point {
 	u := point{(c[1].x - c[0].x) / sides.x, (c[1].y - c[0].y) / sides.x}
 	v := point{(c[3].x - c[0].x) / sides.y, (c[3].y - c[0].y) / sides.y}

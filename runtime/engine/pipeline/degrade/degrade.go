@@ -1,13 +1,12 @@
-// Package degrade decides when a live pipeline does less, so that what it does
-// stays in time, and when it does more again.
+// Package degrade decides when a live pipeline reduces its work to stay in time, and when it
+// resumes.
 //
-// [Controller] is the ladder: level 0 is everything that was declared, each
-// level below costs less. [Utilisation] is the loop outside it, which tunes how
-// much is done at once and rests while the ladder is in use, because two loops
-// on one plant swing.
+// [Controller] is the ladder: level 0 is everything that was declared, each level below costs
+// less. [Utilisation] is the outer loop, which tunes the batch size and pauses while the ladder
+// is in use, because two control loops on one plant oscillate.
 //
-// Both are state machines without a clock or a device of their own: they are
-// told the time and what was measured in the last window.
+// Both are state machines without a clock or a device of their own: the caller passes the time
+// and the measurements of the last window.
 //
 //	violated for two windows               ▼ to the next level that is predicted
 //	                                         to fit, at once
@@ -25,7 +24,7 @@ import (
 
 // Defaults and bounds of a [Controller].
 const (
-	Window   = 250 * time.Millisecond // what one input covers
+	Window   = 250 * time.Millisecond // length of one window
 	patience = 2                      // violated windows before a step down
 	settle   = 500 * time.Millisecond // after a step, before the next one down
 	upDwell  = 3 * time.Second
@@ -35,14 +34,14 @@ const (
 	lossy    = 0.05 // part of the frames lost to overload that is a violation
 )
 
-// Level is what one level costs, as measured while the pipeline warmed up.
+// Level is the cost of one level, as measured during warm-up.
 type Level struct {
-	Period     time.Duration // between frames, 0: as the source gives them
+	Period     time.Duration // between frames, 0: the source's rate
 	Bottleneck time.Duration // service time of its slowest stage for one frame
 	Service    time.Duration // of all stages
 }
 
-// Config of a controller. Zero durations are the defaults; SLO 0 is no limit.
+// Config of a controller. Zero durations select the defaults; SLO 0 means no limit.
 type Config struct {
 	Levels            []Level
 	Source            time.Duration // period of the source
@@ -50,38 +49,38 @@ type Config struct {
 	UpDwell, MaxDwell time.Duration
 }
 
-// Input is what one window showed.
+// Input is the measurements of one window.
 type Input struct {
 	P95        time.Duration // capture to sink; of Done frames
 	Done       int
-	Lost       int           // dropped because something was late or full
+	Lost       int           // frames dropped because of a full queue or their age
 	Bottleneck time.Duration // mean service time of the slowest stage, 0: unknown
-	Hot        string        // why the device itself wants less; "" is that it does not
+	Hot        string        // reason why the device itself must do less, "" for none
 }
 
-// Decision is the level to be on.
+// Decision is the level to run on.
 type Decision struct {
 	Level int
 	Moved bool
-	Why   string // of a move
+	Why   string // reason for a change
 }
 
-// Controller is the ladder's state.
+// Controller is the state of the ladder.
 type Controller struct {
 	c        Config
 	level    int
 	dwell    time.Duration
 	violated int
-	moved    time.Duration // when it last moved
-	before   time.Duration // and the time before that
+	moved    time.Duration // time of the last move
+	before   time.Duration // time of the move before that
 	moves    int
 	started  bool
 	up       bool          // the last move was up
-	calm     time.Duration // since when no window was violated
-	ratio    float64       // measured to calibrated cost, smoothed
+	calm     time.Duration // start of the time without violations
+	ratio    float64       // measured cost over calibrated cost, smoothed
 }
 
-// New makes a controller on level 0.
+// New returns a controller on level 0.
 func New(c Config) *Controller {
 	if c.UpDwell <= 0 {
 		c.UpDwell = upDwell
@@ -92,10 +91,10 @@ func New(c Config) *Controller {
 	return &Controller{c: c, dwell: c.UpDwell, ratio: 1}
 }
 
-// Dwell is how long it has to be calm before the next step up.
+// Dwell returns how long no window may be violated before the next step up.
 func (d *Controller) Dwell() time.Duration { return d.dwell }
 
-// Step takes one window that ended at now.
+// Step evaluates one window that ended at now.
 func (d *Controller) Step(now time.Duration, in Input) Decision {
 	if !d.started {
 		d.started, d.moved, d.calm = true, now, now
@@ -144,16 +143,16 @@ func (d *Controller) move(now time.Duration, level int, why string) Decision {
 	d.before = d.moved
 	d.level, d.moved, d.violated = level, now, 0
 	d.moves++
-	// A level has a ratio of its own; the old one is the best guess.
+	// Each level has its own ratio; the old level's is the best estimate.
 	return Decision{Level: level, Moved: true, Why: why}
 }
 
-// restless reports whether it moved twice within the last minute.
+// restless reports whether the level changed twice within the last minute.
 func (d *Controller) restless(now time.Duration) bool {
 	return d.moves >= 2 && now-d.before < time.Minute
 }
 
-// below is the next level down that is predicted to fit, or the last.
+// below returns the next lower level that is predicted to fit, or the last one.
 func (d *Controller) below() int {
 	for level := d.level + 1; level < len(d.c.Levels); level++ {
 		if fits, _ := d.fits(level); fits {
@@ -163,21 +162,21 @@ func (d *Controller) below() int {
 	return len(d.c.Levels) - 1
 }
 
-// violation says what was wrong with a window, "" for nothing.
+// violation returns what was wrong with a window, "" for nothing.
 func (d *Controller) violation(in Input) string {
 	all := in.Done + in.Lost
 	switch {
 	case in.Hot != "":
 		return in.Hot
 	case d.c.SLO > 0 && in.Done > 0 && in.P95 > d.c.SLO:
-		return fmt.Sprintf("latency p95 %v is over %v", in.P95.Round(100*time.Microsecond), d.c.SLO)
+		return fmt.Sprintf("latency p95 %v exceeds %v", in.P95.Round(100*time.Microsecond), d.c.SLO)
 	case all > 0 && float64(in.Lost) > lossy*float64(all):
 		return fmt.Sprintf("%d of %d frames were late", in.Lost, all)
 	}
 	return ""
 }
 
-// fits predicts whether a level holds, at what its cost is now.
+// fits predicts whether a level meets its limits at the current cost.
 func (d *Controller) fits(level int) (bool, string) {
 	l := d.c.Levels[level]
 	busy := time.Duration(float64(l.Bottleneck) * d.ratio)
@@ -189,5 +188,5 @@ func (d *Controller) fits(level int) (bool, string) {
 	if d.c.SLO > 0 && float64(whole) > headroom*float64(d.c.SLO) {
 		return false, ""
 	}
-	return true, fmt.Sprintf("%v a frame is predicted to fit", busy.Round(100*time.Microsecond))
+	return true, fmt.Sprintf("predicted to fit at %v a frame", busy.Round(100*time.Microsecond))
 }

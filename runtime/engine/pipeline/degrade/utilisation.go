@@ -8,26 +8,25 @@ import (
 // Interval is the window of a [Utilisation] controller.
 const Interval = 500 * time.Millisecond
 
-// Utilisation keeps a resource as busy as wanted by how much is done at once: a
-// proportional-integral controller on the logarithm of that, whose integral
-// stops where its output does.
+// Utilisation keeps a resource at a target utilisation by the amount of work done at once: a
+// proportional-integral controller on the logarithm of the amount, with anti-windup.
 type Utilisation struct {
-	Target float64 // part of the time that it is busy, 0.9
-	Max    int     // most to do at once
+	Target float64 // target fraction of busy time, 0.9
+	Max    int     // upper limit of the amount
 
 	integral float64
 	started  bool
 }
 
-// Gains, in powers of e for a full error. They settle within ten windows on a
-// plant that follows at once.
+// Gains, as exponents of e for a full error. They settle within ten windows on a plant that
+// responds immediately.
 const (
 	proportional = 0.1
 	integrating  = 0.5
 )
 
-// Step takes the busy part of one window and returns how much to do at once,
-// from 1 to Max. While degraded it holds what it has.
+// Step takes the busy fraction of one window and returns the amount to do at once, from 1 to
+// Max. While degraded it holds its output.
 func (u *Utilisation) Step(busy float64, degraded bool) int {
 	top := math.Log(float64(max(u.Max, 1)))
 	if !u.started {
@@ -35,7 +34,7 @@ func (u *Utilisation) Step(busy float64, degraded bool) int {
 	}
 	out := u.integral
 	if !degraded {
-		e := busy - u.Target // too busy: larger portions cost less each
+		e := busy - u.Target // too busy: larger batches cost less per frame
 		u.integral = min(max(u.integral+integrating*e, 0), top)
 		out = min(max(u.integral+proportional*e, 0), top)
 	}

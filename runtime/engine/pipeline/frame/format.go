@@ -10,11 +10,11 @@ import (
 
 // Errors of sources.
 var (
-	ErrFormat    = errors.New("video is not what it says")
+	ErrFormat    = errors.New("malformed video")
 	ErrTruncated = errors.New("video ends inside a frame")
 )
 
-// ErrLost is wrapped by errors that cost one frame: the source goes on.
+// ErrLost is wrapped by errors that cost one frame; the source continues.
 var ErrLost = errors.New("the frame is lost")
 
 // Format is the geometry of a source's frames, tightly packed.
@@ -23,16 +23,16 @@ type Format struct {
 	Width, Height int
 	Matrix        core.Matrix
 	Rate          Rate
-	Shrunk        int // the picture was so many times as wide and as high before it was decoded; 0: it was not
+	Shrunk        int // factor by which the decoder reduced width and height; 0: none
 }
 
-// Whole is the size of the picture, in whose pixels the plan and results are.
+// Whole returns the size of the undecoded picture, the coordinates of plan and results.
 func (f Format) Whole() (width, height int) {
 	k := max(f.Shrunk, 1)
 	return f.Width * k, f.Height * k
 }
 
-// Shrink is a frame of which only a part of the width and height is decoded.
+// Shrink returns the format of a frame decoded at a fraction of its width and height.
 func (f Format) Shrink(k int) Format {
 	f.Shrunk, f.Width, f.Height = k, f.Width/k, f.Height/k
 	return f
@@ -43,7 +43,7 @@ func (f Format) Bytes() int { return core.FrameBytes(f.Pixels, f.Width, f.Height
 // Plane is a plane of a frame: rows of bytes.
 type Plane struct{ Bytes, Count int }
 
-// Rows is the shape of each plane of a frame.
+// Rows returns the shape of each plane of a frame.
 func (f Format) Rows() []Plane {
 	cw, ch := (f.Width+1)/2, (f.Height+1)/2
 	switch f.Pixels {
@@ -58,7 +58,7 @@ func (f Format) Rows() []Plane {
 // Rate is frames per second as a fraction; num 0 means unknown.
 type Rate struct{ Num, Den int }
 
-// Period is the time between frames, 0 when the rate is unknown.
+// Period returns the time between frames, 0 if the rate is unknown.
 func (r Rate) Period() time.Duration {
 	if r.Num <= 0 || r.Den <= 0 {
 		return 0
@@ -66,7 +66,7 @@ func (r Rate) Period() time.Duration {
 	return time.Duration(int64(time.Second) * int64(r.Den) / int64(r.Num))
 }
 
-// Part is a in the pixels of the part that was decoded.
+// Part converts the area to the pixels of the decoded part.
 func (f Format) Part(a core.Preprocess) core.Preprocess {
 	k := max(f.Shrunk, 1)
 	a.Width, a.Height = f.Width, f.Height
@@ -74,7 +74,7 @@ func (f Format) Part(a core.Preprocess) core.Preprocess {
 	return a
 }
 
-// CheckSize bounds a geometry that comes from a plan or from a file.
+// CheckSize validates a size that comes from a plan or from a file.
 func CheckSize(width, height int) error {
 	if width < 1 || height < 1 || width > core.MaxSide || height > core.MaxSide {
 		return fmt.Errorf("frames of %dx%d pixels; each side must be 1 to %d", width, height, core.MaxSide)

@@ -1,5 +1,5 @@
-// Package frame is what moves through a pipeline: frames with their pixels, tensors and
-// results, the format of a source's pixels, and the clock that frames are stamped with.
+// Package frame holds the data that moves through a pipeline: frames with their pixels, tensors
+// and results, the pixel format of a source, and the clock of timestamps.
 package frame
 
 import (
@@ -15,8 +15,7 @@ import (
 	"github.com/yoctune/yoctune/runtime/engine/pipeline/result"
 )
 
-// Frame is one slot of the pool: the memory of a frame on its way through the
-// pipeline, and what is known of it.
+// Frame is one slot of the pool: the memory of a frame in the pipeline, and its metadata.
 type Frame struct {
 	ID      uint64
 	Slot    int   // in the pool
@@ -24,43 +23,43 @@ type Frame struct {
 	Pixels  []byte
 	Results []result.Result
 	Spent   []Span // by stage, then the sink
-	Entered int64  // ns, when it was put in the queue it is in
+	Entered int64  // ns, when it entered its current queue
 
-	Arrived int64 // ns, when a source that paces itself had it; 0: another one
-	Copies  int   // that the source made of it
-	Fixed   bool  // Pixels stays where it is: another process sees that memory
-	Loan    Loan  // whose memory pixels is, nil: the frame's own
+	Arrived int64 // ns, when a self-paced source received it; 0: another source
+	Copies  int   // copies that the source made of it
+	Fixed   bool  // Pixels must not move, because another process maps that memory
+	Loan    Loan  // owner of Pixels, nil: the frame itself
 
-	Level    int32      // of the ladder, while it is on its way
+	Level    int32      // of the ladder, while the frame is in flight
 	Admitted bool       // it left the first queue
-	Tensors  [][]Tensor // by level and stage; empty where a stage makes none
+	Tensors  [][]Tensor // by level and stage; empty for stages without a tensor
 }
 
-// Loan is memory of a driver that a frame has for a while.
+// Loan is driver memory that a frame holds for a while.
 type Loan interface {
-	Settle()                  // nobody reads the frame any more
+	Settle()                  // called when the frame is no longer read
 	Exported() *custom.Buffer // the memory as a DMA buffer; nil: it is not exported
 }
 
-// Span is where the time of a frame went at one stage, in ns.
+// Span is how long a frame waited for a stage and was processed in it, in ns.
 type Span struct{ Queue, Service int64 }
 
 // Tensor is a dense float32 array, row-major.
 type Tensor struct {
 	Shape []int64
 	Data  []float32
-	ORT   *ort.Tensor  // the same memory as a model takes it; nil beside models
-	Buf   *core.Buffer // the same memory as the core takes it; nil where it does not
+	ORT   *ort.Tensor  // the same memory for a model; nil if no model uses it
+	Buf   *core.Buffer // the same memory for the core; nil if the core does not use it
 	More  *Tensor      // a second output of the model
 }
 
-// Bytes is the memory of the tensor.
+// Bytes returns the size of the tensor's memory.
 func (t *Tensor) Bytes() []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(t.Data))), 4*len(t.Data))
 }
 
-// Clock reads CLOCK_MONOTONIC, which V4L2 stamps frames with too. Go's own
-// monotonic reading is the same clock from another zero.
+// Clock reads CLOCK_MONOTONIC, the clock of V4L2 timestamps. Go's own monotonic clock has
+// another zero.
 type Clock struct {
 	base  int64
 	start time.Time
@@ -77,8 +76,8 @@ func NewClock() (Clock, error) {
 
 func (c Clock) Now() int64 { return c.base + int64(time.Since(c.start)) }
 
-// MapMemory allocates memory outside the Go heap, page-aligned and with its
-// pages in place, for what C code works on frame after frame.
+// MapMemory allocates page-aligned memory outside the Go heap, with its pages resident, for C
+// code that uses it frame after frame.
 func MapMemory(bytes int) ([]byte, error) {
 	b, err := unix.Mmap(-1, 0, bytes, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_POPULATE)
 	if err != nil {

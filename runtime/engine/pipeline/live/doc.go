@@ -1,5 +1,4 @@
-// Package live is what a running pipeline says of itself, to whoever asks: the
-// fates of its frames, how long they waited and took, queues, the level of its
-// ladder, and what its stages count for themselves. `pipeline top` and Prometheus
-// read it. A pipeline that nobody asks does nothing for it.
+// Package live publishes the state of a running pipeline: frames by outcome, waiting and
+// processing times, queues, the level of the ladder, and metrics of stages. `pipeline top` and
+// Prometheus read it. It costs nothing while there are no readers.
 package live

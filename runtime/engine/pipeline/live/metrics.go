@@ -10,27 +10,25 @@ import (
 	"sync/atomic"
 )
 
-// Bounds of what the stages of one pipeline may count for themselves.
+// Limits on the metrics of the stages of one pipeline.
 const (
 	maxMetrics = 128
 	maxName    = 64
 )
 
-// ErrMetric is wrapped by errors about a stage's own numbers.
-var ErrMetric = errors.New("not a metric")
+// ErrMetric is wrapped by errors about metrics of stages.
+var ErrMetric = errors.New("invalid metric")
 
-// Registry holds the numbers that stages count for themselves: what a plug-in
-// knows and the engine cannot. They are shown beside the engine's own, by
-// pipeline top and to Prometheus.
+// Registry holds the metrics of stages, such as those that plug-ins count. Pipeline top and
+// Prometheus show them beside the engine's own.
 //
-// A number that was never set is unknown, and is not shown as 0.
+// A metric that was never set is unknown; it is not shown as 0.
 type Registry struct {
 	mu   sync.Mutex
 	list []*Metric
 }
 
-// Metric is one number. Its methods may be called from any thread, and cost an
-// atomic operation.
+// Metric is one value. Its methods are safe for concurrent use and cost an atomic operation.
 type Metric struct {
 	stage, name string
 	counter     bool
@@ -39,12 +37,11 @@ type Metric struct {
 
 var unset = math.Float64bits(math.NaN())
 
-// Counter returns the counter of that name, which only ever grows: the same one
-// for the same stage and name. A name is lower-case letters, digits and
-// underscores.
+// Counter returns the counter of that name, which only grows. The same stage and name return
+// the same counter. A name is lower-case letters, digits and underscores.
 func (r *Registry) Counter(stage, name string) (*Metric, error) { return r.metric(stage, name, true) }
 
-// Gauge returns the gauge of that name, which may take any value.
+// Gauge returns the gauge of that name, which may rise and fall.
 func (r *Registry) Gauge(stage, name string) (*Metric, error) { return r.metric(stage, name, false) }
 
 func (r *Registry) metric(stage, name string, counter bool) (*Metric, error) {
@@ -68,8 +65,8 @@ func (r *Registry) metric(stage, name string, counter bool) (*Metric, error) {
 	return m, nil
 }
 
-// Add adds to the number; what is not finite, and less than 0 for a counter, is
-// ignored.
+// Add adds to the metric. It ignores values that are not finite, and negative ones for a
+// counter.
 func (m *Metric) Add(v float64) {
 	if math.IsNaN(v) || math.IsInf(v, 0) || m.counter && v < 0 {
 		return
@@ -86,8 +83,8 @@ func (m *Metric) Add(v float64) {
 	}
 }
 
-// Set makes a gauge v; NaN makes it unknown again. Counters and infinity are
-// left as they are.
+// Set sets a gauge; NaN makes it unknown again. Set ignores infinities and does nothing on a
+// counter.
 func (m *Metric) Set(v float64) {
 	switch {
 	case m.counter || math.IsInf(v, 0):
@@ -98,7 +95,7 @@ func (m *Metric) Set(v float64) {
 	}
 }
 
-// Number is one metric at one time.
+// Number is the value of a metric in a snapshot.
 type Number struct {
 	Stage string   `json:"stage"`
 	Name  string   `json:"name"`
@@ -106,13 +103,13 @@ type Number struct {
 	Value *float64 `json:"value"` // null: never set
 }
 
-// Kinds of numbers.
+// Kinds of metrics.
 const (
 	KindCounter = "counter"
 	KindGauge   = "gauge"
 )
 
-// Numbers lists what there is, in the order in which it was first asked for.
+// Numbers lists the metrics in the order of their registration.
 func (r *Registry) Numbers() []Number {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -16,7 +16,7 @@ import (
 	"github.com/yoctune/yoctune/runtime/device/pipelines"
 )
 
-const maxAsking = 8 // connections that are answered at a time
+const maxAsking = 8 // concurrent connections
 
 // Server answers each connection with one snapshot, a line of JSON, and closes it.
 type Server struct {
@@ -24,8 +24,8 @@ type Server struct {
 	serving sync.WaitGroup
 }
 
-// Serve answers with what take returns until it is closed. Everybody on this
-// machine may ask. The folder is made where it may be.
+// Serve answers each connection with the result of take until it is closed. Every user on this
+// machine may connect. The directory is created if possible.
 func Serve(ctx context.Context, path string, take func() *Snapshot) (*Server, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, err
@@ -42,13 +42,13 @@ func Serve(ctx context.Context, path string, take func() *Snapshot) (*Server, er
 			if errors.Is(err, net.ErrClosed) {
 				return
 			}
-			if err != nil { // out of descriptors: not for long
+			if err != nil { // out of descriptors, for a moment
 				time.Sleep(pipelines.Timeout / 10)
 				continue
 			}
 			select {
 			case room <- true:
-			default: // they do not come back, or somebody floods: the next may be luckier
+			default: // readers hang or flood the socket: a later attempt may succeed
 				_ = conn.Close()
 				continue
 			}
@@ -61,19 +61,19 @@ func Serve(ctx context.Context, path string, take func() *Snapshot) (*Server, er
 	return s, nil
 }
 
-// answer gives one snapshot; a client that does not take it is dropped.
+// answer sends one snapshot; a client that does not read it is dropped.
 func answer(conn net.Conn, take func() *Snapshot) {
 	defer conn.Close()
 	if conn.SetDeadline(time.Now().Add(pipelines.Timeout)) == nil {
-		_ = json.NewEncoder(conn).Encode(take()) // whoever asked is gone
+		_ = json.NewEncoder(conn).Encode(take()) // the client has gone
 	}
 }
 
-// ErrAnswering says that somebody was still being answered when a server was closed: a
-// sensor that is part of the answer does not return.
-var ErrAnswering = errors.New("an answer is still being made")
+// ErrAnswering means that a request was still in progress when the server was closed: reading a
+// sensor hangs.
+var ErrAnswering = errors.New("a request is still in progress")
 
-// Close ends the service and removes the socket. It does not wait for ever.
+// Close ends the service and removes the socket. It waits for a limited time.
 func (s *Server) Close() error {
 	err := s.l.Close()
 	done := make(chan struct{})
@@ -88,10 +88,10 @@ func (s *Server) Close() error {
 	}
 }
 
-// Read asks the pipeline behind a socket.
+// Read requests a snapshot from the pipeline at a socket.
 func Read(path string) (*Snapshot, error) { return pipelines.Read(path, Decode) }
 
-// All asks every pipeline below a folder, see [pipelines.ReadAll].
+// All requests a snapshot from every pipeline below a directory, see [pipelines.ReadAll].
 func All(dir string) ([]*Snapshot, []error) { return pipelines.ReadAll(dir, Decode) }
 
 // Decode reads a snapshot that another process wrote.

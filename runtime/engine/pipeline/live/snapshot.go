@@ -9,7 +9,7 @@ import (
 	"github.com/yoctune/yoctune/runtime/engine/worker"
 )
 
-// Snapshot is a running pipeline at one moment. Counts are since its start.
+// Snapshot is the state of a running pipeline. Counts are since its start.
 type Snapshot struct {
 	Type     string `json:"type"` // "pipeline"
 	Pipeline string `json:"pipeline"`
@@ -22,27 +22,27 @@ type Snapshot struct {
 	Failures map[string]uint64   `json:"failures"` // by stage
 	Copies   map[string]uint64   `json:"copies"`   // by where
 	InFlight int                 `json:"in_flight"`
-	Level    int                 `json:"level"`  // of the ladder, 0: everything
-	Levels   int                 `json:"levels"` // there are, 1 without a ladder
+	Level    int                 `json:"level"`  // of the ladder, 0: full work
+	Levels   int                 `json:"levels"` // number of levels, 1 without a ladder
 	Target   *int64              `json:"target_ns"`
 	Latency  histogram.Histogram `json:"latency_ns"` // of frames that were done, capture to sink
 	Stages   []Stage             `json:"stages"`     // from source to sink
 	Events   []Event             `json:"events"`     // the latest, oldest first
-	Numbers  []Number            `json:"metrics"`    // of the stages' own
+	Numbers  []Number            `json:"metrics"`    // of the stages themselves
 	Counts   perf.Counts         `json:"counters"`
 
-	Fallbacks map[string]uint64 `json:"fallbacks,omitempty"` // frames that the CPU did for the GPU, by stage
-	Worker    *worker.Status    `json:"worker,omitempty"`    // the process for the GPU
+	Fallbacks map[string]uint64 `json:"fallbacks,omitempty"` // frames that the CPU processed instead of the GPU, by stage
+	Worker    *worker.Status    `json:"worker,omitempty"`    // the GPU worker process
 
 	Pool     int64          `json:"pool_bytes"` // of frames and tensors, allocated at start
 	Phases   []memory.Phase `json:"phases"`     // of the process's memory
 	Timeline []memory.Point `json:"timeline"`
 
-	// Throttled names what heat or power slows down now; null: it cannot be known.
+	// Throttled names what heat or power throttles now; null: unknown.
 	Throttled []string `json:"throttled"`
 }
 
-// Frames counts them by fate; what is neither is on its way.
+// Frames counts frames by outcome; the rest are in flight.
 type Frames struct {
 	Read    uint64 `json:"read"`
 	Done    uint64 `json:"done"`
@@ -50,12 +50,12 @@ type Frames struct {
 	Failed  uint64 `json:"failed"`
 }
 
-// Stage is one stage, or an end.
+// Stage is one stage, or the source or sink.
 type Stage struct {
 	ID        string              `json:"id"`
 	Backend   string              `json:"backend,omitempty"`
 	Instances int                 `json:"instances"`
-	Queue     *Queue              `json:"queue"` // before it; null for the source
+	Queue     *Queue              `json:"queue"` // before the stage; null for the source
 	Wait      histogram.Histogram `json:"wait_ns"`
 	Service   histogram.Histogram `json:"service_ns"`
 }
@@ -66,14 +66,14 @@ type Queue struct {
 	Capacity int `json:"capacity"`
 }
 
-// Event is a change of how the pipeline works.
+// Event is a change in how the pipeline works.
 type Event struct {
 	At   int64  `json:"at_ns"`
 	Kind string `json:"kind"`
 	Why  string `json:"why"`
 }
 
-// Rates is what happened between two snapshots of one run.
+// Rates is the difference between two snapshots of one run.
 type Rates struct {
 	Seconds float64             `json:"seconds"`
 	FPS     *float64            `json:"fps"` // frames done; null: no time has passed
@@ -86,18 +86,18 @@ type Rates struct {
 	Counts  perf.Counts         `json:"counters"`
 }
 
-// StageRates is one stage between two snapshots.
+// StageRates is the difference of one stage between two snapshots.
 type StageRates struct {
 	ID         string   `json:"id"`
-	Busy       *float64 `json:"busy"` // part of the time that it worked, instances added
+	Busy       *float64 `json:"busy"` // fraction of the time it worked, summed over instances
 	WaitP50    *int64   `json:"wait_p50_ns"`
 	WaitP95    *int64   `json:"wait_p95_ns"`
 	ServiceP50 *int64   `json:"service_p50_ns"`
 	ServiceP95 *int64   `json:"service_p95_ns"`
 }
 
-// Since is what happened since another snapshot of the same run; of another run,
-// or of nil, since the start.
+// Since returns the difference from another snapshot of the same run; for another run or nil,
+// from the start.
 func (s *Snapshot) Since(before *Snapshot) Rates {
 	if before == nil || before.PID != s.PID || before.At-before.Up != s.At-s.Up {
 		before = &Snapshot{At: s.At - s.Up}

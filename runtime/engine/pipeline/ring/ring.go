@@ -18,9 +18,9 @@ import (
 	registry "github.com/yoctune/yoctune/schema/pipeline"
 )
 
-// A ring of records in shared memory, for programs on the same machine that want
-// the latest results without a pipe. One writer, any number of readers, no
-// locks: a reader that is too slow loses records and knows it.
+// A ring of records in shared memory, for programs on the same machine that want the latest
+// results without a pipe. It has one writer, any number of readers and no locks. A reader that
+// is too slow loses records, and can count them.
 //
 //	offset  bytes
 //	0       8      magic "YTRING1\0"
@@ -50,11 +50,11 @@ type ring struct {
 	slots, Size uint64
 }
 
-// errCut is what is left of a ring whose file somebody made shorter.
-var errCut = errors.New("somebody made its file shorter")
+// errCut is the error of a ring whose file was truncated.
+var errCut = errors.New("the file was truncated")
 
-// guard has the caller's access to a ring fail with errCut, not with the signal that
-// the kernel has for memory without a file behind it. It is deferred.
+// guard turns an access fault in the ring into errCut. Without it the kernel sends SIGBUS for
+// mapped memory beyond the end of the file. It is deferred.
 func guard(was bool, err *error) {
 	debug.SetPanicOnFault(was)
 	switch e := recover().(type) {
@@ -66,7 +66,7 @@ func guard(was bool, err *error) {
 	}
 }
 
-// stride is the distance of two slots.
+// stride returns the distance between two slots.
 func stride(size uint64) int { return registry.RingStride(size) }
 
 func (r *ring) word(offset int) *atomic.Uint64 {
@@ -81,7 +81,7 @@ type Writer struct {
 	n uint64
 }
 
-// Create makes the ring anew: readers of an old one keep what they have.
+// Create makes a new ring. Readers of an old ring of that name keep the old one.
 func Create(path string, slots, size int) (_ *Writer, err error) {
 	// Not renameio, which would write the memory of a ring to the disk.
 	f, err := os.CreateTemp(filepath.Dir(path), ".ring-*")
@@ -96,7 +96,7 @@ func Create(path string, slots, size int) (_ *Writer, err error) {
 		}
 	}()
 	total := ringHeader + slots*stride(uint64(size))
-	// Blocks are taken now: a full tmpfs would be a SIGBUS later.
+	// Allocate blocks now: a full tmpfs would raise SIGBUS later.
 	if err := unix.Fallocate(int(f.Fd()), 0, 0, int64(total)); err != nil {
 		return nil, err
 	}
@@ -114,7 +114,7 @@ func Create(path string, slots, size int) (_ *Writer, err error) {
 	return &Writer{ring: ring{mem: mem, slots: uint64(slots), Size: uint64(size)}}, nil
 }
 
-// Put writes a record, which fits a slot. It fails when somebody made the file shorter.
+// Put writes a record, which must fit a slot. It fails if the file was truncated.
 func (w *Writer) Put(record []byte) (err error) {
 	defer guard(debug.SetPanicOnFault(true), &err)
 	at := w.slot(w.n)
@@ -143,13 +143,13 @@ type Reader struct {
 	next uint64
 }
 
-// Open opens a ring for reading, from the next record on. The error wraps
-// [ErrFormat] when the file is no ring.
+// Open opens a ring for reading, from the next record on. The error wraps [ErrFormat] if the
+// file is not a ring.
 func Open(path string) (*Reader, error) { return OpenLimited(path, maxSlotSize, maxRing) }
 
 func OpenLimited(path string, slot uint64, total int64) (_ *Reader, err error) {
 	defer guard(debug.SetPanicOnFault(true), &err)
-	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0) // a pipe is not waited for
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0) // do not wait on a pipe
 	if err != nil {
 		return nil, err
 	}
@@ -176,8 +176,8 @@ func OpenLimited(path string, slot uint64, total int64) (_ *Reader, err error) {
 	return r, nil
 }
 
-// Next appends the next record to b, when there is one, and says how many were
-// lost before it. A ring whose file was made shorter has no more.
+// Next appends the next record, if any, to b, and returns how many records were lost before it.
+// A truncated ring has no more records.
 func (r *Reader) Next(b []byte) (record []byte, lost uint64, ok bool) {
 	var err error
 	record = b

@@ -14,11 +14,11 @@ import (
 	registry "github.com/yoctune/yoctune/schema/pipeline"
 )
 
-// sinkStopTime is how long a program has to end after its input did.
+// sinkStopTime is how long a program may take to exit after the end of its input.
 const sinkStopTime = 2 * time.Second
 
-// commandSink writes each record as a line to the standard input of a program,
-// which it starts, and starts again when it ends.
+// commandSink writes each record as a line to the standard input of a program. It starts the
+// program, and restarts it when it exits.
 type commandSink struct {
 	argv    []string
 	timeout time.Duration
@@ -31,7 +31,7 @@ type commandSink struct {
 
 func openCommandSink(argv []string, timeout time.Duration) (*commandSink, error) {
 	if len(argv) == 0 || argv[0] == "" {
-		return nil, fmt.Errorf("%w: no command is named", registry.ErrPlan)
+		return nil, fmt.Errorf("%w: missing command", registry.ErrPlan)
 	}
 	s := &commandSink{argv: argv, timeout: timeout}
 	if err := s.start(); err != nil {
@@ -58,8 +58,8 @@ func (s *commandSink) start() error {
 	return nil
 }
 
-// Write fails with [ErrSinkDegraded] when the program does not take the line in
-// time or has ended. A program that may have half a line is ended.
+// Write returns [ErrSinkDegraded] if the program has exited or does not read the line in time.
+// A program that may have read half a line is stopped.
 func (s *commandSink) Write(r *result.Record) error {
 	if !s.rest.over() {
 		return s.rest.error()
@@ -78,10 +78,10 @@ func (s *commandSink) Write(r *result.Record) error {
 		s.rest.worked()
 		return nil
 	}
-	return s.rest.failed(errors.Join(fmt.Errorf("%s does not take results: %w", s.argv[0], err), s.end(true)))
+	return s.rest.failed(errors.Join(fmt.Errorf("%s does not read its input: %w", s.argv[0], err), s.end(true)))
 }
 
-// end ends the program: by the end of its input, or at once.
+// end stops the program: by closing its input, or with SIGKILL.
 func (s *commandSink) end(now bool) error {
 	if s.cmd == nil {
 		return nil

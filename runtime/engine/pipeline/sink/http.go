@@ -15,16 +15,14 @@ import (
 	registry "github.com/yoctune/yoctune/schema/pipeline"
 )
 
-// httpSink posts each record as application/json, on a connection of its own. It
-// has one record at a time: while the server is slow, frames wait in the queue
-// before the sink and its policy decides.
+// httpSink posts each record as application/json on a connection of its own, one at a time.
+// While the server is slow, frames wait in the queue before the sink, whose policy applies.
 //
-// It speaks HTTP/1.1 itself, the part that one request needs: net/http would
-// bring TLS, HTTP/2 and a megabyte to a program that is to be small. For https a
-// command does it.
+// It implements the part of HTTP/1.1 that one request needs: net/http would add TLS, HTTP/2 and
+// a megabyte to a small program. For https use a sink of kind command.
 type httpSink struct {
 	host    string // to dial
-	head    string // of the request, up to the length
+	head    string // of the request, up to the value of Content-Length
 	timeout time.Duration
 	body    []byte
 	request []byte
@@ -49,8 +47,8 @@ func openHTTP(target string, timeout time.Duration) (*httpSink, error) {
 	return &httpSink{host: host, head: head + "Content-Length: ", timeout: timeout}, nil
 }
 
-// Write fails with [ErrSinkDegraded] when the server cannot be reached, is too
-// slow, or does not answer with 2xx.
+// Write returns [ErrSinkDegraded] if the server is unreachable, too slow, or answers with a
+// status other than 2xx.
 func (s *httpSink) Write(r *result.Record) error {
 	if !s.rest.over() {
 		return s.rest.error()
@@ -65,7 +63,7 @@ func (s *httpSink) Write(r *result.Record) error {
 	return nil
 }
 
-// post sends the request and reads the first line of the answer.
+// post sends the request and reads the status line of the response.
 func (s *httpSink) post() error {
 	end := time.Now().Add(s.timeout)
 	c, err := (&net.Dialer{Deadline: end}).Dial("tcp", s.host)
@@ -81,14 +79,14 @@ func (s *httpSink) post() error {
 	}
 	line, err := bufio.NewReader(io.LimitReader(c, 1024)).ReadString('\n')
 	if err != nil {
-		return fmt.Errorf("read the answer: %w", err)
+		return fmt.Errorf("read the response: %w", err)
 	}
 	version, status, _ := strings.Cut(strings.TrimSpace(line), " ")
 	switch {
 	case !strings.HasPrefix(version, "HTTP/1."):
-		return fmt.Errorf("the answer is %.40q, which is not HTTP", line)
+		return fmt.Errorf("the response %.40q is not HTTP", line)
 	case !strings.HasPrefix(status, "2"):
-		return fmt.Errorf("the server answered %.60q", status)
+		return fmt.Errorf("the server returned %.60q", status)
 	}
 	return nil
 }

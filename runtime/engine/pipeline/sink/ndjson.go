@@ -13,24 +13,23 @@ import (
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
-// NDJSON writes one JSON object a line.
+// NDJSON writes one JSON object per line.
 type NDJSON struct {
 	w   io.Writer
 	buf []byte
 
-	file   *os.File // nil: w is the caller's
+	file   *os.File // nil: the caller owns w
 	path   string
 	size   int64 // of the file
 	rotate plan.Rotate
 	rest   retry
 }
 
-// NewNDJSON writes to w, one call of Write for each line.
+// NewNDJSON writes to w, with one call of Write per line.
 func NewNDJSON(w io.Writer) *NDJSON { return &NDJSON{w: w} }
 
-// OpenNDJSON appends to a file, so that a pipeline which starts again keeps the
-// results it has. When r has a size, a file that has reached it becomes path.1,
-// that one path.2, and so on.
+// OpenNDJSON appends to a file, so that a restarted pipeline keeps its earlier results. If r
+// has a size, a file that reaches it is rotated to path.1, path.1 to path.2, and so on.
 func OpenNDJSON(path string, r plan.Rotate) (*NDJSON, error) {
 	s := &NDJSON{path: path, rotate: r}
 	if err := s.open(); err != nil {
@@ -41,7 +40,7 @@ func OpenNDJSON(path string, r plan.Rotate) (*NDJSON, error) {
 
 func (s *NDJSON) open() error {
 	if st, err := os.Stat(s.path); err == nil && st.Mode()&os.ModeNamedPipe != 0 {
-		return fmt.Errorf("%s is a pipe, whose reader would hold everything up: give a sink of kind command", s.path)
+		return fmt.Errorf("%s is a pipe, whose reader could block the pipeline: use a sink of kind command", s.path)
 	}
 	f, err := os.OpenFile(s.path, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o644)
 	if err != nil {
@@ -49,7 +48,7 @@ func (s *NDJSON) open() error {
 	}
 	st, err := f.Stat()
 	if err == nil && st.Mode().IsRegular() && cut(s.path, st.Size()) {
-		if _, err = f.WriteString("\n"); err == nil || passing(err) { // the first result will say so
+		if _, err = f.WriteString("\n"); err == nil || passing(err) { // the first result reports the error
 			st, err = f.Stat()
 		}
 	}
@@ -60,8 +59,8 @@ func (s *NDJSON) open() error {
 	return nil
 }
 
-// cut says whether a file of results ends inside a line, as it may when the power went
-// off: what is added would be part of that line.
+// cut reports whether a file of results ends inside a line, as after a power failure. Anything
+// appended would become part of that line.
 func cut(path string, size int64) bool {
 	f, err := os.Open(path)
 	if err != nil {
@@ -73,9 +72,9 @@ func cut(path string, size int64) bool {
 	return err == nil && last[0] != '\n'
 }
 
-// Write writes the record as a line. A file on a full disk loses the record, not
-// the pipeline: the error wraps [ErrSinkDegraded], no part of the line is left,
-// and the next records try again, ever more rarely.
+// Write writes the record as a line. A full disk loses the record, but does not end the
+// pipeline: the error wraps [ErrSinkDegraded], no partial line remains, and later records try
+// again at growing intervals.
 func (s *NDJSON) Write(r *result.Record) error {
 	if !s.rest.over() {
 		return s.rest.error()
@@ -103,7 +102,7 @@ func (s *NDJSON) Write(r *result.Record) error {
 	return s.rest.failed(err)
 }
 
-// next moves the files on and begins a new one.
+// next rotates the files and begins a new one.
 func (s *NDJSON) next() error {
 	if s.file != nil {
 		err := s.file.Close()
@@ -125,7 +124,7 @@ func (s *NDJSON) next() error {
 	return s.open()
 }
 
-// Close closes the file, when there is one.
+// Close closes the file, if there is one.
 func (s *NDJSON) Close() error {
 	if s.file == nil {
 		return nil
@@ -133,7 +132,7 @@ func (s *NDJSON) Close() error {
 	return s.file.Close()
 }
 
-// passing reports whether a file that cannot be written now may be later.
+// passing reports whether a write error may be temporary.
 func passing(err error) bool {
 	for _, e := range []error{syscall.ENOSPC, syscall.EDQUOT, syscall.EFBIG, syscall.EIO, syscall.EAGAIN, syscall.ENOMEM} {
 		if errors.Is(err, e) {

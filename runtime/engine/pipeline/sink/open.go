@@ -12,29 +12,29 @@ import (
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
-// maxKeep is how many files of a sink are kept at most.
+// maxKeep limits how many rotated files a sink keeps.
 const maxKeep = 1000
 
 // Errors of sinks.
 var (
 	ErrFailed = errors.New("results cannot be written")
-	// ErrDegraded is returned by a sink that lost one record and may take
-	// the next: the frame is dropped and the pipeline goes on.
-	ErrDegraded = errors.New("results cannot be written for now")
+	// ErrDegraded is returned by a sink that lost one record and may accept the next: the frame
+	// is dropped and the pipeline continues.
+	ErrDegraded = errors.New("results cannot be written at the moment")
 )
 
-// sinkOpeners opens sinks; one of another kind is NDJSON.
+// sinkOpeners maps kinds to the functions that open them; other kinds are NDJSON.
 var sinkOpeners = map[string]func(plan.PipelineSink) (Sink, error){
 	registry.HTTP.Kind:        func(s plan.PipelineSink) (Sink, error) { return openHTTP(s.URL, registry.SinkTimeout(&s)) },
 	registry.CommandSink.Kind: func(s plan.PipelineSink) (Sink, error) { return openCommandSink(s.Exec, registry.SinkTimeout(&s)) },
 	registry.RingSink.Kind:    func(s plan.PipelineSink) (Sink, error) { return openRing(s.Path, s.Slots, s.SlotSize) },
 }
 
-// Options is what a sink is opened with.
+// Options for opening a sink.
 type Options struct {
 	Sink   plan.PipelineSink
-	Dir    string    // what relative paths are relative to
-	Lines  Sink      // instead of NDJSON of the plan; nil: none
+	Dir    string    // base of relative paths
+	Lines  Sink      // replaces the plan's NDJSON sink; may be nil
 	Stdout io.Writer // of a sink without a path, nil: standard output
 }
 
@@ -43,9 +43,9 @@ func Open(o Options) (Sink, error) {
 	s := o.Sink
 	switch {
 	case s.Timeout < 0:
-		return nil, fmt.Errorf("%w: timeout of %v", registry.ErrPlan, time.Duration(s.Timeout))
+		return nil, fmt.Errorf("%w: invalid timeout of %v", registry.ErrPlan, time.Duration(s.Timeout))
 	case s.Rotate != nil && (s.Rotate.Size < 1 || s.Rotate.Keep < 1 || s.Rotate.Keep > maxKeep):
-		return nil, fmt.Errorf("%w: rotate at %d bytes and keep %d files; both are at least 1, and files at most %d",
+		return nil, fmt.Errorf("%w: rotate at %d bytes and keep %d files: both must be at least 1, and at most %d files are kept",
 			registry.ErrPlan, s.Rotate.Size, s.Rotate.Keep, maxKeep)
 	}
 	kind, ok := registry.SinkOf(s.Kind)

@@ -7,7 +7,7 @@ import (
 	"github.com/yoctune/yoctune/internal/backoff"
 )
 
-// retry delays the next attempt of a sink whose other end failed.
+// retry delays the next attempt of a sink whose receiver failed.
 type retry struct {
 	err   error
 	next  time.Time

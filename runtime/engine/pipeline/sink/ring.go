@@ -34,8 +34,8 @@ func openRing(path string, slots, size int) (*ringSink, error) {
 	return &ringSink{ring: w, path: path, slots: slots, size: size}, nil
 }
 
-// Write puts the record in the ring. One that does not fit is lost, with
-// [ErrSinkDegraded]; so are those before a ring that was cut could be made anew.
+// Write puts the record in the ring. It returns [ErrSinkDegraded] and drops the record if the
+// record does not fit, or while a truncated ring cannot be recreated.
 func (s *ringSink) Write(r *result.Record) error {
 	s.buf = r.AppendJSON(s.buf[:0])
 	if len(s.buf) > s.size {
@@ -58,7 +58,7 @@ func (s *ringSink) Write(r *result.Record) error {
 	return nil
 }
 
-// again makes another ring in the place of one that was cut.
+// again recreates a ring that was truncated.
 func (s *ringSink) again() error {
 	next, err := ring.Create(s.path, s.slots, s.size)
 	if err != nil {

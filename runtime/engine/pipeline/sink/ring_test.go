@@ -136,7 +136,7 @@ func TestARingThatIsMadeShorterEndsNobody(t *testing.T) {
 	if _, _, ok := r.Next(nil); ok {
 		t.Error("a record of a ring that has none")
 	}
-	if err := s.Write(rec); !errors.Is(err, ErrDegraded) || !strings.Contains(err.Error(), "made its file shorter") {
+	if err := s.Write(rec); !errors.Is(err, ErrDegraded) || !strings.Contains(err.Error(), "the file was truncated") {
 		t.Errorf("%v", err)
 	}
 	if _, err := ring.Open(name); !errors.Is(err, frame.ErrFormat) {

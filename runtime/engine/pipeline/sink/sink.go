@@ -9,13 +9,13 @@ import (
 	"github.com/yoctune/yoctune/runtime/engine/pipeline/result"
 )
 
-// Sink takes results, one record a frame, in the order of frames.
+// Sink accepts results, one record per frame, in frame order.
 type Sink interface {
 	Write(*result.Record) error
 	Close() error
 }
 
-// Text writes one line a frame for people to read.
+// Text writes one human-readable line per frame.
 type Text struct {
 	w   io.Writer
 	buf []byte
@@ -42,5 +42,5 @@ func (s *Text) Write(r *result.Record) error {
 	return err
 }
 
-// Close does nothing: the writer is the caller's.
+// Close does nothing: the caller owns the writer.
 func (*Text) Close() error { return nil }

@@ -18,17 +18,17 @@ import (
 	registry "github.com/yoctune/yoctune/schema/pipeline"
 )
 
-// Buffers that the driver has at any time while every frame holds one: one is
-// filled, the next waits for it, one is being handed over.
+// Buffers that the driver keeps while every frame holds one: one is filled, one is queued next,
+// one is being handed over.
 const driverBuffers = 3
 
-// cameraSource reads a V4L2 device. Where the driver writes frames as the pipeline
-// wants them, a frame's memory is the driver's, and is given back when the frame is
-// used again; otherwise each frame is copied once.
+// cameraSource reads a V4L2 device. If the driver's layout is the pipeline's, frames use the
+// driver's memory, which is queued again when the frame slot is reused. Otherwise each frame is
+// copied once.
 //
-// A camera that is unplugged or stops is opened again, by a name that survives it; so is
-// an input whose signal changed. One whose frames are of another size then ends the
-// run: whoever starts it again gets a pipeline for those.
+// A camera that is unplugged or stops is reopened by a persistent name, and so is an input
+// whose signal changed. If it then delivers frames of another size, the run ends; the pipeline
+// must be started again for the new size.
 type cameraSource struct {
 	sys    v4l2.System
 	path   string
@@ -36,47 +36,47 @@ type cameraSource struct {
 	at     frame.Format
 	after  revival
 	clock  frame.Clock
-	frames int           // that hold buffers, 0: frames are copied
-	share  bool          // they are exported as DMA buffers
-	shared uint64        // so many were, ever
-	began  bool          // frames were asked for
+	frames int           // frames that hold buffers, 0: frames are copied
+	share  bool          // buffers are exported as DMA buffers
+	shared uint64        // number of buffers exported so far
+	began  bool          // the first frame was requested
 	jpeg   *jpeg.Decoder // nil: frames come as pixels
 
-	now    *shot // nil while there is none
+	now    *shot // nil without a camera
 	old    []*shot
 	lost   int
-	last   int64 // stamp of the frame before, ns
-	doubts bool  // stamps of this camera are not used
+	last   int64 // timestamp of the previous frame, ns
+	doubts bool  // timestamps of this camera are ignored
 
-	mu   sync.Mutex // of what interrupt sees
+	mu   sync.Mutex // guards what interrupt reads
 	dev  *v4l2.Device
 	stop chan struct{}
 	once sync.Once
 }
 
-// shot is a camera from being opened to being closed.
+// shot is one stream of a camera, from opening to closing.
 type shot struct {
 	dev   *v4l2.Device
 	loans []buffer
-	out   int // of them
+	out   int // buffers held by frames
 	ended bool
 }
 
-// buffer is a buffer of the driver, and whether a frame has it.
+// buffer is a buffer of the driver and the state of the frame that holds it.
 type buffer struct {
 	of    *shot
 	index int
 	lent  bool
-	idle  atomic.Bool // the frame that has it is settled
+	idle  atomic.Bool // the frame that holds it is settled
 
-	dma *custom.Buffer // nil: it is not exported
+	dma *custom.Buffer // nil if not exported
 }
 
 func (b *buffer) Settle() { b.idle.Store(true) }
 
 func (b *buffer) Exported() *custom.Buffer { return b.dma }
 
-// cameraFormats are the kernel's names for the formats of plans.
+// cameraFormats maps the plan's formats to the kernel's.
 func cameraFormats(name string) []v4l2.FourCC {
 	return map[string][]v4l2.FourCC{
 		"nv12": {v4l2.NV12, v4l2.NV12M}, "": {v4l2.NV12, v4l2.NV12M}, "i420": {v4l2.I420, v4l2.I420M},
@@ -87,10 +87,10 @@ func cameraFormats(name string) []v4l2.FourCC {
 func openCamera(sys v4l2.System, path string, f frame.Format, name string, after revival, spare shrinking) (Source, error) {
 	formats := cameraFormats(name)
 	if formats == nil {
-		return nil, fmt.Errorf("%w: cameras are not read as %s; it is one of nv12, i420, yuyv, uyvy, grey, mjpeg", registry.ErrPlan, name)
+		return nil, fmt.Errorf("%w: unsupported camera format %s; use one of nv12, i420, yuyv, uyvy, grey, mjpeg", registry.ErrPlan, name)
 	}
 	if path == "" {
-		return nil, fmt.Errorf("%w: no camera is named", registry.ErrPlan)
+		return nil, fmt.Errorf("%w: missing path of the camera", registry.ErrPlan)
 	}
 	if err := frame.CheckSize(f.Width, f.Height); err != nil {
 		return nil, fmt.Errorf("%w: %w", registry.ErrPlan, err)
@@ -122,7 +122,7 @@ func openCamera(sys v4l2.System, path string, f frame.Format, name string, after
 	c.now = &shot{dev: d}
 	c.dev = d
 	c.path = sys.Stable(path)
-	// What the pipeline was built for is what every later stream has to give.
+	// Every later stream must deliver what the pipeline was built for.
 	c.at.Width, c.at.Height = got.Width, got.Height
 	c.want.Width, c.want.Height = got.Width, got.Height
 	if got.Num > 0 {
@@ -148,11 +148,11 @@ func openCamera(sys v4l2.System, path string, f frame.Format, name string, after
 
 func (c *cameraSource) Format() frame.Format { return c.at }
 
-// read is for a source that is paced by the engine.
+// ReadFrame is for a source that the engine paces.
 func (c *cameraSource) ReadFrame([]byte) error { return errors.ErrUnsupported }
 
-// Lend gives frames the driver's memory when it is laid out as theirs is, and the
-// driver has a buffer for each.
+// Lend lets frames use the driver's memory if the layouts match and the driver has a buffer for
+// each frame.
 func (c *cameraSource) Lend(frames int, share bool) (bool, error) {
 	d := c.now.dev
 	lends := c.fits(d.Format()) && frames+driverBuffers <= 32
@@ -170,8 +170,8 @@ func (c *cameraSource) Lend(frames int, share bool) (bool, error) {
 	return c.frames > 0, nil
 }
 
-// fits says whether a frame in one memory of the driver is one as pipelines have
-// it, without room between its rows.
+// fits reports whether a driver's frame is contiguous and unpadded, as frames of the pipeline
+// are.
 func (c *cameraSource) fits(f v4l2.Format) bool {
 	row := c.at.Rows()[0]
 	return c.jpeg == nil && f.Planes == 1 && f.Pitch[0] == row.Bytes && c.at.Width%2 == 0 && f.Size[0] >= c.at.Bytes()
@@ -188,7 +188,7 @@ func (c *cameraSource) loan(s *shot) {
 		fds, err := s.dev.Export(i)
 		if err != nil {
 			c.share = false
-			c.after.event("frames are copied for their stage, the driver exports none: %v", err)
+			c.after.event("frames are copied for the custom stage, because the driver cannot export DMA buffers: %v", err)
 			continue
 		}
 		c.shared++
@@ -205,7 +205,7 @@ func (c *cameraSource) Interrupt() {
 	}
 }
 
-// Capture waits for a frame. While there is no camera it waits for that.
+// Capture waits for a frame. Without a camera it waits for one to return.
 func (c *cameraSource) Capture(f *frame.Frame) (lost int, err error) {
 	if err := c.begin(); err != nil {
 		return 0, err
@@ -236,8 +236,8 @@ func (c *cameraSource) Capture(f *frame.Frame) (lost int, err error) {
 	}
 }
 
-// begin starts the camera when the first frame is wanted: one that streams while
-// models are loaded only fills its buffers with what is old by then.
+// begin starts the stream when the first frame is requested. A stream that runs while models
+// load would only fill its buffers with old frames.
 func (c *cameraSource) begin() error {
 	if c.began {
 		return nil
@@ -252,7 +252,7 @@ func (c *cameraSource) begin() error {
 	return nil
 }
 
-// take makes the driver's frame f's, by its memory or by a copy.
+// take puts the driver's frame into f, by reference or by a copy.
 func (c *cameraSource) take(f *frame.Frame, got *v4l2.Frame) error {
 	f.Arrived = c.clock.Now()
 	f.Capture = c.stamp(got, f.Arrived)
@@ -268,13 +268,13 @@ func (c *cameraSource) take(f *frame.Frame, got *v4l2.Frame) error {
 	}
 	err := c.convert(f, got)
 	if qerr := c.now.dev.Queue(got.Index); qerr != nil {
-		// The frame is good; the next one will find out what is wrong.
-		c.after.event("a buffer was not taken back: %v", qerr)
+		// This frame is good; the next one reports the fault.
+		c.after.event("the driver did not accept a buffer back: %v", qerr)
 	}
 	return err
 }
 
-// convert makes a frame of the driver's one of the pipeline, in memory of its own.
+// convert converts a frame of the driver into f's own memory.
 func (c *cameraSource) convert(f *frame.Frame, got *v4l2.Frame) error {
 	if c.jpeg != nil {
 		f.Copies = 0
@@ -293,7 +293,7 @@ func (c *cameraSource) convert(f *frame.Frame, got *v4l2.Frame) error {
 	return nil
 }
 
-// free gives back what is not of a stream.
+// free releases what does not belong to a stream.
 func (c *cameraSource) free() {
 	if c.jpeg != nil {
 		c.jpeg.Close()
@@ -301,7 +301,7 @@ func (c *cameraSource) free() {
 	}
 }
 
-// pack copies the rows of a picture without the room between them.
+// pack copies the rows of a picture without their padding.
 func pack(to []byte, f frame.Format, planes [3][]byte, pitch [3]int) {
 	for n, r := range f.Rows() {
 		if pitch[n] == r.Bytes {
@@ -314,13 +314,14 @@ func pack(to []byte, f frame.Format, planes [3][]byte, pitch [3]int) {
 	}
 }
 
-// maxAhead is how far ahead of its arrival a frame may be stamped. The kernel's vivid
-// stamps the end of a frame when it begins it; that is no clock that was set.
+// maxAhead is how far in the future a frame's timestamp may be. The kernel's vivid driver
+// stamps the end of a frame when the frame begins, which does not mean that the clock was
+// changed.
 const maxAhead = time.Second
 
-// stamp is when the frame was taken: the driver's time as long as that can be. A
-// clock that was set does not move this one; a driver that uses such a clock shows
-// by stamps ahead of time or out of order.
+// stamp returns the capture time of a frame: the driver's timestamp as long as it is plausible.
+// CLOCK_MONOTONIC does not jump when the wall clock is set. A driver that uses the wall clock
+// shows by timestamps in the future or out of order.
 func (c *cameraSource) stamp(f *v4l2.Frame, arrived int64) int64 {
 	if c.doubts {
 		return arrived
@@ -330,19 +331,19 @@ func (c *cameraSource) stamp(f *v4l2.Frame, arrived int64) int64 {
 	case f.Captured == 0:
 		why = "the driver does not stamp frames with the monotonic clock"
 	case f.Captured > arrived+int64(maxAhead):
-		why = fmt.Sprintf("a frame is stamped %v ahead of time", time.Duration(f.Captured-arrived))
+		why = fmt.Sprintf("a frame has a timestamp %v in the future", time.Duration(f.Captured-arrived))
 	case f.Captured < c.last:
-		why = fmt.Sprintf("a frame is stamped %v before the one that came first", time.Duration(c.last-f.Captured))
+		why = fmt.Sprintf("a frame has a timestamp %v before that of the frame before it", time.Duration(c.last-f.Captured))
 	default:
 		c.last = f.Captured
 		return min(f.Captured, arrived)
 	}
 	c.doubts = true
-	c.after.event("%s: latency counts from their arrival", why)
+	c.after.event("%s: timestamps are ignored, and latency counts from the arrival of frames", why)
 	return arrived
 }
 
-// giveBack returns the buffer in f to the driver it is of.
+// giveBack returns the buffer in f to its driver.
 func (c *cameraSource) giveBack(f *frame.Frame) {
 	l, ok := f.Loan.(*buffer)
 	if !ok {
@@ -357,15 +358,15 @@ func (c *cameraSource) giveBack(f *frame.Frame) {
 	switch {
 	case !l.of.ended:
 		if err := l.of.dev.Queue(l.index); err != nil {
-			c.after.event("a buffer was not taken back: %v", err)
+			c.after.event("the driver did not accept a buffer back: %v", err)
 		}
 	case l.of.out == 0:
 		c.forget(l.of)
 	}
 }
 
-// reclaim takes the memory of streams that ended from frames that nobody reads: as long
-// as any of it is there, the driver takes the camera to be in use.
+// reclaim releases the memory of ended streams from frames that are no longer read. The driver
+// considers the camera in use while any of it is mapped.
 func (c *cameraSource) reclaim() {
 	for _, s := range slices.Clone(c.old) {
 		for i := range s.loans {
@@ -380,7 +381,7 @@ func (c *cameraSource) reclaim() {
 	}
 }
 
-// forget releases the memory of a stream that ended.
+// forget releases the memory of an ended stream.
 func (c *cameraSource) forget(s *shot) {
 	c.old = slices.DeleteFunc(c.old, func(o *shot) bool { return o == s })
 	if err := s.dev.Close(); err != nil {
@@ -388,8 +389,8 @@ func (c *cameraSource) forget(s *shot) {
 	}
 }
 
-// end closes a camera that failed with err, which is returned when it is not to be
-// opened again. Its memory stays as long as a frame has it.
+// end closes a camera that failed with err, and returns err if the camera must not be reopened.
+// Memory stays mapped while a frame holds it.
 func (c *cameraSource) end(err error) error {
 	s := c.now
 	c.now, s.ended, c.doubts, c.last = nil, true, false, 0
@@ -401,11 +402,11 @@ func (c *cameraSource) end(err error) error {
 	if c.after.restart == restartNever {
 		return errors.Join(fmt.Errorf("camera %s: %w", c.path, err), serr)
 	}
-	c.after.event("camera %s: %v; it is opened again", c.path, err)
+	c.after.event("camera %s: %v; reopening it", c.path, err)
 	return nil
 }
 
-// reopen tries until there is a camera. It fails when that gives other frames than the
+// reopen retries until the camera opens. It fails if the camera delivers other frames than the
 // pipeline was built for.
 func (c *cameraSource) reopen() error {
 	began := c.clock.Now()
@@ -436,7 +437,7 @@ func (c *cameraSource) reopen() error {
 		if errors.Is(err, errAnother) {
 			return err
 		}
-		// Once, not at each attempt.
+		// Reported once, not at each attempt.
 		if text := err.Error(); text != said && !errors.Is(err, v4l2.ErrGone) {
 			said = text
 			c.after.event("%s", strings.TrimSpace(text))
@@ -444,9 +445,8 @@ func (c *cameraSource) reopen() error {
 	}
 }
 
-// errAnother is of a camera whose frames are no longer those that the pipeline was
-// built for.
-var errAnother = errors.New("the pipeline was built for other frames and has to be started again")
+// errAnother is the error of a camera whose frames no longer match the pipeline.
+var errAnother = errors.New("the pipeline was built for another frame size; restart it")
 
 func (c *cameraSource) connect() (*shot, error) {
 	d, err := v4l2.Open(c.sys, c.path, c.want)
@@ -460,14 +460,14 @@ func (c *cameraSource) connect() (*shot, error) {
 	}
 	switch {
 	case f.Width != c.want.Width || f.Height != c.want.Height:
-		err = fmt.Errorf("%w: camera %s now gives frames of %dx%d, not %dx%d: %w", frame.ErrFormat, c.path, f.Width, f.Height, c.want.Width, c.want.Height, errAnother)
+		err = fmt.Errorf("%w: camera %s now delivers frames of %dx%d, not %dx%d: %w", frame.ErrFormat, c.path, f.Width, f.Height, c.want.Width, c.want.Height, errAnother)
 	case c.frames > 0 && !c.fits(f):
 		err = fmt.Errorf("%w: camera %s now has rows of %d bytes: %w", frame.ErrFormat, c.path, f.Pitch[0], errAnother)
 	default:
 		err = d.Allocate(n)
 	}
 	if err == nil && c.frames > 0 && d.Buffers() < n {
-		err = fmt.Errorf("the driver now gives %d buffers, not %d", d.Buffers(), n)
+		err = fmt.Errorf("the driver now provides %d buffers, not %d", d.Buffers(), n)
 	}
 	if err == nil {
 		err = d.Start()

@@ -14,30 +14,30 @@ import (
 	"github.com/yoctune/yoctune/runtime/engine/pipeline/frame"
 )
 
-// commandSource reads the frames of a program that may end and be started again: one
-// that reads a camera or a stream of the network. It gives frames when they come.
+// commandSource reads the frames of a program that may be restarted, such as one that reads a
+// camera or a network stream. It delivers frames as they arrive.
 type commandSource struct {
 	argv  []string
-	open  func(Input) (Source, error) // reads what the program writes
+	open  func(Input) (Source, error) // parses the program's output
 	at    frame.Format
 	after revival
 	clock frame.Clock
 
 	child *child
-	inner Source // nil while there is none
-	begun bool   // it has given a frame
+	inner Source // nil while no program runs
+	begun bool   // a frame has been delivered
 
-	mu   sync.Mutex // of what interrupt sees
+	mu   sync.Mutex // guards what interrupt reads
 	now  *child
 	stop chan struct{}
 	once sync.Once
 }
 
-// child is a program with the time at which the frame that is read began to come.
+// child is a program with the arrival time of the frame being read.
 type child struct {
 	*command
 	clock frame.Clock
-	since atomic.Int64 // ns, 0: nothing has come
+	since atomic.Int64 // ns, 0: nothing has arrived
 }
 
 func (c *child) Read(b []byte) (int, error) {
@@ -69,7 +69,7 @@ func (s *commandSource) start() (*child, Source, error) {
 	ch := &child{command: c, clock: s.clock}
 	s.mu.Lock()
 	s.now = ch
-	// Formats with a header wait for it here.
+	// Formats with a header block on it here.
 	wait := max(s.after.timeout, startTime)
 	if s.stopped() {
 		wait = 0
@@ -95,8 +95,8 @@ func (s *commandSource) start() (*child, Source, error) {
 	return ch, inner, nil
 }
 
-// startTime is how long a program has to begin: one that reads from the network
-// first has to connect.
+// startTime is how long a program may take to start: one that reads from the network has to
+// connect first.
 const startTime = 10 * time.Second
 
 func (s *commandSource) name() string { return filepath.Base(s.argv[0]) }
@@ -123,7 +123,7 @@ func (s *commandSource) stopped() bool {
 	}
 }
 
-// deadline bounds the wait for a frame, unless nobody wants one any more.
+// deadline limits the wait for a frame, unless the source was interrupted.
 func (s *commandSource) deadline(d time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -132,8 +132,8 @@ func (s *commandSource) deadline(d time.Duration) {
 	}
 }
 
-// Capture waits for a frame. A program that has ended, or gives none for too long,
-// is started again.
+// Capture waits for a frame. A program that exits, or writes no frame within the timeout, is
+// restarted.
 func (s *commandSource) Capture(f *frame.Frame) (int, error) {
 	for {
 		if s.inner == nil {
@@ -149,7 +149,7 @@ func (s *commandSource) Capture(f *frame.Frame) (int, error) {
 		s.child.since.Store(0)
 		err := ReadInto(s.inner, f)
 		f.Arrived = s.clock.Now()
-		if f.Capture = s.child.since.Load(); f.Capture == 0 { // it was there before
+		if f.Capture = s.child.since.Load(); f.Capture == 0 { // the data had arrived earlier
 			f.Capture = f.Arrived
 		}
 		switch {
@@ -167,8 +167,8 @@ func (s *commandSource) Capture(f *frame.Frame) (int, error) {
 	}
 }
 
-// ended ends a program that failed with err, which is returned when it is not to be
-// started again.
+// ended stops a program that failed with err, and returns err if the program must not be
+// restarted.
 func (s *commandSource) ended(err error, wait time.Duration) error {
 	s.mu.Lock()
 	s.now = nil
@@ -176,9 +176,9 @@ func (s *commandSource) ended(err error, wait time.Duration) error {
 	well := errors.Is(err, io.EOF)
 	switch {
 	case well:
-		err = errors.New("it ended")
+		err = errors.New("the program exited")
 	case errors.Is(err, context.Canceled):
-		err = s.child.saying(fmt.Errorf("it wrote no frame for %v", wait))
+		err = s.child.saying(fmt.Errorf("no frame for %v", wait))
 	}
 	cerr := s.inner.Close()
 	s.inner = nil
@@ -188,7 +188,7 @@ func (s *commandSource) ended(err error, wait time.Duration) error {
 		}
 		return errors.Join(fmt.Errorf("%s: %w", s.name(), err), cerr)
 	}
-	s.after.event("%s: %v; it is started again", s.name(), err)
+	s.after.event("%s: %v; restarting it", s.name(), err)
 	return nil
 }
 

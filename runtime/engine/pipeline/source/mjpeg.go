@@ -16,8 +16,8 @@ import (
 	registry "github.com/yoctune/yoctune/schema/pipeline"
 )
 
-// mjpegSource decodes Motion JPEG: ahead of the pipeline, and several frames at once
-// where the plan says so. A frame that is damaged fails by itself.
+// mjpegSource decodes Motion JPEG ahead of the pipeline, several frames in parallel if the plan
+// sets it. A damaged frame fails alone.
 //
 //	file ─▶ next ─▶ ┬─ decode ─┬ ─▶ read, in order
 //	                └─ decode ─┘
@@ -38,7 +38,7 @@ type mjpegSource struct {
 	end      error // after the last picture
 }
 
-// coded is one frame, as it was read and as it is decoded.
+// coded is one frame, compressed and decoded.
 type coded struct {
 	data   []byte
 	pixels []byte
@@ -46,17 +46,17 @@ type coded struct {
 	ready  chan struct{}
 }
 
-// maxDecoders bounds how many frames are decoded at once.
+// maxDecoders limits the parallel decoders.
 const maxDecoders = 16
 
-// shrinking says how much of a compressed frame of a size need not be decoded, see
+// shrinking returns the factor by which compressed frames of a size can be decoded smaller, see
 // [jpeg.Shrinks].
 type shrinking func(width, height int) int
 
-// openMJPEG reads the first frame: its size is that of all.
+// openMJPEG reads the first frame, whose size all frames must have.
 func openMJPEG(in Input, f frame.Format, decoders int, spare shrinking) (_ Source, err error) {
 	if decoders < 0 || decoders > maxDecoders {
-		return nil, fmt.Errorf("%w: %d decoders; there are 1 to %d", registry.ErrPlan, decoders, maxDecoders)
+		return nil, fmt.Errorf("%w: %d decoders: must be 1 to %d", registry.ErrPlan, decoders, maxDecoders)
 	}
 	lib, err := jpeg.Open("")
 	if err != nil {
@@ -80,17 +80,17 @@ func openMJPEG(in Input, f frame.Format, decoders int, spare shrinking) (_ Sourc
 	}
 	first, err := s.m.Next()
 	if err != nil {
-		return nil, fmt.Errorf("%w: its first frame: %w", frame.ErrFormat, err)
+		return nil, fmt.Errorf("%w: first frame: %w", frame.ErrFormat, err)
 	}
 	if s.at.Width, s.at.Height, err = s.decoders[0].Size(first); err != nil {
-		return nil, fmt.Errorf("%w: its first frame: %w", frame.ErrFormat, err)
+		return nil, fmt.Errorf("%w: first frame: %w", frame.ErrFormat, err)
 	}
 	s.at.Pixels, s.at.Matrix = core.I420, core.BT601Full
 	s.at = s.at.Shrink(spare(s.at.Width, s.at.Height))
 	if s.m.Num > 0 && s.at.Rate.Num == 0 {
 		s.at.Rate = frame.Rate{Num: s.m.Num, Den: s.m.Den}
 	}
-	// One is read, one waits to be taken.
+	// One frame is being read, one waits to be taken.
 	n, size := len(s.decoders)+2, s.at.Bytes()
 	if s.memory, err = frame.MapMemory(n * size); err != nil {
 		return nil, err
@@ -108,7 +108,7 @@ func openMJPEG(in Input, f frame.Format, decoders int, spare shrinking) (_ Sourc
 
 func (s *mjpegSource) Format() frame.Format { return s.at }
 
-// begin starts to read ahead when the first frame is wanted.
+// begin starts to read ahead when the first frame is requested.
 func (s *mjpegSource) begin() {
 	s.began = true
 	for _, d := range s.decoders {
@@ -144,7 +144,7 @@ func (s *mjpegSource) begin() {
 	})
 }
 
-// put gives f the memory of a decoded frame for its own.
+// put exchanges f's memory for that of a decoded frame.
 func (s *mjpegSource) put(f *frame.Frame) error {
 	if !s.began {
 		s.begin()
@@ -177,7 +177,7 @@ func (s *mjpegSource) put(f *frame.Frame) error {
 	return err
 }
 
-// read copies, for whoever has no frame.
+// ReadFrame copies the frame, for callers without a frame slot.
 func (s *mjpegSource) ReadFrame(pixels []byte) error {
 	return s.put(&frame.Frame{Pixels: pixels, Fixed: true})
 }

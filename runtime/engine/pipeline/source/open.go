@@ -18,34 +18,34 @@ import (
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
-// pixelFormats are the layouts of frames by their names in a plan.
+// pixelFormats maps the plan's pixel formats to the core's.
 var pixelFormats = map[string]core.Format{
 	"nv12": core.NV12, "i420": core.I420, "yuyv": core.YUYV, "uyvy": core.UYVY,
 	"grey": core.Gray8, "rgb": core.RGB24, "bgr": core.BGR24,
 }
 
-// Options is what a source is opened with.
+// Options for opening a source.
 type Options struct {
 	Source plan.PipelineSource
-	Dir    string                      // what relative paths are relative to
-	File   string                      // to read instead of the plan's source, "": none
-	Start  context.Context             // ends the wait for a source that does not begin
+	Dir    string                      // base of relative paths
+	File   string                      // file to read instead of the plan's source, "" for none
+	Start  context.Context             // ends the wait for a source that does not start
 	System v4l2.System                 // of cameras, nil: the kernel
-	Limit  func(Input) Input           // bounds what is read from disks; nil: nothing
-	Shrink func(width, height int) int // how much smaller frames of a size can be decoded
-	Say    func(why string)            // told of what happens to the source
+	Limit  func(Input) Input           // rate-limits disk input; may be nil
+	Shrink func(width, height int) int // factor by which frames of a size can be decoded smaller
+	Say    func(why string)            // called with each event of the source
 }
 
-// opener is what every kind of source is opened with.
+// opener holds the parameters that every kind of source is opened with.
 type opener struct {
 	Options
 	path   string
 	format frame.Format
-	pixels bool // the format is a layout of pixels
+	pixels bool // the format names a pixel layout
 	after  revival
 }
 
-// openers opens each kind of source.
+// openers maps each kind of source to the function that opens it.
 var openers = map[string]func(opener) (Source, error){
 	registry.FileSource.Kind:      openFileSource,
 	registry.SyntheticSource.Kind: func(o opener) (Source, error) { return openSynthetic(o.format) },
@@ -67,7 +67,7 @@ func Open(so Options) (Source, error) {
 	}
 	kind, ok := registry.SourceOf(s.Kind)
 	if so.File != "" {
-		// A file stands in for whatever the plan reads on the device.
+		// A file replaces whatever the plan reads on the device.
 		kind, ok, o.path = registry.FileSource, true, so.File
 		switch filepath.Ext(so.File) {
 		case ".y4m":
@@ -83,7 +83,7 @@ func Open(so Options) (Source, error) {
 	case s.Format != "" && !isFormat:
 		return nil, fmt.Errorf("%w: unknown format %q", registry.ErrPlan, s.Format)
 	case s.Format != "" && !kind.Gives(s.Format):
-		return nil, fmt.Errorf("%w: a source of kind %s does not give %s: choose one of %s", registry.ErrPlan, kind.Kind, s.Format, strings.Join(kind.Formats, ", "))
+		return nil, fmt.Errorf("%w: a source of kind %s does not support format %s: use one of %s", registry.ErrPlan, kind.Kind, s.Format, strings.Join(kind.Formats, ", "))
 	default:
 		o.pixels = isFormat && !known.Coded
 	}
@@ -109,7 +109,7 @@ func sourceFormat(s *plan.PipelineSource) (frame.Format, error) {
 
 func openFileSource(o opener) (Source, error) {
 	if o.path == "" {
-		return nil, fmt.Errorf("%w: no file is named", registry.ErrPlan)
+		return nil, fmt.Errorf("%w: missing path of the file", registry.ErrPlan)
 	}
 	file, err := openFile(o.Start, o.path)
 	if err != nil {
@@ -128,7 +128,7 @@ func openFileSource(o opener) (Source, error) {
 
 func openCommandSource(o opener) (Source, error) {
 	if len(o.Source.Exec) == 0 || o.Source.Exec[0] == "" {
-		return nil, fmt.Errorf("%w: no command is named", registry.ErrPlan)
+		return nil, fmt.Errorf("%w: missing command", registry.ErrPlan)
 	}
 	if o.Source.Live || o.after.restart != restartNever {
 		return openCommand(o.Source.Exec, o.after, o.stream)
@@ -152,8 +152,7 @@ func (o opener) stream(in Input) (Source, error) {
 	return openStream(o.Start, in, o.Source, o.format, o.Shrink)
 }
 
-// openFile opens a file of frames. A pipe is there when somebody comes to write to it:
-// the wait for that ends with ctx.
+// openFile opens a file of frames. Opening a pipe waits for a writer until ctx ends.
 func openFile(ctx context.Context, path string) (*os.File, error) {
 	st, err := os.Stat(path)
 	switch {
@@ -175,7 +174,7 @@ func openFile(ctx context.Context, path string) (*os.File, error) {
 		return f, err
 	case <-ctx.Done():
 	}
-	// Somebody comes: this process.
+	// Act as the writer, to end the wait.
 	if fd, err := unix.Open(path, unix.O_WRONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0); err == nil {
 		<-opened
 		_ = unix.Close(fd)
@@ -184,8 +183,8 @@ func openFile(ctx context.Context, path string) (*os.File, error) {
 	return nil, ctx.Err()
 }
 
-// openStream reads frames from in, which it closes when it cannot. The wait for a header
-// ends with ctx.
+// openStream reads frames from in, and closes it on failure. The wait for a header ends with
+// ctx.
 func openStream(ctx context.Context, in Input, s plan.PipelineSource, f frame.Format, spare shrinking) (src Source, err error) {
 	defer context.AfterFunc(ctx, func() { interruptRead(in) })()
 	switch s.Format {

@@ -24,14 +24,14 @@ type command struct {
 	err  error
 }
 
-// stopTime is how long a child has to end after it was asked to.
+// stopTime is how long a child may take to exit after SIGTERM.
 const stopTime = 2 * time.Second
 
-// startCommand runs argv in a process group of its own, so that what it starts
-// ends with it, and a terminal's interrupt reaches the pipeline first.
+// startCommand runs argv in a process group of its own. Everything it starts ends with it, and
+// Ctrl-C in a terminal reaches only the pipeline.
 func startCommand(argv []string) (*command, error) {
 	if len(argv) == 0 || argv[0] == "" {
-		return nil, fmt.Errorf("%w: no command is named", registry.ErrPlan)
+		return nil, fmt.Errorf("%w: missing command", registry.ErrPlan)
 	}
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -49,7 +49,7 @@ func startCommand(argv []string) (*command, error) {
 	return c, nil
 }
 
-// Read ends with io.EOF only after the child has ended well.
+// Read returns io.EOF only after the child has exited with status 0.
 func (c *command) Read(b []byte) (int, error) {
 	n, err := c.r.Read(b)
 	if errors.Is(err, io.EOF) {
@@ -60,7 +60,7 @@ func (c *command) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// SetReadDeadline bounds the wait for the child.
+// SetReadDeadline limits the wait for the child.
 func (c *command) SetReadDeadline(t time.Time) error { return c.r.SetReadDeadline(t) }
 
 func (c *command) wait() error {
@@ -72,8 +72,8 @@ func (c *command) wait() error {
 	return c.err
 }
 
-// saying adds to err what the child said last. Programs name the address that they
-// cannot read: its user and password are for nobody else.
+// saying appends the child's last output to err. Programs print the address that they cannot
+// read, so its user and password are removed.
 func (c *command) saying(err error) error {
 	said := c.said.String()
 	for _, a := range c.cmd.Args {
@@ -89,8 +89,8 @@ func (c *command) saying(err error) error {
 	return fmt.Errorf("%w: %s", err, said)
 }
 
-// Close ends the child and everything in its process group. How a child ends
-// that was stopped says nothing.
+// Close ends the child and everything in its process group. The exit status of a stopped child
+// is ignored.
 func (c *command) Close() error {
 	ended := make(chan struct{})
 	_ = syscall.Kill(-c.cmd.Process.Pid, syscall.SIGTERM)

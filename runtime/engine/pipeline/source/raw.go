@@ -7,12 +7,12 @@ import (
 	registry "github.com/yoctune/yoctune/schema/pipeline"
 )
 
-// rawSource reads frames without any header between them.
+// rawSource reads frames without headers.
 type rawSource struct{ stream }
 
 func openRaw(in Input, f frame.Format) (Source, error) {
 	if err := frame.CheckSize(f.Width, f.Height); err != nil {
-		return nil, fmt.Errorf("%w: %w; raw video says nothing of itself, so the plan must", registry.ErrPlan, err)
+		return nil, fmt.Errorf("%w: %w; the plan must describe the frames of raw video", registry.ErrPlan, err)
 	}
 	return &rawSource{stream{f: in, r: in, at: f}}, nil
 }

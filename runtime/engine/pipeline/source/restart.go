@@ -9,18 +9,18 @@ import (
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
-// What a source does when it has ended or failed.
+// Values of restart: what a source does after it ended or failed.
 const (
 	restartAlways    = "always"
 	restartOnFailure = "on-failure"
 	restartNever     = "never"
 )
 
-// stopped is how long a live source may give no frame before it counts as stopped, when
-// the plan sets no time.
+// stopped is how long a live source may deliver no frame before it counts as stopped, unless
+// the plan sets a timeout.
 const stopped = 2 * time.Second
 
-// revival says when a source counts as stopped, and what is done about it.
+// revival is the restart policy of a source and the state of its attempts.
 type revival struct {
 	timeout time.Duration
 	restart string
@@ -33,7 +33,7 @@ func newRevival(s plan.PipelineSource, say func(why string)) (revival, error) {
 	r := revival{timeout: time.Duration(s.Timeout), restart: s.Restart, say: say}
 	switch {
 	case r.timeout < 0:
-		return r, fmt.Errorf("%w: timeout of %v", registry.ErrPlan, r.timeout)
+		return r, fmt.Errorf("%w: invalid timeout of %v", registry.ErrPlan, r.timeout)
 	case r.timeout == 0:
 		r.timeout = stopped
 	}
@@ -44,7 +44,7 @@ func newRevival(s plan.PipelineSource, say func(why string)) (revival, error) {
 		}
 	case restartAlways, restartOnFailure, restartNever:
 	default:
-		return r, fmt.Errorf("%w: restart %q; it is one of %s, %s, %s", registry.ErrPlan, r.restart, restartAlways, restartOnFailure, restartNever)
+		return r, fmt.Errorf("%w: restart %q; use one of %s, %s, %s", registry.ErrPlan, r.restart, restartAlways, restartOnFailure, restartNever)
 	}
 	return r, nil
 }

@@ -1,5 +1,5 @@
-// Package source gives frames: of files, cameras, programs, rings in shared memory and a
-// pattern that is drawn. Each kind of the registry has a file here.
+// Package source reads frames from files, cameras, programs, rings in shared memory and a test
+// pattern. Each kind in the registry has a file here.
 package source
 
 import (
@@ -13,9 +13,9 @@ import (
 	"github.com/yoctune/yoctune/runtime/engine/pipeline/frame"
 )
 
-// Source gives frames. ReadFrame fills one and fails with io.EOF after the last, with an
-// error that wraps [frame.ErrLost] when the next may be good, and with one that wraps
-// [frame.ErrTruncated] inside one. Interrupt makes a read that waits for data return.
+// Source delivers frames. ReadFrame fills one. It returns io.EOF after the last frame, an error
+// that wraps [frame.ErrLost] if the next frame may be good, and one that wraps
+// [frame.ErrTruncated] if the input ends inside a frame. Interrupt makes a blocked read return.
 type Source interface {
 	Format() frame.Format
 	ReadFrame(pixels []byte) error
@@ -25,11 +25,11 @@ type Source interface {
 
 // filler is a source that can exchange a frame's memory instead of copying pixels.
 type filler interface {
-	// put fills f as ReadFrame does, and may exchange its memory.
+	// put fills f like ReadFrame, and may exchange its memory.
 	put(f *frame.Frame) error
 }
 
-// ReadInto fills f from a source that does not pace itself.
+// ReadInto fills f from a source that the engine paces.
 func ReadInto(s Source, f *frame.Frame) error {
 	f.Copies = 1
 	if s, ok := s.(filler); ok {
@@ -38,24 +38,24 @@ func ReadInto(s Source, f *frame.Frame) error {
 	return s.ReadFrame(f.Pixels)
 }
 
-// SelfPaced is a source that gives frames at its own pace.
+// SelfPaced is a source that delivers frames at its own rate.
 type SelfPaced interface {
 	Source
-	// Capture fills f and the time it was taken, and returns how many frames were lost
-	// before it. It fails as ReadFrame does.
+	// Capture fills f and its capture time, and returns how many frames were lost before it.
+	// Its errors are those of ReadFrame.
 	Capture(f *frame.Frame) (lost int, err error)
-	// Lend prepares as many frames, as DMA buffers with share. It reports whether the
-	// source puts memory of its own into them, so that none is allocated.
+	// Lend prepares the given number of frames, as DMA buffers if share is set. It reports
+	// whether the source lends its own memory to them, so that none is allocated.
 	Lend(frames int, share bool) (bool, error)
 }
 
-// Input is where the bytes of a source come from.
+// Input is the byte stream that a source reads.
 type Input interface {
 	io.ReadCloser
 	SetReadDeadline(time.Time) error
 }
 
-// stream is the part that sources reading a file, a pipe or a child share.
+// stream is shared by sources that read a file, a pipe or a child.
 type stream struct {
 	f  Input
 	r  io.Reader
@@ -65,8 +65,7 @@ type stream struct {
 func (s *stream) Format() frame.Format { return s.at }
 func (s *stream) Close() error         { return s.f.Close() }
 
-// Interrupt ends the wait on a pipe; a regular file has no deadline and needs
-// none.
+// Interrupt ends the wait on a pipe. A regular file has no deadline and needs none.
 func (s *stream) Interrupt() { interruptRead(s.f) }
 
 func interruptRead(f Input) { _ = f.SetReadDeadline(time.Unix(1, 0)) }
@@ -76,7 +75,7 @@ func (s *stream) fill(pixels []byte) error {
 	n, err := io.ReadFull(s.r, pixels)
 	switch {
 	case errors.Is(err, io.ErrUnexpectedEOF):
-		return fmt.Errorf("%w: it has %d of %d bytes", frame.ErrTruncated, n, len(pixels))
+		return fmt.Errorf("%w: %d of %d bytes", frame.ErrTruncated, n, len(pixels))
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return context.Canceled
 	}

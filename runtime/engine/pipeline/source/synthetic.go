@@ -7,7 +7,7 @@ import (
 	registry "github.com/yoctune/yoctune/schema/pipeline"
 )
 
-// synthetic draws a pattern that moves, for as long as it is asked.
+// synthetic draws a moving pattern without end.
 type synthetic struct {
 	at frame.Format
 	n  int
@@ -24,7 +24,7 @@ func (s *synthetic) Format() frame.Format { return s.at }
 func (s *synthetic) Interrupt()           {}
 func (s *synthetic) Close() error         { return nil }
 
-// read makes luma a diagonal ramp that moves by 3 a frame, chroma a slow cycle.
+// ReadFrame draws a diagonal luma ramp that moves by 3 per frame, and slowly cycling chroma.
 func (s *synthetic) ReadFrame(pixels []byte) error {
 	luma := s.at.Width * s.at.Height
 	for y := range s.at.Height {

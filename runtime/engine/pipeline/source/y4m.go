@@ -13,13 +13,13 @@ import (
 	"github.com/yoctune/yoctune/runtime/engine/pipeline/frame"
 )
 
-// YUV4MPEG2: one header line, then per frame a line that begins with FRAME and
-// the planes Y, U, V. Parameters are one letter and a value, separated by
-// blanks. Reference: the yuv4mpeg(5) manual page of mjpegtools.
+// YUV4MPEG2: one header line, then for each frame a line that begins with FRAME, and the planes
+// Y, U, V. Parameters are one letter and a value, separated by spaces. Reference: the
+// yuv4mpeg(5) manual page of mjpegtools.
 const (
 	y4mMagic     = "YUV4MPEG2"
 	y4mFrame     = "FRAME"
-	y4mMaxHeader = 1024 // bytes of a line; the tools write fewer than 128
+	y4mMaxHeader = 1024 // bytes of a line; common tools write fewer than 128
 )
 
 type y4mSource struct {
@@ -27,7 +27,7 @@ type y4mSource struct {
 	b *bufio.Reader
 }
 
-// openY4M reads the header; otherwise is the rate of a stream that does not say.
+// openY4M reads the header; otherwise is the rate of a stream that does not declare one.
 func openY4M(in Input, otherwise frame.Rate) (Source, error) {
 	b := bufio.NewReaderSize(in, 64<<10)
 	f, err := readY4MHeader(b)
@@ -48,25 +48,24 @@ func (s *y4mSource) ReadFrame(pixels []byte) error {
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return s.fill(pixels[:0])
 	case errors.Is(err, io.ErrUnexpectedEOF):
-		return fmt.Errorf("%w: its %s line is not complete", frame.ErrTruncated, y4mFrame)
+		return fmt.Errorf("%w: incomplete %s line", frame.ErrTruncated, y4mFrame)
 	case err != nil:
 		return err
 	}
 	if word, _, _ := strings.Cut(line, " "); word != y4mFrame {
-		return fmt.Errorf("%w: a frame begins with %.16q, not %s", frame.ErrFormat, line, y4mFrame)
+		return fmt.Errorf("%w: a frame header begins with %.16q, not %s", frame.ErrFormat, line, y4mFrame)
 	}
 	if err := s.fill(pixels); err != nil {
 		if errors.Is(err, io.EOF) {
-			return fmt.Errorf("%w: it has 0 of %d bytes", frame.ErrTruncated, len(pixels))
+			return fmt.Errorf("%w: 0 of %d bytes", frame.ErrTruncated, len(pixels))
 		}
 		return err
 	}
 	return nil
 }
 
-// readLine reads up to a newline, which it drops, and at most y4mMaxHeader
-// bytes. At the end of the input it gives io.EOF before a line and
-// io.ErrUnexpectedEOF inside one.
+// readLine reads up to a newline, which it drops, and at most y4mMaxHeader bytes. At the end of
+// the input it returns io.EOF before a line and io.ErrUnexpectedEOF inside one.
 func readLine(b *bufio.Reader) (string, error) {
 	var line []byte
 	for len(line) <= y4mMaxHeader {
@@ -82,7 +81,7 @@ func readLine(b *bufio.Reader) (string, error) {
 		}
 		line = append(line, c)
 	}
-	return "", fmt.Errorf("%w: a line of more than %d bytes", frame.ErrFormat, y4mMaxHeader)
+	return "", fmt.Errorf("%w: a line is longer than %d bytes", frame.ErrFormat, y4mMaxHeader)
 }
 
 func readY4MHeader(b *bufio.Reader) (frame.Format, error) {
@@ -92,7 +91,7 @@ func readY4MHeader(b *bufio.Reader) (frame.Format, error) {
 	}
 	fields := strings.Fields(line)
 	if len(fields) == 0 || fields[0] != y4mMagic {
-		return frame.Format{}, fmt.Errorf("it begins with %.16q, not %s", line, y4mMagic)
+		return frame.Format{}, fmt.Errorf("the stream begins with %.16q, not %s", line, y4mMagic)
 	}
 	f := frame.Format{Pixels: core.I420}
 	full := false
@@ -120,17 +119,17 @@ func readY4MParameter(f *frame.Format, tag byte, v string) (err error) {
 		f.Rate, err = parseRate(v)
 	case 'I':
 		if v != "p" && v != "?" {
-			err = errors.New("interlaced video; only progressive is read")
+			err = errors.New("interlaced video is not supported; use progressive video")
 		}
 	case 'C':
 		if !strings.HasPrefix(v, "420") || strings.HasPrefix(v, "420p1") {
-			err = errors.New("only 8-bit 4:2:0 is read: 420, 420jpeg, 420mpeg2, 420paldv")
+			err = errors.New("unsupported color space; use 8-bit 4:2:0: 420, 420jpeg, 420mpeg2, 420paldv")
 		}
 	}
 	return err
 }
 
-// parseRate reads "30000:1001"; "0:0" is unknown.
+// parseRate parses "30000:1001"; "0:0" means unknown.
 func parseRate(s string) (frame.Rate, error) {
 	a, b, _ := strings.Cut(s, ":")
 	num, err := strconv.ParseUint(a, 10, 31)
@@ -144,8 +143,8 @@ func parseRate(s string) (frame.Rate, error) {
 	return frame.Rate{Num: int(num), Den: int(den)}, nil
 }
 
-// matrixFor guesses the colour matrix as players do for video that does not say:
-// BT.709 from 720 lines on, BT.601 below.
+// matrixFor guesses the colour matrix of video that does not declare it, as players do: BT.709
+// from 720 lines up, BT.601 below.
 func matrixFor(height int, full bool) core.Matrix {
 	switch {
 	case full:

@@ -1,15 +1,12 @@
-// Package track follows boxes from frame to frame: what is probably the same thing
-// keeps its number.
+// Package track follows boxes from frame to frame: the same object keeps its id.
 //
-// It predicts where each track is by its speed, pairs boxes with predictions by
-// their overlap, the largest first, and never across classes. The same boxes at the
-// same times give the same numbers: equal overlaps go to the older track, then to
-// the earlier box. Everything it needs is allocated at the start, and tracks are at
-// most as many as it was told.
+// It predicts the position of each track by its speed and pairs boxes with predictions by their
+// overlap, the largest first, and never across classes. It is deterministic: equal overlaps go
+// to the older track, then to the earlier box. All memory is allocated at the start, and the
+// number of tracks is limited.
 //
-// Reference: Bewley et al., Simple Online and Realtime Tracking, 2016, with a speed
-// that is smoothed in place of a Kalman filter, and greedy pairing in place of the
-// Hungarian method.
+// Reference: Bewley et al., Simple Online and Realtime Tracking, 2016, with a smoothed speed
+// instead of a Kalman filter, and greedy pairing instead of the Hungarian method.
 package track
 
 import (
@@ -26,15 +23,15 @@ const (
 	most    = 256
 )
 
-// MaxBoxes is how many boxes of a frame are looked at.
+// MaxBoxes is the maximum number of boxes considered per frame.
 const MaxBoxes = 1024
 
-// Config of a tracker; zero values are the defaults.
+// Config of a tracker; zero values select the defaults.
 type Config struct {
-	IoU     float32       // least overlap of a box with where its track is expected
-	Hits    int           // frames before a track has a number
-	MaxLost time.Duration // that a track waits for its box
-	Max     int           // tracks at once
+	IoU     float32       // minimum overlap of a box and a prediction
+	Hits    int           // frames before a track gets an id
+	MaxLost time.Duration // how long a track without a box is kept
+	Max     int           // maximum number of tracks
 }
 
 // Box is one detection: edges in any unit.
@@ -53,15 +50,15 @@ type Tracker struct {
 	taken  []bool // by box
 }
 
-// trace is one thing that is followed.
+// trace is one tracked object.
 type trace struct {
-	id    uint64 // 0: it was seen too seldom
+	id    uint64 // 0: seen in too few frames
 	class int
-	box   [4]float32 // when it was last seen
-	speed [4]float32 // of each edge, a second
+	box   [4]float32 // at the last detection
+	speed [4]float32 // of each edge, per second
 	seen  int64      // ns
 	hits  int
-	hit   bool // by a box of this frame
+	hit   bool // matched by a box of this frame
 }
 
 type pair struct {
@@ -89,9 +86,9 @@ func New(c Config) *Tracker {
 	}
 }
 
-// Update takes the boxes of the frame captured at the time given, in ns, and writes
-// the number of each into ids, which is as long: 0 where there is none (yet).
-// Frames come in order; one that is older than the latest is taken for as old.
+// Update takes the boxes of the frame captured at a time in ns and writes the id of each into
+// ids, which is as long: 0 for tracks without an id yet. Frames must come in order; the time of
+// a frame older than the latest is replaced by the latest.
 func (t *Tracker) Update(at int64, boxes []Box, ids []uint64) {
 	clear(ids)
 	if len(boxes) > MaxBoxes {
@@ -145,7 +142,7 @@ func (t *Tracker) match(at int64, boxes []Box, ids []uint64) {
 	}
 }
 
-// named gives a track its number once it was seen often enough.
+// named assigns an id to a track that was seen often enough.
 func (t *Tracker) named(r *trace) {
 	if r.id == 0 && r.hits >= t.c.Hits {
 		r.id = t.next
@@ -153,7 +150,7 @@ func (t *Tracker) named(r *trace) {
 	}
 }
 
-// Len is how many tracks there are, those without a number too.
+// Len returns the number of tracks, including those without an id.
 func (t *Tracker) Len() int { return len(t.tracks) }
 
 // at predicts the box at a time.
@@ -166,14 +163,14 @@ func (r *trace) at(at int64) [4]float32 {
 	return b
 }
 
-// smooth is the part of a new speed that is believed.
+// smooth is the weight of a new speed.
 const smooth = 0.5
 
 func (r *trace) move(at int64, b [4]float32) {
 	if dt := float32(at-r.seen) / 1e9; dt > 0 {
 		part := float32(smooth)
 		if r.hits == 1 {
-			part = 1 // there was none
+			part = 1 // there was no speed yet
 		}
 		for i := range b {
 			r.speed[i] += part * ((b[i]-r.box[i])/dt - r.speed[i])
@@ -185,11 +182,11 @@ func (r *trace) move(at int64, b [4]float32) {
 
 func edges(b Box) [4]float32 { return [4]float32{b.X0, b.Y0, b.X1, b.Y1} }
 
-// overlap is intersection over union; 0 for what has no area.
+// overlap returns intersection over union; 0 for boxes without area.
 func overlap(a, b [4]float32) float32 {
 	w := min(a[2], b[2]) - max(a[0], b[0])
 	h := min(a[3], b[3]) - max(a[1], b[1])
-	if !(w > 0 && h > 0) { // NaN too
+	if !(w > 0 && h > 0) { // also false for NaN
 		return 0
 	}
 	both := w * h
