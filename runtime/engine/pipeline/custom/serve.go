@@ -100,7 +100,7 @@ func (o *open) mapMemory() (in, out []byte, err error) {
 		return nil, nil, fmt.Errorf("map the shared memory: %w", err)
 	}
 	if o.inAt < 0 || o.outAt < o.inAt+o.in.Bytes || o.size < o.outAt+o.out.Bytes {
-		return nil, nil, fmt.Errorf("%w: places outside of the shared memory", ErrFailed)
+		return nil, nil, fmt.Errorf("%w: offsets outside the shared memory", ErrFailed)
 	}
 	return mem[o.inAt:][:o.in.Bytes], mem[o.outAt:][:o.out.Bytes], nil
 }

@@ -146,7 +146,7 @@ func readOpen(b []byte) (o open, err error) {
 		return o, fmt.Errorf("%w: OPEN has %d bytes", ErrFailed, len(b))
 	}
 	if v := native.Uint32(b); v != abi {
-		return o, fmt.Errorf("%w: it speaks version %d, this program %d", ErrPlugin, v, abi)
+		return o, fmt.Errorf("%w: protocol version %d, want %d", ErrPlugin, v, abi)
 	}
 	b = b[8:]
 	o.in, o.out = readPort(b), readPort(b[portSize:])

@@ -102,7 +102,7 @@ func sourceFormat(s *plan.PipelineSource) (frame.Format, error) {
 		rate.Den = 1
 	}
 	if rate.Num < 0 || rate.Den < 0 || rate.Num > math.MaxInt32 || rate.Den > math.MaxInt32 {
-		return frame.Format{}, fmt.Errorf("%w: a rate of %d/%d", registry.ErrPlan, rate.Num, rate.Den)
+		return frame.Format{}, fmt.Errorf("%w: invalid frame rate %d/%d", registry.ErrPlan, rate.Num, rate.Den)
 	}
 	return frame.Format{Width: s.Width, Height: s.Height, Rate: rate, Matrix: matrixFor(s.Height, false)}, nil
 }
