@@ -28,7 +28,7 @@ import (
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
-// Project is a configuration that was read, resolved and judged.
+// Project is a configuration that was read, resolved and checked.
 type Project struct {
 	*resolve.Project
 	Config   *load.Config
@@ -38,7 +38,7 @@ type Project struct {
 	book *forecast.Book // answers for the targets' kernels
 }
 
-// Options say how a configuration is read.
+// Options control how a configuration is read.
 type Options struct {
 	// Vars are values for the variables of HCL and for std.extVar of Jsonnet.
 	Vars map[string]string
@@ -49,9 +49,8 @@ type Options struct {
 // Open is [Options.Open] without options.
 func Open(dir string) (*Project, error) { return Options{}.Open(dir) }
 
-// Open reads, resolves and judges the configuration in a folder: its CUE, HCL
-// and Jsonnet files, unified. What is wrong with it is in the project's report;
-// the error is about reading the folder.
+// Open reads, resolves and checks the configuration in a folder: its CUE, HCL and Jsonnet
+// files, unified. Faults are in the project's report; the error is about reading the folder.
 func (o Options) Open(dir string) (*Project, error) {
 	end := sandbox.FrontEnd{Vars: o.Vars}
 	if root, err := os.OpenRoot(dir); err == nil {
@@ -80,18 +79,18 @@ func OpenFiles(files map[string][]byte) *Project {
 // modelExt ends the names of models.
 const modelExt = ".onnx"
 
-// beside is what else a configuration's folder has.
+// beside gives access to other files of a configuration's folder.
 type beside interface {
 	manifest(path string) ([]byte, error)
 	model(path string) (*onnx.Model, error)
 }
 
-// folder is beside on disk.
+// folder implements beside on disk.
 type folder string
 
 func (f folder) manifest(path string) ([]byte, error) { return below(string(f), path) }
 
-// model reads one in the folder, or where an absolute path says.
+// model reads a model below the folder, or at an absolute path.
 func (f folder) model(path string) (*onnx.Model, error) {
 	if filepath.IsAbs(path) {
 		if info, err := os.Stat(path); err != nil {
@@ -121,7 +120,7 @@ func (f folder) model(path string) (*onnx.Model, error) {
 	return onnx.Read(file, info.Size())
 }
 
-// memory is beside without a disk.
+// memory implements beside in memory.
 type memory map[string][]byte
 
 func (m memory) manifest(path string) ([]byte, error) {
@@ -151,10 +150,10 @@ func finish(cfg *load.Config, report *diag.Report, cache string, files beside) *
 	return p
 }
 
-// maxManifest bounds what is read for runtime.manifest, in bytes.
+// maxManifest is the largest size of runtime.manifest, in bytes.
 const maxManifest = 1 << 20
 
-// below reads a file inside the configuration's folder and nowhere else.
+// below reads a file inside the configuration's folder; paths that lead out are refused.
 func below(dir, path string) ([]byte, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -171,7 +170,7 @@ func below(dir, path string) ([]byte, error) {
 	return root.ReadFile(path)
 }
 
-// Selection says what to build; empty fields choose everything.
+// Selection chooses what to build; empty fields choose everything.
 type Selection struct {
 	Target  string
 	Release string
@@ -185,8 +184,8 @@ type Layer struct {
 	Files  []emitters.File
 }
 
-// Layers makes the layers of a selection. What prevents it is added to the
-// report, and then there are no layers.
+// Layers builds the layers of a selection. Errors are added to the report; the result is
+// then nil.
 func (p *Project) Layers(sel Selection) []Layer {
 	if p.Report.Failed() || p.Project == nil {
 		return nil
@@ -208,8 +207,8 @@ func (p *Project) Layers(sel Selection) []Layer {
 	return layers
 }
 
-// Verify makes every layer of the project without keeping it, so that what only
-// a file's format can refuse is reported as well.
+// Verify generates every layer and discards it, to report values that only an output format
+// refuses.
 func (p *Project) Verify() {
 	if p.Report.Failed() || p.Project == nil {
 		return
@@ -306,7 +305,7 @@ func (p *Project) apart(targets []*resolve.Target) {
 	}
 }
 
-// layer makes one layer. A refusal is reported at the line that asked for it.
+// layer generates one layer. A refusal is reported at the line of the refused value.
 func (p *Project) layer(targets []*resolve.Target) (Layer, bool) {
 	l := Layer{Layer: p.Layer(targets, p.Report)}
 	if p.Report.Failed() {
@@ -343,8 +342,8 @@ func refusal(l *plan.Layer, err error) diag.Diagnostic {
 	return d
 }
 
-// Document finds the device document of a target; the only one when name is
-// empty. What prevents it is added to the report.
+// Document finds the device document of a target; the only one when name is empty. Errors
+// are added to the report.
 func (p *Project) Document(name string) (*plan.Plan, plan.Origins) {
 	if p.Report.Failed() || p.Project == nil {
 		return nil, nil

@@ -15,9 +15,9 @@ import (
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
-// definitions reports fields that a definition of the user's adds to another one,
-// the schema's or his own, which has no such field. CUE says so only once the definition is
-// used and the field is given; until then a slip lives in the repository.
+// definitions reports fields that a user's definition adds to a closed definition without
+// such a field. CUE reports them only once the definition is used and the field is set,
+// so that a typo could go unnoticed.
 func definitions(cfg *load.Config, lang *conform.Schema, report *diag.Report) {
 	var files []*ast.File
 	own := map[string]map[string]bool{}

@@ -16,7 +16,7 @@ import (
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
-// Page finds the page of a diagnostic or of a rule.
+// Page returns the explanation of a diagnostic or rule.
 func Page(id string) (diag.Explanation, bool) {
 	if r, ok := check.Find(id); ok {
 		return r.Page(), true
@@ -31,7 +31,7 @@ func Page(id string) (diag.Explanation, bool) {
 	return diag.Page(id)
 }
 
-// PageIDs lists every page.
+// PageIDs lists the ids that have a page, sorted.
 func PageIDs() []string {
 	ids := append(diag.IDs(), check.SharedMachine)
 	for _, r := range check.Rules() {
@@ -41,7 +41,7 @@ func PageIDs() []string {
 	return ids
 }
 
-// Account says of one field what it is, who said so, and what follows from it.
+// Account describes one field: its value, where it was set, and its effects.
 type Account struct {
 	Path     string         `json:"path"`
 	Doc      string         `json:"doc,omitempty"`
@@ -51,21 +51,21 @@ type Account struct {
 	Pos      *plan.Position `json:"position,omitempty"`
 	Profile  string         `json:"profile,omitempty"` // that gave the value
 	Replaced []string       `json:"replaced,omitempty"`
-	Notes    []string       `json:"notes,omitempty"`   // what is known of it, from the facts
+	Notes    []string       `json:"notes,omitempty"`   // from the facts
 	Implies  []string       `json:"implies,omitempty"` // what else the field sets
-	Touches  []string       `json:"touches,omitempty"` // what its effect reaches
-	Kernel   string         `json:"kernel,omitempty"`  // what becomes of a kernel option
+	Touches  []string       `json:"touches,omitempty"` // nodes and files that it affects
+	Kernel   string         `json:"kernel,omitempty"`  // predicted outcome of a kernel option
 	Settings []plan.Setting `json:"settings,omitempty"`
 	Files    []string       `json:"files,omitempty"`
-	Rules    []string       `json:"rules,omitempty"` // rules that speak about it now
+	Rules    []string       `json:"rules,omitempty"` // current diagnostics of the field
 }
 
 // ErrNoField is returned for the path of a field that does not exist.
 var ErrNoField = errors.New("there is no such field in the configuration or the language")
 
-// Explain gives account of a field by its path, such as
-// targets.cam.sysctl."vm.swappiness". Quotes may be left out where the
-// configuration or the language tells how the names divide.
+// Explain describes the field at a path such as targets.cam.sysctl."vm.swappiness".
+// Quotes may be left out where the configuration or the language makes the split
+// unambiguous.
 func (p *Project) Explain(path string) (Account, error) {
 	names, err := p.split(path)
 	if err != nil {
@@ -111,14 +111,14 @@ func (p *Project) Explain(path string) (Account, error) {
 		return a, fmt.Errorf("%q: %w", path, ErrNoField)
 	}
 	if n == nil {
-		return a, p.stranger(names)
+		return a, p.unknownMember(names)
 	}
 	return a, nil
 }
 
-// stranger is an error when a path begins with a target, a profile or a board
-// that the configuration does not have.
-func (p *Project) stranger(names []string) error {
+// unknownMember returns an error when a path begins with a target, profile or board that
+// the configuration does not have.
+func (p *Project) unknownMember(names []string) error {
 	if len(names) < 2 || !slices.Contains([]string{"targets", "profiles", "boards"}, names[0]) {
 		return nil
 	}
@@ -136,9 +136,8 @@ func (p *Project) stranger(names []string) error {
 	return err
 }
 
-// split divides a path into names. A name in quotes is taken as it is; others
-// end at a dot, unless the configuration has a name with dots there, or the
-// names of sysctls follow.
+// split splits a path into names. Quoted names are taken literally. Others end at a dot,
+// unless the configuration has a name with dots there or a sysctl name follows.
 func (p *Project) split(path string) ([]string, error) {
 	bad := fmt.Errorf("%q is not a path: write it as in the configuration, names with dots in quotes", path)
 	var words []string
@@ -176,7 +175,7 @@ func (p *Project) split(path string) ([]string, error) {
 	return p.joined(words, quoted), nil
 }
 
-// joined puts words together that are one name.
+// joined merges words that form one name.
 func (p *Project) joined(words []string, quoted map[int]bool) []string {
 	var names []string
 	for i := 0; i < len(words); {
@@ -208,7 +207,7 @@ func anyQuoted(quoted map[int]bool, from, to int) bool {
 	return false
 }
 
-// named tells whether the configuration has something at a path.
+// named reports whether the configuration has a value at a path.
 func (p *Project) named(names []string) bool {
 	if p.Config == nil || p.Config.Root == nil {
 		return false
@@ -227,7 +226,7 @@ func (p *Project) named(names []string) bool {
 	return false
 }
 
-// account adds what follows from a field of a target.
+// account adds the effects of a target's field.
 func (p *Project) account(a *Account, t *resolve.Target, names []string, n *load.Node) {
 	id := strings.Join(names, ".")
 	if id == "" {
@@ -297,7 +296,7 @@ func (p *Project) implied(a *Account, t *resolve.Target, id string, n *load.Node
 	}
 }
 
-// facts adds what is known of the thing that a field names.
+// facts adds the facts about the thing that a field names.
 func (p *Project) facts(a *Account, t *resolve.Target, names []string) {
 	switch {
 	case len(names) == 2 && names[0] == "sysctl":
@@ -322,7 +321,7 @@ func (p *Project) facts(a *Account, t *resolve.Target, names []string) {
 	}
 }
 
-// argFacts tells how a kernel argument gets to the kernel of the target.
+// argFacts describes how a kernel argument reaches the target's kernel.
 func (p *Project) argFacts(a *Account, t *resolve.Target, name string) {
 	way := t.Release.ArgPath(t.Board.SoC)
 	a.Notes = append(a.Notes, "reaches the kernel by "+way.Text(), "stands at the end of "+way.Variable+", behind the machine's own arguments")
@@ -372,7 +371,7 @@ func (p *Project) sysctlFacts(a *Account, t *resolve.Target, key string) {
 	}
 }
 
-// fate says what the kernel makes of an option of the target.
+// fate describes the predicted outcome of a kernel option of the target.
 func (p *Project) fate(t *resolve.Target, symbol string) string {
 	for _, q := range check.Predictions(t, p.book) {
 		if q.Symbol != symbol {
@@ -390,7 +389,7 @@ func (p *Project) fate(t *resolve.Target, symbol string) string {
 	return ""
 }
 
-// Place writes a position as editors understand it.
+// Place formats a position as FILE:LINE:COLUMN, which editors understand.
 func Place(p plan.Position) string { return fmt.Sprintf("%s:%d:%d", p.File, p.Line, p.Column) }
 
 // PathsAt lists the fields written on a line of the configuration, such as
@@ -434,7 +433,7 @@ func (p *Project) walkFields(f func(path string, n *load.Node)) {
 	}
 }
 
-// sysctlTrait puts a tag of the facts into words.
+// sysctlTrait describes a tag of the facts.
 func sysctlTrait(tag string) string {
 	switch tag {
 	case sysctl.WriteOnly:

@@ -17,12 +17,12 @@ type Fixed struct {
 	Files   map[string][]byte // that changed, by name
 	Was     map[string][]byte
 	Made    int      // proposals that were followed
-	Project *Project // as it is with the changes
+	Project *Project // with the changes applied
 }
 
-// Fix tries the edits of every diagnostic, one diagnostic after the other, and
-// keeps those after which there is less to complain about and nothing new: a
-// change that helps one target and harms another is not made.
+// Fix tries the edits of every diagnostic, one diagnostic after the other, and keeps those
+// that reduce the diagnostics without adding new ones: a change that helps one target and
+// harms another is not made.
 func (o Options) Fix(dir string, p *Project) Fixed {
 	out := Fixed{Files: map[string][]byte{}, Was: map[string][]byte{}, Project: p}
 	if p.Config == nil || p.Config.Sources == nil {
@@ -52,10 +52,10 @@ func (o Options) Fix(dir string, p *Project) Fixed {
 	return out
 }
 
-// maxFixes bounds the rounds; each removes a complaint at least.
+// maxFixes bounds the rounds; each removes at least one diagnostic.
 const maxFixes = 200
 
-// improve makes the edits of the first diagnostic whose edits make things better.
+// improve applies the edits of the first diagnostic whose edits are an improvement.
 func (o Options) improve(dir string, files map[string][]byte, p *Project) (map[string][]byte, *Project) {
 	for _, d := range p.Report.All() {
 		if len(d.Edits) == 0 {
@@ -88,9 +88,8 @@ func (o Options) reopen(dir string, files map[string][]byte) *Project {
 	return p
 }
 
-// better tells whether a change leaves less to complain about, and nothing that
-// was not complained of before, but for the price of a kernel option: what else
-// changes with it is worth a warning, and less than the error that it mends.
+// better reports whether a change leaves fewer diagnostics and adds none, except warnings
+// about side effects of a kernel option that fixes an error.
 func better(before, after *Project, mended diag.Diagnostic) bool {
 	// The rules judge a target only once its language is right: what they say
 	// then is not the change's doing.

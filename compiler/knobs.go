@@ -13,16 +13,16 @@ import (
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
-// GenericBoard is the board of a plan made of bare paths: any machine obeys it.
+// GenericBoard is the board of a plan of bare paths, which any machine accepts.
 const GenericBoard = "generic"
 
 // maxTable bounds a table of knobs, in bytes.
 const maxTable = 4 << 20
 
-// Knobs makes a plan of a table: one "path TAB value" a line, comments after
-// "#" at the start of a line. Settings keep the order of the table, because
-// some knobs must be written before others; what a run changed is undone when
-// it ends. Wrong lines are in the report.
+// Knobs makes a plan from a table: one "path TAB value" a line, comments after "#" at the
+// start of a line. Settings keep the order of the table, because some knobs must be written
+// before others; what a run changed is undone when it ends. Malformed lines are in the
+// report.
 func Knobs(file string) (*plan.Plan, plan.Origins, *diag.Report, *diag.Sources, error) {
 	info, err := os.Stat(file)
 	if err != nil {
@@ -73,7 +73,7 @@ func Knobs(file string) (*plan.Plan, plan.Origins, *diag.Report, *diag.Sources, 
 	return p, origins, report, src, nil
 }
 
-// knob reads a line of a table; problem says what is wrong with it.
+// knob parses a line of a table; problem is the reason for refusing it.
 func knob(line string) (s plan.Setting, problem string) {
 	file, value, ok := strings.Cut(line, "\t")
 	if !ok {
@@ -98,7 +98,7 @@ func knob(line string) (s plan.Setting, problem string) {
 	}, ""
 }
 
-// knobType tells how the kernel prints the file back.
+// knobType returns the type in which the kernel prints the file.
 func knobType(file, value string) string {
 	switch base := path.Base(file); {
 	case base == "scheduler", strings.HasPrefix(file, "/sys/kernel/mm/transparent_hugepage/") && !isInt(value):

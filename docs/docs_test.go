@@ -28,7 +28,7 @@ func read(t *testing.T, name string) string {
 	return string(b)
 }
 
-func TestTheReasonForEachDependencyIsGiven(t *testing.T) {
+func TestDependenciesHaveReasons(t *testing.T) {
 	page := read(t, "dependencies.md")
 	direct := regexp.MustCompile(`(?m)^\t(\S+) v\S+$`) // others end in "// indirect"
 	for _, file := range []string{"../go.mod", "../tests/grafana/go.mod"} {
@@ -155,7 +155,7 @@ func TestMakeUpdateRunsEveryGenerator(t *testing.T) {
 	}
 }
 
-func TestLinksLeadSomewhere(t *testing.T) {
+func TestLinksResolve(t *testing.T) {
 	pages, err := filepath.Glob("*.md")
 	if err != nil {
 		t.Fatal(err)

@@ -88,7 +88,7 @@ func Complete(l *plan.Layer, files []File) {
 	}
 }
 
-// Lines are the places of parts of the configuration, in order and once each.
+// Lines returns the configuration lines of refs, sorted and without duplicates.
 func Lines(l *plan.Layer, refs []Ref) []string {
 	var places []plan.Position
 	for _, ref := range refs {

@@ -7,7 +7,7 @@ import (
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
-func TestAPartWithoutAPositionTakesThatOfThePartAroundIt(t *testing.T) {
+func TestPartWithoutPositionInheritsIt(t *testing.T) {
 	l := &plan.Layer{
 		Origins: plan.Origins{"build": {File: "a.cue", Line: 1}},
 		Targets: []*plan.Target{{Name: "t", Origins: plan.Origins{"sysctl.vm.swappiness": {File: "a.cue", Line: 2}, "storage.nvme*": {File: "a.cue", Line: 3}}}},

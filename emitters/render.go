@@ -16,7 +16,7 @@ import (
 )
 
 // sinks are the functions that may end an action of a template. Each quotes a value
-// for one place in one format; none writes a value as it is.
+// for one place in one format; none writes a value unquoted.
 func sinks() template.FuncMap {
 	return template.FuncMap{
 		"bb":             quote.BitBake,
@@ -75,7 +75,7 @@ type Template struct {
 	emitter, text string
 	t             *template.Template // nil until it is needed: most layers lack most artefacts
 
-	// Of the run at hand.
+	// Of the current run.
 	out    bytes.Buffer
 	refs   []Ref
 	causes []cause

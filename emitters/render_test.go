@@ -16,7 +16,7 @@ import (
 
 // Every value a template writes goes through the quoting of the place it lands
 // in: the last command of each action is a sink.
-func TestEveryActionOfEveryTemplateEndsInASink(t *testing.T) {
+func TestTemplateActionsEndInSinks(t *testing.T) {
 	sinks := emitters.Sinks()
 	seen := 0
 	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
@@ -79,7 +79,7 @@ func walk(n parse.Node, visit func(*parse.ActionNode)) {
 
 // A template function that answers differently each time would make two builds
 // of one configuration differ.
-func TestTemplatesHaveNoFunctionThatAnswersDifferentlyEachTime(t *testing.T) {
+func TestTemplateFunctionsAreDeterministic(t *testing.T) {
 	for _, name := range []string{
 		"now", "date", "ago", "env", "expandenv", "getHostByName", "uuidv4", "randAlpha", "randInt", "randBytes",
 		"shuffle", "genPrivateKey", "genCA", "genSelfSignedCert", "genSignedCert", "htpasswd", "bcrypt", "encryptAES", "derivePassword",
@@ -90,7 +90,7 @@ func TestTemplatesHaveNoFunctionThatAnswersDifferentlyEachTime(t *testing.T) {
 	}
 }
 
-func TestARefusalNamesThePartOfTheConfigurationItIsAbout(t *testing.T) {
+func TestRefusalNamesTheConfigurationField(t *testing.T) {
 	tmpl := emitters.NewTemplate("test", `{{cause "t" "one"}}{{bb .A}} {{cause "t" "two"}}{{bb .B}}`)
 	_, refs, err := tmpl.Render(map[string]string{"A": "x", "B": "y"})
 	if err != nil || len(refs) != 2 {

@@ -11,7 +11,7 @@ import (
 
 // What a message advises is what kconfig accepts: --fix makes the change, and
 // nothing is wrong afterwards.
-func TestAdviceAboutKernelOptionsHolds(t *testing.T) {
+func TestKernelOptionAdviceHolds(t *testing.T) {
 	const r36 = `{board: "orin-nano-8gb", release: "scarthgap", `
 	for _, c := range []struct{ target, after string }{
 		{r36 + `sysctl: "net.ipv4.tcp_congestion_control": "vegas"}`, `kernel: config: {TCP_CONG_VEGAS: "y", TCP_CONG_ADVANCED: "y"}`},
@@ -30,8 +30,8 @@ func TestAdviceAboutKernelOptionsHolds(t *testing.T) {
 	}
 }
 
-// Where a kernel has no way to what a setting needs, nobody is sent there.
-func TestNoWayToAnOptionIsSaid(t *testing.T) {
+// No advice is given where a kernel cannot have what a setting needs.
+func TestUnreachableOptionIsReported(t *testing.T) {
 	for _, target := range []string{
 		`{board: "orin-nano-8gb", release: "scarthgap", kernel: args: preempt: "full"}`,
 		`{board: "orin-nano-8gb", release: "scarthgap", sysctl: "kernel.nmi_watchdog": 1}`,
@@ -44,7 +44,7 @@ func TestNoWayToAnOptionIsSaid(t *testing.T) {
 	}
 }
 
-func TestOneFaultGivesOneMessage(t *testing.T) {
+func TestOneMessagePerFault(t *testing.T) {
 	const r36 = `{board: "orin-nano-8gb", release: "scarthgap", `
 	for _, c := range []struct{ target, id, help string }{
 		{r36 + `sysctl: "vm.nr_hugepages": 5000}`, "hugepages-memory", ""},
@@ -70,9 +70,9 @@ func TestOneFaultGivesOneMessage(t *testing.T) {
 	}
 }
 
-// A wish that the kernel fulfils by lacking the feature is no fault, here and on
-// the device.
-func TestWithoutHugePagesNeverIsFulfilled(t *testing.T) {
+// A setting that the kernel fulfils by lacking the feature is not a fault, here and on the
+// device.
+func TestNeverIsFulfilledWithoutHugePages(t *testing.T) {
 	p := compiler.OpenFiles(map[string][]byte{"config.cue": []byte(inTarget(`{board: "agx-orin-64gb", release: "wrynose", kernel: preempt: "rt", memory: {thp: "never", ksm: false}}`))})
 	for _, d := range p.Report.All() {
 		if d.Severity > diag.Info {

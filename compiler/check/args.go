@@ -273,7 +273,7 @@ func argConfig(s *subject) {
 		}
 		d := s.diagnose(arg, "the kernel ignores %s: %s is off", arg.Key(), symbol)
 		d.Got = arg.Show()
-		if !s.off(symbol) {
+		if !s.isDisabled(symbol) {
 			s.enable(&d, symbol, "config: ", arg.Pos(), 1)
 		}
 		s.report.Add(d)

@@ -7,7 +7,7 @@ import (
 	"github.com/yoctune/yoctune/compiler"
 )
 
-func TestKernelArgumentsAreHeldAgainstTheBSPs(t *testing.T) {
+func TestKernelArgumentsAreCheckedAgainstTheBSP(t *testing.T) {
 	const (
 		r32 = `board: "agx-xavier", release: "kirkstone-l4t-r32.7.x", `
 		tx2 = `board: "tx2", release: "kirkstone-l4t-r32.7.x", `
@@ -40,7 +40,7 @@ func TestKernelArgumentsAreHeldAgainstTheBSPs(t *testing.T) {
 	}
 }
 
-func TestExplainSaysHowAnArgumentReachesTheKernel(t *testing.T) {
+func TestExplainShowsHowAnArgumentReachesTheKernel(t *testing.T) {
 	for _, c := range []struct{ body, want string }{
 		{`{board: "orin-nano-8gb", release: "scarthgap", kernel: args: quiet: true}`, "APPEND of extlinux.conf"},
 		{`{board: "agx-xavier", release: "kirkstone-l4t-r32.7.x", kernel: args: quiet: true}`, "meta-tegra classes/image_types_tegra.bbclass"},

@@ -52,7 +52,7 @@ func judge(text []byte) {
 }
 
 // Whatever stands where a value should, nothing panics.
-func TestBrokenConfigurationsAreJudged(t *testing.T) {
+func TestBrokenConfigurationsAreChecked(t *testing.T) {
 	values := []string{`-1`, `0`, `99999999999999999999`, `""`, `"x"`, `true`, `null`, `[]`, `{}`, `[0, -1, 999]`, `{a: {b: 1}}`, `1.5`, `"\u202e"`, `_`, `string`, `"4-7-9"`, `"m"`, `"n"`}
 	value := regexp.MustCompile(`"[^"\n]*"|\b[0-9]+\b|\btrue\b|\bfalse\b|\[[^][\n]*\]`)
 	random := rand.New(rand.NewPCG(1, 2))

@@ -173,7 +173,7 @@ func multiGeneration(s *subject) {
 	case !part.IsSet():
 	case !resolve.KernelAtLeast(s.Release.Kernel, 6, 1):
 		s.reportAt(part, part.Show(), "", "Linux %s of release %s has no multi-generational LRU", s.Release.Kernel, s.Release.Name)
-	case s.off("LRU_GEN"):
+	case s.isDisabled("LRU_GEN"):
 		s.reportAt(part, part.Show(), `set LRU_GEN: "y"`, "kernel.config switches LRU_GEN off")
 	}
 }

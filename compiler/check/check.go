@@ -1,5 +1,5 @@
-// Package check judges a resolved configuration: what the hardware, the kernel
-// or the build cannot do, and what is likely to disappoint.
+// Package check applies rules to a resolved configuration: what the hardware, the kernel or the build
+// cannot do, and what is likely to disappoint.
 //
 // A rule is data with one small function. Adding a rule means adding it to the
 // list of its file; its page in `yoctune explain` and its place in reports
@@ -162,7 +162,7 @@ func Run(p *resolve.Project, report *diag.Report, book *forecast.Book, models Mo
 		}
 	}
 	checkBuild(p, rules, off, report)
-	shared(p, report)
+	reportSharedMachines(p, report)
 }
 
 func suppressed(p *resolve.Project, rules []Rule, report *diag.Report) map[string]bool {
@@ -196,9 +196,9 @@ func suppressed(p *resolve.Project, rules []Rule, report *diag.Report) map[strin
 	return off
 }
 
-// shared reports targets that one layer cannot hold together. It is no rule of
-// one target; building them one at a time remains possible.
-func shared(p *resolve.Project, report *diag.Report) {
+// reportSharedMachines reports targets that one layer cannot hold together. It is not a
+// rule of one target, and each can still be built by itself.
+func reportSharedMachines(p *resolve.Project, report *diag.Report) {
 	first := map[[2]string]*resolve.Target{}
 	for _, t := range p.Targets {
 		k := [2]string{t.Release.Name, t.Machine}
@@ -230,12 +230,12 @@ func (s *subject) config(symbol string) (plan.ConfigOption, bool) {
 	return plan.ConfigOption{}, false
 }
 
-func (s *subject) on(symbol string) bool {
+func (s *subject) isEnabled(symbol string) bool {
 	o, ok := s.config(symbol)
 	return ok && (o.Value == "y" || o.Value == "m")
 }
 
-func (s *subject) off(symbol string) bool {
+func (s *subject) isDisabled(symbol string) bool {
 	o, ok := s.config(symbol)
 	return ok && o.Value == "n"
 }

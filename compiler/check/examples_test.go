@@ -64,7 +64,7 @@ func raised(t *testing.T, text string) map[string]bool {
 }
 
 // The pages of explain show a wrong and a right example; both are what they say.
-func TestTheExamplesOfEveryRuleAreTrue(t *testing.T) {
+func TestRuleExamplesAreTrue(t *testing.T) {
 	for _, r := range check.Rules() {
 		t.Run(r.ID, func(t *testing.T) {
 			if r.Title == "" || r.Cause == "" || r.Fix == "" {
@@ -87,7 +87,7 @@ func TestTheExamplesOfEveryRuleAreTrue(t *testing.T) {
 	}
 }
 
-func TestEveryIDIsUniqueAndHasAPage(t *testing.T) {
+func TestDiagnosticIDsAreUniqueAndDocumented(t *testing.T) {
 	seen := map[string]bool{}
 	for _, id := range compiler.PageIDs() {
 		if seen[id] {
@@ -149,7 +149,7 @@ func TestTheListOfRulesIsUpToDate(t *testing.T) {
 
 // The examples on the pages of the language are true as well, wherever in a
 // configuration they belong.
-func TestTheExamplesOfTheLanguageAreTrue(t *testing.T) {
+func TestLanguageExamplesAreTrue(t *testing.T) {
 	const head = "package box\nimport \"github.com/yoctune/yoctune/schema\"\nschema.#Config & {layer: {name: \"box\", maintainer: \"x\"}}\n"
 	sound := head + "targets: cam: {board: \"orin-nano-8gb\", release: \"scarthgap\"}\n"
 	places := []func(string) string{

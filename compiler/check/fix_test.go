@@ -93,7 +93,7 @@ schema.#Config & {
 }
 `
 
-func TestFixMakesTheProposedChangesAndNoOthers(t *testing.T) {
+func TestFixMakesOnlyProposedChanges(t *testing.T) {
 	got, p := fixed(t, brokenConfig)
 	if d := review.Unified([]byte(fixedConfig), []byte(got), "want", "got"); d != "" {
 		t.Error(d)
@@ -107,7 +107,7 @@ func TestFixMakesTheProposedChangesAndNoOthers(t *testing.T) {
 
 // What has no place of its own in the file, or helps one target and harms
 // another, is left to a person.
-func TestFixLeavesWhatIsAmbiguous(t *testing.T) {
+func TestFixLeavesAmbiguousFaults(t *testing.T) {
 	for name, text := range map[string]string{
 		"a computed value":  inTarget("_s: \"Y\"\nkernel: config: PSI: _s"),
 		"two names as near": inTarget("cpu: mix: \"1.344GHz\""), // min, or max

@@ -29,7 +29,7 @@ func service(environment map[string]string, exec ...string) *subject {
 	return &subject{Target: &resolve.Target{Config: config.DecodeTarget("", under("services", under("a.service", a))), Board: b}}
 }
 
-func TestRequestsOfTensorRTAreRead(t *testing.T) {
+func TestTensorRTRequestsAreParsed(t *testing.T) {
 	for _, c := range []struct {
 		claim       string
 		environment map[string]string

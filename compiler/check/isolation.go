@@ -13,8 +13,8 @@ import (
 	"github.com/yoctune/yoctune/schema/formats/cpulist"
 )
 
-// Isolation is one plan in many places: arguments, interrupts, slices, services
-// and the power mode. These rules hold the places against each other.
+// Isolation is one plan in many places: arguments, interrupts, slices, services and the
+// power mode. These rules compare the places.
 func isolationRules() []Rule {
 	return []Rule{
 		{

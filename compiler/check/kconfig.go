@@ -15,8 +15,8 @@ import (
 )
 
 // The rules of this file compare what the configuration asks of the kernel with
-// what the kernel's own Kconfig makes of it. They come last: where another rule
-// knows more about an option, it has spoken.
+// the result of evaluating the kernel's Kconfig. They run last, so that more specific
+// rules report an option first.
 func kconfigRules() []Rule {
 	return []Rule{
 		{
@@ -81,8 +81,8 @@ func kernelOf(t *resolve.Target, book *forecast.Book) *forecast.Kernel {
 	return k
 }
 
-// Predictions says what becomes of the kernel options of a target; nothing for a
-// release without facts.
+// Predictions returns the outcome of each kernel option that the target requests; nil for
+// a release without kernel facts.
 func Predictions(t *resolve.Target, book *forecast.Book) []kconfig.Prediction {
 	k := kernelOf(t, book)
 	if k == nil {
@@ -104,9 +104,9 @@ func lineValue(o plan.ConfigOption) string {
 	return v
 }
 
-// predictions returns what becomes of the options that the target asks for, with the
-// place that asked, except those that are explained already. The place is not set
-// where another field implies the option.
+// predictions yields the requested options with the outcome want, each with the scalar
+// that requested it, except those already explained. The scalar is unset where another
+// field implies the option.
 func (s *subject) predictions(want kconfig.Outcome) iter.Seq2[kconfig.Prediction, *config.Scalar] {
 	return func(yield func(kconfig.Prediction, *config.Scalar) bool) {
 		if s.kernel == nil || len(s.Kernel.Config) == 0 {
@@ -330,7 +330,7 @@ func (s *subject) isRealtime() bool { return s.Config.Kernel.Preempt.Text == "rt
 func (s *subject) isExpected(e kconfig.Effect) bool {
 	switch e.Symbol {
 	case "NO_HZ_IDLE", "TICK_CPU_ACCOUNTING":
-		return s.on("NO_HZ_FULL") // the same choice, and what full dynticks replace
+		return s.isEnabled("NO_HZ_FULL") // the same choice, and what full dynticks replace
 	case "PREEMPT", "PREEMPT_VOLUNTARY", "PREEMPT_NONE":
 		// kernel.preempt names the model. As an option, it takes away preemption from
 		// people who wanted more of it.

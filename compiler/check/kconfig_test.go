@@ -9,7 +9,7 @@ import (
 
 // What the real kconfig made of these lines is recorded in kconfig's own tests;
 // here it must reach the user, at the line, with the cause.
-func TestOptionsThatKconfigDropsAreReportedWithTheirCause(t *testing.T) {
+func TestDroppedKconfigOptionsAreReportedWithCause(t *testing.T) {
 	const r32, r35, r36, r39 = `board: "agx-xavier", release: "kirkstone-l4t-r32.7.x"`, `board: "agx-orin-64gb", release: "kirkstone"`, `board: "orin-nano-8gb", release: "scarthgap"`, `board: "agx-orin-64gb", release: "wrynose"`
 	for _, c := range []struct{ target, config, id, text string }{
 		{r36, `config: PREEMPT_RT: "y"`, "kconfig-lost", "falls back to PREEMPT_NONE"},

@@ -100,7 +100,7 @@ func kernelRules() []Rule {
 func bbr(s *subject) {
 	option := s.Config.Kernel.Config.Get("TCP_CONG_BBR")
 	asked := option.IsSet() && option.Text != "n"
-	if asked && !s.on("TCP_CONG_ADVANCED") {
+	if asked && !s.isEnabled("TCP_CONG_ADVANCED") {
 		s.markExplained("TCP_CONG_BBR")
 		d := s.diagnose(option, "TCP_CONG_BBR is dropped without TCP_CONG_ADVANCED=y")
 		d.Got, d.Help = option.Show(), `add TCP_CONG_ADVANCED: "y"`
@@ -124,7 +124,7 @@ func nohzFull(s *subject) {
 		return
 	}
 	for _, symbol := range []string{"NO_HZ_FULL", "RCU_NOCB_CPU"} {
-		if s.off(symbol) {
+		if s.isDisabled(symbol) {
 			s.markExplained("NO_HZ_FULL")
 			s.markExplained("RCU_NOCB_CPU")
 			d := s.diagnose(s.Config.Kernel.Config.Get(symbol), "%s=n takes away what cpu.isolate needs", symbol)
@@ -193,7 +193,7 @@ func localVersion(s *subject) {
 }
 
 func preemptKVM(s *subject) {
-	if s.on("KVM") && s.Release.RTByConfig && (s.isRealtime() || s.on("PREEMPT_RT")) {
+	if s.isEnabled("KVM") && s.Release.RTByConfig && (s.isRealtime() || s.isEnabled("PREEMPT_RT")) {
 		s.markExplained("PREEMPT_RT")
 		s.reportAt(s.Config.Kernel.Config.Get("KVM"), "y", "", "KVM=y makes the kernel drop PREEMPT_RT")
 	}

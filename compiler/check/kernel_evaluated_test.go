@@ -9,9 +9,9 @@ import (
 	"github.com/yoctune/yoctune/compiler/diag"
 )
 
-// What is known to go wrong across domains, and the rule that says so: some rules
-// here speak for several of the causes that people know by a name of their own.
-func TestKnownCausesAreDecidedFromTheEvaluatedKernel(t *testing.T) {
+// Known faults across domains, and the rule that reports each. Some rules cover several
+// causes that have a name of their own.
+func TestKnownCausesFollowTheEvaluatedKernel(t *testing.T) {
 	const (
 		r32 = `board: "agx-xavier", release: "kirkstone-l4t-r32.7.x", `
 		r35 = `board: "agx-orin-64gb", release: "kirkstone", `
@@ -60,7 +60,7 @@ func TestKnownCausesAreDecidedFromTheEvaluatedKernel(t *testing.T) {
 
 // What is known to go wrong and cannot be written: the layer has it right whatever
 // the configuration says.
-func TestKnownCausesThatTheLayerHasRightByItself(t *testing.T) {
+func TestKnownCausesThatLayersAvoid(t *testing.T) {
 	const r36 = `board: "orin-nano-8gb", release: "scarthgap", `
 	for _, c := range []struct{ cause, body, file, holds string }{
 		// The module's package is in the image, and it is loaded before systemd-sysctl.

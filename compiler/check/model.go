@@ -18,7 +18,7 @@ import (
 
 // Models opens the models of a configuration: path is relative to its folder, or
 // absolute. The error wraps fs.ErrNotExist where there is nothing to read, and
-// [onnx.ErrFormat] for what is no model.
+// [onnx.ErrFormat] for a file that is not a model.
 type Models func(path string) (*onnx.Model, error)
 
 // What a page of a rule needs to show a model.
@@ -116,7 +116,7 @@ func (s *subject) opened(path, sum string) (*onnx.Model, error) {
 	return nil, nil
 }
 
-// local is where a model is on this machine, as far as the configuration says.
+// local returns the path of a model on this machine; "" if it exists only on the device.
 func (s *subject) local(path, sum string) string {
 	for _, m := range s.Models {
 		if file, ok := strings.CutPrefix(m.URI, "file://"); ok && sum != "" && m.SHA256 == sum && m.Name == "" {
@@ -129,7 +129,7 @@ func (s *subject) local(path, sum string) string {
 	return path
 }
 
-// known is [subject.opened] for those who pass over what is no model.
+// known is [subject.opened] for callers that skip files that are not models.
 func (s *subject) known(path, sum string) *onnx.Model {
 	m, err := s.opened(path, sum)
 	if err != nil {
@@ -145,15 +145,15 @@ type modelUse struct {
 	stage    plan.PipelineStage
 	level    int // 0: the whole
 	plan.StageModel
-	model *onnx.Model // nil: not known
-	err   error       // the file is no model
-	in    []onnx.Dim  // what the stage is given, nil: not known
+	model *onnx.Model // nil: unknown
+	err   error       // the file is not a model
+	in    []onnx.Dim  // shape of the stage's input; nil: unknown
 	next  *plan.PipelineStage
 	whole bool // the stage's own, not one that votes
 }
 
-// uses lists the models of the target's pipelines; those of a lower level only where
-// the level changes the stage, or what it is given.
+// uses lists the models of the target's pipelines. A lower level of the ladder is listed
+// only where it changes the stage or the stage's input.
 func (s *subject) uses() []modelUse {
 	var all []modelUse
 	for c, p := range s.pipelines() {
@@ -412,7 +412,7 @@ func pipelineLatency(s *subject) {
 		if p.SLO == nil || p.SLO.LatencyP95 == 0 {
 			continue
 		}
-		if _, why := late(p); why != "" {
+		if _, why := missedObjective(p); why != "" {
 			continue // latency-objective reports it
 		}
 		objective := time.Duration(p.SLO.LatencyP95)

@@ -22,7 +22,7 @@ func encoded(inputs, outputs []onnx.Value) []byte {
 	return g.Encode()
 }
 
-func TestWhatAModelSaysIsHeldAgainstTheStagesAtTheUsersLine(t *testing.T) {
+func TestModelsAreCheckedAgainstStages(t *testing.T) {
 	f32 := func(name string, dims ...int64) onnx.Value { return onnx.Tensor(name, onnx.Float32, dims...) }
 	one := func(v onnx.Value) []onnx.Value { return []onnx.Value{v} }
 	models := map[string][]byte{
@@ -100,7 +100,7 @@ func TestWhatAModelSaysIsHeldAgainstTheStagesAtTheUsersLine(t *testing.T) {
 }
 
 // A model that the build fetches from a file is found there, by its digest.
-func TestAModelIsReadWhereTheBuildFetchesIt(t *testing.T) {
+func TestModelIsReadFromItsFetchURI(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "models", "yolo.onnx")
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
@@ -131,7 +131,7 @@ func TestAModelIsReadWhereTheBuildFetchesIt(t *testing.T) {
 	}
 }
 
-func TestPipelinesThatDoNotFitTheModuleAreRefusedWithTheSum(t *testing.T) {
+func TestPipelinesLargerThanTheModuleAreRefused(t *testing.T) {
 	big := onnx.Graph{
 		Nodes:   []onnx.Node{{Op: "Net", In: []string{"x", "w"}, Out: []string{"y"}}},
 		Inputs:  []onnx.Value{onnx.Tensor("x", onnx.Float32, 1, 3, 64, 64)},

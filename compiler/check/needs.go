@@ -212,14 +212,14 @@ func needRules() []Rule {
 	}
 }
 
-// lacks tells that the kernel will not have an option. It is false where the
-// facts cannot tell, and where the configuration asks for the option: what
-// becomes of that, the kconfig rules say.
+// lacks reports whether the kernel will not have an option. It is false where the facts
+// do not decide it, and where the configuration requests the option: the kconfig rules
+// report the outcome of requests.
 func (s *subject) lacks(symbol string) bool {
 	switch {
-	case s.kernel == nil, s.on(symbol):
+	case s.kernel == nil, s.isEnabled(symbol):
 		return false
-	case s.off(symbol):
+	case s.isDisabled(symbol):
 		return true
 	}
 	return s.kernel.Exact() && !s.kernel.On(symbol)
@@ -312,7 +312,7 @@ func (s *subject) require(c choice, format string, args ...any) {
 	}
 	d := s.diagnose(c, format, args...)
 	d.Got = c.Where().Show()
-	if s.off(c.symbol) {
+	if s.isDisabled(c.symbol) {
 		d.Related = []diag.Related{{Pos: s.Config.Kernel.Config.Get(c.symbol).Pos(), Message: "switched off here"}}
 		d.Help = "remove it, or choose another"
 	} else {
@@ -458,7 +458,7 @@ func zramAlgo(s *subject) {
 		return
 	}
 	symbol := s.Compressor(v.Text)
-	if s.off(symbol) {
+	if s.isDisabled(symbol) {
 		s.reportAt(v, v.Show(), "remove "+symbol+": \"n\"", "zram cannot use %s: %s is off", v.Text, symbol)
 		return
 	}
@@ -486,14 +486,14 @@ func zramNVZRAM(s *subject) {
 }
 
 func rtGroupSched(s *subject) {
-	if s.kernel == nil || s.off("RT_GROUP_SCHED") {
+	if s.kernel == nil || s.isDisabled("RT_GROUP_SCHED") {
 		return
 	}
 	for _, t := range s.tasks() {
 		if !isRealtimePolicy(t.Scheduling.Text) {
 			continue
 		}
-		if !s.on("RT_GROUP_SCHED") && (!s.kernel.Exact() || !s.kernel.On("RT_GROUP_SCHED")) {
+		if !s.isEnabled("RT_GROUP_SCHED") && (!s.kernel.Exact() || !s.kernel.On("RT_GROUP_SCHED")) {
 			return
 		}
 		d := s.diagnose(t.Scheduling, "the kernel refuses %s to services: RT_GROUP_SCHED is on", t.Scheduling.Text)
@@ -536,7 +536,7 @@ func pressure(s *subject) {
 	}
 	d := s.diagnose(by, "systemd-oomd needs PSI, which is off")
 	d.Got = by.Show()
-	if !s.off("PSI") {
+	if !s.isDisabled("PSI") {
 		s.enable(&d, "PSI", "kernel: config: ", by.Pos(), up)
 	}
 	s.report.Add(d)

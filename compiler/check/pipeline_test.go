@@ -8,7 +8,7 @@ import (
 )
 
 // Each mistake in a pipeline is one message, at the line that has to change.
-func TestAMistakeInAPipelineIsOneMessageAtItsLine(t *testing.T) {
+func TestPipelineFaultGivesOneMessageAtItsLine(t *testing.T) {
 	const sound = `pipelines: p: {
 	source: {
 		kind: "v4l2", path: "/dev/v4l/by-path/a"

@@ -89,10 +89,9 @@ func (s *subject) pipelines() iter.Seq2[*config.Pipeline, plan.Pipeline] {
 	}
 }
 
-// late says why a pipeline cannot keep an objective, and which; "" when it can, or
-// nobody knows. A ladder is there for a whole that is too slow: it only has to be
-// possible for a frame that waits for nothing.
-func late(p plan.Pipeline) (objective, why string) {
+// missedObjective returns an objective that a pipeline cannot meet, and why; "" when it can
+// or the times are unknown. With a ladder, only a frame that never waits has to meet it.
+func missedObjective(p plan.Pipeline) (objective, why string) {
 	if p.SLO == nil {
 		return "", ""
 	}
@@ -101,9 +100,9 @@ func late(p plan.Pipeline) (objective, why string) {
 	ends := l.Own - time.Duration(p.Sink.Time)
 	switch {
 	case most > 0 && l.Own > most:
-		return "latencyP95", fmt.Sprintf("a frame that waits for nothing takes %v (%s), and the objective is %v", l.Own, own(l), most)
+		return "latencyP95", fmt.Sprintf("a frame that waits for nothing takes %v (%s), and the objective is %v", l.Own, formatOwnTimes(l), most)
 	case most > 0 && age > 0 && ends > age:
-		return "latencyP95", fmt.Sprintf("a frame that waits for nothing takes %v (%s), and one older than %v is dropped", ends, own(l), age)
+		return "latencyP95", fmt.Sprintf("a frame that waits for nothing takes %v (%s), and one older than %v is dropped", ends, formatOwnTimes(l), age)
 	case most > 0 && l.Worst > most && p.Degrade == nil:
 		return "latencyP95", fmt.Sprintf("a frame that finds the queues as full as they get takes %v (%s), and the objective is %v", l.Worst, l.Sum(), most)
 	case p.SLO.MinFPS > 0 && l.Pace > 0 && l.Pace > time.Second/time.Duration(p.SLO.MinFPS) && p.Degrade == nil:
@@ -112,8 +111,8 @@ func late(p plan.Pipeline) (objective, why string) {
 	return "", ""
 }
 
-// own shows the times of a frame that waits for nothing.
-func own(l budget.Latency) string {
+// formatOwnTimes shows the times of a frame that waits for nothing.
+func formatOwnTimes(l budget.Latency) string {
 	var all []string
 	for _, p := range l.Parts {
 		if p.Own > 0 && p.Name != "maxAge" {
@@ -125,7 +124,7 @@ func own(l budget.Latency) string {
 
 func latencyObjective(s *subject) {
 	for c, p := range s.pipelines() {
-		if objective, why := late(p); why != "" {
+		if objective, why := missedObjective(p); why != "" {
 			at := c.SLO.LatencyP95.Place
 			if objective == "minFps" {
 				at = c.SLO.MinFPS.Place
@@ -141,7 +140,7 @@ func latencyUnknown(s *subject) {
 			continue
 		}
 		l := budget.LatencyOf(p, true)
-		if _, why := late(p); why == "" && len(l.Missing) > 0 {
+		if _, why := missedObjective(p); why == "" && len(l.Missing) > 0 {
 			s.reportAt(c.SLO.LatencyP95, c.SLO.LatencyP95.Show(), "", "pipeline %s: no time is declared for %s", c.Key(), strings.Join(l.Missing, ", "))
 		}
 	}
@@ -213,7 +212,7 @@ func (s *subject) requireForBound(c *config.Pipeline, bound config.Part, symbols
 		field := fmt.Sprintf("kernel: config: %s: \"y\"", symbol)
 		d := s.diagnose(bound, "pipeline %s: %s is off in the kernel", c.Key(), symbol)
 		d.Got, d.Help = at.Show(), "add "+field
-		if !s.off(symbol) {
+		if !s.isDisabled(symbol) {
 			d.Edits = []diag.Edit{{Kind: diag.AddField, Pos: at.Pos(), Up: 3, Text: field}}
 		}
 		s.report.Add(d)

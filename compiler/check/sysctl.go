@@ -528,7 +528,7 @@ func sysctlConfig(s *subject) {
 				continue
 			}
 			d := s.diagnose(e, "%s needs %s, which is off", f.Key, symbol)
-			if !s.off(symbol) {
+			if !s.isDisabled(symbol) {
 				s.enable(&d, symbol, "kernel: config: ", e.Pos(), 1)
 			}
 			s.report.Add(d)
@@ -642,7 +642,7 @@ func bpfJIT(s *subject) {
 	if v.Text != "0" || s.kernel == nil {
 		return
 	}
-	if s.on("BPF_JIT_ALWAYS_ON") || s.kernel.Exact() && s.kernel.On("BPF_JIT_ALWAYS_ON") {
+	if s.isEnabled("BPF_JIT_ALWAYS_ON") || s.kernel.Exact() && s.kernel.On("BPF_JIT_ALWAYS_ON") {
 		s.reportAt(v, v.Text, "", "the kernel has no BPF interpreter to fall back to")
 	}
 }

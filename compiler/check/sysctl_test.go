@@ -3,7 +3,7 @@ package check
 import "testing"
 
 // A proposed rename must be a slip of the fingers, never another parameter.
-func TestOnlySlipsAreRenamed(t *testing.T) {
+func TestOnlyTyposAreRenamed(t *testing.T) {
 	for _, c := range []struct {
 		a, b string
 		want bool
@@ -22,7 +22,7 @@ func TestOnlySlipsAreRenamed(t *testing.T) {
 	}
 }
 
-func TestKernelListsAreReadAsTheKernelReadsThem(t *testing.T) {
+func TestCPUListsAreParsedAsTheKernelDoes(t *testing.T) {
 	for text, want := range map[string]bool{
 		"1-3,5": true, "managed_irq,domain,4-5": true, "0": true, "5-4": false, "": false, "1,,2": false, "4-": false, "all": false, "1-2,domain": false, "0-99999999": false, "0-31:2/4": true, "0-31:2": false,
 	} {

@@ -8,7 +8,7 @@ import (
 )
 
 // The kinds of sysctl that go wrong in the field, on the kernel of the target.
-func TestEachKindOfSysctlIsJudged(t *testing.T) {
+func TestEachKindOfSysctlIsChecked(t *testing.T) {
 	const (
 		r32 = `board: "agx-xavier", release: "kirkstone-l4t-r32.7.x", `
 		r35 = `board: "agx-orin-64gb", release: "kirkstone", `
@@ -54,7 +54,7 @@ func TestEachKindOfSysctlIsJudged(t *testing.T) {
 	}
 }
 
-func TestExplainSaysWhatKindOfSysctlItIs(t *testing.T) {
+func TestExplainShowsTheKindOfSysctl(t *testing.T) {
 	p := compiler.OpenFiles(map[string][]byte{"config.cue": []byte(inTarget(`{sysctl: {"net.ipv4.tcp_rmem": "4096 131072 6291456", "kernel.shmmax": 1000000}}`))})
 	for key, want := range map[string]string{
 		"net.ipv4.tcp_rmem": "one for each network namespace",

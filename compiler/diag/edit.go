@@ -2,7 +2,7 @@ package diag
 
 import "github.com/yoctune/yoctune/schema/plan"
 
-// EditKind says what an [Edit] does.
+// EditKind is what an [Edit] does.
 type EditKind string
 
 // The edits.

@@ -9,7 +9,7 @@ import (
 )
 
 // What a code host reads of a SARIF log, by the names of the specification.
-func TestASARIFLogHasEachRuleOnceAndEachFindingAtItsLine(t *testing.T) {
+func TestSARIFLogHasUniqueRulesAndLocatedFindings(t *testing.T) {
 	r := &Report{}
 	at := plan.Position{File: "config.cue", Line: 3, Column: 5}
 	r.Add(Diagnostic{ID: "YT0102", Severity: Error, Message: "unknown field", Help: "did you mean \"x\"?", Pos: at})

@@ -7,10 +7,10 @@ import (
 	"github.com/yoctune/yoctune/schema/spelling"
 )
 
-// Nearest returns the candidate that a mistyped word was meant to be, or "".
+// Nearest returns the candidate most similar to a mistyped word, or "".
 func Nearest(word string, candidates []string) string { return spelling.Nearest(word, candidates) }
 
-// Sure tells whether a candidate is so near to a word, and all others so much
+// Sure reports whether a candidate is so near to a word, and all others so much
 // further off, that a machine may write it: at most two letters, and none as near.
 func Sure(word, candidate string, candidates []string) bool {
 	const letters = 2

@@ -11,9 +11,8 @@ import (
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
-// WriteText shows a report to a person: a heading, the place with an excerpt of
-// the source, and what is known of cause and remedy. colour asks for terminal
-// colours.
+// WriteText writes a report as text: for each diagnostic a heading, an excerpt of the
+// source, cause and fix. colour enables terminal colours.
 func WriteText(w io.Writer, r *Report, src *Sources, colour bool) error {
 	p := &printer{w: w, src: src, colour: colour}
 	all := r.All()

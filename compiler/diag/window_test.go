@@ -9,7 +9,7 @@ import (
 )
 
 // A line of megabytes is quoted around the place, and the mark stays under it.
-func TestALongLineIsQuotedAroundThePlace(t *testing.T) {
+func TestLongLineIsExcerptedAroundThePosition(t *testing.T) {
 	text := strings.Repeat("ä", 100_000) + "HERE" + strings.Repeat("ö", 100_000)
 	src := NewSources()
 	src.Add("a.jsonnet", []byte(text))

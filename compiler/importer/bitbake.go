@@ -49,7 +49,7 @@ func parseAssignment(line string) (assignment, bool) {
 	return a, true
 }
 
-// modern is the assignment's left side as it is written today.
+// modern returns the assignment's left side in the current override syntax.
 func (a assignment) modern() string {
 	s := a.base
 	if a.op == "append" || a.op == "prepend" || a.op == "remove" {
@@ -63,8 +63,8 @@ func (a assignment) modern() string {
 
 func (a assignment) removes() bool { return a.op == "remove" }
 
-// bitbake reads configuration and recipes: the variables that a yoctune field
-// stands for are taken, everything else is left where it is.
+// bitbake reads configuration and recipes. It imports variables that have a yoctune field
+// and leaves everything else.
 func (im *importer) bitbake(lines []*Line, s Source) {
 	r := &recipe{im: im, source: s}
 	groups := logical(lines)
@@ -96,7 +96,7 @@ func (r *recipe) statement(g []*Line) {
 	}
 	if m := functionStart.FindStringSubmatch(text); m != nil {
 		r.function, r.python = m[1]+" ", strings.HasPrefix(text, "python")
-		l.left("a function: yoctune's tasks are fixed, and values go into files")
+		l.leave("a function: yoctune's tasks are fixed, and values go into files")
 		if strings.HasSuffix(strings.TrimSpace(text), "}") {
 			r.task(l, text)
 			r.function = ""
@@ -107,13 +107,13 @@ func (r *recipe) statement(g []*Line) {
 	switch word1 {
 	case "def":
 		r.function, r.python = "def", true
-		l.left("a function: yoctune's tasks are fixed, and values go into files")
+		l.leave("a function: yoctune's tasks are fixed, and values go into files")
 		return
 	case "include", "require":
 		r.require(l, word1, strings.TrimSpace(rest))
 		return
 	case "inherit":
-		l.left("a recipe's class; yoctune writes its own recipes")
+		l.leave("a recipe's class; yoctune writes its own recipes")
 		return
 	case "addtask", "deltask", "EXPORT_FUNCTIONS", "unset", "addfragments", "addpylib":
 		l.leftf("%s stays where it is", word1)
@@ -121,23 +121,23 @@ func (r *recipe) statement(g []*Line) {
 	}
 	a, ok := parseAssignment(text)
 	if !ok {
-		l.left("not an assignment that yoctune reads")
+		l.leave("not an assignment that yoctune reads")
 		return
 	}
 	r.assign(l, a)
 }
 
-// inside reads a line of a function and tells whether it was one.
+// inside reads a line of a function and reports whether it was one.
 func (r *recipe) inside(l *Line, text string) bool {
 	if r.python && r.function == "def" {
 		if l.Column == 1 {
 			r.function = ""
 			return false
 		}
-		l.left("part of a function")
+		l.leave("part of a function")
 		return true
 	}
-	l.left("part of a function")
+	l.leave("part of a function")
 	if strings.HasPrefix(text, "}") && l.Column == 1 {
 		r.function = ""
 		return true
@@ -198,7 +198,7 @@ func (r *recipe) applies(a assignment) string {
 	return ""
 }
 
-// setters are the variables that a field stands for.
+// setters are the variables that have a field.
 func setters() map[string]func(*recipe, *Line, assignment) {
 	build := func(read func(*Line, string) (string, bool), names ...string) func(*recipe, *Line, assignment) {
 		return func(r *recipe, l *Line, a assignment) {
@@ -302,7 +302,7 @@ func (r *recipe) assign(l *Line, a assignment) {
 		return
 	}
 	if why := r.applies(a); why != "" {
-		l.left(why)
+		l.leave(why)
 		return
 	}
 	if a.op == "append" && !strings.HasPrefix(a.Value, " ") && a.Value != "" && words(a.base) {
@@ -319,7 +319,7 @@ func (r *recipe) assign(l *Line, a assignment) {
 	}
 }
 
-// words tells whether a variable is a list of words.
+// words reports whether a variable is a list of words.
 func words(base string) bool {
 	switch base {
 	case "PARALLEL_MAKE", "BB_NUMBER_THREADS", "SSTATE_DIR", "DL_DIR", "MACHINE", "SOURCE_MIRROR_URL":
@@ -418,7 +418,7 @@ func (r *recipe) mirrors(l *Line, a assignment, standard string, names ...string
 		}
 		address = strings.TrimSuffix(strings.TrimSuffix(address, "PATH"), "/")
 		name := mirrorName(u)
-		for n := 2; r.im.config.has(slices.Concat(names, []string{name})...); n++ {
+		for n := 2; r.im.config.hasField(slices.Concat(names, []string{name})...); n++ {
 			name = fmt.Sprintf("%s-%d", mirrorName(u), n)
 		}
 		at := func(field string) []string { return slices.Concat(names, []string{name, field}) }
@@ -463,7 +463,7 @@ func (r *recipe) inheritAll(l *Line, a assignment) {
 
 func (r *recipe) packages(l *Line, a assignment, action string) {
 	if a.removes() {
-		l.left(`removal from a list is weaker than an exclusion, for which there is packages: NAME: "exclude"`)
+		l.leave(`removal from a list is weaker than an exclusion, for which there is packages: NAME: "exclude"`)
 		return
 	}
 	for _, w := range strings.Fields(a.Value) {
@@ -494,7 +494,7 @@ func (r *recipe) autoload(l *Line, a assignment) {
 
 func (r *recipe) kernelArgs(l *Line, a assignment) {
 	if a.removes() {
-		l.left("yoctune adds kernel arguments and removes none")
+		l.leave("yoctune adds kernel arguments and removes none")
 		return
 	}
 	r.im.arguments(l, a.Value)
@@ -582,7 +582,7 @@ func whenYes(word string) func(*Line, string) (string, bool) {
 // list adds the words of a variable to a list of the configuration.
 func (r *recipe) list(l *Line, a assignment, names ...string) {
 	if a.removes() {
-		l.left("yoctune adds to the list and removes nothing")
+		l.leave("yoctune adds to the list and removes nothing")
 		return
 	}
 	var words []string
@@ -637,7 +637,7 @@ func (r *recipe) ofRecipes(l *Line, a assignment) bool {
 
 func (r *recipe) imageFeatures(l *Line, a assignment) {
 	if a.removes() {
-		l.left("yoctune adds to the list and removes nothing")
+		l.leave("yoctune adds to the list and removes nothing")
 		return
 	}
 	for _, w := range strings.Fields(a.Value) {
@@ -671,7 +671,7 @@ func (r *recipe) initManager(l *Line, a assignment) {
 		l.understood("the layer sets it")
 		return
 	}
-	l.left("yoctune's layers need systemd")
+	l.leave("yoctune's layers need systemd")
 }
 
 func debugTweaksFix() string {
@@ -712,7 +712,7 @@ func (r *recipe) given(base string) (string, bool) {
 }
 
 func (r *recipe) rdepends(l *Line, a assignment) {
-	l.left("a dependency of a recipe; packages of an image go under packages")
+	l.leave("a dependency of a recipe; packages of an image go under packages")
 	if r.allarch != nil && (strings.Contains(a.Value, "tegra") || strings.Contains(a.Value, "jetson") || strings.Contains(a.Value, "kernel-module")) {
 		l.trap(PackageArch)
 		l.note("%s inherits allarch", nth(r.allarch))

@@ -23,7 +23,7 @@ func (im *importer) cmdlineFile(lines []*Line, _ Source) {
 		if extlinux {
 			rest, ok := cutFold(text, "APPEND ")
 			if !ok {
-				l.left("an entry of the boot loader; yoctune sets kernel arguments only")
+				l.leave("an entry of the boot loader; yoctune sets kernel arguments only")
 				continue
 			}
 			text = strings.TrimSpace(strings.Replace(rest, "${cbootargs}", "", 1))
@@ -172,7 +172,7 @@ func (im *importer) isolation(words []string) (cores []int, implied []string) {
 	return cores, implied
 }
 
-// complement tells whether rest are the board's cores without these.
+// complement reports whether rest are the board's cores without these.
 func (im *importer) complement(cores, rest []int) bool {
 	if len(cores)+len(rest) != im.board.Cores {
 		return false

@@ -16,7 +16,7 @@ import (
 	"github.com/yoctune/yoctune/schema"
 )
 
-// configName is what the configuration's file is called.
+// configName is the name of the configuration's file.
 const configName = "config.cue"
 
 // profile is the name of the profile that imported settings go to.
@@ -45,7 +45,7 @@ func (c *config) find(e *entry) *entry {
 	return nil
 }
 
-func (c *config) has(names ...string) bool {
+func (c *config) hasField(names ...string) bool {
 	return slices.ContainsFunc(c.entries, func(e *entry) bool {
 		return len(e.names) >= len(names) && slices.Equal(e.names[:len(names)], names)
 	})
@@ -131,7 +131,7 @@ func (b *branch) child(name string) *branch {
 	return c
 }
 
-func (b *branch) put(e *entry, names ...string) {
+func (b *branch) insert(e *entry, names ...string) {
 	at := b
 	for _, n := range names {
 		at = at.child(n)
@@ -168,7 +168,7 @@ func label(name string) string {
 	return quoted(name)
 }
 
-// reserved tells whether CUE reads a name as something else than a label.
+// reserved reports whether CUE reads a name as something else than a label.
 func reserved(name string) bool {
 	switch name {
 	case "true", "false", "null", "for", "if", "in", "let", "package", "import", "func", "_", "__":
@@ -207,11 +207,11 @@ func (im *importer) text() []byte {
 	for _, e := range sorted {
 		switch {
 		case e.names[0] == "build":
-			root.put(e, e.names...)
+			root.insert(e, e.names...)
 		case e.scope == everywhere:
-			shared.put(e, e.names...)
+			shared.insert(e, e.names...)
 		default:
-			target.put(e, e.names...)
+			target.insert(e, e.names...)
 		}
 	}
 	if len(shared.children) > 0 {
@@ -248,7 +248,7 @@ func packageName(layer string) string {
 	return name
 }
 
-// places knows which entries stand on a line of the configuration's text.
+// places maps lines of the configuration's text to their entries.
 type places struct {
 	lines map[int][]*entry
 }
@@ -328,5 +328,5 @@ func entryAt(byPath map[string]*entry, path []string) *entry {
 	return nil
 }
 
-// at finds the entries that a diagnostic is about.
-func (p places) at(d diag.Diagnostic) []*entry { return p.lines[d.Pos.Line] }
+// entriesFor returns the entries on the line of a diagnostic.
+func (p places) entriesFor(d diag.Diagnostic) []*entry { return p.lines[d.Pos.Line] }

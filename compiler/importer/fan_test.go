@@ -49,7 +49,7 @@ func tables(text string) string {
 
 // The tables of a file, imported and built into that same file again, are what
 // they were. FAN_FILE names one more file to try, such as a BSP's own.
-func TestFanTablesComeBackAsTheyWere(t *testing.T) {
+func TestFanTablesRoundTrip(t *testing.T) {
 	files := map[string]string{
 		"margins": fmt.Sprintf(fanFile, "ENABLED", "\t\t0 0 255 5000\n\t\t11 0 187 4000\n\t\t105 0 0 0\n", "\t\t0 0 255 5000\n\t\t40 5 120 2400\n\t\t105 0 60 1200\n"),
 		"degrees": fmt.Sprintf(fanFile, "DISABLED", "\t\t0 8 77 1400\n\t\t63 8 120 2000\n\t\t105 0 255 4000\n", "\t\t0 0 0 0\n\t\t105 0 255 4000\n"),

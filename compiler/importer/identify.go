@@ -127,7 +127,7 @@ func usual(machine, releaseName string) []string {
 	return others
 }
 
-// clues is what the files say about themselves.
+// clues holds the files' hints about board, release and layer.
 type clues struct {
 	series       []string // LAYERSERIES_COMPAT
 	machines     []string // MACHINE of local.conf and its like
@@ -264,7 +264,7 @@ func (im *importer) layerName() string {
 	return LayerName(name)
 }
 
-// LayerName makes a valid layer name of any text; "imported" of none.
+// LayerName derives a valid layer name from any text; "imported" if nothing is left.
 func LayerName(s string) string {
 	var b strings.Builder
 	for _, r := range strings.ToLower(s) {
@@ -284,7 +284,7 @@ func LayerName(s string) string {
 	return "imported"
 }
 
-// Nobody is the maintainer of a layer that nobody has named one for.
+// Nobody is the placeholder for a missing maintainer.
 const Nobody = "Maintainer <maintainer@example.com>"
 
 func (im *importer) maintainer() string {

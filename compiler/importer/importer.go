@@ -3,8 +3,8 @@
 // and accounts for every line of it.
 //
 // Nothing is dropped silently: each line of each source ends as a [Line] that was
-// understood, adjusted or left, with the reason. Nothing is guessed: what the
-// language cannot express, or what its checks refuse, is left.
+// understood, adjusted or left, with the reason. Nothing is guessed: lines that the language
+// cannot express or the checks refuse are left.
 package importer
 
 import (
@@ -19,18 +19,18 @@ import (
 	"github.com/yoctune/yoctune/schema/facts/release"
 )
 
-// Verdict is what became of a line.
+// Verdict is the outcome for a line.
 type Verdict string
 
 // The verdicts.
 const (
-	Understood Verdict = "understood" // it says the same in the configuration
+	Understood Verdict = "understood" // the configuration has the same value
 	Adjusted   Verdict = "adjusted"   // it is in the configuration with another value or form
 	Left       Verdict = "left"       // it is not in the configuration
 	Comment    Verdict = "comment"    // a comment or a blank line
 )
 
-// Line is a line of a source and what became of it.
+// Line is a source line with its outcome.
 type Line struct {
 	File    string  `json:"file"`
 	Line    int     `json:"line"`
@@ -40,7 +40,7 @@ type Line struct {
 	Path    string  `json:"path,omitempty"` // where it stands in the configuration
 	Why     string  `json:"why,omitempty"`
 	Traps   []Trap  `json:"traps,omitempty"`
-	// Remarks are what the checks say about the field it set, none of it an error.
+	// Remarks are warnings and notes of the checks about the field that it set.
 	Remarks []string `json:"remarks,omitempty"`
 
 	doc     []string // the comment directly above it
@@ -49,7 +49,7 @@ type Line struct {
 	head    *Line    // the line that this one continues
 }
 
-// Options say what to import for.
+// Options are the options of [Import].
 type Options struct {
 	Kind       Kind   // of every file; "" to look at name and content
 	Board      string // "" to find out from the files
@@ -57,7 +57,7 @@ type Options struct {
 	Machine    string // "" to find out from the files, or the board's default
 	Layer      string // layer.name; "" to take it from the files
 	Maintainer string // layer.maintainer
-	// Check judges a configuration as `yoctune vet` does.
+	// Check checks a configuration as `yoctune vet` does.
 	Check func(files map[string][]byte) *diag.Report
 }
 
@@ -83,12 +83,12 @@ func (r *Result) Count(v Verdict) int {
 
 // Errors of [Import].
 var (
-	// ErrWhich says that the files do not tell which board or release they are for.
+	// ErrWhich is returned when neither files nor options determine the board or release.
 	ErrWhich = errors.New("the files name no board or release")
-	// ErrRefused says that the checks refuse the configuration for a reason that
-	// no line of the sources is to blame for.
+	// ErrRefused is returned when the checks refuse the configuration for a reason
+	// that cannot be traced to a source line.
 	ErrRefused = errors.New("the configuration would not pass the checks")
-	// ErrUnknown says that a board or release is not among the facts.
+	// ErrUnknown is returned for a board or release without facts.
 	ErrUnknown = errors.New("not known")
 )
 
@@ -119,7 +119,7 @@ func Import(sources []Source, o Options) (*Result, error) {
 	return &Result{Config: im.text(), Lines: im.lines, Board: im.boardName(), Release: im.release.Name, Machine: im.machine}, nil
 }
 
-// everywhere is the scope of what all machines share.
+// everywhere is the scope shared by all machines.
 const everywhere = ""
 
 type importer struct {
@@ -154,7 +154,7 @@ func (im *importer) source(s Source) {
 	if read == nil {
 		for _, l := range lines {
 			if l.Verdict == "" {
-				l.left("yoctune has no setting for files of this kind")
+				l.leave("yoctune has no setting for files of this kind")
 			}
 		}
 		return
@@ -162,13 +162,13 @@ func (im *importer) source(s Source) {
 	read(lines, s)
 	for _, l := range lines {
 		if l.Verdict == "" && !l.partial && l.head == nil { // a reader accounts for every line; this is the net below it
-			l.left("not understood")
+			l.leave("not understood")
 		}
 	}
 }
 
-// set puts a value into the configuration. A later line for the same field wins,
-// as it does in every format that is read here.
+// set adds a value to the configuration. A later line for the same field wins, as it does in
+// every format that is read here.
 func (im *importer) set(l *Line, value string, names ...string) {
 	e := &entry{scope: im.scope, names: names, value: value, lines: []*Line{l}, doc: l.doc}
 	if names[0] == "build" {
@@ -227,7 +227,7 @@ func (im *importer) extend(l *Line, words []string, names ...string) {
 	}
 }
 
-func (l *Line) left(why string) {
+func (l *Line) leave(why string) {
 	l.Verdict, l.Why, l.paths = Left, why, nil
 }
 
@@ -237,20 +237,20 @@ func (l *Line) part(what, format string, args ...any) {
 	l.note("%s is left: %s", what, fmt.Sprintf(format, args...))
 }
 
-// lose takes a field from a line that set it.
+// lose removes a field from a line that set it.
 func (l *Line) lose(where, why string) {
 	if l.partial && !contains(l.paths, where) {
 		return // the first reason was enough
 	}
 	l.paths = slices.DeleteFunc(l.paths, func(p string) bool { return p == where })
 	if len(l.paths) == 0 && !l.partial {
-		l.left(why)
+		l.leave(why)
 		return
 	}
 	l.part(where, "%s", why)
 }
 
-// finish settles what a line with several parts is as a whole.
+// finish decides the verdict of a line with several parts.
 func (l *Line) finish() {
 	switch {
 	case l.head != nil:
@@ -267,14 +267,14 @@ func (l *Line) finish() {
 	}
 }
 
-// trap points out a trap on a line.
+// trap records a known trap on a line.
 func (l *Line) trap(t Trap) {
 	if t != "" && !slices.Contains(l.Traps, t) {
 		l.Traps = append(l.Traps, t)
 	}
 }
 
-func (l *Line) leftf(format string, args ...any) { l.left(fmt.Sprintf(format, args...)) }
+func (l *Line) leftf(format string, args ...any) { l.leave(fmt.Sprintf(format, args...)) }
 
 // adjusted notes that a line is in the configuration in another form.
 func (l *Line) adjusted(format string, args ...any) {
@@ -282,7 +282,7 @@ func (l *Line) adjusted(format string, args ...any) {
 	l.note(format, args...)
 }
 
-// understood notes that the configuration need not say what the line says.
+// understood notes that the configuration does not need the line.
 func (l *Line) understood(format string, args ...any) {
 	l.Verdict = Understood
 	l.note(format, args...)
@@ -305,8 +305,8 @@ func (im *importer) boardName() string {
 	return im.board.ID
 }
 
-// settle takes out what the checks refuse, until they refuse nothing: the lines
-// it came from are left, with the checks' own words.
+// settle removes fields that the checks refuse, until none are refused. Their lines are
+// left, with the check's message as the reason.
 func (im *importer) settle() error {
 	if im.o.Check == nil {
 		return nil
@@ -325,7 +325,7 @@ func (im *importer) settle() error {
 			if d.Severity != diag.Error {
 				continue
 			}
-			for _, e := range where.at(d) {
+			for _, e := range where.entriesFor(d) {
 				why := "the checks refuse it: " + d.Message
 				if d.Help != "" {
 					why += " (" + d.Help + ")"
@@ -351,7 +351,7 @@ func (im *importer) settle() error {
 func (im *importer) remark(report *diag.Report) {
 	where := im.config.locate(im.text())
 	for _, d := range report.All() {
-		for _, e := range where.at(d) {
+		for _, e := range where.entriesFor(d) {
 			if len(e.lines) == 1 && d.Pos.Line != 0 {
 				e.lines[0].Remarks = append(e.lines[0].Remarks, fmt.Sprintf("%s: %s [%s]", d.Severity, d.Message, d.ID))
 			}
@@ -359,15 +359,15 @@ func (im *importer) remark(report *diag.Report) {
 	}
 }
 
-// word tells whether s could be the name of something: letters, digits and marks
-// that no format here gives a meaning.
+// word reports whether s could be a name: letters, digits and marks without a meaning in any
+// of the formats.
 func word(s string) bool {
 	return s != "" && len(s) < 200 && !strings.ContainsFunc(s, func(r rune) bool {
 		return r <= ' ' || r == 0x7f || strings.ContainsRune("\"'`$\\;<>(){}[]|&*?!#", r)
 	})
 }
 
-// nth says where a line stands, for messages about another one.
+// nth describes a line's position, for messages about another line.
 func nth(l *Line) string { return fmt.Sprintf("%s:%d", path.Base(l.File), l.Line) }
 
 func contains(list []string, s string) bool { return slices.Contains(list, s) }

@@ -126,7 +126,7 @@ func report(r *importer.Result) string {
 }
 
 // accounted asserts what holds for every import: each line of each text file is
-// in the report once, with a verdict, and a line that is left says why; the
+// in the report once, with a verdict, and a line that is left has a reason; the
 // configuration passes the checks.
 func accounted(t testing.TB, sources []importer.Source, r *importer.Result) {
 	t.Helper()
@@ -156,7 +156,7 @@ func accounted(t testing.TB, sources []importer.Source, r *importer.Result) {
 	}
 }
 
-func TestWhatForMustBeKnown(t *testing.T) {
+func TestBoardAndReleaseMustBeKnown(t *testing.T) {
 	sysctl := []importer.Source{{Name: "a.conf", Text: []byte("vm.swappiness=1\n"), Kind: importer.Sysctl}}
 	for _, tt := range []struct {
 		name    string
@@ -221,7 +221,7 @@ func TestKindOf(t *testing.T) {
 	}
 }
 
-// A file with the stock modes of a board says nothing new, whatever the board.
+// A file with the stock modes of a board adds nothing to the configuration.
 func TestStockPowerModesNeedNoConfiguration(t *testing.T) {
 	tried := 0
 	for _, id := range board.IDs() {
@@ -294,7 +294,7 @@ func TestEveryTrapIsDocumented(t *testing.T) {
 	}
 }
 
-func TestEveryTrapIsMetByATest(t *testing.T) {
+func TestEveryTrapIsTested(t *testing.T) {
 	names, err := filepath.Glob("testdata/*.txtar")
 	if err != nil {
 		t.Fatal(err)

@@ -21,7 +21,7 @@ func (im *importer) kconfig(lines []*Line, s Source) {
 		l := lines[p.Line-1]
 		if p.Ignored {
 			l.trap(KconfigIgnored)
-			l.left(p.Message)
+			l.leave(p.Message)
 			continue
 		}
 		l.note("%s", p.Message)
@@ -38,7 +38,7 @@ func (im *importer) kconfig(lines []*Line, s Source) {
 		if l.Verdict == Left {
 			continue
 		}
-		if base != nil && base.says(l, k) {
+		if base != nil && base.isDefault(l, k) {
 			continue
 		}
 		im.set(l, symbolValue(k.Value), "kernel", "config", k.Symbol)
@@ -46,12 +46,12 @@ func (im *importer) kconfig(lines []*Line, s Source) {
 	for _, l := range lines {
 		if l.Verdict == "" {
 			l.trap(KconfigIgnored)
-			l.left("not an option")
+			l.leave("not an option")
 		}
 	}
 }
 
-// symbolValue writes a value as it is in a fragment.
+// symbolValue converts a value of a fragment to CUE.
 func symbolValue(v string) string {
 	if len(v) >= 2 && v[0] == '"' && v[len(v)-1] == '"' {
 		return quoted(strings.NewReplacer(`\"`, `"`, `\\`, `\`).Replace(v[1 : len(v)-1]))
@@ -59,7 +59,7 @@ func symbolValue(v string) string {
 	return scalar(v)
 }
 
-// known is the configuration that the release's kernel has anyway.
+// known is the base configuration of the release's kernel.
 type known struct {
 	facts  *kconfig.Facts
 	result *kconfig.Result
@@ -74,9 +74,9 @@ func (im *importer) kernelBase() *known {
 	return &known{f, f.Evaluate(f.Base), im.release.Name}
 }
 
-// says settles a line of a whole configuration that need not be written: the
-// kernel has the value anyway, or the option follows from others.
-func (k *known) says(l *Line, line kconfig.Line) bool {
+// isDefault reports whether a line of a full .config need not be written, and sets its
+// verdict: the kernel already has the value, or other options decide it.
+func (k *known) isDefault(l *Line, line kconfig.Line) bool {
 	i, ok := k.facts.Lookup(line.Symbol)
 	if !ok {
 		l.leftf("the kernel of %s has no such option", k.name)
@@ -93,6 +93,6 @@ func (k *known) says(l *Line, line kconfig.Line) bool {
 			return false
 		}
 	}
-	l.left("it cannot be set: other options decide it")
+	l.leave("it cannot be set: other options decide it")
 	return true
 }

@@ -19,7 +19,7 @@ func (im *importer) modulesLoad(lines []*Line, _ Source) {
 
 func (im *importer) module1(l *Line, name, action string) {
 	if !word(name) {
-		l.left("not the name of a module")
+		l.leave("not the name of a module")
 		return
 	}
 	im.set(l, quoted(action), "modules", name)
@@ -32,7 +32,7 @@ func (im *importer) modprobe(lines []*Line, _ Source) {
 		words := strings.Fields(joined(group))
 		switch {
 		case len(words) == 0:
-			l.left("an empty line that continues")
+			l.leave("an empty line that continues")
 		case words[0] == "blacklist" && len(words) == 2:
 			im.module1(l, words[1], "blacklist")
 		case words[0] == "options" && len(words) > 2 && word(words[1]):
@@ -43,7 +43,7 @@ func (im *importer) modprobe(lines []*Line, _ Source) {
 			}
 		case words[0] == "install" || words[0] == "remove":
 			l.trap(CustomInstall)
-			l.left("yoctune runs no commands when modules are loaded")
+			l.leave("yoctune runs no commands when modules are loaded")
 			if len(words) > 2 && (words[2] == "/bin/true" || words[2] == "/bin/false") && word(words[1]) {
 				l.Verdict, l.Why = "", ""
 				l.adjusted("install %s %s blocks the module; blacklist prevents automatic loading, but not modprobe by name", words[1], words[2])

@@ -19,10 +19,9 @@ type fanLine struct {
 	nvfancontrol.Point
 }
 
-// nvfancontrol reads nvfancontrol.conf. Its profiles become curves in degrees of
-// the chip; with TMARGIN the first column is what is left to GROUP_MAX_TEMP. What
-// the daemon is besides its profiles stays in the BSP's file, which the build
-// only adds to.
+// nvfancontrol reads nvfancontrol.conf. Its profiles become curves in degrees of the chip;
+// with TMARGIN the first column is the margin below GROUP_MAX_TEMP. The daemon's other
+// settings stay in the BSP's file, which the build only extends.
 func (im *importer) nvfancontrol(lines []*Line, _ Source) {
 	margin, limit := false, int64(0)
 	if fan := im.board.Fan; fan != nil {
@@ -49,7 +48,7 @@ func (im *importer) nvfancontrol(lines []*Line, _ Source) {
 		case parsed.Kind == nvfancontrol.FanStart:
 			fans++
 			if fans > 1 {
-				l.left("every fan has the same profiles in yoctune")
+				l.leave("every fan has the same profiles in yoctune")
 				continue
 			}
 			l.understood("")
@@ -78,7 +77,7 @@ func (im *importer) nvfancontrol(lines []*Line, _ Source) {
 			open.rows = append(open.rows, fanLine{l, parsed.Point})
 		default:
 			open = nil
-			l.left("the BSP's own value stays")
+			l.leave("the BSP's own value stays")
 		}
 	}
 	for _, t := range tables {
@@ -94,7 +93,7 @@ func (im *importer) fanProfile(l *Line, name string, own []*fanTable) {
 	fan := im.board.Fan
 	switch {
 	case !nvfancontrol.IsName(name):
-		l.left("not the name of a profile")
+		l.leave("not the name of a profile")
 	case known, fan == nil, contains(fan.Profiles, name):
 		im.set(l, quoted(name), "fan", "profile")
 	default:
@@ -103,7 +102,7 @@ func (im *importer) fanProfile(l *Line, name string, own []*fanTable) {
 	}
 }
 
-// fanCurve makes a curve of a table. A table that misleads the fan is left whole.
+// fanCurve converts a table to a curve. A table that would mislead the fan is left.
 func (im *importer) fanCurve(t *fanTable, margin bool, limit int64) {
 	why, at := "", -1
 	last := nvfancontrol.Point{Temp: -1}

@@ -19,7 +19,7 @@ func (im *importer) nvpmodel(lines []*Line, s Source) {
 	if err != nil {
 		for _, l := range lines {
 			if l.Verdict == "" {
-				l.left(err.Error())
+				l.leave(err.Error())
 			}
 		}
 		return
@@ -31,7 +31,7 @@ func (im *importer) nvpmodel(lines []*Line, s Source) {
 		l := lines[p.Line-1]
 		l.trap(trapOf(p.Trap))
 		if p.Ignored {
-			l.left(p.Message)
+			l.leave(p.Message)
 		} else if l.Verdict == "" {
 			l.adjusted("%s", p.Message)
 		}
@@ -61,13 +61,13 @@ type powerFile struct {
 	lines []*Line
 }
 
-func (p *powerFile) at(line int) *Line { return p.lines[line-1] }
+func (p *powerFile) line(line int) *Line { return p.lines[line-1] }
 
 // params compares the PARAM sections.
 func (p *powerFile) params() {
 	for _, q := range p.file.Params {
 		i := slices.IndexFunc(p.stock.Params, func(s board.Param) bool { return s.Name == q.Name })
-		head := p.at(q.Line)
+		head := p.line(q.Line)
 		if i < 0 {
 			head.leftf("the file that the BSP installs does not declare %s", q.Name)
 			head.trap(ForeignPowerFile)
@@ -75,7 +75,7 @@ func (p *powerFile) params() {
 			head.understood("the BSP's own file declares it")
 		}
 		for _, a := range q.Args {
-			l := p.at(a.Line)
+			l := p.line(a.Line)
 			base, isNext := strings.CutSuffix(a.Name, "_KNEXT")
 			switch {
 			case i < 0:
@@ -104,7 +104,7 @@ func differences(m nvpmodel.Mode, s board.Mode) []nvpmodel.Setting {
 	return out
 }
 
-// missing lists what a stock mode sets and a mode does not.
+// missing lists the settings of a stock mode that a mode lacks.
 func missing(m nvpmodel.Mode, s board.Mode) []string {
 	var out []string
 	for _, t := range s.Settings {
@@ -126,7 +126,7 @@ func sameValue(a, b string) bool {
 	return none(a) && none(b)
 }
 
-// expressible tells whether the language has a field for a setting.
+// expressible reports whether the language has a field for a setting.
 func expressible(s nvpmodel.Setting) bool {
 	switch {
 	case s.Param == "CPU_ONLINE", isCPUClock(s.Param), s.Param == "GPU" && (s.Arg == "MIN_FREQ" || s.Arg == "MAX_FREQ"),
@@ -142,11 +142,11 @@ func isCPUClock(param string) bool {
 
 // mode imports a mode and returns the name it has now; "" when it has none.
 func (p *powerFile) mode(m nvpmodel.Mode) string {
-	head := p.at(m.Line)
+	head := p.line(m.Line)
 	if stock, ok := p.stock.Mode(m.Name); ok && len(differences(m, stock)) == 0 && len(missing(m, stock)) == 0 {
 		p.settled(head, "the stock mode")
 		for _, s := range m.Settings {
-			p.settled(p.at(s.Line), "as the stock mode")
+			p.settled(p.line(s.Line), "as the stock mode")
 		}
 		if stock.ID != m.ID {
 			head.adjusted("its id is %d in the BSP's file", stock.ID)
@@ -165,9 +165,9 @@ func (p *powerFile) mode(m nvpmodel.Mode) string {
 	}
 	from := p.nearest(m)
 	if from.Name == "" || len(from.Settings) == 0 {
-		head.left("there is no known stock mode to start from")
+		head.leave("there is no known stock mode to start from")
 		for _, s := range m.Settings {
-			p.at(s.Line).left("its mode is left")
+			p.line(s.Line).leave("its mode is left")
 		}
 		return ""
 	}
@@ -177,9 +177,9 @@ func (p *powerFile) mode(m nvpmodel.Mode) string {
 		head.adjusted("the stock mode %s stays unchanged; its other values become a new mode, %s", m.Name, name)
 	}
 	if len(name) > 32 {
-		head.left("a name has at most 32 characters")
+		head.leave("a name has at most 32 characters")
 		for _, s := range m.Settings {
-			p.at(s.Line).left("its mode is left")
+			p.line(s.Line).leave("its mode is left")
 		}
 		return ""
 	}
@@ -246,7 +246,7 @@ func (p *powerFile) online(m nvpmodel.Mode, from board.Mode, name string) {
 		if s.Param != "CPU_ONLINE" {
 			continue
 		}
-		lines = append(lines, p.at(s.Line))
+		lines = append(lines, p.line(s.Line))
 		core, ok := number(strings.TrimPrefix(s.Arg, "CORE_"))
 		if !ok {
 			continue
@@ -290,7 +290,7 @@ func (p *powerFile) cpuClocks(m nvpmodel.Mode, from board.Mode, name string) {
 		})
 		one := !slices.ContainsFunc(settings, func(s nvpmodel.Setting) bool { return !sameValue(s.Value, settings[0].Value) })
 		for _, s := range settings {
-			l := p.at(s.Line)
+			l := p.line(s.Line)
 			switch {
 			case asStock:
 				p.settled(l, "as stock mode "+from.Name)
@@ -303,7 +303,7 @@ func (p *powerFile) cpuClocks(m nvpmodel.Mode, from board.Mode, name string) {
 	}
 	for _, s := range m.Settings {
 		if isCPUClock(s.Param) && s.Arg != "MIN_FREQ" && s.Arg != "MAX_FREQ" {
-			p.at(s.Line).leftf("the language has no field for %s %s", s.Param, s.Arg)
+			p.line(s.Line).leftf("the language has no field for %s %s", s.Param, s.Arg)
 		}
 	}
 }
@@ -319,7 +319,7 @@ func settingOf(m board.Mode, param, arg string) string {
 }
 
 func (p *powerFile) setting(s nvpmodel.Setting, from board.Mode, name string) {
-	l := p.at(s.Line)
+	l := p.line(s.Line)
 	stock := settingOf(from, s.Param, s.Arg)
 	switch {
 	case sameValue(stock, s.Value):
@@ -332,7 +332,7 @@ func (p *powerFile) setting(s nvpmodel.Setting, from board.Mode, name string) {
 		p.clock(l, s.Value, clockEMC, "power", "modes", name, "emc", "max")
 	case s.Param == "TPC_POWER_GATING" && s.Arg == "TPC_PG_MASK":
 		if _, ok := number(s.Value); !ok {
-			l.left("a mask is a decimal number")
+			l.leave("a mask is a decimal number")
 			return
 		}
 		p.im.set(l, s.Value, "power", "modes", name, "gpu", "mask")
@@ -351,8 +351,8 @@ const (
 	clockEMC
 )
 
-// clock imports a limit: in the unit of the file, or in the unit its author
-// mistook it for; as the nearest step when it is none.
+// clock imports a limit: in the unit of the file, or in the unit its author mistook it for;
+// rounded to the nearest step.
 func (p *powerFile) clock(l *Line, value string, kind clockKind, names ...string) {
 	n, err := strconv.ParseInt(value, 10, 64)
 	field := names[len(names)-1]
@@ -369,7 +369,7 @@ func (p *powerFile) clock(l *Line, value string, kind clockKind, names ...string
 		p.im.set(l, quoted("unlimited"), names...)
 		return
 	case sameValue(value, "-1"):
-		l.left("-1 is not a valid lowest clock")
+		l.leave("-1 is not a valid lowest clock")
 		return
 	}
 	steps, unit := b.GPUHz, int64(1)
@@ -403,7 +403,7 @@ func (p *powerFile) clock(l *Line, value string, kind clockKind, names ...string
 	hz := n * unit
 	if n == 0 && field == "min" {
 		if len(steps) == 0 {
-			l.left("0 means the lowest step, which is unknown")
+			l.leave("0 means the lowest step, which is unknown")
 			return
 		}
 		l.adjusted("0 means the lowest step")
@@ -447,12 +447,12 @@ func (p *powerFile) config(names map[int]string) {
 		case strings.Contains(l.Text, "PM_CONFIG") && p.file.Default != nil:
 			name := names[*p.file.Default]
 			if name == "" {
-				l.left("its mode is left")
+				l.leave("its mode is left")
 				continue
 			}
 			p.im.set(l, quoted(name), "power", "default")
 		case strings.Contains(l.Text, "FAN_CONFIG"):
-			l.left("yoctune has no field for the fan profile")
+			l.leave("yoctune has no field for the fan profile")
 		default:
 			l.leftf("not understood on line %d of %s", i+1, path.Base(l.File))
 		}

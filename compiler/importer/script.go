@@ -33,8 +33,8 @@ func (im *importer) exported(l *Line) bool {
 	return true
 }
 
-// script reads a shell script: lines that write kernel files are taken, all
-// others are left.
+// script reads a shell script. It imports lines that write kernel files and leaves all
+// others.
 func (im *importer) script(lines []*Line, _ Source) {
 	for _, l := range lines {
 		if l.Verdict != "" {
@@ -44,12 +44,12 @@ func (im *importer) script(lines []*Line, _ Source) {
 			continue
 		}
 		if !im.shell(l, l.Text) {
-			l.left("part of a script; only lines that write one kernel file are read")
+			l.leave("part of a script; only lines that write one kernel file are read")
 		}
 	}
 }
 
-// shell reads one command; false when it is none that writes a kernel file.
+// shell reads one command; false when it does not write a kernel file.
 func (im *importer) shell(l *Line, command string) bool {
 	command = strings.TrimSpace(command)
 	command = strings.TrimSpace(strings.TrimSuffix(strings.TrimSuffix(command, "|| true"), "2>/dev/null"))

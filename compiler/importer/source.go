@@ -47,7 +47,7 @@ type Source struct {
 	Kind Kind // "" to look at name and content
 }
 
-// Bounds of what is read.
+// Bounds of the input.
 const (
 	MaxFile    = 2 << 20  // bytes of a file
 	MaxTotal   = 32 << 20 // bytes of all files
@@ -56,11 +56,11 @@ const (
 	shownRunes = 200   // of a line in the report
 )
 
-// ErrTooLarge says that there is more to read than a configuration can be made of.
+// ErrTooLarge is returned when the sources exceed the limits of [Import].
 var ErrTooLarge = errors.New("too large to import")
 
-// Read reads files and folders. A folder is read whole, apart from what version
-// control keeps; symbolic links are not followed.
+// Read reads files and folders. Folders are read recursively without version control data;
+// symbolic links are not followed.
 func Read(names []string) ([]Source, error) {
 	r := &reader{}
 	for _, name := range names {
@@ -111,7 +111,7 @@ func (r *reader) folder(name string) error {
 	return nil
 }
 
-// interesting tells whether a file of a layer can hold settings.
+// interesting reports whether a file of a layer can hold settings.
 func interesting(name string) bool {
 	switch path.Ext(name) {
 	case ".patch", ".diff", ".dts", ".dtsi", ".dtso", ".md", ".rst", ".txt", ".png", ".jpg", ".svg", ".c", ".h", ".cc", ".cpp", ".py", ".go", ".rs", ".cue", ".json", ".yml", ".yaml", ".xml", ".html", ".pem", ".crt", ".gz", ".xz", ".bin", ".wks", ".in", ".pyc":
@@ -181,7 +181,7 @@ func KindOf(name string, text []byte) Kind {
 	return Other
 }
 
-// confKind looks into a .conf file whose name says nothing.
+// confKind determines the kind of a .conf file from its content.
 func confKind(name string, text []byte) Kind {
 	if slices.Contains(strings.Split(path.Dir(name), "/"), "conf") || strings.Contains(path.Base(name), "local.conf") || strings.Contains(path.Base(name), "bblayers.conf") {
 		return BitBake
@@ -215,16 +215,16 @@ func confKind(name string, text []byte) Kind {
 	return Other
 }
 
-// split makes the lines of a source. Comments and blanks are settled here; a
-// comment directly above a line belongs to it. When the text is no text at all,
-// problem says so and the lines are settled too.
+// split splits a source into lines. Comments and blanks get their verdict here; a comment
+// directly above a line belongs to it. For binary data, problem is the reason and the lines
+// have their verdicts.
 func split(s Source) (lines []*Line, problem string) {
 	text := bytes.TrimPrefix(s.Text, []byte("\ufeff"))
 	if !utf8.Valid(text) || bytes.IndexByte(text, 0) >= 0 || s.Kind == Other {
 		l := &Line{File: s.Name, Line: 1, Column: 1}
-		l.left("yoctune has no setting for files of this kind")
+		l.leave("yoctune has no setting for files of this kind")
 		if s.Kind != Other {
-			l.left("not a text file")
+			l.leave("not a text file")
 		}
 		return []*Line{l}, l.Why
 	}
@@ -250,7 +250,7 @@ func split(s Source) (lines []*Line, problem string) {
 				doc = append(doc, comment)
 			}
 		default:
-			l.doc, doc = keep(doc), nil
+			l.doc, doc = trimDoc(doc), nil
 		}
 	}
 	return lines, ""
@@ -260,7 +260,7 @@ func split(s Source) (lines []*Line, problem string) {
 // headers and licences.
 const maxDoc = 4
 
-func keep(doc []string) []string {
+func trimDoc(doc []string) []string {
 	if len(doc) > maxDoc {
 		return nil
 	}
@@ -291,7 +291,7 @@ func commentOf(k Kind, line string) (string, bool) {
 	return "", false
 }
 
-// clean makes a comment fit for one in CUE.
+// clean converts a comment to one for CUE.
 func clean(s string) string {
 	s = strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f || r == 0x2028 || r == 0x2029 || r == 0xfeff || (r >= 0x202a && r <= 0x202e) || (r >= 0x2066 && r <= 0x2069) {
@@ -337,7 +337,7 @@ func joined(group []*Line) string {
 	return strings.Join(parts, " ")
 }
 
-// follow makes the other lines of a group share the fate of its first one.
+// follow gives the other lines of a group the verdict of its first.
 func follow(group []*Line) {
 	for _, l := range group[1:] {
 		if l.Verdict == "" {

@@ -17,9 +17,9 @@ func (im *importer) sysctl(lines []*Line, _ Source) {
 		}
 		switch set := sysctld.ParseLine(l.Text); set.Kind {
 		case sysctld.Exclusion:
-			l.left("it excludes keys from a glob, and yoctune writes no globs")
+			l.leave("it excludes keys from a glob, and yoctune writes no globs")
 		case sysctld.Other:
-			l.left("not a key = value line")
+			l.leave("not a key = value line")
 		default:
 			if set.Lenient {
 				l.adjusted("the - is removed: a value that cannot be written is reported, not ignored")

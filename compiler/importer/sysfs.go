@@ -8,8 +8,8 @@ import (
 	"github.com/yoctune/yoctune/schema/units"
 )
 
-// file puts the value of a file of the kernel into the configuration, where a
-// field stands for that file. It is what scripts, tmpfiles and units write.
+// file imports a value written to a kernel file, if there is a field for the file. Scripts,
+// tmpfiles and units write such files.
 func (im *importer) file(l *Line, name, value string) {
 	value = strings.Trim(strings.TrimSpace(value), `"'`)
 	if !strings.HasPrefix(name, "/") || strings.ContainsAny(name, "$`") {

@@ -21,9 +21,8 @@ type directive struct {
 	keptWithoutUnit bool   // it is a setting of its own and needs no unit
 }
 
-// systemd reads a unit, or a drop-in of one. A service that yoctune can express
-// becomes one; otherwise the unit stays where it is, and what tunes it becomes a
-// drop-in.
+// systemd reads a unit, or a drop-in of one. A service that yoctune can express becomes one;
+// otherwise the unit stays, and its tuning becomes a drop-in.
 func (im *importer) systemd(lines []*Line, s Source) {
 	base, dir := path.Base(s.Name), path.Base(path.Dir(s.Name))
 	unit, dropIn := base, false
@@ -40,7 +39,7 @@ func (im *importer) systemd(lines []*Line, s Source) {
 			why = "yoctune writes the slices that services name; with cpu.isolate they get the isolated cores"
 		}
 		for _, d := range ds {
-			d.line.left(why)
+			d.line.leave(why)
 			follow(d.group)
 		}
 		return
@@ -66,7 +65,7 @@ func (im *importer) systemd(lines []*Line, s Source) {
 		case scripted:
 			d.line.understood("the settings replace the unit")
 		case d.inexpressible != "":
-			d.line.left(d.inexpressible)
+			d.line.leave(d.inexpressible)
 		case whole && d.set != nil, d.tuning && d.set != nil:
 			d.set()
 			if d.line.Verdict == "" && !d.line.partial {
@@ -75,7 +74,7 @@ func (im *importer) systemd(lines []*Line, s Source) {
 		case d.set != nil && blocker != nil:
 			d.line.leftf("the unit stays where it is: %s (line %d)", blocker.inexpressible, blocker.line.Line)
 		case d.set != nil:
-			d.line.left("valid in a whole unit only; a drop-in changes a unit that something else installs")
+			d.line.leave("valid in a whole unit only; a drop-in changes a unit that something else installs")
 		default:
 			d.line.leftf("yoctune has no field for %s", clean(d.name))
 		}
@@ -103,7 +102,7 @@ func directives(lines []*Line) []directive {
 		}
 		name, value, ok := strings.Cut(text, "=")
 		if !ok {
-			l.left("not a Key=Value line")
+			l.leave("not a Key=Value line")
 			follow(g)
 			continue
 		}
@@ -151,7 +150,7 @@ func (im *importer) scripted(ds []directive) bool {
 	return true
 }
 
-// shellParts splits what a shell is given into commands; a plain command is one.
+// shellParts splits the argument of sh -c into commands; a plain command is one.
 func shellParts(value string) []string {
 	m := shellCommand.FindStringSubmatch(value)
 	if m == nil {
@@ -167,7 +166,7 @@ func shellParts(value string) []string {
 	return out
 }
 
-// directive finds out what a line of a service means.
+// directive interprets a line of a service.
 func (im *importer) directive(d *directive, unit string) {
 	set := func(value string, field ...string) func() {
 		return func() { im.set(d.line, value, append([]string{"services", unit}, field...)...) }
@@ -260,8 +259,8 @@ func (im *importer) execStart(d *directive, unit string) func() {
 		d.inexpressible = "it changes what power modes own; use power.default and power.modes"
 	}
 	return func() {
-		if im.config.has("services", unit, "exec") {
-			d.line.left("yoctune services have one command")
+		if im.config.hasField("services", unit, "exec") {
+			d.line.leave("yoctune services have one command")
 			return
 		}
 		if ignored {
@@ -309,7 +308,7 @@ func execWords(s string) ([]string, bool) {
 func (im *importer) environment(d *directive, unit string) {
 	words, ok := execWords(d.value)
 	if !ok {
-		d.line.left("its quoting is not supported")
+		d.line.leave("its quoting is not supported")
 		return
 	}
 	for _, w := range words {

@@ -6,8 +6,8 @@ import (
 	"github.com/yoctune/yoctune/schema/formats/nvpmodel"
 )
 
-// Trap names a mistake that configuration of these formats is known for. The
-// report points it out, whatever became of the line.
+// Trap is a known mistake in configuration of these formats. The report points it out
+// whatever the line's verdict.
 type Trap string
 
 // The traps.
@@ -46,7 +46,7 @@ const (
 	ForeignPowerFile Trap = "foreign-power-file"
 )
 
-// Traps says of every trap what goes wrong.
+// Traps describes what goes wrong with each trap.
 func Traps() map[Trap]string {
 	return map[Trap]string{
 		SetTwice:         "the setting is written again later, so this line has no effect",

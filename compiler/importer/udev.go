@@ -26,7 +26,7 @@ func (im *importer) rule(l *Line, text string) {
 	for rest := text; strings.TrimSpace(rest) != ""; {
 		m := udevKey.FindStringSubmatch(rest)
 		if m == nil {
-			l.left("not a supported rule")
+			l.leave("not a supported rule")
 			return
 		}
 		rest = rest[len(m[0]):]
@@ -43,7 +43,7 @@ func (im *importer) rule(l *Line, text string) {
 			values = append(values, assigned{attr, value})
 		case key == "RUN" || key == "PROGRAM" || key == "IMPORT":
 			l.trap(UdevRun)
-			l.left("yoctune's rules run no programs")
+			l.leave("yoctune's rules run no programs")
 			return
 		case op == "==" || op == "!=":
 			l.leftf("yoctune chooses devices by their kernel name only, not by %s", clean(key+"{"+attr+"}"))
@@ -55,11 +55,11 @@ func (im *importer) rule(l *Line, text string) {
 	switch {
 	case len(values) == 0:
 		if l.Verdict == "" && !l.partial {
-			l.left("it sets no attribute")
+			l.leave("it sets no attribute")
 		}
 		return
 	case len(devices) == 0:
-		l.left("it does not match a device by its kernel name")
+		l.leave("it does not match a device by its kernel name")
 		return
 	case subsystem != "block" && subsystem != "net" && subsystem != "":
 		l.leftf("yoctune has no field for devices of %s", clean(subsystem))

@@ -14,7 +14,7 @@ type Line struct {
 	Symbol string // without CONFIG_
 	Value  string // as written; n for "is not set"
 	File   string
-	Line   int // from 1; 0 where there is no file
+	Line   int // from 1; 0 without a file
 	// Loose: more than "is not set" stands there. merge_config.sh does not see
 	// such a line; conf obeys it before Linux 6.8 and ignores it since.
 	Loose bool
@@ -34,7 +34,7 @@ func BaseConfig(name string, vs []kernel.Value) *Config {
 	return c
 }
 
-// Problem is a line that cannot mean what its author thought.
+// Problem is a line that has no effect or not the intended one.
 type Problem struct {
 	File    string
 	Line    int
@@ -48,9 +48,9 @@ func (p Problem) Error() string {
 	return fmt.Sprintf("%s:%d:%d: %s", p.File, p.Line, p.Column, p.Message)
 }
 
-// ReadFragment reads a .config, a defconfig or a fragment. Lines are accepted
-// and ignored as the kernel's own reader does; what it ignores without a word
-// is returned as problems. Windows line ends are accepted.
+// ReadFragment reads a .config, a defconfig or a fragment. It accepts and ignores the same
+// lines as the kernel's reader, but returns silently ignored lines as problems. Windows line
+// ends are accepted.
 func ReadFragment(file string, data []byte) (*Config, []Problem) {
 	c := &Config{}
 	var problems []Problem
@@ -80,8 +80,8 @@ func ReadFragment(file string, data []byte) (*Config, []Problem) {
 	return c, problems
 }
 
-// Contradictions names the lines of fragments that take back what an earlier
-// fragment asks for: a later fragment wins as a whole.
+// Contradictions lists the lines of fragments that override an earlier fragment. A later
+// fragment wins.
 func Contradictions(fragments ...*Config) []Problem {
 	var problems []Problem
 	last := map[string]Line{} // of the fragments before
@@ -104,7 +104,7 @@ func Contradictions(fragments ...*Config) []Problem {
 // text.
 func ParseLine(text string) (Line, bool) { return readLine(text, func(int, string, ...any) {}) }
 
-// readLine reads one assignment; bad is told of what looks like one and is not.
+// readLine parses one assignment; bad is called for malformed ones.
 func readLine(text string, bad func(col int, format string, args ...any)) (Line, bool) {
 	trimmed := strings.TrimLeft(text, " \t\ufeff")
 	indent := len(text) - len(trimmed)

@@ -77,7 +77,7 @@ func Prepare(t *kernel.Tree) *Kernel {
 	return k
 }
 
-// state is what an evaluation knows of a symbol.
+// state is the state of a symbol during an evaluation.
 type state struct {
 	tri      Tri    // of a bool or tristate
 	text     string // of the others
@@ -122,7 +122,7 @@ func (k *Kernel) Evaluate(cfg *Config) *Result {
 	return r
 }
 
-// begin prepares an evaluation that computes symbols as they are asked for.
+// begin prepares an evaluation that computes symbols on demand.
 func (k *Kernel) begin(cfg *Config) *Result {
 	r := &Result{k: k, sym: make([]state, len(k.Symbols)), choices: make([]choiceState, len(k.Choices)), modules: Y}
 	for i := range r.choices {
@@ -197,8 +197,8 @@ func parseTri(v string) Tri {
 	return N
 }
 
-// accept says what value a line gives a symbol of that type, or the reason why
-// it is ignored. Only the first letter of a bool or tristate counts.
+// accept returns the value that a line gives a symbol of type t, or the reason why
+// Kconfig ignores it. Only the first letter of a bool or tristate counts.
 func accept(t kernel.Type, v string) (value, problem string) {
 	switch t {
 	case kernel.Tristate, kernel.Bool:
@@ -298,8 +298,8 @@ func (r *Result) tri(id kernel.ExprID) Tri {
 	return N
 }
 
-// defaultTri evaluates the value of a default line, in which m is not tied to
-// MODULES as it is in a condition.
+// defaultTri evaluates the value of a default line. Unlike in a condition, m there does
+// not depend on MODULES.
 func (r *Result) defaultTri(id kernel.ExprID) Tri {
 	e := r.k.Exprs[id]
 	if x := kernel.Ref(e.A); e.Op == kernel.Symbol && !x.IsSymbol() && !r.k.Literals[^x].Word && r.k.Literals[^x].Text == "m" {
@@ -433,7 +433,7 @@ func (r *Result) bound(in int32) Tri {
 	return r.choiceValue(in)
 }
 
-// conditions evaluates what a line of a definition depends on.
+// conditions evaluates the conditions of a line of a definition.
 func (r *Result) conditions(d *kernel.Def, cond kernel.ExprID) Tri {
 	v := Y
 	if !r.k.ChoiceByOrder {
@@ -443,7 +443,7 @@ func (r *Result) conditions(d *kernel.Def, cond kernel.ExprID) Tri {
 	return min(v, r.tri(cond))
 }
 
-// plain says whether the symbol has only the values n and y now.
+// plain reports whether the symbol can currently be n or y only.
 func (r *Result) plain(i int32) bool {
 	t := r.k.Symbols[i].Type
 	if t != kernel.Tristate {
@@ -520,8 +520,7 @@ func (r *Result) edge(e edge) Tri {
 	return min(v, r.tri(e.cond))
 }
 
-// value computes a symbol once; a symbol that is asked for while it is being
-// computed answers n, or nothing.
+// value computes a symbol once. During its own computation its value is n or empty.
 func (r *Result) value(i int32) *state {
 	s := &r.sym[i]
 	if s.valid {

@@ -66,7 +66,7 @@ func hasPrompt(s *kernel.Sym) bool {
 	return false
 }
 
-// note is for a line that holds although it is not what makes it hold.
+// note describes a request that holds for another reason than its line.
 func (a *analysis) note(i int32) string {
 	sym := &a.f.Symbols[i]
 	if hasPrompt(sym) || !sym.Type.Logical() {
@@ -116,7 +116,7 @@ func names(all []string, n int) string {
 	return strings.Join(list, ", ")
 }
 
-// tooHigh explains a symbol that is more than was asked for.
+// tooHigh explains a symbol whose value is higher than requested.
 func (a *analysis) tooHigh(i int32, want Tri) string {
 	if want == M && a.r.modules == N {
 		return "MODULES is off, so that m becomes y"
@@ -154,20 +154,19 @@ func (a *analysis) choiceCause(i, c int32) string {
 		last := a.f.Symbols[g.userMember].Name
 		return fmt.Sprintf("choice: only its last line counts, and the later %s is not visible, so the group falls back to %s", last, taken)
 	}
-	return fmt.Sprintf("choice: the later line %s takes its place", a.where(taken, taken))
+	return fmt.Sprintf("choice: the later line %s takes its place", a.withPosition(taken, taken))
 }
 
-// where adds to text the position of the line that sets a symbol.
-func (a *analysis) where(symbol, text string) string {
+// withPosition appends the position of the line that sets a symbol to text.
+func (a *analysis) withPosition(symbol, text string) string {
 	if i, ok := a.last[symbol]; ok && a.cfg.Lines[i].Line > 0 {
 		return fmt.Sprintf("%s (%s:%d)", text, a.cfg.Lines[i].File, a.cfg.Lines[i].Line)
 	}
 	return text
 }
 
-// unmet says what keeps a symbol's prompt from being offered, as a chain to
-// something that can be set. A definition with the fewest obstacles speaks for
-// the symbol.
+// unmet describes why a symbol's prompt is invisible, as a chain that ends at something
+// that can be set. Of several definitions, it describes the one with the fewest obstacles.
 func (a *analysis) unmet(i int32, want Tri, seen map[int32]bool) string {
 	seen[i] = true
 	var best []string
@@ -209,7 +208,7 @@ func joinReasons(why []string) string {
 	return strings.Join(list, ", and ")
 }
 
-// obstacles collects what is false in a condition, the operands of && apart.
+// obstacles collects the false operands of a condition, split at &&.
 func (a *analysis) obstacles(id kernel.ExprID, want Tri, seen map[int32]bool, out *[]string) {
 	if a.r.tri(id) >= want {
 		return
@@ -220,7 +219,7 @@ func (a *analysis) obstacles(id kernel.ExprID, want Tri, seen map[int32]bool, ou
 		a.obstacles(kernel.ExprID(e.A), want, seen, out)
 		a.obstacles(kernel.ExprID(e.B), want, seen, out)
 	case kernel.Symbol:
-		*out = append(*out, a.needs(kernel.Ref(e.A), want, seen))
+		*out = append(*out, a.describeNeed(kernel.Ref(e.A), want, seen))
 	case kernel.Not:
 		in := a.f.Exprs[e.A]
 		if in.Op == kernel.Symbol && kernel.Ref(in.A).IsSymbol() {
@@ -278,8 +277,8 @@ func (a *analysis) either(id kernel.ExprID, want Tri, seen map[int32]bool) strin
 // probe of the compiler.
 const never = "what this toolchain does not offer"
 
-// needs describes one symbol that should be on, and why it is not.
-func (a *analysis) needs(x kernel.Ref, want Tri, seen map[int32]bool) string {
+// describeNeed describes a symbol that should be enabled, and why it is not.
+func (a *analysis) describeNeed(x kernel.Ref, want Tri, seen map[int32]bool) string {
 	if !x.IsSymbol() {
 		if a.f.Literals[^x].Word {
 			return a.f.Literals[^x].Text + ", which this kernel does not have"
@@ -306,10 +305,10 @@ func (a *analysis) needs(x kernel.Ref, want Tri, seen map[int32]bool) string {
 	}
 	if i, ok := a.last[name]; ok {
 		if _, problem := accept(sym.Type, a.cfg.Lines[i].Value); problem != "" {
-			return fmt.Sprintf("%s, whose line is ignored", a.where(name, name))
+			return fmt.Sprintf("%s, whose line is ignored", a.withPosition(name, name))
 		}
 		if _, mine := a.requested[name]; mine {
-			return name + ", which " + a.where(name, "a requested line") + " turns off"
+			return name + ", which " + a.withPosition(name, "a requested line") + " turns off"
 		}
 	}
 	if a.base.value(int32(x)).tri > s.tri {
@@ -377,7 +376,7 @@ func (a *analysis) needsOff(x int32) string {
 	return name + " off, but it is on by default"
 }
 
-// render writes a condition as Kconfig does, with the value of what it compares.
+// render writes a condition in Kconfig syntax, with the current values of compared symbols.
 func (a *analysis) render(id kernel.ExprID) string {
 	return a.renderIn(id, kernel.Or, 0)
 }
@@ -429,8 +428,8 @@ func (a *analysis) refText(x kernel.Ref) string {
 // maxEffects bounds the list of side effects.
 const maxEffects = 50
 
-// effects lists symbols that were on, or had a value, before the fragments and
-// are not what they were, though no line mentions them.
+// effects lists symbols that were enabled or set before the fragments and change without a
+// line of their own.
 func (a *analysis) effects() []Effect {
 	var out []Effect
 	for i := range a.f.Symbols {
@@ -473,7 +472,7 @@ func (a *analysis) effectCause(i int32) string {
 		if m := a.r.choices[c].chosen; m >= 0 && m != i {
 			name := a.f.Symbols[m].Name
 			if _, asked := a.requested[name]; asked {
-				return "choice: " + a.where(name, name) + " takes its place"
+				return "choice: " + a.withPosition(name, name) + " takes its place"
 			}
 			return "choice: the group falls back to " + name
 		}

@@ -12,7 +12,7 @@ import (
 const (
 	maxFixDepth  = 7
 	maxWays      = 8  // alternatives kept at each step
-	maxFixLines  = 12 // a longer fix helps nobody
+	maxFixLines  = 12 // longer fixes are not useful
 	maxSelectors = 6
 )
 
@@ -41,7 +41,7 @@ func (a *analysis) fix(i int32, l Line) []Line {
 	return a.search(i, l, nil)
 }
 
-// search finds what must be added to l, and to the lines already with it.
+// search finds lines to add to l and the lines already with it.
 func (a *analysis) search(i int32, l Line, already []Line) []Line {
 	sym := &a.f.Symbols[i]
 	v, _ := accept(sym.Type, l.Value)
@@ -50,9 +50,9 @@ func (a *analysis) search(i int32, l Line, already []Line) []Line {
 	if sym.Type.Logical() {
 		want := parseTri(v)
 		if want > a.r.sym[i].tri {
-			ways = s.on(i, want, 0, nil)
+			ways = s.waysOn(i, want, 0, nil)
 		} else {
-			ways = s.off(i, 0, nil)
+			ways = s.waysOff(i, 0, nil)
 		}
 	} else {
 		ways = s.visible(i, M, 0, nil)
@@ -105,7 +105,7 @@ func (a *analysis) respell(i int32, l Line) []Line {
 	return a.search(i, fixed, []Line{fixed})
 }
 
-// lines turns a way into lines to add. What the request itself says is left out.
+// lines converts a way to lines to add, without the request itself.
 func (a *analysis) lines(w way, goal int32) []Line {
 	var out []Line
 	for _, s := range w {
@@ -170,7 +170,7 @@ type solver struct {
 // maxWork bounds the steps of one search.
 const maxWork = 4000
 
-func in(path []int32, i int32) bool {
+func containsSymbol(path []int32, i int32) bool {
 	for _, p := range path {
 		if p == i {
 			return true
@@ -181,8 +181,8 @@ func in(path []int32, i int32) bool {
 
 var free = []way{nil}
 
-// on lists ways to raise a symbol to want.
-func (s *solver) on(i int32, want Tri, depth int, path []int32) []way {
+// waysOn lists ways to raise a symbol to want.
+func (s *solver) waysOn(i int32, want Tri, depth int, path []int32) []way {
 	a := s.a
 	sym := &a.f.Symbols[i]
 	if !sym.Type.Logical() {
@@ -191,7 +191,7 @@ func (s *solver) on(i int32, want Tri, depth int, path []int32) []way {
 	if a.r.sym[i].tri >= want {
 		return free
 	}
-	if s.work++; s.work > maxWork || depth > maxFixDepth || in(path, i) {
+	if s.work++; s.work > maxWork || depth > maxFixDepth || containsSymbol(path, i) {
 		return nil
 	}
 	if v, asked := a.requested[sym.Name]; asked && i != s.goal && v == "n" {
@@ -205,7 +205,7 @@ func (s *solver) on(i int32, want Tri, depth int, path []int32) []way {
 	var ways []way
 	if hasPrompt(sym) {
 		for _, w := range s.visible(i, want, depth, path) {
-			ways = append(ways, with(w, setting{i, set}))
+			ways = append(ways, addSetting(w, setting{i, set}))
 		}
 	}
 	n := 0
@@ -214,7 +214,7 @@ func (s *solver) on(i int32, want Tri, depth int, path []int32) []way {
 			if n++; n > maxSelectors*4 || s.work > maxWork {
 				break
 			}
-			from := s.on(e.from, want, depth+1, path)
+			from := s.waysOn(e.from, want, depth+1, path)
 			if len(from) == 0 {
 				continue
 			}
@@ -253,13 +253,13 @@ func (s *solver) visible(i int32, want Tri, depth int, path []int32) []way {
 	return best(ways)
 }
 
-// off lists ways to turn a symbol off.
-func (s *solver) off(i int32, depth int, path []int32) []way {
+// waysOff lists ways to turn a symbol off.
+func (s *solver) waysOff(i int32, depth int, path []int32) []way {
 	a := s.a
 	if a.r.sym[i].tri == N {
 		return free
 	}
-	if s.work++; s.work > maxWork || depth > maxFixDepth || in(path, i) {
+	if s.work++; s.work > maxWork || depth > maxFixDepth || containsSymbol(path, i) {
 		return nil
 	}
 	sym := &a.f.Symbols[i]
@@ -272,7 +272,7 @@ func (s *solver) off(i int32, depth int, path []int32) []way {
 		if a.r.edge(e) == N {
 			continue
 		}
-		one := s.off(e.from, depth+1, path)
+		one := s.waysOff(e.from, depth+1, path)
 		one = append(one[:len(one):len(one)], s.condOff(e.cond, depth+1, path)...)
 		if ways = best(cross(ways, best(one))); len(ways) == 0 {
 			return nil
@@ -283,7 +283,7 @@ func (s *solver) off(i int32, depth int, path []int32) []way {
 		for _, m := range a.f.Choices[c].Members {
 			if m != i && a.r.sym[m].visible != N {
 				for _, w := range ways {
-					out = append(out, with(w, setting{m, Y}))
+					out = append(out, addSetting(w, setting{m, Y}))
 				}
 			}
 		}
@@ -292,7 +292,7 @@ func (s *solver) off(i int32, depth int, path []int32) []way {
 	if hasPrompt(sym) {
 		var out []way
 		for _, w := range ways {
-			out = append(out, with(w, setting{i, N}))
+			out = append(out, addSetting(w, setting{i, N}))
 		}
 		return best(out)
 	}
@@ -332,7 +332,7 @@ func (s *solver) cond(id kernel.ExprID, want Tri, depth int, path []int32) []way
 		return s.condOff(l, depth, path)
 	case kernel.Symbol:
 		if x := kernel.Ref(e.A); x.IsSymbol() {
-			return s.on(int32(x), want, depth, path)
+			return s.waysOn(int32(x), want, depth, path)
 		}
 	case kernel.Equal, kernel.Unequal:
 		return s.equal(e, e.Op == kernel.Equal, depth, path)
@@ -360,7 +360,7 @@ func (s *solver) condOff(id kernel.ExprID, depth int, path []int32) []way {
 		return s.cond(l, Y, depth, path)
 	case kernel.Symbol:
 		if x := kernel.Ref(e.A); x.IsSymbol() {
-			return s.off(int32(x), depth, path)
+			return s.waysOff(int32(x), depth, path)
 		}
 	case kernel.Equal, kernel.Unequal:
 		return s.equal(e, e.Op == kernel.Unequal, depth, path)
@@ -376,16 +376,16 @@ func (s *solver) equal(e kernel.Expr, same bool, depth int, path []int32) []way 
 	}
 	switch t := s.a.f.Literals[^y].Text; {
 	case t == "y" && same:
-		return s.on(int32(x), Y, depth, path)
+		return s.waysOn(int32(x), Y, depth, path)
 	case t == "n" && !same:
-		return s.on(int32(x), M, depth, path)
+		return s.waysOn(int32(x), M, depth, path)
 	case t == "n" && same, t == "y" && !same:
-		return s.off(int32(x), depth, path)
+		return s.waysOff(int32(x), depth, path)
 	}
 	return nil
 }
 
-func with(w way, s setting) way {
+func addSetting(w way, s setting) way {
 	for _, have := range w {
 		if have == s {
 			return w
@@ -408,7 +408,7 @@ func cross(a, b []way) []way {
 						continue next
 					}
 				}
-				w = with(w, s)
+				w = addSetting(w, s)
 			}
 			if len(w) <= maxFixLines {
 				out = append(out, w)

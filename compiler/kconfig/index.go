@@ -13,15 +13,15 @@ import (
 	"github.com/yoctune/yoctune/schema/facts/kernel"
 )
 
-// Options say how a kernel's Kconfig files are to be read.
+// Options control how a kernel's Kconfig files are read.
 type Options struct {
 	Name     string   // what to call the tree; empty for the version
 	Arch     string   // ARCH; empty for arm64
 	Overlays []string // further trees that are read after it, as L4T's 4.9 and 5.10 do
 	// Toolchain answers the probes of compiler, assembler and linker.
 	Toolchain Toolchain
-	// Shell, if set, answers every $(shell,…) instead of the declared facts. It
-	// is then the caller who runs commands that the tree names.
+	// Shell, if set, answers every $(shell,…) instead of the declared facts. The
+	// caller is then responsible for running commands that the tree names.
 	Shell func(dir string, env map[string]string) Shell
 }
 
@@ -31,16 +31,16 @@ type Toolchain struct {
 	Binutils string // version; empty for 2.40
 }
 
-// Indexed is what reading a tree gave.
+// Indexed is the result of reading a tree.
 type Indexed struct {
 	Tree     *kernel.Tree
 	Files    int
 	Warnings []Problem
 	// Assumed lists the commands of the tree's probes that were answered by a
-	// declared fact which is no more than a guess.
+	// declared fact that is only a guess.
 	Assumed []string
-	// Sources is what the tree said; nil where its commands were run, whose
-	// answers are not in it.
+	// Sources identifies the tree's content; nil where its commands were run,
+	// because their answers are not recorded.
 	Sources *Sources
 }
 

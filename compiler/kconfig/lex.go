@@ -15,7 +15,7 @@ const (
 type token struct {
 	kind    tokenKind
 	text    string
-	literal bool // written as it stands; an expanded word is no keyword
+	literal bool // written literally; an expanded word is not a keyword
 	line    int
 	col     int
 }
@@ -24,8 +24,7 @@ func isWordByte(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '-'
 }
 
-// statement is one logical line: what a backslash at the end continues is part
-// of it.
+// statement is one logical line, including lines continued by a backslash.
 type statement struct {
 	lines []string
 	first int // number of lines[0]

@@ -140,7 +140,7 @@ func short(s string) string {
 	return s
 }
 
-// reference evaluates what stands between $( and ).
+// reference evaluates the text between $( and ).
 func (m *macros) reference(body string, args []string, depth int) (string, error) {
 	if depth > maxMacroDepth {
 		return "", macroError("expansion nested more than %d deep at $(%s)", maxMacroDepth, short(body))

@@ -234,8 +234,7 @@ func continues(line string) bool {
 	return quote == 0
 }
 
-// helpText tells which lines belong to a help text: those indented at least as
-// far as its first.
+// helpText selects the lines of a help text: those indented at least as far as its first.
 type helpText struct {
 	open   bool
 	indent int
@@ -770,7 +769,7 @@ func (p *parser) notExpr(t []token, depth int) (kernel.ExprID, []token, error) {
 	return p.b.Operand(l), t[1:], nil
 }
 
-// errorsOf joins what went wrong, in the order of reading.
+// errorsOf joins the errors in the order of reading.
 func errorsOf(ps []Problem) error {
 	if len(ps) == 0 {
 		return nil

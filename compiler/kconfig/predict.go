@@ -8,14 +8,14 @@ import (
 	"github.com/yoctune/yoctune/schema/facts/release"
 )
 
-// Outcome is what became of a request.
+// Outcome is the outcome of a request.
 type Outcome string
 
 // The outcomes.
 const (
 	Kept    Outcome = "kept"    // the kernel will have what was asked for
-	Changed Outcome = "changed" // it will have the symbol with another value
-	Lost    Outcome = "lost"    // it will not have it, and the build does not say so
+	Changed Outcome = "changed" // the kernel will have the symbol with another value
+	Lost    Outcome = "lost"    // the kernel will not have it, and the build gives no warning
 	Unknown Outcome = "unknown" // the facts are of a related tree, which does not have the symbol
 )
 
@@ -25,13 +25,13 @@ type Prediction struct {
 	Wanted  string  `json:"wanted"` // as written; n for "is not set"
 	Got     *string `json:"got"`    // as in .config; nil when it has no line there
 	Outcome Outcome `json:"outcome"`
-	// Cause says why the request does not hold; empty when it does.
+	// Cause is the reason why the request fails; empty when it holds.
 	Cause string `json:"cause"`
-	// Note says what is odd about a request that holds, such as one that only a
-	// select fulfils.
+	// Note is a remark about a request that holds, for example that only a select
+	// fulfils it.
 	Note string `json:"note,omitempty"`
 	// Fix lists the fewest lines that make the request hold when they are added,
-	// which was verified by evaluating again. Empty if there is no such set.
+	// verified by evaluating again. Empty if no such set was found.
 	Fix []string `json:"fix,omitempty"`
 	// Nearest lists existing symbols with a similar name.
 	Nearest []string `json:"nearest,omitempty"`
@@ -41,7 +41,7 @@ type Prediction struct {
 	fix []Line
 }
 
-// Effect is a change to a symbol that nobody asked about.
+// Effect is a change to a symbol that was not requested.
 type Effect struct {
 	Symbol string `json:"symbol"`
 	Before string `json:"before"`
@@ -124,8 +124,7 @@ func (f *Facts) PredictFragments(fragments ...*Config) *Report {
 	return rep
 }
 
-// joinFixes puts the fixes together, each symbol once, and counts what holds
-// with them.
+// joinFixes merges the fixes, each symbol once, and counts the requests that hold with them.
 func (a *analysis) joinFixes(rep *Report) {
 	seen := map[string]bool{}
 	for _, p := range rep.Predictions {
@@ -240,7 +239,7 @@ func (a *analysis) predict(l Line) Prediction {
 	return p
 }
 
-// String is the line as it stands in a fragment.
+// String formats the line as in a fragment.
 func (l Line) String() string {
 	if l.Value == "n" {
 		return "# CONFIG_" + l.Symbol + " is not set"
@@ -248,8 +247,8 @@ func (l Line) String() string {
 	return "CONFIG_" + l.Symbol + "=" + l.Value
 }
 
-// holds reports whether .config has what a line asked for. No line is as good
-// as n; numbers and strings are compared by what they mean.
+// holds reports whether .config has the requested value. A missing line equals n; numbers
+// and strings are compared by value.
 func (a *analysis) holds(r *Result, i int32, wanted string) bool {
 	got, present := r.get(i)
 	typ := a.f.Symbols[i].Type
@@ -278,8 +277,8 @@ func (a *analysis) holds(r *Result, i int32, wanted string) bool {
 	return got == v
 }
 
-// validTri: the kernel looks at the first letter only, but "yes" was not what
-// anyone should write.
+// validTri is stricter than the kernel, which looks only at the first letter and accepts
+// "yes".
 func validTri(s string) bool { return s == "y" || s == "m" || s == "n" }
 
 func (a *analysis) predictMissing(p *Prediction) {
@@ -314,7 +313,7 @@ func (a *analysis) predictMissing(p *Prediction) {
 	}
 }
 
-// addRealtime adds what only the series knows about a lost PREEMPT_RT.
+// addRealtime appends the kernel's own explanation for a lost PREEMPT_RT.
 func (a *analysis) addRealtime(p *Prediction) {
 	if p.Symbol == "PREEMPT_RT" && a.f.Set.Realtime != "" {
 		p.Cause += "; " + a.f.Set.Realtime

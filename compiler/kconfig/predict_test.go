@@ -22,9 +22,9 @@ func predict(t *testing.T, kernelName, fragment string) *kconfig.Report {
 	return f.PredictFragments(cfg)
 }
 
-// Each case is one that cost somebody a build: the last line of the fragment is
+// Each case has cost a build in practice: the last line of the fragment is
 // the request looked at.
-func TestCausesAreChainsToSomethingThatCanBeSet(t *testing.T) {
+func TestCausesEndAtASettableSymbol(t *testing.T) {
 	for _, c := range []struct {
 		kernel, fragment string
 		outcome          kconfig.Outcome
@@ -74,7 +74,7 @@ func TestCausesAreChainsToSomethingThatCanBeSet(t *testing.T) {
 	}
 }
 
-func TestTheLaterMemberOfAChoiceIsNamed(t *testing.T) {
+func TestLaterChoiceMemberIsNamed(t *testing.T) {
 	rep := predict(t, "6.12", "CONFIG_HZ_100=y\nCONFIG_HZ_1000=y\n")
 	if p := rep.Predictions[0]; p.Outcome != kconfig.Lost || p.Cause != "choice: the later line HZ_1000 (f.cfg:2) takes its place" {
 		t.Errorf("%s: %s", p.Outcome, p.Cause)
@@ -82,7 +82,7 @@ func TestTheLaterMemberOfAChoiceIsNamed(t *testing.T) {
 }
 
 // Before 6.11 a member that is not visible takes the earlier one with it.
-func TestAnInvisibleMemberTakesTheEarlierOneWithIt(t *testing.T) {
+func TestInvisibleChoiceMemberDropsTheEarlierOne(t *testing.T) {
 	rep := predict(t, "5.15", "CONFIG_PREEMPT=y\nCONFIG_PREEMPT_RT=y\n")
 	if p := rep.Predictions[0]; p.Outcome != kconfig.Lost ||
 		p.Cause != "choice: only its last line counts, and the later PREEMPT_RT is not visible, so the group falls back to PREEMPT_NONE" {
@@ -94,7 +94,7 @@ func TestAnInvisibleMemberTakesTheEarlierOneWithIt(t *testing.T) {
 	}
 }
 
-func TestSideEffectsOnWhatNobodyAskedAboutAreNamed(t *testing.T) {
+func TestSideEffectsAreNamed(t *testing.T) {
 	rep := predict(t, "5.10", "CONFIG_PREEMPT_VOLUNTARY=y\n")
 	for _, e := range rep.Effects {
 		if e.Symbol == "PREEMPT" {
@@ -107,7 +107,7 @@ func TestSideEffectsOnWhatNobodyAskedAboutAreNamed(t *testing.T) {
 	t.Errorf("PREEMPT is switched off and not named: %+v", rep.Effects)
 }
 
-func TestAFixDoesNotBreakAnotherRequest(t *testing.T) {
+func TestFixKeepsOtherRequests(t *testing.T) {
 	// PREEMPT_RT would need KVM off, which is asked for.
 	rep := predict(t, "5.15", "CONFIG_PREEMPT_RT=y\nCONFIG_KVM=y\n")
 	if p := rep.Predictions[0]; len(p.Fix) != 0 {
@@ -115,7 +115,7 @@ func TestAFixDoesNotBreakAnotherRequest(t *testing.T) {
 	}
 }
 
-func TestASymbolAskedForTwiceIsAnsweredForItsLastLine(t *testing.T) {
+func TestLastLineOfASymbolWins(t *testing.T) {
 	rep := predict(t, "5.15", "CONFIG_PSI=y\n# CONFIG_PSI is not set\n")
 	if len(rep.Predictions) != 1 || rep.Predictions[0].Line != 2 || rep.Predictions[0].Outcome != kconfig.Kept {
 		t.Errorf("%+v", rep.Predictions)
@@ -165,7 +165,7 @@ func TestFragmentProblemsHaveExactPositions(t *testing.T) {
 	}
 }
 
-func TestFragmentsThatContradictEachOtherAreNamedWithBothPlaces(t *testing.T) {
+func TestContradictoryFragmentsAreNamedWithBothPositions(t *testing.T) {
 	read := func(name, text string) *kconfig.Config {
 		c, _ := kconfig.ReadFragment(name, []byte(text))
 		return c
@@ -188,7 +188,7 @@ func TestFragmentsThatContradictEachOtherAreNamedWithBothPlaces(t *testing.T) {
 	}
 }
 
-func TestAHundredThousandLinesTakeLittleMemory(t *testing.T) {
+func TestParseHundredThousandLinesInLittleMemory(t *testing.T) {
 	var b strings.Builder
 	for i := range 50_000 {
 		fmt.Fprintf(&b, "CONFIG_NO_SUCH_SYMBOL_%d=y\r\nCONFIG_PSI=%c\r\n", i, "yn"[i%2])
@@ -212,7 +212,7 @@ func TestAHundredThousandLinesTakeLittleMemory(t *testing.T) {
 	}
 }
 
-func TestAHundredThousandLinesAreAnswered(t *testing.T) {
+func TestPredictHundredThousandLines(t *testing.T) {
 	var b strings.Builder
 	for i := range 100_000 {
 		fmt.Fprintf(&b, "CONFIG_NO_SUCH_SYMBOL_%d=y\n", i)

@@ -166,18 +166,18 @@ func (c *cycles) report(i int32) {
 			next = c.path[n+1].sym
 		}
 		fmt.Fprintf(&b, "\n\tsymbol %s %s %s", c.t.Symbols[c.path[n].sym].Name, c.path[n].how, c.t.Symbols[next].Name)
-		if p := c.at(c.path[n].sym); p.Line > 0 {
+		if p := c.position(c.path[n].sym); p.Line > 0 {
 			fmt.Fprintf(&b, " (%s:%d)", p.File, p.Line)
 		}
 	}
-	p := c.at(i)
+	p := c.position(i)
 	p.Message = b.String()
 	if len(c.found) < maxErrors {
 		c.found = append(c.found, p)
 	}
 }
 
-func (c *cycles) at(i int32) Problem {
+func (c *cycles) position(i int32) Problem {
 	for _, d := range c.t.Symbols[i].Defs {
 		if d.File >= 0 {
 			return Problem{File: c.t.Files[d.File], Line: int(d.Line), Column: 1}

@@ -8,8 +8,8 @@ import (
 )
 
 // RunShell answers $(shell,…) by running the command in dir with env, as the
-// kernel's own build does. It runs what the tree says: use it for trees that
-// would be built anyway. A command has ten seconds.
+// kernel's own build does. It executes commands from the tree: use it only for trees that
+// would be built anyway. The timeout is ten seconds a command.
 func RunShell(dir string, env map[string]string) Shell {
 	vars := os.Environ()
 	for k, v := range env {

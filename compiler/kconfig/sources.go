@@ -10,9 +10,8 @@ import (
 	"strings"
 )
 
-// Sources is what a tree said to whoever indexed it: by file its digest, by
-// pattern what matched. Another tree, or the same on another day, that says the
-// same gives the same index.
+// Sources identifies what an index was made from: a digest for each file, and the matches
+// of each pattern. Trees with equal Sources give the same index.
 type Sources struct {
 	// Roots are the tree and its overlays, in order.
 	Roots []Answers `json:"roots"`
@@ -24,8 +23,7 @@ type Answers struct {
 	Globs map[string][]string `json:"globs"`
 }
 
-// Hold tells whether the tree in dir and its overlays still say the same. Nothing
-// is parsed.
+// Hold reports whether the tree in dir and its overlays are unchanged. It parses nothing.
 func (s *Sources) Hold(dir string, overlays []string) bool {
 	if len(s.Roots) != 1+len(overlays) {
 		return false
@@ -63,7 +61,7 @@ func digestOf(root fs.FS, name string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// recorder notes what is asked of a root.
+// recorder records the reads of a root.
 type recorder struct {
 	fs.FS
 	answers Answers

@@ -6,10 +6,9 @@ import (
 	"strings"
 )
 
-// declared answers Kconfig's probes of the toolchain with declared facts: a
-// recent GNU toolchain that has every option it is asked for, and neither Rust
-// nor pahole. So a tree can be read where no cross compiler is, and nothing in
-// it is run.
+// declared answers Kconfig's probes of the toolchain with declared facts: a recent GNU
+// toolchain with every probed option, without Rust and pahole. A tree can thus be read
+// without a cross compiler and without running its commands.
 type declared struct {
 	tc      Toolchain
 	seen    map[string]bool
@@ -83,17 +82,17 @@ func (d *declared) macros() map[string]func([]string) string {
 	}
 }
 
-// option says whether the compiler takes a flag: all but those that only clang
-// has, that are asked for in order to be refused, or that came later.
+// option reports (y or n) whether the compiler accepts a flag. It refuses flags of clang,
+// flags that probes expect to be refused, and flags of later versions.
 func (d *declared) option(args []string) string {
-	if len(args) > 0 && !d.knows(args[0]) {
+	if len(args) > 0 && !d.supports(args[0]) {
 		return "n"
 	}
 	return "y"
 }
 
-// knows looks for what gcc refuses, or learnt in a certain version.
-func (d *declared) knows(probe string) bool {
+// supports reports whether gcc accepts a probe, by flag and by the version that added it.
+func (d *declared) supports(probe string) bool {
 	for _, f := range [...]struct {
 		text string
 		gcc  int // 0: no version
@@ -122,7 +121,7 @@ func major(v string) int {
 	return n
 }
 
-// succeeds says whether a command of $(success,…) would exit with 0.
+// succeeds reports whether a command of $(success,…) would exit with 0.
 func (d *declared) succeeds(command string) bool {
 	if ok, known := testCommand(command); known {
 		return ok
@@ -135,7 +134,7 @@ func (d *declared) succeeds(command string) bool {
 			return false
 		}
 	}
-	if !d.knows(command) {
+	if !d.supports(command) {
 		return false
 	}
 	// binutils before 2.43 link no relative relocations on arm64.

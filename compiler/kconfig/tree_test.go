@@ -26,7 +26,7 @@ func treeFS(files []txtar.File, version string) []fs.FS {
 }
 
 // The wanted results in testdata/trees were written by the kernels' own conf.
-func TestSmallTreesGiveWhatTheRealToolGave(t *testing.T) {
+func TestSmallTreesMatchKconfig(t *testing.T) {
 	files, err := filepath.Glob("testdata/trees/*.txtar")
 	if err != nil || len(files) < 10 {
 		t.Fatalf("%d trees: %v", len(files), err)
@@ -116,7 +116,7 @@ func TestHarmlessLoopsAreAccepted(t *testing.T) {
 	}
 }
 
-func TestFilesEndHoweverTheyLike(t *testing.T) {
+func TestLineEndingsAreTolerated(t *testing.T) {
 	for name, text := range map[string]string{
 		"no newline":         "config A\n\tdef_bool y",
 		"windows":            "config A\r\n\tdef_bool y\r\n\thelp\r\n\t  text\r\n\r\nconfig B\r\n\tdef_bool y\r\n",
@@ -146,7 +146,7 @@ func TestOverlaysAreReadAfterTheTree(t *testing.T) {
 	}
 }
 
-func TestOldFilesAreReadByTheOldRules(t *testing.T) {
+func TestOldFilesUseOldRules(t *testing.T) {
 	text := `mainmenu "Linux/$ARCH $KERNELVERSION Kernel Configuration"
 config SRCARCH
 	string
@@ -176,7 +176,7 @@ config FILE
 // NVIDIA's 4.9 and 5.10 spread drivers over overlays beside the kernel, each with a
 // Kconfig of the same name, written by the rules before 4.18. These trees are made
 // up; testdata/overlays says what is in them.
-func TestTreesWithOverlaysGiveWhatTheyDescribe(t *testing.T) {
+func TestTreesWithOverlays(t *testing.T) {
 	files, err := filepath.Glob("testdata/overlays/*.txtar")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no trees: %v", err)

@@ -21,7 +21,7 @@ func open(t testing.TB, name string) (*kconfig.Kernel, *kconfig.Config) {
 
 // testdata/truth holds what the kernels' own conf made of fragments merged over
 // their base configuration: lines of symbol, wanted, got.
-func TestPredictionsAreWhatTheRealToolDid(t *testing.T) {
+func TestPredictionsMatchKconfig(t *testing.T) {
 	files, err := filepath.Glob("testdata/truth/*.tsv")
 	if err != nil || len(files) < 20 {
 		t.Fatalf("%d recorded results: %v", len(files), err)

@@ -64,7 +64,7 @@ const (
 	heapProfiler   = "heaptrack"
 )
 
-// recommend asks for a package of a layer that a build may lack, for the targets for
+// recommend adds a recommended package of an optional layer, for the targets for
 // which why names a part of the configuration. It is a recommendation, so that an
 // image can do without it (BAD_RECOMMENDATIONS); bitbake wants a provider all the
 // same, hence only on releases whose branch of that layer has the recipe.

@@ -74,7 +74,7 @@ func TestQuantitiesAreExact(t *testing.T) {
 	}
 }
 
-func TestIsolatedCoresImplyEverythingThatMustLeaveThem(t *testing.T) {
+func TestIsolatedCoresImplyAffinities(t *testing.T) {
 	tgt := target(t, "orin-nano-8gb", "scarthgap", `cpu: isolate: [5, 4]
 services: "a.service": {exec: ["/usr/bin/a"], slice: "rt"}`)
 	var args []string
@@ -110,7 +110,7 @@ func params(m plan.PowerMode) string {
 	return b.String()
 }
 
-func TestAPowerModeIsAStockModeWithLimitsReplaced(t *testing.T) {
+func TestPowerModeReplacesStockLimits(t *testing.T) {
 	tgt := target(t, "orin-nano-8gb", "scarthgap", `power: modes: EDGE: {
 	from: "25W"
 	cpu: {online: [0, 1, 2, 3], max: "1.1904GHz"}
@@ -151,7 +151,7 @@ EMC MAX_FREQ 2133000000
 	}
 }
 
-func TestAModeThatGatesOtherPartsOfTheGPUNeedsAReboot(t *testing.T) {
+func TestModeWithOtherGPUGatingNeedsReboot(t *testing.T) {
 	tgt := target(t, "orin-nano-8gb", "scarthgap", `power: modes: {HALF: {from: "15W", gpu: mask: 252}, FULL: from: "25W"}`)
 	for _, m := range tgt.Plan.Power.Modes {
 		switch m.Name {
@@ -171,7 +171,7 @@ func TestAModeThatGatesOtherPartsOfTheGPUNeedsAReboot(t *testing.T) {
 
 // On older tables a clock stands for a cluster: cores that a mode adds bring
 // their cluster's clock with them.
-func TestCoresOfAnotherClusterBringTheirClock(t *testing.T) {
+func TestCoresOfAnotherClusterAddTheirClock(t *testing.T) {
 	tgt := target(t, "agx-orin-64gb", "wrynose", `power: modes: MORE: {from: "MODE_15W", cpu: online: [0, 1, 4]}`)
 	got := params(tgt.Plan.Power.Modes[0])
 	for _, line := range []string{"CPU_ONLINE CORE_4 1\n", "CPU_ONLINE CORE_2 0\n", "CPU_A78_1 MAX_FREQ 1113600\n"} {
@@ -184,7 +184,7 @@ func TestCoresOfAnotherClusterBringTheirClock(t *testing.T) {
 	}
 }
 
-func TestTheRealTimeKernelTakesTheRouteOfItsRelease(t *testing.T) {
+func TestRealTimeKernelFollowsItsRelease(t *testing.T) {
 	byRecipe := target(t, "agx-orin-64gb", "wrynose", `kernel: preempt: "rt"`)
 	if byRecipe.Kernel.Provider != "linux-noble-nvidia-tegra-rt" || len(byRecipe.Kernel.Config) != 0 {
 		t.Errorf("wrynose: provider %q, options %+v", byRecipe.Kernel.Provider, byRecipe.Kernel.Config)
@@ -196,7 +196,7 @@ func TestTheRealTimeKernelTakesTheRouteOfItsRelease(t *testing.T) {
 	}
 }
 
-func TestSysctlValuesAreWrittenAsTheKernelTakesThem(t *testing.T) {
+func TestSysctlValuesAreCanonical(t *testing.T) {
 	tgt := target(t, "orin-nano-8gb", "scarthgap", `sysctl: {
 	"net.ipv4.tcp_rmem": "4096 87380  6291456"
 	"net.ipv4.ip_forward": true
@@ -219,7 +219,7 @@ kernel: config: NET_SCH_FQ: "y"`)
 	}
 }
 
-func TestACongestionControlModuleIsLoadedWhenItIsOne(t *testing.T) {
+func TestCongestionControlModuleIsLoaded(t *testing.T) {
 	const sysctl = `sysctl: "net.ipv4.tcp_congestion_control": "bbr"` + "\n"
 	asModule := target(t, "orin-nano-8gb", "scarthgap", sysctl+`kernel: config: {TCP_CONG_ADVANCED: "y", TCP_CONG_BBR: "m"}`)
 	if want := []plan.Module{{Name: "tcp_bbr", Action: "load"}}; !slices.Equal(asModule.Modules, want) {
@@ -256,7 +256,7 @@ func TestStagesComeAfterTheirInputs(t *testing.T) {
 	}
 }
 
-func TestEverySettingKnowsItsLine(t *testing.T) {
+func TestEverySettingHasItsLine(t *testing.T) {
 	tgt := target(t, "orin-nano-8gb", "scarthgap", `cpu: {governor: "schedutil", isolate: [5]}
 memory: {thp: "madvise", ksm: false, zram: "1GiB", hugepages: "2MiB": 64}
 storage: "nvme*": {scheduler: "none", readahead: "128KiB", requests: 64, rqAffinity: 2}
@@ -275,7 +275,7 @@ sysctl: "vm.swappiness": 10`)
 	}
 }
 
-func TestEachFieldBecomesTheKernelsOwnFile(t *testing.T) {
+func TestEachFieldMapsToAKernelFile(t *testing.T) {
 	tgt := target(t, "agx-orin-64gb", "wrynose", `cpu: {epp: "balance_power", boost: false, smt: "off", maxIdleLatency: "20us", isolate: [8, 9, 10, 11]}
 memory: {mglru: true, mglruMinTTL: "1s"}
 network: "eth*": {rps: [0, 1], xps: [2], channels: combined: 2, ring: rx: 1024, coalesce: {rxUsecs: 50, adaptiveRx: false}}
@@ -317,7 +317,7 @@ services: "a.service": {exec: ["/usr/bin/a"], slice: "work", cpuPartition: "isol
 	}
 }
 
-func TestAFanCurveIsInDegreesOfTheChip(t *testing.T) {
+func TestFanCurveUsesChipTemperature(t *testing.T) {
 	tgt := target(t, "orin-nano-8gb", "scarthgap", `fan: {profile: "lab", governor: "cont", curves: {
 	lab: {"95C": pwm: 255, "40C": {pwm: 0, hysteresis: "3C"}, "100C": {pwm: 255, rpm: 6000}}
 	cool: {"50C": pwm: 100, "95C": pwm: 255}
@@ -332,7 +332,7 @@ func TestAFanCurveIsInDegreesOfTheChip(t *testing.T) {
 }
 
 // TX2 and Nano name clocks by core type, without a number.
-func TestLimitsReachClocksThatAreNamedByCoreType(t *testing.T) {
+func TestLimitsApplyToClocksNamedByCoreType(t *testing.T) {
 	nano := target(t, "nano-4gb", "kirkstone-l4t-r32.7.x", `power: modes: EDGE: {from: "MAXN", cpu: max: "918MHz"}`)
 	if got := params(nano.Plan.Power.Modes[0]); !strings.Contains(got, "CPU_A57 MAX_FREQ 918000") {
 		t.Errorf("nano-4gb: the limit is lost:\n%s", got)

@@ -249,7 +249,7 @@ func (r *resolver) resolvePackages() {
 	slices.SortFunc(r.t.Packages, func(a, b plan.Package) int { return strings.Compare(a.Name, b.Name) })
 }
 
-// installTools adds packages that a field of tools asks for, unless packages has its
+// installTools adds packages that a field of tools requests, unless packages has its
 // own word on them.
 func (r *resolver) installTools(tool config.Bool, names ...string) {
 	if !tool.On {

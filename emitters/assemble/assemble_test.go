@@ -33,7 +33,7 @@ func TestRecipeAndReadmeOfBothLayers(t *testing.T) {
 
 var write = flag.String("write", "", "also write both layers below this folder, for checks with a real bitbake")
 
-func TestBothLayersAreWholeAndNameNothingTwice(t *testing.T) {
+func TestBothLayersAreCompleteWithoutDuplicates(t *testing.T) {
 	dir := *write
 	if dir == "" {
 		dir = t.TempDir()

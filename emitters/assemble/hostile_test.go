@@ -18,7 +18,7 @@ import (
 
 // A hostile value in any field stops the layer, and the refusal names the part
 // of the configuration, so that its line can be shown.
-func TestAHostileValueAnywhereStopsTheLayerAndIsNamed(t *testing.T) {
+func TestHostileValueStopsTheLayerAndIsNamed(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
 		change func(l *plan.Layer, t *plan.Target)
@@ -125,7 +125,7 @@ func licences(l *plan.Layer) *plan.RuntimeFile {
 	return &l.Runtime.Files[slices.IndexFunc(l.Runtime.Files, func(f plan.RuntimeFile) bool { return f.Name == "yoctuned-licenses" })]
 }
 
-func TestNamesThatAFileSystemMayFoldAreRefused(t *testing.T) {
+func TestCaseFoldingNamesAreRefused(t *testing.T) {
 	l := emittest.Vision(t)
 	twin := l.Targets[0].Services[1]
 	twin.Name = "Vision.service"
@@ -135,7 +135,7 @@ func TestNamesThatAFileSystemMayFoldAreRefused(t *testing.T) {
 	}
 }
 
-func TestTwoTargetsOfOneMachineAreRefused(t *testing.T) {
+func TestTargetsWithTheSameMachineAreRefused(t *testing.T) {
 	l := emittest.Control(t)
 	l.Targets[1].Machine = l.Targets[0].Machine
 	if _, err := assemble.Emit(l); err == nil || !strings.Contains(err.Error(), "one at a time") {
@@ -143,7 +143,7 @@ func TestTwoTargetsOfOneMachineAreRefused(t *testing.T) {
 	}
 }
 
-func TestTheSameLayerGivesTheSameBytes(t *testing.T) {
+func TestArchiveIsReproducible(t *testing.T) {
 	for range 5 {
 		if !reflect.DeepEqual(emit(t, emittest.Vision(t)), emit(t, emittest.Vision(t))) {
 			t.Fatal("two runs differ")
@@ -151,7 +151,7 @@ func TestTheSameLayerGivesTheSameBytes(t *testing.T) {
 	}
 }
 
-func TestEveryFileHasACauseOrBelongsToTheLayer(t *testing.T) {
+func TestEveryFileHasAnOrigin(t *testing.T) {
 	l := emittest.Vision(t)
 	for _, f := range emit(t, l) {
 		for _, ref := range f.Origins {
@@ -167,7 +167,7 @@ func TestEveryFileHasACauseOrBelongsToTheLayer(t *testing.T) {
 	}
 }
 
-func TestAStockModeIsAnIdOnlyWhereTheTableIsVerified(t *testing.T) {
+func TestStockModeIDNeedsVerifiedTable(t *testing.T) {
 	l := emittest.Vision(t)
 	l.Targets[0].Plan.Power = &plan.Power{Table: "stock", Default: "MAXN_SUPER"}
 	var conf, appends string
@@ -210,7 +210,7 @@ func TestRecipesNameTheDigestOfTheLicence(t *testing.T) {
 
 // The layer's main document passes yocto-check-layer's test_readme: it never
 // holds the name of its kind.
-func TestTheDocumentNamesMaintainerAndPatchesAndNotItself(t *testing.T) {
+func TestDocumentNamesMaintainerAndPatches(t *testing.T) {
 	for _, f := range emit(t, emittest.Vision(t)) {
 		if f.Path != "README.md" {
 			continue
@@ -223,7 +223,7 @@ func TestTheDocumentNamesMaintainerAndPatchesAndNotItself(t *testing.T) {
 }
 
 // A TX2 isolates its Denver cores by itself; the kernel would take both lists.
-func TestATX2ThatIsolatesOtherCoresDropsItsOwn(t *testing.T) {
+func TestTX2IsolatingOtherCoresDropsItsOwn(t *testing.T) {
 	l := emittest.Vision(t)
 	l.Release = "kirkstone-l4t-r32.7.x"
 	l.Runtime, l.Build = plan.Runtime{}, plan.Build{}
@@ -248,7 +248,7 @@ func TestATX2ThatIsolatesOtherCoresDropsItsOwn(t *testing.T) {
 	}
 }
 
-func TestWhatASeriesLacksIsRefused(t *testing.T) {
+func TestUnsupportedSettingsAreRefused(t *testing.T) {
 	old := func(change func(l *plan.Layer)) error {
 		l := emittest.Vision(t)
 		l.Release, l.Build, l.Targets[0].Plan.Power = "kirkstone-l4t-r32.7.x", plan.Build{}, nil

@@ -60,7 +60,7 @@ func installed(t *testing.T, dir, machine string, files []emitters.File) {
 
 // systemd reads every unit without a word. It exits with 0 also after warnings,
 // so that any output is a failure.
-func TestSystemdHasNothingToSayAboutTheUnits(t *testing.T) {
+func TestSystemdAcceptsTheUnits(t *testing.T) {
 	analyze := tool(t, "systemd-analyze")
 	for _, l := range []*plan.Layer{emittest.Vision(t), emittest.Control(t)} {
 		files := emit(t, l)
@@ -106,7 +106,7 @@ func TestSystemdHasNothingToSayAboutTheUnits(t *testing.T) {
 	}
 }
 
-func TestShellcheckHasNothingToSayAboutTheScript(t *testing.T) {
+func TestShellcheckAcceptsTheScript(t *testing.T) {
 	check := tool(t, "shellcheck")
 	found := 0
 	for _, f := range emit(t, emittest.Vision(t)) {
@@ -126,7 +126,7 @@ func TestShellcheckHasNothingToSayAboutTheScript(t *testing.T) {
 }
 
 // systemd-tmpfiles makes the folders in an empty root.
-func TestTmpfilesMakesTheFolders(t *testing.T) {
+func TestTmpfilesCreatesTheFolders(t *testing.T) {
 	create := tool(t, "systemd-tmpfiles")
 	if os.Geteuid() != 0 {
 		t.Skip("systemd-tmpfiles changes owners: needs root")
@@ -151,7 +151,7 @@ func TestTmpfilesMakesTheFolders(t *testing.T) {
 
 // oelint-adv finds no fault with recipes and appends beyond what the layer means
 // to do.
-func TestOelintHasNothingToSayAboutTheRecipes(t *testing.T) {
+func TestOelintAcceptsTheRecipes(t *testing.T) {
 	small := emittest.Control(t)
 	small.Name = "small"
 	small.Runtime = plan.Runtime{}

@@ -15,7 +15,7 @@ import (
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
-// setup is bitbake's setup-schema/bitbake-setup.schema.json, as far as it is used.
+// setup is bitbake's setup-schema/bitbake-setup.schema.json, as far as used here.
 type setup struct {
 	Description string            `json:"description"`
 	Sources     map[string]source `json:"sources"`
@@ -46,7 +46,7 @@ type configuration struct {
 	Fragments   []string `json:"oe-fragments"`
 }
 
-// Emit returns nothing unless the configuration asks for it.
+// Emit returns nothing unless the configuration requests the file.
 func Emit(l *plan.Layer) ([]emitters.File, error) {
 	if !l.Build.BitBakeSetup {
 		return nil, nil

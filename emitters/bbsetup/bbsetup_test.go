@@ -15,10 +15,9 @@ import (
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
-// bitbake-setup gives the names of fragments and folders to a shell, and the folder
-// is one it makes. A name is either what both take as it is, or it is refused where
-// it was written.
-func TestAHostileNameIsRefusedOrReadAsItIs(t *testing.T) {
+// bitbake-setup passes the names of fragments and folders to a shell and creates the
+// folder. A name either survives both unchanged or is refused at its line.
+func TestHostileNameIsRefusedOrReadBackUnchanged(t *testing.T) {
 	canary := filepath.Join(t.TempDir(), "canary")
 	values := []string{
 		"x; touch " + canary, "x && touch " + canary, "$(touch " + canary + ")", "`touch " + canary + "`", "'; touch " + canary + "; '",

@@ -9,7 +9,7 @@ import (
 )
 
 // An artefact that installs into a folder of its own needs no change of the recipe.
-func TestFoldersOfInstalledFilesArePackaged(t *testing.T) {
+func TestInstalledFoldersArePackaged(t *testing.T) {
 	l := emittest.Vision(t)
 	for dest, want := range map[string]string{
 		"${sysconfdir}/x.d/y.conf":                      "",

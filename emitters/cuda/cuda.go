@@ -15,7 +15,7 @@ import (
 //go:embed yoctune-cuda.bb.tmpl
 var recipe string
 
-// Emit returns the recipe when the configuration asks for the library.
+// Emit returns the recipe when the configuration requests the library.
 func Emit(l *plan.Layer) ([]emitters.File, error) {
 	if !l.Runtime.CUDA || l.Runtime.Form == "" {
 		return nil, nil
@@ -24,7 +24,7 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The kernels are C++17, which nvcc knows from CUDA 11 on.
+	// The kernels are C++17, which nvcc supports since CUDA 11.
 	if r.CUDA == "10.2" {
 		return nil, &emitters.Error{Emitter: "cuda", Ref: emitters.Ref{ID: "runtime.cuda"},
 			Err: fmt.Errorf("the CUDA %s of %s cannot compile the library; leave runtime.cuda out", r.CUDA, r.Name)}

@@ -46,7 +46,7 @@ func strayLine(text string, problems []nvfancontrol.Problem) int {
 // build's parser has no output of its own, so that three questions bring out what it
 // found: a profile to add shows limit, margin and the fastest speed; a profile and a
 // governor that do not exist bring the lists of those that do.
-func TestTheBuildReadsFanFilesAsTheParserOfTheProgramsDoes(t *testing.T) {
+func TestBuildAndCompilerParseFanFilesAlike(t *testing.T) {
 	const probe = "zz_probe"
 	texts := corpus()
 	var inputs []input

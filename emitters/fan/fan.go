@@ -1,10 +1,10 @@
-// Package fan has the build change the nvfancontrol.conf that the BSP installs:
-// profiles of the configuration's own, and what is in force from boot.
+// Package fan makes the build edit the BSP's nvfancontrol.conf: it adds the
+// configuration's profiles and sets the defaults at boot.
 //
 // NVIDIA's file is neither shipped nor replaced. Its temperatures are margins
-// below a limit on some modules and degrees on others, and the limit differs, so
-// that the build works both out from the file at hand and stops when it lacks
-// what is asked for. L4T R32 has no such file: there package power writes the
+// below a limit on some modules and degrees on others, and the limit differs,
+// so the build derives both from the installed file and stops when the file lacks
+// a requested profile, governor or control. L4T R32 has no such file: there package power writes the
 // profile into nvpmodel.conf.
 package fan
 

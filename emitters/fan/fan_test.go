@@ -102,7 +102,7 @@ print(json.dumps(out))
 	return answers
 }
 
-func TestAProfileIsAddedInTheTermsOfTheFile(t *testing.T) {
+func TestProfileIsAddedInTheFilesNotation(t *testing.T) {
 	degrees := strings.Replace(strings.Replace(margins, "TMARGIN ENABLED", "TMARGIN DISABLED", 1), "GROUP_MAX_TEMP 105", "GROUP_MAX_TEMP 108", 1)
 	got := merge(t, input{margins, ours, map[string]string{"PROFILE": "lab"}}, input{degrees, ours, map[string]string{"PROFILE": "lab"}})
 	for i, want := range []string{
@@ -116,7 +116,7 @@ func TestAProfileIsAddedInTheTermsOfTheFile(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotAskedForStays(t *testing.T) {
+func TestUnrequestedSettingsStay(t *testing.T) {
 	got := merge(t, input{margins, "", map[string]string{"PROFILE": "cool"}}, input{strings.ReplaceAll(margins, "\n", "\r\n"), "", map[string]string{"CONTROL": "open_loop"}})
 	if want := strings.Replace(margins, "FAN_DEFAULT_PROFILE quiet", "FAN_DEFAULT_PROFILE cool", 1); got[0].Text != want {
 		t.Errorf("%s\n%s", got[0].Error, got[0].Text)
@@ -126,14 +126,14 @@ func TestWhatIsNotAskedForStays(t *testing.T) {
 	}
 }
 
-func TestAProfileOfTheSameNameReplacesTheBSPs(t *testing.T) {
+func TestProfileOfSameNameReplacesTheBSPs(t *testing.T) {
 	got := merge(t, input{margins, strings.Replace(ours, "lab", "quiet", 1), nil})[0]
 	if strings.Count(got.Text, "FAN_PROFILE quiet {") != 1 || strings.Contains(got.Text, "40\t2\t100") || !strings.Contains(got.Text, "45\t3\t102\t2040") {
 		t.Errorf("%s\n%s", got.Error, got.Text)
 	}
 }
 
-func TestADefaultThatTheFileLacksIsAdded(t *testing.T) {
+func TestMissingDefaultIsAdded(t *testing.T) {
 	stock := strings.Replace(margins, "\tFAN_DEFAULT_PROFILE quiet\n", "", 1) + "</FAN 1>\n"
 	got := merge(t, input{stock, "", map[string]string{"PROFILE": "cool"}})[0]
 	if !strings.Contains(got.Text, "KICKSTART_PWM 64\n\tFAN_DEFAULT_PROFILE cool\n</FAN 1>\n") {
@@ -141,7 +141,7 @@ func TestADefaultThatTheFileLacksIsAdded(t *testing.T) {
 	}
 }
 
-func TestBuildsThatWouldMisleadTheFanStop(t *testing.T) {
+func TestBuildStopsForAWrongFanTable(t *testing.T) {
 	cases := []struct {
 		name string
 		in   input

@@ -28,7 +28,7 @@ var (
 // Dir is the folder of the units in the layer.
 const Dir = "contrib/hashserv"
 
-// Emit returns nothing unless the configuration asks for a server.
+// Emit returns nothing unless the configuration has a server.
 func Emit(l *plan.Layer) ([]emitters.File, error) {
 	s := l.Build.HashServer
 	if s == nil {

@@ -19,7 +19,7 @@ import (
 //go:embed kas.yml.tmpl
 var text string
 
-// Emit returns nothing unless the configuration asks for it.
+// Emit returns nothing unless the configuration requests the file.
 func Emit(l *plan.Layer) ([]emitters.File, error) {
 	if l.Build.Kas == nil {
 		return nil, nil

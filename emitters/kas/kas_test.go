@@ -11,7 +11,7 @@ import (
 func TestFilesOfBothLayers(t *testing.T) { emittest.Golden(t, kas.Emit) }
 
 // A distribution that no checkout brings stops bitbake at its first line.
-func TestPokyComesWithItsLayer(t *testing.T) {
+func TestPokyAddsItsLayer(t *testing.T) {
 	for distro, want := range map[string]bool{"poky": true, "poky-altcfg": true, "nodistro": false, "pokyish": false} {
 		l := emittest.Vision(t)
 		l.Build.Kas.Distro = distro

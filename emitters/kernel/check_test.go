@@ -67,7 +67,7 @@ print(json.dumps([yoctune_kernel_differences(i['Fragment'], 'x.cfg', i['Config']
 	return answers
 }
 
-func TestWhatTheKernelLacksIsNamedWithTheLineThatAsksForIt(t *testing.T) {
+func TestMissingKernelOptionsAreNamedWithTheirLine(t *testing.T) {
 	vision := emittest.Vision(t)
 	got := compare(t, comparison{
 		emitted(t, vision, ".cfg"),
@@ -84,7 +84,7 @@ func TestWhatTheKernelLacksIsNamedWithTheLineThatAsksForIt(t *testing.T) {
 	}
 }
 
-func TestValuesAreComparedByWhatTheyMean(t *testing.T) {
+func TestValuesAreComparedByMeaning(t *testing.T) {
 	cases := []struct{ fragment, config, want string }{
 		{"CONFIG_A=y", "CONFIG_A=y", ""},
 		{"CONFIG_A=y", "CONFIG_A=m", "x.cfg:1: CONFIG_A: wanted y, actual m"},
@@ -121,7 +121,7 @@ func TestValuesAreComparedByWhatTheyMean(t *testing.T) {
 
 // The recorded results of the kernels' own tools: the build stops for exactly the
 // lines that these changed.
-func TestTheCheckFindsWhatTheRealToolDropped(t *testing.T) {
+func TestCheckFindsOptionsThatKconfigDropped(t *testing.T) {
 	const truth = "../../compiler/kconfig/testdata/truth/"
 	files, err := filepath.Glob(truth + "*.tsv")
 	if err != nil || len(files) < 20 {

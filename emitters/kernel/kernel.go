@@ -4,8 +4,7 @@
 //
 // kernel-yocto's own audit only warns, at a level most builds do not show. So the
 // append compares the finished .config with the fragment after do_configure, and
-// stops the build with the line of the configuration that asks for what is not
-// there.
+// stops the build with the configuration line of each missing option.
 package kernel
 
 import (
@@ -137,7 +136,7 @@ func origins(l *plan.Layer, t *plan.Target) ([]byte, error) {
 	return data, nil
 }
 
-// lenient tells whether the configuration itself accepts that options are lost.
+// lenient reports whether the configuration itself accepts that options are lost.
 func lenient(l *plan.Layer) bool {
 	return slices.ContainsFunc(l.Suppressed, func(s plan.Suppression) bool {
 		return s.Rule == "kconfig-lost" || s.Rule == "kconfig-changed"

@@ -15,7 +15,7 @@ import (
 //go:embed packagegroup.bb.tmpl
 var recipe string
 
-// pkg is a package and what in the configuration asks for it.
+// pkg is a package and the configuration field that requests it.
 type pkg struct{ Name, Target, ID string }
 
 // group is what the images of one machine get, or with Machine "" all images.

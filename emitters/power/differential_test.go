@@ -82,7 +82,7 @@ var atLine = regexp.MustCompile(`^stock:(\d+): `)
 
 // A build must not accept a table that the compiler or the device reads otherwise:
 // the two parsers get the same files.
-func TestTheBuildReadsPowerModeFilesAsTheParserOfTheProgramsDoes(t *testing.T) {
+func TestBuildAndCompilerParsePowerModeFilesAlike(t *testing.T) {
 	texts := corpus()
 	clean, refused := 0, 0
 	for i, got := range bitbakeReads(t, texts) {

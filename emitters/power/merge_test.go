@@ -109,7 +109,7 @@ func runPython(t *testing.T, program string, in, out any) {
 	}
 }
 
-func TestModesGoBeforeTheDefaultAndStockModesStay(t *testing.T) {
+func TestModesPrecedeTheDefaultAndStockModesStay(t *testing.T) {
 	got, msg := merge(t, stockTable, block, "EDGE")
 	if msg != "" {
 		t.Fatal(msg)
@@ -120,21 +120,21 @@ func TestModesGoBeforeTheDefaultAndStockModesStay(t *testing.T) {
 	}
 }
 
-func TestAStockModeIsChosenByName(t *testing.T) {
+func TestStockModeIsSelectedByName(t *testing.T) {
 	got, msg := merge(t, stockTable, "", "25W")
 	if want := strings.Replace(stockTable, "DEFAULT=0", "DEFAULT=1", 1); msg != "" || got != want {
 		t.Errorf("%s\n%s", msg, got)
 	}
 }
 
-func TestWithoutADefaultTheStockOneStays(t *testing.T) {
+func TestStockDefaultStays(t *testing.T) {
 	got, msg := merge(t, stockTable, block, "")
 	if msg != "" || !strings.Contains(got, "NAME=EDGE") || !strings.Contains(got, "PM_CONFIG DEFAULT=0 >") {
 		t.Errorf("%s\n%s", msg, got)
 	}
 }
 
-func TestTheFanProfileOfR32ComesAfterTheDefaultMode(t *testing.T) {
+func TestR32FanProfileFollowsTheDefaultMode(t *testing.T) {
 	before := stockTable + "< FAN_CONFIG DEFAULT=quiet >\n"
 	want := strings.Replace(stockTable, "< PM_CONFIG DEFAULT=0 >", "< PM_CONFIG DEFAULT=1 >", 1) + "< FAN_CONFIG DEFAULT=cool >\n"
 	for i, got := range mergeAll(t, []input{{before, "", "25W", "cool"}, {stockTable, "", "25W", "cool"}}) {
@@ -154,7 +154,7 @@ func TestLineEndingsOfTheStockFileAreKept(t *testing.T) {
 	}
 }
 
-func TestBuildsThatWouldGiveAWrongTableStop(t *testing.T) {
+func TestBuildStopsForAWrongPowerTable(t *testing.T) {
 	sub := func(from, to string) string {
 		if !strings.Contains(stockTable, from) {
 			t.Fatalf("the table has no %q", from)

@@ -1,10 +1,10 @@
 // Package power writes the power modes of nvpmodel.
 //
 // NVIDIA's table differs between L4T versions, and meta-tegra installs it from
-// NVIDIA's package, so the layer never carries it. The build adds our
-// POWER_MODEL blocks to the file at hand and stops when they do not fit it: an
-// id or name that is taken, or a PARAM that is not declared, would make nvpmodel
-// give up half way on the device.
+// NVIDIA's package, so the layer never carries it. The build appends our
+// POWER_MODEL blocks to the installed file and stops when they conflict with it: a
+// duplicate id or name, or an undeclared PARAM, would make nvpmodel fail half way
+// on the device.
 package power
 
 import (
@@ -97,8 +97,8 @@ func fanProfile(l *plan.Layer, t *plan.Target) (string, error) {
 	return t.Fan.Profile, nil
 }
 
-// Emit returns nothing when every target leaves the stock table as it is or
-// chooses from it by id.
+// Emit returns nothing when every target keeps the stock table or selects a mode
+// of it by id.
 func Emit(l *plan.Layer) ([]emitters.File, error) {
 	mt := emitters.NewTemplate("power", modes)
 	var (

@@ -43,8 +43,8 @@ func BitBakeVariable(v string) (string, error) {
 }
 
 // OverridePrefix starts the override that stands for one machine and no other.
-// A machine's own name is no such override: meta-tegra's machines put the names
-// of their relatives into MACHINEOVERRIDES. The layer's settings file defines it.
+// A machine's own name does not suffice: machines of meta-tegra put the names of
+// related machines into MACHINEOVERRIDES. The layer's settings file defines it.
 const OverridePrefix = "yoctune-on-"
 
 // BitBakeOverride writes the override of a machine.
@@ -110,7 +110,7 @@ func Version(v string) (string, error) {
 // SHA256 writes a checksum of SRC_URI.
 func SHA256(v string) (string, error) { return digest("sha256", v, 64) }
 
-// MD5 writes a checksum of LIC_FILES_CHKSUM, which knows no other.
+// MD5 writes a checksum of LIC_FILES_CHKSUM, which supports MD5 only.
 func MD5(v string) (string, error) { return digest("md5", v, 32) }
 
 func digest(sink, v string, digits int) (string, error) {
@@ -215,8 +215,8 @@ func HostPort(v string) (string, error) {
 	})
 }
 
-// Host writes a host of BB_ALLOWED_NETWORKS, which knows one wildcard: a star for
-// the first part of the name (lib/bb/fetch2/__init__.py, trusted_network).
+// Host writes a host of BB_ALLOWED_NETWORKS. The only wildcard is a star for the first
+// part of the name (lib/bb/fetch2/__init__.py, trusted_network).
 func Host(v string) (string, error) {
 	name := strings.TrimPrefix(v, "*.")
 	if _, err := word("host name", name, `write a host name, or "*." and a domain`, func(i int, r rune) bool {

@@ -24,9 +24,8 @@ func kargName(v string) (string, error)  { return quote.KernelArg(v, "", true) }
 func power(v string) (string, error)     { return quote.PowerParam("GPU", "MAX_FREQ", v) }
 func powerName(v string) (string, error) { return quote.PowerParam(v, "MAX_FREQ", "1") }
 
-// Each value is what somebody wrote into a configuration to make a build or a
-// device do something else. want is the text written, or "" where the sink must
-// refuse with a reason that holds reason.
+// Each value tries to break out of its format. want is the expected text, or "" where
+// the sink must refuse with a message that contains reason.
 func TestHostileValuesAreWrittenExactlyOrRefused(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
@@ -160,7 +159,7 @@ func TestHostileValuesAreWrittenExactlyOrRefused(t *testing.T) {
 }
 
 // Text that no sink may take: it reads as something else, or breaks readers.
-func TestEverySinkRefusesInvisibleAndBrokenText(t *testing.T) {
+func TestSinksRefuseInvisibleAndInvalidText(t *testing.T) {
 	sinks := map[string]sink{
 		"BitBake": quote.BitBake, "BitBakeMachine": quote.BitBakeMachine, "LayerName": quote.LayerName,
 		"Package": quote.Package, "FileName": quote.FileName, "SourceURL": quote.SourceURL, "MirrorURL": quote.MirrorURL,

@@ -77,7 +77,7 @@ func program(t *testing.T, names ...string) string {
 	return ""
 }
 
-func TestBitBakeReadsHostileValuesAsTheyAre(t *testing.T) {
+func TestBitBakeReadsHostileValuesUnchanged(t *testing.T) {
 	values, written := accepted(t, hostile(unharmed(t)), quote.BitBake)
 	var texts []string
 	for _, w := range written {
@@ -119,7 +119,7 @@ func unquoted(word string) string {
 
 // systemd itself loads units with hostile text, arguments and environment, in
 // its mode that dumps them instead of starting anything.
-func TestSystemdReadsHostileValuesAsTheyAre(t *testing.T) {
+func TestSystemdReadsHostileValuesUnchanged(t *testing.T) {
 	manager := "/usr/lib/systemd/systemd"
 	if _, err := os.Stat(manager); err != nil {
 		t.Skipf("%v: systemd's reading of hostile values is not compared", err)
@@ -207,9 +207,9 @@ func TestSystemdReadsHostileValuesAsTheyAre(t *testing.T) {
 	}
 }
 
-// udevadm applies a rules file to one device and says what became of it. Its
-// verify command came with systemd 254; where it is there, it is asked too.
-func TestUdevReadsHostileValuesAsTheyAre(t *testing.T) {
+// udevadm applies a rules file to one device and prints the result. Its verify command,
+// new in systemd 254, is also run where available.
+func TestUdevReadsHostileValuesUnchanged(t *testing.T) {
 	udevadm := program(t, "udevadm")
 	if os.Geteuid() != 0 {
 		t.Skip("udevadm reads rules from fixed folders: covering them takes root")
@@ -248,7 +248,7 @@ func TestUdevReadsHostileValuesAsTheyAre(t *testing.T) {
 	}
 	lines := strings.Split(out, "\n")
 	for i, v := range values {
-		// An empty property is none, and udev trims blanks.
+		// udev drops empty properties and trims blanks.
 		if v != "" && strings.TrimSpace(v) == v && !slices.Contains(lines, fmt.Sprintf("YT%d=%s", i, v)) {
 			t.Errorf("%q, written %s, is read as something else", v, written[i])
 		}
@@ -264,7 +264,7 @@ func TestUdevReadsHostileValuesAsTheyAre(t *testing.T) {
 }
 
 // sysctl and systemd-sysctl read the file; neither writes anything here.
-func TestSysctlReadsHostileValuesAsTheyAre(t *testing.T) {
+func TestSysctlReadsHostileValuesUnchanged(t *testing.T) {
 	sysctl := program(t, "sysctl", "/usr/sbin/sysctl", "/sbin/sysctl")
 	if help, err := exec.Command(sysctl, "--help").CombinedOutput(); err != nil || !bytes.Contains(help, []byte("--dry-run")) {
 		t.Skip("this sysctl has no --dry-run (procps 4)")
@@ -296,7 +296,7 @@ func TestSysctlReadsHostileValuesAsTheyAre(t *testing.T) {
 	}
 }
 
-func TestShellReadsHostileWordsAsTheyAre(t *testing.T) {
+func TestShellReadsHostileWordsUnchanged(t *testing.T) {
 	sh := program(t, "sh")
 	values, written := accepted(t, hostile(unharmed(t)), quote.Shell)
 	var script strings.Builder
@@ -352,7 +352,7 @@ func TestModprobeReadsOnlyBlacklistLines(t *testing.T) {
 }
 
 // The YAML reader that kas uses gives each value back as a string.
-func TestYAMLReadsHostileValuesAsTheyAre(t *testing.T) {
+func TestYAMLReadsHostileValuesUnchanged(t *testing.T) {
 	python := kasPython(t)
 	values, written := accepted(t, hostile(unharmed(t)), quote.YAML)
 	var doc strings.Builder

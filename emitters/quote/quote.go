@@ -3,8 +3,8 @@
 // format without an escape character (BitBake, sysctl.d, nvpmodel) gets no
 // approximation, because a value that is only nearly right is run by a build.
 //
-// Every refusal is an [*Error], so that whoever knows where the value was
-// written can show that line.
+// Every refusal is an [*Error], so that the caller can add the line of the
+// configuration.
 package quote
 
 import (
@@ -88,7 +88,7 @@ func charset(sink, v, hint string, ok func(i int, r rune) bool) error {
 	return nil
 }
 
-// word is charset for sinks that write the value as it is.
+// word is charset for sinks that write the value unchanged.
 func word(sink, v, hint string, ok func(i int, r rune) bool) (string, error) {
 	if err := charset(sink, v, hint, ok); err != nil {
 		return "", err

@@ -23,7 +23,7 @@ func seed(f *testing.F) {
 }
 
 // What bitbake's own parser reads is what was given.
-func TestBitBakeReadsTheValueThatWasGiven(t *testing.T) {
+func TestBitBakeReadsTheGivenValue(t *testing.T) {
 	var texts, values []string
 	for _, v := range append(seeds, "x :append y", "A = 1", "trailing ", " leading", "$x", "$", "$ {A}", "%s", "~/.x") {
 		if q, err := quote.BitBake(v); err == nil {
@@ -38,7 +38,7 @@ func TestBitBakeReadsTheValueThatWasGiven(t *testing.T) {
 }
 
 // A shell gives back the word.
-func TestShellReadsTheWordThatWasGiven(t *testing.T) {
+func TestShellReadsTheGivenWord(t *testing.T) {
 	var script strings.Builder
 	var want []string
 	for _, s := range seeds {

@@ -25,7 +25,7 @@ func conf(t *testing.T, l *plan.Layer) string {
 	return string(files[0].Data)
 }
 
-// everything is a build with all settings that release knows.
+// everything is a build with all settings that the release supports.
 func everything(r release.Release) plan.Build {
 	b := plan.Build{
 		Threads: 8, MakeJobs: 16, DownloadThreads: 4, RmWork: true, RmWorkExclude: []string{"core-image-base", "initramfs-x"},
@@ -99,7 +99,7 @@ func TestBitBakeReadsEveryBuildSettingOfEveryRelease(t *testing.T) {
 	}
 }
 
-func TestWhatASeriesLacksIsRefusedWithTheReason(t *testing.T) {
+func TestUnsupportedSettingsAreRefusedWithReason(t *testing.T) {
 	set := func(name string) plan.Build { return plan.Build{Variables: []plan.Variable{{Name: name, Value: "1"}}} }
 	for _, tc := range []struct {
 		release string
@@ -157,7 +157,7 @@ func TestWhatASeriesLacksIsRefusedWithTheReason(t *testing.T) {
 }
 
 // An upstream is asked by the local server: without one it would do nothing.
-func TestAnUpstreamBringsAServerToAskIt(t *testing.T) {
+func TestUpstreamStartsAHashServer(t *testing.T) {
 	for _, name := range release.Names() {
 		r, _ := release.Lookup(name)
 		text := conf(t, layer(name, plan.Build{HashUpstream: "hash.example.com:8686"}))

@@ -39,7 +39,7 @@ func Emit(l *plan.Layer) ([]emitters.File, error) {
 				return nil, &emitters.Error{Emitter: "sysctl", Ref: emitters.Ref{Target: target.Name, ID: s.ID},
 					Err: fmt.Errorf("the node %q is not below %s", s.Select.Path, knob.SysctlDir)}
 			}
-			// sysctl.d only knows "write this": a floor or a list of
+			// sysctl.d can only assign: a floor or a list of
 			// alternatives written so could make things worse.
 			switch s.Compare {
 			case plan.Exact, "":

@@ -10,8 +10,8 @@ import (
 )
 
 // What is read from the processor's counters tells of other programs too, so only a
-// pipeline that asks for them may open any.
-func TestOnlyAPipelineThatAsksMayOpenCounters(t *testing.T) {
+// pipeline that requests them may open any.
+func TestOnlyProfiledPipelinesMayOpenCounters(t *testing.T) {
 	l := emittest.Vision(t)
 	l.Targets[0].Plan.Pipelines = map[string]plan.Pipeline{"counted": {Counters: true}, "plain": {}, "pinned": {CPUs: "1"}}
 	files, err := units.Emit(l)

@@ -9,7 +9,7 @@ import (
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
-// Engines are built before the pipelines that want them, and for nobody else.
+// Engines are built before the pipelines that use them, and only for those.
 func TestEnginesAreBuiltBeforeThePipelinesThatWantThem(t *testing.T) {
 	for _, wants := range []bool{false, true} {
 		l := emittest.Vision(t)
@@ -48,7 +48,7 @@ func TestEnginesAreBuiltBeforeThePipelinesThatWantThem(t *testing.T) {
 }
 
 // A pipeline's unit has its place among the others, and the bounds that the kernel keeps.
-func TestTheUnitOfAPipelineHasItsPlaceAndBounds(t *testing.T) {
+func TestPipelineUnitHasOrderAndLimits(t *testing.T) {
 	nice := -5
 	memory := func(b plan.PipelineBudget) plan.Pipeline { return plan.Pipeline{Budget: &b} }
 	file := memory(plan.PipelineBudget{DiskRead: 40e6, DiskWrite: 2e6})

@@ -6,7 +6,7 @@ import (
 )
 
 // systemd's own figure goes from 0 (little to lose) to 10.
-func TestSystemdFindsTheUnitsLittleExposed(t *testing.T) {
+func TestSystemdRatesTheUnitsAsHardened(t *testing.T) {
 	analyze, err := exec.LookPath("systemd-analyze")
 	if err != nil {
 		t.Skipf("%v: systemd's judgement of the units is missing", err)

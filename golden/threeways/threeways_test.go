@@ -49,7 +49,7 @@ func shown(t *testing.T, p *compiler.Project) string {
 	return b.String()
 }
 
-func TestThreeLanguagesGiveOnePlanByteForByte(t *testing.T) {
+func TestThreeLanguagesGiveTheSamePlan(t *testing.T) {
 	var first []byte
 	var ids []string
 	for _, dir := range ways {
@@ -78,7 +78,7 @@ func TestThreeLanguagesGiveOnePlanByteForByte(t *testing.T) {
 // in length, too: one language says on one line what another says on two.
 var place = regexp.MustCompile("(`[a-z]+[.](cue|hcl|jsonnet|libsonnet):[^`]*`(, )?)+|" + `[a-z]+\.(cue|hcl|jsonnet|libsonnet):\d+(:\d+)?|"file": ?"[a-z.]+"|"(line|column)": ?\d+`)
 
-func TestThreeLanguagesGiveOneLayer(t *testing.T) {
+func TestThreeLanguagesGiveTheSameLayer(t *testing.T) {
 	var first map[string]string
 	for _, dir := range ways {
 		layers := open(t, dir).Layers(compiler.Selection{})
@@ -104,7 +104,7 @@ func TestThreeLanguagesGiveOneLayer(t *testing.T) {
 }
 
 // An origin is good when the line it names is the one a person would point at.
-func TestEverySettingNamesTheLineThatAskedForIt(t *testing.T) {
+func TestEverySettingNamesItsOrigin(t *testing.T) {
 	for _, dir := range ways {
 		p := open(t, dir)
 		doc, origins := p.Document("")
@@ -162,7 +162,7 @@ var heads = map[string]string{
 	"jsonnet": "{ layer: { name: 'box', maintainer: 'A <a@example.com>' } } + ",
 }
 
-func TestAMistakeIsTheSameMistakeInEveryLanguage(t *testing.T) {
+func TestFaultsAreTheSameInEveryLanguage(t *testing.T) {
 	for _, c := range []struct {
 		claim, id, path    string
 		help               string // of CUE and Jsonnet
@@ -435,7 +435,7 @@ func TestFilesOfSeveralLanguagesUnify(t *testing.T) {
 }
 
 // What the guide shows side by side is one configuration.
-func TestTheGuidesExamplesSayTheSame(t *testing.T) {
+func TestGuideExamplesAreEquivalent(t *testing.T) {
 	guide, err := os.ReadFile("../../docs/languages.md")
 	if err != nil {
 		t.Fatal(err)

@@ -7,7 +7,7 @@ import (
 	"github.com/yoctune/yoctune/internal/backoff"
 )
 
-func TestAPauseDoublesUpToTenSecondsAndBeginsAnew(t *testing.T) {
+func TestPauseDoublesToTenSecondsAndResets(t *testing.T) {
 	var p backoff.Delay
 	for _, want := range []time.Duration{100, 200, 400, 800, 1600, 3200, 6400, 10000, 10000} {
 		if got := p.Next(); got != want*time.Millisecond {

@@ -99,7 +99,7 @@ func (c *Cache) Get(key string, build func() ([]byte, error)) (answer []byte, hi
 	}
 	c.stats.Builds++
 	if c.note == "" {
-		if err := c.keep(key, answer); err != nil {
+		if err := c.keepResult(key, answer); err != nil {
 			c.note = fmt.Sprintf("%s could not be cached: %v", c.what, err)
 		}
 	}
@@ -109,8 +109,8 @@ func (c *Cache) Get(key string, build func() ([]byte, error)) (answer []byte, hi
 	return answer, false, nil
 }
 
-// keep stores a result. It does not create the directory again if it was removed.
-func (c *Cache) keep(key string, answer []byte) error {
+// keepResult stores a result. It does not create the directory again if it was removed.
+func (c *Cache) keepResult(key string, answer []byte) error {
 	if _, err := os.Lstat(c.store.Dir); errors.Is(err, fs.ErrNotExist) {
 		return err
 	}

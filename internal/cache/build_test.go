@@ -32,7 +32,7 @@ func get(t *testing.T, c *cache.Cache, k, image string) (got string, built bool)
 	return string(out), built
 }
 
-func TestASecondStartCompilesNothing(t *testing.T) {
+func TestSecondStartCompilesNothing(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "kernels")
 	if got, built := get(t, open(dir), key(), "image"); got != "image" || !built {
 		t.Errorf("%q, built %v", got, built)
@@ -47,7 +47,7 @@ func TestASecondStartCompilesNothing(t *testing.T) {
 	}
 }
 
-func TestNoTwoQuestionsRunTogether(t *testing.T) {
+func TestQuestionsRunOneAtATime(t *testing.T) {
 	keys := map[string]bool{}
 	for _, parts := range [][]string{{"ab", "c"}, {"a", "bc"}, {"abc"}, {"abc", ""}, {"", "abc"}, {"2:ab1:c"}} {
 		if k := cache.Key(parts...); keys[k] {
@@ -58,7 +58,7 @@ func TestNoTwoQuestionsRunTogether(t *testing.T) {
 	}
 }
 
-func TestADamagedEntryIsBuiltAgain(t *testing.T) {
+func TestDamagedEntryIsRebuilt(t *testing.T) {
 	dir := t.TempDir()
 	get(t, open(dir), key(), "image")
 	path := filepath.Join(dir, key()+".answer")
@@ -89,7 +89,7 @@ func TestADamagedEntryIsBuiltAgain(t *testing.T) {
 	}
 }
 
-func TestAReadOnlyRootIsNoFailure(t *testing.T) {
+func TestReadOnlyRootIsNotAFailure(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o644); err != nil {
 		t.Fatal(err)
@@ -118,7 +118,7 @@ func TestAReadOnlyRootIsNoFailure(t *testing.T) {
 	}
 }
 
-func TestADiskThatFillsUpIsNoFailure(t *testing.T) {
+func TestFullDiskIsNotAFailure(t *testing.T) {
 	dir := t.TempDir()
 	c := open(dir)
 	if err := os.RemoveAll(dir); err != nil { // nothing can be written there any more
@@ -132,7 +132,7 @@ func TestADiskThatFillsUpIsNoFailure(t *testing.T) {
 	}
 }
 
-func TestAFailedBuildIsNotKept(t *testing.T) {
+func TestFailedBuildIsNotCached(t *testing.T) {
 	c := open(t.TempDir())
 	broken := errors.New("broken")
 	if _, _, err := c.Get(key(), func() ([]byte, error) { return nil, broken }); !errors.Is(err, broken) {
@@ -164,7 +164,7 @@ func TestManyProgramsShareADirectory(t *testing.T) {
 	group.Wait()
 }
 
-func TestTheOldestGoFirst(t *testing.T) {
+func TestOldestEntriesAreEvictedFirst(t *testing.T) {
 	dir := t.TempDir()
 	c := open(dir)
 	big := strings.Repeat("x", cache.Limit/3)

@@ -92,7 +92,7 @@ func (s Store) Put(key string, body []byte) error {
 }
 
 // Drop forgets an answer.
-func (s Store) drop(key string) { _ = os.Remove(s.file(key)) } // gone or unwritable: whoever asks decides again
+func (s Store) drop(key string) { _ = os.Remove(s.file(key)) } // errors only cost another computation
 
 // Seal returns the content of a key's file.
 func Seal(key string, body []byte) []byte { return append([]byte(seal(key, body)+"\n"), body...) }

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func TestTheOldestAnswersGo(t *testing.T) {
+func TestOldestAnswersAreEvicted(t *testing.T) {
 	s := Store{Dir: t.TempDir()}
 	for i := range maxAnswers + 5 {
 		if err := s.Put(string(rune('a'+i%26))+string(rune('a'+i/26)), []byte("{}")); err != nil {
@@ -21,7 +21,7 @@ func TestTheOldestAnswersGo(t *testing.T) {
 	}
 }
 
-func TestWhatIsDamagedIsNotKept(t *testing.T) {
+func TestDamagedEntriesAreRemoved(t *testing.T) {
 	s := Store{Dir: t.TempDir()}
 	if _, err := s.Get("k"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("an empty store says %v", err)

@@ -37,7 +37,7 @@ type File struct {
 	Text []byte
 }
 
-// errUnknown is wrapped when a text says nothing that is known: somebody must read it.
+// errUnknown is wrapped for a text without a recognised licence, which needs review.
 var errUnknown = errors.New("unknown terms")
 
 var (
@@ -161,7 +161,7 @@ func (p *Part) upwards(root, dir string) error {
 			if !e.Type().IsRegular() || filepath.Ext(name) == ".GO" || !carried.MatchString(name) {
 				continue
 			}
-			if err := p.take(root, filepath.Join(dir, e.Name()), terms.MatchString(name)); err != nil {
+			if err := p.addFile(root, filepath.Join(dir, e.Name()), terms.MatchString(name)); err != nil {
 				return err
 			}
 		}
@@ -169,7 +169,7 @@ func (p *Part) upwards(root, dir string) error {
 	return nil
 }
 
-func (p *Part) take(root, file string, says bool) error {
+func (p *Part) addFile(root, file string, says bool) error {
 	rel, err := filepath.Rel(root, file)
 	if err != nil {
 		return err

@@ -10,9 +10,9 @@ import (
 	"testing"
 )
 
-// A module whose text changes, or that is new with a text nobody knows, stops here
+// A module whose text changes, or a new one with an unknown text, stops here
 // before a release is made of it.
-func TestEveryPartOfBothProgramsSaysItsLicence(t *testing.T) {
+func TestEveryModuleHasAKnownLicence(t *testing.T) {
 	for _, tc := range []struct {
 		program, tags string
 		want          []string
@@ -83,7 +83,7 @@ func example(t *testing.T, file string) []string {
 	return nil
 }
 
-func TestATextThatNobodyKnowsIsRefused(t *testing.T) {
+func TestUnknownLicenceTextIsRefused(t *testing.T) {
 	root := t.TempDir()
 	if err := os.WriteFile(filepath.Join(root, "LICENSE"), []byte("Do with it what you like, but not on Fridays.\n"), 0o644); err != nil {
 		t.Fatal(err)

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestEveryFigureOfACompiledKernelIsReadAndFits(t *testing.T) {
+func TestCompiledKernelFiguresAreParsed(t *testing.T) {
 	lines := 0
 	for line := range strings.Lines(figures) {
 		lines++
@@ -33,7 +33,7 @@ func TestEveryFigureOfACompiledKernelIsReadAndFits(t *testing.T) {
 	}
 }
 
-func TestTheFullestBlockHoldsMostWarps(t *testing.T) {
+func TestFullestBlockSizeHasMostWarps(t *testing.T) {
 	l, ok := LimitsOf("preprocess")
 	if !ok || l.Takes(100) || l.Takes(0) || !l.Takes(128) || l.Takes(512) {
 		t.Errorf("%+v", l)

@@ -41,8 +41,8 @@ type launch struct {
 	threads, dynamic int
 }
 
-// ask is the referee's line of a launch.
-func (l launch) ask() string {
+// query returns the reference calculator's input line for a launch.
+func (l launch) query() string {
 	maxThreads, optIn, maxDynamic := l.k.MaxThreads, 1, l.k.MaxDynamic
 	if maxThreads == 0 {
 		maxThreads = l.d.ThreadsPerBlock
@@ -75,7 +75,7 @@ func (l launch) answer() string {
 		o.RegistersPerBlock, o.SharedPerBlock)
 }
 
-func TestEveryAnswerIsThatOfNVIDIAsCalculator(t *testing.T) {
+func TestOccupancyMatchesNVIDIAsCalculator(t *testing.T) {
 	bin := referee(t)
 	r := rand.New(rand.NewPCG(1, 2))
 	var all []launch
@@ -106,7 +106,7 @@ func TestEveryAnswerIsThatOfNVIDIAsCalculator(t *testing.T) {
 	}
 	var in bytes.Buffer
 	for _, l := range all {
-		in.WriteString(l.ask())
+		in.WriteString(l.query())
 	}
 	cmd := exec.Command(bin)
 	cmd.Stdin = &in
@@ -136,7 +136,7 @@ func TestEveryAnswerIsThatOfNVIDIAsCalculator(t *testing.T) {
 }
 
 // The figures of the modules, from their data sheets' point of view.
-func TestAFullOrinHoldsSixBlocksOf256Threads(t *testing.T) {
+func TestOrinHoldsSixBlocksOf256Threads(t *testing.T) {
 	d, err := Lookup(87)
 	if err != nil {
 		t.Fatal(err)
@@ -150,7 +150,7 @@ func TestAFullOrinHoldsSixBlocksOf256Threads(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotKnownOrNotALaunchIsAnError(t *testing.T) {
+func TestInvalidLaunchesAreErrors(t *testing.T) {
 	if _, err := Lookup(42); !errors.Is(err, errUnknown) {
 		t.Errorf("%v", err)
 	}

@@ -123,7 +123,7 @@ func Read(r io.ReaderAt, size int64) (*Model, error) {
 	weights := map[string]bool{}
 	d := &decoder{r: r, end: size}
 	graph := false
-	err := d.each(func(f field) error {
+	err := d.forEachField(func(f field) error {
 		switch f.number {
 		case 1:
 			m.IR = int64(f.varint)
@@ -354,8 +354,8 @@ func (d *decoder) readVarint() (uint64, error) {
 	return 0, errors.New("varint is too long")
 }
 
-// each calls f for every field of the message.
-func (d *decoder) each(f func(field) error) error {
+// forEachField calls f for every field of the message.
+func (d *decoder) forEachField(f func(field) error) error {
 	for d.at < d.end {
 		key, err := d.readVarint()
 		if err != nil {
@@ -412,7 +412,7 @@ func (d *decoder) within(x field, f func(field) error) error {
 	end := d.end
 	d.at, d.end = x.at, x.end
 	d.depth++
-	err := d.each(f)
+	err := d.forEachField(f)
 	d.depth--
 	d.at, d.end = x.end, end
 	return err

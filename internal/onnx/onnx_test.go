@@ -23,7 +23,7 @@ func small() *onnx.Graph {
 	}
 }
 
-func TestWhatIsWrittenIsRead(t *testing.T) {
+func TestWrittenEntriesAreRead(t *testing.T) {
 	b := small().Encode()
 	m, err := onnx.Read(bytes.NewReader(b), int64(len(b)))
 	if err != nil {
@@ -43,7 +43,7 @@ func TestWhatIsWrittenIsRead(t *testing.T) {
 }
 
 // ONNX Runtime says the same of trained models.
-func TestTrainedModelsAreWhatONNXRuntimeSaysTheyAre(t *testing.T) {
+func TestTrainedModelsMatchONNXRuntime(t *testing.T) {
 	rt, err := ort.Open(models.Library(t))
 	if err != nil {
 		t.Fatal(err)
@@ -85,7 +85,7 @@ func TestTrainedModelsAreWhatONNXRuntimeSaysTheyAre(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoModelIsRefused(t *testing.T) {
+func TestInvalidModelsAreRefused(t *testing.T) {
 	whole := small().Encode()
 	for name, b := range map[string][]byte{
 		"empty": nil, "text": []byte("this is no model at all"), "half": whole[:len(whole)/2], "zeros": make([]byte, 100),

@@ -1,6 +1,6 @@
-// Package outfile writes what a user asked to have at a path of his choice: a file whole
-// or not at all, a device or a pipe as it is. Files of a layer are not for it: there, a
-// link is replaced and not followed.
+// Package outfile writes output to a path that the user chose: regular files atomically,
+// devices and pipes directly. It is not for files of a layer, where links are replaced and
+// not followed.
 package outfile
 
 import (
@@ -13,9 +13,9 @@ import (
 	"github.com/google/renameio/v2"
 )
 
-// Write writes data at path. A link is followed; a file is replaced by a rename, so that
-// no reader sees a part; what is no file, such as /dev/null or the pipe that /dev/stdout
-// names, is written to and stays what it is. A folder is an error.
+// Write writes data to path. It follows links, and replaces a regular file by a rename, so
+// that readers never see part of it. Other files, such as /dev/null or the pipe behind
+// /dev/stdout, are written to directly. A folder is an error.
 func Write(path string, data []byte) error {
 	if err := write(path, data); err != nil {
 		return fmt.Errorf("writing %s: %w", path, err)

@@ -11,7 +11,7 @@ import (
 	"github.com/yoctune/yoctune/internal/outfile"
 )
 
-func TestAFileIsReplacedAndALinkFollowed(t *testing.T) {
+func TestFileIsReplacedAndLinkFollowed(t *testing.T) {
 	dir := t.TempDir()
 	file, link := filepath.Join(dir, "file"), filepath.Join(dir, "link")
 	if err := os.Symlink("file", link); err != nil {
@@ -37,7 +37,7 @@ func TestAFileIsReplacedAndALinkFollowed(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoFileStaysWhatItIs(t *testing.T) {
+func TestNonRegularOutputIsPreserved(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "pipe")
 	if err := unix.Mkfifo(name, 0o600); err != nil {
 		t.Fatal(err)

@@ -18,7 +18,7 @@ import (
 	spdx "github.com/spdx/tools-golang/spdx/v2/v2_3"
 )
 
-// noAssertion is what SPDX says of what is not known.
+// noAssertion is SPDX's value for unknown information.
 const noAssertion = "NOASSERTION"
 
 // Package is a thing that is shipped or used.

@@ -46,7 +46,7 @@ func (s Secret) File(password string) ([]byte, error) {
 	return append(text, '\n'), nil
 }
 
-// Encrypted tells that a secret key's file needs a password.
+// Encrypted reports whether a secret key's file needs a password.
 func Encrypted(file []byte) bool { return minisign.IsEncrypted(trim(file)) }
 
 // Open reads the content of a secret key's file. The error wraps [ErrSecret] or

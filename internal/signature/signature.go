@@ -62,14 +62,14 @@ func ParseKey(text []byte) (Key, error) {
 	return k, nil
 }
 
-// Signer says who signed something.
+// Signer identifies who signed something.
 type Signer struct {
 	KeyID   string
 	Comment string // the trusted comment, which the signature covers
 }
 
-// Verify judges a signature over message by any of the keys. The error wraps
-// [ErrFormat], [ErrSigner] or [ErrForged].
+// Verify checks a signature over message by any of the keys. The error wraps [ErrFormat],
+// [ErrSigner] or [ErrForged].
 func Verify(keys []Key, message, sig []byte) (Signer, error) {
 	var s minisign.Signature
 	if len(sig) > MaxSize {

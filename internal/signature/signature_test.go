@@ -43,7 +43,7 @@ func minisign(t *testing.T, dir, input string, args ...string) error {
 	return err
 }
 
-func put(t *testing.T, dir, name string, data []byte) {
+func writeFile(t *testing.T, dir, name string, data []byte) {
 	t.Helper()
 	if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
 		t.Fatal(err)
@@ -59,13 +59,13 @@ func get(t *testing.T, dir, name string) []byte {
 	return b
 }
 
-func TestMinisignAcceptsWhatIsSignedHereAndRefusesItTamperedWith(t *testing.T) {
+func TestMinisignAcceptsOurSignaturesAndRefusesTampering(t *testing.T) {
 	dir := t.TempDir()
 	s := generate(t)
 	plan := []byte("{\"serial\": 7}\n")
-	put(t, dir, "plan.json", plan)
-	put(t, dir, "plan.json.minisig", s.Sign(plan, "plan of line-camera\nforged line"))
-	put(t, dir, "key.pub", s.Public().File())
+	writeFile(t, dir, "plan.json", plan)
+	writeFile(t, dir, "plan.json.minisig", s.Sign(plan, "plan of line-camera\nforged line"))
+	writeFile(t, dir, "key.pub", s.Public().File())
 	// -H: only signatures of the hashed kind.
 	if err := minisign(t, dir, "", "-V", "-H", "-p", "key.pub", "-m", "plan.json"); err != nil {
 		t.Error(err)
@@ -73,16 +73,16 @@ func TestMinisignAcceptsWhatIsSignedHereAndRefusesItTamperedWith(t *testing.T) {
 	if err := minisign(t, dir, "", "-V", "-P", s.Public().String(), "-m", "plan.json"); err != nil {
 		t.Error(err)
 	}
-	put(t, dir, "plan.json", []byte("{\"serial\": 8}\n"))
+	writeFile(t, dir, "plan.json", []byte("{\"serial\": 8}\n"))
 	if err := minisign(t, dir, "", "-V", "-p", "key.pub", "-m", "plan.json"); err == nil {
 		t.Error("minisign accepts a plan that was changed: the test proves nothing")
 	}
 }
 
-func TestWhatMinisignSignsIsAcceptedHere(t *testing.T) {
+func TestMinisignSignaturesAreAccepted(t *testing.T) {
 	dir := t.TempDir()
 	plan := []byte("{\"serial\": 7}\n")
-	put(t, dir, "plan.json", plan)
+	writeFile(t, dir, "plan.json", plan)
 	if err := minisign(t, dir, "", "-G", "-W", "-p", "key.pub", "-s", "key"); err != nil {
 		t.Fatal(err)
 	}
@@ -105,10 +105,10 @@ func TestWhatMinisignSignsIsAcceptedHere(t *testing.T) {
 	}
 }
 
-func TestSecretKeysGoBothWaysBetweenMinisignAndHere(t *testing.T) {
+func TestSecretKeysInteroperateWithMinisign(t *testing.T) {
 	dir := t.TempDir()
 	plan := []byte("{}\n")
-	put(t, dir, "plan.json", plan)
+	writeFile(t, dir, "plan.json", plan)
 	if err := minisign(t, dir, "", "-G", "-W", "-p", "theirs.pub", "-s", "theirs"); err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +124,7 @@ func TestSecretKeysGoBothWaysBetweenMinisignAndHere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	put(t, dir, "ours", text)
+	writeFile(t, dir, "ours", text)
 	if err := minisign(t, dir, "", "-S", "-s", "ours", "-m", "plan.json"); err != nil {
 		t.Fatal(err)
 	}
@@ -133,8 +133,8 @@ func TestSecretKeysGoBothWaysBetweenMinisignAndHere(t *testing.T) {
 	}
 }
 
-// cheap writes a secret key's file whose password costs milliseconds: the format
-// says how dear it is, and minisign obeys.
+// cheap writes a secret key's file whose key derivation takes milliseconds: the file
+// holds its cost, and minisign honours it.
 func cheap(t *testing.T, s signature.Secret, password string) []byte {
 	t.Helper()
 	open, err := s.File("")
@@ -162,7 +162,7 @@ func cheap(t *testing.T, s signature.Secret, password string) []byte {
 	return []byte(head + "\n" + base64.StdEncoding.EncodeToString(b) + "\n")
 }
 
-func TestAKeyUnderAPasswordOpensWithItAndWithNoOther(t *testing.T) {
+func TestEncryptedKeyNeedsItsPassword(t *testing.T) {
 	dir := t.TempDir()
 	s := generate(t)
 	plan := []byte("{}\n")
@@ -179,8 +179,8 @@ func TestAKeyUnderAPasswordOpensWithItAndWithNoOther(t *testing.T) {
 			t.Errorf("password %q: %v", wrong, err)
 		}
 	}
-	put(t, dir, "plan.json", plan)
-	put(t, dir, "key", file)
+	writeFile(t, dir, "plan.json", plan)
+	writeFile(t, dir, "key", file)
 	if err := minisign(t, dir, "correct horse\n", "-S", "-s", "key", "-m", "plan.json"); err != nil {
 		t.Error("minisign does not open it, so the file is not of its format: ", err)
 	}
@@ -188,19 +188,19 @@ func TestAKeyUnderAPasswordOpensWithItAndWithNoOther(t *testing.T) {
 
 // At the full price, 1 GiB and seconds of a processor, once here and once in
 // minisign.
-func TestMinisignOpensAKeyThatWasEncryptedHere(t *testing.T) {
+func TestMinisignOpensOurEncryptedKeys(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: encrypting a key takes 1 GiB of memory and seconds")
 	}
 	dir := t.TempDir()
 	plan := []byte("{}\n")
-	put(t, dir, "plan.json", plan)
+	writeFile(t, dir, "plan.json", plan)
 	s := generate(t)
 	text, err := s.File("correct horse")
 	if err != nil {
 		t.Fatal(err)
 	}
-	put(t, dir, "key", text)
+	writeFile(t, dir, "key", text)
 	if err := minisign(t, dir, "correct horse\n", "-S", "-s", "key", "-m", "plan.json"); err != nil {
 		t.Fatal(err)
 	}
@@ -209,7 +209,7 @@ func TestMinisignOpensAKeyThatWasEncryptedHere(t *testing.T) {
 	}
 }
 
-func TestEachReasonToRefuseIsTold(t *testing.T) {
+func TestEachRefusalGivesItsReason(t *testing.T) {
 	s, other := generate(t), generate(t)
 	plan := []byte("{}\n")
 	sig := s.Sign(plan, "plan")

@@ -10,7 +10,7 @@ import (
 	"github.com/yoctune/yoctune/internal/socket"
 )
 
-func TestOnlyADeadSocketIsTakenOver(t *testing.T) {
+func TestOnlyDeadSocketsAreReplaced(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s")
 	l, err := socket.Listen(t.Context(), path, 0o660)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/yoctune/yoctune/internal/tailbuf"
 )
 
-func TestTheEndIsKept(t *testing.T) {
+func TestTailIsKept(t *testing.T) {
 	var b tailbuf.Buffer
 	for range 300 {
 		if n, err := b.Write([]byte("é\n")); n != 3 || err != nil {

@@ -2,7 +2,7 @@ package knob
 
 import "testing"
 
-func TestASysctlAndItsFileNameEachOther(t *testing.T) {
+func TestSysctlNameAndPathRoundTrip(t *testing.T) {
 	for key, name := range map[string]string{
 		"vm.swappiness":                    "/proc/sys/vm/swappiness",
 		"net.ipv4.conf.eth0/100.rp_filter": "/proc/sys/net/ipv4/conf/eth0.100/rp_filter",
@@ -22,7 +22,7 @@ func TestASysctlAndItsFileNameEachOther(t *testing.T) {
 	}
 }
 
-func TestTheFirstSeparatorDecidesTheNotation(t *testing.T) {
+func TestFirstSeparatorDecidesTheNotation(t *testing.T) {
 	for name, want := range map[string]string{
 		"vm.swappiness":                    "vm.swappiness",
 		"vm/swappiness":                    "vm.swappiness",
@@ -37,7 +37,7 @@ func TestTheFirstSeparatorDecidesTheNotation(t *testing.T) {
 	}
 }
 
-func TestParametersThatRunProgramsOrLockTheMachineAreForbidden(t *testing.T) {
+func TestDangerousSysctlsAreForbidden(t *testing.T) {
 	for _, key := range []string{
 		"kernel.core_pattern", "kernel.hotplug", "kernel.modprobe", "kernel.poweroff_cmd",
 		"kernel.usermodehelper.bset", "kernel.usermodehelper.inheritable",

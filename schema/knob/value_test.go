@@ -8,7 +8,7 @@ import (
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
-func TestTheSameValueInTwoSpellingsIsOneValue(t *testing.T) {
+func TestEqualValuesInTwoSpellings(t *testing.T) {
 	for _, c := range []struct{ typ, a, b string }{
 		{plan.TypeInt, "42", "0x2a"},
 		{plan.TypeInt, "7", "0x0007\n"},
@@ -42,7 +42,7 @@ func TestTheSameValueInTwoSpellingsIsOneValue(t *testing.T) {
 	}
 }
 
-func TestTextThatIsNotAValueIsRefused(t *testing.T) {
+func TestInvalidValuesAreRefused(t *testing.T) {
 	for _, c := range []struct{ typ, text string }{
 		{plan.TypeInt, ""}, {plan.TypeInt, "ten"}, {plan.TypeInt, "010"}, {plan.TypeInt, "1_000"}, {plan.TypeInt, "0x"},
 		{plan.TypeInt, "+1"}, {plan.TypeInt, "--1"}, {plan.TypeInt, "99999999999999999999"}, {plan.TypeInt, "1 2"},
@@ -62,7 +62,7 @@ func TestTextThatIsNotAValueIsRefused(t *testing.T) {
 	}
 }
 
-func TestTheMarkedChoiceIsTheValueAndTheListIsWhatIsOffered(t *testing.T) {
+func TestBracketedChoiceIsTheValue(t *testing.T) {
 	for _, c := range []struct {
 		text    string
 		value   string

@@ -9,15 +9,15 @@ import (
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
-// ErrPlan is wrapped by the errors of a pipeline that cannot run as its plan says.
+// ErrPlan is wrapped by the errors of a pipeline that cannot run as planned.
 var ErrPlan = errors.New("pipeline cannot run as planned")
 
-// Topic groups faults by what is wrong.
+// Topic is a group of faults.
 type Topic int
 
 // Topics of faults.
 const (
-	Line     Topic = iota // the stages do not form a line in which each takes what the one before gives
+	Line     Topic = iota // the stages do not form a chain of matching outputs and inputs
 	Settings              // a stage's own settings contradict each other
 	Device                // the GPU
 	Range                 // a value is out of its range
@@ -27,9 +27,9 @@ const (
 type Fault struct {
 	Topic  Topic
 	Path   []string // of the field below the pipeline: stages, m, input
-	Value  string   // what is there, "" where it says nothing
-	Reason string   // what is wrong and why
-	Advice string   // what to do, "" where the reason tells
+	Value  string   // the current value; "" if it does not help
+	Reason string   // the fault and its cause
+	Advice string   // what to do; "" if obvious from Reason
 }
 
 // Error is the fault in one line.
@@ -112,7 +112,7 @@ func checkOrder(p *plan.Pipeline) *Fault {
 	return nil
 }
 
-// checkStage checks one stage against what it is given.
+// checkStage checks one stage against its input.
 func checkStage(s *plan.PipelineStage, in Output) []Fault {
 	k := StageOf(s.Kind)
 	switch {

@@ -37,7 +37,7 @@ func sinkKinds() []string {
 }
 
 // The language has the kinds of the registry, and no others.
-func TestTheLanguageHasTheKindsOfTheRegistry(t *testing.T) {
+func TestLanguageHasTheRegistrysKinds(t *testing.T) {
 	text, err := fs.ReadFile(schema.FS, "pipelines.cue")
 	if err != nil {
 		t.Fatal(err)
@@ -72,7 +72,7 @@ func sorted(all []string) []string {
 }
 
 // Limits that a protocol has as well are those of the protocol.
-func TestLimitsAreThoseOfTheProtocols(t *testing.T) {
+func TestLimitsMatchTheProtocols(t *testing.T) {
 	if pipeline.MaxLanes != worker.MaxLanes || pipeline.MaxRank != custom.MaxRank {
 		t.Errorf("lanes %d and %d, dimensions %d and %d", pipeline.MaxLanes, worker.MaxLanes, pipeline.MaxRank, custom.MaxRank)
 	}
@@ -148,7 +148,7 @@ func TestNothingElseSwitchesOnKinds(t *testing.T) {
 }
 
 // Each stage's output is what the next is judged by.
-func TestFaultsNameTheFieldToChange(t *testing.T) {
+func TestFaultsNameTheField(t *testing.T) {
 	stage := func(id, kind, input string) plan.PipelineStage {
 		s := plan.PipelineStage{ID: id, Kind: kind, Input: input}
 		switch id[0] {

@@ -15,7 +15,7 @@ type Stage struct {
 	Serial bool   // it has one instance: it keeps state from frame to frame
 	Ladder string // field of a ladder's step that changes such a stage; "": none does
 
-	RunsModels bool // what it is given lies where ONNX Runtime can read it
+	RunsModels bool // its input must be in memory that ONNX Runtime can read
 	Buffers    bool // it takes a camera's frames as DMA buffers
 	// Direct stages let the GPU's process write to the tensors of frames. A process that
 	// was given up may still do so, which costs a spare frame for each instance and GPU.
@@ -62,7 +62,7 @@ func Stages() []*Stage { return stages }
 
 var stages = []*Stage{&Preprocess, &Model, &Postprocess, &Track, &Custom}
 
-// StageOf finds the entry of a kind; nil when there is none.
+// StageOf returns the entry of a kind; nil if unknown.
 func StageOf(kind string) *Stage {
 	for _, s := range stages {
 		if s.Kind == kind {

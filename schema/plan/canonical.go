@@ -80,10 +80,9 @@ func Canonical(v any) ([]byte, error) {
 	return encode(t)
 }
 
-// tree is v as maps, lists and scalars, as encoding/json would write it; a test
-// holds the two against each other. It knows what plans are made of, and leaves
-// the rest to encoding/json: a plan is encoded twice at every build and once at
-// every start on a device.
+// tree converts v to maps, lists and scalars, as encoding/json would write it; a test
+// compares the two. It handles the types of plans and leaves others to encoding/json. It
+// exists for speed: a build encodes a plan twice, and a device once at every start.
 func tree(v any) (any, error) { return treeOf(reflect.ValueOf(v)) }
 
 func treeOf(v reflect.Value) (any, error) {
@@ -272,7 +271,7 @@ func writeString(w *bytes.Buffer, s string) error {
 	return nil
 }
 
-// plain tells that JSON writes s as it is: nearly every string of a plan.
+// plain reports whether JSON writes s without escapes, as is true of most strings.
 func plain(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; c < 0x20 || c > 0x7e || c == '"' || c == '\\' {

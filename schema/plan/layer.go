@@ -246,7 +246,7 @@ type Mirror struct {
 	URL     string
 }
 
-// Runtime says how the layer gets yoctuned.
+// Runtime is how the layer installs yoctuned.
 type Runtime struct {
 	Form    string // source, prebuilt
 	Version string

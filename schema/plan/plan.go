@@ -1,13 +1,12 @@
 // Package plan defines the contract between yoctune, which compiles a
-// configuration, and yoctuned, which obeys it on the device.
+// configuration, and yoctuned, which enforces it on the device.
 //
-// Two shapes live here. [Plan] is the device document, plan.json: everything
-// the device must do, in base units, and nothing it need not know. [Layer] is
-// what the emitters are given: the layer's identity, its build-side settings,
-// and one [Target] per machine, each carrying its Plan.
+// [Plan] is the device document, plan.json: only what the device needs, in base
+// units. [Layer] is the input of the emitters: the layer's identity, its build-side
+// settings, and one [Target] per machine with its Plan.
 //
 // Base units throughout: frequencies in Hz (CPU clocks of nvpmodel in kHz where
-// the field says so), sizes in bytes, durations in nanoseconds, temperatures in
+// stated at the field), sizes in bytes, durations in nanoseconds, temperatures in
 // milli-degrees Celsius, power in milliwatts.
 package plan
 
@@ -60,10 +59,10 @@ const (
 	FirstAvailable = "first_available" // Want holds alternatives separated by "|"
 )
 
-// What yoctuned does about a difference.
+// What yoctuned does when a value differs.
 const (
 	Enforce = "enforce" // repair drift
-	Report  = "report"  // only say so; never written
+	Report  = "report"  // report only; never written
 	Once    = "once"    // written by apply, drift is only reported
 )
 
@@ -84,7 +83,7 @@ const (
 	TypeCPUList = "cpulist" // 0-3,5
 	TypeCPUMask = "cpumask" // hexadecimal words, as in smp_affinity
 	TypeBool    = "bool"    // 0/1, Y/N
-	TypePresent = "present" // Want "1": the node or argument is there
+	TypePresent = "present" // Want "1": the node or argument exists
 )
 
 // Setting is one wanted value of one kind of kernel knob.
@@ -93,7 +92,7 @@ type Setting struct {
 	Domain   string `json:"domain"` // one of the Domain constants
 	Select   Select `json:"select"`
 	Type     string `json:"type"` // one of the Type constants
-	Want     string `json:"want"` // as it is written to the kernel
+	Want     string `json:"want"` // as written to the kernel
 	Compare  string `json:"compare"`
 	Policy   string `json:"policy"`
 	Needs    string `json:"needs"`
@@ -101,7 +100,7 @@ type Setting struct {
 	Group    string `json:"group,omitempty"`    // settings that rewrite each other (dirty_ratio, dirty_bytes)
 }
 
-// Select says which kernel nodes a setting is about. Either Path names one
+// Select chooses the kernel nodes of a setting. Either Path names one
 // node, or Class, with the matchers below it, selects devices and Attr is the
 // file below each of them. Matchers that are empty match everything; there is
 // no selection by index.
@@ -111,7 +110,7 @@ type Select struct {
 	Name   string `json:"name,omitempty"`    // glob over the kernel's device name, or the IRQ's action name
 	OFNode string `json:"of_node,omitempty"` // device tree node name (of_node/name)
 	Driver string `json:"driver,omitempty"`  // bound driver
-	Attr   string `json:"attr,omitempty"`    // relative path, e.g. "queue/scheduler"; globs are allowed. On net, "ethtool/..." is no file but what ethtool(8) sets
+	Attr   string `json:"attr,omitempty"`    // relative path, e.g. "queue/scheduler"; globs are allowed. On net, "ethtool/..." is a setting of ethtool(8), not a file
 }
 
 // Power is the power mode part of the plan.
@@ -152,8 +151,8 @@ type Adaptive struct {
 	Budget int   `json:"budget,omitempty"` // switches by load within an hour, 0: 30
 }
 
-// Fan is what nvfancontrol must be doing. Its own file says it to the daemon;
-// nothing else writes the fan's speed.
+// Fan is the wanted state of nvfancontrol, set in the daemon's own file; nothing else
+// writes the fan's speed.
 type Fan struct {
 	Profile  string     `json:"profile,omitempty"`  // FAN_DEFAULT_PROFILE; "" leaves the BSP's
 	Governor string     `json:"governor,omitempty"` // cont, pid; "" leaves the BSP's
@@ -331,7 +330,7 @@ func (s *PipelineStage) ModelProviders() []string {
 	return []string{"tensorrt", "cuda", "cpu"}
 }
 
-// WantsTensorRT tells whether a model of the pipeline may run on TensorRT, for which
+// WantsTensorRT reports whether a model of the pipeline may run on TensorRT, for which
 // an engine is built first.
 func (p *Pipeline) WantsTensorRT() bool {
 	return slices.ContainsFunc(p.Stages, func(s PipelineStage) bool { return slices.Contains(s.ModelProviders(), "tensorrt") })

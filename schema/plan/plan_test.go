@@ -37,7 +37,7 @@ func small() *plan.Plan {
 	}
 }
 
-func TestTheCanonicalFormIsSortedIndentedAndEndsWithANewline(t *testing.T) {
+func TestCanonicalFormIsSortedAndIndented(t *testing.T) {
 	got, err := plan.Canonical(map[string]any{
 		"b": []int{}, "a": map[string]string{}, "<&>": "<a & b>", "é": nil,
 		"list": []any{1, "two", true, map[string]int{"y": -2, "x": math.MaxInt64}},
@@ -66,7 +66,7 @@ func TestTheCanonicalFormIsSortedIndentedAndEndsWithANewline(t *testing.T) {
 	}
 }
 
-func TestNumbersWithAFractionAreRefused(t *testing.T) {
+func TestFractionsAreRefused(t *testing.T) {
 	for _, v := range []any{0.5, 1e30, map[string]any{"deep": []any{2.25}}} {
 		if b, err := plan.Canonical(v); err == nil {
 			t.Errorf("%v became %s", v, b)
@@ -74,7 +74,7 @@ func TestNumbersWithAFractionAreRefused(t *testing.T) {
 	}
 }
 
-func TestASealedPlanIsReadBack(t *testing.T) {
+func TestSealedPlanRoundTrips(t *testing.T) {
 	p := small()
 	b := sealed(t, p)
 	got, err := plan.Decode(bytes.NewReader(b))
@@ -89,7 +89,7 @@ func TestASealedPlanIsReadBack(t *testing.T) {
 	}
 }
 
-func TestAnUnwholePlanIsRefused(t *testing.T) {
+func TestIncompletePlanIsRefused(t *testing.T) {
 	good := string(sealed(t, small()))
 	edit := func(old, new string) string {
 		if !strings.Contains(good, old) {
@@ -133,7 +133,7 @@ func TestAnUnwholePlanIsRefused(t *testing.T) {
 	}
 }
 
-func TestAMinorVersionOfTheSameMajorIsRead(t *testing.T) {
+func TestMinorVersionsAreCompatible(t *testing.T) {
 	p := small()
 	sealed(t, p)
 	p.Schema = plan.Schema + ".3"
@@ -194,7 +194,7 @@ func anyPlan(rt *rapid.T) *plan.Plan {
 	return p
 }
 
-func TestDecodingWhatWasEncodedGivesThePlan(t *testing.T) {
+func TestPlanEncodingRoundTrips(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		p := anyPlan(rt)
 		if err := p.Seal(); err != nil {
@@ -218,7 +218,7 @@ func TestDecodingWhatWasEncodedGivesThePlan(t *testing.T) {
 	})
 }
 
-func TestTheCanonicalFormIsWhatEncodingJSONMeans(t *testing.T) {
+func TestCanonicalFormMatchesEncodingJSON(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		p := anyPlan(rt)
 		got, err := plan.Canonical(p)

@@ -1,4 +1,4 @@
-// Package spelling finds the name that a mistyped word was meant to be.
+// Package spelling suggests the intended name for a mistyped word.
 package spelling
 
 import "strings"

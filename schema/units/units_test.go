@@ -39,7 +39,7 @@ func TestQuantitiesAreParsedExactly(t *testing.T) {
 	}
 }
 
-func TestPrintedQuantitiesParseAsTheyWere(t *testing.T) {
+func TestQuantitiesRoundTrip(t *testing.T) {
 	for _, n := range []int64{0, 1, 999, 1000, 1023, 1024, 1536, 1 << 20, 3 << 29, 1420800000, 306000000, 1 << 41, math.MaxInt64} {
 		if got, err := ParseSize(Size(n)); err != nil || got != n {
 			t.Errorf("%d bytes are printed as %s, which is %d, %v", n, Size(n), got, err)
@@ -50,7 +50,7 @@ func TestPrintedQuantitiesParseAsTheyWere(t *testing.T) {
 	}
 }
 
-func TestQuantitiesForPeopleAreRounded(t *testing.T) {
+func TestDisplayedQuantitiesAreRounded(t *testing.T) {
 	for got, want := range map[string]string{
 		Spaced(Size(1536 << 20)):      "1536 MiB",
 		Spaced(Frequency(1420800000)): "1.4208 GHz",

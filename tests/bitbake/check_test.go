@@ -11,7 +11,7 @@ import (
 )
 
 // The check of the golden layer, as bitbake runs it behind do_configure of a kernel.
-func TestTheBuildStopsForAKernelThatIsNotAsAskedFor(t *testing.T) {
+func TestBuildStopsForAKernelWithoutTheOptions(t *testing.T) {
 	const (
 		recipes  = "../../golden/video-analytics/recipes-kernel/linux/"
 		inc      = recipes + "linux-yoctune-vision-tuning-check.inc"

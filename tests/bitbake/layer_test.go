@@ -22,7 +22,7 @@ import (
 
 // Each layer below golden/ parses without a warning, gives the values its plans
 // promise, and is without effect until it is switched on.
-func TestGoldenLayersAreWhatTheirPlansSay(t *testing.T) {
+func TestGoldenLayersMatchTheirPlans(t *testing.T) {
 	root := filepath.Join("..", "..", "golden")
 	layers := layersBelow(t, root)
 	if len(layers) == 0 {
@@ -47,7 +47,7 @@ func TestGoldenLayersAreWhatTheirPlansSay(t *testing.T) {
 
 // The referee itself: it accepts a good layer and reports each way of being bad
 // that a careless emitter would have.
-func TestRefereeTellsGoodLayersFromBad(t *testing.T) {
+func TestReferenceParserDetectsBadLayers(t *testing.T) {
 	archive, err := txtar.ParseFile(filepath.Join("testdata", "good.txtar"))
 	if err != nil {
 		t.Fatal(err)
@@ -118,7 +118,7 @@ func TestRefereeTellsGoodLayersFromBad(t *testing.T) {
 }
 
 // What a value is after bitbake has read it, for those who write values.
-func TestEvalGivesWhatBitBakeSees(t *testing.T) {
+func TestEvalMatchesBitBake(t *testing.T) {
 	got := bbref.Eval(t, "A = \"1 2\"\nB = '\"'\nC = \"${A} ${@6*7} $x %\"\nC:append = \" end\"\n")
 	want := map[string]string{"A": "1 2", "B": `"`, "C": "1 2 42 $x % end"}
 	if !maps.Equal(got, want) {

@@ -27,8 +27,8 @@ import (
 	"github.com/yoctune/yoctune/runtime/serve/web"
 )
 
-// need skips without what `scripts/setup.sh browser` installs, or fails.
-func need(t *testing.T, missing bool, what string) {
+// require skips without what `scripts/setup.sh browser` installs, or fails.
+func require(t *testing.T, missing bool, what string) {
 	t.Helper()
 	switch {
 	case !missing:
@@ -51,13 +51,13 @@ func screenshots(t *testing.T) string {
 func drive(t *testing.T, saw any, script string, args ...string) {
 	t.Helper()
 	program, err := exec.LookPath("chromium")
-	need(t, err != nil, "no chromium: scripts/setup.sh browser")
+	require(t, err != nil, "no chromium: scripts/setup.sh browser")
 	modules, err := filepath.Abs("../../build/browser/node_modules")
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, err = os.Stat(filepath.Join(modules, "playwright-core"))
-	need(t, err != nil, "no playwright-core: scripts/setup.sh browser")
+	require(t, err != nil, "no playwright-core: scripts/setup.sh browser")
 	cmd := exec.CommandContext(t.Context(), "node", append([]string{script, program}, args...)...)
 	cmd.Env = append(os.Environ(), "NODE_PATH="+modules)
 	var out, errs bytes.Buffer
@@ -136,7 +136,7 @@ type seen struct {
 	Paused                                         bool
 }
 
-func TestThePageIsAsItShouldBeInChromium(t *testing.T) {
+func TestPageRendersInChromium(t *testing.T) {
 	var s seen
 	drive(t, &s, "page.cjs", site(t, time.Hour).URL+"/", site(t, 200*time.Millisecond).URL+"/", screenshots(t))
 	if len(s.Complaints) > 0 || len(s.Elsewhere) > 0 {

@@ -104,7 +104,7 @@ type read struct {
 	Revealed                        *bool // nil without a file to go to
 }
 
-func TestReportsAreAsTheyShouldBeInChromium(t *testing.T) {
+func TestReportsRenderInChromium(t *testing.T) {
 	for name, page := range map[string]func(*testing.T) []byte{"review": reviewPage, "tasks": tasksPage} {
 		t.Run(name, func(t *testing.T) {
 			html := page(t)

@@ -102,9 +102,9 @@ func matches(want []string, got string) bool {
 	return regexp.MustCompile(b.String()).MatchString(got)
 }
 
-func TestTheGuideIsTrue(t *testing.T) { follow(t, "guide.md", 15) }
+func TestGuideCommandsWork(t *testing.T) { follow(t, "guide.md", 15) }
 
-func TestThePipelinesPageIsTrue(t *testing.T) {
+func TestPipelinesPageCommandsWork(t *testing.T) {
 	models.Dir(t) // which says what is missing without them
 	follow(t, "pipelines.md", 8, "YOCTUNE_ORT_LIBRARY="+models.Library(t))
 }

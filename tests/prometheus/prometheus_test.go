@@ -120,8 +120,8 @@ func start(t *testing.T, program, target string) string {
 	return "http://" + address
 }
 
-// ask asks Prometheus; the answer's data goes to out.
-func ask(address, path string, out any) error {
+// queryAPI asks Prometheus; the answer's data goes to out.
+func queryAPI(address, path string, out any) error {
 	resp, err := http.Get(address + path)
 	if err != nil {
 		return err
@@ -148,7 +148,7 @@ type vector struct {
 }
 
 func query(address, expr string) (v vector, err error) {
-	err = ask(address, "/api/v1/query?query="+url.QueryEscape(expr), &v)
+	err = queryAPI(address, "/api/v1/query?query="+url.QueryEscape(expr), &v)
 	return v, err
 }
 
@@ -202,7 +202,7 @@ func TestPrometheusScrapesAndAnswersTheDashboard(t *testing.T) {
 			Rules []struct{ Name, Health, LastError string }
 		}
 	}
-	if err := ask(address, "/api/v1/rules", &rules); err != nil {
+	if err := queryAPI(address, "/api/v1/rules", &rules); err != nil {
 		t.Fatal(err)
 	}
 	if len(rules.Groups) != 1 || len(rules.Groups[0].Rules) < 10 {

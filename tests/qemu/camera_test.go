@@ -78,13 +78,13 @@ func TestCamerasOfARealDriver(t *testing.T) {
 		}
 	}
 	if to := os.Getenv("YOCTUNE_CAMERA_RECORD"); to != "" {
-		keep(t, to, console)
+		saveConsole(t, to, console)
 	}
 	report(t, console, 40)
 }
 
-// keep writes what the guest printed of its recordings to files.
-func keep(t *testing.T, dir, console string) {
+// saveConsole writes what the guest printed of its recordings to files.
+func saveConsole(t *testing.T, dir, console string) {
 	t.Helper()
 	files := map[string]string{}
 	for line := range strings.Lines(console) {

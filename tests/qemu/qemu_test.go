@@ -34,7 +34,7 @@ func TestYoctunedOnARealKernel(t *testing.T) {
 		archive.host(name, host)
 	}
 	for _, tool := range []string{"ethtool", "irqbalance"} {
-		host := need(t, tool)
+		host := findTool(t, tool)
 		archive.host("bin/"+tool, host)
 		for _, l := range libraries(host) {
 			archive.host(strings.TrimPrefix(l, "/"), l)
@@ -95,7 +95,7 @@ func newGuest(t *testing.T, cache string, init []byte) *cpio {
 	if isARM64(cache) {
 		archive.host("bin/busybox", filepath.Join(cache, "busybox"))
 	} else {
-		archive.host("bin/busybox", need(t, "busybox"))
+		archive.host("bin/busybox", findTool(t, "busybox"))
 	}
 	for _, applet := range []string{"sh", "mount", "mkdir", "modprobe", "usleep", "cat", "grep", "cmp", "diff", "tr", "su", "tail", "head", "wc", "uname", "poweroff", "kill", "readlink", "sed", "ip", "test", "umount"} {
 		archive.symlink("bin/"+applet, "busybox")
@@ -113,7 +113,7 @@ func (c *cpio) boot(t *testing.T, cache, arguments string) string {
 	if isARM64(cache) {
 		qemu, machine, console = "qemu-system-aarch64", "virt", "ttyAMA0"
 	}
-	qemu = need(t, qemu)
+	qemu = findTool(t, qemu)
 	dir := t.TempDir()
 	initrd := filepath.Join(dir, "initrd")
 	if err := c.write(initrd); err != nil {
@@ -176,7 +176,7 @@ func report(t *testing.T, console string, least int) {
 	}
 }
 
-func need(t *testing.T, tool string) string {
+func findTool(t *testing.T, tool string) string {
 	t.Helper()
 	p, err := exec.LookPath(tool)
 	if err != nil {

@@ -22,10 +22,10 @@ const (
 	scheduling = "../../golden/realtime-control/recipes-yoctune/yoctune-realtime-control-config/files/jetson-agx-orin-devkit/yoctuned.service.d-40-scheduling.conf"
 )
 
-// TestTheUnitUnderARealSystemd boots the kernel with the systemd of this host's
+// TestUnitUnderARealSystemd boots the kernel with the systemd of this host's
 // Debian as process 1 and the unit of a generated layer, whose plan is signed by
 // Debian's minisign.
-func TestTheUnitUnderARealSystemd(t *testing.T) {
+func TestUnitUnderARealSystemd(t *testing.T) {
 	cache := guestKernel(t)
 	dir := t.TempDir()
 	archive := newGuest(t, cache, systemdScript)
@@ -43,7 +43,7 @@ func TestTheUnitUnderARealSystemd(t *testing.T) {
 		}
 		archive.file("lib/systemd/system/"+unit, 0o644, data)
 	}
-	// What a layer adds when its plan says how tasks are scheduled.
+	// Files of a layer whose plan schedules tasks.
 	data, err := os.ReadFile(scheduling)
 	if err != nil {
 		t.Fatal(err)
@@ -135,7 +135,7 @@ func signedPlan(t *testing.T, dir string) map[string][]byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	minisign := need(t, "minisign")
+	minisign := findTool(t, "minisign")
 	file, pub, sec := filepath.Join(dir, "plan.json"), filepath.Join(dir, "fleet.pub"), filepath.Join(dir, "fleet.key")
 	if err := os.WriteFile(file, b, 0o600); err != nil {
 		t.Fatal(err)

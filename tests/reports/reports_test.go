@@ -224,7 +224,7 @@ func ids(r *diag.Report) []string {
 	return all
 }
 
-// The table in README.md says what is caught, and how.
+// The table in README.md lists what is caught, and how.
 func TestTheTableIsUpToDate(t *testing.T) {
 	var b strings.Builder
 	counts := map[string]int{}

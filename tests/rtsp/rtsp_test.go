@@ -207,8 +207,8 @@ func (r *run) await(t *testing.T, what string, results int) {
 	}
 }
 
-// TestLabelsOfAStreamAreRead has the server go away in the middle and come back.
-func TestLabelsOfAStreamAreRead(t *testing.T) {
+// TestStreamLabelsAreRead has the server go away in the middle and come back.
+func TestStreamLabelsAreRead(t *testing.T) {
 	clip, labels := prepare(t)
 	yoctune, yoctuned := tools(t)
 	for _, via := range []string{"ffmpeg", "gstreamer"} {
@@ -259,8 +259,8 @@ func TestLabelsOfAStreamAreRead(t *testing.T) {
 	}
 }
 
-// TestAWrongPasswordIsSaid, without saying it.
-func TestAWrongPasswordIsSaid(t *testing.T) {
+// TestWrongPasswordIsReported, without saying it.
+func TestWrongPasswordIsReported(t *testing.T) {
 	clip, _ := prepare(t)
 	yoctune, yoctuned := tools(t)
 	s := start(t, clip, "0")

@@ -93,7 +93,7 @@ func setUp(t *testing.T, target string) {
 	}
 }
 
-func TestBitBakeSetupIsRefusedBeforeItExists(t *testing.T) {
+func TestBitBakeSetupIsRefusedOnOldReleases(t *testing.T) {
 	p := open("scarthgap", "\tbuild: {\n\t\tbitbakeSetup: true\n\t}")
 	p.Layers(compiler.Selection{})
 	for _, d := range p.Report.All() {

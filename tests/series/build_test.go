@@ -50,7 +50,7 @@ func TestParallelismFollowsCoresAndMemory(t *testing.T) {
 
 // What a release cannot be told is an error at the line that says it, with what
 // to write instead.
-func TestABuildSettingThatAReleaseLacksIsAnErrorAtItsLine(t *testing.T) {
+func TestUnsupportedBuildSettingIsAnErrorAtItsLine(t *testing.T) {
 	for _, tc := range []struct {
 		release, more string
 		line          int
@@ -85,7 +85,7 @@ func TestABuildSettingThatAReleaseLacksIsAnErrorAtItsLine(t *testing.T) {
 
 // Where a model comes from is the build's business: the device's plan stays as
 // it is.
-func TestTheAddressOfAModelIsNotInThePlan(t *testing.T) {
+func TestModelURIIsNotInThePlan(t *testing.T) {
 	for _, l := range layers(t) {
 		for _, target := range l.Targets {
 			b, err := target.Plan.Encode()
@@ -135,7 +135,7 @@ func TestToolsBecomePackages(t *testing.T) {
 	}
 }
 
-func TestMeasurementsOfYoctunedComeWithItsPrograms(t *testing.T) {
+func TestMonitoringInstallsItsPrograms(t *testing.T) {
 	for _, l := range layers(t) {
 		group := find(l.Files, "packagegroups/packagegroup-yoctune-series.bb")
 		if !strings.Contains(group, "\n    yoctuned-bench \\\n") {

@@ -11,7 +11,7 @@ import (
 )
 
 // docs/compatibility.md says of each release what the facts say.
-func TestTheDocumentAgreesWithTheFacts(t *testing.T) {
+func TestDocumentMatchesTheFacts(t *testing.T) {
 	raw, err := os.ReadFile("../../docs/compatibility.md")
 	if err != nil {
 		t.Fatal(err)

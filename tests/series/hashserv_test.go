@@ -17,7 +17,7 @@ import (
 // The release's own server takes the command line of the unit and keeps its
 // database where the unit runs it; the check of its health answers yes, and no once
 // the server has stopped.
-func TestTheHashServerOfTheReleaseRunsAsItsUnitSays(t *testing.T) {
+func TestHashServerOfTheReleaseRunsAsItsUnit(t *testing.T) {
 	checkouts := os.Getenv("YOCTUNE_CHECKOUTS")
 	if checkouts == "" {
 		t.Skip("set YOCTUNE_CHECKOUTS to a folder with RELEASE/bitbake")

@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// kas itself reads the file of each target, resolves it, and says what it would
-// check out and write. Cloning the checkouts is left out: that takes the network.
-func TestKasReadsTheFileOfEachTarget(t *testing.T) {
+// kas itself reads the file of each target, resolves it, and prints what it would check out
+// and write. Cloning the checkouts is left out: that takes the network.
+func TestKasReadsEachTargetsFile(t *testing.T) {
 	kas := kasProgram(t)
 	for _, l := range layers(t) {
 		r := facts(t, l)

@@ -71,7 +71,7 @@ func facts(t *testing.T, l compiler.Layer) release.Release {
 	return r
 }
 
-func TestEveryReleaseHasATargetForEachOfItsSoCs(t *testing.T) {
+func TestEveryReleaseCoversItsSoCs(t *testing.T) {
 	want := map[string][]string{
 		"kirkstone-l4t-r32.7.x": {"tegra186", "tegra194", "tegra210"},
 		"kirkstone":             {"tegra194", "tegra234"},
@@ -195,7 +195,7 @@ func find(files []emitters.File, suffix string) string {
 
 // What the series differ in, release by release. The facts are the argument of
 // each line; the layer has to follow them.
-func TestEachLayerIsSpeltAsItsSeriesWants(t *testing.T) {
+func TestLayerSyntaxFollowsItsSeries(t *testing.T) {
 	for _, l := range layers(t) {
 		t.Run(l.Release, func(t *testing.T) {
 			r := facts(t, l)
@@ -242,7 +242,7 @@ func TestEachLayerIsSpeltAsItsSeriesWants(t *testing.T) {
 	}
 }
 
-func TestATX2LosesTheIsolationOfItsMachine(t *testing.T) {
+func TestTX2DropsItsMachinesIsolation(t *testing.T) {
 	for _, l := range layers(t) {
 		conf := find(l.Files, "conf/yoctune/series.conf")
 		if got, want := strings.Contains(conf, `KERNEL_ARGS:remove:yoctune-on-jetson-tx2-devkit = "isolcpus=1-2"`), l.Release == "kirkstone-l4t-r32.7.x"; got != want {
@@ -252,7 +252,7 @@ func TestATX2LosesTheIsolationOfItsMachine(t *testing.T) {
 }
 
 // Only wrynose and master have a recipe of a real-time kernel.
-func TestTheRealTimeKernelIsARecipeWhereThereIsOne(t *testing.T) {
+func TestRealTimeKernelRecipeExists(t *testing.T) {
 	for _, l := range layers(t) {
 		r := facts(t, l)
 		line := `PREFERRED_PROVIDER_virtual/kernel:`
@@ -262,7 +262,7 @@ func TestTheRealTimeKernelIsARecipeWhereThereIsOne(t *testing.T) {
 	}
 }
 
-func TestOelintHasNothingToSayOnAnySeries(t *testing.T) {
+func TestOelintAcceptsEverySeries(t *testing.T) {
 	for _, l := range layers(t) {
 		oelint.Check(t, facts(t, l).Series, l.Files)
 	}
@@ -270,7 +270,7 @@ func TestOelintHasNothingToSayOnAnySeries(t *testing.T) {
 
 // bitbake's parser reads every file, for each machine, switched on and off, and
 // sees what the plan says.
-func TestBitBakeReadsEachLayerAsItsPlansSay(t *testing.T) {
+func TestBitBakeReadsEachLayerAsPlanned(t *testing.T) {
 	for _, l := range layers(t) {
 		dir := written(t, l)
 		r := facts(t, l)
@@ -328,7 +328,7 @@ func TestBitBakeReadsEachLayerAsItsPlansSay(t *testing.T) {
 
 // bitbake stops a build at a recommendation that nothing provides, so the package
 // is asked for only where the layer's branch has its recipe.
-func TestModelsBringONNXRuntimeWhereItsLayerHasIt(t *testing.T) {
+func TestModelsAddONNXRuntimeWhereAvailable(t *testing.T) {
 	has := map[string]bool{"whinlatter": true, "wrynose": true, "master": true}
 	for _, l := range layers(t) {
 		t.Run(l.Release, func(t *testing.T) {

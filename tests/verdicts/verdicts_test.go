@@ -379,7 +379,7 @@ func (b bench) engine(t *testing.T, c testCase, p plan.Pipeline) error {
 	return errors.Join(err, pl.Close())
 }
 
-func TestTheCompilerAndTheEngineAgreeOnEveryPipeline(t *testing.T) {
+func TestCompilerAndEngineAgreeOnEveryPipeline(t *testing.T) {
 	b := newBench(t)
 	cases := slices.Concat(b.pairs(t), b.sources(t), b.sinks(t))
 	accepted := 0
@@ -410,7 +410,7 @@ func TestTheCompilerAndTheEngineAgreeOnEveryPipeline(t *testing.T) {
 }
 
 // The programs give the verdicts that their packages give.
-func TestTheProgramsGiveTheSameVerdicts(t *testing.T) {
+func TestProgramsGiveTheSameVerdicts(t *testing.T) {
 	b := newBench(t)
 	for _, name := range []string{"yoctune", "yoctuned"} {
 		if out, err := exec.Command("go", "build", "-o", filepath.Join(b.dir, name), "../../cmd/"+name).CombinedOutput(); err != nil {

@@ -1,7 +1,6 @@
-// Package budget adds up what a pipeline takes before it runs: memory, copies, what it
-// reads and writes, and how late a result can be. What is not known - the output of a
-// model that is not there to read, the time of a stage that nobody measured - is left
-// out and said to be.
+// Package budget estimates the cost of a pipeline before it runs: memory, copies, I/O, and
+// the latency of a result. Unknown terms, such as the output of an absent model or the
+// time of an unmeasured stage, are left out and listed as missing.
 package budget
 
 import (

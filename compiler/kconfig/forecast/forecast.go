@@ -20,8 +20,7 @@ import (
 	"github.com/yoctune/yoctune/schema/facts/kernel"
 )
 
-// Book holds the kernels that one run of the program has asked about. It is
-// safe for concurrent use.
+// Book holds the kernels used in one run of the program. It is safe for concurrent use.
 type Book struct {
 	cache   cache.Store
 	mu      sync.Mutex
@@ -34,10 +33,10 @@ func NewBook(dir string) *Book {
 	return &Book{cache: cache.Store{Dir: dir}, kernels: map[string]*Kernel{}, facts: map[string]*kconfig.Facts{}}
 }
 
-// Kernel is a kernel line such as "5.15" with the options asked for on top of
-// its base configuration.
+// Kernel is a kernel line such as "5.15" with the requested options on top of its base
+// configuration.
 type Kernel struct {
-	// Set says what the facts were read from.
+	// Set is the kernel tree that the facts were read from.
 	Set kernel.Set
 
 	book  *Book
@@ -50,7 +49,7 @@ type Kernel struct {
 	fresh bool // said holds what the cache does not
 }
 
-// answers is what is known of a kernel; also the form in which it is kept.
+// answers holds the results for a kernel, in the form stored in the cache.
 type answers struct {
 	Evaluated   bool                 `json:"evaluated"`
 	Predictions []kconfig.Prediction `json:"predictions"`
@@ -63,7 +62,7 @@ type answers struct {
 // absent marks a symbol that the kernel does not have.
 const absent = "-"
 
-// Open finds a kernel by its line and the options asked for. The error is
+// Open returns a kernel by its version line, with the requested options. The error is
 // [kernel.ErrUnknown] for a line without facts.
 func (b *Book) Open(line string, asked []kconfig.Line) (*Kernel, error) {
 	set, ok := kernel.Find(line)
@@ -81,8 +80,7 @@ func (b *Book) Open(line string, asked []kconfig.Line) (*Kernel, error) {
 	return k, nil
 }
 
-// keyOf names the question: the kernel, the facts, the program that answers,
-// and what is asked for.
+// keyOf returns the cache key: a digest of kernel, facts, program and requested options.
 func keyOf(line string, asked []kconfig.Line) string {
 	h := sha256.New()
 	fmt.Fprintf(h, "%s\n%s\n", cache.Program(), line)
@@ -92,38 +90,38 @@ func keyOf(line string, asked []kconfig.Line) string {
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
-// Exact tells whether the facts are those of the tree that is built.
+// Exact reports whether the facts are those of the tree that is built.
 func (k *Kernel) Exact() bool { return k.Set.Exactness == kernel.Exact }
 
-// Predictions says what becomes of each option asked for, in order.
+// Predictions returns the outcome of each requested option, in order.
 func (k *Kernel) Predictions() []kconfig.Prediction {
 	k.book.mu.Lock()
 	defer k.book.mu.Unlock()
-	k.look()
+	k.loadAnswers()
 	if !k.said.Evaluated {
 		k.evaluate()
 	}
 	return k.said.Predictions
 }
 
-// Effects lists what changes though nobody asked.
+// Effects lists changes to symbols that were not requested.
 func (k *Kernel) Effects() []kconfig.Effect {
 	k.book.mu.Lock()
 	defer k.book.mu.Unlock()
-	k.look()
+	k.loadAnswers()
 	if !k.said.Evaluated {
 		k.evaluate()
 	}
 	return k.said.Effects
 }
 
-// Value is what .config will say of an option: "y", "m", "n", a number or quoted
-// text; "" when it will not mention it. known is false when the kernel has no
-// such option, or cannot be evaluated.
+// Value is an option's predicted value in .config: "y", "m", "n", a number or quoted text;
+// "" when .config will have no line for it. known is false when the kernel has no such
+// option, or cannot be evaluated.
 func (k *Kernel) Value(symbol string) (value string, known bool) {
 	k.book.mu.Lock()
 	defer k.book.mu.Unlock()
-	k.look()
+	k.loadAnswers()
 	v, ok := k.said.Values[symbol]
 	if !ok {
 		if k.full == nil {
@@ -145,21 +143,20 @@ func (k *Kernel) Value(symbol string) (value string, known bool) {
 	return v, true
 }
 
-// On tells whether an option will be y or m.
+// On reports whether an option will be y or m.
 func (k *Kernel) On(symbol string) bool {
 	v, _ := k.Value(symbol)
 	return v == "y" || v == "m"
 }
 
-// Off tells whether an option exists and will be neither.
+// Off reports whether an option exists and will be neither.
 func (k *Kernel) Off(symbol string) bool {
 	_, known := k.Value(symbol)
 	return known && !k.On(symbol)
 }
 
-// Enable finds the lines under which an option would have a value, its own line
-// first, on top of what is asked for already; none when nothing leads there, or
-// only at the price of another request.
+// Enable finds the lines that give an option a value on top of the requested options, its
+// own line first. There are none when no lines lead there without breaking another request.
 func (k *Kernel) Enable(symbol, value string) []kconfig.Line {
 	own := kconfig.Line{Symbol: symbol, Value: value}
 	asked := slices.DeleteFunc(slices.Clone(k.lines), func(l kconfig.Line) bool { return l.Symbol == symbol })
@@ -190,7 +187,8 @@ func (k *Kernel) Enable(symbol, value string) []kconfig.Line {
 	return nil
 }
 
-func (k *Kernel) look() {
+// loadAnswers reads cached answers, once.
+func (k *Kernel) loadAnswers() {
 	if k.read {
 		return
 	}
@@ -209,8 +207,8 @@ func (k *Kernel) look() {
 	}
 }
 
-// evaluate is the expensive part. Facts that cannot be decoded are a damaged
-// program; a test decodes every kernel's.
+// evaluate is the expensive part. Undecodable facts mean a damaged program and are
+// ignored; a test decodes those of every kernel.
 func (k *Kernel) evaluate() {
 	f := k.book.facts[k.Set.Name]
 	if f == nil {
@@ -227,8 +225,8 @@ func (k *Kernel) evaluate() {
 	k.fresh = true
 }
 
-// Save keeps what is new for the next run. Failing to is no fault of the run
-// that succeeded.
+// Save caches new answers for the next run. Errors are ignored: they do not affect this
+// run's result.
 func (b *Book) Save() {
 	b.mu.Lock()
 	defer b.mu.Unlock()

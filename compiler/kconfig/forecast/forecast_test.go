@@ -34,7 +34,7 @@ func kept(t testing.TB, dir string) string {
 	return files[0]
 }
 
-func TestTheSecondRunNeedsNoKernel(t *testing.T) {
+func TestSecondRunUsesTheCache(t *testing.T) {
 	dir := t.TempDir()
 	b, k := open(t, dir)
 	first := k.Predictions()
@@ -67,7 +67,7 @@ func bare(ps []kconfig.Prediction) []string {
 	return out
 }
 
-func TestADamagedCacheIsNoAnswer(t *testing.T) {
+func TestDamagedCacheIsIgnored(t *testing.T) {
 	for name, damage := range map[string]func(key string, raw []byte) []byte{
 		"cut short":      func(_ string, raw []byte) []byte { return raw[:len(raw)/2] },
 		"one byte":       func(_ string, raw []byte) []byte { raw[len(raw)-10] ^= 1; return raw },
@@ -97,7 +97,7 @@ func TestADamagedCacheIsNoAnswer(t *testing.T) {
 	}
 }
 
-func TestWithoutAPlaceToKeepThemAnswersAreTheSame(t *testing.T) {
+func TestAnswersAreTheSameWithoutACache(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "a file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)

@@ -256,8 +256,8 @@ func (m *Map[T]) decode(p Place) {
 	}
 }
 
-// Get returns the entry of a name. It is never nil: where there is none, the entry
-// has a place and nothing is set.
+// Get returns the entry of a name, never nil: for a missing name, the entry has a place and
+// nothing is set.
 func (m *Map[T]) Get(name string) *T {
 	for i, e := range m.Entries {
 		if m.node.Fields[i].Name == name {

@@ -46,7 +46,7 @@ func TestFieldsKeepTheirPlace(t *testing.T) {
 	}
 }
 
-func TestAbsentFieldsHaveTheirDefault(t *testing.T) {
+func TestAbsentFieldsHaveDefaults(t *testing.T) {
 	target := decodeTarget(t, "kernel: preempt: \"\"\nservices: \"a.service\": enable: false")
 	svc := target.Services.Get("a.service")
 	if svc.Enable.Or(true) || !svc.Hardening.Or(true) {
@@ -57,7 +57,7 @@ func TestAbsentFieldsHaveTheirDefault(t *testing.T) {
 	}
 }
 
-func TestAScalarMayBeAStructThatSaysMore(t *testing.T) {
+func TestScalarOrStruct(t *testing.T) {
 	short := decodeTarget(t, `memory: zram: "2GiB"`).Memory.ZRAM
 	if short.Scalar.Text != "2GiB" || short.Struct.IsSet() {
 		t.Errorf("%+v", short)
@@ -68,7 +68,7 @@ func TestAScalarMayBeAStructThatSaysMore(t *testing.T) {
 	}
 }
 
-func TestWhatDoesNotFitIsEmpty(t *testing.T) {
+func TestOversizedEntriesAreEmpty(t *testing.T) {
 	target := decodeTarget(t, `cpu: {isolate: "all", governor: 5}, services: [1], power: "x", memory: mglru: 3`)
 	if len(target.CPU.Isolate.Items) > 0 || target.CPU.Governor.Text != "" || len(target.Services.Entries) > 0 || target.Power.Default.IsSet() || target.Memory.MGLRU.On {
 		t.Errorf("%+v", target)

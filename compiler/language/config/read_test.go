@@ -17,7 +17,7 @@ import (
 )
 
 // A field of the language that nothing reads would be accepted and do nothing.
-func TestEveryFieldIsRead(t *testing.T) {
+func TestEveryFieldIsUsed(t *testing.T) {
 	// These describe the configuration to people, or keep what a device reported.
 	informative := []string{"Board.Description", "Observed.Kernel", "Observed.Compatible"}
 	unread := map[*types.Var]string{}

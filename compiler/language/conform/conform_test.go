@@ -167,7 +167,7 @@ func TestEveryFieldOfTheLanguageIsDocumented(t *testing.T) {
 }
 
 // One mistake must not hide another, as it does in CUE.
-func TestAllMistakesAreReportedAtOnce(t *testing.T) {
+func TestAllFaultsAreReportedAtOnce(t *testing.T) {
 	found := ours(t, Language(), fmt.Sprintf(frame, `cpu: {govenor: "x", isolate: ["y"]}, memory: thp: "madvice", services: "a.service": {nice: 99, exec: [1, 2]}`))
 	var ids []string
 	for _, d := range found {

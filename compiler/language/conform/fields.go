@@ -52,7 +52,7 @@ func (x Shape) Values() (Shape, bool) {
 	return Shape{x.s, v.patterns[0].value}, true
 }
 
-// IsStruct tells whether a struct or a map is accepted.
+// IsStruct reports whether a struct or a map is accepted.
 func (x Shape) IsStruct() bool {
 	_, ok := x.view()
 	return ok
@@ -74,7 +74,7 @@ func (x Shape) Items() Shape {
 	return Shape{}
 }
 
-// TakesText tells whether text of some form is accepted.
+// TakesText reports whether text of some form is accepted.
 func (x Shape) TakesText() bool { return x.sh != nil && x.s.takesText(x.sh) }
 
 func (s *Schema) takesText(sh *shape) bool {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// matcher says whether a text fits a pattern of the schema.
+// matcher reports whether a text matches a pattern of the schema.
 type matcher interface{ MatchString(s string) bool }
 
 // matching makes the matcher of a pattern that Read has compiled before. Most
@@ -19,7 +19,7 @@ func matching(text string) matcher {
 	return regexp.MustCompile(text)
 }
 
-// set is a class of ASCII characters; rest tells whether it holds all others.
+// set is a class of ASCII characters; rest reports whether it holds all others.
 type set struct {
 	ascii [128]bool
 	rest  bool

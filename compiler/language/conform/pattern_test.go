@@ -9,7 +9,7 @@ import (
 
 // The short cut and the expression must never differ: on the schema's own
 // patterns, and on odd ones.
-func TestPatternsMeanWhatTheyMeanAsExpressions(t *testing.T) {
+func TestPatternsMatchLikeRegexps(t *testing.T) {
 	texts := []string{"^[a-c]+$", "^[^a]*$", "^[]a-]+$", "^[-a][b]*$", "^[a-]*$", `^[^\x00-\x1f\x7f]*$`}
 	seen := map[*shape]bool{}
 	var walk func(sh *shape)

@@ -7,7 +7,7 @@ import (
 	"github.com/yoctune/yoctune/compiler/language/load"
 )
 
-// prose says what a shape accepts, in words.
+// prose describes the accepted values of a shape.
 func (s *Schema) prose(sh *shape) string {
 	switch sh.op {
 	case basic:

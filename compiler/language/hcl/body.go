@@ -42,7 +42,7 @@ type part struct {
 	at        int
 }
 
-// parts lists what a body holds as it is written.
+// parts lists the attributes and blocks of a body in source order.
 func parts(b *hclsyntax.Body) []part {
 	list := make([]part, 0, len(b.Attributes)+len(b.Blocks))
 	for _, a := range b.Attributes {
@@ -73,7 +73,7 @@ func (m *module) attribute(n *load.Node, a *hclsyntax.Attribute, t *table, path 
 	m.enter(n, load.Field{Name: f.name, Pos: e.place(a.NameRange), Value: value}, a.Name)
 }
 
-// field finds the field that a name of the configuration means.
+// field finds the schema's field for a name.
 func (t *table) field(name string) (field, bool) {
 	switch {
 	case t.verbatim:
@@ -132,7 +132,7 @@ func (m *module) block(n *load.Node, b *hclsyntax.Block, t *table, path string) 
 	m.enter(all, entry, fmt.Sprintf("%s %q", b.Type, b.Labels[0]))
 }
 
-// unknown explains a block that the language does not have at this place.
+// unknown reports a block that the language does not have here.
 func (t *table) unknown(pos position, path, kind string, labelled bool) diag.Diagnostic {
 	d := diag.Diagnostic{ID: "YT0102", Pos: pos, Path: load.PathOf(path, kind), Message: fmt.Sprintf("unknown block %q", kind)}
 	for name, k := range t.blocks {
@@ -162,8 +162,8 @@ func (t *table) unknown(pos position, path, kind string, labelled bool) diag.Dia
 	return d
 }
 
-// dynamic explains what Terraform's dynamic blocks are here: every labelled block
-// is an entry of a map, and a map can be computed as a value.
+// dynamic refuses Terraform's dynamic blocks and explains the alternative: every labelled
+// block is an entry of a map, and a map can be computed as a value.
 func (t *table) dynamic(pos position, path string, labels []string) diag.Diagnostic {
 	d := diag.Diagnostic{ID: "YT0102", Pos: pos, Path: path, Message: "there are no dynamic blocks in this language"}
 	plural := "services"
@@ -176,8 +176,8 @@ func (t *table) dynamic(pos position, path string, labels []string) diag.Diagnos
 	return d
 }
 
-// enter adds a member to a struct. Within one file a name may appear once, as
-// HCL has it; members of a map may come from an attribute and from blocks.
+// enter adds a member to a struct. As in HCL, a name may appear once in a file; members of a
+// map may come from an attribute and from blocks.
 func (m *module) enter(n *load.Node, f load.Field, written string) {
 	for i := range n.Fields {
 		old := &n.Fields[i]
@@ -195,14 +195,14 @@ func (m *module) clash(here, there position, written string) {
 		Related: []diag.Related{{Pos: there, Message: "the other one"}}, Help: "keep one of them, or bring them together"})
 }
 
-// source is where a value comes from: an expression and whose names it uses.
+// source is the origin of a value: an expression and the module whose names it uses.
 type source struct {
 	expr hclsyntax.Expression
 	m    *module
 }
 
-// node turns a value into a tree. The value decides what the tree holds, its
-// source only the places.
+// node converts a value to a tree. The value gives the content, its source only the
+// positions.
 func (e *evaluator) node(v cty.Value, at source, sh conform.Shape, path string, depth int) *load.Node {
 	if v.IsNull() {
 		return nil
@@ -215,7 +215,7 @@ func (e *evaluator) node(v cty.Value, at source, sh conform.Shape, path string, 
 		return nil
 	}
 	if _, quoted := at.expr.(*hclsyntax.TemplateWrapExpr); quoted && v.Type().IsPrimitiveType() && sh.TakesText() {
-		// HCL gives "${number}" as the number; who writes quotes means text.
+		// HCL evaluates "${number}" to a number; the quotes mean text.
 		if s, err := convert.Convert(v, cty.String); err == nil {
 			v = s
 		}
@@ -235,7 +235,7 @@ func (e *evaluator) node(v cty.Value, at source, sh conform.Shape, path string, 
 		i := 0
 		for it := v.ElementIterator(); it.Next(); i++ {
 			_, item := it.Element()
-			from := e.made(at, n.Pos).source
+			from := e.computedMember(at, n.Pos).source
 			if tuple != nil && len(tuple.Exprs) == v.LengthInt() {
 				from.expr = tuple.Exprs[i]
 			}
@@ -263,7 +263,7 @@ func (e *evaluator) members(n *load.Node, v cty.Value, at source, sh conform.Sha
 		name := key.AsString()
 		origin, ok := from[name]
 		if !ok {
-			origin = e.made(at, n.Pos)
+			origin = e.computedMember(at, n.Pos)
 		}
 		f, ok := t.field(name)
 		if !ok {

@@ -16,8 +16,8 @@ import (
 	"github.com/yoctune/yoctune/compiler/diag"
 )
 
-// eval computes an expression with the names of a module. What it needs is
-// computed first; failures are reported once, where they are.
+// eval computes an expression with the names of a module. It computes references first;
+// failures are reported once, at their position.
 func (m *module) eval(expr hclsyntax.Expression) (cty.Value, bool) {
 	e := m.ev
 	ctx := &hcl.EvalContext{Functions: e.functions}
@@ -25,7 +25,7 @@ func (m *module) eval(expr hclsyntax.Expression) (cty.Value, bool) {
 	if len(needs) > 0 {
 		spaces := map[string]map[string]cty.Value{}
 		for _, t := range needs {
-			if !m.need(t, spaces) {
+			if !m.resolveReference(t, spaces) {
 				return cty.DynamicVal, false
 			}
 		}
@@ -46,8 +46,8 @@ func (m *module) eval(expr hclsyntax.Expression) (cty.Value, bool) {
 	return v, true
 }
 
-// need computes what a reference such as local.quiet.thp names.
-func (m *module) need(t hcl.Traversal, spaces map[string]map[string]cty.Value) bool {
+// resolveReference computes the value of a reference such as local.quiet.thp.
+func (m *module) resolveReference(t hcl.Traversal, spaces map[string]map[string]cty.Value) bool {
 	root, name, at := t.RootName(), "", t.SourceRange()
 	if len(t) > 1 {
 		name = stepName(t[1])
@@ -97,7 +97,7 @@ func (m *module) need(t hcl.Traversal, spaces map[string]map[string]cty.Value) b
 	return true
 }
 
-// stepName is the name that a step of a reference takes: .quiet or ["quiet"].
+// stepName is the name in a step of a reference: .quiet or ["quiet"].
 func stepName(step hcl.Traverser) string {
 	switch s := step.(type) {
 	case hcl.TraverseAttr:
@@ -198,7 +198,7 @@ func (e *evaluator) results(m *module, c *call) (cty.Value, bool) {
 	return cty.ObjectVal(members), true
 }
 
-// add reports what keeps the configuration from being evaluated.
+// add reports an error that prevents evaluation.
 func (e *evaluator) add(d diag.Diagnostic) {
 	if e.quiet > 0 {
 		return
@@ -207,7 +207,7 @@ func (e *evaluator) add(d diag.Diagnostic) {
 	e.soft(d)
 }
 
-// soft reports a mistake beside which the rest can still be checked.
+// soft reports an error that does not prevent checking the rest.
 func (e *evaluator) soft(d diag.Diagnostic) {
 	d.Severity = diag.Error
 	e.found = append(e.found, d)
@@ -217,7 +217,7 @@ func (e *evaluator) errorf(id string, pos position, path, format string, args ..
 	e.add(diag.Diagnostic{ID: id, Pos: pos, Path: path, Message: fmt.Sprintf(format, args...)})
 }
 
-// report adds what HCL says. This function alone knows its texts.
+// report converts HCL's diagnostics. Only this function depends on their texts.
 func (e *evaluator) report(diags hcl.Diagnostics, parsing bool) {
 	for _, h := range diags {
 		if h.Severity != hcl.DiagError {
@@ -264,8 +264,8 @@ func (e *evaluator) report(diags hcl.Diagnostics, parsing bool) {
 	}
 }
 
-// asksOutside tells whether a message is about a function of Terraform that reads
-// what is outside the program: a similar name is no help there.
+// asksOutside reports whether a message is about a Terraform function that reads files, the
+// environment or the clock: suggesting a similar name would not help.
 func asksOutside(detail string) bool {
 	for _, name := range []string{"file", "fileexists", "fileset", "filebase64", "templatefile", "abspath", "pathexpand", "env", "get_env", "timestamp", "plantimestamp", "uuid", "bcrypt"} {
 		if strings.Contains(detail, `function named "`+name+`"`) {
@@ -275,7 +275,7 @@ func asksOutside(detail string) bool {
 	return false
 }
 
-// lower begins a sentence of HCL in small letters, as messages here do.
+// lower changes the first letter of HCL's messages to lower case.
 func lower(s string) string {
 	if len(s) > 1 && s[0] >= 'A' && s[0] <= 'Z' && (s[1] < 'A' || s[1] > 'Z') {
 		return string(s[0]-'A'+'a') + s[1:]
@@ -283,7 +283,7 @@ func lower(s string) string {
 	return s
 }
 
-// reason is the part of a file error that does not repeat its path.
+// reason is a file error without its path.
 func reason(err error) string {
 	var pe *fs.PathError
 	if errors.As(err, &pe) {

@@ -7,8 +7,8 @@ import (
 	"github.com/zclconf/go-cty/cty/function/stdlib"
 )
 
-// functions are those whose result follows from their arguments alone: nothing
-// here reads a file, the environment, the clock or chance.
+// functions returns the available functions. All are pure: none reads files, the
+// environment, the clock or random numbers.
 func functions() map[string]function.Function {
 	return map[string]function.Function{
 		"abs":             stdlib.AbsoluteFunc,

@@ -13,13 +13,12 @@
 //	  service "vision.service" { exec = ["/usr/bin/vision"] }
 //	}
 //
-// Which names are blocks, and which keys are the user's own and stay as they
-// are written, follows from the schema. The result is a tree of values that
-// know their place in the user's file; checking them is the work of package
-// conform, the same for every language.
+// The schema decides which names are blocks, and which keys are the user's own and stay
+// unchanged. The result is a tree of values with their positions; package conform checks it,
+// as for every language.
 //
-// HCL has no bound on what an expression may compute, so [Load] belongs into
-// the child process that package sandbox runs.
+// HCL does not limit what an expression may compute, so [Load] must run in the child process
+// of package sandbox.
 package hcl
 
 import (
@@ -39,7 +38,7 @@ import (
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
-// Extension ends the names of HCL files.
+// Extension is the extension of HCL files.
 const Extension = ".hcl"
 
 // Bounds of a configuration.
@@ -48,9 +47,9 @@ const (
 	maxValues  = 1 << 20
 )
 
-// Load evaluates the HCL files of a configuration's folder, which are one module
-// and share variables and locals, and the modules that they call. Every file
-// gives a tree of its own.
+// Load evaluates the HCL files of a configuration's folder and the modules that they call.
+// The folder's files form one module and share variables and locals. Every file gives a
+// tree.
 func Load(p load.Program) load.Evaluated {
 	e := &evaluator{prog: p, lang: conform.Language(), sources: map[string][]byte{}, tables: map[conform.Shape]*table{}, functions: functions()}
 	m := e.module(".", p.Files)
@@ -75,8 +74,8 @@ type evaluator struct {
 	modules   int
 	values    int
 
-	// incomplete says that a value could not be computed: what is missing then
-	// would only repeat the error.
+	// incomplete is set when a value could not be computed: what is missing then would only
+	// repeat the error.
 	incomplete bool
 	quiet      int // above zero, failures are not reported
 }
@@ -145,8 +144,7 @@ func (e *evaluator) folder(dir string) (map[string][]byte, error) {
 	return files, nil
 }
 
-// place is where a range begins. HCL counts columns in characters, yoctune in
-// bytes.
+// place returns the start of a range. HCL counts columns in characters, yoctune in bytes.
 func (e *evaluator) place(r hcl.Range) plan.Position {
 	p := plan.Position{File: r.Filename, Line: r.Start.Line, Column: r.Start.Column}
 	if text, ok := e.sources[r.Filename]; ok && r.Start.Byte <= len(text) {

@@ -40,7 +40,7 @@ func evaluate(t *testing.T, p load.Program) string {
 	return show(e.Roots)
 }
 
-func same(t *testing.T, got, want string) {
+func compareTrees(t *testing.T, got, want string) {
 	t.Helper()
 	if got != want {
 		t.Errorf("got\n%swant\n%s", got, want)
@@ -49,7 +49,7 @@ func same(t *testing.T, got, want string) {
 
 // The language's own names are in snake_case; what others named stays.
 func TestNamesFollowTheSchema(t *testing.T) {
-	same(t, evaluate(t, load.Program{Files: map[string][]byte{"a.hcl": []byte(`
+	compareTrees(t, evaluate(t, load.Program{Files: map[string][]byte{"a.hcl": []byte(`
 target "line-camera" {
   memory {
     thp_defrag = "madvise"
@@ -146,8 +146,8 @@ func TestNoTwoFieldsShareANameInHCL(t *testing.T) {
 }
 
 // A value is where it was written, however it came to where it is used.
-func TestValuesAreFollowedToWhereTheyAreWritten(t *testing.T) {
-	same(t, evaluate(t, load.Program{Files: map[string][]byte{
+func TestValuesAreTracedToTheirOrigin(t *testing.T) {
+	compareTrees(t, evaluate(t, load.Program{Files: map[string][]byte{
 		"a.hcl": []byte(`locals {
   calm = {
     "vm.swappiness"  = 10
@@ -179,11 +179,11 @@ targets.a.services."y.service".nice = 5 @a.hcl:18:65
 
 // Columns count bytes, as editors and the other languages have it here.
 func TestColumnsCountBytes(t *testing.T) {
-	same(t, evaluate(t, load.Program{Files: map[string][]byte{"a.hcl": []byte("layer { description = \"äöü\" }\nprofile \"ä\" { packages = { \"ö\" = \"x\" } }\n")}}),
+	compareTrees(t, evaluate(t, load.Program{Files: map[string][]byte{"a.hcl": []byte("layer { description = \"äöü\" }\nprofile \"ä\" { packages = { \"ö\" = \"x\" } }\n")}}),
 		"layer.description = \"äöü\" @a.hcl:1:23\nprofiles.\"ä\".packages.\"ö\" = \"x\" @a.hcl:2:36\n")
 }
 
-func TestVariablesComeFromTheCommandLineTheCallerOrTheDefault(t *testing.T) {
+func TestVariablePrecedence(t *testing.T) {
 	p := load.Program{
 		Files: map[string][]byte{"a.hcl": []byte(`
 variable "cores" {
@@ -220,7 +220,7 @@ profile "net" {
 `)}},
 		Vars: map[string]string{"cores": "[4, 5]", "serial": "7", "name": "box"},
 	}
-	same(t, evaluate(t, p), `layer.name = "box" @a.hcl:11:12
+	compareTrees(t, evaluate(t, p), `layer.name = "box" @a.hcl:11:12
 layer.serial = 7 @a.hcl:12:12
 profiles.p.cpu.isolate = [4, 5] @a.hcl:20:15
 profiles.p.sysctl."net.core.wmem_max" = 3584 @a.hcl:22:36
@@ -230,7 +230,7 @@ profiles.net.sysctl."net.core.rmem_max" = 7168 @modules/net/main.hcl:7:36
 
 // Integers are exact however large; nothing passes through a float64.
 func TestIntegersAreExact(t *testing.T) {
-	same(t, evaluate(t, load.Program{Files: map[string][]byte{"a.hcl": []byte("profile \"p\" {\n  sysctl = {\n    a = 9007199254740993\n    b = 3 * 3074457345618258603\n    c = 0.5\n    d = 1.0\n    e = -0\n  }\n}\n")}}),
+	compareTrees(t, evaluate(t, load.Program{Files: map[string][]byte{"a.hcl": []byte("profile \"p\" {\n  sysctl = {\n    a = 9007199254740993\n    b = 3 * 3074457345618258603\n    c = 0.5\n    d = 1.0\n    e = -0\n  }\n}\n")}}),
 		`profiles.p.sysctl.a = 9007199254740993 @a.hcl:3:9
 profiles.p.sysctl.b = 9223372036854775809 @a.hcl:4:9
 profiles.p.sysctl.c = 0.5 @a.hcl:5:9
@@ -240,15 +240,15 @@ profiles.p.sysctl.e = 0 @a.hcl:7:9
 }
 
 // HCL gives "${n}" as the number n; a field for text gets text.
-func TestQuotesMeanTextWhereTextIsTaken(t *testing.T) {
-	same(t, evaluate(t, load.Program{Files: map[string][]byte{"a.hcl": []byte("locals {\n  n = 5\n}\nlayer {\n  serial = \"${local.n}\"\n}\nprofile \"p\" {\n  service \"a.service\" {\n    exec = [\"/bin/a\", \"${local.n}\"]\n    environment {\n      N = \"${local.n}\"\n    }\n  }\n}\n")}}),
+func TestQuotedNumbersAreText(t *testing.T) {
+	compareTrees(t, evaluate(t, load.Program{Files: map[string][]byte{"a.hcl": []byte("locals {\n  n = 5\n}\nlayer {\n  serial = \"${local.n}\"\n}\nprofile \"p\" {\n  service \"a.service\" {\n    exec = [\"/bin/a\", \"${local.n}\"]\n    environment {\n      N = \"${local.n}\"\n    }\n  }\n}\n")}}),
 		`layer.serial = 5 @a.hcl:5:15
 profiles.p.services."a.service".exec = ["/bin/a", "5"] @a.hcl:9:12
 profiles.p.services."a.service".environment.N = "5" @a.hcl:11:14
 `)
 }
 
-func TestMistakesOfTheLanguageNameTheirPlace(t *testing.T) {
+func TestLanguageErrorsHavePositions(t *testing.T) {
 	for _, c := range []struct{ claim, text, id, at, says, help string }{
 		{"syntax", "layer {\n  name = \n}\n", "YT0001", "2:10", "", ""},
 		{"attribute twice", "layer {\n  name = \"a\"\n  name = \"b\"\n}\n", "YT0105", "3:3", `"name" is given twice`, "keep one"},
@@ -334,8 +334,8 @@ func FuzzLoad(f *testing.F) {
 	})
 }
 
-// Who comes from Terraform is told what to write instead, at the block.
-func TestDynamicBlocksAreRefusedWithWhatToWrite(t *testing.T) {
+// Blocks of Terraform are refused at their line, with the equivalent.
+func TestDynamicBlocksAreRefusedWithAdvice(t *testing.T) {
 	for _, c := range []struct{ text, at, help string }{
 		{"target \"cam\" {\n  dynamic \"service\" {\n    for_each = [\"a\"]\n    content {}\n  }\n}\n", "a.hcl:2:3", "services = { for name in local.names"},
 		{"dynamic \"profile\" {\n}\n", "a.hcl:1:1", "profiles = { for name in local.names"},
@@ -349,7 +349,7 @@ func TestDynamicBlocksAreRefusedWithWhatToWrite(t *testing.T) {
 			t.Errorf("%s at %s: %s (%s)", d.ID, at, d.Message, d.Help)
 		}
 	}
-	// And what the message says works.
-	same(t, evaluate(t, load.Program{Files: map[string][]byte{"a.hcl": []byte("target \"cam\" {\n  services = { for n in [\"a\", \"b\"] : \"${n}.service\" => { memory_max = \"1GiB\" } }\n}\n")}}),
+	// The advice of the message works.
+	compareTrees(t, evaluate(t, load.Program{Files: map[string][]byte{"a.hcl": []byte("target \"cam\" {\n  services = { for n in [\"a\", \"b\"] : \"${n}.service\" => { memory_max = \"1GiB\" } }\n}\n")}}),
 		"targets.cam.services.\"a.service\".memoryMax = \"1GiB\" @a.hcl:2:71\ntargets.cam.services.\"b.service\".memoryMax = \"1GiB\" @a.hcl:2:71\n")
 }

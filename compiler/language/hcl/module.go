@@ -30,7 +30,7 @@ type module struct {
 	calls   map[string]*call
 }
 
-// value is an expression that is computed when something needs it.
+// value is a lazily computed expression.
 type value struct {
 	name  string // as a configuration writes it: local.quiet
 	expr  hclsyntax.Expression
@@ -48,7 +48,7 @@ const (
 	failed
 )
 
-// variable is declared by a module and given by who uses the module.
+// variable is an input of a module; the caller gives its value.
 type variable struct {
 	value          // the default, or what the caller gave
 	pos   position // of the declaration
@@ -105,7 +105,7 @@ func (m *module) labels(b *hclsyntax.Block, want int) bool {
 	return false
 }
 
-// plain refuses blocks inside a block that holds none.
+// plain refuses nested blocks.
 func (m *module) plain(b *hclsyntax.Block) bool {
 	for _, inner := range b.Body.Blocks {
 		m.ev.add(diag.Diagnostic{ID: "YT0102", Pos: m.ev.place(inner.TypeRange), Message: fmt.Sprintf("block %q does not belong into %s", inner.Type, b.Type),
@@ -120,8 +120,8 @@ func (m *module) twice(name string, here, there hcl.Range) bool {
 	return false
 }
 
-// only refuses attributes of a block that are not among the allowed.
-func (m *module) only(b *hclsyntax.Block, allowed ...string) bool {
+// checkAttributes refuses attributes of a block that are not among the allowed.
+func (m *module) checkAttributes(b *hclsyntax.Block, allowed ...string) bool {
 	ok := m.plain(b)
 	for _, a := range attributes(b.Body) {
 		if !slices.Contains(allowed, a.Name) {
@@ -141,7 +141,7 @@ func (m *module) variable(b *hclsyntax.Block) bool {
 	}
 	v := &variable{pos: m.ev.place(b.TypeRange), typ: cty.DynamicPseudoType, value: value{name: "var." + name, in: m}}
 	m.vars[name] = v
-	ok := m.only(b, "type", "default", "description")
+	ok := m.checkAttributes(b, "type", "default", "description")
 	if a := b.Body.Attributes["type"]; a != nil {
 		typ, diags := typeexpr.TypeConstraint(a.Expr)
 		m.ev.report(diags, true)
@@ -158,7 +158,7 @@ func (m *module) variable(b *hclsyntax.Block) bool {
 
 func (m *module) output(b *hclsyntax.Block) bool {
 	name := b.Labels[0]
-	ok := m.only(b, "value", "description")
+	ok := m.checkAttributes(b, "value", "description")
 	a := b.Body.Attributes["value"]
 	if a == nil {
 		m.ev.add(diag.Diagnostic{ID: "YT0104", Pos: m.ev.place(b.TypeRange), Message: `"value" is missing`, Help: "an output gives a value to who uses the module"})
@@ -186,7 +186,7 @@ func (m *module) call(b *hclsyntax.Block) bool {
 	return ok
 }
 
-// given takes the variables of the command line.
+// given sets variables from the command line.
 func (m *module) given(vars map[string]string, shared bool) {
 	for _, name := range slices.Sorted(maps.Keys(vars)) {
 		text := vars[name]
@@ -291,7 +291,7 @@ func (m *module) open(c *call) *module {
 	return inner
 }
 
-// attributes lists the attributes of a body as they are written.
+// attributes lists the attributes of a body in source order.
 func attributes(b *hclsyntax.Body) []*hclsyntax.Attribute {
 	list := slices.Collect(maps.Values(b.Attributes))
 	slices.SortFunc(list, func(a, b *hclsyntax.Attribute) int { return a.SrcRange.Start.Byte - b.SrcRange.Start.Byte })

@@ -10,9 +10,8 @@ import (
 	"github.com/yoctune/yoctune/compiler/language/conform"
 )
 
-// table says how the names of one struct of the language are written in HCL. It
-// follows from the shape of the schema alone, so a field added there needs
-// nothing here.
+// table maps HCL names to the fields of one struct. It is derived from the schema alone, so
+// new fields need no change here.
 type table struct {
 	verbatim bool          // a map: its keys belong to the user
 	values   conform.Shape // of a map
@@ -78,7 +77,7 @@ func singular(name string) string {
 	return strings.TrimSuffix(name, "s")
 }
 
-// snake writes a name of the schema as HCL does: groFlushTimeout becomes
+// snake converts a name of the schema to snake_case: groFlushTimeout becomes
 // gro_flush_timeout, napiDeferHardIRQs napi_defer_hard_irqs.
 func snake(name string) string {
 	var b strings.Builder
@@ -118,8 +117,7 @@ func camel(name string) string {
 	return b.String()
 }
 
-// Words puts the names of the language in a diagnostic about an HCL file into
-// the form that HCL has for them.
+// Words converts the language's names in a diagnostic about an HCL file to HCL's form.
 func Words(lang *conform.Schema) func(*diag.Diagnostic) {
 	rewrite := sync.OnceValue(func() func(string) string { return rewriter(lang) })
 	return func(d *diag.Diagnostic) {

@@ -6,12 +6,12 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// maxHops bounds how far a value is followed to where it was written.
+// maxHops limits the references followed to find where a value was written.
 const maxHops = 64
 
-// origin follows an object or a list from where it is used to where it was
-// written, through locals, variables, outputs, conditions and parentheses: its
-// members are written there. Where it cannot follow, the use is the place.
+// origin follows an object or a list from its use to its literal, through locals, variables,
+// outputs, conditions and parentheses, to find the positions of its members. Where it cannot
+// follow, it returns the use.
 func (e *evaluator) origin(at source) source {
 	for range maxHops {
 		next, ok := e.choice(at)
@@ -26,8 +26,8 @@ func (e *evaluator) origin(at source) source {
 	return at
 }
 
-// chosen is the part of an expression that gives its value: the branch of a
-// condition, what parentheses hold.
+// chosen is the part of an expression that gives its value: the taken branch of a condition,
+// or the content of parentheses.
 func (e *evaluator) chosen(at source) source {
 	for range maxHops {
 		next, ok := e.choice(at)
@@ -143,9 +143,9 @@ type member struct {
 	pos position
 }
 
-// made is where the members come from that are not written out: from the body of
-// a for expression, or else from the whole expression.
-func (e *evaluator) made(at source, pos position) member {
+// computedMember is the origin of members that are not written literally: the body of a for
+// expression, or else the whole expression.
+func (e *evaluator) computedMember(at source, pos position) member {
 	o := e.origin(at)
 	x, ok := o.expr.(*hclsyntax.ForExpr)
 	if !ok {
@@ -157,8 +157,8 @@ func (e *evaluator) made(at source, pos position) member {
 	return member{source{x.ValExpr, o.m}, pos}
 }
 
-// written lists the members of an object that are written out, by name: those of
-// { … } and of merge(…), whose later arguments win.
+// written lists the literal members of an object by name: those of { … } and of merge(…),
+// whose later arguments win.
 func (e *evaluator) written(at source) map[string]member {
 	at = e.origin(at)
 	members := map[string]member{}
@@ -183,7 +183,7 @@ func (e *evaluator) written(at source) map[string]member {
 	return members
 }
 
-// known computes an expression for its place's sake: a failure is no error.
+// known computes an expression only to find positions: failures are not reported.
 func (e *evaluator) known(at source) (cty.Value, bool) {
 	e.quiet++
 	defer func() { e.quiet-- }()

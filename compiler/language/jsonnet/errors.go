@@ -16,8 +16,8 @@ import (
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
-// diagnose turns what the evaluator says into a diagnostic. This file alone
-// knows its texts.
+// diagnose converts an error of the evaluator to a diagnostic. Only this file depends on the
+// evaluator's texts.
 func (e *evaluator) diagnose(err error) diag.Diagnostic {
 	d := diag.Diagnostic{ID: "YT0100", Pos: e.top(), Message: err.Error()}
 	var deep *tooDeep
@@ -30,9 +30,8 @@ func (e *evaluator) diagnose(err error) diag.Diagnostic {
 		return d
 	case errors.As(err, &runtime):
 		d.Message = runtime.Msg
-		// The innermost frame in a file of the project is the user's line; it
-		// comes last. The helpers' file is not the user's to change: who called
-		// a helper is at fault.
+		// The innermost frame in a file of the project is the user's line; it comes last. An
+		// error inside the helpers' file is reported at the call.
 		for _, frame := range slices.Backward(runtime.StackTrace) {
 			p := e.place(frame.Loc)
 			if p.File == "" {
@@ -56,7 +55,7 @@ var deepMessage = "brackets are nested more than " + strconv.Itoa(load.MaxDepth)
 // located is a message about a file that was imported: NAME:LINE:COLUMN-… TEXT.
 var located = lazyregexp.New(`^([^\s:]+):(?:(\d+):(\d+)(?:-\d+)?|\((\d+):(\d+)\)-\(\d+:\d+\))\s+(.*)$`)
 
-// explain sorts a message by what it says.
+// explain classifies an error by its message.
 func (e *evaluator) explain(d diag.Diagnostic) diag.Diagnostic {
 	d.Message, _, _ = strings.Cut(strings.TrimSpace(d.Message), "\n")
 	if m := located.FindStringSubmatch(d.Message); m != nil && e.importer.known(m[1]) {
@@ -103,8 +102,8 @@ func (e *evaluator) explain(d diag.Diagnostic) diag.Diagnostic {
 	return d
 }
 
-// place is where a range of a file of the project begins; the zero value for
-// what is not the user's.
+// place returns the start of a range in a file of the project; the zero value for other
+// files.
 func (e *evaluator) place(loc ast.LocationRange) plan.Position {
 	name := loc.FileName
 	if !e.importer.known(name) || !loc.Begin.IsSet() {

@@ -12,7 +12,7 @@ import (
 	"github.com/yoctune/yoctune/compiler/language/load"
 )
 
-// importer gives a program the files of its project and no others.
+// importer restricts imports to the files of the project.
 type importer struct {
 	prog  load.Program
 	files map[string]imported // by path below the project's folder
@@ -24,7 +24,7 @@ type imported struct {
 	err      error
 }
 
-// errImport begins the message of an import that is refused.
+// errImport is the prefix of messages about refused imports.
 var errImport = errors.New("import")
 
 func newImporter(p load.Program) *importer {
@@ -74,7 +74,7 @@ func (i *importer) read(full string) imported {
 	return imported{contents: jsonnet.MakeContents(string(text))}
 }
 
-// program tells files of code from text that importstr brings in.
+// program distinguishes code from text read by importstr.
 func program(name string) bool {
 	switch path.Ext(name) {
 	case ".jsonnet", ".libsonnet", ".json":
@@ -92,7 +92,7 @@ func (t *tooDeep) Error() string {
 	return fmt.Sprintf("%s:%d:%d brackets are nested more than %d deep", t.file, t.line, t.column, load.MaxDepth)
 }
 
-// brought lists the files that were read, for messages that quote them.
+// brought lists the imported files, for messages that quote them.
 func (i *importer) brought() map[string][]byte {
 	out := map[string][]byte{}
 	for name, f := range i.files {

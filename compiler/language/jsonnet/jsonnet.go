@@ -1,13 +1,11 @@
 // Package jsonnet reads configurations written in Jsonnet.
 //
-// A program is evaluated as it is; that gives the values. It is then evaluated a
-// second time with every object saying, in a hidden field, where its fields were
-// written; that gives the places. The second result never decides a value: where
-// the two differ, places are dropped and the file is the place.
+// A program is evaluated twice. The first evaluation gives the values. In the second, every
+// object has a hidden field with the positions of its fields. Where the two results differ,
+// the positions are dropped and diagnostics point at the file.
 //
-// Jsonnet has no bound on what a program may compute, and three ways to end the
-// whole process, so [Load] belongs into the child process that package sandbox
-// runs.
+// Jsonnet does not limit what a program may compute, and has three ways to end the whole
+// process, so [Load] must run in the child process of package sandbox.
 package jsonnet
 
 import (
@@ -28,11 +26,11 @@ import (
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
-// Extension ends the names of Jsonnet programs. Files they import may have any
-// name; .libsonnet is the custom.
+// Extension is the extension of Jsonnet programs. Imported files may have any name;
+// .libsonnet is customary.
 const Extension = ".jsonnet"
 
-// Library is the file of helpers that a new project gets.
+// Library is the file of helpers in new projects.
 const Library = "yoctune.libsonnet"
 
 const (
@@ -162,8 +160,8 @@ func kindOf(v any) string {
 	return "an object"
 }
 
-// node turns a value into a tree. What has no place of its own is at the nearest
-// field around it that has one.
+// node converts a value to a tree. A value without a position takes that of the nearest
+// enclosing field.
 func (e *evaluator) node(v any, p *placed, around plan.Position, path string, depth int) *load.Node {
 	n := &load.Node{Pos: p.position(around)}
 	if e.values++; e.values > maxValues || depth > load.MaxDepth {

@@ -38,7 +38,7 @@ func show(roots []*load.Node) string {
 // A value is where the field stands that wrote it last: through imports,
 // functions, additions and computed names. What a comprehension or the library
 // makes is where the field around it stands.
-func TestValuesKnowTheLineThatWroteThem(t *testing.T) {
+func TestValuesHaveTheirLine(t *testing.T) {
 	p := load.Program{
 		Files: map[string][]byte{"a.jsonnet": []byte(`local lib = import 'lib/lib.libsonnet';
 local fast = std.extVar('fast') == 'yes';
@@ -98,14 +98,14 @@ targets.cam.use[2] = "c" @a.jsonnet:8:16
 
 // Marks must not change what a program gives. One that looks at hidden fields
 // loses its places instead.
-func TestPlacesNeverChangeAValue(t *testing.T) {
+func TestPositionsNeverChangeValues(t *testing.T) {
 	e := Load(load.Program{Files: map[string][]byte{"a.jsonnet": []byte("{ layer: { priority: std.length(std.objectFieldsAll({ a: 1 })) } }")}})
 	if got, want := show(e.Roots), "layer.priority = 1 @a.jsonnet:1:1\n"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }
 
-func TestAFunctionIsCalledWithItsDefaults(t *testing.T) {
+func TestFunctionCalledWithDefaults(t *testing.T) {
 	e := Load(load.Program{Files: map[string][]byte{"a.jsonnet": []byte("function(serial=3) { layer: { serial: serial } }")}})
 	if got, want := show(e.Roots), "layer.serial = 3 @a.jsonnet:1:39\n"; got != want {
 		t.Errorf("got %s, want %s", got, want)
@@ -123,7 +123,7 @@ func TestNumbersAreExactOrRefused(t *testing.T) {
 	}
 }
 
-func TestMistakesOfTheLanguageNameTheirPlace(t *testing.T) {
+func TestLanguageErrorsHavePositions(t *testing.T) {
 	root := fstest.MapFS{"broken.libsonnet": {Data: []byte("{\n  a: 1\n  b: 2\n}\n")}, "fails.libsonnet": {Data: []byte("{\n  a: error 'no such thing',\n}\n")}}
 	for _, c := range []struct{ claim, text, id, at, says, help string }{
 		{"syntax", "{\n  a: 1\n  b: 2\n}\n", "YT0001", "a.jsonnet:3:3", "syntax: expected a comma", ""},

@@ -16,9 +16,8 @@ import (
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
-// mark is the hidden field that tells where the fields of an object were
-// written. Objects that are added together add their marks, so the entry that
-// remains for a field is that of its last writer.
+// mark is the hidden field with the positions of an object's fields. Adding objects merges
+// their marks, so that each field keeps the entry of its last writer.
 const mark = "__src__"
 
 // walk makes a value and the marks inside it visible: an object becomes
@@ -32,8 +31,7 @@ local v = import %s;
 w(if std.isFunction(v) then v() else v)
 `
 
-// placed is where a value and its parts were written; nil when that is not
-// known.
+// placed holds the positions of a value and its parts; nil when unknown.
 type placed struct {
 	label  plan.Position // the name of the field that holds the value
 	value  plan.Position
@@ -62,9 +60,8 @@ func (p *placed) item(i int) *placed {
 	return p.items[i]
 }
 
-// places evaluates the program a second time, with marks. It is nil when the
-// marks changed the program's result, which a program can bring about that
-// looks at hidden fields.
+// places evaluates the program a second time, with marks. It is nil when the marks changed
+// the result, as in a program that inspects hidden fields.
 func (e *evaluator) places(plain any) *placed {
 	m := &marker{importer: e.importer, contents: map[string]jsonnet.Contents{}}
 	name, err := json.Marshal(e.name)
@@ -87,8 +84,8 @@ func (e *evaluator) places(plain any) *placed {
 	return p
 }
 
-// read takes a marked value apart: the places, and whether what is left is the
-// plain value.
+// read separates a marked value into its positions and the rest, and reports whether the
+// rest equals the plain value.
 func (m *marker) read(marked, plain any) (*placed, bool) {
 	switch plain := plain.(type) {
 	case map[string]any:
@@ -112,7 +109,7 @@ func (m *marker) read(marked, plain any) (*placed, bool) {
 				return nil, false
 			}
 			number, _ := marks[name].(json.Number)
-			p.fields[name] = m.at(number, sub)
+			p.fields[name] = m.placesOf(number, sub)
 		}
 		return p, true
 	case []any:
@@ -133,8 +130,8 @@ func (m *marker) read(marked, plain any) (*placed, bool) {
 	return nil, marked == plain
 }
 
-// at gives a value the places of the field that wrote it.
-func (m *marker) at(number json.Number, p *placed) *placed {
+// placesOf assigns a value the positions of the field that wrote it.
+func (m *marker) placesOf(number json.Number, p *placed) *placed {
 	i, err := number.Int64()
 	if err != nil || i < 0 || i >= int64(len(m.entries)) {
 		return p
@@ -148,8 +145,7 @@ func (m *marker) at(number json.Number, p *placed) *placed {
 	return p
 }
 
-// lay adds the places of a written array to those of its elements, if it is that
-// array.
+// lay adds the positions of an array literal to those of its elements.
 func lay(p, written *placed) {
 	if len(written.items) == 0 || len(written.items) != len(p.items) {
 		return
@@ -165,7 +161,7 @@ func lay(p, written *placed) {
 	}
 }
 
-// marker imports files with marks put in.
+// marker imports files and inserts marks.
 type marker struct {
 	importer *importer
 	contents map[string]jsonnet.Contents
@@ -186,7 +182,7 @@ func (m *marker) Import(from, name string) (jsonnet.Contents, string, error) {
 	return marked, full, nil
 }
 
-// mark puts a mark into every object of a program.
+// mark inserts a mark into every object of a program.
 func (m *marker) mark(name string, text []byte) []byte {
 	tree, _, err := formatter.SnippetToRawAST(name, string(text))
 	if err != nil {

@@ -11,9 +11,8 @@ import (
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
-// cueErrors turns what the evaluator says into diagnostics. CUE's texts and
-// their grouping change between versions; this file alone knows them, and a
-// golden test pins what people see.
+// cueErrors converts CUE's errors to diagnostics. Their texts and grouping change between
+// CUE versions. Only this file depends on them, and a golden test pins the results.
 func (l *loader) cueErrors(err error, files []*ast.File) {
 	circles := map[plan.Position]bool{} // one circle comes up on every turn
 	for _, e := range cueerrors.Errors(err) {

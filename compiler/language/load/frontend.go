@@ -16,26 +16,26 @@ import (
 
 // FrontEnd evaluates the files of another language than CUE.
 type FrontEnd interface {
-	// Reads tells whether the front end evaluates a file of the configuration's
+	// Reads reports whether the front end evaluates a file of the configuration's
 	// folder, by its name.
 	Reads(name string) bool
 	// Load evaluates the files that it reads, by name.
 	Load(files map[string][]byte) Evaluated
 }
 
-// Program is what a front end evaluates.
+// Program is the input of a front end.
 type Program struct {
 	Files map[string][]byte // of the configuration's folder, by name
 	Root  fs.FS             // the folder, for what the files bring in; nil when there is none
 	Vars  map[string]string // given on the command line
 
-	// VarsShared says that another language uses the variables too, so that one
-	// that this language does not know is not a mistake.
+	// VarsShared is set when another language uses the variables too; an unknown variable is
+	// then not an error.
 	VarsShared bool
 }
 
-// Evaluated is what a front end made of its files. Its parts are unified with
-// each other and with everything that other languages say.
+// Evaluated is the result of a front end. Its parts are unified with each other and with the
+// values of other languages.
 type Evaluated struct {
 	Roots       []*Node           // none when the files could not be evaluated
 	Sources     map[string][]byte // what was brought in, by path below the folder
@@ -69,8 +69,7 @@ func inside(dir, name string) ([]byte, error) {
 // MaxDepth bounds the nesting of values.
 const MaxDepth = maxDepth
 
-// foreign collects what the front ends make of their files. It is false when
-// one of them could not.
+// foreign collects the results of the front ends. It is false when one of them failed.
 func (l *loader) foreign(files map[string][]byte, ends []FrontEnd) (roots []*Node, ok bool) {
 	ok = true
 	for _, end := range ends {
@@ -96,10 +95,10 @@ func (l *loader) foreign(files map[string][]byte, ends []FrontEnd) (roots []*Nod
 	return roots, ok
 }
 
-// asCUE writes a value of another language as CUE, every part with the place it
-// was written at. So values of several languages unify as those of one do, and
-// a conflict between them names both places. The file is of the package that the
-// CUE files are of, so that these can refer to what it says.
+// asCUE converts a value of another language to CUE, keeping the position of every part.
+// Values of several languages then unify like those of one, and a conflict names both
+// positions. The file is of the package that the CUE files are of, so that these can refer
+// to its values.
 func (l *loader) asCUE(root *Node, pkg string) *ast.File {
 	w := &writer{sources: l.cfg.Sources, files: map[string]*written{}}
 	f := &ast.File{Filename: root.Pos.File, Decls: w.fields(root)}

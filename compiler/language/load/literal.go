@@ -165,7 +165,7 @@ func (l *literals) expr(e ast.Expr) (*Node, bool) {
 	return nil, false
 }
 
-// definition tells whether an expression is a definition of the schema.
+// definition reports whether an expression is a definition of the schema.
 func (l *literals) definition(e ast.Expr) bool {
 	sel, ok := e.(*ast.SelectorExpr)
 	if !ok {

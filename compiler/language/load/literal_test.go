@@ -22,8 +22,8 @@ func leaves(n *Node) []string {
 	return out
 }
 
-// both reads a text without and with the evaluator.
-func both(t *testing.T, text string) (literal *Node, ok bool, evaluated *Node, report *diag.Report) {
+// readBothWays reads a text without and with the evaluator.
+func readBothWays(t *testing.T, text string) (literal *Node, ok bool, evaluated *Node, report *diag.Report) {
 	t.Helper()
 	parse := func() []*ast.File {
 		f, err := parser.ParseFile("a.cue", text)
@@ -75,7 +75,7 @@ func TestLiteralConfigurationsNeedNoEvaluator(t *testing.T) {
 		{head + "schema.#Nope & {a: 1}\n", false},
 		{"import \"list\"\na: list.Max([1])\n", false},
 	} {
-		tree, ok, evaluated, report := both(t, c.text)
+		tree, ok, evaluated, report := readBothWays(t, c.text)
 		if ok != c.literal {
 			t.Errorf("literal %t, want %t: %s", ok, c.literal, c.text)
 			continue
@@ -103,7 +103,7 @@ func TestExamplesReadTheSameWithAndWithoutTheEvaluator(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		tree, ok, evaluated, report := both(t, string(text))
+		tree, ok, evaluated, report := readBothWays(t, string(text))
 		if evaluated == nil {
 			t.Fatalf("%s: %+v", file, report.All())
 		}
@@ -129,7 +129,7 @@ func FuzzLiteral(f *testing.F) {
 		if !ok {
 			return
 		}
-		_, _, evaluated, report := both(t, text)
+		_, _, evaluated, report := readBothWays(t, text)
 		if evaluated == nil {
 			t.Fatalf("the evaluator refuses %q: %+v", text, report.All())
 		}

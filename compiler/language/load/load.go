@@ -281,8 +281,8 @@ func (l *loader) syntax(name string, e cueerrors.Error) {
 	l.report.Add(diag.Diagnostic{ID: "YT0001", Severity: diag.Error, Pos: pos, Message: "syntax: " + fmt.Sprintf(format, args...)})
 }
 
-// isSchema tells the schema's import path, with or without the version and the
-// package name that CUE allows after it.
+// isSchema recognises the schema's import path, with or without the version and the package
+// name that CUE allows after it.
 func isSchema(path string) bool {
 	rest, ok := strings.CutPrefix(path, schema.ImportPath)
 	return ok && (rest == "" || rest[0] == '@' || rest[0] == ':')
@@ -299,7 +299,7 @@ func pure(path string) bool {
 	return false
 }
 
-// refuse reports what would let a configuration reach outside itself.
+// refuse reports imports and attributes that would reach outside the configuration.
 func (l *loader) refuse(f *ast.File) {
 	for spec := range f.ImportSpecs() {
 		path := strings.Trim(spec.Path.Value, `"`)
@@ -364,8 +364,8 @@ func definitions() []string {
 	return names
 }
 
-// evaluate runs CUE's evaluator within bounds. CUE has no way to be stopped: what
-// goes beyond them is left behind, and the program ends soon after saying so.
+// evaluate runs CUE's evaluator within bounds. CUE cannot be interrupted: an evaluation
+// beyond the bounds is abandoned, and the program exits soon after the report.
 func (l *loader) evaluate(files []*ast.File) {
 	done := make(chan *loader, 1)
 	go func() {

@@ -31,7 +31,7 @@ func show(n *Node, path string, b *strings.Builder) {
 }
 
 // What a person would point at when asked where a value comes from.
-func TestEveryLeafKnowsTheLineThatWroteIt(t *testing.T) {
+func TestEveryLeafHasItsLine(t *testing.T) {
 	cfg, report := Files(map[string][]byte{
 		"a.cue": []byte(`package a
 import "github.com/yoctune/yoctune/schema"
@@ -85,7 +85,7 @@ func TestFilesOfTwoPackagesAreRefused(t *testing.T) {
 	}
 }
 
-func TestTheTextOfAConfigurationIsBounded(t *testing.T) {
+func TestConfigurationTextIsBounded(t *testing.T) {
 	_, report := Files(map[string][]byte{"a.cue": []byte(strings.Repeat("// x\n", MaxSource/5+1))})
 	if all := report.All(); len(all) != 1 || all[0].ID != "YT0006" {
 		t.Errorf("got %+v", all)
@@ -120,7 +120,7 @@ func FuzzFiles(f *testing.F) {
 	})
 }
 
-func TestTheSchemaMayBeImportedWithAVersion(t *testing.T) {
+func TestSchemaImportWithVersion(t *testing.T) {
 	for _, path := range []string{"schema", "schema@v0", "schema:schema", "schema@v0:schema"} {
 		text := "package a\nimport s \"github.com/yoctune/yoctune/" + path + "\"\ns.#Config & {x: 1}\n"
 		cfg, report := Files(map[string][]byte{"a.cue": []byte(text)})
@@ -154,7 +154,7 @@ func TestNestingWithoutBracketsIsAnError(t *testing.T) {
 	}
 }
 
-func TestALinkOutOfTheFolderIsNotFollowed(t *testing.T) {
+func TestLinkOutOfFolderIsNotFollowed(t *testing.T) {
 	dir, outside := t.TempDir(), filepath.Join(t.TempDir(), "secret.cue")
 	if err := os.WriteFile(outside, []byte("secret: hunter2\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -172,7 +172,7 @@ func TestALinkOutOfTheFolderIsNotFollowed(t *testing.T) {
 }
 
 // CUE cannot be stopped, so the time it may take is bounded from outside.
-func TestEvaluationThatDoesNotEndIsReported(t *testing.T) {
+func TestEndlessEvaluationIsReported(t *testing.T) {
 	f, err := parser.ParseFile("config.cue", `import "list"
 layer: {for a in list.Range(0, 250, 1) for b in list.Range(0, 250, 1) {"x\(a)": y: "\(b)"}}`)
 	if err != nil {
@@ -185,7 +185,7 @@ layer: {for a in list.Range(0, 250, 1) for b in list.Range(0, 250, 1) {"x\(a)": 
 	}
 }
 
-func TestACircleIsReportedOnce(t *testing.T) {
+func TestCycleIsReportedOnce(t *testing.T) {
 	for _, text := range []string{
 		"package a\nx: [for i in [1, 2] {x}]\n",
 		"package a\ny: b\nlet b = c\nlet c = b\n",

@@ -26,8 +26,8 @@ func (k Kind) String() string {
 	return [...]string{"null", "bool", "integer", "number", "string", "list", "struct"}[k]
 }
 
-// Node is a concrete value that knows where it was written. Nodes are shared
-// between targets and never changed after loading.
+// Node is a concrete value with its position. Nodes are shared between targets and immutable
+// after loading.
 type Node struct {
 	Kind   Kind
 	Pos    plan.Position // of the value
@@ -136,8 +136,7 @@ func (n *Node) Equal(o *Node) bool {
 	return true
 }
 
-// PathOf joins member names to a path as it is written in CUE, quoting what is
-// not an identifier.
+// PathOf joins member names to a CUE path. Names that are not identifiers are quoted.
 func PathOf(base, name string) string {
 	if !identifier(name) {
 		name = strconv.Quote(name)

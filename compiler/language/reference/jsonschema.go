@@ -78,7 +78,7 @@ func (r *Reference) fill(s object, st *Struct, closed string) error {
 	conditions := map[string]*Struct{}
 	var order []*Field
 	open := false
-	for _, f := range r.all(st) {
+	for _, f := range r.allFields(st) {
 		switch {
 		case f.When != "":
 			if conditions[f.When] == nil {
@@ -141,12 +141,12 @@ func (r *Reference) fill(s object, st *Struct, closed string) error {
 	return nil
 }
 
-// all lists the fields of a struct with those of what it embeds.
-func (r *Reference) all(st *Struct) []*Field {
+// allFields lists the fields of a struct with those of what it embeds.
+func (r *Reference) allFields(st *Struct) []*Field {
 	out := append([]*Field{}, st.Fields...)
 	for _, e := range st.Embeds {
 		if d := r.byName[e]; d != nil && d.Struct != nil {
-			out = append(out, r.all(d.Struct)...)
+			out = append(out, r.allFields(d.Struct)...)
 		}
 	}
 	return out
@@ -278,15 +278,15 @@ func (r *Reference) binary(e *ast.BinaryExpr) (object, error) {
 	}
 	switch e.Op {
 	case token.AND:
-		return both(x, y), nil
+		return mergeSchemas(x, y), nil
 	case token.OR:
 		return either(x, y), nil
 	}
 	return nil, fmt.Errorf("operator %s", e.Op)
 }
 
-// both joins two schemas: in one object where their keywords are distinct.
-func both(x, y object) object {
+// mergeSchemas joins two schemas: in one object where their keywords are distinct.
+func mergeSchemas(x, y object) object {
 	out := object{}
 	for k, v := range x {
 		out[k] = v

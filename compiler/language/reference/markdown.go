@@ -95,7 +95,7 @@ func (r *Reference) value(e ast.Expr) string {
 	return "`" + cell(source(e)) + "`"
 }
 
-// isMap tells whether a struct has nothing but a pattern.
+// isMap reports whether a struct has nothing but a pattern.
 func isMap(s *Struct) bool { return len(s.Fields) == 1 && s.Fields[0].Pattern != nil }
 
 func anchor(name string) string { return strings.ToLower(strings.TrimPrefix(name, "#")) }

@@ -56,7 +56,7 @@ func TestGeneratedPagesAreUpToDate(t *testing.T) {
 	}
 }
 
-func TestTheReferenceNamesEveryDefinition(t *testing.T) {
+func TestReferenceNamesEveryDefinition(t *testing.T) {
 	r := language(t)
 	md := string(r.Markdown())
 	for _, d := range r.Definitions {

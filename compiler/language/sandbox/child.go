@@ -21,12 +21,11 @@ import (
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
-// Asked tells whether the arguments, without the program's name, ask the
-// program to be the child.
+// Asked reports whether the arguments, without the program's name, select the child.
 func Asked(args []string) bool { return len(args) == 1 && args[0] == Command }
 
-// Serve is the child: it limits the process, evaluates one request and returns
-// the exit code.
+// Serve runs the child: it limits the process, evaluates one request and returns the exit
+// code.
 func Serve(in io.Reader, out io.Writer) int {
 	// An interrupt ends the child at once, whatever the program does with it.
 	signal.Reset(os.Interrupt)
@@ -90,7 +89,7 @@ func (c *child) serve() error {
 	return c.enc.Encode(message{Kind: done, Result: all})
 }
 
-// guarded turns a fault of an evaluator into a message.
+// guarded converts a panic of an evaluator to a diagnostic.
 func guarded(file string, evaluate func() load.Evaluated) (e load.Evaluated) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -101,10 +100,10 @@ func guarded(file string, evaluate func() load.Evaluated) (e load.Evaluated) {
 	return evaluate()
 }
 
-// remote is the configuration's folder as the parent shows it.
+// remote is the configuration's folder, read through the parent.
 type remote struct{ c *child }
 
-func (r remote) ask(kind kind, op, name string) (answer, error) {
+func (r remote) request(kind kind, op, name string) (answer, error) {
 	if err := r.c.enc.Encode(message{Kind: kind, Name: name}); err != nil {
 		return answer{}, err
 	}
@@ -120,13 +119,13 @@ func (r remote) ask(kind kind, op, name string) (answer, error) {
 
 // ReadFile implements [fs.ReadFileFS].
 func (r remote) ReadFile(name string) ([]byte, error) {
-	a, err := r.ask(readFile, "read", name)
+	a, err := r.request(readFile, "read", name)
 	return a.Text, err
 }
 
 // ReadDir implements [fs.ReadDirFS]. Folders inside are left out.
 func (r remote) ReadDir(name string) ([]fs.DirEntry, error) {
-	a, err := r.ask(readDir, "list", name)
+	a, err := r.request(readDir, "list", name)
 	entries := make([]fs.DirEntry, 0, len(a.Names))
 	for _, n := range a.Names {
 		entries = append(entries, entry(n))
@@ -134,12 +133,12 @@ func (r remote) ReadDir(name string) ([]fs.DirEntry, error) {
 	return entries, err
 }
 
-// Open implements [fs.FS] for what the front ends do not use.
+// Open implements [fs.FS]; the front ends do not use it.
 func (r remote) Open(name string) (fs.File, error) {
 	return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrInvalid}
 }
 
-// entry is a file's name where a folder's entry is wanted.
+// entry implements fs.DirEntry for a file's name.
 type entry string
 
 func (e entry) Name() string               { return path.Base(string(e)) }

@@ -1,14 +1,12 @@
-// Package sandbox evaluates HCL and Jsonnet where nothing can go wrong: in a
-// child process of the same program.
+// Package sandbox evaluates HCL and Jsonnet in a child process of the same program.
 //
-// Both languages compute, neither bounds what it computes, and a Go process
-// cannot survive running out of stack or memory. So the child limits its own
-// memory and processor time before it looks at the configuration, the parent
-// limits the time on the clock, and a child that dies is a message with the file
-// it was evaluating. The child never opens a file: what a configuration imports
-// it asks of the parent, which reads below the configuration's folder only.
+// Neither language bounds its evaluation, and a Go process cannot survive running out of
+// stack or memory. The child therefore limits its own memory and processor time before it
+// reads the configuration, and the parent limits the elapsed time. If the child dies, a
+// diagnostic names the file that it was evaluating. The child never opens a file: it
+// requests imports from the parent, which reads only below the configuration's folder.
 //
-// A program that uses a [FrontEnd] must be able to be that child:
+// A program that uses a [FrontEnd] must also run as the child:
 //
 //	if sandbox.Asked(os.Args[1:]) {
 //		os.Exit(sandbox.Serve(os.Stdin, os.Stdout))
@@ -37,7 +35,7 @@ import (
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
-// Command is the argument that makes a program the child.
+// Command is the argument that selects the child.
 const Command = "__evaluate"
 
 // marker is set in the child's environment. A program that does not call
@@ -68,7 +66,7 @@ func (FrontEnd) Reads(name string) bool {
 	return ext == hcl.Extension || ext == jsonnet.Extension
 }
 
-// request begins the conversation.
+// request is the first message to the child.
 type request struct {
 	HCL, Jsonnet map[string][]byte
 	Vars         map[string]string
@@ -76,7 +74,7 @@ type request struct {
 	Root         bool // there is a folder to import from
 }
 
-// message is what the child says: what it begins, what it needs, or the result.
+// message is sent by the child: the file it begins, a read request, or the result.
 type message struct {
 	Kind   kind
 	Name   string
@@ -92,7 +90,7 @@ const (
 	done
 )
 
-// answer is what the parent gives for readFile and readDir.
+// answer is the parent's reply to readFile and readDir.
 type answer struct {
 	Text  []byte
 	Names []string
@@ -120,7 +118,7 @@ func (f FrontEnd) Load(files map[string][]byte) load.Evaluated {
 	return result
 }
 
-// parent is one conversation with a child.
+// parent is the parent's side of one child.
 type parent struct {
 	root   fs.FS
 	last   string // the file that the child began last
@@ -197,7 +195,7 @@ func (p *parent) converse(in io.Writer, out io.Reader, req request) (load.Evalua
 	}
 }
 
-// text keeps of an error what a message needs.
+// text shortens an error for a message.
 func text[T any](v T, err error) (T, string) {
 	if err == nil {
 		return v, ""
@@ -245,7 +243,7 @@ func (p *parent) list(name string) ([]string, error) {
 	return names, err
 }
 
-// diagnose says why a child gave no result, as far as its end shows it.
+// diagnose explains why a child returned no result, from its exit status and output.
 func (p *parent) diagnose(ctx context.Context, err error) diag.Diagnostic {
 	d := diag.Diagnostic{ID: "YT0007", Severity: diag.Error, Pos: plan.Position{File: p.last, Line: 1, Column: 1}, Length: 1,
 		Help: "look for a loop or a call without an end, a value that contains itself, or a size with too many digits"}
@@ -272,7 +270,7 @@ func (p *parent) diagnose(ctx context.Context, err error) diag.Diagnostic {
 	return d
 }
 
-// head keeps the beginning of what is written to it.
+// head keeps the first bytes written to it.
 type head struct{ strings.Builder }
 
 func (h *head) Write(b []byte) (int, error) {

@@ -74,7 +74,7 @@ func TestNoProgramCrashesOrHangs(t *testing.T) {
 	}
 }
 
-func TestTheFileThatFailedIsNamedAmongMany(t *testing.T) {
+func TestFailedFileIsNamedAmongMany(t *testing.T) {
 	e := FrontEnd{}.Load(map[string][]byte{
 		"a.jsonnet": []byte("{layer: {name: 'a'}}"),
 		"b.jsonnet": []byte("{a: $} == {a: $}"),
@@ -173,7 +173,7 @@ func TestImportsAreBounded(t *testing.T) {
 }
 
 // A program that forgets to serve must not start itself for ever.
-func TestAProgramThatDoesNotServeIsTold(t *testing.T) {
+func TestProgramWithoutServeGetsAnError(t *testing.T) {
 	t.Setenv(marker, "1")
 	e := FrontEnd{}.Load(map[string][]byte{"a.hcl": []byte("layer {}\n")})
 	if len(e.Diagnostics) != 1 || !strings.Contains(e.Diagnostics[0].Message, "sandbox.Serve") {

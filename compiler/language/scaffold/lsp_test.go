@@ -125,8 +125,8 @@ func (e *editor) read() message {
 	return m
 }
 
-// at is the place of a mark's end in a text, as the protocol counts.
-func (e *editor) at(text, mark string) map[string]any {
+// requestAt is the place of a mark's end in a text, as the protocol counts.
+func (e *editor) requestAt(text, mark string) map[string]any {
 	e.t.Helper()
 	before, _, ok := strings.Cut(text, mark)
 	if !ok {
@@ -218,7 +218,7 @@ func edit(t *testing.T) (*editor, string) {
 
 // docs/languages.md says what the language server of CUE does in a new project;
 // these tests hold it to that.
-func TestEditorsShowWhatAFieldMeans(t *testing.T) {
+func TestEditorsShowFieldDocs(t *testing.T) {
 	e, text := edit(t)
 	for mark, want := range map[string]string{
 		"boar":             "Module SKU, such as",
@@ -232,7 +232,7 @@ func TestEditorsShowWhatAFieldMeans(t *testing.T) {
 		var hover struct {
 			Contents struct{ Value string }
 		}
-		e.call("textDocument/hover", e.at(text, mark), &hover)
+		e.call("textDocument/hover", e.requestAt(text, mark), &hover)
 		if got := hover.Contents.Value; !strings.Contains(got, want) || want == "" && got != "" {
 			t.Errorf("hover over %q: %q, want %q", mark, got, want)
 		}
@@ -243,7 +243,7 @@ func TestEditorsFindTheDefinitionInTheProject(t *testing.T) {
 	e, text := edit(t)
 	for _, mark := range []string{"boar", "releas", "sysct"} {
 		var places []struct{ URI string }
-		e.call("textDocument/definition", e.at(text, mark), &places)
+		e.call("textDocument/definition", e.requestAt(text, mark), &places)
 		if !slices.ContainsFunc(places, func(p struct{ URI string }) bool {
 			return strings.HasSuffix(p.URI, "/cue.mod/pkg/github.com/yoctune/yoctune/schema/config.cue")
 		}) {
@@ -252,7 +252,7 @@ func TestEditorsFindTheDefinitionInTheProject(t *testing.T) {
 	}
 }
 
-func TestEditorsCompleteFieldsAndNoValues(t *testing.T) {
+func TestEditorsCompleteFieldsButNotValues(t *testing.T) {
 	e, text := edit(t)
 	const after = `storage: "nvme*": scheduler: "none"`
 	for i, c := range []struct {
@@ -267,7 +267,7 @@ func TestEditorsCompleteFieldsAndNoValues(t *testing.T) {
 		changed := strings.Replace(text, after, after+c.add, 1)
 		e.change(i+2, changed)
 		var raw json.RawMessage
-		e.call("textDocument/completion", e.at(changed, c.mark), &raw)
+		e.call("textDocument/completion", e.requestAt(changed, c.mark), &raw)
 		var list struct{ Items []struct{ Label string } }
 		if raw[0] == '[' {
 			if err := json.Unmarshal(raw, &list.Items); err != nil {
@@ -293,7 +293,7 @@ func TestEditorsCompleteFieldsAndNoValues(t *testing.T) {
 
 // The server does not evaluate while one types: yoctune vet finds these. When it
 // publishes, it publishes what it has of every open file.
-func TestEditorsReportSyntaxAndNoValues(t *testing.T) {
+func TestEditorsReportSyntaxButNotValues(t *testing.T) {
 	e, text := edit(t)
 	wrong := strings.NewReplacer(`scheduler: "none"`, `scheduler: "fast"`, "board:", "bord:").Replace(text)
 	if wrong == text {

@@ -26,10 +26,10 @@ import (
 //go:embed project/*.tmpl project/yoctune.libsonnet
 var templates embed.FS
 
-// ErrNotEmpty says that the folder of a new project holds something.
+// ErrNotEmpty is returned when the folder of a new project is not empty.
 var ErrNotEmpty = errors.New("the folder is not empty")
 
-// ErrUnknown says that the board or the release of a new project does not exist.
+// ErrUnknown is returned for an unknown board or release.
 var ErrUnknown = errors.New("not known")
 
 // Options describe a new project.

@@ -34,7 +34,7 @@ func project(t *testing.T) string {
 }
 
 // A new project is sound for every board on every release it runs on.
-func TestEveryBoardAndReleaseStartsSound(t *testing.T) {
+func TestEveryBoardAndReleaseHasAValidStart(t *testing.T) {
 	tried := 0
 	for _, id := range board.IDs() {
 		b, ok := board.Lookup(id)
@@ -133,7 +133,7 @@ func TestCueCommandVetsTheProjectOffline(t *testing.T) {
 	}
 }
 
-func TestWriteKeepsWhatIsThere(t *testing.T) {
+func TestWriteKeepsExistingValues(t *testing.T) {
 	files := []scaffold.File{{Path: "a/b.txt", Text: []byte("new")}, {Path: "own.txt", Text: []byte("new"), Keep: true}}
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "own.txt"), []byte("mine"), 0o644); err != nil {

@@ -32,7 +32,7 @@ func example(t *testing.T) compiler.Layer {
 	return layers[0]
 }
 
-func of(t *testing.T, l compiler.Layer) []byte {
+func encodeBOM(t *testing.T, l compiler.Layer) []byte {
 	t.Helper()
 	text, err := bom.Encode(l, time.Unix(0, 0))
 	if err != nil {
@@ -59,9 +59,9 @@ func validate(t *testing.T, text []byte) (string, error) {
 	return string(out), err
 }
 
-func TestTheBillOfALayerIsValidAndListsWhatItBrings(t *testing.T) {
+func TestBOMIsValidAndComplete(t *testing.T) {
 	l := example(t)
-	text := of(t, l)
+	text := encodeBOM(t, l)
 	for _, f := range l.Files {
 		if !bytes.Contains(text, []byte(`"./`+f.Path+`"`)) {
 			t.Errorf("%s is missing", f.Path)
@@ -78,21 +78,21 @@ func TestTheBillOfALayerIsValidAndListsWhatItBrings(t *testing.T) {
 	if out, err := validate(t, text); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}
-	// The validator recomputes what it can: it is no rubber stamp.
+	// The validator really checks: it recomputes values.
 	broken := bytes.Replace(text, []byte(`"SPDXRef-File-1"`), []byte(`"SPDXRef-File_1"`), 1)
 	if out, err := validate(t, broken); err == nil {
 		t.Errorf("the validator takes a broken document: %s", out)
 	}
 }
 
-func TestTheBillDependsOnTheLayerAlone(t *testing.T) {
+func TestBOMDependsOnTheLayerAlone(t *testing.T) {
 	l := example(t)
-	text := of(t, l)
-	if !bytes.Equal(text, of(t, example(t))) {
+	text := encodeBOM(t, l)
+	if !bytes.Equal(text, encodeBOM(t, example(t))) {
 		t.Error("twice the same layer gives two bills")
 	}
 	l.Files[0].Data = append(bytes.Clone(l.Files[0].Data), '\n')
-	changed := of(t, l)
+	changed := encodeBOM(t, l)
 	namespace := func(b []byte) string {
 		_, rest, _ := strings.Cut(string(b), `"documentNamespace": "`)
 		name, _, _ := strings.Cut(rest, `"`)
@@ -104,14 +104,14 @@ func TestTheBillDependsOnTheLayerAlone(t *testing.T) {
 }
 
 // Names and addresses are data: JSON's encoder keeps them inside their strings.
-func TestAHostileAddressStaysInsideItsString(t *testing.T) {
+func TestHostileAddressStaysInItsString(t *testing.T) {
 	l := example(t)
 	hostile := "https://example.com/\"},{\"SPDXID\":\"SPDXRef-x\"\u2028 ${X} .onnx"
 	l.Targets[0].Models[0].URI = hostile
 	var doc struct {
 		Packages []struct{ SPDXID, DownloadLocation string }
 	}
-	if err := json.Unmarshal(of(t, l), &doc); err != nil {
+	if err := json.Unmarshal(encodeBOM(t, l), &doc); err != nil {
 		t.Fatal(err)
 	}
 	kept := 0

@@ -15,9 +15,9 @@ import (
 func fakeBitBake(t *testing.T, script string) (*rig, string) {
 	t.Helper()
 	root := t.TempDir()
-	put(t, filepath.Join(root, "bitbake", "bin", "bitbake"), "#!/bin/sh\n"+script, 0o755)
+	writeFile(t, filepath.Join(root, "bitbake", "bin", "bitbake"), "#!/bin/sh\n"+script, 0o755)
 	// The server of this bitbake: a program of that name in a session of its own.
-	put(t, filepath.Join(root, "bitbake", "bin", "bitbake-server"), "#!/bin/sh\nsleep 60 & wait\n", 0o755)
+	writeFile(t, filepath.Join(root, "bitbake", "bin", "bitbake-server"), "#!/bin/sh\nsleep 60 & wait\n", 0o755)
 	g := &rig{work: root, src: sources{BitBake: filepath.Join(root, "bitbake"), OECore: filepath.Join(root, "oe-core")}}
 	if err := g.configure("quick", conf{Layers: []string{"/l"}}); err != nil {
 		t.Fatal(err)

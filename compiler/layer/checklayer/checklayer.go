@@ -106,7 +106,7 @@ func Run(ctx context.Context, o Options, watch Observer) (Summary, error) {
 		s.Mode = "full"
 	}
 	r := &run{rig: rig, watch: watch, passed: map[string]bool{}, summary: &s}
-	r.all(ctx)
+	r.runSteps(ctx)
 	s.Seconds = seconds(time.Since(began))
 	if err := context.Cause(ctx); err != nil {
 		if o.WorkDir == "" {
@@ -142,7 +142,7 @@ type outcome struct {
 	skip   string
 }
 
-func (r *run) all(ctx context.Context) {
+func (r *run) runSteps(ctx context.Context) {
 	quick := r.rig.timeout(15 * time.Minute)
 	r.step(ctx, "parse", "", quick, nil, r.rig.parse)
 	r.step(ctx, "appends", "", quick, []string{"parse"}, r.rig.appends)

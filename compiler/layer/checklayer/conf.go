@@ -110,10 +110,9 @@ func (g *rig) localConf() ([]string, error) {
 	return lines, nil
 }
 
-// rigLines make tasks run here: Debian's pseudo instead of one built first, no
-// cross tools, and none of the settings the layer may make about places and
-// servers that belong to the user's build machine. forcevariable wins over any
-// plain assignment, wherever it stands.
+// rigLines returns settings that let tasks run here: Debian's pseudo instead of a built one,
+// no cross tools, and none of the layer's settings for directories and servers of the user's
+// build machine. forcevariable wins over any plain assignment, wherever it stands.
 func (g *rig) rigLines() ([]string, error) {
 	lines := []string{
 		`SKIP_FILEDEPS = "1"`,

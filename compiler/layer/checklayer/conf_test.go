@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func TestMasksLeaveOnlyWhatTheLayerNeeds(t *testing.T) {
+func TestBBMASKLeavesOnlyWhatTheLayerNeeds(t *testing.T) {
 	got := masks([]string{"/src/oe-core/meta", "/src/meta.tegra"}, []string{"tegra-nvpmodel-base", "linux-tegra", "linux-tegra"})
 	want := []string{
 		`^/src/oe-core/meta/(.*/)?(?!(linux-tegra|tegra-nvpmodel-base)(_[^/]*)?\.bb$)[^/]*\.bb$`,
@@ -46,7 +46,7 @@ func TestHostilePathsAreRefusedWithTheCharacter(t *testing.T) {
 	}
 }
 
-func TestValuesThatWouldEscapeAreNotWritten(t *testing.T) {
+func TestEscapingValuesAreNotWritten(t *testing.T) {
 	for _, bad := range []string{`a"b`, "a\nb", "${@os.system('x')}", `a\`} {
 		if got, err := set("X", "=", bad); err == nil {
 			t.Errorf("%q became %s", bad, got)
@@ -77,7 +77,7 @@ func TestBuildFolderConfiguration(t *testing.T) {
 	}
 }
 
-func TestLayerIsSwitchedOnAsItsSeriesDoes(t *testing.T) {
+func TestLayerIsEnabledAsItsSeriesDoes(t *testing.T) {
 	l := layer{Collection: "edge", Settings: []string{"edge"}, Fragments: []string{"edge"}}
 	if got := l.enableLines(true); !slices.Equal(got, []string{`OE_FRAGMENTS += "edge/edge"`}) {
 		t.Errorf("with fragments: %q", got)

@@ -9,7 +9,7 @@ import (
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
-func put(t *testing.T, path, text string, mode os.FileMode) {
+func writeFile(t *testing.T, path, text string, mode os.FileMode) {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		t.Fatal(err)
@@ -22,7 +22,7 @@ func put(t *testing.T, path, text string, mode os.FileMode) {
 	}
 }
 
-func TestInstalledFilesAreThoseOfTheLayer(t *testing.T) {
+func TestInstalledFilesMatchTheLayer(t *testing.T) {
 	p := &plan.Plan{Layer: "edge", Target: "one", Board: "orin-nano-8gb", Machine: "jetson-a", Release: "scarthgap"}
 	if err := p.Seal(); err != nil {
 		t.Fatal(err)
@@ -38,14 +38,14 @@ func TestInstalledFilesAreThoseOfTheLayer(t *testing.T) {
 	}{
 		{"as given", func(string) {}, ""},
 		{"a file the recipe makes itself", func(d string) {
-			put(t, filepath.Join(d, "usr/lib/systemd/system-preset/98-x.preset"), "enable x\n", 0o644)
+			writeFile(t, filepath.Join(d, "usr/lib/systemd/system-preset/98-x.preset"), "enable x\n", 0o644)
 		}, ""},
 		{"a file left out", func(d string) { os.Remove(filepath.Join(d, "etc/sysctl.d/95-yoctune.conf")) }, "95-yoctune.conf is in SRC_URI of yoctune-edge-config but is not installed unchanged"},
 		{"a file changed on the way", func(d string) {
-			put(t, filepath.Join(d, "etc/sysctl.d/95-yoctune.conf"), "vm.swappiness = 11\n", 0o644)
+			writeFile(t, filepath.Join(d, "etc/sysctl.d/95-yoctune.conf"), "vm.swappiness = 11\n", 0o644)
 		}, "95-yoctune.conf is in SRC_URI"},
 		{"a file anybody may write", func(d string) {
-			put(t, filepath.Join(d, "etc/sysctl.d/95-yoctune.conf"), "vm.swappiness = 10\n", 0o666)
+			writeFile(t, filepath.Join(d, "etc/sysctl.d/95-yoctune.conf"), "vm.swappiness = 10\n", 0o666)
 		}, "/etc/sysctl.d/95-yoctune.conf is installed with mode"},
 		{"the plan somewhere else", func(d string) {
 			if err := os.Rename(filepath.Join(d, "usr/lib/yoctune/plan.json"), filepath.Join(d, "etc/plan.json")); err != nil {
@@ -57,12 +57,12 @@ func TestInstalledFilesAreThoseOfTheLayer(t *testing.T) {
 			root := t.TempDir()
 			files, image := filepath.Join(root, "files"), filepath.Join(root, "image")
 			// One file in the machine's own folder, one beside it.
-			put(t, filepath.Join(files, "95-yoctune.conf"), "vm.swappiness = 10\n", 0o644)
-			put(t, filepath.Join(files, "jetson-a", "plan.json"), string(doc), 0o644)
-			put(t, filepath.Join(image, "etc/sysctl.d/95-yoctune.conf"), "vm.swappiness = 10\n", 0o644)
-			put(t, filepath.Join(image, "usr/lib/yoctune/plan.json"), string(doc), 0o644)
+			writeFile(t, filepath.Join(files, "95-yoctune.conf"), "vm.swappiness = 10\n", 0o644)
+			writeFile(t, filepath.Join(files, "jetson-a", "plan.json"), string(doc), 0o644)
+			writeFile(t, filepath.Join(image, "etc/sysctl.d/95-yoctune.conf"), "vm.swappiness = 10\n", 0o644)
+			writeFile(t, filepath.Join(image, "usr/lib/yoctune/plan.json"), string(doc), 0o644)
 			tc.change(image)
-			put(t, filepath.Join(files, "licenses.txt"), "the terms", 0o644)
+			writeFile(t, filepath.Join(files, "licenses.txt"), "the terms", 0o644)
 			g := rig{layer: &layer{Plans: []*plan.Plan{p}}, values: map[string]map[string]string{"yoctune-edge-config": {
 				"SRC_URI": " file://95-yoctune.conf  file://plan.json;subdir=x file://licenses.txt ", "LIC_FILES_CHKSUM": "file:///srv/licenses.txt;md5=0", "D": image, "FILESPATH": "/nonexistent:" + files, "FILESOVERRIDES": "aarch64:jetson-a",
 			}}}

@@ -44,7 +44,7 @@ type recipe struct {
 type bbappend struct {
 	Name   string // PN it is for
 	File   string // relative to the layer
-	Lines  []line // of itself and of the file it requires
+	Lines  []line // of the append and of the file it requires
 	Unused bool   // this machine builds no recipe it applies to (known after the appends step)
 }
 

@@ -88,7 +88,7 @@ func TestTooOldBitBakeIsRefused(t *testing.T) {
 	}
 }
 
-func TestNamesAreTracedToTheCheckouts(t *testing.T) {
+func TestNamesAreFoundInTheCheckouts(t *testing.T) {
 	s, err := findSources(checkouts(t, t.TempDir()))
 	if err != nil {
 		t.Fatal(err)
@@ -108,7 +108,7 @@ func TestNamesAreTracedToTheCheckouts(t *testing.T) {
 	}
 }
 
-func TestWorkFolderOfSomebodyElseIsLeftAlone(t *testing.T) {
+func TestForeignWorkFolderIsKept(t *testing.T) {
 	dir := t.TempDir()
 	mine := filepath.Join(dir, "build")
 	if err := os.Mkdir(mine, 0o755); err != nil {

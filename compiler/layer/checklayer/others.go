@@ -136,7 +136,7 @@ func (g *rig) parts(machine string, depth int) (names []string, inherits bool) {
 }
 
 // unpackDir is the layer's own definition of UNPACKDIR, which counts as soon as
-// the layer is there.
+// the layer is present.
 func (l *layer) unpackDir() ([]string, error) {
 	b, err := os.ReadFile(filepath.Join(l.Dir, "conf", "layer.conf"))
 	if err != nil {

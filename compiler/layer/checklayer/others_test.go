@@ -17,7 +17,7 @@ SIGGEN_UNIHASHMAP += "\
     "
 `
 
-func TestSignaturesOfOtherMachinesAreHeldAgainstThoseWithoutTheLayer(t *testing.T) {
+func TestSignaturesOfOtherMachinesAreCompared(t *testing.T) {
 	own := func(pn string) bool { return pn == "yoctune-x-config" }
 	without := lockedSignatures(strings.ReplaceAll(lockedSigs, "    yoctune-x-config:do_install:cccc \\\n", ""))
 	if len(without) != 2 {
@@ -48,7 +48,7 @@ func TestSignaturesOfOtherMachinesAreHeldAgainstThoseWithoutTheLayer(t *testing.
 }
 
 // bitbake writes its first warning behind "Parsing recipes...".
-func TestAWarningBehindALineOfProgressIsSeen(t *testing.T) {
+func TestWarningAfterProgressLineIsFound(t *testing.T) {
 	g := rig{layer: &layer{Dir: "/w/layer/x"}}
 	out := "Parsing recipes...WARNING: /w/layer/x/a.bb: LICENSE is old\nWARNING: /w/layer/x/b.bb: so is this\nWARNING: /src/c.bb: theirs\ndone.\n"
 	got := g.ownWarnings(out)
@@ -57,7 +57,7 @@ func TestAWarningBehindALineOfProgressIsSeen(t *testing.T) {
 	}
 }
 
-func TestTheMachineMostLikeTheTargetStandsForAllOthers(t *testing.T) {
+func TestMostSimilarMachineIsTheReference(t *testing.T) {
 	root := t.TempDir()
 	machines := filepath.Join(root, "conf", "machine")
 	for name, text := range map[string]string{
@@ -66,7 +66,7 @@ func TestTheMachineMostLikeTheTargetStandsForAllOthers(t *testing.T) {
 		"module-only":  "require conf/machine/include/orin-nano.inc\n",
 		"other-module": "require conf/machine/include/agx-orin.inc\n",
 	} {
-		put(t, filepath.Join(machines, name+".conf"), text, 0o644)
+		writeFile(t, filepath.Join(machines, name+".conf"), text, 0o644)
 	}
 	g := rig{opt: Options{Machine: "target"}, src: sources{MetaTegra: root}, layer: &layer{Machines: []string{"target"}}}
 	if got := g.stranger(); got != "module-only" {
@@ -79,11 +79,11 @@ func TestTheMachineMostLikeTheTargetStandsForAllOthers(t *testing.T) {
 }
 
 // A machine of the user's own is in a layer of the user's own.
-func TestAMachineMayComeFromAFurtherLayer(t *testing.T) {
+func TestMachineMayComeFromExtraLayer(t *testing.T) {
 	tegra, own := t.TempDir(), t.TempDir()
-	put(t, filepath.Join(tegra, "conf", "machine", "devkit.conf"), "require conf/machine/include/orin-nano.inc\n", 0o644)
-	put(t, filepath.Join(tegra, "conf", "machine", "sibling.conf"), "require conf/machine/include/orin-nano.inc\n", 0o644)
-	put(t, filepath.Join(own, "conf", "machine", "carrier.conf"), "require conf/machine/devkit.conf\n", 0o644)
+	writeFile(t, filepath.Join(tegra, "conf", "machine", "devkit.conf"), "require conf/machine/include/orin-nano.inc\n", 0o644)
+	writeFile(t, filepath.Join(tegra, "conf", "machine", "sibling.conf"), "require conf/machine/include/orin-nano.inc\n", 0o644)
+	writeFile(t, filepath.Join(own, "conf", "machine", "carrier.conf"), "require conf/machine/devkit.conf\n", 0o644)
 	s := sources{MetaTegra: tegra, Series: []string{"scarthgap"}}
 	if err := s.fits("scarthgap", "carrier"); err == nil || !strings.Contains(err.Error(), "--extra-layer") {
 		t.Errorf("without its layer: %v", err)
@@ -100,7 +100,7 @@ func TestAMachineMayComeFromAFurtherLayer(t *testing.T) {
 
 // What stood in for a recipe that the next build folder has would be a second
 // provider of it.
-func TestNoStandInTakesThePlaceOfASample(t *testing.T) {
+func TestStandInsNeverReplaceSamples(t *testing.T) {
 	g := rig{work: t.TempDir(), standIns: map[string]*standIns{quickBuild: {
 		Providers: map[string]string{},
 		Recipes:   []string{"virtual/kernel", "tegra-nvpower"},
@@ -118,7 +118,7 @@ func TestNoStandInTakesThePlaceOfASample(t *testing.T) {
 	}
 }
 
-func TestOnlyAHashServerThatRunsSomewhereIsLeftToBitBake(t *testing.T) {
+func TestOnlyARemoteHashServerIsLeftToBitBake(t *testing.T) {
 	for value, want := range map[string]bool{"auto": false, "hash.example.com:8686": true, "": false} {
 		var l layer
 		if value != "" {

@@ -19,7 +19,7 @@ func recorded(t *testing.T, name string) string {
 	return string(b)
 }
 
-func TestShowAppendsSaysWhichRecipesAnAppendReached(t *testing.T) {
+func TestShowAppendsOutput(t *testing.T) {
 	got := showAppends(recorded(t, "show-appends.txt"))
 	for file, want := range map[string][]appendedTo{
 		"/l/meta-edge/recipes-kernel/linux/linux-noble-nvidia-tegra_%.bbappend":    {{"linux-noble-nvidia-tegra_6.8", false}},
@@ -33,7 +33,7 @@ func TestShowAppendsSaysWhichRecipesAnAppendReached(t *testing.T) {
 	}
 }
 
-func TestUnresolvedNamesKnowWhoAskedForThem(t *testing.T) {
+func TestUnresolvedNamesHaveTheirOrigin(t *testing.T) {
 	got := unresolvedIn(recorded(t, "unresolved.txt"))
 	want := []unresolved{
 		{Name: "zstd-native"},
@@ -46,14 +46,14 @@ func TestUnresolvedNamesKnowWhoAskedForThem(t *testing.T) {
 	}
 }
 
-func TestOnlyTasksOfStandInsAreLearnt(t *testing.T) {
+func TestOnlyStandInTasksAreRecorded(t *testing.T) {
 	got := missingTasksIn(recorded(t, "unresolved.txt"), "/w/stand-ins/quick")
 	if !reflect.DeepEqual(got, []string{"do_image_wic"}) {
 		t.Errorf("got %v", got)
 	}
 }
 
-func TestErrorsComeWithTheirContinuationOnce(t *testing.T) {
+func TestErrorsKeepContinuationLines(t *testing.T) {
 	got := errorsIn("NOTE: x\nERROR: a\n  why\n\nWARNING: w\n  not this\nERROR: a\n  why\nERROR: b\nNOTE: y\n")
 	want := []string{"ERROR: a", "  why", "ERROR: b"}
 	if !reflect.DeepEqual(got, want) {

@@ -76,9 +76,8 @@ func (p promise) broken(value string, set bool) string {
 	return ""
 }
 
-// overruled finds what keeps the kernel from taking an argument that is there:
-// another value of it further on, or "--" before it, behind which everything is for
-// the first program.
+// overruled finds why the kernel ignores an argument that is present: a later value of
+// it, or an earlier "--", after which all arguments go to init.
 func (p promise) overruled(have []string, value string) string {
 	name := func(word string) string {
 		n, _, _ := strings.Cut(word, "=")

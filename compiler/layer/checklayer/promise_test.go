@@ -58,7 +58,7 @@ do_install() {
 }
 
 // The kernel takes the last of two, and nothing of what stands behind --.
-func TestAnArgumentThatIsThereMayStillNotCount(t *testing.T) {
+func TestOverruledArgumentsAreFound(t *testing.T) {
 	p := &plan.Plan{Layer: "edge", Target: "one", Board: "orin-nano-8gb", Release: "scarthgap", Settings: []plan.Setting{
 		{ID: "kernel.args.log_buf_len", Domain: plan.DomainKernel, Select: plan.Select{Class: "cmdline", Name: "log_buf_len"}, Type: plan.TypeString, Want: "1M"},
 	}}
@@ -80,7 +80,7 @@ func TestAnArgumentThatIsThereMayStillNotCount(t *testing.T) {
 	}
 }
 
-func TestPlanPromisesItsKernelArguments(t *testing.T) {
+func TestPlanListsItsKernelArguments(t *testing.T) {
 	p := &plan.Plan{Layer: "edge", Target: "one", Settings: []plan.Setting{
 		{ID: "kernel.args.isolcpus", Domain: plan.DomainKernel, Select: plan.Select{Class: "cmdline", Name: "isolcpus"}, Type: plan.TypeCPUList, Want: "4-5"},
 		{ID: "kernel.args.nosmt", Domain: plan.DomainKernel, Select: plan.Select{Class: "cmdline", Name: "nosmt"}, Type: plan.TypePresent, Want: "1"},
@@ -100,7 +100,7 @@ func TestPlanPromisesItsKernelArguments(t *testing.T) {
 }
 
 // The manifest states what bitbake is held to, with the line of the file.
-func TestTheManifestDecidesWhatIsExpected(t *testing.T) {
+func TestManifestDefinesExpectations(t *testing.T) {
 	dir := t.TempDir()
 	files := []emitters.File{
 		{Path: "conf/layer.conf", Data: []byte("\n"), Means: []emitters.Meaning{{Kind: emitters.Variable, Name: "BBFILE_COLLECTIONS", Op: "+=", Value: "edge"}}},

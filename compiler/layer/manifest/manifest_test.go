@@ -47,7 +47,7 @@ func encoded(t *testing.T, m *Manifest) []byte {
 	return b
 }
 
-func TestAManifestReturnsWhatTheEmittersMeant(t *testing.T) {
+func TestManifestRoundTripsMeanings(t *testing.T) {
 	for name, files := range layers(t) {
 		text := encoded(t, Of(files))
 		m, err := Decode(text)
@@ -72,7 +72,7 @@ func TestAManifestReturnsWhatTheEmittersMeant(t *testing.T) {
 
 // A layer of version 1 is read from its text: that must show the same as the
 // manifest states.
-func TestTheTextOfALayerShowsWhatTheManifestStates(t *testing.T) {
+func TestLayerTextMatchesItsManifest(t *testing.T) {
 	inferred := []emitters.Kind{emitters.Variable, emitters.Recipe, emitters.Append, emitters.Option, emitters.Key, emitters.Package,
 		emitters.Model, emitters.Program, emitters.Unit}
 	for name, files := range layers(t) {
@@ -99,7 +99,7 @@ func TestTheTextOfALayerShowsWhatTheManifestStates(t *testing.T) {
 	}
 }
 
-func TestAnEditedFileIsReadFromItsText(t *testing.T) {
+func TestEditedFileIsReadFromItsText(t *testing.T) {
 	const cfg = "recipes-kernel/linux/files/jetson-orin-nano-devkit/yoctune-vision.cfg"
 	files := layers(t)["vision"]
 	m := Of(files)
@@ -118,7 +118,7 @@ func TestAnEditedFileIsReadFromItsText(t *testing.T) {
 
 var sum = strings.Repeat("ab", 32)
 
-func TestManifestsThatCannotBeRightAreRefused(t *testing.T) {
+func TestInvalidManifestsAreRefused(t *testing.T) {
 	file := func(path, more string) string {
 		return fmt.Sprintf(`{"$schema":"yoctune.manifest/2","files":{%q:{"sha256":"%s","mode":"0644"%s}}}`, path, sum, more)
 	}

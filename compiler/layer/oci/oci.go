@@ -1,10 +1,10 @@
 // Package oci keeps layers in OCI registries: one artifact a layer, named by
 // its digest.
 //
-// Content from a registry is untrusted until it is checked: sizes are
-// bounded before anything is read, every blob is held against its digest, and of
-// the archive only regular files with a path inside the layer are taken, each of
-// which the layer's own manifest must list with the same digest.
+// Content from a registry is untrusted until it is checked: sizes are bounded before
+// anything is read, every blob is verified by its digest, and of the archive only regular
+// files with a path inside the layer are taken, each of which the layer's own manifest must
+// list with the same digest.
 package oci
 
 import (
@@ -209,7 +209,7 @@ func Pull(ctx context.Context, ref string, o Options) (Layer, string, error) {
 	return l, r.Registry + "/" + r.Repository + "@" + desc.Digest.String(), nil
 }
 
-// manifestOf fetches what a tag or a digest names, held against its digest.
+// manifestOf fetches the manifest of a tag or digest, and verifies its digest.
 func manifestOf(ctx context.Context, repo *remote.Repository, reference string) (ocispec.Descriptor, []byte, error) {
 	desc, in, err := repo.FetchReference(ctx, reference)
 	if err != nil {

@@ -59,7 +59,7 @@ func layer(t *testing.T) oci.Layer {
 	return oci.Layer{Name: "box", Release: "scarthgap", Files: files}
 }
 
-func TestALayerComesBackFromARegistryAsItWentIn(t *testing.T) {
+func TestLayerRoundTripsThroughRegistry(t *testing.T) {
 	host := serve(t, nil)
 	l := layer(t)
 	pinned, err := oci.Push(t.Context(), l, host+"/layers/box:1.0", oci.Options{})
@@ -85,7 +85,7 @@ func TestALayerComesBackFromARegistryAsItWentIn(t *testing.T) {
 	}
 }
 
-func TestWhatARegistryChangedIsRefused(t *testing.T) {
+func TestModifiedRegistryContentIsRefused(t *testing.T) {
 	tamper := false
 	host := serve(t, func(h http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -114,7 +114,7 @@ func TestWhatARegistryChangedIsRefused(t *testing.T) {
 	}
 }
 
-func TestTheLoginIsThatOfDocker(t *testing.T) {
+func TestLoginUsesDockersConfiguration(t *testing.T) {
 	host := serve(t, func(h http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if user, password, _ := r.BasicAuth(); user != "ci" || password != "secret" {
@@ -137,7 +137,7 @@ func TestTheLoginIsThatOfDocker(t *testing.T) {
 	}
 }
 
-func TestReferencesThatNameNothingAreRefused(t *testing.T) {
+func TestDanglingReferencesAreRefused(t *testing.T) {
 	host := serve(t, nil)
 	for _, ref := range []string{"", "box", host + "/box", host + "/BOX:1", host + "/../box:1", host + "/box:1\n", host + "/box@sha256:00"} {
 		if _, _, err := oci.Pull(t.Context(), ref, oci.Options{}); !errors.Is(err, oci.ErrReference) {
@@ -177,7 +177,7 @@ func archive(t testing.TB, headers ...tar.Header) []byte {
 	return b.Bytes()
 }
 
-func TestAnArchiveThatIsNoLayerIsRefused(t *testing.T) {
+func TestArchiveWithoutLayerIsRefused(t *testing.T) {
 	file := func(name string) tar.Header { return tar.Header{Typeflag: tar.TypeReg, Name: name} }
 	for name, c := range map[string]struct {
 		blob []byte
@@ -223,7 +223,7 @@ func TestAnArchiveThatIsNoLayerIsRefused(t *testing.T) {
 }
 
 // A password goes over an open line only to this machine.
-func TestARegistryElsewhereIsSpokenToByTLSOnly(t *testing.T) {
+func TestRemoteRegistryRequiresTLS(t *testing.T) {
 	serve(t, nil)
 	asked := make(chan string, 8)
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { asked <- r.Host }))

@@ -155,8 +155,7 @@ func (p Plan) Comment() string {
 	return fmt.Sprintf("plan of %s/%s serial %d %s", p.Doc.Layer, p.Doc.Target, p.Doc.Serial, p.Doc.Digest)
 }
 
-// Accepts fails, with [ErrStranger], where the layer names keys and this is none
-// of them.
+// Accepts fails with [ErrStranger] where the layer names keys and this is not one of them.
 func (p Plan) Accepts(k signature.Key) error {
 	same := func(other signature.Key) bool { return other.String() == k.String() }
 	if len(p.Keys) == 0 || slices.ContainsFunc(p.Keys, same) {
@@ -181,9 +180,8 @@ func (p Plan) Sign(s signature.Secret) error {
 	return tree.WriteFile(p.Signature(), s.Sign(p.data, p.Comment()))
 }
 
-// Verify judges the signature beside the plan, by the given keys or, without any,
-// by those of the layer. The error wraps [ErrUnsigned], [ErrNoKey], or an error
-// of package signature.
+// Verify checks the signature beside the plan, by the given keys or, without any, by those
+// of the layer. The error wraps [ErrUnsigned], [ErrNoKey], or an error of package signature.
 func (p Plan) Verify(by []signature.Key) (signature.Signer, error) {
 	if len(by) == 0 {
 		by = p.Keys

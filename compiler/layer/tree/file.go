@@ -7,7 +7,7 @@ import (
 	"github.com/google/renameio/v2"
 )
 
-// WriteFile replaces a file as a whole or leaves it as it is. A link is replaced.
+// WriteFile replaces a file atomically. A link is replaced, not followed.
 func WriteFile(name string, data []byte) error {
 	if info, err := os.Lstat(name); err == nil && info.IsDir() {
 		return fmt.Errorf("writing %s: it is a directory", name)

@@ -82,7 +82,7 @@ func (c *Comparison) Clean() bool { return len(c.Actions) == 0 && len(c.Conflict
 const maxExisting = 64 << 20
 
 // Compare finds what writing the files to a folder would do. The folder need
-// not exist. A manifest among the files is written as it is; without one, that of
+// not exist. A manifest among the files is written unchanged; without one, that of
 // the files is made. The error wraps [ErrFolder].
 func Compare(out string, files []emitters.File) (*Comparison, error) {
 	c := &Comparison{Out: out, files: files}
@@ -359,17 +359,17 @@ func (c *Comparison) Write(ctx context.Context, force bool) error {
 	if _, err := os.Lstat(c.Out); errors.Is(err, fs.ErrNotExist) {
 		return c.whole(ctx, stage)
 	}
-	return c.each(ctx, stage)
+	return c.compareFiles(ctx, stage)
 }
 
 func (c *Comparison) whole(ctx context.Context, stage string) error {
 	w := writer{dir: stage}
 	for _, f := range c.files {
-		if err := w.put(ctx, f.Path, f.Data, f.Mode); err != nil {
+		if err := w.writeFile(ctx, f.Path, f.Data, f.Mode); err != nil {
 			return folder(c.Out, err)
 		}
 	}
-	if err := w.put(ctx, manifest.Name, c.listing, 0o644); err != nil {
+	if err := w.writeFile(ctx, manifest.Name, c.listing, 0o644); err != nil {
 		return folder(c.Out, err)
 	}
 	if err := context.Cause(ctx); err != nil {
@@ -386,10 +386,10 @@ func (c *Comparison) whole(ctx context.Context, stage string) error {
 type writer struct {
 	dir  string
 	made map[string]bool      // folders that exist
-	mode map[fs.FileMode]bool // whether the umask leaves the mode as it is
+	mode map[fs.FileMode]bool // whether the umask keeps the mode
 }
 
-func (w *writer) put(ctx context.Context, name string, data []byte, mode fs.FileMode) error {
+func (w *writer) writeFile(ctx context.Context, name string, data []byte, mode fs.FileMode) error {
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
@@ -415,7 +415,7 @@ func (w *writer) put(ctx context.Context, name string, data []byte, mode fs.File
 	if kept {
 		return nil
 	}
-	return os.Chmod(file, mode.Perm()) // past the umask: the layer is the same for everybody
+	return os.Chmod(file, mode.Perm()) // override the umask: layers must be reproducible
 }
 
 func (w *writer) mkdir(dir string) error {
@@ -432,7 +432,7 @@ func (w *writer) mkdir(dir string) error {
 	return os.Mkdir(filepath.Join(w.dir, filepath.FromSlash(dir)), 0o755)
 }
 
-func (c *Comparison) each(ctx context.Context, stage string) error {
+func (c *Comparison) compareFiles(ctx context.Context, stage string) error {
 	root, err := os.OpenRoot(c.Out)
 	if err != nil {
 		return folder(c.Out, err)
@@ -443,7 +443,7 @@ func (c *Comparison) each(ctx context.Context, stage string) error {
 		if a.Kind == Remove || a.Path == manifest.Name {
 			continue
 		}
-		if err := w.put(ctx, a.Path, a.Now, a.Mode); err != nil {
+		if err := w.writeFile(ctx, a.Path, a.Now, a.Mode); err != nil {
 			return folder(c.Out, err)
 		}
 	}
@@ -468,7 +468,7 @@ func (c *Comparison) each(ctx context.Context, stage string) error {
 		}
 		prune(root, path.Dir(a.Path))
 	}
-	if err := w.put(ctx, manifest.Name, c.listing, 0o644); err != nil {
+	if err := w.writeFile(ctx, manifest.Name, c.listing, 0o644); err != nil {
 		return folder(c.Out, err)
 	}
 	if err := os.Rename(filepath.Join(stage, manifest.Name), filepath.Join(c.Out, manifest.Name)); err != nil {

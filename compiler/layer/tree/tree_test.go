@@ -40,7 +40,7 @@ func read(t *testing.T, file string) string {
 	return string(b)
 }
 
-func TestANewFolderAppearsWholeAndASecondBuildChangesNothing(t *testing.T) {
+func TestFirstBuildIsAtomicAndSecondChangesNothing(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "a", "layer")
 	files := layer("conf/layer.conf", "x\n", "README.md", "y\n")
 	if err := write(t, out, false, files); err != nil {
@@ -56,7 +56,7 @@ func TestANewFolderAppearsWholeAndASecondBuildChangesNothing(t *testing.T) {
 	}
 }
 
-func TestStaleFilesGoAndForeignFilesStay(t *testing.T) {
+func TestStaleFilesAreDeletedAndForeignFilesStay(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "layer")
 	if err := write(t, out, false, layer("old/gone.conf", "x\n", "kept.conf", "y\n")); err != nil {
 		t.Fatal(err)
@@ -134,7 +134,7 @@ func TestPathsOutsideTheFolderAreRefused(t *testing.T) {
 	}
 }
 
-func TestAManifestThatReachesOutsideIsRefused(t *testing.T) {
+func TestManifestWithOutsidePathsIsRefused(t *testing.T) {
 	out := t.TempDir()
 	victim := filepath.Join(filepath.Dir(out), "victim")
 	if err := os.WriteFile(victim, []byte("x"), 0o644); err != nil {
@@ -152,7 +152,7 @@ func TestAManifestThatReachesOutsideIsRefused(t *testing.T) {
 	}
 }
 
-func TestAFileInPlaceOfTheFolderIsAnError(t *testing.T) {
+func TestFileInPlaceOfFolderIsAnError(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(out, nil, 0o644); err != nil {
 		t.Fatal(err)
@@ -181,7 +181,7 @@ func TestModesDoNotDependOnTheUmask(t *testing.T) {
 }
 
 // Git keeps the executable bit alone, so a checkout differs in the rest.
-func TestACheckoutUnderAnotherUmaskIsTheSameLayer(t *testing.T) {
+func TestLayerIsIndependentOfUmask(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "layer")
 	files := layer("a.conf", "x", "b.sh", "y")
 	files[1].Mode = 0o755
@@ -205,7 +205,7 @@ func TestACheckoutUnderAnotherUmaskIsTheSameLayer(t *testing.T) {
 }
 
 // An interrupted build leaves neither a layer nor what it was made of.
-func TestAnEndedContextLeavesNothingBehind(t *testing.T) {
+func TestCancelledContextLeavesNothingBehind(t *testing.T) {
 	for name, exists := range map[string]bool{"a new folder": false, "an existing folder": true} {
 		out := filepath.Join(t.TempDir(), "layer")
 		if exists {
@@ -234,7 +234,7 @@ func TestAnEndedContextLeavesNothingBehind(t *testing.T) {
 
 // Folders that yoctune 0.1 wrote have a manifest of digests only: they are read,
 // compared and brought up to date.
-func TestAFolderWithAManifestOfVersion1IsKnown(t *testing.T) {
+func TestVersion1ManifestIsRecognised(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "layer")
 	files := layer("conf/layer.conf", "x\n", "gone.conf", "y\n")
 	if err := write(t, out, false, files); err != nil {
@@ -277,7 +277,7 @@ func TestFilesBesideTheirManifestMustBeListed(t *testing.T) {
 	}
 }
 
-func TestBeforeIsTheLayerAsItLies(t *testing.T) {
+func TestBeforeIsTheFolderOnDisk(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "layer")
 	was := layer("kept.conf", "k\n", "changed.conf", "1\n", "gone.conf", "g\n")
 	was[0].Means = []emitters.Meaning{{Kind: emitters.Setting, Name: "kept"}}

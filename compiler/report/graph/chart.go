@@ -25,7 +25,7 @@ func Bars(title string, bars []Bar) *Drawing {
 		y := margin + float64(i)*row
 		d.text("small", "end", margin+label-10, y+14, short(b.Name, 16))
 		d.rect("track", margin+label, y+3, width, 14, 3, "")
-		d.rect("bar", margin+label, y+3, max(share(b.Value, most)*width, 1), 14, 3, b.Name+": "+b.Label)
+		d.rect("bar", margin+label, y+3, max(fraction(b.Value, most)*width, 1), 14, 3, b.Name+": "+b.Label)
 		d.text("small", "start", margin+label+width+8, y+14, b.Label)
 	}
 	d.grow(0, margin*2+float64(len(bars))*row)

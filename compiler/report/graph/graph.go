@@ -14,7 +14,7 @@ import (
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
-// Unit is a systemd unit and what it asks of others.
+// Unit is a systemd unit and its dependencies.
 type Unit struct {
 	Name     string
 	Slice    string
@@ -66,7 +66,7 @@ func pipeline(name string, p plan.Pipeline, nodes *[]node, edges *[]edge) {
 			class = "accent"
 		}
 		lines := []string{s.ID, about.Text}
-		if more := how(s); more != "" {
+		if more := describeWorker(s); more != "" {
 			lines = append(lines, more)
 		}
 		n := add(s.ID, class, about.File, lines...)
@@ -82,7 +82,7 @@ func pipeline(name string, p plan.Pipeline, nodes *[]node, edges *[]edge) {
 	if p.SLO != nil && p.SLO.MinFPS > 0 {
 		about = append(about, fmt.Sprintf("≥ %d fps", p.SLO.MinFPS))
 	}
-	n := add("\x00sink", "good", p.Sink.Path, "results", strings.Join(about, ", "), takes(p))
+	n := add("\x00sink", "good", p.Sink.Path, "results", strings.Join(about, ", "), describeNeeds(p))
 	for _, s := range p.Stages {
 		if !used[s.ID] {
 			*edges = append(*edges, edge{at[s.ID], n, "edge"})
@@ -90,8 +90,9 @@ func pipeline(name string, p plan.Pipeline, nodes *[]node, edges *[]edge) {
 	}
 }
 
-// how says what does a stage's work, "" for one worker of the CPU whose time nobody knows.
-func how(s *plan.PipelineStage) string {
+// describeWorker describes the device, instances, batches and time of a stage; "" for one
+// CPU worker of unknown time.
+func describeWorker(s *plan.PipelineStage) string {
 	var all []string
 	if s.Device != "" {
 		all = append(all, "on the "+strings.ToUpper(s.Device))
@@ -111,9 +112,9 @@ func how(s *plan.PipelineStage) string {
 	return strings.Join(all, ", ")
 }
 
-// takes says what the pipeline holds and how late it may be, as far as the plan alone
-// tells: models are not opened here.
-func takes(p plan.Pipeline) string {
+// describeNeeds describes a pipeline's memory and latency as far as the plan alone
+// determines them: models are not opened here.
+func describeNeeds(p plan.Pipeline) string {
 	b := budget.Of(p, nil)
 	text := fmt.Sprintf("%d frames, ≥ %d MiB", b.Frames, b.Pool>>20)
 	switch l := budget.LatencyOf(p, true); {

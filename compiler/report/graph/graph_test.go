@@ -44,7 +44,7 @@ func parts(t *testing.T, d *Drawing) (texts []string, elements map[string]int) {
 	}
 }
 
-func TestAUnitIsRightOfWhatItWaitsFor(t *testing.T) {
+func TestUnitIsDrawnRightOfItsDependencies(t *testing.T) {
 	nodes := []node{{id: "c"}, {id: "a"}, {id: "b"}}
 	acyclic(nodes, []edge{{1, 2, "edge"}, {2, 0, "edge"}, {1, 0, "edge"}})
 	if nodes[1].rank != 0 || nodes[2].rank != 1 || nodes[0].rank != 2 {
@@ -52,7 +52,7 @@ func TestAUnitIsRightOfWhatItWaitsFor(t *testing.T) {
 	}
 }
 
-func TestUnitsThatWaitForEachOtherAreStillDrawn(t *testing.T) {
+func TestUnitCyclesAreDrawn(t *testing.T) {
 	d := Units([]Unit{{Name: "a.service", After: []string{"b.service", "a.service"}}, {Name: "b.service", After: []string{"a.service"}}})
 	texts, _ := parts(t, d)
 	for _, want := range []string{"a.service", "b.service"} {
@@ -62,7 +62,7 @@ func TestUnitsThatWaitForEachOtherAreStillDrawn(t *testing.T) {
 	}
 }
 
-func TestCoresShowWhoMayRunWhere(t *testing.T) {
+func TestCoreGraphShowsAssignments(t *testing.T) {
 	p := &plan.Plan{Board: "orin-nano-8gb", Settings: []plan.Setting{
 		{ID: "kernel.args.isolcpus", Want: "managed_irq,domain,4-5"}, {ID: "irq.default", Want: "f"},
 	}, Pipelines: map[string]plan.Pipeline{"door": {CPUs: "5"}}}
@@ -128,8 +128,8 @@ func FuzzDrawings(f *testing.F) {
 	})
 }
 
-// A line of the scale stands where its number says.
-func TestTheScaleOfColumnsIsWhereItsNumbersSay(t *testing.T) {
+// A line of the scale is drawn at its number.
+func TestColumnScaleIsDrawnAtItsNumbers(t *testing.T) {
 	svg := Columns("levels", "level", []int{3, 1}).Inline()
 	height := func(pattern string) float64 {
 		m := regexp.MustCompile(pattern).FindStringSubmatch(svg)
@@ -148,7 +148,7 @@ func TestTheScaleOfColumnsIsWhereItsNumbersSay(t *testing.T) {
 	}
 }
 
-func TestAPipelineShowsWhatDoesItsWorkAndHowLateItMayBe(t *testing.T) {
+func TestPipelineGraphShowsDevicesAndLatency(t *testing.T) {
 	d := Pipelines(&plan.Plan{Pipelines: map[string]plan.Pipeline{"door": {
 		Source: plan.PipelineSource{Kind: "v4l2", Format: "yuyv", Width: 64, Height: 64, FPSNum: 15, FPSDen: 1, Live: true},
 		Stages: []plan.PipelineStage{

@@ -18,15 +18,15 @@ type clocks struct {
 	cpu, gpu, emc int64
 }
 
-func own(m plan.PowerMode) clocks {
+func customClocks(m plan.PowerMode) clocks {
 	c := clocks{name: m.Name, own: true}
 	for _, p := range m.Params {
-		c.take(p.Param, p.Arg, p.Value)
+		c.apply(p.Param, p.Arg, p.Value)
 	}
 	return c
 }
 
-func (c *clocks) take(param, arg, value string) {
+func (c *clocks) apply(param, arg, value string) {
 	n, err := strconv.ParseInt(value, 10, 64)
 	if err != nil {
 		return
@@ -63,7 +63,7 @@ func Power(p *plan.Plan, was *plan.Plan) *Drawing {
 		for _, m := range table.Modes {
 			c := clocks{name: m.Name}
 			for _, s := range m.Settings {
-				c.take(s[0], s[1], s[2])
+				c.apply(s[0], s[1], s[2])
 			}
 			if c.cpu != 0 || c.gpu != 0 {
 				modes = append(modes, c)
@@ -73,11 +73,11 @@ func Power(p *plan.Plan, was *plan.Plan) *Drawing {
 	before := map[string]clocks{}
 	if was != nil && was.Power != nil {
 		for _, m := range was.Power.Modes {
-			before[m.Name] = own(m)
+			before[m.Name] = customClocks(m)
 		}
 	}
 	for _, m := range p.Power.Modes {
-		modes = append(modes, own(m))
+		modes = append(modes, customClocks(m))
 	}
 	d.modes(modes, before, p.Power.Default)
 	return d
@@ -109,11 +109,11 @@ func (d *Drawing) modes(modes []clocks, before map[string]clocks, chosen string)
 			hz := col.of(m)
 			d.rect("track", x, y+6, width, 12, 3, "")
 			if hz != 0 {
-				d.rect(class(m, col.class), x, y+6, share(hz, most)*width, 12, 3, m.name+": "+frequency(hz))
+				d.rect(class(m, col.class), x, y+6, fraction(hz, most)*width, 12, 3, m.name+": "+frequency(hz))
 			}
 			d.text("small", "start", x+width+6, y+16, frequency(hz))
 			if old, ok := before[m.name]; ok && m.own && col.of(old) != hz {
-				d.rect("past", x, y+20, share(col.of(old), most)*width, 4, 2, "was "+frequency(col.of(old)))
+				d.rect("past", x, y+20, fraction(col.of(old), most)*width, 4, 2, "was "+frequency(col.of(old)))
 				d.text("soft small", "start", x+width+6, y+27, "was "+frequency(col.of(old)))
 			}
 		}
@@ -150,7 +150,7 @@ func class(m clocks, own string) string {
 	return "past"
 }
 
-func share(hz, most int64) float64 {
+func fraction(hz, most int64) float64 {
 	if hz < 0 {
 		return 1
 	}

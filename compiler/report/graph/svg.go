@@ -29,7 +29,7 @@ type Drawing struct {
 	body          bytes.Buffer
 }
 
-// Empty tells that there is nothing to see.
+// Empty reports whether there is nothing to draw.
 func (d *Drawing) Empty() bool { return d.body.Len() == 0 }
 
 // Width is how wide the drawing is, in px.

@@ -2,10 +2,9 @@
 // with nothing to fetch, light or dark as the reader prefers, usable by keyboard
 // and by screen readers.
 //
-// Names and values come from configurations and are hostile. html/template
-// escapes them where they stand; a Content-Security-Policy that knows the two
-// blocks of this package by their digests keeps the browser from running or
-// loading anything else, should something slip through.
+// Names and values come from configurations and are hostile. html/template escapes
+// them. As a second defence, a Content-Security-Policy allows only the two blocks of
+// this package, by their digests.
 package htmlpage
 
 import (

@@ -9,7 +9,7 @@ import (
 )
 
 // A browser runs and applies exactly what the page's policy has the digest of.
-func TestThePolicyAllowsThePagesOwnBlocksOnly(t *testing.T) {
+func TestContentSecurityPolicyAllowsOwnBlocksOnly(t *testing.T) {
 	var b bytes.Buffer
 	err := Report{Title: "x</title><script>", Parts: `{{define "nav"}}{{.}}{{end}}{{define "main"}}{{.}}{{end}}`, Data: "<script>bad</script>"}.Write(&b)
 	if err != nil {
@@ -32,7 +32,7 @@ func TestThePolicyAllowsThePagesOwnBlocksOnly(t *testing.T) {
 }
 
 // Light and dark have the same colours to fill in.
-func TestEveryColourHasADarkOne(t *testing.T) {
+func TestEveryColourHasADarkVariant(t *testing.T) {
 	names := regexp.MustCompile(`(--[a-z-]+):#`)
 	roots := regexp.MustCompile(`:root\{([^}]*)\}`).FindAllStringSubmatch(style, -1)
 	if len(roots) != 2 {

@@ -119,8 +119,8 @@ func pictures(t Target) []figure {
 	return out
 }
 
-// graphUnits are the units of a target as the drawings take them. What is added to
-// a unit of somebody else's counts where it says something of order or cores.
+// graphUnits are the units of a target in the form of package graph. Drop-ins for
+// foreign units count if they set order or cores.
 func (t *target) graphUnits() []graph.Unit {
 	var out []graph.Unit
 	both(t.units, nil, func(name string) {

@@ -19,7 +19,7 @@ import (
 type Side struct {
 	Label   string          // how messages call it: a folder, a revision, a target
 	Files   []emitters.File // with what they mean; see [manifest.Describe]
-	Origins plan.Origins    // of layer.* and build.*; nil where only the layer is at hand
+	Origins plan.Origins    // of layer.* and build.*; nil where only the layer is available
 }
 
 // layer is what the files of a layer mean, target by target. The plan has most of

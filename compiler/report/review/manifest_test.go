@@ -43,7 +43,7 @@ func old(t *testing.T, edits ...string) Side {
 	return Side{Label: "0.1", Files: manifest.Describe(files, listing)}
 }
 
-func TestALayerOfYoctune01IsReviewed(t *testing.T) {
+func TestReviewLayerOfYoctune01(t *testing.T) {
 	if r := compared(t, old(t), old(t)); !r.Clean() || r.Same != 1 {
 		t.Errorf("%+v", r)
 	}
@@ -77,9 +77,9 @@ func TestALayerOfYoctune01IsReviewed(t *testing.T) {
 }
 
 // An emitter that is added needs nothing here: what its files mean is compared.
-func TestMeaningsOfANewKindAreCompared(t *testing.T) {
+func TestNewKindsOfMeaningAreCompared(t *testing.T) {
 	side := func(means ...emitters.Meaning) Side {
-		s := made(t, plan.Plan{}, nil)
+		s := newSide(t, plan.Plan{}, nil)
 		s.Files = append(s.Files, emitters.File{Path: "recipes-yoctune/x/files/quota.conf", Data: []byte(means[0].Value), Machine: machine, Means: means})
 		return s
 	}
@@ -98,9 +98,9 @@ func TestMeaningsOfANewKindAreCompared(t *testing.T) {
 }
 
 // What the manifest states decides, not the text of the file.
-func TestTheManifestIsReadInsteadOfTheText(t *testing.T) {
+func TestManifestIsPreferredToText(t *testing.T) {
 	const name = "recipes-kernel/linux/files/" + machine + "/yoctune-box.cfg"
-	was, now := made(t, plan.Plan{}, nil), made(t, plan.Plan{}, nil)
+	was, now := newSide(t, plan.Plan{}, nil), newSide(t, plan.Plan{}, nil)
 	now.Files = slices.Concat(now.Files, []emitters.File{{Path: name, Data: []byte("CONFIG_A=y\n"), Machine: machine,
 		Means: []emitters.Meaning{{Kind: emitters.Option, Name: "B", Value: "m"}}}})
 	r := compared(t, was, now)

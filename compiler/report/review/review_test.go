@@ -27,8 +27,8 @@ func (f Files) list() []emitters.File {
 
 const machine = "jetson-orin-nano-devkit"
 
-// made is a layer with one target, as the emitters would write it.
-func made(t *testing.T, p plan.Plan, more Files) Side {
+// newSide is a layer with one target, as the emitters would write it.
+func newSide(t *testing.T, p plan.Plan, more Files) Side {
 	t.Helper()
 	p.Schema, p.Board, p.Machine, p.Release, p.L4T = plan.Schema, "orin-nano-8gb", machine, "scarthgap", "36.5.0"
 	if p.Layer == "" {
@@ -93,51 +93,51 @@ func TestNeedsAndRisks(t *testing.T) {
 		risk     Risk
 		says     string
 	}{
-		{"a sysctl", made(t, plan.Plan{Settings: []plan.Setting{sysctlOf("vm.swappiness", "10")}}, nil),
-			made(t, plan.Plan{Settings: []plan.Setting{sysctlOf("vm.swappiness", "60")}}, nil), NoNeed, Low, "sysctl vm.swappiness: 10 → 60"},
-		{"a sysctl that is gone stays until the next boot", made(t, plan.Plan{Settings: []plan.Setting{sysctlOf("vm.swappiness", "10")}}, nil),
-			made(t, plan.Plan{}, nil), Reboot, Low, "- sysctl vm.swappiness: 10 → removed"},
-		{"unless the plan is taken back on stop", made(t, plan.Plan{Rollback: "on-stop", Settings: []plan.Setting{sysctlOf("vm.swappiness", "10")}}, nil),
-			made(t, plan.Plan{Rollback: "on-stop"}, nil), NoNeed, Low, "- sysctl vm.swappiness: 10 → removed"},
-		{"memory limits", made(t, plan.Plan{}, nil), made(t, plan.Plan{Settings: []plan.Setting{sysctlOf("vm.min_free_kbytes", "9")}}, nil),
+		{"a sysctl", newSide(t, plan.Plan{Settings: []plan.Setting{sysctlOf("vm.swappiness", "10")}}, nil),
+			newSide(t, plan.Plan{Settings: []plan.Setting{sysctlOf("vm.swappiness", "60")}}, nil), NoNeed, Low, "sysctl vm.swappiness: 10 → 60"},
+		{"a sysctl that is gone stays until the next boot", newSide(t, plan.Plan{Settings: []plan.Setting{sysctlOf("vm.swappiness", "10")}}, nil),
+			newSide(t, plan.Plan{}, nil), Reboot, Low, "- sysctl vm.swappiness: 10 → removed"},
+		{"unless the plan is taken back on stop", newSide(t, plan.Plan{Rollback: "on-stop", Settings: []plan.Setting{sysctlOf("vm.swappiness", "10")}}, nil),
+			newSide(t, plan.Plan{Rollback: "on-stop"}, nil), NoNeed, Low, "- sysctl vm.swappiness: 10 → removed"},
+		{"memory limits", newSide(t, plan.Plan{}, nil), newSide(t, plan.Plan{Settings: []plan.Setting{sysctlOf("vm.min_free_kbytes", "9")}}, nil),
 			NoNeed, Medium, "+ sysctl vm.min_free_kbytes: 9"},
-		{"an argument the boot depends on", made(t, plan.Plan{}, nil), made(t, plan.Plan{Settings: []plan.Setting{argument("console", "ttyS9")}}, nil),
+		{"an argument the boot depends on", newSide(t, plan.Plan{}, nil), newSide(t, plan.Plan{Settings: []plan.Setting{argument("console", "ttyS9")}}, nil),
 			Reboot, High, "+ kernel argument console: ttyS9"},
-		{"isolation", made(t, plan.Plan{}, nil), made(t, plan.Plan{Settings: []plan.Setting{argument("isolcpus", "4-5")}}, nil), Reboot, Medium, "isolcpus"},
-		{"clocks of a mode", made(t, mode("100", "240"), nil), made(t, mode("200", "240"), nil), NoNeed, Medium, "CPU_A78_0 MAX_FREQ: 100 kHz → 200 kHz"},
-		{"the GPU's mask", made(t, mode("100", "240"), nil), made(t, mode("100", "252"), nil), Reboot, High, "TPC_PG_MASK: 240 → 252"},
-		{"a kernel option", made(t, plan.Plan{}, Files{kernel: []byte("CONFIG_A=y\n")}), made(t, plan.Plan{}, Files{kernel: []byte("# CONFIG_A is not set\n")}),
+		{"isolation", newSide(t, plan.Plan{}, nil), newSide(t, plan.Plan{Settings: []plan.Setting{argument("isolcpus", "4-5")}}, nil), Reboot, Medium, "isolcpus"},
+		{"clocks of a mode", newSide(t, mode("100", "240"), nil), newSide(t, mode("200", "240"), nil), NoNeed, Medium, "CPU_A78_0 MAX_FREQ: 100 kHz → 200 kHz"},
+		{"the GPU's mask", newSide(t, mode("100", "240"), nil), newSide(t, mode("100", "252"), nil), Reboot, High, "TPC_PG_MASK: 240 → 252"},
+		{"a kernel option", newSide(t, plan.Plan{}, Files{kernel: []byte("CONFIG_A=y\n")}), newSide(t, plan.Plan{}, Files{kernel: []byte("# CONFIG_A is not set\n")}),
 			Reboot, Medium, "kernel option CONFIG_A: y → n"},
-		{"an option the boot needs", made(t, plan.Plan{}, nil), made(t, plan.Plan{}, Files{kernel: []byte("CONFIG_EXT4_FS=m\n")}), Reboot, High, "EXT4_FS"},
-		{"another kernel", made(t, plan.Plan{}, nil), made(t, plan.Plan{}, Files{conf: []byte("PREFERRED_PROVIDER_virtual/kernel:yoctune-on-" + machine + " = \"linux-rt\"\n")}),
+		{"an option the boot needs", newSide(t, plan.Plan{}, nil), newSide(t, plan.Plan{}, Files{kernel: []byte("CONFIG_EXT4_FS=m\n")}), Reboot, High, "EXT4_FS"},
+		{"another kernel", newSide(t, plan.Plan{}, nil), newSide(t, plan.Plan{}, Files{conf: []byte("PREFERRED_PROVIDER_virtual/kernel:yoctune-on-" + machine + " = \"linux-rt\"\n")}),
 			Reboot, High, "the BSP's → linux-rt"},
-		{"a service", made(t, plan.Plan{}, Files{unit: []byte("[Service]\nNice=1\n")}), made(t, plan.Plan{}, Files{unit: []byte("[Service]\nNice=2\n")}),
+		{"a service", newSide(t, plan.Plan{}, Files{unit: []byte("[Service]\nNice=1\n")}), newSide(t, plan.Plan{}, Files{unit: []byte("[Service]\nNice=2\n")}),
 			Restart, Low, "Service.Nice: 1 → 2"},
-		{"a service without its sandbox", made(t, plan.Plan{}, Files{unit: []byte("[Service]\nNoNewPrivileges=yes\n")}),
-			made(t, plan.Plan{}, Files{unit: []byte("[Service]\n")}), Restart, High, "Service.NoNewPrivileges: yes → removed"},
-		{"a serial that goes back", made(t, plan.Plan{Serial: 10}, nil), made(t, plan.Plan{Serial: 9}, nil), NoNeed, High, "plan serial: 10 → 9"},
-		{"a read-only root", made(t, plan.Plan{}, nil), made(t, plan.Plan{}, Files{conf: []byte("EXTRA_IMAGE_FEATURES:append = \" read-only-rootfs\"\n")}),
+		{"a service without its sandbox", newSide(t, plan.Plan{}, Files{unit: []byte("[Service]\nNoNewPrivileges=yes\n")}),
+			newSide(t, plan.Plan{}, Files{unit: []byte("[Service]\n")}), Restart, High, "Service.NoNewPrivileges: yes → removed"},
+		{"a serial that goes back", newSide(t, plan.Plan{Serial: 10}, nil), newSide(t, plan.Plan{Serial: 9}, nil), NoNeed, High, "plan serial: 10 → 9"},
+		{"a read-only root", newSide(t, plan.Plan{}, nil), newSide(t, plan.Plan{}, Files{conf: []byte("EXTRA_IMAGE_FEATURES:append = \" read-only-rootfs\"\n")}),
 			Reflash, High, "+ build EXTRA_IMAGE_FEATURES:append: read-only-rootfs"},
-		{"threads of the build", made(t, plan.Plan{}, nil), made(t, plan.Plan{}, Files{conf: []byte("BB_NUMBER_THREADS = \"8\"\n")}), Build, Low, "BB_NUMBER_THREADS: 8"},
-		{"a variable of one's own", made(t, plan.Plan{}, nil), made(t, plan.Plan{}, Files{conf: []byte("EXTRA_USERS_PARAMS = \"x\"\n")}), Reflash, Medium, "EXTRA_USERS_PARAMS: x"},
-		{"a module that is kept out", made(t, plan.Plan{}, nil), made(t, plan.Plan{}, Files{"recipes-yoctune/yoctune-box-config/files/" + machine + "/yoctune-modprobe.conf": []byte("# x\nblacklist nouveau\n")}),
+		{"threads of the build", newSide(t, plan.Plan{}, nil), newSide(t, plan.Plan{}, Files{conf: []byte("BB_NUMBER_THREADS = \"8\"\n")}), Build, Low, "BB_NUMBER_THREADS: 8"},
+		{"a variable of one's own", newSide(t, plan.Plan{}, nil), newSide(t, plan.Plan{}, Files{conf: []byte("EXTRA_USERS_PARAMS = \"x\"\n")}), Reflash, Medium, "EXTRA_USERS_PARAMS: x"},
+		{"a module that is kept out", newSide(t, plan.Plan{}, nil), newSide(t, plan.Plan{}, Files{"recipes-yoctune/yoctune-box-config/files/" + machine + "/yoctune-modprobe.conf": []byte("# x\nblacklist nouveau\n")}),
 			Reboot, Low, "+ module nouveau: blacklist"},
-		{"a package of every target", made(t, plan.Plan{}, Files{group: []byte("RDEPENDS:${PN} = \"\\\n    yoctune-cuda \\\n\"\n")}), made(t, plan.Plan{}, nil),
+		{"a package of every target", newSide(t, plan.Plan{}, Files{group: []byte("RDEPENDS:${PN} = \"\\\n    yoctune-cuda \\\n\"\n")}), newSide(t, plan.Plan{}, nil),
 			NoNeed, Low, "- package yoctune-cuda: install → removed"},
-		{"a package of a layer that may be absent", made(t, plan.Plan{}, nil), made(t, plan.Plan{}, Files{"dynamic-layers/meta-python/recipes-yoctune/packagegroups/packagegroup-yoctune-box.bbappend": []byte("RDEPENDS:${PN}:append = \" \\\n    python3-x \\\n\"\n")}),
+		{"a package of a layer that may be absent", newSide(t, plan.Plan{}, nil), newSide(t, plan.Plan{}, Files{"dynamic-layers/meta-python/recipes-yoctune/packagegroups/packagegroup-yoctune-box.bbappend": []byte("RDEPENDS:${PN}:append = \" \\\n    python3-x \\\n\"\n")}),
 			NoNeed, Low, "+ package python3-x: install with the layer meta-python"},
-		{"a newer program", made(t, plan.Plan{}, Files{"recipes-yoctune/yoctuned/yoctuned_0.1.0.bb": []byte("SRC_URI[sha256sum] = \"aa\"\n")}),
-			made(t, plan.Plan{}, Files{"recipes-yoctune/yoctuned/yoctuned_0.2.0.bb": []byte("SRC_URI[sha256sum] = \"bb\"\n")}), Restart, Medium, "~ program yoctuned: 0.1.0 → 0.2.0"},
-		{"another program of the same version", made(t, plan.Plan{}, Files{"recipes-yoctune/yoctuned/yoctuned_0.1.0.bb": []byte("SRC_URI[sha256sum] = \"aa\"\n")}),
-			made(t, plan.Plan{}, Files{"recipes-yoctune/yoctuned/yoctuned_0.1.0.bb": []byte("SRC_URI[sha256sum] = \"bb\"\n")}), Restart, Medium, "sha256: aa → bb"},
-		{"a unit of the program", made(t, plan.Plan{}, Files{"recipes-yoctune/yoctuned/files/yoctuned.service": []byte("[Service]\nNice=1\n")}),
-			made(t, plan.Plan{}, Files{"recipes-yoctune/yoctuned/files/yoctuned.service": []byte("[Service]\nNice=2\n")}), Restart, Medium, "~ program yoctuned.service"},
-		{"another model at the same address", made(t, plan.Plan{}, models("https://h/a.onnx", "aa")), made(t, plan.Plan{}, models("https://h/a.onnx", "bb")), Restart, Low, "~ model a.onnx: aa → bb"},
-		{"the same model from elsewhere", made(t, plan.Plan{}, models("https://h/a.onnx", "aa")), made(t, plan.Plan{}, models("https://g/a.onnx", "aa")), Build, Low, "model a.onnx: https://h/a.onnx → https://g/a.onnx"},
-		{"memory in units", made(t, plan.Plan{Settings: []plan.Setting{{ID: "memory.zram", Domain: plan.DomainMemory, Type: plan.TypeInt, Want: "2147483648", Needs: plan.NeedsReboot}}}, nil),
-			made(t, plan.Plan{Settings: []plan.Setting{{ID: "memory.zram", Domain: plan.DomainMemory, Type: plan.TypeInt, Want: "3221225472", Needs: plan.NeedsReboot}}}, nil), Reboot, Low, "zram: 2 GiB → 3 GiB"},
-		{"cores by number", made(t, plan.Plan{Settings: []plan.Setting{{ID: "irq.default", Domain: plan.DomainIRQ, Type: plan.TypeCPUMask, Want: "3f", Needs: plan.NeedsNothing}}}, nil),
-			made(t, plan.Plan{Settings: []plan.Setting{{ID: "irq.default", Domain: plan.DomainIRQ, Type: plan.TypeCPUMask, Want: "1,0000000f", Needs: plan.NeedsNothing}}}, nil), NoNeed, Low, "cores 0-5 → cores 0-3,32"},
+		{"a newer program", newSide(t, plan.Plan{}, Files{"recipes-yoctune/yoctuned/yoctuned_0.1.0.bb": []byte("SRC_URI[sha256sum] = \"aa\"\n")}),
+			newSide(t, plan.Plan{}, Files{"recipes-yoctune/yoctuned/yoctuned_0.2.0.bb": []byte("SRC_URI[sha256sum] = \"bb\"\n")}), Restart, Medium, "~ program yoctuned: 0.1.0 → 0.2.0"},
+		{"another program of the same version", newSide(t, plan.Plan{}, Files{"recipes-yoctune/yoctuned/yoctuned_0.1.0.bb": []byte("SRC_URI[sha256sum] = \"aa\"\n")}),
+			newSide(t, plan.Plan{}, Files{"recipes-yoctune/yoctuned/yoctuned_0.1.0.bb": []byte("SRC_URI[sha256sum] = \"bb\"\n")}), Restart, Medium, "sha256: aa → bb"},
+		{"a unit of the program", newSide(t, plan.Plan{}, Files{"recipes-yoctune/yoctuned/files/yoctuned.service": []byte("[Service]\nNice=1\n")}),
+			newSide(t, plan.Plan{}, Files{"recipes-yoctune/yoctuned/files/yoctuned.service": []byte("[Service]\nNice=2\n")}), Restart, Medium, "~ program yoctuned.service"},
+		{"another model at the same address", newSide(t, plan.Plan{}, models("https://h/a.onnx", "aa")), newSide(t, plan.Plan{}, models("https://h/a.onnx", "bb")), Restart, Low, "~ model a.onnx: aa → bb"},
+		{"the same model from elsewhere", newSide(t, plan.Plan{}, models("https://h/a.onnx", "aa")), newSide(t, plan.Plan{}, models("https://g/a.onnx", "aa")), Build, Low, "model a.onnx: https://h/a.onnx → https://g/a.onnx"},
+		{"memory in units", newSide(t, plan.Plan{Settings: []plan.Setting{{ID: "memory.zram", Domain: plan.DomainMemory, Type: plan.TypeInt, Want: "2147483648", Needs: plan.NeedsReboot}}}, nil),
+			newSide(t, plan.Plan{Settings: []plan.Setting{{ID: "memory.zram", Domain: plan.DomainMemory, Type: plan.TypeInt, Want: "3221225472", Needs: plan.NeedsReboot}}}, nil), Reboot, Low, "zram: 2 GiB → 3 GiB"},
+		{"cores by number", newSide(t, plan.Plan{Settings: []plan.Setting{{ID: "irq.default", Domain: plan.DomainIRQ, Type: plan.TypeCPUMask, Want: "3f", Needs: plan.NeedsNothing}}}, nil),
+			newSide(t, plan.Plan{Settings: []plan.Setting{{ID: "irq.default", Domain: plan.DomainIRQ, Type: plan.TypeCPUMask, Want: "1,0000000f", Needs: plan.NeedsNothing}}}, nil), NoNeed, Low, "cores 0-5 → cores 0-3,32"},
 	} {
 		r := compared(t, c.was, c.now)
 		var b strings.Builder
@@ -150,24 +150,24 @@ func TestNeedsAndRisks(t *testing.T) {
 	}
 }
 
-func TestEveryChangeNamesItsLine(t *testing.T) {
+func TestEveryChangeHasItsLine(t *testing.T) {
 	origins := "recipes-yoctune/yoctune-box-config/files/" + machine + "/plan.origins.json"
 	at := func(line int) Files {
 		return Files{origins: fmt.Appendf(nil, `{"sysctl.vm.swappiness":{"file":"config.cue","line":%d,"column":3}}`, line)}
 	}
 	setting := []plan.Setting{sysctlOf("vm.swappiness", "10")}
-	r := compared(t, made(t, plan.Plan{}, nil), made(t, plan.Plan{Settings: setting}, at(7)))
+	r := compared(t, newSide(t, plan.Plan{}, nil), newSide(t, plan.Plan{Settings: setting}, at(7)))
 	if got := Place(r.Targets[0].Changes[0].Origin); got != "config.cue:7:3" {
 		t.Errorf("added: %q", got)
 	}
-	r = compared(t, made(t, plan.Plan{Settings: setting}, at(9)), made(t, plan.Plan{}, nil))
+	r = compared(t, newSide(t, plan.Plan{Settings: setting}, at(9)), newSide(t, plan.Plan{}, nil))
 	if got := Place(r.Targets[0].Changes[0].Origin); got != "config.cue:9:3" {
 		t.Errorf("removed: %q, want the line of the old configuration", got)
 	}
 }
 
-func TestTargetsComeAndGo(t *testing.T) {
-	one := made(t, plan.Plan{}, nil)
+func TestTargetsAddedAndRemoved(t *testing.T) {
+	one := newSide(t, plan.Plan{}, nil)
 	r := compared(t, Side{Label: "empty"}, one)
 	if len(r.Targets) != 1 || r.Targets[0].Kind != Added {
 		t.Errorf("%+v", r.Targets)
@@ -181,12 +181,12 @@ func TestTargetsComeAndGo(t *testing.T) {
 	}
 }
 
-// What is the same in each target is said once; a target says what it has besides.
-func TestWhatEveryTargetHasIsSaidOnce(t *testing.T) {
+// Changes common to all targets are listed once; a target lists its own.
+func TestCommonFilesAreListedOnce(t *testing.T) {
 	side := func(values ...string) Side {
 		files := Files{}
 		for i, v := range values {
-			one := made(t, plan.Plan{Target: fmt.Sprint("t", i), Settings: []plan.Setting{sysctlOf("vm.swappiness", values[0]), sysctlOf("vm.dirty_ratio", v)}}, nil)
+			one := newSide(t, plan.Plan{Target: fmt.Sprint("t", i), Settings: []plan.Setting{sysctlOf("vm.swappiness", values[0]), sysctlOf("vm.dirty_ratio", v)}}, nil)
 			for _, f := range one.Files {
 				files[strings.ReplaceAll(f.Path, machine, fmt.Sprint("m", i))] = f.Data
 			}
@@ -209,7 +209,7 @@ func TestWhatEveryTargetHasIsSaidOnce(t *testing.T) {
 	}
 }
 
-// hostile is what a configuration could hold to reach whoever reads the review.
+// hostile holds values that could attack the reader of a review.
 var hostile = []string{
 	`<script>alert(1)</script>`, `"><img src=x onerror=alert(1)>`, `javascript:alert(1)`, `</style><script>alert(1)</script>`,
 	`</title></svg><script>alert(1)</script>`, "`|<b>x</b>\n# heading\n[a](javascript:alert(1))", "{{.}}", "\x1b[2J\x1b]0;owned\x07", "\u202egnp.exe", "a\x00b",
@@ -232,14 +232,14 @@ func nasty(t *testing.T) *Review {
 	}
 	files["conf/yoctune/"+hostile[0]+".conf"] = []byte(text.String())
 	files["recipes-kernel/linux/files/"+machine+"/x.cfg"] = []byte("CONFIG_" + hostile[1] + "=" + hostile[0] + "\n")
-	was := made(t, plan.Plan{}, nil)
+	was := newSide(t, plan.Plan{}, nil)
 	was.Label = hostile[1]
-	return compared(t, was, made(t, now, files))
+	return compared(t, was, newSide(t, now, files))
 }
 
 // Nothing of a value becomes markup: besides the page's own two blocks there is
 // no script, no style, no handler, no address and no comment.
-func TestThePageIsSafeFromHostileValues(t *testing.T) {
+func TestPageEscapesHostileValues(t *testing.T) {
 	var b bytes.Buffer
 	if err := nasty(t).WriteHTML(&b); err != nil {
 		t.Fatal(err)
@@ -321,7 +321,7 @@ func withoutCode(line string) string {
 	return b.String() + line[at:]
 }
 
-func TestSidesPairLinesAndMarkWhatDiffers(t *testing.T) {
+func TestSideBySideDiffMarksChanges(t *testing.T) {
 	rows := sides(File{Kind: Changed, Was: []byte("a\nvm.x = 10\nb\n"), Now: []byte("a\nvm.x = 60\nnew\nb\n")})
 	if len(rows) != 4 {
 		t.Fatalf("%+v", rows)
@@ -337,8 +337,8 @@ func TestSidesPairLinesAndMarkWhatDiffers(t *testing.T) {
 func FuzzParse(f *testing.F) {
 	f.Add("A:append:m = \" x\"\nB[flag] = \"1\"\n", "[Service]\nNice=1\n", "CONFIG_A=y\n")
 	f.Fuzz(func(t *testing.T, conf, unit, cfg string) {
-		was := made(t, plan.Plan{}, Files{"conf/yoctune/box.conf": []byte(cfg)})
-		now := made(t, plan.Plan{}, Files{"conf/yoctune/box.conf": []byte(conf), "x/" + machine + "/a.service": []byte(unit),
+		was := newSide(t, plan.Plan{}, Files{"conf/yoctune/box.conf": []byte(cfg)})
+		now := newSide(t, plan.Plan{}, Files{"conf/yoctune/box.conf": []byte(conf), "x/" + machine + "/a.service": []byte(unit),
 			"recipes-kernel/" + machine + "/a.cfg": []byte(cfg), "recipes-yoctune/packagegroup-x.bb": []byte(conf)})
 		r := compared(t, was, now)
 		for _, write := range []func() error{

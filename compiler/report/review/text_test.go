@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-func TestUnifiedReadsLikeDiff(t *testing.T) {
+func TestUnifiedDiffFormat(t *testing.T) {
 	from := "a\nb\nc\nd\ne\nf\ng\nh\ni\nj\nk\nl\nm\n"
 	to := "a\nB\nc\nd\ne\nf\ng\nh\ni\nj\nk\nl\nm\nn\n"
 	want := `--- old
@@ -37,7 +37,7 @@ func TestUnifiedReadsLikeDiff(t *testing.T) {
 }
 
 // patch(1) is the reader that people will use.
-func TestUnifiedCanBeApplied(t *testing.T) {
+func TestUnifiedDiffApplies(t *testing.T) {
 	patch, err := exec.LookPath("patch")
 	if err != nil {
 		t.Skip("patch(1) is not installed")

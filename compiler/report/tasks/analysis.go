@@ -112,7 +112,7 @@ func (g *Graph) limits(w []int64, p Path) []Gain {
 	}
 	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(on[b].Took, on[a].Took) })
 	// Each gain is a pass over the graph; a recipe cannot save more than it takes,
-	// so the long tail of small ones says nothing.
+	// so the long tail of small ones is skipped.
 	const most = 40
 	tasks := g.byRecipe()
 	without := slices.Clone(w)

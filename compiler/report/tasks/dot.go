@@ -93,7 +93,7 @@ func (r *reader) Read(b []byte) (int, error) {
 // parser reads statements. After the first error every token is end.
 type parser struct {
 	s    scanner.Scanner
-	kind kind // of the token at hand
+	kind kind // of the current token
 	text string
 	at   scanner.Position
 	buf  []byte
@@ -123,7 +123,7 @@ func (p *parser) failAt(at scanner.Position, why error, format string, args ...a
 
 func (p *parser) fail(format string, args ...any) { p.failAt(p.at, ErrSyntax, format, args...) }
 
-// got is the token at hand, for a message.
+// got describes the current token, for a message.
 func (p *parser) got() string {
 	if p.kind == end {
 		return "the end of the file"
@@ -131,7 +131,7 @@ func (p *parser) got() string {
 	return fmt.Sprintf("%.60q", p.text)
 }
 
-func (p *parser) next() {
+func (p *parser) advance() {
 	if p.err != nil {
 		return
 	}
@@ -204,7 +204,7 @@ func (p *parser) accept(text string) bool {
 	if !p.is(text) {
 		return false
 	}
-	p.next()
+	p.advance()
 	return true
 }
 
@@ -215,21 +215,21 @@ func (p *parser) name(what string, args ...any) string {
 		return ""
 	}
 	text := p.text
-	p.next()
+	p.advance()
 	return text
 }
 
 func (p *parser) graph() {
-	p.next()
+	p.advance()
 	if p.kind == word && strings.EqualFold(p.text, "strict") {
-		p.next()
+		p.advance()
 	}
 	if p.kind != word || !strings.EqualFold(p.text, "digraph") {
 		p.fail("got %s, want \"digraph\" at the start; give the task-depends.dot that bitbake -g writes", p.got())
 	}
-	p.next()
+	p.advance()
 	if p.kind == word || p.kind == quoted {
-		p.next()
+		p.advance()
 	}
 	if !p.accept("{") {
 		p.fail("got %s, want \"{\" to begin the graph", p.got())
@@ -240,7 +240,7 @@ func (p *parser) graph() {
 		}
 		p.statement()
 	}
-	p.next()
+	p.advance()
 	switch {
 	case p.err != nil:
 	case p.kind != end:
@@ -298,7 +298,7 @@ func (p *parser) attributes() (label string) {
 				p.accept(";")
 			}
 		}
-		p.next()
+		p.advance()
 	}
 	return label
 }

@@ -22,7 +22,7 @@ type Graph struct {
 	Edges   int // different ones
 
 	deps  adjacency // what a task waits for
-	users adjacency // who waits for a task
+	users adjacency // tasks that wait for a task
 	order []int32   // each task after everything it waits for
 }
 

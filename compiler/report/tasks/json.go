@@ -6,7 +6,7 @@ import (
 )
 
 // WriteJSON writes the analysis as one object a line, a summary last. Lengths
-// are tasks, or seconds where "unit" says so.
+// are tasks, or seconds if "unit" is seconds.
 func (a *Analysis) WriteJSON(w io.Writer) error {
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)

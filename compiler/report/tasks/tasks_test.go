@@ -25,7 +25,7 @@ func small(t *testing.T) *Graph {
 	return g
 }
 
-func TestTheLongestPathOfASmallBuild(t *testing.T) {
+func TestLongestPathOfASmallBuild(t *testing.T) {
 	a := small(t).Analyse(nil, 2)
 	if a.Tasks != 10 || a.Recipes != 3 || a.Edges != 10 {
 		t.Errorf("%d tasks of %d recipes, %d edges", a.Tasks, a.Recipes, a.Edges)
@@ -44,7 +44,7 @@ func TestTheLongestPathOfASmallBuild(t *testing.T) {
 	}
 }
 
-func TestAFullCacheLeavesOnlyWhatIsAskedFor(t *testing.T) {
+func TestFullCacheKeepsRequestedEntries(t *testing.T) {
 	a := small(t).Analyse(nil, 2)
 	for i, want := range []Cache{
 		{Name: "nothing", Runs: 10, Path: 8, Length: 8},
@@ -63,7 +63,7 @@ func stats(seconds string) *fstest.MapFile {
 		" seconds\nutime: 100\nstime: 50\nrusage ru_utime: 1.0\nrusage ru_stime: 0.5\nChild rusage ru_utime: 2.0\nEnded: 1700000001.00\nStatus: PASSED\n")}
 }
 
-func TestBuildstatsTurnCountsIntoTimes(t *testing.T) {
+func TestBuildstatsGiveTimes(t *testing.T) {
 	g := small(t)
 	s, err := g.Measure(fstest.MapFS{
 		"20250101000000/build_stats":                                   {Data: []byte("Elapsed time: 1.00 seconds\n")},
@@ -103,7 +103,7 @@ func TestBuildstatsOfAnotherBuildAreRefused(t *testing.T) {
 	}
 }
 
-func TestBrokenFilesAreRefusedAtTheirPlace(t *testing.T) {
+func TestBrokenFilesAreRefusedWithPosition(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{
 		{"empty", "", `1:1: got the end of the file, want "digraph" at the start; give the task-depends.dot that bitbake -g writes`},
 		{"no task", "digraph depends {\n}\n", "3:1: the graph has no tasks; give the task-depends.dot that bitbake -g writes"},
@@ -136,7 +136,7 @@ func TestBrokenFilesAreRefusedAtTheirPlace(t *testing.T) {
 	}
 }
 
-func TestTasksThatWaitForEachOtherAreNamed(t *testing.T) {
+func TestTaskCyclesAreNamed(t *testing.T) {
 	_, err := Read(strings.NewReader("digraph d { z -> a; a -> b; b -> c -> a; c -> d }"))
 	if !errors.Is(err, ErrCycle) || !strings.HasSuffix(err.Error(), "a -> b -> c -> a") {
 		t.Errorf("%v", err)
@@ -144,7 +144,7 @@ func TestTasksThatWaitForEachOtherAreNamed(t *testing.T) {
 }
 
 // What graph tools make of bitbake's file is the same graph.
-func TestOtherWritersOfDotAreUnderstood(t *testing.T) {
+func TestOtherDotDialectsAreParsed(t *testing.T) {
 	g, err := Read(strings.NewReader("strict digraph {\r\n// by hand\nnode [shape=box]; rankdir=LR\n" +
 		"a -> b -> \"c\\\"d\" [color=red, weight=2]; a -> b /* twice */\n# done\n}\n"))
 	if err != nil {
@@ -155,7 +155,7 @@ func TestOtherWritersOfDotAreUnderstood(t *testing.T) {
 	}
 }
 
-func TestNamesOfTasksAreSplitWhereTheTaskBegins(t *testing.T) {
+func TestTaskNamesAreSplit(t *testing.T) {
 	for name, want := range map[string][2]string{
 		"glibc.do_compile":             {"glibc", "do_compile"},
 		"gtk+3.0.do_fetch":             {"gtk+3.0", "do_fetch"},
@@ -171,7 +171,7 @@ func TestNamesOfTasksAreSplitWhereTheTaskBegins(t *testing.T) {
 
 // On random graphs the path is as long as the levels are many, no schedule beats
 // its bounds, and all keep to the rule that nothing starts before what it needs.
-func TestSchedulesKeepToTheirBounds(t *testing.T) {
+func TestSchedulesStayWithinBounds(t *testing.T) {
 	rng := rand.New(rand.NewSource(1))
 	for range 50 {
 		n := 2 + rng.Intn(60)

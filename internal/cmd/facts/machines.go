@@ -38,8 +38,8 @@ var (
 )
 
 // machineConf evaluates the plain assignments of a machine's configuration. It
-// is no parser of bitbake: machine files of meta-tegra set what is read here
-// without overrides or Python.
+// does not parse bitbake in full: machine files of meta-tegra set the variables read
+// here without overrides or Python.
 type machineConf struct {
 	value  map[string]string
 	weak   map[string]string
@@ -91,7 +91,7 @@ func (c *machineConf) get(name string) string {
 	return strings.Join(strings.Fields(v), " ")
 }
 
-// writeMachines records the machines of every branch that release knows.
+// writeMachines records the machines of every branch of package release.
 func writeMachines(repo repository, out string) error {
 	all := map[string][]release.Machine{}
 	for _, branch := range release.Names() {
@@ -167,7 +167,7 @@ var (
 	renamedInPython = regexp.MustCompile(`(?m)^    "([A-Z_]+)": "(.*)",$`)
 )
 
-// writeVariables records which variables each branch refuses and what it says.
+// writeVariables records which variables each branch refuses, with bitbake's messages.
 func writeVariables(oeCore, bitbake repository, out string) error {
 	all := map[string]map[string]release.Renamed{}
 	for _, name := range release.Names() {

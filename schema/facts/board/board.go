@@ -69,22 +69,22 @@ type Board struct {
 	DefaultMachine string   `json:"default_machine,omitempty"` // where a machine called jetson-* is not the default
 }
 
-// Evidence says where a fact comes from and whether a file, log or source shows
-// it. A fact that is derived from what was seen is not verified.
+// Evidence is the source of a fact. A fact is verified if a file, log or source states
+// it, and not if it was derived.
 type Evidence struct {
 	Source   string `json:"source"`
 	Verified bool   `json:"verified"`
 	Note     string `json:"note,omitempty"`
 }
 
-// Limits are the ends of a clock; nil where not known.
+// Limits are the lowest and highest rate of a clock; nil where unknown.
 type Limits struct {
 	Min *int64 `json:"min,omitempty"`
 	Max *int64 `json:"max,omitempty"`
 	// BootMin is the lower end that stock modes set.
 	BootMin *int64 `json:"boot_min,omitempty"`
 	// MaxNonSuper is the upper end with a BPMP device tree that is not "-super",
-	// whatever nvpmodel asks for; Max is then the one with it.
+	// regardless of nvpmodel; Max is the end with such a device tree.
 	MaxNonSuper *int64 `json:"max_non_super,omitempty"`
 }
 
@@ -228,8 +228,8 @@ func IDs() []string {
 	return ids
 }
 
-// Lookup returns the facts of a board. Only the file asked for is decoded, and
-// only once: the value is shared, and whoever gets it leaves it as it is.
+// Lookup returns the facts of a board. It decodes only the requested file, once. The
+// value is shared; callers must not modify it.
 func Lookup(id string) (*Board, bool) {
 	read, ok := readers()[id]
 	if !ok {
@@ -266,14 +266,14 @@ func decode(id string) *Board {
 	return &b
 }
 
-// Known tells whether the field with this JSON name is known at all, verified or
-// not. It is what tells "no DLA" from "nobody looked".
+// Known reports whether the field with this JSON name is known, verified or not. It
+// distinguishes "no DLA" from "unknown".
 func (b *Board) Known(field string) bool {
 	_, ok := b.Evidence[field]
 	return ok
 }
 
-// Verified tells whether a file, log or source showed the field with this JSON
+// Verified reports whether a file, log or source showed the field with this JSON
 // name.
 func (b *Board) Verified(field string) bool { return b.Evidence[field].Verified }
 
@@ -304,7 +304,7 @@ func (t Table) Mode(name string) (Mode, bool) {
 	return Mode{}, false
 }
 
-// Has tells whether the table declares PARAM with ARG.
+// Has reports whether the table declares PARAM with ARG.
 func (t Table) Has(param, arg string) bool {
 	for _, p := range t.Params {
 		if p.Name != param {

@@ -10,7 +10,7 @@ import (
 	"github.com/yoctune/yoctune/schema/facts/release"
 )
 
-func every(t *testing.T, check func(t *testing.T, b *Board)) {
+func forEachBoard(t *testing.T, check func(t *testing.T, b *Board)) {
 	t.Helper()
 	ids := IDs()
 	if len(ids) == 0 {
@@ -27,15 +27,15 @@ func every(t *testing.T, check func(t *testing.T, b *Board)) {
 	}
 }
 
-func TestEveryBoardFileIsConsistent(t *testing.T) {
-	every(t, func(t *testing.T, b *Board) {
+func TestBoardFilesAreConsistent(t *testing.T) {
+	forEachBoard(t, func(t *testing.T, b *Board) {
 		for _, problem := range b.Check() {
 			t.Error(problem)
 		}
 	})
 }
 
-func TestCheckFindsWhatItClaimsToFind(t *testing.T) {
+func TestCheckFindsEachFault(t *testing.T) {
 	mode := func(id int, settings ...[3]string) Mode {
 		return Mode{ID: id, Name: "M" + strconv.Itoa(id), Default: id == 0, Settings: settings}
 	}
@@ -127,7 +127,7 @@ func TestSpotChecks(t *testing.T) {
 	}
 }
 
-func TestOrinNanoOnScarthgapIsVerifiedAndItsModesAreNVIDIAs(t *testing.T) {
+func TestOrinNanoOnScarthgapIsVerified(t *testing.T) {
 	b, _ := Lookup("orin-nano-8gb")
 	table, verified, err := b.Stock("scarthgap")
 	if err != nil || !verified || table.ParamsByUse {
@@ -149,7 +149,7 @@ func TestOrinNanoOnScarthgapIsVerifiedAndItsModesAreNVIDIAs(t *testing.T) {
 
 func TestEveryMachineOfABoardExistsOnItsBranch(t *testing.T) {
 	owner := map[string]string{}
-	every(t, func(t *testing.T, b *Board) {
+	forEachBoard(t, func(t *testing.T, b *Board) {
 		for name, r := range b.Releases {
 			rel, ok := release.Lookup(name)
 			if !ok {
@@ -182,7 +182,7 @@ func TestEveryMachineOfABoardExistsOnItsBranch(t *testing.T) {
 }
 
 func TestUnknownIsNeverZero(t *testing.T) {
-	every(t, func(t *testing.T, b *Board) {
+	forEachBoard(t, func(t *testing.T, b *Board) {
 		for _, l := range []Limits{b.CPU, b.GPU, b.EMC} {
 			for _, v := range []*int64{l.Min, l.Max, l.BootMin, l.MaxNonSuper} {
 				if v != nil && *v <= 0 {
@@ -196,11 +196,11 @@ func TestUnknownIsNeverZero(t *testing.T) {
 	})
 	b, _ := Lookup("thor-t4000")
 	if b.CPU.Max != nil || b.Known("cpu") {
-		t.Error("thor-t4000: nobody has seen its CPU clock")
+		t.Error("thor-t4000: its CPU clock is unknown")
 	}
 }
 
-func TestABoardWithoutStockFactsSaysSo(t *testing.T) {
+func TestBoardWithoutStockFactsIsReported(t *testing.T) {
 	b, _ := Lookup("tx1")
 	if _, _, err := b.Stock("kirkstone-l4t-r32.7.x"); !errors.Is(err, ErrNoTable) {
 		t.Errorf("tx1: %v, want ErrNoTable", err)
@@ -210,7 +210,7 @@ func TestABoardWithoutStockFactsSaysSo(t *testing.T) {
 	}
 }
 
-func TestACPULabelStandsForACoreOrAClusterByItsFile(t *testing.T) {
+func TestCPULabelMapsToCoreOrCluster(t *testing.T) {
 	for _, c := range []struct {
 		board, table, param string
 		want                []int

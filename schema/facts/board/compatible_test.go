@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestABoardIsRecognisedByItsModuleWhateverTheCarrier(t *testing.T) {
+func TestBoardIdentifiedByModuleOnAnyCarrier(t *testing.T) {
 	for _, c := range []struct {
 		name       string
 		compatible []string
@@ -33,7 +33,7 @@ func TestABoardIsRecognisedByItsModuleWhateverTheCarrier(t *testing.T) {
 
 // A family whose device trees do not name the module is recognised by its kit, as
 // the facts have it.
-func TestABoardWithoutAModuleNumberIsRecognisedByItsKit(t *testing.T) {
+func TestBoardWithoutModuleNumberIdentifiedByKit(t *testing.T) {
 	for _, id := range IDs() {
 		b, _ := Lookup(id)
 		if kits := Kits(id); kits != nil && !slices.Equal(kits, b.KitCompatible) {

@@ -10,8 +10,8 @@ import (
 	"github.com/yoctune/yoctune/schema/formats/cpulist"
 )
 
-// Observation is what one device said of itself. It is no fact: a probe may have
-// run on another module, under another device tree, or with a driver that hides
+// Observation is what a probe reported on one device. It is not a fact: the probe may
+// have run on another module, under another device tree, or with a driver that hides
 // steps.
 type Observation struct {
 	L4T          string

@@ -21,7 +21,7 @@ import (
 // Expressions are in prefix form; a compound one that was written before is a
 // reference to its number.
 
-// ErrFormat is returned for data that is no tree of this version.
+// ErrFormat is returned for data that is not a tree of this version.
 var ErrFormat = errors.New("not a kernel facts file of this version")
 
 const magic = "yoctune-kconfig/1\n"

@@ -27,14 +27,14 @@ func TestEverySetOpensWithItsBase(t *testing.T) {
 	}
 }
 
-func TestAnUnknownKernelNamesThoseThatAreKnown(t *testing.T) {
+func TestUnknownKernelListsKnownOnes(t *testing.T) {
 	_, _, err := kernel.Open("3.10")
 	if !errors.Is(err, kernel.ErrUnknown) || !bytes.Contains([]byte(err.Error()), []byte("5.15")) {
 		t.Fatalf("got %v", err)
 	}
 }
 
-func TestATreeSurvivesEncodingAndDecoding(t *testing.T) {
+func TestTreeRoundTrips(t *testing.T) {
 	tree, base, err := kernel.Open("6.12")
 	if err != nil {
 		t.Fatal(err)
@@ -88,7 +88,7 @@ func TestDamagedFactsAreRefused(t *testing.T) {
 	}
 }
 
-func TestPresenceTellsWhereASymbolIs(t *testing.T) {
+func TestPresenceOfSymbols(t *testing.T) {
 	got, err := kernel.Presence("MQ_IOSCHED_KYBER", "SCHED_DEBUG", "NO_SUCH")
 	if err != nil {
 		t.Fatal(err)

@@ -2,8 +2,8 @@ package kernel
 
 import "fmt"
 
-// Presence says in which of the embedded kernels, oldest first, each of the
-// named symbols exists. It reads all of them at once, in about the time of Open.
+// Presence returns, for each named symbol, the embedded kernels that have it, oldest
+// first. It reads all of them in about the time of one Open.
 func Presence(names ...string) (map[string][]string, error) {
 	raw, err := inflate(embedded)
 	if err != nil {

@@ -15,8 +15,7 @@ var embedded []byte
 // ErrUnknown is returned for a kernel that is not embedded.
 var ErrUnknown = errors.New("no facts for this kernel")
 
-// Exactness says how far a set of facts may be trusted for the kernel that a
-// release builds.
+// Exactness is how well a set of facts matches the kernel that a release builds.
 type Exactness uint8
 
 const (
@@ -41,12 +40,12 @@ type Set struct {
 	Source    string // what the facts were read from
 	Base      string // the configuration the recipe starts from
 	Exactness Exactness
-	// Caveat says what is not exact, in words for the user; empty if Exact.
+	// Caveat describes for users what is not exact; empty if Exact.
 	Caveat string
 	// Release: the full kernel version of the tree read.
 	Release string
-	// Realtime says what a lost PREEMPT_RT means on this kernel, if more than
-	// configuration is needed.
+	// Realtime explains a lost PREEMPT_RT on this kernel, if it needs more than
+	// configuration.
 	Realtime string
 }
 

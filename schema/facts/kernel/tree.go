@@ -1,7 +1,7 @@
-// Package kernel holds what is known of the kernels that Jetson boards run: the
+// Package kernel holds facts about the kernels of Jetson boards: the
 // Kconfig symbols of each as plain facts, and the configuration each starts from.
 //
-// A [Tree] says what the Kconfig language said, without prompt texts and help:
+// A [Tree] holds the content of Kconfig files without prompt texts and help:
 // types, dependencies, selects, defaults, ranges and choices. It is evaluated by
 // compiler/kconfig. Seven trees are embedded ([Open]); others are made from a
 // kernel's source and kept in the same compact form ([Encode], [Decode]).
@@ -40,7 +40,7 @@ type Ref int32
 // IsSymbol reports whether r names a symbol that the tree defines.
 func (r Ref) IsSymbol() bool { return r >= 0 }
 
-// Literal is an operand that is no symbol of the tree.
+// Literal is an operand that is not a symbol of the tree.
 type Literal struct {
 	Text string
 	// Word: written without quotes where a symbol may stand, so that it names

@@ -8,10 +8,9 @@ type Absent struct {
 	Source  string
 }
 
-// absent lists variables that circulate in guides without being read by bitbake
-// or openembedded-core, or that came later than people think. Each name was
-// searched for in every branch: a variable that nothing reads is no error to
-// bitbake, it just does nothing.
+// absent lists variables from guides that bitbake and openembedded-core never read, or
+// read only in later releases than often assumed. bitbake silently ignores variables
+// that nothing reads. Each name was searched for in every branch.
 func absent() []Absent {
 	const searched = "searched in lib/bb, meta/conf, meta/classes* and meta/lib of all branches"
 	return []Absent{
@@ -31,7 +30,7 @@ func absent() []Absent {
 	}
 }
 
-// Absent tells whether setting variable name has no effect on the release.
+// Absent reports whether setting variable name has no effect on the release.
 func (r Release) Absent(name string) (Absent, bool) {
 	for _, a := range absent() {
 		if a.Name == name && (a.Since == "" || !AtLeast(r.Series, a.Since)) {
@@ -41,7 +40,7 @@ func (r Release) Absent(name string) (Absent, bool) {
 	return Absent{}, false
 }
 
-// LacksImageFeature tells whether name is an image feature of image.bbclass on
+// LacksImageFeature reports whether name is an image feature of image.bbclass on
 // another release and not on this one, where it would leave the image's recipe
 // out of the build.
 func (r Release) LacksImageFeature(name string) bool {

@@ -12,10 +12,10 @@ type ArgPath struct {
 	Variable string
 	// Carriers hold the words, as built by default.
 	Carriers []ArgCarrier
-	// Root says what decides about the root file system.
+	// Root is what selects the root file system.
 	Root string
-	// RootArgs are the arguments that the BSP's initial file system reads of the
-	// root by itself; it passes over every other argument of the kind.
+	// RootArgs are the arguments about the root file system that the BSP's initial file
+	// system reads; it ignores the others.
 	RootArgs []string
 }
 
@@ -37,16 +37,15 @@ func (p ArgPath) Text() string {
 	return strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
 }
 
-// Reads tells whether the BSP's initial file system reads the argument.
+// Reads reports whether the BSP's initial file system reads the argument.
 func (p ArgPath) Reads(name string) bool { return slices.Contains(p.RootArgs, name) }
 
-// ArgPath tells how kernel arguments reach the kernel on a SoC such as
-// "tegra234". Sources, in meta-tegra: the variables and the default of
-// UBOOT_EXTLINUX, conf/machine/include/tegra-common.inc and tegra194.inc; what
-// reads root=, recipes-core/initrdscripts/tegra-minimal-init; the rest with each
-// carrier. In every branch the initial file system ends in
-// switch_root /mnt /sbin/init, so that init= and what stands after -- reach no
-// init.
+// ArgPath describes how kernel arguments reach the kernel on a SoC such as "tegra234".
+// Sources, in meta-tegra: the variables and the default of UBOOT_EXTLINUX,
+// conf/machine/include/tegra-common.inc and tegra194.inc; what reads root=,
+// recipes-core/initrdscripts/tegra-minimal-init; the rest with each carrier. In every branch
+// the initial file system ends in switch_root /mnt /sbin/init, so that init= and what stands
+// after -- reach no init.
 func (r Release) ArgPath(soc string) ArgPath {
 	const (
 		slotThenRoot = "the partition APP of the booted slot, or root= where there is none"
@@ -62,8 +61,8 @@ func (r Release) ArgPath(soc string) ArgPath {
 				Root: slotThenRoot, RootArgs: []string{"root", "ro", "rootwait"},
 			}
 		}
-		// u-boot-tegra: its extlinux.conf says ${bootargs}, which U-Boot takes from
-		// the device tree.
+		// u-boot-tegra: its extlinux.conf has ${bootargs}, which U-Boot reads from the
+		// device tree.
 		return ArgPath{
 			Variable: "KERNEL_ARGS", Carriers: []ArgCarrier{tree},
 			Root: "KERNEL_ROOTSPEC of the machine, which extlinux.conf holds", RootArgs: []string{"root", "ro", "rootwait", "rootfstype"},

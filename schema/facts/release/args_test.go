@@ -24,8 +24,8 @@ func TestArgumentsReachTheKernelByThePathOfTheRelease(t *testing.T) {
 	}
 }
 
-// The branches themselves say what the table says.
-func TestTheBranchesCarryArgumentsAsTheTableSays(t *testing.T) {
+// The table matches the branches.
+func TestBranchesCarryArgumentsAsInTheTable(t *testing.T) {
 	repo := os.Getenv("YOCTUNE_META_TEGRA")
 	if repo == "" {
 		t.Skip("set YOCTUNE_META_TEGRA to a clone of meta-tegra that has the branches")

@@ -84,7 +84,7 @@ func (r Release) Unit(name string) (Unit, bool) {
 	return Unit{}, false
 }
 
-// Renamed tells whether the branch refuses variable name, and what replaces it.
+// Renamed reports whether the branch refuses variable name, and what replaces it.
 func (r Release) Renamed(name string) (Renamed, bool) {
 	v, ok := r.RenamedVariables()[name]
 	return v, ok

@@ -228,7 +228,7 @@ func (r Release) Line() string {
 	return ""
 }
 
-// HasImageFeature tells whether IMAGE_FEATURES accepts name as one of
+// HasImageFeature reports whether IMAGE_FEATURES accepts name as one of
 // image.bbclass's own. Features that stand for package groups (ssh-server-openssh,
 // tools-debug, ...) are not in this list.
 func (r Release) HasImageFeature(name string) bool {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func TestTheEightBranchesAreConsistent(t *testing.T) {
+func TestBranchFactsAreConsistent(t *testing.T) {
 	want := []string{
 		"kirkstone", "kirkstone-l4t-r32.7.x", "master", "scarthgap", "scarthgap-l4t-r35.x",
 		"walnascar", "whinlatter", "wrynose",
@@ -31,7 +31,7 @@ func TestTheEightBranchesAreConsistent(t *testing.T) {
 }
 
 // testdata/machines.txt was recorded from the branches apart from the generator.
-func TestMachinesAreThoseOfTheBranches(t *testing.T) {
+func TestMachinesMatchTheBranches(t *testing.T) {
 	f, err := os.Open("testdata/machines.txt")
 	if err != nil {
 		t.Fatal(err)
@@ -67,7 +67,7 @@ func TestMachinesAreThoseOfTheBranches(t *testing.T) {
 	}
 }
 
-func TestVariablesAreRefusedFromTheSeriesThatRenamedThem(t *testing.T) {
+func TestRenamedVariablesAreRefused(t *testing.T) {
 	for _, c := range []struct {
 		variable, release, replacement string
 		refused                        bool
@@ -129,7 +129,7 @@ func TestLineIsTheKeyOfBoardFacts(t *testing.T) {
 	}
 }
 
-func TestUnitsAreThoseOfTheL4T(t *testing.T) {
+func TestUnitsMatchTheL4T(t *testing.T) {
 	for _, c := range []struct {
 		release, unit string
 		want          bool
@@ -152,7 +152,7 @@ func TestUnitsAreThoseOfTheL4T(t *testing.T) {
 	}
 }
 
-func TestVariablesThatNothingReadsAreNamed(t *testing.T) {
+func TestUnreadVariablesAreNamed(t *testing.T) {
 	for _, c := range []struct {
 		variable, release string
 		want              bool

@@ -89,7 +89,7 @@ func (r Release) Syntax() []Syntax {
 	return slices.DeleteFunc(SyntaxRules(), func(s Syntax) bool { return !AtLeast(r.Series, s.Since) })
 }
 
-// AtLeast tells whether series is since or a later one. An unknown series is
+// AtLeast reports whether series is since or a later one. An unknown series is
 // not.
 func AtLeast(series, since string) bool {
 	all := Series()

@@ -42,7 +42,7 @@ type Fact struct {
 	Tags     []string `json:"tags,omitempty"`   // see the constants
 	Excludes []string `json:"excludes,omitempty"`
 	Note     string   `json:"note,omitempty"`
-	// Min and Max hold where the handler, not the table, knows the limit.
+	// Min and Max are set where the handler, not the table, enforces the limit.
 	Min       *int64    `json:"min,omitempty"`
 	Max       *int64    `json:"max,omitempty"`
 	RangeNote string    `json:"range_note,omitempty"`

@@ -12,7 +12,7 @@ func TestFactsAreConsistent(t *testing.T) {
 	}
 }
 
-func TestPresenceIsPerTreeNotPerMainlineVersion(t *testing.T) {
+func TestPresenceIsPerTree(t *testing.T) {
 	for _, c := range []struct {
 		key, kernel string
 		want        State
@@ -65,7 +65,7 @@ func TestRangeComesFromTheTableThenTheHandlerThenTheType(t *testing.T) {
 	}
 }
 
-func TestTraitsThatDecideHowToWrite(t *testing.T) {
+func TestSysctlTraits(t *testing.T) {
 	for key, check := range map[string]func(Fact) bool{
 		"vm.drop_caches":                   func(f Fact) bool { return f.Has(WriteOnly) || f.Has(OneShot) },
 		"vm.dirty_ratio":                   func(f Fact) bool { return len(f.Excludes) == 1 && f.Excludes[0] == "vm.dirty_bytes" },
@@ -83,7 +83,7 @@ func TestTraitsThatDecideHowToWrite(t *testing.T) {
 	}
 }
 
-func TestNearestFindsWhatWasMeantAndNothingElse(t *testing.T) {
+func TestNearestFindsSimilarNamesOnly(t *testing.T) {
 	for name, want := range map[string]string{
 		"vm.swapiness":                    "vm.swappiness",
 		"swappiness":                      "vm.swappiness",

@@ -9,7 +9,7 @@ import (
 	"github.com/yoctune/yoctune/schema/formats/cpulist"
 )
 
-func TestListsAsTheKernelWritesThem(t *testing.T) {
+func TestKernelCPUListsAreParsed(t *testing.T) {
 	for text, want := range map[string][]int{
 		"": nil, "\n": nil, "0\n": {0}, "0-3,5": {0, 1, 2, 3, 5}, "5,0-1,1": {0, 1, 5}, "0-7:2/4": {0, 1, 4, 5}, "0-3:1/2,9": {0, 2, 9},
 	} {
@@ -24,7 +24,7 @@ func TestListsAsTheKernelWritesThem(t *testing.T) {
 	}
 }
 
-func TestListsAreWrittenAsTheKernelDoes(t *testing.T) {
+func TestCPUListsAreWrittenAsTheKernelDoes(t *testing.T) {
 	for want, cpus := range map[string][]int{"": nil, "0": {0}, "0-3,5": {0, 1, 2, 3, 5}, "4-5": {4, 5}, "1,3,5": {1, 3, 5}} {
 		if got := cpulist.Format(cpus); got != want {
 			t.Errorf("%v: %q, want %q", cpus, got, want)

@@ -30,7 +30,7 @@ TMARGIN ENABLED
 	FAN_DEFAULT_CONTROL open_loop
 `
 
-func TestEachFanHasItsProfilesLimitsAndDefaults(t *testing.T) {
+func TestFanTablesHaveProfilesLimitsAndDefaults(t *testing.T) {
 	fans, problems := Parse(sample)
 	if len(problems) > 0 {
 		t.Error(problems)

@@ -12,7 +12,7 @@ import (
 	"github.com/yoctune/yoctune/schema/facts/board"
 )
 
-// sameFile compares what a file says, not where.
+// sameFile compares the contents of files without positions.
 var sameFile = cmp.Options{
 	cmpopts.IgnoreFields(Param{}, "Line"), cmpopts.IgnoreFields(Arg{}, "Line"),
 	cmpopts.IgnoreFields(Mode{}, "Line"), cmpopts.IgnoreFields(Setting{}, "Line", "column"),

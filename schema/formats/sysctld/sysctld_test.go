@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestALineIsAnAssignmentAnExclusionOrNothing(t *testing.T) {
+func TestParseLine(t *testing.T) {
 	for text, want := range map[string]Line{
 		"vm.swappiness = 10":                     {Kind: Assignment, Key: "vm.swappiness", Value: "10"},
 		"  vm/swappiness=10\n":                   {Kind: Assignment, Key: "vm.swappiness", Value: "10"},

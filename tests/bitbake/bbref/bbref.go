@@ -75,7 +75,7 @@ func EvalAll(t testing.TB, texts ...string) []Result {
 	return answer.Results
 }
 
-// Request says how a layer is to be parsed.
+// Request describes how to parse a layer.
 type Request struct {
 	Dir       string `json:"dir"`
 	Machine   string `json:"machine"`

@@ -239,7 +239,7 @@ type job struct {
 	release, src, dir, digest string
 }
 
-// absent tells that there are no checkouts, and records it.
+// absent reports and records that there are no checkouts.
 func (j job) absent(chosen []*plan.Target) bool {
 	if _, err := os.Stat(j.src); !errors.Is(err, fs.ErrNotExist) {
 		return false
@@ -248,7 +248,7 @@ func (j job) absent(chosen []*plan.Target) bool {
 		r := j.result(t, false)
 		r.Reason = "no checkouts at hand"
 		if _, ok := j.rec.find(r); !ok {
-			j.rec.put(r)
+			j.rec.replace(r)
 		}
 	}
 	fmt.Printf("%-22s %d machines not checked: no checkouts at hand\n", j.release, len(chosen))
@@ -278,7 +278,7 @@ func (j job) checkMachines(ctx context.Context, chosen []*plan.Target) error {
 			return
 		}
 		r.Seconds, began = time.Since(began).Round(time.Second).Seconds(), time.Now()
-		j.done(*r)
+		j.printResult(*r)
 	})
 	if s.WorkDir != "" {
 		fmt.Printf("%s: logs are in %s\n", j.release, s.WorkDir)
@@ -290,7 +290,7 @@ func (j job) checkMachines(ctx context.Context, chosen []*plan.Target) error {
 			r.Reason = err.Error()
 		}
 		if len(r.Steps) == 3 || r.Reason != "" {
-			j.rec.put(*r)
+			j.rec.replace(*r)
 		}
 	}
 	if setup {
@@ -322,16 +322,16 @@ func (j job) deep(ctx context.Context, chosen []*plan.Target) error {
 		if err != nil {
 			return err
 		}
-		j.rec.put(r)
+		j.rec.replace(r)
 		if err := j.rec.write(j.out); err != nil {
 			return err
 		}
-		j.done(r)
+		j.printResult(r)
 	}
 	return nil
 }
 
-func (j job) done(r result) {
+func (j job) printResult(r result) {
 	fmt.Printf("%-22s %-36s %d passed, %d failed, %d skipped, %.0f s\n", r.Release, r.Machine, r.count(checklayer.Pass), r.count(checklayer.Fail), r.count(checklayer.Skipped), r.Seconds)
 }
 
@@ -423,7 +423,7 @@ func (r *result) add(s checklayer.Step) {
 	r.Steps = append(r.Steps, s)
 }
 
-// covers tells that what is asked for was done, with the same files, and passed.
+// covers reports whether the requested check passed with the same files.
 func (r result) covers(asked result) bool {
 	return len(r.Steps) > 0 && !r.failed() && r.Layer == asked.Layer && maps.Equal(r.Commits, asked.Commits)
 }
@@ -438,7 +438,7 @@ func (r result) count(status string) int {
 	return n
 }
 
-// failed tells whether a check failed, or was asked for and could not be run.
+// failed reports whether a check failed, or was asked for and could not be run.
 func (r result) failed() bool {
 	return r.count(checklayer.Fail) > 0 || r.Reason != "" && r.Commits != nil
 }
@@ -462,21 +462,21 @@ func earlier(file string) (*record, error) {
 	return rec, nil
 }
 
-func (r result) same(old result) bool {
+func (r result) sameMachine(old result) bool {
 	return r.Release == old.Release && r.Machine == old.Machine && r.Deep == old.Deep
 }
 
 // find returns the earlier result of the same machine.
 func (rec *record) find(r result) (result, bool) {
-	i := slices.IndexFunc(rec.Results, r.same)
+	i := slices.IndexFunc(rec.Results, r.sameMachine)
 	if i < 0 {
 		return result{}, false
 	}
 	return rec.Results[i], true
 }
 
-func (rec *record) put(r result) {
-	rec.Results = slices.DeleteFunc(rec.Results, r.same)
+func (rec *record) replace(r result) {
+	rec.Results = slices.DeleteFunc(rec.Results, r.sameMachine)
 	rec.Results = append(rec.Results, r)
 	slices.SortFunc(rec.Results, func(a, b result) int {
 		return cmp.Or(cmp.Compare(order(a.Release), order(b.Release)), cmp.Compare(a.Machine, b.Machine), strings.Compare(fmt.Sprint(a.Deep), fmt.Sprint(b.Deep)))

@@ -21,13 +21,13 @@ func steps(s ...string) []checklayer.Step {
 	return out
 }
 
-func TestTheTableSaysWhatRanAndWhatDidNot(t *testing.T) {
+func TestTableShowsWhatRan(t *testing.T) {
 	rec := &record{}
-	rec.put(result{Release: "wrynose", Target: "b", Machine: "m2", SoC: "tegra264", Reason: "no checkouts at hand"})
-	rec.put(result{Release: "kirkstone", Target: "a", Machine: "m1", SoC: "tegra194", Seconds: 70, Steps: steps(
+	rec.replace(result{Release: "wrynose", Target: "b", Machine: "m2", SoC: "tegra264", Reason: "no checkouts at hand"})
+	rec.replace(result{Release: "kirkstone", Target: "a", Machine: "m1", SoC: "tegra194", Seconds: 70, Steps: steps(
 		"parse", "pass", "appends", "fail", "task package_qa", "skipped", "task package_qa", "pass")})
-	rec.put(result{Release: "kirkstone-l4t-r32.7.x", Target: "c", Machine: "m3", Steps: steps("parse", "pass")})
-	rec.put(result{Release: "kirkstone-l4t-r32.7.x", Target: "c", Machine: "m3", Steps: steps("parse", "fail")})
+	rec.replace(result{Release: "kirkstone-l4t-r32.7.x", Target: "c", Machine: "m3", Steps: steps("parse", "pass")})
+	rec.replace(result{Release: "kirkstone-l4t-r32.7.x", Target: "c", Machine: "m3", Steps: steps("parse", "fail")})
 	lines := strings.Split(table(rec, nil), "\n")
 	for i, want := range []string{
 		2: "| kirkstone-l4t-r32.7.x | 32.7.6 | m3 |",
@@ -44,10 +44,10 @@ func TestTheTableSaysWhatRanAndWhatDidNot(t *testing.T) {
 }
 
 // Whoever reads the table sees which rows are not of the layers of today.
-func TestTheTableNamesWhatWasMadeOfEarlierLayers(t *testing.T) {
+func TestTableNamesEarlierLayers(t *testing.T) {
 	rec := &record{}
-	rec.put(result{Release: "kirkstone", Machine: "m1", Layer: "0123456789", Date: "2026-01-02", Steps: steps("parse", "pass")})
-	rec.put(result{Release: "kirkstone", Machine: "m1", Deep: true, Layer: "abcdefghij", Steps: steps("parse", "pass")})
+	rec.replace(result{Release: "kirkstone", Machine: "m1", Layer: "0123456789", Date: "2026-01-02", Steps: steps("parse", "pass")})
+	rec.replace(result{Release: "kirkstone", Machine: "m1", Deep: true, Layer: "abcdefghij", Steps: steps("parse", "pass")})
 	today := checksums{{"kirkstone", false}: "0123456789", {"kirkstone", true}: "abcdefghij"}
 	if text := table(rec, today); !strings.Contains(text, "| 01234567, abcdefgh |") || !strings.Contains(text, "All are the layers") {
 		t.Errorf("%s", text)
@@ -62,7 +62,7 @@ func TestTheTableNamesWhatWasMadeOfEarlierLayers(t *testing.T) {
 	}
 }
 
-func TestTheDocumentKeepsItsText(t *testing.T) {
+func TestTableUpdateKeepsTheDocumentsText(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "x.md")
 	if err := os.WriteFile(file, []byte("before\n"+tableBegins+"\nold\n"+tableEnds+"\nafter\n"), 0o644); err != nil {
 		t.Fatal(err)
@@ -90,7 +90,7 @@ func TestTheDocumentKeepsItsText(t *testing.T) {
 
 // A run that was stopped goes on: what passed with the same files is not done
 // again, and anything else is.
-func TestOnlyWhatPassedWithTheSameFilesIsLeftOut(t *testing.T) {
+func TestOnlyPassedIdenticalLayersAreSkipped(t *testing.T) {
 	asked := result{Layer: "x", Commits: map[string]string{"bitbake": "1"}}
 	passed := asked
 	passed.Steps = steps("parse", "pass")
@@ -113,12 +113,12 @@ func TestOnlyWhatPassedWithTheSameFilesIsLeftOut(t *testing.T) {
 	}
 }
 
-func TestAMachineThatStandsForItsSoCHasOneRow(t *testing.T) {
+func TestSoCRepresentativeHasOneRow(t *testing.T) {
 	rec := &record{}
-	rec.put(result{Release: "kirkstone", Machine: "m1", Deep: true, Layer: "x", Seconds: 60, Steps: steps("parse", "pass", "yocto-check-layer", "pass")})
+	rec.replace(result{Release: "kirkstone", Machine: "m1", Deep: true, Layer: "x", Seconds: 60, Steps: steps("parse", "pass", "yocto-check-layer", "pass")})
 	first := steps("parse", "pass", "variables", "pass")
 	first[1].Notes = []string{"configuration: 30 values as expected", "linux-tegra: 2 values as expected"}
-	rec.put(result{Release: "kirkstone", Machine: "m1", Seconds: 5, Steps: first})
+	rec.replace(result{Release: "kirkstone", Machine: "m1", Seconds: 5, Steps: first})
 	lines := strings.Split(strings.TrimSpace(table(rec, nil)), "\n")
 	if want := "| pass | – | pass, 32 values | – | – | – | pass | – | –, – | 65 s |"; len(lines) != 6 || !strings.HasSuffix(lines[2], want) {
 		t.Errorf("got %q, want one row with %q", lines, want)
