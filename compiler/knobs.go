@@ -13,8 +13,8 @@ import (
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
-// GenericBoard is the board of a plan of bare paths, which any machine accepts.
-const GenericBoard = "generic"
+// genericBoard is the board of a plan of bare paths, which any machine accepts.
+const genericBoard = "generic"
 
 // maxTable bounds a table of knobs, in bytes.
 const maxTable = 4 << 20
@@ -38,7 +38,7 @@ func Knobs(file string) (*plan.Plan, plan.Origins, *diag.Report, *diag.Sources, 
 	name := path.Base(file)
 	src := diag.NewSources()
 	src.Add(name, raw)
-	p := &plan.Plan{Layer: "knobs", Target: GenericBoard, Board: GenericBoard, Serial: 1, Rollback: "on-stop"}
+	p := &plan.Plan{Layer: "knobs", Target: genericBoard, Board: genericBoard, Serial: 1, Rollback: "on-stop"}
 	origins, report := plan.Origins{}, &diag.Report{}
 	lines := bufio.NewScanner(bytes.NewReader(raw))
 	lines.Buffer(nil, maxTable+1)

@@ -65,8 +65,8 @@ type Diagnostic struct {
 	Edits []Edit `json:"edits,omitempty"`
 }
 
-// Limit is how many diagnostics a report shows; the rest are counted.
-const Limit = 50
+// limit is how many diagnostics a report shows; the rest are counted.
+const limit = 50
 
 // Report collects diagnostics. The zero value is ready to use, from one
 // goroutine at a time.

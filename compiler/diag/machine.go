@@ -31,7 +31,7 @@ func WriteJSON(w io.Writer, r *Report) error {
 // pull request. The files of the report must be relative to the repository.
 func WriteGitHub(w io.Writer, r *Report) error {
 	for i, d := range r.All() {
-		if i == Limit {
+		if i == limit {
 			break
 		}
 		level := "notice"

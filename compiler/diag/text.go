@@ -17,8 +17,8 @@ func WriteText(w io.Writer, r *Report, src *Sources, colour bool) error {
 	p := &printer{w: w, src: src, colour: colour}
 	all := r.All()
 	for i, d := range all {
-		if i == Limit {
-			p.printf("... and %d more\n", len(all)-Limit)
+		if i == limit {
+			p.printf("... and %d more\n", len(all)-limit)
 			break
 		}
 		p.diagnostic(d)

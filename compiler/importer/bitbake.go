@@ -150,10 +150,10 @@ func (r *recipe) inside(l *Line, text string) bool {
 func (r *recipe) task(l *Line, text string) {
 	switch {
 	case strings.Contains(text, ".config") && strings.Contains(text, "CONFIG_"):
-		l.trap(EditedConfig)
+		l.trap(editedConfig)
 		l.note("write the option under kernel.config")
 	case strings.Contains(text, "THISDIR") || strings.Contains(text, "SAVED"):
-		l.trap(LayerPath)
+		l.trap(layerPath)
 	case strings.Contains(text, "PM_CONFIG DEFAULT"):
 		l.note("power.default sets the mode by its name")
 	}
@@ -267,11 +267,11 @@ func (im *importer) refuses(l *Line, name string, to release.Renamed) {
 func (r *recipe) assign(l *Line, a assignment) {
 	im := r.im
 	if a.old {
-		l.trap(OldOperator)
+		l.trap(oldOperatorTrap)
 		l.note("today it is written %s", a.modern())
 	}
 	if to, ok := im.release.Renamed(a.base); ok {
-		l.trap(RenamedVariable)
+		l.trap(renamedVariable)
 		im.refuses(l, a.base, to)
 		return
 	}
@@ -291,7 +291,7 @@ func (r *recipe) assign(l *Line, a assignment) {
 		l.understood("yoctune writes its own")
 		return
 	case a.base == "BB_DANGLINGAPPENDS_WARNONLY":
-		l.trap(HiddenAppends)
+		l.trap(hiddenAppends)
 		l.leftf("%s still takes it; newer releases stop the build", im.release.Name)
 		return
 	case set == nil || a.Flag != "":
@@ -306,7 +306,7 @@ func (r *recipe) assign(l *Line, a assignment) {
 		return
 	}
 	if a.op == "append" && !strings.HasPrefix(a.Value, " ") && a.Value != "" && words(a.base) {
-		l.trap(FusedAppend)
+		l.trap(fusedAppend)
 		l.adjusted("without a leading space the first word joins the previous one")
 	}
 	if a.old {
@@ -333,7 +333,7 @@ func expands(l *Line, value string) bool {
 	if !strings.Contains(value, "${") {
 		return false
 	}
-	l.trap(EnvironmentOnly)
+	l.trap(environmentOnly)
 	l.part(clean(value), "bitbake computes it")
 	return true
 }
@@ -393,7 +393,7 @@ func plain(l *Line, value string) (string, bool) {
 func (r *recipe) mirrors(l *Line, a assignment, standard string, names ...string) {
 	tokens := strings.Fields(strings.ReplaceAll(a.Value, `\n`, " "))
 	if len(tokens)%2 != 0 {
-		l.trap(MirrorURL)
+		l.trap(mirrorURL)
 		l.leftf("mirrors are pairs of a pattern and a URL, and these are %d words", len(tokens))
 		return
 	}
@@ -408,7 +408,7 @@ func (r *recipe) mirrors(l *Line, a assignment, standard string, names ...string
 		}
 		u, err := url.Parse(address)
 		if err != nil || u.Scheme == "" {
-			l.trap(MirrorURL)
+			l.trap(mirrorURL)
 			hint := ""
 			if strings.HasPrefix(address, "/") {
 				hint = "; did you mean file://" + clean(address) + "?"
@@ -513,7 +513,7 @@ func (r *recipe) powerDefault(l *Line, a assignment) {
 	}
 	id, ok := number(value)
 	if !ok {
-		l.trap(DanglingDefault)
+		l.trap(danglingDefault)
 		l.leftf("%s is not the id of a mode", clean(value))
 		return
 	}
@@ -528,7 +528,7 @@ func (r *recipe) powerDefault(l *Line, a assignment) {
 			return
 		}
 	}
-	l.trap(DanglingDefault)
+	l.trap(danglingDefault)
 	l.leftf("%s on %s has no mode %d; it has %s", im.board.ID, im.release.Name, id, modeNames(t))
 }
 
@@ -642,7 +642,7 @@ func (r *recipe) imageFeatures(l *Line, a assignment) {
 	}
 	for _, w := range strings.Fields(a.Value) {
 		if w == "debug-tweaks" && !r.im.release.DebugTweaks && !a.removes() {
-			l.trap(RefusedFeature)
+			l.trap(refusedFeature)
 			l.part(w, "%s refuses it; write %s", r.im.release.Name, debugTweaksFix())
 			continue
 		}
@@ -714,7 +714,7 @@ func (r *recipe) given(base string) (string, bool) {
 func (r *recipe) rdepends(l *Line, a assignment) {
 	l.leave("a dependency of a recipe; packages of an image go under packages")
 	if r.allarch != nil && (strings.Contains(a.Value, "tegra") || strings.Contains(a.Value, "jetson") || strings.Contains(a.Value, "kernel-module")) {
-		l.trap(PackageArch)
+		l.trap(packageArch)
 		l.note("%s inherits allarch", nth(r.allarch))
 	}
 }

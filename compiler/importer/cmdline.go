@@ -66,7 +66,7 @@ func (im *importer) arguments(l *Line, text string) {
 			l.understood("%s is the machine's own", w)
 			continue
 		case seen[name]:
-			l.trap(RepeatedArg)
+			l.trap(repeatedArg)
 			l.part(w, "a configuration has an argument once")
 			continue
 		}
@@ -121,7 +121,7 @@ func (im *importer) argument(l *Line, w string) {
 	name, value, has := strings.Cut(w, "=")
 	switch {
 	case strings.Contains(w, "${") || strings.Contains(w, "$("):
-		l.trap(EnvironmentOnly)
+		l.trap(environmentOnly)
 		l.part(clean(w), "bitbake computes it")
 	case !word(name):
 		l.part(clean(w), "not a kernel argument")

@@ -85,9 +85,9 @@ func (r *Result) Count(v Verdict) int {
 var (
 	// ErrWhich is returned when neither files nor options determine the board or release.
 	ErrWhich = errors.New("the files name no board or release")
-	// ErrRefused is returned when the checks refuse the configuration for a reason
+	// errRefused is returned when the checks refuse the configuration for a reason
 	// that cannot be traced to a source line.
-	ErrRefused = errors.New("the configuration would not pass the checks")
+	errRefused = errors.New("the configuration would not pass the checks")
 	// ErrUnknown is returned for a board or release without facts.
 	ErrUnknown = errors.New("not known")
 )
@@ -187,7 +187,7 @@ func (im *importer) set(l *Line, value string, names ...string) {
 		}
 		for _, earlier := range old.lines {
 			if earlier != l {
-				earlier.trap(SetTwice)
+				earlier.trap(setTwice)
 			}
 			earlier.lose(where, nth(l)+" sets it again, and the last one wins")
 		}
@@ -340,12 +340,12 @@ func (im *importer) settle() error {
 		if !removed {
 			for _, d := range report.All() {
 				if d.Severity == diag.Error {
-					return fmt.Errorf("%w: %s [%s]", ErrRefused, d.Message, d.ID)
+					return fmt.Errorf("%w: %s [%s]", errRefused, d.Message, d.ID)
 				}
 			}
 		}
 	}
-	return ErrRefused
+	return errRefused
 }
 
 func (im *importer) remark(report *diag.Report) {

@@ -20,7 +20,7 @@ func (im *importer) kconfig(lines []*Line, s Source) {
 		}
 		l := lines[p.Line-1]
 		if p.Ignored {
-			l.trap(KconfigIgnored)
+			l.trap(kconfigIgnored)
 			l.leave(p.Message)
 			continue
 		}
@@ -45,7 +45,7 @@ func (im *importer) kconfig(lines []*Line, s Source) {
 	}
 	for _, l := range lines {
 		if l.Verdict == "" {
-			l.trap(KconfigIgnored)
+			l.trap(kconfigIgnored)
 			l.leave("not an option")
 		}
 	}
@@ -89,7 +89,7 @@ func (k *known) isDefault(l *Line, line kconfig.Line) bool {
 	}
 	for _, d := range k.facts.Symbols[i].Defs {
 		if d.Prompt {
-			l.trap(KconfigFull)
+			l.trap(kconfigFull)
 			return false
 		}
 	}

@@ -10,7 +10,7 @@ func (im *importer) modulesLoad(lines []*Line, _ Source) {
 		}
 		name, comment, ok := behind(l.Text)
 		if ok {
-			l.trap(TrailingComment)
+			l.trap(trailingComment)
 			l.adjusted("the format has no comments after names; %q would become part of the name", comment)
 		}
 		im.module1(l, name, "load")
@@ -42,7 +42,7 @@ func (im *importer) modprobe(lines []*Line, _ Source) {
 				im.argument(l, words[1]+"."+w)
 			}
 		case words[0] == "install" || words[0] == "remove":
-			l.trap(CustomInstall)
+			l.trap(customInstall)
 			l.leave("yoctune runs no commands when modules are loaded")
 			if len(words) > 2 && (words[2] == "/bin/true" || words[2] == "/bin/false") && word(words[1]) {
 				l.Verdict, l.Why = "", ""

@@ -97,7 +97,7 @@ func (im *importer) fanProfile(l *Line, name string, own []*fanTable) {
 	case known, fan == nil, contains(fan.Profiles, name):
 		im.set(l, quoted(name), "fan", "profile")
 	default:
-		l.trap(FanTable)
+		l.trap(fanTableTrap)
 		l.leftf("the BSP's file has no profile %s; it has %s", clean(name), strings.Join(fan.Profiles, ", "))
 	}
 }
@@ -130,7 +130,7 @@ func (im *importer) fanCurve(t *fanTable, margin bool, limit int64) {
 		for i, r := range t.rows {
 			r.line.leftf("profile %s is left", t.name)
 			if i == at {
-				r.line.trap(FanTable)
+				r.line.trap(fanTableTrap)
 			}
 		}
 		return

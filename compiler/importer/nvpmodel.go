@@ -70,7 +70,7 @@ func (p *powerFile) params() {
 		head := p.line(q.Line)
 		if i < 0 {
 			head.leftf("the file that the BSP installs does not declare %s", q.Name)
-			head.trap(ForeignPowerFile)
+			head.trap(foreignPowerFile)
 		} else {
 			head.understood("the BSP's own file declares it")
 		}
@@ -83,7 +83,7 @@ func (p *powerFile) params() {
 			case !contains(p.stock.Params[i].Args, base) && !(isNext && p.stock.Params[i].KNext):
 				l.leftf("the file that the BSP installs does not declare %s of %s", a.Name, q.Name)
 			case p.stock.Params[i].Paths[a.Name] != "" && p.stock.Params[i].Paths[a.Name] != strings.TrimSpace(a.Path+" "+a.Attr) && p.stock.Params[i].Paths[a.Name] != a.Path:
-				l.trap(ForeignPowerFile)
+				l.trap(foreignPowerFile)
 				l.adjusted("the BSP's file has another path: %s", p.stock.Params[i].Paths[a.Name])
 			default:
 				l.understood("the BSP's own file declares it")
@@ -380,7 +380,7 @@ func (p *powerFile) clock(l *Line, value string, kind clockKind, names ...string
 			steps = append(steps, khz*1000)
 		}
 		if n >= 1e7 {
-			l.trap(ClockUnit)
+			l.trap(clockUnit)
 			l.adjusted("a CPU clock is in kHz, and %d kHz would be %s: read as Hz", n, units.Frequency(min(n, 1e15)*1000))
 			unit = 1
 		}
@@ -391,7 +391,7 @@ func (p *powerFile) clock(l *Line, value string, kind clockKind, names ...string
 			steps = t
 		}
 		if n > 0 && n < 1e7 {
-			l.trap(ClockUnit)
+			l.trap(clockUnit)
 			l.adjusted("the clock is in Hz, and %d Hz is below every step: read as kHz", n)
 			unit = 1000
 		}
@@ -411,8 +411,8 @@ func (p *powerFile) clock(l *Line, value string, kind clockKind, names ...string
 	}
 	if len(steps) > 0 && !slices.Contains(steps, hz) {
 		near := nearestStep(steps, hz)
-		if !slices.Contains(l.Traps, ClockUnit) {
-			l.trap(ClockStep)
+		if !slices.Contains(l.Traps, clockUnit) {
+			l.trap(clockStep)
 		}
 		l.adjusted("%s is not a step of the module; the driver uses the nearest, %s", units.Frequency(hz), units.Frequency(near))
 		hz = near

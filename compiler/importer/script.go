@@ -28,7 +28,7 @@ func (im *importer) exported(l *Line) bool {
 	if !ok {
 		return false
 	}
-	l.trap(RenamedVariable)
+	l.trap(renamedVariable)
 	im.refuses(l, m[1], to)
 	return true
 }
@@ -59,7 +59,7 @@ func (im *importer) shell(l *Line, command string) bool {
 		if !ok {
 			return false
 		}
-		l.trap(SysfsScript)
+		l.trap(sysfsScript)
 		im.sysctlValue(l, knob.DottedSysctl(strings.TrimSpace(key)), strings.Trim(value, `"' `))
 		return true
 	}
@@ -71,7 +71,7 @@ func (im *importer) shell(l *Line, command string) bool {
 	if !strings.HasPrefix(name, "/sys/") && !strings.HasPrefix(name, "/proc/") {
 		return false
 	}
-	l.trap(SysfsScript)
+	l.trap(sysfsScript)
 	im.file(l, name, m[1])
 	return true
 }

@@ -50,14 +50,14 @@ type Source struct {
 // Bounds of the input.
 const (
 	MaxFile    = 2 << 20  // bytes of a file
-	MaxTotal   = 32 << 20 // bytes of all files
-	MaxFiles   = 5000
+	maxTotal   = 32 << 20 // bytes of all files
+	maxFiles   = 5000
 	maxLines   = 50000 // of a file
 	shownRunes = 200   // of a line in the report
 )
 
-// ErrTooLarge is returned when the sources exceed the limits of [Import].
-var ErrTooLarge = errors.New("too large to import")
+// errTooLarge is returned when the sources exceed the limits of [Import].
+var errTooLarge = errors.New("too large to import")
 
 // Read reads files and folders. Folders are read recursively without version control data;
 // symbolic links are not followed.
@@ -123,8 +123,8 @@ func interesting(name string) bool {
 }
 
 func (r *reader) file(name string) error {
-	if len(r.sources) == MaxFiles {
-		return fmt.Errorf("more than %d files: %w", MaxFiles, ErrTooLarge)
+	if len(r.sources) == maxFiles {
+		return fmt.Errorf("more than %d files: %w", maxFiles, errTooLarge)
 	}
 	info, err := os.Stat(name)
 	if err != nil {
@@ -134,8 +134,8 @@ func (r *reader) file(name string) error {
 		r.sources = append(r.sources, Source{Name: filepath.ToSlash(name), Kind: Other, Text: []byte(fmt.Sprintf("a file of %d bytes\n", info.Size()))})
 		return nil
 	}
-	if r.total += info.Size(); r.total > MaxTotal {
-		return fmt.Errorf("more than %d MiB: %w", MaxTotal>>20, ErrTooLarge)
+	if r.total += info.Size(); r.total > maxTotal {
+		return fmt.Errorf("more than %d MiB: %w", maxTotal>>20, errTooLarge)
 	}
 	text, err := os.ReadFile(name)
 	if err != nil {

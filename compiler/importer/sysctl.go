@@ -41,7 +41,7 @@ func (im *importer) sysctlValue(l *Line, name, value string) {
 	}
 	if cut, comment, ok := behind(value); ok {
 		value = cut
-		l.trap(TrailingComment)
+		l.trap(trailingComment)
 		l.adjusted("the format has no comments after values; %q would become part of the value", comment)
 	}
 	value = strings.Join(strings.Fields(value), " ")
@@ -53,7 +53,7 @@ func (im *importer) sysctlValue(l *Line, name, value string) {
 	if known {
 		switch {
 		case f.Has(facts.WriteOnly):
-			l.trap(WriteOnlySysctl)
+			l.trap(writeOnlySysctl)
 			l.part(name, "writing it does something once, and it cannot be read back")
 			return
 		case f.Has(facts.ReadOnly):
@@ -61,7 +61,7 @@ func (im *importer) sysctlValue(l *Line, name, value string) {
 			return
 		case f.In(im.release.KernelVersion).State == facts.Absent:
 			if f.Has(facts.Moved) {
-				l.trap(MovedSysctl)
+				l.trap(movedSysctl)
 			}
 			why := "the kernel of " + im.release.Name + " (" + im.release.Kernel + ") does not have it"
 			if f.Note != "" {
@@ -71,7 +71,7 @@ func (im *importer) sysctlValue(l *Line, name, value string) {
 			return
 		}
 	} else if near, ok := facts.Nearest(name); ok {
-		l.trap(UnknownSysctl)
+		l.trap(unknownSysctl)
 		l.note("nothing is known about %s; did you mean %s?", name, near)
 	}
 	im.set(l, scalar(value), "sysctl", name)

@@ -17,7 +17,7 @@ func (im *importer) file(l *Line, name, value string) {
 		return
 	}
 	if strings.ContainsAny(value, "$`") {
-		l.trap(EnvironmentOnly)
+		l.trap(environmentOnly)
 		l.part(name, "the value %s is computed by the shell", clean(value))
 		return
 	}

@@ -145,7 +145,7 @@ func (im *importer) scripted(ds []directive) bool {
 		for _, c := range shellParts(d.value) {
 			im.shell(d.line, c)
 		}
-		d.line.trap(SysfsScript)
+		d.line.trap(sysfsScript)
 	}
 	return true
 }
@@ -264,11 +264,11 @@ func (im *importer) execStart(d *directive, unit string) func() {
 			return
 		}
 		if ignored {
-			d.line.trap(IgnoredFailure)
+			d.line.trap(ignoredFailure)
 			d.line.adjusted("a failure is not ignored any more")
 		}
 		if base := path.Base(words[0]); (base == "sh" || base == "bash") && len(words) > 1 && words[1] == "-c" {
-			d.line.trap(ShellExec)
+			d.line.trap(shellExec)
 		}
 		im.set(d.line, quotedList(words), "services", unit, "exec")
 	}

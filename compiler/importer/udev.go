@@ -42,7 +42,7 @@ func (im *importer) rule(l *Line, text string) {
 		case key == "ATTR" && (op == "=" || op == ":="):
 			values = append(values, assigned{attr, value})
 		case key == "RUN" || key == "PROGRAM" || key == "IMPORT":
-			l.trap(UdevRun)
+			l.trap(udevRun)
 			l.leave("yoctune's rules run no programs")
 			return
 		case op == "==" || op == "!=":

@@ -45,7 +45,7 @@ type Indexed struct {
 }
 
 // Index reads the Kconfig files of the kernel source in dir. Nothing of the tree
-// is run unless o.Shell does. Errors are [ErrKconfig] with a position for each.
+// is run unless o.Shell does. Errors are [errKconfig] with a position for each.
 func Index(dir string, o Options) (*Indexed, error) {
 	abs, err := filepath.Abs(dir)
 	if err != nil {

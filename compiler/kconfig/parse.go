@@ -14,9 +14,9 @@ import (
 	"github.com/yoctune/yoctune/schema/facts/kernel"
 )
 
-// ErrKconfig is the kind of an error in a Kconfig file; its text carries the
+// errKconfig is the kind of an error in a Kconfig file; its text carries the
 // positions.
-var ErrKconfig = errors.New("kconfig files cannot be read")
+var errKconfig = errors.New("kconfig files cannot be read")
 
 const (
 	maxErrors      = 20
@@ -775,7 +775,7 @@ func errorsOf(ps []Problem) error {
 		return nil
 	}
 	errs := make([]error, 0, len(ps)+1)
-	errs = append(errs, ErrKconfig)
+	errs = append(errs, errKconfig)
 	for _, p := range ps {
 		errs = append(errs, p)
 	}

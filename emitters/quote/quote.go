@@ -16,9 +16,9 @@ import (
 	"github.com/yoctune/yoctune/schema/formats/cpulist"
 )
 
-// MaxLen is the longest value, in bytes, that any sink takes. It is far above
+// maxLen is the longest value, in bytes, that any sink takes. It is far above
 // what a tuning value needs and far below what makes a build log unreadable.
-const MaxLen = 16 << 10
+const maxLen = 16 << 10
 
 // Error is the reason why a value cannot be written to a sink.
 type Error struct {
@@ -54,8 +54,8 @@ func refuse(sink, value, reason, hint string) error {
 // formatting such as the right-to-left override that makes a line read
 // differently from what it does. Characters in allow pass.
 func text(sink, v, allow string) error {
-	if len(v) > MaxLen {
-		return refuse(sink, v, fmt.Sprintf("%d bytes is longer than %d", len(v), MaxLen), "put long text in a file of its own")
+	if len(v) > maxLen {
+		return refuse(sink, v, fmt.Sprintf("%d bytes is longer than %d", len(v), maxLen), "put long text in a file of its own")
 	}
 	if !utf8.ValidString(v) {
 		return refuse(sink, v, "it is not valid UTF-8", "")

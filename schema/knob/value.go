@@ -24,7 +24,7 @@ import (
 var (
 	ErrValue   = errors.New("not a value of this type")
 	ErrType    = errors.New("unknown value type")
-	ErrCompare = errors.New("unknown comparison")
+	errCompare = errors.New("unknown comparison")
 )
 
 // Found is a value read from the kernel.
@@ -165,7 +165,7 @@ func Satisfies(typ, compare, want string, found Found) (bool, error) {
 		}
 		return true, nil
 	}
-	return false, fmt.Errorf("%w %q", ErrCompare, compare)
+	return false, fmt.Errorf("%w %q", errCompare, compare)
 }
 
 func numbers(typ, text string) ([]integer, error) {
@@ -176,7 +176,7 @@ func numbers(typ, text string) ([]integer, error) {
 	case plan.TypeVector:
 		return parseVector(text)
 	}
-	return nil, fmt.Errorf("%w: a %s has no order", ErrCompare, typ)
+	return nil, fmt.Errorf("%w: a %s has no order", errCompare, typ)
 }
 
 // integer spans what the kernel prints: shmmax exceeds int64, others are negative.

@@ -121,7 +121,7 @@ func TestComparisons(t *testing.T) {
 	for _, c := range []struct{ typ, compare string }{
 		{plan.TypeString, plan.AtLeast}, {plan.TypeInt, "about"}, {plan.TypeChoice, plan.AtMost},
 	} {
-		if _, err := Satisfies(c.typ, c.compare, "1", Found{Value: "1"}); !errors.Is(err, ErrCompare) {
+		if _, err := Satisfies(c.typ, c.compare, "1", Found{Value: "1"}); !errors.Is(err, errCompare) {
 			t.Errorf("%s %s: %v, want ErrCompare", c.typ, c.compare, err)
 		}
 	}

@@ -80,8 +80,8 @@ func checkOrder(p *plan.Pipeline) *Fault {
 	switch n := len(p.Stages); {
 	case n == 0:
 		return &Fault{Topic: Line, Path: stages, Reason: "it has no stages", Advice: "add a preprocess, a model and a postprocess stage"}
-	case n > MaxStages:
-		return &Fault{Topic: Range, Path: stages, Reason: fmt.Sprintf("it has %d stages, and at most %d can run", n, MaxStages)}
+	case n > maxStages:
+		return &Fault{Topic: Range, Path: stages, Reason: fmt.Sprintf("it has %d stages, and at most %d can run", n, maxStages)}
 	}
 	before := SourceID
 	first := map[string]string{} // that takes an input

@@ -25,10 +25,10 @@ const (
 	SinkID   = "sink"
 )
 
-// DeviceGPU is the device of a stage that runs on the GPU, FallbackDrop drops the frames
+// deviceGPU is the device of a stage that runs on the GPU, FallbackDrop drops the frames
 // that the GPU cannot do in time.
 const (
-	DeviceGPU    = "gpu"
+	deviceGPU    = "gpu"
 	FallbackDrop = "drop"
 )
 
@@ -37,8 +37,8 @@ const IsolationNone = "none"
 
 // Limits of a pipeline.
 const (
-	MaxStages    = 32
-	MaxInstances = 64      // of a stage
+	maxStages    = 32
+	maxInstances = 64      // of a stage
 	MaxLanes     = 256     // instances of all stages on the GPU
 	MaxGPUs      = 16      // numbers of GPUs are below it
 	MaxBatch     = 256     // frames
@@ -46,11 +46,11 @@ const (
 	MaxQueue     = 1024    // frames
 	MaxPool      = 2 << 30 // bytes of frames and tensors
 	MaxRank      = 8       // dimensions of a tensor that a custom stage takes or gives
-	MaxElements  = 1 << 28 // of one dimension of a tensor
+	maxElements  = 1 << 28 // of one dimension of a tensor
 )
 
 // OnGPU reports whether a stage runs on the GPU.
-func OnGPU(s *plan.PipelineStage) bool { return s.Device == DeviceGPU }
+func OnGPU(s *plan.PipelineStage) bool { return s.Device == deviceGPU }
 
 // Isolated reports whether a process of its own does a stage's work on the GPU.
 func Isolated(p *plan.Pipeline, s *plan.PipelineStage) bool {

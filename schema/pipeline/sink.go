@@ -62,7 +62,7 @@ const (
 	RingSlots       = 64   // where the plan sets none
 	RingSlotSize    = 4096 // bytes, where the plan sets none
 	MaxRingSlots    = 1 << 16
-	MinRingSlotSize = 64
+	minRingSlotSize = 64
 	MaxRingSlotSize = 1 << 20
 	MaxRing         = 64 << 20 // bytes
 
@@ -87,10 +87,10 @@ func checkSink(s *plan.PipelineSink) []Fault {
 	if size == 0 {
 		size = RingSlotSize
 	}
-	if slots >= 1 && slots <= MaxRingSlots && size >= MinRingSlotSize && size <= MaxRingSlotSize && slots*RingStride(uint64(size)) <= MaxRing {
+	if slots >= 1 && slots <= MaxRingSlots && size >= minRingSlotSize && size <= MaxRingSlotSize && slots*RingStride(uint64(size)) <= MaxRing {
 		return nil
 	}
 	return []Fault{{Topic: Range, Path: []string{"sink", "slots"}, Value: fmt.Sprint(slots),
 		Reason: fmt.Sprintf("a ring of %d slots of %d bytes; it has 1 to %d slots of %d to %d bytes, together at most %d MiB",
-			slots, size, MaxRingSlots, MinRingSlotSize, MaxRingSlotSize, MaxRing>>20), Advice: "lower slots or slotSize"}}
+			slots, size, MaxRingSlots, minRingSlotSize, MaxRingSlotSize, MaxRing>>20), Advice: "lower slots or slotSize"}}
 }

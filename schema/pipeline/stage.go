@@ -154,7 +154,7 @@ func base(path string) string { return path[strings.LastIndexByte(path, '/')+1:]
 func volume(shape []int64) int64 {
 	n := int64(1)
 	for _, d := range shape {
-		if d < 1 || d > MaxElements || n > MaxPool/d {
+		if d < 1 || d > maxElements || n > MaxPool/d {
 			return 0
 		}
 		n *= d

@@ -27,10 +27,10 @@ func checkInstances(k *Stage, s *plan.PipelineStage) []Fault {
 			Topic: Range, Path: stagePath(s, "instances"), Value: strconv.Itoa(s.Instances),
 			Reason: "stage " + s.ID + " has one instance: a " + k.Kind + " stage sees every frame", Advice: "leave instances out",
 		}}
-	case s.Instances < 0 || s.Instances > MaxInstances:
+	case s.Instances < 0 || s.Instances > maxInstances:
 		return []Fault{{
 			Topic: Range, Path: stagePath(s, "instances"), Value: strconv.Itoa(s.Instances),
-			Reason: "stage " + s.ID + " has 1 to " + strconv.Itoa(MaxInstances) + " instances",
+			Reason: "stage " + s.ID + " has 1 to " + strconv.Itoa(maxInstances) + " instances",
 		}}
 	}
 	return nil

@@ -12,14 +12,14 @@ import (
 	"cuelang.org/go/cue/token"
 )
 
-// Dialect is the JSON Schema dialect that [Reference.JSONSchema] writes: closed
+// dialect is the JSON Schema dialect that [Reference.JSONSchema] writes: closed
 // structs with fields that depend on another one need unevaluatedProperties.
-const Dialect = "https://json-schema.org/draft/2020-12/schema"
+const dialect = "https://json-schema.org/draft/2020-12/schema"
 
 type object = map[string]any
 
 // JSONSchema writes the language as a JSON Schema: of a configuration as `cue
-// export` prints it. The error wraps [ErrSchema].
+// export` prints it. The error wraps [errSchema].
 func (r *Reference) JSONSchema() ([]byte, error) {
 	return r.JSONSchemaOf(r.byName["#Config"])
 }
@@ -36,7 +36,7 @@ func (r *Reference) JSONSchemaOf(root *Definition) ([]byte, error) {
 			s, err = r.schema(d.Value)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%w: %s:%d: %w", ErrSchema, d.File, d.Line, err)
+			return nil, fmt.Errorf("%w: %s:%d: %w", errSchema, d.File, d.Line, err)
 		}
 		describe(s, d.Doc)
 		defs[strings.TrimPrefix(d.Name, "#")] = s
@@ -45,13 +45,13 @@ func (r *Reference) JSONSchemaOf(root *Definition) ([]byte, error) {
 	if root.Name != "#Config" {
 		title += ": " + root.Name
 	}
-	out := object{"$schema": Dialect, "title": title, "$ref": "#/$defs/" + strings.TrimPrefix(root.Name, "#"), "$defs": defs}
+	out := object{"$schema": dialect, "title": title, "$ref": "#/$defs/" + strings.TrimPrefix(root.Name, "#"), "$defs": defs}
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
 	if err := enc.Encode(out); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrSchema, err)
+		return nil, fmt.Errorf("%w: %w", errSchema, err)
 	}
 	return b.Bytes(), nil
 }

@@ -21,8 +21,8 @@ import (
 	"github.com/yoctune/yoctune/schema"
 )
 
-// ErrSchema wraps faults in the schema's text.
-var ErrSchema = errors.New("schema")
+// errSchema wraps faults in the schema's text.
+var errSchema = errors.New("schema")
 
 // Reference is the language as documentation.
 type Reference struct {
@@ -62,27 +62,27 @@ type Field struct {
 }
 
 // Language reads the embedded schema.
-func Language() (*Reference, error) { return Read(schema.FS) }
+func Language() (*Reference, error) { return read(schema.FS) }
 
-// Read reads the .cue files at the root of a file system. The error wraps
-// [ErrSchema].
-func Read(fsys fs.FS) (*Reference, error) {
+// read reads the .cue files at the root of a file system. The error wraps
+// [errSchema].
+func read(fsys fs.FS) (*Reference, error) {
 	names, err := fs.Glob(fsys, "*.cue")
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrSchema, err)
+		return nil, fmt.Errorf("%w: %w", errSchema, err)
 	}
 	r := &Reference{byName: map[string]*Definition{}}
 	for _, name := range names {
 		text, err := fs.ReadFile(fsys, name)
 		if err != nil {
-			return nil, fmt.Errorf("%w: %w", ErrSchema, err)
+			return nil, fmt.Errorf("%w: %w", errSchema, err)
 		}
 		f, err := parser.ParseFile(name, text, parser.ParseComments)
 		if err != nil {
-			return nil, fmt.Errorf("%w: %w", ErrSchema, err)
+			return nil, fmt.Errorf("%w: %w", errSchema, err)
 		}
 		if err := r.file(name, f); err != nil {
-			return nil, fmt.Errorf("%w: %w", ErrSchema, err)
+			return nil, fmt.Errorf("%w: %w", errSchema, err)
 		}
 	}
 	slices.SortStableFunc(r.Definitions, func(a, b *Definition) int { return rank(a) - rank(b) })
@@ -271,11 +271,11 @@ func source(e ast.Expr) string {
 	return strings.Join(strings.Fields(string(b)), " ")
 }
 
-// CUE writes a definition as CUE, with its comments. The error wraps [ErrSchema].
+// CUE writes a definition as CUE, with its comments. The error wraps [errSchema].
 func (d *Definition) CUE() ([]byte, error) {
 	text, err := format.Node(&ast.File{Decls: []ast.Decl{d.field}})
 	if err != nil {
-		return nil, fmt.Errorf("%w: %s: %w", ErrSchema, d.Name, err)
+		return nil, fmt.Errorf("%w: %s: %w", errSchema, d.Name, err)
 	}
 	return text, nil
 }
@@ -284,13 +284,13 @@ func (d *Definition) CUE() ([]byte, error) {
 func Text() ([]byte, error) {
 	names, err := fs.Glob(schema.FS, "*.cue")
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrSchema, err)
+		return nil, fmt.Errorf("%w: %w", errSchema, err)
 	}
 	var b strings.Builder
 	for _, name := range names {
 		text, err := fs.ReadFile(schema.FS, name)
 		if err != nil {
-			return nil, fmt.Errorf("%w: %w", ErrSchema, err)
+			return nil, fmt.Errorf("%w: %w", errSchema, err)
 		}
 		fmt.Fprintf(&b, "// %s\n\n%s\n", name, text)
 	}

@@ -22,7 +22,7 @@ import (
 )
 
 // Asked reports whether the arguments, without the program's name, select the child.
-func Asked(args []string) bool { return len(args) == 1 && args[0] == Command }
+func Asked(args []string) bool { return len(args) == 1 && args[0] == command }
 
 // Serve runs the child: it limits the process, evaluates one request and returns the exit
 // code.

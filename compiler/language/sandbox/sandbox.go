@@ -35,8 +35,8 @@ import (
 	"github.com/yoctune/yoctune/schema/plan"
 )
 
-// Command is the argument that selects the child.
-const Command = "__evaluate"
+// command is the argument that selects the child.
+const command = "__evaluate"
 
 // marker is set in the child's environment. A program that does not call
 // [Serve] would otherwise start itself over and over.
@@ -136,7 +136,7 @@ func (p *parent) run(ctx context.Context, req request) (load.Evaluated, error) {
 	if err != nil {
 		return load.Evaluated{}, err
 	}
-	cmd := exec.CommandContext(ctx, exe, Command)
+	cmd := exec.CommandContext(ctx, exe, command)
 	cmd.Args[0] = os.Args[0]
 	cmd.Env = []string{marker + "=1", "GOTRACEBACK=none"}
 	cmd.Stderr = &p.stderr

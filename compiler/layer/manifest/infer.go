@@ -26,7 +26,7 @@ func Describe(files []emitters.File, m *Manifest) []emitters.File {
 		if f.Means != nil {
 			continue
 		}
-		if m != nil && m.Schema != Schema1 {
+		if m != nil && m.Schema != schema1 {
 			if e, ok := m.Files[f.Path]; ok && e.SHA256 == Digest(f.Data) {
 				f.Machine, f.Means, f.From = e.Machine, e.Means, e.From
 				if e.Dest != "" {

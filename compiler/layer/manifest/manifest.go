@@ -43,7 +43,7 @@ const Name = ".yoctune-manifest.json"
 // Versions of the format.
 const (
 	Schema  = "yoctune.manifest/2"
-	Schema1 = "yoctune.manifest/1" // path, digest and mode of each file
+	schema1 = "yoctune.manifest/1" // path, digest and mode of each file
 )
 
 // Bounds of what is read. The largest layers of real projects stay below a
@@ -151,11 +151,11 @@ func decode(data []byte) (*Manifest, error) {
 		return nil, err
 	}
 	switch head.Schema {
-	case Schema, Schema1:
+	case Schema, schema1:
 	case "":
 		return nil, errors.New("no $schema; restore the file, or move the folder away and build the layer again")
 	default:
-		return nil, fmt.Errorf("unsupported version %.80q; this yoctune reads %s and %s: use a newer one, or move the folder away", head.Schema, Schema1, Schema)
+		return nil, fmt.Errorf("unsupported version %.80q; this yoctune reads %s and %s: use a newer one, or move the folder away", head.Schema, schema1, Schema)
 	}
 	if err := unique(data); err != nil {
 		return nil, err
@@ -223,7 +223,7 @@ func (m *Manifest) check() error {
 		if raw, err := hex.DecodeString(f.SHA256); err != nil || len(raw) != sha256.Size {
 			return fmt.Errorf("%s: %.80q is not a SHA-256 digest", name, f.SHA256)
 		}
-		if m.Schema == Schema1 && (f.Means != nil || f.From != nil || f.Machine != "" || f.Dest != "") {
+		if m.Schema == schema1 && (f.Means != nil || f.From != nil || f.Machine != "" || f.Dest != "") {
 			return fmt.Errorf("%s: a manifest of version 1 holds digests and modes only", name)
 		}
 		if means += len(f.Means); means > maxMeans {

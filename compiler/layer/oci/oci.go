@@ -41,7 +41,7 @@ import (
 // Types of the artifact and of its one blob.
 const (
 	Type      = "application/vnd.yoctune.layer.v1"
-	MediaType = "application/vnd.yoctune.layer.v1.tar+gzip"
+	mediaType = "application/vnd.yoctune.layer.v1.tar+gzip"
 )
 
 // Bounds on what is taken from a registry, in bytes.
@@ -55,7 +55,7 @@ const (
 // Reasons to refuse; test with errors.Is.
 var (
 	ErrReference = errors.New("invalid artifact reference")
-	ErrNoLayer   = errors.New("the artifact is not a yoctune layer")
+	errNoLayer   = errors.New("the artifact is not a yoctune layer")
 	ErrContent   = errors.New("the artifact has invalid content")
 )
 
@@ -144,7 +144,7 @@ func Push(ctx context.Context, l Layer, ref string, o Options) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	layer := content.NewDescriptorFromBytes(MediaType, blob)
+	layer := content.NewDescriptorFromBytes(mediaType, blob)
 	layer.Annotations = map[string]string{ocispec.AnnotationTitle: "meta-" + l.Name + ".tar.gz"}
 	config := ocispec.DescriptorEmptyJSON
 	manifest, err := json.Marshal(ocispec.Manifest{
@@ -180,7 +180,7 @@ func Push(ctx context.Context, l Layer, ref string, o Options) (string, error) {
 }
 
 // Pull fetches a layer and returns it with its reference by digest. Nothing is
-// written. The error wraps [ErrReference], [ErrNoLayer] or [ErrContent].
+// written. The error wraps [ErrReference], [errNoLayer] or [ErrContent].
 func Pull(ctx context.Context, ref string, o Options) (Layer, string, error) {
 	repo, r, err := repository(ref, o)
 	if err != nil {
@@ -191,8 +191,8 @@ func Pull(ctx context.Context, ref string, o Options) (Layer, string, error) {
 		return Layer{}, "", fmt.Errorf("pulling %s: %w", ref, err)
 	}
 	var m ocispec.Manifest
-	if err := json.Unmarshal(raw, &m); err != nil || m.ArtifactType != Type || len(m.Layers) != 1 || m.Layers[0].MediaType != MediaType {
-		return Layer{}, "", fmt.Errorf("pulling %s: %w", ref, ErrNoLayer)
+	if err := json.Unmarshal(raw, &m); err != nil || m.ArtifactType != Type || len(m.Layers) != 1 || m.Layers[0].MediaType != mediaType {
+		return Layer{}, "", fmt.Errorf("pulling %s: %w", ref, errNoLayer)
 	}
 	blob := m.Layers[0]
 	if blob.Size < 0 || blob.Size > maxBlob {

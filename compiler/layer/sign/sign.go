@@ -20,10 +20,10 @@ import (
 
 // Reasons to refuse; test with errors.Is.
 var (
-	ErrNoPlan   = errors.New("no plan.json")
-	ErrUnsigned = errors.New("the plan is not signed")
+	errNoPlan   = errors.New("no plan.json")
+	errUnsigned = errors.New("the plan is not signed")
 	ErrNoKey    = errors.New("no public key to verify with")
-	ErrStranger = errors.New("the devices of this layer do not accept the key")
+	errStranger = errors.New("the devices of this layer do not accept the key")
 )
 
 // Plan is a plan on disk.
@@ -39,7 +39,7 @@ type Plan struct {
 const maxKeys = 64
 
 // Find returns the plans of a layer, or the one plan that path is. Links are not
-// followed. The error wraps [ErrNoPlan] where there is none.
+// followed. The error wraps [errNoPlan] where there is none.
 func Find(path string) ([]Plan, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -68,7 +68,7 @@ func Find(path string) ([]Plan, error) {
 		plans = append(plans, p)
 	}
 	if len(plans) == 0 {
-		return nil, fmt.Errorf("%w in %s; name the folder that `yoctune build` wrote, or a plan", ErrNoPlan, path)
+		return nil, fmt.Errorf("%w in %s; name the folder that `yoctune build` wrote, or a plan", errNoPlan, path)
 	}
 	return plans, nil
 }
@@ -155,13 +155,13 @@ func (p Plan) Comment() string {
 	return fmt.Sprintf("plan of %s/%s serial %d %s", p.Doc.Layer, p.Doc.Target, p.Doc.Serial, p.Doc.Digest)
 }
 
-// Accepts fails with [ErrStranger] where the layer names keys and this is not one of them.
+// Accepts fails with [errStranger] where the layer names keys and this is not one of them.
 func (p Plan) Accepts(k signature.Key) error {
 	same := func(other signature.Key) bool { return other.String() == k.String() }
 	if len(p.Keys) == 0 || slices.ContainsFunc(p.Keys, same) {
 		return nil
 	}
-	return fmt.Errorf("%w %s: runtime.keys has %s", ErrStranger, k.ID(), ids(p.Keys))
+	return fmt.Errorf("%w %s: runtime.keys has %s", errStranger, k.ID(), ids(p.Keys))
 }
 
 func ids(keys []signature.Key) string {
@@ -181,7 +181,7 @@ func (p Plan) Sign(s signature.Secret) error {
 }
 
 // Verify checks the signature beside the plan, by the given keys or, without any, by those
-// of the layer. The error wraps [ErrUnsigned], [ErrNoKey], or an error of package signature.
+// of the layer. The error wraps [errUnsigned], [ErrNoKey], or an error of package signature.
 func (p Plan) Verify(by []signature.Key) (signature.Signer, error) {
 	if len(by) == 0 {
 		by = p.Keys
@@ -191,7 +191,7 @@ func (p Plan) Verify(by []signature.Key) (signature.Signer, error) {
 	}
 	sig, err := regular(p.Signature(), signature.MaxSize)
 	if errors.Is(err, fs.ErrNotExist) {
-		return signature.Signer{}, fmt.Errorf("%s: %w", p.File, ErrUnsigned)
+		return signature.Signer{}, fmt.Errorf("%s: %w", p.File, errUnsigned)
 	} else if err != nil {
 		return signature.Signer{}, fmt.Errorf("reading the signature: %w", err)
 	}

@@ -14,7 +14,7 @@ import (
 // Read returns the files of a layer that was written to a folder, its manifest and
 // the signatures beside its files included, sorted by path. A file that was edited
 // or that is gone is an error: what is read is what was built. The error wraps
-// [ErrFolder], or [ErrEdited].
+// [errFolder], or [ErrEdited].
 func Read(dir string) ([]emitters.File, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -30,7 +30,7 @@ func Read(dir string) ([]emitters.File, error) {
 		return nil, folder(dir, err)
 	}
 	if m == nil {
-		return nil, fmt.Errorf("%w: %s holds no %s; name a folder that yoctune build wrote", ErrFolder, dir, manifest.Name)
+		return nil, fmt.Errorf("%w: %s holds no %s; name a folder that yoctune build wrote", errFolder, dir, manifest.Name)
 	}
 	files := []emitters.File{{Path: manifest.Name, Data: raw, Mode: 0o644}}
 	for name, e := range m.Files {
@@ -46,7 +46,7 @@ func Read(dir string) ([]emitters.File, error) {
 		case err != nil:
 			return nil, folder(dir, err)
 		case state == other: // leaving it out would publish the layer unsigned
-			return nil, fmt.Errorf("%s: %w", dir, Conflict{name + signature.Extension, ErrForeign})
+			return nil, fmt.Errorf("%s: %w", dir, Conflict{name + signature.Extension, errForeign})
 		case state == regular:
 			files = append(files, emitters.File{Path: name + signature.Extension, Data: sig, Mode: 0o644})
 		}

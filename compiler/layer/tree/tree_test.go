@@ -83,7 +83,7 @@ func TestForeignFilesAreNeverOverwritten(t *testing.T) {
 	}
 	for _, force := range []bool{false, true} {
 		err := write(t, out, force, layer("README.md", "generated", "conf/layer.conf", "x"))
-		if !errors.Is(err, ErrForeign) {
+		if !errors.Is(err, errForeign) {
 			t.Errorf("force=%t: got %v, want ErrForeign", force, err)
 		}
 		if read(t, filepath.Join(out, "conf/layer.conf")) != "absent" {
@@ -118,7 +118,7 @@ func TestLinksInTheFolderAreNotFollowed(t *testing.T) {
 	if err := os.Symlink(outside, filepath.Join(out, "conf")); err != nil {
 		t.Fatal(err)
 	}
-	if err := write(t, out, true, layer("conf/layer.conf", "x")); !errors.Is(err, ErrForeign) {
+	if err := write(t, out, true, layer("conf/layer.conf", "x")); !errors.Is(err, errForeign) {
 		t.Errorf("got %v, want ErrForeign", err)
 	}
 	if read(t, filepath.Join(outside, "layer.conf")) != "absent" {
@@ -128,7 +128,7 @@ func TestLinksInTheFolderAreNotFollowed(t *testing.T) {
 
 func TestPathsOutsideTheFolderAreRefused(t *testing.T) {
 	for _, p := range []string{"../x", "/etc/x", "a/../../x", "", "a//b", manifest.Name} {
-		if err := write(t, filepath.Join(t.TempDir(), "layer"), true, layer(p, "x")); !errors.Is(err, ErrFolder) {
+		if err := write(t, filepath.Join(t.TempDir(), "layer"), true, layer(p, "x")); !errors.Is(err, errFolder) {
 			t.Errorf("%q: got %v, want ErrFolder", p, err)
 		}
 	}
@@ -144,7 +144,7 @@ func TestManifestWithOutsidePathsIsRefused(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(out, manifest.Name), []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if err := write(t, out, true, layer("a", "b")); !errors.Is(err, ErrFolder) {
+	if err := write(t, out, true, layer("a", "b")); !errors.Is(err, errFolder) {
 		t.Errorf("got %v, want ErrFolder", err)
 	}
 	if read(t, victim) != "x" {
@@ -157,7 +157,7 @@ func TestFileInPlaceOfFolderIsAnError(t *testing.T) {
 	if err := os.WriteFile(out, nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if err := write(t, out, false, layer("a", "b")); !errors.Is(err, ErrFolder) {
+	if err := write(t, out, false, layer("a", "b")); !errors.Is(err, errFolder) {
 		t.Errorf("got %v, want ErrFolder", err)
 	}
 }
@@ -272,7 +272,7 @@ func TestFilesBesideTheirManifestMustBeListed(t *testing.T) {
 		t.Fatal(err)
 	}
 	files = append(files, emitters.File{Path: manifest.Name, Data: listing}, emitters.File{Path: "b.conf", Data: []byte("2\n")})
-	if _, err := Compare(filepath.Join(t.TempDir(), "x"), files); !errors.Is(err, ErrFolder) || !strings.Contains(err.Error(), "b.conf is not in the manifest") {
+	if _, err := Compare(filepath.Join(t.TempDir(), "x"), files); !errors.Is(err, errFolder) || !strings.Contains(err.Error(), "b.conf is not in the manifest") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -93,7 +93,7 @@ func (c *comparison) compareDevice() {
 		{"release", "L4T", c.was.L4T, c.now.L4T},
 	} {
 		if f.was != f.now {
-			c.add(Change{Area: "device", ID: f.id, Name: f.name, Was: f.was, Now: f.now, Need: Reflash, Rebuild: []string{"everything"}})
+			c.add(Change{Area: "device", ID: f.id, Name: f.name, Was: f.was, Now: f.now, Need: reflash, Rebuild: []string{"everything"}})
 		}
 	}
 	if c.was.Serial != c.now.Serial {
@@ -161,9 +161,9 @@ func (c *comparison) compareSettings() {
 		}
 		switch {
 		case s.Needs != plan.NeedsNothing:
-			ch.Need = Reboot // a new kernel is among the new files
+			ch.Need = reboot // a new kernel is among the new files
 		case !new && c.now.Rollback != "on-stop":
-			ch.Need = Reboot // nothing puts the kernel's own value back while it runs
+			ch.Need = reboot // nothing puts the kernel's own value back while it runs
 		}
 		if old && new {
 			for _, d := range []Detail{
@@ -265,13 +265,13 @@ func (c *comparison) comparePower() {
 	}
 	recipes := []string{"tegra-nvpmodel-base", c.config()}
 	if a.Table != b.Table {
-		c.add(Change{Area: "power table", ID: "power.table", Name: "table", Was: a.Table, Now: b.Table, Need: Reboot, Rebuild: recipes})
+		c.add(Change{Area: "power table", ID: "power.table", Name: "table", Was: a.Table, Now: b.Table, Need: reboot, Rebuild: recipes})
 	}
 	was, now := modesOf(a), modesOf(b)
 	if a.Default != b.Default {
-		need := NoNeed
+		need := noNeed
 		if slices.Contains(now[b.Default].Reboot, a.Default) || slices.Contains(was[a.Default].Reboot, b.Default) {
-			need = Reboot
+			need = reboot
 		}
 		c.add(Change{Area: "power mode", ID: "power.default", Name: "default", Was: a.Default, Now: b.Default, Need: need, Rebuild: recipes})
 	}
@@ -289,7 +289,7 @@ func (c *comparison) comparePower() {
 		case !new:
 			ch.Was = modeSummary(a)
 		case slices.ContainsFunc(details, func(d Detail) bool { return strings.Contains(d.Name, "PG_MASK") }):
-			ch.Need = Reboot // the GPU takes another mask only before its first use
+			ch.Need = reboot // the GPU takes another mask only before its first use
 		}
 		c.add(ch)
 	})
@@ -405,14 +405,14 @@ func mergeCores(in []Detail) []Detail {
 func (c *comparison) compareKernel() {
 	if c.was.provider != c.now.provider {
 		c.add(Change{Area: "kernel", ID: "kernel.preempt", Name: "recipe", Was: cmp.Or(c.was.provider, "the BSP's"), Now: cmp.Or(c.now.provider, "the BSP's"),
-			Need: Reboot, Rebuild: append(slices.Clone(c.now.recipes), "every kernel module")})
+			Need: reboot, Rebuild: append(slices.Clone(c.now.recipes), "every kernel module")})
 	}
 	both(c.was.kernel, c.now.kernel, func(symbol string) {
 		a, b := c.was.kernel[symbol], c.now.kernel[symbol]
 		if a == b {
 			return
 		}
-		c.add(Change{Area: "kernel option", ID: "kernel.config." + symbol, Name: "CONFIG_" + symbol, Was: a, Now: b, Need: Reboot, Rebuild: c.now.recipes})
+		c.add(Change{Area: "kernel option", ID: "kernel.config." + symbol, Name: "CONFIG_" + symbol, Was: a, Now: b, Need: reboot, Rebuild: c.now.recipes})
 	})
 }
 
@@ -446,7 +446,7 @@ func (c *comparison) compareUnits(was, now map[string]unit, start func(unit) Cha
 			u = a
 		}
 		ch := start(u)
-		ch.Name, ch.Details, ch.Need = u.name, details, Restart
+		ch.Name, ch.Details, ch.Need = u.name, details, restart
 		switch {
 		case !old:
 			ch.Now = unitSummary(b)
@@ -484,7 +484,7 @@ func (c *comparison) comparePrograms() {
 		if !old || !new || a == b {
 			return
 		}
-		ch := Change{Area: "program", ID: "runtime.manifest", Name: name, Was: a.version, Now: b.version, Need: Restart, Rebuild: []string{name}}
+		ch := Change{Area: "program", ID: "runtime.manifest", Name: name, Was: a.version, Now: b.version, Need: restart, Rebuild: []string{name}}
 		if a.version == b.version {
 			ch.Details = []Detail{{"sha256", a.sums, b.sums}}
 		}
@@ -512,12 +512,12 @@ func (c *comparison) compareModels() {
 	}
 	both(c.was.models, c.now.models, func(address string) {
 		a, b := c.was.models[address], c.now.models[address]
-		ch := Change{Area: "model", ID: c.now.user(b), Name: path.Base(address), Was: a, Now: b, Need: Restart, Rebuild: recipe}
+		ch := Change{Area: "model", ID: c.now.user(b), Name: path.Base(address), Was: a, Now: b, Need: restart, Rebuild: recipe}
 		switch {
 		case a == b:
 			return
 		case a == "" && moved[b] != "": // the same file from elsewhere
-			ch.Was, ch.Now, ch.Need = moved[b], address, Build
+			ch.Was, ch.Now, ch.Need = moved[b], address, build
 		case b == "" && slices.Contains(slices.Collect(maps.Values(c.now.models)), a):
 			return
 		}
@@ -548,7 +548,7 @@ func (c *comparison) comparePackages() {
 	})
 	both(c.was.blocked, c.now.blocked, func(name string) {
 		if a, b := c.was.blocked[name], c.now.blocked[name]; a != b {
-			c.add(Change{Area: "module", ID: "modules." + name, Name: name, Was: a, Now: b, Need: Reboot, Rebuild: []string{c.config()}})
+			c.add(Change{Area: "module", ID: "modules." + name, Name: name, Was: a, Now: b, Need: reboot, Rebuild: []string{c.config()}})
 		}
 	})
 }
@@ -558,7 +558,7 @@ func (c *comparison) comparePipelines() {
 		a, old := c.was.Pipelines[name]
 		b, new := c.now.Pipelines[name]
 		was, now := map[string]string{}, map[string]string{}
-		ch := Change{Area: "pipeline", ID: "pipelines." + name, Name: name, Need: Restart, Rebuild: []string{c.config()}}
+		ch := Change{Area: "pipeline", ID: "pipelines." + name, Name: name, Need: restart, Rebuild: []string{c.config()}}
 		if old {
 			flatten("", value(a), was)
 			ch.Was = pipelineSummary(a)
@@ -668,10 +668,10 @@ func (c *comparison) compareRest() {
 		return fmt.Sprintf("every %v", time.Duration(m.Interval))
 	}
 	if was, now := monitor(c.was.Monitor), monitor(c.now.Monitor); was != now {
-		c.add(Change{Area: "monitor", ID: "monitor", Name: "sampling", Was: was, Now: now, Need: Restart, Rebuild: []string{c.config()}})
+		c.add(Change{Area: "monitor", ID: "monitor", Name: "sampling", Was: was, Now: now, Need: restart, Rebuild: []string{c.config()}})
 	}
 	if was, now := fanSummary(c.was.Fan), fanSummary(c.now.Fan); was != now {
-		c.add(Change{Area: "fan", ID: "fan", Name: "nvfancontrol", Was: was, Now: now, Need: Reboot, Rebuild: []string{"tegra-nvfancontrol", c.config()}})
+		c.add(Change{Area: "fan", ID: "fan", Name: "nvfancontrol", Was: was, Now: now, Need: reboot, Rebuild: []string{"tegra-nvfancontrol", c.config()}})
 	}
 	partitions := func(p *plan.Plan) map[string]string {
 		out := map[string]string{}
@@ -701,7 +701,7 @@ func (c *comparison) compareRest() {
 		if was[name] == now[name] {
 			return
 		}
-		ch := Change{Area: "image", ID: "packages", Name: name, Was: was[name], Now: now[name], Need: Reflash, Rebuild: []string{"the image"}}
+		ch := Change{Area: "image", ID: "packages", Name: name, Was: was[name], Now: now[name], Need: reflash, Rebuild: []string{"the image"}}
 		for _, p := range strings.Fields(cmp.Or(now[name], was[name])) {
 			ch.ID = "packages." + p // of the last: they mostly have one
 		}
@@ -752,7 +752,7 @@ func buildChanges(was, now *layer) []Change {
 		if a[name] == b[name] {
 			return
 		}
-		ch := Change{Area: "build", Name: name, Kind: kindOf(a[name], b[name]), Was: a[name], Now: b[name], Need: Build}
+		ch := Change{Area: "build", Name: name, Kind: kindOf(a[name], b[name]), Was: a[name], Now: b[name], Need: build}
 		from := now
 		if ch.Kind == Removed {
 			from = was
@@ -764,9 +764,9 @@ func buildChanges(was, now *layer) []Change {
 		ch.Origin = origin(from.origins, ch.ID)
 		switch {
 		case strings.HasPrefix(name, "EXTRA_IMAGE_FEATURES"), strings.HasPrefix(name, "BAD_RECOMMENDATIONS"), strings.HasPrefix(name, "DISTRO_FEATURES"):
-			ch.Need, ch.Rebuild = Reflash, []string{"the image"}
+			ch.Need, ch.Rebuild = reflash, []string{"the image"}
 		case strings.HasPrefix(ch.ID, "build.variables.") && !strings.HasPrefix(name, "BB_"):
-			ch.Need, ch.Rebuild = Reflash, []string{"every recipe that reads it"}
+			ch.Need, ch.Rebuild = reflash, []string{"every recipe that reads it"}
 		}
 		ch.Risk, ch.Why = risk(ch)
 		out = append(out, ch)

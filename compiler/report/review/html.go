@@ -76,7 +76,7 @@ func (r *Review) gravest() []grave {
 	var out []grave
 	from := func(list []Change, anchor, where string) {
 		for _, c := range list {
-			if c.Risk == High {
+			if c.Risk == high {
 				out = append(out, grave{c, anchor, where})
 			}
 		}

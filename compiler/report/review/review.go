@@ -27,11 +27,11 @@ type Need int
 
 // What a device can need.
 const (
-	NoNeed  Need = iota // it is in force as soon as the new files are there
-	Build               // only the build changes; the device has nothing to do
-	Restart             // a service or pipeline starts again
-	Reboot
-	Reflash
+	noNeed  Need = iota // it is in force as soon as the new files are there
+	build               // only the build changes; the device has nothing to do
+	restart             // a service or pipeline starts again
+	reboot
+	reflash
 )
 
 var needs = [...]string{"nothing", "build", "restart", "reboot", "reflash"}
@@ -46,9 +46,9 @@ type Risk int
 
 // Levels of risk.
 const (
-	Low Risk = iota
-	Medium
-	High
+	low Risk = iota
+	medium
+	high
 )
 
 var risks = [...]string{"low", "medium", "high"}
@@ -96,7 +96,7 @@ type Target struct {
 
 // Need is the most that any change needs.
 func (t Target) Need() Need {
-	n := NoNeed
+	n := noNeed
 	for _, c := range t.Changes {
 		n = max(n, c.Need)
 	}
@@ -105,7 +105,7 @@ func (t Target) Need() Need {
 
 // Risk is the greatest of any change.
 func (t Target) Risk() Risk {
-	r := Low
+	r := low
 	for _, c := range t.Changes {
 		r = max(r, c.Risk)
 	}
@@ -282,7 +282,7 @@ func (r *Review) target(was, now *target) {
 
 // Need is the most that any change needs.
 func (r *Review) Need() Need {
-	n := NoNeed
+	n := noNeed
 	for _, t := range r.Targets {
 		n = max(n, t.Need())
 	}
@@ -294,7 +294,7 @@ func (r *Review) Need() Need {
 
 // Risk is the greatest of any change.
 func (r *Review) Risk() Risk {
-	risk := Low
+	risk := low
 	for _, t := range r.Targets {
 		risk = max(risk, t.Risk())
 	}

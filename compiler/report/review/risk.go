@@ -10,56 +10,56 @@ import (
 func risk(c Change) (Risk, string) {
 	switch c.Area {
 	case "device":
-		return High, "another device or board support package: test on hardware before the rollout"
+		return high, "another device or board support package: test on hardware before the rollout"
 	case "plan":
 		if c.Name == "serial" && older(c.Now, c.Was) {
-			return High, "devices refuse a plan with a lower serial than the one they have confirmed"
+			return high, "devices refuse a plan with a lower serial than the one they have confirmed"
 		}
 	case "trust":
-		return High, "a device accepts plans signed with one of its keys only; without keys it accepts every plan"
+		return high, "a device accepts plans signed with one of its keys only; without keys it accepts every plan"
 	case "power table":
-		return High, "the whole nvpmodel table: a wrong mode slows the board down or exceeds its power supply"
+		return high, "the whole nvpmodel table: a wrong mode slows the board down or exceeds its power supply"
 	case "power mode":
 		switch {
 		case c.Name == "default":
-			return Medium, "every boot starts in this mode"
-		case c.Need == Reboot:
-			return High, "the GPU mask changes: a device that switches without a reboot keeps the old mask"
+			return medium, "every boot starts in this mode"
+		case c.Need == reboot:
+			return high, "the GPU mask changes: a device that switches without a reboot keeps the old mask"
 		default:
-			return Medium, "clocks and cores determine power and heat: measure under load"
+			return medium, "clocks and cores determine power and heat: measure under load"
 		}
 	case "kernel":
-		return High, "another kernel: out-of-tree modules are rebuilt, drivers may differ"
+		return high, "another kernel: out-of-tree modules are rebuilt, drivers may differ"
 	case "kernel option":
 		return kernelOption(strings.TrimPrefix(c.Name, "CONFIG_"))
 	case "kernel argument":
 		return kernelArgument(c.Name)
 	case "program":
-		return Medium, "the program that enforces the plan: try it on one device first"
+		return medium, "the program that enforces the plan: try it on one device first"
 	case "module":
 		if c.Was != "" && c.Was != "blacklist" && c.Kind == Removed {
-			return Medium, "devices of a module that is no longer loaded disappear"
+			return medium, "devices of a module that is no longer loaded disappear"
 		}
 	case "sysctl":
 		return sysctl(c.Name)
 	case "memory":
 		if strings.HasPrefix(c.Name, "hugepages") {
-			return Medium, "reserved memory is not available to anything else"
+			return medium, "reserved memory is not available to anything else"
 		}
 	case "service", "slice":
 		return service(c)
 	case "build":
-		if strings.HasPrefix(c.ID, "build.variables.") && c.Need == Reflash {
-			return Medium, "the effect of a custom variable on the device is unknown"
+		if strings.HasPrefix(c.ID, "build.variables.") && c.Need == reflash {
+			return medium, "the effect of a custom variable on the device is unknown"
 		}
 		if strings.HasPrefix(c.Name, "EXTRA_IMAGE_FEATURES") && (strings.Contains(c.Was, "read-only-rootfs") != strings.Contains(c.Now, "read-only-rootfs")) {
-			return High, "data written outside /var/lib and /run is no longer kept, or is kept again"
+			return high, "data written outside /var/lib and /run is no longer kept, or is kept again"
 		}
 		if strings.HasPrefix(c.Name, "EXTRA_IMAGE_FEATURES") && strings.Contains(c.Now, "debug-tweaks") {
-			return High, "an image that allows root login without a password"
+			return high, "an image that allows root login without a password"
 		}
 	}
-	return Low, ""
+	return low, ""
 }
 
 // older reports whether one decimal number is below another.
@@ -75,11 +75,11 @@ var bootOptions = []string{"DEVTMPFS", "CGROUPS", "TMPFS", "EXT4_FS", "SQUASHFS"
 func kernelOption(symbol string) (Risk, string) {
 	switch {
 	case slices.Contains(bootOptions, symbol):
-		return High, "required for booting: try it on a device that can be recovered"
+		return high, "required for booting: try it on a device that can be recovered"
 	case strings.HasPrefix(symbol, "PREEMPT"):
-		return High, "preemption changes the timing of every driver"
+		return high, "preemption changes the timing of every driver"
 	}
-	return Medium, "a new kernel"
+	return medium, "a new kernel"
 }
 
 // Arguments that the kernel needs to find its root and its console.
@@ -89,25 +89,25 @@ var bootArguments = []string{"root", "rootfstype", "rootflags", "rootwait", "ro"
 func kernelArgument(name string) (Risk, string) {
 	switch {
 	case slices.Contains(bootArguments, name):
-		return High, "booting depends on it: try it on a device that can be recovered"
+		return high, "booting depends on it: try it on a device that can be recovered"
 	case slices.Contains([]string{"isolcpus", "nohz_full", "rcu_nocbs", "irqaffinity"}, name):
-		return Medium, "work moves to other cores: check that they have capacity"
+		return medium, "work moves to other cores: check that they have capacity"
 	}
-	return Medium, "read at boot only: a device that does not boot needs recovery mode"
+	return medium, "read at boot only: a device that does not boot needs recovery mode"
 }
 
 func sysctl(key string) (Risk, string) {
 	switch {
 	case strings.HasPrefix(key, "kernel.panic"), strings.HasPrefix(key, "kernel.hung_task"), strings.HasPrefix(key, "kernel.watchdog"), strings.HasPrefix(key, "vm.panic"):
-		return Medium, "controls when a device restarts by itself"
+		return medium, "controls when a device restarts by itself"
 	case strings.HasPrefix(key, "vm.overcommit"), key == "vm.min_free_kbytes", strings.HasPrefix(key, "vm.nr_hugepages"), key == "vm.admin_reserve_kbytes":
-		return Medium, "controls when memory runs out"
+		return medium, "controls when memory runs out"
 	case strings.HasPrefix(key, "kernel.sched_rt"):
-		return Medium, "a real-time thread that never sleeps can then hang the device"
+		return medium, "a real-time thread that never sleeps can then hang the device"
 	case key == "net.ipv4.ip_forward", strings.Contains(key, ".rp_filter"), strings.HasSuffix(key, ".forwarding"):
-		return Medium, "changes which packets the device accepts or forwards"
+		return medium, "changes which packets the device accepts or forwards"
 	}
-	return Low, ""
+	return low, ""
 }
 
 func service(c Change) (Risk, string) {
@@ -115,16 +115,16 @@ func service(c Change) (Risk, string) {
 		switch {
 		case d.Name == "Service.NoNewPrivileges" && d.Now == "", d.Name == "Service.ProtectSystem" && d.Now == "":
 			if c.Kind == Changed {
-				return High, "the sandbox is removed"
+				return high, "the sandbox is removed"
 			}
 		case d.Name == "Service.CPUSchedulingPolicy" && (d.Now == "fifo" || d.Now == "rr"):
-			return Medium, "a real-time thread that never sleeps can starve everything else on its cores"
+			return medium, "a real-time thread that never sleeps can starve everything else on its cores"
 		case d.Name == "Service.User":
-			return Medium, "another user: check the owner of its files"
+			return medium, "another user: check the owner of its files"
 		}
 	}
 	if c.Kind == Removed && c.Area == "service" {
-		return Medium, "nothing starts it anymore"
+		return medium, "nothing starts it anymore"
 	}
-	return Low, ""
+	return low, ""
 }

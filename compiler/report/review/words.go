@@ -12,8 +12,8 @@ import (
 
 // needWords completes "needs ...".
 var needWords = map[Need]string{
-	NoNeed: "no restart: changes take effect while the device runs", Build: "nothing on the device: only the build changes",
-	Restart: "a restart of services", Reboot: "a reboot", Reflash: "a new image (reflash)",
+	noNeed: "no restart: changes take effect while the device runs", build: "nothing on the device: only the build changes",
+	restart: "a restart of services", reboot: "a reboot", reflash: "a new image (reflash)",
 }
 
 // Words is the need in words.

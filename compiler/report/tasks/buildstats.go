@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// ErrNoStats means that a folder holds no buildstats.
-var ErrNoStats = errors.New("no buildstats")
+// errNoStats means that a folder holds no buildstats.
+var errNoStats = errors.New("no buildstats")
 
 // maxStats bounds what is read of one file of buildstats, in bytes; bitbake
 // writes about one kilobyte.
@@ -80,7 +80,7 @@ func (g *Graph) Measure(fsys fs.FS) (*Stats, error) {
 		s.CPU += t.CPU
 	}
 	if s.Ran+s.Hits == 0 {
-		return nil, fmt.Errorf("%w of this graph: %s has none of its tasks; take both from the same build", ErrNoStats, dir)
+		return nil, fmt.Errorf("%w of this graph: %s has none of its tasks; take both from the same build", errNoStats, dir)
 	}
 	return s, nil
 }
@@ -147,7 +147,7 @@ func newest(fsys fs.FS) (string, error) {
 			return ".", nil
 		}
 	}
-	return "", fmt.Errorf("%w: no builds here; give tmp/buildstats, which bitbake fills when USER_CLASSES has \"buildstats\"", ErrNoStats)
+	return "", fmt.Errorf("%w: no builds here; give tmp/buildstats, which bitbake fills when USER_CLASSES has \"buildstats\"", errNoStats)
 }
 
 // escape keeps a folder's name from being a pattern.

@@ -22,13 +22,13 @@ const (
 
 // Reasons why a graph cannot be read; test with errors.Is.
 var (
-	ErrSyntax = errors.New("not a task graph of bitbake -g")
-	ErrLimit  = errors.New("the graph is too large")
-	ErrCycle  = errors.New("the task graph has a cycle")
+	errSyntax = errors.New("not a task graph of bitbake -g")
+	errLimit  = errors.New("the graph is too large")
+	errCycle  = errors.New("the task graph has a cycle")
 )
 
-// SyntaxError is a place in a file where reading stopped. It wraps [ErrSyntax]
-// or [ErrLimit].
+// SyntaxError is a place in a file where reading stopped. It wraps [errSyntax]
+// or [errLimit].
 type SyntaxError struct {
 	Line, Column int // from 1; columns count bytes
 	Message      string
@@ -60,7 +60,7 @@ func Read(r io.Reader) (*Graph, error) {
 	}
 	p.s.Error = func(s *scanner.Scanner, problem string) {
 		if strings.Contains(problem, "comment") {
-			p.failAt(s.Position, ErrSyntax, "a comment that does not end")
+			p.failAt(s.Position, errSyntax, "a comment that does not end")
 		}
 	}
 	p.graph()
@@ -121,7 +121,7 @@ func (p *parser) failAt(at scanner.Position, why error, format string, args ...a
 	p.kind = end
 }
 
-func (p *parser) fail(format string, args ...any) { p.failAt(p.at, ErrSyntax, format, args...) }
+func (p *parser) fail(format string, args ...any) { p.failAt(p.at, errSyntax, format, args...) }
 
 // got describes the current token, for a message.
 func (p *parser) got() string {
@@ -150,7 +150,7 @@ func (p *parser) advance() {
 	case c == scanner.Ident:
 		p.kind, p.text = word, p.s.TokenText()
 		if len(p.text) > maxToken {
-			p.failAt(p.at, ErrLimit, "a name of more than %d bytes", maxToken)
+			p.failAt(p.at, errLimit, "a name of more than %d bytes", maxToken)
 		}
 	case c == '"':
 		p.kind = quoted
@@ -191,7 +191,7 @@ func (p *parser) quote() {
 			c = p.s.Next()
 		}
 		if p.buf = utf8.AppendRune(p.buf, c); len(p.buf) > maxToken {
-			p.failAt(p.at, ErrLimit, "a name of more than %d bytes", maxToken)
+			p.failAt(p.at, errLimit, "a name of more than %d bytes", maxToken)
 			return
 		}
 	}
@@ -263,7 +263,7 @@ func (p *parser) statement() {
 		p.attributes()
 		return
 	case plain && keyword == "subgraph":
-		p.failAt(at, ErrSyntax, "unsupported subgraph; bitbake -g writes none")
+		p.failAt(at, errSyntax, "unsupported subgraph; bitbake -g writes none")
 		return
 	case p.accept("="):
 		p.name("a value")
@@ -274,7 +274,7 @@ func (p *parser) statement() {
 		edges, at = true, p.at
 		to := p.task(p.name("a task after \"->\""), at)
 		if len(p.from) >= maxEdges {
-			p.failAt(at, ErrLimit, "more than %d edges", maxEdges)
+			p.failAt(at, errLimit, "more than %d edges", maxEdges)
 		}
 		p.from, p.to = append(p.from, from), append(p.to, to)
 		from = to
@@ -312,13 +312,13 @@ func (p *parser) task(name string, at scanner.Position) int32 {
 	case ok || p.err != nil:
 		return id
 	case name == "":
-		p.failAt(at, ErrSyntax, "a task without a name")
+		p.failAt(at, errSyntax, "a task without a name")
 		return 0
 	case strings.ContainsFunc(name, hidden):
-		p.failAt(at, ErrSyntax, "task name %q has unprintable characters", name)
+		p.failAt(at, errSyntax, "task name %q has unprintable characters", name)
 		return 0
 	case len(p.ids) >= maxTasks:
-		p.failAt(at, ErrLimit, "more than %d tasks", maxTasks)
+		p.failAt(at, errLimit, "more than %d tasks", maxTasks)
 		return 0
 	}
 	id = int32(len(p.g.Tasks))

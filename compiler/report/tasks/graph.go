@@ -167,7 +167,7 @@ func (g *Graph) cycle(left []int32) error {
 			names = append(names, g.Tasks[w].Name)
 		}
 	}
-	return fmt.Errorf("%w: %s", ErrCycle, strings.Join(names, " -> "))
+	return fmt.Errorf("%w: %s", errCycle, strings.Join(names, " -> "))
 }
 
 // weights is how long each task takes in the unit of an analysis: nanoseconds

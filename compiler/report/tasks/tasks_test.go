@@ -97,7 +97,7 @@ func TestBuildstatsOfAnotherBuildAreRefused(t *testing.T) {
 		"empty":          {},
 		"another folder": {"src/main.c": {}},
 	} {
-		if _, err := small(t).Measure(fsys); !errors.Is(err, ErrNoStats) {
+		if _, err := small(t).Measure(fsys); !errors.Is(err, errNoStats) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -126,19 +126,19 @@ func TestBrokenFilesAreRefusedWithPosition(t *testing.T) {
 		{"comment", "digraph d {\n /* never\n", "2:2: a comment that does not end"},
 	} {
 		_, err := Read(strings.NewReader(c.text))
-		if !errors.Is(err, ErrSyntax) || err.Error() != c.want {
+		if !errors.Is(err, errSyntax) || err.Error() != c.want {
 			t.Errorf("%s:\ngot  %v\nwant %s", c.name, err, c.want)
 		}
 	}
 	_, err := Read(strings.NewReader("digraph d {\n\"" + strings.Repeat("x", maxToken+1) + "\"\n}"))
-	if !errors.Is(err, ErrLimit) {
+	if !errors.Is(err, errLimit) {
 		t.Errorf("a name without end: %v", err)
 	}
 }
 
 func TestTaskCyclesAreNamed(t *testing.T) {
 	_, err := Read(strings.NewReader("digraph d { z -> a; a -> b; b -> c -> a; c -> d }"))
-	if !errors.Is(err, ErrCycle) || !strings.HasSuffix(err.Error(), "a -> b -> c -> a") {
+	if !errors.Is(err, errCycle) || !strings.HasSuffix(err.Error(), "a -> b -> c -> a") {
 		t.Errorf("%v", err)
 	}
 }
@@ -218,7 +218,7 @@ func FuzzRead(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		g, err := Read(bytes.NewReader(data))
 		if err != nil {
-			if !errors.Is(err, ErrSyntax) && !errors.Is(err, ErrLimit) && !errors.Is(err, ErrCycle) {
+			if !errors.Is(err, errSyntax) && !errors.Is(err, errLimit) && !errors.Is(err, errCycle) {
 				t.Errorf("an error without a sentinel: %v", err)
 			}
 			return

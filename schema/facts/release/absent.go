@@ -33,7 +33,7 @@ func absent() []Absent {
 // Absent reports whether setting variable name has no effect on the release.
 func (r Release) Absent(name string) (Absent, bool) {
 	for _, a := range absent() {
-		if a.Name == name && (a.Since == "" || !AtLeast(r.Series, a.Since)) {
+		if a.Name == name && (a.Since == "" || !atLeast(r.Series, a.Since)) {
 			return a, true
 		}
 	}

@@ -86,12 +86,12 @@ func SyntaxRules() []Syntax {
 
 // Syntax lists the rules that hold for the release.
 func (r Release) Syntax() []Syntax {
-	return slices.DeleteFunc(SyntaxRules(), func(s Syntax) bool { return !AtLeast(r.Series, s.Since) })
+	return slices.DeleteFunc(SyntaxRules(), func(s Syntax) bool { return !atLeast(r.Series, s.Since) })
 }
 
-// AtLeast reports whether series is since or a later one. An unknown series is
+// atLeast reports whether series is since or a later one. An unknown series is
 // not.
-func AtLeast(series, since string) bool {
+func atLeast(series, since string) bool {
 	all := Series()
 	a, b := slices.Index(all, series), slices.Index(all, since)
 	return a >= 0 && b >= 0 && a >= b

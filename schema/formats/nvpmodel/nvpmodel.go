@@ -28,11 +28,11 @@ import (
 // Bounds of what [Parse] reads. The largest stock file has 400 lines.
 const (
 	MaxBytes = 1 << 20
-	MaxModes = 64
+	maxModes = 64
 )
 
-// ErrTooLarge means that a text exceeds the bounds of a power mode file.
-var ErrTooLarge = errors.New("larger than a power mode file can be")
+// errTooLarge means that a text exceeds the bounds of a power mode file.
+var errTooLarge = errors.New("larger than a power mode file can be")
 
 // File is a power mode file.
 type File struct {
@@ -100,10 +100,10 @@ type Problem struct {
 
 // Parse reads a file. It accepts what real files contain beyond the stock form:
 // "<PARAM" without a blank, tabs, several blanks, Windows line ends. The error is
-// [ErrTooLarge]; every other fault is a problem of its line.
+// [errTooLarge]; every other fault is a problem of its line.
 func Parse(text []byte) (*File, []Problem, error) {
 	if len(text) > MaxBytes {
-		return nil, nil, fmt.Errorf("%d bytes: %w", len(text), ErrTooLarge)
+		return nil, nil, fmt.Errorf("%d bytes: %w", len(text), errTooLarge)
 	}
 	p := &parser{file: &File{}, declared: map[[2]string]bool{}}
 	text = bytes.TrimPrefix(text, []byte("\ufeff"))
@@ -267,8 +267,8 @@ func (p *parser) model(attr map[string]string) error {
 			return nil
 		}
 	}
-	if len(p.file.Modes) == MaxModes {
-		return fmt.Errorf("more than %d modes: %w", MaxModes, ErrTooLarge)
+	if len(p.file.Modes) == maxModes {
+		return fmt.Errorf("more than %d modes: %w", maxModes, errTooLarge)
 	}
 	p.file.Modes = append(p.file.Modes, Mode{ID: id, Name: attr["NAME"], Line: p.line})
 	return nil

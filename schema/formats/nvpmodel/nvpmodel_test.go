@@ -156,7 +156,7 @@ func TestParseNamesTheLineAndTheTrap(t *testing.T) {
 }
 
 func TestParseIsBounded(t *testing.T) {
-	if _, _, err := Parse(bytes.Repeat([]byte("\n"), MaxBytes+1)); !errors.Is(err, ErrTooLarge) {
+	if _, _, err := Parse(bytes.Repeat([]byte("\n"), MaxBytes+1)); !errors.Is(err, errTooLarge) {
 		t.Errorf("a large file: %v", err)
 	}
 }
