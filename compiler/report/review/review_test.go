@@ -133,7 +133,7 @@ func TestNeedsAndRisks(t *testing.T) {
 		{"a unit of the program", newSide(t, plan.Plan{}, Files{"recipes-yoctune/yoctuned/files/yoctuned.service": []byte("[Service]\nNice=1\n")}),
 			newSide(t, plan.Plan{}, Files{"recipes-yoctune/yoctuned/files/yoctuned.service": []byte("[Service]\nNice=2\n")}), restart, medium, "~ program yoctuned.service"},
 		{"another model at the same address", newSide(t, plan.Plan{}, models("https://h/a.onnx", "aa")), newSide(t, plan.Plan{}, models("https://h/a.onnx", "bb")), restart, low, "~ model a.onnx: aa → bb"},
-		{"the same model from elsewhere", newSide(t, plan.Plan{}, models("https://h/a.onnx", "aa")), newSide(t, plan.Plan{}, models("https://g/a.onnx", "aa")), Build, low, "model a.onnx: https://h/a.onnx → https://g/a.onnx"},
+		{"the same model from elsewhere", newSide(t, plan.Plan{}, models("https://h/a.onnx", "aa")), newSide(t, plan.Plan{}, models("https://g/a.onnx", "aa")), build, low, "model a.onnx: https://h/a.onnx → https://g/a.onnx"},
 		{"memory in units", newSide(t, plan.Plan{Settings: []plan.Setting{{ID: "memory.zram", Domain: plan.DomainMemory, Type: plan.TypeInt, Want: "2147483648", Needs: plan.NeedsReboot}}}, nil),
 			newSide(t, plan.Plan{Settings: []plan.Setting{{ID: "memory.zram", Domain: plan.DomainMemory, Type: plan.TypeInt, Want: "3221225472", Needs: plan.NeedsReboot}}}, nil), reboot, low, "zram: 2 GiB → 3 GiB"},
 		{"cores by number", newSide(t, plan.Plan{Settings: []plan.Setting{{ID: "irq.default", Domain: plan.DomainIRQ, Type: plan.TypeCPUMask, Want: "3f", Needs: plan.NeedsNothing}}}, nil),
