@@ -25,7 +25,7 @@ var (
 	ErrKey    = errors.New("not a minisign public key")
 	ErrFormat = errors.New("not a minisign signature")
 	ErrSigner = errors.New("signed by none of the keys")
-	ErrForged = errors.New("the signature is of another content")
+	ErrForged = errors.New("the signature does not match the content")
 )
 
 // Key is a public key.

@@ -170,7 +170,7 @@ sed -i 's/"want": "10"/"want": "11"/' /usr/lib/yoctune/plan.json
 systemctl start yoctuned.service 2>/dev/null
 is a-bad-plan-fails-the-unit "$(show ActiveState)/$(show Result)/$(show ExecMainStatus)" failed/exit-code/1
 is and-is-not-tried-again "$(show NRestarts)" 0
-if tail -n 3 /log | grep -q 'not signed by a key'; then ok and-the-log-says-why; else fail and-the-log-says-why "$(tail -n 3 /log | tr '\n' ' ')"; fi
+if tail -n 3 /log | grep -q 'not signed by a trusted key'; then ok and-the-log-says-why; else fail and-the-log-says-why "$(tail -n 3 /log | tr '\n' ' ')"; fi
 while read -r path want; do echo "$path $(cat "$path")"; done </expect >/tmp/now
 if cmp -s /before /tmp/now; then ok and-nothing-was-written; else fail and-nothing-was-written "$(diff /before /tmp/now | tr '\n' ' ')"; fi
 echo DONE
