@@ -1,6 +1,6 @@
 // Package compiler is yoctune's main line: a folder with a configuration becomes
 // the files of a layer. Each step is a package below this one; here they are
-// joined, and what they say is collected in one report.
+// joined, and their diagnostics are collected in one report.
 package compiler
 
 import (

@@ -91,8 +91,8 @@ func (o Options) reopen(dir string, files map[string][]byte) *Project {
 // better reports whether a change leaves fewer diagnostics and adds none, except warnings
 // about side effects of a kernel option that fixes an error.
 func better(before, after *Project, mended diag.Diagnostic) bool {
-	// The rules judge a target only once its language is right: what they say
-	// then is not the change's doing.
+	// Rules judge a target only after its language errors are gone: their new diagnostics
+	// are not caused by the change.
 	language := func(d diag.Diagnostic) bool { return strings.HasPrefix(d.ID, "YT") }
 	count := func(diag.Diagnostic) bool { return true }
 	if slices.ContainsFunc(before.Report.All(), func(d diag.Diagnostic) bool { return language(d) && d.Severity == diag.Error }) {

@@ -192,7 +192,7 @@ func decimal(n any) (string, error) {
 // degrees writes milli-degrees as whole degrees Celsius.
 func degrees(milli int64) (string, error) {
 	if milli < 0 || milli%1000 != 0 {
-		return "", &quote.Error{Sink: "degrees", Reason: "it is no whole number of degrees"}
+		return "", &quote.Error{Sink: "degrees", Reason: "it is not a whole number of degrees"}
 	}
 	return strconv.FormatInt(milli/1000, 10), nil
 }

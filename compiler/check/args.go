@@ -91,7 +91,7 @@ func argRules() []Rule {
 		{
 			ID: "kernel-arg-root", Severity: diag.Warning,
 			Title: "the BSP decides what is mounted as root",
-			Cause: "The kernel itself mounts no root: the BSP's initial file system does. It mounts the partition APP of the booted slot, whatever kind of file system it holds, and uses root= only where there is no such partition. Machines that boot with U-Boot (R32) have root= in their boot configuration, and this would be a second one. The initial file system reads ro, and from scarthgap on rootfstype=. It ignores rootflags=, rootdelay= and nfsroot=.",
+			Cause: "The kernel itself does not mount the root file system: the BSP's initial file system does. It mounts the partition APP of the booted slot, whatever kind of file system it holds, and uses root= only where there is no such partition. Machines that boot with U-Boot (R32) have root= in their boot configuration, and this would be a second one. The initial file system reads ro, and from scarthgap on rootfstype=. It ignores rootflags=, rootdelay= and nfsroot=.",
 			Fix:   "leave it out; for a squashfs root set the image's type",
 			Wrong: `kernel: args: root: "/dev/mmcblk0p1"`, Right: `kernel: args: quiet: true`,
 			See: "meta-tegra recipes-core/initrdscripts/tegra-minimal-init, conf/machine/include/tegra-common.inc",

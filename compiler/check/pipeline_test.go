@@ -95,7 +95,7 @@ func TestPipelineFaultGivesOneMessageAtItsLine(t *testing.T) {
 		{"times that do not", append(end("\tsink: {kind: \"ndjson\", time: \"1ms\"}\n\tslo: latencyP95: \"50ms\""), times...), "latency-objective", "latencyP95", "takes 52ms (pre 2ms + find 45ms + boxes 4ms + the sink 1ms)"},
 		{"a rate that is too high", append(end("\tslo: minFps: 30"), times...), "latency-objective", "minFps", "22.2 a second, and the objective is 30"},
 		{"nothing would be young enough", append(end("\tqueue: maxAge: \"40ms\"\n\tslo: latencyP95: \"80ms\""), times...), "latency-objective", "latencyP95", "one older than 40ms is dropped"},
-		{"a time that nobody knows", end("\tslo: latencyP95: \"50ms\""), "latency-unknown", "latencyP95", "for pre, find, boxes, the sink"},
+		{"an undeclared time", end("\tslo: latencyP95: \"50ms\""), "latency-unknown", "latencyP95", "for pre, find, boxes, the sink"},
 		{"a bound that is exceeded", end("\tbudget: memory: \"20MiB\""), "pipeline-budget", "memory", "of 20 MiB"},
 		{"a bound of nothing", end("\tbudget: netOut: \"1Mbit/s\""), "budget-unused", "netOut", "no results go to the network"},
 		{"a unit that is none", end("\tsink: {kind: \"http\", url: \"http://192.0.2.1/\"}\n\tbudget: netOut: \"5MBps\""), "YT0109", "netOut", ""},

@@ -124,7 +124,7 @@ func CPUList(v string) (string, error) {
 		return "", err
 	}
 	if cpus, err := cpulist.Parse(v); err != nil || len(cpus) == 0 {
-		return "", refuse(sink, v, "it is no list of CPUs and ascending ranges", "write numbers and ranges, such as 0-3,5")
+		return "", refuse(sink, v, "it is not a list of CPUs and ascending ranges", "write numbers and ranges, such as 0-3,5")
 	}
 	return v, nil
 }

@@ -32,7 +32,7 @@ func (s *set) has(r rune) bool {
 	return s.rest
 }
 
-// run is first, then any number of rest. A nil first is no character.
+// run is first, then any number of rest. A nil first means no character.
 type run struct {
 	first, rest *set
 	empty       bool // the empty text fits

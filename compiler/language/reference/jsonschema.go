@@ -240,7 +240,7 @@ func unary(e *ast.UnaryExpr) (object, error) {
 	}
 	lit, ok := x.(*ast.BasicLit)
 	if !ok {
-		return nil, fmt.Errorf("operand of %s is no literal", e.Op)
+		return nil, fmt.Errorf("operand of %s is not a literal", e.Op)
 	}
 	keyword := map[token.Token]string{
 		token.GEQ: "minimum", token.LEQ: "maximum", token.GTR: "exclusiveMinimum", token.LSS: "exclusiveMaximum",

@@ -37,7 +37,7 @@ type Definition struct {
 	File string // "cpu.cue"
 	Line int
 	*Struct
-	Value ast.Expr // of what is no struct
+	Value ast.Expr // of everything that is not a struct
 	field *ast.Field
 }
 

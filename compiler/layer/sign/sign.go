@@ -90,7 +90,7 @@ func read(file string) (Plan, error) {
 	return Plan{File: file, Doc: doc, data: data}, nil
 }
 
-// regular reads a file that is no link, of at most limit bytes.
+// regular reads a file that is not a link, of at most limit bytes.
 func regular(file string, limit int64) ([]byte, error) {
 	info, err := os.Lstat(file)
 	if err != nil {

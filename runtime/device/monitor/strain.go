@@ -36,7 +36,7 @@ func WatchStrain(ctx context.Context, dev rootfs.FS, l Limits) func() string {
 
 // Strain returns why the device must do less: it throttles, it is hotter than the
 // headroom allows, or it draws more than the allowed power. It returns "" when it need
-// not; a sensor that cannot be read is no reason.
+// not; an unreadable sensor is not a reason.
 func (s *Sample) Strain(l Limits) string {
 	var throttled []string
 	for _, c := range s.Throttled() {

@@ -140,7 +140,7 @@ func core(dev rootfs.FS, s *Step) bool {
 }
 
 // clock resolves nvpmodel's special values. MIN 0 is the lowest of the table, and
-// the kernel says so; -1 is no cap, which reads as the highest.
+// the kernel says so; -1 means no cap, which reads as the highest.
 func clock(dev rootfs.FS, file *nvpmodel.File, d *nvpmodel.Param, p nvpmodel.Setting, s *Step) {
 	table := table(dev, d, s.Path)
 	switch {

@@ -94,7 +94,7 @@ type MaskRule struct {
 	Allowed []int64 `json:"allowed,omitempty"` // only these
 	Max     int64   `json:"max,omitempty"`     // or any value up to this one
 	FBP     []int64 `json:"fbp,omitempty"`     // FBP_PG_MASK values
-	File    string  `json:"file,omitempty"`    // where the mask lives when it is no sysfs node
+	File    string  `json:"file,omitempty"`    // where the mask is when it is not a sysfs node
 }
 
 // Rail is one power monitor and its channels in order; "NC" is not connected.

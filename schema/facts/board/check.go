@@ -80,7 +80,7 @@ func (b *Board) checkEvidence(report func(string, ...any)) {
 	}
 	for name, e := range b.Evidence {
 		if !fields[name] {
-			report("evidence for %q, which is no field", name)
+			report("evidence for %q, which is not a field", name)
 		}
 		if e.Verified && (e.Source == "" || e.Source == "none") {
 			report("%s is verified without a source", name)
@@ -156,7 +156,7 @@ func (b *Board) checkMode(key string, t Table, m Mode, report func(string, ...an
 		}
 		n, err := strconv.ParseInt(s[2], 10, 64)
 		if err != nil {
-			report("table %s: mode %s: %s %s = %q is no number", key, m.Name, param, arg, s[2])
+			report("table %s: mode %s: %s %s = %q is not a number", key, m.Name, param, arg, s[2])
 			continue
 		}
 		value[[2]string{param, arg}] = n

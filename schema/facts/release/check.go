@@ -22,7 +22,7 @@ func (r Release) Check() []error {
 		"glibc": r.Glibc, "systemd": r.Systemd, "cmake": r.CMake,
 	} {
 		if !versionNumber.MatchString(v) {
-			report("%s %q is no version", name, v)
+			report("%s %q is not a version", name, v)
 		}
 	}
 	if !strings.HasPrefix(r.KernelVersion, r.Kernel+".") {

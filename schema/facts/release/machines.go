@@ -31,7 +31,7 @@ type Unit struct {
 // Renamed is a variable that a branch refuses: setting it stops the build.
 type Renamed struct {
 	New     string `json:"new,omitempty"`     // the name to use
-	Message string `json:"message,omitempty"` // what bitbake says where there is no new name
+	Message string `json:"message,omitempty"` // the message of bitbake where there is no new name
 	Source  string `json:"source"`
 }
 

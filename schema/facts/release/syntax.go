@@ -57,7 +57,7 @@ func SyntaxRules() []Syntax {
 		{"gomod-fetcher", "styhead", false,
 			"SRC_URI may be gomod://", "earlier series need vendored modules", "bitbake 2.10 lib/bb/fetch2/gomod.py"},
 		{"debug-tweaks", "walnascar", true,
-			"debug-tweaks is no image feature: the image recipe is skipped",
+			"debug-tweaks is not an image feature: the image recipe is skipped",
 			"allow-empty-password empty-root-password allow-root-login post-install-logging", "oe-core meta/classes-recipe/image.bbclass"},
 		{"fragments", "walnascar", false,
 			"configuration fragments: conf/fragments/NAME.conf, enabled by OE_FRAGMENTS",

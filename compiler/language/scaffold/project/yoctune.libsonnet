@@ -10,7 +10,7 @@ local whole(unit, n, factor) =
   assert std.isNumber(n) && n >= 0 : 'a quantity in ' + unit + ' is a number from 0';
   local product = n * factor, nearest = std.floor(product + 0.5);
   assert std.abs(product - nearest) < 0.001 && nearest <= 9007199254740992 :
-         '%g %s is no whole number of the base unit' % [n, unit];
+         '%g %s is not a whole number of the base unit' % [n, unit];
   nearest;
 
 local unit(name, factor) = function(n) whole(name, n, factor);

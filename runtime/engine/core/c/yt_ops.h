@@ -84,7 +84,7 @@ YT_FN float yt_round(float x)
 	float a = yt_abs(x), r = (a + 8388608.0f) - 8388608.0f;
 
 	r = yt_from_bits(yt_bits(r) | (yt_bits(x) & 0x80000000u));
-	return a < 8388608.0f ? r : x; /* else it has no fraction, or is no number */
+	return a < 8388608.0f ? r : x; /* else it has no fraction, or is not a number */
 }
 
 YT_FN int32_t yt_saturate(float x, float low, float high)
