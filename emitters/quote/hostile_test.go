@@ -87,8 +87,8 @@ func TestHostileValuesAreWrittenExactlyOrRefused(t *testing.T) {
 		{"a unit without a type", quote.SystemdUnit, "dbus", "", "unit type"},
 		{"two paths as one", quote.DevicePath, "/data /etc", "", "' '"},
 		{"a second line in a slice's cores", quote.CPUList, "0-3\nExecStart=/bin/sh", "", "U+000A"},
-		{"a backward range", quote.CPUList, "5-4", "", "no list of CPUs"},
-		{"a hanging range", quote.CPUList, "4-", "", "no list of CPUs"},
+		{"a backward range", quote.CPUList, "5-4", "", "not a list of CPUs"},
+		{"a hanging range", quote.CPUList, "4-", "", "not a list of CPUs"},
 		{"a specifier in a tmpfiles path", quote.Tmpfiles, "/run/%m", `"/run/%%m"`, ""},
 
 		// sysctl.d

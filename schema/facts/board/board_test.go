@@ -57,7 +57,7 @@ func TestCheckFindsEachFault(t *testing.T) {
 		"core 0 off":                  {table(mode(0, [3]string{"CPU_ONLINE", "CORE_0", "0"})), "core 0"},
 		"gap in the ids":              {table(mode(0), mode(2)), "id 2"},
 		"undeclared":                  {table(mode(0, [3]string{"GPU", "MAX_FREQ", "1"})), "undeclared"},
-		"no number":                   {table(mode(0, [3]string{"CPU_A78_1", "MAX_FREQ", "fast"})), "no number"},
+		"no number":                   {table(mode(0, [3]string{"CPU_A78_1", "MAX_FREQ", "fast"})), "is not a number"},
 		"min above max":               {table(mode(0, [3]string{"CPU_A78_1", "MIN_FREQ", "2"}, [3]string{"CPU_A78_1", "MAX_FREQ", "1"})), "above"},
 		"clock of an offline cluster": {table(mode(0, [3]string{"CPU_ONLINE", "CORE_2", "0"}, [3]string{"CPU_ONLINE", "CORE_3", "0"}, [3]string{"CPU_A78_1", "MAX_FREQ", "1"})), "offline"},
 		"core that is not there":      {table(mode(0, [3]string{"CPU_ONLINE", "CORE_4", "1"})), "CORE_4"},
