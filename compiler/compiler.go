@@ -1,6 +1,6 @@
-// Package compiler is yoctune's main line: a folder with a configuration becomes
-// the files of a layer. Each step is a package below this one; here they are
-// joined, and their diagnostics are collected in one report.
+// Package compiler compiles a folder with a configuration to the files of a layer.
+// Each step is a package below this one; this package calls them in order and
+// collects their diagnostics in one report.
 package compiler
 
 import (

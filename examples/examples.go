@@ -1,4 +1,4 @@
-// Package examples carries what layers take from this folder.
+// Package examples embeds the files of this folder that layers contain.
 package examples
 
 import "embed"

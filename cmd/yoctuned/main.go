@@ -1,4 +1,4 @@
-// Command yoctuned makes a tuning plan true on a device and keeps it true.
+// Command yoctuned applies a tuning plan to a device and keeps it applied.
 //
 // This folder holds flags, help and rendering: one file a subcommand, one
 // constructor a file, all listed in root.go. What they do lives below runtime/.

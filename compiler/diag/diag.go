@@ -1,7 +1,7 @@
-// Package diag holds what yoctune tells people about their configuration: what
-// is wrong, where, why, and what to do. A [Diagnostic] is a value; a [Report]
-// collects, orders and bounds them; the renderers in this package show a report
-// to a terminal, a program, a code scanner or a CI log.
+// Package diag defines diagnostics of a configuration: what is wrong, where, why,
+// and how to fix it. A [Diagnostic] is a value; a [Report] collects, orders and
+// bounds them; the renderers in this package write a report for a terminal, a
+// program, a code scanner or a CI log.
 package diag
 
 import (

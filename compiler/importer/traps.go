@@ -53,7 +53,7 @@ func Traps() map[Trap]string {
 		trailingComment:  "the format has no comments after values: the comment becomes part of the value, or the line is refused",
 		endTag:           "nvpmodel.conf has no end tags; guides that show them are wrong",
 		undeclaredParam:  "nvpmodel stops half way through a mode when a setting uses an undeclared PARAM",
-		danglingDefault:  "the default is a mode that does not exist: the board boots without one",
+		danglingDefault:  "the default mode does not exist: the board boots without a mode",
 		repeated:         "an id, a name or a setting is in the file twice; which one counts is undefined",
 		noPMConfig:       "nvpmodel refuses a file without PM_CONFIG",
 		clockUnit:        "CPU clocks are in kHz and all others in Hz; the wrong unit gives a limit that the hardware never reaches, or one below its lowest step",

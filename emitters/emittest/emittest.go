@@ -1,5 +1,5 @@
-// Package emittest holds what the tests of all emitters share: two layers that
-// use every artefact, and a comparison with a recorded tree.
+// Package emittest provides helpers for the tests of emitters: two layers that use
+// every artefact, and a comparison with a recorded tree.
 package emittest
 
 import (

@@ -1,5 +1,5 @@
 // Package kernel writes the kernel fragment of each machine and the appends that
-// hand it to the kernel's recipe. Every BSP kernel inherits kernel-yocto, which
+// add it to the kernel's recipe. Every BSP kernel inherits kernel-yocto, which
 // collects .cfg files of SRC_URI and merges them after the defconfig.
 //
 // kernel-yocto's own audit only warns, at a level most builds do not show. So the

@@ -1,5 +1,5 @@
 // Package layerconf writes what makes a folder a layer: conf/layer.conf, the
-// licence, and SECURITY.md, which yocto-check-layer wants from walnascar on.
+// licence, and SECURITY.md, which yocto-check-layer requires from walnascar on.
 package layerconf
 
 import (

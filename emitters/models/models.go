@@ -1,6 +1,6 @@
-// Package models writes the recipe that brings the models of pipelines to the
-// device, under their digests, and their labels, under their names. A model without an
-// address in the configuration is installed by other means.
+// Package models writes the recipe that installs the models of pipelines under their
+// digests, and their labels under their names. A model without an address in the
+// configuration is installed by other means.
 package models
 
 import (

@@ -1,5 +1,5 @@
-// Package packagegroup writes the one name that an image needs: the packages of
-// the configuration, and those that the other files need. Kernel modules are
+// Package packagegroup writes the package group that an image installs: the packages
+// of the configuration, and those that the other files need. Kernel modules are
 // recommended, not required: they may be built in.
 package packagegroup
 

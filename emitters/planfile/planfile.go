@@ -1,4 +1,4 @@
-// Package planfile writes plan.json, which yoctuned obeys, and beside it
+// Package planfile writes plan.json, which yoctuned applies, and beside it
 // plan.origins.json, which names the line of the configuration behind each
 // setting. Both are marshalled, never templated. The keys whose signatures the
 // device accepts come with them.

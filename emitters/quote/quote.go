@@ -1,7 +1,7 @@
-// Package quote writes a value into a foreign file format, one function
-// per place a value can land in. Each returns the text to write, or refuses: a
+// Package quote writes values in other file formats, with one function for each
+// place that a value can appear in. Each returns the text to write, or an error: a
 // format without an escape character (BitBake, sysctl.d, nvpmodel) gets no
-// approximation, because a value that is only nearly right is run by a build.
+// approximation, because a build would execute a value that is only nearly right.
 //
 // Every refusal is an [*Error], so that the caller can add the line of the
 // configuration.

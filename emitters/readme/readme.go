@@ -2,9 +2,8 @@
 // what it does to each target, and which line of the configuration caused which
 // file.
 //
-// yocto-check-layer wants a maintainer, a word on patches and a mail address in
-// it, and looks no further when the text names its own kind of file
-// (lib/checklayer/cases/common.py, test_readme).
+// yocto-check-layer requires a maintainer, a section about patches and a mail address
+// in it (lib/checklayer/cases/common.py, test_readme).
 package readme
 
 import (

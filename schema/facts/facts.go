@@ -1,4 +1,4 @@
-// Package facts looks across the facts about boards, releases and kernel parameters.
+// Package facts searches and checks the facts about boards, releases and kernel parameters.
 package facts
 
 import (

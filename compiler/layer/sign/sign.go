@@ -1,5 +1,5 @@
 // Package sign finds the plans of a layer and reports whether each is signed, by
-// whom, and whether its device will obey it.
+// which key, and whether its device will accept it.
 package sign
 
 import (

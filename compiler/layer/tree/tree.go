@@ -1,5 +1,5 @@
-// Package tree puts a layer on disk: all of it or nothing, only inside its
-// folder, and without touching what yoctune does not own.
+// Package tree writes a layer to disk: completely or not at all, only inside its
+// folder, and without touching files that yoctune does not own.
 //
 // The layer's manifest lists the files that yoctune owns, with the digest of each.
 // A file that is not listed belongs to someone else: it is neither deleted nor

@@ -1,6 +1,6 @@
-// Package htmlpage is what yoctune's HTML reports have in common: one file each,
-// with nothing to fetch, light or dark as the reader prefers, usable by keyboard
-// and by screen readers.
+// Package htmlpage holds the common parts of yoctune's HTML reports. A report is one
+// file that loads nothing, follows the reader's light or dark setting, and works with
+// keyboards and screen readers.
 //
 // Names and values come from configurations and are hostile. html/template escapes
 // them. As a second defence, a Content-Security-Policy allows only the two blocks of

@@ -60,11 +60,11 @@ func TestReviewLayerOfYoctune01(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"~ kernel option CONFIG_NO_HZ_FULL: y → n\n      [needs reboot · risk medium: a new kernel · config.cue:36:",
+		"~ kernel option CONFIG_NO_HZ_FULL: y → n\n      [needs a reboot · risk medium: a new kernel · config.cue:36:",
 		"- package rt-tests: install → removed\n", "+ package stress-ng: install\n",
 		"~ kernel recipe: linux-noble-nvidia-tegra-rt → linux-noble-nvidia-tegra\n",
 		"+ build SSTATE_DIR: /srv/sstate\n",
-		"~ service motion.service\n      Service.Restart: always → on-failure\n      [needs restart · config.cue:54:",
+		"~ service motion.service\n      Service.Restart: always → on-failure\n      [needs a restart · config.cue:54:",
 		"~ program yoctuned: 0.1.0\n      sha256: ",
 	} {
 		if !strings.Contains(b.String(), want) {
@@ -90,7 +90,7 @@ func TestNewKindsOfMeaningAreCompared(t *testing.T) {
 	if err := r.WriteText(&b); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"~ quota disk: 1 GiB → 2 GiB\n      [needs nothing · config.cue:7]", "- quota inodes: 9 → removed"} {
+	for _, want := range []string{"~ quota disk: 1 GiB → 2 GiB\n      [applies immediately · config.cue:7]", "- quota inodes: 9 → removed"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("no %q in\n%s", want, b.String())
 		}

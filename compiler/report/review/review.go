@@ -27,7 +27,7 @@ type Need int
 
 // What a device can need.
 const (
-	noNeed  Need = iota // it is in force as soon as the new files are there
+	noNeed  Need = iota // it applies while the device runs
 	build               // only the build changes; the device has nothing to do
 	restart             // a service or pipeline starts again
 	reboot

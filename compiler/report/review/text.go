@@ -1,4 +1,5 @@
-// Package review shows what changed, as text that people and patch(1) read.
+// Package review compares two layers: by meaning, for review, and as a text diff that
+// patch(1) accepts.
 package review
 
 import (

@@ -16,6 +16,12 @@ var needWords = map[Need]string{
 	restart: "a restart of services", reboot: "a reboot", reflash: "a new image (reflash)",
 }
 
+// needLabels mark a change in the text.
+var needLabels = map[Need]string{
+	noNeed: "applies immediately", build: "affects the build only",
+	restart: "needs a restart", reboot: "needs a reboot", reflash: "needs a reflash",
+}
+
 // Words is the need in words.
 func (n Need) Words() string { return needWords[n] }
 
@@ -144,7 +150,7 @@ func (c Change) text(b *strings.Builder, folder string) {
 		}
 		fmt.Fprintf(b, "      %s: %s\n", visible(d.Name), visible(d.Arrow()))
 	}
-	about := []string{"needs " + c.Need.String()}
+	about := []string{needLabels[c.Need]}
 	if c.Why != "" {
 		about = append(about, "risk "+c.Risk.String()+": "+c.Why)
 	}

@@ -1,4 +1,4 @@
-// Command facts keeps the data files of schema/facts in order.
+// Command facts formats, derives and checks the data files of schema/facts.
 //
 //	facts update                                        # after editing a board or a sysctl
 //	facts machines  -meta-tegra REPO                    # of every branch in release.go

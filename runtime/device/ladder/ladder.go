@@ -1,4 +1,4 @@
-// Package ladder decides when a device switches its power mode with its load. [Ladder] takes
+// Package ladder decides from its load when a device switches its power mode. [Ladder] takes
 // times and measurements and has no clock and no device. [Meter] measures the load.
 //
 // Priorities, highest first:

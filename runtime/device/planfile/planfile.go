@@ -1,5 +1,5 @@
-// Package planfile decides whether a plan may be applied to this device: the plan is
-// complete, signed by a trusted key, made for this board, and not older than a plan that was
+// Package planfile checks whether a plan may be applied to this device: it must be complete,
+// signed by a trusted key, made for this board, and not older than a plan that was
 // confirmed before.
 package planfile
 

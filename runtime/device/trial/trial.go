@@ -1,6 +1,6 @@
-// Package trial applies a plan for a limited time, as a dead man's switch: unless the
-// plan is confirmed in time, the values from before are restored. A second process, the
-// guard, does this even when the first one is killed.
+// Package trial applies a plan for a limited time: unless the plan is confirmed in time,
+// the previous values are restored. A second process, the guard, restores them even when
+// the first one is killed.
 package trial
 
 import (

@@ -1,6 +1,6 @@
-// Package board holds what is known of NVIDIA Jetson modules: cores, frequency
-// tables, and the power modes NVIDIA ships for them, each with its source and
-// whether a file or log has shown it.
+// Package board holds facts about NVIDIA Jetson modules: cores, frequency tables, and
+// the power modes that NVIDIA ships for them. Each fact has its source and is marked
+// verified when a file or log shows it.
 package board
 
 import (

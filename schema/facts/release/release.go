@@ -1,6 +1,6 @@
-// Package release holds what is known of the meta-tegra branches a layer can be
-// made for: bitbake and L4T versions, kernel recipes, and which spellings and
-// files the series accepts. Sources: the branches of openembedded/bitbake,
+// Package release holds facts about the meta-tegra branches that layers can be made
+// for: bitbake and L4T versions, kernel recipes, and the syntax and files that each
+// series accepts. Sources: the branches of openembedded/bitbake,
 // openembedded/openembedded-core and OE4T/meta-tegra, read at the commits that
 // [Release.Read] names.
 package release

@@ -1,5 +1,5 @@
-// Package sysctl holds what is known of kernel parameters below /proc/sys: type,
-// range, and the kernels that have them. Types, ranges and presence were read
+// Package sysctl holds facts about kernel parameters below /proc/sys: type, range,
+// and the kernels that have them. Types, ranges and presence were read
 // from the ctl_table initialisers of the kernel trees that [Kernels] names; the
 // rest from Documentation/admin-guide/sysctl and the handlers.
 //

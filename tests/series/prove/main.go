@@ -1,5 +1,5 @@
-// Command prove runs the real bitbake of each release over a layer for every
-// machine of it and writes down what passed.
+// Command prove runs the real bitbake of each release on a layer for all its
+// machines and records the results.
 //
 //	go run ./tests/series/prove -src DIR [-only NAME]... [-quick] [-o RECORD] [-doc FILE]
 //

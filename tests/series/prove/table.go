@@ -62,12 +62,12 @@ func table(rec *record, today checksums) string {
 		}
 		fmt.Fprintf(&b, " %s | %.0f s |\n", strings.Join(of, ", "), r.Seconds)
 	}
-	b.WriteString("\nThe column layer has the first digits of the checksum of the layer's files, of the one with every machine first.\n")
+	b.WriteString("\nThe column layer gives the first digits of the checksum of each layer's files; the layer with every machine comes first.\n")
 	b.WriteString(old.String())
 	return b.String()
 }
 
-// staleRows is what was made of layers that the program no longer makes.
+// staleRows collects the results of layers that the program no longer makes.
 type staleRows struct {
 	releases []string // of results for every machine, in order
 	machines map[string]int
@@ -91,22 +91,22 @@ func (e *staleRows) add(r result, today checksums) {
 
 func (e *staleRows) String() string {
 	if len(e.releases)+len(e.deep) == 0 {
-		return "All are the layers that this state of the program makes.\n"
+		return "All rows are of the layers that the program makes now.\n"
 	}
 	var b strings.Builder
 	for i, name := range e.releases {
 		e.releases[i] = fmt.Sprintf("%s (%d machines)", name, e.machines[name])
 	}
 	if len(e.releases) > 0 {
-		b.WriteString("Parsed, attached and compared in values with an earlier state of the layers: " + strings.Join(e.releases, ", ") + ".\n")
+		b.WriteString("An earlier state of the layer was parsed, and its appends and values checked: " + strings.Join(e.releases, ", ") + ".\n")
 	}
 	if len(e.deep) > 0 {
-		b.WriteString("Taken through the other steps with an earlier state of the layers: " + strings.Join(e.deep, ", ") + ".\n")
+		b.WriteString("An earlier state of the layer went through the other steps: " + strings.Join(e.deep, ", ") + ".\n")
 	}
 	return b.String()
 }
 
-// short is what tells one layer from another in the table.
+// short abbreviates a layer's checksum for the table.
 func short(checksum string) string {
 	if len(checksum) < 8 {
 		return "–"
@@ -117,8 +117,8 @@ func short(checksum string) string {
 // promised finds the number of values in a note of the variables step.
 var promised = regexp.MustCompile(`: (\d+) values as (?:expected|promised)$`)
 
-// verdict joins the steps of one name: one that failed decides, and one that ran
-// counts more than one that could not.
+// verdict sums up the steps with this name: a failed step decides, and a passed
+// step counts more than a skipped one.
 func verdict(steps []checklayer.Step, name string) string {
 	text := "–"
 	for _, s := range steps {
@@ -153,7 +153,7 @@ func verdict(steps []checklayer.Step, name string) string {
 	return text
 }
 
-// cell keeps text from ending its cell.
+// cell makes text fit one cell of a Markdown table.
 func cell(s string) string {
 	s, _, _ = strings.Cut(s, "\n")
 	if r := []rune(s); len(r) > 120 {

@@ -43,21 +43,21 @@ func TestTableShowsWhatRan(t *testing.T) {
 	}
 }
 
-// Whoever reads the table sees which rows are not of the layers of today.
+// The table names the rows whose layers have changed since.
 func TestTableNamesEarlierLayers(t *testing.T) {
 	rec := &record{}
 	rec.replace(result{Release: "kirkstone", Machine: "m1", Layer: "0123456789", Date: "2026-01-02", Steps: steps("parse", "pass")})
 	rec.replace(result{Release: "kirkstone", Machine: "m1", Deep: true, Layer: "abcdefghij", Steps: steps("parse", "pass")})
 	today := checksums{{"kirkstone", false}: "0123456789", {"kirkstone", true}: "abcdefghij"}
-	if text := table(rec, today); !strings.Contains(text, "| 01234567, abcdefgh |") || !strings.Contains(text, "All are the layers") {
+	if text := table(rec, today); !strings.Contains(text, "| 01234567, abcdefgh |") || !strings.Contains(text, "All rows are of the layers") {
 		t.Errorf("%s", text)
 	}
 	today[layer{"kirkstone", true}] = "x"
-	if text := table(rec, today); !strings.Contains(text, "other steps with an earlier state of the layers: kirkstone m1.") {
+	if text := table(rec, today); !strings.Contains(text, "earlier state of the layer went through the other steps: kirkstone m1.") {
 		t.Errorf("%s", text)
 	}
 	today = checksums{{"kirkstone", true}: "abcdefghij"}
-	if text := table(rec, today); !strings.Contains(text, "values with an earlier state of the layers: kirkstone (1 machines).") || strings.Contains(text, "other steps") {
+	if text := table(rec, today); !strings.Contains(text, "its appends and values checked: kirkstone (1 machines).") || strings.Contains(text, "other steps") {
 		t.Errorf("%s", text)
 	}
 }

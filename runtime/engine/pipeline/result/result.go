@@ -1,5 +1,5 @@
-// Package result is what a pipeline found in a frame, as a sink is given it, and how it
-// is written as JSON and for people.
+// Package result defines the results of a frame as a sink receives them, and writes
+// them as JSON and as readable text.
 package result
 
 import (

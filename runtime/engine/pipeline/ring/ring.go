@@ -1,5 +1,5 @@
-// Package ring is a ring of records in shared memory: frames for a source, and results of
-// a sink.
+// Package ring implements a ring of records in shared memory: frames for a source, and
+// results of a sink.
 package ring
 
 import (

@@ -1,8 +1,8 @@
-// Package v4l2test has cameras for tests, at the level of system calls: one that
-// behaves as a script says, and one that plays a recording of a real driver.
+// Package v4l2test simulates cameras at the level of system calls: one follows a
+// script, and one replays a recording of a real driver.
 //
-// The structures of the kernel are read and written here by their offsets, as its
-// documentation has them, so that package v4l2 is not its own referee.
+// This package reads and writes the kernel's structures by the offsets in its
+// documentation, independently of package v4l2.
 package v4l2test
 
 import (
