@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 
 	"github.com/yoctune/yoctune/schema/facts/kernel"
@@ -56,10 +57,9 @@ func ReadFragment(file string, data []byte) (*Config, []Problem) {
 	var problems []Problem
 	seen := map[string]int{}
 	for n := 1; len(data) > 0; n++ {
-		var raw []byte
 		line, rest, more := bytes.Cut(data, []byte("\n"))
-		raw, data = line, rest
-		text := string(bytes.TrimSuffix(raw, []byte("\r")))
+		data = rest
+		text := string(bytes.TrimSuffix(line, []byte("\r")))
 		bad := func(col int, format string, args ...any) {
 			msg := fmt.Sprintf(format, args...)
 			problems = append(problems, Problem{File: file, Line: n, Column: col, Message: msg, Ignored: strings.HasPrefix(msg, "ignored")})
@@ -163,22 +163,13 @@ func readLine(text string, bad func(col int, format string, args ...any)) (Line,
 }
 
 func validName(s string) bool {
-	if s == "" {
-		return false
-	}
-	for i := range len(s) {
-		c := s[i]
-		if !(c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '_') {
-			return false
-		}
-	}
-	return true
+	return s != "" && !strings.ContainsFunc(s, func(r rune) bool { return r == '-' || r >= 0x80 || !isWordByte(byte(r)) })
 }
 
 // Merge puts fragments over a base as merge_config.sh does: a symbol that a
 // fragment mentions loses every earlier line, and the fragment's lines follow.
 func Merge(base *Config, fragments ...*Config) *Config {
-	out := &Config{Lines: append([]Line(nil), base.Lines...)}
+	out := &Config{Lines: slices.Clone(base.Lines)}
 	for _, f := range fragments {
 		mentioned := make(map[string]bool, len(f.Lines))
 		for _, l := range f.Lines {
@@ -186,13 +177,8 @@ func Merge(base *Config, fragments ...*Config) *Config {
 				mentioned[l.Symbol] = true
 			}
 		}
-		kept := out.Lines[:0]
-		for _, l := range out.Lines {
-			if !mentioned[l.Symbol] {
-				kept = append(kept, l)
-			}
-		}
-		out.Lines = append(kept, f.Lines...)
+		out.Lines = slices.DeleteFunc(out.Lines, func(l Line) bool { return mentioned[l.Symbol] })
+		out.Lines = append(out.Lines, f.Lines...)
 	}
 	return out
 }

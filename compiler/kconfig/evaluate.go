@@ -1,6 +1,8 @@
 package kconfig
 
 import (
+	"cmp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -62,16 +64,15 @@ func Prepare(t *kernel.Tree) *Kernel {
 			if !t.ChoiceByOrder {
 				in = d.Choice
 			}
-			for _, s := range d.Selects {
-				if s.Symbol.IsSymbol() {
-					k.selects[s.Symbol] = append(k.selects[s.Symbol], edge{int32(i), d.Depends, s.If, in})
+			addEdges := func(edges [][]edge, targets []kernel.Target) {
+				for _, t := range targets {
+					if t.Symbol.IsSymbol() {
+						edges[t.Symbol] = append(edges[t.Symbol], edge{int32(i), d.Depends, t.If, in})
+					}
 				}
 			}
-			for _, s := range d.Implies {
-				if s.Symbol.IsSymbol() {
-					k.implies[s.Symbol] = append(k.implies[s.Symbol], edge{int32(i), d.Depends, s.If, in})
-				}
-			}
+			addEdges(k.selects, d.Selects)
+			addEdges(k.implies, d.Implies)
 		}
 	}
 	return k
@@ -128,7 +129,7 @@ func (k *Kernel) begin(cfg *Config) *Result {
 	for i := range r.choices {
 		r.choices[i].userMember, r.choices[i].chosen = -1, -1
 		if k.ChoiceByOrder {
-			r.choices[i].priority = append([]int32(nil), k.Choices[i].Members...)
+			r.choices[i].priority = slices.Clone(k.Choices[i].Members)
 		}
 	}
 	for _, l := range cfg.Lines {
@@ -152,7 +153,7 @@ func (r *Result) assign(l Line) {
 	}
 	s := &r.sym[i]
 	sym := &r.k.Symbols[i]
-	v, problem := accept(sym.Type, l.Value)
+	v, problem := parseValue(sym.Type, l.Value)
 	if problem != "" {
 		return
 	}
@@ -167,12 +168,9 @@ func (r *Result) assign(l Line) {
 	}
 	g := &r.choices[c]
 	if r.k.ChoiceByOrder {
-		for j, m := range g.priority {
-			if m == i {
-				copy(g.priority[1:j+1], g.priority[:j])
-				g.priority[0] = i
-				break
-			}
+		if j := slices.Index(g.priority, i); j >= 0 {
+			copy(g.priority[1:j+1], g.priority[:j])
+			g.priority[0] = i
 		}
 		return
 	}
@@ -197,9 +195,9 @@ func parseTri(v string) Tri {
 	return N
 }
 
-// accept returns the value that a line gives a symbol of type t, or the reason why
+// parseValue returns the value that a line gives a symbol of type t, or the reason why
 // Kconfig ignores it. Only the first letter of a bool or tristate counts.
-func accept(t kernel.Type, v string) (value, problem string) {
+func parseValue(t kernel.Type, v string) (value, problem string) {
 	switch t {
 	case kernel.Tristate, kernel.Bool:
 		switch {
@@ -356,16 +354,9 @@ func (r *Result) compare(e kernel.Expr) bool {
 	case ta == kernel.String && tb == kernel.String, !oka, !okb:
 		c = strings.Compare(a, b)
 	case ta == kernel.Hex || tb == kernel.Hex:
-		switch {
-		case uint64(na) < uint64(nb):
-			c = -1
-		case uint64(na) > uint64(nb):
-			c = 1
-		}
-	case na < nb:
-		c = -1
-	case na > nb:
-		c = 1
+		c = cmp.Compare(uint64(na), uint64(nb))
+	default:
+		c = cmp.Compare(na, nb)
 	}
 	switch e.Op {
 	case kernel.Equal:
@@ -388,15 +379,7 @@ func (r *Result) compare(e kernel.Expr) bool {
 func number(s string, t kernel.Type) (int64, bool) {
 	switch t {
 	case kernel.Bool, kernel.Tristate:
-		switch s {
-		case "n":
-			return 0, true
-		case "m":
-			return 1, true
-		case "y":
-			return 2, true
-		}
-		return -1, true
+		return int64(parseTri(s)), true
 	case kernel.Int:
 		n, err := strconv.ParseInt(s, 10, 64)
 		return n, err == nil
@@ -426,7 +409,7 @@ func trimHex(s string) string {
 	return s
 }
 
-func (r *Result) bound(in int32) Tri {
+func (r *Result) choiceBound(in int32) Tri {
 	if in < 0 {
 		return Y
 	}
@@ -437,14 +420,13 @@ func (r *Result) bound(in int32) Tri {
 func (r *Result) conditions(d *kernel.Def, cond kernel.ExprID) Tri {
 	v := Y
 	if !r.k.ChoiceByOrder {
-		v = r.bound(d.Choice)
+		v = r.choiceBound(d.Choice)
 	}
-	v = min(v, r.tri(d.Depends))
-	return min(v, r.tri(cond))
+	return min(v, r.tri(d.Depends), r.tri(cond))
 }
 
-// plain reports whether the symbol can currently be n or y only.
-func (r *Result) plain(i int32) bool {
+// isBinary reports whether the symbol can currently be n or y only.
+func (r *Result) isBinary(i int32) bool {
 	t := r.k.Symbols[i].Type
 	if t != kernel.Tristate {
 		return t == kernel.Bool
@@ -452,8 +434,8 @@ func (r *Result) plain(i int32) bool {
 	return r.modules == N || !r.k.ChoiceByOrder && r.k.choice[i] >= 0 && r.sym[i].visible == Y
 }
 
-func (r *Result) raise(i int32, t Tri) Tri {
-	if t == M && r.plain(i) {
+func (r *Result) promoteModule(i int32, t Tri) Tri {
+	if t == M && r.isBinary(i) {
 		return Y
 	}
 	return t
@@ -498,9 +480,9 @@ func (r *Result) visibility(i int32) {
 	if !any {
 		dep = Y
 	}
-	dep = r.raise(i, dep)
-	sel := r.raise(i, r.strongest(r.k.selects[i]))
-	imp := r.raise(i, r.strongest(r.k.implies[i]))
+	dep = r.promoteModule(i, dep)
+	sel := r.promoteModule(i, r.strongest(r.k.selects[i]))
+	imp := r.promoteModule(i, r.strongest(r.k.implies[i]))
 	s = &r.sym[i]
 	s.depends, s.selected, s.implied = dep, sel, imp
 }
@@ -515,9 +497,7 @@ func (r *Result) strongest(edges []edge) Tri {
 
 func (r *Result) edge(e edge) Tri {
 	v := r.operand(kernel.Ref(e.from))
-	v = min(v, r.bound(e.in))
-	v = min(v, r.tri(e.dep))
-	return min(v, r.tri(e.cond))
+	return min(v, r.choiceBound(e.in), r.tri(e.dep), r.tri(e.cond))
 }
 
 // value computes a symbol once. During its own computation its value is n or empty.
@@ -549,18 +529,18 @@ func (r *Result) value(i int32) *state {
 	r.visibility(i)
 	s.written = s.visible != N
 	if sym.Type.Logical() {
-		r.logical(i, c)
+		r.evaluateLogical(i, c)
 		return s
 	}
-	r.textual(i)
+	r.evaluateText(i)
 	return s
 }
 
-func (r *Result) logical(i, c int32) {
+func (r *Result) evaluateLogical(i, c int32) {
 	s := &r.sym[i]
 	switch {
 	case c >= 0 && r.k.ChoiceByOrder:
-		r.choose(c)
+		r.pickMemberByOrder(c)
 		s.tri = N
 		if s.visible != N && r.choices[c].chosen == i {
 			s.tri = Y
@@ -593,7 +573,7 @@ func (r *Result) logical(i, c int32) {
 		}
 	}
 	v = max(v, s.selected)
-	if v == M && r.plain(i) {
+	if v == M && r.isBinary(i) {
 		v = Y
 	}
 	s.tri = v
@@ -612,7 +592,7 @@ func (r *Result) firstDefault(i int32) (*kernel.Default, Tri) {
 	return nil, N
 }
 
-func (r *Result) textual(i int32) {
+func (r *Result) evaluateText(i int32) {
 	s := &r.sym[i]
 	v := s.text
 	if s.visible != N && s.hasUser {
@@ -720,8 +700,7 @@ func (r *Result) choiceValue(c int32) Tri {
 	tristate := def.Type == kernel.Tristate && r.modules != N
 	vis := N
 	if def.Prompt {
-		vis = r.tri(def.Depends)
-		vis = min(vis, r.tri(def.Visible))
+		vis = min(r.tri(def.Depends), r.tri(def.Visible))
 	}
 	if vis == M && !tristate {
 		vis = Y
@@ -743,12 +722,12 @@ func (r *Result) choiceValue(c int32) Tri {
 	}
 	g.tri = v
 	if v == Y {
-		r.pick(c)
+		r.pickMember(c)
 	}
 	return g.tri
 }
 
-func (r *Result) pick(c int32) {
+func (r *Result) pickMember(c int32) {
 	g := &r.choices[c]
 	def := &r.k.Choices[c]
 	for _, m := range def.Members {
@@ -767,8 +746,7 @@ func (r *Result) pick(c int32) {
 func (r *Result) choiceDefault(c int32) int32 {
 	def := &r.k.Choices[c]
 	for _, d := range def.Defaults {
-		v := r.tri(def.Depends)
-		v = min(v, r.tri(d.If))
+		v := min(r.tri(def.Depends), r.tri(d.If))
 		if v != N && d.Symbol.IsSymbol() && r.sym[d.Symbol].visible != N {
 			return int32(d.Symbol)
 		}
@@ -781,8 +759,8 @@ func (r *Result) choiceDefault(c int32) int32 {
 	return -1
 }
 
-// choose picks the member of a choice as Linux 6.11 and later do.
-func (r *Result) choose(c int32) {
+// pickMemberByOrder picks the member of a choice as Linux 6.11 and later do.
+func (r *Result) pickMemberByOrder(c int32) {
 	g := &r.choices[c]
 	if g.valid {
 		return

@@ -2,6 +2,7 @@ package kconfig
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"sort"
 	"strings"
@@ -12,14 +13,14 @@ import (
 // maxChain bounds how far a cause is followed.
 const maxChain = 4
 
-// cause explains why a line does not hold.
-func (a *analysis) cause(i int32, l Line) string {
+// explainFailure explains why a line does not hold.
+func (a *analysis) explainFailure(i int32, l Line) string {
 	sym := &a.f.Symbols[i]
 	s := &a.r.sym[i]
 	if l.Loose && a.f.strict {
 		return "text after \"is not set\": this kernel ignores the line"
 	}
-	v, problem := accept(sym.Type, l.Value)
+	v, problem := parseValue(sym.Type, l.Value)
 	if problem != "" {
 		if got, present := a.r.get(i); present {
 			problem += ", so " + sym.Name + " takes its default, " + got
@@ -58,16 +59,11 @@ func (a *analysis) cause(i int32, l Line) string {
 }
 
 func hasPrompt(s *kernel.Sym) bool {
-	for j := range s.Defs {
-		if s.Defs[j].Prompt {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.Defs, func(d kernel.Def) bool { return d.Prompt })
 }
 
-// note describes a request that holds for another reason than its line.
-func (a *analysis) note(i int32) string {
+// explainKept describes a request that holds for another reason than its line.
+func (a *analysis) explainKept(i int32) string {
 	sym := &a.f.Symbols[i]
 	if hasPrompt(sym) || !sym.Type.Logical() {
 		return ""
@@ -78,14 +74,14 @@ func (a *analysis) note(i int32) string {
 func (a *analysis) noPrompt(i int32) string {
 	by := a.activeSelects(i, M)
 	if len(by) > 0 {
-		return "no prompt: it cannot be set; selected by " + names(by, 3) + ", do not set"
+		return "no prompt: it cannot be set; selected by " + joinNames(by, 3) + ", do not set"
 	}
 	var from []string
 	for _, e := range a.f.selects[i] {
 		from = append(from, a.f.Symbols[e.from].Name)
 	}
 	if len(from) > 0 {
-		return "no prompt: it cannot be set, only selected, by " + names(from, 3)
+		return "no prompt: it cannot be set, only selected, by " + joinNames(from, 3)
 	}
 	return "no prompt: it cannot be set; its default decides"
 }
@@ -101,12 +97,10 @@ func (a *analysis) activeSelects(i int32, min Tri) []string {
 	return by
 }
 
-func names(all []string, n int) string {
+func joinNames(all []string, n int) string {
 	var list []string
-	seen := map[string]bool{}
 	for _, s := range all {
-		if !seen[s] {
-			seen[s] = true
+		if !slices.Contains(list, s) {
 			list = append(list, s)
 		}
 	}
@@ -122,7 +116,7 @@ func (a *analysis) tooHigh(i int32, want Tri) string {
 		return "MODULES is off, so that m becomes y"
 	}
 	if by := a.activeSelects(i, want+1); len(by) > 0 {
-		return fmt.Sprintf("selected by %s, do not set", names(by, 3))
+		return fmt.Sprintf("selected by %s, do not set", joinNames(by, 3))
 	}
 	if c := a.f.choice[i]; c >= 0 && a.r.choices[c].chosen == i {
 		return "choice: one member must be on, and no other is requested: enable another member instead"
@@ -198,7 +192,7 @@ func (a *analysis) unmet(i int32, want Tri, seen map[int32]bool) string {
 func joinReasons(why []string) string {
 	var list []string
 	for _, w := range why {
-		if !slices.Contains(list, w) && (w != never || len(why) == 1) {
+		if !slices.Contains(list, w) && (w != notOffered || len(why) == 1) {
 			list = append(list, w)
 		}
 	}
@@ -228,14 +222,14 @@ func (a *analysis) obstacles(id kernel.ExprID, want Tri, seen map[int32]bool, ou
 		}
 		*out = append(*out, a.render(id))
 	case kernel.Or:
-		*out = append(*out, a.either(id, want, seen))
+		*out = append(*out, a.describeAlternatives(id, want, seen))
 	default:
 		*out = append(*out, a.render(id))
 	}
 }
 
-// either describes the nearest alternative of a condition, and names the others.
-func (a *analysis) either(id kernel.ExprID, want Tri, seen map[int32]bool) string {
+// describeAlternatives describes the nearest alternative of a condition, and names the others.
+func (a *analysis) describeAlternatives(id kernel.ExprID, want Tri, seen map[int32]bool) string {
 	var all []kernel.ExprID
 	var split func(kernel.ExprID)
 	split = func(x kernel.ExprID) {
@@ -251,12 +245,8 @@ func (a *analysis) either(id kernel.ExprID, want Tri, seen map[int32]bool) strin
 	at := -1
 	for n, x := range all {
 		// Alternatives must not hide each other's reasons.
-		mine := make(map[int32]bool, len(seen))
-		for k := range seen {
-			mine[k] = true
-		}
 		var why []string
-		a.obstacles(x, want, mine, &why)
+		a.obstacles(x, want, maps.Clone(seen), &why)
 		if len(why) > 0 && (at < 0 || len(why) < len(best)) {
 			best, at = why, n
 		}
@@ -270,12 +260,12 @@ func (a *analysis) either(id kernel.ExprID, want Tri, seen map[int32]bool) strin
 			others = append(others, a.render(x))
 		}
 	}
-	return strings.Join(best, " and ") + ", or else " + names(others, 3)
+	return strings.Join(best, " and ") + ", or else " + joinNames(others, 3)
 }
 
-// never describes a condition that was n when the files were read: most often a
+// notOffered describes a condition that was n when the files were read: most often a
 // probe of the compiler.
-const never = "what this toolchain does not offer"
+const notOffered = "what this toolchain does not offer"
 
 // describeNeed describes a symbol that should be enabled, and why it is not.
 func (a *analysis) describeNeed(x kernel.Ref, want Tri, seen map[int32]bool) string {
@@ -283,7 +273,7 @@ func (a *analysis) describeNeed(x kernel.Ref, want Tri, seen map[int32]bool) str
 		if a.f.Literals[^x].Word {
 			return a.f.Literals[^x].Text + ", which this kernel does not have"
 		}
-		return never
+		return notOffered
 	}
 	sym := &a.f.Symbols[x]
 	s := &a.r.sym[x]
@@ -304,7 +294,7 @@ func (a *analysis) describeNeed(x kernel.Ref, want Tri, seen map[int32]bool) str
 		return fmt.Sprintf("%s, in whose choice %s is taken", name, a.f.Symbols[a.r.choices[c].chosen].Name)
 	}
 	if i, ok := a.last[name]; ok {
-		if _, problem := accept(sym.Type, a.cfg.Lines[i].Value); problem != "" {
+		if _, problem := parseValue(sym.Type, a.cfg.Lines[i].Value); problem != "" {
 			return fmt.Sprintf("%s, whose line is ignored", a.withPosition(name, name))
 		}
 		if _, mine := a.requested[name]; mine {
@@ -339,7 +329,7 @@ func (a *analysis) whyOff(i int32, seen map[int32]bool) string {
 	case len(only) == 1:
 		return only[0]
 	case len(only) > 1:
-		return "one of these must select: " + names(only, 2)
+		return "one of these must select: " + joinNames(only, 2)
 	}
 	for j := range a.f.Symbols[i].Defs {
 		d := &a.f.Symbols[i].Defs[j]
@@ -348,7 +338,7 @@ func (a *analysis) whyOff(i int32, seen map[int32]bool) string {
 			a.obstacles(d.Depends, M, seen, &why)
 			a.obstacles(def.If, M, seen, &why)
 			a.obstacles(def.Value, M, seen, &why)
-			if len(why) == 1 && why[0] == never {
+			if len(why) == 1 && why[0] == notOffered {
 				return "this toolchain does not offer"
 			}
 			if len(why) > 0 {
@@ -357,7 +347,7 @@ func (a *analysis) whyOff(i int32, seen map[int32]bool) string {
 		}
 	}
 	if len(others) > 0 {
-		return "only " + names(others, 3) + " can select"
+		return "only " + joinNames(others, 3) + " can select"
 	}
 	return "nothing in this kernel turns on"
 }
@@ -365,7 +355,7 @@ func (a *analysis) whyOff(i int32, seen map[int32]bool) string {
 func (a *analysis) needsOff(x int32) string {
 	name := a.f.Symbols[x].Name
 	if by := a.activeSelects(x, M); len(by) > 0 {
-		return fmt.Sprintf("%s off, but %s selects it", name, names(by, 2))
+		return fmt.Sprintf("%s off, but %s selects it", name, joinNames(by, 2))
 	}
 	if i, ok := a.last[name]; ok && a.cfg.Lines[i].Value != "n" {
 		if _, mine := a.requested[name]; mine {
@@ -379,11 +369,6 @@ func (a *analysis) needsOff(x int32) string {
 // render writes a condition in Kconfig syntax, with the current values of compared symbols.
 func (a *analysis) render(id kernel.ExprID) string {
 	return a.renderIn(id, kernel.Or, 0)
-}
-
-var opText = map[kernel.Op]string{
-	kernel.Equal: "=", kernel.Unequal: "!=", kernel.Less: "<", kernel.LessEqual: "<=",
-	kernel.Greater: ">", kernel.GreaterEqual: ">=",
 }
 
 func (a *analysis) renderIn(id kernel.ExprID, outer kernel.Op, depth int) string {
@@ -409,7 +394,13 @@ func (a *analysis) renderIn(id kernel.ExprID, outer kernel.Op, depth int) string
 		}
 		return s
 	}
-	s := a.refText(kernel.Ref(e.A)) + opText[e.Op] + a.refText(kernel.Ref(e.B))
+	s := a.refText(kernel.Ref(e.A))
+	for text, op := range comparisons {
+		if op == e.Op {
+			s += text
+		}
+	}
+	s += a.refText(kernel.Ref(e.B))
 	if x := kernel.Ref(e.A); x.IsSymbol() {
 		if v, _ := a.r.text(x); v != "" {
 			s += " (it is " + v + ")"

@@ -1,7 +1,8 @@
 package kconfig
 
 import (
-	"sort"
+	"cmp"
+	"slices"
 	"strings"
 
 	"github.com/yoctune/yoctune/schema/facts/kernel"
@@ -35,7 +36,7 @@ func (a *analysis) fix(i int32, l Line) []Line {
 		exact := Line{Symbol: l.Symbol, Value: "n"}
 		return a.search(i, exact, []Line{exact})
 	}
-	if _, problem := accept(a.f.Symbols[i].Type, l.Value); problem != "" {
+	if _, problem := parseValue(a.f.Symbols[i].Type, l.Value); problem != "" {
 		return a.respell(i, l)
 	}
 	return a.search(i, l, nil)
@@ -44,7 +45,7 @@ func (a *analysis) fix(i int32, l Line) []Line {
 // search finds lines to add to l and the lines already with it.
 func (a *analysis) search(i int32, l Line, already []Line) []Line {
 	sym := &a.f.Symbols[i]
-	v, _ := accept(sym.Type, l.Value)
+	v, _ := parseValue(sym.Type, l.Value)
 	s := &solver{a: a, goal: i}
 	var ways []way
 	if sym.Type.Logical() {
@@ -57,7 +58,6 @@ func (a *analysis) search(i int32, l Line, already []Line) []Line {
 	} else {
 		ways = s.visible(i, M, 0, nil)
 	}
-	sort.SliceStable(ways, func(x, y int) bool { return cost(ways[x]) < cost(ways[y]) })
 	for _, w := range ways {
 		lines := append(already[:len(already):len(already)], a.lines(w, i)...)
 		if len(lines) == 0 || len(lines) > maxFixLines || !a.verify(i, l, lines) {
@@ -109,10 +109,9 @@ func (a *analysis) respell(i int32, l Line) []Line {
 func (a *analysis) lines(w way, goal int32) []Line {
 	var out []Line
 	for _, s := range w {
-		if s.sym == goal {
-			continue
+		if s.sym != goal {
+			out = append(out, Line{Symbol: a.f.Symbols[s.sym].Name, Value: s.value.String()})
 		}
-		out = append(out, Line{Symbol: a.f.Symbols[s.sym].Name, Value: s.value.String()})
 	}
 	return out
 }
@@ -120,8 +119,7 @@ func (a *analysis) lines(w way, goal int32) []Line {
 // verify evaluates with the lines added.
 func (a *analysis) verify(i int32, l Line, add []Line) bool {
 	a.work += len(a.requested) + 1000
-	extra := &Config{Lines: add}
-	r := a.f.begin(Merge(a.cfg, extra))
+	r := a.f.begin(Merge(a.cfg, &Config{Lines: add}))
 	r.value(i)
 	if !a.holds(r, i, l.Value) {
 		return false
@@ -151,7 +149,7 @@ func (a *analysis) verify(i int32, l Line, add []Line) bool {
 // reduce leaves out every line that is not needed.
 func (a *analysis) reduce(i int32, l Line, lines []Line) []Line {
 	for n := 0; n < len(lines) && len(lines) > 1; {
-		fewer := append(append([]Line(nil), lines[:n]...), lines[n+1:]...)
+		fewer := slices.Concat(lines[:n], lines[n+1:])
 		if a.verify(i, l, fewer) {
 			lines = fewer
 		} else {
@@ -170,15 +168,6 @@ type solver struct {
 // maxWork bounds the steps of one search.
 const maxWork = 4000
 
-func containsSymbol(path []int32, i int32) bool {
-	for _, p := range path {
-		if p == i {
-			return true
-		}
-	}
-	return false
-}
-
 var free = []way{nil}
 
 // waysOn lists ways to raise a symbol to want.
@@ -191,7 +180,7 @@ func (s *solver) waysOn(i int32, want Tri, depth int, path []int32) []way {
 	if a.r.sym[i].tri >= want {
 		return free
 	}
-	if s.work++; s.work > maxWork || depth > maxFixDepth || containsSymbol(path, i) {
+	if s.work++; s.work > maxWork || depth > maxFixDepth || slices.Contains(path, i) {
 		return nil
 	}
 	if v, asked := a.requested[sym.Name]; asked && i != s.goal && v == "n" {
@@ -259,7 +248,7 @@ func (s *solver) waysOff(i int32, depth int, path []int32) []way {
 	if a.r.sym[i].tri == N {
 		return free
 	}
-	if s.work++; s.work > maxWork || depth > maxFixDepth || containsSymbol(path, i) {
+	if s.work++; s.work > maxWork || depth > maxFixDepth || slices.Contains(path, i) {
 		return nil
 	}
 	sym := &a.f.Symbols[i]
@@ -272,8 +261,7 @@ func (s *solver) waysOff(i int32, depth int, path []int32) []way {
 		if a.r.edge(e) == N {
 			continue
 		}
-		one := s.waysOff(e.from, depth+1, path)
-		one = append(one[:len(one):len(one)], s.condOff(e.cond, depth+1, path)...)
+		one := slices.Concat(s.waysOff(e.from, depth+1, path), s.cond(e.cond, N, depth+1, path))
 		if ways = best(cross(ways, best(one))); len(ways) == 0 {
 			return nil
 		}
@@ -303,19 +291,17 @@ func (s *solver) waysOff(i int32, depth int, path []int32) []way {
 			if a.r.tri(d.Depends) == N || a.r.tri(def.If) == N || a.r.tri(def.Value) == N {
 				continue
 			}
-			one := s.condOff(d.Depends, depth+1, path)
-			one = append(one[:len(one):len(one)], s.condOff(def.If, depth+1, path)...)
-			one = append(one, s.condOff(def.Value, depth+1, path)...)
+			one := slices.Concat(s.cond(d.Depends, N, depth+1, path), s.cond(def.If, N, depth+1, path), s.cond(def.Value, N, depth+1, path))
 			ways = best(cross(ways, best(one)))
 		}
 	}
 	return ways
 }
 
-// cond lists ways to raise a condition to want.
+// cond lists ways to raise a condition to want, or to make it n when want is n.
 func (s *solver) cond(id kernel.ExprID, want Tri, depth int, path []int32) []way {
 	a := s.a
-	if a.r.tri(id) >= want {
+	if v := a.r.tri(id); v == want || want != N && v > want {
 		return free
 	}
 	if s.work++; s.work > maxWork {
@@ -324,46 +310,27 @@ func (s *solver) cond(id kernel.ExprID, want Tri, depth int, path []int32) []way
 	e := a.f.Exprs[id]
 	l, r := kernel.ExprID(e.A), kernel.ExprID(e.B)
 	switch e.Op {
-	case kernel.And:
-		return best(cross(s.cond(l, want, depth, path), s.cond(r, want, depth, path)))
-	case kernel.Or:
-		return best(append(s.cond(l, want, depth, path), s.cond(r, want, depth, path)...))
+	case kernel.And, kernel.Or:
+		left, right := s.cond(l, want, depth, path), s.cond(r, want, depth, path)
+		if needsBoth := (e.Op == kernel.And) == (want != N); needsBoth {
+			return best(cross(left, right))
+		}
+		return best(slices.Concat(left, right))
 	case kernel.Not:
-		return s.condOff(l, depth, path)
+		if want == N {
+			return s.cond(l, Y, depth, path)
+		}
+		return s.cond(l, N, depth, path)
 	case kernel.Symbol:
-		if x := kernel.Ref(e.A); x.IsSymbol() {
+		switch x := kernel.Ref(e.A); {
+		case !x.IsSymbol():
+		case want == N:
+			return s.waysOff(int32(x), depth, path)
+		default:
 			return s.waysOn(int32(x), want, depth, path)
 		}
 	case kernel.Equal, kernel.Unequal:
-		return s.equal(e, e.Op == kernel.Equal, depth, path)
-	}
-	return nil
-}
-
-// condOff lists ways to make a condition n.
-func (s *solver) condOff(id kernel.ExprID, depth int, path []int32) []way {
-	a := s.a
-	if a.r.tri(id) == N {
-		return free
-	}
-	if s.work++; s.work > maxWork {
-		return nil
-	}
-	e := a.f.Exprs[id]
-	l, r := kernel.ExprID(e.A), kernel.ExprID(e.B)
-	switch e.Op {
-	case kernel.And:
-		return best(append(s.condOff(l, depth, path), s.condOff(r, depth, path)...))
-	case kernel.Or:
-		return best(cross(s.condOff(l, depth, path), s.condOff(r, depth, path)))
-	case kernel.Not:
-		return s.cond(l, Y, depth, path)
-	case kernel.Symbol:
-		if x := kernel.Ref(e.A); x.IsSymbol() {
-			return s.waysOff(int32(x), depth, path)
-		}
-	case kernel.Equal, kernel.Unequal:
-		return s.equal(e, e.Op == kernel.Unequal, depth, path)
+		return s.equal(e, (e.Op == kernel.Equal) == (want != N), depth, path)
 	}
 	return nil
 }
@@ -386,12 +353,10 @@ func (s *solver) equal(e kernel.Expr, same bool, depth int, path []int32) []way 
 }
 
 func addSetting(w way, s setting) way {
-	for _, have := range w {
-		if have == s {
-			return w
-		}
+	if slices.Contains(w, s) {
+		return w
 	}
-	return append(append(way(nil), w...), s)
+	return append(slices.Clone(w), s)
 }
 
 // cross joins every way of one list with every way of the other; ways that
@@ -401,7 +366,7 @@ func cross(a, b []way) []way {
 	for _, x := range a {
 	next:
 		for _, y := range b {
-			w := append(way(nil), x...)
+			w := slices.Clone(x)
 			for _, s := range y {
 				for _, have := range w {
 					if have.sym == s.sym && have.value != s.value {
@@ -420,9 +385,6 @@ func cross(a, b []way) []way {
 
 // best keeps the cheapest ways.
 func best(ways []way) []way {
-	sort.SliceStable(ways, func(x, y int) bool { return cost(ways[x]) < cost(ways[y]) })
-	if len(ways) > maxWays {
-		ways = ways[:maxWays]
-	}
-	return ways
+	slices.SortStableFunc(ways, func(x, y way) int { return cmp.Compare(cost(x), cost(y)) })
+	return ways[:min(len(ways), maxWays)]
 }

@@ -2,6 +2,7 @@ package kconfig
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -79,14 +80,9 @@ func Index(dir string, o Options) (*Indexed, error) {
 }
 
 func index(roots []fs.FS, dir string, o Options) (*Indexed, error) {
-	if o.Arch == "" {
-		o.Arch = "arm64"
-	}
+	o.Arch = cmp.Or(o.Arch, "arm64")
 	v := readVersion(roots[0])
-	id := kernel.Tree{Name: o.Name, Release: v.full, Arch: o.Arch, ChoiceByOrder: !v.before(6, 11), ZeroDefaults: !v.before(6, 9)}
-	if id.Name == "" {
-		id.Name = v.full
-	}
+	id := kernel.Tree{Name: cmp.Or(o.Name, v.full), Release: v.full, Arch: o.Arch, ChoiceByOrder: !v.before(6, 11), ZeroDefaults: !v.before(6, 9)}
 	// The rules are those of the tree's own scripts/kconfig: vendors backport.
 	if src, err := fs.ReadFile(roots[0], "scripts/kconfig/symbol.c"); err == nil {
 		id.ChoiceByOrder = bytes.Contains(src, []byte("sym_calc_choice(struct menu *"))
@@ -117,7 +113,7 @@ func index(roots []fs.FS, dir string, o Options) (*Indexed, error) {
 	}
 	err := p.source("Kconfig", 1, 1, false)
 	if err != nil && !errors.Is(err, errStop) {
-		p.note(err)
+		p.record(err)
 	}
 	if err := errorsOf(p.problems); err != nil {
 		return nil, err
@@ -168,13 +164,10 @@ func readVersion(root fs.FS) version {
 
 // environment is what the kernel's top Makefile exports to Kconfig.
 func environment(dir, arch, release, ccText string) map[string]string {
-	src := arch
+	src, prefix := arch, ""
 	switch arch {
 	case "x86_64", "i386":
 		src = "x86"
-	}
-	prefix := ""
-	switch arch {
 	case "arm64":
 		prefix = "aarch64-linux-gnu-"
 	case "arm":

@@ -76,9 +76,9 @@ func (p *parser) lexLine(out []token, text string, line int) ([]token, error) {
 					expand = true
 					end++
 					if end < len(text) && text[end] == '(' {
-						n := closing(text[end:])
+						n := closingParen(text[end:])
 						if n < 0 {
-							return nil, p.errorAt(line, end, "unterminated reference $%s: missing )", short(text[end:]))
+							return nil, p.errorAt(line, end, "unterminated reference $%s: missing )", shorten(text[end:]))
 						}
 						end += n + 1
 					}
@@ -132,9 +132,9 @@ func (p *parser) lexString(text string, i, line int) (string, int, error) {
 			}
 			j += 2
 		case c == '$' && j+1 < len(text) && text[j+1] == '(':
-			n := closing(text[j+1:])
+			n := closingParen(text[j+1:])
 			if n < 0 {
-				return "", 0, p.errorAt(line, j+1, "unterminated reference %s: missing )", short(text[j:]))
+				return "", 0, p.errorAt(line, j+1, "unterminated reference %s: missing )", shorten(text[j:]))
 			}
 			s, err := p.macros.expand(text[j:j+n+2], nil, 0)
 			if err != nil {

@@ -101,9 +101,9 @@ func (m *macros) expand(s string, args []string, depth int) (string, error) {
 			}
 			continue
 		}
-		end := closing(s)
+		end := closingParen(s)
 		if end < 0 {
-			return "", macroError("unterminated reference $%s: missing )", short(s))
+			return "", macroError("unterminated reference $%s: missing )", shorten(s))
 		}
 		text, err := m.reference(s[1:end], args, depth+1)
 		if err != nil {
@@ -117,8 +117,8 @@ func (m *macros) expand(s string, args []string, depth int) (string, error) {
 	}
 }
 
-// closing finds the parenthesis that closes the one s starts with.
-func closing(s string) int {
+// closingParen finds the parenthesis that closes the one s starts with.
+func closingParen(s string) int {
 	depth := 0
 	for i := range len(s) {
 		switch s[i] {
@@ -133,7 +133,7 @@ func closing(s string) int {
 	return -1
 }
 
-func short(s string) string {
+func shorten(s string) string {
 	if len(s) > 40 {
 		return s[:40] + "…"
 	}
@@ -143,7 +143,7 @@ func short(s string) string {
 // reference evaluates the text between $( and ).
 func (m *macros) reference(body string, args []string, depth int) (string, error) {
 	if depth > maxMacroDepth {
-		return "", macroError("expansion nested more than %d deep at $(%s)", maxMacroDepth, short(body))
+		return "", macroError("expansion nested more than %d deep at $(%s)", maxMacroDepth, shorten(body))
 	}
 	if m.steps++; m.steps > maxMacroSteps {
 		return "", macroError("more than %d expansions", maxMacroSteps)
@@ -153,7 +153,7 @@ func (m *macros) reference(body string, args []string, depth int) (string, error
 	}
 	parts := splitArgs(body)
 	if len(parts) > 16 {
-		return "", macroError("more than 16 arguments in $(%s)", short(body))
+		return "", macroError("more than 16 arguments in $(%s)", shorten(body))
 	}
 	for i, p := range parts {
 		text, err := m.expand(p, args, depth)

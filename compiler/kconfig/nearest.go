@@ -1,7 +1,9 @@
 package kconfig
 
 import (
-	"sort"
+	"cmp"
+	"slices"
+	"strings"
 
 	"github.com/yoctune/yoctune/schema/spelling"
 )
@@ -21,15 +23,10 @@ func nearest(k *Kernel, name string) []string {
 			hits = append(hits, hit{n, d})
 		}
 	}
-	sort.Slice(hits, func(i, j int) bool {
-		if hits[i].d != hits[j].d {
-			return hits[i].d < hits[j].d
-		}
-		return hits[i].name < hits[j].name
-	})
+	slices.SortFunc(hits, func(a, b hit) int { return cmp.Or(cmp.Compare(a.d, b.d), strings.Compare(a.name, b.name)) })
 	var out []string
-	for i := 0; i < len(hits) && i < 3; i++ {
-		out = append(out, hits[i].name)
+	for _, h := range hits[:min(len(hits), 3)] {
+		out = append(out, h.name)
 	}
 	return out
 }

@@ -4,11 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
 	"slices"
-	"sort"
 	"strings"
 
 	"github.com/yoctune/yoctune/schema/facts/kernel"
@@ -85,8 +85,8 @@ func (p *parser) warnAt(line, col int, format string, args ...any) {
 	}
 }
 
-// note keeps a problem; false means that there are too many to go on.
-func (p *parser) note(err error) bool {
+// record keeps a problem; false means that there are too many to go on.
+func (p *parser) record(err error) bool {
 	var pr Problem
 	if !errors.As(err, &pr) {
 		pr = Problem{File: p.file, Line: p.line, Column: 1, Message: err.Error()}
@@ -100,14 +100,12 @@ func (p *parser) source(name string, line, col int, optional bool) error {
 	if len(p.stack) >= maxSourceDepth {
 		return p.errorAt(line, col, "source nested more than %d deep", maxSourceDepth)
 	}
-	for _, f := range p.stack {
-		if f == name {
-			return p.errorAt(line, col, "recursive inclusion of %q: %s", name, strings.Join(append(p.stack, name), " > "))
-		}
+	if slices.Contains(p.stack, name) {
+		return p.errorAt(line, col, "recursive inclusion of %q: %s", name, strings.Join(append(p.stack, name), " > "))
 	}
 	roots, inRoot := p.roots, name
 	if !fs.ValidPath(name) {
-		if roots, inRoot = p.beside(name); roots == nil {
+		if roots, inRoot = p.findOverlay(name); roots == nil {
 			return p.errorAt(line, col, "source %q leads out of the tree", name)
 		}
 	}
@@ -140,9 +138,9 @@ func (p *parser) source(name string, line, col int, optional bool) error {
 	return nil
 }
 
-// beside finds the overlay that a name such as ../nvidia/drivers/Kconfig means: the
+// findOverlay finds the overlay that a name such as ../nvidia/drivers/Kconfig means: the
 // one whose folder is called so. Nothing but overlays is read outside the tree.
-func (p *parser) beside(name string) (roots []fs.FS, inRoot string) {
+func (p *parser) findOverlay(name string) (roots []fs.FS, inRoot string) {
 	rest, up := strings.CutPrefix(name, "../")
 	folder, file, below := strings.Cut(rest, "/")
 	i := slices.Index(p.overlays, folder)
@@ -190,7 +188,7 @@ func (p *parser) readFile(data string) error {
 		if errors.Is(err, errStop) {
 			return err
 		}
-		if err != nil && !p.note(err) {
+		if err != nil && !p.record(err) {
 			return errStop
 		}
 		if isHelp {
@@ -201,7 +199,7 @@ func (p *parser) readFile(data string) error {
 	for len(p.blocks) > open {
 		b := p.blocks[len(p.blocks)-1]
 		p.blocks = p.blocks[:len(p.blocks)-1]
-		if !p.note(Problem{File: b.file, Line: b.line, Column: 1, Message: fmt.Sprintf("%s without end%s in this file", b.kind, b.kind)}) {
+		if !p.record(Problem{File: b.file, Line: b.line, Column: 1, Message: fmt.Sprintf("%s without end%s in this file", b.kind, b.kind)}) {
 			return errStop
 		}
 	}
@@ -334,15 +332,15 @@ func assignment(line string) (name, op, value string, ok bool) {
 	return "", "", "", false
 }
 
-func (p *parser) top() *block {
+func (p *parser) innermost() *block {
 	if len(p.blocks) == 0 {
 		return &block{choice: -1}
 	}
 	return p.blocks[len(p.blocks)-1]
 }
 
-func (p *parser) push(kind string, at token, e *entry) *block {
-	up := p.top()
+func (p *parser) openBlock(kind string, at token, e *entry) *block {
+	up := p.innermost()
 	b := &block{kind: kind, file: p.file, line: at.line, depends: up.depends, visible: up.visible, choice: up.choice, ownEntry: e}
 	p.blocks = append(p.blocks, b)
 	return b
@@ -361,17 +359,17 @@ func (p *parser) blockStatement(t []token) (bool, error) {
 			return true, p.errorAt(t[1].line, t[1].col, "%q is not a symbol name", name)
 		}
 		if p.symbols++; p.symbols > maxSymbols {
-			p.note(p.errorAt(at.line, at.col, "more than %d config entries", maxSymbols))
+			p.record(p.errorAt(at.line, at.col, "more than %d config entries", maxSymbols))
 			return true, errStop
 		}
-		up := p.top()
+		up := p.innermost()
 		p.entry = &entry{kind: "config", name: name, sym: p.b.Define(name), visible: up.visible, choice: up.choice, line: at.line}
 		p.entry.def = kernel.Def{Choice: up.choice, File: p.b.File(p.file), Line: int32(at.line)}
 	case "choice":
 		p.finishEntry()
-		e := &entry{kind: "choice", visible: p.top().visible, line: at.line}
+		e := &entry{kind: "choice", visible: p.innermost().visible, line: at.line}
 		e.choice = p.b.AddChoice()
-		e.block = p.push("choice", at, e)
+		e.block = p.openBlock("choice", at, e)
 		e.block.choice = e.choice
 		p.entry = e
 	case "menu":
@@ -380,7 +378,7 @@ func (p *parser) blockStatement(t []token) (bool, error) {
 			return true, p.errorAt(at.line, at.col, "menu takes one quoted text")
 		}
 		e := &entry{kind: "menu", line: at.line}
-		e.block = p.push("menu", at, e)
+		e.block = p.openBlock("menu", at, e)
 		p.entry = e
 	case "comment":
 		p.finishEntry()
@@ -397,7 +395,7 @@ func (p *parser) blockStatement(t []token) (bool, error) {
 		if len(rest) > 0 {
 			return true, p.errorAt(rest[0].line, rest[0].col, "unexpected %q after the condition", rest[0].text)
 		}
-		b := p.push("if", at, nil)
+		b := p.openBlock("if", at, nil)
 		b.depends = p.b.And(b.depends, cond)
 	case "endif", "endmenu", "endchoice":
 		p.finishEntry()
@@ -405,7 +403,7 @@ func (p *parser) blockStatement(t []token) (bool, error) {
 		if len(p.blocks) == 0 {
 			return true, p.errorAt(at.line, at.col, "%s without %s", at.text, kind)
 		}
-		b := p.top()
+		b := p.innermost()
 		if b.kind != kind {
 			return true, p.errorAt(at.line, at.col, "unexpected %s: the %s of %s:%d is open", at.text, b.kind, b.file, b.line)
 		}
@@ -429,9 +427,8 @@ func (p *parser) blockStatement(t []token) (bool, error) {
 
 func (p *parser) sourceStatement(kind string, t token) error {
 	name := t.text
-	relative := strings.Contains(kind, "r") && kind != "source" && kind != "osource"
 	optional := strings.HasPrefix(kind, "o")
-	if relative {
+	if strings.HasSuffix(kind, "rsource") {
 		name = path.Join(path.Dir(p.file), name)
 	}
 	if src := p.macros.env["srctree"]; src != "" {
@@ -454,12 +451,7 @@ func (p *parser) sourceStatement(kind string, t token) error {
 	if len(names) == 0 && !optional {
 		return p.errorAt(t.line, t.col, "no file matches %q", name)
 	}
-	sorted := make([]string, 0, len(names))
-	for n := range names {
-		sorted = append(sorted, n)
-	}
-	sort.Strings(sorted)
-	for _, n := range sorted {
+	for _, n := range slices.Sorted(maps.Keys(names)) {
 		if err := p.source(n, t.line, t.col, optional); err != nil {
 			return err
 		}
@@ -473,6 +465,16 @@ var typeWords = map[string]kernel.Type{
 	"def_bool": kernel.Bool, "def_tristate": kernel.Tristate,
 }
 
+// optionEntries lists the entries that an option may stand in. Others may stand in any.
+var optionEntries = map[string][]string{
+	"bool": {"config", "choice"}, "boolean": {"config", "choice"}, "tristate": {"config", "choice"},
+	"int": {"config", "choice"}, "hex": {"config", "choice"}, "string": {"config", "choice"},
+	"prompt": {"config", "choice"}, "default": {"config", "choice"},
+	"def_bool": {"config", "choice"}, "def_tristate": {"config", "choice"},
+	"select": {"config"}, "imply": {"config"}, "range": {"config"}, "option": {"config"},
+	"modules": {"config"}, "transitional": {"config"}, "visible": {"menu"}, "optional": {"choice"},
+}
+
 // option reads one line of the current entry.
 func (p *parser) option(t []token) error {
 	e, at, rest := p.entry, t[0], t[1:]
@@ -482,12 +484,7 @@ func (p *parser) option(t []token) error {
 		}
 		return nil
 	}
-	only := func(kinds ...string) error {
-		for _, k := range kinds {
-			if k == e.kind {
-				return nil
-			}
-		}
+	if kinds, limited := optionEntries[at.text]; limited && !slices.Contains(kinds, e.kind) {
 		return p.errorAt(at.line, at.col, "%s cannot stand in a %s", at.text, e.kind)
 	}
 	setType := func(typ kernel.Type) {
@@ -499,23 +496,14 @@ func (p *parser) option(t []token) error {
 	}
 	switch at.text {
 	case "bool", "boolean", "tristate", "int", "hex", "string":
-		if err := only("config", "choice"); err != nil {
-			return err
-		}
 		setType(typeWords[at.text])
 		if len(rest) == 0 {
 			return nil
 		}
 		return p.prompt(at, rest)
 	case "prompt":
-		if err := only("config", "choice"); err != nil {
-			return err
-		}
 		return p.prompt(at, rest)
 	case "default", "def_bool", "def_tristate":
-		if err := only("config", "choice"); err != nil {
-			return err
-		}
 		if at.text != "default" {
 			setType(typeWords[at.text])
 		}
@@ -534,9 +522,6 @@ func (p *parser) option(t []token) error {
 		}
 		return end(rest)
 	case "select", "imply":
-		if err := only("config"); err != nil {
-			return err
-		}
 		if len(rest) == 0 || rest[0].kind != word {
 			return p.errorAt(at.line, at.col, "%s takes a symbol name", at.text)
 		}
@@ -552,9 +537,6 @@ func (p *parser) option(t []token) error {
 		}
 		return end(rest)
 	case "range":
-		if err := only("config"); err != nil {
-			return err
-		}
 		if len(rest) < 2 || rest[0].kind == punct || rest[1].kind == punct {
 			return p.errorAt(at.line, at.col, "range takes two values")
 		}
@@ -579,9 +561,6 @@ func (p *parser) option(t []token) error {
 		}
 		return end(rest)
 	case "visible":
-		if err := only("menu"); err != nil {
-			return err
-		}
 		cond, rest, err := p.ifExpr(rest)
 		if err != nil {
 			return err
@@ -590,20 +569,16 @@ func (p *parser) option(t []token) error {
 		return end(rest)
 	case "optional":
 		e.group.Optional = true
-		return only("choice")
+		return nil
 	case "modules", "transitional":
-		return only("config")
+		return nil
 	case "option":
-		if err := only("config"); err != nil {
-			return err
-		}
 		// option env="NAME": the value is the environment's.
 		if len(rest) == 3 && rest[0].text == "env" && rest[1].text == "=" {
 			v := p.b.Operand(p.b.Quoted(p.macros.env[rest[2].text]))
 			e.def.Defaults = append(e.def.Defaults, kernel.Default{Value: v})
 		}
 		return nil
-	case "on", "endhelp":
 	}
 	return p.errorAt(at.line, at.col, "unknown option %q", at.text)
 }
@@ -648,7 +623,7 @@ func (p *parser) finishEntry() {
 	if e == nil {
 		return
 	}
-	up := p.top()
+	up := p.innermost()
 	switch e.kind {
 	case "config":
 		e.def.Depends = p.b.And(up.depends, e.own)
@@ -661,12 +636,9 @@ func (p *parser) finishEntry() {
 		s.Defs = append(s.Defs, e.def)
 		if e.choice >= 0 {
 			g := p.b.Choice(e.choice)
-			for _, m := range g.Members {
-				if m == e.sym {
-					return
-				}
+			if !slices.Contains(g.Members, e.sym) {
+				g.Members = append(g.Members, e.sym)
 			}
-			g.Members = append(g.Members, e.sym)
 		}
 	case "choice":
 		e.group.Depends = e.block.depends

@@ -1,6 +1,8 @@
 package kconfig
 
 import (
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -63,12 +65,7 @@ type Report struct {
 
 // Kept reports whether every request holds.
 func (r *Report) Kept() bool {
-	for i := range r.Predictions {
-		if r.Predictions[i].Outcome != Kept {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(r.Predictions, func(p Prediction) bool { return p.Outcome != Kept })
 }
 
 // Facts are a kernel to predict for: its symbols, the configuration it starts
@@ -139,10 +136,7 @@ func (a *analysis) joinFixes(rep *Report) {
 	wanted := a.requested
 	if len(rep.Fix) > 0 {
 		r = a.f.Evaluate(Merge(a.cfg, &Config{Lines: rep.Fix}))
-		wanted = make(map[string]string, len(a.requested))
-		for k, v := range a.requested {
-			wanted[k] = v
-		}
+		wanted = maps.Clone(a.requested)
 		for _, l := range rep.Fix { // a respelt value is what was meant
 			if _, asked := wanted[l.Symbol]; asked {
 				wanted[l.Symbol] = l.Value
@@ -222,7 +216,7 @@ func (a *analysis) predict(l Line) Prediction {
 	}
 	if a.holds(a.r, i, l.Value) {
 		p.Outcome = Kept
-		p.Note = a.note(i)
+		p.Note = a.explainKept(i)
 		return p
 	}
 	typ := a.f.Symbols[i].Type
@@ -230,7 +224,7 @@ func (a *analysis) predict(l Line) Prediction {
 	if p.Got == nil || typ.Logical() && *p.Got == "n" {
 		p.Outcome = Lost
 	}
-	p.Cause = a.cause(i, l)
+	p.Cause = a.explainFailure(i, l)
 	a.addRealtime(&p)
 	p.fix = a.fix(i, l)
 	for _, f := range p.fix {
@@ -261,7 +255,7 @@ func (a *analysis) holds(r *Result, i int32, wanted string) bool {
 	if got == wanted {
 		return true
 	}
-	v, problem := accept(typ, wanted)
+	v, problem := parseValue(typ, wanted)
 	if problem != "" {
 		return false
 	}
@@ -293,19 +287,19 @@ func (a *analysis) predictMissing(p *Prediction) {
 	if a.searches++; a.searches <= maxNearest {
 		p.Nearest = nearest(a.f.Kernel, p.Symbol)
 	}
+	p.Cause = "no such symbol in " + a.f.Set.Name
 	switch {
 	case len(in) == 0:
-		p.Cause = "no such symbol in " + a.f.Set.Name
 		if a.f.Set.Exactness != kernel.Exact {
 			p.Outcome = Unknown
 			p.Cause += "; " + a.f.Set.Caveat
 		}
 	case before(in[len(in)-1], release):
-		p.Cause = "no such symbol in " + a.f.Set.Name + ": it was removed after " + in[len(in)-1]
+		p.Cause += ": it was removed after " + in[len(in)-1]
 	case before(release, in[0]):
-		p.Cause = "no such symbol in " + a.f.Set.Name + ": it exists from " + in[0] + " on"
+		p.Cause += ": it exists from " + in[0] + " on"
 	default:
-		p.Cause = "no such symbol in " + a.f.Set.Name + "; it exists in " + strings.Join(in, ", ")
+		p.Cause += "; it exists in " + strings.Join(in, ", ")
 	}
 	a.addRealtime(p)
 	if len(p.Nearest) > 0 {
@@ -327,10 +321,9 @@ func before(a, b string) bool {
 }
 
 func versionOf(name string) version {
+	parts := strings.SplitN(name+".", ".", 3)
 	var v version
-	major, rest, _ := strings.Cut(name, ".")
-	v.major, _ = strconv.Atoi(major)
-	minor, _, _ := strings.Cut(rest, ".")
-	v.minor, _ = strconv.Atoi(minor)
+	v.major, _ = strconv.Atoi(parts[0])
+	v.minor, _ = strconv.Atoi(parts[1])
 	return v
 }

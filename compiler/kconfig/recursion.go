@@ -15,16 +15,15 @@ func recursions(t *kernel.Tree) []Problem {
 	for i := range t.Symbols {
 		for j := range t.Symbols[i].Defs {
 			d := &t.Symbols[i].Defs[j]
-			for _, s := range d.Selects {
-				if s.Symbol.IsSymbol() {
-					c.rev[s.Symbol] = append(c.rev[s.Symbol], revEdge{int32(i), "is selected by", []kernel.ExprID{d.Depends, s.If}})
+			addReverse := func(how string, targets []kernel.Target) {
+				for _, s := range targets {
+					if s.Symbol.IsSymbol() {
+						c.rev[s.Symbol] = append(c.rev[s.Symbol], revEdge{int32(i), how, []kernel.ExprID{d.Depends, s.If}})
+					}
 				}
 			}
-			for _, s := range d.Implies {
-				if s.Symbol.IsSymbol() {
-					c.rev[s.Symbol] = append(c.rev[s.Symbol], revEdge{int32(i), "is implied by", []kernel.ExprID{d.Depends, s.If}})
-				}
-			}
+			addReverse("is selected by", d.Selects)
+			addReverse("is implied by", d.Implies)
 		}
 	}
 	for i := range t.Symbols {

@@ -1,11 +1,6 @@
 package kconfig
 
-import (
-	"io"
-	"strings"
-
-	"github.com/yoctune/yoctune/schema/facts/kernel"
-)
+import "github.com/yoctune/yoctune/schema/facts/kernel"
 
 // Get returns a symbol's value as .config has it (y, m, n, 12, 0x10, "text"
 // with its quotes) and whether it has a line there. "# CONFIG_X is not set" is
@@ -42,23 +37,4 @@ func quote(s string) string {
 		b = append(b, s[i])
 	}
 	return string(append(b, '"'))
-}
-
-// WriteConfig writes the whole configuration, a line for each symbol, without
-// the menus' comments.
-func (r *Result) WriteConfig(w io.Writer) error {
-	var b strings.Builder
-	for i := range r.k.Symbols {
-		v, ok := r.get(int32(i))
-		if !ok {
-			continue
-		}
-		if v == "n" && r.k.Symbols[i].Type.Logical() {
-			b.WriteString("# CONFIG_" + r.k.Symbols[i].Name + " is not set\n")
-			continue
-		}
-		b.WriteString("CONFIG_" + r.k.Symbols[i].Name + "=" + v + "\n")
-	}
-	_, err := io.WriteString(w, b.String())
-	return err
 }

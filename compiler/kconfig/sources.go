@@ -39,7 +39,7 @@ func (s *Sources) Hold(dir string, overlays []string) bool {
 			}
 		}
 		for _, name := range slices.Sorted(maps.Keys(s.Roots[i].Files)) {
-			if digestOf(root, name) != s.Roots[i].Files[name] {
+			if digestOf(readLimited(root, name)) != s.Roots[i].Files[name] {
 				return false
 			}
 		}
@@ -47,10 +47,9 @@ func (s *Sources) Hold(dir string, overlays []string) bool {
 	return true
 }
 
-// digestOf is "" for a file that is not there, and never that of a file for one
-// that cannot be read.
-func digestOf(root fs.FS, name string) string {
-	data, err := readLimited(root, name)
+// digestOf returns the SHA-256 of what was read of a file, "" when it does not exist, and "unreadable"
+// when it cannot be read.
+func digestOf(data []byte, err error) string {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return ""
@@ -83,15 +82,7 @@ func (r *recorder) Stat(name string) (fs.FileInfo, error) {
 // ReadFile implements [fs.ReadFileFS].
 func (r *recorder) ReadFile(name string) ([]byte, error) {
 	data, err := fs.ReadFile(r.FS, name)
-	switch {
-	case err == nil:
-		sum := sha256.Sum256(data)
-		r.answers.Files[name] = hex.EncodeToString(sum[:])
-	case errors.Is(err, fs.ErrNotExist):
-		r.answers.Files[name] = ""
-	default:
-		r.answers.Files[name] = "unreadable"
-	}
+	r.answers.Files[name] = digestOf(data, err)
 	return data, err
 }
 

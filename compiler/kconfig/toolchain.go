@@ -1,6 +1,7 @@
 package kconfig
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -15,19 +16,9 @@ type declared struct {
 	assumed []string
 }
 
-func (d *declared) gcc() string {
-	if d.tc.GCC != "" {
-		return d.tc.GCC
-	}
-	return "12.2.0"
-}
+func (d *declared) gcc() string { return cmp.Or(d.tc.GCC, "12.2.0") }
 
-func (d *declared) binutils() string {
-	if d.tc.Binutils != "" {
-		return d.tc.Binutils
-	}
-	return "2.40"
-}
+func (d *declared) binutils() string { return cmp.Or(d.tc.Binutils, "2.40") }
 
 func (d *declared) text() string {
 	return "aarch64-linux-gnu-gcc (GCC) " + d.gcc()
@@ -47,7 +38,7 @@ func decimal(v string) string {
 	return strconv.Itoa(n)
 }
 
-func (d *declared) guess(command string) {
+func (d *declared) assume(command string) {
 	if !d.seen[command] && len(d.assumed) < 200 {
 		d.seen[command] = true
 		d.assumed = append(d.assumed, command)
@@ -141,13 +132,13 @@ func (d *declared) succeeds(command string) bool {
 	if strings.Contains(command, "tools-support-relr") {
 		return versionOf(d.binutils()).minor >= 43
 	}
-	d.guess(command)
+	d.assume(command)
 	return true
 }
 
 // testCommand evaluates `test` with constant arguments.
 func testCommand(command string) (ok, known bool) {
-	f := fields(command)
+	f := splitWords(command)
 	if len(f) == 0 || f[0] != "test" && f[0] != "[" {
 		return false, false
 	}
@@ -188,8 +179,8 @@ func testCommand(command string) (ok, known bool) {
 	return false, false
 }
 
-// fields splits a command at blanks outside double quotes.
-func fields(s string) []string {
+// splitWords splits a command at blanks outside double quotes.
+func splitWords(s string) []string {
 	var out []string
 	var cur strings.Builder
 	in, any := false, false
@@ -247,6 +238,6 @@ func (d *declared) shell(command string) string {
 	case has("--version"):
 		return d.text()
 	}
-	d.guess(command)
+	d.assume(command)
 	return ""
 }

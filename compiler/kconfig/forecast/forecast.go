@@ -39,14 +39,14 @@ type Kernel struct {
 	// Set is the kernel tree that the facts were read from.
 	Set kernel.Set
 
-	book  *Book
-	lines []kconfig.Line
-	key   string
-	said  answers
-	read  bool           // said was looked up in the cache
-	facts *kconfig.Facts // nil until the kernel had to be evaluated
-	full  *kconfig.Report
-	fresh bool // said holds what the cache does not
+	book    *Book
+	lines   []kconfig.Line
+	key     string
+	answers answers
+	read    bool           // the answers were looked up in the cache
+	facts   *kconfig.Facts // nil until the kernel had to be evaluated
+	full    *kconfig.Report
+	fresh   bool // the cache lacks some answers
 }
 
 // answers holds the results for a kernel, in the form stored in the cache.
@@ -95,24 +95,23 @@ func (k *Kernel) Exact() bool { return k.Set.Exactness == kernel.Exact }
 
 // Predictions returns the outcome of each requested option, in order.
 func (k *Kernel) Predictions() []kconfig.Prediction {
-	k.book.mu.Lock()
-	defer k.book.mu.Unlock()
-	k.loadAnswers()
-	if !k.said.Evaluated {
-		k.evaluate()
-	}
-	return k.said.Predictions
+	return k.findOutcome().Predictions
 }
 
 // Effects lists changes to symbols that were not requested.
 func (k *Kernel) Effects() []kconfig.Effect {
+	return k.findOutcome().Effects
+}
+
+// findOutcome returns the answers about the requested options.
+func (k *Kernel) findOutcome() answers {
 	k.book.mu.Lock()
 	defer k.book.mu.Unlock()
 	k.loadAnswers()
-	if !k.said.Evaluated {
+	if !k.answers.Evaluated {
 		k.evaluate()
 	}
-	return k.said.Effects
+	return k.answers
 }
 
 // Value is an option's predicted value in .config: "y", "m", "n", a number or quoted text;
@@ -122,7 +121,7 @@ func (k *Kernel) Value(symbol string) (value string, known bool) {
 	k.book.mu.Lock()
 	defer k.book.mu.Unlock()
 	k.loadAnswers()
-	v, ok := k.said.Values[symbol]
+	v, ok := k.answers.Values[symbol]
 	if !ok {
 		if k.full == nil {
 			k.evaluate()
@@ -134,7 +133,7 @@ func (k *Kernel) Value(symbol string) (value string, known bool) {
 		if _, known := k.facts.Lookup(symbol); known {
 			v, _ = k.full.Result.Get(symbol)
 		}
-		k.said.Values[symbol] = v
+		k.answers.Values[symbol] = v
 		k.fresh = true
 	}
 	if v == absent {
@@ -147,12 +146,6 @@ func (k *Kernel) Value(symbol string) (value string, known bool) {
 func (k *Kernel) On(symbol string) bool {
 	v, _ := k.Value(symbol)
 	return v == "y" || v == "m"
-}
-
-// Off reports whether an option exists and will be neither.
-func (k *Kernel) Off(symbol string) bool {
-	_, known := k.Value(symbol)
-	return known && !k.On(symbol)
 }
 
 // Enable finds the lines that give an option a value on top of the requested options, its
@@ -194,16 +187,16 @@ func (k *Kernel) loadAnswers() {
 	}
 	k.read = true
 	raw, err := k.book.cache.Get(k.key)
-	if err != nil || json.Unmarshal(raw, &k.said) != nil {
-		k.said = answers{}
+	if err != nil || json.Unmarshal(raw, &k.answers) != nil {
+		k.answers = answers{}
 	}
 	// Places are not part of the question: the same line may have moved.
-	for i := range k.said.Predictions {
-		p := &k.said.Predictions[i]
+	for i := range k.answers.Predictions {
+		p := &k.answers.Predictions[i]
 		p.File, p.Line = "", 0
 	}
-	if k.said.Values == nil {
-		k.said.Values = map[string]string{}
+	if k.answers.Values == nil {
+		k.answers.Values = map[string]string{}
 	}
 }
 
@@ -220,8 +213,8 @@ func (k *Kernel) evaluate() {
 	}
 	k.facts = f
 	k.full = f.PredictFragments(&kconfig.Config{Lines: k.lines})
-	k.said.Evaluated = true
-	k.said.Predictions, k.said.Effects = k.full.Predictions, k.full.Effects
+	k.answers.Evaluated = true
+	k.answers.Predictions, k.answers.Effects = k.full.Predictions, k.full.Effects
 	k.fresh = true
 }
 
@@ -234,7 +227,7 @@ func (b *Book) Save() {
 		if !k.fresh {
 			continue
 		}
-		if raw, err := json.Marshal(k.said); err == nil {
+		if raw, err := json.Marshal(k.answers); err == nil {
 			_ = b.cache.Put(k.key, raw) // it is computed again
 			k.fresh = false
 		}

@@ -16,12 +16,13 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"sort"
+	"slices"
 	"strings"
 	"time"
 
@@ -182,16 +183,17 @@ func prove(src string, lines, per int, seed uint64) (*result, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.compare("base", k.Evaluate(base), real)
+	r.compare("base", k, k.Evaluate(base), real)
 	d := &result{}
-	d.compare("base", kconfig.Prepare(assumed.Tree).Evaluate(base), real)
+	declared := kconfig.Prepare(assumed.Tree)
+	d.compare("base", declared, declared.Evaluate(base), real)
 	r.DeclaredDiffer = d.Wrong
 
 	// The embedded facts of the same series, which may be of another patch level.
 	v := strings.SplitN(r.Kernel, ".", 3)
 	if f, err := kconfig.Open(v[0] + "." + v[1]); err == nil {
 		e := &result{}
-		e.compare("base", f.Evaluate(base), real)
+		e.compare("base", f.Kernel, f.Evaluate(base), real)
 		r.Embedded, r.EmbeddedDiffer = f.Set.Name+", "+f.Set.Source, e.Wrong
 	}
 
@@ -222,7 +224,7 @@ func prove(src string, lines, per int, seed uint64) (*result, error) {
 		if err := r.buildCheck(g, frag, real); err != nil {
 			return nil, err
 		}
-		r.compare(fmt.Sprintf("fragment %d", r.Fragments), got, real)
+		r.compare(fmt.Sprintf("fragment %d", r.Fragments), k, got, real)
 	}
 	r.EvaluateMS = float64(evaluate.Microseconds()) / 1000 / float64(r.Fragments)
 	r.RealConfMS = float64(conf.Microseconds()) / 1000 / float64(r.Fragments)
@@ -331,37 +333,19 @@ func (r *result) buildCheck(g rig, frag *kconfig.Config, real map[string]string)
 }
 
 // compare checks every line of the .config in both directions.
-func (r *result) compare(where string, got *kconfig.Result, real map[string]string) {
-	var b bytes.Buffer
-	if err := got.WriteConfig(&b); err != nil {
-		r.Wrong = append(r.Wrong, err.Error())
-		return
-	}
-	mine := map[string]string{}
-	sc := bufio.NewScanner(&b)
-	for sc.Scan() {
-		if rest, ok := strings.CutPrefix(sc.Text(), "CONFIG_"); ok {
-			name, v, _ := strings.Cut(rest, "=")
-			mine[name] = v
-		} else if rest, ok := strings.CutPrefix(sc.Text(), "# CONFIG_"); ok {
-			mine[strings.TrimSuffix(rest, " is not set")] = "n"
-		}
-	}
+func (r *result) compare(where string, k *kconfig.Kernel, got *kconfig.Result, real map[string]string) {
 	names := map[string]bool{}
 	for n := range real {
 		names[n] = true
 	}
-	for n := range mine {
-		names[n] = true
+	for _, s := range k.Symbols {
+		if _, present := got.Get(s.Name); present {
+			names[s.Name] = true
+		}
 	}
-	sorted := make([]string, 0, len(names))
-	for n := range names {
-		sorted = append(sorted, n)
-	}
-	sort.Strings(sorted)
-	for _, n := range sorted {
+	for _, n := range slices.Sorted(maps.Keys(names)) {
 		r.ConfigLines++
-		a, okA := mine[n]
+		a, okA := got.Get(n)
 		b, okB := real[n]
 		if okA != okB || a != b {
 			r.ConfigWrong++
@@ -442,7 +426,7 @@ func (r *result) mergeConfig(g rig, k *kconfig.Kernel, base *kconfig.Config, rng
 		return err
 	}
 	m := &result{}
-	m.compare("merge_config.sh", k.Evaluate(kconfig.Merge(base, frag)), real)
+	m.compare("merge_config.sh", k, k.Evaluate(kconfig.Merge(base, frag)), real)
 	r.MergeMispredicted = m.ConfigWrong
 	r.Wrong = append(r.Wrong, m.Wrong...)
 	return nil
