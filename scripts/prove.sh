@@ -140,7 +140,7 @@ dist() {
 nvpmodel() {
 	title "nvpmodel: round trip of real files"
 	[ -n "${YOCTUNE_NVPMODEL_DIR-}" ] || { skip "set YOCTUNE_NVPMODEL_DIR"; return; }
-	run go test ./compiler/importer -run Real -v -count=1
+	run go test ./schema/formats/nvpmodel -run Real -v -count=1
 }
 
 cuda12() {

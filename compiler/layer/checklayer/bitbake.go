@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"os/user"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -32,6 +33,37 @@ type rig struct {
 
 	standIns map[string]*standIns         // by build folder
 	values   map[string]map[string]string // by recipe, of the quick build folder
+	badValue error                        // of [rig.assign]
+}
+
+// openRig returns a rig to be closed. The error wraps [ErrSetup], or is the context's
+// cause.
+func openRig(ctx context.Context, o Options) (*rig, error) {
+	if o.Threads <= 0 {
+		o.Threads = runtime.NumCPU()
+	}
+	g, err := prepare(ctx, o)
+	switch {
+	case err == nil:
+		return g, nil
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	}
+	return nil, fmt.Errorf("%w: %w", ErrSetup, err)
+}
+
+// finish completes the summary and removes a temporary work folder, unless a step failed:
+// its logs are kept.
+func (g *rig) finish(ctx context.Context, s *Summary, began time.Time) error {
+	s.Seconds = seconds(time.Since(began))
+	if g.opt.WorkDir != "" || s.Failed > 0 && ctx.Err() == nil {
+		s.WorkDir = g.work
+		return context.Cause(ctx)
+	}
+	if err := os.RemoveAll(g.work); err != nil {
+		return errors.Join(context.Cause(ctx), fmt.Errorf("removing the temporary work folder: %w", err))
+	}
+	return context.Cause(ctx)
 }
 
 // prepare checks everything that can be wrong before bitbake starts and makes
@@ -255,6 +287,9 @@ func (g *rig) build(name string) string { return filepath.Join(g.work, "build", 
 // configure writes the configuration of a build folder.
 func (g *rig) configure(name string, c conf) error {
 	dir := g.build(name)
+	if g.badValue != nil {
+		return g.badValue
+	}
 	if err := c.write(dir); err != nil {
 		return err
 	}
@@ -266,11 +301,10 @@ func (g *rig) configure(name string, c conf) error {
 	return nil
 }
 
-// bitbake runs a program of bitbake's or openembedded-core's, or one that
-// uses theirs, in a build folder,
-// without a shell, and returns its output, which is also added to the log. The
-// error is that of the process; a cancelled context ends its whole group and
-// bitbake's server, which lives in a session of its own.
+// bitbake runs a program of bitbake or openembedded-core, or one that uses them, in a
+// build folder and without a shell. It returns the output and appends it to the log. The
+// error is that of the process. A cancelled context ends the process group and bitbake's
+// server, which has its own session.
 func (g *rig) bitbake(ctx context.Context, build, log string, argv ...string) (string, error) {
 	dir := g.build(build)
 	program := argv[0]

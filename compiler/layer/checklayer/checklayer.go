@@ -20,7 +20,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -89,15 +88,9 @@ type Observer struct {
 // failed checks are counted in the summary.
 func Run(ctx context.Context, o Options, watch Observer) (Summary, error) {
 	began := time.Now()
-	if o.Threads <= 0 {
-		o.Threads = runtime.NumCPU()
-	}
-	rig, err := prepare(ctx, o)
+	rig, err := openRig(ctx, o)
 	if err != nil {
-		if ctx.Err() != nil {
-			return Summary{}, context.Cause(ctx)
-		}
-		return Summary{}, fmt.Errorf("%w: %w", ErrSetup, err)
+		return Summary{}, err
 	}
 	defer rig.close()
 
@@ -107,19 +100,8 @@ func Run(ctx context.Context, o Options, watch Observer) (Summary, error) {
 	}
 	r := &run{rig: rig, watch: watch, passed: map[string]bool{}, summary: &s}
 	r.runSteps(ctx)
-	s.Seconds = seconds(time.Since(began))
-	if err := context.Cause(ctx); err != nil {
-		if o.WorkDir == "" {
-			err = errors.Join(err, os.RemoveAll(rig.work))
-		}
-		return s, err
-	}
-	if o.WorkDir != "" || s.Failed > 0 {
-		s.WorkDir = rig.work
-	} else if err := os.RemoveAll(rig.work); err != nil {
-		return s, fmt.Errorf("removing the temporary work folder: %w", err)
-	}
-	return s, nil
+	err = rig.finish(ctx, &s, began)
+	return s, err
 }
 
 // seconds rounds to a tenth: more is noise.

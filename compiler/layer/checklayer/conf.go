@@ -1,6 +1,7 @@
 package checklayer
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -86,34 +87,33 @@ func masks(dirs, keep []string) []string {
 	return out
 }
 
-// localConf is what every build folder of this package has in common.
-func (g *rig) localConf() ([]string, error) {
-	lines := []string{
+// assign is [set] for a value that was checked before. Its error stops the next
+// configuration from being written.
+func (g *rig) assign(name, op, value string) string {
+	line, err := set(name, op, value)
+	g.badValue = errors.Join(g.badValue, err)
+	return line
+}
+
+// localConf returns the lines that every build folder of this package has in common.
+func (g *rig) localConf() []string {
+	return []string{
 		`DISTRO ?= "nodistro"`,
 		`INIT_MANAGER = "systemd"`,
 		`BB_NO_NETWORK = "1"`,
 		`CONNECTIVITY_CHECK_URIS = ""`,
 		`BB_DISKMON_DIRS = ""`,
 		`LICENSE_FLAGS_ACCEPTED += "commercial"`,
+		g.assign("MACHINE", "=", g.opt.Machine),
+		g.assign("CONF_VERSION", "=", g.src.LocalConfVersion),
+		g.assign("BB_NUMBER_PARSE_THREADS", "=", fmt.Sprint(g.opt.Threads)),
 	}
-	for _, v := range [][2]string{
-		{"MACHINE", g.opt.Machine},
-		{"CONF_VERSION", g.src.LocalConfVersion},
-		{"BB_NUMBER_PARSE_THREADS", fmt.Sprint(g.opt.Threads)},
-	} {
-		l, err := set(v[0], "=", v[1])
-		if err != nil {
-			return nil, err
-		}
-		lines = append(lines, l)
-	}
-	return lines, nil
 }
 
 // rigLines returns settings that let tasks run here: Debian's pseudo instead of a built one,
 // no cross tools, and none of the layer's settings for directories and servers of the user's
 // build machine. forcevariable wins over any plain assignment, wherever it stands.
-func (g *rig) rigLines() ([]string, error) {
+func (g *rig) rigLines() []string {
 	lines := []string{
 		`SKIP_FILEDEPS = "1"`,
 		`INHIBIT_PACKAGE_STRIP = "1"`,
@@ -140,27 +140,18 @@ func (g *rig) rigLines() ([]string, error) {
 		{"BB_NUMBER_THREADS:forcevariable", fmt.Sprint(g.opt.Threads)},
 		{"RM_WORK_EXCLUDE", strings.Join(own, " ")},
 	} {
-		if v[1] == "" {
-			continue
+		if v[1] != "" {
+			lines = append(lines, g.assign(v[0], "=", v[1]))
 		}
-		l, err := set(v[0], "=", v[1])
-		if err != nil {
-			return nil, err
-		}
-		lines = append(lines, l)
 	}
-	return lines, nil
+	return lines
 }
 
-// maskLines are masks as lines of local.conf.
-func (g *rig) maskLines(keep []string) ([]string, error) {
+// maskLines returns the masks as lines of local.conf.
+func (g *rig) maskLines(keep []string) []string {
 	var lines []string
 	for _, m := range masks(g.src.layers(), keep) {
-		l, err := set("BBMASK", "+=", m)
-		if err != nil {
-			return nil, err
-		}
-		lines = append(lines, l)
+		lines = append(lines, g.assign("BBMASK", "+=", m))
 	}
-	return lines, nil
+	return lines
 }

@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"time"
 )
@@ -27,16 +26,10 @@ func Machines(ctx context.Context, o Options, machines []string, finished func(m
 	if len(machines) == 0 {
 		return Summary{}, nil
 	}
-	if o.Threads <= 0 {
-		o.Threads = runtime.NumCPU()
-	}
 	o.Machine = machines[0]
-	g, err := prepare(ctx, o)
+	g, err := openRig(ctx, o)
 	if err != nil {
-		if ctx.Err() != nil {
-			return Summary{}, context.Cause(ctx)
-		}
-		return Summary{}, fmt.Errorf("%w: %w", ErrSetup, err)
+		return Summary{}, err
 	}
 	defer g.close()
 	sum := Summary{Layer: g.layer.Collection, Release: o.Release, Mode: "machines", BitBake: g.src.BitBakeVersion}
@@ -61,16 +54,11 @@ func Machines(ctx context.Context, o Options, machines []string, finished func(m
 			break
 		}
 	}
-	sum.Seconds = seconds(time.Since(began))
-	if o.WorkDir == "" && (sum.Failed == 0 || ctx.Err() != nil) {
-		err = os.RemoveAll(g.work)
-	} else {
-		sum.WorkDir = g.work
-	}
-	return sum, errors.Join(context.Cause(ctx), err)
+	err = g.finish(ctx, &sum, began)
+	return sum, err
 }
 
-// forMachine makes the rig one for another machine.
+// forMachine turns the rig to another machine.
 func (g *rig) forMachine(machine string) error {
 	if err := g.src.fits(g.opt.Release, machine); err != nil {
 		return err
@@ -127,10 +115,7 @@ func (g *rig) read(ctx context.Context, log string) (reading, outcome) {
 		return answer, failure(err)
 	}
 	out, err := g.bitbake(ctx, quickBuild, log, program, request, file)
-	o := outcome{errors: append(failed(out, err), g.ownWarnings(out)...)}
-	if n := parsedIn(out); n != "" {
-		o.notes = append(o.notes, n)
-	}
+	o := g.parseOutcome(out, err)
 	if len(o.errors) > 0 {
 		return answer, o
 	}

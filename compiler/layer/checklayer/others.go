@@ -19,7 +19,7 @@ const otherCase = "other"
 // without the layer and with the same settings. yocto-check-layer does this for a
 // layer that is not enabled.
 func (g *rig) otherMachines(ctx context.Context, log string) outcome {
-	machine := g.stranger()
+	machine := g.similarMachine()
 	if machine == "" {
 		return outcome{skip: "all machines of meta-tegra with this SoC are targets of the layer"}
 	}
@@ -27,28 +27,9 @@ func (g *rig) otherMachines(ctx context.Context, log string) outcome {
 	g.opt.Machine = machine
 	defer func() { g.opt.Machine = mine }()
 
-	common, err := g.localConf()
-	if err != nil {
-		return failure(err)
-	}
-	rig, err := g.rigLines()
-	if err != nil {
-		return failure(err)
-	}
-	mask, err := g.maskLines(append(samples(), g.layer.appended()...))
-	if err != nil {
-		return failure(err)
-	}
-	s, err := g.sampleStandIns(otherCase)
-	if err != nil {
-		return failure(err)
-	}
-	lines := slices.Concat(common, g.layer.enableLines(g.src.Fragments), rig, mask)
-	if err := g.configure(otherCase, conf{Layers: append(g.src.layers(), g.layer.Dir, s.Dir), Lines: lines}); err != nil {
-		return failure(err)
-	}
-	if out, err := g.resolve(ctx, otherCase, log, []string{"world"}); err != nil {
-		return outcome{errors: failed(out, err)}
+	s, _, o := g.resolveSamples(ctx, log, otherCase, append(g.layer.enableLines(g.src.Fragments), g.rigLines()...))
+	if len(o.errors) > 0 {
+		return o
 	}
 	with, out, err := g.signatures(ctx, otherCase, log)
 	if err != nil {
@@ -63,10 +44,11 @@ func (g *rig) otherMachines(ctx context.Context, log string) outcome {
 	if err != nil {
 		return failure(err)
 	}
+	lines := slices.Concat(unpack, g.rigLines(), g.sampleMask())
 	if g.src.Fragments && len(g.layer.Fragments) > 0 { // bitbake reads a fragment after local.conf
-		lines = slices.Concat(common, unpack, rig, mask, settings)
+		lines = slices.Concat(g.localConf(), lines, settings)
 	} else {
-		lines = slices.Concat(common, settings, unpack, rig, mask)
+		lines = slices.Concat(g.localConf(), settings, lines)
 	}
 	if err := g.configure(otherCase, conf{Layers: append(g.src.layers(), s.Dir), Lines: lines}); err != nil {
 		return failure(err)
@@ -75,7 +57,7 @@ func (g *rig) otherMachines(ctx context.Context, log string) outcome {
 	if err != nil {
 		return outcome{errors: failed(out, err)}
 	}
-	o := compareSignatures(with, without, func(pn string) bool {
+	o = compareSignatures(with, without, func(pn string) bool {
 		return g.layer.owns(pn) || strings.HasPrefix(pn, "yoctune-stand-in") || pn == "meta-world-pkgdata"
 	}, func(pn string) bool {
 		_, err := os.Stat(s.file(pn))
@@ -85,23 +67,22 @@ func (g *rig) otherMachines(ctx context.Context, log string) outcome {
 	return o
 }
 
-// takesAlso are the names that a machine's file puts among its overrides: what is
-// answer of them holds for the machine too.
-var takesAlso = lazyregexp.New(`(?m)^MACHINEOVERRIDES\s*=\.\s*"([^"]*)"`)
+// machineOverrides finds the names that a machine's file adds to its overrides: what
+// applies to them applies to the machine too.
+var machineOverrides = lazyregexp.New(`(?m)^MACHINEOVERRIDES\s*=\.\s*"([^"]*)"`)
 
 var machineInclude = lazyregexp.New(`(?m)^\s*(?:require|include)\s+conf/machine/(\S+)`)
 
-// stranger is the machine of meta-tegra that is most like the one being checked,
-// and no target: it shares the SoC's and mostly the module's files. "" if there is
-// none.
-func (g *rig) stranger() string {
-	mine, _ := g.parts(g.opt.Machine, 3)
+// similarMachine returns the machine of meta-tegra that shares the most files with the one
+// being checked and is not a target of the layer, or "".
+func (g *rig) similarMachine() string {
+	mine, _ := g.machineFiles(g.opt.Machine, 3)
 	best, most := "", 0
 	for _, m := range g.src.machines() {
 		if slices.Contains(g.layer.Machines, m) {
 			continue
 		}
-		names, inherits := g.parts(m, 3)
+		names, inherits := g.machineFiles(m, 3)
 		shared := 0
 		for _, name := range names {
 			if slices.Contains(mine, name) {
@@ -115,20 +96,20 @@ func (g *rig) stranger() string {
 	return best
 }
 
-// parts are the files that a machine's file takes in, those of the machine it is
-// made of with them, and whether it has the name of a target among its overrides.
-func (g *rig) parts(machine string, depth int) (names []string, inherits bool) {
+// machineFiles returns the files that a machine's file includes, directly or through
+// another machine's, and whether the name of a target is among its overrides.
+func (g *rig) machineFiles(machine string, depth int) (names []string, inherits bool) {
 	b, err := os.ReadFile(g.src.machineFile(machine))
 	if err != nil {
 		return nil, false
 	}
-	for _, m := range takesAlso.FindAllSubmatch(b, -1) {
+	for _, m := range machineOverrides.FindAllSubmatch(b, -1) {
 		inherits = inherits || slices.ContainsFunc(strings.Split(string(m[1]), ":"), func(name string) bool { return slices.Contains(g.layer.Machines, name) })
 	}
 	for _, m := range machineInclude.FindAllSubmatch(b, -1) {
 		names = append(names, string(m[1]))
 		if base, ok := strings.CutSuffix(string(m[1]), ".conf"); ok && depth > 0 {
-			more, also := g.parts(base, depth-1)
+			more, also := g.machineFiles(base, depth-1)
 			names, inherits = append(names, more...), inherits || also
 		}
 	}
@@ -150,7 +131,7 @@ func (l *layer) unpackDir() ([]string, error) {
 	return nil, nil
 }
 
-// signatures are the hashes of all tasks of a world build, by recipe and task.
+// signatures returns the hashes of all tasks of a world build, by recipe and task.
 func (g *rig) signatures(ctx context.Context, build, log string) (map[string]string, string, error) {
 	file := filepath.Join(g.build(build), "locked-sigs.inc")
 	if err := os.RemoveAll(file); err != nil {

@@ -69,11 +69,11 @@ func TestMostSimilarMachineIsTheReference(t *testing.T) {
 		writeFile(t, filepath.Join(machines, name+".conf"), text, 0o644)
 	}
 	g := rig{opt: Options{Machine: "target"}, src: sources{MetaTegra: root}, layer: &layer{Machines: []string{"target"}}}
-	if got := g.stranger(); got != "module-only" {
+	if got := g.similarMachine(); got != "module-only" {
 		t.Errorf("got %q", got)
 	}
 	g.layer.Machines = append(g.layer.Machines, "module-only")
-	if got := g.stranger(); got != "" {
+	if got := g.similarMachine(); got != "" {
 		t.Errorf("with every machine of the module a target, got %q", got)
 	}
 }
@@ -93,7 +93,7 @@ func TestMachineMayComeFromExtraLayer(t *testing.T) {
 		t.Errorf("with its layer: %v", err)
 	}
 	g := rig{opt: Options{Machine: "carrier"}, src: s, layer: &layer{Machines: []string{"carrier", "devkit"}}}
-	if got := g.stranger(); got != "sibling" {
+	if got := g.similarMachine(); got != "sibling" {
 		t.Errorf("most like it is %q", got)
 	}
 }

@@ -167,7 +167,7 @@ var (
 	layerState  = lazyregexp.New(`^INFO: (\S+) \.\.\. (PASS|FAIL|SKIPPED)(.*)$`)
 )
 
-// checkedLayer is what yocto-check-layer answer.
+// checkedLayer is the result of yocto-check-layer.
 type checkedLayer struct {
 	Tests  map[string]string // name -> ok, FAIL, ERROR, unexpected success, skipped …
 	Result string            // PASS, FAIL, SKIPPED, "" when it did not get that far

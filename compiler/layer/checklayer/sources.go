@@ -1,6 +1,7 @@
 package checklayer
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -207,10 +208,7 @@ func (s sources) missingTools() error {
 				continue
 			}
 			missing = append(missing, tool)
-			pkg := names[tool]
-			if pkg == "" {
-				pkg = tool
-			}
+			pkg := cmp.Or(names[tool], tool)
 			if !slices.Contains(packages, pkg) {
 				packages = append(packages, pkg)
 			}
@@ -244,8 +242,8 @@ const (
 	byPattern // only a recipe that makes packages whose names begin like this
 )
 
-// trace looks for a recipe or package name in the checkouts. Names of kernel modules and of split packages exist only once a
-// recipe is packaged, so all that can be answer of them is that it begins right.
+// trace looks for a recipe or package name in the checkouts. The names of kernel modules
+// and split packages exist only after packaging, so that only their beginning is checked.
 func (s sources) trace(name string) (int, error) {
 	spelt := regexp.MustCompile(`(^|[\s"':=/])` + regexp.QuoteMeta(name) + `($|[\s"';:])`)
 	recipes, text := map[string]bool{}, false

@@ -30,7 +30,7 @@ func samples() []string {
 	return []string{"netbase", "ca-certificates", "tegra-nvpmodel", "tegra-nvpower", "l4t-launcher-extlinux", "cboot-extlinux"}
 }
 
-// failed turns a program's end into error lines.
+// failed returns the error lines of a program, or its last lines when it failed without.
 func failed(out string, err error) []string {
 	lines := errorsIn(out)
 	if err != nil && len(lines) == 0 {
@@ -43,14 +43,6 @@ func failure(err error) outcome { return outcome{errors: []string{err.Error()}} 
 
 // writeEnabled writes a masked build folder with the layer enabled.
 func (g *rig) writeEnabled(build string, extra []string) error {
-	common, err := g.localConf()
-	if err != nil {
-		return err
-	}
-	mask, err := g.maskLines(g.layer.appended())
-	if err != nil {
-		return err
-	}
 	s := g.standIns[build]
 	if s == nil {
 		s = newStandIns(filepath.Join(g.work, "stand-ins", build))
@@ -67,17 +59,13 @@ func (g *rig) writeEnabled(build string, extra []string) error {
 	}
 	return g.configure(build, conf{
 		Layers: append(g.src.layers(), g.layer.Dir, s.Dir),
-		Lines:  slices.Concat(common, g.layer.enableLines(g.src.Fragments), extra, mask),
+		Lines:  slices.Concat(g.localConf(), g.layer.enableLines(g.src.Fragments), extra, g.maskLines(g.layer.appended())),
 	})
 }
 
 // quick writes the build folder in which recipes are parsed and tasks can run.
 func (g *rig) quick() error {
-	extra, err := g.rigLines()
-	if err != nil {
-		return err
-	}
-	return g.writeEnabled(quickBuild, extra)
+	return g.writeEnabled(quickBuild, g.rigLines())
 }
 
 // parse reads the layer, the recipes it appends to and the whole configuration.
@@ -85,11 +73,14 @@ func (g *rig) parse(ctx context.Context, log string) outcome {
 	if err := g.quick(); err != nil {
 		return failure(err)
 	}
-	out, err := g.bitbake(ctx, quickBuild, log, "bitbake", "-p")
-	o := outcome{errors: failed(out, err)}
-	o.errors = append(o.errors, g.ownWarnings(out)...)
+	return g.parseOutcome(g.bitbake(ctx, quickBuild, log, "bitbake", "-p"))
+}
+
+// parseOutcome returns what bitbake reports when it parses.
+func (g *rig) parseOutcome(out string, err error) outcome {
+	o := outcome{errors: append(failed(out, err), g.ownWarnings(out)...)}
 	if n := parsedIn(out); n != "" {
-		o.notes = append(o.notes, n)
+		o.notes = []string{n}
 	}
 	return o
 }
@@ -99,12 +90,8 @@ func (g *rig) ownWarnings(out string) []string {
 	var found []string
 	for _, s := range strings.Split(out, "\n") {
 		// The first one follows a line of progress that has no end yet.
-		if i := strings.Index(s, "WARNING:"); i >= 0 {
-			s = s[i:]
-		} else {
-			continue
-		}
-		if strings.Contains(s, g.layer.Dir) && !slices.Contains(found, s) {
+		_, warning, ok := strings.Cut(s, "WARNING:")
+		if s = "WARNING:" + warning; ok && strings.Contains(s, g.layer.Dir) && !slices.Contains(found, s) {
 			found = append(found, s)
 		}
 	}
@@ -184,13 +171,13 @@ func (g *rig) variables(ctx context.Context, log string) outcome {
 	return g.compare(ctx, log, answer)
 }
 
-// compare holds the configuration, in a build folder where all the layer's
-// settings are in force, and what was answer of recipes against the promises.
+// compare compares the configuration of a build folder in which all settings of the layer
+// are in force, and the variables of its recipes, with the promises.
 func (g *rig) compare(ctx context.Context, log string, answer reading) outcome {
 	var extra []string
 	if !g.layer.namesHashServer() {
-		// bitbake would start a server, in the folder that the user's builds have; one
-		// that has an address it asks only about tasks, and none runs here.
+		// Otherwise bitbake would start a server in the folder of the user's builds. It
+		// contacts a server with an address for tasks only, and none runs here.
 		extra = []string{`BB_HASHSERVE:forcevariable = "localhost:1"`}
 	}
 	if err := g.writeEnabled(plainBuild, extra); err != nil {
@@ -437,34 +424,40 @@ func eachFile(path string, seen func(foundFile)) error {
 // the masked world: a layer that is present but not enabled must change the
 // signature of no task.
 func (g *rig) yoctoCheckLayer(ctx context.Context, log string) outcome {
-	common, err := g.localConf()
-	if err != nil {
-		return failure(err)
+	s, lines, o := g.resolveSamples(ctx, log, unusedCase, nil)
+	if len(o.errors) > 0 {
+		return o
 	}
-	mask, err := g.maskLines(append(samples(), g.layer.appended()...))
-	if err != nil {
-		return failure(err)
-	}
-	s, err := g.sampleStandIns(unusedCase)
-	if err != nil {
-		return failure(err)
-	}
-	c := conf{Layers: append(g.src.layers(), g.layer.Dir, s.Dir), Lines: slices.Concat(common, mask)}
-	if err := g.configure(unusedCase, c); err != nil {
-		return failure(err)
-	}
-	if out, err := g.resolve(ctx, unusedCase, log, []string{"world"}); err != nil {
-		return outcome{errors: failed(out, err)}
-	}
+	c := conf{Lines: lines}
 	// The test itself adds the layer; it must not be there before.
 	c.Layers = append(g.src.layers(), s.Dir)
 	if err := g.configure(unusedCase, c); err != nil {
 		return failure(err)
 	}
-	o := g.checkLayer(ctx, unusedCase, log)
+	o = g.checkLayer(ctx, unusedCase, log)
 	o.notes = append(o.notes, "signatures compared for the appended recipes and "+strings.Join(samples(), ", "))
 	return o
 }
+
+// resolveSamples resolves a masked world of the samples, with the layer present and
+// further lines in local.conf. It returns the stand-ins and the lines.
+func (g *rig) resolveSamples(ctx context.Context, log, build string, extra []string) (*standIns, []string, outcome) {
+	lines := slices.Concat(g.localConf(), extra, g.sampleMask())
+	s, err := g.sampleStandIns(build)
+	if err == nil {
+		err = g.configure(build, conf{Layers: append(g.src.layers(), g.layer.Dir, s.Dir), Lines: lines})
+	}
+	if err != nil {
+		return nil, nil, failure(err)
+	}
+	if out, err := g.resolve(ctx, build, log, []string{"world"}); err != nil {
+		return nil, nil, outcome{errors: failed(out, err)}
+	}
+	return s, lines, outcome{}
+}
+
+// sampleMask masks every recipe but the samples and those that the layer appends to.
+func (g *rig) sampleMask() []string { return g.maskLines(append(samples(), g.layer.appended()...)) }
 
 func (g *rig) checkLayer(ctx context.Context, build, log string) outcome {
 	argv := []string{"yocto-check-layer", "-n", "--no-auto-dependency", "--dependency"}
@@ -483,19 +476,12 @@ func (g *rig) checkLayer(ctx context.Context, build, log string) outcome {
 
 // world writes an unmasked build folder.
 func (g *rig) world(build string, layers, extra []string) error {
-	common, err := g.localConf()
-	if err != nil {
-		return err
-	}
-	places, err := g.rigLines()
-	if err != nil {
-		return err
-	}
+	places := g.rigLines()
 	if strings.HasSuffix(g.opt.Release, "-l4t-r32.7.x") {
 		// Parsing it queries the network for the newest revision.
 		places = append(places, `BBMASK += "/tegra-boot-tools_git\.bb$"`)
 	}
-	return g.configure(build, conf{Layers: append(g.src.layers(), layers...), Lines: slices.Concat(common, places, extra)})
+	return g.configure(build, conf{Layers: append(g.src.layers(), layers...), Lines: slices.Concat(g.localConf(), places, extra)})
 }
 
 // fullParse parses every recipe of the checkouts with the layer switched on.
@@ -507,12 +493,7 @@ func (g *rig) fullParse(ctx context.Context, log string) outcome {
 	if err := os.RemoveAll(filepath.Join(g.build(worldBuild), "cache")); err != nil {
 		return failure(err)
 	}
-	out, err := g.bitbake(ctx, worldBuild, log, "bitbake", "-p")
-	o := outcome{errors: append(failed(out, err), g.ownWarnings(out)...)}
-	if n := parsedIn(out); n != "" {
-		o.notes = append(o.notes, n)
-	}
-	return o
+	return g.parseOutcome(g.bitbake(ctx, worldBuild, log, "bitbake", "-p"))
 }
 
 // fullDependencies resolves the layer's recipes with the real ones, no stand-in.

@@ -1,4 +1,4 @@
-// Package nvpmodel parses and writes nvpmodel.conf, the file in which NVIDIA describes
+// Package nvpmodel parses nvpmodel.conf, the file in which NVIDIA describes
 // the power modes of a Jetson module.
 //
 // The format has no published grammar; this one was gathered from the stock
@@ -18,7 +18,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -365,46 +364,9 @@ func (p *parser) finish() {
 
 // word reports whether s is a name: letters, digits and "_", at most 64.
 func word(s string) bool {
-	if s == "" || len(s) > 64 {
-		return false
-	}
-	for _, r := range s {
-		if r != '_' && (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z') {
-			return false
-		}
-	}
-	return true
-}
-
-// Write writes the file in the stock form.
-func (f *File) Write(w io.Writer) error {
-	var b strings.Builder
-	for _, p := range f.Params {
-		fmt.Fprintf(&b, "< PARAM TYPE=%s NAME=%s >\n", p.Type, p.Name)
-		for _, a := range p.Args {
-			b.WriteString(a.Name + " " + a.Path)
-			if a.Attr != "" {
-				b.WriteString(" " + a.Attr)
-			}
-			b.WriteByte('\n')
-		}
-		b.WriteByte('\n')
-	}
-	for _, m := range f.Modes {
-		fmt.Fprintf(&b, "< POWER_MODEL ID=%d NAME=%s >\n", m.ID, m.Name)
-		for _, s := range m.Settings {
-			fmt.Fprintf(&b, "%s %s %s\n", s.Param, s.Arg, s.Value)
-		}
-		b.WriteByte('\n')
-	}
-	if f.Default != nil {
-		fmt.Fprintf(&b, "< PM_CONFIG DEFAULT=%d >\n", *f.Default)
-	}
-	if f.Fan != "" {
-		fmt.Fprintf(&b, "< FAN_CONFIG DEFAULT=%s >\n", f.Fan)
-	}
-	_, err := io.WriteString(w, b.String())
-	return err
+	return s != "" && len(s) <= 64 && !strings.ContainsFunc(s, func(r rune) bool {
+		return r != '_' && (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z')
+	})
 }
 
 // Mode returns the mode of a name, or nil.

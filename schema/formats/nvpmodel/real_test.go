@@ -1,4 +1,4 @@
-package importer_test
+package nvpmodel
 
 import (
 	"os"
@@ -6,8 +6,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-
-	"github.com/yoctune/yoctune/schema/formats/nvpmodel"
 )
 
 // Real files are NVIDIA's and cannot be part of this repository. Point
@@ -27,15 +25,12 @@ func TestRealPowerModeFilesRoundTrip(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		file, problems, err := nvpmodel.Parse(text)
+		file, problems, err := Parse(text)
 		if err != nil {
 			t.Errorf("%s: %v", filepath.Base(name), err)
 			continue
 		}
-		var out strings.Builder
-		if err := file.Write(&out); err != nil {
-			t.Fatal(err)
-		}
+		out := string(written(file))
 		lines := strings.Split(string(text), "\n")
 		for _, p := range problems {
 			t.Logf("%s:%d: %s %s", filepath.Base(name), p.Line, p.Trap, p.Message)
@@ -44,10 +39,10 @@ func TestRealPowerModeFilesRoundTrip(t *testing.T) {
 				damaged++
 			}
 		}
-		if want, got := meaning(strings.Join(lines, "\n")), meaning(out.String()); want != got {
+		if want, got := meaning(strings.Join(lines, "\n")), meaning(out); want != got {
 			t.Errorf("%s differs:\n--- read\n%s\n--- written\n%s", filepath.Base(name), want, got)
 		}
-		modes += strings.Count(out.String(), "POWER_MODEL")
+		modes += strings.Count(out, "POWER_MODEL")
 	}
 	t.Logf("%d files, %d modes, %d damaged lines", len(names), modes, damaged)
 }
